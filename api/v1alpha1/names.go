@@ -1,0 +1,57 @@
+package v1alpha1
+
+import (
+	"crypto/sha256"
+	"encoding/base32"
+	"regexp"
+	"strings"
+)
+
+const (
+	// LocalDriverName is the CSI driver for volumes that live on a node's own disks.
+	LocalDriverName = "local.berth.dev"
+
+	// TopologyKey is the Node label, and the CSI topology segment, that names
+	// the node a one-copy volume is bound to.
+	TopologyKey = "topology.berth.dev/node"
+
+	// VolumeFinalizer keeps a Volume until every replica is gone. The
+	// controller alone adds and removes it.
+	VolumeFinalizer = "berth.dev/replicas"
+
+	// replicaLabelPrefix begins the label keys that name the nodes of a Volume.
+	replicaLabelPrefix = "replica.berth.dev/"
+)
+
+// passThrough are the CSI names that become object names unchanged: what the
+// external-provisioner makes of a claim's UID. Anything else is hashed, so that
+// no CSI name can ever be a name that LVM, ZFS or Kubernetes reserves.
+var passThrough = regexp.MustCompile(`^pvc-[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}$`)
+
+// VolumeName is the name of the Volume for a CSI volume name: a pure function,
+// so that a repeated CreateVolume, the scheduler plugin and a restarted
+// controller all find the same object. It is also the CSI volume id.
+func VolumeName(csiName string) string {
+	if passThrough.MatchString(csiName) {
+		return csiName
+	}
+	return "vol-" + digest(csiName, 32)
+}
+
+// volumeName matches what VolumeName can return.
+var volumeName = regexp.MustCompile(`^(pvc-[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}|vol-[a-z2-7]{32})$`)
+
+// IsVolumeName says whether a CSI volume id can be one of Berth's. It is the
+// guard before an id is used in a path, a device name or an argument.
+func IsVolumeName(id string) bool { return volumeName.MatchString(id) }
+
+// ReplicaLabel is the label key that marks a Volume as concerning a node. It
+// hashes the node name because a label key holds 63 characters and a node name
+// up to 253. Agents select on it, so an agent's cost does not grow with the
+// cluster.
+func ReplicaLabel(node string) string { return replicaLabelPrefix + "n-" + digest(node, 32) }
+
+func digest(s string, length int) string {
+	sum := sha256.Sum256([]byte(s))
+	return strings.ToLower(base32.StdEncoding.EncodeToString(sum[:]))[:length]
+}

@@ -1,0 +1,97 @@
+package v1alpha1
+
+import (
+	"k8s.io/apimachinery/pkg/api/resource"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+)
+
+// ProvisionerType names what carves volumes out of a pool.
+//
+// +kubebuilder:validation:Enum=LVM
+type ProvisionerType string
+
+// ProvisionerLVM carves thick logical volumes out of a volume group.
+const ProvisionerLVM ProvisionerType = "LVM"
+
+// PoolClass says where volumes may come from. Administrators write it and
+// StorageClasses name it in their parameter poolClass.
+//
+// +kubebuilder:object:root=true
+// +kubebuilder:subresource:status
+// +kubebuilder:resource:scope=Cluster,shortName=pc,categories={berth,storage}
+// +kubebuilder:printcolumn:name="Provisioner",type=string,JSONPath=`.spec.provisioner`
+// +kubebuilder:printcolumn:name="Nodes",type=integer,JSONPath=`.status.nodes`
+// +kubebuilder:printcolumn:name="Ready",type=string,JSONPath=`.status.conditions[?(@.type=="Ready")].status`
+// +kubebuilder:printcolumn:name="Message",type=string,priority=1,JSONPath=`.status.conditions[?(@.type=="Ready")].message`
+// +kubebuilder:printcolumn:name="Age",type=date,JSONPath=`.metadata.creationTimestamp`
+type PoolClass struct {
+	metav1.TypeMeta   `json:",inline"`
+	metav1.ObjectMeta `json:"metadata,omitempty"`
+
+	// spec is what the administrator wants.
+	// +required
+	Spec PoolClassSpec `json:"spec"`
+	// status is what the controller sees of it.
+	// +optional
+	Status PoolClassStatus `json:"status,omitempty"`
+}
+
+// PoolClassSpec selects pools and says how volumes are carved out of them.
+//
+// +kubebuilder:validation:XValidation:rule="self.provisioner == oldSelf.provisioner",message="provisioner is immutable: make a new PoolClass"
+// +kubebuilder:validation:XValidation:rule="has(self.lvm) == (self.provisioner == 'LVM')",message="lvm must be set exactly when provisioner is LVM"
+type PoolClassSpec struct {
+	// provisioner carves the volumes. Immutable.
+	// +required
+	Provisioner ProvisionerType `json:"provisioner"`
+
+	// nodeSelector limits the class to some nodes. Empty means all nodes that
+	// have one of the pools.
+	// +optional
+	NodeSelector *metav1.LabelSelector `json:"nodeSelector,omitempty"`
+
+	// lvm selects volume groups. Required when provisioner is LVM.
+	// +optional
+	LVM *LVMPools `json:"lvm,omitempty"`
+
+	// spare is kept free in every pool of this class: no volume is created or
+	// expanded into it. Other classes on the same pool may still use it.
+	// +optional
+	Spare *resource.Quantity `json:"spare,omitempty"`
+}
+
+// LVMPools names the volume groups of a class.
+type LVMPools struct {
+	// volumeGroups are names of existing volume groups. A node serves the class
+	// from those that it has.
+	// +required
+	// +listType=set
+	// +kubebuilder:validation:MinItems=1
+	// +kubebuilder:validation:MaxItems=16
+	// +kubebuilder:validation:items:MaxLength=127
+	// +kubebuilder:validation:items:Pattern=`^[A-Za-z0-9_+.][A-Za-z0-9_+.-]*$`
+	VolumeGroups []string `json:"volumeGroups"`
+}
+
+// PoolClassStatus is the controller's view of a class.
+type PoolClassStatus struct {
+	// nodes is how many nodes serve the class now.
+	// +optional
+	Nodes int32 `json:"nodes"`
+
+	// conditions: Ready is True while at least one node serves the class.
+	// +optional
+	// +listType=map
+	// +listMapKey=type
+	// +kubebuilder:validation:MaxItems=16
+	Conditions []metav1.Condition `json:"conditions,omitempty"`
+}
+
+// PoolClassList is a list of PoolClasses.
+//
+// +kubebuilder:object:root=true
+type PoolClassList struct {
+	metav1.TypeMeta `json:",inline"`
+	metav1.ListMeta `json:"metadata,omitempty"`
+	Items           []PoolClass `json:"items"`
+}

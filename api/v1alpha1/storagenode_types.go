@@ -1,0 +1,116 @@
+package v1alpha1
+
+import (
+	"k8s.io/apimachinery/pkg/api/resource"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+)
+
+// StorageNode is what one node has to offer. It bears the Node's name and is
+// written by that node's agent only; the controller deletes it when the Node is
+// gone. Deleting it never deletes data.
+//
+// +kubebuilder:object:root=true
+// +kubebuilder:subresource:status
+// +kubebuilder:resource:scope=Cluster,shortName=sn,categories={berth,storage}
+// +kubebuilder:printcolumn:name="Ready",type=string,JSONPath=`.status.conditions[?(@.type=="Ready")].status`
+// +kubebuilder:printcolumn:name="Pools",type=string,JSONPath=`.status.pools[*].name`
+// +kubebuilder:printcolumn:name="Total",type=string,JSONPath=`.status.pools[*].total`
+// +kubebuilder:printcolumn:name="Largest",type=string,JSONPath=`.status.pools[*].largestVolume`
+// +kubebuilder:printcolumn:name="Message",type=string,priority=1,JSONPath=`.status.conditions[?(@.type=="Ready")].message`
+// +kubebuilder:printcolumn:name="Age",type=date,JSONPath=`.metadata.creationTimestamp`
+type StorageNode struct {
+	metav1.TypeMeta   `json:",inline"`
+	metav1.ObjectMeta `json:"metadata,omitempty"`
+
+	// status is the agent's latest report.
+	// +optional
+	Status StorageNodeStatus `json:"status,omitempty"`
+}
+
+// StorageNodeStatus is one atomic report of a node's pools.
+type StorageNodeStatus struct {
+	// pools are the node's pools that at least one PoolClass selects.
+	// +optional
+	// +listType=map
+	// +listMapKey=name
+	// +kubebuilder:validation:MaxItems=64
+	Pools []Pool `json:"pools,omitempty"`
+
+	// conditions: Ready is True while the agent can list its pools.
+	// +optional
+	// +listType=map
+	// +listMapKey=type
+	// +kubebuilder:validation:MaxItems=16
+	Conditions []metav1.Condition `json:"conditions,omitempty"`
+}
+
+// Pool is one pool of a node. It states total and foreign bytes, never free
+// ones: what Berth's own volumes take is known from the Volumes, and a free
+// figure would race with every volume being created.
+type Pool struct {
+	// name of the pool on its node: a volume group's name.
+	// +required
+	// +kubebuilder:validation:MaxLength=253
+	Name string `json:"name"`
+
+	// provisioner that serves the pool.
+	// +required
+	Provisioner ProvisionerType `json:"provisioner"`
+
+	// total is the size of the pool.
+	// +required
+	Total resource.Quantity `json:"total"`
+
+	// foreign is what others than Berth use of it.
+	// +required
+	Foreign resource.Quantity `json:"foreign"`
+
+	// allocationUnit is what sizes are rounded up to: an extent.
+	// +required
+	AllocationUnit resource.Quantity `json:"allocationUnit"`
+
+	// largestVolume is the largest volume that could be created when the report
+	// was made. For display and coarse filtering; not for accounting.
+	// +required
+	LargestVolume resource.Quantity `json:"largestVolume"`
+
+	// classes are the PoolClasses that this pool serves on this node.
+	// +optional
+	// +listType=set
+	// +kubebuilder:validation:MaxItems=32
+	// +kubebuilder:validation:items:MaxLength=253
+	Classes []string `json:"classes,omitempty"`
+
+	// health is Healthy, or why nothing new should be placed here.
+	// +required
+	Health PoolHealth `json:"health"`
+
+	// message explains a pool that is not healthy.
+	// +optional
+	// +kubebuilder:validation:MaxLength=1024
+	Message string `json:"message,omitempty"`
+}
+
+// PoolHealth is the state of a pool.
+//
+// +kubebuilder:validation:Enum=Healthy;Degraded;Missing
+type PoolHealth string
+
+const (
+	// PoolHealthy means that volumes can be created.
+	PoolHealthy PoolHealth = "Healthy"
+	// PoolDegraded means that existing volumes work and nothing new is placed:
+	// a physical volume is missing, or the pool is read-only.
+	PoolDegraded PoolHealth = "Degraded"
+	// PoolMissing means that a pool which holds volumes is not there.
+	PoolMissing PoolHealth = "Missing"
+)
+
+// StorageNodeList is a list of StorageNodes.
+//
+// +kubebuilder:object:root=true
+type StorageNodeList struct {
+	metav1.TypeMeta `json:",inline"`
+	metav1.ListMeta `json:"metadata,omitempty"`
+	Items           []StorageNode `json:"items"`
+}

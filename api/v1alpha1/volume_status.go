@@ -1,0 +1,176 @@
+package v1alpha1
+
+import (
+	"k8s.io/apimachinery/pkg/api/resource"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+)
+
+// VolumeStatus is what has become of a volume.
+//
+// +kubebuilder:validation:XValidation:rule="!has(self.primary) || has(self.epoch)",message="a primary needs an epoch"
+// +kubebuilder:validation:XValidation:rule="!has(self.primary) || !has(oldSelf.primary) || self.primary.node == oldSelf.primary.node || self.epoch.number > oldSelf.epoch.number",message="a new primary needs a higher epoch"
+// +kubebuilder:validation:XValidation:rule="!has(self.primary) || has(oldSelf.primary) && self.primary.node == oldSelf.primary.node || has(self.replicas) && self.replicas.exists(r, r.node == self.primary.node && r.ready)",message="a new primary needs a ready replica"
+type VolumeStatus struct {
+	// conditions of the volume as a whole, set by the controller when there is
+	// something to say: a volume whose replica became ready at once has none.
+	// +optional
+	// +listType=map
+	// +listMapKey=type
+	// +kubebuilder:validation:MaxItems=16
+	Conditions []metav1.Condition `json:"conditions,omitempty"`
+
+	// epoch counts the ownerships of the volume. Only Stage raises it.
+	// +optional
+	Epoch *Epoch `json:"epoch,omitempty"`
+
+	// primary is the one replica that may write.
+	// +optional
+	Primary *Primary `json:"primary,omitempty"`
+
+	// replicas are the reports of the nodes, each written by its own agent.
+	// +optional
+	// +listType=map
+	// +listMapKey=node
+	// +kubebuilder:validation:MaxItems=8
+	Replicas []ReplicaStatus `json:"replicas,omitempty"`
+}
+
+// Epoch identifies one ownership. The id is random: an API server restored from
+// an old backup may reach the same number again, and must not pass for the same
+// ownership.
+//
+// +structType=atomic
+// +kubebuilder:validation:XValidation:rule="self.number >= oldSelf.number",message="epoch must not decrease"
+// +kubebuilder:validation:XValidation:rule="(self.number == oldSelf.number) == (self.id == oldSelf.id)",message="an epoch has one id"
+type Epoch struct {
+	// number grows by one or more with each ownership.
+	// +required
+	// +kubebuilder:validation:Minimum=1
+	Number int64 `json:"number"`
+	// id is random.
+	// +required
+	// +kubebuilder:validation:MinLength=8
+	// +kubebuilder:validation:MaxLength=64
+	ID string `json:"id"`
+}
+
+// Primary is the replica that may write.
+//
+// +structType=atomic
+// +kubebuilder:validation:XValidation:rule="self.node == oldSelf.node || oldSelf.phase in ['Released','Fenced']",message="primary moves only from Released or Fenced"
+// +kubebuilder:validation:XValidation:rule="oldSelf.hasValue() || self.phase == 'Preparing'",optionalOldSelf=true,message="the first primary must be Preparing"
+type Primary struct {
+	// node of the primary.
+	// +required
+	// +kubebuilder:validation:MaxLength=253
+	Node string `json:"node"`
+	// phase of its ownership.
+	// +required
+	Phase PrimaryPhase `json:"phase"`
+}
+
+// PrimaryPhase is how far an ownership has come.
+//
+// +kubebuilder:validation:Enum=Preparing;Active;Released;Fenced
+type PrimaryPhase string
+
+// The phases of an ownership.
+const (
+	PrimaryPreparing PrimaryPhase = "Preparing"
+	PrimaryActive    PrimaryPhase = "Active"
+	PrimaryReleased  PrimaryPhase = "Released"
+	PrimaryFenced    PrimaryPhase = "Fenced"
+)
+
+// ReplicaState is what a node has of a volume.
+//
+//	         carved                  spec drops it
+//	(none) ────────► Ready ─────────────────────────► Gone
+//	   │               │                               ▲
+//	   │ refused       │ device lost                   │ deleted
+//	   ▼               ▼                               │
+//	 Failed ◄───────► Failed ──────────────────────────┘
+//
+// +kubebuilder:validation:Enum=Ready;Failed;Gone
+type ReplicaState string
+
+const (
+	// ReplicaReady means that the data is there and can be used.
+	ReplicaReady ReplicaState = "Ready"
+	// ReplicaFailed means that it could not be made, or is broken; reason and
+	// message say why. The agent keeps trying where that can help.
+	ReplicaFailed ReplicaState = "Failed"
+	// ReplicaGone means that nothing of the replica is on the node, and the
+	// entry may be dropped.
+	ReplicaGone ReplicaState = "Gone"
+)
+
+// ReplicaStatus is one node's report on its replica.
+type ReplicaStatus struct {
+	// node that reports.
+	// +required
+	// +kubebuilder:validation:MaxLength=253
+	Node string `json:"node"`
+
+	// pool that holds the replica, or was to.
+	// +optional
+	// +kubebuilder:validation:MaxLength=253
+	Pool string `json:"pool,omitempty"`
+
+	// state of the replica.
+	// +required
+	State ReplicaState `json:"state"`
+
+	// ready is whether the replica could become primary.
+	// +required
+	Ready bool `json:"ready"`
+
+	// active is whether the replica is in use by the primary.
+	// +optional
+	Active bool `json:"active,omitempty"`
+
+	// capacity of the replica as it is.
+	// +optional
+	Capacity *resource.Quantity `json:"capacity,omitempty"`
+
+	// requested is the capacity from the spec that this report answers.
+	// +optional
+	Requested *resource.Quantity `json:"requested,omitempty"`
+
+	// unstagedEpoch is the epoch that the node gave up cleanly.
+	// +optional
+	// +kubebuilder:validation:Minimum=0
+	UnstagedEpoch int64 `json:"unstagedEpoch,omitempty"`
+
+	// reason is a CamelCase word for the state, from a fixed list.
+	// +optional
+	// +kubebuilder:validation:MaxLength=64
+	Reason string `json:"reason,omitempty"`
+
+	// message is for people.
+	// +optional
+	// +kubebuilder:validation:MaxLength=1024
+	Message string `json:"message,omitempty"`
+}
+
+// Reasons of a replica's state.
+const (
+	// ReasonCarved: the replica was made and is as the spec wants it.
+	ReasonCarved = "Carved"
+	// ReasonNoSpace: the pool lacks room; another node may have it.
+	ReasonNoSpace = "NoSpace"
+	// ReasonPoolMissing: the pool is not on the node.
+	ReasonPoolMissing = "PoolMissing"
+	// ReasonInvalid: the wish can never be met as it stands.
+	ReasonInvalid = "Invalid"
+	// ReasonConflict: something else of that name is in the pool.
+	ReasonConflict = "Conflict"
+	// ReasonProvisionerError: the provisioner failed; the agent tries again.
+	ReasonProvisionerError = "ProvisionerError"
+	// ReasonDeviceMissing: the replica was there and is not any more.
+	ReasonDeviceMissing = "DeviceMissing"
+	// ReasonInUse: the replica cannot be removed while it is open.
+	ReasonInUse = "InUse"
+	// ReasonRemoved: nothing of the replica is left on the node.
+	ReasonRemoved = "Removed"
+)

@@ -1,0 +1,195 @@
+package v1alpha1
+
+import (
+	"k8s.io/apimachinery/pkg/api/resource"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+)
+
+// Volume is one volume: what it should be, where its replicas are, and which of
+// them may write.
+//
+// The schema rules stand at the root because a rule on a field is not evaluated
+// when the field, or a parent of it, is removed.
+//
+// +kubebuilder:object:root=true
+// +kubebuilder:subresource:status
+// +kubebuilder:resource:scope=Cluster,shortName=bvol,categories={berth,storage}
+// +kubebuilder:printcolumn:name="State",type=string,JSONPath=`.status.replicas[0].state`
+// +kubebuilder:printcolumn:name="Size",type=string,JSONPath=`.spec.capacity`
+// +kubebuilder:printcolumn:name="Class",type=string,JSONPath=`.spec.poolClass`
+// +kubebuilder:printcolumn:name="Node",type=string,JSONPath=`.spec.replicas[0].node`
+// +kubebuilder:printcolumn:name="Claim",type=string,JSONPath=`.spec.claimRef.name`
+// +kubebuilder:printcolumn:name="Namespace",type=string,priority=1,JSONPath=`.spec.claimRef.namespace`
+// +kubebuilder:printcolumn:name="Primary",type=string,priority=1,JSONPath=`.status.primary.node`
+// +kubebuilder:printcolumn:name="Message",type=string,priority=1,JSONPath=`.status.replicas[0].message`
+// +kubebuilder:printcolumn:name="Age",type=date,JSONPath=`.metadata.creationTimestamp`
+// +kubebuilder:validation:XValidation:rule="!has(oldSelf.status) || !has(oldSelf.status.epoch) || (has(self.status) && has(self.status.epoch))",message="status.epoch cannot be removed"
+// +kubebuilder:validation:XValidation:rule="!has(oldSelf.status) || !has(oldSelf.status.primary) || (has(self.status) && has(self.status.primary))",message="status.primary cannot be removed"
+// +kubebuilder:validation:XValidation:rule="!has(oldSelf.status) || !has(oldSelf.status.replicas) || oldSelf.status.replicas.all(o, o.state == 'Gone' || (has(self.status) && has(self.status.replicas) && self.status.replicas.exists(n, n.node == o.node)))",message="an entry of status.replicas leaves only from state Gone"
+type Volume struct {
+	metav1.TypeMeta   `json:",inline"`
+	metav1.ObjectMeta `json:"metadata,omitempty"`
+
+	// spec is what the volume should be.
+	// +required
+	Spec VolumeSpec `json:"spec"`
+	// status is what has become of it.
+	// +optional
+	Status VolumeStatus `json:"status,omitempty"`
+}
+
+// VolumeSpec is what a volume should be.
+//
+// +kubebuilder:validation:XValidation:rule="quantity(self.capacity).compareTo(quantity(oldSelf.capacity)) >= 0 || self.replicas != oldSelf.replicas",message="capacity cannot shrink"
+// +kubebuilder:validation:XValidation:rule="self.volumeMode == oldSelf.volumeMode && self.poolClass == oldSelf.poolClass && self.sharing == oldSelf.sharing && self.placement == oldSelf.placement",message="volumeMode, poolClass, sharing and placement are immutable"
+// +kubebuilder:validation:XValidation:rule="has(self.fsType) == has(oldSelf.fsType) && (!has(self.fsType) || self.fsType == oldSelf.fsType)",message="fsType is immutable"
+// +kubebuilder:validation:XValidation:rule="has(self.fsType) == (self.volumeMode == 'Filesystem')",message="fsType is for volumeMode Filesystem, and required there"
+type VolumeSpec struct {
+	// capacity is the size that was asked for; a replica may be a little larger,
+	// by its pool's allocation unit. It never shrinks.
+	// +required
+	Capacity resource.Quantity `json:"capacity"`
+
+	// volumeMode is Filesystem or Block.
+	// +required
+	VolumeMode VolumeMode `json:"volumeMode"`
+
+	// fsType of a Filesystem volume.
+	// +optional
+	FSType FSType `json:"fsType,omitempty"`
+
+	// poolClass that the replicas come from.
+	// +required
+	// +kubebuilder:validation:MinLength=1
+	// +kubebuilder:validation:MaxLength=253
+	PoolClass string `json:"poolClass"`
+
+	// claimRef names the claim the volume was made for, if one was.
+	// +optional
+	ClaimRef *ClaimReference `json:"claimRef,omitempty"`
+
+	// sharing says how many nodes may write at once.
+	// +required
+	// +kubebuilder:default=Exclusive
+	Sharing Sharing `json:"sharing"`
+
+	// placement says how the PersistentVolume finds its node.
+	// +required
+	// +kubebuilder:default=Node
+	Placement Placement `json:"placement"`
+
+	// replication says how many replicas there should be.
+	// +required
+	// +kubebuilder:default={factor: 1}
+	Replication Replication `json:"replication"`
+
+	// replicas are the nodes that should hold one, with the pool it comes from.
+	// +optional
+	// +listType=map
+	// +listMapKey=node
+	// +kubebuilder:validation:MaxItems=8
+	Replicas []ReplicaSpec `json:"replicas,omitempty"`
+}
+
+// VolumeMode says what a pod sees: a mounted filesystem or a block device.
+//
+// +kubebuilder:validation:Enum=Filesystem;Block
+type VolumeMode string
+
+// The two volume modes.
+const (
+	Filesystem VolumeMode = "Filesystem"
+	Block      VolumeMode = "Block"
+)
+
+// FSType is a filesystem that Berth makes, grows and mounts.
+//
+// +kubebuilder:validation:Enum=ext4;xfs
+type FSType string
+
+// The supported filesystems.
+const (
+	Ext4 FSType = "ext4"
+	XFS  FSType = "xfs"
+)
+
+// Sharing says how many nodes may write a volume at once.
+//
+// +kubebuilder:validation:Enum=Exclusive;Shared
+type Sharing string
+
+const (
+	// Exclusive volumes have at most one writing node.
+	Exclusive Sharing = "Exclusive"
+	// Shared volumes leave it to the users of a block device to agree.
+	Shared Sharing = "Shared"
+)
+
+// Placement is the form of the PersistentVolume's node affinity, which can
+// never be changed once the PersistentVolume exists.
+//
+// +kubebuilder:validation:Enum=Node;Volume;Group
+type Placement string
+
+const (
+	// PlacementNode names the node. For one-copy volumes that never move.
+	PlacementNode Placement = "Node"
+	// PlacementVolume names a label of the volume's own that the controller
+	// moves between Nodes.
+	PlacementVolume Placement = "Volume"
+	// PlacementGroup names the label of a replica group.
+	PlacementGroup Placement = "Group"
+)
+
+// ClaimReference names a PersistentVolumeClaim.
+//
+// +structType=atomic
+type ClaimReference struct {
+	// namespace of the claim.
+	// +required
+	// +kubebuilder:validation:MaxLength=63
+	Namespace string `json:"namespace"`
+	// name of the claim.
+	// +required
+	// +kubebuilder:validation:MaxLength=253
+	Name string `json:"name"`
+	// uid of the claim; empty where only its name is known.
+	// +optional
+	// +kubebuilder:validation:MaxLength=64
+	UID types.UID `json:"uid,omitempty"`
+}
+
+// Replication says how many replicas a volume has.
+type Replication struct {
+	// factor is the number of replicas, the primary included.
+	// +required
+	// +kubebuilder:validation:Minimum=1
+	// +kubebuilder:validation:Maximum=8
+	Factor int32 `json:"factor"`
+}
+
+// ReplicaSpec is the wish for a replica on a node.
+//
+// +kubebuilder:validation:XValidation:rule="self.pool == oldSelf.pool",message="pool is immutable: remove the replica and add it again"
+type ReplicaSpec struct {
+	// node that should hold the replica.
+	// +required
+	// +kubebuilder:validation:MinLength=1
+	// +kubebuilder:validation:MaxLength=253
+	Node string `json:"node"`
+	// pool of that node that it comes from.
+	// +required
+	// +kubebuilder:validation:MinLength=1
+	// +kubebuilder:validation:MaxLength=253
+	Pool string `json:"pool"`
+}
+
+// VolumeList is a list of Volumes.
+//
+// +kubebuilder:object:root=true
+type VolumeList struct {
+	metav1.TypeMeta `json:",inline"`
+	metav1.ListMeta `json:"metadata,omitempty"`
+	Items           []Volume `json:"items"`
+}

@@ -1,0 +1,22 @@
+package provision
+
+import "errors"
+
+// The classes of a provisioner's errors. Every error that leaves a Provisioner
+// wraps one of them or a context error; what wraps none is transient.
+var (
+	// ErrNoSpace: the pool lacks room. Final here, another node may do.
+	ErrNoSpace = errors.New("no space")
+	// ErrNotFound: no such volume on this node.
+	ErrNotFound = errors.New("volume not found")
+	// ErrPoolMissing: no such pool on this node.
+	ErrPoolMissing = errors.New("pool not found")
+	// ErrConflict: something of that name exists and is different.
+	ErrConflict = errors.New("conflict")
+	// ErrInvalid: the request can never be met.
+	ErrInvalid = errors.New("invalid request")
+	// ErrInUse: the device is open.
+	ErrInUse = errors.New("in use")
+	// ErrUnavailable: the provisioner cannot be reached or does not answer. Transient.
+	ErrUnavailable = errors.New("provisioner unavailable")
+)
