@@ -1,0 +1,21 @@
+// Package network is the private network of a lab.
+//
+// One network namespace holds a bridge, and on the bridge the control plane
+// (10.77.0.1) and one tap per guest (10.77.0.10 upwards). Nothing of it is
+// visible in the machine's own namespace and no packet leaves it; a forwarder
+// carries single TCP ports from 127.0.0.1 inside.
+//
+// The namespace is also the router between the nodes' pod networks: a guest
+// needs only a default route to the bridge, and a node that is added later is
+// known to all others at once.
+//
+// The bridge carries the address of the `kubernetes` Service too. With an API
+// server that listens on port 443 of all addresses, pods reach it there
+// directly: no kube-proxy, no address translation, no netfilter modules.
+//
+// A tap that is down is a pulled cable: [Network.Cut] and [Network.Heal].
+//
+// Every call is idempotent. The names of the namespace and of the taps are
+// functions of the lab's and the node's name, so that a half-made network is
+// found again and completed or destroyed.
+package network
