@@ -15,5 +15,6 @@
 // safe, and why there is no object per volume and node.
 //
 // +kubebuilder:object:generate=true
+// +kubebuilder:ac:generate=true
 // +groupName=berth.dev
 package v1alpha1

@@ -156,6 +156,7 @@ type ClaimReference struct {
 	Name string `json:"name"`
 	// uid of the claim; empty where only its name is known.
 	// +optional
+	// +kubebuilder:validation:Type=string
 	// +kubebuilder:validation:MaxLength=64
 	UID types.UID `json:"uid,omitempty"`
 }
