@@ -1,0 +1,55 @@
+package run
+
+import (
+	"context"
+	"fmt"
+	"strings"
+	"time"
+)
+
+// Command is one process to run.
+type Command struct {
+	// Operation is what the command is counted and timed as: "lvcreate".
+	Operation string
+	// Program is a path, or a name looked up in PATH.
+	Program string
+	// Args are passed as they are; there is no shell.
+	Args []string
+}
+
+func (c Command) String() string {
+	return strings.Join(append([]string{c.Program}, c.Args...), " ")
+}
+
+// Runner runs commands and returns what they wrote to standard output. It is
+// safe for concurrent use.
+type Runner interface {
+	// Query runs a command that changes nothing. When ctx ends the command and all
+	// its children are killed and the error wraps the context's cause.
+	Query(ctx context.Context, c Command) ([]byte, error)
+
+	// Change runs a command that changes something, to its end.
+	Change(c Command) ([]byte, error)
+}
+
+// Observer is told of every command that ended, with how long it took.
+type Observer interface {
+	Observe(c Command, d time.Duration, err error)
+}
+
+// ExitError is a command that ran and failed.
+type ExitError struct {
+	Command Command
+	// Code is the exit code; -1 if a signal ended the command.
+	Code int
+	// Stderr is the tail of what the command wrote to standard error.
+	Stderr string
+}
+
+func (e *ExitError) Error() string {
+	text := strings.TrimSpace(e.Stderr)
+	if text == "" {
+		text = "no message"
+	}
+	return fmt.Sprintf("%s: exit code %d: %s", e.Command.Operation, e.Code, text)
+}
