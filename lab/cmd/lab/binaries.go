@@ -1,0 +1,51 @@
+package main
+
+import (
+	"fmt"
+	"io"
+
+	"github.com/spf13/cobra"
+
+	"berth.dev/berth/lab/internal/build"
+)
+
+func (a *app) assets() *cobra.Command {
+	return &cobra.Command{
+		Use:   "assets",
+		Short: "Print a directory with etcd, kube-apiserver and kubectl, built if need be",
+		Long:  "Print a directory with etcd, kube-apiserver and kubectl, for KUBEBUILDER_ASSETS of controller-runtime's envtest.",
+		Args:  cobra.NoArgs,
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			store, err := a.store()
+			if err != nil {
+				return err
+			}
+			dir, err := build.Kubernetes.Get(cmd.Context(), store)
+			return printLine(cmd.OutOrStdout(), dir, err)
+		},
+	}
+}
+
+func (a *app) binary() *cobra.Command {
+	return &cobra.Command{
+		Use:   "binary NAME",
+		Short: "Print the path of a program the lab builds, built if need be",
+		Args:  cobra.ExactArgs(1),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			store, err := a.store()
+			if err != nil {
+				return err
+			}
+			path, err := build.Program(cmd.Context(), store, args[0])
+			return printLine(cmd.OutOrStdout(), path, err)
+		},
+	}
+}
+
+func printLine(w io.Writer, line string, err error) error {
+	if err != nil {
+		return err
+	}
+	_, err = fmt.Fprintln(w, line)
+	return err
+}

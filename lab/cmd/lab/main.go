@@ -1,0 +1,41 @@
+// Command lab runs a real Kubernetes on this machine, whose nodes are virtual
+// machines with their own kernel and disks.
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"os/signal"
+	"syscall"
+)
+
+// exitCode is the error of a command whose exit code is passed through.
+type exitCode int
+
+func (e exitCode) Error() string { return fmt.Sprintf("exit code %d", int(e)) }
+
+func main() {
+	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
+	code := run(ctx, os.Args[1:])
+	stop()
+	os.Exit(code)
+}
+
+func run(ctx context.Context, args []string) int {
+	a := newApp()
+	defer a.close()
+	root := a.command()
+	root.SetArgs(args)
+	err := root.ExecuteContext(ctx)
+	if err == nil {
+		return 0
+	}
+	if code, ok := errors.AsType[exitCode](err); ok {
+		return int(code)
+	}
+	a.close() // the last words go below the final picture of the progress
+	fmt.Fprintf(os.Stderr, "lab: %v\n", err)
+	return 1
+}

@@ -1,0 +1,96 @@
+package controlplane
+
+import (
+	"fmt"
+	"path/filepath"
+)
+
+// etcdClients and etcdPeers are loopback addresses of the namespace: guests
+// cannot reach them, so they need no certificates.
+const (
+	etcdClients = "http://127.0.0.1:2379"
+	etcdPeers   = "http://127.0.0.1:2380"
+)
+
+func (c Config) etcdArgs() []string {
+	return []string{
+		"--name=lab",
+		"--data-dir=" + filepath.Join(c.Dir, "etcd"),
+		"--listen-client-urls=" + etcdClients,
+		"--advertise-client-urls=" + etcdClients,
+		"--listen-peer-urls=" + etcdPeers,
+		"--initial-advertise-peer-urls=" + etcdPeers,
+		"--initial-cluster=lab=" + etcdPeers,
+		"--log-level=warn",
+		"--unsafe-no-fsync", // the machine may crash; the lab is then started anew
+	}
+}
+
+func (c Config) apiServerArgs() []string {
+	file := c.Authority.Path
+	return []string{
+		"--etcd-servers=" + etcdClients,
+		"--bind-address=0.0.0.0",
+		fmt.Sprintf("--secure-port=%d", Port),
+		"--advertise-address=" + c.Address.String(),
+		"--service-cluster-ip-range=" + c.Services.String(),
+		"--tls-cert-file=" + file("apiserver.crt"),
+		"--tls-private-key-file=" + file("apiserver.key"),
+		"--client-ca-file=" + file("ca.crt"),
+		"--anonymous-auth=false",
+		"--authorization-mode=Node,RBAC",
+		"--enable-admission-plugins=NodeRestriction",
+		"--allow-privileged=true",
+		"--service-account-issuer=https://kubernetes.default.svc",
+		"--service-account-key-file=" + file("sa.key"),
+		"--service-account-signing-key-file=" + file("sa.key"),
+		"--kubelet-preferred-address-types=InternalIP", // there is no DNS for node names
+		"--kubelet-certificate-authority=" + file("ca.crt"),
+		"--kubelet-client-certificate=" + file("kubelet-client.crt"),
+		"--kubelet-client-key=" + file("kubelet-client.key"),
+		"--requestheader-client-ca-file=" + file("ca.crt"),
+		"--requestheader-allowed-names=front-proxy-client",
+		"--requestheader-username-headers=X-Remote-User",
+		"--requestheader-group-headers=X-Remote-Group",
+		"--requestheader-extra-headers-prefix=X-Remote-Extra-",
+		"--proxy-client-cert-file=" + file("front-proxy.crt"),
+		"--proxy-client-key-file=" + file("front-proxy.key"),
+		"--default-not-ready-toleration-seconds=3",
+		"--default-unreachable-toleration-seconds=3",
+		"--shutdown-delay-duration=0s",
+		"--profiling=false",
+	}
+}
+
+func (c Config) controllerManagerArgs() []string {
+	file := c.Authority.Path
+	return []string{
+		"--kubeconfig=" + file("controller-manager.kubeconfig"),
+		"--bind-address=127.0.0.1",
+		"--leader-elect=false",
+		"--use-service-account-credentials=true",
+		"--service-account-private-key-file=" + file("sa.key"),
+		"--root-ca-file=" + file("ca.crt"),
+		"--cluster-signing-cert-file=" + file("ca.crt"),
+		"--cluster-signing-key-file=" + file("ca.key"),
+		"--controllers=*,-node-ipam-controller,-bootstrap-signer-controller,-token-cleaner-controller",
+		"--kube-api-qps=500", // the default makes the start take four seconds longer
+		"--kube-api-burst=1000",
+		"--node-monitor-grace-period=8s",
+		"--node-monitor-period=1s",
+		"--attach-detach-reconcile-sync-period=5s",
+	}
+}
+
+func (c Config) schedulerArgs() []string {
+	config := c.Authority.Path("scheduler.kubeconfig")
+	return []string{
+		"--kubeconfig=" + config,
+		"--authentication-kubeconfig=" + config,
+		"--authorization-kubeconfig=" + config,
+		"--bind-address=127.0.0.1",
+		"--leader-elect=false",
+		"--kube-api-qps=5000",
+		"--kube-api-burst=5000",
+	}
+}

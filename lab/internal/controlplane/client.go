@@ -1,0 +1,89 @@
+package controlplane
+
+import (
+	"context"
+	"crypto/tls"
+	"crypto/x509"
+	"fmt"
+	"io"
+	"net"
+	"net/http"
+	"time"
+
+	"berth.dev/berth/lab/internal/network"
+)
+
+// client asks the API server inside the namespace, as administrator. It is a
+// plain HTTP client: the lab asks for little more than status codes.
+type client struct {
+	server string
+	http   *http.Client
+}
+
+func newClient(c Config) (*client, error) {
+	pair, err := c.Authority.Issue("admin", Admin)
+	if err != nil {
+		return nil, err
+	}
+	certificate, err := tls.X509KeyPair(pair.Cert, pair.Key)
+	if err != nil {
+		return nil, fmt.Errorf("loading the administrator's certificate: %w", err)
+	}
+	roots := x509.NewCertPool()
+	roots.AppendCertsFromPEM(c.Authority.CertPEM())
+	return &client{server: c.Server(), http: &http.Client{
+		Timeout: 5 * time.Second,
+		Transport: &http.Transport{
+			TLSClientConfig: &tls.Config{RootCAs: roots, Certificates: []tls.Certificate{certificate}},
+			DialContext: func(ctx context.Context, _, address string) (net.Conn, error) {
+				return network.Dial(ctx, c.NetNS, address)
+			},
+		},
+	}}, nil
+}
+
+func (c *client) close() { c.http.CloseIdleConnections() }
+
+// get returns the body of a path, or an error unless the answer is 200.
+func (c *client) get(ctx context.Context, path string) ([]byte, error) {
+	req, err := http.NewRequestWithContext(ctx, http.MethodGet, c.server+path, nil)
+	if err != nil {
+		return nil, err
+	}
+	resp, err := c.http.Do(req)
+	if err != nil {
+		return nil, err
+	}
+	defer resp.Body.Close()
+	body, err := io.ReadAll(resp.Body)
+	if err != nil {
+		return nil, err
+	}
+	if resp.StatusCode != http.StatusOK {
+		return nil, fmt.Errorf("asking for %s: %s", path, resp.Status)
+	}
+	return body, nil
+}
+
+// wait asks for path until it answers 200. It gives up at once when check
+// fails, and after [startLimit].
+func (c *client) wait(ctx context.Context, path string, check func() error) error {
+	ctx, cancel := context.WithTimeoutCause(ctx, startLimit, fmt.Errorf("not ready after %v", startLimit))
+	defer cancel()
+	ticker := time.NewTicker(50 * time.Millisecond)
+	defer ticker.Stop()
+	for {
+		_, last := c.get(ctx, path)
+		if last == nil {
+			return nil
+		}
+		if err := check(); err != nil {
+			return err
+		}
+		select {
+		case <-ctx.Done():
+			return fmt.Errorf("waiting for the API server: %w (last answer: %v)", context.Cause(ctx), last)
+		case <-ticker.C:
+		}
+	}
+}

@@ -1,0 +1,64 @@
+package controlplane
+
+import (
+	"fmt"
+	"net/netip"
+	"path/filepath"
+	"time"
+
+	"berth.dev/berth/lab/internal/pki"
+	"berth.dev/berth/lab/internal/process"
+)
+
+// Port is where the API server listens, on all addresses of the namespace. It
+// is the port of the `kubernetes` Service, so that pods reach the server at
+// the Service's address without address translation.
+const Port = 443
+
+// Config says where a control plane lives.
+type Config struct {
+	Programs  string       // directory with etcd, kube-apiserver, kube-controller-manager, kube-scheduler
+	Dir       string       // etcd's data and the logs
+	NetNS     string       // path of the network namespace
+	Address   netip.Addr   // of the API server in the namespace
+	ServiceIP netip.Addr   // of the `kubernetes` Service
+	Services  netip.Prefix // range of Service addresses
+	Authority *pki.Authority
+}
+
+// Server returns the URL of the API server in the namespace.
+func (c Config) Server() string { return fmt.Sprintf("https://%s:%d", c.Address, Port) }
+
+// LogPath returns the log of a component.
+func (c Config) LogPath(component string) string {
+	return filepath.Join(c.Dir, "log", component+".log")
+}
+
+// Components are the names of the processes, in the order they start.
+var Components = []string{etcd, apiServer, controllerManager, scheduler}
+
+const (
+	etcd              = "etcd"
+	apiServer         = "kube-apiserver"
+	controllerManager = "kube-controller-manager"
+	scheduler         = "kube-scheduler"
+)
+
+// Grace is how long a component may take to end before it is killed.
+const Grace = 10 * time.Second
+
+func (c Config) spec(component string) process.Spec {
+	args := map[string]func() []string{
+		etcd:              c.etcdArgs,
+		apiServer:         c.apiServerArgs,
+		controllerManager: c.controllerManagerArgs,
+		scheduler:         c.schedulerArgs,
+	}
+	return process.Spec{
+		Name:  component,
+		Path:  filepath.Join(c.Programs, component),
+		Args:  args[component](),
+		Log:   c.LogPath(component),
+		NetNS: c.NetNS,
+	}
+}

@@ -1,0 +1,90 @@
+package controlplane
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	"berth.dev/berth/lab/internal/process"
+	"berth.dev/berth/lab/internal/progress"
+)
+
+// Journal remembers the processes of a cluster beyond the end of the command.
+type Journal interface {
+	// Process returns what was last recorded under a name.
+	Process(name string) (process.Record, bool)
+	// RecordProcess records a process under its name, durably.
+	RecordProcess(process.Record) error
+}
+
+// startLimit bounds the wait for each of the two readiness conditions.
+const startLimit = 90 * time.Second
+
+// Start starts the components that do not run, records each at once, and
+// returns when the cluster accepts pods. Components that run stay as they are.
+func Start(ctx context.Context, c Config, journal Journal, step progress.Step) error {
+	if err := c.writeCertificates(); err != nil {
+		return err
+	}
+	client, err := newClient(c)
+	if err != nil {
+		return err
+	}
+	defer client.close()
+	for _, phase := range []struct {
+		start []string
+		path  string // answers 200 once the phase is over
+	}{
+		{[]string{etcd, apiServer}, "/readyz"},
+		// Without its default service account a namespace refuses pods.
+		{[]string{controllerManager, scheduler}, "/api/v1/namespaces/default/serviceaccounts/default"},
+	} {
+		if err := ensure(ctx, c, journal, phase.start); err != nil {
+			return err
+		}
+		step.Note("waiting for %v", phase.start)
+		if err := client.wait(ctx, phase.path, func() error { return check(c, journal, phase.start) }); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func ensure(ctx context.Context, c Config, journal Journal, components []string) error {
+	for _, name := range components {
+		if rec, ok := journal.Process(name); ok && rec.Alive() {
+			continue
+		}
+		rec, err := process.Start(ctx, c.spec(name))
+		if err != nil {
+			return err
+		}
+		if err := journal.RecordProcess(rec); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// check reports a component that has ended although it was started.
+func check(c Config, journal Journal, components []string) error {
+	for _, name := range components {
+		if rec, ok := journal.Process(name); !ok || !rec.Alive() {
+			return fmt.Errorf("%s ended instead of becoming ready: read its log %s", name, c.LogPath(name))
+		}
+	}
+	return nil
+}
+
+// Stop ends the components in the reverse order of their start: the API server
+// waits for its clients, and etcd must outlive the API server.
+func Stop(ctx context.Context, journal Journal) error {
+	for i := len(Components) - 1; i >= 0; i-- {
+		if rec, ok := journal.Process(Components[i]); ok {
+			if err := rec.Stop(ctx, Grace); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
+}
