@@ -1,0 +1,114 @@
+package storageclass
+
+import (
+	"errors"
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+
+	"k8s.io/apimachinery/pkg/util/validation"
+
+	"berth.dev/berth/api/v1alpha1"
+)
+
+// The parameters that Berth knows. Those after FSTypeKey are added to a
+// CreateVolume request by the external-provisioner and are not for people to set.
+const (
+	PoolClassKey      = "poolClass"
+	FSTypeKey         = "csi.storage.k8s.io/fstype"
+	claimNameKey      = "csi.storage.k8s.io/pvc/name"
+	claimNamespaceKey = "csi.storage.k8s.io/pvc/namespace"
+	volumeNameKey     = "csi.storage.k8s.io/pv/name"
+)
+
+// DefaultFSType is made when neither class nor claim asks for another.
+const DefaultFSType = v1alpha1.Ext4
+
+// ErrInvalid is wrapped by every error of this package.
+var ErrInvalid = errors.New("invalid StorageClass parameters")
+
+// Parameters is what a StorageClass asks for.
+type Parameters struct {
+	// PoolClass that volumes come from.
+	PoolClass string
+	// FSType, or empty where the class does not say.
+	FSType v1alpha1.FSType
+	// ClaimNamespace and ClaimName of the claim that the volume is for; both
+	// empty when the provisioner does not tell.
+	ClaimNamespace, ClaimName string
+}
+
+// Parse reads parameters as they stand in a StorageClass or in a CreateVolume
+// request. Its errors name the key and wrap ErrInvalid.
+func Parse(parameters map[string]string) (Parameters, error) {
+	var p Parameters
+	for _, key := range slices.Sorted(maps.Keys(parameters)) {
+		if err := p.set(key, parameters[key]); err != nil {
+			return Parameters{}, err
+		}
+	}
+	if p.PoolClass == "" {
+		return Parameters{}, invalid("parameter %q is required: it names a PoolClass", PoolClassKey)
+	}
+	if (p.ClaimName == "") != (p.ClaimNamespace == "") {
+		return Parameters{}, invalid("parameters %q and %q go together", claimNameKey, claimNamespaceKey)
+	}
+	return p, nil
+}
+
+func (p *Parameters) set(key, value string) (err error) {
+	switch key {
+	case PoolClassKey:
+		p.PoolClass, err = objectName(key, value)
+	case FSTypeKey:
+		p.FSType, err = ParseFSType(value)
+	case claimNameKey:
+		p.ClaimName, err = objectName(key, value)
+	case claimNamespaceKey:
+		p.ClaimNamespace, err = objectName(key, value)
+	case volumeNameKey:
+		_, err = objectName(key, value)
+	default:
+		err = invalid("unknown parameter %q (known: %s, %s)%s", key, PoolClassKey, FSTypeKey, suggestion(key))
+	}
+	return err
+}
+
+// ParseFSType accepts the filesystems that Berth makes. Empty stays empty.
+func ParseFSType(name string) (v1alpha1.FSType, error) {
+	switch fsType := v1alpha1.FSType(name); fsType {
+	case "", v1alpha1.Ext4, v1alpha1.XFS:
+		return fsType, nil
+	}
+	return "", invalid("filesystem %q is not supported (supported: %s, %s)", name, v1alpha1.Ext4, v1alpha1.XFS)
+}
+
+func objectName(key, value string) (string, error) {
+	if problems := validation.IsDNS1123Subdomain(value); len(problems) > 0 {
+		return "", invalid("parameter %q: %q is not an object's name: %s", key, value, problems[0])
+	}
+	return value, nil
+}
+
+// suggestion helps with the keys that people carry over from other drivers or
+// write in another case.
+func suggestion(key string) string {
+	for _, known := range []string{PoolClassKey, FSTypeKey} {
+		short := known[strings.LastIndex(known, "/")+1:]
+		if strings.EqualFold(key, known) || strings.EqualFold(key[strings.LastIndex(key, "/")+1:], short) {
+			return fmt.Sprintf("; did you mean %q?", known)
+		}
+	}
+	return ""
+}
+
+func invalid(format string, args ...any) error {
+	return &parameterError{message: fmt.Sprintf(format, args...)}
+}
+
+// parameterError keeps the class out of the message: people see the message.
+type parameterError struct{ message string }
+
+func (e *parameterError) Error() string { return e.message }
+func (e *parameterError) Unwrap() error { return ErrInvalid }

@@ -1,0 +1,67 @@
+package storageclass
+
+import (
+	"errors"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+
+	"berth.dev/berth/api/v1alpha1"
+)
+
+func TestParse(t *testing.T) {
+	tests := map[string]struct {
+		parameters map[string]string
+		want       Parameters
+		refused    string // part of the message; empty means accepted
+	}{
+		"a pool class is all that is needed": {
+			parameters: map[string]string{"poolClass": "fast"},
+			want:       Parameters{PoolClass: "fast"},
+		},
+		"a filesystem may be named": {
+			parameters: map[string]string{"poolClass": "fast", "csi.storage.k8s.io/fstype": "xfs"},
+			want:       Parameters{PoolClass: "fast", FSType: v1alpha1.XFS},
+		},
+		"the provisioner adds the claim and the volume name": {
+			parameters: map[string]string{
+				"poolClass":                        "fast",
+				"csi.storage.k8s.io/pvc/name":      "data",
+				"csi.storage.k8s.io/pvc/namespace": "shop",
+				"csi.storage.k8s.io/pv/name":       "pvc-1",
+			},
+			want: Parameters{PoolClass: "fast", ClaimNamespace: "shop", ClaimName: "data"},
+		},
+		"no pool class is refused":                {parameters: nil, refused: `"poolClass" is required`},
+		"an empty pool class is refused":          {parameters: map[string]string{"poolClass": ""}, refused: `"poolClass"`},
+		"a pool class with a path is refused":     {parameters: map[string]string{"poolClass": "../fast"}, refused: `"../fast"`},
+		"an unknown key is named with the known":  {parameters: map[string]string{"poolClass": "a", "raid": "1"}, refused: `unknown parameter "raid" (known: poolClass, csi.storage.k8s.io/fstype)`},
+		"a key in another case gets a suggestion": {parameters: map[string]string{"poolclass": "a"}, refused: `did you mean "poolClass"?`},
+		"an unprefixed fstype gets a suggestion":  {parameters: map[string]string{"poolClass": "a", "fsType": "xfs"}, refused: `did you mean "csi.storage.k8s.io/fstype"?`},
+		"an unsupported filesystem is refused":    {parameters: map[string]string{"poolClass": "a", "csi.storage.k8s.io/fstype": "btrfs"}, refused: `"btrfs" is not supported (supported: ext4, xfs)`},
+		"a filesystem with an option is refused":  {parameters: map[string]string{"poolClass": "a", "csi.storage.k8s.io/fstype": "ext4 -F"}, refused: "not supported"},
+		"half a claim is refused":                 {parameters: map[string]string{"poolClass": "a", "csi.storage.k8s.io/pvc/name": "data"}, refused: "go together"},
+		"a malformed claim name is refused":       {parameters: map[string]string{"poolClass": "a", "csi.storage.k8s.io/pvc/name": "a/b", "csi.storage.k8s.io/pvc/namespace": "n"}, refused: `"a/b"`},
+	}
+	for name, test := range tests {
+		t.Run(name, func(t *testing.T) {
+			got, err := Parse(test.parameters)
+			if test.refused != "" {
+				if err == nil || !strings.Contains(err.Error(), test.refused) {
+					t.Fatalf("got error %v, want one with %q", err, test.refused)
+				}
+				if !errors.Is(err, ErrInvalid) {
+					t.Errorf("%v does not wrap ErrInvalid", err)
+				}
+				return
+			}
+			if err != nil {
+				t.Fatal(err)
+			}
+			if diff := cmp.Diff(test.want, got); diff != "" {
+				t.Error(diff)
+			}
+		})
+	}
+}
