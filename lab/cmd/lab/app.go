@@ -50,6 +50,6 @@ func (a *app) command() *cobra.Command {
 	}
 	root.CompletionOptions.HiddenDefaultCmd = true
 	root.PersistentFlags().StringVar(&a.name, "name", "default", "name of the cluster")
-	root.AddCommand(a.assets(), a.binary())
+	root.AddCommand(a.up(), a.down(), a.kubeconfig(), a.assets(), a.binary(), a.forward())
 	return root
 }

@@ -13,14 +13,15 @@ import (
 	"berth.dev/berth/lab/internal/network"
 )
 
-// client asks the API server inside the namespace, as administrator. It is a
+// Client asks the API server inside the namespace, as administrator. It is a
 // plain HTTP client: the lab asks for little more than status codes.
-type client struct {
+type Client struct {
 	server string
 	http   *http.Client
 }
 
-func newClient(c Config) (*client, error) {
+// NewClient returns a client of the cluster's administrator.
+func NewClient(c Config) (*Client, error) {
 	pair, err := c.Authority.Issue("admin", Admin)
 	if err != nil {
 		return nil, err
@@ -31,7 +32,7 @@ func newClient(c Config) (*client, error) {
 	}
 	roots := x509.NewCertPool()
 	roots.AppendCertsFromPEM(c.Authority.CertPEM())
-	return &client{server: c.Server(), http: &http.Client{
+	return &Client{server: c.Server(), http: &http.Client{
 		Timeout: 5 * time.Second,
 		Transport: &http.Transport{
 			TLSClientConfig: &tls.Config{RootCAs: roots, Certificates: []tls.Certificate{certificate}},
@@ -42,10 +43,11 @@ func newClient(c Config) (*client, error) {
 	}}, nil
 }
 
-func (c *client) close() { c.http.CloseIdleConnections() }
+// Close gives up idle connections.
+func (c *Client) Close() { c.http.CloseIdleConnections() }
 
-// get returns the body of a path, or an error unless the answer is 200.
-func (c *client) get(ctx context.Context, path string) ([]byte, error) {
+// Get returns the body of a path, or an error unless the answer is 200.
+func (c *Client) Get(ctx context.Context, path string) ([]byte, error) {
 	req, err := http.NewRequestWithContext(ctx, http.MethodGet, c.server+path, nil)
 	if err != nil {
 		return nil, err
@@ -65,15 +67,15 @@ func (c *client) get(ctx context.Context, path string) ([]byte, error) {
 	return body, nil
 }
 
-// wait asks for path until it answers 200. It gives up at once when check
+// Wait asks for path until it answers 200. It gives up at once when check
 // fails, and after [startLimit].
-func (c *client) wait(ctx context.Context, path string, check func() error) error {
+func (c *Client) Wait(ctx context.Context, path string, check func() error) error {
 	ctx, cancel := context.WithTimeoutCause(ctx, startLimit, fmt.Errorf("not ready after %v", startLimit))
 	defer cancel()
 	ticker := time.NewTicker(50 * time.Millisecond)
 	defer ticker.Stop()
 	for {
-		_, last := c.get(ctx, path)
+		_, last := c.Get(ctx, path)
 		if last == nil {
 			return nil
 		}

@@ -4,7 +4,6 @@ import (
 	"fmt"
 	"net/netip"
 	"path/filepath"
-	"time"
 
 	"berth.dev/berth/lab/internal/pki"
 	"berth.dev/berth/lab/internal/process"
@@ -43,9 +42,6 @@ const (
 	controllerManager = "kube-controller-manager"
 	scheduler         = "kube-scheduler"
 )
-
-// Grace is how long a component may take to end before it is killed.
-const Grace = 10 * time.Second
 
 func (c Config) spec(component string) process.Spec {
 	args := map[string]func() []string{

@@ -26,11 +26,11 @@ func Start(ctx context.Context, c Config, journal Journal, step progress.Step) e
 	if err := c.writeCertificates(); err != nil {
 		return err
 	}
-	client, err := newClient(c)
+	client, err := NewClient(c)
 	if err != nil {
 		return err
 	}
-	defer client.close()
+	defer client.Close()
 	for _, phase := range []struct {
 		start []string
 		path  string // answers 200 once the phase is over
@@ -43,7 +43,7 @@ func Start(ctx context.Context, c Config, journal Journal, step progress.Step) e
 			return err
 		}
 		step.Note("waiting for %v", phase.start)
-		if err := client.wait(ctx, phase.path, func() error { return check(c, journal, phase.start) }); err != nil {
+		if err := client.Wait(ctx, phase.path, func() error { return check(c, journal, phase.start) }); err != nil {
 			return err
 		}
 	}
@@ -71,19 +71,6 @@ func check(c Config, journal Journal, components []string) error {
 	for _, name := range components {
 		if rec, ok := journal.Process(name); !ok || !rec.Alive() {
 			return fmt.Errorf("%s ended instead of becoming ready: read its log %s", name, c.LogPath(name))
-		}
-	}
-	return nil
-}
-
-// Stop ends the components in the reverse order of their start: the API server
-// waits for its clients, and etcd must outlive the API server.
-func Stop(ctx context.Context, journal Journal) error {
-	for i := len(Components) - 1; i >= 0; i-- {
-		if rec, ok := journal.Process(Components[i]); ok {
-			if err := rec.Stop(ctx, Grace); err != nil {
-				return err
-			}
 		}
 	}
 	return nil

@@ -1,0 +1,111 @@
+package main
+
+import (
+	"fmt"
+	"os"
+
+	"github.com/spf13/cobra"
+
+	"berth.dev/berth/lab/internal/cluster"
+	"berth.dev/berth/lab/internal/network"
+)
+
+func (a *app) lab() (cluster.Lab, error) {
+	store, err := a.store()
+	if err != nil {
+		return cluster.Lab{}, err
+	}
+	self, err := os.Executable()
+	if err != nil {
+		return cluster.Lab{}, fmt.Errorf("finding the lab program: %w", err)
+	}
+	root := os.Getenv("BERTH_LAB_STATE")
+	if root == "" {
+		root = cluster.DefaultRoot
+	}
+	return cluster.Lab{Root: root, Store: store, Report: a.report, Self: self}, nil
+}
+
+func (a *app) cluster() (*cluster.Cluster, error) {
+	lab, err := a.lab()
+	if err != nil {
+		return nil, err
+	}
+	return lab.Open(a.name)
+}
+
+func (a *app) up() *cobra.Command {
+	s := cluster.Settings{Memory: 2 << 30, DiskSize: 10 << 30}
+	cmd := &cobra.Command{
+		Use:   "up",
+		Short: "Bring the cluster up, or complete it",
+		Args:  cobra.NoArgs,
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			lab, err := a.lab()
+			if err != nil {
+				return err
+			}
+			c, err := lab.Up(cmd.Context(), a.name, s)
+			if err != nil {
+				return err
+			}
+			a.close()
+			fmt.Fprintf(os.Stderr, "\nThe cluster is up. To use it:\n  export KUBECONFIG=%s\n", c.Kubeconfig())
+			return nil
+		},
+	}
+	flags := cmd.Flags()
+	flags.IntVar(&s.Nodes, "nodes", 3, "number of nodes")
+	flags.Var((*size)(&s.Memory), "memory", "memory of a node")
+	flags.IntVar(&s.Disks, "disks", 2, "empty data disks of a node")
+	flags.Var((*size)(&s.DiskSize), "disk-size", "size of a data disk")
+	flags.StringVar(&s.Release, "release", "", "directory or base URL of official Kubernetes release binaries, instead of building them")
+	return cmd
+}
+
+func (a *app) down() *cobra.Command {
+	return &cobra.Command{
+		Use:   "down",
+		Short: "End the cluster and remove everything of it",
+		Args:  cobra.NoArgs,
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			lab, err := a.lab()
+			if err != nil {
+				return err
+			}
+			return lab.Down(cmd.Context(), a.name)
+		},
+	}
+}
+
+func (a *app) kubeconfig() *cobra.Command {
+	return &cobra.Command{
+		Use:   "kubeconfig",
+		Short: "Print the path of a kubeconfig that works on this machine",
+		Args:  cobra.NoArgs,
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			c, err := a.cluster()
+			if err != nil {
+				return err
+			}
+			return printLine(cmd.OutOrStdout(), c.Kubeconfig(), nil)
+		},
+	}
+}
+
+// forward is what the forwarder process runs.
+func (a *app) forward() *cobra.Command {
+	var listen, netns, target string
+	cmd := &cobra.Command{
+		Use:    "forward",
+		Hidden: true,
+		Args:   cobra.NoArgs,
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			return network.Forward(cmd.Context(), listen, netns, target)
+		},
+	}
+	cmd.Flags().StringVar(&listen, "listen", "", "address to listen on")
+	cmd.Flags().StringVar(&netns, "netns", "", "path of the network namespace")
+	cmd.Flags().StringVar(&target, "target", "", "address in the namespace")
+	return cmd
+}

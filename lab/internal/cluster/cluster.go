@@ -1,0 +1,105 @@
+package cluster
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+
+	"berth.dev/berth/lab/internal/artefact"
+	"berth.dev/berth/lab/internal/controlplane"
+	"berth.dev/berth/lab/internal/network"
+	"berth.dev/berth/lab/internal/pki"
+	"berth.dev/berth/lab/internal/progress"
+)
+
+// Lab is where clusters live and how they are made.
+type Lab struct {
+	Root   string // state directory, [DefaultRoot] for people
+	Store  *artefact.Store
+	Report progress.Reporter
+	Self   string // path of the lab program, which is also the forwarder
+}
+
+// Cluster is one cluster that is up, or half up.
+type Cluster struct {
+	lab   Lab
+	paths paths
+	state *state
+}
+
+// ErrNeedRoot says that the machine's network and processes may not be changed.
+var ErrNeedRoot = errors.New("the lab makes network namespaces and virtual machines and must be run as root")
+
+func needRoot() error {
+	if os.Geteuid() != 0 {
+		return ErrNeedRoot
+	}
+	return nil
+}
+
+// Open returns the named cluster, or [ErrNotUp].
+func (l Lab) Open(name string) (*Cluster, error) {
+	p, err := newPaths(l.Root, name)
+	if err != nil {
+		return nil, err
+	}
+	st, err := loadState(p.state(), name)
+	if err != nil {
+		return nil, err
+	}
+	return &Cluster{lab: l, paths: p, state: st}, nil
+}
+
+// Kubeconfig returns the path of a kubeconfig that works on this machine.
+func (c *Cluster) Kubeconfig() string { return c.paths.kubeconfig() }
+
+// change runs f while no other command changes the cluster.
+func (c *Cluster) change(f func() error) error {
+	lock, err := takeLock(c.paths.lock(), c.paths.name)
+	if err != nil {
+		return err
+	}
+	defer lock.release()
+	// Somebody may have changed it since Open.
+	if c.state, err = loadState(c.paths.state(), c.paths.name); err != nil {
+		return err
+	}
+	return f()
+}
+
+// plan returns the configuration of the control plane in net.
+func (c *Cluster) plan(net *network.Network) (controlplane.Config, error) {
+	authority, err := pki.Open(c.paths.certificates())
+	if err != nil {
+		return controlplane.Config{}, err
+	}
+	return controlplane.Config{
+		Programs:  c.state.get().Programs,
+		Dir:       c.paths.controlPlane(),
+		NetNS:     net.Path(),
+		Address:   network.Gateway,
+		ServiceIP: network.APIService,
+		Services:  network.Services,
+		Authority: authority,
+	}, nil
+}
+
+// step runs f as a reported step.
+func (c *Cluster) step(name string, f func(progress.Step) error) error {
+	s := c.lab.Report.Step(name)
+	err := f(s)
+	s.Done(err)
+	if err != nil {
+		return fmt.Errorf("%s: %w", name, err)
+	}
+	return nil
+}
+
+// network opens the cluster's network.
+func (c *Cluster) network(ctx context.Context) (*network.Network, error) {
+	if err := ctx.Err(); err != nil {
+		return nil, err
+	}
+	return network.Open(c.paths.name)
+}

@@ -1,0 +1,95 @@
+package cluster
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+
+	"golang.org/x/sync/errgroup"
+
+	"berth.dev/berth/lab/internal/network"
+	"berth.dev/berth/lab/internal/process"
+	"berth.dev/berth/lab/internal/progress"
+)
+
+// Down ends the named cluster and removes everything of it. A cluster that
+// does not exist is no error.
+func (l Lab) Down(ctx context.Context, name string) error {
+	if err := needRoot(); err != nil {
+		return err
+	}
+	p, err := newPaths(l.Root, name)
+	if err != nil {
+		return err
+	}
+	lock, err := takeLock(p.lock(), name)
+	if err != nil {
+		return err
+	}
+	defer lock.release()
+	step := l.Report.Step("down")
+	err = l.down(ctx, p, step)
+	step.Done(err)
+	if err != nil {
+		return err
+	}
+	if err := lock.remove(); err != nil {
+		return err
+	}
+	// The last cluster takes the directory along; others still need it.
+	_ = os.Remove(l.Root)
+	return nil
+}
+
+func (l Lab) down(ctx context.Context, p paths, step progress.Step) error {
+	st, err := loadState(p.state(), p.name)
+	switch {
+	case err == nil:
+		step.Note("stopping processes")
+		if err := kill(ctx, st.processes()); err != nil {
+			return err
+		}
+	case !errors.Is(err, ErrNotUp):
+		return err
+	}
+	if err := removeNetwork(ctx, p.name); err != nil {
+		return err
+	}
+	step.Note("removing files")
+	if err := os.RemoveAll(p.dir()); err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return fmt.Errorf("removing cluster state: %w", err)
+	}
+	return nil
+}
+
+// removeNetwork ends whoever still lives in the cluster's namespace, also what
+// was started by a command that died before it could record it.
+func removeNetwork(ctx context.Context, name string) error {
+	net, err := network.Open(name)
+	if errors.Is(err, network.ErrNotExist) {
+		return nil
+	}
+	if err != nil {
+		return err
+	}
+	inside, err := process.InNamespace(net.Path())
+	if err != nil {
+		return err
+	}
+	if err := kill(ctx, inside); err != nil {
+		return err
+	}
+	return net.Destroy(ctx)
+}
+
+// kill ends processes at once. Their data goes with the cluster, so there is
+// nothing for them to finish.
+func kill(ctx context.Context, records []process.Record) error {
+	g, ctx := errgroup.WithContext(ctx)
+	for _, rec := range records {
+		g.Go(func() error { return rec.Stop(ctx, 0) })
+	}
+	return g.Wait()
+}

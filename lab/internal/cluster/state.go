@@ -1,0 +1,124 @@
+package cluster
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"sync"
+
+	"berth.dev/berth/lab/internal/process"
+)
+
+// ErrNotUp says that there is no cluster of that name.
+var ErrNotUp = errors.New("there is no such cluster: start it with `lab up`")
+
+// Settings are what the cluster was asked to be. They stay for its life.
+type Settings struct {
+	Nodes    int    `json:"nodes"`
+	Memory   int64  `json:"memory"`   // bytes per node
+	Disks    int    `json:"disks"`    // empty data disks per node
+	DiskSize int64  `json:"diskSize"` // bytes
+	Release  string `json:"release,omitempty"`
+}
+
+// contents is the state file.
+type contents struct {
+	Name      string                    `json:"name"`
+	Settings  Settings                  `json:"settings"`
+	Programs  string                    `json:"programs"`       // directory of the control plane's programs
+	Port      int                       `json:"port,omitempty"` // of the forwarder on 127.0.0.1
+	Processes map[string]process.Record `json:"processes"`
+}
+
+// state is the state file in memory. It is safe for concurrent use; every
+// change is on disk when the call returns.
+type state struct {
+	path string
+	mu   sync.Mutex
+	data contents
+}
+
+func newState(path, name string, s Settings) (*state, error) {
+	st := &state{path: path, data: contents{Name: name, Settings: s, Processes: map[string]process.Record{}}}
+	return st, st.save()
+}
+
+// loadState returns [ErrNotUp] if there is no state file.
+func loadState(path, name string) (*state, error) {
+	data, err := os.ReadFile(path)
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil, fmt.Errorf("cluster %q: %w", name, ErrNotUp)
+	}
+	if err != nil {
+		return nil, fmt.Errorf("reading cluster state: %w", err)
+	}
+	st := &state{path: path}
+	if err := json.Unmarshal(data, &st.data); err != nil {
+		return nil, fmt.Errorf("reading cluster state %s: %w", path, err)
+	}
+	if st.data.Processes == nil {
+		st.data.Processes = map[string]process.Record{}
+	}
+	return st, nil
+}
+
+// get returns a copy that nobody else changes; maps are to be read only
+// through the state's methods.
+func (s *state) get() contents {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.data
+}
+
+func (s *state) update(change func(*contents)) error {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	change(&s.data)
+	return s.save()
+}
+
+// Process implements the control plane's journal.
+func (s *state) Process(name string) (process.Record, bool) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	rec, ok := s.data.Processes[name]
+	return rec, ok
+}
+
+// RecordProcess implements the control plane's journal.
+func (s *state) RecordProcess(rec process.Record) error {
+	return s.update(func(c *contents) { c.Processes[rec.Name] = rec })
+}
+
+// processes returns every recorded process.
+func (s *state) processes() []process.Record {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	var all []process.Record
+	for _, rec := range s.data.Processes {
+		all = append(all, rec)
+	}
+	return all
+}
+
+// save replaces the file by a rename: a reader never sees half of it.
+func (s *state) save() error {
+	data, err := json.MarshalIndent(s.data, "", "  ")
+	if err != nil {
+		return fmt.Errorf("encoding cluster state: %w", err)
+	}
+	if err := os.MkdirAll(filepath.Dir(s.path), 0o755); err != nil {
+		return fmt.Errorf("creating state directory: %w", err)
+	}
+	part := s.path + ".part"
+	if err := os.WriteFile(part, append(data, '\n'), 0o644); err != nil {
+		return fmt.Errorf("writing cluster state: %w", err)
+	}
+	if err := os.Rename(part, s.path); err != nil {
+		return fmt.Errorf("writing cluster state: %w", err)
+	}
+	return nil
+}
