@@ -1,0 +1,161 @@
+//go:build e2e
+
+package e2e
+
+import (
+	"context"
+	"strings"
+	"testing"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"berth.dev/berth/api/v1alpha1"
+	"berth.dev/berth/test/cluster"
+)
+
+// The classes that the lab's installation of Berth makes; see test/lab/values.yaml.
+const (
+	classExt4 = "berth-ext4"
+	classXFS  = "berth-xfs"
+	group     = "vg0"
+)
+
+// bench is one test's place in the cluster.
+type bench struct {
+	*testing.T
+	*cluster.Cluster
+	ctx       context.Context
+	namespace string
+}
+
+// begin makes a namespace for a test, and removes it with all its volumes when
+// the test ends.
+func begin(t *testing.T) *bench {
+	t.Helper()
+	ctx, cancel := context.WithTimeout(t.Context(), 4*limit)
+	t.Cleanup(cancel)
+	ns := &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{GenerateName: "e2e-"}}
+	b := &bench{T: t, Cluster: shared, ctx: ctx}
+	b.must(shared.Create(ctx, ns), "creating a namespace")
+	b.namespace = ns.Name
+	t.Cleanup(func() { b.end(ns) })
+	return b
+}
+
+func (b *bench) end(ns *corev1.Namespace) {
+	// The test's own context has ended by now.
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(b.ctx), limit)
+	defer cancel()
+	volumes := b.volumes(ctx)
+	if err := b.Delete(ctx, ns); err != nil {
+		b.Errorf("deleting namespace: %v", err)
+		return
+	}
+	if err := cluster.AwaitGone(ctx, b.Cluster, ns); err != nil {
+		b.Error(err)
+	}
+	for _, v := range volumes {
+		if err := cluster.AwaitGone(ctx, b.Cluster, &v); err != nil {
+			b.Errorf("the volume outlived its claim: %v", err)
+		}
+	}
+}
+
+// volumes are the Volumes of this test's claims.
+func (b *bench) volumes(ctx context.Context) []v1alpha1.Volume {
+	var all v1alpha1.VolumeList
+	if err := b.List(ctx, &all); err != nil {
+		b.Errorf("listing volumes: %v", err)
+	}
+	var mine []v1alpha1.Volume
+	for _, v := range all.Items {
+		if v.Spec.ClaimRef != nil && v.Spec.ClaimRef.Namespace == b.namespace {
+			mine = append(mine, v)
+		}
+	}
+	return mine
+}
+
+func (b *bench) must(err error, what string) {
+	b.Helper()
+	if err != nil {
+		b.Fatalf("%s: %v", what, err)
+	}
+}
+
+// within is the context for one wait.
+func (b *bench) within() context.Context {
+	ctx, cancel := context.WithTimeout(b.ctx, limit)
+	b.Cleanup(cancel)
+	return ctx
+}
+
+// create makes objects.
+func (b *bench) create(objs ...client.Object) {
+	b.Helper()
+	for _, o := range objs {
+		b.must(b.Create(b.ctx, o), "creating "+o.GetName())
+	}
+}
+
+// claim makes a claim.
+func (b *bench) claim(name, class, size string, opts ...cluster.ClaimOption) *corev1.PersistentVolumeClaim {
+	b.Helper()
+	c := cluster.Claim(b.namespace, name, class, size, opts...)
+	b.create(c)
+	return c
+}
+
+// run makes a pod with the claims and waits until it runs.
+func (b *bench) run(name string, claim *corev1.PersistentVolumeClaim, opts ...cluster.PodOption) *corev1.Pod {
+	b.Helper()
+	p := cluster.Pod(b.namespace, name, []*corev1.PersistentVolumeClaim{claim}, opts...)
+	b.create(p)
+	b.awaitRunning(p)
+	return p
+}
+
+func (b *bench) awaitRunning(p *corev1.Pod) {
+	b.Helper()
+	b.must(cluster.Await(b.within(), b.Cluster, p, "running", cluster.Running), "starting pod")
+}
+
+// remove deletes an object and waits until it is gone.
+func (b *bench) remove(o client.Object) {
+	b.Helper()
+	b.must(b.Delete(b.ctx, o), "deleting "+o.GetName())
+	b.must(cluster.AwaitGone(b.within(), b.Cluster, o), "deleting "+o.GetName())
+}
+
+// sh runs a script in a pod.
+func (b *bench) sh(p *corev1.Pod, script string) string {
+	b.Helper()
+	out, err := b.Exec(b.within(), p, "sh", "-c", script)
+	b.must(err, "in the pod")
+	return out
+}
+
+// onNode runs a command on a node.
+func (b *bench) onNode(node string, argv ...string) string {
+	b.Helper()
+	out, err := b.Lab.OnNode(b.within(), node, argv...)
+	b.must(err, "on node "+node)
+	return out
+}
+
+// logicalVolumes are the names of the logical volumes in a node's volume group.
+func (b *bench) logicalVolumes(node string) []string {
+	b.Helper()
+	return strings.Fields(b.onNode(node, "lvs", "--noheadings", "-o", "lv_name", group))
+}
+
+// volumeOf is the Volume of a bound claim.
+func (b *bench) volumeOf(c *corev1.PersistentVolumeClaim) *v1alpha1.Volume {
+	b.Helper()
+	b.must(cluster.Await(b.within(), b.Cluster, c, "bound", cluster.Bound), "binding claim")
+	v := &v1alpha1.Volume{}
+	b.must(b.Get(b.ctx, client.ObjectKey{Name: c.Spec.VolumeName}, v), "reading the volume")
+	return v
+}

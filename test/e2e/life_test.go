@@ -1,0 +1,125 @@
+//go:build e2e
+
+package e2e
+
+import (
+	"slices"
+	"testing"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/resource"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"berth.dev/berth/test/cluster"
+)
+
+func TestAClaimBecomesALogicalVolumeThatLivesAndDiesWithIt(t *testing.T) {
+	for fs, class := range map[string]string{"ext4": classExt4, "xfs": classXFS} {
+		t.Run(fs, func(t *testing.T) {
+			b := begin(t)
+			claim := b.claim("data", class, "1Gi")
+			pod := b.run("first", claim)
+			node := pod.Spec.NodeName
+			volume := b.volumeOf(claim)
+			if got := volume.Spec.Replicas[0].Node; got != node {
+				t.Errorf("the replica is on %s, the pod on %s", got, node)
+			}
+			if lvs := b.logicalVolumes(node); !slices.Contains(lvs, volume.Name) {
+				t.Errorf("no logical volume %s among %v", volume.Name, lvs)
+			}
+			if got := b.sh(pod, "awk '$2==\"/data\" {print $3}' /proc/mounts"); got != fs {
+				t.Errorf("mounted a %s, want %s", got, fs)
+			}
+
+			b.sh(pod, "echo kept > /data/file && sync")
+			b.remove(pod)
+			second := b.run("second", claim)
+			if second.Spec.NodeName != node {
+				t.Errorf("the second pod is on %s, the volume on %s", second.Spec.NodeName, node)
+			}
+			if got := b.sh(second, "cat /data/file"); got != "kept" {
+				t.Errorf("read %q, wrote %q", got, "kept")
+			}
+
+			b.remove(second)
+			b.remove(claim)
+			b.must(cluster.AwaitGone(b.within(), b.Cluster, volume), "deleting the volume")
+			if lvs := b.logicalVolumes(node); slices.Contains(lvs, volume.Name) {
+				t.Errorf("logical volume %s outlived its claim", volume.Name)
+			}
+		})
+	}
+}
+
+func TestAVolumeGrowsWhileItIsInUse(t *testing.T) {
+	for fs, class := range map[string]string{"ext4": classExt4, "xfs": classXFS} {
+		t.Run(fs, func(t *testing.T) {
+			b := begin(t)
+			claim := b.claim("data", class, "1Gi")
+			pod := b.run("grower", claim)
+			b.sh(pod, "echo kept > /data/file")
+
+			b.resize(claim, "2Gi")
+			b.must(cluster.Await(b.within(), b.Cluster, claim, "2Gi", cluster.HasCapacity("2Gi")), "growing")
+			if mib := b.sh(pod, "df -m /data | awk 'NR==2 {print ($2 > 1700)}'"); mib != "1" {
+				t.Errorf("the filesystem did not grow: %s", b.sh(pod, "df -m /data"))
+			}
+			if got := b.sh(pod, "cat /data/file"); got != "kept" {
+				t.Errorf("read %q after growing", got)
+			}
+		})
+	}
+}
+
+func (b *bench) resize(claim *corev1.PersistentVolumeClaim, size string) {
+	b.Helper()
+	b.must(b.Get(b.ctx, client.ObjectKeyFromObject(claim), claim), "reading claim")
+	before := claim.DeepCopy()
+	claim.Spec.Resources.Requests[corev1.ResourceStorage] = resource.MustParse(size)
+	b.must(b.Patch(b.ctx, claim, client.MergeFrom(before)), "asking for "+size)
+}
+
+func TestARawBlockVolumeIsADeviceThatKeepsItsBytesAndGrows(t *testing.T) {
+	b := begin(t)
+	claim := b.claim("disk", classExt4, "64Mi", cluster.Raw)
+	pod := b.run("first", claim)
+	b.sh(pod, "printf kept | dd of=/dev/volume bs=4 seek=1000 conv=notrunc,fsync 2>/dev/null")
+
+	b.resize(claim, "128Mi")
+	b.must(cluster.Await(b.within(), b.Cluster, claim, "128Mi", cluster.HasCapacity("128Mi")), "growing")
+	if got := b.sh(pod, "blockdev --getsize64 /dev/volume"); got != "134217728" {
+		t.Errorf("the device has %s bytes", got)
+	}
+
+	b.remove(pod)
+	second := b.run("second", claim)
+	if got := b.sh(second, "dd if=/dev/volume bs=4 skip=1000 count=1 2>/dev/null"); got != "kept" {
+		t.Errorf("read %q", got)
+	}
+}
+
+func TestDataSurvivesAPowerFailureOfTheNode(t *testing.T) {
+	b := begin(t)
+	claim := b.claim("data", classExt4, "1Gi")
+	pod := b.run("before", claim)
+	node := pod.Spec.NodeName
+	b.sh(pod, "echo kept > /data/file && sync")
+
+	_, err := b.Lab.Output(b.within(), "power", "off", node)
+	b.must(err, "powering off")
+	_, err = b.Lab.Output(b.within(), "power", "on", node)
+	b.must(err, "powering on")
+	b.awaitRestarted(pod)
+	if got := b.sh(pod, "cat /data/file"); got != "kept" {
+		t.Errorf("read %q after the power failure", got)
+	}
+}
+
+// awaitRestarted waits until a pod runs a container that was started anew.
+func (b *bench) awaitRestarted(pod *corev1.Pod) {
+	b.Helper()
+	before := pod.Status.ContainerStatuses[0].ContainerID
+	b.must(cluster.Await(b.within(), b.Cluster, pod, "restarted", func(p *corev1.Pod) bool {
+		return cluster.Running(p) && p.Status.ContainerStatuses[0].ContainerID != before
+	}), "restarting")
+}

@@ -1,0 +1,116 @@
+//go:build e2e
+
+package e2e
+
+import (
+	"fmt"
+	"strings"
+	"testing"
+
+	corev1 "k8s.io/api/core/v1"
+	storagev1 "k8s.io/api/storage/v1"
+	"k8s.io/apimachinery/pkg/api/resource"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"berth.dev/berth/test/cluster"
+)
+
+func TestPublishedCapacityFollowsTheVolumeGroup(t *testing.T) {
+	b := begin(t)
+	claim := b.claim("data", classExt4, "1Gi")
+	pod := cluster.Pod(b.namespace, "pod", []*corev1.PersistentVolumeClaim{claim}, cluster.OnNode("n1"))
+	before := b.capacity("n1", classExt4)
+	b.create(pod)
+	b.awaitRunning(pod)
+	want := before.Capacity.Value() - 1<<30
+	b.must(cluster.Await(b.within(), b.Cluster, before, "1Gi less", func(c *storagev1.CSIStorageCapacity) bool {
+		return c.Capacity.Value() == want
+	}), "publishing")
+
+	b.remove(pod)
+	b.remove(claim)
+	b.must(cluster.Await(b.within(), b.Cluster, before, "1Gi more", func(c *storagev1.CSIStorageCapacity) bool {
+		return c.Capacity.Value() == want+1<<30
+	}), "publishing")
+}
+
+func TestCapacityThatOthersTakeIsSeen(t *testing.T) {
+	b := begin(t)
+	published := b.capacity("n1", classExt4)
+	want := published.Capacity.Value() - 1<<30
+	b.onNode("n1", "lvcreate", "-y", "-n", "foreign", "-L", "1g", group)
+	t.Cleanup(func() { b.onNode("n1", "lvremove", "-y", group+"/foreign") })
+	b.must(cluster.Await(b.within(), b.Cluster, published, "1Gi less", func(c *storagev1.CSIStorageCapacity) bool {
+		return c.Capacity.Value() == want
+	}), "publishing")
+}
+
+func (b *bench) capacity(node, class string) *storagev1.CSIStorageCapacity {
+	b.Helper()
+	var all storagev1.CSIStorageCapacityList
+	b.must(b.List(b.ctx, &all), "listing capacities")
+	for _, c := range all.Items {
+		if cluster.CapacityOf(node, class, &c) {
+			return &c
+		}
+	}
+	b.Fatalf("node %s publishes no capacity for %s", node, class)
+	return nil
+}
+
+func TestTheSchedulerObeysPublishedCapacity(t *testing.T) {
+	b := begin(t)
+	claim := b.claim("huge", classExt4, "100Gi")
+	pod := cluster.Pod(b.namespace, "pod", []*corev1.PersistentVolumeClaim{claim})
+	b.create(pod)
+	b.must(cluster.Await(b.within(), b.Cluster, pod, "refused for lack of storage", func(p *corev1.Pod) bool {
+		for _, c := range p.Status.Conditions {
+			if c.Type == corev1.PodScheduled && strings.Contains(c.Message, "did not have enough free storage") {
+				return true
+			}
+		}
+		return false
+	}), "scheduling")
+	if v := b.volumes(b.ctx); len(v) != 0 {
+		t.Errorf("a volume was made all the same: %v", v[0].Name)
+	}
+}
+
+// Each node has room for one of these. All three claims are posted before any
+// capacity can be published anew, so the scheduler may well send two to one
+// node; the node refuses and the pod goes elsewhere.
+func TestPodsThatAFullNodeRefusesLandElsewhere(t *testing.T) {
+	b := begin(t)
+	var pods []*corev1.Pod
+	for i := range 3 {
+		claim := b.claim(fmt.Sprintf("data%d", i), classExt4, "6Gi")
+		pods = append(pods, cluster.Pod(b.namespace, fmt.Sprintf("pod%d", i), []*corev1.PersistentVolumeClaim{claim}))
+	}
+	for _, p := range pods {
+		b.create(p)
+	}
+	seen := map[string]string{}
+	for _, p := range pods {
+		b.awaitRunning(p)
+		if other, twice := seen[p.Spec.NodeName]; twice {
+			t.Errorf("%s and %s are both on %s, which has room for one", p.Name, other, p.Spec.NodeName)
+		}
+		seen[p.Spec.NodeName] = p.Name
+	}
+}
+
+func TestAnExpansionThatDoesNotFitSaysSoAndLeavesTheVolumeUsable(t *testing.T) {
+	b := begin(t)
+	claim := b.claim("data", classExt4, "1Gi")
+	pod := b.run("pod", claim)
+	b.resize(claim, "100Gi")
+	b.awaitEvent(claim, "100Gi")
+	b.sh(pod, "echo still > /data/works")
+
+	b.must(b.Get(b.ctx, client.ObjectKeyFromObject(claim), claim), "reading claim")
+	b.resize(claim, "2Gi")
+	b.must(cluster.Await(b.within(), b.Cluster, claim, "2Gi", cluster.HasCapacity("2Gi")), "growing")
+	if got := claim.Status.Capacity[corev1.ResourceStorage]; got.Cmp(resource.MustParse("3Gi")) > 0 {
+		t.Errorf("the claim has %s", got.String())
+	}
+}

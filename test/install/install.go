@@ -1,0 +1,155 @@
+package install
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"io"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+
+	appsv1 "k8s.io/api/apps/v1"
+	storagev1 "k8s.io/api/storage/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"berth.dev/berth/test/cluster"
+)
+
+// Namespace is where Berth is installed.
+const Namespace = "berth-system"
+
+// VolumeGroup is made on every node, of its first data disk.
+const VolumeGroup = "vg0"
+
+// Config is how to install.
+type Config struct {
+	// Root of the repository.
+	Root string
+	// Log receives what the tools print.
+	Log io.Writer
+	// Set are further values for the chart: "agent.poold=separate".
+	Set []string
+}
+
+// LoadImages puts Berth's images and the sidecars' into every node.
+func (c Config) LoadImages(ctx context.Context, lab cluster.Lab) error {
+	list, err := lab.Output(ctx, "images")
+	if err != nil {
+		return err
+	}
+	args := []string{"load"}
+	for line := range strings.Lines(list) {
+		if _, path, found := strings.Cut(strings.TrimSpace(line), " "); found {
+			args = append(args, path)
+		}
+	}
+	own, err := filepath.Glob(filepath.Join(c.Root, "bin", "images", "*.tar"))
+	if err != nil || len(own) == 0 {
+		return fmt.Errorf("no images in bin/images: make images")
+	}
+	_, err = lab.Output(ctx, append(args, own...)...)
+	return err
+}
+
+// node is what the lab says of one.
+type node struct {
+	Name string `json:"name"`
+}
+
+// Nodes are the names of the lab's nodes.
+func Nodes(ctx context.Context, lab cluster.Lab) ([]string, error) {
+	out, err := lab.Output(ctx, "status", "-o", "json")
+	if err != nil {
+		return nil, err
+	}
+	var status struct {
+		Nodes []node `json:"nodes"`
+	}
+	if err := json.Unmarshal([]byte(out), &status); err != nil {
+		return nil, fmt.Errorf("reading the lab's status: %w", err)
+	}
+	var names []string
+	for _, n := range status.Nodes {
+		names = append(names, n.Name)
+	}
+	return names, nil
+}
+
+// MakeVolumeGroups makes the volume group on each node that lacks it.
+func (c Config) MakeVolumeGroups(ctx context.Context, lab cluster.Lab) error {
+	nodes, err := Nodes(ctx, lab)
+	if err != nil {
+		return err
+	}
+	for _, n := range nodes {
+		groups, err := lab.OnNode(ctx, n, "vgs", "--noheadings", "-o", "vg_name")
+		if err != nil {
+			return err
+		}
+		if strings.Contains(groups, VolumeGroup) {
+			continue
+		}
+		if _, err := lab.OnNode(ctx, n, "vgcreate", VolumeGroup, "/dev/disk/by-id/virtio-data1"); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// Chart installs or upgrades the chart.
+func (c Config) Chart(ctx context.Context, kubeconfig string) error {
+	args := []string{"upgrade", "--install", "berth", filepath.Join(c.Root, "charts", "berth"),
+		"--kubeconfig", kubeconfig, "--namespace", Namespace, "--create-namespace",
+		"--values", filepath.Join(c.Root, "test", "lab", "values.yaml")}
+	for _, s := range c.Set {
+		args = append(args, "--set", s)
+	}
+	cmd := exec.CommandContext(ctx, filepath.Join(c.Root, "bin", "helm"), args...)
+	cmd.Stdout, cmd.Stderr = c.Log, c.Log
+	cmd.Env = append(os.Environ(), "HELM_CACHE_HOME="+filepath.Join(c.Root, "bin", "helm-cache"))
+	if err := cmd.Run(); err != nil {
+		return fmt.Errorf("installing the chart: %w", err)
+	}
+	return nil
+}
+
+// Await waits until the controller and every agent are ready, and every node
+// publishes its capacity.
+func Await(ctx context.Context, c *cluster.Cluster) error {
+	nodes, err := Nodes(ctx, c.Lab)
+	if err != nil {
+		return err
+	}
+	agents := &appsv1.DaemonSet{ObjectMeta: metav1.ObjectMeta{Namespace: Namespace, Name: "berth-agent"}}
+	err = cluster.Await(ctx, c, agents, "ready", func(d *appsv1.DaemonSet) bool {
+		return d.Status.ObservedGeneration == d.Generation && d.Status.UpdatedNumberScheduled == int32(len(nodes)) && d.Status.NumberReady == int32(len(nodes))
+	})
+	if err != nil {
+		return err
+	}
+	controller := &appsv1.Deployment{ObjectMeta: metav1.ObjectMeta{Namespace: Namespace, Name: "berth-controller"}}
+	err = cluster.Await(ctx, c, controller, "ready", func(d *appsv1.Deployment) bool {
+		return d.Status.ObservedGeneration == d.Generation && d.Status.UpdatedReplicas == d.Status.Replicas && d.Status.ReadyReplicas == d.Status.Replicas && d.Status.Replicas > 0
+	})
+	if err != nil {
+		return err
+	}
+	for _, n := range nodes {
+		csi := &storagev1.CSINode{ObjectMeta: metav1.ObjectMeta{Name: n}}
+		if err := cluster.Await(ctx, c, csi, "registered", registered); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func registered(n *storagev1.CSINode) bool {
+	for _, d := range n.Spec.Drivers {
+		if d.Name == "local.berth.dev" {
+			return true
+		}
+	}
+	return false
+}
