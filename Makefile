@@ -1,0 +1,38 @@
+# Berth's tasks. `make help` lists them.
+#
+# Needed on the machine: Go, make, git, and root for whatever starts the lab.
+# The lab installs the Debian packages it needs by itself.
+
+SHELL       := /bin/bash
+.SHELLFLAGS := -euo pipefail -c
+.DEFAULT_GOAL := help
+
+export CGO_ENABLED ?= 0
+VERSION ?= 0.1.0
+GOFLAGS_BUILD := -trimpath -buildvcs=false
+
+include hack/generate.mk
+include hack/test.mk
+include hack/lab.mk
+
+.PHONY: help
+help: ## List the tasks
+	@awk 'BEGIN {FS = ":.*## "} /^[a-zA-Z0-9_-]+:.*## / {printf "  %-18s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
+
+.PHONY: build
+build: bin/berth ## Build the product's program into bin/
+
+.PHONY: bin/berth
+bin/berth:
+	GOWORK=off go build $(GOFLAGS_BUILD) -ldflags "-s -w -X main.version=$(VERSION)" -o $@ ./cmd/berth
+
+.PHONY: bin/lab
+bin/lab:
+	cd lab && GOWORK=off go build $(GOFLAGS_BUILD) -o ../$@ ./cmd/lab
+
+bin/helm: hack/tools/helm/go.mod
+	GOWORK=off go build $(GOFLAGS_BUILD) -modfile=hack/tools/helm/go.mod -ldflags "-s -w" -o $@ helm.sh/helm/v4/cmd/helm
+
+.PHONY: clean
+clean: ## Remove what was built here; caches and a running lab stay
+	rm -rf bin

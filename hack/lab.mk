@@ -1,0 +1,30 @@
+# A real Kubernetes on this machine, and Berth on it.
+
+.PHONY: demo
+demo: lab-tools images ## Show Berth at work: a cluster, a claim, a pod, data written and read
+	go run ./test/demo
+
+.PHONY: lab-up
+lab-up: bin/lab ## Start a Kubernetes with three nodes on this machine
+	bin/lab up
+
+.PHONY: lab-down
+lab-down: bin/lab ## Stop it and leave nothing behind
+	bin/lab down
+
+.PHONY: install
+install: lab-tools images ## Install Berth on the lab
+	go run ./test/demo install
+
+.PHONY: lab-tools
+lab-tools: bin/lab bin/helm
+
+# One image is the program alone and runs without privileges; the other has
+# LVM and the filesystems' tools beside it.
+.PHONY: images
+images: bin/berth bin/lab ## Build the container images into bin/images/
+	mkdir -p bin/images
+	bin/lab image write --ref localhost/berth/controller:lab --entrypoint /berth --user 65532:65532 \
+	  --file /berth=bin/berth -o bin/images/controller.tar
+	bin/lab image write --ref localhost/berth/agent:lab --entrypoint /berth \
+	  --layer "$$(bin/lab image userland)" --file /berth=bin/berth -o bin/images/agent.tar

@@ -1,0 +1,47 @@
+# The tiers of tests.
+#
+#   quick     no root, no cluster, a minute: after every change
+#   test      what continuous integration runs: everything that guards a merge
+#   test-all  everything there is: before a capability is called done
+
+ENVTEST = KUBEBUILDER_ASSETS="$$(bin/lab assets)"
+
+.PHONY: quick
+quick: ## Unit tests without root and without a cluster (a minute)
+	go vet ./... ./lab/...
+	go test ./... ./lab/...
+
+.PHONY: test
+test: check-generated lint test-unit test-platform test-e2e ## All that guards a merge (25 minutes, 70 the first time)
+
+.PHONY: test-all
+test-all: test soak ## Everything, long models included
+
+.PHONY: check-generated
+check-generated: generate
+	@git diff --exit-code --stat -- api charts internal || { echo "generated files are out of date: commit what make generate wrote"; exit 1; }
+
+.PHONY: lint
+lint: bin/golangci-lint ## Run the linters
+	bin/golangci-lint run ./...
+	cd lab && ../bin/golangci-lint run ./...
+
+bin/golangci-lint: hack/tools/golangci-lint/go.mod
+	GOWORK=off go build $(GOFLAGS_BUILD) -modfile=hack/tools/golangci-lint/go.mod -ldflags "-s -w" -o $@ github.com/golangci/golangci-lint/v2/cmd/golangci-lint
+
+# The race detector needs cgo.
+.PHONY: test-unit
+test-unit: bin/lab ## Unit tests with the race detector, and those on a real API server
+	$(ENVTEST) CGO_ENABLED=1 go test -race -tags envtest -timeout 20m ./... ./lab/...
+
+# Tests that need a kernel with device-mapper run in a throw-away guest.
+.PHONY: test-platform
+test-platform: bin/lab ## Tests on real LVM, in a guest
+	hack/platform
+
+.PHONY: test-e2e
+test-e2e: install ## The end-to-end tests, on the lab
+	go test -tags e2e -count=1 -timeout 40m -v ./test/e2e
+
+.PHONY: soak
+soak: soak-ownership soak-ledger ## The long model runs
