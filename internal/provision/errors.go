@@ -17,6 +17,7 @@ var (
 	ErrInvalid = errors.New("invalid request")
 	// ErrInUse: the device is open.
 	ErrInUse = errors.New("in use")
-	// ErrUnavailable: the provisioner cannot be reached or does not answer. Transient.
+	// ErrUnavailable: the provisioner cannot be reached or does not answer, or the
+	// pool has a problem. Transient.
 	ErrUnavailable = errors.New("provisioner unavailable")
 )

@@ -17,15 +17,12 @@ func (t *Tasks) Wait() { t.running.Wait() }
 // Do runs an operation and waits for it or for the end of ctx, whichever comes
 // first. The operation itself sees a context that does not end: it is responsible
 // for bringing its owner's state up to date before it returns, since nobody may be
-// left to hear its result. Nothing is begun if ctx has ended already.
+// left to hear its result, and for giving back the locks its caller took for it. It
+// always begins, so that those locks are given back.
 func Do[T any](ctx context.Context, t *Tasks, operation func(context.Context) (T, error)) (T, error) {
 	type result struct {
 		value T
 		err   error
-	}
-	var none T
-	if err := ctx.Err(); err != nil {
-		return none, context.Cause(ctx)
 	}
 	done := make(chan result, 1)
 	t.running.Go(func() {
@@ -42,6 +39,7 @@ func Do[T any](ctx context.Context, t *Tasks, operation func(context.Context) (T
 	case r := <-done:
 		return r.value, r.err
 	case <-ctx.Done():
+		var none T
 		return none, context.Cause(ctx)
 	}
 }

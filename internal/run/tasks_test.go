@@ -44,20 +44,6 @@ func TestCallerThatGivesUpLeavesTheChangeRunningToItsEnd(t *testing.T) {
 	}
 }
 
-func TestNothingBeginsForACallerThatIsGone(t *testing.T) {
-	ctx, cancel := context.WithCancel(t.Context())
-	cancel()
-	var tasks run.Tasks
-	_, err := run.Do(ctx, &tasks, func(context.Context) (int, error) {
-		t.Error("the operation began")
-		return 0, nil
-	})
-	if !errors.Is(err, context.Canceled) {
-		t.Errorf("got %v", err)
-	}
-	tasks.Wait()
-}
-
 func TestOperationDoesNotSeeItsCallersEnd(t *testing.T) {
 	ctx, cancel := context.WithCancel(t.Context())
 	var tasks run.Tasks

@@ -1,0 +1,98 @@
+package conformance
+
+import (
+	"context"
+	"errors"
+	"testing"
+	"time"
+
+	"berth.dev/berth/internal/provision"
+)
+
+func givesUp(t *testing.T, f fixture) {
+	// The patience varies so that the caller leaves at different moments.
+	for patience := time.Microsecond; patience < time.Second; patience *= 8 {
+		ctx, cancel := context.WithTimeout(t.Context(), patience)
+		_, err := f.Provisioner.Create(ctx, f.request(1, filesystemUnits))
+		if err == nil {
+			_, err = f.Provisioner.Format(ctx, provision.FormatRequest{ID: id(1), Filesystem: provision.Ext4})
+		}
+		cancel()
+		if err != nil && !errors.Is(err, context.DeadlineExceeded) {
+			t.Errorf("after %v: %v, want the context's error", patience, err)
+		}
+		// Whatever happened, the next call sees it and goes on from there.
+		v := f.create(t, 1, filesystemUnits)
+		f.format(t, 1, provision.Ext4)
+		v.Filesystem = provision.Ext4
+		f.holds(t, v)
+
+		ctx, cancel = context.WithTimeout(t.Context(), patience)
+		err = f.Provisioner.Delete(ctx, id(1))
+		cancel()
+		if err != nil && !errors.Is(err, context.DeadlineExceeded) {
+			t.Errorf("after %v: %v, want the context's error", patience, err)
+		}
+		f.delete(t, 1)
+		f.holds(t)
+	}
+}
+
+func goneAlready(t *testing.T, f fixture) {
+	ctx, cancel := context.WithCancel(t.Context())
+	cancel()
+	_, err := f.Provisioner.Create(ctx, f.request(1, 1))
+	wantError(t, err, context.Canceled)
+	wantError(t, f.Provisioner.Delete(ctx, id(1)), context.Canceled)
+	f.holds(t)
+}
+
+func restarts(t *testing.T, f fixture) {
+	a := f.create(t, 1, 2)
+	b := f.create(t, 2, filesystemUnits)
+	f.format(t, 2, provision.Ext4)
+	b.Filesystem = provision.Ext4
+	before := f.pool(t)
+
+	f.Provisioner = f.Restart()
+	f.holds(t, a, b)
+	if got := f.get(t, 2); got != b {
+		t.Errorf("after the restart %+v, before %+v", got, b)
+	}
+	if after := f.pool(t); after.Total != before.Total || after.Free != before.Free || after.Foreign != before.Foreign {
+		t.Errorf("after the restart %+v, before %+v", after, before)
+	}
+	if again := f.create(t, 1, 2); again != a {
+		t.Errorf("creating what exists after the restart: %+v, want %+v", again, a)
+	}
+}
+
+func signals(t *testing.T, f fixture) {
+	for name, change := range map[string]func(){
+		"own":     func() { f.create(t, 1, 1) },
+		"foreign": func() { f.PutForeign("theirs", f.unit) },
+	} {
+		quiet(f.Provisioner.Changed())
+		change()
+		select {
+		case <-f.Provisioner.Changed():
+		case <-time.After(30 * time.Second):
+			t.Errorf("%s change was not signalled", name)
+		}
+	}
+	// Whoever hears the signal and asks, sees what happened.
+	if p := f.pool(t); len(p.Volumes) != 1 || p.Foreign < f.unit {
+		t.Errorf("the report does not show the changes: %+v", p)
+	}
+}
+
+// quiet takes the signals that are due already.
+func quiet(changed <-chan struct{}) {
+	for {
+		select {
+		case <-changed:
+		default:
+			return
+		}
+	}
+}

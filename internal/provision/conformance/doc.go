@@ -1,0 +1,3 @@
+// Package conformance is the suite every provisioner passes: the one in memory,
+// each real one, and each of them across poold's socket.
+package conformance

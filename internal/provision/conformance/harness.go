@@ -1,0 +1,66 @@
+package conformance
+
+import (
+	"testing"
+
+	"berth.dev/berth/internal/provision"
+)
+
+// Harness is a provisioner over one empty pool, and hands to disturb it with.
+type Harness struct {
+	Provisioner provision.Provisioner
+
+	// Pool is the test's alone and empty; it holds at least 32 units.
+	Pool provision.PoolRef
+
+	// Restart returns a new provisioner over the same pool; the old one is not
+	// used any more.
+	Restart func() provision.Provisioner
+
+	// PutForeign makes something in the pool that is not Berth's.
+	PutForeign func(name string, size int64)
+
+	// Open opens a volume's device, as a mount does; the result closes it.
+	Open func(v provision.Volume) (closeDevice func())
+
+	// Scramble makes whatever signature the device bears unreadable.
+	Scramble func(v provision.Volume)
+
+	// Formats returns how often a filesystem was made on a volume.
+	Formats func(id string) int
+}
+
+// Run runs the suite; start is called for each test.
+func Run(t *testing.T, start func(*testing.T) Harness) {
+	for name, test := range map[string]func(*testing.T, fixture){
+		"a new volume has the size asked for, rounded up to the pool's unit": roundsUp,
+		"a request repeated returns the same volume":                         repeats,
+		"the same id with another size or pool is a conflict":                conflicts,
+		"a request that can never be met is invalid":                         invalid,
+		"a pool that is not there is missing":                                poolMissing,
+		"a full pool has no space, and the next smaller volume fits":         noSpace,
+		"the spare stays free on create":                                     spareOnCreate,
+		"the spare stays free on expand":                                     spareOnExpand,
+		"ten requests at once for one volume make one":                       sameAtOnce,
+		"requests at once for different volumes all succeed":                 differentAtOnce,
+		"requests at once never give out more than there is":                 neverOvercommits,
+		"a volume grows and never shrinks":                                   expands,
+		"expanding a volume that is not there is not found":                  expandNotFound,
+		"a blank volume is formatted once":                                   formatsOnce,
+		"another filesystem on a formatted volume is a conflict":             formatConflict,
+		"many format requests at once make one filesystem":                   formatAtOnce,
+		"an unreadable signature does not make a volume blank":               formatsByRecord,
+		"a volume made again after delete is blank":                          blankAfterDelete,
+		"delete is done when it returns and can be repeated":                 deletes,
+		"an open device is in use and survives delete":                       inUse,
+		"what others put into the pool is counted and never touched":         foreign,
+		"a name taken by others is a conflict":                               foreignName,
+		"a caller that gives up leaves nothing half made":                    givesUp,
+		"a caller that is gone already changes nothing":                      goneAlready,
+		"a restart sees the same state":                                      restarts,
+		"changes are signalled":                                              signals,
+		"any sequence of operations agrees with the model":                   agreesWithModel,
+	} {
+		t.Run(name, func(t *testing.T) { test(t, newFixture(t, start(t))) })
+	}
+}

@@ -1,0 +1,131 @@
+package memory
+
+import (
+	"context"
+	"fmt"
+
+	"berth.dev/berth/internal/provision"
+	"berth.dev/berth/internal/run"
+	"berth.dev/berth/internal/run/keylock"
+)
+
+// Provisioner carves volumes out of Disks.
+type Provisioner struct {
+	disks       *Disks
+	disturbance Disturbance
+	changed     <-chan struct{}
+	locks       keylock.Locks
+	tasks       run.Tasks
+}
+
+var _ provision.Provisioner = (*Provisioner)(nil)
+
+// New makes a provisioner over disks. A nil disturbance leaves it in peace.
+func New(d *Disks, disturbance Disturbance) *Provisioner {
+	if disturbance == nil {
+		disturbance = calm{}
+	}
+	return &Provisioner{disks: d, disturbance: disturbance, changed: d.watch()}
+}
+
+// Wait returns when no change is under way, also none whose caller gave up.
+func (p *Provisioner) Wait() { p.tasks.Wait() }
+
+// Changed implements provision.Provisioner.
+func (p *Provisioner) Changed() <-chan struct{} { return p.changed }
+
+// Report implements provision.Provisioner.
+func (p *Provisioner) Report(ctx context.Context) ([]provision.Pool, error) {
+	return disturbed(ctx, p, Report, "", func() ([]provision.Pool, error) { return p.disks.report(), nil })
+}
+
+// Get implements provision.Provisioner.
+func (p *Provisioner) Get(ctx context.Context, id string) (provision.Volume, error) {
+	if err := provision.CheckID(id); err != nil {
+		return provision.Volume{}, err
+	}
+	return disturbed(ctx, p, Get, id, func() (provision.Volume, error) {
+		return p.disks.edit(id, func(*pool, provision.Volume) (provision.Volume, error) { return keep, nil })
+	})
+}
+
+// Create implements provision.Provisioner.
+func (p *Provisioner) Create(ctx context.Context, r provision.CreateRequest) (provision.Volume, error) {
+	if err := r.Check(); err != nil {
+		return provision.Volume{}, err
+	}
+	return p.change(ctx, Create, r.ID, func() (provision.Volume, error) { return p.disks.create(r) })
+}
+
+// Expand implements provision.Provisioner.
+func (p *Provisioner) Expand(ctx context.Context, r provision.ExpandRequest) (provision.Volume, error) {
+	if err := r.Check(); err != nil {
+		return provision.Volume{}, err
+	}
+	return p.change(ctx, Expand, r.ID, func() (provision.Volume, error) {
+		return p.disks.edit(r.ID, func(pool *pool, v provision.Volume) (provision.Volume, error) {
+			size := provision.RoundUp(r.Size, pool.unit)
+			if size <= v.Size {
+				return keep, nil
+			}
+			if size-v.Size > pool.free()-r.Spare {
+				return keep, fmt.Errorf("%w in pool %s", provision.ErrNoSpace, v.Pool.Name)
+			}
+			v.Size = size
+			return v, nil
+		})
+	})
+}
+
+// Format implements provision.Provisioner.
+func (p *Provisioner) Format(ctx context.Context, r provision.FormatRequest) (provision.Volume, error) {
+	if err := r.Check(); err != nil {
+		return provision.Volume{}, err
+	}
+	return p.change(ctx, Format, r.ID, func() (provision.Volume, error) {
+		return p.disks.edit(r.ID, func(_ *pool, v provision.Volume) (provision.Volume, error) {
+			switch v.Filesystem {
+			case r.Filesystem:
+				return keep, nil
+			case "":
+				v.Filesystem = r.Filesystem
+				return v, nil
+			default:
+				return keep, fmt.Errorf("%w: volume %s has filesystem %s", provision.ErrConflict, v.ID, v.Filesystem)
+			}
+		})
+	})
+}
+
+// Delete implements provision.Provisioner.
+func (p *Provisioner) Delete(ctx context.Context, id string) error {
+	if err := provision.CheckID(id); err != nil {
+		return err
+	}
+	_, err := p.change(ctx, Delete, id, func() (provision.Volume, error) { return keep, p.disks.remove(id) })
+	return err
+}
+
+// change carries an operation to its end even if its caller gives up.
+func (p *Provisioner) change(ctx context.Context, op Operation, id string, do func() (provision.Volume, error)) (provision.Volume, error) {
+	unlock, err := p.locks.Lock(ctx, id)
+	if err != nil {
+		return provision.Volume{}, err
+	}
+	return run.Do(ctx, &p.tasks, func(ctx context.Context) (provision.Volume, error) {
+		defer unlock()
+		return disturbed(ctx, p, op, id, do)
+	})
+}
+
+func disturbed[T any](ctx context.Context, p *Provisioner, op Operation, id string, do func() (T, error)) (T, error) {
+	var none T
+	if err := p.disturbance.Before(ctx, op, id); err != nil {
+		return none, err
+	}
+	result, err := do()
+	if lost := p.disturbance.After(ctx, op, id); lost != nil {
+		return none, lost
+	}
+	return result, err
+}

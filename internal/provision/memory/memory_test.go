@@ -1,0 +1,178 @@
+package memory_test
+
+import (
+	"context"
+	"errors"
+	"sync"
+	"testing"
+
+	"berth.dev/berth/internal/provision"
+	"berth.dev/berth/internal/provision/conformance"
+	"berth.dev/berth/internal/provision/memory"
+)
+
+var pool = provision.PoolRef{Type: "LVM", Name: "vg"}
+
+const unit = 4 << 20
+
+func TestConformance(t *testing.T) {
+	conformance.Run(t, func(t *testing.T) conformance.Harness {
+		disks := memory.NewDisks(memory.PoolConfig{PoolRef: pool, Total: 100 * unit})
+		f := &formats{disks: disks, byID: map[string]int{}}
+		p := memory.New(disks, f)
+		return conformance.Harness{
+			Provisioner: p,
+			Pool:        pool,
+			Restart: func() provision.Provisioner {
+				p.Wait()
+				p = memory.New(disks, f)
+				return p
+			},
+			PutForeign: func(name string, size int64) {
+				if err := disks.PutForeign(pool, name, size); err != nil {
+					t.Fatal(err)
+				}
+			},
+			Open:     func(v provision.Volume) func() { return disks.Open(v.ID) },
+			Scramble: func(provision.Volume) {},
+			Formats:  f.of,
+		}
+	})
+}
+
+// formats counts how often a blank volume's record was changed.
+type formats struct {
+	disks *memory.Disks
+	mu    sync.Mutex
+	byID  map[string]int
+	blank map[string]bool
+}
+
+func (f *formats) of(id string) int {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	return f.byID[id]
+}
+
+func (f *formats) record(id string) string {
+	v, _ := f.disks.Device("/dev/vg/" + id)
+	return v.Filesystem
+}
+
+func (f *formats) Before(_ context.Context, op memory.Operation, id string) error {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	if f.blank == nil {
+		f.blank = map[string]bool{}
+	}
+	f.blank[id] = op == memory.Format && f.record(id) == ""
+	return nil
+}
+
+func (f *formats) After(_ context.Context, op memory.Operation, id string) error {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	if op == memory.Format && f.blank[id] && f.record(id) != "" {
+		f.byID[id]++
+	}
+	return nil
+}
+
+// script is a disturbance made of functions.
+type script struct {
+	before, after func(memory.Operation) error
+}
+
+func (s script) Before(_ context.Context, op memory.Operation, _ string) error { return s.before(op) }
+func (s script) After(_ context.Context, op memory.Operation, _ string) error  { return s.after(op) }
+
+func none(memory.Operation) error { return nil }
+
+func request() provision.CreateRequest {
+	return provision.CreateRequest{ID: "pvc-1", Pool: pool, Size: unit}
+}
+
+func TestFaultBeforeAChangeLeavesNothing(t *testing.T) {
+	disks := memory.NewDisks(memory.PoolConfig{PoolRef: pool, Total: 10 * unit})
+	boom := errors.New("boom")
+	p := memory.New(disks, script{before: func(op memory.Operation) error {
+		if op == memory.Create {
+			return boom
+		}
+		return nil
+	}, after: none})
+	if _, err := p.Create(t.Context(), request()); !errors.Is(err, boom) {
+		t.Errorf("got %v", err)
+	}
+	if _, err := p.Get(t.Context(), "pvc-1"); !errors.Is(err, provision.ErrNotFound) {
+		t.Errorf("the volume is there: %v", err)
+	}
+}
+
+func TestLostAnswerLeavesTheChangeMade(t *testing.T) {
+	disks := memory.NewDisks(memory.PoolConfig{PoolRef: pool, Total: 10 * unit})
+	boom := errors.New("boom")
+	lossy := memory.New(disks, script{before: none, after: func(memory.Operation) error { return boom }})
+	if _, err := lossy.Create(t.Context(), request()); !errors.Is(err, boom) {
+		t.Errorf("got %v", err)
+	}
+	if _, err := memory.New(disks, nil).Get(t.Context(), "pvc-1"); err != nil {
+		t.Errorf("the volume is not there: %v", err)
+	}
+}
+
+func TestCallerThatLeavesASlowChangeFindsItDoneLater(t *testing.T) {
+	disks := memory.NewDisks(memory.PoolConfig{PoolRef: pool, Total: 10 * unit})
+	begun, release := make(chan struct{}), make(chan struct{})
+	p := memory.New(disks, script{before: func(op memory.Operation) error {
+		if op == memory.Create {
+			close(begun)
+			<-release
+		}
+		return nil
+	}, after: none})
+	ctx, cancel := context.WithCancel(t.Context())
+	var wg sync.WaitGroup
+	wg.Go(func() {
+		if _, err := p.Create(ctx, request()); !errors.Is(err, context.Canceled) {
+			t.Errorf("got %v", err)
+		}
+	})
+	<-begun
+	cancel()
+	wg.Wait()
+	close(release)
+	p.Wait()
+	if _, err := p.Get(t.Context(), "pvc-1"); err != nil {
+		t.Errorf("the change was dropped: %v", err)
+	}
+}
+
+func TestPoolsThatComeGoAndFailAreReported(t *testing.T) {
+	disks := memory.NewDisks(memory.PoolConfig{PoolRef: pool, Total: 10 * unit})
+	p := memory.New(disks, nil)
+	disks.SetProblem(pool, "a disk is missing")
+	if _, err := p.Create(t.Context(), request()); !errors.Is(err, provision.ErrUnavailable) {
+		t.Errorf("creating in a damaged pool: %v", err)
+	}
+	disks.SetProblem(pool, "")
+	if _, err := p.Create(t.Context(), request()); err != nil {
+		t.Errorf("creating in a repaired pool: %v", err)
+	}
+	disks.RemovePool(pool)
+	if report, err := p.Report(t.Context()); err != nil || len(report) != 0 {
+		t.Errorf("a pool that went is reported: %+v, %v", report, err)
+	}
+}
+
+func TestLabelsAreKeptWithTheVolume(t *testing.T) {
+	disks := memory.NewDisks(memory.PoolConfig{PoolRef: pool, Total: 10 * unit})
+	r := request()
+	r.Labels = map[string]string{"claim": "data"}
+	if _, err := memory.New(disks, nil).Create(t.Context(), r); err != nil {
+		t.Fatal(err)
+	}
+	if got := disks.Labels("pvc-1"); got["claim"] != "data" {
+		t.Errorf("labels %v", got)
+	}
+}

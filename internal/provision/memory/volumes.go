@@ -1,0 +1,81 @@
+package memory
+
+import (
+	"fmt"
+	"maps"
+	"path"
+
+	"berth.dev/berth/internal/provision"
+)
+
+// keep as the result of an edit leaves the volume as it is.
+var keep provision.Volume
+
+func (d *Disks) edit(id string, change func(*pool, provision.Volume) (provision.Volume, error)) (provision.Volume, error) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	v, pool := d.find(id)
+	if pool == nil {
+		return provision.Volume{}, fmt.Errorf("%w: %s", provision.ErrNotFound, id)
+	}
+	edited, err := change(pool, v)
+	if err != nil {
+		return provision.Volume{}, err
+	}
+	if edited == keep {
+		return v, nil
+	}
+	pool.volumes[id] = edited
+	d.notify()
+	return edited, nil
+}
+
+func (d *Disks) create(r provision.CreateRequest) (provision.Volume, error) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	if v, p := d.find(r.ID); p != nil {
+		if v.Pool != r.Pool || v.Size != provision.RoundUp(r.Size, p.unit) {
+			return keep, fmt.Errorf("%w: volume %s exists with %d bytes in pool %s", provision.ErrConflict, v.ID, v.Size, v.Pool.Name)
+		}
+		return v, nil
+	}
+	p := d.pools[r.Pool]
+	if p == nil {
+		return keep, fmt.Errorf("%w: %s", provision.ErrPoolMissing, r.Pool.Name)
+	}
+	if _, taken := p.foreign[r.ID]; taken {
+		return keep, fmt.Errorf("%w: %s in pool %s is not Berth's", provision.ErrConflict, r.ID, r.Pool.Name)
+	}
+	if p.problem != "" {
+		return keep, fmt.Errorf("%w: pool %s: %s", provision.ErrUnavailable, r.Pool.Name, p.problem)
+	}
+	size := provision.RoundUp(r.Size, p.unit)
+	if size > p.free()-r.Spare {
+		return keep, fmt.Errorf("%w in pool %s", provision.ErrNoSpace, r.Pool.Name)
+	}
+	v := provision.Volume{ID: r.ID, Pool: r.Pool, Size: size, Device: path.Join("/dev", r.Pool.Name, r.ID)}
+	p.volumes[r.ID], p.labels[r.ID] = v, maps.Clone(r.Labels)
+	d.notify()
+	return v, nil
+}
+
+func (d *Disks) remove(id string) error {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	for ref, p := range d.pools {
+		if _, foreign := p.foreign[id]; foreign {
+			return fmt.Errorf("%w: %s in pool %s is not Berth's", provision.ErrConflict, id, ref.Name)
+		}
+	}
+	_, p := d.find(id)
+	if p == nil {
+		return nil
+	}
+	if d.openByID[id] > 0 {
+		return fmt.Errorf("%w: %s", provision.ErrInUse, id)
+	}
+	delete(p.volumes, id)
+	delete(p.labels, id)
+	d.notify()
+	return nil
+}

@@ -1,0 +1,99 @@
+package provision
+
+import (
+	"fmt"
+	"regexp"
+	"strings"
+)
+
+// Filesystems that Format makes.
+const (
+	Ext4 = "ext4"
+	XFS  = "xfs"
+)
+
+// MaxSize bounds every size in bytes: 1 EiB, so that rounding and adding spare
+// bytes cannot overflow.
+const MaxSize = 1 << 60
+
+const (
+	maxLabels   = 16
+	maxLabelKey = 63
+	maxLabel    = 512
+)
+
+var (
+	// An id becomes a device name and an argument. The prefixes keep it away from every
+	// name that LVM, ZFS or a tool's option parser reserves.
+	volumeID = regexp.MustCompile(`^(pvc|vol)-[a-z0-9][a-z0-9-]{0,58}$`)
+	// What LVM accepts as a volume group's name.
+	poolName = regexp.MustCompile(`^[A-Za-z0-9_+.][A-Za-z0-9_+.-]{0,126}$`)
+	labelKey = regexp.MustCompile(`^[a-z][a-z0-9_.-]*$`)
+	// What an LVM tag may hold, without the "=" that ends the key.
+	label = regexp.MustCompile(`^[A-Za-z0-9_+./:-]*$`)
+)
+
+// CheckID returns ErrInvalid for what cannot be the id of a volume.
+func CheckID(id string) error {
+	if !volumeID.MatchString(id) || strings.HasSuffix(id, "-") {
+		return fmt.Errorf("%w: %q is no volume id", ErrInvalid, id)
+	}
+	return nil
+}
+
+// Check returns ErrInvalid for a request that can never be met.
+func (r CreateRequest) Check() error {
+	if err := CheckID(r.ID); err != nil {
+		return err
+	}
+	if n := r.Pool.Name; !poolName.MatchString(n) || n == "." || n == ".." {
+		return fmt.Errorf("%w: %q is no pool name", ErrInvalid, n)
+	}
+	if err := checkSizes(r.Size, r.Spare); err != nil {
+		return err
+	}
+	if len(r.Labels) > maxLabels {
+		return fmt.Errorf("%w: %d labels, at most %d can be kept", ErrInvalid, len(r.Labels), maxLabels)
+	}
+	for k, v := range r.Labels {
+		if len(k) > maxLabelKey || !labelKey.MatchString(k) || len(v) > maxLabel || !label.MatchString(v) {
+			return fmt.Errorf("%w: label %q=%q cannot be kept with a volume", ErrInvalid, k, v)
+		}
+	}
+	return nil
+}
+
+// Check returns ErrInvalid for a request that can never be met.
+func (r ExpandRequest) Check() error {
+	if err := CheckID(r.ID); err != nil {
+		return err
+	}
+	return checkSizes(r.Size, r.Spare)
+}
+
+// Check returns ErrInvalid for a request that can never be met.
+func (r FormatRequest) Check() error {
+	if err := CheckID(r.ID); err != nil {
+		return err
+	}
+	if r.Filesystem != Ext4 && r.Filesystem != XFS {
+		return fmt.Errorf("%w: filesystem %q is not one of %s, %s", ErrInvalid, r.Filesystem, Ext4, XFS)
+	}
+	return nil
+}
+
+func checkSizes(size, spare int64) error {
+	if size <= 0 || size > MaxSize {
+		return fmt.Errorf("%w: size %d is not between 1 and %d bytes", ErrInvalid, size, int64(MaxSize))
+	}
+	if spare < 0 || spare > MaxSize {
+		return fmt.Errorf("%w: spare %d is not between 0 and %d bytes", ErrInvalid, spare, int64(MaxSize))
+	}
+	return nil
+}
+
+// RoundUp returns the smallest multiple of unit that is at least size, for a
+// size that Check has passed.
+func RoundUp(size, unit int64) int64 {
+	return (size + unit - 1) / unit * unit
+}

@@ -1,0 +1,103 @@
+package provision_test
+
+import (
+	"errors"
+	"math"
+	"strings"
+	"testing"
+
+	"pgregory.net/rapid"
+
+	"berth.dev/berth/internal/provision"
+)
+
+const goodID = "pvc-0b0e6f2e-8a4e-4f57-9a53-8b6f3f1f9a10"
+
+func TestVolumeIDsAreGuarded(t *testing.T) {
+	for name, tc := range map[string]struct {
+		id string
+		ok bool
+	}{
+		"a claim's name":           {goodID, true},
+		"a hashed name":            {"vol-" + strings.Repeat("a2", 16), true},
+		"nothing":                  {"", false},
+		"only a prefix":            {"pvc-", false},
+		"an option":                {"-f", false},
+		"a foreign prefix":         {"root", false},
+		"a path":                   {"pvc-a/../b", false},
+		"a directory":              {"pvc-..", false},
+		"upper case":               {"pvc-A", false},
+		"a reserved suffix of LVM": {"pvc-a_tmeta", false},
+		"a separator":              {"pvc-a b", false},
+		"a new line":               {goodID + "\n", false},
+		"a hyphen at the end":      {"pvc-a-", false},
+		"too long":                 {"pvc-" + strings.Repeat("a", 60), false},
+	} {
+		t.Run(name, func(t *testing.T) {
+			if err := provision.CheckID(tc.id); errors.Is(err, provision.ErrInvalid) == tc.ok {
+				t.Errorf("CheckID(%q) = %v", tc.id, err)
+			}
+		})
+	}
+}
+
+func good() provision.CreateRequest {
+	return provision.CreateRequest{
+		ID: goodID, Pool: provision.PoolRef{Type: "LVM", Name: "vg-1"}, Size: 1 << 30, Spare: 1 << 20,
+		Labels: map[string]string{"claim": "data", "namespace": "shop"},
+	}
+}
+
+func TestRequestsThatCanNeverBeMetAreInvalid(t *testing.T) {
+	for name, change := range map[string]func(*provision.CreateRequest){
+		"no size":              func(r *provision.CreateRequest) { r.Size = 0 },
+		"a negative size":      func(r *provision.CreateRequest) { r.Size = -1 },
+		"an absurd size":       func(r *provision.CreateRequest) { r.Size = math.MaxInt64 },
+		"a negative spare":     func(r *provision.CreateRequest) { r.Spare = -1 },
+		"an absurd spare":      func(r *provision.CreateRequest) { r.Spare = math.MaxInt64 },
+		"no pool":              func(r *provision.CreateRequest) { r.Pool.Name = "" },
+		"an option as pool":    func(r *provision.CreateRequest) { r.Pool.Name = "-f" },
+		"a path as pool":       func(r *provision.CreateRequest) { r.Pool.Name = "../vg" },
+		"a directory as pool":  func(r *provision.CreateRequest) { r.Pool.Name = ".." },
+		"a label with a space": func(r *provision.CreateRequest) { r.Labels["claim"] = "a b" },
+		"a label with a tag":   func(r *provision.CreateRequest) { r.Labels["claim"] = "a=b" },
+		"a label key with =":   func(r *provision.CreateRequest) { r.Labels["a=b"] = "c" },
+		"a huge label":         func(r *provision.CreateRequest) { r.Labels["claim"] = strings.Repeat("a", 600) },
+		"too many labels": func(r *provision.CreateRequest) {
+			for c := 'a'; c <= 'z'; c++ {
+				r.Labels[string(c)] = ""
+			}
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			r := good()
+			change(&r)
+			if err := r.Check(); !errors.Is(err, provision.ErrInvalid) {
+				t.Errorf("got %v, want ErrInvalid", err)
+			}
+		})
+	}
+	if err := good().Check(); err != nil {
+		t.Errorf("the request they are made from is refused: %v", err)
+	}
+}
+
+func TestOnlyKnownFilesystemsAreMade(t *testing.T) {
+	for fs, ok := range map[string]bool{"ext4": true, "xfs": true, "": false, "btrfs": false, "ext4 -F": false} {
+		err := provision.FormatRequest{ID: goodID, Filesystem: fs}.Check()
+		if errors.Is(err, provision.ErrInvalid) == ok {
+			t.Errorf("%q: %v", fs, err)
+		}
+	}
+}
+
+func TestRoundingGivesTheSmallestMultipleThatSuffices(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		unit := int64(1) << rapid.IntRange(0, 34).Draw(t, "unit")
+		size := rapid.Int64Range(1, provision.MaxSize).Draw(t, "size")
+		got := provision.RoundUp(size, unit)
+		if got%unit != 0 || got < size || got-size >= unit {
+			t.Fatalf("RoundUp(%d, %d) = %d", size, unit, got)
+		}
+	})
+}
