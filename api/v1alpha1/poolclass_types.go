@@ -39,6 +39,7 @@ type PoolClass struct {
 // PoolClassSpec selects pools and says how volumes are carved out of them.
 //
 // +kubebuilder:validation:XValidation:rule="self.provisioner == oldSelf.provisioner",message="provisioner is immutable: make a new PoolClass"
+// +kubebuilder:validation:XValidation:rule="!has(self.spare) || quantity(string(self.spare)).isInteger() && !quantity(string(self.spare)).isLessThan(quantity('0'))",message="spare must be a whole number of bytes, zero or more"
 // +kubebuilder:validation:XValidation:rule="has(self.lvm) == (self.provisioner == 'LVM')",message="lvm must be set exactly when provisioner is LVM"
 type PoolClassSpec struct {
 	// provisioner carves the volumes. Immutable.
@@ -57,6 +58,8 @@ type PoolClassSpec struct {
 	// spare is kept free in every pool of this class: no volume is created or
 	// expanded into it. Other classes on the same pool may still use it.
 	// +optional
+	// +kubebuilder:validation:XIntOrString
+	// +kubebuilder:validation:MaxLength=32
 	Spare *resource.Quantity `json:"spare,omitempty"`
 }
 
@@ -68,6 +71,7 @@ type LVMPools struct {
 	// +listType=set
 	// +kubebuilder:validation:MinItems=1
 	// +kubebuilder:validation:MaxItems=16
+	// +kubebuilder:validation:XValidation:rule="self.all(g, g != '.' && g != '..')",message="volumeGroups: . and .. are no volume groups"
 	// +kubebuilder:validation:items:MaxLength=127
 	// +kubebuilder:validation:items:Pattern=`^[A-Za-z0-9_+.][A-Za-z0-9_+.-]*$`
 	VolumeGroups []string `json:"volumeGroups"`

@@ -59,19 +59,27 @@ type Pool struct {
 
 	// total is the size of the pool.
 	// +required
+	// +kubebuilder:validation:XIntOrString
+	// +kubebuilder:validation:MaxLength=32
 	Total resource.Quantity `json:"total"`
 
 	// foreign is what others than Berth use of it.
 	// +required
+	// +kubebuilder:validation:XIntOrString
+	// +kubebuilder:validation:MaxLength=32
 	Foreign resource.Quantity `json:"foreign"`
 
 	// allocationUnit is what sizes are rounded up to: an extent.
 	// +required
+	// +kubebuilder:validation:XIntOrString
+	// +kubebuilder:validation:MaxLength=32
 	AllocationUnit resource.Quantity `json:"allocationUnit"`
 
 	// largestVolume is the largest volume that could be created when the report
 	// was made. For display and coarse filtering; not for accounting.
 	// +required
+	// +kubebuilder:validation:XIntOrString
+	// +kubebuilder:validation:MaxLength=32
 	LargestVolume resource.Quantity `json:"largestVolume"`
 
 	// classes are the PoolClasses that this pool serves on this node.

@@ -7,9 +7,7 @@ import (
 
 // VolumeStatus is what has become of a volume.
 //
-// +kubebuilder:validation:XValidation:rule="!has(self.primary) || has(self.epoch)",message="a primary needs an epoch"
-// +kubebuilder:validation:XValidation:rule="!has(self.primary) || !has(oldSelf.primary) || self.primary.node == oldSelf.primary.node || self.epoch.number > oldSelf.epoch.number",message="a new primary needs a higher epoch"
-// +kubebuilder:validation:XValidation:rule="!has(self.primary) || has(oldSelf.primary) && self.primary.node == oldSelf.primary.node || has(self.replicas) && self.replicas.exists(r, r.node == self.primary.node && r.ready)",message="a new primary needs a ready replica"
+// +kubebuilder:validation:XValidation:rule="has(self.epoch) == has(self.primary)",message="epoch and primary come together"
 type VolumeStatus struct {
 	// conditions of the volume as a whole, set by the controller when there is
 	// something to say: a volume whose replica became ready at once has none.
@@ -40,14 +38,15 @@ type VolumeStatus struct {
 // ownership.
 //
 // +structType=atomic
-// +kubebuilder:validation:XValidation:rule="self.number >= oldSelf.number",message="epoch must not decrease"
-// +kubebuilder:validation:XValidation:rule="(self.number == oldSelf.number) == (self.id == oldSelf.id)",message="an epoch has one id"
+// +kubebuilder:validation:XValidation:rule="self.number >= oldSelf.number",message="epoch.number cannot decrease"
+// +kubebuilder:validation:XValidation:rule="(self.number == oldSelf.number) == (self.id == oldSelf.id)",message="epoch.id changes with epoch.number, and only with it"
 type Epoch struct {
-	// number grows by one or more with each ownership.
+	// number grows with each ownership, by one or more: an agent that has
+	// promised a higher one goes past it.
 	// +required
 	// +kubebuilder:validation:Minimum=1
 	Number int64 `json:"number"`
-	// id is random.
+	// id is random, and compared for equality only.
 	// +required
 	// +kubebuilder:validation:MinLength=8
 	// +kubebuilder:validation:MaxLength=64
@@ -57,8 +56,7 @@ type Epoch struct {
 // Primary is the replica that may write.
 //
 // +structType=atomic
-// +kubebuilder:validation:XValidation:rule="self.node == oldSelf.node || oldSelf.phase in ['Released','Fenced']",message="primary moves only from Released or Fenced"
-// +kubebuilder:validation:XValidation:rule="oldSelf.hasValue() || self.phase == 'Preparing'",optionalOldSelf=true,message="the first primary must be Preparing"
+// +kubebuilder:validation:XValidation:rule="self.node == oldSelf.node || oldSelf.phase in ['Released','Fenced']",message="primary moves to another node only from Released or Fenced"
 type Primary struct {
 	// node of the primary.
 	// +required
@@ -106,6 +104,9 @@ const (
 )
 
 // ReplicaStatus is one node's report on its replica.
+//
+// +kubebuilder:validation:XValidation:rule="!self.ready || self.state == 'Ready' && has(self.capacity)",message="a ready replica is in state Ready and reports its capacity"
+// +kubebuilder:validation:XValidation:rule="!has(oldSelf.unstagedEpoch) || has(self.unstagedEpoch) && self.unstagedEpoch >= oldSelf.unstagedEpoch",message="unstagedEpoch cannot decrease"
 type ReplicaStatus struct {
 	// node that reports.
 	// +required
@@ -131,10 +132,14 @@ type ReplicaStatus struct {
 
 	// capacity of the replica as it is.
 	// +optional
+	// +kubebuilder:validation:XIntOrString
+	// +kubebuilder:validation:MaxLength=32
 	Capacity *resource.Quantity `json:"capacity,omitempty"`
 
 	// requested is the capacity from the spec that this report answers.
 	// +optional
+	// +kubebuilder:validation:XIntOrString
+	// +kubebuilder:validation:MaxLength=32
 	Requested *resource.Quantity `json:"requested,omitempty"`
 
 	// unstagedEpoch is the epoch that the node gave up cleanly.

@@ -9,8 +9,10 @@ import (
 // Volume is one volume: what it should be, where its replicas are, and which of
 // them may write.
 //
-// The schema rules stand at the root because a rule on a field is not evaluated
-// when the field, or a parent of it, is removed.
+// ---
+// Rules that compare with the old object stand here at the root: a rule on a
+// field is not evaluated when the field, or a parent of it, was or becomes
+// absent, so {"status":null} would pass it by.
 //
 // +kubebuilder:object:root=true
 // +kubebuilder:subresource:status
@@ -24,9 +26,14 @@ import (
 // +kubebuilder:printcolumn:name="Primary",type=string,priority=1,JSONPath=`.status.primary.node`
 // +kubebuilder:printcolumn:name="Message",type=string,priority=1,JSONPath=`.status.replicas[0].message`
 // +kubebuilder:printcolumn:name="Age",type=date,JSONPath=`.metadata.creationTimestamp`
-// +kubebuilder:validation:XValidation:rule="!has(oldSelf.status) || !has(oldSelf.status.epoch) || (has(self.status) && has(self.status.epoch))",message="status.epoch cannot be removed"
-// +kubebuilder:validation:XValidation:rule="!has(oldSelf.status) || !has(oldSelf.status.primary) || (has(self.status) && has(self.status.primary))",message="status.primary cannot be removed"
-// +kubebuilder:validation:XValidation:rule="!has(oldSelf.status) || !has(oldSelf.status.replicas) || oldSelf.status.replicas.all(o, o.state == 'Gone' || (has(self.status) && has(self.status.replicas) && self.status.replicas.exists(n, n.node == o.node)))",message="an entry of status.replicas leaves only from state Gone"
+// +kubebuilder:validation:XValidation:rule="self.metadata.name.matches('^(pvc-[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}|vol-[a-z2-7]{32})$')",message="metadata.name must be pvc-<uid>, or vol- and 32 characters of base32"
+// +kubebuilder:validation:XValidation:rule="quantity(string(self.spec.capacity)).compareTo(quantity(string(oldSelf.spec.capacity))) >= 0 || !has(self.status) || !has(self.status.replicas) || self.status.replicas.all(r, r.state == 'Gone' || !has(r.capacity) || quantity(string(r.capacity)).compareTo(quantity(string(self.spec.capacity))) <= 0)",message="spec.capacity cannot shrink below the capacity of a replica"
+// +kubebuilder:validation:XValidation:rule="!self.?status.primary.hasValue() || self.status.primary.phase in ['Released','Fenced'] || has(self.spec.replicas) && self.spec.replicas.exists(r, r.node == self.status.primary.node)",message="the node of a Preparing or Active primary must be in spec.replicas"
+// +kubebuilder:validation:XValidation:rule="!oldSelf.?status.epoch.hasValue() || self.?status.epoch.hasValue()",message="status.epoch cannot be removed"
+// +kubebuilder:validation:XValidation:rule="!self.?status.primary.hasValue() || self.?status.epoch == oldSelf.?status.epoch || self.status.primary.phase == 'Preparing'",message="a new epoch begins with a Preparing primary"
+// +kubebuilder:validation:XValidation:rule="!self.?status.primary.hasValue() || self.?status.epoch == oldSelf.?status.epoch || has(self.status.replicas) && self.status.replicas.exists(r, r.node == self.status.primary.node && r.ready)",message="a new epoch needs a ready replica on the node of its primary"
+// +kubebuilder:validation:XValidation:rule="!self.?status.primary.hasValue() || self.?status.epoch != oldSelf.?status.epoch || self.status.primary == oldSelf.status.primary || self.status.primary.node == oldSelf.status.primary.node && (oldSelf.status.primary.phase == 'Preparing' || oldSelf.status.primary.phase == 'Active' && self.status.primary.phase in ['Released','Fenced'])",message="within an epoch the primary keeps its node and goes from Preparing to Active, and from either to Released or Fenced"
+// +kubebuilder:validation:XValidation:rule="!has(oldSelf.status) || !has(oldSelf.status.replicas) || oldSelf.status.replicas.all(o, o.state == 'Gone' || has(self.status) && has(self.status.replicas) && self.status.replicas.exists(n, n.node == o.node))",message="an entry of status.replicas leaves only from state Gone"
 type Volume struct {
 	metav1.TypeMeta   `json:",inline"`
 	metav1.ObjectMeta `json:"metadata,omitempty"`
@@ -41,14 +48,18 @@ type Volume struct {
 
 // VolumeSpec is what a volume should be.
 //
-// +kubebuilder:validation:XValidation:rule="quantity(self.capacity).compareTo(quantity(oldSelf.capacity)) >= 0 || self.replicas != oldSelf.replicas",message="capacity cannot shrink"
+// +kubebuilder:validation:XValidation:rule="quantity(string(self.capacity)).isInteger() && quantity(string(self.capacity)).isGreaterThan(quantity('0'))",message="capacity must be a positive whole number of bytes"
 // +kubebuilder:validation:XValidation:rule="self.volumeMode == oldSelf.volumeMode && self.poolClass == oldSelf.poolClass && self.sharing == oldSelf.sharing && self.placement == oldSelf.placement",message="volumeMode, poolClass, sharing and placement are immutable"
 // +kubebuilder:validation:XValidation:rule="has(self.fsType) == has(oldSelf.fsType) && (!has(self.fsType) || self.fsType == oldSelf.fsType)",message="fsType is immutable"
 // +kubebuilder:validation:XValidation:rule="has(self.fsType) == (self.volumeMode == 'Filesystem')",message="fsType is for volumeMode Filesystem, and required there"
 type VolumeSpec struct {
-	// capacity is the size that was asked for; a replica may be a little larger,
-	// by its pool's allocation unit. It never shrinks.
+	// capacity is the size in bytes that was asked for; a replica may be a little
+	// larger, by its pool's allocation unit. It may be taken back to what every
+	// replica fits in, so that an expansion for which there was no room can be
+	// given up; data never shrinks.
 	// +required
+	// +kubebuilder:validation:XIntOrString
+	// +kubebuilder:validation:MaxLength=32
 	Capacity resource.Quantity `json:"capacity"`
 
 	// volumeMode is Filesystem or Block.

@@ -9,9 +9,10 @@ package v1alpha1
 // an old backup may reach the same number again, and must not pass for the same
 // ownership.
 type EpochApplyConfiguration struct {
-	// number grows by one or more with each ownership.
+	// number grows with each ownership, by one or more: an agent that has
+	// promised a higher one goes past it.
 	Number *int64 `json:"number,omitempty"`
-	// id is random.
+	// id is random, and compared for equality only.
 	ID *string `json:"id,omitempty"`
 }
 

@@ -17,8 +17,10 @@ import (
 // Volume is one volume: what it should be, where its replicas are, and which of
 // them may write.
 //
-// The schema rules stand at the root because a rule on a field is not evaluated
-// when the field, or a parent of it, is removed.
+// ---
+// Rules that compare with the old object stand here at the root: a rule on a
+// field is not evaluated when the field, or a parent of it, was or becomes
+// absent, so {"status":null} would pass it by.
 type VolumeApplyConfiguration struct {
 	v1.TypeMetaApplyConfiguration    `json:""`
 	*v1.ObjectMetaApplyConfiguration `json:"metadata,omitempty"`

@@ -12,8 +12,10 @@ import (
 //
 // VolumeSpec is what a volume should be.
 type VolumeSpecApplyConfiguration struct {
-	// capacity is the size that was asked for; a replica may be a little larger,
-	// by its pool's allocation unit. It never shrinks.
+	// capacity is the size in bytes that was asked for; a replica may be a little
+	// larger, by its pool's allocation unit. It may be taken back to what every
+	// replica fits in, so that an expansion for which there was no room can be
+	// given up; data never shrinks.
 	Capacity *resource.Quantity `json:"capacity,omitempty"`
 	// volumeMode is Filesystem or Block.
 	VolumeMode *apiv1alpha1.VolumeMode `json:"volumeMode,omitempty"`
