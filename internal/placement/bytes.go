@@ -1,0 +1,24 @@
+package placement
+
+import (
+	"fmt"
+	"strconv"
+	"strings"
+)
+
+var units = []struct {
+	size int64
+	name string
+}{{1 << 40, "Ti"}, {1 << 30, "Gi"}, {1 << 20, "Mi"}, {1 << 10, "Ki"}}
+
+// Bytes prints a size as people write it in a claim. It is exact: "3Gi free,
+// 3Gi asked" would puzzle where 4Mi are missing, so that is 3068Mi.
+func Bytes(n int64) string {
+	for _, unit := range units {
+		whole, rest := n/unit.size, n%unit.size
+		if whole > 0 && rest*10%unit.size == 0 {
+			return strings.TrimSuffix(fmt.Sprintf("%d.%d", whole, rest*10/unit.size), ".0") + unit.name
+		}
+	}
+	return strconv.FormatInt(n, 10)
+}
