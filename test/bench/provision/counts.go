@@ -1,0 +1,222 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+
+	dto "github.com/prometheus/client_model/go"
+	"github.com/prometheus/common/expfmt"
+	"github.com/prometheus/common/model"
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/resource"
+	"k8s.io/client-go/kubernetes"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"berth.dev/berth/test/cluster"
+	"berth.dev/berth/test/install"
+)
+
+// commandMetric counts, in an agent, the processes it started.
+const commandMetric = "berth_command_duration_seconds"
+
+// operation is what one step in a volume's life cost.
+type operation struct {
+	name      string
+	processes map[string]int // by command, on the volume's node
+	writes    map[string]int // to Volumes, by verb and subresource
+	lists     int            // of Volumes
+}
+
+// counters are the sums at one moment.
+type counters struct{ processes, writes map[string]int }
+
+// countLife takes one volume through its life and counts what each step costs.
+// A step's own requests are told from others by being the only thing happening.
+func (r *results) countLife(ctx context.Context, c *cluster.Cluster, _ options) error {
+	return inNamespace(ctx, c, func(ns string) error {
+		ctx, cancel := context.WithTimeout(ctx, wait)
+		defer cancel()
+		claim := cluster.Claim(ns, "life", "berth-ext4", "1Gi")
+		pod := cluster.Pod(ns, "life", []*corev1.PersistentVolumeClaim{claim}, cluster.OnNode("n1"))
+		steps := []struct {
+			name string
+			do   func() error
+		}{
+			{"create and publish", func() error {
+				if err := post(ctx, c, []client.Object{claim, pod}); err != nil {
+					return err
+				}
+				return cluster.Await(ctx, c, pod, "running", cluster.Running)
+			}},
+			{"stats", func() error { return readStats(ctx, c, pod) }},
+			{"expand", func() error { return grow(ctx, c, claim) }},
+			{"unpublish", func() error { return gone(ctx, c, pod) }},
+			{"delete", func() error {
+				if err := gone(ctx, c, claim); err != nil {
+					return err
+				}
+				return awaitNoVolumes(ctx, c)
+			}},
+		}
+		for _, step := range steps {
+			if err := r.count(ctx, c, step.name, step.do); err != nil {
+				return fmt.Errorf("%s: %w", step.name, err)
+			}
+		}
+		return nil
+	})
+}
+
+func (r *results) count(ctx context.Context, c *cluster.Cluster, name string, do func() error) error {
+	before, err := read(ctx, c, "n1")
+	if err != nil {
+		return err
+	}
+	if err := do(); err != nil {
+		return err
+	}
+	after, err := read(ctx, c, "n1")
+	if err != nil {
+		return err
+	}
+	op := operation{name: name, processes: difference(before.processes, after.processes), writes: difference(before.writes, after.writes)}
+	for verb, n := range op.writes {
+		if strings.HasPrefix(verb, "LIST") {
+			op.lists += n
+		}
+		if strings.HasPrefix(verb, "LIST") || strings.HasPrefix(verb, "GET") || strings.HasPrefix(verb, "WATCH") {
+			delete(op.writes, verb)
+		}
+	}
+	r.life = append(r.life, op)
+	return nil
+}
+
+func grow(ctx context.Context, c *cluster.Cluster, claim *corev1.PersistentVolumeClaim) error {
+	if err := c.Get(ctx, client.ObjectKeyFromObject(claim), claim); err != nil {
+		return err
+	}
+	before := claim.DeepCopy()
+	claim.Spec.Resources.Requests[corev1.ResourceStorage] = resource.MustParse("2Gi")
+	if err := c.Patch(ctx, claim, client.MergeFrom(before)); err != nil {
+		return err
+	}
+	return cluster.Await(ctx, c, claim, "2Gi", cluster.HasCapacity("2Gi"))
+}
+
+func gone(ctx context.Context, c *cluster.Cluster, o client.Object) error {
+	if err := c.Delete(ctx, o); err != nil {
+		return err
+	}
+	return cluster.AwaitGone(ctx, c, o)
+}
+
+// readStats has the kubelet collect the volume's figures: its summary is asked
+// until it shows the claim.
+func readStats(ctx context.Context, c *cluster.Cluster, pod *corev1.Pod) error {
+	set, err := kubernetes.NewForConfig(c.Config)
+	if err != nil {
+		return err
+	}
+	for ctx.Err() == nil {
+		raw, err := set.CoreV1().RESTClient().Get().Resource("nodes").Name(pod.Spec.NodeName).SubResource("proxy").
+			Suffix("stats", "summary").DoRaw(ctx)
+		if err != nil {
+			return fmt.Errorf("asking the kubelet: %w", err)
+		}
+		if strings.Contains(string(raw), `"name": "`+pod.Name+`"`) && strings.Contains(string(raw), `"pvcRef"`) {
+			return nil
+		}
+	}
+	return ctx.Err()
+}
+
+// read takes the counters of a node's agent and of the API server.
+func read(ctx context.Context, c *cluster.Cluster, node string) (counters, error) {
+	set, err := kubernetes.NewForConfig(c.Config)
+	if err != nil {
+		return counters{}, err
+	}
+	var agents corev1.PodList
+	err = c.List(ctx, &agents, client.InNamespace(install.Namespace), client.MatchingFields{"spec.nodeName": node},
+		client.MatchingLabels{"app.kubernetes.io/component": "agent"})
+	if err != nil || len(agents.Items) != 1 {
+		return counters{}, fmt.Errorf("finding the agent of %s among %d: %w", node, len(agents.Items), err)
+	}
+	fromAgent, err := scrape(set.CoreV1().RESTClient().Get().Namespace(install.Namespace).Resource("pods").
+		Name(agents.Items[0].Name + ":9808").SubResource("proxy").Suffix("metrics").DoRaw(ctx))
+	if err != nil {
+		return counters{}, fmt.Errorf("reading the agent's metrics: %w", err)
+	}
+	fromServer, err := scrape(set.RESTClient().Get().AbsPath("/metrics").DoRaw(ctx))
+	if err != nil {
+		return counters{}, fmt.Errorf("reading the API server's metrics: %w", err)
+	}
+	return counters{processes: byCommand(fromAgent), writes: byVerb(fromServer)}, nil
+}
+
+func scrape(raw []byte, err error) (map[string]*dto.MetricFamily, error) {
+	if err != nil {
+		return nil, err
+	}
+	parser := expfmt.NewTextParser(model.LegacyValidation)
+	return parser.TextToMetricFamilies(strings.NewReader(string(raw)))
+}
+
+func byCommand(families map[string]*dto.MetricFamily) map[string]int {
+	counts := map[string]int{}
+	for _, m := range families[commandMetric].GetMetric() {
+		counts[label(m, "operation")] += int(m.GetHistogram().GetSampleCount())
+	}
+	return counts
+}
+
+func byVerb(families map[string]*dto.MetricFamily) map[string]int {
+	counts := map[string]int{}
+	for _, m := range families["apiserver_request_total"].GetMetric() {
+		if label(m, "group") != "berth.dev" || label(m, "resource") != "volumes" || !strings.HasPrefix(label(m, "code"), "2") {
+			continue
+		}
+		key := label(m, "verb")
+		if sub := label(m, "subresource"); sub != "" {
+			key += " " + sub
+		}
+		counts[key] += int(m.GetCounter().GetValue())
+	}
+	return counts
+}
+
+func label(m *dto.Metric, name string) string {
+	for _, l := range m.GetLabel() {
+		if l.GetName() == name {
+			return l.GetValue()
+		}
+	}
+	return ""
+}
+
+func difference(before, after map[string]int) map[string]int {
+	grown := map[string]int{}
+	for key, n := range after {
+		if n -= before[key]; n > 0 {
+			grown[key] = n
+		}
+	}
+	return grown
+}
+
+// sum prints counts as "3: 2 lvcreate, 1 mkfs".
+func sum(counts map[string]int) string {
+	total, parts := 0, []string{}
+	for _, key := range slices.Sorted(maps.Keys(counts)) {
+		total += counts[key]
+		parts = append(parts, fmt.Sprintf("%d %s", counts[key], key))
+	}
+	if total == 0 {
+		return "0"
+	}
+	return fmt.Sprintf("%d: %s", total, strings.Join(parts, ", "))
+}

@@ -1,0 +1,58 @@
+package main
+
+import (
+	"context"
+	"flag"
+	"fmt"
+	"os"
+	"os/signal"
+	"path/filepath"
+	"time"
+
+	"berth.dev/berth/test/cluster"
+)
+
+func main() {
+	var o options
+	flag.IntVar(&o.runs, "n", 20, "claims and pods made one after the other")
+	flag.IntVar(&o.burst, "burst", 20, "claims and pods made at once")
+	flag.StringVar(&o.dir, "out", filepath.Join("docs", "benchmarks"), "where the results go")
+	flag.Parse()
+	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt)
+	defer stop()
+	ctx, cancel := context.WithTimeout(ctx, 60*time.Minute)
+	defer cancel()
+	if err := run(ctx, o); err != nil {
+		fmt.Fprintln(os.Stderr, "bench-provision:", err)
+		os.Exit(1)
+	}
+}
+
+// options are what the command line says.
+type options struct {
+	runs, burst int
+	dir         string
+}
+
+func run(ctx context.Context, o options) error {
+	c, err := cluster.Connect(ctx)
+	if err != nil {
+		return err
+	}
+	var r results
+	for _, measure := range []struct {
+		name string
+		do   func(context.Context, *cluster.Cluster, options) error
+	}{
+		{"processes and requests of one volume's life", r.countLife},
+		{"claims and pods one after the other", r.sequence},
+		{"claims and pods at once", r.bursts},
+		{"bare commands", r.bareCommands},
+	} {
+		fmt.Fprintf(os.Stderr, "==> %s\n", measure.name)
+		if err := measure.do(ctx, c, o); err != nil {
+			return fmt.Errorf("%s: %w", measure.name, err)
+		}
+	}
+	return r.write(o)
+}
