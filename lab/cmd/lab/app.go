@@ -50,6 +50,6 @@ func (a *app) command() *cobra.Command {
 	}
 	root.CompletionOptions.HiddenDefaultCmd = true
 	root.PersistentFlags().StringVar(&a.name, "name", "default", "name of the cluster")
-	root.AddCommand(a.up(), a.down(), a.kubeconfig(), a.assets(), a.binary(), a.forward())
+	root.AddCommand(a.up(), a.down(), a.kubeconfig(), a.assets(), a.binary(), a.image(), a.forward(), a.guest())
 	return root
 }

@@ -52,19 +52,26 @@ type Command struct {
 	Dir   string
 	NetNS string // path of a network namespace to run in, or empty
 	Stdin io.Reader
-	Log   io.Writer // gets standard error, and for Run standard output too; may be nil
+	// Stdout gets standard output; nil means Log for Run.
+	Stdout io.Writer
+	// Log gets standard error; it may be nil.
+	Log io.Writer
 }
 
 // Run runs c to completion. It returns a [MissingError] if the program does
 // not exist and an [ExitError] if it fails.
 func Run(ctx context.Context, c Command) error {
-	return c.run(ctx, c.log())
+	if c.Stdout == nil {
+		c.Stdout = c.log()
+	}
+	return c.run(ctx)
 }
 
 // Output runs c to completion and returns its standard output.
 func Output(ctx context.Context, c Command) ([]byte, error) {
 	var out bytes.Buffer
-	err := c.run(ctx, &out)
+	c.Stdout = &out
+	err := c.run(ctx)
 	return out.Bytes(), err
 }
 
@@ -75,7 +82,7 @@ func (c Command) log() io.Writer {
 	return c.Log
 }
 
-func (c Command) run(ctx context.Context, stdout io.Writer) error {
+func (c Command) run(ctx context.Context) error {
 	path, err := Look(c.Path)
 	if err != nil {
 		return err
@@ -83,7 +90,7 @@ func (c Command) run(ctx context.Context, stdout io.Writer) error {
 	stderr := &tail{limit: 2048}
 	cmd := exec.CommandContext(ctx, path, c.Args...)
 	cmd.Env = append(os.Environ(), c.Env...)
-	cmd.Dir, cmd.Stdin, cmd.Stdout = c.Dir, c.Stdin, stdout
+	cmd.Dir, cmd.Stdin, cmd.Stdout = c.Dir, c.Stdin, c.Stdout
 	cmd.Stderr = io.MultiWriter(stderr, c.log())
 	// Its own process group, ended as a whole when ctx ends: a compiler or
 	// installer has children that would otherwise go on working.
