@@ -1,0 +1,67 @@
+package mount_test
+
+import (
+	"errors"
+	"strings"
+	"testing"
+
+	"berth.dev/berth/internal/mount"
+	"berth.dev/berth/internal/provision"
+)
+
+func TestMountOptionsAreAllowedByNameOnly(t *testing.T) {
+	for name, tc := range map[string]struct {
+		fs, option string
+		ok         bool
+	}{
+		"a flag for ext4":                {"ext4", "noatime", true},
+		"a flag for xfs":                 {"xfs", "nodev", true},
+		"an option of ext4":              {"ext4", "commit=30", true},
+		"an option of xfs":               {"xfs", "logbsize=256k", true},
+		"an option of xfs on ext4":       {"ext4", "inode64", false},
+		"two options smuggled in one":    {"ext4", "noatime,suid", false},
+		"an option hidden behind a line": {"ext4", "noatime\nsuid", false},
+		"what gives devices to a pod":    {"ext4", "dev", false},
+		"what gives set-uid to a pod":    {"xfs", "suid", false},
+		"what skips the journal":         {"ext4", "noload", false},
+		"what skips log recovery":        {"xfs", "norecovery", false},
+		"what turns barriers off":        {"ext4", "barrier=0", false},
+		"another mount":                  {"ext4", "bind", false},
+		"a remount":                      {"ext4", "remount", false},
+		"another device":                 {"xfs", "logdev=/dev/vda", false},
+		"a journal elsewhere":            {"ext4", "journal_path=/dev/vda", false},
+		"the request's own field":        {"ext4", "ro", false},
+		"nothing":                        {"ext4", "", false},
+		"an unknown filesystem":          {"vfat", "noatime", false},
+	} {
+		t.Run(name, func(t *testing.T) {
+			err := mount.CheckOptions(tc.fs, []string{tc.option})
+			if errors.Is(err, provision.ErrInvalid) == tc.ok {
+				t.Errorf("%s with %q: %v", tc.fs, tc.option, err)
+			}
+		})
+	}
+}
+
+func TestPathsAreAbsoluteAndClean(t *testing.T) {
+	for path, ok := range map[string]bool{
+		"/var/lib/kubelet/x": true, "/dev/vg/lv": true,
+		"": false, "/": false, "relative": false, "/a/../b": false, "/a/": false, "//a": false, "-o": false,
+		"/" + strings.Repeat("a", 5000): false,
+	} {
+		for _, err := range []error{
+			mount.CheckPath(path),
+			mount.Request{Device: "/dev/a", Target: path, Filesystem: "ext4"}.Check(),
+			mount.Request{Device: path, Target: "/a", Filesystem: "ext4"}.Check(),
+			mount.BindRequest{Device: "/dev/a", Target: path}.Check(),
+			mount.GrowRequest{Device: path, Target: "/a", Filesystem: "xfs"}.Check(),
+		} {
+			if errors.Is(err, provision.ErrInvalid) == ok {
+				t.Errorf("%.20q: %v", path, err)
+			}
+		}
+	}
+	if err := (mount.BindRequest{Device: "/dev/a", Source: "a", Target: "/b"}).Check(); !errors.Is(err, provision.ErrInvalid) {
+		t.Errorf("a relative source: %v", err)
+	}
+}

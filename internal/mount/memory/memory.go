@@ -1,0 +1,201 @@
+package memory
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+	"slices"
+	"sync"
+
+	"berth.dev/berth/internal/mount"
+	"berth.dev/berth/internal/provision"
+)
+
+// Devices finds the volume a device path leads to: memory.Disks of the
+// provisioner.
+type Devices interface {
+	Device(path string) (provision.Volume, bool)
+	// Open counts a user of a volume's device.
+	Open(id string) (closeDevice func())
+}
+
+// Mounter keeps a mount table.
+type Mounter struct {
+	devices Devices
+	mu      sync.Mutex
+	mounts  map[string]entry
+	// sizes of filesystems by device: they follow the device only when grown.
+	sizes map[string]int64
+}
+
+type entry struct {
+	device      string
+	block       bool
+	readOnly    bool
+	closeDevice func()
+}
+
+var _ mount.Mounter = (*Mounter)(nil)
+
+// New makes a mounter with an empty mount table.
+func New(devices Devices) *Mounter {
+	return &Mounter{devices: devices, mounts: map[string]entry{}, sizes: map[string]int64{}}
+}
+
+// Mount implements mount.Mounter.
+func (m *Mounter) Mount(ctx context.Context, r mount.Request) error {
+	if err := cmp.Or(r.Check(), context.Cause(ctx)); err != nil {
+		return err
+	}
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	v, err := m.device(r.Device)
+	if err != nil {
+		return err
+	}
+	want := entry{device: r.Device, readOnly: r.ReadOnly}
+	if done, err := m.mounted(r.Target, want); done || err != nil {
+		return err
+	}
+	if v.Filesystem != r.Filesystem {
+		return fmt.Errorf("%w: %s bears %q, not %s", mount.ErrCorrupt, r.Device, v.Filesystem, r.Filesystem)
+	}
+	if err := mount.MakeDirectory(r.Target); err != nil {
+		return err
+	}
+	if m.sizes[r.Device] == 0 {
+		m.sizes[r.Device] = v.Size
+	}
+	m.put(r.Target, want, v)
+	return nil
+}
+
+// Bind implements mount.Mounter.
+func (m *Mounter) Bind(ctx context.Context, r mount.BindRequest) error {
+	if err := cmp.Or(r.Check(), context.Cause(ctx)); err != nil {
+		return err
+	}
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	v, err := m.device(r.Device)
+	if err != nil {
+		return err
+	}
+	want := entry{device: r.Device, readOnly: r.ReadOnly, block: r.Source == ""}
+	makePoint := mount.MakeFile
+	if !want.block {
+		makePoint = mount.MakeDirectory
+		source, ok := m.mounts[r.Source]
+		if !ok || source.device != r.Device || source.block {
+			return fmt.Errorf("%w: %s at %s", mount.ErrNotMounted, r.Device, r.Source)
+		}
+		want.readOnly = want.readOnly || source.readOnly
+	}
+	if done, err := m.mounted(r.Target, want); done || err != nil {
+		return err
+	}
+	if err := makePoint(r.Target); err != nil {
+		return err
+	}
+	m.put(r.Target, want, v)
+	return nil
+}
+
+// Unmount implements mount.Mounter.
+func (m *Mounter) Unmount(ctx context.Context, target string) error {
+	if err := cmp.Or(mount.CheckPath(target), context.Cause(ctx)); err != nil {
+		return err
+	}
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	if e, ok := m.mounts[target]; ok {
+		e.closeDevice()
+		delete(m.mounts, target)
+	}
+	return nil
+}
+
+// Grow implements mount.Mounter.
+func (m *Mounter) Grow(ctx context.Context, r mount.GrowRequest) error {
+	if err := cmp.Or(r.Check(), context.Cause(ctx)); err != nil {
+		return err
+	}
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	v, err := m.device(r.Device)
+	if err != nil {
+		return err
+	}
+	if e, ok := m.mounts[r.Target]; !ok || e.device != r.Device || e.block {
+		return fmt.Errorf("%w: %s at %s", mount.ErrNotMounted, r.Device, r.Target)
+	}
+	m.sizes[r.Device] = v.Size
+	return nil
+}
+
+// Stats implements mount.Mounter.
+func (m *Mounter) Stats(ctx context.Context, path string) (mount.Stats, error) {
+	if err := cmp.Or(mount.CheckPath(path), context.Cause(ctx)); err != nil {
+		return mount.Stats{}, err
+	}
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	e, ok := m.mounts[path]
+	if !ok || e.block {
+		return mount.Stats{}, fmt.Errorf("%w: %s", mount.ErrNotMounted, path)
+	}
+	size := m.sizes[e.device]
+	inodes := size >> 14
+	return mount.Stats{
+		Total: size, Available: size - size/64, Used: size / 64,
+		Inodes: inodes, InodesAvailable: inodes - 11, InodesUsed: 11,
+	}, nil
+}
+
+// DeviceSize implements mount.Mounter.
+func (m *Mounter) DeviceSize(ctx context.Context, device string) (int64, error) {
+	if err := cmp.Or(mount.CheckPath(device), context.Cause(ctx)); err != nil {
+		return 0, err
+	}
+	v, err := m.device(device)
+	return v.Size, err
+}
+
+// Mounts returns the targets where a device is mounted, in order.
+func (m *Mounter) Mounts(device string) []string {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	var targets []string
+	for target, e := range m.mounts {
+		if e.device == device {
+			targets = append(targets, target)
+		}
+	}
+	slices.Sort(targets)
+	return targets
+}
+
+func (m *Mounter) device(path string) (provision.Volume, error) {
+	v, ok := m.devices.Device(path)
+	if !ok {
+		return v, fmt.Errorf("%w: device %s", provision.ErrNotFound, path)
+	}
+	return v, nil
+}
+
+// mounted says whether just that is at the target already.
+func (m *Mounter) mounted(target string, want entry) (bool, error) {
+	e, ok := m.mounts[target]
+	if !ok {
+		return false, nil
+	}
+	if e.device != want.device || e.block != want.block || e.readOnly != want.readOnly {
+		return false, fmt.Errorf("%w: %s is mounted at %s in another way", provision.ErrConflict, e.device, target)
+	}
+	return true, nil
+}
+
+func (m *Mounter) put(target string, e entry, v provision.Volume) {
+	e.closeDevice = m.devices.Open(v.ID)
+	m.mounts[target] = e
+}

@@ -1,0 +1,86 @@
+package mount
+
+import (
+	"context"
+	"errors"
+)
+
+// Errors of a Mounter. The others it returns are those of package provision with
+// the same meaning: ErrInvalid, ErrConflict, ErrInUse, ErrNotFound (no such
+// device) and ErrUnavailable (the device does not answer in time).
+var (
+	// ErrCorrupt: the filesystem cannot be repaired without an administrator. It is
+	// never made anew.
+	ErrCorrupt = errors.New("filesystem is damaged")
+	// ErrNotMounted: nothing, or something else than the device, is mounted there.
+	ErrNotMounted = errors.New("not mounted")
+)
+
+// Request asks for a device's filesystem at a directory.
+type Request struct {
+	// Device is the path of a block device.
+	Device string
+	// Target directory; it is made, with its parents, if it is not there.
+	Target string
+	// Filesystem on the device, as its provisioner recorded it.
+	Filesystem string
+	// Options by the names mount(8) gives them, one per element; those that
+	// CheckOptions accepts.
+	Options  []string
+	ReadOnly bool
+}
+
+// BindRequest asks for a mounted filesystem, or a device itself, at a second
+// place.
+type BindRequest struct {
+	// Device of the volume.
+	Device string
+	// Source is the directory where Device is mounted. Empty binds the device itself
+	// onto a file: a raw block volume.
+	Source string
+	// Target directory or, for a raw block volume, file; it is made if not there.
+	Target   string
+	ReadOnly bool
+}
+
+// GrowRequest asks to grow a mounted filesystem to its device's size.
+type GrowRequest struct {
+	Device, Target, Filesystem string
+}
+
+// Stats are the figures of a mounted filesystem.
+type Stats struct {
+	// Total, Available (to unprivileged users) and Used bytes.
+	Total, Available, Used int64
+	// Inodes are zero for filesystems that do not count them.
+	Inodes, InodesAvailable, InodesUsed int64
+}
+
+// Mounter mounts the volumes of one node. Methods may be called concurrently;
+// operations on different targets do not wait for each other.
+type Mounter interface {
+	// Mount mounts a filesystem after repairing what its tool repairs safely. It
+	// returns at once if just that is mounted at the target already; if something
+	// else is, ErrConflict. A device without the recorded filesystem is ErrCorrupt.
+	Mount(ctx context.Context, r Request) error
+
+	// Bind makes a mounted filesystem or a device appear at the target. The source
+	// must be a mount of the device, else ErrNotMounted: an empty directory must
+	// never reach a pod in place of its data.
+	Bind(ctx context.Context, r BindRequest) error
+
+	// Unmount takes every mount off the target and leaves the empty mount point; a
+	// target that is not mounted or not there is no error. ErrInUse if it is busy.
+	Unmount(ctx context.Context, target string) error
+
+	// Grow makes a filesystem mounted at the target as large as its device. It
+	// returns at once if it is.
+	Grow(ctx context.Context, r GrowRequest) error
+
+	// Stats returns the figures of the filesystem mounted at a path, or
+	// ErrUnavailable if its device does not answer.
+	Stats(ctx context.Context, path string) (Stats, error)
+
+	// DeviceSize returns the size of a block device in bytes.
+	DeviceSize(ctx context.Context, device string) (int64, error)
+}

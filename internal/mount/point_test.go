@@ -1,0 +1,44 @@
+package mount_test
+
+import (
+	"errors"
+	"os"
+	"path/filepath"
+	"testing"
+
+	"berth.dev/berth/internal/mount"
+	"berth.dev/berth/internal/provision"
+)
+
+func TestMountPointsAreMadeAndKept(t *testing.T) {
+	dir := filepath.Join(t.TempDir(), "a", "b")
+	file := filepath.Join(t.TempDir(), "c", "d")
+	for range 2 {
+		if err := mount.MakeDirectory(dir); err != nil {
+			t.Error(err)
+		}
+		if err := mount.MakeFile(file); err != nil {
+			t.Error(err)
+		}
+	}
+	if err := mount.MakeDirectory(file); err == nil {
+		t.Error("a file passed for a directory")
+	}
+	if err := mount.MakeFile(dir); !errors.Is(err, provision.ErrInvalid) {
+		t.Errorf("a directory for a file: %v", err)
+	}
+}
+
+func TestLinkIsNoMountPoint(t *testing.T) {
+	dir := t.TempDir()
+	link := filepath.Join(dir, "link")
+	if err := os.Symlink(dir, link); err != nil {
+		t.Fatal(err)
+	}
+	if err := mount.MakeDirectory(link); !errors.Is(err, provision.ErrInvalid) {
+		t.Errorf("a link as directory: %v", err)
+	}
+	if err := mount.MakeFile(link); !errors.Is(err, provision.ErrInvalid) {
+		t.Errorf("a link as file: %v", err)
+	}
+}

@@ -1,0 +1,20 @@
+package poold
+
+import (
+	"berth.dev/berth/internal/mount"
+	"berth.dev/berth/internal/provision"
+)
+
+// Node is everything the agent asks of its node's disks.
+type Node interface {
+	provision.Provisioner
+	mount.Mounter
+}
+
+type local struct {
+	provision.Provisioner
+	mount.Mounter
+}
+
+// NewLocal is a Node in this process.
+func NewLocal(p provision.Provisioner, m mount.Mounter) Node { return local{p, m} }
