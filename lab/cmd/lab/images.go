@@ -6,6 +6,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"berth.dev/berth/lab/internal/catalog"
 	"berth.dev/berth/lab/internal/image"
 	"berth.dev/berth/lab/internal/userland"
 )
@@ -14,6 +15,27 @@ func (a *app) image() *cobra.Command {
 	cmd := &cobra.Command{Use: "image", Short: "Make container images without a container engine"}
 	cmd.AddCommand(a.imageWrite(), a.imageUserland())
 	return cmd
+}
+
+func (a *app) images() *cobra.Command {
+	return &cobra.Command{
+		Use:   "images [NAME:TAG]...",
+		Short: "Build the lab's own images and print them as lines of name and archive path",
+		RunE: func(cmd *cobra.Command, args []string) error {
+			store, err := a.store()
+			if err != nil {
+				return err
+			}
+			archives, err := catalog.Get(cmd.Context(), store, args...)
+			if err != nil {
+				return err
+			}
+			for _, i := range archives {
+				fmt.Fprintln(cmd.OutOrStdout(), i.Ref, i.Path)
+			}
+			return nil
+		},
+	}
 }
 
 func (a *app) imageUserland() *cobra.Command {

@@ -32,9 +32,10 @@ type Module struct {
 func (m Module) Programs() []string {
 	var names []string
 	for _, p := range m.Packages {
-		if p != "." {
-			names = append(names, filepath.Base(p))
+		if p == "." {
+			p = m.Name
 		}
+		names = append(names, filepath.Base(p))
 	}
 	return append(names, m.Links...)
 }

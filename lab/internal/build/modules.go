@@ -80,8 +80,11 @@ var Provisioner = Module{
 	LDFlags:  []string{"-X main.version=v6.3.0"},
 }
 
+// Pause holds the namespaces of a pod open.
+var Pause = Module{Name: "pause", Packages: []string{"."}}
+
 // Modules lists everything the lab can build.
-var Modules = []Module{Kubernetes, Containerd, Runc, CNI, Sidecars, Provisioner}
+var Modules = []Module{Kubernetes, Containerd, Runc, CNI, Sidecars, Provisioner, Pause}
 
 // Get builds a module, or takes it from the store, and returns the directory
 // of its programs.
