@@ -74,6 +74,9 @@ func prepare(ctx context.Context, s *steps, lab cluster.Lab, cfg install.Config)
 		if err := cfg.Chart(ctx, kubeconfig); err != nil {
 			return err
 		}
+		if err := install.MakePoolClass(ctx, c); err != nil {
+			return err
+		}
 		ctx, cancel := context.WithTimeout(ctx, 5*time.Minute)
 		defer cancel()
 		return install.Await(ctx, c)

@@ -13,6 +13,7 @@ import (
 	appsv1 "k8s.io/api/apps/v1"
 	storagev1 "k8s.io/api/storage/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"berth.dev/berth/test/cluster"
 )
@@ -113,6 +114,12 @@ func (c Config) Chart(ctx context.Context, kubeconfig string) error {
 		return fmt.Errorf("installing the chart: %w", err)
 	}
 	return nil
+}
+
+// MakePoolClass makes the class over the nodes' volume group that the chart's
+// StorageClasses name.
+func MakePoolClass(ctx context.Context, c *cluster.Cluster) error {
+	return client.IgnoreAlreadyExists(c.Create(ctx, cluster.PoolClass("disks", VolumeGroup)))
 }
 
 // Await waits until the controller and every agent are ready, and every node
