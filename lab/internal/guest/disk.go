@@ -1,0 +1,144 @@
+package guest
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"slices"
+	"time"
+
+	"berth.dev/berth/lab/internal/guest/qmp"
+)
+
+// hotplugTimeout bounds a conversation with QEMU about a disk.
+const hotplugTimeout = 30 * time.Second
+
+// NewDisks returns count disks named disk1, disk2 and so on.
+func NewDisks(count int, size int64) []Disk {
+	var disks []Disk
+	for i := range count {
+		disks = append(disks, Disk{Name: fmt.Sprintf("disk%d", i+1), Size: size})
+	}
+	return disks
+}
+
+// AddDisk adds an empty disk, while the machine runs or is off, and returns it
+// with a name that is free. The guest sees it some moments later.
+func (m *Machine) AddDisk(ctx context.Context, size int64) (Disk, error) {
+	disk := Disk{Name: m.freeDiskName(), Size: size}
+	if err := disk.validate(); err != nil {
+		return Disk{}, fmt.Errorf("adding a disk to %s: %w", m.Spec.Name, err)
+	}
+	if err := m.addDisk(ctx, disk); err != nil {
+		return Disk{}, fmt.Errorf("adding a disk to %s: %w", m.Spec.Name, err)
+	}
+	return disk, nil
+}
+
+func (m *Machine) addDisk(ctx context.Context, disk Disk) error {
+	if m.Power() == Paused {
+		return errors.New("it is paused")
+	}
+	if err := disk.create(m.dir); err != nil {
+		return err
+	}
+	if m.Power() == On {
+		err := m.monitor(ctx, func(ctx context.Context, c *qmp.Client) error {
+			if err := c.Execute(ctx, "blockdev-add", disk.backend(m.dir), nil); err != nil {
+				return err
+			}
+			return c.Execute(ctx, "device_add", disk.device(m.Spec.Name), nil)
+		})
+		if err != nil {
+			return err
+		}
+	}
+	m.Spec.Disks = append(m.Spec.Disks, disk)
+	return m.save()
+}
+
+// RemoveDisk pulls a disk out, in use or not, and deletes it.
+func (m *Machine) RemoveDisk(ctx context.Context, name string) error {
+	if err := m.removeDisk(ctx, name); err != nil {
+		return fmt.Errorf("removing disk %s from %s: %w", name, m.Spec.Name, err)
+	}
+	return nil
+}
+
+func (m *Machine) removeDisk(ctx context.Context, name string) error {
+	index := slices.IndexFunc(m.Spec.Disks, func(d Disk) bool { return d.Name == name })
+	if index < 0 {
+		return errors.New("there is no such disk")
+	}
+	switch m.Power() {
+	case Paused:
+		return errors.New("it is paused")
+	case On:
+		if err := m.monitor(ctx, func(ctx context.Context, c *qmp.Client) error { return unplug(ctx, c, name) }); err != nil {
+			return err
+		}
+	}
+	disk := m.Spec.Disks[index]
+	m.Spec.Disks = slices.Delete(slices.Clone(m.Spec.Disks), index, index+1)
+	if err := m.save(); err != nil {
+		return err
+	}
+	if err := os.Remove(filepath.Join(m.dir, disk.file())); err != nil && !errors.Is(err, os.ErrNotExist) {
+		return err
+	}
+	return nil
+}
+
+// unplug is repeatable: an earlier try may have got half way.
+func unplug(ctx context.Context, c *qmp.Client, disk string) error {
+	device := deviceID(disk)
+	err := c.Execute(ctx, "device_del", map[string]any{"id": device}, nil)
+	refusal, refused := errors.AsType[*qmp.Error](err)
+	switch {
+	case refused && refusal.Class == "DeviceNotFound":
+	case err != nil:
+		return err
+	default:
+		if err := c.WaitDeleted(ctx, device); err != nil {
+			return err
+		}
+	}
+	return c.Execute(ctx, "blockdev-del", map[string]any{"node-name": disk}, nil)
+}
+
+// monitor runs f with a connection to QEMU.
+func (m *Machine) monitor(ctx context.Context, f func(context.Context, *qmp.Client) error) error {
+	ctx, cancel := context.WithTimeout(ctx, hotplugTimeout)
+	defer cancel()
+	c, err := qmp.Dial(ctx, filepath.Join(m.dir, qmpSocket))
+	if err != nil {
+		return err
+	}
+	return errors.Join(f(ctx, c), c.Close())
+}
+
+// freeDiskName skips names of disks that failed half-way too: QEMU may hold them.
+func (m *Machine) freeDiskName() string {
+	for i := 1; ; i++ {
+		name := fmt.Sprintf("disk%d", i)
+		taken := slices.ContainsFunc(m.Spec.Disks, func(d Disk) bool { return d.Name == name })
+		_, err := os.Stat(filepath.Join(m.dir, Disk{Name: name}.file()))
+		if !taken && errors.Is(err, os.ErrNotExist) {
+			return name
+		}
+	}
+}
+
+// create makes the disk's sparse file, empty.
+func (d Disk) create(dir string) error {
+	f, err := os.OpenFile(filepath.Join(dir, d.file()), os.O_CREATE|os.O_TRUNC|os.O_WRONLY, 0o600)
+	if err != nil {
+		return fmt.Errorf("creating disk %s: %w", d.Name, err)
+	}
+	if err := errors.Join(f.Truncate(d.Size), f.Close()); err != nil {
+		return fmt.Errorf("creating disk %s: %w", d.Name, err)
+	}
+	return nil
+}

@@ -1,0 +1,34 @@
+// Package guest runs virtual machines with a kernel of their own, on any
+// machine: QEMU emulates the processor in software, so neither hardware
+// virtualisation nor a container engine is needed.
+//
+// # Image
+//
+// All guests share one read-only [Image]: Debian's cloud kernel, a root
+// filesystem made by debootstrap, and an initramfs that holds only disk
+// drivers and guestd, the guest's whole system software (see guestd). Each
+// guest writes into an overlay of its own, which outlives power cycles.
+//
+// # Machine
+//
+// A [Machine] is a directory: machine.json, the overlay, the seed, data disks,
+// logs. Any later command opens it again with [Open]. The QEMU process is
+// found by the recorded pid and start time.
+//
+// Power off is a SIGKILL, pause a SIGSTOP, of the QEMU process: the guest gets
+// no chance to tidy up, as with the real thing. What it wrote to a disk is
+// kept by the host, so a power-off is a crash of the machine and not the loss
+// of a disk's write cache.
+//
+// # Disks
+//
+// Data disks are SCSI, so that inside a guest /dev/sd* are the disks to play
+// with and /dev/vd* the machine's own, and so that a disk can be pulled out
+// without the guest's consent. They are found under stable names, see
+// [Disk.Device].
+//
+// # Exec
+//
+// Programs are run through guestd over an interface of QEMU's own, so that a
+// guest that is cut from its network can still be looked at.
+package guest

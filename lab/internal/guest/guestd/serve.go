@@ -1,0 +1,160 @@
+package main
+
+import (
+	"errors"
+	"fmt"
+	"net"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"syscall"
+
+	"berth.dev/berth/lab/internal/guest/wire"
+)
+
+// serve carries out the plan and then answers exec sessions for ever.
+func serve() error {
+	if err := mountSystem(); err != nil {
+		return err
+	}
+	plan, err := plan()
+	if err != nil {
+		return err
+	}
+	if err := syscall.Sethostname([]byte(plan.Hostname)); err != nil {
+		return fmt.Errorf("setting the host name: %w", err)
+	}
+	if err := delegateCgroups("/sys/fs/cgroup"); err != nil {
+		return err
+	}
+	if err := startDevices(plan); err != nil {
+		return err
+	}
+	if err := configureNetwork(plan); err != nil {
+		return err
+	}
+	for name, value := range plan.Sysctl {
+		if err := os.WriteFile(filepath.Join("/proc/sys", name), []byte(value), 0o644); err != nil {
+			return fmt.Errorf("setting kernel parameter %s: %w", name, err)
+		}
+	}
+	listener, err := net.Listen("tcp", fmt.Sprintf("%s:%d", wire.ManagementAddress, wire.ManagementPort))
+	if err != nil {
+		return fmt.Errorf("listening for exec sessions: %w", err)
+	}
+	go runServices(plan.Services)
+	return newServer(plan).serve(listener)
+}
+
+// plan reads the seed disk and mounts the tools disk if there is one.
+func plan() (wire.Plan, error) {
+	device, err := waitForDisk(wire.SeedSerial, diskTimeout)
+	if err != nil {
+		return wire.Plan{}, err
+	}
+	seed, err := os.Open(device)
+	if err != nil {
+		return wire.Plan{}, fmt.Errorf("opening the seed disk: %w", err)
+	}
+	defer seed.Close()
+	plan, err := readSeed(seed, "/")
+	if err != nil {
+		return wire.Plan{}, err
+	}
+	if tools, ok := findDisk("/sys/block", wire.ToolsSerial); ok {
+		err = mount{tools, wire.ToolsDir, "ext4", syscall.MS_RDONLY | syscall.MS_NOATIME, "noload"}.do()
+	}
+	return plan, err
+}
+
+// delegateCgroups moves all processes out of the root cgroup and switches its
+// controllers on for children: only a cgroup without processes may have them.
+func delegateCgroups(root string) error {
+	leaf := filepath.Join(root, "init")
+	if err := os.MkdirAll(leaf, 0o755); err != nil {
+		return fmt.Errorf("creating cgroup: %w", err)
+	}
+	for _, pid := range []int{1, os.Getpid()} {
+		if err := os.WriteFile(filepath.Join(leaf, "cgroup.procs"), fmt.Append(nil, pid), 0o644); err != nil {
+			return fmt.Errorf("moving process %d to its cgroup: %w", pid, err)
+		}
+	}
+	controllers, err := os.ReadFile(filepath.Join(root, "cgroup.controllers"))
+	if err != nil {
+		return fmt.Errorf("reading cgroup controllers: %w", err)
+	}
+	for _, name := range strings.Fields(string(controllers)) {
+		if err := os.WriteFile(filepath.Join(root, "cgroup.subtree_control"), []byte("+"+name), 0o644); err != nil {
+			return fmt.Errorf("delegating cgroup controller %s: %w", name, err)
+		}
+	}
+	return nil
+}
+
+// startDevices starts udev, loads modules and activates the volume groups that
+// are on the disks, as the boot of an ordinary Debian machine does. Disks that
+// come later are not activated by an event: there is no systemd to do it.
+func startDevices(plan wire.Plan) error {
+	for _, argv := range [][]string{
+		{"/lib/systemd/systemd-udevd", "--daemon"},
+		{"udevadm", "trigger", "--type=subsystems", "--action=add"},
+		{"udevadm", "trigger", "--type=devices", "--action=add"},
+		append([]string{"modprobe", "--all"}, append([]string{"loop"}, plan.Modules...)...),
+		{"udevadm", "settle", "--timeout=60"},
+	} {
+		if err := run("", argv...); err != nil {
+			return err
+		}
+	}
+	if err := run("", "vgchange", "--activate", "ay"); err != nil {
+		logf("activating volume groups: %v", err) // a broken group must not keep the machine from booting
+	}
+	return nil
+}
+
+func configureNetwork(plan wire.Plan) error {
+	script := "link set lo up\n"
+	names := map[string]string{wire.ManagementMAC: "mgmt0"}
+	if plan.Network != nil {
+		names[plan.Network.MAC] = "lan0"
+	}
+	for mac, name := range names {
+		current, err := interfaceByMAC(mac)
+		if err != nil {
+			return err
+		}
+		script += fmt.Sprintf("link set %s down\nlink set %s name %s\nlink set %s up\n", current, current, name, name)
+	}
+	_, prefix, _ := strings.Cut(wire.ManagementNetwork, "/")
+	script += fmt.Sprintf("addr replace %s/%s dev mgmt0\n", wire.ManagementAddress, prefix)
+	if n := plan.Network; n != nil {
+		script += fmt.Sprintf("addr replace %s dev lan0\nroute replace default via %s\n", n.Address, n.Gateway)
+	}
+	return run(script, "ip", "-batch", "-")
+}
+
+func interfaceByMAC(mac string) (string, error) {
+	all, err := net.Interfaces()
+	if err != nil {
+		return "", fmt.Errorf("listing interfaces: %w", err)
+	}
+	for _, i := range all {
+		if i.HardwareAddr.String() == mac {
+			return i.Name, nil
+		}
+	}
+	return "", fmt.Errorf("no interface with hardware address %s", mac)
+}
+
+// run runs a program of the guest with its output on the console on failure.
+func run(stdin string, argv ...string) error {
+	cmd := exec.Command(argv[0], argv[1:]...)
+	cmd.Stdin = strings.NewReader(stdin)
+	out, err := cmd.CombinedOutput()
+	// A daemon may keep the output open: what counts is that the program ended.
+	if err != nil && !errors.Is(err, exec.ErrWaitDelay) {
+		return fmt.Errorf("running %s: %w: %s", strings.Join(argv, " "), err, out)
+	}
+	return nil
+}

@@ -1,0 +1,110 @@
+package main
+
+import (
+	"encoding/json"
+	"errors"
+	"io"
+	"io/fs"
+	"net"
+	"os"
+	"os/exec"
+	"sync/atomic"
+	"syscall"
+	"time"
+
+	"berth.dev/berth/lab/internal/guest/wire"
+)
+
+// lingerTime bounds the wait for output after the program has ended: a daemon
+// it left behind may hold the output open for ever.
+const lingerTime = time.Second
+
+// session is one program that runs for one client.
+type session struct {
+	request wire.Request
+	conn    net.Conn
+	out     *wire.Writer
+	ended   atomic.Bool
+}
+
+func newSession(r wire.Request, conn net.Conn, out *wire.Writer) *session {
+	return &session{request: r, conn: conn, out: out}
+}
+
+// run runs the program and returns its code as in [wire.Result].
+func (s *session) run() int {
+	cmd := exec.Command(s.request.Argv[0], s.request.Argv[1:]...)
+	cmd.Env = append(os.Environ(), s.request.Env...)
+	cmd.Dir, cmd.WaitDelay = s.request.Dir, lingerTime
+	if cmd.Dir == "" {
+		cmd.Dir = "/root"
+	}
+	if s.request.Window != nil {
+		return s.runOnTerminal(cmd)
+	}
+	cmd.Stdout, cmd.Stderr = s.out.Stream(wire.Stdout), s.out.Stream(wire.Stderr)
+	cmd.SysProcAttr = &syscall.SysProcAttr{Setsid: true}
+	// A pipe of our own: with cmd.Stdin, Wait would wait for the client's input too.
+	stdin, err := cmd.StdinPipe()
+	if err != nil {
+		return s.fail(err)
+	}
+	if err := cmd.Start(); err != nil {
+		return s.fail(err)
+	}
+	go s.readClient(cmd.Process.Pid, stdin, nil)
+	return s.wait(cmd)
+}
+
+// wait waits for the program's end. From then on its process group is left
+// alone: a daemon may live on in it, or its number belong to others.
+func (s *session) wait(cmd *exec.Cmd) int {
+	err := cmd.Wait()
+	s.ended.Store(true)
+	return exitCode(err)
+}
+
+// readClient passes on what the client sends. When the client is gone, the
+// program's process group is killed.
+func (s *session) readClient(pid int, stdin io.WriteCloser, resize func(wire.Window)) {
+	for {
+		kind, payload, err := wire.Read(s.conn)
+		switch {
+		case err != nil:
+			if !s.ended.Load() {
+				_ = syscall.Kill(-pid, syscall.SIGKILL)
+			}
+			return
+		case kind == wire.Stdin && len(payload) == 0:
+			_ = stdin.Close()
+		case kind == wire.Stdin:
+			_, _ = stdin.Write(payload) // a program may close its input early
+		case kind == wire.Resize && resize != nil:
+			var w wire.Window
+			if json.Unmarshal(payload, &w) == nil {
+				resize(w)
+			}
+		}
+	}
+}
+
+// fail tells why a program could not be started, with a shell's exit codes.
+func (s *session) fail(err error) int {
+	_, _ = io.WriteString(s.out.Stream(wire.Stderr), "lab: "+err.Error()+"\n")
+	if errors.Is(err, exec.ErrNotFound) || errors.Is(err, fs.ErrNotExist) {
+		return 127
+	}
+	return 126
+}
+
+func exitCode(err error) int {
+	exit, ok := errors.AsType[*exec.ExitError](err)
+	if !ok {
+		return 0 // ended well, or only its output lingers
+	}
+	status, ok := exit.Sys().(syscall.WaitStatus)
+	if ok && status.Signaled() {
+		return 128 + int(status.Signal())
+	}
+	return exit.ExitCode()
+}

@@ -1,0 +1,79 @@
+package guest
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"slices"
+	"strings"
+	"time"
+
+	"berth.dev/berth/lab/internal/process"
+	"berth.dev/berth/lab/internal/progress"
+)
+
+// hostPrograms are what the lab runs on the machine to make and run guests,
+// with the Debian packages they are in.
+var hostPrograms = map[string]string{
+	"qemu-system-x86_64": "qemu-system-x86",
+	"qemu-img":           "qemu-utils",
+	"debootstrap":        "debootstrap",
+	"mke2fs":             "e2fsprogs",
+	keyring:              "debian-archive-keyring",
+}
+
+const installTimeout = 10 * time.Minute
+
+// MissingPackages returns the Debian packages the machine needs to have for
+// guests and has not.
+func MissingPackages() []string {
+	return missing(hostPrograms, func(name string) bool {
+		if strings.HasPrefix(name, "/") {
+			_, err := os.Stat(name)
+			return err == nil
+		}
+		_, err := process.Look(name)
+		return err == nil
+	})
+}
+
+func missing(programs map[string]string, present func(string) bool) []string {
+	var packages []string
+	for program, name := range programs {
+		if !present(program) {
+			packages = append(packages, name)
+		}
+	}
+	slices.Sort(packages)
+	return slices.Compact(packages)
+}
+
+// InstallPackages installs Debian packages on the machine. None is no work.
+func InstallPackages(ctx context.Context, report progress.Reporter, packages []string) (err error) {
+	if len(packages) == 0 {
+		return nil
+	}
+	advice := "apt-get install --no-install-recommends " + strings.Join(packages, " ")
+	if os.Geteuid() != 0 {
+		return fmt.Errorf("the lab needs Debian packages that are not installed; as root, run: %s", advice)
+	}
+	step := report.Step("install " + strings.Join(packages, " "))
+	defer func() { step.Done(err) }()
+	ctx, cancel := context.WithTimeoutCause(ctx, installTimeout, errors.New("it took more than "+installTimeout.String()))
+	defer cancel()
+	for _, args := range [][]string{
+		{"update"},
+		append([]string{"install", "--yes", "--no-install-recommends"}, packages...),
+	} {
+		step.Note("apt-get %s", args[0])
+		err := process.Run(ctx, process.Command{
+			Path: "apt-get", Args: args,
+			Env: []string{"DEBIAN_FRONTEND=noninteractive", "LC_ALL=C"},
+		})
+		if err != nil {
+			return fmt.Errorf("installing what the lab needs: %w; try it yourself: %s", err, advice)
+		}
+	}
+	return nil
+}

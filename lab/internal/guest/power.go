@@ -1,0 +1,172 @@
+package guest
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net"
+	"os"
+	"path/filepath"
+	"strings"
+	"syscall"
+
+	"golang.org/x/sys/unix"
+
+	"berth.dev/berth/lab/internal/process"
+)
+
+// Power is the state of a machine.
+type Power string
+
+// The states of a machine.
+const (
+	Off    Power = "off"
+	On     Power = "on"
+	Paused Power = "paused"
+)
+
+// Power returns the machine's state.
+func (m *Machine) Power() Power {
+	switch {
+	case !m.Process.Alive():
+		return Off
+	case isStopped(m.Process.PID):
+		return Paused
+	default:
+		return On
+	}
+}
+
+// PowerOn starts the machine; one that is on already is left as it is. It
+// returns when QEMU runs: see [Machine.WaitReady].
+func (m *Machine) PowerOn(ctx context.Context) error {
+	if m.Process.Alive() {
+		return nil
+	}
+	if err := m.endLost(ctx); err != nil {
+		return fmt.Errorf("powering on %s: %w", m.Spec.Name, err)
+	}
+	port, err := freePort(m.Spec.NetNS)
+	if err != nil {
+		return fmt.Errorf("powering on %s: choosing a port: %w", m.Spec.Name, err)
+	}
+	args, err := qemuArguments(m.Spec, m.Plan, m.dir, port)
+	if err != nil {
+		return fmt.Errorf("powering on %s: %w", m.Spec.Name, err)
+	}
+	started, err := process.Start(ctx, process.Spec{
+		Name: m.Spec.Name, Path: qemuProgram, Args: args,
+		Dir: m.dir, Log: filepath.Join(m.dir, qemuLog), NetNS: m.Spec.NetNS,
+	})
+	if err != nil {
+		return fmt.Errorf("powering on %s: %w", m.Spec.Name, err)
+	}
+	m.Process, m.ExecPort = started, port
+	return m.save()
+}
+
+// PowerOff ends the machine at once, as a pulled plug does. It works on paused
+// machines too; one that is off is left as it is.
+func (m *Machine) PowerOff(ctx context.Context) error {
+	if err := m.Process.Stop(ctx, 0); err != nil {
+		return fmt.Errorf("powering off %s: %w", m.Spec.Name, err)
+	}
+	if err := m.endLost(ctx); err != nil {
+		return fmt.Errorf("powering off %s: %w", m.Spec.Name, err)
+	}
+	return nil
+}
+
+// Pause stops the machine's clockwork. To others it is silent; it does not
+// notice itself, except that time has jumped when it is resumed.
+func (m *Machine) Pause(context.Context) error { return m.signal("pausing", syscall.SIGSTOP) }
+
+// Resume undoes [Machine.Pause].
+func (m *Machine) Resume(context.Context) error { return m.signal("resuming", syscall.SIGCONT) }
+
+func (m *Machine) signal(verb string, sig syscall.Signal) error {
+	err := m.Process.Signal(sig)
+	if errors.Is(err, os.ErrProcessDone) {
+		return fmt.Errorf("%s %s: it is powered off", verb, m.Spec.Name)
+	}
+	if err != nil {
+		return fmt.Errorf("%s %s: %w", verb, m.Spec.Name, err)
+	}
+	return nil
+}
+
+// endLost ends a QEMU process of this machine that was started but not
+// recorded, because the lab died in between. Whoever listens on the machine's
+// own socket is that process; the kernel knows its number.
+func (m *Machine) endLost(ctx context.Context) error {
+	conn, err := (&net.Dialer{}).DialContext(ctx, "unix", filepath.Join(m.dir, qmpSocket))
+	if errors.Is(err, syscall.ECONNREFUSED) || errors.Is(err, os.ErrNotExist) {
+		return nil
+	}
+	if err != nil {
+		return fmt.Errorf("looking for a lost QEMU process: %w", err)
+	}
+	defer conn.Close()
+	peer, err := peerOf(conn.(*net.UnixConn))
+	if err != nil {
+		return fmt.Errorf("looking for a lost QEMU process: %w", err)
+	}
+	namespace := m.Spec.NetNS
+	if namespace == "" {
+		namespace = "/proc/self/ns/net"
+	}
+	candidates, err := process.InNamespace(namespace)
+	if err != nil {
+		return fmt.Errorf("looking for a lost QEMU process: %w", err)
+	}
+	for _, lost := range candidates {
+		if lost.PID == peer {
+			return lost.Stop(ctx, 0)
+		}
+	}
+	return nil
+}
+
+func peerOf(conn *net.UnixConn) (pid int, err error) {
+	raw, err := conn.SyscallConn()
+	if err != nil {
+		return 0, err
+	}
+	var peer *unix.Ucred
+	if controlErr := raw.Control(func(fd uintptr) {
+		peer, err = unix.GetsockoptUcred(int(fd), unix.SOL_SOCKET, unix.SO_PEERCRED)
+	}); controlErr != nil {
+		return 0, controlErr
+	}
+	if err != nil {
+		return 0, err
+	}
+	return int(peer.Pid), nil
+}
+
+// isStopped reports whether SIGSTOP holds the process.
+func isStopped(pid int) bool {
+	data, err := os.ReadFile(fmt.Sprintf("/proc/%d/status", pid))
+	return err == nil && strings.Contains(string(data), "\nState:\tT")
+}
+
+// freePort returns a port of 127.0.0.1 that nobody listens on. Somebody may
+// take it before QEMU does; then QEMU ends at once and says so in its log.
+func freePort(netns string) (int, error) {
+	port := 0
+	listen := func() error {
+		l, err := net.ListenTCP("tcp4", &net.TCPAddr{IP: net.IPv4(127, 0, 0, 1)})
+		if err != nil {
+			return err
+		}
+		port = l.Addr().(*net.TCPAddr).Port
+		return l.Close()
+	}
+	var err error
+	if netns == "" {
+		err = listen()
+	} else {
+		err = process.InNetNS(netns, listen)
+	}
+	return port, err
+}

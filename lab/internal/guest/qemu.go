@@ -1,0 +1,108 @@
+package guest
+
+import (
+	"encoding/json"
+	"fmt"
+	"path/filepath"
+
+	"berth.dev/berth/lab/internal/guest/wire"
+)
+
+const qemuProgram = "qemu-system-x86_64"
+
+const kernelArguments = "console=ttyS0 loglevel=4 panic=-1 net.ifnames=0 mitigations=off random.trust_cpu=on tsc=reliable no_timer_check"
+
+// qemuArguments returns the command line of the machine in dir, with execPort
+// on 127.0.0.1 leading to guestd.
+func qemuArguments(s Spec, plan wire.Plan, dir string, execPort int) ([]string, error) {
+	file := func(name string) string { return filepath.Join(dir, name) }
+	args := []string{
+		"-name", s.Name, "-nodefaults", "-no-user-config", "-display", "none", "-no-reboot",
+		"-machine", "pc,usb=off", "-accel", "tcg,thread=multi", "-cpu", "max",
+		"-smp", fmt.Sprint(s.CPUs), "-m", fmt.Sprintf("%dM", s.Memory>>20),
+		"-kernel", s.Image.Kernel, "-initrd", s.Image.Initramfs, "-append", kernelArguments,
+		"-chardev", "file,id=console,append=on,path=" + escape(file(consoleLog)), "-serial", "chardev:console",
+		"-qmp", "unix:" + escape(file(qmpSocket)) + ",server=on,wait=off",
+		"-netdev", fmt.Sprintf("user,id=mgmt,net=%s,dhcpstart=%s,restrict=on,hostfwd=tcp:127.0.0.1:%d-%s:%d",
+			wire.ManagementNetwork, wire.ManagementAddress, execPort, wire.ManagementAddress, wire.ManagementPort),
+		"-device", "virtio-net-pci,netdev=mgmt,romfile=,mac=" + wire.ManagementMAC,
+		"-device", "virtio-scsi-pci,id=scsi",
+		"-device", "virtio-serial-pci,id=serial,max_ports=16",
+	}
+	if s.Tap != "" {
+		args = append(args,
+			"-netdev", "tap,id=lan,ifname="+s.Tap+",script=no,downscript=no",
+			"-device", "virtio-net-pci,netdev=lan,romfile=,mac="+plan.Network.MAC)
+	}
+	for _, service := range plan.Services {
+		args = append(args,
+			"-chardev", "file,id=log-"+service.Name+",append=on,path="+escape(file(serviceLog(service.Name))),
+			"-device", "virtserialport,bus=serial.0,chardev=log-"+service.Name+",name="+wire.LogPortPrefix+service.Name)
+	}
+	for _, d := range systemDisks(s, dir) {
+		args = append(args, "-blockdev", d.backend, "-device", "virtio-blk-pci,drive="+d.name+",serial="+d.serial)
+	}
+	for _, d := range s.Disks {
+		backend, err := json.Marshal(d.backend(dir))
+		if err != nil {
+			return nil, err
+		}
+		device, err := json.Marshal(d.device(s.Name))
+		if err != nil {
+			return nil, err
+		}
+		args = append(args, "-blockdev", string(backend), "-device", string(device))
+	}
+	return args, nil
+}
+
+type systemDisk struct{ name, serial, backend string }
+
+func systemDisks(s Spec, dir string) []systemDisk {
+	const cache = "cache.direct=off,cache.no-flush=on"
+	disks := []systemDisk{
+		{"root", wire.RootSerial, "driver=qcow2,node-name=root," + cache + ",discard=unmap,file.driver=file,file.filename=" + escape(filepath.Join(dir, overlayFile))},
+		{"seed", wire.SeedSerial, "driver=raw,node-name=seed,read-only=on,file.driver=file,file.filename=" + escape(filepath.Join(dir, seedFile))},
+	}
+	if s.Tools != "" {
+		disks = append(disks, systemDisk{"tools", wire.ToolsSerial,
+			"driver=raw,node-name=tools,read-only=on,file.driver=file,file.filename=" + escape(s.Tools)})
+	}
+	return disks
+}
+
+// backend returns the arguments of blockdev-add. The host's cache is never
+// flushed: a guest that dies loses nothing, and the lab does not outlive its
+// machine's crash anyway.
+func (d Disk) backend(dir string) map[string]any {
+	return map[string]any{
+		"driver": "raw", "node-name": d.Name, "discard": "unmap",
+		"cache": map[string]any{"direct": false, "no-flush": true},
+		"file":  map[string]any{"driver": "file", "filename": filepath.Join(dir, d.file())},
+	}
+}
+
+// device returns the arguments of device_add.
+func (d Disk) device(machine string) map[string]any {
+	serial := d.Serial(machine)
+	return map[string]any{
+		"driver": "scsi-hd", "bus": "scsi.0", "id": deviceID(d.Name), "drive": d.Name,
+		"serial": serial, "device_id": serial, "rotation_rate": 1, // 1: not a spinning disk
+	}
+}
+
+func (d Disk) file() string { return d.Name + ".raw" }
+
+func deviceID(disk string) string { return "dev-" + disk }
+
+// escape doubles commas, which separate QEMU's options.
+func escape(path string) string {
+	var out []rune
+	for _, r := range path {
+		if r == ',' {
+			out = append(out, r)
+		}
+		out = append(out, r)
+	}
+	return string(out)
+}

@@ -1,0 +1,154 @@
+package guest
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"os"
+	"path/filepath"
+	"strings"
+
+	"berth.dev/berth/lab/internal/artefact"
+	"berth.dev/berth/lab/internal/process"
+)
+
+const (
+	kernelFile = "vmlinuz"
+	rootFile   = "root.img"
+	bootDir    = "modules" // what the initramfs needs, in load order by name
+
+	// The guests' Debian is the same on every machine, whatever that runs.
+	suite   = "bookworm"
+	mirror  = "http://deb.debian.org/debian"
+	keyring = "/usr/share/keyrings/debian-archive-keyring.gpg"
+
+	// rootSize is how much a guest can write; the file is sparse.
+	rootSize = "24G"
+)
+
+// guestPackages is what a storage system finds on an ordinary node, and the
+// kernel. Mind that each adds to the time of the first start.
+var guestPackages = []string{
+	"btrfs-progs", "cryptsetup-bin", "dmeventd", "e2fsprogs", "iproute2", "iptables", "iputils-ping", "kmod",
+	"linux-image-cloud-amd64", "lvm2", "mount", "open-iscsi", "parted", "procps", "sg3-utils",
+	"thin-provisioning-tools", "udev", "util-linux", "xfsprogs",
+}
+
+// rootRecipe makes the root filesystem and takes the kernel out of it.
+func rootRecipe() artefact.Recipe {
+	return artefact.Recipe{
+		Name: "guest-root",
+		Key:  append([]string{"layout 1", suite, mirror, rootSize, strings.Join(bootModules, " ")}, guestPackages...),
+		Make: makeRoot,
+	}
+}
+
+func makeRoot(ctx context.Context, dir string, log io.Writer) error {
+	tree := filepath.Join(dir, "tree")
+	err := process.Run(ctx, process.Command{
+		Path: "debootstrap",
+		Args: []string{"--variant=minbase", "--keyring=" + keyring, "--include=" + strings.Join(guestPackages, ","), suite, tree, mirror},
+		// No initramfs of Debian's: the lab makes its own.
+		Env: []string{"INITRD=No", "DEBIAN_FRONTEND=noninteractive", "LC_ALL=C"},
+		Log: log,
+	})
+	if err != nil {
+		return fmt.Errorf("installing Debian %s: %w", suite, err)
+	}
+	if err := takeKernel(tree, dir); err != nil {
+		return fmt.Errorf("taking the kernel out of the root filesystem: %w", err)
+	}
+	if err := trim(tree); err != nil {
+		return fmt.Errorf("trimming the root filesystem: %w", err)
+	}
+	if err := MakeExt4(ctx, tree, filepath.Join(dir, rootFile), rootSize, log); err != nil {
+		return err
+	}
+	return os.RemoveAll(tree)
+}
+
+// takeKernel moves the kernel and copies the boot modules from tree to dir.
+func takeKernel(tree, dir string) error {
+	kernels, err := filepath.Glob(filepath.Join(tree, "boot/vmlinuz-*"))
+	if err != nil || len(kernels) != 1 {
+		return fmt.Errorf("found %d kernels, want 1 (%v)", len(kernels), err)
+	}
+	version := strings.TrimPrefix(filepath.Base(kernels[0]), "vmlinuz-")
+	if err := os.Rename(kernels[0], filepath.Join(dir, kernelFile)); err != nil {
+		return err
+	}
+	return copyBootModules(filepath.Join(tree, "lib/modules", version), filepath.Join(dir, bootDir))
+}
+
+func copyBootModules(modules, to string) error {
+	deps, err := parseFile(filepath.Join(modules, "modules.dep"), parseDependencies)
+	if err != nil {
+		return err
+	}
+	builtin, err := parseFile(filepath.Join(modules, "modules.builtin"), parseBuiltin)
+	if err != nil {
+		return err
+	}
+	files, err := deps.order(bootModules, builtin)
+	if err != nil {
+		return err
+	}
+	if err := os.MkdirAll(to, 0o755); err != nil {
+		return err
+	}
+	for i, file := range files {
+		data, err := os.ReadFile(filepath.Join(modules, file))
+		if err != nil {
+			return err
+		}
+		name := fmt.Sprintf("%02d-%s.ko", i, moduleName(file))
+		if err := os.WriteFile(filepath.Join(to, name), data, 0o644); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func parseFile[T any](path string, parse func(io.Reader) (T, error)) (T, error) {
+	f, err := os.Open(path)
+	if err != nil {
+		var none T
+		return none, err
+	}
+	defer f.Close()
+	return parse(f)
+}
+
+// trim removes what no guest reads, and puts in what every guest must have.
+func trim(tree string) error {
+	for _, name := range []string{
+		"boot", "var/cache/apt", "var/lib/apt/lists", "var/cache/debconf", "var/log",
+		"usr/share/doc", "usr/share/man", "usr/share/locale", "usr/share/info", "etc/resolv.conf",
+	} {
+		if err := os.RemoveAll(filepath.Join(tree, name)); err != nil {
+			return err
+		}
+	}
+	for _, name := range []string{"var/log", "boot", "opt/lab", "var/cache/apt"} {
+		if err := os.MkdirAll(filepath.Join(tree, name), 0o755); err != nil {
+			return err
+		}
+	}
+	// Without it no pod sandbox starts.
+	return os.WriteFile(filepath.Join(tree, "etc/hosts"), []byte("127.0.0.1 localhost\n::1 localhost\n"), 0o644)
+}
+
+// MakeExt4 makes a sparse disk image of the given size that holds a copy of
+// tree. Nothing is mounted.
+func MakeExt4(ctx context.Context, tree, image, size string, log io.Writer) error {
+	err := process.Run(ctx, process.Command{
+		Path: "mke2fs",
+		Args: []string{"-q", "-F", "-t", "ext4", "-m", "0", "-J", "size=64",
+			"-E", "lazy_itable_init=1,lazy_journal_init=1,nodiscard", "-d", tree, image, size},
+		Log: log,
+	})
+	if err != nil {
+		return fmt.Errorf("making disk image %s: %w", filepath.Base(image), err)
+	}
+	return nil
+}
