@@ -8,6 +8,9 @@ SHELL       := /bin/bash
 .DEFAULT_GOAL := help
 
 export CGO_ENABLED ?= 0
+# Each module is built by its own go.mod, here as by those who import it. The
+# workspace file is for editors.
+export GOWORK := off
 VERSION ?= 0.1.0
 GOFLAGS_BUILD := -trimpath -buildvcs=false
 
@@ -24,14 +27,14 @@ build: bin/berth ## Build the product's program into bin/
 
 .PHONY: bin/berth
 bin/berth:
-	GOWORK=off go build $(GOFLAGS_BUILD) -ldflags "-s -w -X main.version=$(VERSION)" -o $@ ./cmd/berth
+	go build $(GOFLAGS_BUILD) -ldflags "-s -w -X main.version=$(VERSION)" -o $@ ./cmd/berth
 
 .PHONY: bin/lab
 bin/lab:
-	cd lab && GOWORK=off go build $(GOFLAGS_BUILD) -o ../$@ ./cmd/lab
+	go -C lab build $(GOFLAGS_BUILD) -o ../$@ ./cmd/lab
 
 bin/helm: hack/tools/helm/go.mod
-	GOWORK=off go build $(GOFLAGS_BUILD) -modfile=hack/tools/helm/go.mod -ldflags "-s -w" -o $@ helm.sh/helm/v4/cmd/helm
+	go build $(GOFLAGS_BUILD) -modfile=hack/tools/helm/go.mod -ldflags "-s -w" -o $@ helm.sh/helm/v4/cmd/helm
 
 .PHONY: clean
 clean: ## Remove what was built here; caches and a running lab stay

@@ -8,8 +8,10 @@ ENVTEST = KUBEBUILDER_ASSETS="$$(bin/lab assets)"
 
 .PHONY: quick
 quick: ## Unit tests without root and without a cluster (a minute)
-	go vet ./... ./lab/...
-	go test ./... ./lab/...
+	go vet ./...
+	go -C lab vet ./...
+	go test ./...
+	go -C lab test ./...
 
 .PHONY: test
 test: check-generated lint test-unit test-platform test-e2e ## All that guards a merge (25 minutes, 70 the first time)
@@ -27,17 +29,21 @@ lint: bin/golangci-lint ## Run the linters
 	cd lab && ../bin/golangci-lint run ./...
 
 bin/golangci-lint: hack/tools/golangci-lint/go.mod
-	GOWORK=off go build $(GOFLAGS_BUILD) -modfile=hack/tools/golangci-lint/go.mod -ldflags "-s -w" -o $@ github.com/golangci/golangci-lint/v2/cmd/golangci-lint
+	go build $(GOFLAGS_BUILD) -modfile=hack/tools/golangci-lint/go.mod -ldflags "-s -w" -o $@ github.com/golangci/golangci-lint/v2/cmd/golangci-lint
 
 # The race detector needs cgo.
 .PHONY: test-unit
 test-unit: bin/lab ## Unit tests with the race detector, and those on a real API server
-	$(ENVTEST) CGO_ENABLED=1 go test -race -tags envtest -timeout 20m ./... ./lab/...
+	$(ENVTEST) CGO_ENABLED=1 go test -race -tags envtest -timeout 20m ./...
+	CGO_ENABLED=1 go -C lab test -race -timeout 10m ./...
+
+# Packages with tests that need root, disks and a kernel with device-mapper.
+PLATFORM := ./internal/provision/lvm ./internal/mount ./internal/poold
 
 # Tests that need a kernel with device-mapper run in a throw-away guest.
 .PHONY: test-platform
 test-platform: bin/lab ## Tests on real LVM, in a guest
-	hack/platform
+	hack/platform $(PLATFORM)
 
 .PHONY: test-e2e
 test-e2e: install ## The end-to-end tests, on the lab
