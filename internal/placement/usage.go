@@ -1,6 +1,8 @@
 package placement
 
 import (
+	"slices"
+
 	"k8s.io/apimachinery/pkg/api/resource"
 
 	"berth.dev/berth/api/v1alpha1"
@@ -98,4 +100,19 @@ func Entry(v *v1alpha1.Volume, node string) *v1alpha1.ReplicaStatus {
 		}
 	}
 	return nil
+}
+
+// Room lists, for each healthy pool of a node that serves a class, the largest
+// volume that it could take. An empty class means any.
+func (u Usage) Room(node *Node, class string, spare int64) []int64 {
+	var room []int64
+	for i := range node.Pools {
+		pool := &node.Pools[i]
+		if pool.Health != v1alpha1.PoolHealthy || class != "" && !slices.Contains(pool.Classes, class) {
+			continue
+		}
+		unit := max(pool.AllocationUnit.Value(), 1)
+		room = append(room, max(u.Free(node.Name, pool, spare), 0)/unit*unit)
+	}
+	return room
 }

@@ -1,0 +1,150 @@
+package volumes
+
+import (
+	"context"
+	"fmt"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+
+	"berth.dev/berth/api/v1alpha1"
+	"berth.dev/berth/internal/provision"
+)
+
+// Create makes a volume, or finishes making it, and returns it once its node
+// has carved it. Asking again for what exists returns it; asking for something
+// else under the same name is provision.ErrConflict. With no node that can take
+// it the error is ErrUnplaceable, and nothing remains on any node.
+func (s *Service) Create(ctx context.Context, r Request) (Volume, error) {
+	bytes, err := r.Size.bytes(r.Mode, r.FSType)
+	if err != nil {
+		return Volume{}, err
+	}
+	if uid := claimUID(r.Name); r.Claim != nil && r.Claim.UID == "" {
+		claim := *r.Claim
+		claim.UID = uid
+		r.Claim = &claim
+	}
+	name := v1alpha1.VolumeName(r.Name)
+	unlock, err := s.lock(name)
+	if err != nil {
+		return Volume{}, err
+	}
+	defer unlock()
+	events := s.watchers.watch(name)
+	defer events.stop()
+
+	a := &attempt{Service: s, request: r, bytes: bytes, name: name, events: events, refused: map[string]string{}}
+	v, err := a.run(ctx)
+	if err != nil {
+		return Volume{}, err
+	}
+	return view(v), nil
+}
+
+// attempt is one call of Create.
+type attempt struct {
+	*Service
+	request Request
+	bytes   int64
+	name    string
+	events  *watcher
+	// refused nodes have said no during this call, with their message. Each node
+	// is asked once per call: figures that are wrong cannot make it ask one node
+	// for ever.
+	refused map[string]string
+}
+
+// run takes one step after the other until there is an answer. Each step leaves
+// the object in a state that a later call can go on from.
+func (a *attempt) run(ctx context.Context) (*v1alpha1.Volume, error) {
+	v, err := a.begin(ctx)
+	for {
+		if err != nil {
+			return nil, err
+		}
+		if err := a.check(v); err != nil {
+			return nil, err
+		}
+		if !a.wellPlaced(v) {
+			v, err = a.replace(ctx, v)
+			continue
+		}
+		latest, answer, gone, waitErr := await(ctx, a.events, v, a.judge)
+		switch {
+		case waitErr != nil:
+			return nil, waitErr
+		case gone:
+			return nil, fail(ErrBusy, "volume %s was deleted while it was being created", a.name)
+		case answer.outcome == done:
+			return latest, nil
+		case answer.outcome == failed:
+			return nil, answer.err()
+		}
+		a.refused[answer.node] = answer.message
+		v = latest
+	}
+}
+
+// begin finds the volume or creates it. What is in the cache already is read
+// live: that is a repeated call, which is rare, and the cache may lag behind a
+// deletion.
+func (a *attempt) begin(ctx context.Context) (*v1alpha1.Volume, error) {
+	v, err := a.cached(ctx, a.name)
+	if err != nil {
+		return nil, err
+	}
+	if v != nil {
+		if v, err = a.get(ctx, a.name); v != nil || err != nil {
+			return v, err
+		}
+	}
+	return a.create(ctx)
+}
+
+func (a *attempt) create(ctx context.Context) (*v1alpha1.Volume, error) {
+	at, err := a.place(ctx)
+	if err != nil {
+		return nil, err
+	}
+	v := object(a.request, a.bytes, at)
+	err = a.client.Create(ctx, v)
+	if apierrors.IsAlreadyExists(err) {
+		return a.reread(ctx)
+	}
+	if err != nil {
+		return nil, fmt.Errorf("creating volume %s: %w", a.name, err)
+	}
+	return v, nil
+}
+
+// reread gets the volume after a write that lost against another one.
+func (a *attempt) reread(ctx context.Context) (*v1alpha1.Volume, error) {
+	v, err := a.get(ctx, a.name)
+	if err == nil && v == nil {
+		return nil, fail(ErrBusy, "volume %s was deleted while it was being created", a.name)
+	}
+	return v, err
+}
+
+func (a *attempt) check(v *v1alpha1.Volume) error {
+	if v.DeletionTimestamp != nil {
+		return fail(ErrBusy, "volume %s is being deleted", a.name)
+	}
+	if d := difference(&v.Spec, a.request); d != "" {
+		return fail(provision.ErrConflict, "volume %s exists and is different: %s", a.name, d)
+	}
+	return nil
+}
+
+// judge gives up on a node that is away and has not answered: it counts as one
+// that refused, since another one may do.
+func (a *attempt) judge(v *v1alpha1.Volume) verdict {
+	answer := created(v)
+	if answer.outcome != waiting {
+		return answer
+	}
+	if away := a.nodes.Away(answer.node); away != "" {
+		return verdict{refused, answer.node, ErrUnplaceable, away}
+	}
+	return answer
+}

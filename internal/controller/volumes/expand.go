@@ -1,0 +1,103 @@
+package volumes
+
+import (
+	"context"
+	"fmt"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/api/resource"
+
+	"berth.dev/berth/api/v1alpha1"
+	"berth.dev/berth/internal/placement"
+	"berth.dev/berth/internal/provision"
+)
+
+// Expand makes a volume at least size.Required bytes large and returns it. A
+// node without room is ErrOutOfRange, which is final for this size: the replica
+// stays as large as it was and a smaller request is met. There is no shrinking.
+func (s *Service) Expand(ctx context.Context, id string, size Size) (Volume, error) {
+	if err := size.check(); err != nil {
+		return Volume{}, err
+	}
+	unlock, err := s.lock(id)
+	if err != nil {
+		return Volume{}, err
+	}
+	defer unlock()
+	events := s.watchers.watch(id)
+	defer events.stop()
+
+	for {
+		v, err := s.existing(ctx, id)
+		if err != nil {
+			return Volume{}, err
+		}
+		wanted, err := target(v, size)
+		if err != nil {
+			return Volume{}, err
+		}
+		written, err := s.want(ctx, v, wanted)
+		if apierrors.IsConflict(err) {
+			continue
+		}
+		if err != nil {
+			return Volume{}, fmt.Errorf("expanding volume %s: %w", id, err)
+		}
+		return s.grown(ctx, events, written, size)
+	}
+}
+
+// target is the capacity that the spec should have. A wish that was refused and
+// then made smaller goes back to what the replica has.
+func target(v *v1alpha1.Volume, size Size) (int64, error) {
+	have := capacity(v)
+	switch {
+	case size.Limit > 0 && have > size.Limit:
+		return 0, fail(ErrOutOfRange, "volume %s has %s already, more than the limit of %s, and cannot shrink",
+			v.Name, placement.Bytes(have), placement.Bytes(size.Limit))
+	case have >= size.Required && v.Spec.Capacity.Value() > have:
+		return have, nil
+	case have >= size.Required:
+		return v.Spec.Capacity.Value(), nil
+	}
+	if have == 0 {
+		return max(size.Required, v.Spec.Capacity.Value()), nil
+	}
+	return size.Required, nil
+}
+
+// want writes the capacity into the spec unless it is there.
+func (s *Service) want(ctx context.Context, v *v1alpha1.Volume, bytes int64) (*v1alpha1.Volume, error) {
+	if v.Spec.Capacity.Value() == bytes {
+		return v, nil
+	}
+	larger := v.DeepCopy()
+	larger.Spec.Capacity = *resource.NewQuantity(bytes, resource.BinarySI)
+	return larger, s.client.Update(ctx, larger)
+}
+
+// grown waits for the nodes' answer. What is large enough already needs none.
+func (s *Service) grown(ctx context.Context, events *watcher, v *v1alpha1.Volume, size Size) (Volume, error) {
+	latest, answer, gone, err := await(ctx, events, v, func(v *v1alpha1.Volume) verdict {
+		if have := capacity(v); have > 0 && have >= size.Required {
+			return verdict{outcome: done}
+		}
+		answer := expanded(v)
+		if answer.outcome != waiting {
+			return answer
+		}
+		if away := s.nodes.Away(answer.node); away != "" {
+			return verdict{failed, answer.node, provision.ErrUnavailable, away}
+		}
+		return answer
+	})
+	switch {
+	case err != nil:
+		return Volume{}, err
+	case gone:
+		return Volume{}, fail(provision.ErrNotFound, "volume %s was deleted while it was being expanded", v.Name)
+	case answer.outcome != done:
+		return Volume{}, answer.err()
+	}
+	return view(latest), nil
+}

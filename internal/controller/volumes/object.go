@@ -1,0 +1,39 @@
+package volumes
+
+import (
+	"k8s.io/apimachinery/pkg/api/resource"
+
+	"berth.dev/berth/api/v1alpha1"
+	"berth.dev/berth/internal/placement"
+)
+
+// object is the Volume for a request, complete: the agent's answer is the only
+// other write that a create needs.
+func object(r Request, bytes int64, at placement.Decision) *v1alpha1.Volume {
+	v := &v1alpha1.Volume{
+		Spec: v1alpha1.VolumeSpec{
+			Capacity:    *resource.NewQuantity(bytes, resource.BinarySI),
+			VolumeMode:  r.Mode,
+			FSType:      r.FSType,
+			PoolClass:   r.PoolClass,
+			ClaimRef:    r.Claim,
+			Sharing:     v1alpha1.Exclusive,
+			Placement:   v1alpha1.PlacementNode,
+			Replication: v1alpha1.Replication{Factor: 1},
+		},
+	}
+	v.Name = v1alpha1.VolumeName(r.Name)
+	v.Finalizers = []string{v1alpha1.VolumeFinalizer}
+	putOn(v, at)
+	return v
+}
+
+// putOn makes a place the volume's only one. The labels of earlier nodes stay:
+// they may hold something until they report otherwise.
+func putOn(v *v1alpha1.Volume, at placement.Decision) {
+	v.Spec.Replicas = []v1alpha1.ReplicaSpec{{Node: at.Node, Pool: at.Pool}}
+	if v.Labels == nil {
+		v.Labels = map[string]string{}
+	}
+	v.Labels[v1alpha1.ReplicaLabel(at.Node)] = ""
+}

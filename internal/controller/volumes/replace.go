@@ -1,0 +1,123 @@
+package volumes
+
+import (
+	"context"
+	"fmt"
+	"slices"
+
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/types"
+
+	"berth.dev/berth/api/v1alpha1"
+	"berth.dev/berth/internal/placement"
+	"berth.dev/berth/internal/provision"
+)
+
+// wellPlaced says whether the volume is where the request allows it and where
+// nobody has refused it.
+func (a *attempt) wellPlaced(v *v1alpha1.Volume) bool {
+	if len(v.Spec.Replicas) == 0 {
+		return false
+	}
+	for _, replica := range v.Spec.Replicas {
+		if _, refused := a.refused[replica.Node]; refused {
+			return false
+		}
+		if allowed := a.request.Topology.Allowed; len(allowed) > 0 && !slices.Contains(allowed, replica.Node) {
+			return false
+		}
+	}
+	return true
+}
+
+// replace moves a volume that has never answered to another node by one
+// compare-and-swap. With no other node it takes the volume off the one that
+// refused, so that nothing is carved there for nobody, and returns the refusal.
+func (a *attempt) replace(ctx context.Context, v *v1alpha1.Volume) (*v1alpha1.Volume, error) {
+	if err := a.mayMove(ctx, v); err != nil {
+		return nil, err
+	}
+	at, unplaceable := a.place(ctx)
+	if unplaceable != nil {
+		return a.takeOff(ctx, v, unplaceable)
+	}
+	v, err := a.leave(ctx, v, at.Node)
+	if err != nil {
+		return nil, err
+	}
+	moved := v.DeepCopy()
+	putOn(moved, at)
+	return a.update(ctx, moved)
+}
+
+// takeOff leaves the volume without a node and returns why.
+func (a *attempt) takeOff(ctx context.Context, v *v1alpha1.Volume, why error) (*v1alpha1.Volume, error) {
+	if len(v.Spec.Replicas) == 0 {
+		return nil, why
+	}
+	off := v.DeepCopy()
+	off.Spec.Replicas = nil
+	latest, err := a.update(ctx, off)
+	if err != nil {
+		return nil, err
+	}
+	if len(latest.Spec.Replicas) > 0 {
+		return latest, nil
+	}
+	return nil, why
+}
+
+// leave waits until a node that the volume was taken off has cleaned up, if it
+// is to go there again: its old report would pass for an answer to the new wish.
+func (a *attempt) leave(ctx context.Context, v *v1alpha1.Volume, node string) (*v1alpha1.Volume, error) {
+	latest, _, gone, err := await(ctx, a.events, v, func(v *v1alpha1.Volume) verdict {
+		if entry := placement.Entry(v, node); entry != nil && entry.State != v1alpha1.ReplicaGone {
+			return verdict{outcome: waiting, node: node}
+		}
+		return verdict{outcome: done}
+	})
+	if gone {
+		return nil, fail(ErrBusy, "volume %s was deleted while it was being created", a.name)
+	}
+	return latest, err
+}
+
+// update is the compare-and-swap. When somebody else was faster it returns
+// what they wrote, and the caller starts over from there: a node that had
+// refused may have carved the volume after all, so it is judged afresh.
+func (a *attempt) update(ctx context.Context, v *v1alpha1.Volume) (*v1alpha1.Volume, error) {
+	err := a.client.Update(ctx, v)
+	if apierrors.IsConflict(err) {
+		latest, err := a.reread(ctx)
+		if latest != nil {
+			for _, replica := range latest.Spec.Replicas {
+				delete(a.refused, replica.Node)
+			}
+		}
+		return latest, err
+	}
+	if err != nil {
+		return nil, fmt.Errorf("placing volume %s: %w", a.name, err)
+	}
+	return v, nil
+}
+
+// mayMove refuses to move a volume that has answered. One whose replica is
+// ready may have: the PersistentVolume, which the provisioner names after the
+// volume, tells.
+func (a *attempt) mayMove(ctx context.Context, v *v1alpha1.Volume) error {
+	if capacity(v) == 0 {
+		return nil
+	}
+	pv := &corev1.PersistentVolume{}
+	err := a.live.Get(ctx, types.NamespacedName{Name: a.request.Name}, pv)
+	switch {
+	case apierrors.IsNotFound(err):
+		return nil
+	case err != nil:
+		return fmt.Errorf("reading PersistentVolume %s: %w", a.request.Name, err)
+	}
+	return fail(provision.ErrConflict, "volume %s is on node %s already, and PersistentVolume %s refers to it",
+		a.name, v.Spec.Replicas[0].Node, pv.Name)
+}

@@ -1,0 +1,66 @@
+package volumes
+
+import (
+	"k8s.io/apimachinery/pkg/types"
+
+	"berth.dev/berth/api/v1alpha1"
+)
+
+// Request asks for a volume.
+type Request struct {
+	// Name is the CSI name; the volume's id is a function of it.
+	Name string
+	// Size that was asked for.
+	Size Size
+	Mode v1alpha1.VolumeMode
+	// FSType of a Filesystem volume, empty for a Block volume.
+	FSType v1alpha1.FSType
+	// PoolClass that the volume comes from.
+	PoolClass string
+	// Claim that the volume is for, if known.
+	Claim *v1alpha1.ClaimReference
+	// Topology says where the volume may be.
+	Topology Topology
+}
+
+// Topology restricts and orders the nodes of a volume.
+type Topology struct {
+	// Allowed nodes; empty means all.
+	Allowed []string
+	// Preferred nodes, best first.
+	Preferred []string
+}
+
+// Volume is a volume as its users see it.
+type Volume struct {
+	// ID is the CSI volume id.
+	ID string
+	// Capacity in bytes as it is, or 0 while no node has answered.
+	Capacity int64
+	// Mode that it was made with.
+	Mode v1alpha1.VolumeMode
+	// FSType of a Filesystem volume.
+	FSType v1alpha1.FSType
+	// PoolClass that it comes from.
+	PoolClass string
+	// Nodes that hold it.
+	Nodes []string
+}
+
+// claimUID is the claim's UID, which the provisioner puts into the name.
+func claimUID(csiName string) types.UID {
+	if v1alpha1.VolumeName(csiName) != csiName {
+		return ""
+	}
+	return types.UID(csiName[len("pvc-"):])
+}
+
+// view is what users see of a Volume object.
+func view(v *v1alpha1.Volume) Volume {
+	out := Volume{ID: v.Name, Mode: v.Spec.VolumeMode, FSType: v.Spec.FSType, PoolClass: v.Spec.PoolClass}
+	for _, replica := range v.Spec.Replicas {
+		out.Nodes = append(out.Nodes, replica.Node)
+	}
+	out.Capacity = capacity(v)
+	return out
+}

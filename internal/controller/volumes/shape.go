@@ -1,0 +1,34 @@
+package volumes
+
+import (
+	"fmt"
+
+	"berth.dev/berth/api/v1alpha1"
+	"berth.dev/berth/internal/placement"
+)
+
+// difference says how an existing volume is not what a request asks for, or
+// returns an empty string. Where the volume is does not belong to its shape.
+func difference(spec *v1alpha1.VolumeSpec, r Request) string {
+	have := spec.Capacity.Value()
+	switch {
+	case spec.VolumeMode != r.Mode:
+		return fmt.Sprintf("its volumeMode is %s, not %s", spec.VolumeMode, r.Mode)
+	case spec.FSType != r.FSType:
+		return fmt.Sprintf("its filesystem is %s, not %s", spec.FSType, r.FSType)
+	case spec.PoolClass != r.PoolClass:
+		return fmt.Sprintf("its PoolClass is %s, not %s", spec.PoolClass, r.PoolClass)
+	case have < r.Size.Required:
+		return fmt.Sprintf("its size is %s, less than the required %s", placement.Bytes(have), placement.Bytes(r.Size.Required))
+	case r.Size.Limit > 0 && have > r.Size.Limit:
+		return fmt.Sprintf("its size is %s, more than the limit of %s", placement.Bytes(have), placement.Bytes(r.Size.Limit))
+	}
+	return claimDifference(spec.ClaimRef, r.Claim)
+}
+
+func claimDifference(have, want *v1alpha1.ClaimReference) string {
+	if have == nil || want == nil || *have == *want {
+		return ""
+	}
+	return fmt.Sprintf("it belongs to claim %s/%s, not %s/%s", have.Namespace, have.Name, want.Namespace, want.Name)
+}
