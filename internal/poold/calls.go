@@ -1,0 +1,93 @@
+package poold
+
+import (
+	"context"
+
+	"berth.dev/berth/internal/mount"
+	"berth.dev/berth/internal/poold/pb"
+	"berth.dev/berth/internal/provision"
+)
+
+// Report implements provision.Provisioner.
+func (c *Client) Report(ctx context.Context) ([]provision.Pool, error) {
+	response, err := c.rpc.Report(ctx, &pb.ReportRequest{})
+	if err != nil {
+		return nil, fromStatus(ctx, err)
+	}
+	var pools []provision.Pool
+	for _, p := range response.GetPools() {
+		pools = append(pools, poolFromWire(p))
+	}
+	return pools, nil
+}
+
+// Create implements provision.Provisioner.
+func (c *Client) Create(ctx context.Context, r provision.CreateRequest) (provision.Volume, error) {
+	v, err := c.rpc.Create(ctx, &pb.CreateRequest{Id: r.ID, Pool: refToWire(r.Pool), Size: r.Size, Spare: r.Spare, Labels: r.Labels})
+	return volumeFromWire(v), fromStatus(ctx, err)
+}
+
+// Get implements provision.Provisioner.
+func (c *Client) Get(ctx context.Context, id string) (provision.Volume, error) {
+	v, err := c.rpc.Get(ctx, &pb.GetRequest{Id: id})
+	return volumeFromWire(v), fromStatus(ctx, err)
+}
+
+// Expand implements provision.Provisioner.
+func (c *Client) Expand(ctx context.Context, r provision.ExpandRequest) (provision.Volume, error) {
+	v, err := c.rpc.Expand(ctx, &pb.ExpandRequest{Id: r.ID, Size: r.Size, Spare: r.Spare})
+	return volumeFromWire(v), fromStatus(ctx, err)
+}
+
+// Format implements provision.Provisioner.
+func (c *Client) Format(ctx context.Context, r provision.FormatRequest) (provision.Volume, error) {
+	v, err := c.rpc.Format(ctx, &pb.FormatRequest{Id: r.ID, Filesystem: r.Filesystem})
+	return volumeFromWire(v), fromStatus(ctx, err)
+}
+
+// Delete implements provision.Provisioner.
+func (c *Client) Delete(ctx context.Context, id string) error {
+	_, err := c.rpc.Delete(ctx, &pb.DeleteRequest{Id: id})
+	return fromStatus(ctx, err)
+}
+
+// Mount implements mount.Mounter.
+func (c *Client) Mount(ctx context.Context, r mount.Request) error {
+	_, err := c.rpc.Mount(ctx, &pb.MountRequest{
+		Device: r.Device, Target: r.Target, Filesystem: r.Filesystem, Options: r.Options, ReadOnly: r.ReadOnly,
+	})
+	return fromStatus(ctx, err)
+}
+
+// Bind implements mount.Mounter.
+func (c *Client) Bind(ctx context.Context, r mount.BindRequest) error {
+	_, err := c.rpc.Bind(ctx, &pb.BindRequest{Device: r.Device, Source: r.Source, Target: r.Target, ReadOnly: r.ReadOnly})
+	return fromStatus(ctx, err)
+}
+
+// Unmount implements mount.Mounter.
+func (c *Client) Unmount(ctx context.Context, target string) error {
+	_, err := c.rpc.Unmount(ctx, &pb.UnmountRequest{Target: target})
+	return fromStatus(ctx, err)
+}
+
+// Grow implements mount.Mounter.
+func (c *Client) Grow(ctx context.Context, r mount.GrowRequest) error {
+	_, err := c.rpc.Grow(ctx, &pb.GrowRequest{Device: r.Device, Target: r.Target, Filesystem: r.Filesystem})
+	return fromStatus(ctx, err)
+}
+
+// Stats implements mount.Mounter.
+func (c *Client) Stats(ctx context.Context, path string) (mount.Stats, error) {
+	s, err := c.rpc.Stats(ctx, &pb.StatsRequest{Path: path})
+	return mount.Stats{
+		Total: s.GetTotal(), Available: s.GetAvailable(), Used: s.GetUsed(),
+		Inodes: s.GetInodes(), InodesAvailable: s.GetInodesAvailable(), InodesUsed: s.GetInodesUsed(),
+	}, fromStatus(ctx, err)
+}
+
+// DeviceSize implements mount.Mounter.
+func (c *Client) DeviceSize(ctx context.Context, device string) (int64, error) {
+	s, err := c.rpc.DeviceSize(ctx, &pb.DeviceSizeRequest{Device: device})
+	return s.GetSize(), fromStatus(ctx, err)
+}

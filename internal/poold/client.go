@@ -1,0 +1,110 @@
+package poold
+
+import (
+	"context"
+	"fmt"
+	"sync"
+	"time"
+
+	"google.golang.org/grpc"
+	"google.golang.org/grpc/backoff"
+	"google.golang.org/grpc/credentials/insecure"
+	healthpb "google.golang.org/grpc/health/grpc_health_v1"
+
+	"berth.dev/berth/internal/poold/pb"
+	"berth.dev/berth/internal/provision"
+)
+
+const (
+	// A call fails at once while poold is away; the connection is tried again this
+	// often, behind the calls.
+	minRetry = 50 * time.Millisecond
+	maxRetry = time.Second
+	// dialTimeout is for a poold that took the connection and does not speak.
+	dialTimeout = 2 * time.Second
+	// maxMessage is a report of some 100,000 volumes.
+	maxMessage = 64 << 20
+)
+
+// Client is a Node in another process. While that process is away every call
+// returns ErrUnavailable at once; the client finds it again by itself.
+type Client struct {
+	conn    *grpc.ClientConn
+	rpc     pb.PooldClient
+	changed chan struct{}
+	stop    context.CancelFunc
+	watch   sync.WaitGroup
+}
+
+var _ Node = (*Client)(nil)
+
+// Dial makes a client of the poold at a socket, which need not be there yet. The
+// client lives until Close or the end of ctx.
+func Dial(ctx context.Context, socket string) (*Client, error) {
+	conn, err := grpc.NewClient("unix:"+socket,
+		grpc.WithTransportCredentials(insecure.NewCredentials()), // the kernel vouches for the peer
+		grpc.WithConnectParams(grpc.ConnectParams{
+			Backoff:           backoff.Config{BaseDelay: minRetry, Multiplier: 2, MaxDelay: maxRetry},
+			MinConnectTimeout: dialTimeout,
+		}),
+		grpc.WithDefaultCallOptions(grpc.MaxCallRecvMsgSize(maxMessage)),
+		grpc.WithIdleTimeout(0),
+	)
+	if err != nil {
+		return nil, fmt.Errorf("connecting to poold: %w", err)
+	}
+	ctx, stop := context.WithCancel(ctx)
+	c := &Client{conn: conn, rpc: pb.NewPooldClient(conn), changed: make(chan struct{}, 1), stop: stop}
+	c.watch.Go(func() { c.follow(ctx) })
+	return c, nil
+}
+
+// Close ends the connection.
+func (c *Client) Close() error {
+	c.stop()
+	c.watch.Wait()
+	return c.conn.Close()
+}
+
+// Healthy returns nil if poold is there and can manage the node's pools.
+func (c *Client) Healthy(ctx context.Context) error {
+	response, err := healthpb.NewHealthClient(c.conn).Check(ctx, &healthpb.HealthCheckRequest{})
+	if err != nil {
+		return fromStatus(ctx, err)
+	}
+	if s := response.GetStatus(); s != healthpb.HealthCheckResponse_SERVING {
+		return fmt.Errorf("%w: poold reports %s", provision.ErrUnavailable, s)
+	}
+	return nil
+}
+
+// Changed implements provision.Provisioner. It also signals when poold was lost
+// and found again, since changes may have been missed.
+func (c *Client) Changed() <-chan struct{} { return c.changed }
+
+// follow keeps a watch open until ctx ends.
+func (c *Client) follow(ctx context.Context) {
+	pause := time.NewTimer(0)
+	defer pause.Stop()
+	for {
+		select {
+		case <-ctx.Done():
+			return
+		case <-pause.C:
+		}
+		stream, err := c.rpc.Watch(ctx, &pb.WatchRequest{}, grpc.WaitForReady(true))
+		for err == nil {
+			if _, err = stream.Recv(); err == nil {
+				c.signal()
+			}
+		}
+		pause.Reset(minRetry)
+	}
+}
+
+func (c *Client) signal() {
+	select {
+	case c.changed <- struct{}{}:
+	default:
+	}
+}

@@ -1,0 +1,117 @@
+package poold_test
+
+import (
+	"context"
+	"fmt"
+	"path"
+	"sync"
+	"testing"
+
+	"berth.dev/berth/internal/mount"
+	mountconformance "berth.dev/berth/internal/mount/conformance"
+	mountmemory "berth.dev/berth/internal/mount/memory"
+	"berth.dev/berth/internal/poold"
+	"berth.dev/berth/internal/provision"
+	"berth.dev/berth/internal/provision/conformance"
+	"berth.dev/berth/internal/provision/memory"
+)
+
+func TestProvisionerConformanceAcrossTheSocket(t *testing.T) {
+	conformance.Run(t, func(t *testing.T) conformance.Harness {
+		d := newDisks()
+		formats := &formatCounter{}
+		var stop func()
+		start := func() provision.Provisioner {
+			s := socket(t)
+			node := formatted{localNode(d), formats}
+			stop = serve(t, poold.Config{Socket: s, Node: node})
+			return connected(t, s)
+		}
+		return conformance.Harness{
+			Provisioner: start(),
+			Pool:        pool,
+			Restart: func() provision.Provisioner {
+				stop()
+				return start()
+			},
+			PutForeign: func(name string, size int64) {
+				if err := d.PutForeign(pool, name, size); err != nil {
+					t.Fatal(err)
+				}
+			},
+			Open:     func(v provision.Volume) func() { return d.Open(v.ID) },
+			Scramble: func(provision.Volume) {},
+			Formats:  formats.of,
+		}
+	})
+}
+
+// formatted counts the calls of Format that turned a blank volume into one with a
+// filesystem.
+type formatted struct {
+	poold.Node
+	counter *formatCounter
+}
+
+type formatCounter struct {
+	mu   sync.Mutex
+	byID map[string]int
+}
+
+func (c *formatCounter) of(id string) int {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.byID[id]
+}
+
+func (f formatted) Format(ctx context.Context, r provision.FormatRequest) (provision.Volume, error) {
+	f.counter.mu.Lock()
+	defer f.counter.mu.Unlock()
+	before, missing := f.Get(ctx, r.ID)
+	v, err := f.Node.Format(ctx, r)
+	if err == nil && missing == nil && before.Filesystem == "" {
+		if f.counter.byID == nil {
+			f.counter.byID = map[string]int{}
+		}
+		f.counter.byID[r.ID]++
+	}
+	return v, err
+}
+
+func TestMounterConformanceAcrossTheSocket(t *testing.T) {
+	mountconformance.Run(t, func(t *testing.T) mountconformance.Harness {
+		d := memory.NewDisks(memory.PoolConfig{PoolRef: pool, Total: 10 << 30})
+		s := socket(t)
+		serve(t, poold.Config{Socket: s, Node: poold.NewLocal(memory.New(d, nil), mountmemory.New(d))})
+		c := connected(t, s)
+		n := 0
+		return mountconformance.Harness{
+			Mounter: mount.Mounter(c),
+			Device: func(fs string) string {
+				n++
+				return device(t, c, fmt.Sprintf("pvc-%d", n), fs)
+			},
+			Enlarge: func(device string) {
+				v, err := c.Get(t.Context(), path.Base(device))
+				if err == nil {
+					_, err = c.Expand(t.Context(), provision.ExpandRequest{ID: v.ID, Size: v.Size + 64<<20})
+				}
+				if err != nil {
+					t.Fatal(err)
+				}
+			},
+		}
+	})
+}
+
+func device(t *testing.T, p provision.Provisioner, id, fs string) string {
+	t.Helper()
+	v, err := p.Create(t.Context(), provision.CreateRequest{ID: id, Pool: pool, Size: 300 << 20})
+	if err == nil && fs != "" {
+		_, err = p.Format(t.Context(), provision.FormatRequest{ID: id, Filesystem: fs})
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	return v.Device
+}

@@ -1,0 +1,111 @@
+package poold
+
+import (
+	"context"
+
+	"google.golang.org/grpc"
+
+	"berth.dev/berth/internal/mount"
+	"berth.dev/berth/internal/poold/pb"
+	"berth.dev/berth/internal/provision"
+)
+
+// server speaks the wire form of a Node.
+type server struct {
+	pb.UnimplementedPooldServer
+	node    Node
+	changes *broadcast
+}
+
+func (s *server) Report(ctx context.Context, _ *pb.ReportRequest) (*pb.ReportResponse, error) {
+	pools, err := s.node.Report(ctx)
+	if err != nil {
+		return nil, toStatus(err)
+	}
+	response := &pb.ReportResponse{}
+	for _, p := range pools {
+		response.Pools = append(response.Pools, poolToWire(p))
+	}
+	return response, nil
+}
+
+func (s *server) Watch(_ *pb.WatchRequest, stream grpc.ServerStreamingServer[pb.WatchResponse]) error {
+	changed, leave := s.changes.join()
+	defer leave()
+	for {
+		if err := stream.Send(&pb.WatchResponse{}); err != nil {
+			return err
+		}
+		select {
+		case <-changed:
+		case <-s.changes.done:
+			return nil
+		case <-stream.Context().Done():
+			return nil
+		}
+	}
+}
+
+func (s *server) Create(ctx context.Context, r *pb.CreateRequest) (*pb.Volume, error) {
+	return reply(s.node.Create(ctx, provision.CreateRequest{
+		ID: r.GetId(), Pool: refFromWire(r.GetPool()), Size: r.GetSize(), Spare: r.GetSpare(), Labels: r.GetLabels(),
+	}))
+}
+
+func (s *server) Get(ctx context.Context, r *pb.GetRequest) (*pb.Volume, error) {
+	return reply(s.node.Get(ctx, r.GetId()))
+}
+
+func (s *server) Expand(ctx context.Context, r *pb.ExpandRequest) (*pb.Volume, error) {
+	return reply(s.node.Expand(ctx, provision.ExpandRequest{ID: r.GetId(), Size: r.GetSize(), Spare: r.GetSpare()}))
+}
+
+func (s *server) Format(ctx context.Context, r *pb.FormatRequest) (*pb.Volume, error) {
+	return reply(s.node.Format(ctx, provision.FormatRequest{ID: r.GetId(), Filesystem: r.GetFilesystem()}))
+}
+
+func (s *server) Delete(ctx context.Context, r *pb.DeleteRequest) (*pb.DeleteResponse, error) {
+	return &pb.DeleteResponse{}, toStatus(s.node.Delete(ctx, r.GetId()))
+}
+
+func (s *server) Mount(ctx context.Context, r *pb.MountRequest) (*pb.MountResponse, error) {
+	return &pb.MountResponse{}, toStatus(s.node.Mount(ctx, mount.Request{
+		Device: r.GetDevice(), Target: r.GetTarget(), Filesystem: r.GetFilesystem(), Options: r.GetOptions(), ReadOnly: r.GetReadOnly(),
+	}))
+}
+
+func (s *server) Bind(ctx context.Context, r *pb.BindRequest) (*pb.BindResponse, error) {
+	return &pb.BindResponse{}, toStatus(s.node.Bind(ctx, mount.BindRequest{
+		Device: r.GetDevice(), Source: r.GetSource(), Target: r.GetTarget(), ReadOnly: r.GetReadOnly(),
+	}))
+}
+
+func (s *server) Unmount(ctx context.Context, r *pb.UnmountRequest) (*pb.UnmountResponse, error) {
+	return &pb.UnmountResponse{}, toStatus(s.node.Unmount(ctx, r.GetTarget()))
+}
+
+func (s *server) Grow(ctx context.Context, r *pb.GrowRequest) (*pb.GrowResponse, error) {
+	return &pb.GrowResponse{}, toStatus(s.node.Grow(ctx, mount.GrowRequest{
+		Device: r.GetDevice(), Target: r.GetTarget(), Filesystem: r.GetFilesystem(),
+	}))
+}
+
+func (s *server) Stats(ctx context.Context, r *pb.StatsRequest) (*pb.StatsResponse, error) {
+	f, err := s.node.Stats(ctx, r.GetPath())
+	return &pb.StatsResponse{
+		Total: f.Total, Available: f.Available, Used: f.Used,
+		Inodes: f.Inodes, InodesAvailable: f.InodesAvailable, InodesUsed: f.InodesUsed,
+	}, toStatus(err)
+}
+
+func (s *server) DeviceSize(ctx context.Context, r *pb.DeviceSizeRequest) (*pb.DeviceSizeResponse, error) {
+	size, err := s.node.DeviceSize(ctx, r.GetDevice())
+	return &pb.DeviceSizeResponse{Size: size}, toStatus(err)
+}
+
+func reply(v provision.Volume, err error) (*pb.Volume, error) {
+	if err != nil {
+		return nil, toStatus(err)
+	}
+	return volumeToWire(v), nil
+}
