@@ -1,0 +1,107 @@
+package replica
+
+import (
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+
+	"berth.dev/berth/api/v1alpha1"
+	"berth.dev/berth/internal/provision"
+)
+
+func TestDecide(t *testing.T) {
+	tests := map[string]struct {
+		volume *v1alpha1.Volume
+		record *provision.Volume
+		step   Step
+		// state and reason of the entry; empty when nothing is said.
+		state  v1alpha1.ReplicaState
+		reason string
+		format v1alpha1.FSType
+	}{
+		"a new volume is carved": {volume: volume(), step: StepCreate},
+		"what was carved before a crash is reported": {
+			volume: volume(), record: carved(blank), step: StepReport, state: "Ready", reason: "Carved", format: "ext4"},
+		"a blank replica is formatted although it was reported": {
+			volume: volume(saying(ready("1Gi", "1Gi"))), record: carved(blank), step: StepNone, state: "Ready", reason: "Carved", format: "ext4"},
+		"a block volume is never formatted": {
+			volume: volume(block), record: carved(blank), step: StepReport, state: "Ready", reason: "Carved"},
+		"a finished replica needs nothing": {
+			volume: volume(saying(ready("1Gi", "1Gi"))), record: carved(), step: StepNone, state: "Ready", reason: "Carved"},
+		"the same size in another notation needs nothing": {
+			volume: volume(saying(ready("1024Mi", "1048576Ki"))), record: carved(), step: StepNone, state: "Ready", reason: "Carved"},
+		"a refused replica is tried again": {
+			volume: volume(saying(failed(v1alpha1.ReasonNoSpace))), step: StepCreate},
+		"a replica whose entry says Gone is carved when it is wanted again": {
+			volume: volume(saying(gone())), step: StepCreate},
+		"a replica that was ready is never made again": {
+			volume: volume(saying(ready("1Gi", "1Gi"))), step: StepReport, state: "Failed", reason: "DeviceMissing"},
+		"a missing device stays missing": {
+			volume: volume(saying(failed(v1alpha1.ReasonDeviceMissing))), step: StepReport, state: "Failed", reason: "DeviceMissing"},
+		"a device that comes back is ready again": {
+			volume: volume(saying(failed(v1alpha1.ReasonDeviceMissing))), record: carved(), step: StepReport, state: "Ready", reason: "Carved"},
+		"a broken device is not ready": {
+			volume: volume(saying(ready("1Gi", "1Gi"))), record: carved(func(r *provision.Volume) { r.Problem = "a physical volume is missing" }),
+			step: StepReport, state: "Failed", reason: "DeviceMissing"},
+		"a replica in another pool is a conflict": {
+			volume: volume(), record: carved(func(r *provision.Volume) { r.Pool.Name = "vg1" }), step: StepReport, state: "Failed", reason: "Conflict"},
+		"a replica with another filesystem is a conflict": {
+			volume: volume(), record: carved(func(r *provision.Volume) { r.Filesystem = provision.XFS }), step: StepReport, state: "Failed", reason: "Conflict"},
+		"a larger wish expands": {
+			volume: volume(of("2Gi"), saying(ready("1Gi", "1Gi"))), record: carved(), step: StepExpand},
+		"a wish that was taken back is met by what is there": {
+			volume: volume(saying(ready("1Gi", "5Gi"))), record: carved(), step: StepReport, state: "Ready", reason: "Carved"},
+		"an extent more than the wish is ready": {
+			volume: volume(), record: carved(sized(gib + 4<<20)), step: StepReport, state: "Ready", reason: "Carved"},
+
+		"a volume being deleted loses its data": {
+			volume: volume(deleting, saying(ready("1Gi", "1Gi"))), record: carved(), step: StepRemove},
+		"a volume being deleted before it was reported loses its data": {
+			volume: volume(deleting), record: carved(), step: StepRemove},
+		"a deletion of what was never carved is answered": {
+			volume: volume(deleting), step: StepReport, state: "Gone", reason: "Removed"},
+		"a deletion is answered after the data is gone": {
+			volume: volume(deleting, saying(ready("1Gi", "1Gi"))), step: StepReport, state: "Gone", reason: "Removed"},
+		"a deletion is answered once": {
+			volume: volume(deleting, saying(gone())), step: StepNone, state: "Gone", reason: "Removed"},
+		"a deletion elsewhere is none of this node's business": {
+			volume: volume(deleting, on("n2")), step: StepNone},
+		"a replica that moved away is removed": {
+			volume: volume(on("n2"), saying(ready("1Gi", "1Gi"))), record: carved(), step: StepRemove},
+		"a replica that moved away and is gone is reported": {
+			volume: volume(on("n2"), saying(failed(v1alpha1.ReasonNoSpace))), step: StepReport, state: "Gone", reason: "Removed"},
+		"a replica that moved away before it was reported or formatted is removed": {
+			volume: volume(on("n2")), record: carved(blank), step: StepRemove},
+		"data that the object does not know of is kept": {
+			volume: volume(on("n2")), record: carved(), step: StepKeep},
+		"a block device that the object does not know of is kept": {
+			volume: volume(block, on("n2")), record: carved(blank), step: StepKeep},
+		"a volume elsewhere with nothing here needs nothing": {
+			volume: volume(on("n2")), step: StepNone},
+	}
+	for name, tc := range tests {
+		t.Run(name, func(t *testing.T) {
+			before := tc.volume.DeepCopy()
+			got := Decide(tc.volume, here, tc.record)
+			if got.Step != tc.step || got.Format != tc.format {
+				t.Errorf("step %s, format %q; want %s, %q", got.Step, got.Format, tc.step, tc.format)
+			}
+			if !sameState(got.Entry, tc.state, tc.reason) {
+				t.Errorf("entry %+v; want %s, %s", got.Entry, tc.state, tc.reason)
+			}
+			if (got.Step == StepKeep) != (got.Message != "") {
+				t.Errorf("message %q of step %s", got.Message, got.Step)
+			}
+			if diff := cmp.Diff(before, tc.volume); diff != "" {
+				t.Errorf("the volume was changed: %s", diff)
+			}
+		})
+	}
+}
+
+func sameState(e *v1alpha1.ReplicaStatus, state v1alpha1.ReplicaState, reason string) bool {
+	if e == nil {
+		return state == ""
+	}
+	return e.State == state && e.Reason == reason && e.Ready == (state == v1alpha1.ReplicaReady) && e.Node == here
+}

@@ -1,0 +1,83 @@
+package replica
+
+import (
+	"context"
+	"errors"
+	"sync"
+	"time"
+
+	"k8s.io/client-go/util/workqueue"
+	"sigs.k8s.io/controller-runtime/pkg/log"
+
+	"berth.dev/berth/api/v1alpha1"
+	"berth.dev/berth/internal/provision"
+)
+
+// Formatter makes filesystems on replicas that were reported ready, so that
+// mkfs runs while the claim is bound and the pod is on its way. Stage does not
+// rely on it: it takes the same lock and asks for the filesystem again.
+type Formatter struct {
+	provisioner provision.Provisioner
+	locks       Locks
+	queue       workqueue.TypedRateLimitingInterface[format]
+}
+
+type format struct {
+	id string
+	fs v1alpha1.FSType
+}
+
+// NewFormatter returns a formatter that works once Start is called.
+func NewFormatter(p provision.Provisioner, locks Locks) *Formatter {
+	limiter := workqueue.NewTypedItemExponentialFailureRateLimiter[format](time.Second, 5*time.Minute)
+	return &Formatter{provisioner: p, locks: locks, queue: workqueue.NewTypedRateLimitingQueue(limiter)}
+}
+
+// Enqueue asks for a filesystem. It never blocks.
+func (f *Formatter) Enqueue(id string, fs v1alpha1.FSType) { f.queue.Add(format{id, fs}) }
+
+// Start works until the context ends, with a few workers: mkfs loads the disks.
+func (f *Formatter) Start(ctx context.Context) error {
+	const workers = 4
+	var wg sync.WaitGroup
+	for range workers {
+		wg.Go(func() {
+			for f.next(ctx) {
+			}
+		})
+	}
+	<-ctx.Done()
+	f.queue.ShutDown()
+	wg.Wait()
+	return nil
+}
+
+func (f *Formatter) next(ctx context.Context) bool {
+	item, shutdown := f.queue.Get()
+	if shutdown {
+		return false
+	}
+	defer f.queue.Done(item)
+	err := f.format(ctx, item)
+	switch {
+	case err == nil, errors.Is(err, provision.ErrNotFound), errors.Is(err, provision.ErrConflict):
+		// A conflict is for Stage to tell: there is no claim to tell here.
+		f.queue.Forget(item)
+	case ctx.Err() == nil:
+		log.FromContext(ctx).Error(err, "formatting failed, trying again", "volume", item.id)
+		f.queue.AddRateLimited(item)
+	}
+	return true
+}
+
+func (f *Formatter) format(ctx context.Context, item format) error {
+	ctx, cancel := context.WithTimeout(ctx, stepTimeout)
+	defer cancel()
+	unlock, err := f.locks.Lock(ctx, item.id)
+	if err != nil {
+		return err
+	}
+	defer unlock()
+	_, err = f.provisioner.Format(ctx, provision.FormatRequest{ID: item.id, Filesystem: string(item.fs)})
+	return err
+}

@@ -1,0 +1,93 @@
+package replica
+
+import (
+	"context"
+	"testing"
+
+	"k8s.io/apimachinery/pkg/types"
+	"sigs.k8s.io/controller-runtime/pkg/reconcile"
+
+	"berth.dev/berth/api/v1alpha1"
+	"berth.dev/berth/internal/keyed"
+	"berth.dev/berth/internal/provision"
+	"berth.dev/berth/internal/provision/memory"
+)
+
+// node is node n1 with one pool of 10 GiB and a worker, which can be restarted.
+type node struct {
+	*server
+	disks     *memory.Disks
+	disturb   memory.Disturbance
+	worker    *Worker
+	formatted []string
+	refused   int
+}
+
+func newNode(vs ...*v1alpha1.Volume) *node {
+	n := &node{server: newServer(vs...), disks: memory.NewDisks(memory.PoolConfig{PoolRef: vg0, Total: 10 * gib})}
+	n.restart()
+	return n
+}
+
+// restart forgets everything that is in the process's memory.
+func (n *node) restart() {
+	n.worker = &Worker{
+		Node: here, Objects: n.server, Provisioner: memory.New(n.disks, n.disturb), Locks: &keyed.Locks[string]{},
+		Format:  func(id string, _ v1alpha1.FSType) { n.formatted = append(n.formatted, id) },
+		Refused: func() { n.refused++ },
+		Orphans: &Orphans{},
+	}
+}
+
+// step lets the watch catch up and runs one reconciliation.
+func (n *node) step(ctx context.Context) (reconcile.Result, error) {
+	n.sync()
+	return n.stepStale(ctx)
+}
+
+// stepStale runs one reconciliation on what the watch showed before.
+func (n *node) stepStale(ctx context.Context) (reconcile.Result, error) {
+	return n.worker.Reconcile(ctx, reconcile.Request{NamespacedName: types.NamespacedName{Name: id}})
+}
+
+// settle steps until nothing is left to do.
+func (n *node) settle(t *testing.T) {
+	t.Helper()
+	for range 10 {
+		if result, err := n.step(t.Context()); err == nil && result.IsZero() {
+			return
+		}
+	}
+	t.Fatal("the volume does not settle in 10 steps")
+}
+
+// carve makes the volume behind Berth's back, as an earlier life would have.
+func (n *node) carve(t *testing.T, fs string) {
+	t.Helper()
+	p := memory.New(n.disks, nil)
+	if _, err := p.Create(t.Context(), provision.CreateRequest{ID: id, Pool: vg0, Size: gib}); err != nil {
+		t.Fatal(err)
+	}
+	if fs == "" {
+		return
+	}
+	if _, err := p.Format(t.Context(), provision.FormatRequest{ID: id, Filesystem: fs}); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// has says whether the data is there.
+func (n *node) has() bool {
+	_, ok := n.disks.Device("/dev/vg0/" + id)
+	return ok
+}
+
+// entry is this node's entry of the live volume.
+func (n *node) entry(t *testing.T) *v1alpha1.ReplicaStatus {
+	t.Helper()
+	v := n.get()
+	if v == nil {
+		t.Fatal("the Volume is gone")
+	}
+	return entryOf(v, here)
+}

@@ -1,0 +1,142 @@
+package replica
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"sigs.k8s.io/controller-runtime/pkg/reconcile"
+
+	"berth.dev/berth/api/v1alpha1"
+	"berth.dev/berth/internal/provision"
+)
+
+// record returns what the provisioner knows of a volume, nil when it says that
+// there is none.
+func (w *Worker) record(ctx context.Context, id string) (*provision.Volume, error) {
+	ctx, cancel := context.WithTimeout(ctx, stepTimeout)
+	defer cancel()
+	got, err := w.Provisioner.Get(ctx, id)
+	switch {
+	case errors.Is(err, provision.ErrNotFound):
+		return nil, nil
+	case err != nil:
+		return nil, fmt.Errorf("looking up the volume's record: %w", err)
+	}
+	return &got, nil
+}
+
+// carve creates or expands the replica.
+func (w *Worker) carve(ctx context.Context, v *v1alpha1.Volume, step Step, record *provision.Volume) (*provision.Volume, error) {
+	class, err := w.Objects.Class(ctx, v.Spec.PoolClass)
+	if apierrors.IsNotFound(err) {
+		return nil, fmt.Errorf("%w: PoolClass %s does not exist", errNoClass, v.Spec.PoolClass)
+	}
+	if err != nil {
+		return nil, fmt.Errorf("reading PoolClass %s: %w", v.Spec.PoolClass, err)
+	}
+	ctx, cancel := context.WithTimeout(ctx, stepTimeout)
+	defer cancel()
+	var next provision.Volume
+	if step == StepCreate {
+		next, err = w.create(ctx, v, class)
+	} else {
+		next, err = w.Provisioner.Expand(ctx, provision.ExpandRequest{ID: record.ID, Size: v.Spec.Capacity.Value(), Spare: spareOf(class)})
+	}
+	if err != nil {
+		return nil, err
+	}
+	return &next, nil
+}
+
+func (w *Worker) create(ctx context.Context, v *v1alpha1.Volume, class *v1alpha1.PoolClass) (provision.Volume, error) {
+	wish := wishFor(v, w.Node)
+	if class.Spec.LVM == nil || !slices.Contains(class.Spec.LVM.VolumeGroups, wish.Pool) {
+		// Whoever may write a Volume must not reach pools that no administrator
+		// gave to the class.
+		return provision.Volume{}, fmt.Errorf("%w: PoolClass %s does not name volume group %s", errWrongPool, class.Name, wish.Pool)
+	}
+	return w.Provisioner.Create(ctx, provision.CreateRequest{
+		ID:     v.Name,
+		Pool:   provision.PoolRef{Type: string(class.Spec.Provisioner), Name: wish.Pool},
+		Size:   v.Spec.Capacity.Value(),
+		Spare:  spareOf(class),
+		Labels: labelsOf(v),
+	})
+}
+
+// remove deletes the replica's data if the object itself, read now, says so.
+func (w *Worker) remove(ctx context.Context, name string, record *provision.Volume) (reconcile.Result, error) {
+	live, err := w.Objects.Live(ctx, name)
+	if apierrors.IsNotFound(err) {
+		w.Orphans.Add(name, orphanMessage(name, w.Node))
+		return reconcile.Result{}, nil
+	}
+	if err != nil {
+		return reconcile.Result{}, fmt.Errorf("reading the volume before removing its data: %w", err)
+	}
+	if d := Decide(live, w.Node, record); d.Step != StepRemove {
+		// The watch is behind. It will bring the object that was just read.
+		return reconcile.Result{RequeueAfter: staleDelay}, nil
+	}
+	if err := w.delete(ctx, name); err != nil {
+		return w.refuse(ctx, live, StepRemove, record, err)
+	}
+	return w.report(ctx, live, Decide(live, w.Node, nil))
+}
+
+func (w *Worker) delete(ctx context.Context, id string) error {
+	ctx, cancel := context.WithTimeout(ctx, stepTimeout)
+	defer cancel()
+	return w.Provisioner.Delete(ctx, id)
+}
+
+// unwatched handles a volume that the watch does not show: it was deleted, or
+// lost this node's label, or is data of which only the pool knows.
+func (w *Worker) unwatched(ctx context.Context, name string) (reconcile.Result, error) {
+	record, err := w.record(ctx, name)
+	if err != nil || record == nil {
+		w.Orphans.Forget(name)
+		return reconcile.Result{}, err
+	}
+	live, err := w.Objects.Live(ctx, name)
+	if apierrors.IsNotFound(err) {
+		w.Orphans.Add(name, orphanMessage(name, w.Node))
+		return reconcile.Result{}, nil
+	}
+	if err != nil {
+		return reconcile.Result{}, err
+	}
+	switch d := Decide(live, w.Node, record); d.Step {
+	case StepRemove:
+		return w.remove(ctx, name, record)
+	case StepKeep:
+		w.Orphans.Add(name, d.Message)
+	default:
+		// The label is missing although the spec lists this node. The controller
+		// puts it back; until then the data stays as it is.
+		w.Orphans.Forget(name)
+	}
+	return reconcile.Result{}, nil
+}
+
+func orphanMessage(name, node string) string {
+	return fmt.Sprintf("volume %s on node %s has no Volume object: the data is kept; remove it by hand, or restore the object", name, node)
+}
+
+func spareOf(class *v1alpha1.PoolClass) int64 {
+	if class.Spec.Spare == nil {
+		return 0
+	}
+	return class.Spec.Spare.Value()
+}
+
+// labelsOf are for the person who lists logical volumes.
+func labelsOf(v *v1alpha1.Volume) map[string]string {
+	if v.Spec.ClaimRef == nil {
+		return nil
+	}
+	return map[string]string{"namespace": v.Spec.ClaimRef.Namespace, "claim": v.Spec.ClaimRef.Name}
+}

@@ -1,0 +1,45 @@
+package replica
+
+import (
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+
+	"berth.dev/berth/api/v1alpha1"
+	"berth.dev/berth/internal/provision"
+)
+
+func TestStale(t *testing.T) {
+	pool := func(free int64, records ...*provision.Volume) []provision.Pool {
+		p := provision.Pool{PoolRef: vg0, Total: 10 * gib, Free: free}
+		for _, r := range records {
+			p.Volumes = append(p.Volumes, *r)
+		}
+		return []provision.Pool{p}
+	}
+	refused := volume(saying(failed(v1alpha1.ReasonNoSpace)))
+	short := ready("1Gi", "3Gi")
+	short.Reason = v1alpha1.ReasonNoSpace
+	tests := map[string]struct {
+		volume *v1alpha1.Volume
+		pools  []provision.Pool
+		want   []string
+	}{
+		"a finished volume is left alone":               {volume: volume(saying(ready("1Gi", "1Gi"))), pools: pool(gib, carved())},
+		"a lost device is noticed":                      {volume: volume(saying(ready("1Gi", "1Gi"))), pools: pool(gib), want: []string{id}},
+		"a refused volume waits while there is no room": {volume: refused, pools: pool(gib - 1)},
+		"a refused volume is tried when there is room":  {volume: refused, pools: pool(gib), want: []string{id}},
+		"a refused expansion waits for the difference":  {volume: volume(of("3Gi"), saying(short)), pools: pool(2*gib-1, carved())},
+		"a refused expansion is tried when it fits":     {volume: volume(of("3Gi"), saying(short)), pools: pool(2*gib, carved()), want: []string{id}},
+		"another size than was refused is tried":        {volume: volume(of("2Gi"), saying(failed(v1alpha1.ReasonNoSpace))), pools: pool(0), want: []string{id}},
+		"data without a volume is looked at":            {volume: volume(saying(gone()), on("n2")), pools: pool(gib, carved(func(r *provision.Volume) { r.ID = "vol-x" })), want: []string{"vol-x"}},
+	}
+	for name, tc := range tests {
+		t.Run(name, func(t *testing.T) {
+			got := Stale([]v1alpha1.Volume{*tc.volume}, here, tc.pools)
+			if diff := cmp.Diff(tc.want, got); diff != "" {
+				t.Errorf("stale volumes: %s", diff)
+			}
+		})
+	}
+}
