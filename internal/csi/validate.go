@@ -1,0 +1,59 @@
+package csi
+
+import (
+	"context"
+	"fmt"
+
+	"github.com/container-storage-interface/spec/lib/go/csi"
+
+	"berth.dev/berth/internal/controller/volumes"
+	"berth.dev/berth/internal/storageclass"
+)
+
+// ValidateVolumeCapabilities confirms what an existing volume can be used as.
+// What it cannot is no error: the response then confirms nothing and says why.
+func (c *Controller) ValidateVolumeCapabilities(ctx context.Context, r *csi.ValidateVolumeCapabilitiesRequest) (*csi.ValidateVolumeCapabilitiesResponse, error) {
+	if err := checkID(r.GetVolumeId()); err != nil {
+		return nil, err
+	}
+	if len(r.GetVolumeCapabilities()) == 0 {
+		return nil, invalid("volume capabilities are missing")
+	}
+	v, err := c.volumes.Get(ctx, r.GetVolumeId())
+	if err != nil {
+		return nil, err
+	}
+	if reason := unfit(v, r); reason != "" {
+		return &csi.ValidateVolumeCapabilitiesResponse{Message: reason}, nil
+	}
+	return &csi.ValidateVolumeCapabilitiesResponse{Confirmed: &csi.ValidateVolumeCapabilitiesResponse_Confirmed{
+		VolumeContext:      r.GetVolumeContext(),
+		VolumeCapabilities: r.GetVolumeCapabilities(),
+		Parameters:         r.GetParameters(),
+	}}, nil
+}
+
+// unfit says why a volume cannot be used as asked, or returns an empty string.
+func unfit(v volumes.Volume, r *csi.ValidateVolumeCapabilitiesRequest) string {
+	use, err := parseCapabilities(r.GetVolumeCapabilities())
+	switch {
+	case err != nil:
+		return err.Error()
+	case use.mode != v.Mode:
+		return fmt.Sprintf("the volume is a %s volume", v.Mode)
+	case use.fsType != "" && use.fsType != v.FSType:
+		return fmt.Sprintf("the volume's filesystem is %s", v.FSType)
+	case len(r.GetParameters()) == 0:
+		return ""
+	}
+	parameters, err := storageclass.Parse(r.GetParameters())
+	switch {
+	case err != nil:
+		return err.Error()
+	case parameters.PoolClass != v.PoolClass:
+		return fmt.Sprintf("the volume's PoolClass is %s", v.PoolClass)
+	case parameters.FSType != "" && v.FSType != "" && parameters.FSType != v.FSType:
+		return fmt.Sprintf("the volume's filesystem is %s", v.FSType)
+	}
+	return ""
+}
