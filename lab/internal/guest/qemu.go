@@ -18,7 +18,7 @@ func qemuArguments(s Spec, plan wire.Plan, dir string, execPort int) ([]string, 
 	file := func(name string) string { return filepath.Join(dir, name) }
 	args := []string{
 		"-name", s.Name, "-nodefaults", "-no-user-config", "-display", "none", "-no-reboot",
-		"-machine", "pc,usb=off", "-accel", "tcg,thread=multi", "-cpu", "max",
+		"-machine", "pc,usb=off,hpet=off", "-accel", "tcg,thread=multi", "-cpu", "max,-svm", // nested virtualisation would load a module at each boot
 		"-smp", fmt.Sprint(s.CPUs), "-m", fmt.Sprintf("%dM", s.Memory>>20),
 		"-kernel", s.Image.Kernel, "-initrd", s.Image.Initramfs, "-append", kernelArguments,
 		"-chardev", "file,id=console,append=on,path=" + escape(file(consoleLog)), "-serial", "chardev:console",

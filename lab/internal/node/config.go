@@ -1,0 +1,46 @@
+package node
+
+import (
+	"errors"
+	"fmt"
+	"net/netip"
+)
+
+// Config is one node.
+type Config struct {
+	Name       string
+	Address    netip.Prefix // of the node, with the length of its network
+	MAC        string
+	Gateway    netip.Addr
+	Pods       netip.Prefix // addresses of its pods
+	ClusterDNS netip.Addr
+	PauseImage string // name of the image every pod begins with
+
+	CA          []byte // PEM, of the cluster
+	Kubeconfig  []byte // of the kubelet, as user system:node:NAME
+	ServingCert []byte // PEM, of the kubelet's server; must name Address
+	ServingKey  []byte
+}
+
+func (c Config) validate() error {
+	var errs []error
+	missing := func(what string, is bool) {
+		if is {
+			errs = append(errs, fmt.Errorf("%s is missing", what))
+		}
+	}
+	missing("address", !c.Address.IsValid())
+	missing("gateway", !c.Gateway.IsValid())
+	missing("pod network", !c.Pods.IsValid())
+	missing("address of the cluster's DNS", !c.ClusterDNS.IsValid())
+	missing("hardware address", c.MAC == "")
+	missing("pause image", c.PauseImage == "")
+	missing("certificate authority", len(c.CA) == 0)
+	missing("kubeconfig", len(c.Kubeconfig) == 0)
+	missing("serving certificate", len(c.ServingCert) == 0)
+	missing("serving key", len(c.ServingKey) == 0)
+	if c.Address.IsValid() && c.Gateway.IsValid() && !c.Address.Contains(c.Gateway) {
+		errs = append(errs, fmt.Errorf("gateway %s is not in %s", c.Gateway, c.Address.Masked()))
+	}
+	return errors.Join(errs...)
+}

@@ -1,0 +1,14 @@
+// Package node says what makes a guest a Kubernetes node: containerd, runc,
+// the network plugins and the kubelet, with their configuration.
+//
+// The programs are on one read-only disk that all nodes share ([Tools]), so
+// that new programs need neither a new root filesystem nor a copy per node.
+// What differs between nodes is in the seed ([Seed]): name, addresses,
+// certificates and configuration files. Everything a node writes (images,
+// containers, pods' data) is on its own root disk and outlives power cycles;
+// the leases of pod addresses are in memory and do not, like the pods'
+// interfaces themselves.
+//
+// The kubelet is set for tests: it reports often, and its lease is short, so
+// that a lost node is noticed within seconds.
+package node

@@ -1,0 +1,78 @@
+package node
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"os"
+	"strings"
+
+	"berth.dev/berth/lab/internal/guest"
+	"berth.dev/berth/lab/internal/image"
+)
+
+// imageNamespace is where the kubelet's containers and images are in containerd.
+const imageNamespace = "k8s.io"
+
+// Guest is the part of a machine that loading images needs.
+type Guest interface {
+	Output(ctx context.Context, argv ...string) ([]byte, error)
+	Pipe(ctx context.Context, stdin io.Reader, argv ...string) error
+}
+
+var _ Guest = (*guest.Machine)(nil)
+
+// Load puts the images of an OCI archive into the node's containerd, unless it
+// has all of them with the same content: then loaded is false.
+func Load(ctx context.Context, g Guest, archive string) (loaded bool, err error) {
+	wanted, err := image.Identify(archive)
+	if err != nil {
+		return false, err
+	}
+	list, err := g.Output(ctx, ctr("images", "list")...)
+	if err != nil {
+		return false, fmt.Errorf("listing images: %w", err)
+	}
+	if hasAll(parseImages(string(list)), wanted) {
+		return false, nil
+	}
+	f, err := os.Open(archive)
+	if err != nil {
+		return false, fmt.Errorf("loading image: %w", err)
+	}
+	defer f.Close()
+	if err := g.Pipe(ctx, f, ctr("images", "import", "-")...); err != nil {
+		return false, fmt.Errorf("loading image archive %s: %w", archive, err)
+	}
+	// containerd does not wait for the disk; a node that crashes soon after
+	// would have the image's name without its files.
+	if _, err := g.Output(ctx, "sync"); err != nil {
+		return false, fmt.Errorf("writing image to disk: %w", err)
+	}
+	return true, nil
+}
+
+func ctr(args ...string) []string {
+	return append([]string{binDir + "/ctr", "--namespace", imageNamespace}, args...)
+}
+
+// parseImages reads the table of `ctr images list`: digest by name.
+func parseImages(table string) map[string]string {
+	images := map[string]string{}
+	for line := range strings.Lines(table) {
+		// REF TYPE DIGEST SIZE PLATFORMS LABELS
+		if fields := strings.Fields(line); len(fields) >= 3 && strings.HasPrefix(fields[2], "sha256:") {
+			images[fields[0]] = fields[2]
+		}
+	}
+	return images
+}
+
+func hasAll(present map[string]string, wanted []image.Identity) bool {
+	for _, w := range wanted {
+		if present[w.Ref] != w.Digest {
+			return false
+		}
+	}
+	return len(wanted) > 0
+}

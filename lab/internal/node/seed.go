@@ -1,0 +1,92 @@
+package node
+
+import (
+	"crypto/sha256"
+	"encoding/hex"
+	"encoding/json"
+	"fmt"
+
+	"berth.dev/berth/lab/internal/guest"
+	"berth.dev/berth/lab/internal/guest/wire"
+)
+
+// Where things are in a node.
+const (
+	binDir           = wire.ToolsDir + "/bin"
+	pluginDir        = wire.ToolsDir + "/cni"
+	pauseArchive     = wire.ToolsDir + "/images/pause.tar"
+	containerdConfig = "/etc/containerd/config.toml"
+	containerdSocket = "/run/containerd/containerd.sock"
+	pluginConfigDir  = "/etc/cni/net.d"
+	kubeletConfig    = "/etc/kubernetes/kubelet.json"
+	kubeconfig       = "/etc/kubernetes/kubelet.kubeconfig"
+	caCert           = "/etc/kubernetes/ca.crt"
+	servingCert      = "/etc/kubernetes/kubelet.crt"
+	servingKey       = "/etc/kubernetes/kubelet.key"
+)
+
+// Names of the services, and so of their logs.
+const (
+	Containerd = "containerd"
+	Kubelet    = "kubelet"
+)
+
+// Seed returns what a guest needs to be the node.
+func Seed(c Config) (guest.Seed, error) {
+	if err := c.validate(); err != nil {
+		return guest.Seed{}, fmt.Errorf("configuring node %s: %w", c.Name, err)
+	}
+	kubelet, err := json.MarshalIndent(c.kubelet(), "", "  ")
+	if err != nil {
+		return guest.Seed{}, fmt.Errorf("configuring the kubelet of %s: %w", c.Name, err)
+	}
+	plugins, err := json.MarshalIndent(c.podNetwork(), "", "  ")
+	if err != nil {
+		return guest.Seed{}, fmt.Errorf("configuring the pod network of %s: %w", c.Name, err)
+	}
+	return guest.Seed{
+		Plan: wire.Plan{
+			Network:  &wire.Interface{MAC: c.MAC, Address: c.Address.String(), Gateway: c.Gateway.String()},
+			Modules:  []string{"overlay", "veth", "bridge", "dm-mod"},
+			Sysctl:   map[string]string{"net/ipv4/ip_forward": "1", "fs/inotify/max_user_instances": "1024"},
+			Services: c.services(),
+		},
+		Files: []guest.File{
+			text("/etc/hosts", 0o644, fmt.Appendf(nil, "127.0.0.1 localhost\n%s %s\n", c.Address.Addr(), c.Name)),
+			text("/etc/hostname", 0o644, []byte(c.Name+"\n")),
+			text("/etc/machine-id", 0o444, []byte(machineID(c.Name)+"\n")),
+			text(containerdConfig, 0o644, c.containerd()),
+			text(pluginConfigDir+"/10-lab.conflist", 0o644, plugins),
+			text(kubeletConfig, 0o644, kubelet),
+			text(kubeconfig, 0o600, c.Kubeconfig),
+			text(caCert, 0o644, c.CA),
+			text(servingCert, 0o644, c.ServingCert),
+			text(servingKey, 0o600, c.ServingKey),
+		},
+	}, nil
+}
+
+// services are in order: the kubelet ends at once when containerd's socket is
+// not there. Images are last: the node need not be Ready later for them.
+func (c Config) services() []wire.Service {
+	ctr := []string{binDir + "/ctr", "--namespace", imageNamespace, "images", "import"}
+	return []wire.Service{
+		{Name: Containerd, Socket: containerdSocket, Argv: []string{binDir + "/containerd", "--config", containerdConfig}},
+		{Name: Kubelet, Argv: []string{binDir + "/kubelet",
+			"--config", kubeletConfig, "--kubeconfig", kubeconfig, "--hostname-override", c.Name,
+			"--node-ip", c.Address.Addr().String(), "--cert-dir", "/var/lib/kubelet/pki", "--v=2"}},
+		{Name: "pause-image", Once: true, Argv: append(ctr, pauseArchive)},
+		// An image that is only in the page cache is a broken one after a crash.
+		{Name: "sync", Once: true, Argv: []string{"/bin/sync"}},
+	}
+}
+
+// machineID is the same whenever the node boots, and another for each node.
+func machineID(name string) string {
+	sum := sha256.Sum256([]byte("berth lab node " + name))
+	return hex.EncodeToString(sum[:16])
+}
+
+func text(path string, mode uint32, data []byte) guest.File {
+	return guest.File{Path: path, Mode: mode, Data: data}
+}
