@@ -19,6 +19,10 @@ const (
 	// controller alone adds and removes it.
 	VolumeFinalizer = "berth.dev/replicas"
 
+	// AgentLeasePrefix and the name of a node make the name of the Lease that its
+	// agent renews, in the namespace Berth is installed in.
+	AgentLeasePrefix = "berth-agent-"
+
 	// replicaLabelPrefix begins the label keys that name the nodes of a Volume.
 	replicaLabelPrefix = "replica.berth.dev/"
 )

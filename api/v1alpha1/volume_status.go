@@ -106,7 +106,7 @@ const (
 // ReplicaStatus is one node's report on its replica.
 //
 // +kubebuilder:validation:XValidation:rule="!self.ready || self.state == 'Ready' && has(self.capacity)",message="a ready replica is in state Ready and reports its capacity"
-// +kubebuilder:validation:XValidation:rule="!has(oldSelf.unstagedEpoch) || has(self.unstagedEpoch) && self.unstagedEpoch >= oldSelf.unstagedEpoch",message="unstagedEpoch cannot decrease"
+// +kubebuilder:validation:XValidation:rule="self.state == 'Gone' || !has(oldSelf.unstagedEpoch) || has(self.unstagedEpoch) && self.unstagedEpoch >= oldSelf.unstagedEpoch",message="unstagedEpoch cannot decrease"
 type ReplicaStatus struct {
 	// node that reports.
 	// +required

@@ -1,0 +1,131 @@
+package apitest
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"testing"
+
+	authenticationv1 "k8s.io/api/authentication/v1"
+	corev1 "k8s.io/api/core/v1"
+	rbacv1 "k8s.io/api/rbac/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/client-go/rest"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+)
+
+const (
+	// Namespace is where Berth would be installed. It exists.
+	Namespace = "berth-system"
+	// AgentAccount is the agents' service account in Namespace. Its role allows
+	// every write to the kinds that an admission policy narrows, so that a
+	// refusal is the policy's and not the role's.
+	AgentAccount = "berth-agent"
+)
+
+// Agent returns a client with the token of an agent's pod on a node: a real
+// one, issued by the API server and bound to the pod.
+func (e *Environment) Agent(t testing.TB, node string) client.Client {
+	t.Helper()
+	c, err := e.agentClient(t.Context(), node)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return c
+}
+
+// AgentConfig is Agent for those who make their own clients.
+func (e *Environment) AgentConfig(t testing.TB, node string) *rest.Config {
+	t.Helper()
+	config, err := e.agentConfig(t.Context(), node)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return config
+}
+
+// UnboundAgent returns a client with a token of the agents' account that is
+// bound to no pod.
+func (e *Environment) UnboundAgent(t testing.TB) client.Client {
+	t.Helper()
+	config, err := e.tokenConfig(t.Context(), nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	c, err := client.New(config, client.Options{Scheme: e.Scheme})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return c
+}
+
+func (e *Environment) agentClient(ctx context.Context, node string) (client.Client, error) {
+	config, err := e.agentConfig(ctx, node)
+	if err != nil {
+		return nil, err
+	}
+	return client.New(config, client.Options{Scheme: e.Scheme})
+}
+
+func (e *Environment) agentConfig(ctx context.Context, node string) (*rest.Config, error) {
+	pod := &corev1.Pod{
+		ObjectMeta: metav1.ObjectMeta{Namespace: Namespace, Name: "agent-" + node},
+		Spec: corev1.PodSpec{
+			NodeName:           node,
+			ServiceAccountName: AgentAccount,
+			Containers:         []corev1.Container{{Name: "agent", Image: "berth/agent"}},
+		},
+	}
+	for _, object := range []client.Object{&corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: node}}, pod} {
+		if err := client.IgnoreAlreadyExists(e.Client.Create(ctx, object)); err != nil {
+			return nil, fmt.Errorf("creating the agent of %s: %w", node, err)
+		}
+	}
+	if err := e.Client.Get(ctx, client.ObjectKeyFromObject(pod), pod); err != nil {
+		return nil, fmt.Errorf("reading the agent of %s: %w", node, err)
+	}
+	return e.tokenConfig(ctx, &authenticationv1.BoundObjectReference{
+		Kind: "Pod", APIVersion: "v1", Name: pod.Name, UID: pod.UID,
+	})
+}
+
+func (e *Environment) tokenConfig(ctx context.Context, bound *authenticationv1.BoundObjectReference) (*rest.Config, error) {
+	account := &corev1.ServiceAccount{ObjectMeta: metav1.ObjectMeta{Namespace: Namespace, Name: AgentAccount}}
+	token := &authenticationv1.TokenRequest{Spec: authenticationv1.TokenRequestSpec{BoundObjectRef: bound}}
+	if err := e.Client.SubResource("token").Create(ctx, account, token); err != nil {
+		return nil, fmt.Errorf("requesting a token: %w", err)
+	}
+	config := rest.AnonymousClientConfig(e.Config)
+	config.BearerToken = token.Status.Token
+	config.QPS, config.Burst = e.Config.QPS, e.Config.Burst
+	return config, nil
+}
+
+func (e *Environment) installAgentAccount(ctx context.Context) error {
+	everything := []string{"*"}
+	role := &rbacv1.ClusterRole{
+		ObjectMeta: metav1.ObjectMeta{Name: AgentAccount},
+		Rules: []rbacv1.PolicyRule{
+			{APIGroups: []string{"berth.dev"}, Resources: everything, Verbs: everything},
+			{APIGroups: []string{"coordination.k8s.io"}, Resources: []string{"leases"}, Verbs: everything},
+			{APIGroups: []string{"storage.k8s.io"}, Resources: []string{"csistoragecapacities", "storageclasses"}, Verbs: everything},
+			{APIGroups: []string{""}, Resources: []string{"nodes"}, Verbs: []string{"get", "list", "watch"}},
+		},
+	}
+	binding := &rbacv1.ClusterRoleBinding{
+		ObjectMeta: metav1.ObjectMeta{Name: AgentAccount},
+		RoleRef:    rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "ClusterRole", Name: AgentAccount},
+		Subjects:   []rbacv1.Subject{{Kind: rbacv1.ServiceAccountKind, Namespace: Namespace, Name: AgentAccount}},
+	}
+	var failed []error
+	for _, object := range []client.Object{
+		&corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: Namespace}},
+		&corev1.ServiceAccount{ObjectMeta: metav1.ObjectMeta{Namespace: Namespace, Name: AgentAccount}},
+		role, binding,
+	} {
+		if err := e.Client.Create(ctx, object); err != nil {
+			failed = append(failed, fmt.Errorf("creating %s: %w", object.GetName(), err))
+		}
+	}
+	return errors.Join(failed...)
+}

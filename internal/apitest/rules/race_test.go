@@ -1,0 +1,112 @@
+package rules
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"sync"
+	"testing"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/types"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"berth.dev/berth/api/v1alpha1"
+	"berth.dev/berth/internal/apitest"
+)
+
+const (
+	racers = 8
+	epochs = 40
+)
+
+// claim tries to begin the epoch after the one that was read. The loser of a
+// PUT sees a conflict; the loser of a patch without resourceVersion sees the
+// rules, because the server puts the patch on the newest object.
+type claim func(ctx context.Context, c client.Client, v *v1alpha1.Volume, next v1alpha1.Epoch, node string) error
+
+func byUpdate(ctx context.Context, c client.Client, v *v1alpha1.Volume, next v1alpha1.Epoch, node string) error {
+	v.Status.Epoch = &next
+	v.Status.Primary = &v1alpha1.Primary{Node: node, Phase: v1alpha1.PrimaryPreparing}
+	return c.Status().Update(ctx, v)
+}
+
+func byBlindPatch(ctx context.Context, c client.Client, v *v1alpha1.Volume, next v1alpha1.Epoch, node string) error {
+	body, err := json.Marshal(map[string]any{"status": map[string]any{
+		"epoch":   next,
+		"primary": v1alpha1.Primary{Node: node, Phase: v1alpha1.PrimaryPreparing},
+	}})
+	if err != nil {
+		return err
+	}
+	return c.Status().Patch(ctx, v, client.RawPatch(types.MergePatchType, body))
+}
+
+// wins records who was told that an epoch is theirs.
+type wins struct {
+	sync.Mutex
+	ids map[int64][]string
+}
+
+func (w *wins) add(e v1alpha1.Epoch) {
+	w.Lock()
+	defer w.Unlock()
+	w.ids[e.Number] = append(w.ids[e.Number], e.ID)
+}
+
+// race claims, and releases what it won, until the last epoch is reached.
+func race(ctx context.Context, c client.Client, name, node string, try claim, won *wins) error {
+	for attempt := 0; ; attempt++ {
+		v := &v1alpha1.Volume{}
+		if err := c.Get(ctx, client.ObjectKey{Name: name}, v); err != nil {
+			return err
+		}
+		last := int64(0)
+		if v.Status.Epoch != nil {
+			last = v.Status.Epoch.Number
+		}
+		if last >= epochs {
+			return nil
+		}
+		next := v1alpha1.Epoch{Number: last + 1, ID: fmt.Sprintf("%s-attempt-%d", node, attempt)}
+		switch err := try(ctx, c, v, next, node); {
+		case apierrors.IsConflict(err), apierrors.IsInvalid(err):
+			continue
+		case err != nil:
+			return err
+		}
+		won.add(next)
+		v.Status.Primary.Phase = v1alpha1.PrimaryReleased
+		if err := c.Status().Update(ctx, v); err != nil {
+			return fmt.Errorf("node %s lost epoch %d while it held it: %w", node, next.Number, err)
+		}
+	}
+}
+
+func TestEightNodesThatRaceForAVolumeWinEachEpochOnce(t *testing.T) {
+	env := apitest.Start(t)
+	for name, try := range map[string]claim{"by update": byUpdate, "by a patch without resourceVersion": byBlindPatch} {
+		t.Run(name, func(t *testing.T) {
+			var nodes []string
+			for i := range racers {
+				nodes = append(nodes, fmt.Sprintf("node-%d", i))
+			}
+			v := live(t, env.Client, newVolume(t, wanted(nodes...)), ready(nodes...))
+			won := &wins{ids: map[int64][]string{}}
+			errs := make(chan error, racers)
+			for _, node := range nodes {
+				go func() { errs <- race(t.Context(), env.Client, v.Name, node, try, won) }()
+			}
+			for range nodes {
+				if err := <-errs; err != nil {
+					t.Error(err)
+				}
+			}
+			for n := int64(1); n <= epochs; n++ {
+				if len(won.ids[n]) != 1 {
+					t.Errorf("epoch %d was won by %q, want one winner", n, won.ids[n])
+				}
+			}
+		})
+	}
+}

@@ -1,0 +1,91 @@
+package rules
+
+import (
+	"maps"
+	"slices"
+	"strings"
+	"testing"
+
+	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+
+	"berth.dev/berth/internal/apitest"
+)
+
+// schemas are the objects' schemas by plural name.
+func schemas(t *testing.T) map[string]apiextensionsv1.JSONSchemaProps {
+	t.Helper()
+	found := map[string]apiextensionsv1.JSONSchemaProps{}
+	for _, object := range apitest.Definitions(t) {
+		crd := &apiextensionsv1.CustomResourceDefinition{}
+		if err := runtime.DefaultUnstructuredConverter.FromUnstructured(object.Object, crd); err != nil {
+			t.Fatal(err)
+		}
+		found[crd.Spec.Names.Plural] = *crd.Spec.Versions[0].Schema.OpenAPIV3Schema
+	}
+	return found
+}
+
+// walk visits a schema and all that is below it. A list's items have the path
+// of the list and "[]".
+func walk(path string, s apiextensionsv1.JSONSchemaProps, visit func(path string, s apiextensionsv1.JSONSchemaProps)) {
+	visit(path, s)
+	for _, name := range slices.Sorted(maps.Keys(s.Properties)) {
+		walk(strings.TrimPrefix(path+"."+name, "."), s.Properties[name], visit)
+	}
+	if s.Items != nil && s.Items.Schema != nil {
+		walk(path+"[]", *s.Items.Schema, visit)
+	}
+}
+
+// refusals are what some case of this package is refused with.
+func refusals() map[string]bool {
+	seen := map[string]bool{}
+	for _, cases := range []map[string]statusCase{epochCases, primaryCases, entryCases, specCases} {
+		for _, tc := range cases {
+			seen[tc.refusal] = true
+		}
+	}
+	for _, tc := range createCases {
+		seen[tc.refusal] = true
+	}
+	for _, tc := range classCases {
+		seen[tc.refusal] = true
+	}
+	return seen
+}
+
+func TestEveryRuleRefusesSomeRequest(t *testing.T) {
+	tried := refusals()
+	for kind, schema := range schemas(t) {
+		walk("", schema, func(path string, s apiextensionsv1.JSONSchemaProps) {
+			for _, rule := range s.XValidations {
+				if rule.Message == provisionerImmutable && len(s.Properties["provisioner"].Enum) == 1 {
+					continue // there is no other provisioner to change to
+				}
+				if !tried[rule.Message] {
+					t.Errorf("%s %s: no case is refused with %q", kind, path, rule.Message)
+				}
+			}
+		})
+	}
+}
+
+// A list or string without a bound makes rules on it too dear for the API
+// server and lets one object fill its storage.
+func TestEveryListAndStringIsBounded(t *testing.T) {
+	for kind, schema := range schemas(t) {
+		walk("", schema, func(path string, s apiextensionsv1.JSONSchemaProps) {
+			switch {
+			case slices.Contains([]string{"apiVersion", "kind", "metadata"}, path):
+			case strings.Contains(path, "nodeSelector"): // the type is Kubernetes' own, and no rule reads it
+			case s.Type == "array" && s.MaxItems == nil:
+				t.Errorf("%s %s: a list without maxItems", kind, path)
+			case (s.Type == "string" || s.XIntOrString) && s.MaxLength == nil && s.Enum == nil && s.Format == "":
+				t.Errorf("%s %s: a string without maxLength", kind, path)
+			case s.AdditionalProperties != nil && s.MaxProperties == nil:
+				t.Errorf("%s %s: a map without maxProperties", kind, path)
+			}
+		})
+	}
+}

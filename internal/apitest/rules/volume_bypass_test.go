@@ -1,0 +1,83 @@
+package rules
+
+import (
+	"testing"
+
+	"k8s.io/apimachinery/pkg/types"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"berth.dev/berth/api/v1alpha1"
+	apply "berth.dev/berth/api/v1alpha1/applyconfiguration/api/v1alpha1"
+	"berth.dev/berth/internal/apitest"
+)
+
+// Each of these would undo an ownership or forget a replica if a rule stood on
+// the field that it removes.
+var removals = map[string]struct {
+	kind  types.PatchType
+	patch string
+}{
+	"a merge patch of status to null":       {types.MergePatchType, `{"status":null}`},
+	"a merge patch of epoch to null":        {types.MergePatchType, `{"status":{"epoch":null}}`},
+	"a merge patch of primary to null":      {types.MergePatchType, `{"status":{"primary":null}}`},
+	"a merge patch of both to null":         {types.MergePatchType, `{"status":{"epoch":null,"primary":null}}`},
+	"a merge patch of replicas to null":     {types.MergePatchType, `{"status":{"replicas":null}}`},
+	"a merge patch with one entry for all":  {types.MergePatchType, `{"status":{"replicas":[{"node":"n1","state":"Failed","ready":false}]}}`},
+	"a JSON patch that removes the status":  {types.JSONPatchType, `[{"op":"remove","path":"/status"}]`},
+	"a JSON patch that removes the epoch":   {types.JSONPatchType, `[{"op":"remove","path":"/status/epoch"}]`},
+	"a JSON patch that removes the entries": {types.JSONPatchType, `[{"op":"remove","path":"/status/replicas"}]`},
+	"a JSON patch that removes one entry":   {types.JSONPatchType, `[{"op":"remove","path":"/status/replicas/1"}]`},
+	"a JSON patch that lowers the epoch":    {types.JSONPatchType, `[{"op":"replace","path":"/status/epoch","value":{"number":1,"id":"random-1"}}]`},
+	"a JSON patch that moves the primary":   {types.JSONPatchType, `[{"op":"replace","path":"/status/primary","value":{"node":"n2","phase":"Active"}}]`},
+}
+
+func owned(t *testing.T, env *apitest.Environment) *v1alpha1.Volume {
+	t.Helper()
+	return live(t, env.Client, newVolume(t), ready("n1", "n2"), epoch("n1", 3), active("n1"))
+}
+
+func TestNoPatchRemovesWhatAVolumeHasDecided(t *testing.T) {
+	env := apitest.Start(t)
+	for name, tc := range removals {
+		t.Run(name, func(t *testing.T) {
+			v := owned(t, env)
+			before := v.DeepCopy()
+			err := env.Client.Status().Patch(t.Context(), v, client.RawPatch(tc.kind, []byte(tc.patch)))
+			expect(t, err, "is invalid")
+			unchanged(t, env.Client, before)
+		})
+	}
+}
+
+func TestAForcedApplyDoesNotRemoveWhatAVolumeHasDecided(t *testing.T) {
+	env := apitest.Start(t)
+	v := newVolume(t)
+	if err := env.Client.Create(t.Context(), v); err != nil {
+		t.Fatal(err)
+	}
+	owner := []client.SubResourceApplyOption{client.FieldOwner("one-manager"), client.ForceOwnership}
+	entry := apply.ReplicaStatus().WithNode("n1").WithState(v1alpha1.ReplicaReady).WithReady(true).WithCapacity(v.Spec.Capacity)
+	full := apply.Volume(v.Name).WithStatus(apply.VolumeStatus().WithReplicas(entry).
+		WithEpoch(apply.Epoch().WithNumber(3).WithID("random-3")).
+		WithPrimary(apply.Primary().WithNode("n1").WithPhase(v1alpha1.PrimaryPreparing)))
+	if err := env.Client.Status().Apply(t.Context(), full, owner...); err != nil {
+		t.Fatal(err)
+	}
+	withoutEntry := apply.Volume(v.Name).WithStatus(apply.VolumeStatus().
+		WithEpoch(apply.Epoch().WithNumber(3).WithID("random-3")).
+		WithPrimary(apply.Primary().WithNode("n1").WithPhase(v1alpha1.PrimaryPreparing)))
+	expect(t, env.Client.Status().Apply(t.Context(), withoutEntry, owner...), entryLeaves)
+	withoutEpoch := apply.Volume(v.Name).WithStatus(apply.VolumeStatus().WithReplicas(entry))
+	expect(t, env.Client.Status().Apply(t.Context(), withoutEpoch, owner...), epochRemoved)
+}
+
+func TestWritesToTheMainEndpointLeaveTheStatusAlone(t *testing.T) {
+	env := apitest.Start(t)
+	v := owned(t, env)
+	before := v.DeepCopy()
+	v.Status = v1alpha1.VolumeStatus{}
+	if err := env.Client.Update(t.Context(), v); err != nil {
+		t.Fatal(err)
+	}
+	unchanged(t, env.Client, before)
+}

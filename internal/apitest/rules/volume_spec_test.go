@@ -1,0 +1,141 @@
+package rules
+
+import (
+	"testing"
+
+	"k8s.io/apimachinery/pkg/api/resource"
+
+	"berth.dev/berth/api/v1alpha1"
+	"berth.dev/berth/internal/apitest"
+)
+
+const (
+	nameForm         = "metadata.name must be pvc-<uid>, or vol- and 32 characters of base32"
+	capacityPositive = "capacity must be a positive whole number of bytes"
+	capacityShrinks  = "spec.capacity cannot shrink below the capacity of a replica"
+	specImmutable    = "volumeMode, poolClass, sharing and placement are immutable"
+	fsTypeImmutable  = "fsType is immutable"
+	fsTypeNeeded     = "fsType is for volumeMode Filesystem, and required there"
+	poolImmutable    = "pool is immutable: remove the replica and add it again"
+)
+
+func named(name string) change { return func(v *v1alpha1.Volume) { v.Name = name } }
+
+func fsType(f v1alpha1.FSType) change { return func(v *v1alpha1.Volume) { v.Spec.FSType = f } }
+
+func block(v *v1alpha1.Volume) { v.Spec.VolumeMode, v.Spec.FSType = v1alpha1.Block, "" }
+
+var createCases = map[string]struct {
+	change  change
+	refusal string
+}{
+	"a filesystem volume":                   {change: all()},
+	"a block volume":                        {change: block},
+	"a volume that has no place yet":        {change: wanted()},
+	"a volume named by a claim's uid":       {change: named("pvc-0f3c1c9e-1d2b-4c3d-8e4f-5a6b7c8d9e0f")},
+	"a name that is not Berth's":            {change: named("vg-root"), refusal: nameForm},
+	"a name with a claim's uid in capitals": {change: named("pvc-0F3C1C9E-1D2B-4C3D-8E4F-5A6B7C8D9E0F"), refusal: "metadata.name"},
+	"no capacity":                           {change: capacity("0"), refusal: capacityPositive},
+	"a negative capacity":                   {change: capacity("-1Gi"), refusal: capacityPositive},
+	"half a byte":                           {change: capacity("500m"), refusal: capacityPositive},
+	"more bytes than can be counted":        {change: capacity("10Ei"), refusal: capacityPositive},
+	"a filesystem volume without fsType":    {change: fsType(""), refusal: fsTypeNeeded},
+	"a block volume with fsType":            {change: all(block, fsType(v1alpha1.XFS)), refusal: fsTypeNeeded},
+	"an fsType that Berth does not make":    {change: fsType("ntfs"), refusal: `Unsupported value: "ntfs"`},
+	"a factor of zero":                      {change: func(v *v1alpha1.Volume) { v.Spec.Replication.Factor = 0 }, refusal: "spec.replication.factor"},
+	"a factor of nine":                      {change: func(v *v1alpha1.Volume) { v.Spec.Replication.Factor = 9 }, refusal: "spec.replication.factor"},
+	"no pool class":                         {change: func(v *v1alpha1.Volume) { v.Spec.PoolClass = "" }, refusal: "spec.poolClass"},
+	"a replica without a pool": {refusal: "spec.replicas[0].pool",
+		change: func(v *v1alpha1.Volume) { v.Spec.Replicas[0].Pool = "" }},
+	"two replicas on one node": {change: wanted("n1", "n1"), refusal: "Duplicate value"},
+	"nine replicas":            {change: wanted("1", "2", "3", "4", "5", "6", "7", "8", "9"), refusal: "must have at most 8 items"},
+}
+
+func TestAVolumeIsCreatedOnlyInAFormThatCanBeServed(t *testing.T) {
+	env := apitest.Start(t)
+	for name, tc := range createCases {
+		t.Run(name, func(t *testing.T) {
+			expect(t, env.Client.Create(t.Context(), newVolume(t, tc.change)), tc.refusal)
+		})
+	}
+}
+
+func TestAVolumesStatusAtCreationIsDropped(t *testing.T) {
+	env := apitest.Start(t)
+	v := newVolume(t, ready("n1"), epoch("n1", 7))
+	if err := env.Client.Create(t.Context(), v); err != nil {
+		t.Fatal(err)
+	}
+	if v.Status.Epoch != nil || v.Status.Primary != nil || v.Status.Replicas != nil {
+		t.Fatalf("status at creation was kept: %+v", v.Status)
+	}
+}
+
+// sized is the entry of a replica with a capacity of its own.
+func sized(node, size string) change {
+	q := resource.MustParse(size)
+	return all(ready(node), entry(node, func(r *v1alpha1.ReplicaStatus) { r.Capacity = &q }))
+}
+
+var specCases = map[string]statusCase{
+	"a volume grows": {
+		before: []change{ready("n1", "n2")}, change: capacity("20Gi")},
+	"a volume that no node has answered for may shrink": {
+		change: capacity("5Gi")},
+	"a volume does not shrink below a replica": {
+		before: []change{ready("n1", "n2")}, change: capacity("9Gi"), refusal: capacityShrinks},
+	"a volume shrinks to what all replicas fit in": {
+		before: []change{sized("n1", "5Gi"), sized("n2", "6Gi")}, change: capacity("6Gi")},
+	"a volume does not shrink below its largest replica": {
+		before: []change{sized("n1", "5Gi"), sized("n2", "7Gi")}, change: capacity("6Gi"), refusal: capacityShrinks},
+	"sizes are compared as quantities": {
+		before: []change{sized("n1", "1024Mi")}, change: capacity("1Gi")},
+	"a replica that is gone does not hold the size": {
+		before: []change{sized("n1", "5Gi"), sized("n2", "10Gi"), gone("n2")}, change: capacity("5Gi")},
+	"a replica that failed at its size still holds it": {
+		before: []change{sized("n1", "10Gi"), entry("n1", func(r *v1alpha1.ReplicaStatus) { r.State, r.Ready = v1alpha1.ReplicaFailed, false })},
+		change: capacity("9Gi"), refusal: capacityShrinks},
+	"the factor changes": {
+		change: func(v *v1alpha1.Volume) { v.Spec.Replication.Factor = 3 }},
+	"the claim changes": {
+		change: func(v *v1alpha1.Volume) { v.Spec.ClaimRef = &v1alpha1.ClaimReference{Namespace: "a", Name: "b"} }},
+	"the mode is immutable": {
+		change: block, refusal: specImmutable},
+	"the pool class is immutable": {
+		change: func(v *v1alpha1.Volume) { v.Spec.PoolClass = "slow" }, refusal: specImmutable},
+	"sharing is immutable": {
+		change: func(v *v1alpha1.Volume) { v.Spec.Sharing = v1alpha1.Shared }, refusal: specImmutable},
+	"placement is immutable": {
+		change: func(v *v1alpha1.Volume) { v.Spec.Placement = v1alpha1.PlacementNode }, refusal: specImmutable},
+	"the filesystem is immutable": {
+		change: fsType(v1alpha1.XFS), refusal: fsTypeImmutable},
+	"a replica is added": {
+		change: wanted("n1", "n2", "n3")},
+	"a replica is removed": {
+		before: []change{ready("n1", "n2")}, change: wanted("n2")},
+	"a replica does not change its pool": {
+		change: func(v *v1alpha1.Volume) { v.Spec.Replicas[0].Pool = "other" }, refusal: poolImmutable},
+	"the wish for a preparing primary stays": {
+		before: []change{ready("n1", "n2"), epoch("n1", 1)}, change: wanted("n2"), refusal: primaryWanted},
+	"the wish for an active primary stays": {
+		before: []change{ready("n1", "n2"), epoch("n1", 1), active("n1")}, change: wanted("n2"), refusal: primaryWanted},
+	"the wish for an active primary does not leave with the list": {
+		before: []change{ready("n1", "n2"), epoch("n1", 1), active("n1")}, change: wanted(), refusal: primaryWanted},
+	"the wish for a secondary may go": {
+		before: []change{ready("n1", "n2"), epoch("n1", 1), active("n1")}, change: wanted("n1")},
+	"the wish for a released primary may go": {
+		before: []change{ready("n1", "n2"), epoch("n1", 1), released("n1")}, change: wanted("n2")},
+	"the wish for a fenced primary may go": {
+		before: []change{ready("n1", "n2"), epoch("n1", 1), fenced("n1")}, change: wanted("n2")},
+}
+
+func TestAVolumesSpecChangesOnlyAsItsRulesAllow(t *testing.T) {
+	env := apitest.Start(t)
+	for name, tc := range specCases {
+		t.Run(name, func(t *testing.T) {
+			v := live(t, env.Client, newVolume(t), tc.before...)
+			tc.change(v)
+			expect(t, env.Client.Update(t.Context(), v), tc.refusal)
+		})
+	}
+}
