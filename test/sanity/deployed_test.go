@@ -1,0 +1,31 @@
+//go:build deployed
+
+package sanity
+
+import (
+	"os"
+	"path/filepath"
+	"testing"
+
+	csisanity "github.com/kubernetes-csi/csi-test/v5/pkg/sanity"
+)
+
+// TestTheDeployedDriver runs on a node of a cluster that has Berth, as root. The
+// environment names the two sockets and the PoolClass.
+func TestTheDeployedDriver(t *testing.T) {
+	kubelet := "/var/lib/kubelet"
+	place := filepath.Join(kubelet, "pods", "sanity")
+	t.Cleanup(func() { os.RemoveAll(place) })
+	if err := os.MkdirAll(place, 0o755); err != nil {
+		t.Fatal(err)
+	}
+	config := csisanity.NewTestConfig()
+	config.Address = "unix://" + kubelet + "/plugins/local.berth.dev/csi.sock"
+	config.ControllerAddress = "unix://" + os.Getenv("BERTH_CONTROLLER_SOCKET")
+	config.TargetPath = filepath.Join(place, "mount")
+	config.StagingPath = filepath.Join(place, "staging")
+	config.TestVolumeSize = 64 << 20
+	config.TestVolumeExpandSize = 128 << 20
+	config.TestVolumeParameters = map[string]string{"poolClass": os.Getenv("BERTH_POOL_CLASS")}
+	Run(t, config, os.Getenv("BERTH_SKIPPED"))
+}
