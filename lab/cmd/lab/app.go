@@ -50,6 +50,11 @@ func (a *app) command() *cobra.Command {
 	}
 	root.CompletionOptions.HiddenDefaultCmd = true
 	root.PersistentFlags().StringVar(&a.name, "name", "default", "name of the cluster")
-	root.AddCommand(a.up(), a.down(), a.kubeconfig(), a.assets(), a.binary(), a.image(), a.forward(), a.guest())
+	root.AddCommand(
+		a.up(), a.down(), a.status(), a.kubeconfig(),
+		a.exec(), a.shell(), a.load(), a.logs(),
+		a.power(), a.disk(), a.assets(), a.binary(), a.images(), a.image(), a.guest(), a.forward(),
+	)
+	root.AddCommand(a.faults()...)
 	return root
 }

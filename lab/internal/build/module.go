@@ -63,6 +63,20 @@ func (m Module) Recipe(ctx context.Context) (artefact.Recipe, error) {
 	}, nil
 }
 
+// MissingPackages returns the Debian packages the module needs that are not
+// installed on the machine.
+func (m Module) MissingPackages() []string {
+	return slices.DeleteFunc(slices.Clone(m.Debian), func(name string) bool {
+		// dpkg keeps the list of a package's files under its name, with the
+		// architecture for those that may be installed for several.
+		lists, err := filepath.Glob(filepath.Join("/var/lib/dpkg/info", name+"*.list"))
+		return err == nil && slices.ContainsFunc(lists, func(l string) bool {
+			base := strings.TrimSuffix(filepath.Base(l), ".list")
+			return base == name || base == name+":"+runtime.GOARCH
+		})
+	})
+}
+
 func (m Module) build(ctx context.Context, dir, out string, log io.Writer) error {
 	err := process.Run(ctx, process.Command{Path: "go", Args: m.args(out), Env: m.env(), Dir: dir, Log: log})
 	if err != nil {

@@ -74,8 +74,10 @@ func (c *Cluster) plan(net *network.Network) (controlplane.Config, error) {
 	if err != nil {
 		return controlplane.Config{}, err
 	}
+	programs := c.state.get().Programs
 	return controlplane.Config{
-		Programs:  c.state.get().Programs,
+		Programs:  programs.Kubernetes,
+		Etcd:      programs.Etcd,
 		Dir:       c.paths.controlPlane(),
 		NetNS:     net.Path(),
 		Address:   network.Gateway,

@@ -9,6 +9,7 @@ import (
 
 	"golang.org/x/sync/errgroup"
 
+	"berth.dev/berth/lab/internal/guest"
 	"berth.dev/berth/lab/internal/network"
 	"berth.dev/berth/lab/internal/process"
 	"berth.dev/berth/lab/internal/progress"
@@ -48,7 +49,8 @@ func (l Lab) down(ctx context.Context, p paths, step progress.Step) error {
 	switch {
 	case err == nil:
 		step.Note("stopping processes")
-		if err := kill(ctx, st.processes()); err != nil {
+		c := &Cluster{lab: l, paths: p, state: st}
+		if err := errors.Join(kill(ctx, st.processes()), c.powerOffAll(ctx)); err != nil {
 			return err
 		}
 	case !errors.Is(err, ErrNotUp):
@@ -62,6 +64,22 @@ func (l Lab) down(ctx context.Context, p paths, step progress.Step) error {
 		return fmt.Errorf("removing cluster state: %w", err)
 	}
 	return nil
+}
+
+// powerOffAll ends all machines, half-made ones too.
+func (c *Cluster) powerOffAll(ctx context.Context) error {
+	g, ctx := errgroup.WithContext(ctx)
+	for _, name := range c.Nodes() {
+		m, err := guest.Open(c.paths.node(name))
+		if errors.Is(err, guest.ErrNotExist) {
+			continue
+		}
+		if err != nil {
+			return err
+		}
+		g.Go(func() error { return m.PowerOff(ctx) })
+	}
+	return g.Wait()
 }
 
 // removeNetwork ends whoever still lives in the cluster's namespace, also what

@@ -9,6 +9,7 @@ import (
 	"path/filepath"
 	"sync"
 
+	"berth.dev/berth/lab/internal/network"
 	"berth.dev/berth/lab/internal/process"
 )
 
@@ -24,11 +25,28 @@ type Settings struct {
 	Release  string `json:"release,omitempty"`
 }
 
+func (s Settings) validate() error {
+	var errs []error
+	check := func(ok bool, format string, args ...any) {
+		if !ok {
+			errs = append(errs, fmt.Errorf(format, args...))
+		}
+	}
+	check(s.Nodes >= 0 && s.Nodes <= network.MaxNodes, "%d nodes: use 0 to %d", s.Nodes, network.MaxNodes)
+	check(s.Disks >= 0 && s.Disks <= 16, "%d disks: use 0 to 16", s.Disks)
+	check(s.Memory >= minMemory, "%d bytes of memory: a node needs at least %d", s.Memory, minMemory)
+	check(s.DiskSize >= 1<<20 && s.DiskSize%512 == 0, "disks of %d bytes: use at least 1M", s.DiskSize)
+	return errors.Join(errs...)
+}
+
+// minMemory is what kernel, containerd and kubelet need beside a few pods.
+const minMemory = 512 << 20
+
 // contents is the state file.
 type contents struct {
 	Name      string                    `json:"name"`
 	Settings  Settings                  `json:"settings"`
-	Programs  string                    `json:"programs"`       // directory of the control plane's programs
+	Programs  programs                  `json:"programs"`
 	Port      int                       `json:"port,omitempty"` // of the forwarder on 127.0.0.1
 	Processes map[string]process.Record `json:"processes"`
 }

@@ -7,7 +7,6 @@ import (
 
 	"golang.org/x/sync/errgroup"
 
-	"berth.dev/berth/lab/internal/build"
 	"berth.dev/berth/lab/internal/controlplane"
 	"berth.dev/berth/lab/internal/network"
 	"berth.dev/berth/lab/internal/progress"
@@ -16,7 +15,7 @@ import (
 // Up brings the named cluster up. What runs already stays as it is; what is
 // missing is started. The settings count only for a cluster that is new.
 func (l Lab) Up(ctx context.Context, name string, settings Settings) (*Cluster, error) {
-	if err := needRoot(); err != nil {
+	if err := errors.Join(needRoot(), settings.validate()); err != nil {
 		return nil, err
 	}
 	p, err := newPaths(l.Root, name)
@@ -45,29 +44,37 @@ func (l Lab) Up(ctx context.Context, name string, settings Settings) (*Cluster, 
 	return c, nil
 }
 
+// up first gets everything that takes long to make, then starts control plane
+// and nodes side by side: a kubelet asks for its API server until there is one.
 func (c *Cluster) up(ctx context.Context) error {
+	if err := installPackages(ctx, c.lab.Report, len(c.Nodes()) > 0); err != nil {
+		return err
+	}
+	m, err := c.gather(ctx)
+	if err != nil {
+		return err
+	}
 	net, err := network.Create(ctx, c.paths.name)
 	if err != nil {
-		return err
-	}
-	g, ctx := errgroup.WithContext(ctx)
-	g.Go(func() error { return c.startControlPlane(ctx, net) })
-	return g.Wait()
-}
-
-func (c *Cluster) startControlPlane(ctx context.Context, net *network.Network) error {
-	programs, err := build.Kubernetes.Get(ctx, c.lab.Store)
-	if err != nil {
-		return err
-	}
-	if err := c.state.update(func(s *contents) { s.Programs = programs }); err != nil {
 		return err
 	}
 	config, err := c.plan(net)
 	if err != nil {
 		return err
 	}
-	err = c.step("control plane", func(step progress.Step) error {
+	g, started := errgroup.WithContext(ctx)
+	g.Go(func() error { return c.startControlPlane(started, config) })
+	for i := range c.Nodes() {
+		g.Go(func() error { return c.startNode(started, m, net, config, i+1) })
+	}
+	if err := g.Wait(); err != nil {
+		return err
+	}
+	return c.awaitNodes(ctx, config)
+}
+
+func (c *Cluster) startControlPlane(ctx context.Context, config controlplane.Config) error {
+	err := c.step("control plane", func(step progress.Step) error {
 		return controlplane.Start(ctx, config, c.state, step)
 	})
 	if err != nil {

@@ -16,7 +16,8 @@ const Port = 443
 
 // Config says where a control plane lives.
 type Config struct {
-	Programs  string       // directory with etcd, kube-apiserver, kube-controller-manager, kube-scheduler
+	Programs  string       // directory with kube-apiserver, kube-controller-manager, kube-scheduler
+	Etcd      string       // directory with etcd
 	Dir       string       // etcd's data and the logs
 	NetNS     string       // path of the network namespace
 	Address   netip.Addr   // of the API server in the namespace
@@ -50,9 +51,13 @@ func (c Config) spec(component string) process.Spec {
 		controllerManager: c.controllerManagerArgs,
 		scheduler:         c.schedulerArgs,
 	}
+	dir := c.Programs
+	if component == etcd {
+		dir = c.Etcd
+	}
 	return process.Spec{
 		Name:  component,
-		Path:  filepath.Join(c.Programs, component),
+		Path:  filepath.Join(dir, component),
 		Args:  args[component](),
 		Log:   c.LogPath(component),
 		NetNS: c.NetNS,

@@ -1,0 +1,96 @@
+package main
+
+import (
+	"context"
+	"fmt"
+
+	"github.com/spf13/cobra"
+
+	"berth.dev/berth/lab/internal/cluster"
+)
+
+// onNode is a command that does one thing to one node.
+func (a *app) onNode(use, short string, do func(*cluster.Cluster, context.Context, string) error) *cobra.Command {
+	return &cobra.Command{
+		Use:               use + " NODE",
+		Short:             short,
+		Args:              cobra.ExactArgs(1),
+		ValidArgsFunction: a.completeNodes,
+		RunE: func(cmd *cobra.Command, args []string) error {
+			c, err := a.cluster()
+			if err != nil {
+				return err
+			}
+			return do(c, cmd.Context(), args[0])
+		},
+	}
+}
+
+func (a *app) power() *cobra.Command {
+	cmd := &cobra.Command{Use: "power", Short: "Power a node off, as a pulled plug does, and on again"}
+	cmd.AddCommand(
+		a.onNode("off", "Power a node off at once", (*cluster.Cluster).PowerOff),
+		a.onNode("on", "Power a node on and wait until it answers", (*cluster.Cluster).PowerOn),
+	)
+	return cmd
+}
+
+// faults are the commands that disturb a node and undo that.
+func (a *app) faults() []*cobra.Command {
+	return []*cobra.Command{
+		a.onNode("pause", "Stop a node's clockwork; it does not notice", (*cluster.Cluster).Pause),
+		a.onNode("resume", "Let a paused node go on", (*cluster.Cluster).Resume),
+		a.onNode("cut", "Disconnect a node from the network, silently", (*cluster.Cluster).Cut),
+		a.onNode("heal", "Connect a node to the network again", (*cluster.Cluster).Heal),
+	}
+}
+
+func (a *app) disk() *cobra.Command {
+	cmd := &cobra.Command{Use: "disk", Short: "Add disks to a running node and pull them out"}
+	cmd.AddCommand(a.diskAdd(), a.diskRemove())
+	return cmd
+}
+
+func (a *app) diskAdd() *cobra.Command {
+	bytes := size(10 << 30)
+	cmd := &cobra.Command{
+		Use:               "add NODE",
+		Short:             "Add an empty disk and print its name and its device in the node",
+		Args:              cobra.ExactArgs(1),
+		ValidArgsFunction: a.completeNodes,
+		RunE: func(cmd *cobra.Command, args []string) error {
+			c, err := a.cluster()
+			if err != nil {
+				return err
+			}
+			disk, err := c.AddDisk(cmd.Context(), args[0], int64(bytes))
+			return printLine(cmd.OutOrStdout(), fmt.Sprint(disk.Name, " ", disk.Device(args[0])), err)
+		},
+	}
+	cmd.Flags().Var(&bytes, "size", "size of the disk")
+	return cmd
+}
+
+func (a *app) diskRemove() *cobra.Command {
+	return &cobra.Command{
+		Use:               "remove NODE DISK",
+		Short:             "Pull a disk out, in use or not, and delete it",
+		Args:              cobra.ExactArgs(2),
+		ValidArgsFunction: a.completeNodes,
+		RunE: func(cmd *cobra.Command, args []string) error {
+			c, err := a.cluster()
+			if err != nil {
+				return err
+			}
+			return c.RemoveDisk(cmd.Context(), args[0], args[1])
+		},
+	}
+}
+
+func (a *app) completeNodes(_ *cobra.Command, args []string, _ string) ([]string, cobra.ShellCompDirective) {
+	c, err := a.cluster()
+	if err != nil || len(args) > 0 {
+		return nil, cobra.ShellCompDirectiveNoFileComp
+	}
+	return c.Nodes(), cobra.ShellCompDirectiveNoFileComp
+}

@@ -1,0 +1,48 @@
+package cluster
+
+import (
+	"context"
+	"fmt"
+	"path/filepath"
+
+	"golang.org/x/sync/errgroup"
+
+	"berth.dev/berth/lab/internal/image"
+	"berth.dev/berth/lab/internal/node"
+	"berth.dev/berth/lab/internal/progress"
+)
+
+// Load puts the images of OCI archives into containerd on the given nodes, or
+// on all if none is given. A node that has an image with the same content is
+// left as it is.
+func (c *Cluster) Load(ctx context.Context, nodes, archives []string) error {
+	if len(nodes) == 0 {
+		nodes = c.Nodes()
+	}
+	for _, archive := range archives {
+		if _, err := image.Identify(archive); err != nil {
+			return err // before anything is loaded
+		}
+	}
+	g, ctx := errgroup.WithContext(ctx)
+	for _, name := range nodes {
+		g.Go(func() error { return c.loadOn(ctx, name, archives) })
+	}
+	return g.Wait()
+}
+
+func (c *Cluster) loadOn(ctx context.Context, name string, archives []string) error {
+	machine, err := c.Machine(name)
+	if err != nil {
+		return err
+	}
+	return c.step(name+": load images", func(step progress.Step) error {
+		for i, archive := range archives {
+			step.Note("%d of %d: %s", i+1, len(archives), filepath.Base(archive))
+			if _, err := node.Load(ctx, machine, archive); err != nil {
+				return fmt.Errorf("loading %s: %w", archive, err)
+			}
+		}
+		return nil
+	})
+}

@@ -1,0 +1,40 @@
+package cluster
+
+import (
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+
+	"berth.dev/berth/lab/internal/guest"
+)
+
+// Logs returns the path of every log of the cluster by name: a process of the
+// control plane ("etcd"), or a node with what wrote it ("node1/kubelet").
+func (c *Cluster) Logs() map[string]string {
+	logs := map[string]string{}
+	for _, rec := range c.state.processes() {
+		logs[rec.Name] = rec.Log
+	}
+	for _, name := range c.Nodes() {
+		m, err := guest.Open(c.paths.node(name))
+		if err != nil {
+			continue // not made yet: it has no logs
+		}
+		for service, path := range m.Logs() {
+			logs[name+"/"+service] = path
+		}
+	}
+	return logs
+}
+
+// Log returns the path of one log. A node alone means its kubelet's.
+func (c *Cluster) Log(name string) (string, error) {
+	logs := c.Logs()
+	for _, candidate := range []string{name, name + "/kubelet"} {
+		if path, ok := logs[candidate]; ok {
+			return path, nil
+		}
+	}
+	return "", fmt.Errorf("there is no log %q: there are %s", name, strings.Join(slices.Sorted(maps.Keys(logs)), ", "))
+}

@@ -1,0 +1,78 @@
+package cluster
+
+import (
+	"context"
+	"path/filepath"
+
+	"golang.org/x/sync/errgroup"
+
+	"berth.dev/berth/lab/internal/build"
+	"berth.dev/berth/lab/internal/catalog"
+	"berth.dev/berth/lab/internal/guest"
+	"berth.dev/berth/lab/internal/node"
+	"berth.dev/berth/lab/internal/process"
+	"berth.dev/berth/lab/internal/progress"
+)
+
+// materials are what a cluster is made of and all nodes share.
+type materials struct {
+	image guest.Image
+	tools string // disk image with the programs of a node
+}
+
+// installPackages installs the Debian packages that are missing on the machine.
+func installPackages(ctx context.Context, report progress.Reporter, withNodes bool) error {
+	if !withNodes {
+		return nil
+	}
+	packages := guest.MissingPackages()
+	if _, err := process.Look("busybox"); err != nil {
+		packages = append(packages, "busybox-static")
+	}
+	return guest.InstallPackages(ctx, report, append(packages, build.Runc.MissingPackages()...))
+}
+
+// gather builds or fetches everything side by side. Without nodes only the
+// control plane is needed.
+func (c *Cluster) gather(ctx context.Context) (materials, error) {
+	var m materials
+	var p node.Programs
+	g, gathering := errgroup.WithContext(ctx)
+	g.Go(func() error {
+		found, err := c.findPrograms(gathering)
+		p.Kubelet = filepath.Join(found.Kubernetes, "kubelet")
+		return err
+	})
+	if len(c.Nodes()) == 0 {
+		return m, g.Wait()
+	}
+	g.Go(func() (err error) {
+		m.image, err = guest.GetImage(gathering, c.lab.Store)
+		return err
+	})
+	g.Go(func() (err error) {
+		// One after the other: each build alone keeps all processors busy.
+		if p.Containerd, err = build.Containerd.Get(gathering, c.lab.Store); err != nil {
+			return err
+		}
+		if p.CNI, err = build.CNI.Get(gathering, c.lab.Store); err != nil {
+			return err
+		}
+		runc, err := build.Runc.Get(gathering, c.lab.Store)
+		p.Runc = filepath.Join(runc, "runc")
+		return err
+	})
+	g.Go(func() error {
+		images, err := catalog.Get(gathering, c.lab.Store, catalog.Pause)
+		if err == nil {
+			p.Pause = images[0].Path
+		}
+		return err
+	})
+	if err := g.Wait(); err != nil {
+		return m, err
+	}
+	var err error
+	m.tools, err = node.Tools(ctx, c.lab.Store, p)
+	return m, err
+}

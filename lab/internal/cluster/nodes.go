@@ -1,0 +1,112 @@
+package cluster
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+
+	"berth.dev/berth/lab/internal/guest"
+	"berth.dev/berth/lab/internal/network"
+	"berth.dev/berth/lab/internal/progress"
+)
+
+// nodeName returns the name of the node with an index from 1.
+func nodeName(index int) string { return fmt.Sprintf("node%d", index) }
+
+// Nodes returns the names of the cluster's nodes.
+func (c *Cluster) Nodes() []string {
+	var names []string
+	for i := range c.state.get().Settings.Nodes {
+		names = append(names, nodeName(i+1))
+	}
+	return names
+}
+
+// Machine returns the virtual machine of a node.
+func (c *Cluster) Machine(node string) (*guest.Machine, error) {
+	names := c.Nodes()
+	if !slices.Contains(names, node) {
+		return nil, fmt.Errorf("there is no node %q: the nodes are %s", node, strings.Join(names, ", "))
+	}
+	m, err := guest.Open(c.paths.node(node))
+	if errors.Is(err, guest.ErrNotExist) {
+		return nil, fmt.Errorf("node %s was not made yet: `lab up` completes the cluster", node)
+	}
+	return m, err
+}
+
+// withMachine changes a node while no other command changes the cluster.
+func (c *Cluster) withMachine(node string, f func(*guest.Machine) error) error {
+	return c.change(func() error {
+		m, err := c.Machine(node)
+		if err != nil {
+			return err
+		}
+		return f(m)
+	})
+}
+
+// PowerOff pulls a node's plug.
+func (c *Cluster) PowerOff(ctx context.Context, node string) error {
+	return c.withMachine(node, func(m *guest.Machine) error { return m.PowerOff(ctx) })
+}
+
+// PowerOn starts a node and waits until it answers; its kubelet is ready some
+// seconds later.
+func (c *Cluster) PowerOn(ctx context.Context, node string) error {
+	return c.withMachine(node, func(m *guest.Machine) error {
+		return c.step(node+": booting", func(progress.Step) error {
+			if err := m.PowerOn(ctx); err != nil {
+				return err
+			}
+			return m.WaitReady(ctx)
+		})
+	})
+}
+
+// Pause stops a node's clockwork, as a hypervisor does that is overloaded or
+// moves a machine.
+func (c *Cluster) Pause(ctx context.Context, node string) error {
+	return c.withMachine(node, func(m *guest.Machine) error { return m.Pause(ctx) })
+}
+
+// Resume undoes [Cluster.Pause].
+func (c *Cluster) Resume(ctx context.Context, node string) error {
+	return c.withMachine(node, func(m *guest.Machine) error { return m.Resume(ctx) })
+}
+
+// Cut disconnects a node from the cluster's network.
+func (c *Cluster) Cut(ctx context.Context, node string) error {
+	return c.withNetwork(ctx, node, (*network.Network).Cut)
+}
+
+// Heal undoes [Cluster.Cut].
+func (c *Cluster) Heal(ctx context.Context, node string) error {
+	return c.withNetwork(ctx, node, (*network.Network).Heal)
+}
+
+func (c *Cluster) withNetwork(ctx context.Context, node string, f func(*network.Network, context.Context, string) error) error {
+	return c.withMachine(node, func(*guest.Machine) error {
+		net, err := c.network(ctx)
+		if err != nil {
+			return err
+		}
+		return f(net, ctx, node)
+	})
+}
+
+// AddDisk adds an empty disk to a node.
+func (c *Cluster) AddDisk(ctx context.Context, node string, size int64) (disk guest.Disk, err error) {
+	err = c.withMachine(node, func(m *guest.Machine) error {
+		disk, err = m.AddDisk(ctx, size)
+		return err
+	})
+	return disk, err
+}
+
+// RemoveDisk pulls a disk out of a node, in use or not, and deletes it.
+func (c *Cluster) RemoveDisk(ctx context.Context, node, disk string) error {
+	return c.withMachine(node, func(m *guest.Machine) error { return m.RemoveDisk(ctx, disk) })
+}

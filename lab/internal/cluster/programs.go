@@ -1,0 +1,58 @@
+package cluster
+
+import (
+	"context"
+	"os"
+	"path/filepath"
+
+	"berth.dev/berth/lab/internal/build"
+	"berth.dev/berth/lab/internal/release"
+)
+
+// programs are the directories with the cluster's Kubernetes programs. They
+// are recorded, so that a component that is started again is the same one.
+type programs struct {
+	Kubernetes string `json:"kubernetes"` // the control plane, kubectl and the kubelet
+	Etcd       string `json:"etcd"`
+}
+
+// findPrograms builds the programs or takes them from a release, unless the
+// cluster has some already.
+func (c *Cluster) findPrograms(ctx context.Context) (programs, error) {
+	if p := c.state.get().Programs; p.exist() {
+		return p, nil
+	}
+	p, err := c.choosePrograms(ctx)
+	if err != nil {
+		return programs{}, err
+	}
+	return p, c.state.update(func(s *contents) { s.Programs = p })
+}
+
+func (c *Cluster) choosePrograms(ctx context.Context) (programs, error) {
+	location := c.state.get().Settings.Release
+	if location == "" {
+		dir, err := build.Kubernetes.Get(ctx, c.lab.Store)
+		return programs{Kubernetes: dir, Etcd: dir}, err
+	}
+	dir, err := release.Get(ctx, c.lab.Store, location)
+	if err != nil {
+		return programs{}, err
+	}
+	if _, err := os.Stat(filepath.Join(dir, release.Etcd)); err == nil {
+		return programs{Kubernetes: dir, Etcd: dir}, nil
+	}
+	built, err := build.Kubernetes.Get(ctx, c.lab.Store)
+	return programs{Kubernetes: dir, Etcd: built}, err
+}
+
+// exist reports whether the programs were found before and the cache was not
+// cleared since.
+func (p programs) exist() bool {
+	for _, dir := range []string{p.Kubernetes, p.Etcd} {
+		if _, err := os.Stat(dir); dir == "" || err != nil {
+			return false
+		}
+	}
+	return true
+}

@@ -1,0 +1,159 @@
+package cluster
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net/netip"
+	"strings"
+	"time"
+
+	"berth.dev/berth/lab/internal/catalog"
+	"berth.dev/berth/lab/internal/controlplane"
+	"berth.dev/berth/lab/internal/guest"
+	"berth.dev/berth/lab/internal/network"
+	"berth.dev/berth/lab/internal/node"
+	"berth.dev/berth/lab/internal/pki"
+	"berth.dev/berth/lab/internal/progress"
+)
+
+// processors of a node. More than one, or a busy kubelet would starve udev.
+const processors = 2
+
+// startNode makes a node's machine if there is none and powers it on. A
+// machine that is paused stays so.
+func (c *Cluster) startNode(ctx context.Context, m materials, net *network.Network, config controlplane.Config, index int) error {
+	name := nodeName(index)
+	dir := c.paths.node(name)
+	tap, err := net.Tap(ctx, name)
+	if err != nil {
+		return err
+	}
+	machine, err := guest.Open(dir)
+	if err == nil && machine.Power() != guest.Off {
+		return nil
+	}
+	return c.step(name+": booting", func(step progress.Step) error {
+		if errors.Is(err, guest.ErrNotExist) {
+			seed, seedErr := c.seed(ctx, net, config, index)
+			if seedErr != nil {
+				return seedErr
+			}
+			s := c.state.get().Settings
+			machine, err = guest.Create(ctx, dir, guest.Spec{
+				Name: name, Image: m.image, CPUs: processors, Memory: s.Memory, Tools: m.tools,
+				Disks: guest.NewDisks(s.Disks, s.DiskSize), NetNS: net.Path(), Tap: tap, Seed: seed,
+			})
+		}
+		if err != nil {
+			return err
+		}
+		if err := machine.PowerOn(ctx); err != nil {
+			return err
+		}
+		ctx, cancel := context.WithTimeoutCause(ctx, bootLimit, fmt.Errorf("not booted after %v", bootLimit))
+		defer cancel()
+		return machine.WaitReady(ctx)
+	})
+}
+
+const (
+	bootLimit  = 2 * time.Minute
+	readyLimit = 4 * time.Minute
+)
+
+// seed makes what distinguishes a node: addresses and certificates.
+func (c *Cluster) seed(ctx context.Context, net *network.Network, config controlplane.Config, index int) (guest.Seed, error) {
+	name := nodeName(index)
+	address, err1 := network.NodeAddress(index)
+	pods, err2 := network.PodNetwork(index)
+	mac, err3 := network.NodeMAC(index)
+	if err := errors.Join(err1, err2, err3); err != nil {
+		return guest.Seed{}, err
+	}
+	if err := net.Route(ctx, pods, address); err != nil {
+		return guest.Seed{}, err
+	}
+	user := pki.Subject{Name: "system:node:" + name, Groups: []string{"system:nodes"}}
+	kubeconfig, err := config.Authority.Kubeconfig("kubelet-"+name, config.Server(), user)
+	if err != nil {
+		return guest.Seed{}, err
+	}
+	serving := user
+	serving.IPs, serving.DNS = []netip.Addr{address}, []string{name}
+	pair, err := config.Authority.Issue("kubelet-serving-"+name, serving)
+	if err != nil {
+		return guest.Seed{}, err
+	}
+	return node.Seed(node.Config{
+		Name:        name,
+		Address:     netip.PrefixFrom(address, network.Nodes.Bits()),
+		MAC:         mac,
+		Gateway:     network.Gateway,
+		Pods:        pods,
+		ClusterDNS:  clusterDNS,
+		PauseImage:  catalog.Pause,
+		CA:          config.Authority.CertPEM(),
+		Kubeconfig:  kubeconfig,
+		ServingCert: pair.Cert,
+		ServingKey:  pair.Key,
+	})
+}
+
+// clusterDNS is an address nobody serves: the lab has no cluster DNS.
+var clusterDNS = netip.MustParseAddr("10.96.0.10")
+
+// awaitNodes waits until every node that can be is Ready.
+func (c *Cluster) awaitNodes(ctx context.Context, config controlplane.Config) error {
+	if len(c.Nodes()) == 0 {
+		return nil
+	}
+	return c.step("nodes Ready", func(step progress.Step) error {
+		client, err := controlplane.NewClient(config)
+		if err != nil {
+			return err
+		}
+		defer client.Close()
+		limited, cancel := context.WithTimeoutCause(ctx, readyLimit, fmt.Errorf("not Ready after %v", readyLimit))
+		defer cancel()
+		ticker := time.NewTicker(200 * time.Millisecond)
+		defer ticker.Stop()
+		for {
+			waiting := c.notReady(limited, client)
+			if len(waiting) == 0 {
+				return nil
+			}
+			step.Note("waiting for %s", strings.Join(waiting, ", "))
+			select {
+			case <-limited.Done():
+				return c.explainNotReady(context.Cause(limited), waiting)
+			case <-ticker.C:
+			}
+		}
+	})
+}
+
+// notReady returns the nodes that are not Ready and are not kept from it by a
+// test: paused and disconnected nodes stay as they are.
+func (c *Cluster) notReady(ctx context.Context, client *controlplane.Client) []string {
+	ready, _ := nodesReady(ctx, client) // no answer: nothing is Ready
+	var waiting []string
+	for _, name := range c.Nodes() {
+		s, err := c.nodeStatus(ctx, name)
+		if err == nil && (s.Power == string(guest.Paused) || s.Cut) {
+			continue
+		}
+		if ready[name] != "True" {
+			waiting = append(waiting, name)
+		}
+	}
+	return waiting
+}
+
+func (c *Cluster) explainNotReady(cause error, waiting []string) error {
+	err := fmt.Errorf("%s: %w", strings.Join(waiting, ", "), cause)
+	if m, openErr := guest.Open(c.paths.node(waiting[0])); openErr == nil {
+		return fmt.Errorf("%w: read the logs %s and %s", err, m.Logs()[node.Kubelet], m.Logs()["console"])
+	}
+	return err
+}
