@@ -7,6 +7,8 @@ import (
 	"fmt"
 	"io"
 	"net"
+	"os"
+	"path/filepath"
 	"time"
 
 	"berth.dev/berth/lab/internal/guest/wire"
@@ -89,21 +91,23 @@ const (
 	// sessionTimeout is how long a guest that runs may take to answer: it may
 	// be busy, or be booting still.
 	sessionTimeout = 30 * time.Second
-	probeTimeout   = 2 * time.Second
-	probeInterval  = 50 * time.Millisecond
+	readyInterval  = 20 * time.Millisecond
 )
 
 // WaitReady waits until the guest has booted and answers exec sessions, or
 // until it has powered itself off.
 func (m *Machine) WaitReady(ctx context.Context) error {
-	tick := time.NewTicker(probeInterval)
+	tick := time.NewTicker(readyInterval)
 	defer tick.Stop()
 	for {
 		if !m.Process.Alive() {
 			return fmt.Errorf("waiting for %s: it powered itself off: %s", m.Spec.Name, m.lastWords())
 		}
-		conn, err := m.connect(ctx, wire.Request{}, probeTimeout)
-		if err == nil {
+		if m.hasBooted() {
+			conn, err := m.connect(ctx, wire.Request{}, sessionTimeout)
+			if err != nil {
+				return fmt.Errorf("waiting for %s: %w", m.Spec.Name, err)
+			}
 			return conn.Close()
 		}
 		select {
@@ -112,6 +116,13 @@ func (m *Machine) WaitReady(ctx context.Context) error {
 		case <-tick.C:
 		}
 	}
+}
+
+// hasBooted reports whether the guest has said so. Probing by connections
+// would be slower: QEMU holds those that come too early for seconds.
+func (m *Machine) hasBooted() bool {
+	info, err := os.Stat(filepath.Join(m.dir, readyFile))
+	return err == nil && info.Size() > 0
 }
 
 // connect opens a session. QEMU accepts connections before the guest does, so

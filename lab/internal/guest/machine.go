@@ -19,6 +19,7 @@ const (
 	recordFile  = "machine.json"
 	overlayFile = "root.qcow2"
 	seedFile    = "seed.tar"
+	readyFile   = "ready" // empty until the guest has booted
 	qmpSocket   = "qmp.sock"
 	consoleLog  = "console.log"
 	qemuLog     = "qemu.log"

@@ -46,6 +46,9 @@ func (m *Machine) PowerOn(ctx context.Context) error {
 	if err := m.endLost(ctx); err != nil {
 		return fmt.Errorf("powering on %s: %w", m.Spec.Name, err)
 	}
+	if err := os.Remove(filepath.Join(m.dir, readyFile)); err != nil && !errors.Is(err, os.ErrNotExist) {
+		return fmt.Errorf("powering on %s: %w", m.Spec.Name, err)
+	}
 	port, err := freePort(m.Spec.NetNS)
 	if err != nil {
 		return fmt.Errorf("powering on %s: choosing a port: %w", m.Spec.Name, err)

@@ -10,7 +10,8 @@ import (
 
 const qemuProgram = "qemu-system-x86_64"
 
-const kernelArguments = "console=ttyS0 loglevel=4 panic=-1 net.ifnames=0 mitigations=off random.trust_cpu=on tsc=reliable no_timer_check"
+const kernelArguments = "console=ttyS0 loglevel=4 panic=-1 net.ifnames=0 mitigations=off random.trust_cpu=on " +
+	"tsc=reliable no_timer_check cryptomgr.notests"
 
 // qemuArguments returns the command line of the machine in dir, with execPort
 // on 127.0.0.1 leading to guestd.
@@ -18,7 +19,7 @@ func qemuArguments(s Spec, plan wire.Plan, dir string, execPort int) ([]string, 
 	file := func(name string) string { return filepath.Join(dir, name) }
 	args := []string{
 		"-name", s.Name, "-nodefaults", "-no-user-config", "-display", "none", "-no-reboot",
-		"-machine", "pc,usb=off,hpet=off", "-accel", "tcg,thread=multi", "-cpu", "max,-svm", // nested virtualisation would load a module at each boot
+		"-machine", "q35,usb=off,hpet=off", "-accel", "tcg,thread=multi", "-cpu", "max,-svm", // nested virtualisation would load a module at each boot
 		"-smp", fmt.Sprint(s.CPUs), "-m", fmt.Sprintf("%dM", s.Memory>>20),
 		"-kernel", s.Image.Kernel, "-initrd", s.Image.Initramfs, "-append", kernelArguments,
 		"-chardev", "file,id=console,append=on,path=" + escape(file(consoleLog)), "-serial", "chardev:console",
@@ -28,6 +29,8 @@ func qemuArguments(s Spec, plan wire.Plan, dir string, execPort int) ([]string, 
 		"-device", "virtio-net-pci,netdev=mgmt,romfile=,mac=" + wire.ManagementMAC,
 		"-device", "virtio-scsi-pci,id=scsi",
 		"-device", "virtio-serial-pci,id=serial,max_ports=16",
+		"-chardev", "file,id=ready,path=" + escape(file(readyFile)),
+		"-device", "virtserialport,bus=serial.0,chardev=ready,name=" + wire.ReadyPort,
 	}
 	if s.Tap != "" {
 		args = append(args,

@@ -43,6 +43,9 @@ func serve() error {
 	if err != nil {
 		return fmt.Errorf("listening for exec sessions: %w", err)
 	}
+	if err := announce(wire.ReadyPort); err != nil {
+		return fmt.Errorf("telling the host that the guest has booted: %w", err)
+	}
 	go runServices(plan.Services)
 	return newServer(plan).serve(listener)
 }

@@ -5,7 +5,6 @@ import (
 	"net"
 	"os"
 	"os/exec"
-	"path/filepath"
 	"time"
 
 	"berth.dev/berth/lab/internal/guest/wire"
@@ -16,10 +15,11 @@ const (
 	readyTimeout = 2 * time.Minute
 )
 
-// runServices starts the services in order and keeps them running.
+// runServices starts the services in order and keeps them running. Their
+// output goes to files on the host, so that it survives any end of the guest.
 func runServices(services []wire.Service) {
 	for _, s := range services {
-		log, err := openLog(s.Name)
+		log, err := openPort(wire.LogPortPrefix + s.Name)
 		if err != nil {
 			logf("service %s: %v", s.Name, err)
 			log = os.Stderr
@@ -51,22 +51,6 @@ func runService(s wire.Service, log *os.File) error {
 	cmd.Env = append(os.Environ(), s.Env...)
 	cmd.Dir, cmd.Stdout, cmd.Stderr = "/", log, log
 	return cmd.Run()
-}
-
-// openLog returns the virtio port that ends in the service's log file on the
-// host, so that the log survives any end of the guest.
-func openLog(service string) (*os.File, error) {
-	ports, err := filepath.Glob("/sys/class/virtio-ports/*/name")
-	if err != nil {
-		return nil, err
-	}
-	want := wire.LogPortPrefix + service + "\n"
-	for _, path := range ports {
-		if name, err := os.ReadFile(path); err == nil && string(name) == want {
-			return os.OpenFile("/dev/"+filepath.Base(filepath.Dir(path)), os.O_WRONLY, 0)
-		}
-	}
-	return nil, fmt.Errorf("no port for its log")
 }
 
 func waitForSocket(path string, timeout time.Duration) error {

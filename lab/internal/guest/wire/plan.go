@@ -28,6 +28,10 @@ const (
 	ManagementNetwork = "192.0.2.0/24"
 	ManagementPort    = 7
 
+	// ReadyPort is the virtio port a guest writes a line to when it answers
+	// exec sessions.
+	ReadyPort = "ready"
+
 	// LogPortPrefix begins the names of the virtio ports that carry the
 	// services' output to files on the host.
 	LogPortPrefix = "log."
