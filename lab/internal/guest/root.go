@@ -6,6 +6,7 @@ import (
 	"io"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 
 	"berth.dev/berth/lab/internal/artefact"
@@ -61,7 +62,7 @@ func makeRoot(ctx context.Context, dir string, log io.Writer) error {
 	if err := trim(tree); err != nil {
 		return fmt.Errorf("trimming the root filesystem: %w", err)
 	}
-	if err := MakeExt4(ctx, tree, filepath.Join(dir, rootFile), rootSize, log); err != nil {
+	if err := MakeExt4(ctx, Ext4{Tree: tree, Image: filepath.Join(dir, rootFile), Size: rootSize}, log); err != nil {
 		return err
 	}
 	return os.RemoveAll(tree)
@@ -138,17 +139,24 @@ func trim(tree string) error {
 	return os.WriteFile(filepath.Join(tree, "etc/hosts"), []byte("127.0.0.1 localhost\n::1 localhost\n"), 0o644)
 }
 
-// MakeExt4 makes a sparse disk image of the given size that holds a copy of
-// tree. Nothing is mounted.
-func MakeExt4(ctx context.Context, tree, image, size string, log io.Writer) error {
-	err := process.Run(ctx, process.Command{
-		Path: "mke2fs",
-		Args: []string{"-q", "-F", "-t", "ext4", "-m", "0", "-J", "size=64",
-			"-E", "lazy_itable_init=1,lazy_journal_init=1,nodiscard", "-d", tree, image, size},
-		Log: log,
-	})
-	if err != nil {
-		return fmt.Errorf("making disk image %s: %w", filepath.Base(image), err)
+// Ext4 is a disk image to be made.
+type Ext4 struct {
+	Tree     string // directory whose copy the image holds
+	Image    string // path of the image
+	Size     string // as mke2fs takes it; the file is sparse
+	ReadOnly bool   // nobody will ever write to it: it needs no journal
+}
+
+// MakeExt4 makes a disk image. Nothing is mounted.
+func MakeExt4(ctx context.Context, e Ext4, log io.Writer) error {
+	journal := []string{"-J", "size=64"}
+	if e.ReadOnly {
+		journal = []string{"-O", "^has_journal"}
+	}
+	args := slices.Concat([]string{"-q", "-F", "-t", "ext4", "-m", "0"}, journal,
+		[]string{"-E", "lazy_itable_init=1,lazy_journal_init=1,nodiscard", "-d", e.Tree, e.Image, e.Size})
+	if err := process.Run(ctx, process.Command{Path: "mke2fs", Args: args, Log: log}); err != nil {
+		return fmt.Errorf("making disk image %s: %w", filepath.Base(e.Image), err)
 	}
 	return nil
 }

@@ -73,7 +73,8 @@ func makeTools(ctx context.Context, dir string, files map[string]string, total i
 		}
 	}
 	size := total + total/8 + 32<<20 // room for the filesystem's own tables
-	if err := guest.MakeExt4(ctx, tree, filepath.Join(dir, toolsFile), fmt.Sprintf("%dk", size>>10), log); err != nil {
+	image := guest.Ext4{Tree: tree, Image: filepath.Join(dir, toolsFile), Size: fmt.Sprintf("%dk", size>>10), ReadOnly: true}
+	if err := guest.MakeExt4(ctx, image, log); err != nil {
 		return err
 	}
 	return os.RemoveAll(tree)
