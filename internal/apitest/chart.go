@@ -31,8 +31,9 @@ func chartDir() (string, error) {
 	}
 }
 
-// readObjects reads every object of the YAML files that match a pattern.
-func readObjects(pattern string) ([]*unstructured.Unstructured, error) {
+// readObjects reads every object of the YAML files in a directory.
+func readObjects(dir string) ([]*unstructured.Unstructured, error) {
+	pattern := filepath.Join(dir, "*.yaml")
 	paths, err := filepath.Glob(pattern)
 	if err != nil {
 		return nil, fmt.Errorf("listing %s: %w", pattern, err)
@@ -75,11 +76,29 @@ func readFile(path string) ([]*unstructured.Unstructured, error) {
 // Definitions are the custom resource definitions as the chart has them.
 func Definitions(t testing.TB) []*unstructured.Unstructured {
 	t.Helper()
+	return chartObjects(t, definitions)
+}
+
+// Policies are the admission policies and their bindings as the chart has them,
+// for the account of the default names.
+func Policies(t testing.TB) []*unstructured.Unstructured {
+	t.Helper()
+	return chartObjects(t, policies)
+}
+
+// Where the chart has its objects.
+const (
+	definitions = "crd-bases"
+	policies    = "admission"
+)
+
+func chartObjects(t testing.TB, dir string) []*unstructured.Unstructured {
+	t.Helper()
 	chart, err := chartDir()
 	if err != nil {
 		t.Fatal(err)
 	}
-	objects, err := readObjects(filepath.Join(chart, "crd-bases", "*.yaml"))
+	objects, err := readObjects(filepath.Join(chart, dir))
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"os"
 	"os/signal"
+	"path/filepath"
 	"sync"
 	"syscall"
 	"testing"
@@ -100,7 +101,7 @@ func start(ctx context.Context) (*Environment, error) {
 	control := &envtest.Environment{
 		Scheme:                   s,
 		BinaryAssetsDirectory:    assets,
-		CRDDirectoryPaths:        []string{chart + "/crd-bases"},
+		CRDDirectoryPaths:        []string{filepath.Join(chart, definitions)},
 		ErrorIfCRDPathMissing:    true,
 		ControlPlaneStartTimeout: startTimeout,
 		ControlPlaneStopTimeout:  stopTimeout,

@@ -22,7 +22,7 @@ import (
 const lastPolicy = "berth-agent-storagenodes"
 
 func (e *Environment) installPolicies(ctx context.Context, chart string) error {
-	objects, err := readObjects(filepath.Join(chart, "admission", "*.yaml"))
+	objects, err := readObjects(filepath.Join(chart, policies))
 	if err != nil {
 		return err
 	}

@@ -6,6 +6,7 @@ import (
 	"strings"
 	"testing"
 
+	admissionv1 "k8s.io/api/admissionregistration/v1"
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 
@@ -41,7 +42,7 @@ func walk(path string, s apiextensionsv1.JSONSchemaProps, visit func(path string
 // refusals are what some case of this package is refused with.
 func refusals() map[string]bool {
 	seen := map[string]bool{}
-	for _, cases := range []map[string]statusCase{epochCases, primaryCases, entryCases, specCases} {
+	for _, cases := range []map[string]statusCase{epochCases, primaryCases, entryCases, specCases, agentCases} {
 		for _, tc := range cases {
 			seen[tc.refusal] = true
 		}
@@ -50,6 +51,12 @@ func refusals() map[string]bool {
 		seen[tc.refusal] = true
 	}
 	for _, tc := range classCases {
+		seen[tc.refusal] = true
+	}
+	for _, tc := range createDenials {
+		seen[tc.refusal] = true
+	}
+	for _, tc := range strayRequests {
 		seen[tc.refusal] = true
 	}
 	return seen
@@ -88,4 +95,39 @@ func TestEveryListAndStringIsBounded(t *testing.T) {
 			}
 		})
 	}
+}
+
+func TestEveryPolicyRefusesSomeRequestByEachOfItsRules(t *testing.T) {
+	tried := refusals()
+	bound := map[string]bool{}
+	var policies []*admissionv1.ValidatingAdmissionPolicy
+	for _, object := range apitest.Policies(t) {
+		if object.GetKind() == "ValidatingAdmissionPolicyBinding" {
+			bound[object.GetName()] = true
+			continue
+		}
+		policy := &admissionv1.ValidatingAdmissionPolicy{}
+		if err := runtime.DefaultUnstructuredConverter.FromUnstructured(object.Object, policy); err != nil {
+			t.Fatal(err)
+		}
+		policies = append(policies, policy)
+	}
+	for _, policy := range policies {
+		if !bound[policy.Name] {
+			t.Errorf("policy %s has no binding, so it does nothing", policy.Name)
+		}
+		for _, rule := range policy.Spec.Validations {
+			if text := denied(policy.Name, said(rule)); !tried[text] {
+				t.Errorf("no case is refused with %q", text)
+			}
+		}
+	}
+}
+
+// said is what a rule tells the agent of n1.
+func said(rule admissionv1.Validation) string {
+	if rule.MessageExpression == "" {
+		return rule.Message
+	}
+	return strings.NewReplacer("' + variables.me + '", "n1", "' + variables.me", "n1", "'", "").Replace(rule.MessageExpression)
 }

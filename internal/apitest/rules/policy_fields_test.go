@@ -1,0 +1,167 @@
+package rules
+
+import (
+	"context"
+	"testing"
+
+	"k8s.io/apimachinery/pkg/api/resource"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"berth.dev/berth/api/v1alpha1"
+	"berth.dev/berth/internal/apitest"
+)
+
+// writers say who may write each field of a Volume's status. A field that is
+// added to the schema has to be added here too, and the policy has to agree.
+var writers = map[string]string{
+	"conditions[].type":               controller,
+	"conditions[].status":             controller,
+	"conditions[].reason":             controller,
+	"conditions[].message":            controller,
+	"conditions[].lastTransitionTime": controller,
+	"conditions[].observedGeneration": controller,
+	"epoch.number":                    ownership,
+	"epoch.id":                        ownership,
+	"primary.node":                    ownership,
+	"primary.phase":                   ownership,
+	"replicas[].node":                 entryKey,
+	"replicas[].pool":                 entryOwner,
+	"replicas[].state":                entryOwner,
+	"replicas[].ready":                entryOwner,
+	"replicas[].active":               entryOwner,
+	"replicas[].capacity":             entryOwner,
+	"replicas[].requested":            entryOwner,
+	"replicas[].unstagedEpoch":        entryOwner,
+	"replicas[].reason":               entryOwner,
+	"replicas[].message":              entryOwner,
+}
+
+// nodeWriters does the same for StorageNode, the whole of which is its agent's.
+var nodeWriters = map[string]string{
+	"conditions[].type":               nodeOwner,
+	"conditions[].status":             nodeOwner,
+	"conditions[].reason":             nodeOwner,
+	"conditions[].message":            nodeOwner,
+	"conditions[].lastTransitionTime": nodeOwner,
+	"conditions[].observedGeneration": nodeOwner,
+	"pools[].name":                    nodeOwner,
+	"pools[].provisioner":             nodeOwner,
+	"pools[].total":                   nodeOwner,
+	"pools[].foreign":                 nodeOwner,
+	"pools[].allocationUnit":          nodeOwner,
+	"pools[].largestVolume":           nodeOwner,
+	"pools[].classes[]":               nodeOwner,
+	"pools[].health":                  nodeOwner,
+	"pools[].message":                 nodeOwner,
+}
+
+const (
+	controller = "the controller alone"
+	entryOwner = "the agent whose entry it is"
+	entryKey   = "nobody: it is the entry's key"
+	// ownership goes by the requests in agentCases: what is allowed depends on
+	// more than the field.
+	ownership = "the agent that takes or holds the volume"
+	nodeOwner = "the agent of the node"
+)
+
+// everything fills every field of the entries and conditions, with values that
+// any one of them may leave and the schema still holds.
+func everything(v *v1alpha1.Volume) {
+	size := resource.MustParse("10Gi")
+	for _, node := range []string{"n1", "n2"} {
+		entry(node, func(r *v1alpha1.ReplicaStatus) {
+			*r = v1alpha1.ReplicaStatus{Node: node, Pool: "vg", State: v1alpha1.ReplicaReady, Active: true,
+				Capacity: &size, Requested: &size, UnstagedEpoch: 1, Reason: "Tested", Message: "all is well"}
+		})(v)
+	}
+	v.Status.Conditions = fullConditions()
+}
+
+func fullConditions() []metav1.Condition {
+	return []metav1.Condition{{Type: "Ready", Status: metav1.ConditionTrue, Reason: "Tested", Message: "all is well",
+		ObservedGeneration: 1, LastTransitionTime: metav1.Now()}}
+}
+
+// stored is an object as the API server has it.
+func stored(t *testing.T, env *apitest.Environment, object client.Object) *unstructured.Unstructured {
+	t.Helper()
+	gvk, err := env.Client.GroupVersionKindFor(object)
+	if err != nil {
+		t.Fatal(err)
+	}
+	u := &unstructured.Unstructured{}
+	u.SetGroupVersionKind(gvk)
+	if err := env.Client.Get(t.Context(), client.ObjectKeyFromObject(object), u); err != nil {
+		t.Fatal(err)
+	}
+	return u
+}
+
+// tries changes one field as an agent would, without keeping the change.
+func tries(ctx context.Context, agent client.Client, object *unstructured.Unstructured, field leaf) error {
+	changed := object.DeepCopy()
+	field.change(changed.Object)
+	return agent.Status().Update(ctx, changed, client.DryRunAll)
+}
+
+func TestEveryFieldOfAVolumesStatusHasOneWriter(t *testing.T) {
+	env := apitest.Start(t)
+	agent := env.Agent(t, "n1")
+	begun := live(t, env.Client, newVolume(t), all(ready("n1", "n2"), epoch("n1", 1)), everything)
+	volume := stored(t, env, begun)
+	seen := map[string]bool{}
+	for _, field := range leaves(t, statusSchema(t, "volumes"), volume.Object["status"], "", "status") {
+		seen[field.path] = true
+		t.Run(field.String(), func(t *testing.T) {
+			err := tries(t.Context(), agent, volume, field)
+			switch own := field.within(0); {
+			case writers[field.path] == controller:
+				expect(t, err, ownFields)
+			case writers[field.path] == entryOwner && own:
+				expect(t, err, "")
+			case writers[field.path] == entryOwner:
+				expect(t, err, ownEntry)
+			case writers[field.path] == entryKey:
+				expect(t, err, entryLeaves)
+			case writers[field.path] != ownership:
+				t.Fatalf("nobody is said to write %s: decide, write the policy's rule, add it to writers", field.path)
+			}
+		})
+	}
+	for path := range writers {
+		if !seen[path] {
+			t.Errorf("writers has %s, the schema does not", path)
+		}
+	}
+}
+
+func TestEveryFieldOfAStorageNodesStatusHasOneWriter(t *testing.T) {
+	env := apitest.Start(t)
+	some := resource.MustParse("1Gi")
+	n := storageNode("n1-reports")
+	if err := env.Client.Create(t.Context(), n); err != nil {
+		t.Fatal(err)
+	}
+	n.Status = v1alpha1.StorageNodeStatus{Conditions: fullConditions(), Pools: []v1alpha1.Pool{{
+		Name: "vg", Provisioner: v1alpha1.ProvisionerLVM, Total: some, Foreign: some, AllocationUnit: some,
+		LargestVolume: some, Classes: []string{"fast"}, Health: v1alpha1.PoolHealthy, Message: "all is well"}}}
+	if err := env.Client.Status().Update(t.Context(), n); err != nil {
+		t.Fatal(err)
+	}
+	itself, another := env.Agent(t, n.Name), env.Agent(t, "n1")
+	node := stored(t, env, n)
+	for _, field := range leaves(t, statusSchema(t, "storagenodes"), node.Object["status"], "", "status") {
+		t.Run(field.String(), func(t *testing.T) {
+			if nodeWriters[field.path] != nodeOwner {
+				t.Fatalf("nobody is said to write %s: decide, write the policy's rule, add it to nodeWriters", field.path)
+			}
+			if field.path != "pools[].provisioner" { // there is no other one yet
+				expect(t, tries(t.Context(), itself, node, field), "")
+			}
+			expect(t, tries(t.Context(), another, node, field), ownNode)
+		})
+	}
+}

@@ -1,0 +1,149 @@
+package rules
+
+import (
+	"testing"
+
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"berth.dev/berth/api/v1alpha1"
+	"berth.dev/berth/internal/apitest"
+)
+
+// What the policies say to the agent of n1.
+var (
+	unboundVolumes = denied("berth-agent-volumes", "the token is not bound to a pod on a node")
+	ownEntry       = denied("berth-agent-volumes", "the agent of n1 may write only its own entry of status.replicas")
+	placedEntry    = denied("berth-agent-volumes", "the agent of n1 may add its entry only where spec.replicas names it")
+	ownPrimary     = denied("berth-agent-volumes", "the agent of n1 may make only itself primary, and never Fenced")
+	ownEpoch       = denied("berth-agent-volumes", "the agent of n1 may begin an epoch only as its primary, at most 1000000 above the last")
+	ownFields      = denied("berth-agent-volumes", "an agent writes only replicas, primary and epoch of a Volume's status")
+	outOfScope     = denied("berth-agent-scope", "an agent writes only the status of Volumes and its own StorageNode")
+)
+
+func denied(policy, message string) string {
+	return "ValidatingAdmissionPolicy '" + policy + "' with binding '" + policy + "' denied request: " + message
+}
+
+func condition(status metav1.ConditionStatus) change {
+	return func(v *v1alpha1.Volume) {
+		meta.SetStatusCondition(&v.Status.Conditions, metav1.Condition{Type: "Ready", Status: status, Reason: "Tested"})
+	}
+}
+
+// agentCases are requests of the agent of n1.
+var agentCases = map[string]statusCase{
+	"reports for the first time": {
+		change: ready("n1")},
+	"reports beside another node": {
+		before: []change{ready("n2")}, change: ready("n1")},
+	"changes its report": {
+		before: []change{ready("n1", "n2")}, change: failed("n1")},
+	"reports that nothing is left": {
+		before: []change{ready("n1", "n2")}, change: gone("n1")},
+	"drops its entry when nothing is left": {
+		before: []change{ready("n2", "n1"), gone("n1")}, change: dropped("n1")},
+	"reorders the entries": {
+		before: []change{ready("n2", "n3"), ready("n1")},
+		change: func(v *v1alpha1.Volume) {
+			r := v.Status.Replicas
+			r[0], r[1] = r[1], r[0]
+		}},
+	"changes the entry of another node": {
+		before: []change{ready("n1", "n2")}, change: failed("n2"), refusal: ownEntry},
+	"drops the entry of another node": {
+		before: []change{ready("n1", "n2"), gone("n2")}, change: dropped("n2"), refusal: ownEntry},
+	"adds an entry for another node": {
+		before: []change{ready("n1")}, change: ready("n2"), refusal: ownEntry},
+	"trades another node's entry for one of a third": {
+		before: []change{ready("n1", "n2"), gone("n2")}, change: all(dropped("n2"), ready("n3")), refusal: ownEntry},
+	"becomes the first primary": {
+		before: []change{ready("n1", "n2")}, change: epoch("n1", 1)},
+	"takes over from a released primary": {
+		before: []change{ready("n1", "n2"), epoch("n2", 1), released("n2")}, change: epoch("n1", 2)},
+	"takes over from a fenced primary": {
+		before: []change{ready("n1", "n2"), epoch("n2", 1), fenced("n2")}, change: epoch("n1", 2)},
+	"reports in the same write as it takes over": {
+		before: []change{ready("n2"), epoch("n2", 1), released("n2")}, change: all(ready("n1"), epoch("n1", 2))},
+	"takes over from a preparing primary": {
+		before: []change{ready("n1", "n2"), epoch("n2", 1)}, change: epoch("n1", 2), refusal: primaryMoves},
+	"takes over though its replica is not ready": {
+		before: []change{ready("n2"), failed("n1"), epoch("n2", 1), released("n2")}, change: epoch("n1", 2), refusal: epochReady},
+	"becomes active": {
+		before: []change{ready("n1"), epoch("n1", 1)}, change: active("n1")},
+	"releases what it has": {
+		before: []change{ready("n1"), epoch("n1", 1), active("n1")}, change: all(released("n1"), unstaged("n1", 1))},
+	"makes another node primary": {
+		before: []change{ready("n1", "n2")}, change: epoch("n2", 1), refusal: ownPrimary},
+	"hands over to another node": {
+		before: []change{ready("n1", "n2"), epoch("n1", 1), released("n1")}, change: epoch("n2", 2), refusal: ownPrimary},
+	"fences another node": {
+		before: []change{ready("n1", "n2"), epoch("n2", 1), active("n2")}, change: fenced("n2"), refusal: ownPrimary},
+	"releases another node": {
+		before: []change{ready("n1", "n2"), epoch("n2", 1), active("n2")}, change: released("n2"), refusal: ownPrimary},
+	"fences itself": {
+		before: []change{ready("n1"), epoch("n1", 1), active("n1")}, change: fenced("n1"), refusal: ownPrimary},
+	"calls its fenced ownership released": {
+		before: []change{ready("n1"), epoch("n1", 1), fenced("n1")}, change: released("n1"), refusal: withinEpoch},
+	"raises the epoch of another node": {
+		before: []change{ready("n1", "n2"), epoch("n2", 1)}, change: numbered(2), refusal: ownEpoch},
+	"goes past an epoch it promised locally": {
+		before: []change{ready("n1"), epoch("n1", 1), released("n1")}, change: epoch("n1", 1000001)},
+	"uses the numbers up": {
+		before: []change{ready("n1"), epoch("n1", 1), released("n1")}, change: epoch("n1", 1000002), refusal: ownEpoch},
+	"sets a condition": {
+		before: []change{ready("n1")}, change: condition(metav1.ConditionTrue), refusal: ownFields},
+	"changes a condition": {
+		before: []change{all(ready("n1"), condition(metav1.ConditionTrue))}, change: condition(metav1.ConditionFalse), refusal: ownFields},
+	"removes the conditions": {
+		before:  []change{all(ready("n1"), condition(metav1.ConditionTrue))},
+		change:  func(v *v1alpha1.Volume) { v.Status.Conditions = nil },
+		refusal: ownFields},
+}
+
+func TestAnAgentWritesOnlyItsOwnPartOfAVolume(t *testing.T) {
+	env := apitest.Start(t)
+	agent := env.Agent(t, "n1")
+	for name, tc := range agentCases {
+		t.Run(name, func(t *testing.T) {
+			v := live(t, env.Client, newVolume(t), tc.before...)
+			before := v.DeepCopy()
+			tc.change(v)
+			err := agent.Status().Update(t.Context(), v)
+			expect(t, err, tc.refusal)
+			if tc.refusal != "" {
+				unchanged(t, env.Client, before)
+			}
+		})
+	}
+}
+
+func TestAnAgentReportsTheEndOfAReplicaThatIsNoLongerWanted(t *testing.T) {
+	env := apitest.Start(t)
+	v := live(t, env.Client, newVolume(t), ready("n1", "n2"))
+	wanted("n2")(v)
+	if err := env.Client.Update(t.Context(), v); err != nil {
+		t.Fatal(err)
+	}
+	gone("n1")(v)
+	expect(t, env.Agent(t, "n1").Status().Update(t.Context(), v), "")
+}
+
+func TestTheStatusEndpointTakesNothingElseFromAnAgent(t *testing.T) {
+	env := apitest.Start(t)
+	v := live(t, env.Client, newVolume(t), ready("n1"))
+	sly := v.DeepCopy()
+	capacity("20Gi")(sly)
+	sly.Labels, sly.Finalizers = map[string]string{"a": "b"}, []string{v1alpha1.VolumeFinalizer}
+	if err := env.Agent(t, "n1").Status().Update(t.Context(), sly); err != nil {
+		t.Fatal(err)
+	}
+	got := &v1alpha1.Volume{}
+	if err := env.Client.Get(t.Context(), client.ObjectKeyFromObject(v), got); err != nil {
+		t.Fatal(err)
+	}
+	if got.Spec.Capacity.Cmp(v.Spec.Capacity) != 0 || len(got.Labels) != 0 || len(got.Finalizers) != 0 {
+		t.Fatalf("the status endpoint changed spec or metadata: %+v", got)
+	}
+}
