@@ -1,0 +1,92 @@
+package staging
+
+import (
+	"errors"
+	"os"
+	"path/filepath"
+	"testing"
+
+	"berth.dev/berth/internal/provision"
+)
+
+func TestPathsMustLieBelowTheKubeletsDirectory(t *testing.T) {
+	base := t.TempDir()
+	dir := filepath.Join(base, "kubelet")
+	for _, d := range []string{"kubelet/pods/a", "elsewhere"} {
+		if err := os.MkdirAll(filepath.Join(base, d), 0o755); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := os.Symlink(filepath.Join(base, "elsewhere"), filepath.Join(dir, "pods/way-out")); err != nil {
+		t.Fatal(err)
+	}
+	tests := map[string]struct {
+		path string
+		ok   bool
+	}{
+		"below":                           {dir + "/pods/a/mount", true},
+		"below, with parents to be made":  {dir + "/plugins/x/y/globalmount", true},
+		"the directory itself":            {dir, false},
+		"beside, with the same beginning": {dir + "-2/pods", false},
+		"elsewhere":                       {"/etc/cron.d/x", false},
+		"out by dots":                     {dir + "/pods/../../elsewhere/x", false},
+		"not clean":                       {dir + "/pods//a", false},
+		"a trailing slash":                {dir + "/pods/a/", false},
+		"relative":                        {"pods/a", false},
+		"empty":                           {"", false},
+		"out by a link":                   {dir + "/pods/way-out/x", false},
+		"out by a link, to be made":       {dir + "/pods/way-out/x/y/z", false},
+	}
+	a := newArea(dir)
+	for name, tc := range tests {
+		t.Run(name, func(t *testing.T) {
+			err := a.check(tc.path)
+			if (err == nil) != tc.ok || err != nil && !errors.Is(err, provision.ErrInvalid) {
+				t.Errorf("error %v; allowed: %v", err, tc.ok)
+			}
+		})
+	}
+}
+
+func TestADirectoryBehindALinkIsNamedAsTheMountTableDoes(t *testing.T) {
+	base := t.TempDir()
+	real, link := filepath.Join(base, "data"), filepath.Join(base, "kubelet")
+	if err := os.MkdirAll(filepath.Join(real, "pods"), 0o755); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.Symlink(real, link); err != nil {
+		t.Fatal(err)
+	}
+	a := newArea(link)
+	if err := a.check(link + "/pods/a"); err != nil {
+		t.Error(err)
+	}
+	if got := a.resolve(link + "/pods/a"); got != real+"/pods/a" {
+		t.Errorf("resolved to %s", got)
+	}
+}
+
+func TestNoCallTouchesAPathOutside(t *testing.T) {
+	n := newNode(t)
+	n.volume(t, id, "ext4")
+	n.stage(t, id)
+	outside := filepath.Join(t.TempDir(), "x")
+	r := n.publication(id, "pod1")
+	r.Target = outside
+	escape := n.publication(id, "pod1")
+	escape.StagingPath = outside
+	for call, err := range map[string]error{
+		"stage":        n.Stage(t.Context(), StageRequest{ID: id, Path: outside}),
+		"unstage":      n.Unstage(t.Context(), id, outside),
+		"publish":      n.Publish(t.Context(), r),
+		"publish from": n.Publish(t.Context(), escape),
+		"unpublish":    n.Unpublish(t.Context(), id, outside),
+	} {
+		if !errors.Is(err, provision.ErrInvalid) {
+			t.Errorf("%s: %v; want %v", call, err, provision.ErrInvalid)
+		}
+	}
+	if exists(outside) {
+		t.Error("something was made outside")
+	}
+}

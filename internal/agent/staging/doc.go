@@ -1,0 +1,19 @@
+// Package staging puts the volumes of one node where pods find them: the use
+// cases behind the CSI node service.
+//
+// The authority is the provisioner's record on the node and the kernel's mount
+// table; nothing is remembered, and the API server is not asked. So pods start
+// and stop while the API server is away, and a restart changes nothing.
+//
+// What the package guarantees:
+//
+//   - Nothing here creates a volume. A missing record or device is an error.
+//   - A filesystem is made only on a volume whose record says blank and whose
+//     Volume says Filesystem. A blank record alone is no proof: a raw block volume
+//     is blank for ever, and full of its owner's data.
+//   - Paths lie below the kubelet's directory, or nothing is done.
+//   - One call at a time for a volume: a second one is refused at once, and none
+//     waits for another volume. Stage, Unstage and Expand also take the lock they
+//     share with the replica worker, because they must not meet a Format, an
+//     Expand or a Delete; Publish, Unpublish and Stats do not wait for it.
+package staging

@@ -1,0 +1,104 @@
+package staging
+
+import (
+	"context"
+	"errors"
+	"fmt"
+
+	"berth.dev/berth/api/v1alpha1"
+	"berth.dev/berth/internal/keyed"
+	"berth.dev/berth/internal/mount"
+	"berth.dev/berth/internal/provision"
+)
+
+// ErrNotStaged: a volume is to be published and its filesystem is not mounted at
+// the staging path.
+var ErrNotStaged = errors.New("volume is not staged")
+
+// Disks are the node's volumes and mounts; poold.Node is one.
+type Disks interface {
+	Get(ctx context.Context, id string) (provision.Volume, error)
+	Format(ctx context.Context, r provision.FormatRequest) (provision.Volume, error)
+	mount.Mounter
+}
+
+// Wishes tells what a volume was made to be, from what is known on the node;
+// nil if that is not known at the moment.
+type Wishes interface {
+	Spec(ctx context.Context, id string) *v1alpha1.VolumeSpec
+}
+
+// Locks are held by volume id, shared with the replica worker.
+type Locks interface {
+	Lock(ctx context.Context, key string) (unlock func(), err error)
+}
+
+// MountTable returns the paths where a device is mounted or bound, as the kernel
+// has them. It must not touch the device: that may hang.
+type MountTable func(device string) ([]string, error)
+
+// Service stages and publishes the volumes of one node. All calls are idempotent.
+type Service struct {
+	disks  Disks
+	wishes Wishes
+	mounts MountTable
+	locks  Locks
+	area   area
+	calls  keyed.Locks[string]
+}
+
+// New makes the service for the volumes below the kubelet's directory.
+func New(kubeletDir string, disks Disks, wishes Wishes, mounts MountTable, locks Locks) *Service {
+	return &Service{disks: disks, wishes: wishes, mounts: mounts, locks: locks, area: newArea(kubeletDir)}
+}
+
+// begin admits one call for a volume that is about some paths.
+func (s *Service) begin(id string, paths ...string) (end func(), err error) {
+	if err := checkID(id); err != nil {
+		return nil, err
+	}
+	for _, p := range paths {
+		if err := s.area.check(p); err != nil {
+			return nil, err
+		}
+	}
+	end, err = s.calls.TryLock(id)
+	if err != nil {
+		return nil, fmt.Errorf("volume %s: %w", id, err)
+	}
+	return end, nil
+}
+
+// beginAlone is begin for a call that must not meet the replica worker.
+func (s *Service) beginAlone(ctx context.Context, id string, paths ...string) (end func(), err error) {
+	done, err := s.begin(id, paths...)
+	if err != nil {
+		return nil, err
+	}
+	unlock, err := s.locks.Lock(ctx, id)
+	if err != nil {
+		done()
+		return nil, fmt.Errorf("waiting for another operation on volume %s: %w", id, err)
+	}
+	return func() { unlock(); done() }, nil
+}
+
+// usable returns the record of a volume that can be used.
+func (s *Service) usable(ctx context.Context, id string) (provision.Volume, error) {
+	record, err := s.disks.Get(ctx, id)
+	if err != nil {
+		return provision.Volume{}, fmt.Errorf("looking up volume %s on this node: %w", id, err)
+	}
+	if record.Problem != "" {
+		return provision.Volume{}, fmt.Errorf("%w: volume %s: %s", provision.ErrUnavailable, id, record.Problem)
+	}
+	return record, nil
+}
+
+// checkID: what cannot be a volume of Berth's is a volume that does not exist.
+func checkID(id string) error {
+	if !v1alpha1.IsVolumeName(id) {
+		return fmt.Errorf("%w: %.64q is no volume id of this driver", provision.ErrNotFound, id)
+	}
+	return nil
+}

@@ -1,0 +1,110 @@
+package staging
+
+import (
+	"context"
+	"fmt"
+
+	"berth.dev/berth/api/v1alpha1"
+	"berth.dev/berth/internal/mount"
+	"berth.dev/berth/internal/provision"
+)
+
+// StageRequest asks for a volume's filesystem at the staging path. A raw block
+// volume is only looked up: there is nothing to mount.
+type StageRequest struct {
+	ID, Path string
+	Block    bool
+	// Filesystem, or empty for the one that the volume was made with.
+	Filesystem string
+	// Options of the mount.
+	Options  []string
+	ReadOnly bool
+}
+
+// Stage mounts a volume, after making its filesystem if it was never formatted.
+func (s *Service) Stage(ctx context.Context, r StageRequest) error {
+	end, err := s.beginAlone(ctx, r.ID, r.Path)
+	if err != nil {
+		return err
+	}
+	defer end()
+	record, err := s.usable(ctx, r.ID)
+	if err != nil {
+		return err
+	}
+	if r.Block {
+		return refuseFilesystem(record)
+	}
+	if record, err = s.formatted(ctx, record, r.Filesystem); err != nil {
+		return err
+	}
+	if err := s.disks.Mount(ctx, mount.Request{
+		Device: record.Device, Target: r.Path, Filesystem: record.Filesystem, Options: r.Options, ReadOnly: r.ReadOnly,
+	}); err != nil {
+		return fmt.Errorf("mounting volume %s: %w", r.ID, err)
+	}
+	if r.ReadOnly {
+		return nil
+	}
+	// The device may have grown while the volume was not mounted.
+	return s.grow(ctx, record, r.Path)
+}
+
+// Unstage unmounts a volume. It needs no record: a volume whose device is lost
+// must come off as well.
+func (s *Service) Unstage(ctx context.Context, id, path string) error {
+	end, err := s.beginAlone(ctx, id, path)
+	if err != nil {
+		return err
+	}
+	defer end()
+	if err := s.disks.Unmount(ctx, path); err != nil {
+		return fmt.Errorf("unmounting volume %s: %w", id, err)
+	}
+	return nil
+}
+
+// formatted returns the record of a volume that bears a filesystem.
+func (s *Service) formatted(ctx context.Context, record provision.Volume, asked string) (provision.Volume, error) {
+	if record.Filesystem != "" {
+		return record, refuseOther(record, asked)
+	}
+	spec := s.wishes.Spec(ctx, record.ID)
+	switch {
+	case spec == nil:
+		return record, fmt.Errorf("%w: volume %s was never formatted, and its Volume object, which says whether it should be, is not known yet", provision.ErrUnavailable, record.ID)
+	case spec.VolumeMode != v1alpha1.Filesystem:
+		return record, fmt.Errorf("%w: volume %s is a raw block volume: its data would be lost", provision.ErrInvalid, record.ID)
+	}
+	fs := string(spec.FSType)
+	if asked != "" && asked != fs {
+		return record, fmt.Errorf("%w: volume %s is to bear %s, not %s", provision.ErrInvalid, record.ID, fs, asked)
+	}
+	record, err := s.disks.Format(ctx, provision.FormatRequest{ID: record.ID, Filesystem: fs})
+	if err != nil {
+		return record, fmt.Errorf("making filesystem: %w", err)
+	}
+	return record, nil
+}
+
+func (s *Service) grow(ctx context.Context, record provision.Volume, path string) error {
+	r := mount.GrowRequest{Device: record.Device, Target: path, Filesystem: record.Filesystem}
+	if err := s.disks.Grow(ctx, r); err != nil {
+		return fmt.Errorf("growing filesystem of volume %s: %w", record.ID, err)
+	}
+	return nil
+}
+
+func refuseOther(record provision.Volume, asked string) error {
+	if asked != "" && asked != record.Filesystem {
+		return fmt.Errorf("%w: volume %s bears %s, not %s", provision.ErrInvalid, record.ID, record.Filesystem, asked)
+	}
+	return nil
+}
+
+func refuseFilesystem(record provision.Volume) error {
+	if record.Filesystem != "" {
+		return fmt.Errorf("%w: volume %s bears %s and cannot be used as a raw block volume", provision.ErrInvalid, record.ID, record.Filesystem)
+	}
+	return nil
+}

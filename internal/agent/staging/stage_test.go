@@ -1,0 +1,126 @@
+package staging
+
+import (
+	"errors"
+	"testing"
+
+	"berth.dev/berth/api/v1alpha1"
+	"berth.dev/berth/internal/provision"
+)
+
+func TestABlankVolumeIsFormattedOnceAndMounted(t *testing.T) {
+	n := newNode(t)
+	n.volume(t, id, "xfs")
+	for range 2 {
+		n.stage(t, id)
+	}
+	if got := n.record(t, id).Filesystem; got != "xfs" {
+		t.Errorf("filesystem %q", got)
+	}
+	if got := n.mounts.Mounts(n.record(t, id).Device); len(got) != 1 {
+		t.Errorf("mounted at %v; want one place", got)
+	}
+}
+
+func TestWhatIsFormattedOnlyAsItsVolumeSays(t *testing.T) {
+	tests := map[string]struct {
+		spec  *v1alpha1.VolumeSpec
+		asked string
+		want  error
+	}{
+		"its Volume is not known yet":         {want: provision.ErrUnavailable},
+		"its Volume says raw block":           {spec: &v1alpha1.VolumeSpec{VolumeMode: v1alpha1.Block}, want: provision.ErrInvalid},
+		"another filesystem than its own":     {spec: &v1alpha1.VolumeSpec{VolumeMode: v1alpha1.Filesystem, FSType: v1alpha1.Ext4}, asked: "xfs", want: provision.ErrInvalid},
+		"its Volume says ext4, nothing asked": {spec: &v1alpha1.VolumeSpec{VolumeMode: v1alpha1.Filesystem, FSType: v1alpha1.Ext4}},
+		"its Volume says ext4, ext4 asked":    {spec: &v1alpha1.VolumeSpec{VolumeMode: v1alpha1.Filesystem, FSType: v1alpha1.Ext4}, asked: "ext4"},
+	}
+	for name, tc := range tests {
+		t.Run(name, func(t *testing.T) {
+			n := newNode(t)
+			n.volume(t, id, "ext4")
+			n.specs[id] = tc.spec
+			err := n.Stage(t.Context(), StageRequest{ID: id, Path: n.path("stage"), Filesystem: tc.asked})
+			if !errors.Is(err, tc.want) || tc.want == nil && err != nil {
+				t.Errorf("error %v; want %v", err, tc.want)
+			}
+			if formatted := n.record(t, id).Filesystem != ""; formatted != (tc.want == nil) {
+				t.Errorf("formatted: %v", formatted)
+			}
+		})
+	}
+}
+
+func TestAFormattedVolumeIsStagedWithoutKnowingItsObject(t *testing.T) {
+	n := newNode(t)
+	n.volume(t, id, "ext4")
+	n.stage(t, id)
+	if err := n.Unstage(t.Context(), id, n.path("stage-"+id)); err != nil {
+		t.Fatal(err)
+	}
+	clear(n.specs) // the API server is away and the agent began anew
+	n.restart()
+	if err := n.Stage(t.Context(), StageRequest{ID: id, Path: n.path("stage")}); err != nil {
+		t.Error(err)
+	}
+	if err := n.Stage(t.Context(), StageRequest{ID: id, Path: n.path("stage"), Filesystem: "xfs"}); !errors.Is(err, provision.ErrInvalid) {
+		t.Errorf("error %v; want %v for another filesystem", err, provision.ErrInvalid)
+	}
+}
+
+func TestStagingNeverCreatesAVolume(t *testing.T) {
+	n := newNode(t)
+	for what, request := range map[string]StageRequest{
+		"missing":          {ID: id, Path: n.path("stage")},
+		"missing block":    {ID: id, Path: n.path("stage"), Block: true},
+		"no name of ours":  {ID: "../../etc", Path: n.path("stage")},
+		"an empty id":      {Path: n.path("stage")},
+		"a name of LVM":    {ID: "lvol0", Path: n.path("stage")},
+		"an option's name": {ID: "-y", Path: n.path("stage")},
+	} {
+		if err := n.Stage(t.Context(), request); !errors.Is(err, provision.ErrNotFound) {
+			t.Errorf("%s: error %v; want %v", what, err, provision.ErrNotFound)
+		}
+	}
+	if exists(n.path("stage")) {
+		t.Error("a staging directory was made")
+	}
+	if pools, _ := n.pool.Report(t.Context()); len(pools[0].Volumes) != 0 {
+		t.Errorf("volumes %v were made", pools[0].Volumes)
+	}
+}
+
+func TestAVolumeThatGrewOfflineIsGrownWhenStaged(t *testing.T) {
+	n := newNode(t)
+	n.volume(t, id, "ext4")
+	n.stage(t, id)
+	if err := n.Unstage(t.Context(), id, n.path("stage-"+id)); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := n.pool.Expand(t.Context(), provision.ExpandRequest{ID: id, Size: 128 * mib}); err != nil {
+		t.Fatal(err)
+	}
+	n.stage(t, id)
+	figures, err := n.Stats(t.Context(), id, n.path("stage-"+id))
+	if err != nil || figures.Total != 128*mib {
+		t.Errorf("total %d, %v; want %d", figures.Total, err, 128*mib)
+	}
+}
+
+func TestARawBlockVolumeIsNeitherFormattedNorMountedByStage(t *testing.T) {
+	n := newNode(t)
+	n.volume(t, id, "")
+	n.stage(t, id)
+	record := n.record(t, id)
+	if record.Filesystem != "" || len(n.mounts.Mounts(record.Device)) != 0 {
+		t.Errorf("record %+v, mounts %v", record, n.mounts.Mounts(record.Device))
+	}
+}
+
+func TestUnstageNeedsNeitherVolumeNorMount(t *testing.T) {
+	n := newNode(t)
+	for range 2 {
+		if err := n.Unstage(t.Context(), id, n.path("stage")); err != nil {
+			t.Error(err)
+		}
+	}
+}

@@ -1,0 +1,132 @@
+package csi
+
+import (
+	"context"
+
+	"github.com/container-storage-interface/spec/lib/go/csi"
+	"google.golang.org/grpc"
+
+	"berth.dev/berth/api/v1alpha1"
+	"berth.dev/berth/internal/agent/staging"
+)
+
+// NodeVolumes are the use cases behind the node service. All are idempotent and
+// none needs the API server.
+type NodeVolumes interface {
+	Stage(ctx context.Context, r staging.StageRequest) error
+	Unstage(ctx context.Context, id, path string) error
+	Publish(ctx context.Context, r staging.PublishRequest) error
+	Unpublish(ctx context.Context, id, target string) error
+	Expand(ctx context.Context, id, path string, size int64) (int64, error)
+	Stats(ctx context.Context, id, path string) (staging.Figures, error)
+}
+
+var _ NodeVolumes = (*staging.Service)(nil)
+
+// Node is the CSI node service.
+type Node struct {
+	csi.UnimplementedNodeServer
+	name    string
+	volumes NodeVolumes
+}
+
+// NewNode makes the service of the named node on top of the use cases.
+func NewNode(name string, v NodeVolumes) *Node { return &Node{name: name, volumes: v} }
+
+// Register adds the service to a server.
+func (n *Node) Register(s grpc.ServiceRegistrar) { csi.RegisterNodeServer(s, n) }
+
+// NodeGetInfo names the node and its topology segment.
+func (n *Node) NodeGetInfo(context.Context, *csi.NodeGetInfoRequest) (*csi.NodeGetInfoResponse, error) {
+	return &csi.NodeGetInfoResponse{
+		NodeId:             n.name,
+		AccessibleTopology: &csi.Topology{Segments: map[string]string{v1alpha1.TopologyKey: n.name}},
+	}, nil
+}
+
+// NodeGetCapabilities announces what this service does. VOLUME_MOUNT_GROUP is
+// missing on purpose: the kubelet applies the group (fsGroupPolicy File).
+func (n *Node) NodeGetCapabilities(context.Context, *csi.NodeGetCapabilitiesRequest) (*csi.NodeGetCapabilitiesResponse, error) {
+	var capabilities []*csi.NodeServiceCapability
+	for _, t := range []csi.NodeServiceCapability_RPC_Type{
+		csi.NodeServiceCapability_RPC_STAGE_UNSTAGE_VOLUME,
+		csi.NodeServiceCapability_RPC_EXPAND_VOLUME,
+		csi.NodeServiceCapability_RPC_GET_VOLUME_STATS,
+		csi.NodeServiceCapability_RPC_SINGLE_NODE_MULTI_WRITER,
+	} {
+		capabilities = append(capabilities, &csi.NodeServiceCapability{
+			Type: &csi.NodeServiceCapability_Rpc{Rpc: &csi.NodeServiceCapability_RPC{Type: t}},
+		})
+	}
+	return &csi.NodeGetCapabilitiesResponse{Capabilities: capabilities}, nil
+}
+
+// NodeStageVolume mounts a volume at the staging path.
+func (n *Node) NodeStageVolume(ctx context.Context, r *csi.NodeStageVolumeRequest) (*csi.NodeStageVolumeResponse, error) {
+	request, err := parseStage(r)
+	if err != nil {
+		return nil, err
+	}
+	if err := n.volumes.Stage(ctx, request); err != nil {
+		return nil, nodeStatus(err)
+	}
+	return &csi.NodeStageVolumeResponse{}, nil
+}
+
+// NodeUnstageVolume unmounts a volume from the staging path.
+func (n *Node) NodeUnstageVolume(ctx context.Context, r *csi.NodeUnstageVolumeRequest) (*csi.NodeUnstageVolumeResponse, error) {
+	if err := checkNodeCall(r.GetVolumeId(), "staging target path", r.GetStagingTargetPath()); err != nil {
+		return nil, err
+	}
+	if err := n.volumes.Unstage(ctx, r.GetVolumeId(), r.GetStagingTargetPath()); err != nil {
+		return nil, nodeStatus(err)
+	}
+	return &csi.NodeUnstageVolumeResponse{}, nil
+}
+
+// NodePublishVolume makes a volume appear at a pod's target path.
+func (n *Node) NodePublishVolume(ctx context.Context, r *csi.NodePublishVolumeRequest) (*csi.NodePublishVolumeResponse, error) {
+	request, err := parsePublish(r)
+	if err != nil {
+		return nil, err
+	}
+	if err := n.volumes.Publish(ctx, request); err != nil {
+		return nil, nodeStatus(err)
+	}
+	return &csi.NodePublishVolumeResponse{}, nil
+}
+
+// NodeUnpublishVolume takes a volume off a pod's target path.
+func (n *Node) NodeUnpublishVolume(ctx context.Context, r *csi.NodeUnpublishVolumeRequest) (*csi.NodeUnpublishVolumeResponse, error) {
+	if err := checkNodeCall(r.GetVolumeId(), "target path", r.GetTargetPath()); err != nil {
+		return nil, err
+	}
+	if err := n.volumes.Unpublish(ctx, r.GetVolumeId(), r.GetTargetPath()); err != nil {
+		return nil, nodeStatus(err)
+	}
+	return &csi.NodeUnpublishVolumeResponse{}, nil
+}
+
+// NodeExpandVolume grows a mounted filesystem to its device.
+func (n *Node) NodeExpandVolume(ctx context.Context, r *csi.NodeExpandVolumeRequest) (*csi.NodeExpandVolumeResponse, error) {
+	if err := checkNodeCall(r.GetVolumeId(), "volume path", r.GetVolumePath()); err != nil {
+		return nil, err
+	}
+	size, err := n.volumes.Expand(ctx, r.GetVolumeId(), r.GetVolumePath(), r.GetCapacityRange().GetRequiredBytes())
+	if err != nil {
+		return nil, nodeStatus(err)
+	}
+	return &csi.NodeExpandVolumeResponse{CapacityBytes: size}, nil
+}
+
+// NodeGetVolumeStats returns the size and use of a volume.
+func (n *Node) NodeGetVolumeStats(ctx context.Context, r *csi.NodeGetVolumeStatsRequest) (*csi.NodeGetVolumeStatsResponse, error) {
+	if err := checkNodeCall(r.GetVolumeId(), "volume path", r.GetVolumePath()); err != nil {
+		return nil, err
+	}
+	figures, err := n.volumes.Stats(ctx, r.GetVolumeId(), r.GetVolumePath())
+	if err != nil {
+		return nil, nodeStatus(err)
+	}
+	return &csi.NodeGetVolumeStatsResponse{Usage: usageOf(figures)}, nil
+}

@@ -1,0 +1,104 @@
+package csi
+
+import (
+	"errors"
+	"slices"
+
+	"github.com/container-storage-interface/spec/lib/go/csi"
+	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/status"
+
+	"berth.dev/berth/api/v1alpha1"
+	"berth.dev/berth/internal/agent/staging"
+	"berth.dev/berth/internal/mount"
+)
+
+// nodeStatus gives the classes that only the node service knows their codes;
+// all others get theirs where every call does.
+func nodeStatus(err error) error {
+	switch {
+	case errors.Is(err, staging.ErrNotStaged):
+		return status.Error(codes.FailedPrecondition, err.Error())
+	case errors.Is(err, mount.ErrCorrupt):
+		return status.Error(codes.Internal, err.Error())
+	}
+	return err
+}
+
+func parseStage(r *csi.NodeStageVolumeRequest) (staging.StageRequest, error) {
+	if err := checkNodeCall(r.GetVolumeId(), "staging target path", r.GetStagingTargetPath()); err != nil {
+		return staging.StageRequest{}, err
+	}
+	use, err := parseUse(r.GetVolumeCapability())
+	if err != nil {
+		return staging.StageRequest{}, err
+	}
+	options, readOnly := parseFlags(r.GetVolumeCapability())
+	return staging.StageRequest{
+		ID:         r.GetVolumeId(),
+		Path:       r.GetStagingTargetPath(),
+		Block:      use.mode == v1alpha1.Block,
+		Filesystem: string(use.fsType),
+		Options:    options,
+		ReadOnly:   readOnly,
+	}, nil
+}
+
+func parsePublish(r *csi.NodePublishVolumeRequest) (staging.PublishRequest, error) {
+	if err := checkNodeCall(r.GetVolumeId(), "target path", r.GetTargetPath()); err != nil {
+		return staging.PublishRequest{}, err
+	}
+	use, err := parseUse(r.GetVolumeCapability())
+	if err != nil {
+		return staging.PublishRequest{}, err
+	}
+	block := use.mode == v1alpha1.Block
+	if r.GetStagingTargetPath() == "" && !block {
+		return staging.PublishRequest{}, invalid("staging target path is missing")
+	}
+	_, readOnly := parseFlags(r.GetVolumeCapability())
+	return staging.PublishRequest{
+		ID:          r.GetVolumeId(),
+		StagingPath: r.GetStagingTargetPath(),
+		Target:      r.GetTargetPath(),
+		Block:       block,
+		ReadOnly:    readOnly || r.GetReadonly(),
+		Exclusive:   r.GetVolumeCapability().GetAccessMode().GetMode() == csi.VolumeCapability_AccessMode_SINGLE_NODE_SINGLE_WRITER,
+	}, nil
+}
+
+func parseUse(capability *csi.VolumeCapability) (use, error) {
+	if capability == nil {
+		return use{}, invalid("volume capability is missing")
+	}
+	return parseCapability(capability)
+}
+
+// parseFlags separates the mount options from whether the mount is read-only.
+func parseFlags(capability *csi.VolumeCapability) (options []string, readOnly bool) {
+	readOnly = capability.GetAccessMode().GetMode() == csi.VolumeCapability_AccessMode_SINGLE_NODE_READER_ONLY
+	flags := capability.GetMount().GetMountFlags()
+	readOnly = readOnly || slices.Contains(flags, "ro")
+	options = slices.DeleteFunc(slices.Clone(flags), func(f string) bool { return f == "ro" || f == "rw" })
+	return options, readOnly
+}
+
+func checkNodeCall(id, what, path string) error {
+	if err := checkID(id); err != nil {
+		return err
+	}
+	if path == "" {
+		return invalid("%s is missing", what)
+	}
+	return nil
+}
+
+func usageOf(f staging.Figures) []*csi.VolumeUsage {
+	bytes := &csi.VolumeUsage{Unit: csi.VolumeUsage_BYTES, Total: f.Total, Available: f.Available, Used: f.Used}
+	if f.Block {
+		return []*csi.VolumeUsage{bytes}
+	}
+	return []*csi.VolumeUsage{bytes, {
+		Unit: csi.VolumeUsage_INODES, Total: f.Inodes, Available: f.InodesAvailable, Used: f.InodesUsed,
+	}}
+}
