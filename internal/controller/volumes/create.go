@@ -74,7 +74,7 @@ func (a *attempt) run(ctx context.Context) (*v1alpha1.Volume, error) {
 		case waitErr != nil:
 			return nil, waitErr
 		case gone:
-			return nil, fail(ErrBusy, "volume %s was deleted while it was being created", a.name)
+			return nil, a.gone()
 		case answer.outcome == done:
 			return latest, nil
 		case answer.outcome == failed:
@@ -121,9 +121,13 @@ func (a *attempt) create(ctx context.Context) (*v1alpha1.Volume, error) {
 func (a *attempt) reread(ctx context.Context) (*v1alpha1.Volume, error) {
 	v, err := a.get(ctx, a.name)
 	if err == nil && v == nil {
-		return nil, fail(ErrBusy, "volume %s was deleted while it was being created", a.name)
+		return nil, a.gone()
 	}
 	return v, err
+}
+
+func (a *attempt) gone() error {
+	return fail(ErrBusy, "volume %s was deleted while it was being created", a.name)
 }
 
 func (a *attempt) check(v *v1alpha1.Volume) error {

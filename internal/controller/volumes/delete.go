@@ -79,7 +79,7 @@ func removed(v *v1alpha1.Volume, label map[string]string, nodes Nodes) verdict {
 			holder.Node = label[holder.Label]
 		}
 		if holder.Entry != nil && holder.Entry.Reason == v1alpha1.ReasonInUse {
-			return verdict{failed, holder.Node, provision.ErrInUse, holder.Entry.Message}
+			return verdict{failed, holder.Node, provision.ErrInUse, message(holder.Entry)}
 		}
 		if holder.Node != "" && nodes.Away(holder.Node) == "" {
 			reachable = holder.Node

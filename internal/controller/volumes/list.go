@@ -41,7 +41,7 @@ func listed(items []v1alpha1.Volume, after string) []Volume {
 	var page []Volume
 	for i := range items {
 		v := &items[i]
-		if v.Name <= after || v.DeletionTimestamp != nil || capacity(v) == 0 {
+		if v.Name <= after || v.DeletionTimestamp != nil || !Carved(v) {
 			continue
 		}
 		page = append(page, view(v))

@@ -35,6 +35,10 @@ func (a *attempt) wellPlaced(v *v1alpha1.Volume) bool {
 // compare-and-swap. With no other node it takes the volume off the one that
 // refused, so that nothing is carved there for nobody, and returns the refusal.
 func (a *attempt) replace(ctx context.Context, v *v1alpha1.Volume) (*v1alpha1.Volume, error) {
+	v, err := a.heard(ctx, v)
+	if err != nil {
+		return nil, err
+	}
 	if err := a.mayMove(ctx, v); err != nil {
 		return nil, err
 	}
@@ -42,7 +46,7 @@ func (a *attempt) replace(ctx context.Context, v *v1alpha1.Volume) (*v1alpha1.Vo
 	if unplaceable != nil {
 		return a.takeOff(ctx, v, unplaceable)
 	}
-	v, err := a.leave(ctx, v, at.Node)
+	v, err = a.leave(ctx, v, at.Node)
 	if err != nil {
 		return nil, err
 	}
@@ -68,17 +72,18 @@ func (a *attempt) takeOff(ctx context.Context, v *v1alpha1.Volume, why error) (*
 	return nil, why
 }
 
-// leave waits until a node that the volume was taken off has cleaned up, if it
-// is to go there again: its old report would pass for an answer to the new wish.
+// leave waits until a node that the volume was taken off has cleaned up and its
+// entry was dropped, if it is to go there again: the old report would pass for
+// an answer to the new wish.
 func (a *attempt) leave(ctx context.Context, v *v1alpha1.Volume, node string) (*v1alpha1.Volume, error) {
 	latest, _, gone, err := await(ctx, a.events, v, func(v *v1alpha1.Volume) verdict {
-		if entry := placement.Entry(v, node); entry != nil && entry.State != v1alpha1.ReplicaGone {
+		if placement.Entry(v, node) != nil {
 			return verdict{outcome: waiting, node: node}
 		}
 		return verdict{outcome: done}
 	})
 	if gone {
-		return nil, fail(ErrBusy, "volume %s was deleted while it was being created", a.name)
+		return nil, a.gone()
 	}
 	return latest, err
 }
@@ -103,11 +108,22 @@ func (a *attempt) update(ctx context.Context, v *v1alpha1.Volume) (*v1alpha1.Vol
 	return v, nil
 }
 
-// mayMove refuses to move a volume that has answered. One whose replica is
-// ready may have: the PersistentVolume, which the provisioner names after the
-// volume, tells.
+// heard waits until the nodes that the volume is to be taken off have answered.
+// What a node has carved but not reported it would have to keep: it removes
+// data only if its own entry shows that it knows of the volume. A node that is
+// away is not waited for.
+func (a *attempt) heard(ctx context.Context, v *v1alpha1.Volume) (*v1alpha1.Volume, error) {
+	latest, _, gone, err := await(ctx, a.events, v, a.judge)
+	if gone {
+		return nil, a.gone()
+	}
+	return latest, err
+}
+
+// mayMove refuses to move a volume that has answered: the PersistentVolume,
+// which the provisioner names after the volume, tells.
 func (a *attempt) mayMove(ctx context.Context, v *v1alpha1.Volume) error {
-	if capacity(v) == 0 {
+	if !Carved(v) {
 		return nil
 	}
 	pv := &corev1.PersistentVolume{}
@@ -118,6 +134,5 @@ func (a *attempt) mayMove(ctx context.Context, v *v1alpha1.Volume) error {
 	case err != nil:
 		return fmt.Errorf("reading PersistentVolume %s: %w", a.request.Name, err)
 	}
-	return fail(provision.ErrConflict, "volume %s is on node %s already, and PersistentVolume %s refers to it",
-		a.name, v.Spec.Replicas[0].Node, pv.Name)
+	return fail(provision.ErrConflict, "volume %s exists elsewhere already, and PersistentVolume %s refers to it", a.name, pv.Name)
 }

@@ -1,6 +1,10 @@
 package volumes
 
 import (
+	"cmp"
+	"slices"
+	"strings"
+
 	"berth.dev/berth/api/v1alpha1"
 	"berth.dev/berth/internal/placement"
 	"berth.dev/berth/internal/provision"
@@ -56,16 +60,22 @@ func replicaAnswer(v *v1alpha1.Volume, node string) verdict {
 	if entry.State == v1alpha1.ReplicaReady && holds(entry, v) {
 		return verdict{outcome: done}
 	}
+	said := message(entry)
 	switch entry.Reason {
 	case v1alpha1.ReasonNoSpace, v1alpha1.ReasonPoolMissing:
-		return verdict{refused, node, ErrUnplaceable, entry.Message}
+		return verdict{refused, node, ErrUnplaceable, said}
 	case v1alpha1.ReasonInvalid:
-		return verdict{failed, node, provision.ErrInvalid, entry.Message}
+		return verdict{failed, node, provision.ErrInvalid, said}
 	case v1alpha1.ReasonConflict:
-		return verdict{failed, node, provision.ErrConflict, entry.Message}
+		return verdict{failed, node, provision.ErrConflict, said}
 	default:
-		return verdict{failed, node, provision.ErrUnavailable, entry.Message}
+		return verdict{failed, node, provision.ErrUnavailable, said}
 	}
+}
+
+// message is what a node says, without its name: the error adds that.
+func message(entry *v1alpha1.ReplicaStatus) string {
+	return cmp.Or(strings.TrimPrefix(entry.Message, "node "+entry.Node+": "), entry.Reason)
 }
 
 // expanded judges a volume that is being expanded. A node without room leaves
@@ -90,6 +100,20 @@ func answers(entry *v1alpha1.ReplicaStatus, v *v1alpha1.Volume) bool {
 
 func holds(entry *v1alpha1.ReplicaStatus, v *v1alpha1.Volume) bool {
 	return entry.Capacity != nil && entry.Capacity.Cmp(v.Spec.Capacity) >= 0
+}
+
+// Carved says whether a volume has, or once had, data on a node. What was never carved was never answered, and there is nothing to lose.
+func Carved(v *v1alpha1.Volume) bool {
+	return slices.ContainsFunc(v.Status.Replicas, func(entry v1alpha1.ReplicaStatus) bool {
+		switch entry.State {
+		case v1alpha1.ReplicaReady:
+			return true
+		case v1alpha1.ReplicaFailed:
+			return entry.Capacity != nil || entry.Reason == v1alpha1.ReasonDeviceMissing
+		default:
+			return false
+		}
+	})
 }
 
 // capacity is the size that every wanted replica has, or 0 while one has none.

@@ -1,0 +1,144 @@
+package heartbeat
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+	"sync"
+	"time"
+
+	coordinationv1 "k8s.io/api/coordination/v1"
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/client-go/tools/cache"
+	"k8s.io/utils/clock"
+
+	"berth.dev/berth/api/v1alpha1"
+)
+
+// patience is how long a Lease without a duration of its own is believed.
+const patience = 40 * time.Second
+
+// Heartbeats knows which Nodes are ready and when each agent was last heard of.
+// Its handlers must be fed by the informers of Nodes and Leases.
+type Heartbeats struct {
+	clock clock.PassiveClock
+
+	mu    sync.Mutex
+	ready map[string]bool // every Node has a key
+	last  map[string]beat
+}
+
+type beat struct {
+	renewed  time.Time // as the agent wrote it: only compared with itself
+	seen     time.Time // on our clock
+	patience time.Duration
+}
+
+// New makes Heartbeats that have heard of nobody.
+func New(c clock.PassiveClock) *Heartbeats {
+	return &Heartbeats{clock: c, ready: map[string]bool{}, last: map[string]beat{}}
+}
+
+// NodeHandler is what the informer of Nodes calls.
+func (h *Heartbeats) NodeHandler() cache.ResourceEventHandler {
+	return handler(h.observeNode, h.forgetNode)
+}
+
+// LeaseHandler is what the informer of Leases calls.
+func (h *Heartbeats) LeaseHandler() cache.ResourceEventHandler {
+	return handler(h.observeLease, h.forgetLease)
+}
+
+func handler(observe, forget func(obj any)) cache.ResourceEventHandler {
+	return cache.ResourceEventHandlerFuncs{
+		AddFunc:    observe,
+		UpdateFunc: func(_, obj any) { observe(obj) },
+		DeleteFunc: func(obj any) {
+			if unknown, ok := obj.(cache.DeletedFinalStateUnknown); ok {
+				obj = unknown.Obj
+			}
+			forget(obj)
+		},
+	}
+}
+
+func (h *Heartbeats) observeNode(obj any) {
+	node, ok := obj.(*corev1.Node)
+	if !ok {
+		return
+	}
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	h.ready[node.Name] = slices.ContainsFunc(node.Status.Conditions, func(c corev1.NodeCondition) bool {
+		return c.Type == corev1.NodeReady && c.Status == corev1.ConditionTrue
+	})
+}
+
+func (h *Heartbeats) forgetNode(obj any) {
+	if node, ok := obj.(*corev1.Node); ok {
+		h.mu.Lock()
+		defer h.mu.Unlock()
+		delete(h.ready, node.Name)
+	}
+}
+
+func (h *Heartbeats) observeLease(obj any) {
+	lease, node := agentLease(obj)
+	if lease == nil {
+		return
+	}
+	b := beat{seen: h.clock.Now(), patience: patience}
+	if lease.Spec.RenewTime != nil {
+		b.renewed = lease.Spec.RenewTime.Time
+	}
+	if seconds := lease.Spec.LeaseDurationSeconds; seconds != nil {
+		b.patience = time.Duration(*seconds) * time.Second
+	}
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	if old, known := h.last[node]; known && old.renewed.Equal(b.renewed) {
+		b.seen = old.seen // an edit, or a resync: not a heartbeat
+	}
+	h.last[node] = b
+}
+
+func (h *Heartbeats) forgetLease(obj any) {
+	if lease, node := agentLease(obj); lease != nil {
+		h.mu.Lock()
+		defer h.mu.Unlock()
+		delete(h.last, node)
+	}
+}
+
+// agentLease is the Lease of an agent and the node it is for, or nil.
+func agentLease(obj any) (*coordinationv1.Lease, string) {
+	lease, ok := obj.(*coordinationv1.Lease)
+	if !ok {
+		return nil, ""
+	}
+	node, ok := strings.CutPrefix(lease.Name, v1alpha1.AgentLeasePrefix)
+	if !ok {
+		return nil, ""
+	}
+	return lease, node
+}
+
+// Away is empty, or says why a node cannot be expected to answer.
+func (h *Heartbeats) Away(node string) string {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	ready, exists := h.ready[node]
+	b, heard := h.last[node]
+	switch {
+	case !exists:
+		return "the Node does not exist"
+	case !ready:
+		return "the Node is not ready"
+	case !heard:
+		return "its berth-agent has never been heard of"
+	}
+	if silence := h.clock.Since(b.seen); silence > b.patience {
+		return fmt.Sprintf("its berth-agent has been silent for %s", silence.Truncate(time.Second))
+	}
+	return ""
+}

@@ -1,0 +1,46 @@
+package controller
+
+import (
+	"errors"
+	"net"
+	"net/http"
+	"time"
+
+	csimetrics "github.com/kubernetes-csi/csi-lib-utils/metrics"
+	"k8s.io/utils/ptr"
+	"sigs.k8s.io/controller-runtime/pkg/healthz"
+	"sigs.k8s.io/controller-runtime/pkg/manager"
+	"sigs.k8s.io/controller-runtime/pkg/metrics"
+)
+
+var errNotSynced = errors.New("the caches are not filled yet")
+
+// readiness is nil once the channel is closed.
+func readiness(synced <-chan struct{}) func() error {
+	return func() error {
+		select {
+		case <-synced:
+			return nil
+		default:
+			return errNotSynced
+		}
+	}
+}
+
+// httpServer answers health checks and metrics. Healthy means that the process
+// answers; ready that calls can be served. Neither asks the API server: to
+// restart the controller does not bring the API server back.
+func httpServer(listener net.Listener, ready func() error, counters csimetrics.CSIMetricsManager) *manager.Server {
+	mux := http.NewServeMux()
+	mux.Handle("/healthz", http.StripPrefix("/healthz", &healthz.Handler{}))
+	mux.Handle("/readyz", http.StripPrefix("/readyz", &healthz.Handler{Checks: map[string]healthz.Checker{
+		"caches": func(*http.Request) error { return ready() },
+	}}))
+	counters.WithAdditionalRegistry(metrics.Registry).RegisterToServer(mux, "/metrics")
+	return &manager.Server{
+		Name:            "health and metrics",
+		Server:          &http.Server{Handler: mux, ReadHeaderTimeout: 10 * time.Second},
+		Listener:        listener,
+		ShutdownTimeout: ptr.To(time.Second),
+	}
+}

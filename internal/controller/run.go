@@ -1,0 +1,144 @@
+package controller
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net"
+	"time"
+
+	"github.com/go-logr/logr"
+	csimetrics "github.com/kubernetes-csi/csi-lib-utils/metrics"
+	"k8s.io/apimachinery/pkg/runtime"
+	clientscheme "k8s.io/client-go/kubernetes/scheme"
+	"k8s.io/client-go/rest"
+	"k8s.io/utils/clock"
+	"k8s.io/utils/ptr"
+	ctrl "sigs.k8s.io/controller-runtime"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/config"
+	"sigs.k8s.io/controller-runtime/pkg/manager"
+	"sigs.k8s.io/controller-runtime/pkg/metrics/server"
+
+	"berth.dev/berth/api/v1alpha1"
+	"berth.dev/berth/internal/controller/heartbeat"
+	"berth.dev/berth/internal/controller/upkeep"
+	"berth.dev/berth/internal/controller/volumes"
+	"berth.dev/berth/internal/csi"
+)
+
+// name of the process: its field manager and its leader election Lease.
+const name = "berth-controller"
+
+// OrphanDelay is how long a Volume without claim and PersistentVolume is left alone.
+const OrphanDelay = 10 * time.Minute
+
+// Options of the process.
+type Options struct {
+	// Config of the API server. Its rate limit is not used: the server has
+	// priority and fairness.
+	Config *rest.Config
+	// Namespace that Berth is installed in.
+	Namespace string
+	// LeaderElection lets only one of several processes run the reconcilers.
+	LeaderElection bool
+	// CSI is where the sidecars connect.
+	CSI net.Listener
+	// HTTP serves /healthz, /readyz and /metrics.
+	HTTP net.Listener
+	// Version that CSI announces.
+	Version string
+	Log     logr.Logger
+	Clock   clock.PassiveClock
+	// OrphanDelay as the constant of that name, unless set.
+	OrphanDelay time.Duration
+	// Wrap, if set, is put around the client that writes. For tests.
+	Wrap func(client.Client) client.Client
+}
+
+// Run serves until ctx ends.
+func Run(ctx context.Context, o Options) error {
+	m, err := newManager(o)
+	if err != nil {
+		return fmt.Errorf("setting up: %w", err)
+	}
+	beats, watchers := heartbeat.New(o.Clock), &volumes.Watchers{}
+	if err := watch(ctx, m, watchers, beats); err != nil {
+		return err
+	}
+	if err := addReconcilers(m, o, beats); err != nil {
+		return fmt.Errorf("adding reconcilers: %w", err)
+	}
+	service := volumes.New(m.GetClient(), m.GetAPIReader(), beats, watchers)
+	counters := csimetrics.NewCSIMetricsManagerForPlugin(v1alpha1.LocalDriverName)
+	synced := make(chan struct{})
+	face := &csi.Server{
+		Services: []csi.Service{
+			&csi.Identity{Version: o.Version, Ready: readiness(synced)},
+			csi.NewController(service),
+		},
+		Log:     o.Log.WithName("csi"),
+		Metrics: counters,
+	}
+	serveCSI := everywhere(func(ctx context.Context) error {
+		close(synced) // the manager starts this after the caches
+		return face.Serve(ctx, o.CSI)
+	})
+	if err := errors.Join(m.Add(serveCSI), m.Add(httpServer(o.HTTP, readiness(synced), counters))); err != nil {
+		return fmt.Errorf("adding servers: %w", err)
+	}
+	return m.Start(ctx)
+}
+
+func newManager(o Options) (ctrl.Manager, error) {
+	scheme := runtime.NewScheme()
+	if err := errors.Join(clientscheme.AddToScheme(scheme), v1alpha1.AddToScheme(scheme)); err != nil {
+		return nil, err
+	}
+	api := rest.CopyConfig(o.Config)
+	api.QPS = -1
+	return ctrl.NewManager(api, ctrl.Options{
+		Scheme:                        scheme,
+		Logger:                        o.Log,
+		Cache:                         cacheOptions(o.Namespace),
+		Metrics:                       server.Options{BindAddress: "0"}, // httpServer has them
+		LeaderElection:                o.LeaderElection,
+		LeaderElectionID:              name,
+		LeaderElectionNamespace:       o.Namespace,
+		LeaderElectionReleaseOnCancel: true,
+		Controller:                    config.Controller{SkipNameValidation: ptr.To(true)},
+		NewClient: func(config *rest.Config, options client.Options) (client.Client, error) {
+			c, err := client.New(config, options)
+			if err != nil {
+				return nil, err
+			}
+			c = client.WithFieldOwner(c, name)
+			if o.Wrap != nil {
+				c = o.Wrap(c)
+			}
+			return c, nil
+		},
+	})
+}
+
+func addReconcilers(m ctrl.Manager, o Options, nodes volumes.Nodes) error {
+	c, live := m.GetClient(), m.GetAPIReader()
+	delay := o.OrphanDelay
+	if delay == 0 {
+		delay = OrphanDelay
+	}
+	return errors.Join(
+		(&upkeep.Volumes{Client: c, Nodes: nodes}).SetupWithManager(m),
+		(&upkeep.Claims{Client: c, Live: live, Clock: o.Clock, Delay: delay}).SetupWithManager(m),
+		(&upkeep.StorageNodes{Client: c, Live: live}).SetupWithManager(m),
+		(&upkeep.PoolClasses{Client: c}).SetupWithManager(m),
+	)
+}
+
+// everywhere is a part that runs whether or not this process leads.
+type everywhere func(ctx context.Context) error
+
+var _ manager.LeaderElectionRunnable = everywhere(nil)
+
+func (f everywhere) Start(ctx context.Context) error { return f(ctx) }
+func (everywhere) NeedLeaderElection() bool          { return false }

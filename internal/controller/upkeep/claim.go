@@ -1,0 +1,161 @@
+package upkeep
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/utils/clock"
+	ctrl "sigs.k8s.io/controller-runtime"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/handler"
+	"sigs.k8s.io/controller-runtime/pkg/log"
+	"sigs.k8s.io/controller-runtime/pkg/reconcile"
+
+	"berth.dev/berth/api/v1alpha1"
+	"berth.dev/berth/internal/controller/volumes"
+)
+
+// HandleIndex finds PersistentVolumes by the Berth volume that they refer to.
+const HandleIndex = "berth.dev/handle"
+
+// Handle is the key of a PersistentVolume in HandleIndex.
+func Handle(obj client.Object) []string {
+	pv, ok := obj.(*corev1.PersistentVolume)
+	if !ok || pv.Spec.CSI == nil || pv.Spec.CSI.Driver != v1alpha1.LocalDriverName {
+		return nil
+	}
+	return []string{pv.Spec.CSI.VolumeHandle}
+}
+
+// Claims finds the Volumes whose claim was deleted before it got them.
+type Claims struct {
+	Client client.Client
+	// Live reads claims, which are not cached: only Volumes without a
+	// PersistentVolume are looked at, and those are few.
+	Live  client.Reader
+	Clock clock.PassiveClock
+	// Delay is how long a Volume is left alone after its creation, and between looks.
+	Delay time.Duration
+}
+
+// SetupWithManager adds the reconciler.
+func (r *Claims) SetupWithManager(m ctrl.Manager) error {
+	byHandle := func(_ context.Context, pv client.Object) []reconcile.Request {
+		var requests []reconcile.Request
+		for _, handle := range Handle(pv) {
+			requests = append(requests, reconcile.Request{NamespacedName: types.NamespacedName{Name: handle}})
+		}
+		return requests
+	}
+	return ctrl.NewControllerManagedBy(m).Named("claim").
+		For(&v1alpha1.Volume{}).
+		Watches(&corev1.PersistentVolume{}, handler.EnqueueRequestsFromMapFunc(byHandle)).
+		Complete(r)
+}
+
+// Reconcile looks whether anybody still wants a volume.
+func (r *Claims) Reconcile(ctx context.Context, request ctrl.Request) (ctrl.Result, error) {
+	v := &v1alpha1.Volume{}
+	if err := r.Client.Get(ctx, types.NamespacedName{Name: request.Name}, v); err != nil {
+		return ctrl.Result{}, client.IgnoreNotFound(err)
+	}
+	if v.DeletionTimestamp != nil || v.Spec.ClaimRef == nil || v.Spec.ClaimRef.UID == "" {
+		return ctrl.Result{}, nil
+	}
+	if age := r.Clock.Since(v.CreationTimestamp.Time); age < r.Delay {
+		return ctrl.Result{RequeueAfter: r.Delay - age}, nil
+	}
+	referred, err := r.referred(ctx, v)
+	if err != nil {
+		return ctrl.Result{}, err
+	}
+	if referred {
+		return ctrl.Result{}, r.settle(ctx, v, false)
+	}
+	wanted, err := r.wanted(ctx, v)
+	switch {
+	case err != nil:
+		return ctrl.Result{}, err
+	case wanted:
+		return ctrl.Result{RequeueAfter: r.Delay}, r.settle(ctx, v, false)
+	case volumes.Carved(v):
+		return ctrl.Result{RequeueAfter: r.Delay}, r.settle(ctx, v, true)
+	}
+	return ctrl.Result{}, r.collect(ctx, v)
+}
+
+// referred says whether a PersistentVolume, of whatever name, is the volume.
+func (r *Claims) referred(ctx context.Context, v *v1alpha1.Volume) (bool, error) {
+	var list corev1.PersistentVolumeList
+	err := r.Client.List(ctx, &list, client.MatchingFields{HandleIndex: v.Name}, client.Limit(1), client.UnsafeDisableDeepCopy)
+	if err != nil {
+		return false, fmt.Errorf("looking up the PersistentVolume of volume %s: %w", v.Name, err)
+	}
+	return len(list.Items) > 0, nil
+}
+
+// wanted asks the API server, not a cache: the answer may lead to a deletion.
+func (r *Claims) wanted(ctx context.Context, v *v1alpha1.Volume) (bool, error) {
+	ref := v.Spec.ClaimRef
+	claim := &corev1.PersistentVolumeClaim{}
+	err := r.Live.Get(ctx, types.NamespacedName{Namespace: ref.Namespace, Name: ref.Name}, claim)
+	switch {
+	case apierrors.IsNotFound(err):
+	case err != nil:
+		return false, fmt.Errorf("reading claim %s/%s: %w", ref.Namespace, ref.Name, err)
+	case claim.UID == ref.UID:
+		return true, nil
+	}
+	err = r.Live.Get(ctx, types.NamespacedName{Name: v.Name}, &corev1.PersistentVolume{})
+	if client.IgnoreNotFound(err) != nil {
+		return false, fmt.Errorf("reading PersistentVolume %s: %w", v.Name, err)
+	}
+	return err == nil, nil
+}
+
+// collect deletes a volume that nothing was carved for, if it is still as it
+// was when that was seen.
+func (r *Claims) collect(ctx context.Context, v *v1alpha1.Volume) error {
+	err := r.Client.Delete(ctx, v, client.Preconditions{UID: &v.UID, ResourceVersion: &v.ResourceVersion})
+	if apierrors.IsNotFound(err) || apierrors.IsConflict(err) {
+		return nil
+	}
+	if err != nil {
+		return fmt.Errorf("deleting volume %s, whose claim is gone: %w", v.Name, err)
+	}
+	log.FromContext(ctx).Info("deleted a volume whose claim is gone and that was never carved",
+		"volume", v.Name, "claim", v.Spec.ClaimRef.Namespace+"/"+v.Spec.ClaimRef.Name)
+	return nil
+}
+
+// settle shows whether a volume with data belongs to nobody. One that never was
+// an orphan bears no mark of it.
+func (r *Claims) settle(ctx context.Context, v *v1alpha1.Volume, orphaned bool) error {
+	if !orphaned && meta.FindStatusCondition(v.Status.Conditions, ConditionOrphaned) == nil {
+		return nil
+	}
+	c := metav1.Condition{Type: ConditionOrphaned, Status: metav1.ConditionFalse, Reason: reasonReferred, ObservedGeneration: v.Generation}
+	if orphaned {
+		c.Status, c.Reason = metav1.ConditionTrue, reasonClaimGone
+		c.Message = fmt.Sprintf("claim %s/%s is gone and no PersistentVolume refers to the volume: its data is kept; "+
+			"make a PersistentVolume with volumeHandle %s to use it, or delete the Volume to remove it",
+			v.Spec.ClaimRef.Namespace, v.Spec.ClaimRef.Name, v.Name)
+	}
+	if !meta.SetStatusCondition(&v.Status.Conditions, c) {
+		return nil
+	}
+	err := r.Client.Status().Update(ctx, v)
+	if apierrors.IsConflict(err) || apierrors.IsNotFound(err) {
+		return nil // the event of the other write brings us back
+	}
+	if err != nil {
+		return fmt.Errorf("marking volume %s as orphaned: %w", v.Name, err)
+	}
+	return nil
+}

@@ -1,0 +1,23 @@
+// Package upkeep holds the reconcilers that keep Berth's objects tidy.
+//
+//	reconciler   writes                                       never
+//	Volumes      finalizer, labels, entries that are Gone,    data: it only lets go of
+//	             condition Ready                              what its nodes report Gone
+//	Claims       deletes Volumes that nothing was carved for  a Volume that has, or had, data
+//	StorageNodes deletes reports of Nodes that are gone       anything on the node
+//	PoolClasses  status                                       spec
+//
+// Each decision is a function of the object and a few facts. Every write is a
+// compare-and-swap, so a stale cache costs a retry and nothing else. A volume
+// that was created and became ready at once is never written here.
+//
+// # Volumes whose claim is gone
+//
+// A claim may be deleted before CreateVolume has answered. Its Volume then has
+// no PersistentVolume and nobody asks for it again. If nothing was carved it is
+// deleted after a delay. If something was, the Volume is kept and says
+// Orphaned: whether CreateVolume ever answered is recorded nowhere, and the
+// same picture, no claim and no PersistentVolume, is what an administrator sees
+// in the middle of moving data to another claim by hand. Recording the answer
+// would cost every volume one more write.
+package upkeep

@@ -1,0 +1,141 @@
+package upkeep
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/types"
+	ctrl "sigs.k8s.io/controller-runtime"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/controller/controllerutil"
+
+	"berth.dev/berth/api/v1alpha1"
+	"berth.dev/berth/internal/controller/volumes"
+)
+
+// lookAgain is how often a deletion that waits for nodes is looked at: no event
+// tells when a node has come to be away.
+const lookAgain = 30 * time.Second
+
+// Volumes keeps finalizer, labels, entries and the condition of Volumes.
+type Volumes struct {
+	Client client.Client
+	Nodes  volumes.Nodes
+}
+
+// SetupWithManager adds the reconciler.
+func (r *Volumes) SetupWithManager(m ctrl.Manager) error {
+	return ctrl.NewControllerManagedBy(m).Named("volume").For(&v1alpha1.Volume{}).Complete(r)
+}
+
+// Reconcile makes at most one write: the event it causes brings the next.
+func (r *Volumes) Reconcile(ctx context.Context, request ctrl.Request) (ctrl.Result, error) {
+	v := &v1alpha1.Volume{}
+	if err := r.Client.Get(ctx, types.NamespacedName{Name: request.Name}, v); err != nil {
+		return ctrl.Result{}, client.IgnoreNotFound(err)
+	}
+	if err := r.tidy(ctx, v); err != nil {
+		if apierrors.IsConflict(err) || apierrors.IsNotFound(err) {
+			return ctrl.Result{}, nil // the cache is behind; its next event brings us back
+		}
+		return ctrl.Result{}, err
+	}
+	if v.DeletionTimestamp != nil {
+		return ctrl.Result{RequeueAfter: lookAgain}, nil
+	}
+	return ctrl.Result{}, nil
+}
+
+func (r *Volumes) tidy(ctx context.Context, v *v1alpha1.Volume) error {
+	if tidyMetadata(v) {
+		if err := r.Client.Update(ctx, v); err != nil {
+			return fmt.Errorf("updating labels and finalizer: %w", err)
+		}
+		return nil
+	}
+	if r.tidyStatus(v) {
+		if err := r.Client.Status().Update(ctx, v); err != nil {
+			return fmt.Errorf("updating status: %w", err)
+		}
+	}
+	return nil
+}
+
+// tidyMetadata corrects finalizer and labels, and says whether it changed any.
+func tidyMetadata(v *v1alpha1.Volume) bool {
+	holders := volumes.Holders(v)
+	if v.DeletionTimestamp != nil {
+		return len(holders) == 0 && controllerutil.RemoveFinalizer(v, v1alpha1.VolumeFinalizer)
+	}
+	changed := controllerutil.AddFinalizer(v, v1alpha1.VolumeFinalizer)
+	for _, holder := range holders {
+		if _, labelled := v.Labels[holder.Label]; !labelled {
+			if v.Labels == nil {
+				v.Labels = map[string]string{}
+			}
+			v.Labels[holder.Label] = ""
+			changed = true
+		}
+	}
+	for i := range v.Status.Replicas {
+		entry := &v.Status.Replicas[i]
+		label := v1alpha1.ReplicaLabel(entry.Node)
+		if _, labelled := v.Labels[label]; labelled && departed(v, entry) {
+			delete(v.Labels, label)
+			changed = true
+		}
+	}
+	return changed
+}
+
+// departed says whether a node has nothing of the volume and should not have.
+func departed(v *v1alpha1.Volume, entry *v1alpha1.ReplicaStatus) bool {
+	if entry.State != v1alpha1.ReplicaGone {
+		return false
+	}
+	for _, replica := range v.Spec.Replicas {
+		if replica.Node == entry.Node {
+			return false
+		}
+	}
+	return true
+}
+
+// tidyStatus drops the entries of nodes that have nothing left and shows what is
+// wrong. It runs after tidyMetadata has nothing to do: the label goes before the
+// entry, or the node would report Gone again.
+func (r *Volumes) tidyStatus(v *v1alpha1.Volume) bool {
+	changed := false
+	if v.DeletionTimestamp == nil {
+		kept := v.Status.Replicas[:0:0]
+		for _, entry := range v.Status.Replicas {
+			if !departed(v, &entry) {
+				kept = append(kept, entry)
+			}
+		}
+		changed = len(kept) != len(v.Status.Replicas)
+		v.Status.Replicas = kept
+	}
+	return show(&v.Status.Conditions, v.Generation, problemOf(v, r.Nodes)) || changed
+}
+
+// problemOf is what keeps a volume from being what it should be. Lack of room
+// is not among it: the call that asks for the room tells its user.
+func problemOf(v *v1alpha1.Volume, nodes volumes.Nodes) problem {
+	for _, holder := range volumes.Holders(v) {
+		entry := holder.Entry
+		if entry != nil && entry.State == v1alpha1.ReplicaFailed && entry.Reason != v1alpha1.ReasonNoSpace {
+			return problem{entry.Reason, entry.Message}
+		}
+		if v.DeletionTimestamp == nil || holder.Node == "" {
+			continue
+		}
+		if away := nodes.Away(holder.Node); away != "" {
+			return problem{reasonNodeAway, fmt.Sprintf(
+				"node %s still has the volume's data: %s; the data is removed when the node is back", holder.Node, away)}
+		}
+	}
+	return problem{}
+}
