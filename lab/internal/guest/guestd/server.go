@@ -64,8 +64,8 @@ func (s *server) answer(conn net.Conn) {
 		return
 	}
 	defer s.holdTether()()
-	code := newSession(request, conn, out).run()
-	_ = out.WriteJSON(wire.Exited, wire.Result{Code: code})
+	session := newSession(request, conn, out)
+	session.finish(session.run())
 }
 
 func (s *server) authenticate(conn net.Conn) (wire.Request, error) {

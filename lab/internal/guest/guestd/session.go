@@ -8,6 +8,7 @@ import (
 	"net"
 	"os"
 	"os/exec"
+	"sync"
 	"sync/atomic"
 	"syscall"
 	"time"
@@ -19,12 +20,16 @@ import (
 // it left behind may hold the output open for ever.
 const lingerTime = time.Second
 
+// hangUpTime is how long a client may take to hang up after its program's end.
+const hangUpTime = 10 * time.Second
+
 // session is one program that runs for one client.
 type session struct {
 	request wire.Request
 	conn    net.Conn
 	out     *wire.Writer
 	ended   atomic.Bool
+	reader  sync.WaitGroup // reads what the client sends
 }
 
 func newSession(r wire.Request, conn net.Conn, out *wire.Writer) *session {
@@ -52,8 +57,20 @@ func (s *session) run() int {
 	if err := cmd.Start(); err != nil {
 		return s.fail(err)
 	}
-	go s.readClient(cmd.Process.Pid, stdin, nil)
+	s.reader.Go(func() { s.readClient(cmd.Process.Pid, stdin, nil) })
 	return s.wait(cmd)
+}
+
+// finish tells the client the result and waits until it has hung up: closing
+// with input unread would make the kernel drop what is still on its way to the
+// client.
+func (s *session) finish(code int) {
+	if s.out.WriteJSON(wire.Exited, wire.Result{Code: code}) != nil {
+		return
+	}
+	_ = s.conn.SetReadDeadline(time.Now().Add(hangUpTime))
+	s.reader.Wait()
+	_, _ = io.Copy(io.Discard, s.conn)
 }
 
 // wait waits for the program's end. From then on its process group is left

@@ -32,7 +32,7 @@ func (s *session) runOnTerminal(cmd *exec.Cmd) int {
 	if err != nil {
 		return s.fail(err)
 	}
-	go s.readClient(cmd.Process.Pid, keepOpen{master}, resize)
+	s.reader.Go(func() { s.readClient(cmd.Process.Pid, keepOpen{master}, resize) })
 	copied := make(chan struct{})
 	go func() {
 		defer close(copied)
