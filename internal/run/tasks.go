@@ -8,11 +8,49 @@ import (
 )
 
 // Tasks carries operations to their end whatever becomes of their callers. The
-// zero value is ready to use; its owner calls Wait before it goes.
-type Tasks struct{ running sync.WaitGroup }
+// zero value is ready to use; its owner calls Wait before it goes. Unlike a
+// sync.WaitGroup it may be waited for while others begin.
+type Tasks struct {
+	mu      sync.Mutex
+	running int
+	// idle is closed when nothing runs any more; nil while nobody waits.
+	idle chan struct{}
+}
 
 // Wait returns when no operation is running.
-func (t *Tasks) Wait() { t.running.Wait() }
+func (t *Tasks) Wait() {
+	t.mu.Lock()
+	if t.running == 0 {
+		t.mu.Unlock()
+		return
+	}
+	if t.idle == nil {
+		t.idle = make(chan struct{})
+	}
+	idle := t.idle
+	t.mu.Unlock()
+	<-idle
+}
+
+// Go runs an operation that nobody waits for but Wait.
+func (t *Tasks) Go(operation func()) {
+	t.mu.Lock()
+	t.running++
+	t.mu.Unlock()
+	go func() {
+		defer t.end()
+		operation()
+	}()
+}
+
+func (t *Tasks) end() {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if t.running--; t.running == 0 && t.idle != nil {
+		close(t.idle)
+		t.idle = nil
+	}
+}
 
 // Do runs an operation and waits for it or for the end of ctx, whichever comes
 // first. The operation itself sees a context that does not end: it is responsible
@@ -25,7 +63,7 @@ func Do[T any](ctx context.Context, t *Tasks, operation func(context.Context) (T
 		err   error
 	}
 	done := make(chan result, 1)
-	t.running.Go(func() {
+	t.Go(func() {
 		var r result
 		defer func() {
 			if p := recover(); p != nil {

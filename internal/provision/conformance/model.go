@@ -18,7 +18,11 @@ type model struct {
 
 func agreesWithModel(t *testing.T, f fixture) {
 	rapid.Check(t, func(rt *rapid.T) {
+		for _, v := range f.pool(t).Volumes { // what a failed sequence left
+			expect(rt, f.Provisioner.Delete(rt.Context(), v.ID), nil)
+		}
 		m := &model{f: f, total: f.pool(t).Free / f.unit, volumes: map[string]provision.Volume{}}
+		defer func() { f = m.f }() // a restart replaces the provisioner
 		rt.Repeat(map[string]func(*rapid.T){
 			"create":  m.create,
 			"expand":  m.expand,
@@ -28,12 +32,6 @@ func agreesWithModel(t *testing.T, f fixture) {
 			"restart": func(*rapid.T) { m.f.Provisioner = m.f.Restart() },
 			"":        m.check,
 		})
-		for id := range m.volumes {
-			if err := m.f.Provisioner.Delete(rt.Context(), id); err != nil {
-				rt.Fatal(err)
-			}
-		}
-		f = m.f // a restart replaced the provisioner
 	})
 }
 

@@ -1,0 +1,91 @@
+package lvm
+
+import (
+	"context"
+	"fmt"
+	"maps"
+	"slices"
+
+	"berth.dev/berth/internal/provision"
+	"berth.dev/berth/internal/run"
+)
+
+// Volumes can be inactive after a reboot: not every machine activates its groups.
+// All are activated once, when the provisioner first sees them, with one process per
+// group; a volume whose device is not there is activated when it is asked for.
+
+// activateAll activates what is inactive, behind its caller's back: a group that
+// blocks must not hold up the first report.
+func (p *Provisioner) activateAll(ctx context.Context) {
+	for name, ids := range p.state.inactive() {
+		p.tasks.Go(func() {
+			unlock, err := p.groups.Lock(ctx, name)
+			if err != nil {
+				return
+			}
+			defer unlock()
+			// What fails shows when the volume is asked for.
+			_ = p.activateLocked(name, ids...)
+		})
+	}
+}
+
+// activated activates a volume whose device is not there and returns it; with a
+// problem if the device does not appear.
+func (p *Provisioner) activated(ctx context.Context, name, id string) (provision.Volume, error) {
+	unlock, err := p.groups.Lock(ctx, name)
+	if err != nil {
+		return provision.Volume{}, err
+	}
+	return run.Do(ctx, &p.tasks, func(context.Context) (provision.Volume, error) {
+		defer unlock()
+		v, err := p.view(name, id)
+		if err != nil || p.config.Devices.Exists(v.Device) {
+			return v, err // somebody else activated or deleted it meanwhile
+		}
+		err = p.activateLocked(name, id)
+		switch {
+		case p.config.Devices.Exists(v.Device):
+			v.Problem = ""
+		case err != nil:
+			v.Problem = fmt.Sprintf("the volume cannot be activated: %v", err)
+		default:
+			v.Problem = fmt.Sprintf("the volume is active and its device %s is not there", v.Device)
+		}
+		return v, nil
+	})
+}
+
+func (p *Provisioner) activateLocked(name string, ids ...string) error {
+	p.begin(name)
+	_, err := p.config.Runner.Change(p.config.activateCommand(name, ids...))
+	p.end(name)
+	if err == nil {
+		p.state.with(name, func(g *group) {
+			for _, id := range ids {
+				if g != nil && g.volumes[id] != nil {
+					g.volumes[id].active = true
+				}
+			}
+		})
+	}
+	return err
+}
+
+// inactive returns the inactive volumes by the groups that can activate them.
+func (s *state) inactive() map[string][]string {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	byGroup := map[string][]string{}
+	for _, g := range s.groups {
+		if g.problem != "" || g.missing {
+			continue
+		}
+		for _, id := range slices.Sorted(maps.Keys(g.volumes)) {
+			if !g.volumes[id].active {
+				byGroup[g.name] = append(byGroup[g.name], id)
+			}
+		}
+	}
+	return byGroup
+}

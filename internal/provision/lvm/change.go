@@ -1,0 +1,138 @@
+package lvm
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	"berth.dev/berth/internal/run"
+)
+
+// change brings a volume group to where its plan is done, with one LVM process.
+type change struct {
+	group, id string
+	// plan decides from what is known: whether nothing is left to do, the size to
+	// make, or why it cannot be done. fresh says that LVM was asked just now. g is nil
+	// if there is no such group.
+	plan func(g *group, fresh bool) (done bool, size int64, err error)
+	// command makes the change.
+	command func(size int64) run.Command
+	// learn puts the change into what is known; it may be there already.
+	learn func(g *group, size int64)
+}
+
+// lock takes the locks of a volume and of a group, in this order. Callers whose
+// context ends leave the queue.
+func (p *Provisioner) lock(ctx context.Context, id, group string) (unlock func(), err error) {
+	unlockVolume, err := p.volumes.Lock(ctx, id)
+	if err != nil {
+		return nil, err
+	}
+	unlockGroup, err := p.groups.Lock(ctx, group)
+	if err != nil {
+		unlockVolume()
+		return nil, err
+	}
+	return func() { unlockGroup(); unlockVolume() }, nil
+}
+
+// carryOut makes a change under the locks of its volume and its group, and to its
+// end: a caller whose context ends leaves it to itself.
+func (p *Provisioner) carryOut(ctx context.Context, c change) error {
+	unlock, err := p.lock(ctx, c.id, c.group)
+	if err != nil {
+		return err
+	}
+	_, err = run.Do(ctx, &p.tasks, func(ctx context.Context) (struct{}, error) {
+		defer unlock()
+		return struct{}{}, p.carryOutLocked(ctx, c)
+	})
+	return err
+}
+
+// carryOutLocked is carryOut for who holds the locks.
+//
+// What is known may be behind, so a plan that fails on it is made again from a fresh
+// report. When the command fails a fresh report decides too: the change may have
+// been made all the same, or have become impossible.
+func (p *Provisioner) carryOutLocked(ctx context.Context, c change) error {
+	done, size, err := p.decide(c, false)
+	if err != nil {
+		p.refresh(ctx, c.group)
+		done, size, err = p.decide(c, true)
+	}
+	if done || err != nil {
+		return err
+	}
+	before := p.begin(c.group)
+	_, failure := p.config.Runner.Change(c.command(size))
+	p.end(c.group)
+	if failure == nil {
+		p.learnt(c, size, before)
+		return nil
+	}
+	p.refresh(ctx, c.group)
+	p.signal()
+	if done, _, err = p.decide(c, true); done || err != nil {
+		return err
+	}
+	return fmt.Errorf("changing volume group %s: %w", c.group, failure)
+}
+
+func (p *Provisioner) decide(c change, fresh bool) (done bool, size int64, err error) {
+	p.state.with(c.group, func(g *group) { done, size, err = c.plan(g, fresh) })
+	return done, size, err
+}
+
+// begin notes that a change runs and returns the group's number before it.
+func (p *Provisioner) begin(name string) (seqno uint64) {
+	p.state.with(name, func(g *group) {
+		if g != nil {
+			g.busySince, seqno = p.config.Now(), g.seqno
+		}
+	})
+	return seqno
+}
+
+func (p *Provisioner) end(name string) {
+	p.state.with(name, func(g *group) {
+		if g != nil {
+			g.busySince = time.Time{}
+		}
+	})
+}
+
+// learnt updates what is known after an own change. The change advanced the
+// group's number by one; if the disk says otherwise, others changed the group too
+// and it must be read again.
+func (p *Provisioner) learnt(c change, size int64, before uint64) {
+	var devices []string
+	p.state.with(c.group, func(g *group) {
+		if g != nil {
+			devices = g.devices
+		}
+	})
+	seqno, err := p.sequence(devices)
+	p.state.with(c.group, func(g *group) {
+		if g == nil {
+			return
+		}
+		c.learn(g, size)
+		g.stale = g.stale || err != nil || seqno != before+1
+		g.seqno = max(g.seqno, seqno)
+		g.turn = p.state.nextTurn()
+	})
+	p.signal()
+}
+
+// sequence reads a group's number from its physical volumes: the highest, since
+// they are written one after the other.
+func (p *Provisioner) sequence(devices []string) (highest uint64, err error) {
+	err = fmt.Errorf("none of %v holds LVM metadata", devices)
+	for _, d := range devices {
+		if n, readErr := p.config.Devices.Sequence(d); readErr == nil {
+			highest, err = max(highest, n), nil
+		}
+	}
+	return highest, err
+}

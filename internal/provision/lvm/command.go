@@ -1,0 +1,73 @@
+package lvm
+
+import (
+	"strconv"
+
+	"berth.dev/berth/internal/run"
+)
+
+// settings override the machine's lvm.conf where Berth depends on them. Locking is
+// never touched: other tools use the same volume groups.
+func (c Config) settings() string {
+	s := "report{compact_output=0 list_item_separator=\",\"}"
+	if !c.Udev {
+		s += " activation{udev_sync=0 udev_rules=0} devices{obtain_device_list_from_udev=0}"
+	}
+	return s
+}
+
+func (c Config) command(operation string, args ...string) run.Command {
+	return run.Command{
+		Operation: operation,
+		Program:   c.Program,
+		Args:      append([]string{operation, "--config", c.settings()}, args...),
+	}
+}
+
+// reportCommand reports the named volume groups, or all.
+func (c Config) reportCommand(groups ...string) run.Command {
+	return c.command("fullreport", append([]string{
+		"--reportformat", "json", "--units", "b", "--nosuffix", "--binary",
+		"--configreport", "vg", "-o", groupColumns,
+		"--configreport", "pv", "-o", deviceColumns,
+		"--configreport", "lv", "-o", volumeColumns,
+		"--configreport", "pvseg", "-o", ",", // a comma alone leaves a section empty
+		"--configreport", "seg", "-o", ",",
+	}, groups...)...)
+}
+
+// namesCommand lists the volume groups. Read-only means that LVM reads the disks
+// and waits for no group's lock.
+func (c Config) namesCommand() run.Command {
+	return c.command("vgs", "--readonly", "--reportformat", "json", "-o", "vg_name")
+}
+
+func (c Config) createCommand(group, id string, size int64, labels map[string]string) run.Command {
+	args := []string{"--yes", "--wipesignatures", "y", "--zero", "y", "--size", bytes(size), "--name", id}
+	for _, tag := range newTags(id, labels) {
+		args = append(args, "--addtag", tag)
+	}
+	return c.command("lvcreate", append(args, group)...)
+}
+
+func (c Config) extendCommand(group, id string, size int64) run.Command {
+	return c.command("lvextend", "--yes", "--size", bytes(size), group+"/"+id)
+}
+
+func (c Config) removeCommand(group, id string) run.Command {
+	return c.command("lvremove", "--yes", group+"/"+id)
+}
+
+func (c Config) tagCommand(group, id, tag string) run.Command {
+	return c.command("lvchange", "--yes", "--addtag", tag, group+"/"+id)
+}
+
+func (c Config) activateCommand(group string, ids ...string) run.Command {
+	args := []string{"--yes", "--activate", "y"}
+	for _, id := range ids {
+		args = append(args, group+"/"+id)
+	}
+	return c.command("lvchange", args...)
+}
+
+func bytes(size int64) string { return strconv.FormatInt(size, 10) + "b" }

@@ -1,0 +1,74 @@
+package lvm
+
+import (
+	"context"
+	"errors"
+	"time"
+
+	"berth.dev/berth/internal/run"
+)
+
+// Devices is what the provisioner sees of block devices without starting a
+// process; package kernel implements it.
+type Devices interface {
+	// Exists says whether a device node is there.
+	Exists(path string) bool
+
+	// Mapping returns the device-mapper name and uuid of a device.
+	Mapping(path string) (name, uuid string, err error)
+
+	// Sequence returns the number of the last change of the volume group whose
+	// metadata a physical volume holds. An error means that it holds none or cannot be
+	// read.
+	Sequence(device string) (uint64, error)
+
+	// Same says whether two paths lead to one device.
+	Same(a, b string) bool
+
+	// Watch calls written with the path of each block device that a writer has
+	// closed, that appeared or that went, until ctx ends. written does not block.
+	Watch(ctx context.Context, written func(device string)) error
+}
+
+// Config of a provisioner.
+type Config struct {
+	// Runner starts the LVM processes.
+	Runner run.Runner
+	// Devices of this machine.
+	Devices Devices
+	// Mkfs makes a filesystem on a device, over whatever it holds. It must not be
+	// killed in the middle and is called once the record says that the device is blank.
+	Mkfs func(ctx context.Context, device, filesystem string) error
+
+	// Program is the LVM binary, "lvm" by default.
+	Program string
+	// Udev says that udev manages the device nodes and LVM shall wait for it. Without
+	// it, as in a container that has no udev of its own, LVM makes the nodes itself.
+	Udev bool
+	// QueryTimeout is how long LVM may take to report; 30 s by default.
+	QueryTimeout time.Duration
+	// RefreshInterval is how often everything is read again although no change was
+	// noticed; 5 min by default.
+	RefreshInterval time.Duration
+	// Now defaults to time.Now.
+	Now func() time.Time
+}
+
+func (c Config) withDefaults() (Config, error) {
+	if c.Runner == nil || c.Devices == nil || c.Mkfs == nil {
+		return c, errors.New("an LVM provisioner needs a runner, devices and mkfs")
+	}
+	if c.Program == "" {
+		c.Program = "lvm"
+	}
+	if c.QueryTimeout == 0 {
+		c.QueryTimeout = 30 * time.Second
+	}
+	if c.RefreshInterval == 0 {
+		c.RefreshInterval = 5 * time.Minute
+	}
+	if c.Now == nil {
+		c.Now = time.Now
+	}
+	return c, nil
+}

@@ -1,0 +1,98 @@
+package lvm
+
+import (
+	"context"
+	"fmt"
+	"strings"
+
+	"berth.dev/berth/internal/provision"
+	"berth.dev/berth/internal/run"
+)
+
+// Format implements provision.Provisioner. Only the volume is locked while the
+// filesystem is made: that may take long, and the group is needed by others.
+func (p *Provisioner) Format(ctx context.Context, r provision.FormatRequest) (provision.Volume, error) {
+	if err := r.Check(); err != nil {
+		return provision.Volume{}, err
+	}
+	unlock, err := p.volumes.Lock(ctx, r.ID)
+	if err != nil {
+		return provision.Volume{}, err
+	}
+	return run.Do(ctx, &p.tasks, func(ctx context.Context) (provision.Volume, error) {
+		defer unlock()
+		return p.formatLocked(ctx, r)
+	})
+}
+
+func (p *Provisioner) formatLocked(ctx context.Context, r provision.FormatRequest) (provision.Volume, error) {
+	v, err := p.Get(ctx, r.ID) // active, with its device node
+	if err != nil {
+		return provision.Volume{}, err
+	}
+	switch {
+	case v.Filesystem == r.Filesystem:
+		return v, nil
+	case v.Filesystem != "":
+		return provision.Volume{}, fmt.Errorf("%w: volume %s is recorded as formatted with %s, not %s", provision.ErrConflict, v.ID, v.Filesystem, r.Filesystem)
+	case v.Problem != "":
+		return provision.Volume{}, fmt.Errorf("%w: volume %s: %s", provision.ErrUnavailable, v.ID, v.Problem)
+	}
+	if err := p.confirm(v); err != nil {
+		return provision.Volume{}, err
+	}
+	if err := p.config.Mkfs(ctx, v.Device, r.Filesystem); err != nil {
+		return provision.Volume{}, fmt.Errorf("making %s on volume %s: %w", r.Filesystem, v.ID, err)
+	}
+	if err := p.record(ctx, v, r.Filesystem); err != nil {
+		return provision.Volume{}, fmt.Errorf("recording %s on volume %s: %w", r.Filesystem, v.ID, err)
+	}
+	return p.view(v.Pool.Name, v.ID)
+}
+
+// confirm makes sure that the device node is the volume's: a stale node would turn
+// mkfs on somebody else's data.
+func (p *Provisioner) confirm(v provision.Volume) error {
+	name, uuid, err := p.config.Devices.Mapping(v.Device)
+	if err != nil {
+		return fmt.Errorf("%w: looking at device %s: %w", provision.ErrUnavailable, v.Device, err)
+	}
+	var groupUUID string
+	p.state.with(v.Pool.Name, func(g *group) {
+		if g != nil {
+			groupUUID = g.uuid
+		}
+	})
+	if name != mappingName(v.Pool.Name, v.ID) || !strings.HasPrefix(uuid, mappingPrefix(groupUUID)) {
+		return fmt.Errorf("%w: device %s is mapped as %s (%s), which is not volume %s", provision.ErrConflict, v.Device, name, uuid, v.ID)
+	}
+	return nil
+}
+
+// mappingName is LVM's name of a volume for the device mapper.
+func mappingName(group, id string) string {
+	double := func(s string) string { return strings.ReplaceAll(s, "-", "--") }
+	return double(group) + "-" + double(id)
+}
+
+// mappingPrefix begins the device mapper's uuid of every volume of a group.
+func mappingPrefix(groupUUID string) string { return "LVM-" + strings.ReplaceAll(groupUUID, "-", "") }
+
+// record writes down, with the volume, that it is formatted.
+func (p *Provisioner) record(ctx context.Context, v provision.Volume, filesystem string) error {
+	unlock, err := p.groups.Lock(ctx, v.Pool.Name)
+	if err != nil {
+		return err
+	}
+	defer unlock()
+	return p.carryOutLocked(ctx, change{
+		group: v.Pool.Name, id: v.ID,
+		plan:    func(g *group, _ bool) (bool, int64, error) { return g.planRecord(v.ID, filesystem) },
+		command: func(int64) run.Command { return p.config.tagCommand(v.Pool.Name, v.ID, tagFS+filesystem) },
+		learn: func(g *group, _ int64) {
+			if known := g.volumes[v.ID]; known != nil {
+				known.filesystem = filesystem
+			}
+		},
+	})
+}

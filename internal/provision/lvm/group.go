@@ -1,0 +1,117 @@
+package lvm
+
+import (
+	"fmt"
+	"maps"
+	"slices"
+	"time"
+
+	"berth.dev/berth/internal/provision"
+)
+
+// Type is the provisioner's name in a PoolRef.
+const Type = "LVM"
+
+// group is what is known of one volume group.
+type group struct {
+	name, uuid string
+	// seqno is LVM's number of the change this knowledge includes.
+	seqno uint64
+	// unit is the extent size, total the group's size, and foreign what others use
+	// of it, all in bytes.
+	unit, total, foreign int64
+	// problem is empty, or why nothing new may be placed here.
+	problem string
+	// missing is set when LVM no longer reports a group that holds volumes. They
+	// stay known, so that nobody takes them for deleted.
+	missing bool
+	// devices are the physical volumes.
+	devices []string
+	// volumes are Berth's by id; others are the names of all other logical volumes.
+	volumes map[string]*volume
+	others  map[string]bool
+
+	// turn is the state's count of own changes after the last one of this group.
+	turn uint64
+	// read is when LVM last answered for this group.
+	read time.Time
+	// stale is set when others may have changed the group since.
+	stale bool
+	// silent is why LVM's last answer for this group did not come.
+	silent error
+	// busySince is when the change that is running now began; zero if none is.
+	busySince time.Time
+}
+
+type volume struct {
+	size         int64
+	filesystem   string
+	active, open bool
+	// health is LVM's word for a damaged volume: "partial". Empty is healthy.
+	health string
+}
+
+func (g *group) ref() provision.PoolRef { return provision.PoolRef{Type: Type, Name: g.name} }
+
+// free is never stored, so it cannot drift from what it is made of.
+func (g *group) free() int64 {
+	free := g.total - g.foreign
+	for _, v := range g.volumes {
+		free -= v.size
+	}
+	return free
+}
+
+func (g *group) round(size int64) int64 { return provision.RoundUp(size, g.unit) }
+
+// devicePath is the name LVM's own links give a volume.
+func (g *group) devicePath(id string) string { return "/dev/" + g.name + "/" + id }
+
+// view is one of the group's volumes as the world sees it.
+func (g *group) view(id string) provision.Volume {
+	v := g.volumes[id]
+	out := provision.Volume{ID: id, Pool: g.ref(), Size: v.size, Device: g.devicePath(id), Filesystem: v.filesystem}
+	switch {
+	case g.missing:
+		out.Problem = "volume group " + g.name + " is missing"
+	case v.health != "":
+		out.Problem = "LVM reports the volume as " + v.health
+	}
+	return out
+}
+
+// pool is the group as the world sees it.
+func (g *group) pool(now time.Time) provision.Pool {
+	p := provision.Pool{
+		PoolRef: g.ref(), Total: g.total, Foreign: g.foreign, Free: g.free(), Unit: g.unit, Problem: g.trouble(now),
+	}
+	for _, id := range slices.Sorted(maps.Keys(g.volumes)) {
+		p.Volumes = append(p.Volumes, g.view(id))
+	}
+	return p
+}
+
+// slowChange is when a change of a group has run so long that LVM must hang.
+const slowChange = 2 * time.Minute
+
+// trouble is empty, or says why nothing new may be placed in the group.
+func (g *group) trouble(now time.Time) string {
+	switch {
+	case g.missing:
+		return "the volume group is missing: bring its disks back, or restore or remove it"
+	case g.silent != nil:
+		if g.read.IsZero() {
+			return fmt.Sprintf("LVM does not answer, nothing is known: %v", g.silent)
+		}
+		return fmt.Sprintf("LVM does not answer, what is known is %v old: %v", now.Sub(g.read).Round(time.Second), g.silent)
+	case g.stuck(now):
+		return fmt.Sprintf("LVM has been changing the volume group for %v", now.Sub(g.busySince).Round(time.Second))
+	default:
+		return g.problem
+	}
+}
+
+// stuck says that a change runs for longer than LVM ever takes.
+func (g *group) stuck(now time.Time) bool {
+	return !g.busySince.IsZero() && now.Sub(g.busySince) > slowChange
+}

@@ -1,0 +1,107 @@
+package lvm
+
+import (
+	"context"
+	"fmt"
+	"sync"
+
+	"berth.dev/berth/internal/provision"
+	"berth.dev/berth/internal/run"
+	"berth.dev/berth/internal/run/keylock"
+)
+
+// Provisioner is a provision.Provisioner over the volume groups of this machine.
+type Provisioner struct {
+	config  Config
+	state   state
+	changed chan struct{}
+	// volumes orders the operations of each volume, groups the changes of each volume
+	// group, and reports the reading of what is stale.
+	volumes, groups, reports keylock.Locks
+	tasks                    run.Tasks
+	activateOnce             sync.Once
+	checks                   checks
+}
+
+var _ provision.Provisioner = (*Provisioner)(nil)
+
+// New makes a provisioner. It starts nothing; Run watches for changes by others.
+func New(c Config) (*Provisioner, error) {
+	c, err := c.withDefaults()
+	if err != nil {
+		return nil, err
+	}
+	return &Provisioner{config: c, changed: make(chan struct{}, 1)}, nil
+}
+
+// Changed implements provision.Provisioner.
+func (p *Provisioner) Changed() <-chan struct{} { return p.changed }
+
+// Wait returns when no change is under way, also none whose caller gave up.
+func (p *Provisioner) Wait() { p.tasks.Wait() }
+
+// Healthy returns why LVM cannot be used, from what is known without asking it.
+func (p *Provisioner) Healthy() error { return p.state.trouble(p.config.Now()) }
+
+// Report implements provision.Provisioner. It reads again what others may have
+// changed, and nothing else. Groups for which LVM does not answer are reported from
+// what is known, with a problem that says how old that is.
+func (p *Provisioner) Report(ctx context.Context) ([]provision.Pool, error) {
+	if err := p.refreshDue(ctx); err != nil {
+		return nil, err
+	}
+	return p.state.pools(p.config.Now()), nil
+}
+
+// Get implements provision.Provisioner.
+func (p *Provisioner) Get(ctx context.Context, id string) (provision.Volume, error) {
+	if err := provision.CheckID(id); err != nil {
+		return provision.Volume{}, err
+	}
+	name, err := p.locate(ctx, id)
+	if err != nil {
+		return provision.Volume{}, err
+	}
+	v, err := p.view(name, id)
+	if err != nil || v.Problem != "" || p.config.Devices.Exists(v.Device) {
+		return v, err
+	}
+	return p.activated(ctx, name, id)
+}
+
+// locate returns the group of a volume. A volume that is not known is looked for
+// once in a fresh report before it is declared missing.
+func (p *Provisioner) locate(ctx context.Context, id string) (group string, err error) {
+	if err := p.load(ctx); err != nil {
+		return "", err
+	}
+	if name, ok := p.state.find(id); ok {
+		return name, nil
+	}
+	if err := p.refreshAll(ctx); err != nil {
+		return "", err
+	}
+	if name, ok := p.state.find(id); ok {
+		return name, nil
+	}
+	return "", fmt.Errorf("%w: %s", provision.ErrNotFound, id)
+}
+
+// view returns a volume as it is known now.
+func (p *Provisioner) view(name, id string) (v provision.Volume, err error) {
+	p.state.with(name, func(g *group) {
+		if g == nil || g.volumes[id] == nil {
+			err = fmt.Errorf("%w: %s", provision.ErrNotFound, id)
+			return
+		}
+		v = g.view(id)
+	})
+	return v, err
+}
+
+func (p *Provisioner) signal() {
+	select {
+	case p.changed <- struct{}{}:
+	default:
+	}
+}

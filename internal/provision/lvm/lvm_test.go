@@ -1,0 +1,101 @@
+package lvm_test
+
+import (
+	"context"
+	"sync"
+	"testing"
+
+	"berth.dev/berth/internal/provision"
+	"berth.dev/berth/internal/provision/conformance"
+	"berth.dev/berth/internal/provision/lvm"
+	"berth.dev/berth/internal/provision/lvm/lvmtest"
+	"berth.dev/berth/internal/run"
+)
+
+var vg = provision.PoolRef{Type: lvm.Type, Name: "vg-a"}
+
+const unit = lvmtest.Unit
+
+func TestConformanceOnPlayedLVM(t *testing.T) {
+	conformance.Run(t, func(t *testing.T) conformance.Harness {
+		host := lvmtest.NewHost(map[string]int64{vg.Name: 100, "other": 10})
+		made := &formats{host: host}
+		p, stop := start(t, config(host, made.mkfs))
+		return conformance.Harness{
+			Provisioner: p,
+			Pool:        vg,
+			Restart: func() provision.Provisioner {
+				stop()
+				p, stop = start(t, config(host, made.mkfs))
+				return p
+			},
+			PutForeign: func(name string, size int64) { host.PutForeign(vg.Name, name, size) },
+			Open: func(v provision.Volume) func() {
+				host.On(v.Device, func(v *lvmtest.Volume) { v.Open = true })
+				return func() { host.On(v.Device, func(v *lvmtest.Volume) { v.Open = false }) }
+			},
+			Scramble: func(v provision.Volume) {
+				host.On(v.Device, func(v *lvmtest.Volume) { v.Signature = "" })
+			},
+			Formats: made.of,
+		}
+	})
+}
+
+func config(host *lvmtest.Host, mkfs func(context.Context, string, string) error) lvm.Config {
+	return lvm.Config{Runner: host, Devices: host, Mkfs: mkfs}
+}
+
+// start makes a provisioner and runs it until the test or the returned stop ends
+// it.
+func start(t testing.TB, c lvm.Config) (p *lvm.Provisioner, stop func()) {
+	t.Helper()
+	p, err := lvm.New(c)
+	if err != nil {
+		t.Fatal(err)
+	}
+	ctx, cancel := context.WithCancel(context.WithoutCancel(t.Context()))
+	var running sync.WaitGroup
+	running.Go(func() {
+		if err := p.Run(ctx); err != nil {
+			t.Errorf("watching: %v", err)
+		}
+	})
+	stop = func() { cancel(); running.Wait() }
+	t.Cleanup(stop)
+	return p, stop
+}
+
+// formats counts the filesystems made.
+type formats struct {
+	host *lvmtest.Host
+	mu   sync.Mutex
+	made map[string]int
+}
+
+func (f *formats) mkfs(_ context.Context, device, fs string) error {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	if f.made == nil {
+		f.made = map[string]int{}
+	}
+	f.made[device]++
+	return f.host.Mkfs(device, fs)
+}
+
+func (f *formats) of(id string) int {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	return f.made["/dev/"+vg.Name+"/"+id]
+}
+
+func request(id string, units int64) provision.CreateRequest {
+	return provision.CreateRequest{ID: id, Pool: vg, Size: units * unit, Labels: map[string]string{"claim": "data", "namespace": "shop"}}
+}
+
+func counted(host *lvmtest.Host) (*run.Counter, lvm.Config) {
+	counter := run.Count(host)
+	return counter, lvm.Config{Runner: counter, Devices: host, Mkfs: func(_ context.Context, device, fs string) error {
+		return host.Mkfs(device, fs)
+	}}
+}

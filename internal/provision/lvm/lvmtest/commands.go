@@ -1,0 +1,177 @@
+package lvmtest
+
+import (
+	"cmp"
+	"encoding/json"
+	"fmt"
+	"maps"
+	"slices"
+	"strconv"
+	"strings"
+
+	"berth.dev/berth/internal/run"
+)
+
+// arguments are a command's, taken apart.
+type arguments struct {
+	flags    map[string]string
+	tags     []string
+	operands []string
+}
+
+// valued are the options that have a value.
+var valued = []string{
+	"--config", "--reportformat", "--units", "--configreport", "-o", "--wipesignatures", "--zero", "--size", "--name", "--addtag", "--activate",
+}
+
+func parse(args []string) (a arguments) {
+	a.flags = map[string]string{}
+	for i := 0; i < len(args); i++ {
+		switch {
+		case args[i] == "--addtag":
+			i++
+			a.tags = append(a.tags, args[i])
+		case slices.Contains(valued, args[i]):
+			a.flags[args[i]] = args[i+1]
+			i++
+		case strings.HasPrefix(args[i], "-"):
+			a.flags[args[i]] = ""
+		default:
+			a.operands = append(a.operands, args[i])
+		}
+	}
+	return a
+}
+
+func (h *Host) do(c run.Command) ([]byte, error) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	a := parse(c.Args[1:])
+	fail := func(format string, args ...any) ([]byte, error) {
+		return nil, &run.ExitError{Command: c, Code: 5, Stderr: fmt.Sprintf(format, args...)}
+	}
+	if _, yes := a.flags["--yes"]; !yes && !strings.HasPrefix(c.Operation, "fullreport") && c.Operation != "vgs" {
+		return fail("a question nobody answers")
+	}
+	switch c.Operation {
+	case "fullreport":
+		return h.report(a.operands, fail)
+	case "vgs":
+		return h.names()
+	case "lvcreate":
+		return h.create(a, fail)
+	case "lvextend", "lvremove", "lvchange":
+		return h.edit(c.Operation, a, fail)
+	}
+	return fail("no command %s", c.Operation)
+}
+
+type failure func(format string, args ...any) ([]byte, error)
+
+func (h *Host) create(a arguments, fail failure) ([]byte, error) {
+	g, name := h.groups[a.operands[0]], a.flags["--name"]
+	switch extents, err := extents(a.flags["--size"]); {
+	case err != nil:
+		return fail("%v", err)
+	case g == nil:
+		return fail("Volume group %q not found", a.operands[0])
+	case g.Missing > 0:
+		return fail("Cannot change VG %s while PVs are missing.", g.Name)
+	case g.Volumes[name] != nil:
+		return fail("Logical Volume %q already exists in volume group %q", name, g.Name)
+	case extents > g.free():
+		return fail("Volume group %q has insufficient free space", g.Name)
+	default:
+		g.Volumes[name] = &Volume{Extents: extents, Tags: a.tags, Active: true}
+		g.commit(h)
+		return nil, nil
+	}
+}
+
+func (h *Host) edit(operation string, a arguments, fail failure) ([]byte, error) {
+	for _, operand := range a.operands {
+		g, v := h.device("/dev/" + operand)
+		if v == nil {
+			return fail("Failed to find logical volume %q", operand)
+		}
+		id := operand[strings.Index(operand, "/")+1:]
+		switch operation {
+		case "lvremove":
+			if v.Open {
+				return fail("Logical volume %s in use.", operand)
+			}
+			delete(g.Volumes, id)
+		case "lvextend":
+			extents, err := extents(a.flags["--size"])
+			if err != nil || extents <= v.Extents || extents-v.Extents > g.free() {
+				return fail("cannot extend %s from %d to %d extents, %d are free: %v", operand, v.Extents, extents, g.free(), err)
+			}
+			v.Extents = extents
+		case "lvchange":
+			if a.flags["--activate"] == "y" {
+				v.Active = true // writes no metadata
+				continue
+			}
+			v.Tags = append(v.Tags, a.tags...)
+		}
+		g.commit(h)
+	}
+	return nil, nil
+}
+
+func (g *Group) commit(h *Host) {
+	g.Seqno++
+	h.closed(g.Device)
+}
+
+func extents(size string) (int64, error) {
+	n, err := strconv.ParseInt(strings.TrimSuffix(size, "b"), 10, 64)
+	return (n + Unit - 1) / Unit, err
+}
+
+func (h *Host) names() ([]byte, error) {
+	var rows []map[string]string
+	for _, name := range slices.Sorted(maps.Keys(h.groups)) {
+		rows = append(rows, map[string]string{"vg_name": name})
+	}
+	return json.Marshal(map[string]any{"report": []any{map[string]any{"vg": rows}}})
+}
+
+func (h *Host) report(names []string, fail failure) ([]byte, error) {
+	if len(names) == 0 {
+		names = slices.Sorted(maps.Keys(h.groups))
+	}
+	sections := []any{}
+	for _, name := range names {
+		g := h.groups[name]
+		if g == nil {
+			return fail("Volume group %q not found", name)
+		}
+		sections = append(sections, g.section())
+	}
+	return json.Marshal(map[string]any{"report": sections})
+}
+
+func (g *Group) section() map[string]any {
+	lvs := []map[string]string{}
+	for _, name := range slices.Sorted(maps.Keys(g.Volumes)) {
+		v := g.Volumes[name]
+		lvs = append(lvs, map[string]string{
+			"lv_name": name, "lv_size": text(v.Extents * Unit), "lv_tags": v.tags(),
+			"lv_active_locally": flag(v.Active), "lv_device_open": flag(v.Open), "lv_health_status": "",
+		})
+	}
+	return map[string]any{
+		"vg": []map[string]string{{
+			"vg_name": g.Name, "vg_uuid": g.Name + "-uuid", "vg_seqno": text(int64(g.Seqno)), //nolint:gosec // small
+			"vg_extent_size": text(Unit), "vg_extent_count": text(g.Extents), "vg_free_count": text(g.free()),
+			"vg_missing_pv_count": text(int64(g.Missing)), "vg_exported": flag(g.Exported),
+		}},
+		"pv": []map[string]string{{"pv_name": g.Device}},
+		"lv": lvs, "pvseg": []any{}, "seg": []any{},
+	}
+}
+
+func text(n int64) string { return strconv.FormatInt(n, 10) }
+
+func flag(b bool) string { return cmp.Or(map[bool]string{true: "1"}[b], "0") }

@@ -1,0 +1,221 @@
+package lvmtest
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"sync"
+
+	"berth.dev/berth/internal/run"
+)
+
+// Unit is the extent size of every group.
+const Unit = 4 << 20
+
+// Host is a machine with volume groups: it runs LVM commands and answers what can
+// be seen of its devices.
+type Host struct {
+	// Around, if set, runs around every command: it may wait, fail instead, or fail
+	// after the command did its work.
+	Around func(c run.Command, do func() ([]byte, error)) ([]byte, error)
+
+	mu       sync.Mutex
+	groups   map[string]*Group
+	watchers map[chan string]struct{}
+}
+
+// Group is a volume group.
+type Group struct {
+	Name, Device string
+	Extents      int64
+	Seqno        uint64
+	Missing      int
+	Exported     bool
+	Volumes      map[string]*Volume
+}
+
+// Volume is a logical volume.
+type Volume struct {
+	Extents      int64
+	Tags         []string
+	Active, Open bool
+	// Signature stands for what is on the device.
+	Signature string
+}
+
+// NewHost makes a machine with empty groups of so many extents.
+func NewHost(groups map[string]int64) *Host {
+	h := &Host{groups: map[string]*Group{}, watchers: map[chan string]struct{}{}}
+	for name, extents := range groups {
+		h.AddGroup(name, extents)
+	}
+	return h
+}
+
+// AddGroup makes an empty group on a device of its own.
+func (h *Host) AddGroup(name string, extents int64) {
+	h.Edit(func(groups map[string]*Group) string {
+		g := &Group{Name: name, Device: "/dev/disk-" + name, Extents: extents, Seqno: 1, Volumes: map[string]*Volume{}}
+		groups[name] = g
+		return g.Device
+	})
+}
+
+// Edit changes the groups as others do: f returns the device it wrote to.
+func (h *Host) Edit(f func(groups map[string]*Group) (device string)) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	h.closed(f(h.groups))
+}
+
+// PutForeign makes a logical volume that bears no tag.
+func (h *Host) PutForeign(group, name string, size int64) {
+	h.Edit(func(groups map[string]*Group) string {
+		g := groups[group]
+		g.Volumes[name] = &Volume{Extents: (size + Unit - 1) / Unit, Active: true}
+		g.Seqno++
+		return g.Device
+	})
+}
+
+// closed tells the watchers that a writer closed a device; mu is held.
+func (h *Host) closed(device string) {
+	for w := range h.watchers {
+		select {
+		case w <- device:
+		default:
+		}
+	}
+}
+
+// Query implements run.Runner.
+func (h *Host) Query(ctx context.Context, c run.Command) ([]byte, error) {
+	type result struct {
+		out []byte
+		err error
+	}
+	done := make(chan result, 1)
+	go func() {
+		out, err := h.around(c)
+		done <- result{out, err}
+	}()
+	select {
+	case r := <-done:
+		return r.out, r.err
+	case <-ctx.Done():
+		return nil, fmt.Errorf("%s stopped: %w", c.Operation, context.Cause(ctx))
+	}
+}
+
+// Change implements run.Runner.
+func (h *Host) Change(c run.Command) ([]byte, error) { return h.around(c) }
+
+func (h *Host) around(c run.Command) ([]byte, error) {
+	if h.Around != nil {
+		return h.Around(c, func() ([]byte, error) { return h.do(c) })
+	}
+	return h.do(c)
+}
+
+// Exists implements lvm.Devices.
+func (h *Host) Exists(path string) bool {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	_, v := h.device(path)
+	return v != nil && v.Active
+}
+
+// Mapping implements lvm.Devices.
+func (h *Host) Mapping(path string) (name, uuid string, err error) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	g, v := h.device(path)
+	if v == nil || !v.Active {
+		return "", "", errors.New("no such device")
+	}
+	id := path[strings.LastIndex(path, "/")+1:]
+	return strings.ReplaceAll(g.Name, "-", "--") + "-" + strings.ReplaceAll(id, "-", "--"), "LVM-" + strings.ReplaceAll(g.Name+"-uuid", "-", "") + id, nil
+}
+
+// Sequence implements lvm.Devices.
+func (h *Host) Sequence(device string) (uint64, error) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	for _, g := range h.groups {
+		if g.Device == device {
+			return g.Seqno, nil
+		}
+	}
+	return 0, errors.New("no LVM metadata")
+}
+
+// Same implements lvm.Devices.
+func (h *Host) Same(a, b string) bool { return a == b }
+
+// Watch implements lvm.Devices.
+func (h *Host) Watch(ctx context.Context, written func(string)) error {
+	events := make(chan string, 100)
+	h.mu.Lock()
+	h.watchers[events] = struct{}{}
+	h.mu.Unlock()
+	defer func() {
+		h.mu.Lock()
+		defer h.mu.Unlock()
+		delete(h.watchers, events)
+	}()
+	for {
+		select {
+		case device := <-events:
+			written(device)
+		case <-ctx.Done():
+			return nil
+		}
+	}
+}
+
+// Watched says whether somebody watches.
+func (h *Host) Watched() bool {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	return len(h.watchers) > 0
+}
+
+// Mkfs writes a signature to a device.
+func (h *Host) Mkfs(device, filesystem string) error {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	_, v := h.device(device)
+	if v == nil || !v.Active {
+		return fmt.Errorf("no device %s", device)
+	}
+	v.Signature = filesystem
+	return nil
+}
+
+// On runs f on a logical volume, nil if it is not there.
+func (h *Host) On(path string, f func(*Volume)) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	_, v := h.device(path)
+	f(v)
+}
+
+func (h *Host) device(path string) (*Group, *Volume) {
+	parts := strings.Split(strings.TrimPrefix(path, "/dev/"), "/")
+	if len(parts) != 2 || h.groups[parts[0]] == nil {
+		return nil, nil
+	}
+	return h.groups[parts[0]], h.groups[parts[0]].Volumes[parts[1]]
+}
+
+func (g *Group) free() int64 {
+	free := g.Extents
+	for _, v := range g.Volumes {
+		free -= v.Extents
+	}
+	return free
+}
+
+func (v *Volume) tags() string { return strings.Join(slices.Sorted(slices.Values(v.Tags)), ",") }

@@ -1,0 +1,95 @@
+package lvm
+
+import (
+	"cmp"
+	"fmt"
+	"time"
+
+	"berth.dev/berth/internal/provision"
+)
+
+// The plans decide from what is known of a group, nil if there is none: whether a
+// request is met already, else the size to make, or why it cannot be met.
+
+func (g *group) planCreate(r provision.CreateRequest, now time.Time) (done bool, size int64, err error) {
+	if g == nil {
+		return false, 0, fmt.Errorf("%w: %s", provision.ErrPoolMissing, r.Pool.Name)
+	}
+	if v := g.volumes[r.ID]; v != nil {
+		if v.size != g.round(r.Size) {
+			return false, 0, fmt.Errorf("%w: volume %s exists with %d bytes, not %d", provision.ErrConflict, r.ID, v.size, g.round(r.Size))
+		}
+		return true, v.size, nil
+	}
+	if g.missing {
+		return false, 0, fmt.Errorf("%w: volume group %s is missing", provision.ErrPoolMissing, g.name)
+	}
+	if g.others[r.ID] {
+		return false, 0, fmt.Errorf("%w: logical volume %s/%s exists and is not Berth's", provision.ErrConflict, g.name, r.ID)
+	}
+	if err := g.usable(now); err != nil {
+		return false, 0, err
+	}
+	size = g.round(r.Size)
+	return false, size, g.fit(size, r.Spare)
+}
+
+func (g *group) planExpand(r provision.ExpandRequest, now time.Time) (done bool, size int64, err error) {
+	v, err := g.volume(r.ID)
+	if err != nil {
+		return false, 0, err
+	}
+	size = g.round(r.Size)
+	if size <= v.size {
+		return true, v.size, nil
+	}
+	return false, size, cmp.Or(g.usable(now), g.fit(size-v.size, r.Spare))
+}
+
+// planDelete trusts only a fresh report about who has the device open.
+func (g *group) planDelete(id string, fresh bool) (done bool, size int64, err error) {
+	v, err := g.volume(id)
+	switch {
+	case err != nil:
+		return true, 0, nil
+	case g.missing:
+		return false, 0, fmt.Errorf("%w: volume group %s is missing and holds volume %s", provision.ErrPoolMissing, g.name, id)
+	case fresh && v.open:
+		return false, 0, fmt.Errorf("%w: volume %s is open", provision.ErrInUse, id)
+	default:
+		return false, v.size, nil
+	}
+}
+
+func (g *group) planRecord(id, filesystem string) (done bool, size int64, err error) {
+	v, err := g.volume(id)
+	if err != nil {
+		return false, 0, err
+	}
+	if v.filesystem != "" && v.filesystem != filesystem {
+		return false, 0, fmt.Errorf("%w: volume %s is recorded as formatted with %s", provision.ErrConflict, id, v.filesystem)
+	}
+	return v.filesystem == filesystem, v.size, nil
+}
+
+func (g *group) volume(id string) (*volume, error) {
+	if g == nil || g.volumes[id] == nil {
+		return nil, fmt.Errorf("%w: %s", provision.ErrNotFound, id)
+	}
+	return g.volumes[id], nil
+}
+
+func (g *group) fit(more, spare int64) error {
+	if room := g.free() - spare; more > room {
+		return fmt.Errorf("%w: volume group %s has %d bytes free, %d are spare and %d are wanted",
+			provision.ErrNoSpace, g.name, g.free(), spare, more)
+	}
+	return nil
+}
+
+func (g *group) usable(now time.Time) error {
+	if t := g.trouble(now); t != "" {
+		return fmt.Errorf("%w: volume group %s: %s", provision.ErrUnavailable, g.name, t)
+	}
+	return nil
+}

@@ -1,0 +1,135 @@
+package lvm
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"sync"
+
+	"berth.dev/berth/internal/provision"
+	"berth.dev/berth/internal/run"
+)
+
+var errNoAnswer = errors.New("no answer in time")
+
+// load reads all groups if that was never done.
+func (p *Provisioner) load(ctx context.Context) error {
+	p.state.mu.Lock()
+	loaded := p.state.loaded
+	p.state.mu.Unlock()
+	if loaded {
+		return nil
+	}
+	return p.refreshDue(ctx)
+}
+
+// refreshDue reads what is stale. Callers at the same time share one reading.
+func (p *Provisioner) refreshDue(ctx context.Context) error {
+	unlock, err := p.reports.Lock(ctx, "")
+	if err != nil {
+		return err
+	}
+	defer unlock()
+	names, all := p.state.due()
+	if all {
+		return p.refreshAll(ctx)
+	}
+	p.refreshEach(ctx, names)
+	return context.Cause(ctx)
+}
+
+// refreshAll reads all groups with one process. If LVM does not answer, some group
+// may block it: the groups are found by name and each is asked on its own, so that
+// the others stay known.
+func (p *Provisioner) refreshAll(ctx context.Context) error {
+	turn := p.state.ask("")
+	groups, err := p.query(ctx)
+	if err == nil {
+		p.state.apply(answer{groups, true, turn}, p.config.Now())
+		p.activateOnce.Do(func() { p.activateAll(context.WithoutCancel(ctx)) })
+		return nil
+	}
+	p.state.staleAll()
+	if ctx.Err() != nil {
+		return err
+	}
+	names, nameErr := p.queryNames(ctx)
+	if nameErr != nil {
+		return fmt.Errorf("%w: %w", provision.ErrUnavailable, errors.Join(err, nameErr))
+	}
+	for _, name := range names {
+		if !p.state.has(name) {
+			p.state.silence(name, err)
+		}
+	}
+	p.refreshEach(ctx, names)
+	p.state.mu.Lock()
+	p.state.loaded = true
+	p.state.mu.Unlock()
+	return context.Cause(ctx)
+}
+
+// refreshEach reads each of the named groups, at the same time.
+func (p *Provisioner) refreshEach(ctx context.Context, names []string) {
+	var readers sync.WaitGroup
+	for _, name := range names {
+		readers.Go(func() { p.refresh(ctx, name) })
+	}
+	readers.Wait()
+}
+
+// refresh reads one group. Whatever comes of it is in the state: the group as it
+// is, that LVM does not answer for it, or that it is gone.
+func (p *Provisioner) refresh(ctx context.Context, name string) {
+	turn := p.state.ask(name)
+	groups, err := p.query(ctx, name)
+	if err == nil {
+		p.state.apply(answer{groups, false, turn}, p.config.Now())
+		return
+	}
+	if ctx.Err() != nil {
+		p.state.with(name, func(g *group) {
+			if g != nil {
+				g.stale = true
+			}
+		})
+		return
+	}
+	p.state.silence(name, err)
+	if _, answered := errors.AsType[*run.ExitError](err); answered {
+		// The group may be gone. Only a report of all can tell.
+		turn := p.state.ask("")
+		if groups, err := p.query(ctx); err == nil {
+			p.state.apply(answer{groups, true, turn}, p.config.Now())
+		}
+	}
+}
+
+// query asks LVM for a report of the named groups, or of all.
+func (p *Provisioner) query(ctx context.Context, groups ...string) ([]*group, error) {
+	out, err := p.ask(ctx, p.config.reportCommand(groups...))
+	if err != nil {
+		return nil, err
+	}
+	return parse(out)
+}
+
+// queryNames asks for the names of the groups alone, which LVM can tell without
+// waiting for the lock of any.
+func (p *Provisioner) queryNames(ctx context.Context) ([]string, error) {
+	out, err := p.ask(ctx, p.config.namesCommand())
+	if err != nil {
+		return nil, err
+	}
+	return parseNames(out)
+}
+
+func (p *Provisioner) ask(ctx context.Context, c run.Command) ([]byte, error) {
+	ctx, cancel := context.WithTimeoutCause(ctx, p.config.QueryTimeout, errNoAnswer)
+	defer cancel()
+	out, err := p.config.Runner.Query(ctx, c)
+	if err != nil {
+		return nil, fmt.Errorf("asking LVM for a report: %w", err)
+	}
+	return out, nil
+}

@@ -1,0 +1,132 @@
+package lvm
+
+import (
+	"encoding/json"
+	"fmt"
+	"strconv"
+	"strings"
+)
+
+// The columns of each section of a full report that are read.
+const (
+	groupColumns  = "vg_name,vg_uuid,vg_seqno,vg_extent_size,vg_extent_count,vg_free_count,vg_missing_pv_count,vg_exported"
+	deviceColumns = "pv_name"
+	volumeColumns = "lv_name,lv_size,lv_tags,lv_active_locally,lv_device_open,lv_health_status"
+)
+
+// number is how LVM writes figures: as text in report format "json", which every
+// version knows, and plain in "json_std". Empty or unknown (-1) is 0.
+type number int64
+
+func (n *number) UnmarshalJSON(b []byte) error {
+	text := strings.Trim(string(b), `"`)
+	if text == "" || text == "null" || text == "-1" {
+		*n = 0
+		return nil
+	}
+	v, err := strconv.ParseInt(text, 10, 64)
+	*n = number(v)
+	return err
+}
+
+type fullReport struct {
+	Report []section `json:"report"`
+}
+
+// section is what a report says of one volume group.
+type section struct {
+	VG []struct {
+		Name       string `json:"vg_name"`
+		UUID       string `json:"vg_uuid"`
+		Seqno      number `json:"vg_seqno"`
+		ExtentSize number `json:"vg_extent_size"`
+		Extents    number `json:"vg_extent_count"`
+		Free       number `json:"vg_free_count"`
+		Missing    number `json:"vg_missing_pv_count"`
+		Exported   number `json:"vg_exported"`
+	} `json:"vg"`
+	PV []struct {
+		Name string `json:"pv_name"`
+	} `json:"pv"`
+	LV []struct {
+		Name   string `json:"lv_name"`
+		Size   number `json:"lv_size"`
+		Tags   string `json:"lv_tags"`
+		Active number `json:"lv_active_locally"`
+		Open   number `json:"lv_device_open"`
+		Health string `json:"lv_health_status"`
+	} `json:"lv"`
+}
+
+// parseNames returns the names in a report of groups.
+func parseNames(out []byte) ([]string, error) {
+	var report fullReport
+	if err := json.Unmarshal(out, &report); err != nil {
+		return nil, fmt.Errorf("reading LVM's report: %w", err)
+	}
+	var names []string
+	for _, section := range report.Report {
+		for _, vg := range section.VG {
+			names = append(names, vg.Name)
+		}
+	}
+	return names, nil
+}
+
+// parse turns LVM's report into groups.
+func parse(out []byte) ([]*group, error) {
+	var report fullReport
+	if err := json.Unmarshal(out, &report); err != nil {
+		return nil, fmt.Errorf("reading LVM's report: %w", err)
+	}
+	var groups []*group
+	byName := map[string]*group{}
+	for _, section := range report.Report {
+		if len(section.VG) != 1 || section.VG[0].Name == "" {
+			continue // physical volumes that belong to no group
+		}
+		vg := section.VG[0]
+		if other := byName[vg.Name]; other != nil {
+			other.problem = fmt.Sprintf("two volume groups are named %s: rename one (vgrename %s NEW_NAME)", vg.Name, vg.UUID)
+			continue
+		}
+		g, err := section.group()
+		if err != nil {
+			return nil, err
+		}
+		byName[vg.Name] = g
+		groups = append(groups, g)
+	}
+	return groups, nil
+}
+
+func (s section) group() (*group, error) {
+	vg := s.VG[0]
+	if vg.ExtentSize <= 0 {
+		return nil, fmt.Errorf("reading LVM's report: volume group %s has no extent size", vg.Name)
+	}
+	g := &group{
+		name: vg.Name, uuid: vg.UUID, seqno: uint64(vg.Seqno), unit: int64(vg.ExtentSize), //nolint:gosec // LVM counts up from 1
+		total: int64(vg.Extents * vg.ExtentSize), volumes: map[string]*volume{}, others: map[string]bool{},
+	}
+	g.foreign = int64((vg.Extents - vg.Free) * vg.ExtentSize)
+	for _, lv := range s.LV {
+		fs, ours := parseTags(lv.Name, lv.Tags)
+		if !ours {
+			g.others[lv.Name] = true
+			continue
+		}
+		g.volumes[lv.Name] = &volume{size: int64(lv.Size), filesystem: fs, active: lv.Active == 1, open: lv.Open == 1, health: lv.Health}
+		g.foreign -= int64(lv.Size)
+	}
+	for _, pv := range s.PV {
+		g.devices = append(g.devices, pv.Name)
+	}
+	switch {
+	case vg.Exported == 1:
+		g.problem = "the volume group is exported: import it (vgimport " + vg.Name + ")"
+	case vg.Missing > 0:
+		g.problem = fmt.Sprintf("%d of %d physical volumes are missing", vg.Missing, len(s.PV))
+	}
+	return g, nil
+}

@@ -1,0 +1,155 @@
+package lvm
+
+import (
+	"cmp"
+	"maps"
+	"slices"
+	"sync"
+	"time"
+
+	"berth.dev/berth/internal/provision"
+)
+
+// state is what is known of all volume groups.
+type state struct {
+	mu     sync.Mutex
+	groups map[string]*group
+	// loaded is set once all groups are known by name, and stale when there may be
+	// others now than those.
+	loaded, stale bool
+	// turn counts own changes.
+	turn uint64
+}
+
+// with runs f on a group, nil if there is none, under the state's lock.
+func (s *state) with(name string, f func(*group)) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	f(s.groups[name])
+}
+
+// nextTurn is called within with.
+func (s *state) nextTurn() uint64 {
+	s.turn++
+	return s.turn
+}
+
+func (s *state) has(name string) bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.groups[name] != nil
+}
+
+// find returns the group that holds a volume.
+func (s *state) find(id string) (name string, ok bool) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	name = s.holder(id)
+	return name, name != ""
+}
+
+// holder is find within with.
+func (s *state) holder(id string) string {
+	for _, g := range s.groups {
+		if g.volumes[id] != nil {
+			return g.name
+		}
+	}
+	return ""
+}
+
+// taken returns the group in which others have a logical volume of a name.
+func (s *state) taken(name string) (group string, ok bool) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for _, g := range s.groups {
+		if g.others[name] {
+			return g.name, true
+		}
+	}
+	return "", false
+}
+
+func (s *state) pools(now time.Time) []provision.Pool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	var pools []provision.Pool
+	for _, g := range s.groups {
+		pools = append(pools, g.pool(now))
+	}
+	slices.SortFunc(pools, func(a, b provision.Pool) int { return cmp.Compare(a.Name, b.Name) })
+	return pools
+}
+
+// devices returns the physical volumes by group.
+func (s *state) devices() map[string][]string {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	byGroup := map[string][]string{}
+	for _, g := range s.groups {
+		byGroup[g.name] = g.devices
+	}
+	return byGroup
+}
+
+// due returns the groups to be read again, or that all are. Groups that do not
+// answer are left out, so that they hold up nobody; and so are those that an own
+// change keeps locked, which is followed by a signal.
+func (s *state) due() (names []string, all bool) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	silent := false
+	for _, g := range s.groups {
+		silent = silent || g.silent != nil
+		if (g.stale || s.stale) && g.silent == nil && g.busySince.IsZero() {
+			names = append(names, g.name)
+		}
+	}
+	return names, !s.loaded || (s.stale && !silent)
+}
+
+func (s *state) silentNames() []string {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	var names []string
+	for _, name := range slices.Sorted(maps.Keys(s.groups)) {
+		if s.groups[name].silent != nil {
+			names = append(names, name)
+		}
+	}
+	return names
+}
+
+// staleAll notes that any group may have changed, come or gone.
+func (s *state) staleAll() {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.stale = true
+}
+
+// silence notes that LVM did not answer for a group.
+func (s *state) silence(name string, err error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.groups == nil {
+		s.groups = map[string]*group{}
+	}
+	g := s.groups[name]
+	if g == nil {
+		g = &group{name: name, volumes: map[string]*volume{}}
+		s.groups[name] = g
+	}
+	g.silent, g.stale = err, true
+}
+
+// trouble returns why LVM does not answer, if it does not for some group.
+func (s *state) trouble(now time.Time) error {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for _, name := range slices.Sorted(maps.Keys(s.groups)) {
+		if g := s.groups[name]; g.silent != nil || g.stuck(now) {
+			return g.usable(now)
+		}
+	}
+	return nil
+}

@@ -1,0 +1,118 @@
+package lvm
+
+import (
+	"context"
+	"sync"
+	"time"
+
+	"golang.org/x/sync/errgroup"
+)
+
+// Run watches for changes by others until ctx ends, then waits for the changes
+// under way. Without it only own changes are signalled.
+func (p *Provisioner) Run(ctx context.Context) error {
+	defer p.Wait()
+	work, ctx := errgroup.WithContext(ctx)
+	work.Go(func() error {
+		return p.config.Devices.Watch(ctx, func(device string) { p.written(ctx, device) })
+	})
+	work.Go(func() error {
+		p.tick(ctx)
+		return nil
+	})
+	return work.Wait()
+}
+
+// tick reads everything again now and then, in case a change escaped notice, and
+// asks groups that were silent more often.
+func (p *Provisioner) tick(ctx context.Context) {
+	refresh := time.NewTicker(p.config.RefreshInterval)
+	defer refresh.Stop()
+	retry := time.NewTicker(p.config.QueryTimeout)
+	defer retry.Stop()
+	for {
+		select {
+		case <-ctx.Done():
+			return
+		case <-refresh.C:
+			p.state.staleAll()
+			p.signal()
+		case <-retry.C:
+			if silent := p.state.silentNames(); len(silent) > 0 {
+				p.refreshEach(ctx, silent)
+				p.signal()
+			}
+		}
+	}
+}
+
+// checks remembers the groups that are about to be checked, so that a writer that
+// closes a device many times causes one check.
+type checks struct {
+	mu      sync.Mutex
+	pending map[string]bool
+}
+
+func (c *checks) begin(group string) bool {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.pending[group] {
+		return false
+	}
+	if c.pending == nil {
+		c.pending = map[string]bool{}
+	}
+	c.pending[group] = true
+	return true
+}
+
+func (c *checks) end(group string) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	delete(c.pending, group)
+}
+
+// written is told that somebody wrote to a device, or that it came or went.
+func (p *Provisioner) written(ctx context.Context, device string) {
+	for name, devices := range p.state.devices() {
+		for _, d := range devices {
+			if p.config.Devices.Same(d, device) {
+				if p.checks.begin(name) {
+					p.tasks.Go(func() { p.check(ctx, name, device) })
+				}
+				return
+			}
+		}
+	}
+	// Not known as a physical volume; it may have become one.
+	if _, err := p.config.Devices.Sequence(device); err == nil {
+		p.state.staleAll()
+		p.signal()
+	}
+}
+
+// check compares the group's number on the disk with the known one. It waits for an
+// own change under way: that updates the known number at its end, and so does not
+// look like somebody else's.
+func (p *Provisioner) check(ctx context.Context, name, device string) {
+	unlock, err := p.groups.Lock(ctx, name)
+	p.checks.end(name) // before the disk is read: what is written later is checked again
+	if err != nil {
+		return
+	}
+	defer unlock()
+	seqno, err := p.config.Devices.Sequence(device)
+	changed := false
+	p.state.with(name, func(g *group) {
+		if err == nil && g != nil && g.seqno != seqno {
+			g.stale, changed = true, true
+		}
+	})
+	if err != nil { // the device went, or is no physical volume any more
+		p.state.staleAll()
+		changed = true
+	}
+	if changed {
+		p.signal()
+	}
+}
