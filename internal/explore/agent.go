@@ -1,0 +1,197 @@
+package explore
+
+import (
+	"berth.dev/berth/internal/lineage"
+	"berth.dev/berth/internal/ownership"
+)
+
+// agentStep lets node i's agent take one step: carry out what it decided, or
+// decide. Between the two anything may happen. Bits of stale name the peers of
+// which it only has an earlier answer.
+func (w *World) agentStep(i int, stale uint8) bool {
+	n := &w.nodes[i]
+	if !w.runs(i) {
+		return false
+	}
+	if n.pending.active {
+		p := n.pending
+		n.pending = pending{}
+		w.act(i, &p)
+		return true
+	}
+	return w.think(i, stale)
+}
+
+func (w *World) think(i int, stale uint8) bool {
+	if !w.linked(i, api) {
+		return false
+	}
+	n := &w.nodes[i]
+	read := w.read(stale)
+	f := w.nodeFacts(i, read, stale)
+	var a ownership.Action
+	switch {
+	case n.wanted:
+		if a = w.rules.Stage.Decide(f); a.Verb == ownership.Wait || a.Verb == ownership.Refuse || a.Verb == ownership.Done {
+			w.tell(i, "stage", a)
+			a = w.rules.Tend.Decide(f)
+		}
+	case n.mounted || n.stopped:
+		a = w.rules.Unstage.Decide(f)
+		if a.Verb == ownership.Done {
+			w.checkUnstaged(i)
+			n.stopped = false
+		}
+	default:
+		a = w.rules.Tend.Decide(f)
+	}
+	if a.Verb <= ownership.Refuse || a.Verb == ownership.Pull && w.underway(i, a.To) {
+		w.tell(i, "decides", a)
+		return false
+	}
+	w.tell(i, "decides", a)
+	n.pending = pending{active: true, action: a, read: read, since: w.now, factor: 0, ignored: w.someoneKnowsMore(i, read.volume)}
+	if read.volume != nil {
+		n.pending.factor = read.volume.Factor
+	}
+	for j := range w.nodes {
+		n.pending.wrecked[j] = w.nodes[j].wrecked
+	}
+	return true
+}
+
+// read is the uncached read; a mutant may get an older version.
+func (w *World) read(stale uint8) *version {
+	v := w.server.current
+	if w.rules.Conduct.CachedReads {
+		for k := stale & 3; k > 0 && v.before != nil; k-- {
+			v = v.before
+		}
+	}
+	return v
+}
+
+func (w *World) nodeFacts(i int, read *version, stale uint8) *ownership.NodeFacts {
+	n := &w.nodes[i]
+	f := &ownership.NodeFacts{
+		Me: names[i], Boot: bootNames[n.boot], Now: w.clock(), Record: read.volume, Copy: n.copy,
+		Wanted: n.wanted, Mounted: n.mounted, SnapshotDue: n.sinceSnapshot >= snapshotInterval,
+		OutOfService: n.tainted, SinceRenewal: n.sinceRenewal, Disk: w.diskSeenBy(i), Keep: 1,
+	}
+	if w.rules.Conduct.NoIDs {
+		f.FreshID = ""
+	} else {
+		f.FreshID = w.freshID()
+	}
+	f.Peers = w.ask(i, read.volume, stale)
+	return f
+}
+
+var bootNames = [...]string{"boot0", "boot1", "boot2", "boot3", "boot4", "boot5", "boot6", "boot7", "boot8", "boot9"}
+
+func (w *World) diskSeenBy(i int) ownership.Disk {
+	if !w.cfg.Kind.Traits().Reserves {
+		return ownership.Disk{}
+	}
+	return ownership.Disk{Attached: w.nodes[i].copy.Exists, Holder: w.disk}
+}
+
+// ask collects the peers' answers. An agent that means to destroy its copy also
+// asks them to confirm and hold what it holds.
+func (w *World) ask(i int, v *ownership.Volume, stale uint8) []ownership.Peer {
+	n := &w.nodes[i]
+	if w.rules.Conduct.WordOfMouth {
+		return hearsay(v, names[i])
+	}
+	leaving := w.leaving(i, v)
+	peers := make([]ownership.Peer, 0, maxNodes)
+	for j := 0; j < w.cfg.Nodes; j++ {
+		if j == i || !w.answers(i, j) {
+			continue
+		}
+		p := ownership.Peer{Node: names[j], Load: j}
+		q := &w.nodes[j]
+		if e, ok := entryOf(v, names[j]); leaving && ok && e.State != ownership.Removing {
+			stale = 0
+			var hold ownership.Hold
+			need := newestOf(v, &n.copy)
+			if hold, p.Confirmed = w.rules.Confirm(&q.copy, names[i], need, w.clock()); p.Confirmed && !q.pending.active {
+				q.copy.Holds = withHold(q.copy.Holds, hold)
+			} else {
+				p.Confirmed = false
+			}
+		}
+		if stale&(1<<(j+2)) != 0 && n.heardAny[j] {
+			p.Copy = n.heard[j]
+		} else {
+			p.Copy = q.copy
+			n.heard[j], n.heardAny[j] = q.copy, true
+		}
+		peers = append(peers, p)
+	}
+	return peers
+}
+
+func (w *World) leaving(i int, v *ownership.Volume) bool {
+	n := &w.nodes[i]
+	if !w.cfg.Kind.Traits().Data || !n.copy.Exists || v == nil {
+		return false
+	}
+	e, ok := v.Replica(names[i])
+	return !ok || e.State == ownership.Removing
+}
+
+func entryOf(v *ownership.Volume, node string) (ownership.Replica, bool) {
+	if v == nil {
+		return ownership.Replica{}, false
+	}
+	return v.Replica(node)
+}
+
+func newestOf(v *ownership.Volume, c *ownership.Copy) (best lineage.Point) {
+	for i := len(c.Points) - 1; i >= 0; i-- {
+		if v.Holds(c.Points[i]) {
+			return c.Points[i]
+		}
+	}
+	return best
+}
+
+func withHold(holds []ownership.Hold, h ownership.Hold) []ownership.Hold {
+	out := make([]ownership.Hold, 0, len(holds)+1)
+	for _, o := range holds {
+		if o.For != h.For {
+			out = append(out, o)
+		}
+	}
+	return append(out, h)
+}
+
+// hearsay is what a shell would know that believes the record instead of asking.
+func hearsay(v *ownership.Volume, me string) (out []ownership.Peer) {
+	if v == nil {
+		return nil
+	}
+	for _, r := range v.Replicas {
+		if r.Node == me || r.Point.IsZero() {
+			continue
+		}
+		c := ownership.Copy{Exists: true, Points: []lineage.Point{r.Point}, Promise: ownership.Promise{Epoch: v.Epoch, Lineage: v.Lineage}}
+		out = append(out, ownership.Peer{Node: r.Node, Copy: c, Confirmed: true})
+	}
+	return out
+}
+
+// someoneKnowsMore tells whether this node, or one that it can reach, has heard
+// of the epoch in which the volume was last written while the record has not.
+func (w *World) someoneKnowsMore(i int, v *ownership.Volume) bool {
+	if v == nil || v.Lineage.Knows(w.truth.epoch) {
+		return false
+	}
+	for j := 0; j < w.cfg.Nodes; j++ {
+		if (j == i || w.answers(i, j)) && w.nodes[j].copy.Promise.Lineage.Knows(w.truth.epoch) {
+			return true
+		}
+	}
+	return false
+}

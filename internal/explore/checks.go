@@ -1,0 +1,175 @@
+package explore
+
+import (
+	"berth.dev/berth/internal/lineage"
+	"berth.dev/berth/internal/ownership"
+)
+
+// checkMount judges a mount: its epoch belongs to this node alone, and if it is
+// the record's, the data is all that was acknowledged.
+func (w *World) checkMount(i int) {
+	n, t := &w.nodes[i], &w.truth
+	if n.copy.Promise.Epoch != n.copy.Opened || n.copy.Promise.Primary != names[i] {
+		w.fail("one writer: %s mounts without an epoch of its own", names[i])
+	}
+	for j := range w.nodes {
+		if o := &w.nodes[j]; j != i && o.mounted && o.up && o.copy.Opened == n.copy.Opened {
+			w.fail("one writer: %s and %s are both mounted in epoch %v", names[i], names[j], n.copy.Opened)
+		}
+	}
+	v := w.server.current.volume
+	if v == nil || w.superseded(i, v) {
+		return // nothing it writes will count
+	}
+	if w.cfg.Kind.Traits().Data {
+		switch {
+		case n.head == t.last:
+		case t.restored && n.head.includes(t.last):
+			t.last = n.head
+		case n.head.includes(t.last):
+			w.fail("lineage: %s mounts writes that are not part of the volume", names[i])
+		default:
+			w.fail("lost writes: %s mounts in epoch %v without writes that were acknowledged", names[i], n.copy.Opened)
+		}
+	}
+	t.epoch, t.open = n.copy.Opened, true
+}
+
+// superseded tells whether the epoch in which i mounts is over. A record from a
+// backup that has not heard of the epoch yet does not end it.
+func (w *World) superseded(i int, v *ownership.Volume) bool {
+	e := w.nodes[i].copy.Opened
+	if v.Epoch == e {
+		return !v.Primary.Phase.Open() || v.Primary.Node != names[i]
+	}
+	return v.Lineage.Knows(e) || v.Epoch.Number >= e.Number
+}
+
+// checkDiskWrite puts a write before the shared disk. The disk refuses who does
+// not hold the reservation; what it accepts must be in the order of epochs.
+func (w *World) checkDiskWrite(i int) {
+	n, t := &w.nodes[i], &w.truth
+	e := n.copy.Opened
+	if w.disk != (ownership.Key{Node: names[i], Epoch: e}) {
+		return
+	}
+	for _, f := range t.fenced {
+		if f == e {
+			w.fail("fence: the disk accepted a write of fenced epoch %v", e)
+		}
+	}
+	if len(t.log) > 0 && t.log[len(t.log)-1] == e {
+		return
+	}
+	for _, o := range t.log {
+		if o == e || o.Number > e.Number {
+			w.fail("interleaved: epoch %v writes again after epoch %v", e, t.log[len(t.log)-1])
+		}
+	}
+	t.log = append(t.log[:len(t.log):len(t.log)], e)
+}
+
+// checkApply judges a stream that a receiver accepts.
+func (w *World) checkApply(s *stream) {
+	n := &w.nodes[s.to]
+	if s.header.Base.IsZero() {
+		w.checkDiscard(s.to, s.target)
+		return
+	}
+	if n.head != s.base {
+		w.fail("divergent stream: %s applied %v to something that is not its base", names[s.to], s.header.Target)
+	}
+	if s.header.Promise.Epoch.Number < n.copy.Promise.Epoch.Number {
+		w.fail("divergent stream: %s took data of an older epoch than it promised", names[s.to])
+	}
+}
+
+// checkDiscard judges the loss of live data on a node: what is not in the new
+// content must have been put aside.
+func (w *World) checkDiscard(i int, now *content) {
+	n := &w.nodes[i]
+	if n.head == nil || now.includes(n.head) {
+		return
+	}
+	for _, b := range n.branches {
+		if b.includes(n.head) {
+			return
+		}
+	}
+	w.fail("destroyed: %s rolled back over data that was not put aside", names[i])
+}
+
+// checkDestroy judges the end of a copy: enough others must hold all that it
+// holds of the volume, apart from those that broke meanwhile.
+func (w *World) checkDestroy(i int, p *pending) {
+	n := &w.nodes[i]
+	v := w.server.current.volume
+	if !w.cfg.Kind.Traits().Data || v != nil && v.Deleting {
+		return
+	}
+	mine := w.worth(i)
+	others := 0
+	for j := 0; j < w.cfg.Nodes; j++ {
+		o := &w.nodes[j]
+		if j == i {
+			continue
+		}
+		if o.wrecked != p.wrecked[j] || o.copy.Exists && !o.copy.Condemned && w.worth(j) >= mine {
+			others++
+		}
+	}
+	if mine > 0 && others < p.factor {
+		w.fail("last copies: %s destroyed its copy with %d others for a factor of %d", names[i], others, p.factor)
+	}
+	if n.mounted {
+		w.fail("last copies: %s destroyed a mounted copy", names[i])
+	}
+	if v == nil {
+		w.fail("last copies: %s destroyed its copy because the record was missing", names[i])
+	}
+}
+
+// worth is how much of the volume the node's copy holds.
+func (w *World) worth(i int) uint32 {
+	n := &w.nodes[i]
+	best := uint32(0)
+	for _, c := range n.data {
+		best = max(best, w.truth.last.shared(c))
+	}
+	return max(best, w.truth.last.shared(n.head))
+}
+
+// checkDrop: retention never drops the newest, nor the point to go on from.
+func (w *World) checkDrop(i int, points []lineage.Point) {
+	n := &w.nodes[i]
+	v := w.server.current.volume
+	for _, p := range points {
+		if p == n.copy.Tip() {
+			w.fail("retention: %s dropped its newest snapshot", names[i])
+		}
+		if v != nil && !v.Primary.Phase.Open() && p == v.RecoveryPoint && v.Holds(p) {
+			w.fail("retention: %s dropped the recovery point", names[i])
+		}
+	}
+	for j := 0; j < w.cfg.Nodes && v != nil; j++ {
+		e, ok := v.Replica(names[j])
+		if j == i || !ok || !e.State.MayFollow(ownership.Ready) || !w.nodes[j].copy.Exists {
+			continue
+		}
+		o := &w.nodes[j].copy
+		common := lineage.Common(n.copy.Points, o.Points)
+		for _, p := range points {
+			if p == common && o.Tip() == e.Point && o.Tip() == p {
+				w.fail("retention: %s dropped %v, all that it shared with %s", names[i], p, names[j])
+			}
+		}
+	}
+}
+
+// checkUnstaged: when unmounting succeeds, the last writes are in a snapshot.
+func (w *World) checkUnstaged(i int) {
+	n := &w.nodes[i]
+	if n.mounted || n.copy.Dirty && w.cfg.Kind.Traits().Data {
+		w.fail("unstage: %s reported success with writes in no snapshot", names[i])
+	}
+}

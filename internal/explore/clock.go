@@ -1,0 +1,99 @@
+package explore
+
+import (
+	"time"
+
+	"berth.dev/berth/internal/ownership"
+)
+
+const (
+	snapshotInterval = time.Minute
+	leaseDuration    = 10 * time.Second
+)
+
+// ticks are the steps in which time passes: a heartbeat, more than the rebuild
+// delay, more than the quarantine.
+var ticks = [...]time.Duration{5 * time.Second, 11 * time.Minute, 25 * time.Hour}
+
+// tick lets time pass for everybody. Leases are renewed where the API can be
+// reached; nodes that cannot must ask themselves whether to stop.
+func (w *World) tick(d time.Duration) {
+	for i := 0; i < w.cfg.Nodes; i++ {
+		w.selfFence(i) // look before renewing: too late is too late
+	}
+	w.now += d
+	for i := 0; i < w.cfg.Nodes; i++ {
+		n := &w.nodes[i]
+		n.sinceSnapshot += d
+		n.sinceRenewal, n.sinceKubelet = n.sinceRenewal+d, n.sinceKubelet+d
+		if n.up && !n.paused && w.linked(i, api) {
+			n.sinceKubelet = 0
+			if n.agent {
+				n.sinceRenewal, n.leased = 0, n.boot
+			}
+		}
+	}
+	for c := range w.ctl {
+		w.observe(c, d)
+	}
+	for i := 0; i < w.cfg.Nodes; i++ {
+		w.selfFence(i)
+	}
+}
+
+// observe is what a controller sees of the leases. One that cannot see the API
+// has seen nothing and starts counting anew.
+func (w *World) observe(c int, d time.Duration) {
+	ctl := &w.ctl[c]
+	if !w.linked(maxNodes+c, api) {
+		ctl.lapsed, ctl.steady, ctl.lostFor, ctl.suspect = [maxNodes]time.Duration{}, [maxNodes]time.Duration{}, [maxNodes]time.Duration{}, 0
+		return
+	}
+	for i := 0; i < w.cfg.Nodes; i++ {
+		if w.nodes[i].sinceRenewal == 0 {
+			ctl.lapsed[i], ctl.steady[i] = 0, ctl.steady[i]+d
+		} else {
+			ctl.lapsed[i], ctl.steady[i] = ctl.lapsed[i]+d, 0
+		}
+		if w.lost(c, i) {
+			ctl.lostFor[i] += d
+		} else {
+			ctl.lostFor[i] = 0
+		}
+	}
+	ctl.suspect = 0
+	if v := w.server.current.volume; v != nil {
+		if p := indexOf(v.Primary.Node); p >= 0 {
+			ctl.suspect = ctl.lostFor[p]
+		}
+	}
+}
+
+// selfFence is the node's side of the contract. A running agent stops its
+// writers itself; if it is dead, the watchdog resets the machine. A machine that
+// is paused does neither until it wakes.
+func (w *World) selfFence(i int) {
+	n := &w.nodes[i]
+	n.woke = false
+	if !n.up || n.paused || !n.mounted || n.sinceRenewal < ownership.SelfFenceAfter {
+		return
+	}
+	if !n.agent {
+		if w.cfg.Watchdog {
+			w.tellEvent("the watchdog resets %s", names[i])
+			w.crash(i)
+		}
+		return
+	}
+	c := ownership.Contact{SinceRenewal: n.sinceRenewal, Nodes: w.cfg.Nodes}
+	for j := 0; j < w.cfg.Nodes; j++ {
+		if j != i && w.answers(i, j) {
+			c.Peers = append(c.Peers, ownership.PeerContact{SinceRenewal: w.nodes[j].sinceRenewal})
+		}
+	}
+	if stop, why := w.rules.MustStop(&c); stop {
+		w.tellEvent("%s stops its writers: %s", names[i], why.Message())
+		n.copy.Closed, n.mounted, n.stopped = true, false, true
+		n.pending = pending{}
+	}
+}

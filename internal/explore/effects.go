@@ -1,0 +1,207 @@
+package explore
+
+import (
+	"berth.dev/berth/internal/lineage"
+	"berth.dev/berth/internal/ownership"
+)
+
+// act carries out a decision. Local effects happen under the volume's lock, so
+// nothing local has changed since the decision; everything else may have.
+func (w *World) act(i int, p *pending) {
+	n, a := &w.nodes[i], &p.action
+	w.tell(i, "carries out", *a)
+	switch a.Verb {
+	case ownership.Record:
+		w.write(i, p)
+	case ownership.Persist:
+		n.copy.Promise = a.Promise
+	case ownership.Open:
+		n.copy.Opened, n.copy.Closed = a.Promise.Epoch, false
+	case ownership.Close:
+		n.copy.Closed = true
+	case ownership.Pull:
+		w.send(i, a)
+	case ownership.Preserve:
+		n.branches = append(n.branches[:len(n.branches):len(n.branches)], n.head)
+		n.copy.Preserved = n.copy.Tip()
+	case ownership.RollBack:
+		w.rollBack(i, a.To)
+	case ownership.Snapshot:
+		w.snapshot(i, a.To)
+	case ownership.Drop:
+		w.dropPoints(i, a.Points)
+	case ownership.Reserve:
+		if w.disk == a.Expect || w.rules.Conduct.BlindReserve {
+			w.disk = a.Key
+		}
+	case ownership.Unreserve:
+		if w.disk == a.Key {
+			w.disk = ownership.Key{}
+		}
+	case ownership.Mount:
+		w.mount(i)
+	case ownership.Unmount:
+		n.mounted, n.stopped = false, true
+	default:
+		w.removeSteps(i, p)
+	}
+}
+
+func (w *World) removeSteps(i int, p *pending) {
+	n := &w.nodes[i]
+	switch p.action.Verb {
+	case ownership.Condemn:
+		n.copy.Condemned, n.copy.Quarantined, n.copy.DestroyAt = true, false, p.action.Until
+	case ownership.Reprieve:
+		n.copy.Condemned, n.copy.Quarantined = false, false
+	case ownership.Quarantine:
+		n.copy.Quarantined, n.copy.DestroyAt = true, p.action.Until
+	case ownership.Destroy:
+		w.checkDestroy(i, p)
+		n.copy, n.data, n.head = ownership.Copy{}, nil, nil
+	}
+}
+
+func (w *World) rollBack(i int, to lineage.Point) {
+	n := &w.nodes[i]
+	for k, p := range n.copy.Points {
+		if p != to {
+			continue
+		}
+		w.checkDiscard(i, n.data[k])
+		n.copy.Points, n.data = n.copy.Points[:k+1:k+1], n.data[:k+1:k+1]
+		n.head, n.copy.Dirty = n.data[k], false
+		return
+	}
+}
+
+func (w *World) snapshot(i int, p lineage.Point) {
+	n := &w.nodes[i]
+	w.truth.name(w, p, n.head)
+	n.copy.Points = append(n.copy.Points[:len(n.copy.Points):len(n.copy.Points)], p)
+	n.data = append(n.data[:len(n.data):len(n.data)], n.head)
+	n.copy.Dirty, n.sinceSnapshot = false, 0
+}
+
+func (w *World) dropPoints(i int, points []lineage.Point) {
+	n := &w.nodes[i]
+	var keep []lineage.Point
+	var data []*content
+next:
+	for k, p := range n.copy.Points {
+		for _, d := range points {
+			if p == d {
+				continue next
+			}
+		}
+		keep, data = append(keep, p), append(data, n.data[k])
+	}
+	w.checkDrop(i, points)
+	n.copy.Points, n.data = keep, data
+}
+
+func (w *World) mount(i int) {
+	n := &w.nodes[i]
+	w.checkMount(i)
+	n.mounted, n.stopped = true, false
+}
+
+// appWrite is the pod writing once, if it has the volume.
+func (w *World) appWrite(i int) bool {
+	n := &w.nodes[i]
+	if !n.up || n.paused || !n.mounted {
+		return false
+	}
+	w.writes++
+	if w.cfg.Kind.Traits().Reserves {
+		w.checkDiskWrite(i)
+		return true
+	}
+	old := n.head
+	n.head, n.copy.Dirty = n.head.add(w.writes, uint64(i)+3), true
+	w.truth.wrote(n.copy.Opened, old, n.head)
+	return true
+}
+
+// write is the compare-and-swap on the record.
+func (w *World) write(who int, p *pending) {
+	if !w.linked(who, api) {
+		return
+	}
+	if p.read.rv != w.server.current.rv && !w.rules.Conduct.BlindWrites {
+		return // somebody was faster; read again
+	}
+	w.checkRecord(who, p)
+	w.commit(p.action.Next)
+}
+
+func (w *World) commit(v *ownership.Volume) {
+	w.server.current = &version{volume: v, rv: w.server.current.rv + 1, before: w.server.current}
+	w.truth.revisions++
+}
+
+// send starts a stream from the peer as it is now.
+func (w *World) send(i int, a *ownership.Action) {
+	j := indexOf(a.From)
+	if j < 0 || !w.answers(i, j) || len(w.streams) >= 4 {
+		return
+	}
+	src := &w.nodes[j]
+	s := stream{to: i, header: ownership.Stream{Promise: src.copy.Promise, Base: a.Base, Target: a.To}}
+	for k, p := range src.copy.Points {
+		if p == a.Base {
+			s.base = src.data[k]
+		}
+		if p == a.To {
+			s.target = src.data[k]
+		}
+	}
+	if s.target == nil || !a.Base.IsZero() && s.base == nil {
+		return
+	}
+	w.streams = append(w.streams[:len(w.streams):len(w.streams)], s)
+}
+
+// underway tells whether the snapshot is on its way to node i already.
+func (w *World) underway(i int, to lineage.Point) bool {
+	for k := range w.streams {
+		if w.streams[k].to == i && w.streams[k].header.Target == to {
+			return true
+		}
+	}
+	return false
+}
+
+// deliver hands stream k to its receiver, and keeps it for another time if again.
+func (w *World) deliver(k int, again bool) bool {
+	if k >= len(w.streams) {
+		return false
+	}
+	s := w.streams[k]
+	n := &w.nodes[s.to]
+	if !w.runs(s.to) || n.pending.active {
+		return false
+	}
+	if !again {
+		w.lose(k)
+	}
+	ok, why := w.rules.Receive(&n.copy, n.mounted, &s.header)
+	w.tellStream(s, ok, why)
+	if !ok {
+		return true
+	}
+	w.checkApply(&s)
+	n.copy = w.rules.Received(&n.copy, &s.header)
+	if s.header.Base.IsZero() {
+		n.data = nil
+	}
+	n.data = append(n.data[:len(n.data):len(n.data)], s.target)
+	n.head = s.target
+	return true
+}
+
+func (w *World) lose(k int) {
+	rest := make([]stream, 0, len(w.streams))
+	rest = append(rest, w.streams[:k]...)
+	w.streams = append(rest, w.streams[k+1:]...)
+}

@@ -1,0 +1,200 @@
+package explore
+
+import (
+	"fmt"
+	"strconv"
+	"strings"
+)
+
+// Event is one step of the world. It names what happens and to whom, not how
+// the dice fell, so that a schedule still makes sense when others are left out.
+type Event struct {
+	Kind Kind
+	A, B uint8
+}
+
+// Kind of event.
+type Kind uint8
+
+const (
+	agentSteps Kind = iota // A node, B bits: old answers
+	controllerSteps
+	delivers // A stream, B again
+	loses
+	appWrites
+	wants // A node, B both
+	unwants
+	ticksBy // A index of ticks
+	crashes
+	boots
+	powersOff
+	agentStops
+	agentStarts
+	pauses
+	resumes
+	cuts
+	heals
+	apiStops
+	apiStarts
+	restores // A versions back
+	forgets
+	wrecks
+	taints
+	untaints
+	approves
+	factors
+	attaches
+	kinds
+)
+
+var kindNames = [kinds]string{"agent", "controller", "deliver", "lose", "write", "want", "unwant", "tick", "crash", "boot",
+	"power-off", "agent-stop", "agent-start", "pause", "resume", "cut", "heal", "api-stop", "api-start", "restore",
+	"forget", "wreck", "taint", "untaint", "approve", "factor", "attach"}
+
+// onNode are the kinds whose A is an endpoint.
+var onNode = [kinds]bool{agentSteps: true, appWrites: true, wants: true, unwants: true, crashes: true, boots: true, powersOff: true,
+	agentStops: true, agentStarts: true, pauses: true, resumes: true, cuts: true, heals: true, wrecks: true, taints: true,
+	untaints: true, attaches: true}
+
+func (e Event) String() string {
+	s := kindNames[e.Kind]
+	switch {
+	case e.Kind == cuts || e.Kind == heals:
+		return s + " " + names[e.A] + " " + names[e.B]
+	case e.Kind == apiStops || e.Kind == apiStarts || e.Kind == forgets:
+		return s
+	case onNode[e.Kind]:
+		s += " " + names[e.A]
+	default:
+		s += " " + strconv.Itoa(int(e.A))
+	}
+	if e.B != 0 {
+		s += " " + strconv.Itoa(int(e.B))
+	}
+	return s
+}
+
+// ParseEvent reads what String wrote.
+func ParseEvent(line string) (Event, error) {
+	fields := strings.Fields(line)
+	if len(fields) == 0 {
+		return Event{}, fmt.Errorf("empty event")
+	}
+	for k := Kind(0); k < kinds; k++ {
+		if kindNames[k] != fields[0] {
+			continue
+		}
+		e := Event{Kind: k}
+		for i, f := range fields[1:] {
+			n, err := parseArgument(f)
+			if err != nil {
+				return Event{}, fmt.Errorf("event %q: %w", line, err)
+			}
+			if i == 0 {
+				e.A = n
+			} else {
+				e.B = n
+			}
+		}
+		return e, nil
+	}
+	return Event{}, fmt.Errorf("event %q: no such kind", line)
+}
+
+func parseArgument(s string) (uint8, error) {
+	for i, n := range names {
+		if n == s {
+			return uint8(i), nil
+		}
+	}
+	n, err := strconv.ParseUint(s, 10, 8)
+	if err != nil {
+		return 0, fmt.Errorf("argument %q is neither an endpoint nor a number", s)
+	}
+	return uint8(n), nil
+}
+
+// Apply lets the event happen. It tells whether anything happened: an event
+// that does not fit the state of the world is passed over.
+func (w *World) Apply(e Event) bool {
+	a, b := int(e.A), int(e.B)
+	if onNode[e.Kind] && e.Kind != cuts && e.Kind != heals && a >= w.cfg.Nodes || a >= endpoints && e.Kind != agentSteps {
+		return false
+	}
+	switch e.Kind {
+	case agentSteps:
+		return w.agentStep(a, e.B)
+	case controllerSteps:
+		return a < controllers && w.controllerStep(a, e.B)
+	case delivers:
+		return w.deliver(a, b != 0)
+	case loses:
+		if a >= len(w.streams) {
+			return false
+		}
+		w.lose(a)
+		return true
+	case appWrites:
+		return w.appWrite(a)
+	case ticksBy:
+		if a >= len(ticks) {
+			return false
+		}
+		w.tick(ticks[a])
+		return true
+	case approves:
+		return a < controllers && w.approve(a)
+	case factors:
+		return a > 0 && w.setFactor(a)
+	case restores:
+		return w.restore(a, false)
+	case forgets:
+		return w.restore(0, true)
+	case apiStops, apiStarts:
+		changed := w.server.down != (e.Kind == apiStops)
+		w.server.down = e.Kind == apiStops
+		return changed
+	}
+	return w.machineEvent(e.Kind, a, b)
+}
+
+func (w *World) machineEvent(k Kind, a, b int) bool {
+	n := &w.nodes[a%maxNodes]
+	switch k {
+	case wants:
+		return w.want(a, b != 0)
+	case unwants:
+		return w.unwant(a)
+	case crashes:
+		return w.crash(a)
+	case boots:
+		return w.boot(a)
+	case powersOff:
+		return w.powerOff(a)
+	case agentStops:
+		return w.agentDown(a)
+	case agentStarts:
+		return w.agentUp(a)
+	case pauses, resumes:
+		changed := n.up && n.paused != (k == pauses)
+		if changed {
+			n.paused, n.woke = k == pauses, k == resumes
+		}
+		return changed
+	case cuts, heals:
+		return b < endpoints && w.link(a, b, k == heals)
+	case wrecks:
+		return w.wreck(a)
+	case taints: // an administrator taints only what is really off
+		changed := !n.up && !n.tainted
+		n.tainted = n.tainted || changed
+		return changed
+	case untaints:
+		changed := n.up && n.tainted
+		n.tainted = n.tainted && !changed
+		return changed
+	case attaches:
+		return w.attach(a)
+	}
+	return false
+}

@@ -1,0 +1,170 @@
+package explore
+
+import (
+	"berth.dev/berth/internal/ownership"
+)
+
+// crash takes the machine down: mounts, decisions and memory are gone, the disk
+// is as it was.
+func (w *World) crash(i int) bool {
+	n := &w.nodes[i]
+	if !n.up {
+		return false
+	}
+	n.up, n.paused, n.agent, n.mounted, n.stopped = false, false, false, false, false
+	n.pending, n.heardAny = pending{}, [maxNodes]bool{}
+	if w.rules.Conduct.ForgetfulPromises {
+		n.copy.Promise = ownership.Promise{}
+	}
+	return true
+}
+
+func (w *World) boot(i int) bool {
+	n := &w.nodes[i]
+	if n.up || int(n.boot)+1 >= len(bootNames) {
+		return false
+	}
+	n.up, n.agent, n.boot = true, true, n.boot+1
+	return true
+}
+
+// powerOff cuts the power and leaves a record of the boot that it ended.
+func (w *World) powerOff(i int) bool {
+	n := &w.nodes[i]
+	w.crash(i)
+	if n.poweroff == n.boot {
+		return false
+	}
+	n.poweroff = n.boot
+	return true
+}
+
+func (w *World) agentDown(i int) bool {
+	n := &w.nodes[i]
+	if !n.up || !n.agent {
+		return false
+	}
+	n.agent, n.pending, n.heardAny = false, pending{}, [maxNodes]bool{}
+	if w.rules.Conduct.ForgetfulPromises {
+		n.copy.Promise = ownership.Promise{}
+	}
+	return true
+}
+
+func (w *World) agentUp(i int) bool {
+	n := &w.nodes[i]
+	if !n.up || n.agent {
+		return false
+	}
+	n.agent = true
+	return true
+}
+
+// wreck loses the node's media with everything that was kept with the data.
+func (w *World) wreck(i int) bool {
+	n := &w.nodes[i]
+	if !w.cfg.Kind.Traits().Data || !n.copy.Exists || n.wrecked > 3 {
+		return false
+	}
+	w.crash(i)
+	n.copy, n.data, n.head, n.branches = ownership.Copy{}, nil, nil, nil
+	n.wrecked++
+	return true
+}
+
+// restore brings the API server back from a backup: the record as it was back
+// versions ago, under a new resource version. More than all means that the
+// volume did not exist yet.
+func (w *World) restore(back int, gone bool) bool {
+	v := w.server.current
+	for ; back > 0 && v.before != nil; back-- {
+		v = v.before
+	}
+	if v == w.server.current && !gone {
+		return false
+	}
+	volume := v.volume
+	if gone {
+		volume = nil
+	}
+	w.server.current = &version{volume: volume, rv: w.server.current.rv + 1, before: w.server.current}
+	w.truth.restored = true
+	return true
+}
+
+// want places the pod on node i. The kubelets of the others let go as soon as
+// they run, unless both: then they have not heard of it.
+func (w *World) want(i int, both bool) bool {
+	if i >= w.cfg.Nodes || w.nodes[i].wanted {
+		return false
+	}
+	w.nodes[i].wanted = true
+	for j := range w.nodes {
+		if j != i && !both {
+			w.nodes[j].wanted = false
+		}
+	}
+	return true
+}
+
+func (w *World) unwant(i int) bool {
+	n := &w.nodes[i]
+	if !n.wanted {
+		return false
+	}
+	n.wanted = false
+	return true
+}
+
+func (w *World) link(i, j int, up bool) bool {
+	if i == j || w.cut[i]&(1<<j) == 0 == up {
+		return false
+	}
+	if up {
+		w.cut[i] &^= 1 << j
+		w.cut[j] &^= 1 << i
+	} else {
+		w.cut[i] |= 1 << j
+		w.cut[j] |= 1 << i
+	}
+	return true
+}
+
+// approve is the administrator agreeing to the snapshot that a controller
+// named, or to whatever it names next when anything is agreed.
+func (w *World) approve(c int) bool {
+	v := w.server.current.volume
+	p := w.ctl[c].blocked
+	if v == nil || p.IsZero() || v.Failover.Approved == p {
+		return false
+	}
+	next := *v
+	next.Failover.Approved = p
+	w.commit(&next)
+	return true
+}
+
+func (w *World) setFactor(n int) bool {
+	v := w.server.current.volume
+	if v == nil || v.Factor == n || n > w.cfg.Nodes {
+		return false
+	}
+	next := *v
+	next.Factor = n
+	w.commit(&next)
+	return true
+}
+
+// attach is the disk provisioner following the record.
+func (w *World) attach(i int) bool {
+	v := w.server.current.volume
+	n := &w.nodes[i]
+	if v == nil || v.Kind != ownership.Attachments || n.copy.Exists {
+		return false
+	}
+	if e, ok := v.Replica(names[i]); !ok || e.State == ownership.Removing || e.State == ownership.Gone {
+		return false
+	}
+	n.copy.Exists = true
+	return true
+}

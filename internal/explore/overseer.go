@@ -1,0 +1,170 @@
+package explore
+
+import (
+	"time"
+
+	"berth.dev/berth/internal/ownership"
+)
+
+// controllerStep lets controller c take one step, like agentStep. Both
+// controllers may believe to lead: leader election is no fencing.
+func (w *World) controllerStep(c int, stale uint8) bool {
+	ctl, who := &w.ctl[c], maxNodes+c
+	if ctl.pending.active {
+		p := ctl.pending
+		ctl.pending = pending{}
+		w.tell(who, "carries out", p.action)
+		w.write(who, &p)
+		return true
+	}
+	if !w.linked(who, api) {
+		return false
+	}
+	read := w.read(stale)
+	if read.volume == nil {
+		return false
+	}
+	f := w.controllerFacts(c, read)
+	a := w.rules.Oversee.Decide(f)
+	if a.Verb != ownership.Nothing {
+		w.tell(who, "decides", a)
+	}
+	if a.Reason == ownership.PromotionBlocked {
+		ctl.blocked = a.Point
+	}
+	if a.Verb != ownership.Record {
+		return false
+	}
+	ctl.pending = pending{active: true, action: a, read: read, since: w.now,
+		ignored: w.controllerKnowsMore(who, read.volume), brake: ownership.BrakeHolds(f.Nodes) && !deliberate(f)}
+	for i := range f.Peers {
+		if f.Peers[i].Copy.Has(a.Point) {
+			ctl.pending.age = max(ctl.pending.age, f.Peers[i].Age)
+		}
+	}
+	return true
+}
+
+func deliberate(f *ownership.ControllerFacts) bool {
+	i := indexOf(f.Record.Primary.Node)
+	for _, p := range f.Proofs {
+		if p.Node == f.Record.Primary.Node && p.Kind == ownership.OutOfService {
+			return true
+		}
+	}
+	if i < 0 {
+		return false
+	}
+	e, _ := f.Record.Replica(f.Record.Primary.Node)
+	return e.Unstaged == f.Record.Epoch
+}
+
+func (w *World) controllerKnowsMore(who int, v *ownership.Volume) bool {
+	if v.Lineage.Knows(w.truth.epoch) {
+		return false
+	}
+	for j := 0; j < w.cfg.Nodes; j++ {
+		if w.answers(who, j) && w.nodes[j].copy.Promise.Lineage.Knows(w.truth.epoch) {
+			return true
+		}
+	}
+	return false
+}
+
+func (w *World) controllerFacts(c int, read *version) *ownership.ControllerFacts {
+	who, v := maxNodes+c, read.volume
+	f := &ownership.ControllerFacts{Now: w.clock(), Record: v, SuspectFor: w.ctl[c].suspect}
+	if w.rules.Conduct.WordOfMouth {
+		f.Peers = hearsay(v, "")
+	}
+	f.Peers = make([]ownership.Peer, 0, maxNodes)
+	f.Nodes = make([]ownership.Node, 0, maxNodes)
+	for j := 0; j < w.cfg.Nodes; j++ {
+		f.Nodes = append(f.Nodes, ownership.Node{Name: names[j], Lost: w.lost(c, j), LostFor: w.ctl[c].lostFor[j], Fits: !w.nodes[j].tainted})
+		if !w.rules.Conduct.WordOfMouth && w.answers(who, j) {
+			f.Peers = append(f.Peers, w.probe(j, v))
+		}
+	}
+	if p := indexOf(v.Primary.Node); p >= 0 && v.Primary.Phase.Open() {
+		f.Witnesses = w.witnesses(c, p)
+		f.Proofs = w.proofs(c, p)
+	}
+	return f
+}
+
+// probe is replica j's answer to the controller.
+func (w *World) probe(j int, v *ownership.Volume) ownership.Peer {
+	n := &w.nodes[j]
+	p := ownership.Peer{Node: names[j], Copy: n.copy}
+	_, p.Confirmed = w.rules.Confirm(&n.copy, "", newestOf(v, &n.copy), w.clock())
+	if k := len(n.copy.Points); k > 0 {
+		p.Age = w.ageOf(n.data[k-1])
+	}
+	return p
+}
+
+// ageOf is how long ago the first write happened that c does not have.
+func (w *World) ageOf(c *content) time.Duration {
+	if w.truth.last == c {
+		return 0
+	}
+	return time.Duration(w.truth.last.length()-min(w.truth.last.length(), c.length())) * writeWorth
+}
+
+// writeWorth makes the age of a snapshot a matter of writes and not of the
+// clock: it keeps the worlds of the exhaustive mode finite.
+const writeWorth = 2 * time.Minute
+
+// witnesses are the controller, the other nodes that answer it, and the lease.
+func (w *World) witnesses(c, p int) []ownership.Witness {
+	who := maxNodes + c
+	out := make([]ownership.Witness, 0, maxNodes+2)
+	out = append(out, ownership.Witness{Name: names[who], Alive: w.answers(who, p)},
+		ownership.Witness{Name: "lease", Alive: w.ctl[c].lapsed[p] < leaseDuration})
+	for j := 0; j < w.cfg.Nodes; j++ {
+		if j != p && w.answers(who, j) {
+			out = append(out, ownership.Witness{Name: names[j], Alive: w.answers(j, p)})
+		}
+	}
+	return out
+}
+
+func (w *World) lost(c, j int) bool { return ownership.Suspected(w.witnesses(c, j)) }
+
+// proofs gathers evidence about node p, after the record was read.
+func (w *World) proofs(c, p int) []ownership.Proof {
+	n, ctl := &w.nodes[p], &w.ctl[c]
+	var out []ownership.Proof
+	if n.poweroff > 0 {
+		out = append(out, ownership.Proof{Kind: ownership.PowerOff, Node: names[p], Boot: bootNames[n.poweroff]})
+	}
+	if n.tainted {
+		out = append(out, ownership.Proof{Kind: ownership.OutOfService, Node: names[p]})
+	}
+	if proof, ok := w.rules.Contract(w.leases(c, p)); ok {
+		out = append(out, proof)
+	}
+	if ctl.lapsed[p] >= leaseDuration {
+		out = append(out, ownership.Proof{Kind: ownership.LeaseExpired, Node: names[p]})
+	}
+	if !w.answers(maxNodes+c, p) {
+		out = append(out, ownership.Proof{Kind: ownership.Unreachable, Node: names[p]})
+	}
+	if w.rules.Conduct.OldProofs {
+		out = append(out, ctl.oldProofs...)
+		ctl.oldProofs = append([]ownership.Proof(nil), out...)
+	}
+	return out
+}
+
+func (w *World) leases(c, p int) *ownership.Leases {
+	ctl := &w.ctl[c]
+	l := &ownership.Leases{Suspect: names[p], Boot: bootNames[w.nodes[p].leased], Watchdog: w.cfg.Watchdog,
+		KubeletAlive: w.nodes[p].sinceKubelet < leaseDuration, Lapsed: ctl.lapsed[p], Nodes: w.cfg.Nodes}
+	for j := 0; j < w.cfg.Nodes; j++ {
+		if j != p && ctl.steady[j] >= ctl.lapsed[p] && ctl.lapsed[p] > 0 {
+			l.Steady++
+		}
+	}
+	return l
+}

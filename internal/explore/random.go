@@ -1,0 +1,134 @@
+package explore
+
+import (
+	"math/rand/v2"
+
+	"berth.dev/berth/internal/ownership"
+)
+
+// Steps is how many events a random schedule has.
+const Steps = 200
+
+// weights say how often a kind of event is tried. Two thirds are processes at
+// work; faults come in storms and calms, or nothing would ever get done.
+var weights = [kinds]int{agentSteps: 420, controllerSteps: 90, delivers: 60, loses: 5, appWrites: 60, wants: 26, unwants: 10,
+	ticksBy: 60, crashes: 8, boots: 24, powersOff: 3, agentStops: 4, agentStarts: 10, pauses: 8, resumes: 20, cuts: 10, heals: 22,
+	apiStops: 3, apiStarts: 9, restores: 3, forgets: 0, wrecks: 2, taints: 5, untaints: 8, approves: 6, factors: 4, attaches: 12}
+
+var lottery = func() (out []Kind) {
+	for k, n := range weights {
+		for ; n > 0; n-- {
+			out = append(out, Kind(k))
+		}
+	}
+	return out
+}()
+
+// Source is the dice of one schedule.
+type Source struct{ r *rand.Rand }
+
+// NewSource returns the dice of the schedule with the given number.
+func NewSource(seed uint64) Source { return Source{rand.New(rand.NewPCG(seed, 0x6265727468))} }
+
+// Config draws the world of a schedule.
+func (s Source) Config() Config {
+	c := Config{Kind: ownership.Snapshots, Nodes: 2 + s.r.IntN(3), Watchdog: s.r.IntN(3) > 0, Automatic: s.r.IntN(4) > 0}
+	if s.r.IntN(4) == 0 {
+		c.Kind = ownership.Attachments
+	}
+	c.Factor = 2 + s.r.IntN(c.Nodes-1)
+	return c
+}
+
+// Event draws the next event. The last node worked is likely to go on: work
+// comes in bursts, and a decision is mostly carried out at once.
+func (s Source) Event(w *World, last Event) Event {
+	if last.Kind == agentSteps && s.r.IntN(3) > 0 {
+		return Event{Kind: agentSteps, A: last.A, B: s.stale()}
+	}
+	e := Event{Kind: lottery[s.r.IntN(len(lottery))]}
+	nodes := w.cfg.Nodes
+	switch e.Kind {
+	case agentSteps:
+		e.A, e.B = uint8(s.r.IntN(nodes)), s.stale()
+	case controllerSteps:
+		e.A, e.B = uint8(s.r.IntN(controllers)), s.stale()
+	case approves:
+		e.A = uint8(s.r.IntN(controllers))
+	case delivers, loses:
+		e.A, e.B = uint8(s.r.IntN(2)), uint8(s.r.IntN(5)/4)
+		if e.Kind == loses {
+			e.B = 0
+		}
+	case ticksBy:
+		e.A = [...]uint8{0, 0, 0, 0, 0, 0, 1, 1, 1, 2}[s.r.IntN(10)]
+	case cuts, heals:
+		e.A, e.B = s.endpoint(nodes), s.endpoint(nodes)
+	case restores:
+		e.A = uint8(1 + s.r.IntN(12))
+	case factors:
+		e.A = uint8(1 + s.r.IntN(nodes))
+	case wants:
+		e.A, e.B = uint8(s.r.IntN(nodes)), uint8(s.r.IntN(6)/5)
+	default:
+		if onNode[e.Kind] {
+			e.A = uint8(s.r.IntN(nodes))
+		}
+	}
+	return e
+}
+
+func (s Source) stale() uint8 {
+	if s.r.IntN(6) > 0 {
+		return 0
+	}
+	return uint8(s.r.IntN(64))
+}
+
+func (s Source) endpoint(nodes int) uint8 {
+	i := s.r.IntN(nodes + controllers + 1)
+	if i >= nodes {
+		i += maxNodes - nodes
+	}
+	return uint8(i)
+}
+
+// Outcome is what a schedule led to.
+type Outcome struct {
+	Config    Config
+	Events    []Event
+	Violation string
+	World     *World
+}
+
+// Random plays the schedule with the given number and then, with all faults
+// over, waits for the world to come to rest.
+func Random(seed uint64, rules *Rules, events []Event) Outcome {
+	s := NewSource(seed)
+	w := New(s.Config(), rules)
+	events = events[:0]
+	var last Event
+	for len(events) < Steps && w.Violation == "" {
+		e := s.Event(w, last)
+		w.Apply(e)
+		events = append(events, e)
+		last = e
+	}
+	w.Settle()
+	return Outcome{Config: w.cfg, Events: events, Violation: w.Violation, World: w}
+}
+
+// Replay plays a given schedule the same way.
+func Replay(cfg Config, rules *Rules, events []Event, story *Story) *World {
+	w := New(cfg, rules)
+	w.story, w.verbose = story, story.detailed()
+	for _, e := range events {
+		if w.Violation != "" {
+			break
+		}
+		story.begin(e)
+		w.Apply(e)
+	}
+	w.Settle()
+	return w
+}

@@ -1,0 +1,54 @@
+package explore
+
+import (
+	"time"
+
+	"berth.dev/berth/internal/lineage"
+	"berth.dev/berth/internal/ownership"
+)
+
+// Rules is everything the simulated processes decide with: the product's own
+// decision functions, and the shell's conduct around them. A mutant is a Rules
+// in which one of them is wrong.
+type Rules struct {
+	Stage, Unstage, Tend ownership.Chain[ownership.NodeFacts]
+	Oversee              ownership.Chain[ownership.ControllerFacts]
+	Receive              func(c *ownership.Copy, mounted bool, s *ownership.Stream) (bool, ownership.Why)
+	Received             func(c *ownership.Copy, s *ownership.Stream) ownership.Copy
+	Confirm              func(c *ownership.Copy, asker string, p lineage.Point, now time.Time) (ownership.Hold, bool)
+	MustStop             func(c *ownership.Contact) (bool, ownership.Why)
+	Contract             func(l *ownership.Leases) (ownership.Proof, bool)
+	Conduct              Conduct
+}
+
+// Conduct is what the rules require of the shell. The zero value is what the
+// product does; each field is one way of getting it wrong.
+type Conduct struct {
+	// CachedReads: decisions use whatever version a watch has delivered.
+	CachedReads bool
+	// BlindWrites: records are written without comparing the version.
+	BlindWrites bool
+	// NoIDs: epochs have numbers only.
+	NoIDs bool
+	// OldProofs: evidence seen once is used for ever.
+	OldProofs bool
+	// BlindReserve: the reservation is taken whoever holds it.
+	BlindReserve bool
+	// WordOfMouth: replicas are not asked; recorded points are taken for what
+	// they hold.
+	WordOfMouth bool
+	// DeleteIsIntent: a record that is not found means that the data may go.
+	DeleteIsIntent bool
+	// ForgetfulPromises: promises live in memory only.
+	ForgetfulPromises bool
+}
+
+// Berth returns the product's rules.
+func Berth() *Rules {
+	return &Rules{
+		Stage: ownership.StageRules, Unstage: ownership.UnstageRules, Tend: ownership.TendRules,
+		Oversee: ownership.OverseeRules,
+		Receive: ownership.Receive, Received: ownership.Received, Confirm: ownership.Confirm,
+		MustStop: ownership.MustStop, Contract: ownership.ContractProves,
+	}
+}

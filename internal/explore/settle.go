@@ -1,0 +1,154 @@
+package explore
+
+import (
+	"berth.dev/berth/internal/ownership"
+)
+
+// Settle ends all faults and lets everybody work until nothing changes. What is
+// wanted then must have been reached: rule 6, nothing lives only in memory.
+func (w *World) Settle() {
+	if w.Violation != "" {
+		return
+	}
+	story := w.story
+	story.say("the faults end")
+	if !w.verbose {
+		w.story = nil
+	}
+	defer func() { w.story = story }()
+	w.endFaults()
+	for round, calm := 0, 0; round < 80 && calm < 6; round++ {
+		if w.round(round) {
+			calm = 0
+		}
+		calm++
+		if w.Violation != "" {
+			return
+		}
+	}
+	w.checkRest()
+}
+
+func (w *World) endFaults() {
+	w.server.down = false
+	w.cut = [endpoints]uint16{}
+	for i := 0; i < w.cfg.Nodes; i++ {
+		w.machineEvent(resumes, i, 0)
+		w.boot(i)
+		w.agentUp(i)
+		w.machineEvent(untaints, i, 0)
+	}
+	w.onePod()
+}
+
+// onePod leaves one pod at most, on a node that has a replica.
+func (w *World) onePod() {
+	v, found := w.server.current.volume, false
+	for i := range w.nodes {
+		if !w.nodes[i].wanted {
+			continue
+		}
+		ok := false
+		if v != nil {
+			e, has := v.Replica(names[i])
+			ok = has && e.State != ownership.Removing && e.State != ownership.Gone
+		}
+		w.nodes[i].wanted = ok && !found
+		found = found || ok
+	}
+}
+
+// round lets everybody work once until they wait, and tells whether anybody did.
+func (w *World) round(n int) (busy bool) {
+	for i := 0; i < w.cfg.Nodes; i++ {
+		w.attach(i)
+		for k := 0; k < 60 && (w.agentStep(i, 0) || w.arrive()); k++ {
+			busy = true
+		}
+	}
+	for k := 0; k < 4 && w.controllerStep(n%controllers, 0); k++ {
+		busy = true
+	}
+	if w.approve(n % controllers) {
+		busy = true
+	}
+	w.onePod()
+	w.tick(ticks[[...]int{0, 0, 1, 0, 2}[n%5]])
+	return busy
+}
+
+// arrive delivers a stream, or loses it if nobody can take it.
+func (w *World) arrive() bool {
+	if len(w.streams) == 0 {
+		return false
+	}
+	if !w.deliver(0, false) {
+		w.lose(0)
+	}
+	return true
+}
+
+// checkRest judges the world at rest.
+func (w *World) checkRest() {
+	v := w.server.current.volume
+	if v == nil || w.Violation != "" || w.gone(v) {
+		return
+	}
+	wanted := -1
+	for i := range w.nodes {
+		if w.nodes[i].wanted {
+			wanted = i
+		}
+		if w.nodes[i].mounted && !w.nodes[i].wanted {
+			w.fail("rest: %s is still mounted and nobody wants it", names[i])
+		}
+	}
+	if wanted >= 0 && !w.nodes[wanted].mounted {
+		w.fail("rest: the pod on %s never got the volume", names[wanted])
+	}
+	if wanted < 0 && v.Primary.Phase.Open() {
+		w.fail("rest: the volume is still %v on %s", v.Primary.Phase, v.Primary.Node)
+	}
+	if wanted < 0 && v.Kind.Traits().Expires {
+		return
+	}
+	if len(v.Replicas) != v.Factor {
+		w.fail("rest: %d replicas for a factor of %d", len(v.Replicas), v.Factor)
+	}
+	for _, e := range v.Replicas {
+		w.checkReplicaAtRest(v, e)
+	}
+}
+
+func (w *World) checkReplicaAtRest(v *ownership.Volume, e ownership.Replica) {
+	n := &w.nodes[indexOf(e.Node)]
+	if e.State != ownership.Ready {
+		w.fail("rest: the replica on %s is %v", e.Node, e.State)
+	}
+	if n.copy.Condemned || n.copy.Quarantined || !n.copy.Exists {
+		w.fail("rest: the replica on %s is recorded and not in use", e.Node)
+	}
+	if !v.Kind.Traits().Data || v.Primary.Phase.Open() || w.Violation != "" {
+		return
+	}
+	if n.head != w.truth.last && v.Lineage.Knows(w.truth.epoch) {
+		w.fail("rest: the replica on %s does not hold what was acknowledged", e.Node)
+	}
+}
+
+// gone tells whether the world itself destroyed every copy of what the volume
+// must go on from: then nothing can be expected.
+func (w *World) gone(v *ownership.Volume) bool {
+	if !v.Kind.Traits().Data {
+		return false
+	}
+	for i := 0; i < w.cfg.Nodes; i++ {
+		n := &w.nodes[i]
+		for _, p := range n.copy.Points {
+			if v.Holds(p) {
+				return false
+			}
+		}
+	}
+	return true
+}

@@ -1,0 +1,194 @@
+package explore
+
+import (
+	"berth.dev/berth/internal/lineage"
+	"berth.dev/berth/internal/ownership"
+)
+
+// truth is what the world knows and no process does: what has been acknowledged
+// to the application, and what every snapshot really holds.
+type truth struct {
+	// last is everything acknowledged and not given up by a recorded loss, and
+	// epoch the one in which it may grow.
+	last  *content
+	epoch lineage.Epoch
+	open  bool
+	// named says what each snapshot held when it was taken.
+	named []namedPoint
+	// issued are the epochs that takeovers opened.
+	issued []lineage.Epoch
+	// fenced are the epochs whose writer the record called fenced.
+	fenced []lineage.Epoch
+	// The shared disk's write log, as far as it matters: the epochs in the order
+	// in which they wrote.
+	log []lineage.Epoch
+
+	restored  bool
+	forgotten int // losses that only a restored backup explains
+	revisions int
+}
+
+type namedPoint struct {
+	point lineage.Point
+	data  *content
+	holds uint32
+}
+
+func (t *truth) begin(e lineage.Epoch, p lineage.Point, c *content) {
+	t.last, t.epoch = c, e
+	t.issued = []lineage.Epoch{e}
+	t.named = []namedPoint{{point: p, data: c}}
+}
+
+func (t *truth) name(w *World, p lineage.Point, c *content) {
+	if old, ok := t.data(p); ok && old != c {
+		w.fail("identity: snapshot %v names two different contents", p)
+	}
+	t.named = append(t.named[:len(t.named):len(t.named)], namedPoint{point: p, data: c})
+}
+
+func (t *truth) data(p lineage.Point) (*content, bool) {
+	for i := len(t.named) - 1; i >= 0; i-- {
+		if t.named[i].point == p {
+			return t.named[i].data, true
+		}
+	}
+	return nil, false
+}
+
+// wrote notes an acknowledged write. A writer whose epoch is over acknowledges
+// too, but into its own copy: that is not the volume any more.
+func (t *truth) wrote(e lineage.Epoch, old, head *content) {
+	if t.open && e == t.epoch && old == t.last {
+		t.last = head
+	}
+}
+
+// checkRecord judges a change of the record at the moment it is committed.
+func (w *World) checkRecord(who int, p *pending) {
+	old, v := w.server.current.volume, p.action.Next
+	if old == nil || p.action.Reason == ownership.RecordBehind {
+		return
+	}
+	if v.Epoch != old.Epoch {
+		w.checkTakeover(old, v, p)
+	} else if !v.Primary.Phase.MayFollow(old.Primary.Phase) {
+		w.fail("chart: phase %v may not follow %v", v.Primary.Phase, old.Primary.Phase)
+	}
+	w.checkEntries(old, v)
+	if old.Primary.Phase.Open() && !v.Primary.Phase.Open() {
+		w.truth.open = w.truth.open && v.Epoch != w.truth.epoch
+	}
+	if v.Primary.Phase == ownership.Fenced && old.Primary.Phase.Open() {
+		w.checkFence(old, v, p)
+	}
+	if !v.Primary.Phase.Open() && (old.Primary.Phase.Open() || v.RecoveryPoint != old.RecoveryPoint) {
+		w.checkRecoveryPoint(old, v, p)
+	}
+}
+
+func (w *World) checkEntries(old, v *ownership.Volume) {
+	for _, e := range old.Replicas {
+		switch n, ok := v.Replica(e.Node); {
+		case !ok && e.State != ownership.Gone:
+			w.fail("chart: the entry of %s left the record from %v", e.Node, e.State)
+		case ok && !n.State.MayFollow(e.State):
+			w.fail("chart: replica %s may not go from %v to %v", e.Node, e.State, n.State)
+		}
+	}
+}
+
+func (w *World) checkTakeover(old, v *ownership.Volume, p *pending) {
+	t := &w.truth
+	if v.Epoch.Number <= old.Epoch.Number {
+		w.fail("epoch: %v does not grow beyond %v", v.Epoch, old.Epoch)
+	}
+	if old.Primary.Phase.Open() {
+		w.fail("one writer: epoch %v taken while %s owned %v", v.Epoch, old.Primary.Node, old.Epoch)
+	}
+	for _, e := range t.issued {
+		if e == v.Epoch {
+			w.fail("epoch: %v was issued before", e)
+		}
+	}
+	t.issued = append(t.issued[:len(t.issued):len(t.issued)], v.Epoch)
+	if !v.Kind.Traits().Data || v.Lineage.Knows(t.epoch) {
+		return
+	}
+	// The record has forgotten the epoch last written: an old backup.
+	c, _ := t.data(v.RecoveryPoint)
+	if c == t.last {
+		return
+	}
+	if p.ignored || !t.restored {
+		w.fail("lost writes: epoch %v goes on from %v although a reachable node knew of epoch %v", v.Epoch, v.RecoveryPoint, t.epoch)
+	}
+	t.forgotten++
+	t.last, t.open, t.epoch = c, false, v.Epoch
+}
+
+// checkRecoveryPoint compares what the record calls the end of the epoch with
+// what was acknowledged.
+func (w *World) checkRecoveryPoint(old, v *ownership.Volume, p *pending) {
+	t := &w.truth
+	if !v.Kind.Traits().Data || !v.Lineage.Knows(t.epoch) {
+		return
+	}
+	c, ok := t.data(v.RecoveryPoint)
+	switch {
+	case !ok:
+		w.fail("recovery point: snapshot %v was never taken", v.RecoveryPoint)
+	case c == t.last:
+	case t.restored && c.includes(t.last):
+		t.last = c // the backup is from before a loss: what was given up is back
+	case !t.last.includes(c):
+		w.fail("lineage: recovery point %v holds writes that are not part of the volume", v.RecoveryPoint)
+	case t.restored && w.anyWrecked():
+		t.last, t.open = c, false // the only copy that knew better than the backup is gone
+	case !recorded(old, v):
+		w.fail("lost writes: %v leaves out acknowledged writes and no loss is recorded", v.RecoveryPoint)
+	case p.age > maxDataLoss && v.Failover.Approved != v.RecoveryPoint:
+		w.fail("policy: going on from %v loses %v and nobody agreed", v.RecoveryPoint, p.age)
+	case !v.Failover.Automatic && v.Failover.Approved != v.RecoveryPoint:
+		w.fail("policy: automatic failover to %v of a manual volume", v.RecoveryPoint)
+	default:
+		t.last, t.open = c, false
+	}
+}
+
+func (w *World) anyWrecked() bool {
+	for i := range w.nodes {
+		if w.nodes[i].wrecked > 0 {
+			return true
+		}
+	}
+	return false
+}
+
+func recorded(old, v *ownership.Volume) bool {
+	n := len(v.Losses)
+	return n > 0 && v.Losses[n-1].Kept == v.RecoveryPoint && (n != len(old.Losses) || v.Losses[n-1] != old.Losses[n-1])
+}
+
+// checkFence asks the machine itself whether it can still write. A paused
+// machine may wake and, until it looks at its lease, write into its own copy; a shared disk must refuse it.
+func (w *World) checkFence(old, v *ownership.Volume, p *pending) {
+	i := indexOf(old.Primary.Node)
+	if i < 0 {
+		return
+	}
+	n := &w.nodes[i]
+	if n.up && n.mounted && n.copy.Opened == old.Epoch {
+		shared := v.Kind.Traits().Reserves
+		if shared && w.disk == (ownership.Key{Node: names[i], Epoch: old.Epoch}) {
+			w.fail("fence: %s is called fenced and still holds the reservation of epoch %v", names[i], old.Epoch)
+		}
+		if !shared && !n.paused && !n.woke {
+			w.fail("fence: %s is called fenced and still writes in epoch %v", names[i], old.Epoch)
+		}
+	}
+	if p.brake {
+		w.fail("brake: epoch %v was fenced while too many nodes looked lost", old.Epoch)
+	}
+	w.truth.fenced = append(w.truth.fenced[:len(w.truth.fenced):len(w.truth.fenced)], old.Epoch)
+}

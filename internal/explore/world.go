@@ -1,0 +1,211 @@
+package explore
+
+import (
+	"fmt"
+	"time"
+
+	"berth.dev/berth/internal/lineage"
+	"berth.dev/berth/internal/ownership"
+)
+
+const (
+	maxNodes    = 4
+	controllers = 2
+	// Endpoints of links: the nodes, then the controllers, then the API server.
+	api       = maxNodes + controllers
+	endpoints = api + 1
+)
+
+// Config is what a world starts with.
+type Config struct {
+	Kind   ownership.Kind
+	Nodes  int
+	Factor int
+	// Watchdog: the nodes' self-fence contract covers a dead agent.
+	Watchdog bool
+	// Automatic failover; otherwise a person approves.
+	Automatic bool
+}
+
+func (c Config) String() string {
+	return fmt.Sprintf("kind=%v nodes=%d factor=%d watchdog=%t automatic=%t", c.Kind, c.Nodes, c.Factor, c.Watchdog, c.Automatic)
+}
+
+// World is one volume in a small cluster. It is a value: slices and pointers in
+// it are never changed in place, so a copy of the struct is a snapshot.
+type World struct {
+	cfg   Config
+	rules *Rules
+
+	now     time.Duration
+	server  server
+	nodes   [maxNodes]node
+	ctl     [controllers]controller
+	disk    ownership.Key
+	cut     [endpoints]uint16 // bit j of cut[i]: i and j cannot talk
+	streams []stream
+	ids     uint32
+	writes  uint32
+
+	truth truth
+	// Violation is the first broken invariant, empty while all hold.
+	Violation string
+	story     *Story
+	// verbose tells the way to rest too.
+	verbose bool
+}
+
+// server is the API server: the current record and the versions before it.
+type server struct {
+	down    bool
+	current *version
+}
+
+type version struct {
+	volume  *ownership.Volume
+	rv      uint32
+	before  *version
+	deleted bool
+}
+
+// node is a machine with its agent. The first part survives a crash.
+type node struct {
+	copy     ownership.Copy
+	data     []*content // what copy.Points hold
+	head     *content
+	branches []*content
+	boot     uint8
+	tainted  bool
+	leased   uint8 // the boot that renewed the lease last
+	poweroff uint8 // the boots up to here have a power-off record
+	wrecked  uint8 // media losses
+
+	up, paused, agent bool
+	mounted           bool
+	stopped           bool // unmounted and not yet unstaged
+	woke              bool // from a pause, and has not looked at its lease yet
+	wanted            bool
+	sinceSnapshot     time.Duration
+	sinceRenewal      time.Duration
+	sinceKubelet      time.Duration
+	heard             [maxNodes]ownership.Copy // the last answers of the peers
+	heardAny          [maxNodes]bool
+	pending           pending
+}
+
+// pending is a decision that is made and not yet carried out.
+type pending struct {
+	active  bool
+	action  ownership.Action
+	read    *version
+	since   time.Duration
+	factor  int
+	wrecked [maxNodes]uint8
+	ignored bool // a reachable node knew of an epoch that the decision ignores
+	brake   bool
+	age     time.Duration
+}
+
+type controller struct {
+	lapsed, steady [maxNodes]time.Duration
+	suspect        time.Duration
+	lostFor        [maxNodes]time.Duration
+	oldProofs      []ownership.Proof
+	blocked        lineage.Point
+	pending        pending
+}
+
+// stream is a snapshot on its way. It may be late, repeated or lost.
+type stream struct {
+	to           int
+	header       ownership.Stream
+	base, target *content
+}
+
+var names = [endpoints]string{"a", "b", "c", "d", "controller-0", "controller-1", "api"}
+
+func indexOf(name string) int {
+	for i := 0; i < maxNodes; i++ {
+		if names[i] == name {
+			return i
+		}
+	}
+	return -1
+}
+
+// New builds a world at rest: the volume is created, released in its first
+// epoch, and its first, empty snapshot is on every replica.
+func New(cfg Config, rules *Rules) *World {
+	w := &World{cfg: cfg, rules: rules}
+	first := lineage.Epoch{Number: 1, ID: w.freshID()}
+	point := lineage.Point{Epoch: first, Seq: 1}
+	v := &ownership.Volume{
+		Kind: cfg.Kind, Factor: cfg.Factor, Epoch: first, Clean: true,
+		Lineage:  lineage.Lineage{{Epoch: first}},
+		Failover: ownership.Failover{Automatic: cfg.Automatic, MaxDataLoss: maxDataLoss},
+	}
+	empty := (*content)(nil).add(0, 0)
+	data := cfg.Kind.Traits().Data
+	if data {
+		v.RecoveryPoint = point
+	}
+	for i := 0; i < cfg.Nodes; i++ {
+		n := &w.nodes[i]
+		n.up, n.agent, n.boot, n.leased = true, true, 1, 1
+		if i >= cfg.Factor {
+			continue
+		}
+		r := ownership.Replica{Node: names[i], State: ownership.Ready}
+		n.copy = ownership.Copy{Exists: true, Promise: ownership.Promise{Epoch: first, Lineage: v.Lineage}}
+		if data {
+			r.Point = point
+			n.copy.Points, n.data, n.head = []lineage.Point{point}, []*content{empty}, empty
+		}
+		v.Replicas = append(v.Replicas, r)
+	}
+	w.server.current = &version{volume: v, rv: 1}
+	w.truth.begin(first, point, empty)
+	return w
+}
+
+const maxDataLoss = 5 * time.Minute
+
+func (w *World) freshID() string {
+	if w.rules.Conduct.NoIDs {
+		return ""
+	}
+	w.ids++
+	return idNames[w.ids%uint32(len(idNames))]
+}
+
+var idNames = func() (out [512]string) {
+	for i := range out {
+		out[i] = fmt.Sprintf("x%d", i)
+	}
+	return out
+}()
+
+func (w *World) clock() time.Time { return time.Unix(0, 0).Add(w.now) }
+
+func (w *World) linked(i, j int) bool {
+	if i == api || j == api {
+		if w.server.down {
+			return false
+		}
+	}
+	return w.cut[i]&(1<<j) == 0
+}
+
+// answers tells whether j would answer i.
+func (w *World) answers(i, j int) bool {
+	n := &w.nodes[j]
+	return j < w.cfg.Nodes && n.up && !n.paused && n.agent && w.linked(i, j)
+}
+
+func (w *World) runs(i int) bool { n := &w.nodes[i]; return n.up && !n.paused && n.agent }
+
+func (w *World) fail(format string, args ...any) {
+	if w.Violation == "" {
+		w.Violation = fmt.Sprintf(format, args...)
+	}
+}

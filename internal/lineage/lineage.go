@@ -1,0 +1,99 @@
+package lineage
+
+import "math"
+
+// MaxBranches bounds the epochs a Lineage remembers. A replica whose newest
+// snapshot is older than that is treated as unrelated and copied in full, which
+// costs time but never data.
+const MaxBranches = 32
+
+// Branch says where an epoch began. From is zero for the first epoch, and for
+// volumes whose replicas hold no data of their own (attachments of one disk).
+type Branch struct {
+	Epoch Epoch
+	From  Point
+}
+
+// Lineage lists the epochs of a volume in the order in which they were opened,
+// the current one last. Abandoned epochs stay in the list: they are known, but
+// not on the path from the head to the root.
+type Lineage []Branch
+
+// Head is the current epoch, zero if there is none.
+func (l Lineage) Head() Epoch {
+	if len(l) == 0 {
+		return Epoch{}
+	}
+	return l[len(l)-1].Epoch
+}
+
+// Knows tells whether e was opened in this history, on the path or off it.
+func (l Lineage) Knows(e Epoch) bool {
+	_, ok := l.Branch(e)
+	return ok
+}
+
+// Branch returns where e began.
+func (l Lineage) Branch(e Epoch) (Branch, bool) {
+	for i := len(l) - 1; i >= 0; i-- {
+		if l[i].Epoch == e {
+			return l[i], true
+		}
+	}
+	return Branch{}, false
+}
+
+// After returns the branch opened next after e.
+func (l Lineage) After(e Epoch) (Branch, bool) {
+	for i := len(l) - 2; i >= 0; i-- {
+		if l[i].Epoch == e {
+			return l[i+1], true
+		}
+	}
+	return Branch{}, false
+}
+
+// Contains tells whether p lies on the path from the head to the root. It walks
+// the path backwards: an epoch counts up to the point where the next epoch of
+// the path left it, and an epoch that the path jumps over does not count at all.
+func (l Lineage) Contains(p Point) bool {
+	if p.IsZero() {
+		return false
+	}
+	epoch, limit := l.Head(), uint64(math.MaxUint64)
+	for i := len(l) - 1; i >= 0; i-- {
+		b := &l[i]
+		if b.Epoch != epoch {
+			continue
+		}
+		if b.Epoch == p.Epoch {
+			return b.From.Seq < p.Seq && p.Seq <= limit
+		}
+		epoch, limit = b.From.Epoch, b.From.Seq
+	}
+	return false
+}
+
+// Newer tells whether a is newer than b. Both must be contained in the lineage
+// or zero; there the sequence grows with every snapshot, whatever its epoch.
+func (l Lineage) Newer(a, b Point) bool { return a.Seq > b.Seq }
+
+// Newest returns the newest of points that lies in the lineage, zero if none does.
+func (l Lineage) Newest(points []Point) Point {
+	var best Point
+	for _, p := range points {
+		if l.Newer(p, best) && l.Contains(p) {
+			best = p
+		}
+	}
+	return best
+}
+
+// Extend returns the lineage with b as its head. The receiver is not changed.
+// Beyond MaxBranches the oldest epochs are forgotten.
+func (l Lineage) Extend(b Branch) Lineage {
+	from := max(0, len(l)+1-MaxBranches)
+	next := make(Lineage, 0, len(l)-from+1)
+	next = append(next, l[from:]...)
+	return append(next, b)
+}

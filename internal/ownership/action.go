@@ -1,0 +1,93 @@
+package ownership
+
+import (
+	"time"
+
+	"berth.dev/berth/internal/lineage"
+)
+
+// Verb is an effect that the shell carries out. Every effect is idempotent, and
+// every rule may be asked again after any of them, done or not: a decision
+// depends on what is, never on what was decided before.
+type Verb int
+
+const (
+	// Nothing to do.
+	Nothing Verb = iota
+	// Done: what was asked for has been reached.
+	Done
+	// Wait: not now; ask again when something changed.
+	Wait
+	// Refuse: not at all; tell the user why.
+	Refuse
+	// Record writes Next by compare-and-swap against the record that was read.
+	Record
+	// Persist stores Promise with the copy.
+	Persist
+	// Open stores that the copy is about to be made writable in Promise.Epoch.
+	Open
+	// Close stores that nothing will be written into Opened again.
+	Close
+	// Pull asks From for the snapshot To as an increment on Base (zero: in full).
+	Pull
+	// Preserve puts everything beyond the common point aside as a branch.
+	Preserve
+	// RollBack returns the copy to the snapshot To.
+	RollBack
+	// Snapshot takes the snapshot To of the live data.
+	Snapshot
+	// Drop deletes Points.
+	Drop
+	// Reserve takes the reservation with Key if its holder still is Expect.
+	Reserve
+	// Unreserve gives the reservation up if Key holds it.
+	Unreserve
+	// Mount makes the volume writable, after a consistency check if Check.
+	Mount
+	// Unmount flushes and unmounts.
+	Unmount
+	// Condemn moves the copy to the trash until Until; Reprieve takes it out.
+	Condemn
+	Reprieve
+	// Quarantine marks an orphaned copy until Until.
+	Quarantine
+	// Destroy deletes the copy for good.
+	Destroy
+)
+
+var verbs = [...]string{"nothing", "done", "wait", "refuse", "record", "persist", "open", "close", "pull", "preserve",
+	"roll back", "snapshot", "drop", "reserve", "unreserve", "mount", "unmount", "condemn", "reprieve", "quarantine", "destroy"}
+
+func (v Verb) String() string { return verbs[v] }
+
+// Action is a decision: what to do, with its arguments, and why.
+type Action struct {
+	Verb Verb
+	Why
+
+	Next        *Volume
+	Promise     Promise
+	From        string
+	Base, To    lineage.Point
+	Points      []lineage.Point
+	Key, Expect Key
+	Check       bool
+	Until       time.Time
+}
+
+// Why is the reason of a decision. It is formatted only when somebody reads it.
+type Why struct {
+	Reason Reason
+	// Node, Point, Epoch and Count are the particulars the message names.
+	Node  string
+	Point lineage.Point
+	Epoch lineage.Epoch
+	Count int
+}
+
+func wait(w Why) (Action, bool)   { return Action{Verb: Wait, Why: w}, true }
+func refuse(w Why) (Action, bool) { return Action{Verb: Refuse, Why: w}, true }
+func next() (Action, bool)        { return Action{}, false }
+func record(v *Volume, w Why) (Action, bool) {
+	return Action{Verb: Record, Next: v, Why: w}, true
+}

@@ -1,0 +1,43 @@
+package ownership
+
+import "berth.dev/berth/internal/lineage"
+
+// putBranchAside deals with data that is not, or no longer, part of the volume:
+// the unsent writes of an old primary. It is named after the epoch that wrote
+// it, put aside as a branch of its own, and only then rolled back from. Nothing
+// is thrown away here; the branch's end is a matter of policy.
+func putBranchAside(f *NodeFacts) (Action, bool) {
+	v, c := f.Record, &f.Copy
+	if !f.traits().Data || !c.Exists || f.Mounted || writtenHere(f) {
+		return next()
+	}
+	relation, common := v.Lineage.Relate(c.Points, c.Dirty, preparedEnd(f))
+	if relation == lineage.Empty || relation == lineage.InLine {
+		return next()
+	}
+	if c.Dirty {
+		return snapshot(f, KeepingLastWrites)
+	}
+	if c.Preserved != c.Tip() {
+		return Action{Verb: Preserve, To: common, Why: Why{Reason: BranchKept, Point: c.Tip()}}, true
+	}
+	if relation == lineage.Unrelated {
+		return next() // a full copy, beside
+	}
+	return Action{Verb: RollBack, To: common, Why: Why{Reason: RollingBack, Point: common}}, true
+}
+
+// writtenHere tells whether the copy holds what the current epoch wrote. The
+// phase would not do: a restored backup may say Preparing about such an epoch.
+func writtenHere(f *NodeFacts) bool {
+	return f.Record.ownedBy(f.Me) && f.Copy.Opened == f.Record.Epoch
+}
+
+// preparedEnd is the last valid point; for the node that prepares to take over
+// it is where its epoch begins.
+func preparedEnd(f *NodeFacts) lineage.Point {
+	if f.Record.Primary.Phase == Preparing && f.Record.Primary.Node == f.Me {
+		return f.Record.RecoveryPoint
+	}
+	return f.Record.end()
+}

@@ -1,0 +1,37 @@
+package ownership
+
+import "time"
+
+// QuarantineFor is how long a copy that looks orphaned is kept untouched.
+const QuarantineFor = 24 * time.Hour
+
+// collect deals with a copy that the record does not know. That is no decision
+// to destroy it: a backup from before the replica was made looks the same. The
+// copy waits with a name and a deadline; after that it goes only if enough
+// others hold what it holds, and if there is no record at all, never by itself.
+func collect(f *NodeFacts) (Action, bool) {
+	c := &f.Copy
+	if f.Record != nil {
+		if _, ok := f.Record.Replica(f.Me); ok {
+			return next()
+		}
+	}
+	switch {
+	case !c.Exists || f.Mounted:
+		return Action{Verb: Nothing, Why: Why{Reason: Settled}}, true
+	case !c.Quarantined && !c.Condemned:
+		return Action{Verb: Quarantine, Until: f.Now.Add(QuarantineFor), Why: Why{Reason: LooksOrphaned}}, true
+	case f.Record == nil:
+		return wait(Why{Reason: LooksOrphaned})
+	case c.Quarantined && c.DestroyAt.After(f.Now):
+		return wait(Why{Reason: LooksOrphaned})
+	}
+	if f.Record.Deleting {
+		return discard(f, Why{Reason: VolumeDeleting})
+	}
+	n, ok := enough(f.Record, f.Me, f.Record.newest(c.Points), f.Peers)
+	if !ok || c.Dirty || f.Record.newest(c.Points) != c.Tip() {
+		return wait(Why{Reason: TooFewOthers, Count: n})
+	}
+	return discard(f, Why{Reason: Unneeded, Node: f.Me, Count: n})
+}

@@ -1,0 +1,142 @@
+package ownership
+
+import (
+	"time"
+
+	"berth.dev/berth/internal/lineage"
+)
+
+// Copy is what a node knows durably about its own replica, kept with the data
+// (logical volume tags, dataset properties) and not in the API: it survives an
+// API server that was restored from an old backup. The zero Copy is no replica.
+type Copy struct {
+	Exists bool
+	// Promise is the newest epoch the node has heard of. It takes no data from
+	// an older one.
+	Promise Promise
+	// Opened is the epoch in which this copy was last made writable here.
+	// Closed: the node will never write into it again.
+	Opened lineage.Epoch
+	Closed bool
+	// Points are the snapshots held, ascending; Dirty says that the live data
+	// has changed since the last one.
+	Points []lineage.Point
+	Dirty  bool
+	// Preserved is the newest point that was put aside as a branch of its own,
+	// so that rolling back destroys nothing.
+	Preserved lineage.Point
+	// Holds keep points for others; each has an owner and an end.
+	Holds []Hold
+	// Condemned: the node has decided to destroy the copy, at DestroyAt.
+	// Quarantined: the copy looks orphaned and waits for DestroyAt.
+	Condemned   bool
+	Quarantined bool
+	DestroyAt   time.Time
+}
+
+// Promise is a node's durable knowledge of an epoch: who opened it and from where.
+type Promise struct {
+	Epoch   lineage.Epoch
+	Primary string
+	Boot    string
+	Lineage lineage.Lineage
+}
+
+// Hold keeps a point, and with it the copy, while another node relies on it.
+type Hold struct {
+	For   string
+	Point lineage.Point
+	Until time.Time
+}
+
+// Tip is the newest snapshot, zero if there is none.
+func (c *Copy) Tip() lineage.Point {
+	if len(c.Points) == 0 {
+		return lineage.Point{}
+	}
+	return c.Points[len(c.Points)-1]
+}
+
+// Has tells whether the snapshot is held.
+func (c *Copy) Has(p lineage.Point) bool {
+	for i := len(c.Points) - 1; i >= 0; i-- {
+		if c.Points[i] == p {
+			return true
+		}
+	}
+	return false
+}
+
+func (c *Copy) held(now time.Time) bool {
+	for _, h := range c.Holds {
+		if h.Until.After(now) {
+			return true
+		}
+	}
+	return false
+}
+
+// Peer is the answer of another node, asked now. Nodes that did not answer are
+// not listed: silence is no answer.
+type Peer struct {
+	Node string
+	Copy Copy
+	// Confirmed: the peer has checked that it holds what the asker holds and
+	// keeps it for the asker for a while.
+	Confirmed bool
+	// Age is how old the peer's newest snapshot is, for the loss it would mean.
+	Age time.Duration
+	// Near and Load order the sources of a catch-up.
+	Near bool
+	Load int
+}
+
+// Disk is what a node sees at a shared disk.
+type Disk struct {
+	Attached bool
+	// Holder of the reservation, zero if nobody holds it.
+	Holder Key
+}
+
+// Key is a reservation key. It names the epoch it serves, so that a holder can
+// be judged without the API. Fence keys are held by a standby that shut the
+// writer of that epoch out.
+type Key struct {
+	Node  string
+	Epoch lineage.Epoch
+	Fence bool
+}
+
+// IsZero tells whether k is no key.
+func (k Key) IsZero() bool { return k == Key{} }
+
+// NodeFacts are everything a node's rules may look at. The shell gathers them
+// in this order under the volume's lock and holds the lock until the action is
+// carried out: own copy and mounts, the record by an uncached read, then the
+// answers of the peers and the disk.
+type NodeFacts struct {
+	Me, Boot string
+	Now      time.Time
+	// Record is the uncached record; nil means the API answered "not found".
+	Record *Volume
+	Copy   Copy
+	// Wanted: the kubelet asks for the volume here.
+	Wanted bool
+	// Mounted: the volume is mounted read-write here, in epoch Copy.Opened.
+	Mounted bool
+	// SnapshotDue: the interval has passed.
+	SnapshotDue bool
+	Peers       []Peer
+	Disk        Disk
+	// OutOfService: an administrator declared this node dead.
+	OutOfService bool
+	// SinceRenewal is the time since this node last renewed its lease, by its
+	// boot-time clock.
+	SinceRenewal time.Duration
+	// FreshID is a random id for a new epoch.
+	FreshID string
+	// Keep is how many snapshots beyond the necessary are kept.
+	Keep int
+}
+
+func (f *NodeFacts) traits() *Traits { return f.Record.Kind.Traits() }

@@ -1,0 +1,184 @@
+package ownership
+
+import (
+	"time"
+
+	"berth.dev/berth/internal/lineage"
+)
+
+// fence ends the epoch of a primary that is provably unable to write, and fixes
+// where the next one begins. Suspicion alone only asks a standby to shut the
+// writer out where the device can do that.
+func fence(f *ControllerFacts) (Action, bool) {
+	v := f.Record
+	if !v.Primary.Phase.Open() || v.Deleting {
+		return next()
+	}
+	proof, proven := provenBy(f)
+	if !proven {
+		return requestFence(f)
+	}
+	if !proof.Kind.deliberate() && BrakeHolds(f.Nodes) {
+		return wait(Why{Reason: BrakeHeld, Node: v.Primary.Node})
+	}
+	return fenceAt(f)
+}
+
+func provenBy(f *ControllerFacts) (Proof, bool) {
+	for _, list := range [2][]Proof{f.Proofs, recordedProofs(f.Record)} {
+		for i := range list {
+			if list[i].covers(f.Record) {
+				return list[i], true
+			}
+		}
+	}
+	return Proof{}, false
+}
+
+func requestFence(f *ControllerFacts) (Action, bool) {
+	v := f.Record
+	if !Suspected(f.Witnesses) {
+		return next()
+	}
+	if BrakeHolds(f.Nodes) {
+		return wait(Why{Reason: BrakeHeld, Node: v.Primary.Node})
+	}
+	if !v.Kind.Traits().Reserves {
+		return wait(Why{Reason: NoProof, Node: v.Primary.Node})
+	}
+	if r := v.FenceRequest; r.Epoch == v.Epoch && !f.node(r.Executor).Lost {
+		return wait(Why{Reason: FenceRequested, Node: r.Executor})
+	}
+	for i := range v.Replicas {
+		e := &v.Replicas[i]
+		if e.Node != v.Primary.Node && e.State == Ready && !f.node(e.Node).Lost {
+			return record(v.with(func(n *Volume) {
+				n.FenceRequest = FenceRequest{Executor: e.Node, Epoch: v.Epoch}
+			}), Why{Reason: FenceRequested, Node: e.Node})
+		}
+	}
+	return wait(Why{Reason: NoProof, Node: v.Primary.Node})
+}
+
+// fenceAt writes the fence. With copies it also chooses the recovery point: the
+// best that the others hold now, as they say themselves.
+func fenceAt(f *ControllerFacts) (Action, bool) {
+	v := f.Record
+	if !v.Kind.Traits().Data {
+		return record(v.with(func(n *Volume) {
+			n.Primary.Phase, n.Clean, n.FenceRequest = Fenced, false, FenceRequest{}
+		}), Why{Reason: WriterFenced, Node: v.Primary.Node, Epoch: v.Epoch})
+	}
+	best, age := recoveryPoint(v, f.Peers)
+	known := knownPoint(v)
+	if a, blocked := lossAllowed(f, best, age, known); blocked {
+		return a, true
+	}
+	why := Why{Reason: WriterFenced, Node: v.Primary.Node, Epoch: v.Epoch, Point: best}
+	return record(v.with(func(n *Volume) {
+		n.Primary.Phase, n.Clean, n.RecoveryPoint = Fenced, false, best
+		n.lose(Loss{Epoch: v.Epoch, Kept: best, Known: known})
+	}), why)
+}
+
+// recoveryPoint is the newest valid point among the standbys that answered. The
+// primary's own copy does not count: nobody can say when it stops growing.
+func recoveryPoint(v *Volume, peers []Peer) (best lineage.Point, age time.Duration) {
+	for i := range peers {
+		p := &peers[i]
+		if _, ok := v.Replica(p.Node); !ok || p.Copy.Condemned || v.ownedBy(p.Node) {
+			continue
+		}
+		if at := v.newest(p.Copy.Points); at.Seq > best.Seq {
+			best, age = at, p.Age
+		}
+	}
+	return best, age
+}
+
+// knownPoint is the newest valid point that the record tells of.
+func knownPoint(v *Volume) lineage.Point {
+	best := v.RecoveryPoint
+	for i := range v.Replicas {
+		if p := v.Replicas[i].Point; p.Seq > best.Seq && v.Holds(p) {
+			best = p
+		}
+	}
+	return best
+}
+
+// lossAllowed holds a failover back until a better copy had time to answer, and
+// until policy or a person agrees to what would be lost.
+func lossAllowed(f *ControllerFacts, best lineage.Point, age time.Duration, known lineage.Point) (Action, bool) {
+	v := f.Record
+	switch {
+	case best.IsZero():
+		return wait(Why{Reason: NoCandidate})
+	case v.Failover.Approved == best:
+		return next()
+	case known.Seq > best.Seq && f.SuspectFor < Settle && betterMayAnswer(f, best):
+		return wait(Why{Reason: Settling, Point: known})
+	case !v.Failover.Automatic || age > v.Failover.MaxDataLoss:
+		return wait(Why{Reason: PromotionBlocked, Point: best})
+	}
+	return next()
+}
+
+func betterMayAnswer(f *ControllerFacts, best lineage.Point) bool {
+	v := f.Record
+	for i := range v.Replicas {
+		e := &v.Replicas[i]
+		if e.Point.Seq > best.Seq && !v.ownedBy(e.Node) && ownerCopy(f.Peers, e.Node) == nil {
+			return true
+		}
+	}
+	return false
+}
+
+// reposition lowers the recovery point of a volume that nobody owns, when the
+// nodes that hold it are lost. The point is never raised: between the fence and
+// now a cut-off writer may have gone on in its own copy and sent it on.
+func reposition(f *ControllerFacts) (Action, bool) {
+	v := f.Record
+	if !v.Kind.Traits().Data || v.Primary.Phase.Open() || v.Deleting {
+		return next()
+	}
+	if anyoneHolds(f) {
+		return next()
+	}
+	if BrakeHolds(f.Nodes) {
+		return wait(Why{Reason: BrakeHeld, Node: v.Primary.Node})
+	}
+	best, age := recoveryPoint(v, f.Peers)
+	if best.IsZero() {
+		return wait(Why{Reason: NoCandidate})
+	}
+	if best.Seq >= v.RecoveryPoint.Seq {
+		return next()
+	}
+	if v.Failover.Approved != best && (!v.Failover.Automatic || age > v.Failover.MaxDataLoss) {
+		return wait(Why{Reason: PromotionBlocked, Point: best})
+	}
+	return record(v.with(func(n *Volume) {
+		n.RecoveryPoint, n.Clean = best, false
+		n.lose(Loss{Epoch: v.Epoch, Kept: best, Known: v.RecoveryPoint})
+	}), Why{Reason: RecoveryPointLost, Point: best})
+}
+
+// anyoneHolds tells whether the recovery point is held by a node that answers,
+// or by one that may still answer.
+func anyoneHolds(f *ControllerFacts) bool {
+	v := f.Record
+	for i := range f.Peers {
+		if f.Peers[i].Copy.Has(v.RecoveryPoint) {
+			return true
+		}
+	}
+	for i := range v.Replicas {
+		e := &v.Replicas[i]
+		if n := f.node(e.Node); e.Point.Seq >= v.RecoveryPoint.Seq && (!n.Lost || n.LostFor < Settle) && ownerCopy(f.Peers, e.Node) == nil {
+			return true
+		}
+	}
+	return false
+}

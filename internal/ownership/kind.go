@@ -1,0 +1,56 @@
+package ownership
+
+// Kind says what a replica of the volume is. Everything in which the kinds
+// differ is a field of Traits; the rules ask the traits, never the kind.
+type Kind int
+
+const (
+	// OneCopy is a volume with a single local copy. Its node owns it by holding it.
+	OneCopy Kind = iota
+	// Snapshots is a volume of full copies that follow the primary by snapshots.
+	Snapshots
+	// Attachments is one shared disk, attached to several nodes.
+	Attachments
+)
+
+func (k Kind) String() string { return [...]string{"OneCopy", "Snapshots", "Attachments"}[k] }
+
+// Traits are the differences between the kinds.
+type Traits struct {
+	// Owned: Stage takes an epoch by compare-and-swap. A one-copy volume needs
+	// none, there is nobody to take it from.
+	Owned bool
+	// Data: every replica holds data of its own, which can be old, diverge, be
+	// lost, and must be counted before one is removed.
+	Data bool
+	// Reserves: the device itself refuses writers without the reservation, so a
+	// takeover ends with taking it, and only then is anything mounted.
+	Reserves bool
+	// Expires: replicas cost slots and hold nothing; they go when nobody has
+	// used the volume for a while.
+	Expires bool
+	// Proofs that the old writer is stopped which this kind accepts.
+	Proofs []ProofKind
+}
+
+// A paused machine outlives its self-fence for a moment when it wakes. It then
+// writes into its own copy, which no other replica will take: harmless. On a
+// shared disk the same write lands in everybody's data, so the contract is no
+// proof there and the disk must have been asked.
+var traits = [...]Traits{
+	OneCopy:     {Data: true},
+	Snapshots:   {Owned: true, Data: true, Proofs: []ProofKind{Stopped, PowerOff, OutOfService, SelfFenced}},
+	Attachments: {Owned: true, Reserves: true, Expires: true, Proofs: []ProofKind{Stopped, PowerOff, OutOfService, Reservation}},
+}
+
+// Traits returns what is special about the kind.
+func (k Kind) Traits() *Traits { return &traits[k] }
+
+func (t *Traits) accepts(kind ProofKind) bool {
+	for _, k := range t.Proofs {
+		if k == kind {
+			return true
+		}
+	}
+	return false
+}

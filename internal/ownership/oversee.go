@@ -1,0 +1,124 @@
+package ownership
+
+import "time"
+
+// ControllerFacts are everything the controller's rules may look at. The shell
+// reads the record first, uncached, and gathers the rest after it: a proof that
+// is older than the record may be about an earlier epoch.
+type ControllerFacts struct {
+	Now    time.Time
+	Record *Volume
+	// Peers are the replicas' own answers.
+	Peers []Peer
+	// Proofs gathered after the record was read; those that the record carries
+	// are added by the rules.
+	Proofs []Proof
+	// Witnesses tell whether they can reach the primary.
+	Witnesses []Witness
+	// Nodes are the storage nodes.
+	Nodes []Node
+	// SuspectFor is how long the primary has been suspected.
+	SuspectFor time.Duration
+}
+
+// Witness is somebody who could notice that a node is dead.
+type Witness struct {
+	Name  string
+	Alive bool
+}
+
+// Node is a storage node as a place for replicas.
+type Node struct {
+	Name string
+	// Lost: a majority of the witnesses has not seen it, for LostFor.
+	Lost    bool
+	LostFor time.Duration
+	// Fits: it is in service, in the class, not cordoned, and has room.
+	Fits bool
+}
+
+// Settle is how long a fence waits for a better copy to answer. RebuildDelay is
+// how long a lost replica may come back before it is replaced. ExpireAfter is
+// how long the attachments of an unused volume stay.
+const (
+	Settle       = 5 * time.Second
+	RebuildDelay = 10 * time.Minute
+	ExpireAfter  = 5 * time.Minute
+)
+
+// OverseeRules answer the controller's "what next?" for one volume.
+var OverseeRules = Chain[ControllerFacts]{
+	{"repair record", overseeRepair},    // believe the nodes before an old backup
+	{"drop gone entries", dropGone},     // an entry leaves only from Gone
+	{"fence", fence},                    // only with proof, never while the brake holds
+	{"recovery point lost", reposition}, // nobody writes, and the point it should go on from is lost
+	{"expire", expire},                  // unused attachments
+	{"rebuild", rebuild},                // too few
+	{"surplus", surplus},                // too many: removal, first phase
+}
+
+func (f *ControllerFacts) node(name string) Node {
+	for i := range f.Nodes {
+		if f.Nodes[i].Name == name {
+			return f.Nodes[i]
+		}
+	}
+	return Node{Name: name}
+}
+
+func overseeRepair(f *ControllerFacts) (Action, bool) {
+	return repairRecord(&NodeFacts{Record: f.Record, Peers: f.Peers})
+}
+
+func dropGone(f *ControllerFacts) (Action, bool) {
+	for i := range f.Record.Replicas {
+		if e := f.Record.Replicas[i]; e.State == Gone {
+			return record(f.Record.with(func(n *Volume) { n.drop(e.Node) }), Why{Reason: CopyGone, Node: e.Node})
+		}
+	}
+	return next()
+}
+
+// Suspected tells whether a majority of the witnesses, the suspect not among
+// them, cannot reach it. It may be wrong; it only starts the search for a proof.
+func Suspected(witnesses []Witness) bool {
+	dead := 0
+	for _, w := range witnesses {
+		if !w.Alive {
+			dead++
+		}
+	}
+	return 2*dead > len(witnesses)
+}
+
+// BrakeHolds tells whether so many nodes look lost that the fault is more likely
+// in what we see than in them. One lost node is never a mass failure.
+func BrakeHolds(nodes []Node) bool {
+	lost := 0
+	for i := range nodes {
+		if nodes[i].Lost {
+			lost++
+		}
+	}
+	return lost >= 2 && 3*lost > len(nodes)
+}
+
+// expire lets go of attachments that hold no data and serve nobody.
+func expire(f *ControllerFacts) (Action, bool) {
+	v := f.Record
+	if !v.Kind.Traits().Expires || v.Primary.Phase.Open() {
+		return next()
+	}
+	if v.ExpireAt.IsZero() {
+		return record(v.with(func(n *Volume) { n.ExpireAt = f.Now.Add(ExpireAfter) }), Why{Reason: Unused})
+	}
+	if v.ExpireAt.After(f.Now) {
+		return next()
+	}
+	for i := range v.Replicas {
+		if e := v.Replicas[i]; e.State.counts() {
+			return record(v.with(func(n *Volume) { n.entry(e.Node).State = Removing }), Why{Reason: Unused, Node: e.Node})
+		}
+	}
+	return next()
+}

@@ -1,0 +1,154 @@
+package ownership
+
+import (
+	"time"
+
+	"berth.dev/berth/internal/lineage"
+)
+
+// ProofKind is a reason to say that a node cannot write any more. Only the kinds
+// that a volume's traits list are proofs; the others have names so that a
+// refusal can explain why they are none.
+type ProofKind int
+
+const (
+	// Stopped: the node itself recorded that it will not write into the epoch again.
+	Stopped ProofKind = iota
+	// PowerOff: a power or hypervisor record says that this boot has ended.
+	PowerOff
+	// OutOfService: an administrator's taint. It must be read after the record:
+	// the node may have come back, been cleared and taken over in between.
+	OutOfService
+	// Reservation: the device has been told to refuse the writer of this epoch.
+	Reservation
+	// SelfFenced: the node's contract to stop itself has run out.
+	SelfFenced
+	// LeaseExpired, NodeDeleted and Unreachable prove nothing: a paused machine
+	// has all three and writes when it wakes.
+	LeaseExpired
+	NodeDeleted
+	Unreachable
+)
+
+var proofNames = [...]string{"Stopped", "PowerOff", "OutOfService", "Reservation", "SelfFenced", "LeaseExpired", "NodeDeleted", "Unreachable"}
+
+func (k ProofKind) String() string { return proofNames[k] }
+
+// deliberate proofs are somebody's explicit word about one node; a brake
+// against mistaken mass failover has nothing to say about them.
+func (k ProofKind) deliberate() bool { return k == Stopped || k == OutOfService }
+
+// Proof is evidence about one node, gathered after the record was read.
+type Proof struct {
+	Kind ProofKind
+	Node string
+	// Boot the proof is about, for PowerOff and SelfFenced.
+	Boot string
+	// Epoch the proof is about, for Stopped and Reservation.
+	Epoch lineage.Epoch
+}
+
+// covers tells whether p proves that the record's primary cannot write.
+func (p *Proof) covers(v *Volume) bool {
+	if p.Node != v.Primary.Node || !v.Kind.Traits().accepts(p.Kind) {
+		return false
+	}
+	switch p.Kind {
+	case PowerOff, SelfFenced:
+		return p.Boot == v.Primary.Boot
+	case Stopped, Reservation:
+		return p.Epoch == v.Epoch
+	default:
+		return true
+	}
+}
+
+// recordedProofs are the proofs that the record itself carries.
+func recordedProofs(v *Volume) []Proof {
+	var out []Proof
+	for i := range v.Replicas {
+		e := &v.Replicas[i]
+		if e.Node == v.Primary.Node && e.Unstaged == v.Epoch {
+			out = append(out, Proof{Kind: Stopped, Node: e.Node, Epoch: e.Unstaged})
+		}
+		if e.Fenced == v.Epoch {
+			out = append(out, Proof{Kind: Reservation, Node: v.Primary.Node, Epoch: e.Fenced})
+		}
+	}
+	return out
+}
+
+// The self-fence contract. A node that has not renewed its lease for
+// SelfFenceAfter stops its writers, and a watchdog resets it if it is too dead to
+// do so. The controller waits longer, by the drift of two clocks and the time
+// the watchdog needs.
+const (
+	SelfFenceAfter  = 20 * time.Second
+	SelfFenceMargin = 10 * time.Second
+)
+
+// Contact is what a node knows about its own connection.
+type Contact struct {
+	// SinceRenewal is the time since the own lease was last renewed, by the
+	// node's boot-time clock, which runs on while the machine is paused.
+	SinceRenewal time.Duration
+	// Nodes is how many storage nodes there are, this one included; Peers are
+	// those that answer now.
+	Nodes int
+	Peers []PeerContact
+}
+
+// PeerContact is a peer's own answer.
+type PeerContact struct {
+	SinceRenewal time.Duration
+}
+
+// MustStop tells whether the node has to stop its writers now. It is asked
+// before every renewal, too: a machine that slept through its time must stop
+// before it renews, because it may have been fenced meanwhile. A node is exempt only
+// while a majority of the storage nodes, itself included, have all been without
+// the API for the whole time: then the API is away, not the node.
+func MustStop(c *Contact) (bool, Why) {
+	if c.SinceRenewal < SelfFenceAfter {
+		return false, Why{Reason: LeaseHeld}
+	}
+	alike := 1
+	for _, p := range c.Peers {
+		if p.SinceRenewal < SelfFenceAfter {
+			return true, Why{Reason: CutOff}
+		}
+		alike++
+	}
+	if 2*alike > c.Nodes {
+		return false, Why{Reason: APIAway, Count: alike}
+	}
+	return true, Why{Reason: CutOff}
+}
+
+// Leases is what the controller observed about the storage nodes' leases.
+type Leases struct {
+	// Suspect is the node in question and Boot the boot id in its lapsed lease.
+	// The node may have booted again since.
+	Suspect, Boot string
+	// Watchdog: the node's contract covers its agent's own death.
+	Watchdog bool
+	// KubeletAlive: the kubelet's own lease is renewed, so the machine runs.
+	KubeletAlive bool
+	// Lapsed is how long the suspect's lease has not been renewed, counted from
+	// the later of its last renewal and the controller's own first contact with
+	// the API: a controller that was away has seen nothing.
+	Lapsed time.Duration
+	// Nodes is how many storage nodes there are, Steady how many renewed their
+	// lease throughout that time.
+	Nodes, Steady int
+}
+
+// ContractProves tells whether the self-fence contract has run out, and gives
+// the proof. The majority asked for here and the one that exempts a node share a
+// member, which cannot both have renewed and not have renewed.
+func ContractProves(l *Leases) (Proof, bool) {
+	if !l.Watchdog || l.KubeletAlive || l.Lapsed < SelfFenceAfter+SelfFenceMargin || 2*l.Steady <= l.Nodes {
+		return Proof{}, false
+	}
+	return Proof{Kind: SelfFenced, Node: l.Suspect, Boot: l.Boot}, true
+}

@@ -1,0 +1,81 @@
+package ownership
+
+import "berth.dev/berth/internal/lineage"
+
+// rebuild asks for one more replica when one has been missing for long. It
+// waits, because a node that comes back needs an increment and a new copy needs
+// everything; and it stops altogether while many nodes look lost.
+func rebuild(f *ControllerFacts) (Action, bool) {
+	v := f.Record
+	if v.Deleting || v.Kind.Traits().Expires && v.Primary.Phase != Active {
+		return next()
+	}
+	present := 0
+	for i := range v.Replicas {
+		if e := &v.Replicas[i]; e.State.counts() && !missing(f, e) {
+			present++
+		}
+	}
+	if present >= v.Factor {
+		return next()
+	}
+	if BrakeHolds(f.Nodes) {
+		return wait(Why{Reason: BrakeHeld})
+	}
+	for i := range f.Nodes {
+		n := &f.Nodes[i]
+		if _, taken := v.Replica(n.Name); taken || n.Lost || !n.Fits {
+			continue
+		}
+		return record(v.with(func(next *Volume) { next.entry(n.Name).State = Reserved }), Why{Reason: TooFewReplicas, Node: n.Name, Count: present})
+	}
+	return next()
+}
+
+func missing(f *ControllerFacts, e *Replica) bool {
+	n := f.node(e.Node)
+	return n.Lost && n.LostFor >= RebuildDelay
+}
+
+// surplus begins the removal of one replica too many: the first phase. The least
+// useful goes first, and only if the others, asked now, are enough without it.
+func surplus(f *ControllerFacts) (Action, bool) {
+	v := f.Record
+	count, victim := 0, -1
+	for i := range v.Replicas {
+		e := &v.Replicas[i]
+		if !e.State.counts() {
+			continue
+		}
+		count++
+		if !v.ownedBy(e.Node) && (victim < 0 || lessUseful(f, e, &v.Replicas[victim])) {
+			victim = i
+		}
+	}
+	if count <= v.Factor || victim < 0 || v.Deleting {
+		return next()
+	}
+	e := v.Replicas[victim]
+	var need lineage.Point
+	if v.Holds(e.Point) {
+		need = e.Point
+	}
+	if n, ok := enough(v, e.Node, need, f.Peers); v.Kind.Traits().Data && !ok {
+		return wait(Why{Reason: TooFewOthers, Node: e.Node, Count: n})
+	}
+	return record(v.with(func(n *Volume) { n.entry(e.Node).State = Removing }), Why{Reason: TooManyReplicas, Node: e.Node})
+}
+
+// lessUseful orders the victims: dead, not ready, most behind, then by name.
+func lessUseful(f *ControllerFacts, a, b *Replica) bool {
+	if x, y := f.node(a.Node).Lost, f.node(b.Node).Lost; x != y {
+		return x
+	}
+	if x, y := a.State == Ready, b.State == Ready; x != y {
+		return y
+	}
+	if a.Point.Seq != b.Point.Seq {
+		return a.Point.Seq < b.Point.Seq
+	}
+	return a.Node > b.Node
+}

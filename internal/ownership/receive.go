@@ -1,0 +1,48 @@
+package ownership
+
+import "berth.dev/berth/internal/lineage"
+
+// Stream is the header of a snapshot stream. Promise is the sender's.
+type Stream struct {
+	Promise      Promise
+	Base, Target lineage.Point
+}
+
+// Receive decides whether a stream may be applied to the copy, before its first
+// byte is. The stream may be old, late, repeated or from a node that does not
+// know that it has been replaced.
+func Receive(c *Copy, mounted bool, s *Stream) (accept bool, why Why) {
+	p, tip := &s.Promise, c.Tip()
+	switch {
+	case mounted || c.Dirty:
+		return false, Why{Reason: CopyInUse}
+	case c.Condemned:
+		return false, Why{Reason: CopyCondemned}
+	case p.Epoch.Number < c.Promise.Epoch.Number:
+		return false, Why{Reason: StaleEpoch, Epoch: p.Epoch}
+	case p.Epoch.Number == c.Promise.Epoch.Number && p.Epoch.ID != c.Promise.Epoch.ID:
+		return false, Why{Reason: RivalEpoch, Epoch: p.Epoch}
+	case !p.Lineage.Contains(s.Target):
+		return false, Why{Reason: NotInLineage, Point: s.Target}
+	case s.Base.IsZero() && tip != c.Preserved && !(p.Lineage.Contains(tip) && s.Target.Seq > tip.Seq):
+		return false, Why{Reason: WouldDestroyBranch, Point: tip}
+	case !s.Base.IsZero() && s.Base != tip:
+		return false, Why{Reason: WrongBase, Point: s.Base}
+	case !s.Base.IsZero() && s.Target.Seq <= s.Base.Seq:
+		return false, Why{Reason: NothingNew, Point: s.Target}
+	}
+	return true, Why{Reason: Accepted, Point: s.Target}
+}
+
+// Received is the copy after the stream has been applied and made durable. The
+// sender's epoch becomes the receiver's promise in the same step.
+func Received(c *Copy, s *Stream) Copy {
+	n := *c
+	n.Exists, n.Promise = true, s.Promise
+	n.Points = nil
+	if !s.Base.IsZero() {
+		n.Points = append(make([]lineage.Point, 0, len(c.Points)+1), c.Points...)
+	}
+	n.Points = append(n.Points, s.Target)
+	return n
+}

@@ -1,0 +1,134 @@
+package ownership
+
+import (
+	"time"
+
+	"berth.dev/berth/internal/lineage"
+)
+
+// Removing a replica takes two phases. First the record: an entry becomes
+// Removing by compare-and-swap, if enough others remain; from then on it counts
+// for nobody, so of two removals that need each other one is refused. Then the
+// node: it reads the record again, asks the others to show and to hold what it
+// holds, moves its copy to the trash, waits, asks once more and destroys it.
+
+// Grace is how long a condemned copy stays in the trash. HoldFor is how long a
+// peer keeps what it confirmed.
+const (
+	Grace   = time.Hour
+	HoldFor = 10 * time.Minute
+)
+
+// Confirm answers a peer that wants to destroy its copy of everything up to p.
+// Yes means that this node has it and holds it, and itself, for HoldFor.
+func Confirm(c *Copy, asker string, p lineage.Point, now time.Time) (Hold, bool) {
+	if !c.Exists || c.Condemned || c.Quarantined {
+		return Hold{}, false
+	}
+	if !c.Has(p) && !(c.Promise.Lineage.Contains(p) && c.Promise.Lineage.Contains(c.Tip()) && c.Tip().Seq >= p.Seq) {
+		return Hold{}, false
+	}
+	return Hold{For: asker, Point: p, Until: now.Add(HoldFor)}, true
+}
+
+// remaining counts the others that hold everything of the volume that the node
+// holds, as they themselves say now. The node itself never counts.
+func remaining(v *Volume, node string, need lineage.Point, peers []Peer) int {
+	if end := v.end(); end.Seq > need.Seq {
+		need = end
+	}
+	count := 0
+	for i := range peers {
+		p := &peers[i]
+		e, ok := v.Replica(p.Node)
+		if p.Node == node || !ok || !e.State.counts() || !p.Confirmed || p.Copy.Condemned {
+			continue
+		}
+		if tip := v.newest(p.Copy.Points); !tip.IsZero() && tip.Seq >= need.Seq {
+			count++
+		}
+	}
+	return count
+}
+
+func enough(v *Volume, node string, need lineage.Point, peers []Peer) (int, bool) {
+	n := remaining(v, node, need, peers)
+	return n, n >= max(1, v.Factor)
+}
+
+// leave carries out the second phase.
+func leave(f *NodeFacts) (Action, bool) {
+	v, c := f.Record, &f.Copy
+	e, _ := v.Replica(f.Me)
+	if e.State == Gone {
+		return Action{Verb: Nothing, Why: Why{Reason: CopyGone, Node: f.Me}}, true
+	}
+	if e.State != Removing {
+		return next()
+	}
+	if gone := !c.Exists && f.traits().Data || !f.traits().Data && !f.Disk.Attached; gone {
+		return record(v.with(func(n *Volume) { n.entry(f.Me).State = Gone }), Why{Reason: CopyGone, Node: f.Me})
+	}
+	if f.Mounted || v.ownedBy(f.Me) {
+		return stay(f, Why{Reason: CopyInUse})
+	}
+	if !f.traits().Data {
+		return Action{Verb: Destroy, Why: Why{Reason: Unneeded, Node: f.Me}}, true
+	}
+	n, ok := enough(v, f.Me, v.newest(c.Points), f.Peers)
+	if !ok {
+		return stay(f, Why{Reason: TooFewOthers, Count: n})
+	}
+	return discard(f, Why{Reason: Unneeded, Node: f.Me, Count: n})
+}
+
+// stay takes the removal back. The copy leaves the trash before the record
+// counts it again.
+func stay(f *NodeFacts, why Why) (Action, bool) {
+	if f.Copy.Condemned {
+		return Action{Verb: Reprieve, Why: why}, true
+	}
+	return record(f.Record.with(func(n *Volume) { n.entry(f.Me).State = Syncing }), why)
+}
+
+// discard condemns, waits and destroys. Whoever holds us for its own removal
+// counts on us: after a restored backup both sides may believe to be the one
+// that goes, and only the hold still knows better.
+func discard(f *NodeFacts, why Why) (Action, bool) {
+	c := &f.Copy
+	switch {
+	case c.held(f.Now):
+		return wait(Why{Reason: HeldByPeer, Node: f.Me})
+	case !c.Condemned:
+		return Action{Verb: Condemn, Until: f.Now.Add(Grace), Why: why}, true
+	case c.DestroyAt.After(f.Now):
+		return wait(Why{Reason: InTrash})
+	}
+	return Action{Verb: Destroy, Why: why}, true
+}
+
+// deleteCopy carries out the one decision that needs no other copies.
+func deleteCopy(f *NodeFacts) (Action, bool) {
+	e, _ := f.Record.Replica(f.Me)
+	if !f.Record.Deleting || f.Mounted || e.State == Gone {
+		return next()
+	}
+	if f.Copy.Exists || !f.traits().Data && f.Disk.Attached {
+		if c := &f.Copy; f.traits().Data && !c.Condemned {
+			return Action{Verb: Condemn, Until: f.Now.Add(Grace), Why: Why{Reason: VolumeDeleting}}, true
+		} else if c.DestroyAt.After(f.Now) {
+			return wait(Why{Reason: InTrash})
+		}
+		return Action{Verb: Destroy, Why: Why{Reason: VolumeDeleting}}, true
+	}
+	return record(f.Record.with(func(n *Volume) { n.entry(f.Me).State = Gone }), Why{Reason: CopyGone, Node: f.Me})
+}
+
+// reprieve takes a copy out of the trash, or out of quarantine, when the record
+// counts on it.
+func reprieve(f *NodeFacts) (Action, bool) {
+	if !f.Copy.Condemned && !f.Copy.Quarantined || f.Record.Deleting {
+		return next()
+	}
+	return Action{Verb: Reprieve, Why: Why{Reason: CountedOn}}, true
+}

@@ -1,0 +1,87 @@
+package ownership
+
+import "berth.dev/berth/internal/lineage"
+
+// Repair mends a record that is older than what a node knows: the API server
+// came back from a backup. A promise proves that the record once was further on
+// if it comes from a later epoch of the same history: the record's epoch is
+// known to it, and the next epoch began where the record says an epoch begins.
+// A promise that is merely higher has been left behind by a takeover that could
+// not hear of it; that is divergence and not for the record.
+//
+// The repaired record says Active where nobody knows better: the next owner
+// must wait for a release or a fence, as if the backup had never happened.
+func repairRecord(f *NodeFacts) (Action, bool) {
+	if f.Record == nil || !f.traits().Owned {
+		return next()
+	}
+	best, who := f.Copy.Promise, &f.Copy
+	if !ahead(f.Record, &best) {
+		best = Promise{}
+	}
+	for i := range f.Peers {
+		if p := &f.Peers[i].Copy.Promise; p.Epoch.Number > best.Epoch.Number && ahead(f.Record, p) {
+			best, who = *p, nil
+		}
+	}
+	if h := f.Disk.Holder; f.traits().Reserves && h.Epoch.Number > max(best.Epoch.Number, f.Record.Epoch.Number) {
+		return mend(f, heldPromise(f.Record, h), nil, h.Fence)
+	}
+	if best.Epoch.IsZero() {
+		return next()
+	}
+	if best.Primary != f.Me {
+		who = ownerCopy(f.Peers, best.Primary)
+	}
+	return mend(f, best, who, false)
+}
+
+// ahead tells whether the promise is a later state of this very record.
+func ahead(v *Volume, p *Promise) bool {
+	if p.Epoch.Number <= v.Epoch.Number {
+		return false
+	}
+	if !v.Kind.Traits().Data {
+		return true // the disk itself orders the epochs
+	}
+	after, ok := p.Lineage.After(v.Epoch)
+	return ok && (v.Primary.Phase.Open() || after.From == v.RecoveryPoint)
+}
+
+func heldPromise(v *Volume, k Key) Promise {
+	return Promise{Epoch: k.Epoch, Primary: k.Node, Lineage: v.Lineage.Extend(lineage.Branch{Epoch: k.Epoch})}
+}
+
+func ownerCopy(peers []Peer, node string) *Copy {
+	for i := range peers {
+		if peers[i].Node == node {
+			return &peers[i].Copy
+		}
+	}
+	return nil
+}
+
+// mend writes the record that the promise tells of. owner is the promise's
+// primary as it sees itself, nil if it could not be asked.
+func mend(f *NodeFacts, p Promise, owner *Copy, fenced bool) (Action, bool) {
+	phase := Active
+	switch {
+	case fenced:
+		phase = Fenced
+	case owner != nil && owner.Promise.Epoch == p.Epoch && owner.Opened != p.Epoch:
+		phase = Preparing
+	}
+	return record(f.Record.with(func(n *Volume) {
+		n.Epoch, n.Lineage = p.Epoch, p.Lineage
+		n.Primary = Primary{Node: p.Primary, Boot: p.Boot, Phase: phase}
+		n.FenceRequest = FenceRequest{}
+		if b, ok := p.Lineage.Branch(p.Epoch); ok && f.traits().Data {
+			n.RecoveryPoint = b.From
+		}
+		for _, node := range [2]string{f.Me, p.Primary} {
+			if _, ok := n.Replica(node); !ok && node != "" && (node != f.Me || f.Copy.Exists) {
+				n.entry(node).State = Syncing
+			}
+		}
+	}), Why{Reason: RecordBehind, Epoch: p.Epoch, Node: p.Primary})
+}

@@ -1,0 +1,54 @@
+package ownership
+
+import "berth.dev/berth/internal/lineage"
+
+// retain drops snapshots that nobody needs. Kept are the newest, the recovery
+// point, what is held for others, the newest the volume still holds, Keep more,
+// and for every other replica the newest snapshot in common: without it that
+// replica could only be copied in full. Of a replica that does not answer only a
+// lower bound is known, so everything from its recorded point on is kept.
+func retain(f *NodeFacts) (Action, bool) {
+	c := &f.Copy
+	if !f.traits().Data || len(c.Points) <= 1+f.Keep {
+		return next()
+	}
+	var drop []lineage.Point
+	for i := range c.Points[:len(c.Points)-1-f.Keep] {
+		if !needed(f, c.Points[i]) {
+			drop = append(drop, c.Points[i])
+		}
+	}
+	if len(drop) == 0 {
+		return next()
+	}
+	return Action{Verb: Drop, Points: drop, Why: Why{Reason: NotNeeded, Count: len(drop)}}, true
+}
+
+func needed(f *NodeFacts, p lineage.Point) bool {
+	c, v := &f.Copy, f.Record
+	if p == v.RecoveryPoint || p == v.newest(c.Points) {
+		return true
+	}
+	for _, h := range c.Holds {
+		if h.Point == p && h.Until.After(f.Now) {
+			return true
+		}
+	}
+	for i := range v.Replicas {
+		e := &v.Replicas[i]
+		if e.Node == f.Me || e.State == Gone {
+			continue
+		}
+		peer := ownerCopy(f.Peers, e.Node)
+		if peer == nil {
+			if p.Seq >= e.Point.Seq {
+				return true
+			}
+			continue
+		}
+		if lineage.Common(c.Points, peer.Points) == p {
+			return true
+		}
+	}
+	return false
+}

@@ -1,0 +1,67 @@
+package ownership
+
+import "berth.dev/berth/internal/lineage"
+
+// followUp pulls what a peer has and we have not. Recorded numbers do not
+// matter here, nor who is primary: any peer that holds something newer of this
+// lineage will do.
+func followUp(f *NodeFacts) (Action, bool) {
+	v, c := f.Record, &f.Copy
+	if !f.traits().Data || f.Mounted || c.Dirty || v.ownedBy(f.Me) {
+		return next()
+	}
+	mine := v.newest(c.Points)
+	best := -1
+	var target lineage.Point
+	for i := range f.Peers {
+		p := v.newest(f.Peers[i].Copy.Points)
+		if p.Seq <= mine.Seq {
+			continue
+		}
+		if best < 0 || p.Seq > target.Seq || p.Seq == target.Seq && better(f, i, best) {
+			best, target = i, p
+		}
+	}
+	if best < 0 {
+		return next()
+	}
+	return pull(f, best, target)
+}
+
+// better prefers a source that can serve an increment, then a near one, then the
+// least loaded; equals go by name, so that everybody answers alike.
+func better(f *NodeFacts, i, j int) bool {
+	a, b := &f.Peers[i], &f.Peers[j]
+	if x, y := a.Copy.Has(f.Copy.Tip()), b.Copy.Has(f.Copy.Tip()); x != y {
+		return x
+	}
+	if a.Near != b.Near {
+		return a.Near
+	}
+	if a.Load != b.Load {
+		return a.Load < b.Load
+	}
+	return a.Node < b.Node
+}
+
+// holderOf finds the best peer that holds exactly this point.
+func holderOf(f *NodeFacts, p lineage.Point) (int, bool) {
+	best := -1
+	for i := range f.Peers {
+		if f.Peers[i].Copy.Has(p) && (best < 0 || better(f, i, best)) {
+			best = i
+		}
+	}
+	return best, best >= 0
+}
+
+// pull asks for an increment if the source has our newest snapshot, else for a
+// full copy that replaces ours only when it is whole.
+func pull(f *NodeFacts, from int, to lineage.Point) (Action, bool) {
+	base := f.Copy.Tip()
+	if !f.Peers[from].Copy.Has(base) {
+		base = lineage.Point{}
+	}
+	node := f.Peers[from].Node
+	return Action{Verb: Pull, From: node, Base: base, To: to, Why: Why{Reason: CatchingUp, Node: node, Point: to}}, true
+}

@@ -1,0 +1,214 @@
+package ownership
+
+import (
+	"time"
+
+	"berth.dev/berth/internal/lineage"
+)
+
+// StageRules answer "what next?" while a pod wants to write here. Asked again
+// after every action, they lead from any state, after any crash, to Done. The
+// one place where ownership is taken is the rule "take over".
+var StageRules = Chain[NodeFacts]{
+	{"volume exists", stageExists},        // staging never creates a volume
+	{"repair record", repairRecord},       // a record from an old backup is mended before it is believed
+	{"step down", stepDown},               // a mount of a superseded epoch goes first
+	{"already mounted", stageMounted},     // idempotent
+	{"one copy", stageOneCopy},            // nobody to take it from
+	{"node in service", stageInService},   // or its taint, or lapsed lease, would be a proof about a writer
+	{"replica here", stageReplicaHere},    // a missing device is an error
+	{"restart", stageRestart},             // an epoch is never continued after a restart
+	{"primary elsewhere", stageElsewhere}, // one writer
+	{"replica ready", stageReady},         // catch up before taking, not after
+	{"recovery point near", stageReach},   // never begin from anything else
+	{"take over", takeOver},               // the compare-and-swap
+	{"promise", adoptPromise},             // durable before the first write
+	{"put branch aside", putBranchAside},  // what lies beyond the recovery point
+	{"catch up", stageCatchUp},            // exactly to the recovery point
+	{"reservation", stageReserve},         // shared disks: shut everybody else out
+	{"open copy", openCopy},               // durable before Active: tells a lost copy from an unused one
+	{"activate", activate},                // recorded before the first write
+	{"mount", stageMount},                 //
+}
+
+func stageExists(f *NodeFacts) (Action, bool) {
+	if f.Record == nil {
+		return refuse(Why{Reason: VolumeUnknown})
+	}
+	if f.Record.Deleting && !f.Mounted {
+		return refuse(Why{Reason: VolumeDeleting})
+	}
+	return next()
+}
+
+func stageMounted(f *NodeFacts) (Action, bool) {
+	if f.Mounted && f.traits().Owned && f.Record.Primary.Phase == Preparing {
+		return activate(f) // a backup has forgotten it
+	}
+	if f.Mounted {
+		return Action{Verb: Done, Why: Why{Reason: Mounted, Epoch: f.Copy.Opened}}, true
+	}
+	return next()
+}
+
+func stageOneCopy(f *NodeFacts) (Action, bool) {
+	if f.traits().Owned {
+		return next()
+	}
+	if !f.Copy.Exists || f.Copy.Condemned || f.Copy.Quarantined {
+		return refuse(Why{Reason: ReplicaMissing, Node: f.Me})
+	}
+	return Action{Verb: Mount, Why: Why{Reason: HoldsTheCopy}}, true
+}
+
+func stageInService(f *NodeFacts) (Action, bool) {
+	if f.OutOfService {
+		return refuse(Why{Reason: NodeOutOfService, Node: f.Me})
+	}
+	if f.SinceRenewal >= SelfFenceAfter {
+		return wait(Why{Reason: LeaseLapsed, Node: f.Me})
+	}
+	return next()
+}
+
+func stageReplicaHere(f *NodeFacts) (Action, bool) {
+	r, ok := f.Record.Replica(f.Me)
+	switch {
+	case !ok || !r.State.counts() || f.Copy.Condemned:
+		return refuse(Why{Reason: ReplicaMissing, Node: f.Me})
+	case f.traits().Reserves && !f.Disk.Attached:
+		return wait(Why{Reason: NotAttached, Node: f.Me})
+	}
+	return next()
+}
+
+// stageRestart closes an epoch of ours that this boot, or this copy, cannot
+// vouch for. Continuing it would make a proof about the earlier boot look like a
+// proof about this one.
+func stageRestart(f *NodeFacts) (Action, bool) {
+	v, c := f.Record, &f.Copy
+	if !v.ownedBy(f.Me) {
+		return next()
+	}
+	unused := v.Primary.Phase == Preparing
+	mine := c.Opened == v.Epoch && !c.Closed
+	if v.Primary.Boot == f.Boot && (mine || unused && c.Opened != v.Epoch) {
+		return next()
+	}
+	return UnstageRules.Decide(f), true
+}
+
+func stageElsewhere(f *NodeFacts) (Action, bool) {
+	if f.Record.Primary.Phase.Open() && f.Record.Primary.Node != f.Me {
+		return wait(Why{Reason: PrimaryElsewhere, Node: f.Record.Primary.Node, Epoch: f.Record.Epoch})
+	}
+	return next()
+}
+
+func stageReady(f *NodeFacts) (Action, bool) {
+	r, _ := f.Record.Replica(f.Me)
+	if !f.Record.Primary.Phase.Open() && r.State != Ready {
+		return wait(Why{Reason: ReplicaNotReady, Node: f.Me})
+	}
+	return next()
+}
+
+func stageReach(f *NodeFacts) (Action, bool) {
+	if !f.traits().Data || writtenHere(f) || f.Copy.Has(f.Record.RecoveryPoint) {
+		return next()
+	}
+	if _, ok := holderOf(f, f.Record.RecoveryPoint); ok {
+		return next()
+	}
+	if f.Record.ownedBy(f.Me) {
+		return UnstageRules.Decide(f), true // give it back unwritten, so that the controller may choose again
+	}
+	return wait(Why{Reason: RecoveryPointUnreachable, Point: f.Record.RecoveryPoint})
+}
+
+// takeOver opens the next epoch. Its branch is recorded in the same write: a
+// tip that a cut-off primary never reported can only be told by that.
+func takeOver(f *NodeFacts) (Action, bool) {
+	v := f.Record
+	if v.Primary.Phase.Open() {
+		return next()
+	}
+	epoch := nextEpoch(f)
+	why := Why{Reason: TakingOver, Epoch: epoch, Point: v.RecoveryPoint}
+	return record(v.with(func(n *Volume) {
+		n.Epoch = epoch
+		n.Primary = Primary{Node: f.Me, Boot: f.Boot, Phase: Preparing}
+		n.Lineage = v.Lineage.Extend(lineage.Branch{Epoch: epoch, From: v.RecoveryPoint})
+		n.FenceRequest = FenceRequest{}
+		n.ExpireAt = time.Time{}
+	}), why)
+}
+
+// nextEpoch is above every number heard of, here, at the peers and at the disk.
+func nextEpoch(f *NodeFacts) lineage.Epoch {
+	highest := max(f.Record.Epoch.Number, f.Copy.Promise.Epoch.Number, f.Disk.Holder.Epoch.Number)
+	for i := range f.Peers {
+		highest = max(highest, f.Peers[i].Copy.Promise.Epoch.Number)
+	}
+	return lineage.Next(f.FreshID, highest)
+}
+
+// adoptPromise makes the record's epoch durable here. It comes from an uncached
+// read, so it also replaces the promise of an epoch that a restored backup has
+// forgotten and the volume has left behind.
+func adoptPromise(f *NodeFacts) (Action, bool) {
+	v := f.Record
+	if !f.traits().Owned || f.Copy.Promise.Epoch == v.Epoch || f.Mounted || !f.Copy.Exists && f.traits().Data {
+		return next()
+	}
+	p := Promise{Epoch: v.Epoch, Primary: v.Primary.Node, Boot: v.Primary.Boot, Lineage: v.Lineage}
+	return Action{Verb: Persist, Promise: p, Why: Why{Reason: PromisingEpoch, Epoch: v.Epoch}}, true
+}
+
+func stageCatchUp(f *NodeFacts) (Action, bool) {
+	want := f.Record.RecoveryPoint
+	if !f.traits().Data || writtenHere(f) || f.Copy.Tip() == want {
+		return next()
+	}
+	from, ok := holderOf(f, want)
+	if !ok {
+		return wait(Why{Reason: RecoveryPointUnreachable, Point: want})
+	}
+	return pull(f, from, want)
+}
+
+// stageReserve takes the reservation from a key older than our epoch. The device
+// compares the old key, so a takeover decided before a pause fails after it.
+func stageReserve(f *NodeFacts) (Action, bool) {
+	mine := Key{Node: f.Me, Epoch: f.Record.Epoch}
+	if !f.traits().Reserves || f.Disk.Holder == mine {
+		return next()
+	}
+	held := f.Disk.Holder
+	if held.Epoch.Number > mine.Epoch.Number || held.Epoch == mine.Epoch {
+		return wait(Why{Reason: ShutOut, Node: held.Node, Epoch: held.Epoch})
+	}
+	return Action{Verb: Reserve, Expect: held, Key: mine, Why: Why{Reason: TakingReservation, Node: held.Node, Epoch: mine.Epoch}}, true
+}
+
+func openCopy(f *NodeFacts) (Action, bool) {
+	if f.Copy.Opened == f.Record.Epoch {
+		return next()
+	}
+	return Action{Verb: Open, Promise: f.Copy.Promise, Why: Why{Reason: OpeningCopy, Epoch: f.Record.Epoch}}, true
+}
+
+func activate(f *NodeFacts) (Action, bool) {
+	if f.Record.Primary.Phase == Active || !f.Record.ownedBy(f.Me) {
+		return next()
+	}
+	return record(f.Record.with(func(n *Volume) {
+		n.Primary.Phase = Active
+		e := n.entry(f.Me)
+		e.State, e.Point = Ready, f.Copy.Tip()
+	}), Why{Reason: Activating, Epoch: f.Record.Epoch})
+}
+
+func stageMount(f *NodeFacts) (Action, bool) {
+	return Action{Verb: Mount, Check: !f.Record.Clean, Why: Why{Reason: OwnsEpoch, Epoch: f.Record.Epoch}}, true
+}

@@ -1,0 +1,99 @@
+package ownership
+
+// UnstageRules answer "what next?" while nobody wants to write here any more.
+// First what needs no API (stop, flush, keep the last writes), then the record.
+// A node that restarted uses them too: it gives up the epoch it can no longer
+// vouch for, and what it had written is not lost.
+var UnstageRules = Chain[NodeFacts]{
+	{"close copy", closeCopy},          // durable before the unmount: this epoch is never written again
+	{"unmount", unmount},               //
+	{"final snapshot", finalSnapshot},  // unmounting succeeds only with the last writes in a snapshot
+	{"reservation", giveUpReservation}, //
+	{"repair record", repairRecord},    // release into the right record
+	{"not the owner", unstageNotOwner}, // somebody else owns it: nothing to release
+	{"lost copy", reportLostCopy},      // what we wrote is gone; that is for the controller to settle
+	{"promise", adoptPromise},          //
+	{"release", release},               // the compare-and-swap
+}
+
+func closeCopy(f *NodeFacts) (Action, bool) {
+	if f.Copy.Opened.IsZero() || f.Copy.Closed {
+		return next()
+	}
+	return Action{Verb: Close, Why: Why{Reason: ClosingEpoch, Epoch: f.Copy.Opened}}, true
+}
+
+func unmount(f *NodeFacts) (Action, bool) {
+	if !f.Mounted {
+		return next()
+	}
+	return Action{Verb: Unmount, Why: Why{Reason: NotWanted}}, true
+}
+
+// finalSnapshot names the snapshot after the epoch in which the data was
+// written, which is not the record's epoch if that has moved on meanwhile.
+func finalSnapshot(f *NodeFacts) (Action, bool) {
+	if !f.Copy.Dirty || f.Mounted {
+		return next()
+	}
+	return snapshot(f, KeepingLastWrites)
+}
+
+func snapshot(f *NodeFacts, reason Reason) (Action, bool) {
+	p := f.Copy.Tip()
+	p.Epoch, p.Seq = f.Copy.Opened, p.Seq+1
+	return Action{Verb: Snapshot, To: p, Why: Why{Reason: reason, Point: p}}, true
+}
+
+func giveUpReservation(f *NodeFacts) (Action, bool) {
+	if k := f.Disk.Holder; k.Node == f.Me && !k.Fence && k.Epoch == f.Copy.Opened {
+		return Action{Verb: Unreserve, Key: k, Why: Why{Reason: NotWanted}}, true
+	}
+	return next()
+}
+
+func unstageNotOwner(f *NodeFacts) (Action, bool) {
+	if f.Record != nil && f.traits().Owned && f.Record.ownedBy(f.Me) {
+		return next()
+	}
+	return Action{Verb: Done, Why: Why{Reason: NotOwner}}, true
+}
+
+// reportLostCopy tells that we were writing and the copy which had the writes
+// is not there. Releasing would present an older copy as if nothing were missing.
+func reportLostCopy(f *NodeFacts) (Action, bool) {
+	v := f.Record
+	if v.Primary.Phase != Active || f.Copy.Opened == v.Epoch {
+		return next()
+	}
+	if e, _ := v.Replica(f.Me); e.Unstaged == v.Epoch {
+		return wait(Why{Reason: CopyLost, Epoch: v.Epoch})
+	}
+	return record(v.with(func(n *Volume) {
+		e := n.entry(f.Me)
+		e.Unstaged = v.Epoch
+		if f.traits().Data {
+			e.State = Lost
+		}
+	}), Why{Reason: CopyLost, Epoch: v.Epoch})
+}
+
+// release gives the volume back. If the copy was opened in this epoch, the final
+// snapshot is the new recovery point; if not, nothing was written and the old one
+// stays. The copy knows, the phase does not: a restored backup may say Preparing
+// about an epoch that has long been written.
+func release(f *NodeFacts) (Action, bool) {
+	v, c := f.Record, &f.Copy
+	return record(v.with(func(n *Volume) {
+		e := n.entry(f.Me)
+		e.Unstaged = v.Epoch
+		if c.Opened == v.Epoch {
+			n.Clean = v.Primary.Boot == f.Boot
+			if f.traits().Data {
+				n.RecoveryPoint, e.Point = c.Tip(), c.Tip()
+			}
+		}
+		n.Primary.Phase = Released
+		n.FenceRequest = FenceRequest{}
+	}), Why{Reason: Releasing, Epoch: v.Epoch, Point: c.Tip()})
+}

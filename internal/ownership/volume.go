@@ -1,0 +1,173 @@
+package ownership
+
+import (
+	"time"
+
+	"berth.dev/berth/internal/lineage"
+)
+
+// Volume is the record of one volume: the part of the Volume object that
+// decides who may write and which copies count. It changes only by
+// compare-and-swap of the whole object. Rules never change one in place.
+type Volume struct {
+	Kind Kind
+	// Factor is how many replicas the volume shall have, the primary included.
+	Factor int
+	// Deleting: somebody decided that the volume's data shall be destroyed.
+	// Nothing else is such a decision, a vanished object least of all.
+	Deleting bool
+
+	// Epoch is the newest epoch opened, and Primary who opened it.
+	Epoch   lineage.Epoch
+	Primary Primary
+	// RecoveryPoint is where the next epoch begins. Release sets it to the final
+	// snapshot, a fence to the best copy that could be reached. It is fixed from
+	// then until the next release or fence, except that a recorded loss may lower it.
+	RecoveryPoint lineage.Point
+	// Clean: the writer before flushed everything and unmounted. If not, the next
+	// mount begins with a consistency check.
+	Clean bool
+	// Lineage is the history of epochs; its head is Epoch.
+	Lineage lineage.Lineage
+	// Losses lists what was given up, newest last.
+	Losses []Loss
+
+	// FenceRequest asks a standby to take the reservation from the primary.
+	FenceRequest FenceRequest
+	Failover     Failover
+	// ExpireAt is when the attachments of an unused volume go; zero means never.
+	ExpireAt time.Time
+	// Replicas in order of node name.
+	Replicas []Replica
+}
+
+// Primary is the node that may write, or was the last that might.
+type Primary struct {
+	Node string
+	// Boot is the boot id of the node when it took over. A proof about an
+	// earlier boot says nothing about this one.
+	Boot  string
+	Phase Phase
+}
+
+// Replica is one node's entry. Figures in it are lower bounds: the node knows better.
+type Replica struct {
+	Node  string
+	State State
+	// Point is the newest snapshot the node reported.
+	Point lineage.Point
+	// Unstaged is the newest epoch which the node itself promises never to
+	// write into again.
+	Unstaged lineage.Epoch
+	// Fenced is the epoch whose writer the node has shut out at the device.
+	Fenced lineage.Epoch
+}
+
+// Loss records writes that were acknowledged and given up by a failover.
+type Loss struct {
+	// Epoch is the epoch that was cut off, Kept its last point that survives.
+	Epoch lineage.Epoch
+	Kept  lineage.Point
+	// Known is the newest point that was known to exist.
+	Known lineage.Point
+}
+
+// maxLosses bounds the list in the record.
+const maxLosses = 8
+
+// FenceRequest names a standby that shall shut out the writer of Epoch.
+type FenceRequest struct {
+	Executor string
+	Epoch    lineage.Epoch
+}
+
+// Failover is the administrator's policy.
+type Failover struct {
+	// Automatic allows failover without a person, if there is proof.
+	Automatic bool
+	// MaxDataLoss is the age of the recovery point beyond which a person must agree.
+	MaxDataLoss time.Duration
+	// Approved names the exact snapshot to which a person agreed to fall back.
+	Approved lineage.Point
+}
+
+// Replica returns the node's entry.
+func (v *Volume) Replica(node string) (Replica, bool) {
+	for i := range v.Replicas {
+		if v.Replicas[i].Node == node {
+			return v.Replicas[i], true
+		}
+	}
+	return Replica{}, false
+}
+
+// Holds tells whether p belongs to what the next writer will see: it lies in the
+// lineage and, while nobody writes, not beyond the recovery point. What an old
+// primary wrote after that point is not part of the volume any more.
+func (v *Volume) Holds(p lineage.Point) bool {
+	if !v.Kind.Traits().Data {
+		return true
+	}
+	if end := v.end(); !end.IsZero() && p.Seq > end.Seq {
+		return false
+	}
+	return v.Lineage.Contains(p)
+}
+
+// end is the last valid point, zero while a primary may still add points.
+func (v *Volume) end() lineage.Point {
+	if v.Primary.Phase.Open() {
+		return lineage.Point{}
+	}
+	return v.RecoveryPoint
+}
+
+// newest returns the newest of points that the volume holds.
+func (v *Volume) newest(points []lineage.Point) lineage.Point {
+	for i := len(points) - 1; i >= 0; i-- {
+		if v.Holds(points[i]) {
+			return points[i]
+		}
+	}
+	return lineage.Point{}
+}
+
+func (v *Volume) ownedBy(node string) bool {
+	return v.Primary.Node == node && v.Primary.Phase.Open()
+}
+
+// with returns a copy of the record that edit may change, entries included.
+// Lineage and Losses are replaced by rules, never changed.
+func (v *Volume) with(edit func(*Volume)) *Volume {
+	next := *v
+	next.Replicas = append(make([]Replica, 0, len(v.Replicas)+1), v.Replicas...)
+	edit(&next)
+	return &next
+}
+
+// entry returns the node's entry for editing, adding it in order if it is missing.
+func (v *Volume) entry(node string) *Replica {
+	i := 0
+	for ; i < len(v.Replicas) && v.Replicas[i].Node < node; i++ {
+	}
+	if i == len(v.Replicas) || v.Replicas[i].Node != node {
+		v.Replicas = append(v.Replicas, Replica{})
+		copy(v.Replicas[i+1:], v.Replicas[i:])
+		v.Replicas[i] = Replica{Node: node}
+	}
+	return &v.Replicas[i]
+}
+
+func (v *Volume) drop(node string) {
+	for i := range v.Replicas {
+		if v.Replicas[i].Node == node {
+			v.Replicas = append(v.Replicas[:i], v.Replicas[i+1:]...)
+			return
+		}
+	}
+}
+
+func (v *Volume) lose(l Loss) {
+	from := max(0, len(v.Losses)+1-maxLosses)
+	v.Losses = append(append(make([]Loss, 0, maxLosses), v.Losses[from:]...), l)
+}
