@@ -24,16 +24,33 @@ func (a *app) exec() *cobra.Command {
 		Args:              cobra.MinimumNArgs(2),
 		ValidArgsFunction: a.completeNodes,
 		RunE: func(cmd *cobra.Command, args []string) error {
-			r := guest.ExecRequest{Argv: args[1:], Stdout: cmd.OutOrStdout(), Stderr: cmd.ErrOrStderr()}
+			node, argv, err := splitExec(args)
+			if err != nil {
+				return err
+			}
+			r := guest.ExecRequest{Argv: argv, Stdout: cmd.OutOrStdout(), Stderr: cmd.ErrOrStderr()}
 			if withInput {
 				r.Stdin = os.Stdin
 			}
-			return a.runOn(cmd.Context(), args[0], r)
+			return a.runOn(cmd.Context(), node, r)
 		},
 	}
 	cmd.Flags().SetInterspersed(false) // flags after NODE belong to the command
 	cmd.Flags().BoolVarP(&withInput, "stdin", "i", false, "pass standard input on")
 	return cmd
+}
+
+// splitExec takes off the separator before the command. Flags end at NODE, so
+// that the command's own are left alone; the separator then is an argument.
+func splitExec(args []string) (node string, argv []string, err error) {
+	node, argv = args[0], args[1:]
+	if argv[0] == "--" {
+		argv = argv[1:]
+	}
+	if len(argv) == 0 {
+		return "", nil, errors.New("no command given: use lab exec NODE -- COMMAND [ARGUMENT]")
+	}
+	return node, argv, nil
 }
 
 // runOn runs a program on a node; its failure is this program's.

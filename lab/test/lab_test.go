@@ -1,0 +1,165 @@
+package test
+
+import (
+	"os"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"strings"
+	"testing"
+
+	"berth.dev/berth/lab/internal/cluster"
+)
+
+func TestLab(t *testing.T) {
+	if !*withLab {
+		t.Log("nothing to do without -lab")
+		return
+	}
+	l := newLab(t)
+	l.do("up", "--nodes", "2", "--disks", "1", "--disk-size", "1G")
+	up := l.status()
+
+	t.Run("the nodes are Ready and their disks empty", func(t *testing.T) { testFresh(t, l, up) })
+	t.Run("a second up changes nothing", func(t *testing.T) { testSecondUp(t, l, up) })
+	t.Run("commands on a node are passed through", func(t *testing.T) { testExec(t, l) })
+	t.Run("pods run and reach each other and the API server", func(t *testing.T) { testPods(t, l) })
+	t.Run("a disk comes and goes", func(t *testing.T) { testDisk(t, l) })
+	t.Run("a paused node is lost and comes back", func(t *testing.T) { testLoss(t, l, "pause", "resume") })
+	t.Run("a disconnected node is lost and comes back", func(t *testing.T) { testLoss(t, l, "cut", "heal") })
+	t.Run("a node that crashed is lost and comes back", func(t *testing.T) { testCrash(t, l) })
+	t.Run("a killed component is started again", func(t *testing.T) { testComponent(t, l) })
+
+	before := l.status()
+	l.do("down")
+	t.Run("nothing is left behind", func(t *testing.T) { testNothingLeft(t, l, before) })
+}
+
+func testFresh(t *testing.T, l *lab, up cluster.Status) {
+	for _, n := range up.Nodes {
+		if n.Power != "on" || n.Ready != "True" || n.Cut || len(n.Disks) != 1 {
+			t.Errorf("node is %+v", n)
+		}
+		size := l.do("exec", n.Name, "--", "blockdev", "--getsize64", n.Disks[0].Device)
+		if size != strconv.FormatInt(1<<30, 10) {
+			t.Errorf("disk of %s has %s bytes, want 1G", n.Name, size)
+		}
+	}
+}
+
+func testSecondUp(t *testing.T, l *lab, up cluster.Status) {
+	l.do("up", "--nodes", "2")
+	for i, p := range l.status().Processes {
+		if p.PID != up.Processes[i].PID {
+			t.Errorf("%s has pid %d, had %d", p.Name, p.PID, up.Processes[i].PID)
+		}
+	}
+}
+
+func testExec(t *testing.T, l *lab) {
+	stdout, stderr, code := l.run(t.Context(), []byte("in"), "exec", "-i", "node1", "--", "sh", "-c", "cat; echo err >&2; exit 7")
+	if stdout != "in" || stderr != "err\n" || code != 7 {
+		t.Errorf("got output %q, errors %q, exit code %d; want in, err, 7", stdout, stderr, code)
+	}
+	if _, stderr, code := l.run(t.Context(), nil, "exec", "node9", "--", "true"); code == 0 || !strings.Contains(stderr, "node1, node2") {
+		t.Errorf("a node that does not exist: exit code %d, %q; want the list of nodes", code, stderr)
+	}
+}
+
+func testPods(t *testing.T, l *lab) {
+	fields := strings.Fields(l.do("images", "localhost/busybox:1"))
+	l.do("load", fields[1])
+	l.kubectl("apply", "-f", filepath.Join("testdata", "pods.yaml"))
+	l.kubectl("wait", "--for=condition=Ready", "--timeout=180s", "pod/client", "pod/server")
+	server := l.kubectl("get", "pod", "server", "-o", "jsonpath={.status.podIP}")
+	if got := l.kubectl("exec", "client", "--", "wget", "-qO-", "-T", "10", "http://"+server+":8080/"); got != "hello" {
+		t.Errorf("the server on the other node says %q, want hello", got)
+	}
+	l.kubectl("exec", "client", "--", "nc", "-z", "-w", "10", "10.96.0.1", "443")
+	l.kubectl("delete", "-f", filepath.Join("testdata", "pods.yaml"), "--grace-period=1", "--timeout=120s")
+}
+
+func testDisk(t *testing.T, l *lab) {
+	name, device, _ := strings.Cut(l.do("disk", "add", "node1", "--size", "2G"), " ")
+	present := func() bool {
+		_, _, code := l.run(t.Context(), nil, "exec", "node1", "--", "test", "-b", device)
+		return code == 0
+	}
+	l.eventually("the new disk is there", present)
+	l.do("disk", "remove", "node1", name)
+	l.eventually("the disk is gone", func() bool { return !present() })
+}
+
+func testLoss(t *testing.T, l *lab, lose, find string) {
+	l.do(lose, "node2")
+	l.eventually("node2 is not Ready", func() bool { return !l.ready("node2") })
+	if !l.ready("node1") {
+		t.Error("the other node was lost too")
+	}
+	l.do(find, "node2")
+	l.eventually("node2 is Ready", func() bool { return l.ready("node2") })
+}
+
+func testCrash(t *testing.T, l *lab) {
+	mark := "/var/lib/mark"
+	l.do("exec", "node2", "--", "sh", "-c", "echo kept > "+mark+"; sync")
+	l.do("power", "off", "node2")
+	if n := l.node("node2"); n.Power != "off" {
+		t.Errorf("node2 is %s after power off", n.Power)
+	}
+	l.eventually("node2 is not Ready", func() bool { return !l.ready("node2") })
+	l.do("power", "on", "node2")
+	l.eventually("node2 is Ready", func() bool { return l.ready("node2") })
+	if got := l.do("exec", "node2", "--", "cat", mark); got != "kept" {
+		t.Errorf("what was written before the crash is %q", got)
+	}
+}
+
+func testComponent(t *testing.T, l *lab) {
+	i := slices.IndexFunc(l.status().Processes, func(p cluster.ProcessStatus) bool { return p.Name == "kube-apiserver" })
+	server, err := os.FindProcess(l.status().Processes[i].PID)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := server.Kill(); err != nil {
+		t.Fatal(err)
+	}
+	l.eventually("the API server has ended", func() bool { return !l.status().Processes[i].Running })
+	l.do("up")
+	if s := l.status(); !s.Processes[i].Running || s.Problem != "" {
+		t.Errorf("after up the API server is %+v: %s", s.Processes[i], s.Problem)
+	}
+}
+
+func testNothingLeft(t *testing.T, l *lab, before cluster.Status) {
+	for _, p := range before.Processes {
+		wantEnded(t, p.Name, p.PID)
+	}
+	for _, n := range before.Nodes {
+		wantEnded(t, n.Name, n.PID)
+	}
+	for _, path := range []string{l.root, "/run/netns/berth-lab-lab-test"} {
+		if _, err := os.Stat(path); !os.IsNotExist(err) {
+			t.Errorf("%s is still there (%v)", path, err)
+		}
+	}
+	mounts, err := os.ReadFile("/proc/self/mountinfo")
+	if err != nil || strings.Contains(string(mounts), l.root) || strings.Contains(string(mounts), "berth-lab-lab-test") {
+		t.Errorf("something is still mounted (%v):\n%s", err, mounts)
+	}
+	if _, stderr, code := l.run(t.Context(), nil, "status"); code == 0 || !strings.Contains(stderr, "lab up") {
+		t.Errorf("status says %q with exit code %d, want how to start a cluster", stderr, code)
+	}
+}
+
+// wantEnded checks that no process of that pid is in a namespace of its own,
+// as all processes of a cluster but the forwarder are.
+func wantEnded(t *testing.T, name string, pid int) {
+	t.Helper()
+	if pid == 0 {
+		return
+	}
+	if comm, err := os.ReadFile(filepath.Join("/proc", strconv.Itoa(pid), "cmdline")); err == nil && len(comm) > 0 {
+		t.Errorf("%s still runs with pid %d: %s", name, pid, strings.ReplaceAll(string(comm), "\x00", " "))
+	}
+}
