@@ -18,8 +18,8 @@ import (
 func TestPublishedCapacityFollowsTheVolumeGroup(t *testing.T) {
 	b := begin(t)
 	claim := b.claim("data", classExt4, "1Gi")
-	pod := cluster.Pod(b.namespace, "pod", []*corev1.PersistentVolumeClaim{claim}, cluster.OnNode("n1"))
-	before := b.capacity("n1", classExt4)
+	pod := cluster.Pod(b.namespace, "pod", []*corev1.PersistentVolumeClaim{claim}, cluster.OnNode("node1"))
+	before := b.capacity("node1", classExt4)
 	b.create(pod)
 	b.awaitRunning(pod)
 	want := before.Capacity.Value() - 1<<30
@@ -36,10 +36,10 @@ func TestPublishedCapacityFollowsTheVolumeGroup(t *testing.T) {
 
 func TestCapacityThatOthersTakeIsSeen(t *testing.T) {
 	b := begin(t)
-	published := b.capacity("n1", classExt4)
+	published := b.capacity("node1", classExt4)
 	want := published.Capacity.Value() - 1<<30
-	b.onNode("n1", "lvcreate", "-y", "-n", "foreign", "-L", "1g", group)
-	t.Cleanup(func() { b.onNode("n1", "lvremove", "-y", group+"/foreign") })
+	b.onNode("node1", "lvcreate", "-y", "-n", "foreign", "-L", "1g", group)
+	t.Cleanup(func() { b.onNode("node1", "lvremove", "-y", group+"/foreign") })
 	b.must(cluster.Await(b.within(), b.Cluster, published, "1Gi less", func(c *storagev1.CSIStorageCapacity) bool {
 		return c.Capacity.Value() == want
 	}), "publishing")

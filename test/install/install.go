@@ -54,28 +54,28 @@ func (c Config) LoadImages(ctx context.Context, lab cluster.Lab) error {
 	return err
 }
 
-// node is what the lab says of one.
-type node struct {
+// Node is one of the lab's nodes.
+type Node struct {
 	Name string `json:"name"`
+	// Disks are its data disks, by the path of their device on the node.
+	Disks []struct {
+		Device string `json:"device"`
+	} `json:"disks"`
 }
 
-// Nodes are the names of the lab's nodes.
-func Nodes(ctx context.Context, lab cluster.Lab) ([]string, error) {
+// Nodes asks the lab for its nodes.
+func Nodes(ctx context.Context, lab cluster.Lab) ([]Node, error) {
 	out, err := lab.Output(ctx, "status", "-o", "json")
 	if err != nil {
 		return nil, err
 	}
 	var status struct {
-		Nodes []node `json:"nodes"`
+		Nodes []Node `json:"nodes"`
 	}
 	if err := json.Unmarshal([]byte(out), &status); err != nil {
 		return nil, fmt.Errorf("reading the lab's status: %w", err)
 	}
-	var names []string
-	for _, n := range status.Nodes {
-		names = append(names, n.Name)
-	}
-	return names, nil
+	return status.Nodes, nil
 }
 
 // MakeVolumeGroups makes the volume group on each node that lacks it.
@@ -85,14 +85,17 @@ func (c Config) MakeVolumeGroups(ctx context.Context, lab cluster.Lab) error {
 		return err
 	}
 	for _, n := range nodes {
-		groups, err := lab.OnNode(ctx, n, "vgs", "--noheadings", "-o", "vg_name")
+		groups, err := lab.OnNode(ctx, n.Name, "vgs", "--noheadings", "-o", "vg_name")
 		if err != nil {
 			return err
 		}
 		if strings.Contains(groups, VolumeGroup) {
 			continue
 		}
-		if _, err := lab.OnNode(ctx, n, "vgcreate", VolumeGroup, "/dev/disk/by-id/virtio-data1"); err != nil {
+		if len(n.Disks) == 0 {
+			return fmt.Errorf("node %s has no data disk: start the lab with --disks 2", n.Name)
+		}
+		if _, err := lab.OnNode(ctx, n.Name, "vgcreate", VolumeGroup, n.Disks[0].Device); err != nil {
 			return err
 		}
 	}
@@ -144,7 +147,7 @@ func Await(ctx context.Context, c *cluster.Cluster) error {
 		return err
 	}
 	for _, n := range nodes {
-		csi := &storagev1.CSINode{ObjectMeta: metav1.ObjectMeta{Name: n}}
+		csi := &storagev1.CSINode{ObjectMeta: metav1.ObjectMeta{Name: n.Name}}
 		if err := cluster.Await(ctx, c, csi, "registered", registered); err != nil {
 			return err
 		}

@@ -147,7 +147,7 @@ e=$(t); umount /run/bare; lvremove -y -q vg0/bare >/dev/null 2>&1
 echo $((b-a)) $((d-b)) $((e-d)) $((e-a))`
 	for range o.runs {
 		for fs, force := range map[string]string{"ext4": "-F", "xfs": "-f"} {
-			out, err := c.Lab.OnNode(ctx, "n1", "sh", "-c", script, fs, force)
+			out, err := c.Lab.OnNode(ctx, "node1", "sh", "-c", script, fs, force)
 			if err != nil {
 				return err
 			}
