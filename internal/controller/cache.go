@@ -69,8 +69,9 @@ func identity(o metav1.Object) metav1.ObjectMeta {
 	return metav1.ObjectMeta{Name: o.GetName(), UID: o.GetUID(), ResourceVersion: o.GetResourceVersion(), DeletionTimestamp: o.GetDeletionTimestamp()}
 }
 
-// watch starts the informers and connects those who listen to them.
-func watch(ctx context.Context, m ctrl.Manager, watchers *volumes.Watchers, beats *heartbeat.Heartbeats) error {
+// watch starts the informers and connects those who listen to them. heard tells
+// whether the listeners were told of everything that was there at the start.
+func watch(ctx context.Context, m ctrl.Manager, watchers *volumes.Watchers, beats *heartbeat.Heartbeats) (heard []toolscache.InformerSynced, err error) {
 	listeners := map[client.Object]toolscache.ResourceEventHandler{
 		&v1alpha1.Volume{}:         watchers.Handler(),
 		&corev1.Node{}:             beats.NodeHandler(),
@@ -82,17 +83,19 @@ func watch(ctx context.Context, m ctrl.Manager, watchers *volumes.Watchers, beat
 	for object, listener := range listeners {
 		informer, err := m.GetCache().GetInformer(ctx, object)
 		if err != nil {
-			return fmt.Errorf("watching %T: %w", object, err)
+			return nil, fmt.Errorf("watching %T: %w", object, err)
 		}
 		if listener == nil {
 			continue
 		}
-		if _, err := informer.AddEventHandler(listener); err != nil {
-			return fmt.Errorf("listening to %T: %w", object, err)
+		registration, err := informer.AddEventHandler(listener)
+		if err != nil {
+			return nil, fmt.Errorf("listening to %T: %w", object, err)
 		}
+		heard = append(heard, registration.HasSynced)
 	}
 	if err := m.GetFieldIndexer().IndexField(ctx, &corev1.PersistentVolume{}, upkeep.HandleIndex, upkeep.Handle); err != nil {
-		return fmt.Errorf("indexing PersistentVolumes: %w", err)
+		return nil, fmt.Errorf("indexing PersistentVolumes: %w", err)
 	}
-	return nil
+	return heard, nil
 }

@@ -12,6 +12,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 	clientscheme "k8s.io/client-go/kubernetes/scheme"
 	"k8s.io/client-go/rest"
+	toolscache "k8s.io/client-go/tools/cache"
 	"k8s.io/utils/clock"
 	"k8s.io/utils/ptr"
 	ctrl "sigs.k8s.io/controller-runtime"
@@ -56,38 +57,71 @@ type Options struct {
 	Wrap func(client.Client) client.Client
 }
 
+// Process is a controller that is set up and not started yet.
+type Process struct {
+	// Volumes are the use cases behind CSI. They work while Run runs.
+	Volumes *volumes.Service
+	// Synced is closed when they do.
+	Synced  <-chan struct{}
+	manager ctrl.Manager
+}
+
 // Run serves until ctx ends.
 func Run(ctx context.Context, o Options) error {
-	m, err := newManager(o)
+	p, err := New(ctx, o)
 	if err != nil {
 		return fmt.Errorf("setting up: %w", err)
 	}
+	return p.Run(ctx)
+}
+
+// Run serves until ctx ends.
+func (p *Process) Run(ctx context.Context) error { return p.manager.Start(ctx) }
+
+// New puts the parts together.
+func New(ctx context.Context, o Options) (*Process, error) {
+	m, err := newManager(o)
+	if err != nil {
+		return nil, err
+	}
 	beats, watchers := heartbeat.New(o.Clock), &volumes.Watchers{}
-	if err := watch(ctx, m, watchers, beats); err != nil {
-		return err
+	heard, err := watch(ctx, m, watchers, beats)
+	if err != nil {
+		return nil, err
 	}
 	if err := addReconcilers(m, o, beats); err != nil {
-		return fmt.Errorf("adding reconcilers: %w", err)
+		return nil, err
 	}
-	service := volumes.New(m.GetClient(), m.GetAPIReader(), beats, watchers)
-	counters := csimetrics.NewCSIMetricsManagerForPlugin(v1alpha1.LocalDriverName)
+	p := &Process{manager: m, Volumes: volumes.New(m.GetClient(), m.GetAPIReader(), beats, watchers)}
+	return p, p.addServers(o, heard)
+}
+
+// addServers adds what others talk to. The manager starts it after the caches;
+// calls are served once the listeners know the nodes, or every node would be
+// taken to be away.
+func (p *Process) addServers(o Options, heard []toolscache.InformerSynced) error {
 	synced := make(chan struct{})
+	p.Synced = synced
+	counters := csimetrics.NewCSIMetricsManagerForPlugin(v1alpha1.LocalDriverName)
 	face := &csi.Server{
 		Services: []csi.Service{
 			&csi.Identity{Version: o.Version, Ready: readiness(synced)},
-			csi.NewController(service),
+			csi.NewController(p.Volumes),
 		},
 		Log:     o.Log.WithName("csi"),
 		Metrics: counters,
 	}
-	serveCSI := everywhere(func(ctx context.Context) error {
-		close(synced) // the manager starts this after the caches
+	serve := func(ctx context.Context) error {
+		if !toolscache.WaitForCacheSync(ctx.Done(), heard...) {
+			return nil // told to stop
+		}
+		close(synced)
 		return face.Serve(ctx, o.CSI)
-	})
-	if err := errors.Join(m.Add(serveCSI), m.Add(httpServer(o.HTTP, readiness(synced), counters))); err != nil {
-		return fmt.Errorf("adding servers: %w", err)
 	}
-	return m.Start(ctx)
+	return errors.Join(
+		p.manager.Add(everywhere(serve)),
+		p.manager.Add(httpServer(o.HTTP, readiness(synced), counters)),
+	)
 }
 
 func newManager(o Options) (ctrl.Manager, error) {

@@ -13,10 +13,13 @@ import (
 	"k8s.io/utils/clock"
 
 	"berth.dev/berth/api/v1alpha1"
+	"berth.dev/berth/internal/controller/volumes"
 )
 
 // patience is how long a Lease without a duration of its own is believed.
 const patience = 40 * time.Second
+
+var _ volumes.Nodes = (*Heartbeats)(nil)
 
 // Heartbeats knows which Nodes are ready and when each agent was last heard of.
 // Its handlers must be fed by the informers of Nodes and Leases.
@@ -24,7 +27,8 @@ type Heartbeats struct {
 	clock clock.PassiveClock
 
 	mu    sync.Mutex
-	ready map[string]bool // every Node has a key
+	ready map[string]bool   // every Node has a key
+	names map[string]string // every Node by its replica label
 	last  map[string]beat
 }
 
@@ -36,7 +40,7 @@ type beat struct {
 
 // New makes Heartbeats that have heard of nobody.
 func New(c clock.PassiveClock) *Heartbeats {
-	return &Heartbeats{clock: c, ready: map[string]bool{}, last: map[string]beat{}}
+	return &Heartbeats{clock: c, ready: map[string]bool{}, names: map[string]string{}, last: map[string]beat{}}
 }
 
 // NodeHandler is what the informer of Nodes calls.
@@ -69,6 +73,7 @@ func (h *Heartbeats) observeNode(obj any) {
 	}
 	h.mu.Lock()
 	defer h.mu.Unlock()
+	h.names[v1alpha1.ReplicaLabel(node.Name)] = node.Name
 	h.ready[node.Name] = slices.ContainsFunc(node.Status.Conditions, func(c corev1.NodeCondition) bool {
 		return c.Type == corev1.NodeReady && c.Status == corev1.ConditionTrue
 	})
@@ -78,6 +83,7 @@ func (h *Heartbeats) forgetNode(obj any) {
 	if node, ok := obj.(*corev1.Node); ok {
 		h.mu.Lock()
 		defer h.mu.Unlock()
+		delete(h.names, v1alpha1.ReplicaLabel(node.Name))
 		delete(h.ready, node.Name)
 	}
 }
@@ -141,4 +147,12 @@ func (h *Heartbeats) Away(node string) string {
 		return fmt.Sprintf("its berth-agent has been silent for %s", silence.Truncate(time.Second))
 	}
 	return ""
+}
+
+// Labelled is the node that a replica label stands for, or empty if there is no
+// such Node.
+func (h *Heartbeats) Labelled(label string) string {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	return h.names[label]
 }

@@ -3,6 +3,7 @@ package upkeep
 import (
 	"context"
 	"fmt"
+	"maps"
 	"time"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -49,7 +50,7 @@ func (r *Volumes) Reconcile(ctx context.Context, request ctrl.Request) (ctrl.Res
 }
 
 func (r *Volumes) tidy(ctx context.Context, v *v1alpha1.Volume) error {
-	if tidyMetadata(v) {
+	if tidyMetadata(v, r.Nodes) {
 		if err := r.Client.Update(ctx, v); err != nil {
 			return fmt.Errorf("updating labels and finalizer: %w", err)
 		}
@@ -64,28 +65,14 @@ func (r *Volumes) tidy(ctx context.Context, v *v1alpha1.Volume) error {
 }
 
 // tidyMetadata corrects finalizer and labels, and says whether it changed any.
-func tidyMetadata(v *v1alpha1.Volume) bool {
-	holders := volumes.Holders(v)
+func tidyMetadata(v *v1alpha1.Volume, nodes volumes.Nodes) bool {
 	if v.DeletionTimestamp != nil {
-		return len(holders) == 0 && controllerutil.RemoveFinalizer(v, v1alpha1.VolumeFinalizer)
+		return len(volumes.Holders(v, nodes)) == 0 && controllerutil.RemoveFinalizer(v, v1alpha1.VolumeFinalizer)
 	}
 	changed := controllerutil.AddFinalizer(v, v1alpha1.VolumeFinalizer)
-	for _, holder := range holders {
-		if _, labelled := v.Labels[holder.Label]; !labelled {
-			if v.Labels == nil {
-				v.Labels = map[string]string{}
-			}
-			v.Labels[holder.Label] = ""
-			changed = true
-		}
-	}
-	for i := range v.Status.Replicas {
-		entry := &v.Status.Replicas[i]
-		label := v1alpha1.ReplicaLabel(entry.Node)
-		if _, labelled := v.Labels[label]; labelled && departed(v, entry) {
-			delete(v.Labels, label)
-			changed = true
-		}
+	labels := volumes.Labels(v, nodes)
+	if !maps.Equal(labels, v.Labels) {
+		v.Labels, changed = labels, true
 	}
 	return changed
 }
@@ -124,13 +111,16 @@ func (r *Volumes) tidyStatus(v *v1alpha1.Volume) bool {
 // problemOf is what keeps a volume from being what it should be. Lack of room
 // is not among it: the call that asks for the room tells its user.
 func problemOf(v *v1alpha1.Volume, nodes volumes.Nodes) problem {
-	for _, holder := range volumes.Holders(v) {
+	for _, holder := range volumes.Holders(v, nodes) {
 		entry := holder.Entry
 		if entry != nil && entry.State == v1alpha1.ReplicaFailed && entry.Reason != v1alpha1.ReasonNoSpace {
 			return problem{entry.Reason, entry.Message}
 		}
-		if v.DeletionTimestamp == nil || holder.Node == "" {
+		if v.DeletionTimestamp == nil {
 			continue
+		}
+		if holder.Node == "" {
+			return problem{reasonNodeAway, fmt.Sprintf("a Node that does not exist any more may still have the volume's data (label %s)", holder.Label)}
 		}
 		if away := nodes.Away(holder.Node); away != "" {
 			return problem{reasonNodeAway, fmt.Sprintf(

@@ -35,12 +35,8 @@ func (s *Service) Delete(ctx context.Context, id string) error {
 	if v, err = s.mark(ctx, v); v == nil || err != nil {
 		return err
 	}
-	label, err := s.labelledNodes(ctx)
-	if err != nil {
-		return err
-	}
 	_, answer, gone, err := await(ctx, events, v, func(v *v1alpha1.Volume) verdict {
-		return removed(v, label, s.nodes)
+		return removed(v, s.nodes)
 	})
 	switch {
 	case err != nil:
@@ -71,13 +67,10 @@ func (s *Service) mark(ctx context.Context, v *v1alpha1.Volume) (*v1alpha1.Volum
 
 // removed judges a volume that is being deleted. It is done without the object
 // being gone only when all that is left is on nodes that are away.
-func removed(v *v1alpha1.Volume, label map[string]string, nodes Nodes) verdict {
+func removed(v *v1alpha1.Volume, nodes Nodes) verdict {
 	var reachable string
-	holders := Holders(v)
+	holders := Holders(v, nodes)
 	for _, holder := range holders {
-		if holder.Node == "" {
-			holder.Node = label[holder.Label]
-		}
 		if holder.Entry != nil && holder.Entry.Reason == v1alpha1.ReasonInUse {
 			return verdict{failed, holder.Node, provision.ErrInUse, message(holder.Entry)}
 		}
@@ -89,17 +82,4 @@ func removed(v *v1alpha1.Volume, label map[string]string, nodes Nodes) verdict {
 		return verdict{outcome: done}
 	}
 	return verdict{outcome: waiting, node: reachable}
-}
-
-// labelledNodes maps label keys back to the nodes that have a StorageNode.
-func (s *Service) labelledNodes(ctx context.Context) (map[string]string, error) {
-	var reports v1alpha1.StorageNodeList
-	if err := s.client.List(ctx, &reports, client.UnsafeDisableDeepCopy); err != nil {
-		return nil, fmt.Errorf("listing storage nodes: %w", err)
-	}
-	nodes := make(map[string]string, len(reports.Items))
-	for i := range reports.Items {
-		nodes[v1alpha1.ReplicaLabel(reports.Items[i].Name)] = reports.Items[i].Name
-	}
-	return nodes, nil
 }

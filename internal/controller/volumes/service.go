@@ -17,6 +17,9 @@ import (
 type Nodes interface {
 	// Away is empty, or says why a node cannot be expected to answer now.
 	Away(node string) string
+	// Labelled is the node that a replica label stands for, or empty if there is
+	// no such Node.
+	Labelled(label string) string
 }
 
 // Service carries out the use cases. Its methods may be called concurrently.

@@ -1,0 +1,140 @@
+package controllertest
+
+import (
+	"sync"
+	"testing"
+	"time"
+
+	coordinationv1 "k8s.io/api/coordination/v1"
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/resource"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/utils/ptr"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"berth.dev/berth/api/v1alpha1"
+	"berth.dev/berth/internal/apitest"
+)
+
+// Sizes in bytes.
+const (
+	Mi = int64(1) << 20
+	Gi = int64(1) << 30
+)
+
+// Pool is the name of every node's one pool.
+const Pool = "vg0"
+
+// Node is a node with one pool and a scripted agent.
+type Node struct {
+	Name string
+	e    *apitest.Environment
+
+	mu sync.Mutex
+	// total is what the pool really has; held what it holds by volume id.
+	total int64
+	held  map[string]int64
+	// inUse devices cannot be removed; mute volumes get no answer.
+	inUse, mute map[string]bool
+	// failure, if set, is the answer to every wish: reason and message.
+	failure [2]string
+	poke    chan struct{}
+}
+
+// NewClass makes a PoolClass of the given name.
+func NewClass(t testing.TB, e *apitest.Environment, name string) {
+	t.Helper()
+	create(t, e, &v1alpha1.PoolClass{
+		ObjectMeta: metav1.ObjectMeta{Name: name},
+		Spec:       v1alpha1.PoolClassSpec{Provisioner: v1alpha1.ProvisionerLVM, LVM: &v1alpha1.LVMPools{VolumeGroups: []string{Pool}}},
+	})
+}
+
+// NewNode adds a ready node whose agent renews its Lease once, reports a pool of
+// the given size for a class, and answers.
+func NewNode(t testing.TB, e *apitest.Environment, name, class string, total int64) *Node {
+	t.Helper()
+	n := &Node{Name: name, e: e, total: total, held: map[string]int64{}, inUse: map[string]bool{}, mute: map[string]bool{}, poke: make(chan struct{}, 1)}
+	config := e.AgentConfig(t, name) // makes the Node
+	n.SetReady(t, true)
+	create(t, e, &coordinationv1.Lease{
+		ObjectMeta: metav1.ObjectMeta{Namespace: apitest.Namespace, Name: v1alpha1.AgentLeasePrefix + name},
+		Spec: coordinationv1.LeaseSpec{
+			HolderIdentity: ptr.To(name), LeaseDurationSeconds: ptr.To(int32(40)), RenewTime: &metav1.MicroTime{Time: time.Now()},
+		},
+	})
+	n.Report(t, class, total)
+	t.Cleanup(func() { n.remove(t) })
+	n.serve(t, config)
+	return n
+}
+
+// SetReady sets the Node's condition.
+func (n *Node) SetReady(t testing.TB, ready bool) {
+	t.Helper()
+	status := corev1.ConditionFalse
+	if ready {
+		status = corev1.ConditionTrue
+	}
+	node := &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: n.Name}}
+	patch(t, n.e, node, func() {
+		node.Status.Conditions = []corev1.NodeCondition{{Type: corev1.NodeReady, Status: status}}
+	})
+}
+
+// Report writes the StorageNode. What it says need not be what the pool has.
+func (n *Node) Report(t testing.TB, class string, total int64) {
+	t.Helper()
+	report := &v1alpha1.StorageNode{ObjectMeta: metav1.ObjectMeta{Name: n.Name}}
+	if err := client.IgnoreAlreadyExists(n.e.Client.Create(t.Context(), report)); err != nil {
+		t.Fatal(err)
+	}
+	patch(t, n.e, report, func() {
+		report.Status.Pools = []v1alpha1.Pool{{
+			Name: Pool, Provisioner: v1alpha1.ProvisionerLVM, Health: v1alpha1.PoolHealthy, Classes: []string{class},
+			Total: quantity(total), Foreign: quantity(0), LargestVolume: quantity(total), AllocationUnit: quantity(4 * Mi),
+		}}
+	})
+}
+
+// Held is what the node's pool holds of a volume, or 0.
+func (n *Node) Held(volume string) int64 {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	return n.held[volume]
+}
+
+// SetInUse opens or closes a volume's device.
+func (n *Node) SetInUse(volume string, open bool) { n.change(func() { n.inUse[volume] = open }) }
+
+// SetMute makes the agent ignore a volume, or not.
+func (n *Node) SetMute(volume string, mute bool) { n.change(func() { n.mute[volume] = mute }) }
+
+// SetTotal changes the size of the pool, and not what is reported of it.
+func (n *Node) SetTotal(total int64) { n.change(func() { n.total = total }) }
+
+// SetFailure makes every wish fail; an empty reason ends that.
+func (n *Node) SetFailure(reason, message string) {
+	n.change(func() { n.failure = [2]string{reason, message} })
+}
+
+func (n *Node) change(f func()) {
+	n.mu.Lock()
+	f()
+	n.mu.Unlock()
+	select {
+	case n.poke <- struct{}{}:
+	default:
+	}
+}
+
+func (n *Node) remove(t testing.TB) {
+	for _, object := range []client.Object{
+		&v1alpha1.StorageNode{ObjectMeta: metav1.ObjectMeta{Name: n.Name}},
+		&coordinationv1.Lease{ObjectMeta: metav1.ObjectMeta{Namespace: apitest.Namespace, Name: v1alpha1.AgentLeasePrefix + n.Name}},
+	} {
+		destroy(t, n.e, object)
+	}
+}
+
+func quantity(n int64) resource.Quantity { return *resource.NewQuantity(n, resource.BinarySI) }

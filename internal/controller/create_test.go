@@ -1,0 +1,307 @@
+package controller_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+	"testing"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/resource"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"berth.dev/berth/api/v1alpha1"
+	"berth.dev/berth/internal/controller/controllertest"
+	"berth.dev/berth/internal/controller/volumes"
+	"berth.dev/berth/internal/provision"
+)
+
+func TestCreateReturnsWhatTheNodeCarved(t *testing.T) {
+	c := newCluster(t)
+	n := c.node(t, "n", 10*gi)
+	p := controllertest.Start(t, c.Environment)
+	r := c.request(n)
+	r.Size.Required = gi + 1
+
+	got := mustCreate(t, p, r)
+
+	if got.ID != r.Name || got.Capacity != gi+4*mi || len(got.Nodes) != 1 || got.Nodes[0] != n.Name {
+		t.Errorf("got %+v", got)
+	}
+	v := controllertest.Volume(t, c.Environment, got.ID)
+	if err := onlyOn(n)(v); err != nil {
+		t.Error(err)
+	}
+	if want := strings.TrimPrefix(r.Name, "pvc-"); v.Spec.ClaimRef == nil || string(v.Spec.ClaimRef.UID) != want {
+		t.Errorf("claimRef is %+v, want uid %s", v.Spec.ClaimRef, want)
+	}
+	mustDelete(t, p, got.ID)
+}
+
+func TestCreateAgainReturnsTheSameVolume(t *testing.T) {
+	c := newCluster(t)
+	n := c.node(t, "n", 10*gi)
+	p := controllertest.Start(t, c.Environment)
+	r := c.request(n)
+
+	first, second := mustCreate(t, p, r), mustCreate(t, p, r)
+
+	if first.ID != second.ID || first.Capacity != second.Capacity {
+		t.Errorf("%+v and %+v differ", first, second)
+	}
+}
+
+func TestTheSameNameWithOtherParametersIsAConflict(t *testing.T) {
+	c := newCluster(t)
+	n := c.node(t, "n", 10*gi)
+	p := controllertest.Start(t, c.Environment)
+	r := c.request(n)
+	mustCreate(t, p, r)
+	tests := map[string]struct {
+		change func(*volumes.Request)
+		told   string
+	}{
+		"a larger size":      {func(r *volumes.Request) { r.Size.Required = 2 * gi }, "its size is 1Gi, less than the required 2Gi"},
+		"a smaller limit":    {func(r *volumes.Request) { r.Size = volumes.Size{Required: 64 * mi, Limit: 512 * mi} }, "more than the limit of 512Mi"},
+		"another filesystem": {func(r *volumes.Request) { r.FSType = v1alpha1.XFS }, "its filesystem is ext4, not xfs"},
+		"another volumeMode": {func(r *volumes.Request) { r.Mode, r.FSType = v1alpha1.Block, "" }, "its volumeMode is Filesystem, not Block"},
+		"another PoolClass":  {func(r *volumes.Request) { r.PoolClass = "other" }, "its PoolClass is " + c.class},
+		"another claim":      {func(r *volumes.Request) { r.Claim = &v1alpha1.ClaimReference{Namespace: "x", Name: "y"} }, "belongs to claim default/data"},
+	}
+	for name, test := range tests {
+		t.Run(name, func(t *testing.T) {
+			changed := r
+			test.change(&changed)
+			_, err := p.Volumes.Create(within(t), changed)
+			wantError(t, err, provision.ErrConflict, test.told)
+		})
+	}
+}
+
+func TestASecondCallForOneVolumeIsBusyAndTheFirstGoesOn(t *testing.T) {
+	c := newCluster(t)
+	n := c.node(t, "n", 10*gi)
+	p := controllertest.Start(t, c.Environment)
+	r := c.request(n)
+	n.SetMute(r.Name, true)
+	first := make(chan error, 1)
+	go func() {
+		_, err := p.Volumes.Create(within(t), r)
+		first <- err
+	}()
+	controllertest.Eventually(t, c.Environment, r.Name, placedOn(n))
+
+	_, err := p.Volumes.Create(within(t), r)
+	wantError(t, err, volumes.ErrBusy)
+	wantError(t, p.Volumes.Delete(within(t), r.Name), volumes.ErrBusy)
+
+	n.SetMute(r.Name, false)
+	if err := <-first; err != nil {
+		t.Errorf("the first call failed: %v", err)
+	}
+}
+
+func TestACancelledCallLeavesAtOnceAndTheNextOneGoesOn(t *testing.T) {
+	c := newCluster(t)
+	n := c.node(t, "n", 10*gi)
+	p := controllertest.Start(t, c.Environment)
+	r := c.request(n)
+	n.SetMute(r.Name, true)
+	ctx, cancel := context.WithCancel(t.Context())
+	first := make(chan error, 1)
+	go func() {
+		_, err := p.Volumes.Create(ctx, r)
+		first <- err
+	}()
+	controllertest.Eventually(t, c.Environment, r.Name, placedOn(n))
+
+	cancel()
+	wantError(t, <-first, context.Canceled, "waiting for node "+n.Name)
+
+	n.SetMute(r.Name, false)
+	mustCreate(t, p, r)
+}
+
+func TestAFullNodeIsRefusedAndTheNextNodeWorks(t *testing.T) {
+	c := newCluster(t)
+	full, roomy := c.node(t, "full", 10*gi), c.node(t, "roomy", 10*gi)
+	full.SetTotal(512 * mi) // less than it reports
+	p := controllertest.Start(t, c.Environment)
+	r := c.request(full)
+
+	_, err := p.Volumes.Create(within(t), r)
+	wantError(t, err, volumes.ErrUnplaceable, "node "+full.Name+": volume group vg0 has 512Mi free, 1Gi asked")
+	controllertest.Eventually(t, c.Environment, r.Name, func(v *v1alpha1.Volume) error {
+		if v == nil || len(v.Spec.Replicas) > 0 || len(v.Status.Replicas) > 0 || len(v.Labels) > 0 {
+			return fmt.Errorf("the volume is still on a node: %+v", v)
+		}
+		return nil
+	})
+
+	got := mustCreate(t, p, on(r, roomy))
+	if got.Nodes[0] != roomy.Name || full.Held(got.ID) != 0 {
+		t.Errorf("got %+v, and the full node holds %d", got, full.Held(got.ID))
+	}
+	controllertest.Eventually(t, c.Environment, r.Name, onlyOn(roomy))
+}
+
+func TestANodeThatRefusedMayBeAskedAgainWhenItHasRoom(t *testing.T) {
+	c := newCluster(t)
+	n := c.node(t, "n", 10*gi)
+	n.SetTotal(512 * mi)
+	p := controllertest.Start(t, c.Environment)
+	r := c.request(n)
+	_, err := p.Volumes.Create(within(t), r)
+	wantError(t, err, volumes.ErrUnplaceable)
+
+	n.SetTotal(10 * gi)
+	mustCreate(t, p, r)
+}
+
+func TestWithoutATopologyTheNextNodeIsTriedInTheSameCall(t *testing.T) {
+	c := newCluster(t)
+	liar, honest := c.node(t, "liar", 20*gi), c.node(t, "honest", 10*gi)
+	liar.SetTotal(0)
+	p := controllertest.Start(t, c.Environment)
+
+	got := mustCreate(t, p, c.request())
+
+	if got.Nodes[0] != honest.Name {
+		t.Errorf("placed on %v", got.Nodes)
+	}
+	controllertest.Eventually(t, c.Environment, got.ID, onlyOn(honest))
+}
+
+func TestWithoutATopologyAllRefusalsAreTold(t *testing.T) {
+	c := newCluster(t)
+	a, b := c.node(t, "a", 20*gi), c.node(t, "b", 10*gi)
+	a.SetTotal(0)
+	b.SetFailure(v1alpha1.ReasonPoolMissing, "volume group vg0 not found")
+	p := controllertest.Start(t, c.Environment)
+
+	_, err := p.Volumes.Create(within(t), c.request())
+
+	wantError(t, err, volumes.ErrUnplaceable, "node "+a.Name+": volume group vg0 has 0 free", "node "+b.Name+": volume group vg0 not found")
+}
+
+func TestANodeThatReportsTooLittleIsNotAsked(t *testing.T) {
+	c := newCluster(t)
+	n := c.node(t, "n", 512*mi)
+	p := controllertest.Start(t, c.Environment)
+	r := c.request(n)
+
+	_, err := p.Volumes.Create(within(t), r)
+
+	wantError(t, err, volumes.ErrUnplaceable, "512Mi free, 1Gi asked")
+	if v := controllertest.Volume(t, c.Environment, r.Name); v != nil {
+		t.Errorf("a Volume was made: %+v", v.Spec)
+	}
+}
+
+func TestFailuresOfTheNodeAreTold(t *testing.T) {
+	tests := map[string]struct {
+		reason string
+		class  error
+	}{
+		"a provisioner that fails is transient":   {v1alpha1.ReasonProvisionerError, provision.ErrUnavailable},
+		"a wish that cannot be met is final":      {v1alpha1.ReasonInvalid, provision.ErrInvalid},
+		"something of that name is a conflict":    {v1alpha1.ReasonConflict, provision.ErrConflict},
+		"a pool that is missing may be elsewhere": {v1alpha1.ReasonPoolMissing, volumes.ErrUnplaceable},
+	}
+	for name, test := range tests {
+		t.Run(name, func(t *testing.T) {
+			c := newCluster(t)
+			n := c.node(t, "n", 10*gi)
+			n.SetFailure(test.reason, "node "+n.Name+": the reason why")
+			p := controllertest.Start(t, c.Environment)
+			r := c.request(n)
+
+			_, err := p.Volumes.Create(within(t), r)
+			wantError(t, err, test.class, "node "+n.Name+": the reason why")
+			if strings.Count(err.Error(), n.Name) != 1 {
+				t.Errorf("the node is named more than once: %v", err)
+			}
+
+			n.SetFailure("", "")
+			controllertest.Eventually(t, c.Environment, r.Name, func(*v1alpha1.Volume) error {
+				_, err := p.Volumes.Create(within(t), r)
+				return err
+			})
+		})
+	}
+}
+
+func TestAVolumeFollowsTheSchedulerUntilItHasAPersistentVolume(t *testing.T) {
+	c := newCluster(t)
+	a, b := c.node(t, "a", 10*gi), c.node(t, "b", 10*gi)
+	p := controllertest.Start(t, c.Environment)
+	r := c.request(a)
+	mustCreate(t, p, r)
+
+	moved := mustCreate(t, p, on(r, b))
+	if moved.Nodes[0] != b.Name {
+		t.Fatalf("moved to %v", moved.Nodes)
+	}
+	controllertest.Eventually(t, c.Environment, r.Name, onlyOn(b))
+	if a.Held(r.Name) != 0 {
+		t.Error("the old node still holds it")
+	}
+
+	pv := &corev1.PersistentVolume{
+		ObjectMeta: metav1.ObjectMeta{Name: r.Name},
+		Spec: corev1.PersistentVolumeSpec{
+			Capacity:               corev1.ResourceList{corev1.ResourceStorage: resource.MustParse("1Gi")},
+			AccessModes:            []corev1.PersistentVolumeAccessMode{corev1.ReadWriteOnce},
+			PersistentVolumeSource: corev1.PersistentVolumeSource{CSI: &corev1.CSIPersistentVolumeSource{Driver: v1alpha1.LocalDriverName, VolumeHandle: r.Name}},
+		},
+	}
+	if err := c.Client.Create(t.Context(), pv); err != nil {
+		t.Fatal(err)
+	}
+	_, err := p.Volumes.Create(within(t), on(r, a))
+	wantError(t, err, provision.ErrConflict, "PersistentVolume "+r.Name)
+	if err := placedOn(b)(controllertest.Volume(t, c.Environment, r.Name)); err != nil {
+		t.Error(err)
+	}
+}
+
+func TestANodeThatIsAwayIsGivenUpAndCleansUpWhenItIsBack(t *testing.T) {
+	c := newCluster(t)
+	a, b := c.node(t, "a", 10*gi), c.node(t, "b", 10*gi)
+	p := controllertest.Start(t, c.Environment)
+	r := c.request(a)
+	a.SetMute(r.Name, true)
+	ctx, cancel := context.WithCancel(t.Context())
+	first := make(chan error, 1)
+	go func() {
+		_, err := p.Volumes.Create(ctx, r)
+		first <- err
+	}()
+	controllertest.Eventually(t, c.Environment, r.Name, placedOn(a))
+	cancel()
+	wantError(t, <-first, context.Canceled)
+	a.SetReady(t, false)
+	await(t, "the controller to see that the node is away", func() bool {
+		_, err := p.Volumes.Create(within(t), r)
+		return errors.Is(err, volumes.ErrUnplaceable)
+	})
+
+	got := mustCreate(t, p, on(r, b))
+	if got.Nodes[0] != b.Name {
+		t.Fatalf("placed on %v", got.Nodes)
+	}
+	v := controllertest.Volume(t, c.Environment, r.Name)
+	if _, kept := v.Labels[v1alpha1.ReplicaLabel(a.Name)]; !kept {
+		t.Error("the label of the node that may have carved it was dropped while it is away")
+	}
+}
+
+func TestAMissingPoolClassIsNamed(t *testing.T) {
+	c := newCluster(t)
+	p := controllertest.Start(t, c.Environment)
+	r := c.request()
+	r.PoolClass = "nowhere"
+	_, err := p.Volumes.Create(within(t), r)
+	wantError(t, err, provision.ErrInvalid, `PoolClass "nowhere" does not exist`)
+}
