@@ -119,6 +119,14 @@ func wasCarved(e *v1alpha1.ReplicaStatus) bool {
 		e.State == v1alpha1.ReplicaFailed && e.Reason == v1alpha1.ReasonDeviceMissing)
 }
 
+// departed says whether the replica should not be here and the entry says that
+// it is not.
+func departed(v *v1alpha1.Volume, node string) bool {
+	entry := entryOf(v, node)
+	unwanted := wishFor(v, node) == nil || !v.DeletionTimestamp.IsZero()
+	return unwanted && entry != nil && entry.State == v1alpha1.ReplicaGone
+}
+
 func wishFor(v *v1alpha1.Volume, node string) *v1alpha1.ReplicaSpec {
 	for i := range v.Spec.Replicas {
 		if v.Spec.Replicas[i].Node == node {

@@ -96,9 +96,13 @@ func (w *Worker) delete(ctx context.Context, id string) error {
 // unwatched handles a volume that the watch does not show: it was deleted, or
 // lost this node's label, or is data of which only the pool knows.
 func (w *Worker) unwatched(ctx context.Context, name string) (reconcile.Result, error) {
+	if !w.Listed(name) {
+		// Should a report be under way that shows it, the sweep comes back to it.
+		w.Orphans.Forget(name)
+		return reconcile.Result{}, nil
+	}
 	record, err := w.record(ctx, name)
 	if err != nil || record == nil {
-		w.Orphans.Forget(name)
 		return reconcile.Result{}, err
 	}
 	live, err := w.Objects.Live(ctx, name)

@@ -8,18 +8,17 @@ import (
 )
 
 // Stale names the volumes that deserve another look after the pools changed:
-// those whose record asks for a step, and those of which only a pool knows. A
-// step that was refused for room is worth another try only if the room is
-// there now.
+// devices that were lost or came back, refused steps for which there is room
+// now, and volumes of which only a pool knows. What is under way is left to
+// those who are at it.
 func Stale(volumes []v1alpha1.Volume, node string, pools []provision.Pool) []string {
-	records, free := recordsOf(pools), freeOf(pools)
+	records := recordsOf(pools)
 	var stale []string
 	for i := range volumes {
 		v := &volumes[i]
 		record := records[v.Name]
 		delete(records, v.Name)
-		d := Decide(v, node, record)
-		if d.Step != StepNone && !hopeless(v, node, record, free) {
+		if deservesLook(v, node, record, pools) {
 			stale = append(stale, v.Name)
 		}
 	}
@@ -30,20 +29,31 @@ func Stale(volumes []v1alpha1.Volume, node string, pools []provision.Pool) []str
 	return stale
 }
 
-// hopeless says whether a step was refused for room that is still missing.
-func hopeless(v *v1alpha1.Volume, node string, record *provision.Volume, free map[string]int64) bool {
+func deservesLook(v *v1alpha1.Volume, node string, record *provision.Volume, pools []provision.Pool) bool {
 	entry, wish := entryOf(v, node), wishFor(v, node)
-	if entry == nil || wish == nil || entry.Reason != v1alpha1.ReasonNoSpace || !v.DeletionTimestamp.IsZero() {
+	if entry == nil || wish == nil || !v.DeletionTimestamp.IsZero() {
 		return false
 	}
-	if !sameQuantity(entry.Requested, &v.Spec.Capacity) {
+	switch Decide(v, node, record).Step {
+	case StepReport:
+		return true
+	case StepCreate, StepExpand:
+		return fits(v, wish, entry, record, pools)
+	default:
+		return false
+	}
+}
+
+// fits says whether a step that was refused for its pool's sake may succeed now.
+func fits(v *v1alpha1.Volume, wish *v1alpha1.ReplicaSpec, entry *v1alpha1.ReplicaStatus, record *provision.Volume, pools []provision.Pool) bool {
+	if entry.Reason != v1alpha1.ReasonNoSpace && entry.Reason != v1alpha1.ReasonPoolMissing {
 		return false
 	}
 	need := v.Spec.Capacity.Value()
 	if record != nil {
 		need -= record.Size
 	}
-	return need > free[wish.Pool]
+	return slices.ContainsFunc(pools, func(p provision.Pool) bool { return p.Name == wish.Pool && p.Free >= need })
 }
 
 func recordsOf(pools []provision.Pool) map[string]*provision.Volume {
@@ -55,12 +65,4 @@ func recordsOf(pools []provision.Pool) map[string]*provision.Volume {
 		}
 	}
 	return records
-}
-
-func freeOf(pools []provision.Pool) map[string]int64 {
-	free := map[string]int64{}
-	for _, p := range pools {
-		free[p.Name] = p.Free
-	}
-	return free
 }

@@ -31,7 +31,11 @@ func TestStale(t *testing.T) {
 		"a refused volume is tried when there is room":  {volume: refused, pools: pool(gib), want: []string{id}},
 		"a refused expansion waits for the difference":  {volume: volume(of("3Gi"), saying(short)), pools: pool(2*gib-1, carved())},
 		"a refused expansion is tried when it fits":     {volume: volume(of("3Gi"), saying(short)), pools: pool(2*gib, carved()), want: []string{id}},
-		"another size than was refused is tried":        {volume: volume(of("2Gi"), saying(failed(v1alpha1.ReasonNoSpace))), pools: pool(0), want: []string{id}},
+		"a pool that came back is tried":                {volume: volume(saying(failed(v1alpha1.ReasonPoolMissing))), pools: pool(gib), want: []string{id}},
+		"a pool that is still missing is waited for":    {volume: volume(saying(failed(v1alpha1.ReasonPoolMissing)))},
+		"a volume that is being carved is left alone":   {volume: volume(), pools: pool(gib)},
+		"a volume that is being expanded is left alone": {volume: volume(of("2Gi"), saying(ready("1Gi", "1Gi"))), pools: pool(9*gib, carved())},
+		"a volume that is being deleted is left alone":  {volume: volume(deleting, saying(ready("1Gi", "1Gi"))), pools: pool(gib)},
 		"data without a volume is looked at":            {volume: volume(saying(gone()), on("n2")), pools: pool(gib, carved(func(r *provision.Volume) { r.ID = "vol-x" })), want: []string{"vol-x"}},
 	}
 	for name, tc := range tests {

@@ -2,6 +2,7 @@ package replica
 
 import (
 	"context"
+	"errors"
 	"time"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -51,6 +52,8 @@ type Worker struct {
 	Format func(id string, fs v1alpha1.FSType)
 	// Refused is told when a step found no room. It must not block.
 	Refused func()
+	// Listed says whether the latest report of the pools shows a volume.
+	Listed func(id string) bool
 	// Orphans is told of data that no Volume accounts for.
 	Orphans *Orphans
 }
@@ -72,11 +75,34 @@ func (w *Worker) Reconcile(ctx context.Context, r reconcile.Request) (reconcile.
 	if err != nil {
 		return reconcile.Result{}, err
 	}
+	if departed(v, w.Node) && !w.Listed(v.Name) {
+		return reconcile.Result{}, nil
+	}
+	if Decide(v, w.Node, nil).Step == StepCreate {
+		return w.begin(ctx, v)
+	}
 	record, err := w.record(ctx, v.Name)
 	if err != nil {
 		return reconcile.Result{}, err
 	}
 	return w.converge(ctx, v, record)
+}
+
+// begin carves a new replica. It does not look first whether there is one: a
+// provisioner may have to start a process to be sure that there is none, and
+// Create finds what an earlier life has made.
+func (w *Worker) begin(ctx context.Context, v *v1alpha1.Volume) (reconcile.Result, error) {
+	next, err := w.carve(ctx, v, StepCreate, nil)
+	if errors.Is(err, provision.ErrConflict) {
+		// What an earlier life has made may have another size by now.
+		if record, err := w.record(ctx, v.Name); err == nil && record != nil {
+			return w.converge(ctx, v, record)
+		}
+	}
+	if err != nil {
+		return w.refuse(ctx, v, StepCreate, nil, err)
+	}
+	return w.settle(ctx, v, Decide(v, w.Node, next))
 }
 
 func (w *Worker) lock(ctx context.Context, id string) (unlock func(), err error) {
@@ -96,13 +122,18 @@ func (w *Worker) converge(ctx context.Context, v *v1alpha1.Volume, record *provi
 	switch d.Step {
 	case StepRemove:
 		return w.remove(ctx, v.Name, record)
-	case StepCreate, StepExpand:
+	case StepExpand:
 		next, err := w.carve(ctx, v, d.Step, record)
 		if err != nil {
 			return w.refuse(ctx, v, d.Step, record, err)
 		}
 		d = Decide(v, w.Node, next)
 	}
+	return w.settle(ctx, v, d)
+}
+
+// settle reports a replica that is as it should be, and has it formatted.
+func (w *Worker) settle(ctx context.Context, v *v1alpha1.Volume, d Decision) (reconcile.Result, error) {
 	if result, err := w.report(ctx, v, d); err != nil || !result.IsZero() {
 		return result, err
 	}

@@ -1,0 +1,139 @@
+// Package pools keeps the latest report of a node's pools for those who act on
+// it: the publisher, the replica worker, the health endpoints. It works without
+// the API server.
+package pools
+
+import (
+	"context"
+	"sync"
+	"time"
+
+	"github.com/go-logr/logr"
+	"k8s.io/utils/clock"
+
+	"berth.dev/berth/internal/provision"
+)
+
+const (
+	// patience is how long a report may take; poold answers from memory, so
+	// longer means that it hangs.
+	patience = 10 * time.Second
+	// probe is how often the provisioner is asked when nothing changes: to notice
+	// that it hangs, and a change whose signal was lost.
+	probe = 30 * time.Second
+	// retry is how soon it is asked again after it failed.
+	retry = time.Second
+)
+
+// Reporter is the part of a provisioner that is observed.
+type Reporter interface {
+	Report(ctx context.Context) ([]provision.Pool, error)
+	Changed() <-chan struct{}
+}
+
+// Snapshot is what was last heard of the pools.
+type Snapshot struct {
+	// Pools of the last report that succeeded.
+	Pools []provision.Pool
+	// Err is why the latest report failed, or nil.
+	Err error
+}
+
+// Observer asks for a report at each change and now and then.
+type Observer struct {
+	reporter Reporter
+	clock    clock.Clock
+	log      logr.Logger
+
+	reported chan struct{} // closed by the first report that succeeds
+	once     sync.Once
+
+	mu          sync.Mutex
+	latest      Snapshot
+	subscribers []chan struct{}
+}
+
+// NewObserver returns an observer that works once Start is called.
+func NewObserver(r Reporter, c clock.Clock, log logr.Logger) *Observer {
+	return &Observer{reporter: r, clock: c, log: log, reported: make(chan struct{}), latest: Snapshot{Err: provision.ErrUnavailable}}
+}
+
+// Reported is closed once the provisioner has reported.
+func (o *Observer) Reported() <-chan struct{} { return o.reported }
+
+// Latest returns the latest snapshot. Its error is not nil before the first report.
+func (o *Observer) Latest() Snapshot {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	return o.latest
+}
+
+// Subscribe returns a channel that is signalled after each report until done is
+// called. A subscriber that is behind gets one signal for many reports.
+func (o *Observer) Subscribe() (signals <-chan struct{}, done func()) {
+	c := make(chan struct{}, 1)
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	o.subscribers = append(o.subscribers, c)
+	return c, func() { o.unsubscribe(c) }
+}
+
+func (o *Observer) unsubscribe(c chan struct{}) {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	for i, s := range o.subscribers {
+		if s == c {
+			o.subscribers = append(o.subscribers[:i:i], o.subscribers[i+1:]...)
+			return
+		}
+	}
+}
+
+// Start observes until the context ends.
+func (o *Observer) Start(ctx context.Context) error {
+	for {
+		wait := probe
+		if err := o.report(ctx); err != nil {
+			wait = retry
+		}
+		timer := o.clock.NewTimer(wait)
+		select {
+		case <-ctx.Done():
+			timer.Stop()
+			return nil
+		case <-o.reporter.Changed():
+		case <-timer.C():
+		}
+		timer.Stop()
+	}
+}
+
+func (o *Observer) report(ctx context.Context) error {
+	bounded, cancel := context.WithTimeout(ctx, patience)
+	defer cancel()
+	pools, err := o.reporter.Report(bounded)
+	if ctx.Err() != nil {
+		return ctx.Err()
+	}
+	o.store(pools, err)
+	return err
+}
+
+func (o *Observer) store(pools []provision.Pool, err error) {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	if err != nil && o.latest.Err == nil {
+		o.log.Error(err, "pools cannot be listed")
+	}
+	o.latest.Err = err
+	if err == nil {
+		o.latest.Pools = pools
+		o.once.Do(func() { close(o.reported) })
+	}
+	for _, c := range o.subscribers {
+		select {
+		case c <- struct{}{}:
+		default:
+		}
+	}
+}

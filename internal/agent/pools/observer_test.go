@@ -1,0 +1,153 @@
+package pools
+
+import (
+	"context"
+	"errors"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/go-logr/logr"
+	"k8s.io/utils/clock"
+
+	"berth.dev/berth/internal/provision"
+)
+
+// reporter answers with one pool, whose name is the number of the report.
+type reporter struct {
+	changed chan struct{}
+	hang    bool
+
+	mu      sync.Mutex
+	reports int
+	err     error
+}
+
+func (r *reporter) fail(err error) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.err = err
+}
+
+func (r *reporter) count() int {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return r.reports
+}
+
+func (r *reporter) Changed() <-chan struct{} { return r.changed }
+
+func (r *reporter) Report(ctx context.Context) ([]provision.Pool, error) {
+	if r.hang {
+		<-ctx.Done()
+		return nil, ctx.Err()
+	}
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.reports++
+	return []provision.Pool{{Total: int64(r.reports)}}, r.err
+}
+
+// observe starts an observer in a bubble of time.
+func observe(t *testing.T, r *reporter) *Observer {
+	t.Helper()
+	r.changed = make(chan struct{}, 1)
+	o := NewObserver(r, clock.RealClock{}, logr.Discard())
+	ctx, cancel := context.WithCancel(t.Context())
+	done := make(chan struct{})
+	go func() { defer close(done); _ = o.Start(ctx) }()
+	t.Cleanup(func() { cancel(); <-done })
+	return o
+}
+
+// pass lets time go by in the bubble.
+func pass(d time.Duration) { <-time.After(d) }
+
+func TestAChangeIsReportedAtOnce(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		r := &reporter{}
+		o := observe(t, r)
+		signals, done := o.Subscribe()
+		defer done()
+		synctest.Wait()
+		<-signals
+		<-o.Reported()
+		start := time.Now()
+		r.changed <- struct{}{}
+		<-signals
+		if time.Since(start) != 0 || o.Latest().Pools[0].Total != 2 {
+			t.Errorf("after %s: %+v", time.Since(start), o.Latest())
+		}
+	})
+}
+
+func TestNothingIsKnownBeforeTheFirstReport(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		o := observe(t, &reporter{err: provision.ErrUnavailable})
+		synctest.Wait()
+		select {
+		case <-o.Reported():
+			t.Error("a failed report counts")
+		default:
+		}
+		if !errors.Is(o.Latest().Err, provision.ErrUnavailable) {
+			t.Errorf("snapshot %+v", o.Latest())
+		}
+	})
+}
+
+func TestAFailedReportKeepsTheLastPoolsAndIsTriedAgain(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		r := &reporter{}
+		o := observe(t, r)
+		synctest.Wait()
+		r.fail(provision.ErrUnavailable)
+		r.changed <- struct{}{}
+		synctest.Wait()
+		if s := o.Latest(); s.Err == nil || len(s.Pools) != 1 {
+			t.Errorf("snapshot %+v", s)
+		}
+		r.fail(nil)
+		before := r.count()
+		pass(retry)
+		synctest.Wait()
+		if s := o.Latest(); s.Err != nil || r.count() != before+1 {
+			t.Errorf("snapshot %+v after %d reports", s, r.count()-before)
+		}
+	})
+}
+
+func TestAHangingReportBecomesAnError(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		o := observe(t, &reporter{hang: true})
+		pass(patience)
+		synctest.Wait()
+		if !errors.Is(o.Latest().Err, context.DeadlineExceeded) {
+			t.Errorf("snapshot %+v", o.Latest())
+		}
+	})
+}
+
+func TestTheProvisionerIsAskedNowAndThen(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		r := &reporter{}
+		observe(t, r)
+		pass(10*probe + time.Second)
+		synctest.Wait()
+		if r.count() != 11 {
+			t.Errorf("%d reports; want 11", r.count())
+		}
+	})
+}
+
+func TestWhoUnsubscribedIsNotSignalled(t *testing.T) {
+	o := NewObserver(&reporter{}, clock.RealClock{}, logr.Discard())
+	first, done := o.Subscribe()
+	second, _ := o.Subscribe()
+	done()
+	o.store(nil, nil)
+	if len(first) != 0 || len(second) != 1 {
+		t.Errorf("signals %d and %d; want 0 and 1", len(first), len(second))
+	}
+}

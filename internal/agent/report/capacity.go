@@ -1,0 +1,83 @@
+package report
+
+import (
+	"crypto/sha256"
+	"encoding/hex"
+
+	storagev1 "k8s.io/api/storage/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"berth.dev/berth/api/v1alpha1"
+	"berth.dev/berth/internal/agent/pools"
+	"berth.dev/berth/internal/storageclass"
+)
+
+const (
+	// nodeLabel marks the objects of one node's agent, by hash of the node's name.
+	nodeLabel = "agent.berth.dev/node"
+	// driverLabel is what people list capacities by, whoever published them.
+	driverLabel = "csi.storage.k8s.io/drivername"
+)
+
+// Capacities are the objects that tell the scheduler what fits on the node: one
+// for each StorageClass that a pool of it serves. Names and namespace are
+// given; the owner is for the caller to set.
+//
+// The figure is the largest volume that one pool takes now, and not a sum: a
+// volume never spans two pools. While the provisioner cannot be asked nothing
+// new should come, so it is zero.
+func Capacities(f Facts, s pools.Snapshot, node, namespace string) []storagev1.CSIStorageCapacity {
+	var capacities []storagev1.CSIStorageCapacity
+	for _, sc := range f.StorageClasses {
+		bytes, served := classCapacity(f, s, sc)
+		if !served {
+			continue
+		}
+		capacity := quantity(bytes)
+		capacities = append(capacities, storagev1.CSIStorageCapacity{
+			ObjectMeta: metav1.ObjectMeta{
+				Namespace: namespace,
+				Name:      capacityName(node, sc.Name),
+				Labels:    map[string]string{nodeLabel: nodeHash(node), driverLabel: v1alpha1.LocalDriverName},
+			},
+			StorageClassName:  sc.Name,
+			NodeTopology:      &metav1.LabelSelector{MatchLabels: map[string]string{v1alpha1.TopologyKey: node}},
+			Capacity:          &capacity,
+			MaximumVolumeSize: &capacity,
+		})
+	}
+	return capacities
+}
+
+// classCapacity says whether the node serves a StorageClass, and with how much.
+func classCapacity(f Facts, s pools.Snapshot, sc storagev1.StorageClass) (bytes int64, served bool) {
+	if sc.Provisioner != v1alpha1.LocalDriverName {
+		return 0, false
+	}
+	parameters, err := storageclass.Parse(sc.Parameters)
+	if err != nil {
+		return 0, false // CreateVolume says what is wrong with it
+	}
+	for _, p := range s.Pools {
+		for _, c := range f.serving(p.PoolRef) {
+			if c.Name == parameters.PoolClass {
+				served = true
+				bytes = max(bytes, room(p, spareOf(c)))
+			}
+		}
+	}
+	if s.Err != nil {
+		bytes = 0
+	}
+	return bytes, served
+}
+
+func capacityName(node, class string) string {
+	sum := sha256.Sum256([]byte(node + "/" + class)) // neither holds a slash
+	return "berth-" + hex.EncodeToString(sum[:16])
+}
+
+func nodeHash(node string) string {
+	sum := sha256.Sum256([]byte(node))
+	return hex.EncodeToString(sum[:16])
+}

@@ -1,0 +1,80 @@
+package report
+
+import (
+	"errors"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	storagev1 "k8s.io/api/storage/v1"
+
+	"berth.dev/berth/api/v1alpha1"
+	"berth.dev/berth/internal/agent/pools"
+)
+
+func TestCapacities(t *testing.T) {
+	fast := []v1alpha1.PoolClass{class("fast", []string{"vg0", "vg1"}, spare("1Gi"))}
+	foreign := storage("other", "fast")
+	foreign.Provisioner = "other.example"
+	misspelt := storage("misspelt", "fast")
+	misspelt.Parameters["poolclass"] = "fast"
+	tests := map[string]struct {
+		facts    Facts
+		snapshot pools.Snapshot
+		want     map[string]string // StorageClass -> capacity
+	}{
+		"the largest volume of one pool, in whole extents": {
+			facts: facts(fast, storage("sc", "fast")), snapshot: seen(pool("vg0", free(3*gib)), pool("vg1", free(5*gib+mib))),
+			want: map[string]string{"sc": "4Gi"}},
+		"two StorageClasses of one PoolClass": {
+			facts: facts(fast, storage("a", "fast"), storage("b", "fast")), snapshot: seen(pool("vg0")),
+			want: map[string]string{"a": "9Gi", "b": "9Gi"}},
+		"less than the spare is nothing": {
+			facts: facts(fast, storage("sc", "fast")), snapshot: seen(pool("vg0", free(mib))), want: map[string]string{"sc": "0"}},
+		"a broken pool does not count": {
+			facts: facts(fast, storage("sc", "fast")), snapshot: seen(pool("vg0", broken), pool("vg1", free(2*gib))),
+			want: map[string]string{"sc": "1Gi"}},
+		"nothing while the provisioner cannot be asked": {
+			facts: facts(fast, storage("sc", "fast")), snapshot: pools.Snapshot{Pools: seen(pool("vg0")).Pools, Err: errors.New("away")},
+			want: map[string]string{"sc": "0"}},
+		"none for a class without a pool here": {
+			facts: facts(fast, storage("sc", "fast")), snapshot: seen(pool("root")), want: map[string]string{}},
+		"none for another PoolClass":          {facts: facts(fast, storage("sc", "slow")), snapshot: seen(pool("vg0")), want: map[string]string{}},
+		"none for another driver":             {facts: facts(fast, foreign), snapshot: seen(pool("vg0")), want: map[string]string{}},
+		"none for a class that is not valid":  {facts: facts(fast, misspelt), snapshot: seen(pool("vg0")), want: map[string]string{}},
+		"none on a node that is not selected": {facts: facts([]v1alpha1.PoolClass{class("fast", []string{"vg0"}, onlyOn("hdd"))}, storage("sc", "fast")), snapshot: seen(pool("vg0")), want: map[string]string{}},
+	}
+	for name, tc := range tests {
+		t.Run(name, func(t *testing.T) {
+			got := map[string]string{}
+			for _, c := range Capacities(tc.facts, tc.snapshot, "n1", "berth-system") {
+				got[c.StorageClassName] = c.Capacity.String()
+				checkCapacity(t, c)
+			}
+			if diff := cmp.Diff(tc.want, got); diff != "" {
+				t.Error(diff)
+			}
+		})
+	}
+}
+
+func checkCapacity(t *testing.T, c storagev1.CSIStorageCapacity) {
+	t.Helper()
+	if !c.Capacity.Equal(*c.MaximumVolumeSize) {
+		t.Errorf("capacity %s, maximum volume size %s", c.Capacity, c.MaximumVolumeSize)
+	}
+	if diff := cmp.Diff(map[string]string{v1alpha1.TopologyKey: "n1"}, c.NodeTopology.MatchLabels); diff != "" {
+		t.Error(diff)
+	}
+	if c.Namespace != "berth-system" {
+		t.Errorf("namespace %s", c.Namespace)
+	}
+}
+
+func TestCapacityNamesAreDistinctAndStable(t *testing.T) {
+	if capacityName("n1", "a") != capacityName("n1", "a") {
+		t.Error("a name changes")
+	}
+	if capacityName("n1", "a") == capacityName("n1", "b") || capacityName("n1", "a") == capacityName("n2", "a") {
+		t.Error("two names are the same")
+	}
+}

@@ -1,0 +1,116 @@
+package report
+
+import (
+	"cmp"
+	"fmt"
+	"slices"
+	"strings"
+
+	"k8s.io/apimachinery/pkg/api/resource"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"berth.dev/berth/api/v1alpha1"
+	"berth.dev/berth/internal/agent/pools"
+	"berth.dev/berth/internal/provision"
+)
+
+// The conditions of a StorageNode and their reasons.
+const (
+	// Ready is True while the agent can list its pools.
+	Ready = "Ready"
+	// Orphaned is True while the pools hold volumes that no Volume accounts for;
+	// else it is absent.
+	Orphaned = "Orphaned"
+
+	reasonReporting   = "Reporting"
+	reasonUnavailable = "ProvisionerUnavailable"
+	reasonUnaccounted = "NoVolumeObject"
+)
+
+// maxMessage is what the schema of a pool allows.
+const maxMessage = 1024
+
+// Describe is the status of the node's StorageNode; the times of its conditions
+// are for the caller to set.
+func Describe(f Facts, s pools.Snapshot) v1alpha1.StorageNodeStatus {
+	return v1alpha1.StorageNodeStatus{Pools: describePools(f, s), Conditions: describeConditions(f, s)}
+}
+
+func describePools(f Facts, s pools.Snapshot) []v1alpha1.Pool {
+	var described []v1alpha1.Pool
+	present := map[string]bool{}
+	for _, p := range s.Pools {
+		present[p.Name] = true
+		classes := f.serving(p.PoolRef)
+		if len(classes) > 0 || slices.Contains(f.Expected, p.Name) {
+			described = append(described, describePool(p, classes))
+		}
+	}
+	for _, name := range f.Expected {
+		if !present[name] {
+			present[name] = true
+			described = append(described, missingPool(name))
+		}
+	}
+	slices.SortFunc(described, func(a, b v1alpha1.Pool) int { return compare(a.Name, b.Name) })
+	return described
+}
+
+func describePool(p provision.Pool, classes []v1alpha1.PoolClass) v1alpha1.Pool {
+	d := v1alpha1.Pool{
+		Name:           p.Name,
+		Provisioner:    v1alpha1.ProvisionerType(p.Type),
+		Total:          quantity(p.Total),
+		Foreign:        quantity(p.Foreign),
+		AllocationUnit: quantity(p.Unit),
+		Health:         v1alpha1.PoolHealthy,
+	}
+	if p.Problem != "" {
+		d.Health, d.Message = v1alpha1.PoolDegraded, clip(p.Problem)
+	}
+	largest := int64(0)
+	for _, c := range classes {
+		d.Classes = append(d.Classes, c.Name)
+		largest = max(largest, room(p, spareOf(c)))
+	}
+	d.LargestVolume = quantity(largest)
+	return d
+}
+
+// missingPool stands for a pool that holds volumes and is not there: it must be
+// seen, not silently left out.
+func missingPool(name string) v1alpha1.Pool {
+	return v1alpha1.Pool{
+		Name: name, Provisioner: v1alpha1.ProvisionerLVM,
+		Total: quantity(0), Foreign: quantity(0), AllocationUnit: quantity(0), LargestVolume: quantity(0),
+		Health:  v1alpha1.PoolMissing,
+		Message: fmt.Sprintf("volume group %s is not on this node although volumes are in it: check its disks", name),
+	}
+}
+
+func describeConditions(f Facts, s pools.Snapshot) []metav1.Condition {
+	ready := metav1.Condition{Type: Ready, Status: metav1.ConditionTrue, Reason: reasonReporting, Message: "the agent lists the node's pools"}
+	if s.Err != nil {
+		ready.Status, ready.Reason, ready.Message = metav1.ConditionFalse, reasonUnavailable, clip(s.Err.Error())
+	}
+	conditions := []metav1.Condition{ready}
+	if n := len(f.Orphans); n > 0 {
+		conditions = append(conditions, metav1.Condition{
+			Type: Orphaned, Status: metav1.ConditionTrue, Reason: reasonUnaccounted,
+			Message: clip(fmt.Sprintf("%d volumes on this node are kept although no Volume accounts for them; remove them by hand if they are not needed: %s",
+				n, strings.Join(f.Orphans, ", "))),
+		})
+	}
+	return conditions
+}
+
+func quantity(n int64) resource.Quantity { return *resource.NewQuantity(n, resource.BinarySI) }
+
+func clip(s string) string {
+	if len(s) > maxMessage {
+		return strings.ToValidUTF8(s[:maxMessage], "")
+	}
+	return s
+}
+
+func compare(a, b string) int { return cmp.Compare(a, b) }

@@ -1,0 +1,210 @@
+package report
+
+import (
+	"context"
+	"time"
+
+	"github.com/go-logr/logr"
+	storagev1 "k8s.io/api/storage/v1"
+	"k8s.io/apimachinery/pkg/api/equality"
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/utils/clock"
+
+	"berth.dev/berth/api/v1alpha1"
+	"berth.dev/berth/internal/agent/pools"
+)
+
+const (
+	// interval is the least time between two writes of one object.
+	interval = time.Second
+	// maxRetry bounds the growing wait after a failure.
+	maxRetry = 5 * time.Second
+)
+
+// Cluster is the API server as the publisher uses it.
+type Cluster interface {
+	// Facts are read from watches.
+	Facts(ctx context.Context) (Facts, error)
+	// StorageNode returns the status as it is; nil if there is no such object.
+	StorageNode(ctx context.Context) (*v1alpha1.StorageNode, error)
+	// ApplyStorageNode writes the status, creating the object if need be, and
+	// returns its UID.
+	ApplyStorageNode(ctx context.Context, status v1alpha1.StorageNodeStatus) (types.UID, error)
+	// ListCapacities returns the names of this node's capacity objects.
+	ListCapacities(ctx context.Context) ([]string, error)
+	// ApplyCapacity writes one, owned by the StorageNode with that UID.
+	ApplyCapacity(ctx context.Context, c storagev1.CSIStorageCapacity, owner types.UID) error
+	// DeleteCapacity deletes one; one that is gone is no error.
+	DeleteCapacity(ctx context.Context, name string) error
+}
+
+// Publisher keeps the StorageNode and the capacities of one node as they should
+// be. It writes only what differs from what it wrote last; Forget says that
+// somebody else changed it.
+type Publisher struct {
+	node, namespace string
+	cluster         Cluster
+	latest          func() pools.Snapshot
+	clock           clock.Clock
+	log             logr.Logger
+	poked           chan struct{}
+	forget          chan struct{}
+
+	// Used by Start alone.
+	uid      types.UID
+	status   *v1alpha1.StorageNodeStatus
+	capacity map[string]storagev1.CSIStorageCapacity
+	listed   bool
+}
+
+// New returns a publisher that works once Start is called.
+func New(node, namespace string, cluster Cluster, latest func() pools.Snapshot, c clock.Clock, log logr.Logger) *Publisher {
+	return &Publisher{
+		node: node, namespace: namespace, cluster: cluster, latest: latest, clock: c, log: log,
+		poked: make(chan struct{}, 1), forget: make(chan struct{}, 1),
+	}
+}
+
+// Poke says that something may have changed. It never blocks.
+func (p *Publisher) Poke() { signal(p.poked) }
+
+// Forget says that the published objects may have been changed by others: all
+// are written again.
+func (p *Publisher) Forget() {
+	signal(p.forget)
+	p.Poke()
+}
+
+func signal(c chan struct{}) {
+	select {
+	case c <- struct{}{}:
+	default:
+	}
+}
+
+// Start publishes until the context ends: at once, and then at each poke, but
+// not more often than once an interval.
+func (p *Publisher) Start(ctx context.Context) error {
+	p.Forget()
+	wait := interval
+	for {
+		select {
+		case <-ctx.Done():
+			return nil
+		case <-p.poked:
+		}
+		timer := p.clock.NewTimer(wait)
+		if err := p.publish(ctx); err != nil && ctx.Err() == nil {
+			p.log.Error(err, "publishing what the node has failed, trying again")
+			wait = min(2*wait, maxRetry)
+			p.Poke()
+		} else {
+			wait = interval
+		}
+		select {
+		case <-ctx.Done():
+			timer.Stop()
+			return nil
+		case <-timer.C():
+		}
+	}
+}
+
+func (p *Publisher) publish(ctx context.Context) error {
+	select {
+	case <-p.forget:
+		p.status, p.capacity, p.listed = nil, map[string]storagev1.CSIStorageCapacity{}, false
+	default:
+	}
+	facts, err := p.cluster.Facts(ctx)
+	if err != nil {
+		return err
+	}
+	if facts.Node == nil {
+		return nil // the controller removes what is published of a Node that is gone
+	}
+	snapshot := p.latest()
+	// Capacities first would name an owner that may not exist yet.
+	if err := p.publishStatus(ctx, Describe(facts, snapshot)); err != nil {
+		return err
+	}
+	return p.publishCapacities(ctx, Capacities(facts, snapshot, p.node, p.namespace))
+}
+
+func (p *Publisher) publishStatus(ctx context.Context, next v1alpha1.StorageNodeStatus) error {
+	var before []metav1.Condition
+	if p.status != nil {
+		before = p.status.Conditions
+	} else if old, err := p.cluster.StorageNode(ctx); err != nil {
+		return err
+	} else if old != nil {
+		before = old.Status.Conditions
+	}
+	next.Conditions = timed(before, next.Conditions, p.clock.Now())
+	if p.status != nil && equality.Semantic.DeepEqual(*p.status, next) {
+		return nil
+	}
+	uid, err := p.cluster.ApplyStorageNode(ctx, next)
+	if err != nil {
+		return err
+	}
+	p.uid, p.status = uid, &next
+	return nil
+}
+
+func (p *Publisher) publishCapacities(ctx context.Context, want []storagev1.CSIStorageCapacity) error {
+	if err := p.deleteOthers(ctx, want); err != nil {
+		return err
+	}
+	for _, c := range want {
+		if old, ok := p.capacity[c.Name]; ok && equality.Semantic.DeepEqual(old, c) {
+			continue
+		}
+		if err := p.cluster.ApplyCapacity(ctx, c, p.uid); err != nil {
+			return err
+		}
+		p.capacity[c.Name] = c
+	}
+	return nil
+}
+
+// deleteOthers deletes this node's capacities of classes that it does not serve.
+func (p *Publisher) deleteOthers(ctx context.Context, want []storagev1.CSIStorageCapacity) error {
+	others := map[string]bool{}
+	for name := range p.capacity {
+		others[name] = true
+	}
+	if !p.listed {
+		names, err := p.cluster.ListCapacities(ctx)
+		if err != nil {
+			return err
+		}
+		for _, name := range names {
+			others[name] = true
+		}
+	}
+	for _, c := range want {
+		delete(others, c.Name)
+	}
+	for name := range others {
+		if err := p.cluster.DeleteCapacity(ctx, name); err != nil {
+			return err
+		}
+		delete(p.capacity, name)
+	}
+	p.listed = true
+	return nil
+}
+
+// timed gives conditions the time of their last transition.
+func timed(before, next []metav1.Condition, now time.Time) []metav1.Condition {
+	for i := range next {
+		next[i].LastTransitionTime = metav1.NewTime(now.Truncate(time.Second))
+		if old := meta.FindStatusCondition(before, next[i].Type); old != nil && old.Status == next[i].Status {
+			next[i].LastTransitionTime = old.LastTransitionTime
+		}
+	}
+	return next
+}
