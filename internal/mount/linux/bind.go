@@ -1,0 +1,98 @@
+package linux
+
+import (
+	"context"
+	"errors"
+	"fmt"
+
+	"golang.org/x/sys/unix"
+
+	"berth.dev/berth/internal/mount"
+	"berth.dev/berth/internal/provision"
+)
+
+// Bind implements mount.Mounter.
+func (m *Mounter) Bind(ctx context.Context, r mount.BindRequest) error {
+	if err := r.Check(); err != nil {
+		return err
+	}
+	return m.change(ctx, r.Target, func() error { return bind(r) })
+}
+
+func bind(r mount.BindRequest) error {
+	device, err := deviceNumber(r.Device)
+	if err != nil {
+		return err
+	}
+	w := want{device: device, readOnly: r.ReadOnly, node: r.Source == ""}
+	source, makePoint := r.Device, mount.MakeFile
+	if !w.node {
+		source, makePoint = r.Source, mount.MakeDirectory
+		entry, err := lookup(r.Source)
+		if err != nil {
+			return err
+		}
+		if entry == nil || !holds(entry, device) {
+			return fmt.Errorf("%w: %s at %s", mount.ErrNotMounted, r.Device, r.Source)
+		}
+		w.readOnly = w.readOnly || readOnly(entry)
+	}
+	if done, err := mounted(r.Target, w); done || err != nil {
+		return err
+	}
+	if err := makePoint(r.Target); err != nil {
+		return err
+	}
+	if err := attachCopy(source, r.Target, r.ReadOnly); err != nil {
+		return fmt.Errorf("binding %s at %s: %w", source, r.Target, err)
+	}
+	if done, err := mounted(r.Target, w); !done {
+		return errors.Join(mount.ErrNotMounted, err)
+	}
+	return nil
+}
+
+// attachCopy binds in one step: the copy is made read-only before anybody can see
+// it. A bind followed by a read-only remount would leave a writable mount behind if
+// it stopped in between.
+func attachCopy(source, target string, readOnly bool) error {
+	fd, err := unix.OpenTree(unix.AT_FDCWD, source, unix.OPEN_TREE_CLONE|unix.OPEN_TREE_CLOEXEC)
+	if err != nil {
+		return fmt.Errorf("copying the mount: %w", err)
+	}
+	defer unix.Close(fd)
+	if readOnly {
+		attr := unix.MountAttr{Attr_set: unix.MOUNT_ATTR_RDONLY}
+		if err := unix.MountSetattr(fd, "", unix.AT_EMPTY_PATH, &attr); err != nil {
+			return fmt.Errorf("making the mount read-only: %w", err)
+		}
+	}
+	return unix.MoveMount(fd, "", unix.AT_FDCWD, target, unix.MOVE_MOUNT_F_EMPTY_PATH)
+}
+
+// maxStacked bounds the mounts taken off one target, against a table that changes
+// as fast as it is emptied.
+const maxStacked = 100
+
+// Unmount implements mount.Mounter.
+func (m *Mounter) Unmount(ctx context.Context, target string) error {
+	if err := mount.CheckPath(target); err != nil {
+		return err
+	}
+	return m.change(ctx, target, func() error {
+		for range maxStacked {
+			entry, err := lookup(target)
+			if entry == nil || err != nil {
+				return err
+			}
+			err = unix.Unmount(target, unix.UMOUNT_NOFOLLOW)
+			switch {
+			case errors.Is(err, unix.EBUSY):
+				return fmt.Errorf("%w: %s is mounted at %s and busy", provision.ErrInUse, entry.Source, target)
+			case err != nil && !errors.Is(err, unix.EINVAL) && !errors.Is(err, unix.ENOENT): // gone already
+				return fmt.Errorf("unmounting %s: %w", target, err)
+			}
+		}
+		return fmt.Errorf("%w: mounts come to %s as fast as they are taken off", provision.ErrInUse, target)
+	})
+}

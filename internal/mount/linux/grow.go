@@ -1,0 +1,69 @@
+package linux
+
+import (
+	"context"
+	"fmt"
+
+	"golang.org/x/sys/unix"
+
+	"berth.dev/berth/internal/mount"
+	"berth.dev/berth/internal/provision"
+	"berth.dev/berth/internal/run"
+)
+
+// slack is how much of a device a filesystem may leave unused without being worth
+// a process: the remainder of a block or of an allocation group.
+const slack = 1 << 20
+
+// Grow implements mount.Mounter.
+func (m *Mounter) Grow(ctx context.Context, r mount.GrowRequest) error {
+	if err := r.Check(); err != nil {
+		return err
+	}
+	return m.change(ctx, r.Target, func() error { return m.grow(ctx, r) })
+}
+
+func (m *Mounter) grow(ctx context.Context, r mount.GrowRequest) error {
+	number, err := deviceNumber(r.Device)
+	if err != nil {
+		return err
+	}
+	entry, err := lookup(r.Target)
+	if err != nil {
+		return err
+	}
+	if entry == nil || !holds(entry, number) {
+		return fmt.Errorf("%w: %s at %s", mount.ErrNotMounted, r.Device, r.Target)
+	}
+	device, err := m.DeviceSize(context.WithoutCancel(ctx), r.Device)
+	if err != nil {
+		return err
+	}
+	size, err := filesystemSize(r)
+	if err != nil || device-size < slack {
+		return err
+	}
+	c := run.Command{Operation: "resize2fs", Program: "resize2fs", Args: []string{r.Device}}
+	if r.Filesystem == provision.XFS {
+		c = run.Command{Operation: "xfs_growfs", Program: "xfs_growfs", Args: []string{"-d", r.Target}}
+	}
+	if _, err := m.runner.Change(c); err != nil {
+		return fmt.Errorf("growing %s on %s: %w", r.Filesystem, r.Device, err)
+	}
+	return nil
+}
+
+// filesystemSize is the present size of a mounted filesystem. ext4 keeps its
+// superblock in the device's page cache; xfs does not, so what is on the device may
+// be old, and only its log size, which never changes, is taken from there.
+func filesystemSize(r mount.GrowRequest) (int64, error) {
+	s, err := superblockOf(r.Device, r.Filesystem)
+	if err != nil || r.Filesystem == provision.Ext4 {
+		return s.size, err
+	}
+	var st unix.Statfs_t
+	if err := unix.Statfs(r.Target, &st); err != nil {
+		return 0, fmt.Errorf("reading figures of %s: %w", r.Target, err)
+	}
+	return int64(st.Blocks)*st.Bsize + s.log, nil //nolint:gosec // sizes of real disks
+}

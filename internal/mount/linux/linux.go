@@ -1,0 +1,119 @@
+package linux
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	"golang.org/x/sys/unix"
+
+	"berth.dev/berth/internal/mount"
+	"berth.dev/berth/internal/run"
+	"berth.dev/berth/internal/run/keylock"
+)
+
+// Mounter mounts on this machine, in the mount namespace of this process.
+type Mounter struct {
+	runner       run.Runner
+	statsTimeout time.Duration
+	targets      keylock.Locks
+	tasks        run.Tasks
+	stats        flights
+}
+
+var _ mount.Mounter = (*Mounter)(nil)
+
+// Config of a Mounter.
+type Config struct {
+	// Runner starts the tools of the filesystems.
+	Runner run.Runner
+	// StatsTimeout is how long a filesystem may take to tell its figures; 5 s by
+	// default.
+	StatsTimeout time.Duration
+}
+
+// New makes a mounter.
+func New(c Config) (*Mounter, error) {
+	if c.Runner == nil {
+		return nil, errors.New("a mounter needs a runner")
+	}
+	return &Mounter{runner: c.Runner, statsTimeout: cmp.Or(c.StatsTimeout, 5*time.Second)}, nil
+}
+
+// Wait returns when no change is under way, also none whose caller gave up.
+func (m *Mounter) Wait() { m.tasks.Wait() }
+
+// Mount implements mount.Mounter.
+func (m *Mounter) Mount(ctx context.Context, r mount.Request) error {
+	if err := r.Check(); err != nil {
+		return err
+	}
+	return m.change(ctx, r.Target, func() error { return m.mount(r) })
+}
+
+func (m *Mounter) mount(r mount.Request) error {
+	device, err := deviceNumber(r.Device)
+	if err != nil {
+		return err
+	}
+	if done, err := mounted(r.Target, want{device: device, readOnly: r.ReadOnly}); done || err != nil {
+		return err
+	}
+	if err := m.repair(r.Device, r.Filesystem); err != nil {
+		return err
+	}
+	if err := mount.MakeDirectory(r.Target); err != nil {
+		return err
+	}
+	flags, data := options(r)
+	err = unix.Mount(r.Device, r.Target, r.Filesystem, flags, data)
+	switch {
+	case errors.Is(err, unix.EUCLEAN), errors.Is(err, unix.EBADMSG):
+		return fmt.Errorf("%w: mounting %s: %w: repair it by hand (%s)", mount.ErrCorrupt, r.Device, err, repairTool[r.Filesystem])
+	case err != nil:
+		return fmt.Errorf("mounting %s at %s: %w", r.Device, r.Target, err)
+	}
+	if done, err := mounted(r.Target, want{device: device, readOnly: r.ReadOnly}); !done {
+		return cmp.Or(err, fmt.Errorf("%w: %s after mounting at %s", mount.ErrNotMounted, r.Device, r.Target))
+	}
+	return nil
+}
+
+var optionFlags = map[string]uintptr{
+	"noatime": unix.MS_NOATIME, "nodiratime": unix.MS_NODIRATIME, "relatime": unix.MS_RELATIME,
+	"strictatime": unix.MS_STRICTATIME, "lazytime": unix.MS_LAZYTIME, "nodev": unix.MS_NODEV,
+	"noexec": unix.MS_NOEXEC, "nosuid": unix.MS_NOSUID, "sync": unix.MS_SYNCHRONOUS, "dirsync": unix.MS_DIRSYNC,
+}
+
+// options splits accepted options into the kernel's flags and the filesystem's own.
+func options(r mount.Request) (flags uintptr, data string) {
+	if r.ReadOnly {
+		flags = unix.MS_RDONLY
+	}
+	var own []string
+	for _, o := range r.Options {
+		if mount.IsFlag(o) {
+			flags |= optionFlags[o]
+		} else if !slices.Contains(own, o) {
+			own = append(own, o)
+		}
+	}
+	return flags, strings.Join(own, ",")
+}
+
+// change carries out an operation on a target to its end, one at a time.
+func (m *Mounter) change(ctx context.Context, target string, operation func() error) error {
+	unlock, err := m.targets.Lock(ctx, target)
+	if err != nil {
+		return err
+	}
+	_, err = run.Do(ctx, &m.tasks, func(context.Context) (struct{}, error) {
+		defer unlock()
+		return struct{}{}, operation()
+	})
+	return err
+}

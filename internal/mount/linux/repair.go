@@ -1,0 +1,58 @@
+package linux
+
+import (
+	"errors"
+	"fmt"
+	"os"
+
+	"berth.dev/berth/internal/mount"
+	"berth.dev/berth/internal/provision"
+	"berth.dev/berth/internal/run"
+)
+
+// repairTool is what an administrator may repair a filesystem with by hand.
+var repairTool = map[string]string{provision.Ext4: "e2fsck", provision.XFS: "xfs_repair"}
+
+// What the exit code of e2fsck says, bit by bit.
+const (
+	fsckCorrected = 1 | 2 // damage was found and repaired
+	fsckLeft      = 4     // damage is left
+)
+
+// repair makes a filesystem ready to be mounted. Whatever it finds, it never makes
+// a new one.
+//
+// An ext4 filesystem that was not unmounted cleanly, or that knows of damage, gets
+// what e2fsck does without asking. xfs replays its log when it is mounted, and its
+// repair tool is for administrators only.
+func (m *Mounter) repair(device, filesystem string) error {
+	s, err := superblockOf(device, filesystem)
+	if err != nil || s.clean {
+		return err
+	}
+	_, err = m.runner.Change(run.Command{Operation: "e2fsck", Program: "e2fsck", Args: []string{"-p", device}})
+	exit, exited := errors.AsType[*run.ExitError](err)
+	switch {
+	case err == nil:
+		return nil
+	case exited && exit.Code&^fsckCorrected == 0:
+		return nil
+	case exited && exit.Code > 0 && exit.Code&fsckLeft != 0:
+		return fmt.Errorf("%w: %s needs a repair by hand (e2fsck %s): %w", mount.ErrCorrupt, device, device, err)
+	default:
+		return fmt.Errorf("repairing %s: %w", device, err)
+	}
+}
+
+func superblockOf(device, filesystem string) (superblock, error) {
+	f, err := os.Open(device)
+	if err != nil {
+		return superblock{}, fmt.Errorf("opening %s: %w", device, err)
+	}
+	defer f.Close()
+	s, err := readSuperblock(f, filesystem)
+	if err != nil {
+		return superblock{}, fmt.Errorf("device %s: %w", device, err)
+	}
+	return s, nil
+}

@@ -1,0 +1,108 @@
+package linux
+
+import (
+	"context"
+	"fmt"
+	"os"
+	"strconv"
+	"strings"
+	"sync"
+
+	"golang.org/x/sys/unix"
+
+	"berth.dev/berth/internal/mount"
+	"berth.dev/berth/internal/provision"
+)
+
+// flights are the calls of statfs under way, one per path: however many callers ask
+// for the figures of a dead device, one thread hangs.
+type flights struct {
+	mu     sync.Mutex
+	byPath map[string]*flight
+}
+
+type flight struct {
+	done  chan struct{}
+	stats mount.Stats
+	err   error
+}
+
+// Stats implements mount.Mounter.
+func (m *Mounter) Stats(ctx context.Context, path string) (mount.Stats, error) {
+	if err := mount.CheckPath(path); err != nil {
+		return mount.Stats{}, err
+	}
+	entry, err := lookup(path)
+	if err != nil {
+		return mount.Stats{}, err
+	}
+	if entry == nil {
+		return mount.Stats{}, fmt.Errorf("%w: %s", mount.ErrNotMounted, path)
+	}
+	ctx, cancel := context.WithTimeoutCause(ctx, m.statsTimeout,
+		fmt.Errorf("%w: the filesystem at %s does not tell its figures", provision.ErrUnavailable, path))
+	defer cancel()
+	f := m.stats.join(path, statfs)
+	select {
+	case <-f.done:
+		return f.stats, f.err
+	case <-ctx.Done():
+		return mount.Stats{}, context.Cause(ctx)
+	}
+}
+
+// join returns the call for a path that is under way, or begins one.
+func (f *flights) join(path string, read func(string) (mount.Stats, error)) *flight {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	if now := f.byPath[path]; now != nil {
+		return now
+	}
+	now := &flight{done: make(chan struct{})}
+	if f.byPath == nil {
+		f.byPath = map[string]*flight{}
+	}
+	f.byPath[path] = now
+	go func() { // ends when the kernel answers; there is no way to stop it
+		now.stats, now.err = read(path)
+		f.mu.Lock()
+		defer f.mu.Unlock()
+		delete(f.byPath, path)
+		close(now.done)
+	}()
+	return now
+}
+
+func statfs(path string) (mount.Stats, error) {
+	var st unix.Statfs_t
+	if err := unix.Statfs(path, &st); err != nil {
+		return mount.Stats{}, fmt.Errorf("%w: reading figures of %s: %w", provision.ErrUnavailable, path, err)
+	}
+	bytes := func(blocks uint64) int64 { return int64(blocks) * st.Bsize } //nolint:gosec // sizes of real disks
+	return mount.Stats{
+		Total: bytes(st.Blocks), Available: bytes(st.Bavail), Used: bytes(st.Blocks - st.Bfree),
+		Inodes: int64(st.Files), InodesAvailable: int64(st.Ffree), InodesUsed: int64(st.Files - st.Ffree), //nolint:gosec // counts
+	}, nil
+}
+
+// DeviceSize implements mount.Mounter. It reads what the kernel knows without
+// opening the device.
+func (m *Mounter) DeviceSize(ctx context.Context, device string) (int64, error) {
+	if err := mount.CheckPath(device); err != nil {
+		return 0, err
+	}
+	if ctx.Err() != nil {
+		return 0, context.Cause(ctx)
+	}
+	n, err := deviceNumber(device)
+	if err != nil {
+		return 0, err
+	}
+	text, err := os.ReadFile(fmt.Sprintf("/sys/dev/block/%d:%d/size", unix.Major(n), unix.Minor(n)))
+	if err != nil {
+		return 0, fmt.Errorf("%w: reading size of %s: %w", provision.ErrNotFound, device, err)
+	}
+	const unit = 512 // whatever the device's own block size is
+	sectors, err := strconv.ParseInt(strings.TrimSpace(string(text)), 10, 64)
+	return sectors * unit, err
+}

@@ -1,0 +1,163 @@
+package linux
+
+import (
+	"context"
+	"errors"
+	"os"
+	"path/filepath"
+	"slices"
+	"testing"
+	"time"
+
+	"berth.dev/berth/internal/mount"
+	"berth.dev/berth/internal/provision"
+	"berth.dev/berth/internal/run"
+	"berth.dev/berth/internal/run/runtest"
+)
+
+func file(t *testing.T, content []byte) string {
+	t.Helper()
+	path := filepath.Join(t.TempDir(), "device")
+	if err := os.WriteFile(path, content, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	return path
+}
+
+func withTools(t *testing.T, s *runtest.Script) *Mounter {
+	t.Helper()
+	m, err := New(Config{Runner: s, StatsTimeout: 50 * time.Millisecond})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return m
+}
+
+func TestRepairFollowsTheExitCode(t *testing.T) {
+	for name, tc := range map[string]struct {
+		code  int
+		class error // nil: it may be mounted
+		fails bool
+	}{
+		"nothing was wrong":                 {code: 0},
+		"damage was repaired":               {code: 1},
+		"repaired, with a reboot advised":   {code: 2},
+		"repaired both":                     {code: 3},
+		"damage is left":                    {code: 4, class: mount.ErrCorrupt, fails: true},
+		"some repaired, some left":          {code: 5, class: mount.ErrCorrupt, fails: true},
+		"the tool could not work":           {code: 8, fails: true},
+		"the tool was stopped by a request": {code: 32, fails: true},
+		"the tool was killed":               {code: -1, fails: true},
+	} {
+		t.Run(name, func(t *testing.T) {
+			var s runtest.Script
+			s.Handle("e2fsck", func(_ context.Context, c run.Command) ([]byte, error) {
+				if tc.code == 0 {
+					return nil, nil
+				}
+				return nil, runtest.Exit(c, tc.code, "what happened")
+			})
+			err := withTools(t, &s).repair(file(t, ext4Device(1, ext4Recover, 10)), provision.Ext4)
+			if (err != nil) != tc.fails || (tc.class == nil) == errors.Is(err, mount.ErrCorrupt) {
+				t.Errorf("got %v", err)
+			}
+			for _, c := range s.Calls() {
+				if c.Operation != "e2fsck" || c.Args[0] != "-p" {
+					t.Errorf("ran %v", c)
+				}
+			}
+		})
+	}
+}
+
+func TestCleanFilesystemNeedsNoProcess(t *testing.T) {
+	var s runtest.Script
+	m := withTools(t, &s)
+	if err := m.repair(file(t, ext4Device(1, 0, 10)), provision.Ext4); err != nil {
+		t.Error(err)
+	}
+	if err := m.repair(file(t, xfsDevice(10)), provision.XFS); err != nil {
+		t.Error(err)
+	}
+	if calls := s.Calls(); len(calls) != 0 {
+		t.Errorf("ran %v", calls)
+	}
+}
+
+func TestDamagedVolumeIsNeverFormatted(t *testing.T) {
+	var s runtest.Script
+	err := withTools(t, &s).repair(file(t, make([]byte, 4096)), provision.Ext4)
+	if !errors.Is(err, mount.ErrCorrupt) || len(s.Calls()) != 0 {
+		t.Errorf("got %v after running %v", err, s.Calls())
+	}
+}
+
+func TestMkfsRefusesWhatIsNoDevice(t *testing.T) {
+	var s runtest.Script
+	m := withTools(t, &s)
+	if err := m.Mkfs(t.Context(), file(t, nil), "ext4"); !errors.Is(err, provision.ErrNotFound) {
+		t.Errorf("a file: %v", err)
+	}
+	if err := m.Mkfs(t.Context(), "/dev/null", "vfat"); !errors.Is(err, provision.ErrInvalid) {
+		t.Errorf("an unknown filesystem: %v", err)
+	}
+	if calls := s.Calls(); len(calls) != 0 {
+		t.Errorf("ran %v", calls)
+	}
+}
+
+func TestMountOptionsAreSplitForTheKernel(t *testing.T) {
+	flags, data := options(mount.Request{ReadOnly: true, Options: []string{"noatime", "commit=5", "commit=5", "nodev", "discard"}})
+	if flags != 1|4|0x400 || data != "commit=5,discard" {
+		t.Errorf("flags %#x, data %q", flags, data)
+	}
+	for name := range optionFlags {
+		if !mount.IsFlag(name) {
+			t.Errorf("%s has a flag and is not accepted", name)
+		}
+	}
+	if err := mount.CheckOptions("ext4", slices.Collect(func(yield func(string) bool) {
+		for name := range optionFlags {
+			yield(name)
+		}
+	})); err != nil {
+		t.Error(err)
+	}
+}
+
+func TestFiguresOfADeadDeviceHangOneCallAndNoCaller(t *testing.T) {
+	var f flights
+	release, calls := make(chan struct{}), 0
+	dead := func(string) (mount.Stats, error) {
+		calls++ // one caller at a time, or the race detector speaks
+		<-release
+		return mount.Stats{Total: 7}, nil
+	}
+	first := f.join("/a", dead)
+	for range 100 {
+		if f.join("/a", dead) != first {
+			t.Fatal("a second call was begun")
+		}
+	}
+	other := f.join("/b", func(string) (mount.Stats, error) { return mount.Stats{Total: 1}, nil })
+	<-other.done
+	close(release)
+	<-first.done
+	if first.stats.Total != 7 || calls != 1 {
+		t.Errorf("figures %+v after %d calls", first.stats, calls)
+	}
+	<-f.join("/a", func(string) (mount.Stats, error) { return mount.Stats{}, nil }).done
+}
+
+func TestPathsThatAreNotMountedHaveNoFiguresAndNeedNoUnmount(t *testing.T) {
+	m := withTools(t, &runtest.Script{})
+	dir := t.TempDir()
+	for _, path := range []string{dir, filepath.Join(dir, "missing"), filepath.Join(dir, "missing", "deep")} {
+		if _, err := m.Stats(t.Context(), path); !errors.Is(err, mount.ErrNotMounted) {
+			t.Errorf("figures of %s: %v", path, err)
+		}
+		if err := m.Unmount(t.Context(), path); err != nil {
+			t.Errorf("unmounting %s: %v", path, err)
+		}
+	}
+}

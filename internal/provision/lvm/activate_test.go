@@ -1,0 +1,82 @@
+package lvm_test
+
+import (
+	"errors"
+	"testing"
+
+	"berth.dev/berth/internal/provision/lvm/lvmtest"
+	"berth.dev/berth/internal/run"
+)
+
+// rebooted is a machine whose volumes are there and inactive.
+func rebooted(volumes ...string) *lvmtest.Host {
+	host := lvmtest.NewHost(map[string]int64{vg.Name: 100})
+	host.Edit(func(groups map[string]*lvmtest.Group) string {
+		for _, id := range volumes {
+			groups[vg.Name].Volumes[id] = &lvmtest.Volume{Extents: 1, Tags: []string{"berth.dev/volume=" + id}}
+		}
+		groups[vg.Name].Volumes["theirs"] = &lvmtest.Volume{Extents: 1}
+		return ""
+	})
+	return host
+}
+
+func TestAfterARebootAllVolumesAreActivatedOnceAndForeignOnesNot(t *testing.T) {
+	host := rebooted("pvc-1", "pvc-2")
+	counter, c := counted(host)
+	p, _ := start(t, c)
+	if _, err := p.Report(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	p.Wait()
+	for _, id := range []string{"pvc-1", "pvc-2"} {
+		if v, err := p.Get(t.Context(), id); err != nil || v.Problem != "" || !host.Exists(v.Device) {
+			t.Errorf("%s: %+v, %v", id, v, err)
+		}
+	}
+	if host.Exists("/dev/" + vg.Name + "/theirs") {
+		t.Error("a foreign volume was activated")
+	}
+	if got := counter.Counts()["lvchange"]; got != 1 {
+		t.Errorf("%d processes activated the volumes, want 1", got)
+	}
+}
+
+func TestVolumeWhoseDeviceIsNotThereIsActivatedWhenAskedFor(t *testing.T) {
+	host := lvmtest.NewHost(map[string]int64{vg.Name: 100})
+	_, c := counted(host)
+	p, _ := start(t, c)
+	v, err := p.Create(t.Context(), request("pvc-1", 1))
+	if err != nil {
+		t.Fatal(err)
+	}
+	deactivate := func() { host.On(v.Device, func(v *lvmtest.Volume) { v.Active = false }) }
+	deactivate()
+	if v, err := p.Get(t.Context(), "pvc-1"); err != nil || v.Problem != "" || !host.Exists(v.Device) {
+		t.Errorf("got %+v, %v", v, err)
+	}
+	deactivate()
+	host.Around = only("lvchange", func(c run.Command, _ func() ([]byte, error)) ([]byte, error) { return nil, exit5(c) })
+	if v, err := p.Get(t.Context(), "pvc-1"); err != nil || v.Problem == "" {
+		t.Errorf("a volume that cannot be activated: %+v, %v; want a problem", v, err)
+	}
+}
+
+func TestVolumeRenamedByHandIsNoLongerBerths(t *testing.T) {
+	host := rebooted("pvc-1")
+	host.Edit(func(groups map[string]*lvmtest.Group) string {
+		g := groups[vg.Name]
+		g.Volumes["pvc-2"] = g.Volumes["pvc-1"]
+		delete(g.Volumes, "pvc-1")
+		return ""
+	})
+	_, c := counted(host)
+	p, _ := start(t, c)
+	pools, err := p.Report(t.Context())
+	if err != nil || len(pools[0].Volumes) != 0 || pools[0].Foreign != 2*unit {
+		t.Errorf("reported %+v, %v", pools, err)
+	}
+	if err := p.Delete(t.Context(), "pvc-2"); err == nil || errors.Is(err, errors.ErrUnsupported) {
+		t.Errorf("deleting it: %v, want a refusal", err)
+	}
+}

@@ -1,0 +1,98 @@
+package lvm_test
+
+import (
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+
+	"berth.dev/berth/internal/provision"
+	"berth.dev/berth/internal/provision/lvm/lvmtest"
+)
+
+func TestOperationsStartNoMoreProcessesThanTheyMust(t *testing.T) {
+	host := lvmtest.NewHost(map[string]int64{vg.Name: 100})
+	counter, c := counted(host)
+	p, _ := start(t, c)
+	ctx := t.Context()
+	for _, step := range []struct {
+		name string
+		do   func() error
+		want map[string]int
+	}{
+		{"the first report", func() error { _, err := p.Report(ctx); return err }, map[string]int{"fullreport": 1}},
+		{"create", func() error { _, err := p.Create(ctx, request("pvc-1", 2)); return err }, map[string]int{"lvcreate": 1}},
+		{"create again", func() error { _, err := p.Create(ctx, request("pvc-1", 2)); return err }, nil},
+		{"report after an own change", func() error { _, err := p.Report(ctx); return err }, nil},
+		{"get", func() error { _, err := p.Get(ctx, "pvc-1"); return err }, nil},
+		{"format, beside mkfs", func() error {
+			_, err := p.Format(ctx, provision.FormatRequest{ID: "pvc-1", Filesystem: "ext4"})
+			return err
+		}, map[string]int{"lvchange": 1}},
+		{"format again", func() error {
+			_, err := p.Format(ctx, provision.FormatRequest{ID: "pvc-1", Filesystem: "ext4"})
+			return err
+		}, nil},
+		{"expand", func() error {
+			_, err := p.Expand(ctx, provision.ExpandRequest{ID: "pvc-1", Size: 4 * unit})
+			return err
+		}, map[string]int{"lvextend": 1}},
+		{"delete", func() error { return p.Delete(ctx, "pvc-1") }, map[string]int{"lvremove": 1}},
+		{"delete again, after a look", func() error { return p.Delete(ctx, "pvc-1") }, map[string]int{"fullreport": 1}},
+		{"report at the end", func() error { _, err := p.Report(ctx); return err }, nil},
+	} {
+		if err := step.do(); err != nil {
+			t.Fatalf("%s: %v", step.name, err)
+		}
+		if got := counter.Take(); !cmp.Equal(got, step.want) && len(got)+len(step.want) > 0 {
+			t.Errorf("%s started %v, want %v", step.name, got, step.want)
+		}
+	}
+}
+
+func TestOneForeignChangeCostsOneReport(t *testing.T) {
+	host := lvmtest.NewHost(map[string]int64{vg.Name: 100, "other": 100})
+	counter, c := counted(host)
+	p, _ := start(t, c)
+	if _, err := p.Report(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	awaitWatch(t, host)
+	counter.Take()
+	host.PutForeign(vg.Name, "theirs", unit)
+	awaitChange(t, p)
+	pools, err := p.Report(t.Context())
+	if err != nil || pools[1].Foreign != unit {
+		t.Errorf("reported %+v, %v", pools, err)
+	}
+	if got := counter.Take(); !cmp.Equal(got, map[string]int{"fullreport": 1}) {
+		t.Errorf("started %v", got)
+	}
+}
+
+func awaitChange(t *testing.T, p provision.Provisioner) {
+	t.Helper()
+	select {
+	case <-p.Changed():
+	case <-time.After(20 * time.Second):
+		t.Fatal("no change was signalled")
+	}
+}
+
+func awaitWatch(t *testing.T, host *lvmtest.Host) {
+	t.Helper()
+	eventually(t, host.Watched, "nobody watches the devices")
+}
+
+func eventually(t *testing.T, ok func() bool, failure string) {
+	t.Helper()
+	tick := time.NewTicker(time.Millisecond)
+	defer tick.Stop()
+	for deadline := time.After(20 * time.Second); !ok(); {
+		select {
+		case <-tick.C:
+		case <-deadline:
+			t.Fatal(failure)
+		}
+	}
+}

@@ -1,0 +1,198 @@
+package lvm_test
+
+import (
+	"context"
+	"errors"
+	"strings"
+	"testing"
+
+	"berth.dev/berth/internal/provision"
+	"berth.dev/berth/internal/provision/lvm/lvmtest"
+	"berth.dev/berth/internal/run"
+)
+
+// only applies a disturbance to one operation.
+func only(operation string, f func(c run.Command, do func() ([]byte, error)) ([]byte, error)) func(run.Command, func() ([]byte, error)) ([]byte, error) {
+	return func(c run.Command, do func() ([]byte, error)) ([]byte, error) {
+		if c.Operation == operation {
+			return f(c, do)
+		}
+		return do()
+	}
+}
+
+func exit5(c run.Command) error {
+	return &run.ExitError{Command: c, Code: 5, Stderr: "something strange"}
+}
+
+func TestFactsDecideWhenACommandFails(t *testing.T) {
+	for name, tc := range map[string]struct {
+		operation string
+		disturb   func(h *lvmtest.Host, do func() ([]byte, error))
+		want      error
+		strange   bool // transient, with LVM's message
+	}{
+		"created all the same":   {"lvcreate", func(_ *lvmtest.Host, do func() ([]byte, error)) { _, _ = do() }, nil, false},
+		"not created":            {"lvcreate", func(*lvmtest.Host, func() ([]byte, error)) {}, nil, true},
+		"somebody took the room": {"lvcreate", func(h *lvmtest.Host, _ func() ([]byte, error)) { h.PutForeign(vg.Name, "theirs", 99*unit) }, provision.ErrNoSpace, false},
+		"somebody took the name": {"lvcreate", func(h *lvmtest.Host, _ func() ([]byte, error)) { h.PutForeign(vg.Name, "pvc-2", unit) }, provision.ErrConflict, false},
+		"the group went": {"lvcreate", func(h *lvmtest.Host, _ func() ([]byte, error)) {
+			h.Edit(func(groups map[string]*lvmtest.Group) string { delete(groups, vg.Name); return "" })
+		}, provision.ErrPoolMissing, false},
+		"a disk went": {"lvcreate", func(h *lvmtest.Host, _ func() ([]byte, error)) {
+			h.Edit(func(groups map[string]*lvmtest.Group) string { groups[vg.Name].Missing = 1; return "" })
+		}, provision.ErrUnavailable, false},
+	} {
+		t.Run(name, func(t *testing.T) {
+			host := lvmtest.NewHost(map[string]int64{vg.Name: 100})
+			_, c := counted(host)
+			p, _ := start(t, c)
+			if _, err := p.Create(t.Context(), request("pvc-1", 1)); err != nil {
+				t.Fatal(err)
+			}
+			host.Around = only(tc.operation, func(c run.Command, do func() ([]byte, error)) ([]byte, error) {
+				tc.disturb(host, do)
+				return nil, exit5(c)
+			})
+			v, err := p.Create(t.Context(), request("pvc-2", 2))
+			switch {
+			case tc.strange:
+				if err == nil || !strings.Contains(err.Error(), "something strange") || errors.Is(err, provision.ErrNoSpace) {
+					t.Errorf("got %v, want a transient error with LVM's message", err)
+				}
+			case tc.want != nil:
+				if !errors.Is(err, tc.want) {
+					t.Errorf("got %v, want %v", err, tc.want)
+				}
+			case err != nil || v.Size != 2*unit:
+				t.Errorf("got %+v, %v", v, err)
+			}
+		})
+	}
+}
+
+func TestVolumesOfAGroupThatVanishedAreNotTakenForDeleted(t *testing.T) {
+	host := lvmtest.NewHost(map[string]int64{vg.Name: 100, "empty": 10})
+	_, c := counted(host)
+	p, _ := start(t, c)
+	if _, err := p.Create(t.Context(), request("pvc-1", 1)); err != nil {
+		t.Fatal(err)
+	}
+	awaitWatch(t, host)
+	var gone *lvmtest.Group
+	host.Edit(func(groups map[string]*lvmtest.Group) string {
+		gone = groups[vg.Name]
+		delete(groups, vg.Name)
+		delete(groups, "empty")
+		return gone.Device
+	})
+	// The signal of the create may still be due.
+	eventually(t, func() bool {
+		pools, err := p.Report(t.Context())
+		return err == nil && len(pools) == 1 && strings.Contains(pools[0].Problem, "missing") && len(pools[0].Volumes) == 1
+	}, "the group with the volume is not reported as missing, or the empty one is still there")
+	if err := p.Delete(t.Context(), "pvc-1"); !errors.Is(err, provision.ErrPoolMissing) {
+		t.Errorf("deleting: %v, want ErrPoolMissing", err)
+	}
+	if v, err := p.Get(t.Context(), "pvc-1"); err != nil || v.Problem == "" {
+		t.Errorf("getting: %+v, %v; want a problem", v, err)
+	}
+	if _, err := p.Create(t.Context(), request("pvc-2", 1)); !errors.Is(err, provision.ErrPoolMissing) {
+		t.Errorf("creating: %v, want ErrPoolMissing", err)
+	}
+	host.Edit(func(groups map[string]*lvmtest.Group) string { groups[vg.Name] = gone; return gone.Device })
+	if err := p.Delete(t.Context(), "pvc-1"); err != nil {
+		t.Errorf("deleting when the group came back: %v", err)
+	}
+}
+
+func TestDamagedGroupsAreReportedAndTakeNothingNew(t *testing.T) {
+	for name, damage := range map[string]func(g *lvmtest.Group){
+		"missing":  func(g *lvmtest.Group) { g.Missing = 1 },
+		"exported": func(g *lvmtest.Group) { g.Exported = true },
+	} {
+		t.Run(name, func(t *testing.T) {
+			host := lvmtest.NewHost(map[string]int64{vg.Name: 100})
+			host.Edit(func(groups map[string]*lvmtest.Group) string { damage(groups[vg.Name]); return "" })
+			_, c := counted(host)
+			p, _ := start(t, c)
+			pools, err := p.Report(t.Context())
+			if err != nil || !strings.Contains(pools[0].Problem, name) {
+				t.Errorf("reported %+v, %v", pools, err)
+			}
+			if _, err := p.Create(t.Context(), request("pvc-1", 1)); !errors.Is(err, provision.ErrUnavailable) {
+				t.Errorf("creating: %v", err)
+			}
+		})
+	}
+}
+
+func TestMissingProgramIsUnavailable(t *testing.T) {
+	host := lvmtest.NewHost(nil)
+	host.Around = func(run.Command, func() ([]byte, error)) ([]byte, error) {
+		return nil, errors.New("executable file not found")
+	}
+	_, c := counted(host)
+	p, _ := start(t, c)
+	if _, err := p.Report(t.Context()); !errors.Is(err, provision.ErrUnavailable) {
+		t.Errorf("got %v", err)
+	}
+}
+
+func TestMkfsThatFailsLeavesTheVolumeBlank(t *testing.T) {
+	host := lvmtest.NewHost(map[string]int64{vg.Name: 100})
+	_, c := counted(host)
+	good := c.Mkfs
+	fail := true
+	c.Mkfs = func(ctx context.Context, device, fs string) error {
+		if fail {
+			return errors.New("mkfs is broken")
+		}
+		return good(ctx, device, fs)
+	}
+	p, _ := start(t, c)
+	if _, err := p.Create(t.Context(), request("pvc-1", 8)); err != nil {
+		t.Fatal(err)
+	}
+	format := provision.FormatRequest{ID: "pvc-1", Filesystem: "ext4"}
+	if _, err := p.Format(t.Context(), format); err == nil || !strings.Contains(err.Error(), "mkfs is broken") {
+		t.Errorf("got %v", err)
+	}
+	if v, err := p.Get(t.Context(), "pvc-1"); err != nil || v.Filesystem != "" {
+		t.Errorf("after the failure: %+v, %v", v, err)
+	}
+	fail = false
+	// The record fails once: nothing was mounted, so making it again is right.
+	host.Around = only("lvchange", func(c run.Command, _ func() ([]byte, error)) ([]byte, error) {
+		host.Around = nil
+		return nil, exit5(c)
+	})
+	if _, err := p.Format(t.Context(), format); err == nil {
+		t.Error("a record that was not written passed for one")
+	}
+	if v, err := p.Format(t.Context(), format); err != nil || v.Filesystem != "ext4" {
+		t.Errorf("the next try: %+v, %v", v, err)
+	}
+}
+
+// stranger shows another device behind every path.
+type stranger struct{ *lvmtest.Host }
+
+func (stranger) Mapping(string) (name, uuid string, err error) { return "vg--a-root", "LVM-other", nil }
+
+func TestDeviceNodeOfAnotherVolumeIsNeverFormatted(t *testing.T) {
+	host := lvmtest.NewHost(map[string]int64{vg.Name: 100})
+	_, c := counted(host)
+	c.Devices = stranger{host}
+	c.Mkfs = func(context.Context, string, string) error {
+		t.Error("mkfs ran on somebody else's device")
+		return nil
+	}
+	p, _ := start(t, c)
+	if _, err := p.Create(t.Context(), request("pvc-1", 8)); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := p.Format(t.Context(), provision.FormatRequest{ID: "pvc-1", Filesystem: "ext4"}); !errors.Is(err, provision.ErrConflict) {
+		t.Errorf("got %v, want ErrConflict", err)
+	}
+}
