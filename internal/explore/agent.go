@@ -29,21 +29,14 @@ func (w *World) think(i int, stale uint8) bool {
 	n := &w.nodes[i]
 	read := w.read(stale)
 	f := w.nodeFacts(i, read, stale)
-	var a ownership.Action
-	switch {
-	case n.wanted:
-		if a = w.rules.Stage.Decide(f); a.Verb == ownership.Wait || a.Verb == ownership.Refuse || a.Verb == ownership.Done {
-			w.tell(i, "stage", a)
-			a = w.rules.Tend.Decide(f)
-		}
-	case n.mounted || n.stopped:
-		a = w.rules.Unstage.Decide(f)
-		if a.Verb == ownership.Done {
-			w.checkUnstaged(i)
-			n.stopped = false
-		}
-	default:
-		a = w.rules.Tend.Decide(f)
+	f.Unstaging = !n.wanted && (n.mounted || n.stopped)
+	answer, a := w.rules.Node.Next(f)
+	if f.Wanted || f.Unstaging {
+		w.tell(i, "answers the kubelet", answer)
+	}
+	if f.Unstaging && answer.Verb == ownership.Done {
+		w.checkUnstaged(i)
+		n.stopped = false
 	}
 	if a.Verb <= ownership.Refuse || a.Verb == ownership.Pull && w.underway(i, a.To) {
 		w.tell(i, "decides", a)

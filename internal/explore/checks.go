@@ -69,6 +69,13 @@ func (w *World) checkDiskWrite(i int) {
 	t.log = append(t.log[:len(t.log):len(t.log)], e)
 }
 
+// checkReserve: nobody takes the reservation from a newer epoch.
+func (w *World) checkReserve(i int, k ownership.Key) {
+	if w.disk.Epoch.Number > k.Epoch.Number {
+		w.fail("fence: %s took the reservation for epoch %v from epoch %v", names[i], k.Epoch, w.disk.Epoch)
+	}
+}
+
 // checkApply judges a stream that a receiver accepts.
 func (w *World) checkApply(s *stream) {
 	n := &w.nodes[s.to]

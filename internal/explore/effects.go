@@ -32,6 +32,7 @@ func (w *World) act(i int, p *pending) {
 		w.dropPoints(i, a.Points)
 	case ownership.Reserve:
 		if w.disk == a.Expect || w.rules.Conduct.BlindReserve {
+			w.checkReserve(i, a.Key)
 			w.disk = a.Key
 		}
 	case ownership.Unreserve:

@@ -74,13 +74,13 @@ func (w *World) controllerKnowsMore(who int, v *ownership.Volume) bool {
 func (w *World) controllerFacts(c int, read *version) *ownership.ControllerFacts {
 	who, v := maxNodes+c, read.volume
 	f := &ownership.ControllerFacts{Now: w.clock(), Record: v, SuspectFor: w.ctl[c].suspect}
+	f.Peers = make([]ownership.Peer, 0, maxNodes)
 	if w.rules.Conduct.WordOfMouth {
 		f.Peers = hearsay(v, "")
 	}
-	f.Peers = make([]ownership.Peer, 0, maxNodes)
-	f.Nodes = make([]ownership.Node, 0, maxNodes)
+	f.Nodes = make([]ownership.Machine, 0, maxNodes)
 	for j := 0; j < w.cfg.Nodes; j++ {
-		f.Nodes = append(f.Nodes, ownership.Node{Name: names[j], Lost: w.lost(c, j), LostFor: w.ctl[c].lostFor[j], Fits: !w.nodes[j].tainted})
+		f.Nodes = append(f.Nodes, ownership.Machine{Name: names[j], Lost: w.lost(c, j), LostFor: w.ctl[c].lostFor[j], Fits: !w.nodes[j].tainted})
 		if !w.rules.Conduct.WordOfMouth && w.answers(who, j) {
 			f.Peers = append(f.Peers, w.probe(j, v))
 		}

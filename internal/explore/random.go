@@ -15,20 +15,47 @@ var weights = [kinds]int{agentSteps: 420, controllerSteps: 90, delivers: 60, los
 	ticksBy: 60, crashes: 8, boots: 24, powersOff: 3, agentStops: 4, agentStarts: 10, pauses: 8, resumes: 20, cuts: 10, heals: 22,
 	apiStops: 3, apiStarts: 9, restores: 3, forgets: 0, wrecks: 2, taints: 5, untaints: 8, approves: 6, factors: 4, attaches: 12}
 
-var lottery = func() (out []Kind) {
-	for k, n := range weights {
-		for ; n > 0; n-- {
-			out = append(out, Kind(k))
+// storms are the moods of a schedule: which kinds come oftener, by what factor,
+// and zero for not at all. A fault that needs two others of its kind to do harm
+// would hardly ever be seen if all kinds were always equally likely.
+var storms = []map[Kind]int{
+	{},
+	{cuts: 6, heals: 2, ticksBy: 2, restores: 0, wrecks: 0},
+	{crashes: 3, boots: 2, powersOff: 3, taints: 3, restores: 0},
+	{pauses: 5, resumes: 2, agentStops: 2, restores: 0, wrecks: 0, ticksBy: 2},
+	{restores: 8, forgets: 2, wrecks: 0, factors: 3},
+	{factors: 8, wrecks: 3, ticksBy: 2, restores: 0, wants: 0},
+	{wrecks: 4, crashes: 2, loses: 3},
+	{cuts: 0, crashes: 0, pauses: 0, wrecks: 0, apiStops: 0, wants: 3, unwants: 3},
+}
+
+var lotteries = func() (out [][]Kind) {
+	for _, storm := range storms {
+		var lottery []Kind
+		for k, n := range weights {
+			if factor, ok := storm[Kind(k)]; ok {
+				n *= factor
+			}
+			for ; n > 0; n-- {
+				lottery = append(lottery, Kind(k))
+			}
 		}
+		out = append(out, lottery)
 	}
 	return out
 }()
 
 // Source is the dice of one schedule.
-type Source struct{ r *rand.Rand }
+type Source struct {
+	r       *rand.Rand
+	lottery []Kind
+}
 
 // NewSource returns the dice of the schedule with the given number.
-func NewSource(seed uint64) Source { return Source{rand.New(rand.NewPCG(seed, 0x6265727468))} }
+func NewSource(seed uint64) Source {
+	r := rand.New(rand.NewPCG(seed, 0x6265727468))
+	return Source{r: r, lottery: lotteries[r.IntN(len(lotteries))]}
+}
 
 // Config draws the world of a schedule.
 func (s Source) Config() Config {
@@ -46,7 +73,7 @@ func (s Source) Event(w *World, last Event) Event {
 	if last.Kind == agentSteps && s.r.IntN(3) > 0 {
 		return Event{Kind: agentSteps, A: last.A, B: s.stale()}
 	}
-	e := Event{Kind: lottery[s.r.IntN(len(lottery))]}
+	e := Event{Kind: s.lottery[s.r.IntN(len(s.lottery))]}
 	nodes := w.cfg.Nodes
 	switch e.Kind {
 	case agentSteps:
@@ -64,8 +91,14 @@ func (s Source) Event(w *World, last Event) Event {
 		e.A = [...]uint8{0, 0, 0, 0, 0, 0, 1, 1, 1, 2}[s.r.IntN(10)]
 	case cuts, heals:
 		e.A, e.B = s.endpoint(nodes), s.endpoint(nodes)
+		if s.r.IntN(3) == 0 {
+			e.B = api
+		}
 	case restores:
 		e.A = uint8(1 + s.r.IntN(12))
+		if s.r.IntN(12) == 0 {
+			e = Event{Kind: forgets}
+		}
 	case factors:
 		e.A = uint8(1 + s.r.IntN(nodes))
 	case wants:

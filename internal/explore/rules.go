@@ -11,14 +11,14 @@ import (
 // decision functions, and the shell's conduct around them. A mutant is a Rules
 // in which one of them is wrong.
 type Rules struct {
-	Stage, Unstage, Tend ownership.Chain[ownership.NodeFacts]
-	Oversee              ownership.Chain[ownership.ControllerFacts]
-	Receive              func(c *ownership.Copy, mounted bool, s *ownership.Stream) (bool, ownership.Why)
-	Received             func(c *ownership.Copy, s *ownership.Stream) ownership.Copy
-	Confirm              func(c *ownership.Copy, asker string, p lineage.Point, now time.Time) (ownership.Hold, bool)
-	MustStop             func(c *ownership.Contact) (bool, ownership.Why)
-	Contract             func(l *ownership.Leases) (ownership.Proof, bool)
-	Conduct              Conduct
+	ownership.Node
+	Oversee  ownership.Chain[ownership.ControllerFacts]
+	Receive  func(c *ownership.Copy, mounted bool, s *ownership.Stream) (bool, ownership.Why)
+	Received func(c *ownership.Copy, s *ownership.Stream) ownership.Copy
+	Confirm  func(c *ownership.Copy, asker string, p lineage.Point, now time.Time) (ownership.Hold, bool)
+	MustStop func(c *ownership.Contact) (bool, ownership.Why)
+	Contract func(l *ownership.Leases) (ownership.Proof, bool)
+	Conduct  Conduct
 }
 
 // Conduct is what the rules require of the shell. The zero value is what the
@@ -46,7 +46,7 @@ type Conduct struct {
 // Berth returns the product's rules.
 func Berth() *Rules {
 	return &Rules{
-		Stage: ownership.StageRules, Unstage: ownership.UnstageRules, Tend: ownership.TendRules,
+		Node:    ownership.NodeRules(),
 		Oversee: ownership.OverseeRules,
 		Receive: ownership.Receive, Received: ownership.Received, Confirm: ownership.Confirm,
 		MustStop: ownership.MustStop, Contract: ownership.ContractProves,

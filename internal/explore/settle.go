@@ -106,6 +106,9 @@ func (w *World) checkRest() {
 	if wanted >= 0 && !w.nodes[wanted].mounted {
 		w.fail("rest: the pod on %s never got the volume", names[wanted])
 	}
+	if wanted >= 0 && v.Kind.Traits().Reserves && w.disk.Node != names[wanted] {
+		w.fail("rest: %s has the volume mounted and the disk refuses it", names[wanted])
+	}
 	if wanted < 0 && v.Primary.Phase.Open() {
 		w.fail("rest: the volume is still %v on %s", v.Primary.Phase, v.Primary.Node)
 	}

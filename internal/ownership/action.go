@@ -20,6 +20,8 @@ const (
 	Wait
 	// Refuse: not at all; tell the user why.
 	Refuse
+	// GiveUp: go on with UnstageRules; this epoch must be released first.
+	GiveUp
 	// Record writes Next by compare-and-swap against the record that was read.
 	Record
 	// Persist stores Promise with the copy.
@@ -55,7 +57,7 @@ const (
 	Destroy
 )
 
-var verbs = [...]string{"nothing", "done", "wait", "refuse", "record", "persist", "open", "close", "pull", "preserve",
+var verbs = [...]string{"nothing", "done", "wait", "refuse", "give up", "record", "persist", "open", "close", "pull", "preserve",
 	"roll back", "snapshot", "drop", "reserve", "unreserve", "mount", "unmount", "condemn", "reprieve", "quarantine", "destroy"}
 
 func (v Verb) String() string { return verbs[v] }

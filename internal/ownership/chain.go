@@ -20,14 +20,15 @@ func (c Chain[F]) Decide(f *F) Action {
 	return Action{Verb: Nothing, Why: Why{Reason: Settled}}
 }
 
-// Replace returns the chain with the named rule's decision exchanged. It is the
-// seam through which tests break one rule at a time. It panics when there is no
-// such rule, because a mutant that alters nothing would prove nothing.
-func (c Chain[F]) Replace(name string, decide func(*F) (Action, bool)) Chain[F] {
+// Alter returns the chain with the named rule's decision replaced by one that is
+// made from it. It is the seam through which tests break one rule at a time. It
+// panics when there is no such rule, because a mutant that alters nothing would
+// prove nothing.
+func (c Chain[F]) Alter(name string, alter func(old func(*F) (Action, bool)) func(*F) (Action, bool)) Chain[F] {
 	out := append(Chain[F](nil), c...)
 	for i := range out {
 		if out[i].Name == name {
-			out[i].Decide = decide
+			out[i].Decide = alter(out[i].Decide)
 			return out
 		}
 	}
@@ -36,5 +37,17 @@ func (c Chain[F]) Replace(name string, decide func(*F) (Action, bool)) Chain[F] 
 
 // Without returns the chain without the named rule.
 func (c Chain[F]) Without(name string) Chain[F] {
-	return c.Replace(name, func(*F) (Action, bool) { return next() })
+	return c.Alter(name, func(func(*F) (Action, bool)) func(*F) (Action, bool) {
+		return func(*F) (Action, bool) { return next() }
+	})
+}
+
+// Rule returns the named rule's decision. It panics when there is none.
+func (c Chain[F]) Rule(name string) func(*F) (Action, bool) {
+	for i := range c {
+		if c[i].Name == name {
+			return c[i].Decide
+		}
+	}
+	panic("no rule named " + name)
 }

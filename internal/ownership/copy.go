@@ -122,6 +122,8 @@ type NodeFacts struct {
 	Copy   Copy
 	// Wanted: the kubelet asks for the volume here.
 	Wanted bool
+	// Unstaging: the kubelet asks to let go of it here.
+	Unstaging bool
 	// Mounted: the volume is mounted read-write here, in epoch Copy.Opened.
 	Mounted bool
 	// SnapshotDue: the interval has passed.

@@ -82,11 +82,13 @@ func fenceAt(f *ControllerFacts) (Action, bool) {
 }
 
 // recoveryPoint is the newest valid point among the standbys that answered. The
-// primary's own copy does not count: nobody can say when it stops growing.
+// primary's own copy does not count, because nobody can say when it stops
+// growing, unless the primary itself recorded that it has stopped.
 func recoveryPoint(v *Volume, peers []Peer) (best lineage.Point, age time.Duration) {
 	for i := range peers {
 		p := &peers[i]
-		if _, ok := v.Replica(p.Node); !ok || p.Copy.Condemned || v.ownedBy(p.Node) {
+		e, ok := v.Replica(p.Node)
+		if !ok || p.Copy.Condemned || v.ownedBy(p.Node) && e.Unstaged != v.Epoch {
 			continue
 		}
 		if at := v.newest(p.Copy.Points); at.Seq > best.Seq {

@@ -16,7 +16,7 @@ type ControllerFacts struct {
 	// Witnesses tell whether they can reach the primary.
 	Witnesses []Witness
 	// Nodes are the storage nodes.
-	Nodes []Node
+	Nodes []Machine
 	// SuspectFor is how long the primary has been suspected.
 	SuspectFor time.Duration
 }
@@ -27,8 +27,8 @@ type Witness struct {
 	Alive bool
 }
 
-// Node is a storage node as a place for replicas.
-type Node struct {
+// Machine is a storage node as a place for replicas.
+type Machine struct {
 	Name string
 	// Lost: a majority of the witnesses has not seen it, for LostFor.
 	Lost    bool
@@ -57,13 +57,13 @@ var OverseeRules = Chain[ControllerFacts]{
 	{"surplus", surplus},                // too many: removal, first phase
 }
 
-func (f *ControllerFacts) node(name string) Node {
+func (f *ControllerFacts) node(name string) Machine {
 	for i := range f.Nodes {
 		if f.Nodes[i].Name == name {
 			return f.Nodes[i]
 		}
 	}
-	return Node{Name: name}
+	return Machine{Name: name}
 }
 
 func overseeRepair(f *ControllerFacts) (Action, bool) {
@@ -93,7 +93,7 @@ func Suspected(witnesses []Witness) bool {
 
 // BrakeHolds tells whether so many nodes look lost that the fault is more likely
 // in what we see than in them. One lost node is never a mass failure.
-func BrakeHolds(nodes []Node) bool {
+func BrakeHolds(nodes []Machine) bool {
 	lost := 0
 	for i := range nodes {
 		if nodes[i].Lost {

@@ -16,6 +16,7 @@ const (
 	HoldsTheCopy             Reason = "HoldsTheCopy"
 	NodeOutOfService         Reason = "NodeOutOfService"
 	NotAttached              Reason = "NotAttached"
+	Restarted                Reason = "Restarted"
 	LeaseLapsed              Reason = "LeaseLapsed"
 	PrimaryElsewhere         Reason = "PrimaryElsewhere"
 	ReplicaNotReady          Reason = "ReplicaNotReady"
@@ -83,6 +84,7 @@ var messages = map[Reason]string{
 	ReplicaMissing:           "node %[1]s has no replica of the volume; schedule the pod to a node that has one",
 	HoldsTheCopy:             "this node holds the only copy",
 	NodeOutOfService:         "node %[1]s is declared out of service; remove the taint when it is healthy",
+	Restarted:                "this node has restarted since it opened epoch %[3]v; releasing it first",
 	LeaseLapsed:              "node %[1]s must renew its lease before it may write",
 	NotAttached:              "the disk is not attached to node %[1]s yet",
 	PrimaryElsewhere:         "node %[1]s may still write in epoch %[3]v; it must unstage or be fenced first",

@@ -95,7 +95,7 @@ func stageRestart(f *NodeFacts) (Action, bool) {
 	if v.Primary.Boot == f.Boot && (mine || unused && c.Opened != v.Epoch) {
 		return next()
 	}
-	return UnstageRules.Decide(f), true
+	return Action{Verb: GiveUp, Why: Why{Reason: Restarted, Epoch: v.Epoch}}, true
 }
 
 func stageElsewhere(f *NodeFacts) (Action, bool) {
@@ -121,7 +121,8 @@ func stageReach(f *NodeFacts) (Action, bool) {
 		return next()
 	}
 	if f.Record.ownedBy(f.Me) {
-		return UnstageRules.Decide(f), true // give it back unwritten, so that the controller may choose again
+		// Unwritten as it is, so that the controller may choose again.
+		return Action{Verb: GiveUp, Why: Why{Reason: RecoveryPointUnreachable, Point: f.Record.RecoveryPoint}}, true
 	}
 	return wait(Why{Reason: RecoveryPointUnreachable, Point: f.Record.RecoveryPoint})
 }

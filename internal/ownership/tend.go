@@ -24,24 +24,32 @@ var TendRules = Chain[NodeFacts]{
 	{"retain", retain},                   //
 }
 
-// stepDown stops a writer whose epoch is not the record's, or is fenced. Its
-// writes can no longer become part of the volume; the device may still accept them.
+// stepDown stops a writer whose epoch is not the record's any more, or whom the
+// device refuses: a fence that was called off too late leaves it mounted and
+// useless, and only a new epoch helps.
 func stepDown(f *NodeFacts) (Action, bool) {
 	v := f.Record
-	if !f.Mounted || v == nil || !f.traits().Owned || v.ownedBy(f.Me) && v.Epoch == f.Copy.Opened {
+	if !f.Mounted || v == nil || !f.traits().Owned {
 		return next()
 	}
-	if !f.Copy.Closed {
-		return Action{Verb: Close, Why: Why{Reason: Superseded, Node: v.Primary.Node, Epoch: v.Epoch}}, true
+	why := Why{Reason: Superseded, Node: v.Primary.Node, Epoch: v.Epoch}
+	if v.ownedBy(f.Me) && v.Epoch == f.Copy.Opened {
+		if !f.traits().Reserves || f.Disk.Holder == (Key{Node: f.Me, Epoch: v.Epoch}) {
+			return next()
+		}
+		why = Why{Reason: ShutOut, Node: f.Disk.Holder.Node, Epoch: f.Disk.Holder.Epoch}
 	}
-	return Action{Verb: Unmount, Why: Why{Reason: Superseded, Node: v.Primary.Node, Epoch: v.Epoch}}, true
+	if !f.Copy.Closed {
+		return Action{Verb: Close, Why: why}, true
+	}
+	return Action{Verb: Unmount, Why: why}, true
 }
 
 func giveUp(f *NodeFacts) (Action, bool) {
 	if f.Wanted || f.Mounted || !f.traits().Owned || !f.Record.ownedBy(f.Me) {
 		return next()
 	}
-	return UnstageRules.Decide(f), true
+	return Action{Verb: GiveUp, Why: Why{Reason: NotWanted}}, true
 }
 
 // executeFence takes the reservation away from the writer of the requested

@@ -1,0 +1,30 @@
+package ownership
+
+// Node is an agent's rules for one volume.
+type Node struct{ Stage, Unstage, Tend Chain[NodeFacts] }
+
+// NodeRules are the rules as the product uses them.
+func NodeRules() Node { return Node{Stage: StageRules, Unstage: UnstageRules, Tend: TendRules} }
+
+// Next returns what to answer the kubelet and what to do. While the kubelet asks
+// for something, its rules go first; when they only wait, or are done, there
+// may still be upkeep. An action of Nothing, Wait or Refuse needs no effect.
+func (n Node) Next(f *NodeFacts) (answer, do Action) {
+	switch {
+	case f.Wanted:
+		answer = n.follow(n.Stage.Decide(f), f)
+	case f.Unstaging:
+		answer = n.follow(n.Unstage.Decide(f), f)
+	}
+	if answer.Verb > GiveUp {
+		return answer, answer
+	}
+	return answer, n.follow(n.Tend.Decide(f), f)
+}
+
+func (n Node) follow(a Action, f *NodeFacts) Action {
+	if a.Verb == GiveUp {
+		return n.Unstage.Decide(f)
+	}
+	return a
+}
