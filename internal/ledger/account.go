@@ -1,0 +1,219 @@
+package ledger
+
+import (
+	"maps"
+	"slices"
+)
+
+// account is what is held for a claim, or for an inline volume of a pod.
+//
+//	          Reserve                    Volume observed              (the Volume's own
+//	(nothing) ───────► hold ────────────────────────────► superseded   facts count now)
+//	     ▲   Unreserve  │  ▲
+//	     └──────────────┘  │ no holder left, but the claim still names the node:
+//	                       └─ kept, because a provisioner may be at work there
+//
+// A hold and the Volume that follows it are never charged on one node together,
+// and there is no moment at which neither is.
+type account struct {
+	owner *Owner
+	// class and bytes of the claim or inline volume, once observed.
+	class int
+	bytes int64
+	// promised is the node that the cluster's objects promise it to: a claim's
+	// selected node, or the node of the inline volume's pod.
+	promised string
+	// observed is whether the claim, or the pod, exists.
+	observed bool
+	// bound claims get no new hold: their volume is somewhere already.
+	bound bool
+	// started is whether an inline volume exists on its node.
+	started bool
+
+	holds  []hold
+	links  []*volume
+	posted []place
+}
+
+// hold is room set aside on one node.
+type hold struct {
+	place
+	class   int
+	bytes   int64
+	holders []holder
+}
+
+// holder is a pod in whose name a hold was made.
+type holder struct {
+	pod string
+	// bound is whether the pod was seen bound to the hold's node; nothing will
+	// unreserve it any more.
+	bound bool
+}
+
+func (a *account) inline() bool { return a.owner.Kind == ByPod }
+
+// hold on a node, or nil.
+func (a *account) hold(node string) *hold {
+	for i := range a.holds {
+		if a.holds[i].node == node {
+			return &a.holds[i]
+		}
+	}
+	return nil
+}
+
+// durable is whether something that outlives the scheduler says where the data
+// is. An inline volume has nothing but its pod.
+func (a *account) durable() bool {
+	return slices.ContainsFunc(a.links, (*volume).placed)
+}
+
+// superseded is whether a linked volume is charged on the node already.
+func (a *account) superseded(node string) bool {
+	return slices.ContainsFunc(a.links, func(v *volume) bool {
+		return slices.ContainsFunc(v.posted, func(p place) bool { return p.node == node })
+	})
+}
+
+// idle is whether the account can be forgotten.
+func (a *account) idle() bool { return !a.observed && len(a.holds) == 0 && len(a.links) == 0 }
+
+// account returns the owner's account, made if need be.
+func (l *Ledger) account(o Owner) *account {
+	a := l.accounts[o]
+	if a == nil {
+		owner := o
+		a = &account{owner: &owner}
+		l.accounts[o] = a
+	}
+	return a
+}
+
+// settle brings an account's holds and charges in line with all that is known.
+func (l *Ledger) settle(a *account) {
+	l.prune(a)
+	l.await(a, l.assign(a))
+	l.chargeHolds(a)
+	if a.idle() {
+		delete(l.accounts, *a.owner)
+	}
+}
+
+// chargeHolds charges the holds that count.
+func (l *Ledger) chargeHolds(a *account) {
+	wanted := make([]posting, 0, len(a.holds))
+	for i := range a.holds {
+		h := &a.holds[i]
+		if !a.superseded(h.node) {
+			wanted = append(wanted, posting{h.place, fact{owner: a.owner, bytes: h.bytes, class: int32(h.class), carving: !a.started}})
+		}
+	}
+	a.posted = l.post(a.posted, a.owner, wanted)
+}
+
+// prune drops the holders that are done and the holds that nothing keeps.
+func (l *Ledger) prune(a *account) {
+	durable := a.durable()
+	for i := range a.holds {
+		h := &a.holds[i]
+		if !durable && !(a.inline() && a.promised == h.node) {
+			continue
+		}
+		for at := len(h.holders) - 1; at >= 0; at-- {
+			if x := h.holders[at]; x.bound {
+				h.holders = slices.Delete(h.holders, at, at+1)
+				l.keep(a, x.pod)
+			}
+		}
+	}
+	a.holds = slices.DeleteFunc(a.holds, func(h hold) bool {
+		return len(h.holders) == 0 && (durable || a.promised != h.node)
+	})
+}
+
+// assign gives an account that is promised to a node and has no hold there the
+// place that its own scheduler would have chosen: after a restart nobody knows
+// better. It returns the node it has to wait for, or "".
+//
+// An inline volume's pod is bound whether or not there is room, so its volume is
+// charged in any case; where the node's inventory lists it, that is where it is.
+func (l *Ledger) assign(a *account) (waitFor string) {
+	if a.promised == "" || a.bound || a.durable() || a.superseded(a.promised) {
+		return ""
+	}
+	node := l.nodes[a.promised]
+	if node == nil {
+		return a.promised
+	}
+	held := a.hold(a.promised)
+	if a.inline() {
+		if pool, listed := node.where(a.owner); listed {
+			if held == nil {
+				a.holds = append(a.holds, hold{place: place{a.promised, pool}, class: a.class, bytes: a.bytes})
+			} else {
+				held.pool = pool
+			}
+			return ""
+		}
+	}
+	if held != nil {
+		return ""
+	}
+	pool, found := l.choose(a, node)
+	if !found {
+		return a.promised
+	}
+	a.holds = append(a.holds, hold{place: place{a.promised, pool}, class: a.class, bytes: a.bytes})
+	return ""
+}
+
+// choose picks the pool for an account that nobody chose one for.
+func (l *Ledger) choose(a *account, node *Node) (pool string, found bool) {
+	r := &Request{items: []item{l.item(Demand{Owner: *a.owner, Bytes: a.bytes}, a.class)}}
+	if chosen, verdict := node.Place(r, nil); verdict.Fits() {
+		return chosen[0].Pool, true
+	}
+	if !a.inline() {
+		return "", false
+	}
+	var most int64
+	for _, b := range node.books {
+		if room := b.room(a.class); b.offer(a.class) != nil && (!found || room > most) {
+			pool, most, found = b.Name, room, true
+		}
+	}
+	return pool, found
+}
+
+// await notes which node the account waits for; "" is none.
+func (l *Ledger) await(a *account, node string) {
+	if node == "" {
+		return
+	}
+	if l.waiting[node] == nil {
+		l.waiting[node] = map[Owner]bool{}
+	}
+	l.waiting[node][*a.owner] = true
+}
+
+// revisit looks again at the accounts that wait for the node.
+func (l *Ledger) revisit(node string) {
+	owners := slices.SortedFunc(maps.Keys(l.waiting[node]), Owner.Compare)
+	delete(l.waiting, node)
+	for _, o := range owners {
+		l.review(o)
+	}
+}
+
+// review settles an account and the volumes it is linked to.
+func (l *Ledger) review(o Owner) {
+	a := l.accounts[o]
+	if a == nil {
+		return
+	}
+	for _, v := range slices.Clone(a.links) {
+		l.settleVolume(v)
+	}
+	l.settle(a)
+}

@@ -1,0 +1,81 @@
+package ledger
+
+import (
+	"errors"
+	"fmt"
+)
+
+// Class is what the ledger needs of a PoolClass. Several classes may serve one
+// pool, each with a spare of its own.
+type Class struct {
+	Name string
+	// Spare is kept free by volumes of this class, in bytes and in percent of
+	// the pool; both count. Volumes of other classes may still use it.
+	Spare        int64
+	SparePercent int
+	// Overprovision is how many percent of a thin pool its volumes may promise
+	// together; below 100 means 100.
+	Overprovision int
+	// MaxFill closes a thin pool for new volumes when its data or its metadata
+	// is filled to this many percent; 0 means 100.
+	MaxFill int
+	// Media that the class asks for; empty means any.
+	Media string
+	// Layout of a thick volume. Volumes carved under an older layout are
+	// believed to have the present one until their replicas say what they take.
+	Layout Layout
+}
+
+// Check says what is wrong with the class.
+func (c *Class) Check() error {
+	switch {
+	case c.Name == "":
+		return errors.New("a class has no name")
+	case c.Spare < 0:
+		return fmt.Errorf("class %q: spare %d is negative", c.Name, c.Spare)
+	case c.SparePercent < 0 || c.SparePercent > 100:
+		return fmt.Errorf("class %q: a spare of %d percent is not between 0 and 100", c.Name, c.SparePercent)
+	case c.Overprovision < 0:
+		return fmt.Errorf("class %q: over-provisioning %d is negative", c.Name, c.Overprovision)
+	case c.MaxFill < 0 || c.MaxFill > 100:
+		return fmt.Errorf("class %q: a fill of %d percent is not between 0 and 100", c.Name, c.MaxFill)
+	}
+	return c.Layout.check(c.Name)
+}
+
+// spare of the class in a pool of this size.
+func (c *Class) spare(total int64) int64 { return addUp(c.Spare, percent(total, c.SparePercent)) }
+
+// Layout is how a thick volume is spread over a pool, in the terms of LVM.
+// The zero value is a linear volume.
+type Layout struct {
+	// Stripes that hold data side by side; 0 means 1.
+	Stripes int64
+	// Mirrors is the number of copies of each stripe; 0 means 1.
+	Mirrors int64
+	// Parity images beside the stripes: 1 for raid5, 2 for raid6.
+	Parity int64
+	// Metadata units that each image needs for itself: 1 for LVM's RAID.
+	Metadata int64
+}
+
+// maxImages is more than any volume group has disks.
+const maxImages = 1024
+
+func (l Layout) check(class string) error {
+	for name, n := range map[string]int64{"stripes": l.Stripes, "mirrors": l.Mirrors, "parity": l.Parity, "metadata": l.Metadata} {
+		if n < 0 || n > maxImages {
+			return fmt.Errorf("class %q: %d %s is not between 0 and %d", class, n, name, maxImages)
+		}
+	}
+	return nil
+}
+
+// charge is what a volume of so many bytes takes: every image holds its share of
+// the units, rounded up, and its metadata.
+func (l Layout) charge(bytes, unit int64) int64 {
+	stripes := max(l.Stripes, 1)
+	images := stripes*max(l.Mirrors, 1) + l.Parity
+	share := ceilDiv(ceilDiv(bytes, unit), stripes) + l.Metadata
+	return multiply(multiply(share, images), unit)
+}

@@ -1,0 +1,155 @@
+package ledger
+
+// Choice is the pool that was chosen for an owner.
+type Choice struct {
+	Owner Owner
+	Pool  string
+}
+
+// Fit is whether all demands of the request fit on the node together. It
+// allocates nothing, unless the owners hold room on this very node already.
+func (n *Node) Fit(r *Request) Verdict {
+	var s scratch
+	p := n.packing(r, &s)
+	return r.answer(p.run(r.options.Yields))
+}
+
+// Place is Fit that also says which pool each demand gets. It appends to to.
+func (n *Node) Place(r *Request, to []Choice) ([]Choice, Verdict) {
+	var s scratch
+	p := n.packing(r, &s)
+	verdict := r.answer(p.run(r.options.Yields))
+	if !verdict.Fits() {
+		return to, verdict
+	}
+	for k := range r.items {
+		to = append(to, Choice{r.items[k].Owner, p.node.books[p.chosen[k]].Name})
+	}
+	return to, verdict
+}
+
+// answer makes a search's outcome a verdict. What keeps the demands from fitting
+// anywhere comes first. The search itself deals in numbers only: returning an
+// owner out of it would move its memory to the heap.
+func (r *Request) answer(reason Reason, at int) Verdict {
+	switch {
+	case !r.verdict.Fits():
+		return r.verdict
+	case reason == Fits || at < 0:
+		return Verdict{Reason: reason}
+	default:
+		return Verdict{reason, r.items[at].Owner}
+	}
+}
+
+// packing sets a search up. It returns it by value, and fills in its slices
+// here and nowhere else, because only so does it stay on the caller's stack.
+func (n *Node) packing(r *Request, s *scratch) packing {
+	switch {
+	case !r.verdict.Fits():
+		return packing{refused: r.verdict.Reason}
+	case len(r.items) == 0:
+		return packing{}
+	case n == nil || !n.reported:
+		return packing{refused: NotReported}
+	case !n.ready:
+		return packing{refused: NodeNotReady}
+	}
+	n = r.cleared(n)
+	items, pools := len(r.items), len(n.books)
+	p := packing{node: n, items: r.items, order: r.options.Strategy}
+	if items > len(s.chosen) || pools > len(s.use) || items*pools > len(s.need) {
+		p.need, p.use, p.top = make([]int64, items*pools), make([]int64, pools), make([]int64, pools)
+		p.least, p.chosen = make([]int64, items+1), make([]int, items)
+	} else {
+		p.need, p.use, p.top = s.need[:items*pools], s.use[:pools], s.top[:pools]
+		p.least, p.chosen = s.least[:items+1], s.chosen[:items]
+	}
+	return p
+}
+
+// run finds a way to place all items, or says why there is none and on account
+// of which item; -1 is all of them.
+func (p *packing) run(yields bool) (reason Reason, at int) {
+	if p.refused != Fits || len(p.items) == 0 {
+		return p.refused, -1
+	}
+	if reason, at := p.prepare(yields); reason != Fits {
+		return reason, at
+	}
+	switch {
+	case p.search(0, p.space(), mask{}):
+		return Fits, -1
+	case p.gaveUp:
+		return TooManyWays, -1
+	default:
+		return NotTogether, -1
+	}
+}
+
+// cleared is the node without what the request's owners hold there for
+// themselves: a reservation must never starve its own pod.
+func (r *Request) cleared(n *Node) *Node {
+	for i := range r.items {
+		has := r.items[i].on(n.name)
+		if has == nil || has.fixed {
+			continue
+		}
+		var own []Owner
+		for k := range r.items {
+			if has := r.items[k].on(n.name); has != nil && !has.fixed {
+				own = append(own, has.owner)
+			}
+		}
+		return n.Without(own...)
+	}
+	return n
+}
+
+// MaxScore is the best score.
+const MaxScore = 100
+
+// Score says how well the demands would lie on the node, from 0 to MaxScore. For
+// the pools that are shared it is the share that stays free (Spread) or is taken
+// (Binpack); for whole devices the share of the disk that is asked for. Demands
+// that do not fit score 0.
+func (n *Node) Score(r *Request) int64 {
+	var s scratch
+	p := n.packing(r, &s)
+	if reason, _ := p.run(r.options.Yields); reason != Fits || len(p.items) == 0 {
+		return 0
+	}
+	var sum int64
+	for k := range p.items {
+		sum += p.score(k)
+	}
+	return sum / int64(len(p.items))
+}
+
+func (p *packing) score(k int) int64 {
+	i := p.chosen[k]
+	b := p.node.books[i]
+	if b.Kind == nil {
+		return 0
+	}
+	if b.Kind.Whole() {
+		return share(p.items[k].Bytes, b.Total)
+	}
+	limit := b.limit(p.items[k].id)
+	free := share(limit-p.use[i], limit)
+	if p.order == Binpack {
+		return MaxScore - free
+	}
+	return free
+}
+
+// share is part of whole in percent, between 0 and MaxScore.
+func share(part, whole int64) int64 {
+	if whole <= 0 || part <= 0 {
+		return 0
+	}
+	if whole > unbounded/MaxScore {
+		part, whole = part/MaxScore, whole/MaxScore
+	}
+	return min(part*MaxScore/whole, MaxScore)
+}

@@ -1,0 +1,147 @@
+package ledger
+
+import (
+	"maps"
+	"slices"
+)
+
+// Ledger knows what every pool of every node has promised to whom. The zero
+// Ledger is not usable: call New. It is not safe for concurrent use; the Nodes
+// and Snapshots it hands out are.
+type Ledger struct {
+	synced bool
+
+	classIDs map[string]int
+	classes  []*Class // by id; nil while unknown
+
+	nodes    map[string]*Node
+	volumes  map[string]*volume
+	accounts map[Owner]*account
+	pvs      map[string]PVObject
+	pods     map[string]*pod
+
+	// waiting are the accounts, by node, that should have something there and
+	// could not be given it yet.
+	waiting map[string]map[Owner]bool
+	// remains are the Volumes, by node, that went without their replicas having
+	// gone.
+	remains map[string]map[string]bool
+}
+
+// New returns an empty ledger that is not synced.
+func New() *Ledger {
+	return &Ledger{
+		classIDs: map[string]int{},
+		nodes:    map[string]*Node{},
+		volumes:  map[string]*volume{},
+		accounts: map[Owner]*account{},
+		pvs:      map[string]PVObject{},
+		pods:     map[string]*pod{},
+		waiting:  map[string]map[Owner]bool{},
+		remains:  map[string]map[string]bool{},
+	}
+}
+
+// SetSynced says that every kind of object has been listed once. Before that,
+// every question is answered with NotSynced: a ledger that has seen the nodes
+// and not yet the volumes would call full pools empty.
+func (l *Ledger) SetSynced() { l.synced = true }
+
+// Synced is whether SetSynced was called.
+func (l *Ledger) Synced() bool { return l.synced }
+
+// Node returns the node as it is now, or nil when nothing is known of it.
+func (l *Ledger) Node(name string) *Node { return l.nodes[name] }
+
+// NodeNames lists the known nodes in order.
+func (l *Ledger) NodeNames() []string { return slices.Sorted(maps.Keys(l.nodes)) }
+
+// classID is the number of a class in this ledger. Facts and offers bear it
+// whether or not the class has been observed.
+func (l *Ledger) classID(name string) int {
+	id, known := l.classIDs[name]
+	if !known {
+		id = len(l.classes)
+		l.classIDs[name] = id
+		l.classes = append(l.classes, nil)
+	}
+	return id
+}
+
+// noClass stands in for a class that was not observed yet: a linear layout.
+var noClass = &Class{}
+
+func (l *Ledger) class(id int) *Class {
+	if c := l.classes[id]; c != nil {
+		return c
+	}
+	return noClass
+}
+
+// place is a pool of a node.
+type place struct{ node, pool string }
+
+// posting is a fact and where it belongs.
+type posting struct {
+	place
+	fact
+}
+
+// post makes the owner's facts in all books what wanted says. Places the owner
+// was charged at before and is not any more are refunded by its own record,
+// posted, whatever event led here.
+func (l *Ledger) post(posted []place, owner *Owner, wanted []posting) []place {
+	for _, at := range posted {
+		if !slices.ContainsFunc(wanted, func(w posting) bool { return w.place == at }) {
+			l.edit(at, func(b *book) *book { return b.dropped(owner) })
+		}
+	}
+	for i := range wanted {
+		w := &wanted[i]
+		l.edit(w.place, func(b *book) *book { return b.with(l.reckon(b, w.fact)) })
+	}
+	if slices.EqualFunc(posted, wanted, func(p place, w posting) bool { return p == w.place }) {
+		return posted
+	}
+	places := make([]place, len(wanted))
+	for i := range wanted {
+		places[i] = wanted[i].place
+	}
+	return places
+}
+
+// reckon fills in a fact's charge. Before the pool was ever reported its kind and
+// unit are unknown and the bytes themselves must do.
+func (l *Ledger) reckon(b *book, f fact) fact {
+	switch {
+	case f.stated:
+	case b.Kind == nil:
+		f.charge = min(f.bytes, unbounded)
+	default:
+		f.charge = min(b.Kind.Charge(&b.Pool, l.class(int(f.class)), f.bytes), unbounded)
+	}
+	return f
+}
+
+// edit replaces one book. It makes the node and the book where there are none:
+// charges may be known before the report is.
+func (l *Ledger) edit(at place, change func(*book) *book) {
+	node := l.nodes[at.node]
+	if node == nil {
+		node = &Node{name: at.node}
+	}
+	old := node.book(at.pool)
+	if old == nil {
+		old = &book{Pool: Pool{Name: at.pool}, promised: unbounded}
+	}
+	l.setNode(node.with(change(old)))
+}
+
+// setNode stores a node, or forgets one of which nothing is left.
+func (l *Ledger) setNode(n *Node) {
+	if !n.reported && len(n.books) == 0 {
+		delete(l.nodes, n.name)
+		return
+	}
+	l.nodes[n.name] = n
+}

@@ -1,0 +1,143 @@
+package ledger
+
+import (
+	"maps"
+	"slices"
+	"strings"
+)
+
+// ObserveNode takes in a node's report, whole. The error names pools that cannot
+// be believed; the rest of the report counts all the same.
+func (l *Ledger) ObserveNode(r Report) error {
+	pools, err := r.valid()
+	old := l.nodes[r.Node]
+	if old == nil {
+		old = &Node{name: r.Node}
+	}
+	next := &Node{name: r.Node, reported: true, ready: r.Ready, generation: r.Generation}
+	for _, b := range old.books {
+		if !slices.ContainsFunc(pools, func(p Pool) bool { return p.Name == b.Name }) {
+			if gone := l.absent(b); !gone.empty() {
+				next.books = append(next.books, gone)
+			}
+		}
+	}
+	for i := range pools {
+		next.books = append(next.books, l.report(old.book(pools[i].Name), pools[i]))
+	}
+	slices.SortFunc(next.books, func(a, b *book) int { return strings.Compare(a.Name, b.Name) })
+	l.setNode(next)
+
+	for i := range pools {
+		for _, item := range pools[i].Inventory {
+			l.review(item.Owner)
+		}
+	}
+	l.clear(r.Node, func(at remain) bool { return r.Generation == 0 || at.revision <= r.Generation })
+	l.revisit(r.Node)
+	return err
+}
+
+// ObserveNodeGone takes in that a node reports no more. What is charged there
+// stands: a node that went is no proof that its data did.
+func (l *Ledger) ObserveNodeGone(name string) {
+	old := l.nodes[name]
+	if old == nil {
+		return
+	}
+	next := &Node{name: name}
+	for _, b := range old.books {
+		if gone := l.absent(b); !gone.empty() {
+			next.books = append(next.books, gone)
+		}
+	}
+	l.setNode(next)
+	l.clear(name, func(remain) bool { return true })
+}
+
+// ObserveClass takes in a PoolClass, new or changed. A class that is not valid is
+// refused, and what was known of it before stands.
+func (l *Ledger) ObserveClass(c Class) error {
+	if err := c.Check(); err != nil {
+		return err
+	}
+	id := l.classID(c.Name)
+	if now := l.classes[id]; now != nil && *now == c {
+		return nil
+	}
+	l.setClass(id, &c)
+	return nil
+}
+
+// ObserveClassGone takes in that a PoolClass is gone: nothing new fits it.
+func (l *Ledger) ObserveClassGone(name string) {
+	if id, known := l.classIDs[name]; known && l.classes[id] != nil {
+		l.setClass(id, nil)
+	}
+}
+
+// setClass reckons every book anew in which the class plays a part.
+func (l *Ledger) setClass(id int, c *Class) {
+	l.classes[id] = c
+	for name, n := range l.nodes {
+		next := *n
+		next.books = slices.Clone(n.books)
+		for i, b := range n.books {
+			next.books[i] = l.rebook(b, b.Pool, b.reported)
+		}
+		l.nodes[name] = &next
+	}
+	for _, node := range slices.Sorted(maps.Keys(l.waiting)) {
+		l.revisit(node)
+	}
+}
+
+// report makes the book of a reported pool, with the charges it had.
+func (l *Ledger) report(old *book, p Pool) *book {
+	if old == nil {
+		old = &book{}
+	}
+	return l.rebook(old, p, true)
+}
+
+// rebook makes a book with the same facts under another report or other classes.
+func (l *Ledger) rebook(old *book, p Pool, reported bool) *book {
+	next := &book{Pool: p, reported: reported, facts: slices.Clone(old.facts)}
+	for _, name := range p.Classes {
+		id := l.classID(name)
+		c := l.classes[id]
+		if c == nil || p.Kind == nil || next.offer(id) != nil {
+			continue
+		}
+		limit, closed := p.Kind.Limit(&p, c)
+		next.offers = append(next.offers, offer{class: id, limit: limit, closed: closed})
+	}
+	for i := range next.facts {
+		next.facts[i] = l.reckon(next, next.facts[i])
+	}
+	next.total()
+	return next
+}
+
+// absent is the book of a pool that the node does not report. Nothing but its
+// facts is kept; when it comes back they are still there, reckoned anew.
+func (l *Ledger) absent(b *book) *book { return l.rebook(b, Pool{Name: b.Name}, false) }
+
+// clear ends the remains on a node that the node has spoken about since.
+func (l *Ledger) clear(node string, over func(remain) bool) {
+	for _, name := range slices.Sorted(maps.Keys(l.remains[node])) {
+		v := l.volumes[name]
+		if v == nil {
+			delete(l.remains[node], name)
+			continue
+		}
+		v.remains = slices.DeleteFunc(v.remains, func(r remain) bool { return r.node == node && over(r) })
+		if !slices.ContainsFunc(v.remains, func(r remain) bool { return r.node == node }) {
+			delete(l.remains[node], name)
+		}
+		l.settleVolume(v)
+	}
+	if len(l.remains[node]) == 0 {
+		delete(l.remains, node)
+	}
+}

@@ -1,0 +1,100 @@
+package ledger
+
+import "slices"
+
+// ObserveVolume takes in a Volume, new or changed. From now on it says where the
+// data is; what was held for its claim on the same node passes over to it.
+func (l *Ledger) ObserveVolume(o VolumeObject) {
+	v := l.volume(o.Name)
+	v.present, v.claim, v.class, v.capacity = true, o.Claim, l.classID(o.Class), max(o.Capacity, 0)
+	before := v.live()
+	v.replicas = slices.Clone(o.Replicas)
+	if v.growth > 0 && !slices.Equal(before, v.live()) {
+		v.growth = 0
+	}
+	l.forget(v)
+	l.settleVolume(v)
+}
+
+// ObserveVolumeGone takes in that a Volume is gone, at a revision (0 if that is
+// not known). Replicas that had not gone before it stay charged until their node
+// has reported with the deletion in mind: only then does the report count as
+// foreign, or list, what may be left of them.
+func (l *Ledger) ObserveVolumeGone(name string, revision int64) {
+	v := l.volumes[name]
+	if v == nil || !v.present {
+		return
+	}
+	v.growth = 0
+	for _, p := range l.wanted(v) {
+		n := l.nodes[p.node]
+		if n != nil && n.reported && n.generation > 0 && n.generation < revision {
+			p.fact = n.book(p.pool).facts[n.book(p.pool).find(v.owner)]
+			p.stated = true
+			v.remains = append(v.remains, remain{p, revision})
+			if l.remains[p.node] == nil {
+				l.remains[p.node] = map[string]bool{}
+			}
+			l.remains[p.node][name] = true
+		}
+	}
+	v.present, v.replicas = false, nil
+	l.settleVolume(v)
+}
+
+// forget drops what remained of an earlier Volume of the same name.
+func (l *Ledger) forget(v *volume) {
+	for _, r := range v.remains {
+		delete(l.remains[r.node], v.owner.ID)
+	}
+	v.remains = nil
+}
+
+// ObservePV takes in a PersistentVolume, new or changed. Where the Volume itself
+// is not known it says what is charged; and it ties claims to volumes that were
+// not made for them, so that what was held for such a claim is given back.
+func (l *Ledger) ObservePV(o PVObject) {
+	if before, known := l.pvs[o.Name]; known && before.Volume != o.Volume {
+		l.ObservePVGone(o.Name)
+	}
+	l.pvs[o.Name] = o
+	v := l.volume(o.Volume)
+	if at, known := slices.BinarySearch(v.pvs, o.Name); !known {
+		v.pvs = slices.Insert(v.pvs, at, o.Name)
+	}
+	l.settleVolume(v)
+}
+
+// ObservePVGone takes in that a PersistentVolume is gone.
+func (l *Ledger) ObservePVGone(name string) {
+	o, known := l.pvs[name]
+	if !known {
+		return
+	}
+	delete(l.pvs, name)
+	v := l.volume(o.Volume)
+	v.pvs = slices.DeleteFunc(v.pvs, func(n string) bool { return n == name })
+	l.settleVolume(v)
+}
+
+func (p *PVObject) placed() bool { return p.Node != "" && p.Pool != "" }
+
+// ObserveClaim takes in a PersistentVolumeClaim of one of Berth's classes, new or
+// changed: which node was chosen for it, and what size it asks for by now.
+func (l *Ledger) ObserveClaim(o ClaimObject) {
+	a := l.account(Claim(o.UID))
+	a.observed, a.class, a.bytes = true, l.classID(o.Class), max(o.Requested, 0)
+	a.promised, a.bound = o.SelectedNode, o.Bound
+	l.review(*a.owner)
+}
+
+// ObserveClaimGone takes in that a claim is gone. Its volume stays charged for as
+// long as there is one, and a pod in flight keeps its hold until it is unreserved.
+func (l *Ledger) ObserveClaimGone(uid string) {
+	a := l.accounts[Claim(uid)]
+	if a == nil {
+		return
+	}
+	a.observed, a.promised, a.bound, a.bytes = false, "", false, 0
+	l.review(*a.owner)
+}

@@ -1,0 +1,121 @@
+package oracle
+
+import (
+	"fmt"
+	"slices"
+
+	"berth.dev/berth/internal/ledger"
+)
+
+// adopt takes over the choices that the rules leave to the ledger - where an
+// owner goes whom objects promise a node without naming a pool, and whether a
+// claim's wish for more is granted - after checking that they were legal.
+func (m *Model) adopt(actual []Fact) error {
+	m.relocate()
+	var chosen []Fact
+	forced := false
+	for _, f := range actual {
+		if f.Listed || f.Owner.Kind == ledger.ByVolume || m.promised(f.Owner) != f.Node || m.hold(f.Owner, f.Node) != nil {
+			continue
+		}
+		if f.Owner.Kind == ledger.ByClaim && (m.claims[f.Owner.ID].Bound || m.durable(f.Owner.ID) || m.standsOn(f.Owner, f.Node)) {
+			continue
+		}
+		class, bytes := m.asked(f.Owner)
+		m.holds = append(m.holds, Hold{Owner: f.Owner, Node: f.Node, Pool: f.Pool, Class: class, Bytes: bytes, Holders: map[string]bool{}})
+		if f.Owner.Kind == ledger.ByPod {
+			forced = true
+			continue
+		}
+		chosen = append(chosen, f)
+	}
+	grown := m.grow(actual)
+	if forced {
+		return nil // charged whether or not there is room
+	}
+	return m.legal(append(chosen, grown...))
+}
+
+// relocate moves inline volumes to where their node's inventory lists them.
+func (m *Model) relocate() {
+	for node, r := range m.reports {
+		pools := slices.Clone(r.Pools)
+		slices.SortFunc(pools, func(a, b ledger.Pool) int { return compareFacts(Fact{Pool: b.Name}, Fact{Pool: a.Name}) })
+		for _, p := range pools { // the first by name has the last word
+			for _, item := range p.Inventory {
+				if h := m.hold(item.Owner, node); h != nil && item.Owner.Kind == ledger.ByPod && m.promised(item.Owner) == node {
+					h.Pool = p.Name
+				}
+			}
+		}
+	}
+}
+
+// asked is what an owner's own object asks for.
+func (m *Model) asked(o ledger.Owner) (class string, bytes int64) {
+	if o.Kind == ledger.ByClaim {
+		c := m.claims[o.ID]
+		return c.Class, c.Requested
+	}
+	for _, v := range m.pods[o.ID].Inline {
+		if v.Name == o.Inline {
+			return v.Class, v.Bytes
+		}
+	}
+	return "", 0
+}
+
+// wish is the size that the claims of a volume ask for beyond its own; 0 is none.
+func (m *Model) wish(v ledger.VolumeObject) int64 {
+	var wish int64
+	for _, uid := range m.claimsOf(v.Name) {
+		if c, exists := m.claims[uid]; exists {
+			wish = max(wish, c.Requested)
+		}
+	}
+	if wish <= v.Capacity {
+		return 0
+	}
+	return wish
+}
+
+// grow takes over granted wishes, and returns the facts that grew.
+func (m *Model) grow(actual []Fact) []Fact {
+	for _, name := range sortedKeys(m.volumes) {
+		m.growth[name] = min(m.growth[name], m.wish(m.volumes[name]))
+	}
+	before := m.volumeFacts()
+	var grown []Fact
+	for _, f := range actual {
+		v, present := m.volumes[f.Owner.ID]
+		if f.Owner.Kind != ledger.ByVolume || !present || m.wish(v) == 0 || f.Bytes != m.wish(v) {
+			continue
+		}
+		m.growth[v.Name] = m.wish(v)
+	}
+	for _, f := range m.volumeFacts() {
+		at := slices.IndexFunc(before, func(g Fact) bool { return g.Owner == f.Owner && g.Node == f.Node && g.Pool == f.Pool })
+		if at >= 0 && f.Charge > before[at].Charge {
+			grown = append(grown, f)
+		}
+	}
+	return grown
+}
+
+// legal checks that there was room for what the ledger chose.
+func (m *Model) legal(chosen []Fact) error {
+	if len(chosen) == 0 {
+		return nil
+	}
+	facts := m.Facts()
+	for _, f := range chosen {
+		p, reported := m.pool(f.Node, f.Pool)
+		top, _ := m.limit(p, f.Class)
+		s := m.add(facts, f.Node, f.Pool)
+		if !reported || !m.open(f.Node, p, f.Class) || s.firm > min(top, s.promised) {
+			return fmt.Errorf("the ledger chose %v: open %t, in use %d of %d (promised %d)",
+				f, m.open(f.Node, p, f.Class), s.firm, top, s.promised)
+		}
+	}
+	return nil
+}

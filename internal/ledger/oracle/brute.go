@@ -1,0 +1,140 @@
+package oracle
+
+import (
+	"slices"
+
+	"berth.dev/berth/internal/ledger"
+)
+
+// Fits tries every way to place the demands on the node.
+func (m *Model) Fits(node, pod string, demands ...ledger.Demand) bool {
+	r, reported := m.reports[node]
+	if len(demands) == 0 {
+		return true
+	}
+	if !reported || !r.Ready {
+		return false
+	}
+	facts := m.Facts()
+	b := brute{m: m, node: node, pools: r.Pools, demands: demands, fixed: make([]string, len(demands)), chosen: make([]int, len(demands))}
+	for i, d := range demands {
+		if _, known := m.classes[d.Class]; !known || d.Bytes <= 0 {
+			return false
+		}
+		if !b.stand(i, pod, &facts) {
+			return false
+		}
+	}
+	b.sums = make([]sum, len(r.Pools))
+	for i := range r.Pools {
+		b.sums[i] = m.add(facts, node, r.Pools[i].Name)
+	}
+	return b.try(0)
+}
+
+type brute struct {
+	m       *Model
+	node    string
+	pools   []ledger.Pool
+	demands []ledger.Demand
+	// fixed is the pool in which a demand is met already.
+	fixed  []string
+	sums   []sum
+	chosen []int
+}
+
+// stand works out what a demand's owner has on the node: a volume or another
+// pod's hold fixes the pool, an own hold and what remains of a volume make way.
+// It is false when the claim is held for another pod elsewhere.
+func (b *brute) stand(i int, pod string, facts *[]Fact) bool {
+	o := b.demands[i].Owner
+	for _, f := range b.m.volumeFacts() {
+		if f.Node != b.node || o.Kind != ledger.ByClaim || !slices.Contains(b.m.claimsOf(f.Owner.ID), o.ID) {
+			continue
+		}
+		if b.m.placed(f.Owner.ID) {
+			b.fixed[i] = f.Pool
+			return true
+		}
+		*facts = slices.DeleteFunc(*facts, func(g Fact) bool { return g.Node == b.node && g.Owner == f.Owner })
+		return true
+	}
+	shared := func(h Hold) bool {
+		for holder := range h.Holders {
+			if holder != pod {
+				return true
+			}
+		}
+		return false
+	}
+	h := b.m.hold(o, b.node)
+	switch {
+	case h == nil:
+		return !slices.ContainsFunc(b.m.holds, func(h Hold) bool { return h.Owner == o && shared(h) })
+	case shared(*h):
+		b.fixed[i] = h.Pool
+	default:
+		*facts = slices.DeleteFunc(*facts, func(g Fact) bool { return g.Node == b.node && g.Owner == o })
+	}
+	return true
+}
+
+// placed is whether an object says where the volume is.
+func (m *Model) placed(volume string) bool {
+	_, present := m.volumes[volume]
+	for _, pv := range m.pvs {
+		present = present || pv.Volume == volume && pv.Node != "" && pv.Pool != ""
+	}
+	return present
+}
+
+// try places the demands from the i-th on in every way.
+func (b *brute) try(i int) bool {
+	if i == len(b.demands) {
+		return b.holds()
+	}
+	for p := range b.pools {
+		b.chosen[i] = p
+		if b.allowed(i, p) && b.try(i+1) {
+			return true
+		}
+	}
+	return b.fixed[i] != "" && !slices.ContainsFunc(b.pools, func(p ledger.Pool) bool { return p.Name == b.fixed[i] }) && b.skip(i)
+}
+
+// skip leaves out a demand whose fixed pool was not reported.
+func (b *brute) skip(i int) bool {
+	b.chosen[i] = -1
+	return b.try(i + 1)
+}
+
+func (b *brute) allowed(i, p int) bool {
+	if b.fixed[i] != "" {
+		return b.fixed[i] == b.pools[p].Name
+	}
+	d := b.demands[i]
+	if d.Pool != "" && d.Pool != b.pools[p].Name {
+		return false
+	}
+	return b.m.open(b.node, &b.pools[p], d.Class)
+}
+
+// holds is whether no pool is beyond the limit of anything placed in it.
+func (b *brute) holds() bool {
+	for p := range b.pools {
+		use, top, placed := b.sums[p].firm, b.sums[p].promised, false
+		for i, d := range b.demands {
+			if b.chosen[i] != p || b.fixed[i] != "" {
+				continue
+			}
+			placed = true
+			use = min(use+charge(&b.pools[p], b.m.classes[d.Class], d.Bytes), ceiling)
+			own, _ := b.m.limit(&b.pools[p], d.Class)
+			top = min(top, own)
+		}
+		if placed && use > top {
+			return false
+		}
+	}
+	return true
+}

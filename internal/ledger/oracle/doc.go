@@ -1,0 +1,12 @@
+// Package oracle is a second, naive opinion on what the ledger should say.
+//
+// A Model is told every event that a Ledger is told and nothing more. It keeps
+// the objects as they were last seen, and works every charge and every figure
+// out from them again whenever it is asked, with arithmetic of its own, without
+// indexes and without memory of what it said before. Where the rules leave the
+// ledger a choice (which of several pools a claim gets), the model adopts the
+// ledger's choice after it has checked that it was a legal one.
+//
+// The tests drive ledgers and models through random histories of a small
+// cluster, and compare them after every step.
+package oracle

@@ -1,0 +1,181 @@
+package oracle
+
+import (
+	"slices"
+
+	"berth.dev/berth/internal/ledger"
+)
+
+// Model is the naive ledger.
+type Model struct {
+	classes map[string]ledger.Class
+	reports map[string]ledger.Report
+	volumes map[string]ledger.VolumeObject
+	claims  map[string]ledger.ClaimObject
+	pvs     map[string]ledger.PVObject
+	pods    map[string]ledger.PodObject
+
+	holds   []Hold
+	remains []remain
+	// growth is the size that a claim's wish was granted, by Volume.
+	growth map[string]int64
+}
+
+// Hold is what pods hold for an owner on a node.
+type Hold struct {
+	Owner      ledger.Owner
+	Node, Pool string
+	Class      string
+	Bytes      int64
+	// Holders are the pods, and whether they were seen bound to the node.
+	Holders map[string]bool
+}
+
+// remain is a replica of a Volume that went before its data did.
+type remain struct {
+	volume, claim string
+	fact          Fact
+	revision      int64
+}
+
+// New returns an empty model.
+func New() *Model {
+	return &Model{
+		classes: map[string]ledger.Class{}, reports: map[string]ledger.Report{},
+		volumes: map[string]ledger.VolumeObject{}, claims: map[string]ledger.ClaimObject{},
+		pvs: map[string]ledger.PVObject{}, pods: map[string]ledger.PodObject{}, growth: map[string]int64{},
+	}
+}
+
+// ObserveNode mirrors the ledger.
+func (m *Model) ObserveNode(r ledger.Report) {
+	m.reports[r.Node] = r
+	m.remains = slices.DeleteFunc(m.remains, func(x remain) bool {
+		return x.fact.Node == r.Node && (r.Generation == 0 || x.revision <= r.Generation)
+	})
+}
+
+// ObserveNodeGone mirrors the ledger.
+func (m *Model) ObserveNodeGone(name string) {
+	delete(m.reports, name)
+	m.remains = slices.DeleteFunc(m.remains, func(x remain) bool { return x.fact.Node == name })
+}
+
+// ObserveClass mirrors the ledger.
+func (m *Model) ObserveClass(c ledger.Class) { m.classes[c.Name] = c }
+
+// ObserveClassGone mirrors the ledger.
+func (m *Model) ObserveClassGone(name string) { delete(m.classes, name) }
+
+// ObserveVolume mirrors the ledger.
+func (m *Model) ObserveVolume(o ledger.VolumeObject) {
+	if !slices.Equal(live(m.volumes[o.Name]), live(o)) {
+		delete(m.growth, o.Name)
+	}
+	m.volumes[o.Name] = o
+	m.remains = slices.DeleteFunc(m.remains, func(x remain) bool { return x.volume == o.Name })
+}
+
+// live are the places that a growth was granted for.
+func live(o ledger.VolumeObject) []string {
+	var places []string
+	for _, r := range o.Replicas {
+		if r.State == ledger.Pending || r.State == ledger.Ready {
+			places = append(places, r.Node+"/"+r.Pool)
+		}
+	}
+	slices.Sort(places)
+	return places
+}
+
+// ObserveVolumeGone mirrors the ledger.
+func (m *Model) ObserveVolumeGone(name string, revision int64) {
+	o, present := m.volumes[name]
+	if !present {
+		return
+	}
+	for _, f := range m.Facts() {
+		r, reported := m.reports[f.Node]
+		if f.Owner == ledger.Volume(name) && reported && r.Generation > 0 && r.Generation < revision {
+			f.stated = true
+			m.remains = append(m.remains, remain{name, o.Claim, f, revision})
+		}
+	}
+	delete(m.volumes, name)
+	delete(m.growth, name)
+}
+
+// ObservePV mirrors the ledger.
+func (m *Model) ObservePV(o ledger.PVObject) { m.pvs[o.Name] = o }
+
+// ObservePVGone mirrors the ledger.
+func (m *Model) ObservePVGone(name string) { delete(m.pvs, name) }
+
+// ObserveClaim mirrors the ledger.
+func (m *Model) ObserveClaim(o ledger.ClaimObject) { m.claims[o.UID] = o }
+
+// ObserveClaimGone mirrors the ledger.
+func (m *Model) ObserveClaimGone(uid string) { delete(m.claims, uid) }
+
+// ObservePod mirrors the ledger.
+func (m *Model) ObservePod(o ledger.PodObject) {
+	switch {
+	case o.Ended:
+		m.ObservePodGone(o.UID)
+	case o.Node != "":
+		m.pods[o.UID] = o
+		for i := range m.holds {
+			h := &m.holds[i]
+			if _, holds := h.Holders[o.UID]; holds && h.Node == o.Node {
+				h.Holders[o.UID] = true
+			} else {
+				delete(h.Holders, o.UID)
+			}
+		}
+	}
+}
+
+// ObservePodGone mirrors the ledger.
+func (m *Model) ObservePodGone(uid string) {
+	delete(m.pods, uid)
+	m.drop(uid, "")
+}
+
+// Reserve records what the ledger chose.
+func (m *Model) Reserve(pod, node string, demands []ledger.Demand, choices []ledger.Choice) {
+	for _, c := range choices {
+		at := slices.IndexFunc(demands, func(d ledger.Demand) bool { return d.Owner == c.Owner })
+		if m.standsOn(c.Owner, node) {
+			continue
+		}
+		h := m.hold(c.Owner, node)
+		if h == nil {
+			m.holds = append(m.holds, Hold{Owner: c.Owner, Node: node, Holders: map[string]bool{}})
+			h = &m.holds[len(m.holds)-1]
+		}
+		h.Pool, h.Class, h.Bytes = c.Pool, demands[at].Class, max(h.Bytes, demands[at].Bytes)
+		if _, holds := h.Holders[pod]; !holds {
+			h.Holders[pod] = false
+		}
+	}
+}
+
+// Unreserve mirrors the ledger.
+func (m *Model) Unreserve(pod, node string) { m.drop(pod, node) }
+
+func (m *Model) drop(pod, node string) {
+	for i := range m.holds {
+		if node == "" || m.holds[i].Node == node {
+			delete(m.holds[i].Holders, pod)
+		}
+	}
+}
+
+func (m *Model) hold(o ledger.Owner, node string) *Hold {
+	for i := range m.holds {
+		if m.holds[i].Owner == o && m.holds[i].Node == node {
+			return &m.holds[i]
+		}
+	}
+	return nil
+}

@@ -1,0 +1,79 @@
+package oracle
+
+import (
+	"slices"
+
+	"berth.dev/berth/internal/ledger"
+)
+
+// Overdue lists what the ledger should have granted and did not: promised owners
+// without a place, and wishes without growth, for which there is room. It is
+// meant for a ledger whose claims and reports have just been repeated.
+func (m *Model) Overdue() []string {
+	var overdue []string
+	for _, uid := range sortedKeys(m.claims) {
+		if m.overdueClaim(uid) {
+			overdue = append(overdue, ledger.Claim(uid).String())
+		}
+	}
+	for _, uid := range sortedKeys(m.pods) {
+		for _, v := range m.pods[uid].Inline {
+			if m.overdueInline(uid, v) {
+				overdue = append(overdue, ledger.Inline(uid, v.Name).String())
+			}
+		}
+	}
+	for _, name := range sortedKeys(m.volumes) {
+		if m.overdueGrowth(name) {
+			overdue = append(overdue, "growth of "+name)
+		}
+	}
+	return overdue
+}
+
+// overdueClaim is whether a claim has its node, nothing there, and room.
+func (m *Model) overdueClaim(uid string) bool {
+	c, o := m.claims[uid], ledger.Claim(uid)
+	if c.SelectedNode == "" || c.Bound || m.durable(uid) || m.hold(o, c.SelectedNode) != nil || m.standsOn(o, c.SelectedNode) {
+		return false
+	}
+	return m.Fits(c.SelectedNode, "", ledger.Demand{Owner: o, Class: c.Class, Bytes: c.Requested})
+}
+
+// overdueInline is whether an inline volume of a bound pod is charged nowhere
+// although a pool serves it.
+func (m *Model) overdueInline(uid string, v ledger.InlineVolume) bool {
+	node := m.pods[uid].Node
+	return m.hold(ledger.Inline(uid, v.Name), node) == nil &&
+		slices.ContainsFunc(m.reports[node].Pools, func(p ledger.Pool) bool {
+			_, serves := m.limit(&p, v.Class)
+			return serves
+		})
+}
+
+// overdueGrowth is whether a wish fits on every replica and was not granted.
+func (m *Model) overdueGrowth(name string) bool {
+	v := m.volumes[name]
+	wish := m.wish(v)
+	if wish == 0 || m.growth[name] == wish || len(live(v)) == 0 {
+		return false
+	}
+	facts := m.Facts()
+	for _, r := range v.Replicas {
+		if r.State == ledger.Gone || r.State == ledger.Refused {
+			continue
+		}
+		p, reported := m.pool(r.Node, r.Pool)
+		if !reported || !m.open(r.Node, p, v.Class) {
+			return false
+		}
+		at := slices.IndexFunc(facts, func(f Fact) bool { return f.Owner == ledger.Volume(name) && f.Node == r.Node && f.Pool == r.Pool })
+		more := charge(p, m.classes[v.Class], wish) - facts[at].Charge
+		s := m.add(facts, r.Node, r.Pool)
+		top, _ := m.limit(p, v.Class)
+		if more > 0 && more > min(top, s.promised)-s.firm {
+			return false
+		}
+	}
+	return true
+}

@@ -1,0 +1,72 @@
+package oracle
+
+import (
+	"maps"
+	"slices"
+
+	"berth.dev/berth/internal/ledger"
+)
+
+func sortedKeys[V any](m map[string]V) []string { return slices.Sorted(maps.Keys(m)) }
+
+// account is one pool, added up.
+type sum struct {
+	used, firm int64
+	// promised is the lowest limit among what is yet to be carved.
+	promised int64
+}
+
+// add sums up what the facts take of a pool.
+func (m *Model) add(facts []Fact, node, pool string) sum {
+	p, _ := m.pool(node, pool)
+	s := sum{used: p.Foreign, firm: p.Foreign, promised: ceiling}
+	for _, f := range facts {
+		if f.Node != node || f.Pool != pool {
+			continue
+		}
+		s.used = min(s.used+f.Charge, ceiling)
+		if !f.yields {
+			s.firm = min(s.firm+f.Charge, ceiling)
+		}
+		if top, serves := m.limit(p, f.Class); f.Carving && serves {
+			s.promised = min(s.promised, top)
+		}
+	}
+	return s
+}
+
+// limit of a class on a pool that serves it.
+func (m *Model) limit(p *ledger.Pool, class string) (int64, bool) {
+	c, known := m.classes[class]
+	if !known || !slices.Contains(p.Classes, class) {
+		return 0, false
+	}
+	top, _ := limit(p, c)
+	return top, true
+}
+
+// open is whether a pool takes new volumes of the class, full or not.
+func (m *Model) open(node string, p *ledger.Pool, class string) bool {
+	c, known := m.classes[class]
+	if !known || !m.reports[node].Ready || p.Health != ledger.Healthy || !slices.Contains(p.Classes, class) {
+		return false
+	}
+	_, open := limit(p, c)
+	return open
+}
+
+// Room mirrors the ledger.
+func (m *Model) Room(facts []Fact, node, class string) ledger.Room {
+	var room ledger.Room
+	for _, p := range m.reports[node].Pools {
+		if !m.open(node, &p, class) {
+			continue
+		}
+		s := m.add(facts, node, p.Name)
+		top, _ := m.limit(&p, class)
+		free := max(min(top, s.promised)-s.firm, 0)
+		room.Largest = max(room.Largest, free)
+		room.Sum += free
+	}
+	return room
+}

@@ -1,0 +1,94 @@
+package ledger
+
+// Reason says in one word why something fits or does not. The order matters:
+// where several pools refuse for different reasons, the last in this list is
+// told, because it is the one that came closest.
+type Reason uint8
+
+// The reasons of a Verdict.
+const (
+	// Fits: there is room.
+	Fits Reason = iota
+	// NotSynced: the ledger has not seen everything yet.
+	NotSynced
+	// Invalid: the size asked for is not a size.
+	Invalid
+	// UnknownClass: no PoolClass of that name was observed.
+	UnknownClass
+	// HeldElsewhere: another pod in flight holds the same claim on another node.
+	HeldElsewhere
+	// NotReported: the node has not said what it has.
+	NotReported
+	// NodeNotReady: the node's agent cannot list its pools, or is silent.
+	NodeNotReady
+	// NotServed: no pool of the node serves the class.
+	NotServed
+	// OtherPool: the volume belongs in a pool that is not this one.
+	OtherPool
+	// PoolMissing: the pool was not in the last report.
+	PoolMissing
+	// PoolUnhealthy: the pool takes nothing new.
+	PoolUnhealthy
+	// OtherMedia: the pool is not on the media that the class asks for.
+	OtherMedia
+	// PoolFull: a thin pool's real fill forbids more promises.
+	PoolFull
+	// NoRoom: less is free than is needed.
+	NoRoom
+	// NotTogether: every volume fits alone, not all of them together.
+	NotTogether
+	// TooManyWays: the search for a way to fit all was given up. It takes more
+	// than sixteen thousand steps and refuses; it never promises too much.
+	TooManyWays
+)
+
+var reasonNames = [...]string{
+	"Fits", "NotSynced", "Invalid", "UnknownClass", "HeldElsewhere", "NotReported", "NodeNotReady", "NotServed",
+	"OtherPool", "PoolMissing", "PoolUnhealthy", "OtherMedia", "PoolFull", "NoRoom", "NotTogether", "TooManyWays",
+}
+
+var reasonMessages = [...]string{
+	"fits",
+	"the ledger is not synced yet",
+	"the requested size is not valid",
+	"the PoolClass does not exist",
+	"another pod is being scheduled with the same claim on another node",
+	"the node has not reported its pools",
+	"the node's storage is not ready",
+	"the node has no pool of the class",
+	"the volume belongs in another pool",
+	"the pool is missing",
+	"the pool is unhealthy and takes nothing new",
+	"the pool is on other media",
+	"the thin pool is too full",
+	"not enough free space",
+	"not enough free space for all of the pod's volumes together",
+	"too many ways to place the pod's volumes",
+}
+
+// String is the reason in CamelCase, as conditions and metrics show it.
+func (r Reason) String() string {
+	if int(r) < len(reasonNames) {
+		return reasonNames[r]
+	}
+	return "Unknown"
+}
+
+// Message is the reason for people: lower case, no full stop.
+func (r Reason) Message() string {
+	if int(r) < len(reasonMessages) {
+		return reasonMessages[r]
+	}
+	return "unknown reason"
+}
+
+// Verdict is the answer to whether demands fit on a node.
+type Verdict struct {
+	Reason Reason
+	// Owner is the demand that the reason is about; the zero Owner when it is
+	// about all of them.
+	Owner Owner
+}
+
+// Fits is whether everything fits.
+func (v Verdict) Fits() bool { return v.Reason == Fits }

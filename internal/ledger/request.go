@@ -1,0 +1,173 @@
+package ledger
+
+import (
+	"cmp"
+	"slices"
+)
+
+// Demand is one volume that room is asked for.
+type Demand struct {
+	Owner Owner
+	Class string
+	Bytes int64
+	// Pool that it must come from; empty means any that serves the class.
+	Pool string
+	// Source is the Volume beside which it must be made, in a pool that holds a
+	// replica of it: a clone, or a restore of a snapshot. Empty means none.
+	Source string
+}
+
+// Strategy says which of several fitting pools, and nodes, is better.
+type Strategy uint8
+
+// The strategies.
+const (
+	// Spread prefers where more stays free.
+	Spread Strategy = iota
+	// Binpack prefers where less stays free.
+	Binpack
+)
+
+// Request is a set of demands that must be met together on one node, worked out
+// once and then asked of many nodes. It is not changed by asking.
+type Request struct {
+	options RequestOptions
+	demands []Demand
+	verdict Verdict
+	items   []item // the largest first
+}
+
+// item is a demand with what the ledger knows of its owner.
+type item struct {
+	Demand
+	id        int
+	class     *Class
+	standings []standing
+	// shared claims are held for another pod in flight: they may only go where
+	// they are held.
+	shared bool
+	// beside are the places of the source.
+	beside []place
+}
+
+// standing is something that the owner has at a place already.
+type standing struct {
+	place
+	// fixed: it is there and stays there, so it needs no room and no choice.
+	// Otherwise it is the owner's own hold, which makes way for the new one.
+	fixed bool
+	owner Owner
+}
+
+// RequestOptions are the choices of who asks.
+type RequestOptions struct {
+	// Pod that the demands are for.
+	Pod      string
+	Strategy Strategy
+	// Yields marks standbys: they only use slots that nobody else wants.
+	Yields bool
+}
+
+// Request works demands out. Whatever keeps them from fitting on any node at all
+// is in the verdict, and every node will repeat it.
+func (l *Ledger) Request(options RequestOptions, demands ...Demand) (*Request, Verdict) {
+	r := &Request{options: options, demands: demands, items: make([]item, 0, len(demands))}
+	if !l.synced {
+		r.verdict = Verdict{Reason: NotSynced}
+	}
+	for _, d := range demands {
+		id, known := l.classIDs[d.Class]
+		if !known || l.classes[id] == nil {
+			r.refuse(UnknownClass, d.Owner)
+			continue
+		}
+		if d.Bytes <= 0 {
+			r.refuse(Invalid, d.Owner)
+			continue
+		}
+		it := l.item(d, id)
+		l.stand(&it, options.Pod)
+		r.items = append(r.items, it)
+	}
+	slices.SortStableFunc(r.items, func(a, b item) int {
+		return cmp.Or(cmp.Compare(b.Bytes, a.Bytes), cmp.Compare(a.id, b.id), a.Owner.Compare(b.Owner))
+	})
+	return r, r.verdict
+}
+
+func (r *Request) refuse(reason Reason, owner Owner) {
+	if r.verdict.Fits() {
+		r.verdict = Verdict{reason, owner}
+	}
+}
+
+// item works out what does not depend on the owner.
+func (l *Ledger) item(d Demand, class int) item {
+	it := item{Demand: d, id: class, class: l.class(class)}
+	if d.Source != "" {
+		if v := l.volumes[d.Source]; v != nil {
+			it.beside = v.posted
+		}
+	}
+	return it
+}
+
+// stand works out what the owner has already.
+func (l *Ledger) stand(it *item, pod string) {
+	if it.Owner.Kind == ByVolume {
+		if v := l.volumes[it.Owner.ID]; v != nil {
+			it.standOn(v)
+		}
+		return
+	}
+	a := l.accounts[it.Owner]
+	if a == nil {
+		return
+	}
+	for _, v := range a.links {
+		it.standOn(v)
+	}
+	for i := range a.holds {
+		h := &a.holds[i]
+		shared := slices.ContainsFunc(h.holders, func(x holder) bool { return x.pod != pod })
+		it.shared = it.shared || shared
+		if !a.superseded(h.node) {
+			it.standings = append(it.standings, standing{h.place, shared, *a.owner})
+		}
+	}
+}
+
+// standOn notes where a volume is. What remains of one that went is found again
+// by a new one of its name, but need not be chosen.
+func (it *item) standOn(v *volume) {
+	for _, at := range v.posted {
+		it.standings = append(it.standings, standing{at, v.placed(), *v.owner})
+	}
+}
+
+// on returns what the owner has on the node, or nil.
+func (it *item) on(node string) *standing {
+	for i := range it.standings {
+		if it.standings[i].node == node {
+			return &it.standings[i]
+		}
+	}
+	return nil
+}
+
+// barred is why the item cannot use the pool, whatever is free there.
+func (it *item) barred(node string, b *book) Reason {
+	if it.Pool != "" && it.Pool != b.Name {
+		return OtherPool
+	}
+	if it.Source != "" && !slices.Contains(it.beside, place{node, b.Name}) {
+		return OtherPool
+	}
+	return b.closed(it.id)
+}
+
+// twin is whether two items are the same but for their owners.
+func (it *item) twin(other *item) bool {
+	return it.id == other.id && it.Bytes == other.Bytes && it.Pool == other.Pool && it.Source == other.Source &&
+		len(it.standings) == 0 && len(other.standings) == 0
+}

@@ -1,0 +1,65 @@
+package ledger
+
+import "slices"
+
+// Reserve sets room aside for the demands of the request's pod on a node, all of
+// them or nothing. What the same pod held there for the same owners is replaced,
+// so repeating it changes nothing. The request may be stale: everything is
+// checked again. Demands of Volumes are refused: a Volume is reserved by writing its
+// placement.
+func (l *Ledger) Reserve(node string, r *Request) ([]Choice, Verdict) {
+	fresh, verdict := l.Request(r.options, r.demands...)
+	if !verdict.Fits() {
+		return nil, verdict
+	}
+	for i := range fresh.items {
+		if o := fresh.items[i].Owner; o.Kind == ByVolume {
+			return nil, Verdict{Invalid, o}
+		}
+	}
+	choices, verdict := l.nodes[node].Place(fresh, make([]Choice, 0, len(r.items)))
+	if !verdict.Fits() {
+		return nil, verdict
+	}
+	for k := range fresh.items {
+		it := &fresh.items[k]
+		if has := it.on(node); has != nil && has.fixed && has.owner.Kind == ByVolume {
+			continue // the Volume is the reservation
+		}
+		l.hold(it, place{node, choices[k].Pool}, r.options.Pod)
+	}
+	return choices, Verdict{}
+}
+
+// hold records what was chosen.
+func (l *Ledger) hold(it *item, at place, uid string) {
+	a := l.account(it.Owner)
+	h := a.hold(at.node)
+	if h == nil {
+		a.holds = append(a.holds, hold{})
+		h = &a.holds[len(a.holds)-1]
+	}
+	h.place, h.class, h.bytes = at, it.id, max(it.Bytes, h.bytes)
+	if !slices.ContainsFunc(h.holders, func(x holder) bool { return x.pod == uid }) {
+		h.holders = append(h.holders, holder{pod: uid})
+	}
+	p := l.pod(uid)
+	if !slices.Contains(p.holds, a) {
+		p.holds = append(p.holds, a)
+	}
+	l.settle(a)
+}
+
+// Unreserve gives back what the pod holds on the node. It may be called without
+// a Reserve before it, and any number of times. What a claim's selected node
+// promises stays, as does what another pod holds.
+func (l *Ledger) Unreserve(uid, node string) {
+	p := l.pods[uid]
+	if p == nil {
+		return
+	}
+	for _, a := range slices.Clone(p.holds) {
+		l.vacate(a, uid, node)
+		l.keep(a, uid)
+	}
+}

@@ -1,0 +1,216 @@
+package ledger
+
+import (
+	"cmp"
+	"slices"
+)
+
+// volume is a Volume, or what its PersistentVolumes and its remains say of it.
+type volume struct {
+	owner *Owner
+	// present is whether the Volume object exists. It alone is believed then.
+	present  bool
+	claim    string
+	class    int
+	capacity int64
+	replicas []Replica
+	// growth is the size that the claim asks for by now and that was found to
+	// fit; 0 for none.
+	growth int64
+
+	// pvs are the names of the PersistentVolumes that stand for it, in order;
+	// pvPlaced is whether one of them names node and pool.
+	pvs      []string
+	pvPlaced bool
+	// remains are the charges of a Volume that went before its replicas were
+	// gone. They stand until the node has reported with that in mind.
+	remains []remain
+	// linked are the claims whose accounts know of this volume.
+	linked []string
+	posted []place
+}
+
+type remain struct {
+	posting
+	// revision at which the Volume went.
+	revision int64
+}
+
+// placed is whether an object says where the volume is, or is to be. Remains are
+// not an object: a claim whose Volume went may have to be placed again.
+func (v *volume) placed() bool { return v.present || v.pvPlaced }
+
+// target is the size a replica is to have.
+func (v *volume) target(r *Replica) int64 {
+	if r.State == Refused {
+		return max(r.Actual, 0)
+	}
+	return max(v.capacity, r.Actual, v.growth, 0)
+}
+
+// replica turns a replica into its fact; false when it takes nothing.
+func (v *volume) replica(r *Replica) (posting, bool) {
+	bytes := v.target(r)
+	if r.State == Gone || r.State == Refused && bytes == 0 {
+		return posting{}, false
+	}
+	f := fact{owner: v.owner, bytes: bytes, class: int32(v.class), yields: r.Yields}
+	f.carving = r.State == Pending || r.Actual > 0 && bytes > r.Actual
+	if r.Taken > 0 && bytes <= r.Actual {
+		f.charge, f.stated = min(r.Taken, unbounded), true
+	}
+	return posting{place{r.Node, r.Pool}, f}, true
+}
+
+// wanted lists the facts of a volume: the Volume's word if there is one, else
+// what its PersistentVolumes and remains say. Of two statements on one place the
+// first counts.
+func (l *Ledger) wanted(v *volume) []posting {
+	var facts []posting
+	add := func(p posting) {
+		if !slices.ContainsFunc(facts, func(f posting) bool { return f.place == p.place }) {
+			facts = append(facts, p)
+		}
+	}
+	for i := range v.replicas {
+		if p, ok := v.replica(&v.replicas[i]); ok {
+			add(p)
+		}
+	}
+	if v.present {
+		return facts
+	}
+	for i := range v.remains {
+		add(v.remains[i].posting)
+	}
+	for _, name := range v.pvs {
+		if pv := l.pvs[name]; pv.placed() {
+			add(posting{place{pv.Node, pv.Pool}, fact{owner: v.owner, bytes: max(pv.Capacity, 0), class: int32(l.classID(pv.Class))}})
+		}
+	}
+	return facts
+}
+
+// volume returns the record of a Volume, made if need be.
+func (l *Ledger) volume(name string) *volume {
+	v := l.volumes[name]
+	if v == nil {
+		owner := Volume(name)
+		v = &volume{owner: &owner}
+		l.volumes[name] = v
+	}
+	return v
+}
+
+// settleVolume brings a volume's charges, and the accounts of its claims, in
+// line with all that is known. The volume comes first: what an account is given
+// must be weighed against what is left.
+func (l *Ledger) settleVolume(v *volume) {
+	v.pvPlaced = slices.ContainsFunc(v.pvs, func(name string) bool { pv := l.pvs[name]; return pv.placed() })
+	before := v.linked
+	l.link(v)
+	l.grow(v)
+	for _, uid := range before {
+		if !slices.Contains(v.linked, uid) {
+			l.settle(l.account(Claim(uid)))
+		}
+	}
+	for _, uid := range v.linked {
+		l.settle(l.account(Claim(uid)))
+	}
+	if !v.present && len(v.pvs) == 0 && len(v.remains) == 0 {
+		delete(l.volumes, v.owner.ID)
+	}
+}
+
+// link ties the volume to the accounts of its claims: the one it was made for,
+// and those its PersistentVolumes are bound to.
+func (l *Ledger) link(v *volume) {
+	var claims []string
+	add := func(uid string) {
+		if uid != "" && !slices.Contains(claims, uid) {
+			claims = append(claims, uid)
+		}
+	}
+	if v.present || len(v.remains) > 0 {
+		add(v.claim)
+	}
+	for _, name := range v.pvs {
+		add(l.pvs[name].Claim)
+	}
+	if slices.Equal(claims, v.linked) {
+		return
+	}
+	for _, uid := range v.linked {
+		a := l.account(Claim(uid))
+		a.links = slices.DeleteFunc(a.links, func(w *volume) bool { return w == v })
+	}
+	for _, uid := range claims {
+		a := l.account(Claim(uid))
+		a.links = append(a.links, v)
+	}
+	v.linked = claims
+}
+
+// live are the places of the replicas that a growth would concern.
+func (v *volume) live() []place {
+	var live []place
+	for i := range v.replicas {
+		if r := &v.replicas[i]; r.State != Gone && r.State != Refused {
+			live = append(live, place{r.Node, r.Pool})
+		}
+	}
+	slices.SortFunc(live, func(a, b place) int { return cmp.Or(cmp.Compare(a.node, b.node), cmp.Compare(a.pool, b.pool)) })
+	return live
+}
+
+// grow posts the volume's charges, with the growth its claim asks for where that
+// fits on every node that has a replica. A wish that does not fit is not
+// charged: no claim can close a node by asking for the impossible. It is looked
+// at again with the next report. What was granted was granted for these replicas
+// and is weighed anew for others.
+func (l *Ledger) grow(v *volume) {
+	wish := int64(0)
+	for _, uid := range v.linked {
+		if a := l.accounts[Claim(uid)]; a != nil && a.observed {
+			wish = max(wish, a.bytes)
+		}
+	}
+	if !v.present || wish <= v.capacity {
+		wish = 0
+	}
+	v.growth = min(v.growth, wish)
+	v.posted = l.post(v.posted, v.owner, l.wanted(v))
+	if wish <= v.growth || len(v.live()) == 0 {
+		return
+	}
+	if node := l.obstacle(v, wish); node != "" {
+		l.await(l.account(Claim(v.linked[0])), node)
+		return
+	}
+	v.growth = wish
+	v.posted = l.post(v.posted, v.owner, l.wanted(v))
+}
+
+// obstacle names the first node on which a replica cannot grow to the size.
+func (l *Ledger) obstacle(v *volume, size int64) string {
+	for _, at := range v.live() {
+		node := l.nodes[at.node]
+		if node == nil || !node.ready {
+			return at.node
+		}
+		b := node.book(at.pool)
+		if b == nil || b.closed(v.class) != Fits {
+			return at.node
+		}
+		var has int64
+		if i := b.find(v.owner); i >= 0 {
+			has = b.facts[i].charge
+		}
+		more := b.Kind.Charge(&b.Pool, l.class(v.class), size) - has
+		if more > 0 && more > b.room(v.class) {
+			return at.node
+		}
+	}
+	return ""
+}
