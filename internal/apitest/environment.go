@@ -12,11 +12,13 @@ import (
 	"testing"
 	"time"
 
+	"github.com/go-logr/logr"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/client-go/kubernetes/scheme"
 	"k8s.io/client-go/rest"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/envtest"
+	"sigs.k8s.io/controller-runtime/pkg/log"
 
 	"berth.dev/berth/api/v1alpha1"
 )
@@ -52,6 +54,7 @@ var shared struct {
 // they are done or interrupted. It does not return.
 func Main(m *testing.M) {
 	shared.inMain = true
+	log.SetLogger(logr.Discard()) // else controller-runtime complains, with a stack, that nobody did
 	interrupted := make(chan os.Signal, 1)
 	signal.Notify(interrupted, os.Interrupt, syscall.SIGTERM)
 	go func() {

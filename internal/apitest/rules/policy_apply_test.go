@@ -13,12 +13,14 @@ import (
 	"berth.dev/berth/internal/apitest"
 )
 
-func applyEntry(ctx context.Context, c client.Client, volume, manager, node, message string, opts ...client.SubResourceApplyOption) error {
+func applyEntry(ctx context.Context, c client.Client, volume, node, message string, opts ...client.SubResourceApplyOption) error {
 	entry := apply.ReplicaStatus().WithNode(node).WithState(v1alpha1.ReplicaReady).WithReady(true).
 		WithCapacity(resource.MustParse("10Gi")).WithMessage(message)
 	body := apply.Volume(volume).WithStatus(apply.VolumeStatus().WithReplicas(entry))
-	return c.Status().Apply(ctx, body, append(opts, client.FieldOwner("agent-"+manager))...)
+	return c.Status().Apply(ctx, body, opts...)
 }
+
+func manager(node string) client.FieldOwner { return client.FieldOwner("agent-" + node) }
 
 func TestAgentsThatApplyTheirEntriesAtOnceLoseNothing(t *testing.T) {
 	const rounds = 10
@@ -30,7 +32,7 @@ func TestAgentsThatApplyTheirEntriesAtOnceLoseNothing(t *testing.T) {
 		agent := env.Agent(t, node)
 		go func() {
 			for round := range rounds {
-				if err := applyEntry(t.Context(), agent, v.Name, node, node, fmt.Sprintf("round %d of %s", round, node)); err != nil {
+				if err := applyEntry(t.Context(), agent, v.Name, node, fmt.Sprintf("round %d of %s", round, node), manager(node)); err != nil {
 					errs <- err
 					return
 				}
@@ -61,8 +63,8 @@ func TestAnAgentCannotForceItsWayIntoAnothersEntry(t *testing.T) {
 	env := apitest.Start(t)
 	n1, n2 := env.Agent(t, "n1"), env.Agent(t, "n2")
 	v := live(t, env.Client, newVolume(t))
-	expect(t, applyEntry(t.Context(), n2, v.Name, "n2", "n2", "mine"), "")
-	expect(t, applyEntry(t.Context(), n1, v.Name, "n1", "n2", "yours", client.ForceOwnership), ownEntry)
+	expect(t, applyEntry(t.Context(), n2, v.Name, "n2", "mine", manager("n2")), "")
+	expect(t, applyEntry(t.Context(), n1, v.Name, "n2", "yours", manager("n1"), client.ForceOwnership), ownEntry)
 	// Nor under the other's name.
-	expect(t, applyEntry(t.Context(), n1, v.Name, "n2", "n2", "yours", client.ForceOwnership), ownEntry)
+	expect(t, applyEntry(t.Context(), n1, v.Name, "n2", "yours", manager("n2"), client.ForceOwnership), ownEntry)
 }

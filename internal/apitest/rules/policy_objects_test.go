@@ -140,6 +140,16 @@ func TestAnAgentLeavesTheObjectsOfOthersAlone(t *testing.T) {
 	}
 }
 
+func TestAnAgentCannotMakeTheCapacityOfAnotherItsOwn(t *testing.T) {
+	env := apitest.Start(t)
+	c := reported("stolen", topology(v1alpha1.TopologyKey, "n2"))
+	if err := env.Client.Create(t.Context(), c); err != nil {
+		t.Fatal(err)
+	}
+	c.NodeTopology = topology(v1alpha1.TopologyKey, "n1")
+	expect(t, env.Agent(t, "n1").Update(t.Context(), c), "field is immutable")
+}
+
 func TestNobodyButAgentsIsBoundByTheirPolicies(t *testing.T) {
 	env := apitest.Start(t)
 	v := live(t, env.Client, newVolume(t), ready("n1", "n2"), epoch("n1", 1), active("n1"))

@@ -1,0 +1,6 @@
+# The linters, pinned in hack/tools/golangci-lint/go.mod and held to .golangci.yml.
+
+.PHONY: lint
+lint: ## Run the linters over every module
+	GOWORK=off go tool -modfile=hack/tools/golangci-lint/go.mod golangci-lint run ./...
+	cd lab && GOWORK=off go tool -modfile=../hack/tools/golangci-lint/go.mod golangci-lint run ./...
