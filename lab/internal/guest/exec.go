@@ -66,10 +66,11 @@ func (m *Machine) exec(ctx context.Context, r ExecRequest) (int, error) {
 	defer conn.Close()
 	stop := context.AfterFunc(ctx, func() { conn.Close() })
 	defer stop()
-	done := make(chan struct{})
-	defer close(done)
-	go send(wire.NewWriter(conn), r, done)
-	code, err := receive(conn, r)
+	in := newInput(conn)
+	defer in.end()
+	go in.copy(r.Stdin)
+	go in.resize(r.Terminal)
+	code, err := receive(conn, r, in)
 	if ctx.Err() != nil {
 		return 0, context.Cause(ctx)
 	}
@@ -159,25 +160,7 @@ func expectStarted(conn net.Conn) error {
 	return nil
 }
 
-// send passes on input and window sizes. Errors show on the receiving side.
-func send(w *wire.Writer, r ExecRequest, done <-chan struct{}) {
-	go func() {
-		if r.Stdin != nil {
-			_, _ = io.Copy(w.Stream(wire.Stdin), r.Stdin)
-		}
-		_ = w.Write(wire.Stdin, nil)
-	}()
-	for {
-		select {
-		case size := <-r.Terminal:
-			_ = w.WriteJSON(wire.Resize, size)
-		case <-done:
-			return
-		}
-	}
-}
-
-func receive(conn io.Reader, r ExecRequest) (int, error) {
+func receive(conn io.Reader, r ExecRequest, in *input) (int, error) {
 	streams := map[wire.Kind]io.Writer{wire.Stdout: r.Stdout, wire.Stderr: r.Stderr}
 	for {
 		kind, payload, err := wire.Read(conn)
@@ -190,6 +173,9 @@ func receive(conn io.Reader, r ExecRequest) (int, error) {
 				return 0, fmt.Errorf("reading the result: %w", err)
 			}
 			return result.Code, nil
+		}
+		if kind == wire.Taken {
+			in.taken()
 		}
 		if w := streams[kind]; w != nil {
 			if _, err := w.Write(payload); err != nil {

@@ -30,6 +30,7 @@ type session struct {
 	out     *wire.Writer
 	ended   atomic.Bool
 	reader  sync.WaitGroup // reads what the client sends
+	feeder  sync.WaitGroup // writes the program's input
 }
 
 func newSession(r wire.Request, conn net.Conn, out *wire.Writer) *session {
@@ -70,6 +71,7 @@ func (s *session) finish(code int) {
 	}
 	_ = s.conn.SetReadDeadline(time.Now().Add(hangUpTime))
 	s.reader.Wait()
+	s.feeder.Wait()
 	_, _ = io.Copy(io.Discard, s.conn)
 }
 
@@ -82,26 +84,44 @@ func (s *session) wait(cmd *exec.Cmd) int {
 }
 
 // readClient passes on what the client sends. When the client is gone, the
-// program's process group is killed.
+// program's process group is killed. The program's input is written by another
+// goroutine, for the program may not take it.
 func (s *session) readClient(pid int, stdin io.WriteCloser, resize func(wire.Window)) {
+	input := make(chan []byte, wire.InputWindow+1) // and the end
+	s.feeder.Go(func() { s.feed(stdin, input) })
+	defer close(input)
 	for {
 		kind, payload, err := wire.Read(s.conn)
+		if err == nil && kind == wire.Stdin && len(input) == cap(input) {
+			err = errors.New("the client sends more input than allowed")
+		}
 		switch {
 		case err != nil:
 			if !s.ended.Load() {
 				_ = syscall.Kill(-pid, syscall.SIGKILL)
 			}
 			return
-		case kind == wire.Stdin && len(payload) == 0:
-			_ = stdin.Close()
 		case kind == wire.Stdin:
-			_, _ = stdin.Write(payload) // a program may close its input early
+			input <- payload
 		case kind == wire.Resize && resize != nil:
 			var w wire.Window
 			if json.Unmarshal(payload, &w) == nil {
 				resize(w)
 			}
 		}
+	}
+}
+
+// feed writes the program's input. A program may close it early: the rest is
+// then taken and dropped.
+func (s *session) feed(stdin io.WriteCloser, input <-chan []byte) {
+	for payload := range input {
+		if len(payload) == 0 {
+			_ = stdin.Close()
+			continue
+		}
+		_, _ = stdin.Write(payload)
+		_ = s.out.Write(wire.Taken, nil)
 	}
 }
 

@@ -23,6 +23,7 @@ const (
 	Stdout  Kind = '1' // guest
 	Stderr  Kind = '2' // guest
 	Resize  Kind = 'w' // client: Window as JSON
+	Taken   Kind = 'a' // guest: the program took one frame of input; empty
 	Exited  Kind = 'x' // guest: Result as JSON
 )
 
@@ -50,6 +51,11 @@ type Result struct {
 // MaxPayload bounds a frame, so that a peer that speaks something else is
 // found out early.
 const MaxPayload = 1 << 20
+
+// InputWindow is how many frames of input a client may send before the first
+// of them is taken. A guest can therefore always read on, and notices a client
+// that goes away even while the program leaves its input alone.
+const InputWindow = 16
 
 // Chunk is the size in which streams are cut into frames.
 const Chunk = 32 << 10
