@@ -74,7 +74,7 @@ func awaitChange(t *testing.T, p provision.Provisioner) {
 	t.Helper()
 	select {
 	case <-p.Changed():
-	case <-time.After(20 * time.Second):
+	case <-time.After(time.Minute):
 		t.Fatal("no change was signalled")
 	}
 }
@@ -88,7 +88,7 @@ func eventually(t *testing.T, ok func() bool, failure string) {
 	t.Helper()
 	tick := time.NewTicker(time.Millisecond)
 	defer tick.Stop()
-	for deadline := time.After(20 * time.Second); !ok(); {
+	for deadline := time.After(time.Minute); !ok(); {
 		select {
 		case <-tick.C:
 		case <-deadline:

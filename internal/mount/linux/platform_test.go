@@ -1,0 +1,195 @@
+//go:build platform
+
+package linux_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"testing"
+
+	"berth.dev/berth/internal/mount"
+	"berth.dev/berth/internal/mount/conformance"
+	"berth.dev/berth/internal/mount/linux"
+	"berth.dev/berth/internal/provision"
+	"berth.dev/berth/internal/provision/lvm/lvmtest"
+	"berth.dev/berth/internal/run"
+)
+
+// devices are logical volumes of a group made for the test.
+type devices struct {
+	t       *testing.T
+	mounter *linux.Mounter
+	counter *run.Counter
+	n       int
+}
+
+func newDevices(t *testing.T) *devices {
+	t.Helper()
+	lvmtest.RealGroup(t, "vg-mount", lvmtest.Disks(t, 1)[0])
+	counter := run.Count(run.Exec{})
+	m, err := linux.New(linux.Config{Runner: counter})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return &devices{t: t, mounter: m, counter: counter}
+}
+
+func (d *devices) make(fs string) string {
+	d.t.Helper()
+	d.n++
+	name := fmt.Sprintf("lv-%d", d.n)
+	lvmtest.LVM(d.t, "lvcreate", "--yes", "--size", "320m", "--name", name, "vg-mount")
+	device := "/dev/vg-mount/" + name
+	if fs != "" {
+		if err := d.mounter.Mkfs(d.t.Context(), device, fs); err != nil {
+			d.t.Fatal(err)
+		}
+	}
+	return device
+}
+
+func TestConformanceOnRealDevices(t *testing.T) {
+	conformance.Run(t, func(t *testing.T) conformance.Harness {
+		d := newDevices(t)
+		return conformance.Harness{
+			Mounter: d.mounter,
+			Device:  d.make,
+			Enlarge: func(device string) { lvmtest.LVM(t, "lvextend", "--yes", "--size", "+64m", device) },
+			Hold: func(path string) func() {
+				f, err := os.Create(path + "/held")
+				if err != nil {
+					t.Fatal(err)
+				}
+				return func() { f.Close() }
+			},
+			Write: func(path, text string) error { return os.WriteFile(path, []byte(text), 0o600) },
+			Read: func(path string) (string, error) {
+				b, err := os.ReadFile(path)
+				return string(b), err
+			},
+		}
+	})
+}
+
+func (d *devices) mount(device, fs, target string) {
+	d.t.Helper()
+	if err := d.mounter.Mount(d.t.Context(), mount.Request{Device: device, Target: target, Filesystem: fs}); err != nil {
+		d.t.Fatal(err)
+	}
+	d.t.Cleanup(func() {
+		if err := d.mounter.Unmount(context.WithoutCancel(d.t.Context()), target); err != nil {
+			d.t.Error(err)
+		}
+	})
+}
+
+func TestMountsStartNoProcessUnlessTheyMust(t *testing.T) {
+	d := newDevices(t)
+	for _, fs := range []string{provision.Ext4, provision.XFS} {
+		device, target := d.make(fs), t.TempDir()+"/a"
+		d.counter.Take()
+		d.mount(device, fs, target)
+		if err := d.mounter.Grow(t.Context(), mount.GrowRequest{Device: device, Target: target, Filesystem: fs}); err != nil {
+			t.Error(err)
+		}
+		if _, err := d.mounter.Stats(t.Context(), target); err != nil {
+			t.Error(err)
+		}
+		if got := d.counter.Take(); len(got) != 0 {
+			t.Errorf("mounting, growing what is large enough and figures of %s started %v", fs, got)
+		}
+		lvmtest.LVM(t, "lvextend", "--yes", "--size", "+64m", device)
+		if err := d.mounter.Grow(t.Context(), mount.GrowRequest{Device: device, Target: target, Filesystem: fs}); err != nil {
+			t.Error(err)
+		}
+		if got := d.counter.Take(); len(got) != 1 {
+			t.Errorf("growing %s started %v, want one process", fs, got)
+		}
+	}
+}
+
+func TestFilesystemThatWasNotUnmountedIsRepairedAndKeepsItsData(t *testing.T) {
+	d := newDevices(t)
+	for fs, processes := range map[string]int{provision.Ext4: 1, provision.XFS: 0} {
+		device, crashed := d.make(fs), d.make("")
+		target, again := t.TempDir()+"/a", t.TempDir()+"/b"
+		d.mount(device, fs, target)
+		if err := write(target+"/file", "kept"); err != nil {
+			t.Fatal(err)
+		}
+		copyDevice(t, device, crashed) // what a power loss leaves: a filesystem in use
+		if err := d.mounter.Unmount(t.Context(), target); err != nil {
+			t.Fatal(err) // xfs refuses two of one identity at once
+		}
+		d.counter.Take()
+		d.mount(crashed, fs, again)
+		if b, err := os.ReadFile(again + "/file"); err != nil || string(b) != "kept" {
+			t.Errorf("%s holds %q, %v", fs, b, err)
+		}
+		if got := d.counter.Take()["e2fsck"]; got != processes {
+			t.Errorf("repairing %s started %d processes, want %d", fs, got, processes)
+		}
+	}
+}
+
+func TestDestroyedFilesystemIsAnErrorAndNeverMadeAnew(t *testing.T) {
+	d := newDevices(t)
+	for _, fs := range []string{provision.Ext4, provision.XFS} {
+		for name, size := range map[string]int{"its beginning": 4 << 10, "its first part": 64 << 20} {
+			device := d.make(fs)
+			lvmtest.Overwrite(t, device, size)
+			d.counter.Take()
+			err := d.mounter.Mount(t.Context(), mount.Request{Device: device, Target: t.TempDir() + "/a", Filesystem: fs})
+			if !errors.Is(err, mount.ErrCorrupt) {
+				t.Errorf("%s without %s: %v, want ErrCorrupt", fs, name, err)
+			}
+			if got := d.counter.Take(); got["mkfs."+fs] != 0 {
+				t.Errorf("%s without %s was made anew", fs, name)
+			}
+		}
+	}
+}
+
+func TestMountedDeviceIsNotFormatted(t *testing.T) {
+	d := newDevices(t)
+	device := d.make(provision.Ext4)
+	d.mount(device, provision.Ext4, t.TempDir()+"/a")
+	if err := d.mounter.Mkfs(t.Context(), device, provision.Ext4); !errors.Is(err, provision.ErrInUse) {
+		t.Errorf("got %v, want ErrInUse", err)
+	}
+}
+
+func write(path, text string) error {
+	f, err := os.Create(path)
+	if err != nil {
+		return err
+	}
+	defer f.Close()
+	if _, err := f.WriteString(text); err != nil {
+		return err
+	}
+	return f.Sync()
+}
+
+func copyDevice(t *testing.T, from, to string) {
+	t.Helper()
+	src, err := os.Open(from)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer src.Close()
+	dst, err := os.OpenFile(to, os.O_WRONLY, 0)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer dst.Close()
+	if _, err := io.Copy(dst, src); err != nil {
+		t.Fatal(err)
+	}
+	if err := dst.Sync(); err != nil {
+		t.Fatal(err)
+	}
+}

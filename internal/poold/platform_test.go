@@ -1,0 +1,157 @@
+//go:build platform
+
+package poold_test
+
+import (
+	"context"
+	"fmt"
+	"os"
+	"path/filepath"
+	"sync"
+	"syscall"
+	"testing"
+
+	mountconformance "berth.dev/berth/internal/mount/conformance"
+	"berth.dev/berth/internal/poold"
+	"berth.dev/berth/internal/provision"
+	"berth.dev/berth/internal/provision/conformance"
+	"berth.dev/berth/internal/provision/lvm/lvmtest"
+	"berth.dev/berth/internal/run"
+)
+
+// mkfsByDevice counts the filesystems made.
+type mkfsByDevice struct {
+	run.Exec
+	mu   sync.Mutex
+	made map[string]int
+}
+
+func (m *mkfsByDevice) Change(c run.Command) ([]byte, error) {
+	if c.Operation == "mkfs.ext4" {
+		m.mu.Lock()
+		if m.made == nil {
+			m.made = map[string]int{}
+		}
+		m.made[c.Args[len(c.Args)-1]]++
+		m.mu.Unlock()
+	}
+	return m.Exec.Change(c)
+}
+
+func (m *mkfsByDevice) of(device string) int {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	return m.made[device]
+}
+
+// serveSystem runs this machine's poold and dials it.
+func serveSystem(t *testing.T, runner run.Runner) (client *poold.Client, stop func()) {
+	t.Helper()
+	system, err := poold.NewSystem(poold.SystemConfig{Runner: runner})
+	if err != nil {
+		t.Fatal(err)
+	}
+	ctx, cancel := context.WithCancel(context.WithoutCancel(t.Context()))
+	var watching sync.WaitGroup
+	watching.Go(func() {
+		if err := system.Run(ctx); err != nil {
+			t.Error(err)
+		}
+	})
+	s := socket(t)
+	stopServing := serve(t, poold.Config{Socket: s, Node: system, Healthy: system.Healthy})
+	stop = func() { stopServing(); cancel(); watching.Wait() }
+	t.Cleanup(stop)
+	return connected(t, s), stop
+}
+
+func TestProvisionerConformanceOnRealLVMAcrossTheSocket(t *testing.T) {
+	disk := lvmtest.Disks(t, 1)[0]
+	conformance.Run(t, func(t *testing.T) conformance.Harness {
+		runner := &mkfsByDevice{}
+		h := lvmtest.RealHarness(t, lvmtest.RealGroup(t, "vg-poold", disk), runner.of)
+		client, stop := serveSystem(t, runner)
+		h.Provisioner = client
+		h.Restart = func() provision.Provisioner {
+			stop()
+			client, stop = serveSystem(t, runner)
+			return client
+		}
+		return h
+	})
+}
+
+func TestMounterConformanceOnRealDevicesAcrossTheSocket(t *testing.T) {
+	disk := lvmtest.Disks(t, 1)[0]
+	mountconformance.Run(t, func(t *testing.T) mountconformance.Harness {
+		vg := lvmtest.RealGroup(t, "vg-poold", disk)
+		client, _ := serveSystem(t, nil)
+		n := 0
+		return mountconformance.Harness{
+			Mounter: client,
+			Device: func(fs string) string {
+				n++
+				v, err := client.Create(t.Context(), provision.CreateRequest{ID: fmt.Sprintf("pvc-%d", n), Pool: vg, Size: 320 << 20})
+				if err == nil && fs != "" {
+					v, err = client.Format(t.Context(), provision.FormatRequest{ID: v.ID, Filesystem: fs})
+				}
+				if err != nil {
+					t.Fatal(err)
+				}
+				return v.Device
+			},
+			Enlarge: func(device string) {
+				v, err := client.Get(t.Context(), filepath.Base(device))
+				if err == nil {
+					_, err = client.Expand(t.Context(), provision.ExpandRequest{ID: v.ID, Size: v.Size + 64<<20})
+				}
+				if err != nil {
+					t.Fatal(err)
+				}
+			},
+			Write: func(path, text string) error { return os.WriteFile(path, []byte(text), 0o600) },
+			Read: func(path string) (string, error) {
+				b, err := os.ReadFile(path)
+				return string(b), err
+			},
+		}
+	})
+}
+
+const asStranger = "POOLD_TEST_STRANGER"
+
+func TestUserWithoutRightsIsRefusedThoughTheSocketIsOpen(t *testing.T) {
+	if s := os.Getenv(asStranger); s != "" {
+		c := dial(t, s)
+		if _, err := c.Report(t.Context()); err == nil {
+			t.Error("poold answered a stranger")
+		}
+		return
+	}
+	s := socket(t)
+	serve(t, poold.Config{Socket: s, Node: localNode(newDisks())})
+	connected(t, s)
+	for path, mode := range map[string]os.FileMode{s: 0o666, filepath.Dir(s): 0o755, filepath.Dir(filepath.Dir(s)): 0o755} {
+		if err := os.Chmod(path, mode); err != nil {
+			t.Fatal(err)
+		}
+	}
+	self, err := os.ReadFile("/proc/self/exe")
+	if err != nil {
+		t.Fatal(err)
+	}
+	program := filepath.Join(filepath.Dir(filepath.Dir(s)), "stranger")
+	if err := os.WriteFile(program, self, 0o755); err != nil { //nolint:gosec // the stranger must be able to run it
+		t.Fatal(err)
+	}
+	p, err := os.StartProcess(program, []string{program, "-test.run=^TestUserWithoutRights"}, &os.ProcAttr{
+		Dir: "/", Env: []string{asStranger + "=" + s, "TMPDIR=/tmp"}, Files: []*os.File{nil, os.Stdout, os.Stderr},
+		Sys: &syscall.SysProcAttr{Credential: &syscall.Credential{Uid: 65534, Gid: 65534}},
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if state, err := p.Wait(); err != nil || !state.Success() {
+		t.Errorf("the stranger: %v, %v", state, err)
+	}
+}

@@ -1,0 +1,89 @@
+//go:build platform
+
+package lvmtest
+
+import (
+	"os"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"testing"
+
+	"berth.dev/berth/internal/provision"
+	"berth.dev/berth/internal/provision/conformance"
+	"berth.dev/berth/internal/run"
+)
+
+// DisksVariable names the disks that platform tests may overwrite, with commas.
+const DisksVariable = "BERTH_TEST_DISKS"
+
+// Disks returns the disks that a test may overwrite; it fails without them.
+func Disks(t testing.TB, n int) []string {
+	t.Helper()
+	disks := strings.FieldsFunc(os.Getenv(DisksVariable), func(r rune) bool { return r == ',' })
+	if len(disks) < n || os.Geteuid() != 0 {
+		t.Fatalf("this test overwrites disks: run it as root in a machine of its own and name %d disks in %s", n, DisksVariable)
+	}
+	return disks[:n]
+}
+
+// LVM runs an LVM command, as an administrator would.
+func LVM(t testing.TB, args ...string) string {
+	t.Helper()
+	out, err := run.Exec{}.Change(run.Command{Operation: args[0], Program: "lvm", Args: args})
+	if err != nil {
+		t.Fatalf("lvm %s: %v", strings.Join(args, " "), err)
+	}
+	return string(out)
+}
+
+// RealGroup makes an empty volume group on a disk for the time of a test.
+func RealGroup(t testing.TB, name, disk string) provision.PoolRef {
+	t.Helper()
+	LVM(t, "vgcreate", "--yes", "-ff", name, disk)
+	t.Cleanup(func() {
+		LVM(t, "vgremove", "--yes", "--force", name)
+		LVM(t, "pvremove", "--yes", disk)
+	})
+	return provision.PoolRef{Type: "LVM", Name: name}
+}
+
+// RealForeign makes a logical volume that is not Berth's.
+func RealForeign(t testing.TB, group, name string, size int64) {
+	t.Helper()
+	LVM(t, "lvcreate", "--yes", "--activate", "n", "--zero", "n", "--wipesignatures", "n",
+		"--size", strconv.FormatInt(size, 10)+"b", "--name", name, group)
+}
+
+// RealHarness is a conformance harness without its provisioner.
+func RealHarness(t testing.TB, pool provision.PoolRef, formats func(device string) int) conformance.Harness {
+	return conformance.Harness{
+		Pool:       pool,
+		PutForeign: func(name string, size int64) { RealForeign(t, pool.Name, name, size) },
+		Open: func(v provision.Volume) func() {
+			f, err := os.Open(v.Device)
+			if err != nil {
+				t.Fatal(err)
+			}
+			return func() { f.Close() }
+		},
+		Scramble: func(v provision.Volume) { Overwrite(t, v.Device, 1<<20) },
+		Formats:  func(id string) int { return formats(filepath.Join("/dev", pool.Name, id)) },
+	}
+}
+
+// Overwrite destroys the beginning of a device.
+func Overwrite(t testing.TB, device string, size int) {
+	t.Helper()
+	f, err := os.OpenFile(device, os.O_WRONLY, 0)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer f.Close()
+	if _, err := f.Write(make([]byte, size)); err != nil {
+		t.Fatal(err)
+	}
+	if err := f.Sync(); err != nil {
+		t.Fatal(err)
+	}
+}

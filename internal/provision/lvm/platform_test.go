@@ -1,0 +1,194 @@
+//go:build platform
+
+package lvm_test
+
+import (
+	"context"
+	"errors"
+	"os"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	"golang.org/x/sys/unix"
+
+	"berth.dev/berth/internal/mount/linux"
+	"berth.dev/berth/internal/provision"
+	"berth.dev/berth/internal/provision/conformance"
+	"berth.dev/berth/internal/provision/lvm"
+	"berth.dev/berth/internal/provision/lvm/kernel"
+	"berth.dev/berth/internal/provision/lvm/lvmtest"
+	"berth.dev/berth/internal/run"
+)
+
+// realMkfs makes filesystems and counts them by device.
+type realMkfs struct {
+	mounter *linux.Mounter
+	mu      sync.Mutex
+	made    map[string]int
+}
+
+func (r *realMkfs) mkfs(ctx context.Context, device, fs string) error {
+	r.mu.Lock()
+	if r.made == nil {
+		r.made = map[string]int{}
+	}
+	r.made[device]++
+	r.mu.Unlock()
+	return r.mounter.Mkfs(ctx, device, fs)
+}
+
+func (r *realMkfs) of(device string) int {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return r.made[device]
+}
+
+func realConfig(t *testing.T) (lvm.Config, *run.Counter, *realMkfs) {
+	t.Helper()
+	counter := run.Count(run.Exec{})
+	mounter, err := linux.New(linux.Config{Runner: counter})
+	if err != nil {
+		t.Fatal(err)
+	}
+	m := &realMkfs{mounter: mounter}
+	return lvm.Config{Runner: counter, Devices: kernel.Devices{}, Mkfs: m.mkfs}, counter, m
+}
+
+func TestConformanceOnRealLVM(t *testing.T) {
+	disk := lvmtest.Disks(t, 1)[0]
+	conformance.Run(t, func(t *testing.T) conformance.Harness {
+		c, _, mkfs := realConfig(t)
+		h := lvmtest.RealHarness(t, lvmtest.RealGroup(t, "vg-berth", disk), mkfs.of)
+		p, stop := start(t, c)
+		h.Provisioner = p
+		h.Restart = func() provision.Provisioner {
+			stop()
+			p, stop = start(t, c)
+			return p
+		}
+		return h
+	})
+}
+
+func TestProcessesPerOperationOnRealLVM(t *testing.T) {
+	pool := lvmtest.RealGroup(t, "vg-berth", lvmtest.Disks(t, 1)[0])
+	c, counter, _ := realConfig(t)
+	p, _ := start(t, c)
+	ctx := t.Context()
+	if _, err := p.Report(ctx); err != nil {
+		t.Fatal(err)
+	}
+	counter.Take()
+	for _, step := range []struct {
+		name string
+		do   func() error
+		want map[string]int
+	}{
+		{"create", func() error {
+			_, err := p.Create(ctx, provision.CreateRequest{ID: "pvc-1", Pool: pool, Size: 64 << 20, Labels: map[string]string{"claim": "data"}})
+			return err
+		}, map[string]int{"lvcreate": 1}},
+		{"format", func() error {
+			_, err := p.Format(ctx, provision.FormatRequest{ID: "pvc-1", Filesystem: "ext4"})
+			return err
+		}, map[string]int{"mkfs.ext4": 1, "lvchange": 1}},
+		{"get", func() error { _, err := p.Get(ctx, "pvc-1"); return err }, map[string]int{}},
+		{"expand", func() error {
+			_, err := p.Expand(ctx, provision.ExpandRequest{ID: "pvc-1", Size: 128 << 20})
+			return err
+		}, map[string]int{"lvextend": 1}},
+		{"delete", func() error { return p.Delete(ctx, "pvc-1") }, map[string]int{"lvremove": 1}},
+	} {
+		if err := step.do(); err != nil {
+			t.Fatalf("%s: %v", step.name, err)
+		}
+		// LVM numbered the change as foreseen, so nothing has to be read again.
+		if _, err := p.Report(ctx); err != nil {
+			t.Fatal(err)
+		}
+		if got := counter.Take(); !cmp.Equal(got, step.want) {
+			t.Errorf("%s and a report started %v, want %v", step.name, got, step.want)
+		}
+	}
+}
+
+func TestChangesByOthersAreNoticedOnRealDisks(t *testing.T) {
+	disks := lvmtest.Disks(t, 2)
+	pool := lvmtest.RealGroup(t, "vg-berth", disks[0])
+	c, _, _ := realConfig(t)
+	p, _ := start(t, c)
+	reported := func(ok func([]provision.Pool) bool) func() bool {
+		return func() bool {
+			pools, err := p.Report(t.Context())
+			if err != nil {
+				t.Fatal(err)
+			}
+			return ok(pools)
+		}
+	}
+	eventually(t, reported(func(pools []provision.Pool) bool { return len(pools) == 1 }), "the group is not reported")
+	lvmtest.RealForeign(t, pool.Name, "theirs", 64<<20)
+	eventually(t, reported(func(pools []provision.Pool) bool { return pools[0].Foreign == 64<<20 }), "a foreign volume was not noticed")
+	lvmtest.LVM(t, "pvcreate", "--yes", "-ff", disks[1])
+	lvmtest.LVM(t, "vgextend", pool.Name, disks[1])
+	eventually(t, reported(func(pools []provision.Pool) bool { return pools[0].Total > 15<<30 }), "a disk more was not noticed")
+	lvmtest.LVM(t, "vgreduce", pool.Name, disks[1])
+	eventually(t, reported(func(pools []provision.Pool) bool { return pools[0].Total < 15<<30 }), "a disk less was not noticed")
+	lvmtest.LVM(t, "vgcreate", "vg-second", disks[1])
+	eventually(t, reported(func(pools []provision.Pool) bool { return len(pools) == 2 }), "a new group was not noticed")
+	lvmtest.LVM(t, "vgremove", "vg-second")
+	eventually(t, reported(func(pools []provision.Pool) bool { return len(pools) == 1 }), "a group that went was not noticed")
+	lvmtest.LVM(t, "pvremove", disks[1])
+}
+
+func TestVolumesAreActivatedAfterARebootOnRealLVM(t *testing.T) {
+	pool := lvmtest.RealGroup(t, "vg-berth", lvmtest.Disks(t, 1)[0])
+	c, _, _ := realConfig(t)
+	p, stop := start(t, c)
+	v, err := p.Create(t.Context(), provision.CreateRequest{ID: "pvc-1", Pool: pool, Size: 4 << 20})
+	if err != nil {
+		t.Fatal(err)
+	}
+	stop()
+	lvmtest.LVM(t, "vgchange", "--activate", "n", pool.Name)
+	if (kernel.Devices{}).Exists(v.Device) {
+		t.Fatal("the volume is still active")
+	}
+	p, _ = start(t, c)
+	got, err := p.Get(t.Context(), "pvc-1")
+	if err != nil || got != v || !(kernel.Devices{}).Exists(v.Device) {
+		t.Errorf("after the reboot: %+v, %v; want %+v", got, err, v)
+	}
+}
+
+func TestGroupLockedByAnotherProcessHoldsUpNoOtherOnRealLVM(t *testing.T) {
+	disks := lvmtest.Disks(t, 2)
+	a, b := lvmtest.RealGroup(t, "vg-a", disks[0]), lvmtest.RealGroup(t, "vg-b", disks[1])
+	c, _, _ := realConfig(t)
+	c.QueryTimeout = 5 * time.Second
+	p, _ := start(t, c)
+	lock, err := os.OpenFile("/run/lock/lvm/V_"+a.Name, os.O_CREATE|os.O_RDWR, 0o600)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := unix.Flock(int(lock.Fd()), unix.LOCK_EX); err != nil {
+		t.Fatal(err)
+	}
+	pools, err := p.Report(t.Context())
+	if err != nil || len(pools) != 2 || pools[0].Problem == "" || pools[1].Problem != "" {
+		t.Errorf("reported %+v, %v; want trouble with %s alone", pools, err, a.Name)
+	}
+	if _, err := p.Create(t.Context(), provision.CreateRequest{ID: "pvc-b", Pool: b, Size: 4 << 20}); err != nil {
+		t.Errorf("creating in the free group: %v", err)
+	}
+	if _, err := p.Create(t.Context(), provision.CreateRequest{ID: "pvc-a", Pool: a, Size: 4 << 20}); !errors.Is(err, provision.ErrUnavailable) {
+		t.Errorf("creating in the locked group: %v", err)
+	}
+	lock.Close()
+	eventually(t, func() bool {
+		_, err := p.Create(t.Context(), provision.CreateRequest{ID: "pvc-a", Pool: a, Size: 4 << 20})
+		return err == nil
+	}, "the group did not come back")
+}
