@@ -14,9 +14,9 @@ func (w *World) agentStep(i int, stale uint8) bool {
 		return false
 	}
 	if n.pending.active {
-		p := n.pending
+		w.scratch.pending = n.pending
 		n.pending = pending{}
-		w.act(i, &p)
+		w.act(i, &w.scratch.pending)
 		return true
 	}
 	return w.think(i, stale)
@@ -44,8 +44,8 @@ func (w *World) think(i int, stale uint8) bool {
 	}
 	w.tell(i, "decides", a)
 	n.pending = pending{active: true, action: a, read: read, since: w.now, factor: 0, ignored: w.someoneKnowsMore(i, read.volume)}
-	if read.volume != nil {
-		n.pending.factor = read.volume.Factor
+	if v := w.server.current.volume; v != nil {
+		n.pending.factor = v.Factor
 	}
 	for j := range w.nodes {
 		n.pending.wrecked[j] = w.nodes[j].wrecked
@@ -66,16 +66,13 @@ func (w *World) read(stale uint8) *version {
 
 func (w *World) nodeFacts(i int, read *version, stale uint8) *ownership.NodeFacts {
 	n := &w.nodes[i]
-	f := &ownership.NodeFacts{
+	f := &w.scratch.node
+	*f = ownership.NodeFacts{
 		Me: names[i], Boot: bootNames[n.boot], Now: w.clock(), Record: read.volume, Copy: n.copy,
-		Wanted: n.wanted, Mounted: n.mounted, SnapshotDue: n.sinceSnapshot >= snapshotInterval,
+		Wanted: n.wanted, Mounted: n.mounted, SnapshotDue: w.cfg.Eager || n.sinceSnapshot >= snapshotInterval,
 		OutOfService: n.tainted, SinceRenewal: n.sinceRenewal, Disk: w.diskSeenBy(i), Keep: 1,
 	}
-	if w.rules.Conduct.NoIDs {
-		f.FreshID = ""
-	} else {
-		f.FreshID = w.freshID()
-	}
+	f.FreshID = w.freshID(i)
 	f.Peers = w.ask(i, read.volume, stale)
 	return f
 }
@@ -97,7 +94,7 @@ func (w *World) ask(i int, v *ownership.Volume, stale uint8) []ownership.Peer {
 		return hearsay(v, names[i])
 	}
 	leaving := w.leaving(i, v)
-	peers := make([]ownership.Peer, 0, maxNodes)
+	peers := w.scratch.peers[:0]
 	for j := 0; j < w.cfg.Nodes; j++ {
 		if j == i || !w.answers(i, j) {
 			continue
@@ -108,21 +105,32 @@ func (w *World) ask(i int, v *ownership.Volume, stale uint8) []ownership.Peer {
 			stale = 0
 			var hold ownership.Hold
 			need := newestOf(v, &n.copy)
-			if hold, p.Confirmed = w.rules.Confirm(&q.copy, names[i], need, w.clock()); p.Confirmed && !q.pending.active {
+			if hold, p.Confirmed = w.rules.Confirm(&q.copy, names[i], need, w.clock()); p.Confirmed && (!q.pending.active || w.rules.Conduct.Unlocked) {
 				q.copy.Holds = withHold(q.copy.Holds, hold)
 			} else {
 				p.Confirmed = false
 			}
 		}
-		if stale&(1<<(j+2)) != 0 && n.heardAny[j] {
-			p.Copy = n.heard[j]
-		} else {
-			p.Copy = q.copy
-			n.heard[j], n.heardAny[j] = q.copy, true
-		}
+		p.Copy = w.answer(n, j, stale)
 		peers = append(peers, p)
 	}
 	return peers
+}
+
+// answer is peer j's copy as it is, or as it was when n last heard of it. The
+// exhaustive mode knows no old answers, so it need not remember them.
+func (w *World) answer(n *node, j int, stale uint8) ownership.Copy {
+	q := &w.nodes[j].copy
+	if w.cfg.Eager {
+		return *q
+	}
+	if n.heard == nil {
+		n.heard = &[maxNodes]ownership.Copy{}
+	}
+	if stale&(1<<(j+2)) == 0 || !n.heard[j].Exists {
+		n.heard[j] = *q
+	}
+	return n.heard[j]
 }
 
 func (w *World) leaving(i int, v *ownership.Volume) bool {

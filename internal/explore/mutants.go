@@ -164,12 +164,10 @@ var proofMutants = []Mutant{
 			return contract(&g)
 		}
 	}},
-	{"one-friend-exempts", "a node may go on while any other has no API either", func(r *Rules) {
+	{"isolated-goes-on", "a node that reaches nobody cannot know, so it goes on", func(r *Rules) {
 		r.MustStop = func(c *ownership.Contact) (bool, ownership.Why) {
-			for _, p := range c.Peers {
-				if p.SinceRenewal >= ownership.SelfFenceAfter {
-					return false, ownership.Why{Reason: ownership.APIAway}
-				}
+			if len(c.Peers) == 0 {
+				return false, ownership.Why{Reason: ownership.APIAway}
 			}
 			return ownership.MustStop(c)
 		}

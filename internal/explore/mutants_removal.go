@@ -93,10 +93,7 @@ var removalMutants = []Mutant{
 			return n >= f.Record.Factor
 		}))
 	}},
-	{"no-holds", "a peer that relies on this copy will ask again", func(r *Rules) {
-		blind := seeing(func(f *ownership.NodeFacts) { f.Copy.Holds = nil })
-		r.Tend = r.Tend.Alter("leave", blind).Alter("collect", blind)
-	}},
+	{"confirm-while-leaving", "a copy may be confirmed to others until it is condemned", func(r *Rules) { r.Conduct.Unlocked = true }},
 	{"not-found-is-deleted", "a record that is gone means that the data may go", func(r *Rules) {
 		r.Tend = r.Tend.Alter("collect", func(old nodeRule) nodeRule {
 			return func(f *ownership.NodeFacts) (ownership.Action, bool) {

@@ -102,23 +102,6 @@ var dataMutants = []Mutant{
 			return !mounted && !c.Dirty && s.Target.Seq > c.Tip().Seq, ownership.Why{}
 		}
 	}},
-	{"highest-number-promotes", "a failover goes on from the highest snapshot number", func(r *Rules) {
-		promote := func(old controllerRule) controllerRule {
-			return func(f *ownership.ControllerFacts) (ownership.Action, bool) {
-				a, ok := old(f)
-				if ok && a.Verb == ownership.Record && a.Next.Primary.Phase == ownership.Fenced {
-					for _, p := range f.Peers {
-						if h := highest(p.Copy.Points); h.Seq >= a.Next.RecoveryPoint.Seq {
-							a.Next.RecoveryPoint = h
-							a.Next.Losses = append([]ownership.Loss(nil), ownership.Loss{Epoch: a.Next.Epoch, Kept: h})
-						}
-					}
-				}
-				return a, ok
-			}
-		}
-		r.Oversee = r.Oversee.Alter("fence", promote)
-	}},
 	{"any-base", "an increment fits on whatever is newest here", func(r *Rules) {
 		r.Receive = func(c *ownership.Copy, mounted bool, s *ownership.Stream) (bool, ownership.Why) {
 			g := *s

@@ -73,12 +73,13 @@ func (w *World) controllerKnowsMore(who int, v *ownership.Volume) bool {
 
 func (w *World) controllerFacts(c int, read *version) *ownership.ControllerFacts {
 	who, v := maxNodes+c, read.volume
-	f := &ownership.ControllerFacts{Now: w.clock(), Record: v, SuspectFor: w.ctl[c].suspect}
-	f.Peers = make([]ownership.Peer, 0, maxNodes)
+	f := &w.scratch.controller
+	*f = ownership.ControllerFacts{Now: w.clock(), Record: v, SuspectFor: w.ctl[c].suspect}
+	f.Peers = w.scratch.peers[:0]
 	if w.rules.Conduct.WordOfMouth {
 		f.Peers = hearsay(v, "")
 	}
-	f.Nodes = make([]ownership.Machine, 0, maxNodes)
+	f.Nodes = w.scratch.machines[:0]
 	for j := 0; j < w.cfg.Nodes; j++ {
 		f.Nodes = append(f.Nodes, ownership.Machine{Name: names[j], Lost: w.lost(c, j), LostFor: w.ctl[c].lostFor[j], Fits: !w.nodes[j].tainted})
 		if !w.rules.Conduct.WordOfMouth && w.answers(who, j) {
@@ -118,7 +119,7 @@ const writeWorth = 2 * time.Minute
 // witnesses are the controller, the other nodes that answer it, and the lease.
 func (w *World) witnesses(c, p int) []ownership.Witness {
 	who := maxNodes + c
-	out := make([]ownership.Witness, 0, maxNodes+2)
+	out := w.scratch.witnesses[:0]
 	out = append(out, ownership.Witness{Name: names[who], Alive: w.answers(who, p)},
 		ownership.Witness{Name: "lease", Alive: w.ctl[c].lapsed[p] < leaseDuration})
 	for j := 0; j < w.cfg.Nodes; j++ {

@@ -37,8 +37,8 @@ type Conduct struct {
 	// WordOfMouth: replicas are not asked; recorded points are taken for what
 	// they hold.
 	WordOfMouth bool
-	// DeleteIsIntent: a record that is not found means that the data may go.
-	DeleteIsIntent bool
+	// Unlocked: a node confirms its copy to others while it is about to condemn it.
+	Unlocked bool
 	// ForgetfulPromises: promises live in memory only.
 	ForgetfulPromises bool
 }

@@ -23,6 +23,8 @@ type Config struct {
 	Factor int
 	// Watchdog: the nodes' self-fence contract covers a dead agent.
 	Watchdog bool
+	// Eager: a snapshot is due whenever something was written.
+	Eager bool
 	// Automatic failover; otherwise a person approves.
 	Automatic bool
 }
@@ -44,15 +46,25 @@ type World struct {
 	disk    ownership.Key
 	cut     [endpoints]uint16 // bit j of cut[i]: i and j cannot talk
 	streams []stream
-	ids     uint32
 	writes  uint32
 
 	truth truth
 	// Violation is the first broken invariant, empty while all hold.
 	Violation string
 	story     *Story
+	scratch   *scratch
 	// verbose tells the way to rest too.
 	verbose bool
+}
+
+// scratch is memory for one decision at a time. It is no part of the state.
+type scratch struct {
+	node       ownership.NodeFacts
+	controller ownership.ControllerFacts
+	peers      [maxNodes]ownership.Peer
+	machines   [maxNodes]ownership.Machine
+	witnesses  [maxNodes + 2]ownership.Witness
+	pending    pending
 }
 
 // server is the API server: the current record and the versions before it.
@@ -88,8 +100,7 @@ type node struct {
 	sinceSnapshot     time.Duration
 	sinceRenewal      time.Duration
 	sinceKubelet      time.Duration
-	heard             [maxNodes]ownership.Copy // the last answers of the peers
-	heardAny          [maxNodes]bool
+	heard             *[maxNodes]ownership.Copy // the last answers of the peers, nil if none
 	pending           pending
 }
 
@@ -136,8 +147,8 @@ func indexOf(name string) int {
 // New builds a world at rest: the volume is created, released in its first
 // epoch, and its first, empty snapshot is on every replica.
 func New(cfg Config, rules *Rules) *World {
-	w := &World{cfg: cfg, rules: rules}
-	first := lineage.Epoch{Number: 1, ID: w.freshID()}
+	w := &World{cfg: cfg, rules: rules, scratch: &scratch{}}
+	first := lineage.Epoch{Number: 1, ID: "first"}
 	point := lineage.Point{Epoch: first, Seq: 1}
 	v := &ownership.Volume{
 		Kind: cfg.Kind, Factor: cfg.Factor, Epoch: first, Clean: true,
@@ -170,17 +181,21 @@ func New(cfg Config, rules *Rules) *World {
 
 const maxDataLoss = 5 * time.Minute
 
-func (w *World) freshID() string {
+// freshID is an id that nobody ever used or will use for an epoch: it is made of
+// the node and the number of epochs opened so far, so that equal worlds give
+// equal ids.
+func (w *World) freshID(i int) string {
 	if w.rules.Conduct.NoIDs {
 		return ""
 	}
-	w.ids++
-	return idNames[w.ids%uint32(len(idNames))]
+	return idNames[len(w.truth.issued)%len(idNames)][i]
 }
 
-var idNames = func() (out [512]string) {
+var idNames = func() (out [256][maxNodes]string) {
 	for i := range out {
-		out[i] = fmt.Sprintf("x%d", i)
+		for j := range out[i] {
+			out[i][j] = fmt.Sprintf("%s%d", names[j], i)
+		}
 	}
 	return out
 }()

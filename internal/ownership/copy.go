@@ -42,7 +42,7 @@ type Promise struct {
 	Lineage lineage.Lineage
 }
 
-// Hold keeps a point, and with it the copy, while another node relies on it.
+// Hold keeps a point from retention while another node relies on it.
 type Hold struct {
 	For   string
 	Point lineage.Point
@@ -61,15 +61,6 @@ func (c *Copy) Tip() lineage.Point {
 func (c *Copy) Has(p lineage.Point) bool {
 	for i := len(c.Points) - 1; i >= 0; i-- {
 		if c.Points[i] == p {
-			return true
-		}
-	}
-	return false
-}
-
-func (c *Copy) held(now time.Time) bool {
-	for _, h := range c.Holds {
-		if h.Until.After(now) {
 			return true
 		}
 	}

@@ -54,7 +54,6 @@ const (
 	CopyGone                 Reason = "CopyGone"
 	Unneeded                 Reason = "Unneeded"
 	TooFewOthers             Reason = "TooFewOthers"
-	HeldByPeer               Reason = "HeldByPeer"
 	InTrash                  Reason = "InTrash"
 	CountedOn                Reason = "CountedOn"
 	LooksOrphaned            Reason = "LooksOrphaned"
@@ -123,7 +122,6 @@ var messages = map[Reason]string{
 	CopyGone:                 "the replica on node %[1]s is gone",
 	Unneeded:                 "the replica on node %[1]s is not needed; %[4]d others hold what it holds",
 	TooFewOthers:             "only %[4]d other replicas hold what this one holds",
-	HeldByPeer:               "another node relies on this copy",
 	InTrash:                  "in the trash until the grace period ends",
 	CountedOn:                "the volume counts on this copy again",
 	LooksOrphaned:            "the record does not know this copy; it is kept, an administrator may delete it",

@@ -20,7 +20,10 @@ const (
 )
 
 // Confirm answers a peer that wants to destroy its copy of everything up to p.
-// Yes means that this node has it and holds it, and itself, for HoldFor.
+// Yes means that this node has it and keeps it for HoldFor. The shell asks it
+// under the volume's lock, so never between a decision to condemn this copy and
+// its execution: of two nodes that both believe to be the one that goes, which a
+// restored backup can bring about, the second then finds the first condemned.
 func Confirm(c *Copy, asker string, p lineage.Point, now time.Time) (Hold, bool) {
 	if !c.Exists || c.Condemned || c.Quarantined {
 		return Hold{}, false
@@ -91,14 +94,10 @@ func stay(f *NodeFacts, why Why) (Action, bool) {
 	return record(f.Record.with(func(n *Volume) { n.entry(f.Me).State = Syncing }), why)
 }
 
-// discard condemns, waits and destroys. Whoever holds us for its own removal
-// counts on us: after a restored backup both sides may believe to be the one
-// that goes, and only the hold still knows better.
+// discard condemns, waits and destroys.
 func discard(f *NodeFacts, why Why) (Action, bool) {
 	c := &f.Copy
 	switch {
-	case c.held(f.Now):
-		return wait(Why{Reason: HeldByPeer, Node: f.Me})
 	case !c.Condemned:
 		return Action{Verb: Condemn, Until: f.Now.Add(Grace), Why: why}, true
 	case c.DestroyAt.After(f.Now):
