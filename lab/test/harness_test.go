@@ -46,6 +46,12 @@ func newLab(t *testing.T) *lab {
 	return l
 }
 
+// in returns the lab for a part of the test, whose failures are its own.
+func (l lab) in(t *testing.T) *lab {
+	l.t = t
+	return &l
+}
+
 func (l *lab) run(ctx context.Context, stdin []byte, args ...string) (stdout, stderr string, code int) {
 	cmd := exec.CommandContext(ctx, l.program, append([]string{"--name", "lab-test"}, args...)...)
 	var out, errs bytes.Buffer
