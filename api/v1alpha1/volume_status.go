@@ -130,7 +130,8 @@ type ReplicaStatus struct {
 	// +optional
 	Active bool `json:"active,omitempty"`
 
-	// capacity of the replica as it is.
+	// capacity of the replica as it is; absent when there is none. The volume's
+	// own cannot shrink below it.
 	// +optional
 	// +kubebuilder:validation:XIntOrString
 	// +kubebuilder:validation:MaxLength=32

@@ -22,7 +22,8 @@ type ReplicaStatusApplyConfiguration struct {
 	Ready *bool `json:"ready,omitempty"`
 	// active is whether the replica is in use by the primary.
 	Active *bool `json:"active,omitempty"`
-	// capacity of the replica as it is.
+	// capacity of the replica as it is; absent when there is none. The volume's
+	// own cannot shrink below it.
 	Capacity *resource.Quantity `json:"capacity,omitempty"`
 	// requested is the capacity from the spec that this report answers.
 	Requested *resource.Quantity `json:"requested,omitempty"`
