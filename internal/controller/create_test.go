@@ -7,10 +7,6 @@ import (
 	"strings"
 	"testing"
 
-	corev1 "k8s.io/api/core/v1"
-	"k8s.io/apimachinery/pkg/api/resource"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-
 	"berth.dev/berth/api/v1alpha1"
 	"berth.dev/berth/internal/controller/controllertest"
 	"berth.dev/berth/internal/controller/volumes"
@@ -248,14 +244,7 @@ func TestAVolumeFollowsTheSchedulerUntilItHasAPersistentVolume(t *testing.T) {
 		t.Error("the old node still holds it")
 	}
 
-	pv := &corev1.PersistentVolume{
-		ObjectMeta: metav1.ObjectMeta{Name: r.Name},
-		Spec: corev1.PersistentVolumeSpec{
-			Capacity:               corev1.ResourceList{corev1.ResourceStorage: resource.MustParse("1Gi")},
-			AccessModes:            []corev1.PersistentVolumeAccessMode{corev1.ReadWriteOnce},
-			PersistentVolumeSource: corev1.PersistentVolumeSource{CSI: &corev1.CSIPersistentVolumeSource{Driver: v1alpha1.LocalDriverName, VolumeHandle: r.Name}},
-		},
-	}
+	pv := persistentVolume(r.Name, r.Name)
 	if err := c.Client.Create(t.Context(), pv); err != nil {
 		t.Fatal(err)
 	}

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -37,9 +38,13 @@ func newCluster(t *testing.T) *cluster {
 	return c
 }
 
+var tests atomic.Int32
+
+// prefix is unique, a valid object name, and tells which test an object is of.
 func prefix(t *testing.T) string {
-	name := strings.ToLower(strings.NewReplacer("Test", "", "/", "-", "_", "-", "#", "").Replace(t.Name()))
-	return strings.Trim(name[max(0, len(name)-40):], "-")
+	words := strings.FieldsFunc(strings.ToLower(t.Name()), func(r rune) bool { return (r < 'a' || r > 'z') && (r < '0' || r > '9') })
+	name := strings.Join(words, "-")
+	return fmt.Sprintf("t%d-%s", tests.Add(1), strings.Trim(name[max(0, len(name)-30):], "-"))
 }
 
 func (c *cluster) node(t *testing.T, suffix string, total int64) *controllertest.Node {
