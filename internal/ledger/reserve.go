@@ -39,7 +39,9 @@ func (l *Ledger) hold(it *item, at place, uid string) {
 		a.holds = append(a.holds, hold{})
 		h = &a.holds[len(a.holds)-1]
 	}
-	h.place, h.class, h.bytes = at, it.id, max(it.Bytes, h.bytes)
+	if !slices.ContainsFunc(h.holders, func(x holder) bool { return x.pod != uid }) {
+		h.place, h.class, h.bytes = at, it.id, it.Bytes
+	}
 	if !slices.ContainsFunc(h.holders, func(x holder) bool { return x.pod == uid }) {
 		h.holders = append(h.holders, holder{pod: uid})
 	}

@@ -29,8 +29,9 @@ func (s Snapshot) Without(owners ...Owner) Snapshot {
 }
 
 // Clone returns a ledger of its own with the same state: what is reserved or
-// observed in one is not seen in the other. Simulations that end in Reserve and
-// Unreserve alone need no clone; those two undo each other exactly.
+// observed in one is not seen in the other. Simulations that are made of Reserve
+// and Unreserve alone need none: those undo each other, but that a claim which is
+// promised the node anyway may end in another pool there.
 func (l *Ledger) Clone() *Ledger {
 	c := &Ledger{
 		synced: l.synced, classIDs: maps.Clone(l.classIDs), classes: slices.Clone(l.classes),

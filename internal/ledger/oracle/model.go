@@ -153,7 +153,9 @@ func (m *Model) Reserve(pod, node string, demands []ledger.Demand, choices []led
 			m.holds = append(m.holds, Hold{Owner: c.Owner, Node: node, Holders: map[string]bool{}})
 			h = &m.holds[len(m.holds)-1]
 		}
-		h.Pool, h.Class, h.Bytes = c.Pool, demands[at].Class, max(h.Bytes, demands[at].Bytes)
+		if _, own := h.Holders[pod]; len(h.Holders) == 0 || own && len(h.Holders) == 1 {
+			h.Pool, h.Class, h.Bytes = c.Pool, demands[at].Class, demands[at].Bytes
+		}
 		if _, holds := h.Holders[pod]; !holds {
 			h.Holders[pod] = false
 		}

@@ -43,13 +43,13 @@ var acts = []act{
 	quiet((*world).staticComes), quiet((*world).bindsStatic),
 	(*world).delivers, (*world).delivers, (*world).delivers, (*world).delivers, (*world).delivers, (*world).delivers,
 	(*world).delivered, (*world).delivered, (*world).delivered, (*world).delivered,
-	(*world).repeats, (*world).relists, (*world).restarts,
+	(*world).repeats, (*world).relists, (*world).restarts, (*world).clones, (*world).simulates,
 }
 
 // generate makes the sequence of a seed.
 func generate(seed uint64) []op {
 	random := rand.New(rand.NewPCG(seed, 0))
-	ops := make([]op, 30+random.IntN(60))
+	ops := make([]op, 20+random.IntN(60))
 	for i := range ops {
 		n := random.Uint64()
 		ops[i] = op{byte(n % uint64(len(acts))), byte(n >> 16), byte(n >> 24), byte(n >> 32)}

@@ -1,0 +1,202 @@
+package ledger_test
+
+import (
+	"fmt"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+
+	"berth.dev/berth/internal/ledger"
+)
+
+func TestTheVerdictSaysWhyADemandDoesNotFit(t *testing.T) {
+	unhealthy, thin := volumeGroup("vg0", 10*gib), volumeGroup("vg0", 10*gib)
+	unhealthy.Health = ledger.Degraded
+	thin.Kind, thin.Filled = ledger.Thin, 10*gib
+	notReady := report("n1", volumeGroup("vg0", 10*gib))
+	notReady.Ready = false
+	for name, test := range map[string]struct {
+		report ledger.Report
+		demand ledger.Demand
+		want   ledger.Reason
+	}{
+		"it fits":                         {report("n1", volumeGroup("vg0", 10*gib)), claimed("c", 10*gib), ledger.Fits},
+		"one byte too many":               {report("n1", volumeGroup("vg0", 10*gib)), claimed("c", 10*gib+1), ledger.NoRoom},
+		"no size":                         {report("n1", volumeGroup("vg0", 10*gib)), claimed("c", 0), ledger.Invalid},
+		"a negative size":                 {report("n1", volumeGroup("vg0", 10*gib)), claimed("c", -5), ledger.Invalid},
+		"an unknown class":                {report("n1", volumeGroup("vg0", 10*gib)), ledger.Demand{Owner: ledger.Claim("c"), Class: "x", Bytes: 1}, ledger.UnknownClass},
+		"a class the node does not serve": {report("n1", volumeGroup("vg0", 10*gib, "other")), claimed("c", gib), ledger.NotServed},
+		"a node that never reported":      {report("n2"), claimed("c", gib), ledger.NotReported},
+		"a node that is not ready":        {notReady, claimed("c", gib), ledger.NodeNotReady},
+		"an unhealthy pool":               {report("n1", unhealthy), claimed("c", gib), ledger.PoolUnhealthy},
+		"a thin pool that is full":        {report("n1", thin), claimed("c", gib), ledger.PoolFull},
+		"another pool is demanded":        {report("n1", volumeGroup("vg0", 10*gib)), ledger.Demand{Owner: ledger.Claim("c"), Class: "fast", Bytes: 1, Pool: "vg9"}, ledger.OtherPool},
+		"the source is elsewhere":         {report("n1", volumeGroup("vg0", 10*gib)), ledger.Demand{Owner: ledger.Claim("c"), Class: "fast", Bytes: 1, Source: "pvc-s"}, ledger.OtherPool},
+	} {
+		t.Run(name, func(t *testing.T) {
+			c := newCluster(t, test.report)
+			c.wantReason(c.fits("p", "n1", test.demand), test.want)
+		})
+	}
+}
+
+func TestOfSeveralRefusalsTheClosestOneIsTold(t *testing.T) {
+	sick := volumeGroup("a", 10*gib)
+	sick.Health = ledger.Degraded
+	c := newCluster(t, report("n1", volumeGroup("z", gib), sick, volumeGroup("m", 10*gib, "other")))
+	c.wantReason(c.fits("p", "n1", claimed("c", 2*gib)), ledger.NoRoom)
+}
+
+func TestACloneGoesBesideItsSource(t *testing.T) {
+	c := newCluster(t, report("n1", volumeGroup("vg0", 20*gib), volumeGroup("vg1", 10*gib)))
+	c.ObserveVolume(volume("s", "n1", "vg1", gib, ledger.Ready))
+	clone := ledger.Demand{Owner: ledger.Claim("c"), Class: "fast", Bytes: gib, Source: "pvc-s"}
+	if got := c.reserve("p", "n1", clone)[clone.Owner]; got != "vg1" {
+		t.Errorf("the clone goes to %s, want vg1", got)
+	}
+}
+
+func TestAStandbyYieldsItsSlotToAPrimary(t *testing.T) {
+	slots := ledger.Pool{Name: "slots", Kind: ledger.Slots, Total: 2, Unit: 1, Classes: []string{"fast"}}
+	c := newCluster(t, report("n1", slots))
+	standby := volume("s", "n1", "slots", gib, ledger.Ready)
+	standby.Replicas[0].Yields = true
+	c.ObserveVolume(standby)
+	c.ObserveVolume(volume("c", "n1", "slots", gib, ledger.Ready))
+	c.wantUsed("n1", "slots", 2)
+	ask := func(yields bool) ledger.Verdict {
+		r, _ := c.Request(ledger.RequestOptions{Yields: yields}, ledger.Demand{Owner: ledger.Volume("v"), Class: "fast", Bytes: gib})
+		return c.Node("n1").Fit(r)
+	}
+	c.wantReason(ask(true), ledger.NoRoom)
+	c.wantReason(ask(false), ledger.Fits)
+}
+
+func TestTheSmallestDiskThatFitsIsTaken(t *testing.T) {
+	c := newCluster(t, report("n1", disk("a", 8*gib, "hdd", "fast"), disk("b", 4*gib, "ssd", "fast"), disk("c", 6*gib, "hdd", "fast")))
+	c.class(ledger.Class{Name: "fast", Media: "hdd"})
+	for _, strategy := range []ledger.Strategy{ledger.Spread, ledger.Binpack} {
+		r, _ := c.Request(ledger.RequestOptions{Pod: "p", Strategy: strategy}, claimed("x", 3*gib))
+		if choices, _ := c.Node("n1").Place(r, nil); len(choices) != 1 || choices[0].Pool != "c" {
+			t.Errorf("strategy %d takes %v, want c", strategy, choices)
+		}
+	}
+}
+
+func TestScoresPreferMoreFreeOrLess(t *testing.T) {
+	c := newCluster(t, report("empty", volumeGroup("vg0", 10*gib)), report("half", volumeGroup("vg0", 10*gib)),
+		report("full", volumeGroup("vg0", gib)), report("disk", disk("sda", 4*gib, "", "fast")))
+	c.ObserveVolume(volume("c", "half", "vg0", 5*gib, ledger.Ready))
+	got := map[string][2]int64{}
+	for _, node := range c.NodeNames() {
+		spread, _ := c.Request(ledger.RequestOptions{Strategy: ledger.Spread}, claimed("x", 2*gib))
+		binpack, _ := c.Request(ledger.RequestOptions{Strategy: ledger.Binpack}, claimed("x", 2*gib))
+		got[node] = [2]int64{c.Node(node).Score(spread), c.Node(node).Score(binpack)}
+	}
+	want := map[string][2]int64{"empty": {80, 20}, "half": {30, 70}, "full": {0, 0}, "disk": {50, 50}}
+	if diff := cmp.Diff(want, got); diff != "" {
+		t.Errorf("spread and binpack scores differ (-want +got):\n%s", diff)
+	}
+}
+
+func TestRoomIsWhatAClassCanStillHave(t *testing.T) {
+	c := newCluster(t, report("n1", volumeGroup("vg0", 10*gib), volumeGroup("vg1", 4*gib), volumeGroup("vg2", 50*gib, "other")))
+	c.class(ledger.Class{Name: "fast", Spare: gib})
+	c.ObserveVolume(volume("c", "n1", "vg0", 8*gib, ledger.Ready))
+	if diff := cmp.Diff(ledger.Room{Largest: 3 * gib, Sum: 4 * gib}, c.Room("n1", "fast")); diff != "" {
+		t.Errorf("room differs (-want +got):\n%s", diff)
+	}
+}
+
+func TestAnExplanationHasTheNumbers(t *testing.T) {
+	vg := volumeGroup("vg0", 10*gib)
+	vg.Foreign = gib
+	c := newCluster(t, report("n1", vg, volumeGroup("vg1", 10*gib, "other")))
+	c.class(ledger.Class{Name: "fast", Spare: gib})
+	c.ObserveVolume(volume("c", "n1", "vg0", 6*gib, ledger.Ready))
+	x := c.Node("n1").Explain(c.request("p", claimed("d", 3*gib)))
+	want := ledger.PoolExplanation{
+		Pool: "vg0", Kind: "thick", Total: 10 * gib, Foreign: gib, Used: 7 * gib,
+		Limit: 9 * gib, Promised: x.Demands[0].Pools[0].Promised, Free: 2 * gib, Need: 3 * gib, Reason: ledger.NoRoom,
+	}
+	if diff := cmp.Diff(want, x.Demands[0].Pools[0]); diff != "" {
+		t.Errorf("the explanation differs (-want +got):\n%s", diff)
+	}
+	c.wantReason(x.Verdict, ledger.NoRoom)
+	line := x.Demands[0].Pools[0].String()
+	if !strings.Contains(line, fmt.Sprintf("free %d", 2*gib)) || !strings.Contains(line, "not enough free space") {
+		t.Errorf("the line is %q", line)
+	}
+	if got := x.Demands[0].Pools[1].Reason; got != ledger.NotServed {
+		t.Errorf("the other pool says %v, want NotServed", got)
+	}
+}
+
+func TestEveryReasonHasANameAndAMessageOfItsOwn(t *testing.T) {
+	seen := map[string]bool{}
+	for r := ledger.Fits; r <= ledger.TooManyWays; r++ {
+		for _, s := range []string{r.String(), r.Message()} {
+			if s == "" || seen[s] || strings.HasPrefix(strings.ToLower(s), "unknown reason") {
+				t.Errorf("reason %d has the text %q", r, s)
+			}
+			seen[s] = true
+		}
+	}
+}
+
+func TestASearchThatWouldTakeForeverIsGivenUpAndALargeOneIsNot(t *testing.T) {
+	var pools []ledger.Pool
+	var demands []ledger.Demand
+	for i := range 40 {
+		pools = append(pools, volumeGroup(fmt.Sprintf("vg%02d", i), int64(10_000-i)*4*mib))
+		demands = append(demands, claimed(fmt.Sprintf("c%02d", i), int64(5_001+i)*4*mib))
+	}
+	c := newCluster(t, report("n1", pools...))
+	c.wantReason(c.fits("p", "n1", demands...), ledger.Fits) // one to each
+	demands = append(demands, claimed("one", 5_100*4*mib))
+	c.wantReason(c.fits("p", "n1", demands...), ledger.TooManyWays) // no pool has room for two
+}
+
+func TestASnapshotAndAQuestionOfWhatIfChangeNothing(t *testing.T) {
+	c := newCluster(t)
+	c.ObserveVolume(volume("c", "n1", "vg0", 8*gib, ledger.Ready))
+	before := c.Snapshot()
+	r := c.request("p", claimed("d", 4*gib))
+	c.wantReason(before.Without(ledger.Volume("pvc-c")).Node("n1").Fit(r), ledger.Fits)
+	c.wantReason(before.Node("n1").Fit(r), ledger.NoRoom)
+	c.ObserveVolumeGone("pvc-c", 0)
+	c.wantReason(before.Node("n1").Fit(r), ledger.NoRoom) // a snapshot is of its moment
+	c.wantReason(c.Node("n1").Fit(r), ledger.Fits)
+	if diff := cmp.Diff([]string{"n1"}, before.NodeNames()); diff != "" {
+		t.Errorf("nodes differ:\n%s", diff)
+	}
+}
+
+func TestACloneOfTheLedgerIsOnItsOwn(t *testing.T) {
+	c := newCluster(t)
+	c.reserve("p", "n1", claimed("c", 4*gib))
+	clone := c.Clone()
+	clone.Unreserve("p", "n1")
+	if got := clone.Pools("n1")[0].Used; got != 0 {
+		t.Errorf("the clone has %d in use", got)
+	}
+	c.wantUsed("n1", "vg0", 4*gib)
+	c.Unreserve("p", "n1")
+	if _, verdict := clone.Reserve("n1", c.request("q", claimed("e", 10*gib))); !verdict.Fits() {
+		t.Errorf("the clone says %v", verdict.Reason)
+	}
+	c.wantUsed("n1", "vg0", 0)
+}
+
+func TestOwnersReadWellInMessages(t *testing.T) {
+	for want, o := range map[string]ledger.Owner{
+		"claim 17":                   ledger.Claim("17"),
+		"volume pvc-17":              ledger.Volume("pvc-17"),
+		"inline volume tmp of pod 4": ledger.Inline("4", "tmp"),
+	} {
+		if got := o.String(); got != want {
+			t.Errorf("%q, want %q", got, want)
+		}
+	}
+}

@@ -1,0 +1,140 @@
+package ledger_test
+
+import (
+	"testing"
+
+	"berth.dev/berth/internal/ledger"
+)
+
+// step is one event in the life of a claim, and what must be charged after it.
+type step struct {
+	what string
+	do   func(*cluster)
+	want int64
+}
+
+func walk(t *testing.T, steps []step) {
+	t.Helper()
+	c := newCluster(t)
+	for _, s := range steps {
+		s.do(c)
+		if got := c.used("n1", "vg0"); got != s.want {
+			t.Fatalf("after %q %d MiB are charged, want %d: %v", s.what, got/mib, s.want/mib, c.charges("n1", "vg0"))
+		}
+	}
+}
+
+const size = 3 * gib
+
+func claimIs(selected string, bound bool) func(*cluster) {
+	return func(c *cluster) {
+		c.ObserveClaim(ledger.ClaimObject{UID: "c", Class: "fast", Requested: size, SelectedNode: selected, Bound: bound})
+	}
+}
+
+func volumeIs(state ledger.ReplicaState) func(*cluster) {
+	return func(c *cluster) { c.ObserveVolume(volume("c", "n1", "vg0", size, state)) }
+}
+
+func reserved(c *cluster)   { c.reserve("p", "n1", claimed("c", size)) }
+func unreserved(c *cluster) { c.Unreserve("p", "n1") }
+func podBound(c *cluster)   { c.ObservePod(ledger.PodObject{UID: "p", Node: "n1"}) }
+func podGone(c *cluster)    { c.ObservePodGone("p") }
+func volumeGone(c *cluster) { c.ObserveVolumeGone("pvc-c", 0) }
+func claimGone(c *cluster)  { c.ObserveClaimGone("c") }
+
+func pvIs(pool string) func(*cluster) {
+	return func(c *cluster) {
+		c.ObservePV(ledger.PVObject{Name: "pv", Volume: "pvc-c", Claim: "c", Class: "fast", Node: "n1", Pool: pool, Capacity: size})
+	}
+}
+
+func TestAChargePassesFromHoldToVolumeCountedExactlyOnce(t *testing.T) {
+	for name, steps := range map[string][]step{
+		"in the usual order": {
+			{"claim", claimIs("", false), 0}, {"Reserve", reserved, size}, {"Volume wanted", volumeIs(ledger.Pending), size},
+			{"node selected", claimIs("n1", false), size}, {"carved", volumeIs(ledger.Ready), size}, {"PV", pvIs(""), size},
+			{"claim bound", claimIs("n1", true), size}, {"pod bound", podBound, size}, {"pod gone", podGone, size},
+			{"claim gone", claimGone, size}, {"replica gone", volumeIs(ledger.Gone), 0}, {"Volume gone", volumeGone, 0},
+		},
+		"when the Volume is seen last": {
+			{"Reserve", reserved, size}, {"pod bound", podBound, size}, {"claim bound", claimIs("n1", true), size},
+			{"PV without a pool", pvIs(""), size}, {"Volume", volumeIs(ledger.Ready), size}, {"replica gone", volumeIs(ledger.Gone), 0},
+		},
+		"when the claim is never seen": {
+			{"Reserve", reserved, size}, {"pod bound", podBound, size}, {"Volume", volumeIs(ledger.Ready), size},
+			{"replica gone", volumeIs(ledger.Gone), 0}, {"Volume gone", volumeGone, 0},
+		},
+		"when binding fails before the Volume exists": {
+			{"Reserve", reserved, size}, {"Unreserve", unreserved, 0}, {"again", unreserved, 0},
+		},
+		"when binding fails after the Volume exists": {
+			{"Reserve", reserved, size}, {"Volume wanted", volumeIs(ledger.Pending), size}, {"Unreserve", unreserved, size},
+			{"Reserve again", reserved, size}, {"carved", volumeIs(ledger.Ready), size}, {"Unreserve", unreserved, size},
+		},
+		"when the node refuses": {
+			{"Reserve", reserved, size}, {"Volume wanted", volumeIs(ledger.Pending), size},
+			{"refused, still in flight", volumeIs(ledger.Refused), size}, {"Unreserve", unreserved, 0},
+		},
+		"when the Volume is deleted under a pod in flight": {
+			{"Reserve", reserved, size}, {"Volume wanted", volumeIs(ledger.Pending), size}, {"Volume gone", volumeGone, size},
+			{"Unreserve", unreserved, 0},
+		},
+		"when the pod goes in mid-flight": {
+			{"Reserve", reserved, size}, {"pod gone", podGone, 0}, {"late Unreserve", unreserved, 0},
+		},
+		"when the pod goes and a provisioner may be at work": {
+			{"Reserve", reserved, size}, {"node selected", claimIs("n1", false), size}, {"pod gone", podGone, size},
+			{"claim gone", claimGone, 0},
+		},
+		"when a PersistentVolume is all there is": {
+			{"PV", pvIs("vg0"), size}, {"Volume", volumeIs(ledger.Ready), size}, {"PV gone", func(c *cluster) { c.ObservePVGone("pv") }, size},
+		},
+	} {
+		t.Run(name, func(t *testing.T) { walk(t, steps) })
+	}
+}
+
+func TestAVolumeThatMovesIsChargedWhereItIsAndWhereItGoes(t *testing.T) {
+	c := newCluster(t, report("n1", volumeGroup("vg0", 10*gib)), report("n2", volumeGroup("vg0", 10*gib)))
+	c.ObserveVolume(volume("c", "n1", "vg0", size, ledger.Pending))
+	c.reserve("p", "n2", claimed("c", size))
+	c.wantUsed("n1", "vg0", size)
+	c.wantUsed("n2", "vg0", size)
+	c.ObserveVolume(volume("c", "n2", "vg0", size, ledger.Pending))
+	c.wantUsed("n1", "vg0", 0)
+	c.wantUsed("n2", "vg0", size)
+}
+
+func TestAHoldThatMovedToItsPodsNodeIsFreeOnTheOthers(t *testing.T) {
+	c := newCluster(t, report("n1", volumeGroup("vg0", 10*gib)), report("n2", volumeGroup("vg0", 10*gib)))
+	// An extender holds on every node that it lets pass.
+	c.reserve("p", "n1", claimed("c", size))
+	c.reserve("p", "n2", claimed("c", size))
+	c.ObservePod(ledger.PodObject{UID: "p", Node: "n2"})
+	c.wantUsed("n1", "vg0", 0)
+	c.wantUsed("n2", "vg0", size)
+}
+
+func TestOfAPodsDemandsAllAreReservedOrNone(t *testing.T) {
+	c := newCluster(t)
+	_, verdict := c.Reserve("n1", c.request("p", claimed("c", 6*gib), claimed("d", 6*gib)))
+	c.wantReason(verdict, ledger.NotTogether)
+	c.wantUsed("n1", "vg0", 0)
+}
+
+func TestAPromiseIsNotBrokenByAClassWithLessSpare(t *testing.T) {
+	c := newCluster(t, report("n1", volumeGroup("vg0", 10*gib, "careful", "greedy")))
+	c.class(ledger.Class{Name: "careful", Spare: 4 * gib})
+	c.class(ledger.Class{Name: "greedy"})
+	careful := ledger.Demand{Owner: ledger.Claim("c"), Class: "careful", Bytes: 5 * gib}
+	greedy := ledger.Demand{Owner: ledger.Claim("d"), Class: "greedy", Bytes: 4 * gib}
+	c.reserve("p", "n1", careful)
+	// The node might carve the greedy one first, and would then have to refuse.
+	c.wantReason(c.fits("q", "n1", greedy), ledger.NoRoom)
+	v := volume("c", "n1", "vg0", 5*gib, ledger.Ready)
+	v.Class = "careful"
+	c.ObserveVolume(v)
+	c.wantReason(c.fits("q", "n1", greedy), ledger.Fits)
+	c.wantReason(c.fits("q", "n1", careful, greedy), ledger.Fits) // careful is there already
+}

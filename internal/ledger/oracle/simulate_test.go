@@ -1,0 +1,55 @@
+package oracle
+
+import (
+	"fmt"
+
+	"berth.dev/berth/internal/ledger"
+)
+
+// clones goes on with a clone of a scheduler's ledger, after the original was
+// put through changes of its own.
+func (w *world) clones(a, b, c byte) error {
+	s := w.schedulers[int(a)%len(w.schedulers)]
+	original := s.ledger
+	s.ledger = original.Clone()
+	w.trace("  the ledger is replaced by its clone")
+	for _, uid := range sortedKeys(s.model.claims) {
+		original.ObserveClaimGone(uid)
+	}
+	for _, n := range w.nodes {
+		original.ObserveNodeGone(n.name)
+	}
+	for _, name := range sortedKeys(s.model.volumes) {
+		original.ObserveVolumeGone(name, 1<<40)
+	}
+	return s.check()
+}
+
+// simulates reserves and unreserves, as a gang does that tries placements out.
+// Nothing but the pool of what is promised anyway may change by it.
+func (w *world) simulates(a, b, c byte) error {
+	s := w.schedulers[int(a)%len(w.schedulers)]
+	p, found := choose(w.pods, b, func(p *pod) bool { return p.Node == "" && !p.cycle })
+	if !found {
+		return nil
+	}
+	demands, _, ok := s.demandsOf(p)
+	for _, d := range demands {
+		ok = ok && s.model.promised(d.Owner) == ""
+	}
+	if !ok {
+		return nil
+	}
+	before, _ := dump(s.ledger)
+	for _, n := range w.nodes {
+		r, _ := s.ledger.Request(ledger.RequestOptions{Pod: p.UID}, demands...)
+		if _, verdict := s.ledger.Reserve(n.name, r); verdict.Fits() {
+			s.ledger.Unreserve(p.UID, n.name)
+		}
+	}
+	after, _ := dump(s.ledger)
+	if err := sameFacts(before, after); err != nil {
+		return fmt.Errorf("simulating %s left something behind: %w", p.UID, err)
+	}
+	return s.check()
+}

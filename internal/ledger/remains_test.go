@@ -1,0 +1,141 @@
+package ledger_test
+
+import (
+	"testing"
+
+	"berth.dev/berth/internal/ledger"
+)
+
+func listing(generation int64, items ...ledger.Item) ledger.Report {
+	vg := volumeGroup("vg0", 10*gib)
+	vg.Inventory = items
+	r := report("n1", vg)
+	r.Generation = generation
+	return r
+}
+
+func TestAVolumeTornAwayStaysChargedUntilItsNodeHasSpokenOfIt(t *testing.T) {
+	c := newCluster(t)
+	c.report(listing(10))
+	c.ObserveVolume(volume("c", "n1", "vg0", 4*gib, ledger.Ready))
+	c.ObserveVolumeGone("pvc-c", 20)
+	c.wantUsed("n1", "vg0", 4*gib)
+	c.report(listing(15)) // made before the agent knew
+	c.wantUsed("n1", "vg0", 4*gib)
+	left := ledger.Item{Owner: ledger.Volume("pvc-c"), Taken: 4 * gib}
+	c.report(listing(20, left)) // the data is still there
+	c.wantUsed("n1", "vg0", 4*gib)
+	c.report(listing(21))
+	c.wantUsed("n1", "vg0", 0)
+}
+
+func TestWhatIsListedAndHasAVolumeIsCountedOnce(t *testing.T) {
+	c := newCluster(t)
+	left := ledger.Item{Owner: ledger.Volume("pvc-c"), Taken: 4 * gib}
+	c.report(listing(10, left))
+	c.wantUsed("n1", "vg0", 4*gib)
+	c.ObserveVolume(volume("c", "n1", "vg0", 4*gib, ledger.Ready)) // adopted again
+	c.wantUsed("n1", "vg0", 4*gib)
+	c.report(listing(11))
+	c.wantUsed("n1", "vg0", 4*gib)
+}
+
+func TestNothingRemainsOfAVolume(t *testing.T) {
+	ready := volume("c", "n1", "vg0", 4*gib, ledger.Ready)
+	for name, do := range map[string]func(*cluster){
+		"whose replica had gone": func(c *cluster) {
+			c.ObserveVolume(volume("c", "n1", "vg0", 4*gib, ledger.Gone))
+			c.ObserveVolumeGone("pvc-c", 20)
+		},
+		"whose node does not say what it knows": func(c *cluster) {
+			c.report(listing(0))
+			c.ObserveVolumeGone("pvc-c", 20)
+		},
+		"whose node knew already": func(c *cluster) {
+			c.report(listing(20))
+			c.ObserveVolumeGone("pvc-c", 20)
+		},
+		"whose node has gone": func(c *cluster) {
+			c.ObserveVolumeGone("pvc-c", 20)
+			c.ObserveNodeGone("n1")
+		},
+		"when it is not known when it went": func(c *cluster) { c.ObserveVolumeGone("pvc-c", 0) },
+	} {
+		t.Run(name, func(t *testing.T) {
+			c := newCluster(t)
+			c.report(listing(10))
+			c.ObserveVolume(ready)
+			do(c)
+			c.wantUsed("n1", "vg0", 0)
+		})
+	}
+}
+
+func TestAVolumeMadeAgainTakesOverWhatRemained(t *testing.T) {
+	c := newCluster(t)
+	c.report(listing(10))
+	c.ObserveVolume(volume("c", "n1", "vg0", 6*gib, ledger.Ready))
+	c.ObserveVolumeGone("pvc-c", 20)
+	c.wantReason(c.fits("p", "n1", claimed("c", 6*gib)), ledger.Fits) // its own remains do not stand in its way
+	c.reserve("p", "n1", claimed("c", 6*gib))
+	c.wantUsed("n1", "vg0", 6*gib)
+	c.ObserveVolume(volume("c", "n1", "vg0", 6*gib, ledger.Pending))
+	c.wantUsed("n1", "vg0", 6*gib)
+}
+
+func TestAnInlineVolumeIsWhereItsNodeListsIt(t *testing.T) {
+	c := newCluster(t, report("n1", volumeGroup("vg0", 10*gib), volumeGroup("vg1", 8*gib)))
+	c.ObservePod(boundPod("p", "n1", ledger.InlineVolume{Name: "a", Class: "fast", Bytes: 2 * gib}))
+	c.wantUsed("n1", "vg0", 2*gib) // a guess after a restart
+	listed := volumeGroup("vg1", 8*gib)
+	listed.Inventory = []ledger.Item{{Owner: ledger.Inline("p", "a"), Taken: 2 * gib}}
+	c.report(report("n1", volumeGroup("vg0", 10*gib), listed))
+	c.wantUsed("n1", "vg0", 0)
+	c.wantUsed("n1", "vg1", 2*gib)
+	c.ObservePodGone("p") // the pod is gone, its volume is not
+	c.wantUsed("n1", "vg1", 2*gib)
+	c.report(report("n1", volumeGroup("vg0", 10*gib), volumeGroup("vg1", 8*gib)))
+	c.wantUsed("n1", "vg1", 0)
+}
+
+func TestAnInlineVolumeOfABoundPodIsChargedEvenWhereThereIsNoRoom(t *testing.T) {
+	c := newCluster(t)
+	c.ObserveVolume(volume("c", "n1", "vg0", 9*gib, ledger.Ready))
+	c.ObservePod(boundPod("p", "n1", ledger.InlineVolume{Name: "a", Class: "fast", Bytes: 2 * gib}))
+	c.wantUsed("n1", "vg0", 11*gib)
+	if room := c.Room("n1", "fast"); room.Largest != 0 || room.Sum != 0 {
+		t.Errorf("room is %+v, want none", room)
+	}
+}
+
+func TestChargesKnownBeforeTheReportAreReckonedWithIt(t *testing.T) {
+	c := newCluster(t, report("n2", volumeGroup("vg0", gib)))
+	c.class(ledger.Class{Name: "fast", Layout: ledger.Layout{Mirrors: 2, Metadata: 1}})
+	c.ObserveVolume(volume("c", "n1", "vg0", 2*gib, ledger.Ready))
+	c.ObserveClaim(ledger.ClaimObject{UID: "d", Class: "fast", Requested: gib, SelectedNode: "n1"})
+	c.wantReason(c.fits("p", "n1", claimed("e", gib)), ledger.NotReported)
+	c.report(report("n1", volumeGroup("vg0", 10*gib)))
+	c.wantUsed("n1", "vg0", 6*gib+16*mib)
+}
+
+func TestANodeThatGoesKeepsItsChargesForItsReturn(t *testing.T) {
+	c := newCluster(t)
+	c.ObserveVolume(volume("c", "n1", "vg0", 8*gib, ledger.Ready))
+	c.ObserveNodeGone("n1")
+	c.wantReason(c.fits("p", "n1", claimed("d", gib)), ledger.NotReported)
+	c.report(report("n1", volumeGroup("vg0", 10*gib)))
+	c.wantUsed("n1", "vg0", 8*gib)
+}
+
+func TestNothingIsKeptOfWhatIsOver(t *testing.T) {
+	c := newCluster(t)
+	c.reserve("p", "n1", claimed("c", gib), inline("p", "a", gib))
+	c.ObserveVolume(volume("c", "n1", "vg0", gib, ledger.Ready))
+	c.ObservePod(boundPod("p", "n1", ledger.InlineVolume{Name: "a", Class: "fast", Bytes: gib}))
+	c.ObservePodGone("p")
+	c.ObserveVolumeGone("pvc-c", 0)
+	c.ObserveNodeGone("n1")
+	if names := c.NodeNames(); len(names) > 0 {
+		t.Errorf("the ledger still knows the nodes %v", names)
+	}
+}
