@@ -12,7 +12,7 @@ import (
 )
 
 // subcommands are the processes. Each file of a process adds its constructor.
-var subcommands = []func() *cobra.Command{newVersionCommand, newControllerCommand}
+var subcommands = []func() *cobra.Command{newVersionCommand, newControllerCommand, newAgentCommand, newPooldCommand}
 
 // levels are the values of --log-level. Detail also shows the requests of CSI calls.
 var levels = map[string]slog.Level{

@@ -11,23 +11,46 @@ import (
 type Orphans struct {
 	mu       sync.Mutex
 	messages map[string]string
+	notify   func()
 }
 
-// Add notes an orphan.
-func (o *Orphans) Add(id, message string) {
+// Notify has changes told to f, which must not block.
+func (o *Orphans) Notify(f func()) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
-	if o.messages == nil {
-		o.messages = map[string]string{}
-	}
-	o.messages[id] = message
+	o.notify = f
+}
+
+// Add notes an orphan and returns whether that is news.
+func (o *Orphans) Add(id, message string) bool {
+	return o.change(func() bool {
+		if o.messages == nil {
+			o.messages = map[string]string{}
+		}
+		old, known := o.messages[id]
+		o.messages[id] = message
+		return !known || old != message
+	})
 }
 
 // Forget drops an orphan that was found to be none, or is gone.
 func (o *Orphans) Forget(id string) {
+	o.change(func() bool {
+		_, known := o.messages[id]
+		delete(o.messages, id)
+		return known
+	})
+}
+
+// change applies an edit and, if it made a difference, tells of it.
+func (o *Orphans) change(edit func() bool) bool {
 	o.mu.Lock()
-	defer o.mu.Unlock()
-	delete(o.messages, id)
+	changed, notify := edit(), o.notify
+	o.mu.Unlock()
+	if changed && notify != nil {
+		notify()
+	}
+	return changed
 }
 
 // All returns the orphans by volume id.

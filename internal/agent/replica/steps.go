@@ -7,6 +7,7 @@ import (
 	"slices"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"sigs.k8s.io/controller-runtime/pkg/log"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
 	"berth.dev/berth/api/v1alpha1"
@@ -71,7 +72,7 @@ func (w *Worker) create(ctx context.Context, v *v1alpha1.Volume, class *v1alpha1
 func (w *Worker) remove(ctx context.Context, name string, record *provision.Volume) (reconcile.Result, error) {
 	live, err := w.Objects.Live(ctx, name)
 	if apierrors.IsNotFound(err) {
-		w.Orphans.Add(name, orphanMessage(name, w.Node))
+		w.keep(ctx, name, orphanMessage(name, w.Node))
 		return reconcile.Result{}, nil
 	}
 	if err != nil {
@@ -107,7 +108,7 @@ func (w *Worker) unwatched(ctx context.Context, name string) (reconcile.Result, 
 	}
 	live, err := w.Objects.Live(ctx, name)
 	if apierrors.IsNotFound(err) {
-		w.Orphans.Add(name, orphanMessage(name, w.Node))
+		w.keep(ctx, name, orphanMessage(name, w.Node))
 		return reconcile.Result{}, nil
 	}
 	if err != nil {
@@ -117,13 +118,20 @@ func (w *Worker) unwatched(ctx context.Context, name string) (reconcile.Result, 
 	case StepRemove:
 		return w.remove(ctx, name, record)
 	case StepKeep:
-		w.Orphans.Add(name, d.Message)
+		w.keep(ctx, name, d.Message)
 	default:
 		// The label is missing although the spec lists this node. The controller
 		// puts it back; until then the data stays as it is.
 		w.Orphans.Forget(name)
 	}
 	return reconcile.Result{}, nil
+}
+
+// keep leaves data where it is although nothing accounts for it, and says so.
+func (w *Worker) keep(ctx context.Context, name, message string) {
+	if w.Orphans.Add(name, message) {
+		log.FromContext(ctx).Info("orphaned volume kept", "volume", name, "message", message)
+	}
 }
 
 func orphanMessage(name, node string) string {

@@ -115,7 +115,7 @@ func (w *Worker) lock(ctx context.Context, id string) (unlock func(), err error)
 func (w *Worker) converge(ctx context.Context, v *v1alpha1.Volume, record *provision.Volume) (reconcile.Result, error) {
 	d := Decide(v, w.Node, record)
 	if d.Step == StepKeep {
-		w.Orphans.Add(v.Name, d.Message)
+		w.keep(ctx, v.Name, d.Message)
 		return reconcile.Result{}, nil
 	}
 	w.Orphans.Forget(v.Name)

@@ -6,6 +6,7 @@ import (
 
 	storagev1 "k8s.io/api/storage/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/labels"
 
 	"berth.dev/berth/api/v1alpha1"
 	"berth.dev/berth/internal/agent/pools"
@@ -80,4 +81,9 @@ func capacityName(node, class string) string {
 func nodeHash(node string) string {
 	sum := sha256.Sum256([]byte(node))
 	return hex.EncodeToString(sum[:16])
+}
+
+// OwnCapacities selects the capacity objects that a node's agent publishes.
+func OwnCapacities(node string) labels.Selector {
+	return labels.SelectorFromSet(labels.Set{nodeLabel: nodeHash(node)})
 }

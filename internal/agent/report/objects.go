@@ -73,12 +73,13 @@ func (o *Objects) self(ctx context.Context) (*metav1.PartialObjectMetadata, erro
 	return node, err
 }
 
-// expectedPools are the pools that a node's volumes are in.
+// expectedPools are the pools that a node's volumes are in, or were when their
+// devices were last seen.
 func expectedPools(volumes []v1alpha1.Volume, node string) []string {
 	var expected []string
 	for _, v := range volumes {
 		for _, e := range v.Status.Replicas {
-			if e.Node == node && e.Capacity != nil && e.State != v1alpha1.ReplicaGone {
+			if e.Node == node && (e.State == v1alpha1.ReplicaReady || e.Reason == v1alpha1.ReasonDeviceMissing) {
 				expected = append(expected, e.Pool)
 			}
 		}

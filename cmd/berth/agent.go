@@ -1,0 +1,124 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net"
+	"os"
+	"path/filepath"
+	"strings"
+
+	"github.com/prometheus/client_golang/prometheus"
+	"github.com/spf13/cobra"
+	"golang.org/x/sync/errgroup"
+	"k8s.io/utils/clock"
+	ctrl "sigs.k8s.io/controller-runtime"
+
+	"berth.dev/berth/api/v1alpha1"
+	"berth.dev/berth/internal/agent"
+	"berth.dev/berth/internal/agent/metrics"
+	"berth.dev/berth/internal/agent/staging"
+	"berth.dev/berth/internal/csi"
+	"berth.dev/berth/internal/poold"
+)
+
+// embedded as the value of --poold runs it in the agent's own process.
+const embedded = "embedded"
+
+type agentFlags struct {
+	node, namespace, kubeletDir, poold, csiSocket, httpAddress, kubeconfig string
+	udev                                                                   bool
+}
+
+func newAgentCommand() *cobra.Command {
+	var f agentFlags
+	cmd := &cobra.Command{
+		Use:   "agent",
+		Short: "Run the agent of a node",
+		Long:  "Run the agent of a node: CSI's node service, the node's replicas, and the report of what it has.",
+		Args:  cobra.NoArgs,
+		RunE:  func(cmd *cobra.Command, _ []string) error { return f.run(cmd.Context()) },
+	}
+	flags := cmd.Flags()
+	flags.StringVar(&f.node, "node-name", os.Getenv("NODE_NAME"), "name of the Node that this process runs on; by default $NODE_NAME")
+	flags.StringVar(&f.namespace, "namespace", namespaceFromEnvironment(), "namespace that Berth is installed in")
+	flags.StringVar(&f.kubeletDir, "kubelet-dir", defaultKubeletDir, "the kubelet's directory")
+	flags.StringVar(&f.poold, "poold", embedded, "the pool daemon: embedded, or unix:///path of its socket")
+	flags.StringVar(&f.csiSocket, "csi-socket", "", "unix socket on which the kubelet connects; by default plugins/"+v1alpha1.LocalDriverName+"/csi.sock in the kubelet's directory")
+	flags.StringVar(&f.httpAddress, "http-address", ":9808", "address of /healthz, /readyz and /metrics")
+	flags.StringVar(&f.kubeconfig, "kubeconfig", "", "path of a kubeconfig; empty means that the process runs in the cluster")
+	addUdevFlag(cmd, &f.udev)
+	return cmd
+}
+
+// complete checks the flags and fills in what follows from others.
+func (f *agentFlags) complete() error {
+	if f.node == "" {
+		return errors.New("--node-name is missing: give it, or set NODE_NAME to spec.nodeName")
+	}
+	if !filepath.IsAbs(f.kubeletDir) {
+		return fmt.Errorf("--kubelet-dir %q is not an absolute path", f.kubeletDir)
+	}
+	if socket, ok := strings.CutPrefix(f.poold, "unix://"); f.poold != embedded && (!ok || !filepath.IsAbs(socket)) {
+		return fmt.Errorf("--poold %q is neither %s nor unix:// with an absolute path", f.poold, embedded)
+	}
+	if f.csiSocket == "" {
+		f.csiSocket = filepath.Join(f.kubeletDir, "plugins", v1alpha1.LocalDriverName, "csi.sock")
+	}
+	return nil
+}
+
+func (f *agentFlags) run(ctx context.Context) (err error) {
+	if err := f.complete(); err != nil {
+		return err
+	}
+	config, err := clusterConfig(f.kubeconfig)
+	if err != nil {
+		return err
+	}
+	if err := os.MkdirAll(filepath.Dir(f.csiSocket), 0o750); err != nil {
+		return fmt.Errorf("making directory of CSI socket: %w", err)
+	}
+	calls, err := csi.Listen(ctx, f.csiSocket)
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, closed(calls)) }()
+	probes, err := (&net.ListenConfig{}).Listen(ctx, "tcp", f.httpAddress)
+	if err != nil {
+		return fmt.Errorf("opening --http-address: %w", err)
+	}
+	defer func() { err = errors.Join(err, closed(probes)) }()
+
+	return f.withDisks(ctx, func(ctx context.Context, n poold.Node, registry *prometheus.Registry) error {
+		return agent.New(agent.Options{
+			Node: f.node, Namespace: f.namespace, KubeletDir: f.kubeletDir,
+			Disks: n, Mounts: staging.KernelMounts,
+			Config: config, CSI: calls, HTTP: probes, Registry: registry,
+			RegistrationSocket: filepath.Join(f.kubeletDir, "plugins_registry", v1alpha1.LocalDriverName+"-reg.sock"),
+			Version:            version, Log: ctrl.Log, Clock: clock.RealClock{},
+		}).Run(ctx)
+	})
+}
+
+// withDisks runs something on the node's disks, in this process or behind
+// poold's socket.
+func (f *agentFlags) withDisks(ctx context.Context, use func(context.Context, poold.Node, *prometheus.Registry) error) error {
+	registry := prometheus.NewRegistry()
+	if socket, remote := strings.CutPrefix(f.poold, "unix://"); remote {
+		client, err := poold.Dial(ctx, socket)
+		if err != nil {
+			return err
+		}
+		return errors.Join(use(ctx, client, registry), client.Close())
+	}
+	d, err := newDisks(f.udev, metrics.NewCommands(registry))
+	if err != nil {
+		return err
+	}
+	work, ctx := errgroup.WithContext(ctx)
+	work.Go(func() error { return d.lvm.Run(ctx) })
+	work.Go(func() error { return use(ctx, d.node(), registry) })
+	return work.Wait()
+}

@@ -1,0 +1,81 @@
+package main
+
+import (
+	"context"
+	"fmt"
+
+	"github.com/spf13/cobra"
+	"golang.org/x/sync/errgroup"
+
+	"berth.dev/berth/internal/agent/staging"
+	"berth.dev/berth/internal/mount"
+	"berth.dev/berth/internal/mount/linux"
+	"berth.dev/berth/internal/poold"
+	"berth.dev/berth/internal/provision/lvm"
+	"berth.dev/berth/internal/provision/lvm/kernel"
+	"berth.dev/berth/internal/run"
+)
+
+// defaultKubeletDir is where nearly every kubelet keeps its things.
+const defaultKubeletDir = "/var/lib/kubelet"
+
+func newPooldCommand() *cobra.Command {
+	var (
+		socket, kubeletDir string
+		udev               bool
+	)
+	cmd := &cobra.Command{
+		Use:   "poold",
+		Short: "Run the pool daemon of a node on a unix socket",
+		Long:  "Run what needs root on a node, LVM and mounts, as a process of its own. It needs no credentials of the cluster.",
+		Args:  cobra.NoArgs,
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			d, err := newDisks(udev, nil)
+			if err != nil {
+				return err
+			}
+			d.mounter = staging.Confine(kubeletDir, d.mounter)
+			return d.serve(cmd.Context(), socket)
+		},
+	}
+	flags := cmd.Flags()
+	flags.StringVar(&socket, "socket", "/run/berth/poold.sock", "unix socket to serve; for root and this user alone")
+	flags.StringVar(&kubeletDir, "kubelet-dir", defaultKubeletDir, "the kubelet's directory; nothing is mounted outside")
+	addUdevFlag(cmd, &udev)
+	return cmd
+}
+
+func addUdevFlag(cmd *cobra.Command, udev *bool) {
+	cmd.Flags().BoolVar(udev, "udev", false, "udev manages the device nodes and LVM waits for it; not in a container")
+}
+
+// disks are the pools and mounts of this machine.
+type disks struct {
+	lvm     *lvm.Provisioner
+	mounter mount.Mounter
+}
+
+func newDisks(udev bool, observer run.Observer) (*disks, error) {
+	runner := run.Exec{Observer: observer}
+	mounter, err := linux.New(linux.Config{Runner: runner})
+	if err != nil {
+		return nil, fmt.Errorf("setting up mounts: %w", err)
+	}
+	provisioner, err := lvm.New(lvm.Config{Runner: runner, Devices: kernel.Devices{}, Mkfs: mounter.Mkfs, Udev: udev})
+	if err != nil {
+		return nil, fmt.Errorf("setting up LVM: %w", err)
+	}
+	return &disks{lvm: provisioner, mounter: mounter}, nil
+}
+
+func (d *disks) node() poold.Node { return poold.NewLocal(d.lvm, d.mounter) }
+
+// serve serves the disks on a socket until ctx ends.
+func (d *disks) serve(ctx context.Context, socket string) error {
+	work, ctx := errgroup.WithContext(ctx)
+	work.Go(func() error { return d.lvm.Run(ctx) })
+	work.Go(func() error {
+		return poold.Run(ctx, poold.Config{Socket: socket, Node: d.node(), Healthy: d.lvm.Healthy})
+	})
+	return work.Wait()
+}

@@ -1,0 +1,144 @@
+package agent
+
+import (
+	"context"
+	"fmt"
+	"net"
+	"time"
+
+	"github.com/go-logr/logr"
+	csimetrics "github.com/kubernetes-csi/csi-lib-utils/metrics"
+	"github.com/prometheus/client_golang/prometheus"
+	"golang.org/x/sync/errgroup"
+	"k8s.io/client-go/rest"
+	"k8s.io/utils/clock"
+
+	"berth.dev/berth/api/v1alpha1"
+	"berth.dev/berth/internal/agent/metrics"
+	"berth.dev/berth/internal/agent/pools"
+	"berth.dev/berth/internal/agent/register"
+	"berth.dev/berth/internal/agent/replica"
+	"berth.dev/berth/internal/agent/staging"
+	"berth.dev/berth/internal/csi"
+	"berth.dev/berth/internal/keyed"
+	"berth.dev/berth/internal/poold"
+	"berth.dev/berth/internal/provision"
+)
+
+// Options of the process.
+type Options struct {
+	// Node that the agent is for, and the namespace that Berth is installed in.
+	Node, Namespace string
+	// KubeletDir is the kubelet's directory; all paths of CSI calls lie below it.
+	KubeletDir string
+	// Disks of the node.
+	Disks poold.Node
+	// Mounts reads the mount table.
+	Mounts staging.MountTable
+	// Config of the API server.
+	Config *rest.Config
+	// CSI is where the kubelet connects; the address must be the path that the
+	// kubelet sees.
+	CSI net.Listener
+	// RegistrationSocket is made in the kubelet's registry; empty for none.
+	RegistrationSocket string
+	// HTTP serves /healthz, /readyz and /metrics.
+	HTTP net.Listener
+	// Registry that /metrics shows, with what the caller has put into it.
+	Registry *prometheus.Registry
+	// Version that CSI announces.
+	Version string
+	Log     logr.Logger
+	Clock   clock.WithTicker
+}
+
+// Agent is the process, set up and not started yet.
+type Agent struct {
+	options  Options
+	disks    poold.Node
+	locks    *keyed.Locks[string]
+	observer *pools.Observer
+	orphans  *replica.Orphans
+	wishes   *wishes
+	register *register.Server
+}
+
+// New puts the parts together.
+func New(o Options) *Agent {
+	disks := metrics.NewOperations(o.Registry, o.Clock).Node(o.Disks)
+	a := &Agent{
+		options: o, disks: disks,
+		locks: &keyed.Locks[string]{}, orphans: &replica.Orphans{}, wishes: &wishes{},
+		observer: pools.NewObserver(disks, o.Clock, o.Log.WithName("pools")),
+		register: &register.Server{
+			Driver: v1alpha1.LocalDriverName, Endpoint: o.CSI.Addr().String(),
+			Socket: o.RegistrationSocket, Clock: o.Clock, Log: o.Log.WithName("register"),
+		},
+	}
+	metrics.RegisterPools(o.Registry,
+		func() ([]provision.Pool, error) { s := a.observer.Latest(); return s.Pools, s.Err },
+		func() int { return len(a.orphans.All()) })
+	return a
+}
+
+// Run serves until ctx ends or the local half fails.
+func (a *Agent) Run(ctx context.Context) error {
+	o := a.options
+	counters := csimetrics.NewCSIMetricsManagerForPlugin(v1alpha1.LocalDriverName).WithAdditionalRegistry(o.Registry)
+	face := &csi.Server{
+		Services: []csi.Service{
+			&csi.Identity{Version: o.Version, Ready: a.reported},
+			csi.NewNode(o.Node, staging.New(o.KubeletDir, a.disks, a.wishes, o.Mounts, a.locks)),
+		},
+		Log: o.Log.WithName("csi"), Metrics: counters,
+	}
+	pinger, err := csi.NewPinger(o.CSI.Addr().String())
+	if err != nil {
+		return err
+	}
+	work, ctx := errgroup.WithContext(ctx)
+	work.Go(func() error { return face.Serve(ctx, o.CSI) })
+	work.Go(func() error { return a.serveHTTP(ctx, pinger, counters) })
+	work.Go(func() error { return a.observer.Start(ctx) })
+	work.Go(func() error { return a.registered(ctx) })
+	work.Go(func() error { return a.joinCluster(ctx) })
+	if err := work.Wait(); err != nil {
+		_ = pinger.Close() // the process ends with the error that matters
+		return err
+	}
+	return pinger.Close()
+}
+
+// registered offers the driver to the kubelet once the pools are known: before
+// that every call would fail.
+func (a *Agent) registered(ctx context.Context) error {
+	if a.options.RegistrationSocket == "" {
+		return nil
+	}
+	select {
+	case <-ctx.Done():
+		return nil
+	case <-a.observer.Reported():
+		return a.register.Start(ctx)
+	}
+}
+
+// reported returns nil once the node's pools are known.
+func (a *Agent) reported() error {
+	select {
+	case <-a.observer.Reported():
+		return nil
+	default:
+		return fmt.Errorf("the node's pools were not listed yet: %w", a.observer.Latest().Err)
+	}
+}
+
+// pause waits, or returns early when ctx ends.
+func (a *Agent) pause(ctx context.Context, d time.Duration) {
+	timer := a.options.Clock.NewTimer(d)
+	defer timer.Stop()
+	select {
+	case <-ctx.Done():
+	case <-timer.C():
+	}
+}

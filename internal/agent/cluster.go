@@ -1,0 +1,187 @@
+package agent
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"sync"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	storagev1 "k8s.io/api/storage/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/fields"
+	"k8s.io/apimachinery/pkg/labels"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/selection"
+	clientscheme "k8s.io/client-go/kubernetes/scheme"
+	"k8s.io/client-go/rest"
+	toolscache "k8s.io/client-go/tools/cache"
+	"k8s.io/utils/ptr"
+	ctrl "sigs.k8s.io/controller-runtime"
+	"sigs.k8s.io/controller-runtime/pkg/cache"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/config"
+	"sigs.k8s.io/controller-runtime/pkg/metrics/server"
+
+	"berth.dev/berth/api/v1alpha1"
+	"berth.dev/berth/internal/agent/replica"
+	"berth.dev/berth/internal/agent/report"
+)
+
+const (
+	// rejoin is how soon the cluster half is set up again after it failed.
+	rejoin = 2 * time.Second
+	// firstReport is how long publishing waits for the pools, so that a restart
+	// does not show as an outage.
+	firstReport = 30 * time.Second
+)
+
+// joinCluster keeps the cluster half running until ctx ends.
+func (a *Agent) joinCluster(ctx context.Context) error {
+	for ctx.Err() == nil {
+		if err := a.runCluster(ctx); err != nil && ctx.Err() == nil {
+			a.options.Log.Error(err, "working with the API server failed, trying again; volumes on this node stay usable")
+			a.pause(ctx, rejoin)
+		}
+	}
+	return nil
+}
+
+// runCluster sets the cluster half up and runs it until it fails or ctx ends.
+func (a *Agent) runCluster(ctx context.Context) error {
+	m, err := a.newManager()
+	if err != nil {
+		return fmt.Errorf("setting up the API client: %w", err)
+	}
+	o := a.options
+	manager := replica.FieldManager(o.Node)
+	objects := report.NewObjects(o.Node, o.Namespace, m.GetClient(), manager, a.orphans.All)
+	publisher := report.New(o.Node, o.Namespace, objects, a.observer.Latest, o.Clock, o.Log.WithName("report"))
+	if err := watch(ctx, m.GetCache(), publisher); err != nil {
+		return err
+	}
+	if err := a.addReplicas(m, publisher.Poke); err != nil {
+		return fmt.Errorf("setting up the replica worker: %w", err)
+	}
+	heartbeat := report.NewHeartbeat(objects, o.Clock, o.Log.WithName("heartbeat"))
+	err = errors.Join(
+		m.Add(runnable(heartbeat.Start)),
+		m.Add(runnable(func(ctx context.Context) error { return a.publish(ctx, publisher) })),
+	)
+	if err != nil {
+		return err
+	}
+	a.wishes.use(m.GetCache())
+	return m.Start(ctx)
+}
+
+// publish runs the publisher and tells it of every report.
+func (a *Agent) publish(ctx context.Context, p *report.Publisher) error {
+	reports, done := a.observer.Subscribe()
+	defer done()
+	first := a.options.Clock.NewTimer(firstReport)
+	defer first.Stop()
+	select {
+	case <-ctx.Done():
+		return nil
+	case <-a.observer.Reported():
+	case <-first.C():
+	}
+	var relay sync.WaitGroup
+	defer relay.Wait()
+	relay.Go(func() {
+		for {
+			select {
+			case <-ctx.Done():
+				return
+			case <-reports:
+				p.Poke()
+			}
+		}
+	})
+	return p.Start(ctx)
+}
+
+func (a *Agent) newManager() (ctrl.Manager, error) {
+	scheme := runtime.NewScheme()
+	if err := errors.Join(clientscheme.AddToScheme(scheme), v1alpha1.AddToScheme(scheme)); err != nil {
+		return nil, err
+	}
+	watched, err := cacheOptions(a.options.Node, a.options.Namespace)
+	if err != nil {
+		return nil, err
+	}
+	api := rest.CopyConfig(a.options.Config)
+	api.QPS = -1 // the API server has priority and fairness
+	return ctrl.NewManager(api, ctrl.Options{
+		Scheme:  scheme,
+		Logger:  a.options.Log,
+		Cache:   watched,
+		Metrics: server.Options{BindAddress: "0"}, // serveHTTP has them
+		Controller: config.Controller{
+			SkipNameValidation: ptr.To(true), // the manager is made anew after a failure
+			// An API server that is away is waited for, however long.
+			CacheSyncTimeout: 24 * time.Hour,
+		},
+	})
+}
+
+// cacheOptions names every kind that is cached, and as little of it as concerns
+// the node, so that the agent's cost does not grow with the cluster.
+func cacheOptions(node, namespace string) (cache.Options, error) {
+	here, err := labels.NewRequirement(v1alpha1.ReplicaLabel(node), selection.Exists, nil)
+	if err != nil {
+		return cache.Options{}, fmt.Errorf("selecting the node's volumes: %w", err)
+	}
+	own := fields.OneTermEqualSelector(metav1.ObjectNameField, node)
+	return cache.Options{
+		ReaderFailOnMissingInformer: true,
+		DefaultTransform:            cache.TransformStripManagedFields(),
+		ByObject: map[client.Object]cache.ByObject{
+			&v1alpha1.Volume{}:        {Label: labels.NewSelector().Add(*here)},
+			&v1alpha1.StorageNode{}:   {Field: own},
+			&v1alpha1.PoolClass{}:     {},
+			&storagev1.StorageClass{}: {},
+			nodeMetadata():            {Field: own},
+			&storagev1.CSIStorageCapacity{}: {
+				Namespaces: map[string]cache.Config{namespace: {}},
+				Label:      report.OwnCapacities(node),
+			},
+		},
+	}, nil
+}
+
+// nodeMetadata asks for the labels of a Node and not for its status, which
+// changes all the time.
+func nodeMetadata() *metav1.PartialObjectMetadata {
+	o := &metav1.PartialObjectMetadata{}
+	o.SetGroupVersionKind(corev1.SchemeGroupVersion.WithKind("Node"))
+	return o
+}
+
+// watch starts the informers and connects the publisher to them.
+func watch(ctx context.Context, c cache.Cache, p *report.Publisher) error {
+	poke := toolscache.ResourceEventHandlerFuncs{
+		AddFunc:    func(any) { p.Poke() },
+		UpdateFunc: func(any, any) { p.Poke() },
+		DeleteFunc: func(any) { p.Poke() },
+	}
+	forget := toolscache.ResourceEventHandlerFuncs{DeleteFunc: func(any) { p.Forget() }}
+	for object, handler := range map[client.Object]toolscache.ResourceEventHandler{
+		&v1alpha1.PoolClass{}:           poke,
+		&storagev1.StorageClass{}:       poke,
+		nodeMetadata():                  poke,
+		&v1alpha1.StorageNode{}:         forget,
+		&storagev1.CSIStorageCapacity{}: forget,
+	} {
+		informer, err := c.GetInformer(ctx, object, cache.BlockUntilSynced(false))
+		if err != nil {
+			return fmt.Errorf("watching %T: %w", object, err)
+		}
+		if _, err := informer.AddEventHandler(handler); err != nil {
+			return fmt.Errorf("listening to %T: %w", object, err)
+		}
+	}
+	return nil
+}

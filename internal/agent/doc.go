@@ -1,0 +1,30 @@
+// Package agent is the process that runs on every node that has pools.
+//
+// It has two halves. The local half serves CSI's node service, registers with
+// the kubelet and answers health checks; it works while the API server is away,
+// so that pods start and stop and mounted volumes stay mounted. The cluster
+// half carries out the node's replicas and publishes what the node has; it is
+// set up anew whenever it fails, and never ends the process.
+//
+//	local    staging  - puts volumes where pods find them (behind csi.Node)
+//	         register - makes the driver known to the kubelet
+//	         pools    - keeps the latest report of the node's pools
+//	         metrics  - measures operations, shows pools
+//	cluster  replica  - carries out the node's replicas
+//	         report   - publishes StorageNode, capacity and heartbeat
+//
+// Both halves work on one poold.Node and share one lock per volume.
+//
+// Health: /healthz fails when the CSI socket does not answer, which a restart of
+// the process can mend. /readyz fails also when the pools cannot be listed or the
+// kubelet has not accepted the driver: a hanging LVM is no reason to restart the
+// agent, which would only lose the calls that still work. Neither asks the API
+// server.
+//
+// Who writes what:
+//
+//	Volume status.replicas[node]   replica, by server-side apply with resourceVersion
+//	StorageNode, its status        report
+//	CSIStorageCapacity of the node report
+//	Lease berth-agent-<node>       report
+package agent

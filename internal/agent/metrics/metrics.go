@@ -1,0 +1,120 @@
+// Package metrics measures what an agent does with its node's disks, and shows
+// what is on them.
+//
+// CSI's own histogram begins at 100 ms; most of what a node does is faster, so
+// operations are measured here with finer buckets.
+package metrics
+
+import (
+	"context"
+	"errors"
+
+	"github.com/prometheus/client_golang/prometheus"
+	"k8s.io/utils/clock"
+
+	"berth.dev/berth/internal/mount"
+	"berth.dev/berth/internal/provision"
+)
+
+// Operations is a histogram of the operations on a node's disks.
+type Operations struct {
+	seconds *prometheus.HistogramVec
+	clock   clock.PassiveClock
+}
+
+// NewOperations registers the histogram.
+func NewOperations(r prometheus.Registerer, c clock.PassiveClock) *Operations {
+	seconds := prometheus.NewHistogramVec(prometheus.HistogramOpts{
+		Name:    "berth_agent_disk_operation_seconds",
+		Help:    "Duration of operations on the node's disks, by operation and outcome.",
+		Buckets: prometheus.ExponentialBucketsRange(0.0005, 60, 18),
+	}, []string{"operation", "outcome"})
+	r.MustRegister(seconds)
+	return &Operations{seconds: seconds, clock: c}
+}
+
+// outcomes are the label values by class of error; the first that matches counts.
+var outcomes = []struct {
+	class   error
+	outcome string
+}{
+	{nil, "ok"},
+	{context.Canceled, "canceled"},
+	{context.DeadlineExceeded, "timeout"},
+	{provision.ErrNoSpace, "no_space"},
+	{provision.ErrNotFound, "not_found"},
+	{provision.ErrPoolMissing, "pool_missing"},
+	{provision.ErrConflict, "conflict"},
+	{provision.ErrInvalid, "invalid"},
+	{provision.ErrInUse, "in_use"},
+	{provision.ErrUnavailable, "unavailable"},
+	{mount.ErrCorrupt, "corrupt"},
+	{mount.ErrNotMounted, "not_mounted"},
+}
+
+func outcomeOf(err error) string {
+	for _, o := range outcomes {
+		if errors.Is(err, o.class) {
+			return o.outcome
+		}
+	}
+	return "error"
+}
+
+// time measures one operation: defer o.time("Create")(&err).
+func (o *Operations) time(operation string) func(err *error) {
+	start := o.clock.Now()
+	return func(err *error) {
+		o.seconds.WithLabelValues(operation, outcomeOf(*err)).Observe(o.clock.Since(start).Seconds())
+	}
+}
+
+// Pools shows what is on the disks, read when the metrics are.
+type Pools struct {
+	latest  func() ([]provision.Pool, error)
+	orphans func() int
+}
+
+var (
+	poolBytes = prometheus.NewDesc("berth_pool_bytes", "Bytes of a pool, by use: berth, foreign or free.", []string{"pool", "use"}, nil)
+	poolCount = prometheus.NewDesc("berth_pool_volumes", "Berth's volumes in a pool.", []string{"pool"}, nil)
+	reporting = prometheus.NewDesc("berth_agent_pools_reporting", "1 while the node's pools can be listed.", nil, nil)
+	orphaned  = prometheus.NewDesc("berth_agent_orphaned_volumes", "Volumes on the node that no Volume accounts for.", nil, nil)
+)
+
+// RegisterPools registers the collector of the pools.
+func RegisterPools(r prometheus.Registerer, latest func() ([]provision.Pool, error), orphans func() int) {
+	r.MustRegister(&Pools{latest: latest, orphans: orphans})
+}
+
+// Describe implements prometheus.Collector.
+func (p *Pools) Describe(c chan<- *prometheus.Desc) {
+	c <- poolBytes
+	c <- poolCount
+	c <- reporting
+	c <- orphaned
+}
+
+// Collect implements prometheus.Collector.
+func (p *Pools) Collect(c chan<- prometheus.Metric) {
+	gauge := func(d *prometheus.Desc, v float64, labels ...string) {
+		c <- prometheus.MustNewConstMetric(d, prometheus.GaugeValue, v, labels...)
+	}
+	pools, err := p.latest()
+	if err == nil {
+		gauge(reporting, 1)
+	} else {
+		gauge(reporting, 0)
+	}
+	gauge(orphaned, float64(p.orphans()))
+	for _, pool := range pools {
+		var own int64
+		for _, v := range pool.Volumes {
+			own += v.Size
+		}
+		gauge(poolBytes, float64(own), pool.Name, "berth")
+		gauge(poolBytes, float64(pool.Foreign), pool.Name, "foreign")
+		gauge(poolBytes, float64(pool.Free), pool.Name, "free")
+		gauge(poolCount, float64(len(pool.Volumes)), pool.Name)
+	}
+}

@@ -1,0 +1,74 @@
+package metrics
+
+import (
+	"errors"
+	"fmt"
+	"strings"
+	"testing"
+
+	"github.com/prometheus/client_golang/prometheus"
+	"github.com/prometheus/client_golang/prometheus/testutil"
+	"k8s.io/utils/clock"
+
+	mountmemory "berth.dev/berth/internal/mount/memory"
+	"berth.dev/berth/internal/poold"
+	"berth.dev/berth/internal/provision"
+	"berth.dev/berth/internal/provision/memory"
+)
+
+var vg0 = provision.PoolRef{Type: "LVM", Name: "vg0"}
+
+func TestOperationsAreCountedByOutcome(t *testing.T) {
+	registry := prometheus.NewPedanticRegistry()
+	disks := memory.NewDisks(memory.PoolConfig{PoolRef: vg0, Total: 64 << 20})
+	n := NewOperations(registry, clock.RealClock{}).Node(poold.NewLocal(memory.New(disks, nil), mountmemory.New(disks)))
+	for _, size := range []int64{1 << 20, 1 << 40} {
+		_, _ = n.Create(t.Context(), provision.CreateRequest{ID: "vol-a" + fmt.Sprint(size), Pool: vg0, Size: size})
+	}
+	if got := testutil.CollectAndCount(registry, "berth_agent_disk_operation_seconds"); got != 2 {
+		t.Errorf("%d series; want one for each outcome", got)
+	}
+}
+
+func TestEveryClassOfErrorHasAnOutcome(t *testing.T) {
+	seen := map[string]bool{}
+	for _, o := range outcomes {
+		err := o.class
+		if err != nil {
+			err = fmt.Errorf("doing it: %w", err)
+		}
+		if got := outcomeOf(err); got != o.outcome || seen[got] {
+			t.Errorf("%v: outcome %q; want %q", err, got, o.outcome)
+		}
+		seen[o.outcome] = true
+	}
+	if got := outcomeOf(errors.New("of no class")); got != "error" {
+		t.Errorf("outcome %q", got)
+	}
+}
+
+func TestPoolsAreShownByUse(t *testing.T) {
+	registry := prometheus.NewPedanticRegistry()
+	latest := func() ([]provision.Pool, error) {
+		return []provision.Pool{{PoolRef: vg0, Total: 10, Foreign: 2, Free: 5, Volumes: []provision.Volume{{Size: 3}}}}, provision.ErrUnavailable
+	}
+	RegisterPools(registry, latest, func() int { return 1 })
+	want := `# HELP berth_agent_orphaned_volumes Volumes on the node that no Volume accounts for.
+# TYPE berth_agent_orphaned_volumes gauge
+berth_agent_orphaned_volumes 1
+# HELP berth_agent_pools_reporting 1 while the node's pools can be listed.
+# TYPE berth_agent_pools_reporting gauge
+berth_agent_pools_reporting 0
+# HELP berth_pool_bytes Bytes of a pool, by use: berth, foreign or free.
+# TYPE berth_pool_bytes gauge
+berth_pool_bytes{pool="vg0",use="berth"} 3
+berth_pool_bytes{pool="vg0",use="foreign"} 2
+berth_pool_bytes{pool="vg0",use="free"} 5
+# HELP berth_pool_volumes Berth's volumes in a pool.
+# TYPE berth_pool_volumes gauge
+berth_pool_volumes{pool="vg0"} 1
+`
+	if err := testutil.GatherAndCompare(registry, strings.NewReader(want)); err != nil {
+		t.Error(err)
+	}
+}
