@@ -1,0 +1,107 @@
+package volumes
+
+import (
+	"context"
+	"errors"
+	"testing"
+	"testing/synctest"
+
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/client-go/tools/cache"
+
+	"berth.dev/berth/api/v1alpha1"
+)
+
+// version is the volume under test at a resourceVersion, and done if it is carved.
+func version(rv string, uid types.UID, carved bool) *v1alpha1.Volume {
+	v := build(gi, wanted("n"))
+	v.ResourceVersion, v.UID = rv, uid
+	if carved {
+		says("n", v1alpha1.ReplicaReady, v1alpha1.ReasonCarved, gi, gi)(v)
+	}
+	return v
+}
+
+func TestAwait(t *testing.T) {
+	tests := map[string]struct {
+		events func(h cache.ResourceEventHandler)
+		done   bool
+		gone   bool
+	}{
+		"an update with the answer ends the wait": {
+			events: func(h cache.ResourceEventHandler) { h.OnUpdate(nil, version("11", "uid", true)) }, done: true,
+		},
+		"an update from before the write does not": {
+			events: func(h cache.ResourceEventHandler) { h.OnUpdate(nil, version("9", "uid", true)) },
+		},
+		"the end of an earlier object of that name does not": {
+			events: func(h cache.ResourceEventHandler) { h.OnDelete(version("8", "old", false)) },
+		},
+		"the end of the object does": {
+			events: func(h cache.ResourceEventHandler) { h.OnDelete(version("12", "uid", false)) }, gone: true,
+		},
+		"the end of the object that the informer missed does": {
+			events: func(h cache.ResourceEventHandler) {
+				h.OnDelete(cache.DeletedFinalStateUnknown{Obj: version("10", "uid", false)})
+			}, gone: true,
+		},
+		"a newer object of that name does": {
+			events: func(h cache.ResourceEventHandler) { h.OnAdd(version("12", "new", true), false) }, gone: true,
+		},
+		"another volume's answer does not": {
+			events: func(h cache.ResourceEventHandler) {
+				other := version("11", "uid", true)
+				other.Name = "other"
+				h.OnUpdate(nil, other)
+			},
+		},
+		"only the last of many events counts": {
+			events: func(h cache.ResourceEventHandler) {
+				h.OnUpdate(nil, version("11", "uid", false))
+				h.OnUpdate(nil, version("12", "uid", false))
+				h.OnUpdate(nil, version("13", "uid", true))
+			}, done: true,
+		},
+	}
+	for name, test := range tests {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				var watchers Watchers
+				events := watchers.watch("v")
+				ctx, cancel := context.WithCancel(t.Context())
+				go func() {
+					test.events(watchers.Handler())
+					synctest.Wait()
+					cancel()
+				}()
+				_, answer, gone, err := await(ctx, events, version("10", "uid", false), created)
+				if (answer.outcome == done) != test.done || gone != test.gone {
+					t.Errorf("outcome %v, gone %v, error %v", answer.outcome, gone, err)
+				}
+				if waits := !test.done && !test.gone; waits != errors.Is(err, context.Canceled) {
+					t.Errorf("error %v", err)
+				}
+				events.stop()
+				if len(watchers.byName) != 0 {
+					t.Error("a watcher is left")
+				}
+			})
+		})
+	}
+}
+
+func TestEveryWatcherOfAVolumeHearsOfIt(t *testing.T) {
+	var watchers Watchers
+	a, b := watchers.watch("v"), watchers.watch("v")
+	watchers.Handler().OnAdd(version("1", "uid", false), false)
+	for _, each := range []*watcher{a, b} {
+		if e, err := each.next(t.Context()); err != nil || e.volume.Name != "v" {
+			t.Errorf("got %+v, %v", e, err)
+		}
+	}
+	a.stop()
+	watchers.Handler().OnUpdate(nil, version("2", "uid", false))
+	if e, err := b.next(t.Context()); err != nil || e.volume.ResourceVersion != "2" {
+		t.Errorf("the other watcher got %+v, %v", e, err)
+	}
+}
