@@ -1,0 +1,151 @@
+package heartbeat
+
+import (
+	"strings"
+	"testing"
+	"time"
+
+	coordinationv1 "k8s.io/api/coordination/v1"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/client-go/tools/cache"
+	clocktesting "k8s.io/utils/clock/testing"
+	"k8s.io/utils/ptr"
+
+	"berth.dev/berth/api/v1alpha1"
+)
+
+// start is our clock. Nodes' clocks are elsewhere.
+var start = time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC)
+
+func node(ready corev1.ConditionStatus) *corev1.Node {
+	n := &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: "n"}}
+	if ready != "" {
+		n.Status.Conditions = []corev1.NodeCondition{{Type: corev1.NodeReady, Status: ready}}
+	}
+	return n
+}
+
+func lease(renewed time.Time, seconds int32) *coordinationv1.Lease {
+	return &coordinationv1.Lease{
+		ObjectMeta: metav1.ObjectMeta{Name: v1alpha1.AgentLeasePrefix + "n"},
+		Spec:       coordinationv1.LeaseSpec{RenewTime: &metav1.MicroTime{Time: renewed}, LeaseDurationSeconds: ptr.To(seconds)},
+	}
+}
+
+func TestAway(t *testing.T) {
+	longAgo := start.Add(-24 * time.Hour) // a node whose clock is slow
+	tests := map[string]struct {
+		events func(h *Heartbeats, c *clocktesting.FakePassiveClock)
+		away   string // part of the reason; empty means that the node can answer
+	}{
+		"a node that nobody has seen": {
+			events: func(*Heartbeats, *clocktesting.FakePassiveClock) {}, away: "does not exist",
+		},
+		"a node without an agent": {
+			events: func(h *Heartbeats, _ *clocktesting.FakePassiveClock) { h.observeNode(node(corev1.ConditionTrue)) }, away: "never been heard of",
+		},
+		"a node with an agent": {
+			events: func(h *Heartbeats, _ *clocktesting.FakePassiveClock) {
+				h.observeNode(node(corev1.ConditionTrue))
+				h.observeLease(lease(longAgo, 40))
+			},
+		},
+		"an agent that is within its time": {
+			events: func(h *Heartbeats, c *clocktesting.FakePassiveClock) {
+				h.observeNode(node(corev1.ConditionTrue))
+				h.observeLease(lease(longAgo, 40))
+				c.SetTime(start.Add(40 * time.Second))
+			},
+		},
+		"an agent that is silent": {
+			events: func(h *Heartbeats, c *clocktesting.FakePassiveClock) {
+				h.observeNode(node(corev1.ConditionTrue))
+				h.observeLease(lease(longAgo, 40))
+				c.SetTime(start.Add(41 * time.Second))
+			}, away: "silent for 41s",
+		},
+		"an agent that renews": {
+			events: func(h *Heartbeats, c *clocktesting.FakePassiveClock) {
+				h.observeNode(node(corev1.ConditionTrue))
+				h.observeLease(lease(longAgo, 40))
+				c.SetTime(start.Add(30 * time.Second))
+				h.observeLease(lease(longAgo.Add(30*time.Second), 40))
+				c.SetTime(start.Add(60 * time.Second))
+			},
+		},
+		"a Lease that somebody edits is not renewed": {
+			events: func(h *Heartbeats, c *clocktesting.FakePassiveClock) {
+				h.observeNode(node(corev1.ConditionTrue))
+				h.observeLease(lease(longAgo, 40))
+				c.SetTime(start.Add(30 * time.Second))
+				h.observeLease(lease(longAgo, 40))
+				c.SetTime(start.Add(60 * time.Second))
+			}, away: "silent for 1m0s",
+		},
+		"an agent that took its Lease back": {
+			events: func(h *Heartbeats, _ *clocktesting.FakePassiveClock) {
+				h.observeNode(node(corev1.ConditionTrue))
+				h.observeLease(lease(longAgo, 40))
+				h.LeaseHandler().OnDelete(cache.DeletedFinalStateUnknown{Obj: lease(longAgo, 40)})
+			}, away: "never been heard of",
+		},
+		"a node that is not ready": {
+			events: func(h *Heartbeats, _ *clocktesting.FakePassiveClock) {
+				h.observeNode(node(corev1.ConditionTrue))
+				h.observeLease(lease(longAgo, 40))
+				h.NodeHandler().OnUpdate(nil, node(corev1.ConditionUnknown))
+			}, away: "not ready",
+		},
+		"a node without a condition yet": {
+			events: func(h *Heartbeats, _ *clocktesting.FakePassiveClock) {
+				h.observeNode(node(""))
+				h.observeLease(lease(longAgo, 40))
+			}, away: "not ready",
+		},
+		"a node that was deleted": {
+			events: func(h *Heartbeats, _ *clocktesting.FakePassiveClock) {
+				h.observeNode(node(corev1.ConditionTrue))
+				h.observeLease(lease(longAgo, 40))
+				h.NodeHandler().OnDelete(node(corev1.ConditionTrue))
+			}, away: "does not exist",
+		},
+	}
+	for name, test := range tests {
+		t.Run(name, func(t *testing.T) {
+			clock := clocktesting.NewFakePassiveClock(start)
+			h := New(clock)
+			test.events(h, clock)
+			got := h.Away("n")
+			if (got == "") != (test.away == "") || !strings.Contains(got, test.away) {
+				t.Errorf("got %q, want %q", got, test.away)
+			}
+		})
+	}
+}
+
+func TestLabelsOfNodesAreKnownWhileTheNodesExist(t *testing.T) {
+	h := New(clocktesting.NewFakePassiveClock(start))
+	label := v1alpha1.ReplicaLabel("n")
+	if got := h.Labelled(label); got != "" {
+		t.Errorf("before: %q", got)
+	}
+	h.NodeHandler().OnAdd(node(""), true)
+	if got := h.Labelled(label); got != "n" {
+		t.Errorf("meanwhile: %q", got)
+	}
+	h.NodeHandler().OnDelete(node(""))
+	if got := h.Labelled(label); got != "" {
+		t.Errorf("after: %q", got)
+	}
+}
+
+func TestLeasesOfOthersAreNotHeartbeats(t *testing.T) {
+	h := New(clocktesting.NewFakePassiveClock(start))
+	other := lease(start, 40)
+	other.Name = "berth-controller"
+	h.LeaseHandler().OnAdd(other, true)
+	if len(h.last) != 0 {
+		t.Errorf("took %v for agents", h.last)
+	}
+}

@@ -1,0 +1,157 @@
+package upkeep
+
+import (
+	"slices"
+	"testing"
+
+	"k8s.io/apimachinery/pkg/api/meta"
+	"k8s.io/apimachinery/pkg/api/resource"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"berth.dev/berth/api/v1alpha1"
+)
+
+// nodes maps nodes to why they are away.
+type nodes map[string]string
+
+func (n nodes) Away(node string) string { return n[node] }
+
+func (n nodes) Labelled(label string) string {
+	for node := range n {
+		if v1alpha1.ReplicaLabel(node) == label {
+			return node
+		}
+	}
+	return ""
+}
+
+var everyone = nodes{"n": "", "m": "", "far": "is silent"}
+
+// volume is on node n, complete, as its options change it.
+func volume(options ...func(*v1alpha1.Volume)) *v1alpha1.Volume {
+	v := &v1alpha1.Volume{}
+	v.Finalizers = []string{v1alpha1.VolumeFinalizer}
+	v.Labels = map[string]string{v1alpha1.ReplicaLabel("n"): ""}
+	v.Spec.Replicas = []v1alpha1.ReplicaSpec{{Node: "n", Pool: "vg"}}
+	for _, option := range options {
+		option(v)
+	}
+	return v
+}
+
+func entry(node string, state v1alpha1.ReplicaState, reason string) func(*v1alpha1.Volume) {
+	return func(v *v1alpha1.Volume) {
+		v.Status.Replicas = append(v.Status.Replicas, v1alpha1.ReplicaStatus{
+			Node: node, State: state, Reason: reason, Message: "because", Capacity: resource.NewQuantity(1, resource.BinarySI),
+		})
+	}
+}
+
+func label(node string) func(*v1alpha1.Volume) {
+	return func(v *v1alpha1.Volume) { v.Labels[v1alpha1.ReplicaLabel(node)] = "" }
+}
+
+func deleting(v *v1alpha1.Volume) { v.DeletionTimestamp = &metav1.Time{} }
+
+func TestTheFinalizerGoesWhenNobodyHasAnything(t *testing.T) {
+	tests := map[string]struct {
+		volume *v1alpha1.Volume
+		held   bool
+	}{
+		"a volume that lives":                 {volume(entry("n", v1alpha1.ReplicaGone, "Removed")), true},
+		"deleted, its node has not answered":  {volume(deleting), true},
+		"deleted, its node has it":            {volume(deleting, entry("n", v1alpha1.ReplicaReady, "Carved")), true},
+		"deleted, its node cannot remove it":  {volume(deleting, entry("n", v1alpha1.ReplicaFailed, "InUse")), true},
+		"deleted, its node has it no more":    {volume(deleting, entry("n", v1alpha1.ReplicaGone, "Removed")), false},
+		"deleted, another node still has it":  {volume(deleting, entry("n", v1alpha1.ReplicaGone, "Removed"), entry("m", v1alpha1.ReplicaReady, "Carved")), true},
+		"deleted, an earlier node is away":    {volume(deleting, entry("n", v1alpha1.ReplicaGone, "Removed"), label("far")), true},
+		"deleted, an earlier node is unknown": {volume(deleting, entry("n", v1alpha1.ReplicaGone, "Removed"), label("lost")), true},
+		"deleted, an earlier node is here":    {volume(deleting, entry("n", v1alpha1.ReplicaGone, "Removed"), label("m")), false},
+		"deleted, its labels were lost": {
+			volume(deleting, entry("n", v1alpha1.ReplicaReady, "Carved"), func(v *v1alpha1.Volume) { v.Labels = nil }), true,
+		},
+		"deleted, on no node": {
+			volume(deleting, func(v *v1alpha1.Volume) { v.Spec.Replicas, v.Labels = nil, nil }), false,
+		},
+	}
+	for name, test := range tests {
+		t.Run(name, func(t *testing.T) {
+			tidyMetadata(test.volume, everyone)
+			if held := slices.Contains(test.volume.Finalizers, v1alpha1.VolumeFinalizer); held != test.held {
+				t.Errorf("finalizer held: %v, want %v", held, test.held)
+			}
+		})
+	}
+}
+
+func TestAVolumeThatIsWellIsNotWritten(t *testing.T) {
+	for name, v := range map[string]*v1alpha1.Volume{
+		"just created":          volume(),
+		"carved":                volume(entry("n", v1alpha1.ReplicaReady, "Carved")),
+		"refused an expansion":  volume(entry("n", v1alpha1.ReplicaReady, "NoSpace")),
+		"refused for room":      volume(entry("n", v1alpha1.ReplicaFailed, "NoSpace")),
+		"deleted, not answered": volume(deleting, entry("n", v1alpha1.ReplicaReady, "Carved")),
+	} {
+		t.Run(name, func(t *testing.T) {
+			if tidyMetadata(v, everyone) || (&Volumes{Nodes: everyone}).tidyStatus(v) {
+				t.Errorf("changed to %+v", v)
+			}
+		})
+	}
+}
+
+func TestALabelGoesBeforeItsEntry(t *testing.T) {
+	v := volume(label("m"), entry("n", v1alpha1.ReplicaReady, "Carved"), entry("m", v1alpha1.ReplicaGone, "Removed"))
+	if !tidyMetadata(v, everyone) || len(v.Labels) != 1 || len(v.Status.Replicas) != 2 {
+		t.Fatalf("first: labels %v, entries %v", v.Labels, v.Status.Replicas)
+	}
+	if !(&Volumes{Nodes: everyone}).tidyStatus(v) || len(v.Status.Replicas) != 1 || v.Status.Replicas[0].Node != "n" {
+		t.Fatalf("second: entries %v", v.Status.Replicas)
+	}
+}
+
+func TestTheEntryOfAWantedNodeIsNeverDropped(t *testing.T) {
+	v := volume(entry("n", v1alpha1.ReplicaGone, "Removed"))
+	if (&Volumes{Nodes: everyone}).tidyStatus(v) || len(v.Status.Replicas) != 1 {
+		t.Errorf("entries %v", v.Status.Replicas)
+	}
+}
+
+func TestTheConditionSaysWhatIsWrongAndWhenItIsOver(t *testing.T) {
+	r := &Volumes{Nodes: everyone}
+	v := volume(entry("n", v1alpha1.ReplicaFailed, v1alpha1.ReasonDeviceMissing))
+	r.tidyStatus(v)
+	c := meta.FindStatusCondition(v.Status.Conditions, ConditionReady)
+	if c == nil || c.Status != metav1.ConditionFalse || c.Reason != v1alpha1.ReasonDeviceMissing || c.Message != "because" {
+		t.Fatalf("condition is %+v", c)
+	}
+	v.Status.Replicas = nil
+	entry("n", v1alpha1.ReplicaReady, v1alpha1.ReasonCarved)(v)
+	r.tidyStatus(v)
+	if c := meta.FindStatusCondition(v.Status.Conditions, ConditionReady); c == nil || c.Status != metav1.ConditionTrue {
+		t.Fatalf("afterwards it is %+v", c)
+	}
+	if r.tidyStatus(v) {
+		t.Error("written again although nothing changed")
+	}
+}
+
+func TestADeletionThatWaitsSaysForWhom(t *testing.T) {
+	tests := map[string]struct {
+		volume *v1alpha1.Volume
+		reason string
+	}{
+		"a node that is away":         {volume(deleting, entry("far", v1alpha1.ReplicaReady, "Carved")), reasonNodeAway},
+		"a node that is unknown":      {volume(deleting, label("lost")), reasonNodeAway},
+		"a device that is open":       {volume(deleting, entry("n", v1alpha1.ReplicaFailed, v1alpha1.ReasonInUse)), v1alpha1.ReasonInUse},
+		"a node that is about to":     {volume(deleting, entry("n", v1alpha1.ReplicaReady, "Carved")), ""},
+		"no deletion, a node is away": {volume(entry("far", v1alpha1.ReplicaReady, "Carved")), ""},
+	}
+	for name, test := range tests {
+		t.Run(name, func(t *testing.T) {
+			if got := problemOf(test.volume, everyone); got.reason != test.reason || (got.message == "") != (test.reason == "") {
+				t.Errorf("got %+v, want %s", got, test.reason)
+			}
+		})
+	}
+}
