@@ -11,11 +11,20 @@ func wish(c *cluster, bytes int64) {
 	c.ObserveClaim(ledger.ClaimObject{UID: "c", Class: "fast", Requested: bytes, SelectedNode: "n1", Bound: true})
 }
 
+func (c *cluster) wantGranted(want int64) {
+	c.t.Helper()
+	if got := c.Granted("pvc-c"); got != want {
+		c.t.Errorf("%d MiB are granted, want %d", got/mib, want/mib)
+	}
+}
+
 func TestAnExpansionIsChargedAsSoonAsTheClaimAsksForIt(t *testing.T) {
 	c := newCluster(t)
 	c.ObserveVolume(volume("c", "n1", "vg0", 2*gib, ledger.Ready))
+	c.wantGranted(2 * gib)
 	wish(c, 6*gib)
 	c.wantUsed("n1", "vg0", 6*gib)
+	c.wantGranted(6 * gib)
 	c.wantReason(c.fits("p", "n1", claimed("d", 5*gib)), ledger.NoRoom)
 
 	grown := volume("c", "n1", "vg0", 6*gib, ledger.Ready)
@@ -32,6 +41,7 @@ func TestAnExpansionThatCannotBeMetClosesNoNode(t *testing.T) {
 	c.ObserveVolume(volume("c", "n1", "vg0", 2*gib, ledger.Ready))
 	wish(c, 1000*gib)
 	c.wantUsed("n1", "vg0", 2*gib)
+	c.wantGranted(2 * gib)
 	wish(c, 3*gib) // the user takes it back
 	c.wantUsed("n1", "vg0", 3*gib)
 	wish(c, 2*gib)
@@ -91,4 +101,11 @@ func TestARefusedGrowthIsChargedAsItIs(t *testing.T) {
 	v.Replicas[0].Actual = 2 * gib
 	c.ObserveVolume(v)
 	c.wantUsed("n1", "vg0", 2*gib)
+}
+
+func TestNothingIsGrantedToAVolumeThatIsNotThere(t *testing.T) {
+	c := newCluster(t)
+	c.wantGranted(0)
+	c.ObservePV(ledger.PVObject{Name: "pv", Volume: "pvc-c", Class: "fast", Node: "n1", Pool: "vg0", Capacity: gib})
+	c.wantGranted(0)
 }

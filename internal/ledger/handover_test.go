@@ -138,3 +138,25 @@ func TestAPromiseIsNotBrokenByAClassWithLessSpare(t *testing.T) {
 	c.wantReason(c.fits("q", "n1", greedy), ledger.Fits)
 	c.wantReason(c.fits("q", "n1", careful, greedy), ledger.Fits) // careful is there already
 }
+
+func TestCreateVolumeLearnsWhereRoomIsHeld(t *testing.T) {
+	c := newCluster(t, report("n1", volumeGroup("vg0", 5*gib), volumeGroup("vg1", 9*gib)))
+	c.ObserveClaim(ledger.ClaimObject{UID: "c", Class: "fast", Requested: size})
+	if pool, held := c.Held(ledger.Claim("c"), "n1"); held {
+		t.Errorf("room is held in %s before anybody asked", pool)
+	}
+	want := c.reserve("p", "n1", claimed("c", size))[ledger.Claim("c")]
+	c.ObserveClaim(ledger.ClaimObject{UID: "c", Class: "fast", Requested: size, SelectedNode: "n1"})
+	c.Unreserve("p", "n1")
+	if pool, held := c.Held(ledger.Claim("c"), "n1"); !held || pool != want {
+		t.Errorf("room is held in %q (%t), want %s", pool, held, want)
+	}
+	if _, held := c.Held(ledger.Claim("c"), "n2"); held {
+		t.Error("room is held on another node")
+	}
+}
+
+func TestAClaimThatAPodMountsTwiceCountsOnce(t *testing.T) {
+	c := newCluster(t)
+	c.wantReason(c.fits("p", "n1", claimed("c", 6*gib), claimed("c", 6*gib)), ledger.Fits)
+}

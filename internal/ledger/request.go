@@ -71,7 +71,7 @@ type RequestOptions struct {
 // Request works demands out. Whatever keeps them from fitting on any node at all
 // is in the verdict, and every node will repeat it.
 func (l *Ledger) Request(options RequestOptions, demands ...Demand) (*Request, Verdict) {
-	r := &Request{options: options, demands: demands, items: make([]item, 0, len(demands))}
+	r := &Request{options: options, demands: slices.Clone(demands), items: make([]item, 0, len(demands))}
 	if !l.synced {
 		r.verdict = Verdict{Reason: NotSynced}
 	}
@@ -83,6 +83,9 @@ func (l *Ledger) Request(options RequestOptions, demands ...Demand) (*Request, V
 		}
 		if d.Bytes <= 0 {
 			r.refuse(Invalid, d.Owner)
+			continue
+		}
+		if slices.ContainsFunc(r.items, func(it item) bool { return it.Owner == d.Owner }) {
 			continue
 		}
 		it := l.item(d, id)

@@ -65,3 +65,25 @@ func (l *Ledger) Unreserve(uid, node string) {
 		l.keep(a, uid)
 	}
 }
+
+// Held returns the pool in which room is held for a claim or an inline volume on
+// the node: where CreateVolume has to put what was promised.
+func (l *Ledger) Held(o Owner, node string) (pool string, held bool) {
+	if a := l.accounts[o]; a != nil {
+		if h := a.hold(node); h != nil {
+			return h.pool, true
+		}
+	}
+	return "", false
+}
+
+// Granted returns the size up to which a Volume may grow: its capacity, or what
+// its claim asks for if room was set aside for that on every node. It is 0 for a
+// Volume that is not known.
+func (l *Ledger) Granted(name string) int64 {
+	v := l.volumes[name]
+	if v == nil || !v.present {
+		return 0
+	}
+	return max(v.capacity, v.growth)
+}
