@@ -1,6 +1,7 @@
 package main
 
 import (
+	"errors"
 	"fmt"
 	"os"
 
@@ -45,6 +46,9 @@ func (a *app) up() *cobra.Command {
 			if err != nil {
 				return err
 			}
+			if err := checkSettings(cmd, lab, a.name, s); err != nil {
+				return err
+			}
 			c, err := lab.Up(cmd.Context(), a.name, s)
 			if err != nil {
 				return err
@@ -61,6 +65,28 @@ func (a *app) up() *cobra.Command {
 	flags.Var((*size)(&s.DiskSize), "disk-size", "size of a data disk")
 	flags.StringVar(&s.Release, "release", "", "directory or base URL of official Kubernetes release binaries, instead of building them")
 	return cmd
+}
+
+// checkSettings refuses flags that contradict the cluster there is: it cannot
+// change them, and to ignore them would surprise.
+func checkSettings(cmd *cobra.Command, lab cluster.Lab, name string, asked cluster.Settings) error {
+	c, err := lab.Open(name)
+	if errors.Is(err, cluster.ErrNotUp) {
+		return nil
+	}
+	if err != nil {
+		return err
+	}
+	is := c.Settings()
+	for flag, differs := range map[string]bool{
+		"nodes": is.Nodes != asked.Nodes, "memory": is.Memory != asked.Memory, "disks": is.Disks != asked.Disks,
+		"disk-size": is.DiskSize != asked.DiskSize, "release": is.Release != asked.Release,
+	} {
+		if differs && cmd.Flags().Changed(flag) {
+			return fmt.Errorf("cluster %q was made with another --%s: take it down first, or leave the flag out", name, flag)
+		}
+	}
+	return nil
 }
 
 func (a *app) down() *cobra.Command {

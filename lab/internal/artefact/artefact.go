@@ -139,8 +139,8 @@ func exists(dir string) bool {
 	return err == nil
 }
 
-// touch marks an artefact as used, for [Store.Prune]. A cache that can only be
-// read still serves.
+// touch marks an artefact as used, so that its time tells which ones are
+// stale. A cache that can only be read still serves.
 func touch(dir string) error {
 	now := time.Now()
 	if err := os.Chtimes(dir, now, now); err != nil && !errors.Is(err, os.ErrPermission) {

@@ -48,6 +48,9 @@ func (m Module) Recipe(ctx context.Context) (artefact.Recipe, error) {
 		return artefact.Recipe{}, err
 	}
 	version, err := process.Output(ctx, process.Command{Path: "go", Args: []string{"env", "GOVERSION"}, Dir: dir, Env: m.env()})
+	if _, missing := errors.AsType[*process.MissingError](err); missing {
+		return artefact.Recipe{}, fmt.Errorf("building %s: %w: take Go 1.26 or newer from https://go.dev/dl", m.Name, err)
+	}
 	if err != nil {
 		return artefact.Recipe{}, fmt.Errorf("asking for the version of Go: %w", err)
 	}

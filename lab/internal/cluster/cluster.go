@@ -51,6 +51,9 @@ func (l Lab) Open(name string) (*Cluster, error) {
 	return &Cluster{lab: l, paths: p, state: st}, nil
 }
 
+// Settings returns what the cluster was asked to be.
+func (c *Cluster) Settings() Settings { return c.state.get().Settings }
+
 // Kubeconfig returns the path of a kubeconfig that works on this machine.
 func (c *Cluster) Kubeconfig() string { return c.paths.kubeconfig() }
 

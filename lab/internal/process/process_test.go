@@ -5,6 +5,7 @@ import (
 	"errors"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"syscall"
 	"testing"
@@ -105,5 +106,20 @@ func TestARecycledPidIsNeverTouched(t *testing.T) {
 	}
 	if (process.Record{}).Alive() {
 		t.Error("the zero record counts as alive")
+	}
+}
+
+func TestTheProcessesOfANamespaceAreFound(t *testing.T) {
+	rec := startSleep(t)
+	found, err := process.InNamespace("/proc/self/ns/net")
+	if err != nil {
+		t.Fatal(err)
+	}
+	i := slices.IndexFunc(found, func(r process.Record) bool { return r.PID == rec.PID })
+	if i < 0 || found[i].StartTime != rec.StartTime {
+		t.Errorf("%+v is not among %d processes of its namespace", rec, len(found))
+	}
+	if none, err := process.InNamespace("/no/such/namespace"); err != nil || len(none) != 0 {
+		t.Errorf("a namespace that does not exist has %v, %v", none, err)
 	}
 }

@@ -139,7 +139,6 @@ var debianPackage = map[string]string{
 	"debootstrap":        "debootstrap",
 	"dpkg-deb":           "dpkg",
 	"gcc":                "gcc",
-	"go":                 "golang-go (1.26 or newer; else take it from https://go.dev/dl)",
 	"ip":                 "iproute2",
 	"mke2fs":             "e2fsprogs",
 	"nsenter":            "util-linux",

@@ -1,0 +1,68 @@
+package cluster
+
+import (
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+)
+
+func TestTheReadyConditionIsFoundAmongOthers(t *testing.T) {
+	got, err := parseReady([]byte(`{"items": [
+	  {"metadata": {"name": "node1"}, "status": {"conditions": [{"type": "MemoryPressure", "status": "False"}, {"type": "Ready", "status": "True"}]}},
+	  {"metadata": {"name": "node2"}, "status": {"conditions": [{"type": "Ready", "status": "Unknown"}]}},
+	  {"metadata": {"name": "node3"}, "status": {}}]}`))
+	want := map[string]string{"node1": "True", "node2": "Unknown"}
+	if err != nil || !cmp.Equal(got, want) {
+		t.Errorf("parseReady = %v, %v; want %v", got, err, want)
+	}
+	if _, err := parseReady([]byte("<html>")); err == nil {
+		t.Error("an answer that is no list was accepted")
+	}
+}
+
+func TestSettingsThatCannotWorkAreRefused(t *testing.T) {
+	good := Settings{Nodes: 3, Memory: 2 << 30, Disks: 2, DiskSize: 10 << 30}
+	cases := map[string]struct {
+		change func(*Settings)
+		want   string
+	}{
+		"fewer than no nodes":               {func(s *Settings) { s.Nodes = -1 }, "nodes"},
+		"more nodes than addresses":         {func(s *Settings) { s.Nodes = 1000 }, "nodes"},
+		"too little memory":                 {func(s *Settings) { s.Memory = 1 << 20 }, "memory"},
+		"too many disks":                    {func(s *Settings) { s.Disks = 100 }, "disks"},
+		"a disk that ends in a sector":      {func(s *Settings) { s.DiskSize = 1<<20 + 1 }, "bytes"},
+		"a disk that holds next to nothing": {func(s *Settings) { s.DiskSize = 512 }, "at least 1M"},
+	}
+	for name, c := range cases {
+		t.Run(name, func(t *testing.T) {
+			s := good
+			c.change(&s)
+			if err := s.validate(); err == nil || !strings.Contains(err.Error(), c.want) {
+				t.Errorf("validate = %v, want an error with %q", err, c.want)
+			}
+		})
+	}
+	if err := good.validate(); err != nil {
+		t.Errorf("good settings: %v", err)
+	}
+}
+
+func TestNodesAndLogsFollowTheSettings(t *testing.T) {
+	st, err := newState(t.TempDir()+"/cluster.json", "default", Settings{Nodes: 2})
+	if err != nil {
+		t.Fatal(err)
+	}
+	c := &Cluster{state: st, paths: paths{root: t.TempDir(), name: "default"}}
+	if diff := cmp.Diff([]string{"node1", "node2"}, c.Nodes()); diff != "" {
+		t.Errorf("nodes (-want +got):\n%s", diff)
+	}
+	for node, want := range map[string]string{"node9": "node1, node2", "node1": "lab up"} {
+		if _, err := c.Machine(node); err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("Machine(%s) = %v, want an error with %q", node, err, want)
+		}
+	}
+	if _, err := c.Log("nothing"); err == nil {
+		t.Error("a log that does not exist was found")
+	}
+}
