@@ -112,7 +112,12 @@ func unplug(ctx context.Context, c *qmp.Client, disk string) error {
 func (m *Machine) monitor(ctx context.Context, f func(context.Context, *qmp.Client) error) error {
 	ctx, cancel := context.WithTimeout(ctx, hotplugTimeout)
 	defer cancel()
-	c, err := qmp.Dial(ctx, filepath.Join(m.dir, qmpSocket))
+	socket, closeDir, err := m.socket()
+	if err != nil {
+		return err
+	}
+	defer closeDir()
+	c, err := qmp.Dial(ctx, socket)
 	if err != nil {
 		return err
 	}

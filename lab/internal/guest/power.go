@@ -12,6 +12,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"berth.dev/berth/lab/internal/guest/tsc"
 	"berth.dev/berth/lab/internal/process"
 )
 
@@ -53,7 +54,7 @@ func (m *Machine) PowerOn(ctx context.Context) error {
 	if err != nil {
 		return fmt.Errorf("powering on %s: choosing a port: %w", m.Spec.Name, err)
 	}
-	args, err := qemuArguments(m.Spec, m.Plan, m.dir, port)
+	args, err := qemuArguments(m.Spec, m.Plan, m.dir, start{execPort: port, tscKHz: tsc.KiloHertz()})
 	if err != nil {
 		return fmt.Errorf("powering on %s: %w", m.Spec.Name, err)
 	}
@@ -102,7 +103,12 @@ func (m *Machine) signal(verb string, sig syscall.Signal) error {
 // recorded, because the lab died in between. Whoever listens on the machine's
 // own socket is that process; the kernel knows its number.
 func (m *Machine) endLost(ctx context.Context) error {
-	conn, err := (&net.Dialer{}).DialContext(ctx, "unix", filepath.Join(m.dir, qmpSocket))
+	socket, closeDir, err := m.socket()
+	if err != nil {
+		return fmt.Errorf("looking for a lost QEMU process: %w", err)
+	}
+	defer closeDir()
+	conn, err := (&net.Dialer{}).DialContext(ctx, "unix", socket)
 	if errors.Is(err, syscall.ECONNREFUSED) || errors.Is(err, os.ErrNotExist) {
 		return nil
 	}
@@ -128,6 +134,16 @@ func (m *Machine) endLost(ctx context.Context) error {
 		}
 	}
 	return nil
+}
+
+// socket returns a path of QEMU's socket for as long as closeDir was not
+// called. The real path may be longer than the 107 bytes the kernel allows.
+func (m *Machine) socket() (path string, closeDir func() error, err error) {
+	dir, err := os.Open(m.dir)
+	if err != nil {
+		return "", nil, err
+	}
+	return fmt.Sprintf("/proc/self/fd/%d/%s", dir.Fd(), qmpSocket), dir.Close, nil
 }
 
 func peerOf(conn *net.UnixConn) (pid int, err error) {

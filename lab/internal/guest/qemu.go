@@ -15,22 +15,35 @@ const qemuProgram = "qemu-system-x86_64"
 // without SVM, for one, the kernel takes its own addresses for invalid.
 const processorModel = "max,-la57"
 
-const kernelArguments = "console=ttyS0 loglevel=4 panic=-1 net.ifnames=0 mitigations=off random.trust_cpu=on " +
-	"tsc=reliable no_timer_check cryptomgr.notests"
+// start is what differs between two starts of a machine.
+type start struct {
+	execPort int    // of 127.0.0.1, leads to guestd
+	tscKHz   uint64 // frequency of the host's time stamp counter, or 0
+}
 
-// qemuArguments returns the command line of the machine in dir, with execPort
-// on 127.0.0.1 leading to guestd.
-func qemuArguments(s Spec, plan wire.Plan, dir string, execPort int) ([]string, error) {
+func (b start) kernelArguments() string {
+	args := "console=ttyS0 loglevel=4 panic=-1 net.ifnames=0 mitigations=off random.trust_cpu=on " +
+		"no_timer_check cryptomgr.notests"
+	if b.tscKHz == 0 {
+		return args
+	}
+	// See package tsc: the guest must neither measure nor doubt its clock.
+	return args + fmt.Sprintf(" tsc=reliable tsc_early_khz=%d", b.tscKHz)
+}
+
+// qemuArguments returns the command line of the machine in dir, which is to be
+// QEMU's working directory too.
+func qemuArguments(s Spec, plan wire.Plan, dir string, begin start) ([]string, error) {
 	file := func(name string) string { return filepath.Join(dir, name) }
 	args := []string{
 		"-name", s.Name, "-nodefaults", "-no-user-config", "-display", "none", "-no-reboot",
 		"-machine", "q35,usb=off,hpet=off", "-accel", "tcg,thread=multi", "-cpu", processorModel,
 		"-smp", fmt.Sprint(s.CPUs), "-m", fmt.Sprintf("%dM", s.Memory>>20),
-		"-kernel", s.Image.Kernel, "-initrd", s.Image.Initramfs, "-append", kernelArguments,
+		"-kernel", s.Image.Kernel, "-initrd", s.Image.Initramfs, "-append", begin.kernelArguments(),
 		"-chardev", "file,id=console,append=on,path=" + escape(file(consoleLog)), "-serial", "chardev:console",
-		"-qmp", "unix:" + escape(file(qmpSocket)) + ",server=on,wait=off",
+		"-qmp", "unix:" + qmpSocket + ",server=on,wait=off",
 		"-netdev", fmt.Sprintf("user,id=mgmt,net=%s,dhcpstart=%s,restrict=on,hostfwd=tcp:127.0.0.1:%d-%s:%d",
-			wire.ManagementNetwork, wire.ManagementAddress, execPort, wire.ManagementAddress, wire.ManagementPort),
+			wire.ManagementNetwork, wire.ManagementAddress, begin.execPort, wire.ManagementAddress, wire.ManagementPort),
 		"-device", "virtio-net-pci,netdev=mgmt,romfile=,mac=" + wire.ManagementMAC,
 		"-device", "virtio-scsi-pci,id=scsi",
 		"-device", "virtio-serial-pci,id=serial,max_ports=16",

@@ -18,7 +18,7 @@ func spec() Spec {
 
 func arguments(t *testing.T, s Spec, p wire.Plan) string {
 	t.Helper()
-	args, err := qemuArguments(s, p, "/state/node,1", 12345)
+	args, err := qemuArguments(s, p, "/state/node,1", start{execPort: 12345, tscKHz: 2600000})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -34,6 +34,7 @@ func TestCommandLineHasWhatTheMachineIs(t *testing.T) {
 	}
 	line := arguments(t, s, plan)
 	for what, want := range map[string]string{
+		"frequency of the clock":      "tsc_early_khz=2600000",
 		"memory":                      "-m 2048M",
 		"processors":                  "-smp 2",
 		"kernel":                      "-kernel /img/vmlinuz -initrd /img/initramfs",

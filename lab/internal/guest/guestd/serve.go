@@ -105,7 +105,7 @@ func startDevices(plan wire.Plan) error {
 		// Disks and what belongs to them. The rest of a virtual machine needs
 		// no attention, and loading drivers for all of it takes seconds.
 		{"udevadm", "trigger", "--action=add", "--subsystem-match=block", "--subsystem-match=scsi", "--subsystem-match=misc"},
-		{"udevadm", "settle", "--timeout=60"},
+		{"udevadm", "settle", "--timeout=170"},
 	} {
 		if err := run("", argv...); err != nil {
 			return err
