@@ -66,10 +66,11 @@ func serveSystem(t *testing.T, runner run.Runner) (client *poold.Client, stop fu
 }
 
 func TestProvisionerConformanceOnRealLVMAcrossTheSocket(t *testing.T) {
-	disk := lvmtest.Disks(t, 1)[0]
+	pool := lvmtest.RealGroup(t, "vg-poold", lvmtest.Disks(t, 1)[0])
 	conformance.Run(t, func(t *testing.T) conformance.Harness {
+		lvmtest.EmptyAfter(t, pool.Name)
 		runner := &mkfsByDevice{}
-		h := lvmtest.RealHarness(t, lvmtest.RealGroup(t, "vg-poold", disk), runner.of)
+		h := lvmtest.RealHarness(t, pool, runner.of)
 		client, stop := serveSystem(t, runner)
 		h.Provisioner = client
 		h.Restart = func() provision.Provisioner {
@@ -82,9 +83,9 @@ func TestProvisionerConformanceOnRealLVMAcrossTheSocket(t *testing.T) {
 }
 
 func TestMounterConformanceOnRealDevicesAcrossTheSocket(t *testing.T) {
-	disk := lvmtest.Disks(t, 1)[0]
+	vg := lvmtest.RealGroup(t, "vg-poold", lvmtest.Disks(t, 1)[0])
 	mountconformance.Run(t, func(t *testing.T) mountconformance.Harness {
-		vg := lvmtest.RealGroup(t, "vg-poold", disk)
+		lvmtest.EmptyAfter(t, vg.Name)
 		client, _ := serveSystem(t, nil)
 		n := 0
 		return mountconformance.Harness{

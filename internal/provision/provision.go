@@ -85,7 +85,8 @@ type Provisioner interface {
 	Create(ctx context.Context, r CreateRequest) (Volume, error)
 
 	// Get returns a volume from the provisioner's state without starting a
-	// process when it is known; ErrNotFound if the node does not have it.
+	// process when it is known and its device is there; ErrNotFound if the node does
+	// not have it. A volume that is there and cannot be used has a Problem.
 	Get(ctx context.Context, id string) (Volume, error)
 
 	// Expand makes a volume at least Size large and returns it.
@@ -99,6 +100,9 @@ type Provisioner interface {
 	Format(ctx context.Context, r FormatRequest) (Volume, error)
 
 	// Delete removes a volume; one that is gone is no error. An open device is
-	// ErrInUse.
+	// ErrInUse. A volume that was seen in a pool which is now missing is
+	// ErrPoolMissing: its data may come back. A provisioner that has never seen the pool
+	// cannot know of the volume, so a caller that knows the pool's name looks for it in
+	// Report before it believes that the volume is gone.
 	Delete(ctx context.Context, id string) error
 }

@@ -12,6 +12,19 @@ const (
 	XFS  = "xfs"
 )
 
+// MinSize is the smallest volume in bytes that a filesystem is made on; a blank
+// volume may be of any size.
+func MinSize(filesystem string) int64 {
+	switch filesystem {
+	case XFS:
+		return 300 << 20 // mkfs.xfs refuses less
+	case Ext4:
+		return 32 << 20 // less has no room for a journal worth the name
+	default:
+		return 1
+	}
+}
+
 // MaxSize bounds every size in bytes: 1 EiB, so that rounding and adding spare
 // bytes cannot overflow.
 const MaxSize = 1 << 60

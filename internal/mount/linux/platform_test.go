@@ -26,9 +26,18 @@ type devices struct {
 	n       int
 }
 
+const group = "vg-mount"
+
 func newDevices(t *testing.T) *devices {
 	t.Helper()
-	lvmtest.RealGroup(t, "vg-mount", lvmtest.Disks(t, 1)[0])
+	lvmtest.RealGroup(t, group, lvmtest.Disks(t, 1)[0])
+	return devicesIn(t)
+}
+
+// devicesIn makes devices in a group that is there.
+func devicesIn(t *testing.T) *devices {
+	t.Helper()
+	lvmtest.EmptyAfter(t, group)
 	counter := run.Count(run.Exec{})
 	m, err := linux.New(linux.Config{Runner: counter})
 	if err != nil {
@@ -41,8 +50,8 @@ func (d *devices) make(fs string) string {
 	d.t.Helper()
 	d.n++
 	name := fmt.Sprintf("lv-%d", d.n)
-	lvmtest.LVM(d.t, "lvcreate", "--yes", "--size", "320m", "--name", name, "vg-mount")
-	device := "/dev/vg-mount/" + name
+	lvmtest.LVM(d.t, "lvcreate", "--yes", "--size", "320m", "--name", name, group)
+	device := "/dev/" + group + "/" + name
 	if fs != "" {
 		if err := d.mounter.Mkfs(d.t.Context(), device, fs); err != nil {
 			d.t.Fatal(err)
@@ -52,8 +61,9 @@ func (d *devices) make(fs string) string {
 }
 
 func TestConformanceOnRealDevices(t *testing.T) {
+	lvmtest.RealGroup(t, group, lvmtest.Disks(t, 1)[0])
 	conformance.Run(t, func(t *testing.T) conformance.Harness {
-		d := newDevices(t)
+		d := devicesIn(t)
 		return conformance.Harness{
 			Mounter: d.mounter,
 			Device:  d.make,

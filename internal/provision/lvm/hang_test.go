@@ -113,6 +113,11 @@ func TestGroupThatDoesNotAnswerIsReportedAndTheOthersStayKnown(t *testing.T) {
 	if _, err := p.Create(t.Context(), request("pvc-2", 1)); !errors.Is(err, provision.ErrUnavailable) {
 		t.Errorf("creating in the one that does not: %v", err)
 	}
+	// It may be in the group that was never read: claiming that it is gone would
+	// lose track of it.
+	if err := p.Delete(t.Context(), "pvc-3"); !errors.Is(err, provision.ErrUnavailable) {
+		t.Errorf("deleting what may be in the silent group: %v", err)
+	}
 	if err := p.Healthy(); !errors.Is(err, provision.ErrUnavailable) {
 		t.Errorf("health: %v", err)
 	}

@@ -84,6 +84,9 @@ func (p *Provisioner) locate(ctx context.Context, id string) (group string, err 
 	if name, ok := p.state.find(id); ok {
 		return name, nil
 	}
+	if name, ok := p.state.unread(); ok {
+		return "", fmt.Errorf("%w: volume %s may be in volume group %s, which was never read", provision.ErrUnavailable, id, name)
+	}
 	return "", fmt.Errorf("%w: %s", provision.ErrNotFound, id)
 }
 

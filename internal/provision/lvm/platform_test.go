@@ -8,7 +8,6 @@ import (
 	"os"
 	"sync"
 	"testing"
-	"time"
 
 	"github.com/google/go-cmp/cmp"
 	"golang.org/x/sys/unix"
@@ -57,10 +56,11 @@ func realConfig(t *testing.T) (lvm.Config, *run.Counter, *realMkfs) {
 }
 
 func TestConformanceOnRealLVM(t *testing.T) {
-	disk := lvmtest.Disks(t, 1)[0]
+	pool := lvmtest.RealGroup(t, "vg-berth", lvmtest.Disks(t, 1)[0])
 	conformance.Run(t, func(t *testing.T) conformance.Harness {
+		lvmtest.EmptyAfter(t, pool.Name)
 		c, _, mkfs := realConfig(t)
-		h := lvmtest.RealHarness(t, lvmtest.RealGroup(t, "vg-berth", disk), mkfs.of)
+		h := lvmtest.RealHarness(t, pool, mkfs.of)
 		p, stop := start(t, c)
 		h.Provisioner = p
 		h.Restart = func() provision.Provisioner {
@@ -167,7 +167,6 @@ func TestGroupLockedByAnotherProcessHoldsUpNoOtherOnRealLVM(t *testing.T) {
 	disks := lvmtest.Disks(t, 2)
 	a, b := lvmtest.RealGroup(t, "vg-a", disks[0]), lvmtest.RealGroup(t, "vg-b", disks[1])
 	c, _, _ := realConfig(t)
-	c.QueryTimeout = 5 * time.Second
 	p, _ := start(t, c)
 	lock, err := os.OpenFile("/run/lock/lvm/V_"+a.Name, os.O_CREATE|os.O_RDWR, 0o600)
 	if err != nil {

@@ -40,8 +40,12 @@ func (p *Provisioner) refreshDue(ctx context.Context) error {
 
 // refreshAll reads all groups with one process. If LVM does not answer, some group
 // may block it: the groups are found by name and each is asked on its own, so that
-// the others stay known.
+// the others stay known. While a group is silent only the others are read.
 func (p *Provisioner) refreshAll(ctx context.Context) error {
+	if names, all := p.state.answering(); !all {
+		p.refreshEach(ctx, names)
+		return context.Cause(ctx)
+	}
 	turn := p.state.ask("")
 	groups, err := p.query(ctx)
 	if err == nil {

@@ -120,6 +120,33 @@ func (s *state) silentNames() []string {
 	return names
 }
 
+// unread returns a group of which nothing but its name is known.
+func (s *state) unread() (name string, ok bool) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for _, g := range s.groups {
+		if g.read.IsZero() {
+			return g.name, true
+		}
+	}
+	return "", false
+}
+
+// answering returns the groups that answer, and whether that is all of them.
+func (s *state) answering() (names []string, all bool) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	all = true
+	for _, g := range s.groups {
+		if g.silent != nil {
+			all = false
+		} else if !g.missing {
+			names = append(names, g.name)
+		}
+	}
+	return names, all
+}
+
 // staleAll notes that any group may have changed, come or gone.
 func (s *state) staleAll() {
 	s.mu.Lock()

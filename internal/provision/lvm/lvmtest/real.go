@@ -27,10 +27,15 @@ func Disks(t testing.TB, n int) []string {
 	return disks[:n]
 }
 
+// withoutUdev makes LVM manage the device nodes itself, as the provisioner does by
+// default: mixed with commands that leave it to udev, names stay behind.
+const withoutUdev = "activation{udev_sync=0 udev_rules=0} devices{obtain_device_list_from_udev=0}"
+
 // LVM runs an LVM command, as an administrator would.
 func LVM(t testing.TB, args ...string) string {
 	t.Helper()
-	out, err := run.Exec{}.Change(run.Command{Operation: args[0], Program: "lvm", Args: args})
+	full := append([]string{args[0], "--config", withoutUdev}, args[1:]...)
+	out, err := run.Exec{}.Change(run.Command{Operation: args[0], Program: "lvm", Args: full})
 	if err != nil {
 		t.Fatalf("lvm %s: %v", strings.Join(args, " "), err)
 	}
@@ -46,6 +51,12 @@ func RealGroup(t testing.TB, name, disk string) provision.PoolRef {
 		LVM(t, "pvremove", "--yes", disk)
 	})
 	return provision.PoolRef{Type: "LVM", Name: name}
+}
+
+// EmptyAfter removes what a test leaves in a volume group.
+func EmptyAfter(t testing.TB, group string) {
+	t.Helper()
+	t.Cleanup(func() { LVM(t, "lvremove", "--yes", group) })
 }
 
 // RealForeign makes a logical volume that is not Berth's.
