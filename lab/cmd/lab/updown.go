@@ -74,7 +74,7 @@ func checkSettings(cmd *cobra.Command, lab cluster.Lab, name string, asked clust
 	if errors.Is(err, cluster.ErrNotUp) {
 		return nil
 	}
-	if err != nil {
+	if err != nil || !c.Begun() {
 		return err
 	}
 	is := c.Settings()

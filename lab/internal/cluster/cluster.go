@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"os"
+	"path/filepath"
 
 	"berth.dev/berth/lab/internal/artefact"
 	"berth.dev/berth/lab/internal/controlplane"
@@ -53,6 +54,13 @@ func (l Lab) Open(name string) (*Cluster, error) {
 
 // Settings returns what the cluster was asked to be.
 func (c *Cluster) Settings() Settings { return c.state.get().Settings }
+
+// Begun reports whether anything of the cluster was started. Until then its
+// settings may still change: the first try may have failed because of them.
+func (c *Cluster) Begun() bool {
+	_, err := os.Stat(filepath.Dir(c.paths.node("any")))
+	return err == nil || len(c.state.processes()) > 0
+}
 
 // Kubeconfig returns the path of a kubeconfig that works on this machine.
 func (c *Cluster) Kubeconfig() string { return c.paths.kubeconfig() }

@@ -28,7 +28,7 @@ func (l Lab) Up(ctx context.Context, name string, settings Settings) (*Cluster, 
 	}
 	defer lock.release()
 	st, err := loadState(p.state(), name)
-	if errors.Is(err, ErrNotUp) {
+	if errors.Is(err, ErrNotUp) || err == nil && !(&Cluster{paths: p, state: st}).Begun() {
 		st, err = newState(p.state(), name, settings)
 	}
 	if err != nil {
