@@ -28,7 +28,7 @@ const (
 	Persist
 	// Open stores that the copy is about to be made writable in Promise.Epoch.
 	Open
-	// Close stores that nothing will be written into Opened again.
+	// Close stores that nothing will be written into Promise.Epoch again.
 	Close
 	// Pull asks From for the snapshot To as an increment on Base (zero: in full).
 	Pull

@@ -14,10 +14,10 @@ type Copy struct {
 	// Promise is the newest epoch the node has heard of. It takes no data from
 	// an older one.
 	Promise Promise
-	// Opened is the epoch in which this copy was last made writable here.
-	// Closed: the node will never write into it again.
-	Opened lineage.Epoch
-	Closed bool
+	// Opened is the epoch in which this copy was last made writable here. Closed is
+	// the epoch that the node gave up last, written or not: it never writes into
+	// it again, even if a restored backup says that it still owns it.
+	Opened, Closed lineage.Epoch
 	// Points are the snapshots held, ascending; Dirty says that the live data
 	// has changed since the last one.
 	Points []lineage.Point

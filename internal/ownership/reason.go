@@ -151,3 +151,12 @@ func (w Why) Message() string {
 	// The trailing verb swallows the arguments that this message does not name.
 	return fmt.Sprintf(format+"%[5]s", w.Node, w.Point, w.Epoch, w.Count, "")
 }
+
+// Reasons returns every reason, in no particular order.
+func Reasons() []Reason {
+	out := make([]Reason, 0, len(messages))
+	for r := range messages {
+		out = append(out, r)
+	}
+	return out
+}

@@ -91,8 +91,7 @@ func stageRestart(f *NodeFacts) (Action, bool) {
 		return next()
 	}
 	unused := v.Primary.Phase == Preparing
-	mine := c.Opened == v.Epoch && !c.Closed
-	if v.Primary.Boot == f.Boot && (mine || unused && c.Opened != v.Epoch) {
+	if v.Primary.Boot == f.Boot && c.Closed != v.Epoch && (unused || c.Opened == v.Epoch) {
 		return next()
 	}
 	return Action{Verb: GiveUp, Why: Why{Reason: Restarted, Epoch: v.Epoch}}, true

@@ -17,10 +17,14 @@ var UnstageRules = Chain[NodeFacts]{
 }
 
 func closeCopy(f *NodeFacts) (Action, bool) {
-	if f.Copy.Opened.IsZero() || f.Copy.Closed {
+	e := f.Copy.Opened
+	if f.Record != nil && f.Record.ownedBy(f.Me) && !f.Mounted {
+		e = f.Record.Epoch
+	}
+	if e == f.Copy.Closed || !f.Copy.Exists {
 		return next()
 	}
-	return Action{Verb: Close, Why: Why{Reason: ClosingEpoch, Epoch: f.Copy.Opened}}, true
+	return Action{Verb: Close, Promise: Promise{Epoch: e}, Why: Why{Reason: ClosingEpoch, Epoch: e}}, true
 }
 
 func unmount(f *NodeFacts) (Action, bool) {
@@ -72,7 +76,7 @@ func reportLostCopy(f *NodeFacts) (Action, bool) {
 	return record(v.with(func(n *Volume) {
 		e := n.entry(f.Me)
 		e.Unstaged = v.Epoch
-		if f.traits().Data {
+		if f.traits().Data && !f.Copy.Exists && Lost.MayFollow(e.State) {
 			e.State = Lost
 		}
 	}), Why{Reason: CopyLost, Epoch: v.Epoch})

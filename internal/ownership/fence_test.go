@@ -1,0 +1,181 @@
+package ownership_test
+
+import (
+	"testing"
+	"time"
+
+	. "berth.dev/berth/internal/ownership"
+)
+
+// overseeing are the controller's facts about a volume whose primary a is silent.
+func overseeing(v *Volume, edits ...func(*ControllerFacts)) *ControllerFacts {
+	f := &ControllerFacts{Now: now, Record: v, SuspectFor: time.Minute}
+	for _, n := range []string{"b", "c"} {
+		f.Peers = append(f.Peers, Peer{Node: n, Copy: replica(), Confirmed: true})
+	}
+	for _, n := range []string{"a", "b", "c"} {
+		f.Nodes = append(f.Nodes, Machine{Name: n, Fits: true})
+	}
+	for _, w := range []string{"b", "c", "lease"} {
+		f.Witnesses = append(f.Witnesses, Witness{Name: w})
+	}
+	for _, edit := range edits {
+		edit(f)
+	}
+	return f
+}
+
+func proof(kind ProofKind) func(*ControllerFacts) {
+	return func(f *ControllerFacts) {
+		f.Proofs = append(f.Proofs, Proof{Kind: kind, Node: "a", Boot: "boot1", Epoch: e2})
+	}
+}
+
+func lost(names ...string) func(*ControllerFacts) {
+	return func(f *ControllerFacts) {
+		for i := range f.Nodes {
+			for _, n := range names {
+				if f.Nodes[i].Name == n {
+					f.Nodes[i].Lost, f.Nodes[i].LostFor = true, time.Hour
+				}
+			}
+		}
+	}
+}
+
+func silent(node string) func(*ControllerFacts) {
+	return func(f *ControllerFacts) {
+		for i := range f.Peers {
+			if f.Peers[i].Node == node {
+				f.Peers = append(f.Peers[:i:i], f.Peers[i+1:]...)
+				return
+			}
+		}
+	}
+}
+
+func TestTheControllerDecidesAboutASilentPrimary(t *testing.T) {
+	active, disk := volume(owned(Active)), volume(owned(Active), shared)
+	manual := volume(owned(Active), func(v *Volume) { v.Failover.Automatic = false })
+	ahead := volume(owned(Active), entry("c", func(r *Replica) { r.Point = at(e2, 5) }))
+	aged := func(f *ControllerFacts) { f.Peers[0].Age, f.Peers[1].Age = time.Hour, time.Hour }
+	tests := map[string]struct {
+		facts *ControllerFacts
+		want  verdict
+	}{
+		"nothing while it is not suspected":                   {overseeing(active, func(f *ControllerFacts) { f.Witnesses = []Witness{{"b", true}, {"c", false}} }), verdict{Nothing, Settled}},
+		"to wait without proof":                               {overseeing(active), verdict{Wait, NoProof}},
+		"that an expired lease is no proof":                   {overseeing(active, proof(LeaseExpired)), verdict{Wait, NoProof}},
+		"that a deleted Node is no proof":                     {overseeing(active, proof(NodeDeleted)), verdict{Wait, NoProof}},
+		"that silence is no proof":                            {overseeing(active, proof(Unreachable)), verdict{Wait, NoProof}},
+		"to fence with a power record":                        {overseeing(active, proof(PowerOff)), verdict{Record, WriterFenced}},
+		"to fence with an out-of-service taint":               {overseeing(active, proof(OutOfService)), verdict{Record, WriterFenced}},
+		"to fence when the self-fence contract has run out":   {overseeing(active, proof(SelfFenced)), verdict{Record, WriterFenced}},
+		"to fence when the node itself recorded that it quit": {overseeing(volume(owned(Active), entry("a", func(r *Replica) { r.Unstaged = e2 }))), verdict{Record, WriterFenced}},
+		"to fence a node that died while it prepared":         {overseeing(volume(owned(Preparing)), proof(PowerOff)), verdict{Record, WriterFenced}},
+		"not by a power record about an earlier boot":         {overseeing(active, func(f *ControllerFacts) { f.Proofs = []Proof{{Kind: PowerOff, Node: "a", Boot: "boot0"}} }), verdict{Wait, NoProof}},
+		"not by proof about another node":                     {overseeing(active, func(f *ControllerFacts) { f.Proofs = []Proof{{Kind: OutOfService, Node: "b"}} }), verdict{Wait, NoProof}},
+		"not by what the node recorded about an older epoch":  {overseeing(volume(owned(Active), entry("a", func(r *Replica) { r.Unstaged = e1 }))), verdict{Wait, NoProof}},
+		"not while the brake holds":                           {overseeing(active, proof(PowerOff), lost("a", "b")), verdict{Wait, BrakeHeld}},
+		"a person's word passes the brake":                    {overseeing(active, proof(OutOfService), lost("a", "b")), verdict{Record, WriterFenced}},
+		"not without any copy":                                {overseeing(active, proof(PowerOff), silent("b"), silent("c")), verdict{Wait, NoCandidate}},
+		"to wait a moment for a better copy":                  {overseeing(ahead, proof(PowerOff), silent("c"), func(f *ControllerFacts) { f.SuspectFor = 0 }), verdict{Wait, Settling}},
+		"to go on without it after that moment":               {overseeing(ahead, proof(PowerOff), silent("c")), verdict{Record, WriterFenced}},
+		"not beyond the policy's loss":                        {overseeing(active, proof(PowerOff), aged), verdict{Wait, PromotionBlocked}},
+		"not a manual volume":                                 {overseeing(manual, proof(PowerOff)), verdict{Wait, PromotionBlocked}},
+		"a manual volume when a person names the snapshot":    {overseeing(volume(owned(Active), func(v *Volume) { v.Failover = Failover{Approved: at(e1, 3)} }), proof(PowerOff), aged), verdict{Record, WriterFenced}},
+		"to ask a standby to shut a shared disk's writer out": {overseeing(disk), verdict{Record, FenceRequested}},
+		"to wait for that standby":                            {overseeing(volume(owned(Active), shared, func(v *Volume) { v.FenceRequest = FenceRequest{"b", e2} })), verdict{Wait, FenceRequested}},
+		"to ask another when that standby is lost too":        {overseeing(volume(owned(Active), shared, func(v *Volume) { v.FenceRequest = FenceRequest{"b", e2} }), func(f *ControllerFacts) { f.Nodes[1].Lost = true }), verdict{Record, FenceRequested}},
+		"to fence once the device refuses the writer":         {overseeing(volume(owned(Active), shared, entry("b", func(r *Replica) { r.Fenced = e2 }))), verdict{Record, WriterFenced}},
+		"that a self-fence is no proof for a shared disk":     {overseeing(disk, proof(SelfFenced)), verdict{Record, FenceRequested}},
+	}
+	for name, tt := range tests {
+		t.Run(name, func(t *testing.T) { expect(t, OverseeRules.Decide(tt.facts), tt.want) })
+	}
+}
+
+func TestAFenceGoesOnFromTheNewestValidCopyAndRecordsTheLoss(t *testing.T) {
+	v := volume(owned(Active), entry("a", func(r *Replica) { r.Point = at(e2, 6) }))
+	f := overseeing(v, proof(PowerOff), func(f *ControllerFacts) {
+		f.Peers[0].Copy.Points = append(f.Peers[0].Copy.Points, at(e2, 4))
+		f.Peers[1].Copy.Points = append(f.Peers[1].Copy.Points, at(e1, 9)) // an old branch with a higher number
+	})
+	next := OverseeRules.Decide(f).Next
+	if next == nil || next.RecoveryPoint != at(e2, 4) {
+		t.Fatalf("record %+v", next)
+	}
+	if want := (Loss{Epoch: e2, Kept: at(e2, 4), Known: at(e2, 6)}); next.Losses[len(next.Losses)-1] != want {
+		t.Errorf("loss %+v, want %+v", next.Losses, want)
+	}
+	if next.Clean {
+		t.Error("the next mount would skip the consistency check")
+	}
+}
+
+func TestTheRecoveryPointOfAnUnownedVolume(t *testing.T) {
+	behind := func(f *ControllerFacts) {
+		f.Peers[0].Copy.Points, f.Peers[1].Copy.Points = points(e1, 1, 2), points(e1, 1)
+	}
+	tests := map[string]struct {
+		facts *ControllerFacts
+		want  verdict
+	}{
+		"stays while somebody has it":             {overseeing(volume()), verdict{Nothing, Settled}},
+		"stays while its holder may come back":    {overseeing(volume(), behind), verdict{Nothing, Settled}},
+		"is lowered when its holders are lost":    {overseeing(volume(entry("b", older), entry("c", older)), behind, lost("a")), verdict{Record, RecoveryPointLost}},
+		"is not lowered while the brake holds":    {overseeing(volume(entry("b", older), entry("c", older)), behind, lost("a", "b")), verdict{Wait, BrakeHeld}},
+		"is not lowered beyond the policy's loss": {overseeing(volume(entry("b", older), entry("c", older)), behind, lost("a"), func(f *ControllerFacts) { f.Peers[0].Age = time.Hour }), verdict{Wait, PromotionBlocked}},
+		"is never raised by a copy that turns up": {overseeing(volume(owned(Fenced)), func(f *ControllerFacts) { f.Peers[0].Copy.Points = append(f.Peers[0].Copy.Points, at(e2, 4)) }), verdict{Nothing, Settled}},
+		"cannot be lowered to nothing":            {overseeing(volume(), silent("b"), silent("c"), lost("a", "b", "c"), func(f *ControllerFacts) { f.Nodes = append(f.Nodes, make([]Machine, 9)...) }), verdict{Wait, NoCandidate}},
+	}
+	for name, tt := range tests {
+		t.Run(name, func(t *testing.T) { expect(t, OverseeRules.Decide(tt.facts), tt.want) })
+	}
+}
+
+func older(r *Replica) { r.Point = at(e1, 2) }
+
+func TestTheSelfFenceContract(t *testing.T) {
+	due := Leases{Suspect: "a", Boot: "boot1", Watchdog: true, Lapsed: SelfFenceAfter + SelfFenceMargin, Nodes: 3, Steady: 2}
+	tests := map[string]struct {
+		edit func(*Leases)
+		want bool
+	}{
+		"proves when all its time has passed":          {func(*Leases) {}, true},
+		"proves nothing without a watchdog":            {func(l *Leases) { l.Watchdog = false }, false},
+		"proves nothing while the kubelet lives":       {func(l *Leases) { l.KubeletAlive = true }, false},
+		"proves nothing before the margin has passed":  {func(l *Leases) { l.Lapsed = SelfFenceAfter }, false},
+		"proves nothing when most leases lapsed alike": {func(l *Leases) { l.Steady = 1 }, false},
+	}
+	for name, tt := range tests {
+		t.Run(name, func(t *testing.T) {
+			l := due
+			tt.edit(&l)
+			if p, ok := ContractProves(&l); ok != tt.want || ok && p.Boot != "boot1" {
+				t.Errorf("ContractProves() = %v, %t", p, ok)
+			}
+		})
+	}
+}
+
+func TestANodeStopsItsWriters(t *testing.T) {
+	long, short := SelfFenceAfter, time.Second
+	tests := map[string]struct {
+		contact Contact
+		want    bool
+	}{
+		"not while its lease is renewed":                  {Contact{SinceRenewal: short, Nodes: 3}, false},
+		"when it is cut off from everybody":               {Contact{SinceRenewal: long, Nodes: 3}, true},
+		"when a peer still has the API":                   {Contact{SinceRenewal: long, Nodes: 3, Peers: []PeerContact{{long}, {short}}}, true},
+		"not when a majority has been without API alike":  {Contact{SinceRenewal: long, Nodes: 3, Peers: []PeerContact{{long}}}, false},
+		"when only a minority has been without API alike": {Contact{SinceRenewal: long, Nodes: 5, Peers: []PeerContact{{long}}}, true},
+	}
+	for name, tt := range tests {
+		t.Run(name, func(t *testing.T) {
+			if got, why := MustStop(&tt.contact); got != tt.want {
+				t.Errorf("MustStop() = %t: %s", got, why.Message())
+			}
+		})
+	}
+}

@@ -1,0 +1,62 @@
+package ownership_test
+
+import (
+	"testing"
+
+	. "berth.dev/berth/internal/ownership"
+)
+
+func TestUnstageDecides(t *testing.T) {
+	prep, active := volume(owned(Preparing)), volume(owned(Active))
+	sharedActive := volume(owned(Active), shared)
+	closed := func(c *Copy) { c.Closed = e2 }
+	dirty := func(c *Copy) { c.Dirty = true }
+	rebooted := func(f *NodeFacts) { f.Boot = "boot2" }
+	tests := map[string]struct {
+		facts *NodeFacts
+		want  verdict
+	}{
+		"to close the epoch before it unmounts":       {on("a", active, with(promised(active), opened(e2)), mounted), verdict{Close, ClosingEpoch}},
+		"to unmount":                                  {on("a", active, with(promised(active), opened(e2), closed), mounted), verdict{Unmount, NotWanted}},
+		"to keep the last writes":                     {on("a", active, with(promised(active), opened(e2), closed, dirty)), verdict{Snapshot, KeepingLastWrites}},
+		"to keep the last writes without the API":     {on("a", nil, with(opened(e2), closed, dirty)), verdict{Snapshot, KeepingLastWrites}},
+		"to give the reservation up":                  {on("a", sharedActive, with(promised(sharedActive), opened(e2), closed), attached(Key{Node: "a", Epoch: e2})), verdict{Unreserve, NotWanted}},
+		"that there is nothing to release for others": {on("b", active), verdict{Done, NotOwner}},
+		"to release what it wrote":                    {on("a", active, with(promised(active), opened(e2), closed)), verdict{Record, Releasing}},
+		"to release what it never wrote":              {on("a", prep, with(promised(prep), closed)), verdict{Record, Releasing}},
+		"to report that what it wrote is lost":        {on("a", active, with(promised(active), closed), rebooted), verdict{Record, CopyLost}},
+		"to wait once it has reported the loss":       {on("a", volume(owned(Active), entry("a", func(r *Replica) { r.Unstaged = e2 })), with(promised(active), closed)), verdict{Wait, CopyLost}},
+	}
+	for name, tt := range tests {
+		t.Run(name, func(t *testing.T) { expect(t, UnstageRules.Decide(tt.facts), tt.want) })
+	}
+}
+
+func TestAReleaseMovesTheRecoveryPointToTheFinalSnapshotOnlyIfSomethingWasWritten(t *testing.T) {
+	closed := func(c *Copy) { c.Closed = e2; c.Points = append(c.Points, at(e2, 4)) }
+	tests := map[string]struct {
+		volume *Volume
+		copy   []func(*Copy)
+		want   uint64
+	}{
+		"written":                              {volume(owned(Active)), []func(*Copy){opened(e2), closed}, 4},
+		"written, though a backup forgot that": {volume(owned(Preparing)), []func(*Copy){opened(e2), closed}, 4},
+		"never written":                        {volume(owned(Preparing)), []func(*Copy){func(c *Copy) { c.Closed = e2 }}, 3},
+	}
+	for name, tt := range tests {
+		t.Run(name, func(t *testing.T) {
+			a := UnstageRules.Decide(on("a", tt.volume, with(append(tt.copy, promised(tt.volume))...)))
+			if a.Next == nil || a.Next.Primary.Phase != Released || a.Next.RecoveryPoint.Seq != tt.want {
+				t.Fatalf("decided %v, record %+v", a.Verb, a.Next)
+			}
+		})
+	}
+}
+
+func TestAReleaseAfterARestartIsNotClean(t *testing.T) {
+	v := volume(owned(Active))
+	f := on("a", v, with(promised(v), opened(e2), func(c *Copy) { c.Closed = e2 }), func(f *NodeFacts) { f.Boot = "boot2" })
+	if next := UnstageRules.Decide(f).Next; next == nil || next.Clean {
+		t.Errorf("record %+v", next)
+	}
+}
