@@ -43,7 +43,7 @@ func (l *Ledger) facts(b *book) []Fact {
 	facts := make([]Fact, 0, len(b.facts)+len(b.Inventory))
 	for i := range b.facts {
 		f := &b.facts[i]
-		facts = append(facts, Fact{*f.owner, l.className(int(f.class)), f.bytes, f.charge, f.carving, false})
+		facts = append(facts, Fact{*f.owner, l.classNames[f.class], f.bytes, f.charge, f.carving, false})
 	}
 	for _, item := range b.Inventory {
 		if b.find(&item.Owner) < 0 {
@@ -52,15 +52,6 @@ func (l *Ledger) facts(b *book) []Fact {
 	}
 	slices.SortFunc(facts, func(a, b Fact) int { return a.Owner.Compare(b.Owner) })
 	return facts
-}
-
-func (l *Ledger) className(id int) string {
-	for name, known := range l.classIDs {
-		if known == id {
-			return name
-		}
-	}
-	return ""
 }
 
 // Room is what a node can offer a class, each figure in the terms of the pools.

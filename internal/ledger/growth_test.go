@@ -109,3 +109,10 @@ func TestNothingIsGrantedToAVolumeThatIsNotThere(t *testing.T) {
 	c.ObservePV(ledger.PVObject{Name: "pv", Volume: "pvc-c", Class: "fast", Node: "n1", Pool: "vg0", Capacity: gib})
 	c.wantGranted(0)
 }
+
+func TestAVolumeWithoutReplicasIsGrantedNothingMore(t *testing.T) {
+	c := newCluster(t)
+	c.ObserveVolume(volume("c", "n1", "vg0", 2*gib, ledger.Gone))
+	wish(c, 6*gib)
+	c.wantGranted(2 * gib)
+}

@@ -11,8 +11,9 @@ import (
 type Ledger struct {
 	synced bool
 
-	classIDs map[string]int
-	classes  []*Class // by id; nil while unknown
+	classIDs   map[string]int
+	classNames []string // by id
+	classes    []*Class // by id; nil while unknown
 
 	nodes    map[string]*Node
 	volumes  map[string]*volume
@@ -64,6 +65,7 @@ func (l *Ledger) classID(name string) int {
 		id = len(l.classes)
 		l.classIDs[name] = id
 		l.classes = append(l.classes, nil)
+		l.classNames = append(l.classNames, name)
 	}
 	return id
 }

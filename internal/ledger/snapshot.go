@@ -34,7 +34,7 @@ func (s Snapshot) Without(owners ...Owner) Snapshot {
 // promised the node anyway may end in another pool there.
 func (l *Ledger) Clone() *Ledger {
 	c := &Ledger{
-		synced: l.synced, classIDs: maps.Clone(l.classIDs), classes: slices.Clone(l.classes),
+		synced: l.synced, classIDs: maps.Clone(l.classIDs), classNames: slices.Clone(l.classNames), classes: slices.Clone(l.classes),
 		nodes: maps.Clone(l.nodes), pvs: maps.Clone(l.pvs),
 		volumes: make(map[string]*volume, len(l.volumes)), accounts: make(map[Owner]*account, len(l.accounts)),
 		pods: make(map[string]*pod, len(l.pods)), waiting: make(map[string]map[Owner]bool, len(l.waiting)),

@@ -24,9 +24,11 @@ func (m *Model) adopt(actual []Fact) error {
 		class, bytes := m.asked(f.Owner)
 		m.holds = append(m.holds, Hold{Owner: f.Owner, Node: f.Node, Pool: f.Pool, Class: class, Bytes: bytes, Holders: map[string]bool{}})
 		if f.Owner.Kind == ledger.ByPod {
+			m.adopted["inline volumes"]++
 			forced = true
 			continue
 		}
+		m.adopted["claims"]++
 		chosen = append(chosen, f)
 	}
 	grown := m.grow(actual)
@@ -39,6 +41,9 @@ func (m *Model) adopt(actual []Fact) error {
 // relocate moves inline volumes to where their node's inventory lists them.
 func (m *Model) relocate() {
 	for node, r := range m.reports {
+		if !slices.ContainsFunc(r.Pools, func(p ledger.Pool) bool { return len(p.Inventory) > 0 }) {
+			continue
+		}
 		pools := slices.Clone(r.Pools)
 		slices.SortFunc(pools, func(a, b ledger.Pool) int { return compareFacts(Fact{Pool: b.Name}, Fact{Pool: a.Name}) })
 		for _, p := range pools { // the first by name has the last word
@@ -81,8 +86,14 @@ func (m *Model) wish(v ledger.VolumeObject) int64 {
 
 // grow takes over granted wishes, and returns the facts that grew.
 func (m *Model) grow(actual []Fact) []Fact {
-	for _, name := range sortedKeys(m.volumes) {
-		m.growth[name] = min(m.growth[name], m.wish(m.volumes[name]))
+	wishes := false
+	for name, v := range m.volumes {
+		wish := m.wish(v)
+		m.growth[name] = min(m.growth[name], wish)
+		wishes = wishes || wish > m.growth[name]
+	}
+	if !wishes {
+		return nil
 	}
 	before := m.volumeFacts()
 	var grown []Fact
@@ -90,6 +101,9 @@ func (m *Model) grow(actual []Fact) []Fact {
 		v, present := m.volumes[f.Owner.ID]
 		if f.Owner.Kind != ledger.ByVolume || !present || m.wish(v) == 0 || f.Bytes != m.wish(v) {
 			continue
+		}
+		if m.growth[v.Name] < m.wish(v) {
+			m.adopted["growths"]++
 		}
 		m.growth[v.Name] = m.wish(v)
 	}

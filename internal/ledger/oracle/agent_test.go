@@ -47,8 +47,8 @@ func (w *world) agentReports(a, b, c byte) {
 	p := w.nodes[int(a)%len(w.nodes)].pools[int(c)%len(w.nodes[int(a)%len(w.nodes)].pools)]
 	if !w.calm {
 		switch b % 16 {
-		case 2:
-			p.Foreign = int64(c%8) * gib / 2
+		case 2, 8, 9:
+			p.Foreign = int64(c%16) * gib / 2
 		case 3:
 			p.Filled, p.FilledMetadata = int64(c%11)*gib, int(c)%101
 		case 4:
@@ -137,7 +137,7 @@ func (w *world) volumeGoes(a, b, _ byte) {
 	if !found {
 		return
 	}
-	if b%8 == 0 && !w.calm {
+	if b%3 == 0 && !w.calm {
 		w.trace("the Volume %s is torn away", v.Name)
 		w.dropVolume(v.Name)
 		return
@@ -187,7 +187,10 @@ func (w *world) leftovers(a, _, _ byte) {
 
 // controllerExpands raises a Volume's capacity to what its claim asks for.
 func (w *world) controllerExpands(a, _, _ byte) {
-	c, found := choose(w.claims, a, func(c *claim) bool { return c.Bound && c.Requested < 100*gib })
+	c, found := choose(w.claims, a, func(c *claim) bool {
+		v := w.volumes["pvc-"+c.UID]
+		return c.Bound && c.Requested < 100*gib && v != nil && v.Capacity < c.Requested
+	})
 	if !found {
 		return
 	}
@@ -217,7 +220,7 @@ func (w *world) classChanges(a, b, c byte) {
 	names := []string{"fast", "bulk", "raid", "thin", "disk", "lun"}
 	name := names[int(a)%len(names)]
 	old := w.classes[name]
-	if b%4 == 0 && old != nil {
+	if b%8 == 0 && old != nil {
 		w.trace("the class %s goes", name)
 		delete(w.classes, name)
 		w.emit(classes, name, nil)

@@ -143,7 +143,7 @@ func (m *Model) priced(f Fact) Fact {
 
 // volumeFacts works out what Volumes, PersistentVolumes and remains charge.
 func (m *Model) volumeFacts() []Fact {
-	var facts []Fact
+	facts := make([]Fact, 0, 2*len(m.volumes)+len(m.pvs)+len(m.remains)+len(m.holds))
 	add := func(f Fact) {
 		if !slices.ContainsFunc(facts, func(g Fact) bool { return g.Owner == f.Owner && g.Node == f.Node && g.Pool == f.Pool }) {
 			facts = append(facts, m.priced(f))

@@ -19,6 +19,11 @@ type Model struct {
 	remains []remain
 	// growth is the size that a claim's wish was granted, by Volume.
 	growth map[string]int64
+
+	// adopted counts the choices taken over from the ledger, by what they were.
+	adopted map[string]int
+	// compared counts the comparisons.
+	compared int
 }
 
 // Hold is what pods hold for an owner on a node.
@@ -44,6 +49,7 @@ func New() *Model {
 		classes: map[string]ledger.Class{}, reports: map[string]ledger.Report{},
 		volumes: map[string]ledger.VolumeObject{}, claims: map[string]ledger.ClaimObject{},
 		pvs: map[string]ledger.PVObject{}, pods: map[string]ledger.PodObject{}, growth: map[string]int64{},
+		adopted: map[string]int{},
 	}
 }
 
@@ -98,6 +104,7 @@ func (m *Model) ObserveVolumeGone(name string, revision int64) {
 		r, reported := m.reports[f.Node]
 		if f.Owner == ledger.Volume(name) && reported && r.Generation > 0 && r.Generation < revision {
 			f.stated = true
+			m.adopted["remains"]++
 			m.remains = append(m.remains, remain{name, o.Claim, f, revision})
 		}
 	}

@@ -56,6 +56,11 @@ func (w *world) schedules(a, b, c byte) error {
 	if !found {
 		return nil
 	}
+	for i := 0; c%8 != 0 && i < 4; i++ { // mostly it has seen the claims
+		if err := w.delivers(a, byte(claims), 255); err != nil {
+			return err
+		}
+	}
 	demands, selected, ok := s.demandsOf(p)
 	if !ok {
 		return nil
@@ -86,32 +91,58 @@ func (w *world) schedules(a, b, c byte) error {
 	return s.check()
 }
 
-// advances takes one pod a step further, or lets its binding fail.
+// advances takes one pod some steps further, or lets its binding fail.
 func (w *world) advances(a, b, c byte) error {
 	s := w.schedulers[int(a)%len(w.schedulers)]
 	if len(s.cycles) == 0 {
 		return nil
 	}
 	x := s.cycles[int(b)%len(s.cycles)]
-	if x.pod.gone || c%8 == 0 && x.stage < 3 && !w.calm {
+	if x.pod.gone || c%16 == 0 && x.stage < 3 && !w.calm {
 		return w.fails(s, x)
 	}
+	for range c/16%4 + 1 {
+		if c%2 == 0 {
+			w.helps(x, b)
+		}
+		more, err := w.step(s, x)
+		if err != nil || !more {
+			return err
+		}
+	}
+	return nil
+}
+
+// helps lets agent and provisioner do at once what the pod waits for.
+func (w *world) helps(x *cycle, b byte) {
+	switch x.stage {
+	case 1:
+		w.agentWorks(byte(slices.Index(w.nodes, w.node(x.node))), b, 0)
+	case 2:
+		for i := range x.pod.claims {
+			w.provisions(b+byte(i), b, 0)
+		}
+	}
+}
+
+// step takes a pod one step further; more is whether it may go on.
+func (w *world) step(s *scheduler, x *cycle) (more bool, err error) {
 	switch x.stage {
 	case 0: // PreBind
 		if !w.places(x) {
-			return w.fails(s, x)
+			return false, w.fails(s, x)
 		}
 	case 1: // acceptance
 		switch done, failed := w.accepted(x); {
 		case failed:
-			return w.fails(s, x)
+			return false, w.fails(s, x)
 		case !done:
-			return nil
+			return false, nil
 		}
 	case 2: // VolumeBinding waits for the claims
 		for _, uid := range x.pod.claims {
 			if y := w.claims[uid]; y == nil || !y.Bound {
-				return nil
+				return false, nil
 			}
 		}
 	default:
@@ -119,10 +150,10 @@ func (w *world) advances(a, b, c byte) error {
 		x.pod.Node = x.node
 		w.emitPod(x.pod)
 		w.ends(s, x)
-		return nil
+		return false, nil
 	}
 	x.stage++
-	return nil
+	return true, nil
 }
 
 // places makes the Volumes of a pod's claims, or moves those that came to

@@ -9,18 +9,21 @@ import (
 
 // What users and stock controllers do.
 
-var classNames = []string{"fast", "fast", "bulk", "raid", "thin", "disk", "lun", "unheard-of"}
+var classNames = []string{"fast", "fast", "bulk", "raid", "thin", "disk", "lun"}
 
 func (w *world) size(a byte) int64 {
 	if a == 255 && !w.calm {
 		return math.MaxInt64
 	}
-	return int64(a%24+1)*gib/4 - int64(a%3)
+	return int64(a%20+1)*gib/4 - int64(a%3)
 }
 
 func (w *world) class(a byte) string {
 	if w.calm {
 		return classNames[int(a)%4]
+	}
+	if a == 77 {
+		return "unheard-of"
 	}
 	return classNames[int(a)%len(classNames)]
 }
@@ -28,15 +31,24 @@ func (w *world) class(a byte) string {
 func (w *world) claimComes(a, b, _ byte) {
 	c := &claim{ledger.ClaimObject{UID: w.name("c"), Class: w.class(a), Requested: w.size(b)}}
 	w.trace("the claim %s comes: %d of %s", c.UID, c.Requested, c.Class)
-	w.claims[c.UID] = c
+	w.claims[c.UID], w.newest = c, c.UID
 	w.emitClaim(c)
 }
 
-// podComes makes a pod with up to three claims, perhaps shared with other pods,
-// and up to two inline volumes.
+// podComes makes a pod with up to three claims, new or perhaps shared with other
+// pods, and up to two inline volumes.
 func (w *world) podComes(a, b, c byte) {
 	p := &pod{PodObject: ledger.PodObject{UID: w.name("p")}}
 	for i := range a % 4 {
+		if b%3 != 0 {
+			class := b / 3 // mostly all of one class: others may be on another node
+			if c%4 == 0 {
+				class += i * 29
+			}
+			w.claimComes(class, c+i*13, 0)
+			p.claims = append(p.claims, w.newest)
+			continue
+		}
 		x, found := choose(w.claims, b+i*7, func(x *claim) bool { return !slices.Contains(p.claims, x.UID) && (!w.calm || !w.atWork(x.UID)) })
 		if found {
 			p.claims = append(p.claims, x.UID)
@@ -44,7 +56,7 @@ func (w *world) podComes(a, b, c byte) {
 	}
 	for i := range c % 3 {
 		if !w.calm {
-			p.Inline = append(p.Inline, ledger.InlineVolume{Name: string('a' + rune(i)), Class: classNames[int(c/3)%3+2], Bytes: int64(c%5+1) * gib / 2})
+			p.Inline = append(p.Inline, ledger.InlineVolume{Name: string('a' + rune(i)), Class: classNames[int(c/3)%4+1], Bytes: int64(c%5+1) * gib / 2})
 		}
 	}
 	w.trace("the pod %s comes: claims %v, %d inline volumes", p.UID, p.claims, len(p.Inline))
@@ -211,7 +223,7 @@ func (w *world) bindsStatic(a, b, _ byte) {
 	if !found || !static {
 		return
 	}
-	w.trace("the claim %s is bound to the static %s", c.UID, pv.Name)
+	w.trace("the claim %s takes the static %s", c.UID, pv.Name)
 	pv.Claim = c.UID
 	w.emitPV(pv)
 	c.Bound = true

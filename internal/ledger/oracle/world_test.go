@@ -11,7 +11,8 @@ import (
 // pools, and for each scheduler how much of it has arrived there.
 type world struct {
 	revision int64
-	next     int // for names
+	next     int    // for names
+	newest   string // claim
 	// calm worlds have one scheduler, nothing foreign, and no delay.
 	calm bool
 
