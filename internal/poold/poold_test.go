@@ -102,7 +102,7 @@ func TestErrorClassesAndTextsCrossTheSocket(t *testing.T) {
 			if !errors.Is(err, class) {
 				t.Errorf("got %v, want class %v", err, class)
 			}
-			if class != context.DeadlineExceeded && err.Error() != sent.Error() {
+			if !errors.Is(class, context.DeadlineExceeded) && err.Error() != sent.Error() {
 				t.Errorf("text %q, want %q", err, sent)
 			}
 		})

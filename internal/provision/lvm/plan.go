@@ -48,17 +48,16 @@ func (g *group) planExpand(r provision.ExpandRequest, now time.Time) (done bool,
 
 // planDelete trusts only a fresh report about who has the device open.
 func (g *group) planDelete(id string, fresh bool) (done bool, size int64, err error) {
-	v, err := g.volume(id)
-	switch {
-	case err != nil:
+	if g == nil || g.volumes[id] == nil {
 		return true, 0, nil
-	case g.missing:
-		return false, 0, fmt.Errorf("%w: volume group %s is missing and holds volume %s", provision.ErrPoolMissing, g.name, id)
-	case fresh && v.open:
-		return false, 0, fmt.Errorf("%w: volume %s is open", provision.ErrInUse, id)
-	default:
-		return false, v.size, nil
 	}
+	if g.missing {
+		return false, 0, fmt.Errorf("%w: volume group %s is missing and holds volume %s", provision.ErrPoolMissing, g.name, id)
+	}
+	if fresh && g.volumes[id].open {
+		return false, 0, fmt.Errorf("%w: volume %s is open", provision.ErrInUse, id)
+	}
+	return false, 0, nil
 }
 
 func (g *group) planRecord(id, filesystem string) (done bool, size int64, err error) {

@@ -128,14 +128,20 @@ func TestChangesByOthersAreNoticedOnRealDisks(t *testing.T) {
 			return ok(pools)
 		}
 	}
-	eventually(t, reported(func(pools []provision.Pool) bool { return len(pools) == 1 }), "the group is not reported")
+	var size int64
+	eventually(t, reported(func(pools []provision.Pool) bool {
+		if len(pools) == 1 {
+			size = pools[0].Total
+		}
+		return size > 0
+	}), "the group is not reported")
 	lvmtest.RealForeign(t, pool.Name, "theirs", 64<<20)
 	eventually(t, reported(func(pools []provision.Pool) bool { return pools[0].Foreign == 64<<20 }), "a foreign volume was not noticed")
 	lvmtest.LVM(t, "pvcreate", "--yes", "-ff", disks[1])
 	lvmtest.LVM(t, "vgextend", pool.Name, disks[1])
-	eventually(t, reported(func(pools []provision.Pool) bool { return pools[0].Total > 15<<30 }), "a disk more was not noticed")
+	eventually(t, reported(func(pools []provision.Pool) bool { return pools[0].Total > size }), "a disk more was not noticed")
 	lvmtest.LVM(t, "vgreduce", pool.Name, disks[1])
-	eventually(t, reported(func(pools []provision.Pool) bool { return pools[0].Total < 15<<30 }), "a disk less was not noticed")
+	eventually(t, reported(func(pools []provision.Pool) bool { return pools[0].Total == size }), "a disk less was not noticed")
 	lvmtest.LVM(t, "vgcreate", "vg-second", disks[1])
 	eventually(t, reported(func(pools []provision.Pool) bool { return len(pools) == 2 }), "a new group was not noticed")
 	lvmtest.LVM(t, "vgremove", "vg-second")

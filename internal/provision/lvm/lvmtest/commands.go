@@ -158,14 +158,14 @@ func (g *Group) section() map[string]any {
 		v := g.Volumes[name]
 		lvs = append(lvs, map[string]string{
 			"lv_name": name, "lv_size": text(v.Extents * Unit), "lv_tags": v.tags(),
-			"lv_active_locally": flag(v.Active), "lv_device_open": flag(v.Open), "lv_health_status": "",
+			"lv_active_locally": bit(v.Active), "lv_device_open": bit(v.Open), "lv_health_status": "",
 		})
 	}
 	return map[string]any{
 		"vg": []map[string]string{{
 			"vg_name": g.Name, "vg_uuid": g.Name + "-uuid", "vg_seqno": text(int64(g.Seqno)), //nolint:gosec // small
 			"vg_extent_size": text(Unit), "vg_extent_count": text(g.Extents), "vg_free_count": text(g.free()),
-			"vg_missing_pv_count": text(int64(g.Missing)), "vg_exported": flag(g.Exported),
+			"vg_missing_pv_count": text(int64(g.Missing)), "vg_exported": bit(g.Exported),
 		}},
 		"pv": []map[string]string{{"pv_name": g.Device}},
 		"lv": lvs, "pvseg": []any{}, "seg": []any{},
@@ -174,4 +174,4 @@ func (g *Group) section() map[string]any {
 
 func text(n int64) string { return strconv.FormatInt(n, 10) }
 
-func flag(b bool) string { return cmp.Or(map[bool]string{true: "1"}[b], "0") }
+func bit(b bool) string { return cmp.Or(map[bool]string{true: "1"}[b], "0") }

@@ -3,6 +3,7 @@
 package lvmtest
 
 import (
+	"flag"
 	"os"
 	"path/filepath"
 	"strconv"
@@ -16,6 +17,16 @@ import (
 
 // DisksVariable names the disks that platform tests may overwrite, with commas.
 const DisksVariable = "BERTH_TEST_DISKS"
+
+// An operation on real LVM takes a second in a guest; one sequence of operations is
+// enough there, and flags can ask for more.
+func init() {
+	for name, value := range map[string]string{"rapid.checks": "1", "rapid.steps": "15"} {
+		if err := flag.Set(name, value); err != nil {
+			panic(err)
+		}
+	}
+}
 
 // Disks returns the disks that a test may overwrite; it fails without them.
 func Disks(t testing.TB, n int) []string {
