@@ -21,7 +21,7 @@ import (
 // These tests boot real guests from the image in the lab's cache, which they
 // make if need be.
 
-func image(t *testing.T) Image {
+func image(t testing.TB) Image {
 	t.Helper()
 	dir := os.Getenv("BERTH_LAB_CACHE")
 	if dir == "" {
@@ -243,11 +243,7 @@ func TestThrowAwayGuestRunsWithItsFilesAndLeavesNothing(t *testing.T) {
 }
 
 func BenchmarkBootToExec(b *testing.B) {
-	store := &artefact.Store{Dir: os.Getenv("BERTH_LAB_CACHE")}
-	i, err := GetImage(b.Context(), store)
-	if err != nil {
-		b.Fatal(err)
-	}
+	i := image(b)
 	for b.Loop() {
 		s := Spec{Name: "guest", Image: i, CPUs: 2, Memory: 1 << 30}
 		if _, err := Run(b.Context(), b.TempDir(), s, ExecRequest{Argv: []string{"true"}}, progress.Discard); err != nil {
