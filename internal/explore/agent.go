@@ -6,8 +6,8 @@ import (
 )
 
 // agentStep lets node i's agent take one step: carry out what it decided, or
-// decide. Between the two anything may happen. Bits of stale name the peers of
-// which it only has an earlier answer.
+// decide. Between the two anything may happen. The bits of stale say what a
+// mutant remembers instead of asking.
 func (w *World) agentStep(i int, stale uint8) bool {
 	n := &w.nodes[i]
 	if !w.runs(i) {
@@ -117,11 +117,10 @@ func (w *World) ask(i int, v *ownership.Volume, stale uint8) []ownership.Peer {
 	return peers
 }
 
-// answer is peer j's copy as it is, or as it was when n last heard of it. The
-// exhaustive mode knows no old answers, so it need not remember them.
+// answer is peer j's copy as it is. A mutant may take what it last heard instead.
 func (w *World) answer(n *node, j int, stale uint8) ownership.Copy {
 	q := &w.nodes[j].copy
-	if w.cfg.Eager {
+	if !w.rules.Conduct.OldAnswers {
 		return *q
 	}
 	if n.heard == nil {

@@ -131,7 +131,7 @@ func (w *World) checkDestroy(i int, p *pending) {
 	if n.mounted {
 		w.fail("last copies: %s destroyed a mounted copy", names[i])
 	}
-	if v == nil {
+	if p.read.volume == nil {
 		w.fail("last copies: %s destroyed its copy because the record was missing", names[i])
 	}
 }

@@ -93,7 +93,7 @@ func (w *World) selfFence(i int) {
 	}
 	if stop, why := w.rules.MustStop(&c); stop {
 		w.tellEvent("%s stops its writers: %s", names[i], why.Message())
-		n.copy.Closed, n.mounted, n.stopped = true, false, true
+		n.copy.Closed, n.mounted, n.stopped = n.copy.Opened, false, true
 		n.pending = pending{}
 	}
 }

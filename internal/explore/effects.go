@@ -16,9 +16,9 @@ func (w *World) act(i int, p *pending) {
 	case ownership.Persist:
 		n.copy.Promise = a.Promise
 	case ownership.Open:
-		n.copy.Opened, n.copy.Closed = a.Promise.Epoch, false
+		n.copy.Opened = a.Promise.Epoch
 	case ownership.Close:
-		n.copy.Closed = true
+		n.copy.Closed = a.Promise.Epoch
 	case ownership.Pull:
 		w.send(i, a)
 	case ownership.Preserve:

@@ -34,6 +34,8 @@ const (
 	resumes
 	cuts
 	heals
+	isolates // A from everybody
+	rejoins
 	apiStops
 	apiStarts
 	restores // A versions back
@@ -48,12 +50,12 @@ const (
 )
 
 var kindNames = [kinds]string{"agent", "controller", "deliver", "lose", "write", "want", "unwant", "tick", "crash", "boot",
-	"power-off", "agent-stop", "agent-start", "pause", "resume", "cut", "heal", "api-stop", "api-start", "restore",
+	"power-off", "agent-stop", "agent-start", "pause", "resume", "cut", "heal", "isolate", "rejoin", "api-stop", "api-start", "restore",
 	"forget", "wreck", "taint", "untaint", "approve", "factor", "attach"}
 
 // onNode are the kinds whose A is an endpoint.
 var onNode = [kinds]bool{agentSteps: true, appWrites: true, wants: true, unwants: true, crashes: true, boots: true, powersOff: true,
-	agentStops: true, agentStarts: true, pauses: true, resumes: true, cuts: true, heals: true, wrecks: true, taints: true,
+	agentStops: true, agentStarts: true, pauses: true, resumes: true, cuts: true, heals: true, isolates: true, rejoins: true, wrecks: true, taints: true,
 	untaints: true, attaches: true}
 
 func (e Event) String() string {
@@ -183,6 +185,12 @@ func (w *World) machineEvent(k Kind, a, b int) bool {
 		return changed
 	case cuts, heals:
 		return b < endpoints && w.link(a, b, k == heals)
+	case isolates, rejoins:
+		changed := false
+		for j := 0; j < endpoints; j++ {
+			changed = w.link(a, j, k == rejoins) || changed
+		}
+		return changed
 	case wrecks:
 		return w.wreck(a)
 	case taints: // an administrator taints only what is really off

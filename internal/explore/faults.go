@@ -73,21 +73,24 @@ func (w *World) wreck(i int) bool {
 }
 
 // restore brings the API server back from a backup: the record as it was back
-// versions ago, under a new resource version. More than all means that the
-// volume did not exist yet.
+// versions ago, under a new resource version. What came after is no longer part
+// of its history; a later restore goes further back, not to a backup from the
+// history that was given up. Gone means a backup without the volume.
 func (w *World) restore(back int, gone bool) bool {
-	v := w.server.current
+	now := w.server.current
+	if gone {
+		w.server.current = &version{rv: now.rv + 1, before: now}
+		w.truth.restored = true
+		return now.volume != nil
+	}
+	v := now
 	for ; back > 0 && v.before != nil; back-- {
 		v = v.before
 	}
-	if v == w.server.current && !gone {
+	if v == now || v.volume == nil {
 		return false
 	}
-	volume := v.volume
-	if gone {
-		volume = nil
-	}
-	w.server.current = &version{volume: volume, rv: w.server.current.rv + 1, before: w.server.current}
+	w.server.current = &version{volume: v.volume, rv: now.rv + 1, before: v.before}
 	w.truth.restored = true
 	return true
 }

@@ -74,10 +74,11 @@ func (e *encoder) promise(p *ownership.Promise) {
 
 func (e *encoder) node(w *World, n *node) {
 	c := &n.copy
-	e.flags(c.Exists, c.Closed, c.Dirty, c.Condemned, c.Quarantined, n.tainted, n.up, n.paused, n.agent, n.mounted,
+	e.flags(c.Exists, c.Dirty, c.Condemned, c.Quarantined, n.tainted, n.up, n.paused, n.agent, n.mounted,
 		n.stopped, n.woke, n.wanted)
 	e.promise(&c.Promise)
 	e.epoch(c.Opened)
+	e.epoch(c.Closed)
 	e.point(c.Preserved)
 	e.t(c.DestroyAt)
 	for _, h := range c.Holds {

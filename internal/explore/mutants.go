@@ -93,6 +93,7 @@ var conductMutants = []Mutant{
 	{"cached-reads", "a watch's copy of the record is as good as reading it", func(r *Rules) { r.Conduct.CachedReads = true }},
 	{"blind-writes", "the record may be written without comparing its version", func(r *Rules) { r.Conduct.BlindWrites = true }},
 	{"epoch-without-id", "a number is enough to name an epoch", func(r *Rules) { r.Conduct.NoIDs = true }},
+	{"old-answers", "what a peer said before the record was read is good enough", func(r *Rules) { r.Conduct.OldAnswers = true }},
 	{"old-proofs", "evidence about a node stays true", func(r *Rules) { r.Conduct.OldProofs = true }},
 	{"blind-reserve", "the reservation may be taken whoever holds it by now", func(r *Rules) { r.Conduct.BlindReserve = true }},
 	{"word-of-mouth", "the recorded points are what the replicas hold", func(r *Rules) { r.Conduct.WordOfMouth = true }},

@@ -12,7 +12,7 @@ const Steps = 200
 // weights say how often a kind of event is tried. Two thirds are processes at
 // work; faults come in storms and calms, or nothing would ever get done.
 var weights = [kinds]int{agentSteps: 420, controllerSteps: 90, delivers: 60, loses: 5, appWrites: 60, wants: 26, unwants: 10,
-	ticksBy: 60, crashes: 8, boots: 24, powersOff: 3, agentStops: 4, agentStarts: 10, pauses: 8, resumes: 20, cuts: 10, heals: 22,
+	ticksBy: 60, crashes: 8, boots: 24, powersOff: 3, agentStops: 4, agentStarts: 10, pauses: 8, resumes: 20, cuts: 10, heals: 22, isolates: 3, rejoins: 8,
 	apiStops: 3, apiStarts: 9, restores: 3, forgets: 0, wrecks: 2, taints: 5, untaints: 8, approves: 6, factors: 4, attaches: 12}
 
 // storms are the moods of a schedule: which kinds come oftener, by what factor,
@@ -20,6 +20,7 @@ var weights = [kinds]int{agentSteps: 420, controllerSteps: 90, delivers: 60, los
 // would hardly ever be seen if all kinds were always equally likely.
 var storms = []map[Kind]int{
 	{},
+	{isolates: 5, heals: 0, ticksBy: 2, restores: 0, wrecks: 0},
 	{cuts: 6, heals: 2, ticksBy: 2, restores: 0, wrecks: 0},
 	{crashes: 3, boots: 2, powersOff: 3, taints: 3, restores: 0},
 	{pauses: 5, resumes: 2, agentStops: 2, restores: 0, wrecks: 0, ticksBy: 2},

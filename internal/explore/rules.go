@@ -30,6 +30,8 @@ type Conduct struct {
 	BlindWrites bool
 	// NoIDs: epochs have numbers only.
 	NoIDs bool
+	// OldAnswers: a peer's answer from before the record was read is good enough.
+	OldAnswers bool
 	// OldProofs: evidence seen once is used for ever.
 	OldProofs bool
 	// BlindReserve: the reservation is taken whoever holds it.

@@ -74,10 +74,9 @@ type server struct {
 }
 
 type version struct {
-	volume  *ownership.Volume
-	rv      uint32
-	before  *version
-	deleted bool
+	volume *ownership.Volume
+	rv     uint32
+	before *version
 }
 
 // node is a machine with its agent. The first part survives a crash.

@@ -91,7 +91,7 @@ func opened(e lineage.Epoch) func(*Copy) { return func(c *Copy) { c.Opened = e }
 
 // on are the facts of a node with a good copy, two peers like it, and a boot id boot1.
 func on(node string, v *Volume, edits ...func(*NodeFacts)) *NodeFacts {
-	f := &NodeFacts{Me: node, Boot: "boot1", Now: now, Record: v, Copy: replica(), FreshID: "fresh"}
+	f := &NodeFacts{Me: node, Boot: "boot1", Now: now, Record: v, Copy: replica(), FreshID: "fresh", Keep: 2}
 	for _, n := range []string{"a", "b", "c"} {
 		if n != node {
 			f.Peers = append(f.Peers, Peer{Node: n, Copy: replica(), Confirmed: true})

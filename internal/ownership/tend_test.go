@@ -1,0 +1,246 @@
+package ownership_test
+
+import (
+	"testing"
+	"time"
+
+	"berth.dev/berth/internal/lineage"
+	. "berth.dev/berth/internal/ownership"
+)
+
+func TestAnAgentTendsItsReplicaAndDecides(t *testing.T) {
+	active, fenced := volume(owned(Active)), volume(owned(Fenced))
+	disk := volume(owned(Active), shared, func(v *Volume) { v.FenceRequest = FenceRequest{Executor: "b", Epoch: e2} })
+	removing := volume(state("c", Removing), func(v *Volume) { v.Factor = 2 })
+	known := promised(volume())
+	condemned := func(c *Copy) { c.Condemned, c.DestroyAt = true, now.Add(time.Minute) }
+	due := func(c *Copy) { c.Condemned, c.DestroyAt = true, now }
+	refused := func(f *NodeFacts) { f.Peers[0].Confirmed = false }
+	noCopy := func(f *NodeFacts) { f.Copy = Copy{} }
+	newer := func(f *NodeFacts) { f.Peers[1].Copy.Points = append(f.Peers[1].Copy.Points, at(e1, 4)) }
+	tests := map[string]struct {
+		facts *NodeFacts
+		want  verdict
+	}{
+		"nothing when all is well":                         {on("b", volume(), with(known)), verdict{Nothing, Settled}},
+		"to close an epoch that has been replaced":         {on("b", active, with(opened(e1)), mounted), verdict{Close, Superseded}},
+		"to unmount an epoch that has been replaced":       {on("b", active, with(opened(e1), func(c *Copy) { c.Closed = e1 }), mounted), verdict{Unmount, Superseded}},
+		"to stop when it has been fenced":                  {on("a", fenced, with(opened(e2)), mounted), verdict{Close, Superseded}},
+		"to stop when the device refuses it":               {on("a", volume(owned(Active), shared), with(opened(e2)), attached(Key{Node: "b", Epoch: e2, Fence: true}), mounted), verdict{Close, ShutOut}},
+		"to release what nobody wants here":                {on("a", active, with(promised(active), opened(e2))), verdict{GiveUp, NotWanted}},
+		"to shut a writer out when it is asked to":         {on("b", disk, with(promised(disk)), attached(Key{Node: "a", Epoch: e2})), verdict{Reserve, ShuttingOut}},
+		"to report that the writer is shut out":            {on("b", disk, with(promised(disk)), attached(Key{Node: "b", Epoch: e2, Fence: true})), verdict{Record, ShuttingOut}},
+		"to quarantine a copy without a record":            {on("a", nil), verdict{Quarantine, LooksOrphaned}},
+		"to keep such a copy until a person decides":       {on("a", nil, with(func(c *Copy) { c.Quarantined = true })), verdict{Wait, LooksOrphaned}},
+		"to quarantine a copy without an entry":            {on("d", volume()), verdict{Quarantine, LooksOrphaned}},
+		"to keep an orphan that others need":               {on("d", volume(), with(func(c *Copy) { c.Quarantined = true }), alone), verdict{Wait, TooFewOthers}},
+		"to condemn an orphan that nobody needs":           {on("d", volume(), with(func(c *Copy) { c.Quarantined = true })), verdict{Condemn, Unneeded}},
+		"to condemn a copy of a volume being deleted":      {on("a", volume(func(v *Volume) { v.Deleting = true })), verdict{Condemn, VolumeDeleting}},
+		"to destroy a copy of a deleted volume":            {on("a", volume(func(v *Volume) { v.Deleting = true }), with(due)), verdict{Destroy, VolumeDeleting}},
+		"that its copy of a deleted volume is gone":        {on("a", volume(func(v *Volume) { v.Deleting = true }), noCopy), verdict{Record, CopyGone}},
+		"to condemn a copy that enough others hold":        {on("c", removing), verdict{Condemn, Unneeded}},
+		"to take the removal back when too few confirm":    {on("c", removing, refused), verdict{Record, TooFewOthers}},
+		"to leave the trash when too few confirm":          {on("c", removing, with(due), refused), verdict{Reprieve, TooFewOthers}},
+		"to wait while the copy is in the trash":           {on("c", removing, with(condemned)), verdict{Wait, InTrash}},
+		"to destroy it after that":                         {on("c", removing, with(due)), verdict{Destroy, Unneeded}},
+		"that the removed copy is gone":                    {on("c", removing, noCopy), verdict{Record, CopyGone}},
+		"nothing once that is recorded":                    {on("c", volume(state("c", Gone)), noCopy), verdict{Nothing, CopyGone}},
+		"to leave the trash when it counts again":          {on("c", volume(), with(condemned)), verdict{Reprieve, CountedOn}},
+		"to leave quarantine when it counts again":         {on("c", volume(), with(func(c *Copy) { c.Quarantined = true })), verdict{Reprieve, CountedOn}},
+		"to record a copy that is lost":                    {on("b", volume(), noCopy), verdict{Record, CopyLost}},
+		"to take a snapshot when it is due":                {on("a", active, with(promised(active), opened(e2), func(c *Copy) { c.Dirty = true }), mounted, func(f *NodeFacts) { f.SnapshotDue = true }), verdict{Snapshot, IntervalPassed}},
+		"to promise a new epoch":                           {on("b", active), verdict{Persist, PromisingEpoch}},
+		"to put a branch aside":                            {on("b", volume(), with(known, func(c *Copy) { c.Points = points(e1, 3, 4) })), verdict{Preserve, BranchKept}},
+		"to roll back once it is put aside":                {on("b", volume(), with(known, func(c *Copy) { c.Points, c.Preserved = points(e1, 3, 4), at(e1, 4) })), verdict{RollBack, RollingBack}},
+		"to fetch what a peer has":                         {on("b", volume(func(v *Volume) { v.RecoveryPoint = at(e1, 4) }), with(known), newer), verdict{Pull, CatchingUp}},
+		"not to fetch what lies beyond the recovery point": {on("b", volume(), with(known), newer), verdict{Nothing, Settled}},
+		"to report what it holds":                          {on("b", volume(entry("b", older)), with(known)), verdict{Record, Reporting}},
+		"to drop what nobody needs":                        {on("b", volume(), with(known), func(f *NodeFacts) { f.Keep = 1 }), verdict{Drop, NotNeeded}},
+	}
+	for name, tt := range tests {
+		t.Run(name, func(t *testing.T) { expect(t, TendRules.Decide(tt.facts), tt.want) })
+	}
+}
+
+func TestTheKubeletIsAnsweredAndUpkeepGoesOn(t *testing.T) {
+	f := on("b", volume(owned(Active)), wanted)
+	answer, do := NodeRules().Next(f)
+	expect(t, answer, verdict{Wait, PrimaryElsewhere})
+	expect(t, do, verdict{Persist, PromisingEpoch})
+}
+
+func TestARecordIsMendedOnlyByALaterStateOfItself(t *testing.T) {
+	later := lineage.Lineage{{Epoch: e1}, {Epoch: e2, From: at(e1, 3)}, {Epoch: e3, From: at(e2, 5)}}
+	rival := lineage.Lineage{{Epoch: e1}, {Epoch: e3, From: at(e1, 2)}}
+	knows := func(l lineage.Lineage) func(*NodeFacts) {
+		return with(func(c *Copy) { c.Promise = Promise{Epoch: l.Head(), Primary: "c", Boot: "boot7", Lineage: l} })
+	}
+	if next := TendRules.Decide(on("b", volume(), knows(later))).Next; next == nil || next.Epoch != e3 ||
+		next.Primary != (Primary{Node: "c", Boot: "boot7", Phase: Active}) || next.RecoveryPoint != at(e2, 5) {
+		t.Errorf("record %+v", next)
+	}
+	if a := TendRules.Decide(on("b", volume(), knows(rival))); a.Reason == RecordBehind {
+		t.Error("an epoch that began elsewhere was taken for a later state of the record")
+	}
+	tip := on("b", volume(shared), attached(Key{Node: "c", Epoch: e3}))
+	if next := TendRules.Decide(tip).Next; next == nil || next.Epoch != e3 || next.Primary.Node != "c" {
+		t.Errorf("the key on the disk was not believed: %+v", next)
+	}
+}
+
+func TestRetentionKeepsWhatOthersNeed(t *testing.T) {
+	tests := map[string]struct {
+		edit func(*NodeFacts)
+		want []lineage.Point
+	}{
+		"everything but the newest goes when all have it":      {func(*NodeFacts) {}, points(e1, 1, 2)},
+		"the newest in common with a peer that is behind":      {func(f *NodeFacts) { f.Peers[0].Copy.Points = points(e1, 1, 2) }, points(e1, 1)},
+		"everything from what a silent peer reported":          {func(f *NodeFacts) { f.Peers = f.Peers[1:]; entry("a", older)(f.Record) }, points(e1, 1)},
+		"what is held for another":                             {func(f *NodeFacts) { f.Copy.Holds = []Hold{{For: "c", Point: at(e1, 1), Until: now.Add(time.Second)}} }, points(e1, 2)},
+		"no longer than it is held":                            {func(f *NodeFacts) { f.Copy.Holds = []Hold{{For: "c", Point: at(e1, 1), Until: now}} }, points(e1, 1, 2)},
+		"the recovery point though something newer lies there": {func(f *NodeFacts) { f.Record.RecoveryPoint = at(e1, 2) }, points(e1, 1)},
+	}
+	for name, tt := range tests {
+		t.Run(name, func(t *testing.T) {
+			f := on("b", volume())
+			f.Keep = 0
+			tt.edit(f)
+			rule := TendRules.Rule("retain")
+			a, _ := rule(f)
+			if len(a.Points) != len(tt.want) {
+				t.Fatalf("drops %v, want %v", a.Points, tt.want)
+			}
+			for i := range tt.want {
+				if a.Points[i] != tt.want[i] {
+					t.Fatalf("drops %v, want %v", a.Points, tt.want)
+				}
+			}
+		})
+	}
+}
+
+func TestAStreamIsJudgedBeforeItsFirstByte(t *testing.T) {
+	l := lineage.Lineage{{Epoch: e1}, {Epoch: e2, From: at(e1, 3)}}
+	good := Stream{Promise: Promise{Epoch: e2, Lineage: l}, Base: at(e1, 3), Target: at(e2, 4)}
+	tests := map[string]struct {
+		edit    func(*Copy, *Stream)
+		mounted bool
+		want    Reason
+	}{
+		"the next increment is accepted":             {func(*Copy, *Stream) {}, false, Accepted},
+		"nothing is applied under a mount":           {func(*Copy, *Stream) {}, true, CopyInUse},
+		"nothing is applied over unsnapshotted data": {func(c *Copy, _ *Stream) { c.Dirty = true }, false, CopyInUse},
+		"nothing is applied to a condemned copy":     {func(c *Copy, _ *Stream) { c.Condemned = true }, false, CopyCondemned},
+		"an older epoch is refused":                  {func(c *Copy, _ *Stream) { c.Promise.Epoch = e3 }, false, StaleEpoch},
+		"a rival epoch of the same number is refused": {func(c *Copy, _ *Stream) {
+			c.Promise.Epoch = lineage.Epoch{Number: 2, ID: "rival"}
+		}, false, RivalEpoch},
+		"a target outside the sender's lineage is refused": {func(_ *Copy, s *Stream) { s.Target = at(e1, 4) }, false, NotInLineage},
+		"an increment on another base is refused":          {func(_ *Copy, s *Stream) { s.Base = at(e1, 2) }, false, WrongBase},
+		"an increment backwards is refused":                {func(c *Copy, s *Stream) { s.Target = at(e1, 3) }, false, NothingNew},
+		"a full copy replaces what is older":               {func(_ *Copy, s *Stream) { s.Base = lineage.Point{} }, false, Accepted},
+		"a full copy does not replace a branch": {func(c *Copy, s *Stream) {
+			s.Base, c.Points = lineage.Point{}, points(e1, 3, 4)
+		}, false, WouldDestroyBranch},
+		"a full copy replaces a branch put aside": {func(c *Copy, s *Stream) {
+			s.Base, c.Points, c.Preserved = lineage.Point{}, points(e1, 3, 4), at(e1, 4)
+		}, false, Accepted},
+	}
+	for name, tt := range tests {
+		t.Run(name, func(t *testing.T) {
+			c, s := replica(), good
+			tt.edit(&c, &s)
+			if ok, why := Receive(&c, tt.mounted, &s); why.Reason != tt.want || ok != (tt.want == Accepted) {
+				t.Errorf("Receive() = %t, %s", ok, why.Message())
+			}
+		})
+	}
+}
+
+func TestWhatWasReceivedBindsTheReceiverToTheSendersEpoch(t *testing.T) {
+	c := replica()
+	s := Stream{Promise: Promise{Epoch: e2, Primary: "a"}, Base: at(e1, 3), Target: at(e2, 4)}
+	if got := Received(&c, &s); got.Promise.Epoch != e2 || got.Tip() != at(e2, 4) || len(got.Points) != 4 {
+		t.Errorf("Received() = %+v", got)
+	}
+	s.Base = lineage.Point{}
+	if got := Received(&c, &s); len(got.Points) != 1 {
+		t.Errorf("a full copy left old snapshots: %v", got.Points)
+	}
+}
+
+func TestAPeerConfirmsOnlyWhatItHoldsAndMeansToKeep(t *testing.T) {
+	tests := map[string]struct {
+		copy Copy
+		want bool
+	}{
+		"a good copy":        {replica(), true},
+		"a copy too old":     {replica(func(c *Copy) { c.Points = points(e1, 1, 2) }), false},
+		"a newer copy":       {replica(func(c *Copy) { c.Points = points(e1, 4) }), true},
+		"a higher branch":    {replica(func(c *Copy) { c.Points = points(e3, 9) }), false},
+		"a condemned copy":   {replica(func(c *Copy) { c.Condemned = true }), false},
+		"a quarantined copy": {replica(func(c *Copy) { c.Quarantined = true }), false},
+		"no copy":            {Copy{}, false},
+	}
+	for name, tt := range tests {
+		t.Run(name, func(t *testing.T) {
+			hold, ok := Confirm(&tt.copy, "b", at(e1, 3), now)
+			if ok != tt.want || ok && hold != (Hold{For: "b", Point: at(e1, 3), Until: now.Add(HoldFor)}) {
+				t.Errorf("Confirm() = %+v, %t", hold, ok)
+			}
+		})
+	}
+}
+
+func TestTheControllerKeepsTheNumberOfReplicas(t *testing.T) {
+	extra := func(f *ControllerFacts) { f.Nodes = append(f.Nodes, Machine{Name: "d", Fits: true}) }
+	two := func(v *Volume) { v.Factor = 2 }
+	all := func(f *ControllerFacts) { f.Peers = append(f.Peers, Peer{Node: "a", Copy: replica(), Confirmed: true}) }
+	idle := volume(shared)
+	expired := volume(shared, func(v *Volume) { v.ExpireAt = now })
+	tests := map[string]struct {
+		facts *ControllerFacts
+		want  verdict
+	}{
+		"one that is gone leaves the record":                 {overseeing(volume(state("c", Gone))), verdict{Record, CopyGone}},
+		"one that is missing for long is replaced":           {overseeing(volume(), extra, lost("c")), verdict{Record, TooFewReplicas}},
+		"none is built where it does not fit":                {overseeing(volume(), extra, lost("c"), func(f *ControllerFacts) { f.Nodes[3].Fits = false }), verdict{Nothing, Settled}},
+		"none is built while the brake holds":                {overseeing(volume(), extra, lost("b", "c")), verdict{Wait, BrakeHeld}},
+		"one too many is marked":                             {overseeing(volume(two), all), verdict{Record, TooManyReplicas}},
+		"none is marked while too few others answer":         {overseeing(volume(two)), verdict{Wait, TooFewOthers}},
+		"attachments of an unused volume get a deadline":     {overseeing(idle), verdict{Record, Unused}},
+		"attachments go when the deadline has passed":        {overseeing(expired), verdict{Record, Unused}},
+		"attachments are not replaced while nobody uses any": {overseeing(volume(shared, func(v *Volume) { v.ExpireAt = now.Add(time.Hour) }), extra, lost("c")), verdict{Nothing, Settled}},
+	}
+	for name, tt := range tests {
+		t.Run(name, func(t *testing.T) { expect(t, OverseeRules.Decide(tt.facts), tt.want) })
+	}
+}
+
+func TestTheLeastUsefulReplicaGoesFirst(t *testing.T) {
+	two := func(v *Volume) { v.Factor = 2 }
+	all := func(f *ControllerFacts) { f.Peers = append(f.Peers, Peer{Node: "a", Copy: replica(), Confirmed: true}) }
+	tests := map[string]struct {
+		facts *ControllerFacts
+		want  string
+	}{
+		"the last by name among equals":    {overseeing(volume(two), all), "c"},
+		"a dead one before all":            {overseeing(volume(two), all, lost("b")), "b"},
+		"one that is not ready":            {overseeing(volume(two, state("a", Lagging)), all), "a"},
+		"the one furthest behind":          {overseeing(volume(two, entry("b", older)), all), "b"},
+		"never the owner, however useless": {overseeing(volume(two, owned(Active), state("a", Lagging)), all, func(f *ControllerFacts) { f.Witnesses = nil }), "c"},
+	}
+	for name, tt := range tests {
+		t.Run(name, func(t *testing.T) {
+			next := OverseeRules.Decide(tt.facts).Next
+			if next == nil {
+				t.Fatal("nothing was marked")
+			}
+			for _, r := range next.Replicas {
+				if (r.State == Removing) != (r.Node == tt.want) {
+					t.Errorf("%s is %v, want %s to go", r.Node, r.State, tt.want)
+				}
+			}
+		})
+	}
+}
