@@ -30,8 +30,9 @@ bin/berth:
 	go build $(GOFLAGS_BUILD) -ldflags "-s -w -X main.version=$(VERSION)" -o $@ ./cmd/berth
 
 .PHONY: bin/lab
+# Not trimmed: the lab finds the modules it builds beside its own source.
 bin/lab:
-	go -C lab build $(GOFLAGS_BUILD) -o ../$@ ./cmd/lab
+	go -C lab build -buildvcs=false -o ../$@ ./cmd/lab
 
 bin/helm: hack/tools/helm/go.mod
 	go build $(GOFLAGS_BUILD) -modfile=hack/tools/helm/go.mod -ldflags "-s -w" -o $@ helm.sh/helm/v4/cmd/helm

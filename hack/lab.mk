@@ -24,7 +24,7 @@ lab-tools: bin/lab bin/helm
 .PHONY: images
 images: bin/berth bin/lab ## Build the container images into bin/images/
 	mkdir -p bin/images
-	bin/lab image write --ref localhost/berth/controller:lab --entrypoint /berth --user 65532:65532 \
-	  --file /berth=bin/berth -o bin/images/controller.tar
-	bin/lab image write --ref localhost/berth/agent:lab --entrypoint /berth \
-	  --layer "$$(bin/lab image userland)" --file /berth=bin/berth -o bin/images/agent.tar
+	bin/lab image write bin/images/controller.tar --ref localhost/berth/controller:lab --entrypoint /berth --user 65532:65532 \
+	  --file /berth=bin/berth
+	bin/lab image write bin/images/agent.tar --ref localhost/berth/agent:lab --entrypoint /berth \
+	  --layer "$$(bin/lab image userland)" --file /berth=bin/berth

@@ -20,7 +20,7 @@ import (
 )
 
 // commandMetric counts, in an agent, the processes it started.
-const commandMetric = "berth_command_duration_seconds"
+const commandMetric = "berth_poold_command_seconds"
 
 // operation is what one step in a volume's life cost.
 type operation struct {
