@@ -16,6 +16,7 @@ GOFLAGS_BUILD := -trimpath -buildvcs=false
 
 include hack/generate.mk
 include hack/test.mk
+include hack/lint.mk
 include hack/lab.mk
 
 .PHONY: help

@@ -1,6 +1,11 @@
 # The linters, pinned in hack/tools/golangci-lint/go.mod and held to .golangci.yml.
 
 .PHONY: lint
-lint: ## Run the linters over every module
-	GOWORK=off go tool -modfile=hack/tools/golangci-lint/go.mod golangci-lint run ./...
-	cd lab && GOWORK=off go tool -modfile=../hack/tools/golangci-lint/go.mod golangci-lint run ./...
+lint: bin/golangci-lint bin/helm ## Run the linters over every module and the chart
+	bin/golangci-lint run --build-tags envtest,platform,e2e,deployed ./...
+	cd lab && ../bin/golangci-lint run ./...
+	bin/helm lint --strict --quiet charts/berth
+
+bin/golangci-lint: hack/tools/golangci-lint/go.mod
+	go build $(GOFLAGS_BUILD) -modfile=hack/tools/golangci-lint/go.mod -ldflags "-s -w" -o $@ \
+	  github.com/golangci/golangci-lint/v2/cmd/golangci-lint

@@ -23,14 +23,6 @@ test-all: test soak ## Everything, long models included
 check-generated: generate
 	@git diff --exit-code --stat -- api charts internal || { echo "generated files are out of date: commit what make generate wrote"; exit 1; }
 
-.PHONY: lint
-lint: bin/golangci-lint ## Run the linters
-	bin/golangci-lint run ./...
-	cd lab && ../bin/golangci-lint run ./...
-
-bin/golangci-lint: hack/tools/golangci-lint/go.mod
-	go build $(GOFLAGS_BUILD) -modfile=hack/tools/golangci-lint/go.mod -ldflags "-s -w" -o $@ github.com/golangci/golangci-lint/v2/cmd/golangci-lint
-
 # The race detector needs cgo.
 .PHONY: test-unit
 test-unit: bin/lab ## Unit tests with the race detector, and those on a real API server
