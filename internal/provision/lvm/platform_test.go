@@ -8,6 +8,7 @@ import (
 	"os"
 	"sync"
 	"testing"
+	"time"
 
 	"github.com/google/go-cmp/cmp"
 	"golang.org/x/sys/unix"
@@ -173,6 +174,7 @@ func TestGroupLockedByAnotherProcessHoldsUpNoOtherOnRealLVM(t *testing.T) {
 	disks := lvmtest.Disks(t, 2)
 	a, b := lvmtest.RealGroup(t, "vg-a", disks[0]), lvmtest.RealGroup(t, "vg-b", disks[1])
 	c, _, _ := realConfig(t)
+	c.QueryTimeout = 15 * time.Second // a report takes a fraction of that on a slow machine
 	p, _ := start(t, c)
 	lock, err := os.OpenFile("/run/lock/lvm/V_"+a.Name, os.O_CREATE|os.O_RDWR, 0o600)
 	if err != nil {

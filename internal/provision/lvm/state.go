@@ -98,14 +98,12 @@ func (s *state) devices() map[string][]string {
 func (s *state) due() (names []string, all bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	silent := false
 	for _, g := range s.groups {
-		silent = silent || g.silent != nil
-		if (g.stale || s.stale) && g.silent == nil && g.busySince.IsZero() {
+		if g.stale && g.silent == nil && g.busySince.IsZero() {
 			names = append(names, g.name)
 		}
 	}
-	return names, !s.loaded || (s.stale && !silent)
+	return names, !s.loaded || s.stale
 }
 
 func (s *state) silentNames() []string {

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"sync"
 	"testing"
+	"time"
 
 	"berth.dev/berth/internal/provision"
 	"berth.dev/berth/internal/provision/conformance"
@@ -145,6 +146,35 @@ func TestCallerThatLeavesASlowChangeFindsItDoneLater(t *testing.T) {
 	p.Wait()
 	if _, err := p.Get(t.Context(), "pvc-1"); err != nil {
 		t.Errorf("the change was dropped: %v", err)
+	}
+}
+
+func TestOperationsOnOneVolumeWaitForEachOtherAndWaitersMayLeave(t *testing.T) {
+	disks := memory.NewDisks(memory.PoolConfig{PoolRef: pool, Total: 10 * unit})
+	begun, release := make(chan struct{}), make(chan struct{})
+	p := memory.New(disks, script{before: func(op memory.Operation) error {
+		if op == memory.Create {
+			close(begun) // a second one at the same time would panic
+			<-release
+		}
+		return nil
+	}, after: none})
+	var wg sync.WaitGroup
+	wg.Go(func() {
+		if _, err := p.Create(t.Context(), request()); err != nil {
+			t.Error(err)
+		}
+	})
+	<-begun
+	ctx, cancel := context.WithTimeout(t.Context(), 10*time.Millisecond)
+	defer cancel()
+	if err := p.Delete(ctx, "pvc-1"); !errors.Is(err, context.DeadlineExceeded) {
+		t.Errorf("deleting what is being created: %v, want the context's error", err)
+	}
+	close(release)
+	wg.Wait()
+	if _, err := p.Get(t.Context(), "pvc-1"); err != nil {
+		t.Errorf("the delete that left the queue was done: %v", err)
 	}
 }
 

@@ -18,10 +18,10 @@ import (
 // DisksVariable names the disks that platform tests may overwrite, with commas.
 const DisksVariable = "BERTH_TEST_DISKS"
 
-// An operation on real LVM takes a second in a guest; one sequence of operations is
+// An operation on real LVM takes a second in a guest; a few sequences of operations are
 // enough there, and flags can ask for more.
 func init() {
-	for name, value := range map[string]string{"rapid.checks": "1", "rapid.steps": "15"} {
+	for name, value := range map[string]string{"rapid.checks": "3", "rapid.steps": "15"} {
 		if err := flag.Set(name, value); err != nil {
 			panic(err)
 		}
