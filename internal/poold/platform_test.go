@@ -12,9 +12,12 @@ import (
 	"testing"
 
 	mountconformance "berth.dev/berth/internal/mount/conformance"
+	"berth.dev/berth/internal/mount/linux"
 	"berth.dev/berth/internal/poold"
 	"berth.dev/berth/internal/provision"
 	"berth.dev/berth/internal/provision/conformance"
+	"berth.dev/berth/internal/provision/lvm"
+	"berth.dev/berth/internal/provision/lvm/kernel"
 	"berth.dev/berth/internal/provision/lvm/lvmtest"
 	"berth.dev/berth/internal/run"
 )
@@ -47,19 +50,23 @@ func (m *mkfsByDevice) of(device string) int {
 // serveSystem runs this machine's poold and dials it.
 func serveSystem(t *testing.T, runner run.Runner) (client *poold.Client, stop func()) {
 	t.Helper()
-	system, err := poold.NewSystem(poold.SystemConfig{Runner: runner})
+	mounter, err := linux.New(linux.Config{Runner: runner})
+	if err != nil {
+		t.Fatal(err)
+	}
+	provisioner, err := lvm.New(lvm.Config{Runner: runner, Devices: kernel.Devices{}, Mkfs: mounter.Mkfs})
 	if err != nil {
 		t.Fatal(err)
 	}
 	ctx, cancel := context.WithCancel(context.WithoutCancel(t.Context()))
 	var watching sync.WaitGroup
 	watching.Go(func() {
-		if err := system.Run(ctx); err != nil {
+		if err := provisioner.Run(ctx); err != nil {
 			t.Error(err)
 		}
 	})
 	s := socket(t)
-	stopServing := serve(t, poold.Config{Socket: s, Node: system, Healthy: system.Healthy})
+	stopServing := serve(t, poold.Config{Socket: s, Node: poold.NewLocal(provisioner, mounter), Healthy: provisioner.Healthy})
 	stop = func() { stopServing(); cancel(); watching.Wait() }
 	t.Cleanup(stop)
 	return connected(t, s), stop
@@ -86,7 +93,7 @@ func TestMounterConformanceOnRealDevicesAcrossTheSocket(t *testing.T) {
 	vg := lvmtest.RealGroup(t, "vg-poold", lvmtest.Disks(t, 1)[0])
 	mountconformance.Run(t, func(t *testing.T) mountconformance.Harness {
 		lvmtest.EmptyAfter(t, vg.Name)
-		client, _ := serveSystem(t, nil)
+		client, _ := serveSystem(t, run.Exec{})
 		n := 0
 		return mountconformance.Harness{
 			Mounter: client,
