@@ -1,1 +1,29 @@
+// Package explore looks for a schedule of failures that breaks the ownership
+// rules.
+//
+// A World is one volume in a cluster of two to four nodes: machines, their
+// copies or a shared disk with reservations, agents, kubelets and pods, two
+// controllers that may both believe to lead, the API server, the links between
+// them, and a clock. Its processes decide with the very functions the product
+// uses. Everything else is Events: a process takes one step, a stream arrives
+// late or twice, a machine crashes, sleeps or loses its media, links are cut,
+// the API server goes away or comes back from a backup, a pod writes.
+//
+// A process takes two steps for everything: it decides, and it carries out. What
+// happens in between is how races, lost answers and paused machines come about.
+//
+// The world knows what no process does: what every snapshot really holds and
+// what has been acknowledged to the pod. Each event is judged at once against
+// the invariants (truth.go, checks.go); when the events are over all faults end,
+// and what is wanted must be reached (settle.go).
+//
+//   - Random plays numbered schedules: a number is a schedule, for ever.
+//   - Exhaust visits every state within small bounds.
+//   - Shrink leaves out of a schedule what it can do without, and a Story tells
+//     the rest to a person.
+//   - Mutants are plausible mistakes. Each must be caught, or either the rule it
+//     breaks is not needed or the world is too kind.
+//
+// A World is a value. Nothing that it points to is changed in place, so that
+// copying the struct takes a snapshot of everything.
 package explore

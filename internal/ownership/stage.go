@@ -185,7 +185,10 @@ func stageReserve(f *NodeFacts) (Action, bool) {
 		return next()
 	}
 	held := f.Disk.Holder
-	if held.Epoch.Number > mine.Epoch.Number || held.Epoch == mine.Epoch {
+	if held.Epoch == mine.Epoch { // a fence, perhaps called off too late: only a new epoch helps
+		return Action{Verb: GiveUp, Why: Why{Reason: ShutOut, Node: held.Node, Epoch: held.Epoch}}, true
+	}
+	if held.Epoch.Number > mine.Epoch.Number {
 		return wait(Why{Reason: ShutOut, Node: held.Node, Epoch: held.Epoch})
 	}
 	return Action{Verb: Reserve, Expect: held, Key: mine, Why: Why{Reason: TakingReservation, Node: held.Node, Epoch: mine.Epoch}}, true

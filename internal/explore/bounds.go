@@ -1,0 +1,54 @@
+package explore
+
+import (
+	"fmt"
+
+	"berth.dev/berth/internal/ownership"
+)
+
+// Named are bounds with a name.
+type Named struct {
+	Name string
+	Bounds
+}
+
+// Settled is the configuration in which a path through these bounds replays.
+func (n Named) Settled() Config {
+	c := n.Config
+	c.Eager = true
+	return c
+}
+
+func (e Explored) String() string {
+	return fmt.Sprintf("%d states, %d transitions, %d brought to rest, up to %d steps deep, complete: %t",
+		e.States, e.Transitions, e.Settled, e.Depth, e.Complete)
+}
+
+func snapshots(nodes, factor int) Config {
+	return Config{Kind: ownership.Snapshots, Nodes: nodes, Factor: factor, Watchdog: true, Automatic: true}
+}
+
+func attachments(nodes int) Config {
+	return Config{Kind: ownership.Attachments, Nodes: nodes, Factor: nodes, Watchdog: true, Automatic: true}
+}
+
+// SmallBounds are exhausted in the ordinary tests.
+func SmallBounds() []Named {
+	return []Named{
+		{"a pod comes, writes and crashes", Bounds{Config: snapshots(2, 2), Writes: 1, Wants: 1, Crashes: 1, SettleEvery: 16}},
+		{"two pods take turns", Bounds{Config: snapshots(2, 2), Writes: 1, Wants: 2, SettleEvery: 16}},
+		{"a shared disk changes hands", Bounds{Config: attachments(2), Writes: 1, Wants: 1, PowerOffs: 1, Controllers: 1, SettleEvery: 64}},
+		{"one replica too many", Bounds{Config: snapshots(3, 3), Factors: 1, Controllers: 2, SettleEvery: 64}},
+	}
+}
+
+// LargeBounds take minutes to hours.
+func LargeBounds() []Named {
+	return []Named{
+		{"three nodes, three snapshots, two crashes", Bounds{Config: snapshots(3, 3), Writes: 2, Wants: 2, Crashes: 1, PowerOffs: 1, Controllers: 1, SettleEvery: 256}},
+		{"two nodes, a backup comes back", Bounds{Config: snapshots(2, 2), Writes: 1, Wants: 2, Restores: 1, SettleEvery: 256}},
+		{"a shared disk with pauses", Bounds{Config: attachments(3), Writes: 2, Wants: 2, PowerOffs: 1, Pauses: 1, Controllers: 1, SettleEvery: 256}},
+		{"a shared disk changes hands twice", Bounds{Config: attachments(2), Writes: 1, Wants: 2, PowerOffs: 1, Controllers: 1, SettleEvery: 64}},
+		{"removals with two leaders", Bounds{Config: snapshots(3, 3), Factors: 2, Crashes: 1, Ticks: 2, Controllers: 2, SettleEvery: 256}},
+	}
+}
