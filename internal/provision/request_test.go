@@ -101,3 +101,11 @@ func TestRoundingGivesTheSmallestMultipleThatSuffices(t *testing.T) {
 		}
 	})
 }
+
+func TestEveryFilesystemHasASmallestSize(t *testing.T) {
+	for fs, want := range map[string]int64{"ext4": 32 << 20, "xfs": 300 << 20, "": 1} {
+		if got := provision.MinSize(fs); got != want {
+			t.Errorf("%q: %d bytes, want %d", fs, got, want)
+		}
+	}
+}

@@ -1,12 +1,15 @@
 package lvm_test
 
 import (
+	"context"
+	"sync"
 	"testing"
 	"time"
 
 	"github.com/google/go-cmp/cmp"
 
 	"berth.dev/berth/internal/provision"
+	"berth.dev/berth/internal/provision/lvm"
 	"berth.dev/berth/internal/provision/lvm/lvmtest"
 )
 
@@ -14,6 +17,7 @@ func TestOperationsStartNoMoreProcessesThanTheyMust(t *testing.T) {
 	host := lvmtest.NewHost(map[string]int64{vg.Name: 100})
 	counter, c := counted(host)
 	p, _ := start(t, c)
+	awaitChange(t, p) // it watches
 	ctx := t.Context()
 	for _, step := range []struct {
 		name string
@@ -54,10 +58,10 @@ func TestOneForeignChangeCostsOneReport(t *testing.T) {
 	host := lvmtest.NewHost(map[string]int64{vg.Name: 100, "other": 100})
 	counter, c := counted(host)
 	p, _ := start(t, c)
+	awaitChange(t, p) // it watches
 	if _, err := p.Report(t.Context()); err != nil {
 		t.Fatal(err)
 	}
-	awaitWatch(t, host)
 	counter.Take()
 	host.PutForeign(vg.Name, "theirs", unit)
 	awaitChange(t, p)
@@ -79,11 +83,6 @@ func awaitChange(t *testing.T, p provision.Provisioner) {
 	}
 }
 
-func awaitWatch(t *testing.T, host *lvmtest.Host) {
-	t.Helper()
-	eventually(t, host.Watched, "nobody watches the devices")
-}
-
 func eventually(t *testing.T, ok func() bool, failure string) {
 	t.Helper()
 	tick := time.NewTicker(time.Millisecond)
@@ -95,4 +94,30 @@ func eventually(t *testing.T, ok func() bool, failure string) {
 			t.Fatal(failure)
 		}
 	}
+}
+
+func TestWhatChangedBeforeTheWatchBeganIsSeen(t *testing.T) {
+	host := lvmtest.NewHost(map[string]int64{vg.Name: 100})
+	_, c := counted(host)
+	early, err := lvm.New(c)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := early.Report(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	host.PutForeign(vg.Name, "theirs", unit) // nobody watches yet
+	ctx, stop := context.WithCancel(t.Context())
+	var running sync.WaitGroup
+	running.Go(func() {
+		if err := early.Run(ctx); err != nil {
+			t.Error(err)
+		}
+	})
+	awaitChange(t, early)
+	if pools, err := early.Report(t.Context()); err != nil || pools[0].Foreign != unit {
+		t.Errorf("reported %+v, %v", pools, err)
+	}
+	stop()
+	running.Wait()
 }

@@ -25,9 +25,10 @@ type Devices interface {
 	// Same says whether two paths lead to one device.
 	Same(a, b string) bool
 
-	// Watch calls written with the path of each block device that a writer has
-	// closed, that appeared or that went, until ctx ends. written does not block.
-	Watch(ctx context.Context, written func(device string)) error
+	// Watch calls ready once nothing escapes it any more, and then written with the
+	// path of each block device that a writer has closed, that appeared or that went,
+	// until ctx ends. Neither blocks.
+	Watch(ctx context.Context, ready func(), written func(device string)) error
 }
 
 // Config of a provisioner.

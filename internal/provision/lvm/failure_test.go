@@ -75,10 +75,10 @@ func TestVolumesOfAGroupThatVanishedAreNotTakenForDeleted(t *testing.T) {
 	host := lvmtest.NewHost(map[string]int64{vg.Name: 100, "empty": 10})
 	_, c := counted(host)
 	p, _ := start(t, c)
+	awaitChange(t, p) // it watches
 	if _, err := p.Create(t.Context(), request("pvc-1", 1)); err != nil {
 		t.Fatal(err)
 	}
-	awaitWatch(t, host)
 	var gone *lvmtest.Group
 	host.Edit(func(groups map[string]*lvmtest.Group) string {
 		gone = groups[vg.Name]

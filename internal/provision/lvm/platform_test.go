@@ -77,6 +77,7 @@ func TestProcessesPerOperationOnRealLVM(t *testing.T) {
 	pool := lvmtest.RealGroup(t, "vg-berth", lvmtest.Disks(t, 1)[0])
 	c, counter, _ := realConfig(t)
 	p, _ := start(t, c)
+	awaitChange(t, p) // it watches
 	ctx := t.Context()
 	if _, err := p.Report(ctx); err != nil {
 		t.Fatal(err)

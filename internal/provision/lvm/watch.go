@@ -14,13 +14,20 @@ func (p *Provisioner) Run(ctx context.Context) error {
 	defer p.Wait()
 	work, ctx := errgroup.WithContext(ctx)
 	work.Go(func() error {
-		return p.config.Devices.Watch(ctx, func(device string) { p.written(ctx, device) })
+		return p.config.Devices.Watch(ctx, p.watching, func(device string) { p.written(ctx, device) })
 	})
 	work.Go(func() error {
 		p.tick(ctx)
 		return nil
 	})
 	return work.Wait()
+}
+
+// watching is told that from now on nothing escapes notice. What changed since an
+// earlier report may have.
+func (p *Provisioner) watching() {
+	p.state.staleAll()
+	p.signal()
 }
 
 // tick reads everything again now and then, in case a change escaped notice, and

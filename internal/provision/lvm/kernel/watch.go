@@ -17,12 +17,13 @@ const (
 	blockDir = "/sys/class/block"
 )
 
-// Watch calls written with the path of each block device that a writer has closed,
-// that appeared or that went, until ctx ends. LVM closes the physical volumes after
+// Watch calls ready once nothing escapes it any more, and then written with the
+// path of each block device that a writer has closed, that appeared or that went,
+// until ctx ends. LVM closes the physical volumes after
 // it wrote to them, so this is how changes of volume groups are noticed; udev does
 // the same. It asks for nothing periodically and costs nothing while nothing
 // happens.
-func (Devices) Watch(ctx context.Context, written func(device string)) error {
+func (Devices) Watch(ctx context.Context, ready func(), written func(device string)) error {
 	fd, err := unix.InotifyInit1(unix.IN_CLOEXEC | unix.IN_NONBLOCK)
 	if err != nil {
 		return fmt.Errorf("starting to watch devices: %w", err)
@@ -45,6 +46,7 @@ func (Devices) Watch(ctx context.Context, written func(device string)) error {
 	for _, e := range entries {
 		w.add(filepath.Join(devDir, e.Name()))
 	}
+	ready()
 	buffer := make([]byte, 64<<10)
 	for {
 		n, err := events.Read(buffer)

@@ -155,11 +155,12 @@ func (h *Host) Sequence(device string) (uint64, error) {
 func (h *Host) Same(a, b string) bool { return a == b }
 
 // Watch implements lvm.Devices.
-func (h *Host) Watch(ctx context.Context, written func(string)) error {
+func (h *Host) Watch(ctx context.Context, ready func(), written func(string)) error {
 	events := make(chan string, 100)
 	h.mu.Lock()
 	h.watchers[events] = struct{}{}
 	h.mu.Unlock()
+	ready()
 	defer func() {
 		h.mu.Lock()
 		defer h.mu.Unlock()
@@ -173,13 +174,6 @@ func (h *Host) Watch(ctx context.Context, written func(string)) error {
 			return nil
 		}
 	}
-}
-
-// Watched says whether somebody watches.
-func (h *Host) Watched() bool {
-	h.mu.Lock()
-	defer h.mu.Unlock()
-	return len(h.watchers) > 0
 }
 
 // Mkfs writes a signature to a device.
