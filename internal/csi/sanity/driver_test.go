@@ -2,6 +2,7 @@ package sanity
 
 import (
 	"context"
+	"log/slog"
 	"net"
 	"os"
 	"path/filepath"
@@ -85,7 +86,7 @@ func startAgent(t *testing.T, e *apitest.Environment, d driver) {
 		CSI:      listen(t, "unix", d.node),
 		HTTP:     listen(t, "tcp", "127.0.0.1:0"),
 		Registry: prometheus.NewRegistry(),
-		Version:  "test", Log: logr.Discard(), Clock: clock.RealClock{},
+		Version:  "test", Log: logged(t), Clock: clock.RealClock{},
 	})
 	ctx, stop := context.WithCancel(context.WithoutCancel(t.Context()))
 	ended := make(chan error, 1)
@@ -96,6 +97,12 @@ func startAgent(t *testing.T, e *apitest.Environment, d driver) {
 			t.Errorf("the agent ended with %v", err)
 		}
 	})
+}
+
+// logged keeps the agent's log for the case that the test fails.
+func logged(t *testing.T) logr.Logger {
+	t.Helper()
+	return logr.FromSlogHandler(slog.NewTextHandler(t.Output(), &slog.HandlerOptions{Level: slog.LevelInfo}))
 }
 
 func listen(t *testing.T, network, address string) net.Listener {
