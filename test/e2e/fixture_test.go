@@ -34,7 +34,8 @@ type bench struct {
 // the test ends.
 func begin(t *testing.T) *bench {
 	t.Helper()
-	ctx, cancel := context.WithTimeout(t.Context(), 4*limit)
+	// It lives on into the clean-up, which the test's own context does not.
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(t.Context()), 4*limit)
 	t.Cleanup(cancel)
 	ns := &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{GenerateName: "e2e-"}}
 	b := &bench{T: t, Cluster: shared, ctx: ctx}
@@ -45,9 +46,7 @@ func begin(t *testing.T) *bench {
 }
 
 func (b *bench) end(ns *corev1.Namespace) {
-	// The test's own context has ended by now.
-	ctx, cancel := context.WithTimeout(context.WithoutCancel(b.ctx), limit)
-	defer cancel()
+	ctx := b.within()
 	volumes := b.volumes(ctx)
 	if err := b.Delete(ctx, ns); err != nil {
 		b.Errorf("deleting namespace: %v", err)

@@ -61,8 +61,8 @@ func TestAVolumeGrowsWhileItIsInUse(t *testing.T) {
 
 			b.resize(claim, "2Gi")
 			b.must(cluster.Await(b.within(), b.Cluster, claim, "2Gi", cluster.HasCapacity("2Gi")), "growing")
-			if mib := b.sh(pod, "df -m /data | awk 'NR==2 {print ($2 > 1700)}'"); mib != "1" {
-				t.Errorf("the filesystem did not grow: %s", b.sh(pod, "df -m /data"))
+			if mib := b.sh(pod, "df -Pm /data | awk 'NR==2 {print ($2 > 1700)}'"); mib != "1" {
+				t.Errorf("the filesystem did not grow: %s", b.sh(pod, "df -Pm /data"))
 			}
 			if got := b.sh(pod, "cat /data/file"); got != "kept" {
 				t.Errorf("read %q after growing", got)

@@ -1,8 +1,7 @@
 // Package sanity runs the conformance suite of the Container Storage Interface
-// against Berth's driver, twice: in one process on the in-memory provisioner and
-// a real API server, and deployed, on real LVM, from a node of the lab.
+// against Berth as it is deployed, on real LVM, from a node of the lab. The same
+// suite runs in one process in internal/csi/sanity.
 //
 // A spec that is skipped proves nothing, and the suite skips silently what a
-// driver does not announce. So the names of the skipped specs are kept in
-// testdata, and a run that skips anything else fails.
+// driver does not announce. So both runs are held to one list of skipped specs.
 package sanity
