@@ -10,10 +10,19 @@ type book struct {
 	// to a pool survives its absence.
 	reported bool
 	offers   []offer
-	facts    []fact
+	// volumes are the facts of Volumes, holds those of claims and inline volumes.
+	// They are kept apart, each with its sum, because a reservation must not cost
+	// more where there are thousands of volumes.
+	volumes, holds []fact
+	volumesSum     sum
+	sum
+}
 
-	// used is Foreign, every fact and every item of the inventory that no fact
-	// accounts for. It is summed anew from those on every change.
+// sum is what facts add up to. It is summed from them anew on every change of
+// them, and never added to.
+type sum struct {
+	// used is all that is taken; for the whole book also what is foreign and what
+	// only the inventory lists.
 	used int64
 	// yielding is the part of used that gives way to a primary.
 	yielding int64
@@ -43,21 +52,33 @@ type fact struct {
 	yields  bool
 }
 
-// total sums the book up.
-func (b *book) total() {
-	b.used, b.yielding, b.promised = b.Foreign, 0, unbounded
-	for i := range b.facts {
-		f := &b.facts[i]
-		b.used = addUp(b.used, f.charge)
+// add sums facts up, beginning with what is there.
+func (b *book) add(start sum, facts []fact) sum {
+	for i := range facts {
+		f := &facts[i]
+		start.used = addUp(start.used, f.charge)
 		if f.yields {
-			b.yielding = addUp(b.yielding, f.charge)
+			start.yielding = addUp(start.yielding, f.charge)
 		}
 		if f.carving {
-			b.promised = min(b.promised, b.limit(int(f.class)))
+			start.promised = min(start.promised, b.limit(int(f.class)))
 		}
 	}
+	return start
+}
+
+// addVolumes sums up the facts of Volumes, and then the book.
+func (b *book) addVolumes() {
+	b.volumesSum = b.add(sum{promised: unbounded}, b.volumes)
+	b.addAll()
+}
+
+// addAll sums the book up.
+func (b *book) addAll() {
+	b.sum = b.add(b.volumesSum, b.holds)
+	b.used = addUp(b.used, b.Foreign)
 	for i := range b.Inventory {
-		if item := &b.Inventory[i]; b.find(&item.Owner) < 0 {
+		if item := &b.Inventory[i]; b.fact(&item.Owner) == nil {
 			b.used = addUp(b.used, item.Taken)
 		}
 	}
@@ -111,58 +132,88 @@ func (b *book) room(class int) int64 {
 
 // find returns the index of the owner's fact, or -1. Most calls come with the
 // very pointer.
-func (b *book) find(owner *Owner) int {
-	for i := range b.facts {
-		if b.facts[i].owner == owner || *b.facts[i].owner == *owner {
+func find(facts []fact, owner *Owner) int {
+	for i := range facts {
+		if facts[i].owner == owner || *facts[i].owner == *owner {
 			return i
 		}
 	}
 	return -1
 }
 
+// fact returns the owner's fact, or nil.
+func (b *book) fact(owner *Owner) *fact {
+	facts := *b.facts(owner)
+	if at := find(facts, owner); at >= 0 {
+		return &facts[at]
+	}
+	return nil
+}
+
+// facts are those among which the owner's is.
+func (b *book) facts(owner *Owner) *[]fact {
+	if owner.Kind == ByVolume {
+		return &b.volumes
+	}
+	return &b.holds
+}
+
+// addFor sums the book up after the owner's fact has changed.
+func (b *book) addFor(owner *Owner) {
+	if owner.Kind == ByVolume {
+		b.addVolumes()
+	} else {
+		b.addAll()
+	}
+}
+
 // with returns a book in which the owner's fact is f.
 func (b *book) with(f fact) *book {
 	next := *b
-	at := b.find(f.owner)
-	if at >= 0 && b.facts[at] == f {
+	facts := next.facts(f.owner)
+	at := find(*facts, f.owner)
+	switch {
+	case at >= 0 && (*facts)[at] == f:
 		return b
+	case at >= 0:
+		*facts = slices.Clone(*facts)
+		(*facts)[at] = f
+	default:
+		*facts = slices.Concat(*facts, []fact{f}) // to the exact size: books are many
 	}
-	if at < 0 {
-		next.facts = append(slices.Clip(b.facts), f)
-	} else {
-		next.facts = slices.Clone(b.facts)
-		next.facts[at] = f
-	}
-	next.total()
-	return &next
-}
-
-// without returns a book without the facts and items of the owners that gone
-// names.
-func (b *book) without(gone func(*Owner) bool) *book {
-	if !slices.ContainsFunc(b.facts, func(f fact) bool { return gone(f.owner) }) &&
-		!slices.ContainsFunc(b.Inventory, func(i Item) bool { return gone(&i.Owner) }) {
-		return b
-	}
-	next := *b
-	next.facts = slices.DeleteFunc(slices.Clone(b.facts), func(f fact) bool { return gone(f.owner) })
-	next.Inventory = slices.DeleteFunc(slices.Clone(b.Inventory), func(i Item) bool { return gone(&i.Owner) })
-	next.total()
+	next.addFor(f.owner)
 	return &next
 }
 
 // dropped returns a book without the owner's fact. What the inventory says of
 // the owner stays: that is the node's word.
 func (b *book) dropped(owner *Owner) *book {
-	at := b.find(owner)
+	next := *b
+	facts := next.facts(owner)
+	at := find(*facts, owner)
 	if at < 0 {
 		return b
 	}
+	*facts = slices.Concat((*facts)[:at], (*facts)[at+1:])
+	next.addFor(owner)
+	return &next
+}
+
+// without returns a book without the facts and items of the owners that gone
+// names.
+func (b *book) without(gone func(*Owner) bool) *book {
+	fact := func(f fact) bool { return gone(f.owner) }
+	item := func(i Item) bool { return gone(&i.Owner) }
+	if !slices.ContainsFunc(b.volumes, fact) && !slices.ContainsFunc(b.holds, fact) && !slices.ContainsFunc(b.Inventory, item) {
+		return b
+	}
 	next := *b
-	next.facts = slices.Delete(slices.Clone(b.facts), at, at+1)
-	next.total()
+	next.volumes = slices.DeleteFunc(slices.Clone(b.volumes), fact)
+	next.holds = slices.DeleteFunc(slices.Clone(b.holds), fact)
+	next.Inventory = slices.DeleteFunc(slices.Clone(b.Inventory), item)
+	next.addVolumes()
 	return &next
 }
 
 // empty is whether the book can be forgotten.
-func (b *book) empty() bool { return !b.reported && len(b.facts) == 0 }
+func (b *book) empty() bool { return !b.reported && len(b.volumes) == 0 && len(b.holds) == 0 }

@@ -40,13 +40,12 @@ func (l *Ledger) Pools(node string) []PoolState {
 }
 
 func (l *Ledger) facts(b *book) []Fact {
-	facts := make([]Fact, 0, len(b.facts)+len(b.Inventory))
-	for i := range b.facts {
-		f := &b.facts[i]
+	facts := make([]Fact, 0, len(b.volumes)+len(b.holds)+len(b.Inventory))
+	for _, f := range slices.Concat(b.volumes, b.holds) {
 		facts = append(facts, Fact{*f.owner, l.classNames[f.class], f.bytes, f.charge, f.carving, false})
 	}
 	for _, item := range b.Inventory {
-		if b.find(&item.Owner) < 0 {
+		if b.fact(&item.Owner) == nil {
 			facts = append(facts, Fact{Owner: item.Owner, Bytes: item.Taken, Charge: item.Taken, Listed: true})
 		}
 	}

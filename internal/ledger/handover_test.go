@@ -160,3 +160,19 @@ func TestAClaimThatAPodMountsTwiceCountsOnce(t *testing.T) {
 	c := newCluster(t)
 	c.wantReason(c.fits("p", "n1", claimed("c", 6*gib), claimed("c", 6*gib)), ledger.Fits)
 }
+
+func TestUnreserveConcernsTheNamedNodeAlone(t *testing.T) {
+	c := newCluster(t, report("n1", volumeGroup("vg0", 10*gib)), report("n2", volumeGroup("vg0", 10*gib)))
+	c.reserve("p", "n1", claimed("c", size))
+	c.reserve("p", "n2", claimed("c", size))
+	c.Unreserve("p", "n1")
+	c.wantUsed("n1", "vg0", 0)
+	c.wantUsed("n2", "vg0", size)
+}
+
+func TestASecondPodDoesNotChangeWhatTheFirstHolds(t *testing.T) {
+	c := newCluster(t)
+	c.reserve("p", "n1", claimed("c", size))
+	c.reserve("q", "n1", claimed("c", gib)) // has not seen the claim's size
+	c.wantUsed("n1", "vg0", size)
+}

@@ -134,7 +134,7 @@ func (l *Ledger) edit(at place, change func(*book) *book) {
 	}
 	old := node.book(at.pool)
 	if old == nil {
-		old = &book{Pool: Pool{Name: at.pool}, promised: unbounded}
+		old = &book{Pool: Pool{Name: at.pool}, volumesSum: sum{promised: unbounded}}
 	}
 	l.setNode(node.with(change(old)))
 }

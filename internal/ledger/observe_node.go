@@ -102,7 +102,7 @@ func (l *Ledger) report(old *book, p Pool) *book {
 
 // rebook makes a book with the same facts under another report or other classes.
 func (l *Ledger) rebook(old *book, p Pool, reported bool) *book {
-	next := &book{Pool: p, reported: reported, facts: slices.Clone(old.facts)}
+	next := &book{Pool: p, reported: reported, volumes: slices.Clone(old.volumes), holds: slices.Clone(old.holds)}
 	for _, name := range p.Classes {
 		id := l.classID(name)
 		c := l.classes[id]
@@ -112,10 +112,13 @@ func (l *Ledger) rebook(old *book, p Pool, reported bool) *book {
 		limit, closed := p.Kind.Limit(&p, c)
 		next.offers = append(next.offers, offer{class: id, limit: limit, closed: closed})
 	}
-	for i := range next.facts {
-		next.facts[i] = l.reckon(next, next.facts[i])
+	for i, f := range next.volumes {
+		next.volumes[i] = l.reckon(next, f)
 	}
-	next.total()
+	for i, f := range next.holds {
+		next.holds[i] = l.reckon(next, f)
+	}
+	next.addVolumes()
 	return next
 }
 

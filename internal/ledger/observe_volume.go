@@ -29,7 +29,7 @@ func (l *Ledger) ObserveVolumeGone(name string, revision int64) {
 	for _, p := range l.wanted(v) {
 		n := l.nodes[p.node]
 		if n != nil && n.reported && n.generation > 0 && n.generation < revision {
-			p.fact = n.book(p.pool).facts[n.book(p.pool).find(v.owner)]
+			p.fact = *n.book(p.pool).fact(v.owner)
 			p.stated = true
 			v.remains = append(v.remains, remain{p, revision})
 			if l.remains[p.node] == nil {

@@ -139,3 +139,32 @@ func TestNothingIsKeptOfWhatIsOver(t *testing.T) {
 		t.Errorf("the ledger still knows the nodes %v", names)
 	}
 }
+
+func TestAReportAtTheRevisionOfTheDeletionHasSpokenOfIt(t *testing.T) {
+	c := newCluster(t)
+	c.report(listing(10))
+	c.ObserveVolume(volume("c", "n1", "vg0", 4*gib, ledger.Ready))
+	c.ObserveVolumeGone("pvc-c", 20)
+	c.report(listing(20))
+	c.wantUsed("n1", "vg0", 0)
+}
+
+func TestWhatRemainedOfAnEarlierVolumeDoesNotComeBack(t *testing.T) {
+	c := newCluster(t)
+	c.report(listing(10))
+	c.ObserveVolume(volume("c", "n1", "vg0", 4*gib, ledger.Ready))
+	c.ObserveVolumeGone("pvc-c", 20)
+	c.ObserveVolume(volume("c", "n1", "vg0", 4*gib, ledger.Ready))
+	c.ObserveVolume(volume("c", "n1", "vg0", 4*gib, ledger.Gone))
+	c.ObserveVolumeGone("pvc-c", 30)
+	c.wantUsed("n1", "vg0", 0)
+}
+
+func TestWhatRemainsIsChargedAsItWasWhateverItsClassBecomes(t *testing.T) {
+	c := newCluster(t)
+	c.report(listing(10))
+	c.ObserveVolume(volume("c", "n1", "vg0", 4*gib, ledger.Ready))
+	c.ObserveVolumeGone("pvc-c", 20)
+	c.class(ledger.Class{Name: "fast", Layout: ledger.Layout{Mirrors: 2}})
+	c.wantUsed("n1", "vg0", 4*gib)
+}

@@ -204,8 +204,8 @@ func (l *Ledger) obstacle(v *volume, size int64) string {
 			return at.node
 		}
 		var has int64
-		if i := b.find(v.owner); i >= 0 {
-			has = b.facts[i].charge
+		if f := b.fact(v.owner); f != nil {
+			has = f.charge
 		}
 		more := b.Kind.Charge(&b.Pool, l.class(v.class), size) - has
 		if more > 0 && more > b.room(v.class) {
