@@ -105,10 +105,8 @@ func (w *World) ask(i int, v *ownership.Volume, stale uint8) []ownership.Peer {
 			stale = 0
 			var hold ownership.Hold
 			need := newestOf(v, &n.copy)
-			if hold, p.Confirmed = w.rules.Confirm(&q.copy, names[i], need, w.clock()); p.Confirmed && (!q.pending.active || w.rules.Conduct.Unlocked) {
+			if hold, p.Confirmed = w.rules.Confirm(&q.copy, names[i], need, w.clock()); p.Confirmed {
 				q.copy.Holds = withHold(q.copy.Holds, hold)
-			} else {
-				p.Confirmed = false
 			}
 		}
 		p.Copy = w.answer(n, j, stale)

@@ -74,8 +74,11 @@ func (w *World) observe(c int, d time.Duration) {
 // is paused does neither until it wakes.
 func (w *World) selfFence(i int) {
 	n := &w.nodes[i]
-	n.woke = false
-	if !n.up || n.paused || !n.mounted || n.sinceRenewal < ownership.SelfFenceAfter {
+	if !n.paused {
+		n.woke = false
+	}
+	writes := n.mounted || n.pending.active || n.copy.Opened != n.copy.Closed
+	if !n.up || n.paused || !writes || n.sinceRenewal < ownership.SelfFenceAfter {
 		return
 	}
 	if !n.agent {
@@ -93,7 +96,7 @@ func (w *World) selfFence(i int) {
 	}
 	if stop, why := w.rules.MustStop(&c); stop {
 		w.tellEvent("%s stops its writers: %s", names[i], why.Message())
-		n.copy.Closed, n.mounted, n.stopped = n.copy.Opened, false, true
+		n.copy.Closed, n.mounted, n.stopped = n.copy.Opened, false, n.stopped || n.mounted
 		n.pending = pending{}
 	}
 }

@@ -93,7 +93,6 @@ var removalMutants = []Mutant{
 			return n >= f.Record.Factor
 		}))
 	}},
-	{"confirm-while-leaving", "a copy may be confirmed to others until it is condemned", func(r *Rules) { r.Conduct.Unlocked = true }},
 	{"not-found-is-deleted", "a record that is gone means that the data may go", func(r *Rules) {
 		r.Tend = r.Tend.Alter("collect", func(old nodeRule) nodeRule {
 			return func(f *ownership.NodeFacts) (ownership.Action, bool) {

@@ -39,8 +39,6 @@ type Conduct struct {
 	// WordOfMouth: replicas are not asked; recorded points are taken for what
 	// they hold.
 	WordOfMouth bool
-	// Unlocked: a node confirms its copy to others while it is about to condemn it.
-	Unlocked bool
 	// ForgetfulPromises: promises live in memory only.
 	ForgetfulPromises bool
 }

@@ -103,7 +103,9 @@ type PeerContact struct {
 	SinceRenewal time.Duration
 }
 
-// MustStop tells whether the node has to stop its writers now. It is asked
+// MustStop tells whether the node has to stop its writers now: unmount, drop
+// what it is about to do, and close the epochs it has opened, mounted or not,
+// so that a mount that hangs cannot succeed after its time. It is asked
 // before every renewal, too: a machine that slept through its time must stop
 // before it renews, because it may have been fenced meanwhile. A node is exempt only
 // while a majority of the storage nodes, itself included, have all been without

@@ -20,10 +20,10 @@ const (
 )
 
 // Confirm answers a peer that wants to destroy its copy of everything up to p.
-// Yes means that this node has it and keeps it for HoldFor. The shell asks it
-// under the volume's lock, so never between a decision to condemn this copy and
-// its execution: of two nodes that both believe to be the one that goes, which a
-// restored backup can bring about, the second then finds the first condemned.
+// Yes means that this node has it and keeps it for HoldFor. It may be about to
+// condemn its own copy: of two nodes that both believe to be the one that goes,
+// which a restored backup can bring about, each asks again before it destroys
+// and then finds the other condemned.
 func Confirm(c *Copy, asker string, p lineage.Point, now time.Time) (Hold, bool) {
 	if !c.Exists || c.Condemned || c.Quarantined {
 		return Hold{}, false
