@@ -28,3 +28,7 @@ images: bin/berth bin/lab ## Build the container images into bin/images/
 	  --file /berth=bin/berth
 	bin/lab image write bin/images/agent.tar --ref localhost/berth/agent:lab --entrypoint /berth \
 	  --layer "$$(bin/lab image userland)" --file /berth=bin/berth
+
+.PHONY: bench-provision
+bench-provision: install ## Measure how a claim becomes a running pod; writes docs/benchmarks
+	go run ./test/bench/provision

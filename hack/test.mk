@@ -38,8 +38,18 @@ test-platform: bin/lab ## Tests on real LVM, in a guest
 	hack/platform $(PLATFORM)
 
 .PHONY: test-e2e
-test-e2e: install ## The end-to-end tests, on the lab
+test-e2e: install ## The end-to-end tests and the conformance suite, on the lab
+	mkdir -p bin/platform
 	go test -tags e2e -count=1 -timeout 40m -v ./test/e2e
+	hack/sanity
 
 .PHONY: soak
 soak: soak-ownership soak-ledger ## The long model runs
+
+.PHONY: soak-ownership
+soak-ownership: ## A million random schedules against the ownership rules
+	go run ./internal/explore/explorer -schedules 1000000
+
+.PHONY: soak-ledger
+soak-ledger: ## A million random sequences against the ledger's oracle
+	go test -timeout 0 -run Oracle ./internal/ledger/oracle -ledger.sequences 1000000

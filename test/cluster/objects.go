@@ -54,6 +54,14 @@ func OnNode(node string) PodOption {
 	return func(p *corev1.Pod) { p.Spec.NodeSelector = map[string]string{corev1.LabelHostname: node} }
 }
 
+// Steadfast keeps a pod on a node that is away, where others are evicted.
+func Steadfast(p *corev1.Pod) {
+	for _, key := range []string{corev1.TaintNodeNotReady, corev1.TaintNodeUnreachable} {
+		p.Spec.Tolerations = append(p.Spec.Tolerations,
+			corev1.Toleration{Key: key, Operator: corev1.TolerationOpExists, Effect: corev1.TaintEffectNoExecute})
+	}
+}
+
 // Pod runs until it is stopped, with each claim mounted: the first at MountPath
 // or DevicePath, the others with their position appended.
 func Pod(namespace, name string, claims []*corev1.PersistentVolumeClaim, opts ...PodOption) *corev1.Pod {

@@ -101,7 +101,7 @@ func TestARawBlockVolumeIsADeviceThatKeepsItsBytesAndGrows(t *testing.T) {
 func TestDataSurvivesAPowerFailureOfTheNode(t *testing.T) {
 	b := begin(t)
 	claim := b.claim("data", classExt4, "1Gi")
-	pod := b.run("before", claim)
+	pod := b.run("before", claim, cluster.Steadfast)
 	node := pod.Spec.NodeName
 	b.sh(pod, "echo kept > /data/file && sync")
 
