@@ -167,8 +167,10 @@ func watch(ctx context.Context, c cache.Cache, p *report.Publisher) error {
 		UpdateFunc: func(any, any) { p.Poke() },
 		DeleteFunc: func(any) { p.Poke() },
 	}
+	nothing := toolscache.ResourceEventHandlerFuncs{} // the replica worker has its own
 	forget := toolscache.ResourceEventHandlerFuncs{DeleteFunc: func(any) { p.Forget() }}
 	for object, handler := range map[client.Object]toolscache.ResourceEventHandler{
+		&v1alpha1.Volume{}:              nothing,
 		&v1alpha1.PoolClass{}:           poke,
 		&storagev1.StorageClass{}:       poke,
 		nodeMetadata():                  poke,

@@ -20,7 +20,7 @@ const (
 	patience = 10 * time.Second
 	// probe is how often the provisioner is asked when nothing changes: to notice
 	// that it hangs, and a change whose signal was lost.
-	probe = 30 * time.Second
+	probe = 10 * time.Second
 	// retry is how soon it is asked again after it failed.
 	retry = time.Second
 )
@@ -45,6 +45,7 @@ type Observer struct {
 	clock    clock.Clock
 	log      logr.Logger
 
+	doubted  chan struct{}
 	reported chan struct{} // closed by the first report that succeeds
 	once     sync.Once
 
@@ -55,11 +56,20 @@ type Observer struct {
 
 // NewObserver returns an observer that works once Start is called.
 func NewObserver(r Reporter, c clock.Clock, log logr.Logger) *Observer {
-	return &Observer{reporter: r, clock: c, log: log, reported: make(chan struct{}), latest: Snapshot{Err: provision.ErrUnavailable}}
+	return &Observer{reporter: r, clock: c, log: log, doubted: make(chan struct{}, 1), reported: make(chan struct{}), latest: Snapshot{Err: provision.ErrUnavailable}}
 }
 
 // Reported is closed once the provisioner has reported.
 func (o *Observer) Reported() <-chan struct{} { return o.reported }
+
+// Doubt says that an operation met a provisioner that did not work: it is asked
+// at once. Doubt never blocks.
+func (o *Observer) Doubt() {
+	select {
+	case o.doubted <- struct{}{}:
+	default:
+	}
+}
 
 // Latest returns the latest snapshot. Its error is not nil before the first report.
 func (o *Observer) Latest() Snapshot {
@@ -102,6 +112,7 @@ func (o *Observer) Start(ctx context.Context) error {
 			timer.Stop()
 			return nil
 		case <-o.reporter.Changed():
+		case <-o.doubted:
 		case <-timer.C():
 		}
 		timer.Stop()

@@ -82,6 +82,20 @@ func TestAChangeIsReportedAtOnce(t *testing.T) {
 	})
 }
 
+func TestADoubtIsClearedAtOnce(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		r := &reporter{}
+		o := observe(t, r)
+		synctest.Wait()
+		r.fail(provision.ErrUnavailable)
+		o.Doubt()
+		synctest.Wait()
+		if o.Latest().Err == nil {
+			t.Error("the failure is not seen")
+		}
+	})
+}
+
 func TestNothingIsKnownBeforeTheFirstReport(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		o := observe(t, &reporter{err: provision.ErrUnavailable})

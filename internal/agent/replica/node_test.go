@@ -35,6 +35,7 @@ func (n *node) restart() {
 		Node: here, Objects: n.server, Provisioner: memory.New(n.disks, n.disturb), Locks: &keyed.Locks[string]{},
 		Format:  func(id string, _ v1alpha1.FSType) { n.formatted = append(n.formatted, id) },
 		Refused: func() { n.refused++ },
+		Doubt:   func() {},
 		Listed:  func(string) bool { return n.has() },
 		Orphans: &Orphans{},
 	}

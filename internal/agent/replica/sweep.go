@@ -10,15 +10,16 @@ import (
 // Stale names the volumes that deserve another look after the pools changed:
 // devices that were lost or came back, refused steps for which there is room
 // now, and volumes of which only a pool knows. What is under way is left to
-// those who are at it.
-func Stale(volumes []v1alpha1.Volume, node string, pools []provision.Pool) []string {
+// those who are at it. After an outage of the provisioner, recovered, all that
+// is unfinished is looked at: what waits for its next try need not wait longer.
+func Stale(volumes []v1alpha1.Volume, node string, pools []provision.Pool, recovered bool) []string {
 	records := recordsOf(pools)
 	var stale []string
 	for i := range volumes {
 		v := &volumes[i]
 		record := records[v.Name]
 		delete(records, v.Name)
-		if deservesLook(v, node, record, pools) {
+		if recovered && Decide(v, node, record).Step != StepNone || deservesLook(v, node, record, pools) {
 			stale = append(stale, v.Name)
 		}
 	}

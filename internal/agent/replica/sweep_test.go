@@ -21,26 +21,31 @@ func TestStale(t *testing.T) {
 	short := ready("1Gi", "3Gi")
 	short.Reason = v1alpha1.ReasonNoSpace
 	tests := map[string]struct {
-		volume *v1alpha1.Volume
-		pools  []provision.Pool
-		want   []string
+		volume    *v1alpha1.Volume
+		pools     []provision.Pool
+		recovered bool
+		want      []string
 	}{
-		"a finished volume is left alone":               {volume: volume(saying(ready("1Gi", "1Gi"))), pools: pool(gib, carved())},
-		"a lost device is noticed":                      {volume: volume(saying(ready("1Gi", "1Gi"))), pools: pool(gib), want: []string{id}},
-		"a refused volume waits while there is no room": {volume: refused, pools: pool(gib - 1)},
-		"a refused volume is tried when there is room":  {volume: refused, pools: pool(gib), want: []string{id}},
-		"a refused expansion waits for the difference":  {volume: volume(of("3Gi"), saying(short)), pools: pool(2*gib-1, carved())},
-		"a refused expansion is tried when it fits":     {volume: volume(of("3Gi"), saying(short)), pools: pool(2*gib, carved()), want: []string{id}},
-		"a pool that came back is tried":                {volume: volume(saying(failed(v1alpha1.ReasonPoolMissing))), pools: pool(gib), want: []string{id}},
-		"a pool that is still missing is waited for":    {volume: volume(saying(failed(v1alpha1.ReasonPoolMissing)))},
-		"a volume that is being carved is left alone":   {volume: volume(), pools: pool(gib)},
-		"a volume that is being expanded is left alone": {volume: volume(of("2Gi"), saying(ready("1Gi", "1Gi"))), pools: pool(9*gib, carved())},
-		"a volume that is being deleted is left alone":  {volume: volume(deleting, saying(ready("1Gi", "1Gi"))), pools: pool(gib)},
-		"data without a volume is looked at":            {volume: volume(saying(gone()), on("n2")), pools: pool(gib, carved(func(r *provision.Volume) { r.ID = "vol-x" })), want: []string{"vol-x"}},
+		"a finished volume is left alone":                {volume: volume(saying(ready("1Gi", "1Gi"))), pools: pool(gib, carved())},
+		"a lost device is noticed":                       {volume: volume(saying(ready("1Gi", "1Gi"))), pools: pool(gib), want: []string{id}},
+		"a refused volume waits while there is no room":  {volume: refused, pools: pool(gib - 1)},
+		"a refused volume is tried when there is room":   {volume: refused, pools: pool(gib), want: []string{id}},
+		"a refused expansion waits for the difference":   {volume: volume(of("3Gi"), saying(short)), pools: pool(2*gib-1, carved())},
+		"a refused expansion is tried when it fits":      {volume: volume(of("3Gi"), saying(short)), pools: pool(2*gib, carved()), want: []string{id}},
+		"a pool that came back is tried":                 {volume: volume(saying(failed(v1alpha1.ReasonPoolMissing))), pools: pool(gib), want: []string{id}},
+		"a pool that is still missing is waited for":     {volume: volume(saying(failed(v1alpha1.ReasonPoolMissing)))},
+		"a volume that is being carved is left alone":    {volume: volume(), pools: pool(gib)},
+		"a volume that is being expanded is left alone":  {volume: volume(of("2Gi"), saying(ready("1Gi", "1Gi"))), pools: pool(9*gib, carved())},
+		"a volume that is being deleted is left alone":   {volume: volume(deleting, saying(ready("1Gi", "1Gi"))), pools: pool(gib)},
+		"what failed waits for its next try":             {volume: volume(saying(failed(v1alpha1.ReasonProvisionerError))), pools: pool(9 * gib)},
+		"what failed is tried after an outage":           {volume: volume(saying(failed(v1alpha1.ReasonProvisionerError))), pools: pool(9 * gib), recovered: true, want: []string{id}},
+		"a deletion is tried after an outage":            {volume: volume(deleting, saying(ready("1Gi", "1Gi"))), pools: pool(9*gib, carved()), recovered: true, want: []string{id}},
+		"what is finished needs nothing after an outage": {volume: volume(saying(ready("1Gi", "1Gi"))), pools: pool(9*gib, carved()), recovered: true},
+		"data without a volume is looked at":             {volume: volume(saying(gone()), on("n2")), pools: pool(gib, carved(func(r *provision.Volume) { r.ID = "vol-x" })), want: []string{"vol-x"}},
 	}
 	for name, tc := range tests {
 		t.Run(name, func(t *testing.T) {
-			got := Stale([]v1alpha1.Volume{*tc.volume}, here, tc.pools)
+			got := Stale([]v1alpha1.Volume{*tc.volume}, here, tc.pools, tc.recovered)
 			if diff := cmp.Diff(tc.want, got); diff != "" {
 				t.Errorf("stale volumes: %s", diff)
 			}

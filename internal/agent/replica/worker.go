@@ -52,6 +52,8 @@ type Worker struct {
 	Format func(id string, fs v1alpha1.FSType)
 	// Refused is told when a step found no room. It must not block.
 	Refused func()
+	// Doubt is told when the provisioner did not work. It must not block.
+	Doubt func()
 	// Listed says whether the latest report of the pools shows a volume.
 	Listed func(id string) bool
 	// Orphans is told of data that no Volume accounts for.
@@ -149,8 +151,11 @@ func (w *Worker) refuse(ctx context.Context, v *v1alpha1.Volume, step Step, reco
 		return reconcile.Result{}, err // the process ends: nothing was learnt about the pool
 	}
 	entry := refusal(v, w.Node, step, record, err)
-	if entry.Reason == v1alpha1.ReasonNoSpace {
+	switch entry.Reason {
+	case v1alpha1.ReasonNoSpace:
 		w.Refused()
+	case v1alpha1.ReasonProvisionerError:
+		w.Doubt()
 	}
 	result, reportErr := w.report(ctx, v, report(entryOf(v, w.Node), entry))
 	if reportErr != nil || !result.IsZero() {

@@ -1,0 +1,86 @@
+package agent
+
+import (
+	"fmt"
+	"testing"
+
+	"golang.org/x/sync/errgroup"
+	coordinationv1 "k8s.io/api/coordination/v1"
+	corev1 "k8s.io/api/core/v1"
+	storagev1 "k8s.io/api/storage/v1"
+	"k8s.io/apimachinery/pkg/api/resource"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/labels"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"berth.dev/berth/api/v1alpha1"
+	"berth.dev/berth/internal/agent/report"
+	"berth.dev/berth/internal/apitest"
+)
+
+func ownCapacities(s *site) labels.Selector { return report.OwnCapacities(s.name) }
+
+func TestWhatAnAgentReceivesDoesNotGrowWithTheCluster(t *testing.T) {
+	s := newSite(t, "")
+	pc, sc := s.classes()
+	s.create(pc, sc)
+	s.start()
+	await(t, "the first capacity", func() bool { return s.capacity() == "10Gi" })
+	received := map[int]int64{}
+	for _, others := range []int{10, 100} {
+		s.traffic.take()
+		s.neighbours(others)
+		// The agent's own volume comes after all others, so what it had to be told of
+		// them has been told.
+		name := fmt.Sprint("own", others)
+		s.create(s.volume(name))
+		defer s.finish(name)
+		await(t, "the own replica", s.says(name, v1alpha1.ReplicaReady, v1alpha1.ReasonCarved))
+		received[others] = s.traffic.take()
+	}
+	t.Logf("bytes received by other nodes: %v", received)
+	// The two measurements differ by what a heartbeat or a late write of the
+	// agent's own happens to add; a hundred neighbours would add 200 KiB.
+	if received[100] > 2*received[10]+16<<10 {
+		t.Errorf("bytes received by other nodes: %v", received)
+	}
+}
+
+// neighbours makes other nodes. They stay: the API server ends with the tests.
+func (s *site) neighbours(count int) {
+	s.t.Helper()
+	var work errgroup.Group
+	work.SetLimit(16)
+	for i := range count {
+		work.Go(func() error { return s.neighbour(fmt.Sprintf("%s-%d-%d", s.name, count, i)) })
+	}
+	if err := work.Wait(); err != nil {
+		s.t.Fatal(err)
+	}
+}
+
+// neighbour makes all that another node with one volume brings into a cluster.
+func (s *site) neighbour(name string) error {
+	capacity := resource.MustParse("1Gi")
+	v := s.volume(name, func(v *v1alpha1.Volume) {
+		v.Finalizers = nil
+		v.Labels = map[string]string{v1alpha1.ReplicaLabel(name): ""}
+		v.Spec.Replicas[0].Node = name
+	})
+	for _, o := range []client.Object{
+		&corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: name}},
+		&v1alpha1.StorageNode{ObjectMeta: metav1.ObjectMeta{Name: name}},
+		&coordinationv1.Lease{ObjectMeta: metav1.ObjectMeta{Namespace: apitest.Namespace, Name: v1alpha1.AgentLeasePrefix + name}},
+		&storagev1.CSIStorageCapacity{
+			ObjectMeta: metav1.ObjectMeta{Namespace: apitest.Namespace, Name: name}, StorageClassName: "sc-" + s.name, Capacity: &capacity,
+			NodeTopology: &metav1.LabelSelector{MatchLabels: map[string]string{v1alpha1.TopologyKey: name}},
+		},
+		v,
+	} {
+		if err := s.Client.Create(s.t.Context(), o); err != nil {
+			return err
+		}
+	}
+	v.Status.Replicas = []v1alpha1.ReplicaStatus{{Node: name, State: v1alpha1.ReplicaReady, Ready: true, Capacity: &capacity}}
+	return s.Client.Status().Update(s.t.Context(), v)
+}

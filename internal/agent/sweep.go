@@ -1,0 +1,92 @@
+package agent
+
+import (
+	"context"
+	"time"
+
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/event"
+
+	"berth.dev/berth/api/v1alpha1"
+	"berth.dev/berth/internal/agent/replica"
+)
+
+const (
+	// sweepInterval is the least time between two sweeps.
+	sweepInterval = time.Second
+	// orphanInterval is how often a known orphan is looked at again.
+	orphanInterval = 10 * time.Minute
+)
+
+// sweeper sends the volumes that deserve a look after each report of the pools.
+type sweeper struct {
+	agent   *Agent
+	volumes client.Reader
+	swept   chan<- event.GenericEvent
+
+	failed      bool // the latest report did
+	orphansSeen time.Time
+}
+
+// start sweeps until ctx ends.
+func (s *sweeper) start(ctx context.Context) error {
+	reports, done := s.agent.observer.Subscribe()
+	defer done()
+	s.orphansSeen = s.agent.options.Clock.Now()
+	for {
+		if err := s.sweep(ctx); err != nil {
+			return err
+		}
+		s.agent.pause(ctx, sweepInterval)
+		select {
+		case <-ctx.Done():
+			return nil
+		case <-reports:
+		}
+	}
+}
+
+func (s *sweeper) sweep(ctx context.Context) error {
+	snapshot := s.agent.observer.Latest()
+	if snapshot.Err != nil {
+		s.failed = true // what cannot be asked has not lost anything
+		return nil
+	}
+	var volumes v1alpha1.VolumeList
+	if err := s.volumes.List(ctx, &volumes); err != nil {
+		return err
+	}
+	stale := replica.Stale(volumes.Items, s.agent.options.Node, snapshot.Pools, s.failed)
+	s.failed = false
+	known := s.agent.orphans.All()
+	orphansToo := s.orphansDue()
+	for _, name := range stale {
+		if _, orphan := known[name]; !orphan || orphansToo {
+			s.send(ctx, name)
+		}
+	}
+	for name := range known {
+		if !s.agent.listed(name) {
+			s.agent.orphans.Forget(name)
+		}
+	}
+	return nil
+}
+
+func (s *sweeper) send(ctx context.Context, name string) {
+	v := &v1alpha1.Volume{}
+	v.Name = name
+	select {
+	case <-ctx.Done():
+	case s.swept <- event.GenericEvent{Object: v}:
+	}
+}
+
+func (s *sweeper) orphansDue() bool {
+	now := s.agent.options.Clock.Now()
+	due := now.Sub(s.orphansSeen) >= orphanInterval
+	if due {
+		s.orphansSeen = now
+	}
+	return due
+}
