@@ -29,7 +29,7 @@ func start(t *testing.T, s *server, token string) *guest.Machine {
 		t.Fatal(err)
 	}
 	served := make(chan struct{})
-	go func() { defer close(served); _ = s.serve(listener) }()
+	go func() { defer close(served); _ = s.serve(context.WithoutCancel(t.Context()), listener) }()
 	t.Cleanup(func() { listener.Close(); <-served })
 	record, err := json.Marshal(map[string]any{
 		"spec":     guest.Spec{Name: "guest"},

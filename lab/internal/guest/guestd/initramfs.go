@@ -1,6 +1,7 @@
 package main
 
 import (
+	"context"
 	"fmt"
 	"io"
 	"os"
@@ -21,7 +22,7 @@ const (
 )
 
 // enterRoot is the first thing that runs in a guest.
-func enterRoot() error {
+func enterRoot(ctx context.Context) error {
 	for _, m := range []mount{
 		{"proc", "/proc", "proc", 0, ""},
 		{"sysfs", "/sys", "sysfs", 0, ""},
@@ -34,7 +35,7 @@ func enterRoot() error {
 	if err := loadModules(modulesDir); err != nil {
 		return err
 	}
-	device, err := waitForDisk(wire.RootSerial, diskTimeout)
+	device, err := waitForDisk(ctx, wire.RootSerial, diskTimeout)
 	if err != nil {
 		return err
 	}
@@ -107,15 +108,15 @@ func loadModule(path string) error {
 }
 
 // waitForDisk returns the device of the disk with a serial number.
-func waitForDisk(serial string, timeout time.Duration) (string, error) {
-	for deadline := time.Now().Add(timeout); ; time.Sleep(10 * time.Millisecond) {
-		if device, ok := findDisk("/sys/block", serial); ok {
-			return device, nil
+func waitForDisk(ctx context.Context, serial string, timeout time.Duration) (device string, err error) {
+	err = poll(ctx, 10*time.Millisecond, timeout, func() error {
+		found := false
+		if device, found = findDisk("/sys/block", serial); !found {
+			return fmt.Errorf("no disk has the serial number %s", serial)
 		}
-		if time.Now().After(deadline) {
-			return "", fmt.Errorf("no disk with serial number %s after %s", serial, timeout)
-		}
-	}
+		return nil
+	})
+	return device, err
 }
 
 func findDisk(sysBlock, serial string) (string, bool) {

@@ -1,22 +1,26 @@
 package main
 
 import (
+	"context"
+	"errors"
 	"fmt"
 	"os"
 	"syscall"
+	"time"
 )
 
 func main() {
+	ctx := context.Background() //nolint:forbidigo // it is a main, and its work ends with the machine
 	var err error
 	switch {
 	case len(os.Args) == 2 && os.Args[1] == "serve":
-		err = serve()
+		err = serve(ctx)
 	case os.Getpid() != 1:
-		err = fmt.Errorf("usage: guestd is started by the kernel of a guest")
+		err = errors.New("guestd is started by the kernel of a guest, and by nobody else")
 	case len(os.Args) == 2 && os.Args[1] == "init":
 		err = reap()
 	default:
-		err = enterRoot()
+		err = enterRoot(ctx)
 	}
 	if err == nil {
 		return
@@ -31,6 +35,26 @@ func main() {
 // logf writes a line to the console.
 func logf(format string, args ...any) {
 	fmt.Fprintf(os.Stderr, "guestd: "+format+"\n", args...)
+}
+
+// poll calls done now and then until it returns nil, and gives up with its last
+// error after timeout.
+func poll(ctx context.Context, interval, timeout time.Duration, done func() error) error {
+	ctx, cancel := context.WithTimeout(ctx, timeout)
+	defer cancel()
+	tick := time.NewTicker(interval)
+	defer tick.Stop()
+	for {
+		err := done()
+		if err == nil {
+			return nil
+		}
+		select {
+		case <-tick.C:
+		case <-ctx.Done():
+			return fmt.Errorf("after %s: %w", timeout, err)
+		}
+	}
 }
 
 // powerOff ends the guest; it does not return.

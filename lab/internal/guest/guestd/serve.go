@@ -1,6 +1,7 @@
 package main
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"net"
@@ -14,11 +15,11 @@ import (
 )
 
 // serve carries out the plan and then answers exec sessions for ever.
-func serve() error {
+func serve(ctx context.Context) error {
 	if err := mountSystem(); err != nil {
 		return err
 	}
-	plan, err := plan()
+	plan, err := readPlan(ctx)
 	if err != nil {
 		return err
 	}
@@ -28,10 +29,10 @@ func serve() error {
 	if err := delegateCgroups("/sys/fs/cgroup"); err != nil {
 		return err
 	}
-	if err := startDevices(plan); err != nil {
+	if err := startDevices(ctx, plan); err != nil {
 		return err
 	}
-	if err := configureNetwork(plan); err != nil {
+	if err := configureNetwork(ctx, plan); err != nil {
 		return err
 	}
 	for name, value := range plan.Sysctl {
@@ -39,20 +40,20 @@ func serve() error {
 			return fmt.Errorf("setting kernel parameter %s: %w", name, err)
 		}
 	}
-	listener, err := net.Listen("tcp", fmt.Sprintf("%s:%d", wire.ManagementAddress, wire.ManagementPort))
+	listener, err := (&net.ListenConfig{}).Listen(ctx, "tcp", fmt.Sprintf("%s:%d", wire.ManagementAddress, wire.ManagementPort))
 	if err != nil {
 		return fmt.Errorf("listening for exec sessions: %w", err)
 	}
 	if err := announce(wire.ReadyPort); err != nil {
 		return fmt.Errorf("telling the host that the guest has booted: %w", err)
 	}
-	go runServices(plan.Services)
-	return newServer(plan).serve(listener)
+	go runServices(ctx, plan.Services)
+	return newServer(plan).serve(ctx, listener)
 }
 
-// plan reads the seed disk and mounts the tools disk if there is one.
-func plan() (wire.Plan, error) {
-	device, err := waitForDisk(wire.SeedSerial, diskTimeout)
+// readPlan reads the seed disk and mounts the tools disk if there is one.
+func readPlan(ctx context.Context) (wire.Plan, error) {
+	device, err := waitForDisk(ctx, wire.SeedSerial, diskTimeout)
 	if err != nil {
 		return wire.Plan{}, err
 	}
@@ -98,7 +99,7 @@ func delegateCgroups(root string) error {
 // startDevices starts udev, loads modules and activates the volume groups that
 // are on the disks, as the boot of an ordinary Debian machine does. Disks that
 // come later are not activated by an event: there is no systemd to do it.
-func startDevices(plan wire.Plan) error {
+func startDevices(ctx context.Context, plan wire.Plan) error {
 	for _, argv := range [][]string{
 		{"/lib/systemd/systemd-udevd", "--daemon"},
 		append([]string{"modprobe", "--all", "loop"}, plan.Modules...),
@@ -107,17 +108,17 @@ func startDevices(plan wire.Plan) error {
 		{"udevadm", "trigger", "--action=add", "--subsystem-match=block", "--subsystem-match=scsi", "--subsystem-match=misc"},
 		{"udevadm", "settle", "--timeout=170"},
 	} {
-		if err := run("", argv...); err != nil {
+		if err := run(ctx, "", argv...); err != nil {
 			return err
 		}
 	}
-	if err := run("", "vgchange", "--activate", "ay"); err != nil {
+	if err := run(ctx, "", "vgchange", "--activate", "ay"); err != nil {
 		logf("activating volume groups: %v", err) // a broken group must not keep the machine from booting
 	}
 	return nil
 }
 
-func configureNetwork(plan wire.Plan) error {
+func configureNetwork(ctx context.Context, plan wire.Plan) error {
 	script := "link set lo up\n"
 	names := map[string]string{wire.ManagementMAC: "mgmt0"}
 	if plan.Network != nil {
@@ -135,7 +136,7 @@ func configureNetwork(plan wire.Plan) error {
 	if n := plan.Network; n != nil {
 		script += fmt.Sprintf("addr replace %s dev lan0\nroute replace default via %s\n", n.Address, n.Gateway)
 	}
-	return run(script, "ip", "-batch", "-")
+	return run(ctx, script, "ip", "-batch", "-")
 }
 
 func interfaceByMAC(mac string) (string, error) {
@@ -152,8 +153,8 @@ func interfaceByMAC(mac string) (string, error) {
 }
 
 // run runs a program of the guest with its output on the console on failure.
-func run(stdin string, argv ...string) error {
-	cmd := exec.Command(argv[0], argv[1:]...)
+func run(ctx context.Context, stdin string, argv ...string) error {
+	cmd := exec.CommandContext(ctx, argv[0], argv[1:]...)
 	cmd.Stdin = strings.NewReader(stdin)
 	out, err := cmd.CombinedOutput()
 	// A daemon may keep the output open: what counts is that the program ended.

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"context"
 	"crypto/subtle"
 	"encoding/json"
 	"errors"
@@ -33,7 +34,7 @@ func newServer(plan wire.Plan) *server {
 	return s
 }
 
-func (s *server) serve(listener net.Listener) error {
+func (s *server) serve(ctx context.Context, listener net.Listener) error {
 	for {
 		conn, err := listener.Accept()
 		if errors.Is(err, net.ErrClosed) {
@@ -43,12 +44,12 @@ func (s *server) serve(listener net.Listener) error {
 			logf("accepting exec session: %v", err)
 			continue
 		}
-		go s.answer(conn)
+		go s.answer(ctx, conn)
 	}
 }
 
 // answer carries out one session. Its connection is the client's life line.
-func (s *server) answer(conn net.Conn) {
+func (s *server) answer(ctx context.Context, conn net.Conn) {
 	defer conn.Close()
 	request, err := s.authenticate(conn)
 	if err != nil {
@@ -65,7 +66,7 @@ func (s *server) answer(conn net.Conn) {
 	}
 	defer s.holdTether()()
 	session := newSession(request, conn, out)
-	session.finish(session.run())
+	session.finish(session.run(ctx))
 }
 
 func (s *server) authenticate(conn net.Conn) (wire.Request, error) {

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"context"
 	"fmt"
 	"net"
 	"os"
@@ -11,13 +12,13 @@ import (
 )
 
 const (
-	restartDelay = time.Second
+	restartDelay = time.Second // at least, between two starts
 	readyTimeout = 2 * time.Minute
 )
 
 // runServices starts the services in order and keeps them running. Their
 // output goes to files on the host, so that it survives any end of the guest.
-func runServices(services []wire.Service) {
+func runServices(ctx context.Context, services []wire.Service) {
 	for _, s := range services {
 		log, err := openPort(wire.LogPortPrefix + s.Name)
 		if err != nil {
@@ -25,45 +26,53 @@ func runServices(services []wire.Service) {
 			log = os.Stderr
 		}
 		if s.Once {
-			if err := runService(s, log); err != nil {
+			if err := runService(ctx, s, log); err != nil {
 				logf("service %s: %v", s.Name, err)
 			}
 			continue
 		}
-		go keepRunning(s, log)
-		if err := waitForSocket(s.Socket, readyTimeout); err != nil {
+		go keepRunning(ctx, s, log)
+		if err := waitForSocket(ctx, s.Socket, readyTimeout); err != nil {
 			logf("service %s: %v", s.Name, err)
 		}
 	}
 }
 
 // keepRunning starts a service again whenever it ends, like any init system.
-func keepRunning(s wire.Service, log *os.File) {
+func keepRunning(ctx context.Context, s wire.Service, log *os.File) {
+	delay := time.NewTicker(restartDelay)
+	defer delay.Stop()
 	for {
-		err := runService(s, log)
+		err := runService(ctx, s, log)
 		logf("service %s ended (%v), starting it again", s.Name, err)
-		time.Sleep(restartDelay)
+		select {
+		case <-delay.C:
+		case <-ctx.Done():
+			return
+		}
 	}
 }
 
-func runService(s wire.Service, log *os.File) error {
-	cmd := exec.Command(s.Argv[0], s.Argv[1:]...)
+func runService(ctx context.Context, s wire.Service, log *os.File) error {
+	cmd := exec.CommandContext(ctx, s.Argv[0], s.Argv[1:]...)
 	cmd.Env = append(os.Environ(), s.Env...)
 	cmd.Dir, cmd.Stdout, cmd.Stderr = "/", log, log
 	return cmd.Run()
 }
 
-func waitForSocket(path string, timeout time.Duration) error {
+func waitForSocket(ctx context.Context, path string, timeout time.Duration) error {
 	if path == "" {
 		return nil
 	}
-	for deadline := time.Now().Add(timeout); ; time.Sleep(50 * time.Millisecond) {
-		conn, err := net.Dial("unix", path)
-		if err == nil {
-			return conn.Close()
+	err := poll(ctx, 50*time.Millisecond, timeout, func() error {
+		conn, err := (&net.Dialer{}).DialContext(ctx, "unix", path)
+		if err != nil {
+			return err
 		}
-		if time.Now().After(deadline) {
-			return fmt.Errorf("not ready after %s: %w", timeout, err)
-		}
+		return conn.Close()
+	})
+	if err != nil {
+		return fmt.Errorf("not ready %w", err)
 	}
+	return nil
 }

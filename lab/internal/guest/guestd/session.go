@@ -1,6 +1,7 @@
 package main
 
 import (
+	"context"
 	"encoding/json"
 	"errors"
 	"io"
@@ -38,8 +39,8 @@ func newSession(r wire.Request, conn net.Conn, out *wire.Writer) *session {
 }
 
 // run runs the program and returns its code as in [wire.Result].
-func (s *session) run() int {
-	cmd := exec.Command(s.request.Argv[0], s.request.Argv[1:]...)
+func (s *session) run(ctx context.Context) int {
+	cmd := exec.CommandContext(ctx, s.request.Argv[0], s.request.Argv[1:]...)
 	cmd.Env = append(os.Environ(), s.request.Env...)
 	cmd.Dir, cmd.WaitDelay = s.request.Dir, lingerTime
 	if cmd.Dir == "" {
