@@ -117,6 +117,13 @@ func TestMounterConformanceOnRealDevicesAcrossTheSocket(t *testing.T) {
 					t.Fatal(err)
 				}
 			},
+			Hold: func(path string) func() {
+				f, err := os.Create(path + "/held")
+				if err != nil {
+					t.Fatal(err)
+				}
+				return func() { f.Close() }
+			},
 			Write: func(path, text string) error { return os.WriteFile(path, []byte(text), 0o600) },
 			Read: func(path string) (string, error) {
 				b, err := os.ReadFile(path)
