@@ -1,6 +1,8 @@
 package explore
 
 import (
+	"fmt"
+
 	"berth.dev/berth/internal/lineage"
 	"berth.dev/berth/internal/ownership"
 )
@@ -77,7 +79,13 @@ func (w *World) nodeFacts(i int, read *version, stale uint8) *ownership.NodeFact
 	return f
 }
 
-var bootNames = [...]string{"boot0", "boot1", "boot2", "boot3", "boot4", "boot5", "boot6", "boot7", "boot8", "boot9"}
+// bootNames are the boot ids of every machine; more than a schedule has steps.
+var bootNames = func() (out [256]string) {
+	for i := range out {
+		out[i] = fmt.Sprintf("boot%d", i)
+	}
+	return out
+}()
 
 func (w *World) diskSeenBy(i int) ownership.Disk {
 	if !w.cfg.Kind.Traits().Reserves {

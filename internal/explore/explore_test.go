@@ -170,12 +170,12 @@ func TestShrinkingKeepsTheViolationAndLosesTheRest(t *testing.T) {
 // TestTheWorldIsNotTooKind: schedules in which nothing much happens prove nothing.
 func TestTheWorldIsNotTooKind(t *testing.T) {
 	var sum explore.Tally
-	for seed := uint64(0); seed < 400; seed++ {
+	for seed := uint64(0); seed < 3000; seed++ {
 		sum.Add(explore.Random(seed, explore.Berth(), nil).World)
 	}
 	for what, n := range sum.Counts() {
 		if n == 0 {
-			t.Errorf("in 400 schedules there was not one %s", what)
+			t.Errorf("in 3000 schedules there was not one %s", what)
 		}
 	}
 	t.Log(sum.Counts())

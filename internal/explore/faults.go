@@ -73,25 +73,35 @@ func (w *World) wreck(i int) bool {
 }
 
 // restore brings the API server back from a backup: the record as it was back
-// versions ago, under a new resource version. What came after is no longer part
-// of its history; a later restore goes further back, not to a backup from the
-// history that was given up. Gone means a backup without the volume.
+// versions ago, under a new resource version. It happens once in a schedule: a
+// second backup can bring back a claim that was made before the first one and
+// rivals those made since, and then no rule can tell whose the volume is. Gone
+// means a backup without the volume; after that, one with it is found.
 func (w *World) restore(back int, gone bool) bool {
 	now := w.server.current
-	if gone {
-		w.server.current = &version{rv: now.rv + 1, before: now}
-		w.truth.restored = true
-		return now.volume != nil
-	}
-	v := now
-	for ; back > 0 && v.before != nil; back-- {
-		v = v.before
-	}
-	if v == now || v.volume == nil {
+	found := now
+	switch {
+	case now.volume == nil:
+		found = now.before
+	case w.truth.restored:
 		return false
+	case gone:
+		found = nil
+	default:
+		for ; back > 0 && found.before != nil; back-- {
+			found = found.before
+		}
+		if found == now {
+			return false
+		}
 	}
-	w.server.current = &version{volume: v.volume, rv: now.rv + 1, before: v.before}
 	w.truth.restored = true
+	if found == nil {
+		w.server.current = &version{rv: now.rv + 1, before: now}
+		return true
+	}
+	w.server.current = &version{volume: found.volume, rv: now.rv + 1, before: found.before}
+	w.truth.recall(found.volume)
 	return true
 }
 

@@ -11,7 +11,7 @@ const Steps = 200
 
 // weights say how often a kind of event is tried. Two thirds are processes at
 // work; faults come in storms and calms, or nothing would ever get done.
-var weights = [kinds]int{agentSteps: 420, controllerSteps: 90, delivers: 60, loses: 5, appWrites: 60, wants: 26, unwants: 10,
+var weights = [kinds]int{agentSteps: 300, controllerSteps: 90, delivers: 60, loses: 5, appWrites: 90, wants: 26, unwants: 10,
 	ticksBy: 60, crashes: 8, boots: 24, powersOff: 3, agentStops: 4, agentStarts: 10, pauses: 8, resumes: 20, cuts: 10, heals: 22, isolates: 3, rejoins: 8,
 	apiStops: 3, apiStarts: 9, restores: 3, forgets: 0, wrecks: 2, taints: 5, untaints: 8, approves: 6, factors: 4, attaches: 12}
 
@@ -68,10 +68,10 @@ func (s Source) Config() Config {
 	return c
 }
 
-// Event draws the next event. The last node worked is likely to go on: work
-// comes in bursts, and a decision is mostly carried out at once.
-func (s Source) Event(w *World, last Event) Event {
-	if last.Kind == agentSteps && s.r.IntN(3) > 0 {
+// Event draws the next event. A node that got something done is likely to go on:
+// work comes in bursts, and a decision is mostly carried out at once.
+func (s Source) Event(w *World, last Event, worked bool) Event {
+	if last.Kind == agentSteps && worked && s.r.IntN(10) > 0 {
 		return Event{Kind: agentSteps, A: last.A, B: s.stale()}
 	}
 	e := Event{Kind: s.lottery[s.r.IntN(len(s.lottery))]}
@@ -106,10 +106,38 @@ func (s Source) Event(w *World, last Event) Event {
 		e.A, e.B = uint8(s.r.IntN(nodes)), uint8(s.r.IntN(6)/5)
 	default:
 		if onNode[e.Kind] {
-			e.A = uint8(s.r.IntN(nodes))
+			e.A = s.fitting(w, e.Kind)
 		}
 	}
 	return e
+}
+
+// fitting draws a node to which the event can happen, if there is one.
+func (s Source) fitting(w *World, k Kind) uint8 {
+	at := s.r.IntN(w.cfg.Nodes)
+	for i := 0; i < w.cfg.Nodes; i++ {
+		j := (at + i) % w.cfg.Nodes
+		n := &w.nodes[j]
+		fits := true
+		switch k {
+		case appWrites:
+			fits = n.mounted
+		case unwants:
+			fits = n.wanted
+		case boots, taints:
+			fits = !n.up
+		case resumes:
+			fits = n.paused
+		case agentStarts:
+			fits = n.up && !n.agent
+		case untaints:
+			fits = n.tainted
+		}
+		if fits {
+			return uint8(j)
+		}
+	}
+	return uint8(at)
 }
 
 func (s Source) stale() uint8 {
@@ -142,11 +170,11 @@ func Random(seed uint64, rules *Rules, events []Event) Outcome {
 	w := New(s.Config(), rules)
 	events = events[:0]
 	var last Event
+	worked := false
 	for len(events) < Steps && w.Violation == "" {
-		e := s.Event(w, last)
-		w.Apply(e)
-		events = append(events, e)
-		last = e
+		last = s.Event(w, last, worked)
+		worked = w.Apply(last)
+		events = append(events, last)
 	}
 	w.Settle()
 	return Outcome{Config: w.cfg, Events: events, Violation: w.Violation, World: w}

@@ -140,15 +140,17 @@ func (w *World) checkReplicaAtRest(v *ownership.Volume, e ownership.Replica) {
 }
 
 // gone tells whether the world itself destroyed every copy of what the volume
-// must go on from: then nothing can be expected.
+// must go on from: then nothing can be expected. A copy in quarantine that would
+// do is for a person to adopt.
 func (w *World) gone(v *ownership.Volume) bool {
 	if !v.Kind.Traits().Data {
 		return false
 	}
 	for i := 0; i < w.cfg.Nodes; i++ {
 		n := &w.nodes[i]
+		_, counted := v.Replica(names[i])
 		for _, p := range n.copy.Points {
-			if v.Holds(p) {
+			if counted && v.Holds(p) {
 				return false
 			}
 		}

@@ -4,7 +4,7 @@ import "berth.dev/berth/internal/ownership"
 
 // Tally counts what happened in worlds, to show that something did.
 type Tally struct {
-	Takeovers, Fences, Losses, Branches, Writes, Forgotten, Wrecked, Rebuilt int
+	Takeovers, Fences, Losses, Branches, Writes, Restored, Wrecked, Rebuilt int
 }
 
 // Add counts one world.
@@ -12,7 +12,9 @@ func (t *Tally) Add(w *World) {
 	t.Takeovers += len(w.truth.issued) - 1
 	t.Fences += len(w.truth.fenced)
 	t.Writes += int(w.writes)
-	t.Forgotten += w.truth.forgotten
+	if w.truth.restored {
+		t.Restored++
+	}
 	if v := w.server.current.volume; v != nil {
 		t.Losses += len(v.Losses)
 		for _, r := range v.Replicas {
@@ -31,6 +33,6 @@ func (t *Tally) Add(w *World) {
 func (t *Tally) Counts() map[string]int {
 	return map[string]int{
 		"takeover": t.Takeovers, "fence": t.Fences, "recorded loss": t.Losses, "branch put aside": t.Branches,
-		"write": t.Writes, "history forgotten by a backup": t.Forgotten, "lost medium": t.Wrecked, "replica built elsewhere": t.Rebuilt,
+		"write": t.Writes, "restored backup": t.Restored, "lost medium": t.Wrecked, "replica built elsewhere": t.Rebuilt,
 	}
 }

@@ -24,7 +24,6 @@ type truth struct {
 	log []lineage.Epoch
 
 	restored  bool
-	forgotten int // losses that only a restored backup explains
 	revisions int
 }
 
@@ -54,6 +53,13 @@ func (t *truth) data(p lineage.Point) (*content, bool) {
 		}
 	}
 	return nil, false
+}
+
+// failover, whose recovery point is the old one.
+func (t *truth) recall(v *ownership.Volume) {
+	if c, ok := t.data(v.RecoveryPoint); ok && !v.Primary.Phase.Open() && v.Kind.Traits().Data && c.includes(t.last) {
+		t.last = c
+	}
 }
 
 // wrote notes an acknowledged write. A writer whose epoch is over acknowledges
@@ -115,7 +121,6 @@ func (w *World) checkTakeover(old, v *ownership.Volume, p *pending) {
 	if !v.Kind.Traits().Data || v.Lineage.Knows(t.epoch) {
 		return
 	}
-	// The record has forgotten the epoch last written: an old backup.
 	c, _ := t.data(v.RecoveryPoint)
 	if c == t.last {
 		return
@@ -123,7 +128,6 @@ func (w *World) checkTakeover(old, v *ownership.Volume, p *pending) {
 	if p.ignored || !t.restored {
 		w.fail("lost writes: epoch %v goes on from %v although a reachable node knew of epoch %v", v.Epoch, v.RecoveryPoint, t.epoch)
 	}
-	t.forgotten++
 	t.last, t.open, t.epoch = c, false, v.Epoch
 }
 

@@ -71,7 +71,7 @@ func reportLostCopy(f *NodeFacts) (Action, bool) {
 		return next()
 	}
 	if e, _ := v.Replica(f.Me); e.Unstaged == v.Epoch {
-		return wait(Why{Reason: CopyLost, Epoch: v.Epoch})
+		return wait(Why{Reason: CopyLost, Node: f.Me, Epoch: v.Epoch})
 	}
 	return record(v.with(func(n *Volume) {
 		e := n.entry(f.Me)
@@ -79,7 +79,7 @@ func reportLostCopy(f *NodeFacts) (Action, bool) {
 		if f.traits().Data && !f.Copy.Exists && Lost.MayFollow(e.State) {
 			e.State = Lost
 		}
-	}), Why{Reason: CopyLost, Epoch: v.Epoch})
+	}), Why{Reason: CopyLost, Node: f.Me, Epoch: v.Epoch})
 }
 
 // release gives the volume back. If the copy was opened in this epoch, the final
