@@ -31,7 +31,7 @@ type cluster struct {
 }
 
 // newCluster names the class after the test, so that no other test's nodes serve it.
-func newCluster(t *testing.T) *cluster {
+func newCluster(t testing.TB) *cluster {
 	t.Helper()
 	c := &cluster{Environment: apitest.Start(t), class: prefix(t)}
 	controllertest.NewClass(t, c.Environment, c.class)
@@ -41,13 +41,13 @@ func newCluster(t *testing.T) *cluster {
 var tests atomic.Int32
 
 // prefix is unique, a valid object name, and tells which test an object is of.
-func prefix(t *testing.T) string {
+func prefix(t testing.TB) string {
 	words := strings.FieldsFunc(strings.ToLower(t.Name()), func(r rune) bool { return (r < 'a' || r > 'z') && (r < '0' || r > '9') })
 	name := strings.Join(words, "-")
 	return fmt.Sprintf("t%d-%s", tests.Add(1), strings.Trim(name[max(0, len(name)-30):], "-"))
 }
 
-func (c *cluster) node(t *testing.T, suffix string, total int64) *controllertest.Node {
+func (c *cluster) node(t testing.TB, suffix string, total int64) *controllertest.Node {
 	t.Helper()
 	return controllertest.NewNode(t, c.Environment, c.class+"-"+suffix, c.class, total)
 }
@@ -72,14 +72,14 @@ func on(r volumes.Request, allowed ...*controllertest.Node) volumes.Request {
 }
 
 // within bounds one call, as the sidecars do.
-func within(t *testing.T) context.Context {
+func within(t testing.TB) context.Context {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
 	t.Cleanup(cancel)
 	return ctx
 }
 
-func mustCreate(t *testing.T, p *controllertest.Process, r volumes.Request) volumes.Volume {
+func mustCreate(t testing.TB, p *controllertest.Process, r volumes.Request) volumes.Volume {
 	t.Helper()
 	v, err := p.Volumes.Create(within(t), r)
 	if err != nil {
@@ -88,7 +88,7 @@ func mustCreate(t *testing.T, p *controllertest.Process, r volumes.Request) volu
 	return v
 }
 
-func mustDelete(t *testing.T, p *controllertest.Process, id string) {
+func mustDelete(t testing.TB, p *controllertest.Process, id string) {
 	t.Helper()
 	if err := p.Volumes.Delete(within(t), id); err != nil {
 		t.Fatalf("deleting: %v", err)

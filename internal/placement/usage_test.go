@@ -5,7 +5,6 @@ import (
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
-	"k8s.io/utils/ptr"
 	"pgregory.net/rapid"
 
 	"berth.dev/berth/api/v1alpha1"
@@ -21,9 +20,9 @@ func volume(capacity int64, nodes ...string) *v1alpha1.Volume {
 }
 
 func reported(v *v1alpha1.Volume, node string, state v1alpha1.ReplicaState, reason string, capacity, requested int64) *v1alpha1.Volume {
-	entry := v1alpha1.ReplicaStatus{Node: node, Pool: "vg", State: state, Reason: reason, Requested: ptr.To(quantity(requested))}
+	entry := v1alpha1.ReplicaStatus{Node: node, Pool: "vg", State: state, Reason: reason, Requested: new(quantity(requested))}
 	if capacity > 0 {
-		entry.Capacity = ptr.To(quantity(capacity))
+		entry.Capacity = new(quantity(capacity))
 	}
 	v.Status.Replicas = append(v.Status.Replicas, entry)
 	return v

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"sync"
 	"testing"
+	"time"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/watch"
@@ -92,9 +93,15 @@ func (n *Node) answer(ctx context.Context, c client.Client, v *v1alpha1.Volume) 
 		entry = entry.WithRequested(*next.Requested)
 	}
 	body := apply.Volume(v.Name).WithResourceVersion(v.ResourceVersion).WithStatus(apply.VolumeStatus().WithReplicas(entry))
+	n.mu.Lock()
+	n.answered[v.Name] = time.Now()
+	n.mu.Unlock()
 	err := c.Status().Apply(ctx, body, client.FieldOwner("agent-"+n.Name))
-	if apierrors.IsConflict(err) || apierrors.IsNotFound(err) {
+	switch {
+	case apierrors.IsConflict(err), apierrors.IsNotFound(err):
 		return nil
+	case err != nil:
+		return fmt.Errorf("applying the entry of volume %s: %w", v.Name, err)
 	}
-	return err
+	return nil
 }

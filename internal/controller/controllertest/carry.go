@@ -4,7 +4,6 @@ import (
 	"fmt"
 
 	"k8s.io/apimachinery/pkg/api/resource"
-	"k8s.io/utils/ptr"
 
 	"berth.dev/berth/api/v1alpha1"
 	"berth.dev/berth/internal/placement"
@@ -28,7 +27,7 @@ func (n *Node) carry(v *v1alpha1.Volume) *v1alpha1.ReplicaStatus {
 	if n.inUse[v.Name] && n.held[v.Name] > 0 {
 		return &v1alpha1.ReplicaStatus{
 			State: v1alpha1.ReplicaFailed, Reason: v1alpha1.ReasonInUse, Message: "node " + n.Name + ": the device is open",
-			Capacity: ptr.To(quantity(n.held[v.Name])),
+			Capacity: new(quantity(n.held[v.Name])),
 		}
 	}
 	delete(n.held, v.Name)
@@ -40,7 +39,7 @@ func (n *Node) carry(v *v1alpha1.Volume) *v1alpha1.ReplicaStatus {
 
 func (n *Node) provide(v *v1alpha1.Volume) *v1alpha1.ReplicaStatus {
 	need, has := roundUp(v.Spec.Capacity.Value()), n.held[v.Name]
-	entry := &v1alpha1.ReplicaStatus{Requested: ptr.To(v.Spec.Capacity)}
+	entry := &v1alpha1.ReplicaStatus{Requested: new(v.Spec.Capacity)}
 	switch free := n.free(); {
 	case n.failure[0] != "":
 		entry.Reason, entry.Message = n.failure[0], n.failure[1]
@@ -54,7 +53,7 @@ func (n *Node) provide(v *v1alpha1.Volume) *v1alpha1.ReplicaStatus {
 	}
 	entry.State = v1alpha1.ReplicaFailed
 	if has > 0 {
-		entry.State, entry.Ready, entry.Capacity = v1alpha1.ReplicaReady, true, ptr.To(quantity(has))
+		entry.State, entry.Ready, entry.Capacity = v1alpha1.ReplicaReady, true, new(quantity(has))
 	}
 	return entry
 }

@@ -9,7 +9,6 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/utils/ptr"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"berth.dev/berth/api/v1alpha1"
@@ -38,6 +37,8 @@ type Node struct {
 	inUse, mute map[string]bool
 	// failure, if set, is the answer to every wish: reason and message.
 	failure [2]string
+	// answered is when the last answer about a volume was sent.
+	answered map[string]time.Time
 	poke    chan struct{}
 }
 
@@ -54,13 +55,13 @@ func NewClass(t testing.TB, e *apitest.Environment, name string) {
 // the given size for a class, and answers.
 func NewNode(t testing.TB, e *apitest.Environment, name, class string, total int64) *Node {
 	t.Helper()
-	n := &Node{Name: name, e: e, total: total, held: map[string]int64{}, inUse: map[string]bool{}, mute: map[string]bool{}, poke: make(chan struct{}, 1)}
+	n := &Node{Name: name, e: e, total: total, held: map[string]int64{}, inUse: map[string]bool{}, mute: map[string]bool{}, answered: map[string]time.Time{}, poke: make(chan struct{}, 1)}
 	config := e.AgentConfig(t, name) // makes the Node
 	n.SetReady(t, true)
 	create(t, e, &coordinationv1.Lease{
 		ObjectMeta: metav1.ObjectMeta{Namespace: apitest.Namespace, Name: v1alpha1.AgentLeasePrefix + name},
 		Spec: coordinationv1.LeaseSpec{
-			HolderIdentity: ptr.To(name), LeaseDurationSeconds: ptr.To(int32(40)), RenewTime: &metav1.MicroTime{Time: time.Now()},
+			HolderIdentity: new(name), LeaseDurationSeconds: new(int32(40)), RenewTime: &metav1.MicroTime{Time: time.Now()},
 		},
 	})
 	n.Report(t, class, total)
@@ -102,6 +103,13 @@ func (n *Node) Held(volume string) int64 {
 	n.mu.Lock()
 	defer n.mu.Unlock()
 	return n.held[volume]
+}
+
+// Answered is when the node's last answer about a volume was sent.
+func (n *Node) Answered(volume string) time.Time {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	return n.answered[volume]
 }
 
 // SetInUse opens or closes a volume's device.

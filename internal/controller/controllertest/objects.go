@@ -46,15 +46,20 @@ func patch(t testing.TB, e *apitest.Environment, object client.Object, change fu
 // Volume reads a Volume, or returns nil.
 func Volume(t testing.TB, e *apitest.Environment, id string) *v1alpha1.Volume {
 	t.Helper()
-	v := &v1alpha1.Volume{}
-	err := e.Client.Get(t.Context(), client.ObjectKey{Name: id}, v)
-	if apierrors.IsNotFound(err) {
-		return nil
-	}
+	v, err := read(t.Context(), e, id)
 	if err != nil {
 		t.Fatal(err)
 	}
 	return v
+}
+
+func read(ctx context.Context, e *apitest.Environment, id string) (*v1alpha1.Volume, error) {
+	v := &v1alpha1.Volume{}
+	err := e.Client.Get(ctx, client.ObjectKey{Name: id}, v)
+	if apierrors.IsNotFound(err) {
+		return nil, nil
+	}
+	return v, err
 }
 
 // Eventually waits until a Volume, nil if there is none, is as the check wants
@@ -62,8 +67,12 @@ func Volume(t testing.TB, e *apitest.Environment, id string) *v1alpha1.Volume {
 func Eventually(t testing.TB, e *apitest.Environment, id string, check func(*v1alpha1.Volume) error) {
 	t.Helper()
 	var last error
-	err := wait.PollUntilContextTimeout(t.Context(), 10*time.Millisecond, patience, true, func(context.Context) (bool, error) {
-		last = check(Volume(t, e, id))
+	err := wait.PollUntilContextTimeout(t.Context(), 10*time.Millisecond, patience, true, func(ctx context.Context) (bool, error) {
+		v, err := read(ctx, e, id)
+		if err != nil {
+			return false, err
+		}
+		last = check(v)
 		return last == nil, nil
 	})
 	if err != nil {

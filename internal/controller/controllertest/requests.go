@@ -2,6 +2,7 @@ package controllertest
 
 import (
 	"net/http"
+	"slices"
 	"strings"
 	"sync"
 
@@ -61,12 +62,7 @@ func verb(request *http.Request) string {
 func collection(path string) bool {
 	parts := strings.Split(strings.Trim(path, "/"), "/")
 	resources := []string{"volumes", "poolclasses", "storagenodes", "nodes", "persistentvolumes", "persistentvolumeclaims", "leases"}
-	for _, resource := range resources {
-		if parts[len(parts)-1] == resource {
-			return true
-		}
-	}
-	return false
+	return slices.Contains(resources, parts[len(parts)-1])
 }
 
 type roundTripper func(*http.Request) (*http.Response, error)
