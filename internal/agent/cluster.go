@@ -17,7 +17,6 @@ import (
 	clientscheme "k8s.io/client-go/kubernetes/scheme"
 	"k8s.io/client-go/rest"
 	toolscache "k8s.io/client-go/tools/cache"
-	"k8s.io/utils/ptr"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/cache"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -120,7 +119,7 @@ func (a *Agent) newManager() (ctrl.Manager, error) {
 		Cache:   watched,
 		Metrics: server.Options{BindAddress: "0"}, // serveHTTP has them
 		Controller: config.Controller{
-			SkipNameValidation: ptr.To(true), // the manager is made anew after a failure
+			SkipNameValidation: new(true), // the manager is made anew after a failure
 			// An API server that is away is waited for, however long.
 			CacheSyncTimeout: 24 * time.Hour,
 		},

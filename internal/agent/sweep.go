@@ -9,6 +9,7 @@ import (
 
 	"berth.dev/berth/api/v1alpha1"
 	"berth.dev/berth/internal/agent/replica"
+	"berth.dev/berth/internal/provision"
 )
 
 const (
@@ -34,7 +35,9 @@ func (s *sweeper) start(ctx context.Context) error {
 	defer done()
 	s.orphansSeen = s.agent.options.Clock.Now()
 	for {
-		if err := s.sweep(ctx); err != nil {
+		if snapshot := s.agent.observer.Latest(); snapshot.Err != nil {
+			s.failed = true // what cannot be asked has not lost anything
+		} else if err := s.sweep(ctx, snapshot.Pools); err != nil {
 			return err
 		}
 		s.agent.pause(ctx, sweepInterval)
@@ -46,17 +49,12 @@ func (s *sweeper) start(ctx context.Context) error {
 	}
 }
 
-func (s *sweeper) sweep(ctx context.Context) error {
-	snapshot := s.agent.observer.Latest()
-	if snapshot.Err != nil {
-		s.failed = true // what cannot be asked has not lost anything
-		return nil
-	}
+func (s *sweeper) sweep(ctx context.Context, pools []provision.Pool) error {
 	var volumes v1alpha1.VolumeList
 	if err := s.volumes.List(ctx, &volumes); err != nil {
 		return err
 	}
-	stale := replica.Stale(volumes.Items, s.agent.options.Node, snapshot.Pools, s.failed)
+	stale := replica.Stale(volumes.Items, s.agent.options.Node, pools, s.failed)
 	s.failed = false
 	known := s.agent.orphans.All()
 	orphansToo := s.orphansDue()

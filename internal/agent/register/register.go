@@ -139,8 +139,8 @@ func (s *Server) clear(ctx context.Context, own os.FileInfo) error {
 	if ctx.Err() == nil {
 		return nil
 	}
-	if now, err := os.Lstat(s.Socket); err != nil || !os.SameFile(own, now) {
-		return nil
+	if now, err := os.Lstat(s.Socket); err == nil && os.SameFile(own, now) {
+		return os.Remove(s.Socket)
 	}
-	return os.Remove(s.Socket)
+	return nil // gone already, or another process's
 }

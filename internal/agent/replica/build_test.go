@@ -62,13 +62,13 @@ func saying(e *v1alpha1.ReplicaStatus) option {
 func ready(capacity, requested string) *v1alpha1.ReplicaStatus {
 	return &v1alpha1.ReplicaStatus{
 		Node: here, Pool: "vg0", State: v1alpha1.ReplicaReady, Ready: true, Reason: v1alpha1.ReasonCarved,
-		Capacity: ptr(resource.MustParse(capacity)), Requested: ptr(resource.MustParse(requested)),
+		Capacity: new(resource.MustParse(capacity)), Requested: new(resource.MustParse(requested)),
 	}
 }
 
 func failed(reason string) *v1alpha1.ReplicaStatus {
 	return &v1alpha1.ReplicaStatus{
-		Node: here, Pool: "vg0", State: v1alpha1.ReplicaFailed, Reason: reason, Requested: ptr(resource.MustParse("1Gi")),
+		Node: here, Pool: "vg0", State: v1alpha1.ReplicaFailed, Reason: reason, Requested: new(resource.MustParse("1Gi")),
 	}
 }
 

@@ -19,7 +19,7 @@ func readyEntry(v *v1alpha1.Volume, wish *v1alpha1.ReplicaSpec, record *provisio
 	e.State = v1alpha1.ReplicaReady
 	e.Ready = true
 	e.Capacity = bytes(record.Size)
-	e.Requested = ptr(v.Spec.Capacity.DeepCopy())
+	e.Requested = new(v.Spec.Capacity.DeepCopy())
 	e.Reason = v1alpha1.ReasonCarved
 	return e
 }
@@ -37,7 +37,7 @@ func failedEntry(v *v1alpha1.Volume, wish *v1alpha1.ReplicaSpec, reason, message
 	e := carried(v, wish.Node)
 	e.Pool = wish.Pool
 	e.State = v1alpha1.ReplicaFailed
-	e.Requested = ptr(v.Spec.Capacity.DeepCopy())
+	e.Requested = new(v.Spec.Capacity.DeepCopy())
 	e.Reason, e.Message = reason, clip(message)
 	return e
 }
@@ -103,5 +103,3 @@ func clip(s string) string {
 }
 
 func bytes(n int64) *resource.Quantity { return resource.NewQuantity(n, resource.BinarySI) }
-
-func ptr[T any](v T) *T { return &v }

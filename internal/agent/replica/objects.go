@@ -103,5 +103,5 @@ func copied(q *resource.Quantity) *resource.Quantity {
 	if q == nil {
 		return nil
 	}
-	return ptr(q.DeepCopy())
+	return new(q.DeepCopy())
 }

@@ -71,8 +71,9 @@ func checkCapacity(t *testing.T, c storagev1.CSIStorageCapacity) {
 }
 
 func TestCapacityNamesAreDistinctAndStable(t *testing.T) {
-	if capacityName("n1", "a") != capacityName("n1", "a") {
-		t.Error("a name changes")
+	// A name that changed would leave the old object behind.
+	if got, want := capacityName("n1", "a"), "berth-be9213d1f6b2021e9edf90c0742e4f27"; got != want {
+		t.Errorf("name %s; want %s", got, want)
 	}
 	if capacityName("n1", "a") == capacityName("n1", "b") || capacityName("n1", "a") == capacityName("n2", "a") {
 		t.Error("two names are the same")

@@ -17,11 +17,11 @@ type area struct {
 
 func newArea(dir string) area {
 	dir = filepath.Clean(dir)
-	real, err := filepath.EvalSymlinks(dir)
+	resolved, err := filepath.EvalSymlinks(dir)
 	if err != nil {
-		real = dir
+		resolved = dir
 	}
-	return area{dir: dir, real: real}
+	return area{dir: dir, real: resolved}
 }
 
 // check refuses a path that is not plainly below the directory, or whose parent

@@ -50,18 +50,18 @@ func TestPathsMustLieBelowTheKubeletsDirectory(t *testing.T) {
 
 func TestADirectoryBehindALinkIsNamedAsTheMountTableDoes(t *testing.T) {
 	base := t.TempDir()
-	real, link := filepath.Join(base, "data"), filepath.Join(base, "kubelet")
-	if err := os.MkdirAll(filepath.Join(real, "pods"), 0o755); err != nil {
+	target, link := filepath.Join(base, "data"), filepath.Join(base, "kubelet")
+	if err := os.MkdirAll(filepath.Join(target, "pods"), 0o755); err != nil {
 		t.Fatal(err)
 	}
-	if err := os.Symlink(real, link); err != nil {
+	if err := os.Symlink(target, link); err != nil {
 		t.Fatal(err)
 	}
 	a := newArea(link)
 	if err := a.check(link + "/pods/a"); err != nil {
 		t.Error(err)
 	}
-	if got := a.resolve(link + "/pods/a"); got != real+"/pods/a" {
+	if got := a.resolve(link + "/pods/a"); got != target+"/pods/a" {
 		t.Errorf("resolved to %s", got)
 	}
 }

@@ -11,8 +11,8 @@ import (
 	"berth.dev/berth/internal/provision"
 )
 
-// ErrNotStaged: a volume is to be published and its filesystem is not mounted at
-// the staging path.
+// ErrNotStaged says that a volume is to be published and its filesystem is not
+// mounted at the staging path.
 var ErrNotStaged = errors.New("volume is not staged")
 
 // Disks are the node's volumes and mounts; poold.Node is one.
