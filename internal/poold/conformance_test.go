@@ -24,8 +24,10 @@ func TestProvisionerConformanceAcrossTheSocket(t *testing.T) {
 		start := func() provision.Provisioner {
 			s := socket(t)
 			node := formatted{localNode(d), formats}
-			stop = serve(t, poold.Config{Socket: s, Node: node})
-			return connected(t, s)
+			stopServing := serve(t, poold.Config{Socket: s, Node: node})
+			c := connected(t, s)
+			stop = func() { c.Close(); stopServing() }
+			return c
 		}
 		return conformance.Harness{
 			Provisioner: start(),

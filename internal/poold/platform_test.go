@@ -67,9 +67,10 @@ func serveSystem(t *testing.T, runner run.Runner) (client *poold.Client, stop fu
 	})
 	s := socket(t)
 	stopServing := serve(t, poold.Config{Socket: s, Node: poold.NewLocal(provisioner, mounter), Healthy: provisioner.Healthy})
-	stop = func() { stopServing(); cancel(); watching.Wait() }
+	client = connected(t, s)
+	stop = func() { client.Close(); stopServing(); cancel(); watching.Wait() }
 	t.Cleanup(stop)
-	return connected(t, s), stop
+	return client, stop
 }
 
 func TestProvisionerConformanceOnRealLVMAcrossTheSocket(t *testing.T) {
