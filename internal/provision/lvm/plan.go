@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"time"
 
+	"berth.dev/berth/internal/placement"
 	"berth.dev/berth/internal/provision"
 )
 
@@ -80,8 +81,12 @@ func (g *group) volume(id string) (*volume, error) {
 
 func (g *group) fit(more, spare int64) error {
 	if room := g.free() - spare; more > room {
-		return fmt.Errorf("%w: volume group %s has %d bytes free, %d are spare and %d are wanted",
-			provision.ErrNoSpace, g.name, g.free(), spare, more)
+		kept := ""
+		if spare > 0 {
+			kept = fmt.Sprintf(" (%s of it kept spare)", placement.Bytes(spare))
+		}
+		return fmt.Errorf("%w: volume group %s has %s free%s, %s more is wanted",
+			provision.ErrNoSpace, g.name, placement.Bytes(g.free()), kept, placement.Bytes(more))
 	}
 	return nil
 }
