@@ -47,6 +47,7 @@ func (a *Agent) addReplicas(m ctrl.Manager, poke func()) error {
 		Format:      formatter.Enqueue,
 		Refused:     poke,
 		Doubt:       a.observer.Doubt,
+		Mounts:      a.options.Mounts,
 		Listed:      a.listed,
 		Orphans:     a.orphans,
 	}

@@ -21,6 +21,7 @@ type node struct {
 	worker    *Worker
 	formatted []string
 	refused   int
+	mounted   []string // where the volume is
 }
 
 func newNode(vs ...*v1alpha1.Volume) *node {
@@ -36,6 +37,7 @@ func (n *node) restart() {
 		Format:  func(id string, _ v1alpha1.FSType) { n.formatted = append(n.formatted, id) },
 		Refused: func() { n.refused++ },
 		Doubt:   func() {},
+		Mounts:  func(string) ([]string, error) { return n.mounted, nil },
 		Listed:  func(string) bool { return n.has() },
 		Orphans: &Orphans{},
 	}

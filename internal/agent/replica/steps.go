@@ -82,16 +82,26 @@ func (w *Worker) remove(ctx context.Context, name string, record *provision.Volu
 		// The watch is behind. It will bring the object that was just read.
 		return reconcile.Result{RequeueAfter: staleDelay}, nil
 	}
-	if err := w.delete(ctx, name); err != nil {
+	if err := w.delete(ctx, record); err != nil {
 		return w.refuse(ctx, live, StepRemove, record, err)
 	}
 	return w.report(ctx, live, Decide(live, w.Node, nil))
 }
 
-func (w *Worker) delete(ctx context.Context, id string) error {
+// delete deletes a volume that no pod can see. The provisioner refuses what is
+// open; a raw block device that is bound into a pod need not be.
+func (w *Worker) delete(ctx context.Context, record *provision.Volume) error {
+	paths, err := w.Mounts(record.Device)
+	switch {
+	case errors.Is(err, provision.ErrNotFound): // no device, no mount
+	case err != nil:
+		return fmt.Errorf("looking for mounts of the volume: %w", err)
+	case len(paths) > 0:
+		return fmt.Errorf("%w: it is mounted at %s", provision.ErrInUse, paths[0])
+	}
 	ctx, cancel := context.WithTimeout(ctx, stepTimeout)
 	defer cancel()
-	return w.Provisioner.Delete(ctx, id)
+	return w.Provisioner.Delete(ctx, record.ID)
 }
 
 // unwatched handles a volume that the watch does not show: it was deleted, or

@@ -54,6 +54,8 @@ type Worker struct {
 	Refused func()
 	// Doubt is told when the provisioner did not work. It must not block.
 	Doubt func()
+	// Mounts are the paths where a device is mounted or bound.
+	Mounts func(device string) ([]string, error)
 	// Listed says whether the latest report of the pools shows a volume.
 	Listed func(id string) bool
 	// Orphans is told of data that no Volume accounts for.

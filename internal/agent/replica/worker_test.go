@@ -145,6 +145,24 @@ func TestRemovalWaitsForTheDeviceToBeClosed(t *testing.T) {
 	}
 }
 
+func TestAPublishedRawBlockVolumeIsInUseAlthoughNobodyHasItOpen(t *testing.T) {
+	n := newNode(volume(block))
+	n.settle(t)
+	n.mounted = []string{"/var/lib/kubelet/pods/p/dev"}
+	n.edit(deleting)
+	if _, err := n.step(t.Context()); err == nil {
+		t.Error("no retry was asked for")
+	}
+	if !n.has() || !sameState(n.entry(t), v1alpha1.ReplicaFailed, v1alpha1.ReasonInUse) {
+		t.Errorf("data: %v, entry %+v", n.has(), n.entry(t))
+	}
+	n.mounted = nil
+	n.settle(t)
+	if n.has() {
+		t.Error("the data is still there")
+	}
+}
+
 func TestTheFormatterMakesTheFilesystemAndSurvivesADeletedVolume(t *testing.T) {
 	n := newNode(volume())
 	f := NewFormatter(n.worker.Provisioner, n.worker.Locks)
