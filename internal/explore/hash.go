@@ -2,7 +2,7 @@ package explore
 
 import (
 	"encoding/binary"
-	"hash/maphash"
+	"hash/fnv"
 	"time"
 
 	"berth.dev/berth/internal/lineage"
@@ -118,7 +118,14 @@ func (e *encoder) pending(w *World, p *pending) {
 	e.t(a.Until)
 }
 
-var seeds = [2]maphash.Seed{maphash.MakeSeed(), maphash.MakeSeed()}
+// fingerprint is FNV-1a with 128 bits: the same in every run, so that an
+// exploration visits and samples the same states every time.
+func fingerprint(b []byte) (key [2]uint64) {
+	h := fnv.New128a()
+	_, _ = h.Write(b) // never fails
+	sum := h.Sum(nil)
+	return [2]uint64{binary.BigEndian.Uint64(sum[:8]), binary.BigEndian.Uint64(sum[8:])}
+}
 
 // key is a fingerprint of everything that decides how the world can go on.
 func (w *World) key(e *encoder, versions bool) [2]uint64 {
@@ -155,5 +162,5 @@ func (w *World) key(e *encoder, versions bool) [2]uint64 {
 	e.epoch(w.truth.epoch)
 	e.n(uint64(len(w.truth.log)))
 	e.d(w.now)
-	return [2]uint64{maphash.Bytes(seeds[0], e.b), maphash.Bytes(seeds[1], e.b)}
+	return fingerprint(e.b)
 }
