@@ -1,6 +1,7 @@
 package ledger
 
 import (
+	"cmp"
 	"maps"
 	"slices"
 )
@@ -160,6 +161,9 @@ func (l *Ledger) assign(a *account) (waitFor string) {
 	if held != nil {
 		return ""
 	}
+	if !l.synced {
+		return a.promised
+	}
 	pool, found := l.choose(a, node)
 	if !found {
 		return a.promised
@@ -197,11 +201,16 @@ func (l *Ledger) await(a *account, node string) {
 	l.waiting[node][*a.owner] = true
 }
 
-// revisit looks again at the accounts that wait for the node.
-func (l *Ledger) revisit(node string) {
-	owners := slices.SortedFunc(maps.Keys(l.waiting[node]), Owner.Compare)
-	delete(l.waiting, node)
-	for _, o := range owners {
+// revisit looks again at the accounts that wait for one of the nodes. Inline
+// volumes come first: they are there, while a claim can still go elsewhere.
+func (l *Ledger) revisit(nodes ...string) {
+	var owners []Owner
+	for _, node := range nodes {
+		owners = slices.AppendSeq(owners, maps.Keys(l.waiting[node]))
+		delete(l.waiting, node)
+	}
+	slices.SortFunc(owners, func(a, b Owner) int { return cmp.Or(cmp.Compare(b.Kind, a.Kind), a.Compare(b)) })
+	for _, o := range slices.Compact(owners) {
 		l.review(o)
 	}
 }

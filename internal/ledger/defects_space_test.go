@@ -109,6 +109,24 @@ func TestB7NoQuestionIsAnsweredOnAPartialLedger(t *testing.T) {
 	}
 }
 
+func TestB7NothingIsGrantedOnAPartialLedger(t *testing.T) {
+	l := ledger.New()
+	if err := l.ObserveClass(ledger.Class{Name: "fast"}); err != nil {
+		t.Fatal(err)
+	}
+	if err := l.ObserveNode(report("n1", volumeGroup("vg0", 10*gib))); err != nil {
+		t.Fatal(err)
+	}
+	c := &cluster{l, t}
+	c.ObserveVolume(volume("c", "n1", "vg0", 2*gib, ledger.Ready))
+	wish(c, 9*gib)
+	c.ObserveClaim(ledger.ClaimObject{UID: "d", Class: "fast", Requested: 3 * gib, SelectedNode: "n1"})
+	c.wantUsed("n1", "vg0", 2*gib)
+	c.ObserveVolume(volume("last", "n1", "vg0", 4*gib, ledger.Ready))
+	l.SetSynced()
+	c.wantUsed("n1", "vg0", 9*gib) // there is room for d, and none for c to grow
+}
+
 func TestB8AReservationWhoseBindingTimedOutStaysWhileAProvisionerMayBeAtWork(t *testing.T) {
 	c := newCluster(t)
 	claim := ledger.ClaimObject{UID: "c", Class: "fast", Requested: 6 * gib}

@@ -44,9 +44,13 @@ func New() *Ledger {
 }
 
 // SetSynced says that every kind of object has been listed once. Before that,
-// every question is answered with NotSynced: a ledger that has seen the nodes
-// and not yet the volumes would call full pools empty.
-func (l *Ledger) SetSynced() { l.synced = true }
+// every question is answered with NotSynced and nothing is given to those that
+// wait: a ledger that has seen the nodes and not yet the volumes would call full
+// pools empty.
+func (l *Ledger) SetSynced() {
+	l.synced = true
+	l.revisit(slices.Sorted(maps.Keys(l.waiting))...)
+}
 
 // Synced is whether SetSynced was called.
 func (l *Ledger) Synced() bool { return l.synced }

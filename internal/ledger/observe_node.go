@@ -87,9 +87,7 @@ func (l *Ledger) setClass(id int, c *Class) {
 		}
 		l.nodes[name] = &next
 	}
-	for _, node := range slices.Sorted(maps.Keys(l.waiting)) {
-		l.revisit(node)
-	}
+	l.revisit(slices.Sorted(maps.Keys(l.waiting))...)
 }
 
 // report makes the book of a reported pool, with the charges it had.

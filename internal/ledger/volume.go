@@ -184,7 +184,11 @@ func (l *Ledger) grow(v *volume) {
 	if wish <= v.growth || len(v.live()) == 0 {
 		return
 	}
-	if node := l.obstacle(v, wish); node != "" {
+	node := l.obstacle(v, wish)
+	if !l.synced {
+		node = v.live()[0].node
+	}
+	if node != "" {
 		l.await(l.account(Claim(v.linked[0])), node)
 		return
 	}

@@ -10,7 +10,7 @@ import (
 // adopt takes over the choices that the rules leave to the ledger - where an
 // owner goes whom objects promise a node without naming a pool, and whether a
 // claim's wish for more is granted - after checking that they were legal.
-func (m *Model) adopt(actual []Fact) error {
+func (m *Model) adopt(actual []Fact, synced bool) error {
 	m.relocate()
 	var chosen []Fact
 	forced := false
@@ -32,6 +32,9 @@ func (m *Model) adopt(actual []Fact) error {
 		chosen = append(chosen, f)
 	}
 	grown := m.grow(actual)
+	if !synced && len(chosen)+len(grown) > 0 {
+		return fmt.Errorf("the ledger granted %v before it had seen everything", append(chosen, grown...))
+	}
 	if forced {
 		return nil // charged whether or not there is room
 	}

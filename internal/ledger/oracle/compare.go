@@ -14,7 +14,7 @@ import (
 func (m *Model) Compare(l *ledger.Ledger) error {
 	actual, used := dump(l)
 	m.prune()
-	if err := m.adopt(actual); err != nil {
+	if err := m.adopt(actual, l.Synced()); err != nil {
 		return err
 	}
 	expected := m.Facts()
