@@ -101,7 +101,7 @@ func TestAVolumesLifeOnThisMachine(t *testing.T) {
 			if counts := m.counter.Take(); len(counts) != 0 {
 				t.Errorf("publish and stats started processes: %v", counts)
 			}
-			m.checkGrowth(t, fs)
+			m.checkGrowth(t)
 			m.end(t, v, mounts)
 		})
 	}
@@ -115,7 +115,7 @@ func (m *machine) checkFigures(t *testing.T, fs string) {
 	}
 }
 
-func (m *machine) checkGrowth(t *testing.T, fs string) {
+func (m *machine) checkGrowth(t *testing.T) {
 	t.Helper()
 	if _, err := m.disks.Expand(t.Context(), provision.ExpandRequest{ID: id, Size: 640 * mib}); err != nil {
 		t.Fatal(err)
