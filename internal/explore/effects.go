@@ -132,7 +132,7 @@ func (w *World) write(who int, p *pending) {
 	if p.read.rv != w.server.current.rv && !w.rules.Conduct.BlindWrites {
 		return // somebody was faster; read again
 	}
-	w.checkRecord(who, p)
+	w.checkRecord(p)
 	w.commit(p.action.Next)
 }
 

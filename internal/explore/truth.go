@@ -30,7 +30,6 @@ type truth struct {
 type namedPoint struct {
 	point lineage.Point
 	data  *content
-	holds uint32
 }
 
 func (t *truth) begin(e lineage.Epoch, p lineage.Point, c *content) {
@@ -71,7 +70,7 @@ func (t *truth) wrote(e lineage.Epoch, old, head *content) {
 }
 
 // checkRecord judges a change of the record at the moment it is committed.
-func (w *World) checkRecord(who int, p *pending) {
+func (w *World) checkRecord(p *pending) {
 	old, v := w.server.current.volume, p.action.Next
 	if old == nil || p.action.Reason == ownership.RecordBehind {
 		return

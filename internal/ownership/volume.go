@@ -1,6 +1,8 @@
 package ownership
 
 import (
+	"slices"
+	"strings"
 	"time"
 
 	"berth.dev/berth/internal/lineage"
@@ -147,13 +149,11 @@ func (v *Volume) with(edit func(*Volume)) *Volume {
 
 // entry returns the node's entry for editing, adding it in order if it is missing.
 func (v *Volume) entry(node string) *Replica {
-	i := 0
-	for ; i < len(v.Replicas) && v.Replicas[i].Node < node; i++ {
-	}
-	if i == len(v.Replicas) || v.Replicas[i].Node != node {
-		v.Replicas = append(v.Replicas, Replica{})
-		copy(v.Replicas[i+1:], v.Replicas[i:])
-		v.Replicas[i] = Replica{Node: node}
+	i, found := slices.BinarySearchFunc(v.Replicas, node, func(r Replica, node string) int {
+		return strings.Compare(r.Node, node)
+	})
+	if !found {
+		v.Replicas = slices.Insert(v.Replicas, i, Replica{Node: node})
 	}
 	return &v.Replicas[i]
 }

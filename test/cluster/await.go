@@ -2,6 +2,7 @@ package cluster
 
 import (
 	"context"
+	"errors"
 	"fmt"
 
 	"k8s.io/apimachinery/pkg/api/meta"
@@ -31,7 +32,7 @@ func AwaitGone(ctx context.Context, c *Cluster, obj client.Object) error {
 	err := c.watch(ctx, obj, "gone", func(event watch.Event) (bool, error) {
 		return event.Type == watch.Deleted, nil
 	})
-	if err == errAbsent {
+	if errors.Is(err, errAbsent) {
 		return nil
 	}
 	return err

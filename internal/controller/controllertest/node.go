@@ -39,7 +39,7 @@ type Node struct {
 	failure [2]string
 	// answered is when the last answer about a volume was sent.
 	answered map[string]time.Time
-	poke    chan struct{}
+	poke     chan struct{}
 }
 
 // NewClass makes a PoolClass of the given name.
