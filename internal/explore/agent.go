@@ -2,6 +2,7 @@ package explore
 
 import (
 	"fmt"
+	"slices"
 
 	"berth.dev/berth/internal/lineage"
 	"berth.dev/berth/internal/ownership"
@@ -155,9 +156,9 @@ func entryOf(v *ownership.Volume, node string) (ownership.Replica, bool) {
 }
 
 func newestOf(v *ownership.Volume, c *ownership.Copy) (best lineage.Point) {
-	for i := len(c.Points) - 1; i >= 0; i-- {
-		if v.Holds(c.Points[i]) {
-			return c.Points[i]
+	for _, v0 := range slices.Backward(c.Points) {
+		if v.Holds(v0) {
+			return v0
 		}
 	}
 	return best

@@ -7,7 +7,7 @@ import "strings"
 func Catch(rules *Rules, schedules uint64) (Outcome, bool) {
 	var stuck Outcome
 	buf := make([]Event, 0, Steps)
-	for seed := uint64(0); seed < schedules; seed++ {
+	for seed := range schedules {
 		o := Random(seed, rules, buf)
 		if o.Violation == "" {
 			continue

@@ -1,6 +1,8 @@
 package explore
 
 import (
+	"slices"
+
 	"berth.dev/berth/internal/lineage"
 	"berth.dev/berth/internal/ownership"
 )
@@ -66,7 +68,7 @@ func (w *World) checkDiskWrite(i int) {
 			w.fail("interleaved: epoch %v writes again after epoch %v", e, t.log[len(t.log)-1])
 		}
 	}
-	t.log = append(t.log[:len(t.log):len(t.log)], e)
+	t.log = append(slices.Clip(t.log), e)
 }
 
 // checkReserve: nobody takes the reservation from a newer epoch.

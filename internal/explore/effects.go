@@ -1,6 +1,8 @@
 package explore
 
 import (
+	"slices"
+
 	"berth.dev/berth/internal/lineage"
 	"berth.dev/berth/internal/ownership"
 )
@@ -22,7 +24,7 @@ func (w *World) act(i int, p *pending) {
 	case ownership.Pull:
 		w.send(i, a)
 	case ownership.Preserve:
-		n.branches = append(n.branches[:len(n.branches):len(n.branches)], n.head)
+		n.branches = append(slices.Clip(n.branches), n.head)
 		n.copy.Preserved = n.copy.Tip()
 	case ownership.RollBack:
 		w.rollBack(i, a.To)
@@ -79,8 +81,8 @@ func (w *World) rollBack(i int, to lineage.Point) {
 func (w *World) snapshot(i int, p lineage.Point) {
 	n := &w.nodes[i]
 	w.truth.name(w, p, n.head)
-	n.copy.Points = append(n.copy.Points[:len(n.copy.Points):len(n.copy.Points)], p)
-	n.data = append(n.data[:len(n.data):len(n.data)], n.head)
+	n.copy.Points = append(slices.Clip(n.copy.Points), p)
+	n.data = append(slices.Clip(n.data), n.head)
 	n.copy.Dirty, n.sinceSnapshot = false, 0
 }
 
@@ -160,7 +162,7 @@ func (w *World) send(i int, a *ownership.Action) {
 	if s.target == nil || !a.Base.IsZero() && s.base == nil {
 		return
 	}
-	w.streams = append(w.streams[:len(w.streams):len(w.streams)], s)
+	w.streams = append(slices.Clip(w.streams), s)
 }
 
 // underway tells whether the snapshot is on its way to node i already.
@@ -196,7 +198,7 @@ func (w *World) deliver(k int, again bool) bool {
 	if s.header.Base.IsZero() {
 		n.data = nil
 	}
-	n.data = append(n.data[:len(n.data):len(n.data)], s.target)
+	n.data = append(slices.Clip(n.data), s.target)
 	n.head = s.target
 	return true
 }

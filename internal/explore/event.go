@@ -82,7 +82,7 @@ func ParseEvent(line string) (Event, error) {
 	if len(fields) == 0 {
 		return Event{}, fmt.Errorf("empty event")
 	}
-	for k := Kind(0); k < kinds; k++ {
+	for k := range kinds {
 		if kindNames[k] != fields[0] {
 			continue
 		}
@@ -187,7 +187,7 @@ func (w *World) machineEvent(k Kind, a, b int) bool {
 		return b < endpoints && w.link(a, b, k == heals)
 	case isolates, rejoins:
 		changed := false
-		for j := 0; j < endpoints; j++ {
+		for j := range endpoints {
 			changed = w.link(a, j, k == rejoins) || changed
 		}
 		return changed

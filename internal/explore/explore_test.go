@@ -132,7 +132,7 @@ func TestAScheduleIsTheSameForEver(t *testing.T) {
 }
 
 func TestEveryEventReadsBackAsItWasWritten(t *testing.T) {
-	for seed := uint64(0); seed < 40; seed++ {
+	for seed := range uint64(40) {
 		for _, e := range explore.Random(seed, explore.Berth(), nil).Events {
 			got, err := explore.ParseEvent(e.String())
 			if err != nil || got != e {
@@ -170,7 +170,7 @@ func TestShrinkingKeepsTheViolationAndLosesTheRest(t *testing.T) {
 // TestTheWorldIsNotTooKind: schedules in which nothing much happens prove nothing.
 func TestTheWorldIsNotTooKind(t *testing.T) {
 	var sum explore.Tally
-	for seed := uint64(0); seed < 3000; seed++ {
+	for seed := range uint64(3000) {
 		sum.Add(explore.Random(seed, explore.Berth(), nil).World)
 	}
 	for what, n := range sum.Counts() {

@@ -1,6 +1,8 @@
 package explore
 
 import (
+	"slices"
+
 	"berth.dev/berth/internal/ownership"
 )
 
@@ -135,7 +137,7 @@ var proofMutants = []Mutant{
 			for _, e := range f.Record.Replicas {
 				if !e.Fenced.IsZero() || e.Node == f.Record.Primary.Node && !e.Unstaged.IsZero() {
 					p := ownership.Proof{Kind: ownership.PowerOff, Node: f.Record.Primary.Node, Boot: f.Record.Primary.Boot}
-					f.Proofs = append(f.Proofs[:len(f.Proofs):len(f.Proofs)], p)
+					f.Proofs = append(slices.Clip(f.Proofs), p)
 				}
 			}
 		}))

@@ -32,7 +32,7 @@ func ParseKind(s string) (ownership.Kind, error) {
 // ParseEvents reads one event per line.
 func ParseEvents(text string) ([]Event, error) {
 	var out []Event
-	for _, line := range strings.Split(strings.TrimSpace(text), "\n") {
+	for line := range strings.SplitSeq(strings.TrimSpace(text), "\n") {
 		if line == "" {
 			continue
 		}

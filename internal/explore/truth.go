@@ -1,6 +1,8 @@
 package explore
 
 import (
+	"slices"
+
 	"berth.dev/berth/internal/lineage"
 	"berth.dev/berth/internal/ownership"
 )
@@ -42,13 +44,13 @@ func (t *truth) name(w *World, p lineage.Point, c *content) {
 	if old, ok := t.data(p); ok && old != c {
 		w.fail("identity: snapshot %v names two different contents", p)
 	}
-	t.named = append(t.named[:len(t.named):len(t.named)], namedPoint{point: p, data: c})
+	t.named = append(slices.Clip(t.named), namedPoint{point: p, data: c})
 }
 
 func (t *truth) data(p lineage.Point) (*content, bool) {
-	for i := len(t.named) - 1; i >= 0; i-- {
-		if t.named[i].point == p {
-			return t.named[i].data, true
+	for _, v := range slices.Backward(t.named) {
+		if v.point == p {
+			return v.data, true
 		}
 	}
 	return nil, false
@@ -116,7 +118,7 @@ func (w *World) checkTakeover(old, v *ownership.Volume, p *pending) {
 			w.fail("epoch: %v was issued before", e)
 		}
 	}
-	t.issued = append(t.issued[:len(t.issued):len(t.issued)], v.Epoch)
+	t.issued = append(slices.Clip(t.issued), v.Epoch)
 	if !v.Kind.Traits().Data || v.Lineage.Knows(t.epoch) {
 		return
 	}
@@ -197,5 +199,5 @@ func (w *World) checkFence(old, v *ownership.Volume, p *pending) {
 	if p.brake {
 		w.fail("brake: epoch %v was fenced while too many nodes looked lost", old.Epoch)
 	}
-	w.truth.fenced = append(w.truth.fenced[:len(w.truth.fenced):len(w.truth.fenced)], old.Epoch)
+	w.truth.fenced = append(slices.Clip(w.truth.fenced), old.Epoch)
 }

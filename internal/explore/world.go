@@ -135,7 +135,7 @@ type stream struct {
 var names = [endpoints]string{"a", "b", "c", "d", "controller-0", "controller-1", "api"}
 
 func indexOf(name string) int {
-	for i := 0; i < maxNodes; i++ {
+	for i := range maxNodes {
 		if names[i] == name {
 			return i
 		}

@@ -121,11 +121,10 @@ func (l *Ledger) prune(a *account) {
 		if !durable && !(a.inline() && a.promised == h.node) {
 			continue
 		}
-		for at := len(h.holders) - 1; at >= 0; at-- {
-			if x := h.holders[at]; x.bound {
-				h.holders = slices.Delete(h.holders, at, at+1)
-				l.keep(a, x.pod)
-			}
+		before := slices.Clone(h.holders)
+		h.holders = slices.DeleteFunc(h.holders, func(x holder) bool { return x.bound })
+		for _, x := range before {
+			l.keep(a, x.pod)
 		}
 	}
 	a.holds = slices.DeleteFunc(a.holds, func(h hold) bool {

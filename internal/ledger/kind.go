@@ -58,19 +58,19 @@ func (thin) Charge(p *Pool, _ *Class, bytes int64) int64 { return Layout{}.charg
 // Limit bounds the promises; the real fill only decides whether there may be
 // more of them. Spare is of real bytes, so it comes off before over-provisioning.
 func (thin) Limit(p *Pool, c *Class) (int64, Reason) {
-	real := p.Total - c.spare(p.Total)
+	usable := p.Total - c.spare(p.Total)
 	fill := c.MaxFill
 	if fill == 0 {
 		fill = 100
 	}
 	reason := mediaReason(p, c)
-	if p.Filled >= min(real, percent(p.Total, fill)) || p.FilledMetadata >= fill {
+	if p.Filled >= min(usable, percent(p.Total, fill)) || p.FilledMetadata >= fill {
 		reason = PoolFull
 	}
-	if real < 0 {
-		return real, reason
+	if usable < 0 {
+		return usable, reason
 	}
-	return percent(real, max(c.Overprovision, 100)), reason
+	return percent(usable, max(c.Overprovision, 100)), reason
 }
 
 type device struct{}

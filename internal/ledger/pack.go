@@ -8,7 +8,6 @@ const maxSteps = 1 << 14
 type mask [maxPools / 64]uint64
 
 func (m *mask) add(i int)      { m[i/64] |= 1 << (i % 64) }
-func (m *mask) remove(i int)   { m[i/64] &^= 1 << (i % 64) }
 func (m *mask) has(i int) bool { return m[i/64]&(1<<(i%64)) != 0 }
 
 // packing is the search for a pool for each item of a request. It is exact: as

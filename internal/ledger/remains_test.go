@@ -168,3 +168,17 @@ func TestWhatRemainsIsChargedAsItWasWhateverItsClassBecomes(t *testing.T) {
 	c.class(ledger.Class{Name: "fast", Layout: ledger.Layout{Mirrors: 2}})
 	c.wantUsed("n1", "vg0", 4*gib)
 }
+
+func TestAClaimThatAnotherPodHoldsStaysInItsPoolWhateverRemains(t *testing.T) {
+	c := newCluster(t, report("n1", volumeGroup("vg0", 10*gib), volumeGroup("vg1", 9*gib)))
+	held := c.reserve("p", "n1", claimed("c", gib))[ledger.Claim("c")]
+	c.ObserveVolume(volume("c", "n1", held, gib, ledger.Pending))
+	c.ObserveVolumeGone("pvc-c", 20)
+	c.ObserveVolume(volume("x", "n1", held, 5*gib, ledger.Ready)) // the other pool is better by now
+	if got := c.reserve("q", "n1", claimed("c", gib))[ledger.Claim("c")]; got != held {
+		t.Errorf("the second pod was given %s, the first holds %s", got, held)
+	}
+	c.Unreserve("p", "n1")
+	c.ObserveNodeGone("n1")
+	c.wantUsed("n1", held, 6*gib)
+}

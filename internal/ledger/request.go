@@ -134,7 +134,7 @@ func (l *Ledger) stand(it *item, pod string) {
 		h := &a.holds[i]
 		shared := slices.ContainsFunc(h.holders, func(x holder) bool { return x.pod != pod })
 		it.shared = it.shared || shared
-		if !a.superseded(h.node) {
+		if shared || !a.superseded(h.node) {
 			it.standings = append(it.standings, standing{h.place, shared, *a.owner})
 		}
 	}
@@ -148,14 +148,16 @@ func (it *item) standOn(v *volume) {
 	}
 }
 
-// on returns what the owner has on the node, or nil.
+// on returns what the owner has on the node, or nil. What is fixed comes first.
 func (it *item) on(node string) *standing {
+	var found *standing
 	for i := range it.standings {
-		if it.standings[i].node == node {
-			return &it.standings[i]
+		s := &it.standings[i]
+		if s.node == node && (found == nil || s.fixed && !found.fixed) {
+			found = s
 		}
 	}
-	return nil
+	return found
 }
 
 // barred is why the item cannot use the pool, whatever is free there.

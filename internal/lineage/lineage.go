@@ -1,6 +1,9 @@
 package lineage
 
-import "math"
+import (
+	"math"
+	"slices"
+)
 
 // MaxBranches bounds the epochs a Lineage remembers. A replica whose newest
 // snapshot is older than that is treated as unrelated and copied in full, which
@@ -35,9 +38,9 @@ func (l Lineage) Knows(e Epoch) bool {
 
 // Branch returns where e began.
 func (l Lineage) Branch(e Epoch) (Branch, bool) {
-	for i := len(l) - 1; i >= 0; i-- {
-		if l[i].Epoch == e {
-			return l[i], true
+	for _, b := range slices.Backward(l) {
+		if b.Epoch == e {
+			return b, true
 		}
 	}
 	return Branch{}, false

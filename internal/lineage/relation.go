@@ -1,5 +1,7 @@
 package lineage
 
+import "slices"
+
 // Relation says how a replica's data stands to a lineage.
 type Relation int
 
@@ -30,8 +32,7 @@ func (l Lineage) Relate(points []Point, dirty bool, end Point) (Relation, Point)
 		return Empty, Point{}
 	}
 	var common Point
-	for i := len(points) - 1; i >= 0; i-- {
-		p := points[i]
+	for _, p := range slices.Backward(points) {
 		if (end.IsZero() || p.Seq <= end.Seq) && l.Contains(p) {
 			common = p
 			break
@@ -49,11 +50,9 @@ func (l Lineage) Relate(points []Point, dirty bool, end Point) (Relation, Point)
 
 // Common returns the newest point that both ascending lists hold, zero if none.
 func Common(a, b []Point) Point {
-	for i := len(a) - 1; i >= 0; i-- {
-		for j := len(b) - 1; j >= 0; j-- {
-			if a[i] == b[j] {
-				return a[i]
-			}
+	for _, p := range slices.Backward(a) {
+		if slices.Contains(b, p) {
+			return p
 		}
 	}
 	return Point{}

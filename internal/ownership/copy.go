@@ -1,6 +1,7 @@
 package ownership
 
 import (
+	"slices"
 	"time"
 
 	"berth.dev/berth/internal/lineage"
@@ -59,8 +60,8 @@ func (c *Copy) Tip() lineage.Point {
 
 // Has tells whether the snapshot is held.
 func (c *Copy) Has(p lineage.Point) bool {
-	for i := len(c.Points) - 1; i >= 0; i-- {
-		if c.Points[i] == p {
+	for _, v := range slices.Backward(c.Points) {
+		if v == p {
 			return true
 		}
 	}

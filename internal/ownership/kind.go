@@ -1,5 +1,7 @@
 package ownership
 
+import "slices"
+
 // Kind says what a replica of the volume is. Everything in which the kinds
 // differ is a field of Traits; the rules ask the traits, never the kind.
 type Kind int
@@ -47,10 +49,5 @@ var traits = [...]Traits{
 func (k Kind) Traits() *Traits { return &traits[k] }
 
 func (t *Traits) accepts(kind ProofKind) bool {
-	for _, k := range t.Proofs {
-		if k == kind {
-			return true
-		}
-	}
-	return false
+	return slices.Contains(t.Proofs, kind)
 }

@@ -137,7 +137,7 @@ func TestAStreamIsJudgedBeforeItsFirstByte(t *testing.T) {
 		}, false, RivalEpoch},
 		"a target outside the sender's lineage is refused": {func(_ *Copy, s *Stream) { s.Target = at(e1, 4) }, false, NotInLineage},
 		"an increment on another base is refused":          {func(_ *Copy, s *Stream) { s.Base = at(e1, 2) }, false, WrongBase},
-		"an increment backwards is refused":                {func(c *Copy, s *Stream) { s.Target = at(e1, 3) }, false, NothingNew},
+		"an increment backwards is refused":                {func(_ *Copy, s *Stream) { s.Target = at(e1, 3) }, false, NothingNew},
 		"a full copy replaces what is older":               {func(_ *Copy, s *Stream) { s.Base = lineage.Point{} }, false, Accepted},
 		"a full copy does not replace a branch": {func(c *Copy, s *Stream) {
 			s.Base, c.Points = lineage.Point{}, points(e1, 3, 4)

@@ -126,9 +126,9 @@ func (v *Volume) end() lineage.Point {
 
 // newest returns the newest of points that the volume holds.
 func (v *Volume) newest(points []lineage.Point) lineage.Point {
-	for i := len(points) - 1; i >= 0; i-- {
-		if v.Holds(points[i]) {
-			return points[i]
+	for _, point := range slices.Backward(points) {
+		if v.Holds(point) {
+			return point
 		}
 	}
 	return lineage.Point{}

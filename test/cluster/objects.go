@@ -74,9 +74,9 @@ func Pod(namespace, name string, claims []*corev1.PersistentVolumeClaim, opts ..
 	pod := &corev1.Pod{
 		ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: name},
 		Spec: corev1.PodSpec{
-			AutomountServiceAccountToken:  ptr.To(false),
-			EnableServiceLinks:            ptr.To(false),
-			TerminationGracePeriodSeconds: ptr.To(int64(5)),
+			AutomountServiceAccountToken:  new(false),
+			EnableServiceLinks:            new(false),
+			TerminationGracePeriodSeconds: new(int64(5)),
 		},
 	}
 	for i, claim := range claims {
@@ -129,7 +129,7 @@ func StorageClass(name string, parameters map[string]string) *storagev1.StorageC
 		Provisioner:          v1alpha1.LocalDriverName,
 		Parameters:           parameters,
 		ReclaimPolicy:        ptr.To(corev1.PersistentVolumeReclaimDelete),
-		AllowVolumeExpansion: ptr.To(true),
+		AllowVolumeExpansion: new(true),
 		VolumeBindingMode:    ptr.To(storagev1.VolumeBindingWaitForFirstConsumer),
 	}
 }

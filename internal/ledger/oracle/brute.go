@@ -48,17 +48,6 @@ type brute struct {
 // It is false when the claim is held for another pod elsewhere.
 func (b *brute) stand(i int, pod string, facts *[]Fact) bool {
 	o := b.demands[i].Owner
-	for _, f := range b.m.volumeFacts() {
-		if f.Node != b.node || o.Kind != ledger.ByClaim || !slices.Contains(b.m.claimsOf(f.Owner.ID), o.ID) {
-			continue
-		}
-		if b.m.placed(f.Owner.ID) {
-			b.fixed[i] = f.Pool
-			return true
-		}
-		*facts = slices.DeleteFunc(*facts, func(g Fact) bool { return g.Node == b.node && g.Owner == f.Owner })
-		return true
-	}
 	shared := func(h Hold) bool {
 		for holder := range h.Holders {
 			if holder != pod {
@@ -67,15 +56,28 @@ func (b *brute) stand(i int, pod string, facts *[]Fact) bool {
 		}
 		return false
 	}
+	var remains []ledger.Owner
+	for _, f := range b.m.volumeFacts() {
+		switch {
+		case f.Node != b.node || o.Kind != ledger.ByClaim || !slices.Contains(b.m.claimsOf(f.Owner.ID), o.ID):
+		case b.m.placed(f.Owner.ID):
+			b.fixed[i] = f.Pool
+			return true
+		default:
+			remains = append(remains, f.Owner)
+		}
+	}
 	h := b.m.hold(o, b.node)
 	switch {
-	case h == nil:
-		return !slices.ContainsFunc(b.m.holds, func(h Hold) bool { return h.Owner == o && shared(h) })
-	case shared(*h):
+	case h != nil && shared(*h):
 		b.fixed[i] = h.Pool
-	default:
-		*facts = slices.DeleteFunc(*facts, func(g Fact) bool { return g.Node == b.node && g.Owner == o })
+		return true
+	case h == nil && remains == nil && slices.ContainsFunc(b.m.holds, func(h Hold) bool { return h.Owner == o && shared(h) }):
+		return false
 	}
+	*facts = slices.DeleteFunc(*facts, func(g Fact) bool {
+		return g.Node == b.node && (g.Owner == o || slices.Contains(remains, g.Owner))
+	})
 	return true
 }
 

@@ -101,6 +101,13 @@ func (m *Model) standsOn(o ledger.Owner, node string) bool {
 	return false
 }
 
+// placedOn is whether an object says that a volume of the claim is on the node.
+func (m *Model) placedOn(o ledger.Owner, node string) bool {
+	return o.Kind == ledger.ByClaim && slices.ContainsFunc(m.volumeFacts(), func(f Fact) bool {
+		return f.Node == node && m.placed(f.Owner.ID) && slices.Contains(m.claimsOf(f.Owner.ID), o.ID)
+	})
+}
+
 // Facts works out every charge.
 func (m *Model) Facts() []Fact {
 	facts := m.volumeFacts()

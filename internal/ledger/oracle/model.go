@@ -152,8 +152,8 @@ func (m *Model) ObservePodGone(uid string) {
 func (m *Model) Reserve(pod, node string, demands []ledger.Demand, choices []ledger.Choice) {
 	for _, c := range choices {
 		at := slices.IndexFunc(demands, func(d ledger.Demand) bool { return d.Owner == c.Owner })
-		if m.standsOn(c.Owner, node) {
-			continue
+		if m.placedOn(c.Owner, node) {
+			continue // the Volume is the reservation
 		}
 		h := m.hold(c.Owner, node)
 		if h == nil {

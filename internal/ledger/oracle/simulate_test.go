@@ -8,7 +8,7 @@ import (
 
 // clones goes on with a clone of a scheduler's ledger, after the original was
 // put through changes of its own.
-func (w *world) clones(a, b, c byte) error {
+func (w *world) clones(a, _, _ byte) error {
 	s := w.schedulers[int(a)%len(w.schedulers)]
 	original := s.ledger
 	s.ledger = original.Clone()
@@ -27,7 +27,7 @@ func (w *world) clones(a, b, c byte) error {
 
 // simulates reserves and unreserves, as a gang does that tries placements out.
 // Nothing but the pool of what is promised anyway may change by it.
-func (w *world) simulates(a, b, c byte) error {
+func (w *world) simulates(a, b, _ byte) error {
 	s := w.schedulers[int(a)%len(w.schedulers)]
 	p, found := choose(w.pods, b, func(p *pod) bool { return p.Node == "" && !p.cycle })
 	if !found {

@@ -65,7 +65,7 @@ func (a *app) runOn(ctx context.Context, node string, r guest.ExecRequest) error
 	}
 	code, err := m.Exec(ctx, r)
 	if err == nil && code != 0 {
-		return exitCode(code)
+		return exitError(code)
 	}
 	return err
 }
@@ -87,7 +87,7 @@ func (a *app) shell() *cobra.Command {
 			if err != nil {
 				return fmt.Errorf("preparing the terminal: %w", err)
 			}
-			defer term.Restore(terminal, before)
+			defer func() { _ = term.Restore(terminal, before) }()
 			return a.runOn(cmd.Context(), args[0], guest.ExecRequest{
 				Argv: []string{"/bin/bash", "-l"}, Env: []string{"TERM=" + os.Getenv("TERM")},
 				Stdin: os.Stdin, Stdout: os.Stdout, Stderr: io.Discard, Terminal: windows,

@@ -79,7 +79,7 @@ func (a *app) runGuest(cmd *cobra.Command, o guestRunOptions, argv []string) err
 		return err
 	}
 	if code != 0 {
-		return exitCode(code)
+		return exitError(code)
 	}
 	return nil
 }

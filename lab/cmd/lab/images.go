@@ -63,7 +63,7 @@ func (a *app) imageWrite() *cobra.Command {
 		Example: `  lab image write agent.tar --ref localhost/berth:dev --layer "$(lab image userland)" \
       --file /usr/bin/berth=bin/berth --entrypoint /usr/bin/berth`,
 		Args: cobra.ExactArgs(1),
-		RunE: func(cmd *cobra.Command, args []string) error {
+		RunE: func(_ *cobra.Command, args []string) error {
 			for _, f := range files {
 				path, source, ok := strings.Cut(f, "=")
 				if !ok {

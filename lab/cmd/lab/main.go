@@ -11,10 +11,10 @@ import (
 	"syscall"
 )
 
-// exitCode is the error of a command whose exit code is passed through.
-type exitCode int
+// exitError is the error of a command whose exit code is passed through.
+type exitError int
 
-func (e exitCode) Error() string { return fmt.Sprintf("exit code %d", int(e)) }
+func (e exitError) Error() string { return fmt.Sprintf("exit code %d", int(e)) }
 
 func main() {
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
@@ -26,13 +26,13 @@ func main() {
 func run(ctx context.Context, args []string) int {
 	a := newApp()
 	defer a.close()
-	root := a.command()
+	root := a.command() //nolint:contextcheck // cobra hands the context to each command
 	root.SetArgs(args)
 	err := root.ExecuteContext(ctx)
 	if err == nil {
 		return 0
 	}
-	if code, ok := errors.AsType[exitCode](err); ok {
+	if code, ok := errors.AsType[exitError](err); ok {
 		return int(code)
 	}
 	a.close() // the last words go below the final picture of the progress

@@ -29,7 +29,7 @@ func busybox(ctx context.Context, _ *artefact.Store) (image.Spec, string, error)
 		return image.Spec{}, "", fmt.Errorf("reading busybox: %w", err)
 	}
 	s := image.Spec{Files: []image.File{{Path: "/bin/busybox", Source: path}}, Cmd: []string{"/bin/sh"}}
-	for _, name := range strings.Fields(string(list)) {
+	for name := range strings.FieldsSeq(string(list)) {
 		if name != "busybox" {
 			s.Links = append(s.Links, image.Link{Path: "/bin/" + name, Target: "busybox"})
 		}

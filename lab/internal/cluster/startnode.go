@@ -33,7 +33,7 @@ func (c *Cluster) startNode(ctx context.Context, m materials, net *network.Netwo
 	if err == nil && machine.Power() != guest.Off {
 		return nil
 	}
-	return c.step(name+": booting", func(step progress.Step) error {
+	return c.step(name+": booting", func(progress.Step) error {
 		if errors.Is(err, guest.ErrNotExist) {
 			seed, seedErr := c.seed(ctx, net, config, index)
 			if seedErr != nil {

@@ -116,7 +116,7 @@ func (m *Machine) monitor(ctx context.Context, f func(context.Context, *qmp.Clie
 	if err != nil {
 		return err
 	}
-	defer closeDir()
+	defer func() { _ = closeDir() }()
 	c, err := qmp.Dial(ctx, socket)
 	if err != nil {
 		return err

@@ -110,7 +110,7 @@ func TestInitramfsIsMadeAnewOnlyForAnotherRootFilesystem(t *testing.T) {
 		}
 		return r.Address()
 	}
-	if address(rootRecipe()) != address(rootRecipe()) {
+	if first, second := address(rootRecipe()), address(rootRecipe()); first != second {
 		t.Error("the address of the same initramfs changes")
 	}
 	other := rootRecipe()

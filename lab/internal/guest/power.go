@@ -107,7 +107,7 @@ func (m *Machine) endLost(ctx context.Context) error {
 	if err != nil {
 		return fmt.Errorf("looking for a lost QEMU process: %w", err)
 	}
-	defer closeDir()
+	defer func() { _ = closeDir() }()
 	conn, err := (&net.Dialer{}).DialContext(ctx, "unix", socket)
 	if errors.Is(err, syscall.ECONNREFUSED) || errors.Is(err, os.ErrNotExist) {
 		return nil

@@ -71,8 +71,11 @@ func makeRoot(ctx context.Context, dir string, log io.Writer) error {
 // takeKernel moves the kernel and copies the boot modules from tree to dir.
 func takeKernel(tree, dir string) error {
 	kernels, err := filepath.Glob(filepath.Join(tree, "boot/vmlinuz-*"))
-	if err != nil || len(kernels) != 1 {
-		return fmt.Errorf("found %d kernels, want 1 (%v)", len(kernels), err)
+	if err != nil {
+		return fmt.Errorf("looking for the kernel: %w", err)
+	}
+	if len(kernels) != 1 {
+		return fmt.Errorf("found %d kernels, want 1", len(kernels))
 	}
 	version := strings.TrimPrefix(filepath.Base(kernels[0]), "vmlinuz-")
 	if err := os.Rename(kernels[0], filepath.Join(dir, kernelFile)); err != nil {

@@ -118,8 +118,9 @@ func TestNodesDifferInNameAndMachineIDAndKeepThem(t *testing.T) {
 	other := config()
 	other.Name = "node2"
 	id := func(c Config) string { return content(t, seed(t, c), "/etc/machine-id") }
-	if id(config()) != id(config()) || id(config()) == id(other) || len(id(other)) != 33 {
-		t.Errorf("machine ids are %q and %q", id(config()), id(other))
+	first, again, second := id(config()), id(config()), id(other)
+	if first != again || first == second || len(second) != 33 {
+		t.Errorf("machine ids are %q, %q again and %q", first, again, second)
 	}
 	if hosts := content(t, seed(t, other), "/etc/hosts"); !strings.Contains(hosts, "10.77.0.10 node2") {
 		t.Errorf("/etc/hosts is %q", hosts)

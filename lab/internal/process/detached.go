@@ -51,7 +51,7 @@ func Start(ctx context.Context, s Spec) (Record, error) {
 		return Record{}, fmt.Errorf("opening log: %w", err)
 	}
 	defer log.Close()
-	cmd := exec.Command(path, s.Args...)
+	cmd := exec.Command(path, s.Args...) //nolint:noctx // it outlives the command that starts it
 	cmd.Env = append(os.Environ(), s.Env...)
 	cmd.Dir, cmd.Stdout, cmd.Stderr = s.Dir, log, log
 	if cmd.Dir == "" {

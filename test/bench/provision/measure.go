@@ -3,6 +3,7 @@ package main
 import (
 	"context"
 	"fmt"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -176,11 +177,11 @@ func post(ctx context.Context, c *cluster.Cluster, objs []client.Object) error {
 // remove deletes objects, the last first, and waits until no Volume is left of
 // them: the next run begins on a quiet machine.
 func remove(ctx context.Context, c *cluster.Cluster, objs []client.Object) error {
-	for i := len(objs) - 1; i >= 0; i-- {
-		if err := c.Delete(ctx, objs[i]); err != nil {
+	for _, obj := range slices.Backward(objs) {
+		if err := c.Delete(ctx, obj); err != nil {
 			return err
 		}
-		if err := cluster.AwaitGone(ctx, c, objs[i]); err != nil {
+		if err := cluster.AwaitGone(ctx, c, obj); err != nil {
 			return err
 		}
 	}

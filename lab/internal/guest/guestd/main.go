@@ -10,7 +10,7 @@ import (
 )
 
 func main() {
-	ctx := context.Background() //nolint:forbidigo // it is a main, and its work ends with the machine
+	ctx := context.Background()
 	var err error
 	switch {
 	case len(os.Args) == 2 && os.Args[1] == "serve":

@@ -88,7 +88,7 @@ func delegateCgroups(root string) error {
 	if err != nil {
 		return fmt.Errorf("reading cgroup controllers: %w", err)
 	}
-	for _, name := range strings.Fields(string(controllers)) {
+	for name := range strings.FieldsSeq(string(controllers)) {
 		if err := os.WriteFile(filepath.Join(root, "cgroup.subtree_control"), []byte("+"+name), 0o644); err != nil {
 			return fmt.Errorf("delegating cgroup controller %s: %w", name, err)
 		}
@@ -119,7 +119,8 @@ func startDevices(ctx context.Context, plan wire.Plan) error {
 }
 
 func configureNetwork(ctx context.Context, plan wire.Plan) error {
-	script := "link set lo up\n"
+	var script strings.Builder
+	script.WriteString("link set lo up\n")
 	names := map[string]string{wire.ManagementMAC: "mgmt0"}
 	if plan.Network != nil {
 		names[plan.Network.MAC] = "lan0"
@@ -129,14 +130,14 @@ func configureNetwork(ctx context.Context, plan wire.Plan) error {
 		if err != nil {
 			return err
 		}
-		script += fmt.Sprintf("link set %s down\nlink set %s name %s\nlink set %s up\n", current, current, name, name)
+		script.WriteString(fmt.Sprintf("link set %s down\nlink set %s name %s\nlink set %s up\n", current, current, name, name))
 	}
 	_, prefix, _ := strings.Cut(wire.ManagementNetwork, "/")
-	script += fmt.Sprintf("addr replace %s/%s dev mgmt0\n", wire.ManagementAddress, prefix)
+	script.WriteString(fmt.Sprintf("addr replace %s/%s dev mgmt0\n", wire.ManagementAddress, prefix))
 	if n := plan.Network; n != nil {
-		script += fmt.Sprintf("addr replace %s dev lan0\nroute replace default via %s\n", n.Address, n.Gateway)
+		script.WriteString(fmt.Sprintf("addr replace %s dev lan0\nroute replace default via %s\n", n.Address, n.Gateway))
 	}
-	return run(ctx, script, "ip", "-batch", "-")
+	return run(ctx, script.String(), "ip", "-batch", "-")
 }
 
 func interfaceByMAC(mac string) (string, error) {

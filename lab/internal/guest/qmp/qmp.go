@@ -7,6 +7,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"net"
+	"slices"
 )
 
 // Error is a command that QEMU refused.
@@ -104,10 +105,8 @@ func (c *Client) WaitDeleted(ctx context.Context, device string) error {
 	defer c.closeWhenDone(ctx)()
 	want := "DEVICE_DELETED " + device
 	for {
-		for _, event := range c.events {
-			if event == want {
-				return nil
-			}
+		if slices.Contains(c.events, want) {
+			return nil
 		}
 		var m message
 		if err := c.in.Decode(&m); err != nil {
