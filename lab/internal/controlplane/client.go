@@ -84,7 +84,7 @@ func (c *Client) Wait(ctx context.Context, path string, check func() error) erro
 		}
 		select {
 		case <-ctx.Done():
-			return fmt.Errorf("waiting for the API server: %w (last answer: %w)", context.Cause(ctx), last)
+			return fmt.Errorf("waiting for the API server: %w (last answer: %v)", context.Cause(ctx), last) //nolint:errorlint // there may be none
 		case <-ticker.C:
 		}
 	}
