@@ -22,11 +22,12 @@ type lock struct {
 	users int
 }
 
-// Lock waits until key is free and takes it, or returns the context's error.
+// Lock waits until key is free and takes it, or returns the cause of the
+// context's end.
 // unlock may be called more than once.
 func (l *Locks[K]) Lock(ctx context.Context, key K) (unlock func(), err error) {
-	if err := ctx.Err(); err != nil {
-		return nil, err
+	if ctx.Err() != nil { // The select below would choose at random.
+		return nil, context.Cause(ctx)
 	}
 	k := l.join(key)
 	select {
@@ -34,7 +35,7 @@ func (l *Locks[K]) Lock(ctx context.Context, key K) (unlock func(), err error) {
 		return l.unlocker(key, k), nil
 	case <-ctx.Done():
 		l.leave(key, k)
-		return nil, ctx.Err()
+		return nil, context.Cause(ctx)
 	}
 }
 

@@ -11,16 +11,16 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"berth.dev/berth/internal/keyed"
 	"berth.dev/berth/internal/mount"
 	"berth.dev/berth/internal/run"
-	"berth.dev/berth/internal/run/keylock"
 )
 
 // Mounter mounts on this machine, in the mount namespace of this process.
 type Mounter struct {
 	runner       run.Runner
 	statsTimeout time.Duration
-	targets      keylock.Locks
+	targets      keyed.Locks[string]
 	tasks        run.Tasks
 	stats        flights
 }

@@ -5,9 +5,9 @@ import (
 	"fmt"
 	"sync"
 
+	"berth.dev/berth/internal/keyed"
 	"berth.dev/berth/internal/provision"
 	"berth.dev/berth/internal/run"
-	"berth.dev/berth/internal/run/keylock"
 )
 
 // Provisioner is a provision.Provisioner over the volume groups of this machine.
@@ -17,7 +17,7 @@ type Provisioner struct {
 	changed chan struct{}
 	// volumes orders the operations of each volume, groups the changes of each volume
 	// group, and reports the reading of what is stale.
-	volumes, groups, reports keylock.Locks
+	volumes, groups, reports keyed.Locks[string]
 	tasks                    run.Tasks
 	activateOnce             sync.Once
 	checks                   checks

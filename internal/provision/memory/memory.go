@@ -4,9 +4,9 @@ import (
 	"context"
 	"fmt"
 
+	"berth.dev/berth/internal/keyed"
 	"berth.dev/berth/internal/provision"
 	"berth.dev/berth/internal/run"
-	"berth.dev/berth/internal/run/keylock"
 )
 
 // Provisioner carves volumes out of Disks.
@@ -14,7 +14,7 @@ type Provisioner struct {
 	disks       *Disks
 	disturbance Disturbance
 	changed     <-chan struct{}
-	locks       keylock.Locks
+	locks       keyed.Locks[string]
 	tasks       run.Tasks
 }
 
