@@ -48,7 +48,9 @@ func play(args []string) int {
 	case "hang":
 		_ = os.WriteFile(args[1]+".part", []byte(strconv.Itoa(os.Getpid())), 0o600)
 		_ = os.Rename(args[1]+".part", args[1])
-		select {}
+		for { // An empty select would be a deadlock, which ends the process.
+			_ = syscall.Pause()
+		}
 	case "await":
 		for {
 			if _, err := os.Stat(args[1]); err == nil {
