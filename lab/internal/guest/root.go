@@ -18,9 +18,9 @@ const (
 	rootFile   = "root.img"
 	bootDir    = "modules" // what the initramfs needs, in load order by name
 
-	// The guests' Debian is the same on every machine, whatever that runs.
+	// The guests' Debian is the same on every machine, whatever that runs. It
+	// comes from debootstrap's own mirror.
 	suite   = "bookworm"
-	mirror  = "http://deb.debian.org/debian"
 	keyring = "/usr/share/keyrings/debian-archive-keyring.gpg"
 
 	// rootSize is how much a guest can write; the file is sparse.
@@ -39,7 +39,7 @@ var guestPackages = []string{
 func rootRecipe() artefact.Recipe {
 	return artefact.Recipe{
 		Name: "guest-root",
-		Key:  append([]string{"layout 1", suite, mirror, rootSize, strings.Join(bootModules, " ")}, guestPackages...),
+		Key:  append([]string{"layout 1", suite, rootSize, strings.Join(bootModules, " ")}, guestPackages...),
 		Make: makeRoot,
 	}
 }
@@ -48,7 +48,7 @@ func makeRoot(ctx context.Context, dir string, log io.Writer) error {
 	tree := filepath.Join(dir, "tree")
 	err := process.Run(ctx, process.Command{
 		Path: "debootstrap",
-		Args: []string{"--variant=minbase", "--keyring=" + keyring, "--include=" + strings.Join(guestPackages, ","), suite, tree, mirror},
+		Args: []string{"--variant=minbase", "--keyring=" + keyring, "--include=" + strings.Join(guestPackages, ","), suite, tree},
 		// No initramfs of Debian's: the lab makes its own.
 		Env: []string{"INITRD=No", "DEBIAN_FRONTEND=noninteractive", "LC_ALL=C"},
 		Log: log,
