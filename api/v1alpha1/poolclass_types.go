@@ -61,6 +61,13 @@ type PoolClassSpec struct {
 	// +kubebuilder:validation:XIntOrString
 	// +kubebuilder:validation:MaxLength=32
 	Spare *resource.Quantity `json:"spare,omitempty"`
+
+	// sparePercent of the size of every pool is kept free in the same way; both
+	// count together.
+	// +optional
+	// +kubebuilder:validation:Minimum=0
+	// +kubebuilder:validation:Maximum=100
+	SparePercent int32 `json:"sparePercent,omitempty"`
 }
 
 // LVMPools names the volume groups of a class.

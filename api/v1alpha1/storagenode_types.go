@@ -3,6 +3,7 @@ package v1alpha1
 import (
 	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
 )
 
 // StorageNode is what one node has to offer. It bears the Node's name and is
@@ -36,6 +37,15 @@ type StorageNodeStatus struct {
 	// +kubebuilder:validation:MaxItems=64
 	Pools []Pool `json:"pools,omitempty"`
 
+	// volumesRevision is the highest resourceVersion among the Volumes that the
+	// agent had seen, their deletions included, when it sorted what is in its
+	// pools into Volumes, inventory and foreign. What went by that revision and
+	// is in none of them takes no room any more.
+	// +optional
+	// +kubebuilder:validation:MaxLength=20
+	// +kubebuilder:validation:Pattern=`^[1-9][0-9]*$`
+	VolumesRevision string `json:"volumesRevision,omitempty"`
+
 	// conditions: Ready is True while the agent can list its pools.
 	// +optional
 	// +listType=map
@@ -63,7 +73,8 @@ type Pool struct {
 	// +kubebuilder:validation:MaxLength=32
 	Total resource.Quantity `json:"total"`
 
-	// foreign is what others than Berth use of it.
+	// foreign is what others than Berth use of it, and what Berth uses and
+	// inventory has no place for.
 	// +required
 	// +kubebuilder:validation:XIntOrString
 	// +kubebuilder:validation:MaxLength=32
@@ -82,6 +93,14 @@ type Pool struct {
 	// +kubebuilder:validation:MaxLength=32
 	LargestVolume resource.Quantity `json:"largestVolume"`
 
+	// inventory is what is Berth's in the pool and is no replica of a Volume that
+	// the agent knows: inline volumes, and volumes whose Volume is gone. It is
+	// part of neither foreign nor any Volume.
+	// +optional
+	// +listType=atomic
+	// +kubebuilder:validation:MaxItems=256
+	Inventory []InventoryItem `json:"inventory,omitempty"`
+
 	// classes are the PoolClasses that this pool serves on this node.
 	// +optional
 	// +listType=set
@@ -97,6 +116,44 @@ type Pool struct {
 	// +optional
 	// +kubebuilder:validation:MaxLength=1024
 	Message string `json:"message,omitempty"`
+}
+
+// InventoryItem is one volume in a pool that has no Volume object.
+//
+// +kubebuilder:validation:XValidation:rule="has(self.volume) != has(self.inline)",message="an item of the inventory has either volume or inline"
+type InventoryItem struct {
+	// volume is the name of the Volume that it was made for.
+	// +optional
+	// +kubebuilder:validation:MinLength=1
+	// +kubebuilder:validation:MaxLength=63
+	Volume string `json:"volume,omitempty"`
+
+	// inline says whose inline volume it is.
+	// +optional
+	Inline *InlineReference `json:"inline,omitempty"`
+
+	// allocated is how many bytes it takes of the pool.
+	// +required
+	// +kubebuilder:validation:XIntOrString
+	// +kubebuilder:validation:MaxLength=32
+	Allocated resource.Quantity `json:"allocated"`
+}
+
+// InlineReference names an inline volume: one that a pod's spec describes, and
+// that lives and dies with the pod.
+type InlineReference struct {
+	// podUID of the pod.
+	// +required
+	// +kubebuilder:validation:Type=string
+	// +kubebuilder:validation:MinLength=1
+	// +kubebuilder:validation:MaxLength=63
+	PodUID types.UID `json:"podUID"`
+
+	// name of the volume in the pod's spec.
+	// +required
+	// +kubebuilder:validation:MinLength=1
+	// +kubebuilder:validation:MaxLength=63
+	Name string `json:"name"`
 }
 
 // PoolHealth is the state of a pool.

@@ -137,6 +137,13 @@ type ReplicaStatus struct {
 	// +kubebuilder:validation:MaxLength=32
 	Capacity *resource.Quantity `json:"capacity,omitempty"`
 
+	// allocated is how many bytes the replica takes of its pool; absent when
+	// there is none. It may be more than capacity: mirrors and extents.
+	// +optional
+	// +kubebuilder:validation:XIntOrString
+	// +kubebuilder:validation:MaxLength=32
+	Allocated *resource.Quantity `json:"allocated,omitempty"`
+
 	// requested is the capacity from the spec that this report answers.
 	// +optional
 	// +kubebuilder:validation:XIntOrString

@@ -20,6 +20,10 @@ func ForKind(kind schema.GroupVersionKind) interface{} {
 		return &apiv1alpha1.ClaimReferenceApplyConfiguration{}
 	case v1alpha1.SchemeGroupVersion.WithKind("Epoch"):
 		return &apiv1alpha1.EpochApplyConfiguration{}
+	case v1alpha1.SchemeGroupVersion.WithKind("InlineReference"):
+		return &apiv1alpha1.InlineReferenceApplyConfiguration{}
+	case v1alpha1.SchemeGroupVersion.WithKind("InventoryItem"):
+		return &apiv1alpha1.InventoryItemApplyConfiguration{}
 	case v1alpha1.SchemeGroupVersion.WithKind("LVMPools"):
 		return &apiv1alpha1.LVMPoolsApplyConfiguration{}
 	case v1alpha1.SchemeGroupVersion.WithKind("Pool"):

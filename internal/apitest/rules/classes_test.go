@@ -32,6 +32,10 @@ func spare(size string) func(*v1alpha1.PoolClass) {
 	}
 }
 
+func percent(n int32) func(*v1alpha1.PoolClass) {
+	return func(c *v1alpha1.PoolClass) { c.Spec.SparePercent = n }
+}
+
 func groups(names ...string) func(*v1alpha1.PoolClass) {
 	return func(c *v1alpha1.PoolClass) { c.Spec.LVM.VolumeGroups = names }
 }
@@ -43,6 +47,9 @@ var classCases = map[string]struct {
 	"a class over volume groups":    {change: groups("vg0", "data_1+x.y-z")},
 	"a class that keeps some spare": {change: spare("10Gi")},
 	"a class that keeps none":       {change: spare("0")},
+	"a class that keeps a tenth":    {change: percent(10)},
+	"less than no percent of spare": {change: percent(-1), refusal: "spec.sparePercent"},
+	"more spare than there is":      {change: percent(101), refusal: "spec.sparePercent"},
 	"a negative spare":              {change: spare("-1"), refusal: spareNotNegative},
 	"no volume group":               {change: groups(), refusal: "spec.lvm.volumeGroups"},
 	"the current directory":         {change: groups("."), refusal: groupNotADirectory},
@@ -62,34 +69,6 @@ func TestAPoolClassIsCreatedOnlyInAFormThatCanBeServed(t *testing.T) {
 			c := newClass(t, "vg")
 			tc.change(c)
 			expect(t, env.Client.Create(t.Context(), c), tc.refusal)
-		})
-	}
-}
-
-func TestAStorageNodesReportIsBounded(t *testing.T) {
-	env := apitest.Start(t)
-	some := resource.MustParse("1Gi")
-	pool := v1alpha1.Pool{Name: "vg", Provisioner: v1alpha1.ProvisionerLVM, Total: some, Foreign: some,
-		AllocationUnit: some, LargestVolume: some, Health: v1alpha1.PoolHealthy}
-	for name, tc := range map[string]struct {
-		edit    func(*v1alpha1.StorageNodeStatus)
-		refusal string
-	}{
-		"a report":                  {edit: func(*v1alpha1.StorageNodeStatus) {}},
-		"an empty report":           {edit: func(s *v1alpha1.StorageNodeStatus) { s.Pools = nil }},
-		"one pool reported twice":   {edit: func(s *v1alpha1.StorageNodeStatus) { s.Pools = append(s.Pools, pool) }, refusal: "Duplicate value"},
-		"a pool in no known health": {edit: func(s *v1alpha1.StorageNodeStatus) { s.Pools[0].Health = "Fine" }, refusal: `Unsupported value: "Fine"`},
-		"a message without end": {edit: func(s *v1alpha1.StorageNodeStatus) { s.Pools[0].Message = strings.Repeat("x", 1025) },
-			refusal: "may not be more than 1024 bytes"},
-	} {
-		t.Run(name, func(t *testing.T) {
-			n := &v1alpha1.StorageNode{ObjectMeta: metav1.ObjectMeta{Name: v1alpha1.VolumeName(t.Name())}}
-			if err := env.Client.Create(t.Context(), n); err != nil {
-				t.Fatal(err)
-			}
-			n.Status.Pools = []v1alpha1.Pool{pool}
-			tc.edit(&n.Status)
-			expect(t, env.Client.Status().Update(t.Context(), n), tc.refusal)
 		})
 	}
 }

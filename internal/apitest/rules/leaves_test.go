@@ -38,23 +38,36 @@ func (l leaf) String() string {
 // within says whether the field is below an item of that index.
 func (l leaf) within(index int) bool { return slices.Contains(l.at, any(index)) }
 
-// leaves are the fields of a value. Every field of the schema has to be there,
-// so that a new one is not overlooked.
-func leaves(t *testing.T, schema apiextensionsv1.JSONSchemaProps, value any, path string, at ...any) []leaf {
+// statusLeaves are the fields of an object's status. Every field of the schema
+// has to be there, in some item of each list, so that a new one is not
+// overlooked.
+func statusLeaves(t *testing.T, plural string, object map[string]any) []leaf {
 	t.Helper()
+	schema := statusSchema(t, plural)
+	found := leaves(schema, object["status"], "", "status")
+	walk("", schema, func(path string, s apiextensionsv1.JSONSchemaProps) {
+		isLeaf := len(s.Properties) == 0 && s.Items == nil
+		if isLeaf && !slices.ContainsFunc(found, func(l leaf) bool { return l.path == path }) {
+			t.Fatalf("the example has no %s: add it, and who writes it", path)
+		}
+	})
+	return found
+}
+
+// leaves are the fields of a value.
+func leaves(schema apiextensionsv1.JSONSchemaProps, value any, path string, at ...any) []leaf {
 	var found []leaf
 	switch v := value.(type) {
 	case map[string]any:
 		for _, name := range slices.Sorted(maps.Keys(schema.Properties)) {
 			below := strings.TrimPrefix(path+"."+name, ".")
-			if _, ok := v[name]; !ok {
-				t.Fatalf("the example has no %s: add it, and who writes it", below)
+			if field, ok := v[name]; ok {
+				found = append(found, leaves(schema.Properties[name], field, below, append(slices.Clone(at), name)...)...)
 			}
-			found = append(found, leaves(t, schema.Properties[name], v[name], below, append(slices.Clone(at), name)...)...)
 		}
 	case []any:
 		for i := range v {
-			found = append(found, leaves(t, *schema.Items.Schema, v[i], path+"[]", append(slices.Clone(at), i)...)...)
+			found = append(found, leaves(*schema.Items.Schema, v[i], path+"[]", append(slices.Clone(at), i)...)...)
 		}
 	default:
 		found = append(found, leaf{at: at, path: path, schema: schema})
@@ -98,7 +111,7 @@ func (l leaf) other(value any) any {
 	case l.schema.Format == "date-time":
 		return "2001-02-03T04:05:06Z"
 	case len(l.schema.Enum) == 0:
-		return value.(string) + "x"
+		return value.(string) + "1" // a number stays one
 	}
 	for _, e := range l.schema.Enum {
 		if candidate := strings.Trim(string(e.Raw), `"`); candidate != value {

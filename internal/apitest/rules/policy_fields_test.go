@@ -32,6 +32,7 @@ var writers = map[string]string{
 	"replicas[].ready":                entryOwner,
 	"replicas[].active":               entryOwner,
 	"replicas[].capacity":             entryOwner,
+	"replicas[].allocated":            entryOwner,
 	"replicas[].requested":            entryOwner,
 	"replicas[].unstagedEpoch":        entryOwner,
 	"replicas[].reason":               entryOwner,
@@ -40,21 +41,26 @@ var writers = map[string]string{
 
 // nodeWriters does the same for StorageNode, the whole of which is its agent's.
 var nodeWriters = map[string]string{
-	"conditions[].type":               nodeOwner,
-	"conditions[].status":             nodeOwner,
-	"conditions[].reason":             nodeOwner,
-	"conditions[].message":            nodeOwner,
-	"conditions[].lastTransitionTime": nodeOwner,
-	"conditions[].observedGeneration": nodeOwner,
-	"pools[].name":                    nodeOwner,
-	"pools[].provisioner":             nodeOwner,
-	"pools[].total":                   nodeOwner,
-	"pools[].foreign":                 nodeOwner,
-	"pools[].allocationUnit":          nodeOwner,
-	"pools[].largestVolume":           nodeOwner,
-	"pools[].classes[]":               nodeOwner,
-	"pools[].health":                  nodeOwner,
-	"pools[].message":                 nodeOwner,
+	"conditions[].type":                 nodeOwner,
+	"conditions[].status":               nodeOwner,
+	"conditions[].reason":               nodeOwner,
+	"conditions[].message":              nodeOwner,
+	"conditions[].lastTransitionTime":   nodeOwner,
+	"conditions[].observedGeneration":   nodeOwner,
+	"pools[].name":                      nodeOwner,
+	"pools[].provisioner":               nodeOwner,
+	"pools[].total":                     nodeOwner,
+	"pools[].foreign":                   nodeOwner,
+	"pools[].allocationUnit":            nodeOwner,
+	"pools[].largestVolume":             nodeOwner,
+	"pools[].classes[]":                 nodeOwner,
+	"pools[].health":                    nodeOwner,
+	"pools[].message":                   nodeOwner,
+	"pools[].inventory[].volume":        nodeOwner,
+	"pools[].inventory[].allocated":     nodeOwner,
+	"pools[].inventory[].inline.podUID": nodeOwner,
+	"pools[].inventory[].inline.name":   nodeOwner,
+	"volumesRevision":                   nodeOwner,
 }
 
 const (
@@ -74,7 +80,7 @@ func everything(v *v1alpha1.Volume) {
 	for _, node := range []string{"n1", "n2"} {
 		entry(node, func(r *v1alpha1.ReplicaStatus) {
 			*r = v1alpha1.ReplicaStatus{Node: node, Pool: "vg", State: v1alpha1.ReplicaReady, Active: true,
-				Capacity: &size, Requested: &size, UnstagedEpoch: 1, Reason: "Tested", Message: "all is well"}
+				Capacity: &size, Allocated: &size, Requested: &size, UnstagedEpoch: 1, Reason: "Tested", Message: "all is well"}
 		})(v)
 	}
 	v.Status.Conditions = fullConditions()
@@ -113,7 +119,7 @@ func TestEveryFieldOfAVolumesStatusHasOneWriter(t *testing.T) {
 	begun := live(t, env.Client, newVolume(t), all(ready("n1", "n2"), epoch("n1", 1)), everything)
 	volume := stored(t, env, begun)
 	seen := map[string]bool{}
-	for _, field := range leaves(t, statusSchema(t, "volumes"), volume.Object["status"], "", "status") {
+	for _, field := range statusLeaves(t, "volumes", volume.Object) {
 		seen[field.path] = true
 		t.Run(field.String(), func(t *testing.T) {
 			err := tries(t.Context(), agent, volume, field)
@@ -145,15 +151,16 @@ func TestEveryFieldOfAStorageNodesStatusHasOneWriter(t *testing.T) {
 	if err := env.Client.Create(t.Context(), n); err != nil {
 		t.Fatal(err)
 	}
-	n.Status = v1alpha1.StorageNodeStatus{Conditions: fullConditions(), Pools: []v1alpha1.Pool{{
+	n.Status = v1alpha1.StorageNodeStatus{Conditions: fullConditions(), VolumesRevision: "1", Pools: []v1alpha1.Pool{{
 		Name: "vg", Provisioner: v1alpha1.ProvisionerLVM, Total: some, Foreign: some, AllocationUnit: some,
-		LargestVolume: some, Classes: []string{"fast"}, Health: v1alpha1.PoolHealthy, Message: "all is well"}}}
+		LargestVolume: some, Classes: []string{"fast"}, Health: v1alpha1.PoolHealthy, Message: "all is well",
+		Inventory: []v1alpha1.InventoryItem{lost("vol-lost"), inline("uid", "scratch")}}}}
 	if err := env.Client.Status().Update(t.Context(), n); err != nil {
 		t.Fatal(err)
 	}
 	itself, another := env.Agent(t, n.Name), env.Agent(t, "n1")
 	node := stored(t, env, n)
-	for _, field := range leaves(t, statusSchema(t, "storagenodes"), node.Object["status"], "", "status") {
+	for _, field := range statusLeaves(t, "storagenodes", node.Object) {
 		t.Run(field.String(), func(t *testing.T) {
 			if nodeWriters[field.path] != nodeOwner {
 				t.Fatalf("nobody is said to write %s: decide, write the policy's rule, add it to nodeWriters", field.path)

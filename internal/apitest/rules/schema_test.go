@@ -53,6 +53,9 @@ func refusals() map[string]bool {
 	for _, tc := range classCases {
 		seen[tc.refusal] = true
 	}
+	for _, tc := range reportCases {
+		seen[tc.refusal] = true
+	}
 	for _, tc := range createDenials {
 		seen[tc.refusal] = true
 	}

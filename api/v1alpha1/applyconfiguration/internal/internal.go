@@ -48,6 +48,27 @@ var schemaYAML = typed.YAMLObject(`types:
     elementRelationship: atomic
 - name: dev.berth.berth.api.v1alpha1.FSType
   scalar: string
+- name: dev.berth.berth.api.v1alpha1.InlineReference
+  map:
+    fields:
+    - name: name
+      type:
+        scalar: string
+    - name: podUID
+      type:
+        namedType: io.k8s.apimachinery.pkg.types.UID
+- name: dev.berth.berth.api.v1alpha1.InventoryItem
+  map:
+    fields:
+    - name: allocated
+      type:
+        namedType: io.k8s.apimachinery.pkg.api.resource.Quantity
+    - name: inline
+      type:
+        namedType: dev.berth.berth.api.v1alpha1.InlineReference
+    - name: volume
+      type:
+        scalar: string
 - name: dev.berth.berth.api.v1alpha1.LVMPools
   map:
     fields:
@@ -77,6 +98,12 @@ var schemaYAML = typed.YAMLObject(`types:
     - name: health
       type:
         namedType: dev.berth.berth.api.v1alpha1.PoolHealth
+    - name: inventory
+      type:
+        list:
+          elementType:
+            namedType: dev.berth.berth.api.v1alpha1.InventoryItem
+          elementRelationship: atomic
     - name: largestVolume
       type:
         namedType: io.k8s.apimachinery.pkg.api.resource.Quantity
@@ -125,6 +152,9 @@ var schemaYAML = typed.YAMLObject(`types:
     - name: spare
       type:
         namedType: io.k8s.apimachinery.pkg.api.resource.Quantity
+    - name: sparePercent
+      type:
+        scalar: numeric
 - name: dev.berth.berth.api.v1alpha1.PoolClassStatus
   map:
     fields:
@@ -172,6 +202,9 @@ var schemaYAML = typed.YAMLObject(`types:
     - name: active
       type:
         scalar: boolean
+    - name: allocated
+      type:
+        namedType: io.k8s.apimachinery.pkg.api.resource.Quantity
     - name: capacity
       type:
         namedType: io.k8s.apimachinery.pkg.api.resource.Quantity
@@ -241,6 +274,9 @@ var schemaYAML = typed.YAMLObject(`types:
           elementRelationship: associative
           keys:
           - name
+    - name: volumesRevision
+      type:
+        scalar: string
 - name: dev.berth.berth.api.v1alpha1.Volume
   map:
     fields:

@@ -20,13 +20,18 @@ type PoolApplyConfiguration struct {
 	Provisioner *apiv1alpha1.ProvisionerType `json:"provisioner,omitempty"`
 	// total is the size of the pool.
 	Total *resource.Quantity `json:"total,omitempty"`
-	// foreign is what others than Berth use of it.
+	// foreign is what others than Berth use of it, and what Berth uses and
+	// inventory has no place for.
 	Foreign *resource.Quantity `json:"foreign,omitempty"`
 	// allocationUnit is what sizes are rounded up to: an extent.
 	AllocationUnit *resource.Quantity `json:"allocationUnit,omitempty"`
 	// largestVolume is the largest volume that could be created when the report
 	// was made. For display and coarse filtering; not for accounting.
 	LargestVolume *resource.Quantity `json:"largestVolume,omitempty"`
+	// inventory is what is Berth's in the pool and is no replica of a Volume that
+	// the agent knows: inline volumes, and volumes whose Volume is gone. It is
+	// part of neither foreign nor any Volume.
+	Inventory []InventoryItemApplyConfiguration `json:"inventory,omitempty"`
 	// classes are the PoolClasses that this pool serves on this node.
 	Classes []string `json:"classes,omitempty"`
 	// health is Healthy, or why nothing new should be placed here.
@@ -86,6 +91,19 @@ func (b *PoolApplyConfiguration) WithAllocationUnit(value resource.Quantity) *Po
 // If called multiple times, the LargestVolume field is set to the value of the last call.
 func (b *PoolApplyConfiguration) WithLargestVolume(value resource.Quantity) *PoolApplyConfiguration {
 	b.LargestVolume = &value
+	return b
+}
+
+// WithInventory adds the given value to the Inventory field in the declarative configuration
+// and returns the receiver, so that objects can be build by chaining "With" function invocations.
+// If called multiple times, values provided by each call will be appended to the Inventory field.
+func (b *PoolApplyConfiguration) WithInventory(values ...*InventoryItemApplyConfiguration) *PoolApplyConfiguration {
+	for i := range values {
+		if values[i] == nil {
+			panic("nil value passed to WithInventory")
+		}
+		b.Inventory = append(b.Inventory, *values[i])
+	}
 	return b
 }
 

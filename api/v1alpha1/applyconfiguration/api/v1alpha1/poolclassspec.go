@@ -23,6 +23,9 @@ type PoolClassSpecApplyConfiguration struct {
 	// spare is kept free in every pool of this class: no volume is created or
 	// expanded into it. Other classes on the same pool may still use it.
 	Spare *resource.Quantity `json:"spare,omitempty"`
+	// sparePercent of the size of every pool is kept free in the same way; both
+	// count together.
+	SparePercent *int32 `json:"sparePercent,omitempty"`
 }
 
 // PoolClassSpecApplyConfiguration constructs a declarative configuration of the PoolClassSpec type for use with
@@ -60,5 +63,13 @@ func (b *PoolClassSpecApplyConfiguration) WithLVM(value *LVMPoolsApplyConfigurat
 // If called multiple times, the Spare field is set to the value of the last call.
 func (b *PoolClassSpecApplyConfiguration) WithSpare(value resource.Quantity) *PoolClassSpecApplyConfiguration {
 	b.Spare = &value
+	return b
+}
+
+// WithSparePercent sets the SparePercent field in the declarative configuration to the given value
+// and returns the receiver, so that objects can be built by chaining "With" function invocations.
+// If called multiple times, the SparePercent field is set to the value of the last call.
+func (b *PoolClassSpecApplyConfiguration) WithSparePercent(value int32) *PoolClassSpecApplyConfiguration {
+	b.SparePercent = &value
 	return b
 }

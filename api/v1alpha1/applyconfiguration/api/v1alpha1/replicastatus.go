@@ -25,6 +25,9 @@ type ReplicaStatusApplyConfiguration struct {
 	// capacity of the replica as it is; absent when there is none. The volume's
 	// own cannot shrink below it.
 	Capacity *resource.Quantity `json:"capacity,omitempty"`
+	// allocated is how many bytes the replica takes of its pool; absent when
+	// there is none. It may be more than capacity: mirrors and extents.
+	Allocated *resource.Quantity `json:"allocated,omitempty"`
 	// requested is the capacity from the spec that this report answers.
 	Requested *resource.Quantity `json:"requested,omitempty"`
 	// unstagedEpoch is the epoch that the node gave up cleanly.
@@ -86,6 +89,14 @@ func (b *ReplicaStatusApplyConfiguration) WithActive(value bool) *ReplicaStatusA
 // If called multiple times, the Capacity field is set to the value of the last call.
 func (b *ReplicaStatusApplyConfiguration) WithCapacity(value resource.Quantity) *ReplicaStatusApplyConfiguration {
 	b.Capacity = &value
+	return b
+}
+
+// WithAllocated sets the Allocated field in the declarative configuration to the given value
+// and returns the receiver, so that objects can be built by chaining "With" function invocations.
+// If called multiple times, the Allocated field is set to the value of the last call.
+func (b *ReplicaStatusApplyConfiguration) WithAllocated(value resource.Quantity) *ReplicaStatusApplyConfiguration {
+	b.Allocated = &value
 	return b
 }
 

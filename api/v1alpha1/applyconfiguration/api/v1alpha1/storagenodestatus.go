@@ -13,6 +13,11 @@ import (
 type StorageNodeStatusApplyConfiguration struct {
 	// pools are the node's pools that at least one PoolClass selects.
 	Pools []PoolApplyConfiguration `json:"pools,omitempty"`
+	// volumesRevision is the highest resourceVersion among the Volumes that the
+	// agent had seen, their deletions included, when it sorted what is in its
+	// pools into Volumes, inventory and foreign. What went by that revision and
+	// is in none of them takes no room any more.
+	VolumesRevision *string `json:"volumesRevision,omitempty"`
 	// conditions: Ready is True while the agent can list its pools.
 	Conditions []v1.ConditionApplyConfiguration `json:"conditions,omitempty"`
 }
@@ -33,6 +38,14 @@ func (b *StorageNodeStatusApplyConfiguration) WithPools(values ...*PoolApplyConf
 		}
 		b.Pools = append(b.Pools, *values[i])
 	}
+	return b
+}
+
+// WithVolumesRevision sets the VolumesRevision field in the declarative configuration to the given value
+// and returns the receiver, so that objects can be built by chaining "With" function invocations.
+// If called multiple times, the VolumesRevision field is set to the value of the last call.
+func (b *StorageNodeStatusApplyConfiguration) WithVolumesRevision(value string) *StorageNodeStatusApplyConfiguration {
+	b.VolumesRevision = &value
 	return b
 }
 
