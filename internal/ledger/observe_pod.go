@@ -19,6 +19,10 @@ func (l *Ledger) pod(uid string) *pod {
 	return p
 }
 
+// KnowsPod is whether the pod has inline volumes here or holds room: what becomes
+// of any other pod need not be observed.
+func (l *Ledger) KnowsPod(uid string) bool { return l.pods[uid] != nil }
+
 // ObservePod takes in a pod, new or changed. Pods that have no inline volumes and
 // were never reserved for need not be observed. From the moment it is bound to
 // the moment it ends, whatever its phase in between, its inline volumes are

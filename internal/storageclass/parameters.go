@@ -49,10 +49,10 @@ func Parse(parameters map[string]string) (Parameters, error) {
 		}
 	}
 	if p.PoolClass == "" {
-		return Parameters{}, invalid("parameter %q is required: it names a PoolClass", PoolClassKey)
+		return Parameters{}, Invalid("parameter %q is required: it names a PoolClass", PoolClassKey)
 	}
 	if (p.ClaimName == "") != (p.ClaimNamespace == "") {
-		return Parameters{}, invalid("parameters %q and %q go together", claimNameKey, claimNamespaceKey)
+		return Parameters{}, Invalid("parameters %q and %q go together", claimNameKey, claimNamespaceKey)
 	}
 	return p, nil
 }
@@ -70,7 +70,7 @@ func (p *Parameters) set(key, value string) (err error) {
 	case volumeNameKey:
 		_, err = objectName(key, value)
 	default:
-		err = invalid("unknown parameter %q (known: %s, %s)%s", key, PoolClassKey, FSTypeKey, suggestion(key))
+		err = Invalid("unknown parameter %q (known: %s, %s)%s", key, PoolClassKey, FSTypeKey, suggestion(key))
 	}
 	return err
 }
@@ -81,12 +81,12 @@ func ParseFSType(name string) (v1alpha1.FSType, error) {
 	case "", v1alpha1.Ext4, v1alpha1.XFS:
 		return fsType, nil
 	}
-	return "", invalid("filesystem %q is not supported (supported: %s, %s)", name, v1alpha1.Ext4, v1alpha1.XFS)
+	return "", Invalid("filesystem %q is not supported (supported: %s, %s)", name, v1alpha1.Ext4, v1alpha1.XFS)
 }
 
 func objectName(key, value string) (string, error) {
 	if problems := validation.IsDNS1123Subdomain(value); len(problems) > 0 {
-		return "", invalid("parameter %q: %q is not an object's name: %s", key, value, problems[0])
+		return "", Invalid("parameter %q: %q is not an object's name: %s", key, value, problems[0])
 	}
 	return value, nil
 }
@@ -103,7 +103,9 @@ func suggestion(key string) string {
 	return ""
 }
 
-func invalid(format string, args ...any) error {
+// Invalid makes an error that wraps ErrInvalid and says only its message: for
+// what the parameters and the request say together.
+func Invalid(format string, args ...any) error {
 	return &parameterError{message: fmt.Sprintf(format, args...)}
 }
 

@@ -21,6 +21,10 @@ type Request struct {
 	Claim *v1alpha1.ClaimReference
 	// Topology says where the volume may be.
 	Topology Topology
+	// Pool, if set, is the pool of the one allowed node that the volume comes
+	// from: whoever reserved room there says so. It counts for the first
+	// placement alone; where the volume is placed again the ledger chooses.
+	Pool string
 }
 
 // Topology restricts and orders the nodes of a volume.

@@ -1,0 +1,85 @@
+package volumes
+
+import (
+	"cmp"
+	"slices"
+
+	corev1 "k8s.io/api/core/v1"
+	storagev1 "k8s.io/api/storage/v1"
+
+	"berth.dev/berth/api/v1alpha1"
+	"berth.dev/berth/internal/storageclass"
+)
+
+// Wish is what shapes a volume, whoever asks for it: CreateVolume and the
+// scheduler, which writes the Volume before CreateVolume is called, must come to
+// the same Request, or the second finds a volume that is not the one it wants.
+type Wish struct {
+	// Name is the CSI name.
+	Name       string
+	Parameters storageclass.Parameters
+	Mode       v1alpha1.VolumeMode
+	// FSType that is asked for beside the parameters; may be empty.
+	FSType   v1alpha1.FSType
+	Size     Size
+	Topology Topology
+}
+
+// Request is the request for the wish. Its errors wrap storageclass.ErrInvalid.
+func (w Wish) Request() (Request, error) {
+	r := Request{
+		Name: w.Name, Size: w.Size, Mode: w.Mode, PoolClass: w.Parameters.PoolClass, Topology: w.Topology,
+	}
+	if w.Parameters.ClaimName != "" {
+		r.Claim = &v1alpha1.ClaimReference{Namespace: w.Parameters.ClaimNamespace, Name: w.Parameters.ClaimName, UID: claimUID(w.Name)}
+	}
+	if w.Mode == v1alpha1.Block {
+		return r, nil
+	}
+	if w.FSType != "" && w.Parameters.FSType != "" && w.FSType != w.Parameters.FSType {
+		return Request{}, storageclass.Invalid("the volume capability asks for %s and parameter %q for %s",
+			w.FSType, storageclass.FSTypeKey, w.Parameters.FSType)
+	}
+	r.FSType = cmp.Or(w.FSType, w.Parameters.FSType, storageclass.DefaultFSType)
+	return r, nil
+}
+
+// Bytes is how large a volume the request asks the node for.
+func (r Request) Bytes() (int64, error) { return r.Size.bytes(r.Mode, r.FSType) }
+
+// ForClaim is the request that CreateVolume will be called with for a claim of a
+// class, as the external-provisioner makes it of the two. Topology and pool are
+// the caller's to add.
+func ForClaim(claim *corev1.PersistentVolumeClaim, class *storagev1.StorageClass) (Request, error) {
+	parameters, err := storageclass.Parse(class.Parameters)
+	if err != nil {
+		return Request{}, err
+	}
+	parameters.ClaimNamespace, parameters.ClaimName = claim.Namespace, claim.Name
+	for _, mode := range claim.Spec.AccessModes {
+		if !slices.Contains(accessModes, mode) {
+			return Request{}, storageclass.Invalid("access mode %s is not supported: the volume lives on one node (use ReadWriteOnce or ReadWriteOncePod)", mode)
+		}
+	}
+	size := claim.Spec.Resources.Requests[corev1.ResourceStorage]
+	w := Wish{
+		Name:       "pvc-" + string(claim.UID),
+		Parameters: parameters,
+		Mode:       v1alpha1.Filesystem,
+		Size:       Size{Required: size.Value()},
+	}
+	if mode := claim.Spec.VolumeMode; mode != nil && *mode == corev1.PersistentVolumeBlock {
+		w.Mode = v1alpha1.Block
+	}
+	return w.Request()
+}
+
+// accessModes of a claim that one node uses at a time.
+var accessModes = []corev1.PersistentVolumeAccessMode{corev1.ReadWriteOnce, corev1.ReadWriteOncePod}
+
+// InlineBytes is how large an inline volume is made: at least what its
+// filesystem needs.
+func InlineBytes(v storageclass.Inline) (int64, error) {
+	fsType := cmp.Or(v.FSType, storageclass.DefaultFSType)
+	return Size{Required: v.Size}.bytes(v1alpha1.Filesystem, fsType)
+}

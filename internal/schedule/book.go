@@ -1,0 +1,173 @@
+package schedule
+
+import (
+	"context"
+	"fmt"
+	"sync"
+
+	"berth.dev/berth/internal/ledger"
+)
+
+// Book is the ledger behind a lock. Its methods may be called concurrently; what
+// they return never changes.
+type Book struct {
+	mu     sync.RWMutex
+	ledger *ledger.Ledger
+	seen   map[Kind]map[string]string
+	synced chan struct{}
+}
+
+// NewBook returns an empty Book that is not synced.
+func NewBook() *Book {
+	return &Book{ledger: ledger.New(), seen: map[Kind]map[string]string{}, synced: make(chan struct{})}
+}
+
+// Kind is a kind of object that a Book is told of.
+type Kind string
+
+// The kinds of objects.
+const (
+	StorageNodes      Kind = "StorageNode"
+	PoolClasses       Kind = "PoolClass"
+	Volumes           Kind = "Volume"
+	Claims            Kind = "PersistentVolumeClaim"
+	PersistentVolumes Kind = "PersistentVolume"
+	StorageClasses    Kind = "StorageClass"
+)
+
+// Seen returns the resourceVersion of an object as far as the ledger knows it,
+// or an empty string: it has not seen the object, or has seen it deleted. Claims
+// are named namespace/name. A queueing hint that is called with a newer object
+// than this must wake the pod up: what the ledger would say is out of date.
+func (b *Book) Seen(kind Kind, name string) (resourceVersion string) {
+	b.mu.RLock()
+	defer b.mu.RUnlock()
+	return b.seen[kind][name]
+}
+
+// Request works demands out; see ledger.Ledger.
+func (b *Book) Request(options ledger.RequestOptions, demands ...ledger.Demand) (*ledger.Request, ledger.Verdict) {
+	b.mu.RLock()
+	defer b.mu.RUnlock()
+	return b.ledger.Request(options, demands...)
+}
+
+// Node returns a node as it is now, or nil, which answers NotReported.
+func (b *Book) Node(name string) *ledger.Node {
+	b.mu.RLock()
+	defer b.mu.RUnlock()
+	return b.ledger.Node(name)
+}
+
+// NodeNames lists the known nodes in order.
+func (b *Book) NodeNames() []string {
+	b.mu.RLock()
+	defer b.mu.RUnlock()
+	return b.ledger.NodeNames()
+}
+
+// Snapshot of all nodes. It costs one pointer per node.
+func (b *Book) Snapshot() ledger.Snapshot {
+	b.mu.RLock()
+	defer b.mu.RUnlock()
+	return b.ledger.Snapshot()
+}
+
+// Reserve sets room aside for all demands of a request on a node, or for none.
+func (b *Book) Reserve(node string, r *ledger.Request) ([]ledger.Choice, ledger.Verdict) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	return b.ledger.Reserve(node, r)
+}
+
+// Unreserve gives back what the pod holds on the node.
+func (b *Book) Unreserve(podUID, node string) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	b.ledger.Unreserve(podUID, node)
+}
+
+// Held returns the pool in which room is held for an owner on a node.
+func (b *Book) Held(o ledger.Owner, node string) (pool string, held bool) {
+	b.mu.RLock()
+	defer b.mu.RUnlock()
+	return b.ledger.Held(o, node)
+}
+
+// Granted is the size up to which a Volume may grow, or 0 for an unknown one.
+func (b *Book) Granted(volume string) int64 {
+	b.mu.RLock()
+	defer b.mu.RUnlock()
+	return b.ledger.Granted(volume)
+}
+
+// Room of a class on a node.
+func (b *Book) Room(node, class string) ledger.Room {
+	b.mu.RLock()
+	defer b.mu.RUnlock()
+	return b.ledger.Room(node, class)
+}
+
+// Pools lists what is charged on a node.
+func (b *Book) Pools(node string) []ledger.PoolState {
+	b.mu.RLock()
+	defer b.mu.RUnlock()
+	return b.ledger.Pools(node)
+}
+
+// Synced is whether every kind of object was listed once.
+func (b *Book) Synced() bool {
+	b.mu.RLock()
+	defer b.mu.RUnlock()
+	return b.ledger.Synced()
+}
+
+// WaitSynced waits until the Book is synced.
+func (b *Book) WaitSynced(ctx context.Context) error {
+	select {
+	case <-b.synced:
+		return nil
+	case <-ctx.Done():
+		return fmt.Errorf("waiting for the ledger to be synced: %w", context.Cause(ctx))
+	}
+}
+
+func (b *Book) setSynced() {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	if !b.ledger.Synced() {
+		b.ledger.SetSynced()
+		close(b.synced)
+	}
+}
+
+// holdsFor is whether anything is known of a pod: inline volumes, or room that is
+// held for it.
+func (b *Book) holdsFor(podUID string) bool {
+	b.mu.RLock()
+	defer b.mu.RUnlock()
+	return b.ledger.KnowsPod(podUID)
+}
+
+// change changes the ledger.
+func (b *Book) change(change func(*ledger.Ledger)) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	change(b.ledger)
+}
+
+// observe changes the ledger and notes how far it is for the object, which an
+// empty version forgets.
+func (b *Book) observe(kind Kind, name, version string, change func(*ledger.Ledger)) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	change(b.ledger)
+	if version == "" {
+		delete(b.seen[kind], name)
+		return
+	}
+	if b.seen[kind] == nil {
+		b.seen[kind] = map[string]string{}
+	}
+	b.seen[kind][name] = version
+}

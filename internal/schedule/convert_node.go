@@ -1,0 +1,91 @@
+package schedule
+
+import (
+	"strconv"
+
+	"k8s.io/apimachinery/pkg/api/meta"
+	"k8s.io/apimachinery/pkg/api/resource"
+
+	"berth.dev/berth/api/v1alpha1"
+	"berth.dev/berth/internal/ledger"
+)
+
+// report is what a StorageNode says. away is empty, or why its agent cannot be
+// expected to answer: what is there stays charged and nothing new is placed.
+func report(n *v1alpha1.StorageNode, away string) ledger.Report {
+	r := ledger.Report{
+		Node:       n.Name,
+		Generation: revision(n.Status.VolumesRevision),
+		Ready:      away == "" && !meta.IsStatusConditionFalse(n.Status.Conditions, conditionReady),
+		Pools:      make([]ledger.Pool, 0, len(n.Status.Pools)),
+	}
+	for i := range n.Status.Pools {
+		r.Pools = append(r.Pools, pool(&n.Status.Pools[i]))
+	}
+	return r
+}
+
+// conditionReady of a StorageNode is False while its agent cannot list its pools.
+const conditionReady = "Ready"
+
+func pool(p *v1alpha1.Pool) ledger.Pool {
+	out := ledger.Pool{
+		Name:    p.Name,
+		Kind:    kinds[p.Provisioner],
+		Total:   p.Total.Value(),
+		Foreign: p.Foreign.Value(),
+		Unit:    max(p.AllocationUnit.Value(), 1),
+		Health:  health(p.Health),
+		Classes: p.Classes,
+	}
+	for i := range p.Inventory {
+		out.Inventory = append(out.Inventory, item(&p.Inventory[i]))
+	}
+	return out
+}
+
+// kinds of pools by their provisioner. A provisioner that is not among them makes
+// a pool that the ledger does not believe, and that nothing is placed in.
+var kinds = map[v1alpha1.ProvisionerType]ledger.Kind{v1alpha1.ProvisionerLVM: ledger.Thick}
+
+// health of a pool; a word from a newer agent is no good news.
+func health(h v1alpha1.PoolHealth) ledger.Health {
+	switch h {
+	case v1alpha1.PoolHealthy:
+		return ledger.Healthy
+	case v1alpha1.PoolMissing:
+		return ledger.Missing
+	default:
+		return ledger.Degraded
+	}
+}
+
+func item(i *v1alpha1.InventoryItem) ledger.Item {
+	owner := ledger.Volume(i.Volume)
+	if i.Inline != nil {
+		owner = ledger.Inline(string(i.Inline.PodUID), i.Inline.Name)
+	}
+	return ledger.Item{Owner: owner, Taken: i.Allocated.Value()}
+}
+
+// class is a PoolClass.
+func class(c *v1alpha1.PoolClass) ledger.Class {
+	return ledger.Class{Name: c.Name, Spare: value(c.Spec.Spare), SparePercent: int(c.Spec.SparePercent)}
+}
+
+func value(q *resource.Quantity) int64 {
+	if q == nil {
+		return 0
+	}
+	return q.Value()
+}
+
+// revision is a resourceVersion as a number, 0 where it is none: the API promises
+// that those of one resource compare as numbers.
+func revision(resourceVersion string) int64 {
+	n, err := strconv.ParseInt(resourceVersion, 10, 64)
+	if err != nil || n < 0 {
+		return 0
+	}
+	return n
+}

@@ -1,0 +1,74 @@
+package schedule
+
+import (
+	"slices"
+
+	corev1 "k8s.io/api/core/v1"
+
+	"berth.dev/berth/api/v1alpha1"
+	"berth.dev/berth/internal/controller/volumes"
+	"berth.dev/berth/internal/ledger"
+	"berth.dev/berth/internal/storageclass"
+)
+
+// selectedNode is the annotation by which a scheduler gives a claim its node.
+const selectedNode = "volume.kubernetes.io/selected-node"
+
+// claim is a claim of a StorageClass that names the PoolClass.
+func claim(c *corev1.PersistentVolumeClaim, poolClass string) ledger.ClaimObject {
+	requested := c.Spec.Resources.Requests[corev1.ResourceStorage]
+	out := ledger.ClaimObject{UID: string(c.UID), Class: poolClass, Requested: requested.Value(), Bound: c.Spec.VolumeName != ""}
+	if !populated(c) {
+		out.SelectedNode = c.Annotations[selectedNode]
+	}
+	return out
+}
+
+// populated is whether another claim's volume will become this one's: its data
+// comes from an object that the provisioner does not know.
+func populated(c *corev1.PersistentVolumeClaim) bool {
+	source := c.Spec.DataSourceRef
+	return source != nil && source.Kind != "VolumeSnapshot" && source.Kind != "PersistentVolumeClaim"
+}
+
+// pod is a pod, with its inline volumes of Berth's. Those that are malformed are
+// left out: their node refuses them.
+func pod(p *corev1.Pod) ledger.PodObject {
+	out := ledger.PodObject{
+		UID:     string(p.UID),
+		Node:    p.Spec.NodeName,
+		Started: started(p),
+		Ended:   p.Status.Phase == corev1.PodSucceeded || p.Status.Phase == corev1.PodFailed,
+	}
+	for i := range p.Spec.Volumes {
+		if v, ours, err := inline(&p.Spec.Volumes[i]); ours && err == nil {
+			out.Inline = append(out.Inline, v)
+		}
+	}
+	return out
+}
+
+// inline reads an inline volume. ours is whether it is Berth's.
+func inline(v *corev1.Volume) (volume ledger.InlineVolume, ours bool, err error) {
+	if v.CSI == nil || v.CSI.Driver != v1alpha1.LocalDriverName {
+		return ledger.InlineVolume{}, false, nil
+	}
+	attributes, err := storageclass.ParseInline(v.CSI.VolumeAttributes)
+	if err != nil {
+		return ledger.InlineVolume{}, true, err
+	}
+	bytes, err := volumes.InlineBytes(attributes)
+	return ledger.InlineVolume{Name: v.Name, Class: attributes.PoolClass, Bytes: bytes}, true, err
+}
+
+func hasInline(p *corev1.Pod) bool {
+	return slices.ContainsFunc(p.Spec.Volumes, func(v corev1.Volume) bool {
+		return v.CSI != nil && v.CSI.Driver == v1alpha1.LocalDriverName
+	})
+}
+
+// started is whether a container ran: then the volumes are there.
+func started(p *corev1.Pod) bool {
+	ran := func(s corev1.ContainerStatus) bool { return s.State.Running != nil || s.State.Terminated != nil }
+	return slices.ContainsFunc(p.Status.InitContainerStatuses, ran) || slices.ContainsFunc(p.Status.ContainerStatuses, ran)
+}

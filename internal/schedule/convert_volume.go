@@ -1,0 +1,113 @@
+package schedule
+
+import (
+	corev1 "k8s.io/api/core/v1"
+
+	"berth.dev/berth/api/v1alpha1"
+	"berth.dev/berth/internal/ledger"
+)
+
+// volume is a Volume: its wanted replicas, and those that are still somewhere.
+func volume(v *v1alpha1.Volume) ledger.VolumeObject {
+	out := ledger.VolumeObject{Name: v.Name, Class: v.Spec.PoolClass, Capacity: v.Spec.Capacity.Value()}
+	if v.Spec.ClaimRef != nil {
+		out.Claim = string(v.Spec.ClaimRef.UID)
+	}
+	for _, wanted := range v.Spec.Replicas {
+		out.Replicas = append(out.Replicas, wantedReplica(v, wanted))
+	}
+	for i := range v.Status.Replicas {
+		entry := &v.Status.Replicas[i]
+		if wants(v, entry.Node) || entry.State == v1alpha1.ReplicaGone || entry.Capacity == nil {
+			continue
+		}
+		out.Replicas = append(out.Replicas, ledger.Replica{
+			// It is on its way out and will not grow to what the spec asks for.
+			Node: entry.Node, Pool: entry.Pool, State: ledger.Refused, Actual: entry.Capacity.Value(), Taken: value(entry.Allocated),
+		})
+	}
+	return out
+}
+
+// wantedReplica merges a wish with what its node says of it.
+func wantedReplica(v *v1alpha1.Volume, wanted v1alpha1.ReplicaSpec) ledger.Replica {
+	r := ledger.Replica{Node: wanted.Node, Pool: wanted.Pool}
+	entry := entryOf(v, wanted.Node)
+	switch {
+	case entry == nil:
+		return r
+	case entry.State == v1alpha1.ReplicaGone:
+		if v.DeletionTimestamp != nil {
+			r.State = ledger.Gone
+		}
+		return r // otherwise an answer to an older wish
+	}
+	r.Actual, r.Taken = value(entry.Capacity), value(entry.Allocated)
+	answered := entry.Requested != nil && entry.Requested.Cmp(v.Spec.Capacity) == 0
+	switch {
+	case answered && entry.Reason == v1alpha1.ReasonNoSpace:
+		r.State = ledger.Refused
+	case answered && entry.State == v1alpha1.ReplicaReady:
+		r.State = ledger.Ready
+	}
+	return r
+}
+
+func wants(v *v1alpha1.Volume, node string) bool {
+	for _, replica := range v.Spec.Replicas {
+		if replica.Node == node {
+			return true
+		}
+	}
+	return false
+}
+
+func entryOf(v *v1alpha1.Volume, node string) *v1alpha1.ReplicaStatus {
+	for i := range v.Status.Replicas {
+		if v.Status.Replicas[i].Node == node {
+			return &v.Status.Replicas[i]
+		}
+	}
+	return nil
+}
+
+// persistentVolume is a PersistentVolume of Berth's, whose StorageClass names the
+// PoolClass; false when it is another driver's. Its pool is in no object but the
+// Volume.
+func persistentVolume(pv *corev1.PersistentVolume, poolClass string) (ledger.PVObject, bool) {
+	handle := handleOf(pv)
+	if handle == "" {
+		return ledger.PVObject{}, false
+	}
+	capacity := pv.Spec.Capacity[corev1.ResourceStorage]
+	out := ledger.PVObject{Name: pv.Name, Volume: handle, Class: poolClass, Node: nodeOf(pv), Capacity: capacity.Value()}
+	if pv.Spec.ClaimRef != nil {
+		out.Claim = string(pv.Spec.ClaimRef.UID)
+	}
+	return out, true
+}
+
+// handleOf is the Volume that a PersistentVolume stands for, or empty.
+func handleOf(pv *corev1.PersistentVolume) string {
+	if pv.Spec.CSI == nil || pv.Spec.CSI.Driver != v1alpha1.LocalDriverName {
+		return ""
+	}
+	return pv.Spec.CSI.VolumeHandle
+}
+
+// nodeOf is the one node that a PersistentVolume is bound to, or empty.
+func nodeOf(pv *corev1.PersistentVolume) string {
+	if pv.Spec.NodeAffinity == nil || pv.Spec.NodeAffinity.Required == nil {
+		return ""
+	}
+	terms := pv.Spec.NodeAffinity.Required.NodeSelectorTerms
+	if len(terms) != 1 {
+		return ""
+	}
+	for _, e := range terms[0].MatchExpressions {
+		if e.Key == v1alpha1.TopologyKey && e.Operator == corev1.NodeSelectorOpIn && len(e.Values) == 1 {
+			return e.Values[0]
+		}
+	}
+	return ""
+}

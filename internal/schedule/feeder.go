@@ -1,0 +1,126 @@
+package schedule
+
+import (
+	"maps"
+	"slices"
+	"sync"
+
+	corev1 "k8s.io/api/core/v1"
+	storagev1 "k8s.io/api/storage/v1"
+
+	"berth.dev/berth/api/v1alpha1"
+	"berth.dev/berth/internal/ledger"
+	"berth.dev/berth/internal/storageclass"
+)
+
+// feeder adds what no object says alone.
+type feeder struct {
+	book *Book
+	from Informers
+
+	mu sync.Mutex
+	// poolClasses by StorageClass; empty for those of other drivers, and for
+	// those that no volume can be made of.
+	poolClasses map[string]string
+	// unbound claims by StorageClass: they are observed again when it changes.
+	unbound map[string]map[string]*corev1.PersistentVolumeClaim
+	nodes   map[string]reported
+}
+
+// reported is a node's last report and whether its agent could answer then.
+type reported struct {
+	node *v1alpha1.StorageNode
+	away string
+}
+
+func newFeeder(book *Book, from Informers) *feeder {
+	return &feeder{
+		book: book, from: from,
+		poolClasses: map[string]string{},
+		unbound:     map[string]map[string]*corev1.PersistentVolumeClaim{},
+		nodes:       map[string]reported{},
+	}
+}
+
+func (f *feeder) observeStorageClass(c *storagev1.StorageClass) {
+	var poolClass string
+	if c.Provisioner == v1alpha1.LocalDriverName {
+		parameters, err := storageclass.Parse(c.Parameters)
+		if err != nil {
+			f.from.Log.Info("a storage class cannot be used", "storageClass", c.Name, "problem", err.Error())
+		}
+		poolClass = parameters.PoolClass
+	}
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	f.book.observe(StorageClasses, c.Name, c.ResourceVersion, func(*ledger.Ledger) {})
+	before, known := f.poolClasses[c.Name]
+	f.poolClasses[c.Name] = poolClass
+	if known && before == poolClass {
+		return
+	}
+	for _, key := range slices.Sorted(maps.Keys(f.unbound[c.Name])) {
+		f.charge(f.unbound[c.Name][key])
+	}
+}
+
+// forgetStorageClass changes nothing for claims that are there: a class is needed
+// to make a volume, not to have one.
+func (f *feeder) forgetStorageClass(c *storagev1.StorageClass) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	delete(f.poolClasses, c.Name)
+	f.book.observe(StorageClasses, c.Name, "", func(*ledger.Ledger) {})
+}
+
+func (f *feeder) observePoolClass(c *v1alpha1.PoolClass) {
+	f.book.observe(PoolClasses, c.Name, c.ResourceVersion, func(l *ledger.Ledger) {
+		if err := l.ObserveClass(class(c)); err != nil {
+			f.from.Log.Error(err, "a pool class cannot be used", "poolClass", c.Name)
+		}
+	})
+}
+
+func (f *feeder) forgetPoolClass(c *v1alpha1.PoolClass) {
+	f.book.observe(PoolClasses, c.Name, "", func(l *ledger.Ledger) { l.ObserveClassGone(c.Name) })
+}
+
+func (f *feeder) observeNode(n *v1alpha1.StorageNode) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	f.tell(n, f.from.Heartbeats.Away(n.Name))
+}
+
+func (f *feeder) tell(n *v1alpha1.StorageNode, away string) {
+	f.nodes[n.Name] = reported{n, away}
+	f.book.observe(StorageNodes, n.Name, n.ResourceVersion, func(l *ledger.Ledger) {
+		if err := l.ObserveNode(report(n, away)); err != nil {
+			f.from.Log.Error(err, "a pool is reported that cannot be used", "node", n.Name)
+		}
+	})
+}
+
+func (f *feeder) forgetNode(n *v1alpha1.StorageNode) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	delete(f.nodes, n.Name)
+	f.book.observe(StorageNodes, n.Name, "", func(l *ledger.Ledger) { l.ObserveNodeGone(n.Name) })
+}
+
+// lookAtHeartbeats tells the ledger of nodes that have fallen silent, and returns
+// those that are back.
+func (f *feeder) lookAtHeartbeats() (returned []string) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	for name, last := range f.nodes {
+		away := f.from.Heartbeats.Away(name)
+		if (away == "") == (last.away == "") {
+			continue
+		}
+		f.tell(last.node, away)
+		if away == "" {
+			returned = append(returned, name)
+		}
+	}
+	return returned
+}

@@ -1,0 +1,101 @@
+package schedule
+
+import (
+	corev1 "k8s.io/api/core/v1"
+
+	"berth.dev/berth/api/v1alpha1"
+	"berth.dev/berth/internal/ledger"
+)
+
+func (f *feeder) observeVolume(v *v1alpha1.Volume) {
+	f.book.observe(Volumes, v.Name, v.ResourceVersion, func(l *ledger.Ledger) { l.ObserveVolume(volume(v)) })
+}
+
+// forgetVolume takes the version of the deleted object for the deletion's. Where
+// the deletion itself was missed that is an older one: what may be left of the
+// volume is then given up by an earlier report than it could be.
+func (f *feeder) forgetVolume(v *v1alpha1.Volume) {
+	f.book.observe(Volumes, v.Name, "", func(l *ledger.Ledger) { l.ObserveVolumeGone(v.Name, revision(v.ResourceVersion)) })
+}
+
+func (f *feeder) observeClaim(c *corev1.PersistentVolumeClaim) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	name, key := storageClassOf(c), claimKey(c)
+	if name != "" {
+		f.dropUnbound("", key) // a claim without a class may be given the default one
+	}
+	if c.Spec.VolumeName != "" {
+		f.dropUnbound(name, key)
+	} else {
+		if f.unbound[name] == nil {
+			f.unbound[name] = map[string]*corev1.PersistentVolumeClaim{}
+		}
+		f.unbound[name][key] = c
+	}
+	f.charge(c)
+}
+
+// charge observes a claim under what its class says now. A claim of another
+// driver's, or of a class that is not there yet, is none of the ledger's.
+func (f *feeder) charge(c *corev1.PersistentVolumeClaim) {
+	poolClass := f.poolClasses[storageClassOf(c)]
+	if poolClass == "" {
+		return
+	}
+	f.book.observe(Claims, claimKey(c), c.ResourceVersion, func(l *ledger.Ledger) { l.ObserveClaim(claim(c, poolClass)) })
+}
+
+func (f *feeder) forgetClaim(c *corev1.PersistentVolumeClaim) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	f.dropUnbound(storageClassOf(c), claimKey(c))
+	f.book.observe(Claims, claimKey(c), "", func(l *ledger.Ledger) { l.ObserveClaimGone(string(c.UID)) })
+}
+
+func (f *feeder) dropUnbound(storageClass, key string) {
+	delete(f.unbound[storageClass], key)
+	if len(f.unbound[storageClass]) == 0 {
+		delete(f.unbound, storageClass)
+	}
+}
+
+func (f *feeder) observePersistentVolume(pv *corev1.PersistentVolume) {
+	f.mu.Lock()
+	poolClass := f.poolClasses[pv.Spec.StorageClassName]
+	f.mu.Unlock()
+	if o, ours := persistentVolume(pv, poolClass); ours {
+		f.book.observe(PersistentVolumes, pv.Name, pv.ResourceVersion, func(l *ledger.Ledger) { l.ObservePV(o) })
+	}
+}
+
+func (f *feeder) forgetPersistentVolume(pv *corev1.PersistentVolume) {
+	if handleOf(pv) != "" {
+		f.book.observe(PersistentVolumes, pv.Name, "", func(l *ledger.Ledger) { l.ObservePVGone(pv.Name) })
+	}
+}
+
+func (f *feeder) observePod(p *corev1.Pod) {
+	if hasInline(p) || f.book.holdsFor(string(p.UID)) {
+		f.book.change(func(l *ledger.Ledger) { l.ObservePod(pod(p)) })
+	}
+}
+
+func (f *feeder) forgetPod(p *corev1.Pod) {
+	if f.book.holdsFor(string(p.UID)) {
+		f.book.change(func(l *ledger.Ledger) { l.ObservePodGone(string(p.UID)) })
+	}
+}
+
+func claimKey(c *corev1.PersistentVolumeClaim) string { return c.Namespace + "/" + c.Name }
+
+// storageClassOf is the class that a claim names.
+func storageClassOf(c *corev1.PersistentVolumeClaim) string {
+	if name, ok := c.Annotations[corev1.BetaStorageClassAnnotation]; ok {
+		return name
+	}
+	if c.Spec.StorageClassName != nil {
+		return *c.Spec.StorageClassName
+	}
+	return ""
+}

@@ -1,0 +1,211 @@
+package schedule
+
+import (
+	"context"
+	"fmt"
+
+	corev1 "k8s.io/api/core/v1"
+	storagev1 "k8s.io/api/storage/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"berth.dev/berth/api/v1alpha1"
+	"berth.dev/berth/internal/controller/volumes"
+	"berth.dev/berth/internal/ledger"
+)
+
+// PodVolumes is what a pod wants of Berth.
+type PodVolumes struct {
+	// Wanted are the volumes that are yet to be placed, in the order of the pod's
+	// spec. Those that a static PersistentVolume is found for are among them:
+	// which one, and on which node, is not known here.
+	Wanted []Wanted
+	// Holders are where the pod's volumes are already.
+	Holders []Holder
+	// Unready, if not empty, says in people's words why the pod cannot be
+	// scheduled anywhere now: a claim is missing, or waits for others.
+	Unready string
+	// OnlyOurs is whether every unbound claim of the pod is Berth's.
+	OnlyOurs bool
+}
+
+// Wanted is a volume that is yet to be placed.
+type Wanted struct {
+	Demand ledger.Demand
+	// Claim that it is for, and its StorageClass; nil for an inline volume.
+	Claim *corev1.PersistentVolumeClaim
+	Class *storagev1.StorageClass
+	// Request makes the claim's Volume, once Topology and Pool are filled in. It
+	// is the zero Request for an inline volume.
+	Request volumes.Request
+	// Populated claims get another claim's volume: room is needed and no Volume
+	// of their own must be made.
+	Populated bool
+}
+
+// Holder is a node that has a replica of a volume of the pod's.
+type Holder struct {
+	Volume, Node string
+	Standing     Standing
+}
+
+// Standing is how good a node's replica is, the best last.
+type Standing uint8
+
+// The standings.
+const (
+	// Unfit replicas cannot be used now.
+	Unfit Standing = iota
+	// Standby replicas could become primary.
+	Standby
+	// Primary replicas were, or are, written.
+	Primary
+)
+
+// Demands lists what the pod wants, as the ledger is asked for it.
+func (v *PodVolumes) Demands() []ledger.Demand {
+	demands := make([]ledger.Demand, 0, len(v.Wanted))
+	for i := range v.Wanted {
+		demands = append(demands, v.Wanted[i].Demand)
+	}
+	return demands
+}
+
+// Reader reads what pods want.
+type Reader struct{ Objects Objects }
+
+// Read returns what the pod wants of Berth, or nil if that is nothing. A pod
+// without claims and inline volumes costs no allocation.
+func (r Reader) Read(ctx context.Context, pod *corev1.Pod) (*PodVolumes, error) {
+	var out *PodVolumes
+	ours := func() *PodVolumes {
+		if out == nil {
+			out = &PodVolumes{OnlyOurs: true}
+		}
+		return out
+	}
+	foreign := false
+	for i := range pod.Spec.Volumes {
+		v := &pod.Spec.Volumes[i]
+		switch {
+		case v.CSI != nil:
+			if v.CSI.Driver == v1alpha1.LocalDriverName {
+				ours().addInline(pod, v)
+			}
+		case v.PersistentVolumeClaim != nil || v.Ephemeral != nil:
+			c, err := r.claimOf(ctx, pod, v)
+			if err != nil {
+				return nil, err
+			}
+			foreign = c.add(ours) || foreign
+		}
+	}
+	if out != nil && foreign {
+		out.OnlyOurs = false
+	}
+	return out, nil
+}
+
+func (v *PodVolumes) addInline(pod *corev1.Pod, source *corev1.Volume) {
+	volume, _, err := inline(source)
+	if err != nil {
+		v.unready(fmt.Sprintf("inline volume %q: %v", source.Name, err))
+		return
+	}
+	v.Wanted = append(v.Wanted, Wanted{Demand: ledger.Demand{
+		Owner: ledger.Inline(string(pod.UID), volume.Name), Class: volume.Class, Bytes: volume.Bytes,
+	}})
+}
+
+// unready keeps the first reason.
+func (v *PodVolumes) unready(message string) {
+	if v.Unready == "" {
+		v.Unready = message
+	}
+}
+
+// podClaim is one claim of a pod.
+type podClaim struct {
+	name  string
+	claim *corev1.PersistentVolumeClaim
+	class *storagev1.StorageClass
+	// problem is why the claim is of no use now. Whose it is may not be known
+	// then; a problem is told only beside volumes of Berth's.
+	problem string
+	// ours is whether the claim is Berth's.
+	ours bool
+	// holders of a bound claim.
+	holders []Holder
+}
+
+func (r Reader) claimOf(ctx context.Context, pod *corev1.Pod, v *corev1.Volume) (podClaim, error) {
+	c := podClaim{}
+	if v.PersistentVolumeClaim != nil {
+		c.name = v.PersistentVolumeClaim.ClaimName
+	} else {
+		c.name = pod.Name + "-" + v.Name // as the ephemeral volume controller names it
+	}
+	var err error
+	c.claim, err = r.Objects.Claim(ctx, pod.Namespace, c.name)
+	switch {
+	case err != nil:
+		return c, fmt.Errorf("reading claim %s/%s: %w", pod.Namespace, c.name, err)
+	case c.claim == nil:
+		c.problem = fmt.Sprintf("claim %q does not exist", c.name)
+		return c, r.templateOf(ctx, v, &c)
+	case c.claim.DeletionTimestamp != nil:
+		c.problem = fmt.Sprintf("claim %q is being deleted", c.name)
+	case v.Ephemeral != nil && !metav1.IsControlledBy(c.claim, pod):
+		c.problem = fmt.Sprintf("claim %q was not made for the pod: delete it, or rename the volume", c.name)
+	}
+	if c.claim.Spec.VolumeName != "" {
+		return c, r.bound(ctx, &c)
+	}
+	return c, r.unbound(ctx, storageClassOf(c.claim), &c)
+}
+
+// templateOf tells whose an ephemeral claim will be that was not made yet.
+func (r Reader) templateOf(ctx context.Context, v *corev1.Volume, c *podClaim) error {
+	if v.Ephemeral == nil || v.Ephemeral.VolumeClaimTemplate == nil || v.Ephemeral.VolumeClaimTemplate.Spec.StorageClassName == nil {
+		return nil
+	}
+	c.problem = fmt.Sprintf("claim %q of an ephemeral volume is not made yet", c.name)
+	return r.unbound(ctx, *v.Ephemeral.VolumeClaimTemplate.Spec.StorageClassName, c)
+}
+
+func (r Reader) unbound(ctx context.Context, className string, c *podClaim) error {
+	class, err := r.Objects.StorageClass(ctx, className)
+	if err != nil {
+		return fmt.Errorf("reading storage class %s: %w", className, err)
+	}
+	c.class = class
+	c.ours = class != nil && class.Provisioner == v1alpha1.LocalDriverName
+	return nil
+}
+
+func (r Reader) bound(ctx context.Context, c *podClaim) error {
+	name := c.claim.Spec.VolumeName
+	pv, err := r.Objects.PersistentVolume(ctx, name)
+	if err != nil {
+		return fmt.Errorf("reading PersistentVolume %s: %w", name, err)
+	}
+	if pv == nil {
+		c.problem = fmt.Sprintf("claim %q names PersistentVolume %s, which does not exist", c.name, name)
+		return nil
+	}
+	handle := handleOf(pv)
+	if c.ours = handle != ""; !c.ours {
+		return nil
+	}
+	v, err := r.Objects.Volume(ctx, handle)
+	if err != nil {
+		return fmt.Errorf("reading volume %s: %w", handle, err)
+	}
+	if v == nil {
+		if node := nodeOf(pv); node != "" {
+			c.holders = []Holder{{Volume: handle, Node: node, Standing: Primary}}
+		}
+		return nil
+	}
+	c.holders = holders(v)
+	return nil
+}

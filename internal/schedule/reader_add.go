@@ -1,0 +1,79 @@
+package schedule
+
+import (
+	"fmt"
+	"slices"
+
+	storagev1 "k8s.io/api/storage/v1"
+
+	"berth.dev/berth/api/v1alpha1"
+	"berth.dev/berth/internal/controller/volumes"
+	"berth.dev/berth/internal/ledger"
+)
+
+// add puts the claim into what the pod wants. It returns whether the claim is
+// unbound and not Berth's.
+func (c *podClaim) add(to func() *PodVolumes) (foreign bool) {
+	isBound := c.claim != nil && c.claim.Spec.VolumeName != ""
+	if !c.ours {
+		return !isBound
+	}
+	v := to()
+	v.Holders = append(v.Holders, c.holders...)
+	switch {
+	case c.problem != "":
+		v.unready(c.problem)
+	case isBound:
+	case !waits(c.class):
+		v.unready(fmt.Sprintf("claim %q is to be bound before the pod is scheduled, and is not yet", c.name))
+	default:
+		v.want(c)
+	}
+	return false
+}
+
+// waits is whether claims of the class wait for their pod.
+func waits(class *storagev1.StorageClass) bool {
+	return class.VolumeBindingMode != nil && *class.VolumeBindingMode == storagev1.VolumeBindingWaitForFirstConsumer
+}
+
+// want adds a claim that is to be placed. A claim that the pod names twice is one.
+func (v *PodVolumes) want(c *podClaim) {
+	if slices.ContainsFunc(v.Wanted, func(w Wanted) bool { return w.Claim != nil && w.Claim.UID == c.claim.UID }) {
+		return
+	}
+	request, err := volumes.ForClaim(c.claim, c.class)
+	if err != nil {
+		v.unready(fmt.Sprintf("claim %q: %v", c.name, err))
+		return
+	}
+	bytes, err := request.Bytes()
+	if err != nil {
+		v.unready(fmt.Sprintf("claim %q: %v", c.name, err))
+		return
+	}
+	v.Wanted = append(v.Wanted, Wanted{
+		Demand: ledger.Demand{Owner: ledger.Claim(string(c.claim.UID)), Class: request.PoolClass, Bytes: bytes},
+		Claim:  c.claim, Class: c.class, Request: request, Populated: populated(c.claim),
+	})
+}
+
+// holders are the nodes with something of a volume, with how good it is.
+func holders(v *v1alpha1.Volume) []Holder {
+	var list []Holder
+	for i := range v.Status.Replicas {
+		entry := &v.Status.Replicas[i]
+		if entry.State == v1alpha1.ReplicaGone || !wants(v, entry.Node) {
+			continue
+		}
+		h := Holder{Volume: v.Name, Node: entry.Node, Standing: Unfit}
+		switch {
+		case v.Status.Primary != nil && v.Status.Primary.Node == entry.Node:
+			h.Standing = Primary
+		case entry.State == v1alpha1.ReplicaReady && entry.Ready:
+			h.Standing = Standby
+		}
+		list = append(list, h)
+	}
+	return list
+}
