@@ -23,7 +23,9 @@ func (c *Client) Report(ctx context.Context) ([]provision.Pool, error) {
 
 // Create implements provision.Provisioner.
 func (c *Client) Create(ctx context.Context, r provision.CreateRequest) (provision.Volume, error) {
-	v, err := c.rpc.Create(ctx, &pb.CreateRequest{Id: r.ID, Pool: refToWire(r.Pool), Size: r.Size, Spare: r.Spare, Labels: r.Labels})
+	v, err := c.rpc.Create(ctx, &pb.CreateRequest{
+		Id: r.ID, Pool: refToWire(r.Pool), Size: r.Size, Spare: spareToWire(r.Spare), Labels: r.Labels, Inline: inlineToWire(r.Inline),
+	})
 	return volumeFromWire(v), fromStatus(ctx, err)
 }
 
@@ -35,7 +37,7 @@ func (c *Client) Get(ctx context.Context, id string) (provision.Volume, error) {
 
 // Expand implements provision.Provisioner.
 func (c *Client) Expand(ctx context.Context, r provision.ExpandRequest) (provision.Volume, error) {
-	v, err := c.rpc.Expand(ctx, &pb.ExpandRequest{Id: r.ID, Size: r.Size, Spare: r.Spare})
+	v, err := c.rpc.Expand(ctx, &pb.ExpandRequest{Id: r.ID, Size: r.Size, Spare: spareToWire(r.Spare)})
 	return volumeFromWire(v), fromStatus(ctx, err)
 }
 

@@ -14,14 +14,35 @@ func refFromWire(r *pb.PoolRef) provision.PoolRef {
 func volumeToWire(v provision.Volume) *pb.Volume {
 	return &pb.Volume{
 		Id: v.ID, Pool: refToWire(v.Pool), Size: v.Size, Device: v.Device, Filesystem: v.Filesystem, Problem: v.Problem,
+		Inline: inlineToWire(v.Inline),
 	}
 }
 
 func volumeFromWire(v *pb.Volume) provision.Volume {
 	return provision.Volume{
 		ID: v.GetId(), Pool: refFromWire(v.GetPool()), Size: v.GetSize(), Device: v.GetDevice(),
-		Filesystem: v.GetFilesystem(), Problem: v.GetProblem(),
+		Filesystem: v.GetFilesystem(), Problem: v.GetProblem(), Inline: inlineFromWire(v.GetInline()),
 	}
+}
+
+func spareToWire(s provision.Spare) *pb.Spare {
+	return &pb.Spare{Bytes: s.Bytes, Percent: int32(s.Percent)} //nolint:gosec // the server checks that it is a percentage
+}
+
+func spareFromWire(s *pb.Spare) provision.Spare {
+	return provision.Spare{Bytes: s.GetBytes(), Percent: int(s.GetPercent())}
+}
+
+// inlineToWire leaves out what is no inline volume.
+func inlineToWire(i provision.Inline) *pb.Inline {
+	if i == (provision.Inline{}) {
+		return nil
+	}
+	return &pb.Inline{PodUid: i.PodUID, Name: i.Name}
+}
+
+func inlineFromWire(i *pb.Inline) provision.Inline {
+	return provision.Inline{PodUID: i.GetPodUid(), Name: i.GetName()}
 }
 
 func poolToWire(p provision.Pool) *pb.Pool {

@@ -24,6 +24,15 @@ type Volume struct {
 	Filesystem string
 	// Problem is empty, or says why the volume cannot be used.
 	Problem string
+	// Inline is whose inline volume it is; zero for a volume that has a Volume
+	// object. It is recorded together with the volume and never changes.
+	Inline Inline
+}
+
+// Inline names the owner of an inline volume, which lives and dies with a pod.
+type Inline struct {
+	// PodUID of the pod, and Name of the volume in the pod's spec.
+	PodUID, Name string
 }
 
 // Pool is one pool and what is in it, from one atomic report.
@@ -47,10 +56,12 @@ type CreateRequest struct {
 	Pool PoolRef
 	// Size in bytes, at least.
 	Size int64
-	// Spare bytes must stay free in the pool.
-	Spare int64
+	// Spare must stay free in the pool.
+	Spare Spare
 	// Labels are kept with the volume for people to read: claim and namespace.
 	Labels map[string]string
+	// Inline is whose inline volume it is; zero for any other.
+	Inline Inline
 }
 
 // ExpandRequest asks for a larger volume.
@@ -58,8 +69,8 @@ type ExpandRequest struct {
 	ID string
 	// Size in bytes, at least. A smaller size than the present one is met already.
 	Size int64
-	// Spare bytes must stay free in the pool.
-	Spare int64
+	// Spare must stay free in the pool.
+	Spare Spare
 }
 
 // FormatRequest asks for a filesystem on a blank volume.
@@ -79,9 +90,9 @@ type Provisioner interface {
 	// provisioner; receivers call Report. It never blocks the sender.
 	Changed() <-chan struct{}
 
-	// Create makes a volume. If it exists with a size that Size rounds to, it is
-	// returned; with another size the error is ErrConflict. No room is ErrNoSpace, a
-	// pool that is not there ErrPoolMissing.
+	// Create makes a volume. If it exists with a size that Size rounds to, and for
+	// the same owner, it is returned; else the error is ErrConflict. No room is
+	// ErrNoSpace, a pool that is not there ErrPoolMissing.
 	Create(ctx context.Context, r CreateRequest) (Volume, error)
 
 	// Get returns a volume from the provisioner's state without starting a

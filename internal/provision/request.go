@@ -1,6 +1,7 @@
 package provision
 
 import (
+	"cmp"
 	"fmt"
 	"regexp"
 	"strings"
@@ -29,6 +30,9 @@ func MinSize(filesystem string) int64 {
 // bytes cannot overflow.
 const MaxSize = 1 << 60
 
+// InlinePrefix begins the ids of inline volumes, and of no others.
+const InlinePrefix = "inline-"
+
 const (
 	maxLabels   = 16
 	maxLabelKey = 63
@@ -38,12 +42,14 @@ const (
 var (
 	// An id becomes a device name and an argument. The prefixes keep it away from every
 	// name that LVM, ZFS or a tool's option parser reserves.
-	volumeID = regexp.MustCompile(`^(pvc|vol)-[a-z0-9][a-z0-9-]{0,58}$`)
+	volumeID = regexp.MustCompile(`^(pvc|vol|inline)-[a-z0-9][a-z0-9-]{0,58}$`)
 	// What LVM accepts as a volume group's name.
 	poolName = regexp.MustCompile(`^[A-Za-z0-9_+.][A-Za-z0-9_+.-]{0,126}$`)
 	labelKey = regexp.MustCompile(`^[a-z][a-z0-9_.-]*$`)
 	// What an LVM tag may hold, without the "=" that ends the key.
 	label = regexp.MustCompile(`^[A-Za-z0-9_+./:-]*$`)
+	// A pod's UID and the name of a volume in it.
+	inlinePart = regexp.MustCompile(`^[A-Za-z0-9][A-Za-z0-9-]{0,62}$`)
 )
 
 // CheckID returns ErrInvalid for what cannot be the id of a volume.
@@ -62,7 +68,7 @@ func (r CreateRequest) Check() error {
 	if n := r.Pool.Name; !poolName.MatchString(n) || n == "." || n == ".." {
 		return fmt.Errorf("%w: %q is no pool name", ErrInvalid, n)
 	}
-	if err := checkSizes(r.Size, r.Spare); err != nil {
+	if err := cmp.Or(checkSize(r.Size), r.Spare.check(), r.checkOwner()); err != nil {
 		return err
 	}
 	if len(r.Labels) > maxLabels {
@@ -81,7 +87,7 @@ func (r ExpandRequest) Check() error {
 	if err := CheckID(r.ID); err != nil {
 		return err
 	}
-	return checkSizes(r.Size, r.Spare)
+	return cmp.Or(checkSize(r.Size), r.Spare.check())
 }
 
 // Check returns ErrInvalid for a request that can never be met.
@@ -95,12 +101,22 @@ func (r FormatRequest) Check() error {
 	return nil
 }
 
-func checkSizes(size, spare int64) error {
+func checkSize(size int64) error {
 	if size <= 0 || size > MaxSize {
 		return fmt.Errorf("%w: size %d is not between 1 and %d bytes", ErrInvalid, size, int64(MaxSize))
 	}
-	if spare < 0 || spare > MaxSize {
-		return fmt.Errorf("%w: spare %d is not between 0 and %d bytes", ErrInvalid, spare, int64(MaxSize))
+	return nil
+}
+
+// checkOwner holds the two namespaces of ids apart: whoever sees an id knows
+// whether a Volume or a pod owns the data.
+func (r CreateRequest) checkOwner() error {
+	inline := r.Inline != Inline{}
+	if inline != strings.HasPrefix(r.ID, InlinePrefix) {
+		return fmt.Errorf("%w: %q is not an id for what the volume is", ErrInvalid, r.ID)
+	}
+	if inline && (!inlinePart.MatchString(r.Inline.PodUID) || !inlinePart.MatchString(r.Inline.Name)) {
+		return fmt.Errorf("%w: %q of pod %q cannot own a volume", ErrInvalid, r.Inline.Name, r.Inline.PodUID)
 	}
 	return nil
 }

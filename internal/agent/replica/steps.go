@@ -4,13 +4,13 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"slices"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"sigs.k8s.io/controller-runtime/pkg/log"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
 	"berth.dev/berth/api/v1alpha1"
+	"berth.dev/berth/internal/agent/poolclass"
 	"berth.dev/berth/internal/provision"
 )
 
@@ -31,7 +31,7 @@ func (w *Worker) record(ctx context.Context, id string) (*provision.Volume, erro
 
 // carve creates or expands the replica.
 func (w *Worker) carve(ctx context.Context, v *v1alpha1.Volume, step Step, record *provision.Volume) (*provision.Volume, error) {
-	class, err := w.Objects.Class(ctx, v.Spec.PoolClass)
+	poolClass, err := w.Objects.Class(ctx, v.Spec.PoolClass)
 	if apierrors.IsNotFound(err) {
 		return nil, fmt.Errorf("%w: PoolClass %s does not exist", errNoClass, v.Spec.PoolClass)
 	}
@@ -42,9 +42,9 @@ func (w *Worker) carve(ctx context.Context, v *v1alpha1.Volume, step Step, recor
 	defer cancel()
 	var next provision.Volume
 	if step == StepCreate {
-		next, err = w.create(ctx, v, class)
+		next, err = w.create(ctx, v, poolClass)
 	} else {
-		next, err = w.Provisioner.Expand(ctx, provision.ExpandRequest{ID: record.ID, Size: v.Spec.Capacity.Value(), Spare: spareOf(class)})
+		next, err = w.Provisioner.Expand(ctx, provision.ExpandRequest{ID: record.ID, Size: v.Spec.Capacity.Value(), Spare: poolclass.Spare(poolClass)})
 	}
 	if err != nil {
 		return nil, err
@@ -52,18 +52,19 @@ func (w *Worker) carve(ctx context.Context, v *v1alpha1.Volume, step Step, recor
 	return &next, nil
 }
 
-func (w *Worker) create(ctx context.Context, v *v1alpha1.Volume, class *v1alpha1.PoolClass) (provision.Volume, error) {
+func (w *Worker) create(ctx context.Context, v *v1alpha1.Volume, c *v1alpha1.PoolClass) (provision.Volume, error) {
 	wish := wishFor(v, w.Node)
-	if class.Spec.LVM == nil || !slices.Contains(class.Spec.LVM.VolumeGroups, wish.Pool) {
+	pool := provision.PoolRef{Type: string(c.Spec.Provisioner), Name: wish.Pool}
+	if !poolclass.Names(c, pool) {
 		// Whoever may write a Volume must not reach pools that no administrator
 		// gave to the class.
-		return provision.Volume{}, fmt.Errorf("%w: PoolClass %s does not name volume group %s", errWrongPool, class.Name, wish.Pool)
+		return provision.Volume{}, fmt.Errorf("%w: PoolClass %s does not name volume group %s", errWrongPool, c.Name, wish.Pool)
 	}
 	return w.Provisioner.Create(ctx, provision.CreateRequest{
 		ID:     v.Name,
-		Pool:   provision.PoolRef{Type: string(class.Spec.Provisioner), Name: wish.Pool},
+		Pool:   pool,
 		Size:   v.Spec.Capacity.Value(),
-		Spare:  spareOf(class),
+		Spare:  poolclass.Spare(c),
 		Labels: labelsOf(v),
 	})
 }
@@ -146,13 +147,6 @@ func (w *Worker) keep(ctx context.Context, name, message string) {
 
 func orphanMessage(name, node string) string {
 	return fmt.Sprintf("volume %s on node %s has no Volume object: the data is kept; remove it by hand, or restore the object", name, node)
-}
-
-func spareOf(class *v1alpha1.PoolClass) int64 {
-	if class.Spec.Spare == nil {
-		return 0
-	}
-	return class.Spec.Spare.Value()
 }
 
 // labelsOf are for the person who lists logical volumes.

@@ -9,6 +9,7 @@ import (
 	"k8s.io/apimachinery/pkg/labels"
 
 	"berth.dev/berth/api/v1alpha1"
+	"berth.dev/berth/internal/agent/poolclass"
 	"berth.dev/berth/internal/agent/pools"
 	"berth.dev/berth/internal/storageclass"
 )
@@ -63,7 +64,7 @@ func classCapacity(f Facts, s pools.Snapshot, sc storagev1.StorageClass) (bytes 
 		for _, c := range f.serving(p.PoolRef) {
 			if c.Name == parameters.PoolClass {
 				served = true
-				bytes = max(bytes, room(p, spareOf(c)))
+				bytes = max(bytes, poolclass.Room(&c, p))
 			}
 		}
 	}

@@ -10,6 +10,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"berth.dev/berth/api/v1alpha1"
+	"berth.dev/berth/internal/agent/poolclass"
 	"berth.dev/berth/internal/agent/pools"
 	"berth.dev/berth/internal/provision"
 )
@@ -71,7 +72,7 @@ func describePool(p provision.Pool, classes []v1alpha1.PoolClass) v1alpha1.Pool 
 	largest := int64(0)
 	for _, c := range classes {
 		d.Classes = append(d.Classes, c.Name)
-		largest = max(largest, room(p, spareOf(c)))
+		largest = max(largest, poolclass.Room(&c, p))
 	}
 	d.LargestVolume = quantity(largest)
 	return d

@@ -87,6 +87,7 @@ type Volume struct {
 	Device        string                 `protobuf:"bytes,4,opt,name=device,proto3" json:"device,omitempty"`
 	Filesystem    string                 `protobuf:"bytes,5,opt,name=filesystem,proto3" json:"filesystem,omitempty"`
 	Problem       string                 `protobuf:"bytes,6,opt,name=problem,proto3" json:"problem,omitempty"`
+	Inline        *Inline                `protobuf:"bytes,7,opt,name=inline,proto3" json:"inline,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -163,6 +164,117 @@ func (x *Volume) GetProblem() string {
 	return ""
 }
 
+func (x *Volume) GetInline() *Inline {
+	if x != nil {
+		return x.Inline
+	}
+	return nil
+}
+
+type Inline struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	PodUid        string                 `protobuf:"bytes,1,opt,name=pod_uid,json=podUid,proto3" json:"pod_uid,omitempty"`
+	Name          string                 `protobuf:"bytes,2,opt,name=name,proto3" json:"name,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *Inline) Reset() {
+	*x = Inline{}
+	mi := &file_internal_poold_pb_poold_proto_msgTypes[2]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *Inline) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*Inline) ProtoMessage() {}
+
+func (x *Inline) ProtoReflect() protoreflect.Message {
+	mi := &file_internal_poold_pb_poold_proto_msgTypes[2]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use Inline.ProtoReflect.Descriptor instead.
+func (*Inline) Descriptor() ([]byte, []int) {
+	return file_internal_poold_pb_poold_proto_rawDescGZIP(), []int{2}
+}
+
+func (x *Inline) GetPodUid() string {
+	if x != nil {
+		return x.PodUid
+	}
+	return ""
+}
+
+func (x *Inline) GetName() string {
+	if x != nil {
+		return x.Name
+	}
+	return ""
+}
+
+type Spare struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Bytes         int64                  `protobuf:"varint,1,opt,name=bytes,proto3" json:"bytes,omitempty"`
+	Percent       int32                  `protobuf:"varint,2,opt,name=percent,proto3" json:"percent,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *Spare) Reset() {
+	*x = Spare{}
+	mi := &file_internal_poold_pb_poold_proto_msgTypes[3]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *Spare) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*Spare) ProtoMessage() {}
+
+func (x *Spare) ProtoReflect() protoreflect.Message {
+	mi := &file_internal_poold_pb_poold_proto_msgTypes[3]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use Spare.ProtoReflect.Descriptor instead.
+func (*Spare) Descriptor() ([]byte, []int) {
+	return file_internal_poold_pb_poold_proto_rawDescGZIP(), []int{3}
+}
+
+func (x *Spare) GetBytes() int64 {
+	if x != nil {
+		return x.Bytes
+	}
+	return 0
+}
+
+func (x *Spare) GetPercent() int32 {
+	if x != nil {
+		return x.Percent
+	}
+	return 0
+}
+
 type Pool struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
 	Ref           *PoolRef               `protobuf:"bytes,1,opt,name=ref,proto3" json:"ref,omitempty"`
@@ -178,7 +290,7 @@ type Pool struct {
 
 func (x *Pool) Reset() {
 	*x = Pool{}
-	mi := &file_internal_poold_pb_poold_proto_msgTypes[2]
+	mi := &file_internal_poold_pb_poold_proto_msgTypes[4]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -190,7 +302,7 @@ func (x *Pool) String() string {
 func (*Pool) ProtoMessage() {}
 
 func (x *Pool) ProtoReflect() protoreflect.Message {
-	mi := &file_internal_poold_pb_poold_proto_msgTypes[2]
+	mi := &file_internal_poold_pb_poold_proto_msgTypes[4]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -203,7 +315,7 @@ func (x *Pool) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Pool.ProtoReflect.Descriptor instead.
 func (*Pool) Descriptor() ([]byte, []int) {
-	return file_internal_poold_pb_poold_proto_rawDescGZIP(), []int{2}
+	return file_internal_poold_pb_poold_proto_rawDescGZIP(), []int{4}
 }
 
 func (x *Pool) GetRef() *PoolRef {
@@ -263,7 +375,7 @@ type ReportRequest struct {
 
 func (x *ReportRequest) Reset() {
 	*x = ReportRequest{}
-	mi := &file_internal_poold_pb_poold_proto_msgTypes[3]
+	mi := &file_internal_poold_pb_poold_proto_msgTypes[5]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -275,7 +387,7 @@ func (x *ReportRequest) String() string {
 func (*ReportRequest) ProtoMessage() {}
 
 func (x *ReportRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_internal_poold_pb_poold_proto_msgTypes[3]
+	mi := &file_internal_poold_pb_poold_proto_msgTypes[5]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -288,7 +400,7 @@ func (x *ReportRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ReportRequest.ProtoReflect.Descriptor instead.
 func (*ReportRequest) Descriptor() ([]byte, []int) {
-	return file_internal_poold_pb_poold_proto_rawDescGZIP(), []int{3}
+	return file_internal_poold_pb_poold_proto_rawDescGZIP(), []int{5}
 }
 
 type ReportResponse struct {
@@ -300,7 +412,7 @@ type ReportResponse struct {
 
 func (x *ReportResponse) Reset() {
 	*x = ReportResponse{}
-	mi := &file_internal_poold_pb_poold_proto_msgTypes[4]
+	mi := &file_internal_poold_pb_poold_proto_msgTypes[6]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -312,7 +424,7 @@ func (x *ReportResponse) String() string {
 func (*ReportResponse) ProtoMessage() {}
 
 func (x *ReportResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_internal_poold_pb_poold_proto_msgTypes[4]
+	mi := &file_internal_poold_pb_poold_proto_msgTypes[6]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -325,7 +437,7 @@ func (x *ReportResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ReportResponse.ProtoReflect.Descriptor instead.
 func (*ReportResponse) Descriptor() ([]byte, []int) {
-	return file_internal_poold_pb_poold_proto_rawDescGZIP(), []int{4}
+	return file_internal_poold_pb_poold_proto_rawDescGZIP(), []int{6}
 }
 
 func (x *ReportResponse) GetPools() []*Pool {
@@ -343,7 +455,7 @@ type WatchRequest struct {
 
 func (x *WatchRequest) Reset() {
 	*x = WatchRequest{}
-	mi := &file_internal_poold_pb_poold_proto_msgTypes[5]
+	mi := &file_internal_poold_pb_poold_proto_msgTypes[7]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -355,7 +467,7 @@ func (x *WatchRequest) String() string {
 func (*WatchRequest) ProtoMessage() {}
 
 func (x *WatchRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_internal_poold_pb_poold_proto_msgTypes[5]
+	mi := &file_internal_poold_pb_poold_proto_msgTypes[7]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -368,7 +480,7 @@ func (x *WatchRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use WatchRequest.ProtoReflect.Descriptor instead.
 func (*WatchRequest) Descriptor() ([]byte, []int) {
-	return file_internal_poold_pb_poold_proto_rawDescGZIP(), []int{5}
+	return file_internal_poold_pb_poold_proto_rawDescGZIP(), []int{7}
 }
 
 type WatchResponse struct {
@@ -379,7 +491,7 @@ type WatchResponse struct {
 
 func (x *WatchResponse) Reset() {
 	*x = WatchResponse{}
-	mi := &file_internal_poold_pb_poold_proto_msgTypes[6]
+	mi := &file_internal_poold_pb_poold_proto_msgTypes[8]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -391,7 +503,7 @@ func (x *WatchResponse) String() string {
 func (*WatchResponse) ProtoMessage() {}
 
 func (x *WatchResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_internal_poold_pb_poold_proto_msgTypes[6]
+	mi := &file_internal_poold_pb_poold_proto_msgTypes[8]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -404,7 +516,7 @@ func (x *WatchResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use WatchResponse.ProtoReflect.Descriptor instead.
 func (*WatchResponse) Descriptor() ([]byte, []int) {
-	return file_internal_poold_pb_poold_proto_rawDescGZIP(), []int{6}
+	return file_internal_poold_pb_poold_proto_rawDescGZIP(), []int{8}
 }
 
 type CreateRequest struct {
@@ -412,15 +524,16 @@ type CreateRequest struct {
 	Id            string                 `protobuf:"bytes,1,opt,name=id,proto3" json:"id,omitempty"`
 	Pool          *PoolRef               `protobuf:"bytes,2,opt,name=pool,proto3" json:"pool,omitempty"`
 	Size          int64                  `protobuf:"varint,3,opt,name=size,proto3" json:"size,omitempty"`
-	Spare         int64                  `protobuf:"varint,4,opt,name=spare,proto3" json:"spare,omitempty"`
+	Spare         *Spare                 `protobuf:"bytes,4,opt,name=spare,proto3" json:"spare,omitempty"`
 	Labels        map[string]string      `protobuf:"bytes,5,rep,name=labels,proto3" json:"labels,omitempty" protobuf_key:"bytes,1,opt,name=key" protobuf_val:"bytes,2,opt,name=value"`
+	Inline        *Inline                `protobuf:"bytes,6,opt,name=inline,proto3" json:"inline,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
 
 func (x *CreateRequest) Reset() {
 	*x = CreateRequest{}
-	mi := &file_internal_poold_pb_poold_proto_msgTypes[7]
+	mi := &file_internal_poold_pb_poold_proto_msgTypes[9]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -432,7 +545,7 @@ func (x *CreateRequest) String() string {
 func (*CreateRequest) ProtoMessage() {}
 
 func (x *CreateRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_internal_poold_pb_poold_proto_msgTypes[7]
+	mi := &file_internal_poold_pb_poold_proto_msgTypes[9]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -445,7 +558,7 @@ func (x *CreateRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use CreateRequest.ProtoReflect.Descriptor instead.
 func (*CreateRequest) Descriptor() ([]byte, []int) {
-	return file_internal_poold_pb_poold_proto_rawDescGZIP(), []int{7}
+	return file_internal_poold_pb_poold_proto_rawDescGZIP(), []int{9}
 }
 
 func (x *CreateRequest) GetId() string {
@@ -469,16 +582,23 @@ func (x *CreateRequest) GetSize() int64 {
 	return 0
 }
 
-func (x *CreateRequest) GetSpare() int64 {
+func (x *CreateRequest) GetSpare() *Spare {
 	if x != nil {
 		return x.Spare
 	}
-	return 0
+	return nil
 }
 
 func (x *CreateRequest) GetLabels() map[string]string {
 	if x != nil {
 		return x.Labels
+	}
+	return nil
+}
+
+func (x *CreateRequest) GetInline() *Inline {
+	if x != nil {
+		return x.Inline
 	}
 	return nil
 }
@@ -492,7 +612,7 @@ type GetRequest struct {
 
 func (x *GetRequest) Reset() {
 	*x = GetRequest{}
-	mi := &file_internal_poold_pb_poold_proto_msgTypes[8]
+	mi := &file_internal_poold_pb_poold_proto_msgTypes[10]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -504,7 +624,7 @@ func (x *GetRequest) String() string {
 func (*GetRequest) ProtoMessage() {}
 
 func (x *GetRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_internal_poold_pb_poold_proto_msgTypes[8]
+	mi := &file_internal_poold_pb_poold_proto_msgTypes[10]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -517,7 +637,7 @@ func (x *GetRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use GetRequest.ProtoReflect.Descriptor instead.
 func (*GetRequest) Descriptor() ([]byte, []int) {
-	return file_internal_poold_pb_poold_proto_rawDescGZIP(), []int{8}
+	return file_internal_poold_pb_poold_proto_rawDescGZIP(), []int{10}
 }
 
 func (x *GetRequest) GetId() string {
@@ -531,14 +651,14 @@ type ExpandRequest struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
 	Id            string                 `protobuf:"bytes,1,opt,name=id,proto3" json:"id,omitempty"`
 	Size          int64                  `protobuf:"varint,2,opt,name=size,proto3" json:"size,omitempty"`
-	Spare         int64                  `protobuf:"varint,3,opt,name=spare,proto3" json:"spare,omitempty"`
+	Spare         *Spare                 `protobuf:"bytes,3,opt,name=spare,proto3" json:"spare,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
 
 func (x *ExpandRequest) Reset() {
 	*x = ExpandRequest{}
-	mi := &file_internal_poold_pb_poold_proto_msgTypes[9]
+	mi := &file_internal_poold_pb_poold_proto_msgTypes[11]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -550,7 +670,7 @@ func (x *ExpandRequest) String() string {
 func (*ExpandRequest) ProtoMessage() {}
 
 func (x *ExpandRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_internal_poold_pb_poold_proto_msgTypes[9]
+	mi := &file_internal_poold_pb_poold_proto_msgTypes[11]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -563,7 +683,7 @@ func (x *ExpandRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ExpandRequest.ProtoReflect.Descriptor instead.
 func (*ExpandRequest) Descriptor() ([]byte, []int) {
-	return file_internal_poold_pb_poold_proto_rawDescGZIP(), []int{9}
+	return file_internal_poold_pb_poold_proto_rawDescGZIP(), []int{11}
 }
 
 func (x *ExpandRequest) GetId() string {
@@ -580,11 +700,11 @@ func (x *ExpandRequest) GetSize() int64 {
 	return 0
 }
 
-func (x *ExpandRequest) GetSpare() int64 {
+func (x *ExpandRequest) GetSpare() *Spare {
 	if x != nil {
 		return x.Spare
 	}
-	return 0
+	return nil
 }
 
 type FormatRequest struct {
@@ -597,7 +717,7 @@ type FormatRequest struct {
 
 func (x *FormatRequest) Reset() {
 	*x = FormatRequest{}
-	mi := &file_internal_poold_pb_poold_proto_msgTypes[10]
+	mi := &file_internal_poold_pb_poold_proto_msgTypes[12]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -609,7 +729,7 @@ func (x *FormatRequest) String() string {
 func (*FormatRequest) ProtoMessage() {}
 
 func (x *FormatRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_internal_poold_pb_poold_proto_msgTypes[10]
+	mi := &file_internal_poold_pb_poold_proto_msgTypes[12]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -622,7 +742,7 @@ func (x *FormatRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use FormatRequest.ProtoReflect.Descriptor instead.
 func (*FormatRequest) Descriptor() ([]byte, []int) {
-	return file_internal_poold_pb_poold_proto_rawDescGZIP(), []int{10}
+	return file_internal_poold_pb_poold_proto_rawDescGZIP(), []int{12}
 }
 
 func (x *FormatRequest) GetId() string {
@@ -648,7 +768,7 @@ type DeleteRequest struct {
 
 func (x *DeleteRequest) Reset() {
 	*x = DeleteRequest{}
-	mi := &file_internal_poold_pb_poold_proto_msgTypes[11]
+	mi := &file_internal_poold_pb_poold_proto_msgTypes[13]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -660,7 +780,7 @@ func (x *DeleteRequest) String() string {
 func (*DeleteRequest) ProtoMessage() {}
 
 func (x *DeleteRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_internal_poold_pb_poold_proto_msgTypes[11]
+	mi := &file_internal_poold_pb_poold_proto_msgTypes[13]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -673,7 +793,7 @@ func (x *DeleteRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use DeleteRequest.ProtoReflect.Descriptor instead.
 func (*DeleteRequest) Descriptor() ([]byte, []int) {
-	return file_internal_poold_pb_poold_proto_rawDescGZIP(), []int{11}
+	return file_internal_poold_pb_poold_proto_rawDescGZIP(), []int{13}
 }
 
 func (x *DeleteRequest) GetId() string {
@@ -691,7 +811,7 @@ type DeleteResponse struct {
 
 func (x *DeleteResponse) Reset() {
 	*x = DeleteResponse{}
-	mi := &file_internal_poold_pb_poold_proto_msgTypes[12]
+	mi := &file_internal_poold_pb_poold_proto_msgTypes[14]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -703,7 +823,7 @@ func (x *DeleteResponse) String() string {
 func (*DeleteResponse) ProtoMessage() {}
 
 func (x *DeleteResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_internal_poold_pb_poold_proto_msgTypes[12]
+	mi := &file_internal_poold_pb_poold_proto_msgTypes[14]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -716,7 +836,7 @@ func (x *DeleteResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use DeleteResponse.ProtoReflect.Descriptor instead.
 func (*DeleteResponse) Descriptor() ([]byte, []int) {
-	return file_internal_poold_pb_poold_proto_rawDescGZIP(), []int{12}
+	return file_internal_poold_pb_poold_proto_rawDescGZIP(), []int{14}
 }
 
 type MountRequest struct {
@@ -732,7 +852,7 @@ type MountRequest struct {
 
 func (x *MountRequest) Reset() {
 	*x = MountRequest{}
-	mi := &file_internal_poold_pb_poold_proto_msgTypes[13]
+	mi := &file_internal_poold_pb_poold_proto_msgTypes[15]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -744,7 +864,7 @@ func (x *MountRequest) String() string {
 func (*MountRequest) ProtoMessage() {}
 
 func (x *MountRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_internal_poold_pb_poold_proto_msgTypes[13]
+	mi := &file_internal_poold_pb_poold_proto_msgTypes[15]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -757,7 +877,7 @@ func (x *MountRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use MountRequest.ProtoReflect.Descriptor instead.
 func (*MountRequest) Descriptor() ([]byte, []int) {
-	return file_internal_poold_pb_poold_proto_rawDescGZIP(), []int{13}
+	return file_internal_poold_pb_poold_proto_rawDescGZIP(), []int{15}
 }
 
 func (x *MountRequest) GetDevice() string {
@@ -803,7 +923,7 @@ type MountResponse struct {
 
 func (x *MountResponse) Reset() {
 	*x = MountResponse{}
-	mi := &file_internal_poold_pb_poold_proto_msgTypes[14]
+	mi := &file_internal_poold_pb_poold_proto_msgTypes[16]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -815,7 +935,7 @@ func (x *MountResponse) String() string {
 func (*MountResponse) ProtoMessage() {}
 
 func (x *MountResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_internal_poold_pb_poold_proto_msgTypes[14]
+	mi := &file_internal_poold_pb_poold_proto_msgTypes[16]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -828,7 +948,7 @@ func (x *MountResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use MountResponse.ProtoReflect.Descriptor instead.
 func (*MountResponse) Descriptor() ([]byte, []int) {
-	return file_internal_poold_pb_poold_proto_rawDescGZIP(), []int{14}
+	return file_internal_poold_pb_poold_proto_rawDescGZIP(), []int{16}
 }
 
 type BindRequest struct {
@@ -843,7 +963,7 @@ type BindRequest struct {
 
 func (x *BindRequest) Reset() {
 	*x = BindRequest{}
-	mi := &file_internal_poold_pb_poold_proto_msgTypes[15]
+	mi := &file_internal_poold_pb_poold_proto_msgTypes[17]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -855,7 +975,7 @@ func (x *BindRequest) String() string {
 func (*BindRequest) ProtoMessage() {}
 
 func (x *BindRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_internal_poold_pb_poold_proto_msgTypes[15]
+	mi := &file_internal_poold_pb_poold_proto_msgTypes[17]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -868,7 +988,7 @@ func (x *BindRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use BindRequest.ProtoReflect.Descriptor instead.
 func (*BindRequest) Descriptor() ([]byte, []int) {
-	return file_internal_poold_pb_poold_proto_rawDescGZIP(), []int{15}
+	return file_internal_poold_pb_poold_proto_rawDescGZIP(), []int{17}
 }
 
 func (x *BindRequest) GetDevice() string {
@@ -907,7 +1027,7 @@ type BindResponse struct {
 
 func (x *BindResponse) Reset() {
 	*x = BindResponse{}
-	mi := &file_internal_poold_pb_poold_proto_msgTypes[16]
+	mi := &file_internal_poold_pb_poold_proto_msgTypes[18]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -919,7 +1039,7 @@ func (x *BindResponse) String() string {
 func (*BindResponse) ProtoMessage() {}
 
 func (x *BindResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_internal_poold_pb_poold_proto_msgTypes[16]
+	mi := &file_internal_poold_pb_poold_proto_msgTypes[18]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -932,7 +1052,7 @@ func (x *BindResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use BindResponse.ProtoReflect.Descriptor instead.
 func (*BindResponse) Descriptor() ([]byte, []int) {
-	return file_internal_poold_pb_poold_proto_rawDescGZIP(), []int{16}
+	return file_internal_poold_pb_poold_proto_rawDescGZIP(), []int{18}
 }
 
 type UnmountRequest struct {
@@ -944,7 +1064,7 @@ type UnmountRequest struct {
 
 func (x *UnmountRequest) Reset() {
 	*x = UnmountRequest{}
-	mi := &file_internal_poold_pb_poold_proto_msgTypes[17]
+	mi := &file_internal_poold_pb_poold_proto_msgTypes[19]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -956,7 +1076,7 @@ func (x *UnmountRequest) String() string {
 func (*UnmountRequest) ProtoMessage() {}
 
 func (x *UnmountRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_internal_poold_pb_poold_proto_msgTypes[17]
+	mi := &file_internal_poold_pb_poold_proto_msgTypes[19]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -969,7 +1089,7 @@ func (x *UnmountRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use UnmountRequest.ProtoReflect.Descriptor instead.
 func (*UnmountRequest) Descriptor() ([]byte, []int) {
-	return file_internal_poold_pb_poold_proto_rawDescGZIP(), []int{17}
+	return file_internal_poold_pb_poold_proto_rawDescGZIP(), []int{19}
 }
 
 func (x *UnmountRequest) GetTarget() string {
@@ -987,7 +1107,7 @@ type UnmountResponse struct {
 
 func (x *UnmountResponse) Reset() {
 	*x = UnmountResponse{}
-	mi := &file_internal_poold_pb_poold_proto_msgTypes[18]
+	mi := &file_internal_poold_pb_poold_proto_msgTypes[20]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -999,7 +1119,7 @@ func (x *UnmountResponse) String() string {
 func (*UnmountResponse) ProtoMessage() {}
 
 func (x *UnmountResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_internal_poold_pb_poold_proto_msgTypes[18]
+	mi := &file_internal_poold_pb_poold_proto_msgTypes[20]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1012,7 +1132,7 @@ func (x *UnmountResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use UnmountResponse.ProtoReflect.Descriptor instead.
 func (*UnmountResponse) Descriptor() ([]byte, []int) {
-	return file_internal_poold_pb_poold_proto_rawDescGZIP(), []int{18}
+	return file_internal_poold_pb_poold_proto_rawDescGZIP(), []int{20}
 }
 
 type GrowRequest struct {
@@ -1026,7 +1146,7 @@ type GrowRequest struct {
 
 func (x *GrowRequest) Reset() {
 	*x = GrowRequest{}
-	mi := &file_internal_poold_pb_poold_proto_msgTypes[19]
+	mi := &file_internal_poold_pb_poold_proto_msgTypes[21]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1038,7 +1158,7 @@ func (x *GrowRequest) String() string {
 func (*GrowRequest) ProtoMessage() {}
 
 func (x *GrowRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_internal_poold_pb_poold_proto_msgTypes[19]
+	mi := &file_internal_poold_pb_poold_proto_msgTypes[21]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1051,7 +1171,7 @@ func (x *GrowRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use GrowRequest.ProtoReflect.Descriptor instead.
 func (*GrowRequest) Descriptor() ([]byte, []int) {
-	return file_internal_poold_pb_poold_proto_rawDescGZIP(), []int{19}
+	return file_internal_poold_pb_poold_proto_rawDescGZIP(), []int{21}
 }
 
 func (x *GrowRequest) GetDevice() string {
@@ -1083,7 +1203,7 @@ type GrowResponse struct {
 
 func (x *GrowResponse) Reset() {
 	*x = GrowResponse{}
-	mi := &file_internal_poold_pb_poold_proto_msgTypes[20]
+	mi := &file_internal_poold_pb_poold_proto_msgTypes[22]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1095,7 +1215,7 @@ func (x *GrowResponse) String() string {
 func (*GrowResponse) ProtoMessage() {}
 
 func (x *GrowResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_internal_poold_pb_poold_proto_msgTypes[20]
+	mi := &file_internal_poold_pb_poold_proto_msgTypes[22]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1108,7 +1228,7 @@ func (x *GrowResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use GrowResponse.ProtoReflect.Descriptor instead.
 func (*GrowResponse) Descriptor() ([]byte, []int) {
-	return file_internal_poold_pb_poold_proto_rawDescGZIP(), []int{20}
+	return file_internal_poold_pb_poold_proto_rawDescGZIP(), []int{22}
 }
 
 type StatsRequest struct {
@@ -1120,7 +1240,7 @@ type StatsRequest struct {
 
 func (x *StatsRequest) Reset() {
 	*x = StatsRequest{}
-	mi := &file_internal_poold_pb_poold_proto_msgTypes[21]
+	mi := &file_internal_poold_pb_poold_proto_msgTypes[23]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1132,7 +1252,7 @@ func (x *StatsRequest) String() string {
 func (*StatsRequest) ProtoMessage() {}
 
 func (x *StatsRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_internal_poold_pb_poold_proto_msgTypes[21]
+	mi := &file_internal_poold_pb_poold_proto_msgTypes[23]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1145,7 +1265,7 @@ func (x *StatsRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use StatsRequest.ProtoReflect.Descriptor instead.
 func (*StatsRequest) Descriptor() ([]byte, []int) {
-	return file_internal_poold_pb_poold_proto_rawDescGZIP(), []int{21}
+	return file_internal_poold_pb_poold_proto_rawDescGZIP(), []int{23}
 }
 
 func (x *StatsRequest) GetPath() string {
@@ -1169,7 +1289,7 @@ type StatsResponse struct {
 
 func (x *StatsResponse) Reset() {
 	*x = StatsResponse{}
-	mi := &file_internal_poold_pb_poold_proto_msgTypes[22]
+	mi := &file_internal_poold_pb_poold_proto_msgTypes[24]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1181,7 +1301,7 @@ func (x *StatsResponse) String() string {
 func (*StatsResponse) ProtoMessage() {}
 
 func (x *StatsResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_internal_poold_pb_poold_proto_msgTypes[22]
+	mi := &file_internal_poold_pb_poold_proto_msgTypes[24]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1194,7 +1314,7 @@ func (x *StatsResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use StatsResponse.ProtoReflect.Descriptor instead.
 func (*StatsResponse) Descriptor() ([]byte, []int) {
-	return file_internal_poold_pb_poold_proto_rawDescGZIP(), []int{22}
+	return file_internal_poold_pb_poold_proto_rawDescGZIP(), []int{24}
 }
 
 func (x *StatsResponse) GetTotal() int64 {
@@ -1248,7 +1368,7 @@ type DeviceSizeRequest struct {
 
 func (x *DeviceSizeRequest) Reset() {
 	*x = DeviceSizeRequest{}
-	mi := &file_internal_poold_pb_poold_proto_msgTypes[23]
+	mi := &file_internal_poold_pb_poold_proto_msgTypes[25]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1260,7 +1380,7 @@ func (x *DeviceSizeRequest) String() string {
 func (*DeviceSizeRequest) ProtoMessage() {}
 
 func (x *DeviceSizeRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_internal_poold_pb_poold_proto_msgTypes[23]
+	mi := &file_internal_poold_pb_poold_proto_msgTypes[25]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1273,7 +1393,7 @@ func (x *DeviceSizeRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use DeviceSizeRequest.ProtoReflect.Descriptor instead.
 func (*DeviceSizeRequest) Descriptor() ([]byte, []int) {
-	return file_internal_poold_pb_poold_proto_rawDescGZIP(), []int{23}
+	return file_internal_poold_pb_poold_proto_rawDescGZIP(), []int{25}
 }
 
 func (x *DeviceSizeRequest) GetDevice() string {
@@ -1292,7 +1412,7 @@ type DeviceSizeResponse struct {
 
 func (x *DeviceSizeResponse) Reset() {
 	*x = DeviceSizeResponse{}
-	mi := &file_internal_poold_pb_poold_proto_msgTypes[24]
+	mi := &file_internal_poold_pb_poold_proto_msgTypes[26]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1304,7 +1424,7 @@ func (x *DeviceSizeResponse) String() string {
 func (*DeviceSizeResponse) ProtoMessage() {}
 
 func (x *DeviceSizeResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_internal_poold_pb_poold_proto_msgTypes[24]
+	mi := &file_internal_poold_pb_poold_proto_msgTypes[26]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1317,7 +1437,7 @@ func (x *DeviceSizeResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use DeviceSizeResponse.ProtoReflect.Descriptor instead.
 func (*DeviceSizeResponse) Descriptor() ([]byte, []int) {
-	return file_internal_poold_pb_poold_proto_rawDescGZIP(), []int{24}
+	return file_internal_poold_pb_poold_proto_rawDescGZIP(), []int{26}
 }
 
 func (x *DeviceSizeResponse) GetSize() int64 {
@@ -1334,7 +1454,7 @@ const file_internal_poold_pb_poold_proto_rawDesc = "" +
 	"\x1dinternal/poold/pb/poold.proto\x12\x0eberth.poold.v1\"1\n" +
 	"\aPoolRef\x12\x12\n" +
 	"\x04type\x18\x01 \x01(\tR\x04type\x12\x12\n" +
-	"\x04name\x18\x02 \x01(\tR\x04name\"\xab\x01\n" +
+	"\x04name\x18\x02 \x01(\tR\x04name\"\xdb\x01\n" +
 	"\x06Volume\x12\x0e\n" +
 	"\x02id\x18\x01 \x01(\tR\x02id\x12+\n" +
 	"\x04pool\x18\x02 \x01(\v2\x17.berth.poold.v1.PoolRefR\x04pool\x12\x12\n" +
@@ -1343,7 +1463,14 @@ const file_internal_poold_pb_poold_proto_rawDesc = "" +
 	"\n" +
 	"filesystem\x18\x05 \x01(\tR\n" +
 	"filesystem\x12\x18\n" +
-	"\aproblem\x18\x06 \x01(\tR\aproblem\"\xd5\x01\n" +
+	"\aproblem\x18\x06 \x01(\tR\aproblem\x12.\n" +
+	"\x06inline\x18\a \x01(\v2\x16.berth.poold.v1.InlineR\x06inline\"5\n" +
+	"\x06Inline\x12\x17\n" +
+	"\apod_uid\x18\x01 \x01(\tR\x06podUid\x12\x12\n" +
+	"\x04name\x18\x02 \x01(\tR\x04name\"7\n" +
+	"\x05Spare\x12\x14\n" +
+	"\x05bytes\x18\x01 \x01(\x03R\x05bytes\x12\x18\n" +
+	"\apercent\x18\x02 \x01(\x05R\apercent\"\xd5\x01\n" +
 	"\x04Pool\x12)\n" +
 	"\x03ref\x18\x01 \x01(\v2\x17.berth.poold.v1.PoolRefR\x03ref\x12\x14\n" +
 	"\x05total\x18\x02 \x01(\x03R\x05total\x12\x18\n" +
@@ -1356,23 +1483,24 @@ const file_internal_poold_pb_poold_proto_rawDesc = "" +
 	"\x0eReportResponse\x12*\n" +
 	"\x05pools\x18\x01 \x03(\v2\x14.berth.poold.v1.PoolR\x05pools\"\x0e\n" +
 	"\fWatchRequest\"\x0f\n" +
-	"\rWatchResponse\"\xf4\x01\n" +
+	"\rWatchResponse\"\xbb\x02\n" +
 	"\rCreateRequest\x12\x0e\n" +
 	"\x02id\x18\x01 \x01(\tR\x02id\x12+\n" +
 	"\x04pool\x18\x02 \x01(\v2\x17.berth.poold.v1.PoolRefR\x04pool\x12\x12\n" +
-	"\x04size\x18\x03 \x01(\x03R\x04size\x12\x14\n" +
-	"\x05spare\x18\x04 \x01(\x03R\x05spare\x12A\n" +
-	"\x06labels\x18\x05 \x03(\v2).berth.poold.v1.CreateRequest.LabelsEntryR\x06labels\x1a9\n" +
+	"\x04size\x18\x03 \x01(\x03R\x04size\x12+\n" +
+	"\x05spare\x18\x04 \x01(\v2\x15.berth.poold.v1.SpareR\x05spare\x12A\n" +
+	"\x06labels\x18\x05 \x03(\v2).berth.poold.v1.CreateRequest.LabelsEntryR\x06labels\x12.\n" +
+	"\x06inline\x18\x06 \x01(\v2\x16.berth.poold.v1.InlineR\x06inline\x1a9\n" +
 	"\vLabelsEntry\x12\x10\n" +
 	"\x03key\x18\x01 \x01(\tR\x03key\x12\x14\n" +
 	"\x05value\x18\x02 \x01(\tR\x05value:\x028\x01\"\x1c\n" +
 	"\n" +
 	"GetRequest\x12\x0e\n" +
-	"\x02id\x18\x01 \x01(\tR\x02id\"I\n" +
+	"\x02id\x18\x01 \x01(\tR\x02id\"`\n" +
 	"\rExpandRequest\x12\x0e\n" +
 	"\x02id\x18\x01 \x01(\tR\x02id\x12\x12\n" +
-	"\x04size\x18\x02 \x01(\x03R\x04size\x12\x14\n" +
-	"\x05spare\x18\x03 \x01(\x03R\x05spare\"?\n" +
+	"\x04size\x18\x02 \x01(\x03R\x04size\x12+\n" +
+	"\x05spare\x18\x03 \x01(\v2\x15.berth.poold.v1.SpareR\x05spare\"?\n" +
 	"\rFormatRequest\x12\x0e\n" +
 	"\x02id\x18\x01 \x01(\tR\x02id\x12\x1e\n" +
 	"\n" +
@@ -1448,73 +1576,79 @@ func file_internal_poold_pb_poold_proto_rawDescGZIP() []byte {
 	return file_internal_poold_pb_poold_proto_rawDescData
 }
 
-var file_internal_poold_pb_poold_proto_msgTypes = make([]protoimpl.MessageInfo, 26)
+var file_internal_poold_pb_poold_proto_msgTypes = make([]protoimpl.MessageInfo, 28)
 var file_internal_poold_pb_poold_proto_goTypes = []any{
 	(*PoolRef)(nil),            // 0: berth.poold.v1.PoolRef
 	(*Volume)(nil),             // 1: berth.poold.v1.Volume
-	(*Pool)(nil),               // 2: berth.poold.v1.Pool
-	(*ReportRequest)(nil),      // 3: berth.poold.v1.ReportRequest
-	(*ReportResponse)(nil),     // 4: berth.poold.v1.ReportResponse
-	(*WatchRequest)(nil),       // 5: berth.poold.v1.WatchRequest
-	(*WatchResponse)(nil),      // 6: berth.poold.v1.WatchResponse
-	(*CreateRequest)(nil),      // 7: berth.poold.v1.CreateRequest
-	(*GetRequest)(nil),         // 8: berth.poold.v1.GetRequest
-	(*ExpandRequest)(nil),      // 9: berth.poold.v1.ExpandRequest
-	(*FormatRequest)(nil),      // 10: berth.poold.v1.FormatRequest
-	(*DeleteRequest)(nil),      // 11: berth.poold.v1.DeleteRequest
-	(*DeleteResponse)(nil),     // 12: berth.poold.v1.DeleteResponse
-	(*MountRequest)(nil),       // 13: berth.poold.v1.MountRequest
-	(*MountResponse)(nil),      // 14: berth.poold.v1.MountResponse
-	(*BindRequest)(nil),        // 15: berth.poold.v1.BindRequest
-	(*BindResponse)(nil),       // 16: berth.poold.v1.BindResponse
-	(*UnmountRequest)(nil),     // 17: berth.poold.v1.UnmountRequest
-	(*UnmountResponse)(nil),    // 18: berth.poold.v1.UnmountResponse
-	(*GrowRequest)(nil),        // 19: berth.poold.v1.GrowRequest
-	(*GrowResponse)(nil),       // 20: berth.poold.v1.GrowResponse
-	(*StatsRequest)(nil),       // 21: berth.poold.v1.StatsRequest
-	(*StatsResponse)(nil),      // 22: berth.poold.v1.StatsResponse
-	(*DeviceSizeRequest)(nil),  // 23: berth.poold.v1.DeviceSizeRequest
-	(*DeviceSizeResponse)(nil), // 24: berth.poold.v1.DeviceSizeResponse
-	nil,                        // 25: berth.poold.v1.CreateRequest.LabelsEntry
+	(*Inline)(nil),             // 2: berth.poold.v1.Inline
+	(*Spare)(nil),              // 3: berth.poold.v1.Spare
+	(*Pool)(nil),               // 4: berth.poold.v1.Pool
+	(*ReportRequest)(nil),      // 5: berth.poold.v1.ReportRequest
+	(*ReportResponse)(nil),     // 6: berth.poold.v1.ReportResponse
+	(*WatchRequest)(nil),       // 7: berth.poold.v1.WatchRequest
+	(*WatchResponse)(nil),      // 8: berth.poold.v1.WatchResponse
+	(*CreateRequest)(nil),      // 9: berth.poold.v1.CreateRequest
+	(*GetRequest)(nil),         // 10: berth.poold.v1.GetRequest
+	(*ExpandRequest)(nil),      // 11: berth.poold.v1.ExpandRequest
+	(*FormatRequest)(nil),      // 12: berth.poold.v1.FormatRequest
+	(*DeleteRequest)(nil),      // 13: berth.poold.v1.DeleteRequest
+	(*DeleteResponse)(nil),     // 14: berth.poold.v1.DeleteResponse
+	(*MountRequest)(nil),       // 15: berth.poold.v1.MountRequest
+	(*MountResponse)(nil),      // 16: berth.poold.v1.MountResponse
+	(*BindRequest)(nil),        // 17: berth.poold.v1.BindRequest
+	(*BindResponse)(nil),       // 18: berth.poold.v1.BindResponse
+	(*UnmountRequest)(nil),     // 19: berth.poold.v1.UnmountRequest
+	(*UnmountResponse)(nil),    // 20: berth.poold.v1.UnmountResponse
+	(*GrowRequest)(nil),        // 21: berth.poold.v1.GrowRequest
+	(*GrowResponse)(nil),       // 22: berth.poold.v1.GrowResponse
+	(*StatsRequest)(nil),       // 23: berth.poold.v1.StatsRequest
+	(*StatsResponse)(nil),      // 24: berth.poold.v1.StatsResponse
+	(*DeviceSizeRequest)(nil),  // 25: berth.poold.v1.DeviceSizeRequest
+	(*DeviceSizeResponse)(nil), // 26: berth.poold.v1.DeviceSizeResponse
+	nil,                        // 27: berth.poold.v1.CreateRequest.LabelsEntry
 }
 var file_internal_poold_pb_poold_proto_depIdxs = []int32{
 	0,  // 0: berth.poold.v1.Volume.pool:type_name -> berth.poold.v1.PoolRef
-	0,  // 1: berth.poold.v1.Pool.ref:type_name -> berth.poold.v1.PoolRef
-	1,  // 2: berth.poold.v1.Pool.volumes:type_name -> berth.poold.v1.Volume
-	2,  // 3: berth.poold.v1.ReportResponse.pools:type_name -> berth.poold.v1.Pool
-	0,  // 4: berth.poold.v1.CreateRequest.pool:type_name -> berth.poold.v1.PoolRef
-	25, // 5: berth.poold.v1.CreateRequest.labels:type_name -> berth.poold.v1.CreateRequest.LabelsEntry
-	3,  // 6: berth.poold.v1.Poold.Report:input_type -> berth.poold.v1.ReportRequest
-	5,  // 7: berth.poold.v1.Poold.Watch:input_type -> berth.poold.v1.WatchRequest
-	7,  // 8: berth.poold.v1.Poold.Create:input_type -> berth.poold.v1.CreateRequest
-	8,  // 9: berth.poold.v1.Poold.Get:input_type -> berth.poold.v1.GetRequest
-	9,  // 10: berth.poold.v1.Poold.Expand:input_type -> berth.poold.v1.ExpandRequest
-	10, // 11: berth.poold.v1.Poold.Format:input_type -> berth.poold.v1.FormatRequest
-	11, // 12: berth.poold.v1.Poold.Delete:input_type -> berth.poold.v1.DeleteRequest
-	13, // 13: berth.poold.v1.Poold.Mount:input_type -> berth.poold.v1.MountRequest
-	15, // 14: berth.poold.v1.Poold.Bind:input_type -> berth.poold.v1.BindRequest
-	17, // 15: berth.poold.v1.Poold.Unmount:input_type -> berth.poold.v1.UnmountRequest
-	19, // 16: berth.poold.v1.Poold.Grow:input_type -> berth.poold.v1.GrowRequest
-	21, // 17: berth.poold.v1.Poold.Stats:input_type -> berth.poold.v1.StatsRequest
-	23, // 18: berth.poold.v1.Poold.DeviceSize:input_type -> berth.poold.v1.DeviceSizeRequest
-	4,  // 19: berth.poold.v1.Poold.Report:output_type -> berth.poold.v1.ReportResponse
-	6,  // 20: berth.poold.v1.Poold.Watch:output_type -> berth.poold.v1.WatchResponse
-	1,  // 21: berth.poold.v1.Poold.Create:output_type -> berth.poold.v1.Volume
-	1,  // 22: berth.poold.v1.Poold.Get:output_type -> berth.poold.v1.Volume
-	1,  // 23: berth.poold.v1.Poold.Expand:output_type -> berth.poold.v1.Volume
-	1,  // 24: berth.poold.v1.Poold.Format:output_type -> berth.poold.v1.Volume
-	12, // 25: berth.poold.v1.Poold.Delete:output_type -> berth.poold.v1.DeleteResponse
-	14, // 26: berth.poold.v1.Poold.Mount:output_type -> berth.poold.v1.MountResponse
-	16, // 27: berth.poold.v1.Poold.Bind:output_type -> berth.poold.v1.BindResponse
-	18, // 28: berth.poold.v1.Poold.Unmount:output_type -> berth.poold.v1.UnmountResponse
-	20, // 29: berth.poold.v1.Poold.Grow:output_type -> berth.poold.v1.GrowResponse
-	22, // 30: berth.poold.v1.Poold.Stats:output_type -> berth.poold.v1.StatsResponse
-	24, // 31: berth.poold.v1.Poold.DeviceSize:output_type -> berth.poold.v1.DeviceSizeResponse
-	19, // [19:32] is the sub-list for method output_type
-	6,  // [6:19] is the sub-list for method input_type
-	6,  // [6:6] is the sub-list for extension type_name
-	6,  // [6:6] is the sub-list for extension extendee
-	0,  // [0:6] is the sub-list for field type_name
+	2,  // 1: berth.poold.v1.Volume.inline:type_name -> berth.poold.v1.Inline
+	0,  // 2: berth.poold.v1.Pool.ref:type_name -> berth.poold.v1.PoolRef
+	1,  // 3: berth.poold.v1.Pool.volumes:type_name -> berth.poold.v1.Volume
+	4,  // 4: berth.poold.v1.ReportResponse.pools:type_name -> berth.poold.v1.Pool
+	0,  // 5: berth.poold.v1.CreateRequest.pool:type_name -> berth.poold.v1.PoolRef
+	3,  // 6: berth.poold.v1.CreateRequest.spare:type_name -> berth.poold.v1.Spare
+	27, // 7: berth.poold.v1.CreateRequest.labels:type_name -> berth.poold.v1.CreateRequest.LabelsEntry
+	2,  // 8: berth.poold.v1.CreateRequest.inline:type_name -> berth.poold.v1.Inline
+	3,  // 9: berth.poold.v1.ExpandRequest.spare:type_name -> berth.poold.v1.Spare
+	5,  // 10: berth.poold.v1.Poold.Report:input_type -> berth.poold.v1.ReportRequest
+	7,  // 11: berth.poold.v1.Poold.Watch:input_type -> berth.poold.v1.WatchRequest
+	9,  // 12: berth.poold.v1.Poold.Create:input_type -> berth.poold.v1.CreateRequest
+	10, // 13: berth.poold.v1.Poold.Get:input_type -> berth.poold.v1.GetRequest
+	11, // 14: berth.poold.v1.Poold.Expand:input_type -> berth.poold.v1.ExpandRequest
+	12, // 15: berth.poold.v1.Poold.Format:input_type -> berth.poold.v1.FormatRequest
+	13, // 16: berth.poold.v1.Poold.Delete:input_type -> berth.poold.v1.DeleteRequest
+	15, // 17: berth.poold.v1.Poold.Mount:input_type -> berth.poold.v1.MountRequest
+	17, // 18: berth.poold.v1.Poold.Bind:input_type -> berth.poold.v1.BindRequest
+	19, // 19: berth.poold.v1.Poold.Unmount:input_type -> berth.poold.v1.UnmountRequest
+	21, // 20: berth.poold.v1.Poold.Grow:input_type -> berth.poold.v1.GrowRequest
+	23, // 21: berth.poold.v1.Poold.Stats:input_type -> berth.poold.v1.StatsRequest
+	25, // 22: berth.poold.v1.Poold.DeviceSize:input_type -> berth.poold.v1.DeviceSizeRequest
+	6,  // 23: berth.poold.v1.Poold.Report:output_type -> berth.poold.v1.ReportResponse
+	8,  // 24: berth.poold.v1.Poold.Watch:output_type -> berth.poold.v1.WatchResponse
+	1,  // 25: berth.poold.v1.Poold.Create:output_type -> berth.poold.v1.Volume
+	1,  // 26: berth.poold.v1.Poold.Get:output_type -> berth.poold.v1.Volume
+	1,  // 27: berth.poold.v1.Poold.Expand:output_type -> berth.poold.v1.Volume
+	1,  // 28: berth.poold.v1.Poold.Format:output_type -> berth.poold.v1.Volume
+	14, // 29: berth.poold.v1.Poold.Delete:output_type -> berth.poold.v1.DeleteResponse
+	16, // 30: berth.poold.v1.Poold.Mount:output_type -> berth.poold.v1.MountResponse
+	18, // 31: berth.poold.v1.Poold.Bind:output_type -> berth.poold.v1.BindResponse
+	20, // 32: berth.poold.v1.Poold.Unmount:output_type -> berth.poold.v1.UnmountResponse
+	22, // 33: berth.poold.v1.Poold.Grow:output_type -> berth.poold.v1.GrowResponse
+	24, // 34: berth.poold.v1.Poold.Stats:output_type -> berth.poold.v1.StatsResponse
+	26, // 35: berth.poold.v1.Poold.DeviceSize:output_type -> berth.poold.v1.DeviceSizeResponse
+	23, // [23:36] is the sub-list for method output_type
+	10, // [10:23] is the sub-list for method input_type
+	10, // [10:10] is the sub-list for extension type_name
+	10, // [10:10] is the sub-list for extension extendee
+	0,  // [0:10] is the sub-list for field type_name
 }
 
 func init() { file_internal_poold_pb_poold_proto_init() }
@@ -1528,7 +1662,7 @@ func file_internal_poold_pb_poold_proto_init() {
 			GoPackagePath: reflect.TypeOf(x{}).PkgPath(),
 			RawDescriptor: unsafe.Slice(unsafe.StringData(file_internal_poold_pb_poold_proto_rawDesc), len(file_internal_poold_pb_poold_proto_rawDesc)),
 			NumEnums:      0,
-			NumMessages:   26,
+			NumMessages:   28,
 			NumExtensions: 0,
 			NumServices:   1,
 		},

@@ -56,13 +56,18 @@ func invalid(t *testing.T, f fixture) {
 	ctx, p := t.Context(), f.Provisioner
 	good := f.request(1, 1)
 	for name, change := range map[string]func(*provision.CreateRequest){
-		"a foreign name":  func(r *provision.CreateRequest) { r.ID = "root" },
-		"an option":       func(r *provision.CreateRequest) { r.ID = "-f" },
-		"a path":          func(r *provision.CreateRequest) { r.ID = "pvc-a/b" },
-		"an empty pool":   func(r *provision.CreateRequest) { r.Pool.Name = "" },
-		"no size":         func(r *provision.CreateRequest) { r.Size = 0 },
-		"an absurd size":  func(r *provision.CreateRequest) { r.Size = provision.MaxSize + 1 },
-		"a strange label": func(r *provision.CreateRequest) { r.Labels = map[string]string{"a": "\n"} },
+		"a foreign name":                   func(r *provision.CreateRequest) { r.ID = "root" },
+		"an option":                        func(r *provision.CreateRequest) { r.ID = "-f" },
+		"a path":                           func(r *provision.CreateRequest) { r.ID = "pvc-a/b" },
+		"an empty pool":                    func(r *provision.CreateRequest) { r.Pool.Name = "" },
+		"no size":                          func(r *provision.CreateRequest) { r.Size = 0 },
+		"an absurd size":                   func(r *provision.CreateRequest) { r.Size = provision.MaxSize + 1 },
+		"an inline id without an owner":    func(r *provision.CreateRequest) { r.ID = inlineID },
+		"an owner without an inline id":    func(r *provision.CreateRequest) { r.Inline = f.inline(1).Inline },
+		"an owner that is no pod":          func(r *provision.CreateRequest) { *r = f.inline(1); r.Inline.PodUID = "a/b" },
+		"an owner without name":            func(r *provision.CreateRequest) { *r = f.inline(1); r.Inline.Name = "" },
+		"more percent spare than there is": func(r *provision.CreateRequest) { r.Spare.Percent = 101 },
+		"a strange label":                  func(r *provision.CreateRequest) { r.Labels = map[string]string{"a": "\n"} },
 	} {
 		r := good
 		change(&r)
@@ -108,11 +113,11 @@ func noSpace(t *testing.T, f fixture) {
 func spareOnCreate(t *testing.T, f fixture) {
 	units := f.pool(t).Free / f.unit
 	r := f.request(1, units)
-	r.Spare = 1 // one byte takes a whole unit away
+	r.Spare.Bytes = 1 // one byte takes a whole unit away
 	_, err := f.Provisioner.Create(t.Context(), r)
 	wantError(t, err, provision.ErrNoSpace)
 	r = f.request(1, units-1)
-	r.Spare = f.unit
+	r.Spare.Bytes = f.unit
 	if _, err := f.Provisioner.Create(t.Context(), r); err != nil {
 		t.Errorf("all but the spare: %v", err)
 	}

@@ -3,6 +3,7 @@ package lvm
 import (
 	"strconv"
 
+	"berth.dev/berth/internal/provision"
 	"berth.dev/berth/internal/run"
 )
 
@@ -42,12 +43,13 @@ func (c Config) namesCommand() run.Command {
 	return c.command("vgs", "--readonly", "--reportformat", "json", "-o", "vg_name")
 }
 
-func (c Config) createCommand(group, id string, size int64, labels map[string]string) run.Command {
-	args := []string{"--yes", "--wipesignatures", "y", "--zero", "y", "--size", bytes(size), "--name", id}
-	for _, tag := range newTags(id, labels) {
+// createCommand makes a volume and records what it is in one change of the group.
+func (c Config) createCommand(r provision.CreateRequest, size int64) run.Command {
+	args := []string{"--yes", "--wipesignatures", "y", "--zero", "y", "--size", bytes(size), "--name", r.ID}
+	for _, tag := range newTags(r) {
 		args = append(args, "--addtag", tag)
 	}
-	return c.command("lvcreate", append(args, group)...)
+	return c.command("lvcreate", append(args, r.Pool.Name)...)
 }
 
 func (c Config) extendCommand(group, id string, size int64) run.Command {

@@ -49,6 +49,7 @@ type volume struct {
 	active, open bool
 	// health is LVM's word for a damaged volume: "partial". Empty is healthy.
 	health string
+	inline provision.Inline
 }
 
 func (g *group) ref() provision.PoolRef { return provision.PoolRef{Type: Type, Name: g.name} }
@@ -70,7 +71,7 @@ func (g *group) devicePath(id string) string { return "/dev/" + g.name + "/" + i
 // view is one of the group's volumes as the world sees it.
 func (g *group) view(id string) provision.Volume {
 	v := g.volumes[id]
-	out := provision.Volume{ID: id, Pool: g.ref(), Size: v.size, Device: g.devicePath(id), Filesystem: v.filesystem}
+	out := provision.Volume{ID: id, Pool: g.ref(), Size: v.size, Device: g.devicePath(id), Filesystem: v.filesystem, Inline: v.inline}
 	switch {
 	case g.missing:
 		out.Problem = "volume group " + g.name + " is missing"

@@ -29,9 +29,9 @@ func (p *Provisioner) Create(ctx context.Context, r provision.CreateRequest) (pr
 			}
 			return g.planCreate(r, p.config.Now())
 		},
-		command: func(size int64) run.Command { return p.config.createCommand(name, r.ID, size, r.Labels) },
+		command: func(size int64) run.Command { return p.config.createCommand(r, size) },
 		learn: func(g *group, size int64) {
-			g.volumes[r.ID] = &volume{size: size, active: true}
+			g.volumes[r.ID] = &volume{size: size, active: true, inline: r.Inline}
 		},
 	})
 	if err != nil {

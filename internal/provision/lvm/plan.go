@@ -20,6 +20,10 @@ func (g *group) planCreate(r provision.CreateRequest, now time.Time) (done bool,
 		if v.size != g.round(r.Size) {
 			return false, 0, fmt.Errorf("%w: volume %s exists with %d bytes, not %d", provision.ErrConflict, r.ID, v.size, g.round(r.Size))
 		}
+		if v.inline != r.Inline {
+			return false, 0, fmt.Errorf("%w: volume %s is %q of pod %q, not %q of pod %q", provision.ErrConflict,
+				r.ID, v.inline.Name, v.inline.PodUID, r.Inline.Name, r.Inline.PodUID)
+		}
 		return true, v.size, nil
 	}
 	if g.missing {
@@ -32,7 +36,7 @@ func (g *group) planCreate(r provision.CreateRequest, now time.Time) (done bool,
 		return false, 0, err
 	}
 	size = g.round(r.Size)
-	return false, size, g.fit(size, r.Spare)
+	return false, size, g.fit(size, r.Spare.In(g.total))
 }
 
 func (g *group) planExpand(r provision.ExpandRequest, now time.Time) (done bool, size int64, err error) {
@@ -44,7 +48,7 @@ func (g *group) planExpand(r provision.ExpandRequest, now time.Time) (done bool,
 	if size <= v.size {
 		return true, v.size, nil
 	}
-	return false, size, cmp.Or(g.usable(now), g.fit(size-v.size, r.Spare))
+	return false, size, cmp.Or(g.usable(now), g.fit(size-v.size, r.Spare.In(g.total)))
 }
 
 // planDelete trusts only a fresh report about who has the device open.

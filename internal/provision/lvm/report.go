@@ -111,12 +111,15 @@ func (s section) group() (*group, error) {
 	}
 	g.foreign = int64((vg.Extents - vg.Free) * vg.ExtentSize)
 	for _, lv := range s.LV {
-		fs, ours := parseTags(lv.Name, lv.Tags)
+		tags, ours := parseTags(lv.Name, lv.Tags)
 		if !ours {
 			g.others[lv.Name] = true
 			continue
 		}
-		g.volumes[lv.Name] = &volume{size: int64(lv.Size), filesystem: fs, active: lv.Active == 1, open: lv.Open == 1, health: lv.Health}
+		g.volumes[lv.Name] = &volume{
+			size: int64(lv.Size), filesystem: tags.filesystem, inline: tags.inline,
+			active: lv.Active == 1, open: lv.Open == 1, health: lv.Health,
+		}
 		g.foreign -= int64(lv.Size)
 	}
 	for _, pv := range s.PV {

@@ -3,6 +3,8 @@ package lvm
 import (
 	"strings"
 	"testing"
+
+	"berth.dev/berth/internal/provision"
 )
 
 const twoGroups = `{"report":[
@@ -55,23 +57,50 @@ func TestReportThatIsNotWholeIsRefused(t *testing.T) {
 
 func TestTagsSayWhoseAVolumeIs(t *testing.T) {
 	for name, tc := range map[string]struct {
-		tags, fs string
-		ours     bool
+		tags string
+		want record
+		ours bool
 	}{
-		"none":            {"", "", false},
-		"ours, blank":     {"berth.dev/volume=pvc-1", "", true},
-		"ours, formatted": {"berth.dev/fs=ext4,berth.dev/volume=pvc-1,x", "ext4", true},
-		"another's":       {"berth.dev/volume=pvc-2", "", false},
-		"a longer name":   {"berth.dev/volume=pvc-11", "", false},
-		"only a record":   {"berth.dev/fs=ext4", "ext4", false},
+		"none":            {},
+		"ours, blank":     {tags: "berth.dev/volume=pvc-1", ours: true},
+		"ours, formatted": {"berth.dev/fs=ext4,berth.dev/volume=pvc-1,x", record{filesystem: "ext4"}, true},
+		"another's":       {tags: "berth.dev/volume=pvc-2"},
+		"a longer name":   {tags: "berth.dev/volume=pvc-11"},
+		"only a record":   {"berth.dev/fs=ext4", record{filesystem: "ext4"}, false},
+		"a pod's":         {"berth.dev/inline=uid-1/scratch,berth.dev/volume=pvc-1", record{inline: scratch}, true},
 	} {
-		if fs, ours := parseTags("pvc-1", tc.tags); fs != tc.fs || ours != tc.ours {
-			t.Errorf("%s: %q, %v", name, fs, ours)
+		if got, ours := parseTags("pvc-1", tc.tags); got != tc.want || ours != tc.ours {
+			t.Errorf("%s: %+v, %v", name, got, ours)
 		}
 	}
-	tags := newTags("pvc-1", map[string]string{"namespace": "shop", "claim": "data"})
-	if got := strings.Join(tags, " "); got != "berth.dev/volume=pvc-1 berth.dev/label/claim=data berth.dev/label/namespace=shop" {
-		t.Errorf("new tags %q", got)
+}
+
+var scratch = provision.Inline{PodUID: "uid-1", Name: "scratch"}
+
+func TestANewVolumeIsTaggedWithAllThatIsRecordedOfIt(t *testing.T) {
+	for name, tc := range map[string]struct {
+		request provision.CreateRequest
+		want    string
+	}{
+		"a claim's": {
+			provision.CreateRequest{ID: "pvc-1", Labels: map[string]string{"namespace": "shop", "claim": "data"}},
+			"berth.dev/volume=pvc-1 berth.dev/label/claim=data berth.dev/label/namespace=shop",
+		},
+		"a pod's": {
+			provision.CreateRequest{ID: "inline-1", Inline: scratch, Labels: map[string]string{"pod": "web-0"}},
+			"berth.dev/volume=inline-1 berth.dev/inline=uid-1/scratch berth.dev/label/pod=web-0",
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			tags := newTags(tc.request)
+			if got := strings.Join(tags, " "); got != tc.want {
+				t.Errorf("tags %q, want %q", got, tc.want)
+			}
+			read, ours := parseTags(tc.request.ID, strings.Join(tags, ","))
+			if !ours || read.inline != tc.request.Inline {
+				t.Errorf("the tags are read as %+v, %v", read, ours)
+			}
+		})
 	}
 }
 

@@ -68,7 +68,7 @@ func (p *Provisioner) Expand(ctx context.Context, r provision.ExpandRequest) (pr
 			if size <= v.Size {
 				return keep, nil
 			}
-			if size-v.Size > pool.free()-r.Spare {
+			if size-v.Size > pool.free()-r.Spare.In(pool.total) {
 				return keep, fmt.Errorf("%w in pool %s", provision.ErrNoSpace, v.Pool.Name)
 			}
 			v.Size = size

@@ -34,8 +34,8 @@ func (d *Disks) create(r provision.CreateRequest) (provision.Volume, error) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	if v, p := d.find(r.ID); p != nil {
-		if v.Pool != r.Pool || v.Size != provision.RoundUp(r.Size, p.unit) {
-			return keep, fmt.Errorf("%w: volume %s exists with %d bytes in pool %s", provision.ErrConflict, v.ID, v.Size, v.Pool.Name)
+		if v.Pool != r.Pool || v.Size != provision.RoundUp(r.Size, p.unit) || v.Inline != r.Inline {
+			return keep, fmt.Errorf("%w: volume %s exists with %d bytes in pool %s for %+v", provision.ErrConflict, v.ID, v.Size, v.Pool.Name, v.Inline)
 		}
 		return v, nil
 	}
@@ -50,10 +50,10 @@ func (d *Disks) create(r provision.CreateRequest) (provision.Volume, error) {
 		return keep, fmt.Errorf("%w: pool %s: %s", provision.ErrUnavailable, r.Pool.Name, p.problem)
 	}
 	size := provision.RoundUp(r.Size, p.unit)
-	if size > p.free()-r.Spare {
+	if size > p.free()-r.Spare.In(p.total) {
 		return keep, fmt.Errorf("%w in pool %s", provision.ErrNoSpace, r.Pool.Name)
 	}
-	v := provision.Volume{ID: r.ID, Pool: r.Pool, Size: size, Device: path.Join("/dev", r.Pool.Name, r.ID)}
+	v := provision.Volume{ID: r.ID, Pool: r.Pool, Size: size, Device: path.Join("/dev", r.Pool.Name, r.ID), Inline: r.Inline}
 	p.volumes[r.ID], p.labels[r.ID] = v, maps.Clone(r.Labels)
 	d.notify()
 	return v, nil
