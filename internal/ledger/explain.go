@@ -53,7 +53,8 @@ func (l *Ledger) facts(b *book) []Fact {
 	return facts
 }
 
-// Room is what a node can offer a class, each figure in the terms of the pools.
+// Room is what a node can offer a class, each figure in the terms of the pools
+// and in whole units.
 type Room struct {
 	// Largest charge that one pool can still take, and the sum over all pools.
 	Largest, Sum int64
@@ -71,6 +72,7 @@ func (l *Ledger) Room(node, class string) Room {
 	for _, b := range n.books {
 		if b.closed(id) == Fits {
 			room := max(b.room(id), 0)
+			room -= room % b.Unit // no volume can have less than a whole unit
 			r.Largest, r.Sum = max(r.Largest, room), addUp(r.Sum, room)
 		}
 	}

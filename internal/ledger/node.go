@@ -31,6 +31,19 @@ func (n *Node) book(pool string) *book {
 	return nil
 }
 
+// Pool returns what the node reported of a pool; false if it reported none of
+// that name.
+func (n *Node) Pool(name string) (Pool, bool) {
+	if n == nil {
+		return Pool{}, false
+	}
+	b := n.book(name)
+	if b == nil || !b.reported {
+		return Pool{}, false
+	}
+	return b.Pool, true
+}
+
 // with returns a node in which the pool's book is b; an empty book goes.
 func (n *Node) with(b *book) *Node {
 	at, found := n.index(b.Name)

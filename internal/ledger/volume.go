@@ -184,7 +184,7 @@ func (l *Ledger) grow(v *volume) {
 	if wish <= v.growth || len(v.live()) == 0 {
 		return
 	}
-	node := l.obstacle(v, wish)
+	node := l.obstacle(v, wish).Node
 	if !l.synced {
 		node = v.live()[0].node
 	}
@@ -194,27 +194,4 @@ func (l *Ledger) grow(v *volume) {
 	}
 	v.growth = wish
 	v.posted = l.post(v.posted, v.owner, l.wanted(v))
-}
-
-// obstacle names the first node on which a replica cannot grow to the size.
-func (l *Ledger) obstacle(v *volume, size int64) string {
-	for _, at := range v.live() {
-		node := l.nodes[at.node]
-		if node == nil || !node.ready {
-			return at.node
-		}
-		b := node.book(at.pool)
-		if b == nil || b.closed(v.class) != Fits {
-			return at.node
-		}
-		var has int64
-		if f := b.fact(v.owner); f != nil {
-			has = f.charge
-		}
-		more := b.Kind.Charge(&b.Pool, l.class(v.class), size) - has
-		if more > 0 && more > b.room(v.class) {
-			return at.node
-		}
-	}
-	return ""
 }

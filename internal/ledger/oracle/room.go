@@ -64,7 +64,7 @@ func (m *Model) Room(facts []Fact, node, class string) ledger.Room {
 		}
 		s := m.add(facts, node, p.Name)
 		top, _ := m.limit(&p, class)
-		free := max(min(top, s.promised)-s.firm, 0)
+		free := max(min(top, s.promised)-s.firm, 0) / p.Unit * p.Unit
 		room.Largest = max(room.Largest, free)
 		room.Sum += free
 	}

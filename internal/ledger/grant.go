@@ -1,0 +1,65 @@
+package ledger
+
+// Obstacle is what keeps a volume from growing: the zero Obstacle is none.
+type Obstacle struct {
+	Node, Pool string
+	Reason     Reason
+	// Need is how much more the replica would take, Free what the pool has left.
+	Need, Free int64
+}
+
+// Grant sets room aside for a Volume to grow to the size on every node that has
+// a replica, or says which one it does not fit on. It asks at once what a claim's
+// wish asks when it is observed; what is granted to nobody's wish stands until the
+// Volume is observed the next time. A Volume that is not known has NotReported.
+func (l *Ledger) Grant(name string, bytes int64) Obstacle {
+	v := l.volumes[name]
+	switch {
+	case !l.synced:
+		return Obstacle{Reason: NotSynced}
+	case v == nil || !v.present:
+		return Obstacle{Reason: NotReported}
+	case bytes <= max(v.capacity, v.growth):
+		return Obstacle{}
+	}
+	if o := l.obstacle(v, bytes); o.Reason != Fits {
+		return o
+	}
+	v.growth = bytes
+	v.posted = l.post(v.posted, v.owner, l.wanted(v))
+	return Obstacle{}
+}
+
+// obstacle is the first replica that cannot grow to the size.
+func (l *Ledger) obstacle(v *volume, size int64) Obstacle {
+	for _, at := range v.live() {
+		o := Obstacle{Node: at.node, Pool: at.pool}
+		node := l.nodes[at.node]
+		switch {
+		case node == nil || !node.reported:
+			o.Reason = NotReported
+			return o
+		case !node.ready:
+			o.Reason = NodeNotReady
+			return o
+		}
+		b := node.book(at.pool)
+		if b == nil {
+			o.Reason = PoolMissing
+			return o
+		}
+		if o.Reason = b.closed(v.class); o.Reason != Fits {
+			return o
+		}
+		var has int64
+		if f := b.fact(v.owner); f != nil {
+			has = f.charge
+		}
+		o.Need, o.Free = b.Kind.Charge(&b.Pool, l.class(v.class), size)-has, b.room(v.class)
+		if o.Need > 0 && o.Need > o.Free {
+			o.Reason = NoRoom
+			return o
+		}
+	}
+	return Obstacle{}
+}
