@@ -1,0 +1,23 @@
+// Package binding is kube-scheduler's VolumeBinding plugin with two things
+// changed for claims of Berth, and nothing for those of others.
+//
+// # Waiting for claims to be bound
+//
+// The upstream binder looks at the claims of a pod once a second, and not before
+// the first second has passed. A volume of Berth is carved by then. Where all of a
+// pod's unbound claims are Berth's and are to be provisioned, Binder writes the
+// same objects and waits for the informers' events instead.
+//
+// # Capacity
+//
+// The upstream binder compares a claim with the published CSIStorageCapacity
+// objects. In a scheduler that has a ledger this is wrong and expensive: the room
+// that was just reserved for the pod is missing from what is published, and all
+// objects are gone through for every claim and node. MaskCapacity makes this
+// process see Berth's CSIDriver objects as if they published no capacity.
+//
+// # Name
+//
+// A plugin of kube-scheduler cannot be replaced under its own name, so this one is
+// Name, and a profile enables it in the place of VolumeBinding.
+package binding

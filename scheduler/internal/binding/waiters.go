@@ -1,0 +1,91 @@
+package binding
+
+import (
+	"sync"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/client-go/tools/cache"
+)
+
+// waiters wakes those who wait for something to happen to a claim or a pod. It
+// says that something happened, not what: who is woken looks at the listers,
+// which are as new as the event or newer.
+type waiters struct {
+	mu    sync.Mutex
+	byKey map[key]map[chan struct{}]bool
+}
+
+// key is a claim or a pod. A PersistentVolume counts as its claim.
+type key struct {
+	pod             bool
+	namespace, name string
+}
+
+func newWaiters() *waiters { return &waiters{byKey: map[key]map[chan struct{}]bool{}} }
+
+// wait begins to listen. stop ends it.
+func (w *waiters) wait(keys []key) (woken <-chan struct{}, stop func()) {
+	c := make(chan struct{}, 1)
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	for _, k := range keys {
+		if w.byKey[k] == nil {
+			w.byKey[k] = map[chan struct{}]bool{}
+		}
+		w.byKey[k][c] = true
+	}
+	return c, func() { w.forget(keys, c) }
+}
+
+func (w *waiters) forget(keys []key, c chan struct{}) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	for _, k := range keys {
+		delete(w.byKey[k], c)
+		if len(w.byKey[k]) == 0 {
+			delete(w.byKey, k)
+		}
+	}
+}
+
+func (w *waiters) wake(k key) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	for c := range w.byKey[k] {
+		select {
+		case c <- struct{}{}:
+		default: // it is awake already and has not looked yet
+		}
+	}
+}
+
+// handler wakes those who wait for the objects of one informer.
+func (w *waiters) handler() cache.ResourceEventHandler {
+	wake := func(obj any) {
+		if unknown, ok := obj.(cache.DeletedFinalStateUnknown); ok {
+			obj = unknown.Obj
+		}
+		if k, ok := keyOf(obj); ok {
+			w.wake(k)
+		}
+	}
+	return cache.ResourceEventHandlerFuncs{
+		AddFunc:    wake,
+		UpdateFunc: func(_, obj any) { wake(obj) },
+		DeleteFunc: wake,
+	}
+}
+
+func keyOf(obj any) (key, bool) {
+	switch o := obj.(type) {
+	case *corev1.PersistentVolumeClaim:
+		return key{namespace: o.Namespace, name: o.Name}, true
+	case *corev1.PersistentVolume:
+		if claim := o.Spec.ClaimRef; claim != nil {
+			return key{namespace: claim.Namespace, name: claim.Name}, true
+		}
+	case *corev1.Pod:
+		return key{pod: true, namespace: o.Namespace, name: o.Name}, true
+	}
+	return key{}, false
+}
