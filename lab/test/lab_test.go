@@ -17,12 +17,14 @@ func TestLab(t *testing.T) {
 		return
 	}
 	l := newLab(t)
-	l.do("up", "--nodes", "2", "--disks", "1", "--disk-size", "1G")
+	_, busybox, _ := strings.Cut(l.do("images", "localhost/busybox:1"), " ")
+	l.do("up", "--nodes", "2", "--disks", "1", "--disk-size", "1G", "--image", busybox)
 	up := l.status()
 
 	t.Run("the nodes are Ready and their disks empty", func(t *testing.T) { testFresh(t, l.in(t), up) })
 	t.Run("a second up changes nothing", func(t *testing.T) { testSecondUp(t, l.in(t), up) })
 	t.Run("commands on a node are passed through", func(t *testing.T) { testExec(t, l.in(t)) })
+	t.Run("images are there from the start or loaded", func(t *testing.T) { testLoad(t, l.in(t)) })
 	t.Run("pods run and reach each other and the API server", func(t *testing.T) { testPods(t, l.in(t)) })
 	t.Run("a disk comes and goes", func(t *testing.T) { testDisk(t, l.in(t)) })
 	t.Run("a paused node is lost and comes back", func(t *testing.T) { testLoss(t, l.in(t), "pause", "resume") })
@@ -66,9 +68,21 @@ func testExec(t *testing.T, l *lab) {
 	}
 }
 
+func testLoad(t *testing.T, l *lab) {
+	archive := filepath.Join(t.TempDir(), "image.tar")
+	l.do("image", "write", archive, "--ref", "localhost/loaded:1", "--file", "/lab="+l.program, "--entrypoint", "/lab")
+	l.do("load", archive)
+	for _, node := range []string{"node1", "node2"} {
+		images := l.do("exec", node, "--", "ctr", "--namespace", "k8s.io", "images", "list", "-q")
+		for _, want := range []string{"localhost/busybox:1", "localhost/loaded:1"} {
+			if !slices.Contains(strings.Fields(images), want) {
+				t.Errorf("%s has no image %s, but %q", node, want, images)
+			}
+		}
+	}
+}
+
 func testPods(t *testing.T, l *lab) {
-	fields := strings.Fields(l.do("images", "localhost/busybox:1"))
-	l.do("load", fields[1])
 	l.kubectl("apply", "-f", filepath.Join("testdata", "pods.yaml"))
 	l.kubectl("wait", "--for=condition=Ready", "--timeout=180s", "pod/client", "pod/server")
 	server := l.kubectl("get", "pod", "server", "-o", "jsonpath={.status.podIP}")

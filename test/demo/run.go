@@ -52,7 +52,7 @@ func sets(args []string) []string {
 
 // prepare brings up what is not there yet.
 func prepare(ctx context.Context, s *steps, lab cluster.Lab, cfg install.Config) (*cluster.Cluster, error) {
-	err := s.do("Kubernetes with three nodes (make lab-down removes it)", func() error { return show(ctx, lab, "up") })
+	err := s.do("Kubernetes with three nodes (make lab-down removes it)", func() error { return up(ctx, lab, cfg) })
 	if err != nil {
 		return nil, err
 	}
@@ -82,6 +82,14 @@ func prepare(ctx context.Context, s *steps, lab cluster.Lab, cfg install.Config)
 		return install.Await(ctx, c)
 	})
 	return c, err
+}
+
+func up(ctx context.Context, lab cluster.Lab, cfg install.Config) error {
+	args, err := cfg.Up(ctx, lab)
+	if err != nil {
+		return err
+	}
+	return show(ctx, lab, args...)
 }
 
 // show runs a lab command whose progress the user sees.

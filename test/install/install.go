@@ -8,6 +8,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"strings"
 
 	appsv1 "k8s.io/api/apps/v1"
@@ -38,11 +39,13 @@ type Config struct {
 // images and its sidecars' need to be on one node only: loading is slow there.
 const controllerNode = "node1"
 
-// LoadImages puts Berth's images and the sidecars' into the nodes that run them.
-func (c Config) LoadImages(ctx context.Context, lab cluster.Lab) error {
+// images are the archives that the nodes need.
+type images struct{ everywhere, controller []string }
+
+func (c Config) images(ctx context.Context, lab cluster.Lab) (images, error) {
 	list, err := lab.Output(ctx, "images")
 	if err != nil {
-		return err
+		return images{}, err
 	}
 	paths := map[string]string{}
 	for line := range strings.Lines(list) {
@@ -51,17 +54,44 @@ func (c Config) LoadImages(ctx context.Context, lab cluster.Lab) error {
 		}
 	}
 	own := filepath.Join(c.Root, "bin", "images")
-	_, err = lab.Output(ctx, "load", paths[cluster.Image], filepath.Join(own, "agent.tar"))
+	all := images{
+		everywhere: []string{paths[cluster.Image], filepath.Join(own, "agent.tar")},
+		controller: []string{filepath.Join(own, "controller.tar")},
+	}
+	for ref, path := range paths {
+		if strings.HasPrefix(ref, "localhost/csi-") {
+			all.controller = append(all.controller, path)
+		}
+	}
+	return all, nil
+}
+
+// Up returns the arguments of the lab's command that brings a cluster up whose
+// nodes have all images from the start. A cluster that is up already is left as
+// it is: see LoadImages.
+func (c Config) Up(ctx context.Context, lab cluster.Lab) ([]string, error) {
+	all, err := c.images(ctx, lab)
+	if err != nil {
+		return nil, err
+	}
+	args := []string{"up"}
+	for _, path := range slices.Concat(all.everywhere, all.controller) {
+		args = append(args, "--image", path)
+	}
+	return args, nil
+}
+
+// LoadImages puts the images into the nodes that run them and have others, or
+// none.
+func (c Config) LoadImages(ctx context.Context, lab cluster.Lab) error {
+	all, err := c.images(ctx, lab)
 	if err != nil {
 		return err
 	}
-	args := []string{"load", "--node", controllerNode, filepath.Join(own, "controller.tar")}
-	for ref, path := range paths {
-		if strings.HasPrefix(ref, "localhost/csi-") {
-			args = append(args, path)
-		}
+	if _, err := lab.Output(ctx, append([]string{"load"}, all.everywhere...)...); err != nil {
+		return err
 	}
-	_, err = lab.Output(ctx, args...)
+	_, err = lab.Output(ctx, append([]string{"load", "--node", controllerNode}, all.controller...)...)
 	return err
 }
 

@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"os"
+	"path/filepath"
 
 	"github.com/spf13/cobra"
 
@@ -46,6 +47,9 @@ func (a *app) up() *cobra.Command {
 			if err != nil {
 				return err
 			}
+			if s.Images, err = absolute(s.Images); err != nil {
+				return err
+			}
 			if err := checkSettings(cmd, lab, a.name, s); err != nil {
 				return err
 			}
@@ -64,7 +68,20 @@ func (a *app) up() *cobra.Command {
 	flags.IntVar(&s.Disks, "disks", 2, "empty data disks of a node")
 	flags.Var((*size)(&s.DiskSize), "disk-size", "size of a data disk")
 	flags.StringVar(&s.Release, "release", "", "directory or base URL of official Kubernetes release binaries, instead of building them")
+	flags.StringArrayVar(&s.Images, "image", nil, "OCI archive that every node has when it starts; may be repeated. For nodes that run: lab load")
 	return cmd
+}
+
+func absolute(paths []string) ([]string, error) {
+	var out []string
+	for _, p := range paths {
+		p, err := filepath.Abs(p)
+		if err != nil {
+			return nil, err
+		}
+		out = append(out, p)
+	}
+	return out, nil
 }
 
 // checkSettings refuses flags that contradict the cluster there is: it cannot

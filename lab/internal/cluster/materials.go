@@ -2,7 +2,10 @@ package cluster
 
 import (
 	"context"
+	"fmt"
+	"os"
 	"path/filepath"
+	"slices"
 
 	"golang.org/x/sync/errgroup"
 
@@ -18,6 +21,8 @@ import (
 type materials struct {
 	image guest.Image
 	tools string // disk image with the programs of a node
+	// images is the disk image with containerd's state.
+	images string
 }
 
 // installPackages installs the Debian packages that are missing on the machine.
@@ -62,17 +67,46 @@ func (c *Cluster) gather(ctx context.Context) (materials, error) {
 		p.Runc = filepath.Join(runc, "runc")
 		return err
 	})
+	archives := slices.Clone(c.Settings().Images)
 	g.Go(func() error {
 		images, err := catalog.Get(gathering, c.lab.Store, catalog.Pause)
 		if err == nil {
-			p.Pause = images[0].Path
+			archives = append(archives, images[0].Path)
 		}
 		return err
 	})
 	if err := g.Wait(); err != nil {
 		return m, err
 	}
-	var err error
-	m.tools, err = node.Tools(ctx, c.lab.Store, p)
-	return m, err
+	g, gathering = errgroup.WithContext(ctx)
+	g.Go(func() (err error) {
+		m.tools, err = node.Tools(gathering, c.lab.Store, p)
+		return err
+	})
+	g.Go(func() (err error) {
+		m.images, err = c.makeImages(gathering, p.Containerd, archives)
+		return err
+	})
+	return m, g.Wait()
+}
+
+// makeImages makes the disk that the nodes' containerds start from.
+func (c *Cluster) makeImages(ctx context.Context, containerd string, archives []string) (file string, err error) {
+	err = c.step("images for the nodes", func(step progress.Step) error {
+		path := c.paths.imagesLog()
+		if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {
+			return err
+		}
+		log, err := os.Create(path)
+		if err != nil {
+			return err
+		}
+		defer log.Close()
+		step.Note("%d archives", len(archives))
+		if err := node.MakeImages(ctx, c.paths.images(), containerd, archives, log); err != nil {
+			return fmt.Errorf("%w: read the log %s", err, path)
+		}
+		return nil
+	})
+	return c.paths.images(), err
 }

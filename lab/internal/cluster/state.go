@@ -23,6 +23,8 @@ type Settings struct {
 	Disks    int    `json:"disks"`    // empty data disks per node
 	DiskSize int64  `json:"diskSize"` // bytes
 	Release  string `json:"release,omitempty"`
+	// Images are archives of images that every node has when it starts.
+	Images []string `json:"images,omitempty"`
 }
 
 func (s Settings) validate() error {

@@ -18,6 +18,7 @@ import (
 const (
 	recordFile  = "machine.json"
 	overlayFile = "root.qcow2"
+	imagesFile  = "images.qcow2"
 	seedFile    = "seed.tar"
 	readyFile   = "ready" // empty until the guest has booted
 	qmpSocket   = "qmp.sock"
@@ -69,15 +70,24 @@ func (m *Machine) create(ctx context.Context, seed Seed) error {
 			return err
 		}
 	}
-	err := process.Run(ctx, process.Command{Path: "qemu-img", Args: []string{
-		"create", "-q", "-f", "qcow2", "-F", "raw", "-b", m.Spec.Image.Root, filepath.Join(m.dir, overlayFile)}})
-	if err != nil {
+	if err := m.overlay(ctx, m.Spec.Image.Root, overlayFile); err != nil {
 		return fmt.Errorf("making the root disk: %w", err)
+	}
+	if m.Spec.Images != "" {
+		if err := m.overlay(ctx, m.Spec.Images, imagesFile); err != nil {
+			return fmt.Errorf("making the disk for images: %w", err)
+		}
 	}
 	if err := m.writeSeed(seed); err != nil {
 		return err
 	}
 	return m.save()
+}
+
+// overlay makes a disk that holds only what the machine changes of another.
+func (m *Machine) overlay(ctx context.Context, base, file string) error {
+	return process.Run(ctx, process.Command{Path: "qemu-img", Args: []string{
+		"create", "-q", "-f", "qcow2", "-F", "raw", "-b", base, filepath.Join(m.dir, file)}})
 }
 
 // Reseed replaces what the machine finds at its next boot, except its name

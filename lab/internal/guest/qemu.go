@@ -81,13 +81,20 @@ type systemDisk struct{ name, serial, backend string }
 
 func systemDisks(s Spec, dir string) []systemDisk {
 	const cache = "cache.direct=off,cache.no-flush=on"
+	overlay := func(name, serial, file string) systemDisk {
+		return systemDisk{name, serial, "driver=qcow2,node-name=" + name + "," + cache +
+			",discard=unmap,file.driver=file,file.filename=" + escape(filepath.Join(dir, file))}
+	}
 	disks := []systemDisk{
-		{"root", wire.RootSerial, "driver=qcow2,node-name=root," + cache + ",discard=unmap,file.driver=file,file.filename=" + escape(filepath.Join(dir, overlayFile))},
+		overlay("root", wire.RootSerial, overlayFile),
 		{"seed", wire.SeedSerial, "driver=raw,node-name=seed,read-only=on,file.driver=file,file.filename=" + escape(filepath.Join(dir, seedFile))},
 	}
 	if s.Tools != "" {
 		disks = append(disks, systemDisk{"tools", wire.ToolsSerial,
 			"driver=raw,node-name=tools,read-only=on,file.driver=file,file.filename=" + escape(s.Tools)})
+	}
+	if s.Images != "" {
+		disks = append(disks, overlay("images", wire.ImagesSerial, imagesFile))
 	}
 	return disks
 }

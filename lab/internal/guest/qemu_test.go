@@ -27,7 +27,7 @@ func arguments(t *testing.T, s Spec, p wire.Plan) string {
 
 func TestCommandLineHasWhatTheMachineIs(t *testing.T) {
 	s := spec()
-	s.Tap, s.NetNS, s.Tools = "tap-node1", "/run/netns/lab", "/img/tools.img"
+	s.Tap, s.NetNS, s.Tools, s.Images = "tap-node1", "/run/netns/lab", "/img/tools.img", "/img/images.img"
 	plan := wire.Plan{
 		Network:  &wire.Interface{MAC: "02:00:00:00:00:07"},
 		Services: []wire.Service{{Name: "kubelet"}},
@@ -47,6 +47,7 @@ func TestCommandLineHasWhatTheMachineIs(t *testing.T) {
 		"second data disk":            `"filename":"/state/node,1/disk2.raw"`,
 		"serial number of a disk":     `"serial":"node1-disk1"`,
 		"shared disk nobody writes":   "node-name=tools,read-only=on,file.driver=file,file.filename=/img/tools.img",
+		"images, copied on write":     "driver=qcow2,node-name=images,cache.direct=off,cache.no-flush=on,discard=unmap,file.driver=file,file.filename=/state/node,,1/images.qcow2",
 		"power-off instead of reboot": "-no-reboot",
 	} {
 		if !strings.Contains(line, want) {
@@ -60,8 +61,10 @@ func TestMachineWithoutNetworkHasOnlyTheExecInterface(t *testing.T) {
 	if n := strings.Count(line, "virtio-net-pci"); n != 1 {
 		t.Errorf("%d interfaces in %s", n, line)
 	}
-	if strings.Contains(line, "tools") {
-		t.Errorf("a tools disk in %s", line)
+	for _, disk := range []string{"tools", "images"} {
+		if strings.Contains(line, disk) {
+			t.Errorf("a disk for %s in %s", disk, line)
+		}
 	}
 }
 

@@ -19,7 +19,10 @@ type Spec struct {
 	// Tools is a raw ext4 image that is mounted read-only on [wire.ToolsDir],
 	// or empty. Many machines may share it.
 	Tools string `json:"tools,omitempty"`
-	Disks []Disk `json:"disks,omitempty"`
+	// Images is a raw ext4 image whose copy, made as it is written to, is mounted
+	// on [wire.ImagesDir], or empty. Many machines may share it.
+	Images string `json:"images,omitempty"`
+	Disks  []Disk `json:"disks,omitempty"`
 	// NetNS is the namespace that holds Tap, or empty for a machine without
 	// network.
 	NetNS string `json:"netns,omitempty"`

@@ -1,18 +1,28 @@
 package node
 
-import "fmt"
+import (
+	"fmt"
+	"strings"
+
+	"berth.dev/berth/lab/internal/guest/wire"
+)
+
+// unusedPlugins of containerd only cost start-up time.
+var unusedPlugins = []string{
+	"io.containerd.snapshotter.v1.btrfs", "io.containerd.snapshotter.v1.zfs", "io.containerd.snapshotter.v1.devmapper",
+	"io.containerd.snapshotter.v1.blockfile", "io.containerd.snapshotter.v1.erofs", "io.containerd.nri.v1.nri",
+	"io.containerd.tracing.processor.v1.otlp",
+}
+
+func quoted(plugins []string) string { return `"` + strings.Join(plugins, `", "`) + `"` }
 
 // containerd returns containerd's configuration. What it leaves out is
-// containerd's default; plugins nobody uses cost start-up time.
+// containerd's default.
 func (c Config) containerd() []byte {
 	return fmt.Appendf(nil, `version = 4
-root = "/var/lib/containerd"
+root = %q
 state = "/run/containerd"
-disabled_plugins = [
-  "io.containerd.snapshotter.v1.btrfs", "io.containerd.snapshotter.v1.zfs", "io.containerd.snapshotter.v1.devmapper",
-  "io.containerd.snapshotter.v1.blockfile", "io.containerd.snapshotter.v1.erofs", "io.containerd.nri.v1.nri",
-  "io.containerd.tracing.processor.v1.otlp",
-]
+disabled_plugins = [%s]
 [plugins."io.containerd.server.v1.grpc"]
   address = %q
 [plugins."io.containerd.cri.v1.images"]
@@ -31,7 +41,7 @@ disabled_plugins = [
       [plugins."io.containerd.cri.v1.runtime".containerd.runtimes.runc.options]
         BinaryName = %q
         SystemdCgroup = false
-`, containerdSocket, c.PauseImage, pluginDir, pluginConfigDir, binDir+"/runc")
+`, wire.ImagesDir, quoted(unusedPlugins), containerdSocket, c.PauseImage, pluginDir, pluginConfigDir, binDir+"/runc")
 }
 
 // podNetwork returns the configuration of the network plugins: a bridge per

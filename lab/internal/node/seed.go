@@ -14,7 +14,6 @@ import (
 const (
 	binDir           = wire.ToolsDir + "/bin"
 	pluginDir        = wire.ToolsDir + "/cni"
-	pauseArchive     = wire.ToolsDir + "/images/pause.tar"
 	containerdConfig = "/etc/containerd/config.toml"
 	containerdSocket = "/run/containerd/containerd.sock"
 	pluginConfigDir  = "/etc/cni/net.d"
@@ -67,17 +66,13 @@ func Seed(c Config) (guest.Seed, error) {
 }
 
 // services are in order: the kubelet ends at once when containerd's socket is
-// not there. Images are last: the node need not be Ready later for them.
+// not there.
 func (c Config) services() []wire.Service {
-	ctr := []string{binDir + "/ctr", "--namespace", imageNamespace, "images", "import"}
 	return []wire.Service{
 		{Name: Containerd, Socket: containerdSocket, Argv: []string{binDir + "/containerd", "--config", containerdConfig}},
 		{Name: Kubelet, Argv: []string{binDir + "/kubelet",
 			"--config", kubeletConfig, "--kubeconfig", kubeconfig, "--hostname-override", c.Name,
 			"--node-ip", c.Address.Addr().String(), "--cert-dir", "/var/lib/kubelet/pki", "--v=2"}},
-		{Name: "pause-image", Once: true, Argv: append(ctr, pauseArchive)},
-		// An image that is only in the page cache is a broken one after a crash.
-		{Name: "sync", Once: true, Argv: []string{"/bin/sync"}},
 	}
 }
 

@@ -20,15 +20,13 @@ type Programs struct {
 	Runc       string
 	Containerd string // directory with containerd, containerd-shim-runc-v2 and ctr
 	CNI        string // directory with bridge, host-local and loopback
-	Pause      string // archive of the pause image
 }
 
 // files returns source by place below the disk's root.
 func (p Programs) files() map[string]string {
 	files := map[string]string{
-		"bin/kubelet":      p.Kubelet,
-		"bin/runc":         p.Runc,
-		"images/pause.tar": p.Pause,
+		"bin/kubelet": p.Kubelet,
+		"bin/runc":    p.Runc,
 	}
 	for _, name := range []string{"containerd", "containerd-shim-runc-v2", "ctr"} {
 		files["bin/"+name] = filepath.Join(p.Containerd, name)

@@ -51,7 +51,8 @@ func serve(ctx context.Context) error {
 	return newServer(plan).serve(ctx, listener)
 }
 
-// readPlan reads the seed disk and mounts the tools disk if there is one.
+// readPlan reads the seed disk and mounts the tools disk and the images disk if
+// there are such.
 func readPlan(ctx context.Context) (wire.Plan, error) {
 	device, err := waitForDisk(ctx, wire.SeedSerial, diskTimeout)
 	if err != nil {
@@ -66,10 +67,23 @@ func readPlan(ctx context.Context) (wire.Plan, error) {
 	if err != nil {
 		return wire.Plan{}, err
 	}
-	if tools, ok := findDisk("/sys/block", wire.ToolsSerial); ok {
-		err = mount{tools, wire.ToolsDir, "ext4", syscall.MS_RDONLY | syscall.MS_NOATIME, "noload"}.do()
+	for _, disk := range []struct {
+		serial string
+		mount  mount
+	}{
+		{wire.ToolsSerial, mount{"", wire.ToolsDir, "ext4", syscall.MS_RDONLY | syscall.MS_NOATIME, "noload"}},
+		{wire.ImagesSerial, mount{"", wire.ImagesDir, "ext4", syscall.MS_NOATIME, "noinit_itable"}},
+	} {
+		device, found := findDisk("/sys/block", disk.serial)
+		if !found {
+			continue
+		}
+		disk.mount.source = device
+		if err := disk.mount.do(); err != nil {
+			return wire.Plan{}, err
+		}
 	}
-	return plan, err
+	return plan, nil
 }
 
 // delegateCgroups moves all processes out of the root cgroup and switches its

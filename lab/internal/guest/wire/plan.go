@@ -14,12 +14,16 @@ const (
 	PlanFile = "plan.json"
 
 	// Serial numbers by which a guest tells its disks apart.
-	RootSerial  = "lab-root"
-	SeedSerial  = "lab-seed"
-	ToolsSerial = "lab-tools"
+	RootSerial   = "lab-root"
+	SeedSerial   = "lab-seed"
+	ToolsSerial  = "lab-tools"
+	ImagesSerial = "lab-images"
 
 	// ToolsDir is where the read-only disk shared by all guests is mounted.
 	ToolsDir = "/opt/lab"
+
+	// ImagesDir is where the disk with containerd's state is mounted.
+	ImagesDir = "/var/lib/containerd"
 
 	// ManagementMAC is the hardware address of the interface for exec. Each
 	// guest has a network of its own behind it, so all guests have the same.
