@@ -153,7 +153,11 @@ func testNothingLeft(t *testing.T, l *lab, before cluster.Status) {
 	for _, n := range before.Nodes {
 		wantEnded(t, n.Name, n.PID)
 	}
-	for _, path := range []string{l.root, "/run/netns/berth-lab-lab-test"} {
+	namespaces, err := filepath.Glob("/run/netns/berth-lab-lab-test*")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, path := range append(namespaces, l.root) {
 		if _, err := os.Stat(path); !os.IsNotExist(err) {
 			t.Errorf("%s is still there (%v)", path, err)
 		}

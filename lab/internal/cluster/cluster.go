@@ -114,5 +114,5 @@ func (c *Cluster) network(ctx context.Context) (*network.Network, error) {
 	if err := ctx.Err(); err != nil {
 		return nil, err
 	}
-	return network.Open(c.paths.name)
+	return network.Open(c.paths.network())
 }

@@ -56,7 +56,7 @@ func (l Lab) down(ctx context.Context, p paths, step progress.Step) error {
 	case !errors.Is(err, ErrNotUp):
 		return err
 	}
-	if err := removeNetwork(ctx, p.name); err != nil {
+	if err := removeNetwork(ctx, p.network()); err != nil {
 		return err
 	}
 	step.Note("removing files")

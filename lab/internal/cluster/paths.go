@@ -1,6 +1,8 @@
 package cluster
 
 import (
+	"crypto/sha256"
+	"encoding/hex"
 	"fmt"
 	"path/filepath"
 	"regexp"
@@ -20,6 +22,16 @@ func newPaths(root, name string) (paths, error) {
 	}
 	root, err := filepath.Abs(root)
 	return paths{root: root, name: name}, err
+}
+
+// network returns the name of the cluster's network, which is the machine's and
+// not the state directory's: clusters of one name in two of these are two.
+func (p paths) network() string {
+	if p.root == DefaultRoot {
+		return p.name
+	}
+	sum := sha256.Sum256([]byte(p.root))
+	return p.name + "-" + hex.EncodeToString(sum[:4])
 }
 
 func (p paths) lock() string         { return filepath.Join(p.root, p.name+".lock") }

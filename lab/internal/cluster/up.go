@@ -54,7 +54,7 @@ func (c *Cluster) up(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	net, err := network.Create(ctx, c.paths.name)
+	net, err := network.Create(ctx, c.paths.network())
 	if err != nil {
 		return err
 	}
