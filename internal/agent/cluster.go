@@ -55,9 +55,14 @@ func (a *Agent) runCluster(ctx context.Context) error {
 	}
 	o := a.options
 	manager := replica.FieldManager(o.Node)
-	objects := report.NewObjects(o.Node, o.Namespace, m.GetClient(), manager, a.orphans.All)
+	volumes, err := m.GetCache().GetInformer(ctx, &v1alpha1.Volume{}, cache.BlockUntilSynced(false))
+	if err != nil {
+		return fmt.Errorf("watching volumes: %w", err)
+	}
+	revisions := report.NewRevisions(o.Node, storeRevision(volumes))
+	objects := report.NewObjects(o.Node, o.Namespace, m.GetClient(), manager, a.orphans.All, revisions)
 	publisher := report.New(o.Node, o.Namespace, objects, a.observer.Latest, o.Clock, o.Log.WithName("report"))
-	if err := watch(ctx, m.GetCache(), publisher); err != nil {
+	if err := watch(ctx, m.GetCache(), publisher, revisions); err != nil {
 		return err
 	}
 	if err := a.addReplicas(m, publisher.Poke); err != nil {
@@ -160,16 +165,17 @@ func nodeMetadata() *metav1.PartialObjectMetadata {
 }
 
 // watch starts the informers and connects the publisher to them.
-func watch(ctx context.Context, c cache.Cache, p *report.Publisher) error {
+func watch(ctx context.Context, c cache.Cache, p *report.Publisher, r *report.Revisions) error {
 	poke := toolscache.ResourceEventHandlerFuncs{
 		AddFunc:    func(any) { p.Poke() },
 		UpdateFunc: func(any, any) { p.Poke() },
 		DeleteFunc: func(any) { p.Poke() },
 	}
-	nothing := toolscache.ResourceEventHandlerFuncs{} // the replica worker has its own
+	// The replica worker has its own handler for everything else.
+	deletion := toolscache.ResourceEventHandlerFuncs{DeleteFunc: func(o any) { r.Deleted(o); p.Poke() }}
 	forget := toolscache.ResourceEventHandlerFuncs{DeleteFunc: func(any) { p.Forget() }}
 	for object, handler := range map[client.Object]toolscache.ResourceEventHandler{
-		&v1alpha1.Volume{}:              nothing,
+		&v1alpha1.Volume{}:              deletion,
 		&v1alpha1.PoolClass{}:           poke,
 		&storagev1.StorageClass{}:       poke,
 		nodeMetadata():                  poke,
@@ -185,4 +191,15 @@ func watch(ctx context.Context, c cache.Cache, p *report.Publisher) error {
 		}
 	}
 	return nil
+}
+
+// storeRevision tells the revision to which the store of an informer has come.
+// The largest one among the objects would not do: what was deleted while nobody
+// watched leaves no object.
+func storeRevision(i cache.Informer) func() string {
+	shared, ok := i.(toolscache.SharedIndexInformer)
+	if !ok {
+		return func() string { return "" }
+	}
+	return shared.GetStore().LastStoreSyncResourceVersion
 }

@@ -62,7 +62,7 @@ func saying(e *v1alpha1.ReplicaStatus) option {
 func ready(capacity, requested string) *v1alpha1.ReplicaStatus {
 	return &v1alpha1.ReplicaStatus{
 		Node: here, Pool: "vg0", State: v1alpha1.ReplicaReady, Ready: true, Reason: v1alpha1.ReasonCarved,
-		Capacity: new(resource.MustParse(capacity)), Requested: new(resource.MustParse(requested)),
+		Capacity: new(resource.MustParse(capacity)), Allocated: new(resource.MustParse(capacity)), Requested: new(resource.MustParse(requested)),
 	}
 }
 
@@ -88,5 +88,10 @@ func carved(options ...recordOption) *provision.Volume {
 }
 
 func blank(r *provision.Volume) { r.Filesystem = "" }
+
+// inline makes it the inline volume of a pod.
+func inline(r *provision.Volume) {
+	r.ID, r.Inline = "inline-1", provision.Inline{PodUID: "uid", Name: "scratch"}
+}
 
 func sized(n int64) recordOption { return func(r *provision.Volume) { r.Size = n } }

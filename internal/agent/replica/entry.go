@@ -19,7 +19,7 @@ func readyEntry(v *v1alpha1.Volume, wish *v1alpha1.ReplicaSpec, record *provisio
 	e.Pool = record.Pool.Name
 	e.State = v1alpha1.ReplicaReady
 	e.Ready = true
-	e.Capacity = bytes(record.Size)
+	e.Capacity, e.Allocated = bytes(record.Size), bytes(record.Size)
 	e.Requested = new(v.Spec.Capacity.DeepCopy())
 	e.Reason = v1alpha1.ReasonCarved
 	return e
@@ -48,7 +48,7 @@ func stuckEntry(v *v1alpha1.Volume, node string, record *provision.Volume, reaso
 	e := carried(v, node)
 	e.Pool = record.Pool.Name
 	e.State = v1alpha1.ReplicaFailed
-	e.Capacity = bytes(record.Size)
+	e.Capacity, e.Allocated = bytes(record.Size), bytes(record.Size)
 	e.Reason, e.Message = reason, clip(message)
 	return e
 }
@@ -80,8 +80,10 @@ func sameEntry(a, b *v1alpha1.ReplicaStatus) bool {
 		return a == b
 	}
 	x, y := *a, *b
-	x.Capacity, x.Requested, y.Capacity, y.Requested = nil, nil, nil, nil
-	return x == y && sameQuantity(a.Capacity, b.Capacity) && sameQuantity(a.Requested, b.Requested)
+	x.Capacity, x.Allocated, x.Requested = nil, nil, nil
+	y.Capacity, y.Allocated, y.Requested = nil, nil, nil
+	return x == y && sameQuantity(a.Capacity, b.Capacity) && sameQuantity(a.Allocated, b.Allocated) &&
+		sameQuantity(a.Requested, b.Requested)
 }
 
 func sameQuantity(a, b *resource.Quantity) bool {

@@ -86,6 +86,7 @@ func applied(e *v1alpha1.ReplicaStatus) *apply.ReplicaStatusApplyConfiguration {
 	a.Reason = given(e.Reason)
 	a.Message = given(e.Message)
 	a.Capacity = copied(e.Capacity)
+	a.Allocated = copied(e.Allocated)
 	a.Requested = copied(e.Requested)
 	return a
 }

@@ -58,12 +58,14 @@ func fits(v *v1alpha1.Volume, wish *v1alpha1.ReplicaSpec, entry *v1alpha1.Replic
 	return slices.ContainsFunc(pools, func(p provision.Pool) bool { return p.Name == wish.Pool && p.Free >= need })
 }
 
+// recordsOf are the volumes in the pools that a Volume may account for.
 func recordsOf(pools []provision.Pool) map[string]*provision.Volume {
 	records := map[string]*provision.Volume{}
 	for i := range pools {
 		for j := range pools[i].Volumes {
-			v := &pools[i].Volumes[j]
-			records[v.ID] = v
+			if v := &pools[i].Volumes[j]; v.Inline == (provision.Inline{}) {
+				records[v.ID] = v
+			}
 		}
 	}
 	return records

@@ -26,6 +26,7 @@ func TestStale(t *testing.T) {
 		recovered bool
 		want      []string
 	}{
+		"the inline volume of a pod is not looked at":    {volume: volume(saying(ready("1Gi", "1Gi"))), pools: pool(gib, carved(), carved(inline))},
 		"a finished volume is left alone":                {volume: volume(saying(ready("1Gi", "1Gi"))), pools: pool(gib, carved())},
 		"a lost device is noticed":                       {volume: volume(saying(ready("1Gi", "1Gi"))), pools: pool(gib), want: []string{id}},
 		"a refused volume waits while there is no room":  {volume: refused, pools: pool(gib - 1)},

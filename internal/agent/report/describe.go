@@ -34,7 +34,7 @@ const maxMessage = 1024
 // Describe is the status of the node's StorageNode; the times of its conditions
 // are for the caller to set.
 func Describe(f Facts, s pools.Snapshot) v1alpha1.StorageNodeStatus {
-	return v1alpha1.StorageNodeStatus{Pools: describePools(f, s), Conditions: describeConditions(f, s)}
+	return v1alpha1.StorageNodeStatus{Pools: describePools(f, s), VolumesRevision: f.Revision, Conditions: describeConditions(f, s)}
 }
 
 func describePools(f Facts, s pools.Snapshot) []v1alpha1.Pool {
@@ -42,9 +42,9 @@ func describePools(f Facts, s pools.Snapshot) []v1alpha1.Pool {
 	present := map[string]bool{}
 	for _, p := range s.Pools {
 		present[p.Name] = true
-		classes := f.serving(p.PoolRef)
-		if len(classes) > 0 || slices.Contains(f.Expected, p.Name) {
-			described = append(described, describePool(p, classes))
+		d := describePool(p, f.serving(p.PoolRef), f.Accounted)
+		if len(d.Classes) > 0 || len(d.Inventory) > 0 || slices.Contains(f.Expected, p.Name) {
+			described = append(described, d)
 		}
 	}
 	for _, name := range f.Expected {
@@ -57,12 +57,14 @@ func describePools(f Facts, s pools.Snapshot) []v1alpha1.Pool {
 	return described
 }
 
-func describePool(p provision.Pool, classes []v1alpha1.PoolClass) v1alpha1.Pool {
+func describePool(p provision.Pool, classes []v1alpha1.PoolClass, accounted map[replica]bool) v1alpha1.Pool {
+	items, rest := inventory(p, accounted)
 	d := v1alpha1.Pool{
 		Name:           p.Name,
 		Provisioner:    v1alpha1.ProvisionerType(p.Type),
 		Total:          quantity(p.Total),
-		Foreign:        quantity(p.Foreign),
+		Foreign:        quantity(p.Foreign + rest),
+		Inventory:      items,
 		AllocationUnit: quantity(p.Unit),
 		Health:         v1alpha1.PoolHealthy,
 	}

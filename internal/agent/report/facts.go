@@ -21,6 +21,12 @@ type Facts struct {
 	Expected []string
 	// Orphans are volumes in the pools that no Volume accounts for.
 	Orphans []string
+	// Accounted are the replicas that Volumes account for.
+	Accounted map[replica]bool
+	// Revision up to which the Volumes were seen for all that; empty if not known.
+	Revision string
+	// Owed is the revision that has to be reported; empty if any will do.
+	Owed string
 }
 
 // serving returns the classes that a pool serves on this node, by name.

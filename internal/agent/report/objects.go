@@ -30,13 +30,14 @@ type Objects struct {
 	client          client.Client
 	owner           client.FieldOwner
 	orphans         func() map[string]string
+	revisions       *Revisions
 }
 
 var _ Cluster = (*Objects)(nil)
 
 // NewObjects writes the objects of a node under a field manager's name.
-func NewObjects(node, namespace string, c client.Client, manager string, orphans func() map[string]string) *Objects {
-	return &Objects{node: node, namespace: namespace, client: c, owner: client.FieldOwner(manager), orphans: orphans}
+func NewObjects(node, namespace string, c client.Client, manager string, orphans func() map[string]string, r *Revisions) *Objects {
+	return &Objects{node: node, namespace: namespace, client: c, owner: client.FieldOwner(manager), orphans: orphans, revisions: r}
 }
 
 // Facts implements Cluster.
@@ -45,6 +46,10 @@ func (o *Objects) Facts(ctx context.Context) (Facts, error) {
 	if err != nil {
 		return Facts{}, err
 	}
+	// In this order, and before the Volumes are read: the report may know more than
+	// it says, not less.
+	owed := o.revisions.Owed()
+	revision := o.revisions.Latest()
 	var (
 		classes v1alpha1.PoolClassList
 		storage storagev1.StorageClassList
@@ -57,8 +62,10 @@ func (o *Objects) Facts(ctx context.Context) (Facts, error) {
 	}
 	return Facts{
 		Node: node, PoolClasses: classes.Items, StorageClasses: storage.Items,
-		Expected: expectedPools(volumes.Items, o.node),
-		Orphans:  slices.Sorted(maps.Keys(o.orphans())),
+		Expected:  expectedPools(volumes.Items, o.node),
+		Orphans:   slices.Sorted(maps.Keys(o.orphans())),
+		Accounted: accountedFor(volumes.Items, o.node),
+		Revision:  revision, Owed: owed,
 	}, nil
 }
 
@@ -123,11 +130,14 @@ func (o *Objects) ApplyStorageNode(ctx context.Context, status v1alpha1.StorageN
 
 func applied(s v1alpha1.StorageNodeStatus) *apply.StorageNodeStatusApplyConfiguration {
 	status := apply.StorageNodeStatus()
+	if s.VolumesRevision != "" {
+		status.WithVolumesRevision(s.VolumesRevision)
+	}
 	for _, p := range s.Pools {
 		pool := apply.Pool().WithName(p.Name).WithProvisioner(p.Provisioner).
 			WithTotal(p.Total).WithForeign(p.Foreign).
 			WithAllocationUnit(p.AllocationUnit).WithLargestVolume(p.LargestVolume).
-			WithClasses(p.Classes...).WithHealth(p.Health)
+			WithClasses(p.Classes...).WithHealth(p.Health).WithInventory(appliedInventory(p.Inventory)...)
 		if p.Message != "" {
 			pool.WithMessage(p.Message)
 		}
@@ -138,6 +148,20 @@ func applied(s v1alpha1.StorageNodeStatus) *apply.StorageNodeStatusApplyConfigur
 			WithReason(c.Reason).WithMessage(c.Message).WithLastTransitionTime(c.LastTransitionTime))
 	}
 	return status
+}
+
+func appliedInventory(items []v1alpha1.InventoryItem) []*apply.InventoryItemApplyConfiguration {
+	var applied []*apply.InventoryItemApplyConfiguration
+	for _, i := range items {
+		item := apply.InventoryItem().WithAllocated(i.Allocated)
+		if i.Inline != nil {
+			item.WithInline(apply.InlineReference().WithPodUID(i.Inline.PodUID).WithName(i.Inline.Name))
+		} else {
+			item.WithVolume(i.Volume)
+		}
+		applied = append(applied, item)
+	}
+	return applied
 }
 
 // ListCapacities implements Cluster.

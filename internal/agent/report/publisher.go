@@ -127,13 +127,13 @@ func (p *Publisher) publish(ctx context.Context) error {
 	}
 	snapshot := p.latest()
 	// Capacities first would name an owner that may not exist yet.
-	if err := p.publishStatus(ctx, Describe(facts, snapshot)); err != nil {
+	if err := p.publishStatus(ctx, Describe(facts, snapshot), facts.Owed); err != nil {
 		return err
 	}
 	return p.publishCapacities(ctx, Capacities(facts, snapshot, p.node, p.namespace))
 }
 
-func (p *Publisher) publishStatus(ctx context.Context, next v1alpha1.StorageNodeStatus) error {
+func (p *Publisher) publishStatus(ctx context.Context, next v1alpha1.StorageNodeStatus, owed string) error {
 	var before []metav1.Condition
 	if p.status != nil {
 		before = p.status.Conditions
@@ -143,7 +143,7 @@ func (p *Publisher) publishStatus(ctx context.Context, next v1alpha1.StorageNode
 		before = old.Status.Conditions
 	}
 	next.Conditions = timed(before, next.Conditions, p.clock.Now())
-	if p.status != nil && equality.Semantic.DeepEqual(*p.status, next) {
+	if p.status != nil && !news(*p.status, next, owed) {
 		return nil
 	}
 	uid, err := p.cluster.ApplyStorageNode(ctx, next)
@@ -152,6 +152,16 @@ func (p *Publisher) publishStatus(ctx context.Context, next v1alpha1.StorageNode
 	}
 	p.uid, p.status = uid, &next
 	return nil
+}
+
+// news says whether a report has to be written. That the watch has come further
+// alone is no news: it does with every change of every volume.
+func news(old, next v1alpha1.StorageNodeStatus, owed string) bool {
+	if before(old.VolumesRevision, owed) && before(old.VolumesRevision, next.VolumesRevision) {
+		return true
+	}
+	next.VolumesRevision = old.VolumesRevision
+	return !equality.Semantic.DeepEqual(old, next)
 }
 
 func (p *Publisher) publishCapacities(ctx context.Context, want []storagev1.CSIStorageCapacity) error {

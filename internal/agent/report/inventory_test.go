@@ -1,0 +1,102 @@
+package report
+
+import (
+	"fmt"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+
+	"berth.dev/berth/api/v1alpha1"
+	"berth.dev/berth/internal/provision"
+)
+
+// holding puts volumes of a GiB each into a pool.
+func holding(ids ...string) poolOption {
+	return func(p *provision.Pool) {
+		for _, id := range ids {
+			p.Volumes = append(p.Volumes, provision.Volume{ID: id, Pool: p.PoolRef, Size: gib})
+			p.Free -= gib
+		}
+	}
+}
+
+// ownedInline makes the pool's last volume the inline volume of a pod.
+func ownedInline(pod, name string) poolOption {
+	return func(p *provision.Pool) {
+		p.Volumes[len(p.Volumes)-1].Inline = provision.Inline{PodUID: pod, Name: name}
+	}
+}
+
+// onNode is a Volume that node n1 is to hold, and whatever it says of it.
+func onNode(name, pool string, entries ...v1alpha1.ReplicaStatus) v1alpha1.Volume {
+	v := v1alpha1.Volume{}
+	v.Name = name
+	if pool != "" {
+		v.Spec.Replicas = []v1alpha1.ReplicaSpec{{Node: "n1", Pool: pool}}
+	}
+	v.Status.Replicas = entries
+	return v
+}
+
+func saying(node, pool string, state v1alpha1.ReplicaState) v1alpha1.ReplicaStatus {
+	return v1alpha1.ReplicaStatus{Node: node, Pool: pool, State: state}
+}
+
+func TestTheInventoryListsWhatNoVolumeAccountsFor(t *testing.T) {
+	for name, tc := range map[string]struct {
+		volumes []v1alpha1.Volume
+		pool    provision.Pool
+		want    []string
+	}{
+		"an empty pool":                     {pool: pool("vg0")},
+		"a volume that is wanted here":      {[]v1alpha1.Volume{onNode("pvc-1", "vg0")}, pool("vg0", holding("pvc-1")), nil},
+		"a volume of which nothing is said": {nil, pool("vg0", holding("pvc-1")), []string{"pvc-1 1Gi"}},
+		"a volume that is wanted in another pool": {
+			[]v1alpha1.Volume{onNode("pvc-1", "vg1")}, pool("vg0", holding("pvc-1")), []string{"pvc-1 1Gi"}},
+		"a volume that is no longer wanted and reported still": {
+			[]v1alpha1.Volume{onNode("pvc-1", "", saying("n1", "vg0", v1alpha1.ReplicaReady))}, pool("vg0", holding("pvc-1")), nil},
+		"a volume that was reported gone and is there": {
+			[]v1alpha1.Volume{onNode("pvc-1", "", saying("n1", "vg0", v1alpha1.ReplicaGone))}, pool("vg0", holding("pvc-1")), []string{"pvc-1 1Gi"}},
+		"a volume that another node reports": {
+			[]v1alpha1.Volume{onNode("pvc-1", "", saying("n2", "vg0", v1alpha1.ReplicaReady))}, pool("vg0", holding("pvc-1")), []string{"pvc-1 1Gi"}},
+		"an inline volume": {
+			nil, pool("vg0", holding("inline-1"), ownedInline("uid", "scratch")), []string{"scratch of uid 1Gi"}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			items, rest := inventory(tc.pool, accountedFor(tc.volumes, "n1"))
+			var lines []string
+			for _, i := range items {
+				line := i.Volume
+				if i.Inline != nil {
+					line = fmt.Sprintf("%s of %s", i.Inline.Name, i.Inline.PodUID)
+				}
+				lines = append(lines, line+" "+i.Allocated.String())
+			}
+			if diff := cmp.Diff(tc.want, lines); diff != "" || rest != 0 {
+				t.Errorf("%s rest %d", diff, rest)
+			}
+		})
+	}
+}
+
+func TestWhatTheInventoryHasNoPlaceForIsForeign(t *testing.T) {
+	p := pool("vg0")
+	for i := range maxInventory + 3 {
+		holding(fmt.Sprint("pvc-", i))(&p)
+	}
+	p.Foreign = gib
+	got := Describe(facts([]v1alpha1.PoolClass{class("fast", []string{"vg0"})}), seen(p)).Pools[0]
+	if n := len(got.Inventory); n != maxInventory {
+		t.Errorf("%d items, want %d", n, maxInventory)
+	}
+	if got.Foreign.Value() != 4*gib {
+		t.Errorf("foreign %s, want what others use and the three volumes that are not listed", got.Foreign.String())
+	}
+}
+
+func TestAPoolOfNoClassIsReportedWhileSomethingOfBerthsIsInIt(t *testing.T) {
+	got := Describe(facts(nil), seen(pool("vg0", holding("inline-1"), ownedInline("uid", "scratch"))))
+	if len(got.Pools) != 1 || len(got.Pools[0].Inventory) != 1 {
+		t.Errorf("pools %+v", got.Pools)
+	}
+}
