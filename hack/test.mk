@@ -21,7 +21,7 @@ quick: ## Unit tests without root and without a cluster (a minute)
 test: check-generated lint test-unit test-platform test-e2e ## All that guards a merge (25 minutes, 70 the first time)
 
 .PHONY: test-all
-test-all: test soak ## Everything, long models included
+test-all: test test-e2e-separate soak ## Everything, long models included
 
 .PHONY: check-generated
 check-generated: generate
@@ -44,8 +44,14 @@ test-platform: bin/lab ## Tests on real LVM, in a guest
 .PHONY: test-e2e
 test-e2e: install ## The end-to-end tests and the conformance suite, on the lab
 	mkdir -p bin/platform
-	go test -tags e2e -count=1 -timeout 40m -v ./test/e2e
+	go test -tags e2e -count=1 -timeout 40m -parallel 4 -v ./test/e2e
 	hack/sanity
+
+.PHONY: test-e2e-separate
+test-e2e-separate: lab-tools images ## The life of volumes again, with poold as a process of its own
+	go run ./test/demo install agent.poold=separate
+	go test -tags e2e -count=1 -timeout 40m -parallel 4 -v -run 'ALogicalVolume|WhileItIsInUse|RawBlock|OutliveTheAgent' ./test/e2e
+	go run ./test/demo install agent.poold=embedded
 
 .PHONY: soak
 soak: soak-ownership soak-ledger ## The long model runs

@@ -16,6 +16,7 @@ import (
 )
 
 func TestAMistakeInAStorageClassIsExplainedOnTheClaim(t *testing.T) {
+	t.Parallel()
 	tests := map[string]struct {
 		parameters map[string]string
 		says       string
@@ -27,6 +28,7 @@ func TestAMistakeInAStorageClassIsExplainedOnTheClaim(t *testing.T) {
 	}
 	for name, tt := range tests {
 		t.Run(name, func(t *testing.T) {
+			t.Parallel()
 			b := begin(t)
 			class := cluster.StorageClass(b.namespace, tt.parameters)
 			class.VolumeBindingMode = nil // At once: no capacity is published for a broken class.

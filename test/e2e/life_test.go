@@ -14,8 +14,10 @@ import (
 )
 
 func TestAClaimBecomesALogicalVolumeThatLivesAndDiesWithIt(t *testing.T) {
+	t.Parallel()
 	for fs, class := range map[string]string{"ext4": classExt4, "xfs": classXFS} {
 		t.Run(fs, func(t *testing.T) {
+			t.Parallel()
 			b := begin(t)
 			claim := b.claim("data", class, "1Gi")
 			pod := b.run("first", claim)
@@ -52,8 +54,10 @@ func TestAClaimBecomesALogicalVolumeThatLivesAndDiesWithIt(t *testing.T) {
 }
 
 func TestAVolumeGrowsWhileItIsInUse(t *testing.T) {
+	t.Parallel()
 	for fs, class := range map[string]string{"ext4": classExt4, "xfs": classXFS} {
 		t.Run(fs, func(t *testing.T) {
+			t.Parallel()
 			b := begin(t)
 			claim := b.claim("data", class, "1Gi")
 			pod := b.run("grower", claim)
@@ -80,6 +84,7 @@ func (b *bench) resize(claim *corev1.PersistentVolumeClaim, size string) {
 }
 
 func TestARawBlockVolumeIsADeviceThatKeepsItsBytesAndGrows(t *testing.T) {
+	t.Parallel()
 	b := begin(t)
 	claim := b.claim("disk", classExt4, "64Mi", cluster.Raw)
 	pod := b.run("first", claim)

@@ -12,6 +12,9 @@ import (
 	"berth.dev/berth/test/cluster"
 )
 
+// Tests that say so run side by side, after all others: those ask what a node
+// has left, or take one away.
+
 // limit is how long any one wait may take. Nodes are emulated and slow; a wait
 // that needs longer has failed.
 const limit = 3 * time.Minute
