@@ -2,7 +2,6 @@ package controller_test
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"strings"
 	"testing"
@@ -272,9 +271,11 @@ func TestANodeThatIsAwayIsGivenUpAndCleansUpWhenItIsBack(t *testing.T) {
 	wantError(t, <-first, context.Canceled)
 	a.SetReady(t, false)
 	await(t, "the controller to see that the node is away", func() bool {
-		_, err := p.Volumes.Create(within(t), r)
-		return errors.Is(err, volumes.ErrUnplaceable)
+		room, err := p.Volumes.Capacity(within(t), c.class, []string{a.Name})
+		return err == nil && room.Total == 0
 	})
+	_, err := p.Volumes.Create(within(t), r)
+	wantError(t, err, volumes.ErrUnplaceable)
 
 	got := mustCreate(t, p, on(r, b))
 	if got.Nodes[0] != b.Name {

@@ -12,7 +12,6 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 	clientscheme "k8s.io/client-go/kubernetes/scheme"
 	"k8s.io/client-go/rest"
-	toolscache "k8s.io/client-go/tools/cache"
 	"k8s.io/utils/clock"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -25,6 +24,7 @@ import (
 	"berth.dev/berth/internal/controller/upkeep"
 	"berth.dev/berth/internal/controller/volumes"
 	"berth.dev/berth/internal/csi"
+	"berth.dev/berth/internal/schedule"
 )
 
 // name of the process: its field manager and its leader election Lease.
@@ -49,7 +49,7 @@ type Options struct {
 	// Version that CSI announces.
 	Version string
 	Log     logr.Logger
-	Clock   clock.PassiveClock
+	Clock   clock.WithTicker
 	// OrphanDelay as the constant of that name, unless set.
 	OrphanDelay time.Duration
 	// Wrap, if set, is put around the client that writes. For tests.
@@ -60,6 +60,8 @@ type Options struct {
 type Process struct {
 	// Volumes are the use cases behind CSI. They work while Run runs.
 	Volumes *volumes.Service
+	// Book is the ledger that they decide by.
+	Book *schedule.Book
 	// Synced is closed when they do.
 	Synced  <-chan struct{}
 	manager ctrl.Manager
@@ -83,22 +85,23 @@ func New(ctx context.Context, o Options) (*Process, error) {
 	if err != nil {
 		return nil, err
 	}
-	beats, watchers := heartbeat.New(o.Clock), &volumes.Watchers{}
-	heard, err := watch(ctx, m, watchers, beats)
+	beats, watchers, book := heartbeat.New(o.Clock), &volumes.Watchers{}, schedule.NewBook()
+	from, err := watch(ctx, m, beats)
 	if err != nil {
 		return nil, err
 	}
+	from.AfterVolumes, from.Clock, from.Log = watchers.Handler(), o.Clock, o.Log.WithName("ledger")
 	if err := addReconcilers(m, o, beats); err != nil {
 		return nil, err
 	}
-	p := &Process{manager: m, Volumes: volumes.New(m.GetClient(), m.GetAPIReader(), beats, watchers)}
-	return p, p.addServers(o, heard)
+	p := &Process{manager: m, Book: book, Volumes: volumes.New(m.GetClient(), m.GetAPIReader(), beats, book, watchers)}
+	feed := func(ctx context.Context) error { return schedule.Feed(ctx, book, from) }
+	return p, errors.Join(m.Add(everywhere(feed)), p.addServers(o))
 }
 
 // addServers adds what others talk to. The manager starts it after the caches;
-// calls are served once the listeners know the nodes, or every node would be
-// taken to be away.
-func (p *Process) addServers(o Options, heard []toolscache.InformerSynced) error {
+// calls are served once the ledger was told of everything.
+func (p *Process) addServers(o Options) error {
 	synced := make(chan struct{})
 	p.Synced = synced
 	counters := csimetrics.NewCSIMetricsManagerForPlugin(v1alpha1.LocalDriverName)
@@ -111,7 +114,7 @@ func (p *Process) addServers(o Options, heard []toolscache.InformerSynced) error
 		Metrics: counters,
 	}
 	serve := func(ctx context.Context) error {
-		if !toolscache.WaitForCacheSync(ctx.Done(), heard...) {
+		if p.Book.WaitSynced(ctx) != nil {
 			return nil // told to stop
 		}
 		close(synced)

@@ -67,7 +67,9 @@ func TestParseCreate(t *testing.T) {
 			request: create(func(r *csi.CreateVolumeRequest) {
 				r.Parameters["csi.storage.k8s.io/pvc/name"], r.Parameters["csi.storage.k8s.io/pvc/namespace"] = "data", "shop"
 			}),
-			want: with(func(r *volumes.Request) { r.Claim = &v1alpha1.ClaimReference{Namespace: "shop", Name: "data"} }),
+			want: with(func(r *volumes.Request) {
+				r.Claim = &v1alpha1.ClaimReference{Namespace: "shop", Name: "data", UID: "00000000-0000-0000-0000-000000000001"}
+			}),
 		},
 		"the topology": {
 			request: create(func(r *csi.CreateVolumeRequest) {

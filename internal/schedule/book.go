@@ -94,6 +94,13 @@ func (b *Book) Held(o ledger.Owner, node string) (pool string, held bool) {
 	return b.ledger.Held(o, node)
 }
 
+// Grant sets room aside for a Volume to grow, or says what keeps it from that.
+func (b *Book) Grant(volume string, bytes int64) ledger.Obstacle {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	return b.ledger.Grant(volume, bytes)
+}
+
 // Granted is the size up to which a Volume may grow, or 0 for an unknown one.
 func (b *Book) Granted(volume string) int64 {
 	b.mu.RLock()

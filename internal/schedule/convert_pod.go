@@ -11,15 +11,15 @@ import (
 	"berth.dev/berth/internal/storageclass"
 )
 
-// selectedNode is the annotation by which a scheduler gives a claim its node.
-const selectedNode = "volume.kubernetes.io/selected-node"
+// SelectedNode is the annotation by which a scheduler gives a claim its node.
+const SelectedNode = "volume.kubernetes.io/selected-node"
 
 // claim is a claim of a StorageClass that names the PoolClass.
 func claim(c *corev1.PersistentVolumeClaim, poolClass string) ledger.ClaimObject {
 	requested := c.Spec.Resources.Requests[corev1.ResourceStorage]
 	out := ledger.ClaimObject{UID: string(c.UID), Class: poolClass, Requested: requested.Value(), Bound: c.Spec.VolumeName != ""}
 	if !populated(c) {
-		out.SelectedNode = c.Annotations[selectedNode]
+		out.SelectedNode = c.Annotations[SelectedNode]
 	}
 	return out
 }

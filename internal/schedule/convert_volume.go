@@ -5,6 +5,7 @@ import (
 
 	"berth.dev/berth/api/v1alpha1"
 	"berth.dev/berth/internal/ledger"
+	"berth.dev/berth/internal/placement"
 )
 
 // volume is a Volume: its wanted replicas, and those that are still somewhere.
@@ -32,7 +33,7 @@ func volume(v *v1alpha1.Volume) ledger.VolumeObject {
 // wantedReplica merges a wish with what its node says of it.
 func wantedReplica(v *v1alpha1.Volume, wanted v1alpha1.ReplicaSpec) ledger.Replica {
 	r := ledger.Replica{Node: wanted.Node, Pool: wanted.Pool}
-	entry := entryOf(v, wanted.Node)
+	entry := placement.Entry(v, wanted.Node)
 	switch {
 	case entry == nil:
 		return r
@@ -60,15 +61,6 @@ func wants(v *v1alpha1.Volume, node string) bool {
 		}
 	}
 	return false
-}
-
-func entryOf(v *v1alpha1.Volume, node string) *v1alpha1.ReplicaStatus {
-	for i := range v.Status.Replicas {
-		if v.Status.Replicas[i].Node == node {
-			return &v.Status.Replicas[i]
-		}
-	}
-	return nil
 }
 
 // persistentVolume is a PersistentVolume of Berth's, whose StorageClass names the

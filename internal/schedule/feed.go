@@ -22,6 +22,9 @@ type Informer interface {
 type Heartbeats interface {
 	// Away is empty, or says why a node cannot be expected to answer now.
 	Away(node string) string
+	// Notify calls back whenever something was heard of a node. Silence is not
+	// heard: it is looked for.
+	Notify(heard func(node string))
 }
 
 // Informers are what a Book is fed from.
@@ -32,11 +35,17 @@ type Informers struct {
 	Heartbeats Heartbeats
 	// Heard are waited for first: whether Heartbeats were told of every node.
 	Heard []cache.InformerSynced
-	// Returned, if set, is called with each node whose agent is heard of again:
-	// no event of an object says that. It must not block.
+	// Returned, if set, is called with each node whose agent is heard of again
+	// after a silence: no event of the node's StorageNode says that. It must not
+	// block.
 	Returned func(node string)
-	Clock    clock.WithTicker
-	Log      logr.Logger
+	// AfterVolumes, if set, is told of every Volume after the ledger was:
+	// volumes.Watchers.
+	AfterVolumes cache.ResourceEventHandler
+	// AfterClaims, if set, is told of every claim after the ledger was.
+	AfterClaims cache.ResourceEventHandler
+	Clock       clock.WithTicker
+	Log         logr.Logger
 }
 
 // lookAtHeartbeats is how often silence is looked for. It comes on top of the
@@ -52,6 +61,7 @@ func Feed(ctx context.Context, book *Book, from Informers) error {
 	if !cache.WaitForCacheSync(ctx.Done(), from.Heard...) {
 		return nil
 	}
+	from.Heartbeats.Notify(f.heard)
 	// The classes first: what a claim takes is known by them alone.
 	for _, step := range []map[Informer]cache.ResourceEventHandler{
 		{
@@ -60,8 +70,8 @@ func Feed(ctx context.Context, book *Book, from Informers) error {
 		},
 		{
 			from.StorageNodes:      handler(f.observeNode, f.forgetNode),
-			from.Volumes:           handler(f.observeVolume, f.forgetVolume),
-			from.Claims:            handler(f.observeClaim, f.forgetClaim),
+			from.Volumes:           then(handler(f.observeVolume, f.forgetVolume), from.AfterVolumes),
+			from.Claims:            then(handler(f.observeClaim, f.forgetClaim), from.AfterClaims),
 			from.PersistentVolumes: handler(f.observePersistentVolume, f.forgetPersistentVolume),
 			from.Pods:              handler(f.observePod, f.forgetPod),
 		},
@@ -122,7 +132,28 @@ func handler[T metav1.Object](observe, forget func(T)) cache.ResourceEventHandle
 	}
 }
 
-// followHeartbeats looks for agents that have fallen silent or are heard again.
+// then is a handler that tells two, the second after the first; second may be nil.
+func then(first, second cache.ResourceEventHandler) cache.ResourceEventHandler {
+	if second == nil {
+		return first
+	}
+	return cache.ResourceEventHandlerDetailedFuncs{
+		AddFunc: func(obj any, initial bool) {
+			first.OnAdd(obj, initial)
+			second.OnAdd(obj, initial)
+		},
+		UpdateFunc: func(old, obj any) {
+			first.OnUpdate(old, obj)
+			second.OnUpdate(old, obj)
+		},
+		DeleteFunc: func(obj any) {
+			first.OnDelete(obj)
+			second.OnDelete(obj)
+		},
+	}
+}
+
+// followHeartbeats looks for agents that have fallen silent.
 func (f *feeder) followHeartbeats(ctx context.Context) {
 	ticker := f.from.Clock.NewTicker(lookAtHeartbeats)
 	defer ticker.Stop()
@@ -131,11 +162,7 @@ func (f *feeder) followHeartbeats(ctx context.Context) {
 		case <-ctx.Done():
 			return
 		case <-ticker.C():
-			for _, node := range f.lookAtHeartbeats() {
-				if f.from.Returned != nil {
-					f.from.Returned(node)
-				}
-			}
+			f.lookAtHeartbeats()
 		}
 	}
 }

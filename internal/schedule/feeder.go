@@ -107,20 +107,36 @@ func (f *feeder) forgetNode(n *v1alpha1.StorageNode) {
 	f.book.observe(StorageNodes, n.Name, "", func(l *ledger.Ledger) { l.ObserveNodeGone(n.Name) })
 }
 
-// lookAtHeartbeats tells the ledger of nodes that have fallen silent, and returns
-// those that are back.
-func (f *feeder) lookAtHeartbeats() (returned []string) {
+// lookAtHeartbeats looks at all nodes: at what time one falls silent, no event
+// tells.
+func (f *feeder) lookAtHeartbeats() {
+	f.mu.Lock()
+	nodes := slices.Collect(maps.Keys(f.nodes))
+	f.mu.Unlock()
+	for _, node := range nodes {
+		f.heard(node)
+	}
+}
+
+// heard tells the ledger of a node that has fallen silent, or is back.
+func (f *feeder) heard(node string) {
+	if f.turned(node) && f.from.Returned != nil {
+		f.from.Returned(node)
+	}
+}
+
+// turned looks at one node and says whether it is back.
+func (f *feeder) turned(node string) (returned bool) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	for name, last := range f.nodes {
-		away := f.from.Heartbeats.Away(name)
-		if (away == "") == (last.away == "") {
-			continue
-		}
-		f.tell(last.node, away)
-		if away == "" {
-			returned = append(returned, name)
-		}
+	last, known := f.nodes[node]
+	if !known {
+		return false
 	}
-	return returned
+	away := f.from.Heartbeats.Away(node)
+	if (away == "") == (last.away == "") {
+		return false
+	}
+	f.tell(last.node, away)
+	return away == ""
 }

@@ -44,7 +44,7 @@ func WithConfig(config *rest.Config) Option {
 }
 
 // WithClock replaces the clock and makes orphans due after the delay.
-func WithClock(c clock.PassiveClock, orphanDelay time.Duration) Option {
+func WithClock(c clock.WithTicker, orphanDelay time.Duration) Option {
 	return func(o *controller.Options) { o.Clock, o.OrphanDelay = c, orphanDelay }
 }
 

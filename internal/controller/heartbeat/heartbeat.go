@@ -30,6 +30,8 @@ type Heartbeats struct {
 	ready map[string]bool   // every Node has a key
 	names map[string]string // every Node by its replica label
 	last  map[string]beat
+	// listeners are called after each event, without the lock.
+	listeners []func(node string)
 }
 
 type beat struct {
@@ -66,25 +68,45 @@ func handler(observe, forget func(obj any)) cache.ResourceEventHandler {
 	}
 }
 
+// Notify calls back whenever something was heard of a node. That it has fallen
+// silent is heard by nobody.
+func (h *Heartbeats) Notify(heard func(node string)) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	h.listeners = append(h.listeners, heard)
+}
+
+// change changes what is known of a node and tells the listeners.
+func (h *Heartbeats) change(node string, change func()) {
+	h.mu.Lock()
+	change()
+	listeners := h.listeners
+	h.mu.Unlock()
+	for _, heard := range listeners {
+		heard(node)
+	}
+}
+
 func (h *Heartbeats) observeNode(obj any) {
 	node, ok := obj.(*corev1.Node)
 	if !ok {
 		return
 	}
-	h.mu.Lock()
-	defer h.mu.Unlock()
-	h.names[v1alpha1.ReplicaLabel(node.Name)] = node.Name
-	h.ready[node.Name] = slices.ContainsFunc(node.Status.Conditions, func(c corev1.NodeCondition) bool {
+	ready := slices.ContainsFunc(node.Status.Conditions, func(c corev1.NodeCondition) bool {
 		return c.Type == corev1.NodeReady && c.Status == corev1.ConditionTrue
+	})
+	h.change(node.Name, func() {
+		h.names[v1alpha1.ReplicaLabel(node.Name)] = node.Name
+		h.ready[node.Name] = ready
 	})
 }
 
 func (h *Heartbeats) forgetNode(obj any) {
 	if node, ok := obj.(*corev1.Node); ok {
-		h.mu.Lock()
-		defer h.mu.Unlock()
-		delete(h.names, v1alpha1.ReplicaLabel(node.Name))
-		delete(h.ready, node.Name)
+		h.change(node.Name, func() {
+			delete(h.names, v1alpha1.ReplicaLabel(node.Name))
+			delete(h.ready, node.Name)
+		})
 	}
 }
 
@@ -100,19 +122,17 @@ func (h *Heartbeats) observeLease(obj any) {
 	if seconds := lease.Spec.LeaseDurationSeconds; seconds != nil {
 		b.patience = time.Duration(*seconds) * time.Second
 	}
-	h.mu.Lock()
-	defer h.mu.Unlock()
-	if old, known := h.last[node]; known && old.renewed.Equal(b.renewed) {
-		b.seen = old.seen // an edit, or a resync: not a heartbeat
-	}
-	h.last[node] = b
+	h.change(node, func() {
+		if old, known := h.last[node]; known && old.renewed.Equal(b.renewed) {
+			b.seen = old.seen // an edit, or a resync: not a heartbeat
+		}
+		h.last[node] = b
+	})
 }
 
 func (h *Heartbeats) forgetLease(obj any) {
 	if lease, node := agentLease(obj); lease != nil {
-		h.mu.Lock()
-		defer h.mu.Unlock()
-		delete(h.last, node)
+		h.change(node, func() { delete(h.last, node) })
 	}
 }
 

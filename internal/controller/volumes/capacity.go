@@ -2,7 +2,12 @@ package volumes
 
 import (
 	"context"
-	"slices"
+	"fmt"
+
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"berth.dev/berth/api/v1alpha1"
+	"berth.dev/berth/internal/ledger"
 )
 
 // Capacity is the room for new volumes, in bytes.
@@ -14,31 +19,45 @@ type Capacity struct {
 }
 
 // Capacity returns the room that a class has on the given nodes. An empty class
-// means any, empty nodes mean all. It is what the next Create would find: a node
-// that is away has none.
+// means the one with most room, empty nodes mean all. It is what the next Create
+// would find: a node that is away has none.
 func (s *Service) Capacity(ctx context.Context, class string, allowed []string) (Capacity, error) {
-	var keep int64
-	if class != "" {
-		c, err := s.poolClass(ctx, class)
-		if err != nil {
-			return Capacity{}, err
-		}
-		keep = spare(c)
-	}
-	nodes, usage, err := s.facts(ctx, "")
+	classes, err := s.classes(ctx, class)
 	if err != nil {
 		return Capacity{}, err
 	}
+	nodes := allowed
+	if len(nodes) == 0 {
+		nodes = s.ledger.NodeNames()
+	}
 	var room Capacity
-	for i := range nodes {
-		node := &nodes[i]
-		if node.Away != "" || len(allowed) > 0 && !slices.Contains(allowed, node.Name) {
+	for _, node := range nodes {
+		if s.nodes.Away(node) != "" {
 			continue
 		}
-		for _, largest := range usage.Room(node, class, keep) {
-			room.Total += largest
-			room.Largest = max(room.Largest, largest)
+		var best ledger.Room
+		for _, class := range classes {
+			r := s.ledger.Room(node, class)
+			best.Largest, best.Sum = max(best.Largest, r.Largest), max(best.Sum, r.Sum)
 		}
+		room.Total += best.Sum
+		room.Largest = max(room.Largest, best.Largest)
 	}
 	return room, nil
+}
+
+// classes are the named one, which must exist, or all.
+func (s *Service) classes(ctx context.Context, name string) ([]string, error) {
+	if name != "" {
+		return []string{name}, s.mustExist(ctx, name)
+	}
+	var list v1alpha1.PoolClassList
+	if err := s.client.List(ctx, &list, client.UnsafeDisableDeepCopy); err != nil {
+		return nil, fmt.Errorf("listing pool classes: %w", err)
+	}
+	names := make([]string, 0, len(list.Items))
+	for i := range list.Items {
+		names = append(names, list.Items[i].Name)
+	}
+	return names, nil
 }

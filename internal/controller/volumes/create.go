@@ -34,6 +34,7 @@ func (s *Service) Create(ctx context.Context, r Request) (Volume, error) {
 	defer events.stop()
 
 	a := &attempt{Service: s, request: r, bytes: bytes, name: name, events: events, refused: map[string]string{}}
+	defer a.release()
 	v, err := a.run(ctx)
 	if err != nil {
 		return Volume{}, err
@@ -52,6 +53,8 @@ type attempt struct {
 	// is asked once per call: figures that are wrong cannot make it ask one node
 	// for ever.
 	refused map[string]string
+	// reserved nodes are those on which the call holds room.
+	reserved []string
 }
 
 // run takes one step after the other until there is an answer. Each step leaves

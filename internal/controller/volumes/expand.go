@@ -8,6 +8,7 @@ import (
 	"k8s.io/apimachinery/pkg/api/resource"
 
 	"berth.dev/berth/api/v1alpha1"
+	"berth.dev/berth/internal/ledger"
 	"berth.dev/berth/internal/placement"
 	"berth.dev/berth/internal/provision"
 )
@@ -34,6 +35,9 @@ func (s *Service) Expand(ctx context.Context, id string, size Size) (Volume, err
 		}
 		wanted, err := target(v, size)
 		if err != nil {
+			return Volume{}, err
+		}
+		if err := s.mayGrow(v, wanted); err != nil {
 			return Volume{}, err
 		}
 		written, err := s.want(ctx, v, wanted)
@@ -64,6 +68,27 @@ func target(v *v1alpha1.Volume, size Size) (int64, error) {
 		return max(size.Required, v.Spec.Capacity.Value()), nil
 	}
 	return size.Required, nil
+}
+
+// mayGrow is nil if the ledger has set aside what a larger volume takes. The node
+// would refuse as well; but a capacity that is written counts as promised, and
+// must not stand in the way of pods while it waits for the node's answer. A volume
+// that the ledger has not seen yet is left to its node.
+func (s *Service) mayGrow(v *v1alpha1.Volume, bytes int64) error {
+	if bytes <= v.Spec.Capacity.Value() {
+		return nil
+	}
+	o := s.ledger.Grant(v.Name, bytes)
+	switch {
+	case o.Reason == ledger.Fits || o.Node == "":
+		return nil
+	case s.nodes.Away(o.Node) != "":
+		return fail(provision.ErrUnavailable, "node %s: %s", o.Node, s.nodes.Away(o.Node))
+	case o.Reason == ledger.NoRoom:
+		return fail(ErrOutOfRange, "node %s: %s", o.Node, o.Message(placement.Bytes))
+	default:
+		return fail(provision.ErrUnavailable, "node %s: %s", o.Node, o.Message(placement.Bytes))
+	}
 }
 
 // want writes the capacity into the spec unless it is there.

@@ -4,12 +4,11 @@ import (
 	"k8s.io/apimachinery/pkg/api/resource"
 
 	"berth.dev/berth/api/v1alpha1"
-	"berth.dev/berth/internal/placement"
 )
 
 // object is the Volume for a request, complete: the agent's answer is the only
 // other write that a create needs.
-func object(r Request, bytes int64, at placement.Decision) *v1alpha1.Volume {
+func object(r Request, bytes int64, at place) *v1alpha1.Volume {
 	v := &v1alpha1.Volume{
 		Spec: v1alpha1.VolumeSpec{
 			Capacity:    *resource.NewQuantity(bytes, resource.BinarySI),
@@ -30,10 +29,10 @@ func object(r Request, bytes int64, at placement.Decision) *v1alpha1.Volume {
 
 // putOn makes a place the volume's only one. The labels of earlier nodes stay:
 // they may hold something until they report otherwise.
-func putOn(v *v1alpha1.Volume, at placement.Decision) {
-	v.Spec.Replicas = []v1alpha1.ReplicaSpec{{Node: at.Node, Pool: at.Pool}}
+func putOn(v *v1alpha1.Volume, at place) {
+	v.Spec.Replicas = []v1alpha1.ReplicaSpec{{Node: at.node, Pool: at.pool}}
 	if v.Labels == nil {
 		v.Labels = map[string]string{}
 	}
-	v.Labels[v1alpha1.ReplicaLabel(at.Node)] = ""
+	v.Labels[v1alpha1.ReplicaLabel(at.node)] = ""
 }

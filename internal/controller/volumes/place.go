@@ -1,103 +1,142 @@
 package volumes
 
 import (
+	"cmp"
 	"context"
 	"fmt"
+	"slices"
 
-	apierrors "k8s.io/apimachinery/pkg/api/errors"
-	"k8s.io/apimachinery/pkg/api/meta"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/types"
-	"sigs.k8s.io/controller-runtime/pkg/client"
-
-	"berth.dev/berth/api/v1alpha1"
-	"berth.dev/berth/internal/placement"
-	"berth.dev/berth/internal/provision"
+	"berth.dev/berth/internal/ledger"
 )
 
-// place picks a node and a pool for the request.
-func (a *attempt) place(ctx context.Context) (placement.Decision, error) {
-	class, err := a.poolClass(ctx, a.request.PoolClass)
-	if err != nil {
-		return placement.Decision{}, err
-	}
-	nodes, usage, err := a.facts(ctx, a.name)
-	if err != nil {
-		return placement.Decision{}, err
-	}
-	decision := placement.Decide(placement.Request{
-		PoolClass: class.Name,
-		Capacity:  a.bytes,
-		Limit:     a.request.Size.Limit,
-		Spare:     spare(class),
-		Allowed:   a.request.Topology.Allowed,
-		Preferred: a.request.Topology.Preferred,
-		Refused:   a.refused,
-	}, nodes, usage)
-	switch decision.Reason {
-	case placement.Placed:
-		return decision, nil
-	case placement.Unaligned:
-		return decision, fail(ErrOutOfRange, "%s", decision.Message)
-	default:
-		return decision, fail(ErrUnplaceable, "%s", decision.Message)
+// place is a pool of a node.
+type place struct{ node, pool string }
+
+// offer is a node that has room.
+type offer struct {
+	node       string
+	preference int
+	score      int64
+}
+
+// place picks a node and a pool for the request, and holds the room there until
+// the call ends: the Volume takes its place as soon as the ledger sees it. Room
+// that is held for the claim already, in the scheduler's name, is what is taken.
+func (a *attempt) place(ctx context.Context) (place, error) {
+	for {
+		r, verdict := a.ledger.Request(a.options(), a.demand(a.request.Pool))
+		if !verdict.Fits() {
+			return place{}, a.unusable(ctx, verdict)
+		}
+		nodes := a.candidates()
+		offers := a.offers(r, nodes)
+		if len(offers) == 0 {
+			return place{}, a.unplaceable(ctx, r, nodes)
+		}
+		at, ok := a.take(slices.MinFunc(offers, better).node, r)
+		if ok {
+			return at, nil
+		}
+		// Somebody else was faster. The ledger knows it, so this ends.
+		if ctx.Err() != nil {
+			return place{}, fmt.Errorf("placing volume %s: %w", a.name, context.Cause(ctx))
+		}
 	}
 }
 
-// poolClass reads a class. A class that the cache lacks may have been created a
-// moment ago, so the API server is asked before the request is refused.
-func (s *Service) poolClass(ctx context.Context, name string) (*v1alpha1.PoolClass, error) {
-	class, key := &v1alpha1.PoolClass{}, types.NamespacedName{Name: name}
-	err := s.client.Get(ctx, key, class)
-	if apierrors.IsNotFound(err) {
-		err = s.live.Get(ctx, key, class)
+// owner is whom the room belongs to until there is a Volume.
+func (a *attempt) owner() ledger.Owner {
+	if uid := claimUID(a.request.Name); uid != "" {
+		return ledger.Claim(string(uid))
 	}
-	switch {
-	case apierrors.IsNotFound(err):
-		return nil, fail(provision.ErrInvalid, "PoolClass %q does not exist: create it, or correct the StorageClass", name)
-	case err != nil:
-		return nil, fmt.Errorf("reading PoolClass %s: %w", name, err)
-	}
-	return class, nil
+	return ledger.Volume(a.name)
 }
 
-func spare(class *v1alpha1.PoolClass) int64 {
-	if class.Spec.Spare == nil {
-		return 0
-	}
-	return class.Spec.Spare.Value()
+// options name this call as a pod in flight: what others hold for the claim then
+// binds it, and what it holds itself is given back in its name.
+func (a *attempt) options() ledger.RequestOptions {
+	return ledger.RequestOptions{Pod: "creating " + a.name}
 }
 
-// facts gathers what placement decides on, from the cache. The lists share the
-// cache's objects and are only read.
-func (s *Service) facts(ctx context.Context, except string) ([]placement.Node, placement.Usage, error) {
-	var reports v1alpha1.StorageNodeList
-	if err := s.client.List(ctx, &reports, client.UnsafeDisableDeepCopy); err != nil {
-		return nil, nil, fmt.Errorf("listing storage nodes: %w", err)
-	}
-	var volumes v1alpha1.VolumeList
-	if err := s.client.List(ctx, &volumes, client.UnsafeDisableDeepCopy); err != nil {
-		return nil, nil, fmt.Errorf("listing volumes: %w", err)
-	}
-	nodes := make([]placement.Node, 0, len(reports.Items))
-	for i := range reports.Items {
-		report := &reports.Items[i]
-		nodes = append(nodes, placement.Node{Name: report.Name, Away: s.away(report), Pools: report.Status.Pools})
-	}
-	return nodes, placement.UsageOf(volumes.Items, except), nil
+func (a *attempt) demand(pool string) ledger.Demand {
+	return ledger.Demand{Owner: a.owner(), Class: a.request.PoolClass, Bytes: a.bytes, Pool: pool}
 }
 
-// away says why a node should get nothing new.
-func (s *Service) away(report *v1alpha1.StorageNode) string {
-	if away := s.nodes.Away(report.Name); away != "" {
-		return away
+// candidates are the nodes that may be asked, in order.
+func (a *attempt) candidates() []string {
+	nodes := a.request.Topology.Allowed
+	if len(nodes) == 0 {
+		return a.ledger.NodeNames()
 	}
-	ready := meta.FindStatusCondition(report.Status.Conditions, "Ready")
-	if ready == nil || ready.Status == metav1.ConditionTrue {
-		return ""
+	nodes = slices.Clone(nodes)
+	slices.Sort(nodes)
+	return slices.Compact(nodes)
+}
+
+// offers are those of the nodes that can take the volume.
+func (a *attempt) offers(r *ledger.Request, nodes []string) []offer {
+	var list []offer
+	for _, name := range nodes {
+		if _, refused := a.refused[name]; refused || a.nodes.Away(name) != "" {
+			continue
+		}
+		node := a.ledger.Node(name)
+		choices, verdict := node.Place(r, nil)
+		if !verdict.Fits() || a.unaligned(node, choices[0].Pool) != "" {
+			continue
+		}
+		list = append(list, offer{name, a.preference(name), node.Score(r)})
 	}
-	if ready.Message == "" {
-		return "is not ready"
+	return list
+}
+
+// better orders offers: preference, then score, then name, so that the same facts
+// always give the same answer.
+func better(a, b offer) int {
+	return cmp.Or(cmp.Compare(a.preference, b.preference), cmp.Compare(b.score, a.score), cmp.Compare(a.node, b.node))
+}
+
+// preference is the node's position in the caller's list; those that are not on
+// it come last.
+func (a *attempt) preference(node string) int {
+	if i := slices.Index(a.request.Topology.Preferred, node); i >= 0 {
+		return i
 	}
-	return "is not ready: " + ready.Message
+	return len(a.request.Topology.Preferred)
+}
+
+// take holds room on a node, in the pool where it is held already if there is
+// one. A volume without a claim cannot be held for: its Volume is the first that
+// the ledger hears of it.
+func (a *attempt) take(node string, r *ledger.Request) (place, bool) {
+	if a.owner().Kind == ledger.ByVolume {
+		choices, verdict := a.ledger.Node(node).Place(r, nil)
+		if !verdict.Fits() {
+			return place{}, false
+		}
+		return place{node, choices[0].Pool}, true
+	}
+	if pool, held := a.ledger.Held(a.owner(), node); held && a.request.Pool == "" {
+		there, _ := a.ledger.Request(a.options(), a.demand(pool))
+		if at, ok := a.reserve(node, there); ok {
+			return at, true
+		}
+	}
+	return a.reserve(node, r)
+}
+
+func (a *attempt) reserve(node string, r *ledger.Request) (place, bool) {
+	choices, verdict := a.ledger.Reserve(node, r)
+	if !verdict.Fits() {
+		return place{}, false
+	}
+	a.reserved = append(a.reserved, node)
+	return place{node, choices[0].Pool}, true
+}
+
+// release gives back what the call held.
+func (a *attempt) release() {
+	for _, node := range a.reserved {
+		a.ledger.Unreserve(a.options().Pod, node)
+	}
 }

@@ -46,7 +46,7 @@ func (a *attempt) replace(ctx context.Context, v *v1alpha1.Volume) (*v1alpha1.Vo
 	if unplaceable != nil {
 		return a.takeOff(ctx, v, unplaceable)
 	}
-	v, err = a.leave(ctx, v, at.Node)
+	v, err = a.leave(ctx, v, at.node)
 	if err != nil {
 		return nil, err
 	}

@@ -29,13 +29,15 @@ type Service struct {
 	// live reads from the API server.
 	live     client.Reader
 	nodes    Nodes
+	ledger   Ledger
 	watchers *Watchers
 	locks    keyed.Locks[string]
 }
 
-// New makes a Service. watchers must be fed by the informer behind c.
-func New(c client.Client, live client.Reader, nodes Nodes, watchers *Watchers) *Service {
-	return &Service{client: c, live: live, nodes: nodes, watchers: watchers}
+// New makes a Service. watchers must be fed by the informer behind c, after the
+// ledger is. The ledger must be synced before the first call.
+func New(c client.Client, live client.Reader, nodes Nodes, l Ledger, watchers *Watchers) *Service {
+	return &Service{client: c, live: live, nodes: nodes, ledger: l, watchers: watchers}
 }
 
 // lock keeps a second call for the same volume out. It does not queue: the

@@ -1,0 +1,98 @@
+package controller
+
+import (
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"berth.dev/berth/api/v1alpha1"
+	"berth.dev/berth/internal/schedule"
+)
+
+// What others own is cached without what nobody here reads: a cluster has many
+// pods and claims, and few are Berth's. A field that is cut looks empty, so
+// whoever reads more must add it here.
+
+// cutNode keeps the name and whether the Node is ready.
+func cutNode(obj any) (any, error) {
+	node, ok := obj.(*corev1.Node)
+	if !ok {
+		return obj, nil
+	}
+	cut := &corev1.Node{ObjectMeta: identity(node)}
+	for _, condition := range node.Status.Conditions {
+		if condition.Type == corev1.NodeReady {
+			cut.Status.Conditions = []corev1.NodeCondition{{Type: condition.Type, Status: condition.Status}}
+		}
+	}
+	return cut, nil
+}
+
+// cutPersistentVolume keeps, of Berth's own, where it is and whose.
+func cutPersistentVolume(obj any) (any, error) {
+	pv, ok := obj.(*corev1.PersistentVolume)
+	if !ok {
+		return obj, nil
+	}
+	cut := &corev1.PersistentVolume{ObjectMeta: identity(pv)}
+	csi := pv.Spec.CSI
+	if csi == nil {
+		return cut, nil
+	}
+	cut.Spec.CSI = &corev1.CSIPersistentVolumeSource{Driver: csi.Driver, VolumeHandle: csi.VolumeHandle}
+	if csi.Driver == v1alpha1.LocalDriverName {
+		cut.Spec.Capacity, cut.Spec.ClaimRef = pv.Spec.Capacity, pv.Spec.ClaimRef
+		cut.Spec.NodeAffinity, cut.Spec.StorageClassName = pv.Spec.NodeAffinity, pv.Spec.StorageClassName
+	}
+	return cut, nil
+}
+
+// cutClaim keeps the wish, what was chosen for it and which pod it was made for.
+func cutClaim(obj any) (any, error) {
+	claim, ok := obj.(*corev1.PersistentVolumeClaim)
+	if !ok {
+		return obj, nil
+	}
+	cut := &corev1.PersistentVolumeClaim{ObjectMeta: identity(claim), Spec: claim.Spec}
+	cut.OwnerReferences = claim.OwnerReferences
+	for _, key := range []string{schedule.SelectedNode, corev1.BetaStorageClassAnnotation} {
+		if value, ok := claim.Annotations[key]; ok {
+			metav1.SetMetaDataAnnotation(&cut.ObjectMeta, key, value)
+		}
+	}
+	return cut, nil
+}
+
+// cutPod keeps the inline volumes that are Berth's, and how far the pod is.
+func cutPod(obj any) (any, error) {
+	pod, ok := obj.(*corev1.Pod)
+	if !ok {
+		return obj, nil
+	}
+	cut := &corev1.Pod{ObjectMeta: identity(pod)}
+	cut.Spec.NodeName, cut.Status.Phase = pod.Spec.NodeName, pod.Status.Phase
+	for _, v := range pod.Spec.Volumes {
+		if v.CSI != nil && v.CSI.Driver == v1alpha1.LocalDriverName {
+			cut.Spec.Volumes = append(cut.Spec.Volumes, v)
+		}
+	}
+	if len(cut.Spec.Volumes) > 0 {
+		cut.Status.InitContainerStatuses = states(pod.Status.InitContainerStatuses)
+		cut.Status.ContainerStatuses = states(pod.Status.ContainerStatuses)
+	}
+	return cut, nil
+}
+
+func states(of []corev1.ContainerStatus) []corev1.ContainerStatus {
+	cut := make([]corev1.ContainerStatus, 0, len(of))
+	for i := range of {
+		cut = append(cut, corev1.ContainerStatus{State: of[i].State})
+	}
+	return cut
+}
+
+func identity(o metav1.Object) metav1.ObjectMeta {
+	return metav1.ObjectMeta{
+		Namespace: o.GetNamespace(), Name: o.GetName(), UID: o.GetUID(),
+		ResourceVersion: o.GetResourceVersion(), DeletionTimestamp: o.GetDeletionTimestamp(),
+	}
+}

@@ -1,0 +1,16 @@
+package volumes
+
+import "berth.dev/berth/internal/ledger"
+
+// Ledger knows what fits where. It must be told of each Volume before the
+// Watchers are: what a call has seen, its next question is then answered with.
+type Ledger interface {
+	Request(options ledger.RequestOptions, demands ...ledger.Demand) (*ledger.Request, ledger.Verdict)
+	Node(name string) *ledger.Node
+	NodeNames() []string
+	Reserve(node string, r *ledger.Request) ([]ledger.Choice, ledger.Verdict)
+	Unreserve(podUID, node string)
+	Held(o ledger.Owner, node string) (pool string, held bool)
+	Grant(volume string, bytes int64) ledger.Obstacle
+	Room(node, class string) ledger.Room
+}
