@@ -39,7 +39,7 @@ var (
 func (*Plugin) Name() string { return Name }
 
 // New makes the plugin. Its arguments are those of VolumeBinding.
-func New(ctx context.Context, arguments runtime.Object, handle fwk.Handle) (fwk.Plugin, error) {
+func New(ctx context.Context, arguments runtime.Object, handle fwk.Handle) (*Plugin, error) {
 	args, err := decode(arguments)
 	if err != nil {
 		return nil, err

@@ -1,0 +1,201 @@
+package plugin
+
+import (
+	"context"
+	"slices"
+
+	corev1 "k8s.io/api/core/v1"
+	storagev1 "k8s.io/api/storage/v1"
+	"k8s.io/apimachinery/pkg/api/meta"
+	"k8s.io/apimachinery/pkg/util/resourceversion"
+	"k8s.io/component-helpers/storage/ephemeral"
+	"k8s.io/klog/v2"
+	fwk "k8s.io/kube-scheduler/framework"
+	"k8s.io/kubernetes/pkg/scheduler/util"
+
+	"berth.dev/berth/internal/ledger"
+	"berth.dev/berth/internal/schedule"
+)
+
+// Berth's kinds, as the scheduler names custom resources.
+const (
+	storageNodes fwk.EventResource = "storagenodes.v1alpha1.berth.dev"
+	poolClasses  fwk.EventResource = "poolclasses.v1alpha1.berth.dev"
+)
+
+// EventsToRegister says what may help a pod that was refused here. Volumes are
+// not among the events: whatever one of them frees, the node reports soon after,
+// and a second copy of all Volumes in memory would be dear.
+//
+// It is called when all profiles are complete and may keep the scheduler from
+// starting, so the order of plugins is checked here.
+func (p *Plugin) EventsToRegister(context.Context) ([]fwk.ClusterEventWithHint, error) {
+	if p.Order != nil {
+		if err := p.Order(); err != nil {
+			return nil, err
+		}
+	}
+	on := func(resource fwk.EventResource, action fwk.ActionType, hint func(event) (bool, error)) fwk.ClusterEventWithHint {
+		return fwk.ClusterEventWithHint{Event: fwk.ClusterEvent{Resource: resource, ActionType: action}, QueueingHintFn: asHint(hint)}
+	}
+	return []fwk.ClusterEventWithHint{
+		on(storageNodes, fwk.Add|fwk.Update, p.afterReport),
+		on(poolClasses, fwk.Add|fwk.Update, p.afterPoolClass),
+		on(fwk.AssignedPod, fwk.Delete, p.afterPod),
+		on(fwk.PersistentVolumeClaim, fwk.Add|fwk.Update, afterClaim),
+		on(fwk.PersistentVolume, fwk.Add, afterPersistentVolume),
+		on(fwk.StorageClass, fwk.Add|fwk.Update, p.afterStorageClass),
+		on(fwk.Node, fwk.Add, p.afterNode),
+	}, nil
+}
+
+// event is something that happened while a pod waits.
+type event struct {
+	pod      *corev1.Pod
+	old, new any
+}
+
+// asHint makes a hint of a function that says whether to try again. Errors wake
+// the pod up: trying in vain is harmless, waiting in vain is not.
+func asHint(again func(event) (bool, error)) fwk.QueueingHintFn {
+	return func(_ klog.Logger, pod *corev1.Pod, old, obj any) (fwk.QueueingHint, error) {
+		yes, err := again(event{pod, old, obj})
+		if yes || err != nil {
+			return fwk.Queue, err
+		}
+		return fwk.QueueSkip, nil
+	}
+}
+
+// fits is whether the pod fits on a node as the ledger knows it now, with some
+// pods taken off.
+func (p *Plugin) fits(pod *corev1.Pod, node string, without ...string) (bool, error) {
+	want, err := p.Reader.Read(p.Lifetime, pod)
+	switch {
+	case err != nil:
+		return false, err
+	case want == nil:
+		return true, nil
+	case want.Unready != "":
+		return false, nil
+	}
+	request, verdict := p.Book.Request(ledger.RequestOptions{Pod: uid(pod), Strategy: p.Strategy}, want.Demands()...)
+	if !verdict.Fits() {
+		return false, nil
+	}
+	at := p.Book.Node(node)
+	if at != nil && len(without) > 0 {
+		at = at.WithoutPods(without...)
+	}
+	return at.Fit(request).Fits(), nil
+}
+
+// afterReport: the ledger is asked, unless it has yet to hear of the report.
+func (p *Plugin) afterReport(e event) (bool, error) {
+	report, err := meta.Accessor(e.new)
+	if err != nil {
+		return true, err
+	}
+	if older(p.Book.Seen(schedule.StorageNodes, report.GetName()), report.GetResourceVersion()) {
+		return true, nil
+	}
+	return p.fits(e.pod, report.GetName())
+}
+
+// older is whether what was seen is from before a version.
+func older(seen, version string) bool {
+	order, err := resourceversion.CompareResourceVersion(seen, version)
+	return err != nil || order < 0
+}
+
+func (p *Plugin) afterPoolClass(e event) (bool, error) {
+	class, err := meta.Accessor(e.new)
+	if err != nil {
+		return true, err
+	}
+	want, err := p.Reader.Read(p.Lifetime, e.pod)
+	if want == nil || err != nil {
+		return true, err
+	}
+	return slices.ContainsFunc(want.Wanted, func(w schedule.Wanted) bool { return w.Demand.Class == class.GetName() }), nil
+}
+
+// afterPod: a pod has gone, or one that was placed is given up. What it held is
+// given back by now; its inline volumes may not be, so they are thought away. A
+// claim that both name is held nowhere any more.
+func (p *Plugin) afterPod(e event) (bool, error) {
+	gone, _, err := util.As[*corev1.Pod](e.old, nil)
+	if err != nil {
+		return true, err
+	}
+	if len(gone.Spec.Volumes) == 0 {
+		return false, nil
+	}
+	for i := range gone.Spec.Volumes {
+		if name := claimName(gone, &gone.Spec.Volumes[i]); name != "" && uses(e.pod, gone.Namespace, name) {
+			return true, nil
+		}
+	}
+	return p.fits(e.pod, gone.Spec.NodeName, uid(gone))
+}
+
+func afterClaim(e event) (bool, error) {
+	_, claim, err := util.As[*corev1.PersistentVolumeClaim](e.old, e.new)
+	if err != nil {
+		return true, err
+	}
+	return uses(e.pod, claim.Namespace, claim.Name), nil
+}
+
+func afterPersistentVolume(e event) (bool, error) {
+	_, pv, err := util.As[*corev1.PersistentVolume](e.old, e.new)
+	if err != nil {
+		return true, err
+	}
+	claim := pv.Spec.ClaimRef
+	return claim != nil && uses(e.pod, claim.Namespace, claim.Name), nil
+}
+
+// uses is whether a pod names a claim, or will.
+func uses(pod *corev1.Pod, namespace, claim string) bool {
+	return pod.Namespace == namespace && slices.ContainsFunc(pod.Spec.Volumes, func(v corev1.Volume) bool {
+		return claimName(pod, &v) == claim
+	})
+}
+
+// claimName is the claim behind a volume of a pod, or empty.
+func claimName(pod *corev1.Pod, v *corev1.Volume) string {
+	switch {
+	case v.PersistentVolumeClaim != nil:
+		return v.PersistentVolumeClaim.ClaimName
+	case v.Ephemeral != nil:
+		return ephemeral.VolumeClaimName(pod, v)
+	default:
+		return ""
+	}
+}
+
+func (p *Plugin) afterStorageClass(e event) (bool, error) {
+	_, class, err := util.As[*storagev1.StorageClass](e.old, e.new)
+	if err != nil {
+		return true, err
+	}
+	want, err := p.Reader.Read(p.Lifetime, e.pod)
+	if want == nil || err != nil || want.Unready != "" {
+		return true, err
+	}
+	return slices.ContainsFunc(want.Wanted, func(w schedule.Wanted) bool { return w.Class != nil && w.Class.Name == class.Name }), nil
+}
+
+// afterNode: a node that holds one of the pod's volumes has come back.
+func (p *Plugin) afterNode(e event) (bool, error) {
+	_, node, err := util.As[*corev1.Node](e.old, e.new)
+	if err != nil {
+		return true, err
+	}
+	want, err := p.Reader.Read(p.Lifetime, e.pod)
+	if want == nil || err != nil {
+		return true, err
+	}
+	return slices.ContainsFunc(want.Holders, func(h schedule.Holder) bool { return h.Node == node.Name }), nil
+}

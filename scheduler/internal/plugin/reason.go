@@ -1,0 +1,45 @@
+package plugin
+
+import (
+	"slices"
+
+	corev1 "k8s.io/api/core/v1"
+
+	"berth.dev/berth/api/v1alpha1"
+	"berth.dev/berth/internal/ledger"
+)
+
+// phrases are the reasons as kube-scheduler shows them: it puts the number of
+// nodes before each.
+var phrases = map[ledger.Reason]string{
+	ledger.NotSynced:     "Berth's view of the cluster is not complete yet",
+	ledger.Invalid:       "a volume of the pod has no valid size",
+	ledger.UnknownClass:  "a PoolClass that the pod's volumes need does not exist",
+	ledger.HeldElsewhere: "node(s) were not those where another pod has reserved room for the same claim",
+	ledger.NotReported:   "node(s) had not reported any storage",
+	ledger.NodeNotReady:  "node(s) had a berth-agent that is silent or not ready",
+	ledger.NotServed:     "node(s) had no pool of the PoolClass",
+	ledger.OtherPool:     "node(s) had the pool that a volume belongs in elsewhere",
+	ledger.PoolMissing:   "node(s) had a pool that is missing",
+	ledger.PoolUnhealthy: "node(s) had a pool that is unhealthy",
+	ledger.OtherMedia:    "node(s) had pools on other media",
+	ledger.PoolFull:      "node(s) had a thin pool that is too full",
+	ledger.NoRoom:        "node(s) had not enough free space in a pool",
+	ledger.NotTogether:   "node(s) had not enough free space for all of the pod's volumes together",
+	ledger.TooManyWays:   "node(s) had too many ways to place the pod's volumes",
+}
+
+// why is a reason for people.
+func why(reason ledger.Reason) string {
+	if phrase, known := phrases[reason]; known {
+		return phrase
+	}
+	return reason.Message()
+}
+
+// hasInline is whether a pod has inline volumes of Berth's.
+func hasInline(pod *corev1.Pod) bool {
+	return slices.ContainsFunc(pod.Spec.Volumes, func(v corev1.Volume) bool {
+		return v.CSI != nil && v.CSI.Driver == v1alpha1.LocalDriverName
+	})
+}

@@ -1,0 +1,103 @@
+package plugin
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"golang.org/x/sync/errgroup"
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/klog/v2"
+	fwk "k8s.io/kube-scheduler/framework"
+
+	"berth.dev/berth/internal/controller/volumes"
+	"berth.dev/berth/internal/schedule"
+)
+
+// acceptance is how long PreBind waits for the nodes' answers. A node that takes
+// longer may well answer later, and CreateVolume waits for that.
+const acceptance = 5 * time.Second
+
+func (p *Plugin) patience() time.Duration { return cmp.Or(p.acceptance, acceptance) }
+
+// Reserve holds room for all of the pod's volumes on the node, or for none. What
+// Filter saw may be gone by now; the ledger works everything out again.
+func (p *Plugin) Reserve(_ context.Context, state fwk.CycleState, pod *corev1.Pod, node string) *fwk.Status {
+	c := read(state)
+	if c == nil {
+		return nil
+	}
+	wanted, request := c.wantedOn(node), c.request
+	if c.static != nil {
+		request, _ = p.Book.Request(c.options, demandsOf(wanted)...)
+	}
+	if _, verdict := p.Book.Reserve(node, request); !verdict.Fits() {
+		return fwk.NewStatus(fwk.Unschedulable, why(verdict.Reason))
+	}
+	c.create = toCreate(wanted)
+	return nil
+}
+
+// toCreate is what PreBind makes. An inline volume is made by its node, when the
+// pod is there; a claim that is populated gets another claim's volume.
+func toCreate(wanted []schedule.Wanted) []schedule.Wanted {
+	var create []schedule.Wanted
+	for _, w := range wanted {
+		if w.Claim != nil && !w.Populated {
+			create = append(create, w)
+		}
+	}
+	return create
+}
+
+// Unreserve gives back what the pod holds on the node. It may be called any
+// number of times, and without a Reserve before it.
+func (p *Plugin) Unreserve(_ context.Context, state fwk.CycleState, pod *corev1.Pod, node string) {
+	if read(state) != nil {
+		p.Book.Unreserve(uid(pod), node)
+	}
+}
+
+// PreBindPreFlight skips pods for which nothing is to be written.
+func (p *Plugin) PreBindPreFlight(_ context.Context, state fwk.CycleState, _ *corev1.Pod, _ string) (*fwk.PreBindPreFlightResult, *fwk.Status) {
+	result := &fwk.PreBindPreFlightResult{AllowParallel: false}
+	if c := read(state); c == nil || len(c.create) == 0 {
+		return result, fwk.NewStatus(fwk.Skip)
+	}
+	return result, nil
+}
+
+// PreBind writes the pod's Volumes, in the pools that are held for them.
+//
+// A refusal is an error and no rejection: a rejected pod would wait for an event,
+// while one that failed is tried again, and by then the ledger knows.
+func (p *Plugin) PreBind(ctx context.Context, state fwk.CycleState, _ *corev1.Pod, node string) *fwk.Status {
+	c := read(state)
+	if c == nil {
+		return nil
+	}
+	all, ctx := errgroup.WithContext(ctx)
+	for _, w := range c.create {
+		all.Go(func() error { return p.create(ctx, w, node) })
+	}
+	return fwk.AsStatus(all.Wait())
+}
+
+func (p *Plugin) create(ctx context.Context, w schedule.Wanted, node string) error {
+	r := w.Request
+	r.Topology = volumes.Topology{Allowed: []string{node}, Preferred: []string{node}}
+	r.Pool, _ = p.Book.Held(w.Demand.Owner, node)
+	bounded, cancel := context.WithTimeout(ctx, p.patience())
+	defer cancel()
+	_, err := p.Volumes.Create(bounded, r)
+	if errors.Is(err, context.DeadlineExceeded) && ctx.Err() == nil {
+		klog.FromContext(ctx).Info("the node takes long to answer", "volume", r.Name, "node", node, "waitedFor", p.patience())
+		return nil
+	}
+	if err != nil {
+		return fmt.Errorf("reserving a volume for claim %s on node %s: %w", w.Claim.Name, node, err)
+	}
+	return nil
+}

@@ -1,0 +1,75 @@
+package wire
+
+import (
+	"context"
+	"fmt"
+	"sync"
+
+	"k8s.io/apimachinery/pkg/runtime"
+	fwk "k8s.io/kube-scheduler/framework"
+	"k8s.io/kubernetes/pkg/scheduler/framework/plugins/volumebinding"
+
+	"berth.dev/berth/scheduler/internal/binding"
+	"berth.dev/berth/scheduler/internal/plugin"
+)
+
+// Plugins makes the plugins of one scheduler. Its zero value is not usable; call
+// New.
+type Plugins struct {
+	fail func(error)
+
+	mu      sync.Mutex
+	shared  *shared
+	binders map[string]volumebinding.SchedulerVolumeBinder // by profile
+}
+
+// New makes Plugins. fail is called when something that all plugins need has
+// ended: the process cannot go on.
+func New(fail func(error)) *Plugins {
+	return &Plugins{fail: fail, binders: map[string]volumebinding.SchedulerVolumeBinder{}}
+}
+
+// Berth makes the plugin of a profile.
+func (p *Plugins) Berth(ctx context.Context, arguments runtime.Object, handle fwk.Handle) (fwk.Plugin, error) {
+	args, err := decode(arguments)
+	if err != nil {
+		return nil, err
+	}
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if p.shared == nil {
+		if p.shared, err = share(ctx, args.Namespace, handle, p.fail); err != nil {
+			return nil, fmt.Errorf("setting up %s: %w", plugin.Name, err)
+		}
+	}
+	if args.Namespace != p.shared.namespace {
+		return nil, fmt.Errorf("setting up %s: profiles name different namespaces, %s and %s", plugin.Name, args.Namespace, p.shared.namespace)
+	}
+	p.shared.waker.add(handle)
+	profile := handle.ProfileName()
+	return &plugin.Plugin{
+		Book: p.shared.book, Reader: p.shared.reader, Volumes: p.shared.volumes,
+		Strategy: strategies[args.Strategy],
+		Static:   plugin.Static{Available: p.shared.available, Binder: func() volumebinding.SchedulerVolumeBinder { return p.binder(profile) }},
+		Lifetime: ctx,
+		Order:    plugin.Order(handle),
+	}, nil
+}
+
+// VolumeBinding makes the plugin in the place of kube-scheduler's.
+func (p *Plugins) VolumeBinding(ctx context.Context, arguments runtime.Object, handle fwk.Handle) (fwk.Plugin, error) {
+	made, err := binding.New(ctx, arguments, handle)
+	if err != nil {
+		return nil, err
+	}
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.binders[handle.ProfileName()] = made.Binder
+	return made, nil
+}
+
+func (p *Plugins) binder(profile string) volumebinding.SchedulerVolumeBinder {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return p.binders[profile]
+}

@@ -1,0 +1,164 @@
+package wire
+
+import (
+	"context"
+	"errors"
+	"fmt"
+
+	coordinationv1 "k8s.io/api/coordination/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/client-go/informers"
+	clientscheme "k8s.io/client-go/kubernetes/scheme"
+	"k8s.io/client-go/rest"
+	toolscache "k8s.io/client-go/tools/cache"
+	"k8s.io/klog/v2"
+	fwk "k8s.io/kube-scheduler/framework"
+	"k8s.io/utils/clock"
+	"sigs.k8s.io/controller-runtime/pkg/cache"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"berth.dev/berth/api/v1alpha1"
+	"berth.dev/berth/internal/controller/heartbeat"
+	"berth.dev/berth/internal/controller/volumes"
+	"berth.dev/berth/internal/schedule"
+)
+
+// fieldOwner of what the scheduler writes.
+const fieldOwner = "berth-scheduler"
+
+// shared is what the plugins of all profiles have in common.
+type shared struct {
+	namespace string
+	book      *schedule.Book
+	reader    schedule.Reader
+	volumes   *volumes.Service
+	available func(class string) bool
+	waker     *waker
+}
+
+// share sets everything up. It runs until ctx ends, and begins to work when the
+// scheduler starts its informers.
+func share(ctx context.Context, namespace string, handle fwk.Handle, fail func(error)) (*shared, error) {
+	berth, err := connect(handle.KubeConfig(), namespace)
+	if err != nil {
+		return nil, err
+	}
+	factory := handle.SharedInformerFactory()
+	available, err := indexAvailable(factory.Core().V1().PersistentVolumes().Informer())
+	if err != nil {
+		return nil, err
+	}
+	beats, watchers, book := heartbeat.New(clock.RealClock{}), &volumes.Watchers{}, schedule.NewBook()
+	from, err := berth.feeds(ctx, factory, beats)
+	if err != nil {
+		return nil, err
+	}
+	s := &shared{
+		namespace: namespace,
+		book:      book,
+		reader: schedule.Reader{Objects: schedule.Listed{
+			Claims:            factory.Core().V1().PersistentVolumeClaims().Lister(),
+			PersistentVolumes: factory.Core().V1().PersistentVolumes().Lister(),
+			StorageClasses:    factory.Storage().V1().StorageClasses().Lister(),
+			Volumes:           berth.cache,
+		}},
+		volumes:   volumes.New(berth.client, berth.live, beats, book, watchers),
+		available: available,
+	}
+	s.waker = newWaker(s.reader, factory.Core().V1().Pods().Lister())
+	from.AfterVolumes, from.Clock, from.Log = watchers.Handler(), clock.RealClock{}, klog.FromContext(ctx).WithName("ledger")
+	from.Returned = func(string) { s.waker.wake() }
+	s.start(ctx, berth, from, fail)
+	return s, nil
+}
+
+// start starts the goroutines. None of them ends before ctx, unless it fails.
+func (s *shared) start(ctx context.Context, berth *cluster, from schedule.Informers, fail func(error)) {
+	run := func(what string, work func(context.Context) error) {
+		go func() {
+			if err := work(ctx); err != nil && ctx.Err() == nil {
+				fail(fmt.Errorf("%s: %w", what, err))
+			}
+		}()
+	}
+	run("watching Berth's objects", berth.cache.Start)
+	run("feeding the ledger", func(ctx context.Context) error { return schedule.Feed(ctx, s.book, from) })
+	run("waking pods", func(ctx context.Context) error {
+		if err := s.book.WaitSynced(ctx); err != nil {
+			return err
+		}
+		s.waker.wake()
+		return s.waker.run(ctx)
+	})
+}
+
+// cluster is Berth's side of the API server.
+type cluster struct {
+	cache  cache.Cache
+	client client.Client
+	live   client.Reader
+}
+
+// connect uses the scheduler's connection. That speaks protobuf, which custom
+// resources do not know.
+func connect(config *rest.Config, namespace string) (*cluster, error) {
+	config = rest.CopyConfig(config)
+	config.ContentType, config.AcceptContentTypes = runtime.ContentTypeJSON, ""
+	config.QPS = -1 // the server has priority and fairness
+	scheme := runtime.NewScheme()
+	if err := errors.Join(clientscheme.AddToScheme(scheme), v1alpha1.AddToScheme(scheme)); err != nil {
+		return nil, err
+	}
+	objects, err := cache.New(config, cache.Options{
+		Scheme:                      scheme,
+		ReaderFailOnMissingInformer: true,
+		DefaultTransform:            cache.TransformStripManagedFields(),
+		ByObject: map[client.Object]cache.ByObject{
+			&v1alpha1.Volume{}: {}, &v1alpha1.StorageNode{}: {}, &v1alpha1.PoolClass{}: {},
+			&coordinationv1.Lease{}: {Namespaces: map[string]cache.Config{namespace: {}}},
+		},
+	})
+	if err != nil {
+		return nil, fmt.Errorf("making a cache: %w", err)
+	}
+	live, err := client.New(config, client.Options{Scheme: scheme})
+	if err != nil {
+		return nil, fmt.Errorf("making a client: %w", err)
+	}
+	cached, err := client.New(config, client.Options{Scheme: scheme, Cache: &client.CacheOptions{Reader: objects}})
+	if err != nil {
+		return nil, fmt.Errorf("making a client: %w", err)
+	}
+	return &cluster{cache: objects, client: client.WithFieldOwner(cached, fieldOwner), live: live}, nil
+}
+
+// feeds is what the ledger is fed from, with the heartbeats listening.
+func (c *cluster) feeds(ctx context.Context, factory informers.SharedInformerFactory, beats *heartbeat.Heartbeats) (schedule.Informers, error) {
+	core := factory.Core().V1()
+	from := schedule.Informers{
+		Claims: core.PersistentVolumeClaims().Informer(), PersistentVolumes: core.PersistentVolumes().Informer(),
+		Pods: core.Pods().Informer(), StorageClasses: factory.Storage().V1().StorageClasses().Informer(),
+		Heartbeats: beats,
+	}
+	var leases schedule.Informer
+	for object, into := range map[client.Object]*schedule.Informer{
+		&v1alpha1.Volume{}: &from.Volumes, &v1alpha1.StorageNode{}: &from.StorageNodes, &v1alpha1.PoolClass{}: &from.PoolClasses,
+		&coordinationv1.Lease{}: &leases,
+	} {
+		informer, err := c.cache.GetInformer(ctx, object, cache.BlockUntilSynced(false))
+		if err != nil {
+			return from, fmt.Errorf("watching %T: is Berth installed? %w", object, err)
+		}
+		*into = informer
+	}
+	for informer, handler := range map[schedule.Informer]toolscache.ResourceEventHandler{
+		core.Nodes().Informer(): beats.NodeHandler(), leases: beats.LeaseHandler(),
+	} {
+		registration, err := informer.AddEventHandler(handler)
+		if err != nil {
+			return from, fmt.Errorf("listening to heartbeats: %w", err)
+		}
+		from.Heard = append(from.Heard, registration.HasSynced)
+	}
+	return from, nil
+}
