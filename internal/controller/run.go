@@ -114,8 +114,8 @@ func (p *Process) addServers(o Options) error {
 		Metrics: counters,
 	}
 	serve := func(ctx context.Context) error {
-		if p.Book.WaitSynced(ctx) != nil {
-			return nil // told to stop
+		if err := p.Book.WaitSynced(ctx); err != nil {
+			return nil //nolint:nilerr // it was told to stop
 		}
 		close(synced)
 		return face.Serve(ctx, o.CSI)

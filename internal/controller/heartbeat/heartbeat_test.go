@@ -148,3 +148,17 @@ func TestLeasesOfOthersAreNotHeartbeats(t *testing.T) {
 		t.Errorf("took %v for agents", h.last)
 	}
 }
+
+func TestListenersHearOfEveryEventAfterItCounts(t *testing.T) {
+	h := New(clocktesting.NewFakePassiveClock(start))
+	var heard []string
+	h.Notify(func(node string) { heard = append(heard, node+": "+h.Away(node)) })
+	h.NodeHandler().OnAdd(node(corev1.ConditionTrue), true)
+	h.LeaseHandler().OnAdd(lease(start, 40), true)
+	h.LeaseHandler().OnDelete(lease(start, 40))
+	h.NodeHandler().OnDelete(node(corev1.ConditionTrue))
+	want := "n: its berth-agent has never been heard of|n: |n: its berth-agent has never been heard of|n: the Node does not exist"
+	if got := strings.Join(heard, "|"); got != want {
+		t.Errorf("got  %s\nwant %s", got, want)
+	}
+}

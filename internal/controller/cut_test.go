@@ -1,0 +1,70 @@
+package controller
+
+import (
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/resource"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"berth.dev/berth/api/v1alpha1"
+	"berth.dev/berth/internal/schedule"
+)
+
+func cut[T any](t *testing.T, f func(any) (any, error), obj *T) *T {
+	t.Helper()
+	got, err := f(obj)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return got.(*T) //nolint:errcheck,forcetypeassert // a failure is one of the test
+}
+
+func TestAClaimKeepsWhatTheLedgerReads(t *testing.T) {
+	c := &corev1.PersistentVolumeClaim{ObjectMeta: metav1.ObjectMeta{
+		Namespace: "shop", Name: "data", UID: "u", Labels: map[string]string{"a": "b"},
+		Annotations:     map[string]string{schedule.SelectedNode: "n", "long": "story"},
+		OwnerReferences: []metav1.OwnerReference{{UID: "p"}},
+	}}
+	c.Spec.Resources.Requests = corev1.ResourceList{corev1.ResourceStorage: resource.MustParse("1Gi")}
+	got := cut(t, cutClaim, c)
+	want := c.DeepCopy()
+	want.Labels = nil
+	delete(want.Annotations, "long")
+	if diff := cmp.Diff(want, got); diff != "" {
+		t.Error(diff)
+	}
+}
+
+func TestAPodKeepsItsInlineVolumesOfBerths(t *testing.T) {
+	p := &corev1.Pod{Spec: corev1.PodSpec{NodeName: "n", Containers: []corev1.Container{{Name: "c"}}, Volumes: []corev1.Volume{
+		{Name: "theirs", VolumeSource: corev1.VolumeSource{CSI: &corev1.CSIVolumeSource{Driver: "other"}}},
+		{Name: "ours", VolumeSource: corev1.VolumeSource{CSI: &corev1.CSIVolumeSource{Driver: v1alpha1.LocalDriverName}}},
+	}}}
+	p.Status.ContainerStatuses = []corev1.ContainerStatus{{Name: "c", Image: "i", State: corev1.ContainerState{Running: &corev1.ContainerStateRunning{}}}}
+	got := cut(t, cutPod, p)
+	if len(got.Spec.Volumes) != 1 || got.Spec.Volumes[0].Name != "ours" || got.Spec.NodeName != "n" || len(got.Spec.Containers) != 0 {
+		t.Errorf("spec %+v", got.Spec)
+	}
+	if s := got.Status.ContainerStatuses; len(s) != 1 || s[0].State.Running == nil || s[0].Image != "" {
+		t.Errorf("status %+v", s)
+	}
+	p.Spec.Volumes = p.Spec.Volumes[:1]
+	if got := cut(t, cutPod, p); len(got.Spec.Volumes)+len(got.Status.ContainerStatuses) != 0 {
+		t.Errorf("another driver's pod keeps %+v", got)
+	}
+}
+
+func TestAPersistentVolumeOfOthersKeepsOnlyWhoseItIs(t *testing.T) {
+	pv := &corev1.PersistentVolume{Spec: corev1.PersistentVolumeSpec{StorageClassName: "x", PersistentVolumeSource: corev1.PersistentVolumeSource{
+		CSI: &corev1.CSIPersistentVolumeSource{Driver: v1alpha1.LocalDriverName, VolumeHandle: "h", FSType: "ext4"},
+	}}}
+	if got := cut(t, cutPersistentVolume, pv); got.Spec.StorageClassName != "x" || got.Spec.CSI.VolumeHandle != "h" {
+		t.Errorf("ours: %+v", got.Spec)
+	}
+	pv.Spec.CSI.Driver = "other"
+	if got := cut(t, cutPersistentVolume, pv); got.Spec.StorageClassName != "" || got.Spec.CSI.Driver != "other" {
+		t.Errorf("theirs: %+v", got.Spec)
+	}
+}

@@ -1,0 +1,93 @@
+package volumes
+
+import (
+	"errors"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	corev1 "k8s.io/api/core/v1"
+	storagev1 "k8s.io/api/storage/v1"
+
+	"berth.dev/berth/api/v1alpha1"
+	"berth.dev/berth/internal/storageclass"
+)
+
+const claimID = "00000000-0000-0000-0000-000000000001"
+
+// wishOf is a claim of 1Gi and its class, as options change them.
+func wishOf(options ...func(*corev1.PersistentVolumeClaim, *storagev1.StorageClass)) (*corev1.PersistentVolumeClaim, *storagev1.StorageClass) {
+	claim, class := &corev1.PersistentVolumeClaim{}, &storagev1.StorageClass{Parameters: map[string]string{"poolClass": "fast"}}
+	claim.Namespace, claim.Name, claim.UID = "shop", "data", claimID
+	claim.Spec.AccessModes = []corev1.PersistentVolumeAccessMode{corev1.ReadWriteOnce}
+	claim.Spec.Resources.Requests = corev1.ResourceList{corev1.ResourceStorage: bytes(gi)}
+	for _, option := range options {
+		option(claim, class)
+	}
+	return claim, class
+}
+
+func TestTheSchedulerAsksForWhatTheProvisionerWillAskFor(t *testing.T) {
+	plain := Request{
+		Name: "pvc-" + claimID, Size: Size{Required: gi}, Mode: v1alpha1.Filesystem, FSType: v1alpha1.Ext4, PoolClass: "fast",
+		Claim: &v1alpha1.ClaimReference{Namespace: "shop", Name: "data", UID: claimID},
+	}
+	with := func(change func(*Request)) Request {
+		r := plain
+		change(&r)
+		return r
+	}
+	tests := map[string]struct {
+		change func(*corev1.PersistentVolumeClaim, *storagev1.StorageClass)
+		want   Request
+	}{
+		"a plain claim": {func(*corev1.PersistentVolumeClaim, *storagev1.StorageClass) {}, plain},
+		"a filesystem of the class": {
+			func(_ *corev1.PersistentVolumeClaim, s *storagev1.StorageClass) {
+				s.Parameters["csi.storage.k8s.io/fstype"] = "xfs"
+			},
+			with(func(r *Request) { r.FSType = v1alpha1.XFS })},
+		"a block volume has no filesystem": {
+			func(c *corev1.PersistentVolumeClaim, _ *storagev1.StorageClass) {
+				c.Spec.VolumeMode = new(corev1.PersistentVolumeBlock)
+			},
+			with(func(r *Request) { r.Mode, r.FSType = v1alpha1.Block, "" })},
+	}
+	for name, test := range tests {
+		t.Run(name, func(t *testing.T) {
+			got, err := ForClaim(wishOf(test.change))
+			if diff := cmp.Diff(test.want, got); err != nil || diff != "" {
+				t.Error(err, diff)
+			}
+		})
+	}
+}
+
+func TestClaimsThatCannotBeMet(t *testing.T) {
+	tests := map[string]func(*corev1.PersistentVolumeClaim, *storagev1.StorageClass){
+		"ReadWriteMany is not supported": func(c *corev1.PersistentVolumeClaim, _ *storagev1.StorageClass) {
+			c.Spec.AccessModes = append(c.Spec.AccessModes, corev1.ReadWriteMany)
+		},
+		"ReadOnlyMany is not supported": func(c *corev1.PersistentVolumeClaim, _ *storagev1.StorageClass) {
+			c.Spec.AccessModes[0] = corev1.ReadOnlyMany
+		},
+		"unknown parameter": func(_ *corev1.PersistentVolumeClaim, s *storagev1.StorageClass) { s.Parameters["raid"] = "1" },
+	}
+	for told, change := range tests {
+		_, err := ForClaim(wishOf(change))
+		if !errors.Is(err, storageclass.ErrInvalid) || !strings.Contains(err.Error(), told) {
+			t.Errorf("got %v, want %q", err, told)
+		}
+	}
+}
+
+func TestFilesystemsThatContradictEachOther(t *testing.T) {
+	w := Wish{Name: "x", Mode: v1alpha1.Filesystem, FSType: v1alpha1.Ext4, Parameters: storageclass.Parameters{PoolClass: "fast", FSType: v1alpha1.XFS}}
+	if _, err := w.Request(); !errors.Is(err, storageclass.ErrInvalid) {
+		t.Errorf("got %v", err)
+	}
+	w.Mode = v1alpha1.Block
+	if r, err := w.Request(); err != nil || r.FSType != "" {
+		t.Errorf("a block volume: %+v, %v", r, err)
+	}
+}

@@ -1,0 +1,202 @@
+package schedule
+
+import (
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/resource"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"berth.dev/berth/api/v1alpha1"
+	"berth.dev/berth/internal/ledger"
+)
+
+func TestReplicasAreTheUnionOfWishAndReport(t *testing.T) {
+	wish := func(replicas ...string) func(*v1alpha1.Volume) {
+		return func(v *v1alpha1.Volume) {
+			v.Spec.Replicas = nil
+			for _, node := range replicas {
+				v.Spec.Replicas = append(v.Spec.Replicas, v1alpha1.ReplicaSpec{Node: node, Pool: "vg0"})
+			}
+		}
+	}
+	entry := func(change func(*v1alpha1.ReplicaStatus)) func(*v1alpha1.Volume) {
+		return func(v *v1alpha1.Volume) { change(&v.Status.Replicas[0]) }
+	}
+	on := func(state ledger.ReplicaState, actual, taken int64) []ledger.Replica {
+		return []ledger.Replica{{Node: "n1", Pool: "vg0", State: state, Actual: actual, Taken: taken}}
+	}
+	tests := map[string]struct {
+		change []func(*v1alpha1.Volume)
+		want   []ledger.Replica
+	}{
+		"one that is carved": {nil, on(ledger.Ready, gi, 0)},
+		"one that says what it takes": {
+			[]func(*v1alpha1.Volume){entry(func(r *v1alpha1.ReplicaStatus) { r.Allocated = new(quantity(2 * gi)) })}, on(ledger.Ready, gi, 2*gi)},
+		"one that nobody has answered for": {
+			[]func(*v1alpha1.Volume){func(v *v1alpha1.Volume) { v.Status.Replicas = nil }}, on(ledger.Pending, 0, 0)},
+		"one that was asked to grow since": {
+			[]func(*v1alpha1.Volume){func(v *v1alpha1.Volume) { v.Spec.Capacity = quantity(2 * gi) }}, on(ledger.Pending, gi, 0)},
+		"one that may not grow": {
+			[]func(*v1alpha1.Volume){entry(func(r *v1alpha1.ReplicaStatus) { r.Reason = v1alpha1.ReasonNoSpace })}, on(ledger.Refused, gi, 0)},
+		"one that was refused": {
+			[]func(*v1alpha1.Volume){entry(func(r *v1alpha1.ReplicaStatus) {
+				r.State, r.Reason, r.Capacity = v1alpha1.ReplicaFailed, v1alpha1.ReasonNoSpace, nil
+			})}, on(ledger.Refused, 0, 0)},
+		"a refusal of an older wish is none": {
+			[]func(*v1alpha1.Volume){entry(func(r *v1alpha1.ReplicaStatus) {
+				r.State, r.Reason, r.Capacity, r.Requested = v1alpha1.ReplicaFailed, v1alpha1.ReasonNoSpace, nil, new(quantity(5*gi))
+			})}, on(ledger.Pending, 0, 0)},
+		"one that failed and may yet come": {
+			[]func(*v1alpha1.Volume){entry(func(r *v1alpha1.ReplicaStatus) {
+				r.State, r.Reason, r.Capacity = v1alpha1.ReplicaFailed, v1alpha1.ReasonProvisionerError, nil
+			})}, on(ledger.Pending, 0, 0)},
+		"one that went and is wanted again": {
+			[]func(*v1alpha1.Volume){entry(func(r *v1alpha1.ReplicaStatus) { r.State = v1alpha1.ReplicaGone })}, on(ledger.Pending, 0, 0)},
+		"one that went with its volume": {
+			[]func(*v1alpha1.Volume){entry(func(r *v1alpha1.ReplicaStatus) { r.State = v1alpha1.ReplicaGone }), func(v *v1alpha1.Volume) { v.DeletionTimestamp = &metav1.Time{} }},
+			on(ledger.Gone, 0, 0)},
+		"one that is on its way out does not grow": {
+			[]func(*v1alpha1.Volume){wish(), func(v *v1alpha1.Volume) { v.Spec.Capacity = quantity(9 * gi) }}, on(ledger.Refused, gi, 0)},
+		"one that is on its way in and one that is on its way out": {
+			[]func(*v1alpha1.Volume){wish("n2")}, append([]ledger.Replica{{Node: "n2", Pool: "vg0"}}, on(ledger.Refused, gi, 0)...)},
+		"one that is gone and not wanted": {
+			[]func(*v1alpha1.Volume){wish(), entry(func(r *v1alpha1.ReplicaStatus) { r.State = v1alpha1.ReplicaGone })}, nil},
+	}
+	for name, test := range tests {
+		t.Run(name, func(t *testing.T) {
+			v := volumeFor("1", "n1", gi)
+			for _, change := range test.change {
+				change(v)
+			}
+			if diff := cmp.Diff(test.want, volume(v).Replicas); diff != "" {
+				t.Error(diff)
+			}
+		})
+	}
+}
+
+func TestAReportSaysWhatIsBerthsAndHasNoVolume(t *testing.T) {
+	n := storageNode("n1", 10*gi, func(n *v1alpha1.StorageNode) {
+		n.Status.VolumesRevision = "77"
+		n.Status.Pools[0].Foreign = quantity(gi)
+		n.Status.Pools[0].Inventory = []v1alpha1.InventoryItem{
+			{Volume: "pvc-x", Allocated: quantity(2 * gi)},
+			{Inline: &v1alpha1.InlineReference{PodUID: "p", Name: "scratch"}, Allocated: quantity(gi)},
+		}
+	})
+	want := ledger.Report{Node: "n1", Generation: 77, Ready: true, Pools: []ledger.Pool{{
+		Name: "vg0", Kind: ledger.Thick, Total: 10 * gi, Foreign: gi, Unit: 4 * mi, Classes: []string{"fast"},
+		Inventory: []ledger.Item{{Owner: ledger.Volume("pvc-x"), Taken: 2 * gi}, {Owner: ledger.Inline("p", "scratch"), Taken: gi}},
+	}}}
+	if diff := cmp.Diff(want, report(n, "")); diff != "" {
+		t.Error(diff)
+	}
+}
+
+func TestWhenANodeTakesNothingNew(t *testing.T) {
+	notReady := func(n *v1alpha1.StorageNode) {
+		n.Status.Conditions = []metav1.Condition{{Type: "Ready", Status: metav1.ConditionFalse}}
+	}
+	sick := func(h v1alpha1.PoolHealth) func(*v1alpha1.StorageNode) {
+		return func(n *v1alpha1.StorageNode) { n.Status.Pools[0].Health = h }
+	}
+	tests := map[string]struct {
+		node   *v1alpha1.StorageNode
+		away   string
+		ready  bool
+		health ledger.Health
+	}{
+		"it is well":                        {storageNode("n1", gi), "", true, ledger.Healthy},
+		"its agent is silent":               {storageNode("n1", gi), "silent", false, ledger.Healthy},
+		"its agent cannot list its pools":   {storageNode("n1", gi, notReady), "", false, ledger.Healthy},
+		"its pool is degraded":              {storageNode("n1", gi, sick(v1alpha1.PoolDegraded)), "", true, ledger.Degraded},
+		"its pool is missing":               {storageNode("n1", gi, sick(v1alpha1.PoolMissing)), "", true, ledger.Missing},
+		"its pool is something yet unknown": {storageNode("n1", gi, sick("Melting")), "", true, ledger.Degraded},
+	}
+	for name, test := range tests {
+		t.Run(name, func(t *testing.T) {
+			r := report(test.node, test.away)
+			if r.Ready != test.ready || r.Pools[0].Health != test.health {
+				t.Errorf("ready %v, health %v", r.Ready, r.Pools[0].Health)
+			}
+		})
+	}
+}
+
+func TestAPoolOfAnUnknownProvisionerIsNotBelieved(t *testing.T) {
+	n := storageNode("n1", 10*gi, func(n *v1alpha1.StorageNode) { n.Status.Pools[0].Provisioner = "Tape" })
+	l := ledger.New()
+	if err := l.ObserveNode(report(n, "")); err == nil {
+		t.Error("it is believed")
+	}
+}
+
+func TestRevisionsAreNumbersOrNothing(t *testing.T) {
+	for text, want := range map[string]int64{"": 0, "12": 12, "x": 0, "-4": 0, "99999999999999999999": 0} {
+		if got := revision(text); got != want {
+			t.Errorf("%q: %d, want %d", text, got, want)
+		}
+	}
+}
+
+func TestInlineVolumesOfAPod(t *testing.T) {
+	p := podWith(scratch("100Mi"), inlineVolume("secrets", "secrets.example", nil), inlineVolume("bad", v1alpha1.LocalDriverName, map[string]string{"size": "1Gi"}))
+	p.Spec.NodeName = "n1"
+	p.Status.ContainerStatuses = []corev1.ContainerStatus{{State: corev1.ContainerState{Running: &corev1.ContainerStateRunning{}}}}
+	want := ledger.PodObject{UID: "web", Node: "n1", Started: true, Inline: []ledger.InlineVolume{{Name: "scratch", Class: "fast", Bytes: 100 * mi}}}
+	if diff := cmp.Diff(want, pod(p)); diff != "" {
+		t.Error(diff)
+	}
+	p.Status.Phase = corev1.PodFailed
+	if !pod(p).Ended {
+		t.Error("a failed pod has not ended")
+	}
+}
+
+func TestAnInlineVolumeIsAsLargeAsItsFilesystemNeeds(t *testing.T) {
+	v := inlineVolume("x", v1alpha1.LocalDriverName, map[string]string{"poolClass": "fast", "size": "1Mi", "fsType": "xfs"})
+	got, ours, err := inline(&v)
+	if err != nil || !ours || got.Bytes != 300*mi {
+		t.Errorf("got %+v, %v, %v", got, ours, err)
+	}
+}
+
+func TestAClaimThatAPopulatorFillsIsNotChargedByItsNode(t *testing.T) {
+	source := func(kind string) func(*corev1.PersistentVolumeClaim) {
+		return func(c *corev1.PersistentVolumeClaim) {
+			c.Spec.DataSourceRef = &corev1.TypedObjectReference{Kind: kind, Name: "s"}
+		}
+	}
+	for kind, want := range map[string]string{"VolumeSnapshot": "n1", "PersistentVolumeClaim": "n1", "Image": ""} {
+		if got := claim(pvc("1", gi, selected("n1"), source(kind)), "fast").SelectedNode; got != want {
+			t.Errorf("%s: charged on %q, want %q", kind, got, want)
+		}
+	}
+}
+
+func TestAPersistentVolumeIsWhereItsAffinitySays(t *testing.T) {
+	got, ours := persistentVolume(pvFor("1", "n1"), "fast")
+	want := ledger.PVObject{Name: "pvc-" + string(uidOf("1")), Volume: "pvc-" + string(uidOf("1")), Claim: string(uidOf("1")), Class: "fast", Node: "n1", Capacity: gi}
+	if diff := cmp.Diff(want, got); !ours || diff != "" {
+		t.Error(ours, diff)
+	}
+	foreign := pvFor("1", "n1")
+	foreign.Spec.CSI.Driver = "other"
+	if _, ours := persistentVolume(foreign, ""); ours {
+		t.Error("another driver's is taken for Berth's")
+	}
+}
+
+func TestSpareOfAClass(t *testing.T) {
+	c := poolClass(3)
+	c.Spec.SparePercent = 5
+	if got := class(c); got.Spare != 3 || got.SparePercent != 5 {
+		t.Errorf("got %+v", got)
+	}
+	c.Spec.Spare = (*resource.Quantity)(nil)
+	if got := class(c); got.Spare != 0 {
+		t.Errorf("got %+v", got)
+	}
+}

@@ -1,0 +1,194 @@
+package schedule
+
+import (
+	"slices"
+	"testing"
+
+	corev1 "k8s.io/api/core/v1"
+	storagev1 "k8s.io/api/storage/v1"
+	"k8s.io/client-go/tools/cache"
+
+	"berth.dev/berth/api/v1alpha1"
+	"berth.dev/berth/internal/ledger"
+)
+
+func TestAClaimIsChargedFromItsSelectedNodeToItsVolume(t *testing.T) {
+	f := newFed(t)
+	f.observeClaim(pvc("1", 3*gi))
+	f.wantFree(10 * gi)
+	f.observeClaim(pvc("1", 3*gi, selected("n1")))
+	f.wantFree(7 * gi)
+	f.observeVolume(volumeFor("1", "n1", 3*gi))
+	f.wantFree(7 * gi)
+	f.observePersistentVolume(pvFor("1", "n1"))
+	f.observeClaim(pvc("1", 3*gi, selected("n1"), boundTo("pvc-"+string(uidOf("1")))))
+	f.wantFree(7 * gi)
+	f.forgetClaim(pvc("1", 3*gi))
+	f.wantFree(7 * gi)
+	f.forgetPersistentVolume(pvFor("1", "n1"))
+	f.forgetVolume(volumeFor("1", "n1", 3*gi))
+	f.wantFree(10 * gi)
+}
+
+func TestAClaimMayComeBeforeItsStorageClass(t *testing.T) {
+	f := newFed(t)
+	f.observeClaim(pvc("1", 3*gi, selected("n1"), ofClass("late")))
+	f.wantFree(10 * gi)
+	f.observeStorageClass(storageClass("late", v1alpha1.LocalDriverName, storagev1.VolumeBindingWaitForFirstConsumer))
+	f.wantFree(7 * gi)
+}
+
+func TestAClaimThatIsGivenTheDefaultClassLaterIsOneClaim(t *testing.T) {
+	f := newFed(t)
+	f.observeClaim(pvc("1", 3*gi, ofClass("")))
+	f.observeClaim(pvc("1", 3*gi, selected("n1")))
+	f.wantFree(7 * gi)
+	f.forgetClaim(pvc("1", 3*gi))
+	f.wantFree(10 * gi)
+	if len(f.unbound) != 0 {
+		t.Errorf("claims are kept: %v", f.unbound)
+	}
+}
+
+func TestClaimsOfOthersAreNotCharged(t *testing.T) {
+	f := newFed(t)
+	f.observeStorageClass(storageClass("cloud", "cloud.example", storagev1.VolumeBindingWaitForFirstConsumer))
+	f.observeClaim(pvc("1", 3*gi, selected("n1"), ofClass("cloud")))
+	f.observeClaim(pvc("2", 3*gi, selected("n1"), ofClass("")))
+	f.wantFree(10 * gi)
+}
+
+func TestAStorageClassThatCannotBeUsedChargesNothing(t *testing.T) {
+	f := newFed(t)
+	broken := storageClass("broken", v1alpha1.LocalDriverName, storagev1.VolumeBindingWaitForFirstConsumer)
+	broken.Parameters["raid"] = "1"
+	f.observeStorageClass(broken)
+	f.observeClaim(pvc("1", 3*gi, selected("n1"), ofClass("broken")))
+	f.wantFree(10 * gi)
+}
+
+func TestInlineVolumesAreChargedFromBindingToTheEnd(t *testing.T) {
+	f := newFed(t)
+	p := podWith(scratch("2Gi"))
+	f.observePod(p)
+	f.wantFree(10 * gi)
+	bound := p.DeepCopy()
+	bound.Spec.NodeName = "n1"
+	f.observePod(bound)
+	f.wantFree(8 * gi)
+	f.forgetPod(bound)
+	f.wantFree(10 * gi)
+}
+
+func TestAPodThatHoldsRoomIsFollowedThoughItHasNoInlineVolume(t *testing.T) {
+	f := newFed(t)
+	p := podWith(claimVolume("1"))
+	f.reserve("web", demand("1", 4*gi))
+	f.wantFree(6 * gi)
+	f.forgetPod(p)
+	f.wantFree(10 * gi)
+}
+
+func TestOtherPodsLeaveNoTrace(t *testing.T) {
+	f := newFed(t)
+	p := podWith(claimVolume("1"))
+	p.Spec.NodeName = "n1"
+	f.observePod(p)
+	if f.book.holdsFor("web") {
+		t.Error("it is remembered")
+	}
+}
+
+func TestANodeWhoseAgentFallsSilentTakesNothingNew(t *testing.T) {
+	f := newFed(t)
+	f.beats.away["n1"] = "silent for 41s"
+	f.lookAtHeartbeats()
+	f.wantFree(0)
+	if verdict := f.fit(demand("1", gi)); verdict.Reason != ledger.NodeNotReady {
+		t.Errorf("a silent node says %v", verdict.Reason)
+	}
+	if len(f.returned) != 0 {
+		t.Errorf("returned: %v", f.returned)
+	}
+
+	f.observeNode(storageNode("n1", 12*gi)) // a report that was on its way
+	f.wantFree(0)
+
+	delete(f.beats.away, "n1")
+	f.beats.heard("n1")
+	f.wantFree(12 * gi)
+	if !slices.Equal(f.returned, []string{"n1"}) {
+		t.Errorf("returned: %v", f.returned)
+	}
+	f.beats.heard("n1")
+	f.beats.heard("unknown")
+	if len(f.returned) != 1 {
+		t.Errorf("returned again: %v", f.returned)
+	}
+}
+
+func (f *fed) fit(demands ...ledger.Demand) ledger.Verdict {
+	r, _ := f.book.Request(ledger.RequestOptions{Pod: "p"}, demands...)
+	return f.book.Node("n1").Fit(r)
+}
+
+func TestSeenTellsHowFarTheLedgerIs(t *testing.T) {
+	f := newFed(t)
+	seen := func(kind Kind, name, want string) {
+		t.Helper()
+		if got := f.book.Seen(kind, name); got != want {
+			t.Errorf("%s %s: seen %q, want %q", kind, name, got, want)
+		}
+	}
+	seen(StorageNodes, "n1", "1")
+	seen(StorageNodes, "n2", "")
+	seen(PoolClasses, "fast", "1")
+	seen(StorageClasses, "local", "1")
+	v := volumeFor("1", "n1", gi)
+	v.ResourceVersion = "44"
+	f.observeVolume(v)
+	f.observeClaim(pvc("1", gi))
+	f.observePersistentVolume(pvFor("1", "n1"))
+	seen(Volumes, v.Name, "44")
+	seen(Claims, "shop/1", "1")
+	seen(PersistentVolumes, "pvc-"+string(uidOf("1")), "1")
+	f.forgetVolume(v)
+	f.forgetClaim(pvc("1", gi))
+	f.forgetPersistentVolume(pvFor("1", "n1"))
+	f.forgetNode(storageNode("n1", gi))
+	f.forgetPoolClass(poolClass(0))
+	f.forgetStorageClass(local())
+	seen(Volumes, v.Name, "")
+	seen(Claims, "shop/1", "")
+	seen(PersistentVolumes, "pvc-"+string(uidOf("1")), "")
+	seen(StorageNodes, "n1", "")
+	seen(PoolClasses, "fast", "")
+	seen(StorageClasses, "local", "")
+}
+
+func TestAnUpdateToAnotherObjectOfTheNameIsADeletionThatWasMissed(t *testing.T) {
+	f := newFed(t)
+	h := handler(f.observeClaim, f.forgetClaim)
+	first := pvc("1", 3*gi, selected("n1"))
+	h.OnAdd(first, true)
+	f.wantFree(7 * gi)
+	second := pvc("1", gi)
+	second.UID = uidOf("2")
+	h.OnUpdate(first, second)
+	f.wantFree(10 * gi)
+}
+
+func TestTombstonesAreDeletions(t *testing.T) {
+	f := newFed(t)
+	var told []string
+	after := cache.ResourceEventHandlerFuncs{DeleteFunc: func(any) { told = append(told, f.book.Seen(Volumes, "pvc-"+string(uidOf("1")))) }}
+	h := then(handler(f.observeVolume, f.forgetVolume), after)
+	h.OnAdd(volumeFor("1", "n1", gi), true)
+	f.wantFree(9 * gi)
+	h.OnDelete(cache.DeletedFinalStateUnknown{Key: "x", Obj: volumeFor("1", "n1", gi)})
+	f.wantFree(10 * gi)
+	if !slices.Equal(told, []string{""}) {
+		t.Errorf("the next listener was told before the ledger was: %q", told)
+	}
+	h.OnDelete(cache.DeletedFinalStateUnknown{Key: "x", Obj: &corev1.Pod{}}) // nonsense is ignored
+}

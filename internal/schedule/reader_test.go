@@ -1,0 +1,179 @@
+package schedule
+
+import (
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	corev1 "k8s.io/api/core/v1"
+	storagev1 "k8s.io/api/storage/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"berth.dev/berth/api/v1alpha1"
+	"berth.dev/berth/internal/ledger"
+)
+
+// shop has classes local (waits), eager (does not wait) and cloud (another
+// driver's), and the claims that are given.
+func shop(claims ...*corev1.PersistentVolumeClaim) *objects {
+	o := &objects{
+		claims: map[string]*corev1.PersistentVolumeClaim{}, pvs: map[string]*corev1.PersistentVolume{}, volumes: map[string]*v1alpha1.Volume{},
+		classes: map[string]*storagev1.StorageClass{
+			"local": local(),
+			"eager": storageClass("eager", v1alpha1.LocalDriverName, storagev1.VolumeBindingImmediate),
+			"cloud": storageClass("cloud", "cloud.example", storagev1.VolumeBindingWaitForFirstConsumer),
+		},
+	}
+	for _, c := range claims {
+		o.claims[claimKey(c)] = c
+	}
+	return o
+}
+
+func (o *objects) with(pv *corev1.PersistentVolume, v *v1alpha1.Volume) *objects {
+	o.pvs[pv.Name] = pv
+	if v != nil {
+		o.volumes[v.Name] = v
+	}
+	return o
+}
+
+func read(t *testing.T, o *objects, pod *corev1.Pod) *PodVolumes {
+	t.Helper()
+	got, err := Reader{o}.Read(t.Context(), pod)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return got
+}
+
+func TestWhatPodsWant(t *testing.T) {
+	owned := func(c *corev1.PersistentVolumeClaim) {
+		c.Name = "web-1"
+		c.OwnerReferences = []metav1.OwnerReference{{UID: "web", Controller: new(true)}}
+	}
+	tests := map[string]struct {
+		objects *objects
+		pod     *corev1.Pod
+		demands []ledger.Demand
+		shared  bool // there are unbound claims of others
+	}{
+		"a claim":                    {shop(pvc("1", gi)), podWith(claimVolume("1")), []ledger.Demand{demand("1", gi)}, false},
+		"several claims":             {shop(pvc("1", gi), pvc("2", 2*gi)), podWith(claimVolume("1"), claimVolume("2")), []ledger.Demand{demand("1", gi), demand("2", 2*gi)}, false},
+		"one claim twice":            {shop(pvc("1", gi)), podWith(claimVolume("1"), claimVolume("1")), []ledger.Demand{demand("1", gi)}, false},
+		"a claim below the smallest": {shop(pvc("1", 1)), podWith(claimVolume("1")), []ledger.Demand{demand("1", 32*mi)}, false},
+		"beside another driver's":    {shop(pvc("1", gi), pvc("2", gi, ofClass("cloud"))), podWith(claimVolume("1"), claimVolume("2")), []ledger.Demand{demand("1", gi)}, true},
+		"an ephemeral claim":         {shop(pvc("1", gi, owned)), podWith(ephemeralVolume("1", "local")), []ledger.Demand{demand("1", gi)}, false},
+		"an inline volume": {shop(), podWith(scratch("1Gi")),
+			[]ledger.Demand{{Owner: ledger.Inline("web", "scratch"), Class: "fast", Bytes: gi}}, false},
+	}
+	for name, test := range tests {
+		t.Run(name, func(t *testing.T) {
+			got := read(t, test.objects, test.pod)
+			if got.Unready != "" {
+				t.Fatalf("not ready: %s", got.Unready)
+			}
+			if diff := cmp.Diff(test.demands, got.Demands()); diff != "" || got.OnlyOurs == test.shared {
+				t.Errorf("only ours: %v\n%s", got.OnlyOurs, diff)
+			}
+		})
+	}
+}
+
+func TestPodsThatWantNothingOfBerth(t *testing.T) {
+	bound := pvc("3", gi, boundTo("cloud-pv"))
+	o := shop(pvc("2", gi, ofClass("cloud")), bound)
+	o.pvs["cloud-pv"] = &corev1.PersistentVolume{}
+	for name, pod := range map[string]*corev1.Pod{
+		"no volumes":                       podWith(),
+		"a config map":                     podWith(corev1.Volume{Name: "x", VolumeSource: corev1.VolumeSource{ConfigMap: &corev1.ConfigMapVolumeSource{}}}),
+		"another driver's claim":           podWith(claimVolume("2")),
+		"another driver's volume":          podWith(claimVolume("3")),
+		"another driver's inline volume":   podWith(inlineVolume("s", "secrets.example", nil)),
+		"a claim that nobody knows of":     podWith(claimVolume("9")),
+		"another driver's ephemeral claim": podWith(ephemeralVolume("9", "cloud")),
+	} {
+		if got := read(t, o, pod); got != nil {
+			t.Errorf("%s: %+v", name, got)
+		}
+	}
+}
+
+func TestWhyAPodHasToWait(t *testing.T) {
+	tests := map[string]struct {
+		objects *objects
+		pod     *corev1.Pod
+		told    string
+	}{
+		"a claim that does not wait":     {shop(pvc("1", gi, ofClass("eager"))), podWith(claimVolume("1")), `claim "1" is to be bound before`},
+		"a claim that goes":              {shop(pvc("1", gi, func(c *corev1.PersistentVolumeClaim) { c.DeletionTimestamp = &metav1.Time{} })), podWith(claimVolume("1")), `claim "1" is being deleted`},
+		"an ephemeral claim to be made":  {shop(), podWith(ephemeralVolume("1", "local")), `claim "web-1" of an ephemeral volume is not made yet`},
+		"an ephemeral claim of another":  {shop(pvc("1", gi, func(c *corev1.PersistentVolumeClaim) { c.Name = "web-1" })), podWith(ephemeralVolume("1", "local")), "was not made for the pod"},
+		"an inline volume without size":  {shop(), podWith(inlineVolume("s", v1alpha1.LocalDriverName, map[string]string{"poolClass": "fast"})), `inline volume "s": volumeAttribute "size" is required`},
+		"a claim that many nodes share":  {shop(pvc("1", gi, func(c *corev1.PersistentVolumeClaim) { c.Spec.AccessModes[0] = corev1.ReadWriteMany })), podWith(claimVolume("1")), "access mode ReadWriteMany is not supported"},
+		"a claim that is much too large": {shop(pvc("1", 1<<61)), podWith(claimVolume("1")), `claim "1": 2097152Ti is more than`},
+	}
+	for name, test := range tests {
+		t.Run(name, func(t *testing.T) {
+			got := read(t, test.objects, test.pod)
+			if got == nil || !strings.Contains(got.Unready, test.told) || len(got.Wanted) != 0 {
+				t.Errorf("got %+v, want %q", got, test.told)
+			}
+		})
+	}
+}
+
+func TestTheRequestIsCreateVolumes(t *testing.T) {
+	got := read(t, shop(pvc("1", gi)), podWith(claimVolume("1"))).Wanted[0].Request
+	if got.Name != "pvc-"+string(uidOf("1")) || got.Mode != v1alpha1.Filesystem || got.FSType != v1alpha1.Ext4 || got.Size.Required != gi || got.Size.Limit != 0 {
+		t.Errorf("got %+v", got)
+	}
+	if want := (v1alpha1.ClaimReference{Namespace: "shop", Name: "1", UID: uidOf("1")}); *got.Claim != want {
+		t.Errorf("claim is %+v", *got.Claim)
+	}
+}
+
+func TestAClaimThatAPopulatorFillsIsMarked(t *testing.T) {
+	c := pvc("1", gi, func(c *corev1.PersistentVolumeClaim) {
+		c.Spec.DataSourceRef = &corev1.TypedObjectReference{Kind: "Image"}
+	})
+	if got := read(t, shop(c), podWith(claimVolume("1"))); !got.Wanted[0].Populated {
+		t.Error("it is not marked")
+	}
+}
+
+func TestWhoHoldsWhatAPodHas(t *testing.T) {
+	pv, v := pvFor("1", "n1"), volumeFor("1", "n1", gi)
+	claim := pvc("1", gi, boundTo(pv.Name))
+	replicated := v.DeepCopy()
+	replicated.Spec.Replicas = append(replicated.Spec.Replicas, v1alpha1.ReplicaSpec{Node: "n2", Pool: "vg0"}, v1alpha1.ReplicaSpec{Node: "n3", Pool: "vg0"})
+	replicated.Status.Replicas = append(replicated.Status.Replicas,
+		v1alpha1.ReplicaStatus{Node: "n2", State: v1alpha1.ReplicaReady, Ready: true},
+		v1alpha1.ReplicaStatus{Node: "n3", State: v1alpha1.ReplicaFailed},
+		v1alpha1.ReplicaStatus{Node: "n4", State: v1alpha1.ReplicaReady, Ready: true}) // on its way out
+	replicated.Status.Primary = &v1alpha1.Primary{Node: "n1"}
+	tests := map[string]struct {
+		volume *v1alpha1.Volume
+		want   []Holder
+	}{
+		"one copy":                  {v, []Holder{{pv.Name, "n1", Standby}}},
+		"three copies":              {replicated, []Holder{{pv.Name, "n1", Primary}, {pv.Name, "n2", Standby}, {pv.Name, "n3", Unfit}}},
+		"a volume that is not seen": {nil, []Holder{{pv.Name, "n1", Primary}}},
+	}
+	for name, test := range tests {
+		t.Run(name, func(t *testing.T) {
+			got := read(t, shop(claim).with(pv, test.volume), podWith(claimVolume("1")))
+			if diff := cmp.Diff(test.want, got.Holders); diff != "" || len(got.Wanted) != 0 || !got.OnlyOurs {
+				t.Errorf("%+v\n%s", got, diff)
+			}
+		})
+	}
+}
+
+func TestAPodWithoutClaimsCostsNothing(t *testing.T) {
+	pod := podWith(corev1.Volume{Name: "x", VolumeSource: corev1.VolumeSource{ConfigMap: &corev1.ConfigMapVolumeSource{}}}, inlineVolume("s", "secrets.example", nil))
+	r, ctx := Reader{shop()}, t.Context()
+	if n := testing.AllocsPerRun(100, func() { _, _ = r.Read(ctx, pod) }); n != 0 {
+		t.Errorf("%v allocations", n)
+	}
+}
