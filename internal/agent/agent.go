@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"net"
+	"path/filepath"
 	"time"
 
 	"github.com/go-logr/logr"
@@ -14,6 +15,8 @@ import (
 	"k8s.io/utils/clock"
 
 	"berth.dev/berth/api/v1alpha1"
+	"berth.dev/berth/internal/agent/inline"
+	"berth.dev/berth/internal/agent/kubeletdir"
 	"berth.dev/berth/internal/agent/metrics"
 	"berth.dev/berth/internal/agent/pools"
 	"berth.dev/berth/internal/agent/register"
@@ -24,6 +27,10 @@ import (
 	"berth.dev/berth/internal/poold"
 	"berth.dev/berth/internal/provision"
 )
+
+// inlineMarks is where the marks of inline volumes are, in the kubelet's directory:
+// they have to outlive the agent as the pods do.
+const inlineMarks = "plugins/" + v1alpha1.LocalDriverName + "/inline"
 
 // Options of the process.
 type Options struct {
@@ -61,6 +68,8 @@ type Agent struct {
 	orphans  *replica.Orphans
 	wishes   *wishes
 	register *register.Server
+	offers   *offers
+	inline   *inline.Service
 }
 
 // New puts the parts together.
@@ -75,6 +84,11 @@ func New(o Options) *Agent {
 			Socket: o.RegistrationSocket, Clock: o.Clock, Log: o.Log.WithName("register"),
 		},
 	}
+	a.offers = &offers{node: o.Node, observer: a.observer}
+	a.inline = inline.New(inline.Config{
+		Kubelet: kubeletdir.New(o.KubeletDir), Disks: disks, Offers: a.offers, Marks: inline.MarkDir(filepath.Join(o.KubeletDir, inlineMarks)),
+		Mounts: o.Mounts, Locks: a.locks,
+	})
 	metrics.RegisterPools(o.Registry,
 		func() ([]provision.Pool, error) { s := a.observer.Latest(); return s.Pools, s.Err },
 		func() int { return len(a.orphans.All()) })
@@ -88,7 +102,7 @@ func (a *Agent) Run(ctx context.Context) error {
 	face := &csi.Server{
 		Services: []csi.Service{
 			&csi.Identity{Version: o.Version, Ready: a.reported},
-			csi.NewNode(o.Node, staging.New(o.KubeletDir, a.disks, a.wishes, o.Mounts, a.locks)),
+			csi.NewNode(o.Node, staging.New(o.KubeletDir, a.disks, a.wishes, o.Mounts, a.locks), a.inline),
 		},
 		Log: o.Log.WithName("csi"), Metrics: counters,
 	}

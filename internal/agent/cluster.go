@@ -72,11 +72,13 @@ func (a *Agent) runCluster(ctx context.Context) error {
 	err = errors.Join(
 		m.Add(runnable(heartbeat.Start)),
 		m.Add(runnable(func(ctx context.Context) error { return a.publish(ctx, publisher) })),
+		m.Add(runnable(func(ctx context.Context) error { return a.sweepInline(ctx, m.GetAPIReader()) })),
 	)
 	if err != nil {
 		return err
 	}
 	a.wishes.use(m.GetCache())
+	a.offers.use(m.GetCache())
 	return m.Start(ctx)
 }
 

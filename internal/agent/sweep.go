@@ -15,6 +15,9 @@ import (
 const (
 	// sweepInterval is the least time between two sweeps.
 	sweepInterval = time.Second
+	// inlineSweepTimeout bounds one sweep, so that a pool that hangs holds up the next
+	// but not for ever.
+	inlineSweepTimeout = time.Minute
 	// orphanInterval is how often a known orphan is looked at again.
 	orphanInterval = 10 * time.Minute
 )

@@ -110,6 +110,7 @@ func (e *Environment) installAgentAccount(ctx context.Context) error {
 			{APIGroups: []string{"coordination.k8s.io"}, Resources: []string{"leases"}, Verbs: everything},
 			{APIGroups: []string{"storage.k8s.io"}, Resources: []string{"csistoragecapacities", "storageclasses"}, Verbs: everything},
 			{APIGroups: []string{""}, Resources: []string{"nodes"}, Verbs: []string{"get", "list", "watch"}},
+			{APIGroups: []string{""}, Resources: []string{"pods"}, Verbs: []string{"list"}},
 		},
 	}
 	binding := &rbacv1.ClusterRoleBinding{

@@ -7,6 +7,7 @@ import (
 	"google.golang.org/grpc"
 
 	"berth.dev/berth/api/v1alpha1"
+	"berth.dev/berth/internal/agent/inline"
 	"berth.dev/berth/internal/agent/staging"
 )
 
@@ -21,17 +22,31 @@ type NodeVolumes interface {
 	Stats(ctx context.Context, id, path string) (staging.Figures, error)
 }
 
-var _ NodeVolumes = (*staging.Service)(nil)
+// InlineVolumes are the use cases for volumes that a pod's spec describes. The
+// kubelet neither stages nor expands those.
+type InlineVolumes interface {
+	Publish(ctx context.Context, r inline.PublishRequest) error
+	Unpublish(ctx context.Context, handle, target string) error
+	Stats(ctx context.Context, handle, target string) (staging.Figures, error)
+}
+
+var (
+	_ NodeVolumes   = (*staging.Service)(nil)
+	_ InlineVolumes = (*inline.Service)(nil)
+)
 
 // Node is the CSI node service.
 type Node struct {
 	csi.UnimplementedNodeServer
 	name    string
 	volumes NodeVolumes
+	inline  InlineVolumes
 }
 
 // NewNode makes the service of the named node on top of the use cases.
-func NewNode(name string, v NodeVolumes) *Node { return &Node{name: name, volumes: v} }
+func NewNode(name string, v NodeVolumes, i InlineVolumes) *Node {
+	return &Node{name: name, volumes: v, inline: i}
+}
 
 // Register adds the service to a server.
 func (n *Node) Register(s grpc.ServiceRegistrar) { csi.RegisterNodeServer(s, n) }
@@ -86,14 +101,30 @@ func (n *Node) NodeUnstageVolume(ctx context.Context, r *csi.NodeUnstageVolumeRe
 
 // NodePublishVolume makes a volume appear at a pod's target path.
 func (n *Node) NodePublishVolume(ctx context.Context, r *csi.NodePublishVolumeRequest) (*csi.NodePublishVolumeResponse, error) {
-	request, err := parsePublish(r)
-	if err != nil {
-		return nil, err
+	publish := n.publish
+	if isInline(r) {
+		publish = n.publishInline
 	}
-	if err := n.volumes.Publish(ctx, request); err != nil {
+	if err := publish(ctx, r); err != nil {
 		return nil, nodeStatus(err)
 	}
 	return &csi.NodePublishVolumeResponse{}, nil
+}
+
+func (n *Node) publish(ctx context.Context, r *csi.NodePublishVolumeRequest) error {
+	request, err := parsePublish(r)
+	if err != nil {
+		return err
+	}
+	return n.volumes.Publish(ctx, request)
+}
+
+func (n *Node) publishInline(ctx context.Context, r *csi.NodePublishVolumeRequest) error {
+	request, err := parseInline(r)
+	if err != nil {
+		return err
+	}
+	return n.inline.Publish(ctx, request)
 }
 
 // NodeUnpublishVolume takes a volume off a pod's target path.
@@ -101,7 +132,11 @@ func (n *Node) NodeUnpublishVolume(ctx context.Context, r *csi.NodeUnpublishVolu
 	if err := checkNodeCall(r.GetVolumeId(), "target path", r.GetTargetPath()); err != nil {
 		return nil, err
 	}
-	if err := n.volumes.Unpublish(ctx, r.GetVolumeId(), r.GetTargetPath()); err != nil {
+	unpublish := n.volumes.Unpublish
+	if inline.IsHandle(r.GetVolumeId()) {
+		unpublish = n.inline.Unpublish
+	}
+	if err := unpublish(ctx, r.GetVolumeId(), r.GetTargetPath()); err != nil {
 		return nil, nodeStatus(err)
 	}
 	return &csi.NodeUnpublishVolumeResponse{}, nil
@@ -124,7 +159,11 @@ func (n *Node) NodeGetVolumeStats(ctx context.Context, r *csi.NodeGetVolumeStats
 	if err := checkNodeCall(r.GetVolumeId(), "volume path", r.GetVolumePath()); err != nil {
 		return nil, err
 	}
-	figures, err := n.volumes.Stats(ctx, r.GetVolumeId(), r.GetVolumePath())
+	stats := n.volumes.Stats
+	if inline.IsHandle(r.GetVolumeId()) {
+		stats = n.inline.Stats
+	}
+	figures, err := stats(ctx, r.GetVolumeId(), r.GetVolumePath())
 	if err != nil {
 		return nil, nodeStatus(err)
 	}

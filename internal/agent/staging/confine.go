@@ -3,44 +3,45 @@ package staging
 import (
 	"context"
 
+	"berth.dev/berth/internal/agent/kubeletdir"
 	"berth.dev/berth/internal/mount"
 )
 
 // Confine makes a mounter that touches nothing outside the kubelet's directory,
 // for a poold that others than its own process reach.
 func Confine(kubeletDir string, m mount.Mounter) mount.Mounter {
-	return confined{Mounter: m, area: newArea(kubeletDir)}
+	return confined{Mounter: m, dir: kubeletdir.New(kubeletDir)}
 }
 
 // confined leaves Stats and DeviceSize, which change nothing, as they are.
 type confined struct {
 	mount.Mounter
-	area area
+	dir kubeletdir.Dir
 }
 
 func (c confined) Mount(ctx context.Context, r mount.Request) error {
-	if err := c.area.check(r.Target); err != nil {
+	if err := c.dir.Check(r.Target); err != nil {
 		return err
 	}
 	return c.Mounter.Mount(ctx, r)
 }
 
 func (c confined) Bind(ctx context.Context, r mount.BindRequest) error {
-	if err := c.area.check(r.Target); err != nil {
+	if err := c.dir.Check(r.Target); err != nil {
 		return err
 	}
 	return c.Mounter.Bind(ctx, r)
 }
 
 func (c confined) Unmount(ctx context.Context, target string) error {
-	if err := c.area.check(target); err != nil {
+	if err := c.dir.Check(target); err != nil {
 		return err
 	}
 	return c.Mounter.Unmount(ctx, target)
 }
 
 func (c confined) Grow(ctx context.Context, r mount.GrowRequest) error {
-	if err := c.area.check(r.Target); err != nil {
+	if err := c.dir.Check(r.Target); err != nil {
 		return err
 	}
 	return c.Mounter.Grow(ctx, r)

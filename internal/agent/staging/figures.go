@@ -72,7 +72,7 @@ func (s *Service) at(ctx context.Context, id, path string) (provision.Volume, er
 	if err != nil {
 		return provision.Volume{}, fmt.Errorf("reading mount table: %w", err)
 	}
-	if !slices.Contains(mounted, s.area.resolve(path)) {
+	if !slices.Contains(mounted, s.dir.Resolve(path)) {
 		return provision.Volume{}, fmt.Errorf("%w: volume %s is not at %.200q", provision.ErrNotFound, id, path)
 	}
 	return record, nil

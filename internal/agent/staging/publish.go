@@ -72,7 +72,7 @@ func (s *Service) refuseSecond(record provision.Volume, r PublishRequest) error 
 	if err != nil {
 		return fmt.Errorf("reading mount table: %w", err)
 	}
-	own := []string{s.area.resolve(r.Target), s.area.resolve(r.StagingPath)}
+	own := []string{s.dir.Resolve(r.Target), s.dir.Resolve(r.StagingPath)}
 	for _, path := range mounted {
 		if !slices.Contains(own, path) {
 			return fmt.Errorf("%w: volume %s is for a single pod and is published at %s already", provision.ErrInUse, r.ID, path)

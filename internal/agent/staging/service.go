@@ -6,6 +6,7 @@ import (
 	"fmt"
 
 	"berth.dev/berth/api/v1alpha1"
+	"berth.dev/berth/internal/agent/kubeletdir"
 	"berth.dev/berth/internal/keyed"
 	"berth.dev/berth/internal/mount"
 	"berth.dev/berth/internal/provision"
@@ -43,13 +44,13 @@ type Service struct {
 	wishes Wishes
 	mounts MountTable
 	locks  Locks
-	area   area
+	dir    kubeletdir.Dir
 	calls  keyed.Locks[string]
 }
 
 // New makes the service for the volumes below the kubelet's directory.
 func New(kubeletDir string, disks Disks, wishes Wishes, mounts MountTable, locks Locks) *Service {
-	return &Service{disks: disks, wishes: wishes, mounts: mounts, locks: locks, area: newArea(kubeletDir)}
+	return &Service{disks: disks, wishes: wishes, mounts: mounts, locks: locks, dir: kubeletdir.New(kubeletDir)}
 }
 
 // begin admits one call for a volume that is about some paths.
@@ -58,7 +59,7 @@ func (s *Service) begin(id string, paths ...string) (end func(), err error) {
 		return nil, err
 	}
 	for _, p := range paths {
-		if err := s.area.check(p); err != nil {
+		if err := s.dir.Check(p); err != nil {
 			return nil, err
 		}
 	}

@@ -1,0 +1,177 @@
+package inline
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"testing"
+
+	"berth.dev/berth/internal/provision"
+	"berth.dev/berth/internal/provision/memory"
+)
+
+var errCrash = errors.New("the process ends here")
+
+// crash ends the process at the kth effect: before it happens, or after it
+// happened and before anyone hears of it. A dead process has no more effects.
+type crash struct {
+	at, seen int
+	dead     bool
+	effects  []string
+}
+
+func (c *crash) effect(name string) error {
+	if c.dead {
+		return errCrash
+	}
+	c.effects = append(c.effects, name)
+	c.seen++
+	if c.dead = c.seen == c.at; c.dead {
+		return errCrash
+	}
+	return nil
+}
+
+func (c *crash) around(name string, do func() error) error {
+	if err := c.effect("before " + name); err != nil {
+		return err
+	}
+	if err := do(); err != nil {
+		return err
+	}
+	return c.effect("after " + name)
+}
+
+func (c *crash) Before(_ context.Context, op memory.Operation, _ string) error {
+	return c.operation("before", op)
+}
+
+func (c *crash) After(_ context.Context, op memory.Operation, _ string) error {
+	return c.operation("after", op)
+}
+
+func (c *crash) operation(when string, op memory.Operation) error {
+	if op == memory.Get || op == memory.Report {
+		return nil // reading has no effect
+	}
+	return c.effect(fmt.Sprintf("%s %s", when, op))
+}
+
+// survive repeats a step as the kubelet does until it succeeds, over the crash
+// if it comes.
+func (n *node) survive(comeBack func(*node), step func() error) {
+	n.t.Helper()
+	for range 10 {
+		err := step()
+		if n.crash.dead {
+			n.crash.dead = false
+			comeBack(n)
+			continue
+		}
+		if err == nil {
+			return
+		}
+	}
+	n.t.Fatal("the step does not succeed in 10 tries")
+}
+
+// endings are how a volume comes to its end.
+var endings = map[string]func(n *node, comeBack func(*node)){
+	"the kubelet gives it back": func(n *node, comeBack func(*node)) {
+		n.survive(comeBack, func() error { return n.Unpublish(n.t.Context(), h, n.target()) })
+		n.kubeletForgets()
+	},
+	"the kubelet lost it": func(n *node, comeBack func(*node)) {
+		n.reboot()
+		n.kubeletForgets()
+		n.here.Delete(uid)
+		n.survive(comeBack, func() error {
+			n.clock.SetTime(n.clock.Now().Add(askInterval))
+			return n.Sweep(n.t.Context(), n.Pools())
+		})
+	},
+	"the kubelet begins to give it back and loses it": func(n *node, comeBack func(*node)) {
+		_ = n.Unpublish(n.t.Context(), h, n.target())
+		n.crash.dead = false
+		n.reboot()
+		n.kubeletForgets()
+		n.here.Delete(uid)
+		n.survive(comeBack, func() error {
+			n.clock.SetTime(n.clock.Now().Add(askInterval))
+			return n.Sweep(n.t.Context(), n.Pools())
+		})
+	},
+}
+
+func TestACrashAtAnyEffectLosesNoDataAndLeavesNothingBehind(t *testing.T) {
+	for what, comeBack := range map[string]func(*node){"process": (*node).restart, "machine": (*node).reboot} {
+		for how, end := range endings {
+			t.Run(what+", "+how, func(t *testing.T) {
+				effects := live(t, 0, comeBack, end)
+				for _, needed := range []string{"after Create", "after Format", "after Set mark", "after Mount", "after Delete", "after Remove mark"} {
+					if !slices.Contains(effects, needed) {
+						t.Fatalf("the story has no effect %q: %q", needed, effects)
+					}
+				}
+				for k := range effects {
+					t.Run(fmt.Sprintf("%d %s", k+1, effects[k]), func(t *testing.T) { live(t, k+1, comeBack, end) })
+				}
+			})
+		}
+	}
+}
+
+// live plays the life of a volume with a crash at effect k, 0 for none.
+func live(t *testing.T, k int, comeBack func(*node), end func(*node, func(*node))) []string {
+	n := newNode(t)
+	n.crash.at = k
+	n.survive(comeBack, func() error { return n.Publish(t.Context(), n.request()) })
+	if !n.mounted() {
+		t.Fatalf("the pod does not have its volume: %s", n.left())
+	}
+	before := len(n.crash.effects)
+	comeBack(n)
+	n.survive(comeBack, func() error { return n.Publish(t.Context(), n.request()) })
+	for _, effect := range n.crash.effects[before:] {
+		if effect == "after Create" || effect == "after Delete" {
+			t.Errorf("%s after the pod had its data", effect)
+		}
+	}
+	end(n, comeBack)
+	if got := n.left(); got != nothing {
+		t.Errorf("left on the node: %s", got)
+	}
+	return n.crash.effects
+}
+
+// A disk that is lost at any point after the pod had its data must never lead to
+// an empty volume in its place.
+func TestDataThatIsLostIsNeverReplaced(t *testing.T) {
+	for what, comeBack := range map[string]func(*node){"process": (*node).restart, "machine": (*node).reboot} {
+		t.Run(what, func(t *testing.T) {
+			n := newNode(t)
+			n.publish()
+			pool := n.record().Pool
+			comeBack(n)
+			n.disks.RemovePool(pool)
+			for range 3 {
+				err := n.Publish(t.Context(), n.request())
+				if !errors.Is(err, provision.ErrNotFound) {
+					t.Fatalf("error %v; want %v", err, provision.ErrNotFound)
+				}
+				comeBack(n)
+			}
+			if n.record() != nil {
+				t.Error("the volume was made again")
+			}
+			// The pod can end, and then the same pod is over for good.
+			if err := n.Unpublish(t.Context(), h, n.target()); err != nil {
+				t.Fatal(err)
+			}
+			if got := n.left(); got != nothing {
+				t.Errorf("left on the node: %s", got)
+			}
+		})
+	}
+}

@@ -1,0 +1,40 @@
+package inline
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+	"slices"
+
+	"berth.dev/berth/internal/agent/poolclass"
+	"berth.dev/berth/internal/provision"
+)
+
+// offer is a pool that serves a class on this node.
+type offer struct {
+	pool  provision.PoolRef
+	spare provision.Spare
+	room  int64
+}
+
+// rank returns the pools of a class, with the most room first. The one that has
+// room in the report may have lost it by now, so all are worth a try.
+func (s *Service) rank(ctx context.Context, name string) ([]offer, error) {
+	class, node, err := s.offers.Class(ctx, name)
+	if err != nil {
+		return nil, err
+	}
+	var offers []offer
+	for _, p := range s.offers.Pools() {
+		if poolclass.Serves(class, p.PoolRef, node) {
+			offers = append(offers, offer{p.PoolRef, poolclass.Spare(class), poolclass.Room(class, p)})
+		}
+	}
+	if len(offers) == 0 {
+		return nil, fmt.Errorf("%w: this node has no pool that serves PoolClass %s", provision.ErrPoolMissing, name)
+	}
+	slices.SortFunc(offers, func(a, b offer) int {
+		return cmp.Or(cmp.Compare(b.room, a.room), cmp.Compare(a.pool.Name, b.pool.Name))
+	})
+	return offers, nil
+}

@@ -1,0 +1,140 @@
+package inline
+
+import (
+	"context"
+	"errors"
+	"fmt"
+
+	"berth.dev/berth/internal/mount"
+	"berth.dev/berth/internal/provision"
+)
+
+// PublishRequest asks for an inline volume at a pod's target path.
+type PublishRequest struct {
+	// Handle is the kubelet's id of the volume.
+	Handle, Target string
+	// The pod that the volume is for.
+	PodUID, PodNamespace, PodName string
+	// What the pod's spec asks for.
+	Class      string
+	Size       int64
+	Filesystem string
+	// Options of the mount.
+	Options  []string
+	ReadOnly bool
+}
+
+// Publish makes the volume, if it was never handed to its pod, and mounts it at
+// the target.
+func (s *Service) Publish(ctx context.Context, r PublishRequest) error {
+	v, err := s.identify(r.Handle, r.Target)
+	if err != nil {
+		return err
+	}
+	if err := r.check(v); err != nil {
+		return err
+	}
+	end, err := s.begin(ctx, v)
+	if err != nil {
+		return err
+	}
+	defer end()
+	record, err := s.made(ctx, v, r)
+	if err != nil {
+		return err
+	}
+	if err := s.marks.Set(v.mark()); err != nil {
+		return err
+	}
+	if err := s.disks.Mount(ctx, mount.Request{
+		Device: record.Device, Target: r.Target, Filesystem: record.Filesystem, Options: r.Options, ReadOnly: r.ReadOnly,
+	}); err != nil {
+		return fmt.Errorf("mounting %s: %w", v, err)
+	}
+	return nil
+}
+
+// check refuses what can never be made, before anything is.
+func (r PublishRequest) check(v volume) error {
+	if r.PodUID != v.owner.PodUID {
+		return fmt.Errorf("%w: the target is pod %.64s's, the request is for pod %.64s", provision.ErrInvalid, v.owner.PodUID, r.PodUID)
+	}
+	if least := provision.MinSize(r.Filesystem); r.Size < least {
+		return fmt.Errorf("%w: a volume with %s needs at least %dMi", provision.ErrInvalid, r.Filesystem, least>>20)
+	}
+	return mount.CheckOptions(r.Filesystem, r.Options)
+}
+
+// made returns the record of the volume, with its filesystem.
+func (s *Service) made(ctx context.Context, v volume, r PublishRequest) (provision.Volume, error) {
+	record, err := s.disks.Get(ctx, v.id)
+	missing := errors.Is(err, provision.ErrNotFound)
+	if missing || err == nil && record.Filesystem == "" {
+		if err := s.refuseLost(v); err != nil {
+			return provision.Volume{}, err
+		}
+	}
+	if missing {
+		record, err = s.create(ctx, v, r)
+	}
+	if err != nil {
+		return provision.Volume{}, err
+	}
+	if err := v.check(record); err != nil {
+		return provision.Volume{}, err
+	}
+	// At once where it was done already.
+	record, err = s.disks.Format(ctx, provision.FormatRequest{ID: v.id, Filesystem: r.Filesystem})
+	if err != nil {
+		return provision.Volume{}, fmt.Errorf("making filesystem on %s: %w", v, err)
+	}
+	return record, nil
+}
+
+// refuseLost keeps a volume from being made that had been handed to its pod.
+func (s *Service) refuseLost(v volume) error {
+	marked, err := s.marks.Has(v.mark())
+	if err != nil || !marked {
+		return err
+	}
+	return fmt.Errorf("%w: %s was in use and its data is not on this node any more; "+
+		"it is not made again empty: bring its disk back, or delete the pod", provision.ErrNotFound, v)
+}
+
+// create carves a volume of which the node has nothing.
+func (s *Service) create(ctx context.Context, v volume, r PublishRequest) (provision.Volume, error) {
+	offers, err := s.rank(ctx, r.Class)
+	if err != nil {
+		return provision.Volume{}, err
+	}
+	record, err := s.carve(ctx, v, r, offers)
+	if err != nil {
+		return provision.Volume{}, fmt.Errorf("creating %s: %w", v, err)
+	}
+	return record, nil
+}
+
+// carve takes the first pool that has room. It fails with what the best one said.
+func (s *Service) carve(ctx context.Context, v volume, r PublishRequest, offers []offer) (provision.Volume, error) {
+	var best error
+	for _, o := range offers {
+		record, err := s.disks.Create(ctx, provision.CreateRequest{
+			ID: v.id, Pool: o.pool, Size: r.Size, Spare: o.spare, Labels: r.labels(), Inline: v.owner,
+		})
+		if err == nil {
+			return record, nil
+		}
+		if !errors.Is(err, provision.ErrNoSpace) && !errors.Is(err, provision.ErrPoolMissing) {
+			return provision.Volume{}, err // it may have been made
+		}
+		if best == nil {
+			best = err
+		}
+	}
+	return provision.Volume{}, best
+}
+
+// labels are for the person who lists logical volumes.
+func (r PublishRequest) labels() map[string]string {
+	return map[string]string{"namespace": r.PodNamespace, "pod": r.PodName}
+}
