@@ -33,6 +33,10 @@ const name = "berth-controller"
 // OrphanDelay is how long a Volume without claim and PersistentVolume is left alone.
 const OrphanDelay = 10 * time.Minute
 
+// ReservationDelay is how long a Volume that a scheduler made is left alone while
+// nobody has chosen its claim's node.
+const ReservationDelay = 2 * time.Minute
+
 // Options of the process.
 type Options struct {
 	// Config of the API server. Its rate limit is not used: the server has
@@ -166,6 +170,7 @@ func addReconcilers(m ctrl.Manager, o Options, nodes volumes.Nodes) error {
 	return errors.Join(
 		(&upkeep.Volumes{Client: c, Nodes: nodes}).SetupWithManager(m),
 		(&upkeep.Claims{Client: c, Live: live, Clock: o.Clock, Delay: delay}).SetupWithManager(m),
+		(&upkeep.Reservations{Client: c, Live: live, Clock: o.Clock, Delay: ReservationDelay}).SetupWithManager(m),
 		(&upkeep.StorageNodes{Client: c, Live: live}).SetupWithManager(m),
 		(&upkeep.PoolClasses{Client: c}).SetupWithManager(m),
 	)

@@ -44,6 +44,7 @@ func (n *Node) provide(v *v1alpha1.Volume) *v1alpha1.ReplicaStatus {
 	case n.failure[0] != "":
 		entry.Reason, entry.Message = n.failure[0], n.failure[1]
 	case need-has > free:
+		n.refusals++
 		entry.Reason = v1alpha1.ReasonNoSpace
 		entry.Message = fmt.Sprintf("node %s: volume group %s has %s free, %s asked", n.Name, Pool, placement.Bytes(free), placement.Bytes(need-has))
 	default:

@@ -37,6 +37,8 @@ type Node struct {
 	inUse, mute map[string]bool
 	// failure, if set, is the answer to every wish: reason and message.
 	failure [2]string
+	// refusals counts the wishes that there was no room for.
+	refusals int
 	// answered is when the last answer about a volume was sent.
 	answered map[string]time.Time
 	poke     chan struct{}
@@ -103,6 +105,13 @@ func (n *Node) Held(volume string) int64 {
 	n.mu.Lock()
 	defer n.mu.Unlock()
 	return n.held[volume]
+}
+
+// Refusals is how often the node was asked for more than it had.
+func (n *Node) Refusals() int {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	return n.refusals
 }
 
 // Answered is when the node's last answer about a volume was sent.

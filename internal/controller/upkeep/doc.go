@@ -4,6 +4,8 @@
 //	Volumes      finalizer, labels, entries that are Gone,    data: it only lets go of
 //	             condition Ready                              what its nodes report Gone
 //	Claims       deletes Volumes that nothing was carved for  a Volume that has, or had, data
+//	Reservations deletes Volumes that were made for a pod,    a Volume that CreateVolume
+//	             and that nobody took                         has returned
 //	StorageNodes deletes reports of Nodes that are gone       anything on the node
 //	PoolClasses  status                                       spec
 //
@@ -13,11 +15,14 @@
 //
 // # Volumes whose claim is gone
 //
-// A claim may be deleted before CreateVolume has answered. Its Volume then has
-// no PersistentVolume and nobody asks for it again. If nothing was carved it is
-// deleted after a delay. If something was, the Volume is kept and says
-// Orphaned: whether CreateVolume ever answered is recorded nowhere, and the
-// same picture, no claim and no PersistentVolume, is what an administrator sees
-// in the middle of moving data to another claim by hand. Recording the answer
-// would cost every volume one more write.
+// A Volume that a scheduler made is marked as reserved until CreateVolume returns
+// it. So long nobody can have used it, and it may be deleted, carved or not.
+//
+// Of any other a claim may be deleted before CreateVolume has answered. Its Volume
+// then has no PersistentVolume and nobody asks for it again. If nothing was carved
+// it is deleted after a delay. If something was, the Volume is kept and says
+// Orphaned: whether CreateVolume ever answered is recorded nowhere, and the same
+// picture, no claim and no PersistentVolume, is what an administrator sees in the
+// middle of moving data to another claim by hand. Recording the answer would cost
+// every volume one more write.
 package upkeep

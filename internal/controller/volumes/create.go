@@ -78,6 +78,9 @@ func (a *attempt) run(ctx context.Context) (*v1alpha1.Volume, error) {
 			return nil, waitErr
 		case gone:
 			return nil, a.gone()
+		case answer.outcome == done && Reserved(latest) && !a.request.Reservation:
+			v, err = a.publish(ctx, latest)
+			continue
 		case answer.outcome == done:
 			return latest, nil
 		case answer.outcome == failed:

@@ -10,7 +10,8 @@
 // # Writes
 //
 //	use case  call made for the first time            call repeated
-//	Create    create                                  none, or one update that places it again
+//	Create    create                                  none, or one update that places it again,
+//	                                                  one that publishes what a scheduler reserved
 //	Delete    delete                                  none
 //	Expand    update of spec.capacity                 none
 //

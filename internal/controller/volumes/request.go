@@ -25,6 +25,9 @@ type Request struct {
 	// from: whoever reserved room there says so. It counts for the first
 	// placement alone; where the volume is placed again the ledger chooses.
 	Pool string
+	// Reservation marks the request of a scheduler: the volume is made, and
+	// nobody is told of it yet. See ReservedAnnotation.
+	Reservation bool
 }
 
 // Topology restricts and orders the nodes of a volume.

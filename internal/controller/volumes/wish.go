@@ -48,8 +48,8 @@ func (w Wish) Request() (Request, error) {
 func (r Request) Bytes() (int64, error) { return r.Size.bytes(r.Mode, r.FSType) }
 
 // ForClaim is the request that CreateVolume will be called with for a claim of a
-// class, as the external-provisioner makes it of the two. Topology and pool are
-// the caller's to add.
+// class, as the external-provisioner makes it of the two, as a reservation.
+// Topology and pool are the caller's to add.
 func ForClaim(claim *corev1.PersistentVolumeClaim, class *storagev1.StorageClass) (Request, error) {
 	parameters, err := storageclass.Parse(class.Parameters)
 	if err != nil {
@@ -71,7 +71,9 @@ func ForClaim(claim *corev1.PersistentVolumeClaim, class *storagev1.StorageClass
 	if mode := claim.Spec.VolumeMode; mode != nil && *mode == corev1.PersistentVolumeBlock {
 		w.Mode = v1alpha1.Block
 	}
-	return w.Request()
+	r, err := w.Request()
+	r.Reservation = true
+	return r, err
 }
 
 // accessModes of a claim that one node uses at a time.

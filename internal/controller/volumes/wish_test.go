@@ -30,7 +30,8 @@ func wishOf(options ...func(*corev1.PersistentVolumeClaim, *storagev1.StorageCla
 func TestTheSchedulerAsksForWhatTheProvisionerWillAskFor(t *testing.T) {
 	plain := Request{
 		Name: "pvc-" + claimID, Size: Size{Required: gi}, Mode: v1alpha1.Filesystem, FSType: v1alpha1.Ext4, PoolClass: "fast",
-		Claim: &v1alpha1.ClaimReference{Namespace: "shop", Name: "data", UID: claimID},
+		Claim:       &v1alpha1.ClaimReference{Namespace: "shop", Name: "data", UID: claimID},
+		Reservation: true,
 	}
 	with := func(change func(*Request)) Request {
 		r := plain

@@ -1,0 +1,119 @@
+package upkeep
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/utils/clock"
+	ctrl "sigs.k8s.io/controller-runtime"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/log"
+
+	"berth.dev/berth/api/v1alpha1"
+	"berth.dev/berth/internal/controller/volumes"
+	"berth.dev/berth/internal/schedule"
+)
+
+// Reservations deletes the Volumes that a scheduler made for a pod which then was
+// not scheduled: their claim is gone, or nobody has chosen a node for it. One
+// whose claim bears a selected node stays: a provisioner is, or will be, at work.
+type Reservations struct {
+	Client client.Client
+	// Live reads claims and PersistentVolumes: the answer may lead to a deletion.
+	Live  client.Reader
+	Clock clock.PassiveClock
+	// Delay is how long a reservation must have been idle and unchanged. It must
+	// be longer than the scheduler takes from writing the Volume to selecting the
+	// claim's node.
+	Delay time.Duration
+
+	// idle reservations, by name. A process that starts anew gives all of them
+	// the whole delay again.
+	idle map[string]idle
+}
+
+type idle struct {
+	version string
+	since   time.Time
+}
+
+// SetupWithManager adds the reconciler. It has one worker, which idle relies on.
+func (r *Reservations) SetupWithManager(m ctrl.Manager) error {
+	return ctrl.NewControllerManagedBy(m).Named("reservation").For(&v1alpha1.Volume{}).Complete(r)
+}
+
+// Reconcile looks whether a reservation is still wanted. Nothing tells when a
+// claim loses its node, so it looks again until the reservation is none any more.
+func (r *Reservations) Reconcile(ctx context.Context, request ctrl.Request) (ctrl.Result, error) {
+	v := &v1alpha1.Volume{}
+	err := r.Client.Get(ctx, types.NamespacedName{Name: request.Name}, v)
+	if client.IgnoreNotFound(err) != nil {
+		return ctrl.Result{}, fmt.Errorf("reading volume %s: %w", request.Name, err)
+	}
+	if err != nil || v.DeletionTimestamp != nil || !volumes.Reserved(v) || v.Spec.ClaimRef == nil {
+		delete(r.idle, request.Name)
+		return ctrl.Result{}, nil
+	}
+	wanted, err := r.wanted(ctx, v)
+	switch {
+	case err != nil:
+		return ctrl.Result{}, err
+	case wanted:
+		delete(r.idle, v.Name)
+		return ctrl.Result{RequeueAfter: r.Delay}, nil
+	}
+	if left := r.left(v); left > 0 {
+		return ctrl.Result{RequeueAfter: left}, nil
+	}
+	return ctrl.Result{}, r.collect(ctx, v)
+}
+
+// left is how much longer the reservation may be idle. Whoever writes it uses it.
+func (r *Reservations) left(v *v1alpha1.Volume) time.Duration {
+	since, known := r.idle[v.Name]
+	if !known || since.version != v.ResourceVersion {
+		if r.idle == nil {
+			r.idle = map[string]idle{}
+		}
+		r.idle[v.Name] = idle{v.ResourceVersion, r.Clock.Now()}
+		return r.Delay
+	}
+	return r.Delay - r.Clock.Since(since.since)
+}
+
+// wanted is whether the claim is there and somebody has chosen its node or its
+// volume, or a PersistentVolume refers to the Volume.
+func (r *Reservations) wanted(ctx context.Context, v *v1alpha1.Volume) (bool, error) {
+	ref, claim := v.Spec.ClaimRef, &corev1.PersistentVolumeClaim{}
+	err := r.Live.Get(ctx, types.NamespacedName{Namespace: ref.Namespace, Name: ref.Name}, claim)
+	if client.IgnoreNotFound(err) != nil {
+		return false, fmt.Errorf("reading claim %s/%s: %w", ref.Namespace, ref.Name, err)
+	}
+	if err == nil && claim.UID == ref.UID && (claim.Annotations[schedule.SelectedNode] != "" || claim.Spec.VolumeName != "") {
+		return true, nil
+	}
+	err = r.Live.Get(ctx, types.NamespacedName{Name: v.Name}, &corev1.PersistentVolume{})
+	if client.IgnoreNotFound(err) != nil {
+		return false, fmt.Errorf("reading PersistentVolume %s: %w", v.Name, err)
+	}
+	return err == nil, nil
+}
+
+// collect deletes the Volume as it was when it was found idle, and no other.
+func (r *Reservations) collect(ctx context.Context, v *v1alpha1.Volume) error {
+	delete(r.idle, v.Name)
+	err := r.Client.Delete(ctx, v, client.Preconditions{UID: &v.UID, ResourceVersion: &v.ResourceVersion})
+	if apierrors.IsNotFound(err) || apierrors.IsConflict(err) {
+		return nil
+	}
+	if err != nil {
+		return fmt.Errorf("deleting volume %s, which nobody took: %w", v.Name, err)
+	}
+	log.FromContext(ctx).Info("deleted a volume that was reserved for a pod and that nobody took",
+		"volume", v.Name, "claim", v.Spec.ClaimRef.Namespace+"/"+v.Spec.ClaimRef.Name)
+	return nil
+}

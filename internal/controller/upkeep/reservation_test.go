@@ -1,0 +1,141 @@
+package upkeep
+
+import (
+	"context"
+	"testing"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	clientscheme "k8s.io/client-go/kubernetes/scheme"
+	clocktesting "k8s.io/utils/clock/testing"
+	ctrl "sigs.k8s.io/controller-runtime"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/client/fake"
+
+	"berth.dev/berth/api/v1alpha1"
+	"berth.dev/berth/internal/controller/volumes"
+	"berth.dev/berth/internal/schedule"
+)
+
+// reserved is a carved Volume that a scheduler made for the claim with UID u.
+func reserved() *v1alpha1.Volume {
+	v := &v1alpha1.Volume{ObjectMeta: metav1.ObjectMeta{Name: "pvc-u", UID: "v", Annotations: map[string]string{volumes.ReservedAnnotation: ""}}}
+	v.Spec.ClaimRef = &v1alpha1.ClaimReference{Namespace: "shop", Name: "data", UID: "u"}
+	v.Status.Replicas = []v1alpha1.ReplicaStatus{{Node: "n", State: v1alpha1.ReplicaReady}}
+	return v
+}
+
+func claimOf(change func(*corev1.PersistentVolumeClaim)) *corev1.PersistentVolumeClaim {
+	c := &corev1.PersistentVolumeClaim{ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Name: "data", UID: "u"}}
+	change(c)
+	return c
+}
+
+// tidying is a reconciler on objects.
+type tidying struct {
+	*Reservations
+	t     *testing.T
+	clock *clocktesting.FakePassiveClock
+}
+
+func newTidying(t *testing.T, objects ...client.Object) *tidying {
+	t.Helper()
+	scheme := runtime.NewScheme()
+	for _, add := range []func(*runtime.Scheme) error{clientscheme.AddToScheme, v1alpha1.AddToScheme} {
+		if err := add(scheme); err != nil {
+			t.Fatal(err)
+		}
+	}
+	c := fake.NewClientBuilder().WithScheme(scheme).WithObjects(objects...).Build()
+	clock := clocktesting.NewFakePassiveClock(time.Unix(1000, 0))
+	return &tidying{&Reservations{Client: c, Live: c, Clock: clock, Delay: time.Minute}, t, clock}
+}
+
+// look reconciles, and then lets time pass.
+func (d *tidying) look(wait time.Duration) ctrl.Result {
+	d.t.Helper()
+	result, err := d.Reconcile(d.t.Context(), ctrl.Request{NamespacedName: client.ObjectKey{Name: "pvc-u"}})
+	if err != nil {
+		d.t.Fatal(err)
+	}
+	d.clock.SetTime(d.clock.Now().Add(wait))
+	return result
+}
+
+func (d *tidying) gone() bool {
+	return apierrors.IsNotFound(d.Client.Get(context.WithoutCancel(d.t.Context()), client.ObjectKey{Name: "pvc-u"}, &v1alpha1.Volume{}))
+}
+
+func TestWhichReservationsGo(t *testing.T) {
+	public := reserved()
+	public.Annotations = nil
+	tests := map[string]struct {
+		objects []client.Object
+		gone    bool
+	}{
+		"its claim is gone": {[]client.Object{reserved()}, true},
+		"its claim was replaced by one of the name": {
+			[]client.Object{reserved(), claimOf(func(c *corev1.PersistentVolumeClaim) {
+				c.UID, c.Annotations = "w", map[string]string{schedule.SelectedNode: "n"}
+			})}, true},
+		"nobody has chosen its claim's node": {[]client.Object{reserved(), claimOf(func(*corev1.PersistentVolumeClaim) {})}, true},
+		"its claim bears our node": {
+			[]client.Object{reserved(), claimOf(func(c *corev1.PersistentVolumeClaim) {
+				c.Annotations = map[string]string{schedule.SelectedNode: "n"}
+			})}, false},
+		"its claim is bound": {
+			[]client.Object{reserved(), claimOf(func(c *corev1.PersistentVolumeClaim) { c.Spec.VolumeName = "pv" })}, false},
+		"a PersistentVolume refers to it": {
+			[]client.Object{reserved(), &corev1.PersistentVolume{ObjectMeta: metav1.ObjectMeta{Name: "pvc-u"}}}, false},
+		"it was returned to its user": {[]client.Object{public}, false},
+	}
+	for name, test := range tests {
+		t.Run(name, func(t *testing.T) {
+			d := newTidying(t, test.objects...)
+			d.look(59 * time.Second)
+			if d.gone() {
+				t.Error("it went at once")
+			}
+			d.look(time.Second)
+			if d.gone() {
+				t.Error("it went before the delay was over")
+			}
+			d.look(0)
+			if d.gone() != test.gone {
+				t.Errorf("gone is %v", d.gone())
+			}
+		})
+	}
+}
+
+func TestAReservationThatIsUsedMeanwhileIsIdleAnew(t *testing.T) {
+	d := newTidying(t, reserved())
+	d.look(time.Minute)
+	v := &v1alpha1.Volume{}
+	if err := d.Client.Get(t.Context(), client.ObjectKey{Name: "pvc-u"}, v); err != nil {
+		t.Fatal(err)
+	}
+	v.Spec.Replicas = []v1alpha1.ReplicaSpec{{Node: "m", Pool: "vg0"}} // placed again
+	if err := d.Client.Update(t.Context(), v); err != nil {
+		t.Fatal(err)
+	}
+	if result := d.look(time.Minute); d.gone() || result.RequeueAfter != time.Minute {
+		t.Errorf("gone is %v, looks again in %s", d.gone(), result.RequeueAfter)
+	}
+	d.look(0)
+	if !d.gone() {
+		t.Error("it stayed")
+	}
+}
+
+func TestAReservationThatIsWantedIsLookedAtAgain(t *testing.T) {
+	d := newTidying(t, reserved(), claimOf(func(c *corev1.PersistentVolumeClaim) {
+		c.Annotations = map[string]string{schedule.SelectedNode: "n"}
+	}))
+	if result := d.look(0); result.RequeueAfter != time.Minute {
+		t.Errorf("looks again in %s", result.RequeueAfter)
+	}
+}
