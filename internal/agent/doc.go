@@ -7,10 +7,12 @@
 // set up anew whenever it fails, and never ends the process.
 //
 //	local    staging  - puts volumes where pods find them (behind csi.Node)
+//	         inline   - makes and removes the volumes that pods describe themselves
 //	         register - makes the driver known to the kubelet
 //	         pools    - keeps the latest report of the node's pools
 //	         metrics  - measures operations, shows pools
 //	cluster  replica  - carries out the node's replicas
+//	         inline   - removes the volumes of pods that are gone
 //	         report   - publishes StorageNode, capacity and heartbeat
 //
 // Both halves work on one poold.Node and share one lock per volume.

@@ -43,11 +43,11 @@ func TestAMistakeInAStorageClassIsExplainedOnTheClaim(t *testing.T) {
 	}
 }
 
-// awaitEvent waits for a warning on a claim that contains a text.
-func (b *bench) awaitEvent(claim *corev1.PersistentVolumeClaim, text string) {
+// awaitEvent waits for a warning on an object that contains a text.
+func (b *bench) awaitEvent(o client.Object, text string) {
 	b.Helper()
 	ctx := b.within()
-	of := client.MatchingFieldsSelector{Selector: fields.OneTermEqualSelector("involvedObject.name", claim.Name)}
+	of := client.MatchingFieldsSelector{Selector: fields.OneTermEqualSelector("involvedObject.name", o.GetName())}
 	// A watch without a resource version begins with what is there.
 	w, err := b.Watch(ctx, &corev1.EventList{}, client.InNamespace(b.namespace), of)
 	b.must(err, "watching events")
@@ -55,7 +55,7 @@ func (b *bench) awaitEvent(claim *corev1.PersistentVolumeClaim, text string) {
 	for {
 		select {
 		case <-ctx.Done():
-			b.Fatalf("no warning on claim %s says %q", claim.Name, text)
+			b.Fatalf("no warning on %s says %q", o.GetName(), text)
 		case got, open := <-w.ResultChan():
 			if !open {
 				b.Fatalf("the watch on events ended before a warning said %q", text)
