@@ -1,0 +1,3 @@
+// Package command is the command line of berth-scheduler: kube-scheduler's, with
+// Berth's plugins registered.
+package command

@@ -1,0 +1,81 @@
+package test
+
+import (
+	"fmt"
+	"math/rand/v2"
+	"strings"
+	"testing"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+
+	"berth.dev/berth/internal/controller/controllertest"
+)
+
+// burst creates pods at once.
+func (c *cluster) burst(t *testing.T, count int, change func(*corev1.Pod)) {
+	t.Helper()
+	pods := make([]*corev1.Pod, count)
+	for i := range pods {
+		pods[i] = c.pod(fmt.Sprintf("p%d", i), change) // with their claims
+	}
+	for _, pod := range pods {
+		c.create(t, pod)
+	}
+}
+
+// checkFull: the node of 10 GiB holds what three pods of 3 GiB have, and nothing
+// is left of what others tried.
+func (c *cluster) checkFull(t *testing.T, n *controllertest.Node, perPod int, waiting []corev1.Pod) {
+	t.Helper()
+	for _, pod := range waiting {
+		if message := refused(&pod); !strings.Contains(message, "not enough free space") {
+			t.Errorf("pod %s waits with %q, which does not say that there is no room", pod.Name, message)
+		}
+	}
+	var held int64
+	all := c.volumes(t)
+	for _, v := range all {
+		held += n.Held(v.Name)
+	}
+	if len(all) != 3*perPod || held != 9*gi {
+		t.Errorf("%d Volumes hold %d GiB, want %d that hold 9", len(all), held/gi, 3*perPod)
+	}
+	if failures := c.provisioningFailures(t); len(failures) > 0 {
+		t.Errorf("CreateVolume failed: %q", failures)
+	}
+}
+
+func TestFivePodsOfThreeGiBOnANodeOfTen(t *testing.T) {
+	for _, claims := range []int{1, 3} {
+		t.Run(fmt.Sprintf("with %d claims each", claims), func(t *testing.T) {
+			c := newCluster(t)
+			n := c.node(t, "a", 10*gi)
+			begun := time.Now()
+			c.burst(t, 5, c.withClaims(t, claims, 3*gi/int64(claims)))
+			_, waiting := c.settle(t, 3)
+			t.Logf("3 of 5 pods bound, 2 refused after %s", time.Since(begun).Round(time.Millisecond))
+			c.checkFull(t, n, claims, waiting)
+		})
+	}
+}
+
+func TestASchedulerThatIsKilledInTheMiddleOfABurst(t *testing.T) {
+	for round := range 3 {
+		t.Run(fmt.Sprint(round), func(t *testing.T) {
+			c := newCluster(t)
+			n := c.node(t, "a", 10*gi)
+			c.burst(t, 5, c.withClaims(t, 1, 3*gi))
+			for range 3 {
+				select { // in the first second after a start everything happens
+				case <-time.After(time.Duration(rand.Int64N(int64(3 * time.Second)))):
+				case <-t.Context().Done():
+				}
+				c.scheduler.kill()
+				c.startScheduler(t)
+			}
+			_, waiting := c.settle(t, 3)
+			c.checkFull(t, n, 1, waiting)
+		})
+	}
+}

@@ -1,0 +1,174 @@
+package test
+
+import (
+	"context"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	schedulingv1 "k8s.io/api/scheduling/v1"
+	storagev1 "k8s.io/api/storage/v1"
+	"k8s.io/apimachinery/pkg/api/resource"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"berth.dev/berth/api/v1alpha1"
+	"berth.dev/berth/internal/apitest"
+	"berth.dev/berth/internal/controller/controllertest"
+)
+
+const (
+	gi = controllertest.Gi
+	// provisionerVariable names the external-provisioner's program.
+	provisionerVariable = "BERTH_TEST_PROVISIONER"
+)
+
+// cluster is a test's own class and nodes on the shared API server, with every
+// process that takes part in scheduling a pod.
+type cluster struct {
+	*apitest.Environment
+	// class is the name of the PoolClass, the StorageClass and the namespace.
+	class      string
+	kubeconfig string
+	config     string // of the scheduler
+	scheduler  *process
+}
+
+var tests atomic.Int32
+
+func newCluster(t *testing.T) *cluster {
+	t.Helper()
+	e := apitest.Start(t)
+	c := &cluster{Environment: e, class: fmt.Sprintf("t%d", tests.Add(1)), kubeconfig: kubeconfig(t, e.Config)}
+	c.install(t)
+	controller := controllertest.Start(t, e)
+	start(t, nil, filepath.Join(os.Getenv("KUBEBUILDER_ASSETS"), "kube-controller-manager"),
+		"--kubeconfig="+c.kubeconfig, "--leader-elect=false", "--secure-port=0", "--use-service-account-credentials=false",
+		"--controllers=persistentvolume-binder-controller,ephemeral-volume-controller,persistentvolumeclaim-protection-controller,persistentvolume-protection-controller",
+		"--kube-api-qps=1000", "--kube-api-burst=1000")
+	provisioner := os.Getenv(provisionerVariable)
+	if provisioner == "" {
+		t.Fatalf("%s is not set: export it with the output of `bin/lab binary csi-provisioner`, or use `make test-scheduler`", provisionerVariable)
+	}
+	start(t, nil, provisioner, "--kubeconfig="+c.kubeconfig, "--csi-address="+controller.Socket, "--extra-create-metadata",
+		"--volume-name-prefix=pvc", "--strict-topology", "--immediate-topology=false", "--default-fstype=ext4", "--timeout=60s",
+		"--retry-interval-start=200ms", "--kube-api-qps=1000", "--kube-api-burst=1000")
+	c.config = c.schedulerConfig(t)
+	t.Cleanup(func() { c.clean(t) })
+	c.startScheduler(t)
+	return c
+}
+
+// install makes what the chart and an administrator would.
+func (c *cluster) install(t *testing.T) {
+	t.Helper()
+	controllertest.NewClass(t, c.Environment, c.class)
+	mode := storagev1.VolumeBindingWaitForFirstConsumer
+	c.create(t, &storagev1.StorageClass{
+		ObjectMeta: metav1.ObjectMeta{Name: c.class}, Provisioner: v1alpha1.LocalDriverName,
+		Parameters: map[string]string{"poolClass": c.class, "csi.storage.k8s.io/fstype": "ext4"}, VolumeBindingMode: &mode,
+	})
+	c.create(t, &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: c.class}})
+	c.create(t, &corev1.ServiceAccount{ObjectMeta: metav1.ObjectMeta{Namespace: c.class, Name: "default"}})
+	for _, object := range []client.Object{
+		&storagev1.CSIDriver{ObjectMeta: metav1.ObjectMeta{Name: v1alpha1.LocalDriverName}, Spec: storagev1.CSIDriverSpec{
+			// Capacity is published by nobody here: a scheduler that looked at it would place nothing.
+			StorageCapacity: new(true), AttachRequired: new(false), PodInfoOnMount: new(true),
+			VolumeLifecycleModes: []storagev1.VolumeLifecycleMode{storagev1.VolumeLifecyclePersistent, storagev1.VolumeLifecycleEphemeral},
+		}},
+		&schedulingv1.PriorityClass{ObjectMeta: metav1.ObjectMeta{Name: "high"}, Value: 1000},
+	} {
+		if err := client.IgnoreAlreadyExists(c.Client.Create(t.Context(), object)); err != nil {
+			t.Fatal(err)
+		}
+	}
+}
+
+func (c *cluster) create(t *testing.T, object client.Object) {
+	t.Helper()
+	if err := c.Client.Create(t.Context(), object); err != nil {
+		t.Fatalf("creating %T %s: %v", object, object.GetName(), err)
+	}
+}
+
+// schedulerConfig is the chart's configuration, with the test's connection.
+func (c *cluster) schedulerConfig(t *testing.T) string {
+	t.Helper()
+	path := filepath.Join(t.TempDir(), "scheduler.yaml")
+	text := strings.NewReplacer("KUBECONFIG", c.kubeconfig, "NAMESPACE", apitest.Namespace).Replace(`
+apiVersion: kubescheduler.config.k8s.io/v1
+kind: KubeSchedulerConfiguration
+clientConnection: {kubeconfig: KUBECONFIG, qps: 1000, burst: 1000}
+leaderElection: {leaderElect: false}
+profiles:
+- schedulerName: berth-scheduler
+  plugins:
+    multiPoint:
+      disabled: [{name: VolumeBinding}]
+      enabled: [{name: Berth}, {name: BerthVolumeBinding}]
+  pluginConfig:
+  - name: Berth
+    args: {strategy: Spread, namespace: NAMESPACE}
+`)
+	if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	return path
+}
+
+func (c *cluster) startScheduler(t *testing.T) {
+	t.Helper()
+	self, err := os.Executable()
+	if err != nil {
+		t.Fatal(err)
+	}
+	c.scheduler = start(t, []string{asScheduler + "=1"}, self, "--config="+c.config, "--secure-port=0")
+}
+
+// node adds a node that pods can run on, as far as the API server knows.
+func (c *cluster) node(t *testing.T, suffix string, total int64) *controllertest.Node {
+	t.Helper()
+	n := controllertest.NewNode(t, c.Environment, c.class+"-"+suffix, c.class, total)
+	node := &corev1.Node{}
+	c.get(t, n.Name, "", node)
+	node.Spec.Taints = nil // no kubelet and no controller would take them off
+	node.Labels = map[string]string{v1alpha1.TopologyKey: n.Name, "test": c.class}
+	if err := c.Client.Update(t.Context(), node); err != nil {
+		t.Fatal(err)
+	}
+	node.Status.Allocatable = corev1.ResourceList{corev1.ResourcePods: resource.MustParse("100"), corev1.ResourceCPU: resource.MustParse("64"), corev1.ResourceMemory: resource.MustParse("64Gi")}
+	node.Status.Capacity = node.Status.Allocatable
+	if err := c.Client.Status().Update(t.Context(), node); err != nil {
+		t.Fatal(err)
+	}
+	c.create(t, &storagev1.CSINode{ObjectMeta: metav1.ObjectMeta{Name: n.Name}, Spec: storagev1.CSINodeSpec{Drivers: []storagev1.CSINodeDriver{
+		{Name: v1alpha1.LocalDriverName, NodeID: n.Name, TopologyKeys: []string{v1alpha1.TopologyKey}},
+	}}})
+	return n
+}
+
+// clean keeps other tests' schedulers from finding pods of this one. The test's
+// context has ended by then.
+func (c *cluster) clean(t *testing.T) {
+	ctx := context.WithoutCancel(t.Context())
+	for _, kind := range []client.Object{&corev1.Pod{}, &corev1.PersistentVolumeClaim{}} {
+		if err := c.Client.DeleteAllOf(ctx, kind, client.InNamespace(c.class), client.GracePeriodSeconds(0)); err != nil {
+			t.Errorf("removing all %T: %v", kind, err)
+		}
+	}
+}
+
+func (c *cluster) get(t *testing.T, name, namespace string, into client.Object) {
+	t.Helper()
+	if err := c.Client.Get(t.Context(), client.ObjectKey{Namespace: namespace, Name: name}, into); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// patience is how long a test waits for something before it counts as missing.
+const patience = 60 * time.Second

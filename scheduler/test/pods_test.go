@@ -1,0 +1,132 @@
+package test
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"testing"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/resource"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/util/wait"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"berth.dev/berth/api/v1alpha1"
+)
+
+// pod makes a pod for berth-scheduler, which only goes to the test's nodes.
+func (c *cluster) pod(name string, change ...func(*corev1.Pod)) *corev1.Pod {
+	pod := &corev1.Pod{
+		ObjectMeta: metav1.ObjectMeta{Namespace: c.class, Name: name},
+		Spec: corev1.PodSpec{
+			SchedulerName: "berth-scheduler",
+			NodeSelector:  map[string]string{"test": c.class},
+			Containers:    []corev1.Container{{Name: "main", Image: "pause"}},
+		},
+	}
+	for _, f := range change {
+		f(pod)
+	}
+	return pod
+}
+
+// withClaims gives a pod claims of this size, which are made first.
+func (c *cluster) withClaims(t *testing.T, count int, bytes int64) func(*corev1.Pod) {
+	return func(pod *corev1.Pod) {
+		for i := range count {
+			name := fmt.Sprintf("%s-%d", pod.Name, i)
+			c.create(t, &corev1.PersistentVolumeClaim{
+				ObjectMeta: metav1.ObjectMeta{Namespace: c.class, Name: name},
+				Spec: corev1.PersistentVolumeClaimSpec{
+					StorageClassName: &c.class, AccessModes: []corev1.PersistentVolumeAccessMode{corev1.ReadWriteOnce},
+					Resources: corev1.VolumeResourceRequirements{Requests: corev1.ResourceList{corev1.ResourceStorage: *resource.NewQuantity(bytes, resource.BinarySI)}},
+				},
+			})
+			pod.Spec.Volumes = append(pod.Spec.Volumes, corev1.Volume{Name: name, VolumeSource: corev1.VolumeSource{
+				PersistentVolumeClaim: &corev1.PersistentVolumeClaimVolumeSource{ClaimName: name},
+			}})
+		}
+	}
+}
+
+func (c *cluster) withInline(bytes int64) func(*corev1.Pod) {
+	return func(pod *corev1.Pod) {
+		pod.Spec.Volumes = []corev1.Volume{{Name: "scratch", VolumeSource: corev1.VolumeSource{CSI: &corev1.CSIVolumeSource{
+			Driver: v1alpha1.LocalDriverName, VolumeAttributes: map[string]string{"poolClass": c.class, "size": fmt.Sprint(bytes)},
+		}}}}
+	}
+}
+
+// pods are the test's, as they are now: bound and unbound.
+func (c *cluster) pods(ctx context.Context) (bound, waiting []corev1.Pod, err error) {
+	var list corev1.PodList
+	if err := c.Client.List(ctx, &list, client.InNamespace(c.class)); err != nil {
+		return nil, nil, err
+	}
+	for _, pod := range list.Items {
+		if pod.Spec.NodeName != "" {
+			bound = append(bound, pod)
+		} else {
+			waiting = append(waiting, pod)
+		}
+	}
+	return bound, waiting, nil
+}
+
+// refused is the message with which the scheduler gave a pod up, or empty.
+func refused(pod *corev1.Pod) string {
+	for _, condition := range pod.Status.Conditions {
+		if condition.Type == corev1.PodScheduled && condition.Status == corev1.ConditionFalse {
+			return condition.Message
+		}
+	}
+	return ""
+}
+
+// settle waits until so many pods are bound and all others were refused.
+func (c *cluster) settle(t *testing.T, want int) (bound, waiting []corev1.Pod) {
+	t.Helper()
+	err := wait.PollUntilContextTimeout(t.Context(), 50*time.Millisecond, patience, true, func(ctx context.Context) (done bool, err error) {
+		bound, waiting, err = c.pods(ctx)
+		unseen := slices.ContainsFunc(waiting, func(pod corev1.Pod) bool { return refused(&pod) == "" })
+		return err == nil && len(bound) >= want && !unseen, err
+	})
+	if err != nil {
+		for _, pod := range waiting {
+			t.Logf("pod %s waits: %s", pod.Name, refused(&pod))
+		}
+		t.Fatalf("%d pods are bound and %d wait, want %d bound and a reason for the others: %v", len(bound), len(waiting), want, err)
+	}
+	if len(bound) > want {
+		t.Fatalf("%d pods are bound, want %d", len(bound), want)
+	}
+	return bound, waiting
+}
+
+// volumes are those of the test's class.
+func (c *cluster) volumes(t *testing.T) []v1alpha1.Volume {
+	t.Helper()
+	var list v1alpha1.VolumeList
+	if err := c.Client.List(t.Context(), &list); err != nil {
+		t.Fatal(err)
+	}
+	return slices.DeleteFunc(list.Items, func(v v1alpha1.Volume) bool { return v.Spec.PoolClass != c.class })
+}
+
+// provisioningFailures are the events that tell of a CreateVolume that failed.
+func (c *cluster) provisioningFailures(t *testing.T) []string {
+	t.Helper()
+	var list corev1.EventList
+	if err := c.Client.List(t.Context(), &list, client.InNamespace(c.class)); err != nil {
+		t.Fatal(err)
+	}
+	var failures []string
+	for _, event := range list.Items {
+		if event.Reason == "ProvisioningFailed" {
+			failures = append(failures, event.Message)
+		}
+	}
+	return failures
+}
