@@ -41,9 +41,17 @@ func ofSize(size string) map[string]string {
 // inlineOf are the logical volumes on a node that are tagged as a pod's.
 func (b *bench) inlineOf(node string, pod *corev1.Pod) []string {
 	b.Helper()
-	return strings.Fields(b.onNode(node, "lvs", "--noheadings", "-o", "lv_name",
-		"-S", "lv_tags=berth.dev/inline="+string(pod.UID)+"/"+inlineVolume, group))
+	var owned []string
+	for line := range strings.Lines(b.onNode(node, "lvs", "--noheadings", "-o", "lv_name,lv_tags", group)) {
+		if lv := strings.Fields(line); len(lv) == 2 && slices.Contains(strings.Split(lv[1], ","), tag(pod)) {
+			owned = append(owned, lv[0])
+		}
+	}
+	return owned
 }
+
+// tag is how the pod's volume says whose it is.
+func tag(pod *corev1.Pod) string { return "berth.dev/inline=" + string(pod.UID) + "/" + inlineVolume }
 
 // lists whether a node's report names the inline volume of a pod.
 func lists(pod *corev1.Pod) func(*v1alpha1.StorageNode) bool {
