@@ -1,0 +1,51 @@
+package cases
+
+import (
+	corev1 "k8s.io/api/core/v1"
+
+	"berth.dev/berth/internal/ledger"
+	"berth.dev/berth/internal/schedule"
+)
+
+// Case is a pod to be scheduled in a cluster.
+type Case struct {
+	schedule.Lists
+	// Silent nodes, with how their silence is told.
+	Silent map[string]string
+	Pod    *corev1.Pod
+	// Nodes is the answer of every node.
+	Nodes map[string]Answer
+	// Unready is part of why the pod fits nowhere, whatever the nodes have; the
+	// Nodes are then empty.
+	Unready string
+	// Best node under Spread; empty where several are equal, or none fits.
+	Best string
+}
+
+// Answer is a node's. Of a node that fits, Pools says which pool each of the pod's
+// new volumes gets, by the volume's name in the pod.
+type Answer struct {
+	Reason ledger.Reason
+	Pools  map[string]string
+}
+
+// Away is empty, or says why a node cannot answer.
+func (c *Case) Away(node string) string { return c.Silent[node] }
+
+// Notify does nothing: nothing changes.
+func (*Case) Notify(func(string)) {}
+
+// Book is the ledger of the cluster.
+func (c *Case) Book() *schedule.Book { return c.Lists.Book(c) }
+
+// Reader reads the pod.
+func (c *Case) Reader() schedule.Reader { return schedule.Reader{Objects: &c.Lists} }
+
+// VolumeOf is the volume in the pod that an owner stands for: claims are named
+// after it, and their UIDs end in the name.
+func VolumeOf(o ledger.Owner) string {
+	if o.Kind == ledger.ByPod {
+		return o.Inline
+	}
+	return o.ID[len(uidPrefix):]
+}

@@ -1,0 +1,124 @@
+package cases
+
+import (
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"berth.dev/berth/api/v1alpha1"
+	"berth.dev/berth/internal/ledger"
+	"berth.dev/berth/internal/schedule"
+)
+
+type pools = map[string]string
+
+func fits(p pools) Answer             { return Answer{Pools: p} }
+func not(reason ledger.Reason) Answer { return Answer{Reason: reason} }
+
+// with is a cluster as options complete it.
+func with(l schedule.Lists, options ...func(*schedule.Lists)) schedule.Lists {
+	for _, option := range options {
+		option(&l)
+	}
+	return l
+}
+
+func claims(c ...corev1.PersistentVolumeClaim) func(*schedule.Lists) {
+	return func(l *schedule.Lists) { l.Claims = append(l.Claims, c...) }
+}
+
+func volumes(v ...v1alpha1.Volume) func(*schedule.Lists) {
+	return func(l *schedule.Lists) { l.Volumes = append(l.Volumes, v...) }
+}
+
+func others(p ...corev1.Pod) func(*schedule.Lists) {
+	return func(l *schedule.Lists) { l.Pods = append(l.Pods, p...) }
+}
+
+// All is the table. Its keys are sentences.
+func All() map[string]Case {
+	two := func() schedule.Lists { return cluster(node("large", 20*gi), node("small", 4*gi)) }
+	sick := func(n *v1alpha1.StorageNode) { n.Status.Pools[0].Health = v1alpha1.PoolDegraded }
+	serving := func(class string) func(*v1alpha1.StorageNode) {
+		return func(n *v1alpha1.StorageNode) { n.Status.Pools[0].Classes = []string{class} }
+	}
+	notReady := func(n *v1alpha1.StorageNode) {
+		n.Status.Conditions = []metav1.Condition{{Type: "Ready", Status: metav1.ConditionFalse}}
+	}
+	return map[string]Case{
+		"one claim goes where there is room": {
+			Lists: with(two(), claims(claim("1", 5*gi))), Pod: pod("1"), Best: "large",
+			Nodes: map[string]Answer{"large": fits(pools{"1": "vg0"}), "small": not(ledger.NoRoom)},
+		},
+		"where it fits on both the one with more to spare is better": {
+			Lists: with(two(), claims(claim("1", 2*gi))), Pod: pod("1"), Best: "large",
+			Nodes: map[string]Answer{"large": fits(pools{"1": "vg0"}), "small": fits(pools{"1": "vg0"})},
+		},
+		"the last byte may be used": {
+			Lists: with(two(), claims(claim("1", 4*gi))), Pod: pod("1"), Best: "large",
+			Nodes: map[string]Answer{"large": fits(pools{"1": "vg0"}), "small": fits(pools{"1": "vg0"})},
+		},
+		"sizes are rounded up to extents": {
+			Lists: with(two(), claims(claim("1", 4*gi-1), claim("2", 16*gi+1))), Pod: pod("1", "2"),
+			Nodes: map[string]Answer{"large": not(ledger.NotTogether), "small": not(ledger.NoRoom)},
+		},
+		"several claims are fitted together": {
+			Lists: with(cluster(node("n", 5*gi)), claims(claim("1", 3*gi), claim("2", 3*gi))), Pod: pod("1", "2"),
+			Nodes: map[string]Answer{"n": not(ledger.NotTogether)},
+		},
+		"the only way to pack them is found": {
+			Lists: with(cluster(node("n", 6*gi, 5*gi)), claims(claim("1", 3*gi), claim("2", 3*gi), claim("3", 5*gi))), Pod: pod("1", "2", "3"), Best: "n",
+			Nodes: map[string]Answer{"n": fits(pools{"1": "vg0", "2": "vg0", "3": "vg1"})},
+		},
+		"an inline volume counts beside a claim": {
+			Lists: with(cluster(node("n", 5*gi)), claims(claim("1", 3*gi))), Pod: inline(pod("1"), "scratch", "3Gi"),
+			Nodes: map[string]Answer{"n": not(ledger.NotTogether)},
+		},
+		"volumes of others are in the way": {
+			Lists: with(two(), claims(claim("1", 2*gi)), volumes(volume("8", "small", 3*gi))), Pod: pod("1"), Best: "large",
+			Nodes: map[string]Answer{"large": fits(pools{"1": "vg0"}), "small": not(ledger.NoRoom)},
+		},
+		"a claim whose node was chosen by another scheduler is in the way": {
+			Lists: with(two(), claims(claim("1", 2*gi), selected(claim("8", 3*gi), "small"))), Pod: pod("1"), Best: "large",
+			Nodes: map[string]Answer{"large": fits(pools{"1": "vg0"}), "small": not(ledger.NoRoom)},
+		},
+		"inline volumes of running pods are in the way": {
+			Lists: with(two(), claims(claim("1", 2*gi)), others(running("db", "small", "3Gi"))), Pod: pod("1"), Best: "large",
+			Nodes: map[string]Answer{"large": fits(pools{"1": "vg0"}), "small": not(ledger.NoRoom)},
+		},
+		"a claim that has its volume needs no room where it is": {
+			Lists: with(two(), claims(claim("1", 4*gi)), volumes(volume("1", "small", 4*gi))), Pod: pod("1"),
+			Nodes: map[string]Answer{"large": fits(pools{"1": "vg0"}), "small": fits(pools{"1": "vg0"})},
+		},
+		"a degraded pool takes nothing new": {
+			Lists: with(cluster(changed(node("n", 9*gi), sick)), claims(claim("1", gi))), Pod: pod("1"),
+			Nodes: map[string]Answer{"n": not(ledger.PoolUnhealthy)},
+		},
+		"a pool of another class is not used": {
+			Lists: with(cluster(changed(node("n", 9*gi), serving("slow"))), claims(claim("1", gi))), Pod: pod("1"),
+			Nodes: map[string]Answer{"n": not(ledger.NotServed)},
+		},
+		"a node that cannot list its pools takes nothing new": {
+			Lists: with(cluster(changed(node("n", 9*gi), notReady)), claims(claim("1", gi))), Pod: pod("1"),
+			Nodes: map[string]Answer{"n": not(ledger.NodeNotReady)},
+		},
+		"a node whose agent is silent takes nothing new": {
+			Lists: with(cluster(node("n", 9*gi)), claims(claim("1", gi))), Pod: pod("1"), Silent: map[string]string{"n": "silent for 41s"},
+			Nodes: map[string]Answer{"n": not(ledger.NodeNotReady)},
+		},
+		"a node without a report takes nothing": {
+			Lists: with(cluster(node("n", 9*gi)), claims(claim("1", gi))), Pod: pod("1"), Best: "n",
+			Nodes: map[string]Answer{"n": fits(pools{"1": "vg0"}), "plain": not(ledger.NotReported)},
+		},
+		"a claim that does not wait has to be bound first": {
+			Lists: with(two(), claims(eager(claim("1", gi)))), Pod: pod("1"), Unready: "is to be bound before",
+		},
+		"a pod without volumes of ours goes anywhere": {
+			Lists: two(), Pod: pod(), Nodes: map[string]Answer{"large": fits(nil), "small": fits(nil), "plain": fits(nil)},
+		},
+	}
+}
+
+func eager(c corev1.PersistentVolumeClaim) corev1.PersistentVolumeClaim {
+	c.Spec.StorageClassName = new("eager")
+	return c
+}

@@ -1,0 +1,74 @@
+package schedule
+
+import (
+	"context"
+
+	corev1 "k8s.io/api/core/v1"
+	storagev1 "k8s.io/api/storage/v1"
+
+	"berth.dev/berth/api/v1alpha1"
+)
+
+// Lists are the objects of a cluster at one moment: what a Book is built from
+// where nothing is to be followed, and what a Reader finds then.
+type Lists struct {
+	StorageNodes      []v1alpha1.StorageNode
+	PoolClasses       []v1alpha1.PoolClass
+	Volumes           []v1alpha1.Volume
+	Claims            []corev1.PersistentVolumeClaim
+	PersistentVolumes []corev1.PersistentVolume
+	Pods              []corev1.Pod
+	StorageClasses    []storagev1.StorageClass
+}
+
+var _ Objects = (*Lists)(nil)
+
+// Book returns a synced Book of the lists. What schedulers hold in memory is not
+// in them.
+func (l *Lists) Book(beats Heartbeats) *Book {
+	f := newFeeder(NewBook(), Informers{Heartbeats: beats})
+	each(l.StorageClasses, f.observeStorageClass)
+	each(l.PoolClasses, f.observePoolClass)
+	each(l.StorageNodes, f.observeNode)
+	each(l.Volumes, f.observeVolume)
+	each(l.PersistentVolumes, f.observePersistentVolume)
+	each(l.Claims, f.observeClaim)
+	each(l.Pods, f.observePod)
+	f.book.setSynced()
+	return f.book
+}
+
+func each[T any](items []T, observe func(*T)) {
+	for i := range items {
+		observe(&items[i])
+	}
+}
+
+// Claim returns a claim.
+func (l *Lists) Claim(_ context.Context, namespace, name string) (*corev1.PersistentVolumeClaim, error) {
+	return first(l.Claims, func(c *corev1.PersistentVolumeClaim) bool { return c.Namespace == namespace && c.Name == name }), nil
+}
+
+// PersistentVolume returns a PersistentVolume.
+func (l *Lists) PersistentVolume(_ context.Context, name string) (*corev1.PersistentVolume, error) {
+	return first(l.PersistentVolumes, func(pv *corev1.PersistentVolume) bool { return pv.Name == name }), nil
+}
+
+// StorageClass returns a StorageClass.
+func (l *Lists) StorageClass(_ context.Context, name string) (*storagev1.StorageClass, error) {
+	return first(l.StorageClasses, func(c *storagev1.StorageClass) bool { return c.Name == name }), nil
+}
+
+// Volume returns a Volume.
+func (l *Lists) Volume(_ context.Context, name string) (*v1alpha1.Volume, error) {
+	return first(l.Volumes, func(v *v1alpha1.Volume) bool { return v.Name == name }), nil
+}
+
+func first[T any](items []T, is func(*T) bool) *T {
+	for i := range items {
+		if is(&items[i]) {
+			return &items[i]
+		}
+	}
+	return nil
+}
