@@ -67,16 +67,15 @@ func (r PublishRequest) check(v volume) error {
 
 // made returns the record of the volume, with its filesystem.
 func (s *Service) made(ctx context.Context, v volume, r PublishRequest) (provision.Volume, error) {
-	record, err := s.disks.Get(ctx, v.id)
-	missing := errors.Is(err, provision.ErrNotFound)
-	if missing || err == nil && record.Filesystem == "" {
-		if err := s.refuseLost(v); err != nil {
-			return provision.Volume{}, err
-		}
+	marked, err := s.marks.Has(v.mark())
+	if err != nil {
+		return provision.Volume{}, err
 	}
-	if missing {
-		record, err = s.create(ctx, v, r)
+	find := s.create
+	if marked {
+		find = s.kept
 	}
+	record, err := find(ctx, v, r)
 	if err != nil {
 		return provision.Volume{}, err
 	}
@@ -91,23 +90,32 @@ func (s *Service) made(ctx context.Context, v volume, r PublishRequest) (provisi
 	return record, nil
 }
 
-// refuseLost keeps a volume from being made that had been handed to its pod.
-func (s *Service) refuseLost(v volume) error {
-	marked, err := s.marks.Has(v.mark())
-	if err != nil || !marked {
-		return err
+// kept returns the record of a volume that was handed to its pod. A blank one has
+// not been: it only bears the name.
+func (s *Service) kept(ctx context.Context, v volume, _ PublishRequest) (provision.Volume, error) {
+	record, err := s.disks.Get(ctx, v.id)
+	if errors.Is(err, provision.ErrNotFound) || err == nil && record.Filesystem == "" {
+		return provision.Volume{}, fmt.Errorf("%w: %s was in use and its data is not on this node any more; "+
+			"it is not made again empty: bring its disk back, or delete the pod", provision.ErrNotFound, v)
 	}
-	return fmt.Errorf("%w: %s was in use and its data is not on this node any more; "+
-		"it is not made again empty: bring its disk back, or delete the pod", provision.ErrNotFound, v)
+	if err != nil {
+		return provision.Volume{}, fmt.Errorf("looking up %s: %w", v, err)
+	}
+	return record, nil
 }
 
-// create carves a volume of which the node has nothing.
+// create carves a volume that was never handed to its pod. It does not look first
+// whether there is one: a provisioner may have to start a process to be sure that
+// there is none, and Create finds what an earlier try has made.
 func (s *Service) create(ctx context.Context, v volume, r PublishRequest) (provision.Volume, error) {
 	offers, err := s.rank(ctx, r.Class)
 	if err != nil {
 		return provision.Volume{}, err
 	}
 	record, err := s.carve(ctx, v, r, offers)
+	if errors.Is(err, provision.ErrConflict) { // the earlier try chose another pool
+		record, err = s.disks.Get(ctx, v.id)
+	}
 	if err != nil {
 		return provision.Volume{}, fmt.Errorf("creating %s: %w", v, err)
 	}

@@ -1,6 +1,7 @@
 package inline
 
 import (
+	"context"
 	"errors"
 	"strings"
 	"testing"
@@ -85,6 +86,44 @@ func TestAPoolThatFilledUpMeanwhileIsPassedOver(t *testing.T) {
 	if r := n.record(); r.Pool != vg1 {
 		t.Errorf("the volume is in %s", r.Pool.Name)
 	}
+}
+
+func TestWhatAnEarlierTryMadeInAnotherPoolIsUsed(t *testing.T) {
+	n := newNode(t)
+	n.publish()
+	if err := n.marks.Remove(Mark{id, owner}); err != nil { // as if the process had ended after it was made
+		t.Fatal(err)
+	}
+	n.reboot()
+	if err := n.disks.PutForeign(vg0, "root", 1024*mib); err != nil { // now vg1 has more room
+		t.Fatal(err)
+	}
+	n.publish()
+	if r := n.record(); r.Pool != vg0 || !n.mounted() {
+		t.Errorf("the volume is in %s, mounted: %v", r.Pool.Name, n.mounted())
+	}
+}
+
+// To be sure that there is no volume takes LVM a process.
+func TestANewVolumeIsNotLookedForFirst(t *testing.T) {
+	n := newNode(t)
+	counting := &lookups{Disks: n.Service.disks}
+	n.Service.disks = counting
+	n.publish()
+	if counting.n != 0 {
+		t.Errorf("%d lookups before the volume was made", counting.n)
+	}
+}
+
+// lookups counts.
+type lookups struct {
+	Disks
+	n int
+}
+
+func (l *lookups) Get(ctx context.Context, id string) (provision.Volume, error) {
+	l.n++
+	return l.Disks.Get(ctx, id)
 }
 
 func TestARefusalSaysWhatTheBestPoolLacks(t *testing.T) {
