@@ -67,8 +67,8 @@ func TestASchedulerThatIsKilledInTheMiddleOfABurst(t *testing.T) {
 			n := c.node(t, "a", 10*gi)
 			c.burst(t, 5, c.withClaims(t, 1, 3*gi))
 			for range 3 {
-				select { // in the first second after a start everything happens
-				case <-time.After(time.Duration(rand.Int64N(int64(3 * time.Second)))):
+				select { // a start takes about a second, and a burst less
+				case <-time.After(time.Duration(rand.Int64N(int64(1500 * time.Millisecond)))):
 				case <-t.Context().Done():
 				}
 				c.scheduler.kill()

@@ -43,7 +43,7 @@ func (p *Plugin) EventsToRegister(context.Context) ([]fwk.ClusterEventWithHint, 
 		on(poolClasses, fwk.Add|fwk.Update, p.afterPoolClass),
 		on(fwk.AssignedPod, fwk.Delete, p.afterPod),
 		on(fwk.PersistentVolumeClaim, fwk.Add|fwk.Update, afterClaim),
-		on(fwk.PersistentVolume, fwk.Add, afterPersistentVolume),
+		on(fwk.PersistentVolume, fwk.Add, p.afterPersistentVolume),
 		on(fwk.StorageClass, fwk.Add|fwk.Update, p.afterStorageClass),
 		on(fwk.Node, fwk.Add, p.afterNode),
 	}, nil
@@ -113,11 +113,7 @@ func (p *Plugin) afterPoolClass(e event) (bool, error) {
 	if err != nil {
 		return true, err
 	}
-	want, err := p.Reader.Read(p.Lifetime, e.pod)
-	if want == nil || err != nil {
-		return true, err
-	}
-	return slices.ContainsFunc(want.Wanted, func(w schedule.Wanted) bool { return w.Demand.Class == class.GetName() }), nil
+	return p.wants(e.pod, func(w schedule.Wanted) bool { return w.Demand.Class == class.GetName() })
 }
 
 // afterPod: a pod has gone, or one that was placed is given up. What it held is
@@ -147,13 +143,27 @@ func afterClaim(e event) (bool, error) {
 	return uses(e.pod, claim.Namespace, claim.Name), nil
 }
 
-func afterPersistentVolume(e event) (bool, error) {
+// afterPersistentVolume: the volume that a claim names has appeared, or one that
+// a claim could match.
+func (p *Plugin) afterPersistentVolume(e event) (bool, error) {
 	_, pv, err := util.As[*corev1.PersistentVolume](e.old, e.new)
 	if err != nil {
 		return true, err
 	}
-	claim := pv.Spec.ClaimRef
-	return claim != nil && uses(e.pod, claim.Namespace, claim.Name), nil
+	if claim := pv.Spec.ClaimRef; claim != nil {
+		return uses(e.pod, claim.Namespace, claim.Name), nil
+	}
+	return p.wants(e.pod, func(w schedule.Wanted) bool { return w.Class != nil && w.Class.Name == pv.Spec.StorageClassName })
+}
+
+// wants is whether the pod wants a volume of some kind. What cannot be said, as
+// long as a claim is not ready, counts as wanted.
+func (p *Plugin) wants(pod *corev1.Pod, kind func(schedule.Wanted) bool) (bool, error) {
+	want, err := p.Reader.Read(p.Lifetime, pod)
+	if want == nil || err != nil || want.Unready != "" {
+		return true, err
+	}
+	return slices.ContainsFunc(want.Wanted, kind), nil
 }
 
 // uses is whether a pod names a claim, or will.
@@ -180,11 +190,7 @@ func (p *Plugin) afterStorageClass(e event) (bool, error) {
 	if err != nil {
 		return true, err
 	}
-	want, err := p.Reader.Read(p.Lifetime, e.pod)
-	if want == nil || err != nil || want.Unready != "" {
-		return true, err
-	}
-	return slices.ContainsFunc(want.Wanted, func(w schedule.Wanted) bool { return w.Class != nil && w.Class.Name == class.Name }), nil
+	return p.wants(e.pod, func(w schedule.Wanted) bool { return w.Class != nil && w.Class.Name == class.Name })
 }
 
 // afterNode: a node that holds one of the pod's volumes has come back.
