@@ -67,6 +67,13 @@ func (o *objects) Volume(_ context.Context, name string) (*v1alpha1.Volume, erro
 	return o.volumes[name], nil
 }
 
+func (o *objects) placed(_ context.Context, name string) ([]string, error) {
+	if v := o.volumes[name]; v != nil {
+		return []string{v.Spec.Replicas[0].Node}, nil
+	}
+	return nil, nil
+}
+
 // creator answers Create by the volume's name; without an answer it accepts.
 type creator struct {
 	mu      sync.Mutex
@@ -115,7 +122,7 @@ func newCluster(t testing.TB, nodes ...nodeSpec) *cluster {
 	}
 	c.ledger.SetSynced()
 	c.storageClass("fast", storagev1.VolumeBindingWaitForFirstConsumer)
-	c.Plugin = &Plugin{Book: c.ledger, Reader: schedule.Reader{Objects: c.objects}, Volumes: c.creator, Lifetime: t.Context()}
+	c.Plugin = &Plugin{Book: c.ledger, Reader: schedule.Reader{Objects: c.objects}, Volumes: c.creator, Placed: c.objects.placed, Lifetime: t.Context()}
 	c.Framework = c.profile(t)
 	return c
 }

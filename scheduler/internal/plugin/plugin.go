@@ -25,6 +25,8 @@ type Plugin struct {
 	Strategy ledger.Strategy
 	// Static finds PersistentVolumes that claims could match.
 	Static Static
+	// Placed are the nodes that a Volume was placed on; none if it does not exist.
+	Placed func(ctx context.Context, volume string) ([]string, error)
 	// Lifetime is the scheduler's. Hints are called without a context.
 	Lifetime context.Context
 	// Order refuses an order of plugins that would not work. It is called when

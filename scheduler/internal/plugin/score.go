@@ -11,16 +11,36 @@ import (
 
 // PreScore looks up which nodes hold something already. Where every node is
 // alike there is nothing to score.
-func (p *Plugin) PreScore(_ context.Context, state fwk.CycleState, _ *corev1.Pod, nodes []fwk.NodeInfo) *fwk.Status {
+func (p *Plugin) PreScore(ctx context.Context, state fwk.CycleState, _ *corev1.Pod, nodes []fwk.NodeInfo) *fwk.Status {
 	c := read(state)
 	if c == nil || len(nodes) < 2 {
 		return fwk.NewStatus(fwk.Skip)
 	}
-	c.holders = standings(c.want.Holders)
+	begun, err := p.begun(ctx, c.want.Wanted)
+	if err != nil {
+		return fwk.AsStatus(err)
+	}
+	c.holders = standings(append(begun, c.want.Holders...))
 	if len(c.want.Wanted) == 0 && len(c.holders) < 2 {
 		return fwk.NewStatus(fwk.Skip)
 	}
 	return nil
+}
+
+// begun are the places of Volumes that an earlier attempt has made: elsewhere the
+// work would begin anew.
+func (p *Plugin) begun(ctx context.Context, wanted []schedule.Wanted) ([]schedule.Holder, error) {
+	var holders []schedule.Holder
+	for _, w := range toCreate(wanted) {
+		nodes, err := p.Placed(ctx, w.Request.Name)
+		if err != nil {
+			return nil, err
+		}
+		for _, node := range nodes {
+			holders = append(holders, schedule.Holder{Volume: w.Request.Name, Node: node, Standing: schedule.Standby})
+		}
+	}
+	return holders, nil
 }
 
 // standings is the worst standing of a node's replicas: a pod needs them all.

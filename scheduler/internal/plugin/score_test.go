@@ -67,3 +67,12 @@ func TestScore(t *testing.T) {
 		})
 	}
 }
+
+func TestANodeOnWhichAnEarlierAttemptHasMadeTheVolumeComesFirst(t *testing.T) {
+	c := newCluster(t, node("n1", 10*gi), node("n2", 40*gi))
+	c.bound("a", "n1") // makes the Volume
+	c.claim("a", gi)   // and an unbound claim again
+	if got := c.best(t, podWith("p", "a")); got != "n1" {
+		t.Errorf("got %s, want n1, where the Volume is", got)
+	}
+}

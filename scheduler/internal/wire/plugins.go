@@ -51,6 +51,7 @@ func (p *Plugins) Berth(ctx context.Context, arguments runtime.Object, handle fw
 		Book: p.shared.book, Reader: p.shared.reader, Volumes: p.shared.volumes,
 		Strategy: strategies[args.Strategy],
 		Static:   plugin.Static{Available: p.shared.available, Binder: func() volumebinding.SchedulerVolumeBinder { return p.binder(profile) }},
+		Placed:   p.shared.placed,
 		Lifetime: ctx,
 		Order:    plugin.Order(handle),
 	}, nil

@@ -33,6 +33,7 @@ type shared struct {
 	reader    schedule.Reader
 	volumes   *volumes.Service
 	available func(class string) bool
+	placed    func(ctx context.Context, volume string) ([]string, error)
 	waker     *waker
 }
 
@@ -64,6 +65,7 @@ func share(ctx context.Context, namespace string, handle fwk.Handle, fail func(e
 		}},
 		volumes:   volumes.New(berth.client, berth.live, beats, book, watchers),
 		available: available,
+		placed:    berth.placed,
 	}
 	s.waker = newWaker(s.reader, factory.Core().V1().Pods().Lister())
 	from.AfterVolumes, from.Clock, from.Log = watchers.Handler(), clock.RealClock{}, klog.FromContext(ctx).WithName("ledger")
@@ -130,6 +132,19 @@ func connect(config *rest.Config, namespace string) (*cluster, error) {
 		return nil, fmt.Errorf("making a client: %w", err)
 	}
 	return &cluster{cache: objects, client: client.WithFieldOwner(cached, fieldOwner), live: live}, nil
+}
+
+// placed are the nodes that a Volume was placed on.
+func (c *cluster) placed(ctx context.Context, name string) ([]string, error) {
+	v, err := schedule.Cached{Reader: c.cache}.Volume(ctx, name)
+	if v == nil || err != nil {
+		return nil, err
+	}
+	var nodes []string
+	for _, replica := range v.Spec.Replicas {
+		nodes = append(nodes, replica.Node)
+	}
+	return nodes, nil
 }
 
 // feeds is what the ledger is fed from, with the heartbeats listening.
