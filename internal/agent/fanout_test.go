@@ -28,15 +28,7 @@ func TestWhatAnAgentReceivesDoesNotGrowWithTheCluster(t *testing.T) {
 	await(t, "the first capacity", func() bool { return s.capacity() == "10Gi" })
 	received := map[int]int64{}
 	for _, others := range []int{10, 100} {
-		s.traffic.take()
-		s.neighbours(others)
-		// The agent's own volume comes after all others, so what it had to be told of
-		// them has been told.
-		name := fmt.Sprint("own", others)
-		s.create(s.volume(name))
-		defer s.finish(name)
-		await(t, "the own replica", s.says(name, v1alpha1.ReplicaReady, v1alpha1.ReasonCarved))
-		received[others] = s.traffic.take()
+		received[others] = s.hears(others)
 	}
 	t.Logf("bytes received by other nodes: %v", received)
 	// The two measurements differ by what a heartbeat or a late write of the
@@ -44,6 +36,38 @@ func TestWhatAnAgentReceivesDoesNotGrowWithTheCluster(t *testing.T) {
 	if received[100] > 2*received[10]+16<<10 {
 		t.Errorf("bytes received by other nodes: %v", received)
 	}
+}
+
+// BenchmarkFanOut counts what an agent receives while other nodes join, each with
+// all that it brings, and one volume of its own is made.
+func BenchmarkFanOut(b *testing.B) {
+	for _, others := range []int{50, 500} {
+		b.Run(fmt.Sprintf("%d-neighbours", others), func(b *testing.B) {
+			s := newSite(b, "")
+			pc, sc := s.classes()
+			s.create(pc, sc)
+			s.start()
+			await(b, "the first capacity", func() bool { return s.capacity() == "10Gi" })
+			var bytes int64
+			for range b.N {
+				bytes += s.hears(others)
+			}
+			b.ReportMetric(float64(bytes)/float64(b.N), "bytes-received")
+		})
+	}
+}
+
+// hears returns the bytes that the agent receives while neighbours are made, and
+// then a volume of its own: what it had to be told of them has been told by then.
+func (s *site) hears(others int) int64 {
+	s.t.Helper()
+	s.traffic.take()
+	s.neighbours(others)
+	name := fmt.Sprint("own", others)
+	s.create(s.volume(name))
+	defer s.finish(name)
+	await(s.t, "the own replica", s.says(name, v1alpha1.ReplicaReady, v1alpha1.ReasonCarved))
+	return s.traffic.take()
 }
 
 // neighbours makes other nodes. They stay: the API server ends with the tests.

@@ -32,7 +32,7 @@ const (
 // site is one node with disks in memory, and the agent on it.
 type site struct {
 	*apitest.Environment
-	t      *testing.T
+	t      testing.TB
 	name   string // of the node, and of everything the test makes
 	pool   provision.PoolRef
 	disks  *memory.Disks
@@ -48,9 +48,9 @@ type site struct {
 }
 
 // newSite prepares a node whose name is made from the test's.
-func newSite(t *testing.T, suffix string) *site {
+func newSite(t testing.TB, suffix string) *site {
 	t.Helper()
-	name := strings.ToLower(strings.TrimPrefix(strings.ReplaceAll(t.Name(), "/", "-"), "Test"))
+	name := strings.ToLower(strings.TrimPrefix(strings.TrimPrefix(strings.ReplaceAll(t.Name(), "/", "-"), "Test"), "Benchmark"))
 	name = name[:min(len(name), 50)] + suffix
 	pool := provision.PoolRef{Type: "LVM", Name: "vg-" + name}
 	s := &site{
@@ -109,7 +109,7 @@ func (s *site) start() *agent {
 }
 
 // await polls until a condition of the outside world holds.
-func await(t *testing.T, what string, holds func() bool) {
+func await(t testing.TB, what string, holds func() bool) {
 	t.Helper()
 	deadline := time.After(patience)
 	tick := time.NewTicker(10 * time.Millisecond)

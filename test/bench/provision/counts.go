@@ -12,6 +12,7 @@ import (
 	"github.com/prometheus/common/model"
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/resource"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/kubernetes"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
@@ -55,10 +56,13 @@ func (r *results) countLife(ctx context.Context, c *cluster.Cluster, _ options) 
 			{"expand", func() error { return grow(ctx, c, claim) }},
 			{"unpublish", func() error { return gone(ctx, c, pod) }},
 			{"delete", func() error {
+				// Deleting it is over when the Volume is gone, which is not asked for
+				// here: the question would be counted.
+				volume := &corev1.PersistentVolume{ObjectMeta: metav1.ObjectMeta{Name: claim.Spec.VolumeName}}
 				if err := gone(ctx, c, claim); err != nil {
 					return err
 				}
-				return awaitNoVolumes(ctx, c)
+				return cluster.AwaitGone(ctx, c, volume)
 			}},
 		}
 		for _, step := range steps {
@@ -143,8 +147,11 @@ func read(ctx context.Context, c *cluster.Cluster, node string) (counters, error
 	var agents corev1.PodList
 	err = c.List(ctx, &agents, client.InNamespace(install.Namespace), client.MatchingFields{"spec.nodeName": node},
 		client.MatchingLabels{"app.kubernetes.io/component": "agent"})
-	if err != nil || len(agents.Items) != 1 {
-		return counters{}, fmt.Errorf("finding the agent of %s among %d: %w", node, len(agents.Items), err)
+	if err != nil {
+		return counters{}, fmt.Errorf("finding the agent of %s: %w", node, err)
+	}
+	if len(agents.Items) != 1 {
+		return counters{}, fmt.Errorf("node %s has %d agents, not one", node, len(agents.Items))
 	}
 	fromAgent, err := scrape(set.CoreV1().RESTClient().Get().Namespace(install.Namespace).Resource("pods").
 		Name(agents.Items[0].Name + ":9808").SubResource("proxy").Suffix("metrics").DoRaw(ctx))

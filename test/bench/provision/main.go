@@ -44,10 +44,12 @@ func run(ctx context.Context, o options) error {
 		name string
 		do   func(context.Context, *cluster.Cluster, options) error
 	}{
+		{"versions", r.look},
 		{"processes and requests of one volume's life", r.countLife},
 		{"claims and pods one after the other", r.sequence},
 		{"claims and pods at once", r.bursts},
 		{"bare commands", r.bareCommands},
+		{"an API server with simulated nodes", r.simulate},
 	} {
 		fmt.Fprintf(os.Stderr, "==> %s\n", measure.name)
 		if err := measure.do(ctx, c, o); err != nil {

@@ -29,6 +29,18 @@ type results struct {
 	burst      map[string][]timeline
 	failures   int
 	bare       map[string][]time.Duration
+	simulated  []float64
+	node       corev1.NodeSystemInfo
+}
+
+// look notes what the nodes run.
+func (r *results) look(ctx context.Context, c *cluster.Cluster, _ options) error {
+	var node corev1.Node
+	if err := c.Get(ctx, client.ObjectKey{Name: "node1"}, &node); err != nil {
+		return err
+	}
+	r.node = node.Status.NodeInfo
+	return nil
 }
 
 // pair is a pod, with its claim unless it has none.

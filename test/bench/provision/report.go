@@ -38,17 +38,20 @@ func (r *results) print(w io.Writer, o options) {
 Measured by `+"`make bench-provision`"+` on a lab of three emulated nodes on %d processors, Kubernetes' own
 scheduler, thick LVM, claims of 1 GiB. The nodes' processors are emulated and ten to twenty times slower
 than real ones: read times as ratios to the rows of the same run. Counts do not depend on the machine.
+Kubernetes %s, %s, %s, Linux %s.
 
 ## Claim and pod posted to pod running
 
 %d runs of each, in turn; %d at once. Seconds.
 
-`, runtime.NumCPU(), o.runs, o.burst)
+`, runtime.NumCPU(), r.node.KubeletVersion, r.node.ContainerRuntimeVersion, r.node.OSImage, r.node.KernelVersion, o.runs, o.burst)
 	r.headline().Print(w)
 	fmt.Fprintf(w, "\nFailed attempts to provision in the runs at once: %d.\n\n![share of each step](provision.svg)\n\n## Share of each step\n\nSeconds, ext4.\n\n", r.failures)
 	r.shares("berth-ext4").Print(w)
 	fmt.Fprint(w, "\n## What one volume's life costs\n\nProcesses on the node, and successful writes to the Volume as the API server counts them.\n\n")
 	r.costs().Print(w)
+	fmt.Fprint(w, "\n## With simulated nodes\n\nA real API server and agents without disks, on the machine itself: nothing here is emulated.\n\n")
+	r.outside().Print(w)
 }
 
 // title names a class for people.
