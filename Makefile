@@ -18,6 +18,7 @@ include hack/generate.mk
 include hack/test.mk
 include hack/lint.mk
 include hack/lab.mk
+include hack/scheduler.mk
 
 .PHONY: help
 help: ## List the tasks

@@ -16,9 +16,10 @@ quick: ## Unit tests without root and without a cluster (a minute)
 	go -C lab vet ./...
 	go test $$($(WITHOUT_SERVER))
 	go -C lab test ./...
+	go -C scheduler test -trimpath ./internal/...
 
 .PHONY: test
-test: check-generated lint test-unit test-platform test-e2e ## All that guards a merge (25 minutes, 70 the first time)
+test: check-generated lint test-unit test-scheduler test-platform test-e2e ## All that guards a merge (25 minutes, 70 the first time)
 
 .PHONY: test-all
 test-all: test test-e2e-separate soak ## Everything, long models included

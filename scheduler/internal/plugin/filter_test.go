@@ -217,7 +217,7 @@ func TestAPodWithoutVolumesOfBerthCostsNoAllocation(t *testing.T) {
 	c := newCluster(t, node("n1", 10*gi))
 	pod := podWith("p")
 	pod.Spec.Volumes = []corev1.Volume{{Name: "e", VolumeSource: corev1.VolumeSource{EmptyDir: &corev1.EmptyDirVolumeSource{}}}}
-	var reader schedule.Reader = c.Reader.(schedule.Reader) //nolint:errcheck,revive // it is what newCluster puts there
+	reader := schedule.Reader{Objects: c.objects}
 	allocations := testing.AllocsPerRun(100, func() {
 		if want, err := reader.Read(t.Context(), pod); want != nil || err != nil {
 			t.Error(want, err)

@@ -29,8 +29,8 @@ func TestAnEvictionFreesInlineVolumesInThoughtAlone(t *testing.T) {
 	c, victim, fits := simulate(t)
 	c.claim("a", 3*gi)
 	pod := podWith("p", "a")
-	real := c.begin(t, pod)
-	thought := real.Clone()
+	actual := c.begin(t, pod)
+	thought := actual.Clone()
 
 	if status := c.RunPreFilterExtensionRemovePod(t.Context(), thought, pod, info(t, victim), c.info("n1")); !status.IsSuccess() {
 		t.Fatal(status)
@@ -38,7 +38,7 @@ func TestAnEvictionFreesInlineVolumesInThoughtAlone(t *testing.T) {
 	if !fits(thought, pod) {
 		t.Error("the pod does not fit although the victim is thought away")
 	}
-	if fits(real, pod) {
+	if fits(actual, pod) {
 		t.Error("the thought has reached the real state")
 	}
 	if status := c.RunPreFilterExtensionAddPod(t.Context(), thought, pod, info(t, victim), c.info("n1")); !status.IsSuccess() {

@@ -24,7 +24,7 @@ func (p *Plugin) patience() time.Duration { return cmp.Or(p.acceptance, acceptan
 
 // Reserve holds room for all of the pod's volumes on the node, or for none. What
 // Filter saw may be gone by now; the ledger works everything out again.
-func (p *Plugin) Reserve(_ context.Context, state fwk.CycleState, pod *corev1.Pod, node string) *fwk.Status {
+func (p *Plugin) Reserve(_ context.Context, state fwk.CycleState, _ *corev1.Pod, node string) *fwk.Status {
 	c := read(state)
 	if c == nil {
 		return nil

@@ -66,7 +66,7 @@ func (p *Plugin) Score(_ context.Context, state fwk.CycleState, _ *corev1.Pod, i
 	if len(c.holders) == 0 {
 		return score, nil
 	}
-	return fwk.MaxNodeScore/2*int64(c.holders[name])/int64(schedule.Primary) + score/2, nil
+	return fwk.MaxScore/2*int64(c.holders[name])/int64(schedule.Primary) + score/2, nil
 }
 
 // ScoreExtensions are not needed: scores are in the scheduler's range.

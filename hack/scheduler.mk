@@ -1,0 +1,19 @@
+# berth-scheduler: a module of its own, because it alone is built with Kubernetes'
+# scheduler. Trimmed as the lab's Kubernetes is, so that they share the compiler's
+# cache.
+
+.PHONY: bin/berth-scheduler
+bin/berth-scheduler:
+	go -C scheduler build $(GOFLAGS_BUILD) -ldflags "-s -w -X k8s.io/component-base/version.gitVersion=v1.37.1" -o ../$@ .
+
+.PHONY: image-scheduler
+image-scheduler: bin/berth-scheduler bin/lab ## Build the image of berth-scheduler into bin/images/
+	mkdir -p bin/images
+	bin/lab image write bin/images/scheduler.tar --ref localhost/berth/scheduler:lab --entrypoint /berth-scheduler --user 65532:65532 \
+	  --file /berth-scheduler=bin/berth-scheduler
+
+.PHONY: test-scheduler
+test-scheduler: bin/lab bin/helm ## berth-scheduler's tests, those on a real API server included
+	CGO_ENABLED=1 go -C scheduler test -race -timeout 10m ./internal/...
+	$(ENVTEST) BERTH_TEST_PROVISIONER="$$(bin/lab binary csi-provisioner)" BERTH_TEST_HELM="$(CURDIR)/bin/helm" \
+	  go -C scheduler test -trimpath -timeout 15m ./test
