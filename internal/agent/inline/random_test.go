@@ -1,0 +1,141 @@
+package inline
+
+import (
+	"errors"
+	"slices"
+	"testing"
+
+	"pgregory.net/rapid"
+
+	"berth.dev/berth/internal/provision"
+)
+
+// story is a random life of one volume: what kubelet, API server, machine and
+// disks do to it, in any order.
+type story struct {
+	*node
+	// used is whether the pod ever had its data; lost whether a disk took it.
+	used, lost bool
+	// given is whether the kubelet gave the volume back, as far as it knows.
+	given bool
+	// forgotten and gone are whether kubelet and API server do not know the pod.
+	forgotten, gone bool
+}
+
+// after takes in what the last action has done, and checks what must hold.
+func (s *story) after(t *rapid.T) {
+	if s.crash.dead {
+		s.crash.dead, s.crash.at = false, 0
+		s.restart()
+	}
+	created := slices.Contains(s.crash.effects, "after Create")
+	deleted := slices.Contains(s.crash.effects, "after Delete")
+	if created && s.used && !s.given {
+		t.Fatal("a volume was made after the pod had its data")
+	}
+	if deleted && !s.given && (!s.forgotten || !s.gone) {
+		t.Fatalf("the data was deleted; kubelet gave it back: %v, forgot it: %v, API server forgot it: %v", s.given, s.forgotten, s.gone)
+	}
+	s.crash.effects = nil
+	if s.mounted() {
+		if !s.marked(t) {
+			t.Fatal("the pod has data that is not marked")
+		}
+		s.used = true
+	}
+}
+
+func (s *story) marked(t *rapid.T) bool {
+	marked, err := s.marks.Has(Mark{id, owner})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return marked
+}
+
+// publish is the kubelet's, which knows the pod and has not given it up.
+func (s *story) publish(t *rapid.T) {
+	if s.forgotten || s.given {
+		return
+	}
+	err := s.Publish(t.Context(), s.request())
+	if err == nil && s.lost {
+		t.Fatal("the pod got a volume after its data was lost")
+	}
+	noPool := errors.Is(err, provision.ErrPoolMissing) // all disks were lost
+	if err != nil && !errors.Is(err, errCrash) && !s.lost && !noPool {
+		t.Fatalf("publishing: %v", err)
+	}
+}
+
+func (s *story) unpublish(t *rapid.T) {
+	if s.forgotten {
+		return
+	}
+	s.given = true
+	if err := s.Unpublish(t.Context(), h, s.target()); err != nil && !errors.Is(err, errCrash) {
+		t.Fatalf("unpublishing: %v", err)
+	}
+}
+
+// forget is the kubelet's, once nothing of the pod is mounted any more.
+func (s *story) forget(*rapid.T) {
+	if !s.mounted() {
+		s.kubeletForgets()
+		s.forgotten = true
+	}
+}
+
+func (s *story) look(t *rapid.T) {
+	s.clock.SetTime(s.clock.Now().Add(askInterval))
+	err := s.Sweep(t.Context(), s.Pools())
+	if err != nil && !errors.Is(err, errCrash) && s.err == nil {
+		t.Fatalf("sweeping: %v", err)
+	}
+}
+
+// losePool takes the disk away that has the volume. Once that is marked the pod may
+// have had it, so it counts as lost.
+func (s *story) losePool(t *rapid.T) {
+	if r := s.record(); r != nil {
+		s.lost = s.lost || s.marked(t)
+		s.reboot() // a mount of a disk that is gone goes with the machine
+		s.disks.RemovePool(r.Pool)
+	}
+}
+
+func TestWhateverHappensDataIsNeitherReplacedNorDeletedTooEarlyNorLeft(t *testing.T) {
+	rapid.Check(t, func(rt *rapid.T) {
+		s := &story{node: newNode(t)}
+		rt.Repeat(map[string]func(*rapid.T){
+			"publish":              s.publish,
+			"publish again":        s.publish,
+			"unpublish":            s.unpublish,
+			"the process restarts": func(*rapid.T) { s.restart() },
+			"the machine restarts": func(*rapid.T) { s.reboot() },
+			"a disk is lost":       s.losePool,
+			"the kubelet forgets":  s.forget,
+			"the API forgets":      func(*rapid.T) { s.here.Delete(uid); s.gone = true },
+			"the API goes away":    func(*rapid.T) { s.err = errors.New("away") },
+			"the API comes back":   func(*rapid.T) { s.err = nil },
+			"sweep":                s.look,
+			"a crash is near": func(rt *rapid.T) {
+				s.crash.seen, s.crash.at = 0, rapid.IntRange(1, 6).Draw(rt, "effects")
+			},
+			"": s.after,
+		})
+		s.end(rt)
+	})
+}
+
+// end lets everything come to rest.
+func (s *story) end(t *rapid.T) {
+	s.crash.at, s.crash.dead, s.err = 0, false, nil
+	s.reboot()
+	s.kubeletForgets()
+	s.here.Delete(uid)
+	s.look(t)
+	if got := s.left(); got != nothing {
+		t.Fatalf("left on the node: %s", got)
+	}
+}
