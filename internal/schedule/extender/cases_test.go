@@ -1,0 +1,96 @@
+package extender
+
+import (
+	"maps"
+	"net/http"
+	"net/http/httptest"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/go-logr/logr"
+	clocktesting "k8s.io/utils/clock/testing"
+
+	"berth.dev/berth/internal/ledger"
+	"berth.dev/berth/internal/schedule"
+	"berth.dev/berth/internal/schedule/cases"
+)
+
+// asked is an extender on a cluster, and the scheduler that asks it.
+type asked struct {
+	t     *testing.T
+	book  *schedule.Book
+	holds *Holds
+	clock *clocktesting.FakeClock
+	url   string
+	ready error
+}
+
+func ask(t *testing.T, c *cases.Case) *asked {
+	t.Helper()
+	a := &asked{t: t, book: c.Book(), clock: clocktesting.NewFakeClock(time.Unix(0, 0))}
+	a.holds = NewHolds(a.book, a.clock)
+	e := &Extender{Book: a.book, Reader: c.Reader(), Holds: a.holds}
+	server := httptest.NewServer(Handler(e, func() error { return a.ready }, logr.Discard()))
+	t.Cleanup(server.Close)
+	a.url = server.URL
+	return a
+}
+
+func TestTheExtenderAnswersEveryCase(t *testing.T) {
+	for name, c := range cases.All() {
+		t.Run(name, func(t *testing.T) {
+			a := ask(t, &c)
+			nodes := slices.Sorted(maps.Keys(c.Nodes))
+			if c.Unready != "" {
+				nodes = []string{"large"}
+			}
+			got := a.filter(c.Pod, nodes)
+			for node, want := range c.Nodes {
+				if fits := slices.Contains(*got.NodeNames, node); fits != (want.Reason == ledger.Fits) {
+					t.Errorf("node %s fits: %v, want %v (%v)", node, fits, want.Reason, got)
+				}
+				if told := got.FailedNodes[node] + got.FailedAndUnresolvableNodes[node]; (told == "") != (want.Reason == ledger.Fits) {
+					t.Errorf("node %s: told %q", node, told)
+				}
+			}
+			if c.Unready != "" && !strings.Contains(got.FailedAndUnresolvableNodes["large"], c.Unready) {
+				t.Errorf("not told why: %+v", got)
+			}
+			if c.Best == "" {
+				return
+			}
+			best := slices.MaxFunc(a.prioritize(c.Pod, *got.NodeNames), func(x, y HostPriority) int { return int(x.Score - y.Score) })
+			if best.Host != c.Best {
+				t.Errorf("the best node is %+v, want %s", best, c.Best)
+			}
+		})
+	}
+}
+
+func TestWhoCannotAnswerSaysSo(t *testing.T) {
+	c := cases.All()["one claim goes where there is room"]
+	a := ask(t, &c)
+	tests := map[string]struct {
+		path, body string
+		ready      error
+		status     int
+	}{
+		"not the leader":         {"/filter", `{}`, http.ErrServerClosed, http.StatusServiceUnavailable},
+		"no question":            {"/filter", `nonsense`, nil, http.StatusBadRequest},
+		"no pod":                 {"/filter", `{"NodeNames":[]}`, nil, http.StatusBadRequest},
+		"whole nodes":            {"/filter", `{"Pod":{"metadata":{"uid":"u"}},"Nodes":{"items":[]}}`, nil, http.StatusBadRequest},
+		"another verb":           {"/bind", `{}`, nil, http.StatusNotFound},
+		"no nodes":               {"/prioritize", `{"Pod":{"metadata":{"uid":"u"}},"NodeNames":[]}`, nil, http.StatusOK},
+		"a pod without a volume": {"/filter", `{"Pod":{"metadata":{"uid":"u"}},"NodeNames":["x"]}`, nil, http.StatusOK},
+	}
+	for name, test := range tests {
+		t.Run(name, func(t *testing.T) {
+			a.ready = test.ready
+			if status, _ := a.post(test.path, strings.NewReader(test.body)); status != test.status {
+				t.Errorf("status %d, want %d", status, test.status)
+			}
+		})
+	}
+}

@@ -1,0 +1,118 @@
+package extender
+
+import (
+	"context"
+	"fmt"
+
+	corev1 "k8s.io/api/core/v1"
+
+	"berth.dev/berth/internal/ledger"
+	"berth.dev/berth/internal/placement"
+	"berth.dev/berth/internal/schedule"
+)
+
+// Extender answers the scheduler's questions out of a Book.
+type Extender struct {
+	Book   *schedule.Book
+	Reader schedule.Reader
+	Holds  *Holds
+	// Strategy says which of several fitting nodes is better.
+	Strategy ledger.Strategy
+}
+
+// Filter says on which of the nodes the pod's volumes fit, and holds the room
+// there. The Book must be synced.
+func (e *Extender) Filter(ctx context.Context, pod *corev1.Pod, nodes []string) (FilterResult, error) {
+	v, err := e.Reader.Read(ctx, pod)
+	if err != nil {
+		return FilterResult{}, err
+	}
+	out := FilterResult{FailedNodes: map[string]string{}, FailedAndUnresolvableNodes: map[string]string{}}
+	if v != nil && v.Unready != "" {
+		for _, node := range nodes {
+			out.FailedAndUnresolvableNodes[node] = v.Unready
+		}
+		out.NodeNames = &[]string{}
+		return out, nil
+	}
+	if v == nil || len(v.Wanted) == 0 {
+		out.NodeNames = &nodes
+		return out, nil
+	}
+	r := e.request(pod, v)
+	fitting := make([]string, 0, len(nodes))
+	for _, node := range nodes {
+		if _, verdict := e.Book.Reserve(node, r); verdict.Fits() {
+			fitting = append(fitting, node)
+			continue
+		}
+		message, evictable := e.refusal(node, r)
+		if evictable {
+			out.FailedNodes[node] = message
+		} else {
+			out.FailedAndUnresolvableNodes[node] = message
+		}
+	}
+	e.Holds.hold(string(pod.UID), fitting, v)
+	out.NodeNames = &fitting
+	return out, nil
+}
+
+func (e *Extender) request(pod *corev1.Pod, v *schedule.PodVolumes) *ledger.Request {
+	r, _ := e.Book.Request(ledger.RequestOptions{Pod: string(pod.UID), Strategy: e.Strategy}, v.Demands()...)
+	return r
+}
+
+// refusal is why the volumes do not fit on a node, and whether they might after
+// an eviction of pods with inline volumes.
+func (e *Extender) refusal(name string, r *ledger.Request) (message string, evictable bool) {
+	node := e.Book.Node(name)
+	x := node.Explain(r)
+	if x.Verdict.Fits() {
+		return "the room was taken a moment ago", true
+	}
+	var pods []string
+	for _, pool := range e.Book.Pools(name) {
+		for _, fact := range pool.Facts {
+			if fact.Owner.Kind == ledger.ByPod {
+				pods = append(pods, fact.Owner.ID)
+			}
+		}
+	}
+	message = fmt.Sprintf("Berth: %s", x.Message(placement.Bytes))
+	return message, len(pods) > 0 && node.WithoutPods(pods...).Fit(r).Fits()
+}
+
+// Prioritize says how well the pod's volumes would lie on each node. A node that
+// holds a replica of one of them is best.
+func (e *Extender) Prioritize(ctx context.Context, pod *corev1.Pod, nodes []string) ([]HostPriority, error) {
+	v, err := e.Reader.Read(ctx, pod)
+	if err != nil {
+		return nil, err
+	}
+	list := make([]HostPriority, 0, len(nodes))
+	if v == nil {
+		for _, node := range nodes {
+			list = append(list, HostPriority{Host: node})
+		}
+		return list, nil
+	}
+	r := e.request(pod, v)
+	for _, node := range nodes {
+		score := e.Book.Node(node).Score(r) * maxPriority / ledger.MaxScore
+		if holds(v.Holders, node) {
+			score = maxPriority
+		}
+		list = append(list, HostPriority{node, score})
+	}
+	return list, nil
+}
+
+func holds(holders []schedule.Holder, node string) bool {
+	for _, h := range holders {
+		if h.Node == node && h.Standing > schedule.Unfit {
+			return true
+		}
+	}
+	return false
+}
