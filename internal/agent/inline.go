@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"sync/atomic"
+	"time"
 
 	"github.com/go-logr/logr"
 	corev1 "k8s.io/api/core/v1"
@@ -17,6 +18,10 @@ import (
 	"berth.dev/berth/internal/agent/pools"
 	"berth.dev/berth/internal/provision"
 )
+
+// watchPatience is how long a pod that needs a new volume waits for the first
+// answer of the API server; the kubelet tries again.
+const watchPatience = 5 * time.Second
 
 // offers tells what the node has for new inline volumes, from the watch of the
 // cluster half and the latest report.
@@ -40,6 +45,8 @@ func (o *offers) Class(ctx context.Context, name string) (*v1alpha1.PoolClass, m
 	if reader == nil {
 		return nil, nil, fmt.Errorf("%w: PoolClass %s is not known yet", provision.ErrUnavailable, name)
 	}
+	ctx, cancel := context.WithTimeout(ctx, watchPatience) // a watch that is not filled is waited for
+	defer cancel()
 	class, node := &v1alpha1.PoolClass{}, nodeMetadata()
 	err := (*reader).Get(ctx, client.ObjectKey{Name: name}, class)
 	if apierrors.IsNotFound(err) {
@@ -49,7 +56,8 @@ func (o *offers) Class(ctx context.Context, name string) (*v1alpha1.PoolClass, m
 		err = (*reader).Get(ctx, client.ObjectKey{Name: o.node}, node)
 	}
 	if err != nil {
-		return nil, nil, fmt.Errorf("%w: PoolClass %s and the node's labels are not known yet: %w", provision.ErrUnavailable, name, err)
+		// A deadline in it is not the caller's, so it is told and not wrapped.
+		return nil, nil, fmt.Errorf("%w: PoolClass %s and the node's labels are not known yet: %s", provision.ErrUnavailable, name, err.Error())
 	}
 	return class, node.GetLabels(), nil
 }

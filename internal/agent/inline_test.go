@@ -128,6 +128,25 @@ func TestAnInlineVolumeThatFindsNoRoomSaysSo(t *testing.T) {
 	}
 }
 
+func TestANewInlineVolumeWaitsForTheAPIServerAndSaysSo(t *testing.T) {
+	s := newSite(t, "")
+	pc, _ := s.classes()
+	s.create(pc)
+	s.traffic.cut()
+	p := s.run(s.start())
+	err := p.publish("1Gi")
+	if status.Code(err) != codes.Unavailable || !strings.Contains(err.Error(), "PoolClass") {
+		t.Errorf("error %v; want %s and what is missing", err, codes.Unavailable)
+	}
+	s.traffic.mend()
+	await(t, "the volume to be published", func() bool { return p.publish("1Gi") == nil })
+	s.traffic.cut()
+	if err := p.unpublish(); err != nil {
+		t.Errorf("a pod cannot end without the API server: %v", err)
+	}
+	s.traffic.mend()
+}
+
 func TestTheInlineVolumeOfAPodThatVanishedIsRemoved(t *testing.T) {
 	s := newSite(t, "")
 	pc, _ := s.classes()
