@@ -21,6 +21,7 @@ import (
 type controllerFlags struct {
 	csiSocket, httpAddress, namespace, kubeconfig string
 	leaderElection                                bool
+	extender                                      extenderFlags
 }
 
 func newControllerCommand() *cobra.Command {
@@ -37,6 +38,7 @@ func newControllerCommand() *cobra.Command {
 	flags.StringVar(&f.namespace, "namespace", namespaceFromEnvironment(), "namespace that Berth is installed in")
 	flags.StringVar(&f.kubeconfig, "kubeconfig", "", "path of a kubeconfig; empty means that the process runs in the cluster")
 	flags.BoolVar(&f.leaderElection, "leader-election", true, "let only one of several controllers run the reconcilers")
+	f.extender.add(flags)
 	return cmd
 }
 
@@ -64,7 +66,16 @@ func runController(ctx context.Context, f controllerFlags) (err error) {
 	}
 	defer func() { err = errors.Join(err, closed(probes)) }()
 
+	serve, err := f.extender.open(ctx)
+	if err != nil {
+		return err
+	}
+	if serve.Listener != nil {
+		defer func() { err = errors.Join(err, closed(serve.Listener)) }()
+	}
+
 	return controller.Run(ctx, controller.Options{
+		Extender:       serve,
 		Config:         config,
 		Namespace:      f.namespace,
 		LeaderElection: f.leaderElection,

@@ -50,14 +50,22 @@ type Options struct {
 	CSI net.Listener
 	// HTTP serves /healthz, /readyz and /metrics.
 	HTTP net.Listener
+	// Extender serves a stock scheduler, if its Listener is set.
+	Extender Extender
 	// Version that CSI announces.
 	Version string
 	Log     logr.Logger
-	Clock   clock.WithTicker
+	Clock   Clock
 	// OrphanDelay as the constant of that name, unless set.
 	OrphanDelay time.Duration
 	// Wrap, if set, is put around the client that writes. For tests.
 	Wrap func(client.Client) client.Client
+}
+
+// Clock is all that the process knows of time.
+type Clock interface {
+	clock.WithTicker
+	clock.WithDelayedExecution
 }
 
 // Process is a controller that is set up and not started yet.
@@ -97,6 +105,13 @@ func New(ctx context.Context, o Options) (*Process, error) {
 	from.AfterVolumes, from.Clock, from.Log = watchers.Handler(), o.Clock, o.Log.WithName("ledger")
 	if err := addReconcilers(m, o, beats); err != nil {
 		return nil, err
+	}
+	if o.Extender.Listener != nil {
+		holds, err := addExtender(m, o.Extender, book, o.Clock)
+		if err != nil {
+			return nil, err
+		}
+		from.AfterClaims = holds.Handler()
 	}
 	p := &Process{manager: m, Book: book, Volumes: volumes.New(m.GetClient(), m.GetAPIReader(), beats, book, watchers)}
 	feed := func(ctx context.Context) error { return schedule.Feed(ctx, book, from) }

@@ -162,7 +162,7 @@ func TestOnlyTheLeaderReconcilesAndEveryProcessServes(t *testing.T) {
 }
 
 // claim is a claim that nobody binds.
-func (c *cluster) claim(t *testing.T) *corev1.PersistentVolumeClaim {
+func (c *cluster) claim(t *testing.T, options ...func(*corev1.PersistentVolumeClaim)) *corev1.PersistentVolumeClaim {
 	t.Helper()
 	claim := &corev1.PersistentVolumeClaim{
 		ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: c.class},
@@ -170,6 +170,9 @@ func (c *cluster) claim(t *testing.T) *corev1.PersistentVolumeClaim {
 			AccessModes: []corev1.PersistentVolumeAccessMode{corev1.ReadWriteOnce},
 			Resources:   corev1.VolumeResourceRequirements{Requests: corev1.ResourceList{corev1.ResourceStorage: resource.MustParse("1Gi")}},
 		},
+	}
+	for _, option := range options {
+		option(claim)
 	}
 	if err := c.Client.Create(t.Context(), claim); err != nil {
 		t.Fatal(err)

@@ -16,6 +16,7 @@ import (
 	"berth.dev/berth/internal/apitest"
 	"berth.dev/berth/internal/controller"
 	"berth.dev/berth/internal/controller/volumes"
+	"berth.dev/berth/internal/schedule"
 )
 
 // patience is how long a test waits for something before it counts as missing.
@@ -24,6 +25,8 @@ const patience = 60 * time.Second
 // Process is a controller that runs.
 type Process struct {
 	Volumes *volumes.Service
+	// Book is the ledger they decide by.
+	Book *schedule.Book
 	// Socket serves CSI, HTTP the health checks.
 	Socket, HTTP string
 	stop         context.CancelFunc
@@ -44,8 +47,13 @@ func WithConfig(config *rest.Config) Option {
 }
 
 // WithClock replaces the clock and makes orphans due after the delay.
-func WithClock(c clock.WithTicker, orphanDelay time.Duration) Option {
+func WithClock(c controller.Clock, orphanDelay time.Duration) Option {
 	return func(o *controller.Options) { o.Clock, o.OrphanDelay = c, orphanDelay }
+}
+
+// WithExtender serves the extender on a loopback listener.
+func WithExtender(listener net.Listener) Option {
+	return func(o *controller.Options) { o.Extender.Listener = listener }
 }
 
 // WithLeaderElection makes the process wait until it leads.
@@ -78,7 +86,7 @@ func Start(t testing.TB, e *apitest.Environment, options ...Option) *Process {
 		stop()
 		t.Fatal(err)
 	}
-	p.Volumes = built.Volumes
+	p.Volumes, p.Book = built.Volumes, built.Book
 	go func() { p.stopped <- built.Run(ctx) }()
 	t.Cleanup(func() { p.Stop(t) })
 	select {

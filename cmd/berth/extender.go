@@ -1,0 +1,59 @@
+package main
+
+import (
+	"context"
+	"crypto/x509"
+	"fmt"
+	"net"
+	"os"
+
+	"github.com/spf13/pflag"
+
+	"berth.dev/berth/internal/controller"
+	"berth.dev/berth/internal/ledger"
+)
+
+// extenderFlags say how a stock scheduler is served.
+type extenderFlags struct {
+	address, certFile, keyFile, clientCAFile, strategy string
+}
+
+func (f *extenderFlags) add(flags *pflag.FlagSet) {
+	flags.StringVar(&f.address, "extender-address", "", "address on which the scheduler extender is served while this process leads; empty means not at all")
+	flags.StringVar(&f.certFile, "extender-cert-file", "", "the extender's certificate; without one the address must be a loopback address")
+	flags.StringVar(&f.keyFile, "extender-key-file", "", "the key of the extender's certificate")
+	flags.StringVar(&f.clientCAFile, "extender-client-ca-file", "", "certificates of those who sign the scheduler's; empty means that any client is answered")
+	flags.StringVar(&f.strategy, "extender-strategy", "spread", "which of several nodes is better: spread (more stays free) or binpack (less does)")
+}
+
+// open makes of the flags what the controller serves.
+func (f *extenderFlags) open(ctx context.Context) (controller.Extender, error) {
+	if f.address == "" {
+		return controller.Extender{}, nil
+	}
+	e := controller.Extender{CertFile: f.certFile, KeyFile: f.keyFile}
+	switch f.strategy {
+	case "spread":
+		e.Strategy = ledger.Spread
+	case "binpack":
+		e.Strategy = ledger.Binpack
+	default:
+		return controller.Extender{}, fmt.Errorf("--extender-strategy is %q: it must be spread or binpack", f.strategy)
+	}
+	if f.clientCAFile != "" {
+		pem, err := os.ReadFile(f.clientCAFile)
+		if err != nil {
+			return controller.Extender{}, fmt.Errorf("reading --extender-client-ca-file: %w", err)
+		}
+		e.ClientCAs = x509.NewCertPool()
+		if !e.ClientCAs.AppendCertsFromPEM(pem) {
+			return controller.Extender{}, fmt.Errorf("--extender-client-ca-file %s has no certificate in it", f.clientCAFile)
+		}
+	}
+	listener, err := (&net.ListenConfig{}).Listen(ctx, "tcp", f.address)
+	if err != nil {
+		return controller.Extender{}, fmt.Errorf("opening --extender-address: %w", err)
+	}
+	e.Listener = listener
+	return e, nil
+}

@@ -1,0 +1,93 @@
+package controller
+
+import (
+	"context"
+	"crypto/tls"
+	"crypto/x509"
+	"errors"
+	"fmt"
+	"net"
+	"net/http"
+	"time"
+
+	"k8s.io/utils/clock"
+	ctrl "sigs.k8s.io/controller-runtime"
+	"sigs.k8s.io/controller-runtime/pkg/certwatcher"
+	"sigs.k8s.io/controller-runtime/pkg/manager"
+
+	"berth.dev/berth/internal/ledger"
+	"berth.dev/berth/internal/schedule"
+	"berth.dev/berth/internal/schedule/extender"
+)
+
+// Extender is how a stock scheduler is served. The zero value is not at all.
+type Extender struct {
+	Listener net.Listener
+	// CertFile and KeyFile are the server's, and are read again when they change.
+	// Without them the listener must be on a loopback address.
+	CertFile, KeyFile string
+	// ClientCAs, if set, are who may have signed the scheduler's certificate.
+	ClientCAs *x509.CertPool
+	Strategy  ledger.Strategy
+}
+
+// check refuses to answer strangers in the clear: a filter holds room.
+func (e *Extender) check() error {
+	if (e.CertFile == "") != (e.KeyFile == "") {
+		return errors.New("the extender's certificate and key go together")
+	}
+	if e.CertFile != "" {
+		return nil
+	}
+	if e.ClientCAs != nil {
+		return errors.New("the extender can only check its clients' certificates if it has one itself")
+	}
+	address, ok := e.Listener.Addr().(*net.TCPAddr)
+	if !ok || !address.IP.IsLoopback() {
+		return fmt.Errorf("the extender listens on %s: give it a certificate and a key, or a loopback address", e.Listener.Addr())
+	}
+	return nil
+}
+
+var errNotLeading = errors.New("another controller leads: it is the one that knows what is held")
+
+// addExtender serves the extender while this process leads. Holds live in the
+// leader's memory, so nobody else may answer.
+func addExtender(m ctrl.Manager, o Extender, book *schedule.Book, c clock.WithDelayedExecution) (*extender.Holds, error) {
+	if err := o.check(); err != nil {
+		return nil, err
+	}
+	holds := extender.NewHolds(book, c)
+	e := &extender.Extender{Book: book, Reader: schedule.Reader{Objects: schedule.Cached{Reader: m.GetClient()}}, Holds: holds, Strategy: o.Strategy}
+	ready := func() error {
+		select {
+		case <-m.Elected():
+		default:
+			return errNotLeading
+		}
+		if !book.Synced() {
+			return errNotSynced
+		}
+		return nil
+	}
+	server := &manager.Server{
+		Name:            "extender",
+		Server:          &http.Server{Handler: extender.Handler(e, ready, m.GetLogger().WithName("extender")), ReadHeaderTimeout: 10 * time.Second},
+		Listener:        o.Listener,
+		ShutdownTimeout: new(time.Second),
+	}
+	if o.CertFile == "" {
+		return holds, m.Add(server)
+	}
+	watcher, err := certwatcher.New(o.CertFile, o.KeyFile)
+	if err != nil {
+		return nil, fmt.Errorf("reading the extender's certificate: %w", err)
+	}
+	config := &tls.Config{MinVersion: tls.VersionTLS13, GetCertificate: watcher.GetCertificate}
+	if o.ClientCAs != nil {
+		config.ClientCAs, config.ClientAuth = o.ClientCAs, tls.RequireAndVerifyClientCert
+	}
+	server.Listener = tls.NewListener(o.Listener, config)
+	watch := func(ctx context.Context) error { return watcher.Start(ctx) }
+	return holds, errors.Join(m.Add(everywhere(watch)), m.Add(server))
+}
