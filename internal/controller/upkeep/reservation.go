@@ -50,11 +50,11 @@ func (r *Reservations) SetupWithManager(m ctrl.Manager) error {
 // claim loses its node, so it looks again until the reservation is none any more.
 func (r *Reservations) Reconcile(ctx context.Context, request ctrl.Request) (ctrl.Result, error) {
 	v := &v1alpha1.Volume{}
-	err := r.Client.Get(ctx, types.NamespacedName{Name: request.Name}, v)
-	if client.IgnoreNotFound(err) != nil {
-		return ctrl.Result{}, fmt.Errorf("reading volume %s: %w", request.Name, err)
+	if err := r.Client.Get(ctx, types.NamespacedName{Name: request.Name}, v); err != nil {
+		delete(r.idle, request.Name)
+		return ctrl.Result{}, client.IgnoreNotFound(err)
 	}
-	if err != nil || v.DeletionTimestamp != nil || !volumes.Reserved(v) || v.Spec.ClaimRef == nil {
+	if v.DeletionTimestamp != nil || !volumes.Reserved(v) || v.Spec.ClaimRef == nil {
 		delete(r.idle, request.Name)
 		return ctrl.Result{}, nil
 	}

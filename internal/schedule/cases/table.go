@@ -1,6 +1,8 @@
 package cases
 
 import (
+	"maps"
+
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
@@ -36,14 +38,18 @@ func others(p ...corev1.Pod) func(*schedule.Lists) {
 
 // All is the table. Its keys are sentences.
 func All() map[string]Case {
-	two := func() schedule.Lists { return cluster(node("large", 20*gi), node("small", 4*gi)) }
-	sick := func(n *v1alpha1.StorageNode) { n.Status.Pools[0].Health = v1alpha1.PoolDegraded }
-	serving := func(class string) func(*v1alpha1.StorageNode) {
-		return func(n *v1alpha1.StorageNode) { n.Status.Pools[0].Classes = []string{class} }
+	all := map[string]Case{}
+	for _, part := range []map[string]Case{sizes(), occupied(), closed(), waiting()} {
+		maps.Copy(all, part)
 	}
-	notReady := func(n *v1alpha1.StorageNode) {
-		n.Status.Conditions = []metav1.Condition{{Type: "Ready", Status: metav1.ConditionFalse}}
-	}
+	return all
+}
+
+// two is a cluster of a large and a small node.
+func two() schedule.Lists { return cluster(node("large", 20*gi), node("small", 4*gi)) }
+
+// sizes are about empty pools.
+func sizes() map[string]Case {
 	return map[string]Case{
 		"one claim goes where there is room": {
 			Lists: with(two(), claims(claim("1", 5*gi))), Pod: pod("1"), Best: "large",
@@ -73,6 +79,12 @@ func All() map[string]Case {
 			Lists: with(cluster(node("n", 5*gi)), claims(claim("1", 3*gi))), Pod: inline(pod("1"), "scratch", "3Gi"),
 			Nodes: map[string]Answer{"n": not(ledger.NotTogether)},
 		},
+	}
+}
+
+// occupied are about what is in the way, and what is not.
+func occupied() map[string]Case {
+	return map[string]Case{
 		"volumes of others are in the way": {
 			Lists: with(two(), claims(claim("1", 2*gi)), volumes(volume("8", "small", 3*gi))), Pod: pod("1"), Best: "large",
 			Nodes: map[string]Answer{"large": fits(pools{"1": "vg0"}), "small": not(ledger.NoRoom)},
@@ -89,6 +101,19 @@ func All() map[string]Case {
 			Lists: with(two(), claims(claim("1", 4*gi)), volumes(volume("1", "small", 4*gi))), Pod: pod("1"),
 			Nodes: map[string]Answer{"large": fits(pools{"1": "vg0"}), "small": fits(pools{"1": "vg0"})},
 		},
+	}
+}
+
+// closed are about nodes and pools that take nothing.
+func closed() map[string]Case {
+	sick := func(n *v1alpha1.StorageNode) { n.Status.Pools[0].Health = v1alpha1.PoolDegraded }
+	serving := func(class string) func(*v1alpha1.StorageNode) {
+		return func(n *v1alpha1.StorageNode) { n.Status.Pools[0].Classes = []string{class} }
+	}
+	notReady := func(n *v1alpha1.StorageNode) {
+		n.Status.Conditions = []metav1.Condition{{Type: "Ready", Status: metav1.ConditionFalse}}
+	}
+	return map[string]Case{
 		"a degraded pool takes nothing new": {
 			Lists: with(cluster(changed(node("n", 9*gi), sick)), claims(claim("1", gi))), Pod: pod("1"),
 			Nodes: map[string]Answer{"n": not(ledger.PoolUnhealthy)},
@@ -109,6 +134,12 @@ func All() map[string]Case {
 			Lists: with(cluster(node("n", 9*gi)), claims(claim("1", gi))), Pod: pod("1"), Best: "n",
 			Nodes: map[string]Answer{"n": fits(pools{"1": "vg0"}), "plain": not(ledger.NotReported)},
 		},
+	}
+}
+
+// waiting are about what is not for the nodes to answer.
+func waiting() map[string]Case {
+	return map[string]Case{
 		"a claim that does not wait has to be bound first": {
 			Lists: with(two(), claims(eager(claim("1", gi)))), Pod: pod("1"), Unready: "is to be bound before",
 		},
