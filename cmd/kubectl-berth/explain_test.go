@@ -1,0 +1,116 @@
+package main
+
+import (
+	"context"
+	"strings"
+	"testing"
+
+	coordinationv1 "k8s.io/api/coordination/v1"
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/client/fake"
+	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
+
+	"berth.dev/berth/api/v1alpha1"
+	"berth.dev/berth/internal/schedule/cases"
+)
+
+// objects of a case, with a Node and a Lease for each StorageNode.
+func objects(c *cases.Case) []client.Object {
+	list := []client.Object{c.Pod}
+	for i := range c.StorageNodes {
+		name := c.StorageNodes[i].Name
+		node := &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: name}}
+		node.Status.Conditions = []corev1.NodeCondition{{Type: corev1.NodeReady, Status: corev1.ConditionTrue}}
+		lease := &coordinationv1.Lease{ObjectMeta: metav1.ObjectMeta{Namespace: "berth-system", Name: v1alpha1.AgentLeasePrefix + name}}
+		list = append(list, &c.StorageNodes[i], node, lease)
+	}
+	for i := range c.PoolClasses {
+		list = append(list, &c.PoolClasses[i])
+	}
+	for i := range c.StorageClasses {
+		list = append(list, &c.StorageClasses[i])
+	}
+	for i := range c.Claims {
+		list = append(list, &c.Claims[i])
+	}
+	for i := range c.Volumes {
+		list = append(list, &c.Volumes[i])
+	}
+	return list
+}
+
+// run runs the command in the cluster of a case.
+func run(t *testing.T, change func([]client.Object) []client.Object, funcs interceptor.Funcs, args ...string) (out, notes string, err error) {
+	t.Helper()
+	c := cases.All()["volumes of others are in the way"]
+	scheme, err := newScheme()
+	if err != nil {
+		t.Fatal(err)
+	}
+	reader := fake.NewClientBuilder().WithScheme(scheme).WithObjects(change(objects(&c))...).WithInterceptorFuncs(funcs).Build()
+	var stdout, stderr strings.Builder
+	root := newRootCommand(func(target) (client.Reader, string, error) { return reader, "shop", nil })
+	root.SetArgs(args)
+	root.SetOut(&stdout)
+	root.SetErr(&stderr)
+	err = root.ExecuteContext(t.Context())
+	return stdout.String(), stderr.String(), err
+}
+
+func same(list []client.Object) []client.Object { return list }
+
+func TestExplainSaysWhatTheLedgerSays(t *testing.T) {
+	for _, args := range [][]string{{"explain", "pod", "web"}, {"explain", "pvc", "1"}} {
+		out, notes, err := run(t, same, interceptor.Funcs{}, args...)
+		if err != nil || notes != "" {
+			t.Fatalf("%v: %v, %s", args, err, notes)
+		}
+		for _, told := range []string{"shop/", "large: fits, claim 1 in vg0", "small: does not fit: pool vg0 has 1Gi free, 2Gi asked"} {
+			if !strings.Contains(out, told) {
+				t.Errorf("%v: %q lacks %q", args, out, told)
+			}
+		}
+	}
+}
+
+func TestANodeWithoutAnAgentIsSaidSo(t *testing.T) {
+	out, _, err := run(t, func(list []client.Object) []client.Object {
+		kept := list[:0]
+		for _, o := range list {
+			if _, lease := o.(*coordinationv1.Lease); !lease {
+				kept = append(kept, o)
+			}
+		}
+		return kept
+	}, interceptor.Funcs{}, "explain", "pod", "web")
+	if err != nil || !strings.Contains(out, "large: takes nothing new: its berth-agent has no Lease") {
+		t.Errorf("%v: %s", err, out)
+	}
+}
+
+func TestWhoMayNotReadLeasesIsToldWhatIsMissing(t *testing.T) {
+	out, notes, err := run(t, same, interceptor.Funcs{List: func(ctx context.Context, c client.WithWatch, list client.ObjectList, o ...client.ListOption) error {
+		if _, lease := list.(*coordinationv1.LeaseList); lease {
+			return apierrors.NewForbidden(coordinationv1.Resource("leases"), "", nil)
+		}
+		return c.List(ctx, list, o...)
+	}}, "explain", "pod", "web")
+	if err != nil || !strings.Contains(out, "large: fits") || !strings.Contains(notes, "may not be read") {
+		t.Errorf("%v: %s%s", err, out, notes)
+	}
+}
+
+func TestWhatIsNotThereIsNamed(t *testing.T) {
+	for told, args := range map[string][]string{
+		"reading pod shop/nobody":          {"explain", "pod", "nobody"},
+		"claim shop/nobody does not exist": {"explain", "pvc", "nobody"},
+		"accepts 1 arg":                    {"explain", "pod"},
+	} {
+		if _, _, err := run(t, same, interceptor.Funcs{}, args...); err == nil || !strings.Contains(err.Error(), told) {
+			t.Errorf("%v: %v", args, err)
+		}
+	}
+}

@@ -1,0 +1,20 @@
+// Command kubectl-berth is what people ask Berth with: kubectl berth explain.
+package main
+
+import (
+	"context"
+	"fmt"
+	"os"
+	"os/signal"
+	"syscall"
+)
+
+func main() {
+	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
+	err := newRootCommand(connect).ExecuteContext(ctx)
+	stop()
+	if err != nil {
+		fmt.Fprintln(os.Stderr, "kubectl berth:", err)
+		os.Exit(1)
+	}
+}

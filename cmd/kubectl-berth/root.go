@@ -1,0 +1,117 @@
+package main
+
+import (
+	"errors"
+	"fmt"
+	"io"
+
+	"github.com/go-logr/logr"
+	"github.com/spf13/cobra"
+	"k8s.io/apimachinery/pkg/runtime"
+	clientscheme "k8s.io/client-go/kubernetes/scheme"
+	"k8s.io/client-go/tools/clientcmd"
+	ctrl "sigs.k8s.io/controller-runtime"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"berth.dev/berth/api/v1alpha1"
+)
+
+// target says which cluster is asked, in kubectl's own terms.
+type target struct {
+	kubeconfig, context, namespace string
+	// system is the namespace that Berth is installed in.
+	system string
+}
+
+// connector opens a cluster; it returns the namespace that is meant by default.
+type connector func(target) (reader client.Reader, namespace string, err error)
+
+func newRootCommand(connect connector) *cobra.Command {
+	var t target
+	root := &cobra.Command{
+		Use:           "kubectl-berth",
+		Short:         "Ask Berth about pods and volumes",
+		Annotations:   map[string]string{cobra.CommandDisplayNameAnnotation: "kubectl berth"},
+		SilenceUsage:  true,
+		SilenceErrors: true,
+	}
+	flags := root.PersistentFlags()
+	flags.StringVar(&t.kubeconfig, "kubeconfig", "", "path of the kubeconfig; empty means kubectl's default")
+	flags.StringVar(&t.context, "context", "", "context of the kubeconfig; empty means the current one")
+	flags.StringVarP(&t.namespace, "namespace", "n", "", "namespace of the pod or claim; empty means the context's")
+	flags.StringVar(&t.system, "berth-namespace", "berth-system", "namespace that Berth is installed in")
+	root.AddCommand(newExplainCommand(&t, connect))
+	return root
+}
+
+// connect opens the cluster of a kubeconfig.
+func connect(t target) (client.Reader, string, error) {
+	ctrl.SetLogger(logr.Discard())
+	rules := clientcmd.NewDefaultClientConfigLoadingRules()
+	rules.ExplicitPath = t.kubeconfig
+	overrides := &clientcmd.ConfigOverrides{CurrentContext: t.context}
+	overrides.Context.Namespace = t.namespace
+	loader := clientcmd.NewNonInteractiveDeferredLoadingClientConfig(rules, overrides)
+	config, err := loader.ClientConfig()
+	if err != nil {
+		return nil, "", fmt.Errorf("finding the cluster: %w", err)
+	}
+	config.QPS = -1
+	namespace, _, err := loader.Namespace()
+	if err != nil {
+		return nil, "", fmt.Errorf("finding the namespace: %w", err)
+	}
+	scheme, err := newScheme()
+	if err != nil {
+		return nil, "", err
+	}
+	c, err := client.New(config, client.Options{Scheme: scheme})
+	if err != nil {
+		return nil, "", fmt.Errorf("reaching the cluster: %w", err)
+	}
+	return c, namespace, nil
+}
+
+func newScheme() (*runtime.Scheme, error) {
+	scheme := runtime.NewScheme()
+	return scheme, errors.Join(clientscheme.AddToScheme(scheme), v1alpha1.AddToScheme(scheme))
+}
+
+// newExplainCommand says why a pod or a claim is pending.
+func newExplainCommand(t *target, connect connector) *cobra.Command {
+	cmd := &cobra.Command{
+		Use:   "explain",
+		Short: "Say on which nodes a pod's volumes fit, and why not on the others",
+		Long: `Say on which nodes a pod's volumes fit, and why not on the others.
+
+The figures are worked out from the cluster's objects, as the schedulers do it.
+What a scheduler holds at this moment for other pods is not among them.`,
+	}
+	cmd.AddCommand(
+		newSubjectCommand("pod", "Explain a pod", explainPod, t, connect),
+		newSubjectCommand("pvc", "Explain a claim, as for a pod that uses it alone", explainClaim, t, connect),
+	)
+	return cmd
+}
+
+func newSubjectCommand(use, short string, run explainer, t *target, connect connector) *cobra.Command {
+	return &cobra.Command{
+		Use: use + " NAME", Short: short, Args: cobra.ExactArgs(1),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			reader, namespace, err := connect(*t)
+			if err != nil {
+				return err
+			}
+			q := question{reader: reader, system: t.system, namespace: namespace, name: args[0], notes: cmd.ErrOrStderr()}
+			return run(cmd.Context(), q, cmd.OutOrStdout())
+		},
+	}
+}
+
+// question is what is to be explained, and where.
+type question struct {
+	reader                  client.Reader
+	system, namespace, name string
+	// notes is where it is told what could not be read.
+	notes io.Writer
+}
