@@ -4,6 +4,7 @@ import (
 	"slices"
 
 	corev1 "k8s.io/api/core/v1"
+	storagev1 "k8s.io/api/storage/v1"
 
 	"berth.dev/berth/api/v1alpha1"
 	"berth.dev/berth/internal/controller/volumes"
@@ -14,14 +15,23 @@ import (
 // SelectedNode is the annotation by which a scheduler gives a claim its node.
 const SelectedNode = "volume.kubernetes.io/selected-node"
 
-// claim is a claim of a StorageClass that names the PoolClass.
-func claim(c *corev1.PersistentVolumeClaim, poolClass string) ledger.ClaimObject {
-	requested := c.Spec.Resources.Requests[corev1.ResourceStorage]
-	out := ledger.ClaimObject{UID: string(c.UID), Class: poolClass, Requested: requested.Value(), Bound: c.Spec.VolumeName != ""}
+// claim is a claim of one of Berth's classes, as large as its volume will be: a
+// filesystem may need more than was asked for. The error is that there will be
+// no volume for it.
+func claim(c *corev1.PersistentVolumeClaim, class *storagev1.StorageClass) (ledger.ClaimObject, error) {
+	request, err := volumes.ForClaim(c, class)
+	if err != nil {
+		return ledger.ClaimObject{}, err
+	}
+	bytes, err := request.Bytes()
+	if err != nil {
+		return ledger.ClaimObject{}, err
+	}
+	out := ledger.ClaimObject{UID: string(c.UID), Class: request.PoolClass, Requested: bytes, Bound: c.Spec.VolumeName != ""}
 	if !populated(c) {
 		out.SelectedNode = c.Annotations[SelectedNode]
 	}
-	return out
+	return out, nil
 }
 
 // populated is whether another claim's volume will become this one's: its data

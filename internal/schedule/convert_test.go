@@ -170,8 +170,9 @@ func TestAClaimThatAPopulatorFillsIsNotChargedByItsNode(t *testing.T) {
 		}
 	}
 	for kind, want := range map[string]string{"VolumeSnapshot": "n1", "PersistentVolumeClaim": "n1", "Image": ""} {
-		if got := claim(pvc("1", gi, selected("n1"), source(kind)), "fast").SelectedNode; got != want {
-			t.Errorf("%s: charged on %q, want %q", kind, got, want)
+		got, err := claim(pvc("1", gi, selected("n1"), source(kind)), local())
+		if err != nil || got.SelectedNode != want {
+			t.Errorf("%s: charged on %q, want %q (%v)", kind, got.SelectedNode, want, err)
 		}
 	}
 }

@@ -19,9 +19,8 @@ type feeder struct {
 	from Informers
 
 	mu sync.Mutex
-	// poolClasses by StorageClass; empty for those of other drivers, and for
-	// those that no volume can be made of.
-	poolClasses map[string]string
+	// classes are the StorageClasses of Berth's that volumes can be made of.
+	classes map[string]*storagev1.StorageClass
 	// unbound claims by StorageClass: they are observed again when it changes.
 	unbound map[string]map[string]*corev1.PersistentVolumeClaim
 	nodes   map[string]reported
@@ -36,27 +35,27 @@ type reported struct {
 func newFeeder(book *Book, from Informers) *feeder {
 	return &feeder{
 		book: book, from: from,
-		poolClasses: map[string]string{},
-		unbound:     map[string]map[string]*corev1.PersistentVolumeClaim{},
-		nodes:       map[string]reported{},
+		classes: map[string]*storagev1.StorageClass{},
+		unbound: map[string]map[string]*corev1.PersistentVolumeClaim{},
+		nodes:   map[string]reported{},
 	}
 }
 
 func (f *feeder) observeStorageClass(c *storagev1.StorageClass) {
-	var poolClass string
-	if c.Provisioner == v1alpha1.LocalDriverName {
-		parameters, err := storageclass.Parse(c.Parameters)
-		if err != nil {
-			f.from.Log.Info("a storage class cannot be used", "storageClass", c.Name, "problem", err.Error())
-		}
-		poolClass = parameters.PoolClass
-	}
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	f.book.observe(StorageClasses, c.Name, c.ResourceVersion, func(*ledger.Ledger) {})
-	before, known := f.poolClasses[c.Name]
-	f.poolClasses[c.Name] = poolClass
-	if known && before == poolClass {
+	before := f.classes[c.Name]
+	delete(f.classes, c.Name)
+	if c.Provisioner != v1alpha1.LocalDriverName {
+		return
+	}
+	if _, err := storageclass.Parse(c.Parameters); err != nil {
+		f.from.Log.Info("a storage class cannot be used", "storageClass", c.Name, "problem", err.Error())
+		return
+	}
+	f.classes[c.Name] = c
+	if before != nil && maps.Equal(before.Parameters, c.Parameters) {
 		return
 	}
 	for _, key := range slices.Sorted(maps.Keys(f.unbound[c.Name])) {
@@ -69,7 +68,7 @@ func (f *feeder) observeStorageClass(c *storagev1.StorageClass) {
 func (f *feeder) forgetStorageClass(c *storagev1.StorageClass) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	delete(f.poolClasses, c.Name)
+	delete(f.classes, c.Name)
 	f.book.observe(StorageClasses, c.Name, "", func(*ledger.Ledger) {})
 }
 

@@ -5,6 +5,7 @@ import (
 
 	"berth.dev/berth/api/v1alpha1"
 	"berth.dev/berth/internal/ledger"
+	"berth.dev/berth/internal/storageclass"
 )
 
 func (f *feeder) observeVolume(v *v1alpha1.Volume) {
@@ -39,11 +40,16 @@ func (f *feeder) observeClaim(c *corev1.PersistentVolumeClaim) {
 // charge observes a claim under what its class says now. A claim of another
 // driver's, or of a class that is not there yet, is none of the ledger's.
 func (f *feeder) charge(c *corev1.PersistentVolumeClaim) {
-	poolClass := f.poolClasses[storageClassOf(c)]
-	if poolClass == "" {
+	class := f.classes[storageClassOf(c)]
+	if class == nil {
 		return
 	}
-	f.book.observe(Claims, claimKey(c), c.ResourceVersion, func(l *ledger.Ledger) { l.ObserveClaim(claim(c, poolClass)) })
+	o, err := claim(c, class)
+	f.book.observe(Claims, claimKey(c), c.ResourceVersion, func(l *ledger.Ledger) {
+		if err == nil { // otherwise a Reader says why
+			l.ObserveClaim(o)
+		}
+	})
 }
 
 func (f *feeder) forgetClaim(c *corev1.PersistentVolumeClaim) {
@@ -61,8 +67,11 @@ func (f *feeder) dropUnbound(storageClass, key string) {
 }
 
 func (f *feeder) observePersistentVolume(pv *corev1.PersistentVolume) {
+	var poolClass string
 	f.mu.Lock()
-	poolClass := f.poolClasses[pv.Spec.StorageClassName]
+	if class := f.classes[pv.Spec.StorageClassName]; class != nil {
+		poolClass = class.Parameters[storageclass.PoolClassKey]
+	}
 	f.mu.Unlock()
 	if o, ours := persistentVolume(pv, poolClass); ours {
 		f.book.observe(PersistentVolumes, pv.Name, pv.ResourceVersion, func(l *ledger.Ledger) { l.ObservePV(o) })

@@ -50,6 +50,14 @@ func TestAClaimThatIsGivenTheDefaultClassLaterIsOneClaim(t *testing.T) {
 	}
 }
 
+func TestAClaimIsChargedAsItsVolumeWillBe(t *testing.T) {
+	f := newFed(t)
+	f.observeClaim(pvc("1", mi, selected("n1"))) // ext4 needs 32Mi
+	f.wantFree(10*gi - 32*mi)
+	f.observeClaim(pvc("2", gi, selected("n1"), func(c *corev1.PersistentVolumeClaim) { c.Spec.AccessModes[0] = corev1.ReadWriteMany }))
+	f.wantFree(10*gi - 32*mi) // there will be no volume
+}
+
 func TestClaimsOfOthersAreNotCharged(t *testing.T) {
 	f := newFed(t)
 	f.observeStorageClass(storageClass("cloud", "cloud.example", storagev1.VolumeBindingWaitForFirstConsumer))
