@@ -10,11 +10,11 @@
 //
 // # Holds
 //
-// The scheduler does not say which node it took. So filter holds the room on every
-// node it names, in the pod's name, until the pod's claims bear their selected
+// The scheduler does not say which node it took. So filter holds the room on the
+// best of the nodes it names, in the pod's name, until the pod's claims bear their selected
 // node, which is then charged for itself, or until a moment has passed. Pods that
 // are filtered within that moment may find a node full that is not; they are woken
-// by the claim. What is promised is never promised twice.
+// by the claim. What is held is never promised twice.
 //
 // # Preemption
 //

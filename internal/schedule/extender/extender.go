@@ -1,8 +1,10 @@
 package extender
 
 import (
+	"cmp"
 	"context"
 	"fmt"
+	"slices"
 
 	corev1 "k8s.io/api/core/v1"
 
@@ -20,8 +22,15 @@ type Extender struct {
 	Strategy ledger.Strategy
 }
 
-// Filter says on which of the nodes the pod's volumes fit, and holds the room
-// there. The Book must be synced.
+// held is on how many nodes room is held for one pod, the best ones. On more the
+// holds would cost more than they save: which of hundreds of nodes the scheduler
+// takes is not known, and two pods seldom meet on one.
+const held = 16
+
+// Filter says on which of the nodes the pod's volumes fit, and holds the room on
+// the best of them. A claim that goes to another is decided by its node, but an
+// inline volume is made when nobody can choose any more: a pod that has one is
+// given only nodes on which room is held. The Book must be synced.
 func (e *Extender) Filter(ctx context.Context, pod *corev1.Pod, nodes []string) (FilterResult, error) {
 	v, err := e.Reader.Read(ctx, pod)
 	if err != nil {
@@ -40,9 +49,26 @@ func (e *Extender) Filter(ctx context.Context, pod *corev1.Pod, nodes []string) 
 		return out, nil
 	}
 	r := e.request(pod, v)
+	fitting := e.fitting(r, nodes, &out)
+	best := e.best(r, fitting)
+	if hasInline(v) {
+		for _, node := range fitting {
+			if !slices.Contains(best, node) {
+				out.FailedNodes[node] = "Berth: other nodes have more room for the pod's inline volumes"
+			}
+		}
+		fitting = best
+	}
+	e.Holds.hold(string(pod.UID), best, v)
+	out.NodeNames = &fitting
+	return out, nil
+}
+
+// fitting are the nodes with room; of the others it is noted why not.
+func (e *Extender) fitting(r *ledger.Request, nodes []string, out *FilterResult) []string {
 	fitting := make([]string, 0, len(nodes))
 	for _, node := range nodes {
-		if _, verdict := e.Book.Reserve(node, r); verdict.Fits() {
+		if e.Book.Node(node).Fit(r).Fits() {
 			fitting = append(fitting, node)
 			continue
 		}
@@ -53,9 +79,34 @@ func (e *Extender) Filter(ctx context.Context, pod *corev1.Pod, nodes []string) 
 			out.FailedAndUnresolvableNodes[node] = message
 		}
 	}
-	e.Holds.hold(string(pod.UID), fitting, v)
-	out.NodeNames = &fitting
-	return out, nil
+	return fitting
+}
+
+// best are the best of the nodes, on which room is now held.
+func (e *Extender) best(r *ledger.Request, fitting []string) []string {
+	type scored struct {
+		node  string
+		score int64
+	}
+	list := make([]scored, 0, len(fitting))
+	for _, node := range fitting {
+		list = append(list, scored{node, e.Book.Node(node).Score(r)})
+	}
+	slices.SortStableFunc(list, func(a, b scored) int { return cmp.Compare(b.score, a.score) })
+	best := []string{} // the protocol tells none from nothing said
+	for _, s := range list {
+		if len(best) == held {
+			break
+		}
+		if _, verdict := e.Book.Reserve(s.node, r); verdict.Fits() {
+			best = append(best, s.node)
+		}
+	}
+	return best
+}
+
+func hasInline(v *schedule.PodVolumes) bool {
+	return slices.ContainsFunc(v.Wanted, func(w schedule.Wanted) bool { return w.Claim == nil })
 }
 
 func (e *Extender) request(pod *corev1.Pod, v *schedule.PodVolumes) *ledger.Request {

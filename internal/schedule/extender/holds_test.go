@@ -66,9 +66,9 @@ func (a *asked) wantFree(node string, want int64) {
 	}
 }
 
-// held is a cluster of large (20Gi) and small (4Gi) after a pod with one claim of
+// filtered is a cluster of large (20Gi) and small (4Gi) after a pod with one claim of
 // 2Gi was filtered for both.
-func held(t *testing.T) (*asked, cases.Case) {
+func filtered(t *testing.T) (*asked, cases.Case) {
 	t.Helper()
 	c := cases.All()["where it fits on both the one with more to spare is better"]
 	a := ask(t, &c)
@@ -85,7 +85,7 @@ func selectedOn(c *cases.Case, node string) *corev1.PersistentVolumeClaim {
 }
 
 func TestRoomIsHeldUntilPatienceEnds(t *testing.T) {
-	a, _ := held(t)
+	a, _ := filtered(t)
 	a.clock.Step(Patience - time.Millisecond)
 	a.wantFree("small", 2*gi)
 	a.clock.Step(time.Millisecond)
@@ -94,7 +94,7 @@ func TestRoomIsHeldUntilPatienceEnds(t *testing.T) {
 }
 
 func TestRoomOnOtherNodesIsFreeAsSoonAsOneIsSelected(t *testing.T) {
-	a, c := held(t)
+	a, c := filtered(t)
 	a.holds.Handler().OnUpdate(nil, &c.Claims[0]) // nothing is selected yet
 	a.wantFree("large", 18*gi)
 	a.holds.Handler().OnUpdate(nil, selectedOn(&c, "small"))
@@ -105,7 +105,7 @@ func TestRoomOnOtherNodesIsFreeAsSoonAsOneIsSelected(t *testing.T) {
 }
 
 func TestASecondLookAtAPodReplacesTheFirst(t *testing.T) {
-	a, c := held(t)
+	a, c := filtered(t)
 	a.clock.Step(Patience / 2)
 	a.filter(c.Pod, []string{"large"})
 	a.wantFree("large", 18*gi)
@@ -158,5 +158,50 @@ func TestExactlyAsManyPodsFitAsThereIsRoomFor(t *testing.T) {
 	}
 	if fitted != 5 {
 		t.Errorf("%d pods fit, want 5", fitted)
+	}
+}
+
+// wide is a cluster of twenty like nodes.
+func wide(c cases.Case) (cases.Case, []string) {
+	node := c.StorageNodes[0]
+	c.StorageNodes = nil
+	var names []string
+	for i := range 20 {
+		node.Name = string(rune('a' + i))
+		names = append(names, node.Name)
+		c.StorageNodes = append(c.StorageNodes, node)
+	}
+	return c, names
+}
+
+func TestRoomIsHeldOnTheBestNodesOnly(t *testing.T) {
+	c, nodes := wide(cases.All()["one claim goes where there is room"])
+	small := &c.StorageNodes[0].Status.Pools
+	*small = append((*small)[:0:0], (*small)...)
+	(*small)[0].Total.Set(6 * gi)
+	a := ask(t, &c)
+	if got := *a.filter(c.Pod, nodes).NodeNames; len(got) != len(nodes) {
+		t.Errorf("%d nodes are named of %d", len(got), len(nodes))
+	}
+	a.wantFree("a", 6*gi) // fits, and is the worst
+	a.wantFree("b", 15*gi)
+	a.wantFree("q", 15*gi)
+	a.wantFree("r", 20*gi)
+}
+
+func TestAPodWithInlineVolumesIsGivenOnlyNodesWithRoomHeld(t *testing.T) {
+	c, nodes := wide(cases.All()["an inline volume counts beside a claim"])
+	for i := range c.StorageNodes {
+		pools := append(c.StorageNodes[i].Status.Pools[:0:0], c.StorageNodes[i].Status.Pools...)
+		pools[0].Total.Set(10 * gi)
+		c.StorageNodes[i].Status.Pools = pools
+	}
+	a := ask(t, &c)
+	got := a.filter(c.Pod, nodes)
+	if len(*got.NodeNames) != held || len(got.FailedNodes) != len(nodes)-held {
+		t.Errorf("%d nodes are named, %d are not", len(*got.NodeNames), len(got.FailedNodes))
+	}
+	for _, node := range *got.NodeNames {
+		a.wantFree(node, 4*gi)
 	}
 }

@@ -1,0 +1,96 @@
+package schedule
+
+import (
+	"fmt"
+	"testing"
+
+	corev1 "k8s.io/api/core/v1"
+
+	"berth.dev/berth/api/v1alpha1"
+	"berth.dev/berth/internal/ledger"
+)
+
+// fullBook has n nodes of 100Gi, with twenty volumes of 1Gi each.
+func fullBook(n int) *Book {
+	l := Lists{PoolClasses: []v1alpha1.PoolClass{*poolClass(0)}}
+	l.StorageClasses = append(l.StorageClasses, *local())
+	for i := range n {
+		node := fmt.Sprintf("node-%04d", i)
+		l.StorageNodes = append(l.StorageNodes, *storageNode(node, 100*gi))
+		for k := range 20 {
+			v := volumeFor("1", node, gi)
+			v.Name = fmt.Sprintf("pvc-%d-%d", i, k)
+			v.Spec.ClaimRef = nil
+			l.Volumes = append(l.Volumes, *v)
+		}
+	}
+	return l.Book(&beats{})
+}
+
+// BenchmarkFilter is what the plugin's Filter costs on each node: the look-up
+// under the lock that is shared with the informers, and the fit.
+func BenchmarkFilter(b *testing.B) {
+	book := fullBook(1000)
+	r, _ := book.Request(ledger.RequestOptions{Pod: "p"}, demand("1", 3*gi))
+	b.ReportAllocs()
+	b.ResetTimer()
+	b.RunParallel(func(pb *testing.PB) {
+		for pb.Next() {
+			if !book.Node("node-0007").Fit(r).Fits() {
+				b.Fatal("it does not fit")
+			}
+		}
+	})
+}
+
+// BenchmarkSnapshotAndFilter is the same without a lock at each node, at the
+// price of a snapshot for each pod.
+func BenchmarkSnapshotAndFilter(b *testing.B) {
+	book := fullBook(1000)
+	r, _ := book.Request(ledger.RequestOptions{Pod: "p"}, demand("1", 3*gi))
+	b.ReportAllocs()
+	for b.Loop() {
+		s := book.Snapshot()
+		for range 100 {
+			if !s.Node("node-0007").Fit(r).Fits() {
+				b.Fatal("it does not fit")
+			}
+		}
+	}
+}
+
+func BenchmarkReserve(b *testing.B) {
+	book := fullBook(1000)
+	r, _ := book.Request(ledger.RequestOptions{Pod: "p"}, demand("1", 3*gi))
+	b.ReportAllocs()
+	for b.Loop() {
+		if _, verdict := book.Reserve("node-0007", r); !verdict.Fits() {
+			b.Fatal(verdict)
+		}
+		book.Unreserve("p", "node-0007")
+	}
+}
+
+func BenchmarkRead(b *testing.B) {
+	o := shop(pvc("1", gi))
+	for name, pod := range map[string]*corev1.Pod{"without volumes": podWith(), "with a claim": podWith(claimVolume("1"))} {
+		b.Run(name, func(b *testing.B) {
+			b.ReportAllocs()
+			for b.Loop() {
+				if _, err := (Reader{o}).Read(b.Context(), pod); err != nil {
+					b.Fatal(err)
+				}
+			}
+		})
+	}
+}
+
+// BenchmarkVolumeEvent is what one event of a Volume costs the feed.
+func BenchmarkVolumeEvent(b *testing.B) {
+	f := newFeeder(fullBook(1000), Informers{Heartbeats: &beats{}})
+	v := volumeFor("1", "node-0007", gi)
+	b.ReportAllocs()
+	for b.Loop() {
+		f.observeVolume(v)
+	}
+}
