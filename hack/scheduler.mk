@@ -15,5 +15,5 @@ image-scheduler: bin/berth-scheduler bin/lab ## Build the image of berth-schedul
 .PHONY: test-scheduler
 test-scheduler: bin/lab bin/helm ## berth-scheduler's tests, those on a real API server included
 	CGO_ENABLED=1 go -C scheduler test -race -timeout 10m ./internal/...
-	$(ENVTEST) BERTH_TEST_PROVISIONER="$$(bin/lab binary csi-provisioner)" BERTH_TEST_HELM="$(CURDIR)/bin/helm" \
+	$(ENVTEST) BERTH_TEST_PROVISIONER="$$(bin/lab binary csi-provisioner)" \
 	  go -C scheduler test -trimpath -timeout 15m ./test

@@ -5,7 +5,6 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
-	"strings"
 	"sync/atomic"
 	"testing"
 	"time"
@@ -58,7 +57,7 @@ func newCluster(t *testing.T) *cluster {
 	start(t, nil, provisioner, "--kubeconfig="+c.kubeconfig, "--csi-address="+controller.Socket, "--extra-create-metadata",
 		"--volume-name-prefix=pvc", "--strict-topology", "--immediate-topology=false", "--default-fstype=ext4", "--timeout=60s",
 		"--retry-interval-start=200ms", "--kube-api-qps=1000", "--kube-api-burst=1000")
-	c.config = c.schedulerConfig(t)
+	c.config = c.installScheduler(t)
 	t.Cleanup(func() { c.clean(t) })
 	c.startScheduler(t)
 	return c
@@ -94,31 +93,6 @@ func (c *cluster) create(t *testing.T, object client.Object) {
 	if err := c.Client.Create(t.Context(), object); err != nil {
 		t.Fatalf("creating %T %s: %v", object, object.GetName(), err)
 	}
-}
-
-// schedulerConfig is the chart's configuration, with the test's connection.
-func (c *cluster) schedulerConfig(t *testing.T) string {
-	t.Helper()
-	path := filepath.Join(t.TempDir(), "scheduler.yaml")
-	text := strings.NewReplacer("KUBECONFIG", c.kubeconfig, "NAMESPACE", apitest.Namespace).Replace(`
-apiVersion: kubescheduler.config.k8s.io/v1
-kind: KubeSchedulerConfiguration
-clientConnection: {kubeconfig: KUBECONFIG, qps: 1000, burst: 1000}
-leaderElection: {leaderElect: false}
-profiles:
-- schedulerName: berth-scheduler
-  plugins:
-    multiPoint:
-      disabled: [{name: VolumeBinding}]
-      enabled: [{name: Berth}, {name: BerthVolumeBinding}]
-  pluginConfig:
-  - name: Berth
-    args: {strategy: Spread, namespace: NAMESPACE}
-`)
-	if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
-		t.Fatal(err)
-	}
-	return path
 }
 
 func (c *cluster) startScheduler(t *testing.T) {
@@ -171,4 +145,4 @@ func (c *cluster) get(t *testing.T, name, namespace string, into client.Object) 
 }
 
 // patience is how long a test waits for something before it counts as missing.
-const patience = 60 * time.Second
+const patience = 40 * time.Second

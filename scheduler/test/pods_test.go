@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"slices"
+	"strings"
 	"testing"
 	"time"
 
@@ -75,10 +76,12 @@ func (c *cluster) pods(ctx context.Context) (bound, waiting []corev1.Pod, err er
 	return bound, waiting, nil
 }
 
-// refused is the message with which the scheduler gave a pod up, or empty.
+// refused is the message with which the scheduler gave a pod up, or empty. One
+// that has just started knows too little to give up.
 func refused(pod *corev1.Pod) string {
 	for _, condition := range pod.Status.Conditions {
-		if condition.Type == corev1.PodScheduled && condition.Status == corev1.ConditionFalse {
+		if condition.Type == corev1.PodScheduled && condition.Status == corev1.ConditionFalse &&
+			!strings.Contains(condition.Message, "not complete yet") {
 			return condition.Message
 		}
 	}

@@ -27,6 +27,7 @@ type cycle struct {
 	// node. They are copied, never changed, because clones share them.
 	evicted map[string][]string
 	added   map[string][]extra
+	refusal *refusal
 	// create is what PreBind has to make; Reserve knows.
 	create []schedule.Wanted
 }

@@ -6,8 +6,6 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	storagev1 "k8s.io/api/storage/v1"
-	"k8s.io/apimachinery/pkg/api/meta"
-	"k8s.io/apimachinery/pkg/util/resourceversion"
 	"k8s.io/component-helpers/storage/ephemeral"
 	"k8s.io/klog/v2"
 	fwk "k8s.io/kube-scheduler/framework"
@@ -17,15 +15,8 @@ import (
 	"berth.dev/berth/internal/schedule"
 )
 
-// Berth's kinds, as the scheduler names custom resources.
-const (
-	storageNodes fwk.EventResource = "storagenodes.v1alpha1.berth.dev"
-	poolClasses  fwk.EventResource = "poolclasses.v1alpha1.berth.dev"
-)
-
-// EventsToRegister says what may help a pod that was refused here. Volumes are
-// not among the events: whatever one of them frees, the node reports soon after,
-// and a second copy of all Volumes in memory would be dear.
+// EventsToRegister says which objects of Kubernetes may help a pod that was
+// refused here. Berth's own are not among them: see Refusals.
 //
 // It is called when all profiles are complete and may keep the scheduler from
 // starting, so the order of plugins is checked here.
@@ -39,8 +30,6 @@ func (p *Plugin) EventsToRegister(context.Context) ([]fwk.ClusterEventWithHint, 
 		return fwk.ClusterEventWithHint{Event: fwk.ClusterEvent{Resource: resource, ActionType: action}, QueueingHintFn: asHint(hint)}
 	}
 	return []fwk.ClusterEventWithHint{
-		on(storageNodes, fwk.Add|fwk.Update, p.afterReport),
-		on(poolClasses, fwk.Add|fwk.Update, p.afterPoolClass),
 		on(fwk.AssignedPod, fwk.Delete, p.afterPod),
 		on(fwk.PersistentVolumeClaim, fwk.Add|fwk.Update, afterClaim),
 		on(fwk.PersistentVolume, fwk.Add, p.afterPersistentVolume),
@@ -67,10 +56,9 @@ func asHint(again func(event) (bool, error)) fwk.QueueingHintFn {
 	}
 }
 
-// fits is whether the pod fits on a node as the ledger knows it now, with some
-// pods taken off.
-func (p *Plugin) fits(pod *corev1.Pod, node string, without ...string) (bool, error) {
-	want, err := p.Reader.Read(p.Lifetime, pod)
+// Fits is whether a pod fits on a node as the ledger knows it now.
+func Fits(ctx context.Context, book Book, reader Reader, pod *corev1.Pod, node string) (bool, error) {
+	want, err := reader.Read(ctx, pod)
 	switch {
 	case err != nil:
 		return false, err
@@ -79,46 +67,12 @@ func (p *Plugin) fits(pod *corev1.Pod, node string, without ...string) (bool, er
 	case want.Unready != "":
 		return false, nil
 	}
-	request, verdict := p.Book.Request(ledger.RequestOptions{Pod: uid(pod), Strategy: p.Strategy}, want.Demands()...)
-	if !verdict.Fits() {
-		return false, nil
-	}
-	at := p.Book.Node(node)
-	if at != nil && len(without) > 0 {
-		at = at.WithoutPods(without...)
-	}
-	return at.Fit(request).Fits(), nil
+	request, verdict := book.Request(ledger.RequestOptions{Pod: uid(pod)}, want.Demands()...)
+	return verdict.Fits() && book.Node(node).Fit(request).Fits(), nil
 }
 
-// afterReport: the ledger is asked, unless it has yet to hear of the report.
-func (p *Plugin) afterReport(e event) (bool, error) {
-	report, err := meta.Accessor(e.new)
-	if err != nil {
-		return true, err
-	}
-	if older(p.Book.Seen(schedule.StorageNodes, report.GetName()), report.GetResourceVersion()) {
-		return true, nil
-	}
-	return p.fits(e.pod, report.GetName())
-}
-
-// older is whether what was seen is from before a version.
-func older(seen, version string) bool {
-	order, err := resourceversion.CompareResourceVersion(seen, version)
-	return err != nil || order < 0
-}
-
-func (p *Plugin) afterPoolClass(e event) (bool, error) {
-	class, err := meta.Accessor(e.new)
-	if err != nil {
-		return true, err
-	}
-	return p.wants(e.pod, func(w schedule.Wanted) bool { return w.Demand.Class == class.GetName() })
-}
-
-// afterPod: a pod has gone, or one that was placed is given up. What it held is
-// given back by now; its inline volumes may not be, so they are thought away. A
-// claim that both name is held nowhere any more.
+// afterPod: a pod has gone, or one that was placed is given up. What the latter
+// held is given back by now, and a claim that both name is held nowhere any more.
 func (p *Plugin) afterPod(e event) (bool, error) {
 	gone, _, err := util.As[*corev1.Pod](e.old, nil)
 	if err != nil {
@@ -132,7 +86,7 @@ func (p *Plugin) afterPod(e event) (bool, error) {
 			return true, nil
 		}
 	}
-	return p.fits(e.pod, gone.Spec.NodeName, uid(gone))
+	return Fits(p.Lifetime, p.Book, p.Reader, e.pod, gone.Spec.NodeName)
 }
 
 func afterClaim(e event) (bool, error) {

@@ -6,7 +6,6 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	storagev1 "k8s.io/api/storage/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/client-go/tools/cache"
 	"k8s.io/klog/v2"
 	fwk "k8s.io/kube-scheduler/framework"
@@ -27,14 +26,6 @@ func (c *cluster) hint(t *testing.T, pod *corev1.Pod, resource fwk.EventResource
 	return false
 }
 
-// custom is a custom resource as the scheduler sees it.
-func custom(name, version string) *unstructured.Unstructured {
-	u := &unstructured.Unstructured{Object: map[string]any{}}
-	u.SetName(name)
-	u.SetResourceVersion(version)
-	return u
-}
-
 func TestWhatWakesAPodThatFindsNoRoom(t *testing.T) {
 	type occurrence struct {
 		resource fwk.EventResource
@@ -44,8 +35,10 @@ func TestWhatWakesAPodThatFindsNoRoom(t *testing.T) {
 	on := func(resource fwk.EventResource, action fwk.ActionType, old, obj any) occurrence {
 		return occurrence{resource, action, old, obj}
 	}
-	gone := podWithInline("gone", 3*gi)
-	gone.Spec.NodeName = "full"
+	givenUp := podWith("given-up", "other")
+	givenUp.Spec.NodeName = "full"
+	elsewhere := podWith("elsewhere", "other")
+	elsewhere.Spec.NodeName = "roomy"
 	claimOf := func(namespace, name string) *corev1.PersistentVolumeClaim {
 		return &corev1.PersistentVolumeClaim{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: name}}
 	}
@@ -59,28 +52,22 @@ func TestWhatWakesAPodThatFindsNoRoom(t *testing.T) {
 		happens occurrence
 		wakes   bool
 	}{
-		"a report of a node that is full still":               {happens: on(storageNodes, fwk.Update, nil, custom("full", "5"))},
-		"a report of a node that has room":                    {happens: on(storageNodes, fwk.Update, nil, custom("roomy", "5")), wakes: true},
-		"a report that the ledger has yet to hear of":         {happens: on(storageNodes, fwk.Update, nil, custom("full", "6")), wakes: true},
-		"a report of a node that the ledger does not know":    {happens: on(storageNodes, fwk.Add, nil, custom("new", "1")), wakes: true},
-		"its PoolClass changes":                               {happens: on(poolClasses, fwk.Update, nil, custom("fast", "1")), wakes: true},
-		"another PoolClass changes":                           {happens: on(poolClasses, fwk.Update, nil, custom("slow", "1"))},
-		"a pod with an inline volume ends":                    {happens: on(fwk.AssignedPod, fwk.Delete, gone, nil), wakes: true},
-		"a pod with an inline volume ends, and it was missed": {happens: on(fwk.AssignedPod, fwk.Delete, cache.DeletedFinalStateUnknown{Obj: gone}, nil), wakes: true},
-		"a pod without volumes ends":                          {happens: on(fwk.AssignedPod, fwk.Delete, podWith("plain"), nil)},
-		"its claim changes":                                   {happens: on(fwk.PersistentVolumeClaim, fwk.Update, nil, claimOf("default", "a")), wakes: true},
-		"another claim changes":                               {happens: on(fwk.PersistentVolumeClaim, fwk.Update, nil, claimOf("default", "b"))},
-		"a claim of that name elsewhere changes":              {happens: on(fwk.PersistentVolumeClaim, fwk.Update, nil, claimOf("other", "a"))},
-		"a static volume of its class appears":                {happens: on(fwk.PersistentVolume, fwk.Add, nil, static("fast")), wakes: true},
-		"a static volume of another class appears":            {happens: on(fwk.PersistentVolume, fwk.Add, nil, static("slow"))},
-		"its storage class changes":                           {happens: on(fwk.StorageClass, fwk.Update, nil, storageClass("fast")), wakes: true},
-		"another storage class changes":                       {happens: on(fwk.StorageClass, fwk.Update, nil, storageClass("slow"))},
-		"a node appears that holds nothing of it":             {happens: on(fwk.Node, fwk.Add, nil, &corev1.Node{})},
+		"a pod is given up on a node that is full still":        {happens: on(fwk.AssignedPod, fwk.Delete, givenUp, nil)},
+		"a pod is given up where there is room now":             {happens: on(fwk.AssignedPod, fwk.Delete, elsewhere, nil), wakes: true},
+		"a pod has gone where there is room, and it was missed": {happens: on(fwk.AssignedPod, fwk.Delete, cache.DeletedFinalStateUnknown{Obj: elsewhere}, nil), wakes: true},
+		"a pod without volumes ends":                            {happens: on(fwk.AssignedPod, fwk.Delete, podWith("plain"), nil)},
+		"its claim changes":                                     {happens: on(fwk.PersistentVolumeClaim, fwk.Update, nil, claimOf("default", "a")), wakes: true},
+		"another claim changes":                                 {happens: on(fwk.PersistentVolumeClaim, fwk.Update, nil, claimOf("default", "b"))},
+		"a claim of that name elsewhere changes":                {happens: on(fwk.PersistentVolumeClaim, fwk.Update, nil, claimOf("other", "a"))},
+		"a static volume of its class appears":                  {happens: on(fwk.PersistentVolume, fwk.Add, nil, static("fast")), wakes: true},
+		"a static volume of another class appears":              {happens: on(fwk.PersistentVolume, fwk.Add, nil, static("slow"))},
+		"its storage class changes":                             {happens: on(fwk.StorageClass, fwk.Update, nil, storageClass("fast")), wakes: true},
+		"another storage class changes":                         {happens: on(fwk.StorageClass, fwk.Update, nil, storageClass("slow"))},
+		"a node appears that holds nothing of it":               {happens: on(fwk.Node, fwk.Add, nil, &corev1.Node{})},
 	}
 	for name, test := range tests {
 		t.Run(name, func(t *testing.T) {
 			c := newCluster(t, node("full", 4*gi), node("roomy", 4*gi))
-			c.ledger.seen["full"], c.ledger.seen["roomy"] = "5", "5"
 			c.run(podWithInline("gone", 3*gi), "full", 3*gi, 0)
 			c.claim("a", 3*gi)
 			h := test.happens

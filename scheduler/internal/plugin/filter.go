@@ -22,15 +22,22 @@ func (p *Plugin) Filter(ctx context.Context, state fwk.CycleState, pod *corev1.P
 	if err != nil {
 		return fwk.AsStatus(err)
 	}
-	node := p.Book.Node(name)
-	if evicted := c.evicted[name]; len(evicted) > 0 && node != nil {
-		node = node.WithoutPods(evicted...)
+	for {
+		now := p.Book.Node(name)
+		node := now
+		if evicted := c.evicted[name]; len(evicted) > 0 && node != nil {
+			node = node.WithoutPods(evicted...)
+		}
+		verdict := node.Fit(request)
+		if verdict.Fits() {
+			return nil
+		}
+		// A change between the question and the note would wake nobody, so the
+		// refusal counts only if nothing has changed since.
+		if c.refusal.refused.Store(true); p.Book.Node(name) == now {
+			return fwk.NewStatus(p.remedy(node, request, verdict, pod, info), why(verdict.Reason))
+		}
 	}
-	verdict := node.Fit(request)
-	if verdict.Fits() {
-		return nil
-	}
-	return fwk.NewStatus(p.remedy(node, request, verdict, pod, info), why(verdict.Reason))
 }
 
 // requestOn is what is asked of one node: without the claims that a static

@@ -169,7 +169,7 @@ func TestPreFilter(t *testing.T) {
 
 func TestNothingIsAnsweredBeforeTheLedgerIsComplete(t *testing.T) {
 	c := newCluster(t, node("n1", 10*gi))
-	c.Book = &book{Ledger: ledger.New()}
+	c.Book = ledger.New()
 	c.claim("a", gi)
 	_, status := c.PreFilter(t.Context(), framework.NewCycleState(), podWith("p", "a"), nil)
 	if status.Code() != fwk.UnschedulableAndUnresolvable || !strings.Contains(status.Message(), "not complete") {

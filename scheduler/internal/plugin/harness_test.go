@@ -33,19 +33,6 @@ func TestMain(m *testing.M) {
 	os.Exit(m.Run())
 }
 
-// book is the real ledger, told of things by the test.
-type book struct {
-	*ledger.Ledger
-	seen map[string]string // StorageNodes
-}
-
-func (b *book) Seen(kind schedule.Kind, name string) string {
-	if kind != schedule.StorageNodes {
-		return ""
-	}
-	return b.seen[name]
-}
-
 // objects are what a pod may name.
 type objects struct {
 	claims  map[string]*corev1.PersistentVolumeClaim
@@ -100,7 +87,7 @@ func (c *creator) Create(ctx context.Context, r volumes.Request) (volumes.Volume
 type cluster struct {
 	*Plugin
 	framework.Framework
-	ledger  *book
+	ledger  *ledger.Ledger
 	objects *objects
 	creator *creator
 	nodes   map[string]*corev1.Node
@@ -111,7 +98,7 @@ type cluster struct {
 func newCluster(t testing.TB, nodes ...nodeSpec) *cluster {
 	t.Helper()
 	c := &cluster{
-		ledger:  &book{Ledger: ledger.New(), seen: map[string]string{}},
+		ledger:  ledger.New(),
 		objects: &objects{map[string]*corev1.PersistentVolumeClaim{}, map[string]*corev1.PersistentVolume{}, map[string]*storagev1.StorageClass{}, map[string]*v1alpha1.Volume{}},
 		creator: &creator{made: map[string]string{}, answers: map[string]error{}},
 		nodes:   map[string]*corev1.Node{}, running: map[string][]*corev1.Pod{},
@@ -122,7 +109,7 @@ func newCluster(t testing.TB, nodes ...nodeSpec) *cluster {
 	}
 	c.ledger.SetSynced()
 	c.storageClass("fast", storagev1.VolumeBindingWaitForFirstConsumer)
-	c.Plugin = &Plugin{Book: c.ledger, Reader: schedule.Reader{Objects: c.objects}, Volumes: c.creator, Placed: c.objects.placed, Lifetime: t.Context()}
+	c.Plugin = &Plugin{Book: c.ledger, Reader: schedule.Reader{Objects: c.objects}, Volumes: c.creator, Placed: c.objects.placed, Refusals: NewRefusals(), Lifetime: t.Context()}
 	c.Framework = c.profile(t)
 	return c
 }

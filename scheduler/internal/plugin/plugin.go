@@ -18,9 +18,10 @@ const Name = "Berth"
 
 // Plugin is the plugin of one profile.
 type Plugin struct {
-	Book    Book
-	Reader  Reader
-	Volumes Creator
+	Book     Book
+	Reader   Reader
+	Volumes  Creator
+	Refusals *Refusals
 	// Strategy by which one of several nodes, and pools, is chosen.
 	Strategy ledger.Strategy
 	// Static finds PersistentVolumes that claims could match.
@@ -44,7 +45,6 @@ type Book interface {
 	Reserve(node string, r *ledger.Request) ([]ledger.Choice, ledger.Verdict)
 	Unreserve(podUID, node string)
 	Held(o ledger.Owner, node string) (pool string, held bool)
-	Seen(kind schedule.Kind, name string) (resourceVersion string)
 }
 
 // Reader reads what a pod wants; nil is nothing of Berth's.

@@ -23,12 +23,14 @@ func (p *Plugin) PreFilter(ctx context.Context, state fwk.CycleState, pod *corev
 	case want.Unready != "":
 		return nil, fwk.NewStatus(fwk.UnschedulableAndUnresolvable, want.Unready)
 	}
-	c := &cycle{want: want, options: ledger.RequestOptions{Pod: uid(pod), Strategy: p.Strategy}}
+	c := &cycle{want: want, options: ledger.RequestOptions{Pod: uid(pod), Strategy: p.Strategy}, refusal: p.Refusals.begin(pod)}
+	c.refusal.refused.Store(true) // before the ledger is asked: what changes from now on wakes the pod
 	var verdict ledger.Verdict
 	c.request, verdict = p.Book.Request(c.options, want.Demands()...)
 	if !verdict.Fits() {
 		return nil, fwk.NewStatus(fwk.UnschedulableAndUnresolvable, why(verdict.Reason))
 	}
+	c.refusal.refused.Store(false)
 	if p.mayMatch(want) {
 		claims, err := p.Static.Binder().GetPodVolumeClaims(klog.FromContext(ctx), pod)
 		if err != nil {

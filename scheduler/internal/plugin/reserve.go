@@ -33,9 +33,11 @@ func (p *Plugin) Reserve(_ context.Context, state fwk.CycleState, _ *corev1.Pod,
 	if c.static != nil {
 		request, _ = p.Book.Request(c.options, demandsOf(wanted)...)
 	}
+	c.refusal.refused.Store(true)
 	if _, verdict := p.Book.Reserve(node, request); !verdict.Fits() {
 		return fwk.NewStatus(fwk.Unschedulable, why(verdict.Reason))
 	}
+	c.refusal.refused.Store(false)
 	c.create = toCreate(wanted)
 	return nil
 }

@@ -6,8 +6,12 @@
 // kinds, and by a cache of its own for Berth's, which the scheduler's know only as
 // untyped objects.
 //
-// Pods that wait are woken by the events that the plugins register. Two things are
-// no events of any object: that the ledger is complete, and that an agent is heard
-// of again after a silence. After those all waiting pods with volumes of Berth are
-// activated.
+// # Waking pods
+//
+// Pods that a plugin refused wait for events that the plugin registers. Those are
+// the scheduler's own, and the ledger may hear of the same change later: a pod that
+// is tried in between is refused again. So whatever is the ledger's to know - a
+// report, a Volume that goes, a pod that ends, an agent that is heard again - wakes
+// pods by the waker, which comes after the ledger in each informer's handler and
+// asks it which of the refused pods fit now.
 package wire

@@ -48,7 +48,7 @@ func (p *Plugins) Berth(ctx context.Context, arguments runtime.Object, handle fw
 	p.shared.waker.add(handle)
 	profile := handle.ProfileName()
 	return &plugin.Plugin{
-		Book: p.shared.book, Reader: p.shared.reader, Volumes: p.shared.volumes,
+		Book: p.shared.book, Reader: p.shared.reader, Volumes: p.shared.volumes, Refusals: p.shared.waker.refusals,
 		Strategy: strategies[args.Strategy],
 		Static:   plugin.Static{Available: p.shared.available, Binder: func() volumebinding.SchedulerVolumeBinder { return p.binder(profile) }},
 		Placed:   p.shared.placed,

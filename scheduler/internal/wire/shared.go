@@ -67,9 +67,9 @@ func share(ctx context.Context, namespace string, handle fwk.Handle, fail func(e
 		available: available,
 		placed:    berth.placed,
 	}
-	s.waker = newWaker(s.reader, factory.Core().V1().Pods().Lister())
+	s.waker = newWaker(book, s.reader)
+	s.waker.watch(&from)
 	from.AfterVolumes, from.Clock, from.Log = watchers.Handler(), clock.RealClock{}, klog.FromContext(ctx).WithName("ledger")
-	from.Returned = func(string) { s.waker.wake() }
 	s.start(ctx, berth, from, fail)
 	return s, nil
 }
@@ -89,8 +89,9 @@ func (s *shared) start(ctx context.Context, berth *cluster, from schedule.Inform
 		if err := s.book.WaitSynced(ctx); err != nil {
 			return err
 		}
-		s.waker.wake()
-		return s.waker.run(ctx)
+		s.waker.everything()
+		s.waker.run(ctx)
+		return nil
 	})
 }
 

@@ -2,12 +2,9 @@ package wire
 
 import (
 	"context"
-	"fmt"
 	"sync"
 
 	corev1 "k8s.io/api/core/v1"
-	"k8s.io/apimachinery/pkg/labels"
-	corelisters "k8s.io/client-go/listers/core/v1"
 	"k8s.io/klog/v2"
 
 	"berth.dev/berth/scheduler/internal/plugin"
@@ -19,18 +16,21 @@ type activator interface {
 	Activate(logger klog.Logger, pods map[string]*corev1.Pod)
 }
 
-// waker activates the pods that wait for Berth.
+// waker activates the pods that Berth has refused, once they may fit.
 type waker struct {
-	reader plugin.Reader
-	pods   corelisters.PodLister
-	due    chan struct{}
+	book     plugin.Book
+	reader   plugin.Reader
+	refusals *plugin.Refusals
+	due      chan struct{}
 
 	mu       sync.Mutex
 	profiles []activator
+	nodes    map[string]bool // on which room may have come free
+	all      bool            // everything may have changed
 }
 
-func newWaker(reader plugin.Reader, pods corelisters.PodLister) *waker {
-	return &waker{reader: reader, pods: pods, due: make(chan struct{}, 1)}
+func newWaker(book plugin.Book, reader plugin.Reader) *waker {
+	return &waker{book: book, reader: reader, refusals: plugin.NewRefusals(), due: make(chan struct{}, 1), nodes: map[string]bool{}}
 }
 
 func (w *waker) add(profile activator) {
@@ -39,7 +39,25 @@ func (w *waker) add(profile activator) {
 	w.profiles = append(w.profiles, profile)
 }
 
-// wake asks for the pods to be woken, soon and by somebody else.
+// freed asks for the pods to be woken that fit on these nodes, soon and by
+// somebody else. It must be called after the ledger knows.
+func (w *waker) freed(nodes ...string) {
+	w.mu.Lock()
+	for _, node := range nodes {
+		w.nodes[node] = true
+	}
+	w.mu.Unlock()
+	w.wake()
+}
+
+// everything asks for all refused pods to be woken.
+func (w *waker) everything() {
+	w.mu.Lock()
+	w.all = true
+	w.mu.Unlock()
+	w.wake()
+}
+
 func (w *waker) wake() {
 	select {
 	case w.due <- struct{}{}:
@@ -48,30 +66,26 @@ func (w *waker) wake() {
 }
 
 // run wakes pods when it is due, until ctx ends.
-func (w *waker) run(ctx context.Context) error {
+func (w *waker) run(ctx context.Context) {
 	for {
 		select {
 		case <-ctx.Done():
-			return nil
+			return
 		case <-w.due:
-			if err := w.activate(ctx); err != nil {
-				return err
-			}
+			w.look(ctx)
 		}
 	}
 }
 
-func (w *waker) activate(ctx context.Context) error {
-	pods, err := w.pods.List(labels.Everything())
-	if err != nil {
-		return fmt.Errorf("listing pods: %w", err)
-	}
+func (w *waker) look(ctx context.Context) {
+	w.mu.Lock()
+	nodes, all := w.nodes, w.all
+	w.nodes, w.all = map[string]bool{}, false
+	w.mu.Unlock()
+
 	waiting := map[string]map[string]*corev1.Pod{} // by profile
-	for _, pod := range pods {
-		if pod.Spec.NodeName != "" {
-			continue
-		}
-		if want, err := w.reader.Read(ctx, pod); err == nil && want == nil {
+	for _, pod := range w.refusals.Pods() {
+		if !all && !w.fits(ctx, pod, nodes) {
 			continue
 		}
 		if waiting[pod.Spec.SchedulerName] == nil {
@@ -86,5 +100,14 @@ func (w *waker) activate(ctx context.Context) error {
 			profile.Activate(klog.FromContext(ctx), pods)
 		}
 	}
-	return nil
+}
+
+// fits is whether the pod fits on one of the nodes. What cannot be told is tried.
+func (w *waker) fits(ctx context.Context, pod *corev1.Pod, nodes map[string]bool) bool {
+	for node := range nodes {
+		if fits, err := plugin.Fits(ctx, w.book, w.reader, pod, node); fits || err != nil {
+			return true
+		}
+	}
+	return false
 }

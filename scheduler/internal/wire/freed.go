@@ -1,0 +1,101 @@
+package wire
+
+import (
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/client-go/tools/cache"
+
+	"berth.dev/berth/api/v1alpha1"
+	"berth.dev/berth/internal/schedule"
+)
+
+// after is an informer whose handlers are followed by another one. The ledger's
+// feed is given such informers, so that what follows can ask the ledger. It is
+// used by pointer: the feed keeps informers as the keys of a map.
+type after struct {
+	schedule.Informer
+	next cache.ResourceEventHandler
+}
+
+// AddEventHandler adds a handler, and the next one behind it.
+func (a *after) AddEventHandler(first cache.ResourceEventHandler) (cache.ResourceEventHandlerRegistration, error) {
+	return a.Informer.AddEventHandler(cache.ResourceEventHandlerDetailedFuncs{
+		AddFunc:    func(obj any, initial bool) { first.OnAdd(obj, initial); a.next.OnAdd(obj, initial) },
+		UpdateFunc: func(old, obj any) { first.OnUpdate(old, obj); a.next.OnUpdate(old, obj) },
+		DeleteFunc: func(obj any) { first.OnDelete(obj); a.next.OnDelete(obj) },
+	})
+}
+
+// watch puts the waker behind the ledger's feed: whatever may free room there
+// wakes the pods that fit now.
+func (w *waker) watch(from *schedule.Informers) {
+	everything := func(any) { w.everything() }
+	report := func(obj any) {
+		if n, ok := obj.(*v1alpha1.StorageNode); ok {
+			w.freed(n.Name)
+		}
+	}
+	from.PoolClasses = &after{from.PoolClasses, cache.ResourceEventHandlerFuncs{AddFunc: everything, UpdateFunc: func(_, obj any) { everything(obj) }}}
+	from.StorageNodes = &after{from.StorageNodes, cache.ResourceEventHandlerFuncs{AddFunc: report, UpdateFunc: func(_, obj any) { report(obj) }}}
+	from.Volumes = &after{from.Volumes, w.left(func(obj any) []string {
+		v, _ := obj.(*v1alpha1.Volume)
+		return nodesOf(v)
+	})}
+	from.Claims = &after{from.Claims, w.left(func(obj any) []string {
+		if claim, ok := obj.(*corev1.PersistentVolumeClaim); ok && claim.Annotations[schedule.SelectedNode] != "" {
+			return []string{claim.Annotations[schedule.SelectedNode]}
+		}
+		return nil
+	})}
+	from.Pods = &after{from.Pods, w.pods()}
+	from.Returned = func(node string) { w.freed(node) }
+}
+
+// left wakes for the nodes that an object was on before it changed or went.
+func (w *waker) left(nodes func(obj any) []string) cache.ResourceEventHandler {
+	was := func(obj any) {
+		if unknown, ok := obj.(cache.DeletedFinalStateUnknown); ok {
+			obj = unknown.Obj
+		}
+		if left := nodes(obj); len(left) > 0 {
+			w.freed(left...)
+		}
+	}
+	return cache.ResourceEventHandlerFuncs{UpdateFunc: func(old, _ any) { was(old) }, DeleteFunc: was}
+}
+
+func nodesOf(v *v1alpha1.Volume) []string {
+	if v == nil {
+		return nil
+	}
+	var nodes []string
+	for _, replica := range v.Spec.Replicas {
+		nodes = append(nodes, replica.Node)
+	}
+	for i := range v.Status.Replicas {
+		nodes = append(nodes, v.Status.Replicas[i].Node)
+	}
+	return nodes
+}
+
+// pods wakes for the room of pods that have ended, and forgets those that need no
+// waking any more.
+func (w *waker) pods() cache.ResourceEventHandler {
+	return cache.ResourceEventHandlerFuncs{
+		UpdateFunc: func(_, obj any) {
+			if pod, ok := obj.(*corev1.Pod); ok && pod.Spec.NodeName != "" {
+				w.refusals.Forget(pod)
+			}
+		},
+		DeleteFunc: func(obj any) {
+			if unknown, ok := obj.(cache.DeletedFinalStateUnknown); ok {
+				obj = unknown.Obj
+			}
+			if pod, ok := obj.(*corev1.Pod); ok {
+				w.refusals.Forget(pod)
+				if pod.Spec.NodeName != "" && len(pod.Spec.Volumes) > 0 {
+					w.freed(pod.Spec.NodeName)
+				}
+			}
+		},
+	}
+}

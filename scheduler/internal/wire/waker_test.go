@@ -1,0 +1,214 @@
+package wire
+
+import (
+	"context"
+	"slices"
+	"testing"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/client-go/tools/cache"
+	"k8s.io/klog/v2"
+	"k8s.io/kubernetes/pkg/scheduler/framework"
+
+	"berth.dev/berth/api/v1alpha1"
+	"berth.dev/berth/internal/ledger"
+	"berth.dev/berth/internal/schedule"
+	"berth.dev/berth/scheduler/internal/plugin"
+)
+
+const gi = int64(1) << 30
+
+// reader says that every pod wants 3 GiB of class fast.
+type reader struct{}
+
+func (reader) Read(_ context.Context, pod *corev1.Pod) (*schedule.PodVolumes, error) {
+	demand := ledger.Demand{Owner: ledger.Inline(string(pod.UID), "v"), Class: "fast", Bytes: 3 * gi}
+	return &schedule.PodVolumes{Wanted: []schedule.Wanted{{Demand: demand}}}, nil
+}
+
+// queue is the scheduling queue of a profile.
+type queue struct {
+	name      string
+	activated chan []string
+}
+
+func (q queue) ProfileName() string { return q.name }
+
+func (q queue) Activate(_ klog.Logger, pods map[string]*corev1.Pod) {
+	var names []string
+	for key := range pods {
+		names = append(names, key)
+	}
+	slices.Sort(names)
+	q.activated <- names
+}
+
+func podOf(name, profile string) *corev1.Pod {
+	pod := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: "d", Name: name, UID: types.UID(name)}}
+	pod.Spec.SchedulerName = profile
+	return pod
+}
+
+// nodeOf has one pool of this size.
+func nodeOf(t *testing.T, l *ledger.Ledger, name string, total int64) {
+	t.Helper()
+	err := l.ObserveNode(ledger.Report{Node: name, Ready: true, Pools: []ledger.Pool{
+		{Name: "vg0", Kind: ledger.Thick, Total: total, Unit: 4 << 20, Classes: []string{"fast"}},
+	}})
+	if err != nil {
+		t.Fatal(err)
+	}
+}
+
+// station is a waker with two profiles, before a full node.
+type station struct {
+	*waker
+	ledger   *ledger.Ledger
+	one, two queue
+}
+
+func newStation(t *testing.T) *station {
+	t.Helper()
+	l := ledger.New()
+	if err := l.ObserveClass(ledger.Class{Name: "fast"}); err != nil {
+		t.Fatal(err)
+	}
+	nodeOf(t, l, "n1", gi)
+	l.SetSynced()
+	s := &station{waker: newWaker(l, reader{}), ledger: l, one: queue{"one", make(chan []string, 9)}, two: queue{"two", make(chan []string, 9)}}
+	s.add(s.one)
+	s.add(s.two)
+	return s
+}
+
+// refuse runs a pod's cycle up to Filter, on node n1.
+func (s *station) refuse(t *testing.T, pod *corev1.Pod) {
+	t.Helper()
+	p := &plugin.Plugin{Book: s.ledger, Reader: reader{}, Refusals: s.refusals}
+	state := framework.NewCycleState()
+	if _, status := p.PreFilter(t.Context(), state, pod, nil); !status.IsSuccess() {
+		t.Fatal(status)
+	}
+	info := framework.NewNodeInfo()
+	info.SetNode(&corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: "n1"}})
+	if status := p.Filter(t.Context(), state, pod, info); status.IsSuccess() {
+		t.Fatal("the pod fits")
+	}
+}
+
+func (s *station) woken() (one, two []string) {
+	for {
+		select {
+		case one = <-s.one.activated:
+		case two = <-s.two.activated:
+		default:
+			return one, two
+		}
+	}
+}
+
+func TestRefusedPodsAreWokenInTheirProfileWhenTheyFit(t *testing.T) {
+	s := newStation(t)
+	s.refuse(t, podOf("a", "one"))
+	s.refuse(t, podOf("b", "two"))
+	s.freed("n1")
+	s.look(t.Context())
+	if one, two := s.woken(); one != nil || two != nil {
+		t.Errorf("woken are %v and %v although the node is full still", one, two)
+	}
+	nodeOf(t, s.ledger, "n1", 4*gi)
+	s.freed("n2")
+	s.look(t.Context())
+	if one, two := s.woken(); one != nil || two != nil {
+		t.Errorf("woken are %v and %v although another node was freed", one, two)
+	}
+	s.freed("n1")
+	s.look(t.Context())
+	if one, two := s.woken(); !slices.Equal(one, []string{"d/a"}) || !slices.Equal(two, []string{"d/b"}) {
+		t.Errorf("woken are %v and %v, want a and b", one, two)
+	}
+}
+
+func TestAPodThatIsBoundIsNotWoken(t *testing.T) {
+	s := newStation(t)
+	pod := podOf("a", "one")
+	s.refuse(t, pod)
+	bound := pod.DeepCopy()
+	bound.Spec.NodeName = "n1"
+	s.pods().OnUpdate(pod, bound)
+	s.everything()
+	s.look(t.Context())
+	if one, _ := s.woken(); one != nil {
+		t.Errorf("woken are %v", one)
+	}
+}
+
+func TestTheWakerRunsUntilItIsStopped(t *testing.T) {
+	s := newStation(t)
+	s.refuse(t, podOf("a", "one"))
+	ctx, cancel := context.WithCancel(t.Context())
+	done := make(chan struct{})
+	go func() { s.run(ctx); close(done) }()
+	for range 5 {
+		s.everything() // never blocks, and need not be heard each time
+	}
+	<-s.one.activated
+	cancel()
+	<-done
+}
+
+// informer hands its one handler out.
+type informer struct{ handler cache.ResourceEventHandler }
+
+func (i *informer) AddEventHandler(h cache.ResourceEventHandler) (cache.ResourceEventHandlerRegistration, error) {
+	i.handler = h
+	return nil, nil
+}
+
+func TestWhatFreesRoomIsHeardAfterTheLedger(t *testing.T) {
+	volume := &v1alpha1.Volume{Spec: v1alpha1.VolumeSpec{Replicas: []v1alpha1.ReplicaSpec{{Node: "n1"}}}}
+	claim := &corev1.PersistentVolumeClaim{ObjectMeta: metav1.ObjectMeta{Annotations: map[string]string{schedule.SelectedNode: "n1"}}}
+	ended := podOf("gone", "one")
+	ended.Spec.NodeName, ended.Spec.Volumes = "n1", []corev1.Volume{{}}
+	report := &v1alpha1.StorageNode{ObjectMeta: metav1.ObjectMeta{Name: "n1"}}
+	tests := map[string]struct {
+		from    func(*schedule.Informers) schedule.Informer
+		happens func(cache.ResourceEventHandler)
+		want    bool
+	}{
+		"a report":            {func(i *schedule.Informers) schedule.Informer { return i.StorageNodes }, func(h cache.ResourceEventHandler) { h.OnUpdate(report, report) }, true},
+		"a Volume that goes":  {func(i *schedule.Informers) schedule.Informer { return i.Volumes }, func(h cache.ResourceEventHandler) { h.OnDelete(volume) }, true},
+		"a Volume that moves": {func(i *schedule.Informers) schedule.Informer { return i.Volumes }, func(h cache.ResourceEventHandler) { h.OnUpdate(volume, &v1alpha1.Volume{}) }, true},
+		"a new Volume":        {func(i *schedule.Informers) schedule.Informer { return i.Volumes }, func(h cache.ResourceEventHandler) { h.OnAdd(volume, false) }, false},
+		"a claim that loses its node": {func(i *schedule.Informers) schedule.Informer { return i.Claims }, func(h cache.ResourceEventHandler) {
+			h.OnUpdate(claim, &corev1.PersistentVolumeClaim{})
+		}, true},
+		"a pod that ends, and it was missed": {func(i *schedule.Informers) schedule.Informer { return i.Pods }, func(h cache.ResourceEventHandler) { h.OnDelete(cache.DeletedFinalStateUnknown{Obj: ended}) }, true},
+	}
+	for name, test := range tests {
+		t.Run(name, func(t *testing.T) {
+			s, source := newStation(t), &informer{}
+			from := &schedule.Informers{StorageNodes: source, PoolClasses: source, Volumes: source, Claims: source, Pods: source}
+			s.watch(from)
+			told := false
+			first := func() {
+				told = true
+				if len(s.nodes) > 0 {
+					t.Error("the waker was told before the ledger")
+				}
+			}
+			_, err := test.from(from).AddEventHandler(cache.ResourceEventHandlerFuncs{
+				AddFunc: func(any) { first() }, UpdateFunc: func(any, any) { first() }, DeleteFunc: func(any) { first() },
+			})
+			if err != nil {
+				t.Fatal(err)
+			}
+			test.happens(source.handler)
+			if !told || s.nodes["n1"] != test.want {
+				t.Errorf("the ledger was told: %v; node n1 is freed: %v, want %v", told, s.nodes["n1"], test.want)
+			}
+		})
+	}
+}
