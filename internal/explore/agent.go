@@ -3,6 +3,7 @@ package explore
 import (
 	"fmt"
 	"slices"
+	"time"
 
 	"berth.dev/berth/internal/lineage"
 	"berth.dev/berth/internal/ownership"
@@ -115,7 +116,7 @@ func (w *World) ask(i int, v *ownership.Volume, stale uint8) []ownership.Peer {
 			var hold ownership.Hold
 			need := newestOf(v, &n.copy)
 			if hold, p.Confirmed = w.rules.Confirm(&q.copy, names[i], need, w.clock()); p.Confirmed {
-				q.copy.Holds = withHold(q.copy.Holds, hold)
+				q.copy.Holds = withHold(q.copy.Holds, hold, w.clock())
 			}
 		}
 		p.Copy = w.answer(n, j, stale)
@@ -164,10 +165,12 @@ func newestOf(v *ownership.Volume, c *ownership.Copy) (best lineage.Point) {
 	return best
 }
 
-func withHold(holds []ownership.Hold, h ownership.Hold) []ownership.Hold {
+// withHold adds a hold, in place of an earlier one on the same point for the same
+// node, and forgets those that have ended.
+func withHold(holds []ownership.Hold, h ownership.Hold, now time.Time) []ownership.Hold {
 	out := make([]ownership.Hold, 0, len(holds)+1)
 	for _, o := range holds {
-		if o.For != h.For {
+		if o.Until.After(now) && (o.For != h.For || o.Point != h.Point) {
 			out = append(out, o)
 		}
 	}

@@ -26,7 +26,8 @@ func (w *World) checkMount(i int) {
 	if w.cfg.Kind.Traits().Data {
 		switch {
 		case n.head == t.last:
-		case t.restored && n.head.includes(t.last):
+		case t.restored && n.head.includes(t.last),
+			t.recalled != nil && n.head.includes(t.recalled): // decided before the backup came
 			t.last = n.head
 		case n.head.includes(t.last):
 			w.fail("lineage: %s mounts writes that are not part of the volume", names[i])
@@ -148,6 +149,16 @@ func (w *World) worth(i int) uint32 {
 	return max(best, w.truth.last.shared(n.head))
 }
 
+// outlived tells whether a backup names a recovery point that was not the last
+// one, and node i has all of it in a newer one: a decision to drop it may have
+// been made before the backup came.
+func (w *World) outlived(i int, p lineage.Point) bool {
+	n := &w.nodes[i]
+	c, ok := w.truth.data(p)
+	newest := n.data[len(n.data)-1]
+	return w.truth.restored && ok && newest != c && newest.includes(c)
+}
+
 // checkDrop: retention never drops the newest, nor the point to go on from.
 func (w *World) checkDrop(i int, points []lineage.Point) {
 	n := &w.nodes[i]
@@ -156,7 +167,7 @@ func (w *World) checkDrop(i int, points []lineage.Point) {
 		if p == n.copy.Tip() {
 			w.fail("retention: %s dropped its newest snapshot", names[i])
 		}
-		if v != nil && !v.Primary.Phase.Open() && p == v.RecoveryPoint && v.Holds(p) {
+		if v != nil && !v.Primary.Phase.Open() && p == v.RecoveryPoint && v.Holds(p) && !w.outlived(i, p) {
 			w.fail("retention: %s dropped the recovery point", names[i])
 		}
 	}

@@ -22,6 +22,9 @@ func (w *World) tick(d time.Duration) {
 		w.selfFence(i) // look before renewing: too late is too late
 	}
 	w.now += d
+	for k := range w.streams {
+		w.holdFor(&w.streams[k])
+	}
 	for i := 0; i < w.cfg.Nodes; i++ {
 		n := &w.nodes[i]
 		n.sinceSnapshot += d
@@ -77,7 +80,7 @@ func (w *World) selfFence(i int) {
 	if !n.paused {
 		n.woke = false
 	}
-	writes := n.mounted || n.pending.active || n.copy.Opened != n.copy.Closed
+	writes := n.mounted || n.pending.active || !n.copy.GaveUp(n.copy.Opened)
 	if !n.up || n.paused || !writes || n.sinceRenewal < ownership.SelfFenceAfter {
 		return
 	}
@@ -96,7 +99,10 @@ func (w *World) selfFence(i int) {
 	}
 	if stop, why := w.rules.MustStop(&c); stop {
 		w.tellEvent("%s stops its writers: %s", names[i], why.Message())
-		n.copy.Closed, n.mounted, n.stopped = n.copy.Opened, false, n.stopped || n.mounted
+		if !n.copy.GaveUp(n.copy.Opened) {
+			n.copy.Closed = n.copy.Opened
+		}
+		n.mounted, n.stopped = false, n.stopped || n.mounted
 		n.pending = pending{}
 	}
 }

@@ -150,7 +150,10 @@ func (w *World) send(i int, a *ownership.Action) {
 		return
 	}
 	src := &w.nodes[j]
-	s := stream{to: i, header: ownership.Stream{Promise: src.copy.Promise, Base: a.Base, Target: a.To}}
+	if v := src.pending.action.Verb; src.pending.active && (v == ownership.Drop || v == ownership.RollBack) {
+		return // its volume's lock is held, and what is asked for may go
+	}
+	s := stream{from: j, to: i, header: ownership.Stream{Promise: src.copy.Promise, Base: a.Base, Target: a.To}}
 	for k, p := range src.copy.Points {
 		if p == a.Base {
 			s.base = src.data[k]
@@ -163,6 +166,14 @@ func (w *World) send(i int, a *ownership.Action) {
 		return
 	}
 	w.streams = append(slices.Clip(w.streams), s)
+	w.holdFor(&s)
+}
+
+// holdFor keeps a stream's target at its source: the receiver will have it in
+// common with the source, and nothing later.
+func (w *World) holdFor(s *stream) {
+	c := &w.nodes[s.from].copy
+	c.Holds = withHold(c.Holds, ownership.Hold{For: names[s.to], Point: s.header.Target, Until: w.clock().Add(ownership.HoldFor)}, w.clock())
 }
 
 // underway tells whether the snapshot is on its way to node i already.
@@ -188,6 +199,7 @@ func (w *World) deliver(k int, again bool) bool {
 	if !again {
 		w.lose(k)
 	}
+	w.holdFor(&s)
 	ok, why := w.rules.Receive(&n.copy, n.mounted, &s.header)
 	w.tellStream(s, ok, why)
 	if !ok {

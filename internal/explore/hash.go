@@ -70,6 +70,7 @@ func (e *encoder) promise(p *ownership.Promise) {
 	e.epoch(p.Epoch)
 	e.s(p.Primary + "/" + p.Boot)
 	e.lineage(p.Lineage)
+	e.n(uint64(len(p.Losses)))
 }
 
 func (e *encoder) node(w *World, n *node) {
@@ -159,6 +160,7 @@ func (w *World) key(e *encoder, versions bool) [2]uint64 {
 	}
 	e.flags(w.server.down, w.truth.open, w.truth.restored)
 	e.n(w.truth.last.sum())
+	e.n(w.truth.recalled.sum())
 	e.epoch(w.truth.epoch)
 	e.n(uint64(len(w.truth.log)))
 	e.d(w.now)

@@ -12,9 +12,11 @@ import (
 type truth struct {
 	// last is everything acknowledged and not given up by a recorded loss, and
 	// epoch the one in which it may grow.
-	last  *content
-	epoch lineage.Epoch
-	open  bool
+	last *content
+	// recalled is what last was before a backup brought back more.
+	recalled *content
+	epoch    lineage.Epoch
+	open     bool
 	// named says what each snapshot held when it was taken.
 	named []namedPoint
 	// issued are the epochs that takeovers opened.
@@ -56,11 +58,28 @@ func (t *truth) data(p lineage.Point) (*content, bool) {
 	return nil, false
 }
 
-// failover, whose recovery point is the old one.
+// recall takes in a backup from before a failover, whose recovery point is the
+// old one: what was given up is back, unless somebody knows better.
 func (t *truth) recall(v *ownership.Volume) {
 	if c, ok := t.data(v.RecoveryPoint); ok && !v.Primary.Phase.Open() && v.Kind.Traits().Data && c.includes(t.last) {
-		t.last = c
+		t.last, t.recalled = c, t.last
 	}
+}
+
+// checkRepair judges a record that was mended. It may give up what a backup had
+// brought back, if it says so, and nothing else.
+func (w *World) checkRepair(old, v *ownership.Volume) {
+	t := &w.truth
+	if !v.Kind.Traits().Data || t.recalled == nil || v.RecoveryPoint == old.RecoveryPoint {
+		return
+	}
+	if c, ok := t.data(v.RecoveryPoint); !ok || c != t.recalled {
+		return
+	}
+	if t.last != t.recalled && !recorded(old, v) {
+		w.fail("lost writes: the mended record goes on from %v and forgets that writes were given up", v.RecoveryPoint)
+	}
+	t.last, t.recalled = t.recalled, nil
 }
 
 // wrote notes an acknowledged write. A writer whose epoch is over acknowledges
@@ -74,7 +93,11 @@ func (t *truth) wrote(e lineage.Epoch, old, head *content) {
 // checkRecord judges a change of the record at the moment it is committed.
 func (w *World) checkRecord(p *pending) {
 	old, v := w.server.current.volume, p.action.Next
-	if old == nil || p.action.Reason == ownership.RecordBehind {
+	if old == nil {
+		return
+	}
+	if p.action.Reason == ownership.RecordBehind {
+		w.checkRepair(old, v)
 		return
 	}
 	if v.Epoch != old.Epoch {
@@ -124,6 +147,9 @@ func (w *World) checkTakeover(old, v *ownership.Volume, p *pending) {
 	}
 	c, _ := t.data(v.RecoveryPoint)
 	if c == t.last {
+		if t.restored && !p.ignored { // what an epoch nobody could know of writes from now on is not the volume's
+			t.open, t.epoch = false, v.Epoch
+		}
 		return
 	}
 	if n := len(v.Losses); n > 0 && t.restored && v.Losses[n-1].Kept == v.RecoveryPoint {

@@ -127,7 +127,7 @@ type controller struct {
 
 // stream is a snapshot on its way. It may be late, repeated or lost.
 type stream struct {
-	to           int
+	from, to     int
 	header       ownership.Stream
 	base, target *content
 }

@@ -16,8 +16,9 @@ type Copy struct {
 	// an older one.
 	Promise Promise
 	// Opened is the epoch in which this copy was last made writable here. Closed is
-	// the epoch that the node gave up last, written or not: it never writes into
-	// it again, even if a restored backup says that it still owns it.
+	// the newest epoch of its own that the node gave up, written or not: it never
+	// writes into that or an earlier one again, even if a restored backup says
+	// that it still owns it. Both only grow: see nextEpoch.
 	Opened, Closed lineage.Epoch
 	// Points are the snapshots held, ascending; Dirty says that the live data
 	// has changed since the last one.
@@ -41,6 +42,9 @@ type Promise struct {
 	Primary string
 	Boot    string
 	Lineage lineage.Lineage
+	// Losses are those that the record listed when the epoch began: a backup may
+	// have forgotten what was given up before it.
+	Losses []Loss
 }
 
 // Hold keeps a point from retention while another node relies on it.
@@ -49,6 +53,12 @@ type Hold struct {
 	Point lineage.Point
 	Until time.Time
 }
+
+// GaveUp tells whether the node gave up e, an epoch of its own. Zero, no epoch,
+// counts as given up. Numbers suffice, because a node's own epochs have numbers
+// that grow; to compare for equality would forget one that was given up before
+// it was opened as soon as another is.
+func (c *Copy) GaveUp(e lineage.Epoch) bool { return e.Number <= c.Closed.Number }
 
 // Tip is the newest snapshot, zero if there is none.
 func (c *Copy) Tip() lineage.Point {

@@ -1,11 +1,16 @@
 package ownership
 
-import "berth.dev/berth/internal/lineage"
+import (
+	"slices"
+
+	"berth.dev/berth/internal/lineage"
+)
 
 // Repair mends a record that is older than what a node knows: the API server
 // came back from a backup. A promise proves that the record once was further on
 // if it comes from a later epoch of the same history: the record's epoch is
-// known to it, and the next epoch began where the record says an epoch begins.
+// known to it, and the next epoch began where the record says an epoch begins,
+// or earlier because of a loss that the promise knows and the backup does not.
 // A promise that is merely higher has been left behind by a takeover that could
 // not hear of it; that is divergence and not for the record.
 //
@@ -45,11 +50,12 @@ func ahead(v *Volume, p *Promise) bool {
 		return true // the disk itself orders the epochs
 	}
 	after, ok := p.Lineage.After(v.Epoch)
-	return ok && (v.Primary.Phase.Open() || after.From == v.RecoveryPoint)
+	return ok && (v.Primary.Phase.Open() || after.From == v.RecoveryPoint ||
+		slices.ContainsFunc(p.Losses, func(l Loss) bool { return l.Known == v.RecoveryPoint && l.Kept == after.From }))
 }
 
 func heldPromise(v *Volume, k Key) Promise {
-	return Promise{Epoch: k.Epoch, Primary: k.Node, Lineage: v.Lineage.Extend(lineage.Branch{Epoch: k.Epoch})}
+	return Promise{Epoch: k.Epoch, Primary: k.Node, Lineage: v.Lineage.Extend(lineage.Branch{Epoch: k.Epoch}), Losses: v.Losses}
 }
 
 func ownerCopy(peers []Peer, node string) *Copy {
@@ -76,7 +82,7 @@ func mend(f *NodeFacts, p Promise, owner *Copy, fenced bool) (Action, bool) {
 		n.Primary = Primary{Node: p.Primary, Boot: p.Boot, Phase: phase}
 		n.FenceRequest = FenceRequest{}
 		if b, ok := p.Lineage.Branch(p.Epoch); ok && f.traits().Data {
-			n.RecoveryPoint = b.From
+			n.RecoveryPoint, n.Losses = b.From, p.Losses
 		}
 		for _, node := range [2]string{f.Me, p.Primary} {
 			if _, ok := n.Replica(node); !ok && node != "" && (node != f.Me || f.Copy.Exists) {

@@ -91,7 +91,7 @@ func stageRestart(f *NodeFacts) (Action, bool) {
 		return next()
 	}
 	unused := v.Primary.Phase == Preparing
-	if v.Primary.Boot == f.Boot && c.Closed != v.Epoch && (unused || c.Opened == v.Epoch) {
+	if v.Primary.Boot == f.Boot && !c.GaveUp(v.Epoch) && (unused || c.Opened == v.Epoch) {
 		return next()
 	}
 	return Action{Verb: GiveUp, Why: Why{Reason: Restarted, Epoch: v.Epoch}}, true
@@ -144,9 +144,12 @@ func takeOver(f *NodeFacts) (Action, bool) {
 	}), why)
 }
 
-// nextEpoch is above every number heard of, here, at the peers and at the disk.
+// nextEpoch is above every number heard of, here, at the peers and at the disk,
+// and above all of this node's own: a promise may go back to lower numbers with a
+// restored backup, but what this node gave up stays given up.
 func nextEpoch(f *NodeFacts) lineage.Epoch {
-	highest := max(f.Record.Epoch.Number, f.Copy.Promise.Epoch.Number, f.Disk.Holder.Epoch.Number)
+	c := &f.Copy
+	highest := max(f.Record.Epoch.Number, c.Promise.Epoch.Number, c.Opened.Number, c.Closed.Number, f.Disk.Holder.Epoch.Number)
 	for i := range f.Peers {
 		highest = max(highest, f.Peers[i].Copy.Promise.Epoch.Number)
 	}
@@ -161,7 +164,7 @@ func adoptPromise(f *NodeFacts) (Action, bool) {
 	if !f.traits().Owned || f.Copy.Promise.Epoch == v.Epoch || f.Mounted || !f.Copy.Exists && f.traits().Data {
 		return next()
 	}
-	p := Promise{Epoch: v.Epoch, Primary: v.Primary.Node, Boot: v.Primary.Boot, Lineage: v.Lineage}
+	p := Promise{Epoch: v.Epoch, Primary: v.Primary.Node, Boot: v.Primary.Boot, Lineage: v.Lineage, Losses: v.Losses}
 	return Action{Verb: Persist, Promise: p, Why: Why{Reason: PromisingEpoch, Epoch: v.Epoch}}, true
 }
 

@@ -18,40 +18,42 @@ func TestStageDecides(t *testing.T) {
 		facts *NodeFacts
 		want  verdict
 	}{
-		"never to create a volume":                          {on("a", nil), verdict{Refuse, VolumeUnknown}},
-		"not to mount what is being deleted":                {on("a", volume(func(v *Volume) { v.Deleting = true })), verdict{Refuse, VolumeDeleting}},
-		"nothing more when it is mounted":                   {on("a", active, with(promised(active), opened(e2)), mounted), verdict{Done, Mounted}},
-		"to record Active again when a backup forgot it":    {on("a", prep, with(promised(prep), opened(e2)), mounted), verdict{Record, Activating}},
-		"to mount the only copy of a one-copy volume":       {on("a", volume(func(v *Volume) { v.Kind = OneCopy })), verdict{Mount, HoldsTheCopy}},
-		"to refuse a one-copy volume without its copy":      {on("a", volume(func(v *Volume) { v.Kind = OneCopy }), func(f *NodeFacts) { f.Copy = Copy{} }), verdict{Refuse, ReplicaMissing}},
-		"to refuse on a node that is out of service":        {on("a", volume(), func(f *NodeFacts) { f.OutOfService = true }), verdict{Refuse, NodeOutOfService}},
-		"to wait until a lapsed lease is renewed":           {on("a", volume(), func(f *NodeFacts) { f.SinceRenewal = SelfFenceAfter }), verdict{Wait, LeaseLapsed}},
-		"to refuse on a node without a replica":             {on("d", volume()), verdict{Refuse, ReplicaMissing}},
-		"to refuse on a replica that is being removed":      {on("a", volume(state("a", Removing))), verdict{Refuse, ReplicaMissing}},
-		"to refuse on a condemned copy":                     {on("a", volume(), with(func(c *Copy) { c.Condemned = true })), verdict{Refuse, ReplicaMissing}},
-		"to wait for the attachment":                        {on("a", volume(shared)), verdict{Wait, NotAttached}},
-		"to release first after a restart":                  {on("a", active, with(promised(active), opened(e2)), func(f *NodeFacts) { f.Boot = "boot2" }), verdict{GiveUp, Restarted}},
-		"to release first what it has closed":               {on("a", active, with(promised(active), opened(e2), func(c *Copy) { c.Closed = e2 })), verdict{GiveUp, Restarted}},
-		"to wait while another node may write":              {on("b", active), verdict{Wait, PrimaryElsewhere}},
-		"to wait while another node prepares":               {on("b", prep), verdict{Wait, PrimaryElsewhere}},
-		"to wait until its replica is ready":                {on("b", volume(state("b", Lagging))), verdict{Wait, ReplicaNotReady}},
-		"to wait while nobody has the recovery point":       {on("a", volume(), with(func(c *Copy) { c.Points = points(e1, 1) }), alone), verdict{Wait, RecoveryPointUnreachable}},
-		"to give back an epoch it cannot begin":             {on("a", prep, with(promised(prep), func(c *Copy) { c.Points = points(e1, 1) }), alone), verdict{GiveUp, RecoveryPointUnreachable}},
-		"to take a released volume over":                    {on("b", volume()), verdict{Record, TakingOver}},
-		"to take a fenced volume over":                      {on("b", volume(owned(Fenced))), verdict{Record, TakingOver}},
-		"to mend a record that a peer has outlived":         {on("a", volume(), func(f *NodeFacts) { f.Peers[0].Copy = replica(outlived) }), verdict{Record, RecordBehind}},
-		"to promise the epoch before anything else":         {on("a", prep), verdict{Persist, PromisingEpoch}},
-		"to keep its last writes before it rolls back":      {on("a", prep, with(promised(prep), func(c *Copy) { c.Dirty = true })), verdict{Snapshot, KeepingLastWrites}},
-		"to put a branch aside before it rolls back":        {on("a", prep, with(promised(prep), func(c *Copy) { c.Points = points(e1, 3, 4) })), verdict{Preserve, BranchKept}},
-		"to roll back to the recovery point":                {on("a", prep, with(promised(prep), func(c *Copy) { c.Points, c.Preserved = points(e1, 3, 4), at(e1, 4) })), verdict{RollBack, RollingBack}},
-		"to fetch the recovery point":                       {on("a", prep, with(promised(prep), func(c *Copy) { c.Points = points(e1, 1) })), verdict{Pull, CatchingUp}},
-		"to take a free reservation":                        {on("a", reserved, with(promised(reserved)), attached(Key{})), verdict{Reserve, TakingReservation}},
-		"to take the reservation from an older epoch":       {on("a", reserved, with(promised(reserved)), attached(Key{Node: "b", Epoch: e1})), verdict{Reserve, TakingReservation}},
-		"to give up an epoch in which it has been shut out": {on("a", reserved, with(promised(reserved)), attached(Key{Node: "b", Epoch: e2, Fence: true})), verdict{GiveUp, ShutOut}},
-		"to open its copy before it is Active":              {on("a", prep, with(promised(prep))), verdict{Open, OpeningCopy}},
-		"to be Active before it mounts":                     {on("a", prep, with(promised(prep), opened(e2))), verdict{Record, Activating}},
-		"to mount in the end":                               {on("a", active, with(promised(active), opened(e2))), verdict{Mount, OwnsEpoch}},
-		"to mount a shared disk with its reservation":       {on("a", volume(owned(Active), shared), with(promised(reserved), opened(e2)), attached(mine)), verdict{Mount, OwnsEpoch}},
+		"never to create a volume":                           {on("a", nil), verdict{Refuse, VolumeUnknown}},
+		"not to mount what is being deleted":                 {on("a", volume(func(v *Volume) { v.Deleting = true })), verdict{Refuse, VolumeDeleting}},
+		"nothing more when it is mounted":                    {on("a", active, with(promised(active), opened(e2)), mounted), verdict{Done, Mounted}},
+		"to record Active again when a backup forgot it":     {on("a", prep, with(promised(prep), opened(e2)), mounted), verdict{Record, Activating}},
+		"to mount the only copy of a one-copy volume":        {on("a", volume(func(v *Volume) { v.Kind = OneCopy })), verdict{Mount, HoldsTheCopy}},
+		"to refuse a one-copy volume without its copy":       {on("a", volume(func(v *Volume) { v.Kind = OneCopy }), func(f *NodeFacts) { f.Copy = Copy{} }), verdict{Refuse, ReplicaMissing}},
+		"to refuse on a node that is out of service":         {on("a", volume(), func(f *NodeFacts) { f.OutOfService = true }), verdict{Refuse, NodeOutOfService}},
+		"to wait until a lapsed lease is renewed":            {on("a", volume(), func(f *NodeFacts) { f.SinceRenewal = SelfFenceAfter }), verdict{Wait, LeaseLapsed}},
+		"to refuse on a node without a replica":              {on("d", volume()), verdict{Refuse, ReplicaMissing}},
+		"to refuse on a replica that is being removed":       {on("a", volume(state("a", Removing))), verdict{Refuse, ReplicaMissing}},
+		"to refuse on a condemned copy":                      {on("a", volume(), with(func(c *Copy) { c.Condemned = true })), verdict{Refuse, ReplicaMissing}},
+		"to wait for the attachment":                         {on("a", volume(shared)), verdict{Wait, NotAttached}},
+		"to release first after a restart":                   {on("a", active, with(promised(active), opened(e2)), func(f *NodeFacts) { f.Boot = "boot2" }), verdict{GiveUp, Restarted}},
+		"to release first what it has closed":                {on("a", active, with(promised(active), opened(e2), func(c *Copy) { c.Closed = e2 })), verdict{GiveUp, Restarted}},
+		"to release first what it gave up unopened":          {on("a", prep, with(promised(prep), func(c *Copy) { c.Closed = e2 })), verdict{GiveUp, Restarted}},
+		"to release first what is older than what it closed": {on("a", prep, with(promised(prep), func(c *Copy) { c.Closed = e3 })), verdict{GiveUp, Restarted}},
+		"to wait while another node may write":               {on("b", active), verdict{Wait, PrimaryElsewhere}},
+		"to wait while another node prepares":                {on("b", prep), verdict{Wait, PrimaryElsewhere}},
+		"to wait until its replica is ready":                 {on("b", volume(state("b", Lagging))), verdict{Wait, ReplicaNotReady}},
+		"to wait while nobody has the recovery point":        {on("a", volume(), with(func(c *Copy) { c.Points = points(e1, 1) }), alone), verdict{Wait, RecoveryPointUnreachable}},
+		"to give back an epoch it cannot begin":              {on("a", prep, with(promised(prep), func(c *Copy) { c.Points = points(e1, 1) }), alone), verdict{GiveUp, RecoveryPointUnreachable}},
+		"to take a released volume over":                     {on("b", volume()), verdict{Record, TakingOver}},
+		"to take a fenced volume over":                       {on("b", volume(owned(Fenced))), verdict{Record, TakingOver}},
+		"to mend a record that a peer has outlived":          {on("a", volume(), func(f *NodeFacts) { f.Peers[0].Copy = replica(outlived) }), verdict{Record, RecordBehind}},
+		"to promise the epoch before anything else":          {on("a", prep), verdict{Persist, PromisingEpoch}},
+		"to keep its last writes before it rolls back":       {on("a", prep, with(promised(prep), func(c *Copy) { c.Dirty = true })), verdict{Snapshot, KeepingLastWrites}},
+		"to put a branch aside before it rolls back":         {on("a", prep, with(promised(prep), func(c *Copy) { c.Points = points(e1, 3, 4) })), verdict{Preserve, BranchKept}},
+		"to roll back to the recovery point":                 {on("a", prep, with(promised(prep), func(c *Copy) { c.Points, c.Preserved = points(e1, 3, 4), at(e1, 4) })), verdict{RollBack, RollingBack}},
+		"to fetch the recovery point":                        {on("a", prep, with(promised(prep), func(c *Copy) { c.Points = points(e1, 1) })), verdict{Pull, CatchingUp}},
+		"to take a free reservation":                         {on("a", reserved, with(promised(reserved)), attached(Key{})), verdict{Reserve, TakingReservation}},
+		"to take the reservation from an older epoch":        {on("a", reserved, with(promised(reserved)), attached(Key{Node: "b", Epoch: e1})), verdict{Reserve, TakingReservation}},
+		"to give up an epoch in which it has been shut out":  {on("a", reserved, with(promised(reserved)), attached(Key{Node: "b", Epoch: e2, Fence: true})), verdict{GiveUp, ShutOut}},
+		"to open its copy before it is Active":               {on("a", prep, with(promised(prep))), verdict{Open, OpeningCopy}},
+		"to be Active before it mounts":                      {on("a", prep, with(promised(prep), opened(e2))), verdict{Record, Activating}},
+		"to mount in the end":                                {on("a", active, with(promised(active), opened(e2))), verdict{Mount, OwnsEpoch}},
+		"to mount a shared disk with its reservation":        {on("a", volume(owned(Active), shared), with(promised(reserved), opened(e2)), attached(mine)), verdict{Mount, OwnsEpoch}},
 	}
 	for name, tt := range tests {
 		t.Run(name, func(t *testing.T) { expect(t, StageRules.Decide(tt.facts), tt.want) })
@@ -74,6 +76,20 @@ func TestTakingOverOpensANewEpochAtTheRecoveryPoint(t *testing.T) {
 	}
 	if f.Record.Primary.Phase != Released || len(f.Record.Lineage) != 1 {
 		t.Error("the record that was read has been changed")
+	}
+}
+
+func TestAnEpochIsAboveEveryEpochOfTheNodesOwn(t *testing.T) {
+	for name, knows := range map[string]func(*Copy){
+		"opened": func(c *Copy) { c.Opened.Number = 6 },
+		"closed": func(c *Copy) { c.Closed.Number = 6 },
+	} {
+		t.Run(name, func(t *testing.T) {
+			next := StageRules.Decide(on("b", volume(), with(knows))).Next
+			if next == nil || next.Epoch.Number != 7 {
+				t.Errorf("record %+v, want epoch 7", next)
+			}
+		})
 	}
 }
 

@@ -39,7 +39,7 @@ func stepDown(f *NodeFacts) (Action, bool) {
 		}
 		why = Why{Reason: ShutOut, Node: f.Disk.Holder.Node, Epoch: f.Disk.Holder.Epoch}
 	}
-	if f.Copy.Closed != f.Copy.Opened {
+	if !f.Copy.GaveUp(f.Copy.Opened) {
 		return Action{Verb: Close, Promise: Promise{Epoch: f.Copy.Opened}, Why: why}, true
 	}
 	return Action{Verb: Unmount, Why: why}, true

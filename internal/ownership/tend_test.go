@@ -1,6 +1,7 @@
 package ownership_test
 
 import (
+	"slices"
 	"testing"
 	"time"
 
@@ -81,6 +82,12 @@ func TestARecordIsMendedOnlyByALaterStateOfItself(t *testing.T) {
 	}
 	if a := TendRules.Decide(on("b", volume(), knows(rival))); a.Reason == RecordBehind {
 		t.Error("an epoch that began elsewhere was taken for a later state of the record")
+	}
+	loss := Loss{Epoch: e1, Kept: at(e1, 2), Known: at(e1, 3)}
+	f := on("b", volume(), knows(rival))
+	f.Copy.Promise.Losses = []Loss{loss}
+	if next := TendRules.Decide(f).Next; next == nil || next.Epoch != e3 || next.RecoveryPoint != loss.Kept || !slices.Equal(next.Losses, []Loss{loss}) {
+		t.Errorf("an epoch that began after a loss the backup has forgotten: record %+v", next)
 	}
 	tip := on("b", volume(shared), attached(Key{Node: "c", Epoch: e3}))
 	if next := TendRules.Decide(tip).Next; next == nil || next.Epoch != e3 || next.Primary.Node != "c" {

@@ -21,7 +21,7 @@ func closeCopy(f *NodeFacts) (Action, bool) {
 	if f.Record != nil && f.Record.ownedBy(f.Me) && !f.Mounted {
 		e = f.Record.Epoch
 	}
-	if e == f.Copy.Closed || !f.Copy.Exists {
+	if f.Copy.GaveUp(e) || !f.Copy.Exists {
 		return next()
 	}
 	return Action{Verb: Close, Promise: Promise{Epoch: e}, Why: Why{Reason: ClosingEpoch, Epoch: e}}, true

@@ -22,6 +22,7 @@ func TestUnstageDecides(t *testing.T) {
 		"to keep the last writes without the API":     {on("a", nil, with(opened(e2), closed, dirty)), verdict{Snapshot, KeepingLastWrites}},
 		"to give the reservation up":                  {on("a", sharedActive, with(promised(sharedActive), opened(e2), closed), attached(Key{Node: "a", Epoch: e2})), verdict{Unreserve, NotWanted}},
 		"that there is nothing to release for others": {on("b", active), verdict{Done, NotOwner}},
+		"not to forget what it gave up unopened":      {on("b", active, with(func(c *Copy) { c.Opened, c.Closed = e1, e2 })), verdict{Done, NotOwner}},
 		"to release what it wrote":                    {on("a", active, with(promised(active), opened(e2), closed)), verdict{Record, Releasing}},
 		"to release what it never wrote":              {on("a", prep, with(promised(prep), closed)), verdict{Record, Releasing}},
 		"to report that what it wrote is lost":        {on("a", active, with(promised(active), closed), rebooted), verdict{Record, CopyLost}},
