@@ -30,7 +30,18 @@ func putBranchAside(f *NodeFacts) (Action, bool) {
 // writtenHere tells whether the copy holds what the current epoch wrote. The
 // phase would not do: a restored backup may say Preparing about such an epoch.
 func writtenHere(f *NodeFacts) bool {
-	return f.Record.ownedBy(f.Me) && f.Copy.Opened == f.Record.Epoch
+	return f.Record.ownedBy(f.Me) && holdsEpoch(f.Record, &f.Copy)
+}
+
+// holdsEpoch tells whether the copy was opened in the record's epoch and still
+// holds it. It may have been rolled back since, to before the epoch began,
+// because the record said so until a backup forgot it.
+func holdsEpoch(v *Volume, c *Copy) bool {
+	if c.Opened != v.Epoch || !v.Kind.Traits().Data {
+		return c.Opened == v.Epoch
+	}
+	b, ok := v.Lineage.Branch(v.Epoch)
+	return !ok || c.Tip() == b.From || c.Tip().Epoch == v.Epoch
 }
 
 // preparedEnd is the last valid point; for the node that prepares to take over

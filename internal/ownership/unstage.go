@@ -67,7 +67,7 @@ func unstageNotOwner(f *NodeFacts) (Action, bool) {
 // is not there. Releasing would present an older copy as if nothing were missing.
 func reportLostCopy(f *NodeFacts) (Action, bool) {
 	v := f.Record
-	if v.Primary.Phase != Active || f.Copy.Opened == v.Epoch {
+	if v.Primary.Phase != Active || holdsEpoch(v, &f.Copy) {
 		return next()
 	}
 	if e, _ := v.Replica(f.Me); e.Unstaged == v.Epoch {
@@ -91,7 +91,7 @@ func release(f *NodeFacts) (Action, bool) {
 	return record(v.with(func(n *Volume) {
 		e := n.entry(f.Me)
 		e.Unstaged = v.Epoch
-		if c.Opened == v.Epoch {
+		if holdsEpoch(v, c) {
 			n.Clean = v.Primary.Boot == f.Boot
 			if f.traits().Data {
 				n.RecoveryPoint, e.Point = c.Tip(), c.Tip()

@@ -26,6 +26,7 @@ func TestUnstageDecides(t *testing.T) {
 		"to release what it wrote":                    {on("a", active, with(promised(active), opened(e2), closed)), verdict{Record, Releasing}},
 		"to release what it never wrote":              {on("a", prep, with(promised(prep), closed)), verdict{Record, Releasing}},
 		"to report that what it wrote is lost":        {on("a", active, with(promised(active), closed), rebooted), verdict{Record, CopyLost}},
+		"to report that what it wrote is rolled back": {on("a", active, with(promised(active), opened(e2), closed, func(c *Copy) { c.Points = points(e1, 1, 2) })), verdict{Record, CopyLost}},
 		"to wait once it has reported the loss":       {on("a", volume(owned(Active), entry("a", func(r *Replica) { r.Unstaged = e2 })), with(promised(active), closed)), verdict{Wait, CopyLost}},
 	}
 	for name, tt := range tests {
