@@ -43,8 +43,9 @@ test-platform: bin/lab ## Tests on real LVM, in a guest
 	hack/platform $(PLATFORM)
 
 .PHONY: test-e2e
-test-e2e: install ## The end-to-end tests and the conformance suite, on the lab
+test-e2e: lab-tools images image-scheduler ## The end-to-end tests and the conformance suite, on the lab
 	mkdir -p bin/platform
+	go run ./test/demo install scheduler.enabled=true
 	go test -tags e2e -count=1 -timeout 40m -parallel 4 -v ./test/e2e
 	hack/sanity
 

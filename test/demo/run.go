@@ -79,7 +79,7 @@ func prepare(ctx context.Context, s *steps, lab cluster.Lab, cfg install.Config)
 		}
 		ctx, cancel := context.WithTimeout(ctx, 5*time.Minute)
 		defer cancel()
-		return install.Await(ctx, c)
+		return cfg.Await(ctx, c)
 	})
 	return c, err
 }

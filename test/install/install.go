@@ -39,6 +39,9 @@ type Config struct {
 // images and its sidecars' need to be on one node only: loading is slow there.
 const controllerNode = "node1"
 
+// Scheduler is the value that installs berth-scheduler too.
+const Scheduler = "scheduler.enabled=true"
+
 // images are the archives that the nodes need.
 type images struct{ everywhere, controller []string }
 
@@ -62,6 +65,9 @@ func (c Config) images(ctx context.Context, lab cluster.Lab) (images, error) {
 		if strings.HasPrefix(ref, "localhost/csi-") {
 			all.controller = append(all.controller, path)
 		}
+	}
+	if slices.Contains(c.Set, Scheduler) {
+		all.controller = append(all.controller, filepath.Join(own, "scheduler.tar"))
 	}
 	return all, nil
 }
@@ -166,9 +172,28 @@ func MakePoolClass(ctx context.Context, c *cluster.Cluster) error {
 	return client.IgnoreAlreadyExists(c.Create(ctx, cluster.PoolClass("disks", VolumeGroup)))
 }
 
-// Await waits until the controller and every agent are ready, and every node
-// publishes its capacity.
-func Await(ctx context.Context, c *cluster.Cluster) error {
+// Await waits until every agent and all else that was installed is ready, and
+// every node has its driver.
+func (c Config) Await(ctx context.Context, on *cluster.Cluster) error {
+	deployments := []string{"berth-controller"}
+	if slices.Contains(c.Set, Scheduler) {
+		deployments = append(deployments, "berth-scheduler")
+	}
+	for _, name := range deployments {
+		d := &appsv1.Deployment{ObjectMeta: metav1.ObjectMeta{Namespace: Namespace, Name: name}}
+		if err := cluster.Await(ctx, on, d, "ready", ready); err != nil {
+			return err
+		}
+	}
+	return awaitNodes(ctx, on)
+}
+
+func ready(d *appsv1.Deployment) bool {
+	return d.Status.ObservedGeneration == d.Generation && d.Status.UpdatedReplicas == d.Status.Replicas &&
+		d.Status.ReadyReplicas == d.Status.Replicas && d.Status.Replicas > 0
+}
+
+func awaitNodes(ctx context.Context, c *cluster.Cluster) error {
 	nodes, err := Nodes(ctx, c.Lab)
 	if err != nil {
 		return err
@@ -176,13 +201,6 @@ func Await(ctx context.Context, c *cluster.Cluster) error {
 	agents := &appsv1.DaemonSet{ObjectMeta: metav1.ObjectMeta{Namespace: Namespace, Name: "berth-agent"}}
 	err = cluster.Await(ctx, c, agents, "ready", func(d *appsv1.DaemonSet) bool {
 		return d.Status.ObservedGeneration == d.Generation && d.Status.UpdatedNumberScheduled == int32(len(nodes)) && d.Status.NumberReady == int32(len(nodes))
-	})
-	if err != nil {
-		return err
-	}
-	controller := &appsv1.Deployment{ObjectMeta: metav1.ObjectMeta{Namespace: Namespace, Name: "berth-controller"}}
-	err = cluster.Await(ctx, c, controller, "ready", func(d *appsv1.Deployment) bool {
-		return d.Status.ObservedGeneration == d.Generation && d.Status.UpdatedReplicas == d.Status.Replicas && d.Status.ReadyReplicas == d.Status.Replicas && d.Status.Replicas > 0
 	})
 	if err != nil {
 		return err

@@ -1,0 +1,191 @@
+//go:build e2e
+
+package e2e
+
+import (
+	"context"
+	"flag"
+	"fmt"
+	"math/rand/v2"
+	"slices"
+	"strings"
+	"testing"
+
+	corev1 "k8s.io/api/core/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"berth.dev/berth/test/cluster"
+	"berth.dev/berth/test/install"
+)
+
+// kills is how many times berth-scheduler is killed in the middle of a burst.
+var kills = flag.Int("kills", 1, "rounds in which berth-scheduler is killed")
+
+// The node of the bursts has room for nine of ten gibibytes.
+const crowded = "node2"
+
+func by(scheduler string) cluster.PodOption {
+	return func(p *corev1.Pod) { p.Spec.SchedulerName = scheduler }
+}
+
+var (
+	stock = by(corev1.DefaultSchedulerName)
+	berth = by("berth-scheduler")
+)
+
+// burst posts one pod for each scheduler named, all for one node, each with so
+// many claims that together ask for three gibibytes.
+func (b *bench) burst(claims int, schedulers ...cluster.PodOption) {
+	b.Helper()
+	var objs []client.Object
+	for i, scheduler := range schedulers {
+		var own []*corev1.PersistentVolumeClaim
+		for j := range claims {
+			claim := cluster.Claim(b.namespace, fmt.Sprintf("data-%d-%d", i, j), classExt4, fmt.Sprintf("%dMi", 3072/claims))
+			own, objs = append(own, claim), append(objs, claim)
+		}
+		objs = append(objs, cluster.Pod(b.namespace, fmt.Sprintf("pod-%d", i), own, cluster.OnNode(crowded), scheduler))
+	}
+	b.create(objs...)
+}
+
+// settle follows the pods until as many run as there is room for and each of the
+// others has been refused for lack of it.
+func (b *bench) settle(pods, fit int) {
+	b.Helper()
+	states := b.follow(pods, func(states map[string]string) bool {
+		running := 0
+		for _, s := range states {
+			switch {
+			case s == "running":
+				running++
+			case !strings.Contains(s, "free"):
+				return false
+			}
+		}
+		return running == fit
+	})
+	b.Logf("%d pods: %v", pods, states)
+}
+
+// follow watches the pods of the namespace until done, and returns what became
+// of each: "running", or why it is not scheduled.
+func (b *bench) follow(pods int, done func(map[string]string) bool) map[string]string {
+	b.Helper()
+	ctx := b.within()
+	// A watch without a resource version begins with what is there.
+	w, err := b.Watch(ctx, &corev1.PodList{}, client.InNamespace(b.namespace))
+	b.must(err, "watching pods")
+	defer w.Stop()
+	states := map[string]string{}
+	for len(states) < pods || !done(states) {
+		select {
+		case <-ctx.Done():
+			b.Fatalf("the pods never came to rest: %v", states)
+		case e, open := <-w.ResultChan():
+			if !open {
+				b.Fatalf("the watch on pods ended: %v", states)
+			}
+			if p, ok := e.Object.(*corev1.Pod); ok {
+				states[p.Name] = fate(p)
+			}
+		}
+	}
+	return states
+}
+
+func fate(p *corev1.Pod) string {
+	if cluster.Running(p) {
+		return "running"
+	}
+	if p.Spec.NodeName != "" {
+		return "placed"
+	}
+	for _, c := range p.Status.Conditions {
+		if c.Type == corev1.PodScheduled {
+			return c.Message
+		}
+	}
+	return "new"
+}
+
+// carved checks that the node holds exactly the logical volumes of this test.
+func (b *bench) carved(want int) {
+	b.Helper()
+	var own []string
+	for _, v := range b.volumes(b.ctx) {
+		own = append(own, v.Name)
+	}
+	lvs := slices.DeleteFunc(b.logicalVolumes(crowded), func(lv string) bool { return !slices.Contains(own, lv) })
+	if len(lvs) != want {
+		b.Errorf("%d logical volumes on %s, want %d: %v", len(lvs), crowded, want, lvs)
+	}
+}
+
+// refusedByNode counts the attempts to provision that failed.
+func (b *bench) refusedByNode() int {
+	b.Helper()
+	var events corev1.EventList
+	b.must(b.List(b.ctx, &events, client.InNamespace(b.namespace)), "listing events")
+	n := 0
+	for _, e := range events.Items {
+		if e.Reason == "ProvisioningFailed" {
+			n++
+		}
+	}
+	return n
+}
+
+func TestBerthSchedulerPlacesWhatFitsAndNothingFails(t *testing.T) {
+	for name, claims := range map[string]int{"one claim each": 1, "three claims each": 3} {
+		t.Run(name, func(t *testing.T) {
+			b := begin(t)
+			b.burst(claims, berth, berth, berth, berth, berth)
+			b.settle(5, 3)
+			b.carved(3 * claims)
+			if n := b.refusedByNode(); n != 0 {
+				t.Errorf("%d claims were sent to a node that had to refuse them", n)
+			}
+		})
+	}
+}
+
+func TestSchedulersSideBySideNeverOvercommitAPool(t *testing.T) {
+	b := begin(t)
+	b.burst(1, berth, stock, berth, stock, berth, stock)
+	b.settle(6, 3)
+	b.carved(3)
+}
+
+func TestNothingIsLostWhenBerthSchedulerIsKilled(t *testing.T) {
+	for round := range *kills {
+		t.Run(fmt.Sprint(round), func(t *testing.T) {
+			b := begin(t)
+			b.burst(1, berth, berth, berth, berth, berth)
+			placed := rand.IntN(3)
+			b.Logf("killed after %d pods were placed", placed)
+			b.follow(0, func(states map[string]string) bool { return count(states, "placed", "running") >= placed })
+			b.killScheduler()
+			b.settle(5, 3)
+			b.carved(3)
+		})
+	}
+}
+
+func count(states map[string]string, of ...string) int {
+	n := 0
+	for _, s := range states {
+		if slices.Contains(of, s) {
+			n++
+		}
+	}
+	return n
+}
+
+func (b *bench) killScheduler() {
+	b.Helper()
+	ctx, cancel := context.WithTimeout(b.ctx, limit)
+	defer cancel()
+	b.must(b.DeleteAllOf(ctx, &corev1.Pod{}, client.InNamespace(install.Namespace),
+		client.MatchingLabels{"app.kubernetes.io/component": "scheduler"}, client.GracePeriodSeconds(0)), "killing berth-scheduler")
+}
