@@ -5,11 +5,13 @@ import (
 	"fmt"
 	"os"
 
+	"github.com/go-logr/logr"
 	"k8s.io/apimachinery/pkg/runtime"
 	clientgoscheme "k8s.io/client-go/kubernetes/scheme"
 	"k8s.io/client-go/rest"
 	"k8s.io/client-go/tools/clientcmd"
 	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/log"
 
 	"berth.dev/berth/api/v1alpha1"
 )
@@ -37,6 +39,9 @@ func Connect(ctx context.Context) (*Cluster, error) {
 	if err != nil {
 		return nil, fmt.Errorf("reading kubeconfig: %w", err)
 	}
+	// Without a logger the client complains with a stack trace. What goes wrong
+	// here comes back as an error.
+	log.SetLogger(logr.Discard())
 	// The benchmarks count requests of others; this client must not be what
 	// waits.
 	config.QPS, config.Burst = 500, 1000
