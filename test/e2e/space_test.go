@@ -104,7 +104,7 @@ func TestAnExpansionThatDoesNotFitSaysSoAndLeavesTheVolumeUsable(t *testing.T) {
 	claim := b.claim("data", classExt4, "1Gi")
 	pod := b.run("pod", claim)
 	b.resize(claim, "100Gi")
-	b.awaitEvent(claim, "no space")
+	b.awaitEvent(claim, "more asked")
 	b.sh(pod, "echo still > /data/works")
 
 	b.must(b.Get(b.ctx, client.ObjectKeyFromObject(claim), claim), "reading claim")
