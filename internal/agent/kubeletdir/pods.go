@@ -33,12 +33,14 @@ func (d Dir) PodVolume(target string) (podUID, name string, err error) {
 }
 
 // HasPodVolume says whether the kubelet still keeps a volume of a pod. An error
-// means that this is not known.
+// means that this is not known. The place where it is mounted counts and not the
+// directory around it: that may stay for ever, with the kubelet's notes in it, when
+// the machine was lost while the volume was torn down.
 func (d Dir) HasPodVolume(podUID, name string) (bool, error) {
 	if !plain(podUID) || !plain(name) {
 		return false, fmt.Errorf("%w: %.64q of pod %.64q is no volume of a pod", provision.ErrInvalid, name, podUID)
 	}
-	_, err := os.Lstat(filepath.Join(d.dir, pods, podUID, inPod, name))
+	_, err := os.Lstat(filepath.Join(d.dir, pods, podUID, inPod, name, mountName))
 	if err == nil {
 		return true, nil
 	}

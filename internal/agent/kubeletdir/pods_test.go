@@ -39,13 +39,20 @@ func TestATargetSaysWhichVolumeOfWhichPodItIsFor(t *testing.T) {
 	}
 }
 
-func TestAPodsVolumeIsThereAslongAsItsDirectoryIs(t *testing.T) {
+func TestAPodsVolumeIsThereAsLongAsItsMountPointIs(t *testing.T) {
 	dir := t.TempDir()
 	d := New(dir)
 	if _, err := d.HasPodVolume(uid, "scratch"); err == nil {
 		t.Error("a directory without pods proves that a volume is gone")
 	}
-	if err := os.MkdirAll(filepath.Join(dir, "pods", uid, "volumes/kubernetes.io~csi/scratch"), 0o750); err != nil {
+	volumes := filepath.Join(dir, "pods", uid, "volumes/kubernetes.io~csi")
+	for _, place := range []string{"scratch/mount", "leftover"} {
+		if err := os.MkdirAll(filepath.Join(volumes, place), 0o750); err != nil {
+			t.Fatal(err)
+		}
+	}
+	// All that a kubelet may leave of a volume when its machine is lost.
+	if err := os.WriteFile(filepath.Join(volumes, "leftover", "vol_data.json"), nil, 0o600); err != nil {
 		t.Fatal(err)
 	}
 	for name, tc := range map[string]struct {
@@ -54,6 +61,7 @@ func TestAPodsVolumeIsThereAslongAsItsDirectoryIs(t *testing.T) {
 	}{
 		"the volume":            {uid, "scratch", true, false},
 		"another volume":        {uid, "cache", false, false},
+		"what is left of one":   {uid, "leftover", false, false},
 		"a volume of another":   {"another", "scratch", false, false},
 		"a name that is a path": {uid, "../../volumes", false, true},
 		"a pod that is a path":  {"../pods/" + uid, "scratch", false, true},
