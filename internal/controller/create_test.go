@@ -16,7 +16,7 @@ func TestCreateReturnsWhatTheNodeCarved(t *testing.T) {
 	c := newCluster(t)
 	n := c.node(t, "n", 10*gi)
 	p := controllertest.Start(t, c.Environment)
-	r := c.request(n)
+	r := c.requestFor(c.claim(t), n)
 	r.Size.Required = gi + 1
 
 	got := mustCreate(t, p, r)
@@ -51,7 +51,7 @@ func TestTheSameNameWithOtherParametersIsAConflict(t *testing.T) {
 	c := newCluster(t)
 	n := c.node(t, "n", 10*gi)
 	p := controllertest.Start(t, c.Environment)
-	r := c.request(n)
+	r := c.requestFor(c.claim(t), n)
 	mustCreate(t, p, r)
 	tests := map[string]struct {
 		change func(*volumes.Request)
@@ -62,7 +62,7 @@ func TestTheSameNameWithOtherParametersIsAConflict(t *testing.T) {
 		"another filesystem": {func(r *volumes.Request) { r.FSType = v1alpha1.XFS }, "its filesystem is ext4, not xfs"},
 		"another volumeMode": {func(r *volumes.Request) { r.Mode, r.FSType = v1alpha1.Block, "" }, "its volumeMode is Filesystem, not Block"},
 		"another PoolClass":  {func(r *volumes.Request) { r.PoolClass = "other" }, "its PoolClass is " + c.class},
-		"another claim":      {func(r *volumes.Request) { r.Claim = &v1alpha1.ClaimReference{Namespace: "x", Name: "y"} }, "belongs to claim default/data"},
+		"another claim":      {func(r *volumes.Request) { r.Claim = &v1alpha1.ClaimReference{Namespace: "x", Name: "y"} }, "belongs to claim default/" + c.class},
 	}
 	for name, test := range tests {
 		t.Run(name, func(t *testing.T) {

@@ -57,7 +57,6 @@ func (c *cluster) request(allowed ...*controllertest.Node) volumes.Request {
 	r := volumes.Request{
 		Name: "pvc-" + string(uuid.NewUUID()), Size: volumes.Size{Required: gi},
 		Mode: v1alpha1.Filesystem, FSType: v1alpha1.Ext4, PoolClass: c.class,
-		Claim: &v1alpha1.ClaimReference{Namespace: "default", Name: "data"},
 	}
 	return on(r, allowed...)
 }

@@ -101,11 +101,11 @@ func TestAPoolClassCountsItsNodes(t *testing.T) {
 	shows(1, metav1.ConditionTrue)
 }
 
-func TestAVolumeThatNothingWasCarvedForGoesWithItsClaim(t *testing.T) {
+func TestAVolumeThatNoNodeWasFoundForGoesWithItsClaim(t *testing.T) {
 	c := newCluster(t)
 	n := c.node(t, "n", 10*gi)
 	n.SetTotal(0)
-	p := controllertest.Start(t, c.Environment, controllertest.WithClock(clock.RealClock{}, time.Millisecond))
+	p := controllertest.Start(t, c.Environment)
 	claim := c.claim(t)
 	r := c.requestFor(claim, n)
 	if _, err := p.Volumes.Create(within(t), r); err == nil {
@@ -119,8 +119,25 @@ func TestAVolumeThatNothingWasCarvedForGoesWithItsClaim(t *testing.T) {
 	if err := c.Client.Delete(t.Context(), claim); err != nil {
 		t.Fatal(err)
 	}
-	// Any event makes it due, and so does the delay.
 	controllertest.Eventually(t, c.Environment, r.Name, controllertest.Gone)
+}
+
+func TestAReservationGoesWithItsClaim(t *testing.T) {
+	c := newCluster(t)
+	n := c.node(t, "n", 10*gi)
+	p := controllertest.Start(t, c.Environment)
+	claim := c.claim(t)
+	r := c.requestFor(claim, n)
+	r.Reservation, r.Pool = true, controllertest.Pool
+	mustCreate(t, p, r)
+
+	if err := c.Client.Delete(t.Context(), claim); err != nil {
+		t.Fatal(err)
+	}
+	controllertest.Eventually(t, c.Environment, r.Name, controllertest.Gone)
+	if held := n.Held(r.Name); held != 0 {
+		t.Errorf("the node still holds %d bytes", held)
+	}
 }
 
 func TestAVolumeWithDataIsKeptWithoutItsClaimAndSaysSo(t *testing.T) {

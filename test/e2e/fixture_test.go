@@ -4,6 +4,7 @@ package e2e
 
 import (
 	"context"
+	"encoding/json"
 	"strings"
 	"testing"
 
@@ -57,9 +58,24 @@ func (b *bench) end(ns *corev1.Namespace) {
 	}
 	for _, v := range volumes {
 		if err := cluster.AwaitGone(ctx, b.Cluster, &v); err != nil {
-			b.Errorf("the volume outlived its claim: %v", err)
+			b.Errorf("the volume outlived its claim: %v\n%s", err, b.picture(&v))
 		}
 	}
+}
+
+// picture is the volume as it is now, for whoever reads why a test failed.
+func (b *bench) picture(v *v1alpha1.Volume) string {
+	ctx, cancel := context.WithTimeout(b.ctx, limit)
+	defer cancel()
+	if err := b.Get(ctx, client.ObjectKeyFromObject(v), v); err != nil {
+		return err.Error()
+	}
+	v.ManagedFields = nil
+	text, err := json.MarshalIndent(v, "", "  ")
+	if err != nil {
+		return err.Error()
+	}
+	return string(text)
 }
 
 // volumes are the Volumes of this test's claims.

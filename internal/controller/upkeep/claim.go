@@ -36,11 +36,12 @@ func Handle(obj client.Object) []string {
 // Claims finds the Volumes whose claim was deleted before it got them.
 type Claims struct {
 	Client client.Client
-	// Live reads claims, which are not cached: only Volumes without a
-	// PersistentVolume are looked at, and those are few.
+	// Live reads claims that the cache lacks: the answer may lead to a deletion.
 	Live  client.Reader
 	Clock clock.PassiveClock
-	// Delay is how long a Volume is left alone after its creation, and between looks.
+	// Delay is how long a Volume is left alone after its creation, and between
+	// looks. A Volume that no node was found for is not: whoever still works at it
+	// begins with a new one, which is left alone.
 	Delay time.Duration
 }
 
@@ -56,6 +57,7 @@ func (r *Claims) SetupWithManager(m ctrl.Manager) error {
 	return ctrl.NewControllerManagedBy(m).Named("claim").
 		For(&v1alpha1.Volume{}).
 		Watches(&corev1.PersistentVolume{}, handler.EnqueueRequestsFromMapFunc(byHandle)).
+		Watches(&corev1.PersistentVolumeClaim{}, handler.EnqueueRequestsFromMapFunc(volumeOf), whenDeleted).
 		Complete(r)
 }
 
@@ -68,7 +70,7 @@ func (r *Claims) Reconcile(ctx context.Context, request ctrl.Request) (ctrl.Resu
 	if v.DeletionTimestamp != nil || volumes.Reserved(v) || v.Spec.ClaimRef == nil || v.Spec.ClaimRef.UID == "" {
 		return ctrl.Result{}, nil
 	}
-	if age := r.Clock.Since(v.CreationTimestamp.Time); age < r.Delay {
+	if age := r.Clock.Since(v.CreationTimestamp.Time); age < r.Delay && len(v.Spec.Replicas) > 0 {
 		return ctrl.Result{RequeueAfter: r.Delay - age}, nil
 	}
 	referred, err := r.referred(ctx, v)
@@ -100,23 +102,13 @@ func (r *Claims) referred(ctx context.Context, v *v1alpha1.Volume) (bool, error)
 	return len(list.Items) > 0, nil
 }
 
-// wanted asks the API server, not a cache: the answer may lead to a deletion.
+// wanted is whether the claim is there, or a PersistentVolume of its volume's name.
 func (r *Claims) wanted(ctx context.Context, v *v1alpha1.Volume) (bool, error) {
-	ref := v.Spec.ClaimRef
-	claim := &corev1.PersistentVolumeClaim{}
-	err := r.Live.Get(ctx, types.NamespacedName{Namespace: ref.Namespace, Name: ref.Name}, claim)
-	switch {
-	case apierrors.IsNotFound(err):
-	case err != nil:
-		return false, fmt.Errorf("reading claim %s/%s: %w", ref.Namespace, ref.Name, err)
-	case claim.UID == ref.UID:
-		return true, nil
+	claim, err := claimOf(ctx, v, r.Client, r.Live)
+	if claim != nil || err != nil {
+		return claim != nil, err
 	}
-	err = r.Live.Get(ctx, types.NamespacedName{Name: v.Name}, &corev1.PersistentVolume{})
-	if client.IgnoreNotFound(err) != nil {
-		return false, fmt.Errorf("reading PersistentVolume %s: %w", v.Name, err)
-	}
-	return err == nil, nil
+	return exported(ctx, v, r.Live)
 }
 
 // collect deletes a volume that nothing was carved for, if it is still as it

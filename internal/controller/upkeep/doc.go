@@ -16,11 +16,13 @@
 // # Volumes whose claim is gone
 //
 // A Volume that a scheduler made is marked as reserved until CreateVolume returns
-// it. So long nobody can have used it, and it may be deleted, carved or not.
+// it. So long nobody can have used it, and it goes with its claim, carved or not.
 //
 // Of any other a claim may be deleted before CreateVolume has answered. Its Volume
-// then has no PersistentVolume and nobody asks for it again. If nothing was carved
-// it is deleted after a delay. If something was, the Volume is kept and says
+// then has no PersistentVolume and nobody asks for it again. If no node was found
+// for it, it goes with its claim. If a node was and nothing is carved it is deleted
+// after a delay: a CreateVolume that is under way would make it again and again,
+// and never have its answer. If something is carved, the Volume is kept and says
 // Orphaned: whether CreateVolume ever answered is recorded nowhere, and the same
 // picture, no claim and no PersistentVolume, is what an administrator sees in the
 // middle of moving data to another claim by hand. Recording the answer would cost

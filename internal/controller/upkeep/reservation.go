@@ -11,6 +11,7 @@ import (
 	"k8s.io/utils/clock"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/handler"
 	"sigs.k8s.io/controller-runtime/pkg/log"
 
 	"berth.dev/berth/api/v1alpha1"
@@ -19,16 +20,17 @@ import (
 )
 
 // Reservations deletes the Volumes that a scheduler made for a pod which then was
-// not scheduled: their claim is gone, or nobody has chosen a node for it. One
-// whose claim bears a selected node stays: a provisioner is, or will be, at work.
+// not scheduled: at once if their claim is gone, after a while if nobody has
+// chosen a node for it. One whose claim bears a selected node stays: a
+// provisioner is, or will be, at work.
 type Reservations struct {
 	Client client.Client
 	// Live reads claims and PersistentVolumes: the answer may lead to a deletion.
 	Live  client.Reader
 	Clock clock.PassiveClock
-	// Delay is how long a reservation must have been idle and unchanged. It must
-	// be longer than the scheduler takes from writing the Volume to selecting the
-	// claim's node.
+	// Delay is how long a reservation must have been idle and unchanged while its
+	// claim is there. It must be longer than the scheduler takes from writing the
+	// Volume to selecting the claim's node.
 	Delay time.Duration
 
 	// idle reservations, by name. A process that starts anew gives all of them
@@ -43,7 +45,10 @@ type idle struct {
 
 // SetupWithManager adds the reconciler. It has one worker, which idle relies on.
 func (r *Reservations) SetupWithManager(m ctrl.Manager) error {
-	return ctrl.NewControllerManagedBy(m).Named("reservation").For(&v1alpha1.Volume{}).Complete(r)
+	return ctrl.NewControllerManagedBy(m).Named("reservation").
+		For(&v1alpha1.Volume{}).
+		Watches(&corev1.PersistentVolumeClaim{}, handler.EnqueueRequestsFromMapFunc(volumeOf), whenDeleted).
+		Complete(r)
 }
 
 // Reconcile looks whether a reservation is still wanted. Nothing tells when a
@@ -58,13 +63,22 @@ func (r *Reservations) Reconcile(ctx context.Context, request ctrl.Request) (ctr
 		delete(r.idle, request.Name)
 		return ctrl.Result{}, nil
 	}
-	wanted, err := r.wanted(ctx, v)
+	claim, err := claimOf(ctx, v, r.Live)
+	if err != nil {
+		return ctrl.Result{}, err
+	}
+	wanted := claim != nil && (claim.Annotations[schedule.SelectedNode] != "" || claim.Spec.VolumeName != "")
+	if !wanted {
+		wanted, err = exported(ctx, v, r.Live)
+	}
 	switch {
 	case err != nil:
 		return ctrl.Result{}, err
 	case wanted:
 		delete(r.idle, v.Name)
 		return ctrl.Result{RequeueAfter: r.Delay}, nil
+	case claim == nil:
+		return ctrl.Result{}, r.collect(ctx, v)
 	}
 	if left := r.left(v); left > 0 {
 		return ctrl.Result{RequeueAfter: left}, nil
@@ -83,24 +97,6 @@ func (r *Reservations) left(v *v1alpha1.Volume) time.Duration {
 		return r.Delay
 	}
 	return r.Delay - r.Clock.Since(since.since)
-}
-
-// wanted is whether the claim is there and somebody has chosen its node or its
-// volume, or a PersistentVolume refers to the Volume.
-func (r *Reservations) wanted(ctx context.Context, v *v1alpha1.Volume) (bool, error) {
-	ref, claim := v.Spec.ClaimRef, &corev1.PersistentVolumeClaim{}
-	err := r.Live.Get(ctx, types.NamespacedName{Namespace: ref.Namespace, Name: ref.Name}, claim)
-	if client.IgnoreNotFound(err) != nil {
-		return false, fmt.Errorf("reading claim %s/%s: %w", ref.Namespace, ref.Name, err)
-	}
-	if err == nil && claim.UID == ref.UID && (claim.Annotations[schedule.SelectedNode] != "" || claim.Spec.VolumeName != "") {
-		return true, nil
-	}
-	err = r.Live.Get(ctx, types.NamespacedName{Name: v.Name}, &corev1.PersistentVolume{})
-	if client.IgnoreNotFound(err) != nil {
-		return false, fmt.Errorf("reading PersistentVolume %s: %w", v.Name, err)
-	}
-	return err == nil, nil
 }
 
 // collect deletes the Volume as it was when it was found idle, and no other.

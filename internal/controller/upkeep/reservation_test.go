@@ -28,7 +28,7 @@ func reserved() *v1alpha1.Volume {
 	return v
 }
 
-func claimOf(change func(*corev1.PersistentVolumeClaim)) *corev1.PersistentVolumeClaim {
+func claimed(change func(*corev1.PersistentVolumeClaim)) *corev1.PersistentVolumeClaim {
 	c := &corev1.PersistentVolumeClaim{ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Name: "data", UID: "u"}}
 	change(c)
 	return c
@@ -74,45 +74,46 @@ func TestWhichReservationsGo(t *testing.T) {
 	public.Annotations = nil
 	tests := map[string]struct {
 		objects []client.Object
-		gone    bool
+		goes    string
 	}{
-		"its claim is gone": {[]client.Object{reserved()}, true},
+		"its claim is gone": {[]client.Object{reserved()}, "at once"},
 		"its claim was replaced by one of the name": {
-			[]client.Object{reserved(), claimOf(func(c *corev1.PersistentVolumeClaim) {
+			[]client.Object{reserved(), claimed(func(c *corev1.PersistentVolumeClaim) {
 				c.UID, c.Annotations = "w", map[string]string{schedule.SelectedNode: "n"}
-			})}, true},
-		"nobody has chosen its claim's node": {[]client.Object{reserved(), claimOf(func(*corev1.PersistentVolumeClaim) {})}, true},
+			})}, "at once"},
+		"nobody has chosen its claim's node": {[]client.Object{reserved(), claimed(func(*corev1.PersistentVolumeClaim) {})}, "after the delay"},
 		"its claim bears our node": {
-			[]client.Object{reserved(), claimOf(func(c *corev1.PersistentVolumeClaim) {
+			[]client.Object{reserved(), claimed(func(c *corev1.PersistentVolumeClaim) {
 				c.Annotations = map[string]string{schedule.SelectedNode: "n"}
-			})}, false},
+			})}, "never"},
 		"its claim is bound": {
-			[]client.Object{reserved(), claimOf(func(c *corev1.PersistentVolumeClaim) { c.Spec.VolumeName = "pv" })}, false},
+			[]client.Object{reserved(), claimed(func(c *corev1.PersistentVolumeClaim) { c.Spec.VolumeName = "pv" })}, "never"},
 		"a PersistentVolume refers to it": {
-			[]client.Object{reserved(), &corev1.PersistentVolume{ObjectMeta: metav1.ObjectMeta{Name: "pvc-u"}}}, false},
-		"it was returned to its user": {[]client.Object{public}, false},
+			[]client.Object{reserved(), &corev1.PersistentVolume{ObjectMeta: metav1.ObjectMeta{Name: "pvc-u"}}}, "never"},
+		"it was returned to its user": {[]client.Object{public}, "never"},
 	}
 	for name, test := range tests {
 		t.Run(name, func(t *testing.T) {
 			d := newTidying(t, test.objects...)
-			d.look(59 * time.Second)
-			if d.gone() {
-				t.Error("it went at once")
+			goes := "never"
+			for _, look := range []struct {
+				wait time.Duration
+				when string
+			}{{59 * time.Second, "at once"}, {time.Second, "too early"}, {0, "after the delay"}} {
+				d.look(look.wait)
+				if goes == "never" && d.gone() {
+					goes = look.when
+				}
 			}
-			d.look(time.Second)
-			if d.gone() {
-				t.Error("it went before the delay was over")
-			}
-			d.look(0)
-			if d.gone() != test.gone {
-				t.Errorf("gone is %v", d.gone())
+			if goes != test.goes {
+				t.Errorf("it goes %s", goes)
 			}
 		})
 	}
 }
 
 func TestAReservationThatIsUsedMeanwhileIsIdleAnew(t *testing.T) {
-	d := newTidying(t, reserved())
+	d := newTidying(t, reserved(), claimed(func(*corev1.PersistentVolumeClaim) {}))
 	d.look(time.Minute)
 	v := &v1alpha1.Volume{}
 	if err := d.Client.Get(t.Context(), client.ObjectKey{Name: "pvc-u"}, v); err != nil {
@@ -132,7 +133,7 @@ func TestAReservationThatIsUsedMeanwhileIsIdleAnew(t *testing.T) {
 }
 
 func TestAReservationThatIsWantedIsLookedAtAgain(t *testing.T) {
-	d := newTidying(t, reserved(), claimOf(func(c *corev1.PersistentVolumeClaim) {
+	d := newTidying(t, reserved(), claimed(func(c *corev1.PersistentVolumeClaim) {
 		c.Annotations = map[string]string{schedule.SelectedNode: "n"}
 	}))
 	if result := d.look(0); result.RequeueAfter != time.Minute {

@@ -1,0 +1,57 @@
+package upkeep
+
+import (
+	"context"
+	"fmt"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"sigs.k8s.io/controller-runtime/pkg/builder"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/event"
+	"sigs.k8s.io/controller-runtime/pkg/predicate"
+	"sigs.k8s.io/controller-runtime/pkg/reconcile"
+
+	"berth.dev/berth/api/v1alpha1"
+)
+
+// whenDeleted lets only deletions through.
+var whenDeleted = builder.WithPredicates(predicate.Funcs{
+	CreateFunc:  func(event.CreateEvent) bool { return false },
+	UpdateFunc:  func(event.UpdateEvent) bool { return false },
+	GenericFunc: func(event.GenericEvent) bool { return false },
+})
+
+// volumeOf is the Volume that is made for a claim, if Berth makes one.
+func volumeOf(_ context.Context, claim client.Object) []reconcile.Request {
+	name := v1alpha1.VolumeName("pvc-" + string(claim.GetUID()))
+	return []reconcile.Request{{NamespacedName: types.NamespacedName{Name: name}}}
+}
+
+// claimOf is the Volume's claim, or nil if it is gone. The first reader that
+// knows it is believed; the last must be the API server, since a claim that is gone
+// leads to a deletion.
+func claimOf(ctx context.Context, v *v1alpha1.Volume, readers ...client.Reader) (*corev1.PersistentVolumeClaim, error) {
+	ref := v.Spec.ClaimRef
+	for _, reader := range readers {
+		claim := &corev1.PersistentVolumeClaim{}
+		err := reader.Get(ctx, types.NamespacedName{Namespace: ref.Namespace, Name: ref.Name}, claim)
+		if client.IgnoreNotFound(err) != nil {
+			return nil, fmt.Errorf("reading claim %s/%s: %w", ref.Namespace, ref.Name, err)
+		}
+		if err == nil && claim.UID == ref.UID {
+			return claim, nil
+		}
+	}
+	return nil, nil
+}
+
+// exported is whether there is a PersistentVolume of the Volume's name, which is
+// the one that a provisioner makes.
+func exported(ctx context.Context, v *v1alpha1.Volume, live client.Reader) (bool, error) {
+	err := live.Get(ctx, types.NamespacedName{Name: v.Name}, &corev1.PersistentVolume{})
+	if client.IgnoreNotFound(err) != nil {
+		return false, fmt.Errorf("reading PersistentVolume %s: %w", v.Name, err)
+	}
+	return err == nil, nil
+}
