@@ -102,7 +102,8 @@ func New(ctx context.Context, o Options) (*Process, error) {
 	if err != nil {
 		return nil, err
 	}
-	from.AfterVolumes, from.Clock, from.Log = watchers.Handler(), o.Clock, o.Log.WithName("ledger")
+	from.Volumes = schedule.After(from.Volumes, watchers.Handler())
+	from.Clock, from.Log = o.Clock, o.Log.WithName("ledger")
 	if err := addReconcilers(m, o, beats); err != nil {
 		return nil, err
 	}
@@ -111,7 +112,7 @@ func New(ctx context.Context, o Options) (*Process, error) {
 		if err != nil {
 			return nil, err
 		}
-		from.AfterClaims = holds.Handler()
+		from.Claims = schedule.After(from.Claims, holds.Handler())
 	}
 	p := &Process{manager: m, Book: book, Volumes: volumes.New(m.GetClient(), m.GetAPIReader(), beats, book, watchers)}
 	feed := func(ctx context.Context) error { return schedule.Feed(ctx, book, from) }

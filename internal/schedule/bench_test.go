@@ -43,22 +43,6 @@ func BenchmarkFilter(b *testing.B) {
 	})
 }
 
-// BenchmarkSnapshotAndFilter is the same without a lock at each node, at the
-// price of a snapshot for each pod.
-func BenchmarkSnapshotAndFilter(b *testing.B) {
-	book := fullBook(1000)
-	r, _ := book.Request(ledger.RequestOptions{Pod: "p"}, demand("1", 3*gi))
-	b.ReportAllocs()
-	for b.Loop() {
-		s := book.Snapshot()
-		for range 100 {
-			if !s.Node("node-0007").Fit(r).Fits() {
-				b.Fatal("it does not fit")
-			}
-		}
-	}
-}
-
 func BenchmarkReserve(b *testing.B) {
 	book := fullBook(1000)
 	r, _ := book.Request(ledger.RequestOptions{Pod: "p"}, demand("1", 3*gi))

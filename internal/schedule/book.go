@@ -13,36 +13,12 @@ import (
 type Book struct {
 	mu     sync.RWMutex
 	ledger *ledger.Ledger
-	seen   map[Kind]map[string]string
 	synced chan struct{}
 }
 
 // NewBook returns an empty Book that is not synced.
 func NewBook() *Book {
-	return &Book{ledger: ledger.New(), seen: map[Kind]map[string]string{}, synced: make(chan struct{})}
-}
-
-// Kind is a kind of object that a Book is told of.
-type Kind string
-
-// The kinds of objects.
-const (
-	StorageNodes      Kind = "StorageNode"
-	PoolClasses       Kind = "PoolClass"
-	Volumes           Kind = "Volume"
-	Claims            Kind = "PersistentVolumeClaim"
-	PersistentVolumes Kind = "PersistentVolume"
-	StorageClasses    Kind = "StorageClass"
-)
-
-// Seen returns the resourceVersion of an object as far as the ledger knows it,
-// or an empty string: it has not seen the object, or has seen it deleted. Claims
-// are named namespace/name. A queueing hint that is called with a newer object
-// than this must wake the pod up: what the ledger would say is out of date.
-func (b *Book) Seen(kind Kind, name string) (resourceVersion string) {
-	b.mu.RLock()
-	defer b.mu.RUnlock()
-	return b.seen[kind][name]
+	return &Book{ledger: ledger.New(), synced: make(chan struct{})}
 }
 
 // Request works demands out; see ledger.Ledger.
@@ -64,13 +40,6 @@ func (b *Book) NodeNames() []string {
 	b.mu.RLock()
 	defer b.mu.RUnlock()
 	return b.ledger.NodeNames()
-}
-
-// Snapshot of all nodes. It costs one pointer per node.
-func (b *Book) Snapshot() ledger.Snapshot {
-	b.mu.RLock()
-	defer b.mu.RUnlock()
-	return b.ledger.Snapshot()
 }
 
 // Reserve sets room aside for all demands of a request on a node, or for none.
@@ -99,13 +68,6 @@ func (b *Book) Grant(volume string, bytes int64) ledger.Obstacle {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	return b.ledger.Grant(volume, bytes)
-}
-
-// Granted is the size up to which a Volume may grow, or 0 for an unknown one.
-func (b *Book) Granted(volume string) int64 {
-	b.mu.RLock()
-	defer b.mu.RUnlock()
-	return b.ledger.Granted(volume)
 }
 
 // Room of a class on a node.
@@ -161,20 +123,4 @@ func (b *Book) change(change func(*ledger.Ledger)) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	change(b.ledger)
-}
-
-// observe changes the ledger and notes how far it is for the object, which an
-// empty version forgets.
-func (b *Book) observe(kind Kind, name, version string, change func(*ledger.Ledger)) {
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	change(b.ledger)
-	if version == "" {
-		delete(b.seen[kind], name)
-		return
-	}
-	if b.seen[kind] == nil {
-		b.seen[kind] = map[string]string{}
-	}
-	b.seen[kind][name] = version
 }

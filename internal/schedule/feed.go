@@ -39,13 +39,8 @@ type Informers struct {
 	// after a silence: no event of the node's StorageNode says that. It must not
 	// block.
 	Returned func(node string)
-	// AfterVolumes, if set, is told of every Volume after the ledger was:
-	// volumes.Watchers.
-	AfterVolumes cache.ResourceEventHandler
-	// AfterClaims, if set, is told of every claim after the ledger was.
-	AfterClaims cache.ResourceEventHandler
-	Clock       clock.WithTicker
-	Log         logr.Logger
+	Clock    clock.WithTicker
+	Log      logr.Logger
 }
 
 // lookAtHeartbeats is how often silence is looked for. It comes on top of the
@@ -63,17 +58,17 @@ func Feed(ctx context.Context, book *Book, from Informers) error {
 	}
 	from.Heartbeats.Notify(f.heard)
 	// The classes first: what a claim takes is known by them alone.
-	for _, step := range []map[Informer]cache.ResourceEventHandler{
+	for _, step := range [][]listener{
 		{
-			from.StorageClasses: handler(f.observeStorageClass, f.forgetStorageClass),
-			from.PoolClasses:    handler(f.observePoolClass, f.forgetPoolClass),
+			{from.StorageClasses, handler(f.observeStorageClass, f.forgetStorageClass)},
+			{from.PoolClasses, handler(f.observePoolClass, f.forgetPoolClass)},
 		},
 		{
-			from.StorageNodes:      handler(f.observeNode, f.forgetNode),
-			from.Volumes:           then(handler(f.observeVolume, f.forgetVolume), from.AfterVolumes),
-			from.Claims:            then(handler(f.observeClaim, f.forgetClaim), from.AfterClaims),
-			from.PersistentVolumes: handler(f.observePersistentVolume, f.forgetPersistentVolume),
-			from.Pods:              handler(f.observePod, f.forgetPod),
+			{from.StorageNodes, handler(f.observeNode, f.forgetNode)},
+			{from.Volumes, handler(f.observeVolume, f.forgetVolume)},
+			{from.Claims, handler(f.observeClaim, f.forgetClaim)},
+			{from.PersistentVolumes, handler(f.observePersistentVolume, f.forgetPersistentVolume)},
+			{from.Pods, handler(f.observePod, f.forgetPod)},
 		},
 	} {
 		heard, err := listen(step)
@@ -89,10 +84,16 @@ func Feed(ctx context.Context, book *Book, from Informers) error {
 	return nil
 }
 
+// listener is a handler and what it listens to.
+type listener struct {
+	Informer
+	cache.ResourceEventHandler
+}
+
 // listen adds handlers. They stay until the informers end.
-func listen(step map[Informer]cache.ResourceEventHandler) (heard []cache.InformerSynced, err error) {
-	for informer, each := range step {
-		registration, addErr := informer.AddEventHandler(each)
+func listen(step []listener) (heard []cache.InformerSynced, err error) {
+	for _, l := range step {
+		registration, addErr := l.AddEventHandler(l.ResourceEventHandler)
 		if addErr != nil {
 			err = errors.Join(err, fmt.Errorf("listening to an informer: %w", addErr))
 			continue
@@ -128,27 +129,6 @@ func handler[T metav1.Object](observe, forget func(T)) cache.ResourceEventHandle
 			if o, ok := obj.(T); ok {
 				forget(o)
 			}
-		},
-	}
-}
-
-// then is a handler that tells two, the second after the first; second may be nil.
-func then(first, second cache.ResourceEventHandler) cache.ResourceEventHandler {
-	if second == nil {
-		return first
-	}
-	return cache.ResourceEventHandlerDetailedFuncs{
-		AddFunc: func(obj any, initial bool) {
-			first.OnAdd(obj, initial)
-			second.OnAdd(obj, initial)
-		},
-		UpdateFunc: func(old, obj any) {
-			first.OnUpdate(old, obj)
-			second.OnUpdate(old, obj)
-		},
-		DeleteFunc: func(obj any) {
-			first.OnDelete(obj)
-			second.OnDelete(obj)
 		},
 	}
 }

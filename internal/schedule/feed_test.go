@@ -53,7 +53,7 @@ func TestABookAnswersNothingBeforeEverythingWasListed(t *testing.T) {
 	for _, s := range []source{nodes, classes, claims, pvs, pods, storageClasses} {
 		go s.Run(ctx.Done())
 	}
-	eventually(t, "the node to be known", func() bool { return book.Seen(StorageNodes, "n1") != "" })
+	eventually(t, "the node to be known", func() bool { return len(book.NodeNames()) == 1 })
 	if verdict := bookFit(book, gi); verdict.Reason != ledger.NotSynced {
 		t.Errorf("without the volumes it says %v", verdict.Reason)
 	}

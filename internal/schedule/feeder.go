@@ -44,7 +44,6 @@ func newFeeder(book *Book, from Informers) *feeder {
 func (f *feeder) observeStorageClass(c *storagev1.StorageClass) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	f.book.observe(StorageClasses, c.Name, c.ResourceVersion, func(*ledger.Ledger) {})
 	before := f.classes[c.Name]
 	delete(f.classes, c.Name)
 	if c.Provisioner != v1alpha1.LocalDriverName {
@@ -69,11 +68,10 @@ func (f *feeder) forgetStorageClass(c *storagev1.StorageClass) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	delete(f.classes, c.Name)
-	f.book.observe(StorageClasses, c.Name, "", func(*ledger.Ledger) {})
 }
 
 func (f *feeder) observePoolClass(c *v1alpha1.PoolClass) {
-	f.book.observe(PoolClasses, c.Name, c.ResourceVersion, func(l *ledger.Ledger) {
+	f.book.change(func(l *ledger.Ledger) {
 		if err := l.ObserveClass(class(c)); err != nil {
 			f.from.Log.Error(err, "a pool class cannot be used", "poolClass", c.Name)
 		}
@@ -81,7 +79,7 @@ func (f *feeder) observePoolClass(c *v1alpha1.PoolClass) {
 }
 
 func (f *feeder) forgetPoolClass(c *v1alpha1.PoolClass) {
-	f.book.observe(PoolClasses, c.Name, "", func(l *ledger.Ledger) { l.ObserveClassGone(c.Name) })
+	f.book.change(func(l *ledger.Ledger) { l.ObserveClassGone(c.Name) })
 }
 
 func (f *feeder) observeNode(n *v1alpha1.StorageNode) {
@@ -92,7 +90,7 @@ func (f *feeder) observeNode(n *v1alpha1.StorageNode) {
 
 func (f *feeder) tell(n *v1alpha1.StorageNode, away string) {
 	f.nodes[n.Name] = reported{n, away}
-	f.book.observe(StorageNodes, n.Name, n.ResourceVersion, func(l *ledger.Ledger) {
+	f.book.change(func(l *ledger.Ledger) {
 		if err := l.ObserveNode(report(n, away)); err != nil {
 			f.from.Log.Error(err, "a pool is reported that cannot be used", "node", n.Name)
 		}
@@ -103,7 +101,7 @@ func (f *feeder) forgetNode(n *v1alpha1.StorageNode) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	delete(f.nodes, n.Name)
-	f.book.observe(StorageNodes, n.Name, "", func(l *ledger.Ledger) { l.ObserveNodeGone(n.Name) })
+	f.book.change(func(l *ledger.Ledger) { l.ObserveNodeGone(n.Name) })
 }
 
 // lookAtHeartbeats looks at all nodes: at what time one falls silent, no event

@@ -9,14 +9,14 @@ import (
 )
 
 func (f *feeder) observeVolume(v *v1alpha1.Volume) {
-	f.book.observe(Volumes, v.Name, v.ResourceVersion, func(l *ledger.Ledger) { l.ObserveVolume(volume(v)) })
+	f.book.change(func(l *ledger.Ledger) { l.ObserveVolume(volume(v)) })
 }
 
 // forgetVolume takes the version of the deleted object for the deletion's. Where
 // the deletion itself was missed that is an older one: what may be left of the
 // volume is then given up by an earlier report than it could be.
 func (f *feeder) forgetVolume(v *v1alpha1.Volume) {
-	f.book.observe(Volumes, v.Name, "", func(l *ledger.Ledger) { l.ObserveVolumeGone(v.Name, revision(v.ResourceVersion)) })
+	f.book.change(func(l *ledger.Ledger) { l.ObserveVolumeGone(v.Name, revision(v.ResourceVersion)) })
 }
 
 func (f *feeder) observeClaim(c *corev1.PersistentVolumeClaim) {
@@ -45,7 +45,7 @@ func (f *feeder) charge(c *corev1.PersistentVolumeClaim) {
 		return
 	}
 	o, err := claim(c, class)
-	f.book.observe(Claims, claimKey(c), c.ResourceVersion, func(l *ledger.Ledger) {
+	f.book.change(func(l *ledger.Ledger) {
 		if err == nil { // otherwise a Reader says why
 			l.ObserveClaim(o)
 		}
@@ -56,7 +56,7 @@ func (f *feeder) forgetClaim(c *corev1.PersistentVolumeClaim) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	f.dropUnbound(storageClassOf(c), claimKey(c))
-	f.book.observe(Claims, claimKey(c), "", func(l *ledger.Ledger) { l.ObserveClaimGone(string(c.UID)) })
+	f.book.change(func(l *ledger.Ledger) { l.ObserveClaimGone(string(c.UID)) })
 }
 
 func (f *feeder) dropUnbound(storageClass, key string) {
@@ -74,13 +74,13 @@ func (f *feeder) observePersistentVolume(pv *corev1.PersistentVolume) {
 	}
 	f.mu.Unlock()
 	if o, ours := persistentVolume(pv, poolClass); ours {
-		f.book.observe(PersistentVolumes, pv.Name, pv.ResourceVersion, func(l *ledger.Ledger) { l.ObservePV(o) })
+		f.book.change(func(l *ledger.Ledger) { l.ObservePV(o) })
 	}
 }
 
 func (f *feeder) forgetPersistentVolume(pv *corev1.PersistentVolume) {
 	if handleOf(pv) != "" {
-		f.book.observe(PersistentVolumes, pv.Name, "", func(l *ledger.Ledger) { l.ObservePVGone(pv.Name) })
+		f.book.change(func(l *ledger.Ledger) { l.ObservePVGone(pv.Name) })
 	}
 }
 

@@ -8,23 +8,6 @@ import (
 	"berth.dev/berth/internal/schedule"
 )
 
-// after is an informer whose handlers are followed by another one. The ledger's
-// feed is given such informers, so that what follows can ask the ledger. It is
-// used by pointer: the feed keeps informers as the keys of a map.
-type after struct {
-	schedule.Informer
-	next cache.ResourceEventHandler
-}
-
-// AddEventHandler adds a handler, and the next one behind it.
-func (a *after) AddEventHandler(first cache.ResourceEventHandler) (cache.ResourceEventHandlerRegistration, error) {
-	return a.Informer.AddEventHandler(cache.ResourceEventHandlerDetailedFuncs{
-		AddFunc:    func(obj any, initial bool) { first.OnAdd(obj, initial); a.next.OnAdd(obj, initial) },
-		UpdateFunc: func(old, obj any) { first.OnUpdate(old, obj); a.next.OnUpdate(old, obj) },
-		DeleteFunc: func(obj any) { first.OnDelete(obj); a.next.OnDelete(obj) },
-	})
-}
-
 // watch puts the waker behind the ledger's feed: whatever may free room there
 // wakes the pods that fit now.
 func (w *waker) watch(from *schedule.Informers) {
@@ -34,19 +17,19 @@ func (w *waker) watch(from *schedule.Informers) {
 			w.freed(n.Name)
 		}
 	}
-	from.PoolClasses = &after{from.PoolClasses, cache.ResourceEventHandlerFuncs{AddFunc: everything, UpdateFunc: func(_, obj any) { everything(obj) }}}
-	from.StorageNodes = &after{from.StorageNodes, cache.ResourceEventHandlerFuncs{AddFunc: report, UpdateFunc: func(_, obj any) { report(obj) }}}
-	from.Volumes = &after{from.Volumes, w.left(func(obj any) []string {
+	from.PoolClasses = schedule.After(from.PoolClasses, cache.ResourceEventHandlerFuncs{AddFunc: everything, UpdateFunc: func(_, obj any) { everything(obj) }})
+	from.StorageNodes = schedule.After(from.StorageNodes, cache.ResourceEventHandlerFuncs{AddFunc: report, UpdateFunc: func(_, obj any) { report(obj) }})
+	from.Volumes = schedule.After(from.Volumes, w.left(func(obj any) []string {
 		v, _ := obj.(*v1alpha1.Volume)
 		return nodesOf(v)
-	})}
-	from.Claims = &after{from.Claims, w.left(func(obj any) []string {
+	}))
+	from.Claims = schedule.After(from.Claims, w.left(func(obj any) []string {
 		if claim, ok := obj.(*corev1.PersistentVolumeClaim); ok && claim.Annotations[schedule.SelectedNode] != "" {
 			return []string{claim.Annotations[schedule.SelectedNode]}
 		}
 		return nil
-	})}
-	from.Pods = &after{from.Pods, w.pods()}
+	}))
+	from.Pods = schedule.After(from.Pods, w.pods())
 	from.Returned = func(node string) { w.freed(node) }
 }
 

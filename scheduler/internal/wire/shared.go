@@ -69,7 +69,8 @@ func share(ctx context.Context, namespace string, handle fwk.Handle, fail func(e
 	}
 	s.waker = newWaker(book, s.reader)
 	s.waker.watch(&from)
-	from.AfterVolumes, from.Clock, from.Log = watchers.Handler(), clock.RealClock{}, klog.FromContext(ctx).WithName("ledger")
+	from.Volumes = schedule.After(from.Volumes, watchers.Handler())
+	from.Clock, from.Log = clock.RealClock{}, klog.FromContext(ctx).WithName("ledger")
 	s.start(ctx, berth, from, fail)
 	return s, nil
 }
