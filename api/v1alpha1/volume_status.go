@@ -33,6 +33,16 @@ type VolumeStatus struct {
 	Replicas []ReplicaStatus `json:"replicas,omitempty"`
 }
 
+// Entry is a node's report on the volume, or nil. It is not a copy.
+func (v *Volume) Entry(node string) *ReplicaStatus {
+	for i := range v.Status.Replicas {
+		if v.Status.Replicas[i].Node == node {
+			return &v.Status.Replicas[i]
+		}
+	}
+	return nil
+}
+
 // Epoch identifies one ownership. The id is random: an API server restored from
 // an old backup may reach the same number again, and must not pass for the same
 // ownership.

@@ -3,7 +3,6 @@ package controller
 import (
 	"context"
 	"crypto/tls"
-	"crypto/x509"
 	"errors"
 	"fmt"
 	"net"
@@ -12,7 +11,6 @@ import (
 
 	"k8s.io/utils/clock"
 	ctrl "sigs.k8s.io/controller-runtime"
-	"sigs.k8s.io/controller-runtime/pkg/certwatcher"
 	"sigs.k8s.io/controller-runtime/pkg/manager"
 
 	"berth.dev/berth/internal/ledger"
@@ -26,9 +24,10 @@ type Extender struct {
 	// CertFile and KeyFile are the server's, and are read again when they change.
 	// Without them the listener must be on a loopback address.
 	CertFile, KeyFile string
-	// ClientCAs, if set, are who may have signed the scheduler's certificate.
-	ClientCAs *x509.CertPool
-	Strategy  ledger.Strategy
+	// ClientCAFile, if set, has the certificates of those who may have signed the
+	// scheduler's. It is read again for every connection.
+	ClientCAFile string
+	Strategy     ledger.Strategy
 }
 
 // check refuses to answer strangers in the clear: a filter holds room.
@@ -39,7 +38,7 @@ func (e *Extender) check() error {
 	if e.CertFile != "" {
 		return nil
 	}
-	if e.ClientCAs != nil {
+	if e.ClientCAFile != "" {
 		return errors.New("the extender can only check its clients' certificates if it has one itself")
 	}
 	address, ok := e.Listener.Addr().(*net.TCPAddr)
@@ -79,15 +78,10 @@ func addExtender(m ctrl.Manager, o Extender, book *schedule.Book, c clock.WithDe
 	if o.CertFile == "" {
 		return holds, m.Add(server)
 	}
-	watcher, err := certwatcher.New(o.CertFile, o.KeyFile)
+	config, watch, err := o.tls()
 	if err != nil {
-		return nil, fmt.Errorf("reading the extender's certificate: %w", err)
-	}
-	config := &tls.Config{MinVersion: tls.VersionTLS13, GetCertificate: watcher.GetCertificate}
-	if o.ClientCAs != nil {
-		config.ClientCAs, config.ClientAuth = o.ClientCAs, tls.RequireAndVerifyClientCert
+		return nil, err
 	}
 	server.Listener = tls.NewListener(o.Listener, config)
-	watch := func(ctx context.Context) error { return watcher.Start(ctx) }
 	return holds, errors.Join(m.Add(everywhere(watch)), m.Add(server))
 }

@@ -1,7 +1,6 @@
 package controller
 
 import (
-	"crypto/x509"
 	"net"
 	"testing"
 )
@@ -28,8 +27,8 @@ func TestTheExtenderIsNotServedToStrangersInTheClear(t *testing.T) {
 		"with a certificate":              {Extender{Listener: on("0.0.0.0"), CertFile: "c", KeyFile: "k"}, true},
 		"with a certificate and no key":   {Extender{Listener: on("127.0.0.1"), CertFile: "c"}, false},
 		"with a key and no certificate":   {Extender{Listener: on("127.0.0.1"), KeyFile: "k"}, false},
-		"with clients and no certificate": {Extender{Listener: on("127.0.0.1"), ClientCAs: x509.NewCertPool()}, false},
-		"with clients and a certificate":  {Extender{Listener: on("0.0.0.0"), CertFile: "c", KeyFile: "k", ClientCAs: x509.NewCertPool()}, true},
+		"with clients and no certificate": {Extender{Listener: on("127.0.0.1"), ClientCAFile: "ca"}, false},
+		"with clients and a certificate":  {Extender{Listener: on("0.0.0.0"), CertFile: "c", KeyFile: "k", ClientCAFile: "ca"}, true},
 	}
 	for name, test := range tests {
 		if err := test.extender.check(); (err == nil) != test.allowed {

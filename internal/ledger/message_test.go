@@ -4,7 +4,7 @@ import (
 	"testing"
 
 	"berth.dev/berth/internal/ledger"
-	"berth.dev/berth/internal/placement"
+	"berth.dev/berth/internal/quantity"
 )
 
 func TestRefusalsAreToldInPeoplesUnits(t *testing.T) {
@@ -22,7 +22,7 @@ func TestRefusalsAreToldInPeoplesUnits(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			c := newCluster(t, report("n1", volumeGroup("vg0", 10*gib), volumeGroup("vg1", 4*gib)))
 			r, _ := c.Request(ledger.RequestOptions{Pod: "p"}, test.demands...)
-			if got := c.Node("n1").Explain(r).Message(placement.Bytes); got != test.told {
+			if got := c.Node("n1").Explain(r).Message(quantity.Bytes); got != test.told {
 				t.Errorf("got  %q\nwant %q", got, test.told)
 			}
 		})
@@ -39,8 +39,8 @@ func TestAGrantIsSetAsideAtOnceAndNothingBeyondTheRoom(t *testing.T) {
 	c.wantGranted(6 * gib)
 
 	o := c.Grant("pvc-c", 11*gib)
-	if o.Reason != ledger.NoRoom || o.Need != 5*gib || o.Free != 4*gib || o.Message(placement.Bytes) != "pool vg0 has 4Gi free, 5Gi more asked" {
-		t.Errorf("got %+v: %s", o, o.Message(placement.Bytes))
+	if o.Reason != ledger.NoRoom || o.Need != 5*gib || o.Free != 4*gib || o.Message(quantity.Bytes) != "pool vg0 has 4Gi free, 5Gi more asked" {
+		t.Errorf("got %+v: %s", o, o.Message(quantity.Bytes))
 	}
 	c.wantUsed("n1", "vg0", 6*gib)
 

@@ -5,7 +5,6 @@ import (
 
 	"berth.dev/berth/api/v1alpha1"
 	"berth.dev/berth/internal/ledger"
-	"berth.dev/berth/internal/placement"
 )
 
 // volume is a Volume: its wanted replicas, and those that are still somewhere.
@@ -33,7 +32,7 @@ func volume(v *v1alpha1.Volume) ledger.VolumeObject {
 // wantedReplica merges a wish with what its node says of it.
 func wantedReplica(v *v1alpha1.Volume, wanted v1alpha1.ReplicaSpec) ledger.Replica {
 	r := ledger.Replica{Node: wanted.Node, Pool: wanted.Pool}
-	entry := placement.Entry(v, wanted.Node)
+	entry := v.Entry(wanted.Node)
 	switch {
 	case entry == nil:
 		return r

@@ -4,7 +4,6 @@ import (
 	"fmt"
 
 	"berth.dev/berth/api/v1alpha1"
-	"berth.dev/berth/internal/placement"
 	"berth.dev/berth/internal/provision"
 )
 
@@ -53,7 +52,7 @@ func Decide(v *v1alpha1.Volume, node string, record *provision.Volume) Decision 
 
 // decideAbsent is for a replica that should not be here.
 func decideAbsent(v *v1alpha1.Volume, node string, record *provision.Volume) Decision {
-	entry := placement.Entry(v, node)
+	entry := v.Entry(node)
 	deleting := !v.DeletionTimestamp.IsZero()
 	switch {
 	case record == nil && (entry != nil || deleting && wishFor(v, node) != nil):
@@ -75,7 +74,7 @@ func decideAbsent(v *v1alpha1.Volume, node string, record *provision.Volume) Dec
 
 // decideMissing is for a replica that should be here and is not.
 func decideMissing(v *v1alpha1.Volume, wish *v1alpha1.ReplicaSpec) Decision {
-	entry := placement.Entry(v, wish.Node)
+	entry := v.Entry(wish.Node)
 	if !wasCarved(entry) {
 		return Decision{Step: StepCreate}
 	}
@@ -85,7 +84,7 @@ func decideMissing(v *v1alpha1.Volume, wish *v1alpha1.ReplicaSpec) Decision {
 
 // decidePresent is for a replica that should be here and is.
 func decidePresent(v *v1alpha1.Volume, wish *v1alpha1.ReplicaSpec, record *provision.Volume) Decision {
-	entry := placement.Entry(v, wish.Node)
+	entry := v.Entry(wish.Node)
 	switch {
 	case record.Pool.Name != wish.Pool:
 		return report(entry, failedEntry(v, wish, v1alpha1.ReasonConflict, fmt.Sprintf(
@@ -123,7 +122,7 @@ func wasCarved(e *v1alpha1.ReplicaStatus) bool {
 // departed says whether the replica should not be here and the entry says that
 // it is not.
 func departed(v *v1alpha1.Volume, node string) bool {
-	entry := placement.Entry(v, node)
+	entry := v.Entry(node)
 	unwanted := wishFor(v, node) == nil || !v.DeletionTimestamp.IsZero()
 	return unwanted && entry != nil && entry.State == v1alpha1.ReplicaGone
 }

@@ -6,7 +6,6 @@ import (
 	"k8s.io/apimachinery/pkg/api/resource"
 
 	"berth.dev/berth/api/v1alpha1"
-	"berth.dev/berth/internal/placement"
 	"berth.dev/berth/internal/provision"
 )
 
@@ -56,7 +55,7 @@ func stuckEntry(v *v1alpha1.Volume, node string, record *provision.Volume, reaso
 // goneEntry reports that nothing is left on the node.
 func goneEntry(v *v1alpha1.Volume, node string) *v1alpha1.ReplicaStatus {
 	e := &v1alpha1.ReplicaStatus{Node: node, State: v1alpha1.ReplicaGone, Reason: v1alpha1.ReasonRemoved}
-	if old := placement.Entry(v, node); old != nil {
+	if old := v.Entry(node); old != nil {
 		e.Pool = old.Pool
 	} else if wish := wishFor(v, node); wish != nil {
 		e.Pool = wish.Pool
@@ -67,7 +66,7 @@ func goneEntry(v *v1alpha1.Volume, node string) *v1alpha1.ReplicaStatus {
 // carried begins an entry with what this package does not decide.
 func carried(v *v1alpha1.Volume, node string) *v1alpha1.ReplicaStatus {
 	e := &v1alpha1.ReplicaStatus{Node: node}
-	if old := placement.Entry(v, node); old != nil {
+	if old := v.Entry(node); old != nil {
 		e.Active, e.UnstagedEpoch = old.Active, old.UnstagedEpoch
 	}
 	return e

@@ -9,7 +9,6 @@ import (
 
 	"berth.dev/berth/api/v1alpha1"
 	"berth.dev/berth/internal/keyed"
-	"berth.dev/berth/internal/placement"
 	"berth.dev/berth/internal/provision"
 	"berth.dev/berth/internal/provision/memory"
 )
@@ -94,5 +93,5 @@ func (n *node) entry(t *testing.T) *v1alpha1.ReplicaStatus {
 	if v == nil {
 		t.Fatal("the Volume is gone")
 	}
-	return placement.Entry(v, here)
+	return v.Entry(here)
 }

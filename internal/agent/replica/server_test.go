@@ -8,7 +8,6 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 
 	"berth.dev/berth/api/v1alpha1"
-	"berth.dev/berth/internal/placement"
 )
 
 var volumes = v1alpha1.Resource("volumes")
@@ -139,7 +138,7 @@ func (s *server) apply(v *v1alpha1.Volume, entry *v1alpha1.ReplicaStatus) error 
 		return apierrors.NewConflict(volumes, v.Name, nil)
 	}
 	next := live.DeepCopy()
-	if e := placement.Entry(next, entry.Node); e != nil {
+	if e := next.Entry(entry.Node); e != nil {
 		*e = *entry.DeepCopy()
 	} else {
 		next.Status.Replicas = append(next.Status.Replicas, *entry.DeepCopy())

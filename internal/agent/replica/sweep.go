@@ -4,7 +4,6 @@ import (
 	"slices"
 
 	"berth.dev/berth/api/v1alpha1"
-	"berth.dev/berth/internal/placement"
 	"berth.dev/berth/internal/provision"
 )
 
@@ -32,7 +31,7 @@ func Stale(volumes []v1alpha1.Volume, node string, pools []provision.Pool, recov
 }
 
 func deservesLook(v *v1alpha1.Volume, node string, record *provision.Volume, pools []provision.Pool) bool {
-	entry, wish := placement.Entry(v, node), wishFor(v, node)
+	entry, wish := v.Entry(node), wishFor(v, node)
 	if entry == nil || wish == nil || !v.DeletionTimestamp.IsZero() {
 		return false
 	}

@@ -10,7 +10,6 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
 	"berth.dev/berth/api/v1alpha1"
-	"berth.dev/berth/internal/placement"
 	"berth.dev/berth/internal/provision"
 )
 
@@ -160,7 +159,7 @@ func (w *Worker) refuse(ctx context.Context, v *v1alpha1.Volume, step Step, reco
 	case v1alpha1.ReasonProvisionerError:
 		w.Doubt()
 	}
-	result, reportErr := w.report(ctx, v, report(placement.Entry(v, w.Node), entry))
+	result, reportErr := w.report(ctx, v, report(v.Entry(w.Node), entry))
 	if reportErr != nil || !result.IsZero() {
 		return result, reportErr
 	}

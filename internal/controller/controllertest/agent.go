@@ -14,7 +14,6 @@ import (
 
 	"berth.dev/berth/api/v1alpha1"
 	apply "berth.dev/berth/api/v1alpha1/applyconfiguration/api/v1alpha1"
-	"berth.dev/berth/internal/placement"
 )
 
 // serve runs the agent until the test ends.
@@ -79,7 +78,7 @@ func (n *Node) follow(ctx context.Context, c client.WithWatch) error {
 // conflict means that a newer event is on its way.
 func (n *Node) answer(ctx context.Context, c client.Client, v *v1alpha1.Volume) error {
 	next := n.carry(v)
-	if next == nil || same(placement.Entry(v, n.Name), next) {
+	if next == nil || same(v.Entry(n.Name), next) {
 		return nil
 	}
 	entry := apply.ReplicaStatus().WithNode(n.Name).WithPool(Pool).WithState(next.State).WithReady(next.Ready).WithReason(next.Reason)

@@ -6,7 +6,7 @@ import (
 	"k8s.io/apimachinery/pkg/api/resource"
 
 	"berth.dev/berth/api/v1alpha1"
-	"berth.dev/berth/internal/placement"
+	"berth.dev/berth/internal/quantity"
 )
 
 // carry brings the pool to what a volume wants and returns what the agent would
@@ -27,11 +27,11 @@ func (n *Node) carry(v *v1alpha1.Volume) *v1alpha1.ReplicaStatus {
 	if n.inUse[v.Name] && n.held[v.Name] > 0 {
 		return &v1alpha1.ReplicaStatus{
 			State: v1alpha1.ReplicaFailed, Reason: v1alpha1.ReasonInUse, Message: "node " + n.Name + ": the device is open",
-			Capacity: new(quantity(n.held[v.Name])),
+			Capacity: new(amount(n.held[v.Name])),
 		}
 	}
 	delete(n.held, v.Name)
-	if !wanted && placement.Entry(v, n.Name) == nil {
+	if !wanted && v.Entry(n.Name) == nil {
 		return nil // an agent adds no entry where the spec does not name it
 	}
 	return &v1alpha1.ReplicaStatus{State: v1alpha1.ReplicaGone, Reason: v1alpha1.ReasonRemoved}
@@ -46,7 +46,7 @@ func (n *Node) provide(v *v1alpha1.Volume) *v1alpha1.ReplicaStatus {
 	case need-has > free:
 		n.refusals++
 		entry.Reason = v1alpha1.ReasonNoSpace
-		entry.Message = fmt.Sprintf("node %s: volume group %s has %s free, %s asked", n.Name, Pool, placement.Bytes(free), placement.Bytes(need-has))
+		entry.Message = fmt.Sprintf("node %s: volume group %s has %s free, %s asked", n.Name, Pool, quantity.Bytes(free), quantity.Bytes(need-has))
 	default:
 		has = max(has, need)
 		n.held[v.Name] = has
@@ -54,7 +54,7 @@ func (n *Node) provide(v *v1alpha1.Volume) *v1alpha1.ReplicaStatus {
 	}
 	entry.State = v1alpha1.ReplicaFailed
 	if has > 0 {
-		entry.State, entry.Ready, entry.Capacity = v1alpha1.ReplicaReady, true, new(quantity(has))
+		entry.State, entry.Ready, entry.Capacity = v1alpha1.ReplicaReady, true, new(amount(has))
 	}
 	return entry
 }

@@ -95,7 +95,7 @@ func (n *Node) Report(t testing.TB, class string, total int64) {
 	patch(t, n.e, report, func() {
 		report.Status.Pools = []v1alpha1.Pool{{
 			Name: Pool, Provisioner: v1alpha1.ProvisionerLVM, Health: v1alpha1.PoolHealthy, Classes: []string{class},
-			Total: quantity(total), Foreign: quantity(0), LargestVolume: quantity(total), AllocationUnit: quantity(4 * Mi),
+			Total: amount(total), Foreign: amount(0), LargestVolume: amount(total), AllocationUnit: amount(4 * Mi),
 		}}
 	})
 }
@@ -154,4 +154,4 @@ func (n *Node) remove(t testing.TB) {
 	}
 }
 
-func quantity(n int64) resource.Quantity { return *resource.NewQuantity(n, resource.BinarySI) }
+func amount(n int64) resource.Quantity { return *resource.NewQuantity(n, resource.BinarySI) }

@@ -9,8 +9,8 @@ import (
 
 	"berth.dev/berth/api/v1alpha1"
 	"berth.dev/berth/internal/ledger"
-	"berth.dev/berth/internal/placement"
 	"berth.dev/berth/internal/provision"
+	"berth.dev/berth/internal/quantity"
 )
 
 // Expand makes a volume at least size.Required bytes large and returns it. A
@@ -58,7 +58,7 @@ func target(v *v1alpha1.Volume, size Size) (int64, error) {
 	switch {
 	case size.Limit > 0 && have > size.Limit:
 		return 0, fail(ErrOutOfRange, "volume %s has %s already, more than the limit of %s, and cannot shrink",
-			v.Name, placement.Bytes(have), placement.Bytes(size.Limit))
+			v.Name, quantity.Bytes(have), quantity.Bytes(size.Limit))
 	case have >= size.Required && v.Spec.Capacity.Value() > have:
 		return have, nil
 	case have >= size.Required:
@@ -85,9 +85,9 @@ func (s *Service) mayGrow(v *v1alpha1.Volume, bytes int64) error {
 	case s.nodes.Away(o.Node) != "":
 		return fail(provision.ErrUnavailable, "node %s: %s", o.Node, s.nodes.Away(o.Node))
 	case o.Reason == ledger.NoRoom:
-		return fail(ErrOutOfRange, "node %s: %s", o.Node, o.Message(placement.Bytes))
+		return fail(ErrOutOfRange, "node %s: %s", o.Node, o.Message(quantity.Bytes))
 	default:
-		return fail(provision.ErrUnavailable, "node %s: %s", o.Node, o.Message(placement.Bytes))
+		return fail(provision.ErrUnavailable, "node %s: %s", o.Node, o.Message(quantity.Bytes))
 	}
 }
 

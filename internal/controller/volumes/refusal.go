@@ -11,8 +11,8 @@ import (
 
 	"berth.dev/berth/api/v1alpha1"
 	"berth.dev/berth/internal/ledger"
-	"berth.dev/berth/internal/placement"
 	"berth.dev/berth/internal/provision"
+	"berth.dev/berth/internal/quantity"
 )
 
 // named is how many nodes a message spells out.
@@ -58,7 +58,7 @@ func (a *attempt) unaligned(node *ledger.Node, pool string) string {
 		return ""
 	}
 	return fmt.Sprintf("pool %s carves multiples of %s: %s would become %s, over the limit of %s", pool,
-		placement.Bytes(p.Unit), placement.Bytes(a.bytes), placement.Bytes(size), placement.Bytes(limit))
+		quantity.Bytes(p.Unit), quantity.Bytes(a.bytes), quantity.Bytes(size), quantity.Bytes(limit))
 }
 
 // unplaceable says of the first nodes that serve the class why they do not take
@@ -108,7 +108,7 @@ func (a *attempt) refusal(ctx context.Context, r *ledger.Request, name string) (
 	case verdict.Fits():
 		return a.unaligned(node, choices[0].Pool), verdict.Reason
 	default:
-		return node.Explain(r).Message(placement.Bytes), verdict.Reason
+		return node.Explain(r).Message(quantity.Bytes), verdict.Reason
 	}
 }
 

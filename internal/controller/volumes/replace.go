@@ -10,7 +10,6 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 
 	"berth.dev/berth/api/v1alpha1"
-	"berth.dev/berth/internal/placement"
 	"berth.dev/berth/internal/provision"
 )
 
@@ -77,7 +76,7 @@ func (a *attempt) takeOff(ctx context.Context, v *v1alpha1.Volume, why error) (*
 // an answer to the new wish.
 func (a *attempt) leave(ctx context.Context, v *v1alpha1.Volume, node string) (*v1alpha1.Volume, error) {
 	latest, _, gone, err := await(ctx, a.events, v, func(v *v1alpha1.Volume) verdict {
-		if placement.Entry(v, node) != nil {
+		if v.Entry(node) != nil {
 			return verdict{outcome: waiting, node: node}
 		}
 		return verdict{outcome: done}

@@ -4,7 +4,7 @@ import (
 	"fmt"
 
 	"berth.dev/berth/api/v1alpha1"
-	"berth.dev/berth/internal/placement"
+	"berth.dev/berth/internal/quantity"
 )
 
 // difference says how an existing volume is not what a request asks for, or
@@ -19,9 +19,9 @@ func difference(spec *v1alpha1.VolumeSpec, r Request) string {
 	case spec.PoolClass != r.PoolClass:
 		return fmt.Sprintf("its PoolClass is %s, not %s", spec.PoolClass, r.PoolClass)
 	case have < r.Size.Required:
-		return fmt.Sprintf("its size is %s, less than the required %s", placement.Bytes(have), placement.Bytes(r.Size.Required))
+		return fmt.Sprintf("its size is %s, less than the required %s", quantity.Bytes(have), quantity.Bytes(r.Size.Required))
 	case r.Size.Limit > 0 && have > r.Size.Limit:
-		return fmt.Sprintf("its size is %s, more than the limit of %s", placement.Bytes(have), placement.Bytes(r.Size.Limit))
+		return fmt.Sprintf("its size is %s, more than the limit of %s", quantity.Bytes(have), quantity.Bytes(r.Size.Limit))
 	}
 	return claimDifference(spec.ClaimRef, r.Claim)
 }

@@ -2,8 +2,8 @@ package volumes
 
 import (
 	"berth.dev/berth/api/v1alpha1"
-	"berth.dev/berth/internal/placement"
 	"berth.dev/berth/internal/provision"
+	"berth.dev/berth/internal/quantity"
 )
 
 // Sizes in bytes.
@@ -28,9 +28,9 @@ func (s Size) check() error {
 	case s.Required < 0 || s.Limit < 0:
 		return fail(provision.ErrInvalid, "a size cannot be negative: %d required, limit %d", s.Required, s.Limit)
 	case s.Limit > 0 && s.Limit < s.Required:
-		return fail(provision.ErrInvalid, "the limit of %s is below the required %s", placement.Bytes(s.Limit), placement.Bytes(s.Required))
+		return fail(provision.ErrInvalid, "the limit of %s is below the required %s", quantity.Bytes(s.Limit), quantity.Bytes(s.Required))
 	case s.Required > MaxSize:
-		return fail(ErrOutOfRange, "%s is more than the %s that a volume can have", placement.Bytes(s.Required), placement.Bytes(MaxSize))
+		return fail(ErrOutOfRange, "%s is more than the %s that a volume can have", quantity.Bytes(s.Required), quantity.Bytes(MaxSize))
 	}
 	return nil
 }
@@ -42,7 +42,7 @@ func (s Size) bytes(mode v1alpha1.VolumeMode, fsType v1alpha1.FSType) (int64, er
 	}
 	least := Minimum(mode, fsType)
 	if s.Limit > 0 && s.Limit < least {
-		return 0, fail(ErrOutOfRange, "the limit of %s is below the %s that %s needs", placement.Bytes(s.Limit), placement.Bytes(least), kind(mode, fsType))
+		return 0, fail(ErrOutOfRange, "the limit of %s is below the %s that %s needs", quantity.Bytes(s.Limit), quantity.Bytes(least), kind(mode, fsType))
 	}
 	wanted := s.Required
 	if wanted == 0 {

@@ -6,7 +6,6 @@ import (
 	"strings"
 
 	"berth.dev/berth/api/v1alpha1"
-	"berth.dev/berth/internal/placement"
 	"berth.dev/berth/internal/provision"
 )
 
@@ -53,7 +52,7 @@ func created(v *v1alpha1.Volume) verdict {
 }
 
 func replicaAnswer(v *v1alpha1.Volume, node string) verdict {
-	entry := placement.Entry(v, node)
+	entry := v.Entry(node)
 	if entry == nil || entry.State == v1alpha1.ReplicaGone || !answers(entry, v) {
 		return verdict{outcome: waiting, node: node}
 	}
@@ -87,7 +86,7 @@ func expanded(v *v1alpha1.Volume) verdict {
 		return answer
 	}
 	class := provision.ErrUnavailable
-	if placement.Entry(v, answer.node).Reason == v1alpha1.ReasonNoSpace {
+	if v.Entry(answer.node).Reason == v1alpha1.ReasonNoSpace {
 		class = ErrOutOfRange
 	}
 	return verdict{failed, answer.node, class, answer.message}
@@ -120,7 +119,7 @@ func Carved(v *v1alpha1.Volume) bool {
 func capacity(v *v1alpha1.Volume) int64 {
 	var least int64
 	for i, replica := range v.Spec.Replicas {
-		entry := placement.Entry(v, replica.Node)
+		entry := v.Entry(replica.Node)
 		if entry == nil || entry.Capacity == nil || entry.State == v1alpha1.ReplicaGone {
 			return 0
 		}

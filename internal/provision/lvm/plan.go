@@ -5,8 +5,8 @@ import (
 	"fmt"
 	"time"
 
-	"berth.dev/berth/internal/placement"
 	"berth.dev/berth/internal/provision"
+	"berth.dev/berth/internal/quantity"
 )
 
 // The plans decide from what is known of a group, nil if there is none: whether a
@@ -87,10 +87,10 @@ func (g *group) fit(more, spare int64) error {
 	if room := g.free() - spare; more > room {
 		kept := ""
 		if spare > 0 {
-			kept = fmt.Sprintf(" (%s of it kept spare)", placement.Bytes(spare))
+			kept = fmt.Sprintf(" (%s of it kept spare)", quantity.Bytes(spare))
 		}
 		return fmt.Errorf("%w: volume group %s has %s free%s, %s more is wanted",
-			provision.ErrNoSpace, g.name, placement.Bytes(g.free()), kept, placement.Bytes(more))
+			provision.ErrNoSpace, g.name, quantity.Bytes(g.free()), kept, quantity.Bytes(more))
 	}
 	return nil
 }

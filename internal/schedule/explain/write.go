@@ -7,7 +7,7 @@ import (
 	"text/tabwriter"
 
 	"berth.dev/berth/internal/ledger"
-	"berth.dev/berth/internal/placement"
+	"berth.dev/berth/internal/quantity"
 	"berth.dev/berth/internal/schedule"
 )
 
@@ -46,7 +46,7 @@ func (r Report) writeWanted(w io.Writer, subject string) {
 		if wanted.Claim != nil && wanted.Claim.Annotations[schedule.SelectedNode] != "" {
 			chosen = wanted.Claim.Annotations[schedule.SelectedNode]
 		}
-		fmt.Fprintf(w, "  %s\t%s\t%s\t%s\n", r.name(wanted.Demand.Owner), wanted.Demand.Class, placement.Bytes(wanted.Demand.Bytes), chosen)
+		fmt.Fprintf(w, "  %s\t%s\t%s\t%s\n", r.name(wanted.Demand.Owner), wanted.Demand.Class, quantity.Bytes(wanted.Demand.Bytes), chosen)
 	}
 	fmt.Fprintln(w)
 }
@@ -86,7 +86,7 @@ func (r Report) writeNodes(w io.Writer) {
 }
 
 func figures(p ledger.PoolExplanation) string {
-	size := func(n int64) string { return placement.Bytes(max(n, 0)) }
+	size := func(n int64) string { return quantity.Bytes(max(n, 0)) }
 	return strings.Join([]string{p.Pool, size(p.Total), size(p.Foreign), size(p.Used), size(p.Free), size(p.Need), p.Reason.String()}, "\t")
 }
 
@@ -96,7 +96,7 @@ func (r Report) answer(n Node) string {
 	case n.Away != "":
 		return "takes nothing new: " + n.Away
 	case !n.Verdict.Fits():
-		return "does not fit: " + n.Message(placement.Bytes)
+		return "does not fit: " + n.Message(quantity.Bytes)
 	}
 	var chosen []string
 	for _, choice := range n.Choices {

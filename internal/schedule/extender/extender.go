@@ -9,7 +9,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 
 	"berth.dev/berth/internal/ledger"
-	"berth.dev/berth/internal/placement"
+	"berth.dev/berth/internal/quantity"
 	"berth.dev/berth/internal/schedule"
 )
 
@@ -130,7 +130,7 @@ func (e *Extender) refusal(name string, r *ledger.Request) (message string, evic
 			}
 		}
 	}
-	message = fmt.Sprintf("Berth: %s", x.Message(placement.Bytes))
+	message = fmt.Sprintf("Berth: %s", x.Message(quantity.Bytes))
 	return message, len(pods) > 0 && node.WithoutPods(pods...).Fit(r).Fits()
 }
 

@@ -1,0 +1,50 @@
+package controller
+
+import (
+	"context"
+	"crypto/tls"
+	"crypto/x509"
+	"fmt"
+	"os"
+
+	"sigs.k8s.io/controller-runtime/pkg/certwatcher"
+)
+
+// tls is how connections are secured, and what has to run for it. Certificates
+// are rotated while the process runs, the clients' authority too, so nothing is
+// kept that a file no longer says.
+func (e *Extender) tls() (config *tls.Config, watch func(context.Context) error, err error) {
+	watcher, err := certwatcher.New(e.CertFile, e.KeyFile)
+	if err != nil {
+		return nil, nil, fmt.Errorf("reading the extender's certificate: %w", err)
+	}
+	config = &tls.Config{MinVersion: tls.VersionTLS13, GetCertificate: watcher.GetCertificate}
+	if e.ClientCAFile == "" {
+		return config, watcher.Start, nil
+	}
+	if _, err := readAuthorities(e.ClientCAFile); err != nil {
+		return nil, nil, err
+	}
+	config.ClientAuth = tls.RequireAndVerifyClientCert
+	config.SessionTicketsDisabled = true // or a client is let in by an authority that has been replaced
+	strict := config.Clone()
+	config.GetConfigForClient = func(*tls.ClientHelloInfo) (*tls.Config, error) {
+		now := strict.Clone()
+		var err error
+		now.ClientCAs, err = readAuthorities(e.ClientCAFile)
+		return now, err
+	}
+	return config, watcher.Start, nil
+}
+
+func readAuthorities(path string) (*x509.CertPool, error) {
+	pem, err := os.ReadFile(path)
+	if err != nil {
+		return nil, fmt.Errorf("reading who signs the scheduler's certificate: %w", err)
+	}
+	pool := x509.NewCertPool()
+	if !pool.AppendCertsFromPEM(pem) {
+		return nil, fmt.Errorf("reading who signs the scheduler's certificate: %s has no certificate in it", path)
+	}
+	return pool, nil
+}

@@ -1,0 +1,158 @@
+package controller_test
+
+import (
+	"crypto/tls"
+	"io"
+	"net"
+	"net/http"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"berth.dev/berth/internal/apitest/authority"
+	"berth.dev/berth/internal/controller"
+	"berth.dev/berth/internal/controller/controllertest"
+)
+
+// secured starts a controller whose extender has a certificate. It returns the
+// address, and the files that the server was given.
+func secured(t *testing.T, by *authority.Authority, clients string) (net.Addr, authority.Pair) {
+	t.Helper()
+	c, l, pair := newCluster(t), loopback(t), by.Issue(t, "first")
+	controllertest.Start(t, c.Environment, func(o *controller.Options) {
+		o.Extender = controller.Extender{Listener: l, CertFile: pair.CertFile, KeyFile: pair.KeyFile, ClientCAFile: clients}
+	})
+	return l.Addr(), pair
+}
+
+// caller is a scheduler that trusts an authority and may have a certificate.
+// Every question is asked on a connection of its own.
+func caller(trusted *authority.Authority, own ...tls.Certificate) *http.Client {
+	return &http.Client{Transport: &http.Transport{
+		TLSClientConfig:   &tls.Config{RootCAs: trusted.Pool(), Certificates: own, MinVersion: tls.VersionTLS12},
+		DisableKeepAlives: true,
+	}}
+}
+
+// question asks for a filter that needs no ledger.
+func question(t *testing.T, from *http.Client, url string) (*http.Response, string, error) {
+	t.Helper()
+	body := strings.NewReader(`{"Pod":{"metadata":{"uid":"u"}},"NodeNames":["n"]}`)
+	r, err := http.NewRequestWithContext(t.Context(), http.MethodPost, url+"/filter", body)
+	if err != nil {
+		t.Fatal(err)
+	}
+	response, err := from.Do(r)
+	if err != nil {
+		return nil, "", err
+	}
+	defer func() { _ = response.Body.Close() }()
+	text, err := io.ReadAll(response.Body)
+	return response, string(text), err
+}
+
+// answered waits until the extender answers the client at all.
+func answered(t *testing.T, from *http.Client, url string) {
+	t.Helper()
+	await(t, "an answer over TLS", func() bool {
+		response, _, err := question(t, from, url)
+		return err == nil && response.StatusCode == http.StatusOK
+	})
+}
+
+func TestTheExtenderAnswersOnlyWhomItsAuthorityHasSigned(t *testing.T) {
+	servers, schedulers, strangers := authority.New(t), authority.New(t), authority.New(t)
+	address, _ := secured(t, servers, schedulers.File)
+	url := "https://" + address.String()
+	answered(t, caller(servers, schedulers.Issue(t, "scheduler").Load(t)), url)
+
+	refused := map[string]struct {
+		from *http.Client
+		says string
+	}{
+		"a client without a certificate":        {caller(servers), "certificate required"},
+		"a client of another authority":         {caller(servers, strangers.Issue(t, "scheduler").Load(t)), "tls: "},
+		"a client of the server's authority":    {caller(servers, servers.Issue(t, "scheduler").Load(t)), "tls: "},
+		"a client that does not trust Berth's":  {caller(schedulers, schedulers.Issue(t, "scheduler").Load(t)), "certificate signed by unknown authority"},
+		"a client that speaks nothing but 1.2":  {old(caller(servers, schedulers.Issue(t, "scheduler").Load(t))), "protocol version not supported"},
+		"a client whose certificate is the CA's": {caller(servers, tls.Certificate{}), "certificate required"},
+	}
+	for name, test := range refused {
+		t.Run(name, func(t *testing.T) {
+			if _, _, err := question(t, test.from, url); err == nil || !strings.Contains(err.Error(), test.says) {
+				t.Errorf("got %v, want an error that says %q", err, test.says)
+			}
+		})
+	}
+}
+
+func old(c *http.Client) *http.Client {
+	c.Transport.(*http.Transport).TLSClientConfig.MaxVersion = tls.VersionTLS12
+	return c
+}
+
+func TestTheExtenderTellsPlainHTTPThatItWantsTLS(t *testing.T) {
+	servers := authority.New(t)
+	address, _ := secured(t, servers, "")
+	answered(t, caller(servers), "https://"+address.String())
+	response, text, err := question(t, http.DefaultClient, "http://"+address.String())
+	if err != nil {
+		t.Fatal(err)
+	}
+	if response.StatusCode != http.StatusBadRequest || !strings.Contains(text, "HTTP request to an HTTPS server") {
+		t.Errorf("plain HTTP is answered %s: %q", response.Status, text)
+	}
+}
+
+func TestTheExtenderTakesUpRotatedCertificates(t *testing.T) {
+	servers, schedulers, next := authority.New(t), authority.New(t), authority.New(t)
+	trusted := filepath.Join(t.TempDir(), "ca.crt")
+	replace(t, trusted, schedulers.File)
+	address, pair := secured(t, servers, trusted)
+	url := "https://" + address.String()
+	client, successor := caller(servers, schedulers.Issue(t, "scheduler").Load(t)), caller(servers, next.Issue(t, "scheduler").Load(t))
+	answered(t, client, url)
+
+	servers.Renew(t, pair, "second")
+	await(t, "the second certificate", func() bool {
+		response, _, err := question(t, client, url)
+		return err == nil && response.TLS.PeerCertificates[0].Subject.CommonName == "second"
+	})
+
+	replace(t, trusted, next.File)
+	if response, _, err := question(t, successor, url); err != nil || response.StatusCode != http.StatusOK {
+		t.Errorf("whom the new authority has signed is answered %v, %v", response, err)
+	}
+	if _, _, err := question(t, client, url); err == nil {
+		t.Error("whom only the former authority has signed is still answered")
+	}
+}
+
+// replace puts a copy of a file in the place of another, at once.
+func replace(t *testing.T, path, by string) {
+	t.Helper()
+	data, err := os.ReadFile(by)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := os.WriteFile(path+".new", data, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.Rename(path+".new", path); err != nil {
+		t.Fatal(err)
+	}
+}
+
+func TestAControllerDoesNotStartWithAnAuthorityThatCannotBeRead(t *testing.T) {
+	c, pair := newCluster(t), authority.New(t).Issue(t, "extender")
+	for name, file := range map[string]string{"missing": filepath.Join(t.TempDir(), "none"), "a key": pair.KeyFile} {
+		_, err := controller.New(t.Context(), controller.Options{
+			Config: c.Config, Namespace: "default", Clock: nil,
+			Extender: controller.Extender{Listener: loopback(t), CertFile: pair.CertFile, KeyFile: pair.KeyFile, ClientCAFile: file},
+		})
+		if err == nil || !strings.Contains(err.Error(), "who signs the scheduler's certificate") {
+			t.Errorf("%s: got %v", name, err)
+		}
+	}
+}

@@ -1,0 +1,2 @@
+// Package quantity prints sizes for people.
+package quantity
