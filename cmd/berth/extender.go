@@ -2,10 +2,8 @@ package main
 
 import (
 	"context"
-	"crypto/x509"
 	"fmt"
 	"net"
-	"os"
 
 	"github.com/spf13/pflag"
 
@@ -31,7 +29,7 @@ func (f *extenderFlags) open(ctx context.Context) (controller.Extender, error) {
 	if f.address == "" {
 		return controller.Extender{}, nil
 	}
-	e := controller.Extender{CertFile: f.certFile, KeyFile: f.keyFile}
+	e := controller.Extender{CertFile: f.certFile, KeyFile: f.keyFile, ClientCAFile: f.clientCAFile}
 	switch f.strategy {
 	case "spread":
 		e.Strategy = ledger.Spread
@@ -39,16 +37,6 @@ func (f *extenderFlags) open(ctx context.Context) (controller.Extender, error) {
 		e.Strategy = ledger.Binpack
 	default:
 		return controller.Extender{}, fmt.Errorf("--extender-strategy is %q: it must be spread or binpack", f.strategy)
-	}
-	if f.clientCAFile != "" {
-		pem, err := os.ReadFile(f.clientCAFile)
-		if err != nil {
-			return controller.Extender{}, fmt.Errorf("reading --extender-client-ca-file: %w", err)
-		}
-		e.ClientCAs = x509.NewCertPool()
-		if !e.ClientCAs.AppendCertsFromPEM(pem) {
-			return controller.Extender{}, fmt.Errorf("--extender-client-ca-file %s has no certificate in it", f.clientCAFile)
-		}
 	}
 	listener, err := (&net.ListenConfig{}).Listen(ctx, "tcp", f.address)
 	if err != nil {

@@ -1,7 +1,6 @@
 package controller
 
 import (
-	"context"
 	"crypto/tls"
 	"errors"
 	"fmt"
