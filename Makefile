@@ -25,11 +25,16 @@ help: ## List the tasks
 	@awk 'BEGIN {FS = ":.*## "} /^[a-zA-Z0-9_-]+:.*## / {printf "  %-18s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
 
 .PHONY: build
-build: bin/berth ## Build the product's program into bin/
+build: bin/berth bin/kubectl-berth ## Build the product's programs into bin/
 
 .PHONY: bin/berth
 bin/berth:
 	go build $(GOFLAGS_BUILD) -ldflags "-s -w -X main.version=$(VERSION)" -o $@ ./cmd/berth
+
+# On the PATH it is `kubectl berth`.
+.PHONY: bin/kubectl-berth
+bin/kubectl-berth:
+	go build $(GOFLAGS_BUILD) -ldflags "-s -w" -o $@ ./cmd/kubectl-berth
 
 .PHONY: bin/lab
 # Not trimmed: the lab finds the modules it builds beside its own source.

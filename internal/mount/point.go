@@ -1,7 +1,9 @@
 package mount
 
 import (
+	"errors"
 	"fmt"
+	"io/fs"
 	"os"
 	"path/filepath"
 
@@ -32,6 +34,15 @@ func MakeFile(target string) error {
 	}
 	// A device there is the bind mount of an earlier call.
 	return checkKind(target, func(m os.FileMode) bool { return m.IsRegular() || m&os.ModeDevice != 0 })
+}
+
+// RemovePoint removes a mount point that nothing is mounted on. Never more than
+// that: what is in it is not Berth's, and an error.
+func RemovePoint(target string) error {
+	if err := os.Remove(target); err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return fmt.Errorf("removing mount point: %w", err)
+	}
+	return nil
 }
 
 func checkKind(target string, ok func(os.FileMode) bool) error {

@@ -42,3 +42,22 @@ func TestLinkIsNoMountPoint(t *testing.T) {
 		t.Errorf("a link as file: %v", err)
 	}
 }
+
+func TestAMountPointIsRemovedOnlyIfNothingIsInIt(t *testing.T) {
+	point := filepath.Join(t.TempDir(), "point")
+	if err := mount.MakeDirectory(point); err != nil {
+		t.Fatal(err)
+	}
+	inside := filepath.Join(point, "file")
+	if err := mount.MakeFile(inside); err != nil {
+		t.Fatal(err)
+	}
+	if err := mount.RemovePoint(point); err == nil {
+		t.Error("removed with what is in it")
+	}
+	for _, path := range []string{inside, point, point} { // the last is gone already
+		if err := mount.RemovePoint(path); err != nil {
+			t.Error(err)
+		}
+	}
+}

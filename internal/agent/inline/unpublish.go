@@ -4,12 +4,11 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"io/fs"
-	"os"
 	"slices"
 	"time"
 
 	"berth.dev/berth/internal/agent/staging"
+	"berth.dev/berth/internal/mount"
 	"berth.dev/berth/internal/provision"
 )
 
@@ -32,9 +31,8 @@ func (s *Service) Unpublish(ctx context.Context, handle, target string) error {
 	if err := s.disks.Unmount(ctx, target); err != nil {
 		return fmt.Errorf("unpublishing %s: %w", v, err)
 	}
-	// Never more than the empty mount point: what is in it is not Berth's.
-	if err := os.Remove(target); err != nil && !errors.Is(err, fs.ErrNotExist) {
-		return fmt.Errorf("removing target of %s: %w", v, err)
+	if err := mount.RemovePoint(target); err != nil {
+		return fmt.Errorf("unpublishing %s: %w", v, err)
 	}
 	removing, cancel := context.WithTimeout(ctx, removeTimeout)
 	defer cancel()

@@ -4,8 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"io/fs"
-	"os"
 	"slices"
 
 	"berth.dev/berth/internal/mount"
@@ -92,9 +90,8 @@ func (s *Service) Unpublish(ctx context.Context, id, target string) error {
 	if err := s.disks.Unmount(ctx, target); err != nil {
 		return fmt.Errorf("unpublishing volume %s: %w", id, err)
 	}
-	// Never more than the empty mount point: what is in it is not Berth's.
-	if err := os.Remove(target); err != nil && !errors.Is(err, fs.ErrNotExist) {
-		return fmt.Errorf("removing target of volume %s: %w", id, err)
+	if err := mount.RemovePoint(target); err != nil {
+		return fmt.Errorf("unpublishing volume %s: %w", id, err)
 	}
 	return nil
 }
