@@ -71,7 +71,7 @@ func TestASchedulerThatIsKilledInTheMiddleOfABurst(t *testing.T) {
 				case <-time.After(time.Duration(rand.Int64N(int64(1500 * time.Millisecond)))):
 				case <-t.Context().Done():
 				}
-				c.scheduler.kill()
+				c.scheduler.Kill()
 				c.startScheduler(t)
 			}
 			_, waiting := c.settle(t, 3)

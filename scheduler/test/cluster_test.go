@@ -3,8 +3,6 @@ package test
 import (
 	"context"
 	"fmt"
-	"os"
-	"path/filepath"
 	"sync/atomic"
 	"testing"
 	"time"
@@ -19,23 +17,20 @@ import (
 	"berth.dev/berth/api/v1alpha1"
 	"berth.dev/berth/internal/apitest"
 	"berth.dev/berth/internal/controller/controllertest"
+	"berth.dev/berth/scheduler/internal/controlplane"
 )
 
-const (
-	gi = controllertest.Gi
-	// provisionerVariable names the external-provisioner's program.
-	provisionerVariable = "BERTH_TEST_PROVISIONER"
-)
+const gi = controllertest.Gi
 
 // cluster is a test's own class and nodes on the shared API server, with every
 // process that takes part in scheduling a pod.
 type cluster struct {
 	*apitest.Environment
 	// class is the name of the PoolClass, the StorageClass and the namespace.
-	class      string
-	kubeconfig string
-	config     string // of the scheduler
-	scheduler  *process
+	class     string
+	programs  controlplane.Programs
+	config    string // of the scheduler
+	scheduler *controlplane.Process
 }
 
 var tests atomic.Int32
@@ -43,20 +38,13 @@ var tests atomic.Int32
 func newCluster(t *testing.T) *cluster {
 	t.Helper()
 	e := apitest.Start(t)
-	c := &cluster{Environment: e, class: fmt.Sprintf("t%d", tests.Add(1)), kubeconfig: kubeconfig(t, e.Config)}
+	c := &cluster{Environment: e, class: fmt.Sprintf("t%d", tests.Add(1)), programs: controlplane.Programs{Dir: t.TempDir(), Kubeconfig: kubeconfig(t, e.Config)}}
 	c.install(t)
 	controller := controllertest.Start(t, e)
-	start(t, nil, filepath.Join(os.Getenv("KUBEBUILDER_ASSETS"), "kube-controller-manager"),
-		"--kubeconfig="+c.kubeconfig, "--leader-elect=false", "--secure-port=0", "--use-service-account-credentials=false",
-		"--controllers=persistentvolume-binder-controller,ephemeral-volume-controller,persistentvolumeclaim-protection-controller,persistentvolume-protection-controller",
-		"--kube-api-qps=1000", "--kube-api-burst=1000")
-	provisioner := os.Getenv(provisionerVariable)
-	if provisioner == "" {
-		t.Fatalf("%s is not set: export it with the output of `bin/lab binary csi-provisioner`, or use `make test-scheduler`", provisionerVariable)
-	}
-	start(t, nil, provisioner, "--kubeconfig="+c.kubeconfig, "--csi-address="+controller.Socket, "--extra-create-metadata",
-		"--volume-name-prefix=pvc", "--strict-topology", "--immediate-topology=false", "--default-fstype=ext4", "--timeout=60s",
-		"--retry-interval-start=200ms", "--kube-api-qps=1000", "--kube-api-burst=1000")
+	manager, err := c.programs.ControllerManager()
+	run(t, manager, err)
+	provisioner, err := c.programs.Provisioner(controller.Socket)
+	run(t, provisioner, err)
 	c.config = c.installScheduler(t)
 	t.Cleanup(func() { c.clean(t) })
 	c.startScheduler(t)
@@ -97,11 +85,8 @@ func (c *cluster) create(t *testing.T, object client.Object) {
 
 func (c *cluster) startScheduler(t *testing.T) {
 	t.Helper()
-	self, err := os.Executable()
-	if err != nil {
-		t.Fatal(err)
-	}
-	c.scheduler = start(t, []string{asScheduler + "=1"}, self, "--config="+c.config, "--secure-port=0")
+	scheduler, err := c.programs.Scheduler(c.config, "--secure-port=0")
+	c.scheduler = run(t, scheduler, err)
 }
 
 // node adds a node that pods can run on, as far as the API server knows.

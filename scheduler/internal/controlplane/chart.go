@@ -1,0 +1,51 @@
+package controlplane
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"os/exec"
+	"path/filepath"
+
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/util/yaml"
+)
+
+// Render is what the chart has for the scheduler in a namespace. root is the
+// repository's.
+func Render(ctx context.Context, root, namespace string) ([]*unstructured.Unstructured, error) {
+	helm := exec.CommandContext(ctx, filepath.Join(root, "bin", "helm"), "template", "berth", filepath.Join(root, "charts", "berth"), //nolint:forbidigo // a tool of tests
+		"--namespace", namespace, "--set", "scheduler.enabled=true",
+		"--show-only", "templates/scheduler.yaml", "--show-only", "templates/scheduler-rbac.yaml")
+	out, err := helm.Output()
+	if err != nil {
+		return nil, fmt.Errorf("rendering the chart (`make bin/helm` makes helm): %w", err)
+	}
+	var objects []*unstructured.Unstructured
+	decoder := yaml.NewYAMLOrJSONDecoder(bytes.NewReader(out), 4096)
+	for {
+		object := &unstructured.Unstructured{}
+		if err := decoder.Decode(&object.Object); errors.Is(err, io.EOF) {
+			return objects, nil
+		} else if err != nil {
+			return nil, fmt.Errorf("reading the rendered chart: %w", err)
+		}
+		if len(object.Object) > 0 {
+			objects = append(objects, object)
+		}
+	}
+}
+
+// Configuration is the scheduler's configuration among what Render returns, or
+// empty.
+func Configuration(objects []*unstructured.Unstructured) string {
+	for _, object := range objects {
+		if object.GetKind() == "ConfigMap" {
+			text, _, _ := unstructured.NestedString(object.Object, "data", "config.yaml")
+			return text
+		}
+	}
+	return ""
+}
