@@ -22,7 +22,7 @@ quick: ## Unit tests without root and without a cluster (a minute)
 test: check-generated lint test-unit test-scheduler test-platform test-e2e ## All that guards a merge (25 minutes, 70 the first time)
 
 .PHONY: test-all
-test-all: test test-e2e-separate soak ## Everything, long models included
+test-all: test test-e2e-schedulers test-e2e-separate soak ## Everything, long models included
 
 .PHONY: check-generated
 check-generated: generate
@@ -43,11 +43,19 @@ test-platform: bin/lab ## Tests on real LVM, in a guest
 	hack/platform $(PLATFORM)
 
 .PHONY: test-e2e
-test-e2e: lab-tools images image-scheduler ## The end-to-end tests and the conformance suite, on the lab
+test-e2e: lab-tools images image-scheduler bin/kubectl-berth ## The end-to-end tests and the conformance suite, on the lab
 	mkdir -p bin/platform
-	go run ./test/demo install scheduler.enabled=true
+	go run ./test/demo install $(SCHEDULERS)
 	go test -tags e2e -count=1 -timeout 40m -parallel 4 -v ./test/e2e
 	hack/sanity
+
+# All the schedulers that the tests use.
+SCHEDULERS := scheduler.enabled=true extender.enabled=true
+
+.PHONY: test-e2e-schedulers
+test-e2e-schedulers: lab-tools images image-scheduler ## Each scheduler alone, killed again and again, and nodes that fall silent
+	go run ./test/demo install $(SCHEDULERS)
+	go test -tags e2e,thorough -count=1 -timeout 60m -v -run 'SchedulerAlone|FallsSilent|SchedulerIsKilled' ./test/e2e -kills 20
 
 .PHONY: test-e2e-separate
 test-e2e-separate: lab-tools images ## The life of volumes again, with poold as a process of its own

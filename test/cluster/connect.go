@@ -21,6 +21,8 @@ type Cluster struct {
 	client.WithWatch
 	Config *rest.Config
 	Lab    Lab
+
+	kubeconfig string
 }
 
 // Connect opens the cluster whose kubeconfig KUBECONFIG names, or the lab's.
@@ -49,7 +51,7 @@ func Connect(ctx context.Context) (*Cluster, error) {
 	if err != nil {
 		return nil, fmt.Errorf("connecting to the cluster: %w", err)
 	}
-	return &Cluster{WithWatch: c, Config: config, Lab: lab}, nil
+	return &Cluster{WithWatch: c, Config: config, Lab: lab, kubeconfig: path}, nil
 }
 
 // Scheme knows Kubernetes' objects and Berth's.

@@ -35,13 +35,23 @@ func FindLab() (Lab, error) {
 
 // Output runs a lab command and returns its standard output, trimmed.
 func (l Lab) Output(ctx context.Context, args ...string) (string, error) {
-	cmd := exec.CommandContext(ctx, l.path, args...)
+	return output(exec.CommandContext(ctx, l.path, args...))
+}
+
+func output(cmd *exec.Cmd) (string, error) {
 	var out, errs bytes.Buffer
 	cmd.Stdout, cmd.Stderr = &out, &errs
 	if err := cmd.Run(); err != nil {
-		return "", fmt.Errorf("lab %s: %w: %s", strings.Join(args, " "), err, strings.TrimSpace(errs.String()+out.String()))
+		command := strings.Join(append([]string{filepath.Base(cmd.Path)}, cmd.Args[1:]...), " ")
+		return "", fmt.Errorf("%s: %w: %s", command, err, strings.TrimSpace(errs.String()+out.String()))
 	}
 	return strings.TrimSpace(out.String()), nil
+}
+
+// Plugin runs kubectl berth on the cluster, and returns what it prints.
+func (c *Cluster) Plugin(ctx context.Context, args ...string) (string, error) {
+	path := filepath.Join(filepath.Dir(c.Lab.path), "kubectl-berth")
+	return output(exec.CommandContext(ctx, path, append(args, "--kubeconfig", c.kubeconfig)...))
 }
 
 // OnNode runs a command on a node and returns its standard output, trimmed.

@@ -71,11 +71,15 @@ func prepare(ctx context.Context, s *steps, lab cluster.Lab, cfg install.Config)
 		if err != nil {
 			return err
 		}
-		if err := cfg.Chart(ctx, kubeconfig); err != nil {
-			return err
-		}
-		if err := install.MakePoolClass(ctx, c); err != nil {
-			return err
+		for _, step := range []func(context.Context, *cluster.Cluster) error{
+			cfg.MakeExtenderSecret,
+			func(ctx context.Context, _ *cluster.Cluster) error { return cfg.Chart(ctx, kubeconfig) },
+			install.MakePoolClass,
+			cfg.MakeExtendedScheduler,
+		} {
+			if err := step(ctx, c); err != nil {
+				return err
+			}
 		}
 		ctx, cancel := context.WithTimeout(ctx, 5*time.Minute)
 		defer cancel()

@@ -152,6 +152,13 @@ func (b *bench) sh(p *corev1.Pod, script string) string {
 	return out
 }
 
+// lab runs a command of the lab's.
+func (b *bench) lab(args ...string) {
+	b.Helper()
+	_, err := b.Lab.Output(b.within(), args...)
+	b.must(err, "in the lab")
+}
+
 // onNode runs a command on a node.
 func (b *bench) onNode(node string, argv ...string) string {
 	b.Helper()

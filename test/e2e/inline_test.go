@@ -141,8 +141,8 @@ func TestAnInlineVolumeSurvivesAPowerFailureOfTheNode(t *testing.T) {
 	b.create(pod)
 	b.awaitRunning(pod)
 	b.sh(pod, "echo kept > /data/file && sync")
-	b.power(pod.Spec.NodeName, "off")
-	b.power(pod.Spec.NodeName, "on")
+	b.lab("power", "off", pod.Spec.NodeName)
+	b.lab("power", "on", pod.Spec.NodeName)
 	b.awaitRestarted(pod)
 	if got := b.sh(pod, "cat /data/file"); got != "kept" {
 		t.Errorf("read %q after the power failure", got)
@@ -156,14 +156,8 @@ func TestTheInlineVolumeOfAPodThatANodeForgotIsRemoved(t *testing.T) {
 	b.awaitRunning(pod)
 	node := pod.Spec.NodeName
 	b.awaitListed(node, pod)
-	b.power(node, "off")
+	b.lab("power", "off", node)
 	b.must(b.Delete(b.ctx, pod, client.GracePeriodSeconds(0)), "deleting the pod by force")
-	b.power(node, "on")
+	b.lab("power", "on", node)
 	b.awaitRemoved(node, pod)
-}
-
-func (b *bench) power(node, state string) {
-	b.Helper()
-	_, err := b.Lab.Output(b.within(), "power", state, node)
-	b.must(err, "powering "+state)
 }

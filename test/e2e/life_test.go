@@ -110,10 +110,8 @@ func TestDataSurvivesAPowerFailureOfTheNode(t *testing.T) {
 	node := pod.Spec.NodeName
 	b.sh(pod, "echo kept > /data/file && sync")
 
-	_, err := b.Lab.Output(b.within(), "power", "off", node)
-	b.must(err, "powering off")
-	_, err = b.Lab.Output(b.within(), "power", "on", node)
-	b.must(err, "powering on")
+	b.lab("power", "off", node)
+	b.lab("power", "on", node)
 	b.awaitRestarted(pod)
 	if got := b.sh(pod, "cat /data/file"); got != "kept" {
 		t.Errorf("read %q after the power failure", got)

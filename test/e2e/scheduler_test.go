@@ -29,8 +29,9 @@ func by(scheduler string) cluster.PodOption {
 }
 
 var (
-	stock = by(corev1.DefaultSchedulerName)
-	berth = by("berth-scheduler")
+	stock    = by(corev1.DefaultSchedulerName)
+	extended = by(install.ExtendedScheduler)
+	berth    = by("berth-scheduler")
 )
 
 // burst posts one pod for each scheduler named, all for one node, each with so
@@ -152,9 +153,24 @@ func TestBerthSchedulerPlacesWhatFitsAndNothingFails(t *testing.T) {
 
 func TestSchedulersSideBySideNeverOvercommitAPool(t *testing.T) {
 	b := begin(t)
-	b.burst(1, berth, stock, berth, stock, berth, stock)
+	b.burst(1, berth, stock, extended, berth, stock, extended)
 	b.settle(6, 3)
 	b.carved(3)
+}
+
+func TestExplainSaysWhyAPodIsPending(t *testing.T) {
+	b := begin(t)
+	claim := b.claim("data", classExt4, "100Gi")
+	b.create(cluster.Pod(b.namespace, "web", []*corev1.PersistentVolumeClaim{claim}, cluster.OnNode(crowded), berth))
+	b.follow(1, func(states map[string]string) bool { return strings.Contains(states["web"], "free space") })
+	for _, subject := range []string{"pod", "pvc"} {
+		name := map[string]string{"pod": "web", "pvc": "data"}[subject]
+		out, err := b.Plugin(b.within(), "explain", subject, name, "-n", b.namespace)
+		b.must(err, "kubectl berth explain")
+		if want := crowded + ": does not fit: pool " + group + " has "; !strings.Contains(out, want) || !strings.Contains(out, "100Gi asked") {
+			t.Errorf("explaining the %s: %q is not in\n%s", subject, want, out)
+		}
+	}
 }
 
 func TestNothingIsLostWhenBerthSchedulerIsKilled(t *testing.T) {

@@ -154,7 +154,7 @@ func (c Config) Chart(ctx context.Context, kubeconfig string) error {
 	args := []string{"upgrade", "--install", "berth", filepath.Join(c.Root, "charts", "berth"),
 		"--kubeconfig", kubeconfig, "--namespace", Namespace, "--create-namespace",
 		"--values", filepath.Join(c.Root, "test", "lab", "values.yaml")}
-	for _, s := range c.Set {
+	for _, s := range c.values() {
 		args = append(args, "--set", s)
 	}
 	cmd := exec.CommandContext(ctx, filepath.Join(c.Root, "bin", "helm"), args...)
@@ -178,6 +178,9 @@ func (c Config) Await(ctx context.Context, on *cluster.Cluster) error {
 	deployments := []string{"berth-controller"}
 	if slices.Contains(c.Set, Scheduler) {
 		deployments = append(deployments, "berth-scheduler")
+	}
+	if c.extended() {
+		deployments = append(deployments, ExtendedScheduler)
 	}
 	for _, name := range deployments {
 		d := &appsv1.Deployment{ObjectMeta: metav1.ObjectMeta{Namespace: Namespace, Name: name}}

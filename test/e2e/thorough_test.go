@@ -1,0 +1,73 @@
+//go:build e2e && thorough
+
+package e2e
+
+import (
+	"slices"
+	"strings"
+	"testing"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"berth.dev/berth/test/cluster"
+)
+
+func TestASchedulerAloneFillsAPoolAndNoMore(t *testing.T) {
+	tests := map[string]struct {
+		scheduler cluster.PodOption
+		claims    int
+	}{
+		"stock":             {stock, 1},
+		"with the extender": {extended, 1},
+		"with the extender and three claims each": {extended, 3},
+	}
+	for name, test := range tests {
+		t.Run(name, func(t *testing.T) {
+			b := begin(t)
+			s := test.scheduler
+			b.burst(test.claims, s, s, s, s, s)
+			b.settle(5, 3)
+			b.carved(3 * test.claims)
+			t.Logf("%d attempts were refused by the node", b.refusedByNode())
+		})
+	}
+}
+
+func TestANodeThatFallsSilentGetsNothingNew(t *testing.T) {
+	const silent = "node3"
+	schedulers := map[string]cluster.PodOption{"stock": stock, "extended": extended, "berth": berth}
+	b := begin(t)
+	b.lab("pause", silent)
+	t.Cleanup(func() { b.lab("resume", silent) })
+	node := &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: silent}}
+	b.must(cluster.Await(b.within(), b.Cluster, node, "silent", func(n *corev1.Node) bool { return !ready(n) }), "pausing the node")
+
+	for name, scheduler := range schedulers {
+		b.create(cluster.Pod(b.namespace, name, []*corev1.PersistentVolumeClaim{b.claim(name, classExt4, "1Gi")},
+			cluster.OnNode(silent), scheduler, tolerant))
+	}
+	states := b.follow(len(schedulers), func(states map[string]string) bool {
+		return strings.Contains(states["extended"], "silent") && strings.Contains(states["berth"], "silent")
+	})
+	t.Logf("%v", states)
+	// The stock scheduler goes by the capacity that the node last published.
+	b.awaitEvent(&corev1.PersistentVolumeClaim{ObjectMeta: metav1.ObjectMeta{Name: "stock"}}, "node "+silent)
+	if made := b.volumes(b.ctx); len(made) != 0 {
+		t.Errorf("volumes were made: %s", b.picture(&made[0]))
+	}
+
+	b.lab("resume", silent)
+	b.follow(len(schedulers), func(states map[string]string) bool { return count(states, "running") == len(schedulers) })
+}
+
+// tolerant pods mind nothing about a node but its storage.
+func tolerant(p *corev1.Pod) {
+	p.Spec.Tolerations = []corev1.Toleration{{Operator: corev1.TolerationOpExists}}
+}
+
+func ready(n *corev1.Node) bool {
+	return slices.ContainsFunc(n.Status.Conditions, func(c corev1.NodeCondition) bool {
+		return c.Type == corev1.NodeReady && c.Status == corev1.ConditionTrue
+	})
+}
