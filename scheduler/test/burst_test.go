@@ -3,7 +3,6 @@ package test
 import (
 	"fmt"
 	"math/rand/v2"
-	"strings"
 	"testing"
 	"time"
 
@@ -28,22 +27,9 @@ func (c *cluster) burst(t *testing.T, count int, change func(*corev1.Pod)) {
 // is left of what others tried.
 func (c *cluster) checkFull(t *testing.T, n *controllertest.Node, perPod int, waiting []corev1.Pod) {
 	t.Helper()
-	for _, pod := range waiting {
-		if message := refused(&pod); !strings.Contains(message, "not enough free space") {
-			t.Errorf("pod %s waits with %q, which does not say that there is no room", pod.Name, message)
-		}
-	}
-	var held int64
-	all := c.volumes(t)
-	for _, v := range all {
-		held += n.Held(v.Name)
-	}
-	if len(all) != 3*perPod || held != 9*gi {
-		t.Errorf("%d Volumes hold %d GiB, want %d that hold 9", len(all), held/gi, 3*perPod)
-	}
-	if failures := c.provisioningFailures(t); len(failures) > 0 {
-		t.Errorf("CreateVolume failed: %q", failures)
-	}
+	wantReason(t, waiting, "not enough free space")
+	c.wantHeld(t, 3*perPod, 9*gi, n)
+	c.wantNoFailures(t)
 }
 
 func TestFivePodsOfThreeGiBOnANodeOfTen(t *testing.T) {

@@ -17,12 +17,15 @@ import (
 // account is the scheduler's in the chart.
 const account = "berth-scheduler"
 
+// root is the repository's.
+var root = filepath.Join("..", "..")
+
 // installScheduler installs what the chart has for the scheduler but for its
 // Deployment, so that the process runs with the chart's configuration and with no
 // more rights than the chart gives. It returns the path of the configuration.
-func (c *cluster) installScheduler(t *testing.T) string {
+func (c *cluster) installScheduler(t *testing.T, values ...string) string {
 	t.Helper()
-	objects, err := controlplane.Render(t.Context(), filepath.Join("..", ".."), apitest.Namespace)
+	objects, err := controlplane.Render(t.Context(), root, apitest.Namespace, values...)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -27,28 +27,51 @@ const gi = controllertest.Gi
 type cluster struct {
 	*apitest.Environment
 	// class is the name of the PoolClass, the StorageClass and the namespace.
-	class     string
-	programs  controlplane.Programs
-	config    string // of the scheduler
-	scheduler *controlplane.Process
+	class       string
+	totals      map[string]int64 // of the nodes' pools
+	programs    controlplane.Programs
+	controller  *controllertest.Process
+	provisioner *controlplane.Process
+	config      string // of the scheduler
+	scheduler   *controlplane.Process
 }
 
 var tests atomic.Int32
 
 func newCluster(t *testing.T) *cluster {
 	t.Helper()
-	e := apitest.Start(t)
-	c := &cluster{Environment: e, class: fmt.Sprintf("t%d", tests.Add(1)), programs: controlplane.Programs{Dir: t.TempDir(), Kubeconfig: kubeconfig(t, e.Config)}}
-	c.install(t)
-	controller := controllertest.Start(t, e)
-	manager, err := c.programs.ControllerManager()
-	run(t, manager, err)
-	provisioner, err := c.programs.Provisioner(controller.Socket)
-	run(t, provisioner, err)
+	c := withoutScheduler(t)
 	c.config = c.installScheduler(t)
-	t.Cleanup(func() { c.clean(t) })
 	c.startScheduler(t)
 	return c
+}
+
+// withoutScheduler is a cluster to which the test adds schedulers of its own.
+func withoutScheduler(t *testing.T, options ...controllertest.Option) *cluster {
+	t.Helper()
+	e := apitest.Start(t)
+	c := &cluster{Environment: e, class: fmt.Sprintf("t%d", tests.Add(1)), totals: map[string]int64{}, programs: controlplane.Programs{Dir: t.TempDir(), Kubeconfig: kubeconfig(t, e.Config)}}
+	c.install(t)
+	manager, err := c.programs.ControllerManager()
+	run(t, manager, err)
+	c.startController(t, options...)
+	t.Cleanup(func() { c.clean(t) })
+	return c
+}
+
+// startController starts what the controller's pod has in it.
+func (c *cluster) startController(t *testing.T, options ...controllertest.Option) {
+	t.Helper()
+	c.controller = controllertest.Start(t, c.Environment, options...)
+	provisioner, err := c.programs.Provisioner(c.controller.Socket)
+	c.provisioner = run(t, provisioner, err)
+}
+
+// stopController ends all of the pod.
+func (c *cluster) stopController(t *testing.T) {
+	t.Helper()
+	c.provisioner.Kill()
+	c.controller.Stop(t)
 }
 
 // install makes what the chart and an administrator would.
@@ -93,6 +116,7 @@ func (c *cluster) startScheduler(t *testing.T) {
 func (c *cluster) node(t *testing.T, suffix string, total int64) *controllertest.Node {
 	t.Helper()
 	n := controllertest.NewNode(t, c.Environment, c.class+"-"+suffix, c.class, total)
+	c.totals[n.Name] = total
 	node := &corev1.Node{}
 	c.get(t, n.Name, "", node)
 	node.Spec.Taints = nil // no kubelet and no controller would take them off

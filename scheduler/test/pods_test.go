@@ -108,14 +108,11 @@ func (c *cluster) settle(t *testing.T, want int) (bound, waiting []corev1.Pod) {
 	return bound, waiting
 }
 
-// volumes are those of the test's class.
-func (c *cluster) volumes(t *testing.T) []v1alpha1.Volume {
-	t.Helper()
+// listVolumes are those of the test's class.
+func (c *cluster) listVolumes(ctx context.Context) ([]v1alpha1.Volume, error) {
 	var list v1alpha1.VolumeList
-	if err := c.Client.List(t.Context(), &list); err != nil {
-		t.Fatal(err)
-	}
-	return slices.DeleteFunc(list.Items, func(v v1alpha1.Volume) bool { return v.Spec.PoolClass != c.class })
+	err := c.Client.List(ctx, &list)
+	return slices.DeleteFunc(list.Items, func(v v1alpha1.Volume) bool { return v.Spec.PoolClass != c.class }), err
 }
 
 // provisioningFailures are the events that tell of a CreateVolume that failed.

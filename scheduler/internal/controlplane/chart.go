@@ -14,11 +14,21 @@ import (
 )
 
 // Render is what the chart has for the scheduler in a namespace. root is the
-// repository's.
-func Render(ctx context.Context, root, namespace string) ([]*unstructured.Unstructured, error) {
-	helm := exec.CommandContext(ctx, filepath.Join(root, "bin", "helm"), "template", "berth", filepath.Join(root, "charts", "berth"), //nolint:forbidigo // a tool of tests
-		"--namespace", namespace, "--set", "scheduler.enabled=true",
-		"--show-only", "templates/scheduler.yaml", "--show-only", "templates/scheduler-rbac.yaml")
+// repository's; values are as helm's --set has them.
+func Render(ctx context.Context, root, namespace string, values ...string) ([]*unstructured.Unstructured, error) {
+	return Template(ctx, root, namespace, []string{"scheduler", "scheduler-rbac"}, append(values, "scheduler.enabled=true")...)
+}
+
+// Template is what some of the chart's templates make.
+func Template(ctx context.Context, root, namespace string, templates []string, values ...string) ([]*unstructured.Unstructured, error) {
+	args := []string{"template", "berth", filepath.Join(root, "charts", "berth"), "--namespace", namespace}
+	for _, name := range templates {
+		args = append(args, "--show-only", "templates/"+name+".yaml")
+	}
+	for _, value := range values {
+		args = append(args, "--set", value)
+	}
+	helm := exec.CommandContext(ctx, filepath.Join(root, "bin", "helm"), args...) //nolint:forbidigo // a tool of tests
 	out, err := helm.Output()
 	if err != nil {
 		return nil, fmt.Errorf("rendering the chart (`make bin/helm` makes helm): %w", err)

@@ -66,3 +66,9 @@ func (p Programs) Scheduler(configuration string, args ...string) (*Process, err
 	}
 	return Start(p.Dir, []string{asScheduler + "=1"}, self, append([]string{"--config=" + configuration}, args...)...)
 }
+
+// StockScheduler starts kube-scheduler with a file of configuration, which has its
+// connection.
+func (p Programs) StockScheduler(configuration string, args ...string) (*Process, error) {
+	return Start(p.Dir, nil, filepath.Join(os.Getenv(assetsVariable), "kube-scheduler"), append([]string{"--config=" + configuration}, args...)...)
+}

@@ -1,0 +1,68 @@
+package test
+
+import (
+	"context"
+	"sync"
+	"testing"
+	"time"
+
+	storagev1 "k8s.io/api/storage/v1"
+	"k8s.io/apimachinery/pkg/api/resource"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/util/wait"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"berth.dev/berth/api/v1alpha1"
+	"berth.dev/berth/internal/apitest"
+	"berth.dev/berth/internal/controller/controllertest"
+)
+
+// publish says how much a node has left, once and for all: what stock schedulers
+// go by is then always too much.
+func (c *cluster) publish(t *testing.T, n *controllertest.Node, bytes int64) *storagev1.CSIStorageCapacity {
+	t.Helper()
+	published := &storagev1.CSIStorageCapacity{
+		ObjectMeta: metav1.ObjectMeta{Namespace: apitest.Namespace, Name: n.Name}, StorageClassName: c.class,
+		NodeTopology: &metav1.LabelSelector{MatchLabels: map[string]string{v1alpha1.TopologyKey: n.Name}},
+		Capacity:     resource.NewQuantity(bytes, resource.BinarySI),
+	}
+	c.create(t, published)
+	t.Cleanup(func() { _ = c.Client.Delete(context.WithoutCancel(t.Context()), published) })
+	return published
+}
+
+// publishAlways keeps what is published at what the node has left, a moment later,
+// as an agent does.
+func (c *cluster) publishAlways(t *testing.T, n *controllertest.Node) {
+	t.Helper()
+	published := c.publish(t, n, c.totals[n.Name])
+	ctx, stop := context.WithCancel(context.WithoutCancel(t.Context()))
+	var done sync.WaitGroup
+	done.Go(func() {
+		err := wait.PollUntilContextCancel(ctx, 100*time.Millisecond, true, func(ctx context.Context) (bool, error) {
+			free, err := c.free(ctx, n)
+			if err != nil || free == published.Capacity.Value() {
+				return false, err
+			}
+			published.Capacity = resource.NewQuantity(free, resource.BinarySI)
+			return false, c.Client.Update(ctx, published)
+		})
+		if ctx.Err() == nil {
+			t.Errorf("publishing the capacity of %s: %v", n.Name, err)
+		}
+	})
+	t.Cleanup(func() { stop(); done.Wait() })
+}
+
+// free is what a node's pool really has left.
+func (c *cluster) free(ctx context.Context, n *controllertest.Node) (int64, error) {
+	total := c.totals[n.Name]
+	var list v1alpha1.VolumeList
+	if err := c.Client.List(ctx, &list, client.HasLabels{v1alpha1.ReplicaLabel(n.Name)}); err != nil {
+		return 0, err
+	}
+	for i := range list.Items {
+		total -= n.Held(list.Items[i].Name)
+	}
+	return total, nil
+}

@@ -1,0 +1,104 @@
+package test
+
+import (
+	"context"
+	"fmt"
+	"strings"
+	"testing"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/util/wait"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"berth.dev/berth/internal/controller/controllertest"
+)
+
+// await waits until something is the case, and fails with what it waited for.
+func (c *cluster) await(t *testing.T, what string, met func(context.Context) (bool, error)) {
+	t.Helper()
+	if err := wait.PollUntilContextTimeout(t.Context(), 20*time.Millisecond, patience, true, met); err != nil {
+		t.Fatalf("waiting for %s: %v", what, err)
+	}
+}
+
+// awaitBound waits until a pod is bound.
+func (c *cluster) awaitBound(t *testing.T, name string) {
+	t.Helper()
+	c.await(t, "pod "+name+" to be bound", func(ctx context.Context) (bool, error) {
+		pod := &corev1.Pod{}
+		err := c.Client.Get(ctx, client.ObjectKey{Namespace: c.class, Name: name}, pod)
+		return pod.Spec.NodeName != "", err
+	})
+}
+
+// agree waits until a check has nothing to object, and fails with its last words.
+func (c *cluster) agree(t *testing.T, check func(context.Context) error) {
+	t.Helper()
+	var objection error
+	err := wait.PollUntilContextTimeout(t.Context(), 20*time.Millisecond, patience, true, func(ctx context.Context) (bool, error) {
+		objection = check(ctx)
+		return objection == nil, nil
+	})
+	if err != nil {
+		t.Fatal(objection)
+	}
+}
+
+// wantReason: every pod that waits says why.
+func wantReason(t *testing.T, waiting []corev1.Pod, reason string) {
+	t.Helper()
+	for _, pod := range waiting {
+		if message := refused(&pod); !strings.Contains(message, reason) {
+			t.Errorf("pod %s waits with %q, which does not say %q", pod.Name, message, reason)
+		}
+	}
+}
+
+// wantHeld: in the end there are so many Volumes, the nodes hold so much and no
+// node more than it has, and the controller's ledger counts what the nodes hold.
+func (c *cluster) wantHeld(t *testing.T, volumes int, bytes int64, nodes ...*controllertest.Node) {
+	t.Helper()
+	c.agree(t, func(ctx context.Context) error {
+		list, err := c.listVolumes(ctx)
+		if err != nil {
+			return err
+		}
+		var sum int64
+		for _, n := range nodes {
+			var held int64
+			for i := range list {
+				held += n.Held(list[i].Name)
+			}
+			total := c.totals[n.Name]
+			if room := c.controller.Book.Room(n.Name, c.class).Largest; room != total-held || held > total {
+				return fmt.Errorf("node %s holds %d of %d bytes, and the ledger has room for %d", n.Name, held, total, room)
+			}
+			sum += held
+		}
+		if len(list) != volumes || sum != bytes {
+			return fmt.Errorf("%d Volumes hold %d GiB, want %d that hold %d", len(list), sum/gi, volumes, bytes/gi)
+		}
+		return nil
+	})
+}
+
+// wantNoFailures: nobody was sent where there was no room.
+func (c *cluster) wantNoFailures(t *testing.T, nodes ...*controllertest.Node) {
+	t.Helper()
+	if failures := c.provisioningFailures(t); len(failures) > 0 {
+		t.Errorf("CreateVolume failed: %q", failures)
+	}
+	for _, n := range nodes {
+		if refusals := n.Refusals(); refusals > 0 {
+			t.Errorf("node %s was asked %d times for room it does not have", n.Name, refusals)
+		}
+	}
+}
+
+// wantNothingLeft: when the pods and claims go, so does everything.
+func (c *cluster) wantNothingLeft(t *testing.T, nodes ...*controllertest.Node) {
+	t.Helper()
+	c.clean(t)
+	c.wantHeld(t, 0, 0, nodes...)
+}
