@@ -34,6 +34,9 @@ type answer func(ctx context.Context, pod *corev1.Pod, nodes []string) (any, err
 func question(ready func() error, log logr.Logger, ask answer) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if err := ready(); err != nil {
+			// The Service may lead to another process next time, and only a new
+			// connection asks it.
+			w.Header().Set("Connection", "close")
 			http.Error(w, err.Error(), http.StatusServiceUnavailable)
 			return
 		}
