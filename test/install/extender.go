@@ -37,14 +37,6 @@ const (
 
 func (c Config) extended() bool { return slices.Contains(c.Set, Extender) }
 
-// values are those of the chart.
-func (c Config) values() []string {
-	if !c.extended() {
-		return c.Set
-	}
-	return append(slices.Clone(c.Set), "extender.tlsSecret="+extenderSecret)
-}
-
 // MakeExtenderSecret makes the certificate that the extender serves with, unless
 // it was made before.
 func (c Config) MakeExtenderSecret(ctx context.Context, on *cluster.Cluster) error {

@@ -154,7 +154,11 @@ func (c Config) Chart(ctx context.Context, kubeconfig string) error {
 	args := []string{"upgrade", "--install", "berth", filepath.Join(c.Root, "charts", "berth"),
 		"--kubeconfig", kubeconfig, "--namespace", Namespace, "--create-namespace",
 		"--values", filepath.Join(c.Root, "test", "lab", "values.yaml")}
-	for _, s := range c.values() {
+	values, err := c.values()
+	if err != nil {
+		return err
+	}
+	for _, s := range values {
 		args = append(args, "--set", s)
 	}
 	cmd := exec.CommandContext(ctx, filepath.Join(c.Root, "bin", "helm"), args...)
