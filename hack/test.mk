@@ -55,7 +55,7 @@ SCHEDULERS := scheduler.enabled=true extender.enabled=true
 .PHONY: test-e2e-schedulers
 test-e2e-schedulers: lab-tools images image-scheduler ## Each scheduler alone, killed again and again, and nodes that fall silent
 	go run ./test/demo install $(SCHEDULERS)
-	go test -tags e2e,thorough -count=1 -timeout 60m -v -run 'SchedulerAlone|FallsSilent|SchedulerIsKilled' ./test/e2e -kills 20
+	go test -tags e2e,thorough -count=1 -timeout 60m -v -run 'SingleClaims|SchedulerAlone|FallsSilent|SchedulerIsKilled' ./test/e2e -kills 20
 
 .PHONY: test-e2e-separate
 test-e2e-separate: lab-tools images ## The life of volumes again, with poold as a process of its own

@@ -138,16 +138,18 @@ func (b *bench) refusedByNode() int {
 }
 
 func TestBerthSchedulerPlacesWhatFitsAndNothingFails(t *testing.T) {
-	for name, claims := range map[string]int{"one claim each": 1, "three claims each": 3} {
-		t.Run(name, func(t *testing.T) {
-			b := begin(t)
-			b.burst(claims, berth, berth, berth, berth, berth)
-			b.settle(5, 3)
-			b.carved(3 * claims)
-			if n := b.refusedByNode(); n != 0 {
-				t.Errorf("%d claims were sent to a node that had to refuse them", n)
-			}
-		})
+	begin(t).placesWhatFits(3)
+}
+
+// placesWhatFits checks that berth-scheduler sends no claim where it has to be
+// refused.
+func (b *bench) placesWhatFits(claims int) {
+	b.Helper()
+	b.burst(claims, berth, berth, berth, berth, berth)
+	b.settle(5, 3)
+	b.carved(3 * claims)
+	if n := b.refusedByNode(); n != 0 {
+		b.Errorf("%d claims were sent to a node that had to refuse them", n)
 	}
 }
 
@@ -159,6 +161,7 @@ func TestSchedulersSideBySideNeverOvercommitAPool(t *testing.T) {
 }
 
 func TestExplainSaysWhyAPodIsPending(t *testing.T) {
+	t.Parallel()
 	b := begin(t)
 	claim := b.claim("data", classExt4, "100Gi")
 	b.create(cluster.Pod(b.namespace, "web", []*corev1.PersistentVolumeClaim{claim}, cluster.OnNode(crowded), berth))

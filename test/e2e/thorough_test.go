@@ -13,6 +13,10 @@ import (
 	"berth.dev/berth/test/cluster"
 )
 
+func TestBerthSchedulerPlacesSingleClaimsAndNothingFails(t *testing.T) {
+	begin(t).placesWhatFits(1)
+}
+
 func TestASchedulerAloneFillsAPoolAndNoMore(t *testing.T) {
 	tests := map[string]struct {
 		scheduler cluster.PodOption
