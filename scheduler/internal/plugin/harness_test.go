@@ -83,6 +83,13 @@ func (c *creator) Create(ctx context.Context, r volumes.Request) (volumes.Volume
 	return volumes.Volume{ID: r.Name}, nil
 }
 
+func (c *creator) Abandon(_ context.Context, name string) error {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	delete(c.made, name)
+	return nil
+}
+
 // cluster is a scheduler's view of a cluster, with one profile.
 type cluster struct {
 	*Plugin

@@ -52,9 +52,10 @@ type Reader interface {
 	Read(ctx context.Context, pod *corev1.Pod) (*schedule.PodVolumes, error)
 }
 
-// Creator makes Volumes.
+// Creator makes Volumes, and gives up those that nobody was told of.
 type Creator interface {
 	Create(ctx context.Context, r volumes.Request) (volumes.Volume, error)
+	Abandon(ctx context.Context, name string) error
 }
 
 // Static finds PersistentVolumes that claims could match.

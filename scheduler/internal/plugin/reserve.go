@@ -5,9 +5,10 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
+	"sync"
 	"time"
 
-	"golang.org/x/sync/errgroup"
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/klog/v2"
 	fwk "k8s.io/kube-scheduler/framework"
@@ -74,17 +75,39 @@ func (p *Plugin) PreBindPreFlight(_ context.Context, state fwk.CycleState, _ *co
 // PreBind writes the pod's Volumes, in the pools that are held for them.
 //
 // A refusal is an error and no rejection: a rejected pod would wait for an event,
-// while one that failed is tried again, and by then the ledger knows.
+// while one that failed is tried again, and by then the ledger knows. What its
+// other Volumes took is given up: two pods that each have a part of what they need
+// would wait for each other.
 func (p *Plugin) PreBind(ctx context.Context, state fwk.CycleState, _ *corev1.Pod, node string) *fwk.Status {
 	c := read(state)
 	if c == nil {
 		return nil
 	}
-	all, ctx := errgroup.WithContext(ctx)
-	for _, w := range c.create {
-		all.Go(func() error { return p.create(ctx, w, node) })
+	var all sync.WaitGroup
+	failed := make([]error, len(c.create))
+	for i, w := range c.create {
+		all.Go(func() { failed[i] = p.create(ctx, w, node) })
 	}
-	return fwk.AsStatus(all.Wait())
+	all.Wait() // one that fails does not cut the others short: what they took has to be known
+	at := slices.IndexFunc(failed, func(err error) bool { return errors.Is(err, volumes.ErrUnplaceable) })
+	if at < 0 {
+		return fwk.AsStatus(errors.Join(failed...))
+	}
+	p.abandon(ctx, c.create)
+	return fwk.AsStatus(failed[at])
+}
+
+// abandon gives up the Volumes of a pod that cannot have all of them.
+func (p *Plugin) abandon(ctx context.Context, created []schedule.Wanted) {
+	if len(created) < 2 {
+		return // what is refused is off its node already
+	}
+	for _, w := range created {
+		if err := p.Volumes.Abandon(ctx, w.Request.Name); err != nil {
+			// The controller collects it after a while.
+			klog.FromContext(ctx).Error(err, "giving up a reserved volume", "volume", w.Request.Name)
+		}
+	}
 }
 
 func (p *Plugin) create(ctx context.Context, w schedule.Wanted, node string) error {

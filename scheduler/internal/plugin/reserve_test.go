@@ -137,6 +137,39 @@ func TestANodeThatRefusesAVolumeFailsThePodWithItsWords(t *testing.T) {
 	}
 }
 
+func TestAPodThatCannotHaveAllItsVolumesKeepsNone(t *testing.T) {
+	c := newCluster(t, node("n1", 10*gi))
+	for _, claim := range []string{"a", "b", "c"} {
+		c.claim(claim, gi)
+	}
+	c.creator.answers["pvc-uid-b"] = volumes.ErrUnplaceable
+	pod := podWith("p", "a", "b", "c")
+	state, _ := c.reserve(t, pod, "n1")
+	c.RunPreBindPreFlights(t.Context(), state, pod, "n1")
+	if status := c.RunPreBindPlugins(t.Context(), state, pod, "n1"); status.Code() != fwk.Error {
+		t.Errorf("got %v, want an error, which is tried again", status)
+	}
+	if len(c.creator.made) != 0 {
+		t.Errorf("%v are left, in the way of pods that could have all they need", c.creator.made)
+	}
+}
+
+func TestWhatIsMadeStaysIfTheServerFailed(t *testing.T) {
+	c := newCluster(t, node("n1", 10*gi))
+	c.claim("a", gi)
+	c.claim("b", gi)
+	c.creator.answers["pvc-uid-b"] = errors.New("the server is away")
+	pod := podWith("p", "a", "b")
+	state, _ := c.reserve(t, pod, "n1")
+	c.RunPreBindPreFlights(t.Context(), state, pod, "n1")
+	if status := c.RunPreBindPlugins(t.Context(), state, pod, "n1"); status.Code() != fwk.Error || !strings.Contains(status.Message(), "away") {
+		t.Errorf("got %v, want the server's error", status)
+	}
+	if len(c.creator.made) != 1 {
+		t.Errorf("made are %v, want the one that did not fail: the next attempt goes on from there", c.creator.made)
+	}
+}
+
 func TestANodeThatTakesLongIsNotWaitedFor(t *testing.T) {
 	c := newCluster(t, node("n1", 10*gi))
 	c.acceptance = 1 // a nanosecond
