@@ -29,6 +29,7 @@ func (c *cluster) checkFull(t *testing.T, n *controllertest.Node, perPod int, wa
 	t.Helper()
 	wantReason(t, waiting, "not enough free space")
 	c.wantHeld(t, 3*perPod, 9*gi, n)
+	c.wantVolumes(t, 3*perPod)
 	c.wantNoFailures(t)
 }
 

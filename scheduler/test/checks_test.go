@@ -55,8 +55,8 @@ func wantReason(t *testing.T, waiting []corev1.Pod, reason string) {
 	}
 }
 
-// wantHeld: in the end there are so many Volumes, the nodes hold so much and no
-// node more than it has, and the controller's ledger counts what the nodes hold.
+// wantHeld: in the end so many Volumes hold so much on the nodes, no node holds
+// more than it has, and the controller's ledger counts what the nodes hold.
 func (c *cluster) wantHeld(t *testing.T, volumes int, bytes int64, nodes ...*controllertest.Node) {
 	t.Helper()
 	c.agree(t, func(ctx context.Context) error {
@@ -64,11 +64,13 @@ func (c *cluster) wantHeld(t *testing.T, volumes int, bytes int64, nodes ...*con
 		if err != nil {
 			return err
 		}
-		var sum int64
+		holding, sum := 0, int64(0)
 		for _, n := range nodes {
-			var held int64
+			held := int64(0)
 			for i := range list {
-				held += n.Held(list[i].Name)
+				if bytes := n.Held(list[i].Name); bytes > 0 {
+					holding, held = holding+1, held+bytes
+				}
 			}
 			total := c.totals[n.Name]
 			if room := c.controller.Book.Room(n.Name, c.class).Largest; room != total-held || held > total {
@@ -76,10 +78,22 @@ func (c *cluster) wantHeld(t *testing.T, volumes int, bytes int64, nodes ...*con
 			}
 			sum += held
 		}
-		if len(list) != volumes || sum != bytes {
-			return fmt.Errorf("%d Volumes hold %d GiB, want %d that hold %d", len(list), sum/gi, volumes, bytes/gi)
+		if holding != volumes || sum != bytes {
+			return fmt.Errorf("%d Volumes hold %d GiB, want %d that hold %d", holding, sum/gi, volumes, bytes/gi)
 		}
 		return nil
+	})
+}
+
+// wantVolumes: there are so many Volumes, and none that holds nothing.
+func (c *cluster) wantVolumes(t *testing.T, count int) {
+	t.Helper()
+	c.agree(t, func(ctx context.Context) error {
+		list, err := c.listVolumes(ctx)
+		if err == nil && len(list) != count {
+			err = fmt.Errorf("there are %d Volumes, want %d", len(list), count)
+		}
+		return err
 	})
 }
 
@@ -100,5 +114,6 @@ func (c *cluster) wantNoFailures(t *testing.T, nodes ...*controllertest.Node) {
 func (c *cluster) wantNothingLeft(t *testing.T, nodes ...*controllertest.Node) {
 	t.Helper()
 	c.clean(t)
+	c.wantVolumes(t, 0)
 	c.wantHeld(t, 0, 0, nodes...)
 }

@@ -24,6 +24,7 @@ func TestAStockSchedulerThatAsksTheExtenderSendsNoPodInVain(t *testing.T) {
 			_, waiting := c.settle(t, 3)
 			wantReason(t, waiting, "Berth: ")
 			c.wantHeld(t, 3*claims, 9*gi, n)
+			c.wantVolumes(t, 3*claims)
 			c.wantNoFailures(t, n)
 			c.wantNothingLeft(t, n)
 		})
