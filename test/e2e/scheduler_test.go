@@ -160,6 +160,18 @@ func TestSchedulersSideBySideNeverOvercommitAPool(t *testing.T) {
 	b.carved(3)
 }
 
+// The node publishes more than either claim, so a scheduler that reckons each
+// alone sends both there.
+func TestTheExtenderFitsAllClaimsOfAPodTogether(t *testing.T) {
+	b := begin(t)
+	claims := []*corev1.PersistentVolumeClaim{b.claim("one", classExt4, "5Gi"), b.claim("two", classExt4, "5Gi")}
+	b.create(cluster.Pod(b.namespace, "web", claims, cluster.OnNode(crowded), extended))
+	b.follow(1, func(states map[string]string) bool { return strings.Contains(states["web"], "together") })
+	if made := b.volumes(b.ctx); len(made) != 0 {
+		t.Errorf("a volume was made all the same: %s", b.picture(&made[0]))
+	}
+}
+
 func TestExplainSaysWhyAPodIsPending(t *testing.T) {
 	t.Parallel()
 	b := begin(t)

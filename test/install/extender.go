@@ -4,11 +4,12 @@ import (
 	"bytes"
 	"context"
 	"encoding/base64"
+	"errors"
 	"fmt"
 	"net"
 	"slices"
-	"strconv"
 	"text/template"
+	"time"
 
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
@@ -17,6 +18,7 @@ import (
 	"k8s.io/apimachinery/pkg/util/intstr"
 	"k8s.io/client-go/util/cert"
 	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/controller/controllerutil"
 
 	"berth.dev/berth/test/cluster"
 )
@@ -29,11 +31,11 @@ const Extender = "extender.enabled=true"
 // extender.
 const ExtendedScheduler = "stock-with-extender"
 
-// The chart's Service of the extender, and the Secret with its certificate.
-const (
-	extenderService = "berth-extender"
-	extenderSecret  = "berth-extender-tls"
-)
+// extenderSecret has the extender's certificate.
+const extenderSecret = "berth-extender-tls"
+
+// extenderPort is the chart's default.
+const extenderPort = "8443"
 
 func (c Config) extended() bool { return slices.Contains(c.Set, Extender) }
 
@@ -62,9 +64,10 @@ func (c Config) MakeExtenderSecret(ctx context.Context, on *cluster.Cluster) err
 	return nil
 }
 
-// extenderHost is the name that the certificate is for. Pods of the lab cannot
-// look names up, so the scheduler is told the Service's address and this name.
-const extenderHost = extenderService + "." + Namespace + ".svc"
+// extenderHost is the name that the certificate is for. The lab has neither names
+// nor addresses of Services, so the scheduler is told the controller's own address
+// and this name.
+const extenderHost = "berth-extender." + Namespace + ".svc"
 
 var extendedConfig = template.Must(template.New("").Parse(`apiVersion: kubescheduler.config.k8s.io/v1
 kind: KubeSchedulerConfiguration
@@ -86,60 +89,73 @@ func (c Config) MakeExtendedScheduler(ctx context.Context, on *cluster.Cluster) 
 	if !c.extended() {
 		return nil
 	}
-	service, secret := &corev1.Service{}, &corev1.Secret{}
-	for name, o := range map[string]client.Object{extenderService: service, extenderSecret: secret} {
-		if err := on.Get(ctx, client.ObjectKey{Namespace: Namespace, Name: name}, o); err != nil {
-			return fmt.Errorf("reading %s: %w", name, err)
-		}
+	secret := &corev1.Secret{}
+	if err := on.Get(ctx, client.ObjectKey{Namespace: Namespace, Name: extenderSecret}, secret); err != nil {
+		return fmt.Errorf("reading the extender's certificate: %w", err)
+	}
+	address, err := awaitExtender(ctx, on)
+	if err != nil {
+		return err
 	}
 	var config bytes.Buffer
 	if err := extendedConfig.Execute(&config, map[string]string{
-		"Name": ExtendedScheduler, "Host": extenderHost, "CA": base64.StdEncoding.EncodeToString(secret.Data[corev1.TLSCertKey]),
-		"Address": net.JoinHostPort(service.Spec.ClusterIP, strconv.Itoa(int(service.Spec.Ports[0].Port))),
+		"Name": ExtendedScheduler, "Host": extenderHost, "Address": address,
+		"CA": base64.StdEncoding.EncodeToString(secret.Data[corev1.TLSCertKey]),
 	}); err != nil {
 		return fmt.Errorf("writing the configuration of %s: %w", ExtendedScheduler, err)
 	}
-	for _, o := range []client.Object{
-		&corev1.ConfigMap{
-			ObjectMeta: metav1.ObjectMeta{Namespace: Namespace, Name: ExtendedScheduler},
-			Data:       map[string]string{"config.yaml": config.String()},
-		},
-		extendedDeployment(),
-	} {
-		if err := on.Create(ctx, o); err != nil && !apierrors.IsAlreadyExists(err) {
-			return fmt.Errorf("making %s: %w", ExtendedScheduler, err)
-		}
+	data := map[string]string{"config.yaml": config.String()}
+	configMap := &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: Namespace, Name: ExtendedScheduler}}
+	deployment := &appsv1.Deployment{ObjectMeta: configMap.ObjectMeta}
+	_, mapErr := controllerutil.CreateOrUpdate(ctx, on, configMap, func() error { configMap.Data = data; return nil })
+	_, err = controllerutil.CreateOrUpdate(ctx, on, deployment, func() error { extend(deployment, address); return nil })
+	if err := errors.Join(mapErr, err); err != nil {
+		return fmt.Errorf("making %s: %w", ExtendedScheduler, err)
 	}
 	return nil
 }
 
-// extendedDeployment runs with what berth-scheduler may do, which is what any
-// scheduler may, and more.
-func extendedDeployment() *appsv1.Deployment {
+// awaitExtender returns where the controller serves, once it is ready.
+func awaitExtender(ctx context.Context, on *cluster.Cluster) (address string, err error) {
+	ctx, cancel := context.WithTimeout(ctx, 5*time.Minute)
+	defer cancel()
+	controller := &appsv1.Deployment{ObjectMeta: metav1.ObjectMeta{Namespace: Namespace, Name: "berth-controller"}}
+	if err := cluster.Await(ctx, on, controller, "ready", ready); err != nil {
+		return "", err
+	}
+	var pods corev1.PodList
+	if err := on.List(ctx, &pods, client.InNamespace(Namespace), client.MatchingLabels(controller.Spec.Selector.MatchLabels)); err != nil {
+		return "", fmt.Errorf("looking for the controller: %w", err)
+	}
+	for i := range pods.Items {
+		if pod := &pods.Items[i]; pod.DeletionTimestamp == nil && pod.Status.PodIP != "" {
+			return net.JoinHostPort(pod.Status.PodIP, extenderPort), nil
+		}
+	}
+	return "", errors.New("the controller has no address")
+}
+
+// extend makes a Deployment of the scheduler. It runs with what berth-scheduler
+// may do, which is what any scheduler may, and more. Another address makes another
+// pod: a scheduler reads its configuration once.
+func extend(d *appsv1.Deployment, address string) {
 	labels := map[string]string{"app": ExtendedScheduler}
 	const directory = "/etc/extended"
-	return &appsv1.Deployment{
-		ObjectMeta: metav1.ObjectMeta{Namespace: Namespace, Name: ExtendedScheduler},
-		Spec: appsv1.DeploymentSpec{
-			Selector: &metav1.LabelSelector{MatchLabels: labels},
-			Template: corev1.PodTemplateSpec{
-				ObjectMeta: metav1.ObjectMeta{Labels: labels},
-				Spec: corev1.PodSpec{
-					ServiceAccountName: "berth-scheduler",
-					NodeSelector:       map[string]string{corev1.LabelHostname: controllerNode},
-					Containers: []corev1.Container{{
-						Name: "scheduler", Image: "localhost/berth/scheduler:lab",
-						Args:         []string{"--config=" + directory + "/config.yaml"},
-						VolumeMounts: []corev1.VolumeMount{{Name: "config", MountPath: directory}},
-						ReadinessProbe: &corev1.Probe{ProbeHandler: corev1.ProbeHandler{HTTPGet: &corev1.HTTPGetAction{
-							Path: "/readyz", Port: intstr.FromInt32(10259), Scheme: corev1.URISchemeHTTPS,
-						}}},
-					}},
-					Volumes: []corev1.Volume{{Name: "config", VolumeSource: corev1.VolumeSource{ConfigMap: &corev1.ConfigMapVolumeSource{
-						LocalObjectReference: corev1.LocalObjectReference{Name: ExtendedScheduler},
-					}}}},
-				},
-			},
-		},
+	d.Spec.Selector = &metav1.LabelSelector{MatchLabels: labels}
+	d.Spec.Template.Labels, d.Spec.Template.Annotations = labels, map[string]string{"extender": address}
+	d.Spec.Template.Spec = corev1.PodSpec{
+		ServiceAccountName: "berth-scheduler",
+		NodeSelector:       map[string]string{corev1.LabelHostname: controllerNode},
+		Containers: []corev1.Container{{
+			Name: "scheduler", Image: "localhost/berth/scheduler:lab",
+			Args:         []string{"--config=" + directory + "/config.yaml"},
+			VolumeMounts: []corev1.VolumeMount{{Name: "config", MountPath: directory}},
+			ReadinessProbe: &corev1.Probe{ProbeHandler: corev1.ProbeHandler{HTTPGet: &corev1.HTTPGetAction{
+				Path: "/readyz", Port: intstr.FromInt32(10259), Scheme: corev1.URISchemeHTTPS,
+			}}},
+		}},
+		Volumes: []corev1.Volume{{Name: "config", VolumeSource: corev1.VolumeSource{ConfigMap: &corev1.ConfigMapVolumeSource{
+			LocalObjectReference: corev1.LocalObjectReference{Name: ExtendedScheduler},
+		}}}},
 	}
 }

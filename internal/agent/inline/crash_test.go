@@ -1,62 +1,13 @@
 package inline
 
 import (
-	"context"
 	"errors"
 	"fmt"
 	"slices"
 	"testing"
 
 	"berth.dev/berth/internal/provision"
-	"berth.dev/berth/internal/provision/memory"
 )
-
-var errCrash = errors.New("the process ends here")
-
-// crash ends the process at the kth effect: before it happens, or after it
-// happened and before anyone hears of it. A dead process has no more effects.
-type crash struct {
-	at, seen int
-	dead     bool
-	effects  []string
-}
-
-func (c *crash) effect(name string) error {
-	if c.dead {
-		return errCrash
-	}
-	c.effects = append(c.effects, name)
-	c.seen++
-	if c.dead = c.seen == c.at; c.dead {
-		return errCrash
-	}
-	return nil
-}
-
-func (c *crash) around(name string, do func() error) error {
-	if err := c.effect("before " + name); err != nil {
-		return err
-	}
-	if err := do(); err != nil {
-		return err
-	}
-	return c.effect("after " + name)
-}
-
-func (c *crash) Before(_ context.Context, op memory.Operation, _ string) error {
-	return c.operation("before", op)
-}
-
-func (c *crash) After(_ context.Context, op memory.Operation, _ string) error {
-	return c.operation("after", op)
-}
-
-func (c *crash) operation(when string, op memory.Operation) error {
-	if op == memory.Get || op == memory.Report {
-		return nil // reading has no effect
-	}
-	return c.effect(fmt.Sprintf("%s %s", when, op))
-}
 
 // survive repeats a step as the kubelet does until it succeeds, over the crash
 // if it comes.
@@ -64,8 +15,8 @@ func (n *node) survive(comeBack func(*node), step func() error) {
 	n.t.Helper()
 	for range 10 {
 		err := step()
-		if n.crash.dead {
-			n.crash.dead = false
+		if n.crash.Dead {
+			n.crash.Dead = false
 			comeBack(n)
 			continue
 		}
@@ -93,7 +44,7 @@ var endings = map[string]func(n *node, comeBack func(*node)){
 	},
 	"the kubelet begins to give it back and loses it": func(n *node, comeBack func(*node)) {
 		_ = n.Unpublish(n.t.Context(), h, n.target())
-		n.crash.dead = false
+		n.crash.Dead = false
 		n.reboot()
 		n.kubeletForgets()
 		n.here.Delete(uid)
@@ -125,15 +76,15 @@ func TestACrashAtAnyEffectLosesNoDataAndLeavesNothingBehind(t *testing.T) {
 // live plays the life of a volume with a crash at effect k, 0 for none.
 func live(t *testing.T, k int, comeBack func(*node), end func(*node, func(*node))) []string {
 	n := newNode(t)
-	n.crash.at = k
+	n.crash.At = k
 	n.survive(comeBack, func() error { return n.Publish(t.Context(), n.request()) })
 	if !n.mounted() {
 		t.Fatalf("the pod does not have its volume: %s", n.left())
 	}
-	before := len(n.crash.effects)
+	before := len(n.crash.Effects)
 	comeBack(n)
 	n.survive(comeBack, func() error { return n.Publish(t.Context(), n.request()) })
-	for _, effect := range n.crash.effects[before:] {
+	for _, effect := range n.crash.Effects[before:] {
 		if effect == "after Create" || effect == "after Delete" {
 			t.Errorf("%s after the pod had its data", effect)
 		}
@@ -142,7 +93,7 @@ func live(t *testing.T, k int, comeBack func(*node), end func(*node, func(*node)
 	if got := n.left(); got != nothing {
 		t.Errorf("left on the node: %s", got)
 	}
-	return n.crash.effects
+	return n.crash.Effects
 }
 
 // A disk that is lost at any point after the pod had its data must never lead to

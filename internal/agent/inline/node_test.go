@@ -53,14 +53,14 @@ type node struct {
 	err  error
 	// asked counts the questions to the API server.
 	asked int
-	crash *crash
+	crash *memory.Crash
 }
 
 func newNode(t *testing.T) *node {
 	t.Helper()
 	dir := t.TempDir()
 	n := &node{
-		t: t, dir: dir, marks: MarkDir(filepath.Join(dir, "plugins/marks")), crash: &crash{},
+		t: t, dir: dir, marks: MarkDir(filepath.Join(dir, "plugins/marks")), crash: &memory.Crash{},
 		disks: memory.NewDisks(memory.PoolConfig{PoolRef: vg0, Total: 2 * gib}, memory.PoolConfig{PoolRef: vg1, Total: gib}),
 		clock: clocktesting.NewFakePassiveClock(time.Unix(1000000, 0)), here: sets.New(uid),
 		class: &v1alpha1.PoolClass{Spec: v1alpha1.PoolClassSpec{
@@ -193,17 +193,17 @@ const nothing = "data false, marks [], target false"
 type crashing struct {
 	*memory.Provisioner
 	mounts *mountmemory.Mounter
-	crash  *crash
+	crash  *memory.Crash
 }
 
 var _ Disks = crashing{}
 
 func (c crashing) Mount(ctx context.Context, r mount.Request) error {
-	return c.crash.around("Mount", func() error { return c.mounts.Mount(ctx, r) })
+	return c.crash.Around("Mount", func() error { return c.mounts.Mount(ctx, r) })
 }
 
 func (c crashing) Unmount(ctx context.Context, target string) error {
-	return c.crash.around("Unmount", func() error { return c.mounts.Unmount(ctx, target) })
+	return c.crash.Around("Unmount", func() error { return c.mounts.Unmount(ctx, target) })
 }
 
 func (c crashing) Bind(ctx context.Context, r mount.BindRequest) error { return c.mounts.Bind(ctx, r) }
@@ -220,13 +220,13 @@ func (c crashing) DeviceSize(ctx context.Context, device string) (int64, error) 
 // crashingMarks are marks whose change a crash may interrupt.
 type crashingMarks struct {
 	MarkDir
-	crash *crash
+	crash *memory.Crash
 }
 
 func (c crashingMarks) Set(m Mark) error {
-	return c.crash.around("Set mark", func() error { return c.MarkDir.Set(m) })
+	return c.crash.Around("Set mark", func() error { return c.MarkDir.Set(m) })
 }
 
 func (c crashingMarks) Remove(m Mark) error {
-	return c.crash.around("Remove mark", func() error { return c.MarkDir.Remove(m) })
+	return c.crash.Around("Remove mark", func() error { return c.MarkDir.Remove(m) })
 }

@@ -8,6 +8,7 @@ import (
 	"pgregory.net/rapid"
 
 	"berth.dev/berth/internal/provision"
+	"berth.dev/berth/internal/provision/memory"
 )
 
 // story is a random life of one volume: what kubelet, API server, machine and
@@ -24,19 +25,19 @@ type story struct {
 
 // after takes in what the last action has done, and checks what must hold.
 func (s *story) after(t *rapid.T) {
-	if s.crash.dead {
-		s.crash.dead, s.crash.at = false, 0
+	if s.crash.Dead {
+		s.crash.Dead, s.crash.At = false, 0
 		s.restart()
 	}
-	created := slices.Contains(s.crash.effects, "after Create")
-	deleted := slices.Contains(s.crash.effects, "after Delete")
+	created := slices.Contains(s.crash.Effects, "after Create")
+	deleted := slices.Contains(s.crash.Effects, "after Delete")
 	if created && s.used && !s.given {
 		t.Fatal("a volume was made after the pod had its data")
 	}
 	if deleted && !s.given && (!s.forgotten || !s.gone) {
 		t.Fatalf("the data was deleted; kubelet gave it back: %v, forgot it: %v, API server forgot it: %v", s.given, s.forgotten, s.gone)
 	}
-	s.crash.effects = nil
+	s.crash.Effects = nil
 	if s.mounted() {
 		if !s.marked(t) {
 			t.Fatal("the pod has data that is not marked")
@@ -63,7 +64,7 @@ func (s *story) publish(t *rapid.T) {
 		t.Fatal("the pod got a volume after its data was lost")
 	}
 	noPool := errors.Is(err, provision.ErrPoolMissing) // all disks were lost
-	if err != nil && !errors.Is(err, errCrash) && !s.lost && !noPool {
+	if err != nil && !errors.Is(err, memory.ErrCrash) && !s.lost && !noPool {
 		t.Fatalf("publishing: %v", err)
 	}
 }
@@ -73,7 +74,7 @@ func (s *story) unpublish(t *rapid.T) {
 		return
 	}
 	s.given = true
-	if err := s.Unpublish(t.Context(), h, s.target()); err != nil && !errors.Is(err, errCrash) {
+	if err := s.Unpublish(t.Context(), h, s.target()); err != nil && !errors.Is(err, memory.ErrCrash) {
 		t.Fatalf("unpublishing: %v", err)
 	}
 }
@@ -89,7 +90,7 @@ func (s *story) forget(*rapid.T) {
 func (s *story) look(t *rapid.T) {
 	s.clock.SetTime(s.clock.Now().Add(askInterval))
 	err := s.Sweep(t.Context(), s.Pools())
-	if err != nil && !errors.Is(err, errCrash) && s.err == nil {
+	if err != nil && !errors.Is(err, memory.ErrCrash) && s.err == nil {
 		t.Fatalf("sweeping: %v", err)
 	}
 }
@@ -120,7 +121,7 @@ func TestWhateverHappensDataIsNeitherReplacedNorDeletedTooEarlyNorLeft(t *testin
 			"the API comes back":   func(*rapid.T) { s.err = nil },
 			"sweep":                s.look,
 			"a crash is near": func(rt *rapid.T) {
-				s.crash.seen, s.crash.at = 0, rapid.IntRange(1, 6).Draw(rt, "effects")
+				s.crash.Seen, s.crash.At = 0, rapid.IntRange(1, 6).Draw(rt, "effects")
 			},
 			"": s.after,
 		})
@@ -130,7 +131,7 @@ func TestWhateverHappensDataIsNeitherReplacedNorDeletedTooEarlyNorLeft(t *testin
 
 // end lets everything come to rest.
 func (s *story) end(t *rapid.T) {
-	s.crash.at, s.crash.dead, s.err = 0, false, nil
+	s.crash.At, s.crash.Dead, s.err = 0, false, nil
 	s.reboot()
 	s.kubeletForgets()
 	s.here.Delete(uid)

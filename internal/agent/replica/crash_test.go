@@ -1,9 +1,6 @@
 package replica
 
 import (
-	"context"
-	"errors"
-	"fmt"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
@@ -11,42 +8,6 @@ import (
 	"berth.dev/berth/api/v1alpha1"
 	"berth.dev/berth/internal/provision/memory"
 )
-
-var errCrash = errors.New("the process ends here")
-
-// crash ends the process at the kth effect: before it happens, or after it
-// happened and before anyone hears of it. A dead process has no more effects.
-type crash struct {
-	at, seen int
-	dead     bool
-	effects  []string
-}
-
-func (c *crash) effect(name string) error {
-	if c.dead {
-		return errCrash
-	}
-	c.effects = append(c.effects, name)
-	c.seen++
-	if c.dead = c.seen == c.at; c.dead {
-		return errCrash
-	}
-	return nil
-}
-
-func (c *crash) Before(_ context.Context, op memory.Operation, _ string) error {
-	return c.operation("before", op)
-}
-func (c *crash) After(_ context.Context, op memory.Operation, _ string) error {
-	return c.operation("after", op)
-}
-
-func (c *crash) operation(when string, op memory.Operation) error {
-	if op == memory.Get || op == memory.Report {
-		return nil // reading has no effect
-	}
-	return c.effect(fmt.Sprintf("%s %s", when, op))
-}
 
 // stories are what may happen to one volume, as edits of its object.
 var stories = map[string][]option{
@@ -83,9 +44,9 @@ type ending struct {
 // play runs a story with a crash at effect k, 0 for none.
 func play(t *testing.T, edits []option, k int) (ending, []string) {
 	t.Helper()
-	c := &crash{at: k}
+	c := &memory.Crash{At: k}
 	n := newNode(volume())
-	n.disturb, n.fail = c, c.effect
+	n.disturb, n.fail = c, c.Effect
 	n.restart()
 	n.outlive(t, c)
 	for _, e := range edits {
@@ -93,16 +54,16 @@ func play(t *testing.T, edits []option, k int) (ending, []string) {
 		n.outlive(t, c)
 	}
 	got, _ := n.disks.Device("/dev/vg0/" + id)
-	return ending{got.Size, n.entry(t)}, c.effects
+	return ending{got.Size, n.entry(t)}, c.Effects
 }
 
 // outlive settles, with a restart if the crash comes.
-func (n *node) outlive(t *testing.T, c *crash) {
+func (n *node) outlive(t *testing.T, c *memory.Crash) {
 	t.Helper()
 	for range 10 {
 		result, err := n.step(t.Context())
-		if c.dead {
-			c.dead = false
+		if c.Dead {
+			c.Dead = false
 			n.restart()
 			continue
 		}

@@ -14,7 +14,6 @@ import (
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/handler"
-	"sigs.k8s.io/controller-runtime/pkg/log"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
 	"berth.dev/berth/api/v1alpha1"
@@ -89,7 +88,7 @@ func (r *Claims) Reconcile(ctx context.Context, request ctrl.Request) (ctrl.Resu
 	case volumes.Carved(v):
 		return ctrl.Result{RequeueAfter: r.Delay}, r.settle(ctx, v, true)
 	}
-	return ctrl.Result{}, r.collect(ctx, v)
+	return ctrl.Result{}, discard(ctx, r.Client, v, "its claim is gone and it was never carved")
 }
 
 // referred says whether a PersistentVolume, of whatever name, is the volume.
@@ -109,21 +108,6 @@ func (r *Claims) wanted(ctx context.Context, v *v1alpha1.Volume) (bool, error) {
 		return claim != nil, err
 	}
 	return exported(ctx, v, r.Live)
-}
-
-// collect deletes a volume that nothing was carved for, if it is still as it
-// was when that was seen.
-func (r *Claims) collect(ctx context.Context, v *v1alpha1.Volume) error {
-	err := r.Client.Delete(ctx, v, client.Preconditions{UID: &v.UID, ResourceVersion: &v.ResourceVersion})
-	if apierrors.IsNotFound(err) || apierrors.IsConflict(err) {
-		return nil
-	}
-	if err != nil {
-		return fmt.Errorf("deleting volume %s, whose claim is gone: %w", v.Name, err)
-	}
-	log.FromContext(ctx).Info("deleted a volume whose claim is gone and that was never carved",
-		"volume", v.Name, "claim", v.Spec.ClaimRef.Namespace+"/"+v.Spec.ClaimRef.Name)
-	return nil
 }
 
 // settle shows whether a volume with data belongs to nobody. One that never was

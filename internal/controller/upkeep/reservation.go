@@ -2,17 +2,14 @@ package upkeep
 
 import (
 	"context"
-	"fmt"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
-	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/utils/clock"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/handler"
-	"sigs.k8s.io/controller-runtime/pkg/log"
 
 	"berth.dev/berth/api/v1alpha1"
 	"berth.dev/berth/internal/controller/volumes"
@@ -99,17 +96,7 @@ func (r *Reservations) left(v *v1alpha1.Volume) time.Duration {
 	return r.Delay - r.Clock.Since(since.since)
 }
 
-// collect deletes the Volume as it was when it was found idle, and no other.
 func (r *Reservations) collect(ctx context.Context, v *v1alpha1.Volume) error {
 	delete(r.idle, v.Name)
-	err := r.Client.Delete(ctx, v, client.Preconditions{UID: &v.UID, ResourceVersion: &v.ResourceVersion})
-	if apierrors.IsNotFound(err) || apierrors.IsConflict(err) {
-		return nil
-	}
-	if err != nil {
-		return fmt.Errorf("deleting volume %s, which nobody took: %w", v.Name, err)
-	}
-	log.FromContext(ctx).Info("deleted a volume that was reserved for a pod and that nobody took",
-		"volume", v.Name, "claim", v.Spec.ClaimRef.Namespace+"/"+v.Spec.ClaimRef.Name)
-	return nil
+	return discard(ctx, r.Client, v, "it was reserved for a pod and nobody took it")
 }

@@ -5,10 +5,12 @@ import (
 	"fmt"
 
 	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/builder"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/event"
+	"sigs.k8s.io/controller-runtime/pkg/log"
 	"sigs.k8s.io/controller-runtime/pkg/predicate"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
@@ -54,4 +56,18 @@ func exported(ctx context.Context, v *v1alpha1.Volume, live client.Reader) (bool
 		return false, fmt.Errorf("reading PersistentVolume %s: %w", v.Name, err)
 	}
 	return err == nil, nil
+}
+
+// discard deletes a Volume as it was when that was decided, and no other.
+func discard(ctx context.Context, c client.Client, v *v1alpha1.Volume, why string) error {
+	err := c.Delete(ctx, v, client.Preconditions{UID: &v.UID, ResourceVersion: &v.ResourceVersion})
+	if apierrors.IsNotFound(err) || apierrors.IsConflict(err) {
+		return nil
+	}
+	if err != nil {
+		return fmt.Errorf("deleting volume %s: %s: %w", v.Name, why, err)
+	}
+	log.FromContext(ctx).Info("deleted a volume that nobody wants",
+		"volume", v.Name, "why", why, "claim", v.Spec.ClaimRef.Namespace+"/"+v.Spec.ClaimRef.Name)
+	return nil
 }
