@@ -17,3 +17,10 @@ test-scheduler: bin/lab bin/helm ## berth-scheduler's tests, those on a real API
 	CGO_ENABLED=1 go -C scheduler test -race -timeout 10m ./internal/...
 	$(ENVTEST) BERTH_TEST_PROVISIONER="$$(bin/lab binary csi-provisioner)" \
 	  go -C scheduler test -trimpath -timeout 15m ./test
+
+# Trimmed as the program is, so that nothing is compiled twice. BENCH_FLAGS makes
+# the run shorter, like BENCH_FLAGS='-nodes 100 -rounds 2'.
+.PHONY: bench-scheduling
+bench-scheduling: bin/lab bin/helm ## Measure berth-scheduler against the stock one; writes docs/benchmarks
+	go -C scheduler build -trimpath -o ../bin/bench-scheduling ./bench
+	$(ENVTEST) bin/bench-scheduling $(BENCH_FLAGS)

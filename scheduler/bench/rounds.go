@@ -1,0 +1,128 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"slices"
+	"time"
+)
+
+// results are what the run found.
+type results struct {
+	options
+	// samples by number of nodes and name of the side, one for each round.
+	samples map[int]map[string][]sample
+	ledger  []ledgerFigure
+	version string
+	took    time.Duration
+	// others is the share of the machine's processors that other programs used
+	// while schedulers were measured.
+	others float64
+}
+
+// measureAll measures every side in every round, on one size after the other.
+func (r *results) measureAll(ctx context.Context) (err error) {
+	dir := r.keep
+	if dir == "" {
+		if dir, err = os.MkdirTemp("", "bench-scheduling"); err != nil {
+			return err
+		}
+		defer func() { err = errors.Join(err, os.RemoveAll(dir)) }()
+	}
+	fmt.Fprintln(os.Stderr, "==> starting etcd and the API server")
+	s, err := startServer(r.options, dir)
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, s.stop()) }()
+	if r.version, err = s.version(); err != nil {
+		return err
+	}
+	if err := s.install(ctx); err != nil {
+		return err
+	}
+	ctx, stop := context.WithCancel(ctx)
+	defer stop() // before the server
+	g, err := setUp(ctx, s, r.root)
+	if err != nil {
+		return err
+	}
+	defer g.extender.stop()
+	r.samples = map[int]map[string][]sample{}
+	have := 0
+	for _, nodes := range r.sizes {
+		if err := s.grow(ctx, have, nodes); err != nil {
+			return err
+		}
+		have = nodes
+		if err := r.measureSize(g, nodes); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func (r *results) measureSize(g *stage, nodes int) error {
+	watch, err := startWatch()
+	if err != nil {
+		return err
+	}
+	r.samples[nodes] = map[string][]sample{}
+	for round := range r.rounds {
+		for _, s := range inTurn(r.wanted(), round) {
+			fmt.Fprintf(os.Stderr, "==> %d nodes, round %d of %d: %s: ", nodes, round+1, r.rounds, s.name)
+			keep := ""
+			if r.profile {
+				keep = r.keep
+			}
+			out, err := g.measure(s, s.pods(nodes, r.factor), keep)
+			if err != nil {
+				fmt.Fprintln(os.Stderr)
+				return fmt.Errorf("%s on %d nodes: %w", s.name, nodes, err)
+			}
+			fmt.Fprintf(os.Stderr, "%d pods, %.1f a second, alone %s, processor %s a pod, %s in all, %d provisions failed, %d pods stuck\n", out.pods, out.rate,
+				medianOf(out.alone).Round(time.Millisecond), out.processor.Round(10*time.Microsecond), out.whole.Round(10*time.Microsecond), out.failed, out.stuck)
+			r.samples[nodes][s.name] = append(r.samples[nodes][s.name], out)
+		}
+	}
+	share, err := watch.others()
+	r.others = max(r.others, share)
+	return err
+}
+
+// wanted are the sides that -only names.
+func (r *results) wanted() []side {
+	return slices.DeleteFunc(slices.Clone(sides), func(s side) bool { return !r.sides.MatchString(s.name) })
+}
+
+// inTurn reverses every other round, so that what a measurement leaves behind
+// does not always meet the same one.
+func inTurn(all []side, round int) []side {
+	turned := slices.Clone(all)
+	if round%2 == 1 {
+		slices.Reverse(turned)
+	}
+	return turned
+}
+
+// watch tells how much of the machine others use.
+type watch struct{ busy, own time.Duration }
+
+func startWatch() (w watch, err error) {
+	if w.busy, err = busyTime(); err != nil {
+		return w, err
+	}
+	w.own, err = ownTime()
+	return w, err
+}
+
+// others is their share of all that was used since.
+func (w watch) others() (float64, error) {
+	now, err := startWatch()
+	if err != nil || now.busy == w.busy {
+		return 0, err
+	}
+	return max(0, 1-(now.own-w.own).Seconds()/(now.busy-w.busy).Seconds()), nil
+}

@@ -1,0 +1,172 @@
+package main
+
+import (
+	"fmt"
+	"math"
+	"slices"
+	"time"
+
+	"berth.dev/berth/test/figures"
+)
+
+// sidesTable is what each side did on so many nodes.
+func (r *results) sidesTable(nodes int) *figures.Table {
+	t := &figures.Table{Head: []string{"what", "pods a second", "alone p50, ms", "alone p99, ms", "scheduler's processor a pod, ms", "everything's, ms", "pods at once", "alone", "failed provisions", "stuck pods"}}
+	for _, s := range r.wanted() {
+		samples := r.samples[nodes][s.name]
+		alone, failed, stuck, pods := []time.Duration(nil), 0, 0, 0
+		processor, whole := []float64(nil), []float64(nil)
+		for _, each := range samples {
+			alone, failed, stuck, pods = append(alone, each.alone...), failed+each.failed, stuck+each.stuck, each.pods
+			processor, whole = append(processor, milliseconds(each.processor)), append(whole, milliseconds(each.whole))
+		}
+		t.Add(s.name, digits(median(rates(samples))), digits(milliseconds(figures.Quantile(alone, 0.5))), digits(milliseconds(figures.Quantile(alone, 0.99))),
+			digits(median(processor)), digits(median(whole)), fmt.Sprintf("%d x %d", len(samples), pods), fmt.Sprint(len(alone)), fmt.Sprint(failed), fmt.Sprint(stuck))
+	}
+	return t
+}
+
+// comparisonsTable is how sides compare, on every number of nodes.
+func (r *results) comparisonsTable() *figures.Table {
+	t := &figures.Table{Head: []string{"what", "nodes", "ratio of pods a second", "95 % interval", "target", "", "ratio of processor time"}}
+	for _, c := range comparisons {
+		for _, nodes := range r.sizes {
+			a, b := r.samples[nodes][c.a], r.samples[nodes][c.b]
+			if len(a) == 0 || len(b) == 0 {
+				continue
+			}
+			ratios := ratio(rates(a), rates(b))
+			t.Add(c.a+" to "+c.b, fmt.Sprint(nodes), digits(ratios.value), digits(ratios.low)+" to "+digits(ratios.high), c.wants(nodes), c.verdict(ratios, nodes),
+				digits(ratio(processors(a), processors(b)).value))
+		}
+	}
+	return t
+}
+
+func (c comparison) wants(nodes int) string {
+	want, some := c.at(nodes)
+	switch {
+	case c.alike:
+		return "1 in the interval"
+	case some:
+		return fmt.Sprintf("at least %g", want)
+	default:
+		return "-"
+	}
+}
+
+// writesTable is what the pods without volumes cost the API server.
+func (r *results) writesTable(nodes int) *figures.Table {
+	var named []string
+	names := map[string]bool{}
+	perPod := map[string]counts{}
+	for _, s := range r.wanted() {
+		samples := r.samples[nodes][s.name]
+		if len(samples) == 0 {
+			continue
+		}
+		named, perPod[s.name] = append(named, s.name), counts{}
+		for _, each := range samples {
+			for what, n := range each.writes {
+				names[what] = true
+				perPod[s.name][what] += n / float64(each.pods*len(samples))
+			}
+		}
+	}
+	t := &figures.Table{Head: append([]string{"request"}, named...)}
+	for _, what := range sorted(names) {
+		row := []string{what}
+		for _, s := range named {
+			row = append(row, fmt.Sprintf("%.2f", perPod[s][what]))
+		}
+		t.Add(row...)
+	}
+	return t
+}
+
+// skipTable is what the scheduler's own metrics say of the plugins and of
+// batching, for pods without volumes.
+func (r *results) skipTable(nodes int) *figures.Table {
+	t := &figures.Table{Head: []string{"what", "timed PreFilter that skipped", "timed PreFilter that did not", "calls of Filter and Score", "hints tried", "used, %"}}
+	for _, s := range r.wanted() {
+		samples := r.samples[nodes][s.name]
+		if len(samples) == 0 || s.kind != (kind{}) {
+			continue
+		}
+		called, hints := counts{}, counts{}
+		for _, each := range samples {
+			for what, n := range each.calls {
+				called[what] += n
+			}
+			for what, n := range each.batching {
+				hints[what] += n
+			}
+		}
+		skipped := called["timed Berth PreFilter Skip"]
+		other := called.sum("timed Berth PreFilter") - skipped
+		filtered := called.sum("Berth Filter") + called.sum("Berth Score")
+		t.Add(s.name, number(skipped), number(other), number(filtered), number(hints.sum("")), digits(100*hints["hint_used"]/max(hints.sum(""), 1)))
+	}
+	return t
+}
+
+func (r *results) bars() []figures.Bar {
+	var bars []figures.Bar
+	for _, nodes := range r.sizes {
+		for _, s := range r.wanted() {
+			samples := r.samples[nodes][s.name]
+			if !s.batching && len(samples) > 0 {
+				bars = append(bars, figures.Bar{
+					Name:     fmt.Sprintf("%s, %d", s.name, nodes),
+					Segments: []figures.Segment{{Name: string(s.profile), Value: median(rates(samples))}},
+				})
+			}
+		}
+	}
+	return bars
+}
+
+func rates(samples []sample) []float64 {
+	var all []float64
+	for i := range samples {
+		all = append(all, samples[i].rate)
+	}
+	return all
+}
+
+func processors(samples []sample) []float64 {
+	var all []float64
+	for i := range samples {
+		all = append(all, samples[i].processor.Seconds())
+	}
+	return all
+}
+
+func medianOf(d []time.Duration) time.Duration { return figures.Quantile(d, 0.5) }
+
+func milliseconds(d time.Duration) float64 { return float64(d) / float64(time.Millisecond) }
+
+func number(n float64) string { return fmt.Sprintf("%.0f", n) }
+
+// digits prints three digits that count.
+func digits(v float64) string {
+	switch abs := math.Abs(v); {
+	case math.IsNaN(v), math.IsInf(v, 0):
+		return "-"
+	case abs >= 99.95:
+		return fmt.Sprintf("%.0f", v)
+	case abs >= 9.995:
+		return fmt.Sprintf("%.1f", v)
+	default:
+		return fmt.Sprintf("%.2f", v)
+	}
+}
+
+func sorted(set map[string]bool) []string {
+	var all []string
+	for name := range set {
+		all = append(all, name)
+	}
+	slices.Sort(all)
+	return all
+}
