@@ -48,12 +48,13 @@ var shared struct {
 	environment *Environment
 	err         error
 	inMain      bool
+	options     []Option
 }
 
 // Main runs a package's tests and ends the API server, if one was started, when
 // they are done or interrupted. It does not return.
-func Main(m *testing.M) {
-	shared.inMain = true
+func Main(m *testing.M, options ...Option) {
+	shared.inMain, shared.options = true, options
 	log.SetLogger(logr.Discard()) // else controller-runtime complains, with a stack, that nobody did
 	interrupted := make(chan os.Signal, 1)
 	signal.Notify(interrupted, os.Interrupt, syscall.SIGTERM)
@@ -111,6 +112,9 @@ func start(ctx context.Context) (*Environment, error) {
 	}
 	control.ControlPlane.Etcd = &envtest.Etcd{}
 	control.ControlPlane.Etcd.Configure().Set("unsafe-no-fsync", "true") // the data dies with the test
+	for _, change := range shared.options {
+		change(control.ControlPlane.GetAPIServer())
+	}
 	config, err := control.Start()
 	if err != nil {
 		return nil, errors.Join(fmt.Errorf("starting etcd and kube-apiserver from %s: %w", assets, err), control.Stop())

@@ -2,7 +2,6 @@ package test
 
 import (
 	"fmt"
-	"math/rand/v2"
 	"testing"
 	"time"
 
@@ -43,26 +42,6 @@ func TestFivePodsOfThreeGiBOnANodeOfTen(t *testing.T) {
 			_, waiting := c.settle(t, 3)
 			t.Logf("3 of 5 pods bound, 2 refused after %s", time.Since(begun).Round(time.Millisecond))
 			c.checkFull(t, n, claims, waiting)
-		})
-	}
-}
-
-func TestASchedulerThatIsKilledInTheMiddleOfABurst(t *testing.T) {
-	for round := range 3 {
-		t.Run(fmt.Sprint(round), func(t *testing.T) {
-			c := newCluster(t)
-			n := c.node(t, "a", 10*gi)
-			c.burst(t, 5, c.withClaims(t, 1, 3*gi))
-			for range 3 {
-				select { // a start takes about a second, and a burst less
-				case <-time.After(time.Duration(rand.Int64N(int64(1500 * time.Millisecond)))):
-				case <-t.Context().Done():
-				}
-				c.scheduler.Kill()
-				c.startScheduler(t)
-			}
-			_, waiting := c.settle(t, 3)
-			c.checkFull(t, n, 1, waiting)
 		})
 	}
 }

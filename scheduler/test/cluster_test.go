@@ -38,6 +38,9 @@ type cluster struct {
 
 var tests atomic.Int32
 
+// nextName is a class's that no other test has.
+func nextName() string { return fmt.Sprintf("t%d", tests.Add(1)) }
+
 func newCluster(t *testing.T) *cluster {
 	t.Helper()
 	c := withoutScheduler(t)
@@ -50,7 +53,7 @@ func newCluster(t *testing.T) *cluster {
 func withoutScheduler(t *testing.T, options ...controllertest.Option) *cluster {
 	t.Helper()
 	e := apitest.Start(t)
-	c := &cluster{Environment: e, class: fmt.Sprintf("t%d", tests.Add(1)), totals: map[string]int64{}, programs: controlplane.Programs{Dir: t.TempDir(), Kubeconfig: kubeconfig(t, e.Config)}}
+	c := &cluster{Environment: e, class: nextName(), totals: map[string]int64{}, programs: controlplane.Programs{Dir: t.TempDir(), Kubeconfig: kubeconfig(t, e.Config)}}
 	c.install(t)
 	manager, err := c.programs.ControllerManager()
 	run(t, manager, err)

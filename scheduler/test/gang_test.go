@@ -1,0 +1,72 @@
+package test
+
+import (
+	"fmt"
+	"testing"
+
+	corev1 "k8s.io/api/core/v1"
+	schedulingv1beta1 "k8s.io/api/scheduling/v1beta1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+)
+
+// groups is the feature of Kubernetes that schedules pods all or none.
+const groups = "GenericWorkload=true"
+
+// gangs is a cluster whose scheduler knows groups of pods.
+func gangs(t *testing.T) *cluster {
+	t.Helper()
+	c := withoutScheduler(t)
+	p, err := c.programs.Scheduler(c.installScheduler(t), "--secure-port=0", "--feature-gates="+groups)
+	run(t, p, err)
+	return c
+}
+
+// gang creates pods of which all are to be placed, or none.
+func (c *cluster) gang(t *testing.T, count int, change func(*corev1.Pod)) {
+	t.Helper()
+	group := c.class
+	c.create(t, &schedulingv1beta1.PodGroup{
+		ObjectMeta: metav1.ObjectMeta{Namespace: c.class, Name: group},
+		Spec: schedulingv1beta1.PodGroupSpec{SchedulingPolicy: schedulingv1beta1.PodGroupSchedulingPolicy{
+			Gang: &schedulingv1beta1.GangSchedulingPolicy{MinCount: int32(count)}, //nolint:gosec // a handful
+		}},
+	})
+	c.burst(t, count, all(change, func(pod *corev1.Pod) {
+		pod.Spec.SchedulingGroup = &corev1.PodSchedulingGroup{PodGroupName: &group}
+	}))
+}
+
+func TestAGangWhoseVolumesFitTogetherIsPlacedWhole(t *testing.T) {
+	for _, claims := range []int{1, 3} {
+		t.Run(fmt.Sprintf("with %d claims each", claims), func(t *testing.T) {
+			c := gangs(t)
+			n := c.node(t, "a", 10*gi)
+			c.gang(t, 3, c.withClaims(t, claims, 3*gi/int64(claims)))
+			c.settle(t, 3)
+			c.wantHeld(t, 3*claims, 9*gi, n)
+			c.wantVolumes(t, 3*claims)
+			c.wantNoFailures(t, n)
+			c.wantNothingLeft(t, n)
+		})
+	}
+}
+
+func TestAGangThatDoesNotFitTakesNothingUntilItDoes(t *testing.T) {
+	c := gangs(t)
+	a := c.node(t, "a", 10*gi)
+	c.gang(t, 4, c.withClaims(t, 1, 3*gi))
+	_, waiting := c.settle(t, 0)
+	wantReason(t, waiting, "") // settle has seen one for each
+	c.wantVolumes(t, 0)
+
+	c.create(t, c.pod("single", c.withClaims(t, 1, 10*gi))) // all the room there is
+	c.awaitBound(t, "single")
+	c.wantHeld(t, 1, 10*gi, a)
+
+	b := c.node(t, "b", 12*gi)
+	c.settle(t, 1+4)
+	c.wantHeld(t, 5, 22*gi, a, b)
+	c.wantVolumes(t, 5)
+	c.wantNoFailures(t, a, b)
+	c.wantNothingLeft(t, a, b)
+}
