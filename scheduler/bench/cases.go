@@ -72,16 +72,16 @@ func (c comparison) verdict(r interval, nodes int) string {
 // pods is how many a side is given at once: what takes it some seconds. The cost
 // of published capacity grows with the square of the nodes, and with the claims.
 func (s side) pods(nodes int, factor float64) int {
-	n := 1000.0
+	n := 800.0
 	size := float64(nodes) / 1000
 	switch claims := float64(s.kind.claims); {
 	case claims == 0:
 	case s.profile == plugin:
-		n = 300 / claims
+		n = 240 / claims
 	case s.profile == extended:
-		n = min(60/size, 100)
+		n = min(40/math.Sqrt(size), 100)
 	case s.profile == stock:
-		n = min(20/size/claims, 100)
+		n = min(16/size/math.Sqrt(claims), 100)
 	}
 	return max(int(math.Round(n*factor)), 4)
 }

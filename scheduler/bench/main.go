@@ -24,6 +24,8 @@ import (
 type options struct {
 	sizes  sizes
 	rounds int
+	// during is what the rounds may take altogether.
+	during time.Duration
 	sides  *regexp.Regexp
 	root   string
 	out    string
@@ -58,6 +60,7 @@ func main() {
 	var sides string
 	flag.Var(&o.sizes, "nodes", "numbers of nodes, ascending, separated by commas")
 	flag.IntVar(&o.rounds, "rounds", 5, "how often each scheduler is measured")
+	flag.DurationVar(&o.during, "for", 26*time.Minute, "begin no round that would end later than that; each number of nodes gets its share, and one round")
 	flag.StringVar(&sides, "only", "", "regular expression: measure only what it matches, like 'claim|inline'")
 	flag.Float64Var(&o.factor, "pods", 1, "multiplies the numbers of pods")
 	flag.StringVar(&o.root, "root", ".", "the repository")

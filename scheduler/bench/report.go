@@ -33,7 +33,7 @@ func (r *results) write() error {
 const introduction = `# What scheduling costs
 
 Measured by %s: real etcd, kube-apiserver %s and schedulers as processes, on %s, Linux %s, in %s.
-Every figure is from %d rounds; one scheduler runs at a time, and all are measured in every round. Other programs used up to %.0f %% of what was
+There were up to %d rounds; one scheduler runs at a time, and all are measured in every round. Other programs used up to %.0f %% of what was
 used of the processors meanwhile. Everything shares them - etcd and the API server, which take most where no volume is compared with published
 capacity, too - so read pods a second as ratios; the scheduler's own processor time depends less on it.
 

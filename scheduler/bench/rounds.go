@@ -51,45 +51,59 @@ func (r *results) measureAll(ctx context.Context) (err error) {
 	}
 	defer g.extender.stop()
 	r.samples = map[int]map[string][]sample{}
-	have := 0
-	for _, nodes := range r.sizes {
+	have, begun := 0, time.Now()
+	for i, nodes := range r.sizes {
 		if err := s.grow(ctx, have, nodes); err != nil {
 			return err
 		}
 		have = nodes
-		if err := r.measureSize(g, nodes); err != nil {
+		if err := r.measureSize(g, nodes, begun.Add(r.during*time.Duration(i+1)/time.Duration(len(r.sizes)))); err != nil {
 			return err
 		}
 	}
 	return nil
 }
 
-func (r *results) measureSize(g *stage, nodes int) error {
+// measureSize measures in rounds. None but the first is begun that would end
+// after the deadline, if it took as long as the one before.
+func (r *results) measureSize(g *stage, nodes int, deadline time.Time) error {
 	watch, err := startWatch()
 	if err != nil {
 		return err
 	}
 	r.samples[nodes] = map[string][]sample{}
 	for round := range r.rounds {
-		for _, s := range inTurn(r.wanted(), round) {
-			fmt.Fprintf(os.Stderr, "==> %d nodes, round %d of %d: %s: ", nodes, round+1, r.rounds, s.name)
-			keep := ""
-			if r.profile {
-				keep = r.keep
-			}
-			out, err := g.measure(s, s.pods(nodes, r.factor), keep)
-			if err != nil {
-				fmt.Fprintln(os.Stderr)
-				return fmt.Errorf("%s on %d nodes: %w", s.name, nodes, err)
-			}
-			fmt.Fprintf(os.Stderr, "%d pods, %.1f a second, alone %s, processor %s a pod, %s in all, %d provisions failed, %d pods stuck\n", out.pods, out.rate,
-				medianOf(out.alone).Round(time.Millisecond), out.processor.Round(10*time.Microsecond), out.whole.Round(10*time.Microsecond), out.failed, out.stuck)
-			r.samples[nodes][s.name] = append(r.samples[nodes][s.name], out)
+		begun := time.Now()
+		if err := r.measureRound(g, nodes, round); err != nil {
+			return err
+		}
+		if now := time.Now(); round+1 < r.rounds && now.Add(now.Sub(begun)).After(deadline) {
+			fmt.Fprintf(os.Stderr, "==> %d nodes: no time for more than %d rounds (-for)\n", nodes, round+1)
+			break
 		}
 	}
 	share, err := watch.others()
 	r.others = max(r.others, share)
 	return err
+}
+
+func (r *results) measureRound(g *stage, nodes, round int) error {
+	keep := ""
+	if r.profile {
+		keep = r.keep
+	}
+	for _, s := range inTurn(r.wanted(), round) {
+		fmt.Fprintf(os.Stderr, "==> %d nodes, round %d of %d: %s: ", nodes, round+1, r.rounds, s.name)
+		out, err := g.measure(s, s.pods(nodes, r.factor), keep)
+		if err != nil {
+			fmt.Fprintln(os.Stderr)
+			return fmt.Errorf("%s on %d nodes: %w", s.name, nodes, err)
+		}
+		fmt.Fprintf(os.Stderr, "%d pods, %.1f a second, alone %s, processor %s a pod, %s in all, %d provisions failed, %d pods stuck\n", out.pods, out.rate,
+			medianOf(out.alone).Round(time.Millisecond), out.processor.Round(10*time.Microsecond), out.whole.Round(10*time.Microsecond), out.failed, out.stuck)
+		r.samples[nodes][s.name] = append(r.samples[nodes][s.name], out)
+	}
+	return nil
 }
 
 // wanted are the sides that -only names.

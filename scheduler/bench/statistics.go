@@ -1,6 +1,7 @@
 package main
 
 import (
+	"fmt"
 	"math"
 	"math/rand/v2"
 	"slices"
@@ -8,6 +9,14 @@ import (
 
 // interval is a figure and the interval that holds it with a confidence of 95 %.
 type interval struct{ value, low, high float64 }
+
+// String is the interval alone. One round has none.
+func (i interval) String() string {
+	if i.low == i.high {
+		return "-"
+	}
+	return fmt.Sprintf("%s to %s", digits(i.low), digits(i.high))
+}
 
 // resamples is how many times the rounds are drawn again.
 const resamples = 10_000

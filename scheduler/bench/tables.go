@@ -15,29 +15,28 @@ func (r *results) sidesTable(nodes int) *figures.Table {
 	for _, s := range r.wanted() {
 		samples := r.samples[nodes][s.name]
 		alone, failed, stuck, pods := []time.Duration(nil), 0, 0, 0
-		processor, whole := []float64(nil), []float64(nil)
-		for _, each := range samples {
-			alone, failed, stuck, pods = append(alone, each.alone...), failed+each.failed, stuck+each.stuck, each.pods
-			processor, whole = append(processor, milliseconds(each.processor)), append(whole, milliseconds(each.whole))
+		for _, one := range samples {
+			alone, failed, stuck, pods = append(alone, one.alone...), failed+one.failed, stuck+one.stuck, one.pods
 		}
-		t.Add(s.name, digits(median(rates(samples))), digits(milliseconds(figures.Quantile(alone, 0.5))), digits(milliseconds(figures.Quantile(alone, 0.99))),
-			digits(median(processor)), digits(median(whole)), fmt.Sprintf("%d x %d", len(samples), pods), fmt.Sprint(len(alone)), fmt.Sprint(failed), fmt.Sprint(stuck))
+		t.Add(s.name, digits(median(each(samples, rate))), digits(milliseconds(figures.Quantile(alone, 0.5))), digits(milliseconds(figures.Quantile(alone, 0.99))),
+			digits(median(each(samples, processor))), digits(median(each(samples, whole))), fmt.Sprintf("%d x %d", len(samples), pods), fmt.Sprint(len(alone)),
+			fmt.Sprint(failed), fmt.Sprint(stuck))
 	}
 	return t
 }
 
 // comparisonsTable is how sides compare, on every number of nodes.
 func (r *results) comparisonsTable() *figures.Table {
-	t := &figures.Table{Head: []string{"what", "nodes", "ratio of pods a second", "95 % interval", "target", "", "ratio of processor time"}}
+	t := &figures.Table{Head: []string{"what", "nodes", "ratio of pods a second", "95 % interval", "target", "", "ratio of the scheduler's processor time", "of everything's"}}
 	for _, c := range comparisons {
 		for _, nodes := range r.sizes {
 			a, b := r.samples[nodes][c.a], r.samples[nodes][c.b]
 			if len(a) == 0 || len(b) == 0 {
 				continue
 			}
-			ratios := ratio(rates(a), rates(b))
-			t.Add(c.a+" to "+c.b, fmt.Sprint(nodes), digits(ratios.value), digits(ratios.low)+" to "+digits(ratios.high), c.wants(nodes), c.verdict(ratios, nodes),
-				digits(ratio(processors(a), processors(b)).value))
+			ratios := ratio(each(a, rate), each(b, rate))
+			t.Add(c.a+" to "+c.b, fmt.Sprint(nodes), digits(ratios.value), ratios.String(), c.wants(nodes), c.verdict(ratios, nodes),
+				digits(ratio(each(a, processor), each(b, processor)).value), digits(ratio(each(a, whole), each(b, whole)).value))
 		}
 	}
 	return t
@@ -66,10 +65,10 @@ func (r *results) writesTable(nodes int) *figures.Table {
 			continue
 		}
 		named, perPod[s.name] = append(named, s.name), counts{}
-		for _, each := range samples {
-			for what, n := range each.writes {
+		for _, one := range samples {
+			for what, n := range one.writes {
 				names[what] = true
-				perPod[s.name][what] += n / float64(each.pods*len(samples))
+				perPod[s.name][what] += n / float64(one.pods*len(samples))
 			}
 		}
 	}
@@ -94,11 +93,11 @@ func (r *results) skipTable(nodes int) *figures.Table {
 			continue
 		}
 		called, hints := counts{}, counts{}
-		for _, each := range samples {
-			for what, n := range each.calls {
+		for _, one := range samples {
+			for what, n := range one.calls {
 				called[what] += n
 			}
-			for what, n := range each.batching {
+			for what, n := range one.batching {
 				hints[what] += n
 			}
 		}
@@ -118,7 +117,7 @@ func (r *results) bars() []figures.Bar {
 			if !s.batching && len(samples) > 0 {
 				bars = append(bars, figures.Bar{
 					Name:     fmt.Sprintf("%s, %d", s.name, nodes),
-					Segments: []figures.Segment{{Name: string(s.profile), Value: median(rates(samples))}},
+					Segments: []figures.Segment{{Name: string(s.profile), Value: median(each(samples, rate))}},
 				})
 			}
 		}
@@ -126,21 +125,18 @@ func (r *results) bars() []figures.Bar {
 	return bars
 }
 
-func rates(samples []sample) []float64 {
+// each is a figure of all samples.
+func each(samples []sample, figure func(sample) float64) []float64 {
 	var all []float64
-	for i := range samples {
-		all = append(all, samples[i].rate)
+	for _, one := range samples {
+		all = append(all, figure(one))
 	}
 	return all
 }
 
-func processors(samples []sample) []float64 {
-	var all []float64
-	for i := range samples {
-		all = append(all, samples[i].processor.Seconds())
-	}
-	return all
-}
+func rate(s sample) float64      { return s.rate }
+func processor(s sample) float64 { return milliseconds(s.processor) }
+func whole(s sample) float64     { return milliseconds(s.whole) }
 
 func medianOf(d []time.Duration) time.Duration { return figures.Quantile(d, 0.5) }
 

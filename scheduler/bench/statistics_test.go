@@ -1,0 +1,79 @@
+package main
+
+import (
+	"math"
+	"testing"
+)
+
+func TestARatioIsTheGeometricMeanOfTheRounds(t *testing.T) {
+	got := ratio([]float64{20, 80}, []float64{10, 10})
+	if math.Abs(got.value-4) > 1e-9 {
+		t.Errorf("got %v, want 4, the geometric mean of 2 and 8", got.value)
+	}
+	if math.Abs(got.low-2) > 1e-9 || math.Abs(got.high-8) > 1e-9 {
+		t.Errorf("the interval of two rounds is %v, want both of them", got)
+	}
+}
+
+func TestNoiseThatBothSidesShareDoesNotWidenTheInterval(t *testing.T) {
+	base := []float64{100, 40, 70, 10, 55}
+	var twice []float64
+	for _, v := range base {
+		twice = append(twice, 2*v)
+	}
+	got := ratio(twice, base)
+	if math.Abs(got.low-2) > 1e-9 || math.Abs(got.high-2) > 1e-9 {
+		t.Errorf("got %v, want 2 without doubt", got)
+	}
+}
+
+func TestAnIntervalHoldsItsRatioAndNarrowsWithRounds(t *testing.T) {
+	few := []float64{1, 2, 3, 4}
+	var many, ones []float64
+	for range 16 {
+		many = append(many, few...)
+	}
+	for range many {
+		ones = append(ones, 1)
+	}
+	a, b := ratio(few, ones), ratio(many, ones)
+	for _, i := range []interval{a, b} {
+		if i.value < i.low || i.value > i.high {
+			t.Errorf("%v lies outside of %v", i.value, i)
+		}
+	}
+	if b.high-b.low >= a.high-a.low {
+		t.Errorf("64 rounds give %v, 4 rounds %v", b, a)
+	}
+	if again := ratio(few, ones); again != a {
+		t.Errorf("the same rounds give %v and %v", a, again)
+	}
+}
+
+func TestRoundsThatWereNotMeasuredGiveNoRatio(t *testing.T) {
+	if got := ratio(nil, []float64{1}); !math.IsNaN(got.value) {
+		t.Errorf("got %v", got)
+	}
+	if got := ratio([]float64{3}, []float64{1}).String(); got != "-" {
+		t.Errorf("one round has the interval %s", got)
+	}
+}
+
+func TestAMedianLiesInTheMiddle(t *testing.T) {
+	for name, tt := range map[string]struct {
+		values []float64
+		want   float64
+	}{
+		"of an odd number":    {[]float64{9, 1, 5}, 5},
+		"of an even number":   {[]float64{9, 1, 5, 7}, 6},
+		"of one":              {[]float64{3}, 3},
+		"with one far astray": {[]float64{1, 1, 1, 1000}, 1},
+	} {
+		if got := median(tt.values); got != tt.want {
+			t.Errorf("%s: got %v, want %v", name, got, tt.want)
+		}
+	}
+	if !math.IsNaN(median(nil)) {
+		t.Error("nothing has a median")
+	}
+}
