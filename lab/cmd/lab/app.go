@@ -44,7 +44,7 @@ func (a *app) store() (*artefact.Store, error) {
 func (a *app) command() *cobra.Command {
 	root := &cobra.Command{
 		Use:           "lab",
-		Short:         "A real Kubernetes on this machine, with virtual machines as nodes",
+		Short:         "A real Kubernetes on this machine, on virtual machines or in namespaces",
 		SilenceUsage:  true,
 		SilenceErrors: true,
 	}
@@ -56,5 +56,6 @@ func (a *app) command() *cobra.Command {
 		a.power(), a.disk(), a.assets(), a.binary(), a.images(), a.image(), a.guest(), a.forward(),
 	)
 	root.AddCommand(a.faults()...)
+	root.AddCommand(a.native()...)
 	return root
 }

@@ -64,7 +64,8 @@ func (a *app) up() *cobra.Command {
 	}
 	flags := cmd.Flags()
 	flags.IntVar(&s.Nodes, "nodes", 3, "number of nodes")
-	flags.Var((*size)(&s.Memory), "memory", "memory of a node")
+	flags.BoolVar(&s.Native, "native", false, "nodes that are parts of this machine, as fast as it and with its kernel, instead of virtual machines")
+	flags.Var((*size)(&s.Memory), "memory", "memory of a virtual machine")
 	flags.IntVar(&s.Disks, "disks", 2, "empty data disks of a node")
 	flags.Var((*size)(&s.DiskSize), "disk-size", "size of a data disk")
 	flags.StringVar(&s.Release, "release", "", "directory or base URL of official Kubernetes release binaries, instead of building them")
@@ -97,7 +98,7 @@ func checkSettings(cmd *cobra.Command, lab cluster.Lab, name string, asked clust
 	is := c.Settings()
 	for flag, differs := range map[string]bool{
 		"nodes": is.Nodes != asked.Nodes, "memory": is.Memory != asked.Memory, "disks": is.Disks != asked.Disks,
-		"disk-size": is.DiskSize != asked.DiskSize, "release": is.Release != asked.Release,
+		"disk-size": is.DiskSize != asked.DiskSize, "release": is.Release != asked.Release, "native": is.Native != asked.Native,
 	} {
 		if differs && cmd.Flags().Changed(flag) {
 			return fmt.Errorf("cluster %q was made with another --%s: take it down first, or leave the flag out", name, flag)

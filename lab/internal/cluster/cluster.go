@@ -30,7 +30,7 @@ type Cluster struct {
 }
 
 // ErrNeedRoot says that the machine's network and processes may not be changed.
-var ErrNeedRoot = errors.New("the lab makes network namespaces and virtual machines and must be run as root")
+var ErrNeedRoot = errors.New("the lab makes network namespaces and machines and must be run as root")
 
 func needRoot() error {
 	if os.Geteuid() != 0 {

@@ -70,7 +70,7 @@ func (l Lab) down(ctx context.Context, p paths, step progress.Step) error {
 func (c *Cluster) powerOffAll(ctx context.Context) error {
 	g, ctx := errgroup.WithContext(ctx)
 	for _, name := range c.Nodes() {
-		m, err := guest.Open(c.paths.node(name))
+		m, err := c.open(name)
 		if errors.Is(err, guest.ErrNotExist) {
 			continue
 		}

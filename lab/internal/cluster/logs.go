@@ -5,8 +5,6 @@ import (
 	"maps"
 	"slices"
 	"strings"
-
-	"berth.dev/berth/lab/internal/guest"
 )
 
 // Logs returns the path of every log of the cluster by name: a process of the
@@ -17,7 +15,7 @@ func (c *Cluster) Logs() map[string]string {
 		logs[rec.Name] = rec.Log
 	}
 	for _, name := range c.Nodes() {
-		m, err := guest.Open(c.paths.node(name))
+		m, err := c.open(name)
 		if err != nil {
 			continue // not made yet: it has no logs
 		}

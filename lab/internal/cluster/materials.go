@@ -23,18 +23,25 @@ type materials struct {
 	tools string // disk image with the programs of a node
 	// images is the disk image with containerd's state.
 	images string
+
+	// Of native nodes: the programs as files, and archives with the images.
+	programs node.Programs
+	archives []string
 }
 
 // installPackages installs the Debian packages that are missing on the machine.
-func installPackages(ctx context.Context, report progress.Reporter, withNodes bool) error {
-	if !withNodes {
+func (c *Cluster) installPackages(ctx context.Context) error {
+	if len(c.Nodes()) == 0 {
 		return nil
 	}
-	packages := guest.MissingPackages()
+	packages := build.Runc.MissingPackages()
+	if !c.Settings().Native {
+		packages = append(packages, guest.MissingPackages()...)
+	}
 	if _, err := process.Look("busybox"); err != nil {
 		packages = append(packages, "busybox-static")
 	}
-	return guest.InstallPackages(ctx, report, append(packages, build.Runc.MissingPackages()...))
+	return guest.InstallPackages(ctx, c.lab.Report, packages)
 }
 
 // gather builds or fetches everything side by side. Without nodes only the
@@ -51,10 +58,13 @@ func (c *Cluster) gather(ctx context.Context) (materials, error) {
 	if len(c.Nodes()) == 0 {
 		return m, g.Wait()
 	}
-	g.Go(func() (err error) {
-		m.image, err = guest.GetImage(gathering, c.lab.Store)
-		return err
-	})
+	native := c.Settings().Native
+	if !native {
+		g.Go(func() (err error) {
+			m.image, err = guest.GetImage(gathering, c.lab.Store)
+			return err
+		})
+	}
 	g.Go(func() (err error) {
 		// One after the other: each build alone keeps all processors busy.
 		if p.Containerd, err = build.Containerd.Get(gathering, c.lab.Store); err != nil {
@@ -77,6 +87,10 @@ func (c *Cluster) gather(ctx context.Context) (materials, error) {
 	})
 	if err := g.Wait(); err != nil {
 		return m, err
+	}
+	if native {
+		m.programs, m.archives = p, archives
+		return m, nil
 	}
 	g, gathering = errgroup.WithContext(ctx)
 	g.Go(func() (err error) {

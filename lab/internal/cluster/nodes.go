@@ -24,13 +24,13 @@ func (c *Cluster) Nodes() []string {
 	return names
 }
 
-// Machine returns the virtual machine of a node.
-func (c *Cluster) Machine(node string) (*guest.Machine, error) {
+// Machine returns the machine of a node.
+func (c *Cluster) Machine(node string) (Machine, error) {
 	names := c.Nodes()
 	if !slices.Contains(names, node) {
 		return nil, fmt.Errorf("there is no node %q: the nodes are %s", node, strings.Join(names, ", "))
 	}
-	m, err := guest.Open(c.paths.node(node))
+	m, err := c.open(node)
 	if errors.Is(err, guest.ErrNotExist) {
 		return nil, fmt.Errorf("node %s was not made yet: `lab up` completes the cluster", node)
 	}
@@ -38,7 +38,7 @@ func (c *Cluster) Machine(node string) (*guest.Machine, error) {
 }
 
 // withMachine changes a node while no other command changes the cluster.
-func (c *Cluster) withMachine(node string, f func(*guest.Machine) error) error {
+func (c *Cluster) withMachine(node string, f func(Machine) error) error {
 	return c.change(func() error {
 		m, err := c.Machine(node)
 		if err != nil {
@@ -50,13 +50,13 @@ func (c *Cluster) withMachine(node string, f func(*guest.Machine) error) error {
 
 // PowerOff pulls a node's plug.
 func (c *Cluster) PowerOff(ctx context.Context, node string) error {
-	return c.withMachine(node, func(m *guest.Machine) error { return m.PowerOff(ctx) })
+	return c.withMachine(node, func(m Machine) error { return m.PowerOff(ctx) })
 }
 
 // PowerOn starts a node and waits until it answers; its kubelet is ready some
 // seconds later.
 func (c *Cluster) PowerOn(ctx context.Context, node string) error {
-	return c.withMachine(node, func(m *guest.Machine) error {
+	return c.withMachine(node, func(m Machine) error {
 		return c.step(node+": booting", func(progress.Step) error {
 			if err := m.PowerOn(ctx); err != nil {
 				return err
@@ -69,12 +69,12 @@ func (c *Cluster) PowerOn(ctx context.Context, node string) error {
 // Pause stops a node's clockwork, as a hypervisor does that is overloaded or
 // moves a machine.
 func (c *Cluster) Pause(ctx context.Context, node string) error {
-	return c.withMachine(node, func(m *guest.Machine) error { return m.Pause(ctx) })
+	return c.withMachine(node, func(m Machine) error { return m.Pause(ctx) })
 }
 
 // Resume undoes [Cluster.Pause].
 func (c *Cluster) Resume(ctx context.Context, node string) error {
-	return c.withMachine(node, func(m *guest.Machine) error { return m.Resume(ctx) })
+	return c.withMachine(node, func(m Machine) error { return m.Resume(ctx) })
 }
 
 // Cut disconnects a node from the cluster's network.
@@ -88,7 +88,7 @@ func (c *Cluster) Heal(ctx context.Context, node string) error {
 }
 
 func (c *Cluster) withNetwork(ctx context.Context, node string, f func(*network.Network, context.Context, string) error) error {
-	return c.withMachine(node, func(*guest.Machine) error {
+	return c.withMachine(node, func(Machine) error {
 		net, err := c.network(ctx)
 		if err != nil {
 			return err
@@ -99,7 +99,7 @@ func (c *Cluster) withNetwork(ctx context.Context, node string, f func(*network.
 
 // AddDisk adds an empty disk to a node.
 func (c *Cluster) AddDisk(ctx context.Context, node string, size int64) (disk guest.Disk, err error) {
-	err = c.withMachine(node, func(m *guest.Machine) error {
+	err = c.withMachine(node, func(m Machine) error {
 		disk, err = m.AddDisk(ctx, size)
 		return err
 	})
@@ -108,5 +108,5 @@ func (c *Cluster) AddDisk(ctx context.Context, node string, size int64) (disk gu
 
 // RemoveDisk pulls a disk out of a node, in use or not, and deletes it.
 func (c *Cluster) RemoveDisk(ctx context.Context, node, disk string) error {
-	return c.withMachine(node, func(m *guest.Machine) error { return m.RemoveDisk(ctx, disk) })
+	return c.withMachine(node, func(m Machine) error { return m.RemoveDisk(ctx, disk) })
 }

@@ -1,6 +1,7 @@
 package cluster
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -62,30 +63,38 @@ const (
 	readyLimit = 4 * time.Minute
 )
 
-// seed makes what distinguishes a node: addresses and certificates.
 func (c *Cluster) seed(ctx context.Context, net *network.Network, config controlplane.Config, index int) (guest.Seed, error) {
+	settings, err := c.nodeConfig(ctx, net, config, index)
+	if err != nil {
+		return guest.Seed{}, err
+	}
+	return node.Seed(settings)
+}
+
+// nodeConfig makes what distinguishes a node: addresses and certificates.
+func (c *Cluster) nodeConfig(ctx context.Context, net *network.Network, config controlplane.Config, index int) (node.Config, error) {
 	name := nodeName(index)
 	address, err1 := network.NodeAddress(index)
 	pods, err2 := network.PodNetwork(index)
 	mac, err3 := network.NodeMAC(index)
 	if err := errors.Join(err1, err2, err3); err != nil {
-		return guest.Seed{}, err
+		return node.Config{}, err
 	}
 	if err := net.Route(ctx, pods, address); err != nil {
-		return guest.Seed{}, err
+		return node.Config{}, err
 	}
 	user := pki.Subject{Name: "system:node:" + name, Groups: []string{"system:nodes"}}
 	kubeconfig, err := config.Authority.Kubeconfig("kubelet-"+name, config.Server(), user)
 	if err != nil {
-		return guest.Seed{}, err
+		return node.Config{}, err
 	}
 	serving := user
 	serving.IPs, serving.DNS = []netip.Addr{address}, []string{name}
 	pair, err := config.Authority.Issue("kubelet-serving-"+name, serving)
 	if err != nil {
-		return guest.Seed{}, err
+		return node.Config{}, err
 	}
-	return node.Seed(node.Config{
+	return node.Config{
 		Name:        name,
 		Address:     netip.PrefixFrom(address, network.Nodes.Bits()),
 		MAC:         mac,
@@ -97,7 +106,7 @@ func (c *Cluster) seed(ctx context.Context, net *network.Network, config control
 		Kubeconfig:  kubeconfig,
 		ServingCert: pair.Cert,
 		ServingKey:  pair.Key,
-	})
+	}, nil
 }
 
 // clusterDNS is an address nobody serves: the lab has no cluster DNS.
@@ -152,8 +161,9 @@ func (c *Cluster) notReady(ctx context.Context, client *controlplane.Client) []s
 
 func (c *Cluster) explainNotReady(cause error, waiting []string) error {
 	err := fmt.Errorf("%s: %w", strings.Join(waiting, ", "), cause)
-	if m, openErr := guest.Open(c.paths.node(waiting[0])); openErr == nil {
-		return fmt.Errorf("%w: read the logs %s and %s", err, m.Logs()[node.Kubelet], m.Logs()["console"])
+	if m, openErr := c.open(waiting[0]); openErr == nil {
+		logs := m.Logs()
+		return fmt.Errorf("%w: read the logs %s and %s", err, logs[node.Kubelet], cmp.Or(logs["console"], logs["init"]))
 	}
 	return err
 }

@@ -23,6 +23,9 @@ type Settings struct {
 	Disks    int    `json:"disks"`    // empty data disks per node
 	DiskSize int64  `json:"diskSize"` // bytes
 	Release  string `json:"release,omitempty"`
+	// Native nodes are parts of this machine instead of guests. Memory does not
+	// bound them.
+	Native bool `json:"native,omitempty"`
 	// Images are archives of images that every node has when it starts.
 	Images []string `json:"images,omitempty"`
 }

@@ -75,20 +75,23 @@ func (c *Cluster) Status(ctx context.Context) (Status, error) {
 }
 
 func (c *Cluster) nodeStatus(ctx context.Context, name string) (NodeStatus, error) {
-	m, err := guest.Open(c.paths.node(name))
+	m, err := c.open(name)
 	if err != nil {
 		return NodeStatus{Name: name, Power: "missing"}, nil //nolint:nilerr // that is the status
 	}
 	s := NodeStatus{Name: name, Power: string(m.Power())}
 	if m.Power() != guest.Off {
-		s.PID = m.Process.PID
+		s.PID = m.PID()
 	}
 	for _, d := range m.Disks() {
-		s.Disks = append(s.Disks, DiskStatus{Name: d.Name, Size: d.Size, Device: d.Device(name)})
+		s.Disks = append(s.Disks, DiskStatus{Name: d.Name, Size: d.Size, Device: m.Device(d)})
 	}
 	net, err := c.network(ctx)
 	if err != nil {
 		return s, err
+	}
+	if s.Power == string(guest.Off) && c.Settings().Native {
+		return s, nil // its cable went with it
 	}
 	s.Cut, err = net.IsCut(ctx, name)
 	return s, err

@@ -47,7 +47,7 @@ func (l Lab) Up(ctx context.Context, name string, settings Settings) (*Cluster, 
 // up first gets everything that takes long to make, then starts control plane
 // and nodes side by side: a kubelet asks for its API server until there is one.
 func (c *Cluster) up(ctx context.Context) error {
-	if err := installPackages(ctx, c.lab.Report, len(c.Nodes()) > 0); err != nil {
+	if err := c.installPackages(ctx); err != nil {
 		return err
 	}
 	m, err := c.gather(ctx)
@@ -65,7 +65,11 @@ func (c *Cluster) up(ctx context.Context) error {
 	g, started := errgroup.WithContext(ctx)
 	g.Go(func() error { return c.startControlPlane(started, config) })
 	for i := range c.Nodes() {
-		g.Go(func() error { return c.startNode(started, m, net, config, i+1) })
+		start := c.startNode
+		if c.Settings().Native {
+			start = c.startNative
+		}
+		g.Go(func() error { return start(started, m, net, config, i+1) })
 	}
 	if err := g.Wait(); err != nil {
 		return err

@@ -20,6 +20,11 @@ type Config struct {
 	Kubeconfig  []byte // of the kubelet, as user system:node:NAME
 	ServingCert []byte // PEM, of the kubelet's server; must name Address
 	ServingKey  []byte
+
+	// Cgroup is the cgroup that holds the node on the machine it shares the
+	// kernel with, as an absolute path in every hierarchy; empty for a guest,
+	// which has all of its kernel.
+	Cgroup string
 }
 
 func (c Config) validate() error {

@@ -31,6 +31,7 @@ disabled_plugins = [%s]
     sandbox = %q
 [plugins."io.containerd.cri.v1.runtime"]
   disable_apparmor = true
+  restrict_oom_score_adj = %t
   [plugins."io.containerd.cri.v1.runtime".cni]
     bin_dirs = [%q]
     conf_dir = %q
@@ -41,7 +42,7 @@ disabled_plugins = [%s]
       [plugins."io.containerd.cri.v1.runtime".containerd.runtimes.runc.options]
         BinaryName = %q
         SystemdCgroup = false
-`, wire.ImagesDir, quoted(unusedPlugins), containerdSocket, c.PauseImage, pluginDir, pluginConfigDir, binDir+"/runc")
+`, wire.ImagesDir, quoted(unusedPlugins), containerdSocket, c.PauseImage, c.Cgroup != "", pluginDir, pluginConfigDir, binDir+"/runc")
 }
 
 // podNetwork returns the configuration of the network plugins: a bridge per

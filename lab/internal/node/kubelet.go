@@ -3,7 +3,7 @@ package node
 // kubelet returns the KubeletConfiguration. What it leaves out is the
 // kubelet's default; the intervals are short for tests of node failures.
 func (c Config) kubelet() map[string]any {
-	return map[string]any{
+	settings := map[string]any{
 		"apiVersion":               "kubelet.config.k8s.io/v1beta1",
 		"kind":                     "KubeletConfiguration",
 		"address":                  c.Address.Addr().String(),
@@ -36,6 +36,12 @@ func (c Config) kubelet() map[string]any {
 		},
 		"imageGCHighThresholdPercent": 100,
 	}
+	if c.Cgroup != "" {
+		settings["cgroupRoot"] = c.Cgroup
+		settings["failCgroupV1"] = false
+		settings["enforceNodeAllocatable"] = []string{} // nothing is the node's alone
+	}
+	return settings
 }
 
 func enabled(is bool) map[string]any { return map[string]any{"enabled": is} }

@@ -51,7 +51,7 @@ func TestSeedIsOneAGuestAccepts(t *testing.T) {
 
 func TestFilesTheServicesNameAreInTheSeedOrOnTheToolsDisk(t *testing.T) {
 	s := seed(t, config())
-	tools := Programs{}.files()
+	tools := Programs{}.Files()
 	for _, service := range s.Plan.Services {
 		for _, argument := range service.Argv {
 			place, onTools := strings.CutPrefix(argument, "/opt/lab/")

@@ -22,8 +22,8 @@ type Programs struct {
 	CNI        string // directory with bridge, host-local and loopback
 }
 
-// files returns source by place below the disk's root.
-func (p Programs) files() map[string]string {
+// Files returns source by place below the disk's root.
+func (p Programs) Files() map[string]string {
 	files := map[string]string{
 		"bin/kubelet": p.Kubelet,
 		"bin/runc":    p.Runc,
@@ -42,7 +42,7 @@ const toolsFile = "tools.img"
 // Tools returns the disk image with the programs of a node, making it first if
 // the store has none with the same content.
 func Tools(ctx context.Context, store *artefact.Store, p Programs) (string, error) {
-	files := p.files()
+	files := p.Files()
 	key := []string{"layout 1"}
 	var total int64
 	for _, place := range slices.Sorted(maps.Keys(files)) {

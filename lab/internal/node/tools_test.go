@@ -17,7 +17,7 @@ func programs(t *testing.T) Programs {
 		Kubelet: filepath.Join(dir, "kubelet"), Runc: filepath.Join(dir, "runc"),
 		Containerd: filepath.Join(dir, "containerd"), CNI: filepath.Join(dir, "cni"),
 	}
-	for place, source := range p.files() {
+	for place, source := range p.Files() {
 		if err := os.MkdirAll(filepath.Dir(source), 0o755); err != nil {
 			t.Fatal(err)
 		}

@@ -22,6 +22,9 @@ type Spec struct {
 	Dir   string   // working directory; "/" if empty
 	Log   string   // file that gets standard output and error, appended
 	NetNS string   // path of a network namespace to run in, or empty
+	Stdin *os.File // nil is an empty input
+	// Namespaces are the kinds of namespaces it gets of its own, as in clone(2).
+	Namespaces uintptr
 }
 
 // Record identifies a detached process for good; keep it as JSON.
@@ -57,7 +60,10 @@ func Start(ctx context.Context, s Spec) (Record, error) {
 	if cmd.Dir == "" {
 		cmd.Dir = "/"
 	}
-	cmd.SysProcAttr = &syscall.SysProcAttr{Setsid: true}
+	if s.Stdin != nil { // a nil file in an interface would not be nil
+		cmd.Stdin = s.Stdin
+	}
+	cmd.SysProcAttr = &syscall.SysProcAttr{Setsid: true, Cloneflags: s.Namespaces}
 	if err := startIn(s.NetNS, cmd); err != nil {
 		return Record{}, fmt.Errorf("starting %s: %w", s.Name, err)
 	}

@@ -13,6 +13,9 @@ import (
 // InNamespace returns the processes that live in the network namespace at
 // path. It finds what was started there by a command that died before it could
 // record it, and the children of what was recorded.
+//
+// The calling process is never among them: its first thread may have been in the
+// namespace for a moment and have stayed there, see InNetNS.
 func InNamespace(path string) ([]Record, error) {
 	wanted, err := os.Stat(path)
 	if errors.Is(err, fs.ErrNotExist) {
@@ -28,7 +31,7 @@ func InNamespace(path string) ([]Record, error) {
 	var found []Record
 	for _, entry := range entries {
 		pid, err := strconv.Atoi(entry.Name())
-		if err != nil {
+		if err != nil || pid == os.Getpid() {
 			continue
 		}
 		// A process that ends while we look is no longer of interest.

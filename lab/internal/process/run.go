@@ -51,7 +51,10 @@ type Command struct {
 	Env   []string // added to the environment of the lab itself
 	Dir   string
 	NetNS string // path of a network namespace to run in, or empty
-	Stdin io.Reader
+	// Beside is the pid of a process whose namespaces to run in, or 0. The
+	// program is the same path on both sides.
+	Beside int
+	Stdin  io.Reader
 	// Stdout gets standard output; nil means Log for Run.
 	Stdout io.Writer
 	// Log gets standard error; it may be nil.
@@ -97,7 +100,12 @@ func (c Command) run(ctx context.Context) error {
 	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
 	cmd.Cancel = func() error { return syscall.Kill(-cmd.Process.Pid, syscall.SIGKILL) }
 	cmd.WaitDelay = 5 * time.Second
-	if err := startIn(c.NetNS, cmd); err != nil {
+	if c.Beside != 0 {
+		err = startBeside(c.Beside, cmd)
+	} else {
+		err = startIn(c.NetNS, cmd)
+	}
+	if err != nil {
 		return fmt.Errorf("starting %s: %w", c.Path, err)
 	}
 	err = cmd.Wait()

@@ -1,0 +1,49 @@
+package cluster
+
+import (
+	"context"
+	"io"
+
+	"berth.dev/berth/lab/internal/guest"
+	"berth.dev/berth/lab/internal/native"
+)
+
+// Machine is what a node runs on: a guest, or a part of this machine. What one
+// kind cannot do it refuses with the reason.
+type Machine interface {
+	Power() guest.Power
+	PID() int
+	PowerOn(ctx context.Context) error
+	PowerOff(ctx context.Context) error
+	WaitReady(ctx context.Context) error
+	Pause(ctx context.Context) error
+	Resume(ctx context.Context) error
+
+	Exec(ctx context.Context, r guest.ExecRequest) (code int, err error)
+	Output(ctx context.Context, argv ...string) ([]byte, error)
+	Pipe(ctx context.Context, stdin io.Reader, argv ...string) error
+
+	Disks() []guest.Disk
+	Device(d guest.Disk) string // path in the node
+	AddDisk(ctx context.Context, size int64) (guest.Disk, error)
+	RemoveDisk(ctx context.Context, name string) error
+
+	// Logs returns the log files by what wrote them.
+	Logs() map[string]string
+}
+
+// open returns the machine of a node, or [guest.ErrNotExist].
+func (c *Cluster) open(node string) (Machine, error) {
+	if c.state.get().Settings.Native {
+		return opened(native.Open(c.paths.node(node)))
+	}
+	return opened(guest.Open(c.paths.node(node)))
+}
+
+// opened keeps a nil machine from being a Machine that is not nil.
+func opened[M Machine](m M, err error) (Machine, error) {
+	if err != nil {
+		return nil, err
+	}
+	return m, nil
+}

@@ -1,0 +1,69 @@
+package cluster
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"path/filepath"
+
+	"berth.dev/berth/lab/internal/controlplane"
+	"berth.dev/berth/lab/internal/guest"
+	"berth.dev/berth/lab/internal/native"
+	"berth.dev/berth/lab/internal/network"
+	"berth.dev/berth/lab/internal/node"
+	"berth.dev/berth/lab/internal/progress"
+)
+
+// startNative makes a native node if there is none, powers it on and gives it
+// its images, which takes no longer here than preparing them would.
+func (c *Cluster) startNative(ctx context.Context, m materials, net *network.Network, config controlplane.Config, index int) error {
+	name := nodeName(index)
+	machine, err := native.Open(c.paths.node(name))
+	if err == nil && machine.Power() != guest.Off {
+		return nil
+	}
+	return c.step(name+": starting", func(step progress.Step) error {
+		if errors.Is(err, guest.ErrNotExist) {
+			machine, err = c.makeNative(ctx, m, net, config, index)
+		}
+		if err != nil {
+			return err
+		}
+		if err := machine.PowerOn(ctx); err != nil {
+			return err
+		}
+		ctx, cancel := context.WithTimeoutCause(ctx, bootLimit, fmt.Errorf("not started after %v", bootLimit))
+		defer cancel()
+		if err := machine.WaitReady(ctx); err != nil {
+			return err
+		}
+		for i, archive := range m.archives {
+			step.Note("image %d of %d: %s", i+1, len(m.archives), filepath.Base(archive))
+			if _, err := node.Load(ctx, machine, archive); err != nil {
+				return fmt.Errorf("loading %s: %w", archive, err)
+			}
+		}
+		return nil
+	})
+}
+
+func (c *Cluster) makeNative(ctx context.Context, m materials, net *network.Network, config controlplane.Config, index int) (*native.Machine, error) {
+	settings, err := c.nodeConfig(ctx, net, config, index)
+	if err != nil {
+		return nil, err
+	}
+	settings.Cgroup = c.cgroup(settings.Name)
+	seed, err := node.Seed(settings)
+	if err != nil {
+		return nil, err
+	}
+	s := c.state.get().Settings
+	return native.Create(c.paths.node(settings.Name), native.Spec{
+		Name: settings.Name, Network: c.paths.network(), Address: settings.Address, MAC: settings.MAC,
+		Programs: m.programs.Files(), Services: seed.Plan.Services, Disks: guest.NewDisks(s.Disks, s.DiskSize),
+		Cgroup: settings.Cgroup, Files: seed.Files,
+	})
+}
+
+// cgroup is named as the network is: no two clusters of a machine share either.
+func (c *Cluster) cgroup(node string) string { return "/berth-lab-" + c.paths.network() + "/" + node }

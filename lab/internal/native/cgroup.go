@@ -1,0 +1,132 @@
+package native
+
+import (
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"time"
+
+	"golang.org/x/sys/unix"
+)
+
+// cgroupRoot is where the hierarchies are mounted.
+const cgroupRoot = "/sys/fs/cgroup"
+
+// hierarchies returns the directories of the machine's cgroup hierarchies. With
+// the unified one alone, the controllers would have to be taken from systemd,
+// which is not tried here.
+func hierarchies() ([]string, error) {
+	entries, err := os.ReadDir(cgroupRoot)
+	if err != nil {
+		return nil, fmt.Errorf("listing cgroup hierarchies: %w", err)
+	}
+	var found []string
+	for _, e := range entries {
+		path := filepath.Join(cgroupRoot, e.Name())
+		var st unix.Statfs_t
+		// A symbolic link is a second name of a hierarchy.
+		if e.IsDir() && unix.Statfs(path, &st) == nil && st.Type == unix.CGROUP_SUPER_MAGIC {
+			found = append(found, path)
+		}
+	}
+	if !slices.Contains(found, filepath.Join(cgroupRoot, "memory")) {
+		return nil, fmt.Errorf("a native node needs cgroup v1 hierarchies below %s, memory among them: use guests on this machine", cgroupRoot)
+	}
+	return found, nil
+}
+
+// enterCgroup makes a cgroup in every hierarchy and moves a process there.
+func enterCgroup(name string, pid int) error {
+	all, err := hierarchies()
+	if err != nil {
+		return err
+	}
+	for _, hierarchy := range all {
+		dir := filepath.Join(hierarchy, name)
+		if err := os.MkdirAll(dir, 0o755); err != nil {
+			return fmt.Errorf("creating cgroup: %w", err)
+		}
+		if filepath.Base(hierarchy) == "cpuset" {
+			if err := inheritSets(hierarchy, name); err != nil {
+				return err
+			}
+		}
+		if err := os.WriteFile(filepath.Join(dir, "cgroup.procs"), []byte(strconv.Itoa(pid)), 0o644); err != nil {
+			return fmt.Errorf("entering cgroup: %w", err)
+		}
+	}
+	return nil
+}
+
+// inheritSets gives a cgroup and those above it the processors and memory of the
+// one above, without which nothing may enter it.
+func inheritSets(hierarchy, name string) error {
+	parent := filepath.Dir(name)
+	if parent != "/" {
+		if err := inheritSets(hierarchy, parent); err != nil {
+			return err
+		}
+	}
+	for _, file := range []string{"cpuset.cpus", "cpuset.mems"} {
+		value, err := os.ReadFile(filepath.Join(hierarchy, parent, file))
+		if err == nil {
+			err = os.WriteFile(filepath.Join(hierarchy, name, file), value, 0o644)
+		}
+		if err != nil {
+			return fmt.Errorf("inheriting %s: %w", file, err)
+		}
+	}
+	return nil
+}
+
+// removeCgroup removes a cgroup with all below it, and those above it that are
+// left empty.
+func removeCgroup(name string) error {
+	entries, err := os.ReadDir(cgroupRoot)
+	if err != nil {
+		return fmt.Errorf("listing cgroup hierarchies: %w", err)
+	}
+	for _, e := range entries {
+		dir := filepath.Join(cgroupRoot, e.Name(), name)
+		if err := removeTree(dir); err != nil {
+			return fmt.Errorf("removing cgroup: %w", err)
+		}
+		_ = os.Remove(filepath.Dir(dir)) // other nodes' may be in it
+	}
+	return nil
+}
+
+// removeTree removes cgroups from below; the files in them go by themselves. The
+// last process of a killed node leaves its cgroup a moment after its end.
+func removeTree(dir string) error {
+	var dirs []string
+	err := filepath.WalkDir(dir, func(path string, e fs.DirEntry, err error) error {
+		if err == nil && e.IsDir() {
+			dirs = append(dirs, path)
+		}
+		if errors.Is(err, fs.ErrNotExist) {
+			return nil
+		}
+		return err
+	})
+	if err != nil {
+		return err
+	}
+	for _, d := range slices.Backward(dirs) {
+		for try := 0; ; try++ {
+			err := os.Remove(d)
+			if err == nil || errors.Is(err, fs.ErrNotExist) {
+				break
+			}
+			if !errors.Is(err, unix.EBUSY) || try == 50 {
+				return err
+			}
+			time.Sleep(20 * time.Millisecond)
+		}
+	}
+	return nil
+}

@@ -1,0 +1,19 @@
+// Package native makes nodes that are no virtual machines: processes of this
+// machine, at its speed and with its kernel, in namespaces of their own.
+//
+// A node has its own mounts, network, processes, host name and cgroups. Its root
+// directory is this machine's with a layer on top that takes what the node
+// writes; its devices are a few harmless ones and the loop devices over its data
+// disks. So it has what the machine has installed, changes nothing of it, and
+// needs no image.
+//
+// Process 1 of a node is the lab program itself ([Init]). It waits for a line on
+// its standard input before it does anything, and ends without it: a node whose
+// start was interrupted before it was recorded is gone. To kill process 1 is to
+// power the node off; the kernel then ends all of its processes and drops its
+// mounts. What the kernel keeps, which is loop devices and cgroups, is found by
+// the node's files and by its cgroup's name.
+//
+// A native node shares the kernel: it has no device mapper where the machine has
+// none, cannot be paused, and a fault in the kernel is everybody's.
+package native

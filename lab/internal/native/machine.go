@@ -1,0 +1,157 @@
+package native
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"net/netip"
+	"os"
+	"path/filepath"
+
+	"berth.dev/berth/lab/internal/guest"
+	"berth.dev/berth/lab/internal/guest/wire"
+	"berth.dev/berth/lab/internal/network"
+	"berth.dev/berth/lab/internal/process"
+)
+
+// Files of a node's directory. The data disks are beside them.
+const (
+	recordFile = "machine.json"
+	upperDir   = "upper" // what the node writes over the machine's root directory
+	workDir    = "work"  // overlayfs' own
+	rootDir    = "root"  // where the node's root is mounted, in the node
+	logDir     = "log"
+	readyFile  = "ready" // in logDir, as soon as the services run
+	initLog    = "init.log"
+)
+
+// Spec is a node to be made.
+type Spec struct {
+	Name    string       `json:"name"`
+	Network string       `json:"network"` // name of the lab's network
+	Address netip.Prefix `json:"address"`
+	MAC     string       `json:"mac"`
+	// Programs are the machine's files by place below [wire.ToolsDir].
+	Programs map[string]string `json:"programs"`
+	Services []wire.Service    `json:"services"`
+	Disks    []guest.Disk      `json:"disks,omitempty"`
+	// Cgroup is the node's cgroup in every hierarchy.
+	Cgroup string `json:"cgroup"`
+	// Files are written before the first start.
+	Files []guest.File `json:"-"`
+}
+
+// Machine is a native node, on or off. Callers see to it that only one process
+// changes it at a time.
+type Machine struct {
+	dir string
+	record
+}
+
+// record is what machine.json holds.
+type record struct {
+	Spec    Spec           `json:"spec"`
+	Process process.Record `json:"process"`
+	// Loops are the numbers of the loop devices over the data disks.
+	Loops []int `json:"loops,omitempty"`
+}
+
+// Create makes a node in dir, which may exist, without starting it.
+func Create(dir string, s Spec) (*Machine, error) {
+	m := &Machine{dir: dir, record: record{Spec: s}}
+	if err := m.create(); err != nil {
+		return nil, fmt.Errorf("creating node %s: %w", s.Name, err)
+	}
+	return m, nil
+}
+
+// create makes the record last: with it the node exists.
+func (m *Machine) create() error {
+	for _, dir := range append([]string{upperDir, workDir, rootDir, logDir}, stateDirs()...) {
+		if err := os.MkdirAll(filepath.Join(m.dir, dir), 0o755); err != nil {
+			return err
+		}
+	}
+	for _, f := range m.Spec.Files {
+		path := filepath.Join(m.dir, upperDir, f.Path)
+		if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {
+			return err
+		}
+		if err := os.WriteFile(path, f.Data, os.FileMode(f.Mode)); err != nil {
+			return err
+		}
+	}
+	for _, d := range m.Spec.Disks {
+		if err := makeDisk(m.diskFile(d), d.Size); err != nil {
+			return fmt.Errorf("creating %s: %w", d.Name, err)
+		}
+	}
+	return m.save()
+}
+
+// Open returns the node in dir, or [guest.ErrNotExist].
+func Open(dir string) (*Machine, error) {
+	data, err := os.ReadFile(filepath.Join(dir, recordFile))
+	if errors.Is(err, os.ErrNotExist) {
+		return nil, fmt.Errorf("%s: %w", filepath.Base(dir), guest.ErrNotExist)
+	}
+	if err != nil {
+		return nil, fmt.Errorf("opening node: %w", err)
+	}
+	m := &Machine{dir: dir}
+	if err := json.Unmarshal(data, &m.record); err != nil {
+		return nil, fmt.Errorf("opening node %s: %w", filepath.Base(dir), err)
+	}
+	return m, nil
+}
+
+func (m *Machine) save() error {
+	data, err := json.MarshalIndent(m.record, "", "  ")
+	path := filepath.Join(m.dir, recordFile)
+	if err == nil {
+		err = os.WriteFile(path+".new", data, 0o600)
+	}
+	if err == nil {
+		err = os.Rename(path+".new", path)
+	}
+	if err != nil {
+		return fmt.Errorf("recording node %s: %w", m.Spec.Name, err)
+	}
+	return nil
+}
+
+// PID returns the number of the node's first process while it is on.
+func (m *Machine) PID() int { return m.Process.PID }
+
+// Disks returns the node's data disks.
+func (m *Machine) Disks() []guest.Disk { return m.Spec.Disks }
+
+// Device returns the path of a data disk in the node, or nothing while the node
+// is off.
+func (m *Machine) Device(d guest.Disk) string {
+	for i, mine := range m.Spec.Disks {
+		if mine.Name == d.Name && i < len(m.Loops) {
+			return loopPath(m.Loops[i])
+		}
+	}
+	return ""
+}
+
+// Logs returns the log files of the node by what wrote them.
+func (m *Machine) Logs() map[string]string {
+	logs := map[string]string{"init": filepath.Join(m.dir, logDir, initLog)}
+	for _, s := range m.Spec.Services {
+		logs[s.Name] = filepath.Join(m.dir, logDir, s.Name+".log")
+	}
+	return logs
+}
+
+func (m *Machine) diskFile(d guest.Disk) string { return filepath.Join(m.dir, d.Name+".raw") }
+
+func (m *Machine) network(ctx context.Context) (*network.Network, error) {
+	if err := ctx.Err(); err != nil {
+		return nil, err
+	}
+	return network.Open(m.Spec.Network)
+}
