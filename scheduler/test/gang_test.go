@@ -1,12 +1,17 @@
 package test
 
 import (
+	"context"
 	"fmt"
+	"slices"
+	"strings"
 	"testing"
 
 	corev1 "k8s.io/api/core/v1"
 	schedulingv1beta1 "k8s.io/api/scheduling/v1beta1"
+	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
 )
 
 // groups is the feature of Kubernetes that schedules pods all or none.
@@ -36,6 +41,22 @@ func (c *cluster) gang(t *testing.T, count int, change func(*corev1.Pod)) {
 	}))
 }
 
+// wantPlaced: what the scheduler says of the gang as a whole.
+func (c *cluster) wantPlaced(t *testing.T, status metav1.ConditionStatus, message string) {
+	t.Helper()
+	c.agree(t, func(ctx context.Context) error {
+		group := &schedulingv1beta1.PodGroup{}
+		if err := c.Client.Get(ctx, client.ObjectKey{Namespace: c.class, Name: c.class}, group); err != nil {
+			return err
+		}
+		condition := meta.FindStatusCondition(group.Status.Conditions, schedulingv1beta1.PodGroupInitiallyScheduled)
+		if condition == nil || condition.Status != status || !strings.Contains(condition.Message, message) {
+			return fmt.Errorf("the group's condition is %+v, want %s with %q", condition, status, message)
+		}
+		return nil
+	})
+}
+
 func TestAGangWhoseVolumesFitTogetherIsPlacedWhole(t *testing.T) {
 	for _, claims := range []int{1, 3} {
 		t.Run(fmt.Sprintf("with %d claims each", claims), func(t *testing.T) {
@@ -55,8 +76,12 @@ func TestAGangThatDoesNotFitTakesNothingUntilItDoes(t *testing.T) {
 	c := gangs(t)
 	a := c.node(t, "a", 10*gi)
 	c.gang(t, 4, c.withClaims(t, 1, 3*gi))
-	_, waiting := c.settle(t, 0)
-	wantReason(t, waiting, "") // settle has seen one for each
+	c.settle(t, 0)
+	c.wantPlaced(t, metav1.ConditionFalse, "minCount (4) cannot be satisfied: 3 scheduled")
+	_, waiting, err := c.pods(t.Context())
+	if one := slices.ContainsFunc(waiting, func(pod corev1.Pod) bool { return strings.Contains(refused(&pod), "not enough free space") }); err != nil || !one {
+		t.Errorf("no pod says that there is no room: %v", err)
+	}
 	c.wantVolumes(t, 0)
 
 	c.create(t, c.pod("single", c.withClaims(t, 1, 10*gi))) // all the room there is
@@ -65,6 +90,7 @@ func TestAGangThatDoesNotFitTakesNothingUntilItDoes(t *testing.T) {
 
 	b := c.node(t, "b", 12*gi)
 	c.settle(t, 1+4)
+	c.wantPlaced(t, metav1.ConditionTrue, "")
 	c.wantHeld(t, 5, 22*gi, a, b)
 	c.wantVolumes(t, 5)
 	c.wantNoFailures(t, a, b)

@@ -21,7 +21,7 @@ func TestThePluginAnswersEveryCase(t *testing.T) {
 				answerCase(t, test, node, want)
 			}
 			if test.Unready != "" {
-				p := &Plugin{Book: test.Book(), Reader: test.Reader(), Refusals: NewRefusals()}
+				p := &Plugin{Book: test.Book(), Reader: test.Reader(), Refusals: NewRefusals(func() {})}
 				_, status := p.PreFilter(t.Context(), framework.NewCycleState(), test.Pod, nil)
 				if status.Code() != fwk.UnschedulableAndUnresolvable || !strings.Contains(status.Message(), test.Unready) {
 					t.Errorf("got %v, want a refusal with %q", status, test.Unready)
@@ -35,7 +35,7 @@ func TestThePluginAnswersEveryCase(t *testing.T) {
 func answerCase(t *testing.T, test cases.Case, name string, want cases.Answer) {
 	t.Helper()
 	book := test.Book()
-	p := &Plugin{Book: book, Reader: test.Reader(), Refusals: NewRefusals()}
+	p := &Plugin{Book: book, Reader: test.Reader(), Refusals: NewRefusals(func() {})}
 	state := framework.NewCycleState()
 	if _, status := p.PreFilter(t.Context(), state, test.Pod, nil); !status.IsSuccess() && !status.IsSkip() {
 		t.Fatalf("PreFilter: %v", status)

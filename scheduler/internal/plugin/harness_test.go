@@ -116,7 +116,7 @@ func newCluster(t testing.TB, nodes ...nodeSpec) *cluster {
 	}
 	c.ledger.SetSynced()
 	c.storageClass("fast", storagev1.VolumeBindingWaitForFirstConsumer)
-	c.Plugin = &Plugin{Book: c.ledger, Reader: schedule.Reader{Objects: c.objects}, Volumes: c.creator, Placed: c.objects.placed, Refusals: NewRefusals(), Lifetime: t.Context()}
+	c.Plugin = &Plugin{Book: c.ledger, Reader: schedule.Reader{Objects: c.objects}, Volumes: c.creator, Placed: c.objects.placed, Refusals: NewRefusals(func() {}), Lifetime: t.Context()}
 	c.Framework = c.profile(t)
 	return c
 }

@@ -15,7 +15,17 @@ import (
 type Refusals struct {
 	mu    sync.Mutex
 	byUID map[string]*refusal
+
+	// trials are the pods that hold room on a node in a simulation, and begun is
+	// how many there have been.
+	trials map[trial]bool
+	begun  uint64
+	over   func()
 }
+
+// trial is what a pod of a group holds on a node while the scheduler tries
+// whether all of the group can be placed. It is given back in any case.
+type trial struct{ pod, node string }
 
 // refusal is set before what was refused is believed: see Filter.
 type refusal struct {
@@ -23,8 +33,10 @@ type refusal struct {
 	refused atomic.Bool
 }
 
-// NewRefusals returns an empty list.
-func NewRefusals() *Refusals { return &Refusals{byUID: map[string]*refusal{}} }
+// NewRefusals returns an empty list. over is called when a simulation has ended.
+func NewRefusals(over func()) *Refusals {
+	return &Refusals{byUID: map[string]*refusal{}, trials: map[trial]bool{}, over: over}
+}
 
 // begin begins a cycle of a pod.
 func (r *Refusals) begin(pod *corev1.Pod) *refusal {
@@ -53,4 +65,31 @@ func (r *Refusals) Pods() []*corev1.Pod {
 		}
 	}
 	return pods
+}
+
+// Simulations is how many trials have begun, and whether any is not over: what
+// the ledger says meanwhile keeps pods waiting that may fit a moment later.
+func (r *Refusals) Simulations() (begun uint64, running bool) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return r.begun, len(r.trials) > 0
+}
+
+// try begins a trial. It comes before the room is held.
+func (r *Refusals) try(t trial) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.trials[t] = true
+	r.begun++
+}
+
+// tried ends a trial, if it is one. It comes after the room was given back.
+func (r *Refusals) tried(t trial) {
+	r.mu.Lock()
+	last := r.trials[t] && len(r.trials) == 1
+	delete(r.trials, t)
+	r.mu.Unlock()
+	if last {
+		r.over()
+	}
 }

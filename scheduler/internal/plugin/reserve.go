@@ -25,7 +25,7 @@ func (p *Plugin) patience() time.Duration { return cmp.Or(p.acceptance, acceptan
 
 // Reserve holds room for all of the pod's volumes on the node, or for none. What
 // Filter saw may be gone by now; the ledger works everything out again.
-func (p *Plugin) Reserve(_ context.Context, state fwk.CycleState, _ *corev1.Pod, node string) *fwk.Status {
+func (p *Plugin) Reserve(_ context.Context, state fwk.CycleState, pod *corev1.Pod, node string) *fwk.Status {
 	c := read(state)
 	if c == nil {
 		return nil
@@ -35,7 +35,12 @@ func (p *Plugin) Reserve(_ context.Context, state fwk.CycleState, _ *corev1.Pod,
 		request, _ = p.Book.Request(c.options, demandsOf(wanted)...)
 	}
 	c.refusal.refused.Store(true)
+	on := trial{uid(pod), node}
+	if state.IsPodGroupSchedulingCycle() {
+		p.Refusals.try(on)
+	}
 	if _, verdict := p.Book.Reserve(node, request); !verdict.Fits() {
+		p.Refusals.tried(on)
 		return fwk.NewStatus(fwk.Unschedulable, why(verdict.Reason))
 	}
 	c.refusal.refused.Store(false)
@@ -60,6 +65,7 @@ func toCreate(wanted []schedule.Wanted) []schedule.Wanted {
 func (p *Plugin) Unreserve(_ context.Context, state fwk.CycleState, pod *corev1.Pod, node string) {
 	if read(state) != nil {
 		p.Book.Unreserve(uid(pod), node)
+		p.Refusals.tried(trial{uid(pod), node})
 	}
 }
 

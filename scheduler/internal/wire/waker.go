@@ -2,6 +2,8 @@ package wire
 
 import (
 	"context"
+	"maps"
+	"slices"
 	"sync"
 
 	corev1 "k8s.io/api/core/v1"
@@ -30,7 +32,9 @@ type waker struct {
 }
 
 func newWaker(book plugin.Book, reader plugin.Reader) *waker {
-	return &waker{book: book, reader: reader, refusals: plugin.NewRefusals(), due: make(chan struct{}, 1), nodes: map[string]bool{}}
+	w := &waker{book: book, reader: reader, due: make(chan struct{}, 1), nodes: map[string]bool{}}
+	w.refusals = plugin.NewRefusals(w.wake)
+	return w
 }
 
 func (w *waker) add(profile activator) {
@@ -77,11 +81,20 @@ func (w *waker) run(ctx context.Context) {
 	}
 }
 
+// look wakes the pods that fit by now. While the scheduler simulates, the ledger
+// says less than there is; what may be overlooked for that is looked at again.
 func (w *waker) look(ctx context.Context) {
+	before, simulating := w.refusals.Simulations()
+	if simulating {
+		return // and called again
+	}
 	w.mu.Lock()
 	nodes, all := w.nodes, w.all
 	w.nodes, w.all = map[string]bool{}, false
 	w.mu.Unlock()
+	if len(nodes) == 0 && !all {
+		return
+	}
 
 	waiting := map[string]map[string]*corev1.Pod{} // by profile
 	for _, pod := range w.refusals.Pods() {
@@ -92,6 +105,9 @@ func (w *waker) look(ctx context.Context) {
 			waiting[pod.Spec.SchedulerName] = map[string]*corev1.Pod{}
 		}
 		waiting[pod.Spec.SchedulerName][pod.Namespace+"/"+pod.Name] = pod
+	}
+	if begun, _ := w.refusals.Simulations(); begun != before {
+		w.freed(slices.Collect(maps.Keys(nodes))...)
 	}
 	w.mu.Lock()
 	defer w.mu.Unlock()
