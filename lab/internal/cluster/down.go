@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"io/fs"
 	"os"
+	"slices"
 
 	"golang.org/x/sync/errgroup"
 
@@ -96,10 +97,16 @@ func removeNetwork(ctx context.Context, name string) error {
 	if err != nil {
 		return err
 	}
-	if err := kill(ctx, inside); err != nil {
+	if err := kill(ctx, others(inside)); err != nil {
 		return err
 	}
 	return net.Destroy(ctx)
+}
+
+// others leaves this process out, whose first thread may have got stuck in the
+// namespace: it would end itself instead of the cluster.
+func others(all []process.Record) []process.Record {
+	return slices.DeleteFunc(all, func(r process.Record) bool { return r.PID == os.Getpid() })
 }
 
 // kill ends processes at once. Their data goes with the cluster, so there is

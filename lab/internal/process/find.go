@@ -12,10 +12,8 @@ import (
 
 // InNamespace returns the processes that live in the network namespace at
 // path. It finds what was started there by a command that died before it could
-// record it, and the children of what was recorded.
-//
-// The calling process is never among them: its first thread may have been in the
-// namespace for a moment and have stayed there, see InNetNS.
+// record it, and the children of what was recorded. The calling process may be
+// among them: its first thread cannot be thrown away after [InNetNS].
 func InNamespace(path string) ([]Record, error) {
 	wanted, err := os.Stat(path)
 	if errors.Is(err, fs.ErrNotExist) {
@@ -31,7 +29,7 @@ func InNamespace(path string) ([]Record, error) {
 	var found []Record
 	for _, entry := range entries {
 		pid, err := strconv.Atoi(entry.Name())
-		if err != nil || pid == os.Getpid() {
+		if err != nil {
 			continue
 		}
 		// A process that ends while we look is no longer of interest.
