@@ -17,14 +17,26 @@ func (w *World) agentStep(i int, stale uint8) bool {
 	if !w.runs(i) {
 		return false
 	}
-	if n.pending.active {
-		w.scratch.pending = n.pending
-		n.pending = pending{}
-		w.act(i, &w.scratch.pending)
+	if p := n.pending; p != nil {
+		n.pending = nil
+		w.act(i, p)
 		return true
 	}
-	return w.think(i, stale)
+	w.scratch.verb = ownership.Nothing
+	done := w.think(i, stale)
+	if p := n.pending; p != nil && stale&atOnce != 0 {
+		n.pending = nil
+		w.act(i, p)
+	}
+	return done
 }
+
+// Bits of a step: later names are less loaded; what is decided is carried out
+// with nothing between.
+const (
+	backwards = 64
+	atOnce    = 128
+)
 
 func (w *World) think(i int, stale uint8) bool {
 	if !w.linked(i, api) {
@@ -42,18 +54,20 @@ func (w *World) think(i int, stale uint8) bool {
 		w.checkUnstaged(i)
 		n.stopped = false
 	}
+	w.scratch.verb = a.Verb
 	if a.Verb <= ownership.Refuse || a.Verb == ownership.Pull && w.underway(i, a.To) {
 		w.tell(i, "decides", a)
 		return false
 	}
 	w.tell(i, "decides", a)
-	n.pending = pending{active: true, action: a, read: read, since: w.now, factor: 0, ignored: w.someoneKnowsMore(i, read.volume)}
+	p := &pending{action: a, read: read, ignored: w.someoneKnowsMore(i, read.volume)}
 	if v := w.server.current.volume; v != nil {
-		n.pending.factor = v.Factor
+		p.factor = v.Factor
 	}
 	for j := range w.nodes {
-		n.pending.wrecked[j] = w.nodes[j].wrecked
+		p.wrecked[j] = w.nodes[j].wrecked
 	}
+	n.pending = p
 	return true
 }
 
@@ -68,13 +82,16 @@ func (w *World) read(stale uint8) *version {
 	return v
 }
 
+// keep is how many snapshots beyond the necessary nodes keep.
+const keep = 1
+
 func (w *World) nodeFacts(i int, read *version, stale uint8) *ownership.NodeFacts {
 	n := &w.nodes[i]
 	f := &w.scratch.node
 	*f = ownership.NodeFacts{
 		Me: names[i], Boot: bootNames[n.boot], Now: w.clock(), Record: read.volume, Copy: n.copy,
 		Wanted: n.wanted, Mounted: n.mounted, SnapshotDue: w.cfg.Eager || n.sinceSnapshot >= snapshotInterval,
-		OutOfService: n.tainted, SinceRenewal: n.sinceRenewal, Disk: w.diskSeenBy(i), Keep: 1,
+		OutOfService: n.tainted, SinceRenewal: n.sinceRenewal, Disk: w.diskSeenBy(i), Keep: keep,
 	}
 	f.FreshID = w.freshID(i)
 	f.Peers = w.ask(i, read.volume, stale)
@@ -104,12 +121,15 @@ func (w *World) ask(i int, v *ownership.Volume, stale uint8) []ownership.Peer {
 		return hearsay(v, names[i])
 	}
 	leaving := w.leaving(i, v)
-	peers := w.scratch.peers[:0]
+	peers, bits := w.scratch.peers[:0], stale
 	for j := 0; j < w.cfg.Nodes; j++ {
 		if j == i || !w.answers(i, j) {
 			continue
 		}
 		p := ownership.Peer{Node: names[j], Load: j}
+		if bits&backwards != 0 {
+			p.Load = maxNodes - j
+		}
 		q := &w.nodes[j]
 		if e, ok := entryOf(v, names[j]); leaving && ok && e.State != ownership.Removing {
 			stale = 0

@@ -20,8 +20,8 @@ func (n Named) Settled() Config {
 }
 
 func (e Explored) String() string {
-	return fmt.Sprintf("%d states, %d transitions, %d brought to rest, up to %d steps deep, complete: %t",
-		e.States, e.Transitions, e.Settled, e.Depth, e.Complete)
+	return fmt.Sprintf("%d states, %d visits, %d transitions, %d brought to rest, up to %d steps deep, complete: %t",
+		e.States, e.Visits, e.Transitions, e.Settled, e.Depth, e.Complete)
 }
 
 func snapshots(nodes, factor int) Config {

@@ -117,7 +117,10 @@ func (w *World) checkDestroy(i int, p *pending) {
 	if !w.cfg.Kind.Traits().Data || v != nil && v.Deleting {
 		return
 	}
-	mine := w.worth(i)
+	mine, factor := w.worth(i), p.factor
+	if v != nil {
+		factor = min(factor, v.Factor) // fewer may be wanted by now than when it was decided
+	}
 	others := 0
 	for j := 0; j < w.cfg.Nodes; j++ {
 		o := &w.nodes[j]
@@ -128,8 +131,8 @@ func (w *World) checkDestroy(i int, p *pending) {
 			others++
 		}
 	}
-	if mine > 0 && others < p.factor {
-		w.fail("last copies: %s destroyed its copy with %d others for a factor of %d", names[i], others, p.factor)
+	if mine > 0 && others < factor {
+		w.fail("last copies: %s destroyed its copy with %d others for a factor of %d", names[i], others, factor)
 	}
 	if n.mounted {
 		w.fail("last copies: %s destroyed a mounted copy", names[i])

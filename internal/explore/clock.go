@@ -80,7 +80,7 @@ func (w *World) selfFence(i int) {
 	if !n.paused {
 		n.woke = false
 	}
-	writes := n.mounted || n.pending.active || !n.copy.GaveUp(n.copy.Opened)
+	writes := n.mounted || n.pending != nil || !n.copy.GaveUp(n.copy.Opened)
 	if !n.up || n.paused || !writes || n.sinceRenewal < ownership.SelfFenceAfter {
 		return
 	}
@@ -103,6 +103,6 @@ func (w *World) selfFence(i int) {
 			n.copy.Closed = n.copy.Opened
 		}
 		n.mounted, n.stopped = false, n.stopped || n.mounted
-		n.pending = pending{}
+		n.pending = nil
 	}
 }

@@ -150,7 +150,7 @@ func (w *World) send(i int, a *ownership.Action) {
 		return
 	}
 	src := &w.nodes[j]
-	if v := src.pending.action.Verb; src.pending.active && (v == ownership.Drop || v == ownership.RollBack) {
+	if p := src.pending; p != nil && (p.action.Verb == ownership.Drop || p.action.Verb == ownership.RollBack) {
 		return // its volume's lock is held, and what is asked for may go
 	}
 	s := stream{from: j, to: i, header: ownership.Stream{Promise: src.copy.Promise, Base: a.Base, Target: a.To}}
@@ -193,7 +193,7 @@ func (w *World) deliver(k int, again bool) bool {
 	}
 	s := w.streams[k]
 	n := &w.nodes[s.to]
-	if !w.runs(s.to) || n.pending.active {
+	if !w.runs(s.to) || n.pending != nil {
 		return false
 	}
 	if !again {

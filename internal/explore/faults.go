@@ -12,7 +12,7 @@ func (w *World) crash(i int) bool {
 		return false
 	}
 	n.up, n.paused, n.agent, n.mounted, n.stopped = false, false, false, false, false
-	n.pending, n.heard = pending{}, nil
+	n.pending, n.heard = nil, nil
 	if w.rules.Conduct.ForgetfulPromises {
 		n.copy.Promise = ownership.Promise{}
 	}
@@ -44,7 +44,7 @@ func (w *World) agentDown(i int) bool {
 	if !n.up || !n.agent {
 		return false
 	}
-	n.agent, n.pending, n.heard = false, pending{}, nil
+	n.agent, n.pending, n.heard = false, nil, nil
 	if w.rules.Conduct.ForgetfulPromises {
 		n.copy.Promise = ownership.Promise{}
 	}

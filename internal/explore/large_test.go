@@ -19,7 +19,7 @@ func TestNoStateOfALargerWorldBreaksAnInvariant(t *testing.T) {
 	for _, b := range explore.LargeBounds() {
 		t.Run(b.Name, func(t *testing.T) {
 			b.MaxStates = max(states, 0)
-			r := explore.Exhaust(b.Bounds, explore.Berth())
+			r := explore.Exhaust(b.Bounds, explore.Berth(), nil)
 			t.Log(r)
 			if r.Violation != "" {
 				t.Errorf("%s\n%s", r.Violation, story(explore.Outcome{Config: b.Settled(), Events: r.Events, Violation: r.Violation}))

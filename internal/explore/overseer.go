@@ -10,11 +10,10 @@ import (
 // controllers may believe to lead: leader election is no fencing.
 func (w *World) controllerStep(c int, stale uint8) bool {
 	ctl, who := &w.ctl[c], maxNodes+c
-	if ctl.pending.active {
-		p := ctl.pending
-		ctl.pending = pending{}
+	if p := ctl.pending; p != nil {
+		ctl.pending = nil
 		w.tell(who, "carries out", p.action)
-		w.write(who, &p)
+		w.write(who, p)
 		return true
 	}
 	if !w.linked(who, api) {
@@ -35,13 +34,19 @@ func (w *World) controllerStep(c int, stale uint8) bool {
 	if a.Verb != ownership.Record {
 		return false
 	}
-	ctl.pending = pending{active: true, action: a, read: read, since: w.now,
+	p := &pending{action: a, read: read,
 		ignored: w.controllerKnowsMore(who, read.volume), brake: ownership.BrakeHolds(f.Nodes) && !deliberate(f)}
 	for i := range f.Peers {
 		if f.Peers[i].Copy.Has(a.Point) {
-			ctl.pending.age = max(ctl.pending.age, f.Peers[i].Age)
+			p.age = max(p.age, f.Peers[i].Age)
 		}
 	}
+	if stale&atOnce != 0 {
+		w.tell(who, "carries out", p.action)
+		w.write(who, p)
+		return true
+	}
+	ctl.pending = p
 	return true
 }
 

@@ -64,7 +64,7 @@ type scratch struct {
 	peers      [maxNodes]ownership.Peer
 	machines   [maxNodes]ownership.Machine
 	witnesses  [maxNodes + 2]ownership.Witness
-	pending    pending
+	verb       ownership.Verb // the last that an agent decided
 }
 
 // server is the API server: the current record and the versions before it.
@@ -100,15 +100,13 @@ type node struct {
 	sinceRenewal      time.Duration
 	sinceKubelet      time.Duration
 	heard             *[maxNodes]ownership.Copy // the last answers of the peers, nil if none
-	pending           pending
+	pending           *pending
 }
 
-// pending is a decision that is made and not yet carried out.
+// pending is a decision that is made and not yet carried out. It does not change.
 type pending struct {
-	active  bool
 	action  ownership.Action
 	read    *version
-	since   time.Duration
 	factor  int
 	wrecked [maxNodes]uint8
 	ignored bool // a reachable node knew of an epoch that the decision ignores
@@ -122,7 +120,7 @@ type controller struct {
 	lostFor        [maxNodes]time.Duration
 	oldProofs      []ownership.Proof
 	blocked        lineage.Point
-	pending        pending
+	pending        *pending
 }
 
 // stream is a snapshot on its way. It may be late, repeated or lost.

@@ -1,0 +1,220 @@
+package explore
+
+import (
+	"fmt"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"berth.dev/berth/internal/lineage"
+	"berth.dev/berth/internal/ownership"
+)
+
+// renaming gives a world other names: nodes change places, epochs get other ids,
+// contents other marks, boots other numbers, and the clock shows another time.
+type renaming struct {
+	to       [maxNodes]int
+	later    time.Duration
+	contents map[*content]*content
+	versions map[*version]*version
+}
+
+func newRenaming(to [maxNodes]int) *renaming {
+	return &renaming{to: to, later: 1000 * time.Hour, contents: map[*content]*content{nil: nil}, versions: map[*version]*version{nil: nil}}
+}
+
+func (r *renaming) node(name string) string {
+	if i := indexOf(name); i >= 0 {
+		return names[r.to[i]]
+	}
+	return name
+}
+
+func (r *renaming) boot(name string) string {
+	n, err := strconv.Atoi(strings.TrimPrefix(name, "boot"))
+	if err != nil {
+		return name
+	}
+	return bootNames[n+1]
+}
+
+func (r *renaming) time(t time.Time) time.Time {
+	if t.IsZero() {
+		return t
+	}
+	return t.Add(r.later)
+}
+
+func (r *renaming) epoch(e lineage.Epoch) lineage.Epoch {
+	if e.ID != "" {
+		e.ID = fmt.Sprintf("renamed-%s", e.ID)
+	}
+	return e
+}
+
+func (r *renaming) point(p lineage.Point) lineage.Point {
+	p.Epoch = r.epoch(p.Epoch)
+	return p
+}
+
+func (r *renaming) points(in []lineage.Point) (out []lineage.Point) {
+	for _, p := range in {
+		out = append(out, r.point(p))
+	}
+	return out
+}
+
+func (r *renaming) lineage(in lineage.Lineage) (out lineage.Lineage) {
+	for _, b := range in {
+		out = append(out, lineage.Branch{Epoch: r.epoch(b.Epoch), From: r.point(b.From)})
+	}
+	return out
+}
+
+func (r *renaming) losses(in []ownership.Loss) (out []ownership.Loss) {
+	for _, l := range in {
+		out = append(out, ownership.Loss{Epoch: r.epoch(l.Epoch), Kept: r.point(l.Kept), Known: r.point(l.Known)})
+	}
+	return out
+}
+
+func (r *renaming) promise(p ownership.Promise) ownership.Promise {
+	return ownership.Promise{Epoch: r.epoch(p.Epoch), Primary: r.node(p.Primary), Boot: r.boot(p.Boot),
+		Lineage: r.lineage(p.Lineage), Losses: r.losses(p.Losses)}
+}
+
+func (r *renaming) key(k ownership.Key) ownership.Key {
+	return ownership.Key{Node: r.node(k.Node), Epoch: r.epoch(k.Epoch), Fence: k.Fence}
+}
+
+func (r *renaming) volume(v *ownership.Volume) *ownership.Volume {
+	if v == nil {
+		return nil
+	}
+	n := *v
+	n.Epoch, n.RecoveryPoint, n.Lineage, n.Losses = r.epoch(v.Epoch), r.point(v.RecoveryPoint), r.lineage(v.Lineage), r.losses(v.Losses)
+	n.Primary.Node, n.Primary.Boot = r.node(v.Primary.Node), r.boot(v.Primary.Boot)
+	n.FenceRequest = ownership.FenceRequest{Executor: r.node(v.FenceRequest.Executor), Epoch: r.epoch(v.FenceRequest.Epoch)}
+	n.Failover.Approved, n.ExpireAt = r.point(v.Failover.Approved), r.time(v.ExpireAt)
+	n.Replicas = nil
+	for _, e := range v.Replicas {
+		n.Replicas = append(n.Replicas, ownership.Replica{Node: r.node(e.Node), State: e.State, Point: r.point(e.Point),
+			Unstaged: r.epoch(e.Unstaged), Fenced: r.epoch(e.Fenced)})
+	}
+	slices.SortFunc(n.Replicas, func(a, b ownership.Replica) int { return strings.Compare(a.Node, b.Node) })
+	return &n
+}
+
+func (r *renaming) version(v *version) *version {
+	if n, ok := r.versions[v]; ok {
+		return n
+	}
+	n := &version{volume: r.volume(v.volume), rv: v.rv + 7, before: r.version(v.before)}
+	r.versions[v] = n
+	return n
+}
+
+func (r *renaming) content(c *content) *content {
+	if n, ok := r.contents[c]; ok {
+		return n
+	}
+	n := &content{parent: r.content(c.parent), write: c.write + 100, depth: c.depth, hash: c.hash + 1}
+	r.contents[c] = n
+	return n
+}
+
+func (r *renaming) all(in []*content) (out []*content) {
+	for _, c := range in {
+		out = append(out, r.content(c))
+	}
+	return out
+}
+
+func (r *renaming) epochs(in []lineage.Epoch) (out []lineage.Epoch) {
+	for _, e := range in {
+		out = append(out, r.epoch(e))
+	}
+	return out
+}
+
+func (r *renaming) pending(p *pending) *pending {
+	if p == nil {
+		return nil
+	}
+	n, a := *p, p.action
+	n.read = r.version(p.read)
+	for i := range p.wrecked {
+		n.wrecked[r.to[i]] = p.wrecked[i]
+	}
+	n.action.Next, n.action.Promise, n.action.From = r.volume(a.Next), r.promise(a.Promise), r.node(a.From)
+	n.action.Base, n.action.To, n.action.Points = r.point(a.Base), r.point(a.To), r.points(a.Points)
+	n.action.Key, n.action.Expect, n.action.Until = r.key(a.Key), r.key(a.Expect), r.time(a.Until)
+	return &n
+}
+
+func (r *renaming) machine(n node) node {
+	c := &n.copy
+	c.Promise, c.Opened, c.Closed = r.promise(c.Promise), r.epoch(c.Opened), r.epoch(c.Closed)
+	c.Points, c.Preserved, c.DestroyAt = r.points(c.Points), r.point(c.Preserved), r.time(c.DestroyAt)
+	var holds []ownership.Hold
+	for _, h := range c.Holds {
+		holds = append(holds, ownership.Hold{For: r.node(h.For), Point: r.point(h.Point), Until: r.time(h.Until)})
+	}
+	c.Holds = holds
+	n.data, n.head, n.branches, n.pending = r.all(n.data), r.content(n.head), r.all(n.branches), r.pending(n.pending)
+	n.boot, n.leased = n.boot+1, n.leased+1
+	if n.poweroff > 0 {
+		n.poweroff++
+	}
+	return n
+}
+
+// world is the renamed image.
+func (r *renaming) world(w *World) *World {
+	n := *w
+	n.now += r.later
+	n.server.current = r.version(w.server.current)
+	n.disk = r.key(w.disk)
+	for i := range w.nodes {
+		n.nodes[r.to[i]] = r.machine(w.nodes[i])
+	}
+	for k := range w.ctl {
+		n.ctl[k].pending, n.ctl[k].blocked = r.pending(w.ctl[k].pending), r.point(w.ctl[k].blocked)
+		for i := range w.nodes {
+			n.ctl[k].lapsed[r.to[i]], n.ctl[k].steady[r.to[i]] = w.ctl[k].lapsed[i], w.ctl[k].steady[i]
+			n.ctl[k].lostFor[r.to[i]] = w.ctl[k].lostFor[i]
+		}
+	}
+	n.streams = nil
+	for _, s := range slices.Backward(w.streams) {
+		h := ownership.Stream{Promise: r.promise(s.header.Promise), Base: r.point(s.header.Base), Target: r.point(s.header.Target)}
+		n.streams = append(n.streams, stream{from: r.to[s.from], to: r.to[s.to], header: h, base: r.content(s.base), target: r.content(s.target)})
+	}
+	r.links(w, &n)
+	t, o := &n.truth, &w.truth
+	t.last, t.recalled, t.epoch = r.content(o.last), r.content(o.recalled), r.epoch(o.epoch)
+	t.issued, t.fenced, t.log = r.epochs(o.issued), r.epochs(o.fenced), r.epochs(o.log)
+	t.named = nil
+	for _, p := range o.named {
+		t.named = append(t.named, namedPoint{point: r.point(p.point), data: r.content(p.data)})
+	}
+	return &n
+}
+
+func (r *renaming) links(w, n *World) {
+	end := func(i int) int {
+		if i < maxNodes {
+			return r.to[i]
+		}
+		return i
+	}
+	n.cut = [endpoints]uint16{}
+	for i := range w.cut {
+		for j := range w.cut {
+			if w.cut[i]&(1<<j) != 0 {
+				n.cut[end(i)] |= 1 << end(j)
+			}
+		}
+	}
+}

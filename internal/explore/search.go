@@ -1,0 +1,162 @@
+package explore
+
+import (
+	"sync"
+	"sync/atomic"
+	"time"
+)
+
+// search is one exhaustive exploration. Each worker goes depth first through a
+// stack of its own, so that few worlds are in memory at once, and gives its
+// oldest, which has the most beneath it, to those that have nothing to do.
+type search struct {
+	bounds Bounds
+	seen   visited
+	// key, if not nil, tells worlds apart instead of canon.
+	key func(*World) [2]uint64
+	// reduced: steps that nobody can tell from a later one are taken at once.
+	reduced bool
+
+	visits, transitions, settled, depth atomic.Int64
+	stop                                atomic.Bool
+	idle                                atomic.Int64
+
+	mu     sync.Mutex
+	spare  []reached
+	wake   *sync.Cond
+	waits  int
+	result Explored
+}
+
+// reached is a world still to go on from, and the way there.
+type reached struct {
+	w    World
+	left budget
+	way  *way
+}
+
+type way struct {
+	before *way
+	event  Event
+	length int
+}
+
+func (y *way) then(e Event) *way {
+	n := 1
+	if y != nil {
+		n += y.length
+	}
+	return &way{before: y, event: e, length: n}
+}
+
+func (y *way) events() (out []Event) {
+	if y == nil {
+		return nil
+	}
+	out = make([]Event, y.length)
+	for ; y != nil; y = y.before {
+		out[y.length-1] = y.event
+	}
+	return out
+}
+
+// Exhaust visits every state that the bounds allow. watch, if not nil, is told
+// every now and then how far it is.
+func Exhaust(b Bounds, rules *Rules, watch func(Explored)) Explored {
+	s := newSearch(b)
+	return s.run(rules, watch)
+}
+
+func newSearch(b Bounds) *search {
+	b.Config.Eager = true
+	b.Workers = max(1, b.Workers)
+	s := &search{bounds: b, reduced: true}
+	s.wake = sync.NewCond(&s.mu)
+	return s
+}
+
+func (s *search) run(rules *Rules, watch func(Explored)) Explored {
+	s.result.Complete = true
+	s.spare = []reached{{w: *New(s.bounds.Config, rules), left: newBudget(&s.bounds)}}
+	var wg sync.WaitGroup
+	for range s.bounds.Workers {
+		k := newWorker(s)
+		wg.Go(k.work)
+	}
+	done := make(chan struct{})
+	go func() { wg.Wait(); close(done) }()
+	tick := time.NewTicker(10 * time.Second)
+	defer tick.Stop()
+	for {
+		select {
+		case <-done:
+			return s.explored()
+		case <-tick.C:
+			if watch != nil {
+				watch(s.explored())
+			}
+		}
+	}
+}
+
+func (s *search) explored() Explored {
+	s.mu.Lock()
+	r := s.result
+	s.mu.Unlock()
+	r.States, r.Visits, r.Transitions = s.seen.states(), int(s.visits.Load()), int(s.transitions.Load())
+	r.Settled, r.Depth = int(s.settled.Load()), int(s.depth.Load())
+	return r
+}
+
+// broken ends the search with the first violation found.
+func (s *search) broken(violation string, y *way) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.result.Violation == "" {
+		s.result.Violation, s.result.Events = violation, y.events()
+	}
+	s.end()
+}
+
+// full ends the search because enough states were seen.
+func (s *search) full() {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.result.Complete = false
+	s.end()
+}
+
+func (s *search) end() {
+	s.stop.Store(true)
+	s.wake.Broadcast()
+}
+
+// take waits for a world that somebody can spare. It returns false when nobody
+// has any left.
+func (s *search) take() (reached, bool) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.idle.Add(1)
+	for len(s.spare) == 0 && !s.stop.Load() {
+		if s.waits++; s.waits == s.bounds.Workers {
+			s.end()
+			break
+		}
+		s.wake.Wait()
+		s.waits--
+	}
+	if s.stop.Load() {
+		return reached{}, false
+	}
+	s.idle.Add(-1)
+	r := s.spare[len(s.spare)-1]
+	s.spare = s.spare[:len(s.spare)-1]
+	return r, true
+}
+
+func (s *search) give(r reached) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.spare = append(s.spare, r)
+	s.wake.Signal()
+}
