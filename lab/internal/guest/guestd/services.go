@@ -20,11 +20,7 @@ const (
 // output goes to files on the host, so that it survives any end of the guest.
 func runServices(ctx context.Context, services []wire.Service) {
 	for _, s := range services {
-		log, err := openPort(wire.LogPortPrefix + s.Name)
-		if err != nil {
-			logf("service %s: %v", s.Name, err)
-			log = os.Stderr
-		}
+		log := openLog(s.Name)
 		if s.Once {
 			if err := runService(ctx, s, log); err != nil {
 				logf("service %s: %v", s.Name, err)
@@ -36,6 +32,19 @@ func runServices(ctx context.Context, services []wire.Service) {
 			logf("service %s: %v", s.Name, err)
 		}
 	}
+}
+
+// openLog opens the log of a service, or the console if there is none.
+func openLog(service string) *os.File {
+	port, err := openPort(wire.LogPortPrefix + service)
+	if err == nil {
+		port, err = logTo(port)
+	}
+	if err != nil {
+		logf("service %s: %v", service, err)
+		return os.Stderr
+	}
+	return port
 }
 
 // keepRunning starts a service again whenever it ends, like any init system.
