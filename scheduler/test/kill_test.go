@@ -18,9 +18,9 @@ import (
 var killSeed = flag.Uint64("kill-seed", rand.Uint64(), "seed of the moments at which the scheduler is killed")
 
 const (
-	bursts = 5
-	// kills per burst: with a burst's writes in all, each kill is at another one.
-	kills = 4
+	bursts = 10
+	// middle is about how many writes make half a burst.
+	middle = 15
 	// quiet is how long nothing is written when a burst is over.
 	quiet = 1500 * time.Millisecond
 )
@@ -34,8 +34,8 @@ func TestASchedulerThatIsKilledInTheMiddleOfABurst(t *testing.T) {
 		n := c.node(t, "a", 10*gi)
 		writes := c.writes(t)
 		c.burst(t, 5, c.withClaims(t, 1, 3*gi))
-		for range kills {
-			if !after(t, writes, 1+random.IntN(12)) {
+		for _, most := range []int{2 * middle, middle} { // the second finds what the first has left
+			if !after(t, writes, 1+random.IntN(most)) {
 				t.Log("killed when all was quiet")
 			}
 			c.scheduler.Kill()
@@ -58,7 +58,7 @@ func (c *cluster) another(t *testing.T) *cluster {
 	return &next
 }
 
-// writes tells of everything that is written for the cluster's pods from now on.
+// writes tells of everything that is written to place the cluster's pods.
 func (c *cluster) writes(t *testing.T) <-chan struct{} {
 	t.Helper()
 	w, err := client.NewWithWatch(c.Config, client.Options{Scheme: c.Scheme})
@@ -77,7 +77,8 @@ func (c *cluster) writes(t *testing.T) <-chan struct{} {
 		}
 		go func() {
 			for event := range events.ResultChan() {
-				if event.Type == watch.Modified || event.Type == watch.Added {
+				_, volume := event.Object.(*v1alpha1.Volume)
+				if event.Type == watch.Modified || event.Type == watch.Added && volume {
 					seen <- struct{}{}
 				}
 			}
