@@ -127,8 +127,11 @@ func (c *Cluster) awaitNodes(ctx context.Context, config controlplane.Config) er
 		defer cancel()
 		ticker := time.NewTicker(200 * time.Millisecond)
 		defer ticker.Stop()
+		waiting := c.Nodes()
 		for {
-			waiting := c.notReady(limited, client)
+			if now := c.notReady(limited, client); limited.Err() == nil { // else it could not ask
+				waiting = now
+			}
 			if len(waiting) == 0 {
 				return nil
 			}
