@@ -22,5 +22,5 @@ test-scheduler: bin/lab bin/helm ## berth-scheduler's tests, those on a real API
 # the run shorter, like BENCH_FLAGS='-nodes 100 -rounds 2'.
 .PHONY: bench-scheduling
 bench-scheduling: bin/lab bin/helm ## Measure berth-scheduler against the stock one; writes docs/benchmarks
-	go -C scheduler build -trimpath -o ../bin/bench-scheduling ./bench
+	go -C scheduler build $(GOFLAGS_BUILD) -ldflags "-s -w -X k8s.io/component-base/version.gitVersion=v1.37.1" -o ../bin/bench-scheduling ./bench
 	$(ENVTEST) bin/bench-scheduling $(BENCH_FLAGS)
