@@ -1,0 +1,88 @@
+package main
+
+import (
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"time"
+
+	"golang.org/x/sys/unix"
+)
+
+// What LVM is taken to need: 20 ms to answer, 80 ms to change a group.
+const (
+	queryDelay  = 20 * time.Millisecond
+	changeDelay = 80 * time.Millisecond
+)
+
+// exit codes of LVM.
+const (
+	exitUnknown = 3
+	exitFailed  = 5
+)
+
+func main() {
+	args := os.Args
+	if filepath.Base(args[0]) == "lvm" { // otherwise a link named as the command
+		args = args[1:]
+	}
+	if len(args) == 0 {
+		fmt.Fprintln(os.Stderr, "lvm stand-in: no command given")
+		os.Exit(exitUnknown)
+	}
+	err := perform(filepath.Base(args[0]), parse(args[1:]))
+	switch {
+	case errors.Is(err, errUnknown):
+		fmt.Fprintln(os.Stderr, err)
+		os.Exit(exitUnknown)
+	case err != nil:
+		fmt.Fprintln(os.Stderr, err)
+		os.Exit(exitFailed)
+	}
+}
+
+var errUnknown = errors.New("the lvm stand-in does not know this command")
+
+// command is one of LVM's. Changes exclude each other and every query, as LVM's
+// lock of the only group that is used here does.
+type command struct {
+	do      func(arguments) error
+	delay   time.Duration
+	locking int
+}
+
+var commands = map[string]command{
+	"fullreport": {printReport, queryDelay, unix.LOCK_SH},
+	"vgs":        {printNames, queryDelay, unix.LOCK_SH},
+	"vgcreate":   {createGroup, changeDelay, unix.LOCK_EX},
+	"vgremove":   {removeGroup, changeDelay, unix.LOCK_EX},
+	"pvremove":   {wipeDevice, changeDelay, unix.LOCK_EX},
+	"lvcreate":   {createVolume, changeDelay, unix.LOCK_EX},
+	"lvextend":   {extendVolume, changeDelay, unix.LOCK_EX},
+	"lvremove":   {removeVolume, changeDelay, unix.LOCK_EX},
+	"lvchange":   {changeVolume, changeDelay, unix.LOCK_EX},
+}
+
+// lockDir is shared by the node and the agent's container.
+const lockDir = "/run/lock/lvm"
+
+func perform(name string, a arguments) error {
+	c, known := commands[name]
+	if !known {
+		return fmt.Errorf("%s: %w", name, errUnknown)
+	}
+	if err := os.MkdirAll(lockDir, 0o755); err != nil {
+		return err
+	}
+	lock, err := os.OpenFile(filepath.Join(lockDir, "stand-in"), os.O_CREATE|os.O_RDWR, 0o600)
+	if err != nil {
+		return err
+	}
+	defer lock.Close()
+	if err := unix.Flock(int(lock.Fd()), c.locking); err != nil {
+		return fmt.Errorf("locking: %w", err)
+	}
+	time.Sleep(c.delay)
+	return c.do(a)
+}
