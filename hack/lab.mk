@@ -32,3 +32,11 @@ images: bin/berth bin/lab ## Build the container images into bin/images/
 .PHONY: bench-provision
 bench-provision: install ## Measure how a claim becomes a running pod; writes docs/benchmarks
 	go run ./test/bench/provision
+
+# Its cluster is one of its own and is taken down at the end.
+.PHONY: bench-native
+bench-native: lab-tools images image-scheduler ## Measure the same on a native node with simulated LVM; writes docs/benchmarks
+	go build $(GOFLAGS_BUILD) -o bin/lvm-stand-in ./test/bench/native/lvm
+	bin/lab image write bin/images/agent-native.tar --ref localhost/berth/agent:native --entrypoint /berth \
+	  --layer "$$(bin/lab image userland)" --file /berth=bin/berth --file /usr/local/sbin/lvm=bin/lvm-stand-in
+	go run ./test/bench/provision -native

@@ -16,13 +16,18 @@ func main() {
 	var o options
 	flag.IntVar(&o.runs, "n", 20, "claims and pods made one after the other")
 	flag.IntVar(&o.burst, "burst", 20, "claims and pods made at once")
+	flag.BoolVar(&o.native, "native", false, "on a native node of the lab with simulated LVM, which is made for it and taken down")
 	flag.StringVar(&o.dir, "out", filepath.Join("docs", "benchmarks"), "where the results go")
 	flag.Parse()
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt)
 	defer stop()
 	ctx, cancel := context.WithTimeout(ctx, 60*time.Minute)
 	defer cancel()
-	if err := run(ctx, o); err != nil {
+	do := run
+	if o.native {
+		do = runNative
+	}
+	if err := do(ctx, o); err != nil {
 		fmt.Fprintln(os.Stderr, "bench-provision:", err)
 		os.Exit(1)
 	}
@@ -31,6 +36,7 @@ func main() {
 // options are what the command line says.
 type options struct {
 	runs, burst int
+	native      bool
 	dir         string
 }
 

@@ -44,14 +44,14 @@ func (r *results) look(ctx context.Context, c *cluster.Cluster, _ options) error
 }
 
 // pair is a pod, with its claim unless it has none.
-func pair(namespace, name, class string) (pod *corev1.Pod, objs []client.Object) {
+func pair(namespace, name, class string, opts ...cluster.PodOption) (pod *corev1.Pod, objs []client.Object) {
 	var claims []*corev1.PersistentVolumeClaim
 	if class != "" {
 		claim := cluster.Claim(namespace, name, class, "1Gi")
 		claims = append(claims, claim)
 		objs = append(objs, claim)
 	}
-	pod = cluster.Pod(namespace, name, claims)
+	pod = cluster.Pod(namespace, name, claims, opts...)
 	return pod, append(objs, pod)
 }
 
@@ -80,10 +80,10 @@ func (r *results) sequence(ctx context.Context, c *cluster.Cluster, o options) e
 }
 
 // once takes one pod from nothing to running and back to nothing.
-func once(ctx context.Context, c *cluster.Cluster, rec *recorder, ns, name, class string) (timeline, error) {
+func once(ctx context.Context, c *cluster.Cluster, rec *recorder, ns, name, class string, opts ...cluster.PodOption) (timeline, error) {
 	ctx, cancel := context.WithTimeout(ctx, wait)
 	defer cancel()
-	_, objs := pair(ns, name, class)
+	_, objs := pair(ns, name, class, opts...)
 	rec.start(name)
 	if err := post(ctx, c, objs); err != nil {
 		return timeline{}, err
