@@ -64,11 +64,15 @@ test-e2e-separate: lab-tools images ## The life of volumes again, with poold as 
 	go run ./test/demo install agent.poold=embedded
 
 .PHONY: soak
-soak: soak-ownership soak-ledger ## The long model runs
+soak: soak-ownership explore-ownership soak-ledger ## The long model runs
 
 .PHONY: soak-ownership
 soak-ownership: ## A million random schedules against the ownership rules
 	go run ./internal/explore/explorer -schedules 1000000
+
+.PHONY: explore-ownership
+explore-ownership: ## Every state of small worlds against the ownership rules
+	go run ./internal/explore/explorer -exhaust all
 
 .PHONY: soak-ledger
 soak-ledger: ## A million random sequences against the ledger's oracle

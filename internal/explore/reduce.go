@@ -14,38 +14,83 @@ import "berth.dev/berth/internal/ownership"
 //   - A stream from an epoch older than the receiver's promise is refused whenever
 //     it comes, because promises only grow.
 //
-// None of this holds for a backup that takes numbers back, for a copy that is
-// lost, nor for a node that lets itself be stopped by a clock between the two.
-func (w *World) reduce(ahead *horizon) {
+// The last two do not hold for a backup that takes numbers back and for a copy
+// that is lost, the second not where a clock may stop a node between the two.
+// note, if not nil, is told the same as events.
+func (w *World) reduce(ahead *horizon, note func(Kind, int)) {
 	if w.rules.Conduct != (Conduct{}) {
 		return
 	}
+	if note == nil {
+		note = func(Kind, int) {}
+	}
 	for i := range w.cfg.Nodes {
-		p := w.nodes[i].pending
-		if p == nil {
-			continue
-		}
-		switch p.action.Verb {
-		case ownership.Record:
-			if p.read.rv != w.server.current.rv {
-				w.nodes[i].pending = nil
-			}
-		case ownership.Open, ownership.Close, ownership.Preserve:
-			if !ahead.backups && !ahead.time {
-				w.nodes[i].pending = nil
-				w.act(i, p)
-			}
-		}
+		w.reduceAgent(i, ahead, note)
 	}
 	for c := range w.ctl {
 		if p := w.ctl[c].pending; p != nil && p.read.rv != w.server.current.rv {
 			w.ctl[c].pending = nil
+			note(controllerSteps, c)
 		}
 	}
 	for k := len(w.streams) - 1; k >= 0 && !ahead.backups; k-- {
-		s := &w.streams[k]
-		if s.header.Promise.Epoch.Number < w.nodes[s.to].copy.Promise.Epoch.Number {
+		if w.outdated(&w.streams[k]) {
 			w.lose(k)
+			note(loses, k)
 		}
 	}
+}
+
+// outdated tells whether the stream will always be refused. The rules are asked
+// about a receiver with nothing else in the way, because they may be a mutant's.
+func (w *World) outdated(s *stream) bool {
+	c := w.nodes[s.to].copy
+	if s.header.Promise.Epoch.Number >= c.Promise.Epoch.Number {
+		return false
+	}
+	c.Dirty = false
+	ok, _ := w.rules.Receive(&c, false, &s.header)
+	return !ok
+}
+
+func (w *World) reduceAgent(i int, ahead *horizon, note func(Kind, int)) {
+	n := &w.nodes[i]
+	p := n.pending
+	if p == nil {
+		return
+	}
+	switch p.action.Verb {
+	case ownership.Record:
+		if p.read.rv == w.server.current.rv {
+			return
+		}
+		n.pending = nil
+		if w.runs(i) {
+			note(agentSteps, i)
+			return
+		}
+		note(agentStops, i)
+		note(agentStarts, i)
+	case ownership.Open, ownership.Close, ownership.Preserve:
+		if !ahead.backups && !ahead.time {
+			n.pending = nil
+			w.act(i, p)
+			note(agentSteps, i)
+		}
+	}
+}
+
+// unfold writes down the steps that a reduced run took at once, so that the way
+// it went can be told and played like any schedule.
+func unfold(b *Bounds, rules *Rules, events []Event) (out []Event) {
+	ahead := b.horizon()
+	w := New(b.Config, rules)
+	for _, e := range events {
+		out = append(out, e)
+		if w.Apply(e); w.Violation != "" {
+			break
+		}
+		w.reduce(&ahead, func(k Kind, a int) { out = append(out, Event{Kind: k, A: uint8(a)}) })
+	}
+	return out
 }

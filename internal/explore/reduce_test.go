@@ -14,7 +14,7 @@ func reach(b Bounds, rules *Rules, full bool) (map[[2]uint64]bool, Explored) {
 	s.reduced = !full
 	s.key = func(w *World) [2]uint64 {
 		n := *w
-		n.reduce(&c.ahead)
+		n.reduce(&c.ahead, nil)
 		k := c.key(&n)
 		out[k] = true
 		if full {

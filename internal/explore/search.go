@@ -77,11 +77,12 @@ func newSearch(b Bounds) *search {
 
 func (s *search) run(rules *Rules, watch func(Explored)) Explored {
 	s.result.Complete = true
-	s.spare = []reached{{w: *New(s.bounds.Config, rules), left: newBudget(&s.bounds)}}
+	first := newWorker(s)
+	first.push(New(s.bounds.Config, rules), newBudget(&s.bounds), nil)
+	s.spare = first.stack
 	var wg sync.WaitGroup
 	for range s.bounds.Workers {
-		k := newWorker(s)
-		wg.Go(k.work)
+		wg.Go(newWorker(s).work)
 	}
 	done := make(chan struct{})
 	go func() { wg.Wait(); close(done) }()
@@ -90,7 +91,7 @@ func (s *search) run(rules *Rules, watch func(Explored)) Explored {
 	for {
 		select {
 		case <-done:
-			return s.explored()
+			return s.told(rules)
 		case <-tick.C:
 			if watch != nil {
 				watch(s.explored())
@@ -105,6 +106,15 @@ func (s *search) explored() Explored {
 	s.mu.Unlock()
 	r.States, r.Visits, r.Transitions = s.seen.states(), int(s.visits.Load()), int(s.transitions.Load())
 	r.Settled, r.Depth = int(s.settled.Load()), int(s.depth.Load())
+	return r
+}
+
+// told is the result, with a way that can be played again.
+func (s *search) told(rules *Rules) Explored {
+	r := s.explored()
+	if s.reduced {
+		r.Events = unfold(&s.bounds, rules, r.Events)
+	}
 	return r
 }
 

@@ -22,7 +22,7 @@ func (k *worker) work() {
 		if !ok {
 			return
 		}
-		k.push(&r.w, r.left, r.way)
+		k.stack = append(k.stack, r) // it was visited by whoever gave it
 		for len(k.stack) > 0 && !k.s.stop.Load() {
 			top := len(k.stack) - 1
 			r := k.stack[top]
@@ -110,8 +110,11 @@ func (k *worker) key(w *World) [2]uint64 {
 // push visits a world that has been reached, unless it has been before.
 func (k *worker) push(w *World, left budget, y *way) {
 	s := k.s
+	if s.stop.Load() {
+		return
+	}
 	if s.reduced {
-		w.reduce(&k.canon.ahead)
+		w.reduce(&k.canon.ahead, nil)
 		if w.Violation != "" {
 			s.broken(w.Violation, y)
 			return

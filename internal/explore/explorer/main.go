@@ -2,6 +2,7 @@
 // prints what it found. It is the long form of the package's tests.
 //
 //	go run ./internal/explore/explorer -schedules 1000000
+//	go run ./internal/explore/explorer -exhaust "three nodes"
 //	go run ./internal/explore/explorer -rules lease-is-proof
 //	go run ./internal/explore/explorer -catch internal/explore/testdata/mutants
 package main
@@ -15,7 +16,6 @@ import (
 	"strings"
 	"sync"
 	"sync/atomic"
-	"syscall"
 	"time"
 
 	"berth.dev/berth/internal/explore"
@@ -26,21 +26,25 @@ func main() {
 	from := flag.Uint64("from", 0, "number of the first schedule")
 	name := flag.String("rules", "berth", "whose rules: berth, or a mutant by name")
 	catch := flag.String("catch", "", "write the shortest schedule that catches each mutant into this directory")
+	bounds := flag.String("exhaust", "", "visit every state of the bounds with these words in their name, or of \"all\", instead of random schedules")
 	workers := flag.Int("workers", runtime.GOMAXPROCS(0), "how many schedules to play at once")
 	flag.Parse()
-	if err := run(*name, *catch, *from, *schedules, *workers); err != nil {
+	if err := run(*name, *catch, *bounds, *from, *schedules, *workers); err != nil {
 		fmt.Fprintln(os.Stderr, "explorer:", err)
 		os.Exit(1)
 	}
 }
 
-func run(name, catch string, from, schedules uint64, workers int) error {
+func run(name, catch, bounds string, from, schedules uint64, workers int) error {
 	if catch != "" {
 		return catchMutants(catch, name, schedules)
 	}
 	m, ok := explore.MutantNamed(name)
 	if !ok {
 		return fmt.Errorf("no rules named %q; the mutants are: %s", name, strings.Join(mutantNames(), ", "))
+	}
+	if bounds != "" {
+		return exhaust(bounds, m.Rules(), workers)
 	}
 	s := soak{rules: m.Rules(), last: from + schedules}
 	s.next.Store(from)
@@ -110,9 +114,7 @@ func (s *soak) worker() {
 }
 
 func progress(done, all uint64, start time.Time) {
-	var use syscall.Rusage
-	_ = syscall.Getrusage(syscall.RUSAGE_SELF, &use) // figures only
-	cpu := time.Duration(use.Utime.Nano() + use.Stime.Nano()).Seconds()
+	cpu := processorTime().Seconds()
 	fmt.Printf("%d of %d schedules of %d steps, %s, %.0f schedules per second of one core\n",
 		done, all, explore.Steps, time.Since(start).Round(time.Second), float64(done)/max(cpu, 0.001))
 }

@@ -1,0 +1,35 @@
+package explore
+
+import "testing"
+
+// caughtExhaustively are the mistakes that small bounds suffice to show, whoever
+// looks: a run that reduces nothing found them within the same bounds.
+var caughtExhaustively = map[string][]string{
+	"a pod comes, writes and crashes": {"blind-writes", "any-epoch", "publish-without-epoch", "no-final-snapshot", "release-before-unmount",
+		"highest-number-wins", "any-epoch-streams", "newest-only"},
+	"two pods take turns": {"publish-without-epoch", "own-tip", "no-final-snapshot", "release-before-unmount", "nobody-gives-up",
+		"highest-number-wins", "any-epoch-streams", "branch-stays", "newest-only"},
+	"a shared disk changes hands": {"blind-writes", "any-boot", "any-epoch"},
+}
+
+// TestMistakesAreCaughtExhaustively looks for mutants exhaustively, and plays what it
+// finds as a schedule in which nothing is reduced.
+func TestMistakesAreCaughtExhaustively(t *testing.T) {
+	for _, b := range SmallBounds() {
+		for _, name := range caughtExhaustively[b.Name] {
+			t.Run(b.Name+"/"+name, func(t *testing.T) {
+				m, ok := MutantNamed(name)
+				if !ok {
+					t.Fatal("there is no such mutant")
+				}
+				r := Exhaust(b.Bounds, m.Rules(), nil)
+				if r.Violation == "" {
+					t.Fatalf("nobody notices: %s", m.Mistake)
+				}
+				if v := Replay(b.Settled(), m.Rules(), r.Events, nil).Violation; v != r.Violation {
+					t.Errorf("the search found %q, the schedule that it gives shows %q", r.Violation, v)
+				}
+			})
+		}
+	}
+}
