@@ -45,7 +45,7 @@ type nativeResults struct {
 // runNative makes a cluster, measures, writes the results and takes the cluster
 // down, also when something fails.
 func runNative(ctx context.Context, o options) (err error) {
-	if err := errors.Join(os.Setenv("BERTH_LAB_STATE", nativeState), os.Unsetenv("KUBECONFIG")); err != nil {
+	if err := errors.Join(goAhead(), os.Setenv("BERTH_LAB_STATE", nativeState), os.Unsetenv("KUBECONFIG")); err != nil {
 		return err
 	}
 	lab, err := cluster.FindLab()
@@ -87,6 +87,9 @@ func nativeCluster(ctx context.Context, lab cluster.Lab) (*cluster.Cluster, erro
 	up.Stdout, up.Stderr = os.Stderr, os.Stderr
 	if err := up.Run(); err != nil {
 		return nil, fmt.Errorf("starting the cluster: %w", err)
+	}
+	if err := letAhead(ctx, lab); err != nil {
+		return nil, err
 	}
 	for _, argv := range [][]string{
 		{"cp", filepath.Join(root, "bin", "lvm-stand-in"), "/usr/local/sbin/lvm"},
@@ -142,11 +145,11 @@ func (r *nativeResults) measure(ctx context.Context, c *cluster.Cluster, o optio
 				if err != nil {
 					return err
 				}
+				fmt.Fprintf(os.Stderr, "round %d of %d, %s:%s\n", i, o.runs, v.title(), line.journey())
 				if i > 0 {
 					r.lines[v] = append(r.lines[v], line)
 				}
 			}
-			fmt.Fprintf(os.Stderr, "round %d of %d\n", i, o.runs)
 		}
 		return nil
 	})

@@ -48,6 +48,17 @@ var reached = [stations]string{
 	bound: "claim is bound", scheduled: "pod is bound to its node", running: "pod runs",
 }
 
+// journey is when each step was seen, in milliseconds after posting.
+func (t *timeline) journey() string {
+	var all strings.Builder
+	for s := selected; s < stations; s++ {
+		if !t[s].IsZero() {
+			fmt.Fprintf(&all, " %s %d", reached[s], t[s].Sub(t[posted]).Milliseconds())
+		}
+	}
+	return all.String() + " ms"
+}
+
 func (r *nativeResults) steps() *figures.Table {
 	t := &figures.Table{Head: []string{"step, ext4", "stock scheduler", berthScheduler, "pod alone"}}
 	for s := selected; s < stations; s++ {
@@ -111,8 +122,8 @@ func (r *nativeResults) print(w io.Writer, o options) {
 Measured by `+"`make bench-native`"+` on one native node of the lab: containerd and kubelet on the machine itself,
 %d processors, nothing emulated, control plane beside it. LVM is played by a stand-in over loop devices that takes
 20 ms for a query and 80 ms for a change, so the times show everything around LVM and nothing of it.
-Claims of 1 GiB. Kubernetes %s, %s, Linux %s. Load average of the machine %s before and %s after: other work
-may have shared its processors.
+Claims of 1 GiB. Kubernetes %s, %s, Linux %s. Load average of the machine %s before and %s after; what is
+measured goes before other work, as far as the kernel lets it.
 
 ## Claim and pod posted to pod running
 
