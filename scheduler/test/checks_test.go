@@ -85,6 +85,17 @@ func (c *cluster) wantHeld(t *testing.T, volumes int, bytes int64, nodes ...*con
 	})
 }
 
+// wantRoom: in the end the controller's ledger has so much left on a node.
+func (c *cluster) wantRoom(t *testing.T, n *controllertest.Node, bytes int64) {
+	t.Helper()
+	c.agree(t, func(context.Context) error {
+		if room := c.controller.Book.Room(n.Name, c.class).Largest; room != bytes {
+			return fmt.Errorf("the ledger has room for %d bytes on node %s, want %d", room, n.Name, bytes)
+		}
+		return nil
+	})
+}
+
 // wantVolumes: there are so many Volumes, and none that holds nothing.
 func (c *cluster) wantVolumes(t *testing.T, count int) {
 	t.Helper()

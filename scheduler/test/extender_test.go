@@ -31,6 +31,23 @@ func TestAStockSchedulerThatAsksTheExtenderSendsNoPodInVain(t *testing.T) {
 	}
 }
 
+// An inline volume is made when nobody can choose any more, and no Volume tells of
+// it: what counts is the pod.
+func TestAStockSchedulerThatAsksTheExtenderCountsInlineVolumes(t *testing.T) {
+	at, tls := loopback(t, "127.0.0.1:0"), newSecure(t)
+	c := withoutScheduler(t, tls.at(t, at))
+	n := c.node(t, "a", 10*gi)
+	c.startStock(t, "asking", tls.asks(t, at.Addr()))
+	c.burst(t, 5, all(by("asking"), c.withInline(3*gi)))
+	bound, waiting := c.settle(t, 3)
+	wantReason(t, waiting, "Berth: ")
+	c.wantRoom(t, n, 1*gi)
+	c.end(t, bound[0].Name)
+	c.settle(t, 3)
+	c.clean(t)
+	c.wantRoom(t, n, 10*gi)
+}
+
 func TestAStockSchedulerGoesOnWhileTheControllerIsAway(t *testing.T) {
 	at, tls := loopback(t, "127.0.0.1:0"), newSecure(t)
 	c := withoutScheduler(t, tls.at(t, at))
