@@ -52,7 +52,7 @@ func shuffles(n int) (out [][maxNodes]int) {
 
 func TestARenamedWorldHasTheSameKey(t *testing.T) {
 	seen := 0
-	worlds(60, func(w *World) {
+	worlds(30, func(w *World) {
 		ways := shuffles(w.cfg.Nodes)
 		image := newRenaming(ways[seen%len(ways)]).world(w)
 		for _, h := range horizons {
@@ -65,57 +65,60 @@ func TestARenamedWorldHasTheSameKey(t *testing.T) {
 	})
 }
 
+var other = lineage.Epoch{Number: 9, ID: "other"}
+
+// edits change one thing at a time that a rule or a check reads.
+var edits = map[string]func(w *World){
+	"a machine that is off":            func(w *World) { w.nodes[1].up = false },
+	"a paused machine":                 func(w *World) { w.nodes[1].paused = true },
+	"an agent that is down":            func(w *World) { w.nodes[1].agent = false },
+	"a mounted volume":                 func(w *World) { w.nodes[1].mounted = true },
+	"a volume that is not unstaged":    func(w *World) { w.nodes[1].stopped = true },
+	"a machine that has just woken":    func(w *World) { w.nodes[1].woke = true },
+	"a pod":                            func(w *World) { w.nodes[1].wanted = true },
+	"a taint":                          func(w *World) { w.nodes[1].tainted = true },
+	"a missing copy":                   func(w *World) { w.nodes[1].copy.Exists = false },
+	"unsaved writes":                   func(w *World) { w.nodes[1].copy.Dirty = true },
+	"a condemned copy":                 func(w *World) { w.nodes[1].copy.Condemned = true },
+	"a copy in quarantine":             func(w *World) { w.nodes[1].copy.Quarantined = true },
+	"another promise":                  func(w *World) { w.nodes[1].copy.Promise.Epoch = other },
+	"an opened epoch":                  func(w *World) { w.nodes[1].copy.Opened = other },
+	"a closed epoch":                   func(w *World) { w.nodes[1].copy.Closed = w.server.current.volume.Epoch },
+	"a branch put aside":               func(w *World) { w.nodes[1].branches = []*content{w.nodes[1].head} },
+	"a preserved tip":                  func(w *World) { w.nodes[1].copy.Preserved = w.nodes[1].copy.Tip() },
+	"other data":                       func(w *World) { w.nodes[1].head = w.nodes[1].head.add(7, 7) },
+	"other data in a snapshot":         func(w *World) { w.nodes[1].data = []*content{w.nodes[1].head.add(7, 7)} },
+	"a snapshot less":                  func(w *World) { w.nodes[1].copy.Points, w.nodes[1].data = nil, nil },
+	"a hold":                           func(w *World) { w.nodes[1].copy.Holds = hold(w) },
+	"a power record about the primary": func(w *World) { w.nodes[0].poweroff = w.nodes[0].boot },
+	"a decision":                       func(w *World) { w.nodes[1].pending = &pending{action: ownership.Action{Verb: ownership.Mount}} },
+	"a controller's decision":          func(w *World) { w.ctl[0].pending = decision(w, w.server.current) },
+	"a cut link":                       func(w *World) { w.link(0, 1, false) },
+	"a node without the API":           func(w *World) { w.link(1, api, false) },
+	"an API server that is down":       func(w *World) { w.server.down = true },
+	"a held reservation":               func(w *World) { w.disk = ownership.Key{Node: "a", Epoch: other} },
+	"a stream":                         func(w *World) { w.streams = []stream{{to: 1, header: ownership.Stream{Target: w.nodes[0].copy.Tip()}}} },
+	"a lost acknowledgement":           func(w *World) { w.truth.last = nil },
+	"another true epoch":               func(w *World) { w.truth.epoch = other },
+	"an open true epoch":               func(w *World) { w.truth.open = true },
+	"a restored backup":                func(w *World) { w.truth.restored = true },
+	"another factor":                   record(func(v *ownership.Volume) { v.Factor = 2 }),
+	"a volume that goes":               record(func(v *ownership.Volume) { v.Deleting = true }),
+	"another phase":                    record(func(v *ownership.Volume) { v.Primary.Phase = ownership.Active }),
+	"another primary":                  record(func(v *ownership.Volume) { v.Primary.Node = "b" }),
+	"another boot of the primary":      record(func(v *ownership.Volume) { v.Primary.Boot = "boot0" }),
+	"another recovery point":           record(func(v *ownership.Volume) { v.RecoveryPoint.Seq++ }),
+	"an approved snapshot":             record(func(v *ownership.Volume) { v.Failover.Approved = v.RecoveryPoint }),
+	"a fence request":                  record(func(v *ownership.Volume) { v.FenceRequest.Executor = "b" }),
+	"another state of a replica":       record(func(v *ownership.Volume) { v.Replicas[1].State = ownership.Lagging }),
+	"another reported point":           record(func(v *ownership.Volume) { v.Replicas[1].Point = lineage.Point{} }),
+	"an epoch that a node gave up":     record(func(v *ownership.Volume) { v.Replicas[0].Unstaged = v.Epoch }),
+	"an epoch that a node shut out":    record(func(v *ownership.Volume) { v.Replicas[1].Fenced = v.Epoch }),
+}
+
 // TestWorldsThatDifferHaveDifferentKeys changes one thing at a time that a rule
 // or a check reads.
 func TestWorldsThatDifferHaveDifferentKeys(t *testing.T) {
-	other := lineage.Epoch{Number: 9, ID: "other"}
-	edits := map[string]func(w *World){
-		"a machine that is off":            func(w *World) { w.nodes[1].up = false },
-		"a paused machine":                 func(w *World) { w.nodes[1].paused = true },
-		"an agent that is down":            func(w *World) { w.nodes[1].agent = false },
-		"a mounted volume":                 func(w *World) { w.nodes[1].mounted = true },
-		"a volume that is not unstaged":    func(w *World) { w.nodes[1].stopped = true },
-		"a machine that has just woken":    func(w *World) { w.nodes[1].woke = true },
-		"a pod":                            func(w *World) { w.nodes[1].wanted = true },
-		"a taint":                          func(w *World) { w.nodes[1].tainted = true },
-		"a missing copy":                   func(w *World) { w.nodes[1].copy.Exists = false },
-		"unsaved writes":                   func(w *World) { w.nodes[1].copy.Dirty = true },
-		"a condemned copy":                 func(w *World) { w.nodes[1].copy.Condemned = true },
-		"a copy in quarantine":             func(w *World) { w.nodes[1].copy.Quarantined = true },
-		"another promise":                  func(w *World) { w.nodes[1].copy.Promise.Epoch = other },
-		"an opened epoch":                  func(w *World) { w.nodes[1].copy.Opened = other },
-		"a closed epoch":                   func(w *World) { w.nodes[1].copy.Closed = w.server.current.volume.Epoch },
-		"a branch put aside":               func(w *World) { w.nodes[1].branches = []*content{w.nodes[1].head} },
-		"a preserved tip":                  func(w *World) { w.nodes[1].copy.Preserved = w.nodes[1].copy.Tip() },
-		"other data":                       func(w *World) { w.nodes[1].head = w.nodes[1].head.add(7, 7) },
-		"other data in a snapshot":         func(w *World) { w.nodes[1].data = []*content{w.nodes[1].head.add(7, 7)} },
-		"a snapshot less":                  func(w *World) { w.nodes[1].copy.Points, w.nodes[1].data = nil, nil },
-		"a hold":                           func(w *World) { w.nodes[1].copy.Holds = hold(w) },
-		"a power record about the primary": func(w *World) { w.nodes[0].poweroff = w.nodes[0].boot },
-		"a decision":                       func(w *World) { w.nodes[1].pending = &pending{action: ownership.Action{Verb: ownership.Mount}} },
-		"a controller's decision":          func(w *World) { w.ctl[0].pending = decision(w, w.server.current) },
-		"a cut link":                       func(w *World) { w.link(0, 1, false) },
-		"a node without the API":           func(w *World) { w.link(1, api, false) },
-		"an API server that is down":       func(w *World) { w.server.down = true },
-		"a held reservation":               func(w *World) { w.disk = ownership.Key{Node: "a", Epoch: other} },
-		"a stream":                         func(w *World) { w.streams = []stream{{to: 1, header: ownership.Stream{Target: w.nodes[0].copy.Tip()}}} },
-		"a lost acknowledgement":           func(w *World) { w.truth.last = nil },
-		"another true epoch":               func(w *World) { w.truth.epoch = other },
-		"an open true epoch":               func(w *World) { w.truth.open = true },
-		"a restored backup":                func(w *World) { w.truth.restored = true },
-		"another factor":                   record(func(v *ownership.Volume) { v.Factor = 2 }),
-		"a volume that goes":               record(func(v *ownership.Volume) { v.Deleting = true }),
-		"another phase":                    record(func(v *ownership.Volume) { v.Primary.Phase = ownership.Active }),
-		"another primary":                  record(func(v *ownership.Volume) { v.Primary.Node = "b" }),
-		"another boot of the primary":      record(func(v *ownership.Volume) { v.Primary.Boot = "boot0" }),
-		"another recovery point":           record(func(v *ownership.Volume) { v.RecoveryPoint.Seq++ }),
-		"an approved snapshot":             record(func(v *ownership.Volume) { v.Failover.Approved = v.RecoveryPoint }),
-		"a fence request":                  record(func(v *ownership.Volume) { v.FenceRequest.Executor = "b" }),
-		"another state of a replica":       record(func(v *ownership.Volume) { v.Replicas[1].State = ownership.Lagging }),
-		"another reported point":           record(func(v *ownership.Volume) { v.Replicas[1].Point = lineage.Point{} }),
-		"an epoch that a node gave up":     record(func(v *ownership.Volume) { v.Replicas[0].Unstaged = v.Epoch }),
-		"an epoch that a node shut out":    record(func(v *ownership.Volume) { v.Replicas[1].Fenced = v.Epoch }),
-	}
 	for name, edit := range edits {
 		t.Run(name, func(t *testing.T) {
 			w := New(snapshots(3, 3), Berth())

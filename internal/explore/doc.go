@@ -18,7 +18,8 @@
 // and what is wanted must be reached (settle.go).
 //
 //   - Random plays numbered schedules: a number is a schedule, for ever.
-//   - Exhaust visits every state within small bounds.
+//   - Exhaust visits every state within small bounds, each once under all names
+//     (canon.go) and without waits that nobody notices (reduce.go).
 //   - Shrink leaves out of a schedule what it can do without, and a Story tells
 //     the rest to a person.
 //   - Mutants are plausible mistakes. Each must be caught, or either the rule it
