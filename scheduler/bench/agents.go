@@ -39,7 +39,7 @@ type agents struct {
 
 // carved is what has become of a volume. It fits once answered is closed.
 type carved struct {
-	uid      types.UID
+	seen     *v1alpha1.Volume // as it was last
 	node     string
 	bytes    int64
 	fits     bool
@@ -54,10 +54,13 @@ func newAgents(ctx context.Context, s *server, failed func(error)) *agents {
 func (a *agents) handler() toolscache.ResourceEventHandler {
 	seen := func(obj any) {
 		v, ok := obj.(*v1alpha1.Volume)
-		if !ok || v.DeletionTimestamp != nil || len(v.Spec.Replicas) == 0 || len(v.Status.Replicas) > 0 {
+		if !ok || v.DeletionTimestamp != nil || len(v.Spec.Replicas) == 0 {
 			return
 		}
-		a.begin(v)
+		a.note(v)
+		if len(v.Status.Replicas) == 0 {
+			a.begin(v)
+		}
 	}
 	return toolscache.ResourceEventHandlerFuncs{
 		AddFunc:    seen,
@@ -67,7 +70,7 @@ func (a *agents) handler() toolscache.ResourceEventHandler {
 				obj = unknown.Obj
 			}
 			if v, ok := obj.(*v1alpha1.Volume); ok {
-				a.free(v.Name, v.UID)
+				a.free(v)
 			}
 		},
 	}
@@ -77,10 +80,10 @@ func (a *agents) handler() toolscache.ResourceEventHandler {
 func (a *agents) begin(v *v1alpha1.Volume) *carved {
 	a.mu.Lock()
 	defer a.mu.Unlock()
-	if c := a.volumes[v.Name]; c != nil && c.uid == v.UID {
+	if c := a.volumes[v.Name]; c != nil && c.seen.UID == v.UID {
 		return c
 	}
-	c := &carved{uid: v.UID, node: v.Spec.Replicas[0].Node, bytes: v.Spec.Capacity.Value(), answered: make(chan struct{})}
+	c := &carved{seen: v, node: v.Spec.Replicas[0].Node, bytes: v.Spec.Capacity.Value(), answered: make(chan struct{})}
 	a.volumes[v.Name] = c
 	if c.fits = a.used[c.node]+c.bytes <= room; c.fits {
 		a.used[c.node] += c.bytes
@@ -99,6 +102,22 @@ func (a *agents) begin(v *v1alpha1.Volume) *carved {
 	return c
 }
 
+// note keeps the volume as it is now.
+func (a *agents) note(v *v1alpha1.Volume) {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	if c := a.volumes[v.Name]; c != nil && c.seen.UID == v.UID {
+		c.seen = v
+	}
+}
+
+// latest is a copy of the volume as it was last seen.
+func (a *agents) latest(c *carved) *v1alpha1.Volume {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	return c.seen.DeepCopy()
+}
+
 // answer applies what an agent would.
 func (a *agents) answer(v *v1alpha1.Volume, c *carved) error {
 	entry := apply.ReplicaStatus().WithNode(c.node).WithPool(v.Spec.Replicas[0].Pool).WithRequested(v.Spec.Capacity)
@@ -114,12 +133,19 @@ func (a *agents) answer(v *v1alpha1.Volume, c *carved) error {
 	return nil
 }
 
-// free gives back what a volume held.
-func (a *agents) free(name string, uid types.UID) {
+// free gives back what a volume held, which is gone.
+func (a *agents) free(v *v1alpha1.Volume) {
+	if c := a.find(v.Name); c != nil && c.seen.UID == v.UID {
+		a.forget(v.Name)
+	}
+}
+
+// forget a volume, and give back what it held.
+func (a *agents) forget(name string) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	c := a.volumes[name]
-	if c == nil || c.uid != uid {
+	if c == nil {
 		return
 	}
 	if c.fits {

@@ -51,17 +51,19 @@ func (c comparison) at(nodes int) (ratio float64, some bool) {
 	return ratio, some
 }
 
-// verdict says whether the target is met. A ratio below a target that its
-// interval reaches up to was not shown to miss it; nor was the target met.
+// verdict says whether the target is met. One round has no interval, and shows
+// nothing.
 func (c comparison) verdict(r interval, nodes int) string {
 	want, some := c.at(nodes)
 	switch {
+	case !c.alike && !some:
+		return "-"
+	case r.low == r.high:
+		return "1 round"
 	case c.alike && r.low <= 1 && r.high >= 1:
 		return "met"
 	case c.alike:
 		return "not met"
-	case !some:
-		return "-"
 	case r.value >= want:
 		return "met"
 	default:
@@ -83,5 +85,5 @@ func (s side) pods(nodes int, factor float64) int {
 	case s.profile == stock:
 		n = min(16/size/math.Sqrt(claims), 100)
 	}
-	return max(int(math.Round(n*factor)), 4)
+	return max(int(math.Round(n*factor)), 3)
 }

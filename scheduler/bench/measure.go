@@ -39,10 +39,10 @@ type sample struct {
 const (
 	warm        = 3 // pods that are not measured
 	alonePods   = 10
-	aloneTime   = 5 * time.Second // no more is begun after that, but two at least
-	patience    = 3 * time.Minute
-	idle        = 20 * time.Second // then pods that are left count as stuck
-	profileTime = 5                // seconds
+	aloneTime   = 5 * time.Second // no more of them is begun after that
+	patience    = 5 * time.Minute
+	idle        = time.Minute // then pods that are left count as stuck
+	profileTime = 5           // seconds
 )
 
 // measure measures a side once, on an empty cluster that it leaves empty.
@@ -100,7 +100,7 @@ func (g *stage) oneByOne(ctx context.Context, k kind, what string, count int) ([
 	begun := time.Now()
 	var took []time.Duration
 	for _, name := range g.names(what, count) {
-		if len(took) >= 2 && time.Since(begun) > aloneTime {
+		if time.Since(begun) > aloneTime {
 			break
 		}
 		one := []string{name}

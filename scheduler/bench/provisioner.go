@@ -121,9 +121,22 @@ func (p *provisioner) create(claim *corev1.PersistentVolumeClaim, name, node str
 	if !c.fits || !reserved {
 		return c.fits, nil
 	}
-	v := &v1alpha1.Volume{ObjectMeta: metav1.ObjectMeta{Name: name}}
-	body := fmt.Appendf(nil, `{"metadata":{"annotations":{%q:null}}}`, volumes.ReservedAnnotation)
-	return true, p.berth.Patch(p.ctx, v, client.RawPatch(types.MergePatchType, body))
+	return true, p.unmark(name, c)
+}
+
+// unmark takes the mark off a Volume as it was last seen.
+func (p *provisioner) unmark(name string, c *carved) error {
+	v := p.agents.latest(c)
+	for {
+		delete(v.Annotations, volumes.ReservedAnnotation)
+		err := p.berth.Update(p.ctx, v)
+		if !apierrors.IsConflict(err) {
+			return err
+		}
+		if err := p.berth.Get(p.ctx, types.NamespacedName{Name: name}, v); err != nil {
+			return err
+		}
+	}
 }
 
 // giveBack takes the claim's node away, as for ResourceExhausted.
@@ -134,9 +147,7 @@ func (p *provisioner) giveBack(claim *corev1.PersistentVolumeClaim, name string)
 	if err := p.remove(p.ctx, name); err != nil {
 		return err
 	}
-	if c := p.agents.find(name); c != nil {
-		p.agents.free(name, c.uid)
-	}
+	p.agents.forget(name)
 	delete(claim.Annotations, storagevolume.AnnSelectedNode)
 	_, err := p.core.CoreV1().PersistentVolumeClaims(claim.Namespace).Update(p.ctx, claim, metav1.UpdateOptions{})
 	if err != nil && !apierrors.IsNotFound(err) {
