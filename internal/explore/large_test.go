@@ -2,6 +2,7 @@ package explore_test
 
 import (
 	"flag"
+	"slices"
 	"testing"
 
 	"berth.dev/berth/internal/explore"
@@ -16,7 +17,7 @@ func TestNoStateOfALargerWorldBreaksAnInvariant(t *testing.T) {
 	if states == 0 {
 		states = 3_000
 	}
-	for _, b := range explore.LargeBounds() {
+	for _, b := range slices.Concat(explore.LargeBounds(), explore.UnfinishedBounds()) {
 		t.Run(b.Name, func(t *testing.T) {
 			b.MaxStates = max(states, 0)
 			r := explore.Exhaust(b.Bounds, explore.Berth(), nil)

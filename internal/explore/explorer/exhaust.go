@@ -2,6 +2,7 @@ package main
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 	"syscall"
 	"time"
@@ -12,7 +13,11 @@ import (
 // exhaust runs the bounds whose name contains the given words to their end.
 func exhaust(words string, rules *explore.Rules, workers int) error {
 	found := false
-	for _, b := range append(explore.SmallBounds(), explore.LargeBounds()...) {
+	bounds := append(explore.SmallBounds(), explore.LargeBounds()...)
+	if words != "all" {
+		bounds = append(bounds, explore.UnfinishedBounds()...)
+	}
+	for _, b := range bounds {
 		if words != "all" && !strings.Contains(b.Name, words) {
 			continue
 		}
@@ -45,7 +50,7 @@ func exhaustOne(b explore.Named, rules *explore.Rules) error {
 }
 
 func boundNames() (out []string) {
-	for _, b := range append(explore.SmallBounds(), explore.LargeBounds()...) {
+	for _, b := range slices.Concat(explore.SmallBounds(), explore.LargeBounds(), explore.UnfinishedBounds()) {
 		out = append(out, b.Name)
 	}
 	return out
