@@ -17,7 +17,8 @@ import (
 const marker corev1.ResourceName = "berth.dev/volumes"
 
 // installMarker installs the chart's policy for a scheduler, and waits until it is
-// in force.
+// in force. It is in force for a moment after the test too, so the scheduler is one
+// that no test without the policy has.
 func (c *cluster) installMarker(t *testing.T, scheduler string) {
 	t.Helper()
 	objects, err := controlplane.Template(t.Context(), root, apitest.Namespace, []string{"extender"},
@@ -83,9 +84,9 @@ func markOf(pod *corev1.Pod) string {
 }
 
 func TestThePolicyMarksThePodsThatTheExtenderHasToSee(t *testing.T) {
-	c := &cluster{Environment: apitest.Start(t), class: "marked"}
+	c := &cluster{Environment: apitest.Start(t), class: nextName(), totals: map[string]int64{}}
 	c.install(t)
-	c.installMarker(t, "asking")
+	c.installMarker(t, "marked")
 	foreign := corev1.VolumeSource{CSI: &corev1.CSIVolumeSource{Driver: "other.example.org"}}
 	small := corev1.ResourceList{corev1.ResourceCPU: resource.MustParse("1")}
 	tests := map[string]struct {
@@ -111,7 +112,7 @@ func TestThePolicyMarksThePodsThatTheExtenderHasToSee(t *testing.T) {
 	i := 0
 	for name, test := range tests {
 		i++
-		pod := c.pod("p"+string(rune('a'+i)), by("asking"), test.change)
+		pod := c.pod("p"+string(rune('a'+i)), by("marked"), test.change)
 		t.Run(name, func(t *testing.T) {
 			before := pod.Spec.Containers[0].Resources.DeepCopy()
 			if err := c.Client.Create(t.Context(), pod, client.DryRunAll); err != nil {
