@@ -46,8 +46,8 @@ const (
 )
 
 // measure measures a side once, on an empty cluster that it leaves empty.
-func (g *stage) measure(s side, pods int, keep string) (out sample, err error) {
-	ctx, cancel := context.WithTimeoutCause(g.ctx, patience, fmt.Errorf("nothing more after %s", patience))
+func (g *stage) measure(ctx context.Context, s side, pods int, keep string) (out sample, err error) {
+	ctx, cancel := context.WithTimeoutCause(ctx, patience, fmt.Errorf("nothing more after %s", patience))
 	defer cancel()
 	form := byCapacity
 	if s.profile == extended {

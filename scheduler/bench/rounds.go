@@ -45,7 +45,7 @@ func (r *results) measureAll(ctx context.Context) (err error) {
 	}
 	ctx, stop := context.WithCancel(ctx)
 	defer stop() // before the server
-	g, err := setUp(ctx, s, r.root)
+	g, ctx, err := setUp(ctx, s, r.root)
 	if err != nil {
 		return err
 	}
@@ -57,7 +57,7 @@ func (r *results) measureAll(ctx context.Context) (err error) {
 			return err
 		}
 		have = nodes
-		if err := r.measureSize(g, nodes, begun.Add(r.during*time.Duration(i+1)/time.Duration(len(r.sizes)))); err != nil {
+		if err := r.measureSize(ctx, g, nodes, begun.Add(r.during*time.Duration(i+1)/time.Duration(len(r.sizes)))); err != nil {
 			return err
 		}
 	}
@@ -66,7 +66,7 @@ func (r *results) measureAll(ctx context.Context) (err error) {
 
 // measureSize measures in rounds. None but the first is begun that would end
 // after the deadline, if it took as long as the one before.
-func (r *results) measureSize(g *stage, nodes int, deadline time.Time) error {
+func (r *results) measureSize(ctx context.Context, g *stage, nodes int, deadline time.Time) error {
 	watch, err := startWatch()
 	if err != nil {
 		return err
@@ -74,7 +74,7 @@ func (r *results) measureSize(g *stage, nodes int, deadline time.Time) error {
 	r.samples[nodes] = map[string][]sample{}
 	for round := range r.rounds {
 		begun := time.Now()
-		if err := r.measureRound(g, nodes, round); err != nil {
+		if err := r.measureRound(ctx, g, nodes, round); err != nil {
 			return err
 		}
 		if now := time.Now(); round+1 < r.rounds && now.Add(now.Sub(begun)).After(deadline) {
@@ -87,14 +87,14 @@ func (r *results) measureSize(g *stage, nodes int, deadline time.Time) error {
 	return err
 }
 
-func (r *results) measureRound(g *stage, nodes, round int) error {
+func (r *results) measureRound(ctx context.Context, g *stage, nodes, round int) error {
 	keep := ""
 	if r.profile {
 		keep = r.keep
 	}
 	for _, s := range inTurn(r.wanted(), round) {
 		fmt.Fprintf(os.Stderr, "==> %d nodes, round %d of %d: %s: ", nodes, round+1, r.rounds, s.name)
-		out, err := g.measure(s, s.pods(nodes, r.factor), keep)
+		out, err := g.measure(ctx, s, s.pods(nodes, r.factor), keep)
 		if err != nil {
 			fmt.Fprintln(os.Stderr)
 			return fmt.Errorf("%s on %d nodes: %w", s.name, nodes, err)

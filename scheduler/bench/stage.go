@@ -20,7 +20,6 @@ import (
 // scheduler running.
 type stage struct {
 	*server
-	ctx         context.Context //nolint:containedctx // ends with the cause when something that is simulated has failed
 	agents      *agents
 	provisioner *provisioner
 	times       *times
@@ -29,10 +28,11 @@ type stage struct {
 	serial      int    // of the last measurement
 }
 
-// setUp starts what is simulated. It runs until ctx ends.
-func setUp(ctx context.Context, s *server, root string) (*stage, error) {
+// setUp starts what is simulated. It runs until ctx ends; the context that is
+// returned ends before that, with the cause, when something simulated has failed.
+func setUp(ctx context.Context, s *server, root string) (*stage, context.Context, error) {
 	ctx, fail := context.WithCancelCause(ctx)
-	g := &stage{server: s, ctx: ctx, times: newTimes()}
+	g := &stage{server: s, times: newTimes()}
 	failed := func(err error) {
 		if ctx.Err() == nil {
 			fail(err)
@@ -42,15 +42,15 @@ func setUp(ctx context.Context, s *server, root string) (*stage, error) {
 	g.provisioner = newProvisioner(ctx, s, g.agents, failed)
 	objects, err := controlplane.Render(ctx, root, berthNamespace)
 	if err != nil {
-		return nil, err
+		return nil, nil, err
 	}
 	if g.chart = controlplane.Configuration(objects); g.chart == "" {
-		return nil, errors.New("the chart has no configuration for the scheduler")
+		return nil, nil, errors.New("the chart has no configuration for the scheduler")
 	}
 	if g.extender, err = startExtender(ctx); err != nil {
-		return nil, err
+		return nil, nil, err
 	}
-	return g, g.listen(ctx, failed)
+	return g, ctx, g.listen(ctx, failed)
 }
 
 func (g *stage) listen(ctx context.Context, failed func(error)) error {
