@@ -91,18 +91,36 @@ func nativeCluster(ctx context.Context, lab cluster.Lab) (*cluster.Cluster, erro
 	if err := letAhead(ctx, lab); err != nil {
 		return nil, err
 	}
-	for _, argv := range [][]string{
-		{"cp", filepath.Join(root, "bin", "lvm-stand-in"), "/usr/local/sbin/lvm"},
-		{"ln", "-s", "lvm", "/usr/local/sbin/vgs"}, {"ln", "-s", "lvm", "/usr/local/sbin/vgcreate"},
-	} {
-		if _, err := lab.OnNode(ctx, "node1", argv...); err != nil {
-			return nil, err
-		}
+	if err := putStandIn(ctx, lab, filepath.Join(root, "bin", "lvm-stand-in")); err != nil {
+		return nil, err
 	}
 	if err := cfg.MakeVolumeGroups(ctx, lab); err != nil {
 		return nil, err
 	}
 	return installed(ctx, lab, cfg)
+}
+
+// putStandIn makes the stand-in the node's LVM, for what its administrator does.
+func putStandIn(ctx context.Context, lab cluster.Lab, program string) error {
+	const place = "/usr/local/sbin/lvm"
+	source, err := os.Open(program)
+	if err != nil {
+		return err
+	}
+	defer source.Close()
+	put := exec.CommandContext(ctx, lab.Path(), "exec", "-i", "node1", "--", "tee", place)
+	put.Stdin, put.Stderr = source, os.Stderr
+	if err := put.Run(); err != nil {
+		return fmt.Errorf("copying %s into the node: %w", program, err)
+	}
+	for _, argv := range [][]string{
+		{"chmod", "755", place}, {"ln", "-s", place, "/usr/local/sbin/vgs"}, {"ln", "-s", place, "/usr/local/sbin/vgcreate"},
+	} {
+		if _, err := lab.OnNode(ctx, "node1", argv...); err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 func installed(ctx context.Context, lab cluster.Lab, cfg install.Config) (*cluster.Cluster, error) {
