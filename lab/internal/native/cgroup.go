@@ -1,6 +1,7 @@
 package native
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"io/fs"
@@ -85,14 +86,14 @@ func inheritSets(hierarchy, name string) error {
 
 // removeCgroup removes a cgroup with all below it, and those above it that are
 // left empty.
-func removeCgroup(name string) error {
+func removeCgroup(ctx context.Context, name string) error {
 	entries, err := os.ReadDir(cgroupRoot)
 	if err != nil {
 		return fmt.Errorf("listing cgroup hierarchies: %w", err)
 	}
 	for _, e := range entries {
 		dir := filepath.Join(cgroupRoot, e.Name(), name)
-		if err := removeTree(dir); err != nil {
+		if err := removeTree(ctx, dir); err != nil {
 			return fmt.Errorf("removing cgroup: %w", err)
 		}
 		_ = os.Remove(filepath.Dir(dir)) // other nodes' may be in it
@@ -102,7 +103,7 @@ func removeCgroup(name string) error {
 
 // removeTree removes cgroups from below; the files in them go by themselves. The
 // last process of a killed node leaves its cgroup a moment after its end.
-func removeTree(dir string) error {
+func removeTree(ctx context.Context, dir string) error {
 	var dirs []string
 	err := filepath.WalkDir(dir, func(path string, e fs.DirEntry, err error) error {
 		if err == nil && e.IsDir() {
@@ -116,17 +117,30 @@ func removeTree(dir string) error {
 	if err != nil {
 		return err
 	}
+	ctx, cancel := context.WithTimeout(ctx, emptyLimit)
+	defer cancel()
 	for _, d := range slices.Backward(dirs) {
-		for try := 0; ; try++ {
-			err := os.Remove(d)
-			if err == nil || errors.Is(err, fs.ErrNotExist) {
-				break
-			}
-			if !errors.Is(err, unix.EBUSY) || try == 50 {
-				return err
-			}
-			time.Sleep(20 * time.Millisecond)
+		if err := removeEmpty(ctx, d); err != nil {
+			return err
 		}
 	}
 	return nil
+}
+
+// emptyLimit is how long killed processes may take to leave their cgroups.
+const emptyLimit = 5 * time.Second
+
+// removeEmpty removes a cgroup as soon as nobody is in it.
+func removeEmpty(ctx context.Context, dir string) error {
+	for {
+		err := os.Remove(dir)
+		if !errors.Is(err, unix.EBUSY) {
+			return ignoreMissing(err)
+		}
+		select {
+		case <-ctx.Done():
+			return err
+		case <-time.After(20 * time.Millisecond):
+		}
+	}
 }

@@ -41,7 +41,7 @@ func (m *Machine) PowerOn(ctx context.Context) error {
 }
 
 func (m *Machine) powerOn(ctx context.Context) error {
-	if err := m.tidy(); err != nil {
+	if err := m.tidy(ctx); err != nil {
 		return err
 	}
 	net, err := m.network(ctx)
@@ -94,7 +94,7 @@ func (m *Machine) release(ctx context.Context, net *network.Network, out io.Writ
 func (m *Machine) PowerOff(ctx context.Context) error {
 	err := m.Process.Stop(ctx, 0)
 	if err == nil {
-		err = m.tidy()
+		err = m.tidy(ctx)
 	}
 	if net, openErr := m.network(ctx); err == nil && openErr == nil {
 		err = net.Unplug(ctx, m.Spec.Name)
@@ -106,8 +106,8 @@ func (m *Machine) PowerOff(ctx context.Context) error {
 }
 
 // tidy removes what the kernel keeps of a node that is off.
-func (m *Machine) tidy() error {
-	return errors.Join(detachLoops(m.dir), removeCgroup(m.Spec.Cgroup))
+func (m *Machine) tidy(ctx context.Context) error {
+	return errors.Join(detachLoops(m.dir), removeCgroup(ctx, m.Spec.Cgroup))
 }
 
 // WaitReady waits until the node's services run and it answers.

@@ -41,6 +41,20 @@ func (r *nativeResults) headline() *figures.Table {
 	return t
 }
 
+// setAside counts the pods that came to the kubelet too early. It tries again
+// after five seconds or more, and nothing else takes so long.
+func (r *nativeResults) setAside() int {
+	n := 0
+	for _, lines := range r.lines {
+		for _, line := range lines {
+			if line[running].Sub(line[scheduled]) > 4*time.Second {
+				n++
+			}
+		}
+	}
+	return n
+}
+
 // reached are the steps by when they are first seen, which is not in one order
 // for both schedulers.
 var reached = [stations]string{
@@ -131,6 +145,9 @@ measured goes before other work, as far as the kernel lets it.
 
 `, runtime.NumCPU(), r.node.KubeletVersion, r.node.ContainerRuntimeVersion, r.node.KernelVersion, r.load[0], r.load[1], o.runs)
 	r.headline().Print(w)
+	if n := r.setAside(); n > 0 {
+		fmt.Fprintf(w, "\nRuns that took seconds between node and running: the kubelet saw the pod before its claim's phase was Bound, and\nset it aside for up to ten seconds: %d.\n", n)
+	}
 	fmt.Fprint(w, "\n![from posted to running](native.svg)\n\n## When each step is seen\n\nSeconds after posting, p50. berth-scheduler writes the Volume before the claim has its node.\n\n")
 	r.steps().Print(w)
 	fmt.Fprint(w, elsewhere)

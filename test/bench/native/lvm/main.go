@@ -83,6 +83,6 @@ func perform(name string, a arguments) error {
 	if err := unix.Flock(int(lock.Fd()), c.locking); err != nil {
 		return fmt.Errorf("locking: %w", err)
 	}
-	time.Sleep(c.delay)
+	<-time.After(c.delay)
 	return c.do(a)
 }

@@ -19,7 +19,7 @@ func printNames(a arguments) error {
 	for _, g := range all {
 		rows = append(rows, map[string]string{"vg_name": g.Name})
 		if a.flags["--reportformat"] == "" {
-			fmt.Println(" ", g.Name)
+			fmt.Fprintln(os.Stdout, " ", g.Name)
 		}
 	}
 	if a.flags["--reportformat"] == "" {

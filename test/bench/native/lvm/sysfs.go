@@ -29,13 +29,13 @@ func present(number uint32, name, uuid string) error {
 	if err := os.MkdirAll(filepath.Join(dir, "dm"), 0o755); err != nil {
 		return err
 	}
-	real := fmt.Sprintf("/sys/devices/virtual/block/loop%d", number)
-	attributes, err := os.ReadDir(real)
+	kernels := fmt.Sprintf("/sys/devices/virtual/block/loop%d", number)
+	attributes, err := os.ReadDir(kernels)
 	if err != nil {
 		return err
 	}
 	for _, a := range attributes {
-		if err := os.Symlink(filepath.Join(real, a.Name()), filepath.Join(dir, a.Name())); err != nil {
+		if err := os.Symlink(filepath.Join(kernels, a.Name()), filepath.Join(dir, a.Name())); err != nil {
 			return err
 		}
 	}
