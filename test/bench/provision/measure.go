@@ -68,7 +68,7 @@ func (r *results) sequence(ctx context.Context, c *cluster.Cluster, o options) e
 		for i := range o.runs {
 			for _, class := range classes {
 				name := fmt.Sprintf("run-%d%s", i, strings.TrimPrefix(class, "berth"))
-				line, err := once(ctx, c, rec, ns, name, class)
+				line, err := once(ctx, c, rec, ns, name, variant{class: class})
 				if err != nil {
 					return err
 				}
@@ -80,10 +80,10 @@ func (r *results) sequence(ctx context.Context, c *cluster.Cluster, o options) e
 }
 
 // once takes one pod from nothing to running and back to nothing.
-func once(ctx context.Context, c *cluster.Cluster, rec *recorder, ns, name, class string, opts ...cluster.PodOption) (timeline, error) {
+func once(ctx context.Context, c *cluster.Cluster, rec *recorder, ns, name string, v variant) (timeline, error) {
 	ctx, cancel := context.WithTimeout(ctx, wait)
 	defer cancel()
-	_, objs := pair(ns, name, class, opts...)
+	_, objs := pair(ns, name, v.class, by(v.scheduler))
 	rec.start(name)
 	if err := post(ctx, c, objs); err != nil {
 		return timeline{}, err

@@ -159,7 +159,7 @@ func (r *nativeResults) measure(ctx context.Context, c *cluster.Cluster, o optio
 		defer stop()
 		for i := range o.runs + 1 {
 			for j, v := range variants {
-				line, err := once(ctx, c, rec, ns, fmt.Sprintf("run-%d-%d", i, j), v.class, by(v.scheduler))
+				line, err := once(ctx, c, rec, ns, fmt.Sprintf("run-%d-%d", i, j), v)
 				if err != nil {
 					return err
 				}

@@ -100,7 +100,7 @@ func createGroup(a arguments) error {
 	}
 	name, device := a.operands[0], a.operands[1]
 	if _, err := findGroup(name); err == nil {
-		return fmt.Errorf("A volume group called %s already exists.", name) //nolint:staticcheck // LVM's words
+		return fmt.Errorf("A volume group called %s already exists", name) //nolint:staticcheck // LVM's words
 	}
 	f, err := os.OpenFile(device, os.O_RDWR, 0)
 	if err != nil {

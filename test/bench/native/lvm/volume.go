@@ -39,7 +39,7 @@ func createVolume(a arguments) error {
 	case g.find(name) != nil:
 		return fmt.Errorf("Logical Volume %q already exists in volume group %q", name, groupName) //nolint:staticcheck // LVM's words
 	case n > g.free():
-		return fmt.Errorf("Volume group %q has insufficient free space (%d extents): %d required.", groupName, g.free(), n) //nolint:staticcheck // LVM's words
+		return fmt.Errorf("Volume group %q has insufficient free space (%d extents): %d required", groupName, g.free(), n) //nolint:staticcheck // LVM's words
 	}
 	if err := resizeImage(groupName, name, n); err != nil {
 		return err
@@ -131,7 +131,7 @@ func (g *group) empty() error {
 
 func (g *group) remove(v *logical) error {
 	if isOpen(g, v.Name) {
-		return fmt.Errorf("Logical volume %s/%s in use.", g.Name, v.Name) //nolint:staticcheck // LVM's words
+		return fmt.Errorf("Logical volume %s/%s in use", g.Name, v.Name) //nolint:staticcheck // LVM's words
 	}
 	if err := deactivate(g, v.Name); err != nil {
 		return err
