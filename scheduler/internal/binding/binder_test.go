@@ -153,6 +153,27 @@ func TestAClaimIsNotBoundBeforeItsVolumeIsSeen(t *testing.T) {
 	}
 }
 
+func TestAClaimIsNotBoundBeforeItsPhaseSaysSo(t *testing.T) {
+	c := newCluster(t)
+	done := c.bind(t.Context(), time.Minute, c.volumes(t, "a"))
+	c.awaitSelected(t, "a")
+	c.persistentVolume(t, "a", "n1")
+	c.change(t, "a", func(claim *corev1.PersistentVolumeClaim) {
+		bindTo("pv-a")(claim)
+		claim.Status.Phase = corev1.ClaimPending // as the PersistentVolume controller leaves it between its two writes
+	})
+	c.awaitLister(t, "a", func(claim *corev1.PersistentVolumeClaim) bool { return claim.Spec.VolumeName != "" })
+	select {
+	case err := <-done:
+		t.Fatalf("the binding ended with %v, the kubelet would not find the claim bound", err)
+	default:
+	}
+	c.change(t, "a", func(claim *corev1.PersistentVolumeClaim) { claim.Status.Phase = corev1.ClaimBound })
+	if err := <-done; err != nil {
+		t.Error(err)
+	}
+}
+
 func TestAStaleClaimSaysNothing(t *testing.T) {
 	written := &corev1.PersistentVolumeClaim{ObjectMeta: metav1.ObjectMeta{Name: "a", UID: "u", ResourceVersion: "10"}}
 	stale := &corev1.PersistentVolumeClaim{ObjectMeta: metav1.ObjectMeta{Name: "a", UID: "u", ResourceVersion: "9"}}

@@ -150,6 +150,7 @@ func bindTo(pv string) func(*corev1.PersistentVolumeClaim) {
 	return func(claim *corev1.PersistentVolumeClaim) {
 		claim.Spec.VolumeName = pv
 		claim.Annotations[volume.AnnBindCompleted] = "yes"
+		claim.Status.Phase = corev1.ClaimBound
 	}
 }
 

@@ -62,7 +62,9 @@ func (b *Binder) bound(written, now *corev1.PersistentVolumeClaim, node *corev1.
 	if err := volume.CheckNodeAffinity(pv, node.Labels); err != nil {
 		return false, fmt.Errorf("PersistentVolume %s does not belong on node %s: %w", pv.Name, node.Name, err)
 	}
-	return metav1.HasAnnotation(now.ObjectMeta, volume.AnnBindCompleted), nil
+	// The phase is written last, and the kubelet looks at nothing else: a pod that
+	// came to it earlier would be set aside for seconds.
+	return metav1.HasAnnotation(now.ObjectMeta, volume.AnnBindCompleted) && now.Status.Phase == corev1.ClaimBound, nil
 }
 
 // older is whether a is from before b. What cannot be compared counts as not
