@@ -92,9 +92,13 @@ func refused(pod *corev1.Pod) string {
 func (c *cluster) settle(t *testing.T, want int) (bound, waiting []corev1.Pod) {
 	t.Helper()
 	err := wait.PollUntilContextTimeout(t.Context(), 50*time.Millisecond, patience, true, func(ctx context.Context) (done bool, err error) {
-		bound, waiting, err = c.pods(ctx)
+		now, still, err := c.pods(ctx)
+		if err != nil {
+			return false, err // and what was seen last is told
+		}
+		bound, waiting = now, still
 		unseen := slices.ContainsFunc(waiting, func(pod corev1.Pod) bool { return refused(&pod) == "" })
-		return err == nil && len(bound) >= want && !unseen, err
+		return len(bound) >= want && !unseen, nil
 	})
 	if err != nil {
 		for _, pod := range waiting {

@@ -32,7 +32,7 @@ func (p *Plugin) EventsToRegister(context.Context) ([]fwk.ClusterEventWithHint, 
 	return []fwk.ClusterEventWithHint{
 		on(fwk.AssignedPod, fwk.Delete, p.afterPod),
 		on(fwk.PersistentVolumeClaim, fwk.Add|fwk.Update, afterClaim),
-		on(fwk.PersistentVolume, fwk.Add, p.afterPersistentVolume),
+		on(fwk.PersistentVolume, fwk.Add|fwk.Update, p.afterPersistentVolume),
 		on(fwk.StorageClass, fwk.Add|fwk.Update, p.afterStorageClass),
 		on(fwk.Node, fwk.Add, p.afterNode),
 	}, nil
@@ -98,7 +98,8 @@ func afterClaim(e event) (bool, error) {
 }
 
 // afterPersistentVolume: the volume that a claim names has appeared, or one that
-// a claim could match.
+// a claim could match. It can be matched only once its phase says Available, which
+// is written after it was made, or when it was taken from its last claim.
 func (p *Plugin) afterPersistentVolume(e event) (bool, error) {
 	_, pv, err := util.As[*corev1.PersistentVolume](e.old, e.new)
 	if err != nil {

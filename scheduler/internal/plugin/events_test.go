@@ -60,6 +60,7 @@ func TestWhatWakesAPodThatFindsNoRoom(t *testing.T) {
 		"another claim changes":                                 {happens: on(fwk.PersistentVolumeClaim, fwk.Update, nil, claimOf("default", "b"))},
 		"a claim of that name elsewhere changes":                {happens: on(fwk.PersistentVolumeClaim, fwk.Update, nil, claimOf("other", "a"))},
 		"a static volume of its class appears":                  {happens: on(fwk.PersistentVolume, fwk.Add, nil, static("fast")), wakes: true},
+		"a static volume of its class becomes available":        {happens: on(fwk.PersistentVolume, fwk.Update, nil, static("fast")), wakes: true},
 		"a static volume of another class appears":              {happens: on(fwk.PersistentVolume, fwk.Add, nil, static("slow"))},
 		"its storage class changes":                             {happens: on(fwk.StorageClass, fwk.Update, nil, storageClass("fast")), wakes: true},
 		"another storage class changes":                         {happens: on(fwk.StorageClass, fwk.Update, nil, storageClass("slow"))},
