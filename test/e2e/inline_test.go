@@ -8,7 +8,6 @@ import (
 	"testing"
 
 	corev1 "k8s.io/api/core/v1"
-	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"berth.dev/berth/api/v1alpha1"
 	"berth.dev/berth/test/cluster"
@@ -133,31 +132,4 @@ func TestAMistakeInAnInlineVolumeIsExplainedOnThePod(t *testing.T) {
 			b.remove(pod)
 		})
 	}
-}
-
-func TestAnInlineVolumeSurvivesAPowerFailureOfTheNode(t *testing.T) {
-	b := begin(t)
-	pod := cluster.Pod(b.namespace, "pod", nil, inline(ofSize("64Mi")), cluster.Steadfast)
-	b.create(pod)
-	b.awaitRunning(pod)
-	b.sh(pod, "echo kept > /data/file && sync")
-	b.lab("power", "off", pod.Spec.NodeName)
-	b.lab("power", "on", pod.Spec.NodeName)
-	b.awaitRestarted(pod)
-	if got := b.sh(pod, "cat /data/file"); got != "kept" {
-		t.Errorf("read %q after the power failure", got)
-	}
-}
-
-func TestTheInlineVolumeOfAPodThatANodeForgotIsRemoved(t *testing.T) {
-	b := begin(t)
-	pod := cluster.Pod(b.namespace, "pod", nil, inline(ofSize("64Mi")), cluster.Steadfast)
-	b.create(pod)
-	b.awaitRunning(pod)
-	node := pod.Spec.NodeName
-	b.awaitListed(node, pod)
-	b.lab("power", "off", node)
-	b.must(b.Delete(b.ctx, pod, client.GracePeriodSeconds(0)), "deleting the pod by force")
-	b.lab("power", "on", node)
-	b.awaitRemoved(node, pod)
 }

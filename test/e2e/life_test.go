@@ -102,27 +102,3 @@ func TestARawBlockVolumeIsADeviceThatKeepsItsBytesAndGrows(t *testing.T) {
 		t.Errorf("read %q", got)
 	}
 }
-
-func TestDataSurvivesAPowerFailureOfTheNode(t *testing.T) {
-	b := begin(t)
-	claim := b.claim("data", classExt4, "1Gi")
-	pod := b.run("before", claim, cluster.Steadfast)
-	node := pod.Spec.NodeName
-	b.sh(pod, "echo kept > /data/file && sync")
-
-	b.lab("power", "off", node)
-	b.lab("power", "on", node)
-	b.awaitRestarted(pod)
-	if got := b.sh(pod, "cat /data/file"); got != "kept" {
-		t.Errorf("read %q after the power failure", got)
-	}
-}
-
-// awaitRestarted waits until a pod runs a container that was started anew.
-func (b *bench) awaitRestarted(pod *corev1.Pod) {
-	b.Helper()
-	before := pod.Status.ContainerStatuses[0].ContainerID
-	b.must(cluster.Await(b.within(), b.Cluster, pod, "restarted", func(p *corev1.Pod) bool {
-		return cluster.Running(p) && p.Status.ContainerStatuses[0].ContainerID != before
-	}), "restarting")
-}
