@@ -22,7 +22,7 @@ func TestMistakesAreCaughtExhaustively(t *testing.T) {
 				if !ok {
 					t.Fatal("there is no such mutant")
 				}
-				r := Exhaust(b.Bounds, m.Rules(), nil)
+				r := Exhaust(b.Bounds, m.Rules(), Watch{})
 				if r.Violation == "" {
 					t.Fatalf("nobody notices: %s", m.Mistake)
 				}

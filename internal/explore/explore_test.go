@@ -50,7 +50,7 @@ func TestNoStateOfASmallWorldBreaksAnInvariant(t *testing.T) {
 			if raceDetector {
 				b.MaxStates = 2_000
 			}
-			r := explore.Exhaust(b.Bounds, explore.Berth(), nil)
+			r := explore.Exhaust(b.Bounds, explore.Berth(), explore.Watch{})
 			t.Log(r)
 			if r.Violation != "" {
 				t.Errorf("%s\n%s", r.Violation, story(explore.Outcome{Config: b.Settled(), Events: r.Events, Violation: r.Violation}))

@@ -20,7 +20,7 @@ func TestNoStateOfALargerWorldBreaksAnInvariant(t *testing.T) {
 	for _, b := range slices.Concat(explore.LargeBounds(), explore.UnfinishedBounds()) {
 		t.Run(b.Name, func(t *testing.T) {
 			b.MaxStates = max(states, 0)
-			r := explore.Exhaust(b.Bounds, explore.Berth(), nil)
+			r := explore.Exhaust(b.Bounds, explore.Berth(), explore.Watch{})
 			t.Log(r)
 			if r.Violation != "" {
 				t.Errorf("%s\n%s", r.Violation, story(explore.Outcome{Config: b.Settled(), Events: r.Events, Violation: r.Violation}))

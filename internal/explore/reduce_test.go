@@ -22,7 +22,7 @@ func reach(b Bounds, rules *Rules, full bool) (map[[2]uint64]bool, Explored) {
 		}
 		return k
 	}
-	return out, s.run(rules, nil)
+	return out, s.run(rules, Watch{})
 }
 
 // tiny are bounds that a run which reduces nothing can exhaust.

@@ -60,9 +60,14 @@ func (y *way) events() (out []Event) {
 	return out
 }
 
-// Exhaust visits every state that the bounds allow. watch, if not nil, is told
-// every now and then how far it is.
-func Exhaust(b Bounds, rules *Rules, watch func(Explored)) Explored {
+// Watch is told how far a search is, whenever it is due. The zero value never is.
+type Watch struct {
+	Due  <-chan time.Time
+	Tell func(Explored)
+}
+
+// Exhaust visits every state that the bounds allow.
+func Exhaust(b Bounds, rules *Rules, watch Watch) Explored {
 	s := newSearch(b)
 	return s.run(rules, watch)
 }
@@ -75,7 +80,7 @@ func newSearch(b Bounds) *search {
 	return s
 }
 
-func (s *search) run(rules *Rules, watch func(Explored)) Explored {
+func (s *search) run(rules *Rules, watch Watch) Explored {
 	s.result.Complete = true
 	first := newWorker(s)
 	first.push(New(s.bounds.Config, rules), newBudget(&s.bounds), nil)
@@ -86,16 +91,12 @@ func (s *search) run(rules *Rules, watch func(Explored)) Explored {
 	}
 	done := make(chan struct{})
 	go func() { wg.Wait(); close(done) }()
-	tick := time.NewTicker(10 * time.Second)
-	defer tick.Stop()
 	for {
 		select {
 		case <-done:
 			return s.told(rules)
-		case <-tick.C:
-			if watch != nil {
-				watch(s.explored())
-			}
+		case <-watch.Due:
+			watch.Tell(s.explored())
 		}
 	}
 }

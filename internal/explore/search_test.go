@@ -5,9 +5,9 @@ import "testing"
 func TestSeveralWorkersSeeWhatOneSees(t *testing.T) {
 	for _, b := range SmallBounds() {
 		t.Run(b.Name, func(t *testing.T) {
-			one := Exhaust(b.Bounds, Berth(), nil)
+			one := Exhaust(b.Bounds, Berth(), Watch{})
 			b.Workers = 3
-			three := Exhaust(b.Bounds, Berth(), nil)
+			three := Exhaust(b.Bounds, Berth(), Watch{})
 			if one.States != three.States || !three.Complete {
 				t.Errorf("one worker saw %d states, three saw %d (complete: %t)", one.States, three.States, three.Complete)
 			}
@@ -18,7 +18,7 @@ func TestSeveralWorkersSeeWhatOneSees(t *testing.T) {
 func TestASearchThatIsToldToStopSaysSo(t *testing.T) {
 	b := SmallBounds()[0].Bounds
 	b.MaxStates = 10
-	if r := Exhaust(b, Berth(), nil); r.Complete || r.Visits != 10 {
+	if r := Exhaust(b, Berth(), Watch{}); r.Complete || r.Visits != 10 {
 		t.Errorf("it stopped with %d visits, complete: %t", r.Visits, r.Complete)
 	}
 }

@@ -36,12 +36,14 @@ func exhaust(words string, rules *explore.Rules, workers int) error {
 func exhaustOne(b explore.Named, rules *explore.Rules) error {
 	fmt.Println(b.Name)
 	start, before := time.Now(), processorTime()
-	watch := func(e explore.Explored) {
+	tell := func(e explore.Explored) {
 		cpu := (processorTime() - before).Seconds()
 		fmt.Printf("  %s: %d states, %.0f visits per second of one core\n", time.Since(start).Round(time.Second), e.States, float64(e.Visits)/max(cpu, 0.001))
 	}
-	r := explore.Exhaust(b.Bounds, rules, watch)
-	watch(r)
+	due := time.NewTicker(10 * time.Second)
+	defer due.Stop()
+	r := explore.Exhaust(b.Bounds, rules, explore.Watch{Due: due.C, Tell: tell})
+	tell(r)
 	fmt.Printf("  %v\n", r)
 	if r.Violation == "" {
 		return nil
