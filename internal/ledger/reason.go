@@ -54,7 +54,7 @@ var reasonMessages = [...]string{
 	"the PoolClass does not exist",
 	"another pod is being scheduled with the same claim on another node",
 	"the node has not reported its pools",
-	"the node's storage is not ready",
+	"the node's berth-agent is silent or not ready",
 	"the node has no pool of the class",
 	"the volume belongs in another pool",
 	"the pool is missing",

@@ -52,7 +52,7 @@ func TestANodeThatFallsSilentGetsNothingNew(t *testing.T) {
 			cluster.OnNode(silent), scheduler, tolerant))
 	}
 	states := b.follow(len(schedulers), func(states map[string]string) bool {
-		return strings.Contains(states["extended"], "Berth: the node's storage is not ready") && strings.Contains(states["berth"], "silent")
+		return strings.Contains(states["extended"], "Berth: the node's berth-agent is silent") && strings.Contains(states["berth"], "silent")
 	})
 	t.Logf("%v", states)
 	// The stock scheduler goes by the capacity that the node last published.

@@ -5,7 +5,6 @@ import (
 	"fmt"
 	"io"
 	"os"
-	"path/filepath"
 	"runtime"
 	"strings"
 	"time"
@@ -115,19 +114,8 @@ func (r *nativeResults) bars() []figures.Bar {
 }
 
 func (r *nativeResults) write(o options) error {
-	page, err := os.Create(filepath.Join(o.dir, "native.md"))
-	if err != nil {
-		return err
-	}
-	defer page.Close()
-	r.print(io.MultiWriter(page, os.Stdout), o)
-	chart, err := os.Create(filepath.Join(o.dir, "native.svg"))
-	if err != nil {
-		return err
-	}
-	defer chart.Close()
-	figures.Bars(chart, "From claim and pod posted to pod running, native node, median", "s", r.bars())
-	return nil
+	text := func(w io.Writer) { r.print(w, o) }
+	return publish(o.dir, "native", "From claim and pod posted to pod running, native node, median", text, r.bars())
 }
 
 func (r *nativeResults) print(w io.Writer, o options) {

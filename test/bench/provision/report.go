@@ -14,21 +14,27 @@ import (
 
 // write puts the results into the benchmarks' folder.
 func (r *results) write(o options) error {
-	if err := os.MkdirAll(o.dir, 0o755); err != nil {
+	text := func(w io.Writer) { r.print(w, o) }
+	return publish(o.dir, "provision", "From claim and pod posted to pod running, median", text, r.bars())
+}
+
+// publish writes a page, here and to standard output, and the chart that it shows.
+func publish(dir, name, title string, text func(io.Writer), bars []figures.Bar) error {
+	if err := os.MkdirAll(dir, 0o755); err != nil {
 		return err
 	}
-	page, err := os.Create(filepath.Join(o.dir, "provision.md"))
+	page, err := os.Create(filepath.Join(dir, name+".md"))
 	if err != nil {
 		return err
 	}
 	defer page.Close()
-	r.print(io.MultiWriter(page, os.Stdout), o)
-	chart, err := os.Create(filepath.Join(o.dir, "provision.svg"))
+	text(io.MultiWriter(page, os.Stdout))
+	chart, err := os.Create(filepath.Join(dir, name+".svg"))
 	if err != nil {
 		return err
 	}
 	defer chart.Close()
-	figures.Bars(chart, "From claim and pod posted to pod running, median", "s", r.bars())
+	figures.Bars(chart, title, "s", bars)
 	return nil
 }
 
