@@ -7,11 +7,17 @@ import (
 
 // ProvisionerType names what carves volumes out of a pool.
 //
-// +kubebuilder:validation:Enum=LVM
+// +kubebuilder:validation:Enum=LVM;LVMThin;Device
 type ProvisionerType string
 
-// ProvisionerLVM carves thick logical volumes out of a volume group.
-const ProvisionerLVM ProvisionerType = "LVM"
+const (
+	// ProvisionerLVM carves thick logical volumes out of a volume group.
+	ProvisionerLVM ProvisionerType = "LVM"
+	// ProvisionerLVMThin carves thin volumes out of a thin pool.
+	ProvisionerLVMThin ProvisionerType = "LVMThin"
+	// ProvisionerDevice hands out whole disks.
+	ProvisionerDevice ProvisionerType = "Device"
+)
 
 // PoolClass says where volumes may come from. Administrators write it and
 // StorageClasses name it in their parameter poolClass.
@@ -41,6 +47,9 @@ type PoolClass struct {
 // +kubebuilder:validation:XValidation:rule="self.provisioner == oldSelf.provisioner",message="provisioner is immutable: make a new PoolClass"
 // +kubebuilder:validation:XValidation:rule="!has(self.spare) || quantity(string(self.spare)).isInteger() && !quantity(string(self.spare)).isLessThan(quantity('0'))",message="spare must be a whole number of bytes, zero or more"
 // +kubebuilder:validation:XValidation:rule="has(self.lvm) == (self.provisioner == 'LVM')",message="lvm must be set exactly when provisioner is LVM"
+// +kubebuilder:validation:XValidation:rule="has(self.lvmThin) == (self.provisioner == 'LVMThin')",message="lvmThin must be set exactly when provisioner is LVMThin"
+// +kubebuilder:validation:XValidation:rule="has(self.devices) == (self.provisioner == 'Device')",message="devices must be set exactly when provisioner is Device"
+// +kubebuilder:validation:XValidation:rule="self.provisioner != 'Device' || !has(self.spare) && !has(self.sparePercent)",message="a disk is handed out whole: it has no spare"
 type PoolClassSpec struct {
 	// provisioner carves the volumes. Immutable.
 	// +required
@@ -54,6 +63,14 @@ type PoolClassSpec struct {
 	// lvm selects volume groups. Required when provisioner is LVM.
 	// +optional
 	LVM *LVMPools `json:"lvm,omitempty"`
+
+	// lvmThin selects thin pools. Required when provisioner is LVMThin.
+	// +optional
+	LVMThin *LVMThinPools `json:"lvmThin,omitempty"`
+
+	// devices selects whole disks. Required when provisioner is Device.
+	// +optional
+	Devices *DevicePools `json:"devices,omitempty"`
 
 	// spare is kept free in every pool of this class: no volume is created or
 	// expanded into it. Other classes on the same pool may still use it.
@@ -83,6 +100,82 @@ type LVMPools struct {
 	// +kubebuilder:validation:items:Pattern=`^[A-Za-z0-9_+.][A-Za-z0-9_+.-]*$`
 	VolumeGroups []string `json:"volumeGroups"`
 }
+
+// LVMThinPools names the thin pools of a class, and how far they may be promised.
+type LVMThinPools struct {
+	// thinPools are existing thin pools, as volume group/logical volume. A node
+	// serves the class from those that it has.
+	// +required
+	// +listType=set
+	// +kubebuilder:validation:MinItems=1
+	// +kubebuilder:validation:MaxItems=16
+	// +kubebuilder:validation:XValidation:rule="self.all(p, !p.matches('^[.][.]?/|/[.][.]?$'))",message="thinPools: . and .. are no names of LVM"
+	// +kubebuilder:validation:items:MaxLength=253
+	// +kubebuilder:validation:items:Pattern=`^[A-Za-z0-9_+.][A-Za-z0-9_+.-]*/[A-Za-z0-9_+.][A-Za-z0-9_+.-]*$`
+	ThinPools []string `json:"thinPools"`
+
+	// overprovisionPercent of a pool, less its spare, may be promised to volumes
+	// together. 100 promises what there is, and no more.
+	// +optional
+	// +kubebuilder:default=100
+	// +kubebuilder:validation:Minimum=100
+	// +kubebuilder:validation:Maximum=10000
+	OverprovisionPercent int32 `json:"overprovisionPercent,omitempty"`
+
+	// maxFillPercent closes a pool for new volumes, and for the growth of those it
+	// has, once its data or its metadata is filled to so many percent: volumes that
+	// are there need the rest.
+	// +optional
+	// +kubebuilder:default=90
+	// +kubebuilder:validation:Minimum=1
+	// +kubebuilder:validation:Maximum=100
+	MaxFillPercent int32 `json:"maxFillPercent,omitempty"`
+}
+
+// DevicePools selects disks that volumes may have whole. A disk must match all that
+// is said here, and be empty: one that bears a partition table, a filesystem or any
+// other signature is never taken.
+//
+// +kubebuilder:validation:XValidation:rule="!has(self.minSize) || quantity(string(self.minSize)).isInteger()",message="minSize must be a whole number of bytes"
+// +kubebuilder:validation:XValidation:rule="!has(self.maxSize) || quantity(string(self.maxSize)).isInteger()",message="maxSize must be a whole number of bytes"
+type DevicePools struct {
+	// paths are patterns of device nodes or links to them, in which * stands for any
+	// characters but a slash: /dev/disk/by-id/nvme-*, /dev/sd*.
+	// +required
+	// +listType=set
+	// +kubebuilder:validation:MinItems=1
+	// +kubebuilder:validation:MaxItems=16
+	// +kubebuilder:validation:items:MaxLength=253
+	// +kubebuilder:validation:items:Pattern=`^/dev/[A-Za-z0-9_+.:@*?\[\]/-]+$`
+	Paths []string `json:"paths"`
+
+	// minSize of a disk.
+	// +optional
+	// +kubebuilder:validation:XIntOrString
+	// +kubebuilder:validation:MaxLength=32
+	MinSize *resource.Quantity `json:"minSize,omitempty"`
+
+	// maxSize of a disk.
+	// +optional
+	// +kubebuilder:validation:XIntOrString
+	// +kubebuilder:validation:MaxLength=32
+	MaxSize *resource.Quantity `json:"maxSize,omitempty"`
+
+	// media of a disk: SSD or HDD. Empty takes both.
+	// +optional
+	Media Media `json:"media,omitempty"`
+}
+
+// Media is what a disk is made of: HDD rotates, SSD does not.
+//
+// +kubebuilder:validation:Enum=SSD;HDD
+type Media string
+
+// The media of disks.
+const (
+	SSD Media = "SSD"
+	HDD Media = "HDD"
+)
 
 // PoolClassStatus is the controller's view of a class.
 type PoolClassStatus struct {

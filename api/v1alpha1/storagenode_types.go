@@ -58,7 +58,8 @@ type StorageNodeStatus struct {
 // ones: what Berth's own volumes take is known from the Volumes, and a free
 // figure would race with every volume being created.
 type Pool struct {
-	// name of the pool on its node: a volume group's name.
+	// name of the pool on its node: a volume group (vg0), a thin pool in one
+	// (vg0/thin), or a disk (disk:nvme-eui.0025385b71b0a1c2).
 	// +required
 	// +kubebuilder:validation:MaxLength=253
 	Name string `json:"name"`
@@ -80,7 +81,24 @@ type Pool struct {
 	// +kubebuilder:validation:MaxLength=32
 	Foreign resource.Quantity `json:"foreign"`
 
-	// allocationUnit is what sizes are rounded up to: an extent.
+	// filled is how much of a thin pool holds data, in steps of a hundredth of it.
+	// Total and foreign count what is promised.
+	// +optional
+	// +kubebuilder:validation:XIntOrString
+	// +kubebuilder:validation:MaxLength=32
+	Filled *resource.Quantity `json:"filled,omitempty"`
+
+	// metadataFilledPercent is how full a thin pool's metadata is.
+	// +optional
+	// +kubebuilder:validation:Minimum=0
+	// +kubebuilder:validation:Maximum=100
+	MetadataFilledPercent int32 `json:"metadataFilledPercent,omitempty"`
+
+	// media of a disk.
+	// +optional
+	Media Media `json:"media,omitempty"`
+
+	// allocationUnit is what sizes are rounded up to: an extent; the whole of a disk.
 	// +required
 	// +kubebuilder:validation:XIntOrString
 	// +kubebuilder:validation:MaxLength=32

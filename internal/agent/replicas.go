@@ -49,6 +49,7 @@ func (a *Agent) addReplicas(m ctrl.Manager, poke func()) error {
 		Doubt:       a.observer.Doubt,
 		Mounts:      a.options.Mounts,
 		Listed:      a.listed,
+		Pool:        a.pool,
 		Orphans:     a.orphans,
 	}
 	swept := make(chan event.GenericEvent)
@@ -67,6 +68,16 @@ func (a *Agent) addReplicas(m ctrl.Manager, poke func()) error {
 			RateLimiter:             workqueue.NewTypedItemExponentialFailureRateLimiter[reconcile.Request](minRetry, maxRetry),
 		}).
 		Complete(worker)
+}
+
+// pool is what the latest report says of a pool.
+func (a *Agent) pool(ref provision.PoolRef) provision.Pool {
+	for _, p := range a.observer.Latest().Pools {
+		if p.PoolRef == ref {
+			return p
+		}
+	}
+	return provision.Pool{PoolRef: ref}
 }
 
 // listed says whether the latest report shows a volume. Before the first one

@@ -24,7 +24,7 @@ func (c *Client) Report(ctx context.Context) ([]provision.Pool, error) {
 // Create implements provision.Provisioner.
 func (c *Client) Create(ctx context.Context, r provision.CreateRequest) (provision.Volume, error) {
 	v, err := c.rpc.Create(ctx, &pb.CreateRequest{
-		Id: r.ID, Pool: refToWire(r.Pool), Size: r.Size, Spare: spareToWire(r.Spare), Labels: r.Labels, Inline: inlineToWire(r.Inline),
+		Id: r.ID, Pool: refToWire(r.Pool), Size: r.Size, Limits: limitsToWire(r.Limits), Labels: r.Labels, Inline: inlineToWire(r.Inline),
 	})
 	return volumeFromWire(v), fromStatus(ctx, err)
 }
@@ -37,7 +37,7 @@ func (c *Client) Get(ctx context.Context, id string) (provision.Volume, error) {
 
 // Expand implements provision.Provisioner.
 func (c *Client) Expand(ctx context.Context, r provision.ExpandRequest) (provision.Volume, error) {
-	v, err := c.rpc.Expand(ctx, &pb.ExpandRequest{Id: r.ID, Size: r.Size, Spare: spareToWire(r.Spare)})
+	v, err := c.rpc.Expand(ctx, &pb.ExpandRequest{Id: r.ID, Size: r.Size, Limits: limitsToWire(r.Limits)})
 	return volumeFromWire(v), fromStatus(ctx, err)
 }
 

@@ -1,10 +1,8 @@
 package poold_test
 
 import (
-	"context"
 	"fmt"
 	"path"
-	"sync"
 	"testing"
 
 	"berth.dev/berth/internal/mount"
@@ -19,12 +17,10 @@ import (
 func TestProvisionerConformanceAcrossTheSocket(t *testing.T) {
 	conformance.Run(t, func(t *testing.T) conformance.Harness {
 		d := newDisks()
-		formats := &formatCounter{}
 		var stop func()
 		start := func() provision.Provisioner {
 			s := socket(t)
-			node := formatted{localNode(d), formats}
-			stopServing := serve(t, poold.Config{Socket: s, Node: node})
+			stopServing := serve(t, poold.Config{Socket: s, Node: localNode(d)})
 			c := connected(t, s)
 			stop = func() { c.Close(); stopServing() }
 			return c
@@ -43,41 +39,9 @@ func TestProvisionerConformanceAcrossTheSocket(t *testing.T) {
 			},
 			Open:     func(v provision.Volume) func() { return d.Open(v.ID) },
 			Scramble: func(provision.Volume) {},
-			Formats:  formats.of,
+			Formats:  d.Formats,
 		}
 	})
-}
-
-// formatted counts the calls of Format that turned a blank volume into one with a
-// filesystem.
-type formatted struct {
-	poold.Node
-	counter *formatCounter
-}
-
-type formatCounter struct {
-	mu   sync.Mutex
-	byID map[string]int
-}
-
-func (c *formatCounter) of(id string) int {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	return c.byID[id]
-}
-
-func (f formatted) Format(ctx context.Context, r provision.FormatRequest) (provision.Volume, error) {
-	f.counter.mu.Lock()
-	defer f.counter.mu.Unlock()
-	before, missing := f.Get(ctx, r.ID)
-	v, err := f.Node.Format(ctx, r)
-	if err == nil && missing == nil && before.Filesystem == "" {
-		if f.counter.byID == nil {
-			f.counter.byID = map[string]int{}
-		}
-		f.counter.byID[r.ID]++
-	}
-	return v, err
 }
 
 func TestMounterConformanceAcrossTheSocket(t *testing.T) {

@@ -25,12 +25,18 @@ func volumeFromWire(v *pb.Volume) provision.Volume {
 	}
 }
 
-func spareToWire(s provision.Spare) *pb.Spare {
-	return &pb.Spare{Bytes: s.Bytes, Percent: int32(s.Percent)} //nolint:gosec // the server checks that it is a percentage
+func limitsToWire(l provision.Limits) *pb.Limits {
+	return &pb.Limits{
+		Spare: l.Spare, SparePercent: int32(l.SparePercent), //nolint:gosec // the server checks that they are percentages
+		Overprovision: int32(l.Overprovision), MaxFill: int32(l.MaxFill), //nolint:gosec // likewise
+	}
 }
 
-func spareFromWire(s *pb.Spare) provision.Spare {
-	return provision.Spare{Bytes: s.GetBytes(), Percent: int(s.GetPercent())}
+func limitsFromWire(l *pb.Limits) provision.Limits {
+	return provision.Limits{
+		Spare: l.GetSpare(), SparePercent: int(l.GetSparePercent()),
+		Overprovision: int(l.GetOverprovision()), MaxFill: int(l.GetMaxFill()),
+	}
 }
 
 // inlineToWire leaves out what is no inline volume.
@@ -48,6 +54,7 @@ func inlineFromWire(i *pb.Inline) provision.Inline {
 func poolToWire(p provision.Pool) *pb.Pool {
 	wire := &pb.Pool{
 		Ref: refToWire(p.PoolRef), Total: p.Total, Foreign: p.Foreign, Free: p.Free, Unit: p.Unit, Problem: p.Problem,
+		Filled: p.Fill.Data, MetadataFilled: int32(p.Fill.Metadata), Media: p.Media, Paths: p.Paths, //nolint:gosec // a percentage
 	}
 	for _, v := range p.Volumes {
 		wire.Volumes = append(wire.Volumes, volumeToWire(v))
@@ -59,6 +66,8 @@ func poolFromWire(p *pb.Pool) provision.Pool {
 	pool := provision.Pool{
 		PoolRef: refFromWire(p.GetRef()), Total: p.GetTotal(), Foreign: p.GetForeign(), Free: p.GetFree(),
 		Unit: p.GetUnit(), Problem: p.GetProblem(),
+		Fill:  provision.Fill{Data: p.GetFilled(), Metadata: int(p.GetMetadataFilled())},
+		Media: p.GetMedia(), Paths: p.GetPaths(),
 	}
 	for _, v := range p.GetVolumes() {
 		pool.Volumes = append(pool.Volumes, volumeFromWire(v))

@@ -48,7 +48,7 @@ func (s *server) Watch(_ *pb.WatchRequest, stream grpc.ServerStreamingServer[pb.
 
 func (s *server) Create(ctx context.Context, r *pb.CreateRequest) (*pb.Volume, error) {
 	return reply(s.node.Create(ctx, provision.CreateRequest{
-		ID: r.GetId(), Pool: refFromWire(r.GetPool()), Size: r.GetSize(), Spare: spareFromWire(r.GetSpare()), Labels: r.GetLabels(),
+		ID: r.GetId(), Pool: refFromWire(r.GetPool()), Size: r.GetSize(), Limits: limitsFromWire(r.GetLimits()), Labels: r.GetLabels(),
 		Inline: inlineFromWire(r.GetInline()),
 	}))
 }
@@ -58,7 +58,7 @@ func (s *server) Get(ctx context.Context, r *pb.GetRequest) (*pb.Volume, error) 
 }
 
 func (s *server) Expand(ctx context.Context, r *pb.ExpandRequest) (*pb.Volume, error) {
-	return reply(s.node.Expand(ctx, provision.ExpandRequest{ID: r.GetId(), Size: r.GetSize(), Spare: spareFromWire(r.GetSpare())}))
+	return reply(s.node.Expand(ctx, provision.ExpandRequest{ID: r.GetId(), Size: r.GetSize(), Limits: limitsFromWire(r.GetLimits())}))
 }
 
 func (s *server) Format(ctx context.Context, r *pb.FormatRequest) (*pb.Volume, error) {

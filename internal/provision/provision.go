@@ -1,13 +1,42 @@
 package provision
 
-import "context"
+import (
+	"context"
+	"strings"
+)
+
+// The types of provisioners, as in PoolClass.
+const (
+	// LVM carves thick logical volumes out of volume groups.
+	LVM = "LVM"
+	// LVMThin carves thin volumes out of thin pools.
+	LVMThin = "LVMThin"
+	// Device hands out whole disks.
+	Device = "Device"
+)
+
+// DiskPrefix begins the names of whole disks as pools.
+const DiskPrefix = "disk:"
 
 // PoolRef names a pool of this node.
 type PoolRef struct {
-	// Type of the provisioner that serves it, as in PoolClass: "LVM".
+	// Type of the provisioner that serves it.
 	Type string
-	// Name on this node: a volume group's name.
+	// Name on this node, unique among the pools of all types: "vg0" is a volume
+	// group, "vg0/thin" a thin pool in it, and DiskPrefix begins the name of a whole disk.
 	Name string
+}
+
+// TypeOf is the type of a pool by the form of its name.
+func TypeOf(name string) string {
+	switch {
+	case strings.HasPrefix(name, DiskPrefix):
+		return Device
+	case strings.Contains(name, "/"):
+		return LVMThin
+	default:
+		return LVM
+	}
 }
 
 // Volume is a provisioner's record of one volume.
@@ -40,15 +69,38 @@ type Pool struct {
 	PoolRef
 	// Total, Foreign and Free bytes. Foreign is what others than Berth use;
 	// Total - Foreign - the sum of Volumes is Free, up to metadata overhead,
-	// which counts as foreign.
+	// which counts as foreign. In a thin pool they are what was promised, and Free is
+	// negative once that is more than there is.
 	Total, Foreign, Free int64
-	// Unit is the allocation unit in bytes: sizes are rounded up to it.
+	// Unit is the allocation unit in bytes: sizes are rounded up to it. A disk that
+	// is handed out whole is one unit.
 	Unit int64
+	// Fill of a thin pool; zero for a pool that sets aside what it promises.
+	Fill Fill
+	// Media of a whole disk, MediaSSD or MediaHDD; else empty.
+	Media string
+	// Paths of a whole disk, by which a class may name it: its device node and the
+	// links to that.
+	Paths []string
 	// Problem is empty, or says why nothing new may be placed in the pool.
 	Problem string
 	// Volumes of Berth in this pool.
 	Volumes []Volume
 }
+
+// Fill is how much of a thin pool holds data.
+type Fill struct {
+	// Data in bytes.
+	Data int64
+	// Metadata in percent, rounded up.
+	Metadata int
+}
+
+// The media of whole disks.
+const (
+	MediaSSD = "SSD"
+	MediaHDD = "HDD"
+)
 
 // CreateRequest asks for a volume.
 type CreateRequest struct {
@@ -56,8 +108,8 @@ type CreateRequest struct {
 	Pool PoolRef
 	// Size in bytes, at least.
 	Size int64
-	// Spare must stay free in the pool.
-	Spare Spare
+	// Limits of the pool's use.
+	Limits Limits
 	// Labels are kept with the volume for people to read: claim and namespace.
 	Labels map[string]string
 	// Inline is whose inline volume it is; zero for any other.
@@ -69,8 +121,8 @@ type ExpandRequest struct {
 	ID string
 	// Size in bytes, at least. A smaller size than the present one is met already.
 	Size int64
-	// Spare must stay free in the pool.
-	Spare Spare
+	// Limits of the pool's use.
+	Limits Limits
 }
 
 // FormatRequest asks for a filesystem on a blank volume.

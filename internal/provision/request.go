@@ -34,6 +34,7 @@ const MaxSize = 1 << 60
 const InlinePrefix = "inline-"
 
 const (
+	maxPoolName = 253
 	maxLabels   = 16
 	maxLabelKey = 63
 	maxLabel    = 512
@@ -43,8 +44,8 @@ var (
 	// An id becomes a device name and an argument. The prefixes keep it away from every
 	// name that LVM, ZFS or a tool's option parser reserves.
 	volumeID = regexp.MustCompile(`^(pvc|vol|inline)-[a-z0-9][a-z0-9-]{0,58}$`)
-	// What LVM accepts as a volume group's name.
-	poolName = regexp.MustCompile(`^[A-Za-z0-9_+.][A-Za-z0-9_+.-]{0,126}$`)
+	// What names a pool of any type; each provisioner knows its own more exactly.
+	poolName = regexp.MustCompile(`^([a-z]+:)?[A-Za-z0-9_+.][A-Za-z0-9_+.-]*(/[A-Za-z0-9_+.][A-Za-z0-9_+.-]*)*$`)
 	labelKey = regexp.MustCompile(`^[a-z][a-z0-9_.-]*$`)
 	// What an LVM tag may hold, without the "=" that ends the key.
 	label = regexp.MustCompile(`^[A-Za-z0-9_+./:-]*$`)
@@ -65,10 +66,7 @@ func (r CreateRequest) Check() error {
 	if err := CheckID(r.ID); err != nil {
 		return err
 	}
-	if n := r.Pool.Name; !poolName.MatchString(n) || n == "." || n == ".." {
-		return fmt.Errorf("%w: %q is no pool name", ErrInvalid, n)
-	}
-	if err := cmp.Or(checkSize(r.Size), r.Spare.check(), r.checkOwner()); err != nil {
+	if err := cmp.Or(checkPool(r.Pool.Name), checkSize(r.Size), r.Limits.check(), r.checkOwner()); err != nil {
 		return err
 	}
 	if len(r.Labels) > maxLabels {
@@ -87,7 +85,7 @@ func (r ExpandRequest) Check() error {
 	if err := CheckID(r.ID); err != nil {
 		return err
 	}
-	return cmp.Or(checkSize(r.Size), r.Spare.check())
+	return cmp.Or(checkSize(r.Size), r.Limits.check())
 }
 
 // Check returns ErrInvalid for a request that can never be met.
@@ -97,6 +95,15 @@ func (r FormatRequest) Check() error {
 	}
 	if r.Filesystem != Ext4 && r.Filesystem != XFS {
 		return fmt.Errorf("%w: filesystem %q is not one of %s, %s", ErrInvalid, r.Filesystem, Ext4, XFS)
+	}
+	return nil
+}
+
+func checkPool(name string) error {
+	for part := range strings.SplitSeq(name, "/") {
+		if part == "." || part == ".." || !poolName.MatchString(name) || len(name) > maxPoolName {
+			return fmt.Errorf("%w: %q is no pool name", ErrInvalid, name)
+		}
 	}
 	return nil
 }

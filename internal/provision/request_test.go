@@ -43,7 +43,7 @@ func TestVolumeIDsAreGuarded(t *testing.T) {
 
 func good() provision.CreateRequest {
 	return provision.CreateRequest{
-		ID: goodID, Pool: provision.PoolRef{Type: "LVM", Name: "vg-1"}, Size: 1 << 30, Spare: provision.Spare{Bytes: 1 << 20, Percent: 10},
+		ID: goodID, Pool: provision.PoolRef{Type: "LVM", Name: "vg-1"}, Size: 1 << 30, Limits: provision.Limits{Spare: 1 << 20, SparePercent: 10},
 		Labels: map[string]string{"claim": "data", "namespace": "shop"},
 	}
 }
@@ -53,8 +53,8 @@ func TestRequestsThatCanNeverBeMetAreInvalid(t *testing.T) {
 		"no size":              func(r *provision.CreateRequest) { r.Size = 0 },
 		"a negative size":      func(r *provision.CreateRequest) { r.Size = -1 },
 		"an absurd size":       func(r *provision.CreateRequest) { r.Size = math.MaxInt64 },
-		"a negative spare":     func(r *provision.CreateRequest) { r.Spare.Bytes = -1 },
-		"an absurd spare":      func(r *provision.CreateRequest) { r.Spare.Bytes = math.MaxInt64 },
+		"a negative spare":     func(r *provision.CreateRequest) { r.Limits.Spare = -1 },
+		"an absurd spare":      func(r *provision.CreateRequest) { r.Limits.Spare = math.MaxInt64 },
 		"no pool":              func(r *provision.CreateRequest) { r.Pool.Name = "" },
 		"an option as pool":    func(r *provision.CreateRequest) { r.Pool.Name = "-f" },
 		"a path as pool":       func(r *provision.CreateRequest) { r.Pool.Name = "../vg" },

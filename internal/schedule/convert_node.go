@@ -8,6 +8,7 @@ import (
 
 	"berth.dev/berth/api/v1alpha1"
 	"berth.dev/berth/internal/ledger"
+	"berth.dev/berth/internal/provision"
 )
 
 // report is what a StorageNode says. away is empty, or why its agent cannot be
@@ -28,25 +29,26 @@ func report(n *v1alpha1.StorageNode, away string) ledger.Report {
 // conditionReady of a StorageNode is False while its agent cannot list its pools.
 const conditionReady = "Ready"
 
+// pool of a report. One of a provisioner that is not known has no kind: the ledger
+// does not believe it, and nothing is placed there.
 func pool(p *v1alpha1.Pool) ledger.Pool {
 	out := ledger.Pool{
 		Name:    p.Name,
-		Kind:    kinds[p.Provisioner],
+		Kind:    provision.Kind(string(p.Provisioner)),
 		Total:   p.Total.Value(),
 		Foreign: p.Foreign.Value(),
 		Unit:    max(p.AllocationUnit.Value(), 1),
+		Media:   string(p.Media),
 		Health:  health(p.Health),
 		Classes: p.Classes,
+
+		Filled: value(p.Filled), FilledMetadata: int(p.MetadataFilledPercent),
 	}
 	for i := range p.Inventory {
 		out.Inventory = append(out.Inventory, item(&p.Inventory[i]))
 	}
 	return out
 }
-
-// kinds of pools by their provisioner. A provisioner that is not among them makes
-// a pool that the ledger does not believe, and that nothing is placed in.
-var kinds = map[v1alpha1.ProvisionerType]ledger.Kind{v1alpha1.ProvisionerLVM: ledger.Thick}
 
 // health of a pool; a word from a newer agent is no good news.
 func health(h v1alpha1.PoolHealth) ledger.Health {
@@ -70,7 +72,14 @@ func item(i *v1alpha1.InventoryItem) ledger.Item {
 
 // class is a PoolClass.
 func class(c *v1alpha1.PoolClass) ledger.Class {
-	return ledger.Class{Name: c.Name, Spare: value(c.Spec.Spare), SparePercent: int(c.Spec.SparePercent)}
+	out := ledger.Class{Name: c.Name, Spare: value(c.Spec.Spare), SparePercent: int(c.Spec.SparePercent)}
+	if thin := c.Spec.LVMThin; thin != nil {
+		out.Overprovision, out.MaxFill = int(thin.OverprovisionPercent), int(thin.MaxFillPercent)
+	}
+	if disks := c.Spec.Devices; disks != nil {
+		out.Media = string(disks.Media)
+	}
+	return out
 }
 
 func value(q *resource.Quantity) int64 {

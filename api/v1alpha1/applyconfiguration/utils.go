@@ -18,6 +18,8 @@ func ForKind(kind schema.GroupVersionKind) interface{} {
 	// Group=berth.dev, Version=v1alpha1
 	case v1alpha1.SchemeGroupVersion.WithKind("ClaimReference"):
 		return &apiv1alpha1.ClaimReferenceApplyConfiguration{}
+	case v1alpha1.SchemeGroupVersion.WithKind("DevicePools"):
+		return &apiv1alpha1.DevicePoolsApplyConfiguration{}
 	case v1alpha1.SchemeGroupVersion.WithKind("Epoch"):
 		return &apiv1alpha1.EpochApplyConfiguration{}
 	case v1alpha1.SchemeGroupVersion.WithKind("InlineReference"):
@@ -26,6 +28,8 @@ func ForKind(kind schema.GroupVersionKind) interface{} {
 		return &apiv1alpha1.InventoryItemApplyConfiguration{}
 	case v1alpha1.SchemeGroupVersion.WithKind("LVMPools"):
 		return &apiv1alpha1.LVMPoolsApplyConfiguration{}
+	case v1alpha1.SchemeGroupVersion.WithKind("LVMThinPools"):
+		return &apiv1alpha1.LVMThinPoolsApplyConfiguration{}
 	case v1alpha1.SchemeGroupVersion.WithKind("Pool"):
 		return &apiv1alpha1.PoolApplyConfiguration{}
 	case v1alpha1.SchemeGroupVersion.WithKind("PoolClass"):

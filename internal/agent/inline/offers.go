@@ -12,9 +12,9 @@ import (
 
 // offer is a pool that serves a class on this node.
 type offer struct {
-	pool  provision.PoolRef
-	spare provision.Spare
-	room  int64
+	pool   provision.PoolRef
+	limits provision.Limits
+	room   int64
 }
 
 // rank returns the pools of a class, with the most room first. The one that has
@@ -26,8 +26,8 @@ func (s *Service) rank(ctx context.Context, name string) ([]offer, error) {
 	}
 	var offers []offer
 	for _, p := range s.offers.Pools() {
-		if poolclass.Serves(class, p.PoolRef, node) {
-			offers = append(offers, offer{p.PoolRef, poolclass.Spare(class), poolclass.Room(class, p)})
+		if poolclass.Serves(class, p, node) {
+			offers = append(offers, offer{p.PoolRef, poolclass.Limits(class), poolclass.Room(class, p)})
 		}
 	}
 	if len(offers) == 0 {

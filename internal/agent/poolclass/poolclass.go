@@ -3,6 +3,7 @@
 package poolclass
 
 import (
+	"path"
 	"slices"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -13,13 +14,38 @@ import (
 )
 
 // Serves says whether a pool of a node with these labels serves the class.
-func Serves(c *v1alpha1.PoolClass, p provision.PoolRef, node map[string]string) bool {
+func Serves(c *v1alpha1.PoolClass, p provision.Pool, node map[string]string) bool {
 	return Names(c, p) && admits(c, node)
 }
 
 // Names says whether the class names a pool, on whichever node.
-func Names(c *v1alpha1.PoolClass, p provision.PoolRef) bool {
-	return string(c.Spec.Provisioner) == p.Type && c.Spec.LVM != nil && slices.Contains(c.Spec.LVM.VolumeGroups, p.Name)
+func Names(c *v1alpha1.PoolClass, p provision.Pool) bool {
+	if string(c.Spec.Provisioner) != p.Type {
+		return false
+	}
+	switch spec := c.Spec; {
+	case spec.LVM != nil:
+		return slices.Contains(spec.LVM.VolumeGroups, p.Name)
+	case spec.LVMThin != nil:
+		return slices.Contains(spec.LVMThin.ThinPools, p.Name)
+	case spec.Devices != nil:
+		return matches(spec.Devices, p)
+	default:
+		return false
+	}
+}
+
+// matches says whether a disk is one of those that a class selects.
+func matches(d *v1alpha1.DevicePools, p provision.Pool) bool {
+	return (d.Media == "" || string(d.Media) == p.Media) &&
+		(d.MinSize == nil || p.Total >= d.MinSize.Value()) &&
+		(d.MaxSize == nil || p.Total <= d.MaxSize.Value()) &&
+		slices.ContainsFunc(p.Paths, func(name string) bool {
+			return slices.ContainsFunc(d.Paths, func(pattern string) bool {
+				matched, err := path.Match(pattern, name)
+				return err == nil && matched
+			})
+		})
 }
 
 // admits says whether the class's selector matches a node. A selector that
@@ -32,19 +58,22 @@ func admits(c *v1alpha1.PoolClass, node map[string]string) bool {
 	return err == nil && selector.Matches(labels.Set(node))
 }
 
-// Spare is what volumes of the class leave free in each pool.
-func Spare(c *v1alpha1.PoolClass) provision.Spare {
-	s := provision.Spare{Percent: int(c.Spec.SparePercent)}
+// Limits are how far volumes of the class may use each pool.
+func Limits(c *v1alpha1.PoolClass) provision.Limits {
+	l := provision.Limits{SparePercent: int(c.Spec.SparePercent)}
 	if c.Spec.Spare != nil {
-		s.Bytes = c.Spec.Spare.Value()
+		l.Spare = c.Spec.Spare.Value()
 	}
-	return s
+	if thin := c.Spec.LVMThin; thin != nil {
+		l.Overprovision, l.MaxFill = int(thin.OverprovisionPercent), int(thin.MaxFillPercent)
+	}
+	return l
 }
 
 // Room is the largest volume in bytes that can be made in a pool of the class.
 func Room(c *v1alpha1.PoolClass, p provision.Pool) int64 {
-	if p.Problem != "" || p.Unit <= 0 {
+	if p.Problem != "" {
 		return 0
 	}
-	return max(0, (p.Free-Spare(c).In(p.Total))/p.Unit*p.Unit)
+	return Limits(c).Room(p)
 }

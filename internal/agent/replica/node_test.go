@@ -39,6 +39,7 @@ func (n *node) restart() {
 		Doubt:   func() {},
 		Mounts:  func(string) ([]string, error) { return n.mounted, nil },
 		Listed:  func(string) bool { return n.has() },
+		Pool:    func(ref provision.PoolRef) provision.Pool { return provision.Pool{PoolRef: ref} },
 		Orphans: &Orphans{},
 	}
 }

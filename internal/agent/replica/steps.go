@@ -44,7 +44,7 @@ func (w *Worker) carve(ctx context.Context, v *v1alpha1.Volume, step Step, recor
 	if step == StepCreate {
 		next, err = w.create(ctx, v, poolClass)
 	} else {
-		next, err = w.Provisioner.Expand(ctx, provision.ExpandRequest{ID: record.ID, Size: v.Spec.Capacity.Value(), Spare: poolclass.Spare(poolClass)})
+		next, err = w.Provisioner.Expand(ctx, provision.ExpandRequest{ID: record.ID, Size: v.Spec.Capacity.Value(), Limits: poolclass.Limits(poolClass)})
 	}
 	if err != nil {
 		return nil, err
@@ -55,16 +55,16 @@ func (w *Worker) carve(ctx context.Context, v *v1alpha1.Volume, step Step, recor
 func (w *Worker) create(ctx context.Context, v *v1alpha1.Volume, c *v1alpha1.PoolClass) (provision.Volume, error) {
 	wish := wishFor(v, w.Node)
 	pool := provision.PoolRef{Type: string(c.Spec.Provisioner), Name: wish.Pool}
-	if !poolclass.Names(c, pool) {
+	if !poolclass.Names(c, w.Pool(pool)) {
 		// Whoever may write a Volume must not reach pools that no administrator
 		// gave to the class.
-		return provision.Volume{}, fmt.Errorf("%w: PoolClass %s does not name volume group %s", errWrongPool, c.Name, wish.Pool)
+		return provision.Volume{}, fmt.Errorf("%w: PoolClass %s does not select pool %s", errWrongPool, c.Name, wish.Pool)
 	}
 	return w.Provisioner.Create(ctx, provision.CreateRequest{
 		ID:     v.Name,
 		Pool:   pool,
 		Size:   v.Spec.Capacity.Value(),
-		Spare:  poolclass.Spare(c),
+		Limits: poolclass.Limits(c),
 		Labels: labelsOf(v),
 	})
 }

@@ -54,7 +54,9 @@ func fits(v *v1alpha1.Volume, wish *v1alpha1.ReplicaSpec, entry *v1alpha1.Replic
 	if record != nil {
 		need -= record.Size
 	}
-	return slices.ContainsFunc(pools, func(p provision.Pool) bool { return p.Name == wish.Pool && p.Free >= need })
+	// The class is not asked: the most generous one there can be says whether to try.
+	generous := provision.Limits{Overprovision: provision.MaxOverprovision}
+	return slices.ContainsFunc(pools, func(p provision.Pool) bool { return p.Name == wish.Pool && generous.Room(p) >= need })
 }
 
 // recordsOf are the volumes in the pools that a Volume may account for.

@@ -11,7 +11,7 @@ import (
 
 func TestStale(t *testing.T) {
 	pool := func(free int64, records ...*provision.Volume) []provision.Pool {
-		p := provision.Pool{PoolRef: vg0, Total: 10 * gib, Free: free}
+		p := provision.Pool{PoolRef: vg0, Total: 10 * gib, Free: free, Unit: 1 << 20}
 		for _, r := range records {
 			p.Volumes = append(p.Volumes, *r)
 		}
@@ -29,9 +29,9 @@ func TestStale(t *testing.T) {
 		"the inline volume of a pod is not looked at":    {volume: volume(saying(ready("1Gi", "1Gi"))), pools: pool(gib, carved(), carved(inline))},
 		"a finished volume is left alone":                {volume: volume(saying(ready("1Gi", "1Gi"))), pools: pool(gib, carved())},
 		"a lost device is noticed":                       {volume: volume(saying(ready("1Gi", "1Gi"))), pools: pool(gib), want: []string{id}},
-		"a refused volume waits while there is no room":  {volume: refused, pools: pool(gib - 1)},
+		"a refused volume waits while there is no room":  {volume: refused, pools: pool(gib - 1<<20)},
 		"a refused volume is tried when there is room":   {volume: refused, pools: pool(gib), want: []string{id}},
-		"a refused expansion waits for the difference":   {volume: volume(of("3Gi"), saying(short)), pools: pool(2*gib-1, carved())},
+		"a refused expansion waits for the difference":   {volume: volume(of("3Gi"), saying(short)), pools: pool(2*gib-1<<20, carved())},
 		"a refused expansion is tried when it fits":      {volume: volume(of("3Gi"), saying(short)), pools: pool(2*gib, carved()), want: []string{id}},
 		"a pool that came back is tried":                 {volume: volume(saying(failed(v1alpha1.ReasonPoolMissing))), pools: pool(gib), want: []string{id}},
 		"a pool that is still missing is waited for":     {volume: volume(saying(failed(v1alpha1.ReasonPoolMissing)))},

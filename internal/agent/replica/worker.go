@@ -58,6 +58,9 @@ type Worker struct {
 	Mounts func(device string) ([]string, error)
 	// Listed says whether the latest report of the pools shows a volume.
 	Listed func(id string) bool
+	// Pool is what the latest report says of a pool; of one that it lacks, no more
+	// than the name.
+	Pool func(ref provision.PoolRef) provision.Pool
 	// Orphans is told of data that no Volume accounts for.
 	Orphans *Orphans
 }

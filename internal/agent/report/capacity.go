@@ -61,7 +61,7 @@ func classCapacity(f Facts, s pools.Snapshot, sc storagev1.StorageClass) (bytes 
 		return 0, false // CreateVolume says what is wrong with it
 	}
 	for _, p := range s.Pools {
-		for _, c := range f.serving(p.PoolRef) {
+		for _, c := range f.serving(p) {
 			if c.Name == parameters.PoolClass {
 				served = true
 				bytes = max(bytes, poolclass.Room(&c, p))

@@ -42,7 +42,7 @@ func describePools(f Facts, s pools.Snapshot) []v1alpha1.Pool {
 	present := map[string]bool{}
 	for _, p := range s.Pools {
 		present[p.Name] = true
-		d := describePool(p, f.serving(p.PoolRef), f.Accounted)
+		d := describePool(p, f.serving(p), f.Accounted)
 		if len(d.Classes) > 0 || len(d.Inventory) > 0 || slices.Contains(f.Expected, p.Name) {
 			described = append(described, d)
 		}
@@ -66,7 +66,12 @@ func describePool(p provision.Pool, classes []v1alpha1.PoolClass, accounted map[
 		Foreign:        quantity(p.Foreign + rest),
 		Inventory:      items,
 		AllocationUnit: quantity(p.Unit),
+		Media:          v1alpha1.Media(p.Media),
 		Health:         v1alpha1.PoolHealthy,
+	}
+	if p.Fill != (provision.Fill{}) {
+		filled := quantity(coarse(p.Fill.Data, p.Total))
+		d.Filled, d.MetadataFilledPercent = &filled, int32(min(p.Fill.Metadata, 100)) //nolint:gosec // a percentage
 	}
 	if p.Problem != "" {
 		d.Health, d.Message = v1alpha1.PoolDegraded, clip(p.Problem)
@@ -80,14 +85,21 @@ func describePool(p provision.Pool, classes []v1alpha1.PoolClass, accounted map[
 	return d
 }
 
+// coarse is a fill in whole hundredths of its pool, rounded up: whoever writes data
+// moves it all the time, and each report costs the API server a write.
+func coarse(filled, total int64) int64 {
+	step := max(total/100, 1)
+	return min((filled+step-1)/step*step, max(total, filled))
+}
+
 // missingPool stands for a pool that holds volumes and is not there: it must be
 // seen, not silently left out.
 func missingPool(name string) v1alpha1.Pool {
 	return v1alpha1.Pool{
-		Name: name, Provisioner: v1alpha1.ProvisionerLVM,
+		Name: name, Provisioner: v1alpha1.ProvisionerType(provision.TypeOf(name)),
 		Total: quantity(0), Foreign: quantity(0), AllocationUnit: quantity(0), LargestVolume: quantity(0),
 		Health:  v1alpha1.PoolMissing,
-		Message: fmt.Sprintf("volume group %s is not on this node although volumes are in it: check its disks", name),
+		Message: fmt.Sprintf("%s is not on this node although volumes are in it: check its disks", name),
 	}
 }
 

@@ -30,7 +30,7 @@ type Facts struct {
 }
 
 // serving returns the classes that a pool serves on this node, by name.
-func (f Facts) serving(p provision.PoolRef) []v1alpha1.PoolClass {
+func (f Facts) serving(p provision.Pool) []v1alpha1.PoolClass {
 	var serving []v1alpha1.PoolClass
 	for _, c := range f.PoolClasses {
 		if poolclass.Serves(&c, p, f.labels()) {

@@ -223,28 +223,30 @@ func (x *Inline) GetName() string {
 	return ""
 }
 
-type Spare struct {
+type Limits struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
-	Bytes         int64                  `protobuf:"varint,1,opt,name=bytes,proto3" json:"bytes,omitempty"`
-	Percent       int32                  `protobuf:"varint,2,opt,name=percent,proto3" json:"percent,omitempty"`
+	Spare         int64                  `protobuf:"varint,1,opt,name=spare,proto3" json:"spare,omitempty"`
+	SparePercent  int32                  `protobuf:"varint,2,opt,name=spare_percent,json=sparePercent,proto3" json:"spare_percent,omitempty"`
+	Overprovision int32                  `protobuf:"varint,3,opt,name=overprovision,proto3" json:"overprovision,omitempty"`
+	MaxFill       int32                  `protobuf:"varint,4,opt,name=max_fill,json=maxFill,proto3" json:"max_fill,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
 
-func (x *Spare) Reset() {
-	*x = Spare{}
+func (x *Limits) Reset() {
+	*x = Limits{}
 	mi := &file_internal_poold_pb_poold_proto_msgTypes[3]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
 
-func (x *Spare) String() string {
+func (x *Limits) String() string {
 	return protoimpl.X.MessageStringOf(x)
 }
 
-func (*Spare) ProtoMessage() {}
+func (*Limits) ProtoMessage() {}
 
-func (x *Spare) ProtoReflect() protoreflect.Message {
+func (x *Limits) ProtoReflect() protoreflect.Message {
 	mi := &file_internal_poold_pb_poold_proto_msgTypes[3]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
@@ -256,36 +258,54 @@ func (x *Spare) ProtoReflect() protoreflect.Message {
 	return mi.MessageOf(x)
 }
 
-// Deprecated: Use Spare.ProtoReflect.Descriptor instead.
-func (*Spare) Descriptor() ([]byte, []int) {
+// Deprecated: Use Limits.ProtoReflect.Descriptor instead.
+func (*Limits) Descriptor() ([]byte, []int) {
 	return file_internal_poold_pb_poold_proto_rawDescGZIP(), []int{3}
 }
 
-func (x *Spare) GetBytes() int64 {
+func (x *Limits) GetSpare() int64 {
 	if x != nil {
-		return x.Bytes
+		return x.Spare
 	}
 	return 0
 }
 
-func (x *Spare) GetPercent() int32 {
+func (x *Limits) GetSparePercent() int32 {
 	if x != nil {
-		return x.Percent
+		return x.SparePercent
+	}
+	return 0
+}
+
+func (x *Limits) GetOverprovision() int32 {
+	if x != nil {
+		return x.Overprovision
+	}
+	return 0
+}
+
+func (x *Limits) GetMaxFill() int32 {
+	if x != nil {
+		return x.MaxFill
 	}
 	return 0
 }
 
 type Pool struct {
-	state         protoimpl.MessageState `protogen:"open.v1"`
-	Ref           *PoolRef               `protobuf:"bytes,1,opt,name=ref,proto3" json:"ref,omitempty"`
-	Total         int64                  `protobuf:"varint,2,opt,name=total,proto3" json:"total,omitempty"`
-	Foreign       int64                  `protobuf:"varint,3,opt,name=foreign,proto3" json:"foreign,omitempty"`
-	Free          int64                  `protobuf:"varint,4,opt,name=free,proto3" json:"free,omitempty"`
-	Unit          int64                  `protobuf:"varint,5,opt,name=unit,proto3" json:"unit,omitempty"`
-	Problem       string                 `protobuf:"bytes,6,opt,name=problem,proto3" json:"problem,omitempty"`
-	Volumes       []*Volume              `protobuf:"bytes,7,rep,name=volumes,proto3" json:"volumes,omitempty"`
-	unknownFields protoimpl.UnknownFields
-	sizeCache     protoimpl.SizeCache
+	state          protoimpl.MessageState `protogen:"open.v1"`
+	Ref            *PoolRef               `protobuf:"bytes,1,opt,name=ref,proto3" json:"ref,omitempty"`
+	Total          int64                  `protobuf:"varint,2,opt,name=total,proto3" json:"total,omitempty"`
+	Foreign        int64                  `protobuf:"varint,3,opt,name=foreign,proto3" json:"foreign,omitempty"`
+	Free           int64                  `protobuf:"varint,4,opt,name=free,proto3" json:"free,omitempty"`
+	Unit           int64                  `protobuf:"varint,5,opt,name=unit,proto3" json:"unit,omitempty"`
+	Problem        string                 `protobuf:"bytes,6,opt,name=problem,proto3" json:"problem,omitempty"`
+	Volumes        []*Volume              `protobuf:"bytes,7,rep,name=volumes,proto3" json:"volumes,omitempty"`
+	Filled         int64                  `protobuf:"varint,8,opt,name=filled,proto3" json:"filled,omitempty"`
+	MetadataFilled int32                  `protobuf:"varint,9,opt,name=metadata_filled,json=metadataFilled,proto3" json:"metadata_filled,omitempty"`
+	Media          string                 `protobuf:"bytes,10,opt,name=media,proto3" json:"media,omitempty"`
+	Paths          []string               `protobuf:"bytes,11,rep,name=paths,proto3" json:"paths,omitempty"`
+	unknownFields  protoimpl.UnknownFields
+	sizeCache      protoimpl.SizeCache
 }
 
 func (x *Pool) Reset() {
@@ -363,6 +383,34 @@ func (x *Pool) GetProblem() string {
 func (x *Pool) GetVolumes() []*Volume {
 	if x != nil {
 		return x.Volumes
+	}
+	return nil
+}
+
+func (x *Pool) GetFilled() int64 {
+	if x != nil {
+		return x.Filled
+	}
+	return 0
+}
+
+func (x *Pool) GetMetadataFilled() int32 {
+	if x != nil {
+		return x.MetadataFilled
+	}
+	return 0
+}
+
+func (x *Pool) GetMedia() string {
+	if x != nil {
+		return x.Media
+	}
+	return ""
+}
+
+func (x *Pool) GetPaths() []string {
+	if x != nil {
+		return x.Paths
 	}
 	return nil
 }
@@ -524,7 +572,7 @@ type CreateRequest struct {
 	Id            string                 `protobuf:"bytes,1,opt,name=id,proto3" json:"id,omitempty"`
 	Pool          *PoolRef               `protobuf:"bytes,2,opt,name=pool,proto3" json:"pool,omitempty"`
 	Size          int64                  `protobuf:"varint,3,opt,name=size,proto3" json:"size,omitempty"`
-	Spare         *Spare                 `protobuf:"bytes,4,opt,name=spare,proto3" json:"spare,omitempty"`
+	Limits        *Limits                `protobuf:"bytes,4,opt,name=limits,proto3" json:"limits,omitempty"`
 	Labels        map[string]string      `protobuf:"bytes,5,rep,name=labels,proto3" json:"labels,omitempty" protobuf_key:"bytes,1,opt,name=key" protobuf_val:"bytes,2,opt,name=value"`
 	Inline        *Inline                `protobuf:"bytes,6,opt,name=inline,proto3" json:"inline,omitempty"`
 	unknownFields protoimpl.UnknownFields
@@ -582,9 +630,9 @@ func (x *CreateRequest) GetSize() int64 {
 	return 0
 }
 
-func (x *CreateRequest) GetSpare() *Spare {
+func (x *CreateRequest) GetLimits() *Limits {
 	if x != nil {
-		return x.Spare
+		return x.Limits
 	}
 	return nil
 }
@@ -651,7 +699,7 @@ type ExpandRequest struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
 	Id            string                 `protobuf:"bytes,1,opt,name=id,proto3" json:"id,omitempty"`
 	Size          int64                  `protobuf:"varint,2,opt,name=size,proto3" json:"size,omitempty"`
-	Spare         *Spare                 `protobuf:"bytes,3,opt,name=spare,proto3" json:"spare,omitempty"`
+	Limits        *Limits                `protobuf:"bytes,3,opt,name=limits,proto3" json:"limits,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -700,9 +748,9 @@ func (x *ExpandRequest) GetSize() int64 {
 	return 0
 }
 
-func (x *ExpandRequest) GetSpare() *Spare {
+func (x *ExpandRequest) GetLimits() *Limits {
 	if x != nil {
-		return x.Spare
+		return x.Limits
 	}
 	return nil
 }
@@ -1467,10 +1515,12 @@ const file_internal_poold_pb_poold_proto_rawDesc = "" +
 	"\x06inline\x18\a \x01(\v2\x16.berth.poold.v1.InlineR\x06inline\"5\n" +
 	"\x06Inline\x12\x17\n" +
 	"\apod_uid\x18\x01 \x01(\tR\x06podUid\x12\x12\n" +
-	"\x04name\x18\x02 \x01(\tR\x04name\"7\n" +
-	"\x05Spare\x12\x14\n" +
-	"\x05bytes\x18\x01 \x01(\x03R\x05bytes\x12\x18\n" +
-	"\apercent\x18\x02 \x01(\x05R\apercent\"\xd5\x01\n" +
+	"\x04name\x18\x02 \x01(\tR\x04name\"\x84\x01\n" +
+	"\x06Limits\x12\x14\n" +
+	"\x05spare\x18\x01 \x01(\x03R\x05spare\x12#\n" +
+	"\rspare_percent\x18\x02 \x01(\x05R\fsparePercent\x12$\n" +
+	"\roverprovision\x18\x03 \x01(\x05R\roverprovision\x12\x19\n" +
+	"\bmax_fill\x18\x04 \x01(\x05R\amaxFill\"\xc2\x02\n" +
 	"\x04Pool\x12)\n" +
 	"\x03ref\x18\x01 \x01(\v2\x17.berth.poold.v1.PoolRefR\x03ref\x12\x14\n" +
 	"\x05total\x18\x02 \x01(\x03R\x05total\x12\x18\n" +
@@ -1478,17 +1528,22 @@ const file_internal_poold_pb_poold_proto_rawDesc = "" +
 	"\x04free\x18\x04 \x01(\x03R\x04free\x12\x12\n" +
 	"\x04unit\x18\x05 \x01(\x03R\x04unit\x12\x18\n" +
 	"\aproblem\x18\x06 \x01(\tR\aproblem\x120\n" +
-	"\avolumes\x18\a \x03(\v2\x16.berth.poold.v1.VolumeR\avolumes\"\x0f\n" +
+	"\avolumes\x18\a \x03(\v2\x16.berth.poold.v1.VolumeR\avolumes\x12\x16\n" +
+	"\x06filled\x18\b \x01(\x03R\x06filled\x12'\n" +
+	"\x0fmetadata_filled\x18\t \x01(\x05R\x0emetadataFilled\x12\x14\n" +
+	"\x05media\x18\n" +
+	" \x01(\tR\x05media\x12\x14\n" +
+	"\x05paths\x18\v \x03(\tR\x05paths\"\x0f\n" +
 	"\rReportRequest\"<\n" +
 	"\x0eReportResponse\x12*\n" +
 	"\x05pools\x18\x01 \x03(\v2\x14.berth.poold.v1.PoolR\x05pools\"\x0e\n" +
 	"\fWatchRequest\"\x0f\n" +
-	"\rWatchResponse\"\xbb\x02\n" +
+	"\rWatchResponse\"\xbe\x02\n" +
 	"\rCreateRequest\x12\x0e\n" +
 	"\x02id\x18\x01 \x01(\tR\x02id\x12+\n" +
 	"\x04pool\x18\x02 \x01(\v2\x17.berth.poold.v1.PoolRefR\x04pool\x12\x12\n" +
-	"\x04size\x18\x03 \x01(\x03R\x04size\x12+\n" +
-	"\x05spare\x18\x04 \x01(\v2\x15.berth.poold.v1.SpareR\x05spare\x12A\n" +
+	"\x04size\x18\x03 \x01(\x03R\x04size\x12.\n" +
+	"\x06limits\x18\x04 \x01(\v2\x16.berth.poold.v1.LimitsR\x06limits\x12A\n" +
 	"\x06labels\x18\x05 \x03(\v2).berth.poold.v1.CreateRequest.LabelsEntryR\x06labels\x12.\n" +
 	"\x06inline\x18\x06 \x01(\v2\x16.berth.poold.v1.InlineR\x06inline\x1a9\n" +
 	"\vLabelsEntry\x12\x10\n" +
@@ -1496,11 +1551,11 @@ const file_internal_poold_pb_poold_proto_rawDesc = "" +
 	"\x05value\x18\x02 \x01(\tR\x05value:\x028\x01\"\x1c\n" +
 	"\n" +
 	"GetRequest\x12\x0e\n" +
-	"\x02id\x18\x01 \x01(\tR\x02id\"`\n" +
+	"\x02id\x18\x01 \x01(\tR\x02id\"c\n" +
 	"\rExpandRequest\x12\x0e\n" +
 	"\x02id\x18\x01 \x01(\tR\x02id\x12\x12\n" +
-	"\x04size\x18\x02 \x01(\x03R\x04size\x12+\n" +
-	"\x05spare\x18\x03 \x01(\v2\x15.berth.poold.v1.SpareR\x05spare\"?\n" +
+	"\x04size\x18\x02 \x01(\x03R\x04size\x12.\n" +
+	"\x06limits\x18\x03 \x01(\v2\x16.berth.poold.v1.LimitsR\x06limits\"?\n" +
 	"\rFormatRequest\x12\x0e\n" +
 	"\x02id\x18\x01 \x01(\tR\x02id\x12\x1e\n" +
 	"\n" +
@@ -1581,7 +1636,7 @@ var file_internal_poold_pb_poold_proto_goTypes = []any{
 	(*PoolRef)(nil),            // 0: berth.poold.v1.PoolRef
 	(*Volume)(nil),             // 1: berth.poold.v1.Volume
 	(*Inline)(nil),             // 2: berth.poold.v1.Inline
-	(*Spare)(nil),              // 3: berth.poold.v1.Spare
+	(*Limits)(nil),             // 3: berth.poold.v1.Limits
 	(*Pool)(nil),               // 4: berth.poold.v1.Pool
 	(*ReportRequest)(nil),      // 5: berth.poold.v1.ReportRequest
 	(*ReportResponse)(nil),     // 6: berth.poold.v1.ReportResponse
@@ -1614,10 +1669,10 @@ var file_internal_poold_pb_poold_proto_depIdxs = []int32{
 	1,  // 3: berth.poold.v1.Pool.volumes:type_name -> berth.poold.v1.Volume
 	4,  // 4: berth.poold.v1.ReportResponse.pools:type_name -> berth.poold.v1.Pool
 	0,  // 5: berth.poold.v1.CreateRequest.pool:type_name -> berth.poold.v1.PoolRef
-	3,  // 6: berth.poold.v1.CreateRequest.spare:type_name -> berth.poold.v1.Spare
+	3,  // 6: berth.poold.v1.CreateRequest.limits:type_name -> berth.poold.v1.Limits
 	27, // 7: berth.poold.v1.CreateRequest.labels:type_name -> berth.poold.v1.CreateRequest.LabelsEntry
 	2,  // 8: berth.poold.v1.CreateRequest.inline:type_name -> berth.poold.v1.Inline
-	3,  // 9: berth.poold.v1.ExpandRequest.spare:type_name -> berth.poold.v1.Spare
+	3,  // 9: berth.poold.v1.ExpandRequest.limits:type_name -> berth.poold.v1.Limits
 	5,  // 10: berth.poold.v1.Poold.Report:input_type -> berth.poold.v1.ReportRequest
 	7,  // 11: berth.poold.v1.Poold.Watch:input_type -> berth.poold.v1.WatchRequest
 	9,  // 12: berth.poold.v1.Poold.Create:input_type -> berth.poold.v1.CreateRequest

@@ -66,7 +66,7 @@ func invalid(t *testing.T, f fixture) {
 		"an owner without an inline id":    func(r *provision.CreateRequest) { r.Inline = f.inline(1).Inline },
 		"an owner that is no pod":          func(r *provision.CreateRequest) { *r = f.inline(1); r.Inline.PodUID = "a/b" },
 		"an owner without name":            func(r *provision.CreateRequest) { *r = f.inline(1); r.Inline.Name = "" },
-		"more percent spare than there is": func(r *provision.CreateRequest) { r.Spare.Percent = 101 },
+		"more percent spare than there is": func(r *provision.CreateRequest) { r.Limits.SparePercent = 101 },
 		"a strange label":                  func(r *provision.CreateRequest) { r.Labels = map[string]string{"a": "\n"} },
 	} {
 		r := good
@@ -113,11 +113,11 @@ func noSpace(t *testing.T, f fixture) {
 func spareOnCreate(t *testing.T, f fixture) {
 	units := f.pool(t).Free / f.unit
 	r := f.request(1, units)
-	r.Spare.Bytes = 1 // one byte takes a whole unit away
+	r.Limits.Spare = 1 // one byte takes a whole unit away
 	_, err := f.Provisioner.Create(t.Context(), r)
 	wantError(t, err, provision.ErrNoSpace)
 	r = f.request(1, units-1)
-	r.Spare.Bytes = f.unit
+	r.Limits.Spare = f.unit
 	if _, err := f.Provisioner.Create(t.Context(), r); err != nil {
 		t.Errorf("all but the spare: %v", err)
 	}

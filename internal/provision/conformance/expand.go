@@ -25,17 +25,17 @@ func spareOnExpand(t *testing.T, f fixture) {
 	all := v.Size + f.pool(t).Free
 	_, err := f.Provisioner.Expand(t.Context(), provision.ExpandRequest{ID: v.ID, Size: all + 1})
 	wantError(t, err, provision.ErrNoSpace)
-	_, err = f.Provisioner.Expand(t.Context(), provision.ExpandRequest{ID: v.ID, Size: all, Spare: provision.Spare{Bytes: 1}})
+	_, err = f.Provisioner.Expand(t.Context(), provision.ExpandRequest{ID: v.ID, Size: all, Limits: provision.Limits{Spare: 1}})
 	wantError(t, err, provision.ErrNoSpace)
 	f.holds(t, v)
 
 	v.Size = all - f.unit
-	got, err := f.Provisioner.Expand(t.Context(), provision.ExpandRequest{ID: v.ID, Size: v.Size, Spare: provision.Spare{Bytes: f.unit}})
+	got, err := f.Provisioner.Expand(t.Context(), provision.ExpandRequest{ID: v.ID, Size: v.Size, Limits: provision.Limits{Spare: f.unit}})
 	if err != nil || got != v {
 		t.Errorf("all but the spare: %+v, %v", got, err)
 	}
 	// A size that is met already does not depend on room.
-	if _, err := f.Provisioner.Expand(t.Context(), provision.ExpandRequest{ID: v.ID, Size: v.Size, Spare: provision.Spare{Bytes: provision.MaxSize, Percent: 100}}); err != nil {
+	if _, err := f.Provisioner.Expand(t.Context(), provision.ExpandRequest{ID: v.ID, Size: v.Size, Limits: provision.Limits{Spare: provision.MaxSize, SparePercent: 100}}); err != nil {
 		t.Errorf("repeating: %v", err)
 	}
 }

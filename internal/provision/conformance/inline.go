@@ -61,16 +61,16 @@ func spareInPercent(t *testing.T, f fixture) {
 	half := (p.Total+1)/2 + p.Foreign
 	units := (p.Total - half) / f.unit
 	r := f.request(1, units+1)
-	r.Spare.Percent = 50
+	r.Limits.SparePercent = 50
 	_, err := f.Provisioner.Create(t.Context(), r)
 	wantError(t, err, provision.ErrNoSpace)
 	r = f.request(1, units)
-	r.Spare.Percent = 50
+	r.Limits.SparePercent = 50
 	made, err := f.Provisioner.Create(t.Context(), r)
 	if err != nil {
 		t.Fatalf("all but the spare: %v", err)
 	}
-	more := provision.ExpandRequest{ID: made.ID, Size: made.Size + 1, Spare: r.Spare}
+	more := provision.ExpandRequest{ID: made.ID, Size: made.Size + 1, Limits: r.Limits}
 	_, err = f.Provisioner.Expand(t.Context(), more)
 	wantError(t, err, provision.ErrNoSpace)
 	f.holds(t, made)

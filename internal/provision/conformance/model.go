@@ -49,7 +49,7 @@ func (m *model) create(t *rapid.T) {
 	r := provision.CreateRequest{ID: anyID(t), Pool: m.f.Pool}
 	units := rapid.Int64Range(1, m.total/2).Draw(t, "units")
 	spare := rapid.Int64Range(0, m.total/4).Draw(t, "spare")
-	r.Size, r.Spare.Bytes = units*m.f.unit, spare*m.f.unit
+	r.Size, r.Limits.Spare = units*m.f.unit, spare*m.f.unit
 	got, err := m.f.Provisioner.Create(t.Context(), r)
 	old, exists := m.volumes[r.ID]
 	switch {

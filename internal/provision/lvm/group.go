@@ -9,9 +9,6 @@ import (
 	"berth.dev/berth/internal/provision"
 )
 
-// Type is the provisioner's name in a PoolRef.
-const Type = "LVM"
-
 // group is what is known of one volume group.
 type group struct {
 	name, uuid string
@@ -52,7 +49,7 @@ type volume struct {
 	inline provision.Inline
 }
 
-func (g *group) ref() provision.PoolRef { return provision.PoolRef{Type: Type, Name: g.name} }
+func (g *group) ref() provision.PoolRef { return provision.PoolRef{Type: provision.LVM, Name: g.name} }
 
 // free is never stored, so it cannot drift from what it is made of.
 func (g *group) free() int64 {
@@ -81,11 +78,15 @@ func (g *group) view(id string) provision.Volume {
 	return out
 }
 
+// figures are the group's sizes.
+func (g *group) figures() provision.Pool {
+	return provision.Pool{PoolRef: g.ref(), Total: g.total, Foreign: g.foreign, Free: g.free(), Unit: g.unit}
+}
+
 // pool is the group as the world sees it.
 func (g *group) pool(now time.Time) provision.Pool {
-	p := provision.Pool{
-		PoolRef: g.ref(), Total: g.total, Foreign: g.foreign, Free: g.free(), Unit: g.unit, Problem: g.trouble(now),
-	}
+	p := g.figures()
+	p.Problem = g.trouble(now)
 	for _, id := range slices.Sorted(maps.Keys(g.volumes)) {
 		p.Volumes = append(p.Volumes, g.view(id))
 	}

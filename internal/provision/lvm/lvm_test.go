@@ -12,7 +12,7 @@ import (
 	"berth.dev/berth/internal/run"
 )
 
-var vg = provision.PoolRef{Type: lvm.Type, Name: "vg-a"}
+var vg = provision.PoolRef{Type: provision.LVM, Name: "vg-a"}
 
 const unit = lvmtest.Unit
 

@@ -47,7 +47,7 @@ func (p *Provisioner) notElsewhere(ctx context.Context, r provision.CreateReques
 	}
 	elsewhere := func() (string, bool) {
 		name, ok := p.state.find(r.ID)
-		return name, ok && (provision.PoolRef{Type: Type, Name: name}) != r.Pool
+		return name, ok && (provision.PoolRef{Type: provision.LVM, Name: name}) != r.Pool
 	}
 	if name, ok := elsewhere(); ok {
 		p.refresh(ctx, name)
@@ -64,7 +64,7 @@ func conflictElsewhere(id, group string) error {
 
 // known returns ErrPoolMissing unless there is such a pool.
 func (p *Provisioner) known(ctx context.Context, ref provision.PoolRef) error {
-	if ref.Type != Type {
+	if ref.Type != provision.LVM {
 		return fmt.Errorf("%w: a pool of type %s is not managed by LVM", provision.ErrPoolMissing, ref.Type)
 	}
 	if p.state.has(ref.Name) {

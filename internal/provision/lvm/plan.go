@@ -6,7 +6,6 @@ import (
 	"time"
 
 	"berth.dev/berth/internal/provision"
-	"berth.dev/berth/internal/quantity"
 )
 
 // The plans decide from what is known of a group, nil if there is none: whether a
@@ -36,7 +35,7 @@ func (g *group) planCreate(r provision.CreateRequest, now time.Time) (done bool,
 		return false, 0, err
 	}
 	size = g.round(r.Size)
-	return false, size, g.fit(size, r.Spare.In(g.total))
+	return false, size, r.Limits.Admit(g.figures(), size)
 }
 
 func (g *group) planExpand(r provision.ExpandRequest, now time.Time) (done bool, size int64, err error) {
@@ -48,7 +47,7 @@ func (g *group) planExpand(r provision.ExpandRequest, now time.Time) (done bool,
 	if size <= v.size {
 		return true, v.size, nil
 	}
-	return false, size, cmp.Or(g.usable(now), g.fit(size-v.size, r.Spare.In(g.total)))
+	return false, size, cmp.Or(g.usable(now), r.Limits.Admit(g.figures(), size-v.size))
 }
 
 // planDelete trusts only a fresh report about who has the device open.
@@ -81,18 +80,6 @@ func (g *group) volume(id string) (*volume, error) {
 		return nil, fmt.Errorf("%w: %s", provision.ErrNotFound, id)
 	}
 	return g.volumes[id], nil
-}
-
-func (g *group) fit(more, spare int64) error {
-	if room := g.free() - spare; more > room {
-		kept := ""
-		if spare > 0 {
-			kept = fmt.Sprintf(" (%s of it kept spare)", quantity.Bytes(spare))
-		}
-		return fmt.Errorf("%w: volume group %s has %s free%s, %s more is wanted",
-			provision.ErrNoSpace, g.name, quantity.Bytes(g.free()), kept, quantity.Bytes(more))
-	}
-	return nil
 }
 
 func (g *group) usable(now time.Time) error {

@@ -19,6 +19,9 @@ type PoolConfig struct {
 	Total int64
 	// Unit defaults to 4 MiB.
 	Unit int64
+	// Media and Paths of a whole disk.
+	Media string
+	Paths []string
 }
 
 // Disks are the pools of one node and what is in them.
@@ -27,10 +30,14 @@ type Disks struct {
 	pools    map[provision.PoolRef]*pool
 	changed  []chan struct{}
 	openByID map[string]int
+	formats  map[string]int
 }
 
 type pool struct {
 	unit, total int64
+	fill        provision.Fill
+	media       string
+	paths       []string
 	problem     string
 	volumes     map[string]provision.Volume
 	labels      map[string]map[string]string
@@ -39,7 +46,7 @@ type pool struct {
 
 // NewDisks makes empty pools.
 func NewDisks(pools ...PoolConfig) *Disks {
-	d := &Disks{pools: map[provision.PoolRef]*pool{}, openByID: map[string]int{}}
+	d := &Disks{pools: map[provision.PoolRef]*pool{}, openByID: map[string]int{}, formats: map[string]int{}}
 	for _, c := range pools {
 		d.AddPool(c)
 	}
@@ -53,6 +60,8 @@ func (d *Disks) AddPool(c PoolConfig) {
 	d.pools[c.PoolRef] = &pool{
 		unit:    cmp.Or(c.Unit, 4<<20),
 		total:   c.Total,
+		media:   c.Media,
+		paths:   c.Paths,
 		volumes: map[string]provision.Volume{},
 		labels:  map[string]map[string]string{},
 		foreign: map[string]int64{},
@@ -74,6 +83,16 @@ func (d *Disks) SetProblem(ref provision.PoolRef, problem string) {
 	defer d.mu.Unlock()
 	if p := d.pools[ref]; p != nil {
 		p.problem = problem
+		d.notify()
+	}
+}
+
+// SetFill says how much of a thin pool holds data.
+func (d *Disks) SetFill(ref provision.PoolRef, fill provision.Fill) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	if p := d.pools[ref]; p != nil {
+		p.fill = fill
 		d.notify()
 	}
 }
@@ -116,6 +135,13 @@ func (d *Disks) Open(id string) (closeDevice func()) {
 		defer d.mu.Unlock()
 		d.openByID[id]--
 	})
+}
+
+// Formats is how often a filesystem was made on a volume of an id.
+func (d *Disks) Formats(id string) int {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	return d.formats[id]
 }
 
 // Device returns the volume a device path leads to.
@@ -170,15 +196,22 @@ func (d *Disks) report() []provision.Pool {
 	defer d.mu.Unlock()
 	var report []provision.Pool
 	for ref, p := range d.pools {
-		report = append(report, provision.Pool{
-			PoolRef: ref, Total: p.total, Foreign: sum(maps.Values(p.foreign)), Free: p.free(), Unit: p.unit, Problem: p.problem,
-			Volumes: slices.SortedFunc(maps.Values(p.volumes), func(a, b provision.Volume) int { return cmp.Compare(a.ID, b.ID) }),
-		})
+		figures := p.figures(ref)
+		figures.Volumes = slices.SortedFunc(maps.Values(p.volumes), func(a, b provision.Volume) int { return cmp.Compare(a.ID, b.ID) })
+		report = append(report, figures)
 	}
 	slices.SortFunc(report, func(a, b provision.Pool) int {
 		return cmp.Or(cmp.Compare(a.Type, b.Type), cmp.Compare(a.Name, b.Name))
 	})
 	return report
+}
+
+// figures are the pool as reported, but for its volumes.
+func (p *pool) figures(ref provision.PoolRef) provision.Pool {
+	return provision.Pool{
+		PoolRef: ref, Total: p.total, Foreign: sum(maps.Values(p.foreign)), Free: p.free(), Unit: p.unit,
+		Fill: p.fill, Media: p.media, Paths: p.paths, Problem: p.problem,
+	}
 }
 
 // free is never kept, so that it cannot drift.

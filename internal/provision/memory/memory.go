@@ -68,8 +68,8 @@ func (p *Provisioner) Expand(ctx context.Context, r provision.ExpandRequest) (pr
 			if size <= v.Size {
 				return keep, nil
 			}
-			if size-v.Size > pool.free()-r.Spare.In(pool.total) {
-				return keep, fmt.Errorf("%w in pool %s", provision.ErrNoSpace, v.Pool.Name)
+			if err := r.Limits.Admit(pool.figures(v.Pool), size-v.Size); err != nil {
+				return keep, err
 			}
 			v.Size = size
 			return v, nil
@@ -89,6 +89,7 @@ func (p *Provisioner) Format(ctx context.Context, r provision.FormatRequest) (pr
 				return keep, nil
 			case "":
 				v.Filesystem = r.Filesystem
+				p.disks.formats[r.ID]++ // under the disks' lock
 				return v, nil
 			default:
 				return keep, fmt.Errorf("%w: volume %s has filesystem %s", provision.ErrConflict, v.ID, v.Filesystem)

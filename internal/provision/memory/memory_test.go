@@ -19,14 +19,13 @@ const unit = 4 << 20
 func TestConformance(t *testing.T) {
 	conformance.Run(t, func(t *testing.T) conformance.Harness {
 		disks := memory.NewDisks(memory.PoolConfig{PoolRef: pool, Total: 100 * unit})
-		f := &formats{disks: disks, byID: map[string]int{}}
-		p := memory.New(disks, f)
+		p := memory.New(disks, nil)
 		return conformance.Harness{
 			Provisioner: p,
 			Pool:        pool,
 			Restart: func() provision.Provisioner {
 				p.Wait()
-				p = memory.New(disks, f)
+				p = memory.New(disks, nil)
 				return p
 			},
 			PutForeign: func(name string, size int64) {
@@ -36,47 +35,9 @@ func TestConformance(t *testing.T) {
 			},
 			Open:     func(v provision.Volume) func() { return disks.Open(v.ID) },
 			Scramble: func(provision.Volume) {},
-			Formats:  f.of,
+			Formats:  disks.Formats,
 		}
 	})
-}
-
-// formats counts how often a blank volume's record was changed.
-type formats struct {
-	disks *memory.Disks
-	mu    sync.Mutex
-	byID  map[string]int
-	blank map[string]bool
-}
-
-func (f *formats) of(id string) int {
-	f.mu.Lock()
-	defer f.mu.Unlock()
-	return f.byID[id]
-}
-
-func (f *formats) record(id string) string {
-	v, _ := f.disks.Device("/dev/vg/" + id)
-	return v.Filesystem
-}
-
-func (f *formats) Before(_ context.Context, op memory.Operation, id string) error {
-	f.mu.Lock()
-	defer f.mu.Unlock()
-	if f.blank == nil {
-		f.blank = map[string]bool{}
-	}
-	f.blank[id] = op == memory.Format && f.record(id) == ""
-	return nil
-}
-
-func (f *formats) After(_ context.Context, op memory.Operation, id string) error {
-	f.mu.Lock()
-	defer f.mu.Unlock()
-	if op == memory.Format && f.blank[id] && f.record(id) != "" {
-		f.byID[id]++
-	}
-	return nil
 }
 
 // script is a disturbance made of functions.

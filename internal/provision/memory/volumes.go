@@ -50,8 +50,8 @@ func (d *Disks) create(r provision.CreateRequest) (provision.Volume, error) {
 		return keep, fmt.Errorf("%w: pool %s: %s", provision.ErrUnavailable, r.Pool.Name, p.problem)
 	}
 	size := provision.RoundUp(r.Size, p.unit)
-	if size > p.free()-r.Spare.In(p.total) {
-		return keep, fmt.Errorf("%w in pool %s", provision.ErrNoSpace, r.Pool.Name)
+	if err := r.Limits.Admit(p.figures(r.Pool), size); err != nil {
+		return keep, err
 	}
 	v := provision.Volume{ID: r.ID, Pool: r.Pool, Size: size, Device: path.Join("/dev", r.Pool.Name, r.ID), Inline: r.Inline}
 	p.volumes[r.ID], p.labels[r.ID] = v, maps.Clone(r.Labels)

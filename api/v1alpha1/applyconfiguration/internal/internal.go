@@ -36,6 +36,24 @@ var schemaYAML = typed.YAMLObject(`types:
       type:
         namedType: io.k8s.apimachinery.pkg.types.UID
     elementRelationship: atomic
+- name: dev.berth.berth.api.v1alpha1.DevicePools
+  map:
+    fields:
+    - name: maxSize
+      type:
+        namedType: io.k8s.apimachinery.pkg.api.resource.Quantity
+    - name: media
+      type:
+        namedType: dev.berth.berth.api.v1alpha1.Media
+    - name: minSize
+      type:
+        namedType: io.k8s.apimachinery.pkg.api.resource.Quantity
+    - name: paths
+      type:
+        list:
+          elementType:
+            scalar: string
+          elementRelationship: associative
 - name: dev.berth.berth.api.v1alpha1.Epoch
   map:
     fields:
@@ -78,6 +96,25 @@ var schemaYAML = typed.YAMLObject(`types:
           elementType:
             scalar: string
           elementRelationship: associative
+- name: dev.berth.berth.api.v1alpha1.LVMThinPools
+  map:
+    fields:
+    - name: maxFillPercent
+      type:
+        scalar: numeric
+      default: 90
+    - name: overprovisionPercent
+      type:
+        scalar: numeric
+      default: 100
+    - name: thinPools
+      type:
+        list:
+          elementType:
+            scalar: string
+          elementRelationship: associative
+- name: dev.berth.berth.api.v1alpha1.Media
+  scalar: string
 - name: dev.berth.berth.api.v1alpha1.Placement
   scalar: string
 - name: dev.berth.berth.api.v1alpha1.Pool
@@ -92,6 +129,9 @@ var schemaYAML = typed.YAMLObject(`types:
           elementType:
             scalar: string
           elementRelationship: associative
+    - name: filled
+      type:
+        namedType: io.k8s.apimachinery.pkg.api.resource.Quantity
     - name: foreign
       type:
         namedType: io.k8s.apimachinery.pkg.api.resource.Quantity
@@ -107,9 +147,15 @@ var schemaYAML = typed.YAMLObject(`types:
     - name: largestVolume
       type:
         namedType: io.k8s.apimachinery.pkg.api.resource.Quantity
+    - name: media
+      type:
+        namedType: dev.berth.berth.api.v1alpha1.Media
     - name: message
       type:
         scalar: string
+    - name: metadataFilledPercent
+      type:
+        scalar: numeric
     - name: name
       type:
         scalar: string
@@ -140,9 +186,15 @@ var schemaYAML = typed.YAMLObject(`types:
 - name: dev.berth.berth.api.v1alpha1.PoolClassSpec
   map:
     fields:
+    - name: devices
+      type:
+        namedType: dev.berth.berth.api.v1alpha1.DevicePools
     - name: lvm
       type:
         namedType: dev.berth.berth.api.v1alpha1.LVMPools
+    - name: lvmThin
+      type:
+        namedType: dev.berth.berth.api.v1alpha1.LVMThinPools
     - name: nodeSelector
       type:
         namedType: io.k8s.apimachinery.pkg.apis.meta.v1.LabelSelector

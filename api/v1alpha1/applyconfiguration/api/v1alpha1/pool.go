@@ -14,7 +14,8 @@ import (
 // ones: what Berth's own volumes take is known from the Volumes, and a free
 // figure would race with every volume being created.
 type PoolApplyConfiguration struct {
-	// name of the pool on its node: a volume group's name.
+	// name of the pool on its node: a volume group (vg0), a thin pool in one
+	// (vg0/thin), or a disk (disk:nvme-eui.0025385b71b0a1c2).
 	Name *string `json:"name,omitempty"`
 	// provisioner that serves the pool.
 	Provisioner *apiv1alpha1.ProvisionerType `json:"provisioner,omitempty"`
@@ -23,7 +24,14 @@ type PoolApplyConfiguration struct {
 	// foreign is what others than Berth use of it, and what Berth uses and
 	// inventory has no place for.
 	Foreign *resource.Quantity `json:"foreign,omitempty"`
-	// allocationUnit is what sizes are rounded up to: an extent.
+	// filled is how much of a thin pool holds data, in steps of a hundredth of it.
+	// Total and foreign count what is promised.
+	Filled *resource.Quantity `json:"filled,omitempty"`
+	// metadataFilledPercent is how full a thin pool's metadata is.
+	MetadataFilledPercent *int32 `json:"metadataFilledPercent,omitempty"`
+	// media of a disk.
+	Media *apiv1alpha1.Media `json:"media,omitempty"`
+	// allocationUnit is what sizes are rounded up to: an extent; the whole of a disk.
 	AllocationUnit *resource.Quantity `json:"allocationUnit,omitempty"`
 	// largestVolume is the largest volume that could be created when the report
 	// was made. For display and coarse filtering; not for accounting.
@@ -75,6 +83,30 @@ func (b *PoolApplyConfiguration) WithTotal(value resource.Quantity) *PoolApplyCo
 // If called multiple times, the Foreign field is set to the value of the last call.
 func (b *PoolApplyConfiguration) WithForeign(value resource.Quantity) *PoolApplyConfiguration {
 	b.Foreign = &value
+	return b
+}
+
+// WithFilled sets the Filled field in the declarative configuration to the given value
+// and returns the receiver, so that objects can be built by chaining "With" function invocations.
+// If called multiple times, the Filled field is set to the value of the last call.
+func (b *PoolApplyConfiguration) WithFilled(value resource.Quantity) *PoolApplyConfiguration {
+	b.Filled = &value
+	return b
+}
+
+// WithMetadataFilledPercent sets the MetadataFilledPercent field in the declarative configuration to the given value
+// and returns the receiver, so that objects can be built by chaining "With" function invocations.
+// If called multiple times, the MetadataFilledPercent field is set to the value of the last call.
+func (b *PoolApplyConfiguration) WithMetadataFilledPercent(value int32) *PoolApplyConfiguration {
+	b.MetadataFilledPercent = &value
+	return b
+}
+
+// WithMedia sets the Media field in the declarative configuration to the given value
+// and returns the receiver, so that objects can be built by chaining "With" function invocations.
+// If called multiple times, the Media field is set to the value of the last call.
+func (b *PoolApplyConfiguration) WithMedia(value apiv1alpha1.Media) *PoolApplyConfiguration {
+	b.Media = &value
 	return b
 }
 

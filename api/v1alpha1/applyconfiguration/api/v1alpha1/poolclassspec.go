@@ -20,6 +20,10 @@ type PoolClassSpecApplyConfiguration struct {
 	NodeSelector *v1.LabelSelectorApplyConfiguration `json:"nodeSelector,omitempty"`
 	// lvm selects volume groups. Required when provisioner is LVM.
 	LVM *LVMPoolsApplyConfiguration `json:"lvm,omitempty"`
+	// lvmThin selects thin pools. Required when provisioner is LVMThin.
+	LVMThin *LVMThinPoolsApplyConfiguration `json:"lvmThin,omitempty"`
+	// devices selects whole disks. Required when provisioner is Device.
+	Devices *DevicePoolsApplyConfiguration `json:"devices,omitempty"`
 	// spare is kept free in every pool of this class: no volume is created or
 	// expanded into it. Other classes on the same pool may still use it.
 	Spare *resource.Quantity `json:"spare,omitempty"`
@@ -55,6 +59,22 @@ func (b *PoolClassSpecApplyConfiguration) WithNodeSelector(value *v1.LabelSelect
 // If called multiple times, the LVM field is set to the value of the last call.
 func (b *PoolClassSpecApplyConfiguration) WithLVM(value *LVMPoolsApplyConfiguration) *PoolClassSpecApplyConfiguration {
 	b.LVM = value
+	return b
+}
+
+// WithLVMThin sets the LVMThin field in the declarative configuration to the given value
+// and returns the receiver, so that objects can be built by chaining "With" function invocations.
+// If called multiple times, the LVMThin field is set to the value of the last call.
+func (b *PoolClassSpecApplyConfiguration) WithLVMThin(value *LVMThinPoolsApplyConfiguration) *PoolClassSpecApplyConfiguration {
+	b.LVMThin = value
+	return b
+}
+
+// WithDevices sets the Devices field in the declarative configuration to the given value
+// and returns the receiver, so that objects can be built by chaining "With" function invocations.
+// If called multiple times, the Devices field is set to the value of the last call.
+func (b *PoolClassSpecApplyConfiguration) WithDevices(value *DevicePoolsApplyConfiguration) *PoolClassSpecApplyConfiguration {
+	b.Devices = value
 	return b
 }
 

@@ -1,0 +1,161 @@
+package provision
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+
+	"golang.org/x/sync/errgroup"
+)
+
+// Member is one of a node's provisioners, with the types of pools it serves.
+type Member struct {
+	Types []string
+	Provisioner
+}
+
+// Mux is all the provisioners of a node as one. A volume is where one of them has
+// it: nothing is remembered here that a restart could lose. A member whose kind of
+// pool the node does not have reports none, and fails nothing.
+type Mux struct {
+	members []Member
+	changed chan struct{}
+}
+
+var _ Provisioner = (*Mux)(nil)
+
+// NewMux joins members that serve different types. Changes are signalled while Run
+// runs.
+func NewMux(members ...Member) *Mux {
+	return &Mux{members: members, changed: make(chan struct{}, 1)}
+}
+
+// Run passes on the members' signals until ctx ends.
+func (m *Mux) Run(ctx context.Context) error {
+	work, ctx := errgroup.WithContext(ctx)
+	for _, member := range m.members {
+		work.Go(func() error { return m.forward(ctx, member.Changed()) })
+	}
+	return work.Wait()
+}
+
+func (m *Mux) forward(ctx context.Context, signals <-chan struct{}) error {
+	for {
+		select {
+		case <-ctx.Done():
+			return nil
+		case <-signals:
+		}
+		select {
+		case m.changed <- struct{}{}:
+		default:
+		}
+	}
+}
+
+// Changed implements Provisioner.
+func (m *Mux) Changed() <-chan struct{} { return m.changed }
+
+// Report implements Provisioner. A report that lacked a member's pools would look as
+// if they were gone, so one that fails fails it.
+func (m *Mux) Report(ctx context.Context) ([]Pool, error) {
+	reports := make([][]Pool, len(m.members))
+	work, ctx := errgroup.WithContext(ctx)
+	for i, member := range m.members {
+		work.Go(func() (err error) {
+			reports[i], err = member.Report(ctx)
+			return err
+		})
+	}
+	if err := work.Wait(); err != nil {
+		return nil, err
+	}
+	return slices.Concat(reports...), nil
+}
+
+// Create implements Provisioner.
+func (m *Mux) Create(ctx context.Context, r CreateRequest) (Volume, error) {
+	if err := r.Check(); err != nil {
+		return Volume{}, err
+	}
+	i := slices.IndexFunc(m.members, func(member Member) bool { return slices.Contains(member.Types, r.Pool.Type) })
+	if i < 0 {
+		return Volume{}, fmt.Errorf("%w: no provisioner of this node serves pools of type %s", ErrPoolMissing, r.Pool.Type)
+	}
+	for j, other := range m.members {
+		if j == i {
+			continue
+		}
+		switch v, err := other.Get(ctx, r.ID); {
+		case err == nil:
+			return Volume{}, fmt.Errorf("%w: volume %s exists in pool %s", ErrConflict, r.ID, v.Pool.Name)
+		case !errors.Is(err, ErrNotFound):
+			return Volume{}, err
+		}
+	}
+	return m.members[i].Create(ctx, r)
+}
+
+// Get implements Provisioner.
+func (m *Mux) Get(ctx context.Context, id string) (Volume, error) {
+	v, _, err := m.find(ctx, id)
+	return v, err
+}
+
+// Expand implements Provisioner.
+func (m *Mux) Expand(ctx context.Context, r ExpandRequest) (Volume, error) {
+	if err := r.Check(); err != nil {
+		return Volume{}, err
+	}
+	_, holder, err := m.find(ctx, r.ID)
+	if err != nil {
+		return Volume{}, err
+	}
+	return holder.Expand(ctx, r)
+}
+
+// Format implements Provisioner.
+func (m *Mux) Format(ctx context.Context, r FormatRequest) (Volume, error) {
+	if err := r.Check(); err != nil {
+		return Volume{}, err
+	}
+	_, holder, err := m.find(ctx, r.ID)
+	if err != nil {
+		return Volume{}, err
+	}
+	return holder.Format(ctx, r)
+}
+
+// Delete implements Provisioner. Every member is asked: one that does not hold the
+// volume may know that others use its name.
+func (m *Mux) Delete(ctx context.Context, id string) error {
+	if err := CheckID(id); err != nil {
+		return err
+	}
+	for _, member := range m.members {
+		if err := member.Delete(ctx, id); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// find returns a volume and who holds it. It is missing only if every member says
+// so: one that cannot be asked may have it.
+func (m *Mux) find(ctx context.Context, id string) (Volume, Provisioner, error) {
+	var failure error
+	for _, member := range m.members {
+		v, err := member.Get(ctx, id)
+		switch {
+		case err == nil:
+			return v, member, nil
+		case !errors.Is(err, ErrNotFound):
+			failure = errors.Join(failure, err)
+		}
+	}
+	if failure != nil {
+		return Volume{}, nil, failure
+	}
+	return Volume{}, nil, fmt.Errorf("%w: %s", ErrNotFound, id)
+}
