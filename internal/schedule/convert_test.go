@@ -125,6 +125,51 @@ func TestWhenANodeTakesNothingNew(t *testing.T) {
 	}
 }
 
+func TestPoolsAreReckonedByTheirProvisioner(t *testing.T) {
+	thin := v1alpha1.Pool{
+		Name: "vg0/thin", Provisioner: v1alpha1.ProvisionerLVMThin, Total: quantity(10 * gi), Foreign: quantity(gi), AllocationUnit: quantity(4 * mi),
+		Filled: new(quantity(3 * gi)), MetadataFilledPercent: 7, Health: v1alpha1.PoolHealthy,
+	}
+	disk := v1alpha1.Pool{
+		Name: "disk:eui.1", Provisioner: v1alpha1.ProvisionerDevice, Total: quantity(10 * gi), AllocationUnit: quantity(10 * gi),
+		Media: v1alpha1.HDD, Health: v1alpha1.PoolHealthy,
+	}
+	for name, test := range map[string]struct {
+		pool v1alpha1.Pool
+		want ledger.Pool
+	}{
+		"a thin pool": {thin, ledger.Pool{Name: "vg0/thin", Kind: ledger.Thin, Total: 10 * gi, Foreign: gi, Unit: 4 * mi, Filled: 3 * gi, FilledMetadata: 7}},
+		"a disk":      {disk, ledger.Pool{Name: "disk:eui.1", Kind: ledger.Device, Total: 10 * gi, Unit: 10 * gi, Media: "HDD"}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			if diff := cmp.Diff(test.want, pool(&test.pool)); diff != "" {
+				t.Error(diff)
+			}
+		})
+	}
+}
+
+func TestAClassSaysHowFarItsPoolsMayBeUsed(t *testing.T) {
+	thin := v1alpha1.PoolClassSpec{
+		Provisioner: v1alpha1.ProvisionerLVMThin, SparePercent: 5,
+		LVMThin: &v1alpha1.LVMThinPools{OverprovisionPercent: 300, MaxFillPercent: 80},
+	}
+	disks := v1alpha1.PoolClassSpec{Provisioner: v1alpha1.ProvisionerDevice, Devices: &v1alpha1.DevicePools{Media: v1alpha1.SSD}}
+	for name, test := range map[string]struct {
+		spec v1alpha1.PoolClassSpec
+		want ledger.Class
+	}{
+		"of thin pools": {thin, ledger.Class{SparePercent: 5, Overprovision: 300, MaxFill: 80}},
+		"of disks":      {disks, ledger.Class{Media: "SSD"}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			if diff := cmp.Diff(test.want, class(&v1alpha1.PoolClass{Spec: test.spec})); diff != "" {
+				t.Error(diff)
+			}
+		})
+	}
+}
+
 func TestAPoolOfAnUnknownProvisionerIsNotBelieved(t *testing.T) {
 	n := storageNode("n1", 10*gi, func(n *v1alpha1.StorageNode) { n.Status.Pools[0].Provisioner = "Tape" })
 	l := ledger.New()

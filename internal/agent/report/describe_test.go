@@ -9,11 +9,49 @@ import (
 
 	"berth.dev/berth/api/v1alpha1"
 	"berth.dev/berth/internal/agent/pools"
+	"berth.dev/berth/internal/provision"
 )
 
 // line is a pool in a form that is easy to read.
 func line(p v1alpha1.Pool) string {
 	return fmt.Sprintf("%s %s largest %s of %s, classes %v", p.Name, p.Health, p.LargestVolume.String(), p.Total.String(), p.Classes)
+}
+
+func TestTheFillOfAThinPoolIsSaidInHundredths(t *testing.T) {
+	thin := pool("vg0/thin")
+	thin.Type, thin.Total = provision.LVMThin, 100*gib
+	for name, tc := range map[string]struct {
+		data     int64
+		metadata int
+		filled   string
+		percent  int32
+	}{
+		"a byte is a hundredth":       {1, 1, "1Gi", 1},
+		"a hundredth is a hundredth":  {gib, 1, "1Gi", 1},
+		"half":                        {50 * gib, 2, "50Gi", 2},
+		"a little more than half":     {50*gib + 1, 2, "51Gi", 2},
+		"all is all":                  {100 * gib, 100, "100Gi", 100},
+		"more than all is no percent": {100 * gib, 101, "100Gi", 100},
+	} {
+		t.Run(name, func(t *testing.T) {
+			thin.Fill = provision.Fill{Data: tc.data, Metadata: tc.metadata}
+			got := describePool(thin, nil, nil)
+			if got.Filled.String() != tc.filled || got.MetadataFilledPercent != tc.percent {
+				t.Errorf("filled %s and %d%%, want %s and %d%%", got.Filled, got.MetadataFilledPercent, tc.filled, tc.percent)
+			}
+		})
+	}
+	if got := describePool(pool("vg0"), nil, nil); got.Filled != nil {
+		t.Errorf("a volume group says that it is filled with %s", got.Filled)
+	}
+}
+
+func TestAPoolThatIsMissingIsOfTheTypeThatItsNameSays(t *testing.T) {
+	for name, want := range map[string]v1alpha1.ProvisionerType{"vg0": "LVM", "vg0/thin": "LVMThin", "disk:eui.1": "Device"} {
+		if got := missingPool(name).Provisioner; got != want {
+			t.Errorf("%s is of type %s, want %s", name, got, want)
+		}
+	}
 }
 
 func TestDescribe(t *testing.T) {

@@ -14,6 +14,10 @@ import (
 const (
 	lvmNeeded            = "lvm must be set exactly when provisioner is LVM"
 	spareNotNegative     = "spare must be a whole number of bytes, zero or more"
+	thinNeeded           = "lvmThin must be set exactly when provisioner is LVMThin"
+	devicesNeeded        = "devices must be set exactly when provisioner is Device"
+	diskHasNoSpare       = "a disk is handed out whole: it has no spare"
+	poolNotADirectory    = "thinPools: . and .. are no names of LVM"
 	groupNotADirectory   = "volumeGroups: . and .. are no volume groups"
 	provisionerImmutable = "provisioner is immutable: make a new PoolClass"
 )
@@ -40,6 +44,31 @@ func groups(names ...string) func(*v1alpha1.PoolClass) {
 	return func(c *v1alpha1.PoolClass) { c.Spec.LVM.VolumeGroups = names }
 }
 
+// thin makes the class one over thin pools, disks one over whole disks.
+func thin(names ...string) func(*v1alpha1.PoolClass) {
+	return func(c *v1alpha1.PoolClass) {
+		c.Spec.Provisioner, c.Spec.LVM, c.Spec.LVMThin = v1alpha1.ProvisionerLVMThin, nil, &v1alpha1.LVMThinPools{ThinPools: names}
+	}
+}
+
+func disks(paths ...string) func(*v1alpha1.PoolClass) {
+	return func(c *v1alpha1.PoolClass) {
+		c.Spec.Provisioner, c.Spec.LVM, c.Spec.Devices = v1alpha1.ProvisionerDevice, nil, &v1alpha1.DevicePools{Paths: paths}
+	}
+}
+
+func thinly(change func(*v1alpha1.LVMThinPools)) func(*v1alpha1.PoolClass) {
+	return both(thin("vg/thin"), func(c *v1alpha1.PoolClass) { change(c.Spec.LVMThin) })
+}
+
+func device(change func(*v1alpha1.DevicePools)) func(*v1alpha1.PoolClass) {
+	return both(disks("/dev/sdb"), func(c *v1alpha1.PoolClass) { change(c.Spec.Devices) })
+}
+
+func both(first, second func(*v1alpha1.PoolClass)) func(*v1alpha1.PoolClass) {
+	return func(c *v1alpha1.PoolClass) { first(c); second(c) }
+}
+
 var classCases = map[string]struct {
 	change  func(*v1alpha1.PoolClass)
 	refusal string
@@ -59,7 +88,32 @@ var classCases = map[string]struct {
 	"a name longer than LVM allows": {change: groups(strings.Repeat("v", 128)), refusal: "spec.lvm.volumeGroups[0]"},
 	"the same group twice":          {change: groups("vg", "vg"), refusal: "Duplicate value"},
 	"no pools for the provisioner":  {change: func(c *v1alpha1.PoolClass) { c.Spec.LVM = nil }, refusal: lvmNeeded},
-	"an unknown provisioner":        {change: func(c *v1alpha1.PoolClass) { c.Spec.Provisioner = "Tape" }, refusal: `Unsupported value: "Tape"`},
+	"a class over thin pools":       {change: thin("vg0/thin", "vg1/thin_2")},
+	"thin pools promised tenfold":   {change: thinly(func(p *v1alpha1.LVMThinPools) { p.OverprovisionPercent = 1000 })},
+	"less than all of a thin pool":  {change: thinly(func(p *v1alpha1.LVMThinPools) { p.OverprovisionPercent = 99 }), refusal: "spec.lvmThin.overprovisionPercent"},
+	"a slip of the pen":             {change: thinly(func(p *v1alpha1.LVMThinPools) { p.OverprovisionPercent = 20000 }), refusal: "spec.lvmThin.overprovisionPercent"},
+	"a thin pool filled to the rim": {change: thinly(func(p *v1alpha1.LVMThinPools) { p.MaxFillPercent = 100 })},
+	"a thin pool filled beyond":     {change: thinly(func(p *v1alpha1.LVMThinPools) { p.MaxFillPercent = 101 }), refusal: "spec.lvmThin.maxFillPercent"},
+	"no thin pool":                  {change: thin(), refusal: "spec.lvmThin.thinPools"},
+	"a thin pool without its group": {change: thin("thin"), refusal: "spec.lvmThin.thinPools[0]"},
+	"a thin pool's parent":          {change: thin("vg/.."), refusal: poolNotADirectory},
+	"a group that is a parent":      {change: thin("../thin"), refusal: poolNotADirectory},
+	"thin pools and volume groups": {change: func(c *v1alpha1.PoolClass) {
+		c.Spec.LVMThin = &v1alpha1.LVMThinPools{ThinPools: []string{"vg/thin"}}
+	}, refusal: thinNeeded},
+	"a class over disks": {change: disks("/dev/disk/by-id/nvme-*", "/dev/sd[b-z]")},
+	"a class over disks of some size and media": {change: device(func(d *v1alpha1.DevicePools) {
+		d.MinSize, d.MaxSize, d.Media = new(resource.MustParse("1Ti")), new(resource.MustParse("2Ti")), v1alpha1.HDD
+	})},
+	"no disk":                  {change: disks(), refusal: "spec.devices.paths"},
+	"a disk that is none":      {change: disks("/home/*"), refusal: "spec.devices.paths[0]"},
+	"a part of a byte":         {change: device(func(d *v1alpha1.DevicePools) { d.MinSize = new(resource.MustParse("0.5")) }), refusal: "minSize must be a whole number of bytes"},
+	"a part of a byte at most": {change: device(func(d *v1alpha1.DevicePools) { d.MaxSize = new(resource.MustParse("0.5")) }), refusal: "maxSize must be a whole number of bytes"},
+	"media of the past":        {change: device(func(d *v1alpha1.DevicePools) { d.Media = "Tape" }), refusal: `Unsupported value: "Tape"`},
+	"a spare of a disk":        {change: both(disks("/dev/sdb"), spare("1Gi")), refusal: diskHasNoSpare},
+	"percent of a disk":        {change: both(disks("/dev/sdb"), percent(1)), refusal: diskHasNoSpare},
+	"disks of no class":        {change: both(disks("/dev/sdb"), func(c *v1alpha1.PoolClass) { c.Spec.Devices = nil }), refusal: devicesNeeded},
+	"an unknown provisioner":   {change: func(c *v1alpha1.PoolClass) { c.Spec.Provisioner = "Tape" }, refusal: `Unsupported value: "Tape"`},
 }
 
 func TestAPoolClassIsCreatedOnlyInAFormThatCanBeServed(t *testing.T) {
@@ -69,6 +123,27 @@ func TestAPoolClassIsCreatedOnlyInAFormThatCanBeServed(t *testing.T) {
 			c := newClass(t, "vg")
 			tc.change(c)
 			expect(t, env.Client.Create(t.Context(), c), tc.refusal)
+		})
+	}
+}
+
+var classChanges = map[string]struct {
+	change  func(*v1alpha1.PoolClass)
+	refusal string
+}{
+	"another volume group":   {change: groups("vg", "vg1")},
+	"another provisioner":    {change: thin("vg/thin"), refusal: provisionerImmutable},
+	"disks instead of pools": {change: disks("/dev/sdb"), refusal: provisionerImmutable},
+}
+
+func TestAPoolClassKeepsItsProvisioner(t *testing.T) {
+	env := apitest.Start(t)
+	for name, tc := range classChanges {
+		t.Run(name, func(t *testing.T) {
+			c := newClass(t, "vg")
+			expect(t, env.Client.Create(t.Context(), c), "")
+			tc.change(c)
+			expect(t, env.Client.Update(t.Context(), c), tc.refusal)
 		})
 	}
 }

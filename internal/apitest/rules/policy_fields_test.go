@@ -51,6 +51,9 @@ var nodeWriters = map[string]string{
 	"pools[].provisioner":               nodeOwner,
 	"pools[].total":                     nodeOwner,
 	"pools[].foreign":                   nodeOwner,
+	"pools[].filled":                    nodeOwner,
+	"pools[].metadataFilledPercent":     nodeOwner,
+	"pools[].media":                     nodeOwner,
 	"pools[].allocationUnit":            nodeOwner,
 	"pools[].largestVolume":             nodeOwner,
 	"pools[].classes[]":                 nodeOwner,
@@ -154,6 +157,7 @@ func TestEveryFieldOfAStorageNodesStatusHasOneWriter(t *testing.T) {
 	n.Status = v1alpha1.StorageNodeStatus{Conditions: fullConditions(), VolumesRevision: "1", Pools: []v1alpha1.Pool{{
 		Name: "vg", Provisioner: v1alpha1.ProvisionerLVM, Total: some, Foreign: some, AllocationUnit: some,
 		LargestVolume: some, Classes: []string{"fast"}, Health: v1alpha1.PoolHealthy, Message: "all is well",
+		Filled: &some, MetadataFilledPercent: 1, Media: v1alpha1.SSD,
 		Inventory: []v1alpha1.InventoryItem{lost("vol-lost"), inline("uid", "scratch")}}}}
 	if err := env.Client.Status().Update(t.Context(), n); err != nil {
 		t.Fatal(err)
@@ -165,9 +169,7 @@ func TestEveryFieldOfAStorageNodesStatusHasOneWriter(t *testing.T) {
 			if nodeWriters[field.path] != nodeOwner {
 				t.Fatalf("nobody is said to write %s: decide, write the policy's rule, add it to nodeWriters", field.path)
 			}
-			if field.path != "pools[].provisioner" { // there is no other one yet
-				expect(t, tries(t.Context(), itself, node, field), "")
-			}
+			expect(t, tries(t.Context(), itself, node, field), "")
 			expect(t, tries(t.Context(), another, node, field), ownNode)
 		})
 	}

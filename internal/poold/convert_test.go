@@ -1,0 +1,49 @@
+package poold
+
+import (
+	"fmt"
+	"reflect"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+
+	"berth.dev/berth/internal/provision"
+)
+
+// filled is a value no field of which is zero, so that one that is forgotten on the
+// way is missed.
+func filled[T any]() (v T) {
+	n := 0
+	fill(reflect.ValueOf(&v).Elem(), &n)
+	return v
+}
+
+func fill(v reflect.Value, n *int) {
+	*n++
+	switch v.Kind() {
+	case reflect.String:
+		v.SetString(fmt.Sprint("text ", *n))
+	case reflect.Int, reflect.Int64:
+		v.SetInt(int64(*n))
+	case reflect.Struct:
+		for i := range v.NumField() {
+			fill(v.Field(i), n)
+		}
+	case reflect.Slice:
+		v.Set(reflect.MakeSlice(v.Type(), 1, 1))
+		fill(v.Index(0), n)
+	default:
+		panic("no value for a " + v.Kind().String())
+	}
+}
+
+func TestEveryFieldCrossesTheWire(t *testing.T) {
+	pool := filled[provision.Pool]()
+	if diff := cmp.Diff(pool, poolFromWire(poolToWire(pool))); diff != "" {
+		t.Errorf("a pool (-sent +received):\n%s", diff)
+	}
+	limits := filled[provision.Limits]()
+	if diff := cmp.Diff(limits, limitsFromWire(limitsToWire(limits))); diff != "" {
+		t.Errorf("limits (-sent +received):\n%s", diff)
+	}
+}
