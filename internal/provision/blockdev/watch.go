@@ -1,4 +1,4 @@
-package kernel
+package blockdev
 
 import (
 	"context"
@@ -19,11 +19,11 @@ const (
 
 // Watch calls ready once nothing escapes it any more, and then written with the
 // path of each block device that a writer has closed, that appeared or that went,
-// until ctx ends. LVM closes the physical volumes after
-// it wrote to them, so this is how changes of volume groups are noticed; udev does
-// the same. It asks for nothing periodically and costs nothing while nothing
-// happens.
-func (Devices) Watch(ctx context.Context, ready func(), written func(device string)) error {
+// until ctx ends. LVM closes the physical volumes after it wrote to them, and whoever
+// changes a partition table closes the disk, so this is how changes by others are
+// noticed; udev does the same. It asks for nothing periodically and costs nothing
+// while nothing happens. Neither function may block.
+func Watch(ctx context.Context, ready func(), written func(device string)) error {
 	fd, err := unix.InotifyInit1(unix.IN_CLOEXEC | unix.IN_NONBLOCK)
 	if err != nil {
 		return fmt.Errorf("starting to watch devices: %w", err)
@@ -72,10 +72,10 @@ type watch struct {
 // add watches a device unless it is a logical volume, whose writers are the users
 // of the data, or has no node here.
 func (w *watch) add(path string) bool {
-	if _, err := number(path); err != nil {
+	if _, err := Number(path); err != nil {
 		return false
 	}
-	if uuid, err := readLine(filepath.Join(blockDir, filepath.Base(path), "dm/uuid")); err == nil && strings.HasPrefix(uuid, "LVM-") {
+	if uuid, err := ReadLine(filepath.Join(blockDir, filepath.Base(path), "dm/uuid")); err == nil && strings.HasPrefix(uuid, "LVM-") {
 		return false
 	}
 	wd, err := unix.InotifyAddWatch(w.fd, path, unix.IN_CLOSE_WRITE)
