@@ -118,7 +118,7 @@ func (f *agentFlags) withDisks(ctx context.Context, use func(context.Context, po
 		return err
 	}
 	work, ctx := errgroup.WithContext(ctx)
-	work.Go(func() error { return d.lvm.Run(ctx) })
+	work.Go(func() error { return d.run(ctx) })
 	work.Go(func() error { return use(ctx, d.node(), registry) })
 	return work.Wait()
 }

@@ -11,6 +11,7 @@ import (
 	"berth.dev/berth/internal/mount"
 	"berth.dev/berth/internal/mount/linux"
 	"berth.dev/berth/internal/poold"
+	"berth.dev/berth/internal/provision"
 	"berth.dev/berth/internal/provision/lvm"
 	"berth.dev/berth/internal/provision/lvm/kernel"
 	"berth.dev/berth/internal/run"
@@ -52,6 +53,7 @@ func addUdevFlag(cmd *cobra.Command, udev *bool) {
 // disks are the pools and mounts of this machine.
 type disks struct {
 	lvm     *lvm.Provisioner
+	all     *provision.Mux
 	mounter mount.Mounter
 }
 
@@ -65,15 +67,24 @@ func newDisks(udev bool, observer run.Observer) (*disks, error) {
 	if err != nil {
 		return nil, fmt.Errorf("setting up LVM: %w", err)
 	}
-	return &disks{lvm: provisioner, mounter: mounter}, nil
+	all := provision.NewMux(provision.Member{Types: []string{provision.LVM, provision.LVMThin}, Provisioner: provisioner})
+	return &disks{lvm: provisioner, all: all, mounter: mounter}, nil
 }
 
-func (d *disks) node() poold.Node { return poold.NewLocal(d.lvm, d.mounter) }
+func (d *disks) node() poold.Node { return poold.NewLocal(d.all, d.mounter) }
+
+// run watches the pools until ctx ends.
+func (d *disks) run(ctx context.Context) error {
+	work, ctx := errgroup.WithContext(ctx)
+	work.Go(func() error { return d.lvm.Run(ctx) })
+	work.Go(func() error { return d.all.Run(ctx) })
+	return work.Wait()
+}
 
 // serve serves the disks on a socket until ctx ends.
 func (d *disks) serve(ctx context.Context, socket string) error {
 	work, ctx := errgroup.WithContext(ctx)
-	work.Go(func() error { return d.lvm.Run(ctx) })
+	work.Go(func() error { return d.run(ctx) })
 	work.Go(func() error {
 		return poold.Run(ctx, poold.Config{Socket: socket, Node: d.node(), Healthy: d.lvm.Healthy})
 	})

@@ -15,33 +15,41 @@ import (
 )
 
 func TestProvisionerConformanceAcrossTheSocket(t *testing.T) {
-	conformance.Run(t, func(t *testing.T) conformance.Harness {
-		d := newDisks()
-		var stop func()
-		start := func() provision.Provisioner {
-			s := socket(t)
-			stopServing := serve(t, poold.Config{Socket: s, Node: localNode(d)})
-			c := connected(t, s)
-			stop = func() { c.Close(); stopServing() }
-			return c
-		}
-		return conformance.Harness{
-			Provisioner: start(),
-			Pool:        pool,
-			Restart: func() provision.Provisioner {
-				stop()
-				return start()
-			},
-			PutForeign: func(name string, size int64) {
-				if err := d.PutForeign(pool, name, size); err != nil {
-					t.Fatal(err)
-				}
-			},
-			Open:     func(v provision.Volume) func() { return d.Open(v.ID) },
-			Scramble: func(provision.Volume) {},
-			Formats:  d.Formats,
-		}
-	})
+	conformance.Run(t, harness)
+}
+
+func TestConformanceOfSnapshotsAcrossTheSocket(t *testing.T) {
+	conformance.RunSnapshots(t, harness)
+}
+
+func harness(t *testing.T) conformance.Harness {
+	d := newDisks()
+	var stop func()
+	start := func() provision.Provisioner {
+		s := socket(t)
+		stopServing := serve(t, poold.Config{Socket: s, Node: localNode(d)})
+		c := connected(t, s)
+		stop = func() { c.Close(); stopServing() }
+		return c
+	}
+	return conformance.Harness{
+		Provisioner: start(),
+		Pool:        pool,
+		Restart: func() provision.Provisioner {
+			stop()
+			return start()
+		},
+		PutForeign: func(name string, size int64) {
+			if err := d.PutForeign(pool, name, size); err != nil {
+				t.Fatal(err)
+			}
+		},
+		Open:     func(v provision.Volume) func() { return d.Open(v.ID) },
+		Scramble: func(provision.Volume) {},
+		Formats:  d.Formats,
+		Write:    func(v provision.Volume, text string) { d.Write(v.ID, text) },
+		Read:     func(v provision.Volume, bytes int) string { return d.Read(v.ID)[:bytes] },
+	}
 }
 
 func TestMounterConformanceAcrossTheSocket(t *testing.T) {

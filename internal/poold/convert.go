@@ -14,7 +14,7 @@ func refFromWire(r *pb.PoolRef) provision.PoolRef {
 func volumeToWire(v provision.Volume) *pb.Volume {
 	return &pb.Volume{
 		Id: v.ID, Pool: refToWire(v.Pool), Size: v.Size, Device: v.Device, Filesystem: v.Filesystem, Problem: v.Problem,
-		Inline: inlineToWire(v.Inline),
+		Inline: inlineToWire(v.Inline), Source: sourceToWire(v.Source), Copying: v.Copying,
 	}
 }
 
@@ -22,6 +22,7 @@ func volumeFromWire(v *pb.Volume) provision.Volume {
 	return provision.Volume{
 		ID: v.GetId(), Pool: refFromWire(v.GetPool()), Size: v.GetSize(), Device: v.GetDevice(),
 		Filesystem: v.GetFilesystem(), Problem: v.GetProblem(), Inline: inlineFromWire(v.GetInline()),
+		Source: sourceFromWire(v.GetSource()), Copying: v.GetCopying(),
 	}
 }
 
@@ -59,6 +60,9 @@ func poolToWire(p provision.Pool) *pb.Pool {
 	for _, v := range p.Volumes {
 		wire.Volumes = append(wire.Volumes, volumeToWire(v))
 	}
+	for _, s := range p.Snapshots {
+		wire.Snapshots = append(wire.Snapshots, snapshotToWire(s))
+	}
 	return wire
 }
 
@@ -71,6 +75,9 @@ func poolFromWire(p *pb.Pool) provision.Pool {
 	}
 	for _, v := range p.GetVolumes() {
 		pool.Volumes = append(pool.Volumes, volumeFromWire(v))
+	}
+	for _, s := range p.GetSnapshots() {
+		pool.Snapshots = append(pool.Snapshots, snapshotFromWire(s))
 	}
 	return pool
 }

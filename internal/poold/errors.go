@@ -28,6 +28,7 @@ var classes = []struct {
 	{provision.ErrPoolMissing, "POOL_MISSING", codes.NotFound},
 	{provision.ErrConflict, "CONFLICT", codes.AlreadyExists},
 	{provision.ErrInvalid, "INVALID", codes.InvalidArgument},
+	{provision.ErrUnsupported, "UNSUPPORTED", codes.Unimplemented},
 	{provision.ErrInUse, "IN_USE", codes.FailedPrecondition},
 	{provision.ErrUnavailable, "UNAVAILABLE", codes.Unavailable},
 	{mount.ErrCorrupt, "CORRUPT", codes.DataLoss},

@@ -7,14 +7,14 @@ import (
 
 // Node is everything the agent asks of its node's disks.
 type Node interface {
-	provision.Provisioner
+	provision.Full
 	mount.Mounter
 }
 
 type local struct {
-	provision.Provisioner
+	provision.Full
 	mount.Mounter
 }
 
 // NewLocal is a Node in this process.
-func NewLocal(p provision.Provisioner, m mount.Mounter) Node { return local{p, m} }
+func NewLocal(p provision.Full, m mount.Mounter) Node { return local{p, m} }

@@ -60,13 +60,16 @@ func serveSystem(t *testing.T, runner run.Runner) (client *poold.Client, stop fu
 	}
 	ctx, cancel := context.WithCancel(context.WithoutCancel(t.Context()))
 	var watching sync.WaitGroup
-	watching.Go(func() {
-		if err := provisioner.Run(ctx); err != nil {
-			t.Error(err)
-		}
-	})
+	all := provision.NewMux(provision.Member{Types: []string{provision.LVM, provision.LVMThin}, Provisioner: provisioner})
+	for _, run := range []func(context.Context) error{provisioner.Run, all.Run} {
+		watching.Go(func() {
+			if err := run(ctx); err != nil {
+				t.Error(err)
+			}
+		})
+	}
 	s := socket(t)
-	stopServing := serve(t, poold.Config{Socket: s, Node: poold.NewLocal(provisioner, mounter), Healthy: provisioner.Healthy})
+	stopServing := serve(t, poold.Config{Socket: s, Node: poold.NewLocal(all, mounter), Healthy: provisioner.Healthy})
 	client = connected(t, s)
 	stop = func() { client.Close(); stopServing(); cancel(); watching.Wait() }
 	t.Cleanup(stop)

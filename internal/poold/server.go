@@ -49,7 +49,7 @@ func (s *server) Watch(_ *pb.WatchRequest, stream grpc.ServerStreamingServer[pb.
 func (s *server) Create(ctx context.Context, r *pb.CreateRequest) (*pb.Volume, error) {
 	return reply(s.node.Create(ctx, provision.CreateRequest{
 		ID: r.GetId(), Pool: refFromWire(r.GetPool()), Size: r.GetSize(), Limits: limitsFromWire(r.GetLimits()), Labels: r.GetLabels(),
-		Inline: inlineFromWire(r.GetInline()),
+		Inline: inlineFromWire(r.GetInline()), Source: sourceFromWire(r.GetSource()),
 	}))
 }
 

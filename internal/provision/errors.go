@@ -15,6 +15,8 @@ var (
 	ErrConflict = errors.New("conflict")
 	// ErrInvalid: the request can never be met.
 	ErrInvalid = errors.New("invalid request")
+	// ErrUnsupported: the pool's provisioner cannot do that.
+	ErrUnsupported = errors.New("not supported")
 	// ErrInUse: the device is open.
 	ErrInUse = errors.New("in use")
 	// ErrUnavailable: the provisioner cannot be reached or does not answer, or the

@@ -23,7 +23,7 @@ type Mux struct {
 	changed chan struct{}
 }
 
-var _ Provisioner = (*Mux)(nil)
+var _ Full = (*Mux)(nil)
 
 // NewMux joins members that serve different types. Changes are signalled while Run
 // runs.
@@ -94,6 +94,9 @@ func (m *Mux) Create(ctx context.Context, r CreateRequest) (Volume, error) {
 			return Volume{}, err
 		}
 	}
+	if _, able := m.members[i].Provisioner.(Snapshotter); !able && r.Source != (Source{}) {
+		return Volume{}, fmt.Errorf("%w: pools of type %s make no copies", ErrUnsupported, r.Pool.Type)
+	}
 	return m.members[i].Create(ctx, r)
 }
 
@@ -141,21 +144,7 @@ func (m *Mux) Delete(ctx context.Context, id string) error {
 	return nil
 }
 
-// find returns a volume and who holds it. It is missing only if every member says
-// so: one that cannot be asked may have it.
-func (m *Mux) find(ctx context.Context, id string) (Volume, Provisioner, error) {
-	var failure error
-	for _, member := range m.members {
-		v, err := member.Get(ctx, id)
-		switch {
-		case err == nil:
-			return v, member, nil
-		case !errors.Is(err, ErrNotFound):
-			failure = errors.Join(failure, err)
-		}
-	}
-	if failure != nil {
-		return Volume{}, nil, failure
-	}
-	return Volume{}, nil, fmt.Errorf("%w: %s", ErrNotFound, id)
+// find returns a volume and who holds it.
+func (m *Mux) find(ctx context.Context, id string) (Volume, Member, error) {
+	return find(ctx, m.members, id, Member.Get)
 }

@@ -59,21 +59,48 @@ func (o *outage) Before(context.Context, memory.Operation, string) error { retur
 func (o *outage) After(context.Context, memory.Operation, string) error  { return nil }
 
 func TestAMuxIsAProvisioner(t *testing.T) {
-	conformance.Run(t, func(t *testing.T) conformance.Harness {
-		p := newPair(t)
-		return conformance.Harness{
-			Provisioner: p.Mux, Pool: thick,
-			Restart: func() provision.Provisioner { return p.mux(t) },
-			PutForeign: func(name string, size int64) {
-				if err := p.groups.PutForeign(thick, name, size); err != nil {
-					t.Fatal(err)
-				}
-			},
-			Open:     func(v provision.Volume) func() { return p.groups.Open(v.ID) },
-			Scramble: func(provision.Volume) {},
-			Formats:  p.groups.Formats,
-		}
-	})
+	conformance.Run(t, harness)
+	conformance.RunSnapshots(t, harness)
+}
+
+func harness(t *testing.T) conformance.Harness {
+	p := newPair(t)
+	return conformance.Harness{
+		Provisioner: p.Mux, Pool: thick,
+		Restart: func() provision.Provisioner { return p.mux(t) },
+		PutForeign: func(name string, size int64) {
+			if err := p.groups.PutForeign(thick, name, size); err != nil {
+				t.Fatal(err)
+			}
+		},
+		Open:     func(v provision.Volume) func() { return p.groups.Open(v.ID) },
+		Scramble: func(provision.Volume) {},
+		Formats:  p.groups.Formats,
+		Write:    func(v provision.Volume, text string) { p.groups.Write(v.ID, text) },
+		Read:     func(v provision.Volume, bytes int) string { return p.groups.Read(v.ID)[:bytes] },
+	}
+}
+
+// plain is a provisioner without snapshots.
+type plain struct{ provision.Provisioner }
+
+func TestAProvisionerWithoutSnapshotsSaysSo(t *testing.T) {
+	m := provision.NewMux(provision.Member{Types: []string{provision.LVM}, Provisioner: plain{memory.New(newPair(t).groups, nil)}})
+	if _, err := m.Create(t.Context(), volume(thick)); err != nil {
+		t.Fatal(err)
+	}
+	_, err := m.Snapshot(t.Context(), provision.SnapshotRequest{ID: "snap-1", Volume: goodID})
+	if !errors.Is(err, provision.ErrUnsupported) {
+		t.Errorf("a snapshot: %v, want ErrUnsupported", err)
+	}
+	clone := volume(thick)
+	clone.ID, clone.Source.Volume = "pvc-clone", goodID
+	if _, err := m.Create(t.Context(), clone); !errors.Is(err, provision.ErrUnsupported) {
+		t.Errorf("a clone: %v, want ErrUnsupported", err)
+	}
+	if _, err := m.Get(t.Context(), clone.ID); !errors.Is(err, provision.ErrNotFound) {
+		t.Errorf("what was refused is there: %v", err)
+	}
 }
 
 func volume(pool provision.PoolRef) provision.CreateRequest {

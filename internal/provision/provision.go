@@ -56,6 +56,10 @@ type Volume struct {
 	// Inline is whose inline volume it is; zero for a volume that has a Volume
 	// object. It is recorded together with the volume and never changes.
 	Inline Inline
+	// Source that it began as a copy of; recorded likewise.
+	Source Source
+	// Copying is set while it is not yet a copy of its source and cannot be used.
+	Copying bool
 }
 
 // Inline names the owner of an inline volume, which lives and dies with a pod.
@@ -84,8 +88,10 @@ type Pool struct {
 	Paths []string
 	// Problem is empty, or says why nothing new may be placed in the pool.
 	Problem string
-	// Volumes of Berth in this pool.
-	Volumes []Volume
+	// Volumes and Snapshots of Berth in this pool. What the snapshots take is part
+	// of neither Foreign nor Free.
+	Volumes   []Volume
+	Snapshots []Snapshot
 }
 
 // Fill is how much of a thin pool holds data.
@@ -114,6 +120,10 @@ type CreateRequest struct {
 	Labels map[string]string
 	// Inline is whose inline volume it is; zero for any other.
 	Inline Inline
+	// Source that it shall be a copy of, in the same pool. A pool whose provisioner
+	// has no snapshots gives ErrUnsupported, a source that is not on the node ErrNotFound,
+	// and one that is larger ErrInvalid.
+	Source Source
 }
 
 // ExpandRequest asks for a larger volume.
@@ -142,9 +152,9 @@ type Provisioner interface {
 	// provisioner; receivers call Report. It never blocks the sender.
 	Changed() <-chan struct{}
 
-	// Create makes a volume. If it exists with a size that Size rounds to, and for
-	// the same owner, it is returned; else the error is ErrConflict. No room is
-	// ErrNoSpace, a pool that is not there ErrPoolMissing.
+	// Create makes a volume. If it exists with a size that Size rounds to, for the
+	// same owner and from the same source, it is returned; else the error is ErrConflict. No
+	// room is ErrNoSpace, a pool that is not there ErrPoolMissing.
 	Create(ctx context.Context, r CreateRequest) (Volume, error)
 
 	// Get returns a volume from the provisioner's state without starting a

@@ -66,7 +66,7 @@ func (r CreateRequest) Check() error {
 	if err := CheckID(r.ID); err != nil {
 		return err
 	}
-	if err := cmp.Or(checkPool(r.Pool.Name), checkSize(r.Size), r.Limits.check(), r.checkOwner()); err != nil {
+	if err := cmp.Or(checkPool(r.Pool.Name), checkSize(r.Size), r.Limits.check(), r.checkOwner(), r.Source.check()); err != nil {
 		return err
 	}
 	if len(r.Labels) > maxLabels {
@@ -119,6 +119,9 @@ func checkSize(size int64) error {
 // whether a Volume or a pod owns the data.
 func (r CreateRequest) checkOwner() error {
 	inline := r.Inline != Inline{}
+	if inline && r.Source != (Source{}) {
+		return fmt.Errorf("%w: the inline volume of a pod has no source", ErrInvalid)
+	}
 	if inline != strings.HasPrefix(r.ID, InlinePrefix) {
 		return fmt.Errorf("%w: %q is not an id for what the volume is", ErrInvalid, r.ID)
 	}

@@ -42,7 +42,7 @@ const (
 	aloneTime   = 5 * time.Second // no more of them is begun after that
 	patience    = 5 * time.Minute
 	idle        = time.Minute // then pods that are left count as stuck
-	profileTime = 5           // seconds
+	profileTime = 25           // seconds
 )
 
 // measure measures a side once, on an empty cluster that it leaves empty.
@@ -125,6 +125,9 @@ func (g *stage) atOnce(ctx context.Context, c *scheduler, s side, pods int, out 
 	if err := g.createClaims(ctx, s.kind, names); err != nil {
 		return err
 	}
+	if err := g.record(ctx, c, s, keep, "before"); err != nil {
+		return err
+	}
 	before, err := g.look(ctx, c)
 	if err != nil {
 		return err
@@ -139,6 +142,9 @@ func (g *stage) atOnce(ctx context.Context, c *scheduler, s side, pods int, out 
 	}
 	after, err := g.look(ctx, c)
 	if err != nil {
+		return err
+	}
+	if err := g.record(ctx, c, s, keep, "after"); err != nil {
 		return err
 	}
 	first, last := slices.MinFunc(bound, time.Time.Compare), slices.MaxFunc(bound, time.Time.Compare)
@@ -173,6 +179,24 @@ func (g *stage) look(ctx context.Context, c *scheduler) (s state, err error) {
 	}
 	s.whole, err = ownTime()
 	return s, err
+}
+
+// record keeps what the scheduler counts and what it has allocated.
+func (g *stage) record(ctx context.Context, c *scheduler, s side, keep, when string) error {
+	if keep == "" {
+		return nil
+	}
+	for path, kind := range map[string]string{"/metrics": "txt", "/debug/pprof/allocs": "pprof"} {
+		data, err := c.get(ctx, path)
+		if err != nil {
+			return err
+		}
+		name := fmt.Sprintf("%s-%d-%s.%s", s.name, g.serial, when, kind)
+		if err := os.WriteFile(filepath.Join(keep, name), data, 0o600); err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 // profile takes a processor profile while the pods are scheduled.

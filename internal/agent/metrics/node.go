@@ -39,6 +39,16 @@ func (n *node) Delete(ctx context.Context, id string) (err error) {
 	return n.Node.Delete(ctx, id)
 }
 
+func (n *node) Snapshot(ctx context.Context, r provision.SnapshotRequest) (s provision.Snapshot, err error) {
+	defer n.operations.time("Snapshot")(&err)
+	return n.Node.Snapshot(ctx, r)
+}
+
+func (n *node) DeleteSnapshot(ctx context.Context, id string) (err error) {
+	defer n.operations.time("DeleteSnapshot")(&err)
+	return n.Node.DeleteSnapshot(ctx, id)
+}
+
 func (n *node) Report(ctx context.Context) (p []provision.Pool, err error) {
 	defer n.operations.time("Report")(&err)
 	return n.Node.Report(ctx)

@@ -88,6 +88,8 @@ type Volume struct {
 	Filesystem    string                 `protobuf:"bytes,5,opt,name=filesystem,proto3" json:"filesystem,omitempty"`
 	Problem       string                 `protobuf:"bytes,6,opt,name=problem,proto3" json:"problem,omitempty"`
 	Inline        *Inline                `protobuf:"bytes,7,opt,name=inline,proto3" json:"inline,omitempty"`
+	Source        *Source                `protobuf:"bytes,8,opt,name=source,proto3" json:"source,omitempty"`
+	Copying       bool                   `protobuf:"varint,9,opt,name=copying,proto3" json:"copying,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -171,6 +173,180 @@ func (x *Volume) GetInline() *Inline {
 	return nil
 }
 
+func (x *Volume) GetSource() *Source {
+	if x != nil {
+		return x.Source
+	}
+	return nil
+}
+
+func (x *Volume) GetCopying() bool {
+	if x != nil {
+		return x.Copying
+	}
+	return false
+}
+
+type Source struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Snapshot      string                 `protobuf:"bytes,1,opt,name=snapshot,proto3" json:"snapshot,omitempty"`
+	Volume        string                 `protobuf:"bytes,2,opt,name=volume,proto3" json:"volume,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *Source) Reset() {
+	*x = Source{}
+	mi := &file_internal_poold_pb_poold_proto_msgTypes[2]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *Source) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*Source) ProtoMessage() {}
+
+func (x *Source) ProtoReflect() protoreflect.Message {
+	mi := &file_internal_poold_pb_poold_proto_msgTypes[2]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use Source.ProtoReflect.Descriptor instead.
+func (*Source) Descriptor() ([]byte, []int) {
+	return file_internal_poold_pb_poold_proto_rawDescGZIP(), []int{2}
+}
+
+func (x *Source) GetSnapshot() string {
+	if x != nil {
+		return x.Snapshot
+	}
+	return ""
+}
+
+func (x *Source) GetVolume() string {
+	if x != nil {
+		return x.Volume
+	}
+	return ""
+}
+
+type Snapshot struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Id            string                 `protobuf:"bytes,1,opt,name=id,proto3" json:"id,omitempty"`
+	Volume        string                 `protobuf:"bytes,2,opt,name=volume,proto3" json:"volume,omitempty"`
+	Pool          *PoolRef               `protobuf:"bytes,3,opt,name=pool,proto3" json:"pool,omitempty"`
+	Size          int64                  `protobuf:"varint,4,opt,name=size,proto3" json:"size,omitempty"`
+	Allocated     int64                  `protobuf:"varint,5,opt,name=allocated,proto3" json:"allocated,omitempty"`
+	Filesystem    string                 `protobuf:"bytes,6,opt,name=filesystem,proto3" json:"filesystem,omitempty"`
+	Taken         int64                  `protobuf:"varint,7,opt,name=taken,proto3" json:"taken,omitempty"` // seconds since 1970
+	Copying       bool                   `protobuf:"varint,8,opt,name=copying,proto3" json:"copying,omitempty"`
+	Problem       string                 `protobuf:"bytes,9,opt,name=problem,proto3" json:"problem,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *Snapshot) Reset() {
+	*x = Snapshot{}
+	mi := &file_internal_poold_pb_poold_proto_msgTypes[3]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *Snapshot) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*Snapshot) ProtoMessage() {}
+
+func (x *Snapshot) ProtoReflect() protoreflect.Message {
+	mi := &file_internal_poold_pb_poold_proto_msgTypes[3]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use Snapshot.ProtoReflect.Descriptor instead.
+func (*Snapshot) Descriptor() ([]byte, []int) {
+	return file_internal_poold_pb_poold_proto_rawDescGZIP(), []int{3}
+}
+
+func (x *Snapshot) GetId() string {
+	if x != nil {
+		return x.Id
+	}
+	return ""
+}
+
+func (x *Snapshot) GetVolume() string {
+	if x != nil {
+		return x.Volume
+	}
+	return ""
+}
+
+func (x *Snapshot) GetPool() *PoolRef {
+	if x != nil {
+		return x.Pool
+	}
+	return nil
+}
+
+func (x *Snapshot) GetSize() int64 {
+	if x != nil {
+		return x.Size
+	}
+	return 0
+}
+
+func (x *Snapshot) GetAllocated() int64 {
+	if x != nil {
+		return x.Allocated
+	}
+	return 0
+}
+
+func (x *Snapshot) GetFilesystem() string {
+	if x != nil {
+		return x.Filesystem
+	}
+	return ""
+}
+
+func (x *Snapshot) GetTaken() int64 {
+	if x != nil {
+		return x.Taken
+	}
+	return 0
+}
+
+func (x *Snapshot) GetCopying() bool {
+	if x != nil {
+		return x.Copying
+	}
+	return false
+}
+
+func (x *Snapshot) GetProblem() string {
+	if x != nil {
+		return x.Problem
+	}
+	return ""
+}
+
 type Inline struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
 	PodUid        string                 `protobuf:"bytes,1,opt,name=pod_uid,json=podUid,proto3" json:"pod_uid,omitempty"`
@@ -181,7 +357,7 @@ type Inline struct {
 
 func (x *Inline) Reset() {
 	*x = Inline{}
-	mi := &file_internal_poold_pb_poold_proto_msgTypes[2]
+	mi := &file_internal_poold_pb_poold_proto_msgTypes[4]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -193,7 +369,7 @@ func (x *Inline) String() string {
 func (*Inline) ProtoMessage() {}
 
 func (x *Inline) ProtoReflect() protoreflect.Message {
-	mi := &file_internal_poold_pb_poold_proto_msgTypes[2]
+	mi := &file_internal_poold_pb_poold_proto_msgTypes[4]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -206,7 +382,7 @@ func (x *Inline) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Inline.ProtoReflect.Descriptor instead.
 func (*Inline) Descriptor() ([]byte, []int) {
-	return file_internal_poold_pb_poold_proto_rawDescGZIP(), []int{2}
+	return file_internal_poold_pb_poold_proto_rawDescGZIP(), []int{4}
 }
 
 func (x *Inline) GetPodUid() string {
@@ -235,7 +411,7 @@ type Limits struct {
 
 func (x *Limits) Reset() {
 	*x = Limits{}
-	mi := &file_internal_poold_pb_poold_proto_msgTypes[3]
+	mi := &file_internal_poold_pb_poold_proto_msgTypes[5]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -247,7 +423,7 @@ func (x *Limits) String() string {
 func (*Limits) ProtoMessage() {}
 
 func (x *Limits) ProtoReflect() protoreflect.Message {
-	mi := &file_internal_poold_pb_poold_proto_msgTypes[3]
+	mi := &file_internal_poold_pb_poold_proto_msgTypes[5]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -260,7 +436,7 @@ func (x *Limits) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Limits.ProtoReflect.Descriptor instead.
 func (*Limits) Descriptor() ([]byte, []int) {
-	return file_internal_poold_pb_poold_proto_rawDescGZIP(), []int{3}
+	return file_internal_poold_pb_poold_proto_rawDescGZIP(), []int{5}
 }
 
 func (x *Limits) GetSpare() int64 {
@@ -304,13 +480,14 @@ type Pool struct {
 	MetadataFilled int32                  `protobuf:"varint,9,opt,name=metadata_filled,json=metadataFilled,proto3" json:"metadata_filled,omitempty"`
 	Media          string                 `protobuf:"bytes,10,opt,name=media,proto3" json:"media,omitempty"`
 	Paths          []string               `protobuf:"bytes,11,rep,name=paths,proto3" json:"paths,omitempty"`
+	Snapshots      []*Snapshot            `protobuf:"bytes,12,rep,name=snapshots,proto3" json:"snapshots,omitempty"`
 	unknownFields  protoimpl.UnknownFields
 	sizeCache      protoimpl.SizeCache
 }
 
 func (x *Pool) Reset() {
 	*x = Pool{}
-	mi := &file_internal_poold_pb_poold_proto_msgTypes[4]
+	mi := &file_internal_poold_pb_poold_proto_msgTypes[6]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -322,7 +499,7 @@ func (x *Pool) String() string {
 func (*Pool) ProtoMessage() {}
 
 func (x *Pool) ProtoReflect() protoreflect.Message {
-	mi := &file_internal_poold_pb_poold_proto_msgTypes[4]
+	mi := &file_internal_poold_pb_poold_proto_msgTypes[6]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -335,7 +512,7 @@ func (x *Pool) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Pool.ProtoReflect.Descriptor instead.
 func (*Pool) Descriptor() ([]byte, []int) {
-	return file_internal_poold_pb_poold_proto_rawDescGZIP(), []int{4}
+	return file_internal_poold_pb_poold_proto_rawDescGZIP(), []int{6}
 }
 
 func (x *Pool) GetRef() *PoolRef {
@@ -415,6 +592,13 @@ func (x *Pool) GetPaths() []string {
 	return nil
 }
 
+func (x *Pool) GetSnapshots() []*Snapshot {
+	if x != nil {
+		return x.Snapshots
+	}
+	return nil
+}
+
 type ReportRequest struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
 	unknownFields protoimpl.UnknownFields
@@ -423,7 +607,7 @@ type ReportRequest struct {
 
 func (x *ReportRequest) Reset() {
 	*x = ReportRequest{}
-	mi := &file_internal_poold_pb_poold_proto_msgTypes[5]
+	mi := &file_internal_poold_pb_poold_proto_msgTypes[7]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -435,7 +619,7 @@ func (x *ReportRequest) String() string {
 func (*ReportRequest) ProtoMessage() {}
 
 func (x *ReportRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_internal_poold_pb_poold_proto_msgTypes[5]
+	mi := &file_internal_poold_pb_poold_proto_msgTypes[7]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -448,7 +632,7 @@ func (x *ReportRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ReportRequest.ProtoReflect.Descriptor instead.
 func (*ReportRequest) Descriptor() ([]byte, []int) {
-	return file_internal_poold_pb_poold_proto_rawDescGZIP(), []int{5}
+	return file_internal_poold_pb_poold_proto_rawDescGZIP(), []int{7}
 }
 
 type ReportResponse struct {
@@ -460,7 +644,7 @@ type ReportResponse struct {
 
 func (x *ReportResponse) Reset() {
 	*x = ReportResponse{}
-	mi := &file_internal_poold_pb_poold_proto_msgTypes[6]
+	mi := &file_internal_poold_pb_poold_proto_msgTypes[8]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -472,7 +656,7 @@ func (x *ReportResponse) String() string {
 func (*ReportResponse) ProtoMessage() {}
 
 func (x *ReportResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_internal_poold_pb_poold_proto_msgTypes[6]
+	mi := &file_internal_poold_pb_poold_proto_msgTypes[8]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -485,7 +669,7 @@ func (x *ReportResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ReportResponse.ProtoReflect.Descriptor instead.
 func (*ReportResponse) Descriptor() ([]byte, []int) {
-	return file_internal_poold_pb_poold_proto_rawDescGZIP(), []int{6}
+	return file_internal_poold_pb_poold_proto_rawDescGZIP(), []int{8}
 }
 
 func (x *ReportResponse) GetPools() []*Pool {
@@ -503,7 +687,7 @@ type WatchRequest struct {
 
 func (x *WatchRequest) Reset() {
 	*x = WatchRequest{}
-	mi := &file_internal_poold_pb_poold_proto_msgTypes[7]
+	mi := &file_internal_poold_pb_poold_proto_msgTypes[9]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -515,7 +699,7 @@ func (x *WatchRequest) String() string {
 func (*WatchRequest) ProtoMessage() {}
 
 func (x *WatchRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_internal_poold_pb_poold_proto_msgTypes[7]
+	mi := &file_internal_poold_pb_poold_proto_msgTypes[9]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -528,7 +712,7 @@ func (x *WatchRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use WatchRequest.ProtoReflect.Descriptor instead.
 func (*WatchRequest) Descriptor() ([]byte, []int) {
-	return file_internal_poold_pb_poold_proto_rawDescGZIP(), []int{7}
+	return file_internal_poold_pb_poold_proto_rawDescGZIP(), []int{9}
 }
 
 type WatchResponse struct {
@@ -539,7 +723,7 @@ type WatchResponse struct {
 
 func (x *WatchResponse) Reset() {
 	*x = WatchResponse{}
-	mi := &file_internal_poold_pb_poold_proto_msgTypes[8]
+	mi := &file_internal_poold_pb_poold_proto_msgTypes[10]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -551,7 +735,7 @@ func (x *WatchResponse) String() string {
 func (*WatchResponse) ProtoMessage() {}
 
 func (x *WatchResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_internal_poold_pb_poold_proto_msgTypes[8]
+	mi := &file_internal_poold_pb_poold_proto_msgTypes[10]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -564,7 +748,7 @@ func (x *WatchResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use WatchResponse.ProtoReflect.Descriptor instead.
 func (*WatchResponse) Descriptor() ([]byte, []int) {
-	return file_internal_poold_pb_poold_proto_rawDescGZIP(), []int{8}
+	return file_internal_poold_pb_poold_proto_rawDescGZIP(), []int{10}
 }
 
 type CreateRequest struct {
@@ -575,13 +759,14 @@ type CreateRequest struct {
 	Limits        *Limits                `protobuf:"bytes,4,opt,name=limits,proto3" json:"limits,omitempty"`
 	Labels        map[string]string      `protobuf:"bytes,5,rep,name=labels,proto3" json:"labels,omitempty" protobuf_key:"bytes,1,opt,name=key" protobuf_val:"bytes,2,opt,name=value"`
 	Inline        *Inline                `protobuf:"bytes,6,opt,name=inline,proto3" json:"inline,omitempty"`
+	Source        *Source                `protobuf:"bytes,7,opt,name=source,proto3" json:"source,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
 
 func (x *CreateRequest) Reset() {
 	*x = CreateRequest{}
-	mi := &file_internal_poold_pb_poold_proto_msgTypes[9]
+	mi := &file_internal_poold_pb_poold_proto_msgTypes[11]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -593,7 +778,7 @@ func (x *CreateRequest) String() string {
 func (*CreateRequest) ProtoMessage() {}
 
 func (x *CreateRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_internal_poold_pb_poold_proto_msgTypes[9]
+	mi := &file_internal_poold_pb_poold_proto_msgTypes[11]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -606,7 +791,7 @@ func (x *CreateRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use CreateRequest.ProtoReflect.Descriptor instead.
 func (*CreateRequest) Descriptor() ([]byte, []int) {
-	return file_internal_poold_pb_poold_proto_rawDescGZIP(), []int{9}
+	return file_internal_poold_pb_poold_proto_rawDescGZIP(), []int{11}
 }
 
 func (x *CreateRequest) GetId() string {
@@ -651,6 +836,73 @@ func (x *CreateRequest) GetInline() *Inline {
 	return nil
 }
 
+func (x *CreateRequest) GetSource() *Source {
+	if x != nil {
+		return x.Source
+	}
+	return nil
+}
+
+type SnapshotRequest struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Id            string                 `protobuf:"bytes,1,opt,name=id,proto3" json:"id,omitempty"`
+	Volume        string                 `protobuf:"bytes,2,opt,name=volume,proto3" json:"volume,omitempty"`
+	Limits        *Limits                `protobuf:"bytes,3,opt,name=limits,proto3" json:"limits,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *SnapshotRequest) Reset() {
+	*x = SnapshotRequest{}
+	mi := &file_internal_poold_pb_poold_proto_msgTypes[12]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *SnapshotRequest) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*SnapshotRequest) ProtoMessage() {}
+
+func (x *SnapshotRequest) ProtoReflect() protoreflect.Message {
+	mi := &file_internal_poold_pb_poold_proto_msgTypes[12]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use SnapshotRequest.ProtoReflect.Descriptor instead.
+func (*SnapshotRequest) Descriptor() ([]byte, []int) {
+	return file_internal_poold_pb_poold_proto_rawDescGZIP(), []int{12}
+}
+
+func (x *SnapshotRequest) GetId() string {
+	if x != nil {
+		return x.Id
+	}
+	return ""
+}
+
+func (x *SnapshotRequest) GetVolume() string {
+	if x != nil {
+		return x.Volume
+	}
+	return ""
+}
+
+func (x *SnapshotRequest) GetLimits() *Limits {
+	if x != nil {
+		return x.Limits
+	}
+	return nil
+}
+
 type GetRequest struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
 	Id            string                 `protobuf:"bytes,1,opt,name=id,proto3" json:"id,omitempty"`
@@ -660,7 +912,7 @@ type GetRequest struct {
 
 func (x *GetRequest) Reset() {
 	*x = GetRequest{}
-	mi := &file_internal_poold_pb_poold_proto_msgTypes[10]
+	mi := &file_internal_poold_pb_poold_proto_msgTypes[13]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -672,7 +924,7 @@ func (x *GetRequest) String() string {
 func (*GetRequest) ProtoMessage() {}
 
 func (x *GetRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_internal_poold_pb_poold_proto_msgTypes[10]
+	mi := &file_internal_poold_pb_poold_proto_msgTypes[13]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -685,7 +937,7 @@ func (x *GetRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use GetRequest.ProtoReflect.Descriptor instead.
 func (*GetRequest) Descriptor() ([]byte, []int) {
-	return file_internal_poold_pb_poold_proto_rawDescGZIP(), []int{10}
+	return file_internal_poold_pb_poold_proto_rawDescGZIP(), []int{13}
 }
 
 func (x *GetRequest) GetId() string {
@@ -706,7 +958,7 @@ type ExpandRequest struct {
 
 func (x *ExpandRequest) Reset() {
 	*x = ExpandRequest{}
-	mi := &file_internal_poold_pb_poold_proto_msgTypes[11]
+	mi := &file_internal_poold_pb_poold_proto_msgTypes[14]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -718,7 +970,7 @@ func (x *ExpandRequest) String() string {
 func (*ExpandRequest) ProtoMessage() {}
 
 func (x *ExpandRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_internal_poold_pb_poold_proto_msgTypes[11]
+	mi := &file_internal_poold_pb_poold_proto_msgTypes[14]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -731,7 +983,7 @@ func (x *ExpandRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ExpandRequest.ProtoReflect.Descriptor instead.
 func (*ExpandRequest) Descriptor() ([]byte, []int) {
-	return file_internal_poold_pb_poold_proto_rawDescGZIP(), []int{11}
+	return file_internal_poold_pb_poold_proto_rawDescGZIP(), []int{14}
 }
 
 func (x *ExpandRequest) GetId() string {
@@ -765,7 +1017,7 @@ type FormatRequest struct {
 
 func (x *FormatRequest) Reset() {
 	*x = FormatRequest{}
-	mi := &file_internal_poold_pb_poold_proto_msgTypes[12]
+	mi := &file_internal_poold_pb_poold_proto_msgTypes[15]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -777,7 +1029,7 @@ func (x *FormatRequest) String() string {
 func (*FormatRequest) ProtoMessage() {}
 
 func (x *FormatRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_internal_poold_pb_poold_proto_msgTypes[12]
+	mi := &file_internal_poold_pb_poold_proto_msgTypes[15]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -790,7 +1042,7 @@ func (x *FormatRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use FormatRequest.ProtoReflect.Descriptor instead.
 func (*FormatRequest) Descriptor() ([]byte, []int) {
-	return file_internal_poold_pb_poold_proto_rawDescGZIP(), []int{12}
+	return file_internal_poold_pb_poold_proto_rawDescGZIP(), []int{15}
 }
 
 func (x *FormatRequest) GetId() string {
@@ -816,7 +1068,7 @@ type DeleteRequest struct {
 
 func (x *DeleteRequest) Reset() {
 	*x = DeleteRequest{}
-	mi := &file_internal_poold_pb_poold_proto_msgTypes[13]
+	mi := &file_internal_poold_pb_poold_proto_msgTypes[16]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -828,7 +1080,7 @@ func (x *DeleteRequest) String() string {
 func (*DeleteRequest) ProtoMessage() {}
 
 func (x *DeleteRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_internal_poold_pb_poold_proto_msgTypes[13]
+	mi := &file_internal_poold_pb_poold_proto_msgTypes[16]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -841,7 +1093,7 @@ func (x *DeleteRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use DeleteRequest.ProtoReflect.Descriptor instead.
 func (*DeleteRequest) Descriptor() ([]byte, []int) {
-	return file_internal_poold_pb_poold_proto_rawDescGZIP(), []int{13}
+	return file_internal_poold_pb_poold_proto_rawDescGZIP(), []int{16}
 }
 
 func (x *DeleteRequest) GetId() string {
@@ -859,7 +1111,7 @@ type DeleteResponse struct {
 
 func (x *DeleteResponse) Reset() {
 	*x = DeleteResponse{}
-	mi := &file_internal_poold_pb_poold_proto_msgTypes[14]
+	mi := &file_internal_poold_pb_poold_proto_msgTypes[17]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -871,7 +1123,7 @@ func (x *DeleteResponse) String() string {
 func (*DeleteResponse) ProtoMessage() {}
 
 func (x *DeleteResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_internal_poold_pb_poold_proto_msgTypes[14]
+	mi := &file_internal_poold_pb_poold_proto_msgTypes[17]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -884,7 +1136,7 @@ func (x *DeleteResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use DeleteResponse.ProtoReflect.Descriptor instead.
 func (*DeleteResponse) Descriptor() ([]byte, []int) {
-	return file_internal_poold_pb_poold_proto_rawDescGZIP(), []int{14}
+	return file_internal_poold_pb_poold_proto_rawDescGZIP(), []int{17}
 }
 
 type MountRequest struct {
@@ -900,7 +1152,7 @@ type MountRequest struct {
 
 func (x *MountRequest) Reset() {
 	*x = MountRequest{}
-	mi := &file_internal_poold_pb_poold_proto_msgTypes[15]
+	mi := &file_internal_poold_pb_poold_proto_msgTypes[18]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -912,7 +1164,7 @@ func (x *MountRequest) String() string {
 func (*MountRequest) ProtoMessage() {}
 
 func (x *MountRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_internal_poold_pb_poold_proto_msgTypes[15]
+	mi := &file_internal_poold_pb_poold_proto_msgTypes[18]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -925,7 +1177,7 @@ func (x *MountRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use MountRequest.ProtoReflect.Descriptor instead.
 func (*MountRequest) Descriptor() ([]byte, []int) {
-	return file_internal_poold_pb_poold_proto_rawDescGZIP(), []int{15}
+	return file_internal_poold_pb_poold_proto_rawDescGZIP(), []int{18}
 }
 
 func (x *MountRequest) GetDevice() string {
@@ -971,7 +1223,7 @@ type MountResponse struct {
 
 func (x *MountResponse) Reset() {
 	*x = MountResponse{}
-	mi := &file_internal_poold_pb_poold_proto_msgTypes[16]
+	mi := &file_internal_poold_pb_poold_proto_msgTypes[19]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -983,7 +1235,7 @@ func (x *MountResponse) String() string {
 func (*MountResponse) ProtoMessage() {}
 
 func (x *MountResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_internal_poold_pb_poold_proto_msgTypes[16]
+	mi := &file_internal_poold_pb_poold_proto_msgTypes[19]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -996,7 +1248,7 @@ func (x *MountResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use MountResponse.ProtoReflect.Descriptor instead.
 func (*MountResponse) Descriptor() ([]byte, []int) {
-	return file_internal_poold_pb_poold_proto_rawDescGZIP(), []int{16}
+	return file_internal_poold_pb_poold_proto_rawDescGZIP(), []int{19}
 }
 
 type BindRequest struct {
@@ -1011,7 +1263,7 @@ type BindRequest struct {
 
 func (x *BindRequest) Reset() {
 	*x = BindRequest{}
-	mi := &file_internal_poold_pb_poold_proto_msgTypes[17]
+	mi := &file_internal_poold_pb_poold_proto_msgTypes[20]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1023,7 +1275,7 @@ func (x *BindRequest) String() string {
 func (*BindRequest) ProtoMessage() {}
 
 func (x *BindRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_internal_poold_pb_poold_proto_msgTypes[17]
+	mi := &file_internal_poold_pb_poold_proto_msgTypes[20]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1036,7 +1288,7 @@ func (x *BindRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use BindRequest.ProtoReflect.Descriptor instead.
 func (*BindRequest) Descriptor() ([]byte, []int) {
-	return file_internal_poold_pb_poold_proto_rawDescGZIP(), []int{17}
+	return file_internal_poold_pb_poold_proto_rawDescGZIP(), []int{20}
 }
 
 func (x *BindRequest) GetDevice() string {
@@ -1075,7 +1327,7 @@ type BindResponse struct {
 
 func (x *BindResponse) Reset() {
 	*x = BindResponse{}
-	mi := &file_internal_poold_pb_poold_proto_msgTypes[18]
+	mi := &file_internal_poold_pb_poold_proto_msgTypes[21]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1087,7 +1339,7 @@ func (x *BindResponse) String() string {
 func (*BindResponse) ProtoMessage() {}
 
 func (x *BindResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_internal_poold_pb_poold_proto_msgTypes[18]
+	mi := &file_internal_poold_pb_poold_proto_msgTypes[21]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1100,7 +1352,7 @@ func (x *BindResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use BindResponse.ProtoReflect.Descriptor instead.
 func (*BindResponse) Descriptor() ([]byte, []int) {
-	return file_internal_poold_pb_poold_proto_rawDescGZIP(), []int{18}
+	return file_internal_poold_pb_poold_proto_rawDescGZIP(), []int{21}
 }
 
 type UnmountRequest struct {
@@ -1112,7 +1364,7 @@ type UnmountRequest struct {
 
 func (x *UnmountRequest) Reset() {
 	*x = UnmountRequest{}
-	mi := &file_internal_poold_pb_poold_proto_msgTypes[19]
+	mi := &file_internal_poold_pb_poold_proto_msgTypes[22]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1124,7 +1376,7 @@ func (x *UnmountRequest) String() string {
 func (*UnmountRequest) ProtoMessage() {}
 
 func (x *UnmountRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_internal_poold_pb_poold_proto_msgTypes[19]
+	mi := &file_internal_poold_pb_poold_proto_msgTypes[22]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1137,7 +1389,7 @@ func (x *UnmountRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use UnmountRequest.ProtoReflect.Descriptor instead.
 func (*UnmountRequest) Descriptor() ([]byte, []int) {
-	return file_internal_poold_pb_poold_proto_rawDescGZIP(), []int{19}
+	return file_internal_poold_pb_poold_proto_rawDescGZIP(), []int{22}
 }
 
 func (x *UnmountRequest) GetTarget() string {
@@ -1155,7 +1407,7 @@ type UnmountResponse struct {
 
 func (x *UnmountResponse) Reset() {
 	*x = UnmountResponse{}
-	mi := &file_internal_poold_pb_poold_proto_msgTypes[20]
+	mi := &file_internal_poold_pb_poold_proto_msgTypes[23]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1167,7 +1419,7 @@ func (x *UnmountResponse) String() string {
 func (*UnmountResponse) ProtoMessage() {}
 
 func (x *UnmountResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_internal_poold_pb_poold_proto_msgTypes[20]
+	mi := &file_internal_poold_pb_poold_proto_msgTypes[23]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1180,7 +1432,7 @@ func (x *UnmountResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use UnmountResponse.ProtoReflect.Descriptor instead.
 func (*UnmountResponse) Descriptor() ([]byte, []int) {
-	return file_internal_poold_pb_poold_proto_rawDescGZIP(), []int{20}
+	return file_internal_poold_pb_poold_proto_rawDescGZIP(), []int{23}
 }
 
 type GrowRequest struct {
@@ -1194,7 +1446,7 @@ type GrowRequest struct {
 
 func (x *GrowRequest) Reset() {
 	*x = GrowRequest{}
-	mi := &file_internal_poold_pb_poold_proto_msgTypes[21]
+	mi := &file_internal_poold_pb_poold_proto_msgTypes[24]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1206,7 +1458,7 @@ func (x *GrowRequest) String() string {
 func (*GrowRequest) ProtoMessage() {}
 
 func (x *GrowRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_internal_poold_pb_poold_proto_msgTypes[21]
+	mi := &file_internal_poold_pb_poold_proto_msgTypes[24]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1219,7 +1471,7 @@ func (x *GrowRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use GrowRequest.ProtoReflect.Descriptor instead.
 func (*GrowRequest) Descriptor() ([]byte, []int) {
-	return file_internal_poold_pb_poold_proto_rawDescGZIP(), []int{21}
+	return file_internal_poold_pb_poold_proto_rawDescGZIP(), []int{24}
 }
 
 func (x *GrowRequest) GetDevice() string {
@@ -1251,7 +1503,7 @@ type GrowResponse struct {
 
 func (x *GrowResponse) Reset() {
 	*x = GrowResponse{}
-	mi := &file_internal_poold_pb_poold_proto_msgTypes[22]
+	mi := &file_internal_poold_pb_poold_proto_msgTypes[25]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1263,7 +1515,7 @@ func (x *GrowResponse) String() string {
 func (*GrowResponse) ProtoMessage() {}
 
 func (x *GrowResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_internal_poold_pb_poold_proto_msgTypes[22]
+	mi := &file_internal_poold_pb_poold_proto_msgTypes[25]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1276,7 +1528,7 @@ func (x *GrowResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use GrowResponse.ProtoReflect.Descriptor instead.
 func (*GrowResponse) Descriptor() ([]byte, []int) {
-	return file_internal_poold_pb_poold_proto_rawDescGZIP(), []int{22}
+	return file_internal_poold_pb_poold_proto_rawDescGZIP(), []int{25}
 }
 
 type StatsRequest struct {
@@ -1288,7 +1540,7 @@ type StatsRequest struct {
 
 func (x *StatsRequest) Reset() {
 	*x = StatsRequest{}
-	mi := &file_internal_poold_pb_poold_proto_msgTypes[23]
+	mi := &file_internal_poold_pb_poold_proto_msgTypes[26]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1300,7 +1552,7 @@ func (x *StatsRequest) String() string {
 func (*StatsRequest) ProtoMessage() {}
 
 func (x *StatsRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_internal_poold_pb_poold_proto_msgTypes[23]
+	mi := &file_internal_poold_pb_poold_proto_msgTypes[26]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1313,7 +1565,7 @@ func (x *StatsRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use StatsRequest.ProtoReflect.Descriptor instead.
 func (*StatsRequest) Descriptor() ([]byte, []int) {
-	return file_internal_poold_pb_poold_proto_rawDescGZIP(), []int{23}
+	return file_internal_poold_pb_poold_proto_rawDescGZIP(), []int{26}
 }
 
 func (x *StatsRequest) GetPath() string {
@@ -1337,7 +1589,7 @@ type StatsResponse struct {
 
 func (x *StatsResponse) Reset() {
 	*x = StatsResponse{}
-	mi := &file_internal_poold_pb_poold_proto_msgTypes[24]
+	mi := &file_internal_poold_pb_poold_proto_msgTypes[27]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1349,7 +1601,7 @@ func (x *StatsResponse) String() string {
 func (*StatsResponse) ProtoMessage() {}
 
 func (x *StatsResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_internal_poold_pb_poold_proto_msgTypes[24]
+	mi := &file_internal_poold_pb_poold_proto_msgTypes[27]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1362,7 +1614,7 @@ func (x *StatsResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use StatsResponse.ProtoReflect.Descriptor instead.
 func (*StatsResponse) Descriptor() ([]byte, []int) {
-	return file_internal_poold_pb_poold_proto_rawDescGZIP(), []int{24}
+	return file_internal_poold_pb_poold_proto_rawDescGZIP(), []int{27}
 }
 
 func (x *StatsResponse) GetTotal() int64 {
@@ -1416,7 +1668,7 @@ type DeviceSizeRequest struct {
 
 func (x *DeviceSizeRequest) Reset() {
 	*x = DeviceSizeRequest{}
-	mi := &file_internal_poold_pb_poold_proto_msgTypes[25]
+	mi := &file_internal_poold_pb_poold_proto_msgTypes[28]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1428,7 +1680,7 @@ func (x *DeviceSizeRequest) String() string {
 func (*DeviceSizeRequest) ProtoMessage() {}
 
 func (x *DeviceSizeRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_internal_poold_pb_poold_proto_msgTypes[25]
+	mi := &file_internal_poold_pb_poold_proto_msgTypes[28]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1441,7 +1693,7 @@ func (x *DeviceSizeRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use DeviceSizeRequest.ProtoReflect.Descriptor instead.
 func (*DeviceSizeRequest) Descriptor() ([]byte, []int) {
-	return file_internal_poold_pb_poold_proto_rawDescGZIP(), []int{25}
+	return file_internal_poold_pb_poold_proto_rawDescGZIP(), []int{28}
 }
 
 func (x *DeviceSizeRequest) GetDevice() string {
@@ -1460,7 +1712,7 @@ type DeviceSizeResponse struct {
 
 func (x *DeviceSizeResponse) Reset() {
 	*x = DeviceSizeResponse{}
-	mi := &file_internal_poold_pb_poold_proto_msgTypes[26]
+	mi := &file_internal_poold_pb_poold_proto_msgTypes[29]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1472,7 +1724,7 @@ func (x *DeviceSizeResponse) String() string {
 func (*DeviceSizeResponse) ProtoMessage() {}
 
 func (x *DeviceSizeResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_internal_poold_pb_poold_proto_msgTypes[26]
+	mi := &file_internal_poold_pb_poold_proto_msgTypes[29]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1485,7 +1737,7 @@ func (x *DeviceSizeResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use DeviceSizeResponse.ProtoReflect.Descriptor instead.
 func (*DeviceSizeResponse) Descriptor() ([]byte, []int) {
-	return file_internal_poold_pb_poold_proto_rawDescGZIP(), []int{26}
+	return file_internal_poold_pb_poold_proto_rawDescGZIP(), []int{29}
 }
 
 func (x *DeviceSizeResponse) GetSize() int64 {
@@ -1502,7 +1754,7 @@ const file_internal_poold_pb_poold_proto_rawDesc = "" +
 	"\x1dinternal/poold/pb/poold.proto\x12\x0eberth.poold.v1\"1\n" +
 	"\aPoolRef\x12\x12\n" +
 	"\x04type\x18\x01 \x01(\tR\x04type\x12\x12\n" +
-	"\x04name\x18\x02 \x01(\tR\x04name\"\xdb\x01\n" +
+	"\x04name\x18\x02 \x01(\tR\x04name\"\xa5\x02\n" +
 	"\x06Volume\x12\x0e\n" +
 	"\x02id\x18\x01 \x01(\tR\x02id\x12+\n" +
 	"\x04pool\x18\x02 \x01(\v2\x17.berth.poold.v1.PoolRefR\x04pool\x12\x12\n" +
@@ -1512,7 +1764,24 @@ const file_internal_poold_pb_poold_proto_rawDesc = "" +
 	"filesystem\x18\x05 \x01(\tR\n" +
 	"filesystem\x12\x18\n" +
 	"\aproblem\x18\x06 \x01(\tR\aproblem\x12.\n" +
-	"\x06inline\x18\a \x01(\v2\x16.berth.poold.v1.InlineR\x06inline\"5\n" +
+	"\x06inline\x18\a \x01(\v2\x16.berth.poold.v1.InlineR\x06inline\x12.\n" +
+	"\x06source\x18\b \x01(\v2\x16.berth.poold.v1.SourceR\x06source\x12\x18\n" +
+	"\acopying\x18\t \x01(\bR\acopying\"<\n" +
+	"\x06Source\x12\x1a\n" +
+	"\bsnapshot\x18\x01 \x01(\tR\bsnapshot\x12\x16\n" +
+	"\x06volume\x18\x02 \x01(\tR\x06volume\"\xfb\x01\n" +
+	"\bSnapshot\x12\x0e\n" +
+	"\x02id\x18\x01 \x01(\tR\x02id\x12\x16\n" +
+	"\x06volume\x18\x02 \x01(\tR\x06volume\x12+\n" +
+	"\x04pool\x18\x03 \x01(\v2\x17.berth.poold.v1.PoolRefR\x04pool\x12\x12\n" +
+	"\x04size\x18\x04 \x01(\x03R\x04size\x12\x1c\n" +
+	"\tallocated\x18\x05 \x01(\x03R\tallocated\x12\x1e\n" +
+	"\n" +
+	"filesystem\x18\x06 \x01(\tR\n" +
+	"filesystem\x12\x14\n" +
+	"\x05taken\x18\a \x01(\x03R\x05taken\x12\x18\n" +
+	"\acopying\x18\b \x01(\bR\acopying\x12\x18\n" +
+	"\aproblem\x18\t \x01(\tR\aproblem\"5\n" +
 	"\x06Inline\x12\x17\n" +
 	"\apod_uid\x18\x01 \x01(\tR\x06podUid\x12\x12\n" +
 	"\x04name\x18\x02 \x01(\tR\x04name\"\x84\x01\n" +
@@ -1520,7 +1789,7 @@ const file_internal_poold_pb_poold_proto_rawDesc = "" +
 	"\x05spare\x18\x01 \x01(\x03R\x05spare\x12#\n" +
 	"\rspare_percent\x18\x02 \x01(\x05R\fsparePercent\x12$\n" +
 	"\roverprovision\x18\x03 \x01(\x05R\roverprovision\x12\x19\n" +
-	"\bmax_fill\x18\x04 \x01(\x05R\amaxFill\"\xc2\x02\n" +
+	"\bmax_fill\x18\x04 \x01(\x05R\amaxFill\"\xfa\x02\n" +
 	"\x04Pool\x12)\n" +
 	"\x03ref\x18\x01 \x01(\v2\x17.berth.poold.v1.PoolRefR\x03ref\x12\x14\n" +
 	"\x05total\x18\x02 \x01(\x03R\x05total\x12\x18\n" +
@@ -1533,22 +1802,28 @@ const file_internal_poold_pb_poold_proto_rawDesc = "" +
 	"\x0fmetadata_filled\x18\t \x01(\x05R\x0emetadataFilled\x12\x14\n" +
 	"\x05media\x18\n" +
 	" \x01(\tR\x05media\x12\x14\n" +
-	"\x05paths\x18\v \x03(\tR\x05paths\"\x0f\n" +
+	"\x05paths\x18\v \x03(\tR\x05paths\x126\n" +
+	"\tsnapshots\x18\f \x03(\v2\x18.berth.poold.v1.SnapshotR\tsnapshots\"\x0f\n" +
 	"\rReportRequest\"<\n" +
 	"\x0eReportResponse\x12*\n" +
 	"\x05pools\x18\x01 \x03(\v2\x14.berth.poold.v1.PoolR\x05pools\"\x0e\n" +
 	"\fWatchRequest\"\x0f\n" +
-	"\rWatchResponse\"\xbe\x02\n" +
+	"\rWatchResponse\"\xee\x02\n" +
 	"\rCreateRequest\x12\x0e\n" +
 	"\x02id\x18\x01 \x01(\tR\x02id\x12+\n" +
 	"\x04pool\x18\x02 \x01(\v2\x17.berth.poold.v1.PoolRefR\x04pool\x12\x12\n" +
 	"\x04size\x18\x03 \x01(\x03R\x04size\x12.\n" +
 	"\x06limits\x18\x04 \x01(\v2\x16.berth.poold.v1.LimitsR\x06limits\x12A\n" +
 	"\x06labels\x18\x05 \x03(\v2).berth.poold.v1.CreateRequest.LabelsEntryR\x06labels\x12.\n" +
-	"\x06inline\x18\x06 \x01(\v2\x16.berth.poold.v1.InlineR\x06inline\x1a9\n" +
+	"\x06inline\x18\x06 \x01(\v2\x16.berth.poold.v1.InlineR\x06inline\x12.\n" +
+	"\x06source\x18\a \x01(\v2\x16.berth.poold.v1.SourceR\x06source\x1a9\n" +
 	"\vLabelsEntry\x12\x10\n" +
 	"\x03key\x18\x01 \x01(\tR\x03key\x12\x14\n" +
-	"\x05value\x18\x02 \x01(\tR\x05value:\x028\x01\"\x1c\n" +
+	"\x05value\x18\x02 \x01(\tR\x05value:\x028\x01\"i\n" +
+	"\x0fSnapshotRequest\x12\x0e\n" +
+	"\x02id\x18\x01 \x01(\tR\x02id\x12\x16\n" +
+	"\x06volume\x18\x02 \x01(\tR\x06volume\x12.\n" +
+	"\x06limits\x18\x03 \x01(\v2\x16.berth.poold.v1.LimitsR\x06limits\"\x1c\n" +
 	"\n" +
 	"GetRequest\x12\x0e\n" +
 	"\x02id\x18\x01 \x01(\tR\x02id\"c\n" +
@@ -1602,7 +1877,7 @@ const file_internal_poold_pb_poold_proto_rawDesc = "" +
 	"\x11DeviceSizeRequest\x12\x16\n" +
 	"\x06device\x18\x01 \x01(\tR\x06device\"(\n" +
 	"\x12DeviceSizeResponse\x12\x12\n" +
-	"\x04size\x18\x01 \x01(\x03R\x04size2\x92\a\n" +
+	"\x04size\x18\x01 \x01(\x03R\x04size2\xf3\b\n" +
 	"\x05Poold\x12G\n" +
 	"\x06Report\x12\x1d.berth.poold.v1.ReportRequest\x1a\x1e.berth.poold.v1.ReportResponse\x12F\n" +
 	"\x05Watch\x12\x1c.berth.poold.v1.WatchRequest\x1a\x1d.berth.poold.v1.WatchResponse0\x01\x12?\n" +
@@ -1610,7 +1885,10 @@ const file_internal_poold_pb_poold_proto_rawDesc = "" +
 	"\x03Get\x12\x1a.berth.poold.v1.GetRequest\x1a\x16.berth.poold.v1.Volume\x12?\n" +
 	"\x06Expand\x12\x1d.berth.poold.v1.ExpandRequest\x1a\x16.berth.poold.v1.Volume\x12?\n" +
 	"\x06Format\x12\x1d.berth.poold.v1.FormatRequest\x1a\x16.berth.poold.v1.Volume\x12G\n" +
-	"\x06Delete\x12\x1d.berth.poold.v1.DeleteRequest\x1a\x1e.berth.poold.v1.DeleteResponse\x12D\n" +
+	"\x06Delete\x12\x1d.berth.poold.v1.DeleteRequest\x1a\x1e.berth.poold.v1.DeleteResponse\x12I\n" +
+	"\fTakeSnapshot\x12\x1f.berth.poold.v1.SnapshotRequest\x1a\x18.berth.poold.v1.Snapshot\x12C\n" +
+	"\vGetSnapshot\x12\x1a.berth.poold.v1.GetRequest\x1a\x18.berth.poold.v1.Snapshot\x12O\n" +
+	"\x0eDeleteSnapshot\x12\x1d.berth.poold.v1.DeleteRequest\x1a\x1e.berth.poold.v1.DeleteResponse\x12D\n" +
 	"\x05Mount\x12\x1c.berth.poold.v1.MountRequest\x1a\x1d.berth.poold.v1.MountResponse\x12A\n" +
 	"\x04Bind\x12\x1b.berth.poold.v1.BindRequest\x1a\x1c.berth.poold.v1.BindResponse\x12J\n" +
 	"\aUnmount\x12\x1e.berth.poold.v1.UnmountRequest\x1a\x1f.berth.poold.v1.UnmountResponse\x12A\n" +
@@ -1631,79 +1909,93 @@ func file_internal_poold_pb_poold_proto_rawDescGZIP() []byte {
 	return file_internal_poold_pb_poold_proto_rawDescData
 }
 
-var file_internal_poold_pb_poold_proto_msgTypes = make([]protoimpl.MessageInfo, 28)
+var file_internal_poold_pb_poold_proto_msgTypes = make([]protoimpl.MessageInfo, 31)
 var file_internal_poold_pb_poold_proto_goTypes = []any{
 	(*PoolRef)(nil),            // 0: berth.poold.v1.PoolRef
 	(*Volume)(nil),             // 1: berth.poold.v1.Volume
-	(*Inline)(nil),             // 2: berth.poold.v1.Inline
-	(*Limits)(nil),             // 3: berth.poold.v1.Limits
-	(*Pool)(nil),               // 4: berth.poold.v1.Pool
-	(*ReportRequest)(nil),      // 5: berth.poold.v1.ReportRequest
-	(*ReportResponse)(nil),     // 6: berth.poold.v1.ReportResponse
-	(*WatchRequest)(nil),       // 7: berth.poold.v1.WatchRequest
-	(*WatchResponse)(nil),      // 8: berth.poold.v1.WatchResponse
-	(*CreateRequest)(nil),      // 9: berth.poold.v1.CreateRequest
-	(*GetRequest)(nil),         // 10: berth.poold.v1.GetRequest
-	(*ExpandRequest)(nil),      // 11: berth.poold.v1.ExpandRequest
-	(*FormatRequest)(nil),      // 12: berth.poold.v1.FormatRequest
-	(*DeleteRequest)(nil),      // 13: berth.poold.v1.DeleteRequest
-	(*DeleteResponse)(nil),     // 14: berth.poold.v1.DeleteResponse
-	(*MountRequest)(nil),       // 15: berth.poold.v1.MountRequest
-	(*MountResponse)(nil),      // 16: berth.poold.v1.MountResponse
-	(*BindRequest)(nil),        // 17: berth.poold.v1.BindRequest
-	(*BindResponse)(nil),       // 18: berth.poold.v1.BindResponse
-	(*UnmountRequest)(nil),     // 19: berth.poold.v1.UnmountRequest
-	(*UnmountResponse)(nil),    // 20: berth.poold.v1.UnmountResponse
-	(*GrowRequest)(nil),        // 21: berth.poold.v1.GrowRequest
-	(*GrowResponse)(nil),       // 22: berth.poold.v1.GrowResponse
-	(*StatsRequest)(nil),       // 23: berth.poold.v1.StatsRequest
-	(*StatsResponse)(nil),      // 24: berth.poold.v1.StatsResponse
-	(*DeviceSizeRequest)(nil),  // 25: berth.poold.v1.DeviceSizeRequest
-	(*DeviceSizeResponse)(nil), // 26: berth.poold.v1.DeviceSizeResponse
-	nil,                        // 27: berth.poold.v1.CreateRequest.LabelsEntry
+	(*Source)(nil),             // 2: berth.poold.v1.Source
+	(*Snapshot)(nil),           // 3: berth.poold.v1.Snapshot
+	(*Inline)(nil),             // 4: berth.poold.v1.Inline
+	(*Limits)(nil),             // 5: berth.poold.v1.Limits
+	(*Pool)(nil),               // 6: berth.poold.v1.Pool
+	(*ReportRequest)(nil),      // 7: berth.poold.v1.ReportRequest
+	(*ReportResponse)(nil),     // 8: berth.poold.v1.ReportResponse
+	(*WatchRequest)(nil),       // 9: berth.poold.v1.WatchRequest
+	(*WatchResponse)(nil),      // 10: berth.poold.v1.WatchResponse
+	(*CreateRequest)(nil),      // 11: berth.poold.v1.CreateRequest
+	(*SnapshotRequest)(nil),    // 12: berth.poold.v1.SnapshotRequest
+	(*GetRequest)(nil),         // 13: berth.poold.v1.GetRequest
+	(*ExpandRequest)(nil),      // 14: berth.poold.v1.ExpandRequest
+	(*FormatRequest)(nil),      // 15: berth.poold.v1.FormatRequest
+	(*DeleteRequest)(nil),      // 16: berth.poold.v1.DeleteRequest
+	(*DeleteResponse)(nil),     // 17: berth.poold.v1.DeleteResponse
+	(*MountRequest)(nil),       // 18: berth.poold.v1.MountRequest
+	(*MountResponse)(nil),      // 19: berth.poold.v1.MountResponse
+	(*BindRequest)(nil),        // 20: berth.poold.v1.BindRequest
+	(*BindResponse)(nil),       // 21: berth.poold.v1.BindResponse
+	(*UnmountRequest)(nil),     // 22: berth.poold.v1.UnmountRequest
+	(*UnmountResponse)(nil),    // 23: berth.poold.v1.UnmountResponse
+	(*GrowRequest)(nil),        // 24: berth.poold.v1.GrowRequest
+	(*GrowResponse)(nil),       // 25: berth.poold.v1.GrowResponse
+	(*StatsRequest)(nil),       // 26: berth.poold.v1.StatsRequest
+	(*StatsResponse)(nil),      // 27: berth.poold.v1.StatsResponse
+	(*DeviceSizeRequest)(nil),  // 28: berth.poold.v1.DeviceSizeRequest
+	(*DeviceSizeResponse)(nil), // 29: berth.poold.v1.DeviceSizeResponse
+	nil,                        // 30: berth.poold.v1.CreateRequest.LabelsEntry
 }
 var file_internal_poold_pb_poold_proto_depIdxs = []int32{
 	0,  // 0: berth.poold.v1.Volume.pool:type_name -> berth.poold.v1.PoolRef
-	2,  // 1: berth.poold.v1.Volume.inline:type_name -> berth.poold.v1.Inline
-	0,  // 2: berth.poold.v1.Pool.ref:type_name -> berth.poold.v1.PoolRef
-	1,  // 3: berth.poold.v1.Pool.volumes:type_name -> berth.poold.v1.Volume
-	4,  // 4: berth.poold.v1.ReportResponse.pools:type_name -> berth.poold.v1.Pool
-	0,  // 5: berth.poold.v1.CreateRequest.pool:type_name -> berth.poold.v1.PoolRef
-	3,  // 6: berth.poold.v1.CreateRequest.limits:type_name -> berth.poold.v1.Limits
-	27, // 7: berth.poold.v1.CreateRequest.labels:type_name -> berth.poold.v1.CreateRequest.LabelsEntry
-	2,  // 8: berth.poold.v1.CreateRequest.inline:type_name -> berth.poold.v1.Inline
-	3,  // 9: berth.poold.v1.ExpandRequest.limits:type_name -> berth.poold.v1.Limits
-	5,  // 10: berth.poold.v1.Poold.Report:input_type -> berth.poold.v1.ReportRequest
-	7,  // 11: berth.poold.v1.Poold.Watch:input_type -> berth.poold.v1.WatchRequest
-	9,  // 12: berth.poold.v1.Poold.Create:input_type -> berth.poold.v1.CreateRequest
-	10, // 13: berth.poold.v1.Poold.Get:input_type -> berth.poold.v1.GetRequest
-	11, // 14: berth.poold.v1.Poold.Expand:input_type -> berth.poold.v1.ExpandRequest
-	12, // 15: berth.poold.v1.Poold.Format:input_type -> berth.poold.v1.FormatRequest
-	13, // 16: berth.poold.v1.Poold.Delete:input_type -> berth.poold.v1.DeleteRequest
-	15, // 17: berth.poold.v1.Poold.Mount:input_type -> berth.poold.v1.MountRequest
-	17, // 18: berth.poold.v1.Poold.Bind:input_type -> berth.poold.v1.BindRequest
-	19, // 19: berth.poold.v1.Poold.Unmount:input_type -> berth.poold.v1.UnmountRequest
-	21, // 20: berth.poold.v1.Poold.Grow:input_type -> berth.poold.v1.GrowRequest
-	23, // 21: berth.poold.v1.Poold.Stats:input_type -> berth.poold.v1.StatsRequest
-	25, // 22: berth.poold.v1.Poold.DeviceSize:input_type -> berth.poold.v1.DeviceSizeRequest
-	6,  // 23: berth.poold.v1.Poold.Report:output_type -> berth.poold.v1.ReportResponse
-	8,  // 24: berth.poold.v1.Poold.Watch:output_type -> berth.poold.v1.WatchResponse
-	1,  // 25: berth.poold.v1.Poold.Create:output_type -> berth.poold.v1.Volume
-	1,  // 26: berth.poold.v1.Poold.Get:output_type -> berth.poold.v1.Volume
-	1,  // 27: berth.poold.v1.Poold.Expand:output_type -> berth.poold.v1.Volume
-	1,  // 28: berth.poold.v1.Poold.Format:output_type -> berth.poold.v1.Volume
-	14, // 29: berth.poold.v1.Poold.Delete:output_type -> berth.poold.v1.DeleteResponse
-	16, // 30: berth.poold.v1.Poold.Mount:output_type -> berth.poold.v1.MountResponse
-	18, // 31: berth.poold.v1.Poold.Bind:output_type -> berth.poold.v1.BindResponse
-	20, // 32: berth.poold.v1.Poold.Unmount:output_type -> berth.poold.v1.UnmountResponse
-	22, // 33: berth.poold.v1.Poold.Grow:output_type -> berth.poold.v1.GrowResponse
-	24, // 34: berth.poold.v1.Poold.Stats:output_type -> berth.poold.v1.StatsResponse
-	26, // 35: berth.poold.v1.Poold.DeviceSize:output_type -> berth.poold.v1.DeviceSizeResponse
-	23, // [23:36] is the sub-list for method output_type
-	10, // [10:23] is the sub-list for method input_type
-	10, // [10:10] is the sub-list for extension type_name
-	10, // [10:10] is the sub-list for extension extendee
-	0,  // [0:10] is the sub-list for field type_name
+	4,  // 1: berth.poold.v1.Volume.inline:type_name -> berth.poold.v1.Inline
+	2,  // 2: berth.poold.v1.Volume.source:type_name -> berth.poold.v1.Source
+	0,  // 3: berth.poold.v1.Snapshot.pool:type_name -> berth.poold.v1.PoolRef
+	0,  // 4: berth.poold.v1.Pool.ref:type_name -> berth.poold.v1.PoolRef
+	1,  // 5: berth.poold.v1.Pool.volumes:type_name -> berth.poold.v1.Volume
+	3,  // 6: berth.poold.v1.Pool.snapshots:type_name -> berth.poold.v1.Snapshot
+	6,  // 7: berth.poold.v1.ReportResponse.pools:type_name -> berth.poold.v1.Pool
+	0,  // 8: berth.poold.v1.CreateRequest.pool:type_name -> berth.poold.v1.PoolRef
+	5,  // 9: berth.poold.v1.CreateRequest.limits:type_name -> berth.poold.v1.Limits
+	30, // 10: berth.poold.v1.CreateRequest.labels:type_name -> berth.poold.v1.CreateRequest.LabelsEntry
+	4,  // 11: berth.poold.v1.CreateRequest.inline:type_name -> berth.poold.v1.Inline
+	2,  // 12: berth.poold.v1.CreateRequest.source:type_name -> berth.poold.v1.Source
+	5,  // 13: berth.poold.v1.SnapshotRequest.limits:type_name -> berth.poold.v1.Limits
+	5,  // 14: berth.poold.v1.ExpandRequest.limits:type_name -> berth.poold.v1.Limits
+	7,  // 15: berth.poold.v1.Poold.Report:input_type -> berth.poold.v1.ReportRequest
+	9,  // 16: berth.poold.v1.Poold.Watch:input_type -> berth.poold.v1.WatchRequest
+	11, // 17: berth.poold.v1.Poold.Create:input_type -> berth.poold.v1.CreateRequest
+	13, // 18: berth.poold.v1.Poold.Get:input_type -> berth.poold.v1.GetRequest
+	14, // 19: berth.poold.v1.Poold.Expand:input_type -> berth.poold.v1.ExpandRequest
+	15, // 20: berth.poold.v1.Poold.Format:input_type -> berth.poold.v1.FormatRequest
+	16, // 21: berth.poold.v1.Poold.Delete:input_type -> berth.poold.v1.DeleteRequest
+	12, // 22: berth.poold.v1.Poold.TakeSnapshot:input_type -> berth.poold.v1.SnapshotRequest
+	13, // 23: berth.poold.v1.Poold.GetSnapshot:input_type -> berth.poold.v1.GetRequest
+	16, // 24: berth.poold.v1.Poold.DeleteSnapshot:input_type -> berth.poold.v1.DeleteRequest
+	18, // 25: berth.poold.v1.Poold.Mount:input_type -> berth.poold.v1.MountRequest
+	20, // 26: berth.poold.v1.Poold.Bind:input_type -> berth.poold.v1.BindRequest
+	22, // 27: berth.poold.v1.Poold.Unmount:input_type -> berth.poold.v1.UnmountRequest
+	24, // 28: berth.poold.v1.Poold.Grow:input_type -> berth.poold.v1.GrowRequest
+	26, // 29: berth.poold.v1.Poold.Stats:input_type -> berth.poold.v1.StatsRequest
+	28, // 30: berth.poold.v1.Poold.DeviceSize:input_type -> berth.poold.v1.DeviceSizeRequest
+	8,  // 31: berth.poold.v1.Poold.Report:output_type -> berth.poold.v1.ReportResponse
+	10, // 32: berth.poold.v1.Poold.Watch:output_type -> berth.poold.v1.WatchResponse
+	1,  // 33: berth.poold.v1.Poold.Create:output_type -> berth.poold.v1.Volume
+	1,  // 34: berth.poold.v1.Poold.Get:output_type -> berth.poold.v1.Volume
+	1,  // 35: berth.poold.v1.Poold.Expand:output_type -> berth.poold.v1.Volume
+	1,  // 36: berth.poold.v1.Poold.Format:output_type -> berth.poold.v1.Volume
+	17, // 37: berth.poold.v1.Poold.Delete:output_type -> berth.poold.v1.DeleteResponse
+	3,  // 38: berth.poold.v1.Poold.TakeSnapshot:output_type -> berth.poold.v1.Snapshot
+	3,  // 39: berth.poold.v1.Poold.GetSnapshot:output_type -> berth.poold.v1.Snapshot
+	17, // 40: berth.poold.v1.Poold.DeleteSnapshot:output_type -> berth.poold.v1.DeleteResponse
+	19, // 41: berth.poold.v1.Poold.Mount:output_type -> berth.poold.v1.MountResponse
+	21, // 42: berth.poold.v1.Poold.Bind:output_type -> berth.poold.v1.BindResponse
+	23, // 43: berth.poold.v1.Poold.Unmount:output_type -> berth.poold.v1.UnmountResponse
+	25, // 44: berth.poold.v1.Poold.Grow:output_type -> berth.poold.v1.GrowResponse
+	27, // 45: berth.poold.v1.Poold.Stats:output_type -> berth.poold.v1.StatsResponse
+	29, // 46: berth.poold.v1.Poold.DeviceSize:output_type -> berth.poold.v1.DeviceSizeResponse
+	31, // [31:47] is the sub-list for method output_type
+	15, // [15:31] is the sub-list for method input_type
+	15, // [15:15] is the sub-list for extension type_name
+	15, // [15:15] is the sub-list for extension extendee
+	0,  // [0:15] is the sub-list for field type_name
 }
 
 func init() { file_internal_poold_pb_poold_proto_init() }
@@ -1717,7 +2009,7 @@ func file_internal_poold_pb_poold_proto_init() {
 			GoPackagePath: reflect.TypeOf(x{}).PkgPath(),
 			RawDescriptor: unsafe.Slice(unsafe.StringData(file_internal_poold_pb_poold_proto_rawDesc), len(file_internal_poold_pb_poold_proto_rawDesc)),
 			NumEnums:      0,
-			NumMessages:   28,
+			NumMessages:   31,
 			NumExtensions: 0,
 			NumServices:   1,
 		},

@@ -25,19 +25,22 @@ import (
 const _ = grpc.SupportPackageIsVersion9
 
 const (
-	Poold_Report_FullMethodName     = "/berth.poold.v1.Poold/Report"
-	Poold_Watch_FullMethodName      = "/berth.poold.v1.Poold/Watch"
-	Poold_Create_FullMethodName     = "/berth.poold.v1.Poold/Create"
-	Poold_Get_FullMethodName        = "/berth.poold.v1.Poold/Get"
-	Poold_Expand_FullMethodName     = "/berth.poold.v1.Poold/Expand"
-	Poold_Format_FullMethodName     = "/berth.poold.v1.Poold/Format"
-	Poold_Delete_FullMethodName     = "/berth.poold.v1.Poold/Delete"
-	Poold_Mount_FullMethodName      = "/berth.poold.v1.Poold/Mount"
-	Poold_Bind_FullMethodName       = "/berth.poold.v1.Poold/Bind"
-	Poold_Unmount_FullMethodName    = "/berth.poold.v1.Poold/Unmount"
-	Poold_Grow_FullMethodName       = "/berth.poold.v1.Poold/Grow"
-	Poold_Stats_FullMethodName      = "/berth.poold.v1.Poold/Stats"
-	Poold_DeviceSize_FullMethodName = "/berth.poold.v1.Poold/DeviceSize"
+	Poold_Report_FullMethodName         = "/berth.poold.v1.Poold/Report"
+	Poold_Watch_FullMethodName          = "/berth.poold.v1.Poold/Watch"
+	Poold_Create_FullMethodName         = "/berth.poold.v1.Poold/Create"
+	Poold_Get_FullMethodName            = "/berth.poold.v1.Poold/Get"
+	Poold_Expand_FullMethodName         = "/berth.poold.v1.Poold/Expand"
+	Poold_Format_FullMethodName         = "/berth.poold.v1.Poold/Format"
+	Poold_Delete_FullMethodName         = "/berth.poold.v1.Poold/Delete"
+	Poold_TakeSnapshot_FullMethodName   = "/berth.poold.v1.Poold/TakeSnapshot"
+	Poold_GetSnapshot_FullMethodName    = "/berth.poold.v1.Poold/GetSnapshot"
+	Poold_DeleteSnapshot_FullMethodName = "/berth.poold.v1.Poold/DeleteSnapshot"
+	Poold_Mount_FullMethodName          = "/berth.poold.v1.Poold/Mount"
+	Poold_Bind_FullMethodName           = "/berth.poold.v1.Poold/Bind"
+	Poold_Unmount_FullMethodName        = "/berth.poold.v1.Poold/Unmount"
+	Poold_Grow_FullMethodName           = "/berth.poold.v1.Poold/Grow"
+	Poold_Stats_FullMethodName          = "/berth.poold.v1.Poold/Stats"
+	Poold_DeviceSize_FullMethodName     = "/berth.poold.v1.Poold/DeviceSize"
 )
 
 // PooldClient is the client API for Poold service.
@@ -53,6 +56,9 @@ type PooldClient interface {
 	Expand(ctx context.Context, in *ExpandRequest, opts ...grpc.CallOption) (*Volume, error)
 	Format(ctx context.Context, in *FormatRequest, opts ...grpc.CallOption) (*Volume, error)
 	Delete(ctx context.Context, in *DeleteRequest, opts ...grpc.CallOption) (*DeleteResponse, error)
+	TakeSnapshot(ctx context.Context, in *SnapshotRequest, opts ...grpc.CallOption) (*Snapshot, error)
+	GetSnapshot(ctx context.Context, in *GetRequest, opts ...grpc.CallOption) (*Snapshot, error)
+	DeleteSnapshot(ctx context.Context, in *DeleteRequest, opts ...grpc.CallOption) (*DeleteResponse, error)
 	Mount(ctx context.Context, in *MountRequest, opts ...grpc.CallOption) (*MountResponse, error)
 	Bind(ctx context.Context, in *BindRequest, opts ...grpc.CallOption) (*BindResponse, error)
 	Unmount(ctx context.Context, in *UnmountRequest, opts ...grpc.CallOption) (*UnmountResponse, error)
@@ -148,6 +154,36 @@ func (c *pooldClient) Delete(ctx context.Context, in *DeleteRequest, opts ...grp
 	return out, nil
 }
 
+func (c *pooldClient) TakeSnapshot(ctx context.Context, in *SnapshotRequest, opts ...grpc.CallOption) (*Snapshot, error) {
+	cOpts := append([]grpc.CallOption{grpc.StaticMethod()}, opts...)
+	out := new(Snapshot)
+	err := c.cc.Invoke(ctx, Poold_TakeSnapshot_FullMethodName, in, out, cOpts...)
+	if err != nil {
+		return nil, err
+	}
+	return out, nil
+}
+
+func (c *pooldClient) GetSnapshot(ctx context.Context, in *GetRequest, opts ...grpc.CallOption) (*Snapshot, error) {
+	cOpts := append([]grpc.CallOption{grpc.StaticMethod()}, opts...)
+	out := new(Snapshot)
+	err := c.cc.Invoke(ctx, Poold_GetSnapshot_FullMethodName, in, out, cOpts...)
+	if err != nil {
+		return nil, err
+	}
+	return out, nil
+}
+
+func (c *pooldClient) DeleteSnapshot(ctx context.Context, in *DeleteRequest, opts ...grpc.CallOption) (*DeleteResponse, error) {
+	cOpts := append([]grpc.CallOption{grpc.StaticMethod()}, opts...)
+	out := new(DeleteResponse)
+	err := c.cc.Invoke(ctx, Poold_DeleteSnapshot_FullMethodName, in, out, cOpts...)
+	if err != nil {
+		return nil, err
+	}
+	return out, nil
+}
+
 func (c *pooldClient) Mount(ctx context.Context, in *MountRequest, opts ...grpc.CallOption) (*MountResponse, error) {
 	cOpts := append([]grpc.CallOption{grpc.StaticMethod()}, opts...)
 	out := new(MountResponse)
@@ -221,6 +257,9 @@ type PooldServer interface {
 	Expand(context.Context, *ExpandRequest) (*Volume, error)
 	Format(context.Context, *FormatRequest) (*Volume, error)
 	Delete(context.Context, *DeleteRequest) (*DeleteResponse, error)
+	TakeSnapshot(context.Context, *SnapshotRequest) (*Snapshot, error)
+	GetSnapshot(context.Context, *GetRequest) (*Snapshot, error)
+	DeleteSnapshot(context.Context, *DeleteRequest) (*DeleteResponse, error)
 	Mount(context.Context, *MountRequest) (*MountResponse, error)
 	Bind(context.Context, *BindRequest) (*BindResponse, error)
 	Unmount(context.Context, *UnmountRequest) (*UnmountResponse, error)
@@ -257,6 +296,15 @@ func (UnimplementedPooldServer) Format(context.Context, *FormatRequest) (*Volume
 }
 func (UnimplementedPooldServer) Delete(context.Context, *DeleteRequest) (*DeleteResponse, error) {
 	return nil, status.Error(codes.Unimplemented, "method Delete not implemented")
+}
+func (UnimplementedPooldServer) TakeSnapshot(context.Context, *SnapshotRequest) (*Snapshot, error) {
+	return nil, status.Error(codes.Unimplemented, "method TakeSnapshot not implemented")
+}
+func (UnimplementedPooldServer) GetSnapshot(context.Context, *GetRequest) (*Snapshot, error) {
+	return nil, status.Error(codes.Unimplemented, "method GetSnapshot not implemented")
+}
+func (UnimplementedPooldServer) DeleteSnapshot(context.Context, *DeleteRequest) (*DeleteResponse, error) {
+	return nil, status.Error(codes.Unimplemented, "method DeleteSnapshot not implemented")
 }
 func (UnimplementedPooldServer) Mount(context.Context, *MountRequest) (*MountResponse, error) {
 	return nil, status.Error(codes.Unimplemented, "method Mount not implemented")
@@ -416,6 +464,60 @@ func _Poold_Delete_Handler(srv interface{}, ctx context.Context, dec func(interf
 	return interceptor(ctx, in, info, handler)
 }
 
+func _Poold_TakeSnapshot_Handler(srv interface{}, ctx context.Context, dec func(interface{}) error, interceptor grpc.UnaryServerInterceptor) (interface{}, error) {
+	in := new(SnapshotRequest)
+	if err := dec(in); err != nil {
+		return nil, err
+	}
+	if interceptor == nil {
+		return srv.(PooldServer).TakeSnapshot(ctx, in)
+	}
+	info := &grpc.UnaryServerInfo{
+		Server:     srv,
+		FullMethod: Poold_TakeSnapshot_FullMethodName,
+	}
+	handler := func(ctx context.Context, req interface{}) (interface{}, error) {
+		return srv.(PooldServer).TakeSnapshot(ctx, req.(*SnapshotRequest))
+	}
+	return interceptor(ctx, in, info, handler)
+}
+
+func _Poold_GetSnapshot_Handler(srv interface{}, ctx context.Context, dec func(interface{}) error, interceptor grpc.UnaryServerInterceptor) (interface{}, error) {
+	in := new(GetRequest)
+	if err := dec(in); err != nil {
+		return nil, err
+	}
+	if interceptor == nil {
+		return srv.(PooldServer).GetSnapshot(ctx, in)
+	}
+	info := &grpc.UnaryServerInfo{
+		Server:     srv,
+		FullMethod: Poold_GetSnapshot_FullMethodName,
+	}
+	handler := func(ctx context.Context, req interface{}) (interface{}, error) {
+		return srv.(PooldServer).GetSnapshot(ctx, req.(*GetRequest))
+	}
+	return interceptor(ctx, in, info, handler)
+}
+
+func _Poold_DeleteSnapshot_Handler(srv interface{}, ctx context.Context, dec func(interface{}) error, interceptor grpc.UnaryServerInterceptor) (interface{}, error) {
+	in := new(DeleteRequest)
+	if err := dec(in); err != nil {
+		return nil, err
+	}
+	if interceptor == nil {
+		return srv.(PooldServer).DeleteSnapshot(ctx, in)
+	}
+	info := &grpc.UnaryServerInfo{
+		Server:     srv,
+		FullMethod: Poold_DeleteSnapshot_FullMethodName,
+	}
+	handler := func(ctx context.Context, req interface{}) (interface{}, error) {
+		return srv.(PooldServer).DeleteSnapshot(ctx, req.(*DeleteRequest))
+	}
+	return interceptor(ctx, in, info, handler)
+}
+
 func _Poold_Mount_Handler(srv interface{}, ctx context.Context, dec func(interface{}) error, interceptor grpc.UnaryServerInterceptor) (interface{}, error) {
 	in := new(MountRequest)
 	if err := dec(in); err != nil {
@@ -554,6 +656,18 @@ var Poold_ServiceDesc = grpc.ServiceDesc{
 		{
 			MethodName: "Delete",
 			Handler:    _Poold_Delete_Handler,
+		},
+		{
+			MethodName: "TakeSnapshot",
+			Handler:    _Poold_TakeSnapshot_Handler,
+		},
+		{
+			MethodName: "GetSnapshot",
+			Handler:    _Poold_GetSnapshot_Handler,
+		},
+		{
+			MethodName: "DeleteSnapshot",
+			Handler:    _Poold_DeleteSnapshot_Handler,
 		},
 		{
 			MethodName: "Mount",

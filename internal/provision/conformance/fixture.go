@@ -87,6 +87,12 @@ func (f fixture) pool(t testing.TB) provision.Pool {
 	}
 	p := pools[i]
 	rest := p.Total - p.Foreign
+	for _, s := range p.Snapshots {
+		rest -= s.Allocated
+		if s.Pool != f.Pool || s.Size <= 0 || s.Allocated < 0 {
+			t.Errorf("snapshot %+v does not belong into pool %+v", s, p.PoolRef)
+		}
+	}
 	for _, v := range p.Volumes {
 		rest -= v.Size
 		if v.Pool != f.Pool || v.Size%p.Unit != 0 {

@@ -26,6 +26,11 @@ type Harness struct {
 	// Scramble makes whatever signature the device bears unreadable.
 	Scramble func(v provision.Volume)
 
+	// Write puts a text at the beginning of a volume's device, and Read returns as
+	// many bytes of it. Only the suite of snapshots needs them.
+	Write func(v provision.Volume, text string)
+	Read  func(v provision.Volume, bytes int) string
+
 	// Formats returns how often a filesystem was made on a volume.
 	Formats func(id string) int
 }

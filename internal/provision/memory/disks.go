@@ -40,6 +40,8 @@ type pool struct {
 	paths       []string
 	problem     string
 	volumes     map[string]provision.Volume
+	snapshots   map[string]provision.Snapshot
+	contents    map[string]string // by id of a volume or a snapshot
 	labels      map[string]map[string]string
 	foreign     map[string]int64
 }
@@ -63,6 +65,10 @@ func (d *Disks) AddPool(c PoolConfig) {
 		media:   c.Media,
 		paths:   c.Paths,
 		volumes: map[string]provision.Volume{},
+
+		snapshots: map[string]provision.Snapshot{},
+		contents:  map[string]string{},
+
 		labels:  map[string]map[string]string{},
 		foreign: map[string]int64{},
 	}
@@ -198,6 +204,7 @@ func (d *Disks) report() []provision.Pool {
 	for ref, p := range d.pools {
 		figures := p.figures(ref)
 		figures.Volumes = slices.SortedFunc(maps.Values(p.volumes), func(a, b provision.Volume) int { return cmp.Compare(a.ID, b.ID) })
+		figures.Snapshots = p.sortedSnapshots()
 		report = append(report, figures)
 	}
 	slices.SortFunc(report, func(a, b provision.Pool) int {
@@ -219,6 +226,9 @@ func (p *pool) free() int64 {
 	free := p.total - sum(maps.Values(p.foreign))
 	for _, v := range p.volumes {
 		free -= v.Size
+	}
+	for _, s := range p.snapshots {
+		free -= s.Allocated
 	}
 	return free
 }

@@ -13,6 +13,10 @@ const (
 	Expand Operation = "Expand"
 	Format Operation = "Format"
 	Delete Operation = "Delete"
+
+	Snapshot       Operation = "Snapshot"
+	GetSnapshot    Operation = "GetSnapshot"
+	DeleteSnapshot Operation = "DeleteSnapshot"
 )
 
 // Disturbance adds latency and faults. It is called concurrently.

@@ -17,27 +17,35 @@ var pool = provision.PoolRef{Type: "LVM", Name: "vg"}
 const unit = 4 << 20
 
 func TestConformance(t *testing.T) {
-	conformance.Run(t, func(t *testing.T) conformance.Harness {
-		disks := memory.NewDisks(memory.PoolConfig{PoolRef: pool, Total: 100 * unit})
-		p := memory.New(disks, nil)
-		return conformance.Harness{
-			Provisioner: p,
-			Pool:        pool,
-			Restart: func() provision.Provisioner {
-				p.Wait()
-				p = memory.New(disks, nil)
-				return p
-			},
-			PutForeign: func(name string, size int64) {
-				if err := disks.PutForeign(pool, name, size); err != nil {
-					t.Fatal(err)
-				}
-			},
-			Open:     func(v provision.Volume) func() { return disks.Open(v.ID) },
-			Scramble: func(provision.Volume) {},
-			Formats:  disks.Formats,
-		}
-	})
+	conformance.Run(t, harness)
+}
+
+func TestConformanceOfSnapshots(t *testing.T) {
+	conformance.RunSnapshots(t, harness)
+}
+
+func harness(t *testing.T) conformance.Harness {
+	disks := memory.NewDisks(memory.PoolConfig{PoolRef: pool, Total: 100 * unit})
+	p := memory.New(disks, nil)
+	return conformance.Harness{
+		Provisioner: p,
+		Pool:        pool,
+		Restart: func() provision.Provisioner {
+			p.Wait()
+			p = memory.New(disks, nil)
+			return p
+		},
+		PutForeign: func(name string, size int64) {
+			if err := disks.PutForeign(pool, name, size); err != nil {
+				t.Fatal(err)
+			}
+		},
+		Open:     func(v provision.Volume) func() { return disks.Open(v.ID) },
+		Scramble: func(provision.Volume) {},
+		Formats:  disks.Formats,
+		Write:    func(v provision.Volume, text string) { disks.Write(v.ID, text) },
+		Read:     func(v provision.Volume, bytes int) string { return disks.Read(v.ID)[:bytes] },
+	}
 }
 
 // script is a disturbance made of functions.

@@ -34,8 +34,8 @@ func (d *Disks) create(r provision.CreateRequest) (provision.Volume, error) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	if v, p := d.find(r.ID); p != nil {
-		if v.Pool != r.Pool || v.Size != provision.RoundUp(r.Size, p.unit) || v.Inline != r.Inline {
-			return keep, fmt.Errorf("%w: volume %s exists with %d bytes in pool %s for %+v", provision.ErrConflict, v.ID, v.Size, v.Pool.Name, v.Inline)
+		if v.Pool != r.Pool || v.Size != provision.RoundUp(r.Size, p.unit) || v.Inline != r.Inline || v.Source != r.Source {
+			return keep, fmt.Errorf("%w: volume %s exists with %d bytes in pool %s for %+v from %+v", provision.ErrConflict, v.ID, v.Size, v.Pool.Name, v.Inline, v.Source)
 		}
 		return v, nil
 	}
@@ -49,12 +49,19 @@ func (d *Disks) create(r provision.CreateRequest) (provision.Volume, error) {
 	if p.problem != "" {
 		return keep, fmt.Errorf("%w: pool %s: %s", provision.ErrUnavailable, r.Pool.Name, p.problem)
 	}
+	filesystem, content, err := d.source(r)
+	if err != nil {
+		return keep, err
+	}
 	size := provision.RoundUp(r.Size, p.unit)
 	if err := r.Limits.Admit(p.figures(r.Pool), size); err != nil {
 		return keep, err
 	}
-	v := provision.Volume{ID: r.ID, Pool: r.Pool, Size: size, Device: path.Join("/dev", r.Pool.Name, r.ID), Inline: r.Inline}
-	p.volumes[r.ID], p.labels[r.ID] = v, maps.Clone(r.Labels)
+	v := provision.Volume{
+		ID: r.ID, Pool: r.Pool, Size: size, Device: path.Join("/dev", r.Pool.Name, r.ID),
+		Filesystem: filesystem, Inline: r.Inline, Source: r.Source,
+	}
+	p.volumes[r.ID], p.labels[r.ID], p.contents[r.ID] = v, maps.Clone(r.Labels), content
 	d.notify()
 	return v, nil
 }
@@ -76,6 +83,7 @@ func (d *Disks) remove(id string) error {
 	}
 	delete(p.volumes, id)
 	delete(p.labels, id)
+	delete(p.contents, id)
 	d.notify()
 	return nil
 }

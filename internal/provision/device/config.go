@@ -1,0 +1,134 @@
+package device
+
+import (
+	"context"
+	"crypto/rand"
+	"errors"
+	"io"
+	"time"
+
+	"berth.dev/berth/internal/provision/device/gpt"
+)
+
+// ErrBusy says that somebody else has a disk or a partition open.
+var ErrBusy = errors.New("device is busy")
+
+// Disk is a whole disk as the kernel describes it.
+type Disk struct {
+	// Name of the kernel for it: "sdb".
+	Name string
+	// Sequence tells apart the disks that bear one name in turn.
+	Sequence string
+	// Identity is what the disk says of itself, and stays the same wherever it is
+	// plugged in. Empty if it says nothing.
+	Identity string
+	// Geometry of the disk.
+	gpt.Geometry
+	// Rotational says that it is a spinning disk.
+	Rotational bool
+	// Links to its node in /dev/disk.
+	Links []string
+	// Holders are the devices that are made of it or its partitions.
+	Holders []string
+	// Partitions that the kernel knows.
+	Partitions []Partition
+}
+
+// Partition of a disk as the kernel knows it, in bytes.
+type Partition struct {
+	Name          string
+	Number        int
+	Start, Length int64
+}
+
+// Disks is what the provisioner sees of the machine's disks; package kernel
+// implements it. All that is read or written goes through it.
+type Disks interface {
+	// List returns the disks that could hold data for good: no loop, memory, mapped,
+	// optical, removable or read-only devices, and none without a medium.
+	List() ([]Disk, error)
+
+	// Find returns one of them by the kernel's name for it.
+	Find(name string) (Disk, bool)
+
+	// Read opens a disk for reading.
+	Read(name string) (Reader, error)
+
+	// Hold opens a disk for writing, alone: it fails with ErrBusy while anything on it is
+	// mounted or held, and nothing can be until it is closed.
+	Hold(name string) (Holder, error)
+
+	// Exists says whether a device node is there.
+	Exists(path string) bool
+
+	// Watch calls ready once nothing escapes it any more, and then written with the
+	// path of each block device that a writer has closed, that appeared or that went,
+	// until ctx ends. Neither blocks.
+	Watch(ctx context.Context, ready func(), written func(device string)) error
+}
+
+// Reader reads what is on a disk, past every cache.
+type Reader interface {
+	io.ReaderAt
+	io.Closer
+}
+
+// Holder changes a disk that nobody else may.
+type Holder interface {
+	Reader
+
+	// WriteAt writes one block, whole or not at all; it is on the disk when it returns.
+	io.WriterAt
+
+	// Zero makes a range read as zeros, for good when it returns.
+	Zero(offset, length int64) error
+
+	// AddPartition tells the kernel of a partition; its node is there when it returns.
+	AddPartition(p Partition) error
+
+	// RemovePartition makes the kernel forget a partition. It is ErrBusy while anybody has
+	// it open, however.
+	RemovePartition(number int) error
+}
+
+// Config of a provisioner.
+type Config struct {
+	// Disks of this machine.
+	Disks Disks
+	// Mkfs makes a filesystem on a device, over whatever it holds. It must not be
+	// killed in the middle and is called once the record says that the device is blank.
+	Mkfs func(ctx context.Context, device, filesystem string) error
+
+	// ReadTimeout is how long a report waits for a disk; 10 s by default.
+	ReadTimeout time.Duration
+	// LookInterval is how often the kernel is asked for its disks, without reading any;
+	// 10 s by default. It finds what no event tells of, such as links that udev makes late.
+	LookInterval time.Duration
+	// RefreshInterval is how often all disks are read again although no change was
+	// noticed, and wiping is tried again after it failed; 5 min by default.
+	RefreshInterval time.Duration
+	// WipeStep is how many bytes are wiped at a time; 256 MiB by default.
+	WipeStep int64
+	// Random makes identities; crypto/rand by default.
+	Random io.Reader
+}
+
+func (c Config) withDefaults() (Config, error) {
+	if c.Disks == nil || c.Mkfs == nil {
+		return c, errors.New("a provisioner of disks needs disks and mkfs")
+	}
+	for value, otherwise := range map[*time.Duration]time.Duration{
+		&c.ReadTimeout: 10 * time.Second, &c.LookInterval: 10 * time.Second, &c.RefreshInterval: 5 * time.Minute,
+	} {
+		if *value == 0 {
+			*value = otherwise
+		}
+	}
+	if c.WipeStep == 0 {
+		c.WipeStep = 256 << 20
+	}
+	if c.Random == nil {
+		c.Random = rand.Reader
+	}
+	return c, nil
+}

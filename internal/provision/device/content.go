@@ -1,0 +1,207 @@
+package device
+
+import (
+	"bytes"
+	"fmt"
+	"io"
+
+	"berth.dev/berth/internal/provision/device/gpt"
+)
+
+const mebibyte = 1 << 20
+
+const (
+	// headSize and tailSize are looked at on every disk. The second MiB is where
+	// partitions begin: a filesystem there is all that is left of a lost table.
+	headSize = 2 * mebibyte
+	tailSize = mebibyte
+	// minFirst and minTail are what a table takes at either end, at least.
+	minFirst = mebibyte
+	minTail  = 64 << 10
+	// minDisk is the smallest disk that is looked at.
+	minDisk = 8 * mebibyte
+)
+
+// content is what a disk bears.
+type content struct {
+	kind kind
+	// what is on a foreign disk, for people.
+	what string
+	// record of the volume, and whether both tables are complete.
+	record   record
+	complete bool
+	// problem is empty, or why the record must not be acted on: its table was changed
+	// by others.
+	problem string
+}
+
+type kind int
+
+const (
+	empty kind = iota
+	foreign
+	ours
+)
+
+// look reads a disk.
+func look(r io.ReaderAt, g gpt.Geometry) (content, error) {
+	i := gpt.Image{Geometry: g, Head: make([]byte, headSize), Tail: make([]byte, tailSize)}
+	if _, err := r.ReadAt(i.Head, 0); err != nil {
+		return content{}, fmt.Errorf("reading its beginning: %w", err)
+	}
+	if _, err := r.ReadAt(i.Tail, g.Size-tailSize); err != nil {
+		return content{}, fmt.Errorf("reading its end: %w", err)
+	}
+	return judge(i), nil
+}
+
+// judge says what a disk bears by its beginning and end.
+func judge(i gpt.Image) content {
+	if zeros(i.Head) && zeros(i.Tail) {
+		return content{kind: empty}
+	}
+	primary, backup := i.Primary(), i.Backup()
+	switch {
+	case claimed(primary) && claimed(backup):
+		return later(i, judgeTable(i, primary), judgeTable(i, backup))
+	case claimed(primary):
+		return contradicted(judgeTable(i, primary), backup)
+	case claimed(backup):
+		return contradicted(judgeTable(i, backup), primary)
+	case primary.Valid || backup.Valid:
+		return content{kind: foreign, what: "a partition table"}
+	}
+	for _, entry := range []*gpt.Partition{backup.Entry, primary.Entry} {
+		if c, ok := begun(i, entry); ok {
+			return c
+		}
+	}
+	return content{kind: foreign, what: describe(i.Head)}
+}
+
+// claimed says whether a table is valid and has a partition of Berth's.
+func claimed(t gpt.Table) bool {
+	for _, p := range t.Partitions {
+		if _, ours := isBerths(p); ours {
+			return t.Valid
+		}
+	}
+	return false
+}
+
+func judgeTable(i gpt.Image, t gpt.Table) content {
+	c := content{kind: ours}
+	for _, p := range t.Partitions {
+		if _, ours := isBerths(p); !ours {
+			continue
+		}
+		r, err := parseRecord(p, i.Geometry)
+		if err != nil {
+			return content{kind: foreign, what: fmt.Sprintf("a partition table of Berth's that others changed: %v", err)}
+		}
+		c.record = r
+	}
+	if len(t.Partitions) != 1 {
+		c.problem = "others added partitions to the disk"
+	}
+	c.complete = complete(i, c.record)
+	return c
+}
+
+// complete says whether all of a record's table is there.
+func complete(i gpt.Image, r record) bool {
+	for _, w := range i.Writes(r.partition()) {
+		if !i.Has(w) {
+			return false
+		}
+	}
+	return true
+}
+
+// later chooses between two valid tables.
+func later(i gpt.Image, primary, backup content) content {
+	a, b := primary.record, backup.record
+	if primary.kind != ours || backup.kind != ours {
+		return primary
+	}
+	chosen := primary
+	if b.status.rank() > a.status.rank() {
+		chosen = backup
+	}
+	if primary.problem+backup.problem != "" {
+		chosen.problem = primary.problem + backup.problem
+	}
+	same := a
+	same.status = b.status
+	if same != b || a.status != b.status && a.status.rank() == b.status.rank() {
+		chosen.problem = fmt.Sprintf("its two partition tables disagree: one names volume %s, the other %s", a.id, b.id)
+	}
+	chosen.complete = complete(i, chosen.record)
+	return chosen
+}
+
+// contradicted is a record whose other table may be somebody else's.
+func contradicted(c content, other gpt.Table) content {
+	if other.Valid {
+		c.problem = "others wrote one of the disk's two partition tables"
+	}
+	return c
+}
+
+// begun recognises a table of which only an entry was written yet, or is left: all else
+// where a table goes is zeros or belongs to that entry.
+func begun(i gpt.Image, entry *gpt.Partition) (content, bool) {
+	if entry == nil {
+		return content{}, false
+	}
+	r, err := parseRecord(*entry, i.Geometry)
+	if err != nil {
+		return content{}, false
+	}
+	rest := gpt.Image{Geometry: i.Geometry, Head: bytes.Clone(i.Head[:minFirst]), Tail: bytes.Clone(i.Tail)}
+	for _, w := range i.Writes(r.partition()) {
+		if rest.Has(w) {
+			rest.Clear(w)
+		}
+	}
+	return content{kind: ours, record: r}, zeros(rest.Head) && zeros(rest.Tail)
+}
+
+var noBytes = make([]byte, 64<<10)
+
+func zeros(b []byte) bool {
+	for len(b) > 0 {
+		n := min(len(b), len(noBytes))
+		if !bytes.Equal(b[:n], noBytes[:n]) {
+			return false
+		}
+		b = b[n:]
+	}
+	return true
+}
+
+// signatures of what is most often found, for people; nothing is decided by them.
+var signatures = []struct {
+	offset int
+	magic  string
+	what   string
+}{
+	{512, "EFI PART", "a partition table"}, {4096, "EFI PART", "a partition table"},
+	{512, "LABELONE", "an LVM physical volume"},
+	{0, "LUKS\xba\xbe", "an encrypted volume"},
+	{0, "XFSB", "an xfs filesystem"}, {mebibyte, "XFSB", "an xfs filesystem without its partition table"},
+	{1080, "\x53\xef", "an ext filesystem"}, {mebibyte + 1080, "\x53\xef", "an ext filesystem without its partition table"},
+	{65600, "_BHRfS_M", "a btrfs filesystem"},
+	{4086, "SWAPSPACE2", "swap space"},
+	{4096, "\xfc\x4e\x2b\xa9", "a RAID member"},
+	{510, "\x55\xaa", "a partition table"},
+}
+
+func describe(head []byte) string {
+	for _, s := range signatures {
+		if bytes.HasPrefix(head[s.offset:], []byte(s.magic)) {
+			return s.what
+		}
+	}
+	return "data"
+}

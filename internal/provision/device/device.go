@@ -1,0 +1,136 @@
+package device
+
+import (
+	"context"
+	"errors"
+	"fmt"
+
+	"berth.dev/berth/internal/keyed"
+	"berth.dev/berth/internal/provision"
+	"berth.dev/berth/internal/run"
+)
+
+// Provisioner is a provision.Provisioner over the disks of this machine.
+type Provisioner struct {
+	config  Config
+	state   state
+	changed chan struct{}
+	// wipes tells Run that a disk may have to be wiped.
+	wipes chan struct{}
+	// volumes orders the operations of each volume, pools the changes of each disk.
+	volumes, pools keyed.Locks[string]
+	tasks          run.Tasks
+}
+
+var _ provision.Provisioner = (*Provisioner)(nil)
+
+// New makes a provisioner. It starts nothing; Run watches for changes by others and
+// wipes what deleted volumes left.
+func New(c Config) (*Provisioner, error) {
+	c, err := c.withDefaults()
+	if err != nil {
+		return nil, err
+	}
+	return &Provisioner{config: c, changed: make(chan struct{}, 1), wipes: make(chan struct{}, 1)}, nil
+}
+
+// Changed implements provision.Provisioner.
+func (p *Provisioner) Changed() <-chan struct{} { return p.changed }
+
+// Wait returns when no change is under way, also none whose caller gave up.
+func (p *Provisioner) Wait() { p.tasks.Wait() }
+
+// Healthy returns which disks cannot be read, from what is known without asking them.
+// A disk that was never read is in no report.
+func (p *Provisioner) Healthy() error { return p.state.trouble() }
+
+// Report implements provision.Provisioner.
+func (p *Provisioner) Report(ctx context.Context) ([]provision.Pool, error) {
+	if err := p.refresh(ctx); err != nil {
+		return nil, err
+	}
+	return p.state.pools(), nil
+}
+
+// Get implements provision.Provisioner.
+func (p *Provisioner) Get(ctx context.Context, id string) (provision.Volume, error) {
+	if err := provision.CheckID(id); err != nil {
+		return provision.Volume{}, err
+	}
+	d, err := p.locate(ctx, id)
+	if err != nil {
+		return provision.Volume{}, err
+	}
+	v := d.volume()
+	if v.Problem != "" || p.ready(&d) {
+		return v, nil
+	}
+	return p.activated(ctx, d.pool, id)
+}
+
+// locate returns the disk of a volume. A volume that is not known is looked for once
+// more before it is declared missing.
+func (p *Provisioner) locate(ctx context.Context, id string) (disk, error) {
+	if ctx.Err() != nil {
+		return disk{}, context.Cause(ctx)
+	}
+	d, err := p.state.find(id)
+	if !errors.Is(err, provision.ErrNotFound) {
+		return d, err
+	}
+	if err := p.refresh(ctx); err != nil {
+		return disk{}, err
+	}
+	return p.state.find(id)
+}
+
+// ready says whether the volume on a disk can be used as it is: the disk is still the
+// one that was read, its table is whole and its partition is there.
+func (p *Provisioner) ready(d *disk) bool {
+	now, ok := p.config.Disks.Find(d.Name)
+	if !ok || !now.same(d.Disk) || d.content.kind != ours || !d.content.complete {
+		return false
+	}
+	path, known := now.node(d.content.record)
+	return known && path == d.volume().Device && p.config.Disks.Exists(path)
+}
+
+// activated makes a volume's partition known to the kernel and returns the volume;
+// with a problem if that fails.
+func (p *Provisioner) activated(ctx context.Context, pool, id string) (provision.Volume, error) {
+	unlock, err := p.pools.Lock(ctx, pool)
+	if err != nil {
+		return provision.Volume{}, err
+	}
+	return run.Do(ctx, &p.tasks, func(context.Context) (provision.Volume, error) {
+		defer unlock()
+		failure := p.activateLocked(pool, id)
+		d, err := p.state.find(id)
+		if err != nil {
+			return provision.Volume{}, err
+		}
+		v := d.volume()
+		if v.Problem == "" && !p.ready(&d) {
+			v.Problem = fmt.Sprintf("its partition %s is not there", v.Device)
+			if failure != nil {
+				v.Problem += ": " + failure.Error()
+			}
+		}
+		return v, nil
+	})
+}
+
+func (p *Provisioner) signal() {
+	select {
+	case p.changed <- struct{}{}:
+	default:
+	}
+}
+
+// nudge tells Run to look for disks that are to be wiped.
+func (p *Provisioner) nudge() {
+	select {
+	case p.wipes <- struct{}{}:
+	default:
+	}
+}

@@ -1,0 +1,131 @@
+package device
+
+import (
+	"fmt"
+	"regexp"
+	"strings"
+
+	"berth.dev/berth/internal/provision"
+	"berth.dev/berth/internal/provision/device/gpt"
+)
+
+// status is how far a volume's life has got. It only advances.
+type status string
+
+const (
+	blank  status = ""
+	ext4   status = provision.Ext4
+	xfs    status = provision.XFS
+	wiping status = "wiping"
+)
+
+func (s status) rank() int {
+	switch s {
+	case blank:
+		return 0
+	case wiping:
+		return 2
+	default:
+		return 1
+	}
+}
+
+// types are the partition types that are Berth's own, one for each status. They are
+// on disks for good.
+var types = map[status]gpt.GUID{
+	blank:  guid("919EAEF5-12AB-4786-B5C4-26615E4068CE"),
+	ext4:   guid("2230E761-4589-48CF-84B1-52507B7D1F47"),
+	xfs:    guid("BF125327-6563-4299-97DE-9BB2D5C8D955"),
+	wiping: guid("42E28BA5-B68B-45D6-B6D4-E7D7EC7FA8BB"),
+}
+
+func guid(text string) gpt.GUID {
+	g, err := gpt.ParseGUID(text)
+	if err != nil {
+		panic(err)
+	}
+	return g
+}
+
+// record is what a disk says of its volume.
+type record struct {
+	id          string
+	status      status
+	guid        gpt.GUID
+	first, last int64
+}
+
+const (
+	// maxName is how many characters a partition's name holds.
+	maxName = 36
+	// withoutHyphens is the bit among a partition's attributes, of those that are its
+	// type's, which says that the id ends in a UUID whose hyphens were left out: the id of a
+	// claim's volume is four characters too long with them.
+	withoutHyphens = 1 << 48
+)
+
+var (
+	longID  = regexp.MustCompile(`^([a-z]+-)([0-9a-f]{8})-([0-9a-f]{4})-([0-9a-f]{4})-([0-9a-f]{4})-([0-9a-f]{12})$`)
+	shortID = regexp.MustCompile(`^([a-z]+-)([0-9a-f]{8})([0-9a-f]{4})([0-9a-f]{4})([0-9a-f]{4})([0-9a-f]{12})$`)
+)
+
+// checkName returns ErrInvalid for an id that does not fit into a partition's name.
+func checkName(id string) error {
+	if name, _ := encodeName(id); len(name) > maxName {
+		return fmt.Errorf("%w: %q is too long for a partition's name, which holds %d characters", provision.ErrInvalid, id, maxName)
+	}
+	return nil
+}
+
+func encodeName(id string) (name string, attributes uint64) {
+	if len(id) > maxName && longID.MatchString(id) {
+		prefix, uuid, _ := strings.Cut(id, "-")
+		return prefix + "-" + strings.ReplaceAll(uuid, "-", ""), withoutHyphens
+	}
+	return id, 0
+}
+
+func decodeName(name string, attributes uint64) (id string, ok bool) {
+	id = name
+	if attributes&withoutHyphens != 0 {
+		if !shortID.MatchString(name) {
+			return "", false
+		}
+		id = shortID.ReplaceAllString(name, "$1$2-$3-$4-$5-$6")
+	}
+	back, bits := encodeName(id)
+	return id, back == name && bits == attributes && provision.CheckID(id) == nil
+}
+
+func (r record) partition() gpt.Partition {
+	name, attributes := encodeName(r.id)
+	return gpt.Partition{Type: types[r.status], ID: r.guid, First: r.first, Last: r.last, Attributes: attributes, Name: name}
+}
+
+// extent is the volume's place on the disk in bytes.
+func (r record) extent(g gpt.Geometry) (start, length int64) {
+	return r.first * g.Block, (r.last - r.first + 1) * g.Block
+}
+
+// isBerths says whether a partition is of one of Berth's types.
+func isBerths(p gpt.Partition) (status, bool) {
+	for s, t := range types {
+		if p.Type == t {
+			return s, true
+		}
+	}
+	return blank, false
+}
+
+// parseRecord reads a partition of one of Berth's types on a disk.
+func parseRecord(p gpt.Partition, g gpt.Geometry) (record, error) {
+	s, ours := isBerths(p)
+	id, ok := decodeName(p.Name, p.Attributes)
+	if !ours || !ok {
+		return record{}, fmt.Errorf("its partition %q is not as Berth writes it", p.Name)
+	}
+	if p.First < minFirst/g.Block || p.Last < p.First || p.Last >= (g.Size-minTail)/g.Block {
+		return record{}, fmt.Errorf("its volume %s from block %d to %d does not fit on the disk", id, p.First, p.Last)
+	}
+	return record{id: id, status: s, guid: p.ID, first: p.First, last: p.Last}, nil
+}

@@ -1,0 +1,182 @@
+package device
+
+import (
+	"cmp"
+	"errors"
+	"fmt"
+	"maps"
+	"slices"
+	"sync"
+
+	"berth.dev/berth/internal/provision"
+)
+
+// state is what is known of all disks, by their names as pools.
+type state struct {
+	mu    sync.Mutex
+	disks map[string]*disk
+	// listed is set once the kernel was asked.
+	listed bool
+}
+
+// with runs f on a disk, nil if there is none, under the state's lock.
+func (s *state) with(pool string, f func(*disk)) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	f(s.disks[pool])
+}
+
+// apply takes over what the kernel says of all disks, and returns whether that is
+// anything new.
+func (s *state) apply(list []Disk) (changed bool) {
+	byPool := map[string][]Disk{}
+	for _, d := range list {
+		if pool := poolName(d.Identity); pool != "" && d.Size >= minDisk {
+			byPool[pool] = append(byPool[pool], d)
+		}
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.disks == nil {
+		s.disks = map[string]*disk{}
+	}
+	s.listed = true
+	for pool, found := range byPool {
+		slices.SortFunc(found, func(a, b Disk) int { return cmp.Compare(a.Name, b.Name) })
+		changed = s.applyOne(pool, found) || changed
+	}
+	for pool, d := range s.disks {
+		switch {
+		case byPool[pool] != nil || d.missing:
+		case d.holds() != nil:
+			d.missing, changed = true, true
+		default:
+			delete(s.disks, pool)
+			changed = true
+		}
+	}
+	return changed
+}
+
+// applyOne takes over what the kernel says of the disks of one identity.
+func (s *state) applyOne(pool string, found []Disk) (changed bool) {
+	d := s.disks[pool]
+	if d == nil {
+		d = &disk{pool: pool, stale: true, Disk: found[0]}
+		s.disks[pool] = d
+		changed = true
+	}
+	var twins []string
+	if len(found) > 1 {
+		for _, f := range found {
+			twins = append(twins, f.Name)
+		}
+	}
+	changed = changed || d.missing || !d.equal(found[0]) || !slices.Equal(d.twins, twins)
+	if d.missing || !d.same(found[0]) || !slices.Equal(d.twins, twins) {
+		d.stale = true
+	}
+	d.Disk, d.twins, d.missing = found[0], twins, false
+	return changed
+}
+
+// pools are all disks as the world sees them. A disk that was never read is left out:
+// whoever looks for a volume in it must not take it for one without.
+func (s *state) pools() []provision.Pool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	var pools []provision.Pool
+	for _, name := range slices.Sorted(maps.Keys(s.disks)) {
+		if d := s.disks[name]; d.read {
+			pools = append(pools, d.report())
+		}
+	}
+	return pools
+}
+
+// find returns the disk that holds a volume, as it is known now. Two disks with one
+// volume are copies, and nothing is done with either.
+func (s *state) find(id string) (found disk, err error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for _, name := range slices.Sorted(maps.Keys(s.disks)) {
+		d := s.disks[name]
+		if r := d.holds(); r == nil || r.id != id {
+			continue
+		}
+		if found.pool != "" {
+			return disk{}, fmt.Errorf("%w: volume %s is on disks %s and %s: one is a copy, remove it", provision.ErrConflict, id, found.pool, name)
+		}
+		found = *d
+	}
+	if found.pool == "" {
+		return disk{}, fmt.Errorf("%w: %s", provision.ErrNotFound, id)
+	}
+	return found, nil
+}
+
+// known returns a disk by its kernel's name.
+func (s *state) known(name string) *disk {
+	for _, d := range s.disks {
+		if d.Name == name && !d.missing {
+			return d
+		}
+	}
+	return nil
+}
+
+// written notes that a disk may have changed, and returns whether it is known.
+func (s *state) written(name string) bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	d := s.known(name)
+	if d != nil {
+		d.stale = true
+	}
+	return d != nil
+}
+
+func (s *state) staleAll() {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for _, d := range s.disks {
+		d.stale = true
+	}
+}
+
+// toWipe returns the pools that are to be wiped and are not, and marks them as being
+// wiped.
+func (s *state) toWipe() (pools []string) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for name, d := range s.disks {
+		due := d.read && d.content.kind == ours && d.content.problem == "" && d.content.record.status == wiping
+		if due && d.trouble() == "" && !d.wipe.running && d.wipe.failed == nil {
+			d.wipe.running = true
+			pools = append(pools, name)
+		}
+	}
+	return pools
+}
+
+// retryWipes lets what failed be tried again.
+func (s *state) retryWipes() {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for _, d := range s.disks {
+		d.wipe.failed = nil
+	}
+}
+
+// trouble says which disks cannot be read.
+func (s *state) trouble() error {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	var errs []error
+	for _, name := range slices.Sorted(maps.Keys(s.disks)) {
+		if d := s.disks[name]; d.unreadable != nil {
+			errs = append(errs, fmt.Errorf("%w: disk %s (%s): %w", provision.ErrUnavailable, d.Name, name, d.unreadable))
+		}
+	}
+	return errors.Join(errs...)
+}

@@ -1,0 +1,142 @@
+package memory
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+	"maps"
+	"slices"
+	"time"
+
+	"berth.dev/berth/internal/provision"
+)
+
+var _ provision.Full = (*Provisioner)(nil)
+
+// Snapshot implements provision.Snapshotter.
+func (p *Provisioner) Snapshot(ctx context.Context, r provision.SnapshotRequest) (s provision.Snapshot, err error) {
+	if err := r.Check(); err != nil {
+		return s, err
+	}
+	_, err = p.change(ctx, Snapshot, r.ID, func() (provision.Volume, error) {
+		s, err = p.disks.snapshot(r)
+		return keep, err
+	})
+	return s, err
+}
+
+// GetSnapshot implements provision.Snapshotter.
+func (p *Provisioner) GetSnapshot(ctx context.Context, id string) (provision.Snapshot, error) {
+	if err := provision.CheckSnapshotID(id); err != nil {
+		return provision.Snapshot{}, err
+	}
+	return disturbed(ctx, p, GetSnapshot, id, func() (provision.Snapshot, error) {
+		p.disks.mu.Lock()
+		defer p.disks.mu.Unlock()
+		s, pool := p.disks.findSnapshot(id)
+		if pool == nil {
+			return provision.Snapshot{}, fmt.Errorf("%w: snapshot %s", provision.ErrNotFound, id)
+		}
+		return s, nil
+	})
+}
+
+// DeleteSnapshot implements provision.Snapshotter.
+func (p *Provisioner) DeleteSnapshot(ctx context.Context, id string) error {
+	if err := provision.CheckSnapshotID(id); err != nil {
+		return err
+	}
+	_, err := p.change(ctx, DeleteSnapshot, id, func() (provision.Volume, error) {
+		p.disks.mu.Lock()
+		defer p.disks.mu.Unlock()
+		if _, pool := p.disks.findSnapshot(id); pool != nil {
+			delete(pool.snapshots, id)
+			delete(pool.contents, id)
+			p.disks.notify()
+		}
+		return keep, nil
+	})
+	return err
+}
+
+func (d *Disks) snapshot(r provision.SnapshotRequest) (provision.Snapshot, error) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	if s, p := d.findSnapshot(r.ID); p != nil {
+		if s.Volume != r.Volume {
+			return provision.Snapshot{}, fmt.Errorf("%w: snapshot %s is of volume %s", provision.ErrConflict, r.ID, s.Volume)
+		}
+		return s, nil
+	}
+	v, p := d.find(r.Volume)
+	switch {
+	case p == nil:
+		return provision.Snapshot{}, fmt.Errorf("%w: %s", provision.ErrNotFound, r.Volume)
+	case !provision.Copies(v.Pool.Type):
+		return provision.Snapshot{}, fmt.Errorf("%w: pool %s has no snapshots", provision.ErrUnsupported, v.Pool.Name)
+	}
+	if err := r.Limits.Admit(p.figures(v.Pool), v.Size); err != nil {
+		return provision.Snapshot{}, err
+	}
+	s := provision.Snapshot{
+		ID: r.ID, Volume: v.ID, Pool: v.Pool, Size: v.Size, Allocated: v.Size, Filesystem: v.Filesystem, Taken: time.Unix(1, 0).UTC(),
+	}
+	p.snapshots[r.ID], p.contents[r.ID] = s, p.contents[v.ID]
+	d.notify()
+	return s, nil
+}
+
+// source says what a volume begins as: the filesystem and the content of its source.
+// It is called with mu held.
+func (d *Disks) source(r provision.CreateRequest) (filesystem, content string, err error) {
+	if r.Source == (provision.Source{}) {
+		return "", "", nil
+	}
+	s, p := d.findSnapshot(r.Source.Snapshot)
+	if r.Source.Volume != "" {
+		var v provision.Volume
+		v, p = d.find(r.Source.Volume)
+		s = provision.Snapshot{ID: v.ID, Pool: v.Pool, Size: v.Size, Filesystem: v.Filesystem}
+	}
+	switch {
+	case !provision.Copies(r.Pool.Type):
+		return "", "", fmt.Errorf("%w: pool %s makes no copies", provision.ErrUnsupported, r.Pool.Name)
+	case p == nil:
+		return "", "", fmt.Errorf("%w: source %s%s", provision.ErrNotFound, r.Source.Snapshot, r.Source.Volume)
+	}
+	return s.Filesystem, p.contents[s.ID], r.Fits(s.Pool, s.Size)
+}
+
+// Write replaces what a volume holds.
+func (d *Disks) Write(id, content string) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	if _, p := d.find(id); p != nil {
+		p.contents[id] = content
+	}
+}
+
+// Read returns what a volume holds.
+func (d *Disks) Read(id string) string {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	_, p := d.find(id)
+	if p == nil {
+		return ""
+	}
+	return p.contents[id]
+}
+
+// findSnapshot is called with mu held.
+func (d *Disks) findSnapshot(id string) (provision.Snapshot, *pool) {
+	for _, p := range d.pools {
+		if s, ok := p.snapshots[id]; ok {
+			return s, p
+		}
+	}
+	return provision.Snapshot{}, nil
+}
+
+func (p *pool) sortedSnapshots() []provision.Snapshot {
+	return slices.SortedFunc(maps.Values(p.snapshots), func(a, b provision.Snapshot) int { return cmp.Compare(a.ID, b.ID) })
+}

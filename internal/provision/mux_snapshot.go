@@ -1,0 +1,77 @@
+package provision
+
+import (
+	"context"
+	"errors"
+	"fmt"
+)
+
+// Snapshot implements Snapshotter.
+func (m *Mux) Snapshot(ctx context.Context, r SnapshotRequest) (Snapshot, error) {
+	if err := r.Check(); err != nil {
+		return Snapshot{}, err
+	}
+	_, holder, err := m.findSnapshot(ctx, r.ID)
+	if errors.Is(err, ErrNotFound) {
+		_, holder, err = m.find(ctx, r.Volume)
+	}
+	if err != nil {
+		return Snapshot{}, err
+	}
+	s, able := holder.Provisioner.(Snapshotter)
+	if !able {
+		return Snapshot{}, fmt.Errorf("%w: pools of type %s have no snapshots", ErrUnsupported, holder.Types[0])
+	}
+	return s.Snapshot(ctx, r)
+}
+
+// GetSnapshot implements Snapshotter.
+func (m *Mux) GetSnapshot(ctx context.Context, id string) (Snapshot, error) {
+	s, _, err := m.findSnapshot(ctx, id)
+	return s, err
+}
+
+// DeleteSnapshot implements Snapshotter. Every member is asked, as by Delete.
+func (m *Mux) DeleteSnapshot(ctx context.Context, id string) error {
+	if err := CheckSnapshotID(id); err != nil {
+		return err
+	}
+	for _, member := range m.members {
+		s, able := member.Provisioner.(Snapshotter)
+		if !able {
+			continue
+		}
+		if err := s.DeleteSnapshot(ctx, id); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func (m *Mux) findSnapshot(ctx context.Context, id string) (Snapshot, Member, error) {
+	return find(ctx, m.members, id, func(member Member, ctx context.Context, id string) (Snapshot, error) {
+		if s, able := member.Provisioner.(Snapshotter); able {
+			return s.GetSnapshot(ctx, id)
+		}
+		return Snapshot{}, ErrNotFound
+	})
+}
+
+// find returns what a member has under an id, and the member. It is missing only if
+// every member says so: one that cannot be asked may have it.
+func find[T any](ctx context.Context, members []Member, id string, get func(Member, context.Context, string) (T, error)) (none T, _ Member, _ error) {
+	var failure error
+	for _, member := range members {
+		got, err := get(member, ctx, id)
+		switch {
+		case err == nil:
+			return got, member, nil
+		case !errors.Is(err, ErrNotFound):
+			failure = errors.Join(failure, err)
+		}
+	}
+	if failure != nil {
+		return none, Member{}, failure
+	}
+	return none, Member{}, fmt.Errorf("%w: %s", ErrNotFound, id)
+}
