@@ -62,7 +62,7 @@ func (p *Provisioner) Get(ctx context.Context, id string) (provision.Volume, err
 		return provision.Volume{}, err
 	}
 	v := d.volume()
-	if v.Problem != "" || p.ready(&d) {
+	if v.Problem != "" || d.content.complete && p.ready(&d) {
 		return v, nil
 	}
 	return p.activated(ctx, d.pool, id)
@@ -85,18 +85,18 @@ func (p *Provisioner) locate(ctx context.Context, id string) (disk, error) {
 }
 
 // ready says whether the volume on a disk can be used as it is: the disk is still the
-// one that was read, its table is whole and its partition is there.
+// one that was read, and the volume's partition is there.
 func (p *Provisioner) ready(d *disk) bool {
 	now, ok := p.config.Disks.Find(d.Name)
-	if !ok || !now.same(d.Disk) || d.content.kind != ours || !d.content.complete {
+	if !ok || !now.same(d.Disk) {
 		return false
 	}
 	path, known := now.node(d.content.record)
 	return known && path == d.volume().Device && p.config.Disks.Exists(path)
 }
 
-// activated makes a volume's partition known to the kernel and returns the volume;
-// with a problem if that fails.
+// activated completes a volume's table, makes its partition known to the kernel and
+// returns the volume; with a problem if it cannot be used then.
 func (p *Provisioner) activated(ctx context.Context, pool, id string) (provision.Volume, error) {
 	unlock, err := p.pools.Lock(ctx, pool)
 	if err != nil {

@@ -38,6 +38,7 @@ type disk struct {
 
 type wipe struct {
 	running bool
+	done    int64 // percent
 	failed  error
 }
 
@@ -107,7 +108,7 @@ func (d *disk) closed() string {
 	case c.kind == ours && c.record.status == wiping && d.wipe.failed != nil:
 		return fmt.Sprintf("wiping what volume %s left failed, and is tried again: %v", c.record.id, d.wipe.failed)
 	case c.kind == ours && c.record.status == wiping:
-		return fmt.Sprintf("what volume %s left is being wiped", c.record.id)
+		return fmt.Sprintf("what volume %s left is being wiped, %d%% is done", c.record.id, d.wipe.done)
 	case c.kind == foreign:
 		return fmt.Sprintf("it carries %s: Berth takes only empty disks; clear it if its data is not needed (wipefs --all /dev/%s, then blkdiscard --zeroout /dev/%s)",
 			c.what, d.Name, d.Name)

@@ -69,6 +69,7 @@ func (p *Provisioner) beginReading() map[string]chan struct{} {
 
 // read reads one disk and notes what is on it, unless it was changed meanwhile.
 func (p *Provisioner) read(pool string, of Disk, turn int, done chan struct{}) {
+	defer close(done)
 	c, err := p.lookAt(of)
 	again := false
 	p.state.with(pool, func(d *disk) {
@@ -85,7 +86,6 @@ func (p *Provisioner) read(pool string, of Disk, turn int, done chan struct{}) {
 			d.learn(c, err)
 		}
 	})
-	close(done)
 	if again {
 		p.signal()
 	}

@@ -1,0 +1,60 @@
+package device
+
+import (
+	"context"
+	"errors"
+	"fmt"
+
+	"berth.dev/berth/internal/provision"
+	"berth.dev/berth/internal/run"
+)
+
+// Delete implements provision.Provisioner. The volume is gone when it returns; the
+// disk is free once Run has wiped it.
+func (p *Provisioner) Delete(ctx context.Context, id string) error {
+	if err := provision.CheckID(id); err != nil {
+		return err
+	}
+	d, err := p.locate(ctx, id)
+	if errors.Is(err, provision.ErrNotFound) {
+		return nil
+	}
+	if err != nil {
+		return err
+	}
+	unlock, err := p.lock(ctx, id, d.pool)
+	if err != nil {
+		return err
+	}
+	_, err = run.Do(ctx, &p.tasks, func(context.Context) (struct{}, error) {
+		defer unlock()
+		return struct{}{}, p.deleteLocked(d.pool, id)
+	})
+	return err
+}
+
+func (p *Provisioner) deleteLocked(pool, id string) error {
+	h, err := p.hold(pool)
+	if errors.Is(err, provision.ErrPoolMissing) {
+		return fmt.Errorf("%w, and holds volume %s", err, id)
+	}
+	if err != nil {
+		return err
+	}
+	defer h.release()
+	c := h.content
+	switch {
+	case c.kind != ours || c.record.id != id || c.record.status == wiping:
+		return nil // deleted meanwhile
+	case c.problem != "":
+		return fmt.Errorf("%w: disk %s with volume %s: %s", provision.ErrUnavailable, h.disk.Name, id, c.problem)
+	}
+	// The kernel refuses while anybody has the partition open, and from here on nobody
+	// can open it. Should the next step fail, the volume is still there, and its partition
+	// is made again when it is asked for.
+	if err := h.deactivate(); err != nil {
+		return err
+	}
+	c.record.status = wiping
+	return h.write(c.record)
+}

@@ -1,0 +1,162 @@
+package device
+
+import (
+	"errors"
+	"fmt"
+
+	"berth.dev/berth/internal/provision"
+)
+
+// held is a disk that is opened exclusively, with what is on it now.
+type held struct {
+	p    *Provisioner
+	pool string
+	Holder
+	disk    Disk
+	content content
+}
+
+// hold opens a disk exclusively and reads it. The kernel gives it to one at a time;
+// release gives it back.
+func (p *Provisioner) hold(pool string) (*held, error) {
+	d, err := p.present(pool)
+	if err != nil {
+		return nil, err
+	}
+	holder, err := p.config.Disks.Hold(d.Name)
+	switch {
+	case errors.Is(err, ErrBusy):
+		return nil, fmt.Errorf("%w: something on disk %s is mounted or held", provision.ErrInUse, d.Name)
+	case err != nil:
+		return nil, fmt.Errorf("%w: opening disk %s: %w", provision.ErrUnavailable, d.Name, err)
+	}
+	// The name may have passed to another disk before it was opened. From here on it
+	// cannot: the kernel keeps it while the disk is open.
+	now, ok := p.config.Disks.Find(d.Name)
+	if !ok || !now.same(d) {
+		holder.Close()
+		return nil, fmt.Errorf("%w: another disk is named %s now", provision.ErrUnavailable, d.Name)
+	}
+	c, err := look(holder, now.Geometry)
+	if err != nil {
+		holder.Close()
+		return nil, fmt.Errorf("%w: disk %s: %w", provision.ErrUnavailable, d.Name, err)
+	}
+	p.state.with(pool, func(d *disk) {
+		if d != nil {
+			d.changing = true
+			d.turn++
+		}
+	})
+	return &held{p: p, pool: pool, Holder: holder, disk: now, content: c}, nil
+}
+
+// present returns a disk as the kernel describes it now.
+func (p *Provisioner) present(pool string) (found Disk, err error) {
+	if _, err := p.list(); err != nil {
+		return Disk{}, err
+	}
+	p.state.with(pool, func(d *disk) {
+		switch {
+		case d == nil || d.missing:
+			err = fmt.Errorf("%w: disk %s is not there", provision.ErrPoolMissing, pool)
+		case len(d.twins) > 0:
+			err = fmt.Errorf("%w: disk %s: %s", provision.ErrUnavailable, pool, d.trouble())
+		default:
+			found = d.Disk
+		}
+	})
+	return found, err
+}
+
+// release reads the disk once more, so that what is known is what is there whatever
+// became of the change, and gives it back.
+func (h *held) release() {
+	c, err := look(h, h.disk.Geometry)
+	h.Close()
+	now, ok := h.p.config.Disks.Find(h.disk.Name)
+	h.p.state.with(h.pool, func(d *disk) {
+		if d == nil {
+			return
+		}
+		d.changing = false
+		d.turn++
+		if !ok || !now.same(d.Disk) || !d.same(h.disk) {
+			d.stale = true
+			return
+		}
+		d.Disk = now
+		d.learn(c, err)
+	})
+	h.p.signal()
+	h.p.nudge()
+}
+
+// write puts a record on the disk, see gpt.Geometry.Writes.
+func (h *held) write(r record) error {
+	for n, w := range h.disk.Writes(r.partition()) {
+		if _, err := h.WriteAt(w.Data, w.Offset); err != nil {
+			return fmt.Errorf("writing block %d of 5 of the partition table of disk %s: %w", n+1, h.disk.Name, err)
+		}
+	}
+	return nil
+}
+
+// erase takes a record from the disk, in the reverse order.
+func (h *held) erase(r record) error {
+	writes := h.disk.Writes(r.partition())
+	for n := len(writes) - 1; n >= 0; n-- {
+		if _, err := h.WriteAt(make([]byte, len(writes[n].Data)), writes[n].Offset); err != nil {
+			return fmt.Errorf("erasing block %d of 5 of the partition table of disk %s: %w", n+1, h.disk.Name, err)
+		}
+	}
+	return nil
+}
+
+// activate makes the kernel know the partition of a record, and no other of the disk.
+func (h *held) activate(r record) error {
+	if _, known := h.disk.node(r); known && len(h.disk.Partitions) == 1 {
+		return nil
+	}
+	if err := h.deactivate(); err != nil {
+		return err
+	}
+	start, length := r.extent(h.disk.Geometry)
+	p := Partition{Name: h.disk.partitionName(), Number: partitionNumber, Start: start, Length: length}
+	if err := h.AddPartition(p); err != nil {
+		return fmt.Errorf("%w: telling the kernel of partition %s: %w", provision.ErrUnavailable, p.Name, err)
+	}
+	return nil
+}
+
+// deactivate makes the kernel forget the disk's partitions.
+func (h *held) deactivate() error {
+	for _, p := range h.disk.Partitions {
+		switch err := h.RemovePartition(p.Number); {
+		case errors.Is(err, ErrBusy):
+			return fmt.Errorf("%w: %s is open", provision.ErrInUse, p.Name)
+		case err != nil:
+			return fmt.Errorf("%w: making the kernel forget %s: %w", provision.ErrUnavailable, p.Name, err)
+		}
+	}
+	return nil
+}
+
+// activateLocked completes the table of a volume and makes its partition known.
+func (p *Provisioner) activateLocked(pool, id string) error {
+	h, err := p.hold(pool)
+	if err != nil {
+		return err
+	}
+	defer h.release()
+	c := h.content
+	if c.kind != ours || c.record.id != id || c.record.status == wiping || c.problem != "" {
+		return nil // others were here; release makes it known
+	}
+	if !c.complete {
+		if err := h.write(c.record); err != nil {
+			return err
+		}
+	}
+	return h.activate(c.record)
+}
