@@ -19,6 +19,9 @@ const (
 	// controller alone adds and removes it.
 	VolumeFinalizer = "berth.dev/replicas"
 
+	// SnapshotFinalizer does the same for a Snapshot.
+	SnapshotFinalizer = "berth.dev/snapshot"
+
 	// AgentLeasePrefix and the name of a node make the name of the Lease that its
 	// agent renews, in the namespace Berth is installed in.
 	AgentLeasePrefix = "berth-agent-"
@@ -49,7 +52,27 @@ var volumeName = regexp.MustCompile(`^(pvc-[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]
 // guard before an id is used in a path, a device name or an argument.
 func IsVolumeName(id string) bool { return volumeName.MatchString(id) }
 
-// ReplicaLabel is the label key that marks a Volume as concerning a node. It
+// snapshotUID is in the CSI names that the csi-snapshotter makes of a
+// VolumeSnapshot's UID.
+var snapshotUID = regexp.MustCompile(`^snapshot-([0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12})$`)
+
+// SnapshotName is the name of the Snapshot for a CSI snapshot name: a pure function
+// as VolumeName is, and the CSI snapshot id. No name of LVM may begin as those of the
+// csi-snapshotter do.
+func SnapshotName(csiName string) string {
+	if parts := snapshotUID.FindStringSubmatch(csiName); parts != nil {
+		return "snap-" + parts[1]
+	}
+	return "snap-" + digest(csiName, 32)
+}
+
+// snapshotName matches what SnapshotName can return.
+var snapshotName = regexp.MustCompile(`^snap-([0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}|[a-z2-7]{32})$`)
+
+// IsSnapshotName says whether a CSI snapshot id can be one of Berth's.
+func IsSnapshotName(id string) bool { return snapshotName.MatchString(id) }
+
+// ReplicaLabel is the label key that marks a Volume or a Snapshot as concerning a node. It
 // hashes the node name because a label key holds 63 characters and a node name
 // up to 253. Agents select on it, so an agent's cost does not grow with the
 // cluster.

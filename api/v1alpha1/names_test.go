@@ -2,6 +2,7 @@ package v1alpha1
 
 import (
 	"os"
+	"regexp"
 	"strings"
 	"testing"
 
@@ -87,12 +88,32 @@ func TestEveryNodeHasALabelOfItsOwn(t *testing.T) {
 	})
 }
 
-func TestTheSchemaAcceptsTheNamesThatIsVolumeNameAccepts(t *testing.T) {
-	crd, err := os.ReadFile("../../charts/berth/crd-bases/berth.dev_volumes.yaml")
-	if err != nil {
-		t.Fatal(err)
+func TestTheSchemaAcceptsTheNamesThatAreBerths(t *testing.T) {
+	for kind, names := range map[string]*regexp.Regexp{"volumes": volumeName, "snapshots": snapshotName} {
+		crd, err := os.ReadFile("../../charts/berth/crd-bases/berth.dev_" + kind + ".yaml")
+		if err != nil {
+			t.Fatal(err)
+		}
+		if rule := "self.metadata.name.matches('" + names.String() + "')"; !strings.Contains(string(crd), rule) {
+			t.Errorf("the schema of %s does not have the rule %s", kind, rule)
+		}
 	}
-	if rule := "self.metadata.name.matches('" + volumeName.String() + "')"; !strings.Contains(string(crd), rule) {
-		t.Fatalf("the schema does not have the rule %s", rule)
+}
+
+func TestSnapshotNamesAreSafeAndNeverReservedByLVM(t *testing.T) {
+	uid := "0f3c1c9e-1d2b-4c3d-8e4f-5a6b7c8d9e0f"
+	for csiName, want := range map[string]string{
+		"snapshot-" + uid: "snap-" + uid,
+		"snap-" + uid:     "snap-" + digest("snap-"+uid, 32),
+		"../etc":          "snap-" + digest("../etc", 32),
+	} {
+		if got := SnapshotName(csiName); got != want || !IsSnapshotName(got) {
+			t.Errorf("SnapshotName(%q) = %q, want %q", csiName, got, want)
+		}
+	}
+	for _, id := range []string{"", "snap-", "snapshot-" + uid, "snap-" + strings.ToUpper(uid), "snap-" + uid + "/a"} {
+		if IsSnapshotName(id) {
+			t.Errorf("IsSnapshotName(%q) = true", id)
+		}
 	}
 }

@@ -20,6 +20,7 @@ var AddToScheme = schemeBuilder.AddToScheme
 func addKnownTypes(s *runtime.Scheme) error {
 	s.AddKnownTypes(GroupVersion,
 		&PoolClass{}, &PoolClassList{},
+		&Snapshot{}, &SnapshotList{},
 		&StorageNode{}, &StorageNodeList{},
 		&Volume{}, &VolumeList{},
 	)

@@ -112,8 +112,8 @@ type Pool struct {
 	LargestVolume resource.Quantity `json:"largestVolume"`
 
 	// inventory is what is Berth's in the pool and is no replica of a Volume that
-	// the agent knows: inline volumes, and volumes whose Volume is gone. It is
-	// part of neither foreign nor any Volume.
+	// the agent knows: inline volumes, snapshots, and volumes whose Volume is gone. It
+	// is part of neither foreign nor any Volume.
 	// +optional
 	// +listType=atomic
 	// +kubebuilder:validation:MaxItems=256
@@ -136,9 +136,9 @@ type Pool struct {
 	Message string `json:"message,omitempty"`
 }
 
-// InventoryItem is one volume in a pool that has no Volume object.
+// InventoryItem is something of Berth's in a pool that has no Volume object.
 //
-// +kubebuilder:validation:XValidation:rule="has(self.volume) != has(self.inline)",message="an item of the inventory has either volume or inline"
+// +kubebuilder:validation:XValidation:rule="[has(self.volume), has(self.inline), has(self.snapshot)].filter(x, x).size() == 1",message="an item of the inventory is one of volume, inline and snapshot"
 type InventoryItem struct {
 	// volume is the name of the Volume that it was made for.
 	// +optional
@@ -149,6 +149,12 @@ type InventoryItem struct {
 	// inline says whose inline volume it is.
 	// +optional
 	Inline *InlineReference `json:"inline,omitempty"`
+
+	// snapshot is the id of a snapshot.
+	// +optional
+	// +kubebuilder:validation:MinLength=1
+	// +kubebuilder:validation:MaxLength=63
+	Snapshot string `json:"snapshot,omitempty"`
 
 	// allocated is how many bytes it takes of the pool.
 	// +required

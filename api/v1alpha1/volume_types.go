@@ -51,6 +51,7 @@ type Volume struct {
 // +kubebuilder:validation:XValidation:rule="quantity(string(self.capacity)).isInteger() && quantity(string(self.capacity)).isGreaterThan(quantity('0'))",message="capacity must be a positive whole number of bytes"
 // +kubebuilder:validation:XValidation:rule="self.volumeMode == oldSelf.volumeMode && self.poolClass == oldSelf.poolClass && self.sharing == oldSelf.sharing && self.placement == oldSelf.placement",message="volumeMode, poolClass, sharing and placement are immutable"
 // +kubebuilder:validation:XValidation:rule="has(self.fsType) == has(oldSelf.fsType) && (!has(self.fsType) || self.fsType == oldSelf.fsType)",message="fsType is immutable"
+// +kubebuilder:validation:XValidation:rule="has(self.source) == has(oldSelf.source) && (!has(self.source) || self.source == oldSelf.source)",message="source is immutable"
 // +kubebuilder:validation:XValidation:rule="has(self.fsType) == (self.volumeMode == 'Filesystem')",message="fsType is for volumeMode Filesystem, and required there"
 type VolumeSpec struct {
 	// capacity is the size in bytes that was asked for; a replica may be a little
@@ -80,6 +81,10 @@ type VolumeSpec struct {
 	// +optional
 	ClaimRef *ClaimReference `json:"claimRef,omitempty"`
 
+	// source is what the volume begins as a copy of; without one it begins blank.
+	// +optional
+	Source *VolumeSource `json:"source,omitempty"`
+
 	// sharing says how many nodes may write at once.
 	// +required
 	// +kubebuilder:default=Exclusive
@@ -101,6 +106,24 @@ type VolumeSpec struct {
 	// +listMapKey=node
 	// +kubebuilder:validation:MaxItems=8
 	Replicas []ReplicaSpec `json:"replicas,omitempty"`
+}
+
+// VolumeSource is what a volume begins as a copy of.
+//
+// +structType=atomic
+// +kubebuilder:validation:XValidation:rule="has(self.snapshot) != has(self.volume)",message="a source is either a snapshot or a volume"
+type VolumeSource struct {
+	// snapshot is the name of a Snapshot.
+	// +optional
+	// +kubebuilder:validation:MaxLength=63
+	// +kubebuilder:validation:Pattern=`^snap-([0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}|[a-z2-7]{32})$`
+	Snapshot string `json:"snapshot,omitempty"`
+
+	// volume is the name of a Volume.
+	// +optional
+	// +kubebuilder:validation:MaxLength=63
+	// +kubebuilder:validation:Pattern=`^(pvc-[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}|vol-[a-z2-7]{32})$`
+	Volume string `json:"volume,omitempty"`
 }
 
 // VolumeMode says what a pod sees: a mounted filesystem or a block device.

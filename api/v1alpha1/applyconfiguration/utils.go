@@ -46,12 +46,22 @@ func ForKind(kind schema.GroupVersionKind) interface{} {
 		return &apiv1alpha1.ReplicaStatusApplyConfiguration{}
 	case v1alpha1.SchemeGroupVersion.WithKind("Replication"):
 		return &apiv1alpha1.ReplicationApplyConfiguration{}
+	case v1alpha1.SchemeGroupVersion.WithKind("Snapshot"):
+		return &apiv1alpha1.SnapshotApplyConfiguration{}
+	case v1alpha1.SchemeGroupVersion.WithKind("SnapshotReplica"):
+		return &apiv1alpha1.SnapshotReplicaApplyConfiguration{}
+	case v1alpha1.SchemeGroupVersion.WithKind("SnapshotSpec"):
+		return &apiv1alpha1.SnapshotSpecApplyConfiguration{}
+	case v1alpha1.SchemeGroupVersion.WithKind("SnapshotStatus"):
+		return &apiv1alpha1.SnapshotStatusApplyConfiguration{}
 	case v1alpha1.SchemeGroupVersion.WithKind("StorageNode"):
 		return &apiv1alpha1.StorageNodeApplyConfiguration{}
 	case v1alpha1.SchemeGroupVersion.WithKind("StorageNodeStatus"):
 		return &apiv1alpha1.StorageNodeStatusApplyConfiguration{}
 	case v1alpha1.SchemeGroupVersion.WithKind("Volume"):
 		return &apiv1alpha1.VolumeApplyConfiguration{}
+	case v1alpha1.SchemeGroupVersion.WithKind("VolumeSource"):
+		return &apiv1alpha1.VolumeSourceApplyConfiguration{}
 	case v1alpha1.SchemeGroupVersion.WithKind("VolumeSpec"):
 		return &apiv1alpha1.VolumeSpecApplyConfiguration{}
 	case v1alpha1.SchemeGroupVersion.WithKind("VolumeStatus"):

@@ -60,6 +60,7 @@ var nodeWriters = map[string]string{
 	"pools[].health":                    nodeOwner,
 	"pools[].message":                   nodeOwner,
 	"pools[].inventory[].volume":        nodeOwner,
+	"pools[].inventory[].snapshot":      nodeOwner,
 	"pools[].inventory[].allocated":     nodeOwner,
 	"pools[].inventory[].inline.podUID": nodeOwner,
 	"pools[].inventory[].inline.name":   nodeOwner,
@@ -158,7 +159,7 @@ func TestEveryFieldOfAStorageNodesStatusHasOneWriter(t *testing.T) {
 		Name: "vg", Provisioner: v1alpha1.ProvisionerLVM, Total: some, Foreign: some, AllocationUnit: some,
 		LargestVolume: some, Classes: []string{"fast"}, Health: v1alpha1.PoolHealthy, Message: "all is well",
 		Filled: &some, MetadataFilledPercent: 1, Media: v1alpha1.SSD,
-		Inventory: []v1alpha1.InventoryItem{lost("vol-lost"), inline("uid", "scratch")}}}}
+		Inventory: []v1alpha1.InventoryItem{lost("vol-lost"), inline("uid", "scratch"), {Snapshot: "snap-1", Allocated: some}}}}}
 	if err := env.Client.Status().Update(t.Context(), n); err != nil {
 		t.Fatal(err)
 	}

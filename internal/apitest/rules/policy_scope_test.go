@@ -45,6 +45,30 @@ var strayRequests = map[string]struct {
 			ready("n1")(v)
 			return env.UnboundAgent(t).Status().Update(t.Context(), v)
 		}, refusal: unboundVolumes},
+	"a new snapshot": {
+		request: func(t *testing.T, env *apitest.Environment) error {
+			return env.Agent(t, "n1").Create(t.Context(), newSnapshot(t))
+		}, refusal: outOfScope},
+	"a deletion of a snapshot": {
+		request: func(t *testing.T, env *apitest.Environment) error {
+			return env.Agent(t, "n1").Delete(t.Context(), begun(t, env.Client))
+		}, refusal: outOfScope},
+	"a snapshot where none is wanted": {
+		request: func(t *testing.T, env *apitest.Environment) error {
+			s := newSnapshot(t)
+			s.Spec.Replicas = s.Spec.Replicas[1:]
+			if err := env.Client.Create(t.Context(), s); err != nil {
+				t.Fatal(err)
+			}
+			says("n1", v1alpha1.SnapshotReady)(s)
+			return env.Agent(t, "n1").Status().Update(t.Context(), s)
+		}, refusal: placedSnapshot},
+	"a snapshot with a token that is bound to no pod": {
+		request: func(t *testing.T, env *apitest.Environment) error {
+			s := begun(t, env.Client)
+			says("n1", v1alpha1.SnapshotReady)(s)
+			return env.UnboundAgent(t).Status().Update(t.Context(), s)
+		}, refusal: unboundSnapshots},
 	"a StorageNode with a token that is bound to no pod": {
 		request: unbound(storageNode("n1")), refusal: unboundNodes},
 	"a Lease with a token that is bound to no pod": {

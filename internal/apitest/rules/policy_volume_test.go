@@ -13,13 +13,16 @@ import (
 
 // What the policies say to the agent of n1.
 var (
-	unboundVolumes = denied("berth-agent-volumes", "the token is not bound to a pod on a node")
-	ownEntry       = denied("berth-agent-volumes", "the agent of n1 may write only its own entry of status.replicas")
-	placedEntry    = denied("berth-agent-volumes", "the agent of n1 may add its entry only where spec.replicas names it")
-	ownPrimary     = denied("berth-agent-volumes", "the agent of n1 may make only itself primary, and never Fenced")
-	ownEpoch       = denied("berth-agent-volumes", "the agent of n1 may begin an epoch only as its primary, at most 1000000 above the last")
-	ownFields      = denied("berth-agent-volumes", "an agent writes only replicas, primary and epoch of a Volume's status")
-	outOfScope     = denied("berth-agent-scope", "an agent writes only the status of Volumes and its own StorageNode")
+	unboundVolumes   = denied("berth-agent-volumes", "the token is not bound to a pod on a node")
+	ownEntry         = denied("berth-agent-volumes", "the agent of n1 may write only its own entry of status.replicas")
+	placedEntry      = denied("berth-agent-volumes", "the agent of n1 may add its entry only where spec.replicas names it")
+	ownPrimary       = denied("berth-agent-volumes", "the agent of n1 may make only itself primary, and never Fenced")
+	ownEpoch         = denied("berth-agent-volumes", "the agent of n1 may begin an epoch only as its primary, at most 1000000 above the last")
+	ownFields        = denied("berth-agent-volumes", "an agent writes only replicas, primary and epoch of a Volume's status")
+	ownSnapshot      = denied("berth-agent-snapshots", "the agent of n1 may write only its own entry of status.replicas")
+	placedSnapshot   = denied("berth-agent-snapshots", "the agent of n1 may add its entry only where spec.replicas names it")
+	unboundSnapshots = denied("berth-agent-snapshots", "the token is not bound to a pod on a node")
+	outOfScope       = denied("berth-agent-scope", "an agent writes only the status of Volumes and Snapshots and its own StorageNode")
 )
 
 func denied(policy, message string) string {

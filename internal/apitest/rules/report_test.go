@@ -13,7 +13,7 @@ import (
 	"berth.dev/berth/internal/apitest"
 )
 
-const oneOwner = "an item of the inventory has either volume or inline"
+const oneOwner = "an item of the inventory is one of volume, inline and snapshot"
 
 // lost is a volume whose Volume is gone.
 func lost(volume string) v1alpha1.InventoryItem {
@@ -70,6 +70,7 @@ var reportCases = map[string]struct {
 	"a full inventory":            {edit: inventory(lostVolumes(256)...)},
 	"an inventory without end":    {edit: inventory(lostVolumes(257)...), refusal: "status.pools[0].inventory"},
 	"an item without owner":       {edit: inventory(lost("")), refusal: oneOwner},
+	"a snapshot":                  {edit: inventory(v1alpha1.InventoryItem{Snapshot: "snap-1", Allocated: resource.MustParse("1Gi")})},
 	"an item with two owners":     {edit: inventory(withBoth()), refusal: oneOwner},
 	"an inline volume of no pod":  {edit: inventory(inline("", "scratch")), refusal: "podUID"},
 	"an inline volume of no name": {edit: inventory(inline("uid", "")), refusal: "inline.name"},

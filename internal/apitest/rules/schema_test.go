@@ -59,6 +59,13 @@ func refusals() map[string]bool {
 	for _, tc := range createDenials {
 		seen[tc.refusal] = true
 	}
+	seen[snapshotImmutable] = true // in TestASnapshotStaysOneOfItsVolume
+	for _, tc := range snapshotSpecs {
+		seen[tc.refusal] = true
+	}
+	for _, tc := range snapshotCases {
+		seen[tc.refusal] = true
+	}
 	for _, tc := range classChanges {
 		seen[tc.refusal] = true
 	}

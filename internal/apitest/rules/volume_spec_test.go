@@ -14,6 +14,8 @@ const (
 	capacityPositive = "capacity must be a positive whole number of bytes"
 	capacityShrinks  = "spec.capacity cannot shrink below the capacity of a replica"
 	specImmutable    = "volumeMode, poolClass, sharing and placement are immutable"
+	sourceImmutable  = "source is immutable"
+	oneSource        = "a source is either a snapshot or a volume"
 	fsTypeImmutable  = "fsType is immutable"
 	fsTypeNeeded     = "fsType is for volumeMode Filesystem, and required there"
 	poolImmutable    = "pool is immutable: remove the replica and add it again"
@@ -24,6 +26,10 @@ func named(name string) change { return func(v *v1alpha1.Volume) { v.Name = name
 func fsType(f v1alpha1.FSType) change { return func(v *v1alpha1.Volume) { v.Spec.FSType = f } }
 
 func block(v *v1alpha1.Volume) { v.Spec.VolumeMode, v.Spec.FSType = v1alpha1.Block, "" }
+
+func from(snapshot, volume string) change {
+	return func(v *v1alpha1.Volume) { v.Spec.Source = &v1alpha1.VolumeSource{Snapshot: snapshot, Volume: volume} }
+}
 
 var createCases = map[string]struct {
 	change  change
@@ -44,6 +50,11 @@ var createCases = map[string]struct {
 	"an fsType that Berth does not make":    {change: fsType("ntfs"), refusal: `Unsupported value: "ntfs"`},
 	"a factor of zero":                      {change: func(v *v1alpha1.Volume) { v.Spec.Replication.Factor = 0 }, refusal: "spec.replication.factor"},
 	"a factor of nine":                      {change: func(v *v1alpha1.Volume) { v.Spec.Replication.Factor = 9 }, refusal: "spec.replication.factor"},
+	"a volume from a snapshot":              {change: from(v1alpha1.SnapshotName("a"), "")},
+	"a volume from a volume":                {change: from("", v1alpha1.VolumeName("a"))},
+	"a volume from both":                    {change: from(v1alpha1.SnapshotName("a"), v1alpha1.VolumeName("a")), refusal: oneSource},
+	"a volume from nothing":                 {change: from("", ""), refusal: oneSource},
+	"a volume from what is not Berth's":     {change: from("", "root"), refusal: "spec.source.volume"},
 	"no pool class":                         {change: func(v *v1alpha1.Volume) { v.Spec.PoolClass = "" }, refusal: "spec.poolClass"},
 	"a replica without a pool": {refusal: "spec.replicas[0].pool",
 		change: func(v *v1alpha1.Volume) { v.Spec.Replicas[0].Pool = "" }},
@@ -109,6 +120,8 @@ var specCases = map[string]statusCase{
 		change: func(v *v1alpha1.Volume) { v.Spec.Placement = v1alpha1.PlacementNode }, refusal: specImmutable},
 	"the filesystem is immutable": {
 		change: fsType(v1alpha1.XFS), refusal: fsTypeImmutable},
+	"a blank volume gets no source later": {
+		change: from(v1alpha1.SnapshotName("a"), ""), refusal: sourceImmutable},
 	"a replica is added": {
 		change: wanted("n1", "n2", "n3")},
 	"a replica is removed": {

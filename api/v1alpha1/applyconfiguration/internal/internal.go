@@ -84,6 +84,9 @@ var schemaYAML = typed.YAMLObject(`types:
     - name: inline
       type:
         namedType: dev.berth.berth.api.v1alpha1.InlineReference
+    - name: snapshot
+      type:
+        scalar: string
     - name: volume
       type:
         scalar: string
@@ -292,6 +295,81 @@ var schemaYAML = typed.YAMLObject(`types:
         scalar: numeric
 - name: dev.berth.berth.api.v1alpha1.Sharing
   scalar: string
+- name: dev.berth.berth.api.v1alpha1.Snapshot
+  map:
+    fields:
+    - name: apiVersion
+      type:
+        scalar: string
+    - name: kind
+      type:
+        scalar: string
+    - name: metadata
+      type:
+        namedType: io.k8s.apimachinery.pkg.apis.meta.v1.ObjectMeta
+    - name: spec
+      type:
+        namedType: dev.berth.berth.api.v1alpha1.SnapshotSpec
+    - name: status
+      type:
+        namedType: dev.berth.berth.api.v1alpha1.SnapshotStatus
+- name: dev.berth.berth.api.v1alpha1.SnapshotReplica
+  map:
+    fields:
+    - name: allocated
+      type:
+        namedType: io.k8s.apimachinery.pkg.api.resource.Quantity
+    - name: message
+      type:
+        scalar: string
+    - name: node
+      type:
+        scalar: string
+    - name: pool
+      type:
+        scalar: string
+    - name: reason
+      type:
+        scalar: string
+    - name: restoreSize
+      type:
+        namedType: io.k8s.apimachinery.pkg.api.resource.Quantity
+    - name: state
+      type:
+        namedType: dev.berth.berth.api.v1alpha1.SnapshotState
+    - name: taken
+      type:
+        namedType: io.k8s.apimachinery.pkg.apis.meta.v1.Time
+- name: dev.berth.berth.api.v1alpha1.SnapshotSpec
+  map:
+    fields:
+    - name: poolClass
+      type:
+        scalar: string
+    - name: replicas
+      type:
+        list:
+          elementType:
+            namedType: dev.berth.berth.api.v1alpha1.ReplicaSpec
+          elementRelationship: associative
+          keys:
+          - node
+    - name: volume
+      type:
+        scalar: string
+- name: dev.berth.berth.api.v1alpha1.SnapshotState
+  scalar: string
+- name: dev.berth.berth.api.v1alpha1.SnapshotStatus
+  map:
+    fields:
+    - name: replicas
+      type:
+        list:
+          elementType:
+            namedType: dev.berth.berth.api.v1alpha1.SnapshotReplica
+          elementRelationship: associative
+          keys:
+          - node
 - name: dev.berth.berth.api.v1alpha1.StorageNode
   map:
     fields:
@@ -349,6 +427,16 @@ var schemaYAML = typed.YAMLObject(`types:
         namedType: dev.berth.berth.api.v1alpha1.VolumeStatus
 - name: dev.berth.berth.api.v1alpha1.VolumeMode
   scalar: string
+- name: dev.berth.berth.api.v1alpha1.VolumeSource
+  map:
+    fields:
+    - name: snapshot
+      type:
+        scalar: string
+    - name: volume
+      type:
+        scalar: string
+    elementRelationship: atomic
 - name: dev.berth.berth.api.v1alpha1.VolumeSpec
   map:
     fields:
@@ -385,6 +473,9 @@ var schemaYAML = typed.YAMLObject(`types:
       type:
         namedType: dev.berth.berth.api.v1alpha1.Sharing
       default: Exclusive
+    - name: source
+      type:
+        namedType: dev.berth.berth.api.v1alpha1.VolumeSource
     - name: volumeMode
       type:
         namedType: dev.berth.berth.api.v1alpha1.VolumeMode

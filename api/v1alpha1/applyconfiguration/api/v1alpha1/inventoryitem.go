@@ -9,12 +9,14 @@ import (
 // InventoryItemApplyConfiguration represents a declarative configuration of the InventoryItem type for use
 // with apply.
 //
-// InventoryItem is one volume in a pool that has no Volume object.
+// InventoryItem is something of Berth's in a pool that has no Volume object.
 type InventoryItemApplyConfiguration struct {
 	// volume is the name of the Volume that it was made for.
 	Volume *string `json:"volume,omitempty"`
 	// inline says whose inline volume it is.
 	Inline *InlineReferenceApplyConfiguration `json:"inline,omitempty"`
+	// snapshot is the id of a snapshot.
+	Snapshot *string `json:"snapshot,omitempty"`
 	// allocated is how many bytes it takes of the pool.
 	Allocated *resource.Quantity `json:"allocated,omitempty"`
 }
@@ -38,6 +40,14 @@ func (b *InventoryItemApplyConfiguration) WithVolume(value string) *InventoryIte
 // If called multiple times, the Inline field is set to the value of the last call.
 func (b *InventoryItemApplyConfiguration) WithInline(value *InlineReferenceApplyConfiguration) *InventoryItemApplyConfiguration {
 	b.Inline = value
+	return b
+}
+
+// WithSnapshot sets the Snapshot field in the declarative configuration to the given value
+// and returns the receiver, so that objects can be built by chaining "With" function invocations.
+// If called multiple times, the Snapshot field is set to the value of the last call.
+func (b *InventoryItemApplyConfiguration) WithSnapshot(value string) *InventoryItemApplyConfiguration {
+	b.Snapshot = &value
 	return b
 }
 

@@ -37,8 +37,8 @@ type PoolApplyConfiguration struct {
 	// was made. For display and coarse filtering; not for accounting.
 	LargestVolume *resource.Quantity `json:"largestVolume,omitempty"`
 	// inventory is what is Berth's in the pool and is no replica of a Volume that
-	// the agent knows: inline volumes, and volumes whose Volume is gone. It is
-	// part of neither foreign nor any Volume.
+	// the agent knows: inline volumes, snapshots, and volumes whose Volume is gone. It
+	// is part of neither foreign nor any Volume.
 	Inventory []InventoryItemApplyConfiguration `json:"inventory,omitempty"`
 	// classes are the PoolClasses that this pool serves on this node.
 	Classes []string `json:"classes,omitempty"`

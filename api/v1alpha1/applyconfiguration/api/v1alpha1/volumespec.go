@@ -25,6 +25,8 @@ type VolumeSpecApplyConfiguration struct {
 	PoolClass *string `json:"poolClass,omitempty"`
 	// claimRef names the claim the volume was made for, if one was.
 	ClaimRef *ClaimReferenceApplyConfiguration `json:"claimRef,omitempty"`
+	// source is what the volume begins as a copy of; without one it begins blank.
+	Source *VolumeSourceApplyConfiguration `json:"source,omitempty"`
 	// sharing says how many nodes may write at once.
 	Sharing *apiv1alpha1.Sharing `json:"sharing,omitempty"`
 	// placement says how the PersistentVolume finds its node.
@@ -78,6 +80,14 @@ func (b *VolumeSpecApplyConfiguration) WithPoolClass(value string) *VolumeSpecAp
 // If called multiple times, the ClaimRef field is set to the value of the last call.
 func (b *VolumeSpecApplyConfiguration) WithClaimRef(value *ClaimReferenceApplyConfiguration) *VolumeSpecApplyConfiguration {
 	b.ClaimRef = value
+	return b
+}
+
+// WithSource sets the Source field in the declarative configuration to the given value
+// and returns the receiver, so that objects can be built by chaining "With" function invocations.
+// If called multiple times, the Source field is set to the value of the last call.
+func (b *VolumeSpecApplyConfiguration) WithSource(value *VolumeSourceApplyConfiguration) *VolumeSpecApplyConfiguration {
+	b.Source = value
 	return b
 }
 

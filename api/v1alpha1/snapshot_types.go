@@ -1,0 +1,151 @@
+package v1alpha1
+
+import (
+	"k8s.io/apimachinery/pkg/api/resource"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+)
+
+// Snapshot is what a volume held at one moment. It does not need its volume, and
+// volumes that were made from it do not need it.
+//
+// +kubebuilder:object:root=true
+// +kubebuilder:subresource:status
+// +kubebuilder:resource:scope=Cluster,shortName=bsnap,categories={berth,storage}
+// +kubebuilder:printcolumn:name="Volume",type=string,JSONPath=`.spec.volume`
+// +kubebuilder:printcolumn:name="State",type=string,JSONPath=`.status.replicas[0].state`
+// +kubebuilder:printcolumn:name="Size",type=string,JSONPath=`.status.replicas[0].restoreSize`
+// +kubebuilder:printcolumn:name="Node",type=string,JSONPath=`.spec.replicas[0].node`
+// +kubebuilder:printcolumn:name="Taken",type=date,JSONPath=`.status.replicas[0].taken`
+// +kubebuilder:printcolumn:name="Message",type=string,priority=1,JSONPath=`.status.replicas[0].message`
+// +kubebuilder:printcolumn:name="Age",type=date,JSONPath=`.metadata.creationTimestamp`
+// +kubebuilder:validation:XValidation:rule="self.metadata.name.matches('^snap-([0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}|[a-z2-7]{32})$')",message="metadata.name must be snap-<uid>, or snap- and 32 characters of base32"
+// +kubebuilder:validation:XValidation:rule="!has(oldSelf.status) || !has(oldSelf.status.replicas) || oldSelf.status.replicas.all(o, o.state == 'Gone' || has(self.status) && has(self.status.replicas) && self.status.replicas.exists(n, n.node == o.node))",message="an entry of status.replicas leaves only from state Gone"
+type Snapshot struct {
+	metav1.TypeMeta   `json:",inline"`
+	metav1.ObjectMeta `json:"metadata,omitempty"`
+
+	// spec is what the snapshot is of, and where it should be.
+	// +required
+	Spec SnapshotSpec `json:"spec"`
+	// status is what has become of it.
+	// +optional
+	Status SnapshotStatus `json:"status,omitempty"`
+}
+
+// SnapshotSpec says what a snapshot is of.
+//
+// +kubebuilder:validation:XValidation:rule="self.volume == oldSelf.volume && self.poolClass == oldSelf.poolClass",message="volume and poolClass are immutable"
+type SnapshotSpec struct {
+	// volume is the Volume that the snapshot is of.
+	// +required
+	// +kubebuilder:validation:MaxLength=63
+	// +kubebuilder:validation:Pattern=`^(pvc-[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}|vol-[a-z2-7]{32})$`
+	Volume string `json:"volume"`
+
+	// poolClass of the volume: what it keeps spare, no snapshot takes.
+	// +required
+	// +kubebuilder:validation:MinLength=1
+	// +kubebuilder:validation:MaxLength=253
+	PoolClass string `json:"poolClass"`
+
+	// replicas are the nodes that should hold it, with the pool of the volume there.
+	// +optional
+	// +listType=map
+	// +listMapKey=node
+	// +kubebuilder:validation:MaxItems=8
+	Replicas []ReplicaSpec `json:"replicas,omitempty"`
+}
+
+// SnapshotStatus is what has become of a snapshot.
+type SnapshotStatus struct {
+	// replicas are the reports of the nodes, each written by its own agent.
+	// +optional
+	// +listType=map
+	// +listMapKey=node
+	// +kubebuilder:validation:MaxItems=8
+	Replicas []SnapshotReplica `json:"replicas,omitempty"`
+}
+
+// SnapshotState is what a node has of a snapshot.
+//
+// +kubebuilder:validation:Enum=Copying;Ready;Failed;Gone
+type SnapshotState string
+
+const (
+	// SnapshotCopying means that it was taken, and its data is still being copied.
+	SnapshotCopying SnapshotState = "Copying"
+	// SnapshotReady means that volumes can be made from it.
+	SnapshotReady SnapshotState = "Ready"
+	// SnapshotFailed means that it could not be taken, or is broken; reason and
+	// message say why.
+	SnapshotFailed SnapshotState = "Failed"
+	// SnapshotGone means that nothing of it is on the node, and the entry may be
+	// dropped.
+	SnapshotGone SnapshotState = "Gone"
+)
+
+// SnapshotReplica is one node's report on a snapshot.
+//
+// +kubebuilder:validation:XValidation:rule="!(self.state in ['Copying', 'Ready']) || has(self.taken) && has(self.restoreSize)",message="a snapshot that was taken reports when, and its size"
+// +kubebuilder:validation:XValidation:rule="!has(oldSelf.taken) || !has(self.taken) || self.taken == oldSelf.taken && self.restoreSize == oldSelf.restoreSize",message="a snapshot is taken once"
+type SnapshotReplica struct {
+	// node that reports.
+	// +required
+	// +kubebuilder:validation:MaxLength=253
+	Node string `json:"node"`
+
+	// pool that holds it, or was to.
+	// +optional
+	// +kubebuilder:validation:MaxLength=253
+	Pool string `json:"pool,omitempty"`
+
+	// state of it.
+	// +required
+	State SnapshotState `json:"state"`
+
+	// taken is when it was taken, by the node's clock.
+	// +optional
+	Taken *metav1.Time `json:"taken,omitempty"`
+
+	// restoreSize is the size of the volume when it was taken: what is made from the
+	// snapshot is as large, or larger.
+	// +optional
+	// +kubebuilder:validation:XIntOrString
+	// +kubebuilder:validation:MaxLength=32
+	RestoreSize *resource.Quantity `json:"restoreSize,omitempty"`
+
+	// allocated is how many bytes it takes of its pool.
+	// +optional
+	// +kubebuilder:validation:XIntOrString
+	// +kubebuilder:validation:MaxLength=32
+	Allocated *resource.Quantity `json:"allocated,omitempty"`
+
+	// reason is a CamelCase word for the state, from the list of a Volume's replica.
+	// +optional
+	// +kubebuilder:validation:MaxLength=64
+	Reason string `json:"reason,omitempty"`
+
+	// message is for people.
+	// +optional
+	// +kubebuilder:validation:MaxLength=1024
+	Message string `json:"message,omitempty"`
+}
+
+// Entry is a node's report on the snapshot, or nil. It is not a copy.
+func (s *Snapshot) Entry(node string) *SnapshotReplica {
+	for i := range s.Status.Replicas {
+		if s.Status.Replicas[i].Node == node {
+			return &s.Status.Replicas[i]
+		}
+	}
+	return nil
+}
+
+// SnapshotList is a list of Snapshots.
+//
+// +kubebuilder:object:root=true
+type SnapshotList struct {
+	metav1.TypeMeta `json:",inline"`
+	metav1.ListMeta `json:"metadata,omitempty"`
+	Items           []Snapshot `json:"items"`
+}
