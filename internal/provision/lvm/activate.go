@@ -57,19 +57,38 @@ func (p *Provisioner) activated(ctx context.Context, name, id string) (provision
 }
 
 func (p *Provisioner) activateLocked(name string, ids ...string) error {
+	// A pool that is active only through its volumes would go with the last of them,
+	// and take with it what the kernel knows of its fill.
+	var pools []string
+	p.state.with(name, func(g *group) {
+		if g != nil {
+			pools = g.idle(ids...)
+		}
+	})
 	p.begin(name)
-	_, err := p.config.Runner.Change(p.config.activateCommand(name, ids...))
+	_, err := p.config.Runner.Change(p.config.activateCommand(name, slices.Concat(pools, ids)...))
 	p.end(name)
 	if err == nil {
-		p.state.with(name, func(g *group) {
-			for _, id := range ids {
-				if g != nil && g.volumes[id] != nil {
-					g.volumes[id].active = true
-				}
-			}
-		})
+		p.state.with(name, func(g *group) { g.activated(ids, pools) })
 	}
+	p.look(name, pools...)
 	return err
+}
+
+func (g *group) activated(ids, pools []string) {
+	if g == nil {
+		return
+	}
+	for _, id := range ids {
+		if v := g.volumes[id]; v != nil {
+			v.active = true
+		}
+	}
+	for _, name := range pools {
+		if p := g.pools[name]; p != nil {
+			p.active = true
+		}
+	}
 }
 
 // inactive returns the inactive volumes by the groups that can activate them.

@@ -11,6 +11,12 @@ import (
 // change brings a volume group to where its plan is done, with one LVM process.
 type change struct {
 	group, id string
+	// thin is the thin pool of the volume; empty if it is carved out of the group.
+	thin string
+	// grows says that the thin pool promises more by this change.
+	grows bool
+	// writes is how often LVM writes the group's metadata for it; 0 means once.
+	writes uint64
 	// plan decides from what is known: whether nothing is left to do, the size to
 	// make, or why it cannot be done. fresh says that LVM was asked just now. g is nil
 	// if there is no such group.
@@ -57,6 +63,12 @@ func (p *Provisioner) carryOut(ctx context.Context, c change) error {
 // been made all the same, or have become impossible.
 func (p *Provisioner) carryOutLocked(ctx context.Context, c change) error {
 	done, size, err := p.decide(c, false)
+	if !done && c.grows {
+		if err := p.rouse(c.group, c.thin); err != nil {
+			return err
+		}
+		done, size, err = p.decide(c, false)
+	}
 	if err != nil {
 		p.refresh(ctx, c.group)
 		done, size, err = p.decide(c, true)
@@ -67,6 +79,7 @@ func (p *Provisioner) carryOutLocked(ctx context.Context, c change) error {
 	before := p.begin(c.group)
 	_, failure := p.config.Runner.Change(c.command(size))
 	p.end(c.group)
+	p.look(c.group, c.thin)
 	if failure == nil {
 		p.learnt(c, size, before)
 		return nil
@@ -103,8 +116,9 @@ func (p *Provisioner) end(name string) {
 }
 
 // learnt updates what is known after an own change. The change advanced the
-// group's number by one; if the disk says otherwise, others changed the group too
-// and it must be read again.
+// group's number as often as LVM writes for it; if the disk says otherwise, others
+// changed the group too, or this LVM writes more or less often, and it must be read
+// again.
 func (p *Provisioner) learnt(c change, size int64, before uint64) {
 	var devices []string
 	p.state.with(c.group, func(g *group) {
@@ -118,7 +132,7 @@ func (p *Provisioner) learnt(c change, size int64, before uint64) {
 			return
 		}
 		c.learn(g, size)
-		g.stale = g.stale || err != nil || seqno != before+1
+		g.stale = g.stale || err != nil || seqno != before+max(c.writes, 1)
 		g.seqno = max(g.seqno, seqno)
 		g.turn = p.state.nextTurn()
 	})

@@ -8,11 +8,13 @@ import (
 )
 
 // settings override the machine's lvm.conf where Berth depends on them. Locking is
-// never touched: other tools use the same volume groups.
+// never touched: other tools use the same volume groups. In a container LVM would
+// begin to monitor a thin pool by a daemon of the container's own; a pool that the
+// machine monitors stays so.
 func (c Config) settings() string {
 	s := "report{compact_output=0 list_item_separator=\",\"}"
 	if !c.Udev {
-		s += " activation{udev_sync=0 udev_rules=0} devices{obtain_device_list_from_udev=0}"
+		s += " activation{udev_sync=0 udev_rules=0 monitoring=0} devices{obtain_device_list_from_udev=0}"
 	}
 	return s
 }
@@ -45,11 +47,18 @@ func (c Config) namesCommand() run.Command {
 
 // createCommand makes a volume and records what it is in one change of the group.
 func (c Config) createCommand(r provision.CreateRequest, size int64) run.Command {
-	args := []string{"--yes", "--wipesignatures", "y", "--zero", "y", "--size", bytes(size), "--name", r.ID}
+	group, thin := split(r.Pool)
+	args := []string{"--yes", "--wipesignatures", "y", "--zero", "y", "--size", bytes(size)}
+	if thin != "" {
+		// Nothing is to be wiped: what a zeroing pool gives out is blank. A pool that is
+		// not there is an error, never made: that would take a size of its own.
+		args = []string{"--yes", "--type", "thin", "--thinpool", thin, "--virtualsize", bytes(size)}
+	}
+	args = append(args, "--name", r.ID)
 	for _, tag := range newTags(r) {
 		args = append(args, "--addtag", tag)
 	}
-	return c.command("lvcreate", append(args, r.Pool.Name)...)
+	return c.command("lvcreate", append(args, group)...)
 }
 
 func (c Config) extendCommand(group, id string, size int64) run.Command {

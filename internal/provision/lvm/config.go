@@ -25,6 +25,11 @@ type Devices interface {
 	// Same says whether two paths lead to one device.
 	Same(a, b string) bool
 
+	// Target returns the type and the status of the one target that a device-mapper
+	// device consists of; fs.ErrNotExist if there is no such device. Asking starts no
+	// input or output.
+	Target(name string) (kind, status string, err error)
+
 	// Watch calls ready once nothing escapes it any more, and then written with the
 	// path of each block device that a writer has closed, that appeared or that went,
 	// until ctx ends. Neither blocks.
@@ -51,6 +56,9 @@ type Config struct {
 	// RefreshInterval is how often everything is read again although no change was
 	// noticed; 5 min by default.
 	RefreshInterval time.Duration
+	// FillInterval is how often the kernel is asked how full the thin pools are; 10 s by
+	// default.
+	FillInterval time.Duration
 	// Now defaults to time.Now.
 	Now func() time.Time
 }
@@ -67,6 +75,9 @@ func (c Config) withDefaults() (Config, error) {
 	}
 	if c.RefreshInterval == 0 {
 		c.RefreshInterval = 5 * time.Minute
+	}
+	if c.FillInterval == 0 {
+		c.FillInterval = 10 * time.Second
 	}
 	if c.Now == nil {
 		c.Now = time.Now

@@ -47,7 +47,8 @@ func (p *Provisioner) formatLocked(ctx context.Context, r provision.FormatReques
 	if err := p.record(ctx, v, r.Filesystem); err != nil {
 		return provision.Volume{}, fmt.Errorf("recording %s on volume %s: %w", r.Filesystem, v.ID, err)
 	}
-	return p.view(v.Pool.Name, v.ID)
+	group, _ := split(v.Pool)
+	return p.view(group, v.ID)
 }
 
 // confirm makes sure that the device node is the volume's: a stale node would turn
@@ -58,12 +59,13 @@ func (p *Provisioner) confirm(v provision.Volume) error {
 		return fmt.Errorf("%w: looking at device %s: %w", provision.ErrUnavailable, v.Device, err)
 	}
 	var groupUUID string
-	p.state.with(v.Pool.Name, func(g *group) {
+	inGroup, _ := split(v.Pool)
+	p.state.with(inGroup, func(g *group) {
 		if g != nil {
 			groupUUID = g.uuid
 		}
 	})
-	if name != mappingName(v.Pool.Name, v.ID) || !strings.HasPrefix(uuid, mappingPrefix(groupUUID)) {
+	if name != mappingName(inGroup, v.ID) || !strings.HasPrefix(uuid, mappingPrefix(groupUUID)) {
 		return fmt.Errorf("%w: device %s is mapped as %s (%s), which is not volume %s", provision.ErrConflict, v.Device, name, uuid, v.ID)
 	}
 	return nil
@@ -80,15 +82,16 @@ func mappingPrefix(groupUUID string) string { return "LVM-" + strings.ReplaceAll
 
 // record writes down, with the volume, that it is formatted.
 func (p *Provisioner) record(ctx context.Context, v provision.Volume, filesystem string) error {
-	unlock, err := p.groups.Lock(ctx, v.Pool.Name)
+	name, _ := split(v.Pool)
+	unlock, err := p.groups.Lock(ctx, name)
 	if err != nil {
 		return err
 	}
 	defer unlock()
 	return p.carryOutLocked(ctx, change{
-		group: v.Pool.Name, id: v.ID,
+		group: name, id: v.ID,
 		plan:    func(g *group, _ bool) (bool, int64, error) { return g.planRecord(v.ID, filesystem) },
-		command: func(int64) run.Command { return p.config.tagCommand(v.Pool.Name, v.ID, tagFS+filesystem) },
+		command: func(int64) run.Command { return p.config.tagCommand(name, v.ID, tagFS+filesystem) },
 		learn: func(g *group, _ int64) {
 			if known := g.volumes[v.ID]; known != nil {
 				known.filesystem = filesystem

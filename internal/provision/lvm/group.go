@@ -15,7 +15,7 @@ type group struct {
 	// seqno is LVM's number of the change this knowledge includes.
 	seqno uint64
 	// unit is the extent size, total the group's size, and foreign what others use
-	// of it, all in bytes.
+	// of it, thin pools with their metadata included, all in bytes.
 	unit, total, foreign int64
 	// problem is empty, or why nothing new may be placed here.
 	problem string
@@ -24,9 +24,14 @@ type group struct {
 	missing bool
 	// devices are the physical volumes.
 	devices []string
-	// volumes are Berth's by id; others are the names of all other logical volumes.
+	// volumes are Berth's by id, others the names of all other logical volumes, and
+	// pools the thin pools among these.
 	volumes map[string]*volume
 	others  map[string]bool
+	pools   map[string]*thinPool
+	// dependents are the names of others' logical volumes that LVM would remove
+	// together with one of Berth's, by its id: copy-on-write snapshots of it.
+	dependents map[string]string
 
 	// turn is the state's count of own changes after the last one of this group.
 	turn uint64
@@ -41,23 +46,14 @@ type group struct {
 }
 
 type volume struct {
+	// pool is the thin pool that promised the size; empty if it was carved.
+	pool         string
 	size         int64
 	filesystem   string
 	active, open bool
 	// health is LVM's word for a damaged volume: "partial". Empty is healthy.
 	health string
 	inline provision.Inline
-}
-
-func (g *group) ref() provision.PoolRef { return provision.PoolRef{Type: provision.LVM, Name: g.name} }
-
-// free is never stored, so it cannot drift from what it is made of.
-func (g *group) free() int64 {
-	free := g.total - g.foreign
-	for _, v := range g.volumes {
-		free -= v.size
-	}
-	return free
 }
 
 func (g *group) round(size int64) int64 { return provision.RoundUp(size, g.unit) }
@@ -68,7 +64,7 @@ func (g *group) devicePath(id string) string { return "/dev/" + g.name + "/" + i
 // view is one of the group's volumes as the world sees it.
 func (g *group) view(id string) provision.Volume {
 	v := g.volumes[id]
-	out := provision.Volume{ID: id, Pool: g.ref(), Size: v.size, Device: g.devicePath(id), Filesystem: v.filesystem, Inline: v.inline}
+	out := provision.Volume{ID: id, Pool: g.ref(v.pool), Size: v.size, Device: g.devicePath(id), Filesystem: v.filesystem, Inline: v.inline}
 	switch {
 	case g.missing:
 		out.Problem = "volume group " + g.name + " is missing"
@@ -78,17 +74,15 @@ func (g *group) view(id string) provision.Volume {
 	return out
 }
 
-// figures are the group's sizes.
-func (g *group) figures() provision.Pool {
-	return provision.Pool{PoolRef: g.ref(), Total: g.total, Foreign: g.foreign, Free: g.free(), Unit: g.unit}
-}
-
-// pool is the group as the world sees it.
-func (g *group) pool(now time.Time) provision.Pool {
-	p := g.figures()
-	p.Problem = g.trouble(now)
+// pool is one of the group's thin pools as the world sees it, or the group itself
+// with an empty name.
+func (g *group) pool(thin string, now time.Time) provision.Pool {
+	p := g.figures(thin)
+	p.Problem = g.poolTrouble(thin, now)
 	for _, id := range slices.Sorted(maps.Keys(g.volumes)) {
-		p.Volumes = append(p.Volumes, g.view(id))
+		if g.volumes[id].pool == thin {
+			p.Volumes = append(p.Volumes, g.view(id))
+		}
 	}
 	return p
 }

@@ -10,7 +10,8 @@ import (
 	"berth.dev/berth/internal/run"
 )
 
-// Provisioner is a provision.Provisioner over the volume groups of this machine.
+// Provisioner is a provision.Provisioner over the volume groups of this machine and
+// the thin pools in them.
 type Provisioner struct {
 	config  Config
 	state   state
@@ -20,7 +21,7 @@ type Provisioner struct {
 	volumes, groups, reports keyed.Locks[string]
 	tasks                    run.Tasks
 	activateOnce             sync.Once
-	checks                   checks
+	checks, looks            checks
 }
 
 var _ provision.Provisioner = (*Provisioner)(nil)
@@ -58,10 +59,11 @@ func (p *Provisioner) Get(ctx context.Context, id string) (provision.Volume, err
 	if err := provision.CheckID(id); err != nil {
 		return provision.Volume{}, err
 	}
-	name, err := p.locate(ctx, id)
+	pool, err := p.locate(ctx, id)
 	if err != nil {
 		return provision.Volume{}, err
 	}
+	name, _ := split(pool)
 	v, err := p.view(name, id)
 	if err != nil || v.Problem != "" || p.config.Devices.Exists(v.Device) {
 		return v, err
@@ -69,25 +71,25 @@ func (p *Provisioner) Get(ctx context.Context, id string) (provision.Volume, err
 	return p.activated(ctx, name, id)
 }
 
-// locate returns the group of a volume. A volume that is not known is looked for
+// locate returns the pool of a volume. A volume that is not known is looked for
 // once in a fresh report before it is declared missing.
-func (p *Provisioner) locate(ctx context.Context, id string) (group string, err error) {
+func (p *Provisioner) locate(ctx context.Context, id string) (pool provision.PoolRef, err error) {
 	if err := p.load(ctx); err != nil {
-		return "", err
+		return pool, err
 	}
-	if name, ok := p.state.find(id); ok {
-		return name, nil
+	if pool, ok := p.state.find(id); ok {
+		return pool, nil
 	}
 	if err := p.refreshAll(ctx); err != nil {
-		return "", err
+		return pool, err
 	}
-	if name, ok := p.state.find(id); ok {
-		return name, nil
+	if pool, ok := p.state.find(id); ok {
+		return pool, nil
 	}
 	if name, ok := p.state.unread(); ok {
-		return "", fmt.Errorf("%w: volume %s may be in volume group %s, which was never read", provision.ErrUnavailable, id, name)
+		return pool, fmt.Errorf("%w: volume %s may be in volume group %s, which was never read", provision.ErrUnavailable, id, name)
 	}
-	return "", fmt.Errorf("%w: %s", provision.ErrNotFound, id)
+	return pool, fmt.Errorf("%w: %s", provision.ErrNotFound, id)
 }
 
 // view returns a volume as it is known now.

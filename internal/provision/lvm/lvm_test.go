@@ -12,34 +12,53 @@ import (
 	"berth.dev/berth/internal/run"
 )
 
-var vg = provision.PoolRef{Type: provision.LVM, Name: "vg-a"}
+var (
+	vg   = provision.PoolRef{Type: provision.LVM, Name: "vg-a"}
+	thin = provision.PoolRef{Type: provision.LVMThin, Name: "vg-a/pool"}
+)
 
 const unit = lvmtest.Unit
 
 func TestConformanceOnPlayedLVM(t *testing.T) {
 	conformance.Run(t, func(t *testing.T) conformance.Harness {
 		host := lvmtest.NewHost(map[string]int64{vg.Name: 100, "other": 10})
-		made := &formats{host: host}
-		p, stop := start(t, config(host, made.mkfs))
-		return conformance.Harness{
-			Provisioner: p,
-			Pool:        vg,
-			Restart: func() provision.Provisioner {
-				stop()
-				p, stop = start(t, config(host, made.mkfs))
-				return p
-			},
-			PutForeign: func(name string, size int64) { host.PutForeign(vg.Name, name, size) },
-			Open: func(v provision.Volume) func() {
-				host.On(v.Device, func(v *lvmtest.Volume) { v.Open = true })
-				return func() { host.On(v.Device, func(v *lvmtest.Volume) { v.Open = false }) }
-			},
-			Scramble: func(v provision.Volume) {
-				host.On(v.Device, func(v *lvmtest.Volume) { v.Signature = "" })
-			},
-			Formats: made.of,
-		}
+		h := harness(t, host, vg)
+		h.PutForeign = func(name string, size int64) { host.PutForeign(vg.Name, name, size) }
+		return h
 	})
+}
+
+func TestConformanceOfThinPoolsOnPlayedLVM(t *testing.T) {
+	conformance.Run(t, func(t *testing.T) conformance.Harness {
+		host := lvmtest.NewHost(map[string]int64{vg.Name: 110, "other": 10})
+		host.AddThinPool(vg.Name, "pool", 100)
+		h := harness(t, host, thin)
+		h.PutForeign = func(name string, size int64) { host.PutForeignThin(vg.Name, "pool", name, "", size) }
+		return h
+	})
+}
+
+// harness over one pool, which lacks a hand to put something foreign in it.
+func harness(t *testing.T, host *lvmtest.Host, pool provision.PoolRef) conformance.Harness {
+	made := &formats{host: host}
+	p, stop := start(t, config(host, made.mkfs))
+	return conformance.Harness{
+		Provisioner: p,
+		Pool:        pool,
+		Restart: func() provision.Provisioner {
+			stop()
+			p, stop = start(t, config(host, made.mkfs))
+			return p
+		},
+		Open: func(v provision.Volume) func() {
+			host.On(v.Device, func(v *lvmtest.Volume) { v.Open = true })
+			return func() { host.On(v.Device, func(v *lvmtest.Volume) { v.Open = false }) }
+		},
+		Scramble: func(v provision.Volume) {
+			host.On(v.Device, func(v *lvmtest.Volume) { v.Signature = "" })
+		},
+		Formats: made.of,
+	}
 }
 
 func config(host *lvmtest.Host, mkfs func(context.Context, string, string) error) lvm.Config {

@@ -20,18 +20,18 @@ func (p *Provisioner) Create(ctx context.Context, r provision.CreateRequest) (pr
 	if err := p.known(ctx, r.Pool); err != nil {
 		return provision.Volume{}, err
 	}
-	name := r.Pool.Name
+	name, thin := split(r.Pool)
 	err := p.carryOut(ctx, change{
-		group: name, id: r.ID,
+		group: name, id: r.ID, thin: thin, grows: thin != "", writes: makes(thin),
 		plan: func(g *group, _ bool) (bool, int64, error) {
-			if other := p.state.holder(r.ID); other != "" && other != name {
+			if other, ok := p.state.holder(r.ID); ok && other != r.Pool {
 				return false, 0, conflictElsewhere(r.ID, other) // made by another request meanwhile
 			}
 			return g.planCreate(r, p.config.Now())
 		},
 		command: func(size int64) run.Command { return p.config.createCommand(r, size) },
 		learn: func(g *group, size int64) {
-			g.volumes[r.ID] = &volume{size: size, active: true, inline: r.Inline}
+			g.volumes[r.ID] = &volume{pool: thin, size: size, active: true, inline: r.Inline}
 		},
 	})
 	if err != nil {
@@ -45,38 +45,52 @@ func (p *Provisioner) notElsewhere(ctx context.Context, r provision.CreateReques
 	if err := p.load(ctx); err != nil {
 		return err
 	}
-	elsewhere := func() (string, bool) {
-		name, ok := p.state.find(r.ID)
-		return name, ok && (provision.PoolRef{Type: provision.LVM, Name: name}) != r.Pool
+	elsewhere := func() (provision.PoolRef, bool) {
+		pool, ok := p.state.find(r.ID)
+		return pool, ok && pool != r.Pool
 	}
-	if name, ok := elsewhere(); ok {
+	if pool, ok := elsewhere(); ok {
+		name, _ := split(pool)
 		p.refresh(ctx, name)
 	}
-	if name, ok := elsewhere(); ok {
-		return conflictElsewhere(r.ID, name)
+	if pool, ok := elsewhere(); ok {
+		return conflictElsewhere(r.ID, pool)
 	}
 	return nil
 }
 
-func conflictElsewhere(id, group string) error {
-	return fmt.Errorf("%w: volume %s exists in volume group %s", provision.ErrConflict, id, group)
+func conflictElsewhere(id string, pool provision.PoolRef) error {
+	return fmt.Errorf("%w: volume %s exists in pool %s", provision.ErrConflict, id, pool.Name)
+}
+
+// makes is how often LVM writes a group's metadata to make or remove a volume: for a
+// thin one before and after the message to the pool, so that neither is lost.
+func makes(thin string) uint64 {
+	if thin != "" {
+		return 2
+	}
+	return 1
 }
 
 // known returns ErrPoolMissing unless there is such a pool.
 func (p *Provisioner) known(ctx context.Context, ref provision.PoolRef) error {
-	if ref.Type != provision.LVM {
-		return fmt.Errorf("%w: a pool of type %s is not managed by LVM", provision.ErrPoolMissing, ref.Type)
+	if ref.Type != provision.LVM && ref.Type != provision.LVMThin || ref.Type != provision.TypeOf(ref.Name) {
+		return fmt.Errorf("%w: no pool of type %s that LVM manages is named %s", provision.ErrPoolMissing, ref.Type, ref.Name)
 	}
-	if p.state.has(ref.Name) {
+	name, thin := split(ref)
+	if p.state.hasPool(name, thin) {
 		return nil
 	}
 	if err := p.refreshAll(ctx); err != nil {
 		return err
 	}
-	if p.state.has(ref.Name) {
+	switch {
+	case p.state.hasPool(name, thin):
 		return nil
+	case p.state.has(name):
+		return noThinPool(ref.Name)
 	}
-	return fmt.Errorf("%w: no volume group is named %s", provision.ErrPoolMissing, ref.Name)
+	return fmt.Errorf("%w: no volume group is named %s", provision.ErrPoolMissing, name)
 }
 
 // Expand implements provision.Provisioner.
@@ -84,12 +98,13 @@ func (p *Provisioner) Expand(ctx context.Context, r provision.ExpandRequest) (pr
 	if err := r.Check(); err != nil {
 		return provision.Volume{}, err
 	}
-	name, err := p.locate(ctx, r.ID)
+	pool, err := p.locate(ctx, r.ID)
 	if err != nil {
 		return provision.Volume{}, err
 	}
+	name, thin := split(pool)
 	err = p.carryOut(ctx, change{
-		group: name, id: r.ID,
+		group: name, id: r.ID, thin: thin, grows: thin != "",
 		plan:    func(g *group, _ bool) (bool, int64, error) { return g.planExpand(r, p.config.Now()) },
 		command: func(size int64) run.Command { return p.config.extendCommand(name, r.ID, size) },
 		learn: func(g *group, size int64) {
@@ -109,7 +124,7 @@ func (p *Provisioner) Delete(ctx context.Context, id string) error {
 	if err := provision.CheckID(id); err != nil {
 		return err
 	}
-	name, err := p.locate(ctx, id)
+	pool, err := p.locate(ctx, id)
 	if errors.Is(err, provision.ErrNotFound) {
 		if other, taken := p.state.taken(id); taken {
 			return fmt.Errorf("%w: logical volume %s/%s is not Berth's", provision.ErrConflict, other, id)
@@ -119,8 +134,9 @@ func (p *Provisioner) Delete(ctx context.Context, id string) error {
 	if err != nil {
 		return err
 	}
+	name, thin := split(pool)
 	return p.carryOut(ctx, change{
-		group: name, id: id,
+		group: name, id: id, thin: thin, writes: makes(thin),
 		plan:    func(g *group, fresh bool) (bool, int64, error) { return g.planDelete(id, fresh) },
 		command: func(int64) run.Command { return p.config.removeCommand(name, id) },
 		learn:   func(g *group, _ int64) { delete(g.volumes, id) },

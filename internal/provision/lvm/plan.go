@@ -15,7 +15,11 @@ func (g *group) planCreate(r provision.CreateRequest, now time.Time) (done bool,
 	if g == nil {
 		return false, 0, fmt.Errorf("%w: %s", provision.ErrPoolMissing, r.Pool.Name)
 	}
+	_, thin := split(r.Pool)
 	if v := g.volumes[r.ID]; v != nil {
+		if v.pool != thin {
+			return false, 0, conflictElsewhere(r.ID, g.ref(v.pool))
+		}
 		if v.size != g.round(r.Size) {
 			return false, 0, fmt.Errorf("%w: volume %s exists with %d bytes, not %d", provision.ErrConflict, r.ID, v.size, g.round(r.Size))
 		}
@@ -31,11 +35,14 @@ func (g *group) planCreate(r provision.CreateRequest, now time.Time) (done bool,
 	if g.others[r.ID] {
 		return false, 0, fmt.Errorf("%w: logical volume %s/%s exists and is not Berth's", provision.ErrConflict, g.name, r.ID)
 	}
-	if err := g.usable(now); err != nil {
+	if thin != "" && g.pools[thin] == nil {
+		return false, 0, noThinPool(r.Pool.Name)
+	}
+	if err := g.usable(thin, now); err != nil {
 		return false, 0, err
 	}
 	size = g.round(r.Size)
-	return false, size, r.Limits.Admit(g.figures(), size)
+	return false, size, r.Limits.Admit(g.figures(thin), size)
 }
 
 func (g *group) planExpand(r provision.ExpandRequest, now time.Time) (done bool, size int64, err error) {
@@ -47,7 +54,7 @@ func (g *group) planExpand(r provision.ExpandRequest, now time.Time) (done bool,
 	if size <= v.size {
 		return true, v.size, nil
 	}
-	return false, size, cmp.Or(g.usable(now), r.Limits.Admit(g.figures(), size-v.size))
+	return false, size, cmp.Or(g.usable(v.pool, now), r.Limits.Admit(g.figures(v.pool), size-v.size))
 }
 
 // planDelete trusts only a fresh report about who has the device open.
@@ -60,6 +67,9 @@ func (g *group) planDelete(id string, fresh bool) (done bool, size int64, err er
 	}
 	if fresh && g.volumes[id].open {
 		return false, 0, fmt.Errorf("%w: volume %s is open", provision.ErrInUse, id)
+	}
+	if other := g.dependents[id]; other != "" {
+		return false, 0, fmt.Errorf("%w: logical volume %s/%s is not Berth's and would be removed with volume %s: remove it first", provision.ErrInUse, g.name, other, id)
 	}
 	return false, 0, nil
 }
@@ -82,9 +92,14 @@ func (g *group) volume(id string) (*volume, error) {
 	return g.volumes[id], nil
 }
 
-func (g *group) usable(now time.Time) error {
-	if t := g.trouble(now); t != "" {
-		return fmt.Errorf("%w: volume group %s: %s", provision.ErrUnavailable, g.name, t)
+func (g *group) usable(thin string, now time.Time) error {
+	t := g.poolTrouble(thin, now)
+	if t == "" {
+		return nil
 	}
-	return nil
+	class := provision.ErrUnavailable
+	if p := g.pools[thin]; p != nil && p.kernel.mode == modeOutOfData {
+		class = provision.ErrNoSpace // which sends a volume elsewhere
+	}
+	return fmt.Errorf("%w: pool %s: %s", class, g.ref(thin).Name, t)
 }

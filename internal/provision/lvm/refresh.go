@@ -115,7 +115,13 @@ func (p *Provisioner) query(ctx context.Context, groups ...string) ([]*group, er
 	if err != nil {
 		return nil, err
 	}
-	return parse(out)
+	read, err := parse(out)
+	for _, g := range read {
+		for name, pool := range g.pools {
+			pool.kernel = p.kernelStatus(g.name, name)
+		}
+	}
+	return read, err
 }
 
 // queryNames asks for the names of the groups alone, which LVM can tell without

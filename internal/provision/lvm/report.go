@@ -11,7 +11,7 @@ import (
 const (
 	groupColumns  = "vg_name,vg_uuid,vg_seqno,vg_extent_size,vg_extent_count,vg_free_count,vg_missing_pv_count,vg_exported"
 	deviceColumns = "pv_name"
-	volumeColumns = "lv_name,lv_size,lv_tags,lv_active_locally,lv_device_open,lv_health_status"
+	volumeColumns = "lv_name,lv_size,lv_tags,lv_active_locally,lv_device_open,lv_health_status,lv_attr,lv_layout,pool_lv,origin"
 )
 
 // number is how LVM writes figures: as text in report format "json", which every
@@ -48,14 +48,22 @@ type section struct {
 	PV []struct {
 		Name string `json:"pv_name"`
 	} `json:"pv"`
-	LV []struct {
-		Name   string `json:"lv_name"`
-		Size   number `json:"lv_size"`
-		Tags   string `json:"lv_tags"`
-		Active number `json:"lv_active_locally"`
-		Open   number `json:"lv_device_open"`
-		Health string `json:"lv_health_status"`
-	} `json:"lv"`
+	LV []logicalVolume `json:"lv"`
+}
+
+type logicalVolume struct {
+	Name   string `json:"lv_name"`
+	Size   number `json:"lv_size"`
+	Tags   string `json:"lv_tags"`
+	Active number `json:"lv_active_locally"`
+	Open   number `json:"lv_device_open"`
+	Health string `json:"lv_health_status"`
+	// Attr are flags by position, Layout words for what it is made of.
+	Attr   string `json:"lv_attr"`
+	Layout string `json:"lv_layout"`
+	// Pool of a thin volume, and of some other kinds.
+	Pool   string `json:"pool_lv"`
+	Origin string `json:"origin"`
 }
 
 // parseNames returns the names in a report of groups.
@@ -108,20 +116,10 @@ func (s section) group() (*group, error) {
 	g := &group{
 		name: vg.Name, uuid: vg.UUID, seqno: uint64(vg.Seqno), unit: int64(vg.ExtentSize), //nolint:gosec // LVM counts up from 1
 		total: int64(vg.Extents * vg.ExtentSize), volumes: map[string]*volume{}, others: map[string]bool{},
+		pools: map[string]*thinPool{}, dependents: map[string]string{},
 	}
 	g.foreign = int64((vg.Extents - vg.Free) * vg.ExtentSize)
-	for _, lv := range s.LV {
-		tags, ours := parseTags(lv.Name, lv.Tags)
-		if !ours {
-			g.others[lv.Name] = true
-			continue
-		}
-		g.volumes[lv.Name] = &volume{
-			size: int64(lv.Size), filesystem: tags.filesystem, inline: tags.inline,
-			active: lv.Active == 1, open: lv.Open == 1, health: lv.Health,
-		}
-		g.foreign -= int64(lv.Size)
-	}
+	g.sort(s.LV)
 	for _, pv := range s.PV {
 		g.devices = append(g.devices, pv.Name)
 	}

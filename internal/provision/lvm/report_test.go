@@ -24,13 +24,13 @@ func TestReportIsReadInBothFormats(t *testing.T) {
 		t.Fatalf("parsed %v, %v", groups, err)
 	}
 	a, b := groups[0], groups[1]
-	if a.total != 40<<20 || a.foreign != 12<<20 || a.free() != 16<<20 || a.seqno != 7 || len(a.devices) != 2 || !a.others["root"] {
-		t.Errorf("group a: %+v with %d free", a, a.free())
+	if a.total != 40<<20 || a.foreign != 12<<20 || a.free("") != 16<<20 || a.seqno != 7 || len(a.devices) != 2 || !a.others["root"] {
+		t.Errorf("group a: %+v with %d free", a, a.free(""))
 	}
 	if v := a.view("pvc-1"); v.Size != 12<<20 || v.Filesystem != "xfs" || v.Device != "/dev/a/pvc-1" || !strings.Contains(v.Problem, "partial") {
 		t.Errorf("volume: %+v", v)
 	}
-	if b.free() != 20<<20 || !strings.Contains(b.problem, "1 of 1") {
+	if b.free("") != 20<<20 || !strings.Contains(b.problem, "1 of 1") {
 		t.Errorf("group b: %+v", b)
 	}
 }

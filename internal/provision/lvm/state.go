@@ -40,22 +40,30 @@ func (s *state) has(name string) bool {
 	return s.groups[name] != nil
 }
 
-// find returns the group that holds a volume.
-func (s *state) find(id string) (name string, ok bool) {
+// hasPool says whether there is a group and, unless its name is empty, a thin pool
+// in it.
+func (s *state) hasPool(name, thin string) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	name = s.holder(id)
-	return name, name != ""
+	g := s.groups[name]
+	return g != nil && (thin == "" || g.pools[thin] != nil)
+}
+
+// find returns the pool that holds a volume.
+func (s *state) find(id string) (pool provision.PoolRef, ok bool) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.holder(id)
 }
 
 // holder is find within with.
-func (s *state) holder(id string) string {
+func (s *state) holder(id string) (pool provision.PoolRef, ok bool) {
 	for _, g := range s.groups {
-		if g.volumes[id] != nil {
-			return g.name
+		if v := g.volumes[id]; v != nil {
+			return g.ref(v.pool), true
 		}
 	}
-	return ""
+	return provision.PoolRef{}, false
 }
 
 // taken returns the group in which others have a logical volume of a name.
@@ -75,7 +83,11 @@ func (s *state) pools(now time.Time) []provision.Pool {
 	defer s.mu.Unlock()
 	var pools []provision.Pool
 	for _, g := range s.groups {
-		pools = append(pools, g.pool(now))
+		pools = append(pools, g.pool("", now))
+		for thin, p := range g.pools {
+			pools = append(pools, g.pool(thin, now))
+			p.told = p.kernel
+		}
 	}
 	slices.SortFunc(pools, func(a, b provision.Pool) int { return cmp.Compare(a.Name, b.Name) })
 	return pools
@@ -173,7 +185,7 @@ func (s *state) trouble(now time.Time) error {
 	defer s.mu.Unlock()
 	for _, name := range slices.Sorted(maps.Keys(s.groups)) {
 		if g := s.groups[name]; g.silent != nil || g.stuck(now) {
-			return g.usable(now)
+			return g.usable("", now)
 		}
 	}
 	return nil

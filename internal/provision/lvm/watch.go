@@ -20,6 +20,10 @@ func (p *Provisioner) Run(ctx context.Context) error {
 		p.tick(ctx)
 		return nil
 	})
+	work.Go(func() error {
+		p.watchFill(ctx)
+		return nil
+	})
 	return work.Wait()
 }
 

@@ -22,6 +22,7 @@ type arguments struct {
 // valued are the options that have a value.
 var valued = []string{
 	"--config", "--reportformat", "--units", "--configreport", "-o", "--wipesignatures", "--zero", "--size", "--name", "--addtag", "--activate",
+	"--type", "--thinpool", "--virtualsize",
 }
 
 func parse(args []string) (a arguments) {
@@ -70,6 +71,9 @@ type failure func(format string, args ...any) ([]byte, error)
 
 func (h *Host) create(a arguments, fail failure) ([]byte, error) {
 	g, name := h.groups[a.operands[0]], a.flags["--name"]
+	if a.flags["--type"] == "thin" {
+		return h.createThin(g, a, fail)
+	}
 	switch extents, err := extents(a.flags["--size"]); {
 	case err != nil:
 		return fail("%v", err)
@@ -100,10 +104,10 @@ func (h *Host) edit(operation string, a arguments, fail failure) ([]byte, error)
 			if v.Open {
 				return fail("Logical volume %s in use.", operand)
 			}
-			delete(g.Volumes, id)
+			g.remove(id)
 		case "lvextend":
 			extents, err := extents(a.flags["--size"])
-			if err != nil || extents <= v.Extents || extents-v.Extents > g.free() {
+			if err != nil || extents <= v.Extents || v.Pool == "" && extents-v.Extents > g.free() {
 				return fail("cannot extend %s from %d to %d extents, %d are free: %v", operand, v.Extents, extents, g.free(), err)
 			}
 			v.Extents = extents
@@ -158,7 +162,8 @@ func (g *Group) section() map[string]any {
 		v := g.Volumes[name]
 		lvs = append(lvs, map[string]string{
 			"lv_name": name, "lv_size": text(v.Extents * Unit), "lv_tags": v.tags(),
-			"lv_active_locally": bit(v.Active), "lv_device_open": bit(v.Open), "lv_health_status": "",
+			"lv_active_locally": bit(v.Active), "lv_device_open": bit(v.Open), "lv_health_status": g.health(v),
+			"lv_attr": v.attr(), "lv_layout": v.layout(), "pool_lv": v.Pool, "origin": v.Origin,
 		})
 	}
 	return map[string]any{

@@ -38,9 +38,17 @@ type Group struct {
 
 // Volume is a logical volume.
 type Volume struct {
+	// Extents of its size; a thin volume takes none of the group.
 	Extents      int64
 	Tags         []string
 	Active, Open bool
+	// Pool of a thin volume, and Data it holds there in bytes.
+	Pool string
+	Data int64
+	// Thin is set for a thin pool.
+	Thin *ThinPool
+	// Origin of a snapshot.
+	Origin string
 	// Signature stands for what is on the device.
 	Signature string
 }
@@ -207,7 +215,12 @@ func (h *Host) device(path string) (*Group, *Volume) {
 func (g *Group) free() int64 {
 	free := g.Extents
 	for _, v := range g.Volumes {
-		free -= v.Extents
+		if v.Pool == "" {
+			free -= v.Extents
+		}
+		if v.Thin != nil {
+			free -= v.Thin.Metadata
+		}
 	}
 	return free
 }

@@ -1,0 +1,88 @@
+package kernel
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"unsafe"
+
+	"golang.org/x/sys/unix"
+)
+
+// mapperControl is where the device mapper is asked.
+var mapperControl = filepath.Join("/dev", unix.DM_DIR, unix.DM_CONTROL_NODE)
+
+// targetTypeAt is where the type is in the description of a target.
+const targetTypeAt = unix.SizeofDmTargetSpec - unix.DM_MAX_TYPE_NAME
+
+// targetSpace is room for the answer: one target and its status. What more than one
+// target needs is of no interest.
+const targetSpace = 16 << 10
+
+var (
+	errNotOneTarget = errors.New("the device does not consist of one target")
+	errShortAnswer  = errors.New("the device mapper's answer is cut short")
+)
+
+// Target returns the type and the status of the one target that a device-mapper
+// device consists of; fs.ErrNotExist if there is no such device, or no device mapper
+// at all. The kernel is told not to flush anything for it, which would start input and
+// output on a thin pool.
+func (Devices) Target(name string) (kind, status string, err error) {
+	request, err := mapperRequest(name)
+	if err != nil {
+		return "", "", err
+	}
+	control, err := os.OpenFile(mapperControl, os.O_RDWR, 0)
+	if err != nil {
+		return "", "", fmt.Errorf("asking the device mapper: %w", err)
+	}
+	defer control.Close()
+	_, _, errno := unix.Syscall(unix.SYS_IOCTL, control.Fd(), unix.DM_TABLE_STATUS, uintptr(unsafe.Pointer(&request[0]))) //nolint:gosec // the answer is written into the request
+	switch {
+	case errno == unix.ENXIO: // the device mapper's word for no such device
+		return "", "", fmt.Errorf("device %s: %w", name, os.ErrNotExist)
+	case errno != 0:
+		return "", "", fmt.Errorf("asking for the status of device %s: %w", name, errno)
+	}
+	if kind, status, err = parseTarget(request); err != nil {
+		err = fmt.Errorf("asking for the status of device %s: %w", name, err)
+	}
+	return kind, status, err
+}
+
+// mapperRequest asks for the status of a device by its name.
+func mapperRequest(name string) ([]byte, error) {
+	request := make([]byte, targetSpace)
+	header := (*unix.DmIoctl)(unsafe.Pointer(&request[0])) //nolint:gosec // large enough
+	if name == "" || len(name) >= len(header.Name) {
+		return nil, fmt.Errorf("%q cannot be the name of a device: %w", name, unix.EINVAL)
+	}
+	header.Version = [3]uint32{unix.DM_VERSION_MAJOR, 0, 0} // any of this interface
+	header.Data_size, header.Data_start = targetSpace, unix.SizeofDmIoctl
+	header.Flags = unix.DM_NOFLUSH_FLAG
+	copy(header.Name[:], name)
+	return request, nil
+}
+
+// parseTarget reads the answer: a header, a target, and the text of its status.
+func parseTarget(answer []byte) (kind, status string, err error) {
+	header := (*unix.DmIoctl)(unsafe.Pointer(&answer[0])) //nolint:gosec // as it was made
+	start, end := uint64(header.Data_start), uint64(header.Data_size)
+	if header.Flags&unix.DM_BUFFER_FULL_FLAG != 0 || end > uint64(len(answer)) || start+unix.SizeofDmTargetSpec > end {
+		return "", "", errShortAnswer
+	}
+	if header.Target_count != 1 {
+		return "", "", fmt.Errorf("%w: it has %d", errNotOneTarget, header.Target_count)
+	}
+	status = text(answer[start+unix.SizeofDmTargetSpec : end])
+	return text(answer[start+targetTypeAt : start+unix.SizeofDmTargetSpec]), status, nil
+}
+
+// text is what comes before the zero that ends it.
+func text(b []byte) string {
+	before, _, _ := bytes.Cut(b, []byte{0})
+	return string(before)
+}

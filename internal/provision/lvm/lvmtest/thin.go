@@ -1,0 +1,189 @@
+package lvmtest
+
+import (
+	"cmp"
+	"fmt"
+	"io/fs"
+	"strings"
+)
+
+// ThinPool is what a thin pool has beside its extents, which are for data.
+type ThinPool struct {
+	// Metadata is how many extents its metadata and the spare of that take.
+	Metadata int64
+	// Filled is how much of the metadata is taken, in percent.
+	Filled int
+	// Mode is the kernel's word for what it does: empty while it works.
+	Mode string
+	// NeedsCheck of its metadata, and Unzeroed blocks.
+	NeedsCheck, Unzeroed bool
+}
+
+// block is what a thin pool gives its volumes at a time.
+const block = 64 << 10
+
+// AddThinPool makes an active thin pool.
+func (h *Host) AddThinPool(group, name string, extents int64) {
+	h.Edit(func(groups map[string]*Group) string {
+		g := groups[group]
+		g.Volumes[name] = &Volume{Extents: extents, Active: true, Thin: &ThinPool{Metadata: 2, Filled: 11}}
+		g.Seqno += 3
+		return g.Device
+	})
+}
+
+// PutForeignThin makes a thin volume that bears no tag; a snapshot with an origin.
+func (h *Host) PutForeignThin(group, pool, name, origin string, size int64) {
+	h.Edit(func(groups map[string]*Group) string {
+		g := groups[group]
+		g.Volumes[name] = &Volume{Extents: (size + Unit - 1) / Unit, Pool: pool, Origin: origin}
+		g.Seqno += 2
+		return g.Device
+	})
+}
+
+// createThin makes a thin volume. LVM writes the metadata twice, before and after it
+// tells the kernel.
+func (h *Host) createThin(g *Group, a arguments, fail failure) ([]byte, error) {
+	name, pool := a.flags["--name"], a.flags["--thinpool"]
+	extents, err := extents(a.flags["--virtualsize"])
+	for _, carved := range []string{"--size", "--zero", "--wipesignatures"} {
+		if _, given := a.flags[carved]; given {
+			return fail("%s would be about the pool", carved)
+		}
+	}
+	switch {
+	case err != nil:
+		return fail("%v", err)
+	case g == nil:
+		return fail("Volume group %q not found", a.operands[0])
+	case g.Missing > 0:
+		return fail("Cannot change VG %s while PVs are missing.", g.Name)
+	case g.Volumes[pool] == nil || g.Volumes[pool].Thin == nil:
+		return fail("Pool %s not found in Volume group %s.", pool, g.Name)
+	case g.mode(pool) != "rw":
+		return fail("Cannot create new thin volume, free space in thin pool %s/%s reached threshold.", g.Name, pool)
+	case g.Volumes[name] != nil:
+		return fail("Logical Volume %q already exists in volume group %q", name, g.Name)
+	}
+	g.Volumes[name] = &Volume{Extents: extents, Tags: a.tags, Active: true, Pool: pool}
+	g.Seqno++
+	g.commit(h)
+	return nil, nil
+}
+
+// remove removes a logical volume as LVM does when nobody says no: a thin pool goes
+// with its volumes, an origin with its snapshots unless they are thin.
+func (g *Group) remove(id string) {
+	if g.Volumes[id].Pool != "" {
+		g.Seqno++
+	}
+	for name, v := range g.Volumes {
+		if v.Pool == id || v.Origin == id && v.Pool == "" {
+			delete(g.Volumes, name)
+		}
+	}
+	delete(g.Volumes, id)
+}
+
+// taken is how much of a thin pool holds data, in bytes.
+func (g *Group) taken(pool string) (data int64) {
+	for _, v := range g.Volumes {
+		if v.Pool == pool {
+			data += v.Data
+		}
+	}
+	return min(data, g.Volumes[pool].Extents*Unit)
+}
+
+func (g *Group) mode(pool string) string {
+	v := g.Volumes[pool]
+	full := ""
+	if g.taken(pool) == v.Extents*Unit {
+		full = "out_of_data_space"
+	}
+	return cmp.Or(v.Thin.Mode, full, "rw")
+}
+
+// live says that the kernel has a thin pool, and layered that it is below a device of
+// the pool's name.
+func (g *Group) live(pool string) (live, layered bool) {
+	for _, v := range g.Volumes {
+		layered = layered || v.Pool == pool && v.Active
+	}
+	return layered || g.Volumes[pool].Active, layered
+}
+
+// Target implements lvm.Devices.
+func (h *Host) Target(device string) (kind, status string, err error) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	for _, g := range h.groups {
+		for name, v := range g.Volumes {
+			mapping := doubled(g.Name) + "-" + doubled(name)
+			if v.Thin == nil {
+				continue
+			}
+			live, layered := g.live(name)
+			switch {
+			case layered && device == mapping:
+				return "linear", "", nil
+			case live && !layered && device == mapping, layered && device == mapping+"-tpool":
+				return "thin-pool", g.status(name), nil
+			}
+		}
+	}
+	return "", "", fmt.Errorf("device %s: %w", device, fs.ErrNotExist)
+}
+
+func (g *Group) status(pool string) string {
+	v := g.Volumes[pool]
+	if v.Thin.Mode == "Fail" {
+		return "Fail"
+	}
+	check := "-"
+	if v.Thin.NeedsCheck {
+		check = "needs_check"
+	}
+	return fmt.Sprintf("1 %d/1000 %d/%d - %s discard_passdown queue_if_no_space %s 256 ",
+		v.Thin.Filled*10, (g.taken(pool)+block-1)/block, v.Extents*Unit/block, g.mode(pool), check)
+}
+
+func doubled(name string) string { return strings.ReplaceAll(name, "-", "--") }
+
+// health is LVM's word, which it has from the kernel.
+func (g *Group) health(v *Volume) string {
+	if v.Thin == nil {
+		return ""
+	}
+	for name, pool := range g.Volumes {
+		if live, _ := g.live(name); pool == v && live {
+			return map[string]string{"out_of_data_space": "out_of_data", "ro": "metadata_read_only", "Fail": "failed"}[g.mode(name)]
+		}
+	}
+	return ""
+}
+
+func (v *Volume) attr() string {
+	kind, zero := "-", "-"
+	switch {
+	case v.Thin != nil:
+		kind = "t"
+	case v.Pool != "":
+		kind = "V"
+	}
+	if v.Thin != nil && !v.Thin.Unzeroed {
+		zero = "z"
+	}
+	return kind + "wi-a-t" + zero + "--"
+}
+
+func (v *Volume) layout() string {
+	switch {
+	case v.Thin != nil:
+		return "thin,pool"
+	case v.Pool != "":
+		return "thin,sparse"
+	}
+	return "linear"
+}

@@ -1,0 +1,79 @@
+package lvm
+
+import "strings"
+
+// zeroesAt is where the flags of a logical volume say that a thin pool zeroes blocks.
+const zeroesAt = 7
+
+// is says whether a logical volume is made of all these things. The words of its
+// layout tell; the flag of its type does not, since being the origin of a snapshot
+// goes before being thin.
+func (lv logicalVolume) is(words ...string) bool {
+	layout := "," + lv.Layout + ","
+	for _, w := range words {
+		if !strings.Contains(layout, ","+w+",") {
+			return false
+		}
+	}
+	return true
+}
+
+// thin is the pool of a thin volume; empty for any other.
+func (lv logicalVolume) thin() string {
+	if lv.is("thin", "sparse") {
+		return lv.Pool
+	}
+	return ""
+}
+
+// sort takes a group's logical volumes in: pools, Berth's volumes and all others.
+func (g *group) sort(lvs []logicalVolume) {
+	thin := map[string]string{}
+	for _, lv := range lvs {
+		thin[lv.Name] = lv.thin()
+		if lv.is("thin", "pool") {
+			g.pools[lv.Name] = &thinPool{
+				size: int64(lv.Size), active: lv.Active == 1, health: beyondKernel(lv.Health),
+				zeroing: len(lv.Attr) > zeroesAt && lv.Attr[zeroesAt] == 'z',
+			}
+		}
+	}
+	for _, lv := range lvs {
+		tags, ours := parseTags(lv.Name, lv.Tags)
+		if _, pool := g.pools[lv.Name]; !ours || pool {
+			g.sortOther(lv, thin[lv.Origin])
+			continue
+		}
+		g.volumes[lv.Name] = &volume{
+			pool: lv.thin(), size: int64(lv.Size), filesystem: tags.filesystem, inline: tags.inline,
+			active: lv.Active == 1, open: lv.Open == 1, health: lv.Health,
+		}
+		if lv.thin() == "" {
+			g.foreign -= int64(lv.Size)
+		}
+	}
+}
+
+// sortOther takes in what is not Berth's, with the thin pool of its origin.
+func (g *group) sortOther(lv logicalVolume, originPool string) {
+	g.others[lv.Name] = true
+	thin := lv.thin()
+	if p := g.pools[thin]; p != nil {
+		p.foreign += int64(lv.Size)
+	}
+	// A thin snapshot outlives its origin in the same pool; what else has an origin
+	// goes with it.
+	if lv.Origin != "" && (thin == "" || thin != originPool) {
+		g.dependents[lv.Origin] = lv.Name
+	}
+}
+
+// beyondKernel is LVM's word for the health of a thin pool, unless it is one that LVM
+// has from the kernel: that is asked directly, and more often.
+func beyondKernel(health string) string {
+	switch health {
+	case "failed", "out_of_data", "metadata_read_only":
+		return ""
+	}
+	return health
+}

@@ -1,0 +1,110 @@
+package lvm
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	"berth.dev/berth/internal/provision"
+)
+
+// thinPool is what is known of one thin pool of a group. Its sizes are promises:
+// the virtual sizes of thin volumes, which take nothing of the group.
+type thinPool struct {
+	// size of the pool's data and foreign, what others were promised of it, in bytes.
+	size, foreign int64
+	// active by itself: a pool can also be live only as long as a volume of it is.
+	active bool
+	// zeroing says that a block is zeroed before it is given to a volume.
+	zeroing bool
+	// health is LVM's word for a damage that the kernel does not know of.
+	health string
+	// kernel is what the kernel said last, told what of it was reported last.
+	kernel, told thinStatus
+	// refused is empty, or why the pool could not be activated; until LVM is asked again.
+	refused string
+}
+
+func (g *group) ref(thin string) provision.PoolRef {
+	if thin == "" {
+		return provision.PoolRef{Type: provision.LVM, Name: g.name}
+	}
+	return provision.PoolRef{Type: provision.LVMThin, Name: g.name + "/" + thin}
+}
+
+// free is never stored, so it cannot drift from what it is made of.
+func (g *group) free(thin string) int64 {
+	free := g.total - g.foreign
+	if p := g.pools[thin]; p != nil {
+		free = p.size - p.foreign
+	}
+	for _, v := range g.volumes {
+		if v.pool == thin {
+			free -= v.size
+		}
+	}
+	return free
+}
+
+// figures are the sizes of a thin pool, or of the group itself with an empty name.
+func (g *group) figures(thin string) provision.Pool {
+	out := provision.Pool{PoolRef: g.ref(thin), Total: g.total, Foreign: g.foreign, Free: g.free(thin), Unit: g.unit}
+	if p := g.pools[thin]; p != nil {
+		out.Total, out.Foreign, out.Fill = p.size, p.foreign, p.kernel.fill(p.size)
+	}
+	return out
+}
+
+// poolTrouble is empty, or says why nothing new may be placed in a thin pool, or in
+// the group itself with an empty name.
+func (g *group) poolTrouble(thin string, now time.Time) string {
+	if t := g.trouble(now); t != "" || thin == "" {
+		return t
+	}
+	p, name := g.pools[thin], g.name+"/"+thin
+	switch {
+	case p == nil:
+		return "the thin pool is gone"
+	case p.health != "":
+		return "LVM reports the thin pool as " + p.health
+	case !p.zeroing:
+		return "what deleted volumes held could be read from new ones, for the thin pool gives out blocks unzeroed: turn zeroing on (lvchange --zero y " + name + ")"
+	case p.refused != "":
+		return "the thin pool cannot be activated: " + p.refused
+	default:
+		return p.kernel.trouble(name)
+	}
+}
+
+// takeOver keeps what was told of the pools by an older state of the group.
+func (g *group) takeOver(old *group) {
+	for name, p := range g.pools {
+		if before := old.pools[name]; before != nil {
+			p.told = before.told
+		}
+	}
+}
+
+// idle returns the thin pools of some volumes that are not active by themselves.
+func (g *group) idle(ids ...string) (pools []string) {
+	for _, id := range ids {
+		v := g.volumes[id]
+		if v == nil || g.pools[v.pool] == nil || g.pools[v.pool].active || slices.Contains(pools, v.pool) {
+			continue
+		}
+		pools = append(pools, v.pool)
+	}
+	return pools
+}
+
+// split takes a pool's reference apart: a volume group and, unless the pool is the
+// group itself, a thin pool in it.
+func split(ref provision.PoolRef) (group, thin string) {
+	group, thin, _ = strings.Cut(ref.Name, "/")
+	return group, thin
+}
+
+func noThinPool(name string) error {
+	return fmt.Errorf("%w: no thin pool is named %s", provision.ErrPoolMissing, name)
+}
