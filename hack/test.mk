@@ -22,7 +22,7 @@ quick: ## Unit tests without root and without a cluster (a minute)
 test: check-generated lint test-unit test-scheduler test-platform test-e2e ## All that guards a merge (25 minutes, 70 the first time)
 
 .PHONY: test-all
-test-all: test test-e2e-schedulers test-e2e-separate soak ## Everything, long models included
+test-all: test test-lab test-e2e-schedulers test-e2e-separate soak ## Everything, long models included
 
 .PHONY: check-generated
 check-generated: generate
@@ -41,6 +41,11 @@ PLATFORM := ./internal/provision/lvm ./internal/mount/linux ./internal/poold ./i
 .PHONY: test-platform
 test-platform: bin/lab ## Tests on real LVM, in a guest
 	hack/platform $(PLATFORM)
+
+# The lab is what the other tests stand on: a cluster of its own goes up and down.
+.PHONY: test-lab
+test-lab: bin/lab ## The life of a lab, in guests and natively, its faults and its end
+	go -C lab test -tags lab -count=1 -timeout 40m -v ./test
 
 .PHONY: test-e2e
 test-e2e: lab-tools images image-scheduler bin/kubectl-berth ## The end-to-end tests and the conformance suite, on the lab

@@ -1,3 +1,5 @@
+//go:build lab
+
 package test
 
 import (
@@ -5,7 +7,6 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
-	"flag"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -15,8 +16,6 @@ import (
 
 	"berth.dev/berth/lab/internal/cluster"
 )
-
-var withLab = flag.Bool("lab", false, "run the tests that need root and a few minutes")
 
 // lab is the lab program with a cluster of the test's own.
 type lab struct {

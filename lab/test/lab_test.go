@@ -1,3 +1,5 @@
+//go:build lab
+
 package test
 
 import (
@@ -12,10 +14,6 @@ import (
 )
 
 func TestLab(t *testing.T) {
-	if !*withLab {
-		t.Log("nothing to do without -lab")
-		return
-	}
 	l := newLab(t)
 	_, busybox, _ := strings.Cut(l.do("images", "localhost/busybox:1"), " ")
 	l.do("up", "--nodes", "2", "--disks", "1", "--disk-size", "1G", "--image", busybox)

@@ -1,3 +1,5 @@
+//go:build lab
+
 package test
 
 import (
@@ -13,10 +15,6 @@ import (
 )
 
 func TestNative(t *testing.T) {
-	if !*withLab {
-		t.Log("nothing to do without -lab")
-		return
-	}
 	l := newLab(t)
 	_, busybox, _ := strings.Cut(l.do("images", "localhost/busybox:1"), " ")
 	loops := loopDevices(t)
@@ -42,10 +40,6 @@ func TestNative(t *testing.T) {
 // TestNativeInterrupted kills the command that starts a cluster, at moments that
 // differ.
 func TestNativeInterrupted(t *testing.T) {
-	if !*withLab {
-		t.Log("nothing to do without -lab")
-		return
-	}
 	for _, after := range []time.Duration{200 * time.Millisecond, 400 * time.Millisecond, 600 * time.Millisecond, time.Second} {
 		t.Run(after.String(), func(t *testing.T) {
 			l := newLab(t)

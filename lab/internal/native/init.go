@@ -7,9 +7,10 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
-	"syscall"
 
 	"golang.org/x/sys/unix"
+
+	"berth.dev/berth/lab/internal/reaper"
 )
 
 // self leads to this program also where its path leads elsewhere.
@@ -38,29 +39,9 @@ func Init(dir string) error {
 	if err := m.mountRoot(); err != nil {
 		return err
 	}
-	return reap(program)
-}
-
-// reap starts the services and collects whatever is orphaned. They are started by
-// another process, since reaping takes any child.
-func reap(program *os.File) error {
-	child, err := os.StartProcess(fmt.Sprintf("/proc/self/fd/%d", program.Fd()), []string{"lab", "node-serve"}, &os.ProcAttr{
+	return reaper.Run(fmt.Sprintf("/proc/self/fd/%d", program.Fd()), []string{"lab", "node-serve"}, &os.ProcAttr{
 		Dir: "/", Env: environment, Files: []*os.File{nil, os.Stdout, os.Stderr},
 	})
-	if err != nil {
-		return fmt.Errorf("starting the services: %w", err)
-	}
-	for {
-		var status syscall.WaitStatus
-		pid, err := syscall.Wait4(-1, &status, 0, nil)
-		switch {
-		case errors.Is(err, syscall.EINTR):
-		case err != nil:
-			return fmt.Errorf("waiting for processes: %w", err)
-		case pid == child.Pid:
-			return fmt.Errorf("the services ended: exit status %d, signal %d", status.ExitStatus(), status.Signal())
-		}
-	}
 }
 
 // Serve runs a node's services until ctx ends.

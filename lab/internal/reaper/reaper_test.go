@@ -1,0 +1,51 @@
+package reaper
+
+import (
+	"os"
+	"os/exec"
+	"strings"
+	"testing"
+)
+
+// The test's own process must not reap: it would take other children. So it runs
+// itself once more to do it.
+func TestMain(m *testing.M) {
+	if program := os.Getenv("REAPER_RUNS"); program != "" {
+		err := Run("/bin/sh", []string{"sh", "-c", program}, &os.ProcAttr{Files: []*os.File{nil, os.Stdout, os.Stderr}})
+		_, _ = os.Stdout.WriteString(err.Error())
+		return
+	}
+	os.Exit(m.Run())
+}
+
+// reaped is what Run returns for a program of the shell.
+func reaped(t *testing.T, program string) string {
+	t.Helper()
+	cmd := exec.CommandContext(t.Context(), os.Args[0])
+	cmd.Env = append(os.Environ(), "REAPER_RUNS="+program)
+	out, err := cmd.Output()
+	if err != nil {
+		t.Fatal(err)
+	}
+	return string(out)
+}
+
+func TestTheEndOfTheProgramIsTold(t *testing.T) {
+	for program, want := range map[string]string{
+		"exit 7":        "exit status 7",
+		"kill -TERM $$": "signal 15",
+		// An orphan that ends first is no reason to stop.
+		"(true &); sleep 0.1; exit 3": "exit status 3",
+	} {
+		if got := reaped(t, program); !strings.Contains(got, want) {
+			t.Errorf("%q: %s, want %s", program, got, want)
+		}
+	}
+}
+
+func TestAProgramThatIsNotThereIsNamed(t *testing.T) {
+	err := Run("/no/such/program", []string{"absent"}, &os.ProcAttr{})
+	if err == nil || !strings.Contains(err.Error(), "starting [absent]") {
+		t.Errorf("got %v", err)
+	}
+}
