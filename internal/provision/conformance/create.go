@@ -142,8 +142,8 @@ func sameAtOnce(t *testing.T, f fixture) {
 		}
 	}
 	f.holds(t, got[0])
-	if now := f.pool(t).Free; free-now != 2*f.unit {
-		t.Errorf("free went from %d to %d for one volume of 2 units", free, now)
+	if now := f.pool(t).Free; free-now != got[0].Size {
+		t.Errorf("free went from %d to %d for one volume of %d bytes", free, now, got[0].Size)
 	}
 }
 

@@ -16,6 +16,8 @@ import (
 type fixture struct {
 	Harness
 	unit int64
+	// whole says that a volume takes the pool whole, whatever its size.
+	whole bool
 }
 
 func newFixture(t *testing.T, h Harness) fixture {
@@ -31,8 +33,13 @@ func newFixture(t *testing.T, h Harness) fixture {
 
 func id(n int) string { return fmt.Sprintf("pvc-conformance-%d", n) }
 
-// size is one that the pool must round up to n units.
-func (f fixture) size(n int64) int64 { return n*f.unit - 1 }
+// size is one that the pool must round up to n units, or to the one it has.
+func (f fixture) size(n int64) int64 {
+	if f.whole {
+		n = 1
+	}
+	return n*f.unit - 1
+}
 
 func (f fixture) request(n int, units int64) provision.CreateRequest {
 	return provision.CreateRequest{
@@ -62,6 +69,9 @@ func (f fixture) delete(t *testing.T, n int) {
 	t.Helper()
 	if err := f.Provisioner.Delete(t.Context(), id(n)); err != nil {
 		t.Fatalf("deleting volume %d: %v", n, err)
+	}
+	if f.whole {
+		f.settle(t)
 	}
 }
 

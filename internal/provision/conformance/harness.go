@@ -13,6 +13,10 @@ type Harness struct {
 	// Pool is the test's alone and empty; it holds at least 32 units.
 	Pool provision.PoolRef
 
+	// Pools are Pool and at least two others like it, of one unit each. Only the suite
+	// of pools that are handed out whole needs them.
+	Pools []provision.PoolRef
+
 	// Restart returns a new provisioner over the same pool; the old one is not
 	// used any more.
 	Restart func() provision.Provisioner
@@ -27,7 +31,8 @@ type Harness struct {
 	Scramble func(v provision.Volume)
 
 	// Write puts a text at the beginning of a volume's device, and Read returns as
-	// many bytes of it. Only the suite of snapshots needs them.
+	// many bytes of it. Only the suites of snapshots and of
+	// whole pools need them.
 	Write func(v provision.Volume, text string)
 	Read  func(v provision.Volume, bytes int) string
 

@@ -34,6 +34,9 @@ func (p *Provisioner) Delete(ctx context.Context, id string) error {
 }
 
 func (p *Provisioner) deleteLocked(pool, id string) error {
+	if _, err := p.state.find(id); errors.Is(err, provision.ErrNotFound) {
+		return nil // deleted meanwhile, and perhaps being wiped
+	}
 	h, err := p.hold(pool)
 	if errors.Is(err, provision.ErrPoolMissing) {
 		return fmt.Errorf("%w, and holds volume %s", err, id)

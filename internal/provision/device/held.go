@@ -144,6 +144,9 @@ func (h *held) deactivate() error {
 
 // activateLocked completes the table of a volume and makes its partition known.
 func (p *Provisioner) activateLocked(pool, id string) error {
+	if _, err := p.state.find(id); err != nil {
+		return err // deleted meanwhile
+	}
 	h, err := p.hold(pool)
 	if err != nil {
 		return err

@@ -159,13 +159,17 @@ func (s *state) toWipe() (pools []string) {
 	return pools
 }
 
-// retryWipes lets what failed be tried again.
-func (s *state) retryWipes() {
+// retryWipes lets what failed for one of these reasons, or for any, be tried again.
+func (s *state) retryWipes(reasons ...error) (found bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	for _, d := range s.disks {
-		d.wipe.failed = nil
+		matches := func(reason error) bool { return errors.Is(d.wipe.failed, reason) }
+		if d.wipe.failed != nil && (len(reasons) == 0 || slices.ContainsFunc(reasons, matches)) {
+			d.wipe.failed, found = nil, true
+		}
 	}
+	return found
 }
 
 // trouble says which disks cannot be read.

@@ -6,6 +6,8 @@ import (
 	"time"
 
 	"golang.org/x/sync/errgroup"
+
+	"berth.dev/berth/internal/provision"
 )
 
 // Run watches for changes by others and wipes what deleted volumes left, until ctx
@@ -63,6 +65,9 @@ func (p *Provisioner) tick(ctx context.Context) {
 		case <-look.C:
 			if changed, err := p.list(); err != nil || changed {
 				p.signal()
+			}
+			if p.state.retryWipes(provision.ErrInUse) { // somebody looked at the disk just then
+				p.nudge()
 			}
 		case <-refresh.C:
 			p.state.staleAll()

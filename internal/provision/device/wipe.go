@@ -22,9 +22,15 @@ func (p *Provisioner) wipe(ctx context.Context, pool string) {
 	p.signal()
 }
 
-// wipeHeld holds the disk to the end, which keeps everybody else away.
+// wipeHeld holds the disk to the end, which keeps everybody else away. Operations on
+// it do not wait for that: they see what the disk is.
 func (p *Provisioner) wipeHeld(ctx context.Context, pool string) error {
+	unlock, err := p.pools.Lock(ctx, pool)
+	if err != nil {
+		return err
+	}
 	h, err := p.hold(pool)
+	unlock()
 	if err != nil {
 		return err
 	}

@@ -1,0 +1,227 @@
+package devicetest
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"strconv"
+	"sync"
+
+	"berth.dev/berth/internal/provision/device"
+	"berth.dev/berth/internal/provision/device/gpt"
+)
+
+// ErrCrash is what a process sees of its own end.
+var ErrCrash = errors.New("the process ends here")
+
+// Machine has disks. It outlives the provisioners that are made over it.
+type Machine struct {
+	mu       sync.Mutex
+	disks    map[string]*plugged
+	plugs    int
+	watchers map[int]func(string)
+	watches  int
+	effects  int
+	crashAt  int
+}
+
+var _ device.Disks = (*Machine)(nil)
+
+// plugged is a disk and what the kernel knows of it.
+type plugged struct {
+	device.Disk
+	*Medium
+	held    bool
+	mounted int
+	open    map[string]int
+	fault   error
+	hang    chan struct{}
+	lies    bool
+}
+
+// Disk describes a disk with an identity and a size.
+func Disk(name, identity string, size int64) device.Disk {
+	return device.Disk{Name: name, Identity: identity, Geometry: gpt.Geometry{Size: size, Block: 512}}
+}
+
+// NewMachine has empty disks.
+func NewMachine(disks ...device.Disk) *Machine {
+	m := &Machine{disks: map[string]*plugged{}, watchers: map[int]func(string){}}
+	for _, d := range disks {
+		m.Plug(d, NewMedium())
+	}
+	return m
+}
+
+// Plug puts a disk in; the kernel finds its partitions by its table.
+func (m *Machine) Plug(d device.Disk, medium *Medium) {
+	m.mu.Lock()
+	m.plugs++
+	d.Sequence = strconv.Itoa(m.plugs)
+	p := &plugged{Disk: d, Medium: medium, open: map[string]int{}}
+	p.scan()
+	m.disks[d.Name] = p
+	m.mu.Unlock()
+	m.tell(d.Name)
+}
+
+// Pull takes a disk out, and returns what it holds.
+func (m *Machine) Pull(name string) *Medium {
+	m.mu.Lock()
+	medium := m.disks[name].Medium
+	m.disks[name].fault = errors.New("no such device")
+	delete(m.disks, name)
+	m.mu.Unlock()
+	m.tell(name)
+	return medium
+}
+
+// Reboot makes the kernel find everything anew, and closes whatever was open.
+func (m *Machine) Reboot() {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	for _, p := range m.disks {
+		p.held, p.mounted, p.open = false, 0, map[string]int{}
+		p.scan()
+	}
+}
+
+// Edit changes what the kernel says of a disk, and tells those who watch.
+func (m *Machine) Edit(name string, edit func(*device.Disk)) {
+	m.mu.Lock()
+	edit(&m.disks[name].Disk)
+	m.mu.Unlock()
+	m.tell(name)
+}
+
+// Fail lets all that is done with a disk fail; nil heals it.
+func (m *Machine) Fail(name string, err error) {
+	m.with(name, func(p *plugged) { p.fault = err })
+	m.tell(name)
+}
+
+// Hang lets reading from a disk wait until resume is called.
+func (m *Machine) Hang(name string) (resume func()) {
+	hang := make(chan struct{})
+	m.with(name, func(p *plugged) { p.hang = hang })
+	m.tell(name)
+	return sync.OnceFunc(func() {
+		m.with(name, func(p *plugged) { p.hang = nil })
+		close(hang)
+	})
+}
+
+// Lie lets a disk say that it overwrote data, and not do it.
+func (m *Machine) Lie(name string, lies bool) { m.with(name, func(p *plugged) { p.lies = lies }) }
+
+// CrashAfter ends the process after so many more effects: whatever it tries then
+// fails, and has no effect. Live takes that back.
+func (m *Machine) CrashAfter(effects int) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	m.effects, m.crashAt = 0, effects+1
+}
+
+// Live lets a new process have effects, and returns how many the last one had.
+func (m *Machine) Live() (effects int) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	m.crashAt = 0
+	return m.effects
+}
+
+// effect is called with mu held.
+func (m *Machine) effect() error {
+	if m.crashAt > 0 && m.effects+1 >= m.crashAt {
+		return ErrCrash
+	}
+	m.effects++
+	return nil
+}
+
+// with runs f on a disk that is there.
+func (m *Machine) with(name string, f func(*plugged)) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	p := m.disks[name]
+	if p == nil {
+		panic(fmt.Sprintf("there is no disk %s", name))
+	}
+	f(p)
+}
+
+// tell tells those who watch that something was written.
+func (m *Machine) tell(name string) {
+	m.mu.Lock()
+	var told []func(string)
+	for _, w := range m.watchers {
+		told = append(told, w)
+	}
+	m.mu.Unlock()
+	for _, w := range told {
+		w("/dev/" + name)
+	}
+}
+
+// List implements device.Disks.
+func (m *Machine) List() ([]device.Disk, error) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	var list []device.Disk
+	for _, p := range m.disks {
+		list = append(list, p.describe())
+	}
+	return list, nil
+}
+
+// Find implements device.Disks.
+func (m *Machine) Find(name string) (device.Disk, bool) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	if p := m.disks[name]; p != nil {
+		return p.describe(), true
+	}
+	return device.Disk{}, false
+}
+
+func (p *plugged) describe() device.Disk {
+	d := p.Disk
+	d.Partitions = slices.Clone(d.Partitions)
+	return d
+}
+
+// Exists implements device.Disks.
+func (m *Machine) Exists(path string) bool {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	_, _, ok := m.partition(path)
+	return ok
+}
+
+// Watch implements device.Disks.
+func (m *Machine) Watch(ctx context.Context, ready func(), written func(string)) error {
+	m.mu.Lock()
+	m.watches++
+	number := m.watches
+	m.watchers[number] = written
+	m.mu.Unlock()
+	ready()
+	<-ctx.Done()
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	delete(m.watchers, number)
+	return nil
+}
+
+// partition is called with mu held.
+func (m *Machine) partition(path string) (*plugged, device.Partition, bool) {
+	for _, p := range m.disks {
+		for _, part := range p.Partitions {
+			if "/dev/"+part.Name == path {
+				return p, part, true
+			}
+		}
+	}
+	return nil, device.Partition{}, false
+}
