@@ -13,7 +13,7 @@ type Harness struct {
 	// Pool is the test's alone and empty; it holds at least 32 units.
 	Pool provision.PoolRef
 
-	// Pools are Pool and at least two others like it, of one unit each. Only the suite
+	// Pools are Pool and at least one other like it, of one unit each. Only the suite
 	// of pools that are handed out whole needs them.
 	Pools []provision.PoolRef
 

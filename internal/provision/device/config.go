@@ -48,7 +48,7 @@ type Disks interface {
 	// optical, removable or read-only devices, and none without a medium.
 	List() ([]Disk, error)
 
-	// Find returns one of them by the kernel's name for it.
+	// Find returns one of them by the kernel's name for it, without its links.
 	Find(name string) (Disk, bool)
 
 	// Read opens a disk for reading.

@@ -63,7 +63,7 @@ func (m *mkfs) make(_ context.Context, path, filesystem string) error {
 func start(t testing.TB, m *devicetest.Machine) *node {
 	t.Helper()
 	n := newNode(t, m)
-	n.stop = run(t, n.Provisioner)
+	n.stop = runUntil(t, n.Provisioner)
 	return n
 }
 
@@ -79,7 +79,8 @@ func newNode(t testing.TB, m *devicetest.Machine) *node {
 	return n
 }
 
-func run(t testing.TB, p *device.Provisioner) (stop func()) {
+// runUntil runs a provisioner until the test or the returned stop ends it.
+func runUntil(t testing.TB, p *device.Provisioner) (stop func()) {
 	t.Helper()
 	ctx, cancel := context.WithCancel(context.WithoutCancel(t.Context()))
 	var running sync.WaitGroup

@@ -85,6 +85,7 @@ func (h *held) release() {
 			d.stale = true
 			return
 		}
+		now.Links = d.Links
 		d.Disk = now
 		d.learn(c, err)
 	})

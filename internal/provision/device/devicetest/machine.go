@@ -180,7 +180,9 @@ func (m *Machine) Find(name string) (device.Disk, bool) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	if p := m.disks[name]; p != nil {
-		return p.describe(), true
+		d := p.describe()
+		d.Links = nil
+		return d, true
 	}
 	return device.Disk{}, false
 }

@@ -1,0 +1,167 @@
+package kernel
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+	"os"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"strings"
+
+	"golang.org/x/sys/unix"
+
+	"berth.dev/berth/internal/provision/blockdev"
+	"berth.dev/berth/internal/provision/device"
+	"berth.dev/berth/internal/provision/device/gpt"
+)
+
+// Disks are the whole disks of this machine. The zero value is ready to use.
+type Disks struct {
+	// root is put before /sys and /dev in tests.
+	root string
+}
+
+var _ device.Disks = Disks{}
+
+const (
+	blockDir = "/sys/block"
+	devDir   = "/dev"
+	// sysfs counts in sectors of 512 bytes whatever the disk does.
+	sector = 512
+)
+
+// linkDirs are where udev keeps names that lead to a disk.
+var linkDirs = []string{"disk/by-id", "disk/by-path"}
+
+// noDisks begin the names of what the kernel lists with a device of its own and is no
+// place for data: optical and floppy drives, network block devices, the boot and
+// protected areas of flash cards.
+var noDisks = []string{"sr", "fd", "nbd", "loop", "ram", "zram", "dm-", "md"}
+
+// List implements device.Disks.
+func (k Disks) List() ([]device.Disk, error) {
+	entries, err := os.ReadDir(k.root + blockDir)
+	if err != nil {
+		return nil, fmt.Errorf("listing block devices: %w", err)
+	}
+	links := k.links()
+	var disks []device.Disk
+	for _, e := range entries {
+		if d, ok := k.describe(e.Name()); ok {
+			d.Links = links[d.Name]
+			disks = append(disks, d)
+		}
+	}
+	return disks, nil
+}
+
+// Find implements device.Disks. It does not look for links.
+func (k Disks) Find(name string) (device.Disk, bool) { return k.describe(name) }
+
+// Exists implements device.Disks: the node must be the kernel's device of its name.
+func (k Disks) Exists(path string) bool {
+	n, err := blockdev.Number(k.root + path)
+	if err != nil {
+		return false
+	}
+	dev, err := blockdev.ReadLine(filepath.Join(k.root, "/sys/class/block", filepath.Base(path), "dev"))
+	return err == nil && dev == fmt.Sprintf("%d:%d", unix.Major(n), unix.Minor(n))
+}
+
+// Watch implements device.Disks.
+func (Disks) Watch(ctx context.Context, ready func(), written func(device string)) error {
+	return blockdev.Watch(ctx, ready, written)
+}
+
+// describe reads what sysfs says of a disk, unless it is none that could be handed out.
+func (k Disks) describe(name string) (device.Disk, bool) {
+	a := attributes(filepath.Join(k.root, blockDir, name))
+	if strings.ContainsRune(name, '/') || name == "" || !a.has("device") || a.has("partition") ||
+		slices.ContainsFunc(noDisks, func(p string) bool { return strings.HasPrefix(name, p) }) ||
+		strings.HasPrefix(name, "mmcblk") && (strings.Contains(name, "boot") || strings.Contains(name, "rpmb")) {
+		return device.Disk{}, false
+	}
+	d := device.Disk{
+		Name: name, Sequence: cmp.Or(a.text("diskseq"), a.text("dev")), Identity: a.identity(),
+		Geometry:   gpt.Geometry{Size: a.number("size") * sector, Block: a.number("queue/logical_block_size")},
+		Rotational: a.text("queue/rotational") == "1",
+		Holders:    a.names("holders"), Partitions: a.partitions(name),
+	}
+	for _, p := range d.Partitions {
+		d.Holders = append(d.Holders, attributes(filepath.Join(string(a), p.Name)).names("holders")...)
+	}
+	usable := d.Size > 0 && (d.Block == 512 || d.Block == 4096) && a.text("ro") == "0" && a.text("removable") == "0" && a.text("hidden") != "1"
+	return d, usable
+}
+
+// links are the names in /dev/disk by the disk they lead to.
+func (k Disks) links() map[string][]string {
+	links := map[string][]string{}
+	for _, dir := range linkDirs {
+		dir = filepath.Join(devDir, dir)
+		entries, err := os.ReadDir(k.root + dir)
+		if err != nil {
+			continue // a machine without udev has none
+		}
+		for _, e := range entries {
+			link := filepath.Join(dir, e.Name())
+			if target, err := os.Readlink(k.root + link); err == nil {
+				name := filepath.Base(target)
+				links[name] = append(links[name], link)
+			}
+		}
+	}
+	return links
+}
+
+// attributes is a directory of sysfs.
+type attributes string
+
+// text is a one-line file, empty if there is none.
+func (a attributes) text(name string) string {
+	text, err := blockdev.ReadLine(filepath.Join(string(a), name))
+	if err != nil {
+		return ""
+	}
+	return text
+}
+
+// number is 0 for what is none.
+func (a attributes) number(name string) int64 {
+	n, err := strconv.ParseInt(a.text(name), 10, 54)
+	if err != nil {
+		return 0
+	}
+	return n
+}
+
+func (a attributes) has(name string) bool {
+	_, err := os.Lstat(filepath.Join(string(a), name))
+	return err == nil
+}
+
+func (a attributes) names(dir string) (names []string) {
+	entries, err := os.ReadDir(filepath.Join(string(a), dir))
+	if err != nil {
+		return nil
+	}
+	for _, e := range entries {
+		names = append(names, e.Name())
+	}
+	return names
+}
+
+func (a attributes) partitions(disk string) (partitions []device.Partition) {
+	for _, name := range a.names(".") {
+		part := attributes(filepath.Join(string(a), name))
+		if !strings.HasPrefix(name, disk) || !part.has("partition") {
+			continue
+		}
+		partitions = append(partitions, device.Partition{
+			Name: name, Number: int(part.number("partition")), Start: part.number("start") * sector, Length: part.number("size") * sector,
+		})
+	}
+	return partitions
+}

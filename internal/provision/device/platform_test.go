@@ -1,0 +1,294 @@
+//go:build platform
+
+package device_test
+
+import (
+	"context"
+	"flag"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"berth.dev/berth/internal/mount/linux"
+	"berth.dev/berth/internal/provision"
+	"berth.dev/berth/internal/provision/conformance"
+	"berth.dev/berth/internal/provision/device"
+	"berth.dev/berth/internal/provision/device/kernel"
+	"berth.dev/berth/internal/run"
+)
+
+// Wiping a disk takes a while in a guest; a few sequences of operations are enough
+// there, and flags can ask for more.
+func init() {
+	for name, value := range map[string]string{"rapid.checks": "2", "rapid.steps": "10"} {
+		if err := flag.Set(name, value); err != nil {
+			panic(err)
+		}
+	}
+}
+
+// realDisk is a disk that tests may overwrite.
+type realDisk struct {
+	t    *testing.T
+	path string
+}
+
+// realDisks returns two empty disks; it fails without them.
+func realDisks(t *testing.T) []realDisk {
+	t.Helper()
+	paths := strings.FieldsFunc(os.Getenv("BERTH_TEST_DISKS"), func(r rune) bool { return r == ',' })
+	if len(paths) < 2 || os.Geteuid() != 0 {
+		t.Fatal("this test overwrites disks: run it as root in a machine of its own and name two disks in BERTH_TEST_DISKS")
+	}
+	var disks []realDisk
+	for _, path := range paths[:2] {
+		disks = append(disks, realDisk{t, path})
+		disks[len(disks)-1].clear()
+	}
+	return disks
+}
+
+// clear makes a disk empty, whatever it holds.
+func (d realDisk) clear() {
+	d.t.Helper()
+	holder, err := kernel.Disks{}.Hold(filepath.Base(d.path))
+	if err != nil {
+		d.t.Fatal(err)
+	}
+	defer holder.Close()
+	found, _ := kernel.Disks{}.Find(filepath.Base(d.path))
+	for _, p := range found.Partitions {
+		if err := holder.RemovePartition(p.Number); err != nil {
+			d.t.Fatal(err)
+		}
+	}
+	if err := holder.Zero(0, found.Size); err != nil {
+		d.t.Fatal(err)
+	}
+}
+
+func (d realDisk) command(program string, args ...string) string {
+	d.t.Helper()
+	out, err := run.Exec{}.Change(run.Command{Operation: program, Program: program, Args: args})
+	if err != nil {
+		d.t.Fatalf("%s: %v", program, err)
+	}
+	return string(out)
+}
+
+// writeAt writes to a device as others would, and readAt reads past the cache.
+func writeAt(t *testing.T, path, text string, offset int64) {
+	t.Helper()
+	f, err := os.OpenFile(path, os.O_WRONLY, 0)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer f.Close()
+	if _, err := f.WriteAt([]byte(text), offset); err != nil {
+		t.Fatal(err)
+	}
+	if err := f.Sync(); err != nil {
+		t.Fatal(err)
+	}
+}
+
+func readAt(t *testing.T, path string, bytes int, offset int64) string {
+	t.Helper()
+	r, err := kernel.Disks{}.Read(filepath.Base(path))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer r.Close()
+	b := make([]byte, bytes)
+	if _, err := r.ReadAt(b, offset); err != nil {
+		t.Fatal(err)
+	}
+	return string(b)
+}
+
+// real is a provisioner over this machine's disks.
+type real struct {
+	node
+	formats *int
+}
+
+func startReal(t *testing.T) real {
+	t.Helper()
+	mounter, err := linux.New(linux.Config{Runner: run.Exec{}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	var mu sync.Mutex
+	formats := new(int)
+	made, err := device.New(device.Config{Disks: kernel.Disks{}, LookInterval: 2 * time.Second, Mkfs: func(ctx context.Context, path, fs string) error {
+		mu.Lock()
+		defer mu.Unlock()
+		*formats++
+		return mounter.Mkfs(ctx, path, fs)
+	}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	r := real{node{Provisioner: made}, formats}
+	r.stop = runUntil(t, made)
+	return r
+}
+
+// pools of the disks, in their order.
+func (r real) pools(t *testing.T, disks []realDisk) (refs []provision.PoolRef) {
+	t.Helper()
+	pools, err := r.Report(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, d := range disks {
+		i := slices.IndexFunc(pools, func(p provision.Pool) bool { return slices.Contains(p.Paths, d.path) })
+		if i < 0 {
+			t.Fatalf("disk %s is not reported: %+v", d.path, pools)
+		}
+		t.Logf("%s is %+v", d.path, pools[i])
+		refs = append(refs, pools[i].PoolRef)
+	}
+	return refs
+}
+
+func TestConformanceOnRealDisks(t *testing.T) {
+	conformance.RunWhole(t, func(t *testing.T) conformance.Harness {
+		disks := realDisks(t)
+		r := startReal(t)
+		pools := r.pools(t, disks)
+		return conformance.Harness{
+			Provisioner: r.Provisioner, Pool: pools[0], Pools: pools,
+			Restart: func() provision.Provisioner {
+				r.stop()
+				next := startReal(t)
+				*next.formats += *r.formats
+				r = next
+				return r.Provisioner
+			},
+			PutForeign: func(string, int64) { disks[0].command("mkfs.ext4", "-q", "-F", disks[0].path) },
+			Open: func(v provision.Volume) func() {
+				f, err := os.Open(v.Device)
+				if err != nil {
+					t.Fatal(err)
+				}
+				return func() { f.Close() }
+			},
+			Scramble: func(v provision.Volume) { writeAt(t, v.Device, strings.Repeat("x", 1<<20), 0) },
+			Formats:  func(string) int { return *r.formats },
+			Write:    func(v provision.Volume, text string) { writeAt(t, v.Device, text, 0) },
+			Read:     func(v provision.Volume, bytes int) string { return readAt(t, v.Device, bytes, 0) },
+		}
+	})
+}
+
+func TestOldBytesAreNeverInANewVolumeOnARealDisk(t *testing.T) {
+	disks := realDisks(t)
+	r := startReal(t)
+	ref := r.pools(t, disks)[0]
+	const secret = "what nobody else may read"
+	for round := range 20 {
+		v := r.create(t, id, ref)
+		places := []int64{0, v.Size - 4096, v.Size / 2, (v.Size / 4096) * int64(round) / 20 * 4096}
+		for _, at := range places {
+			if got := readAt(t, v.Device, len(secret), at); strings.Trim(got, "\x00") != "" {
+				t.Fatalf("round %d: the volume bears %q at %d", round, got, at)
+			}
+			writeAt(t, v.Device, secret, at)
+		}
+		begin := time.Now()
+		r.delete(t, id)
+		r.await(t, ref, "a free disk", free)
+		t.Logf("round %d: wiped %d bytes in %v", round, v.Size, time.Since(begin))
+	}
+}
+
+func TestOtherProgramsReadTheTableOfARealDisk(t *testing.T) {
+	disks := realDisks(t)
+	r := startReal(t)
+	v := r.create(t, id, r.pools(t, disks)[0])
+	said := disks[0].command("blkid", "--probe", "--output", "export", v.Device)
+	for _, want := range []string{"PART_ENTRY_SCHEME=gpt", "PART_ENTRY_NAME=pvc-0b0e6f2e8a4e4f579a538b6f3f1f9a10", "PART_ENTRY_TYPE=919eaef5-12ab-4786-b5c4-26615e4068ce"} {
+		if !strings.Contains(said, want) {
+			t.Errorf("blkid lacks %s in: %s", want, said)
+		}
+	}
+}
+
+func TestAVolumeIsFoundByItsDiskAloneOnARealDisk(t *testing.T) {
+	disks := realDisks(t)
+	r := startReal(t)
+	v := r.create(t, id, r.pools(t, disks)[0])
+	if _, err := r.Format(t.Context(), provision.FormatRequest{ID: id, Filesystem: provision.Ext4}); err != nil {
+		t.Fatal(err)
+	}
+	r.stop()
+	holder, err := kernel.Disks{}.Hold(filepath.Base(disks[0].path))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := holder.RemovePartition(1); err != nil {
+		t.Fatal(err)
+	}
+	holder.Close()
+	if (kernel.Disks{}).Exists(v.Device) {
+		t.Fatal("the partition is still there")
+	}
+	r = startReal(t)
+	v.Filesystem = provision.Ext4
+	if got, err := r.Get(t.Context(), id); err != nil || got != v || !(kernel.Disks{}).Exists(v.Device) {
+		t.Errorf("found %+v, %v; want %+v", got, err, v)
+	}
+}
+
+func TestRealDisksThatAreUsedAreClosedAndFreeAgainWhenCleared(t *testing.T) {
+	disks := realDisks(t)
+	r := startReal(t)
+	ref := r.pools(t, disks)[1]
+	closed := func(p *provision.Pool) bool { return p != nil && p.Problem != "" && p.Free == 0 }
+	for name, use := range map[string]func(){
+		"a filesystem":         func() { disks[1].command("mkfs.ext4", "-q", "-F", disks[1].path) },
+		"a physical volume":    func() { disks[1].command("lvm", "pvcreate", "--yes", "-ff", disks[1].path) },
+		"data without a table": func() { writeAt(t, disks[1].path, "x", 1<<20) },
+	} {
+		use()
+		r.await(t, ref, "a disk with "+name+" closed", closed)
+		disks[1].clear()
+		r.await(t, ref, "the disk free after "+name, free)
+	}
+}
+
+func TestADiskThatIsPulledAndPluggedInAgain(t *testing.T) {
+	disks := realDisks(t)
+	r := startReal(t)
+	ref := r.pools(t, disks)[1]
+	v := r.create(t, id, ref)
+	if err := os.WriteFile("/sys/block/"+filepath.Base(disks[1].path)+"/device/delete", []byte("1"), 0); err != nil {
+		t.Fatal(err)
+	}
+	r.await(t, ref, "a pulled disk", func(p *provision.Pool) bool {
+		return p != nil && p.Problem != "" && len(p.Volumes) == 1 && p.Volumes[0].Problem != ""
+	})
+	hosts, err := filepath.Glob("/sys/class/scsi_host/*/scan")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, host := range hosts {
+		if err := os.WriteFile(host, []byte("- - -"), 0); err != nil {
+			t.Fatal(err)
+		}
+	}
+	r.await(t, ref, "the disk again", func(p *provision.Pool) bool {
+		return p != nil && p.Problem == "" && len(p.Volumes) == 1 && p.Volumes[0].Problem == ""
+	})
+	got, err := r.Get(t.Context(), id)
+	if err != nil || got.ID != v.ID || got.Problem != "" {
+		t.Errorf("back: %+v, %v", got, err)
+	}
+	r.delete(t, id)
+	r.await(t, ref, "a free disk", free)
+}
