@@ -54,7 +54,7 @@ func (l Limits) Admit(p Pool, more int64) error {
 		if l.Spare > 0 || l.SparePercent > 0 {
 			kept = ", less what is kept spare"
 		}
-		return fmt.Errorf("%w: pool %s has %s free%s, %s more is wanted",
+		return fmt.Errorf("%w: pool %s has %s free%s, %s more asked",
 			ErrNoSpace, p.Name, quantity.Bytes(p.Free), kept, quantity.Bytes(more))
 	}
 	return nil

@@ -1,0 +1,123 @@
+//go:build e2e
+
+package e2e
+
+import (
+	"slices"
+	"strings"
+	"testing"
+
+	"k8s.io/apimachinery/pkg/api/resource"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"berth.dev/berth/api/v1alpha1"
+	"berth.dev/berth/test/cluster"
+)
+
+// class makes a PoolClass, and a StorageClass of the same name, for one test.
+func (b *bench) class(name string, spec v1alpha1.PoolClassSpec) string {
+	b.Helper()
+	c := &v1alpha1.PoolClass{Spec: spec}
+	c.Name = name + "-" + b.namespace
+	sc := cluster.StorageClass(c.Name, map[string]string{"poolClass": c.Name})
+	b.create(c, sc)
+	b.Cleanup(func() {
+		for _, o := range []client.Object{sc, c} {
+			if err := b.Delete(b.ctx, o); err != nil {
+				b.Error(err)
+			}
+		}
+	})
+	return c.Name
+}
+
+// pool waits until a pool of a node is as it should be.
+func (b *bench) pool(node, what string, is func(v1alpha1.Pool) bool) {
+	b.Helper()
+	n := &v1alpha1.StorageNode{}
+	n.Name = node
+	b.must(cluster.Await(b.within(), b.Cluster, n, what, func(n *v1alpha1.StorageNode) bool {
+		return slices.ContainsFunc(n.Status.Pools, is)
+	}), "the pools of "+node)
+}
+
+func TestAThinPoolIsPromisedTwiceAndFilledAsDataIsWritten(t *testing.T) {
+	t.Parallel()
+	b := begin(t)
+	const node, pool = "node2", group + "/thin"
+	b.onNode(node, "lvcreate", "--yes", "--type", "thin-pool", "--size", "2g", "--name", "thin", group)
+	t.Cleanup(func() { b.onNode(node, "lvremove", "--yes", pool) })
+	class := b.class("thin", v1alpha1.PoolClassSpec{
+		Provisioner: v1alpha1.ProvisionerLVMThin,
+		LVMThin:     &v1alpha1.LVMThinPools{ThinPools: []string{pool}, OverprovisionPercent: 200, MaxFillPercent: 90},
+	})
+	t.Cleanup(func() { b.gone() })
+
+	files, disk := b.claim("files", class, "2Gi"), b.claim("disk", class, "1Gi", cluster.Raw)
+	pod := b.run("files", files)
+	raw := b.run("disk", disk)
+	if pod.Spec.NodeName != node || raw.Spec.NodeName != node {
+		t.Errorf("the pods are on %s and %s", pod.Spec.NodeName, raw.Spec.NodeName)
+	}
+	b.resize(files, "3Gi")
+	b.must(cluster.Await(b.within(), b.Cluster, files, "3Gi", cluster.HasCapacity("3Gi")), "growing")
+	b.sh(pod, "dd if=/dev/zero of=/data/file bs=1M count=200 && sync")
+	b.sh(raw, "printf kept | dd of=/dev/volume bs=4 seek=1000 conv=notrunc,fsync")
+	b.pool(node, "more than 200 MiB filled", func(p v1alpha1.Pool) bool {
+		return p.Name == pool && p.Filled != nil && p.Filled.Cmp(resource.MustParse("200Mi")) > 0
+	})
+	if got := b.sh(raw, "dd if=/dev/volume bs=4 skip=1000 count=1 2>/dev/null"); got != "kept" {
+		t.Errorf("read %q from the raw volume", got)
+	}
+
+	b.resize(disk, "2Gi")
+	b.awaitEvent(disk, "more asked")
+}
+
+// gone removes the pods and claims of a test, and waits for its volumes: what they
+// are in goes next.
+func (b *bench) gone() {
+	b.Helper()
+	volumes := b.volumes(b.within())
+	b.must(b.DeleteAllOf(b.ctx, cluster.Pod(b.namespace, "", nil), client.InNamespace(b.namespace)), "deleting pods")
+	b.must(b.DeleteAllOf(b.ctx, cluster.Claim(b.namespace, "", "", "1"), client.InNamespace(b.namespace)), "deleting claims")
+	for _, v := range volumes {
+		b.must(cluster.AwaitGone(b.within(), b.Cluster, &v), "deleting "+v.Name)
+	}
+}
+
+func TestAWholeDiskIsAVolumeAndLeavesNothingBehind(t *testing.T) {
+	t.Parallel()
+	b := begin(t)
+	const node = "node3"
+	added, err := b.Lab.Output(b.within(), "disk", "add", node, "--size", "512M")
+	b.must(err, "adding a disk")
+	name, device, _ := strings.Cut(added, " ")
+	t.Cleanup(func() { b.lab("disk", "remove", node, name) })
+	class := b.class("disk", v1alpha1.PoolClassSpec{
+		Provisioner: v1alpha1.ProvisionerDevice, Devices: &v1alpha1.DevicePools{Paths: []string{device}},
+	})
+	t.Cleanup(func() { b.gone() })
+	empty := func(p v1alpha1.Pool) bool {
+		return slices.Contains(p.Classes, class) && p.Health == v1alpha1.PoolHealthy && p.LargestVolume.Cmp(p.Total) == 0
+	}
+	b.pool(node, "an empty disk", empty)
+
+	claim := b.claim("data", class, "100Mi")
+	pod := b.run("first", claim)
+	b.sh(pod, "echo a secret that must not stay > /data/file && sync")
+	b.remove(pod)
+	second := b.run("second", claim)
+	if got := b.sh(second, "cat /data/file"); got != "a secret that must not stay" {
+		t.Errorf("read %q", got)
+	}
+	if got := b.sh(second, "df -Pm /data | awk 'NR==2 {print ($2 > 400)}'"); got != "1" {
+		t.Errorf("the volume is not the whole disk: %s", b.sh(second, "df -Pm /data"))
+	}
+
+	b.gone()
+	b.pool(node, "an empty disk again", empty)
+	if got := b.onNode(node, "sh", "-c", "tr -d '\\0' <"+device+" | wc -c"); got != "0" {
+		t.Errorf("%s bytes of the disk are not zero after its release", got)
+	}
+}
