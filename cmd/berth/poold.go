@@ -12,6 +12,8 @@ import (
 	"berth.dev/berth/internal/mount/linux"
 	"berth.dev/berth/internal/poold"
 	"berth.dev/berth/internal/provision"
+	"berth.dev/berth/internal/provision/device"
+	devicekernel "berth.dev/berth/internal/provision/device/kernel"
 	"berth.dev/berth/internal/provision/lvm"
 	"berth.dev/berth/internal/provision/lvm/kernel"
 	"berth.dev/berth/internal/run"
@@ -53,6 +55,7 @@ func addUdevFlag(cmd *cobra.Command, udev *bool) {
 // disks are the pools and mounts of this machine.
 type disks struct {
 	lvm     *lvm.Provisioner
+	device  *device.Provisioner
 	all     *provision.Mux
 	mounter mount.Mounter
 }
@@ -67,8 +70,15 @@ func newDisks(udev bool, observer run.Observer) (*disks, error) {
 	if err != nil {
 		return nil, fmt.Errorf("setting up LVM: %w", err)
 	}
-	all := provision.NewMux(provision.Member{Types: []string{provision.LVM, provision.LVMThin}, Provisioner: provisioner})
-	return &disks{lvm: provisioner, all: all, mounter: mounter}, nil
+	whole, err := device.New(device.Config{Disks: devicekernel.Disks{}, Mkfs: mounter.Mkfs})
+	if err != nil {
+		return nil, fmt.Errorf("setting up whole disks: %w", err)
+	}
+	all := provision.NewMux(
+		provision.Member{Types: []string{provision.LVM, provision.LVMThin}, Provisioner: provisioner},
+		provision.Member{Types: []string{provision.Device}, Provisioner: whole},
+	)
+	return &disks{lvm: provisioner, device: whole, all: all, mounter: mounter}, nil
 }
 
 func (d *disks) node() poold.Node { return poold.NewLocal(d.all, d.mounter) }
@@ -77,6 +87,7 @@ func (d *disks) node() poold.Node { return poold.NewLocal(d.all, d.mounter) }
 func (d *disks) run(ctx context.Context) error {
 	work, ctx := errgroup.WithContext(ctx)
 	work.Go(func() error { return d.lvm.Run(ctx) })
+	work.Go(func() error { return d.device.Run(ctx) })
 	work.Go(func() error { return d.all.Run(ctx) })
 	return work.Wait()
 }
