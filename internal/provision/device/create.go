@@ -132,7 +132,7 @@ func (p *Provisioner) take(r provision.CreateRequest) error {
 	}
 	made := record{id: r.ID, guid: gpt.Random(random)}
 	made.first, made.last = h.disk.Whole()
-	if err := h.write(made); err != nil {
+	if err := h.write(&made); err != nil {
 		return err
 	}
 	return h.activate(made)

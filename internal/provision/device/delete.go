@@ -58,6 +58,7 @@ func (p *Provisioner) deleteLocked(pool, id string) error {
 	if err := h.deactivate(); err != nil {
 		return err
 	}
-	c.record.status = wiping
-	return h.write(c.record)
+	gone := c.record
+	gone.status = wiping
+	return h.write(&gone)
 }

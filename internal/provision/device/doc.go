@@ -25,7 +25,8 @@
 //   - A valid table counts; of two, the one with the later state. States only advance.
 //   - If none is valid, an entry alone counts, given that everything else is zeros or
 //     what belongs to that entry. That is the state after write 1 only.
-//   - What is missing is written when the volume is next asked for.
+//   - What is missing is written when the volume is next asked for, and always before
+//     the state changes.
 //
 // A table is taken away in the reverse order, with zeros, and so goes through the same
 // states. There is no prefix of writes after which a disk is neither empty nor known.

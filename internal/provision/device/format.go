@@ -87,5 +87,5 @@ func (p *Provisioner) record(ctx context.Context, v provision.Volume, made statu
 		return fmt.Errorf("%w: the disk changed meanwhile", provision.ErrConflict)
 	}
 	r.status = made
-	return h.write(r)
+	return h.write(&r)
 }

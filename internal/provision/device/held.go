@@ -93,22 +93,11 @@ func (h *held) release() {
 	h.p.nudge()
 }
 
-// write puts a record on the disk, see gpt.Geometry.Writes.
-func (h *held) write(r record) error {
-	for n, w := range h.disk.Writes(r.partition()) {
+// write brings the disk to a record, or to none.
+func (h *held) write(to *record) error {
+	for _, w := range h.content.writes(h.disk.Geometry, to) {
 		if _, err := h.WriteAt(w.Data, w.Offset); err != nil {
-			return fmt.Errorf("writing block %d of 5 of the partition table of disk %s: %w", n+1, h.disk.Name, err)
-		}
-	}
-	return nil
-}
-
-// erase takes a record from the disk, in the reverse order.
-func (h *held) erase(r record) error {
-	writes := h.disk.Writes(r.partition())
-	for n := len(writes) - 1; n >= 0; n-- {
-		if _, err := h.WriteAt(make([]byte, len(writes[n].Data)), writes[n].Offset); err != nil {
-			return fmt.Errorf("erasing block %d of 5 of the partition table of disk %s: %w", n+1, h.disk.Name, err)
+			return fmt.Errorf("%w: writing the partition table of disk %s at %d: %w", provision.ErrUnavailable, h.disk.Name, w.Offset, err)
 		}
 	}
 	return nil
@@ -157,10 +146,8 @@ func (p *Provisioner) activateLocked(pool, id string) error {
 	if c.kind != ours || c.record.id != id || c.record.status == wiping || c.problem != "" {
 		return nil // others were here; release makes it known
 	}
-	if !c.complete {
-		if err := h.write(c.record); err != nil {
-			return err
-		}
+	if err := h.write(&c.record); err != nil {
+		return err
 	}
 	return h.activate(c.record)
 }

@@ -58,7 +58,7 @@ func (p *Provisioner) wipeHeld(ctx context.Context, pool string) error {
 			}
 		})
 	}
-	return h.erase(r)
+	return h.write(nil)
 }
 
 // zero overwrites a range and reads a sample of it back.

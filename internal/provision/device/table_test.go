@@ -1,0 +1,260 @@
+package device
+
+import (
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"testing"
+
+	"pgregory.net/rapid"
+
+	"berth.dev/berth/internal/provision"
+	"berth.dev/berth/internal/provision/device/gpt"
+)
+
+// drive is a small disk in memory.
+type drive struct {
+	gpt.Geometry
+	bytes []byte
+}
+
+func newDrive(size, block int64) drive {
+	return drive{gpt.Geometry{Size: size, Block: block}, make([]byte, size)}
+}
+
+func (d drive) ReadAt(b []byte, offset int64) (int, error) { return copy(b, d.bytes[offset:]), nil }
+
+func (d drive) look() content {
+	c, _ := look(d, d.Geometry)
+	return c
+}
+
+// after is the drive as it is once writes were made, and the drive stays as it is.
+func (d drive) after(writes []gpt.Write) drive {
+	d.bytes = slices.Clone(d.bytes)
+	for _, w := range writes {
+		copy(d.bytes[w.Offset:], w.Data)
+	}
+	return d
+}
+
+func (d drive) recordOf(id string, s status) record {
+	r := record{id: id, status: s, guid: gpt.Random([16]byte{1, 2, 3})}
+	r.first, r.last = d.Whole()
+	return r
+}
+
+const claimID = "pvc-0b0e6f2e-8a4e-4f57-9a53-8b6f3f1f9a10"
+
+// Every write of every change, from every state that any crash can leave, and from every
+// state that a crash then can leave, and so on: what the disk bears is what it was or what
+// it becomes, and once it is that it stays so.
+func TestWhateverACrashLeavesIsKnown(t *testing.T) {
+	for _, block := range []int64{512, 4096} {
+		d := newDrive(8<<20+block*3, block)
+		seen, due := map[string]bool{}, []drive{d}
+		for len(due) > 0 {
+			from := due[0]
+			due = due[1:]
+			c := from.look()
+			for _, to := range next(d, c) {
+				writes, turned := c.writes(d.Geometry, to), false
+				for done := range len(writes) + 1 {
+					at := from.after(writes[:done])
+					now := at.look()
+					turned = turned || is(now, to)
+					if !is(now, to) && (turned || !same(now, c)) {
+						t.Fatalf("from %+v to %+v: after write %d of %d the disk bears %+v", c, to, done, len(writes), now)
+					}
+					if key := at.key(); !seen[key] {
+						seen[key] = true
+						due = append(due, at)
+					}
+				}
+				if !turned {
+					t.Fatalf("from %+v the disk never becomes %+v", c, to)
+				}
+			}
+		}
+		if len(seen) < 25 {
+			t.Errorf("only %d states were seen", len(seen))
+		}
+	}
+}
+
+// next are the records that a disk may be brought to; nil is none.
+func next(d drive, c content) []*record {
+	if c.kind == empty {
+		return []*record{ptr(d.recordOf(claimID, blank))}
+	}
+	as := func(s status) *record { return ptr(d.recordOf(claimID, s)) }
+	switch c.record.status {
+	case blank:
+		return []*record{as(blank), as(ext4), as(xfs), as(wiping)}
+	case wiping:
+		return []*record{as(wiping), nil}
+	default:
+		return []*record{as(c.record.status), as(wiping)}
+	}
+}
+
+func is(c content, r *record) bool {
+	if r == nil {
+		return c.kind == empty
+	}
+	return c.kind == ours && c.record == *r && c.problem == ""
+}
+
+func same(a, b content) bool {
+	return a.kind == b.kind && a.record == b.record && a.problem == b.problem
+}
+
+// key is what tells two states of a disk apart.
+func (d drive) key() string {
+	return string(d.bytes[:mebibyte/16]) + string(d.bytes[d.Size-mebibyte/16:])
+}
+
+func ptr[T any](v T) *T { return &v }
+
+func TestACompleteTableIsToldFromOneThatIsNot(t *testing.T) {
+	d := newDrive(8<<20, 512)
+	writes := d.Writes(d.recordOf(claimID, blank).partition())
+	for done := 1; done <= len(writes); done++ {
+		if c := d.after(writes[:done]).look(); c.complete != (done == len(writes)) {
+			t.Errorf("after write %d of %d the table counts as complete: %v", done, len(writes), c.complete)
+		}
+	}
+}
+
+func TestAVolumeStaysOnADiskThatGrows(t *testing.T) {
+	d := newDrive(8<<20, 512)
+	r := d.recordOf(claimID, ext4)
+	small := d.after(d.Writes(r.partition()))
+	grown := newDrive(12<<20, 512)
+	copy(grown.bytes, small.bytes)
+	if c := grown.look(); c.kind != ours || c.record != r || c.problem != "" || c.complete {
+		t.Errorf("the grown disk bears %+v, want %+v with its backup to be written", c, r)
+	}
+}
+
+func TestWhatOthersDidToATableIsNotActedOn(t *testing.T) {
+	d := newDrive(8<<20, 512)
+	r := d.recordOf(claimID, ext4)
+	table := d.after(d.Writes(r.partition()))
+	other := d.recordOf("pvc-other", blank)
+	other.guid = gpt.Random([16]byte{9})
+	theirs := gpt.Partition{Type: gpt.GUID{1}, ID: gpt.GUID{2}, First: 2048, Last: 4000, Name: "theirs"}
+	for name, tc := range map[string]drive{
+		"another volume in the primary table": table.after(d.Writes(other.partition())[2:]),
+		"a table of theirs as the primary":    table.after(d.Writes(theirs)[2:]),
+		"a table of theirs as the backup":     table.after(d.Writes(theirs)[:2]),
+		"two filesystems":                     table.after(d.Writes(d.recordOf(claimID, xfs).partition())[2:]),
+	} {
+		if c := tc.look(); c.kind != ours || c.problem == "" {
+			t.Errorf("%s: %+v, want a volume with a problem", name, c)
+		}
+	}
+}
+
+func TestAnythingElseIsForeign(t *testing.T) {
+	d := newDrive(8<<20, 512)
+	theirs := gpt.Partition{Type: gpt.GUID{1}, ID: gpt.GUID{2}, First: 2048, Last: 4000, Name: "theirs"}
+	writes := d.Writes(d.recordOf(claimID, blank).partition())
+	outside := d.recordOf(claimID, blank)
+	outside.last = d.Size / 512
+	strange := d.recordOf("not-a-volume", blank)
+	foreigners := map[string]drive{
+		"their table":                           d.after(d.Writes(theirs)),
+		"their table, only the primary":         d.after(d.Writes(theirs)[2:]),
+		"a volume that does not fit":            d.after(d.Writes(outside.partition())),
+		"a partition of Berth's type, misnamed": d.after(d.Writes(strange.partition())),
+		"an entry and something else":           d.after(append(writes[:1:1], gpt.Write{Offset: 100, Data: []byte("x")})),
+		"a boot record alone":                   d.after(writes[3:4]),
+		"a header alone":                        d.after(writes[4:]),
+	}
+	for _, at := range []int64{0, 511, 1 << 20, 2<<20 - 1, 7 << 20, 8<<20 - 1} {
+		foreigners[fmt.Sprintf("a byte at %d", at)] = d.after([]gpt.Write{{Offset: at, Data: []byte{1}}})
+	}
+	for name, tc := range foreigners {
+		if c := tc.look(); c.kind != foreign || c.what == "" {
+			t.Errorf("%s: %+v, want a foreign disk", name, c)
+		}
+	}
+}
+
+// Bytes that happen to be there never make a volume of a disk, and never crash the
+// reader.
+func TestGarbageIsNeverAVolume(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		d := newDrive(8<<20, 512)
+		for range 5 {
+			at := rapid.SampledFrom([]int64{0, 512, 1024, d.Size - 512, d.Size - 33*512}).Draw(t, "block")
+			copy(d.bytes[at:], "EFI PART")
+			copy(d.bytes[at+rapid.Int64Range(0, 100).Draw(t, "at"):], rapid.SliceOfN(rapid.Byte(), 1, 200).Draw(t, "bytes"))
+		}
+		if c := d.look(); c.kind == ours {
+			t.Fatalf("garbage is %+v", c)
+		}
+	})
+}
+
+func TestIDsAreKeptInAPartitionsName(t *testing.T) {
+	for name, tc := range map[string]struct {
+		id, partition string
+		fits          bool
+	}{
+		"a claim's volume":               {claimID, "pvc-0b0e6f2e8a4e4f579a538b6f3f1f9a10", true},
+		"a hashed name":                  {"vol-" + strings.Repeat("a2", 16), "vol-" + strings.Repeat("a2", 16), true},
+		"what looks like it, shortened":  {"pvc-0b0e6f2e8a4e4f579a538b6f3f1f9a10", "pvc-0b0e6f2e8a4e4f579a538b6f3f1f9a10", true},
+		"a short name":                   {"pvc-conformance-1", "pvc-conformance-1", true},
+		"a long name that is no UUID":    {"pvc-" + strings.Repeat("a", 40), "", false},
+		"a UUID and more":                {claimID + "-1", "", false},
+		"an inline volume's long name":   {"inline-" + strings.Repeat("a", 40), "", false},
+		"a UUID with characters of none": {"pvc-0b0e6f2e-8a4e-4f57-9a53-8b6f3f1f9a1x", "", false},
+	} {
+		t.Run(name, func(t *testing.T) {
+			if err := checkName(tc.id); errors.Is(err, provision.ErrInvalid) == tc.fits {
+				t.Fatalf("checking %s: %v", tc.id, err)
+			}
+			if !tc.fits {
+				return
+			}
+			partition, attributes := encodeName(tc.id)
+			if partition != tc.partition {
+				t.Errorf("kept as %q, want %q", partition, tc.partition)
+			}
+			if id, ok := decodeName(partition, attributes); !ok || id != tc.id {
+				t.Errorf("read back as %q, %v", id, ok)
+			}
+		})
+	}
+}
+
+func TestNamesOfPoolsAreSafeAndDistinct(t *testing.T) {
+	for name, tc := range map[string]struct{ identity, want string }{
+		"a world-wide name":    {"naa.5000c500a1b2c3d4", "disk:naa.5000c500a1b2c3d4"},
+		"spaces":               {"t10.ATA     DISK  9   SERIAL ", "disk:t10.ATA_DISK_9_SERIAL"},
+		"what says nothing":    {" ", ""},
+		"nothing":              {"", ""},
+		"an option":            {"-rf", "disk:rf"},
+		"a path":               {"../../etc", "disk:.._.._etc"},
+		"letters of elsewhere": {"vendör", "disk:vend_r"},
+	} {
+		if got := poolName(tc.identity); got != tc.want {
+			t.Errorf("%s: %q, want %q", name, got, tc.want)
+		}
+	}
+	long := strings.Repeat("x", 300)
+	if a, b := poolName(long+"a"), poolName(long+"b"); a == b || len(a) > 200 {
+		t.Errorf("long identities become %q and %q", a, b)
+	}
+	rapid.Check(t, func(t *rapid.T) {
+		if name := poolName(rapid.String().Draw(t, "identity")); name != "" {
+			r := provision.CreateRequest{ID: "pvc-1", Pool: provision.PoolRef{Type: provision.Device, Name: name}, Size: 1}
+			if err := r.Check(); err != nil || provision.TypeOf(name) != provision.Device {
+				t.Fatalf("%q is no name of a disk: %v", name, err)
+			}
+		}
+	})
+}
