@@ -76,6 +76,22 @@ func TestSidesAreMeasuredInTurn(t *testing.T) {
 	}
 }
 
+func TestWhatIsMeasuredFirstDoesNotPayForTheServersFirstBurst(t *testing.T) {
+	for only, want := range map[string][]string{
+		"":                {"no volumes, plugin", "1 claim, plugin"},
+		"inline":          {"inline volume, plugin"},
+		"3 claims, stock": {"3 claims, stock"},
+	} {
+		var names []string
+		for _, s := range ripening((&results{options: options{sides: regexp.MustCompile(only)}}).wanted()) {
+			names = append(names, s.name)
+		}
+		if diff := cmp.Diff(want, names); diff != "" {
+			t.Errorf("only %q: %s", only, diff)
+		}
+	}
+}
+
 func TestNumbersOfNodesAscend(t *testing.T) {
 	var s sizes
 	if err := s.Set("100,2000"); err != nil || s.String() != "100 2000" {

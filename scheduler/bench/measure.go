@@ -42,7 +42,7 @@ const (
 	aloneTime   = 5 * time.Second // no more of them is begun after that
 	patience    = 5 * time.Minute
 	idle        = time.Minute // then pods that are left count as stuck
-	profileTime = 25           // seconds
+	profileTime = 5           // seconds
 )
 
 // measure measures a side once, on an empty cluster that it leaves empty.
@@ -76,7 +76,7 @@ func (g *stage) measure(ctx context.Context, s side, pods int, keep string) (out
 		err = g.clear(ctx, form)
 	}()
 	g.serial++
-	if _, err := g.oneByOne(ctx, s.kind, "warm", warm); err != nil {
+	if err := g.warmUp(ctx, c, s.kind); err != nil {
 		return out, err
 	}
 	if out.alone, err = g.oneByOne(ctx, s.kind, "alone", alonePods); err != nil {
@@ -84,6 +84,19 @@ func (g *stage) measure(ctx context.Context, s side, pods int, keep string) (out
 	}
 	err = g.atOnce(ctx, c, s, pods, &out, keep)
 	return out, err
+}
+
+// warmUp waits until the scheduler has done what it does once, at its start. It
+// places pods without volumes before its ledger is complete, so the first pod has
+// one; and then nothing may go on in the background.
+func (g *stage) warmUp(ctx context.Context, c *scheduler, k kind) error {
+	if _, err := g.oneByOne(ctx, kind{inline: true}, "first", 1); err != nil {
+		return err
+	}
+	if _, err := g.oneByOne(ctx, k, "warm", warm); err != nil {
+		return err
+	}
+	return c.quiet(ctx)
 }
 
 // names of pods that were never used before.
@@ -181,16 +194,25 @@ func (g *stage) look(ctx context.Context, c *scheduler) (s state, err error) {
 	return s, err
 }
 
-// record keeps what the scheduler counts and what it has allocated.
+// record keeps what the scheduler and the API server count, and what the
+// scheduler has allocated.
 func (g *stage) record(ctx context.Context, c *scheduler, s side, keep, when string) error {
 	if keep == "" {
 		return nil
 	}
-	for path, kind := range map[string]string{"/metrics": "txt", "/debug/pprof/allocs": "pprof"} {
-		data, err := c.get(ctx, path)
-		if err != nil {
-			return err
-		}
+	served, err := g.core.Discovery().RESTClient().Get().AbsPath("/metrics").DoRaw(ctx)
+	if err != nil {
+		return err
+	}
+	counted, err := c.get(ctx, "/metrics")
+	if err != nil {
+		return err
+	}
+	allocated, err := c.get(ctx, "/debug/pprof/allocs")
+	if err != nil {
+		return err
+	}
+	for kind, data := range map[string][]byte{"server.txt": served, "txt": counted, "pprof": allocated} {
 		name := fmt.Sprintf("%s-%d-%s.%s", s.name, g.serial, when, kind)
 		if err := os.WriteFile(filepath.Join(keep, name), data, 0o600); err != nil {
 			return err

@@ -90,7 +90,18 @@ func (p *provisioner) provision(claim *corev1.PersistentVolumeClaim) error {
 	}
 	claim.Spec.VolumeName = name
 	claim.Annotations[storagevolume.AnnBindCompleted], claim.Annotations[storagevolume.AnnBoundByController] = "yes", "yes"
-	_, err = p.core.CoreV1().PersistentVolumeClaims(claim.Namespace).Update(p.ctx, claim, metav1.UpdateOptions{})
+	return p.bind(claim)
+}
+
+// bind writes the claim's volume and then its phase, as the PersistentVolume
+// controller does: kubelets look at nothing else.
+func (p *provisioner) bind(claim *corev1.PersistentVolumeClaim) error {
+	claims := p.core.CoreV1().PersistentVolumeClaims(claim.Namespace)
+	bound, err := claims.Update(p.ctx, claim, metav1.UpdateOptions{})
+	if err == nil {
+		bound.Status.Phase, bound.Status.AccessModes, bound.Status.Capacity = corev1.ClaimBound, bound.Spec.AccessModes, bound.Spec.Resources.Requests
+		_, err = claims.UpdateStatus(p.ctx, bound, metav1.UpdateOptions{})
+	}
 	if err != nil && !apierrors.IsNotFound(err) {
 		return fmt.Errorf("binding claim %s: %w", claim.Name, err)
 	}

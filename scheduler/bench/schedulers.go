@@ -122,6 +122,25 @@ func (c *scheduler) ready(ctx context.Context) error {
 	}
 }
 
+// quiet waits until the scheduler uses next to nothing of the processors.
+func (c *scheduler) quiet(ctx context.Context) error {
+	const look, little = time.Second / 2, 2 * tick
+	for {
+		before, err := processorTime(c.ID())
+		if err != nil {
+			return err
+		}
+		select {
+		case <-ctx.Done():
+			return fmt.Errorf("waiting for the scheduler to have nothing to do: %w", context.Cause(ctx))
+		case <-time.After(look):
+		}
+		if now, err := processorTime(c.ID()); err != nil || now-before <= little {
+			return err
+		}
+	}
+}
+
 func (c *scheduler) get(ctx context.Context, path string) ([]byte, error) {
 	request, err := http.NewRequestWithContext(ctx, http.MethodGet, c.url+path, http.NoBody)
 	if err != nil {
