@@ -14,7 +14,14 @@ import (
 )
 
 func TestOperationsStartNoMoreProcessesThanTheyMust(t *testing.T) {
+	for name, pool := range map[string]provision.PoolRef{"thick": vg, "thin": thin} {
+		t.Run(name, func(t *testing.T) { testBudget(t, pool) })
+	}
+}
+
+func testBudget(t *testing.T, pool provision.PoolRef) {
 	host := lvmtest.NewHost(map[string]int64{vg.Name: 100})
+	host.AddThinPool(vg.Name, "pool", 50)
 	counter, c := counted(host)
 	p, _ := start(t, c)
 	awaitChange(t, p) // it watches
@@ -25,8 +32,8 @@ func TestOperationsStartNoMoreProcessesThanTheyMust(t *testing.T) {
 		want map[string]int
 	}{
 		{"the first report", func() error { _, err := p.Report(ctx); return err }, map[string]int{"fullreport": 1}},
-		{"create", func() error { _, err := p.Create(ctx, request("pvc-1", 2)); return err }, map[string]int{"lvcreate": 1}},
-		{"create again", func() error { _, err := p.Create(ctx, request("pvc-1", 2)); return err }, nil},
+		{"create", func() error { _, err := p.Create(ctx, requestIn(pool, "pvc-1", 2)); return err }, map[string]int{"lvcreate": 1}},
+		{"create again", func() error { _, err := p.Create(ctx, requestIn(pool, "pvc-1", 2)); return err }, nil},
 		{"report after an own change", func() error { _, err := p.Report(ctx); return err }, nil},
 		{"get", func() error { _, err := p.Get(ctx, "pvc-1"); return err }, nil},
 		{"format, beside mkfs", func() error {

@@ -108,8 +108,10 @@ func (f *formats) of(id string) int {
 	return f.made["/dev/"+vg.Name+"/"+id]
 }
 
-func request(id string, units int64) provision.CreateRequest {
-	return provision.CreateRequest{ID: id, Pool: vg, Size: units * unit, Labels: map[string]string{"claim": "data", "namespace": "shop"}}
+func request(id string, units int64) provision.CreateRequest { return requestIn(vg, id, units) }
+
+func requestIn(pool provision.PoolRef, id string, units int64) provision.CreateRequest {
+	return provision.CreateRequest{ID: id, Pool: pool, Size: units * unit, Labels: map[string]string{"claim": "data", "namespace": "shop"}}
 }
 
 func counted(host *lvmtest.Host) (*run.Counter, lvm.Config) {

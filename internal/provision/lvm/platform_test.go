@@ -60,21 +60,34 @@ func TestConformanceOnRealLVM(t *testing.T) {
 	pool := lvmtest.RealGroup(t, "vg-berth", lvmtest.Disks(t, 1)[0])
 	conformance.Run(t, func(t *testing.T) conformance.Harness {
 		lvmtest.EmptyAfter(t, pool.Name)
-		c, _, mkfs := realConfig(t)
-		h := lvmtest.RealHarness(t, pool, mkfs.of)
-		p, stop := start(t, c)
-		h.Provisioner = p
-		h.Restart = func() provision.Provisioner {
-			stop()
-			p, stop = start(t, c)
-			return p
-		}
-		return h
+		return realHarness(t, pool)
 	})
 }
 
+func realHarness(t *testing.T, pool provision.PoolRef) conformance.Harness {
+	c, _, mkfs := realConfig(t)
+	h := lvmtest.RealHarness(t, pool, mkfs.of)
+	p, stop := start(t, c)
+	h.Provisioner = p
+	h.Restart = func() provision.Provisioner {
+		stop()
+		p, stop = start(t, c)
+		return p
+	}
+	return h
+}
+
 func TestProcessesPerOperationOnRealLVM(t *testing.T) {
-	pool := lvmtest.RealGroup(t, "vg-berth", lvmtest.Disks(t, 1)[0])
+	group := lvmtest.RealGroup(t, "vg-berth", lvmtest.Disks(t, 1)[0])
+	for name, pool := range map[string]provision.PoolRef{
+		"thick": group,
+		"thin":  lvmtest.RealThinPool(t, group.Name, "pool", 256<<20),
+	} {
+		t.Run(name, func(t *testing.T) { testProcesses(t, pool) })
+	}
+}
+
+func testProcesses(t *testing.T, pool provision.PoolRef) {
 	c, counter, _ := realConfig(t)
 	p, _ := start(t, c)
 	awaitChange(t, p) // it watches

@@ -40,7 +40,7 @@ func Disks(t testing.TB, n int) []string {
 
 // withoutUdev makes LVM manage the device nodes itself, as the provisioner does by
 // default: mixed with commands that leave it to udev, names stay behind.
-const withoutUdev = "activation{udev_sync=0 udev_rules=0} devices{obtain_device_list_from_udev=0}"
+const withoutUdev = "activation{udev_sync=0 udev_rules=0 monitoring=0} devices{obtain_device_list_from_udev=0}"
 
 // LVM runs an LVM command, as an administrator would.
 func LVM(t testing.TB, args ...string) string {
@@ -61,7 +61,7 @@ func RealGroup(t testing.TB, name, disk string) provision.PoolRef {
 		LVM(t, "vgremove", "--yes", "--force", name)
 		LVM(t, "pvremove", "--yes", disk)
 	})
-	return provision.PoolRef{Type: "LVM", Name: name}
+	return provision.PoolRef{Type: provision.LVM, Name: name}
 }
 
 // EmptyAfter removes what a test leaves in a volume group.
@@ -77,11 +77,34 @@ func RealForeign(t testing.TB, group, name string, size int64) {
 		"--size", strconv.FormatInt(size, 10)+"b", "--name", name, group)
 }
 
+// RealThinPool makes an empty thin pool in a volume group for the time of a test. It
+// fails what does not fit instead of letting it wait.
+func RealThinPool(t testing.TB, group, name string, size int64, options ...string) provision.PoolRef {
+	t.Helper()
+	pool := group + "/" + name
+	LVM(t, append([]string{"lvcreate", "--yes", "--type", "thin-pool", "--size", strconv.FormatInt(size, 10) + "b", "--name", name, group}, options...)...)
+	t.Cleanup(func() { LVM(t, "lvremove", "--yes", pool) })
+	LVM(t, "lvchange", "--yes", "--errorwhenfull", "y", pool)
+	return provision.PoolRef{Type: provision.LVMThin, Name: pool}
+}
+
+// RealForeignThin makes a thin volume that is not Berth's.
+func RealForeignThin(t testing.TB, pool, name string, size int64) {
+	t.Helper()
+	group, thin, _ := strings.Cut(pool, "/")
+	LVM(t, "lvcreate", "--yes", "--type", "thin", "--thinpool", thin, "--virtualsize", strconv.FormatInt(size, 10)+"b", "--name", name, group)
+}
+
 // RealHarness is a conformance harness without its provisioner.
 func RealHarness(t testing.TB, pool provision.PoolRef, formats func(device string) int) conformance.Harness {
+	group, _, _ := strings.Cut(pool.Name, "/")
+	foreign := RealForeign
+	if pool.Type == provision.LVMThin {
+		foreign = RealForeignThin
+	}
 	return conformance.Harness{
 		Pool:       pool,
-		PutForeign: func(name string, size int64) { RealForeign(t, pool.Name, name, size) },
+		PutForeign: func(name string, size int64) { foreign(t, pool.Name, name, size) },
 		Open: func(v provision.Volume) func() {
 			f, err := os.Open(v.Device)
 			if err != nil {
@@ -90,7 +113,7 @@ func RealHarness(t testing.TB, pool provision.PoolRef, formats func(device strin
 			return func() { f.Close() }
 		},
 		Scramble: func(v provision.Volume) { Overwrite(t, v.Device, 1<<20) },
-		Formats:  func(id string) int { return formats(filepath.Join("/dev", pool.Name, id)) },
+		Formats:  func(id string) int { return formats(filepath.Join("/dev", group, id)) },
 	}
 }
 

@@ -1,0 +1,231 @@
+//go:build platform
+
+package lvm_test
+
+import (
+	"bytes"
+	"errors"
+	"os"
+	"strings"
+	"testing"
+	"time"
+
+	"berth.dev/berth/internal/provision"
+	"berth.dev/berth/internal/provision/conformance"
+	"berth.dev/berth/internal/provision/lvm"
+	"berth.dev/berth/internal/provision/lvm/kernel"
+	"berth.dev/berth/internal/provision/lvm/lvmtest"
+)
+
+const mib = int64(1 << 20)
+
+func TestConformanceOfThinPoolsOnRealLVM(t *testing.T) {
+	group := lvmtest.RealGroup(t, "vg-berth", lvmtest.Disks(t, 1)[0])
+	conformance.Run(t, func(t *testing.T) conformance.Harness {
+		return realHarness(t, lvmtest.RealThinPool(t, group.Name, "pool", 512*mib))
+	})
+}
+
+// realThin is a provisioner over one thin pool of so many MiB.
+func realThin(t *testing.T, size int64, options ...string) (*lvm.Provisioner, provision.PoolRef) {
+	t.Helper()
+	group := lvmtest.RealGroup(t, "vg-berth", lvmtest.Disks(t, 1)[0])
+	pool := lvmtest.RealThinPool(t, group.Name, "pool", size*mib, options...)
+	c, _, _ := realConfig(t)
+	c.FillInterval = time.Second / 4
+	p, _ := start(t, c)
+	return p, pool
+}
+
+func thinRequest(pool provision.PoolRef, id string, size int64) provision.CreateRequest {
+	return provision.CreateRequest{ID: id, Pool: pool, Size: size * mib, Limits: provision.Limits{Overprovision: 1000}}
+}
+
+func made(t *testing.T, p provision.Provisioner, r provision.CreateRequest) provision.Volume {
+	t.Helper()
+	v, err := p.Create(t.Context(), r)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return v
+}
+
+// pattern fills so many MiB of a device; the error is of the write or of its end.
+func pattern(t *testing.T, device string, size int64) error {
+	t.Helper()
+	f, err := os.OpenFile(device, os.O_WRONLY, 0)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer f.Close()
+	for range size {
+		if _, err := f.Write(bytes.Repeat([]byte{0xa5}, int(mib))); err != nil {
+			return err
+		}
+	}
+	return f.Sync()
+}
+
+// reportedOf waits until the pool is reported so.
+func reportedOf(t *testing.T, p provision.Provisioner, pool provision.PoolRef, ok func(provision.Pool) bool, failure string) {
+	t.Helper()
+	eventually(t, func() bool {
+		pools, err := p.Report(t.Context())
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, got := range pools {
+			if got.PoolRef == pool {
+				return ok(got)
+			}
+		}
+		return false
+	}, failure)
+}
+
+func TestAThinPoolThatFillsUpComesBackOnRealLVM(t *testing.T) {
+	p, pool := realThin(t, 64)
+	works := func(p provision.Pool) bool { return p.Problem == "" }
+	full := func(p provision.Pool) bool {
+		return strings.Contains(p.Problem, "out of space") && p.Fill.Data == p.Total
+	}
+	for round, back := range []func(){
+		func() {
+			if err := p.Delete(t.Context(), "pvc-2"); err != nil {
+				t.Errorf("deleting from a full pool: %v", err)
+			}
+		},
+		func() { lvmtest.LVM(t, "lvextend", "--yes", "--size", "128M", pool.Name) },
+	} {
+		old := made(t, p, thinRequest(pool, "pvc-1", 128))
+		v := made(t, p, thinRequest(pool, "pvc-2", 128))
+		if round == 0 {
+			if err := pattern(t, old.Device, 40); err != nil {
+				t.Fatal(err)
+			}
+			reportedOf(t, p, pool, func(p provision.Pool) bool {
+				return p.Fill.Data == 40*mib && p.Fill.Metadata > 0 && p.Fill.Metadata < 30
+			}, "what was written is not seen in the fill")
+		}
+		if err := pattern(t, v.Device, 40); err == nil {
+			t.Fatal("more was written than the pool holds")
+		}
+		reportedOf(t, p, pool, full, "a pool that is full is not reported")
+		if _, err := p.Create(t.Context(), thinRequest(pool, "pvc-3", 4)); !errors.Is(err, provision.ErrNoSpace) {
+			t.Errorf("creating in a full pool: %v", err)
+		}
+		if got, err := p.Get(t.Context(), "pvc-1"); err != nil || got.Problem != "" {
+			t.Errorf("a volume of a full pool: %+v, %v", got, err)
+		}
+		back()
+		reportedOf(t, p, pool, works, "the pool did not come back")
+	}
+	if v, err := p.Create(t.Context(), thinRequest(pool, "pvc-3", 4)); err != nil || v.Size != 4*mib {
+		t.Errorf("creating when there is room again: %+v, %v", v, err)
+	}
+}
+
+// leak writes a little into each block of a volume, and says whether anything else
+// than that can be read.
+func leak(t *testing.T, device string, size int64) bool {
+	t.Helper()
+	const block, little = 64 << 10, 4 << 10
+	f, err := os.OpenFile(device, os.O_RDWR, 0)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for at := int64(0); at < size*mib; at += block {
+		if _, err := f.WriteAt(bytes.Repeat([]byte{1}, little), at); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := errors.Join(f.Sync(), f.Close()); err != nil {
+		t.Fatal(err)
+	}
+	content, err := os.ReadFile(device)
+	if err != nil || int64(len(content)) != size*mib {
+		t.Fatalf("read %d bytes: %v", len(content), err)
+	}
+	return bytes.IndexByte(content, 0xa5) >= 0
+}
+
+func TestWhatADeletedThinVolumeHeldIsNeverReadFromANewOneOnRealLVM(t *testing.T) {
+	p, pool := realThin(t, 16) // so small that blocks are used again
+	for round := range 20 {
+		v := made(t, p, thinRequest(pool, "pvc-1", 12))
+		if leak(t, v.Device, 12) {
+			t.Fatalf("round %d: a new volume shows what a deleted one held", round)
+		}
+		if err := pattern(t, v.Device, 12); err != nil {
+			t.Fatal(err)
+		}
+		if err := p.Delete(t.Context(), v.ID); err != nil {
+			t.Fatal(err)
+		}
+	}
+}
+
+func TestAPoolThatDoesNotZeroIsClosedUntilItDoesOnRealLVM(t *testing.T) {
+	p, pool := realThin(t, 16, "--zero", "n")
+	_, err := p.Create(t.Context(), thinRequest(pool, "pvc-1", 12))
+	if !errors.Is(err, provision.ErrUnavailable) || !strings.Contains(err.Error(), "lvchange --zero y "+pool.Name) {
+		t.Errorf("creating: %v", err)
+	}
+	// That old bytes can be read there is what the other test would see.
+	lvmtest.RealForeignThin(t, pool.Name, "theirs", 12*mib)
+	if err := pattern(t, "/dev/vg-berth/theirs", 12); err != nil {
+		t.Fatal(err)
+	}
+	lvmtest.LVM(t, "lvremove", "--yes", "vg-berth/theirs")
+	lvmtest.RealForeignThin(t, pool.Name, "theirs", 12*mib)
+	if !leak(t, "/dev/vg-berth/theirs", 12) {
+		t.Error("the pool does not zero and yet shows nothing old: the test of zeroing proves nothing")
+	}
+	lvmtest.LVM(t, "lvchange", "--zero", "y", pool.Name)
+	reportedOf(t, p, pool, func(p provision.Pool) bool { return p.Problem == "" }, "zeroing was not noticed")
+	made(t, p, thinRequest(pool, "pvc-1", 12))
+}
+
+func TestThinVolumesAndTheirPoolAreActivatedAfterARebootOnRealLVM(t *testing.T) {
+	group := lvmtest.RealGroup(t, "vg-berth", lvmtest.Disks(t, 1)[0])
+	pool := lvmtest.RealThinPool(t, group.Name, "pool", 64*mib)
+	c, _, _ := realConfig(t)
+	p, stop := start(t, c)
+	v := made(t, p, thinRequest(pool, "pvc-1", 8))
+	stop()
+	lvmtest.LVM(t, "vgchange", "--activate", "n", group.Name)
+	p, stop = start(t, c)
+	if got, err := p.Get(t.Context(), v.ID); err != nil || got != v || !(kernel.Devices{}).Exists(v.Device) {
+		t.Errorf("after the reboot: %+v, %v; want %+v", got, err, v)
+	}
+	p.Wait()
+	// The pool is active by itself: it stays when its last volume goes.
+	if err := p.Delete(t.Context(), v.ID); err != nil {
+		t.Fatal(err)
+	}
+	if kind, _, err := (kernel.Devices{}).Target("vg--berth-pool-tpool"); kind != "thin-pool" || err != nil {
+		t.Errorf("the pool is %q, %v", kind, err)
+	}
+	stop()
+	// Nor does it need a volume to be activated when one is to be made.
+	lvmtest.LVM(t, "vgchange", "--activate", "n", group.Name)
+	p, _ = start(t, c)
+	made(t, p, thinRequest(pool, "pvc-2", 8))
+	reportedOf(t, p, pool, func(p provision.Pool) bool { return p.Fill.Metadata > 0 }, "the fill of the pool is not known")
+}
+
+func TestSnapshotsOfOthersOutliveAThinVolumeOrKeepItOnRealLVM(t *testing.T) {
+	p, pool := realThin(t, 64)
+	v := made(t, p, thinRequest(pool, "pvc-1", 8))
+	lvmtest.LVM(t, "lvcreate", "--yes", "--snapshot", "--name", "thinly", "vg-berth/pvc-1")
+	lvmtest.LVM(t, "lvcreate", "--yes", "--snapshot", "--size", "4M", "--name", "cow", "vg-berth/pvc-1")
+	reportedOf(t, p, pool, func(p provision.Pool) bool { return p.Foreign == 8*mib && len(p.Volumes) == 1 }, "the snapshots were not noticed")
+	if err := p.Delete(t.Context(), v.ID); !errors.Is(err, provision.ErrInUse) || !strings.Contains(err.Error(), "cow") {
+		t.Errorf("deleting the origin of a snapshot that needs it: %v", err)
+	}
+	lvmtest.LVM(t, "lvremove", "--yes", "vg-berth/cow")
+	if err := p.Delete(t.Context(), v.ID); err != nil {
+		t.Errorf("deleting the origin of a thin snapshot: %v", err)
+	}
+	reportedOf(t, p, pool, func(p provision.Pool) bool { return p.Foreign == 8*mib && len(p.Volumes) == 0 }, "the thin snapshot is gone")
+}
