@@ -23,7 +23,7 @@ const initramfsFile = "initramfs"
 // guestdSource is compiled where the lab runs, so a guest always has the
 // guestd that belongs to the lab, and the lab needs no source tree around it.
 //
-//go:embed guestd/*.go wire/*.go
+//go:embed guestd/*.go reaper/*.go wire/*.go
 var guestdSource embed.FS
 
 const guestdPackage = "berth.dev/berth/lab/internal/guest"

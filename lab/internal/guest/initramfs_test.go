@@ -138,3 +138,16 @@ func TestGuestdSourceIsWholeAndWithoutTests(t *testing.T) {
 		}
 	}
 }
+
+// The source that is embedded has to be all that guestd needs: it is compiled on
+// machines without the project.
+func TestGuestdIsMadeOfWhatIsEmbedded(t *testing.T) {
+	sources, err := guestdFiles()
+	if err != nil {
+		t.Fatal(err)
+	}
+	var log bytes.Buffer
+	if program, err := buildGuestd(t.Context(), t.TempDir(), sources, &log); err != nil || len(program) == 0 {
+		t.Errorf("building guestd: %v\n%s", err, log.String())
+	}
+}

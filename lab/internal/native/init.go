@@ -10,7 +10,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
-	"berth.dev/berth/lab/internal/reaper"
+	"berth.dev/berth/lab/internal/guest/reaper"
 )
 
 // self leads to this program also where its path leads elsewhere.

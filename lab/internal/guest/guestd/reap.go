@@ -3,7 +3,7 @@ package main
 import (
 	"os"
 
-	"berth.dev/berth/lab/internal/reaper"
+	"berth.dev/berth/lab/internal/guest/reaper"
 )
 
 // reap is process 1. A guest without guestd serve is of no use to anybody: it powers
