@@ -58,8 +58,11 @@ type Disks interface {
 	// mounted or held, and nothing can be until it is closed.
 	Hold(name string) (Holder, error)
 
-	// Exists says whether a device node is there.
+	// Exists says whether the node of a disk or partition is there and leads to it.
 	Exists(path string) bool
+
+	// Keep opens a partition for reading, which keeps the kernel from forgetting it.
+	Keep(path string) (io.Closer, error)
 
 	// Watch calls ready once nothing escapes it any more, and then written with the
 	// path of each block device that a writer has closed, that appeared or that went,

@@ -73,7 +73,7 @@ func (p *Provisioner) createLocked(ctx context.Context, r provision.CreateReques
 		return provision.Volume{}, fmt.Errorf("%w: volume %s exists on disk %s", provision.ErrConflict, r.ID, d.pool)
 	case provision.RoundUp(r.Size, d.volume().Size) != d.volume().Size:
 		return provision.Volume{}, fmt.Errorf("%w: volume %s exists with %d bytes, which %d is more than", provision.ErrConflict, r.ID, d.volume().Size, r.Size)
-	case d.trouble() != "" || d.content.complete && p.ready(&d):
+	case d.trouble() != "" || p.usable(&d):
 		return d.volume(), nil
 	default:
 		err = p.activateLocked(d.pool, r.ID) // it was begun, or the machine was restarted

@@ -20,6 +20,7 @@ type Provisioner struct {
 	// volumes orders the operations of each volume, pools the changes of each disk.
 	volumes, pools keyed.Locks[string]
 	tasks          run.Tasks
+	keeps          keeps
 }
 
 var _ provision.Provisioner = (*Provisioner)(nil)
@@ -62,7 +63,7 @@ func (p *Provisioner) Get(ctx context.Context, id string) (provision.Volume, err
 		return provision.Volume{}, err
 	}
 	v := d.volume()
-	if v.Problem != "" || d.content.complete && p.ready(&d) {
+	if v.Problem != "" || p.usable(&d) {
 		return v, nil
 	}
 	return p.activated(ctx, d.pool, id)
@@ -82,6 +83,16 @@ func (p *Provisioner) locate(ctx context.Context, id string) (disk, error) {
 		return disk{}, err
 	}
 	return p.state.find(id)
+}
+
+// usable says whether nothing is left to do for the volume on a disk, and sees to it
+// that this stays so.
+func (p *Provisioner) usable(d *disk) bool {
+	if !d.content.complete || !p.ready(d) {
+		return false
+	}
+	p.keep(d.pool, d.volume().Device)
+	return true
 }
 
 // ready says whether the volume on a disk can be used as it is: the disk is still the

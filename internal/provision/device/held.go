@@ -105,7 +105,8 @@ func (h *held) write(to *record) error {
 
 // activate makes the kernel know the partition of a record, and no other of the disk.
 func (h *held) activate(r record) error {
-	if _, known := h.disk.node(r); known && len(h.disk.Partitions) == 1 {
+	if path, known := h.disk.node(r); known && len(h.disk.Partitions) == 1 {
+		h.p.keep(h.pool, path)
 		return nil
 	}
 	if err := h.deactivate(); err != nil {
@@ -116,11 +117,13 @@ func (h *held) activate(r record) error {
 	if err := h.AddPartition(p); err != nil {
 		return fmt.Errorf("%w: telling the kernel of partition %s: %w", provision.ErrUnavailable, p.Name, err)
 	}
+	h.p.keep(h.pool, "/dev/"+p.Name)
 	return nil
 }
 
 // deactivate makes the kernel forget the disk's partitions.
 func (h *held) deactivate() error {
+	h.p.letGo(func(pool string) bool { return pool != h.pool })
 	for _, p := range h.disk.Partitions {
 		switch err := h.RemovePartition(p.Number); {
 		case errors.Is(err, ErrBusy):

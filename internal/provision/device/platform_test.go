@@ -198,6 +198,8 @@ func TestOldBytesAreNeverInANewVolumeOnARealDisk(t *testing.T) {
 			if got := readAt(t, v.Device, len(secret), at); strings.Trim(got, "\x00") != "" {
 				t.Fatalf("round %d: the volume bears %q at %d", round, got, at)
 			}
+		}
+		for _, at := range places {
 			writeAt(t, v.Device, secret, at)
 		}
 		begin := time.Now()

@@ -17,7 +17,9 @@ func (p *Provisioner) list() (changed bool, err error) {
 	if err != nil {
 		return false, fmt.Errorf("%w: listing disks: %w", provision.ErrUnavailable, err)
 	}
-	return p.state.apply(disks), nil
+	changed = p.state.apply(disks)
+	p.letGo(p.state.has) // an open partition of a disk that went would keep its name from the next
+	return changed, nil
 }
 
 // refresh asks the kernel for its disks and reads those that may have been written.

@@ -80,6 +80,14 @@ func (s *state) applyOne(pool string, found []Disk) (changed bool) {
 	return changed
 }
 
+// has says whether a disk is there that holds a volume.
+func (s *state) has(pool string) bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	d := s.disks[pool]
+	return d != nil && !d.missing && (d.holds() != nil || d.changing)
+}
+
 // pools are all disks as the world sees them. A disk that was never read is left out:
 // whoever looks for a volume in it must not take it for one without.
 func (s *state) pools() []provision.Pool {

@@ -14,6 +14,7 @@ import (
 // ends; then it waits for the changes under way. Without it only own changes are
 // signalled, and no disk becomes free again.
 func (p *Provisioner) Run(ctx context.Context) error {
+	defer p.letGo(func(string) bool { return false })
 	defer p.Wait()
 	work, ctx := errgroup.WithContext(ctx)
 	work.Go(func() error { return p.config.Disks.Watch(ctx, p.watching, p.written) })

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
 	"slices"
 	"strconv"
 	"sync"
@@ -199,6 +200,21 @@ func (m *Machine) Exists(path string) bool {
 	defer m.mu.Unlock()
 	_, _, ok := m.partition(path)
 	return ok
+}
+
+// Keep implements device.Disks.
+func (m *Machine) Keep(path string) (io.Closer, error) {
+	if !m.Exists(path) {
+		return nil, fmt.Errorf("there is no %s", path)
+	}
+	return closer(m.Open(path)), nil
+}
+
+type closer func()
+
+func (c closer) Close() error {
+	c()
+	return nil
 }
 
 // Watch implements device.Disks.

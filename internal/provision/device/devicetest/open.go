@@ -46,7 +46,8 @@ func (m *Machine) open(name string, hold bool) (*file, error) {
 	return &file{machine: m, disk: p, writable: hold}, nil
 }
 
-// Close implements io.Closer. Whoever watches is told that a writer is done.
+// Close implements io.Closer. Whoever watches is told that a writer is done; udev then
+// makes the kernel find the partitions anew, which it does unless one is open.
 func (f *file) Close() error {
 	f.once.Do(func() {
 		if !f.writable {
@@ -54,6 +55,9 @@ func (f *file) Close() error {
 		}
 		f.machine.mu.Lock()
 		f.disk.held = false
+		if f.disk.fault == nil && !f.disk.opened() {
+			f.disk.scan()
+		}
 		f.machine.mu.Unlock()
 		f.machine.tell(f.disk.Name)
 	})

@@ -72,3 +72,13 @@ func (m *Machine) Medium(name string) (medium *Medium) {
 	m.with(name, func(p *plugged) { medium = p.Medium })
 	return medium
 }
+
+// opened says whether any partition of a disk is open.
+func (p *plugged) opened() bool {
+	for _, n := range p.open {
+		if n > 0 {
+			return true
+		}
+	}
+	return false
+}

@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"context"
 	"fmt"
+	"io"
 	"os"
 	"path/filepath"
 	"slices"
@@ -68,6 +69,15 @@ func (k Disks) Exists(path string) bool {
 	}
 	dev, err := blockdev.ReadLine(filepath.Join(k.root, "/sys/class/block", filepath.Base(path), "dev"))
 	return err == nil && dev == fmt.Sprintf("%d:%d", unix.Major(n), unix.Minor(n))
+}
+
+// Keep implements device.Disks.
+func (k Disks) Keep(path string) (io.Closer, error) {
+	f, err := k.open(filepath.Base(path), unix.O_RDONLY)
+	if err != nil {
+		return nil, err
+	}
+	return f, nil
 }
 
 // Watch implements device.Disks.
