@@ -54,8 +54,8 @@ func (s *state) applyGroup(g *group, turn uint64, now time.Time) {
 			return
 		}
 		g.stale, g.busySince, g.turn = old.stale, old.busySince, old.turn
-		g.takeOver(old)
 	}
+	g.takeOver(old)
 	g.read = now
 	s.groups[g.name] = g
 }

@@ -135,6 +135,7 @@ func (p *Provisioner) learnt(c change, size int64, before uint64) {
 		g.stale = g.stale || err != nil || seqno != before+max(c.writes, 1)
 		g.seqno = max(g.seqno, seqno)
 		g.turn = p.state.nextTurn()
+		g.tell()
 	})
 	p.signal()
 }

@@ -29,7 +29,7 @@
 // is its fill. Fill and the pool's mode are the kernel's, asked by ioctl without a
 // process: whenever LVM reports, around every own change of the pool, and every ten
 // seconds while there are thin pools. A change is signalled when the fill has moved by
-// a hundredth since the last report. Nothing new is placed in a pool that does not
+// a hundredth since the last signal. Nothing new is placed in a pool that does not
 // work, whose fill the kernel does not tell, or that hands out blocks unzeroed, which
 // would show one tenant what another deleted; volumes that are there go on.
 //

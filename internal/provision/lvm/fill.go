@@ -44,7 +44,7 @@ func (p *Provisioner) kernelStatus(group, thin string) thinStatus {
 }
 
 // look asks the kernel for the status of a group's thin pools and says whether there
-// is any news since the last report.
+// is any news since the last signal.
 func (p *Provisioner) look(group string, pools ...string) (news bool) {
 	for _, thin := range pools {
 		if thin == "" {
@@ -123,25 +123,35 @@ func (p *Provisioner) watchFill(ctx context.Context) {
 // lookAround looks at the thin pools of all groups. One that does not answer holds up
 // its own group alone.
 func (p *Provisioner) lookAround() {
-	for group, pools := range p.state.thinPools() {
-		if !p.looks.begin(group) {
+	for name, pools := range p.state.thinPools() {
+		if !p.looks.begin(name) {
 			continue
 		}
 		p.tasks.Go(func() {
-			defer p.looks.end(group)
-			if p.look(group, pools...) {
-				p.signal()
+			defer p.looks.end(name)
+			if !p.look(name, pools...) {
+				return
 			}
+			p.state.with(name, func(g *group) {
+				if g != nil {
+					g.tell()
+				}
+			})
+			p.signal()
 		})
 	}
 }
 
-// thinPools returns the names of the thin pools by group.
+// thinPools returns the names of the thin pools by group, without those of a group that
+// an own change is about to change: its devices come and go, and it looks at its end.
 func (s *state) thinPools() map[string][]string {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	byGroup := map[string][]string{}
 	for _, g := range s.groups {
+		if !g.busySince.IsZero() {
+			continue
+		}
 		for thin := range g.pools {
 			byGroup[g.name] = append(byGroup[g.name], thin)
 		}

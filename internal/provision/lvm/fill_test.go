@@ -22,7 +22,7 @@ func TestAPoolThatDoesNotWorkIsReportedAndTakesNothingNew(t *testing.T) {
 		"out of data":        {func(p *lvmtest.ThinPool) { p.Mode = "out_of_data_space" }, "lvextend --size +SIZE vg-a/pool", provision.ErrNoSpace},
 		"failed":             {func(p *lvmtest.ThinPool) { p.Mode = "Fail" }, "lvconvert --repair vg-a/pool", provision.ErrUnavailable},
 		"needs a check":      {func(p *lvmtest.ThinPool) { p.NeedsCheck = true }, "needs a check", provision.ErrUnavailable},
-		"unknown to LVM":     {func(p *lvmtest.ThinPool) { p.Mode = "half_open" }, "not understood", provision.ErrUnavailable},
+		"unknown to Berth":   {func(p *lvmtest.ThinPool) { p.Mode = "half_open" }, "not understood", provision.ErrUnavailable},
 	} {
 		t.Run(name, func(t *testing.T) {
 			host := thinHost()

@@ -21,8 +21,10 @@ const mib = int64(1 << 20)
 
 func TestConformanceOfThinPoolsOnRealLVM(t *testing.T) {
 	group := lvmtest.RealGroup(t, "vg-berth", lvmtest.Disks(t, 1)[0])
+	pool := lvmtest.RealThinPool(t, group.Name, "pool", 512*mib)
 	conformance.Run(t, func(t *testing.T) conformance.Harness {
-		return realHarness(t, lvmtest.RealThinPool(t, group.Name, "pool", 512*mib))
+		lvmtest.EmptyAfter(t, pool.Name)
+		return realHarness(t, pool)
 	})
 }
 

@@ -84,9 +84,8 @@ func (s *state) pools(now time.Time) []provision.Pool {
 	var pools []provision.Pool
 	for _, g := range s.groups {
 		pools = append(pools, g.pool("", now))
-		for thin, p := range g.pools {
+		for thin := range g.pools {
 			pools = append(pools, g.pool(thin, now))
-			p.told = p.kernel
 		}
 	}
 	slices.SortFunc(pools, func(a, b provision.Pool) int { return cmp.Compare(a.Name, b.Name) })

@@ -20,7 +20,8 @@ type thinPool struct {
 	zeroing bool
 	// health is LVM's word for a damage that the kernel does not know of.
 	health string
-	// kernel is what the kernel said last, told what of it was reported last.
+	// kernel is what the kernel said last, told what it said when a change was signalled
+	// last.
 	kernel, told thinStatus
 	// refused is empty, or why the pool could not be activated; until LVM is asked again.
 	refused string
@@ -77,12 +78,21 @@ func (g *group) poolTrouble(thin string, now time.Time) string {
 	}
 }
 
-// takeOver keeps what was told of the pools by an older state of the group.
+// takeOver keeps what was told of the pools by an older state of the group, which may
+// be nil. Of a pool that is new the report tells.
 func (g *group) takeOver(old *group) {
 	for name, p := range g.pools {
-		if before := old.pools[name]; before != nil {
-			p.told = before.told
+		p.told = p.kernel
+		if old != nil && old.pools[name] != nil {
+			p.told = old.pools[name].told
 		}
+	}
+}
+
+// tell notes that all there is to know of the pools is about to be signalled.
+func (g *group) tell() {
+	for _, p := range g.pools {
+		p.told = p.kernel
 	}
 }
 

@@ -64,10 +64,15 @@ func RealGroup(t testing.TB, name, disk string) provision.PoolRef {
 	return provision.PoolRef{Type: provision.LVM, Name: name}
 }
 
-// EmptyAfter removes what a test leaves in a volume group.
-func EmptyAfter(t testing.TB, group string) {
+// EmptyAfter removes what a test leaves in a volume group, or in a thin pool.
+func EmptyAfter(t testing.TB, pool string) {
 	t.Helper()
-	t.Cleanup(func() { LVM(t, "lvremove", "--yes", group) })
+	group, thin, _ := strings.Cut(pool, "/")
+	all := []string{"lvremove", "--yes", group}
+	if thin != "" {
+		all = append(all, "--select", "pool_lv="+thin)
+	}
+	t.Cleanup(func() { LVM(t, all...) })
 }
 
 // RealForeign makes a logical volume that is not Berth's.
