@@ -52,7 +52,7 @@ const claimID = "pvc-0b0e6f2e-8a4e-4f57-9a53-8b6f3f1f9a10"
 // it becomes, and once it is that it stays so.
 func TestWhateverACrashLeavesIsKnown(t *testing.T) {
 	for _, block := range []int64{512, 4096} {
-		d := newDrive(8<<20+block*3, block)
+		d := newDrive(4<<20+block*3, block)
 		seen, due := map[string]bool{}, []drive{d}
 		for len(due) > 0 {
 			from := due[0]
