@@ -92,17 +92,22 @@ const (
 
 // ReplicaState is what a node has of a volume.
 //
-//	         carved                  spec drops it
-//	(none) ────────► Ready ─────────────────────────► Gone
-//	   │               │                               ▲
-//	   │ refused       │ device lost                   │ deleted
-//	   ▼               ▼                               │
-//	 Failed ◄───────► Failed ──────────────────────────┘
+//	         carved              copied           spec drops it
+//	(none) ────────► Copying ────────────► Ready ────────────────► Gone
+//	   │                │                    │                      ▲
+//	   │ refused        │ device broken      │ device lost          │ deleted
+//	   ▼                ▼                    ▼                      │
+//	 Failed ◄──────► Failed ◄───────────► Failed ───────────────────┘
 //
-// +kubebuilder:validation:Enum=Ready;Failed;Gone
+// A replica that needs no copying is carved Ready.
+//
+// +kubebuilder:validation:Enum=Copying;Ready;Failed;Gone
 type ReplicaState string
 
 const (
+	// ReplicaCopying means that it was carved, and the data of the volume's source
+	// is still being copied to it.
+	ReplicaCopying ReplicaState = "Copying"
 	// ReplicaReady means that the data is there and can be used.
 	ReplicaReady ReplicaState = "Ready"
 	// ReplicaFailed means that it could not be made, or is broken; reason and
@@ -180,14 +185,22 @@ type ReplicaStatus struct {
 const (
 	// ReasonCarved: the replica was made and is as the spec wants it.
 	ReasonCarved = "Carved"
+	// ReasonCopying: the data is still being copied.
+	ReasonCopying = "Copying"
+	// ReasonTaken: the snapshot was taken.
+	ReasonTaken = "Taken"
 	// ReasonNoSpace: the pool lacks room; another node may have it.
 	ReasonNoSpace = "NoSpace"
 	// ReasonPoolMissing: the pool is not on the node.
 	ReasonPoolMissing = "PoolMissing"
 	// ReasonInvalid: the wish can never be met as it stands.
 	ReasonInvalid = "Invalid"
+	// ReasonUnsupported: the pool's provisioner cannot do that.
+	ReasonUnsupported = "Unsupported"
 	// ReasonConflict: something else of that name is in the pool.
 	ReasonConflict = "Conflict"
+	// ReasonSourceMissing: what the replica was to be a copy of is not on the node.
+	ReasonSourceMissing = "SourceMissing"
 	// ReasonProvisionerError: the provisioner failed; the agent tries again.
 	ReasonProvisionerError = "ProvisionerError"
 	// ReasonDeviceMissing: the replica was there and is not any more.

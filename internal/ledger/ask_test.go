@@ -194,6 +194,7 @@ func TestOwnersReadWellInMessages(t *testing.T) {
 		"claim 17":                   ledger.Claim("17"),
 		"volume pvc-17":              ledger.Volume("pvc-17"),
 		"inline volume tmp of pod 4": ledger.Inline("4", "tmp"),
+		"snapshot snap-5":            ledger.VolumeSnapshot("snap-5"),
 	} {
 		if got := o.String(); got != want {
 			t.Errorf("%q, want %q", got, want)

@@ -16,6 +16,8 @@ const (
 	ByVolume
 	// ByPod: an inline volume, which lives and dies with its pod.
 	ByPod
+	// BySnapshot: a snapshot, which needs no volume.
+	BySnapshot
 )
 
 // Owner is whom a charge belongs to. A charge without an owner does not exist,
@@ -23,7 +25,7 @@ const (
 // where and how much, never the event that ends it.
 type Owner struct {
 	Kind OwnerKind
-	// ID is the claim's UID, the Volume's name or the pod's UID.
+	// ID is the claim's UID, the Volume's name, the pod's UID or the snapshot's id.
 	ID string
 	// Inline is the name of the inline volume in its pod's spec; empty otherwise.
 	Inline string
@@ -38,6 +40,9 @@ func Volume(name string) Owner { return Owner{Kind: ByVolume, ID: name} }
 // Inline is the owner for one inline volume of the pod with this UID.
 func Inline(pod, volume string) Owner { return Owner{Kind: ByPod, ID: pod, Inline: volume} }
 
+// VolumeSnapshot is the owner for the snapshot with this id.
+func VolumeSnapshot(id string) Owner { return Owner{Kind: BySnapshot, ID: id} }
+
 // String is for messages and for people.
 func (o Owner) String() string {
 	switch o.Kind {
@@ -47,6 +52,8 @@ func (o Owner) String() string {
 		return "volume " + o.ID
 	case ByPod:
 		return "inline volume " + o.Inline + " of pod " + o.ID
+	case BySnapshot:
+		return "snapshot " + o.ID
 	default:
 		return fmt.Sprintf("owner of unknown kind %d", o.Kind)
 	}

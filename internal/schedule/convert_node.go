@@ -64,8 +64,11 @@ func health(h v1alpha1.PoolHealth) ledger.Health {
 
 func item(i *v1alpha1.InventoryItem) ledger.Item {
 	owner := ledger.Volume(i.Volume)
-	if i.Inline != nil {
+	switch {
+	case i.Inline != nil:
 		owner = ledger.Inline(string(i.Inline.PodUID), i.Inline.Name)
+	case i.Snapshot != "":
+		owner = ledger.VolumeSnapshot(i.Snapshot)
 	}
 	return ledger.Item{Owner: owner, Taken: i.Allocated.Value()}
 }

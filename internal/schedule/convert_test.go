@@ -34,6 +34,10 @@ func TestReplicasAreTheUnionOfWishAndReport(t *testing.T) {
 		"one that is carved": {nil, on(ledger.Ready, gi, 0)},
 		"one that says what it takes": {
 			[]func(*v1alpha1.Volume){entry(func(r *v1alpha1.ReplicaStatus) { r.Allocated = new(quantity(2 * gi)) })}, on(ledger.Ready, gi, 2*gi)},
+		"one whose data is being copied takes its room and has not answered": {
+			[]func(*v1alpha1.Volume){entry(func(r *v1alpha1.ReplicaStatus) {
+				r.State, r.Ready, r.Allocated = v1alpha1.ReplicaCopying, false, new(quantity(2*gi))
+			})}, on(ledger.Pending, gi, 2*gi)},
 		"one that nobody has answered for": {
 			[]func(*v1alpha1.Volume){func(v *v1alpha1.Volume) { v.Status.Replicas = nil }}, on(ledger.Pending, 0, 0)},
 		"one that was asked to grow since": {
@@ -84,11 +88,15 @@ func TestAReportSaysWhatIsBerthsAndHasNoVolume(t *testing.T) {
 		n.Status.Pools[0].Inventory = []v1alpha1.InventoryItem{
 			{Volume: "pvc-x", Allocated: quantity(2 * gi)},
 			{Inline: &v1alpha1.InlineReference{PodUID: "p", Name: "scratch"}, Allocated: quantity(gi)},
+			{Snapshot: "snap-x", Allocated: quantity(3 * gi)},
 		}
 	})
 	want := ledger.Report{Node: "n1", Generation: 77, Ready: true, Pools: []ledger.Pool{{
 		Name: "vg0", Kind: ledger.Thick, Total: 10 * gi, Foreign: gi, Unit: 4 * mi, Classes: []string{"fast"},
-		Inventory: []ledger.Item{{Owner: ledger.Volume("pvc-x"), Taken: 2 * gi}, {Owner: ledger.Inline("p", "scratch"), Taken: gi}},
+		Inventory: []ledger.Item{
+			{Owner: ledger.Volume("pvc-x"), Taken: 2 * gi}, {Owner: ledger.Inline("p", "scratch"), Taken: gi},
+			{Owner: ledger.VolumeSnapshot("snap-x"), Taken: 3 * gi},
+		},
 	}}}
 	if diff := cmp.Diff(want, report(n, "")); diff != "" {
 		t.Error(diff)
