@@ -55,7 +55,7 @@ func (s *story) wiped(ctx context.Context) error {
 		case p.Problem == "":
 			s.ended = true
 			return nil
-		case !strings.Contains(p.Problem, "is being wiped"):
+		case !strings.Contains(p.Problem, "wiped"):
 			return errors.New(p.Problem)
 		}
 		select {
@@ -86,7 +86,7 @@ func (s *story) check() {
 		s.t.Error("the disk is not reported")
 	case err == nil && len(p.Volumes) != 1:
 		s.t.Errorf("a volume that is there is not reported: %+v", p)
-	case p.Problem != "" && !strings.Contains(p.Problem, "is being wiped"):
+	case p.Problem != "" && !strings.Contains(p.Problem, "wiped"):
 		s.t.Errorf("the disk has a problem: %+v", p)
 	}
 }

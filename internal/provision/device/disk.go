@@ -32,14 +32,26 @@ type disk struct {
 	// changing is set while one is under way.
 	turn     int
 	changing bool
-	// wipe is what became of wiping.
-	wipe wipe
+	// wipe is the wiping that is under way or failed; nil if there is none.
+	wipe *wipe
 }
 
+// wipe is one go at making a disk empty.
 type wipe struct {
-	running bool
-	done    int64 // percent
+	percent int64
 	failed  error
+}
+
+// of says how it stands, with what a volume left.
+func (w *wipe) of(id string) string {
+	switch {
+	case w == nil:
+		return fmt.Sprintf("what volume %s left is to be wiped", id)
+	case w.failed != nil:
+		return fmt.Sprintf("wiping what volume %s left failed, and is tried again: %v", id, w.failed)
+	default:
+		return fmt.Sprintf("what volume %s left is being wiped, %d%% is done", id, w.percent)
+	}
 }
 
 // holds returns the record of the volume on the disk, nil if there is none.
@@ -105,10 +117,8 @@ func (d *disk) closed() string {
 	switch {
 	case c.kind == ours && c.problem != "":
 		return c.problem
-	case c.kind == ours && c.record.status == wiping && d.wipe.failed != nil:
-		return fmt.Sprintf("wiping what volume %s left failed, and is tried again: %v", c.record.id, d.wipe.failed)
 	case c.kind == ours && c.record.status == wiping:
-		return fmt.Sprintf("what volume %s left is being wiped, %d%% is done", c.record.id, d.wipe.done)
+		return d.wipe.of(c.record.id)
 	case c.kind == foreign:
 		return fmt.Sprintf("it carries %s: Berth takes only empty disks; clear it if its data is not needed (wipefs --all /dev/%s, then blkdiscard --zeroout /dev/%s)",
 			c.what, d.Name, d.Name)

@@ -158,7 +158,7 @@ func TestADiskThatFailsIsClosedAndItsVolumeShown(t *testing.T) {
 
 func TestADiskThatIsNotWipedStaysClosed(t *testing.T) {
 	for name, tc := range map[string]struct {
-		break_, mend func(*devicetest.Machine)
+		broken, mend func(*devicetest.Machine)
 	}{
 		"it says that it was wiped, and was not": {
 			func(m *devicetest.Machine) { m.Lie("sda", true) }, func(m *devicetest.Machine) { m.Lie("sda", false) },
@@ -178,7 +178,7 @@ func TestADiskThatIsNotWipedStaysClosed(t *testing.T) {
 			runUntil(t, n.Provisioner)
 			v := n.create(t, id, pool("naa.a"))
 			m.WritePartition(v.Device, secret)
-			tc.break_(m)
+			tc.broken(m)
 			n.delete(t, id)
 			failed := func(p *provision.Pool) bool { return strings.Contains(p.Problem, "failed") && p.Free == 0 }
 			n.await(t, pool("naa.a"), "the problem", failed)

@@ -74,7 +74,7 @@ func (s *state) applyOne(pool string, found []Disk) (changed bool) {
 	}
 	changed = changed || d.missing || !d.equal(found[0]) || !slices.Equal(d.twins, twins)
 	if d.missing || !d.same(found[0]) || !slices.Equal(d.twins, twins) {
-		d.stale = true
+		d.stale, d.reading = true, nil // a reading of the disk that was here before is dropped
 	}
 	d.Disk, d.twins, d.missing = found[0], twins, false
 	return changed
@@ -152,19 +152,19 @@ func (s *state) staleAll() {
 	}
 }
 
-// toWipe returns the pools that are to be wiped and are not, and marks them as being
-// wiped.
-func (s *state) toWipe() (pools []string) {
+// toWipe begins to wipe the disks that are to be wiped and are not.
+func (s *state) toWipe() map[string]*wipe {
 	s.mu.Lock()
 	defer s.mu.Unlock()
+	begun := map[string]*wipe{}
 	for name, d := range s.disks {
 		due := d.read && d.content.kind == ours && d.content.problem == "" && d.content.record.status == wiping
-		if due && d.trouble() == "" && !d.wipe.running && d.wipe.failed == nil {
-			d.wipe.running = true
-			pools = append(pools, name)
+		if due && d.trouble() == "" && d.wipe == nil {
+			d.wipe = &wipe{}
+			begun[name] = d.wipe
 		}
 	}
-	return pools
+	return begun
 }
 
 // retryWipes lets what failed for one of these reasons, or for any, be tried again.
@@ -172,9 +172,12 @@ func (s *state) retryWipes(reasons ...error) (found bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	for _, d := range s.disks {
-		matches := func(reason error) bool { return errors.Is(d.wipe.failed, reason) }
-		if d.wipe.failed != nil && (len(reasons) == 0 || slices.ContainsFunc(reasons, matches)) {
-			d.wipe.failed, found = nil, true
+		if d.wipe == nil || d.wipe.failed == nil {
+			continue
+		}
+		failed := d.wipe.failed
+		if len(reasons) == 0 || slices.ContainsFunc(reasons, func(r error) bool { return errors.Is(failed, r) }) {
+			d.wipe, found = nil, true
 		}
 	}
 	return found

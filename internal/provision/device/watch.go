@@ -82,8 +82,8 @@ func (p *Provisioner) tick(ctx context.Context) {
 // wipeAll wipes every disk that a deleted volume left, all at the same time.
 func (p *Provisioner) wipeAll(ctx context.Context) {
 	for {
-		for _, pool := range p.state.toWipe() {
-			p.tasks.Go(func() { p.wipe(ctx, pool) })
+		for pool, w := range p.state.toWipe() {
+			p.tasks.Go(func() { p.wipe(ctx, pool, w) })
 		}
 		select {
 		case <-ctx.Done():

@@ -9,14 +9,12 @@ import (
 var errNotZeros = errors.New("the disk says that it was overwritten with zeros, and it was not")
 
 // wipe makes a disk empty that a deleted volume left.
-func (p *Provisioner) wipe(ctx context.Context, pool string) {
-	err := p.wipeHeld(ctx, pool)
+func (p *Provisioner) wipe(ctx context.Context, pool string, w *wipe) {
+	err := p.wipeHeld(ctx, pool, w)
 	p.state.with(pool, func(d *disk) {
-		if d != nil {
-			d.wipe.running, d.wipe.done = false, 0
-			if ctx.Err() == nil {
-				d.wipe.failed = err
-			}
+		// It may be another disk's turn, if that one was pulled.
+		if w.failed = err; d != nil && d.wipe == w && (err == nil || ctx.Err() != nil) {
+			d.wipe = nil
 		}
 	})
 	p.signal()
@@ -24,7 +22,7 @@ func (p *Provisioner) wipe(ctx context.Context, pool string) {
 
 // wipeHeld holds the disk to the end, which keeps everybody else away. Operations on
 // it do not wait for that: they see what the disk is.
-func (p *Provisioner) wipeHeld(ctx context.Context, pool string) error {
+func (p *Provisioner) wipeHeld(ctx context.Context, pool string, w *wipe) error {
 	unlock, err := p.pools.Lock(ctx, pool)
 	if err != nil {
 		return err
@@ -52,11 +50,7 @@ func (p *Provisioner) wipeHeld(ctx context.Context, pool string) error {
 			return fmt.Errorf("overwriting %d bytes at %d: %w", step, start+done, err)
 		}
 		done += step
-		p.state.with(pool, func(d *disk) {
-			if d != nil {
-				d.wipe.done = done * 100 / length
-			}
-		})
+		p.state.with(pool, func(*disk) { w.percent = done * 100 / length })
 	}
 	return h.write(nil)
 }
