@@ -33,6 +33,12 @@ type node struct {
 	specs  specs
 	// hang, if set, holds an operation on a device or path until its context ends.
 	hang func(subject string) bool
+	// copying are the volumes that are not yet copies of their sources.
+	copying map[string]bool
+	// options of the latest mount of each device.
+	options map[string][]string
+	// grown are the devices to whose size a filesystem was made to fit.
+	grown map[string]bool
 }
 
 // specs is what is known of the Volumes.
@@ -46,6 +52,7 @@ func newNode(t *testing.T) *node {
 		dir:   t.TempDir(),
 		disks: memory.NewDisks(memory.PoolConfig{PoolRef: vg0, Total: 1024 * mib}),
 		locks: &keyed.Locks[string]{}, specs: specs{},
+		copying: map[string]bool{}, options: map[string][]string{}, grown: map[string]bool{},
 	}
 	n.pool, n.mounts = memory.New(n.disks, nil), mountmemory.New(n.disks)
 	n.restart()
@@ -122,6 +129,12 @@ func (d disturbed) held(ctx context.Context, subject string) error {
 	return ctx.Err()
 }
 
+func (d disturbed) Get(ctx context.Context, id string) (provision.Volume, error) {
+	v, err := d.Provisioner.Get(ctx, id)
+	v.Copying = d.node.copying[id]
+	return v, err
+}
+
 func (d disturbed) Format(ctx context.Context, r provision.FormatRequest) (provision.Volume, error) {
 	if err := d.held(ctx, r.ID); err != nil {
 		return provision.Volume{}, err
@@ -133,7 +146,14 @@ func (d disturbed) Mount(ctx context.Context, r mount.Request) error {
 	if err := d.held(ctx, r.Target); err != nil {
 		return err
 	}
+	d.node.options[r.Device] = r.Options
 	return d.Mounter.Mount(ctx, r)
+}
+
+func (d disturbed) Grow(ctx context.Context, r mount.GrowRequest) error {
+	err := d.Mounter.Grow(ctx, r)
+	d.node.grown[r.Device] = err == nil
+	return err
 }
 
 func (d disturbed) Unmount(ctx context.Context, target string) error {

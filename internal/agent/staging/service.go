@@ -90,8 +90,12 @@ func (s *Service) usable(ctx context.Context, id string) (provision.Volume, erro
 	if err != nil {
 		return provision.Volume{}, fmt.Errorf("looking up volume %s on this node: %w", id, err)
 	}
-	if record.Problem != "" {
+	switch {
+	case record.Problem != "":
 		return provision.Volume{}, fmt.Errorf("%w: volume %s: %s", provision.ErrUnavailable, id, record.Problem)
+	case record.Copying:
+		return provision.Volume{}, fmt.Errorf("%w: volume %s is still being copied from %s%s, and can be used once that is done",
+			provision.ErrUnavailable, id, record.Source.Snapshot, record.Source.Volume)
 	}
 	return record, nil
 }

@@ -3,6 +3,7 @@ package staging
 import (
 	"context"
 	"fmt"
+	"slices"
 
 	"berth.dev/berth/api/v1alpha1"
 	"berth.dev/berth/internal/mount"
@@ -39,7 +40,7 @@ func (s *Service) Stage(ctx context.Context, r StageRequest) error {
 		return err
 	}
 	if err := s.disks.Mount(ctx, mount.Request{
-		Device: record.Device, Target: r.Path, Filesystem: record.Filesystem, Options: r.Options, ReadOnly: r.ReadOnly,
+		Device: record.Device, Target: r.Path, Filesystem: record.Filesystem, Options: options(record, r.Options), ReadOnly: r.ReadOnly,
 	}); err != nil {
 		return fmt.Errorf("mounting volume %s: %w", r.ID, err)
 	}
@@ -48,6 +49,16 @@ func (s *Service) Stage(ctx context.Context, r StageRequest) error {
 	}
 	// The device may have grown while the volume was not mounted.
 	return s.grow(ctx, record, r.Path)
+}
+
+// options of a mount. An xfs filesystem bears a UUID, a copy that of its source, and
+// the kernel mounts one of each unless it is told not to look. It looks still for
+// volumes that are no copies: a second filesystem of that UUID was not made by Berth.
+func options(record provision.Volume, asked []string) []string {
+	if record.Filesystem != provision.XFS || record.Source == (provision.Source{}) {
+		return asked
+	}
+	return append(slices.Clone(asked), "nouuid")
 }
 
 // Unstage unmounts a volume. It needs no record: a volume whose device is lost
