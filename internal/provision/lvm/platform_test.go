@@ -3,136 +3,32 @@
 package lvm_test
 
 import (
-	"context"
 	"errors"
 	"os"
-	"sync"
 	"testing"
 	"time"
 
-	"github.com/google/go-cmp/cmp"
 	"golang.org/x/sys/unix"
 
-	"berth.dev/berth/internal/mount/linux"
 	"berth.dev/berth/internal/provision"
 	"berth.dev/berth/internal/provision/conformance"
-	"berth.dev/berth/internal/provision/lvm"
 	"berth.dev/berth/internal/provision/lvm/kernel"
 	"berth.dev/berth/internal/provision/lvm/lvmtest"
-	"berth.dev/berth/internal/run"
 )
-
-// realMkfs makes filesystems and counts them by device.
-type realMkfs struct {
-	mounter *linux.Mounter
-	mu      sync.Mutex
-	made    map[string]int
-}
-
-func (r *realMkfs) mkfs(ctx context.Context, device, fs string) error {
-	r.mu.Lock()
-	if r.made == nil {
-		r.made = map[string]int{}
-	}
-	r.made[device]++
-	r.mu.Unlock()
-	return r.mounter.Mkfs(ctx, device, fs)
-}
-
-func (r *realMkfs) of(device string) int {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	return r.made[device]
-}
-
-func realConfig(t *testing.T) (lvm.Config, *run.Counter, *realMkfs) {
-	t.Helper()
-	counter := run.Count(run.Exec{})
-	mounter, err := linux.New(linux.Config{Runner: counter})
-	if err != nil {
-		t.Fatal(err)
-	}
-	m := &realMkfs{mounter: mounter}
-	return lvm.Config{Runner: counter, Devices: kernel.Devices{}, Mkfs: m.mkfs}, counter, m
-}
 
 func TestConformanceOnRealLVM(t *testing.T) {
 	pool := lvmtest.RealGroup(t, "vg-berth", lvmtest.Disks(t, 1)[0])
-	conformance.Run(t, func(t *testing.T) conformance.Harness {
-		lvmtest.EmptyAfter(t, pool.Name)
-		return realHarness(t, pool)
-	})
-}
-
-func realHarness(t *testing.T, pool provision.PoolRef) conformance.Harness {
-	c, _, mkfs := realConfig(t)
-	h := lvmtest.RealHarness(t, pool, mkfs.of)
-	p, stop := start(t, c)
-	h.Provisioner = p
-	h.Restart = func() provision.Provisioner {
-		stop()
-		p, stop = start(t, c)
-		return p
-	}
-	return h
+	conformance.Run(t, func(t *testing.T) conformance.Harness { return lvmtest.RealConformance(t, pool) })
 }
 
 func TestProcessesPerOperationOnRealLVM(t *testing.T) {
-	group := lvmtest.RealGroup(t, "vg-berth", lvmtest.Disks(t, 1)[0])
-	for name, pool := range map[string]provision.PoolRef{
-		"thick": group,
-		"thin":  lvmtest.RealThinPool(t, group.Name, "pool", 256<<20),
-	} {
-		t.Run(name, func(t *testing.T) { testProcesses(t, pool) })
-	}
-}
-
-func testProcesses(t *testing.T, pool provision.PoolRef) {
-	c, counter, _ := realConfig(t)
-	p, _ := start(t, c)
-	awaitChange(t, p) // it watches
-	ctx := t.Context()
-	if _, err := p.Report(ctx); err != nil {
-		t.Fatal(err)
-	}
-	counter.Take()
-	for _, step := range []struct {
-		name string
-		do   func() error
-		want map[string]int
-	}{
-		{"create", func() error {
-			_, err := p.Create(ctx, provision.CreateRequest{ID: "pvc-1", Pool: pool, Size: 64 << 20, Labels: map[string]string{"claim": "data"}})
-			return err
-		}, map[string]int{"lvcreate": 1}},
-		{"format", func() error {
-			_, err := p.Format(ctx, provision.FormatRequest{ID: "pvc-1", Filesystem: "ext4"})
-			return err
-		}, map[string]int{"mkfs.ext4": 1, "lvchange": 1}},
-		{"get", func() error { _, err := p.Get(ctx, "pvc-1"); return err }, map[string]int{}},
-		{"expand", func() error {
-			_, err := p.Expand(ctx, provision.ExpandRequest{ID: "pvc-1", Size: 128 << 20})
-			return err
-		}, map[string]int{"lvextend": 1}},
-		{"delete", func() error { return p.Delete(ctx, "pvc-1") }, map[string]int{"lvremove": 1}},
-	} {
-		if err := step.do(); err != nil {
-			t.Fatalf("%s: %v", step.name, err)
-		}
-		// LVM numbered the change as foreseen, so nothing has to be read again.
-		if _, err := p.Report(ctx); err != nil {
-			t.Fatal(err)
-		}
-		if got := counter.Take(); !cmp.Equal(got, step.want) {
-			t.Errorf("%s and a report started %v, want %v", step.name, got, step.want)
-		}
-	}
+	lvmtest.RealBudget(t, lvmtest.RealGroup(t, "vg-berth", lvmtest.Disks(t, 1)[0]))
 }
 
 func TestChangesByOthersAreNoticedOnRealDisks(t *testing.T) {
 	disks := lvmtest.Disks(t, 2)
 	pool := lvmtest.RealGroup(t, "vg-berth", disks[0])
-	c, _, _ := realConfig(t)
+	c, _, _ := lvmtest.RealConfig(t)
 	p, _ := start(t, c)
 	reported := func(ok func([]provision.Pool) bool) func() bool {
 		return func() bool {
@@ -166,7 +62,7 @@ func TestChangesByOthersAreNoticedOnRealDisks(t *testing.T) {
 
 func TestVolumesAreActivatedAfterARebootOnRealLVM(t *testing.T) {
 	pool := lvmtest.RealGroup(t, "vg-berth", lvmtest.Disks(t, 1)[0])
-	c, _, _ := realConfig(t)
+	c, _, _ := lvmtest.RealConfig(t)
 	p, stop := start(t, c)
 	v, err := p.Create(t.Context(), provision.CreateRequest{ID: "pvc-1", Pool: pool, Size: 4 << 20})
 	if err != nil {
@@ -187,7 +83,7 @@ func TestVolumesAreActivatedAfterARebootOnRealLVM(t *testing.T) {
 func TestGroupLockedByAnotherProcessHoldsUpNoOtherOnRealLVM(t *testing.T) {
 	disks := lvmtest.Disks(t, 2)
 	a, b := lvmtest.RealGroup(t, "vg-a", disks[0]), lvmtest.RealGroup(t, "vg-b", disks[1])
-	c, _, _ := realConfig(t)
+	c, _, _ := lvmtest.RealConfig(t)
 	c.QueryTimeout = 15 * time.Second // a report takes a fraction of that on a slow machine
 	p, _ := start(t, c)
 	lock, err := os.OpenFile("/run/lock/lvm/V_"+a.Name, os.O_CREATE|os.O_RDWR, 0o600)

@@ -1,6 +1,6 @@
 //go:build platform
 
-package lvm_test
+package thintest
 
 import (
 	"bytes"
@@ -19,23 +19,24 @@ import (
 
 const mib = int64(1 << 20)
 
-func TestConformanceOfThinPoolsOnRealLVM(t *testing.T) {
-	group := lvmtest.RealGroup(t, "vg-berth", lvmtest.Disks(t, 1)[0])
-	pool := lvmtest.RealThinPool(t, group.Name, "pool", 512*mib)
-	conformance.Run(t, func(t *testing.T) conformance.Harness {
-		lvmtest.EmptyAfter(t, pool.Name)
-		return realHarness(t, pool)
-	})
+func TestProcessesPerOperationInARealThinPool(t *testing.T) {
+	lvmtest.RealBudget(t, thinPool(t, 256))
 }
 
-// realThin is a provisioner over one thin pool of so many MiB.
-func realThin(t *testing.T, size int64, options ...string) (*lvm.Provisioner, provision.PoolRef) {
+// thinPool is one of so many MiB, in a group of its own.
+func thinPool(t *testing.T, size int64, options ...string) provision.PoolRef {
 	t.Helper()
 	group := lvmtest.RealGroup(t, "vg-berth", lvmtest.Disks(t, 1)[0])
-	pool := lvmtest.RealThinPool(t, group.Name, "pool", size*mib, options...)
-	c, _, _ := realConfig(t)
+	return lvmtest.RealThinPool(t, group.Name, "pool", size*mib, options...)
+}
+
+// realThin is a provisioner over such a pool.
+func realThin(t *testing.T, size int64, options ...string) (*lvm.Provisioner, provision.PoolRef) {
+	t.Helper()
+	pool := thinPool(t, size, options...)
+	c, _, _ := lvmtest.RealConfig(t)
 	c.FillInterval = time.Second / 4
-	p, _ := start(t, c)
+	p, _ := lvmtest.Start(t, c)
 	return p, pool
 }
 
@@ -71,7 +72,7 @@ func pattern(t *testing.T, device string, size int64) error {
 // reportedOf waits until the pool is reported so.
 func reportedOf(t *testing.T, p provision.Provisioner, pool provision.PoolRef, ok func(provision.Pool) bool, failure string) {
 	t.Helper()
-	eventually(t, func() bool {
+	lvmtest.Eventually(t, func() bool {
 		pools, err := p.Report(t.Context())
 		if err != nil {
 			t.Fatal(err)
@@ -189,14 +190,13 @@ func TestAPoolThatDoesNotZeroIsClosedUntilItDoesOnRealLVM(t *testing.T) {
 }
 
 func TestThinVolumesAndTheirPoolAreActivatedAfterARebootOnRealLVM(t *testing.T) {
-	group := lvmtest.RealGroup(t, "vg-berth", lvmtest.Disks(t, 1)[0])
-	pool := lvmtest.RealThinPool(t, group.Name, "pool", 64*mib)
-	c, _, _ := realConfig(t)
-	p, stop := start(t, c)
+	pool := thinPool(t, 64)
+	c, _, _ := lvmtest.RealConfig(t)
+	p, stop := lvmtest.Start(t, c)
 	v := made(t, p, thinRequest(pool, "pvc-1", 8))
 	stop()
-	lvmtest.LVM(t, "vgchange", "--activate", "n", group.Name)
-	p, stop = start(t, c)
+	lvmtest.LVM(t, "vgchange", "--activate", "n", "vg-berth")
+	p, stop = lvmtest.Start(t, c)
 	if got, err := p.Get(t.Context(), v.ID); err != nil || got != v || !(kernel.Devices{}).Exists(v.Device) {
 		t.Errorf("after the reboot: %+v, %v; want %+v", got, err, v)
 	}
@@ -210,8 +210,8 @@ func TestThinVolumesAndTheirPoolAreActivatedAfterARebootOnRealLVM(t *testing.T) 
 	}
 	stop()
 	// Nor does it need a volume to be activated when one is to be made.
-	lvmtest.LVM(t, "vgchange", "--activate", "n", group.Name)
-	p, _ = start(t, c)
+	lvmtest.LVM(t, "vgchange", "--activate", "n", "vg-berth")
+	p, _ = lvmtest.Start(t, c)
 	made(t, p, thinRequest(pool, "pvc-2", 8))
 	reportedOf(t, p, pool, func(p provision.Pool) bool { return p.Fill.Metadata > 0 }, "the fill of the pool is not known")
 }
@@ -230,4 +230,9 @@ func TestSnapshotsOfOthersOutliveAThinVolumeOrKeepItOnRealLVM(t *testing.T) {
 		t.Errorf("deleting the origin of a thin snapshot: %v", err)
 	}
 	reportedOf(t, p, pool, func(p provision.Pool) bool { return p.Foreign == 8*mib && len(p.Volumes) == 0 }, "the thin snapshot is gone")
+}
+
+func TestConformanceOfThinPoolsOnRealLVM(t *testing.T) {
+	pool := thinPool(t, 512)
+	conformance.Run(t, func(t *testing.T) conformance.Harness { return lvmtest.RealConformance(t, pool) })
 }
