@@ -46,6 +46,8 @@ var epochCases = map[string]statusCase{
 		before: []change{ready("n1"), epoch("n1", 1), released("n1"), failed("n1")}, change: epoch("n1", 2), refusal: epochReady},
 	"a node that should hold no replica cannot become primary": {
 		before: []change{ready("n3")}, change: epoch("n3", 1), refusal: primaryWanted},
+	"an epoch cannot begin on a replica that is being copied": {
+		before: []change{all(ready("n1"), copying("n1"))}, change: epoch("n1", 1), refusal: epochReady},
 	"an epoch cannot come without a primary": {
 		before: []change{ready("n1")}, change: numbered(1), refusal: epochAlone},
 	"a primary cannot come without an epoch": {
@@ -131,6 +133,11 @@ var entryCases = map[string]statusCase{
 	"a failed replica is not ready": {
 		before: []change{ready("n1")}, refusal: readyEntry,
 		change: entry("n1", func(r *v1alpha1.ReplicaStatus) { r.State = v1alpha1.ReplicaFailed })},
+	"a replica that is being copied becomes ready": {
+		before: []change{all(ready("n1"), copying("n1"))}, change: ready("n1")},
+	"a replica that is being copied is not ready": {
+		before: []change{ready("n1")}, refusal: readyEntry,
+		change: entry("n1", func(r *v1alpha1.ReplicaStatus) { r.State = v1alpha1.ReplicaCopying })},
 	"a ready replica says how large it is": {
 		before: []change{ready("n1")}, refusal: readyEntry,
 		change: entry("n1", func(r *v1alpha1.ReplicaStatus) { r.Capacity = nil })},

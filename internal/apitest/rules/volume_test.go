@@ -108,6 +108,10 @@ func failed(node string) change {
 	})
 }
 
+func copying(node string) change {
+	return entry(node, func(r *v1alpha1.ReplicaStatus) { r.State, r.Ready = v1alpha1.ReplicaCopying, false })
+}
+
 func unstaged(node string, epoch int64) change {
 	return entry(node, func(r *v1alpha1.ReplicaStatus) { r.UnstagedEpoch = epoch })
 }
