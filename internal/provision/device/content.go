@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"fmt"
 	"io"
+	"sync"
 
 	"berth.dev/berth/internal/provision/device/gpt"
 )
@@ -43,9 +44,14 @@ const (
 	ours
 )
 
+// ends are what disks are read into, again and again.
+var ends = sync.Pool{New: func() any { return new([headSize + tailSize]byte) }}
+
 // look reads a disk.
 func look(r io.ReaderAt, g gpt.Geometry) (content, error) {
-	i := gpt.Image{Geometry: g, Head: make([]byte, headSize), Tail: make([]byte, tailSize)}
+	b := ends.Get().(*[headSize + tailSize]byte) //nolint:forcetypeassert // nothing else is put there
+	defer ends.Put(b)
+	i := gpt.Image{Geometry: g, Head: b[:headSize], Tail: b[headSize:]}
 	if _, err := r.ReadAt(i.Head, 0); err != nil {
 		return content{}, fmt.Errorf("reading its beginning: %w", err)
 	}

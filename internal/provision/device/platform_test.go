@@ -110,13 +110,13 @@ func readAt(t *testing.T, path string, bytes int, offset int64) string {
 	return string(b)
 }
 
-// real is a provisioner over this machine's disks.
-type real struct {
+// running is a provisioner over this machine's disks.
+type running struct {
 	node
 	formats *int
 }
 
-func startReal(t *testing.T) real {
+func startReal(t *testing.T) running {
 	t.Helper()
 	mounter, err := linux.New(linux.Config{Runner: run.Exec{}})
 	if err != nil {
@@ -133,13 +133,13 @@ func startReal(t *testing.T) real {
 	if err != nil {
 		t.Fatal(err)
 	}
-	r := real{node{Provisioner: made}, formats}
+	r := running{node{Provisioner: made}, formats}
 	r.stop = runUntil(t, made)
 	return r
 }
 
 // pools of the disks, in their order.
-func (r real) pools(t *testing.T, disks []realDisk) (refs []provision.PoolRef) {
+func (r running) pools(t *testing.T, disks []realDisk) (refs []provision.PoolRef) {
 	t.Helper()
 	pools, err := r.Report(t.Context())
 	if err != nil {

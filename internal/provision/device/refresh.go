@@ -59,7 +59,8 @@ func (p *Provisioner) beginReading() map[string]chan struct{} {
 		if d.reading == nil && d.stale && !d.changing && !d.missing {
 			d.stale, d.reading = false, make(chan struct{})
 			of, turn, done := d.Disk, d.turn, d.reading
-			p.tasks.Go(func() { p.read(pool, of, turn, done) })
+			// Nobody waits for this in the end: a disk that hangs would keep the process.
+			go p.read(pool, of, turn, done)
 		}
 		// A disk that did not answer the last time holds up nobody again.
 		if d.reading != nil && !errors.Is(d.unreadable, errNoAnswer) {

@@ -97,18 +97,28 @@ func (f *file) WriteAt(b []byte, offset int64) (int, error) {
 	return n, unix.Fdatasync(f.fd)
 }
 
-// Zero implements device.Holder. Punching a hole lets the disk discard the range, and
-// fails unless the kernel knows that it reads as zeros then; otherwise zeros are written.
+// Zero implements device.Holder.
 func (f *file) Zero(offset, length int64) error {
-	err := unix.Fallocate(f.fd, unix.FALLOC_FL_PUNCH_HOLE|unix.FALLOC_FL_KEEP_SIZE, offset, length)
+	err := f.discard(offset, length)
 	if errors.Is(err, unix.EOPNOTSUPP) {
-		span := [2]uint64{uint64(offset), uint64(length)} //nolint:gosec // within the disk
-		err = f.ioctl(unix.BLKZEROOUT, unsafe.Pointer(&span))
+		err = f.overwrite(offset, length)
 	}
 	if err != nil {
 		return err
 	}
 	return unix.Fdatasync(f.fd)
+}
+
+// discard lets the disk discard a range, and fails unless the kernel knows that it reads
+// as zeros then: that is what punching a hole means on a block device.
+func (f *file) discard(offset, length int64) error {
+	return unix.Fallocate(f.fd, unix.FALLOC_FL_PUNCH_HOLE|unix.FALLOC_FL_KEEP_SIZE, offset, length)
+}
+
+// overwrite lets zeros be written, by the disk itself if it can.
+func (f *file) overwrite(offset, length int64) error {
+	span := [2]uint64{uint64(offset), uint64(length)} //nolint:gosec // within the disk
+	return f.ioctl(unix.BLKZEROOUT, unsafe.Pointer(&span))
 }
 
 // AddPartition implements device.Holder.

@@ -1,0 +1,49 @@
+//go:build platform
+
+package kernel
+
+import (
+	"bytes"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+)
+
+// Both ways of making a range zeros, whichever the disk at hand would get.
+func TestARangeOfARealDiskBecomesZeros(t *testing.T) {
+	disk, _, _ := strings.Cut(os.Getenv("BERTH_TEST_DISKS"), ",")
+	if disk == "" || os.Geteuid() != 0 {
+		t.Fatal("this test overwrites a disk: run it as root in a machine of its own and name one in BERTH_TEST_DISKS")
+	}
+	f, err := Disks{}.open(filepath.Base(disk), os.O_RDWR|os.O_EXCL)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer f.Close()
+	const block, at, length = 4096, 8 << 20, 64 << 20
+	for name, zero := range map[string]func(offset, length int64) error{"discarded": f.discard, "overwritten": f.overwrite, "either": f.Zero} {
+		written := []int64{at - block, at, at + length/2, at + length - block, at + length}
+		for _, offset := range written {
+			if _, err := f.WriteAt(bytes.Repeat([]byte("x"), block), offset); err != nil {
+				t.Fatal(err)
+			}
+		}
+		if err := zero(at, length); err != nil {
+			t.Fatalf("%s: %v", name, err)
+		}
+		for _, offset := range written {
+			b := make([]byte, block)
+			if _, err := f.ReadAt(b, offset); err != nil {
+				t.Fatal(err)
+			}
+			outside := offset < at || offset >= at+length
+			if cleared := bytes.Equal(b, make([]byte, block)); cleared == outside {
+				t.Errorf("%s from %d to %d: the block at %d is zeros: %v", name, at, at+length, offset, cleared)
+			}
+		}
+	}
+	if err := f.overwrite(0, 128<<20); err != nil { // leave it empty
+		t.Fatal(err)
+	}
+}
