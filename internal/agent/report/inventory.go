@@ -34,17 +34,23 @@ func accountedFor(volumes []v1alpha1.Volume, node string) map[replica]bool {
 }
 
 // inventory lists what is Berth's in a pool and is in no Volume, in the order of
-// the report. What the list has no place for is returned as a sum: it counts as
-// foreign, so that nobody takes it for free.
+// the report: volumes, then all snapshots, since nobody reckons by Snapshot objects.
+// What the list has no place for is returned as a sum: it counts as foreign, so that
+// nobody takes it for free.
 func inventory(p provision.Pool, accounted map[replica]bool) (items []v1alpha1.InventoryItem, rest int64) {
 	for _, v := range p.Volumes {
-		switch {
-		case accounted[replica{v.ID, p.Name}]:
-		case len(items) == maxInventory:
-			rest += v.Size
-		default:
+		if !accounted[replica{v.ID, p.Name}] {
 			items = append(items, item(v))
 		}
+	}
+	for _, s := range p.Snapshots {
+		items = append(items, v1alpha1.InventoryItem{Snapshot: s.ID, Allocated: quantity(s.Allocated)})
+	}
+	if len(items) > maxInventory {
+		for _, i := range items[maxInventory:] {
+			rest += i.Allocated.Value()
+		}
+		items = items[:maxInventory]
 	}
 	return items, rest
 }

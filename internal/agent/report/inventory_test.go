@@ -20,6 +20,16 @@ func holding(ids ...string) poolOption {
 	}
 }
 
+// keeping puts snapshots of a GiB each into a pool.
+func keeping(ids ...string) poolOption {
+	return func(p *provision.Pool) {
+		for _, id := range ids {
+			p.Snapshots = append(p.Snapshots, provision.Snapshot{ID: id, Volume: "pvc-1", Pool: p.PoolRef, Size: 2 * gib, Allocated: gib})
+			p.Free -= gib
+		}
+	}
+}
+
 // ownedInline makes the pool's last volume the inline volume of a pod.
 func ownedInline(pod, name string) poolOption {
 	return func(p *provision.Pool) {
@@ -61,12 +71,16 @@ func TestTheInventoryListsWhatNoVolumeAccountsFor(t *testing.T) {
 			[]v1alpha1.Volume{onNode("pvc-1", "", saying("n2", "vg0", v1alpha1.ReplicaReady))}, pool("vg0", holding("pvc-1")), []string{"pvc-1 1Gi"}},
 		"an inline volume": {
 			nil, pool("vg0", holding("inline-1"), ownedInline("uid", "scratch")), []string{"scratch of uid 1Gi"}},
+		"a snapshot, by what it takes": {
+			[]v1alpha1.Volume{onNode("pvc-1", "vg0")}, pool("vg0", holding("pvc-1"), keeping("snap-1")), []string{"snap-1 1Gi"}},
+		"a snapshot whose volume is gone": {
+			nil, pool("vg0", keeping("snap-1")), []string{"snap-1 1Gi"}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			items, rest := inventory(tc.pool, accountedFor(tc.volumes, "n1"))
 			var lines []string
 			for _, i := range items {
-				line := i.Volume
+				line := i.Volume + i.Snapshot
 				if i.Inline != nil {
 					line = fmt.Sprintf("%s of %s", i.Inline.Name, i.Inline.PodUID)
 				}
@@ -84,13 +98,14 @@ func TestWhatTheInventoryHasNoPlaceForIsForeign(t *testing.T) {
 	for i := range maxInventory + 3 {
 		holding(fmt.Sprint("pvc-", i))(&p)
 	}
+	keeping("snap-1", "snap-2")(&p)
 	p.Foreign = gib
 	got := Describe(facts([]v1alpha1.PoolClass{class("fast", []string{"vg0"})}), seen(p)).Pools[0]
 	if n := len(got.Inventory); n != maxInventory {
 		t.Errorf("%d items, want %d", n, maxInventory)
 	}
-	if got.Foreign.Value() != 4*gib {
-		t.Errorf("foreign %s, want what others use and the three volumes that are not listed", got.Foreign.String())
+	if got.Foreign.Value() != 6*gib {
+		t.Errorf("foreign %s, want what others use, and the three volumes and two snapshots that are not listed", got.Foreign.String())
 	}
 }
 

@@ -154,9 +154,12 @@ func appliedInventory(items []v1alpha1.InventoryItem) []*apply.InventoryItemAppl
 	var applied []*apply.InventoryItemApplyConfiguration
 	for _, i := range items {
 		item := apply.InventoryItem().WithAllocated(i.Allocated)
-		if i.Inline != nil {
+		switch {
+		case i.Inline != nil:
 			item.WithInline(apply.InlineReference().WithPodUID(i.Inline.PodUID).WithName(i.Inline.Name))
-		} else {
+		case i.Snapshot != "":
+			item.WithSnapshot(i.Snapshot)
+		default:
 			item.WithVolume(i.Volume)
 		}
 		applied = append(applied, item)
