@@ -18,9 +18,9 @@ import (
 	"berth.dev/berth/internal/agent/inline"
 	"berth.dev/berth/internal/agent/kubeletdir"
 	"berth.dev/berth/internal/agent/metrics"
+	"berth.dev/berth/internal/agent/orphans"
 	"berth.dev/berth/internal/agent/pools"
 	"berth.dev/berth/internal/agent/register"
-	"berth.dev/berth/internal/agent/replica"
 	"berth.dev/berth/internal/agent/staging"
 	"berth.dev/berth/internal/csi"
 	"berth.dev/berth/internal/keyed"
@@ -65,7 +65,7 @@ type Agent struct {
 	disks    poold.Node
 	locks    *keyed.Locks[string]
 	observer *pools.Observer
-	orphans  *replica.Orphans
+	orphans  *orphans.Set
 	wishes   *wishes
 	register *register.Server
 	offers   *offers
@@ -77,7 +77,7 @@ func New(o Options) *Agent {
 	disks := metrics.NewOperations(o.Registry, o.Clock).Node(o.Disks)
 	a := &Agent{
 		options: o, disks: disks,
-		locks: &keyed.Locks[string]{}, orphans: &replica.Orphans{}, wishes: &wishes{},
+		locks: &keyed.Locks[string]{}, orphans: &orphans.Set{}, wishes: &wishes{},
 		observer: pools.NewObserver(disks, o.Clock, o.Log.WithName("pools")),
 		register: &register.Server{
 			Driver: v1alpha1.LocalDriverName, Endpoint: o.CSI.Addr().String(),

@@ -24,7 +24,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/metrics/server"
 
 	"berth.dev/berth/api/v1alpha1"
-	"berth.dev/berth/internal/agent/replica"
+	"berth.dev/berth/internal/agent/entries"
 	"berth.dev/berth/internal/agent/report"
 )
 
@@ -54,7 +54,7 @@ func (a *Agent) runCluster(ctx context.Context) error {
 		return fmt.Errorf("setting up the API client: %w", err)
 	}
 	o := a.options
-	manager := replica.FieldManager(o.Node)
+	manager := entries.FieldManager(o.Node)
 	volumes, err := m.GetCache().GetInformer(ctx, &v1alpha1.Volume{}, cache.BlockUntilSynced(false))
 	if err != nil {
 		return fmt.Errorf("watching volumes: %w", err)

@@ -76,6 +76,22 @@ func gone() *v1alpha1.ReplicaStatus {
 	return &v1alpha1.ReplicaStatus{Node: here, Pool: "vg0", State: v1alpha1.ReplicaGone, Reason: v1alpha1.ReasonRemoved}
 }
 
+// source is a snapshot of a volume of 1 GiB.
+const (
+	source   = "snap-00000000-0000-0000-0000-00000000000a"
+	original = "pvc-00000000-0000-0000-0000-00000000000a"
+)
+
+// restored makes it a copy of the snapshot.
+func restored(v *v1alpha1.Volume) { v.Spec.Source = &v1alpha1.VolumeSource{Snapshot: source} }
+
+func copyUnderWay() *v1alpha1.ReplicaStatus {
+	e := ready("1Gi", "1Gi")
+	e.State, e.Ready, e.Reason = v1alpha1.ReplicaCopying, false, v1alpha1.ReasonCopying
+	e.Message = "node n1: the data of snapshot " + source + " is being copied"
+	return e
+}
+
 type recordOption func(*provision.Volume)
 
 // carved is the record of a formatted volume of 1 GiB in vg0.
@@ -86,6 +102,10 @@ func carved(options ...recordOption) *provision.Volume {
 	}
 	return r
 }
+
+func fromSnapshot(r *provision.Volume) { r.Source = provision.Source{Snapshot: source} }
+
+func copying(r *provision.Volume) { r.Copying = true }
 
 func blank(r *provision.Volume) { r.Filesystem = "" }
 

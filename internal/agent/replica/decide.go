@@ -65,6 +65,8 @@ func decideAbsent(v *v1alpha1.Volume, node string, record *provision.Volume) Dec
 		// Carved for a placement that was taken back before it was reported. No
 		// filesystem was ever on it, so there is nothing to lose.
 		return Decision{Step: StepRemove}
+	case record.Copying: // nobody could use it yet
+		return Decision{Step: StepRemove}
 	default:
 		return Decision{Step: StepKeep, Message: fmt.Sprintf(
 			"volume %s on node %s is not in the Volume's spec and has no entry in its status: the object may come from an old backup; remove the data by hand if it is not needed",
@@ -89,12 +91,17 @@ func decidePresent(v *v1alpha1.Volume, wish *v1alpha1.ReplicaSpec, record *provi
 	case record.Pool.Name != wish.Pool:
 		return report(entry, failedEntry(v, wish, v1alpha1.ReasonConflict, fmt.Sprintf(
 			"node %s: the volume is in pool %s, not in %s", wish.Node, record.Pool.Name, wish.Pool)))
+	case record.Source != sourceOf(v):
+		return report(entry, failedEntry(v, wish, v1alpha1.ReasonConflict, fmt.Sprintf(
+			"node %s: the volume was made from %s, not from %s", wish.Node, nameOf(record.Source), nameOf(sourceOf(v)))))
 	case record.Filesystem != "" && record.Filesystem != string(v.Spec.FSType):
 		return report(entry, failedEntry(v, wish, v1alpha1.ReasonConflict, fmt.Sprintf(
 			"node %s: the volume bears filesystem %s, not %q", wish.Node, record.Filesystem, v.Spec.FSType)))
 	case record.Problem != "":
 		return report(entry, failedEntry(v, wish, v1alpha1.ReasonDeviceMissing, fmt.Sprintf(
 			"node %s: %s", wish.Node, record.Problem)))
+	case record.Copying:
+		return report(entry, copyingEntry(v, wish, record))
 	case record.Size < v.Spec.Capacity.Value():
 		return Decision{Step: StepExpand}
 	}
@@ -105,6 +112,18 @@ func decidePresent(v *v1alpha1.Volume, wish *v1alpha1.ReplicaSpec, record *provi
 	return d
 }
 
+// nameOf is a source for people.
+func nameOf(s provision.Source) string {
+	switch {
+	case s.Snapshot != "":
+		return "snapshot " + s.Snapshot
+	case s.Volume != "":
+		return "volume " + s.Volume
+	default:
+		return "nothing"
+	}
+}
+
 // report says next unless the entry says it already.
 func report(entry, next *v1alpha1.ReplicaStatus) Decision {
 	if sameEntry(entry, next) {
@@ -113,7 +132,8 @@ func report(entry, next *v1alpha1.ReplicaStatus) Decision {
 	return Decision{Step: StepReport, Entry: next}
 }
 
-// wasCarved says whether the entry proves that the replica was here once.
+// wasCarved says whether the entry proves that the replica's data was here once. A
+// copy that was not finished was of no use to anybody, and its source is there still.
 func wasCarved(e *v1alpha1.ReplicaStatus) bool {
 	return e != nil && (e.State == v1alpha1.ReplicaReady ||
 		e.State == v1alpha1.ReplicaFailed && e.Reason == v1alpha1.ReasonDeviceMissing)

@@ -54,6 +54,32 @@ func TestDecide(t *testing.T) {
 		"an extent more than the wish is ready": {
 			volume: volume(), record: carved(sized(gib + 4<<20)), step: StepReport, state: "Ready", reason: "Carved"},
 
+		"a copy under way is reported": {
+			volume: volume(restored), record: carved(fromSnapshot, copying), step: StepReport, state: "Copying", reason: "Copying"},
+		"a copy under way is reported once": {
+			volume: volume(restored, saying(copyUnderWay())), record: carved(fromSnapshot, copying), step: StepNone, state: "Copying", reason: "Copying"},
+		"a copy that is finished is ready": {
+			volume: volume(restored, saying(copyUnderWay())), record: carved(fromSnapshot), step: StepReport, state: "Ready", reason: "Carved"},
+		"a copy under way is neither expanded nor formatted": {
+			volume: volume(restored, of("2Gi")), record: carved(fromSnapshot, copying, blank), step: StepReport, state: "Copying", reason: "Copying"},
+		"a copy of what bears a filesystem is not formatted": {
+			volume: volume(restored), record: carved(fromSnapshot), step: StepReport, state: "Ready", reason: "Carved"},
+		"a copy of what was never formatted is formatted": {
+			volume: volume(restored), record: carved(fromSnapshot, blank), step: StepReport, state: "Ready", reason: "Carved", format: "ext4"},
+		"an unfinished copy that was lost is made again": {
+			volume: volume(restored, saying(copyUnderWay())), step: StepCreate},
+		"a finished copy that was lost is not made again": {
+			volume: volume(restored, saying(ready("1Gi", "1Gi"))), step: StepReport, state: "Failed", reason: "DeviceMissing"},
+		"a volume that has no source is not one that has": {
+			volume: volume(), record: carved(fromSnapshot), step: StepReport, state: "Failed", reason: "Conflict"},
+		"a volume that has a source is not one that has none": {
+			volume: volume(restored), record: carved(), step: StepReport, state: "Failed", reason: "Conflict"},
+		"a broken copy is broken, finished or not": {
+			volume: volume(restored), record: carved(fromSnapshot, copying, func(r *provision.Volume) { r.Problem = "a disk is missing" }),
+			step: StepReport, state: "Failed", reason: "DeviceMissing"},
+		"an unfinished copy that is not wanted here is removed": {
+			volume: volume(restored, on("n2")), record: carved(fromSnapshot, copying), step: StepRemove},
+
 		"a volume being deleted loses its data": {
 			volume: volume(deleting, saying(ready("1Gi", "1Gi"))), record: carved(), step: StepRemove},
 		"a volume being deleted before it was reported loses its data": {

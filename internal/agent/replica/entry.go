@@ -1,16 +1,12 @@
 package replica
 
 import (
-	"unicode/utf8"
-
-	"k8s.io/apimachinery/pkg/api/resource"
+	"fmt"
 
 	"berth.dev/berth/api/v1alpha1"
+	"berth.dev/berth/internal/agent/entries"
 	"berth.dev/berth/internal/provision"
 )
-
-// maxMessage is what the schema allows.
-const maxMessage = 1024
 
 // readyEntry reports a replica that is as the spec wants it.
 func readyEntry(v *v1alpha1.Volume, wish *v1alpha1.ReplicaSpec, record *provision.Volume) *v1alpha1.ReplicaStatus {
@@ -18,9 +14,17 @@ func readyEntry(v *v1alpha1.Volume, wish *v1alpha1.ReplicaSpec, record *provisio
 	e.Pool = record.Pool.Name
 	e.State = v1alpha1.ReplicaReady
 	e.Ready = true
-	e.Capacity, e.Allocated = bytes(record.Size), bytes(record.Size)
+	e.Capacity, e.Allocated = entries.Bytes(record.Size), entries.Bytes(record.Size)
 	e.Requested = new(v.Spec.Capacity.DeepCopy())
 	e.Reason = v1alpha1.ReasonCarved
+	return e
+}
+
+// copyingEntry reports a replica that takes its room and has not got its data yet.
+func copyingEntry(v *v1alpha1.Volume, wish *v1alpha1.ReplicaSpec, record *provision.Volume) *v1alpha1.ReplicaStatus {
+	e := readyEntry(v, wish, record)
+	e.State, e.Ready, e.Reason = v1alpha1.ReplicaCopying, false, v1alpha1.ReasonCopying
+	e.Message = entries.Clip(fmt.Sprintf("node %s: the data of %s is being copied", wish.Node, nameOf(record.Source)))
 	return e
 }
 
@@ -28,7 +32,7 @@ func readyEntry(v *v1alpha1.Volume, wish *v1alpha1.ReplicaSpec, record *provisio
 // the spec wants. Requested tells the controller that the wish was answered.
 func keptEntry(v *v1alpha1.Volume, wish *v1alpha1.ReplicaSpec, record *provision.Volume, reason, message string) *v1alpha1.ReplicaStatus {
 	e := readyEntry(v, wish, record)
-	e.Reason, e.Message = reason, clip(message)
+	e.Reason, e.Message = reason, entries.Clip(message)
 	return e
 }
 
@@ -38,7 +42,7 @@ func failedEntry(v *v1alpha1.Volume, wish *v1alpha1.ReplicaSpec, reason, message
 	e.Pool = wish.Pool
 	e.State = v1alpha1.ReplicaFailed
 	e.Requested = new(v.Spec.Capacity.DeepCopy())
-	e.Reason, e.Message = reason, clip(message)
+	e.Reason, e.Message = reason, entries.Clip(message)
 	return e
 }
 
@@ -47,8 +51,8 @@ func stuckEntry(v *v1alpha1.Volume, node string, record *provision.Volume, reaso
 	e := carried(v, node)
 	e.Pool = record.Pool.Name
 	e.State = v1alpha1.ReplicaFailed
-	e.Capacity, e.Allocated = bytes(record.Size), bytes(record.Size)
-	e.Reason, e.Message = reason, clip(message)
+	e.Capacity, e.Allocated = entries.Bytes(record.Size), entries.Bytes(record.Size)
+	e.Reason, e.Message = reason, entries.Clip(message)
 	return e
 }
 
@@ -81,27 +85,6 @@ func sameEntry(a, b *v1alpha1.ReplicaStatus) bool {
 	x, y := *a, *b
 	x.Capacity, x.Allocated, x.Requested = nil, nil, nil
 	y.Capacity, y.Allocated, y.Requested = nil, nil, nil
-	return x == y && sameQuantity(a.Capacity, b.Capacity) && sameQuantity(a.Allocated, b.Allocated) &&
-		sameQuantity(a.Requested, b.Requested)
+	return x == y && entries.SameQuantity(a.Capacity, b.Capacity) && entries.SameQuantity(a.Allocated, b.Allocated) &&
+		entries.SameQuantity(a.Requested, b.Requested)
 }
-
-func sameQuantity(a, b *resource.Quantity) bool {
-	if a == nil || b == nil {
-		return a == b
-	}
-	return a.Cmp(*b) == 0
-}
-
-// clip shortens a message to what the schema allows, at a rune's boundary.
-func clip(s string) string {
-	if len(s) <= maxMessage {
-		return s
-	}
-	end := maxMessage
-	for end > 0 && !utf8.RuneStart(s[end]) {
-		end--
-	}
-	return s[:end]
-}
-
-func bytes(n int64) *resource.Quantity { return resource.NewQuantity(n, resource.BinarySI) }

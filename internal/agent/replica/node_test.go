@@ -8,6 +8,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
 	"berth.dev/berth/api/v1alpha1"
+	"berth.dev/berth/internal/agent/orphans"
 	"berth.dev/berth/internal/keyed"
 	"berth.dev/berth/internal/provision"
 	"berth.dev/berth/internal/provision/memory"
@@ -40,7 +41,7 @@ func (n *node) restart() {
 		Mounts:  func(string) ([]string, error) { return n.mounted, nil },
 		Listed:  func(string) bool { return n.has() },
 		Pool:    func(ref provision.PoolRef) provision.Pool { return provision.Pool{PoolRef: ref} },
-		Orphans: &Orphans{},
+		Orphans: &orphans.Set{},
 	}
 }
 

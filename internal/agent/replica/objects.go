@@ -2,32 +2,17 @@ package replica
 
 import (
 	"context"
-	"crypto/sha256"
-	"encoding/hex"
 	"time"
 
-	"k8s.io/apimachinery/pkg/api/resource"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"berth.dev/berth/api/v1alpha1"
 	apply "berth.dev/berth/api/v1alpha1/applyconfiguration/api/v1alpha1"
+	"berth.dev/berth/internal/agent/entries"
 )
 
 // requestTimeout bounds one request to the API server.
 const requestTimeout = 15 * time.Second
-
-// maxFieldManager is the API server's limit on a field manager's name.
-const maxFieldManager = 128
-
-// FieldManager is the name under which a node's agent applies its entries.
-func FieldManager(node string) string {
-	name := "agent-" + node
-	if len(name) <= maxFieldManager {
-		return name
-	}
-	sum := sha256.Sum256([]byte(node))
-	return "agent-" + hex.EncodeToString(sum[:])
-}
 
 // Cluster is Objects on a real API server.
 type Cluster struct {
@@ -67,42 +52,26 @@ func (c *Cluster) Class(ctx context.Context, name string) (*v1alpha1.PoolClass, 
 // Report implements Objects. The resourceVersion makes it a compare-and-swap:
 // an entry says what was true of the volume as the agent saw it. It is never
 // forced: what another manager owns of the entry is not the agent's.
-func (c *Cluster) Report(ctx context.Context, v *v1alpha1.Volume, entry *v1alpha1.ReplicaStatus) error {
+func (c *Cluster) Report(ctx context.Context, v *v1alpha1.Volume, e *v1alpha1.ReplicaStatus) error {
 	ctx, cancel := context.WithTimeout(ctx, requestTimeout)
 	defer cancel()
 	body := apply.Volume(v.Name).
 		WithResourceVersion(v.ResourceVersion).
-		WithStatus(apply.VolumeStatus().WithReplicas(applied(entry)))
-	return c.watched.Status().Apply(ctx, body, client.FieldOwner(FieldManager(c.node)))
+		WithStatus(apply.VolumeStatus().WithReplicas(applied(e)))
+	return c.watched.Status().Apply(ctx, body, client.FieldOwner(entries.FieldManager(c.node)))
 }
 
 // applied is the entry as an apply configuration: what it does not name, the
 // API server drops.
 func applied(e *v1alpha1.ReplicaStatus) *apply.ReplicaStatusApplyConfiguration {
 	a := apply.ReplicaStatus().WithNode(e.Node).WithState(e.State).WithReady(e.Ready)
-	a.Pool = given(e.Pool)
-	a.Active = given(e.Active)
-	a.UnstagedEpoch = given(e.UnstagedEpoch)
-	a.Reason = given(e.Reason)
-	a.Message = given(e.Message)
-	a.Capacity = copied(e.Capacity)
-	a.Allocated = copied(e.Allocated)
-	a.Requested = copied(e.Requested)
+	a.Pool = entries.Given(e.Pool)
+	a.Active = entries.Given(e.Active)
+	a.UnstagedEpoch = entries.Given(e.UnstagedEpoch)
+	a.Reason = entries.Given(e.Reason)
+	a.Message = entries.Given(e.Message)
+	a.Capacity = entries.Copied(e.Capacity)
+	a.Allocated = entries.Copied(e.Allocated)
+	a.Requested = entries.Copied(e.Requested)
 	return a
-}
-
-// given is nil for the zero value, which the schema leaves out.
-func given[T comparable](v T) *T {
-	var zero T
-	if v == zero {
-		return nil
-	}
-	return &v
-}
-
-func copied(q *resource.Quantity) *resource.Quantity {
-	if q == nil {
-		return nil
-	}
-	return new(q.DeepCopy())
 }

@@ -6,9 +6,9 @@ import (
 	"fmt"
 	"strings"
 	"testing"
-	"unicode/utf8"
 
 	"berth.dev/berth/api/v1alpha1"
+	"berth.dev/berth/internal/agent/entries"
 	"berth.dev/berth/internal/provision"
 )
 
@@ -25,8 +25,8 @@ func TestRefusal(t *testing.T) {
 	}{
 		"no room to create":      {volume: volume(), step: StepCreate, err: provision.ErrNoSpace, state: "Failed", reason: "NoSpace"},
 		"no pool":                {volume: volume(), step: StepCreate, err: provision.ErrPoolMissing, state: "Failed", reason: "PoolMissing"},
-		"no class":               {volume: volume(), step: StepCreate, err: errNoClass, state: "Failed", reason: "PoolMissing"},
-		"a pool of no class":     {volume: volume(), step: StepCreate, err: errWrongPool, state: "Failed", reason: "PoolMissing"},
+		"no class":               {volume: volume(), step: StepCreate, err: entries.ErrNoClass, state: "Failed", reason: "PoolMissing"},
+		"a pool of no class":     {volume: volume(), step: StepCreate, err: entries.ErrWrongPool, state: "Failed", reason: "PoolMissing"},
 		"an impossible wish":     {volume: volume(), step: StepCreate, err: provision.ErrInvalid, state: "Failed", reason: "Invalid"},
 		"something of that name": {volume: volume(), step: StepCreate, err: provision.ErrConflict, state: "Failed", reason: "Conflict"},
 		"poold away":             {volume: volume(), step: StepCreate, err: provision.ErrUnavailable, state: "Failed", reason: "ProvisionerError", retried: true},
@@ -44,25 +44,18 @@ func TestRefusal(t *testing.T) {
 			if !sameState(got, tc.state, tc.reason) {
 				t.Errorf("entry %+v; want %s, %s", got, tc.state, tc.reason)
 			}
-			if retried(got.Reason) != tc.retried {
+			if entries.Retried(got.Reason) != tc.retried {
 				t.Errorf("retried soon: %v; want %v", !tc.retried, tc.retried)
 			}
 			if !strings.HasPrefix(got.Message, "node n1: ") || !strings.Contains(got.Message, "doing it") {
 				t.Errorf("message %q names neither the node nor the cause", got.Message)
 			}
-			if tc.step != StepRemove && !sameQuantity(got.Requested, &tc.volume.Spec.Capacity) {
+			if tc.step != StepRemove && !entries.SameQuantity(got.Requested, &tc.volume.Spec.Capacity) {
 				t.Errorf("requested %v does not answer the wish", got.Requested)
 			}
 			if (got.Capacity == nil) != (tc.capacity == 0) || got.Capacity != nil && got.Capacity.Value() != tc.capacity {
 				t.Errorf("capacity %v; want %d", got.Capacity, tc.capacity)
 			}
 		})
-	}
-}
-
-func TestALongMessageIsCutAtARune(t *testing.T) {
-	got := clip(strings.Repeat("a", maxMessage-1) + "äöü")
-	if len(got) > maxMessage || !utf8.ValidString(got) {
-		t.Errorf("%d bytes, valid: %v", len(got), utf8.ValidString(got))
 	}
 }

@@ -10,6 +10,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
 	"berth.dev/berth/api/v1alpha1"
+	"berth.dev/berth/internal/agent/entries"
 	"berth.dev/berth/internal/agent/poolclass"
 	"berth.dev/berth/internal/provision"
 )
@@ -33,7 +34,7 @@ func (w *Worker) record(ctx context.Context, id string) (*provision.Volume, erro
 func (w *Worker) carve(ctx context.Context, v *v1alpha1.Volume, step Step, record *provision.Volume) (*provision.Volume, error) {
 	poolClass, err := w.Objects.Class(ctx, v.Spec.PoolClass)
 	if apierrors.IsNotFound(err) {
-		return nil, fmt.Errorf("%w: PoolClass %s does not exist", errNoClass, v.Spec.PoolClass)
+		return nil, fmt.Errorf("%w: PoolClass %s does not exist", entries.ErrNoClass, v.Spec.PoolClass)
 	}
 	if err != nil {
 		return nil, fmt.Errorf("reading PoolClass %s: %w", v.Spec.PoolClass, err)
@@ -58,15 +59,29 @@ func (w *Worker) create(ctx context.Context, v *v1alpha1.Volume, c *v1alpha1.Poo
 	if !poolclass.Names(c, w.Pool(pool)) {
 		// Whoever may write a Volume must not reach pools that no administrator
 		// gave to the class.
-		return provision.Volume{}, fmt.Errorf("%w: PoolClass %s does not select pool %s", errWrongPool, c.Name, wish.Pool)
+		return provision.Volume{}, fmt.Errorf("%w: PoolClass %s does not select pool %s", entries.ErrWrongPool, c.Name, wish.Pool)
 	}
-	return w.Provisioner.Create(ctx, provision.CreateRequest{
+	source := sourceOf(v)
+	next, err := w.Provisioner.Create(ctx, provision.CreateRequest{
 		ID:     v.Name,
 		Pool:   pool,
 		Size:   v.Spec.Capacity.Value(),
 		Limits: poolclass.Limits(c),
 		Labels: labelsOf(v),
+		Source: source,
 	})
+	if errors.Is(err, provision.ErrNotFound) && source != (provision.Source{}) {
+		return next, fmt.Errorf("%w: %w", entries.ErrNoSource, err)
+	}
+	return next, err
+}
+
+// sourceOf is what the volume begins as.
+func sourceOf(v *v1alpha1.Volume) provision.Source {
+	if v.Spec.Source == nil {
+		return provision.Source{}
+	}
+	return provision.Source{Snapshot: v.Spec.Source.Snapshot, Volume: v.Spec.Source.Volume}
 }
 
 // remove deletes the replica's data if the object itself, read now, says so.

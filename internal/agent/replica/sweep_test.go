@@ -42,6 +42,8 @@ func TestStale(t *testing.T) {
 		"what failed is tried after an outage":           {volume: volume(saying(failed(v1alpha1.ReasonProvisionerError))), pools: pool(9 * gib), recovered: true, want: []string{id}},
 		"a deletion is tried after an outage":            {volume: volume(deleting, saying(ready("1Gi", "1Gi"))), pools: pool(9*gib, carved()), recovered: true, want: []string{id}},
 		"what is finished needs nothing after an outage": {volume: volume(saying(ready("1Gi", "1Gi"))), pools: pool(9*gib, carved()), recovered: true},
+		"a copy that is finished is looked at":           {volume: volume(restored, saying(copyUnderWay())), pools: pool(9*gib, carved(fromSnapshot)), want: []string{id}},
+		"a copy under way is left alone":                 {volume: volume(restored, saying(copyUnderWay())), pools: pool(9*gib, carved(fromSnapshot, copying))},
 		"data without a volume is looked at":             {volume: volume(saying(gone()), on("n2")), pools: pool(gib, carved(func(r *provision.Volume) { r.ID = "vol-x" })), want: []string{"vol-x"}},
 	}
 	for name, tc := range tests {

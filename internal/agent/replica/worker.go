@@ -10,6 +10,8 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
 	"berth.dev/berth/api/v1alpha1"
+	"berth.dev/berth/internal/agent/entries"
+	"berth.dev/berth/internal/agent/orphans"
 	"berth.dev/berth/internal/provision"
 )
 
@@ -62,7 +64,7 @@ type Worker struct {
 	// than the name.
 	Pool func(ref provision.PoolRef) provision.Pool
 	// Orphans is told of data that no Volume accounts for.
-	Orphans *Orphans
+	Orphans *orphans.Set
 }
 
 var _ reconcile.Reconciler = (*Worker)(nil)
@@ -166,7 +168,7 @@ func (w *Worker) refuse(ctx context.Context, v *v1alpha1.Volume, step Step, reco
 	if reportErr != nil || !result.IsZero() {
 		return result, reportErr
 	}
-	if retried(entry.Reason) {
+	if entries.Retried(entry.Reason) {
 		return reconcile.Result{}, err
 	}
 	log.FromContext(ctx).Info("step refused", "volume", v.Name, "step", step, "reason", entry.Reason, "message", entry.Message)

@@ -1,0 +1,65 @@
+package entries
+
+import (
+	"context"
+	"errors"
+	"fmt"
+
+	"berth.dev/berth/api/v1alpha1"
+	"berth.dev/berth/internal/provision"
+)
+
+var (
+	// ErrWrongPool: the class does not let it into the pool.
+	ErrWrongPool = errors.New("pool is not of the class")
+	// ErrNoClass: the class does not exist.
+	ErrNoClass = errors.New("pool class not found")
+	// ErrNoSource: what it is to be a copy of is not on the node.
+	ErrNoSource = errors.New("source not found")
+)
+
+// reasons maps the classes of errors to the reasons of an entry. What is not here is
+// transient: ReasonProvisionerError.
+var reasons = []struct {
+	err    error
+	reason string
+}{
+	{ErrNoSource, v1alpha1.ReasonSourceMissing},
+	{provision.ErrNoSpace, v1alpha1.ReasonNoSpace},
+	{provision.ErrPoolMissing, v1alpha1.ReasonPoolMissing},
+	{ErrNoClass, v1alpha1.ReasonPoolMissing},
+	{ErrWrongPool, v1alpha1.ReasonPoolMissing},
+	{provision.ErrInvalid, v1alpha1.ReasonInvalid},
+	{provision.ErrUnsupported, v1alpha1.ReasonUnsupported},
+	{provision.ErrConflict, v1alpha1.ReasonConflict},
+	{provision.ErrInUse, v1alpha1.ReasonInUse},
+}
+
+// Reason classifies an error of a step.
+func Reason(err error) string {
+	for _, r := range reasons {
+		if errors.Is(err, r.err) {
+			return r.reason
+		}
+	}
+	return v1alpha1.ReasonProvisionerError
+}
+
+// Retried says whether trying the same again soon can help. The others wait for
+// a change: of the pool, the class or the wish.
+func Retried(reason string) bool {
+	switch reason {
+	case v1alpha1.ReasonProvisionerError, v1alpha1.ReasonInUse, v1alpha1.ReasonSourceMissing:
+		return true
+	default:
+		return false
+	}
+}
+
+// Message words an error of a node for the claim's user.
+func Message(node string, err error) string {
+	if errors.Is(err, context.DeadlineExceeded) {
+		return fmt.Sprintf("node %s: the provisioner does not answer in time: %v", node, err)
+	}
+	return fmt.Sprintf("node %s: %v", node, err)
+}
