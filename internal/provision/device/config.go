@@ -45,7 +45,8 @@ type Partition struct {
 // implements it. All that is read or written goes through it.
 type Disks interface {
 	// List returns the disks that could hold data for good: no loop, memory, mapped,
-	// optical, removable or read-only devices, and none without a medium.
+	// optical, removable or read-only devices, none without a medium, and none that is
+	// reached over a network and so perhaps by other nodes.
 	List() ([]Disk, error)
 
 	// Find returns one of them by the kernel's name for it, without its links.

@@ -97,9 +97,9 @@ func TestWhateverACrashLeavesIsKnown(t *testing.T) {
 // next are the records that a disk may be brought to; nil is none.
 func next(d drive, c content) []*record {
 	if c.kind == empty {
-		return []*record{ptr(d.recordOf(claimID, blank))}
+		return []*record{new(d.recordOf(claimID, blank))}
 	}
-	as := func(s status) *record { return ptr(d.recordOf(claimID, s)) }
+	as := func(s status) *record { return new(d.recordOf(claimID, s)) }
 	switch c.record.status {
 	case blank:
 		return []*record{as(blank), as(ext4), as(xfs), as(wiping)}
@@ -131,8 +131,6 @@ func (d drive) key() string {
 	}
 	return fmt.Sprint(byPlace)
 }
-
-func ptr[T any](v T) *T { return &v }
 
 func TestACompleteTableIsToldFromOneThatIsNot(t *testing.T) {
 	d := newDrive(8<<20, 512)

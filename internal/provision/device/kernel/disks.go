@@ -102,8 +102,27 @@ func (k Disks) describe(name string) (device.Disk, bool) {
 	for _, p := range d.Partitions {
 		d.Holders = append(d.Holders, attributes(filepath.Join(string(a), p.Name)).names("holders")...)
 	}
+	if a.remote() {
+		return device.Disk{}, false
+	}
 	usable := d.Size > 0 && (d.Block == 512 || d.Block == 4096) && a.text("ro") == "0" && a.text("removable") == "0" && a.text("hidden") != "1"
 	return d, usable
+}
+
+// remote says whether a disk is reached over a network: other nodes may reach it as well,
+// and it was attached for something else than to be handed out here.
+func (a attributes) remote() bool {
+	path, err := filepath.EvalSymlinks(string(a))
+	if err != nil || strings.Contains(path, "/session") || strings.Contains(path, "/rport-") {
+		return true // iSCSI and Fibre Channel; what cannot be resolved went just now
+	}
+	transports, err := filepath.Glob(filepath.Join(string(a), "device/nvme*/transport"))
+	for _, t := range append(transports, filepath.Join(string(a), "device/transport")) {
+		if text, readErr := blockdev.ReadLine(t); readErr == nil && text != "pcie" {
+			return true
+		}
+	}
+	return err != nil
 }
 
 // links are the names in /dev/disk by the disk they lead to.

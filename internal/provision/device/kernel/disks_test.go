@@ -1,6 +1,7 @@
 package kernel
 
 import (
+	"maps"
 	"os"
 	"path/filepath"
 	"slices"
@@ -49,9 +50,7 @@ func (m machine) disk(name string, more map[string]string) {
 		"size": "2097152\n", "ro": "0\n", "removable": "0\n", "hidden": "0\n", "diskseq": "7\n", "dev": "8:16\n",
 		"queue/rotational": "0\n", "queue/logical_block_size": "512\n", "device/wwid": "naa.1\n",
 	}
-	for path, text := range more {
-		files[path] = text
-	}
+	maps.Copy(files, more)
 	for path, text := range files {
 		m.file(filepath.Join(blockDir, name, path), text)
 	}
@@ -123,6 +122,35 @@ func TestWhatIsNoDiskToKeepIsNotListed(t *testing.T) {
 		if d, ok := m.Find(name); ok {
 			t.Errorf("%q is found: %+v", name, d)
 		}
+	}
+}
+
+// Several nodes may reach such a disk, and whoever attached it means to use it.
+func TestDisksOverANetworkAreNotListed(t *testing.T) {
+	m := newMachine(t)
+	m.disk("nvme0n1", map[string]string{"device/transport": "tcp"})
+	m.disk("nvme1n1", map[string]string{"device/nvme1/transport": "rdma"})
+	m.disk("nvme2n1", map[string]string{"device/transport": "pcie"})
+	for name, path := range map[string]string{
+		"sda": "/sys/devices/platform/host2/session1/target2:0:0/2:0:0:0/block/sda",
+		"sdb": "/sys/devices/pci0000:00/host3/rport-3:0-0/target3:0:0/3:0:0:0/block/sdb",
+		"sdc": "/sys/devices/pci0000:00/ata1/host0/target0:0:0/0:0:0:0/block/sdc",
+	} {
+		m.disk(name, nil)
+		m.file(filepath.Dir(path), "")
+		if err := os.Rename(m.root+filepath.Join(blockDir, name), m.root+path); err != nil {
+			t.Fatal(err)
+		}
+		if err := os.Symlink(m.root+path, m.root+filepath.Join(blockDir, name)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	var names []string
+	for _, d := range m.list() {
+		names = append(names, d.Name)
+	}
+	if !slices.Equal(names, []string{"nvme2n1", "sdc"}) {
+		t.Errorf("listed %v", names)
 	}
 }
 
