@@ -1,6 +1,7 @@
 package binding
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -31,10 +32,17 @@ type Binder struct {
 	nodes   corelisters.NodeLister
 	waiters *waiters
 	timeout time.Duration
+	// podEvery as the constant of that name, unless set.
+	podEvery time.Duration
 }
 
-// NewBinder wraps a binder. It listens to the factory's informers; timeout bounds
-// the wait for the claims of one pod.
+// podEvery is how often it is looked whether the pod is there still. That is not
+// waited for by events: a handler of pods would be called, and two goroutines woken,
+// for every change of every pod in the cluster, and nearly all have no claim here.
+const podEvery = time.Second
+
+// NewBinder wraps a binder. It listens to the factory's informers of claims and
+// PersistentVolumes; timeout bounds the wait for the claims of one pod.
 func NewBinder(inner volumebinding.SchedulerVolumeBinder, client kubernetes.Interface, factory informers.SharedInformerFactory, timeout time.Duration) (*Binder, error) {
 	core := factory.Core().V1()
 	b := &Binder{
@@ -49,7 +57,7 @@ func NewBinder(inner volumebinding.SchedulerVolumeBinder, client kubernetes.Inte
 		timeout:               timeout,
 	}
 	for _, informer := range []cache.SharedIndexInformer{
-		core.PersistentVolumeClaims().Informer(), core.PersistentVolumes().Informer(), core.Pods().Informer(),
+		core.PersistentVolumeClaims().Informer(), core.PersistentVolumes().Informer(),
 	} {
 		if _, err := informer.AddEventHandler(b.waiters.handler()); err != nil {
 			return nil, fmt.Errorf("listening to the claims of pods: %w", err)
@@ -79,7 +87,7 @@ func (b *Binder) ours(volumes *volumebinding.PodVolumes) bool {
 	}
 	return !slices.ContainsFunc(volumes.DynamicProvisions, func(p *volumebinding.DynamicProvision) bool {
 		class, err := b.classes.Get(volume.GetPersistentVolumeClaimClass(p.PVC))
-		return err != nil || !slices.Contains(drivers, class.Provisioner)
+		return err != nil || !isOurs(class.Provisioner)
 	})
 }
 
@@ -87,12 +95,14 @@ func (b *Binder) ours(volumes *volumebinding.PodVolumes) bool {
 func (b *Binder) bind(ctx context.Context, pod *corev1.Pod, provisions []*volumebinding.DynamicProvision) error {
 	ctx, cancel := context.WithTimeout(ctx, b.timeout)
 	defer cancel()
-	keys := []key{{pod: true, namespace: pod.Namespace, name: pod.Name}}
+	var keys []key
 	for _, p := range provisions {
 		keys = append(keys, key{namespace: p.PVC.Namespace, name: p.PVC.Name})
 	}
 	woken, stop := b.waiters.wait(keys)
 	defer stop()
+	tick := time.NewTicker(cmp.Or(b.podEvery, podEvery))
+	defer tick.Stop()
 
 	// A claim that was assumed and not written is given back by Unreserve, which
 	// follows every error.
@@ -111,6 +121,7 @@ func (b *Binder) bind(ctx context.Context, pod *corev1.Pod, provisions []*volume
 		}
 		select {
 		case <-woken:
+		case <-tick.C:
 		case <-ctx.Done():
 			return fmt.Errorf("waiting for claim %s to be bound: %w", waiting, errors.Join(ctx.Err(), context.Cause(ctx)))
 		}

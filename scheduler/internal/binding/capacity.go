@@ -14,6 +14,8 @@ import (
 // drivers are Berth's.
 var drivers = []string{v1alpha1.LocalDriverName}
 
+func isOurs(driver string) bool { return slices.Contains(drivers, driver) }
+
 // MaskCapacity makes the factory's CSIDriver objects of Berth say that they
 // publish no capacity. It must be called before the informers start, and holds
 // for every profile of the process: one without Berth's plugin would place claims
@@ -31,7 +33,7 @@ func maskCapacity(obj any) (any, error) {
 	if accessor, err := meta.Accessor(obj); err == nil {
 		accessor.SetManagedFields(nil)
 	}
-	if driver, ok := obj.(*storagev1.CSIDriver); ok && slices.Contains(drivers, driver.Name) {
+	if driver, ok := obj.(*storagev1.CSIDriver); ok && isOurs(driver.Name) {
 		driver.Spec.StorageCapacity = nil
 	}
 	return obj, nil

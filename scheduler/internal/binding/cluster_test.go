@@ -56,6 +56,7 @@ func newCluster(t *testing.T) *cluster {
 	if c.binder, err = NewBinder(upstream{}, c.Clientset, c.factory, time.Minute); err != nil {
 		t.Fatal(err)
 	}
+	c.binder.podEvery = time.Millisecond
 	changed := func(any) { c.changed <- struct{}{} }
 	_, err = c.factory.Core().V1().PersistentVolumeClaims().Informer().AddEventHandler(cache.ResourceEventHandlerFuncs{
 		AddFunc: changed, UpdateFunc: func(_, o any) { changed(o) },

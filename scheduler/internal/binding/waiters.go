@@ -7,19 +7,16 @@ import (
 	"k8s.io/client-go/tools/cache"
 )
 
-// waiters wakes those who wait for something to happen to a claim or a pod. It
-// says that something happened, not what: who is woken looks at the listers,
-// which are as new as the event or newer.
+// waiters wakes those who wait for something to happen to a claim. It says that
+// something happened, not what: who is woken looks at the listers, which are as
+// new as the event or newer.
 type waiters struct {
 	mu    sync.Mutex
 	byKey map[key]map[chan struct{}]bool
 }
 
-// key is a claim or a pod. A PersistentVolume counts as its claim.
-type key struct {
-	pod             bool
-	namespace, name string
-}
+// key is a claim. A PersistentVolume counts as its claim.
+type key struct{ namespace, name string }
 
 func newWaiters() *waiters { return &waiters{byKey: map[key]map[chan struct{}]bool{}} }
 
@@ -84,8 +81,6 @@ func keyOf(obj any) (key, bool) {
 		if claim := o.Spec.ClaimRef; claim != nil {
 			return key{namespace: claim.Namespace, name: claim.Name}, true
 		}
-	case *corev1.Pod:
-		return key{pod: true, namespace: o.Namespace, name: o.Name}, true
 	}
 	return key{}, false
 }
