@@ -1,4 +1,4 @@
-// Package binding is kube-scheduler's VolumeBinding plugin with two things
+// Package binding is kube-scheduler's VolumeBinding plugin with some things
 // changed for claims of Berth, and nothing for those of others.
 //
 // # Waiting for claims to be bound
@@ -6,7 +6,17 @@
 // The upstream binder looks at the claims of a pod once a second, and not before
 // the first second has passed. A volume of Berth is carved by then. Where all of a
 // pod's unbound claims are Berth's and are to be provisioned, Binder writes the
-// same objects and waits for the informers' events instead.
+// same objects and waits for the informers' events instead. That a pod goes
+// meanwhile is looked for once a second, as upstream does.
+//
+// # Nodes that are alike
+//
+// For every node upstream goes through all PersistentVolumes of a claim's class,
+// those that are taken included. Where a pod's claims are all Berth's and to be
+// provisioned, and no PersistentVolume of their classes is to be had, it finds the
+// same on every node, and nothing to refuse: whether there is room is decided by
+// the ledger. Then Filter is skipped, and the one node that is chosen is looked at
+// in Reserve. Nor are nodes scored that upstream would score alike.
 //
 // # Capacity
 //

@@ -7,6 +7,8 @@ import (
 
 	"k8s.io/apimachinery/pkg/runtime"
 	utilfeature "k8s.io/apiserver/pkg/util/feature"
+	corelisters "k8s.io/client-go/listers/core/v1"
+	storagelisters "k8s.io/client-go/listers/storage/v1"
 	configv1 "k8s.io/kube-scheduler/config/v1"
 	fwk "k8s.io/kube-scheduler/framework"
 	"k8s.io/kubernetes/pkg/scheduler/apis/config"
@@ -19,9 +21,15 @@ import (
 // Name of the plugin.
 const Name = "BerthVolumeBinding"
 
-// Plugin is VolumeBinding with another Binder.
+// Plugin is VolumeBinding with another Binder, which looks at no node where all
+// are alike.
 type Plugin struct {
 	*volumebinding.VolumeBinding
+
+	nodes     fwk.SharedLister
+	claims    corelisters.PersistentVolumeClaimLister
+	classes   storagelisters.StorageClassLister
+	available func(class string) bool
 }
 
 var (
@@ -38,8 +46,9 @@ var (
 // Name of the plugin, which differs from that of the one inside.
 func (*Plugin) Name() string { return Name }
 
-// New makes the plugin. Its arguments are those of VolumeBinding.
-func New(ctx context.Context, arguments runtime.Object, handle fwk.Handle) (*Plugin, error) {
+// New makes the plugin. Its arguments are those of VolumeBinding; available is
+// whether a StorageClass has PersistentVolumes that nobody has.
+func New(ctx context.Context, arguments runtime.Object, handle fwk.Handle, available func(class string) bool) (*Plugin, error) {
 	args, err := decode(arguments)
 	if err != nil {
 		return nil, err
@@ -61,7 +70,13 @@ func New(ctx context.Context, arguments runtime.Object, handle fwk.Handle) (*Plu
 	if err != nil {
 		return nil, err
 	}
-	return &Plugin{inner}, nil
+	return &Plugin{
+		VolumeBinding: inner,
+		nodes:         handle.SnapshotSharedLister(),
+		claims:        handle.SharedInformerFactory().Core().V1().PersistentVolumeClaims().Lister(),
+		classes:       handle.SharedInformerFactory().Storage().V1().StorageClasses().Lister(),
+		available:     available,
+	}, nil
 }
 
 // decode reads the arguments and fills in upstream's defaults. The framework does

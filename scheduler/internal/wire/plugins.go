@@ -20,6 +20,7 @@ type Plugins struct {
 
 	mu      sync.Mutex
 	shared  *shared
+	index   func(class string) bool
 	binders map[string]volumebinding.SchedulerVolumeBinder // by profile
 }
 
@@ -37,6 +38,10 @@ func (p *Plugins) Berth(ctx context.Context, arguments runtime.Object, handle fw
 	}
 	p.mu.Lock()
 	defer p.mu.Unlock()
+	available, err := p.available(handle)
+	if err != nil {
+		return nil, err
+	}
 	if p.shared == nil {
 		if p.shared, err = share(ctx, args.Namespace, handle, p.fail); err != nil {
 			return nil, fmt.Errorf("setting up %s: %w", plugin.Name, err)
@@ -50,7 +55,7 @@ func (p *Plugins) Berth(ctx context.Context, arguments runtime.Object, handle fw
 	return &plugin.Plugin{
 		Book: p.shared.book, Reader: p.shared.reader, Volumes: p.shared.volumes, Refusals: p.shared.waker.refusals,
 		Strategy: strategies[args.Strategy],
-		Static:   plugin.Static{Available: p.shared.available, Binder: func() volumebinding.SchedulerVolumeBinder { return p.binder(profile) }},
+		Static:   plugin.Static{Available: available, Binder: func() volumebinding.SchedulerVolumeBinder { return p.binder(profile) }},
 		Placed:   p.shared.placed,
 		Lifetime: ctx,
 		Order:    plugin.Order(handle),
@@ -59,14 +64,30 @@ func (p *Plugins) Berth(ctx context.Context, arguments runtime.Object, handle fw
 
 // VolumeBinding makes the plugin in the place of kube-scheduler's.
 func (p *Plugins) VolumeBinding(ctx context.Context, arguments runtime.Object, handle fwk.Handle) (fwk.Plugin, error) {
-	made, err := binding.New(ctx, arguments, handle)
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	available, err := p.available(handle)
 	if err != nil {
 		return nil, err
 	}
-	p.mu.Lock()
-	defer p.mu.Unlock()
+	made, err := binding.New(ctx, arguments, handle, available)
+	if err != nil {
+		return nil, err
+	}
 	p.binders[handle.ProfileName()] = made.Binder
 	return made, nil
+}
+
+// available is whether a StorageClass has PersistentVolumes that nobody has, by an
+// index that all plugins share.
+func (p *Plugins) available(handle fwk.Handle) (func(class string) bool, error) {
+	if p.index == nil {
+		var err error
+		if p.index, err = indexAvailable(handle.SharedInformerFactory().Core().V1().PersistentVolumes().Informer()); err != nil {
+			return nil, err
+		}
+	}
+	return p.index, nil
 }
 
 func (p *Plugins) binder(profile string) volumebinding.SchedulerVolumeBinder {

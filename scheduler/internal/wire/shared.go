@@ -32,7 +32,6 @@ type shared struct {
 	book      *schedule.Book
 	reader    schedule.Reader
 	volumes   *volumes.Service
-	available func(class string) bool
 	placed    func(ctx context.Context, volume string) ([]string, error)
 	waker     *waker
 }
@@ -45,10 +44,6 @@ func share(ctx context.Context, namespace string, handle fwk.Handle, fail func(e
 		return nil, err
 	}
 	factory := handle.SharedInformerFactory()
-	available, err := indexAvailable(factory.Core().V1().PersistentVolumes().Informer())
-	if err != nil {
-		return nil, err
-	}
 	beats, watchers, book := heartbeat.New(clock.RealClock{}), &volumes.Watchers{}, schedule.NewBook()
 	from, err := berth.feeds(ctx, factory, beats)
 	if err != nil {
@@ -63,9 +58,8 @@ func share(ctx context.Context, namespace string, handle fwk.Handle, fail func(e
 			StorageClasses:    factory.Storage().V1().StorageClasses().Lister(),
 			Volumes:           berth.cache,
 		}},
-		volumes:   volumes.New(berth.client, berth.live, beats, book, watchers),
-		available: available,
-		placed:    berth.placed,
+		volumes: volumes.New(berth.client, berth.live, beats, book, watchers),
+		placed:  berth.placed,
 	}
 	s.waker = newWaker(book, s.reader)
 	s.waker.watch(&from)
@@ -103,12 +97,9 @@ type cluster struct {
 	live   client.Reader
 }
 
-// connect uses the scheduler's connection. That speaks protobuf, which custom
-// resources do not know.
+// connect uses the scheduler's connection.
 func connect(config *rest.Config, namespace string) (*cluster, error) {
-	config = rest.CopyConfig(config)
-	config.ContentType, config.AcceptContentTypes = runtime.ContentTypeJSON, ""
-	config.QPS = -1 // the server has priority and fairness
+	config = talk(config)
 	scheme := runtime.NewScheme()
 	if err := errors.Join(clientscheme.AddToScheme(scheme), v1alpha1.AddToScheme(scheme)); err != nil {
 		return nil, err
@@ -134,6 +125,16 @@ func connect(config *rest.Config, namespace string) (*cluster, error) {
 		return nil, fmt.Errorf("making a client: %w", err)
 	}
 	return &cluster{cache: objects, client: client.WithFieldOwner(cached, fieldOwner), live: live}, nil
+}
+
+// talk leaves it to each kind what it is sent as: protobuf for Kubernetes' own, of
+// which every agent renews a Lease again and again, and JSON for custom resources,
+// which know nothing else. The scheduler's connection is set to protobuf alone.
+func talk(config *rest.Config) *rest.Config {
+	config = rest.CopyConfig(config)
+	config.ContentType, config.AcceptContentTypes = "", ""
+	config.QPS = -1 // the server has priority and fairness
+	return config
 }
 
 // placed are the nodes that a Volume was placed on.

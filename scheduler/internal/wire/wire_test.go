@@ -7,6 +7,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/client-go/rest"
 	"k8s.io/client-go/tools/cache"
 )
 
@@ -33,6 +34,17 @@ func TestArguments(t *testing.T) {
 				t.Errorf("got %+v, want %+v", got, test.want)
 			}
 		})
+	}
+}
+
+func TestKubernetesOwnObjectsAreSentAsTheyAreSmallest(t *testing.T) {
+	scheduler := &rest.Config{ContentConfig: rest.ContentConfig{ContentType: runtime.ContentTypeProtobuf, AcceptContentTypes: runtime.ContentTypeProtobuf}}
+	// What is set here would hold for custom resources too, which must be JSON.
+	if ours := talk(scheduler); ours.ContentType != "" || ours.AcceptContentTypes != "" {
+		t.Errorf("all kinds are sent as %q and asked for as %q", ours.ContentType, ours.AcceptContentTypes)
+	}
+	if scheduler.ContentType != runtime.ContentTypeProtobuf {
+		t.Error("the scheduler's own connection was changed")
 	}
 }
 
