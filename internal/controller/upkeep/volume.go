@@ -3,17 +3,15 @@ package upkeep
 import (
 	"context"
 	"fmt"
-	"maps"
 	"time"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/types"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
-	"sigs.k8s.io/controller-runtime/pkg/controller/controllerutil"
 
 	"berth.dev/berth/api/v1alpha1"
-	"berth.dev/berth/internal/controller/volumes"
+	"berth.dev/berth/internal/controller/usecase"
 )
 
 // lookAgain is how often a deletion that waits for nodes is looked at: no event
@@ -23,7 +21,7 @@ const lookAgain = 30 * time.Second
 // Volumes keeps finalizer, labels, entries and the condition of Volumes.
 type Volumes struct {
 	Client client.Client
-	Nodes  volumes.Nodes
+	Nodes  usecase.Nodes
 }
 
 // SetupWithManager adds the reconciler.
@@ -50,7 +48,7 @@ func (r *Volumes) Reconcile(ctx context.Context, request ctrl.Request) (ctrl.Res
 }
 
 func (r *Volumes) tidy(ctx context.Context, v *v1alpha1.Volume) error {
-	if tidyMetadata(v, r.Nodes) {
+	if tidyMetadata(v, v1alpha1.VolumeFinalizer, usecase.PlacedVolume(v), r.Nodes) {
 		if err := r.Client.Update(ctx, v); err != nil {
 			return fmt.Errorf("updating labels and finalizer: %w", err)
 		}
@@ -62,19 +60,6 @@ func (r *Volumes) tidy(ctx context.Context, v *v1alpha1.Volume) error {
 		}
 	}
 	return nil
-}
-
-// tidyMetadata corrects finalizer and labels, and says whether it changed any.
-func tidyMetadata(v *v1alpha1.Volume, nodes volumes.Nodes) bool {
-	if v.DeletionTimestamp != nil {
-		return len(volumes.Holders(v, nodes)) == 0 && controllerutil.RemoveFinalizer(v, v1alpha1.VolumeFinalizer)
-	}
-	changed := controllerutil.AddFinalizer(v, v1alpha1.VolumeFinalizer)
-	labels := volumes.Labels(v, nodes)
-	if !maps.Equal(labels, v.Labels) {
-		v.Labels, changed = labels, true
-	}
-	return changed
 }
 
 // departed says whether a node has nothing of the volume and should not have.
@@ -110,10 +95,10 @@ func (r *Volumes) tidyStatus(v *v1alpha1.Volume) bool {
 
 // problemOf is what keeps a volume from being what it should be. Lack of room
 // is not among it: the call that asks for the room tells its user.
-func problemOf(v *v1alpha1.Volume, nodes volumes.Nodes) problem {
-	for _, holder := range volumes.Holders(v, nodes) {
+func problemOf(v *v1alpha1.Volume, nodes usecase.Nodes) problem {
+	for _, holder := range usecase.PlacedVolume(v).Holders(nodes) {
 		entry := holder.Entry
-		if entry != nil && entry.State == v1alpha1.ReplicaFailed && entry.Reason != v1alpha1.ReasonNoSpace {
+		if entry != nil && entry.Failed && entry.Reason != v1alpha1.ReasonNoSpace {
 			return problem{entry.Reason, entry.Message}
 		}
 		if v.DeletionTimestamp == nil {

@@ -9,6 +9,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"berth.dev/berth/api/v1alpha1"
+	"berth.dev/berth/internal/controller/usecase"
 )
 
 // nodes maps nodes to why they are away.
@@ -76,7 +77,7 @@ func TestTheFinalizerGoesWhenNobodyHasAnything(t *testing.T) {
 	}
 	for name, test := range tests {
 		t.Run(name, func(t *testing.T) {
-			tidyMetadata(test.volume, everyone)
+			tidyVolume(test.volume)
 			if held := slices.Contains(test.volume.Finalizers, v1alpha1.VolumeFinalizer); held != test.held {
 				t.Errorf("finalizer held: %v, want %v", held, test.held)
 			}
@@ -93,7 +94,7 @@ func TestAVolumeThatIsWellIsNotWritten(t *testing.T) {
 		"deleted, not answered": volume(deleting, entry("n", v1alpha1.ReplicaReady, "Carved")),
 	} {
 		t.Run(name, func(t *testing.T) {
-			if tidyMetadata(v, everyone) || (&Volumes{Nodes: everyone}).tidyStatus(v) {
+			if tidyVolume(v) || (&Volumes{Nodes: everyone}).tidyStatus(v) {
 				t.Errorf("changed to %+v", v)
 			}
 		})
@@ -102,7 +103,7 @@ func TestAVolumeThatIsWellIsNotWritten(t *testing.T) {
 
 func TestALabelGoesBeforeItsEntry(t *testing.T) {
 	v := volume(label("m"), entry("n", v1alpha1.ReplicaReady, "Carved"), entry("m", v1alpha1.ReplicaGone, "Removed"))
-	if !tidyMetadata(v, everyone) || len(v.Labels) != 1 || len(v.Status.Replicas) != 2 {
+	if !tidyVolume(v) || len(v.Labels) != 1 || len(v.Status.Replicas) != 2 {
 		t.Fatalf("first: labels %v, entries %v", v.Labels, v.Status.Replicas)
 	}
 	if !(&Volumes{Nodes: everyone}).tidyStatus(v) || len(v.Status.Replicas) != 1 || v.Status.Replicas[0].Node != "n" {
@@ -154,4 +155,8 @@ func TestADeletionThatWaitsSaysForWhom(t *testing.T) {
 			}
 		})
 	}
+}
+
+func tidyVolume(v *v1alpha1.Volume) bool {
+	return tidyMetadata(v, v1alpha1.VolumeFinalizer, usecase.PlacedVolume(v), everyone)
 }

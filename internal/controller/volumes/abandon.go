@@ -16,16 +16,16 @@ import (
 // time is theirs.
 func (s *Service) Abandon(ctx context.Context, name string) error {
 	name = v1alpha1.VolumeName(name)
-	unlock, err := s.lock(name)
+	unlock, err := s.objects.Lock(name)
 	if err != nil {
 		return err
 	}
 	defer unlock()
-	v, err := s.get(ctx, name)
+	v, err := s.objects.Get(ctx, name)
 	if v == nil || err != nil {
 		return err
 	}
-	if !Reserved(v) || v.DeletionTimestamp != nil || len(v.Spec.Replicas) == 0 || created(v).outcome == waiting {
+	if !Reserved(v) || v.DeletionTimestamp != nil || len(v.Spec.Replicas) == 0 || created(v).Outcome == waiting {
 		return nil
 	}
 	v.Spec.Replicas = nil

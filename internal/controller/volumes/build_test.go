@@ -56,23 +56,3 @@ func says(node string, state v1alpha1.ReplicaState, reason string, capacity, req
 		v.Status.Replicas = append(v.Status.Replicas, entry)
 	}
 }
-
-// fakeNodes maps nodes to why they are away; those that are missing do not exist.
-type fakeNodes map[string]string
-
-func (f fakeNodes) Away(node string) string {
-	away, exists := f[node]
-	if !exists {
-		return "the Node does not exist"
-	}
-	return away
-}
-
-func (f fakeNodes) Labelled(label string) string {
-	for node := range f {
-		if v1alpha1.ReplicaLabel(node) == label {
-			return node
-		}
-	}
-	return ""
-}

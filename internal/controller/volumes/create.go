@@ -25,13 +25,13 @@ func (s *Service) Create(ctx context.Context, r Request) (Volume, error) {
 		r.Claim = &claim
 	}
 	name := v1alpha1.VolumeName(r.Name)
-	unlock, err := s.lock(name)
+	unlock, err := s.objects.Lock(name)
 	if err != nil {
 		return Volume{}, err
 	}
 	defer unlock()
-	events := s.watchers.watch(name)
-	defer events.stop()
+	events := s.objects.Watchers.Watch(name)
+	defer events.Stop()
 
 	a := &attempt{Service: s, request: r, bytes: bytes, name: name, events: events, refused: map[string]string{}}
 	defer a.release()
@@ -72,37 +72,30 @@ func (a *attempt) run(ctx context.Context) (*v1alpha1.Volume, error) {
 			v, err = a.replace(ctx, v)
 			continue
 		}
-		latest, answer, gone, waitErr := await(ctx, a.events, v, a.judge)
+		latest, answer, gone, waitErr := a.objects.Await(ctx, a.events, v, a.judge)
 		switch {
 		case waitErr != nil:
 			return nil, waitErr
 		case gone:
 			return nil, a.gone()
-		case answer.outcome == done && Reserved(latest) && !a.request.Reservation:
+		case answer.Outcome == done && Reserved(latest) && !a.request.Reservation:
 			v, err = a.publish(ctx, latest)
 			continue
-		case answer.outcome == done:
+		case answer.Outcome == done:
 			return latest, nil
-		case answer.outcome == failed:
-			return nil, answer.err()
+		case answer.Outcome == failed:
+			return nil, answer.Err()
 		}
-		a.refused[answer.node] = answer.message
+		a.refused[answer.Node] = answer.Message
 		v = latest
 	}
 }
 
-// begin finds the volume or creates it. What is in the cache already is read
-// live: that is a repeated call, which is rare, and the cache may lag behind a
-// deletion.
+// begin finds the volume or creates it.
 func (a *attempt) begin(ctx context.Context) (*v1alpha1.Volume, error) {
-	v, err := a.cached(ctx, a.name)
-	if err != nil {
-		return nil, err
-	}
-	if v != nil {
-		if v, err = a.get(ctx, a.name); v != nil || err != nil {
-			return v, err
-		}
+	v, err := a.objects.Find(ctx, a.name)
+	if v != nil || err != nil {
+		return v, err
 	}
 	return a.create(ctx)
 }
@@ -125,7 +118,7 @@ func (a *attempt) create(ctx context.Context) (*v1alpha1.Volume, error) {
 
 // reread gets the volume after a write that lost against another one.
 func (a *attempt) reread(ctx context.Context) (*v1alpha1.Volume, error) {
-	v, err := a.get(ctx, a.name)
+	v, err := a.objects.Get(ctx, a.name)
 	if err == nil && v == nil {
 		return nil, a.gone()
 	}
@@ -150,11 +143,11 @@ func (a *attempt) check(v *v1alpha1.Volume) error {
 // that refused, since another one may do.
 func (a *attempt) judge(v *v1alpha1.Volume) verdict {
 	answer := created(v)
-	if answer.outcome != waiting {
+	if answer.Outcome != waiting {
 		return answer
 	}
-	if away := a.nodes.Away(answer.node); away != "" {
-		return verdict{refused, answer.node, ErrUnplaceable, away}
+	if away := a.nodes.Away(answer.Node); away != "" {
+		return verdict{Outcome: refused, Node: answer.Node, Class: ErrUnplaceable, Message: away}
 	}
 	return answer
 }

@@ -1,34 +1,17 @@
 package volumes
 
-import (
-	"errors"
-	"fmt"
-)
+import "berth.dev/berth/internal/controller/usecase"
 
 // The classes of this package's errors that the provisioner does not have.
-// Errors wrap one of these, a class of package provision, a context error or an
-// error of the API server.
 var (
 	// ErrUnplaceable: no node that is allowed can take the volume now.
-	ErrUnplaceable = errors.New("no place for the volume")
+	ErrUnplaceable = usecase.ErrUnplaceable
 	// ErrOutOfRange: the size cannot be had, and asking again will not help.
-	ErrOutOfRange = errors.New("size out of range")
+	ErrOutOfRange = usecase.ErrOutOfRange
 	// ErrBusy: another operation on the volume is in progress; try again.
-	ErrBusy = errors.New("another operation on the volume is in progress")
+	ErrBusy = usecase.ErrBusy
 	// ErrBadToken: the page token is not one of List's.
-	ErrBadToken = errors.New("invalid page token")
+	ErrBadToken = usecase.ErrBadToken
 )
 
-// failure is an error of a class whose message is made for people: the class is
-// found by errors.Is and not repeated in the text.
-type failure struct {
-	class   error
-	message string
-}
-
-func (f *failure) Error() string { return f.message }
-func (f *failure) Unwrap() error { return f.class }
-
-func fail(class error, format string, args ...any) error {
-	return &failure{class: class, message: fmt.Sprintf(format, args...)}
-}
+func fail(class error, format string, args ...any) error { return usecase.Fail(class, format, args...) }

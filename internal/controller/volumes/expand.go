@@ -20,13 +20,13 @@ func (s *Service) Expand(ctx context.Context, id string, size Size) (Volume, err
 	if err := size.check(); err != nil {
 		return Volume{}, err
 	}
-	unlock, err := s.lock(id)
+	unlock, err := s.objects.Lock(id)
 	if err != nil {
 		return Volume{}, err
 	}
 	defer unlock()
-	events := s.watchers.watch(id)
-	defer events.stop()
+	events := s.objects.Watchers.Watch(id)
+	defer events.Stop()
 
 	for {
 		v, err := s.existing(ctx, id)
@@ -103,16 +103,16 @@ func (s *Service) want(ctx context.Context, v *v1alpha1.Volume, bytes int64) (*v
 
 // grown waits for the nodes' answer. What is large enough already needs none.
 func (s *Service) grown(ctx context.Context, events *watcher, v *v1alpha1.Volume, size Size) (Volume, error) {
-	latest, answer, gone, err := await(ctx, events, v, func(v *v1alpha1.Volume) verdict {
+	latest, answer, gone, err := s.objects.Await(ctx, events, v, func(v *v1alpha1.Volume) verdict {
 		if have := capacity(v); have > 0 && have >= size.Required {
-			return verdict{outcome: done}
+			return verdict{Outcome: done}
 		}
 		answer := expanded(v)
-		if answer.outcome != waiting {
+		if answer.Outcome != waiting {
 			return answer
 		}
-		if away := s.nodes.Away(answer.node); away != "" {
-			return verdict{failed, answer.node, provision.ErrUnavailable, away}
+		if away := s.nodes.Away(answer.Node); away != "" {
+			return verdict{Outcome: failed, Node: answer.Node, Class: provision.ErrUnavailable, Message: away}
 		}
 		return answer
 	})
@@ -121,8 +121,8 @@ func (s *Service) grown(ctx context.Context, events *watcher, v *v1alpha1.Volume
 		return Volume{}, err
 	case gone:
 		return Volume{}, fail(provision.ErrNotFound, "volume %s was deleted while it was being expanded", v.Name)
-	case answer.outcome != done:
-		return Volume{}, answer.err()
+	case answer.Outcome != done:
+		return Volume{}, answer.Err()
 	}
 	return view(latest), nil
 }

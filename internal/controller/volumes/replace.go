@@ -75,11 +75,11 @@ func (a *attempt) takeOff(ctx context.Context, v *v1alpha1.Volume, why error) (*
 // entry was dropped, if it is to go there again: the old report would pass for
 // an answer to the new wish.
 func (a *attempt) leave(ctx context.Context, v *v1alpha1.Volume, node string) (*v1alpha1.Volume, error) {
-	latest, _, gone, err := await(ctx, a.events, v, func(v *v1alpha1.Volume) verdict {
+	latest, _, gone, err := a.objects.Await(ctx, a.events, v, func(v *v1alpha1.Volume) verdict {
 		if v.Entry(node) != nil {
-			return verdict{outcome: waiting, node: node}
+			return verdict{Outcome: waiting, Node: node}
 		}
-		return verdict{outcome: done}
+		return verdict{Outcome: done}
 	})
 	if gone {
 		return nil, a.gone()
@@ -112,7 +112,7 @@ func (a *attempt) update(ctx context.Context, v *v1alpha1.Volume) (*v1alpha1.Vol
 // data only if its own entry shows that it knows of the volume. A node that is
 // away is not waited for.
 func (a *attempt) heard(ctx context.Context, v *v1alpha1.Volume) (*v1alpha1.Volume, error) {
-	latest, _, gone, err := await(ctx, a.events, v, a.judge)
+	latest, _, gone, err := a.objects.Await(ctx, a.events, v, a.judge)
 	if gone {
 		return nil, a.gone()
 	}

@@ -1,80 +1,65 @@
 package volumes
 
 import (
-	"cmp"
 	"slices"
-	"strings"
 
 	"berth.dev/berth/api/v1alpha1"
+	"berth.dev/berth/internal/controller/usecase"
 	"berth.dev/berth/internal/provision"
 )
 
-// outcome is what an object says about a call that waits on it.
-type outcome int
+// verdict is an outcome and, unless it is done, the node that it is about.
+type verdict = usecase.Verdict
 
+// The outcomes of a verdict.
 const (
-	// waiting: there is no answer yet.
-	waiting outcome = iota
-	// done: the call has succeeded.
-	done
-	// refused: this node cannot take the volume, another one may.
-	refused
-	// failed: the call has failed.
-	failed
+	waiting = usecase.Waiting
+	done    = usecase.Done
+	refused = usecase.Refused
+	failed  = usecase.Failed
 )
-
-// verdict is an outcome and, unless it is done, the node that it is about. What
-// did not succeed has a class and the node's message.
-type verdict struct {
-	outcome outcome
-	node    string
-	class   error
-	message string
-}
-
-// err is nil unless the verdict is that the call was refused or has failed.
-func (v verdict) err() error {
-	if v.class == nil {
-		return nil
-	}
-	return fail(v.class, "node %s: %s", v.node, v.message)
-}
 
 // created judges a volume that is being created: done when every replica that
 // the spec wants has answered the size that the spec wants.
 func created(v *v1alpha1.Volume) verdict {
 	for _, replica := range v.Spec.Replicas {
-		if answer := replicaAnswer(v, replica.Node); answer.outcome != done {
+		if answer := replicaAnswer(v, replica.Node); answer.Outcome != done {
 			return answer
 		}
 	}
-	return verdict{outcome: done}
+	return verdict{Outcome: done}
 }
+
+// final states are answers.
+var final = []v1alpha1.ReplicaState{v1alpha1.ReplicaReady, v1alpha1.ReplicaFailed}
 
 func replicaAnswer(v *v1alpha1.Volume, node string) verdict {
 	entry := v.Entry(node)
-	if entry == nil || entry.State == v1alpha1.ReplicaGone || !answers(entry, v) {
-		return verdict{outcome: waiting, node: node}
+	// A copy that is under way is no answer yet, whatever it is called.
+	if entry == nil || !slices.Contains(final, entry.State) || !answers(entry, v) {
+		return verdict{Outcome: waiting, Node: node}
 	}
 	if entry.State == v1alpha1.ReplicaReady && holds(entry, v) {
-		return verdict{outcome: done}
+		return verdict{Outcome: done}
 	}
 	said := message(entry)
 	switch entry.Reason {
 	case v1alpha1.ReasonNoSpace, v1alpha1.ReasonPoolMissing:
-		return verdict{refused, node, ErrUnplaceable, said}
+		return verdict{Outcome: refused, Node: node, Class: ErrUnplaceable, Message: said}
 	case v1alpha1.ReasonInvalid:
-		return verdict{failed, node, provision.ErrInvalid, said}
+		return verdict{Outcome: failed, Node: node, Class: provision.ErrInvalid, Message: said}
+	case v1alpha1.ReasonUnsupported:
+		return verdict{Outcome: failed, Node: node, Class: provision.ErrUnsupported, Message: said}
 	case v1alpha1.ReasonConflict:
-		return verdict{failed, node, provision.ErrConflict, said}
+		return verdict{Outcome: failed, Node: node, Class: provision.ErrConflict, Message: said}
 	default:
-		return verdict{failed, node, provision.ErrUnavailable, said}
+		return verdict{Outcome: failed, Node: node, Class: provision.ErrUnavailable, Message: said}
 	}
 }
 
-// message is what a node says, without its name: the error adds that.
+// message is what a node says, without its name.
 func message(entry *v1alpha1.ReplicaStatus) string {
-	return cmp.Or(strings.TrimPrefix(entry.Message, "node "+entry.Node+": "), entry.Reason)
+	return usecase.Said(entry.Node, entry.Message, entry.Reason)
 }
 
 // expanded judges a volume that is being expanded. A node without room leaves
@@ -82,14 +67,14 @@ func message(entry *v1alpha1.ReplicaStatus) string {
 // final for this size.
 func expanded(v *v1alpha1.Volume) verdict {
 	answer := created(v)
-	if answer.outcome != refused {
+	if answer.Outcome != refused {
 		return answer
 	}
 	class := provision.ErrUnavailable
-	if v.Entry(answer.node).Reason == v1alpha1.ReasonNoSpace {
+	if v.Entry(answer.Node).Reason == v1alpha1.ReasonNoSpace {
 		class = ErrOutOfRange
 	}
-	return verdict{failed, answer.node, class, answer.message}
+	return verdict{Outcome: failed, Node: answer.Node, Class: class, Message: answer.Message}
 }
 
 // answers says whether an entry is about the capacity that the spec has now.
@@ -105,7 +90,7 @@ func holds(entry *v1alpha1.ReplicaStatus, v *v1alpha1.Volume) bool {
 func Carved(v *v1alpha1.Volume) bool {
 	return slices.ContainsFunc(v.Status.Replicas, func(entry v1alpha1.ReplicaStatus) bool {
 		switch entry.State {
-		case v1alpha1.ReplicaReady:
+		case v1alpha1.ReplicaReady, v1alpha1.ReplicaCopying:
 			return true
 		case v1alpha1.ReplicaFailed:
 			return entry.Capacity != nil || entry.Reason == v1alpha1.ReasonDeviceMissing

@@ -5,6 +5,7 @@ import (
 	"testing"
 
 	"berth.dev/berth/api/v1alpha1"
+	"berth.dev/berth/internal/controller/usecase"
 	"berth.dev/berth/internal/provision"
 )
 
@@ -12,7 +13,7 @@ func TestVerdictsOnACreate(t *testing.T) {
 	const ready, broken, gone = v1alpha1.ReplicaReady, v1alpha1.ReplicaFailed, v1alpha1.ReplicaGone
 	tests := map[string]struct {
 		volume  *v1alpha1.Volume
-		outcome outcome
+		outcome usecase.Outcome
 		class   error
 	}{
 		"no entry yet":                           {build(gi, wanted("n")), waiting, nil},
@@ -28,6 +29,8 @@ func TestVerdictsOnACreate(t *testing.T) {
 		"a provisioner that fails":               {build(gi, wanted("n"), says("n", broken, v1alpha1.ReasonProvisionerError, 0, gi)), failed, provision.ErrUnavailable},
 		"a device that is missing":               {build(gi, wanted("n"), says("n", broken, v1alpha1.ReasonDeviceMissing, 0, gi)), failed, provision.ErrUnavailable},
 		"a reason that this version cannot know": {build(gi, wanted("n"), says("n", broken, "Novelty", 0, gi)), failed, provision.ErrUnavailable},
+		"a copy that is under way":               {build(gi, wanted("n"), says("n", v1alpha1.ReplicaCopying, v1alpha1.ReasonCopying, gi, gi)), waiting, nil},
+		"a provisioner that makes no copies":     {build(gi, wanted("n"), says("n", broken, v1alpha1.ReasonUnsupported, 0, gi)), failed, provision.ErrUnsupported},
 		"gone, from an earlier placement":        {build(gi, wanted("n"), says("n", gone, v1alpha1.ReasonRemoved, 0, gi)), waiting, nil},
 		"another node's answer":                  {build(gi, wanted("n"), says("m", ready, v1alpha1.ReasonCarved, gi, gi)), waiting, nil},
 		"one of two": {
@@ -37,10 +40,10 @@ func TestVerdictsOnACreate(t *testing.T) {
 	for name, test := range tests {
 		t.Run(name, func(t *testing.T) {
 			got := created(test.volume)
-			if got.outcome != test.outcome || !errors.Is(got.err(), test.class) {
-				t.Errorf("got %v %v, want %v %v", got.outcome, got.err(), test.outcome, test.class)
+			if got.Outcome != test.outcome || !errors.Is(got.Err(), test.class) {
+				t.Errorf("got %v %v, want %v %v", got.Outcome, got.Err(), test.outcome, test.class)
 			}
-			if err := got.err(); err != nil && err.Error() != "node n: because" {
+			if err := got.Err(); err != nil && err.Error() != "node n: because" {
 				t.Errorf("the message is %q", err)
 			}
 		})
@@ -50,7 +53,7 @@ func TestVerdictsOnACreate(t *testing.T) {
 func TestVerdictsOnAnExpansion(t *testing.T) {
 	tests := map[string]struct {
 		volume  *v1alpha1.Volume
-		outcome outcome
+		outcome usecase.Outcome
 		class   error
 	}{
 		"grown":           {build(2*gi, wanted("n"), says("n", v1alpha1.ReplicaReady, v1alpha1.ReasonCarved, 2*gi, 2*gi)), done, nil},
@@ -62,38 +65,8 @@ func TestVerdictsOnAnExpansion(t *testing.T) {
 	for name, test := range tests {
 		t.Run(name, func(t *testing.T) {
 			got := expanded(test.volume)
-			if got.outcome != test.outcome || !errors.Is(got.err(), test.class) {
-				t.Errorf("got %v %v, want %v %v", got.outcome, got.err(), test.outcome, test.class)
-			}
-		})
-	}
-}
-
-func TestVerdictsOnADeletion(t *testing.T) {
-	here := fakeNodes{"n": "", "m": ""}
-	away := fakeNodes{"n": "is silent", "m": ""}
-	tests := map[string]struct {
-		volume  *v1alpha1.Volume
-		nodes   fakeNodes
-		outcome outcome
-		class   error
-	}{
-		"the node has not answered":                  {build(gi, wanted("n"), says("n", v1alpha1.ReplicaReady, v1alpha1.ReasonCarved, gi, gi)), here, waiting, nil},
-		"the node was never heard":                   {build(gi, wanted("n")), here, waiting, nil},
-		"all is gone but the object":                 {build(gi, wanted("n"), says("n", v1alpha1.ReplicaGone, v1alpha1.ReasonRemoved, 0, 0)), here, waiting, nil},
-		"the device is open":                         {build(gi, wanted("n"), says("n", v1alpha1.ReplicaFailed, v1alpha1.ReasonInUse, gi, 0)), here, failed, provision.ErrInUse},
-		"the node is away":                           {build(gi, wanted("n"), says("n", v1alpha1.ReplicaReady, v1alpha1.ReasonCarved, gi, gi)), away, done, nil},
-		"the node does not exist":                    {build(gi, wanted("x")), here, done, nil},
-		"one node is away, another is not":           {build(gi, wanted("n"), wanted("m")), away, waiting, nil},
-		"an earlier node is away":                    {build(gi, labelled("n")), away, done, nil},
-		"an earlier node is back":                    {build(gi, labelled("n")), here, waiting, nil},
-		"a volume that is nowhere waits for its end": {build(gi), here, waiting, nil},
-	}
-	for name, test := range tests {
-		t.Run(name, func(t *testing.T) {
-			got := removed(test.volume, test.nodes)
-			if got.outcome != test.outcome || !errors.Is(got.err(), test.class) {
-				t.Errorf("got %v %v, want %v %v", got.outcome, got.err(), test.outcome, test.class)
+			if got.Outcome != test.outcome || !errors.Is(got.Err(), test.class) {
+				t.Errorf("got %v %v, want %v %v", got.Outcome, got.Err(), test.outcome, test.class)
 			}
 		})
 	}
@@ -107,6 +80,7 @@ func TestWhatOnceHadDataIsCarved(t *testing.T) {
 		"no entry":          {build(gi, wanted("n")), false},
 		"refused":           {build(gi, wanted("n"), says("n", v1alpha1.ReplicaFailed, v1alpha1.ReasonNoSpace, 0, gi)), false},
 		"ready":             {build(gi, wanted("n"), says("n", v1alpha1.ReplicaReady, v1alpha1.ReasonCarved, gi, gi)), true},
+		"being copied":      {build(gi, wanted("n"), says("n", v1alpha1.ReplicaCopying, v1alpha1.ReasonCopying, gi, gi)), true},
 		"ready elsewhere":   {build(gi, wanted("n"), says("m", v1alpha1.ReplicaReady, v1alpha1.ReasonCarved, gi, gi)), true},
 		"device missing":    {build(gi, wanted("n"), says("n", v1alpha1.ReplicaFailed, v1alpha1.ReasonDeviceMissing, 0, gi)), true},
 		"cannot be removed": {build(gi, says("n", v1alpha1.ReplicaFailed, v1alpha1.ReasonInUse, gi, 0)), true},

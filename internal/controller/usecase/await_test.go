@@ -1,4 +1,4 @@
-package volumes
+package usecase
 
 import (
 	"context"
@@ -20,6 +20,14 @@ func version(rv string, uid types.UID, carved bool) *v1alpha1.Volume {
 		says("n", v1alpha1.ReplicaReady, v1alpha1.ReasonCarved, gi, gi)(v)
 	}
 	return v
+}
+
+// carved judges that the volume under test is there.
+func carved(v *v1alpha1.Volume) Verdict {
+	if v.Entry("n") == nil {
+		return Verdict{Outcome: Waiting, Node: "n"}
+	}
+	return Verdict{Outcome: Done}
 }
 
 func TestAwait(t *testing.T) {
@@ -66,22 +74,23 @@ func TestAwait(t *testing.T) {
 	for name, test := range tests {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
-				var watchers Watchers
-				events := watchers.watch("v")
+				volumes := Objects[*v1alpha1.Volume]{Kind: "volume"}
+				var watchers Watchers[*v1alpha1.Volume]
+				events := watchers.Watch("v")
 				ctx, cancel := context.WithCancel(t.Context())
 				go func() {
 					test.events(watchers.Handler())
 					synctest.Wait()
 					cancel()
 				}()
-				_, answer, gone, err := await(ctx, events, version("10", "uid", false), created)
-				if (answer.outcome == done) != test.done || gone != test.gone {
-					t.Errorf("outcome %v, gone %v, error %v", answer.outcome, gone, err)
+				_, answer, gone, err := volumes.Await(ctx, events, version("10", "uid", false), carved)
+				if (answer.Outcome == Done) != test.done || gone != test.gone {
+					t.Errorf("outcome %v, gone %v, error %v", answer.Outcome, gone, err)
 				}
 				if waits := !test.done && !test.gone; waits != errors.Is(err, context.Canceled) {
 					t.Errorf("error %v", err)
 				}
-				events.stop()
+				events.Stop()
 				if len(watchers.byName) != 0 {
 					t.Error("a watcher is left")
 				}
@@ -91,17 +100,17 @@ func TestAwait(t *testing.T) {
 }
 
 func TestEveryWatcherOfAVolumeHearsOfIt(t *testing.T) {
-	var watchers Watchers
-	a, b := watchers.watch("v"), watchers.watch("v")
+	var watchers Watchers[*v1alpha1.Volume]
+	a, b := watchers.Watch("v"), watchers.Watch("v")
 	watchers.Handler().OnAdd(version("1", "uid", false), false)
-	for _, each := range []*watcher{a, b} {
-		if e, err := each.next(t.Context()); err != nil || e.volume.Name != "v" {
+	for _, each := range []*Watcher[*v1alpha1.Volume]{a, b} {
+		if e, err := each.next(t.Context()); err != nil || e.object.Name != "v" {
 			t.Errorf("got %+v, %v", e, err)
 		}
 	}
-	a.stop()
+	a.Stop()
 	watchers.Handler().OnUpdate(nil, version("2", "uid", false))
-	if e, err := b.next(t.Context()); err != nil || e.volume.ResourceVersion != "2" {
+	if e, err := b.next(t.Context()); err != nil || e.object.ResourceVersion != "2" {
 		t.Errorf("the other watcher got %+v, %v", e, err)
 	}
 }
