@@ -37,8 +37,8 @@ func claim(c *corev1.PersistentVolumeClaim, class *storagev1.StorageClass) (ledg
 // populated is whether another claim's volume will become this one's: its data
 // comes from an object that the provisioner does not know.
 func populated(c *corev1.PersistentVolumeClaim) bool {
-	source := c.Spec.DataSourceRef
-	return source != nil && source.Kind != "VolumeSnapshot" && source.Kind != "PersistentVolumeClaim"
+	source := sourceOf(c)
+	return source != nil && source.Kind != kindSnapshot && source.Kind != kindClaim
 }
 
 // pod is a pod, with its inline volumes of Berth's. Those that are malformed are

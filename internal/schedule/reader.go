@@ -35,10 +35,11 @@ type Wanted struct {
 	Claim *corev1.PersistentVolumeClaim
 	Class *storagev1.StorageClass
 	// Request makes the claim's Volume, once Topology and Pool are filled in. It
-	// is the zero Request for an inline volume.
+	// is the zero Request for an inline volume, and for a claim that is Populated.
 	Request volumes.Request
-	// Populated claims get another claim's volume: room is needed and no Volume
-	// of their own must be made.
+	// Populated claims do not begin blank: room is needed, and who schedules must
+	// make no Volume for them. They get another claim's volume, or a copy, which only
+	// CreateVolume makes: it alone is told what of.
 	Populated bool
 }
 
@@ -135,6 +136,8 @@ type podClaim struct {
 	ours bool
 	// holders of a bound claim.
 	holders []Holder
+	// beside is the Volume that an unbound claim is a clone of, if known.
+	beside string
 }
 
 func (r Reader) claimOf(ctx context.Context, pod *corev1.Pod, v *corev1.Volume) (podClaim, error) {
@@ -160,7 +163,10 @@ func (r Reader) claimOf(ctx context.Context, pod *corev1.Pod, v *corev1.Volume) 
 	if c.claim.Spec.VolumeName != "" {
 		return c, r.bound(ctx, &c)
 	}
-	return c, r.unbound(ctx, storageClassOf(c.claim), &c)
+	if err = r.unbound(ctx, storageClassOf(c.claim), &c); c.ours && err == nil {
+		c.beside, err = r.clonedVolume(ctx, c.claim)
+	}
+	return c, err
 }
 
 // templateOf tells whose an ephemeral claim will be that was not made yet.

@@ -52,10 +52,14 @@ func (v *PodVolumes) want(c *podClaim) {
 		v.unready(fmt.Sprintf("claim %q: %v", c.name, err))
 		return
 	}
-	v.Wanted = append(v.Wanted, Wanted{
-		Demand: ledger.Demand{Owner: ledger.Claim(string(c.claim.UID)), Class: request.PoolClass, Bytes: bytes},
-		Claim:  c.claim, Class: c.class, Request: request, Populated: populated(c.claim),
-	})
+	w := Wanted{
+		Demand: ledger.Demand{Owner: ledger.Claim(string(c.claim.UID)), Class: request.PoolClass, Bytes: bytes, Source: c.beside},
+		Claim:  c.claim, Class: c.class, Request: request, Populated: sourceOf(c.claim) != nil,
+	}
+	if w.Populated {
+		w.Request = volumes.Request{} // nobody shall make a blank volume of it
+	}
+	v.Wanted = append(v.Wanted, w)
 }
 
 // holders are the nodes with something of a volume, with how good it is.

@@ -133,15 +133,6 @@ func TestTheRequestIsCreateVolumes(t *testing.T) {
 	}
 }
 
-func TestAClaimThatAPopulatorFillsIsMarked(t *testing.T) {
-	c := pvc("1", gi, func(c *corev1.PersistentVolumeClaim) {
-		c.Spec.DataSourceRef = &corev1.TypedObjectReference{Kind: "Image"}
-	})
-	if got := read(t, shop(c), podWith(claimVolume("1"))); !got.Wanted[0].Populated {
-		t.Error("it is not marked")
-	}
-}
-
 func TestWhoHoldsWhatAPodHas(t *testing.T) {
 	pv, v := pvFor("1", "n1"), volumeFor("1", "n1", gi)
 	claim := pvc("1", gi, boundTo(pv.Name))
