@@ -83,6 +83,39 @@ func TestADiskThatIsUsedBetweenReportAndCreateIsNotTaken(t *testing.T) {
 	}
 }
 
+// The last moment: the provisioner has decided and is about to open the disk.
+func TestADiskThatIsUsedAtTheMomentItIsTakenIsNotTaken(t *testing.T) {
+	for name, use := range map[string]func(*devicetest.Machine){
+		"written":                func(m *devicetest.Machine) { m.Medium("sda").Put([]byte("x"), 0) },
+		"held by another device": func(m *devicetest.Machine) { m.Edit("sda", func(d *device.Disk) { d.Holders = []string{"md0"} }) },
+		"partitioned": func(m *devicetest.Machine) {
+			m.Edit("sda", func(d *device.Disk) {
+				d.Partitions = []device.Partition{{Name: "sda1", Number: 1, Start: mib, Length: mib}}
+			})
+		},
+		"another disk by now": func(m *devicetest.Machine) {
+			m.Pull("sda")
+			m.Plug(devicetest.Disk("sda", "naa.z", diskSize), devicetest.NewMedium())
+		},
+		"gone": func(m *devicetest.Machine) { m.Pull("sda") },
+	} {
+		t.Run(name, func(t *testing.T) {
+			m := disks()
+			n := start(t, m)
+			m.BeforeHold(func() {
+				use(m)
+				m.CrashAfter(0)
+			})
+			if v, err := n.Create(t.Context(), provision.CreateRequest{ID: id, Pool: pool("naa.a"), Size: 1}); err == nil {
+				t.Errorf("created %+v", v)
+			}
+			if effects := m.Live(); effects != 0 {
+				t.Errorf("the disk was changed %d times", effects)
+			}
+		})
+	}
+}
+
 func TestADiskThatOthersHoldOpenIsNotTaken(t *testing.T) {
 	m := disks()
 	n := start(t, m)

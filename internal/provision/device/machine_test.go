@@ -99,18 +99,19 @@ func TestAVolumeWhoseDiskIsGoneIsNotTakenForDeleted(t *testing.T) {
 
 // Two disks swap their names between a report and what follows it.
 func TestNamesAreNotTrusted(t *testing.T) {
-	m := disks()
+	m := devicetest.NewMachine(devicetest.Disk("sda", "naa.a", diskSize), devicetest.Disk("sdb", "naa.b", diskSize))
 	n := newNode(t, m) // does not watch
 	n.create(t, id, pool("naa.a"))
+	m.WritePartition(n.create(t, "pvc-other", pool("naa.b")).Device, secret)
 	a, b := m.Pull("sda"), m.Pull("sdb")
-	m.Plug(devicetest.Disk("sda", "naa.b", diskSize+123*512), b)
+	m.Plug(devicetest.Disk("sda", "naa.b", diskSize), b)
 	m.Plug(devicetest.Disk("sdb", "naa.a", diskSize), a)
 	v, err := n.Format(t.Context(), provision.FormatRequest{ID: id, Filesystem: provision.Ext4})
 	if err != nil || v.Device != "/dev/sdb1" {
 		t.Errorf("formatted %+v, %v", v, err)
 	}
-	if b.Used() {
-		t.Error("the other disk was written")
+	if got := m.ReadPartition("/dev/sda1", len(secret)); got != secret {
+		t.Errorf("the other volume begins with %q", got)
 	}
 }
 

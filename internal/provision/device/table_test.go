@@ -1,8 +1,10 @@
 package device
 
 import (
+	"encoding/binary"
 	"errors"
 	"fmt"
+	"hash/crc32"
 	"slices"
 	"strings"
 	"testing"
@@ -165,11 +167,30 @@ func TestWhatOthersDidToATableIsNotActedOn(t *testing.T) {
 		"a table of theirs as the primary":    table.after(d.Writes(theirs)[2:]),
 		"a table of theirs as the backup":     table.after(d.Writes(theirs)[:2]),
 		"two filesystems":                     table.after(d.Writes(d.recordOf(claimID, xfs).partition())[2:]),
+		"a second partition":                  table.after(second(d.Writes(r.partition()))),
 	} {
 		if c := tc.look(); c.kind != ours || c.problem == "" {
 			t.Errorf("%s: %+v, want a volume with a problem", name, c)
 		}
 	}
+}
+
+// second adds another partition to the writes of a table.
+func second(writes []gpt.Write) []gpt.Write {
+	array := make([]byte, 128*128)
+	copy(array, writes[0].Data)
+	copy(array[128:], "a type of theirs")
+	le := binary.LittleEndian
+	for _, header := range []int{1, 4} {
+		b := writes[header].Data[:92]
+		le.PutUint32(b[88:], crc32.ChecksumIEEE(array))
+		le.PutUint32(b[16:], 0)
+		le.PutUint32(b[16:], crc32.ChecksumIEEE(b))
+	}
+	for _, entries := range []int{0, 2} {
+		copy(writes[entries].Data[128:], "a type of theirs")
+	}
+	return writes
 }
 
 func TestAnythingElseIsForeign(t *testing.T) {

@@ -25,6 +25,7 @@ type Machine struct {
 	watches  int
 	effects  int
 	crashAt  int
+	before   func()
 }
 
 var _ device.Disks = (*Machine)(nil)
@@ -130,6 +131,13 @@ func (m *Machine) Live() (effects int) {
 	defer m.mu.Unlock()
 	m.crashAt = 0
 	return m.effects
+}
+
+// BeforeHold calls f once, just before a disk is opened for writing the next time.
+func (m *Machine) BeforeHold(f func()) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	m.before = f
 }
 
 // effect is called with mu held.

@@ -23,6 +23,13 @@ func (m *Machine) Read(name string) (device.Reader, error) { return m.open(name,
 
 // Hold implements device.Disks.
 func (m *Machine) Hold(name string) (device.Holder, error) {
+	m.mu.Lock()
+	before := m.before
+	m.before = nil
+	m.mu.Unlock()
+	if before != nil {
+		before()
+	}
 	f, err := m.open(name, true)
 	if err != nil {
 		return nil, err
