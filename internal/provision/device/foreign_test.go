@@ -45,7 +45,7 @@ func TestADiskWithAnythingOnItIsNeverWritten(t *testing.T) {
 			}
 			n.delete(t, id)
 			if effects := m.Live(); effects != 0 {
-				t.Errorf("the disk was changed %d times", effects)
+				t.Errorf("there were %d tries to change the disk", effects)
 			}
 		})
 	}
@@ -74,7 +74,7 @@ func TestADiskThatIsUsedBetweenReportAndCreateIsNotTaken(t *testing.T) {
 				t.Errorf("creating: %v, want ErrNoSpace", err)
 			}
 			if effects := m.Live(); effects != 0 {
-				t.Errorf("the disk was changed %d times", effects)
+				t.Errorf("there were %d tries to change the disk", effects)
 			}
 			if p := n.report(t, pool("naa.a")); p.Problem == "" || p.Free != 0 {
 				t.Errorf("now reported %+v", p)
@@ -110,7 +110,7 @@ func TestADiskThatIsUsedAtTheMomentItIsTakenIsNotTaken(t *testing.T) {
 				t.Errorf("created %+v", v)
 			}
 			if effects := m.Live(); effects != 0 {
-				t.Errorf("the disk was changed %d times", effects)
+				t.Errorf("there were %d tries to change the disk", effects)
 			}
 		})
 	}
@@ -183,7 +183,7 @@ func TestAVolumeWhoseTableOthersChangedIsLeftAlone(t *testing.T) {
 		t.Errorf("formatting: %v, want ErrUnavailable; %d filesystems were made", err, n.mkfs.made)
 	}
 	if effects := m.Live(); effects != 0 {
-		t.Errorf("the disk was changed %d times", effects)
+		t.Errorf("there were %d tries to change the disk", effects)
 	}
 }
 

@@ -53,6 +53,24 @@ func TestDisksThatCannotBeToldApartAreNotHandedOut(t *testing.T) {
 	n.await(t, pool("same"), "the only one left", free)
 }
 
+// A second way to the disk of a volume turns up.
+func TestAVolumeWhoseDiskCannotBeToldApartIsNotTouched(t *testing.T) {
+	m := disks()
+	n := start(t, m)
+	n.create(t, id, pool("naa.a"))
+	m.Plug(devicetest.Disk("sdz", "naa.a", diskSize), m.Medium("sda"))
+	n.await(t, pool("naa.a"), "the problem", func(p *provision.Pool) bool {
+		return strings.Contains(p.Problem, "sda and sdz") && len(p.Volumes) == 1 && p.Volumes[0].Problem != ""
+	})
+	m.CrashAfter(0)
+	if err := n.Delete(t.Context(), id); !errors.Is(err, provision.ErrUnavailable) {
+		t.Errorf("deleting: %v, want ErrUnavailable", err)
+	}
+	if effects := m.Live(); effects != 0 {
+		t.Errorf("there were %d tries to change a disk", effects)
+	}
+}
+
 func TestAVolumeOnTwoDisksIsTouchedOnNeither(t *testing.T) {
 	m := disks()
 	n := start(t, m)
@@ -68,7 +86,7 @@ func TestAVolumeOnTwoDisksIsTouchedOnNeither(t *testing.T) {
 		t.Errorf("getting: %v, want ErrConflict", err)
 	}
 	if effects := m.Live(); effects != 0 {
-		t.Errorf("a disk was changed %d times", effects)
+		t.Errorf("there were %d tries to change a disk", effects)
 	}
 }
 

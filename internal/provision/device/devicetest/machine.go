@@ -125,7 +125,8 @@ func (m *Machine) CrashAfter(effects int) {
 	m.effects, m.crashAt = 0, effects+1
 }
 
-// Live lets a new process have effects, and returns how many the last one had.
+// Live lets a new process have effects, and returns how many the last one tried to have
+// since CrashAfter.
 func (m *Machine) Live() (effects int) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -142,10 +143,9 @@ func (m *Machine) BeforeHold(f func()) {
 
 // effect is called with mu held.
 func (m *Machine) effect() error {
-	if m.crashAt > 0 && m.effects+1 >= m.crashAt {
+	if m.effects++; m.crashAt > 0 && m.effects >= m.crashAt {
 		return ErrCrash
 	}
-	m.effects++
 	return nil
 }
 
