@@ -4,9 +4,13 @@ import (
 	"fmt"
 	"testing"
 
+	coordinationv1 "k8s.io/api/coordination/v1"
 	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/utils/clock"
 
 	"berth.dev/berth/api/v1alpha1"
+	"berth.dev/berth/internal/controller/heartbeat"
 	"berth.dev/berth/internal/ledger"
 )
 
@@ -76,5 +80,24 @@ func BenchmarkVolumeEvent(b *testing.B) {
 	b.ReportAllocs()
 	for b.Loop() {
 		f.observeVolume(v)
+	}
+}
+
+// BenchmarkLookAtHeartbeats is what is done every second in a large cluster,
+// whatever is scheduled.
+func BenchmarkLookAtHeartbeats(b *testing.B) {
+	beats := heartbeat.New(clock.RealClock{})
+	f := newFeeder(NewBook(), Informers{Heartbeats: beats})
+	for i := range 5000 {
+		name := fmt.Sprintf("node-%04d", i)
+		node := &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: name}}
+		node.Status.Conditions = []corev1.NodeCondition{{Type: corev1.NodeReady, Status: corev1.ConditionTrue}}
+		beats.NodeHandler().OnAdd(node, true)
+		beats.LeaseHandler().OnAdd(&coordinationv1.Lease{ObjectMeta: metav1.ObjectMeta{Name: v1alpha1.AgentLeasePrefix + name}}, true)
+		f.observeNode(storageNode(name, 100*gi))
+	}
+	b.ReportAllocs()
+	for b.Loop() {
+		f.lookAtHeartbeats()
 	}
 }

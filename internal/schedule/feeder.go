@@ -105,31 +105,43 @@ func (f *feeder) forgetNode(n *v1alpha1.StorageNode) {
 }
 
 // lookAtHeartbeats looks at all nodes: at what time one falls silent, no event
-// tells.
+// tells. It is done all the time, so it looks each node up once and allocates
+// nothing while nobody comes or goes.
 func (f *feeder) lookAtHeartbeats() {
 	f.mu.Lock()
-	nodes := slices.Collect(maps.Keys(f.nodes))
-	f.mu.Unlock()
-	for _, node := range nodes {
-		f.heard(node)
+	var back []string
+	for node, last := range f.nodes {
+		if f.turned(node, last) {
+			back = append(back, node)
+		}
 	}
+	f.mu.Unlock()
+	f.returned(back...)
 }
 
 // heard tells the ledger of a node that has fallen silent, or is back.
 func (f *feeder) heard(node string) {
-	if f.turned(node) && f.from.Returned != nil {
+	f.mu.Lock()
+	last, known := f.nodes[node]
+	back := known && f.turned(node, last)
+	f.mu.Unlock()
+	if back {
+		f.returned(node)
+	}
+}
+
+// returned calls back for nodes that are heard of again, without the lock.
+func (f *feeder) returned(nodes ...string) {
+	if f.from.Returned == nil {
+		return
+	}
+	for _, node := range nodes {
 		f.from.Returned(node)
 	}
 }
 
-// turned looks at one node and says whether it is back.
-func (f *feeder) turned(node string) (returned bool) {
-	f.mu.Lock()
-	defer f.mu.Unlock()
-	last, known := f.nodes[node]
-	if !known {
-		return false
-	}
+// turned looks at one node, under the lock, and says whether it is back.
+func (f *feeder) turned(node string, last reported) bool {
 	away := f.from.Heartbeats.Away(node)
 	if (away == "") == (last.away == "") {
 		return false

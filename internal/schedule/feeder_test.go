@@ -161,3 +161,13 @@ func TestTombstonesAreDeletions(t *testing.T) {
 	f.wantFree(10 * gi)
 	h.OnDelete(cache.DeletedFinalStateUnknown{Key: "x", Obj: &corev1.Pod{}}) // nonsense is ignored
 }
+
+func TestLookingForSilenceAllocatesNothingWhileNobodyFallsSilent(t *testing.T) {
+	f := newFeeder(NewBook(), Informers{Heartbeats: &beats{}})
+	for _, name := range []string{"n1", "n2", "n3"} {
+		f.observeNode(storageNode(name, gi))
+	}
+	if n := testing.AllocsPerRun(100, f.lookAtHeartbeats); n != 0 {
+		t.Errorf("%v allocations", n)
+	}
+}
