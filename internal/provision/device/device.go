@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"sync"
 
 	"berth.dev/berth/internal/keyed"
 	"berth.dev/berth/internal/provision"
@@ -19,8 +20,11 @@ type Provisioner struct {
 	wipes chan struct{}
 	// volumes orders the operations of each volume, pools the changes of each disk.
 	volumes, pools keyed.Locks[string]
-	tasks          run.Tasks
-	keeps          keeps
+	// looks is held from asking the kernel until its answer is in the state, so that an
+	// older answer never replaces a newer one.
+	looks sync.Mutex
+	tasks run.Tasks
+	keeps keeps
 }
 
 var _ provision.Provisioner = (*Provisioner)(nil)

@@ -187,6 +187,21 @@ func TestAVolumeWhoseTableOthersChangedIsLeftAlone(t *testing.T) {
 	}
 }
 
+// Nobody told that the disk was written over: the disk itself is asked before mkfs.
+func TestNoFilesystemIsMadeOnWhatIsNoBlankVolumeAnyMore(t *testing.T) {
+	m := disks()
+	n := newNode(t, m) // does not watch
+	n.create(t, id, pool("naa.a"))
+	g := gpt.Geometry{Size: diskSize, Block: 512}
+	for _, w := range g.Writes(gpt.Partition{Type: gpt.GUID{1}, ID: gpt.GUID{2}, First: 2048, Last: 5000, Name: "theirs"}) {
+		m.Medium("sda").Put(w.Data, w.Offset)
+	}
+	_, err := n.Format(t.Context(), provision.FormatRequest{ID: id, Filesystem: provision.Ext4})
+	if !errors.Is(err, provision.ErrConflict) || n.mkfs.made > 0 {
+		t.Errorf("formatting: %v, want ErrConflict; %d filesystems were made", err, n.mkfs.made)
+	}
+}
+
 func TestWhatIsNoRequestForADiskIsRefused(t *testing.T) {
 	n := start(t, disks())
 	for name, tc := range map[string]struct {

@@ -74,6 +74,16 @@ func (p *Provisioner) present(pool string) (found Disk, err error) {
 func (h *held) release() {
 	c, err := look(h, h.disk.Geometry)
 	h.Close()
+	h.learnt(c, err)
+	h.p.signal()
+	h.p.nudge()
+}
+
+// learnt takes over what was read from the disk in the end, and what the kernel says of
+// it then.
+func (h *held) learnt(c content, err error) {
+	h.p.looks.Lock()
+	defer h.p.looks.Unlock()
 	now, ok := h.p.config.Disks.Find(h.disk.Name)
 	h.p.state.with(h.pool, func(d *disk) {
 		if d == nil {
@@ -89,8 +99,6 @@ func (h *held) release() {
 		d.Disk = now
 		d.learn(c, err)
 	})
-	h.p.signal()
-	h.p.nudge()
 }
 
 // write brings the disk to a record, or to none.

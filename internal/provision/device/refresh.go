@@ -13,6 +13,8 @@ var errNoAnswer = errors.New("it does not answer")
 
 // list asks the kernel for its disks, and returns whether anything is new.
 func (p *Provisioner) list() (changed bool, err error) {
+	p.looks.Lock()
+	defer p.looks.Unlock()
 	disks, err := p.config.Disks.List()
 	if err != nil {
 		return false, fmt.Errorf("%w: listing disks: %w", provision.ErrUnavailable, err)
