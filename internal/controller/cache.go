@@ -14,6 +14,7 @@ import (
 
 	"berth.dev/berth/api/v1alpha1"
 	"berth.dev/berth/internal/controller/heartbeat"
+	"berth.dev/berth/internal/controller/snapshots"
 	"berth.dev/berth/internal/controller/upkeep"
 	"berth.dev/berth/internal/schedule"
 )
@@ -26,6 +27,7 @@ func cacheOptions(namespace string) cache.Options {
 		DefaultTransform:            cache.TransformStripManagedFields(),
 		ByObject: map[client.Object]cache.ByObject{
 			&v1alpha1.Volume{}:              {},
+			&v1alpha1.Snapshot{}:            {},
 			&v1alpha1.StorageNode{}:         {},
 			&v1alpha1.PoolClass{}:           {},
 			&storagev1.StorageClass{}:       {},
@@ -42,7 +44,7 @@ func cacheOptions(namespace string) cache.Options {
 
 // watch starts the informers, has the heartbeats listen, and returns what feeds
 // the ledger.
-func watch(ctx context.Context, m ctrl.Manager, beats *heartbeat.Heartbeats) (from schedule.Informers, err error) {
+func watch(ctx context.Context, m ctrl.Manager, beats *heartbeat.Heartbeats, taken *snapshots.Watchers) (from schedule.Informers, err error) {
 	from.Heartbeats = beats
 	for _, each := range []struct {
 		object   client.Object
@@ -51,6 +53,7 @@ func watch(ctx context.Context, m ctrl.Manager, beats *heartbeat.Heartbeats) (fr
 	}{
 		{object: &corev1.Node{}, listener: beats.NodeHandler()},
 		{object: &coordinationv1.Lease{}, listener: beats.LeaseHandler()},
+		{object: &v1alpha1.Snapshot{}, listener: taken.Handler()},
 		{object: &v1alpha1.Volume{}, informer: &from.Volumes},
 		{object: &v1alpha1.StorageNode{}, informer: &from.StorageNodes},
 		{object: &v1alpha1.PoolClass{}, informer: &from.PoolClasses},

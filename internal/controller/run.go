@@ -21,6 +21,7 @@ import (
 
 	"berth.dev/berth/api/v1alpha1"
 	"berth.dev/berth/internal/controller/heartbeat"
+	"berth.dev/berth/internal/controller/snapshots"
 	"berth.dev/berth/internal/controller/upkeep"
 	"berth.dev/berth/internal/controller/volumes"
 	"berth.dev/berth/internal/csi"
@@ -52,6 +53,8 @@ type Options struct {
 	HTTP net.Listener
 	// Extender serves a stock scheduler, if its Listener is set.
 	Extender Extender
+	// Snapshots announces snapshots, and volumes made from snapshots and volumes.
+	Snapshots bool
 	// Version that CSI announces.
 	Version string
 	Log     logr.Logger
@@ -71,7 +74,8 @@ type Clock interface {
 // Process is a controller that is set up and not started yet.
 type Process struct {
 	// Volumes are the use cases behind CSI. They work while Run runs.
-	Volumes *volumes.Service
+	Volumes   *volumes.Service
+	Snapshots *snapshots.Service
 	// Book is the ledger that they decide by.
 	Book *schedule.Book
 	// Synced is closed when they do.
@@ -98,7 +102,8 @@ func New(ctx context.Context, o Options) (*Process, error) {
 		return nil, err
 	}
 	beats, watchers, book := heartbeat.New(o.Clock), &volumes.Watchers{}, schedule.NewBook()
-	from, err := watch(ctx, m, beats)
+	taken := &snapshots.Watchers{}
+	from, err := watch(ctx, m, beats, taken)
 	if err != nil {
 		return nil, err
 	}
@@ -114,7 +119,11 @@ func New(ctx context.Context, o Options) (*Process, error) {
 		}
 		from.Claims = schedule.After(from.Claims, holds.Handler())
 	}
-	p := &Process{manager: m, Book: book, Volumes: volumes.New(m.GetClient(), m.GetAPIReader(), beats, book, watchers)}
+	p := &Process{
+		manager: m, Book: book,
+		Volumes:   volumes.New(m.GetClient(), m.GetAPIReader(), beats, book, watchers),
+		Snapshots: snapshots.New(m.GetClient(), m.GetAPIReader(), beats, taken),
+	}
 	feed := func(ctx context.Context) error { return schedule.Feed(ctx, book, from) }
 	return p, errors.Join(m.Add(everywhere(feed)), p.addServers(o))
 }
@@ -125,10 +134,14 @@ func (p *Process) addServers(o Options) error {
 	synced := make(chan struct{})
 	p.Synced = synced
 	counters := csimetrics.NewCSIMetricsManagerForPlugin(v1alpha1.LocalDriverName)
+	service := csi.NewController(p.Volumes)
+	if o.Snapshots {
+		service = service.WithSnapshots(p.Snapshots)
+	}
 	face := &csi.Server{
 		Services: []csi.Service{
 			&csi.Identity{Version: o.Version, Ready: readiness(synced)},
-			csi.NewController(p.Volumes),
+			service,
 		},
 		Log:     o.Log.WithName("csi"),
 		Metrics: counters,
@@ -185,6 +198,7 @@ func addReconcilers(m ctrl.Manager, o Options, nodes volumes.Nodes) error {
 	}
 	return errors.Join(
 		(&upkeep.Volumes{Client: c, Nodes: nodes}).SetupWithManager(m),
+		(&upkeep.Snapshots{Client: c, Nodes: nodes}).SetupWithManager(m),
 		(&upkeep.Claims{Client: c, Live: live, Clock: o.Clock, Delay: delay}).SetupWithManager(m),
 		(&upkeep.Reservations{Client: c, Live: live, Clock: o.Clock, Delay: ReservationDelay}).SetupWithManager(m),
 		(&upkeep.StorageNodes{Client: c, Live: live}).SetupWithManager(m),

@@ -28,6 +28,8 @@ var _ Volumes = (*volumes.Service)(nil)
 type Controller struct {
 	csi.UnimplementedControllerServer
 	volumes Volumes
+	// snapshots is nil where they are not announced.
+	snapshots Snapshots
 }
 
 // NewController makes the service on top of the use cases.
@@ -39,14 +41,22 @@ func (c *Controller) Register(s grpc.ServiceRegistrar) { csi.RegisterControllerS
 // ControllerGetCapabilities announces what this service does.
 func (c *Controller) ControllerGetCapabilities(context.Context, *csi.ControllerGetCapabilitiesRequest) (*csi.ControllerGetCapabilitiesResponse, error) {
 	var capabilities []*csi.ControllerServiceCapability
-	for _, t := range []csi.ControllerServiceCapability_RPC_Type{
+	types := []csi.ControllerServiceCapability_RPC_Type{
 		csi.ControllerServiceCapability_RPC_CREATE_DELETE_VOLUME,
 		csi.ControllerServiceCapability_RPC_EXPAND_VOLUME,
 		csi.ControllerServiceCapability_RPC_GET_CAPACITY,
 		csi.ControllerServiceCapability_RPC_GET_VOLUME,
 		csi.ControllerServiceCapability_RPC_LIST_VOLUMES,
 		csi.ControllerServiceCapability_RPC_SINGLE_NODE_MULTI_WRITER,
-	} {
+	}
+	if c.snapshots != nil {
+		types = append(types,
+			csi.ControllerServiceCapability_RPC_CLONE_VOLUME,
+			csi.ControllerServiceCapability_RPC_CREATE_DELETE_SNAPSHOT,
+			csi.ControllerServiceCapability_RPC_LIST_SNAPSHOTS,
+		)
+	}
+	for _, t := range types {
 		capabilities = append(capabilities, &csi.ControllerServiceCapability{
 			Type: &csi.ControllerServiceCapability_Rpc{Rpc: &csi.ControllerServiceCapability_RPC{Type: t}},
 		})
@@ -56,6 +66,9 @@ func (c *Controller) ControllerGetCapabilities(context.Context, *csi.ControllerG
 
 // CreateVolume makes a volume and returns it with its place.
 func (c *Controller) CreateVolume(ctx context.Context, r *csi.CreateVolumeRequest) (*csi.CreateVolumeResponse, error) {
+	if r.GetVolumeContentSource() != nil && c.snapshots == nil {
+		return nil, invalid("creating a volume from a snapshot or another volume is not supported")
+	}
 	request, err := parseCreate(r)
 	if err != nil {
 		return nil, err
@@ -155,5 +168,5 @@ func (c *Controller) GetCapacity(ctx context.Context, r *csi.GetCapacityRequest)
 
 // message is a volume as CSI tells it.
 func message(v volumes.Volume) *csi.Volume {
-	return &csi.Volume{VolumeId: v.ID, CapacityBytes: v.Capacity, AccessibleTopology: topologyOf(v.Nodes)}
+	return &csi.Volume{VolumeId: v.ID, CapacityBytes: v.Capacity, AccessibleTopology: topologyOf(v.Nodes), ContentSource: sourceMessage(v.Source)}
 }

@@ -16,7 +16,7 @@ import (
 // routine calls come all the time and are logged only when they fail.
 var routine = []string{
 	"Probe", "GetPluginInfo", "GetPluginCapabilities", "ControllerGetCapabilities",
-	"NodeGetCapabilities", "NodeGetVolumeStats", "GetCapacity", "ListVolumes",
+	"NodeGetCapabilities", "NodeGetVolumeStats", "GetCapacity", "ListVolumes", "ListSnapshots",
 }
 
 // detail is the log level of requests and of routine calls.
@@ -52,6 +52,8 @@ func volumeOf(request any) string {
 	switch r := request.(type) {
 	case interface{ GetVolumeId() string }:
 		return r.GetVolumeId()
+	case interface{ GetSourceVolumeId() string }:
+		return r.GetSourceVolumeId()
 	case interface{ GetName() string }:
 		return r.GetName()
 	}

@@ -29,26 +29,33 @@ func parseCreate(r *csi.CreateVolumeRequest) (volumes.Request, error) {
 	if err != nil {
 		return volumes.Request{}, err
 	}
+	source, err := parseSource(r.GetVolumeContentSource())
+	if err != nil {
+		return volumes.Request{}, err
+	}
 	w := volumes.Wish{
 		Name: r.GetName(), Parameters: parameters, Mode: use.mode, FSType: use.fsType,
-		Size: parseSize(r.GetCapacityRange()), Topology: topology,
+		Size: parseSize(r.GetCapacityRange()), Topology: topology, Source: source,
 	}
 	return w.Request()
 }
 
 func checkCreate(r *csi.CreateVolumeRequest) error {
-	name := r.GetName()
+	if len(r.GetMutableParameters()) > 0 {
+		return invalid("a VolumeAttributesClass is not supported")
+	}
+	return checkName("volume", r.GetName())
+}
+
+// checkName holds the CSI name of a kind of object to what the specification allows.
+func checkName(kind, name string) error {
 	switch {
 	case name == "":
-		return invalid("volume name is missing")
+		return invalid("%s name is missing", kind)
 	case len(name) > maxName:
-		return invalid("volume name is %d bytes long, at most %d are allowed", len(name), maxName)
+		return invalid("%s name is %d bytes long, at most %d are allowed", kind, len(name), maxName)
 	case strings.ContainsFunc(name, unicode.IsControl):
-		return invalid("volume name %q contains control characters", name)
-	case r.GetVolumeContentSource() != nil:
-		return invalid("creating a volume from a snapshot or another volume is not supported")
-	case len(r.GetMutableParameters()) > 0:
-		return invalid("a VolumeAttributesClass is not supported")
+		return invalid("%s name %q contains control characters", kind, name)
 	}
 	return nil
 }

@@ -128,7 +128,7 @@ func TestParseCreate(t *testing.T) {
 			refused: "access mode UNKNOWN",
 		},
 		"a clone": {
-			request: create(func(r *csi.CreateVolumeRequest) { r.VolumeContentSource = &csi.VolumeContentSource{} }), refused: "not supported",
+			request: create(func(r *csi.CreateVolumeRequest) { r.VolumeContentSource = &csi.VolumeContentSource{} }), refused: "neither a snapshot nor a volume",
 		},
 		"a VolumeAttributesClass": {
 			request: create(func(r *csi.CreateVolumeRequest) { r.MutableParameters = map[string]string{"a": "b"} }), refused: "VolumeAttributesClass",

@@ -28,6 +28,7 @@ var codeOf = []struct {
 	{errInvalid, codes.InvalidArgument},
 	{storageclass.ErrInvalid, codes.InvalidArgument},
 	{provision.ErrInvalid, codes.InvalidArgument},
+	{provision.ErrUnsupported, codes.InvalidArgument},
 	{volumes.ErrOutOfRange, codes.OutOfRange},
 	{provision.ErrNotFound, codes.NotFound},
 	{provision.ErrConflict, codes.AlreadyExists},

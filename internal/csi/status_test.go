@@ -25,6 +25,7 @@ func TestEveryClassOfErrorHasItsCode(t *testing.T) {
 		"a malformed request":               {invalid("x"), codes.InvalidArgument},
 		"a malformed StorageClass":          {badClass, codes.InvalidArgument},
 		"a wish that cannot be met":         {provision.ErrInvalid, codes.InvalidArgument},
+		"what the provisioner cannot do":    {provision.ErrUnsupported, codes.InvalidArgument},
 		"a size that cannot be had":         {volumes.ErrOutOfRange, codes.OutOfRange},
 		"no such volume":                    {provision.ErrNotFound, codes.NotFound},
 		"another volume of that name":       {provision.ErrConflict, codes.AlreadyExists},

@@ -37,6 +37,10 @@ type Node struct {
 	inUse, mute map[string]bool
 	// failure, if set, is the answer to every wish: reason and message.
 	failure [2]string
+	// copying snapshots are taken and never done; busy ones cannot be removed.
+	copying, busy map[string]bool
+	// taken snapshots, by id, with the size of their volume.
+	taken map[string]int64
 	// refusals counts the wishes that there was no room for.
 	refusals int
 	// answered is when the last answer about a volume was sent.
@@ -57,7 +61,7 @@ func NewClass(t testing.TB, e *apitest.Environment, name string) {
 // the given size for a class, and answers.
 func NewNode(t testing.TB, e *apitest.Environment, name, class string, total int64) *Node {
 	t.Helper()
-	n := &Node{Name: name, e: e, total: total, held: map[string]int64{}, inUse: map[string]bool{}, mute: map[string]bool{}, answered: map[string]time.Time{}, poke: make(chan struct{}, 1)}
+	n := &Node{Name: name, e: e, total: total, held: map[string]int64{}, inUse: map[string]bool{}, mute: map[string]bool{}, copying: map[string]bool{}, busy: map[string]bool{}, taken: map[string]int64{}, answered: map[string]time.Time{}, poke: make(chan struct{}, 1)}
 	config := e.AgentConfig(t, name) // makes the Node
 	n.SetReady(t, true)
 	create(t, e, &coordinationv1.Lease{
@@ -69,6 +73,7 @@ func NewNode(t testing.TB, e *apitest.Environment, name, class string, total int
 	n.Report(t, class, total)
 	t.Cleanup(func() { n.remove(t) })
 	n.serve(t, config)
+	n.serveSnapshots(t, config)
 	return n
 }
 

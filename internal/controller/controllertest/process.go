@@ -15,6 +15,7 @@ import (
 
 	"berth.dev/berth/internal/apitest"
 	"berth.dev/berth/internal/controller"
+	"berth.dev/berth/internal/controller/snapshots"
 	"berth.dev/berth/internal/controller/volumes"
 	"berth.dev/berth/internal/schedule"
 )
@@ -24,7 +25,8 @@ const patience = 60 * time.Second
 
 // Process is a controller that runs.
 type Process struct {
-	Volumes *volumes.Service
+	Volumes   *volumes.Service
+	Snapshots *snapshots.Service
 	// Book is the ledger they decide by.
 	Book *schedule.Book
 	// Socket serves CSI, HTTP the health checks.
@@ -56,6 +58,9 @@ func WithExtender(listener net.Listener) Option {
 	return func(o *controller.Options) { o.Extender.Listener = listener }
 }
 
+// WithSnapshots announces snapshots.
+func WithSnapshots() Option { return func(o *controller.Options) { o.Snapshots = true } }
+
 // WithLeaderElection makes the process wait until it leads.
 func WithLeaderElection() Option {
 	return func(o *controller.Options) { o.LeaderElection = true }
@@ -86,7 +91,7 @@ func Start(t testing.TB, e *apitest.Environment, options ...Option) *Process {
 		stop()
 		t.Fatal(err)
 	}
-	p.Volumes, p.Book = built.Volumes, built.Book
+	p.Volumes, p.Snapshots, p.Book = built.Volumes, built.Snapshots, built.Book
 	go func() { p.stopped <- built.Run(ctx) }()
 	t.Cleanup(func() { p.Stop(t) })
 	select {

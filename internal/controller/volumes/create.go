@@ -53,6 +53,8 @@ type attempt struct {
 	// is asked once per call: figures that are wrong cannot make it ask one node
 	// for ever.
 	refused map[string]string
+	// origin is the source of the volume, once it was looked up.
+	origin *origin
 	// reserved nodes are those on which the call holds room.
 	reserved []string
 }
@@ -101,6 +103,9 @@ func (a *attempt) begin(ctx context.Context) (*v1alpha1.Volume, error) {
 }
 
 func (a *attempt) create(ctx context.Context) (*v1alpha1.Volume, error) {
+	if err := a.resolve(ctx); err != nil {
+		return nil, err
+	}
 	at, err := a.place(ctx)
 	if err != nil {
 		return nil, err

@@ -16,6 +16,7 @@ func object(r Request, bytes int64, at place) *v1alpha1.Volume {
 			FSType:      r.FSType,
 			PoolClass:   r.PoolClass,
 			ClaimRef:    r.Claim,
+			Source:      r.Source,
 			Sharing:     v1alpha1.Exclusive,
 			Placement:   v1alpha1.PlacementNode,
 			Replication: v1alpha1.Replication{Factor: 1},

@@ -23,12 +23,19 @@ type offer struct {
 // the call ends: the Volume takes its place as soon as the ledger sees it. Room
 // that is held for the claim already, in the scheduler's name, is what is taken.
 func (a *attempt) place(ctx context.Context) (place, error) {
+	pool := a.request.Pool
+	if a.origin != nil {
+		pool = a.origin.at.pool
+	}
 	for {
-		r, verdict := a.ledger.Request(a.options(), a.demand(a.request.Pool))
+		r, verdict := a.ledger.Request(a.options(), a.demand(pool))
 		if !verdict.Fits() {
 			return place{}, a.unusable(ctx, verdict)
 		}
 		nodes := a.candidates()
+		if len(nodes) == 0 && a.origin != nil {
+			return place{}, a.origin.elsewhere()
+		}
 		offers := a.offers(r, nodes)
 		if len(offers) == 0 {
 			return place{}, a.unplaceable(ctx, r, nodes)
@@ -65,6 +72,12 @@ func (a *attempt) demand(pool string) ledger.Demand {
 // candidates are the nodes that may be asked, in order.
 func (a *attempt) candidates() []string {
 	nodes := a.request.Topology.Allowed
+	if o := a.origin; o != nil {
+		if len(nodes) > 0 && !slices.Contains(nodes, o.at.node) {
+			return nil
+		}
+		return []string{o.at.node}
+	}
 	if len(nodes) == 0 {
 		return a.ledger.NodeNames()
 	}
@@ -116,7 +129,7 @@ func (a *attempt) take(node string, r *ledger.Request) (place, bool) {
 		}
 		return place{node, choices[0].Pool}, true
 	}
-	if pool, held := a.ledger.Held(a.owner(), node); held && a.request.Pool == "" {
+	if pool, held := a.ledger.Held(a.owner(), node); held && a.request.Pool == "" && a.origin == nil {
 		there, _ := a.ledger.Request(a.options(), a.demand(pool))
 		if at, ok := a.reserve(node, there); ok {
 			return at, true

@@ -41,6 +41,9 @@ func (a *attempt) replace(ctx context.Context, v *v1alpha1.Volume) (*v1alpha1.Vo
 	if err := a.mayMove(ctx, v); err != nil {
 		return nil, err
 	}
+	if err := a.resolve(ctx); err != nil {
+		return a.takeOff(ctx, v, err)
+	}
 	at, unplaceable := a.place(ctx)
 	if unplaceable != nil {
 		return a.takeOff(ctx, v, unplaceable)

@@ -19,6 +19,9 @@ type Request struct {
 	PoolClass string
 	// Claim that the volume is for, if known.
 	Claim *v1alpha1.ClaimReference
+	// Source, if set, is what the volume begins as a copy of. It may then have no
+	// FSType, and gets its source's.
+	Source *v1alpha1.VolumeSource
 	// Topology says where the volume may be.
 	Topology Topology
 	// Pool, if set, is the pool of the one allowed node that the volume comes
@@ -50,6 +53,8 @@ type Volume struct {
 	FSType v1alpha1.FSType
 	// PoolClass that it comes from.
 	PoolClass string
+	// Source that it began as a copy of, or nil.
+	Source *v1alpha1.VolumeSource
 	// Nodes that hold it.
 	Nodes []string
 }
@@ -64,7 +69,7 @@ func claimUID(csiName string) types.UID {
 
 // view is what users see of a Volume object.
 func view(v *v1alpha1.Volume) Volume {
-	out := Volume{ID: v.Name, Mode: v.Spec.VolumeMode, FSType: v.Spec.FSType, PoolClass: v.Spec.PoolClass}
+	out := Volume{ID: v.Name, Mode: v.Spec.VolumeMode, FSType: v.Spec.FSType, PoolClass: v.Spec.PoolClass, Source: v.Spec.Source}
 	for _, replica := range v.Spec.Replicas {
 		out.Nodes = append(out.Nodes, replica.Node)
 	}

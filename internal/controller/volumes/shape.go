@@ -14,7 +14,7 @@ func difference(spec *v1alpha1.VolumeSpec, r Request) string {
 	switch {
 	case spec.VolumeMode != r.Mode:
 		return fmt.Sprintf("its volumeMode is %s, not %s", spec.VolumeMode, r.Mode)
-	case spec.FSType != r.FSType:
+	case spec.FSType != r.FSType && (r.FSType != "" || r.Source == nil):
 		return fmt.Sprintf("its filesystem is %s, not %s", spec.FSType, r.FSType)
 	case spec.PoolClass != r.PoolClass:
 		return fmt.Sprintf("its PoolClass is %s, not %s", spec.PoolClass, r.PoolClass)
@@ -23,7 +23,22 @@ func difference(spec *v1alpha1.VolumeSpec, r Request) string {
 	case r.Size.Limit > 0 && have > r.Size.Limit:
 		return fmt.Sprintf("its size is %s, more than the limit of %s", quantity.Bytes(have), quantity.Bytes(r.Size.Limit))
 	}
+	if have, want := sourceName(spec.Source), sourceName(r.Source); have != want {
+		return fmt.Sprintf("it was made from %s, not from %s", have, want)
+	}
 	return claimDifference(spec.ClaimRef, r.Claim)
+}
+
+// sourceName is for people.
+func sourceName(s *v1alpha1.VolumeSource) string {
+	switch {
+	case s == nil:
+		return "nothing"
+	case s.Snapshot != "":
+		return "snapshot " + s.Snapshot
+	default:
+		return "volume " + s.Volume
+	}
 }
 
 func claimDifference(have, want *v1alpha1.ClaimReference) string {

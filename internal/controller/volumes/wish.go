@@ -22,13 +22,14 @@ type Wish struct {
 	// FSType that is asked for beside the parameters; may be empty.
 	FSType   v1alpha1.FSType
 	Size     Size
+	Source   *v1alpha1.VolumeSource
 	Topology Topology
 }
 
 // Request is the request for the wish. Its errors wrap storageclass.ErrInvalid.
 func (w Wish) Request() (Request, error) {
 	r := Request{
-		Name: w.Name, Size: w.Size, Mode: w.Mode, PoolClass: w.Parameters.PoolClass, Topology: w.Topology,
+		Name: w.Name, Size: w.Size, Mode: w.Mode, PoolClass: w.Parameters.PoolClass, Source: w.Source, Topology: w.Topology,
 	}
 	if w.Parameters.ClaimName != "" {
 		r.Claim = &v1alpha1.ClaimReference{Namespace: w.Parameters.ClaimNamespace, Name: w.Parameters.ClaimName, UID: claimUID(w.Name)}
@@ -40,7 +41,10 @@ func (w Wish) Request() (Request, error) {
 		return Request{}, storageclass.Invalid("the volume capability asks for %s and parameter %q for %s",
 			w.FSType, storageclass.FSTypeKey, w.Parameters.FSType)
 	}
-	r.FSType = cmp.Or(w.FSType, w.Parameters.FSType, storageclass.DefaultFSType)
+	r.FSType = cmp.Or(w.FSType, w.Parameters.FSType)
+	if w.Source == nil { // a copy has what its source has
+		r.FSType = cmp.Or(r.FSType, storageclass.DefaultFSType)
+	}
 	return r, nil
 }
 

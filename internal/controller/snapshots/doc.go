@@ -1,0 +1,13 @@
+// Package snapshots takes, deletes and lists snapshots of volumes, as package
+// volumes does volumes: what is wanted is written into the Snapshot object, and the
+// node's answer is heard from the informer's events. Every call can be cut off
+// anywhere and made again.
+//
+//	use case  call made for the first time         call repeated
+//	Create    create                               none
+//	          and a delete, if the node refused    none, or a create once that is done
+//	Delete    delete                               none
+//
+// A snapshot is taken where its volume is. It does not need the volume afterwards:
+// either may be deleted before the other.
+package snapshots
