@@ -66,7 +66,7 @@ func main() {
 	flag.StringVar(&o.root, "root", ".", "the repository")
 	flag.StringVar(&o.out, "out", filepath.Join("docs", "benchmarks"), "where the results go")
 	flag.StringVar(&o.keep, "keep", "", "directory in which logs stay")
-	flag.BoolVar(&o.profile, "profile", false, "take a processor profile of each scheduler, into -keep")
+	flag.BoolVar(&o.profile, "profile", false, "keep profiles of each scheduler, and what it and the API server count, in -keep")
 	flag.Parse()
 	var err error
 	if o.sides, err = regexp.Compile(sides); err == nil && (o.profile && o.keep == "" || o.rounds < 1) {

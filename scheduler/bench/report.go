@@ -45,7 +45,8 @@ capacity, too - so read pods a second as ratios; the scheduler's own processor t
 - **Agents and provisioner** are simulated and the same for all: a volume is carved and its claim bound as fast as the API server takes the writes, and
   what a node has free is published at once. A refused volume is a failed provision.
 - **Pods a second**: pods are created as fast as the API server takes them, their claims before; counted from the first that is bound to the last, after
-  pods that are not counted. A side that is slow is given fewer pods. **Alone**: from a pod's creation to its binding, one pod after the other.
+  pods that are not counted, when the scheduler has come to rest after its start. Before the rounds a burst of pods without claims and one of pods with
+  claims do not count: meanwhile the API server ends watches, as it learns how much there is to tell. A side that is slow is given fewer pods. **Alone**: from a pod's creation to its binding, one pod after the other.
 - Ratios are geometric means of the rounds' ratios, their intervals bootstraps over the rounds.
 - How long a pod with a claim takes to run on a node is not measured here: [provision.md](provision.md).
 `
