@@ -1,0 +1,123 @@
+package snapshot
+
+import (
+	"fmt"
+	"slices"
+
+	"berth.dev/berth/api/v1alpha1"
+	"berth.dev/berth/internal/provision"
+)
+
+// Step is what to do next about one snapshot on this node.
+type Step string
+
+const (
+	// StepNone: the node has what the object wants, and its entry says so.
+	StepNone Step = "None"
+	// StepReport: only the entry is out of date.
+	StepReport Step = "Report"
+	// StepTake: take the snapshot.
+	StepTake Step = "Take"
+	// StepRemove: delete the snapshot.
+	StepRemove Step = "Remove"
+	// StepKeep: the snapshot should not be here, and nothing proves that it may go.
+	StepKeep Step = "Keep"
+)
+
+// Decision is a step and why.
+type Decision struct {
+	Step Step
+	// Entry is what the node has to say; nil when it has nothing to add.
+	Entry *v1alpha1.SnapshotReplica
+	// Message explains StepKeep.
+	Message string
+}
+
+// final reasons of a snapshot that was not taken: no second try can help.
+var final = []string{v1alpha1.ReasonUnsupported, v1alpha1.ReasonInvalid, v1alpha1.ReasonConflict}
+
+// Decide compares a snapshot with this node's record of it; record is nil when the
+// provisioner says that it has none. A provisioner that could not be asked must not
+// be taken for one that has none.
+func Decide(s *v1alpha1.Snapshot, node string, record *provision.Snapshot) Decision {
+	wish := wishFor(s, node)
+	if wish == nil || !s.DeletionTimestamp.IsZero() {
+		return decideAbsent(s, node, record)
+	}
+	if record == nil {
+		return decideMissing(s, wish)
+	}
+	return decidePresent(s, wish, record)
+}
+
+// decideAbsent is for a snapshot that should not be here.
+func decideAbsent(s *v1alpha1.Snapshot, node string, record *provision.Snapshot) Decision {
+	entry := s.Entry(node)
+	deleting := !s.DeletionTimestamp.IsZero()
+	switch {
+	case record == nil && (entry != nil || deleting && wishFor(s, node) != nil):
+		return report(entry, goneEntry(s, node))
+	case record == nil:
+		return Decision{Step: StepNone}
+	case deleting, entry != nil:
+		return Decision{Step: StepRemove}
+	default:
+		return Decision{Step: StepKeep, Message: fmt.Sprintf(
+			"snapshot %s on node %s is not in the Snapshot's spec and has no entry in its status: the object may come from an old backup; remove the snapshot by hand if it is not needed",
+			s.Name, node)}
+	}
+}
+
+// decideMissing is for a snapshot that should be here and is not.
+func decideMissing(s *v1alpha1.Snapshot, wish *v1alpha1.ReplicaSpec) Decision {
+	entry := s.Entry(wish.Node)
+	switch {
+	case entry == nil:
+		return Decision{Step: StepTake}
+	case entry.Taken != nil:
+		return report(entry, failedEntry(s, wish, v1alpha1.ReasonDeviceMissing, fmt.Sprintf(
+			"node %s: pool %s no longer has snapshot %s; it is not taken again, because it would hold other data", wish.Node, wish.Pool, s.Name)))
+	case entry.State == v1alpha1.SnapshotFailed && slices.Contains(final, entry.Reason):
+		return Decision{Step: StepNone, Entry: entry}
+	default:
+		return Decision{Step: StepTake}
+	}
+}
+
+// decidePresent is for a snapshot that should be here and is.
+func decidePresent(s *v1alpha1.Snapshot, wish *v1alpha1.ReplicaSpec, record *provision.Snapshot) Decision {
+	entry := s.Entry(wish.Node)
+	conflict := func(format string, args ...any) Decision {
+		return report(entry, failedEntry(s, wish, v1alpha1.ReasonConflict, fmt.Sprintf("node %s: ", wish.Node)+fmt.Sprintf(format, args...)))
+	}
+	next := takenEntry(s, wish, record)
+	switch {
+	case record.Volume != s.Spec.Volume:
+		return conflict("the snapshot is of volume %s, not of %s", record.Volume, s.Spec.Volume)
+	case record.Pool.Name != wish.Pool:
+		return conflict("the snapshot is in pool %s, not in %s", record.Pool.Name, wish.Pool)
+	case entry != nil && entry.Taken != nil && !sameTaken(entry, next):
+		return conflict("the snapshot here is another one, taken %s: the one that was reported is not replaced by it", record.Taken)
+	case record.Problem != "":
+		next.State, next.Reason = v1alpha1.SnapshotFailed, v1alpha1.ReasonDeviceMissing
+		next.Message = clipped("node %s: %s", wish.Node, record.Problem)
+	}
+	return report(entry, next)
+}
+
+// report says next unless the entry says it already.
+func report(entry, next *v1alpha1.SnapshotReplica) Decision {
+	if sameEntry(entry, next) {
+		return Decision{Step: StepNone, Entry: next}
+	}
+	return Decision{Step: StepReport, Entry: next}
+}
+
+func wishFor(s *v1alpha1.Snapshot, node string) *v1alpha1.ReplicaSpec {
+	for i := range s.Spec.Replicas {
+		if s.Spec.Replicas[i].Node == node {
+			return &s.Spec.Replicas[i]
+		}
+	}
+	return nil
+}

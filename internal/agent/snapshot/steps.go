@@ -1,0 +1,159 @@
+package snapshot
+
+import (
+	"context"
+	"errors"
+	"fmt"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"sigs.k8s.io/controller-runtime/pkg/log"
+	"sigs.k8s.io/controller-runtime/pkg/reconcile"
+
+	"berth.dev/berth/api/v1alpha1"
+	"berth.dev/berth/internal/agent/entries"
+	"berth.dev/berth/internal/agent/poolclass"
+	"berth.dev/berth/internal/provision"
+)
+
+// take takes the snapshot, while its volume can be neither deleted nor expanded.
+func (w *Worker) take(ctx context.Context, s *v1alpha1.Snapshot) (*provision.Snapshot, error) {
+	class, err := w.Objects.Class(ctx, s.Spec.PoolClass)
+	if apierrors.IsNotFound(err) {
+		return nil, fmt.Errorf("%w: PoolClass %s does not exist", entries.ErrNoClass, s.Spec.PoolClass)
+	}
+	if err != nil {
+		return nil, fmt.Errorf("reading PoolClass %s: %w", s.Spec.PoolClass, err)
+	}
+	unlock, err := w.lock(ctx, s.Spec.Volume)
+	if err != nil {
+		return nil, fmt.Errorf("waiting for another operation on volume %s: %w", s.Spec.Volume, err)
+	}
+	defer unlock()
+	bounded, cancel := context.WithTimeout(ctx, stepTimeout)
+	defer cancel()
+	if err := w.check(bounded, s, class); err != nil {
+		return nil, w.worded(ctx, s, err)
+	}
+	taken, err := w.Provisioner.Snapshot(bounded, provision.SnapshotRequest{ID: s.Name, Volume: s.Spec.Volume, Limits: poolclass.Limits(class)})
+	if err != nil {
+		return nil, w.worded(ctx, s, err)
+	}
+	return &taken, nil
+}
+
+// check looks whether the volume is as the snapshot says. Whoever may write a
+// Snapshot must not reach pools that no administrator gave to the class.
+func (w *Worker) check(ctx context.Context, s *v1alpha1.Snapshot, c *v1alpha1.PoolClass) error {
+	volume, err := w.Provisioner.Get(ctx, s.Spec.Volume)
+	wish := wishFor(s, w.Node)
+	switch {
+	case err != nil:
+		return err
+	case volume.Inline != (provision.Inline{}):
+		return fmt.Errorf("%w: %s is the inline volume of a pod", provision.ErrInvalid, volume.ID)
+	case volume.Pool.Name != wish.Pool:
+		return fmt.Errorf("%w: volume %s is in pool %s, not in %s", provision.ErrInvalid, volume.ID, volume.Pool.Name, wish.Pool)
+	case !poolclass.Names(c, w.Pool(volume.Pool)):
+		return fmt.Errorf("%w: PoolClass %s does not select pool %s", entries.ErrWrongPool, c.Name, wish.Pool)
+	case volume.Copying:
+		return fmt.Errorf("%w: the data of volume %s is still being copied", provision.ErrUnavailable, volume.ID)
+	}
+	return nil
+}
+
+// worded says of a volume that is not here whether it can come back. A volume whose
+// object does not want it here any more cannot: that makes the wish impossible.
+func (w *Worker) worded(ctx context.Context, s *v1alpha1.Snapshot, err error) error {
+	if !errors.Is(err, provision.ErrNotFound) {
+		return err
+	}
+	v, readErr := w.Objects.Volume(ctx, s.Spec.Volume)
+	switch {
+	case apierrors.IsNotFound(readErr):
+		return fmt.Errorf("%w: volume %s does not exist any more", provision.ErrInvalid, s.Spec.Volume)
+	case readErr != nil:
+		return fmt.Errorf("reading volume %s, which the node does not have: %w", s.Spec.Volume, readErr)
+	case !wanted(v, w.Node):
+		return fmt.Errorf("%w: volume %s is no longer on this node", provision.ErrInvalid, s.Spec.Volume)
+	}
+	return fmt.Errorf("%w: %w", entries.ErrNoSource, err)
+}
+
+// wanted says whether a volume should be on a node.
+func wanted(v *v1alpha1.Volume, node string) bool {
+	if !v.DeletionTimestamp.IsZero() {
+		return false
+	}
+	for _, r := range v.Spec.Replicas {
+		if r.Node == node {
+			return true
+		}
+	}
+	return false
+}
+
+// remove deletes the snapshot if the object itself, read now, says so.
+func (w *Worker) remove(ctx context.Context, name string, record *provision.Snapshot) (reconcile.Result, error) {
+	live, err := w.Objects.Live(ctx, name)
+	if apierrors.IsNotFound(err) {
+		w.keep(ctx, name, orphanMessage(name, w.Node))
+		return reconcile.Result{}, nil
+	}
+	if err != nil {
+		return reconcile.Result{}, fmt.Errorf("reading the snapshot before removing it: %w", err)
+	}
+	if d := Decide(live, w.Node, record); d.Step != StepRemove {
+		// The watch is behind. It will bring the object that was just read.
+		return reconcile.Result{RequeueAfter: staleDelay}, nil
+	}
+	bounded, cancel := context.WithTimeout(ctx, stepTimeout)
+	defer cancel()
+	if err := w.Provisioner.DeleteSnapshot(bounded, record.ID); err != nil {
+		return w.refuse(ctx, live, StepRemove, record, err)
+	}
+	return w.report(ctx, live, Decide(live, w.Node, nil))
+}
+
+// unwatched handles a snapshot that the watch does not show: it was deleted, or lost
+// this node's label, or only the pool knows of it.
+func (w *Worker) unwatched(ctx context.Context, name string) (reconcile.Result, error) {
+	if !w.Listed(name) {
+		// Should a report be under way that shows it, the sweep comes back to it.
+		w.Orphans.Forget(name)
+		return reconcile.Result{}, nil
+	}
+	record, err := w.record(ctx, name)
+	if err != nil || record == nil {
+		return reconcile.Result{}, err
+	}
+	live, err := w.Objects.Live(ctx, name)
+	if apierrors.IsNotFound(err) {
+		w.keep(ctx, name, orphanMessage(name, w.Node))
+		return reconcile.Result{}, nil
+	}
+	if err != nil {
+		return reconcile.Result{}, err
+	}
+	switch d := Decide(live, w.Node, record); d.Step {
+	case StepRemove:
+		return w.remove(ctx, name, record)
+	case StepKeep:
+		w.keep(ctx, name, d.Message)
+	default:
+		// The label is missing although the spec lists this node. The controller
+		// puts it back; until then the snapshot stays as it is.
+		w.Orphans.Forget(name)
+	}
+	return reconcile.Result{}, nil
+}
+
+// keep leaves a snapshot where it is although nothing accounts for it, and says so.
+func (w *Worker) keep(ctx context.Context, name, message string) {
+	if w.Orphans.Add(name, message) {
+		log.FromContext(ctx).Info("orphaned snapshot kept", "snapshot", name, "message", message)
+	}
+}
+
+func orphanMessage(name, node string) string {
+	return fmt.Sprintf("snapshot %s on node %s has no Snapshot object: it is kept; remove it by hand, or restore the object", name, node)
+}
