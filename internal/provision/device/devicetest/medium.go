@@ -33,25 +33,29 @@ func (m *Medium) Copy() *Medium {
 func (m *Medium) Get(b []byte, offset int64) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	m.each(b, offset, func(number, at int64, part []byte) {
-		if p := m.pages[number]; p != nil {
-			copy(part, p[at:])
-		} else {
-			clear(part)
+	clear(b)
+	for number, p := range m.pages { // there are few
+		switch at := number*page - offset; {
+		case at >= 0 && at < int64(len(b)):
+			copy(b[at:], p)
+		case at < 0 && at > -page:
+			copy(b, p[-at:])
 		}
-	})
+	}
 }
 
 // Put writes.
 func (m *Medium) Put(b []byte, offset int64) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	m.each(b, offset, func(number, at int64, part []byte) {
+	for len(b) > 0 {
+		number, at := offset/page, offset%page
 		if m.pages[number] == nil {
 			m.pages[number] = make([]byte, page)
 		}
-		copy(m.pages[number][at:], part)
-	})
+		n := copy(m.pages[number][at:], b)
+		b, offset = b[n:], offset+int64(n)
+	}
 }
 
 // Used says whether anything but zeros may be on it.
@@ -76,15 +80,6 @@ func (m *Medium) zero(offset, length int64) {
 		if number*page >= offset && (number+1)*page <= offset+length {
 			delete(m.pages, number)
 		}
-	}
-}
-
-func (m *Medium) each(b []byte, offset int64, f func(number, at int64, part []byte)) {
-	for len(b) > 0 {
-		at := offset % page
-		n := min(int64(len(b)), page-at)
-		f(offset/page, at, b[:n])
-		b, offset = b[n:], offset+n
 	}
 }
 
