@@ -99,7 +99,10 @@ func (a *attempt) volume(ctx context.Context, id string) (*origin, error) {
 // suits is nil for a request that a copy can meet. Bytes are copied, so what is in
 // them stays what it is.
 func (o *origin) suits(r *Request) error {
+	kind := provision.TypeOf(o.at.pool)
 	switch {
+	case !provision.Copies(kind):
+		return fail(provision.ErrUnsupported, "%s is in pool %s, whose provisioner %s makes no copies", o.name, o.at.pool, kind)
 	case o.mode != "" && o.mode != r.Mode:
 		return fail(provision.ErrInvalid, "%s is of volumeMode %s, and a copy of it cannot be of %s", o.name, o.mode, r.Mode)
 	case o.fsType != "" && r.FSType != "" && o.fsType != r.FSType:
