@@ -65,11 +65,13 @@ type Agent struct {
 	disks    poold.Node
 	locks    *keyed.Locks[string]
 	observer *pools.Observer
-	orphans  *orphans.Set
+	orphans  *orphans.Set // volumes
 	wishes   *wishes
 	register *register.Server
 	offers   *offers
 	inline   *inline.Service
+
+	orphanSnapshots *orphans.Set
 }
 
 // New puts the parts together.
@@ -77,7 +79,7 @@ func New(o Options) *Agent {
 	disks := metrics.NewOperations(o.Registry, o.Clock).Node(o.Disks)
 	a := &Agent{
 		options: o, disks: disks,
-		locks: &keyed.Locks[string]{}, orphans: &orphans.Set{}, wishes: &wishes{},
+		locks: &keyed.Locks[string]{}, orphans: &orphans.Set{}, orphanSnapshots: &orphans.Set{}, wishes: &wishes{},
 		observer: pools.NewObserver(disks, o.Clock, o.Log.WithName("pools")),
 		register: &register.Server{
 			Driver: v1alpha1.LocalDriverName, Endpoint: o.CSI.Addr().String(),
@@ -91,7 +93,8 @@ func New(o Options) *Agent {
 	})
 	metrics.RegisterPools(o.Registry,
 		func() ([]provision.Pool, error) { s := a.observer.Latest(); return s.Pools, s.Err },
-		func() int { return len(a.orphans.All()) })
+		func() int { return len(a.orphans.All()) },
+		func() int { return len(a.orphanSnapshots.All()) })
 	return a
 }
 

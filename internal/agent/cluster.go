@@ -60,13 +60,16 @@ func (a *Agent) runCluster(ctx context.Context) error {
 		return fmt.Errorf("watching volumes: %w", err)
 	}
 	revisions := report.NewRevisions(o.Node, storeRevision(volumes))
-	objects := report.NewObjects(o.Node, o.Namespace, m.GetClient(), manager, a.orphans.All, revisions)
+	objects := report.NewObjects(o.Node, o.Namespace, m.GetClient(), manager, a.unaccounted, revisions)
 	publisher := report.New(o.Node, o.Namespace, objects, a.observer.Latest, o.Clock, o.Log.WithName("report"))
 	if err := watch(ctx, m.GetCache(), publisher, revisions); err != nil {
 		return err
 	}
 	if err := a.addReplicas(m, publisher.Poke); err != nil {
 		return fmt.Errorf("setting up the replica worker: %w", err)
+	}
+	if err := a.addSnapshots(ctx, m, publisher.Poke); err != nil {
+		return fmt.Errorf("setting up the snapshot worker: %w", err)
 	}
 	heartbeat := report.NewHeartbeat(objects, o.Clock, o.Log.WithName("heartbeat"))
 	err = errors.Join(
@@ -146,6 +149,7 @@ func cacheOptions(node, namespace string) (cache.Options, error) {
 		DefaultTransform:            cache.TransformStripManagedFields(),
 		ByObject: map[client.Object]cache.ByObject{
 			&v1alpha1.Volume{}:        {Label: labels.NewSelector().Add(*here)},
+			&v1alpha1.Snapshot{}:      {Label: labels.NewSelector().Add(*here)},
 			&v1alpha1.StorageNode{}:   {Field: own},
 			&v1alpha1.PoolClass{}:     {},
 			&storagev1.StorageClass{}: {},

@@ -12,6 +12,7 @@
 //	         pools    - keeps the latest report of the node's pools
 //	         metrics  - measures operations, shows pools
 //	cluster  replica  - carries out the node's replicas
+//	         snapshot - takes, keeps and removes the node's snapshots
 //	         inline   - removes the volumes of pods that are gone
 //	         report   - publishes StorageNode, capacity and heartbeat
 //
@@ -26,6 +27,7 @@
 // Who writes what:
 //
 //	Volume status.replicas[node]   replica, by server-side apply with resourceVersion
+//	Snapshot status.replicas[node] snapshot, likewise
 //	StorageNode, its status        report
 //	CSIStorageCapacity of the node report
 //	Lease berth-agent-<node>       report

@@ -83,7 +83,8 @@ func (s *site) neighbours(count int) {
 	}
 }
 
-// neighbour makes all that another node with one volume brings into a cluster.
+// neighbour makes all that another node with one volume and one snapshot brings into
+// a cluster.
 func (s *site) neighbour(name string) error {
 	capacity := resource.MustParse("1Gi")
 	v := s.volume(name, func(v *v1alpha1.Volume) {
@@ -91,6 +92,8 @@ func (s *site) neighbour(name string) error {
 		v.Labels = map[string]string{v1alpha1.ReplicaLabel(name): ""}
 		v.Spec.Replicas[0].Node = name
 	})
+	taken := s.snapshot(name, name)
+	taken.Finalizers, taken.Labels, taken.Spec.Replicas[0].Node = nil, v.Labels, name
 	for _, o := range []client.Object{
 		&corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: name}},
 		&v1alpha1.StorageNode{ObjectMeta: metav1.ObjectMeta{Name: name}},
@@ -99,12 +102,18 @@ func (s *site) neighbour(name string) error {
 			ObjectMeta: metav1.ObjectMeta{Namespace: apitest.Namespace, Name: name}, StorageClassName: "sc-" + s.name, Capacity: &capacity,
 			NodeTopology: &metav1.LabelSelector{MatchLabels: map[string]string{v1alpha1.TopologyKey: name}},
 		},
-		v,
+		v, taken,
 	} {
 		if err := s.Client.Create(s.t.Context(), o); err != nil {
 			return err
 		}
 	}
 	v.Status.Replicas = []v1alpha1.ReplicaStatus{{Node: name, State: v1alpha1.ReplicaReady, Ready: true, Capacity: &capacity}}
-	return s.Client.Status().Update(s.t.Context(), v)
+	if err := s.Client.Status().Update(s.t.Context(), v); err != nil {
+		return err
+	}
+	now := metav1.Now()
+	taken.Status.Replicas = []v1alpha1.SnapshotReplica{{
+		Node: name, State: v1alpha1.SnapshotReady, Taken: &now, RestoreSize: &capacity, Allocated: &capacity, Reason: v1alpha1.ReasonTaken}}
+	return s.Client.Status().Update(s.t.Context(), taken)
 }

@@ -5,8 +5,10 @@ import (
 	"slices"
 	"time"
 
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/util/workqueue"
 	ctrl "sigs.k8s.io/controller-runtime"
+	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/controller"
 	"sigs.k8s.io/controller-runtime/pkg/event"
 	"sigs.k8s.io/controller-runtime/pkg/handler"
@@ -20,7 +22,7 @@ import (
 )
 
 const (
-	// workers is how many replicas are worked on at once. A pool that hangs takes
+	// workers is how many replicas, and how many snapshots, are worked on at once. A pool that hangs takes
 	// as many as have work in it, each until its step times out.
 	workers = 8
 	// A step that failed is tried again after at least and at most this long.
@@ -52,16 +54,33 @@ func (a *Agent) addReplicas(m ctrl.Manager, poke func()) error {
 		Pool:        a.pool,
 		Orphans:     a.orphans,
 	}
-	swept := make(chan event.GenericEvent)
+	stale := func(ctx context.Context, pools []provision.Pool, recovered bool) ([]string, error) {
+		var volumes v1alpha1.VolumeList
+		if err := m.GetClient().List(ctx, &volumes); err != nil {
+			return nil, err
+		}
+		return replica.Stale(volumes.Items, a.options.Node, pools, recovered), nil
+	}
 	if err := m.Add(runnable(formatter.Start)); err != nil {
 		return err
 	}
-	if err := m.Add(runnable((&sweeper{agent: a, volumes: m.GetClient(), swept: swept}).start)); err != nil {
+	object := func(name string) client.Object {
+		return &v1alpha1.Volume{ObjectMeta: metav1.ObjectMeta{Name: name}}
+	}
+	s := &sweeper{agent: a, stale: stale, listed: a.listed, orphans: a.orphans, object: object}
+	return a.addWorker(m, "replicas", worker, s)
+}
+
+// addWorker adds a worker for the objects of a sweeper's kind, with the sweeper.
+func (a *Agent) addWorker(m ctrl.Manager, name string, worker reconcile.Reconciler, s *sweeper) error {
+	swept := make(chan event.GenericEvent)
+	s.swept = swept
+	if err := m.Add(runnable(s.start)); err != nil {
 		return err
 	}
 	return ctrl.NewControllerManagedBy(m).
-		Named("replicas").
-		For(&v1alpha1.Volume{}).
+		Named(name).
+		For(s.object("")).
 		WatchesRawSource(source.Channel(swept, &handler.EnqueueRequestForObject{})).
 		WithOptions(controller.Options{
 			MaxConcurrentReconciles: workers,

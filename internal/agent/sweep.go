@@ -7,8 +7,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/event"
 
-	"berth.dev/berth/api/v1alpha1"
-	"berth.dev/berth/internal/agent/replica"
+	"berth.dev/berth/internal/agent/orphans"
 	"berth.dev/berth/internal/provision"
 )
 
@@ -22,11 +21,18 @@ const (
 	orphanInterval = 10 * time.Minute
 )
 
-// sweeper sends the volumes that deserve a look after each report of the pools.
+// sweeper sends the volumes, or the snapshots, that deserve a look after each report
+// of the pools.
 type sweeper struct {
-	agent   *Agent
-	volumes client.Reader
-	swept   chan<- event.GenericEvent
+	agent *Agent
+	// stale names them; recovered says that the report before failed.
+	stale func(ctx context.Context, pools []provision.Pool, recovered bool) ([]string, error)
+	// listed says whether the latest report shows one.
+	listed  func(id string) bool
+	orphans *orphans.Set
+	// object of a name, with nothing in it.
+	object func(name string) client.Object
+	swept  chan<- event.GenericEvent
 
 	failed      bool // the latest report did
 	orphansSeen time.Time
@@ -53,13 +59,12 @@ func (s *sweeper) start(ctx context.Context) error {
 }
 
 func (s *sweeper) sweep(ctx context.Context, pools []provision.Pool) error {
-	var volumes v1alpha1.VolumeList
-	if err := s.volumes.List(ctx, &volumes); err != nil {
+	stale, err := s.stale(ctx, pools, s.failed)
+	if err != nil {
 		return err
 	}
-	stale := replica.Stale(volumes.Items, s.agent.options.Node, pools, s.failed)
 	s.failed = false
-	known := s.agent.orphans.All()
+	known := s.orphans.All()
 	orphansToo := s.orphansDue()
 	for _, name := range stale {
 		if _, orphan := known[name]; !orphan || orphansToo {
@@ -67,19 +72,17 @@ func (s *sweeper) sweep(ctx context.Context, pools []provision.Pool) error {
 		}
 	}
 	for name := range known {
-		if !s.agent.listed(name) {
-			s.agent.orphans.Forget(name)
+		if !s.listed(name) {
+			s.orphans.Forget(name)
 		}
 	}
 	return nil
 }
 
 func (s *sweeper) send(ctx context.Context, name string) {
-	v := &v1alpha1.Volume{}
-	v.Name = name
 	select {
 	case <-ctx.Done():
-	case s.swept <- event.GenericEvent{Object: v}:
+	case s.swept <- event.GenericEvent{Object: s.object(name)}:
 	}
 }
 

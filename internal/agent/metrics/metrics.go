@@ -46,6 +46,7 @@ var outcomes = []struct {
 	{provision.ErrPoolMissing, "pool_missing"},
 	{provision.ErrConflict, "conflict"},
 	{provision.ErrInvalid, "invalid"},
+	{provision.ErrUnsupported, "unsupported"},
 	{provision.ErrInUse, "in_use"},
 	{provision.ErrUnavailable, "unavailable"},
 	{mount.ErrCorrupt, "corrupt"},
@@ -73,18 +74,22 @@ func (o *Operations) time(operation string) func(err *error) {
 type Pools struct {
 	latest  func() ([]provision.Pool, error)
 	orphans func() int
+	// orphanSnapshots likewise.
+	orphanSnapshots func() int
 }
 
 var (
 	poolBytes = prometheus.NewDesc("berth_pool_bytes", "Bytes of a pool, by use: berth, foreign or free.", []string{"pool", "use"}, nil)
 	poolCount = prometheus.NewDesc("berth_pool_volumes", "Berth's volumes in a pool.", []string{"pool"}, nil)
 	reporting = prometheus.NewDesc("berth_agent_pools_reporting", "1 while the node's pools can be listed.", nil, nil)
+	snapCount = prometheus.NewDesc("berth_pool_snapshots", "Berth's snapshots in a pool.", []string{"pool"}, nil)
 	orphaned  = prometheus.NewDesc("berth_agent_orphaned_volumes", "Volumes on the node that no Volume accounts for.", nil, nil)
+	adrift    = prometheus.NewDesc("berth_agent_orphaned_snapshots", "Snapshots on the node that no Snapshot accounts for.", nil, nil)
 )
 
 // RegisterPools registers the collector of the pools.
-func RegisterPools(r prometheus.Registerer, latest func() ([]provision.Pool, error), orphans func() int) {
-	r.MustRegister(&Pools{latest: latest, orphans: orphans})
+func RegisterPools(r prometheus.Registerer, latest func() ([]provision.Pool, error), orphans, orphanSnapshots func() int) {
+	r.MustRegister(&Pools{latest: latest, orphans: orphans, orphanSnapshots: orphanSnapshots})
 }
 
 // Describe implements prometheus.Collector.
@@ -92,7 +97,9 @@ func (p *Pools) Describe(c chan<- *prometheus.Desc) {
 	c <- poolBytes
 	c <- poolCount
 	c <- reporting
+	c <- snapCount
 	c <- orphaned
+	c <- adrift
 }
 
 // Collect implements prometheus.Collector.
@@ -107,14 +114,19 @@ func (p *Pools) Collect(c chan<- prometheus.Metric) {
 		gauge(reporting, 0)
 	}
 	gauge(orphaned, float64(p.orphans()))
+	gauge(adrift, float64(p.orphanSnapshots()))
 	for _, pool := range pools {
 		var own int64
 		for _, v := range pool.Volumes {
 			own += v.Size
 		}
+		for _, s := range pool.Snapshots {
+			own += s.Allocated
+		}
 		gauge(poolBytes, float64(own), pool.Name, "berth")
 		gauge(poolBytes, float64(pool.Foreign), pool.Name, "foreign")
 		gauge(poolBytes, float64(pool.Free), pool.Name, "free")
 		gauge(poolCount, float64(len(pool.Volumes)), pool.Name)
+		gauge(snapCount, float64(len(pool.Snapshots)), pool.Name)
 	}
 }

@@ -50,10 +50,13 @@ func TestEveryClassOfErrorHasAnOutcome(t *testing.T) {
 func TestPoolsAreShownByUse(t *testing.T) {
 	registry := prometheus.NewPedanticRegistry()
 	latest := func() ([]provision.Pool, error) {
-		return []provision.Pool{{PoolRef: vg0, Total: 10, Foreign: 2, Free: 5, Volumes: []provision.Volume{{Size: 3}}}}, provision.ErrUnavailable
+		return []provision.Pool{{PoolRef: vg0, Total: 10, Foreign: 2, Free: 5, Volumes: []provision.Volume{{Size: 3}}, Snapshots: []provision.Snapshot{{Allocated: 4}}}}, provision.ErrUnavailable
 	}
-	RegisterPools(registry, latest, func() int { return 1 })
-	want := `# HELP berth_agent_orphaned_volumes Volumes on the node that no Volume accounts for.
+	RegisterPools(registry, latest, func() int { return 1 }, func() int { return 2 })
+	want := `# HELP berth_agent_orphaned_snapshots Snapshots on the node that no Snapshot accounts for.
+# TYPE berth_agent_orphaned_snapshots gauge
+berth_agent_orphaned_snapshots 2
+# HELP berth_agent_orphaned_volumes Volumes on the node that no Volume accounts for.
 # TYPE berth_agent_orphaned_volumes gauge
 berth_agent_orphaned_volumes 1
 # HELP berth_agent_pools_reporting 1 while the node's pools can be listed.
@@ -61,9 +64,12 @@ berth_agent_orphaned_volumes 1
 berth_agent_pools_reporting 0
 # HELP berth_pool_bytes Bytes of a pool, by use: berth, foreign or free.
 # TYPE berth_pool_bytes gauge
-berth_pool_bytes{pool="vg0",use="berth"} 3
+berth_pool_bytes{pool="vg0",use="berth"} 7
 berth_pool_bytes{pool="vg0",use="foreign"} 2
 berth_pool_bytes{pool="vg0",use="free"} 5
+# HELP berth_pool_snapshots Berth's snapshots in a pool.
+# TYPE berth_pool_snapshots gauge
+berth_pool_snapshots{pool="vg0"} 1
 # HELP berth_pool_volumes Berth's volumes in a pool.
 # TYPE berth_pool_volumes gauge
 berth_pool_volumes{pool="vg0"} 1

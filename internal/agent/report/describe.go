@@ -19,7 +19,7 @@ import (
 const (
 	// Ready is True while the agent can list its pools.
 	Ready = "Ready"
-	// Orphaned is True while the pools hold volumes that no Volume accounts for;
+	// Orphaned is True while the pools hold volumes or snapshots that no object accounts for;
 	// else it is absent.
 	Orphaned = "Orphaned"
 
@@ -112,7 +112,7 @@ func describeConditions(f Facts, s pools.Snapshot) []metav1.Condition {
 	if n := len(f.Orphans); n > 0 {
 		conditions = append(conditions, metav1.Condition{
 			Type: Orphaned, Status: metav1.ConditionTrue, Reason: reasonUnaccounted,
-			Message: clip(fmt.Sprintf("%d volumes on this node are kept although no Volume accounts for them; remove them by hand if they are not needed: %s",
+			Message: clip(fmt.Sprintf("%d volumes or snapshots on this node are kept although no object accounts for them; remove them by hand if they are not needed: %s",
 				n, strings.Join(f.Orphans, ", "))),
 		})
 	}

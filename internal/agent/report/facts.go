@@ -19,7 +19,7 @@ type Facts struct {
 	StorageClasses []storagev1.StorageClass
 	// Expected are the pools that hold, or are to hold, volumes of this node.
 	Expected []string
-	// Orphans are volumes in the pools that no Volume accounts for.
+	// Orphans are volumes and snapshots in the pools that no object accounts for.
 	Orphans []string
 	// Accounted are the replicas that Volumes account for.
 	Accounted map[replica]bool

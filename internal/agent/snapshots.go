@@ -1,0 +1,68 @@
+package agent
+
+import (
+	"context"
+	"fmt"
+	"maps"
+	"slices"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	ctrl "sigs.k8s.io/controller-runtime"
+	"sigs.k8s.io/controller-runtime/pkg/cache"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"berth.dev/berth/api/v1alpha1"
+	"berth.dev/berth/internal/agent/snapshot"
+	"berth.dev/berth/internal/provision"
+)
+
+// addSnapshots adds the snapshot worker with what feeds it.
+func (a *Agent) addSnapshots(ctx context.Context, m ctrl.Manager, poke func()) error {
+	// The sweeper may read before the controller has begun to watch.
+	if _, err := m.GetCache().GetInformer(ctx, &v1alpha1.Snapshot{}, cache.BlockUntilSynced(false)); err != nil {
+		return fmt.Errorf("watching snapshots: %w", err)
+	}
+	a.orphanSnapshots.Notify(poke)
+	worker := &snapshot.Worker{
+		Node:        a.options.Node,
+		Objects:     snapshot.NewCluster(a.options.Node, m.GetClient(), m.GetAPIReader()),
+		Provisioner: a.disks,
+		Locks:       a.locks,
+		Refused:     poke,
+		Doubt:       a.observer.Doubt,
+		Listed:      a.listedSnapshot,
+		Pool:        a.pool,
+		Orphans:     a.orphanSnapshots,
+	}
+	stale := func(ctx context.Context, pools []provision.Pool, recovered bool) ([]string, error) {
+		var snapshots v1alpha1.SnapshotList
+		if err := m.GetClient().List(ctx, &snapshots); err != nil {
+			return nil, err
+		}
+		return snapshot.Stale(snapshots.Items, a.options.Node, pools, recovered), nil
+	}
+	object := func(name string) client.Object {
+		return &v1alpha1.Snapshot{ObjectMeta: metav1.ObjectMeta{Name: name}}
+	}
+	s := &sweeper{agent: a, stale: stale, listed: a.listedSnapshot, orphans: a.orphanSnapshots, object: object}
+	return a.addWorker(m, "snapshots", worker, s)
+}
+
+// listedSnapshot says whether the latest report shows a snapshot. Before the first
+// one every snapshot may be there.
+func (a *Agent) listedSnapshot(id string) bool {
+	if a.reported() != nil {
+		return true
+	}
+	return slices.ContainsFunc(a.observer.Latest().Pools, func(p provision.Pool) bool {
+		return slices.ContainsFunc(p.Snapshots, func(s provision.Snapshot) bool { return s.ID == id })
+	})
+}
+
+// unaccounted are the volumes and snapshots that no object accounts for.
+func (a *Agent) unaccounted() map[string]string {
+	all := map[string]string{}
+	maps.Copy(all, a.orphans.All())
+	maps.Copy(all, a.orphanSnapshots.All())
+	return all
+}
