@@ -145,6 +145,24 @@ func TestFilesystemThatWasNotUnmountedIsRepairedAndKeepsItsData(t *testing.T) {
 	}
 }
 
+func TestACopyOfXFSIsMountedBesideItsSource(t *testing.T) {
+	d := newDevices(t)
+	device, copied := d.make(provision.XFS), d.make("")
+	copyDevice(t, device, copied)
+	d.mount(device, provision.XFS, t.TempDir()+"/a")
+	r := mount.Request{Device: copied, Target: t.TempDir() + "/b", Filesystem: provision.XFS}
+	if err := d.mounter.Mount(t.Context(), r); err == nil {
+		t.Error("two filesystems of one UUID were mounted")
+	}
+	r.Options = []string{"nouuid"}
+	if err := d.mounter.Mount(t.Context(), r); err != nil {
+		t.Error(err)
+	}
+	if err := d.mounter.Unmount(t.Context(), r.Target); err != nil {
+		t.Error(err)
+	}
+}
+
 func TestDestroyedFilesystemIsAnErrorAndNeverMadeAnew(t *testing.T) {
 	d := newDevices(t)
 	for _, fs := range []string{provision.Ext4, provision.XFS} {
