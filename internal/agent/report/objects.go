@@ -86,7 +86,7 @@ func expectedPools(volumes []v1alpha1.Volume, node string) []string {
 	var expected []string
 	for _, v := range volumes {
 		for _, e := range v.Status.Replicas {
-			if e.Node == node && (e.State == v1alpha1.ReplicaReady || e.Reason == v1alpha1.ReasonDeviceMissing) {
+			if e.Node == node && (e.State == v1alpha1.ReplicaReady || e.State == v1alpha1.ReplicaCopying || e.Reason == v1alpha1.ReasonDeviceMissing) {
 				expected = append(expected, e.Pool)
 			}
 		}
