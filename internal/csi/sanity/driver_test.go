@@ -47,7 +47,7 @@ func start(t *testing.T) driver {
 	t.Cleanup(func() { _ = os.RemoveAll(dir) })
 	d := driver{node: filepath.Join(dir, "csi.sock"), kubeletDir: dir}
 	startAgent(t, e, d)
-	p := controllertest.Start(t, e)
+	p := controllertest.Start(t, e, controllertest.WithSnapshots())
 	d.controller = p.Socket
 	err = wait.PollUntilContextTimeout(t.Context(), 20*time.Millisecond, time.Minute, true, func(ctx context.Context) (bool, error) {
 		room, err := p.Volumes.Capacity(ctx, class, []string{node})
