@@ -35,7 +35,7 @@ test-unit: bin/lab ## Unit tests with the race detector, and those on a real API
 	CGO_ENABLED=1 go -C lab test -race -timeout 10m ./...
 
 # Packages with tests that need root, disks and a kernel with device-mapper.
-PLATFORM := ./internal/provision/lvm ./internal/provision/device ./internal/provision/device/kernel ./internal/mount/linux ./internal/poold ./internal/agent/staging
+PLATFORM := ./internal/provision/lvm ./internal/provision/lvm/thintest ./internal/provision/device ./internal/provision/device/kernel ./internal/mount/linux ./internal/poold ./internal/agent/staging
 
 # Tests that need a kernel with device-mapper run in a throw-away guest.
 .PHONY: test-platform

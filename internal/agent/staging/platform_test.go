@@ -44,7 +44,8 @@ func newMachine(t *testing.T) *machine {
 	if err != nil {
 		t.Fatal(err)
 	}
-	m := &machine{node: &node{dir: t.TempDir(), specs: specs{}}, counter: counter, disks: poold.NewLocal(provisioner, mounter)}
+	all := provision.NewMux(provision.Member{Types: []string{provision.LVM, provision.LVMThin}, Provisioner: provisioner})
+	m := &machine{node: &node{dir: t.TempDir(), specs: specs{}}, counter: counter, disks: poold.NewLocal(all, mounter)}
 	m.Service = New(m.dir, m.disks, m.specs, KernelMounts, &keyed.Locks[string]{})
 	return m
 }
