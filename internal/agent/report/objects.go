@@ -19,6 +19,7 @@ import (
 
 	"berth.dev/berth/api/v1alpha1"
 	apply "berth.dev/berth/api/v1alpha1/applyconfiguration/api/v1alpha1"
+	"berth.dev/berth/internal/agent/entries"
 )
 
 // requestTimeout bounds one request to the API server.
@@ -138,9 +139,10 @@ func applied(s v1alpha1.StorageNodeStatus) *apply.StorageNodeStatusApplyConfigur
 			WithTotal(p.Total).WithForeign(p.Foreign).
 			WithAllocationUnit(p.AllocationUnit).WithLargestVolume(p.LargestVolume).
 			WithClasses(p.Classes...).WithHealth(p.Health).WithInventory(appliedInventory(p.Inventory)...)
-		if p.Message != "" {
-			pool.WithMessage(p.Message)
-		}
+		pool.Filled = entries.Copied(p.Filled)
+		pool.MetadataFilledPercent = entries.Given(p.MetadataFilledPercent)
+		pool.Media = entries.Given(p.Media)
+		pool.Message = entries.Given(p.Message)
 		status.WithPools(pool)
 	}
 	for _, c := range s.Conditions {

@@ -1,0 +1,46 @@
+package report
+
+import (
+	"encoding/json"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"berth.dev/berth/api/v1alpha1"
+)
+
+func TestEverythingThatIsDescribedIsApplied(t *testing.T) {
+	filled := quantity(3 * gib)
+	full := v1alpha1.StorageNodeStatus{
+		VolumesRevision: "77",
+		Pools: []v1alpha1.Pool{{
+			Name: "vg0/thin", Provisioner: v1alpha1.ProvisionerLVMThin, Total: quantity(9 * gib), Foreign: quantity(gib),
+			Filled: &filled, MetadataFilledPercent: 7, Media: v1alpha1.SSD,
+			AllocationUnit: quantity(mib), LargestVolume: quantity(2 * gib), Classes: []string{"fast"},
+			Inventory: []v1alpha1.InventoryItem{
+				{Volume: "pvc-1", Allocated: quantity(gib)},
+				{Inline: &v1alpha1.InlineReference{PodUID: "uid", Name: "scratch"}, Allocated: quantity(gib)},
+				{Snapshot: "snap-1", Allocated: quantity(gib)},
+			},
+			Health: v1alpha1.PoolDegraded, Message: "a disk is missing",
+		}},
+		Conditions: []metav1.Condition{{
+			Type: Ready, Status: metav1.ConditionTrue, Reason: "Reporting", Message: "all is well", LastTransitionTime: metav1.NewTime(time.Unix(1, 0)),
+		}},
+	}
+	fields := func(v any) (out map[string]any) {
+		text, err := json.Marshal(v)
+		if err == nil {
+			err = json.Unmarshal(text, &out)
+		}
+		if err != nil {
+			t.Fatal(err)
+		}
+		return out
+	}
+	if diff := cmp.Diff(fields(full), fields(applied(full))); diff != "" {
+		t.Errorf("the API server is told something else: %s", diff)
+	}
+}
