@@ -36,7 +36,7 @@ func newCrash(at int, before bool) *crash {
 	return &crash{at: at, before: before, down: make(chan struct{})}
 }
 
-// effect performs one write of the process. Only writes to Volumes have numbers,
+// effect performs one write of the process. Only writes to Volumes and Snapshots have numbers,
 // and a lost compare-and-swap has none: it had no effect.
 func (c *crash) effect(object client.Object, write func() error) error {
 	c.mu.Lock()
@@ -44,7 +44,9 @@ func (c *crash) effect(object client.Object, write func() error) error {
 	if c.isDown() {
 		return errCrash
 	}
-	if _, numbered := object.(*v1alpha1.Volume); !numbered {
+	switch object.(type) {
+	case *v1alpha1.Volume, *v1alpha1.Snapshot:
+	default:
 		return write()
 	}
 	due := c.writes+1 == c.at
