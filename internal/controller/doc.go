@@ -20,7 +20,7 @@
 //
 // # Reading
 //
-// Volumes, StorageNodes and PoolClasses are watched whole; Nodes and
+// Volumes, Snapshots, StorageNodes and PoolClasses are watched whole; Nodes and
 // PersistentVolumes cut down to what is used; Leases in Berth's own namespace.
 // Claims are read one by one when needed, and nothing else is ever read. After
 // the start there is no list.

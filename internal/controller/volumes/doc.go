@@ -27,4 +27,11 @@
 // rescheduled, or the node refused. Its spec then stops naming the old node,
 // but the old node's label stays until that node has reported its replica Gone.
 // A volume that a PersistentVolume refers to has answered and is never moved.
+//
+// # Copies
+//
+// A volume with a source goes into the pool that has the source, or nowhere. The
+// source is looked up when the volume is placed and not again: once the node has
+// answered, the volume does not need it. Only CreateVolume makes such a volume; what
+// a scheduler has reserved without the source is a conflict and never passes for it.
 package volumes
