@@ -10,11 +10,11 @@ import (
 )
 
 var (
-	// ErrWrongPool: the class does not let it into the pool.
+	// ErrWrongPool says that the class does not let it into the pool.
 	ErrWrongPool = errors.New("pool is not of the class")
-	// ErrNoClass: the class does not exist.
+	// ErrNoClass says that the class does not exist.
 	ErrNoClass = errors.New("pool class not found")
-	// ErrNoSource: what it is to be a copy of is not on the node.
+	// ErrNoSource says that what it is to be a copy of is not on the node.
 	ErrNoSource = errors.New("source not found")
 )
 

@@ -16,6 +16,9 @@
 //   - A replica whose entry was Ready is never made again. If its record is gone,
 //     the entry says DeviceMissing: an empty volume in the place of data would
 //     be worse than none.
+//   - A replica that is made from a source is ready only once it holds the data. One
+//     that was lost before may be made again: nobody could use it, and the source
+//     is there still.
 //   - Data is removed only on the word of the object itself, read live just before:
 //     it is being deleted, or its spec no longer lists a node whose entry it
 //     has. An event of the watch proves nothing; losing the label looks like a
