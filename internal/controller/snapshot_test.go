@@ -135,7 +135,9 @@ func TestNoSnapshotIsBegunOfWhatCannotBeRead(t *testing.T) {
 	go func() { _, err := p.Volumes.Create(ctx, waits); ended <- err }()
 	controllertest.Eventually(t, c.Environment, waits.Name, placedOn(n))
 	cancel()
-	<-ended
+	if err := <-ended; err == nil {
+		t.Fatal("a volume was made by a node that does not answer")
+	}
 	leaving := mustCreate(t, p, c.request(n))
 	n.SetInUse(leaving.ID, true)
 	wantError(t, p.Volumes.Delete(within(t), leaving.ID), provision.ErrInUse)

@@ -113,15 +113,20 @@ func (n *Node) SetBusy(snapshot string, on bool) { n.change(func() { n.busy[snap
 // Snapshot reads a Snapshot, or returns nil.
 func Snapshot(t testing.TB, e *apitest.Environment, id string) *v1alpha1.Snapshot {
 	t.Helper()
-	s := &v1alpha1.Snapshot{}
-	err := e.Client.Get(t.Context(), client.ObjectKey{Name: id}, s)
-	if apierrors.IsNotFound(err) {
-		return nil
-	}
+	s, err := readSnapshot(t.Context(), e, id)
 	if err != nil {
 		t.Fatal(err)
 	}
 	return s
+}
+
+func readSnapshot(ctx context.Context, e *apitest.Environment, id string) (*v1alpha1.Snapshot, error) {
+	s := &v1alpha1.Snapshot{}
+	err := e.Client.Get(ctx, client.ObjectKey{Name: id}, s)
+	if apierrors.IsNotFound(err) {
+		return nil, nil
+	}
+	return s, err
 }
 
 // EventuallySnapshot waits until a Snapshot, nil if there is none, is as the check
@@ -129,8 +134,12 @@ func Snapshot(t testing.TB, e *apitest.Environment, id string) *v1alpha1.Snapsho
 func EventuallySnapshot(t testing.TB, e *apitest.Environment, id string, check func(*v1alpha1.Snapshot) error) {
 	t.Helper()
 	var last error
-	err := wait.PollUntilContextTimeout(t.Context(), 10*time.Millisecond, patience, true, func(context.Context) (bool, error) {
-		last = check(Snapshot(t, e, id))
+	err := wait.PollUntilContextTimeout(t.Context(), 10*time.Millisecond, patience, true, func(ctx context.Context) (bool, error) {
+		s, err := readSnapshot(ctx, e, id)
+		if err != nil {
+			return false, err
+		}
+		last = check(s)
 		return last == nil, nil
 	})
 	if err != nil {
