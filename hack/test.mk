@@ -22,7 +22,7 @@ quick: ## Unit tests without root and without a cluster (a minute)
 test: check-generated lint test-unit test-scheduler test-platform test-e2e ## All that guards a merge (25 minutes, 70 the first time)
 
 .PHONY: test-all
-test-all: test test-lab test-e2e-schedulers test-e2e-separate soak ## Everything, long models included
+test-all: test test-platform-all test-lab test-e2e-schedulers test-e2e-separate soak ## Everything, long models included
 
 .PHONY: check-generated
 check-generated: generate
@@ -35,12 +35,17 @@ test-unit: bin/lab ## Unit tests with the race detector, and those on a real API
 	CGO_ENABLED=1 go -C lab test -race -timeout 10m ./...
 
 # Packages with tests that need root, disks and a kernel with device-mapper.
-PLATFORM := ./internal/provision/lvm ./internal/provision/lvm/thintest ./internal/provision/device ./internal/provision/device/kernel ./internal/mount/linux ./internal/poold ./internal/agent/staging
+PLATFORM := ./internal/provision/lvm ./internal/provision/lvm/thintest ./internal/provision/device ./internal/provision/device/kernel ./internal/mount/linux ./internal/agent/staging
 
 # Tests that need a kernel with device-mapper run in a throw-away guest.
 .PHONY: test-platform
 test-platform: bin/lab ## Tests on real LVM, in a guest
 	hack/platform $(PLATFORM)
+
+# What poold's socket carries is tried in memory too, and rounds are for chance.
+.PHONY: test-platform-all
+test-platform-all: bin/lab ## More of them: across poold's socket, and a hundred trials that old bytes never show
+	BERTH_TEST_ROUNDS=100 hack/platform ./internal/poold ./internal/provision/lvm/thintest ./internal/provision/device
 
 # The lab is what the other tests stand on: a cluster of its own goes up and down.
 .PHONY: test-lab

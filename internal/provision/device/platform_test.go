@@ -191,9 +191,10 @@ func TestOldBytesAreNeverInANewVolumeOnARealDisk(t *testing.T) {
 	r := startReal(t)
 	ref := r.pools(t, disks)[0]
 	const secret = "what nobody else may read"
-	for round := range 20 {
+	rounds := conformance.Rounds(t)
+	for round := range rounds {
 		v := r.create(t, id, ref)
-		places := []int64{0, v.Size - 4096, v.Size / 2, (v.Size / 4096) * int64(round) / 20 * 4096}
+		places := []int64{0, v.Size - 4096, v.Size / 2, (v.Size / 4096) * int64(round) / int64(rounds) * 4096}
 		for _, at := range places {
 			if got := readAt(t, v.Device, len(secret), at); strings.Trim(got, "\x00") != "" {
 				t.Fatalf("round %d: the volume bears %q at %d", round, got, at)

@@ -154,7 +154,7 @@ func leak(t *testing.T, device string, size int64) bool {
 
 func TestWhatADeletedThinVolumeHeldIsNeverReadFromANewOneOnRealLVM(t *testing.T) {
 	p, pool := realThin(t, 16) // so small that blocks are used again
-	for round := range 20 {
+	for round := range conformance.Rounds(t) {
 		v := made(t, p, thinRequest(pool, "pvc-1", 12))
 		if leak(t, v.Device, 12) {
 			t.Fatalf("round %d: a new volume shows what a deleted one held", round)
