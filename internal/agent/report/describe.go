@@ -10,6 +10,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"berth.dev/berth/api/v1alpha1"
+	"berth.dev/berth/internal/agent/entries"
 	"berth.dev/berth/internal/agent/poolclass"
 	"berth.dev/berth/internal/agent/pools"
 	"berth.dev/berth/internal/provision"
@@ -27,9 +28,6 @@ const (
 	reasonUnavailable = "ProvisionerUnavailable"
 	reasonUnaccounted = "NoVolumeObject"
 )
-
-// maxMessage is what the schema of a pool allows.
-const maxMessage = 1024
 
 // Describe is the status of the node's StorageNode; the times of its conditions
 // are for the caller to set.
@@ -74,7 +72,7 @@ func describePool(p provision.Pool, classes []v1alpha1.PoolClass, accounted map[
 		d.Filled, d.MetadataFilledPercent = &filled, int32(min(p.Fill.Metadata, 100)) //nolint:gosec // a percentage
 	}
 	if p.Problem != "" {
-		d.Health, d.Message = v1alpha1.PoolDegraded, clip(p.Problem)
+		d.Health, d.Message = v1alpha1.PoolDegraded, entries.Clip(p.Problem)
 	}
 	largest := int64(0)
 	for _, c := range classes {
@@ -106,13 +104,13 @@ func missingPool(name string) v1alpha1.Pool {
 func describeConditions(f Facts, s pools.Snapshot) []metav1.Condition {
 	ready := metav1.Condition{Type: Ready, Status: metav1.ConditionTrue, Reason: reasonReporting, Message: "the agent lists the node's pools"}
 	if s.Err != nil {
-		ready.Status, ready.Reason, ready.Message = metav1.ConditionFalse, reasonUnavailable, clip(s.Err.Error())
+		ready.Status, ready.Reason, ready.Message = metav1.ConditionFalse, reasonUnavailable, entries.Clip(s.Err.Error())
 	}
 	conditions := []metav1.Condition{ready}
 	if n := len(f.Orphans); n > 0 {
 		conditions = append(conditions, metav1.Condition{
 			Type: Orphaned, Status: metav1.ConditionTrue, Reason: reasonUnaccounted,
-			Message: clip(fmt.Sprintf("%d volumes or snapshots on this node are kept although no object accounts for them; remove them by hand if they are not needed: %s",
+			Message: entries.Clip(fmt.Sprintf("%d volumes or snapshots on this node are kept although no object accounts for them; remove them by hand if they are not needed: %s",
 				n, strings.Join(f.Orphans, ", "))),
 		})
 	}
@@ -120,12 +118,5 @@ func describeConditions(f Facts, s pools.Snapshot) []metav1.Condition {
 }
 
 func quantity(n int64) resource.Quantity { return *resource.NewQuantity(n, resource.BinarySI) }
-
-func clip(s string) string {
-	if len(s) > maxMessage {
-		return strings.ToValidUTF8(s[:maxMessage], "")
-	}
-	return s
-}
 
 func compare(a, b string) int { return cmp.Compare(a, b) }

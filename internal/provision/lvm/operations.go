@@ -14,6 +14,10 @@ func (p *Provisioner) Create(ctx context.Context, r provision.CreateRequest) (pr
 	if err := r.Check(); err != nil {
 		return provision.Volume{}, err
 	}
+	if r.Source != (provision.Source{}) {
+		// Never a blank volume in place of a copy.
+		return provision.Volume{}, fmt.Errorf("%w: pool %s makes no copies yet", provision.ErrUnsupported, r.Pool.Name)
+	}
 	if err := p.notElsewhere(ctx, r); err != nil {
 		return provision.Volume{}, err
 	}

@@ -280,3 +280,17 @@ func TestAnotherChangeDuringAThinOneIsSeen(t *testing.T) {
 		t.Errorf("the group was not read again: %v", got)
 	}
 }
+
+func TestAVolumeThatIsToBeACopyIsNeverMadeBlank(t *testing.T) {
+	p := over(t, thinHost())
+	for _, pool := range []provision.PoolRef{vg, thin} {
+		r := requestIn(pool, "pvc-copy", 10)
+		r.Source.Volume = "pvc-source"
+		if _, err := p.Create(t.Context(), r); !errors.Is(err, provision.ErrUnsupported) {
+			t.Errorf("in %s: %v, want ErrUnsupported", pool.Name, err)
+		}
+		if made := poolOf(t, p, pool).Volumes; len(made) > 0 {
+			t.Errorf("in %s there is %+v", pool.Name, made)
+		}
+	}
+}
