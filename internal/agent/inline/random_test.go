@@ -17,6 +17,9 @@ type story struct {
 	*node
 	// used is whether the pod ever had its data; lost whether a disk took it.
 	used, lost bool
+	// refused is whether the volume may be refused to its pod: it was marked, so the
+	// pod may have had it, and then lost or swept.
+	refused bool
 	// given is whether the kubelet gave the volume back, as far as it knows.
 	given bool
 	// forgotten and gone are whether kubelet and API server do not know the pod.
@@ -34,7 +37,8 @@ func (s *story) after(t *rapid.T) {
 	if created && s.used && !s.given {
 		t.Fatal("a volume was made after the pod had its data")
 	}
-	if deleted && !s.given && (!s.forgotten || !s.gone) {
+	// A volume the pod never had may go as soon as the API server forgot the pod.
+	if deleted && !s.given && (!s.gone || s.used && !s.forgotten) {
 		t.Fatalf("the data was deleted; kubelet gave it back: %v, forgot it: %v, API server forgot it: %v", s.given, s.forgotten, s.gone)
 	}
 	s.crash.Effects = nil
@@ -64,7 +68,7 @@ func (s *story) publish(t *rapid.T) {
 		t.Fatal("the pod got a volume after its data was lost")
 	}
 	noPool := errors.Is(err, provision.ErrPoolMissing) // all disks were lost
-	if err != nil && !errors.Is(err, memory.ErrCrash) && !s.lost && !noPool {
+	if err != nil && !errors.Is(err, memory.ErrCrash) && !s.refused && !noPool {
 		t.Fatalf("publishing: %v", err)
 	}
 }
@@ -89,17 +93,18 @@ func (s *story) forget(*rapid.T) {
 
 func (s *story) look(t *rapid.T) {
 	s.clock.SetTime(s.clock.Now().Add(askInterval))
+	s.refused = s.refused || s.gone && s.marked(t) // it may crash before the mark goes
 	err := s.Sweep(t.Context(), s.Pools())
 	if err != nil && !errors.Is(err, memory.ErrCrash) && s.err == nil {
 		t.Fatalf("sweeping: %v", err)
 	}
 }
 
-// losePool takes the disk away that has the volume. Once that is marked the pod may
-// have had it, so it counts as lost.
+// losePool takes the disk away that has the volume.
 func (s *story) losePool(t *rapid.T) {
 	if r := s.record(); r != nil {
-		s.lost = s.lost || s.marked(t)
+		s.lost = s.lost || s.used
+		s.refused = s.refused || s.marked(t)
 		s.reboot() // a mount of a disk that is gone goes with the machine
 		s.disks.RemovePool(r.Pool)
 	}
