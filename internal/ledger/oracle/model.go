@@ -100,7 +100,8 @@ func (m *Model) ObserveVolumeGone(name string, revision int64) {
 	if !present {
 		return
 	}
-	for _, f := range m.Facts() {
+	// What the node only lists may be of an earlier Volume of this name, elsewhere.
+	for _, f := range m.volumeFacts() {
 		r, reported := m.reports[f.Node]
 		if f.Owner == ledger.Volume(name) && reported && r.Generation > 0 && r.Generation < revision {
 			f.stated = true
