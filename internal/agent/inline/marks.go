@@ -60,7 +60,9 @@ func (d MarkDir) Set(m Mark) error {
 	if err != nil {
 		return fmt.Errorf("marking the volume: %w", err)
 	}
-	if err := errors.Join(f.Sync(), f.Close(), d.sync()); err != nil {
+	// The directory may be new: without its parent's word it goes with the power, and
+	// the mark with it. To sync a directory that has not changed costs nothing.
+	if err := errors.Join(f.Sync(), f.Close(), syncDir(string(d)), syncDir(filepath.Dir(string(d)))); err != nil {
 		return fmt.Errorf("marking the volume: %w", err)
 	}
 	return nil
@@ -72,7 +74,7 @@ func (d MarkDir) Remove(m Mark) error {
 	if errors.Is(err, fs.ErrNotExist) {
 		return nil
 	}
-	if err := errors.Join(err, d.sync()); err != nil {
+	if err := errors.Join(err, syncDir(string(d))); err != nil {
 		return fmt.Errorf("removing the volume's mark: %w", err)
 	}
 	return nil
@@ -94,8 +96,8 @@ func (d MarkDir) List() ([]Mark, error) {
 	return marks, nil
 }
 
-func (d MarkDir) sync() error {
-	f, err := os.Open(string(d))
+func syncDir(dir string) error {
+	f, err := os.Open(dir)
 	if err != nil {
 		return err
 	}
