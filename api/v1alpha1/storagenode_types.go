@@ -6,9 +6,9 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 )
 
-// StorageNode is what one node has to offer. It bears the Node's name and is
-// written by that node's agent only; the controller deletes it when the Node is
-// gone. Deleting it never deletes data.
+// StorageNode is what one node has to offer. It bears the Node's name; its status is
+// written by that node's agent only, its spec by administrators. The controller deletes
+// it when the Node is gone. Deleting it never deletes data.
 //
 // +kubebuilder:object:root=true
 // +kubebuilder:subresource:status
@@ -23,9 +23,51 @@ type StorageNode struct {
 	metav1.TypeMeta   `json:",inline"`
 	metav1.ObjectMeta `json:"metadata,omitempty"`
 
+	// spec is what administrators tell the node's agent.
+	// +optional
+	Spec StorageNodeSpec `json:"spec,omitempty"`
+
 	// status is the agent's latest report.
 	// +optional
 	Status StorageNodeStatus `json:"status,omitempty"`
+}
+
+// StorageNodeSpec is what administrators tell a node's agent.
+type StorageNodeSpec struct {
+	// forget names the orphans whose data may be deleted. The agent deletes one only
+	// while its report still shows the same one.
+	// +optional
+	// +listType=map
+	// +listMapKey=pool
+	// +listMapKey=name
+	// +kubebuilder:validation:MaxItems=64
+	Forget []ForgottenOrphan `json:"forget,omitempty"`
+}
+
+// ForgottenOrphan names one orphan exactly as its node reports it, so that the word
+// for one cannot be taken for another's.
+type ForgottenOrphan struct {
+	// pool that it is in.
+	// +required
+	// +kubebuilder:validation:MinLength=1
+	// +kubebuilder:validation:MaxLength=253
+	Pool string `json:"pool"`
+
+	// name of the volume or the snapshot.
+	// +required
+	// +kubebuilder:validation:MinLength=1
+	// +kubebuilder:validation:MaxLength=63
+	Name string `json:"name"`
+
+	// size as reported.
+	// +required
+	// +kubebuilder:validation:XIntOrString
+	// +kubebuilder:validation:MaxLength=32
+	Size resource.Quantity `json:"size"`
+
+	// since as reported.
+	// +required
+	Since metav1.Time `json:"since"`
 }
 
 // StorageNodeStatus is one atomic report of a node's pools.
@@ -161,7 +203,61 @@ type InventoryItem struct {
 	// +kubebuilder:validation:XIntOrString
 	// +kubebuilder:validation:MaxLength=32
 	Allocated resource.Quantity `json:"allocated"`
+
+	// orphan is set for what no object accounts for, as the API server itself said
+	// when it was asked. It is kept.
+	// +optional
+	Orphan *Orphan `json:"orphan,omitempty"`
 }
+
+// Orphan is what is known of data that no object accounts for.
+type Orphan struct {
+	// since is when it was first reported, by the node's clock.
+	// +required
+	Since metav1.Time `json:"since"`
+
+	// reason is NoObject or NotPlaced.
+	// +required
+	Reason OrphanReason `json:"reason"`
+
+	// message says why it is an orphan, or why it could not be deleted.
+	// +optional
+	// +kubebuilder:validation:MaxLength=1024
+	Message string `json:"message,omitempty"`
+
+	// deadline is when it is deleted if nobody adopts it; absent if it is kept for ever.
+	// +optional
+	Deadline *metav1.Time `json:"deadline,omitempty"`
+
+	// size in bytes of the volume, or of the volume that a snapshot is of.
+	// +required
+	// +kubebuilder:validation:XIntOrString
+	// +kubebuilder:validation:MaxLength=32
+	Size resource.Quantity `json:"size"`
+
+	// filesystem that was made on it; empty means that none ever was.
+	// +optional
+	// +kubebuilder:validation:MaxLength=32
+	Filesystem string `json:"filesystem,omitempty"`
+
+	// source is the name of the snapshot or the volume that it began as a copy of.
+	// +optional
+	// +kubebuilder:validation:MaxLength=63
+	Source string `json:"source,omitempty"`
+}
+
+// OrphanReason is why data is an orphan.
+//
+// +kubebuilder:validation:Enum=NoObject;NotPlaced
+type OrphanReason string
+
+const (
+	// OrphanNoObject means that there is no Volume, or Snapshot, of its name.
+	OrphanNoObject OrphanReason = "NoObject"
+	// OrphanNotPlaced means that there is one, and it does not know that the node has
+	// anything of it.
+	OrphanNotPlaced OrphanReason = "NotPlaced"
+)
 
 // InlineReference names an inline volume: one that a pod's spec describes, and
 // that lives and dies with the pod.

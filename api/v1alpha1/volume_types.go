@@ -52,6 +52,7 @@ type Volume struct {
 // +kubebuilder:validation:XValidation:rule="self.volumeMode == oldSelf.volumeMode && self.poolClass == oldSelf.poolClass && self.sharing == oldSelf.sharing && self.placement == oldSelf.placement",message="volumeMode, poolClass, sharing and placement are immutable"
 // +kubebuilder:validation:XValidation:rule="has(self.fsType) == has(oldSelf.fsType) && (!has(self.fsType) || self.fsType == oldSelf.fsType)",message="fsType is immutable"
 // +kubebuilder:validation:XValidation:rule="has(self.source) == has(oldSelf.source) && (!has(self.source) || self.source == oldSelf.source)",message="source is immutable"
+// +kubebuilder:validation:XValidation:rule="self.?adopted.orValue(false) == oldSelf.?adopted.orValue(false)",message="adopted is immutable"
 // +kubebuilder:validation:XValidation:rule="has(self.fsType) == (self.volumeMode == 'Filesystem')",message="fsType is for volumeMode Filesystem, and required there"
 type VolumeSpec struct {
 	// capacity is the size in bytes that was asked for; a replica may be a little
@@ -84,6 +85,11 @@ type VolumeSpec struct {
 	// source is what the volume begins as a copy of; without one it begins blank.
 	// +optional
 	Source *VolumeSource `json:"source,omitempty"`
+
+	// adopted says that the data was there before this object. No node makes it or
+	// formats it: where it is missing, an empty volume must not take its place.
+	// +optional
+	Adopted bool `json:"adopted,omitempty"`
 
 	// sharing says how many nodes may write at once.
 	// +required

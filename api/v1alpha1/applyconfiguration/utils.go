@@ -22,6 +22,8 @@ func ForKind(kind schema.GroupVersionKind) interface{} {
 		return &apiv1alpha1.DevicePoolsApplyConfiguration{}
 	case v1alpha1.SchemeGroupVersion.WithKind("Epoch"):
 		return &apiv1alpha1.EpochApplyConfiguration{}
+	case v1alpha1.SchemeGroupVersion.WithKind("ForgottenOrphan"):
+		return &apiv1alpha1.ForgottenOrphanApplyConfiguration{}
 	case v1alpha1.SchemeGroupVersion.WithKind("InlineReference"):
 		return &apiv1alpha1.InlineReferenceApplyConfiguration{}
 	case v1alpha1.SchemeGroupVersion.WithKind("InventoryItem"):
@@ -30,6 +32,8 @@ func ForKind(kind schema.GroupVersionKind) interface{} {
 		return &apiv1alpha1.LVMPoolsApplyConfiguration{}
 	case v1alpha1.SchemeGroupVersion.WithKind("LVMThinPools"):
 		return &apiv1alpha1.LVMThinPoolsApplyConfiguration{}
+	case v1alpha1.SchemeGroupVersion.WithKind("Orphan"):
+		return &apiv1alpha1.OrphanApplyConfiguration{}
 	case v1alpha1.SchemeGroupVersion.WithKind("Pool"):
 		return &apiv1alpha1.PoolApplyConfiguration{}
 	case v1alpha1.SchemeGroupVersion.WithKind("PoolClass"):
@@ -56,6 +60,8 @@ func ForKind(kind schema.GroupVersionKind) interface{} {
 		return &apiv1alpha1.SnapshotStatusApplyConfiguration{}
 	case v1alpha1.SchemeGroupVersion.WithKind("StorageNode"):
 		return &apiv1alpha1.StorageNodeApplyConfiguration{}
+	case v1alpha1.SchemeGroupVersion.WithKind("StorageNodeSpec"):
+		return &apiv1alpha1.StorageNodeSpecApplyConfiguration{}
 	case v1alpha1.SchemeGroupVersion.WithKind("StorageNodeStatus"):
 		return &apiv1alpha1.StorageNodeStatusApplyConfiguration{}
 	case v1alpha1.SchemeGroupVersion.WithKind("Volume"):

@@ -69,6 +69,9 @@ func refusals() map[string]bool {
 	for _, tc := range classChanges {
 		seen[tc.refusal] = true
 	}
+	for _, tc := range forgetCases {
+		seen[tc.refusal] = true
+	}
 	for _, tc := range strayRequests {
 		seen[tc.refusal] = true
 	}

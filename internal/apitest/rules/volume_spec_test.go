@@ -16,6 +16,7 @@ const (
 	specImmutable    = "volumeMode, poolClass, sharing and placement are immutable"
 	sourceImmutable  = "source is immutable"
 	oneSource        = "a source is either a snapshot or a volume"
+	adoptedImmutable = "adopted is immutable"
 	fsTypeImmutable  = "fsType is immutable"
 	fsTypeNeeded     = "fsType is for volumeMode Filesystem, and required there"
 	poolImmutable    = "pool is immutable: remove the replica and add it again"
@@ -122,6 +123,8 @@ var specCases = map[string]statusCase{
 		change: fsType(v1alpha1.XFS), refusal: fsTypeImmutable},
 	"a blank volume gets no source later": {
 		change: from(v1alpha1.SnapshotName("a"), ""), refusal: sourceImmutable},
+	"a volume is not adopted later": {
+		change: func(v *v1alpha1.Volume) { v.Spec.Adopted = true }, refusal: adoptedImmutable},
 	"a replica is added": {
 		change: wanted("n1", "n2", "n3")},
 	"a replica is removed": {

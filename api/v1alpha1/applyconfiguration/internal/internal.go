@@ -66,6 +66,21 @@ var schemaYAML = typed.YAMLObject(`types:
     elementRelationship: atomic
 - name: dev.berth.berth.api.v1alpha1.FSType
   scalar: string
+- name: dev.berth.berth.api.v1alpha1.ForgottenOrphan
+  map:
+    fields:
+    - name: name
+      type:
+        scalar: string
+    - name: pool
+      type:
+        scalar: string
+    - name: since
+      type:
+        namedType: io.k8s.apimachinery.pkg.apis.meta.v1.Time
+    - name: size
+      type:
+        namedType: io.k8s.apimachinery.pkg.api.resource.Quantity
 - name: dev.berth.berth.api.v1alpha1.InlineReference
   map:
     fields:
@@ -84,6 +99,9 @@ var schemaYAML = typed.YAMLObject(`types:
     - name: inline
       type:
         namedType: dev.berth.berth.api.v1alpha1.InlineReference
+    - name: orphan
+      type:
+        namedType: dev.berth.berth.api.v1alpha1.Orphan
     - name: snapshot
       type:
         scalar: string
@@ -117,6 +135,32 @@ var schemaYAML = typed.YAMLObject(`types:
             scalar: string
           elementRelationship: associative
 - name: dev.berth.berth.api.v1alpha1.Media
+  scalar: string
+- name: dev.berth.berth.api.v1alpha1.Orphan
+  map:
+    fields:
+    - name: deadline
+      type:
+        namedType: io.k8s.apimachinery.pkg.apis.meta.v1.Time
+    - name: filesystem
+      type:
+        scalar: string
+    - name: message
+      type:
+        scalar: string
+    - name: reason
+      type:
+        namedType: dev.berth.berth.api.v1alpha1.OrphanReason
+    - name: since
+      type:
+        namedType: io.k8s.apimachinery.pkg.apis.meta.v1.Time
+    - name: size
+      type:
+        namedType: io.k8s.apimachinery.pkg.api.resource.Quantity
+    - name: source
+      type:
+        scalar: string
+- name: dev.berth.berth.api.v1alpha1.OrphanReason
   scalar: string
 - name: dev.berth.berth.api.v1alpha1.Placement
   scalar: string
@@ -382,9 +426,24 @@ var schemaYAML = typed.YAMLObject(`types:
     - name: metadata
       type:
         namedType: io.k8s.apimachinery.pkg.apis.meta.v1.ObjectMeta
+    - name: spec
+      type:
+        namedType: dev.berth.berth.api.v1alpha1.StorageNodeSpec
     - name: status
       type:
         namedType: dev.berth.berth.api.v1alpha1.StorageNodeStatus
+- name: dev.berth.berth.api.v1alpha1.StorageNodeSpec
+  map:
+    fields:
+    - name: forget
+      type:
+        list:
+          elementType:
+            namedType: dev.berth.berth.api.v1alpha1.ForgottenOrphan
+          elementRelationship: associative
+          keys:
+          - pool
+          - name
 - name: dev.berth.berth.api.v1alpha1.StorageNodeStatus
   map:
     fields:
@@ -440,6 +499,9 @@ var schemaYAML = typed.YAMLObject(`types:
 - name: dev.berth.berth.api.v1alpha1.VolumeSpec
   map:
     fields:
+    - name: adopted
+      type:
+        scalar: boolean
     - name: capacity
       type:
         namedType: io.k8s.apimachinery.pkg.api.resource.Quantity

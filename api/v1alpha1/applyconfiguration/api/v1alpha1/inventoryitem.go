@@ -19,6 +19,9 @@ type InventoryItemApplyConfiguration struct {
 	Snapshot *string `json:"snapshot,omitempty"`
 	// allocated is how many bytes it takes of the pool.
 	Allocated *resource.Quantity `json:"allocated,omitempty"`
+	// orphan is set for what no object accounts for, as the API server itself said
+	// when it was asked. It is kept.
+	Orphan *OrphanApplyConfiguration `json:"orphan,omitempty"`
 }
 
 // InventoryItemApplyConfiguration constructs a declarative configuration of the InventoryItem type for use with
@@ -56,5 +59,13 @@ func (b *InventoryItemApplyConfiguration) WithSnapshot(value string) *InventoryI
 // If called multiple times, the Allocated field is set to the value of the last call.
 func (b *InventoryItemApplyConfiguration) WithAllocated(value resource.Quantity) *InventoryItemApplyConfiguration {
 	b.Allocated = &value
+	return b
+}
+
+// WithOrphan sets the Orphan field in the declarative configuration to the given value
+// and returns the receiver, so that objects can be built by chaining "With" function invocations.
+// If called multiple times, the Orphan field is set to the value of the last call.
+func (b *InventoryItemApplyConfiguration) WithOrphan(value *OrphanApplyConfiguration) *InventoryItemApplyConfiguration {
+	b.Orphan = value
 	return b
 }

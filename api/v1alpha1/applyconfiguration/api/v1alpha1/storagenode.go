@@ -14,12 +14,14 @@ import (
 // StorageNodeApplyConfiguration represents a declarative configuration of the StorageNode type for use
 // with apply.
 //
-// StorageNode is what one node has to offer. It bears the Node's name and is
-// written by that node's agent only; the controller deletes it when the Node is
-// gone. Deleting it never deletes data.
+// StorageNode is what one node has to offer. It bears the Node's name; its status is
+// written by that node's agent only, its spec by administrators. The controller deletes
+// it when the Node is gone. Deleting it never deletes data.
 type StorageNodeApplyConfiguration struct {
 	v1.TypeMetaApplyConfiguration    `json:""`
 	*v1.ObjectMetaApplyConfiguration `json:"metadata,omitempty"`
+	// spec is what administrators tell the node's agent.
+	Spec *StorageNodeSpecApplyConfiguration `json:"spec,omitempty"`
 	// status is the agent's latest report.
 	Status *StorageNodeStatusApplyConfiguration `json:"status,omitempty"`
 }
@@ -232,6 +234,14 @@ func (b *StorageNodeApplyConfiguration) ensureObjectMetaApplyConfigurationExists
 	if b.ObjectMetaApplyConfiguration == nil {
 		b.ObjectMetaApplyConfiguration = &v1.ObjectMetaApplyConfiguration{}
 	}
+}
+
+// WithSpec sets the Spec field in the declarative configuration to the given value
+// and returns the receiver, so that objects can be built by chaining "With" function invocations.
+// If called multiple times, the Spec field is set to the value of the last call.
+func (b *StorageNodeApplyConfiguration) WithSpec(value *StorageNodeSpecApplyConfiguration) *StorageNodeApplyConfiguration {
+	b.Spec = value
+	return b
 }
 
 // WithStatus sets the Status field in the declarative configuration to the given value

@@ -27,6 +27,9 @@ type VolumeSpecApplyConfiguration struct {
 	ClaimRef *ClaimReferenceApplyConfiguration `json:"claimRef,omitempty"`
 	// source is what the volume begins as a copy of; without one it begins blank.
 	Source *VolumeSourceApplyConfiguration `json:"source,omitempty"`
+	// adopted says that the data was there before this object. No node makes it or
+	// formats it: where it is missing, an empty volume must not take its place.
+	Adopted *bool `json:"adopted,omitempty"`
 	// sharing says how many nodes may write at once.
 	Sharing *apiv1alpha1.Sharing `json:"sharing,omitempty"`
 	// placement says how the PersistentVolume finds its node.
@@ -88,6 +91,14 @@ func (b *VolumeSpecApplyConfiguration) WithClaimRef(value *ClaimReferenceApplyCo
 // If called multiple times, the Source field is set to the value of the last call.
 func (b *VolumeSpecApplyConfiguration) WithSource(value *VolumeSourceApplyConfiguration) *VolumeSpecApplyConfiguration {
 	b.Source = value
+	return b
+}
+
+// WithAdopted sets the Adopted field in the declarative configuration to the given value
+// and returns the receiver, so that objects can be built by chaining "With" function invocations.
+// If called multiple times, the Adopted field is set to the value of the last call.
+func (b *VolumeSpecApplyConfiguration) WithAdopted(value bool) *VolumeSpecApplyConfiguration {
+	b.Adopted = &value
 	return b
 }
 
