@@ -34,13 +34,24 @@ type Snapshot struct {
 
 // SnapshotSpec says what a snapshot is of.
 //
-// +kubebuilder:validation:XValidation:rule="self.volume == oldSelf.volume && self.poolClass == oldSelf.poolClass",message="volume and poolClass are immutable"
+// +kubebuilder:validation:XValidation:rule="self.volume == oldSelf.volume && self.volumeMode == oldSelf.volumeMode && self.poolClass == oldSelf.poolClass",message="volume, volumeMode and poolClass are immutable"
+// +kubebuilder:validation:XValidation:rule="has(self.fsType) == has(oldSelf.fsType) && (!has(self.fsType) || self.fsType == oldSelf.fsType)",message="fsType is immutable"
+// +kubebuilder:validation:XValidation:rule="has(self.fsType) == (self.volumeMode == 'Filesystem')",message="fsType is for volumeMode Filesystem, and required there"
 type SnapshotSpec struct {
 	// volume is the Volume that the snapshot is of.
 	// +required
 	// +kubebuilder:validation:MaxLength=63
 	// +kubebuilder:validation:Pattern=`^(pvc-[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}|vol-[a-z2-7]{32})$`
 	Volume string `json:"volume"`
+
+	// volumeMode of the volume, which may be gone when the first volume is made from
+	// the snapshot: bytes are copied, so what is in them stays what it is.
+	// +required
+	VolumeMode VolumeMode `json:"volumeMode"`
+
+	// fsType of a Filesystem volume.
+	// +optional
+	FSType FSType `json:"fsType,omitempty"`
 
 	// poolClass of the volume: what it keeps spare, no snapshot takes.
 	// +required

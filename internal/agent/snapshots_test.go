@@ -23,7 +23,7 @@ func (s *site) snapshot(name, volume string) *v1alpha1.Snapshot {
 			Labels: map[string]string{v1alpha1.ReplicaLabel(s.name): ""},
 		},
 		Spec: v1alpha1.SnapshotSpec{
-			Volume: v1alpha1.VolumeName(s.name + volume), PoolClass: "pc-" + s.name,
+			Volume: v1alpha1.VolumeName(s.name + volume), VolumeMode: v1alpha1.Block, PoolClass: "pc-" + s.name,
 			Replicas: []v1alpha1.ReplicaSpec{{Node: s.name, Pool: s.pool.Name}},
 		},
 	}

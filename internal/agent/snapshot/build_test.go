@@ -28,7 +28,7 @@ type option func(*v1alpha1.Snapshot)
 func snapshot(options ...option) *v1alpha1.Snapshot {
 	s := &v1alpha1.Snapshot{
 		ObjectMeta: metav1.ObjectMeta{Name: id, Labels: map[string]string{v1alpha1.ReplicaLabel(here): ""}},
-		Spec:       v1alpha1.SnapshotSpec{Volume: volume, PoolClass: "fast", Replicas: []v1alpha1.ReplicaSpec{{Node: here, Pool: "vg0"}}},
+		Spec:       v1alpha1.SnapshotSpec{Volume: volume, VolumeMode: v1alpha1.Block, PoolClass: "fast", Replicas: []v1alpha1.ReplicaSpec{{Node: here, Pool: "vg0"}}},
 	}
 	for _, o := range options {
 		o(s)

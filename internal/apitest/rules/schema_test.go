@@ -59,7 +59,9 @@ func refusals() map[string]bool {
 	for _, tc := range createDenials {
 		seen[tc.refusal] = true
 	}
-	seen[snapshotImmutable] = true // in TestASnapshotStaysOneOfItsVolume
+	for _, tc := range snapshotChanges {
+		seen[tc.refusal] = true
+	}
 	for _, tc := range snapshotSpecs {
 		seen[tc.refusal] = true
 	}

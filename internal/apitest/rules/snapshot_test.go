@@ -16,7 +16,7 @@ import (
 
 const (
 	snapshotForm      = "metadata.name must be snap-<uid>, or snap- and 32 characters of base32"
-	snapshotImmutable = "volume and poolClass are immutable"
+	snapshotImmutable = "volume, volumeMode and poolClass are immutable"
 	snapshotIncludes  = "a snapshot that was taken reports when, and its size"
 	takenOnce         = "a snapshot is taken once"
 )
@@ -29,7 +29,7 @@ func newSnapshot(t *testing.T) *v1alpha1.Snapshot {
 	return &v1alpha1.Snapshot{
 		ObjectMeta: metav1.ObjectMeta{Name: v1alpha1.SnapshotName(t.Name())},
 		Spec: v1alpha1.SnapshotSpec{
-			Volume: v1alpha1.VolumeName(t.Name()), PoolClass: "fast",
+			Volume: v1alpha1.VolumeName(t.Name()), VolumeMode: v1alpha1.Filesystem, FSType: v1alpha1.Ext4, PoolClass: "fast",
 			Replicas: []v1alpha1.ReplicaSpec{{Node: "n1", Pool: "vg"}, {Node: "n2", Pool: "vg"}},
 		},
 	}
@@ -85,6 +85,10 @@ var snapshotSpecs = map[string]struct {
 	"a snapshot of nothing":                {change: func(s *v1alpha1.Snapshot) { s.Spec.Volume = "" }, refusal: "spec.volume"},
 	"a snapshot of what is not Berth's":    {change: func(s *v1alpha1.Snapshot) { s.Spec.Volume = "root" }, refusal: "spec.volume"},
 	"a snapshot of no class":               {change: func(s *v1alpha1.Snapshot) { s.Spec.PoolClass = "" }, refusal: "spec.poolClass"},
+	"a snapshot of a block device":         {change: func(s *v1alpha1.Snapshot) { s.Spec.VolumeMode, s.Spec.FSType = v1alpha1.Block, "" }},
+	"a snapshot of no mode":                {change: func(s *v1alpha1.Snapshot) { s.Spec.VolumeMode = "" }, refusal: "spec.volumeMode"},
+	"a filesystem of no type":              {change: func(s *v1alpha1.Snapshot) { s.Spec.FSType = "" }, refusal: fsTypeNeeded},
+	"a block device with a filesystem":     {change: func(s *v1alpha1.Snapshot) { s.Spec.VolumeMode = v1alpha1.Block }, refusal: fsTypeNeeded},
 }
 
 func TestASnapshotIsCreatedOnlyInAFormThatCanBeServed(t *testing.T) {
@@ -103,8 +107,24 @@ func TestASnapshotStaysOneOfItsVolume(t *testing.T) {
 	s := begun(t, env.Client)
 	s.Spec.Replicas = s.Spec.Replicas[:1]
 	expect(t, env.Client.Update(t.Context(), s), "")
-	s.Spec.Volume = v1alpha1.VolumeName("another")
-	expect(t, env.Client.Update(t.Context(), s), snapshotImmutable)
+	for name, tc := range snapshotChanges {
+		t.Run(name, func(t *testing.T) {
+			changed := s.DeepCopy()
+			tc.change(changed)
+			expect(t, env.Client.Update(t.Context(), changed), tc.refusal)
+		})
+	}
+}
+
+// snapshotChanges are changes of what a snapshot is of.
+var snapshotChanges = map[string]struct {
+	change  step
+	refusal string
+}{
+	"another volume":     {func(s *v1alpha1.Snapshot) { s.Spec.Volume = v1alpha1.VolumeName("another") }, snapshotImmutable},
+	"another class":      {func(s *v1alpha1.Snapshot) { s.Spec.PoolClass = "slow" }, snapshotImmutable},
+	"another mode":       {func(s *v1alpha1.Snapshot) { s.Spec.VolumeMode, s.Spec.FSType = v1alpha1.Block, "" }, snapshotImmutable},
+	"another filesystem": {func(s *v1alpha1.Snapshot) { s.Spec.FSType = v1alpha1.XFS }, fsTypeImmutable},
 }
 
 // snapshotCases are requests of the agent of n1.

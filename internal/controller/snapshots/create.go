@@ -61,10 +61,11 @@ func (s *Service) begin(ctx context.Context, name, volume string) (*v1alpha1.Sna
 	if err != nil {
 		return nil, err
 	}
-	o := &v1alpha1.Snapshot{Spec: v1alpha1.SnapshotSpec{Volume: v.Name, PoolClass: v.Spec.PoolClass, Replicas: []v1alpha1.ReplicaSpec{at}}}
+	o := &v1alpha1.Snapshot{Spec: v1alpha1.SnapshotSpec{
+		Volume: v.Name, VolumeMode: v.Spec.VolumeMode, FSType: v.Spec.FSType, PoolClass: v.Spec.PoolClass, Replicas: []v1alpha1.ReplicaSpec{at},
+	}}
 	o.Name, o.Finalizers = name, []string{v1alpha1.SnapshotFinalizer}
 	o.Labels = map[string]string{v1alpha1.ReplicaLabel(at.Node): ""}
-	usecase.NoteShape(o, v)
 	err = s.client.Create(ctx, o)
 	if apierrors.IsAlreadyExists(err) {
 		return s.reread(ctx, name)

@@ -10,10 +10,8 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 
 	"berth.dev/berth/api/v1alpha1"
-	"berth.dev/berth/internal/controller/usecase"
 	"berth.dev/berth/internal/provision"
 	"berth.dev/berth/internal/quantity"
-	"berth.dev/berth/internal/storageclass"
 )
 
 // origin is what a volume is to begin as a copy of, as it is now. It has one
@@ -25,9 +23,8 @@ type origin struct {
 	// bytes that the copy needs at least. Who asks for least, which is what the
 	// source was asked for, is given them: sizes are rounded up by the pool.
 	bytes, least int64
-	// mode and fsType, empty where they are not known.
-	mode   v1alpha1.VolumeMode
-	fsType v1alpha1.FSType
+	mode         v1alpha1.VolumeMode
+	fsType       v1alpha1.FSType // empty for a Block volume
 }
 
 // resolve looks up the source, once a call, and brings the request in line with it.
@@ -50,7 +47,7 @@ func (a *attempt) resolve(ctx context.Context) error {
 		return err
 	}
 	if a.request.Mode == v1alpha1.Filesystem {
-		a.request.FSType = cmp.Or(a.request.FSType, o.fsType, storageclass.DefaultFSType)
+		a.request.FSType = o.fsType
 	}
 	a.bytes, err = o.size(a.request.Size)
 	a.origin = o
@@ -72,9 +69,10 @@ func (a *attempt) snapshot(ctx context.Context, name string) (*origin, error) {
 	for _, replica := range s.Spec.Replicas {
 		if entry := s.Entry(replica.Node); entry != nil && entry.State == v1alpha1.SnapshotReady && entry.RestoreSize != nil {
 			size := entry.RestoreSize.Value()
-			o := &origin{name: "snapshot " + name, at: place{replica.Node, replica.Pool}, bytes: size, least: size}
-			o.mode, o.fsType = usecase.NotedShape(s)
-			return o, nil
+			return &origin{
+				name: "snapshot " + name, at: place{replica.Node, replica.Pool},
+				bytes: size, least: size, mode: s.Spec.VolumeMode, fsType: s.Spec.FSType,
+			}, nil
 		}
 	}
 	return nil, fail(provision.ErrUnavailable, "nothing can be made from snapshot %s yet: it is not ready", name)
@@ -103,9 +101,9 @@ func (o *origin) suits(r *Request) error {
 	switch {
 	case !provision.Copies(kind):
 		return fail(provision.ErrUnsupported, "%s is in pool %s, whose provisioner %s makes no copies", o.name, o.at.pool, kind)
-	case o.mode != "" && o.mode != r.Mode:
+	case o.mode != r.Mode:
 		return fail(provision.ErrInvalid, "%s is of volumeMode %s, and a copy of it cannot be of %s", o.name, o.mode, r.Mode)
-	case o.fsType != "" && r.FSType != "" && o.fsType != r.FSType:
+	case r.FSType != "" && o.fsType != r.FSType:
 		return fail(provision.ErrInvalid, "%s has the filesystem %s, and a copy of it cannot have %s", o.name, o.fsType, r.FSType)
 	}
 	return nil

@@ -40,12 +40,11 @@ func TestWhatACopyCanBe(t *testing.T) {
 		fsType v1alpha1.FSType
 		class  error
 	}{
-		"the same":                        {xfs, v1alpha1.Filesystem, v1alpha1.XFS, nil},
-		"whatever its source is":          {xfs, v1alpha1.Filesystem, "", nil},
-		"another filesystem":              {xfs, v1alpha1.Filesystem, v1alpha1.Ext4, provision.ErrInvalid},
-		"another volumeMode":              {xfs, v1alpha1.Block, "", provision.ErrInvalid},
-		"of a source whose shape is lost": {origin{at: place{"n", "vg0/thin"}}, v1alpha1.Block, "", nil},
-		"of a whole disk":                 {origin{at: place{"n", "disk:wwn-1"}}, v1alpha1.Filesystem, "", provision.ErrUnsupported},
+		"the same":               {xfs, v1alpha1.Filesystem, v1alpha1.XFS, nil},
+		"whatever its source is": {xfs, v1alpha1.Filesystem, "", nil},
+		"another filesystem":     {xfs, v1alpha1.Filesystem, v1alpha1.Ext4, provision.ErrInvalid},
+		"another volumeMode":     {xfs, v1alpha1.Block, "", provision.ErrInvalid},
+		"of a whole disk":        {origin{at: place{"n", "disk:wwn-1"}, mode: v1alpha1.Filesystem}, v1alpha1.Filesystem, "", provision.ErrUnsupported},
 	}
 	for name, test := range tests {
 		t.Run(name, func(t *testing.T) {

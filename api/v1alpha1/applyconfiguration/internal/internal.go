@@ -387,6 +387,9 @@ var schemaYAML = typed.YAMLObject(`types:
 - name: dev.berth.berth.api.v1alpha1.SnapshotSpec
   map:
     fields:
+    - name: fsType
+      type:
+        namedType: dev.berth.berth.api.v1alpha1.FSType
     - name: poolClass
       type:
         scalar: string
@@ -401,6 +404,9 @@ var schemaYAML = typed.YAMLObject(`types:
     - name: volume
       type:
         scalar: string
+    - name: volumeMode
+      type:
+        namedType: dev.berth.berth.api.v1alpha1.VolumeMode
 - name: dev.berth.berth.api.v1alpha1.SnapshotState
   scalar: string
 - name: dev.berth.berth.api.v1alpha1.SnapshotStatus

@@ -2,6 +2,10 @@
 
 package v1alpha1
 
+import (
+	apiv1alpha1 "berth.dev/berth/api/v1alpha1"
+)
+
 // SnapshotSpecApplyConfiguration represents a declarative configuration of the SnapshotSpec type for use
 // with apply.
 //
@@ -9,6 +13,11 @@ package v1alpha1
 type SnapshotSpecApplyConfiguration struct {
 	// volume is the Volume that the snapshot is of.
 	Volume *string `json:"volume,omitempty"`
+	// volumeMode of the volume, which may be gone when the first volume is made from
+	// the snapshot: bytes are copied, so what is in them stays what it is.
+	VolumeMode *apiv1alpha1.VolumeMode `json:"volumeMode,omitempty"`
+	// fsType of a Filesystem volume.
+	FSType *apiv1alpha1.FSType `json:"fsType,omitempty"`
 	// poolClass of the volume: what it keeps spare, no snapshot takes.
 	PoolClass *string `json:"poolClass,omitempty"`
 	// replicas are the nodes that should hold it, with the pool of the volume there.
@@ -26,6 +35,22 @@ func SnapshotSpec() *SnapshotSpecApplyConfiguration {
 // If called multiple times, the Volume field is set to the value of the last call.
 func (b *SnapshotSpecApplyConfiguration) WithVolume(value string) *SnapshotSpecApplyConfiguration {
 	b.Volume = &value
+	return b
+}
+
+// WithVolumeMode sets the VolumeMode field in the declarative configuration to the given value
+// and returns the receiver, so that objects can be built by chaining "With" function invocations.
+// If called multiple times, the VolumeMode field is set to the value of the last call.
+func (b *SnapshotSpecApplyConfiguration) WithVolumeMode(value apiv1alpha1.VolumeMode) *SnapshotSpecApplyConfiguration {
+	b.VolumeMode = &value
+	return b
+}
+
+// WithFSType sets the FSType field in the declarative configuration to the given value
+// and returns the receiver, so that objects can be built by chaining "With" function invocations.
+// If called multiple times, the FSType field is set to the value of the last call.
+func (b *SnapshotSpecApplyConfiguration) WithFSType(value apiv1alpha1.FSType) *SnapshotSpecApplyConfiguration {
+	b.FSType = &value
 	return b
 }
 
