@@ -60,14 +60,14 @@ func (s *state) applyGroup(g *group, turn uint64, now time.Time) {
 	s.groups[g.name] = g
 }
 
-// forget drops the groups that are gone. Those that hold volumes are kept as
+// forget drops the groups that are gone. Those that hold anything of Berth's are kept as
 // missing: a disk that comes back brings them back, and until then nobody must take
 // them for deleted.
 func (s *state) forget(reported map[string]bool) {
 	for name, g := range s.groups {
 		switch {
 		case reported[name]:
-		case len(g.volumes) == 0:
+		case len(g.volumes)+len(g.snapshots) == 0:
 			delete(s.groups, name)
 		default:
 			g.missing, g.silent, g.stale = true, nil, false

@@ -128,3 +128,44 @@ func TestWhatChangedBeforeTheWatchBeganIsSeen(t *testing.T) {
 	stop()
 	running.Wait()
 }
+
+func TestSnapshotsAndCopiesStartNoMoreProcessesThanTheyMust(t *testing.T) {
+	host := thinHost()
+	counter, c := counted(host)
+	p, _ := start(t, c)
+	awaitChange(t, p) // it watches
+	create(t, p, requestIn(thin, "pvc-1", 2))
+	counter.Take()
+	restored := provision.Source{Snapshot: "snap-1"}
+	for _, step := range []struct {
+		name string
+		do   deed
+		want map[string]int
+	}{
+		{"snapshot", snap("snap-1", "pvc-1"), map[string]int{"lvcreate": 1}},
+		{"snapshot again", snap("snap-1", "pvc-1"), nil},
+		{"get snapshot", func(ctx context.Context, _ *lvmtest.Host, p provision.Full) error {
+			_, err := p.GetSnapshot(ctx, "snap-1")
+			return err
+		}, nil},
+		{"restore", carve(copyOf("pvc-2", 2, restored)), map[string]int{"lvcreate": 1}},
+		{"restore again", carve(copyOf("pvc-2", 2, restored)), nil},
+		{"restore larger", carve(copyOf("pvc-3", 4, restored)), map[string]int{"lvcreate": 1, "lvextend": 1}},
+		{"restore larger again", carve(copyOf("pvc-3", 4, restored)), nil},
+		{"clone", carve(copyOf("pvc-4", 2, provision.Source{Volume: "pvc-1"})), map[string]int{"lvcreate": 1}},
+		{"delete snapshot", func(ctx context.Context, _ *lvmtest.Host, p provision.Full) error {
+			return p.DeleteSnapshot(ctx, "snap-1")
+		}, map[string]int{"lvremove": 1}},
+		{"report", func(ctx context.Context, _ *lvmtest.Host, p provision.Full) error {
+			_, err := p.Report(ctx)
+			return err
+		}, nil},
+	} {
+		if err := step.do(t.Context(), host, p); err != nil {
+			t.Fatalf("%s: %v", step.name, err)
+		}
+		if got := counter.Take(); !cmp.Equal(got, step.want) && len(got)+len(step.want) > 0 {
+			t.Errorf("%s started %v, want %v", step.name, got, step.want)
+		}
+	}
+}

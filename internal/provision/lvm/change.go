@@ -10,9 +10,10 @@ import (
 
 // change brings a volume group to where its plan is done, with one LVM process.
 type change struct {
-	group, id string
-	// thin is the thin pool of the volume; empty if it is carved out of the group.
-	thin string
+	group string
+	// id of the volume or snapshot, and the thin pool it is in; empty if it is carved out
+	// of the group.
+	id, thin string
 	// grows says that the thin pool promises more by this change.
 	grows bool
 	// writes is how often LVM writes the group's metadata for it; 0 means once.
@@ -42,16 +43,21 @@ func (p *Provisioner) lock(ctx context.Context, id, group string) (unlock func()
 	return func() { unlockGroup(); unlockVolume() }, nil
 }
 
-// carryOut makes a change under the locks of its volume and its group, and to its
-// end: a caller whose context ends leaves it to itself.
-func (p *Provisioner) carryOut(ctx context.Context, c change) error {
-	unlock, err := p.lock(ctx, c.id, c.group)
+// carryOut makes changes of one volume one after the other, under its lock and that of
+// its group, and to their end: a caller whose context ends leaves them to themselves.
+func (p *Provisioner) carryOut(ctx context.Context, changes ...change) error {
+	unlock, err := p.lock(ctx, changes[0].id, changes[0].group)
 	if err != nil {
 		return err
 	}
-	_, err = run.Do(ctx, &p.tasks, func(ctx context.Context) (struct{}, error) {
+	_, err = run.Do(ctx, &p.tasks, func(ctx context.Context) (none struct{}, _ error) {
 		defer unlock()
-		return struct{}{}, p.carryOutLocked(ctx, c)
+		for _, c := range changes {
+			if err := p.carryOutLocked(ctx, c); err != nil {
+				return none, err
+			}
+		}
+		return none, nil
 	})
 	return err
 }

@@ -61,6 +61,29 @@ func (c Config) createCommand(r provision.CreateRequest, size int64) run.Command
 	return c.command("lvcreate", append(args, group)...)
 }
 
+// snapshotCommand takes a snapshot of a volume. LVM suspends the volume for it, and with
+// that a filesystem that is mounted is brought to rest. Nobody needs the snapshot's
+// device, and nobody shall write to it.
+func (c Config) snapshotCommand(group, id string, s snapshot) run.Command {
+	return c.thinSnapshotCommand(group, s.of, id, snapshotTags(id, s), "--permission", "r", "--setactivationskip", "y")
+}
+
+// copyCommand makes a volume that begins as its source, a snapshot or a volume.
+func (c Config) copyCommand(r provision.CreateRequest, from carved, size int64) run.Command {
+	group, _ := split(r.Pool)
+	return c.thinSnapshotCommand(group, sourceID(r.Source), r.ID, copyTags(r, from, size), "--permission", "rw", "--setactivationskip", "n")
+}
+
+// thinSnapshotCommand gives no size: without one LVM makes a snapshot in the origin's own
+// thin pool, or none.
+func (c Config) thinSnapshotCommand(group, origin, name string, tags []string, options ...string) run.Command {
+	args := append([]string{"--yes", "--snapshot", "--name", name}, options...)
+	for _, tag := range tags {
+		args = append(args, "--addtag", tag)
+	}
+	return c.command("lvcreate", append(args, group+"/"+origin)...)
+}
+
 func (c Config) extendCommand(group, id string, size int64) run.Command {
 	return c.command("lvextend", "--yes", "--size", bytes(size), group+"/"+id)
 }

@@ -31,6 +31,8 @@ func (p *Provisioner) formatLocked(ctx context.Context, r provision.FormatReques
 		return provision.Volume{}, err
 	}
 	switch {
+	case v.Copying:
+		return provision.Volume{}, fmt.Errorf("%w: volume %s is still being copied", provision.ErrUnavailable, v.ID)
 	case v.Filesystem == r.Filesystem:
 		return v, nil
 	case v.Filesystem != "":

@@ -24,11 +24,12 @@ type group struct {
 	missing bool
 	// devices are the physical volumes.
 	devices []string
-	// volumes are Berth's by id, others the names of all other logical volumes, and
-	// pools the thin pools among these.
-	volumes map[string]*volume
-	others  map[string]bool
-	pools   map[string]*thinPool
+	// volumes and snapshots are Berth's by id, others the names of all other logical
+	// volumes, and pools the thin pools among these.
+	volumes   map[string]*volume
+	snapshots map[string]*snapshot
+	others    map[string]bool
+	pools     map[string]*thinPool
 	// dependents are the names of others' logical volumes that LVM would remove
 	// together with one of Berth's, by its id: copy-on-write snapshots of it.
 	dependents map[string]string
@@ -45,15 +46,43 @@ type group struct {
 	busySince time.Time
 }
 
-type volume struct {
-	// pool is the thin pool that promised the size; empty if it was carved.
+// carved is what is known of any logical volume of Berth's.
+type carved struct {
+	// pool is the thin pool that promised the size; empty if it takes its size of the
+	// group.
 	pool         string
 	size         int64
 	filesystem   string
 	active, open bool
 	// health is LVM's word for a damaged volume: "partial". Empty is healthy.
 	health string
+}
+
+type volume struct {
+	carved
 	inline provision.Inline
+	source provision.Source
+	// copying says that it is not yet as large as it must be. Its size is what it was
+	// promised all the same.
+	copying bool
+}
+
+type snapshot struct {
+	carved
+	// of is the id of its volume, which may be gone.
+	of    string
+	taken time.Time
+}
+
+// find returns a volume or a snapshot; nil if the group has neither.
+func (g *group) find(id string) *carved {
+	if v := g.volumes[id]; v != nil {
+		return &v.carved
+	}
+	if s := g.snapshots[id]; s != nil {
+		return &s.carved
+	}
+	return nil
 }
 
 func (g *group) round(size int64) int64 { return provision.RoundUp(size, g.unit) }
@@ -64,14 +93,31 @@ func (g *group) devicePath(id string) string { return "/dev/" + g.name + "/" + i
 // view is one of the group's volumes as the world sees it.
 func (g *group) view(id string) provision.Volume {
 	v := g.volumes[id]
-	out := provision.Volume{ID: id, Pool: g.ref(v.pool), Size: v.size, Device: g.devicePath(id), Filesystem: v.filesystem, Inline: v.inline}
+	return provision.Volume{
+		ID: id, Pool: g.ref(v.pool), Size: v.size, Device: g.devicePath(id), Filesystem: v.filesystem, Problem: g.damage(v.carved, "volume"),
+		Inline: v.inline, Source: v.source, Copying: v.copying,
+	}
+}
+
+// viewSnapshot is one of the group's snapshots as the world sees it. It may come to
+// hold all of what the volume held, when that is written anew.
+func (g *group) viewSnapshot(id string) provision.Snapshot {
+	s := g.snapshots[id]
+	return provision.Snapshot{
+		ID: id, Volume: s.of, Pool: g.ref(s.pool), Size: s.size, Allocated: s.size, Filesystem: s.filesystem, Taken: s.taken,
+		Problem: g.damage(s.carved, "snapshot"),
+	}
+}
+
+// damage is empty, or says why a logical volume cannot be used.
+func (g *group) damage(c carved, what string) string {
 	switch {
 	case g.missing:
-		out.Problem = "volume group " + g.name + " is missing"
-	case v.health != "":
-		out.Problem = "LVM reports the volume as " + v.health
+		return "volume group " + g.name + " is missing"
+	case c.health != "":
+		return "LVM reports the " + what + " as " + c.health
 	}
-	return out
+	return ""
 }
 
 // pool is one of the group's thin pools as the world sees it, or the group itself
@@ -82,6 +128,11 @@ func (g *group) pool(thin string, now time.Time) provision.Pool {
 	for _, id := range slices.Sorted(maps.Keys(g.volumes)) {
 		if g.volumes[id].pool == thin {
 			p.Volumes = append(p.Volumes, g.view(id))
+		}
+	}
+	for _, id := range slices.Sorted(maps.Keys(g.snapshots)) {
+		if g.snapshots[id].pool == thin {
+			p.Snapshots = append(p.Snapshots, g.viewSnapshot(id))
 		}
 	}
 	return p

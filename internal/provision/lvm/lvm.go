@@ -20,11 +20,9 @@ type Provisioner struct {
 	// group, and reports the reading of what is stale.
 	volumes, groups, reports keyed.Locks[string]
 	tasks                    run.Tasks
-	activateOnce             sync.Once
-	checks, looks            checks
+	firstLook                sync.Once
+	checks, looks, copies    checks
 }
-
-var _ provision.Provisioner = (*Provisioner)(nil)
 
 // New makes a provisioner. It starts nothing; Run watches for changes by others.
 func New(c Config) (*Provisioner, error) {
@@ -71,7 +69,7 @@ func (p *Provisioner) Get(ctx context.Context, id string) (provision.Volume, err
 	return p.activated(ctx, name, id)
 }
 
-// locate returns the pool of a volume. A volume that is not known is looked for
+// locate returns the pool of a volume or a snapshot. What is not known is looked for
 // once in a fresh report before it is declared missing.
 func (p *Provisioner) locate(ctx context.Context, id string) (pool provision.PoolRef, err error) {
 	if err := p.load(ctx); err != nil {
@@ -87,7 +85,7 @@ func (p *Provisioner) locate(ctx context.Context, id string) (pool provision.Poo
 		return pool, nil
 	}
 	if name, ok := p.state.unread(); ok {
-		return pool, fmt.Errorf("%w: volume %s may be in volume group %s, which was never read", provision.ErrUnavailable, id, name)
+		return pool, fmt.Errorf("%w: %s may be in volume group %s, which was never read", provision.ErrUnavailable, id, name)
 	}
 	return pool, fmt.Errorf("%w: %s", provision.ErrNotFound, id)
 }

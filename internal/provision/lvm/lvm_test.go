@@ -2,6 +2,7 @@ package lvm_test
 
 import (
 	"context"
+	"strings"
 	"sync"
 	"testing"
 
@@ -29,13 +30,19 @@ func TestConformanceOnPlayedLVM(t *testing.T) {
 }
 
 func TestConformanceOfThinPoolsOnPlayedLVM(t *testing.T) {
-	conformance.Run(t, func(t *testing.T) conformance.Harness {
-		host := lvmtest.NewHost(map[string]int64{vg.Name: 110, "other": 10})
-		host.AddThinPool(vg.Name, "pool", 100)
-		h := harness(t, host, thin)
-		h.PutForeign = func(name string, size int64) { host.PutForeignThin(vg.Name, "pool", name, "", size) }
-		return h
-	})
+	conformance.Run(t, thinHarness)
+}
+
+func TestConformanceOfSnapshotsOnPlayedLVM(t *testing.T) {
+	conformance.RunSnapshots(t, thinHarness)
+}
+
+func thinHarness(t *testing.T) conformance.Harness {
+	host := lvmtest.NewHost(map[string]int64{vg.Name: 110, "other": 10})
+	host.AddThinPool(vg.Name, "pool", 100)
+	h := harness(t, host, thin)
+	h.PutForeign = func(name string, size int64) { host.PutForeignThin(vg.Name, "pool", name, "", size) }
+	return h
 }
 
 // harness over one pool, which lacks a hand to put something foreign in it.
@@ -58,6 +65,13 @@ func harness(t *testing.T, host *lvmtest.Host, pool provision.PoolRef) conforman
 			host.On(v.Device, func(v *lvmtest.Volume) { v.Signature = "" })
 		},
 		Formats: made.of,
+		Write: func(v provision.Volume, text string) {
+			host.On(v.Device, func(v *lvmtest.Volume) { v.Content = text })
+		},
+		Read: func(v provision.Volume, bytes int) (content string) {
+			host.On(v.Device, func(v *lvmtest.Volume) { content = v.Content })
+			return (content + strings.Repeat("\x00", bytes))[:bytes]
+		},
 	}
 }
 

@@ -1,6 +1,7 @@
 package lvm
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -14,34 +15,48 @@ func (p *Provisioner) Create(ctx context.Context, r provision.CreateRequest) (pr
 	if err := r.Check(); err != nil {
 		return provision.Volume{}, err
 	}
-	if r.Source != (provision.Source{}) {
-		// Never a blank volume in place of a copy.
-		return provision.Volume{}, fmt.Errorf("%w: pool %s makes no copies yet", provision.ErrUnsupported, r.Pool.Name)
-	}
 	if err := p.notElsewhere(ctx, r); err != nil {
 		return provision.Volume{}, err
 	}
 	if err := p.known(ctx, r.Pool); err != nil {
 		return provision.Volume{}, err
 	}
-	name, thin := split(r.Pool)
-	err := p.carryOut(ctx, change{
-		group: name, id: r.ID, thin: thin, grows: thin != "", writes: makes(thin),
-		plan: func(g *group, _ bool) (bool, int64, error) {
-			if other, ok := p.state.holder(r.ID); ok && other != r.Pool {
-				return false, 0, conflictElsewhere(r.ID, other) // made by another request meanwhile
-			}
-			return g.planCreate(r, p.config.Now())
-		},
-		command: func(size int64) run.Command { return p.config.createCommand(r, size) },
-		learn: func(g *group, size int64) {
-			g.volumes[r.ID] = &volume{pool: thin, size: size, active: true, inline: r.Inline}
-		},
-	})
-	if err != nil {
+	if err := p.carryOut(ctx, p.creation(r), p.growth(r.Pool, r.ID)); err != nil {
 		return provision.Volume{}, err
 	}
+	name, _ := split(r.Pool)
 	return p.view(name, r.ID)
+}
+
+// creation makes a volume: blank, or as a copy that may be too small yet.
+func (p *Provisioner) creation(r provision.CreateRequest) change {
+	name, thin := split(r.Pool)
+	var from carved
+	return change{
+		group: name, id: r.ID, thin: thin, grows: thin != "", writes: makes(thin),
+		plan: func(g *group, _ bool) (done bool, size int64, err error) {
+			done, size, err = g.planCreate(r, p.config.Now())
+			if !done {
+				err = cmp.Or(p.state.elsewhere(r), err)
+			}
+			if !done && err == nil {
+				from, err = g.source(r)
+			}
+			return done, size, err
+		},
+		command: func(size int64) run.Command {
+			if r.Source == (provision.Source{}) {
+				return p.config.createCommand(r, size)
+			}
+			return p.config.copyCommand(r, from, size)
+		},
+		learn: func(g *group, size int64) {
+			g.volumes[r.ID] = &volume{
+				carved: carved{pool: thin, size: size, filesystem: from.filesystem, active: true},
+				inline: r.Inline, source: r.Source, copying: r.Source != (provision.Source{}) && from.size < size,
+			}
+		},
+	}
 }
 
 // notElsewhere returns ErrConflict if another pool holds the volume.
@@ -67,8 +82,9 @@ func conflictElsewhere(id string, pool provision.PoolRef) error {
 	return fmt.Errorf("%w: volume %s exists in pool %s", provision.ErrConflict, id, pool.Name)
 }
 
-// makes is how often LVM writes a group's metadata to make or remove a volume: for a
-// thin one before and after the message to the pool, so that neither is lost.
+// makes is how often LVM writes a group's metadata to make or remove a volume or a
+// snapshot: for a thin one before and after the message to the pool, so that neither is
+// lost.
 func makes(thin string) uint64 {
 	if thin != "" {
 		return 2
@@ -113,7 +129,7 @@ func (p *Provisioner) Expand(ctx context.Context, r provision.ExpandRequest) (pr
 		command: func(size int64) run.Command { return p.config.extendCommand(name, r.ID, size) },
 		learn: func(g *group, size int64) {
 			if v := g.volumes[r.ID]; v != nil {
-				v.size = size
+				v.size, v.copying = size, false
 			}
 		},
 	})
@@ -128,6 +144,11 @@ func (p *Provisioner) Delete(ctx context.Context, id string) error {
 	if err := provision.CheckID(id); err != nil {
 		return err
 	}
+	return p.remove(ctx, id)
+}
+
+// remove removes a volume or a snapshot.
+func (p *Provisioner) remove(ctx context.Context, id string) error {
 	pool, err := p.locate(ctx, id)
 	if errors.Is(err, provision.ErrNotFound) {
 		if other, taken := p.state.taken(id); taken {
@@ -143,6 +164,9 @@ func (p *Provisioner) Delete(ctx context.Context, id string) error {
 		group: name, id: id, thin: thin, writes: makes(thin),
 		plan:    func(g *group, fresh bool) (bool, int64, error) { return g.planDelete(id, fresh) },
 		command: func(int64) run.Command { return p.config.removeCommand(name, id) },
-		learn:   func(g *group, _ int64) { delete(g.volumes, id) },
+		learn: func(g *group, _ int64) {
+			delete(g.volumes, id)
+			delete(g.snapshots, id)
+		},
 	})
 }

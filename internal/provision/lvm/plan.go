@@ -27,13 +27,16 @@ func (g *group) planCreate(r provision.CreateRequest, now time.Time) (done bool,
 			return false, 0, fmt.Errorf("%w: volume %s is %q of pod %q, not %q of pod %q", provision.ErrConflict,
 				r.ID, v.inline.Name, v.inline.PodUID, r.Inline.Name, r.Inline.PodUID)
 		}
+		if v.source != r.Source {
+			return false, 0, fmt.Errorf("%w: volume %s began as a copy of %q, not of %q", provision.ErrConflict, r.ID, sourceID(v.source), sourceID(r.Source))
+		}
 		return true, v.size, nil
 	}
 	if g.missing {
 		return false, 0, fmt.Errorf("%w: volume group %s is missing", provision.ErrPoolMissing, g.name)
 	}
 	if g.others[r.ID] {
-		return false, 0, fmt.Errorf("%w: logical volume %s/%s exists and is not Berth's", provision.ErrConflict, g.name, r.ID)
+		return false, 0, g.notOurs(r.ID)
 	}
 	if thin != "" && g.pools[thin] == nil {
 		return false, 0, noThinPool(r.Pool.Name)
@@ -41,8 +44,15 @@ func (g *group) planCreate(r provision.CreateRequest, now time.Time) (done bool,
 	if err := g.usable(thin, now); err != nil {
 		return false, 0, err
 	}
+	if _, err := g.source(r); err != nil {
+		return false, 0, err
+	}
 	size = g.round(r.Size)
 	return false, size, r.Limits.Admit(g.figures(thin), size)
+}
+
+func (g *group) notOurs(id string) error {
+	return fmt.Errorf("%w: logical volume %s/%s exists and is not Berth's", provision.ErrConflict, g.name, id)
 }
 
 func (g *group) planExpand(r provision.ExpandRequest, now time.Time) (done bool, size int64, err error) {
@@ -52,24 +62,24 @@ func (g *group) planExpand(r provision.ExpandRequest, now time.Time) (done bool,
 	}
 	size = g.round(r.Size)
 	if size <= v.size {
-		return true, v.size, nil
+		return g.planGrowth(r.ID, now)
 	}
 	return false, size, cmp.Or(g.usable(v.pool, now), r.Limits.Admit(g.figures(v.pool), size-v.size))
 }
 
 // planDelete trusts only a fresh report about who has the device open.
 func (g *group) planDelete(id string, fresh bool) (done bool, size int64, err error) {
-	if g == nil || g.volumes[id] == nil {
+	if g == nil || g.find(id) == nil {
 		return true, 0, nil
 	}
 	if g.missing {
-		return false, 0, fmt.Errorf("%w: volume group %s is missing and holds volume %s", provision.ErrPoolMissing, g.name, id)
+		return false, 0, fmt.Errorf("%w: volume group %s is missing and holds %s", provision.ErrPoolMissing, g.name, id)
 	}
-	if fresh && g.volumes[id].open {
-		return false, 0, fmt.Errorf("%w: volume %s is open", provision.ErrInUse, id)
+	if fresh && g.find(id).open {
+		return false, 0, fmt.Errorf("%w: %s is open", provision.ErrInUse, id)
 	}
 	if other := g.dependents[id]; other != "" {
-		return false, 0, fmt.Errorf("%w: logical volume %s/%s is not Berth's and would be removed with volume %s: remove it first", provision.ErrInUse, g.name, other, id)
+		return false, 0, fmt.Errorf("%w: logical volume %s/%s is not Berth's and would be removed with %s: remove it first", provision.ErrInUse, g.name, other, id)
 	}
 	return false, 0, nil
 }

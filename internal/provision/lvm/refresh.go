@@ -50,7 +50,10 @@ func (p *Provisioner) refreshAll(ctx context.Context) error {
 	groups, err := p.query(ctx)
 	if err == nil {
 		p.state.apply(answer{groups, true, turn}, p.config.Now())
-		p.activateOnce.Do(func() { p.activateAll(context.WithoutCancel(ctx)) })
+		p.firstLook.Do(func() {
+			p.activateAll(context.WithoutCancel(ctx))
+			p.finishCopies(context.WithoutCancel(ctx))
+		})
 		return nil
 	}
 	p.state.staleAll()

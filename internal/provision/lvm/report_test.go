@@ -3,8 +3,6 @@ package lvm
 import (
 	"strings"
 	"testing"
-
-	"berth.dev/berth/internal/provision"
 )
 
 const twoGroups = `{"report":[
@@ -52,55 +50,6 @@ func TestReportThatIsNotWholeIsRefused(t *testing.T) {
 		if groups, err := parse([]byte(text)); err == nil {
 			t.Errorf("%s: parsed %+v", name, groups)
 		}
-	}
-}
-
-func TestTagsSayWhoseAVolumeIs(t *testing.T) {
-	for name, tc := range map[string]struct {
-		tags string
-		want record
-		ours bool
-	}{
-		"none":            {},
-		"ours, blank":     {tags: "berth.dev/volume=pvc-1", ours: true},
-		"ours, formatted": {"berth.dev/fs=ext4,berth.dev/volume=pvc-1,x", record{filesystem: "ext4"}, true},
-		"another's":       {tags: "berth.dev/volume=pvc-2"},
-		"a longer name":   {tags: "berth.dev/volume=pvc-11"},
-		"only a record":   {"berth.dev/fs=ext4", record{filesystem: "ext4"}, false},
-		"a pod's":         {"berth.dev/inline=uid-1/scratch,berth.dev/volume=pvc-1", record{inline: scratch}, true},
-	} {
-		if got, ours := parseTags("pvc-1", tc.tags); got != tc.want || ours != tc.ours {
-			t.Errorf("%s: %+v, %v", name, got, ours)
-		}
-	}
-}
-
-var scratch = provision.Inline{PodUID: "uid-1", Name: "scratch"}
-
-func TestANewVolumeIsTaggedWithAllThatIsRecordedOfIt(t *testing.T) {
-	for name, tc := range map[string]struct {
-		request provision.CreateRequest
-		want    string
-	}{
-		"a claim's": {
-			provision.CreateRequest{ID: "pvc-1", Labels: map[string]string{"namespace": "shop", "claim": "data"}},
-			"berth.dev/volume=pvc-1 berth.dev/label/claim=data berth.dev/label/namespace=shop",
-		},
-		"a pod's": {
-			provision.CreateRequest{ID: "inline-1", Inline: scratch, Labels: map[string]string{"pod": "web-0"}},
-			"berth.dev/volume=inline-1 berth.dev/inline=uid-1/scratch berth.dev/label/pod=web-0",
-		},
-	} {
-		t.Run(name, func(t *testing.T) {
-			tags := newTags(tc.request)
-			if got := strings.Join(tags, " "); got != tc.want {
-				t.Errorf("tags %q, want %q", got, tc.want)
-			}
-			read, ours := parseTags(tc.request.ID, strings.Join(tags, ","))
-			if !ours || read.inline != tc.request.Inline {
-				t.Errorf("the tags are read as %+v, %v", read, ours)
-			}
-		})
 	}
 }
 

@@ -26,7 +26,7 @@ func (lv logicalVolume) thin() string {
 	return ""
 }
 
-// sort takes a group's logical volumes in: pools, Berth's volumes and all others.
+// sort takes a group's logical volumes in: pools, what is Berth's and all others.
 func (g *group) sort(lvs []logicalVolume) {
 	thin := map[string]string{}
 	for _, lv := range lvs {
@@ -39,19 +39,31 @@ func (g *group) sort(lvs []logicalVolume) {
 		}
 	}
 	for _, lv := range lvs {
-		tags, ours := parseTags(lv.Name, lv.Tags)
-		if _, pool := g.pools[lv.Name]; !ours || pool {
+		tags := parseTags(lv.Name, lv.Tags)
+		if _, pool := g.pools[lv.Name]; pool || tags.kind == foreign {
 			g.sortOther(lv, thin[lv.Origin])
 			continue
 		}
-		g.volumes[lv.Name] = &volume{
-			pool: lv.thin(), size: int64(lv.Size), filesystem: tags.filesystem, inline: tags.inline,
-			active: lv.Active == 1, open: lv.Open == 1, health: lv.Health,
-		}
-		if lv.thin() == "" {
-			g.foreign -= int64(lv.Size)
-		}
+		g.sortOwn(lv, tags)
 	}
+}
+
+// sortOwn takes in what is Berth's.
+func (g *group) sortOwn(lv logicalVolume, tags record) {
+	c := carved{
+		pool: lv.thin(), size: int64(lv.Size), filesystem: tags.filesystem,
+		active: lv.Active == 1, open: lv.Open == 1, health: lv.Health,
+	}
+	if c.pool == "" {
+		g.foreign -= c.size
+	}
+	if tags.kind == isSnapshot {
+		g.snapshots[lv.Name] = &snapshot{carved: c, of: tags.of, taken: tags.taken}
+		return
+	}
+	v := &volume{carved: c, inline: tags.inline, source: tags.source, copying: c.size < tags.size}
+	v.size = max(c.size, tags.size)
+	g.volumes[lv.Name] = v
 }
 
 // sortOther takes in what is not Berth's, with the thin pool of its origin.

@@ -49,7 +49,7 @@ func (s *state) hasPool(name, thin string) bool {
 	return g != nil && (thin == "" || g.pools[thin] != nil)
 }
 
-// find returns the pool that holds a volume.
+// find returns the pool that holds a volume or a snapshot.
 func (s *state) find(id string) (pool provision.PoolRef, ok bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -59,11 +59,23 @@ func (s *state) find(id string) (pool provision.PoolRef, ok bool) {
 // holder is find within with.
 func (s *state) holder(id string) (pool provision.PoolRef, ok bool) {
 	for _, g := range s.groups {
-		if v := g.volumes[id]; v != nil {
-			return g.ref(v.pool), true
+		if c := g.find(id); c != nil {
+			return g.ref(c.pool), true
 		}
 	}
 	return provision.PoolRef{}, false
+}
+
+// elsewhere returns why a volume cannot be in the pool it is asked for: another one has
+// it, or has its source. It is called within with.
+func (s *state) elsewhere(r provision.CreateRequest) error {
+	if at, ok := s.holder(r.ID); ok && at != r.Pool {
+		return conflictElsewhere(r.ID, at)
+	}
+	if at, ok := s.holder(sourceID(r.Source)); ok {
+		return r.Fits(at, 0)
+	}
+	return nil
 }
 
 // taken returns the group in which others have a logical volume of a name.
@@ -172,7 +184,7 @@ func (s *state) silence(name string, err error) {
 	}
 	g := s.groups[name]
 	if g == nil {
-		g = &group{name: name, volumes: map[string]*volume{}}
+		g = &group{name: name, volumes: map[string]*volume{}, snapshots: map[string]*snapshot{}}
 		s.groups[name] = g
 	}
 	g.silent, g.stale = err, true

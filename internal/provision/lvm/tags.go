@@ -3,17 +3,25 @@ package lvm
 import (
 	"maps"
 	"slices"
+	"strconv"
 	"strings"
+	"time"
 
 	"berth.dev/berth/internal/provision"
 )
 
 // Tags of a logical volume. LVM allows letters, digits and _+.-/=!:&# in them.
 const (
-	tagVolume = "berth.dev/volume="
-	tagFS     = "berth.dev/fs="
-	tagInline = "berth.dev/inline=" // pod's UID / name in the pod
-	tagLabel  = "berth.dev/label/"
+	tagVolume   = "berth.dev/volume="
+	tagSnapshot = "berth.dev/snapshot="
+	tagFS       = "berth.dev/fs="
+	tagInline   = "berth.dev/inline=" // pod's UID / name in the pod
+	tagLabel    = "berth.dev/label/"
+
+	tagSource = "berth.dev/source=" // id of what a volume began as a copy of
+	tagSize   = "berth.dev/size="   // bytes that a copy must have before it is used
+	tagOf     = "berth.dev/of="     // id of the volume that a snapshot is of
+	tagTaken  = "berth.dev/taken="  // when a snapshot was taken, in unix seconds
 )
 
 // newTags are the tags of a new volume, in a stable order.
@@ -28,24 +36,96 @@ func newTags(r provision.CreateRequest) []string {
 	return tags
 }
 
-// record is what the tags say of a volume.
-type record struct {
-	filesystem string
-	inline     provision.Inline
+// copyTags are the tags of a new volume that begins as a copy. Whether it is as large
+// as it must be can be told from them and from its size.
+func copyTags(r provision.CreateRequest, from carved, size int64) []string {
+	tags := append(newTags(r), tagSource+sourceID(r.Source))
+	if from.filesystem != "" {
+		tags = append(tags, tagFS+from.filesystem)
+	}
+	if size > from.size {
+		tags = append(tags, tagSize+strconv.FormatInt(size, 10))
+	}
+	return tags
 }
 
-// parseTags says whether a logical volume of this name is Berth's, and what is
-// recorded of it. A volume that somebody renamed is no longer Berth's: its
-// name and its tag disagree, and guessing which is right could destroy data.
-func parseTags(name, tags string) (r record, ours bool) {
-	for tag := range strings.SplitSeq(tags, ",") {
-		if fs, ok := strings.CutPrefix(tag, tagFS); ok {
-			r.filesystem = fs
-		}
-		if owner, ok := strings.CutPrefix(tag, tagInline); ok {
-			r.inline.PodUID, r.inline.Name, _ = strings.Cut(owner, "/")
-		}
-		ours = ours || tag == tagVolume+name
+// snapshotTags are the tags of a new snapshot.
+func snapshotTags(id string, s snapshot) []string {
+	tags := []string{tagSnapshot + id, tagOf + s.of, tagTaken + strconv.FormatInt(s.taken.Unix(), 10)}
+	if s.filesystem != "" {
+		tags = append(tags, tagFS+s.filesystem)
 	}
-	return r, ours
+	return tags
+}
+
+// kind is what of Berth's a logical volume is.
+type kind int
+
+const (
+	foreign kind = iota
+	isVolume
+	isSnapshot
+)
+
+// record is what the tags say of a logical volume.
+type record struct {
+	kind       kind
+	filesystem string
+	inline     provision.Inline
+	source     provision.Source
+	size       int64
+	of         string
+	taken      time.Time
+}
+
+// parseTags says what is recorded of a logical volume of this name. One that somebody
+// renamed is no longer Berth's: its name and its tag disagree, and guessing which is
+// right could destroy data.
+func parseTags(name, tags string) (r record) {
+	for tag := range strings.SplitSeq(tags, ",") {
+		key, value, _ := strings.Cut(tag, "=")
+		switch key + "=" {
+		case tagVolume:
+			if value == name {
+				r.kind = isVolume
+			}
+		case tagSnapshot:
+			if value == name {
+				r.kind = isSnapshot
+			}
+		case tagFS:
+			r.filesystem = value
+		case tagInline:
+			r.inline.PodUID, r.inline.Name, _ = strings.Cut(value, "/")
+		case tagSource:
+			r.source = sourceOf(value)
+		case tagSize:
+			r.size = parseNumber(value)
+		case tagOf:
+			r.of = value
+		case tagTaken:
+			r.taken = time.Unix(parseNumber(value), 0).UTC()
+		}
+	}
+	return r
+}
+
+// parseNumber is 0 for what Berth never writes.
+func parseNumber(text string) int64 {
+	n, err := strconv.ParseInt(text, 10, 64)
+	if err != nil {
+		return 0
+	}
+	return n
+}
+
+// Ids of snapshots and of volumes cannot be taken for one another.
+
+func sourceID(s provision.Source) string { return s.Snapshot + s.Volume }
+
+func sourceOf(id string) provision.Source {
+	if provision.CheckSnapshotID(id) == nil {
+		return provision.Source{Snapshot: id}
+	}
+	return provision.Source{Volume: id}
 }

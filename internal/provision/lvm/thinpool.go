@@ -45,6 +45,11 @@ func (g *group) free(thin string) int64 {
 			free -= v.size
 		}
 	}
+	for _, s := range g.snapshots {
+		if s.pool == thin {
+			free -= s.size
+		}
+	}
 	return free
 }
 

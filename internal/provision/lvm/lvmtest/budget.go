@@ -3,13 +3,22 @@
 package lvmtest
 
 import (
+	"context"
 	"testing"
 	"time"
 
 	"github.com/google/go-cmp/cmp"
 
 	"berth.dev/berth/internal/provision"
+	"berth.dev/berth/internal/provision/lvm"
 )
+
+// step is an operation with the processes it may start.
+type step struct {
+	name string
+	do   func() error
+	want map[string]int
+}
 
 // RealBudget holds each operation on a real pool to the processes it may start.
 func RealBudget(t *testing.T, pool provision.PoolRef) {
@@ -25,11 +34,7 @@ func RealBudget(t *testing.T, pool provision.PoolRef) {
 		t.Fatal(err)
 	}
 	counter.Take()
-	for _, step := range []struct {
-		name string
-		do   func() error
-		want map[string]int
-	}{
+	steps := []step{
 		{"create", func() error {
 			_, err := p.Create(ctx, provision.CreateRequest{ID: "pvc-1", Pool: pool, Size: 64 << 20, Labels: map[string]string{"claim": "data"}})
 			return err
@@ -43,8 +48,12 @@ func RealBudget(t *testing.T, pool provision.PoolRef) {
 			_, err := p.Expand(ctx, provision.ExpandRequest{ID: "pvc-1", Size: 128 << 20})
 			return err
 		}, map[string]int{"lvextend": 1}},
-		{"delete", func() error { return p.Delete(ctx, "pvc-1") }, map[string]int{"lvremove": 1}},
-	} {
+	}
+	if pool.Type == provision.LVMThin {
+		steps = append(steps, snapshotSteps(ctx, p, pool)...)
+	}
+	steps = append(steps, step{"delete", func() error { return p.Delete(ctx, "pvc-1") }, map[string]int{"lvremove": 1}})
+	for _, step := range steps {
 		started := time.Now()
 		if err := step.do(); err != nil {
 			t.Fatalf("%s: %v", step.name, err)
@@ -57,5 +66,27 @@ func RealBudget(t *testing.T, pool provision.PoolRef) {
 		if got := counter.Take(); !cmp.Equal(got, step.want) {
 			t.Errorf("%s and a report started %v, want %v", step.name, got, step.want)
 		}
+	}
+}
+
+// snapshotSteps are about a volume of 128 MiB.
+func snapshotSteps(ctx context.Context, p *lvm.Provisioner, pool provision.PoolRef) []step {
+	snapshot := provision.SnapshotRequest{ID: "snap-1", Volume: "pvc-1", Limits: provision.Limits{Overprovision: 1000}}
+	copied := func(id string, size int64, source provision.Source) func() error {
+		return func() error {
+			_, err := p.Create(ctx, provision.CreateRequest{ID: id, Pool: pool, Size: size, Source: source, Limits: snapshot.Limits})
+			return err
+		}
+	}
+	return []step{
+		{"snapshot", func() error { _, err := p.Snapshot(ctx, snapshot); return err }, map[string]int{"lvcreate": 1}},
+		{"get snapshot", func() error { _, err := p.GetSnapshot(ctx, "snap-1"); return err }, map[string]int{}},
+		{"restore", copied("pvc-2", 128<<20, provision.Source{Snapshot: "snap-1"}), map[string]int{"lvcreate": 1}},
+		{"restore larger", copied("pvc-3", 192<<20, provision.Source{Snapshot: "snap-1"}), map[string]int{"lvcreate": 1, "lvextend": 1}},
+		{"clone", copied("pvc-4", 128<<20, provision.Source{Volume: "pvc-1"}), map[string]int{"lvcreate": 1}},
+		{"delete snapshot", func() error { return p.DeleteSnapshot(ctx, "snap-1") }, map[string]int{"lvremove": 1}},
+		{"delete a copy", func() error { return p.Delete(ctx, "pvc-2") }, map[string]int{"lvremove": 1}},
+		{"delete a larger one", func() error { return p.Delete(ctx, "pvc-3") }, map[string]int{"lvremove": 1}},
+		{"delete a clone", func() error { return p.Delete(ctx, "pvc-4") }, map[string]int{"lvremove": 1}},
 	}
 }

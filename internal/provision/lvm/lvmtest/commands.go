@@ -22,7 +22,7 @@ type arguments struct {
 // valued are the options that have a value.
 var valued = []string{
 	"--config", "--reportformat", "--units", "--configreport", "-o", "--wipesignatures", "--zero", "--size", "--name", "--addtag", "--activate",
-	"--type", "--thinpool", "--virtualsize",
+	"--type", "--thinpool", "--virtualsize", "--permission", "--setactivationskip",
 }
 
 func parse(args []string) (a arguments) {
@@ -70,6 +70,9 @@ func (h *Host) do(c run.Command) ([]byte, error) {
 type failure func(format string, args ...any) ([]byte, error)
 
 func (h *Host) create(a arguments, fail failure) ([]byte, error) {
+	if _, snapshot := a.flags["--snapshot"]; snapshot {
+		return h.createThinSnapshot(a, fail)
+	}
 	g, name := h.groups[a.operands[0]], a.flags["--name"]
 	if a.flags["--type"] == "thin" {
 		return h.createThin(g, a, fail)
@@ -113,7 +116,7 @@ func (h *Host) edit(operation string, a arguments, fail failure) ([]byte, error)
 			v.Extents = extents
 		case "lvchange":
 			if a.flags["--activate"] == "y" {
-				v.Active = true // writes no metadata
+				v.Active = v.Active || !v.Skip // writes no metadata
 				continue
 			}
 			v.Tags = append(v.Tags, a.tags...)

@@ -49,8 +49,11 @@ type Volume struct {
 	Thin *ThinPool
 	// Origin of a snapshot.
 	Origin string
-	// Signature stands for what is on the device.
-	Signature string
+	// Skip says that it is not activated unless that is asked for in so many words, and
+	// ReadOnly that its device cannot be written.
+	Skip, ReadOnly bool
+	// Signature stands for a filesystem on the device, and Content for what else is.
+	Signature, Content string
 }
 
 // NewHost makes a machine with empty groups of so many extents.

@@ -4,6 +4,7 @@ package lvmtest
 
 import (
 	"flag"
+	"io"
 	"os"
 	"path/filepath"
 	"strconv"
@@ -119,18 +120,33 @@ func RealHarness(t testing.TB, pool provision.PoolRef, formats func(device strin
 		},
 		Scramble: func(v provision.Volume) { Overwrite(t, v.Device, 1<<20) },
 		Formats:  func(id string) int { return formats(filepath.Join("/dev", group, id)) },
+		Write:    func(v provision.Volume, text string) { put(t, v.Device, []byte(text)) },
+		Read: func(v provision.Volume, bytes int) string {
+			f, err := os.Open(v.Device)
+			if err != nil {
+				t.Fatal(err)
+			}
+			defer f.Close()
+			text := make([]byte, bytes)
+			if _, err := io.ReadFull(f, text); err != nil {
+				t.Fatal(err)
+			}
+			return string(text)
+		},
 	}
 }
 
 // Overwrite destroys the beginning of a device.
-func Overwrite(t testing.TB, device string, size int) {
+func Overwrite(t testing.TB, device string, size int) { put(t, device, make([]byte, size)) }
+
+func put(t testing.TB, device string, content []byte) {
 	t.Helper()
 	f, err := os.OpenFile(device, os.O_WRONLY, 0)
 	if err != nil {
 		t.Fatal(err)
 	}
 	defer f.Close()
-	if _, err := f.Write(make([]byte, size)); err != nil {
+	if _, err := f.Write(content); err != nil {
 		t.Fatal(err)
 	}
 	if err := f.Sync(); err != nil {

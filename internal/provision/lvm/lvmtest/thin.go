@@ -72,6 +72,33 @@ func (h *Host) createThin(g *Group, a arguments, fail failure) ([]byte, error) {
 	return nil, nil
 }
 
+// createThinSnapshot makes a thin snapshot in the pool of its origin. LVM writes the
+// metadata as often as for a thin volume, whether the origin is active or not.
+func (h *Host) createThinSnapshot(a arguments, fail failure) ([]byte, error) {
+	g, origin := h.device("/dev/" + a.operands[0])
+	name := a.flags["--name"]
+	switch {
+	case origin == nil:
+		return fail("Failed to find logical volume %q", a.operands[0])
+	case origin.Pool == "":
+		return fail("Please specify either size or extents with snapshots.")
+	case g.Missing > 0:
+		return fail("Cannot change VG %s while PVs are missing.", g.Name)
+	case g.mode(origin.Pool) != "rw":
+		return fail("Cannot create new thin volume, free space in thin pool %s/%s reached threshold.", g.Name, origin.Pool)
+	case g.Volumes[name] != nil:
+		return fail("Logical Volume %q already exists in volume group %q", name, g.Name)
+	}
+	skip := a.flags["--setactivationskip"] != "n" // which LVM sets for thin snapshots by itself
+	g.Volumes[name] = &Volume{
+		Extents: origin.Extents, Tags: a.tags, Active: !skip, Skip: skip, ReadOnly: a.flags["--permission"] == "r",
+		Pool: origin.Pool, Origin: a.operands[0][len(g.Name)+1:], Signature: origin.Signature, Content: origin.Content,
+	}
+	g.Seqno++
+	g.commit(h)
+	return nil, nil
+}
+
 // remove removes a logical volume as LVM does when nobody says no: a thin pool goes
 // with its volumes, an origin with its snapshots unless they are thin.
 func (g *Group) remove(id string) {
@@ -79,8 +106,11 @@ func (g *Group) remove(id string) {
 		g.Seqno++
 	}
 	for name, v := range g.Volumes {
-		if v.Pool == id || v.Origin == id && v.Pool == "" {
+		switch {
+		case v.Pool == id, v.Origin == id && v.Pool == "":
 			delete(g.Volumes, name)
+		case v.Origin == id:
+			v.Origin = ""
 		}
 	}
 	delete(g.Volumes, id)
@@ -165,7 +195,7 @@ func (g *Group) health(v *Volume) string {
 }
 
 func (v *Volume) attr() string {
-	kind, zero := "-", "-"
+	kind, write, zero, skip := "-", "w", "-", "-"
 	switch {
 	case v.Thin != nil:
 		kind = "t"
@@ -175,7 +205,13 @@ func (v *Volume) attr() string {
 	if v.Thin != nil && !v.Thin.Unzeroed {
 		zero = "z"
 	}
-	return kind + "wi-a-t" + zero + "--"
+	if v.ReadOnly {
+		write = "r"
+	}
+	if v.Skip {
+		skip = "k"
+	}
+	return kind + write + "i-a-t" + zero + "-" + skip
 }
 
 func (v *Volume) layout() string {

@@ -1,0 +1,125 @@
+package lvm_test
+
+import (
+	"errors"
+	"strings"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"berth.dev/berth/internal/provision"
+	"berth.dev/berth/internal/provision/lvm"
+	"berth.dev/berth/internal/provision/lvm/lvmtest"
+	"berth.dev/berth/internal/run"
+)
+
+// stunted is a copy of 8 units of ext4 that could not be made as large as asked, 12 units.
+// Once heal is called it can be.
+func stunted(t *testing.T) (host *lvmtest.Host, p *lvm.Provisioner, heal func()) {
+	t.Helper()
+	host = thinHost()
+	var healed atomic.Bool
+	host.Around = only("lvextend", func(c run.Command, do func() ([]byte, error)) ([]byte, error) {
+		if healed.Load() {
+			return do()
+		}
+		return nil, exit5(c)
+	})
+	_, c := counted(host)
+	c.QueryTimeout = time.Second // which is also how often it is tried again
+	p, _ = start(t, c)
+	create(t, p, requestIn(thin, "pvc-1", 8))
+	if _, err := p.Format(t.Context(), provision.FormatRequest{ID: "pvc-1", Filesystem: provision.Ext4}); err != nil {
+		t.Fatal(err)
+	}
+	if v, err := p.Create(t.Context(), larger); err == nil || !strings.Contains(err.Error(), "something strange") {
+		t.Fatalf("made %+v, %v", v, err)
+	}
+	return host, p, func() { healed.Store(true) }
+}
+
+var larger = copyOf("pvc-2", 12, provision.Source{Volume: "pvc-1"})
+
+func wantWhole(t *testing.T, host *lvmtest.Host, p provision.Provisioner, units int64) {
+	t.Helper()
+	v, err := p.Get(t.Context(), "pvc-2")
+	if err != nil || v.Copying || v.Size != units*unit || v.Filesystem != provision.Ext4 {
+		t.Errorf("the copy is %+v, %v", v, err)
+	}
+	whole(t, host, p)
+}
+
+func TestACopyThatIsTooSmallYetTakesItsRoomAndCannotBeUsed(t *testing.T) {
+	_, p, _ := stunted(t)
+	if v, err := p.Get(t.Context(), "pvc-2"); err != nil || !v.Copying || v.Size != 12*unit {
+		t.Errorf("got %+v, %v", v, err)
+	}
+	if pool := poolOf(t, p, thin); pool.Free != 80*unit {
+		t.Errorf("reported %+v", pool)
+	}
+	_, format := p.Format(t.Context(), provision.FormatRequest{ID: "pvc-2", Filesystem: provision.Ext4})
+	_, snapshot := p.Snapshot(t.Context(), snapshotOf("pvc-2"))
+	_, clone := p.Create(t.Context(), copyOf("pvc-3", 12, provision.Source{Volume: "pvc-2"}))
+	for _, err := range []error{format, snapshot, clone} {
+		if !errors.Is(err, provision.ErrUnavailable) {
+			t.Errorf("using it: %v", err)
+		}
+	}
+	if err := p.Delete(t.Context(), "pvc-2"); err != nil {
+		t.Errorf("deleting it: %v", err)
+	}
+}
+
+func TestACopyThatIsTooSmallYetIsFinishedByWhoeverAsks(t *testing.T) {
+	for name, tc := range map[string]struct {
+		ask   func(*testing.T, *lvm.Provisioner) error
+		units int64
+	}{
+		"by the request repeated": {func(t *testing.T, p *lvm.Provisioner) error {
+			_, err := p.Create(t.Context(), larger)
+			return err
+		}, 12},
+		"by the request repeated without its source": {func(t *testing.T, p *lvm.Provisioner) error {
+			if err := p.Delete(t.Context(), "pvc-1"); err != nil {
+				return err
+			}
+			_, err := p.Create(t.Context(), larger)
+			return err
+		}, 12},
+		"by an expansion to no more than it was to have": {func(t *testing.T, p *lvm.Provisioner) error {
+			_, err := p.Expand(t.Context(), provision.ExpandRequest{ID: "pvc-2", Size: 10 * unit})
+			return err
+		}, 12},
+		"by an expansion to more": {func(t *testing.T, p *lvm.Provisioner) error {
+			_, err := p.Expand(t.Context(), provision.ExpandRequest{ID: "pvc-2", Size: 20 * unit})
+			return err
+		}, 20},
+	} {
+		t.Run(name, func(t *testing.T) {
+			host, p, heal := stunted(t)
+			heal()
+			if err := tc.ask(t, p); err != nil {
+				t.Fatal(err)
+			}
+			wantWhole(t, host, p, tc.units)
+		})
+	}
+}
+
+func TestACopyThatIsTooSmallYetIsFinishedWithoutBeingAskedFor(t *testing.T) {
+	for name, restart := range map[string]bool{"after a while": false, "after a restart": true} {
+		t.Run(name, func(t *testing.T) {
+			host, p, heal := stunted(t)
+			heal()
+			if restart {
+				p = over(t, host)
+			}
+			eventually(t, func() bool {
+				poolOf(t, p, thin)
+				v, err := p.Get(t.Context(), "pvc-2")
+				return err == nil && !v.Copying
+			}, "the copy is not finished")
+			wantWhole(t, host, p, 12)
+		})
+	}
+}

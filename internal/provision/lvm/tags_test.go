@@ -1,0 +1,87 @@
+package lvm
+
+import (
+	"strings"
+	"testing"
+	"time"
+
+	"berth.dev/berth/internal/provision"
+)
+
+var scratch = provision.Inline{PodUID: "uid-1", Name: "scratch"}
+
+func TestTagsSayWhatALogicalVolumeIs(t *testing.T) {
+	for name, tc := range map[string]struct {
+		lv, tags string
+		want     record
+	}{
+		"not Berth's":                 {"pvc-1", "", record{}},
+		"blank":                       {"pvc-1", "berth.dev/volume=pvc-1", record{kind: isVolume}},
+		"formatted":                   {"pvc-1", "berth.dev/fs=ext4,berth.dev/volume=pvc-1,x", record{kind: isVolume, filesystem: "ext4"}},
+		"another volume":              {"pvc-1", "berth.dev/volume=pvc-2", record{}},
+		"a longer name":               {"pvc-1", "berth.dev/volume=pvc-11", record{}},
+		"only a record":               {"pvc-1", "berth.dev/fs=ext4", record{filesystem: "ext4"}},
+		"a pod's":                     {"pvc-1", "berth.dev/inline=uid-1/scratch,berth.dev/volume=pvc-1", record{kind: isVolume, inline: scratch}},
+		"a snapshot":                  {"snap-1", "berth.dev/of=pvc-1,berth.dev/snapshot=snap-1,berth.dev/taken=86400", record{kind: isSnapshot, of: "pvc-1", taken: time.Unix(86400, 0).UTC()}},
+		"a snapshot that was renamed": {"mine", "berth.dev/of=pvc-1,berth.dev/snapshot=snap-1", record{of: "pvc-1"}},
+		"a restored one":              {"pvc-1", "berth.dev/source=snap-1,berth.dev/volume=pvc-1", record{kind: isVolume, source: provision.Source{Snapshot: "snap-1"}}},
+		"a clone to be larger": {"pvc-1", "berth.dev/size=4096,berth.dev/source=pvc-2,berth.dev/volume=pvc-1",
+			record{kind: isVolume, source: provision.Source{Volume: "pvc-2"}, size: 4096}},
+		"a size that is none": {"pvc-1", "berth.dev/size=big,berth.dev/volume=pvc-1", record{kind: isVolume}},
+	} {
+		if got := parseTags(tc.lv, tc.tags); got != tc.want {
+			t.Errorf("%s: %+v, want %+v", name, got, tc.want)
+		}
+	}
+}
+
+func TestANewVolumeIsTaggedWithAllThatIsRecordedOfIt(t *testing.T) {
+	for name, tc := range map[string]struct {
+		request provision.CreateRequest
+		from    carved
+		want    string
+	}{
+		"a claim's": {
+			provision.CreateRequest{ID: "pvc-1", Labels: map[string]string{"namespace": "shop", "claim": "data"}}, carved{},
+			"berth.dev/volume=pvc-1 berth.dev/label/claim=data berth.dev/label/namespace=shop",
+		},
+		"a pod's": {
+			provision.CreateRequest{ID: "inline-1", Inline: scratch, Labels: map[string]string{"pod": "web-0"}}, carved{},
+			"berth.dev/volume=inline-1 berth.dev/inline=uid-1/scratch berth.dev/label/pod=web-0",
+		},
+		"a restored one": {
+			provision.CreateRequest{ID: "pvc-1", Source: provision.Source{Snapshot: "snap-1"}}, carved{size: 8, filesystem: "xfs"},
+			"berth.dev/volume=pvc-1 berth.dev/source=snap-1 berth.dev/fs=xfs",
+		},
+		"a clone to be larger": {
+			provision.CreateRequest{ID: "pvc-1", Source: provision.Source{Volume: "pvc-2"}}, carved{size: 4},
+			"berth.dev/volume=pvc-1 berth.dev/source=pvc-2 berth.dev/size=8",
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			tags := newTags(tc.request)
+			if tc.request.Source != (provision.Source{}) {
+				tags = copyTags(tc.request, tc.from, 8)
+			}
+			if got := strings.Join(tags, " "); got != tc.want {
+				t.Errorf("tags %q, want %q", got, tc.want)
+			}
+			read := parseTags(tc.request.ID, strings.Join(tags, ","))
+			if read.kind != isVolume || read.inline != tc.request.Inline || read.source != tc.request.Source || read.filesystem != tc.from.filesystem {
+				t.Errorf("the tags are read as %+v", read)
+			}
+		})
+	}
+}
+
+func TestANewSnapshotIsTaggedWithAllThatIsRecordedOfIt(t *testing.T) {
+	want := snapshot{carved: carved{filesystem: "ext4"}, of: "pvc-1", taken: time.Unix(86400, 0).UTC()}
+	tags := snapshotTags("snap-1", want)
+	if got := strings.Join(tags, " "); got != "berth.dev/snapshot=snap-1 berth.dev/of=pvc-1 berth.dev/taken=86400 berth.dev/fs=ext4" {
+		t.Errorf("tags %q", got)
+	}
+	r := parseTags("snap-1", strings.Join(tags, ","))
+	if got := (snapshot{carved: carved{filesystem: r.filesystem}, of: r.of, taken: r.taken}); r.kind != isSnapshot || got != want {
+		t.Errorf("the tags are read as %+v", r)
+	}
+}

@@ -1,0 +1,82 @@
+//go:build platform
+
+package thintest
+
+import (
+	"os"
+	"path/filepath"
+	"testing"
+
+	"golang.org/x/sys/unix"
+
+	"berth.dev/berth/internal/provision"
+	"berth.dev/berth/internal/provision/conformance"
+	"berth.dev/berth/internal/provision/lvm/kernel"
+	"berth.dev/berth/internal/provision/lvm/lvmtest"
+)
+
+func TestConformanceOfSnapshotsOnRealLVM(t *testing.T) {
+	pool := thinPool(t, 512)
+	conformance.RunSnapshots(t, func(t *testing.T) conformance.Harness { return lvmtest.RealConformance(t, pool) })
+}
+
+// mounted mounts a volume until the end of the test.
+func mounted(t *testing.T, v provision.Volume) (dir string) {
+	t.Helper()
+	dir = t.TempDir()
+	if err := unix.Mount(v.Device, dir, v.Filesystem, 0, ""); err != nil {
+		t.Fatalf("mounting %+v: %v", v, err)
+	}
+	t.Cleanup(func() {
+		if err := unix.Unmount(dir, 0); err != nil {
+			t.Error(err)
+		}
+	})
+	return dir
+}
+
+func ofSnapshot(r provision.CreateRequest, id string) provision.CreateRequest {
+	r.Source.Snapshot = id
+	return r
+}
+
+func TestASnapshotOfAMountedFilesystemHoldsAllThatWasWrittenBeforeOnRealLVM(t *testing.T) {
+	pool := thinPool(t, 512)
+	c, _, _ := lvmtest.RealConfig(t)
+	p, stop := lvmtest.Start(t, c)
+	v := made(t, p, thinRequest(pool, "pvc-1", 64))
+	v, err := p.Format(t.Context(), provision.FormatRequest{ID: v.ID, Filesystem: provision.Ext4})
+	if err != nil {
+		t.Fatal(err)
+	}
+	file := filepath.Join(mounted(t, v), "file")
+	if err := os.WriteFile(file, []byte("before"), 0o600); err != nil { // and nobody syncs it
+		t.Fatal(err)
+	}
+	s, err := p.Snapshot(t.Context(), provision.SnapshotRequest{ID: "snap-1", Volume: v.ID})
+	if err != nil || s.Filesystem != provision.Ext4 {
+		t.Fatalf("snapshot %+v, %v", s, err)
+	}
+	if err := os.WriteFile(file, []byte("after!"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	restored := made(t, p, ofSnapshot(thinRequest(pool, "pvc-2", 96), s.ID))
+	if restored.Size != 96*mib || restored.Copying {
+		t.Errorf("restored %+v", restored)
+	}
+	if got, err := os.ReadFile(filepath.Join(mounted(t, restored), "file")); err != nil || string(got) != "before" {
+		t.Errorf("restored %q, %v", got, err)
+	}
+	// As a crash leaves it between the two steps of a copy.
+	stop()
+	lvmtest.LVM(t, "lvcreate", "--yes", "--snapshot", "--setactivationskip", "n", "--name", "pvc-3", "--addtag", "berth.dev/volume=pvc-3",
+		"--addtag", "berth.dev/source=snap-1", "--addtag", "berth.dev/size=134217728", "vg-berth/snap-1")
+	p, _ = lvmtest.Start(t, c)
+	lvmtest.Eventually(t, func() bool {
+		v, err := p.Get(t.Context(), "pvc-3")
+		return err == nil && v.Size == 128*mib && !v.Copying
+	}, "what was left too small is not extended")
+	if (kernel.Devices{}).Exists("/dev/vg-berth/snap-1") {
+		t.Error("the snapshot was activated")
+	}
+}
