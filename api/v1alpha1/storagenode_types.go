@@ -88,6 +88,15 @@ type StorageNodeStatus struct {
 	// +kubebuilder:validation:Pattern=`^[1-9][0-9]*$`
 	VolumesRevision string `json:"volumesRevision,omitempty"`
 
+	// features are what the node's agent can do that agents could not always do. One that
+	// is older than a feature does not list it, and is not asked for it: it would not
+	// refuse, but do something else.
+	// +optional
+	// +listType=set
+	// +kubebuilder:validation:MaxItems=32
+	// +kubebuilder:validation:items:MaxLength=63
+	Features []string `json:"features,omitempty"`
+
 	// conditions: Ready is True while the agent can list its pools.
 	// +optional
 	// +listType=map

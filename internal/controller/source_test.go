@@ -60,6 +60,34 @@ func TestABlankVolumeNeverPassesForACopy(t *testing.T) {
 	wantError(t, err, provision.ErrConflict, "it was made from nothing, not from volume "+v.ID)
 }
 
+func TestNothingIsCopiedByAnAgentThatDoesNotSayThatItCan(t *testing.T) {
+	c := newCluster(t)
+	n := c.node(t, "n", 10*gi)
+	p := controllertest.Start(t, c.Environment)
+	v := mustCreate(t, p, c.request(n))
+	s := mustTake(t, p, snapshotOf(v.ID))
+	n.SetOld(t)
+
+	taken := snapshotOf(v.ID)
+	_, err := p.Snapshots.Create(within(t), taken)
+	wantError(t, err, provision.ErrUnavailable, "node "+n.Name+": its berth-agent does not say")
+	if left := controllertest.Snapshot(t, c.Environment, v1alpha1.SnapshotName(taken.Name)); left != nil {
+		t.Errorf("a Snapshot was made: %+v", left.Spec)
+	}
+	for _, from := range []v1alpha1.VolumeSource{{Snapshot: s.ID}, {Volume: v.ID}} {
+		r := c.request(n)
+		r.Source = &from
+		_, err := p.Volumes.Create(within(t), r)
+		wantError(t, err, provision.ErrUnavailable, "node "+n.Name+": its berth-agent does not say")
+		if left := controllertest.Volume(t, c.Environment, r.Name); left != nil {
+			t.Errorf("a Volume was made: %+v", left.Spec)
+		}
+	}
+	if err := p.Snapshots.Delete(within(t), s.ID); err != nil {
+		t.Errorf("deleting what is there: %v", err)
+	}
+}
+
 func TestACopyThatCannotBeIsRefusedBeforeAnythingIsMade(t *testing.T) {
 	c := newCluster(t)
 	n := c.node(t, "n", 20*gi)

@@ -14,7 +14,7 @@ import (
 func TestEverythingThatIsDescribedIsApplied(t *testing.T) {
 	filled := quantity(3 * gib)
 	full := v1alpha1.StorageNodeStatus{
-		VolumesRevision: "77",
+		VolumesRevision: "77", Features: []string{v1alpha1.FeatureCopies, "Flight"},
 		Pools: []v1alpha1.Pool{{
 			Name: "vg0/thin", Provisioner: v1alpha1.ProvisionerLVMThin, Total: quantity(9 * gib), Foreign: quantity(gib),
 			Filled: &filled, MetadataFilledPercent: 7, Media: v1alpha1.SSD,

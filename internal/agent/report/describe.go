@@ -32,7 +32,10 @@ const (
 // Describe is the status of the node's StorageNode; the times of its conditions
 // are for the caller to set.
 func Describe(f Facts, s pools.Snapshot) v1alpha1.StorageNodeStatus {
-	return v1alpha1.StorageNodeStatus{Pools: describePools(f, s), VolumesRevision: f.Revision, Conditions: describeConditions(f, s)}
+	return v1alpha1.StorageNodeStatus{
+		Pools: describePools(f, s), VolumesRevision: f.Revision,
+		Features: []string{v1alpha1.FeatureCopies}, Conditions: describeConditions(f, s),
+	}
 }
 
 func describePools(f Facts, s pools.Snapshot) []v1alpha1.Pool {

@@ -130,7 +130,7 @@ func (o *Objects) ApplyStorageNode(ctx context.Context, status v1alpha1.StorageN
 }
 
 func applied(s v1alpha1.StorageNodeStatus) *apply.StorageNodeStatusApplyConfiguration {
-	status := apply.StorageNodeStatus()
+	status := apply.StorageNodeStatus().WithFeatures(s.Features...)
 	if s.VolumesRevision != "" {
 		status.WithVolumesRevision(s.VolumesRevision)
 	}

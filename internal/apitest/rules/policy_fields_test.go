@@ -47,6 +47,7 @@ var nodeWriters = map[string]string{
 	"conditions[].message":                  nodeOwner,
 	"conditions[].lastTransitionTime":       nodeOwner,
 	"conditions[].observedGeneration":       nodeOwner,
+	"features[]":                            nodeOwner,
 	"pools[].name":                          nodeOwner,
 	"pools[].provisioner":                   nodeOwner,
 	"pools[].total":                         nodeOwner,
@@ -162,7 +163,7 @@ func TestEveryFieldOfAStorageNodesStatusHasOneWriter(t *testing.T) {
 	if err := env.Client.Create(t.Context(), n); err != nil {
 		t.Fatal(err)
 	}
-	n.Status = v1alpha1.StorageNodeStatus{Conditions: fullConditions(), VolumesRevision: "1", Pools: []v1alpha1.Pool{{
+	n.Status = v1alpha1.StorageNodeStatus{Conditions: fullConditions(), VolumesRevision: "1", Features: []string{v1alpha1.FeatureCopies}, Pools: []v1alpha1.Pool{{
 		Name: "vg", Provisioner: v1alpha1.ProvisionerLVM, Total: some, Foreign: some, AllocationUnit: some,
 		LargestVolume: some, Classes: []string{"fast"}, Health: v1alpha1.PoolHealthy, Message: "all is well",
 		Filled: &some, MetadataFilledPercent: 1, Media: v1alpha1.SSD,

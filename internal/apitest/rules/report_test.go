@@ -48,6 +48,10 @@ func revision(r string) func(*v1alpha1.StorageNodeStatus) {
 	return func(s *v1alpha1.StorageNodeStatus) { s.VolumesRevision = r }
 }
 
+func features(names ...string) func(*v1alpha1.StorageNodeStatus) {
+	return func(s *v1alpha1.StorageNodeStatus) { s.Features = names }
+}
+
 func message(length int) func(*v1alpha1.StorageNodeStatus) {
 	return func(s *v1alpha1.StorageNodeStatus) { s.Pools[0].Message = strings.Repeat("x", length) }
 }
@@ -57,23 +61,26 @@ var reportCases = map[string]struct {
 	edit    func(*v1alpha1.StorageNodeStatus)
 	refusal string
 }{
-	"a report":                    {edit: func(*v1alpha1.StorageNodeStatus) {}},
-	"an empty report":             {edit: func(s *v1alpha1.StorageNodeStatus) { s.Pools = nil }},
-	"one pool reported twice":     {edit: func(s *v1alpha1.StorageNodeStatus) { s.Pools = append(s.Pools, s.Pools[0]) }, refusal: "Duplicate value"},
-	"a pool in no known health":   {edit: func(s *v1alpha1.StorageNodeStatus) { s.Pools[0].Health = "Fine" }, refusal: `Unsupported value: "Fine"`},
-	"a message":                   {edit: message(1024)},
-	"a message without end":       {edit: message(1025), refusal: "may not be more than 1024 bytes"},
-	"a revision":                  {edit: revision("18446744073709551615")},
-	"a revision of nothing":       {edit: revision("0"), refusal: "status.volumesRevision"},
-	"a revision that is a word":   {edit: revision("latest"), refusal: "status.volumesRevision"},
-	"an inventory":                {edit: inventory(lost("vol-lost"), inline("uid", "scratch"))},
-	"a full inventory":            {edit: inventory(lostVolumes(256)...)},
-	"an inventory without end":    {edit: inventory(lostVolumes(257)...), refusal: "status.pools[0].inventory"},
-	"an item without owner":       {edit: inventory(lost("")), refusal: oneOwner},
-	"a snapshot":                  {edit: inventory(v1alpha1.InventoryItem{Snapshot: "snap-1", Allocated: resource.MustParse("1Gi")})},
-	"an item with two owners":     {edit: inventory(withBoth()), refusal: oneOwner},
-	"an inline volume of no pod":  {edit: inventory(inline("", "scratch")), refusal: "podUID"},
-	"an inline volume of no name": {edit: inventory(inline("uid", "")), refusal: "inline.name"},
+	"a report":                      {edit: func(*v1alpha1.StorageNodeStatus) {}},
+	"an empty report":               {edit: func(s *v1alpha1.StorageNodeStatus) { s.Pools = nil }},
+	"one pool reported twice":       {edit: func(s *v1alpha1.StorageNodeStatus) { s.Pools = append(s.Pools, s.Pools[0]) }, refusal: "Duplicate value"},
+	"a pool in no known health":     {edit: func(s *v1alpha1.StorageNodeStatus) { s.Pools[0].Health = "Fine" }, refusal: `Unsupported value: "Fine"`},
+	"a message":                     {edit: message(1024)},
+	"a message without end":         {edit: message(1025), refusal: "may not be more than 1024 bytes"},
+	"a revision":                    {edit: revision("18446744073709551615")},
+	"a revision of nothing":         {edit: revision("0"), refusal: "status.volumesRevision"},
+	"a revision that is a word":     {edit: revision("latest"), refusal: "status.volumesRevision"},
+	"a feature that is yet to come": {edit: features("Flight")},
+	"a feature twice":               {edit: features("Copies", "Copies"), refusal: "status.features"},
+	"a feature of too many words":   {edit: features(strings.Repeat("x", 64)), refusal: "status.features"},
+	"an inventory":                  {edit: inventory(lost("vol-lost"), inline("uid", "scratch"))},
+	"a full inventory":              {edit: inventory(lostVolumes(256)...)},
+	"an inventory without end":      {edit: inventory(lostVolumes(257)...), refusal: "status.pools[0].inventory"},
+	"an item without owner":         {edit: inventory(lost("")), refusal: oneOwner},
+	"a snapshot":                    {edit: inventory(v1alpha1.InventoryItem{Snapshot: "snap-1", Allocated: resource.MustParse("1Gi")})},
+	"an item with two owners":       {edit: inventory(withBoth()), refusal: oneOwner},
+	"an inline volume of no pod":    {edit: inventory(inline("", "scratch")), refusal: "podUID"},
+	"an inline volume of no name":   {edit: inventory(inline("uid", "")), refusal: "inline.name"},
 }
 
 func TestAStorageNodesReportIsBounded(t *testing.T) {

@@ -98,11 +98,20 @@ func (n *Node) Report(t testing.TB, class string, total int64) {
 		t.Fatal(err)
 	}
 	patch(t, n.e, report, func() {
+		report.Status.Features = []string{v1alpha1.FeatureCopies}
 		report.Status.Pools = []v1alpha1.Pool{{
 			Name: Pool, Provisioner: v1alpha1.ProvisionerLVM, Health: v1alpha1.PoolHealthy, Classes: []string{class},
 			Total: amount(total), Foreign: amount(0), LargestVolume: amount(total), AllocationUnit: amount(4 * Mi),
 		}}
 	})
+}
+
+// SetOld makes the agent say nothing of what it can do, as one does that is older
+// than snapshots.
+func (n *Node) SetOld(t testing.TB) {
+	t.Helper()
+	report := &v1alpha1.StorageNode{ObjectMeta: metav1.ObjectMeta{Name: n.Name}}
+	patch(t, n.e, report, func() { report.Status.Features = nil })
 }
 
 // Held is what the node's pool holds of a volume, or 0.

@@ -61,6 +61,9 @@ func (s *Service) begin(ctx context.Context, name, volume string) (*v1alpha1.Sna
 	if err != nil {
 		return nil, err
 	}
+	if err := usecase.MayCopy(ctx, s.live, at.Node); err != nil {
+		return nil, err
+	}
 	o := &v1alpha1.Snapshot{Spec: v1alpha1.SnapshotSpec{
 		Volume: v.Name, VolumeMode: v.Spec.VolumeMode, FSType: v.Spec.FSType, PoolClass: v.Spec.PoolClass, Replicas: []v1alpha1.ReplicaSpec{at},
 	}}

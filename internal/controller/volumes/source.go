@@ -10,6 +10,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 
 	"berth.dev/berth/api/v1alpha1"
+	"berth.dev/berth/internal/controller/usecase"
 	"berth.dev/berth/internal/provision"
 	"berth.dev/berth/internal/quantity"
 )
@@ -43,7 +44,7 @@ func (a *attempt) resolve(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	if err := cmp.Or(o.suits(&a.request), a.selects(ctx, o)); err != nil {
+	if err := cmp.Or(o.suits(&a.request), a.selects(ctx, o), usecase.MayCopy(ctx, a.live, o.at.node)); err != nil {
 		return err
 	}
 	if a.request.Mode == v1alpha1.Filesystem {

@@ -461,6 +461,12 @@ var schemaYAML = typed.YAMLObject(`types:
           elementRelationship: associative
           keys:
           - type
+    - name: features
+      type:
+        list:
+          elementType:
+            scalar: string
+          elementRelationship: associative
     - name: pools
       type:
         list:

@@ -18,6 +18,10 @@ type StorageNodeStatusApplyConfiguration struct {
 	// pools into Volumes, inventory and foreign. What went by that revision and
 	// is in none of them takes no room any more.
 	VolumesRevision *string `json:"volumesRevision,omitempty"`
+	// features are what the node's agent can do that agents could not always do. One that
+	// is older than a feature does not list it, and is not asked for it: it would not
+	// refuse, but do something else.
+	Features []string `json:"features,omitempty"`
 	// conditions: Ready is True while the agent can list its pools.
 	Conditions []v1.ConditionApplyConfiguration `json:"conditions,omitempty"`
 }
@@ -46,6 +50,16 @@ func (b *StorageNodeStatusApplyConfiguration) WithPools(values ...*PoolApplyConf
 // If called multiple times, the VolumesRevision field is set to the value of the last call.
 func (b *StorageNodeStatusApplyConfiguration) WithVolumesRevision(value string) *StorageNodeStatusApplyConfiguration {
 	b.VolumesRevision = &value
+	return b
+}
+
+// WithFeatures adds the given value to the Features field in the declarative configuration
+// and returns the receiver, so that objects can be build by chaining "With" function invocations.
+// If called multiple times, values provided by each call will be appended to the Features field.
+func (b *StorageNodeStatusApplyConfiguration) WithFeatures(values ...string) *StorageNodeStatusApplyConfiguration {
+	for i := range values {
+		b.Features = append(b.Features, values[i])
+	}
 	return b
 }
 

@@ -1,0 +1,31 @@
+package usecase
+
+import (
+	"context"
+	"fmt"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/types"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"berth.dev/berth/api/v1alpha1"
+	"berth.dev/berth/internal/provision"
+)
+
+// MayCopy is nil if the agent of a node says that it takes snapshots and makes
+// volumes as copies. An older one does not hear of snapshots, and makes a blank
+// volume of a copy. Pass the API server and not a cache: what a node's agent said
+// before an older one took its place must not count.
+func MayCopy(ctx context.Context, live client.Reader, node string) error {
+	report := &v1alpha1.StorageNode{}
+	err := live.Get(ctx, types.NamespacedName{Name: node}, report)
+	switch {
+	case apierrors.IsNotFound(err):
+		return Fail(provision.ErrUnavailable, "node %s: its berth-agent has not reported yet", node)
+	case err != nil:
+		return fmt.Errorf("reading what the agent of node %s can do: %w", node, err)
+	case !report.Has(v1alpha1.FeatureCopies):
+		return Fail(provision.ErrUnavailable, "node %s: its berth-agent does not say that it makes snapshots and copies: upgrade it", node)
+	}
+	return nil
+}
