@@ -173,7 +173,7 @@ func (l *Ledger) assign(a *account) (waitFor string) {
 
 // choose picks the pool for an account that nobody chose one for.
 func (l *Ledger) choose(a *account, node *Node) (pool string, found bool) {
-	r := &Request{items: []item{l.item(Demand{Owner: *a.owner, Bytes: a.bytes}, a.class)}}
+	r := &Request{items: []item{{Demand: Demand{Owner: *a.owner, Bytes: a.bytes}, id: a.class, class: l.class(a.class)}}}
 	if chosen, verdict := node.Place(r, nil); verdict.Fits() {
 		return chosen[0].Pool, true
 	}

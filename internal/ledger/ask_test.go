@@ -32,7 +32,11 @@ func TestTheVerdictSaysWhyADemandDoesNotFit(t *testing.T) {
 		"an unhealthy pool":               {report("n1", unhealthy), claimed("c", gib), ledger.PoolUnhealthy},
 		"a thin pool that is full":        {report("n1", thin), claimed("c", gib), ledger.PoolFull},
 		"another pool is demanded":        {report("n1", volumeGroup("vg0", 10*gib)), ledger.Demand{Owner: ledger.Claim("c"), Class: "fast", Bytes: 1, Pool: "vg9"}, ledger.OtherPool},
-		"the source is elsewhere":         {report("n1", volumeGroup("vg0", 10*gib)), ledger.Demand{Owner: ledger.Claim("c"), Class: "fast", Bytes: 1, Source: "pvc-s"}, ledger.OtherPool},
+		"the source is on another node":   {report("n1", volumeGroup("vg0", 10*gib)), copyOf(1, ledger.Place{Node: "n2", Pool: "vg0"}), ledger.SourceElsewhere},
+		"the source is nowhere":           {report("n1", volumeGroup("vg0", 10*gib)), copyOf(1), ledger.SourceElsewhere},
+		"the source is in another pool":   {report("n1", volumeGroup("vg0", 10*gib)), copyOf(1, ledger.Place{Node: "n1", Pool: "vg9"}), ledger.OtherPool},
+		"the source's pool is too small":  {report("n1", volumeGroup("vg0", gib), volumeGroup("vg1", 10*gib)), copyOf(2*gib, ledger.Place{Node: "n1", Pool: "vg0"}), ledger.NoRoom},
+		"no pools, and no source":         {report("n1"), copyOf(1, ledger.Place{Node: "n2", Pool: "vg0"}), ledger.SourceElsewhere},
 	} {
 		t.Run(name, func(t *testing.T) {
 			c := newCluster(t, test.report)
@@ -48,13 +52,34 @@ func TestOfSeveralRefusalsTheClosestOneIsTold(t *testing.T) {
 	c.wantReason(c.fits("p", "n1", claimed("c", 2*gib)), ledger.NoRoom)
 }
 
-func TestACloneGoesBesideItsSource(t *testing.T) {
+// copyOf is claim c, which begins as a copy of what is in these places.
+func copyOf(bytes int64, places ...ledger.Place) ledger.Demand {
+	return ledger.Demand{Owner: ledger.Claim("c"), Class: "fast", Bytes: bytes, Beside: append([]ledger.Place{}, places...)}
+}
+
+func TestACopyGoesBesideItsSource(t *testing.T) {
 	c := newCluster(t, report("n1", volumeGroup("vg0", 20*gib), volumeGroup("vg1", 10*gib)))
-	c.ObserveVolume(volume("s", "n1", "vg1", gib, ledger.Ready))
-	clone := ledger.Demand{Owner: ledger.Claim("c"), Class: "fast", Bytes: gib, Source: "pvc-s"}
-	if got := c.reserve("p", "n1", clone)[clone.Owner]; got != "vg1" {
-		t.Errorf("the clone goes to %s, want vg1", got)
+	demand := copyOf(gib, ledger.Place{Node: "n2", Pool: "vg0"}, ledger.Place{Node: "n1", Pool: "vg1"})
+	if got := c.reserve("p", "n1", demand)[demand.Owner]; got != "vg1" {
+		t.Errorf("the copy goes to %s, want vg1", got)
 	}
+}
+
+func TestOfCopiesInOnePodEachGoesBesideItsOwnSource(t *testing.T) {
+	c := newCluster(t, report("n1", volumeGroup("vg0", 20*gib), volumeGroup("vg1", 20*gib)))
+	first := copyOf(gib, ledger.Place{Node: "n1", Pool: "vg1"})
+	second := copyOf(gib, ledger.Place{Node: "n1", Pool: "vg0"})
+	second.Owner = ledger.Claim("d")
+	got := c.reserve("p", "n1", first, second)
+	if got[first.Owner] != "vg1" || got[second.Owner] != "vg0" {
+		t.Errorf("they go to %v", got)
+	}
+}
+
+func TestACopyThatHasItsVolumeNeedsNoSourceAnyMore(t *testing.T) {
+	c := newCluster(t, report("n1", volumeGroup("vg0", gib)))
+	c.ObserveVolume(volume("c", "n1", "vg0", gib, ledger.Ready))
+	c.wantReason(c.fits("p", "n1", copyOf(gib)), ledger.Fits)
 }
 
 func TestAStandbyYieldsItsSlotToAPrimary(t *testing.T) {

@@ -14,6 +14,8 @@ func (x Explanation) Message(size func(int64) string) string {
 		return ""
 	case NotTogether:
 		return x.Verdict.Reason.Message() + x.together(size)
+	case SourceElsewhere:
+		return x.Verdict.Reason.Message() // no pool of the node has more to say
 	}
 	for _, d := range x.Demands {
 		if d.Demand.Owner == x.Verdict.Owner {

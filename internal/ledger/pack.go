@@ -59,8 +59,11 @@ func (p *packing) row(k int) (least int64, reason Reason) {
 	row := p.need[k*len(p.node.books):][:len(p.node.books)]
 	least, reason = unbounded, NotServed
 	has := it.on(p.node.name)
-	if has == nil && it.shared {
+	switch {
+	case has == nil && it.shared:
 		return 0, HeldElsewhere
+	case (has == nil || !has.fixed) && it.elsewhere(p.node.name):
+		return 0, SourceElsewhere
 	}
 	for i, b := range p.node.books {
 		row[i] = -1

@@ -21,6 +21,8 @@ const (
 	NotReported
 	// NodeNotReady: the node's agent cannot list its pools, or is silent.
 	NodeNotReady
+	// SourceElsewhere: what the volume is to begin as a copy of is not on the node.
+	SourceElsewhere
 	// NotServed: no pool of the node serves the class.
 	NotServed
 	// OtherPool: the volume belongs in a pool that is not this one.
@@ -43,7 +45,7 @@ const (
 )
 
 var reasonNames = [...]string{
-	"Fits", "NotSynced", "Invalid", "UnknownClass", "HeldElsewhere", "NotReported", "NodeNotReady", "NotServed",
+	"Fits", "NotSynced", "Invalid", "UnknownClass", "HeldElsewhere", "NotReported", "NodeNotReady", "SourceElsewhere", "NotServed",
 	"OtherPool", "PoolMissing", "PoolUnhealthy", "OtherMedia", "PoolFull", "NoRoom", "NotTogether", "TooManyWays",
 }
 
@@ -55,6 +57,7 @@ var reasonMessages = [...]string{
 	"another pod is being scheduled with the same claim on another node",
 	"the node has not reported its pools",
 	"the node's berth-agent is silent or not ready",
+	"what the volume is made from is on another node",
 	"the node has no pool of the class",
 	"the volume belongs in another pool",
 	"the pool is missing",

@@ -12,10 +12,14 @@ type Demand struct {
 	Bytes int64
 	// Pool that it must come from; empty means any that serves the class.
 	Pool string
-	// Source is the Volume beside which it must be made, in a pool that holds a
-	// replica of it: a clone, or a restore of a snapshot. Empty means none.
-	Source string
+	// Beside are the places of what it is to begin as a copy of: it must be made in
+	// one of them. Nil means that it begins blank and may be made anywhere; a source
+	// that is nowhere is not nil, and the volume then fits nowhere.
+	Beside []Place
 }
+
+// Place is a pool of a node.
+type Place struct{ Node, Pool string }
 
 // Strategy says which of several fitting pools, and nodes, is better.
 type Strategy uint8
@@ -46,8 +50,6 @@ type item struct {
 	// shared claims are held for another pod in flight: they may only go where
 	// they are held.
 	shared bool
-	// beside are the places of the source.
-	beside []place
 }
 
 // standing is something that the owner has at a place already.
@@ -88,7 +90,7 @@ func (l *Ledger) Request(options RequestOptions, demands ...Demand) (*Request, V
 		if slices.ContainsFunc(r.items, func(it item) bool { return it.Owner == d.Owner }) {
 			continue
 		}
-		it := l.item(d, id)
+		it := item{Demand: d, id: id, class: l.class(id)}
 		l.stand(&it, options.Pod)
 		r.items = append(r.items, it)
 	}
@@ -102,17 +104,6 @@ func (r *Request) refuse(reason Reason, owner Owner) {
 	if r.verdict.Fits() {
 		r.verdict = Verdict{reason, owner}
 	}
-}
-
-// item works out what does not depend on the owner.
-func (l *Ledger) item(d Demand, class int) item {
-	it := item{Demand: d, id: class, class: l.class(class)}
-	if d.Source != "" {
-		if v := l.volumes[d.Source]; v != nil {
-			it.beside = v.posted
-		}
-	}
-	return it
 }
 
 // stand works out what the owner has already.
@@ -160,12 +151,19 @@ func (it *item) on(node string) *standing {
 	return found
 }
 
+// elsewhere is whether the item has a source, and none on this node.
+func (it *item) elsewhere(node string) bool {
+	return it.Beside != nil && !slices.ContainsFunc(it.Beside, func(p Place) bool { return p.Node == node })
+}
+
 // barred is why the item cannot use the pool, whatever is free there.
 func (it *item) barred(node string, b *book) Reason {
-	if it.Pool != "" && it.Pool != b.Name {
+	switch {
+	case it.Pool != "" && it.Pool != b.Name:
 		return OtherPool
-	}
-	if it.Source != "" && !slices.Contains(it.beside, place{node, b.Name}) {
+	case it.elsewhere(node):
+		return SourceElsewhere
+	case it.Beside != nil && !slices.Contains(it.Beside, Place{node, b.Name}):
 		return OtherPool
 	}
 	return b.closed(it.id)
@@ -173,6 +171,6 @@ func (it *item) barred(node string, b *book) Reason {
 
 // twin is whether two items are the same but for their owners.
 func (it *item) twin(other *item) bool {
-	return it.id == other.id && it.Bytes == other.Bytes && it.Pool == other.Pool && it.Source == other.Source &&
+	return it.id == other.id && it.Bytes == other.Bytes && it.Pool == other.Pool && slices.Equal(it.Beside, other.Beside) &&
 		len(it.standings) == 0 && len(other.standings) == 0
 }

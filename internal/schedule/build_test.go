@@ -3,6 +3,7 @@ package schedule
 import (
 	"context"
 	"testing"
+	"time"
 
 	corev1 "k8s.io/api/core/v1"
 	storagev1 "k8s.io/api/storage/v1"
@@ -189,6 +190,10 @@ type objects struct {
 	pvs     map[string]*corev1.PersistentVolume
 	classes map[string]*storagev1.StorageClass
 	volumes map[string]*v1alpha1.Volume
+	// berth are the Snapshots, and snapshots the VolumeSnapshots by namespace and
+	// name; nil means that the cluster does not know those.
+	berth     map[string]*v1alpha1.Snapshot
+	snapshots map[string]*VolumeSnapshot
 }
 
 func (o *objects) Claim(_ context.Context, namespace, name string) (*corev1.PersistentVolumeClaim, error) {
@@ -206,3 +211,31 @@ func (o *objects) StorageClass(_ context.Context, name string) (*storagev1.Stora
 func (o *objects) Volume(_ context.Context, name string) (*v1alpha1.Volume, error) {
 	return o.volumes[name], nil
 }
+
+func (o *objects) Snapshot(_ context.Context, name string) (*v1alpha1.Snapshot, error) {
+	return o.berth[name], nil
+}
+
+func (o *objects) VolumeSnapshot(_ context.Context, namespace, name string) (*VolumeSnapshot, error) {
+	if o.snapshots == nil {
+		return nil, ErrNoVolumeSnapshots
+	}
+	return o.snapshots[namespace+"/"+name], nil
+}
+
+// taken adds a snapshot of Berth's that is on a node.
+func (o *objects) taken(name, node string) {
+	id := "snap-" + string(uidOf(name))
+	o.snapshots["shop/"+name] = &VolumeSnapshot{Ready: true, Driver: v1alpha1.LocalDriverName, Handle: id}
+	o.berth[id] = snapshotOn(node, v1alpha1.SnapshotReady)
+}
+
+// snapshotOn is what a node says of a snapshot.
+func snapshotOn(node string, state v1alpha1.SnapshotState) *v1alpha1.Snapshot {
+	s := &v1alpha1.Snapshot{}
+	s.Spec.Replicas = []v1alpha1.ReplicaSpec{{Node: node, Pool: "vg0"}}
+	s.Status.Replicas = []v1alpha1.SnapshotReplica{{Node: node, Pool: "vg0", State: state}}
+	return s
+}
+
+func now() *metav1.Time { return &metav1.Time{Time: time.Unix(1e9, 0)} }

@@ -38,7 +38,7 @@ func claim(c *corev1.PersistentVolumeClaim, class *storagev1.StorageClass) (ledg
 // comes from an object that the provisioner does not know.
 func populated(c *corev1.PersistentVolumeClaim) bool {
 	source := sourceOf(c)
-	return source != nil && source.Kind != kindSnapshot && source.Kind != kindClaim
+	return source != nil && !copies(source)
 }
 
 // pod is a pod, with its inline volumes of Berth's. Those that are malformed are

@@ -217,15 +217,18 @@ func TestAnInlineVolumeIsAsLargeAsItsFilesystemNeeds(t *testing.T) {
 }
 
 func TestAClaimThatAPopulatorFillsIsNotChargedByItsNode(t *testing.T) {
-	source := func(kind string) func(*corev1.PersistentVolumeClaim) {
-		return func(c *corev1.PersistentVolumeClaim) {
-			c.Spec.DataSourceRef = &corev1.TypedObjectReference{Kind: kind, Name: "s"}
-		}
-	}
-	for kind, want := range map[string]string{"VolumeSnapshot": "n1", "PersistentVolumeClaim": "n1", "Image": ""} {
-		got, err := claim(pvc("1", gi, selected("n1"), source(kind)), local())
-		if err != nil || got.SelectedNode != want {
-			t.Errorf("%s: charged on %q, want %q (%v)", kind, got.SelectedNode, want, err)
+	for name, test := range map[string]struct {
+		source func(*corev1.PersistentVolumeClaim)
+		node   string
+	}{
+		"a snapshot":              {from(groupSnapshot, "VolumeSnapshot", "s"), "n1"},
+		"a claim":                 {from("", "PersistentVolumeClaim", "s"), "n1"},
+		"a populator's kind":      {from("images.example", "Image", "s"), ""},
+		"a populator's snapshots": {from("images.example", "VolumeSnapshot", "s"), ""},
+	} {
+		got, err := claim(pvc("1", gi, selected("n1"), test.source), local())
+		if err != nil || got.SelectedNode != test.node {
+			t.Errorf("%s: charged on %q, want %q (%v)", name, got.SelectedNode, test.node, err)
 		}
 	}
 }

@@ -19,6 +19,9 @@ type Lists struct {
 	PersistentVolumes []corev1.PersistentVolume
 	Pods              []corev1.Pod
 	StorageClasses    []storagev1.StorageClass
+	Snapshots         []v1alpha1.Snapshot
+	// VolumeSnapshots are nil where the cluster does not know such objects.
+	VolumeSnapshots []VolumeSnapshot
 }
 
 var _ Objects = (*Lists)(nil)
@@ -62,6 +65,19 @@ func (l *Lists) StorageClass(_ context.Context, name string) (*storagev1.Storage
 // Volume returns a Volume.
 func (l *Lists) Volume(_ context.Context, name string) (*v1alpha1.Volume, error) {
 	return first(l.Volumes, func(v *v1alpha1.Volume) bool { return v.Name == name }), nil
+}
+
+// Snapshot returns a Snapshot.
+func (l *Lists) Snapshot(_ context.Context, name string) (*v1alpha1.Snapshot, error) {
+	return first(l.Snapshots, func(s *v1alpha1.Snapshot) bool { return s.Name == name }), nil
+}
+
+// VolumeSnapshot returns a VolumeSnapshot.
+func (l *Lists) VolumeSnapshot(_ context.Context, namespace, name string) (*VolumeSnapshot, error) {
+	if l.VolumeSnapshots == nil {
+		return nil, ErrNoVolumeSnapshots
+	}
+	return first(l.VolumeSnapshots, func(s *VolumeSnapshot) bool { return s.Namespace == namespace && s.Name == name }), nil
 }
 
 func first[T any](items []T, is func(*T) bool) *T {

@@ -20,9 +20,14 @@ type Objects interface {
 	PersistentVolume(ctx context.Context, name string) (*corev1.PersistentVolume, error)
 	StorageClass(ctx context.Context, name string) (*storagev1.StorageClass, error)
 	Volume(ctx context.Context, name string) (*v1alpha1.Volume, error)
+	Snapshot(ctx context.Context, name string) (*v1alpha1.Snapshot, error)
+	// VolumeSnapshot is ErrNoVolumeSnapshots where there cannot be any.
+	VolumeSnapshot(ctx context.Context, namespace, name string) (*VolumeSnapshot, error)
 }
 
-// Cached looks everything up in one client or cache.
+// Cached looks everything up in one client or cache. A client that caches no
+// untyped objects, as is the default, reads VolumeSnapshots from the API server:
+// they are asked for only when a claim is made from one.
 type Cached struct{ client.Reader }
 
 var _ Objects = Cached{}
@@ -47,6 +52,16 @@ func (c Cached) Volume(ctx context.Context, name string) (*v1alpha1.Volume, erro
 	return get(ctx, c.Reader, client.ObjectKey{Name: name}, &v1alpha1.Volume{})
 }
 
+// Snapshot returns a Snapshot.
+func (c Cached) Snapshot(ctx context.Context, name string) (*v1alpha1.Snapshot, error) {
+	return get(ctx, c.Reader, client.ObjectKey{Name: name}, &v1alpha1.Snapshot{})
+}
+
+// VolumeSnapshot returns a VolumeSnapshot.
+func (c Cached) VolumeSnapshot(ctx context.Context, namespace, name string) (*VolumeSnapshot, error) {
+	return readVolumeSnapshot(ctx, c.Reader, namespace, name)
+}
+
 func get[T client.Object](ctx context.Context, from client.Reader, key client.ObjectKey, into T) (T, error) {
 	var none T
 	err := from.Get(ctx, key, into, client.UnsafeDisableDeepCopy)
@@ -57,12 +72,15 @@ func get[T client.Object](ctx context.Context, from client.Reader, key client.Ob
 }
 
 // Listed looks Kubernetes' own objects up in the listers that a scheduler has,
-// and Volumes in a cache of their own.
+// and Berth's in caches of their own.
 type Listed struct {
 	Claims            corelisters.PersistentVolumeClaimLister
 	PersistentVolumes corelisters.PersistentVolumeLister
 	StorageClasses    storagelisters.StorageClassLister
 	Volumes           client.Reader
+	// Snapshots returns where VolumeSnapshots and Berth's Snapshots are, or nil while
+	// there are none.
+	Snapshots func() client.Reader
 }
 
 var _ Objects = Listed{}
@@ -85,6 +103,24 @@ func (l Listed) StorageClass(_ context.Context, name string) (*storagev1.Storage
 // Volume returns a Volume.
 func (l Listed) Volume(ctx context.Context, name string) (*v1alpha1.Volume, error) {
 	return Cached{l.Volumes}.Volume(ctx, name)
+}
+
+// Snapshot returns a Snapshot.
+func (l Listed) Snapshot(ctx context.Context, name string) (*v1alpha1.Snapshot, error) {
+	from := l.Snapshots()
+	if from == nil {
+		return nil, nil
+	}
+	return Cached{from}.Snapshot(ctx, name)
+}
+
+// VolumeSnapshot returns a VolumeSnapshot.
+func (l Listed) VolumeSnapshot(ctx context.Context, namespace, name string) (*VolumeSnapshot, error) {
+	from := l.Snapshots()
+	if from == nil {
+		return nil, ErrNoVolumeSnapshots
+	}
+	return readVolumeSnapshot(ctx, from, namespace, name)
 }
 
 func found[T any](object *T, err error) (*T, error) {

@@ -24,6 +24,9 @@ type PodVolumes struct {
 	// Unready, if not empty, says in people's words why the pod cannot be
 	// scheduled anywhere now: a claim is missing, or waits for others.
 	Unready string
+	// Sources are what the pod's unbound claims are to be made from, also where that
+	// is why the pod is not ready.
+	Sources []*Source
 	// OnlyOurs is whether every unbound claim of the pod is Berth's.
 	OnlyOurs bool
 }
@@ -41,6 +44,8 @@ type Wanted struct {
 	// make no Volume for them. They get another claim's volume, or a copy, which only
 	// CreateVolume makes: it alone is told what of.
 	Populated bool
+	// Source, if known, is what the volume has to be made beside.
+	Source *Source
 }
 
 // Holder is a node that has a replica of a volume of the pod's.
@@ -69,6 +74,20 @@ func (v *PodVolumes) Demands() []ledger.Demand {
 		demands = append(demands, v.Wanted[i].Demand)
 	}
 	return demands
+}
+
+// Why says for people why the pod's volumes do not fit on a node, where more is
+// known of that than the ledger says; empty otherwise.
+func (v *PodVolumes) Why(verdict ledger.Verdict) string {
+	if verdict.Reason != ledger.SourceElsewhere {
+		return ""
+	}
+	for i := range v.Wanted {
+		if w := &v.Wanted[i]; w.Demand.Owner == verdict.Owner && w.Source != nil {
+			return w.Source.Where()
+		}
+	}
+	return ""
 }
 
 // Reader reads what pods want.
@@ -136,17 +155,12 @@ type podClaim struct {
 	ours bool
 	// holders of a bound claim.
 	holders []Holder
-	// beside is the Volume that an unbound claim is a clone of, if known.
-	beside string
+	// source of an unbound claim, if it has one.
+	source *Source
 }
 
 func (r Reader) claimOf(ctx context.Context, pod *corev1.Pod, v *corev1.Volume) (podClaim, error) {
-	c := podClaim{}
-	if v.PersistentVolumeClaim != nil {
-		c.name = v.PersistentVolumeClaim.ClaimName
-	} else {
-		c.name = pod.Name + "-" + v.Name // as the ephemeral volume controller names it
-	}
+	c := podClaim{name: claimName(pod, v)}
 	var err error
 	c.claim, err = r.Objects.Claim(ctx, pod.Namespace, c.name)
 	switch {
@@ -164,9 +178,21 @@ func (r Reader) claimOf(ctx context.Context, pod *corev1.Pod, v *corev1.Volume) 
 		return c, r.bound(ctx, &c)
 	}
 	if err = r.unbound(ctx, storageClassOf(c.claim), &c); c.ours && err == nil {
-		c.beside, err = r.clonedVolume(ctx, c.claim)
+		err = r.source(ctx, pod, &c)
 	}
 	return c, err
+}
+
+// claimName is the claim behind a volume of a pod, or empty.
+func claimName(pod *corev1.Pod, v *corev1.Volume) string {
+	switch {
+	case v.PersistentVolumeClaim != nil:
+		return v.PersistentVolumeClaim.ClaimName
+	case v.Ephemeral != nil:
+		return pod.Name + "-" + v.Name // as the ephemeral volume controller names it
+	default:
+		return ""
+	}
 }
 
 // templateOf tells whose an ephemeral claim will be that was not made yet.

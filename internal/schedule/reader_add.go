@@ -20,6 +20,9 @@ func (c *podClaim) add(to func() *PodVolumes) (foreign bool) {
 	}
 	v := to()
 	v.Holders = append(v.Holders, c.holders...)
+	if c.source != nil {
+		v.Sources = append(v.Sources, c.source)
+	}
 	switch {
 	case c.problem != "":
 		v.unready(c.problem)
@@ -53,8 +56,11 @@ func (v *PodVolumes) want(c *podClaim) {
 		return
 	}
 	w := Wanted{
-		Demand: ledger.Demand{Owner: ledger.Claim(string(c.claim.UID)), Class: request.PoolClass, Bytes: bytes, Source: c.beside},
-		Claim:  c.claim, Class: c.class, Request: request, Populated: sourceOf(c.claim) != nil,
+		Demand: ledger.Demand{Owner: ledger.Claim(string(c.claim.UID)), Class: request.PoolClass, Bytes: bytes},
+		Claim:  c.claim, Class: c.class, Request: request, Populated: sourceOf(c.claim) != nil, Source: c.source,
+	}
+	if w.Source != nil {
+		w.Demand.Beside = w.Source.Places
 	}
 	if w.Populated {
 		w.Request = volumes.Request{} // nobody shall make a blank volume of it

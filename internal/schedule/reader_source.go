@@ -2,47 +2,86 @@ package schedule
 
 import (
 	"context"
+	"errors"
 	"fmt"
+	"slices"
 
 	corev1 "k8s.io/api/core/v1"
+
+	"berth.dev/berth/api/v1alpha1"
 )
 
-// sourceOf is what the claim's data comes from, or nil for a claim that begins
-// blank. Of the two fields the newer one counts; the API server keeps them alike.
-func sourceOf(c *corev1.PersistentVolumeClaim) *corev1.TypedObjectReference {
-	if c.Spec.DataSourceRef != nil {
-		return c.Spec.DataSourceRef
+// source finds out what a claim of Berth's is to be made from and where that is:
+// elsewhere the copy cannot be made. Where that is not for Berth to say there is
+// none: the source is another driver's, or in another namespace, whose owner has
+// to allow it and who is not told about here.
+func (r Reader) source(ctx context.Context, pod *corev1.Pod, c *podClaim) error {
+	named := sourceOf(c.claim)
+	if named == nil || !copies(named) || named.Namespace != nil && *named.Namespace != c.claim.Namespace {
+		return nil
 	}
-	if s := c.Spec.DataSource; s != nil {
-		return &corev1.TypedObjectReference{APIGroup: s.APIGroup, Kind: s.Kind, Name: s.Name}
+	s := &Source{Claim: c.name, Kind: named.Kind, Name: named.Name}
+	find := r.clonedVolume
+	if s.Kind == kindSnapshot {
+		find = r.restoredSnapshot
+	}
+	problem, err := find(ctx, pod, s)
+	if err != nil || s.ignored {
+		return err
+	}
+	c.source = s
+	if problem != "" && c.problem == "" {
+		c.problem = fmt.Sprintf("%s, %s", s, problem)
 	}
 	return nil
 }
 
-// The kinds of sources that a provisioner knows.
-const (
-	kindClaim    = "PersistentVolumeClaim"
-	kindSnapshot = "VolumeSnapshot"
-)
-
-// clonedVolume is the Volume beside which the claim's has to be, or empty if that
-// is not known: the claim is no clone, or the claim that it is a clone of is not bound.
-// Where a snapshot is, only CreateVolume knows, which refuses other nodes.
-func (r Reader) clonedVolume(ctx context.Context, c *corev1.PersistentVolumeClaim) (string, error) {
-	source := sourceOf(c)
-	if source == nil || source.Kind != kindClaim || source.Namespace != nil && *source.Namespace != c.Namespace {
-		return "", nil
+func (r Reader) restoredSnapshot(ctx context.Context, pod *corev1.Pod, s *Source) (problem string, err error) {
+	of, err := r.Objects.VolumeSnapshot(ctx, pod.Namespace, s.Name)
+	switch {
+	case errors.Is(err, ErrNoVolumeSnapshots):
+		return "which is not known: " + ErrNoVolumeSnapshots.Error(), nil
+	case err != nil:
+		return "", fmt.Errorf("reading snapshot %s/%s: %w", pod.Namespace, s.Name, err)
+	case of == nil || !v1alpha1.IsSnapshotName(of.Handle):
+		return s.restored(of, nil), nil
 	}
-	claim, err := r.Objects.Claim(ctx, c.Namespace, source.Name)
+	snapshot, err := r.Objects.Snapshot(ctx, of.Handle)
 	if err != nil {
-		return "", fmt.Errorf("reading claim %s/%s: %w", c.Namespace, source.Name, err)
+		return "", fmt.Errorf("reading snapshot %s: %w", of.Handle, err)
 	}
-	if claim == nil || claim.Spec.VolumeName == "" {
-		return "", nil
+	return s.restored(of, snapshot), nil
+}
+
+// clonedVolume leaves the claim alone if its source waits for the same pod: both
+// go where the pod goes, one after the other.
+func (r Reader) clonedVolume(ctx context.Context, pod *corev1.Pod, s *Source) (problem string, err error) {
+	claim, err := r.Objects.Claim(ctx, pod.Namespace, s.Name)
+	switch {
+	case err != nil:
+		return "", fmt.Errorf("reading claim %s/%s: %w", pod.Namespace, s.Name, err)
+	case claim == nil:
+		return "which does not exist", nil
+	case claim.DeletionTimestamp != nil:
+		return "which is being deleted", nil
+	case claim.Spec.VolumeName == "":
+		s.ignored = slices.ContainsFunc(pod.Spec.Volumes, func(v corev1.Volume) bool { return claimName(pod, &v) == s.Name })
+		return "which is not bound yet", nil
 	}
 	pv, err := r.Objects.PersistentVolume(ctx, claim.Spec.VolumeName)
-	if pv == nil || err != nil {
-		return "", err
+	switch {
+	case err != nil:
+		return "", fmt.Errorf("reading PersistentVolume %s: %w", claim.Spec.VolumeName, err)
+	case pv == nil:
+		return fmt.Sprintf("whose PersistentVolume %s does not exist", claim.Spec.VolumeName), nil
 	}
-	return handleOf(pv), nil
+	handle := handleOf(pv)
+	if s.ignored = handle == ""; s.ignored {
+		return "", nil
+	}
+	v, err := r.Objects.Volume(ctx, handle)
+	if err != nil {
+		return "", fmt.Errorf("reading volume %s: %w", handle, err)
+	}
+	return s.cloned(v), nil
 }

@@ -18,6 +18,7 @@ import (
 func shop(claims ...*corev1.PersistentVolumeClaim) *objects {
 	o := &objects{
 		claims: map[string]*corev1.PersistentVolumeClaim{}, pvs: map[string]*corev1.PersistentVolume{}, volumes: map[string]*v1alpha1.Volume{},
+		berth: map[string]*v1alpha1.Snapshot{}, snapshots: map[string]*VolumeSnapshot{},
 		classes: map[string]*storagev1.StorageClass{
 			"local": local(),
 			"eager": storageClass("eager", v1alpha1.LocalDriverName, storagev1.VolumeBindingImmediate),

@@ -27,6 +27,8 @@ type Case struct {
 type Answer struct {
 	Reason ledger.Reason
 	Pools  map[string]string
+	// Told is part of what people are told of a node that does not fit.
+	Told string
 }
 
 // Away is empty, or says why a node cannot answer.

@@ -32,6 +32,9 @@ func TestTheLedgerAnswersEveryCase(t *testing.T) {
 				if verdict.Reason != want.Reason {
 					t.Errorf("node %s: %v, want %v", node, verdict.Reason, want.Reason)
 				}
+				if told := v.Why(verdict); !strings.Contains(told, want.Told) {
+					t.Errorf("node %s: told %q, want %q", node, told, want.Told)
+				}
 				got := map[string]string{}
 				for _, choice := range choices {
 					got[VolumeOf(choice.Owner)] = choice.Pool

@@ -39,7 +39,7 @@ func others(p ...corev1.Pod) func(*schedule.Lists) {
 // All is the table. Its keys are sentences.
 func All() map[string]Case {
 	all := map[string]Case{}
-	for _, part := range []map[string]Case{sizes(), occupied(), closed(), waiting()} {
+	for _, part := range []map[string]Case{sizes(), occupied(), closed(), waiting(), copies(), sourceless()} {
 		maps.Copy(all, part)
 	}
 	return all

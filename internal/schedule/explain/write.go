@@ -1,6 +1,7 @@
 package explain
 
 import (
+	"cmp"
 	"fmt"
 	"io"
 	"strings"
@@ -96,7 +97,7 @@ func (r Report) answer(n Node) string {
 	case n.Away != "":
 		return "takes nothing new: " + n.Away
 	case !n.Verdict.Fits():
-		return "does not fit: " + n.Message(quantity.Bytes)
+		return "does not fit: " + cmp.Or(r.Volumes.Why(n.Verdict), n.Message(quantity.Bytes))
 	}
 	var chosen []string
 	for _, choice := range n.Choices {

@@ -51,8 +51,9 @@ func TestTheExtenderAnswersEveryCase(t *testing.T) {
 				if fits := slices.Contains(*got.NodeNames, node); fits != (want.Reason == ledger.Fits) {
 					t.Errorf("node %s fits: %v, want %v (%v)", node, fits, want.Reason, got)
 				}
-				if told := got.FailedNodes[node] + got.FailedAndUnresolvableNodes[node]; (told == "") != (want.Reason == ledger.Fits) {
-					t.Errorf("node %s: told %q", node, told)
+				told := got.FailedNodes[node] + got.FailedAndUnresolvableNodes[node]
+				if (told == "") != (want.Reason == ledger.Fits) || !strings.Contains(told, want.Told) {
+					t.Errorf("node %s: told %q, want %q", node, told, want.Told)
 				}
 			}
 			if c.Unready != "" && !strings.Contains(got.FailedAndUnresolvableNodes["large"], c.Unready) {

@@ -3,7 +3,6 @@ package extender
 import (
 	"cmp"
 	"context"
-	"fmt"
 	"slices"
 
 	corev1 "k8s.io/api/core/v1"
@@ -49,7 +48,7 @@ func (e *Extender) Filter(ctx context.Context, pod *corev1.Pod, nodes []string) 
 		return out, nil
 	}
 	r := e.request(pod, v)
-	fitting := e.fitting(r, nodes, &out)
+	fitting := e.fitting(r, v, nodes, &out)
 	best := e.best(r, fitting)
 	if hasInline(v) {
 		for _, node := range fitting {
@@ -65,14 +64,14 @@ func (e *Extender) Filter(ctx context.Context, pod *corev1.Pod, nodes []string) 
 }
 
 // fitting are the nodes with room; of the others it is noted why not.
-func (e *Extender) fitting(r *ledger.Request, nodes []string, out *FilterResult) []string {
+func (e *Extender) fitting(r *ledger.Request, v *schedule.PodVolumes, nodes []string, out *FilterResult) []string {
 	fitting := make([]string, 0, len(nodes))
 	for _, node := range nodes {
 		if e.Book.Node(node).Fit(r).Fits() {
 			fitting = append(fitting, node)
 			continue
 		}
-		message, evictable := e.refusal(node, r)
+		message, evictable := e.refusal(node, r, v)
 		if evictable {
 			out.FailedNodes[node] = message
 		} else {
@@ -116,7 +115,7 @@ func (e *Extender) request(pod *corev1.Pod, v *schedule.PodVolumes) *ledger.Requ
 
 // refusal is why the volumes do not fit on a node, and whether they might after
 // an eviction of pods with inline volumes.
-func (e *Extender) refusal(name string, r *ledger.Request) (message string, evictable bool) {
+func (e *Extender) refusal(name string, r *ledger.Request, v *schedule.PodVolumes) (message string, evictable bool) {
 	node := e.Book.Node(name)
 	x := node.Explain(r)
 	if x.Verdict.Fits() {
@@ -130,7 +129,7 @@ func (e *Extender) refusal(name string, r *ledger.Request) (message string, evic
 			}
 		}
 	}
-	message = fmt.Sprintf("Berth: %s", x.Message(quantity.Bytes))
+	message = "Berth: " + cmp.Or(v.Why(x.Verdict), x.Message(quantity.Bytes))
 	return message, len(pods) > 0 && node.WithoutPods(pods...).Fit(r).Fits()
 }
 

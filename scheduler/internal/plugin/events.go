@@ -31,7 +31,7 @@ func (p *Plugin) EventsToRegister(context.Context) ([]fwk.ClusterEventWithHint, 
 	}
 	return []fwk.ClusterEventWithHint{
 		on(fwk.AssignedPod, fwk.Delete, p.afterPod),
-		on(fwk.PersistentVolumeClaim, fwk.Add|fwk.Update, afterClaim),
+		on(fwk.PersistentVolumeClaim, fwk.Add|fwk.Update, p.afterClaim),
 		on(fwk.PersistentVolume, fwk.Add|fwk.Update, p.afterPersistentVolume),
 		on(fwk.StorageClass, fwk.Add|fwk.Update, p.afterStorageClass),
 		on(fwk.Node, fwk.Add, p.afterNode),
@@ -89,12 +89,27 @@ func (p *Plugin) afterPod(e event) (bool, error) {
 	return Fits(p.Lifetime, p.Book, p.Reader, e.pod, gone.Spec.NodeName)
 }
 
-func afterClaim(e event) (bool, error) {
+func (p *Plugin) afterClaim(e event) (bool, error) {
 	_, claim, err := util.As[*corev1.PersistentVolumeClaim](e.old, e.new)
 	if err != nil {
 		return true, err
 	}
-	return uses(e.pod, claim.Namespace, claim.Name), nil
+	return p.needs(e.pod, claim.Namespace, claim.Name)
+}
+
+// needs is whether a pod names a claim, or one that is to be made from it.
+func (p *Plugin) needs(pod *corev1.Pod, namespace, claim string) (bool, error) {
+	if uses(pod, namespace, claim) {
+		return true, nil
+	}
+	if pod.Namespace != namespace || !p.Refusals.isSourced(pod) {
+		return false, nil
+	}
+	want, err := p.Reader.Read(p.Lifetime, pod)
+	if want == nil || err != nil {
+		return true, err
+	}
+	return slices.ContainsFunc(want.Sources, func(s *schedule.Source) bool { return s.OfClaim(claim) }), nil
 }
 
 // afterPersistentVolume: the volume that a claim names has appeared, or one that
@@ -106,7 +121,7 @@ func (p *Plugin) afterPersistentVolume(e event) (bool, error) {
 		return true, err
 	}
 	if claim := pv.Spec.ClaimRef; claim != nil {
-		return uses(e.pod, claim.Namespace, claim.Name), nil
+		return p.needs(e.pod, claim.Namespace, claim.Name)
 	}
 	return p.wants(e.pod, func(w schedule.Wanted) bool { return w.Class != nil && w.Class.Name == pv.Spec.StorageClassName })
 }

@@ -39,6 +39,8 @@ type objects struct {
 	pvs     map[string]*corev1.PersistentVolume
 	classes map[string]*storagev1.StorageClass
 	volumes map[string]*v1alpha1.Volume
+	// snapshots are on one node each, by their name in the cluster.
+	snapshots map[string]string
 }
 
 func (o *objects) Claim(_ context.Context, _, name string) (*corev1.PersistentVolumeClaim, error) {
@@ -52,6 +54,25 @@ func (o *objects) StorageClass(_ context.Context, name string) (*storagev1.Stora
 }
 func (o *objects) Volume(_ context.Context, name string) (*v1alpha1.Volume, error) {
 	return o.volumes[name], nil
+}
+
+func (o *objects) VolumeSnapshot(_ context.Context, namespace, name string) (*schedule.VolumeSnapshot, error) {
+	if _, exists := o.snapshots[name]; !exists {
+		return nil, nil
+	}
+	return &schedule.VolumeSnapshot{Namespace: namespace, Name: name, Ready: true, Driver: v1alpha1.LocalDriverName, Handle: snapshotID}, nil
+}
+
+// snapshotID is every snapshot's.
+const snapshotID = "snap-00000000-0000-0000-0000-000000000000"
+
+func (o *objects) Snapshot(context.Context, string) (*v1alpha1.Snapshot, error) {
+	s := &v1alpha1.Snapshot{}
+	for _, node := range o.snapshots {
+		s.Spec.Replicas = append(s.Spec.Replicas, v1alpha1.ReplicaSpec{Node: node, Pool: "vg0"})
+		s.Status.Replicas = append(s.Status.Replicas, v1alpha1.SnapshotReplica{Node: node, State: v1alpha1.SnapshotReady})
+	}
+	return s, nil
 }
 
 func (o *objects) placed(_ context.Context, name string) ([]string, error) {
@@ -106,7 +127,7 @@ func newCluster(t testing.TB, nodes ...nodeSpec) *cluster {
 	t.Helper()
 	c := &cluster{
 		ledger:  ledger.New(),
-		objects: &objects{map[string]*corev1.PersistentVolumeClaim{}, map[string]*corev1.PersistentVolume{}, map[string]*storagev1.StorageClass{}, map[string]*v1alpha1.Volume{}},
+		objects: &objects{map[string]*corev1.PersistentVolumeClaim{}, map[string]*corev1.PersistentVolume{}, map[string]*storagev1.StorageClass{}, map[string]*v1alpha1.Volume{}, map[string]string{}},
 		creator: &creator{made: map[string]string{}, answers: map[string]error{}},
 		nodes:   map[string]*corev1.Node{}, running: map[string][]*corev1.Pod{},
 	}

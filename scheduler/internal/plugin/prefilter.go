@@ -15,6 +15,12 @@ import (
 // PreFilter works out what the pod wants, once for all nodes.
 func (p *Plugin) PreFilter(ctx context.Context, state fwk.CycleState, pod *corev1.Pod, _ []fwk.NodeInfo) (*fwk.PreFilterResult, *fwk.Status) {
 	want, err := p.Reader.Read(ctx, pod)
+	if err == nil && want != nil && want.Unready != "" && len(want.Sources) > 0 {
+		// The source comes by other watches than the scheduler's events: what changes
+		// from now on wakes the pod, and what has changed by now is seen here.
+		p.Refusals.begin(pod, want).refused.Store(true)
+		want, err = p.Reader.Read(ctx, pod)
+	}
 	switch {
 	case err != nil:
 		return nil, fwk.AsStatus(err)
@@ -23,7 +29,7 @@ func (p *Plugin) PreFilter(ctx context.Context, state fwk.CycleState, pod *corev
 	case want.Unready != "":
 		return nil, fwk.NewStatus(fwk.UnschedulableAndUnresolvable, want.Unready)
 	}
-	c := &cycle{want: want, options: ledger.RequestOptions{Pod: uid(pod), Strategy: p.Strategy}, refusal: p.Refusals.begin(pod)}
+	c := &cycle{want: want, options: ledger.RequestOptions{Pod: uid(pod), Strategy: p.Strategy}, refusal: p.Refusals.begin(pod, want)}
 	c.refusal.refused.Store(true) // before the ledger is asked: what changes from now on wakes the pod
 	var verdict ledger.Verdict
 	c.request, verdict = p.Book.Request(c.options, want.Demands()...)

@@ -5,6 +5,8 @@ import (
 	"sync/atomic"
 
 	corev1 "k8s.io/api/core/v1"
+
+	"berth.dev/berth/internal/schedule"
 )
 
 // Refusals are the waiting pods that a plugin of Berth's has refused a node, or
@@ -15,6 +17,8 @@ import (
 type Refusals struct {
 	mu    sync.Mutex
 	byUID map[string]*refusal
+	// sourced are the pods whose claims are to be made from something.
+	sourced map[string]bool
 
 	// trials are the pods that hold room on a node in a simulation, and begun is
 	// how many there have been.
@@ -30,20 +34,32 @@ type trial struct{ pod, node string }
 // refusal is set before what was refused is believed: see Filter.
 type refusal struct {
 	pod     *corev1.Pod
+	want    *schedule.PodVolumes
 	refused atomic.Bool
+}
+
+// Refused is a pod that was refused.
+type Refused struct {
+	Pod *corev1.Pod
+	// want is what was read of it then.
+	want *schedule.PodVolumes
 }
 
 // NewRefusals returns an empty list. over is called when a simulation has ended.
 func NewRefusals(over func()) *Refusals {
-	return &Refusals{byUID: map[string]*refusal{}, trials: map[trial]bool{}, over: over}
+	return &Refusals{byUID: map[string]*refusal{}, sourced: map[string]bool{}, trials: map[trial]bool{}, over: over}
 }
 
 // begin begins a cycle of a pod.
-func (r *Refusals) begin(pod *corev1.Pod) *refusal {
-	each := &refusal{pod: pod}
+func (r *Refusals) begin(pod *corev1.Pod, want *schedule.PodVolumes) *refusal {
+	each := &refusal{pod: pod, want: want}
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	r.byUID[uid(pod)] = each
+	delete(r.sourced, uid(pod))
+	if len(want.Sources) > 0 {
+		r.sourced[uid(pod)] = true
+	}
 	return each
 }
 
@@ -52,16 +68,31 @@ func (r *Refusals) Forget(pod *corev1.Pod) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	delete(r.byUID, uid(pod))
+	delete(r.sourced, uid(pod))
+}
+
+// Sourced is whether there is any pod whose claims are to be made from something.
+func (r *Refusals) Sourced() bool {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return len(r.sourced) > 0
+}
+
+// isSourced is whether the pod is one of them.
+func (r *Refusals) isSourced(pod *corev1.Pod) bool {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return r.sourced[uid(pod)]
 }
 
 // Pods that were refused.
-func (r *Refusals) Pods() []*corev1.Pod {
+func (r *Refusals) Pods() []Refused {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	var pods []*corev1.Pod
+	var pods []Refused
 	for _, each := range r.byUID {
 		if each.refused.Load() {
-			pods = append(pods, each.pod)
+			pods = append(pods, Refused{each.pod, each.want})
 		}
 	}
 	return pods

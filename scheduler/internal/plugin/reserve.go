@@ -41,7 +41,7 @@ func (p *Plugin) Reserve(_ context.Context, state fwk.CycleState, pod *corev1.Po
 	}
 	if _, verdict := p.Book.Reserve(node, request); !verdict.Fits() {
 		p.Refusals.tried(on)
-		return fwk.NewStatus(fwk.Unschedulable, why(verdict.Reason))
+		return fwk.NewStatus(fwk.Unschedulable, c.why(verdict))
 	}
 	c.refusal.refused.Store(false)
 	c.create = toCreate(wanted)

@@ -23,6 +23,8 @@ func (w *waker) watch(from *schedule.Informers) {
 		v, _ := obj.(*v1alpha1.Volume)
 		return nodesOf(v)
 	}))
+	sourced := func(any) { w.sourced() }
+	from.Volumes = schedule.After(from.Volumes, cache.ResourceEventHandlerFuncs{AddFunc: sourced, UpdateFunc: func(_, obj any) { sourced(obj) }, DeleteFunc: sourced})
 	from.Claims = schedule.After(from.Claims, w.left(func(obj any) []string {
 		if claim, ok := obj.(*corev1.PersistentVolumeClaim); ok && claim.Annotations[schedule.SelectedNode] != "" {
 			return []string{claim.Annotations[schedule.SelectedNode]}

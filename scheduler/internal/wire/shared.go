@@ -57,11 +57,13 @@ func share(ctx context.Context, namespace string, handle fwk.Handle, fail func(e
 			PersistentVolumes: factory.Core().V1().PersistentVolumes().Lister(),
 			StorageClasses:    factory.Storage().V1().StorageClasses().Lister(),
 			Volumes:           berth.cache,
+			Snapshots:         berth.snapshots.reader,
 		}},
 		volumes: volumes.New(berth.client, berth.live, beats, book, watchers),
 		placed:  berth.placed,
 	}
 	s.waker = newWaker(book, s.reader)
+	berth.snapshots.changed = s.waker.sourced
 	s.waker.watch(&from)
 	from.Volumes = schedule.After(from.Volumes, watchers.Handler())
 	from.Clock, from.Log = clock.RealClock{}, klog.FromContext(ctx).WithName("ledger")
@@ -80,6 +82,7 @@ func (s *shared) start(ctx context.Context, berth *cluster, from schedule.Inform
 	}
 	run("watching Berth's objects", berth.cache.Start)
 	run("feeding the ledger", func(ctx context.Context) error { return schedule.Feed(ctx, s.book, from) })
+	run("watching snapshots", func(ctx context.Context) error { return berth.snapshots.follow(ctx, clock.RealClock{}) })
 	run("waking pods", func(ctx context.Context) error {
 		if err := s.book.WaitSynced(ctx); err != nil {
 			return err
@@ -95,6 +98,9 @@ type cluster struct {
 	cache  cache.Cache
 	client client.Client
 	live   client.Reader
+	// snapshots are in a cache of their own: to look for what a cluster may not know
+	// keeps nobody waiting who reads volumes.
+	snapshots *snapshots
 }
 
 // connect uses the scheduler's connection.
@@ -116,6 +122,10 @@ func connect(config *rest.Config, namespace string) (*cluster, error) {
 	if err != nil {
 		return nil, fmt.Errorf("making a cache: %w", err)
 	}
+	taken, err := cache.New(config, cache.Options{Scheme: scheme, ReaderFailOnMissingInformer: true, DefaultTransform: cutSnapshot})
+	if err != nil {
+		return nil, fmt.Errorf("making a cache: %w", err)
+	}
 	live, err := client.New(config, client.Options{Scheme: scheme})
 	if err != nil {
 		return nil, fmt.Errorf("making a client: %w", err)
@@ -124,7 +134,7 @@ func connect(config *rest.Config, namespace string) (*cluster, error) {
 	if err != nil {
 		return nil, fmt.Errorf("making a client: %w", err)
 	}
-	return &cluster{cache: objects, client: client.WithFieldOwner(cached, fieldOwner), live: live}, nil
+	return &cluster{cache: objects, client: client.WithFieldOwner(cached, fieldOwner), live: live, snapshots: &snapshots{from: taken}}, nil
 }
 
 // talk leaves it to each kind what it is sent as: protobuf for Kubernetes' own, of

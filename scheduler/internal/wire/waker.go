@@ -29,6 +29,7 @@ type waker struct {
 	profiles []activator
 	nodes    map[string]bool // on which room may have come free
 	all      bool            // everything may have changed
+	sources  bool            // what claims are made from may have changed
 }
 
 func newWaker(book plugin.Book, reader plugin.Reader) *waker {
@@ -62,6 +63,18 @@ func (w *waker) everything() {
 	w.wake()
 }
 
+// sourced asks for the pods to be woken whose claims are made from something that
+// has come, gone or moved. Where there are none it costs nothing.
+func (w *waker) sourced() {
+	if !w.refusals.Sourced() {
+		return // one that comes now reads what has changed
+	}
+	w.mu.Lock()
+	w.sources = true
+	w.mu.Unlock()
+	w.wake()
+}
+
 func (w *waker) wake() {
 	select {
 	case w.due <- struct{}{}:
@@ -89,16 +102,17 @@ func (w *waker) look(ctx context.Context) {
 		return // and called again
 	}
 	w.mu.Lock()
-	nodes, all := w.nodes, w.all
-	w.nodes, w.all = map[string]bool{}, false
+	nodes, all, sources := w.nodes, w.all, w.sources
+	w.nodes, w.all, w.sources = map[string]bool{}, false, false
 	w.mu.Unlock()
-	if len(nodes) == 0 && !all {
+	if len(nodes) == 0 && !all && !sources {
 		return
 	}
 
 	waiting := map[string]map[string]*corev1.Pod{} // by profile
-	for _, pod := range w.refusals.Pods() {
-		if !all && !w.fits(ctx, pod, nodes) {
+	for _, refused := range w.refusals.Pods() {
+		pod := refused.Pod
+		if !all && !w.fits(ctx, pod, nodes) && !(sources && w.moved(ctx, refused)) {
 			continue
 		}
 		if waiting[pod.Spec.SchedulerName] == nil {
@@ -108,6 +122,9 @@ func (w *waker) look(ctx context.Context) {
 	}
 	if begun, _ := w.refusals.Simulations(); begun != before {
 		w.freed(slices.Collect(maps.Keys(nodes))...)
+		if sources {
+			w.sourced()
+		}
 	}
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -126,4 +143,11 @@ func (w *waker) fits(ctx context.Context, pod *corev1.Pod, nodes map[string]bool
 		}
 	}
 	return false
+}
+
+// moved is whether what a pod's claims are made from lets it be placed by now, or is
+// to be told otherwise. What cannot be told is tried.
+func (w *waker) moved(ctx context.Context, refused plugin.Refused) bool {
+	moved, err := plugin.Moved(ctx, w.book, w.reader, refused)
+	return moved || err != nil
 }

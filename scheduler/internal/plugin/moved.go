@@ -1,0 +1,23 @@
+package plugin
+
+import "context"
+
+// Moved is whether a refused pod would hear something else by now about what its
+// claims are made from: it has come, has gone, or is where the pod fits.
+func Moved(ctx context.Context, book Book, reader Reader, refused Refused) (bool, error) {
+	if len(refused.want.Sources) == 0 {
+		return false, nil
+	}
+	want, err := reader.Read(ctx, refused.Pod)
+	if err != nil || want == nil || want.Unready != refused.want.Unready {
+		return true, err
+	}
+	for _, source := range want.Sources {
+		for _, node := range source.Nodes() {
+			if fits, err := Fits(ctx, book, reader, refused.Pod, node); fits || err != nil {
+				return true, err
+			}
+		}
+	}
+	return false, nil
+}
