@@ -7,16 +7,27 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"berth.dev/berth/internal/schedule/explain"
 )
 
 type explainer func(ctx context.Context, q question, out io.Writer) error
+
+// look reads the cluster.
+func look(ctx context.Context, q question) (explain.Cluster, error) {
+	cluster, err := gather(ctx, q)
+	if err != nil {
+		return cluster, err
+	}
+	return cluster, addSnapshots(ctx, q, cluster.Lists)
+}
 
 func explainPod(ctx context.Context, q question, out io.Writer) error {
 	pod := &corev1.Pod{}
 	if err := q.reader.Get(ctx, client.ObjectKey{Namespace: q.namespace, Name: q.name}, pod); err != nil {
 		return fmt.Errorf("reading pod %s/%s: %w", q.namespace, q.name, err)
 	}
-	cluster, err := gather(ctx, q)
+	cluster, err := look(ctx, q)
 	if err != nil {
 		return err
 	}
@@ -33,7 +44,7 @@ func explainPod(ctx context.Context, q question, out io.Writer) error {
 }
 
 func explainClaim(ctx context.Context, q question, out io.Writer) error {
-	cluster, err := gather(ctx, q)
+	cluster, err := look(ctx, q)
 	if err != nil {
 		return err
 	}

@@ -44,6 +44,16 @@ func sourceOf(c *corev1.PersistentVolumeClaim) *corev1.TypedObjectReference {
 	return nil
 }
 
+// RestoredFrom is the VolumeSnapshot of its own namespace that a claim is to be made
+// from, or empty.
+func RestoredFrom(c *corev1.PersistentVolumeClaim) string {
+	s := sourceOf(c)
+	if s == nil || s.Kind != kindSnapshot || !copies(s) || s.Namespace != nil && *s.Namespace != c.Namespace {
+		return ""
+	}
+	return s.Name
+}
+
 // copies is whether a provisioner makes a copy of what is named, rather than a
 // populator something else.
 func copies(source *corev1.TypedObjectReference) bool {

@@ -46,13 +46,15 @@ small: does not fit: pool vg0 has 1Gi free, 2Gi asked
 
 func TestWhatElseIsExplained(t *testing.T) {
 	for name, told := range map[string]string{
-		"several claims are fitted together":               "n: does not fit: not enough free space for all of the pod's volumes together: pool vg0 has 5Gi free; 3Gi + 3Gi asked",
-		"an inline volume counts beside a claim":           "inline scratch  fast   3Gi",
-		"a node whose agent is silent takes nothing new":   "n: takes nothing new: silent for 41s",
-		"a claim that does not wait has to be bound first": `pod shop/web cannot be placed anywhere now: claim "1" is to be bound before`,
-		"a pod without volumes of ours goes anywhere":      "pod shop/web has no volumes of Berth's.",
-		"a pool of another class is not used":              "No node has a pool for it (1 nodes report other pools).",
-		"a degraded pool takes nothing new":                "n: does not fit: pool vg0: the pool is unhealthy and takes nothing new",
+		"several claims are fitted together":                "n: does not fit: not enough free space for all of the pod's volumes together: pool vg0 has 5Gi free; 3Gi + 3Gi asked",
+		"an inline volume counts beside a claim":            "inline scratch  fast   3Gi",
+		"a node whose agent is silent takes nothing new":    "n: takes nothing new: silent for 41s",
+		"a claim that does not wait has to be bound first":  `pod shop/web cannot be placed anywhere now: claim "1" is to be bound before`,
+		"a pod without volumes of ours goes anywhere":       "pod shop/web has no volumes of Berth's.",
+		"a pool of another class is not used":               "No node has a pool for it (1 nodes report other pools).",
+		"a restored claim goes to the node of its snapshot": `large: does not fit: claim "1" is made from snapshot "7", which is on node small`,
+		"a snapshot that is not ready":                      `pod shop/web cannot be placed anywhere now: claim "1" is made from snapshot "7", which is not ready to use.`,
+		"a degraded pool takes nothing new":                 "n: does not fit: pool vg0: the pool is unhealthy and takes nothing new",
 	} {
 		if _, got := explained(t, name); !strings.Contains(got, told) {
 			t.Errorf("%s: %q lacks %q", name, got, told)
