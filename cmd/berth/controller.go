@@ -20,7 +20,7 @@ import (
 // controllerFlags are few on purpose: what users decide is in PoolClasses.
 type controllerFlags struct {
 	csiSocket, httpAddress, namespace, kubeconfig string
-	leaderElection                                bool
+	leaderElection, snapshots                     bool
 	extender                                      extenderFlags
 }
 
@@ -38,6 +38,7 @@ func newControllerCommand() *cobra.Command {
 	flags.StringVar(&f.namespace, "namespace", namespaceFromEnvironment(), "namespace that Berth is installed in")
 	flags.StringVar(&f.kubeconfig, "kubeconfig", "", "path of a kubeconfig; empty means that the process runs in the cluster")
 	flags.BoolVar(&f.leaderElection, "leader-election", true, "let only one of several controllers run the reconcilers")
+	flags.BoolVar(&f.snapshots, "snapshots", false, "announce snapshots, and volumes made from snapshots and volumes; the csi-snapshotter then runs beside this process")
 	f.extender.add(flags)
 	return cmd
 }
@@ -76,6 +77,7 @@ func runController(ctx context.Context, f controllerFlags) (err error) {
 
 	return controller.Run(ctx, controller.Options{
 		Extender:       serve,
+		Snapshots:      f.snapshots,
 		Config:         config,
 		Namespace:      f.namespace,
 		LeaderElection: f.leaderElection,
