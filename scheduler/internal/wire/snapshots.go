@@ -29,7 +29,7 @@ type snapshots struct {
 }
 
 // lookForSnapshots is how often it is looked whether the cluster knows them.
-const lookForSnapshots = 30 * time.Second
+const lookForSnapshots = 10 * time.Second
 
 // reader is where they are, or nil as long as not all of them were read.
 func (s *snapshots) reader() client.Reader {

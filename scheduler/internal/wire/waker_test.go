@@ -66,8 +66,12 @@ func nodeOf(t *testing.T, l *ledger.Ledger, name string, total int64) {
 type station struct {
 	*waker
 	ledger   *ledger.Ledger
+	reads    plugin.Reader
 	one, two queue
 }
+
+// use has pods read by another reader.
+func (s *station) use(r plugin.Reader) { s.reads, s.reader = r, r }
 
 func newStation(t *testing.T) *station {
 	t.Helper()
@@ -77,19 +81,19 @@ func newStation(t *testing.T) *station {
 	}
 	nodeOf(t, l, "n1", gi)
 	l.SetSynced()
-	s := &station{waker: newWaker(l, reader{}), ledger: l, one: queue{"one", make(chan []string, 9)}, two: queue{"two", make(chan []string, 9)}}
+	s := &station{waker: newWaker(l, reader{}), ledger: l, reads: reader{}, one: queue{"one", make(chan []string, 9)}, two: queue{"two", make(chan []string, 9)}}
 	s.add(s.one)
 	s.add(s.two)
 	return s
 }
 
-// refuse runs a pod's cycle up to Filter, on node n1.
+// refuse runs a pod's cycle up to where it is refused, at the latest on node n1.
 func (s *station) refuse(t *testing.T, pod *corev1.Pod) {
 	t.Helper()
-	p := &plugin.Plugin{Book: s.ledger, Reader: reader{}, Refusals: s.refusals}
+	p := &plugin.Plugin{Book: s.ledger, Reader: s.reads, Refusals: s.refusals}
 	state := framework.NewCycleState()
 	if _, status := p.PreFilter(t.Context(), state, pod, nil); !status.IsSuccess() {
-		t.Fatal(status)
+		return
 	}
 	info := framework.NewNodeInfo()
 	info.SetNode(&corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: "n1"}})
