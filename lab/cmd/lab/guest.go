@@ -35,6 +35,7 @@ through, and removes the machine. Its disks are /dev/sda, /dev/sdb and so on.`,
 	cmd.Flags().Var((*size)(&o.diskSize), "disk-size", "size of each disk")
 	cmd.Flags().Var((*size)(&o.memory), "memory", "memory of the machine")
 	cmd.Flags().IntVar(&o.cpus, "cpus", o.cpus, "processors of the machine")
+	cmd.Flags().BoolVar(&o.zfs, "zfs", false, "a machine with ZFS, whose kernel modules take ten minutes to build the first time")
 	cmd.Flags().StringArrayVar(&o.copies, "copy", nil, "copy a file into the machine, as HOSTPATH:GUESTPATH; may be repeated")
 	cmd.Flags().StringArrayVar(&o.env, "env", nil, "set a variable for the command, as NAME=VALUE; may be repeated")
 	return cmd
@@ -44,6 +45,7 @@ type guestRunOptions struct {
 	disks, cpus      int
 	diskSize, memory int64
 	copies, env      []string
+	zfs              bool
 }
 
 func (o guestRunOptions) spec() (guest.Spec, error) {
@@ -68,7 +70,11 @@ func (a *app) runGuest(cmd *cobra.Command, o guestRunOptions, argv []string) err
 	if err != nil {
 		return err
 	}
-	if spec.Image, err = guest.GetImage(ctx, store); err != nil {
+	getImage := guest.GetImage
+	if o.zfs {
+		getImage = guest.GetZFSImage
+	}
+	if spec.Image, err = getImage(ctx, store); err != nil {
 		return err
 	}
 	// In the cache directory, because throw-away machines need no root on the host.

@@ -18,7 +18,20 @@ type Image struct {
 // GetImage returns the image, making what is not in the store yet: about two
 // minutes the first time.
 func GetImage(ctx context.Context, store *artefact.Store) (Image, error) {
-	base := rootRecipe()
+	return getImage(ctx, store, rootRecipe())
+}
+
+// GetZFSImage is GetImage for guests that have ZFS besides: about ten minutes more
+// the first time, for its kernel modules.
+func GetZFSImage(ctx context.Context, store *artefact.Store) (Image, error) {
+	base, err := zfsRootRecipe(ctx, store)
+	if err != nil {
+		return Image{}, err
+	}
+	return getImage(ctx, store, base)
+}
+
+func getImage(ctx context.Context, store *artefact.Store, base artefact.Recipe) (Image, error) {
 	root, err := store.Get(ctx, base)
 	if err != nil {
 		return Image{}, err

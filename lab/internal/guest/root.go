@@ -46,9 +46,25 @@ func rootRecipe() artefact.Recipe {
 
 func makeRoot(ctx context.Context, dir string, log io.Writer) error {
 	tree := filepath.Join(dir, "tree")
+	if err := installDebian(ctx, debian{tree: tree, components: "main", packages: guestPackages}, log); err != nil {
+		return err
+	}
+	return finishRoot(ctx, tree, dir, log)
+}
+
+// debian is a directory that Debian is to be installed in.
+type debian struct {
+	tree, components string
+	packages         []string
+}
+
+func installDebian(ctx context.Context, d debian, log io.Writer) error {
 	err := process.Run(ctx, process.Command{
 		Path: "debootstrap",
-		Args: []string{"--variant=minbase", "--keyring=" + keyring, "--include=" + strings.Join(guestPackages, ","), suite, tree},
+		Args: []string{
+			"--variant=minbase", "--components=" + d.components, "--keyring=" + keyring,
+			"--include=" + strings.Join(d.packages, ","), suite, d.tree,
+		},
 		// No initramfs of Debian's: the lab makes its own.
 		Env: []string{"INITRD=No", "DEBIAN_FRONTEND=noninteractive", "LC_ALL=C"},
 		Log: log,
@@ -56,6 +72,11 @@ func makeRoot(ctx context.Context, dir string, log io.Writer) error {
 	if err != nil {
 		return fmt.Errorf("installing Debian %s: %w", suite, err)
 	}
+	return nil
+}
+
+// finishRoot turns a tree with a kernel in it into what guests boot from.
+func finishRoot(ctx context.Context, tree, dir string, log io.Writer) error {
 	if err := takeKernel(tree, dir); err != nil {
 		return fmt.Errorf("taking the kernel out of the root filesystem: %w", err)
 	}

@@ -1,0 +1,72 @@
+package zfs
+
+import (
+	"slices"
+	"strconv"
+	"strings"
+
+	"berth.dev/berth/internal/provision"
+	"berth.dev/berth/internal/run"
+)
+
+func (c Config) command(operation string, args ...string) run.Command {
+	return run.Command{Operation: "zfs " + operation, Program: c.Program, Args: append([]string{operation}, args...)}
+}
+
+// listCommand reports a zpool whole.
+func (c Config) listCommand(zpool string) run.Command {
+	return c.command("list", "-H", "-p", "-r", "-t", "filesystem,volume,snapshot", "-o", strings.Join(columns, ","), zpool)
+}
+
+// areaCommand makes one of the hidden filesystems, which is mounted nowhere.
+func (c Config) areaCommand(name string) run.Command {
+	return c.command("create", "-o", "mountpoint=none", "-o", "canmount=off", name)
+}
+
+// createCommand makes a zvol with room reserved for all of it.
+func (c Config) createCommand(r provision.CreateRequest, size int64, name string) run.Command {
+	args := []string{"-V", strconv.FormatInt(size, 10), "-b", strconv.Itoa(c.BlockSize)}
+	if c.Compression != "" {
+		args = append(args, "-o", "compression="+c.Compression)
+	}
+	return c.command("create", slices.Concat(args, properties(r, ""), []string{name})...)
+}
+
+func (c Config) cloneCommand(r provision.CreateRequest, filesystem, from, name string) run.Command {
+	return c.command("clone", append(properties(r, filesystem), from, name)...)
+}
+
+// reserveCommand gives a clone its size, and reserves room for all of it: a clone
+// begins without.
+func (c Config) reserveCommand(name string, size int64) run.Command {
+	return c.command("set", "volsize="+strconv.FormatInt(size, 10), "refreservation=auto", name)
+}
+
+// growCommand makes a volume larger. ZFS enlarges the reservation with it, or does
+// neither.
+func (c Config) growCommand(name string, size int64) run.Command {
+	return c.command("set", "volsize="+strconv.FormatInt(size, 10), name)
+}
+
+func (c Config) releaseCommand(name string) run.Command {
+	return c.command("set", "refreservation=none", name)
+}
+
+func (c Config) recordCommand(name, filesystem string) run.Command {
+	return c.command("set", propFilesystem+"="+filesystem, name)
+}
+
+func (c Config) renameCommand(from, to string) run.Command { return c.command("rename", from, to) }
+
+// destroyCommand removes a zvol that has no snapshots. Nothing is ever destroyed
+// recursively.
+func (c Config) destroyCommand(name string) run.Command { return c.command("destroy", name) }
+
+func (c Config) snapshotCommand(name, at string, props []string) run.Command {
+	return c.command("snapshot", append(props, name+"@"+at)...)
+}
+
+// dropCommand removes a snapshot, or has it go with the last of its clones.
+func (c Config) dropCommand(snapshot string) run.Command { return c.command("destroy", "-d", snapshot) }
+
+func (c Config) rollbackCommand(snapshot string) run.Command { return c.command("rollback", snapshot) }

@@ -1,0 +1,62 @@
+// Package zfs provisions zvols out of a node's zpools.
+//
+// # What is whose
+//
+// A pool is a zpool's root filesystem, or any filesystem in it that an administrator
+// marked with the property berth.dev:pool, whose value is its own name. A volume is a
+// zvol directly below it that bears the volume's id as its name and in a property;
+// further properties record its filesystem, its owner and its source. Every other dataset is
+// foreign: counted, never touched. That holds for snapshots, too: one that others took
+// of a volume outlives the volume.
+//
+// # Half made is not there
+//
+// ZFS makes a dataset and sets its properties one after the other. So a volume is made
+// in a hidden filesystem of the pool, berth-new, complete with properties, reservation
+// and, for a copy, size; then it is renamed to its place. What a crash leaves in
+// berth-new is nobody's, and is destroyed.
+//
+// # Snapshots and copies
+//
+// A snapshot is ZFS's, and a copy is a clone, so both are made at once whatever the
+// size. In ZFS a snapshot goes with its volume and a clone needs its snapshot; here
+// neither needs the other:
+//
+//   - A volume with snapshots is not destroyed but renamed into another hidden
+//     filesystem, berth-trash: that is when it is deleted. There it gives up its
+//     reservation, and what was written since its last snapshot. It is destroyed after
+//     its last snapshot went.
+//   - A snapshot is destroyed with "-d": one that has clones goes, in the kernel, with the
+//     last of them. Meanwhile it is no snapshot of Berth's.
+//   - A copy of a volume is a clone of a snapshot taken for it, which is destroyed
+//     likewise as soon as the copy is there.
+//
+// All of that is derived from what a report says, so that whoever comes after a crash
+// goes on where it happened: plans are made from facts, and what no plan wants is
+// swept up after the next change and at the start. Promoting clones instead would move
+// snapshots between volumes, and with them the answer to what they are of.
+//
+// # Space
+//
+// ZFS reserves room for all of a volume, with its metadata. A volume is charged its
+// size and a 32nd, a snapshot as much of what it holds; the figures of a pool are in
+// units of 4 MiB after that charge. What ZFS needs beyond it comes out of an allowance,
+// a 64th of the zpool and 16 MiB, which is set aside from the total: it moves all the time, and
+// the figures shall not. A snapshot or a copy is admitted if all of its volume could be
+// overwritten afterwards.
+//
+// # State without processes
+//
+// What the provisioner knows comes from one "zfs list" per zpool, and is then kept up
+// to date by its own operations. Which zpools there are and whether they work, the
+// kernel tells without a process. A zpool that is suspended is never asked: a process
+// that does might not return.
+//
+// # Failure
+//
+// Nothing is decided by the text of a message of ZFS. When a command fails, the zpool is
+// read again, and the facts decide: done all the same, impossible now, or to be gone about
+// differently. A refusal that they do not explain is transient, but for two: a volume
+// that is not destroyed although nothing depends on it is in use, and one that is not
+// made while little is left had no room.
+package zfs

@@ -1,0 +1,198 @@
+package kernel
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"sync"
+	"time"
+	"unsafe"
+
+	"golang.org/x/sys/unix"
+
+	"berth.dev/berth/internal/provision/blockdev"
+	"berth.dev/berth/internal/provision/zfs"
+)
+
+const (
+	linkDir  = "/dev/zvol"
+	blockDir = "/sys/block"
+	// blkZName is the ioctl by which a zvol tells its dataset, and nameSize how long
+	// that may be.
+	blkZName = 0x8100127d
+	nameSize = 256
+	// patience is how long a device may take to appear, or to follow when its dataset
+	// is renamed, and pause how long to wait before looking again.
+	patience = 20 * time.Second
+	pause    = 20 * time.Millisecond
+)
+
+// Devices are the zvols of this machine. The zero value is ready to use.
+//
+// The links to zvols are udev's, where there is one. They are made here too: a
+// container has no udev of its own, and that of the machine comes later.
+type Devices struct {
+	mu sync.Mutex
+	// numbers are those of the zvols that told their names.
+	numbers map[string]uint64
+}
+
+var _ zfs.Devices = (*Devices)(nil)
+
+// Locate implements zfs.Devices. A link that leads to where it was found to lead is
+// believed.
+func (d *Devices) Locate(ctx context.Context, dataset string) error {
+	if n, err := blockdev.Number(link(dataset)); err == nil && d.number(dataset) == n {
+		return nil
+	}
+	found := make(chan error, 1)
+	ctx, cancel := context.WithTimeout(ctx, patience)
+	go func() { // opening a device may hang
+		defer cancel()
+		found <- d.await(ctx, dataset)
+	}()
+	select {
+	case err := <-found:
+		return err
+	case <-ctx.Done():
+		select {
+		case err := <-found:
+			return err
+		default:
+			return fmt.Errorf("looking for zvol %s: %w", dataset, context.Cause(ctx))
+		}
+	}
+}
+
+func (d *Devices) await(ctx context.Context, dataset string) error {
+	look := time.NewTicker(pause)
+	defer look.Stop()
+	for {
+		device, err := find(dataset)
+		if err == nil {
+			return d.connect(dataset, device)
+		}
+		select {
+		case <-ctx.Done():
+			return err
+		case <-look.C:
+		}
+	}
+}
+
+// Confirm implements zfs.Devices.
+func (*Devices) Confirm(dataset string) error {
+	name, err := nameOf(link(dataset))
+	if err != nil {
+		return err
+	}
+	if name != dataset {
+		return fmt.Errorf("%s leads to zvol %s", link(dataset), name)
+	}
+	return nil
+}
+
+// Forget implements zfs.Devices.
+func (d *Devices) Forget(dataset string) {
+	d.mu.Lock()
+	delete(d.numbers, dataset)
+	d.mu.Unlock()
+	if info, err := os.Lstat(link(dataset)); err == nil && info.Mode()&os.ModeSymlink != 0 {
+		_ = os.Remove(link(dataset)) // udev may be faster
+	}
+}
+
+// Claimed implements zfs.Devices.
+func (*Devices) Claimed(dataset string) bool {
+	fd, err := unix.Open(link(dataset), unix.O_RDONLY|unix.O_EXCL|unix.O_NONBLOCK|unix.O_CLOEXEC, 0)
+	if err == nil {
+		unix.Close(fd)
+	}
+	return errors.Is(err, unix.EBUSY)
+}
+
+func link(dataset string) string { return filepath.Join(linkDir, dataset) }
+
+func (d *Devices) number(dataset string) uint64 {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	return d.numbers[dataset]
+}
+
+// connect makes the link to a zvol's device and remembers where it leads.
+func (d *Devices) connect(dataset, device string) error {
+	n, err := blockdev.Number(device)
+	if err != nil {
+		return err
+	}
+	if !blockdev.Same(link(dataset), device) {
+		if err := relink(link(dataset), device); err != nil {
+			return fmt.Errorf("linking zvol %s: %w", dataset, err)
+		}
+	}
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	if d.numbers == nil {
+		d.numbers = map[string]uint64{}
+	}
+	d.numbers[dataset] = n
+	return nil
+}
+
+// relink replaces whatever link there is in one step.
+func relink(path, target string) error {
+	if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {
+		return err
+	}
+	relative, err := filepath.Rel(filepath.Dir(path), target)
+	if err != nil {
+		return err
+	}
+	part := path + ".berth"
+	_ = os.Remove(part)
+	if err := os.Symlink(relative, part); err != nil {
+		return err
+	}
+	return os.Rename(part, path)
+}
+
+// find returns the device of a zvol: where its link leads, if it leads there.
+func find(dataset string) (string, error) {
+	if device, err := filepath.EvalSymlinks(link(dataset)); err == nil {
+		if name, err := nameOf(device); err == nil && name == dataset {
+			return device, nil
+		}
+	}
+	devices, err := filepath.Glob(filepath.Join(blockDir, "zd*"))
+	if err != nil {
+		return "", err
+	}
+	for _, d := range devices {
+		device := filepath.Join("/dev", filepath.Base(d))
+		if name, err := nameOf(device); err == nil && name == dataset {
+			return device, nil
+		}
+	}
+	return "", fmt.Errorf("none of %d zvols is %s", len(devices), dataset)
+}
+
+// nameOf asks a device for its dataset.
+func nameOf(device string) (string, error) {
+	fd, err := unix.Open(device, unix.O_RDONLY|unix.O_NONBLOCK|unix.O_CLOEXEC, 0)
+	if err != nil {
+		return "", fmt.Errorf("opening %s: %w", device, err)
+	}
+	defer unix.Close(fd)
+	var name [nameSize]byte
+	if _, _, errno := unix.Syscall(unix.SYS_IOCTL, uintptr(fd), blkZName, uintptr(unsafe.Pointer(&name[0]))); errno != 0 { //nolint:gosec // the kernel fills it
+		return "", fmt.Errorf("asking %s for its dataset: %w", device, errno)
+	}
+	end := bytes.IndexByte(name[:], 0)
+	if end < 0 {
+		return "", fmt.Errorf("asking %s for its dataset: the name has no end", device)
+	}
+	return string(name[:end]), nil
+}

@@ -1,0 +1,42 @@
+package kernel
+
+import (
+	"errors"
+	"io/fs"
+	"os"
+	"path/filepath"
+
+	"berth.dev/berth/internal/provision/blockdev"
+	"berth.dev/berth/internal/provision/zfs"
+)
+
+// statistics has a directory for each imported zpool.
+const statistics = "/proc/spl/kstat/zfs"
+
+// Pools implements zfs.Devices.
+func (*Devices) Pools() ([]zfs.Pool, error) { return poolsIn(statistics) }
+
+func poolsIn(dir string) ([]zfs.Pool, error) {
+	entries, err := os.ReadDir(dir)
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil, nil // the machine has no ZFS
+	}
+	if err != nil {
+		return nil, err
+	}
+	var pools []zfs.Pool
+	for _, e := range entries {
+		if !e.IsDir() {
+			continue
+		}
+		state, err := blockdev.ReadLine(filepath.Join(dir, e.Name(), "state"))
+		if errors.Is(err, fs.ErrNotExist) {
+			continue // it goes, or comes
+		}
+		if err != nil {
+			return nil, err
+		}
+		pools = append(pools, zfs.Pool{Name: e.Name(), State: state})
+	}
+	return pools, nil
+}

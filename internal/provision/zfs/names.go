@@ -1,0 +1,89 @@
+package zfs
+
+import (
+	"fmt"
+	"regexp"
+	"strings"
+
+	"berth.dev/berth/internal/provision"
+)
+
+// Type of the provisioner, as a PoolClass would name it.
+const Type = "ZFS"
+
+// Prefix begins the names of pools: "zfs:tank" is the root of a zpool, and
+// "zfs:tank/berth" a filesystem in it.
+const Prefix = "zfs:"
+
+// The filesystems in a pool whose content is Berth's by its place. Neither name can be
+// a volume's.
+const (
+	// freshArea holds volumes until they are complete.
+	freshArea = "berth-new"
+	// trashArea holds deleted volumes on whose snapshots something depends.
+	trashArea = "berth-trash"
+)
+
+// basePrefix begins the names of the snapshots that clones of volumes are made from,
+// and of no others.
+const basePrefix = "berth-base-"
+
+// deviceDir is where the links to zvols are.
+const deviceDir = "/dev/zvol/"
+
+var datasetName = regexp.MustCompile(`^[A-Za-z][A-Za-z0-9_.-]*(/[A-Za-z0-9][A-Za-z0-9_.-]*)*$`)
+
+// datasetOf is the dataset that a pool is.
+func datasetOf(pool provision.PoolRef) (string, error) {
+	name, ok := strings.CutPrefix(pool.Name, Prefix)
+	if !ok || pool.Type != Type || !datasetName.MatchString(name) {
+		return "", fmt.Errorf("%w: no pool of type %s is named %s", provision.ErrPoolMissing, pool.Type, pool.Name)
+	}
+	return name, nil
+}
+
+func poolRef(dataset string) provision.PoolRef {
+	return provision.PoolRef{Type: Type, Name: Prefix + dataset}
+}
+
+// zpoolOf is the zpool of a dataset.
+func zpoolOf(dataset string) string {
+	name, _, _ := strings.Cut(dataset, "/")
+	return name
+}
+
+// cutLast takes the last part off a dataset's name.
+func cutLast(dataset string) (parent, last string) {
+	i := strings.LastIndexByte(dataset, '/')
+	if i < 0 {
+		return "", dataset
+	}
+	return dataset[:i], dataset[i+1:]
+}
+
+// area is where in a pool a volume is: volumes themselves directly below it.
+type area string
+
+const (
+	live  area = ""
+	fresh area = freshArea
+	trash area = trashArea
+)
+
+// place takes the name of a dataset apart: the pool's dataset, the area in it, and
+// the id of the volume that it would be.
+func place(dataset string) (parent string, where area, id string) {
+	parent, last := cutLast(dataset)
+	if above, name := cutLast(parent); name == freshArea || name == trashArea {
+		id, _, _ = strings.Cut(last, ".") // several of one id may be in the trash
+		return above, area(name), id
+	}
+	return parent, live, last
+}
+
+func freshName(parent, id string) string { return parent + "/" + freshArea + "/" + id }
+
+// cutOrigin returns the name of a snapshot after the dataset's, if it is of that one.
+func cutOrigin(origin, dataset string) (at string, ok bool) {
+	return strings.CutPrefix(origin, dataset+"@")
+}

@@ -1,0 +1,106 @@
+package zfs
+
+import (
+	"maps"
+	"slices"
+	"strings"
+
+	"berth.dev/berth/internal/provision"
+)
+
+// The user properties that Berth keeps with a volume or a snapshot. Properties are
+// inherited, by volumes from the datasets above and by snapshots from their volume:
+// those that say what something is repeat its name, which nothing else bears, and the
+// others are always set, if only to none.
+const (
+	propPool       = "berth.dev:pool" // on a filesystem that is a pool: its own name
+	propVolume     = "berth.dev:volume"
+	propFilesystem = "berth.dev:fs"
+	propSource     = "berth.dev:source" // "snapshot/" or "volume/" and the id
+	propInline     = "berth.dev:inline" // pod's UID / name in the pod
+	propSnapshot   = "berth.dev:snapshot"
+	propLabel      = "berth.dev:label:"
+)
+
+// none is the value of a property that says nothing.
+const none = "none"
+
+const (
+	fromSnapshot = "snapshot/"
+	fromVolume   = "volume/"
+)
+
+// record is what the properties say of a volume.
+type record struct {
+	filesystem string
+	inline     provision.Inline
+	source     provision.Source
+}
+
+// properties are a new volume's, as options of a command in a stable order.
+func properties(r provision.CreateRequest, filesystem string) []string {
+	values := map[string]string{
+		propVolume:     r.ID,
+		propFilesystem: orNone(filesystem),
+		propInline:     none,
+		propSource:     none,
+		propSnapshot:   none,
+	}
+	if r.Inline != (provision.Inline{}) {
+		values[propInline] = r.Inline.PodUID + "/" + r.Inline.Name
+	}
+	switch {
+	case r.Source.Snapshot != "":
+		values[propSource] = fromSnapshot + r.Source.Snapshot
+	case r.Source.Volume != "":
+		values[propSource] = fromVolume + r.Source.Volume
+	}
+	for k, v := range r.Labels {
+		values[propLabel+k] = v
+	}
+	return options(values)
+}
+
+// snapshotProperties are a new snapshot's. What it says of its volume it inherits,
+// but for the filesystem: the volume's may change.
+func snapshotProperties(id, filesystem string) []string {
+	return options(map[string]string{propSnapshot: id, propFilesystem: orNone(filesystem)})
+}
+
+func options(values map[string]string) []string {
+	var args []string
+	for _, k := range slices.Sorted(maps.Keys(values)) {
+		args = append(args, "-o", k+"="+values[k])
+	}
+	return args
+}
+
+func orNone(value string) string {
+	if value == "" {
+		return none
+	}
+	return value
+}
+
+// parseRecord reads what properties says; "-" stands for one that is not set.
+func parseRecord(r row) record {
+	var rec record
+	rec.filesystem = set(r.filesystem)
+	if owner := set(r.inline); owner != "" {
+		rec.inline.PodUID, rec.inline.Name, _ = strings.Cut(owner, "/")
+	}
+	if id, ok := strings.CutPrefix(r.source, fromSnapshot); ok {
+		rec.source.Snapshot = id
+	}
+	if id, ok := strings.CutPrefix(r.source, fromVolume); ok {
+		rec.source.Volume = id
+	}
+	return rec
+}
+
+func set(value string) string {
+	if value == none || value == "-" {
+		return ""
+	}
+	return value
+}

@@ -1,0 +1,150 @@
+package zfs
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"sync"
+
+	"berth.dev/berth/internal/provision"
+)
+
+var errNoAnswer = errors.New("no answer in time")
+
+// load reads all zpools if that was never done.
+func (p *Provisioner) load(ctx context.Context) error {
+	p.state.mu.Lock()
+	loaded := p.state.loaded
+	p.state.mu.Unlock()
+	if loaded {
+		return nil
+	}
+	return p.refreshDue(ctx)
+}
+
+// refreshDue reads what is stale. Callers at the same time share one reading. A zpool
+// that a change keeps locked is left out: the change keeps what is known of it, and
+// is followed by a signal.
+func (p *Provisioner) refreshDue(ctx context.Context) error {
+	unlock, err := p.reports.Lock(ctx, "")
+	if err != nil {
+		return err
+	}
+	defer unlock()
+	pools, err := p.config.Devices.Pools()
+	if err != nil {
+		return fmt.Errorf("%w: listing zpools: %w", provision.ErrUnavailable, err)
+	}
+	if p.state.notice(pools) {
+		p.signal()
+	}
+	p.refreshEach(ctx, p.state.due())
+	if ctx.Err() != nil {
+		return context.Cause(ctx)
+	}
+	p.state.mu.Lock()
+	p.state.loaded = true
+	p.state.mu.Unlock()
+	p.sweepOnce.Do(func() { p.sweepAll(context.WithoutCancel(ctx)) })
+	return nil
+}
+
+// sweepAll does away with what a crash left, behind its caller's back: a zpool that
+// blocks must not hold up the first report.
+func (p *Provisioner) sweepAll(ctx context.Context) {
+	p.state.each(func(z *zpool) {
+		if len(p.leftovers(z)) == 0 {
+			return
+		}
+		p.tasks.Go(func() {
+			if unlock, err := p.zpools.Lock(ctx, z.name); err == nil {
+				defer unlock()
+				p.sweep(ctx, z.name)
+			}
+		})
+	})
+}
+
+// refreshEach reads zpools at the same time.
+func (p *Provisioner) refreshEach(ctx context.Context, names []string) {
+	var readers sync.WaitGroup
+	for _, name := range names {
+		readers.Go(func() {
+			unlock, err := p.zpools.TryLock(name)
+			if err != nil {
+				return
+			}
+			defer unlock()
+			p.refresh(ctx, name)
+		})
+	}
+	readers.Wait()
+}
+
+// refresh reads one zpool, for who holds its lock. Whatever comes of it is in the
+// state. A zpool that is suspended is not asked: whoever asks might never return.
+func (p *Provisioner) refresh(ctx context.Context, name string) {
+	ask := false
+	p.state.with(name, func(z *zpool) {
+		if z != nil && z.answers(p.config.Now()) == nil && !z.asking {
+			ask, z.asking, z.stale = true, true, false
+		}
+	})
+	if !ask {
+		return
+	}
+	z, err := p.query(ctx, name)
+	if err == nil {
+		p.state.apply(z, p.config.Now())
+		return
+	}
+	p.state.with(name, func(z *zpool) {
+		if z == nil {
+			return
+		}
+		z.stale = true
+		if ctx.Err() == nil {
+			z.silent = err
+		}
+	})
+}
+
+// query asks ZFS for a report of a zpool. A process that cannot be killed, because
+// the kernel does not let it go, is left behind: as long as it is there nobody asks
+// again.
+func (p *Provisioner) query(ctx context.Context, name string) (*zpool, error) {
+	ctx, cancel := context.WithTimeoutCause(ctx, p.config.QueryTimeout, errNoAnswer) // canceled by the reader
+	type result struct {
+		out []byte
+		err error
+	}
+	answer := make(chan result, 1)
+	go func() {
+		defer cancel()
+		out, err := p.config.Runner.Query(ctx, p.config.listCommand(name))
+		p.state.with(name, func(z *zpool) {
+			if z != nil {
+				z.asking = false
+			}
+		})
+		answer <- result{out, err}
+	}()
+	var got result
+	select {
+	case got = <-answer:
+	case <-ctx.Done():
+		select { // the end of the query is the end of the context, too
+		case got = <-answer:
+		default:
+			got.err = context.Cause(ctx)
+		}
+	}
+	if got.err != nil {
+		return nil, fmt.Errorf("asking ZFS for a report: %w", got.err)
+	}
+	rows, err := parse(got.out)
+	if err != nil {
+		return nil, err
+	}
+	return newZpool(rows)
+}

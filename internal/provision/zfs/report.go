@@ -1,0 +1,68 @@
+package zfs
+
+import (
+	"fmt"
+	"strconv"
+	"strings"
+)
+
+// columns of a report, in the order in which parse reads them.
+var columns = []string{
+	"name", "type", "used", "available", "referenced", "written", "volsize", "refreservation", "quota", "origin", "defer_destroy", "createtxg", "creation",
+	propPool, propVolume, propFilesystem, propSource, propInline, propSnapshot,
+}
+
+// The types of rows.
+const (
+	kindFilesystem = "filesystem"
+	kindVolume     = "volume"
+	kindSnapshot   = "snapshot"
+)
+
+// row is what a report says of one dataset or snapshot. Figures that do not apply
+// are 0, and texts "-".
+type row struct {
+	name, kind                               string
+	used, available, referenced, written     int64
+	volsize, refreservation, quota           int64
+	origin                                   string
+	deferred                                 bool
+	createTXG, creation                      int64
+	pool, volume, filesystem, source, inline string
+	snapshot                                 string
+}
+
+// parse reads a report: one line for each dataset, with tabs between columns and
+// plain numbers. A parent comes before its children, a dataset before its snapshots.
+func parse(out []byte) ([]row, error) {
+	var rows []row
+	for line := range strings.Lines(string(out)) {
+		fields := strings.Split(strings.TrimSuffix(line, "\n"), "\t")
+		if len(fields) != len(columns) {
+			return nil, fmt.Errorf("reading ZFS's report: %d columns instead of %d in %q", len(fields), len(columns), line)
+		}
+		r := row{
+			name: fields[0], kind: fields[1], origin: fields[9], deferred: fields[10] == "on",
+			pool: fields[13], volume: fields[14], filesystem: fields[15], source: fields[16], inline: fields[17], snapshot: fields[18],
+		}
+		for i, to := range map[int]*int64{
+			2: &r.used, 3: &r.available, 4: &r.referenced, 5: &r.written, 6: &r.volsize, 7: &r.refreservation, 8: &r.quota,
+			11: &r.createTXG, 12: &r.creation,
+		} {
+			n, err := number(fields[i])
+			if err != nil {
+				return nil, fmt.Errorf("reading ZFS's report: %s of %s: %w", columns[i], r.name, err)
+			}
+			*to = n
+		}
+		rows = append(rows, r)
+	}
+	return rows, nil
+}
+
+func number(text string) (int64, error) {
+	if text == "-" || text == none {
+		return 0, nil
+	}
+	return strconv.ParseInt(text, 10, 64)
+}

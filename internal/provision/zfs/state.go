@@ -1,0 +1,144 @@
+package zfs
+
+import (
+	"cmp"
+	"slices"
+	"sync"
+	"time"
+
+	"berth.dev/berth/internal/provision"
+)
+
+// state is what is known of all zpools.
+type state struct {
+	mu     sync.Mutex
+	zpools map[string]*zpool
+	// loaded is set once all zpools were asked for.
+	loaded bool
+}
+
+// with runs f on a zpool, nil if there is none, under the state's lock.
+func (s *state) with(name string, f func(*zpool)) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	f(s.zpools[name])
+}
+
+// each runs f on every zpool, under the state's lock.
+func (s *state) each(f func(*zpool)) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for _, z := range s.zpools {
+		f(z)
+	}
+}
+
+// find returns the zpool that holds what bears an id.
+func (s *state) find(id string, holds func(*zpool, string) bool) (name string, ok bool) {
+	s.each(func(z *zpool) {
+		if holds(z, id) {
+			name, ok = z.name, true
+		}
+	})
+	return name, ok
+}
+
+// taken returns the dataset of others that bears a volume's name in some pool.
+func (s *state) taken(id string) (dataset string, ok bool) {
+	s.each(func(z *zpool) {
+		for parent := range z.parents {
+			if name := parent + "/" + id; z.others[name] {
+				dataset, ok = name, true
+			}
+		}
+	})
+	return dataset, ok
+}
+
+// unread returns a zpool of which nothing but its name is known.
+func (s *state) unread() (name string, ok bool) {
+	s.each(func(z *zpool) {
+		if z.read.IsZero() {
+			name, ok = z.name, true
+		}
+	})
+	return name, ok
+}
+
+// staleAll notes that any zpool may have changed.
+func (s *state) staleAll() { s.each(func(z *zpool) { z.stale = true }) }
+
+func (s *state) names() (names []string) {
+	s.each(func(z *zpool) { names = append(names, z.name) })
+	return names
+}
+
+// due returns the zpools to be read again. Those that do not answer are left out, so
+// that they hold up nobody: they are asked again now and then.
+func (s *state) due() (names []string) {
+	s.each(func(z *zpool) {
+		if z.stale && z.silent == nil {
+			names = append(names, z.name)
+		}
+	})
+	return names
+}
+
+func (s *state) pools(now time.Time) (pools []provision.Pool) {
+	s.each(func(z *zpool) {
+		if z.read.IsZero() {
+			pools = append(pools, provision.Pool{PoolRef: poolRef(z.name), Unit: Unit, Problem: z.trouble(now)})
+		}
+		for parent := range z.parents {
+			pools = append(pools, z.pool(parent, now))
+		}
+	})
+	slices.SortFunc(pools, func(a, b provision.Pool) int { return cmp.Compare(a.Name, b.Name) })
+	return pools
+}
+
+// notice takes in which zpools there are and how they are, and says whether that is
+// news. One that went and holds volumes stays known, so that nobody takes them for
+// deleted.
+func (s *state) notice(pools []Pool) (news bool) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.zpools == nil {
+		s.zpools = map[string]*zpool{}
+	}
+	there := map[string]bool{}
+	for _, pool := range pools {
+		there[pool.Name] = true
+		z := s.zpools[pool.Name]
+		if z == nil {
+			z = &zpool{name: pool.Name, stale: true}
+			s.zpools[pool.Name] = z
+		}
+		if z.health != pool.State || z.missing {
+			news, z.health, z.missing, z.stale, z.silent = true, pool.State, false, true, nil
+		}
+	}
+	for name, z := range s.zpools {
+		switch {
+		case there[name] || z.missing:
+		case len(z.datasets) == 0:
+			news = true
+			delete(s.zpools, name)
+		default:
+			news, z.missing = true, true
+		}
+	}
+	return news
+}
+
+// apply takes a report in.
+func (s *state) apply(z *zpool, now time.Time) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	old := s.zpools[z.name]
+	if old == nil {
+		return // it went meanwhile
+	}
+	z.health, z.missing, z.stale, z.asking, z.busySince, z.read = old.health, old.missing, old.stale, old.asking, old.busySince, now
+	s.zpools[z.name] = z
+}

@@ -1,0 +1,125 @@
+package zfs_test
+
+import (
+	"context"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"berth.dev/berth/internal/provision"
+	"berth.dev/berth/internal/provision/conformance"
+	"berth.dev/berth/internal/provision/zfs"
+	"berth.dev/berth/internal/provision/zfs/zfstest"
+	"berth.dev/berth/internal/run"
+)
+
+var tank = provision.PoolRef{Type: zfs.Type, Name: "zfs:tank/berth"}
+
+const (
+	unit    = zfs.Unit
+	parent  = "tank/berth"
+	devices = "/dev/zvol/"
+)
+
+// newHost has a zpool with one filesystem that is a pool.
+func newHost() *zfstest.Host {
+	h := zfstest.NewHost(map[string]int64{"tank": 1 << 30, "other": 1 << 30})
+	h.PutFilesystem(parent, map[string]string{"berth.dev:pool": parent})
+	return h
+}
+
+func TestConformanceOnPlayedZFS(t *testing.T) { conformance.Run(t, harness) }
+
+func TestConformanceOfSnapshotsOnPlayedZFS(t *testing.T) { conformance.RunSnapshots(t, harness) }
+
+func harness(t *testing.T) conformance.Harness {
+	host := newHost()
+	made := &formats{}
+	c := config(host)
+	c.Mkfs, c.RefreshInterval = made.mkfs, 10*time.Millisecond
+	p, stop := start(t, c)
+	return conformance.Harness{
+		Provisioner: p,
+		Pool:        tank,
+		Restart: func() provision.Provisioner {
+			stop()
+			p, stop = start(t, c)
+			return p
+		},
+		PutForeign: func(name string, size int64) { host.PutForeign(parent+"/"+name, size) },
+		Open: func(v provision.Volume) func() {
+			host.On(v.Device, func(d *zfstest.Dataset) { d.Open = true })
+			return func() { host.On(v.Device, func(d *zfstest.Dataset) { d.Open = false }) }
+		},
+		Scramble: func(provision.Volume) {},
+		Formats:  made.of,
+		Write: func(v provision.Volume, text string) {
+			host.On(v.Device, func(d *zfstest.Dataset) { d.Content, d.Written = text, true })
+		},
+		Read: func(v provision.Volume, bytes int) (text string) {
+			host.On(v.Device, func(d *zfstest.Dataset) { text = d.Content[:bytes] })
+			return text
+		},
+	}
+}
+
+func config(host *zfstest.Host) zfs.Config {
+	return zfs.Config{
+		Runner: host, Devices: host, RefreshInterval: time.Hour, WatchInterval: time.Millisecond,
+		Mkfs: func(context.Context, string, string) error { return nil },
+	}
+}
+
+func counted(host *zfstest.Host) (*run.Counter, zfs.Config) {
+	c := config(host)
+	counter := run.Count(host)
+	c.Runner = counter
+	return counter, c
+}
+
+// start makes a provisioner and runs it until the test or the returned stop ends
+// it.
+func start(t testing.TB, c zfs.Config) (p *zfs.Provisioner, stop func()) {
+	t.Helper()
+	p, err := zfs.New(c)
+	if err != nil {
+		t.Fatal(err)
+	}
+	ctx, cancel := context.WithCancel(context.WithoutCancel(t.Context()))
+	var running sync.WaitGroup
+	running.Go(func() {
+		if err := p.Run(ctx); err != nil {
+			t.Errorf("watching: %v", err)
+		}
+	})
+	stop = func() { cancel(); running.Wait() }
+	t.Cleanup(stop)
+	return p, stop
+}
+
+// formats counts the filesystems made.
+type formats struct {
+	mu   sync.Mutex
+	made map[string]int
+}
+
+func (f *formats) mkfs(_ context.Context, device, _ string) error {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	if f.made == nil {
+		f.made = map[string]int{}
+	}
+	f.made[device[strings.LastIndexByte(device, '/')+1:]]++
+	return nil
+}
+
+func (f *formats) of(id string) int {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	return f.made[id]
+}
+
+func request(id string, units int64) provision.CreateRequest {
+	return provision.CreateRequest{ID: id, Pool: tank, Size: units * unit, Labels: map[string]string{"claim": "data", "namespace": "shop"}}
+}

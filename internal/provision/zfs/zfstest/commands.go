@@ -1,0 +1,195 @@
+package zfstest
+
+import (
+	"fmt"
+	"maps"
+	"slices"
+	"strconv"
+	"strings"
+
+	"berth.dev/berth/internal/run"
+)
+
+// arguments are a command's, taken apart.
+type arguments struct {
+	flags    map[string]string
+	props    map[string]string // of -o
+	operands []string
+}
+
+// valued are the options that have a value.
+var valued = map[string][]string{"list": {"-t", "-o"}, "create": {"-V", "-b", "-o"}, "clone": {"-o"}, "snapshot": {"-o"}}
+
+func parse(operation string, args []string) arguments {
+	a := arguments{flags: map[string]string{}, props: map[string]string{}}
+	for i := 0; i < len(args); i++ {
+		switch {
+		case slices.Contains(valued[operation], args[i]):
+			a.flags[args[i]] = args[i+1]
+			k, v, _ := strings.Cut(args[i+1], "=")
+			if args[i] == "-o" && operation != "list" {
+				a.props[k] = v
+			}
+			i++
+		case strings.HasPrefix(args[i], "-"):
+			a.flags[args[i]] = ""
+		default:
+			a.operands = append(a.operands, args[i])
+		}
+	}
+	return a
+}
+
+func (h *Host) do(c run.Command) ([]byte, error) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	h.txg++
+	a := parse(c.Args[0], c.Args[1:])
+	name := a.operands[len(a.operands)-1]
+	var err error
+	switch z := h.zpools[zpoolOf(name)]; {
+	case z == nil:
+		err = fmt.Errorf("cannot open '%s': dataset does not exist", name)
+	case c.Args[0] == "list":
+		return h.list(name), nil
+	case c.Args[0] == "create":
+		err = h.create(z, a, name)
+	case c.Args[0] == "clone":
+		err = h.clone(z, a, name)
+	case c.Args[0] == "set":
+		err = h.set(z, a.operands[:len(a.operands)-1], name)
+	case c.Args[0] == "rename":
+		err = h.rename(z, a.operands[0], name)
+	case c.Args[0] == "destroy":
+		err = h.destroy(z, a, name)
+	case c.Args[0] == "snapshot":
+		err = h.snapshot(a, name)
+	case c.Args[0] == "rollback":
+		err = h.rollback(name)
+	default:
+		err = fmt.Errorf("unrecognized command '%s'", c.Args[0])
+	}
+	if err != nil {
+		return nil, &run.ExitError{Command: c, Code: 1, Stderr: err.Error()}
+	}
+	return nil, nil
+}
+
+// absent returns nil if a dataset can be made.
+func (z *Zpool) absent(name string) error {
+	if z.Datasets[name] != nil {
+		return fmt.Errorf("'%s': dataset already exists", name)
+	}
+	if z.Datasets[parentOf(name)] == nil {
+		return fmt.Errorf("'%s': parent does not exist", name)
+	}
+	return nil
+}
+
+// reservation is what ZFS reserves for a zvol with blocks of 16 KiB.
+func reservation(volsize int64) int64 { return volsize + volsize/64 + 7<<18 }
+
+func (h *Host) create(z *Zpool, a arguments, name string) error {
+	if err := z.absent(name); err != nil {
+		return err
+	}
+	d := filesystem()
+	d.Props = a.props
+	if size := a.flags["-V"]; size != "" {
+		d.Volsize, _ = strconv.ParseInt(size, 10, 64)
+		d.Refreservation = reservation(d.Volsize)
+	}
+	if d.Refreservation > z.available() {
+		return fmt.Errorf("cannot create '%s': out of space", name)
+	}
+	z.Datasets[name] = d
+	return nil
+}
+
+func (h *Host) clone(z *Zpool, a arguments, name string) error {
+	_, s := h.findSnapshot(a.operands[0])
+	if s == nil {
+		return fmt.Errorf("cannot open '%s': dataset does not exist", a.operands[0])
+	}
+	if err := z.absent(name); err != nil {
+		return err
+	}
+	d := filesystem()
+	d.Props, d.Volsize, d.Content, d.Origin = a.props, s.Volsize, s.Content, a.operands[0]
+	z.Datasets[name] = d
+	return nil
+}
+
+func (h *Host) set(z *Zpool, props []string, name string) error {
+	d := z.Datasets[name]
+	if d == nil {
+		return fmt.Errorf("cannot open '%s': dataset does not exist", name)
+	}
+	size, reserved := d.Volsize, d.Refreservation
+	user := map[string]string{}
+	for _, p := range props {
+		switch k, v, _ := strings.Cut(p, "="); k {
+		case "volsize":
+			size, _ = strconv.ParseInt(v, 10, 64)
+			if d.Refreservation == reservation(d.Volsize) {
+				reserved = reservation(size)
+			}
+		case "refreservation":
+			reserved = map[string]int64{"auto": reservation(size)}[v]
+		default:
+			user[k] = v
+		}
+	}
+	if reserved-d.Refreservation > z.available() {
+		return fmt.Errorf("cannot set property for '%s': out of space", name)
+	}
+	d.Volsize, d.Refreservation = size, reserved
+	maps.Copy(d.Props, user)
+	return nil
+}
+
+func (h *Host) rename(z *Zpool, from, to string) error {
+	d := z.Datasets[from]
+	if d == nil {
+		return fmt.Errorf("cannot open '%s': dataset does not exist", from)
+	}
+	if err := z.absent(to); err != nil {
+		return err
+	}
+	delete(z.Datasets, from)
+	z.Datasets[to] = d
+	for _, other := range z.Datasets {
+		if at, ok := strings.CutPrefix(other.Origin, from+"@"); ok {
+			other.Origin = to + "@" + at
+		}
+	}
+	return nil
+}
+
+func (h *Host) snapshot(a arguments, name string) error {
+	of, at, _ := strings.Cut(name, "@")
+	_, d := h.find(of)
+	switch {
+	case d == nil:
+		return fmt.Errorf("cannot open '%s': dataset does not exist", of)
+	case d.Snapshots[at] != nil:
+		return fmt.Errorf("cannot create snapshot '%s': dataset already exists", name)
+	}
+	d.Snapshots[at] = &Snapshot{Props: a.props, Volsize: d.Volsize, Content: d.Content, TXG: h.txg}
+	d.Written = false
+	return nil
+}
+
+func (h *Host) rollback(name string) error {
+	d, s := h.findSnapshot(name)
+	if s == nil {
+		return fmt.Errorf("cannot open '%s': dataset does not exist", name)
+	}
+	for _, other := range d.Snapshots {
+		if other.TXG > s.TXG {
+			return fmt.Errorf("cannot rollback to '%s': more recent snapshots or bookmarks exist", name)
+		}
+	}
+	d.Content, d.Volsize, d.Written = s.Content, s.Volsize, false
+	return nil
+}

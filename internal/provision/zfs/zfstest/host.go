@@ -1,0 +1,211 @@
+package zfstest
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+	"sync"
+
+	"berth.dev/berth/internal/provision/zfs"
+	"berth.dev/berth/internal/run"
+)
+
+// Host is a machine with zpools.
+type Host struct {
+	// Around, if set, runs around every command: it may wait, fail instead, or fail
+	// after the command did its work.
+	Around func(c run.Command, do func() ([]byte, error)) ([]byte, error)
+
+	// Misled says that the links to zvols lead elsewhere.
+	Misled bool
+
+	mu     sync.Mutex
+	zpools map[string]*Zpool
+	txg    int64
+}
+
+// Zpool is an imported zpool.
+type Zpool struct {
+	// State is the kernel's word.
+	State string
+	// Size in bytes of all its datasets together.
+	Size     int64
+	Datasets map[string]*Dataset
+}
+
+// Dataset is a filesystem, or a zvol with a size.
+type Dataset struct {
+	Props map[string]string
+	// Volsize is 0 for a filesystem.
+	Volsize, Refreservation, Quota int64
+	// Data that a filesystem holds.
+	Data int64
+	// Content of a zvol; Written is set when it is not that of the last snapshot.
+	Content string
+	Written bool
+	// Origin of a clone.
+	Origin    string
+	Snapshots map[string]*Snapshot
+	// Open and Mounted by somebody.
+	Open, Mounted bool
+}
+
+// Snapshot of a dataset.
+type Snapshot struct {
+	Props    map[string]string
+	Volsize  int64
+	Content  string
+	TXG      int64
+	Deferred bool
+}
+
+var (
+	_ run.Runner  = (*Host)(nil)
+	_ zfs.Devices = (*Host)(nil)
+)
+
+// NewHost makes a machine with empty zpools of so many bytes.
+func NewHost(zpools map[string]int64) *Host {
+	h := &Host{zpools: map[string]*Zpool{}}
+	for name, size := range zpools {
+		h.zpools[name] = &Zpool{State: "ONLINE", Size: size, Datasets: map[string]*Dataset{name: filesystem()}}
+	}
+	return h
+}
+
+func filesystem() *Dataset {
+	return &Dataset{Props: map[string]string{}, Snapshots: map[string]*Snapshot{}}
+}
+
+// Edit changes the zpools as others do.
+func (h *Host) Edit(f func(zpools map[string]*Zpool)) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	f(h.zpools)
+}
+
+// PutFilesystem makes a filesystem with such properties.
+func (h *Host) PutFilesystem(name string, props map[string]string) {
+	h.Edit(func(zpools map[string]*Zpool) {
+		d := filesystem()
+		for k, v := range props {
+			d.Props[k] = v
+		}
+		zpools[zpoolOf(name)].Datasets[name] = d
+	})
+}
+
+// PutForeign makes a zvol that bears no record and takes just what is charged for a
+// size.
+func (h *Host) PutForeign(name string, size int64) {
+	h.Edit(func(zpools map[string]*Zpool) {
+		d := filesystem()
+		d.Volsize, d.Refreservation = size, zfs.Charge((size+zfs.Unit-1)/zfs.Unit*zfs.Unit)
+		zpools[zpoolOf(name)].Datasets[name] = d
+	})
+}
+
+// On runs f on the zvol of a device.
+func (h *Host) On(device string, f func(*Dataset)) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	if _, d := h.find(strings.TrimPrefix(device, "/dev/zvol/")); d != nil {
+		f(d)
+	}
+}
+
+// Query implements run.Runner.
+func (h *Host) Query(ctx context.Context, c run.Command) ([]byte, error) {
+	type result struct {
+		out []byte
+		err error
+	}
+	done := make(chan result, 1)
+	go func() {
+		out, err := h.around(c)
+		done <- result{out, err}
+	}()
+	select {
+	case r := <-done:
+		return r.out, r.err
+	case <-ctx.Done():
+		return nil, fmt.Errorf("%s stopped: %w", c.Operation, context.Cause(ctx))
+	}
+}
+
+// Change implements run.Runner.
+func (h *Host) Change(c run.Command) ([]byte, error) { return h.around(c) }
+
+func (h *Host) around(c run.Command) ([]byte, error) {
+	if h.Around != nil {
+		return h.Around(c, func() ([]byte, error) { return h.do(c) })
+	}
+	return h.do(c)
+}
+
+// Pools implements zfs.Devices.
+func (h *Host) Pools() (pools []zfs.Pool, err error) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	for name, z := range h.zpools {
+		pools = append(pools, zfs.Pool{Name: name, State: z.State})
+	}
+	return pools, nil
+}
+
+// Locate implements zfs.Devices.
+func (h *Host) Locate(_ context.Context, dataset string) error {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	if _, d := h.find(dataset); d == nil || d.Volsize == 0 {
+		return errors.New("no such zvol")
+	}
+	return nil
+}
+
+// Confirm implements zfs.Devices.
+func (h *Host) Confirm(string) error {
+	if h.Misled {
+		return errors.New("the link leads elsewhere")
+	}
+	return nil
+}
+
+// Forget implements zfs.Devices.
+func (h *Host) Forget(string) {}
+
+// Claimed implements zfs.Devices.
+func (h *Host) Claimed(dataset string) (mounted bool) {
+	h.On(dataset, func(d *Dataset) { mounted = d.Mounted })
+	return mounted
+}
+
+func zpoolOf(name string) string {
+	name, _, _ = strings.Cut(name, "@")
+	name, _, _ = strings.Cut(name, "/")
+	return name
+}
+
+func parentOf(name string) string {
+	return name[:max(strings.LastIndexByte(name, '/'), 0)]
+}
+
+// find returns a dataset; mu is held.
+func (h *Host) find(name string) (*Zpool, *Dataset) {
+	z := h.zpools[zpoolOf(name)]
+	if z == nil {
+		return nil, nil
+	}
+	return z, z.Datasets[name]
+}
+
+// findSnapshot returns a snapshot with what it is of; mu is held.
+func (h *Host) findSnapshot(name string) (*Dataset, *Snapshot) {
+	of, at, _ := strings.Cut(name, "@")
+	_, d := h.find(of)
+	if d == nil {
+		return nil, nil
+	}
+	return d, d.Snapshots[at]
+}

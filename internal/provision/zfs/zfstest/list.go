@@ -1,0 +1,103 @@
+package zfstest
+
+import (
+	"bytes"
+	"cmp"
+	"maps"
+	"slices"
+	"strconv"
+	"strings"
+)
+
+// list prints a zpool as `zfs list -Hp` does, for the columns of package zfs.
+func (h *Host) list(name string) []byte {
+	var out bytes.Buffer
+	z := h.zpools[zpoolOf(name)]
+	for _, name := range slices.Sorted(maps.Keys(z.Datasets)) {
+		d := z.Datasets[name]
+		z.print(&out, name, d)
+		for _, at := range slices.Sorted(maps.Keys(d.Snapshots)) {
+			z.printSnapshot(&out, name, at, d.Snapshots[at])
+		}
+	}
+	return out.Bytes()
+}
+
+// user are the columns of user properties.
+var user = []string{"berth.dev:pool", "berth.dev:volume", "berth.dev:fs", "berth.dev:source", "berth.dev:inline", "berth.dev:snapshot"}
+
+func (z *Zpool) print(out *bytes.Buffer, name string, d *Dataset) {
+	kind, size := "filesystem", "-"
+	if d.Volsize > 0 {
+		kind, size = "volume", text(d.Volsize)
+	}
+	written := int64(0)
+	if d.Written {
+		written = 64 << 10
+	}
+	line := []string{
+		name, kind, text(z.used(name)), text(z.available()), text(d.referenced()), text(written), size,
+		text(d.Refreservation), text(d.Quota), cmp.Or(d.Origin, "-"), "-", "1", "1700000000",
+	}
+	for _, p := range user {
+		line = append(line, cmp.Or(z.property(name, p), "-"))
+	}
+	out.WriteString(strings.Join(line, "\t") + "\n")
+}
+
+func (z *Zpool) printSnapshot(out *bytes.Buffer, of, at string, s *Snapshot) {
+	deferred := "off"
+	if s.Deferred {
+		deferred = "on"
+	}
+	line := []string{
+		of + "@" + at, "snapshot", "0", "-", text(s.referenced()), "0", text(s.Volsize),
+		"-", "-", "-", deferred, text(s.TXG), "1700000000",
+	}
+	for _, p := range user {
+		line = append(line, cmp.Or(s.Props[p], z.property(of, p), "-"))
+	}
+	out.WriteString(strings.Join(line, "\t") + "\n")
+}
+
+// property is a dataset's own or inherited from those above.
+func (z *Zpool) property(name, key string) string {
+	for ; name != ""; name = parentOf(name) {
+		if v := z.Datasets[name].Props[key]; v != "" {
+			return v
+		}
+	}
+	return ""
+}
+
+// metadata that any dataset takes.
+const metadata = 24 << 10
+
+func (d *Dataset) referenced() int64 { return metadata + d.Data + int64(len(d.Content)) }
+
+func (s *Snapshot) referenced() int64 { return metadata + int64(len(s.Content)) }
+
+// used is what a dataset takes, with its snapshots and all below it.
+func (z *Zpool) used(name string) (used int64) {
+	for other, d := range z.Datasets {
+		if other != name && !strings.HasPrefix(other, name+"/") {
+			continue
+		}
+		used += max(d.Refreservation, d.referenced())
+		for _, s := range d.Snapshots {
+			used += s.referenced()
+		}
+	}
+	return used
+}
+
+func (z *Zpool) available() (available int64) {
+	for name := range z.Datasets {
+		if parentOf(name) == "" {
+			available = z.Size - z.used(name)
+		}
+	}
+	return available
+}
+
+func text(n int64) string { return strconv.FormatInt(n, 10) }

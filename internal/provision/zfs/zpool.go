@@ -1,0 +1,202 @@
+package zfs
+
+import (
+	"cmp"
+	"fmt"
+	"maps"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"berth.dev/berth/internal/provision"
+)
+
+// zpool is what is known of one zpool.
+type zpool struct {
+	name string
+	// capacity is what may be charged in the zpool, and foreign what others than Berth
+	// take of that, in raw bytes.
+	capacity, foreign int64
+	// available is what ZFS says is left for new datasets.
+	available int64
+	// parents are the quotas of the datasets that are pools, 0 for none.
+	parents map[string]int64
+	// areas are the hidden filesystems that exist.
+	areas map[string]bool
+	// datasets are Berth's by their full names, others the names of all else.
+	datasets map[string]*dataset
+	others   map[string]bool
+
+	// health is the kernel's word for the zpool.
+	health string
+	// missing is set when a zpool that holds volumes is not there any more.
+	missing bool
+	// read is when ZFS last answered, stale that others may have changed the zpool
+	// since, and silent why the last answer did not come.
+	read   time.Time
+	stale  bool
+	silent error
+	// asking is set while a question has no answer.
+	asking bool
+	// busySince is when the change that is running now began; zero if none is.
+	busySince time.Time
+}
+
+// dataset is one of Berth's zvols.
+type dataset struct {
+	parent string
+	area   area
+	id     string
+	size   int64
+	record
+	// origin is the snapshot that it is a clone of.
+	origin string
+	// reserved says that room is reserved for it, and dirty that it holds what none of
+	// its snapshots does.
+	reserved, dirty bool
+	// snapshots by the name that follows the volume's.
+	snapshots map[string]*snapshot
+}
+
+type snapshot struct {
+	// id is Berth's id; empty for a snapshot that was deleted and lives on for its
+	// clones, for the base of a clone, and for others' snapshots.
+	id string
+	// base is set for what a clone of a volume was made from, and deferred once it goes
+	// with the last clone.
+	base, deferred  bool
+	size, allocated int64
+	filesystem      string
+	taken           time.Time
+	order           int64 // by which snapshots of one volume were taken
+}
+
+// newZpool sorts a report of a zpool.
+func newZpool(rows []row) (*zpool, error) {
+	if len(rows) == 0 || rows[0].kind != kindFilesystem {
+		return nil, fmt.Errorf("reading ZFS's report: it does not begin with a zpool")
+	}
+	z := &zpool{
+		name: rows[0].name, parents: map[string]int64{rows[0].name: rows[0].quota}, areas: map[string]bool{},
+		datasets: map[string]*dataset{}, others: map[string]bool{},
+	}
+	for _, r := range rows {
+		switch r.kind {
+		case kindFilesystem:
+			z.sortFilesystem(r)
+		case kindVolume:
+			z.sortVolume(r)
+		}
+	}
+	for _, r := range rows {
+		name, at, _ := strings.Cut(r.name, "@")
+		if d := z.datasets[name]; d != nil && r.kind == kindSnapshot {
+			d.snapshots[at] = newSnapshot(at, r)
+		}
+	}
+	z.reckon(rows)
+	return z, nil
+}
+
+func (z *zpool) sortFilesystem(r row) {
+	if r.pool == r.name {
+		z.parents[r.name] = r.quota
+	}
+	if _, last := cutLast(r.name); last == freshArea || last == trashArea {
+		z.areas[r.name] = true
+		return
+	}
+	z.others[r.name] = true
+}
+
+// sortVolume takes a zvol in. It is Berth's if its record bears its name: one that
+// somebody renamed is not, since guessing which is right could destroy data.
+// What is in the areas is Berth's by its place: a volume that was being made may
+// have no record yet.
+func (z *zpool) sortVolume(r row) {
+	parent, where, id := place(r.name)
+	if r.volume != id && where != fresh {
+		z.others[r.name] = true
+		return
+	}
+	z.datasets[r.name] = &dataset{
+		parent: parent, area: where, id: id, size: r.volsize, record: parseRecord(r), origin: r.origin,
+		reserved: r.refreservation > 0, dirty: r.written > 0, snapshots: map[string]*snapshot{},
+	}
+}
+
+func newSnapshot(name string, r row) *snapshot {
+	s := &snapshot{
+		base: strings.HasPrefix(name, basePrefix), deferred: r.deferred, order: r.createTXG,
+		size: r.volsize, allocated: min(provision.RoundUp(r.referenced, Unit), r.volsize),
+		filesystem: set(r.filesystem), taken: time.Unix(r.creation, 0).UTC(),
+	}
+	if r.snapshot == name && !r.deferred {
+		s.id = name
+	}
+	return s
+}
+
+// volume returns a volume by its id.
+func (z *zpool) volume(id string) (name string, d *dataset) {
+	if z == nil {
+		return "", nil
+	}
+	for name, d := range z.datasets {
+		if d.id == id && d.area == live {
+			return name, d
+		}
+	}
+	return "", nil
+}
+
+// snapshot returns one of Berth's snapshots by its id, with what it is of.
+func (z *zpool) snapshot(id string) (of string, s *snapshot) {
+	if z == nil {
+		return "", nil
+	}
+	for name, d := range z.datasets {
+		if s := d.snapshots[id]; s != nil && s.id != "" && d.area != fresh {
+			return name, s
+		}
+	}
+	return "", nil
+}
+
+// cloned says whether anything is a clone of a snapshot.
+func (z *zpool) cloned(snapshot string) bool {
+	for _, d := range z.datasets {
+		if d.origin == snapshot {
+			return true
+		}
+	}
+	return false
+}
+
+// trashName is a name for a volume in the trash that is not taken.
+func (z *zpool) trashName(parent, id string) string {
+	for n := 1; ; n++ {
+		name := parent + "/" + trashArea + "/" + id + "." + strconv.Itoa(n)
+		if z.datasets[name] == nil && !z.others[name] {
+			return name
+		}
+	}
+}
+
+// newest is the name of the last snapshot of a volume; empty if there is none.
+func (d *dataset) newest() string {
+	names := slices.Sorted(maps.Keys(d.snapshots))
+	if len(names) == 0 {
+		return ""
+	}
+	return slices.MaxFunc(names, func(a, b string) int { return cmp.Compare(d.snapshots[a].order, d.snapshots[b].order) })
+}
+
+// last is the order of the last snapshot of a volume; 0 if there is none.
+func (d *dataset) last() int64 {
+	if s := d.snapshots[d.newest()]; s != nil {
+		return s.order
+	}
+	return 0
+}
