@@ -126,7 +126,7 @@ func TestAFullNodeIsRefusedAndTheNextNodeWorks(t *testing.T) {
 	r := c.request(full)
 
 	_, err := p.Volumes.Create(within(t), r)
-	wantError(t, err, volumes.ErrUnplaceable, "node "+full.Name+": volume group vg0 has 512Mi free, 1Gi asked")
+	wantError(t, err, volumes.ErrUnplaceable, "node "+full.Name+": pool vg0/thin has 512Mi free, 1Gi asked")
 	controllertest.Eventually(t, c.Environment, r.Name, func(v *v1alpha1.Volume) error {
 		if v == nil || len(v.Spec.Replicas) > 0 || len(v.Status.Replicas) > 0 || len(v.Labels) > 0 {
 			return fmt.Errorf("the volume is still on a node: %+v", v)
@@ -172,12 +172,12 @@ func TestWithoutATopologyAllRefusalsAreTold(t *testing.T) {
 	c := newCluster(t)
 	a, b := c.node(t, "a", 20*gi), c.node(t, "b", 10*gi)
 	a.SetTotal(0)
-	b.SetFailure(v1alpha1.ReasonPoolMissing, "volume group vg0 not found")
+	b.SetFailure(v1alpha1.ReasonPoolMissing, "thin pool vg0/thin not found")
 	p := controllertest.Start(t, c.Environment)
 
 	_, err := p.Volumes.Create(within(t), c.request())
 
-	wantError(t, err, volumes.ErrUnplaceable, "node "+a.Name+": volume group vg0 has 0 free", "node "+b.Name+": volume group vg0 not found")
+	wantError(t, err, volumes.ErrUnplaceable, "node "+a.Name+": pool vg0/thin has 0 free", "node "+b.Name+": thin pool vg0/thin not found")
 }
 
 func TestANodeThatReportsTooLittleIsNotAsked(t *testing.T) {

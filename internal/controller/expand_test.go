@@ -46,7 +46,7 @@ func TestAnExpansionWithoutRoomIsFinalAndASmallerOneWorks(t *testing.T) {
 	v := mustCreate(t, p, c.request(n))
 
 	_, err := p.Volumes.Expand(within(t), v.ID, volumes.Size{Required: 8 * gi})
-	wantError(t, err, volumes.ErrOutOfRange, "node "+n.Name+": pool vg0 has 3Gi free, 7Gi more asked")
+	wantError(t, err, volumes.ErrOutOfRange, "node "+n.Name+": pool vg0/thin has 3Gi free, 7Gi more asked")
 	if got, err := p.Volumes.Get(within(t), v.ID); err != nil || got.Capacity != gi {
 		t.Errorf("after the refusal: %+v, %v", got, err)
 	}

@@ -84,7 +84,7 @@ func TestTheExtenderHoldsRoomUntilTheClaimHasItsNode(t *testing.T) {
 	if status != http.StatusOK || len(*result.NodeNames) != 1 || (*result.NodeNames)[0] != n.Name {
 		t.Fatalf("status %d: %+v", status, result)
 	}
-	if told := result.FailedAndUnresolvableNodes[full.Name]; told != "Berth: pool vg0 has 512Mi free, 1Gi asked" {
+	if told := result.FailedAndUnresolvableNodes[full.Name]; told != "Berth: pool vg0/thin has 512Mi free, 1Gi asked" {
 		t.Errorf("told %q", told)
 	}
 	if room() != 9*gi {

@@ -46,7 +46,7 @@ func (n *Node) provide(v *v1alpha1.Volume) *v1alpha1.ReplicaStatus {
 	case need-has > free:
 		n.refusals++
 		entry.Reason = v1alpha1.ReasonNoSpace
-		entry.Message = fmt.Sprintf("node %s: volume group %s has %s free, %s asked", n.Name, Pool, quantity.Bytes(free), quantity.Bytes(need-has))
+		entry.Message = fmt.Sprintf("node %s: pool %s has %s free, %s asked", n.Name, Pool, quantity.Bytes(free), quantity.Bytes(need-has))
 	default:
 		has = max(has, need)
 		n.held[v.Name] = has

@@ -21,8 +21,8 @@ const (
 	Gi = int64(1) << 30
 )
 
-// Pool is the name of every node's one pool.
-const Pool = "vg0"
+// Pool is the name of every node's one pool: a thin pool, which has snapshots.
+const Pool = "vg0/thin"
 
 // Node is a node with one pool and a scripted agent.
 type Node struct {
@@ -53,7 +53,7 @@ func NewClass(t testing.TB, e *apitest.Environment, name string) {
 	t.Helper()
 	create(t, e, &v1alpha1.PoolClass{
 		ObjectMeta: metav1.ObjectMeta{Name: name},
-		Spec:       v1alpha1.PoolClassSpec{Provisioner: v1alpha1.ProvisionerLVM, LVM: &v1alpha1.LVMPools{VolumeGroups: []string{Pool}}},
+		Spec:       v1alpha1.PoolClassSpec{Provisioner: v1alpha1.ProvisionerLVMThin, LVMThin: &v1alpha1.LVMThinPools{ThinPools: []string{Pool}}},
 	})
 }
 
@@ -100,7 +100,7 @@ func (n *Node) Report(t testing.TB, class string, total int64) {
 	patch(t, n.e, report, func() {
 		report.Status.Features = []string{v1alpha1.FeatureCopies}
 		report.Status.Pools = []v1alpha1.Pool{{
-			Name: Pool, Provisioner: v1alpha1.ProvisionerLVM, Health: v1alpha1.PoolHealthy, Classes: []string{class},
+			Name: Pool, Provisioner: v1alpha1.ProvisionerLVMThin, Health: v1alpha1.PoolHealthy, Classes: []string{class},
 			Total: amount(total), Foreign: amount(0), LargestVolume: amount(total), AllocationUnit: amount(4 * Mi),
 		}}
 	})

@@ -33,7 +33,7 @@ func TestHowLargeACopyIs(t *testing.T) {
 }
 
 func TestWhatACopyCanBe(t *testing.T) {
-	xfs := origin{name: "volume v", at: place{"n", "vg0"}, mode: v1alpha1.Filesystem, fsType: v1alpha1.XFS}
+	xfs := origin{name: "volume v", at: place{"n", "vg0/thin"}, mode: v1alpha1.Filesystem, fsType: v1alpha1.XFS}
 	tests := map[string]struct {
 		origin origin
 		mode   v1alpha1.VolumeMode
@@ -44,6 +44,7 @@ func TestWhatACopyCanBe(t *testing.T) {
 		"whatever its source is": {xfs, v1alpha1.Filesystem, "", nil},
 		"another filesystem":     {xfs, v1alpha1.Filesystem, v1alpha1.Ext4, provision.ErrInvalid},
 		"another volumeMode":     {xfs, v1alpha1.Block, "", provision.ErrInvalid},
+		"of a volume group":      {origin{at: place{"n", "vg0"}, mode: v1alpha1.Filesystem}, v1alpha1.Filesystem, "", provision.ErrUnsupported},
 		"of a whole disk":        {origin{at: place{"n", "disk:wwn-1"}, mode: v1alpha1.Filesystem}, v1alpha1.Filesystem, "", provision.ErrUnsupported},
 	}
 	for name, test := range tests {

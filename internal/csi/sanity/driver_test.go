@@ -75,7 +75,7 @@ func startAgent(t *testing.T, e *apitest.Environment, d driver) {
 		t.Fatal(err)
 	}
 	disks := memory.NewDisks(memory.PoolConfig{
-		PoolRef: provision.PoolRef{Type: string(v1alpha1.ProvisionerLVM), Name: controllertest.Pool}, Total: 1 << 40,
+		PoolRef: provision.PoolRef{Type: provision.LVMThin, Name: controllertest.Pool}, Total: 1 << 40,
 	})
 	mounter := mounts.New(disks)
 	a := agent.New(agent.Options{

@@ -15,13 +15,14 @@
 // groups, and is then kept up to date by its own operations. LVM numbers every change
 // of a volume group (seqno): a report is applied only if it is not older than what is
 // known, and after an own change the number on the disk must have grown by as much as
-// LVM counts for it (two for making and removing a thin volume, else one), or others
-// changed the group too and it is read again. Free space is never stored: it
-// is the total, less what others use, less the volumes.
+// LVM counts for it (two for making and removing a thin volume or snapshot, else one),
+// or others changed the group too and it is read again. Free space is never stored: it
+// is the total, less what others use, less the volumes and the snapshots.
 //
-// So a create, delete or expansion costs one LVM process, Format one more than mkfs,
-// and looking up a volume none. Changes by others are noticed by watching the
-// physical volumes for writers that close them, without polling.
+// So a create, delete, expansion or snapshot costs one LVM process, a copy that is larger
+// than its source two, Format one more than mkfs, and looking something up none. Changes
+// by others are noticed by watching the physical volumes for writers that close them,
+// without polling.
 //
 // # Thin pools
 //
@@ -32,6 +33,19 @@
 // a hundredth since the last signal. Nothing new is placed in a pool that does not
 // work, whose fill the kernel does not tell, or that hands out blocks unzeroed, which
 // would show one tenant what another deleted; volumes that are there go on.
+//
+// # Snapshots and copies
+//
+// A snapshot of a thin volume is a thin snapshot of LVM's, named and tagged by its own id
+// as a volume is, read-only and never activated by Berth. LVM suspends the volume while it
+// is taken, which brings a mounted filesystem to rest. A copy is a writable one, of a
+// snapshot or at once of a volume. Neither depends on what it was taken of. Each may come
+// to hold all of its size, and is promised that as a volume is.
+//
+// A copy that is to be larger than its source is extended by a second process. The first
+// records how large it must be: one found smaller has not been used yet. It counts with
+// the size it was promised, is listed as being copied, and is extended by whoever asks
+// for it again, or else within half a minute.
 //
 // # Failure
 //

@@ -72,7 +72,7 @@ func (d *Disks) snapshot(r provision.SnapshotRequest) (provision.Snapshot, error
 	switch {
 	case p == nil:
 		return provision.Snapshot{}, fmt.Errorf("%w: %s", provision.ErrNotFound, r.Volume)
-	case !provision.Copies(v.Pool.Type):
+	case !copies(v.Pool):
 		return provision.Snapshot{}, fmt.Errorf("%w: pool %s has no snapshots", provision.ErrUnsupported, v.Pool.Name)
 	}
 	if err := r.Limits.Admit(p.figures(v.Pool), v.Size); err != nil {
@@ -85,6 +85,11 @@ func (d *Disks) snapshot(r provision.SnapshotRequest) (provision.Snapshot, error
 	d.notify()
 	return s, nil
 }
+
+// copies says whether a pool has snapshots. All have that are not handed out whole,
+// whether the real ones of their type have them or not: what is tested with this
+// provisioner does not depend on the type.
+func copies(pool provision.PoolRef) bool { return pool.Type != provision.Device }
 
 // source says what a volume begins as: the filesystem and the content of its source.
 // It is called with mu held.
@@ -99,7 +104,7 @@ func (d *Disks) source(r provision.CreateRequest) (filesystem, content string, e
 		s = provision.Snapshot{ID: v.ID, Pool: v.Pool, Size: v.Size, Filesystem: v.Filesystem}
 	}
 	switch {
-	case !provision.Copies(r.Pool.Type):
+	case !copies(r.Pool):
 		return "", "", fmt.Errorf("%w: pool %s makes no copies", provision.ErrUnsupported, r.Pool.Name)
 	case p == nil:
 		return "", "", fmt.Errorf("%w: source %s%s", provision.ErrNotFound, r.Source.Snapshot, r.Source.Volume)
