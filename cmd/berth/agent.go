@@ -8,6 +8,7 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
+	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
 	"github.com/spf13/cobra"
@@ -29,7 +30,11 @@ const embedded = "embedded"
 type agentFlags struct {
 	node, namespace, kubeletDir, poold, csiSocket, httpAddress, kubeconfig string
 	udev                                                                   bool
+	orphanRetention                                                        time.Duration
 }
+
+// minOrphanRetention gives people the time to see an orphan before it is deleted.
+const minOrphanRetention = 24 * time.Hour
 
 func newAgentCommand() *cobra.Command {
 	var f agentFlags
@@ -48,6 +53,7 @@ func newAgentCommand() *cobra.Command {
 	flags.StringVar(&f.csiSocket, "csi-socket", "", "unix socket on which the kubelet connects; by default plugins/"+v1alpha1.LocalDriverName+"/csi.sock in the kubelet's directory")
 	flags.StringVar(&f.httpAddress, "http-address", ":9808", "address of /healthz, /readyz and /metrics")
 	flags.StringVar(&f.kubeconfig, "kubeconfig", "", "path of a kubeconfig; empty means that the process runs in the cluster")
+	flags.DurationVar(&f.orphanRetention, "orphan-retention", 0, "delete data that has no object after this long, at least 24h; 0 keeps it for ever")
 	addUdevFlag(cmd, &f.udev)
 	return cmd
 }
@@ -62,6 +68,9 @@ func (f *agentFlags) complete() error {
 	}
 	if socket, ok := strings.CutPrefix(f.poold, "unix://"); f.poold != embedded && (!ok || !filepath.IsAbs(socket)) {
 		return fmt.Errorf("--poold %q is neither %s nor unix:// with an absolute path", f.poold, embedded)
+	}
+	if f.orphanRetention != 0 && f.orphanRetention < minOrphanRetention {
+		return fmt.Errorf("--orphan-retention %s is neither 0 nor at least %s", f.orphanRetention, minOrphanRetention)
 	}
 	if f.csiSocket == "" {
 		f.csiSocket = filepath.Join(f.kubeletDir, "plugins", v1alpha1.LocalDriverName, "csi.sock")
@@ -97,6 +106,7 @@ func (f *agentFlags) run(ctx context.Context) (err error) {
 			Disks: n, Mounts: staging.KernelMounts,
 			Config: config, CSI: calls, HTTP: probes, Registry: registry,
 			RegistrationSocket: filepath.Join(f.kubeletDir, "plugins_registry", v1alpha1.LocalDriverName+"-reg.sock"),
+			OrphanRetention:    f.orphanRetention,
 			Version:            version, Log: ctrl.Log, Clock: clock.RealClock{},
 		}).Run(ctx)
 	})

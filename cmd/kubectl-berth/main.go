@@ -1,4 +1,5 @@
-// Command kubectl-berth is what people ask Berth with: kubectl berth explain.
+// Command kubectl-berth is what people ask Berth with, and tell it about data that has
+// lost its objects: kubectl berth explain, orphans, adopt, forget.
 package main
 
 import (

@@ -41,11 +41,15 @@ func newRootCommand(connect connector) *cobra.Command {
 	flags.StringVarP(&t.namespace, "namespace", "n", "", "namespace of the pod or claim; empty means the context's")
 	flags.StringVar(&t.system, "berth-namespace", "berth-system", "namespace that Berth is installed in")
 	root.AddCommand(newExplainCommand(&t, connect))
+	root.AddCommand(orphanCommands(&t, open)...)
 	return root
 }
 
-// connect opens the cluster of a kubeconfig.
-func connect(t target) (client.Reader, string, error) {
+// connect opens the cluster of a kubeconfig to read it.
+func connect(t target) (client.Reader, string, error) { return open(t) }
+
+// open opens the cluster of a kubeconfig.
+func open(t target) (client.Client, string, error) {
 	ctrl.SetLogger(logr.Discard())
 	rules := clientcmd.NewDefaultClientConfigLoadingRules()
 	rules.ExplicitPath = t.kubeconfig

@@ -53,6 +53,8 @@ type Options struct {
 	HTTP net.Listener
 	// Registry that /metrics shows, with what the caller has put into it.
 	Registry *prometheus.Registry
+	// OrphanRetention is how long data without an object is kept; 0 is for ever.
+	OrphanRetention time.Duration
 	// Version that CSI announces.
 	Version string
 	Log     logr.Logger

@@ -62,6 +62,7 @@ func (a *Agent) runCluster(ctx context.Context) error {
 	revisions := report.NewRevisions(o.Node, storeRevision(volumes))
 	objects := report.NewObjects(o.Node, o.Namespace, m.GetClient(), manager, a.unaccounted, revisions)
 	publisher := report.New(o.Node, o.Namespace, objects, a.observer.Latest, o.Clock, o.Log.WithName("report"))
+	publisher.OrphanRetention = o.OrphanRetention
 	if err := watch(ctx, m.GetCache(), publisher, revisions); err != nil {
 		return err
 	}
@@ -74,7 +75,12 @@ func (a *Agent) runCluster(ctx context.Context) error {
 	heartbeat := report.NewHeartbeat(objects, o.Clock, o.Log.WithName("heartbeat"))
 	err = errors.Join(
 		m.Add(runnable(heartbeat.Start)),
-		m.Add(runnable(func(ctx context.Context) error { return a.publish(ctx, publisher) })),
+		m.Add(runnable(func(ctx context.Context) error {
+			if err := a.inherit(ctx, objects); err != nil {
+				return err
+			}
+			return a.publish(ctx, publisher)
+		})),
 		m.Add(runnable(func(ctx context.Context) error { return a.sweepInline(ctx, m.GetAPIReader()) })),
 	)
 	if err != nil {
@@ -83,6 +89,18 @@ func (a *Agent) runCluster(ctx context.Context) error {
 	a.wishes.use(m.GetCache())
 	a.offers.use(m.GetCache())
 	return m.Start(ctx)
+}
+
+// inherit takes over the orphans that the node's StorageNode has from an earlier life.
+func (a *Agent) inherit(ctx context.Context, objects *report.Objects) error {
+	n, err := objects.StorageNode(ctx)
+	if err != nil {
+		return fmt.Errorf("reading the report of an earlier life: %w", err)
+	}
+	volumes, snapshots := report.Orphans(n)
+	a.orphans.Inherit(volumes)
+	a.orphanSnapshots.Inherit(snapshots)
+	return nil
 }
 
 // publish runs the publisher and tells it of every report.

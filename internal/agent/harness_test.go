@@ -40,6 +40,8 @@ type site struct {
 	dir    string // the kubelet's
 	config *rest.Config
 	clock  clock.WithTicker
+	// retention of orphans.
+	retention time.Duration
 	// registration socket; empty for none.
 	registration string
 	// node stands between the agent and its disks.
@@ -88,7 +90,7 @@ func (s *site) start() *agent {
 		Node: s.name, Namespace: apitest.Namespace, KubeletDir: s.dir, Disks: s.node,
 		Mounts: func(device string) ([]string, error) { return s.mounts.Mounts(device), nil },
 		Config: s.config, CSI: calls, RegistrationSocket: s.registration, HTTP: probes, Registry: prometheus.NewRegistry(),
-		Version: "test", Log: logr.Discard(), Clock: s.clock,
+		OrphanRetention: s.retention, Version: "test", Log: logr.Discard(), Clock: s.clock,
 	})
 	done := make(chan error, 1)
 	go func() { done <- a.Run(ctx) }()

@@ -8,15 +8,18 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/util/workqueue"
 	ctrl "sigs.k8s.io/controller-runtime"
+	"sigs.k8s.io/controller-runtime/pkg/builder"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/controller"
 	"sigs.k8s.io/controller-runtime/pkg/event"
 	"sigs.k8s.io/controller-runtime/pkg/handler"
 	"sigs.k8s.io/controller-runtime/pkg/manager"
+	"sigs.k8s.io/controller-runtime/pkg/predicate"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 	"sigs.k8s.io/controller-runtime/pkg/source"
 
 	"berth.dev/berth/api/v1alpha1"
+	"berth.dev/berth/internal/agent/orphans"
 	"berth.dev/berth/internal/agent/replica"
 	"berth.dev/berth/internal/provision"
 )
@@ -53,6 +56,7 @@ func (a *Agent) addReplicas(m ctrl.Manager, poke func()) error {
 		Listed:      a.listed,
 		Pool:        a.pool,
 		Orphans:     a.orphans,
+		Word:        a.word(m).On,
 	}
 	stale := func(ctx context.Context, pools []provision.Pool, recovered bool) ([]string, error) {
 		var volumes v1alpha1.VolumeList
@@ -82,11 +86,20 @@ func (a *Agent) addWorker(m ctrl.Manager, name string, worker reconcile.Reconcil
 		Named(name).
 		For(s.object("")).
 		WatchesRawSource(source.Channel(swept, &handler.EnqueueRequestForObject{})).
+		Watches(&v1alpha1.StorageNode{}, handler.EnqueueRequestsFromMapFunc(s.forgotten), builder.WithPredicates(predicate.GenerationChangedPredicate{})).
 		WithOptions(controller.Options{
 			MaxConcurrentReconciles: workers,
 			RateLimiter:             workqueue.NewTypedItemExponentialFailureRateLimiter[reconcile.Request](minRetry, maxRetry),
 		}).
 		Complete(worker)
+}
+
+// word is what the cluster says of the node's orphans.
+func (a *Agent) word(m ctrl.Manager) orphans.Word {
+	return orphans.Word{
+		Node: a.options.Node, Watched: m.GetClient(), Live: m.GetAPIReader(),
+		Retention: a.options.OrphanRetention, Clock: a.options.Clock,
+	}
 }
 
 // pool is what the latest report says of a pool.

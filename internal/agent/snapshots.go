@@ -12,6 +12,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"berth.dev/berth/api/v1alpha1"
+	"berth.dev/berth/internal/agent/orphans"
 	"berth.dev/berth/internal/agent/snapshot"
 	"berth.dev/berth/internal/provision"
 )
@@ -33,6 +34,7 @@ func (a *Agent) addSnapshots(ctx context.Context, m ctrl.Manager, poke func()) e
 		Listed:      a.listedSnapshot,
 		Pool:        a.pool,
 		Orphans:     a.orphanSnapshots,
+		Word:        a.word(m).On,
 	}
 	stale := func(ctx context.Context, pools []provision.Pool, recovered bool) ([]string, error) {
 		var snapshots v1alpha1.SnapshotList
@@ -60,8 +62,8 @@ func (a *Agent) listedSnapshot(id string) bool {
 }
 
 // unaccounted are the volumes and snapshots that no object accounts for.
-func (a *Agent) unaccounted() map[string]string {
-	all := map[string]string{}
+func (a *Agent) unaccounted() map[string]orphans.Orphan {
+	all := map[string]orphans.Orphan{}
 	maps.Copy(all, a.orphans.All())
 	maps.Copy(all, a.orphanSnapshots.All())
 	return all

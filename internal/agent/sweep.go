@@ -4,9 +4,12 @@ import (
 	"context"
 	"time"
 
+	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/event"
+	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
+	"berth.dev/berth/api/v1alpha1"
 	"berth.dev/berth/internal/agent/orphans"
 	"berth.dev/berth/internal/provision"
 )
@@ -35,14 +38,13 @@ type sweeper struct {
 	swept  chan<- event.GenericEvent
 
 	failed      bool // the latest report did
-	orphansSeen time.Time
+	orphansSeen time.Time // never: the first sweep looks at what was inherited
 }
 
 // start sweeps until ctx ends.
 func (s *sweeper) start(ctx context.Context) error {
 	reports, done := s.agent.observer.Subscribe()
 	defer done()
-	s.orphansSeen = s.agent.options.Clock.Now()
 	for {
 		if snapshot := s.agent.observer.Latest(); snapshot.Err != nil {
 			s.failed = true // what cannot be asked has not lost anything
@@ -84,6 +86,21 @@ func (s *sweeper) send(ctx context.Context, name string) {
 	case <-ctx.Done():
 	case s.swept <- event.GenericEvent{Object: s.object(name)}:
 	}
+}
+
+// forgotten are the orphans of the sweeper's kind that a StorageNode names in its spec.
+func (s *sweeper) forgotten(_ context.Context, o client.Object) []reconcile.Request {
+	node, ok := o.(*v1alpha1.StorageNode)
+	if !ok {
+		return nil
+	}
+	var named []reconcile.Request
+	for _, f := range node.Spec.Forget {
+		if _, known := s.orphans.All()[f.Name]; known {
+			named = append(named, reconcile.Request{NamespacedName: types.NamespacedName{Name: f.Name}})
+		}
+	}
+	return named
 }
 
 func (s *sweeper) orphansDue() bool {

@@ -1,19 +1,67 @@
-// Package orphans keeps what is in a node's pools and in no object: it is never
-// removed, and people are told.
 package orphans
 
 import (
 	"maps"
 	"sync"
+
+	"berth.dev/berth/api/v1alpha1"
 )
 
+// Orphan is why something is one.
+type Orphan struct {
+	Reason v1alpha1.OrphanReason
+	// Message is for people.
+	Message string
+}
+
 // Set is the volumes, or the snapshots, in the node's pools that no object accounts
-// for, with what to tell people about each. It is a cache: the pools are the truth, and
-// a restart finds the same orphans again.
+// for. It is a cache: the pools are the truth, and a restart finds the same orphans
+// again. Until it has, those of the last report are taken for granted: else the first
+// report of the new life would be without them, and nobody would know since when they
+// are orphans.
 type Set struct {
-	mu       sync.Mutex
-	messages map[string]string
-	notify   func()
+	mu     sync.Mutex
+	found  map[string]Orphan
+	notify func()
+
+	inherited bool
+	looked    map[string]bool // at what, until the others are inherited
+}
+
+// Inherit takes over what the last report of an earlier life had, but for what has been
+// looked at since. Only the first call does anything.
+func (o *Set) Inherit(earlier map[string]Orphan) {
+	o.change(func() bool {
+		if o.inherited {
+			return false
+		}
+		news := false
+		for id, why := range earlier {
+			if !o.looked[id] {
+				o.put(id, why)
+				news = true
+			}
+		}
+		o.inherited, o.looked = true, nil
+		return news
+	})
+}
+
+func (o *Set) put(id string, why Orphan) {
+	if o.found == nil {
+		o.found = map[string]Orphan{}
+	}
+	o.found[id] = why
+}
+
+func (o *Set) look(id string) {
+	if o.inherited {
+		return
+	}
+	if o.looked == nil {
+		o.looked = map[string]bool{}
+	}
+	o.looked[id] = true
 }
 
 // Notify has changes told to f, which must not block.
@@ -24,22 +72,21 @@ func (o *Set) Notify(f func()) {
 }
 
 // Add notes an orphan and returns whether that is news.
-func (o *Set) Add(id, message string) bool {
+func (o *Set) Add(id string, why Orphan) bool {
 	return o.change(func() bool {
-		if o.messages == nil {
-			o.messages = map[string]string{}
-		}
-		old, known := o.messages[id]
-		o.messages[id] = message
-		return !known || old != message
+		o.look(id)
+		old, known := o.found[id]
+		o.put(id, why)
+		return !known || old != why
 	})
 }
 
 // Forget drops an orphan that was found to be none, or is gone.
 func (o *Set) Forget(id string) {
 	o.change(func() bool {
-		_, known := o.messages[id]
-		delete(o.messages, id)
+		o.look(id)
+		_, known := o.found[id]
+		delete(o.found, id)
 		return known
 	})
 }
@@ -56,8 +103,8 @@ func (o *Set) change(edit func() bool) bool {
 }
 
 // All returns the orphans by id.
-func (o *Set) All() map[string]string {
+func (o *Set) All() map[string]Orphan {
 	o.mu.Lock()
 	defer o.mu.Unlock()
-	return maps.Clone(o.messages)
+	return maps.Clone(o.found)
 }

@@ -4,9 +4,13 @@ import (
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
+
+	"berth.dev/berth/api/v1alpha1"
 )
 
 func TestOnlyChangesAreTold(t *testing.T) {
+	lost := Orphan{v1alpha1.OrphanNoObject, "lost"}
+	found := Orphan{v1alpha1.OrphanNotPlaced, "lost"}
 	var s Set
 	told := 0
 	s.Notify(func() { told++ })
@@ -14,18 +18,34 @@ func TestOnlyChangesAreTold(t *testing.T) {
 		change func() bool
 		want   int
 	}{
-		{func() bool { return s.Add("a", "lost") }, 1},
-		{func() bool { return s.Add("a", "lost") }, 1},
-		{func() bool { return s.Add("a", "found") }, 2},
+		{func() bool { return s.Add("a", lost) }, 1},
+		{func() bool { return s.Add("a", lost) }, 1},
+		{func() bool { return s.Add("a", found) }, 2},
 		{func() bool { s.Forget("b"); return false }, 2},
-		{func() bool { s.Add("b", "lost"); s.Forget("a"); return false }, 4},
+		{func() bool { s.Add("b", lost); s.Forget("a"); return false }, 4},
 	} {
 		before := told
 		if isNews := news.change(); isNews && told == before || told != news.want {
 			t.Errorf("told %d times, want %d", told, news.want)
 		}
 	}
-	if diff := cmp.Diff(map[string]string{"b": "lost"}, s.All()); diff != "" {
+	if diff := cmp.Diff(map[string]Orphan{"b": lost}, s.All()); diff != "" {
 		t.Error(diff)
+	}
+}
+
+func TestOrphansOfAnEarlierLifeAreSomeUntilTheyAreLookedAt(t *testing.T) {
+	lost, found := Orphan{v1alpha1.OrphanNoObject, "lost"}, Orphan{v1alpha1.OrphanNoObject, "found"}
+	var s Set
+	s.Forget("a")
+	s.Add("b", found)
+	s.Inherit(map[string]Orphan{"a": lost, "b": lost, "c": lost, "d": lost})
+	s.Forget("d")
+	if diff := cmp.Diff(map[string]Orphan{"b": found, "c": lost}, s.All()); diff != "" {
+		t.Error(diff)
+	}
+	s.Inherit(map[string]Orphan{"e": lost})
+	if _, again := s.All()["e"]; again {
+		t.Error("an earlier life was inherited twice")
 	}
 }

@@ -39,6 +39,8 @@ func volume(options ...option) *v1alpha1.Volume {
 
 func deleting(v *v1alpha1.Volume) { v.DeletionTimestamp = &metav1.Time{Time: time.Unix(1, 0)} }
 
+func adopted(v *v1alpha1.Volume) { v.Spec.Adopted = true }
+
 func block(v *v1alpha1.Volume) { v.Spec.VolumeMode, v.Spec.FSType = v1alpha1.Block, "" }
 
 func of(capacity string) option {

@@ -61,7 +61,7 @@ func decideAbsent(v *v1alpha1.Volume, node string, record *provision.Volume) Dec
 		return Decision{Step: StepNone}
 	case deleting, entry != nil:
 		return Decision{Step: StepRemove}
-	case v.Spec.VolumeMode == v1alpha1.Filesystem && record.Filesystem == "":
+	case v.Spec.VolumeMode == v1alpha1.Filesystem && record.Filesystem == "" && !v.Spec.Adopted:
 		// Carved for a placement that was taken back before it was reported. No
 		// filesystem was ever on it, so there is nothing to lose.
 		return Decision{Step: StepRemove}
@@ -77,7 +77,7 @@ func decideAbsent(v *v1alpha1.Volume, node string, record *provision.Volume) Dec
 // decideMissing is for a replica that should be here and is not.
 func decideMissing(v *v1alpha1.Volume, wish *v1alpha1.ReplicaSpec) Decision {
 	entry := v.Entry(wish.Node)
-	if !wasCarved(entry) {
+	if !wasCarved(entry) && !v.Spec.Adopted {
 		return Decision{Step: StepCreate}
 	}
 	return report(entry, failedEntry(v, wish, v1alpha1.ReasonDeviceMissing, fmt.Sprintf(
@@ -97,6 +97,10 @@ func decidePresent(v *v1alpha1.Volume, wish *v1alpha1.ReplicaSpec, record *provi
 	case record.Filesystem != "" && record.Filesystem != string(v.Spec.FSType):
 		return report(entry, failedEntry(v, wish, v1alpha1.ReasonConflict, fmt.Sprintf(
 			"node %s: the volume bears filesystem %s, not %q", wish.Node, record.Filesystem, v.Spec.FSType)))
+	case v.Spec.Adopted && record.Filesystem == "" && v.Spec.VolumeMode == v1alpha1.Filesystem:
+		// A block volume's data has no filesystem, and making one would be its end.
+		return report(entry, failedEntry(v, wish, v1alpha1.ReasonConflict, fmt.Sprintf(
+			"node %s: the volume was adopted with filesystem %s, and no filesystem was ever made on it", wish.Node, v.Spec.FSType)))
 	case record.Problem != "":
 		return report(entry, failedEntry(v, wish, v1alpha1.ReasonDeviceMissing, fmt.Sprintf(
 			"node %s: %s", wish.Node, record.Problem)))

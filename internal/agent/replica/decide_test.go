@@ -47,6 +47,16 @@ func TestDecide(t *testing.T) {
 			volume: volume(), record: carved(func(r *provision.Volume) { r.Pool.Name = "vg1" }), step: StepReport, state: "Failed", reason: "Conflict"},
 		"a replica with another filesystem is a conflict": {
 			volume: volume(), record: carved(func(r *provision.Volume) { r.Filesystem = provision.XFS }), step: StepReport, state: "Failed", reason: "Conflict"},
+		"an adopted volume is found": {
+			volume: volume(adopted), record: carved(), step: StepReport, state: "Ready", reason: "Carved"},
+		"an adopted volume is never made": {
+			volume: volume(adopted), step: StepReport, state: "Failed", reason: "DeviceMissing"},
+		"an adopted volume is never formatted": {
+			volume: volume(adopted), record: carved(blank), step: StepReport, state: "Failed", reason: "Conflict"},
+		"an adopted block volume has no filesystem": {
+			volume: volume(adopted, block), record: carved(blank), step: StepReport, state: "Ready", reason: "Carved"},
+		"an adopted volume that is placed elsewhere is kept though nothing was formatted": {
+			volume: volume(adopted, on("n2")), record: carved(blank), step: StepKeep},
 		"a larger wish expands": {
 			volume: volume(of("2Gi"), saying(ready("1Gi", "1Gi"))), record: carved(), step: StepExpand},
 		"a wish that was taken back is met by what is there": {

@@ -17,6 +17,7 @@ import (
 // node is node n1 with one pool of 10 GiB and a worker, which can be restarted.
 type node struct {
 	*server
+	given
 	disks     *memory.Disks
 	disturb   memory.Disturbance
 	worker    *Worker
@@ -31,6 +32,13 @@ func newNode(vs ...*v1alpha1.Volume) *node {
 	return n
 }
 
+// given is what the cluster says of an orphan.
+type given struct {
+	about   orphans.Record
+	word    orphans.Verdict
+	wordErr error
+}
+
 // restart forgets everything that is in the process's memory.
 func (n *node) restart() {
 	n.worker = &Worker{
@@ -42,6 +50,10 @@ func (n *node) restart() {
 		Listed:  func(string) bool { return n.has() },
 		Pool:    func(ref provision.PoolRef) provision.Pool { return provision.Pool{PoolRef: ref} },
 		Orphans: &orphans.Set{},
+		Word: func(_ context.Context, r orphans.Record) (orphans.Verdict, error) {
+			n.about = r
+			return n.word, n.wordErr
+		},
 	}
 }
 

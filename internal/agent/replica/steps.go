@@ -6,11 +6,11 @@ import (
 	"fmt"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
-	"sigs.k8s.io/controller-runtime/pkg/log"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
 	"berth.dev/berth/api/v1alpha1"
 	"berth.dev/berth/internal/agent/entries"
+	"berth.dev/berth/internal/agent/orphans"
 	"berth.dev/berth/internal/agent/poolclass"
 	"berth.dev/berth/internal/provision"
 )
@@ -88,8 +88,7 @@ func sourceOf(v *v1alpha1.Volume) provision.Source {
 func (w *Worker) remove(ctx context.Context, name string, record *provision.Volume) (reconcile.Result, error) {
 	live, err := w.Objects.Live(ctx, name)
 	if apierrors.IsNotFound(err) {
-		w.keep(ctx, name, orphanMessage(name, w.Node))
-		return reconcile.Result{}, nil
+		return w.orphan(ctx, record)
 	}
 	if err != nil {
 		return reconcile.Result{}, fmt.Errorf("reading the volume before removing its data: %w", err)
@@ -134,8 +133,7 @@ func (w *Worker) unwatched(ctx context.Context, name string) (reconcile.Result, 
 	}
 	live, err := w.Objects.Live(ctx, name)
 	if apierrors.IsNotFound(err) {
-		w.keep(ctx, name, orphanMessage(name, w.Node))
-		return reconcile.Result{}, nil
+		return w.orphan(ctx, record)
 	}
 	if err != nil {
 		return reconcile.Result{}, err
@@ -144,24 +142,13 @@ func (w *Worker) unwatched(ctx context.Context, name string) (reconcile.Result, 
 	case StepRemove:
 		return w.remove(ctx, name, record)
 	case StepKeep:
-		w.keep(ctx, name, d.Message)
+		w.keep(ctx, name, orphans.Orphan{Reason: v1alpha1.OrphanNotPlaced, Message: d.Message})
 	default:
 		// The label is missing although the spec lists this node. The controller
 		// puts it back; until then the data stays as it is.
 		w.Orphans.Forget(name)
 	}
 	return reconcile.Result{}, nil
-}
-
-// keep leaves data where it is although nothing accounts for it, and says so.
-func (w *Worker) keep(ctx context.Context, name, message string) {
-	if w.Orphans.Add(name, message) {
-		log.FromContext(ctx).Info("orphaned volume kept", "volume", name, "message", message)
-	}
-}
-
-func orphanMessage(name, node string) string {
-	return fmt.Sprintf("volume %s on node %s has no Volume object: the data is kept; remove it by hand, or restore the object", name, node)
 }
 
 // labelsOf are for the person who lists logical volumes.

@@ -65,6 +65,8 @@ type Worker struct {
 	Pool func(ref provision.PoolRef) provision.Pool
 	// Orphans is told of data that no Volume accounts for.
 	Orphans *orphans.Set
+	// Word says whether an orphan may be deleted.
+	Word func(ctx context.Context, r orphans.Record) (orphans.Verdict, error)
 }
 
 var _ reconcile.Reconciler = (*Worker)(nil)
@@ -124,7 +126,7 @@ func (w *Worker) lock(ctx context.Context, id string) (unlock func(), err error)
 func (w *Worker) converge(ctx context.Context, v *v1alpha1.Volume, record *provision.Volume) (reconcile.Result, error) {
 	d := Decide(v, w.Node, record)
 	if d.Step == StepKeep {
-		w.keep(ctx, v.Name, d.Message)
+		w.keep(ctx, v.Name, orphans.Orphan{Reason: v1alpha1.OrphanNotPlaced, Message: d.Message})
 		return reconcile.Result{}, nil
 	}
 	w.Orphans.Forget(v.Name)

@@ -20,7 +20,10 @@ func TestEverythingThatIsDescribedIsApplied(t *testing.T) {
 			Filled: &filled, MetadataFilledPercent: 7, Media: v1alpha1.SSD,
 			AllocationUnit: quantity(mib), LargestVolume: quantity(2 * gib), Classes: []string{"fast"},
 			Inventory: []v1alpha1.InventoryItem{
-				{Volume: "pvc-1", Allocated: quantity(gib)},
+				{Volume: "pvc-1", Allocated: quantity(gib), Orphan: &v1alpha1.Orphan{
+					Since: metav1.Unix(1, 0), Deadline: &metav1.Time{Time: time.Unix(2, 0)}, Reason: v1alpha1.OrphanNoObject,
+					Message: "nobody knows it", Size: quantity(gib), Filesystem: "ext4", Source: "snap-1",
+				}},
 				{Inline: &v1alpha1.InlineReference{PodUID: "uid", Name: "scratch"}, Allocated: quantity(gib)},
 				{Snapshot: "snap-1", Allocated: quantity(gib)},
 			},

@@ -3,6 +3,7 @@ package report
 import (
 	"cmp"
 	"fmt"
+	"maps"
 	"slices"
 	"strings"
 
@@ -43,7 +44,7 @@ func describePools(f Facts, s pools.Snapshot) []v1alpha1.Pool {
 	present := map[string]bool{}
 	for _, p := range s.Pools {
 		present[p.Name] = true
-		d := describePool(p, f.serving(p), f.Accounted)
+		d := describePool(p, f)
 		if len(d.Classes) > 0 || len(d.Inventory) > 0 || slices.Contains(f.Expected, p.Name) {
 			described = append(described, d)
 		}
@@ -58,8 +59,8 @@ func describePools(f Facts, s pools.Snapshot) []v1alpha1.Pool {
 	return described
 }
 
-func describePool(p provision.Pool, classes []v1alpha1.PoolClass, accounted map[replica]bool) v1alpha1.Pool {
-	items, rest := inventory(p, accounted)
+func describePool(p provision.Pool, f Facts) v1alpha1.Pool {
+	items, rest := f.inventory(p)
 	d := v1alpha1.Pool{
 		Name:           p.Name,
 		Provisioner:    v1alpha1.ProvisionerType(p.Type),
@@ -78,7 +79,7 @@ func describePool(p provision.Pool, classes []v1alpha1.PoolClass, accounted map[
 		d.Health, d.Message = v1alpha1.PoolDegraded, entries.Clip(p.Problem)
 	}
 	largest := int64(0)
-	for _, c := range classes {
+	for _, c := range f.serving(p) {
 		d.Classes = append(d.Classes, c.Name)
 		largest = max(largest, poolclass.Room(&c, p))
 	}
@@ -113,8 +114,8 @@ func describeConditions(f Facts, s pools.Snapshot) []metav1.Condition {
 	if n := len(f.Orphans); n > 0 {
 		conditions = append(conditions, metav1.Condition{
 			Type: Orphaned, Status: metav1.ConditionTrue, Reason: reasonUnaccounted,
-			Message: entries.Clip(fmt.Sprintf("%d volumes or snapshots on this node are kept although no object accounts for them; remove them by hand if they are not needed: %s",
-				n, strings.Join(f.Orphans, ", "))),
+			Message: entries.Clip(fmt.Sprintf("%d volumes or snapshots on this node are kept although no object accounts for them; `kubectl berth orphans` lists them: %s",
+				n, strings.Join(slices.Sorted(maps.Keys(f.Orphans)), ", "))),
 		})
 	}
 	return conditions

@@ -3,11 +3,13 @@ package report
 import (
 	"errors"
 	"fmt"
+	"strings"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
 
 	"berth.dev/berth/api/v1alpha1"
+	"berth.dev/berth/internal/agent/orphans"
 	"berth.dev/berth/internal/agent/pools"
 	"berth.dev/berth/internal/provision"
 )
@@ -35,13 +37,13 @@ func TestTheFillOfAThinPoolIsSaidInHundredths(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			thin.Fill = provision.Fill{Data: tc.data, Metadata: tc.metadata}
-			got := describePool(thin, nil, nil)
+			got := describePool(thin, Facts{})
 			if got.Filled.String() != tc.filled || got.MetadataFilledPercent != tc.percent {
 				t.Errorf("filled %s and %d%%, want %s and %d%%", got.Filled, got.MetadataFilledPercent, tc.filled, tc.percent)
 			}
 		})
 	}
-	if got := describePool(pool("vg0"), nil, nil); got.Filled != nil {
+	if got := describePool(pool("vg0"), Facts{}); got.Filled != nil {
 		t.Errorf("a volume group says that it is filled with %s", got.Filled)
 	}
 }
@@ -111,9 +113,9 @@ func TestDescribe(t *testing.T) {
 
 func TestOrphansAreShownByName(t *testing.T) {
 	f := facts(nil)
-	f.Orphans = []string{"pvc-1", "pvc-2"}
+	f.Orphans = map[string]orphans.Orphan{"pvc-2": {}, "pvc-1": {}}
 	got := Describe(f, seen())
-	if len(got.Conditions) != 2 || got.Conditions[1].Type != Orphaned {
+	if len(got.Conditions) != 2 || got.Conditions[1].Type != Orphaned || !strings.HasSuffix(got.Conditions[1].Message, ": pvc-1, pvc-2") {
 		t.Fatalf("conditions %+v", got.Conditions)
 	}
 	if len(Describe(facts(nil), seen()).Conditions) != 1 {

@@ -7,6 +7,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"berth.dev/berth/api/v1alpha1"
+	"berth.dev/berth/internal/agent/orphans"
 	"berth.dev/berth/internal/agent/poolclass"
 	"berth.dev/berth/internal/provision"
 )
@@ -19,8 +20,9 @@ type Facts struct {
 	StorageClasses []storagev1.StorageClass
 	// Expected are the pools that hold, or are to hold, volumes of this node.
 	Expected []string
-	// Orphans are volumes and snapshots in the pools that no object accounts for.
-	Orphans []string
+	// Orphans are volumes and snapshots in the pools that no object accounts for, by
+	// name.
+	Orphans map[string]orphans.Orphan
 	// Accounted are the replicas that Volumes account for.
 	Accounted map[replica]bool
 	// Revision up to which the Volumes were seen for all that; empty if not known.

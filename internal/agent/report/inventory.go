@@ -1,14 +1,21 @@
 package report
 
 import (
-	"berth.dev/berth/api/v1alpha1"
-	"berth.dev/berth/internal/provision"
+	"cmp"
 
 	"k8s.io/apimachinery/pkg/types"
+
+	"berth.dev/berth/api/v1alpha1"
+	"berth.dev/berth/internal/agent/entries"
+	"berth.dev/berth/internal/provision"
 )
 
-// maxInventory is what the schema of a pool allows.
-const maxInventory = 256
+// What the schema of a pool allows.
+const (
+	maxInventory  = 256
+	maxFilesystem = 32
+	maxName       = 63
+)
 
 // replica is a volume in a pool of this node.
 type replica struct{ volume, pool string }
@@ -37,14 +44,16 @@ func accountedFor(volumes []v1alpha1.Volume, node string) map[replica]bool {
 // the report: volumes, then all snapshots, since nobody reckons by Snapshot objects.
 // What the list has no place for is returned as a sum: it counts as foreign, so that
 // nobody takes it for free.
-func inventory(p provision.Pool, accounted map[replica]bool) (items []v1alpha1.InventoryItem, rest int64) {
+func (f Facts) inventory(p provision.Pool) (items []v1alpha1.InventoryItem, rest int64) {
 	for _, v := range p.Volumes {
-		if !accounted[replica{v.ID, p.Name}] {
-			items = append(items, item(v))
+		if !f.Accounted[replica{v.ID, p.Name}] {
+			items = append(items, f.volume(v))
 		}
 	}
 	for _, s := range p.Snapshots {
-		items = append(items, v1alpha1.InventoryItem{Snapshot: s.ID, Allocated: quantity(s.Allocated)})
+		i := v1alpha1.InventoryItem{Snapshot: s.ID, Allocated: quantity(s.Allocated)}
+		i.Orphan = f.orphan(s.ID, s.Size, s.Filesystem, s.Volume)
+		items = append(items, i)
 	}
 	if len(items) > maxInventory {
 		for _, i := range items[maxInventory:] {
@@ -55,12 +64,29 @@ func inventory(p provision.Pool, accounted map[replica]bool) (items []v1alpha1.I
 	return items, rest
 }
 
-func item(v provision.Volume) v1alpha1.InventoryItem {
+func (f Facts) volume(v provision.Volume) v1alpha1.InventoryItem {
 	i := v1alpha1.InventoryItem{Allocated: quantity(v.Size)}
-	if v.Inline == (provision.Inline{}) {
-		i.Volume = v.ID
-	} else {
+	if v.Inline != (provision.Inline{}) {
 		i.Inline = &v1alpha1.InlineReference{PodUID: types.UID(v.Inline.PodUID), Name: v.Inline.Name}
+		return i
 	}
+	i.Volume = v.ID
+	i.Orphan = f.orphan(v.ID, v.Size, v.Filesystem, cmp.Or(v.Source.Snapshot, v.Source.Volume))
 	return i
 }
+
+// orphan is what to tell of an orphan, but for the times; nil for what is none.
+func (f Facts) orphan(name string, size int64, filesystem, source string) *v1alpha1.Orphan {
+	why, orphaned := f.Orphans[name]
+	if !orphaned {
+		return nil
+	}
+	return &v1alpha1.Orphan{
+		Reason: why.Reason, Message: entries.Clip(why.Message), Size: quantity(size),
+		Filesystem: bounded(filesystem, maxFilesystem), Source: bounded(source, maxName),
+	}
+}
+
+// bounded keeps what somebody may have written beside the data from making the report
+// one that the API server refuses.
+func bounded(s string, length int) string { return s[:min(len(s), length)] }

@@ -77,7 +77,7 @@ func TestTheInventoryListsWhatNoVolumeAccountsFor(t *testing.T) {
 			nil, pool("vg0", keeping("snap-1")), []string{"snap-1 1Gi"}},
 	} {
 		t.Run(name, func(t *testing.T) {
-			items, rest := inventory(tc.pool, accountedFor(tc.volumes, "n1"))
+			items, rest := Facts{Accounted: accountedFor(tc.volumes, "n1")}.inventory(tc.pool)
 			var lines []string
 			for _, i := range items {
 				line := i.Volume + i.Snapshot

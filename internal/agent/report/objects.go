@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"maps"
 	"slices"
 	"time"
 
@@ -20,6 +19,7 @@ import (
 	"berth.dev/berth/api/v1alpha1"
 	apply "berth.dev/berth/api/v1alpha1/applyconfiguration/api/v1alpha1"
 	"berth.dev/berth/internal/agent/entries"
+	"berth.dev/berth/internal/agent/orphans"
 )
 
 // requestTimeout bounds one request to the API server.
@@ -30,14 +30,14 @@ type Objects struct {
 	node, namespace string
 	client          client.Client
 	owner           client.FieldOwner
-	orphans         func() map[string]string
+	orphans         func() map[string]orphans.Orphan
 	revisions       *Revisions
 }
 
 var _ Cluster = (*Objects)(nil)
 
 // NewObjects writes the objects of a node under a field manager's name.
-func NewObjects(node, namespace string, c client.Client, manager string, orphans func() map[string]string, r *Revisions) *Objects {
+func NewObjects(node, namespace string, c client.Client, manager string, orphans func() map[string]orphans.Orphan, r *Revisions) *Objects {
 	return &Objects{node: node, namespace: namespace, client: c, owner: client.FieldOwner(manager), orphans: orphans, revisions: r}
 }
 
@@ -64,7 +64,7 @@ func (o *Objects) Facts(ctx context.Context) (Facts, error) {
 	return Facts{
 		Node: node, PoolClasses: classes.Items, StorageClasses: storage.Items,
 		Expected:  expectedPools(volumes.Items, o.node),
-		Orphans:   slices.Sorted(maps.Keys(o.orphans())),
+		Orphans:   o.orphans(),
 		Accounted: accountedFor(volumes.Items, o.node),
 		Revision:  revision, Owed: owed,
 	}, nil
@@ -150,23 +150,6 @@ func applied(s v1alpha1.StorageNodeStatus) *apply.StorageNodeStatusApplyConfigur
 			WithReason(c.Reason).WithMessage(c.Message).WithLastTransitionTime(c.LastTransitionTime))
 	}
 	return status
-}
-
-func appliedInventory(items []v1alpha1.InventoryItem) []*apply.InventoryItemApplyConfiguration {
-	var applied []*apply.InventoryItemApplyConfiguration
-	for _, i := range items {
-		item := apply.InventoryItem().WithAllocated(i.Allocated)
-		switch {
-		case i.Inline != nil:
-			item.WithInline(apply.InlineReference().WithPodUID(i.Inline.PodUID).WithName(i.Inline.Name))
-		case i.Snapshot != "":
-			item.WithSnapshot(i.Snapshot)
-		default:
-			item.WithVolume(i.Volume)
-		}
-		applied = append(applied, item)
-	}
-	return applied
 }
 
 // ListCapacities implements Cluster.

@@ -44,6 +44,10 @@ type Cluster interface {
 // be. It writes only what differs from what it wrote last; Forget says that
 // somebody else changed it.
 type Publisher struct {
+	// OrphanRetention is how long orphans are kept; 0 is for ever. It is to be set before
+	// Start.
+	OrphanRetention time.Duration
+
 	node, namespace string
 	cluster         Cluster
 	latest          func() pools.Snapshot
@@ -134,15 +138,17 @@ func (p *Publisher) publish(ctx context.Context) error {
 }
 
 func (p *Publisher) publishStatus(ctx context.Context, next v1alpha1.StorageNodeStatus, owed string) error {
-	var before []metav1.Condition
+	var before v1alpha1.StorageNodeStatus
 	if p.status != nil {
-		before = p.status.Conditions
+		before = *p.status
 	} else if old, err := p.cluster.StorageNode(ctx); err != nil {
 		return err
 	} else if old != nil {
-		before = old.Status.Conditions
+		before = old.Status
 	}
-	next.Conditions = timed(before, next.Conditions, p.clock.Now())
+	now := p.clock.Now()
+	next.Conditions = timed(before.Conditions, next.Conditions, now)
+	next.Pools = dated(before.Pools, next.Pools, p.OrphanRetention, now)
 	if p.status != nil && !news(*p.status, next, owed) {
 		return nil
 	}

@@ -1,6 +1,7 @@
 package snapshot
 
 import (
+	"context"
 	"errors"
 	"testing"
 
@@ -18,6 +19,7 @@ import (
 // can be restarted.
 type node struct {
 	*server
+	given
 	t       *testing.T
 	disks   *memory.Disks
 	disturb memory.Disturbance
@@ -39,6 +41,13 @@ func newNode(t *testing.T, s *v1alpha1.Snapshot) *node {
 // plain is the provisioner without any disturbance.
 func (n *node) plain() *memory.Provisioner { return memory.New(n.disks, nil) }
 
+// given is what the cluster says of an orphan.
+type given struct {
+	about   orphans.Record
+	word    orphans.Verdict
+	wordErr error
+}
+
 // restart forgets everything that is in the process's memory.
 func (n *node) restart() {
 	n.locks = &keyed.Locks[string]{}
@@ -49,6 +58,10 @@ func (n *node) restart() {
 		Listed:  func(string) bool { return n.has() },
 		Pool:    func(ref provision.PoolRef) provision.Pool { return provision.Pool{PoolRef: ref} },
 		Orphans: &orphans.Set{},
+		Word: func(_ context.Context, r orphans.Record) (orphans.Verdict, error) {
+			n.about = r
+			return n.word, n.wordErr
+		},
 	}
 }
 

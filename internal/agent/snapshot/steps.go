@@ -6,11 +6,11 @@ import (
 	"fmt"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
-	"sigs.k8s.io/controller-runtime/pkg/log"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
 	"berth.dev/berth/api/v1alpha1"
 	"berth.dev/berth/internal/agent/entries"
+	"berth.dev/berth/internal/agent/orphans"
 	"berth.dev/berth/internal/agent/poolclass"
 	"berth.dev/berth/internal/provision"
 )
@@ -96,8 +96,7 @@ func wanted(v *v1alpha1.Volume, node string) bool {
 func (w *Worker) remove(ctx context.Context, name string, record *provision.Snapshot) (reconcile.Result, error) {
 	live, err := w.Objects.Live(ctx, name)
 	if apierrors.IsNotFound(err) {
-		w.keep(ctx, name, orphanMessage(name, w.Node))
-		return reconcile.Result{}, nil
+		return w.orphan(ctx, record)
 	}
 	if err != nil {
 		return reconcile.Result{}, fmt.Errorf("reading the snapshot before removing it: %w", err)
@@ -106,12 +105,16 @@ func (w *Worker) remove(ctx context.Context, name string, record *provision.Snap
 		// The watch is behind. It will bring the object that was just read.
 		return reconcile.Result{RequeueAfter: staleDelay}, nil
 	}
-	bounded, cancel := context.WithTimeout(ctx, stepTimeout)
-	defer cancel()
-	if err := w.Provisioner.DeleteSnapshot(bounded, record.ID); err != nil {
+	if err := w.delete(ctx, record.ID); err != nil {
 		return w.refuse(ctx, live, StepRemove, record, err)
 	}
 	return w.report(ctx, live, Decide(live, w.Node, nil))
+}
+
+func (w *Worker) delete(ctx context.Context, id string) error {
+	ctx, cancel := context.WithTimeout(ctx, stepTimeout)
+	defer cancel()
+	return w.Provisioner.DeleteSnapshot(ctx, id)
 }
 
 // unwatched handles a snapshot that the watch does not show: it was deleted, or lost
@@ -128,8 +131,7 @@ func (w *Worker) unwatched(ctx context.Context, name string) (reconcile.Result, 
 	}
 	live, err := w.Objects.Live(ctx, name)
 	if apierrors.IsNotFound(err) {
-		w.keep(ctx, name, orphanMessage(name, w.Node))
-		return reconcile.Result{}, nil
+		return w.orphan(ctx, record)
 	}
 	if err != nil {
 		return reconcile.Result{}, err
@@ -138,22 +140,11 @@ func (w *Worker) unwatched(ctx context.Context, name string) (reconcile.Result, 
 	case StepRemove:
 		return w.remove(ctx, name, record)
 	case StepKeep:
-		w.keep(ctx, name, d.Message)
+		w.keep(ctx, name, orphans.Orphan{Reason: v1alpha1.OrphanNotPlaced, Message: d.Message})
 	default:
 		// The label is missing although the spec lists this node. The controller
 		// puts it back; until then the snapshot stays as it is.
 		w.Orphans.Forget(name)
 	}
 	return reconcile.Result{}, nil
-}
-
-// keep leaves a snapshot where it is although nothing accounts for it, and says so.
-func (w *Worker) keep(ctx context.Context, name, message string) {
-	if w.Orphans.Add(name, message) {
-		log.FromContext(ctx).Info("orphaned snapshot kept", "snapshot", name, "message", message)
-	}
-}
-
-func orphanMessage(name, node string) string {
-	return fmt.Sprintf("snapshot %s on node %s has no Snapshot object: it is kept; remove it by hand, or restore the object", name, node)
 }

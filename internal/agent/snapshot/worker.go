@@ -71,6 +71,8 @@ type Worker struct {
 	Pool func(ref provision.PoolRef) provision.Pool
 	// Orphans is told of snapshots that no object accounts for.
 	Orphans *orphans.Set
+	// Word says whether an orphan may be deleted.
+	Word func(ctx context.Context, r orphans.Record) (orphans.Verdict, error)
 }
 
 var _ reconcile.Reconciler = (*Worker)(nil)
@@ -131,7 +133,7 @@ func (w *Worker) lock(ctx context.Context, id string) (unlock func(), err error)
 func (w *Worker) converge(ctx context.Context, s *v1alpha1.Snapshot, record *provision.Snapshot) (reconcile.Result, error) {
 	d := Decide(s, w.Node, record)
 	if d.Step == StepKeep {
-		w.keep(ctx, s.Name, d.Message)
+		w.keep(ctx, s.Name, orphans.Orphan{Reason: v1alpha1.OrphanNotPlaced, Message: d.Message})
 		return reconcile.Result{}, nil
 	}
 	w.Orphans.Forget(s.Name)

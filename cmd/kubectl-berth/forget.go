@@ -1,0 +1,77 @@
+package main
+
+import (
+	"errors"
+	"fmt"
+	"io"
+
+	"github.com/spf13/cobra"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"berth.dev/berth/internal/quarantine"
+)
+
+// errUnconfirmed is for who has not said --yes.
+var errUnconfirmed = errors.New("nothing was done: repeat the command with --yes")
+
+func newForgetCommand(t *target, open opener) *cobra.Command {
+	var yes, undo bool
+	cmd := &cobra.Command{
+		Use:   "forget NODE NAME",
+		Short: "Let a node delete a volume or a snapshot that no object accounts for",
+		Long: `Let a node delete a volume or a snapshot that no object accounts for. The
+data is lost for good. The node deletes it as soon as nobody uses it, if it is
+still the same data and still has no object; until then --undo takes the word
+back.`,
+		Args: cobra.ExactArgs(2),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			c, _, err := open(*t)
+			if err != nil {
+				return err
+			}
+			if undo {
+				return remember(cmd, c, args[0], args[1])
+			}
+			return forget(cmd, c, args[0], args[1], yes)
+		},
+	}
+	cmd.Flags().BoolVar(&yes, "yes", false, "delete the data; without it the command only says what it would delete")
+	cmd.Flags().BoolVar(&undo, "undo", false, "take the word back, as long as the data is there")
+	cmd.MarkFlagsMutuallyExclusive("yes", "undo")
+	return cmd
+}
+
+func forget(cmd *cobra.Command, c client.Client, node, name string, yes bool) error {
+	if !yes {
+		o, err := quarantine.Lookup(cmd.Context(), c, node, name)
+		if err != nil {
+			return err
+		}
+		if err := describe(cmd.OutOrStdout(), "This would delete", o); err != nil {
+			return err
+		}
+		return errUnconfirmed
+	}
+	o, err := quarantine.Forget(cmd.Context(), c, node, name)
+	if err != nil {
+		return err
+	}
+	return describe(cmd.OutOrStdout(), "To be deleted as soon as it is not in use:", o)
+}
+
+func describe(w io.Writer, what string, o quarantine.Orphan) error {
+	_, err := fmt.Fprintf(w, "%s %s, %s in pool %s of node %s\n", what, o.Name, o.Size.String(), o.Pool, o.Node)
+	return err
+}
+
+func remember(cmd *cobra.Command, c client.Client, node, name string) error {
+	was, err := quarantine.Remember(cmd.Context(), c, node, name)
+	if err != nil {
+		return err
+	}
+	if !was {
+		return fmt.Errorf("%s on node %s was not to be deleted", name, node)
+	}
+	_, err = fmt.Fprintf(cmd.OutOrStdout(), "%s on node %s is kept, unless the node was about to delete it: kubectl berth orphans\n", name, node)
+	return err
+}

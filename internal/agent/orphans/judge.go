@@ -1,0 +1,102 @@
+package orphans
+
+import (
+	"fmt"
+	"time"
+
+	"berth.dev/berth/api/v1alpha1"
+)
+
+// Record is data on the node as its pool has it.
+type Record struct {
+	// Name of the volume or the snapshot, and Pool that it is in.
+	Name, Pool string
+	// Size in bytes of the volume, or of the volume that the snapshot is of.
+	Size int64
+}
+
+// The reasons of verdicts.
+const (
+	// ReasonKept: nobody has said that it may go.
+	ReasonKept = "Kept"
+	// ReasonForgotten: an administrator has.
+	ReasonForgotten = "Forgotten"
+	// ReasonExpired: nobody has adopted it in time.
+	ReasonExpired = "Expired"
+	// ReasonChanged: what was forgotten is not what is there.
+	ReasonChanged = "Changed"
+)
+
+// Verdict says whether an orphan may be deleted, and why.
+type Verdict struct {
+	Delete          bool
+	Reason, Message string
+	// Again is when to ask again though nothing has happened; 0 is never.
+	Again time.Duration
+}
+
+// unreported is how long to wait, at most, for an orphan to be in the report.
+const unreported = time.Minute
+
+// Judge decides on an orphan by its node's StorageNode; retention is how long orphans
+// are kept, 0 is for ever. It does not know whether the data has an object by now, nor
+// whether it is in use: the caller has to.
+func Judge(n *v1alpha1.StorageNode, r Record, retention time.Duration, now time.Time) Verdict {
+	reported := find(n, r)
+	kept := Verdict{Reason: ReasonKept, Message: "nobody has said that it may go"}
+	if reported == nil {
+		if retention > 0 {
+			kept.Again = min(unreported, retention)
+		}
+		return kept
+	}
+	for _, f := range n.Spec.Forget {
+		if f.Name != r.Name || f.Pool != r.Pool {
+			continue
+		}
+		if !f.Since.Equal(&reported.Since) || f.Size.Value() != r.Size || reported.Size.Value() != r.Size {
+			kept.Reason, kept.Message = ReasonChanged, fmt.Sprintf(
+				"what is to be forgotten had %d bytes and was an orphan since %s; this has %d bytes and is one since %s: it is kept, forget it again",
+				f.Size.Value(), f.Since.UTC().Format(time.RFC3339), r.Size, reported.Since.UTC().Format(time.RFC3339))
+			break
+		}
+		return Verdict{Delete: true, Reason: ReasonForgotten, Message: "it is named in spec.forget"}
+	}
+	if retention > 0 && reported.Reason == v1alpha1.OrphanNoObject {
+		return expired(reported, r, retention, now, kept)
+	}
+	return kept
+}
+
+// expired judges by the deadline: the one that people were told, and not before the
+// one that holds now, should the retention have been made longer.
+func expired(o *v1alpha1.Orphan, r Record, retention time.Duration, now time.Time, kept Verdict) Verdict {
+	if o.Deadline == nil || o.Size.Value() != r.Size {
+		kept.Again = min(unreported, retention)
+		return kept
+	}
+	deadline := o.Deadline.Time
+	if later := o.Since.Add(retention); later.After(deadline) {
+		deadline = later
+	}
+	if left := deadline.Sub(now); left > 0 {
+		kept.Again = left
+		return kept
+	}
+	return Verdict{Delete: true, Reason: ReasonExpired, Message: fmt.Sprintf("nobody adopted it before %s", deadline.UTC().Format(time.RFC3339))}
+}
+
+// find is what the report says of a record, nil if it is no orphan there.
+func find(n *v1alpha1.StorageNode, r Record) *v1alpha1.Orphan {
+	for _, p := range n.Status.Pools {
+		if p.Name != r.Pool {
+			continue
+		}
+		for _, i := range p.Inventory {
+			if i.Volume == r.Name || i.Snapshot == r.Name {
+				return i.Orphan
+			}
+		}
+	}
+	return nil
+}

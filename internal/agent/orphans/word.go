@@ -1,0 +1,46 @@
+package orphans
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/utils/clock"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"berth.dev/berth/api/v1alpha1"
+)
+
+// requestTimeout bounds one request to the API server.
+const requestTimeout = 15 * time.Second
+
+// Word is what the cluster says of a node's orphans.
+type Word struct {
+	Node string
+	// Watched reads the cache, which may be stale, and Live the API server.
+	Watched, Live client.Reader
+	// Retention is how long orphans are kept; 0 is for ever.
+	Retention time.Duration
+	Clock     clock.PassiveClock
+}
+
+// On judges an orphan. The API server is asked only where the watch says that the
+// orphan may go, and has the last word.
+func (w Word) On(ctx context.Context, r Record) (Verdict, error) {
+	verdict, err := w.by(ctx, w.Watched, r)
+	if err != nil || !verdict.Delete {
+		return verdict, err
+	}
+	ctx, cancel := context.WithTimeout(ctx, requestTimeout)
+	defer cancel()
+	return w.by(ctx, w.Live, r)
+}
+
+func (w Word) by(ctx context.Context, reader client.Reader, r Record) (Verdict, error) {
+	n := &v1alpha1.StorageNode{}
+	if err := reader.Get(ctx, client.ObjectKey{Name: w.Node}, n); err != nil && !apierrors.IsNotFound(err) {
+		return Verdict{}, fmt.Errorf("reading what is to be forgotten: %w", err)
+	}
+	return Judge(n, r, w.Retention, w.Clock.Now()), nil
+}

@@ -1,0 +1,109 @@
+package replica
+
+import (
+	"errors"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+
+	"berth.dev/berth/api/v1alpha1"
+	"berth.dev/berth/internal/agent/orphans"
+	"berth.dev/berth/internal/provision"
+)
+
+var forgotten = orphans.Verdict{Delete: true, Reason: orphans.ReasonForgotten, Message: "it is named in spec.forget"}
+
+func TestAnOrphanGoesOnlyWhenItIsForgottenAndFree(t *testing.T) {
+	for name, tc := range map[string]struct {
+		word    orphans.Verdict
+		wordErr error
+		live    *v1alpha1.Volume // made since the word was given; the watch shows nothing
+		mounted []string
+		err     error
+		kept    bool
+		reason  v1alpha1.OrphanReason // empty: it is none
+	}{
+		"nobody has said anything":        {kept: true, reason: v1alpha1.OrphanNoObject},
+		"nobody can be asked":             {wordErr: errAway, err: errAway, kept: true, reason: v1alpha1.OrphanNoObject},
+		"it is forgotten":                 {word: forgotten},
+		"it is forgotten and mounted":     {word: forgotten, mounted: []string{"/pod"}, err: provision.ErrInUse, kept: true, reason: v1alpha1.OrphanNoObject},
+		"it is forgotten and was adopted": {word: forgotten, live: volume(unlabelled, adopted), kept: true},
+		"an object from an old backup does not place it here, and it is forgotten": {
+			word: forgotten, live: volume(unlabelled, on("n2")), kept: true, reason: v1alpha1.OrphanNotPlaced},
+	} {
+		t.Run(name, func(t *testing.T) {
+			n := newNode()
+			n.carve(t, "ext4")
+			n.word, n.wordErr, n.mounted = tc.word, tc.wordErr, tc.mounted
+			if tc.live != nil {
+				n.put(tc.live)
+			}
+			if _, err := n.stepStale(t.Context()); !errors.Is(err, tc.err) {
+				t.Errorf("error %v, want %v", err, tc.err)
+			}
+			if got := n.worker.Orphans.All()[id].Reason; n.has() != tc.kept || got != tc.reason {
+				t.Errorf("kept %v as orphan %q, want %v and %q", n.has(), got, tc.kept, tc.reason)
+			}
+		})
+	}
+}
+
+var errAway = errors.New("connection refused")
+
+func TestAnObjectThatIsMadeAfterTheWordSavesTheData(t *testing.T) {
+	n := newNode()
+	n.carve(t, "ext4")
+	n.word = forgotten
+	reads := 0
+	n.fail = func(string) error { // adopted between the two reads
+		if reads++; reads == 2 {
+			n.put(volume(unlabelled, adopted))
+		}
+		return nil
+	}
+	result, err := n.stepStale(t.Context())
+	if err != nil || !n.has() || result.RequeueAfter == 0 {
+		t.Errorf("error %v, data kept: %v, again after %s", err, n.has(), result.RequeueAfter)
+	}
+}
+
+func TestNothingIsForgottenWhenTheLastQuestionFindsNobody(t *testing.T) {
+	n := newNode()
+	n.carve(t, "ext4")
+	n.word = forgotten
+	reads := 0
+	n.fail = func(string) error {
+		if reads++; reads == 2 {
+			return errAway
+		}
+		return nil
+	}
+	if _, err := n.stepStale(t.Context()); !errors.Is(err, errAway) || !n.has() {
+		t.Errorf("error %v, data kept: %v", err, n.has())
+	}
+}
+
+func TestTheWordIsAskedOfTheDataThatIsThere(t *testing.T) {
+	n := newNode()
+	n.carve(t, "ext4")
+	n.word = orphans.Verdict{Again: time.Hour}
+	result, err := n.stepStale(t.Context())
+	if err != nil || result.RequeueAfter != time.Hour {
+		t.Errorf("error %v, again after %s, want 1h", err, result.RequeueAfter)
+	}
+	if diff := cmp.Diff(orphans.Record{Name: id, Pool: "vg0", Size: gib}, n.about); diff != "" {
+		t.Error(diff)
+	}
+}
+
+func TestWhatStandsInTheWayOfForgettingIsSaid(t *testing.T) {
+	n := newNode()
+	n.carve(t, "ext4")
+	n.word, n.mounted = forgotten, []string{"/pod"}
+	_, _ = n.stepStale(t.Context())
+	want := "volume " + id + " on node n1 is to be deleted (it is named in spec.forget), and cannot be: in use: it is mounted at /pod"
+	if got := n.worker.Orphans.All()[id].Message; got != want {
+		t.Errorf("message %q, want %q", got, want)
+	}
+}

@@ -1,0 +1,49 @@
+package snapshot
+
+import (
+	"context"
+	"fmt"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"sigs.k8s.io/controller-runtime/pkg/log"
+	"sigs.k8s.io/controller-runtime/pkg/reconcile"
+
+	"berth.dev/berth/api/v1alpha1"
+	"berth.dev/berth/internal/agent/orphans"
+	"berth.dev/berth/internal/provision"
+)
+
+// orphan keeps a snapshot of which the API server says that it has no object, unless it
+// was told to forget it.
+func (w *Worker) orphan(ctx context.Context, record *provision.Snapshot) (reconcile.Result, error) {
+	why := orphans.Orphan{Reason: v1alpha1.OrphanNoObject, Message: fmt.Sprintf(
+		"snapshot %s on node %s has no Snapshot object: it is kept; forget it, or restore the object", record.ID, w.Node)}
+	verdict, err := w.Word(ctx, orphans.Record{Name: record.ID, Pool: record.Pool.Name, Size: record.Size})
+	if err != nil || !verdict.Delete {
+		if verdict.Reason == orphans.ReasonChanged {
+			why.Message = verdict.Message
+		}
+		w.keep(ctx, record.ID, why)
+		return reconcile.Result{RequeueAfter: verdict.Again}, err
+	}
+	// After the word, so that who restores the object meanwhile is heard.
+	if _, err := w.Objects.Live(ctx, record.ID); !apierrors.IsNotFound(err) {
+		return reconcile.Result{RequeueAfter: staleDelay}, err
+	}
+	if err := w.delete(ctx, record.ID); err != nil {
+		why.Message = fmt.Sprintf("snapshot %s on node %s is to be deleted (%s), and cannot be: %v", record.ID, w.Node, verdict.Message, err)
+		w.keep(ctx, record.ID, why)
+		return reconcile.Result{}, err
+	}
+	w.Orphans.Forget(record.ID)
+	log.FromContext(ctx).Info("orphaned snapshot deleted", "snapshot", record.ID, "pool", record.Pool.Name,
+		"bytes", record.Size, "reason", verdict.Reason, "message", verdict.Message)
+	return reconcile.Result{}, nil
+}
+
+// keep leaves a snapshot where it is although nothing accounts for it, and says so.
+func (w *Worker) keep(ctx context.Context, name string, why orphans.Orphan) {
+	if w.Orphans.Add(name, why) {
+		log.FromContext(ctx).Info("orphaned snapshot kept", "snapshot", name, "reason", why.Reason, "message", why.Message)
+	}
+}

@@ -1,0 +1,46 @@
+package snapshot
+
+import (
+	"errors"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+
+	"berth.dev/berth/api/v1alpha1"
+	"berth.dev/berth/internal/agent/orphans"
+)
+
+var forgotten = orphans.Verdict{Delete: true, Reason: orphans.ReasonForgotten, Message: "it is named in spec.forget"}
+
+func TestAnOrphanedSnapshotGoesOnlyWhenItIsForgotten(t *testing.T) {
+	away := errors.New("connection refused")
+	for name, tc := range map[string]struct {
+		given  given
+		live   *v1alpha1.Snapshot // the watch shows nothing
+		err    error
+		kept   bool
+		reason v1alpha1.OrphanReason // empty: it is none
+	}{
+		"nobody has said anything":       {kept: true, reason: v1alpha1.OrphanNoObject},
+		"nobody can be asked":            {given: given{wordErr: away}, err: away, kept: true, reason: v1alpha1.OrphanNoObject},
+		"it is forgotten":                {given: given{word: forgotten}},
+		"its object lost only the label": {given: given{word: forgotten}, live: snapshot(unlabelled, saying(ready())), kept: true},
+		"an object from an old backup does not place it here": {
+			given: given{word: forgotten}, live: snapshot(unlabelled, on("n2")), kept: true, reason: v1alpha1.OrphanNotPlaced},
+	} {
+		t.Run(name, func(t *testing.T) {
+			n := newNode(t, nil)
+			n.take()
+			n.given, n.live = tc.given, tc.live
+			if _, err := n.stepStale(); !errors.Is(err, tc.err) {
+				t.Errorf("error %v, want %v", err, tc.err)
+			}
+			if got := n.worker.Orphans.All()[id].Reason; n.has() != tc.kept || got != tc.reason {
+				t.Errorf("kept %v as orphan %q, want %v and %q", n.has(), got, tc.kept, tc.reason)
+			}
+			if diff := cmp.Diff(orphans.Record{Name: id, Pool: "vg0", Size: gib}, n.about); tc.live == nil && diff != "" {
+				t.Error(diff)
+			}
+		})
+	}
+}

@@ -1,0 +1,210 @@
+package quarantine
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+	"strings"
+
+	corev1 "k8s.io/api/core/v1"
+	storagev1 "k8s.io/api/storage/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/api/meta"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"berth.dev/berth/api/v1alpha1"
+	"berth.dev/berth/internal/storageclass"
+)
+
+// conditionOrphaned is True on a Volume that nobody refers to any more.
+const conditionOrphaned = "Orphaned"
+
+// Adoption asks for the objects of data that is on a node.
+type Adoption struct {
+	Node, Name string
+	// PoolClass of the Volume; empty means the one of the PersistentVolume that is there,
+	// or else the only one that the pool serves.
+	PoolClass string
+	// StorageClass of the PersistentVolume that is made; empty means the claim's.
+	StorageClass string
+	// Claim that the PersistentVolume is kept for; nil leaves it to any that matches.
+	Claim *corev1.ObjectReference
+}
+
+// Adopted is what has come of an Adoption.
+type Adopted struct {
+	Volume           *v1alpha1.Volume
+	PersistentVolume *corev1.PersistentVolume
+	// What of them was made now.
+	NewVolume, NewPersistentVolume bool
+}
+
+// Adopt makes a Volume for data, and a PersistentVolume that retains it, unless they
+// are there. The agent finds the data by the Volume and reports it.
+func Adopt(ctx context.Context, c client.Client, a Adoption) (Adopted, error) {
+	if !v1alpha1.IsVolumeName(a.Name) {
+		return Adopted{}, refuse("%s is no volume: only volumes can be adopted", a.Name)
+	}
+	pv, err := exportedBy(ctx, c, a.Name)
+	if err != nil {
+		return Adopted{}, err
+	}
+	done := Adopted{PersistentVolume: pv}
+	if done.Volume, err = present(ctx, c, a); err != nil {
+		return Adopted{}, err
+	}
+	if done.Volume == nil {
+		if done.Volume, err = a.volume(ctx, c, pv); err != nil {
+			return Adopted{}, err
+		}
+		if err := c.Create(ctx, done.Volume); err != nil {
+			return Adopted{}, fmt.Errorf("making Volume %s: %w", a.Name, err)
+		}
+		done.NewVolume = true
+	}
+	if pv == nil {
+		if !done.Volume.Spec.Adopted && !meta.IsStatusConditionTrue(done.Volume.Status.Conditions, conditionOrphaned) {
+			return Adopted{}, refuse("Volume %s was not adopted: its PersistentVolume may be on the way", a.Name)
+		}
+		if done.PersistentVolume, err = a.persistentVolume(ctx, c, done.Volume); err != nil {
+			return done, err
+		}
+		if err := c.Create(ctx, done.PersistentVolume); err != nil {
+			return done, fmt.Errorf("making PersistentVolume %s, after Volume %s was made: %w", done.PersistentVolume.Name, a.Name, err)
+		}
+		done.NewPersistentVolume = true
+	}
+	return done, nil
+}
+
+// present is the Volume that is there already; nil if there is none.
+func present(ctx context.Context, c client.Reader, a Adoption) (*v1alpha1.Volume, error) {
+	v := &v1alpha1.Volume{}
+	err := c.Get(ctx, client.ObjectKey{Name: a.Name}, v)
+	if apierrors.IsNotFound(err) {
+		return nil, nil
+	}
+	if err != nil {
+		return nil, fmt.Errorf("reading Volume %s: %w", a.Name, err)
+	}
+	if v.DeletionTimestamp != nil {
+		return nil, refuse("Volume %s is being deleted, and its data with it", a.Name)
+	}
+	var nodes []string
+	for _, r := range v.Spec.Replicas {
+		if r.Node == a.Node {
+			return v, nil
+		}
+		nodes = append(nodes, r.Node)
+	}
+	return nil, refuse("Volume %s exists and is on %s: what node %s has may be older, and is left alone",
+		a.Name, cmp.Or(strings.Join(nodes, ", "), "no node yet"), a.Node)
+}
+
+// volume is the Volume that the record beside the data allows.
+func (a Adoption) volume(ctx context.Context, c client.Reader, pv *corev1.PersistentVolume) (*v1alpha1.Volume, error) {
+	n, err := storageNode(ctx, c, a.Node)
+	if err != nil {
+		return nil, err
+	}
+	if _, err := lookup(n, a.Name); err != nil {
+		return nil, err
+	}
+	pool, orphan := item(n, a.Name)
+	for _, f := range n.Spec.Forget {
+		if f.Name == a.Name {
+			return nil, refuse("%s is to be deleted: take that back first with `kubectl berth forget --undo %s %s`", a.Name, a.Node, a.Name)
+		}
+	}
+	v := &v1alpha1.Volume{Spec: v1alpha1.VolumeSpec{
+		Capacity: orphan.Size, Adopted: true, VolumeMode: v1alpha1.Block,
+		Sharing: v1alpha1.Exclusive, Placement: v1alpha1.PlacementNode, Replication: v1alpha1.Replication{Factor: 1},
+		Replicas: []v1alpha1.ReplicaSpec{{Node: a.Node, Pool: pool.Name}},
+		ClaimRef: a.claimRef(pv), Source: sourceOf(orphan),
+	}}
+	v.Name = a.Name
+	v.Finalizers = []string{v1alpha1.VolumeFinalizer}
+	v.Labels = map[string]string{v1alpha1.ReplicaLabel(a.Node): ""}
+	if orphan.Filesystem != "" {
+		v.Spec.VolumeMode, v.Spec.FSType = v1alpha1.Filesystem, v1alpha1.FSType(orphan.Filesystem)
+	}
+	if err := suits(v, pv); err != nil {
+		return nil, err
+	}
+	v.Spec.PoolClass, err = a.poolClass(ctx, c, pool, pv)
+	return v, err
+}
+
+// item is an orphan that is known to be reported once, with its pool.
+func item(n *v1alpha1.StorageNode, name string) (v1alpha1.Pool, *v1alpha1.Orphan) {
+	for _, p := range n.Status.Pools {
+		for _, i := range p.Inventory {
+			if i.Volume == name && i.Orphan != nil {
+				return p, i.Orphan
+			}
+		}
+	}
+	return v1alpha1.Pool{}, &v1alpha1.Orphan{}
+}
+
+func sourceOf(o *v1alpha1.Orphan) *v1alpha1.VolumeSource {
+	switch {
+	case v1alpha1.IsSnapshotName(o.Source):
+		return &v1alpha1.VolumeSource{Snapshot: o.Source}
+	case o.Source != "":
+		return &v1alpha1.VolumeSource{Volume: o.Source}
+	}
+	return nil
+}
+
+// suits refuses a Volume that is not what its PersistentVolume promises.
+func suits(v *v1alpha1.Volume, pv *corev1.PersistentVolume) error {
+	if pv == nil {
+		return nil
+	}
+	block := pv.Spec.VolumeMode != nil && *pv.Spec.VolumeMode == corev1.PersistentVolumeBlock
+	switch {
+	case !block && v.Spec.VolumeMode == v1alpha1.Block:
+		return refuse("PersistentVolume %s promises a filesystem, and none was ever made on the data: if it was never used, forget it", pv.Name)
+	case block && v.Spec.VolumeMode != v1alpha1.Block:
+		return refuse("PersistentVolume %s promises a block device, and the data has filesystem %s", pv.Name, v.Spec.FSType)
+	}
+	return nil
+}
+
+// claimRef names the claim. Its uid is known if the volume's name has it: by another,
+// the Volume would be taken for one whose claim is gone.
+func (a Adoption) claimRef(pv *corev1.PersistentVolume) *v1alpha1.ClaimReference {
+	ref := a.Claim
+	if ref == nil && pv != nil {
+		ref = pv.Spec.ClaimRef
+	}
+	if ref == nil {
+		return nil
+	}
+	claim := &v1alpha1.ClaimReference{Namespace: ref.Namespace, Name: ref.Name}
+	if v1alpha1.VolumeName("pvc-"+string(ref.UID)) == a.Name {
+		claim.UID = ref.UID
+	}
+	return claim
+}
+
+func (a Adoption) poolClass(ctx context.Context, c client.Reader, pool v1alpha1.Pool, pv *corev1.PersistentVolume) (string, error) {
+	if a.PoolClass != "" {
+		return a.PoolClass, nil
+	}
+	if pv != nil && pv.Spec.StorageClassName != "" {
+		sc := &storagev1.StorageClass{}
+		err := c.Get(ctx, client.ObjectKey{Name: pv.Spec.StorageClassName}, sc)
+		if client.IgnoreNotFound(err) != nil {
+			return "", fmt.Errorf("reading StorageClass %s: %w", pv.Spec.StorageClassName, err)
+		}
+		if parameters, invalid := storageclass.Parse(sc.Parameters); err == nil && invalid == nil {
+			return parameters.PoolClass, nil
+		}
+	}
+	if len(pool.Classes) == 1 {
+		return pool.Classes[0], nil
+	}
+	return "", refuse("pool %s serves these PoolClasses: [%s]: say which it is with --pool-class", pool.Name, strings.Join(pool.Classes, ", "))
+}

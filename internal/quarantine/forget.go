@@ -1,0 +1,174 @@
+package quarantine
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/client-go/util/retry"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"berth.dev/berth/api/v1alpha1"
+)
+
+// ErrRefused is what all refusals wrap: nothing was done, and repeating it as it is
+// will not help.
+var ErrRefused = errors.New("refused")
+
+func refuse(format string, args ...any) error {
+	return fmt.Errorf("%w: %s", ErrRefused, fmt.Sprintf(format, args...))
+}
+
+// Lookup returns an orphan that a node reports. Its errors wrap ErrRefused if there is
+// none, or more than one of the name.
+func Lookup(ctx context.Context, c client.Reader, node, name string) (Orphan, error) {
+	n, err := storageNode(ctx, c, node)
+	if err != nil {
+		return Orphan{}, err
+	}
+	return lookup(n, name)
+}
+
+func lookup(n *v1alpha1.StorageNode, name string) (Orphan, error) {
+	var found []Orphan
+	for _, o := range dataOf(n) {
+		if o.Name == name {
+			found = append(found, o)
+		}
+	}
+	switch len(found) {
+	case 0:
+		return Orphan{}, refuse("node %s reports no orphan %s: `kubectl berth orphans` lists them", n.Name, name)
+	case 1:
+		return found[0], nil
+	}
+	return Orphan{}, refuse("node %s has %s in pools %s and %s: which is the right one, only its bytes can tell", n.Name, name, found[0].Pool, found[1].Pool)
+}
+
+// Forget lets the agent of a node delete an orphan, which it returns. It is refused
+// for what has an object, or a PersistentVolume.
+func Forget(ctx context.Context, c client.Client, node, name string) (Orphan, error) {
+	var o Orphan
+	err := retry.RetryOnConflict(retry.DefaultBackoff, func() error {
+		n, err := storageNode(ctx, c, node)
+		if err != nil {
+			return err
+		}
+		if o, err = lookup(n, name); err != nil {
+			return err
+		}
+		if err := forgettable(ctx, c, o); err != nil {
+			return err
+		}
+		if o.Forgotten {
+			return nil
+		}
+		n.Spec.Forget = append(settled(n, o), v1alpha1.ForgottenOrphan{Pool: o.Pool, Name: o.Name, Size: o.Size, Since: *o.Since})
+		o.Forgotten = true
+		return c.Update(ctx, n) // its version makes it a compare-and-swap with the report
+	})
+	if err != nil {
+		return Orphan{}, fmt.Errorf("forgetting %s on node %s: %w", name, node, err)
+	}
+	return o, nil
+}
+
+// Remember takes back that an orphan may be deleted, and says whether it could be.
+func Remember(ctx context.Context, c client.Client, node, name string) (bool, error) {
+	was := false
+	err := retry.RetryOnConflict(retry.DefaultBackoff, func() error {
+		n, err := storageNode(ctx, c, node)
+		if err != nil {
+			return err
+		}
+		kept := slices.DeleteFunc(slices.Clone(n.Spec.Forget), func(f v1alpha1.ForgottenOrphan) bool { return f.Name == name })
+		if was = len(kept) < len(n.Spec.Forget); !was {
+			return nil
+		}
+		n.Spec.Forget = kept
+		return c.Update(ctx, n)
+	})
+	if err != nil {
+		return false, fmt.Errorf("taking back that %s on node %s may be deleted: %w", name, node, err)
+	}
+	return was, nil
+}
+
+func forgettable(ctx context.Context, c client.Reader, o Orphan) error {
+	var object client.Object = &v1alpha1.Volume{}
+	if v1alpha1.IsSnapshotName(o.Name) {
+		object = &v1alpha1.Snapshot{}
+	}
+	err := c.Get(ctx, client.ObjectKey{Name: o.Name}, object)
+	switch {
+	case err == nil && o.Reason == string(v1alpha1.OrphanNotPlaced):
+		return refuse("there is an object %s, perhaps of an old backup, that does not know of node %s: "+
+			"as long as there is, its data is nowhere deleted but by it", o.Name, o.Node)
+	case err == nil:
+		return refuse("there is an object %s again: delete that, and its data goes with it", o.Name)
+	case !apierrors.IsNotFound(err):
+		return fmt.Errorf("looking for the object of the data: %w", err)
+	}
+	pv, err := exportedBy(ctx, c, o.Name)
+	if err != nil {
+		return err
+	}
+	if pv != nil {
+		return refuse("PersistentVolume %s refers to it: adopt it, or delete the PersistentVolume first", pv.Name)
+	}
+	return nil
+}
+
+// settled are the words for orphans that are there still, but the given one: the
+// others have been carried out.
+func settled(n *v1alpha1.StorageNode, but Orphan) []v1alpha1.ForgottenOrphan {
+	var open []v1alpha1.ForgottenOrphan
+	for _, p := range n.Status.Pools {
+		for _, i := range p.Inventory {
+			name := i.Volume + i.Snapshot
+			if p.Name == but.Pool && name == but.Name {
+				continue
+			}
+			if at := forgotten(n, p.Name, name, i.Orphan); at >= 0 {
+				open = append(open, n.Spec.Forget[at])
+			}
+		}
+	}
+	return open
+}
+
+// forgotten is where a StorageNode's spec names an orphan as it is reported, or -1.
+func forgotten(n *v1alpha1.StorageNode, pool, name string, o *v1alpha1.Orphan) int {
+	return slices.IndexFunc(n.Spec.Forget, func(f v1alpha1.ForgottenOrphan) bool {
+		return o != nil && f.Pool == pool && f.Name == name && f.Since.Equal(&o.Since) && f.Size.Cmp(o.Size) == 0
+	})
+}
+
+func storageNode(ctx context.Context, c client.Reader, node string) (*v1alpha1.StorageNode, error) {
+	n := &v1alpha1.StorageNode{}
+	err := c.Get(ctx, client.ObjectKey{Name: node}, n)
+	if apierrors.IsNotFound(err) {
+		return nil, refuse("node %s does not report: is there such a node, and does berth-agent run on it?", node)
+	}
+	if err != nil {
+		return nil, fmt.Errorf("reading what node %s reports: %w", node, err)
+	}
+	return n, nil
+}
+
+// exportedBy is the PersistentVolume of a volume, nil if there is none.
+func exportedBy(ctx context.Context, c client.Reader, name string) (*corev1.PersistentVolume, error) {
+	var list corev1.PersistentVolumeList
+	if err := c.List(ctx, &list); err != nil {
+		return nil, fmt.Errorf("listing PersistentVolumes: %w", err)
+	}
+	for i := range list.Items {
+		if s := list.Items[i].Spec.CSI; s != nil && s.Driver == v1alpha1.LocalDriverName && s.VolumeHandle == name {
+			return &list.Items[i], nil
+		}
+	}
+	return nil, nil
+}

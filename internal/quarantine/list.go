@@ -1,0 +1,163 @@
+package quarantine
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+	"slices"
+
+	"k8s.io/apimachinery/pkg/api/resource"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"berth.dev/berth/api/v1alpha1"
+	"berth.dev/berth/internal/agent/entries"
+)
+
+// Missing is what something has lost.
+type Missing string
+
+const (
+	// MissingObject: the data is there, the object is not.
+	MissingObject Missing = "Object"
+	// MissingData: the object is there, the data is not.
+	MissingData Missing = "Data"
+)
+
+// ReasonNodeGone is why data is missing whose node has no StorageNode. It is where the
+// node is, and is found when the node returns.
+const ReasonNodeGone = "NodeGone"
+
+// Orphan is data without an object, or an object without data, on one node.
+type Orphan struct {
+	Node string `json:"node"`
+	Pool string `json:"pool,omitempty"`
+	// Name of the volume or the snapshot.
+	Name    string            `json:"name"`
+	Missing Missing           `json:"missing"`
+	Size    resource.Quantity `json:"size"`
+	// Since when, as far as it is known.
+	Since *metav1.Time `json:"since,omitempty"`
+	// Deadline is when the data is deleted; nil if it is kept for ever.
+	Deadline *metav1.Time `json:"deadline,omitempty"`
+	// Forgotten data is deleted as soon as nobody uses it.
+	Forgotten bool   `json:"forgotten,omitempty"`
+	Reason    string `json:"reason"`
+	Message   string `json:"message,omitempty"`
+}
+
+// List reads the cluster and returns what has lost its other half.
+func List(ctx context.Context, c client.Reader) ([]Orphan, error) {
+	var (
+		nodes     v1alpha1.StorageNodeList
+		volumes   v1alpha1.VolumeList
+		snapshots v1alpha1.SnapshotList
+	)
+	for what, list := range map[string]client.ObjectList{"storage nodes": &nodes, "volumes": &volumes, "snapshots": &snapshots} {
+		if err := c.List(ctx, list); err != nil {
+			return nil, fmt.Errorf("listing %s: %w", what, err)
+		}
+	}
+	return Find(nodes.Items, volumes.Items, snapshots.Items), nil
+}
+
+// Find returns what has lost its other half, by node, name and pool.
+func Find(nodes []v1alpha1.StorageNode, volumes []v1alpha1.Volume, snapshots []v1alpha1.Snapshot) []Orphan {
+	var found []Orphan
+	known := map[string]bool{}
+	for i := range nodes {
+		known[nodes[i].Name] = true
+		found = append(found, dataOf(&nodes[i])...)
+	}
+	for i := range volumes {
+		found = append(found, volumeLosses(&volumes[i], known)...)
+	}
+	for i := range snapshots {
+		found = append(found, snapshotLosses(&snapshots[i], known)...)
+	}
+	slices.SortFunc(found, func(a, b Orphan) int {
+		return cmp.Or(cmp.Compare(a.Node, b.Node), cmp.Compare(a.Name, b.Name), cmp.Compare(a.Pool, b.Pool))
+	})
+	return found
+}
+
+// dataOf is the data without objects that a node reports.
+func dataOf(n *v1alpha1.StorageNode) []Orphan {
+	var found []Orphan
+	for _, p := range n.Status.Pools {
+		for _, i := range p.Inventory {
+			if o := i.Orphan; o != nil {
+				found = append(found, Orphan{
+					Node: n.Name, Pool: p.Name, Name: i.Volume + i.Snapshot, Missing: MissingObject, Size: o.Size,
+					Since: &o.Since, Deadline: o.Deadline, Forgotten: forgotten(n, p.Name, i.Volume+i.Snapshot, o) >= 0,
+					Reason: string(o.Reason), Message: o.Message,
+				})
+			}
+		}
+	}
+	return found
+}
+
+// loss is what an object says of its data on a node.
+type loss struct {
+	object               client.Object
+	node, pool           string
+	size                 resource.Quantity
+	there, missing, gone bool // reported there, reported missing, no such StorageNode
+	message              string
+}
+
+func volumeLosses(v *v1alpha1.Volume, nodes map[string]bool) []Orphan {
+	var found []Orphan
+	for _, r := range v.Spec.Replicas {
+		l := loss{object: v, node: r.Node, pool: r.Pool, size: v.Spec.Capacity, gone: !nodes[r.Node]}
+		if e := v.Entry(r.Node); e != nil {
+			l.there = e.State == v1alpha1.ReplicaReady || e.State == v1alpha1.ReplicaCopying
+			l.missing = e.State == v1alpha1.ReplicaFailed && e.Reason == v1alpha1.ReasonDeviceMissing
+			l.message = e.Message
+		}
+		found = l.add(found)
+	}
+	return found
+}
+
+func snapshotLosses(s *v1alpha1.Snapshot, nodes map[string]bool) []Orphan {
+	var found []Orphan
+	for _, r := range s.Spec.Replicas {
+		l := loss{object: s, node: r.Node, pool: r.Pool, gone: !nodes[r.Node]}
+		if e := s.Entry(r.Node); e != nil {
+			l.there = e.State == v1alpha1.SnapshotReady || e.State == v1alpha1.SnapshotCopying
+			l.missing = e.State == v1alpha1.SnapshotFailed && e.Reason == v1alpha1.ReasonDeviceMissing
+			l.message = e.Message
+			if e.RestoreSize != nil {
+				l.size = *e.RestoreSize
+			}
+		}
+		found = l.add(found)
+	}
+	return found
+}
+
+func (l loss) add(found []Orphan) []Orphan {
+	o := Orphan{Node: l.node, Pool: l.pool, Name: l.object.GetName(), Missing: MissingData, Size: l.size, Message: l.message}
+	switch {
+	case l.gone && (l.there || l.missing):
+		o.Reason = ReasonNodeGone
+		o.Message = fmt.Sprintf("node %s does not report: its data is where the node is, and is found when the node returns", l.node)
+	case l.missing:
+		o.Reason, o.Since = v1alpha1.ReasonDeviceMissing, said(l.object, l.node)
+	default:
+		return found
+	}
+	return append(found, o)
+}
+
+// said is when a node last changed what it says of an object; nil if it is not known.
+func said(o client.Object, node string) *metav1.Time {
+	for _, f := range o.GetManagedFields() {
+		if f.Manager == entries.FieldManager(node) && f.Subresource == "status" {
+			return f.Time
+		}
+	}
+	return nil
+}

@@ -1,0 +1,61 @@
+package quarantine
+
+import (
+	"context"
+	"fmt"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"berth.dev/berth/api/v1alpha1"
+)
+
+// provisionedBy names the driver that deletes what a PersistentVolume stands for, should
+// an administrator change its reclaim policy.
+const provisionedBy = "pv.kubernetes.io/provisioned-by"
+
+// persistentVolume is a PersistentVolume for an adopted Volume, as the provisioner
+// makes one, but that it retains: nobody who deletes a claim means data that was
+// just found.
+func (a Adoption) persistentVolume(ctx context.Context, c client.Reader, v *v1alpha1.Volume) (*corev1.PersistentVolume, error) {
+	class, err := a.storageClass(ctx, c)
+	if err != nil {
+		return nil, err
+	}
+	mode := corev1.PersistentVolumeMode(v.Spec.VolumeMode)
+	return &corev1.PersistentVolume{
+		ObjectMeta: metav1.ObjectMeta{Name: v.Name, Annotations: map[string]string{provisionedBy: v1alpha1.LocalDriverName}},
+		Spec: corev1.PersistentVolumeSpec{
+			Capacity:                      corev1.ResourceList{corev1.ResourceStorage: v.Spec.Capacity},
+			AccessModes:                   []corev1.PersistentVolumeAccessMode{corev1.ReadWriteOnce},
+			PersistentVolumeReclaimPolicy: corev1.PersistentVolumeReclaimRetain,
+			StorageClassName:              class,
+			VolumeMode:                    &mode,
+			ClaimRef:                      a.Claim,
+			PersistentVolumeSource: corev1.PersistentVolumeSource{CSI: &corev1.CSIPersistentVolumeSource{
+				Driver: v1alpha1.LocalDriverName, VolumeHandle: v.Name, FSType: string(v.Spec.FSType),
+			}},
+			NodeAffinity: &corev1.VolumeNodeAffinity{Required: &corev1.NodeSelector{NodeSelectorTerms: []corev1.NodeSelectorTerm{{
+				MatchExpressions: []corev1.NodeSelectorRequirement{{
+					Key: v1alpha1.TopologyKey, Operator: corev1.NodeSelectorOpIn, Values: []string{a.Node}}},
+			}}}},
+		},
+	}, nil
+}
+
+// storageClass is what the PersistentVolume needs to be bound to the claim.
+func (a Adoption) storageClass(ctx context.Context, c client.Reader) (string, error) {
+	if a.StorageClass != "" || a.Claim == nil {
+		return a.StorageClass, nil
+	}
+	claim := &corev1.PersistentVolumeClaim{}
+	err := c.Get(ctx, client.ObjectKey{Namespace: a.Claim.Namespace, Name: a.Claim.Name}, claim)
+	if client.IgnoreNotFound(err) != nil {
+		return "", fmt.Errorf("reading claim %s/%s: %w", a.Claim.Namespace, a.Claim.Name, err)
+	}
+	if claim.Spec.StorageClassName == nil {
+		return "", nil
+	}
+	return *claim.Spec.StorageClassName, nil
+}
