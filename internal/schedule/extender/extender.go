@@ -38,7 +38,7 @@ func (e *Extender) Filter(ctx context.Context, pod *corev1.Pod, nodes []string) 
 	out := FilterResult{FailedNodes: map[string]string{}, FailedAndUnresolvableNodes: map[string]string{}}
 	if v != nil && v.Unready != "" {
 		for _, node := range nodes {
-			out.FailedAndUnresolvableNodes[node] = v.Unready
+			out.FailedAndUnresolvableNodes[node] = "Berth: " + v.Unready
 		}
 		out.NodeNames = &[]string{}
 		return out, nil
