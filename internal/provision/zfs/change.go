@@ -66,24 +66,24 @@ func (p *Provisioner) carryOutLocked(ctx context.Context, c change) error {
 		p.refresh(ctx, c.zpool)
 		steps, err = p.decide(c)
 	}
+	var failed step
+	var failure error
 	for range attempts {
 		if err != nil || len(steps) == 0 {
-			return err
+			return err // the facts explain the failure, or it was done all the same
 		}
-		failed, failure := p.take(c.zpool, steps)
+		if failure != nil && slices.Equal(steps[0].command.Args, failed.command.Args) {
+			break
+		}
+		failed, failure = p.take(c.zpool, steps)
 		p.signal()
 		if failure == nil {
 			return nil
 		}
 		p.refresh(ctx, c.zpool)
-		if steps, err = p.decide(c); err != nil || len(steps) == 0 {
-			return err // the facts explain it, or it was done all the same
-		}
-		if slices.Equal(steps[0].command.Args, failed.command.Args) {
-			return p.refusal(c, failure)
-		}
+		steps, err = p.decide(c)
 	}
-	return fmt.Errorf("changing zpool %s: others change it all the time", c.zpool)
+	return p.refusal(c, failure)
 }
 
 func (p *Provisioner) decide(c change) (steps []step, err error) {

@@ -1,0 +1,177 @@
+package zfs_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+
+	"berth.dev/berth/internal/provision"
+	"berth.dev/berth/internal/provision/zfs"
+	"berth.dev/berth/internal/provision/zfs/zfstest"
+	"berth.dev/berth/internal/run"
+)
+
+var errCrash = errors.New("the process ends here")
+
+// crash ends the process at a command that changes something: before it, or after it
+// and before anybody hears of it, which are two numbers.
+type crash struct {
+	at, seen int
+	dead     bool
+}
+
+func (c *crash) around(cmd run.Command, do func() ([]byte, error)) ([]byte, error) {
+	if c.dead {
+		return nil, errCrash
+	}
+	if cmd.Args[0] == "list" {
+		return do()
+	}
+	if c.seen++; c.seen == c.at {
+		c.dead = true
+		return nil, errCrash
+	}
+	out, err := do()
+	if c.seen++; c.seen == c.at {
+		c.dead = true
+		return nil, errCrash
+	}
+	return out, err
+}
+
+// life is one of volumes and snapshots that depend on each other in every way.
+func life(ctx context.Context, p *zfs.Provisioner) []func() error {
+	volume := func(id string, units int64, from provision.Source) func() error {
+		return func() error {
+			r := request(id, units)
+			r.Source = from
+			_, err := p.Create(ctx, r)
+			return err
+		}
+	}
+	snapshot := func(id, of string) func() error {
+		return func() error {
+			_, err := p.Snapshot(ctx, provision.SnapshotRequest{ID: id, Volume: of})
+			return err
+		}
+	}
+	remove := func(id string) func() error { return func() error { return p.Delete(ctx, id) } }
+	forget := func(id string) func() error { return func() error { return p.DeleteSnapshot(ctx, id) } }
+	return []func() error{
+		volume("pvc-a", 2, provision.Source{}),
+		func() error {
+			_, err := p.Format(ctx, provision.FormatRequest{ID: "pvc-a", Filesystem: provision.Ext4})
+			return err
+		},
+		snapshot("snap-a", "pvc-a"),
+		volume("pvc-b", 3, provision.Source{Snapshot: "snap-a"}),
+		snapshot("snap-b", "pvc-b"),
+		volume("pvc-c", 2, provision.Source{Volume: "pvc-a"}),
+		func() error {
+			_, err := p.Expand(ctx, provision.ExpandRequest{ID: "pvc-c", Size: 5 * unit})
+			return err
+		},
+		remove("pvc-a"), remove("pvc-b"),
+		volume("pvc-d", 3, provision.Source{Snapshot: "snap-b"}),
+		forget("snap-a"), forget("snap-b"),
+		remove("pvc-d"), remove("pvc-c"),
+	}
+}
+
+// seen is what a pool shows to the world, without what only time decides.
+func seen(t *testing.T, p *zfs.Provisioner) []string {
+	t.Helper()
+	p.Wait()
+	pools, err := p.Report(t.Context())
+	p.Wait() // what it sweeps up
+	if err != nil {
+		t.Fatal(err)
+	}
+	var lines []string
+	for _, pool := range pools {
+		lines = append(lines, fmt.Sprint(pool.Name, pool.Total, pool.Foreign, pool.Free, pool.Problem, pool.Volumes, pool.Snapshots))
+	}
+	return lines
+}
+
+func fresh(t *testing.T, h *zfstest.Host) *zfs.Provisioner {
+	t.Helper()
+	p, err := zfs.New(config(h))
+	if err != nil {
+		t.Fatal(err)
+	}
+	return p
+}
+
+// datasets are the names of all there is, snapshots included.
+func datasets(h *zfstest.Host) (names []string) {
+	h.Edit(func(zpools map[string]*zfstest.Zpool) {
+		for _, z := range zpools {
+			for name, d := range z.Datasets {
+				names = append(names, name)
+				for at := range d.Snapshots {
+					names = append(names, name+"@"+at)
+				}
+			}
+		}
+	})
+	slices.Sort(names)
+	return names
+}
+
+func TestACrashAnywhereConverges(t *testing.T) {
+	h := newHost()
+	p := fresh(t, h)
+	var states [][]string
+	count := &crash{}
+	h.Around = count.around
+	for _, step := range life(t.Context(), p) {
+		if err := step(); err != nil {
+			t.Fatal(err)
+		}
+		states = append(states, seen(t, p))
+	}
+	want := datasets(h)
+	if rest := strings.Join(want, " "); rest != "other tank tank/berth tank/berth/berth-new tank/berth/berth-trash" {
+		t.Errorf("a whole life leaves %s", rest)
+	}
+	for at := 1; at <= count.seen; at++ {
+		t.Run(fmt.Sprint(at), func(t *testing.T) { crashAt(t, at, states, want) })
+	}
+}
+
+func crashAt(t *testing.T, at int, states [][]string, want []string) {
+	h := newHost()
+	c := &crash{at: at}
+	h.Around = c.around
+	p := fresh(t, h)
+	for i := range states {
+		err := life(t.Context(), p)[i]()
+		if c.dead {
+			p.Wait()
+			c.dead = false
+			p = fresh(t, h)
+			err = life(t.Context(), p)[i]() // the caller asks again
+		}
+		if err != nil {
+			t.Fatalf("step %d: %v", i, err)
+		}
+		if diff := cmp.Diff(states[i], seen(t, p)); diff != "" {
+			t.Errorf("after step %d the pools are (-want +got):\n%s", i, diff)
+		}
+		if diff := cmp.Diff(states[i], seen(t, fresh(t, h))); diff != "" {
+			t.Errorf("after step %d a new process sees (-want +got):\n%s", i, diff)
+		}
+	}
+	if diff := cmp.Diff(want, datasets(h)); diff != "" {
+		t.Errorf("what is left (-want +got):\n%s", diff)
+	}
+	if c.seen < at {
+		t.Error("it did not crash")
+	}
+}

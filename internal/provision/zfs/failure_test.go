@@ -1,0 +1,154 @@
+package zfs_test
+
+import (
+	"errors"
+	"strings"
+	"testing"
+
+	"berth.dev/berth/internal/provision"
+	"berth.dev/berth/internal/provision/zfs/zfstest"
+	"berth.dev/berth/internal/run"
+)
+
+// only applies a disturbance to one operation.
+func only(operation string, f func(c run.Command, do func() ([]byte, error)) ([]byte, error)) func(run.Command, func() ([]byte, error)) ([]byte, error) {
+	return func(c run.Command, do func() ([]byte, error)) ([]byte, error) {
+		if c.Operation == operation {
+			return f(c, do)
+		}
+		return do()
+	}
+}
+
+func strange(c run.Command) error {
+	return &run.ExitError{Command: c, Code: 1, Stderr: "something strange"}
+}
+
+// create makes a volume, or fails the test.
+func create(t *testing.T, p provision.Provisioner, id string, units int64) provision.Volume {
+	t.Helper()
+	v, err := p.Create(t.Context(), request(id, units))
+	if err != nil {
+		t.Fatal(err)
+	}
+	return v
+}
+
+func snap(t *testing.T, p provision.Snapshotter, id, of string) provision.Snapshot {
+	t.Helper()
+	s, err := p.Snapshot(t.Context(), provision.SnapshotRequest{ID: id, Volume: of})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return s
+}
+
+func TestFactsDecideWhenACommandFails(t *testing.T) {
+	for name, tc := range map[string]struct {
+		operation string
+		disturb   func(h *zfstest.Host, do func() ([]byte, error))
+		want      error
+		strange   bool // transient, with ZFS's message
+	}{
+		"made all the same":      {"zfs create", func(_ *zfstest.Host, do func() ([]byte, error)) { _, _ = do() }, nil, false},
+		"moved all the same":     {"zfs rename", func(_ *zfstest.Host, do func() ([]byte, error)) { _, _ = do() }, nil, false},
+		"not made":               {"zfs create", func(*zfstest.Host, func() ([]byte, error)) {}, nil, true},
+		"not moved":              {"zfs rename", func(*zfstest.Host, func() ([]byte, error)) {}, nil, true},
+		"somebody took the room": {"zfs create", func(h *zfstest.Host, _ func() ([]byte, error)) { h.PutForeign(parent+"/theirs", 920<<20) }, provision.ErrNoSpace, false},
+		"somebody took the name": {"zfs rename", func(h *zfstest.Host, _ func() ([]byte, error)) { h.PutForeign(parent+"/pvc-2", unit) }, provision.ErrConflict, false},
+		"the zpool degraded": {"zfs create", func(h *zfstest.Host, _ func() ([]byte, error)) {
+			h.Edit(func(zpools map[string]*zfstest.Zpool) { zpools["tank"].State = "DEGRADED" })
+		}, nil, true},
+	} {
+		t.Run(name, func(t *testing.T) {
+			h := newHost()
+			h.PutFilesystem(parent+"/berth-new", nil)
+			p, _ := start(t, config(h))
+			create(t, p, "pvc-1", 1)
+			once := false
+			h.Around = only(tc.operation, func(c run.Command, do func() ([]byte, error)) ([]byte, error) {
+				if once && !tc.strange {
+					return do()
+				}
+				once = true
+				tc.disturb(h, do)
+				return nil, strange(c)
+			})
+			v, err := p.Create(t.Context(), request("pvc-2", 20))
+			switch {
+			case tc.strange:
+				if err == nil || !strings.Contains(err.Error(), "something strange") || errors.Is(err, provision.ErrNoSpace) {
+					t.Errorf("got %v, want a transient error with ZFS's message", err)
+				}
+			case tc.want != nil:
+				if !errors.Is(err, tc.want) {
+					t.Errorf("got %v, want %v", err, tc.want)
+				}
+			case err != nil || v.Size != 20*unit:
+				t.Errorf("got %+v, %v", v, err)
+			}
+		})
+	}
+}
+
+func TestWhatIsRefusedWhileLittleIsLeftHadNoRoom(t *testing.T) {
+	h := newHost()
+	p, _ := start(t, config(h))
+	create(t, p, "pvc-1", 150)
+	h.Around = only("zfs create", func(c run.Command, _ func() ([]byte, error)) ([]byte, error) { return nil, strange(c) })
+	// There is room by the figures, and less than twice as much.
+	if _, err := p.Create(t.Context(), request("pvc-2", 60)); !errors.Is(err, provision.ErrNoSpace) {
+		t.Errorf("got %v, want ErrNoSpace", err)
+	}
+}
+
+func TestAStaleLinkIsNotFormatted(t *testing.T) {
+	h := newHost()
+	c := config(h)
+	made := &formats{}
+	c.Mkfs = made.mkfs
+	p, _ := start(t, c)
+	create(t, p, "pvc-1", 8)
+	h.Misled = true
+	if _, err := p.Format(t.Context(), provision.FormatRequest{ID: "pvc-1", Filesystem: provision.Ext4}); !errors.Is(err, provision.ErrUnavailable) {
+		t.Errorf("got %v, want ErrUnavailable", err)
+	}
+	if made.of("pvc-1") > 0 {
+		t.Error("a filesystem was made on a device that is not the volume's")
+	}
+}
+
+func TestAMountedVolumeWithSnapshotsIsInUse(t *testing.T) {
+	h := newHost()
+	p, _ := start(t, config(h))
+	v := create(t, p, "pvc-1", 8)
+	snap(t, p, "snap-1", "pvc-1")
+	h.On(v.Device, func(d *zfstest.Dataset) { d.Mounted = true })
+	if err := p.Delete(t.Context(), "pvc-1"); !errors.Is(err, provision.ErrInUse) {
+		t.Errorf("got %v, want ErrInUse", err)
+	}
+	if got, err := p.Get(t.Context(), "pvc-1"); err != nil || got != v {
+		t.Errorf("after that it is %+v, %v", got, err)
+	}
+	h.On(v.Device, func(d *zfstest.Dataset) { d.Mounted = false })
+	if err := p.Delete(t.Context(), "pvc-1"); err != nil {
+		t.Error(err)
+	}
+}
+
+func TestConfigurationsThatCannotWorkAreRefused(t *testing.T) {
+	for name, change := range map[string]func(*configuration){
+		"no runner":                  func(c *configuration) { c.Runner = nil },
+		"a block size that is small": func(c *configuration) { c.BlockSize = 4096 },
+		"one that is no power":       func(c *configuration) { c.BlockSize = 24 << 10 },
+		"a strange compression":      func(c *configuration) { c.Compression = "lz4 -o x=y" },
+	} {
+		t.Run(name, func(t *testing.T) {
+			c := config(newHost())
+			change(&c)
+			if _, err := newProvisioner(c); err == nil {
+				t.Error("it was accepted")
+			}
+		})
+	}
+}

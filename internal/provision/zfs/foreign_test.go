@@ -1,0 +1,121 @@
+package zfs_test
+
+import (
+	"errors"
+	"slices"
+	"strings"
+	"testing"
+
+	"berth.dev/berth/internal/provision"
+	"berth.dev/berth/internal/provision/zfs/zfstest"
+)
+
+// edit changes a dataset as others do.
+func edit(h *zfstest.Host, name string, f func(*zfstest.Dataset)) {
+	h.Edit(func(zpools map[string]*zfstest.Zpool) { f(zpools["tank"].Datasets[name]) })
+}
+
+func TestSnapshotsOfOthersOutliveTheVolume(t *testing.T) {
+	h := newHost()
+	p, _ := start(t, config(h))
+	create(t, p, "pvc-1", 2)
+	edit(h, parent+"/pvc-1", func(d *zfstest.Dataset) {
+		d.Snapshots["daily"] = &zfstest.Snapshot{Volsize: d.Volsize, TXG: 7}
+	})
+	if err := p.Delete(t.Context(), "pvc-1"); err != nil {
+		t.Fatal(err)
+	}
+	if names := datasets(h); !slices.Contains(names, parent+"/berth-trash/pvc-1.1@daily") {
+		t.Errorf("the snapshot is gone: %v", names)
+	}
+	if pool := reported(t, p); len(pool.Volumes)+len(pool.Snapshots) > 0 {
+		t.Errorf("reported %+v", pool)
+	}
+	create(t, p, "pvc-1", 3) // the name is free
+}
+
+func TestARenamedVolumeIsNotBerths(t *testing.T) {
+	h := newHost()
+	p, _ := start(t, config(h))
+	create(t, p, "pvc-1", 2)
+	h.Edit(func(zpools map[string]*zfstest.Zpool) {
+		all := zpools["tank"].Datasets
+		all[parent+"/pvc-2"] = all[parent+"/pvc-1"]
+		delete(all, parent+"/pvc-1")
+	})
+	later := fresh(t, h)
+	for _, id := range []string{"pvc-1", "pvc-2"} {
+		if _, err := later.Get(t.Context(), id); !errors.Is(err, provision.ErrNotFound) {
+			t.Errorf("%s: %v, want ErrNotFound", id, err)
+		}
+	}
+	if err := later.Delete(t.Context(), "pvc-2"); !errors.Is(err, provision.ErrConflict) {
+		t.Errorf("deleting: %v, want ErrConflict", err)
+	}
+	if pool := reported(t, later); pool.Foreign < 2*unit {
+		t.Errorf("reported %+v", pool)
+	}
+}
+
+func TestWhatIsInheritedIsNoRecord(t *testing.T) {
+	h := newHost()
+	edit(h, parent, func(d *zfstest.Dataset) {
+		d.Props["berth.dev:volume"], d.Props["berth.dev:fs"], d.Props["berth.dev:source"] = "pvc-0", "xfs", "volume/pvc-9"
+	})
+	h.PutForeign(parent+"/pvc-2", unit)
+	p, _ := start(t, config(h))
+	if v := create(t, p, "pvc-1", 8); v.Filesystem != "" {
+		t.Errorf("created %+v", v)
+	}
+	snap(t, p, "snap-1", "pvc-1")
+	if _, err := p.Format(t.Context(), provision.FormatRequest{ID: "pvc-1", Filesystem: provision.Ext4}); err != nil {
+		t.Fatal(err)
+	}
+	later := fresh(t, h)
+	if v, err := later.Get(t.Context(), "pvc-1"); err != nil || v.Filesystem != provision.Ext4 || v.Source != (provision.Source{}) {
+		t.Errorf("got %+v, %v", v, err)
+	}
+	if s, err := later.GetSnapshot(t.Context(), "snap-1"); err != nil || s.Filesystem != "" {
+		t.Errorf("the snapshot of a blank volume is %+v, %v", s, err)
+	}
+	if _, err := later.Get(t.Context(), "pvc-2"); !errors.Is(err, provision.ErrNotFound) {
+		t.Errorf("a foreign zvol: %v", err)
+	}
+}
+
+func TestOnlyMarkedFilesystemsArePools(t *testing.T) {
+	h := newHost()
+	h.PutFilesystem("tank/home", nil)
+	h.PutFilesystem(parent+"/below", nil) // inherits the mark
+	p, _ := start(t, config(h))
+	pools, err := p.Report(t.Context())
+	var names []string
+	for _, pool := range pools {
+		names = append(names, pool.Name)
+	}
+	if err != nil || strings.Join(names, " ") != "zfs:other zfs:tank zfs:tank/berth" {
+		t.Errorf("reported %v, %v", names, err)
+	}
+	r := request("pvc-1", 1)
+	r.Pool.Name = "zfs:tank/home"
+	if _, err := p.Create(t.Context(), r); !errors.Is(err, provision.ErrPoolMissing) || !strings.Contains(err.Error(), "zfs set berth.dev:pool=tank/home tank/home") {
+		t.Errorf("got %v, want ErrPoolMissing and how to mark it", err)
+	}
+}
+
+func TestPoolsOfOneZpoolShareItsRoom(t *testing.T) {
+	h := newHost()
+	edit(h, parent, func(d *zfstest.Dataset) { d.Quota = 40 << 20 })
+	p, _ := start(t, config(h))
+	if pool := reported(t, p); pool.Total != 36<<20 || pool.Free != 36<<20 {
+		t.Errorf("a pool with a quota of 40Mi has %+v", pool)
+	}
+	if _, err := p.Create(t.Context(), request("pvc-1", 10)); !errors.Is(err, provision.ErrNoSpace) {
+		t.Errorf("more than the quota: %v", err)
+	}
+	create(t, p, "pvc-1", 5)
+	pools, err := p.Report(t.Context())
+	if err != nil || pools[1].Foreign != 5*unit || pools[1].Name != "zfs:tank" {
+		t.Errorf("reported %+v, %v, want what one pool holds to be foreign in the other", pools, err)
+	}
+}

@@ -1,0 +1,168 @@
+package zfs_test
+
+import (
+	"errors"
+	"strings"
+	"testing"
+	"time"
+
+	"berth.dev/berth/internal/provision"
+	"berth.dev/berth/internal/provision/zfs"
+	"berth.dev/berth/internal/provision/zfs/zfstest"
+	"berth.dev/berth/internal/run"
+)
+
+type configuration = zfs.Config
+
+func newProvisioner(c zfs.Config) (*zfs.Provisioner, error) { return zfs.New(c) }
+
+// reported is the pool of the tests.
+func reported(t *testing.T, p provision.Provisioner) provision.Pool {
+	t.Helper()
+	pools, err := p.Report(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, pool := range pools {
+		if pool.PoolRef == tank {
+			return pool
+		}
+	}
+	t.Fatalf("the report lacks the pool: %+v", pools)
+	return provision.Pool{}
+}
+
+func setState(h *zfstest.Host, state string) {
+	h.Edit(func(zpools map[string]*zfstest.Zpool) { zpools["tank"].State = state })
+}
+
+func TestAZpoolThatFailsSaysWhatToDoAndTakesNothingNew(t *testing.T) {
+	for state, advice := range map[string]string{
+		"DEGRADED": "replace the disk", "SUSPENDED": "zpool clear tank", "FAULTED": "zpool status tank",
+	} {
+		t.Run(state, func(t *testing.T) {
+			h := newHost()
+			p, _ := start(t, config(h))
+			v := create(t, p, "pvc-1", 2)
+			setState(h, state)
+			if pool := reported(t, p); !strings.Contains(pool.Problem, advice) || len(pool.Volumes) != 1 {
+				t.Errorf("reported %+v", pool)
+			}
+			if _, err := p.Create(t.Context(), request("pvc-2", 1)); !errors.Is(err, provision.ErrUnavailable) {
+				t.Errorf("creating: %v", err)
+			}
+			setState(h, "ONLINE")
+			if pool := reported(t, p); pool.Problem != "" {
+				t.Errorf("after the repair: %+v", pool)
+			}
+			if got := create(t, p, "pvc-1", 2); got != v {
+				t.Errorf("after the repair the volume is %+v", got)
+			}
+		})
+	}
+}
+
+func TestASuspendedZpoolIsNeverAskedAndHangsNobody(t *testing.T) {
+	h := newHost()
+	p, _ := start(t, config(h))
+	create(t, p, "pvc-1", 2)
+	h.Edit(func(zpools map[string]*zfstest.Zpool) { zpools["tank"].State = "SUSPENDED" })
+	h.Around = func(c run.Command, do func() ([]byte, error)) ([]byte, error) {
+		if strings.HasPrefix(c.Args[len(c.Args)-1], "tank") {
+			t.Errorf("%v was started", c.Args)
+		}
+		return do()
+	}
+	reported(t, p)
+	if v, err := p.Get(t.Context(), "pvc-1"); err != nil || v.Problem == "" {
+		t.Errorf("getting: %+v, %v; want a problem", v, err)
+	}
+	if err := p.Delete(t.Context(), "pvc-1"); !errors.Is(err, provision.ErrUnavailable) {
+		t.Errorf("deleting: %v, want ErrUnavailable", err)
+	}
+	r := request("pvc-2", 1)
+	r.Pool.Name = "zfs:other"
+	if _, err := p.Create(t.Context(), r); err != nil {
+		t.Errorf("creating in another zpool: %v", err)
+	}
+}
+
+func TestVolumesOfAZpoolThatWentAreNotTakenForDeleted(t *testing.T) {
+	h := newHost()
+	p, _ := start(t, config(h))
+	awaitChange(t, p) // it runs
+	create(t, p, "pvc-1", 2)
+	var gone *zfstest.Zpool
+	h.Edit(func(zpools map[string]*zfstest.Zpool) {
+		gone = zpools["tank"]
+		delete(zpools, "tank")
+		delete(zpools, "other")
+	})
+	awaitChange(t, p)
+	if pool := reported(t, p); !strings.Contains(pool.Problem, "zpool import tank") || len(pool.Volumes) != 1 {
+		t.Errorf("reported %+v", pool)
+	}
+	if pools, err := p.Report(t.Context()); err != nil || len(pools) != 2 { // tank and tank/berth
+		t.Errorf("an empty zpool that went is reported: %+v, %v", pools, err)
+	}
+	if err := p.Delete(t.Context(), "pvc-1"); !errors.Is(err, provision.ErrPoolMissing) {
+		t.Errorf("deleting: %v, want ErrPoolMissing", err)
+	}
+	if v, err := p.Get(t.Context(), "pvc-1"); err != nil || v.Problem == "" {
+		t.Errorf("getting: %+v, %v; want a problem", v, err)
+	}
+	if _, err := p.Create(t.Context(), request("pvc-2", 1)); !errors.Is(err, provision.ErrPoolMissing) {
+		t.Errorf("creating: %v, want ErrPoolMissing", err)
+	}
+	h.Edit(func(zpools map[string]*zfstest.Zpool) { zpools["tank"] = gone })
+	if err := p.Delete(t.Context(), "pvc-1"); err != nil {
+		// What is known may be behind for one call.
+		reported(t, p)
+		if err := p.Delete(t.Context(), "pvc-1"); err != nil {
+			t.Errorf("deleting when the zpool came back: %v", err)
+		}
+	}
+}
+
+func TestAZpoolThatDoesNotAnswerHangsItselfAlone(t *testing.T) {
+	h := newHost()
+	c := config(h)
+	c.QueryTimeout = 20 * time.Millisecond
+	release := make(chan struct{})
+	defer close(release)
+	h.Around = func(c run.Command, do func() ([]byte, error)) ([]byte, error) {
+		if c.Args[0] == "list" && c.Args[len(c.Args)-1] == "tank" {
+			<-release // nor does it die
+		}
+		return do()
+	}
+	p, err := zfs.New(c)
+	if err != nil {
+		t.Fatal(err)
+	}
+	pools, err := p.Report(t.Context())
+	if err != nil || len(pools) != 2 || !strings.Contains(pools[1].Problem, "does not answer") || pools[0].Problem != "" {
+		t.Fatalf("reported %+v, %v", pools, err)
+	}
+	r := request("pvc-1", 1)
+	r.Pool.Name = "zfs:other"
+	if _, err := p.Create(t.Context(), r); err != nil {
+		t.Errorf("creating in the zpool that answers: %v", err)
+	}
+	if _, err := p.Get(t.Context(), "pvc-2"); !errors.Is(err, provision.ErrUnavailable) {
+		t.Errorf("what may be in the silent zpool: %v, want ErrUnavailable", err)
+	}
+	if _, err := p.Create(t.Context(), request("pvc-3", 1)); !errors.Is(err, provision.ErrUnavailable) {
+		t.Errorf("creating in the silent zpool: %v, want ErrUnavailable", err)
+	}
+}
+
+func TestAMachineWithoutZpoolsReportsNone(t *testing.T) {
+	p, _ := start(t, config(zfstest.NewHost(nil)))
+	if pools, err := p.Report(t.Context()); err != nil || len(pools) > 0 {
+		t.Errorf("reported %+v, %v", pools, err)
+	}
+	if _, err := p.Get(t.Context(), "pvc-1"); !errors.Is(err, provision.ErrNotFound) {
+		t.Errorf("getting: %v", err)
+	}
+}
