@@ -1,0 +1,114 @@
+package quarantine
+
+import (
+	"context"
+	"errors"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	"k8s.io/apimachinery/pkg/api/resource"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
+
+	"berth.dev/berth/api/v1alpha1"
+)
+
+// named are the names that n1 is to forget.
+func named(t *testing.T, c client.Client) (names []string) {
+	t.Helper()
+	n := &v1alpha1.StorageNode{}
+	if err := c.Get(t.Context(), client.ObjectKey{Name: "n1"}, n); err != nil {
+		t.Fatal(err)
+	}
+	for _, f := range n.Spec.Forget {
+		names = append(names, f.Name)
+	}
+	return names
+}
+
+func TestForget(t *testing.T) {
+	notPlaced := func(o *v1alpha1.Orphan) { o.Reason = v1alpha1.OrphanNotPlaced }
+	twice := node(orphaned(lost))
+	twice.Status.Pools = append(twice.Status.Pools, v1alpha1.Pool{Name: "vg1", Inventory: []v1alpha1.InventoryItem{orphaned(lost)}})
+	for name, tc := range map[string]struct {
+		objects []client.Object
+		name    string   // lost, if empty
+		want    []string // that the node is to forget
+		refusal string
+	}{
+		"a volume":                    {objects: []client.Object{node(orphaned(lost))}, want: []string{lost}},
+		"a snapshot":                  {objects: []client.Object{node(orphaned(photo))}, name: photo, want: []string{photo}},
+		"a volume beside others":      {objects: []client.Object{forgetting(node(orphaned(lost), orphaned(other)), other)}, want: []string{other, lost}},
+		"it again":                    {objects: []client.Object{forgetting(node(orphaned(lost)), lost)}, want: []string{lost}},
+		"what was done is cleared":    {objects: []client.Object{forgetting(node(orphaned(lost)), other)}, want: []string{lost}},
+		"no node":                     {refusal: "node n1 does not report"},
+		"no orphan":                   {objects: []client.Object{node()}, refusal: "node n1 reports no orphan " + lost},
+		"an orphan in two pools":      {objects: []client.Object{twice}, refusal: "in pools vg0 and vg1"},
+		"an object is there again":    {objects: []client.Object{node(orphaned(lost)), volume(lost, "n1")}, refusal: "there is an object " + lost + " again"},
+		"an object of an old backup":  {objects: []client.Object{node(orphaned(lost, notPlaced)), volume(lost, "n2")}, refusal: "does not know of node n1"},
+		"a PersistentVolume is there": {objects: []client.Object{node(orphaned(lost)), exported(lost)}, refusal: "PersistentVolume data refers to it"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			c := cluster(t, interceptor.Funcs{}, tc.objects...)
+			if tc.name == "" {
+				tc.name = lost
+			}
+			o, err := Forget(t.Context(), c, "n1", tc.name)
+			if tc.refusal != "" {
+				if !errors.Is(err, ErrRefused) || !strings.Contains(err.Error(), tc.refusal) {
+					t.Errorf("error %v, want %q", err, tc.refusal)
+				}
+				return
+			}
+			if err != nil || o.Name != tc.name || !o.Forgotten {
+				t.Fatalf("%+v, %v", o, err)
+			}
+			if diff := cmp.Diff(tc.want, named(t, c)); diff != "" {
+				t.Error(diff)
+			}
+		})
+	}
+}
+
+func TestTheWordIsForTheOrphanThatIsReportedWhenItIsWritten(t *testing.T) {
+	first := true
+	funcs := interceptor.Funcs{Update: func(ctx context.Context, c client.WithWatch, o client.Object, opts ...client.UpdateOption) error {
+		if first { // another report comes between
+			first = false
+			n := node(orphaned(lost, func(o *v1alpha1.Orphan) { o.Since, o.Size = metav1.Unix(3000, 0), resource.MustParse("3Gi") }))
+			n.ResourceVersion = o.GetResourceVersion()
+			if err := c.Status().Update(ctx, n); err != nil {
+				return err
+			}
+		}
+		return c.Update(ctx, o, opts...)
+	}}
+	c := cluster(t, funcs, node(orphaned(lost)))
+	o, err := Forget(t.Context(), c, "n1", lost)
+	if err != nil || o.Since.Unix() != 3000 || o.Size.String() != "3Gi" {
+		t.Fatalf("%+v, %v", o, err)
+	}
+	n := &v1alpha1.StorageNode{}
+	if err := c.Get(t.Context(), client.ObjectKey{Name: "n1"}, n); err != nil {
+		t.Fatal(err)
+	}
+	want := []v1alpha1.ForgottenOrphan{{Pool: "vg0", Name: lost, Size: resource.MustParse("3Gi"), Since: metav1.Unix(3000, 0)}}
+	if diff := cmp.Diff(want, n.Spec.Forget); diff != "" {
+		t.Error(diff)
+	}
+}
+
+func TestTheWordCanBeTakenBack(t *testing.T) {
+	c := cluster(t, interceptor.Funcs{}, forgetting(node(orphaned(lost), orphaned(other)), lost, other))
+	if was, err := Remember(t.Context(), c, "n1", lost); err != nil || !was {
+		t.Errorf("%v, %v", was, err)
+	}
+	if diff := cmp.Diff([]string{other}, named(t, c)); diff != "" {
+		t.Error(diff)
+	}
+	if was, err := Remember(t.Context(), c, "n1", lost); err != nil || was {
+		t.Errorf("again: %v, %v", was, err)
+	}
+}

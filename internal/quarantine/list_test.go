@@ -1,0 +1,91 @@
+package quarantine
+
+import (
+	"fmt"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	"k8s.io/apimachinery/pkg/api/resource"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"berth.dev/berth/api/v1alpha1"
+)
+
+// line is an orphan in a form that is easy to read.
+func line(o Orphan) string {
+	s := fmt.Sprintf("%s/%s %s %s lacks %s: %s", o.Node, o.Pool, o.Name, o.Size.String(), o.Missing, o.Reason)
+	if o.Since != nil {
+		s += fmt.Sprintf(" since %d", o.Since.Unix())
+	}
+	if o.Forgotten {
+		s += ", forgotten"
+	}
+	return s
+}
+
+// saying is a Volume of n1 with the node's entry, written at 2000.
+func saying(state v1alpha1.ReplicaState, reason string) v1alpha1.Volume {
+	v := volume(lost, "n1")
+	v.Status.Replicas = []v1alpha1.ReplicaStatus{{Node: "n1", Pool: "vg0", State: state, Reason: reason}}
+	at := metav1.Unix(2000, 0)
+	v.ManagedFields = []metav1.ManagedFieldsEntry{
+		{Manager: "agent-n2", Subresource: "status", Time: &since}, {Manager: "agent-n1", Subresource: "status", Time: &at}}
+	return *v
+}
+
+func photographed(state v1alpha1.SnapshotState, reason string) v1alpha1.Snapshot {
+	s := v1alpha1.Snapshot{ObjectMeta: metav1.ObjectMeta{Name: photo}}
+	size := resource.MustParse("2Gi")
+	s.Spec.Replicas = []v1alpha1.ReplicaSpec{{Node: "n1", Pool: "vg0"}}
+	s.Status.Replicas = []v1alpha1.SnapshotReplica{{Node: "n1", State: state, Reason: reason, RestoreSize: &size}}
+	return s
+}
+
+func TestFind(t *testing.T) {
+	kept := v1alpha1.InventoryItem{Snapshot: photo, Allocated: resource.MustParse("1Gi")}
+	for name, tc := range map[string]struct {
+		nodes     []v1alpha1.StorageNode
+		volumes   []v1alpha1.Volume
+		snapshots []v1alpha1.Snapshot
+		want      []string
+	}{
+		"nothing": {},
+		"data without an object": {
+			nodes: []v1alpha1.StorageNode{*node(orphaned(lost))}, want: []string{"n1/vg0 " + lost + " 1Gi lacks Object: NoObject since 1000"}},
+		"a snapshot without an object": {
+			nodes: []v1alpha1.StorageNode{*node(orphaned(photo))}, want: []string{"n1/vg0 " + photo + " 1Gi lacks Object: NoObject since 1000"}},
+		"data that is to go": {
+			nodes: []v1alpha1.StorageNode{*forgetting(node(orphaned(lost)), lost)},
+			want:  []string{"n1/vg0 " + lost + " 1Gi lacks Object: NoObject since 1000, forgotten"}},
+		"data that was to go when it was another": {
+			nodes: []v1alpha1.StorageNode{*forgetting(node(orphaned(lost, func(o *v1alpha1.Orphan) { o.Since = metav1.Unix(1001, 0) })), lost)},
+			want:  []string{"n1/vg0 " + lost + " 1Gi lacks Object: NoObject since 1001"}},
+		"an inventory of what is no orphan": {nodes: []v1alpha1.StorageNode{*node(kept)}},
+		"a volume that is there":            {nodes: []v1alpha1.StorageNode{*node()}, volumes: []v1alpha1.Volume{saying(v1alpha1.ReplicaReady, "Carved")}},
+		"a volume that found no room":       {nodes: []v1alpha1.StorageNode{*node()}, volumes: []v1alpha1.Volume{saying(v1alpha1.ReplicaFailed, "NoSpace")}},
+		"a volume whose data is missing": {
+			nodes: []v1alpha1.StorageNode{*node()}, volumes: []v1alpha1.Volume{saying(v1alpha1.ReplicaFailed, "DeviceMissing")},
+			want: []string{"n1/vg0 " + lost + " 1Gi lacks Data: DeviceMissing since 2000"}},
+		"a volume whose node is gone": {
+			volumes: []v1alpha1.Volume{saying(v1alpha1.ReplicaReady, "Carved")}, want: []string{"n1/vg0 " + lost + " 1Gi lacks Data: NodeGone"}},
+		"a volume that was never made on a node that is gone": {volumes: []v1alpha1.Volume{*volume(lost, "n1")}},
+		"a snapshot whose data is missing": {
+			nodes: []v1alpha1.StorageNode{*node()}, snapshots: []v1alpha1.Snapshot{photographed(v1alpha1.SnapshotFailed, "DeviceMissing")},
+			want: []string{"n1/vg0 " + photo + " 2Gi lacks Data: DeviceMissing"}},
+		"a snapshot whose node is gone": {
+			snapshots: []v1alpha1.Snapshot{photographed(v1alpha1.SnapshotReady, "Taken")}, want: []string{"n1/vg0 " + photo + " 2Gi lacks Data: NodeGone"}},
+		"several, in order": {
+			nodes: []v1alpha1.StorageNode{*node(orphaned(other), orphaned(lost))},
+			want:  []string{"n1/vg0 " + lost + " 1Gi lacks Object: NoObject since 1000", "n1/vg0 " + other + " 1Gi lacks Object: NoObject since 1000"}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			var lines []string
+			for _, o := range Find(tc.nodes, tc.volumes, tc.snapshots) {
+				lines = append(lines, line(o))
+			}
+			if diff := cmp.Diff(tc.want, lines); diff != "" {
+				t.Error(diff)
+			}
+		})
+	}
+}
