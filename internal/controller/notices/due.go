@@ -1,0 +1,71 @@
+package notices
+
+import (
+	"crypto/sha256"
+	"encoding/hex"
+	"fmt"
+	"time"
+
+	"berth.dev/berth/api/v1alpha1"
+)
+
+const (
+	// fresh is how long after its first report an orphan is news. Events are kept an
+	// hour by default; an older one is in the list of orphans.
+	fresh = time.Hour
+	// ahead is how long before its deadline an orphan is told of once more.
+	ahead = 24 * time.Hour
+)
+
+// The reasons of events.
+const (
+	ReasonFound    = "OrphanFound"
+	ReasonExpiring = "OrphanExpiring"
+)
+
+// Notice is one thing to tell of a StorageNode.
+type Notice struct {
+	// Name of the event: the same for the same thing.
+	Name            string
+	Reason, Message string
+}
+
+// Due is what is to be told of a report now, and how long it is until there is more;
+// 0 if there will be none.
+func Due(n *v1alpha1.StorageNode, now time.Time) (notices []Notice, next time.Duration) {
+	for _, p := range n.Status.Pools {
+		for _, i := range p.Inventory {
+			if i.Orphan == nil {
+				continue
+			}
+			due, wait := dueOf(n.Name, p.Name, i, now)
+			notices = append(notices, due...)
+			if wait > 0 && (next == 0 || wait < next) {
+				next = wait
+			}
+		}
+	}
+	return notices, next
+}
+
+func dueOf(node, pool string, i v1alpha1.InventoryItem, now time.Time) (notices []Notice, next time.Duration) {
+	o, name := i.Orphan, i.Volume+i.Snapshot
+	tell := func(reason, message string) {
+		sum := sha256.Sum256(fmt.Appendf(nil, "%s/%s/%s/%s/%d", reason, node, pool, name, o.Since.Unix()))
+		notices = append(notices, Notice{Name: "berth-orphan-" + hex.EncodeToString(sum[:16]), Reason: reason, Message: message})
+	}
+	if now.Sub(o.Since.Time) < fresh {
+		tell(ReasonFound, fmt.Sprintf("%s in pool %s (%s) is kept: %s", name, pool, o.Size.String(), o.Message))
+	}
+	if o.Deadline == nil {
+		return notices, 0
+	}
+	switch left := o.Deadline.Sub(now); {
+	case left > ahead:
+		next = left - ahead
+	case left > 0:
+		tell(ReasonExpiring, fmt.Sprintf("%s in pool %s (%s) is deleted at %s unless it is adopted: kubectl berth adopt %s %s",
+			name, pool, o.Size.String(), o.Deadline.UTC().Format(time.RFC3339), node, name))
+	}
+	return notices, next
+}

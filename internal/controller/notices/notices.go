@@ -1,0 +1,87 @@
+package notices
+
+import (
+	"context"
+	"fmt"
+	"strings"
+
+	corev1 "k8s.io/api/core/v1"
+	eventsv1 "k8s.io/api/events/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/utils/clock"
+	ctrl "sigs.k8s.io/controller-runtime"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"berth.dev/berth/api/v1alpha1"
+)
+
+const (
+	reporter = "berth.dev/controller"
+	// maxNote is the API server's bound for the text of an event.
+	maxNote = 1024
+)
+
+// Notices tells of orphans.
+type Notices struct {
+	Client client.Client
+	Clock  clock.PassiveClock
+	// Instance is the name of this process.
+	Instance string
+
+	// told are the names of the events that are there, by StorageNode: it saves the
+	// API server the question. There is one worker.
+	told map[string]map[string]bool
+}
+
+// SetupWithManager adds the reconciler. It has one worker, which told relies on.
+func (r *Notices) SetupWithManager(m ctrl.Manager) error {
+	return ctrl.NewControllerManagedBy(m).Named("orphan").For(&v1alpha1.StorageNode{}).Complete(r)
+}
+
+// Reconcile tells what is to be told of a StorageNode now.
+func (r *Notices) Reconcile(ctx context.Context, request ctrl.Request) (ctrl.Result, error) {
+	n := &v1alpha1.StorageNode{}
+	if err := r.Client.Get(ctx, request.NamespacedName, n); err != nil {
+		if apierrors.IsNotFound(err) {
+			delete(r.told, request.Name)
+		}
+		return ctrl.Result{}, client.IgnoreNotFound(err)
+	}
+	due, next := Due(n, r.Clock.Now())
+	told := map[string]bool{}
+	for _, notice := range due {
+		if !r.told[n.Name][notice.Name] {
+			if err := r.tell(ctx, n, notice); err != nil {
+				return ctrl.Result{}, err
+			}
+		}
+		told[notice.Name] = true
+	}
+	if r.told == nil {
+		r.told = map[string]map[string]bool{}
+	}
+	r.told[n.Name] = told
+	return ctrl.Result{RequeueAfter: next}, nil
+}
+
+func (r *Notices) tell(ctx context.Context, n *v1alpha1.StorageNode, notice Notice) error {
+	note := notice.Message
+	if len(note) > maxNote {
+		note = strings.ToValidUTF8(note[:maxNote], "")
+	}
+	err := r.Client.Create(ctx, &eventsv1.Event{
+		// Events of what is in no namespace are in that one.
+		ObjectMeta: metav1.ObjectMeta{Namespace: metav1.NamespaceDefault, Name: notice.Name},
+		EventTime:  metav1.NewMicroTime(r.Clock.Now()),
+		Regarding: corev1.ObjectReference{
+			APIVersion: v1alpha1.GroupVersion.String(), Kind: "StorageNode", Name: n.Name, UID: n.UID,
+		},
+		Type: corev1.EventTypeWarning, Reason: notice.Reason, Action: "Kept", Note: note,
+		ReportingController: reporter, ReportingInstance: r.Instance,
+	})
+	if err != nil && !apierrors.IsAlreadyExists(err) {
+		return fmt.Errorf("telling of an orphan on node %s: %w", n.Name, err)
+	}
+	return nil
+}
