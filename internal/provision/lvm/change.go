@@ -91,6 +91,7 @@ func (p *Provisioner) carryOutLocked(ctx context.Context, c change) error {
 		return nil
 	}
 	p.refresh(ctx, c.group)
+	p.resume(c.group)
 	p.signal()
 	if done, _, err = p.decide(c, true); done || err != nil {
 		return err

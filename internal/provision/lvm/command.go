@@ -104,4 +104,13 @@ func (c Config) activateCommand(group string, ids ...string) run.Command {
 	return c.command("lvchange", args...)
 }
 
+// resumeCommand loads what LVM has recorded of volumes into the kernel, and resumes them.
+func (c Config) resumeCommand(group string, ids ...string) run.Command {
+	args := []string{"--yes", "--refresh"}
+	for _, id := range ids {
+		args = append(args, group+"/"+id)
+	}
+	return c.command("lvchange", args...)
+}
+
 func bytes(size int64) string { return strconv.FormatInt(size, 10) + "b" }

@@ -1,9 +1,6 @@
 package lvm
 
 import (
-	"context"
-	"maps"
-	"slices"
 	"time"
 
 	"berth.dev/berth/internal/provision"
@@ -28,47 +25,6 @@ func (p *Provisioner) growth(pool provision.PoolRef, id string) change {
 			}
 		},
 	}
-}
-
-// finishCopies extends what a crash or a failure has left too small, behind its
-// caller's back. What fails is tried again later.
-func (p *Provisioner) finishCopies(ctx context.Context) {
-	for name, copies := range p.state.unfinished() {
-		if !p.copies.begin(name) {
-			continue
-		}
-		p.tasks.Go(func() {
-			defer p.copies.end(name)
-			unlock, err := p.groups.Lock(ctx, name)
-			if err != nil {
-				return
-			}
-			defer unlock()
-			for _, id := range slices.Sorted(maps.Keys(copies)) {
-				_ = p.carryOutLocked(ctx, p.growth(copies[id], id)) // it is still listed as being copied
-			}
-		})
-	}
-}
-
-// unfinished returns the pools of the volumes that are not yet as large as they must be,
-// by group and id.
-func (s *state) unfinished() map[string]map[string]provision.PoolRef {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	byGroup := map[string]map[string]provision.PoolRef{}
-	for _, g := range s.groups {
-		for id, v := range g.volumes {
-			if !v.copying {
-				continue
-			}
-			if byGroup[g.name] == nil {
-				byGroup[g.name] = map[string]provision.PoolRef{}
-			}
-			byGroup[g.name][id] = g.ref(v.pool)
-		}
-	}
-	return byGroup
 }
 
 // now is the time as it is recorded.

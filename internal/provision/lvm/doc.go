@@ -45,13 +45,17 @@
 // A copy that is to be larger than its source is extended by a second process. The first
 // records how large it must be: one found smaller has not been used yet. It counts with
 // the size it was promised, is listed as being copied, and is extended by whoever asks
-// for it again, or else within half a minute.
+// for it again, by the next process, or else within half a minute.
 //
 // # Failure
 //
 // Nothing is decided by the text of an LVM message. When a change fails, the group
 // is read again and the facts decide: the volume is there, or gone, or there is no
 // room, or the group is missing; what is left is transient and carries the message.
+//
+// An LVM command that dies can leave the device suspended that it was changing, and the
+// pod that uses it waiting. Such a device is resumed after a change that failed, by the
+// next process, and else within half a minute; what cannot be resumed is a problem.
 //
 // A volume group that blocks blocks itself alone: changes are ordered per group,
 // reports have a time limit, and when the report of all groups exceeds it each is

@@ -54,6 +54,9 @@ type carved struct {
 	size         int64
 	filesystem   string
 	active, open bool
+	// suspended is what a command leaves that dies while it changes the device, and frozen
+	// says that it could not be resumed.
+	suspended, frozen bool
 	// health is LVM's word for a damaged volume: "partial". Empty is healthy.
 	health string
 }
@@ -94,7 +97,7 @@ func (g *group) devicePath(id string) string { return "/dev/" + g.name + "/" + i
 func (g *group) view(id string) provision.Volume {
 	v := g.volumes[id]
 	return provision.Volume{
-		ID: id, Pool: g.ref(v.pool), Size: v.size, Device: g.devicePath(id), Filesystem: v.filesystem, Problem: g.damage(v.carved, "volume"),
+		ID: id, Pool: g.ref(v.pool), Size: v.size, Device: g.devicePath(id), Filesystem: v.filesystem, Problem: g.damage(id),
 		Inline: v.inline, Source: v.source, Copying: v.copying,
 	}
 }
@@ -105,17 +108,19 @@ func (g *group) viewSnapshot(id string) provision.Snapshot {
 	s := g.snapshots[id]
 	return provision.Snapshot{
 		ID: id, Volume: s.of, Pool: g.ref(s.pool), Size: s.size, Allocated: s.size, Filesystem: s.filesystem, Taken: s.taken,
-		Problem: g.damage(s.carved, "snapshot"),
+		Problem: g.damage(id),
 	}
 }
 
-// damage is empty, or says why a logical volume cannot be used.
-func (g *group) damage(c carved, what string) string {
-	switch {
+// damage is empty, or says why a volume or a snapshot cannot be used.
+func (g *group) damage(id string) string {
+	switch c := g.find(id); {
 	case g.missing:
 		return "volume group " + g.name + " is missing"
 	case c.health != "":
-		return "LVM reports the " + what + " as " + c.health
+		return "LVM reports it as " + c.health
+	case c.frozen:
+		return "its device is suspended, and whoever uses it waits: resume it (lvchange --refresh " + g.name + "/" + id + ")"
 	}
 	return ""
 }

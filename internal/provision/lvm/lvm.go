@@ -21,7 +21,7 @@ type Provisioner struct {
 	volumes, groups, reports keyed.Locks[string]
 	tasks                    run.Tasks
 	firstLook                sync.Once
-	checks, looks, copies    checks
+	checks, looks, mends     checks
 }
 
 // New makes a provisioner. It starts nothing; Run watches for changes by others.

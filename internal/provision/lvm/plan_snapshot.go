@@ -54,7 +54,7 @@ func (g *group) source(r provision.CreateRequest) (from carved, err error) {
 
 // readable is nil if what one of Berth's logical volumes holds can be copied.
 func (g *group) readable(id string) error {
-	problem := g.damage(*g.find(id), "source")
+	problem := g.damage(id)
 	if v := g.volumes[id]; v != nil && v.copying {
 		problem = "it is still being copied itself"
 	}

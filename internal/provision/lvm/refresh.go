@@ -52,7 +52,7 @@ func (p *Provisioner) refreshAll(ctx context.Context) error {
 		p.state.apply(answer{groups, true, turn}, p.config.Now())
 		p.firstLook.Do(func() {
 			p.activateAll(context.WithoutCancel(ctx))
-			p.finishCopies(context.WithoutCancel(ctx))
+			p.mend(context.WithoutCancel(ctx))
 		})
 		return nil
 	}

@@ -11,7 +11,7 @@ import (
 const (
 	groupColumns  = "vg_name,vg_uuid,vg_seqno,vg_extent_size,vg_extent_count,vg_free_count,vg_missing_pv_count,vg_exported"
 	deviceColumns = "pv_name"
-	volumeColumns = "lv_name,lv_size,lv_tags,lv_active_locally,lv_device_open,lv_health_status,lv_attr,lv_layout,pool_lv,origin"
+	volumeColumns = "lv_name,lv_size,lv_tags,lv_active_locally,lv_suspended,lv_device_open,lv_health_status,lv_attr,lv_layout,pool_lv,origin"
 )
 
 // number is how LVM writes figures: as text in report format "json", which every
@@ -56,8 +56,10 @@ type logicalVolume struct {
 	Size   number `json:"lv_size"`
 	Tags   string `json:"lv_tags"`
 	Active number `json:"lv_active_locally"`
-	Open   number `json:"lv_device_open"`
-	Health string `json:"lv_health_status"`
+	// Suspended says that whoever uses the device waits.
+	Suspended number `json:"lv_suspended"`
+	Open      number `json:"lv_device_open"`
+	Health    string `json:"lv_health_status"`
 	// Attr are flags by position, Layout words for what it is made of.
 	Attr   string `json:"lv_attr"`
 	Layout string `json:"lv_layout"`

@@ -52,7 +52,7 @@ func (g *group) sort(lvs []logicalVolume) {
 func (g *group) sortOwn(lv logicalVolume, tags record) {
 	c := carved{
 		pool: lv.thin(), size: int64(lv.Size), filesystem: tags.filesystem,
-		active: lv.Active == 1, open: lv.Open == 1, health: lv.Health,
+		active: lv.Active == 1, open: lv.Open == 1, suspended: lv.Suspended == 1, health: lv.Health,
 	}
 	if c.pool == "" {
 		g.foreign -= c.size

@@ -35,7 +35,7 @@ func (p *Provisioner) watching() {
 }
 
 // tick reads everything again now and then, in case a change escaped notice, and
-// asks groups that were silent more often, and finishes what is left half made.
+// asks groups that were silent more often, and mends what is left half done.
 func (p *Provisioner) tick(ctx context.Context) {
 	refresh := time.NewTicker(p.config.RefreshInterval)
 	defer refresh.Stop()
@@ -53,7 +53,7 @@ func (p *Provisioner) tick(ctx context.Context) {
 				p.refreshEach(ctx, silent)
 				p.signal()
 			}
-			p.finishCopies(ctx)
+			p.mend(ctx)
 		}
 	}
 }

@@ -85,8 +85,5 @@ func snapshotSteps(ctx context.Context, p *lvm.Provisioner, pool provision.PoolR
 		{"restore larger", copied("pvc-3", 192<<20, provision.Source{Snapshot: "snap-1"}), map[string]int{"lvcreate": 1, "lvextend": 1}},
 		{"clone", copied("pvc-4", 128<<20, provision.Source{Volume: "pvc-1"}), map[string]int{"lvcreate": 1}},
 		{"delete snapshot", func() error { return p.DeleteSnapshot(ctx, "snap-1") }, map[string]int{"lvremove": 1}},
-		{"delete a copy", func() error { return p.Delete(ctx, "pvc-2") }, map[string]int{"lvremove": 1}},
-		{"delete a larger one", func() error { return p.Delete(ctx, "pvc-3") }, map[string]int{"lvremove": 1}},
-		{"delete a clone", func() error { return p.Delete(ctx, "pvc-4") }, map[string]int{"lvremove": 1}},
 	}
 }

@@ -115,9 +115,9 @@ func (h *Host) edit(operation string, a arguments, fail failure) ([]byte, error)
 			}
 			v.Extents = extents
 		case "lvchange":
-			if a.flags["--activate"] == "y" {
-				v.Active = v.Active || !v.Skip // writes no metadata
-				continue
+			if _, refresh := a.flags["--refresh"]; refresh || a.flags["--activate"] == "y" {
+				v.Active, v.Suspended = v.Active || !refresh && !v.Skip, v.Suspended && !refresh
+				continue // which writes no metadata
 			}
 			v.Tags = append(v.Tags, a.tags...)
 		}
@@ -165,7 +165,7 @@ func (g *Group) section() map[string]any {
 		v := g.Volumes[name]
 		lvs = append(lvs, map[string]string{
 			"lv_name": name, "lv_size": text(v.Extents * Unit), "lv_tags": v.tags(),
-			"lv_active_locally": bit(v.Active), "lv_device_open": bit(v.Open), "lv_health_status": g.health(v),
+			"lv_active_locally": bit(v.Active), "lv_suspended": bit(v.Suspended), "lv_device_open": bit(v.Open), "lv_health_status": g.health(v),
 			"lv_attr": v.attr(), "lv_layout": v.layout(), "pool_lv": v.Pool, "origin": v.Origin,
 		})
 	}

@@ -42,6 +42,8 @@ type Volume struct {
 	Extents      int64
 	Tags         []string
 	Active, Open bool
+	// Suspended by a command that died.
+	Suspended bool
 	// Pool of a thin volume, and Data it holds there in bytes.
 	Pool string
 	Data int64
