@@ -111,7 +111,7 @@ func (p *Provisioner) take(name string, steps []step) (failed step, failure erro
 
 func (p *Provisioner) learn(name string, s step) {
 	p.state.with(name, func(z *zpool) {
-		if z != nil {
+		if z != nil && !z.read.IsZero() { // it may have gone and come back meanwhile
 			s.learn(z)
 		}
 	})

@@ -7,7 +7,8 @@
 // All guests share one read-only [Image]: Debian's cloud kernel, a root
 // filesystem made by debootstrap, and an initramfs that holds only disk
 // drivers and guestd, the guest's whole system software (see guestd). Each
-// guest writes into an overlay of its own, which outlives power cycles.
+// guest writes into an overlay of its own, which outlives power cycles. A second
+// image has ZFS besides, whose modules are built once from Debian's source.
 //
 // # Machine
 //

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
 	"strings"
 	"sync"
 
@@ -89,9 +90,7 @@ func (h *Host) Edit(f func(zpools map[string]*Zpool)) {
 func (h *Host) PutFilesystem(name string, props map[string]string) {
 	h.Edit(func(zpools map[string]*Zpool) {
 		d := filesystem()
-		for k, v := range props {
-			d.Props[k] = v
-		}
+		maps.Copy(d.Props, props)
 		zpools[zpoolOf(name)].Datasets[name] = d
 	})
 }

@@ -1,0 +1,126 @@
+//go:build platform
+
+package zfs_test
+
+import (
+	"flag"
+	"os"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+
+	"berth.dev/berth/internal/provision"
+	"berth.dev/berth/internal/provision/conformance"
+	"berth.dev/berth/internal/provision/zfs/kernel"
+	"berth.dev/berth/internal/provision/zfs/zfstest"
+)
+
+// An operation on real ZFS takes a while in a guest; a few sequences of operations
+// are enough there, and flags can ask for more.
+func init() {
+	for name, value := range map[string]string{"rapid.checks": "3", "rapid.steps": "15"} {
+		if err := flag.Set(name, value); err != nil {
+			panic(err)
+		}
+	}
+}
+
+func TestConformanceOnRealZFS(t *testing.T) {
+	zfstest.RealZpool(t, "tank", zfstest.Disks(t, 1)[0])
+	t.Run("volumes", func(t *testing.T) { conformance.Run(t, realHarness) })
+	t.Run("snapshots", func(t *testing.T) { conformance.RunSnapshots(t, realHarness) })
+}
+
+func realHarness(t *testing.T) conformance.Harness {
+	pool := zfstest.RealPool(t, parent)
+	c, _, mkfs := zfstest.RealConfig(t)
+	c.RefreshInterval = time.Second
+	p, stop := start(t, c)
+	return conformance.Harness{
+		Provisioner: p,
+		Pool:        pool,
+		Restart: func() provision.Provisioner {
+			stop()
+			c.Devices = &kernel.Devices{}
+			p, stop = start(t, c)
+			return p
+		},
+		PutForeign: func(name string, size int64) { zfstest.RealForeign(t, parent+"/"+name, size) },
+		Open: func(v provision.Volume) func() {
+			f, err := os.Open(v.Device)
+			if err != nil {
+				t.Fatal(err)
+			}
+			return func() { f.Close() }
+		},
+		Scramble: func(v provision.Volume) { zfstest.Write(t, v.Device, strings.Repeat("\x00", 1<<20)) },
+		Write:    func(v provision.Volume, text string) { zfstest.Write(t, v.Device, text) },
+		Read:     func(v provision.Volume, bytes int) string { return zfstest.Read(t, v.Device, bytes) },
+		Formats:  mkfs.Of,
+	}
+}
+
+func TestProcessesPerOperationOnRealZFS(t *testing.T) {
+	zfstest.RealZpool(t, "tank", zfstest.Disks(t, 1)[0])
+	pool := zfstest.RealPool(t, parent)
+	c, counter, _ := zfstest.RealConfig(t)
+	p, _ := start(t, c)
+	awaitChange(t, p)
+	ctx := t.Context()
+	r := provision.CreateRequest{ID: "pvc-0", Pool: pool, Size: 64 << 20, Labels: map[string]string{"claim": "data"}}
+	if _, err := p.Create(ctx, r); err != nil { // which makes the hidden filesystems
+		t.Fatal(err)
+	}
+	if _, err := p.Report(ctx); err != nil {
+		t.Fatal(err)
+	}
+	counter.Take()
+	create := func(id string, from provision.Source) func() error {
+		return func() error {
+			r := r
+			r.ID, r.Source = id, from
+			_, err := p.Create(ctx, r)
+			return err
+		}
+	}
+	type processes = map[string]int
+	for _, step := range []struct {
+		name string
+		do   func() error
+		want processes
+	}{
+		{"create", create("pvc-1", provision.Source{}), processes{"zfs create": 1, "zfs rename": 1}},
+		{"format", func() error {
+			_, err := p.Format(ctx, provision.FormatRequest{ID: "pvc-1", Filesystem: "ext4"})
+			return err
+		}, processes{"mkfs.ext4": 1, "zfs set": 1}},
+		{"get", func() error { _, err := p.Get(ctx, "pvc-1"); return err }, processes{}},
+		{"snapshot", func() error {
+			_, err := p.Snapshot(ctx, provision.SnapshotRequest{ID: "snap-1", Volume: "pvc-1"})
+			return err
+		}, processes{"zfs snapshot": 1, "zfs list": 2}},
+		{"restore", create("pvc-2", provision.Source{Snapshot: "snap-1"}), processes{"zfs clone": 1, "zfs set": 1, "zfs rename": 1}},
+		{"expand", func() error {
+			_, err := p.Expand(ctx, provision.ExpandRequest{ID: "pvc-1", Size: 128 << 20})
+			return err
+		}, processes{"zfs set": 1}},
+		{"delete a copy", func() error { return p.Delete(ctx, "pvc-2") }, processes{"zfs destroy": 1}},
+		{"delete a snapshot", func() error { return p.DeleteSnapshot(ctx, "snap-1") }, processes{"zfs destroy": 1}},
+		{"delete", func() error { return p.Delete(ctx, "pvc-1") }, processes{"zfs destroy": 1}},
+	} {
+		zfstest.Run(t, "udevadm", "settle")
+		started := time.Now()
+		if err := step.do(); err != nil {
+			t.Fatalf("%s: %v", step.name, err)
+		}
+		t.Logf("%s took %v", step.name, time.Since(started).Round(time.Millisecond))
+		if _, err := p.Report(ctx); err != nil {
+			t.Fatal(err)
+		}
+		if got := counter.Take(); !cmp.Equal(got, step.want) {
+			t.Errorf("%s and a report started %v, want %v", step.name, got, step.want)
+		}
+	}
+}

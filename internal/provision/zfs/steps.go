@@ -1,0 +1,54 @@
+package zfs
+
+// areaSteps make an area of a pool unless it is there.
+func (p *Provisioner) areaSteps(z *zpool, parent string, a area) []step {
+	name := parent + "/" + string(a)
+	if z.areas[name] {
+		return nil
+	}
+	return []step{{command: p.config.areaCommand(name), learn: func(z *zpool) { z.areas[name] = true }}}
+}
+
+// moveStep renames a zvol into an area, which is where it is from one moment to the
+// next.
+func (p *Provisioner) moveStep(from, to string, where area) step {
+	return step{
+		command: p.config.renameCommand(from, to),
+		learn: func(z *zpool) {
+			d := z.datasets[from]
+			delete(z.datasets, from)
+			d.area, d.dirty = where, true
+			z.datasets[to] = d
+			for _, other := range z.datasets { // the origin of a clone is known by its present name
+				if at, ok := cutOrigin(other.origin, from); ok {
+					other.origin = to + "@" + at
+				}
+			}
+			p.config.Devices.Forget(from)
+		},
+	}
+}
+
+// destroyStep removes a zvol without snapshots.
+func (p *Provisioner) destroyStep(name string) step {
+	return step{
+		command: p.config.destroyCommand(name),
+		learn: func(z *zpool) {
+			d := z.datasets[name]
+			delete(z.datasets, name)
+			z.unclone(d.origin)
+			p.config.Devices.Forget(name)
+		},
+	}
+}
+
+// unclone takes note that a clone of a snapshot went, and a deferred snapshot with the
+// last one.
+func (z *zpool) unclone(origin string) {
+	for name, d := range z.datasets {
+		at, ok := cutOrigin(origin, name)
+		if ok && d.snapshots[at] != nil && d.snapshots[at].deferred && !z.cloned(origin) {
+			delete(d.snapshots, at)
+		}
+	}
+}
