@@ -15,6 +15,9 @@ func (p *Provisioner) Create(ctx context.Context, r provision.CreateRequest) (pr
 	if err := p.load(ctx); err != nil {
 		return provision.Volume{}, err
 	}
+	if err := p.state.twins(r.ID); err != nil {
+		return provision.Volume{}, err
+	}
 	if holder, ok := p.state.find(r.ID, volumeIn); ok {
 		var conflict error
 		p.state.with(holder, func(z *zpool) {

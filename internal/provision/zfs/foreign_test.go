@@ -6,6 +6,9 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/google/go-cmp/cmp"
+	"github.com/google/go-cmp/cmp/cmpopts"
+
 	"berth.dev/berth/internal/provision"
 	"berth.dev/berth/internal/provision/zfs/zfstest"
 )
@@ -117,5 +120,80 @@ func TestPoolsOfOneZpoolShareItsRoom(t *testing.T) {
 	pools, err := p.Report(t.Context())
 	if err != nil || pools[1].Foreign != 5*unit || pools[1].Name != "zfs:tank" {
 		t.Errorf("reported %+v, %v, want what one pool holds to be foreign in the other", pools, err)
+	}
+}
+
+func TestFilesystemsOfAHiddenNameElsewhereAreNotBerths(t *testing.T) {
+	h := newHost()
+	h.PutFilesystem("tank/home", nil)
+	h.PutFilesystem("tank/home/berth-new", nil)
+	h.PutForeign("tank/home/berth-new/pvc-1", unit)
+	h.PutFilesystem("tank/home/berth-trash", nil)
+	h.PutForeign("tank/home/berth-trash/pvc-1.1", unit)
+	before := datasets(h)
+	p, _ := start(t, config(h))
+	create(t, p, "pvc-2", 1)
+	if err := p.Delete(t.Context(), "pvc-2"); err != nil {
+		t.Fatal(err)
+	}
+	p.Wait()
+	if diff := cmp.Diff(append(before, parent+"/berth-new"), datasets(h), cmpopts.SortSlices(strings.Compare)); diff != "" {
+		t.Errorf("what there is (-want +got):\n%s", diff)
+	}
+}
+
+// copied puts a copy of a volume with its record elsewhere, as zfs send -p does.
+func copied(h *zfstest.Host, from, to string) {
+	h.Edit(func(zpools map[string]*zfstest.Zpool) {
+		d := *zpools["tank"].Datasets[from]
+		zpools[strings.Split(to, "/")[0]].Datasets[to] = &d
+	})
+}
+
+func TestABackupWithItsPropertiesIsNoVolume(t *testing.T) {
+	h := newHost()
+	p, _ := start(t, config(h))
+	v := create(t, p, "pvc-1", 1)
+	h.Edit(func(zpools map[string]*zfstest.Zpool) {
+		zpools["other"].Datasets["other/backup"] = &zfstest.Dataset{Props: map[string]string{"berth.dev:pool": parent}}
+	})
+	copied(h, parent+"/pvc-1", "other/backup/pvc-1")
+	later := fresh(t, h)
+	if got, err := later.Get(t.Context(), "pvc-1"); err != nil || got != v {
+		t.Errorf("got %+v, %v", got, err)
+	}
+	if err := later.Delete(t.Context(), "pvc-1"); err != nil || !slices.Contains(datasets(h), "other/backup/pvc-1") {
+		t.Errorf("deleting: %v; there is %v", err, datasets(h))
+	}
+}
+
+func TestTwoVolumesOfOneIDAreUsedByNobody(t *testing.T) {
+	h := newHost()
+	p, _ := start(t, config(h))
+	create(t, p, "pvc-1", 1)
+	copied(h, parent+"/pvc-1", "other/pvc-1")
+	later := fresh(t, h)
+	pools, err := later.Report(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, pool := range pools {
+		for _, v := range pool.Volumes {
+			if !strings.Contains(v.Problem, "zfs inherit berth.dev:volume") {
+				t.Errorf("reported %+v", v)
+			}
+		}
+	}
+	if _, err := later.Get(t.Context(), "pvc-1"); !errors.Is(err, provision.ErrConflict) {
+		t.Errorf("getting: %v", err)
+	}
+	if err := later.Delete(t.Context(), "pvc-1"); !errors.Is(err, provision.ErrConflict) {
+		t.Errorf("deleting: %v", err)
+	}
+	if _, err := later.Create(t.Context(), request("pvc-1", 1)); !errors.Is(err, provision.ErrConflict) {
+		t.Errorf("creating: %v", err)
+	}
+	if _, err := later.Snapshot(t.Context(), provision.SnapshotRequest{ID: "snap-1", Volume: "pvc-1"}); !errors.Is(err, provision.ErrConflict) {
+		t.Errorf("taking a snapshot: %v", err)
 	}
 }

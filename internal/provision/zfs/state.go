@@ -2,7 +2,9 @@ package zfs
 
 import (
 	"cmp"
+	"fmt"
 	"slices"
+	"strings"
 	"sync"
 	"time"
 
@@ -41,6 +43,25 @@ func (s *state) find(id string, holds func(*zpool, string) bool) (name string, o
 		}
 	})
 	return name, ok
+}
+
+// twins returns why a volume's id is of no use, if two zvols bear it: a backup that was
+// received with its properties, for one. Guessing which is right could destroy data.
+func (s *state) twins(id string) error {
+	var names []string
+	s.each(func(z *zpool) {
+		for name, d := range z.datasets {
+			if d.id == id && d.area == live {
+				names = append(names, name)
+			}
+		}
+	})
+	if len(names) < 2 {
+		return nil
+	}
+	slices.Sort(names)
+	return fmt.Errorf("%w: zvols %s bear the record of volume %s: take it from those that are copies (zfs inherit %s ZVOL)",
+		provision.ErrConflict, strings.Join(names, " and "), id, propVolume)
 }
 
 // taken returns the dataset of others that bears a volume's name in some pool.
@@ -94,7 +115,27 @@ func (s *state) pools(now time.Time) (pools []provision.Pool) {
 		}
 	})
 	slices.SortFunc(pools, func(a, b provision.Pool) int { return cmp.Compare(a.Name, b.Name) })
+	seen := map[string]bool{}
+	for _, p := range pools {
+		for _, v := range p.Volumes {
+			if seen[v.ID] {
+				s.mark(pools, v.ID)
+			}
+			seen[v.ID] = true
+		}
+	}
 	return pools
+}
+
+// mark gives all volumes of an id the problem that there are several.
+func (s *state) mark(pools []provision.Pool, id string) {
+	for _, p := range pools {
+		for i, v := range p.Volumes {
+			if err := s.twins(id); v.ID == id && err != nil {
+				p.Volumes[i].Problem = err.Error()
+			}
+		}
+	}
 }
 
 // notice takes in which zpools there are and how they are, and says whether that is

@@ -71,14 +71,14 @@ func (p *Provisioner) locate(ctx context.Context, id string, holds func(*zpool, 
 		return "", err
 	}
 	if name, ok := p.state.find(id, holds); ok {
-		return name, nil
+		return name, p.state.twins(id)
 	}
 	p.state.staleAll()
 	if err := p.refreshDue(ctx); err != nil {
 		return "", err
 	}
 	if name, ok := p.state.find(id, holds); ok {
-		return name, nil
+		return name, p.state.twins(id)
 	}
 	if name, ok := p.state.unread(); ok {
 		return "", fmt.Errorf("%w: %s may be in zpool %s, which was never read", provision.ErrUnavailable, id, name)

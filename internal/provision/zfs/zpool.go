@@ -82,10 +82,12 @@ func newZpool(rows []row) (*zpool, error) {
 		datasets: map[string]*dataset{}, others: map[string]bool{},
 	}
 	for _, r := range rows {
-		switch r.kind {
-		case kindFilesystem:
+		if r.kind == kindFilesystem {
 			z.sortFilesystem(r)
-		case kindVolume:
+		}
+	}
+	for _, r := range rows {
+		if r.kind == kindVolume {
 			z.sortVolume(r)
 		}
 	}
@@ -112,11 +114,11 @@ func (z *zpool) sortFilesystem(r row) {
 
 // sortVolume takes a zvol in. It is Berth's if its record bears its name: one that
 // somebody renamed is not, since guessing which is right could destroy data.
-// What is in the areas is Berth's by its place: a volume that was being made may
-// have no record yet.
+// What is in the area of new ones of a pool is Berth's by its place: a volume that was
+// being made may have no record yet.
 func (z *zpool) sortVolume(r row) {
 	parent, where, id := place(r.name)
-	if r.volume != id && where != fresh {
+	if _, pool := z.parents[parent]; !pool || r.volume != id && where != fresh {
 		z.others[r.name] = true
 		return
 	}
