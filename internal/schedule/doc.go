@@ -22,6 +22,14 @@
 // fills it) never counts by its selected node: the populator's own claim, of the
 // same class and node, gets the volume, and is the one that is charged.
 //
+// # Clones and restores
+//
+// A claim that is to begin as a copy goes where its source is, and a pod with such
+// a claim waits as long as there is nothing to copy. What a VolumeSnapshot is of
+// only its content tells: a name of Berth's would not do, since a snapshot may have
+// been brought in by hand, or be another driver's. The snapshot API is read without
+// its types and may be missing.
+//
 // # Inline volumes and pods
 //
 // Of pods only those matter that have inline volumes or that room is held for.

@@ -113,7 +113,13 @@ func (s *Source) restored(of *VolumeSnapshot, snapshot *v1alpha1.Snapshot) (prob
 		return "which is not ready to use" + because(of.Problem)
 	case snapshot == nil:
 		return fmt.Sprintf("which is lost: Berth has no snapshot %s", of.Handle)
-	case snapshot.DeletionTimestamp != nil:
+	}
+	return s.kept(snapshot)
+}
+
+// kept finds the places of a snapshot that Berth knows.
+func (s *Source) kept(snapshot *v1alpha1.Snapshot) (problem string) {
+	if snapshot.DeletionTimestamp != nil {
 		return "which is being deleted"
 	}
 	for _, replica := range snapshot.Spec.Replicas {

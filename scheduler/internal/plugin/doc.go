@@ -28,6 +28,13 @@
 // binder decides for each node; it is asked only where the claim's class has such
 // volumes at all. A claim that is matched needs no room and gets no Volume.
 //
+// # Clones and restores
+//
+// A claim that begins as a copy goes where its source is. Filter refuses the other
+// nodes one by one instead of PreFilter leaving them out, because only so are people
+// told why. What a pod waits for is read again after the pod was noted as refused:
+// it comes by watches that the scheduler's queue knows nothing of.
+//
 // # Refusals
 //
 // Evicting pods frees their inline volumes and nothing else. Where that would do,
