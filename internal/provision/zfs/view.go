@@ -33,6 +33,8 @@ func (z *zpool) trouble(now time.Time) string {
 		return fmt.Sprintf("zpool %s is %s (zpool status %s says why)", z.name, z.health, z.name)
 	case z.silent != nil && z.read.IsZero():
 		return fmt.Sprintf("ZFS does not answer, nothing is known of zpool %s: %v", z.name, z.silent)
+	case z.read.IsZero():
+		return fmt.Sprintf("zpool %s was not read yet", z.name)
 	case z.silent != nil:
 		return fmt.Sprintf("ZFS does not answer, what is known of zpool %s is %v old: %v", z.name, now.Sub(z.read).Round(time.Second), z.silent)
 	case !z.busySince.IsZero() && now.Sub(z.busySince) > slowChange:

@@ -71,7 +71,7 @@ func (d *Devices) await(ctx context.Context, dataset string) error {
 	look := time.NewTicker(pause)
 	defer look.Stop()
 	for {
-		device, err := find(dataset)
+		device, err := d.find(dataset)
 		if err == nil {
 			return d.connect(dataset, device)
 		}
@@ -106,8 +106,12 @@ func (d *Devices) Forget(dataset string) {
 }
 
 // Claimed implements zfs.Devices.
-func (*Devices) Claimed(dataset string) bool {
-	fd, err := unix.Open(link(dataset), unix.O_RDONLY|unix.O_EXCL|unix.O_NONBLOCK|unix.O_CLOEXEC, 0)
+func (d *Devices) Claimed(dataset string) bool {
+	device, err := d.find(dataset)
+	if err != nil {
+		return false // nobody can use it
+	}
+	fd, err := unix.Open(device, unix.O_RDONLY|unix.O_EXCL|unix.O_NONBLOCK|unix.O_CLOEXEC, 0)
 	if err == nil {
 		unix.Close(fd)
 	}
@@ -159,24 +163,48 @@ func relink(path, target string) error {
 	return os.Rename(part, path)
 }
 
-// find returns the device of a zvol: where its link leads, if it leads there.
-func find(dataset string) (string, error) {
-	if device, err := filepath.EvalSymlinks(link(dataset)); err == nil {
-		if name, err := nameOf(device); err == nil && name == dataset {
-			return device, nil
-		}
+// find returns the device of a zvol: where its link leads, if it leads there. Else all
+// zvols are asked, those first that are not known as others.
+func (d *Devices) find(dataset string) (string, error) {
+	if device, err := filepath.EvalSymlinks(link(dataset)); err == nil && is(device, dataset) {
+		return device, nil
 	}
-	devices, err := filepath.Glob(filepath.Join(blockDir, "zd*"))
+	entries, err := filepath.Glob(filepath.Join(blockDir, "zd*"))
 	if err != nil {
 		return "", err
 	}
-	for _, d := range devices {
-		device := filepath.Join("/dev", filepath.Base(d))
-		if name, err := nameOf(device); err == nil && name == dataset {
+	known := d.known()
+	var others []string
+	for _, e := range entries {
+		device := filepath.Join("/dev", filepath.Base(e))
+		if n, err := blockdev.Number(device); err == nil && known[n] {
+			others = append(others, device)
+		} else if is(device, dataset) {
 			return device, nil
 		}
 	}
-	return "", fmt.Errorf("none of %d zvols is %s", len(devices), dataset)
+	for _, device := range others {
+		if is(device, dataset) {
+			return device, nil
+		}
+	}
+	return "", fmt.Errorf("none of %d zvols is %s", len(entries), dataset)
+}
+
+func is(device, dataset string) bool {
+	name, err := nameOf(device)
+	return err == nil && name == dataset
+}
+
+// known are the numbers of the zvols that told their names.
+func (d *Devices) known() map[uint64]bool {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	known := map[uint64]bool{}
+	for _, n := range d.numbers {
+		known[n] = true
+	}
+	return known
 }
 
 // nameOf asks a device for its dataset.
