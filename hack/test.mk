@@ -22,7 +22,7 @@ quick: ## Unit tests without root and without a cluster (a minute)
 test: check-generated lint test-unit test-scheduler test-platform test-e2e ## All that guards a merge (25 minutes, 70 the first time)
 
 .PHONY: test-all
-test-all: test test-platform-all test-lab test-e2e-schedulers test-e2e-separate soak ## Everything, long models included
+test-all: test test-platform-all test-platform-zfs test-lab test-e2e-schedulers test-e2e-separate soak ## Everything, long models included
 
 .PHONY: check-generated
 check-generated: generate
@@ -42,10 +42,16 @@ PLATFORM := ./internal/provision/lvm ./internal/provision/lvm/thintest ./interna
 test-platform: bin/lab ## Tests on real LVM, in a guest
 	hack/platform $(PLATFORM)
 
-# What poold's socket carries is tried in memory too, and rounds are for chance.
+# What poold's socket carries, and snapshots, are tried in memory too; rounds are for
+# chance.
 .PHONY: test-platform-all
-test-platform-all: bin/lab ## More of them: across poold's socket, and a hundred trials that old bytes never show
-	BERTH_TEST_ROUNDS=100 hack/platform ./internal/poold ./internal/provision/lvm/thintest ./internal/provision/device
+test-platform-all: bin/lab ## More of them: across poold's socket, snapshots, and a hundred trials that old bytes never show
+	BERTH_TEST_ROUNDS=100 hack/platform ./internal/poold ./internal/provision/lvm/thintest ./internal/provision/lvm/snaptest ./internal/provision/device
+
+# Guests with ZFS are apart: the first one takes ten minutes more, to build its modules.
+.PHONY: test-platform-zfs
+test-platform-zfs: bin/lab ## Tests on real ZFS, in a guest
+	BERTH_TEST_GUEST=--zfs hack/platform ./internal/provision/zfs
 
 # The lab is what the other tests stand on: a cluster of its own goes up and down.
 .PHONY: test-lab

@@ -10,16 +10,10 @@ import (
 	"golang.org/x/sys/unix"
 
 	"berth.dev/berth/internal/provision"
-	"berth.dev/berth/internal/provision/conformance"
 	"berth.dev/berth/internal/provision/lvm/kernel"
 	"berth.dev/berth/internal/provision/lvm/lvmtest"
 	"berth.dev/berth/internal/run"
 )
-
-func TestConformanceOfSnapshotsOnRealLVM(t *testing.T) {
-	pool := thinPool(t, 512)
-	conformance.RunSnapshots(t, func(t *testing.T) conformance.Harness { return lvmtest.RealConformance(t, pool) })
-}
 
 // mounted mounts a volume until the end of the test.
 func mounted(t *testing.T, v provision.Volume) (dir string) {
