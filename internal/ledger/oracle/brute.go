@@ -118,6 +118,9 @@ func (b *brute) allowed(i, p int) bool {
 	if d.Pool != "" && d.Pool != b.pools[p].Name {
 		return false
 	}
+	if d.Beside != nil && !slices.Contains(d.Beside, ledger.Place{Node: b.node, Pool: b.pools[p].Name}) {
+		return false
+	}
 	return b.m.open(b.node, &b.pools[p], d.Class)
 }
 

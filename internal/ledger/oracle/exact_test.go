@@ -35,8 +35,22 @@ func puzzle(random *rand.Rand) (ledger.Report, []ledger.Class, []ledger.Demand) 
 		if random.IntN(8) == 0 {
 			demands[i].Pool = r.Pools[random.IntN(len(r.Pools))].Name
 		}
+		if random.IntN(6) == 0 {
+			demands[i].Beside = source(random, r.Pools)
+		}
 	}
 	return r, classes, demands
+}
+
+// source is some of the pools of the node, as a rule, and pools of another one.
+func source(random *rand.Rand, pools []ledger.Pool) []ledger.Place {
+	places := []ledger.Place{{Node: "another", Pool: pools[0].Name}}
+	for i := range pools {
+		if random.IntN(3) > 0 {
+			places = append(places, ledger.Place{Node: "n", Pool: pools[i].Name})
+		}
+	}
+	return places
 }
 
 func TestDemandsFitTogetherExactlyWhenSomeWayToPlaceThemExists(t *testing.T) {
