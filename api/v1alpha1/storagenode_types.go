@@ -1,6 +1,8 @@
 package v1alpha1
 
 import (
+	"time"
+
 	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
@@ -68,7 +70,15 @@ type ForgottenOrphan struct {
 	// since as reported.
 	// +required
 	Since metav1.Time `json:"since"`
+
+	// at is when that was said. The word is good for a day: one that comes back with an old
+	// backup, or that waited for a pod to end, may be about data that is needed by now.
+	// +required
+	At metav1.Time `json:"at"`
 }
+
+// ForgetValid is how long the word to forget an orphan is good.
+const ForgetValid = 24 * time.Hour
 
 // StorageNodeStatus is one atomic report of a node's pools.
 type StorageNodeStatus struct {

@@ -6,6 +6,7 @@ import (
 	"io"
 
 	"github.com/spf13/cobra"
+	"k8s.io/utils/clock"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"berth.dev/berth/internal/quarantine"
@@ -14,15 +15,15 @@ import (
 // errUnconfirmed is for who has not said --yes.
 var errUnconfirmed = errors.New("nothing was done: repeat the command with --yes")
 
-func newForgetCommand(t *target, open opener) *cobra.Command {
+func newForgetCommand(t *target, open opener, now clock.PassiveClock) *cobra.Command {
 	var yes, undo bool
 	cmd := &cobra.Command{
 		Use:   "forget NODE NAME",
 		Short: "Let a node delete a volume or a snapshot that no object accounts for",
 		Long: `Let a node delete a volume or a snapshot that no object accounts for. The
-data is lost for good. The node deletes it as soon as nobody uses it, if it is
-still the same data and still has no object; until then --undo takes the word
-back.`,
+data is lost for good. The node deletes it as soon as nobody uses it, within a
+day, if it is still the same data and still has no object; until then --undo
+takes the word back.`,
 		Args: cobra.ExactArgs(2),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			c, _, err := open(*t)
@@ -32,7 +33,14 @@ back.`,
 			if undo {
 				return remember(cmd, c, args[0], args[1])
 			}
-			return forget(cmd, c, args[0], args[1], yes)
+			if !yes {
+				return preview(cmd, c, args[0], args[1])
+			}
+			o, err := quarantine.Forget(cmd.Context(), c, args[0], args[1], now.Now())
+			if err != nil {
+				return err
+			}
+			return describe(cmd.OutOrStdout(), "To be deleted as soon as it is not in use:", o)
 		},
 	}
 	cmd.Flags().BoolVar(&yes, "yes", false, "delete the data; without it the command only says what it would delete")
@@ -41,22 +49,13 @@ back.`,
 	return cmd
 }
 
-func forget(cmd *cobra.Command, c client.Client, node, name string, yes bool) error {
-	if !yes {
-		o, err := quarantine.Lookup(cmd.Context(), c, node, name)
-		if err != nil {
-			return err
-		}
-		if err := describe(cmd.OutOrStdout(), "This would delete", o); err != nil {
-			return err
-		}
-		return errUnconfirmed
-	}
-	o, err := quarantine.Forget(cmd.Context(), c, node, name)
+// preview says what would be deleted.
+func preview(cmd *cobra.Command, c client.Client, node, name string) error {
+	o, err := quarantine.Lookup(cmd.Context(), c, node, name)
 	if err != nil {
 		return err
 	}
-	return describe(cmd.OutOrStdout(), "To be deleted as soon as it is not in use:", o)
+	return errors.Join(describe(cmd.OutOrStdout(), "This would delete", o), errUnconfirmed)
 }
 
 func describe(w io.Writer, what string, o quarantine.Orphan) error {

@@ -13,6 +13,7 @@ import (
 	"k8s.io/utils/clock"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	"berth.dev/berth/api/v1alpha1"
 	"berth.dev/berth/internal/quarantine"
 )
 
@@ -23,7 +24,7 @@ type opener func(target) (c client.Client, namespace string, err error)
 // orphanCommands are about data and objects that have lost each other.
 func orphanCommands(t *target, open opener) []*cobra.Command {
 	return []*cobra.Command{
-		newOrphansCommand(t, open, clock.RealClock{}), newAdoptCommand(t, open), newForgetCommand(t, open),
+		newOrphansCommand(t, open, clock.RealClock{}), newAdoptCommand(t, open), newForgetCommand(t, open, clock.RealClock{}),
 	}
 }
 
@@ -114,7 +115,7 @@ func deleted(o quarantine.Orphan, now time.Time) string {
 	switch {
 	case o.Missing == quarantine.MissingData:
 		return "-"
-	case o.Forgotten:
+	case o.Forgotten != nil && now.Sub(o.Forgotten.Time) <= v1alpha1.ForgetValid:
 		return "now"
 	case o.Deadline == nil:
 		return "never"

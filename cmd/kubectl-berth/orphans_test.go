@@ -52,7 +52,8 @@ func say(t *testing.T, c client.Client, args ...string) (out, notes string, err 
 	open := func(target) (client.Client, string, error) { return c, "shop", nil }
 	var t0 target
 	root := &cobra.Command{Use: "kubectl-berth", SilenceUsage: true, SilenceErrors: true}
-	root.AddCommand(newOrphansCommand(&t0, open, testingclock.NewFakePassiveClock(time.Unix(86400, 0))), newAdoptCommand(&t0, open), newForgetCommand(&t0, open))
+	now := testingclock.NewFakePassiveClock(time.Unix(86400, 0))
+	root.AddCommand(newOrphansCommand(&t0, open, now), newAdoptCommand(&t0, open), newForgetCommand(&t0, open, now))
 	var stdout, stderr strings.Builder
 	root.SetArgs(args)
 	root.SetOut(&stdout)
@@ -102,7 +103,8 @@ func TestWhenDataIsDeletedIsSaid(t *testing.T) {
 	at := func(seconds int64) *metav1.Time { t := metav1.Unix(seconds, 0); return &t }
 	for want, o := range map[string]quarantine.Orphan{
 		"never":  {Missing: quarantine.MissingObject},
-		"now":    {Missing: quarantine.MissingObject, Forgotten: true, Deadline: at(90000)},
+		"now":    {Missing: quarantine.MissingObject, Forgotten: at(86000), Deadline: at(90000)},
+		"in 59m": {Missing: quarantine.MissingObject, Forgotten: at(-1), Deadline: at(89999)},
 		"in 60m": {Missing: quarantine.MissingObject, Deadline: at(90000)},
 		"due":    {Missing: quarantine.MissingObject, Deadline: at(86400)},
 		"-":      {Missing: quarantine.MissingData},

@@ -81,7 +81,7 @@ func New(o Options) *Agent {
 	disks := metrics.NewOperations(o.Registry, o.Clock).Node(o.Disks)
 	a := &Agent{
 		options: o, disks: disks,
-		locks: &keyed.Locks[string]{}, orphans: &orphans.Set{}, orphanSnapshots: &orphans.Set{}, wishes: &wishes{},
+		locks: &keyed.Locks[string]{}, orphans: &orphans.Set{Now: o.Clock.Now}, orphanSnapshots: &orphans.Set{Now: o.Clock.Now}, wishes: &wishes{},
 		observer: pools.NewObserver(disks, o.Clock, o.Log.WithName("pools")),
 		register: &register.Server{
 			Driver: v1alpha1.LocalDriverName, Endpoint: o.CSI.Addr().String(),

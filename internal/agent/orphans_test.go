@@ -67,7 +67,7 @@ func (s *site) adopt() (quarantine.Adopted, error) {
 }
 
 func (s *site) forget() error {
-	_, err := quarantine.Forget(s.t.Context(), s.Client, s.name, v1alpha1.VolumeName(s.name+"a"))
+	_, err := quarantine.Forget(s.t.Context(), s.Client, s.name, v1alpha1.VolumeName(s.name+"a"), time.Now())
 	return err
 }
 

@@ -49,7 +49,7 @@ func node(items ...v1alpha1.InventoryItem) *v1alpha1.StorageNode {
 // forgetting names things of the node as they are reported.
 func forgetting(n *v1alpha1.StorageNode, names ...string) *v1alpha1.StorageNode {
 	for _, name := range names {
-		n.Spec.Forget = append(n.Spec.Forget, v1alpha1.ForgottenOrphan{Pool: "vg0", Name: name, Size: resource.MustParse("1Gi"), Since: since})
+		n.Spec.Forget = append(n.Spec.Forget, v1alpha1.ForgottenOrphan{Pool: "vg0", Name: name, Size: resource.MustParse("1Gi"), Since: since, At: metav1.Unix(1500, 0)})
 	}
 	return n
 }

@@ -5,9 +5,11 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"time"
 
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/util/retry"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
@@ -49,8 +51,8 @@ func lookup(n *v1alpha1.StorageNode, name string) (Orphan, error) {
 }
 
 // Forget lets the agent of a node delete an orphan, which it returns. It is refused
-// for what has an object, or a PersistentVolume.
-func Forget(ctx context.Context, c client.Client, node, name string) (Orphan, error) {
+// for what has an object, or a PersistentVolume. Saying it again renews the word.
+func Forget(ctx context.Context, c client.Client, node, name string, now time.Time) (Orphan, error) {
 	var o Orphan
 	err := retry.RetryOnConflict(retry.DefaultBackoff, func() error {
 		n, err := storageNode(ctx, c, node)
@@ -63,11 +65,9 @@ func Forget(ctx context.Context, c client.Client, node, name string) (Orphan, er
 		if err := forgettable(ctx, c, o); err != nil {
 			return err
 		}
-		if o.Forgotten {
-			return nil
-		}
-		n.Spec.Forget = append(settled(n, o), v1alpha1.ForgottenOrphan{Pool: o.Pool, Name: o.Name, Size: o.Size, Since: *o.Since})
-		o.Forgotten = true
+		at := metav1.NewTime(now)
+		n.Spec.Forget = append(settled(n, o), v1alpha1.ForgottenOrphan{Pool: o.Pool, Name: o.Name, Size: o.Size, Since: *o.Since, At: at})
+		o.Forgotten = &at
 		return c.Update(ctx, n) // its version makes it a compare-and-swap with the report
 	})
 	if err != nil {

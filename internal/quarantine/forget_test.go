@@ -5,6 +5,7 @@ import (
 	"errors"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/google/go-cmp/cmp"
 	"k8s.io/apimachinery/pkg/api/resource"
@@ -55,14 +56,14 @@ func TestForget(t *testing.T) {
 			if tc.name == "" {
 				tc.name = lost
 			}
-			o, err := Forget(t.Context(), c, "n1", tc.name)
+			o, err := Forget(t.Context(), c, "n1", tc.name, time.Unix(4000, 0))
 			if tc.refusal != "" {
 				if !errors.Is(err, ErrRefused) || !strings.Contains(err.Error(), tc.refusal) {
 					t.Errorf("error %v, want %q", err, tc.refusal)
 				}
 				return
 			}
-			if err != nil || o.Name != tc.name || !o.Forgotten {
+			if err != nil || o.Name != tc.name || o.Forgotten.Unix() != 4000 {
 				t.Fatalf("%+v, %v", o, err)
 			}
 			if diff := cmp.Diff(tc.want, named(t, c)); diff != "" {
@@ -86,7 +87,7 @@ func TestTheWordIsForTheOrphanThatIsReportedWhenItIsWritten(t *testing.T) {
 		return c.Update(ctx, o, opts...)
 	}}
 	c := cluster(t, funcs, node(orphaned(lost)))
-	o, err := Forget(t.Context(), c, "n1", lost)
+	o, err := Forget(t.Context(), c, "n1", lost, time.Unix(4000, 0))
 	if err != nil || o.Since.Unix() != 3000 || o.Size.String() != "3Gi" {
 		t.Fatalf("%+v, %v", o, err)
 	}
@@ -94,9 +95,19 @@ func TestTheWordIsForTheOrphanThatIsReportedWhenItIsWritten(t *testing.T) {
 	if err := c.Get(t.Context(), client.ObjectKey{Name: "n1"}, n); err != nil {
 		t.Fatal(err)
 	}
-	want := []v1alpha1.ForgottenOrphan{{Pool: "vg0", Name: lost, Size: resource.MustParse("3Gi"), Since: metav1.Unix(3000, 0)}}
+	want := []v1alpha1.ForgottenOrphan{{Pool: "vg0", Name: lost, Size: resource.MustParse("3Gi"), Since: metav1.Unix(3000, 0), At: metav1.Unix(4000, 0)}}
 	if diff := cmp.Diff(want, n.Spec.Forget); diff != "" {
 		t.Error(diff)
+	}
+}
+
+func TestSayingItAgainRenewsTheWord(t *testing.T) {
+	c := cluster(t, interceptor.Funcs{}, forgetting(node(orphaned(lost)), lost))
+	if _, err := Forget(t.Context(), c, "n1", lost, time.Unix(4000, 0)); err != nil {
+		t.Fatal(err)
+	}
+	if o, err := Lookup(t.Context(), c, "n1", lost); err != nil || o.Forgotten.Unix() != 4000 {
+		t.Errorf("%+v, %v", o, err)
 	}
 }
 

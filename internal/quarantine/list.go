@@ -40,10 +40,11 @@ type Orphan struct {
 	Since *metav1.Time `json:"since,omitempty"`
 	// Deadline is when the data is deleted; nil if it is kept for ever.
 	Deadline *metav1.Time `json:"deadline,omitempty"`
-	// Forgotten data is deleted as soon as nobody uses it.
-	Forgotten bool   `json:"forgotten,omitempty"`
-	Reason    string `json:"reason"`
-	Message   string `json:"message,omitempty"`
+	// Forgotten is when it was said that the data may be deleted; nil if nobody has. The
+	// word is good for v1alpha1.ForgetValid.
+	Forgotten *metav1.Time `json:"forgotten,omitempty"`
+	Reason    string       `json:"reason"`
+	Message   string       `json:"message,omitempty"`
 }
 
 // List reads the cluster and returns what has lost its other half.
@@ -87,11 +88,14 @@ func dataOf(n *v1alpha1.StorageNode) []Orphan {
 	for _, p := range n.Status.Pools {
 		for _, i := range p.Inventory {
 			if o := i.Orphan; o != nil {
-				found = append(found, Orphan{
+				next := Orphan{
 					Node: n.Name, Pool: p.Name, Name: i.Volume + i.Snapshot, Missing: MissingObject, Size: o.Size,
-					Since: &o.Since, Deadline: o.Deadline, Forgotten: forgotten(n, p.Name, i.Volume+i.Snapshot, o) >= 0,
-					Reason: string(o.Reason), Message: o.Message,
-				})
+					Since: &o.Since, Deadline: o.Deadline, Reason: string(o.Reason), Message: o.Message,
+				}
+				if at := forgotten(n, p.Name, next.Name, o); at >= 0 {
+					next.Forgotten = &n.Spec.Forget[at].At
+				}
+				found = append(found, next)
 			}
 		}
 	}

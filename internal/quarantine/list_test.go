@@ -17,8 +17,8 @@ func line(o Orphan) string {
 	if o.Since != nil {
 		s += fmt.Sprintf(" since %d", o.Since.Unix())
 	}
-	if o.Forgotten {
-		s += ", forgotten"
+	if o.Forgotten != nil {
+		s += fmt.Sprintf(", forgotten at %d", o.Forgotten.Unix())
 	}
 	return s
 }
@@ -56,7 +56,7 @@ func TestFind(t *testing.T) {
 			nodes: []v1alpha1.StorageNode{*node(orphaned(photo))}, want: []string{"n1/vg0 " + photo + " 1Gi lacks Object: NoObject since 1000"}},
 		"data that is to go": {
 			nodes: []v1alpha1.StorageNode{*forgetting(node(orphaned(lost)), lost)},
-			want:  []string{"n1/vg0 " + lost + " 1Gi lacks Object: NoObject since 1000, forgotten"}},
+			want:  []string{"n1/vg0 " + lost + " 1Gi lacks Object: NoObject since 1000, forgotten at 1500"}},
 		"data that was to go when it was another": {
 			nodes: []v1alpha1.StorageNode{*forgetting(node(orphaned(lost, func(o *v1alpha1.Orphan) { o.Since = metav1.Unix(1001, 0) })), lost)},
 			want:  []string{"n1/vg0 " + lost + " 1Gi lacks Object: NoObject since 1001"}},

@@ -13,6 +13,10 @@
 // at hand is still the data that was reported. The caller reads the data's own object after
 // that, and deletes only if there is none: whoever makes the object in between is heard.
 //
+// A word and a deadline may both come back with an old backup of the API server, when the
+// data may have been adopted since. So a word is good for a day, and a deadline counts for
+// what this process has known as an orphan for a day.
+//
 // The time from which an orphan is counted is in the report and nowhere else. Where
 // it is lost with its StorageNode the count begins anew, and what was forgotten is kept:
 // all that can go wrong makes an orphan stay longer.

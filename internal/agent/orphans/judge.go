@@ -13,6 +13,8 @@ type Record struct {
 	Name, Pool string
 	// Size in bytes of the volume, or of the volume that the snapshot is of.
 	Size int64
+	// Known is how long this process has known it as an orphan.
+	Known time.Duration
 }
 
 // The reasons of verdicts.
@@ -25,6 +27,8 @@ const (
 	ReasonExpired = "Expired"
 	// ReasonChanged: what was forgotten is not what is there.
 	ReasonChanged = "Changed"
+	// ReasonStale: it was said too long ago.
+	ReasonStale = "Stale"
 )
 
 // Verdict says whether an orphan may be deleted, and why.
@@ -51,22 +55,40 @@ func Judge(n *v1alpha1.StorageNode, r Record, retention time.Duration, now time.
 		return kept
 	}
 	for _, f := range n.Spec.Forget {
-		if f.Name != r.Name || f.Pool != r.Pool {
-			continue
-		}
-		if !f.Since.Equal(&reported.Since) || f.Size.Value() != r.Size || reported.Size.Value() != r.Size {
-			kept.Reason, kept.Message = ReasonChanged, fmt.Sprintf(
-				"what is to be forgotten had %d bytes and was an orphan since %s; this has %d bytes and is one since %s: it is kept, forget it again",
-				f.Size.Value(), f.Since.UTC().Format(time.RFC3339), r.Size, reported.Since.UTC().Format(time.RFC3339))
+		if f.Name == r.Name && f.Pool == r.Pool {
+			verdict := heed(f, reported, r, now)
+			if verdict.Delete {
+				return verdict
+			}
+			kept.Reason, kept.Message = verdict.Reason, verdict.Message
 			break
 		}
-		return Verdict{Delete: true, Reason: ReasonForgotten, Message: "it is named in spec.forget"}
 	}
 	if retention > 0 && reported.Reason == v1alpha1.OrphanNoObject {
 		return expired(reported, r, retention, now, kept)
 	}
 	return kept
 }
+
+// heed judges by a word about an orphan of that name.
+func heed(f v1alpha1.ForgottenOrphan, o *v1alpha1.Orphan, r Record, now time.Time) Verdict {
+	if !f.Since.Equal(&o.Since) || f.Size.Value() != r.Size || o.Size.Value() != r.Size {
+		return Verdict{Reason: ReasonChanged, Message: fmt.Sprintf(
+			"what is to be forgotten had %d bytes and was an orphan since %s; this has %d bytes and is one since %s: it is kept, forget it again",
+			f.Size.Value(), f.Since.UTC().Format(time.RFC3339), r.Size, o.Since.UTC().Format(time.RFC3339))}
+	}
+	if age := now.Sub(f.At.Time).Abs(); age > v1alpha1.ForgetValid {
+		return Verdict{Reason: ReasonStale, Message: fmt.Sprintf(
+			"that it is to be forgotten was said at %s, and such a word is good for %s: it is kept, forget it again",
+			f.At.UTC().Format(time.RFC3339), v1alpha1.ForgetValid)}
+	}
+	return Verdict{Delete: true, Reason: ReasonForgotten, Message: "it is named in spec.forget"}
+}
+
+// grace is how long a process must have known an orphan before it deletes it by its
+// deadline. A report that came back with an old backup may have a deadline that has passed,
+// of data that was adopted since; and a clock may have jumped.
+const grace = 24 * time.Hour
 
 // expired judges by the deadline: the one that people were told, and not before the
 // one that holds now, should the retention have been made longer.
@@ -79,7 +101,7 @@ func expired(o *v1alpha1.Orphan, r Record, retention time.Duration, now time.Tim
 	if later := o.Since.Add(retention); later.After(deadline) {
 		deadline = later
 	}
-	if left := deadline.Sub(now); left > 0 {
+	if left := max(deadline.Sub(now), min(grace, retention)-r.Known); left > 0 {
 		kept.Again = left
 		return kept
 	}

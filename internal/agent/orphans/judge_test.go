@@ -1,6 +1,7 @@
 package orphans
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"testing"
@@ -19,9 +20,12 @@ import (
 
 const gib = int64(1 << 30)
 
+// said is when pvc-1 is to be forgotten, where it is.
+const said = 2000
+
 var (
 	since  = time.Unix(1000, 0)
-	record = Record{Name: "pvc-1", Pool: "vg0", Size: gib}
+	record = Record{Name: "pvc-1", Pool: "vg0", Size: gib, Known: grace}
 )
 
 // node is a StorageNode that reports pvc-1 in vg0 as an orphan since 1000.
@@ -39,7 +43,7 @@ func reported(n *v1alpha1.StorageNode) *v1alpha1.Orphan { return n.Status.Pools[
 
 func named(changes ...func(*v1alpha1.ForgottenOrphan)) func(*v1alpha1.StorageNode) {
 	return func(n *v1alpha1.StorageNode) {
-		f := v1alpha1.ForgottenOrphan{Pool: "vg0", Name: "pvc-1", Size: resource.MustParse("1Gi"), Since: metav1.NewTime(since)}
+		f := v1alpha1.ForgottenOrphan{Pool: "vg0", Name: "pvc-1", Size: resource.MustParse("1Gi"), Since: metav1.NewTime(since), At: metav1.Unix(said, 0)}
 		for _, c := range changes {
 			c(&f)
 		}
@@ -55,33 +59,44 @@ func TestJudge(t *testing.T) {
 	for name, tc := range map[string]struct {
 		node      *v1alpha1.StorageNode
 		retention time.Duration
-		now       int64
-		want      Verdict // its message is not compared
+		now       int64          // said, if 0
+		known     *time.Duration // long enough, if nil
+		want      Verdict        // its message is not compared
 	}{
-		"nobody named it":                    {node: node(), now: 1 << 40, want: Verdict{Reason: ReasonKept}},
-		"there is no report":                 {node: &v1alpha1.StorageNode{}, want: Verdict{Reason: ReasonKept}},
-		"it is named":                        {node: node(named()), want: Verdict{Delete: true, Reason: ReasonForgotten}},
-		"it is named beside another":         {node: node(named(func(f *v1alpha1.ForgottenOrphan) { f.Name = "pvc-2" }), named()), want: Verdict{Delete: true, Reason: ReasonForgotten}},
-		"another is named":                   {node: node(named(func(f *v1alpha1.ForgottenOrphan) { f.Name = "pvc-2" })), want: Verdict{Reason: ReasonKept}},
-		"it is named in another pool":        {node: node(named(func(f *v1alpha1.ForgottenOrphan) { f.Pool = "vg1" })), want: Verdict{Reason: ReasonKept}},
-		"it was named at another time":       {node: node(named(func(f *v1alpha1.ForgottenOrphan) { f.Since = metav1.Unix(999, 0) })), want: Verdict{Reason: ReasonChanged}},
-		"it was named with another size":     {node: node(named(func(f *v1alpha1.ForgottenOrphan) { f.Size = resource.MustParse("2Gi") })), want: Verdict{Reason: ReasonChanged}},
-		"the report has another size":        {node: node(named(), func(n *v1alpha1.StorageNode) { reported(n).Size = resource.MustParse("2Gi") }), want: Verdict{Reason: ReasonChanged}},
-		"it is named and not reported":       {node: node(named(), func(n *v1alpha1.StorageNode) { n.Status.Pools = nil }), want: Verdict{Reason: ReasonKept}},
-		"it is named and is no orphan":       {node: node(named(), func(n *v1alpha1.StorageNode) { n.Status.Pools[0].Inventory[0].Orphan = nil }), want: Verdict{Reason: ReasonKept}},
-		"it is named in the pool it was in":  {node: node(named(), func(n *v1alpha1.StorageNode) { n.Status.Pools[0].Name = "vg1" }), want: Verdict{Reason: ReasonKept}},
-		"its deadline is ahead":              {node: node(due(4600)), retention: time.Hour, now: 4599, want: Verdict{Reason: ReasonKept, Again: time.Second}},
-		"its deadline has passed":            {node: node(due(4600)), retention: time.Hour, now: 4600, want: Verdict{Delete: true, Reason: ReasonExpired}},
-		"orphans are kept for ever by now":   {node: node(due(4600)), now: 9999, want: Verdict{Reason: ReasonKept}},
-		"orphans are kept longer by now":     {node: node(due(4600)), retention: 2 * time.Hour, now: 8199, want: Verdict{Reason: ReasonKept, Again: time.Second}},
-		"orphans are kept shorter by now":    {node: node(due(4600)), retention: time.Minute, now: 4599, want: Verdict{Reason: ReasonKept, Again: time.Second}},
-		"people were told no deadline":       {node: node(), retention: time.Hour, now: 1 << 40, want: Verdict{Reason: ReasonKept, Again: unreported}},
-		"it is not in the report yet":        {node: &v1alpha1.StorageNode{}, retention: time.Hour, now: 1 << 40, want: Verdict{Reason: ReasonKept, Again: unreported}},
-		"the deadline was another size's":    {node: node(due(4600), func(n *v1alpha1.StorageNode) { reported(n).Size = resource.MustParse("2Gi") }), retention: time.Hour, now: 9999, want: Verdict{Reason: ReasonKept, Again: unreported}},
-		"an object of its name has no place": {node: node(due(4600), func(n *v1alpha1.StorageNode) { reported(n).Reason = v1alpha1.OrphanNotPlaced }), retention: time.Hour, now: 9999, want: Verdict{Reason: ReasonKept}},
+		"nobody named it":                                        {node: node(), now: 1 << 40, want: Verdict{Reason: ReasonKept}},
+		"there is no report":                                     {node: &v1alpha1.StorageNode{}, want: Verdict{Reason: ReasonKept}},
+		"it is named":                                            {node: node(named()), want: Verdict{Delete: true, Reason: ReasonForgotten}},
+		"it is named beside another":                             {node: node(named(func(f *v1alpha1.ForgottenOrphan) { f.Name = "pvc-2" }), named()), want: Verdict{Delete: true, Reason: ReasonForgotten}},
+		"another is named":                                       {node: node(named(func(f *v1alpha1.ForgottenOrphan) { f.Name = "pvc-2" })), want: Verdict{Reason: ReasonKept}},
+		"it is named in another pool":                            {node: node(named(func(f *v1alpha1.ForgottenOrphan) { f.Pool = "vg1" })), want: Verdict{Reason: ReasonKept}},
+		"it was named at another time":                           {node: node(named(func(f *v1alpha1.ForgottenOrphan) { f.Since = metav1.Unix(999, 0) })), want: Verdict{Reason: ReasonChanged}},
+		"it was named with another size":                         {node: node(named(func(f *v1alpha1.ForgottenOrphan) { f.Size = resource.MustParse("2Gi") })), want: Verdict{Reason: ReasonChanged}},
+		"the report has another size":                            {node: node(named(), func(n *v1alpha1.StorageNode) { reported(n).Size = resource.MustParse("2Gi") }), want: Verdict{Reason: ReasonChanged}},
+		"it is named and not reported":                           {node: node(named(), func(n *v1alpha1.StorageNode) { n.Status.Pools = nil }), want: Verdict{Reason: ReasonKept}},
+		"it is named and is no orphan":                           {node: node(named(), func(n *v1alpha1.StorageNode) { n.Status.Pools[0].Inventory[0].Orphan = nil }), want: Verdict{Reason: ReasonKept}},
+		"it is named in the pool it was in":                      {node: node(named(), func(n *v1alpha1.StorageNode) { n.Status.Pools[0].Name = "vg1" }), want: Verdict{Reason: ReasonKept}},
+		"it was named a day ago":                                 {node: node(named()), now: said + 86400, want: Verdict{Delete: true, Reason: ReasonForgotten}},
+		"it was named more than a day ago":                       {node: node(named()), now: said + 86401, want: Verdict{Reason: ReasonStale}},
+		"it was named by a clock far ahead":                      {node: node(named()), now: said - 86401, want: Verdict{Reason: ReasonStale}},
+		"it was named too long ago, and its deadline has passed": {node: node(named(), due(4600)), retention: time.Hour, now: said + 86401, want: Verdict{Delete: true, Reason: ReasonExpired}},
+		"its deadline has passed before it was known":            {node: node(due(4600)), retention: time.Hour, now: 1 << 40, known: new(time.Duration(0)), want: Verdict{Reason: ReasonKept, Again: time.Hour}},
+		"its deadline has passed and it is known for hours":      {node: node(due(864000)), retention: 240 * time.Hour, now: 1 << 40, known: new(20 * time.Hour), want: Verdict{Reason: ReasonKept, Again: 4 * time.Hour}},
+		"its deadline is ahead":                                  {node: node(due(4600)), retention: time.Hour, now: 4599, want: Verdict{Reason: ReasonKept, Again: time.Second}},
+		"its deadline has passed":                                {node: node(due(4600)), retention: time.Hour, now: 4600, want: Verdict{Delete: true, Reason: ReasonExpired}},
+		"orphans are kept for ever by now":                       {node: node(due(4600)), now: 9999, want: Verdict{Reason: ReasonKept}},
+		"orphans are kept longer by now":                         {node: node(due(4600)), retention: 2 * time.Hour, now: 8199, want: Verdict{Reason: ReasonKept, Again: time.Second}},
+		"orphans are kept shorter by now":                        {node: node(due(4600)), retention: time.Minute, now: 4599, want: Verdict{Reason: ReasonKept, Again: time.Second}},
+		"people were told no deadline":                           {node: node(), retention: time.Hour, now: 1 << 40, want: Verdict{Reason: ReasonKept, Again: unreported}},
+		"it is not in the report yet":                            {node: &v1alpha1.StorageNode{}, retention: time.Hour, now: 1 << 40, want: Verdict{Reason: ReasonKept, Again: unreported}},
+		"the deadline was another size's":                        {node: node(due(4600), func(n *v1alpha1.StorageNode) { reported(n).Size = resource.MustParse("2Gi") }), retention: time.Hour, now: 9999, want: Verdict{Reason: ReasonKept, Again: unreported}},
+		"an object of its name has no place":                     {node: node(due(4600), func(n *v1alpha1.StorageNode) { reported(n).Reason = v1alpha1.OrphanNotPlaced }), retention: time.Hour, now: 9999, want: Verdict{Reason: ReasonKept}},
 	} {
 		t.Run(name, func(t *testing.T) {
-			got := Judge(tc.node, record, tc.retention, time.Unix(tc.now, 0))
+			r := record
+			if tc.known != nil {
+				r.Known = *tc.known
+			}
+			got := Judge(tc.node, r, tc.retention, time.Unix(cmp.Or(tc.now, said), 0))
 			if got.Message == "" {
 				t.Error("nothing is said")
 			}

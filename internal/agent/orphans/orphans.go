@@ -3,6 +3,7 @@ package orphans
 import (
 	"maps"
 	"sync"
+	"time"
 
 	"berth.dev/berth/api/v1alpha1"
 )
@@ -20,8 +21,12 @@ type Orphan struct {
 // report of the new life would be without them, and nobody would know since when they
 // are orphans.
 type Set struct {
+	// Now is the clock by which Known reckons; without one nothing is known for any time.
+	Now func() time.Time
+
 	mu     sync.Mutex
 	found  map[string]Orphan
+	first  map[string]time.Time
 	notify func()
 
 	inherited bool
@@ -49,7 +54,10 @@ func (o *Set) Inherit(earlier map[string]Orphan) {
 
 func (o *Set) put(id string, why Orphan) {
 	if o.found == nil {
-		o.found = map[string]Orphan{}
+		o.found, o.first = map[string]Orphan{}, map[string]time.Time{}
+	}
+	if _, known := o.found[id]; !known && o.Now != nil {
+		o.first[id] = o.Now()
 	}
 	o.found[id] = why
 }
@@ -87,8 +95,20 @@ func (o *Set) Forget(id string) {
 		o.look(id)
 		_, known := o.found[id]
 		delete(o.found, id)
+		delete(o.first, id)
 		return known
 	})
+}
+
+// Known is for how long this process has known something as an orphan, without a break.
+func (o *Set) Known(id string) time.Duration {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	first, known := o.first[id]
+	if !known {
+		return 0
+	}
+	return o.Now().Sub(first)
 }
 
 // change applies an edit and, if it made a difference, tells of it.

@@ -2,6 +2,7 @@ package orphans
 
 import (
 	"testing"
+	"time"
 
 	"github.com/google/go-cmp/cmp"
 
@@ -48,4 +49,28 @@ func TestOrphansOfAnEarlierLifeAreSomeUntilTheyAreLookedAt(t *testing.T) {
 	if _, again := s.All()["e"]; again {
 		t.Error("an earlier life was inherited twice")
 	}
+}
+
+func TestAnOrphanIsKnownSinceItIsOneWithoutABreak(t *testing.T) {
+	lost := Orphan{v1alpha1.OrphanNoObject, "lost"}
+	now := time.Unix(0, 0)
+	s := Set{Now: func() time.Time { return now }}
+	known := func(want time.Duration) {
+		t.Helper()
+		if got := s.Known("a"); got != want {
+			t.Errorf("known for %s, want %s", got, want)
+		}
+	}
+	known(0)
+	s.Inherit(map[string]Orphan{"a": lost})
+	now = now.Add(time.Hour)
+	known(time.Hour)
+	s.Add("a", lost)
+	now = now.Add(time.Hour)
+	known(2 * time.Hour)
+	s.Forget("a")
+	known(0)
+	s.Add("a", lost)
+	now = now.Add(time.Minute)
+	known(time.Minute)
 }

@@ -18,9 +18,10 @@ import (
 func (w *Worker) orphan(ctx context.Context, record *provision.Volume) (reconcile.Result, error) {
 	why := orphans.Orphan{Reason: v1alpha1.OrphanNoObject, Message: fmt.Sprintf(
 		"volume %s on node %s has no Volume object: the data is kept; adopt it, forget it, or restore the object", record.ID, w.Node)}
-	verdict, err := w.Word(ctx, orphans.Record{Name: record.ID, Pool: record.Pool.Name, Size: record.Size})
+	verdict, err := w.Word(ctx, orphans.Record{
+		Name: record.ID, Pool: record.Pool.Name, Size: record.Size, Known: w.Orphans.Known(record.ID)})
 	if err != nil || !verdict.Delete {
-		if verdict.Reason == orphans.ReasonChanged {
+		if verdict.Reason == orphans.ReasonChanged || verdict.Reason == orphans.ReasonStale {
 			why.Message = verdict.Message
 		}
 		w.keep(ctx, record.ID, why)

@@ -28,7 +28,7 @@ func forgetting(names ...string) func(*v1alpha1.StorageNode) {
 		n.Spec.Forget = nil
 		for _, name := range names {
 			n.Spec.Forget = append(n.Spec.Forget, v1alpha1.ForgottenOrphan{
-				Pool: "vg", Name: name, Size: resource.MustParse("1Gi"), Since: metav1.Unix(1, 0)})
+				Pool: "vg", Name: name, Size: resource.MustParse("1Gi"), Since: metav1.Unix(1, 0), At: metav1.Unix(1, 0)})
 		}
 	}
 }
@@ -45,6 +45,7 @@ var forgetCases = map[string]struct {
 	"none that is to be forgotten":            {change: forgetting(), refusal: agentForgets},
 	"another size of what is to be forgotten": {change: func(n *v1alpha1.StorageNode) { n.Spec.Forget[0].Size = resource.MustParse("2Gi") }, refusal: agentForgets},
 	"another time of what is to be forgotten": {change: func(n *v1alpha1.StorageNode) { n.Spec.Forget[0].Since = metav1.Unix(2, 0) }, refusal: agentForgets},
+	"another moment at which that was said":   {change: func(n *v1alpha1.StorageNode) { n.Spec.Forget[0].At = metav1.Unix(2, 0) }, refusal: agentForgets},
 	"another pool of what is to be forgotten": {change: func(n *v1alpha1.StorageNode) { n.Spec.Forget[0].Pool = "vg1" }, refusal: agentForgets},
 }
 

@@ -69,6 +69,9 @@ var schemaYAML = typed.YAMLObject(`types:
 - name: dev.berth.berth.api.v1alpha1.ForgottenOrphan
   map:
     fields:
+    - name: at
+      type:
+        namedType: io.k8s.apimachinery.pkg.apis.meta.v1.Time
     - name: name
       type:
         scalar: string

@@ -21,6 +21,9 @@ type ForgottenOrphanApplyConfiguration struct {
 	Size *resource.Quantity `json:"size,omitempty"`
 	// since as reported.
 	Since *v1.Time `json:"since,omitempty"`
+	// at is when that was said. The word is good for a day: one that comes back with an old
+	// backup, or that waited for a pod to end, may be about data that is needed by now.
+	At *v1.Time `json:"at,omitempty"`
 }
 
 // ForgottenOrphanApplyConfiguration constructs a declarative configuration of the ForgottenOrphan type for use with
@@ -58,5 +61,13 @@ func (b *ForgottenOrphanApplyConfiguration) WithSize(value resource.Quantity) *F
 // If called multiple times, the Since field is set to the value of the last call.
 func (b *ForgottenOrphanApplyConfiguration) WithSince(value v1.Time) *ForgottenOrphanApplyConfiguration {
 	b.Since = &value
+	return b
+}
+
+// WithAt sets the At field in the declarative configuration to the given value
+// and returns the receiver, so that objects can be built by chaining "With" function invocations.
+// If called multiple times, the At field is set to the value of the last call.
+func (b *ForgottenOrphanApplyConfiguration) WithAt(value v1.Time) *ForgottenOrphanApplyConfiguration {
+	b.At = &value
 	return b
 }
