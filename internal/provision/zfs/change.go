@@ -26,6 +26,8 @@ type step struct {
 	command run.Command
 	// check, if set, says why the step must not be taken.
 	check func() error
+	// settle, if set, waits for those who hold what the step needs for a moment only.
+	settle func(ctx context.Context)
 	// learn puts the step into what is known.
 	learn func(z *zpool)
 }
@@ -75,7 +77,7 @@ func (p *Provisioner) carryOutLocked(ctx context.Context, c change) error {
 		if failure != nil && slices.Equal(steps[0].command.Args, failed.command.Args) {
 			break
 		}
-		failed, failure = p.take(c.zpool, steps)
+		failed, failure = p.take(ctx, c.zpool, steps)
 		p.signal()
 		if failure == nil {
 			return nil
@@ -92,7 +94,7 @@ func (p *Provisioner) decide(c change) (steps []step, err error) {
 }
 
 // take takes steps until one fails.
-func (p *Provisioner) take(name string, steps []step) (failed step, failure error) {
+func (p *Provisioner) take(ctx context.Context, name string, steps []step) (failed step, failure error) {
 	p.busy(name, p.config.Now())
 	defer p.busy(name, time.Time{})
 	for _, s := range steps {
@@ -101,12 +103,26 @@ func (p *Provisioner) take(name string, steps []step) (failed step, failure erro
 				return s, err
 			}
 		}
-		if _, err := p.config.Runner.Change(s.command); err != nil {
+		if err := p.run(ctx, s); err != nil {
 			return s, fmt.Errorf("changing zpool %s: %w", name, err)
 		}
 		p.learn(name, s)
 	}
 	return step{}, nil
+}
+
+// runs bound how often a command is tried that may be in somebody's way: udev looks
+// at a zvol when it is made, and when it is renamed.
+const runs = 3
+
+func (p *Provisioner) run(ctx context.Context, s step) (err error) {
+	for range runs {
+		if _, err = p.config.Runner.Change(s.command); err == nil || s.settle == nil {
+			return err
+		}
+		s.settle(ctx)
+	}
+	return err
 }
 
 func (p *Provisioner) learn(name string, s step) {

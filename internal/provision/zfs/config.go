@@ -30,6 +30,9 @@ type Devices interface {
 	// Forget removes a link to a zvol that went.
 	Forget(dataset string)
 
+	// Settle waits until udev does not look at a zvol any more, some seconds at most.
+	Settle(ctx context.Context, dataset string)
+
 	// Claimed says whether a zvol is mounted, or claimed by another device.
 	Claimed(dataset string) bool
 }

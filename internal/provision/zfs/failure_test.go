@@ -118,6 +118,16 @@ func TestAStaleLinkIsNotFormatted(t *testing.T) {
 	}
 }
 
+func TestAVolumeThatUdevLooksAtIsDeletedAllTheSame(t *testing.T) {
+	h := newHost()
+	p, _ := start(t, config(h))
+	v := create(t, p, "pvc-1", 8)
+	h.On(v.Device, func(d *zfstest.Dataset) { d.Probed = true })
+	if err := p.Delete(t.Context(), "pvc-1"); err != nil {
+		t.Error(err)
+	}
+}
+
 func TestAMountedVolumeWithSnapshotsIsInUse(t *testing.T) {
 	h := newHost()
 	p, _ := start(t, config(h))

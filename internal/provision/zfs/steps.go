@@ -1,5 +1,7 @@
 package zfs
 
+import "context"
+
 // areaSteps make an area of a pool unless it is there.
 func (p *Provisioner) areaSteps(z *zpool, parent string, a area) []step {
 	name := parent + "/" + string(a)
@@ -33,6 +35,7 @@ func (p *Provisioner) moveStep(from, to string, where area) step {
 func (p *Provisioner) destroyStep(name string) step {
 	return step{
 		command: p.config.destroyCommand(name),
+		settle:  func(ctx context.Context) { p.config.Devices.Settle(ctx, name) },
 		learn: func(z *zpool) {
 			d := z.datasets[name]
 			delete(z.datasets, name)

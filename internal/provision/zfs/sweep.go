@@ -16,7 +16,7 @@ func (p *Provisioner) sweep(ctx context.Context, name string) {
 		if len(steps) == 0 {
 			return
 		}
-		_, failure := p.take(name, steps[:1])
+		_, failure := p.take(ctx, name, steps[:1])
 		p.signal()
 		if failure != nil {
 			p.refresh(ctx, name)

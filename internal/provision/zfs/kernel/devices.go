@@ -105,6 +105,31 @@ func (d *Devices) Forget(dataset string) {
 	}
 }
 
+// Settle implements zfs.Devices. Whoever looks at a device for a moment locks it
+// meanwhile, as systemd's rules of locking block devices demand; whoever uses it does not.
+func (d *Devices) Settle(ctx context.Context, dataset string) {
+	device, err := d.find(dataset)
+	if err != nil {
+		return
+	}
+	fd, err := unix.Open(device, unix.O_RDONLY|unix.O_NONBLOCK|unix.O_CLOEXEC, 0)
+	if err != nil {
+		return
+	}
+	defer unix.Close(fd)
+	ctx, cancel := context.WithTimeout(ctx, patience)
+	defer cancel()
+	look := time.NewTicker(pause)
+	defer look.Stop()
+	for errors.Is(unix.Flock(fd, unix.LOCK_EX|unix.LOCK_NB), unix.EWOULDBLOCK) {
+		select {
+		case <-ctx.Done():
+			return
+		case <-look.C:
+		}
+	}
+}
+
 // Claimed implements zfs.Devices.
 func (d *Devices) Claimed(dataset string) bool {
 	device, err := d.find(dataset)

@@ -48,8 +48,8 @@ type Dataset struct {
 	// Origin of a clone.
 	Origin    string
 	Snapshots map[string]*Snapshot
-	// Open and Mounted by somebody.
-	Open, Mounted bool
+	// Open and Mounted by somebody, and Probed by udev.
+	Open, Mounted, Probed bool
 }
 
 // Snapshot of a dataset.
@@ -173,6 +173,11 @@ func (h *Host) Confirm(string) error {
 
 // Forget implements zfs.Devices.
 func (h *Host) Forget(string) {}
+
+// Settle implements zfs.Devices.
+func (h *Host) Settle(_ context.Context, dataset string) {
+	h.On(dataset, func(d *Dataset) { d.Probed = false })
+}
 
 // Claimed implements zfs.Devices.
 func (h *Host) Claimed(dataset string) (mounted bool) {

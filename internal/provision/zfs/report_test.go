@@ -1,0 +1,86 @@
+package zfs
+
+import (
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+)
+
+// line is a report's, from the texts of its columns.
+func line(texts ...string) string { return strings.Join(texts, "\t") + "\n" }
+
+func TestAReportIsReadByItsColumns(t *testing.T) {
+	out := line("tank", "filesystem", "112128", "3892201984", "24576", "24576", "-", "0", "0", "-", "-", "1", "1795245234", "-", "-", "-", "-", "-", "-") +
+		line("tank/pvc-1", "volume", "70254592", "3892154368", "12288", "12288", "67108864", "70254592", "-", "tank/a@s", "-", "9", "1795245235",
+			"-", "pvc-1", "ext4", "snapshot/snap-1", "none", "none") +
+		line("tank/pvc-1@snap-2", "snapshot", "0", "-", "12288", "12288", "67108864", "-", "-", "-", "on", "11", "1795245236",
+			"-", "pvc-1", "none", "snapshot/snap-1", "none", "snap-2")
+	got, err := parse([]byte(out))
+	want := []row{
+		{
+			name: "tank", kind: kindFilesystem, used: 112128, available: 3892201984, referenced: 24576, written: 24576,
+			origin: "-", createTXG: 1, creation: 1795245234, pool: "-", volume: "-", filesystem: "-", source: "-", inline: "-", snapshot: "-",
+		},
+		{
+			name: "tank/pvc-1", kind: kindVolume, used: 70254592, available: 3892154368, referenced: 12288, written: 12288,
+			volsize: 64 << 20, refreservation: 70254592, origin: "tank/a@s", createTXG: 9, creation: 1795245235,
+			pool: "-", volume: "pvc-1", filesystem: "ext4", source: "snapshot/snap-1", inline: none, snapshot: none,
+		},
+		{
+			name: "tank/pvc-1@snap-2", kind: kindSnapshot, referenced: 12288, written: 12288, volsize: 64 << 20, origin: "-", deferred: true,
+			createTXG: 11, creation: 1795245236, pool: "-", volume: "pvc-1", filesystem: none, source: "snapshot/snap-1", inline: none, snapshot: "snap-2",
+		},
+	}
+	if diff := cmp.Diff(want, got, cmp.AllowUnexported(row{})); err != nil || diff != "" {
+		t.Errorf("%v, rows (-want +got):\n%s", err, diff)
+	}
+}
+
+func TestAReportThatIsNotUnderstoodIsAnError(t *testing.T) {
+	for name, out := range map[string]string{
+		"a column too few":     line("tank", "filesystem"),
+		"a figure that is not": line("tank", "filesystem", "1.5G", "1", "1", "1", "-", "0", "0", "-", "-", "1", "1", "-", "-", "-", "-", "-", "-"),
+	} {
+		if rows, err := parse([]byte(out)); err == nil {
+			t.Errorf("%s: %+v", name, rows)
+		}
+	}
+	if z, err := newZpool(nil); err == nil {
+		t.Errorf("an empty report gave %+v", z)
+	}
+}
+
+func TestNamesTellWhereADatasetIs(t *testing.T) {
+	for name, want := range map[string][3]string{
+		"tank":                                  {"", "", "tank"},
+		"tank/pvc-1":                            {"tank", "", "pvc-1"},
+		"tank/berth/pvc-1":                      {"tank/berth", "", "pvc-1"},
+		"tank/berth/berth-new/pvc-1":            {"tank/berth", "berth-new", "pvc-1"},
+		"tank/berth-trash/pvc-1.2":              {"tank", "berth-trash", "pvc-1"},
+		"tank/berth/berth-trash/pvc-1.1/nested": {"tank/berth/berth-trash/pvc-1.1", "", "nested"},
+	} {
+		parent, where, id := place(name)
+		if got := [3]string{parent, string(where), id}; got != want {
+			t.Errorf("%s is at %q, want %q", name, got, want)
+		}
+	}
+}
+
+func TestWhatZFSReservesIsChargedOrAllowedFor(t *testing.T) {
+	// As ZFS reckons: pointers of 128 bytes, twice, in blocks of 128 KiB, and seven such
+	// blocks whatever the size.
+	const pointers, block = 1024, 128 << 10
+	for _, size := range []int64{Unit, 1 << 30, 1 << 40} {
+		for _, volblock := range []int64{minBlockSize, 16 << 10, maxBlockSize} {
+			blocks, reserved := size/volblock, size+2*7*block
+			for blocks > 1 {
+				blocks = (blocks + pointers - 1) / pointers
+				reserved += 2 * blocks * block
+			}
+			if over := reserved - Charge(size); over > 2<<20+size/1000 {
+				t.Errorf("%d bytes in blocks of %d take %d more than is charged", size, volblock, over)
+			}
+		}
+	}
+}
