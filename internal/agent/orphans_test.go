@@ -167,7 +167,9 @@ func TestAnOrphanStaysOneSinceTheSameTimeWhenTheAgentStartsAnew(t *testing.T) {
 	await(t, "another replica", s.says("b", isReady, v1alpha1.ReasonCarved))
 	s.vanish("b")
 	await(t, "a report of the new agent", s.hasSeen(revision))
-	await(t, "both orphans", func() bool { return len(s.inventory()) == 2 && s.inventory()[0].Orphan != nil && s.inventory()[1].Orphan != nil })
+	await(t, "both orphans", func() bool {
+		return len(s.inventory()) == 2 && s.inventory()[0].Orphan != nil && s.inventory()[1].Orphan != nil
+	})
 	for _, i := range s.inventory() {
 		if i.Volume == v1alpha1.VolumeName(s.name+"a") && !i.Orphan.Since.Equal(&since) {
 			t.Errorf("an orphan since %s, want %s", i.Orphan.Since, since)

@@ -37,7 +37,7 @@ type sweeper struct {
 	object func(name string) client.Object
 	swept  chan<- event.GenericEvent
 
-	failed      bool // the latest report did
+	failed      bool      // the latest report did
 	orphansSeen time.Time // never: the first sweep looks at what was inherited
 }
 

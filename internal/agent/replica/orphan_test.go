@@ -10,6 +10,7 @@ import (
 	"berth.dev/berth/api/v1alpha1"
 	"berth.dev/berth/internal/agent/orphans"
 	"berth.dev/berth/internal/provision"
+	"berth.dev/berth/internal/provision/memory"
 )
 
 var forgotten = orphans.Verdict{Delete: true, Reason: orphans.ReasonForgotten, Message: "it is named in spec.forget"}
@@ -105,5 +106,27 @@ func TestWhatStandsInTheWayOfForgettingIsSaid(t *testing.T) {
 	want := "volume " + id + " on node n1 is to be deleted (it is named in spec.forget), and cannot be: in use: it is mounted at /pod"
 	if got := n.worker.Orphans.All()[id].Message; got != want {
 		t.Errorf("message %q, want %q", got, want)
+	}
+}
+
+func TestACrashAtAnyEffectOfForgettingLeavesNothing(t *testing.T) {
+	forget := func(k int) []string {
+		c := &memory.Crash{At: k}
+		n := newNode()
+		n.carve(t, "ext4")
+		n.word, n.disturb, n.fail = forgotten, c, c.Effect
+		n.restart()
+		n.outlive(t, c)
+		if n.has() || len(n.worker.Orphans.All()) > 0 {
+			t.Errorf("after a crash at effect %d of %v: data is there: %v, orphans %v", k, c.Effects, n.has(), n.worker.Orphans.All())
+		}
+		return c.Effects
+	}
+	effects := forget(0)
+	if len(effects) < 3 {
+		t.Fatalf("only %v could be crashed at", effects)
+	}
+	for k := range effects {
+		forget(k + 1)
 	}
 }
