@@ -23,6 +23,8 @@
 //     it is being deleted, or its spec no longer lists a node whose entry it
 //     has. An event of the watch proves nothing; losing the label looks like a
 //     deletion. An object that is gone or does not know of the replica leaves the
-//     data where it is, and the orphan is reported.
+//     data where it is, and the orphan is reported. It goes if it is forgotten (package
+//     orphans), and there still is no object.
+//   - An adopted volume is neither made nor formatted: its data was there before.
 //   - An entry is written only if it says something new.
 package replica
