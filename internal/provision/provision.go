@@ -72,7 +72,7 @@ type Inline struct {
 type Pool struct {
 	PoolRef
 	// Total, Foreign and Free bytes. Foreign is what others than Berth use;
-	// Total - Foreign - the sum of Volumes is Free, up to metadata overhead,
+	// Total - Foreign - the sum of Volumes and Wiping is Free, up to metadata overhead,
 	// which counts as foreign. In a thin pool they are what was promised, and Free is
 	// negative once that is more than there is.
 	Total, Foreign, Free int64
@@ -92,6 +92,10 @@ type Pool struct {
 	// of neither Foreign nor Free.
 	Volumes   []Volume
 	Snapshots []Snapshot
+	// Wiping are volumes that were deleted and take room until they are wiped; they are
+	// part of neither Foreign, Free nor Volumes. The problem of one is why the last try
+	// failed; it is tried again.
+	Wiping []Volume
 }
 
 // Fill is how much of a thin pool holds data.
@@ -124,6 +128,9 @@ type CreateRequest struct {
 	// has no snapshots gives ErrUnsupported, a source that is not on the node ErrNotFound,
 	// and one that is larger ErrInvalid.
 	Source Source
+	// Wipe is what becomes of its bytes once it is deleted. It is recorded with the
+	// volume where that matters: a provisioner that hands out nothing unwiped ignores it.
+	Wipe Wipe
 }
 
 // ExpandRequest asks for a larger volume.
@@ -154,7 +161,8 @@ type Provisioner interface {
 
 	// Create makes a volume. If it exists with a size that Size rounds to, for the
 	// same owner and from the same source, it is returned; else the error is ErrConflict. No
-	// room is ErrNoSpace, a pool that is not there ErrPoolMissing.
+	// room is ErrNoSpace, a pool that is not there ErrPoolMissing. While a deleted volume
+	// of that id is being wiped there the error is ErrUnavailable.
 	Create(ctx context.Context, r CreateRequest) (Volume, error)
 
 	// Get returns a volume from the provisioner's state without starting a
@@ -172,7 +180,8 @@ type Provisioner interface {
 	// was mounted yet.
 	Format(ctx context.Context, r FormatRequest) (Volume, error)
 
-	// Delete removes a volume; one that is gone is no error. An open device is
+	// Delete removes a volume; one that is gone is no error. The volume is gone when it
+	// returns, its space is free once it is wiped as Create was told. An open device is
 	// ErrInUse. A volume that was seen in a pool which is now missing is
 	// ErrPoolMissing: its data may come back. A provisioner that has never seen the pool
 	// cannot know of the volume, so a caller that knows the pool's name looks for it in

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"berth.dev/berth/internal/provision/device/gpt"
+	"berth.dev/berth/internal/provision/wipe"
 )
 
 // ErrBusy says that somebody else has a disk or a partition open.
@@ -79,13 +80,13 @@ type Reader interface {
 
 // Holder changes a disk that nobody else may.
 type Holder interface {
-	Reader
+	io.Closer
 
 	// WriteAt writes one block, whole or not at all; it is on the disk when it returns.
 	io.WriterAt
 
-	// Zero makes a range read as zeros, for good when it returns.
-	Zero(offset, length int64) error
+	// Discard and Overwrite make a range read as zeros.
+	wipe.Device
 
 	// AddPartition tells the kernel of a partition; its node is there when it returns.
 	AddPartition(p Partition) error

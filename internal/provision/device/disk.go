@@ -33,17 +33,17 @@ type disk struct {
 	turn     int
 	changing bool
 	// wipe is the wiping that is under way or failed; nil if there is none.
-	wipe *wipe
+	wipe *attempt
 }
 
-// wipe is one go at making a disk empty.
-type wipe struct {
+// attempt is one go at making a disk empty.
+type attempt struct {
 	percent int64
 	failed  error
 }
 
 // of says how it stands, with what a volume left.
-func (w *wipe) of(id string) string {
+func (w *attempt) of(id string) string {
 	switch {
 	case w == nil:
 		return fmt.Sprintf("what volume %s left is to be wiped", id)

@@ -66,7 +66,7 @@ func (d realDisk) clear() {
 			d.t.Fatal(err)
 		}
 	}
-	if err := holder.Zero(0, found.Size); err != nil {
+	if err := holder.Overwrite(0, found.Size); err != nil {
 		d.t.Fatal(err)
 	}
 }

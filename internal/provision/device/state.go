@@ -153,14 +153,14 @@ func (s *state) staleAll() {
 }
 
 // toWipe begins to wipe the disks that are to be wiped and are not.
-func (s *state) toWipe() map[string]*wipe {
+func (s *state) toWipe() map[string]*attempt {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	begun := map[string]*wipe{}
+	begun := map[string]*attempt{}
 	for name, d := range s.disks {
 		due := d.read && d.content.kind == ours && d.content.problem == "" && d.content.record.status == wiping
 		if due && d.trouble() == "" && d.wipe == nil {
-			d.wipe = &wipe{}
+			d.wipe = &attempt{}
 			begun[name] = d.wipe
 		}
 	}

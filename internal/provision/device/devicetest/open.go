@@ -116,8 +116,11 @@ func (f *file) WriteAt(b []byte, offset int64) (int, error) {
 	})
 }
 
-// Zero implements device.Holder.
-func (f *file) Zero(offset, length int64) error {
+// Discard implements device.Holder: the disk does as it was told, or says so.
+func (f *file) Discard(offset, length int64) error { return f.Overwrite(offset, length) }
+
+// Overwrite implements device.Holder.
+func (f *file) Overwrite(offset, length int64) error {
 	return f.change(func(p *plugged) error {
 		if offset < 0 || length <= 0 || offset+length > p.Size {
 			return fmt.Errorf("overwriting %d bytes at %d: out of range", length, offset)

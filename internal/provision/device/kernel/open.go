@@ -15,10 +15,7 @@ import (
 )
 
 // file is a disk that is open, past the page cache.
-type file struct {
-	blockdev.Aligned
-	fd int
-}
+type file struct{ blockdev.File }
 
 // Read implements device.Disks.
 func (k Disks) Read(name string) (device.Reader, error) {
@@ -45,15 +42,14 @@ func (k Disks) Hold(name string) (device.Holder, error) {
 }
 
 func (k Disks) open(name string, flags int) (*file, error) {
-	path := k.root + filepath.Join(devDir, name)
-	fd, err := unix.Open(path, flags|unix.O_DIRECT|unix.O_CLOEXEC, 0)
+	f, err := blockdev.Open(k.root+filepath.Join(devDir, name), flags)
 	if errors.Is(err, unix.EBUSY) {
 		return nil, device.ErrBusy
 	}
 	if err != nil {
-		return nil, fmt.Errorf("opening %s: %w", path, err)
+		return nil, err
 	}
-	return &file{blockdev.Aligned(fd), fd}, nil
+	return &file{f}, nil
 }
 
 const (
@@ -68,7 +64,7 @@ func (f *file) lock() error {
 	pause := time.NewTicker(lockPause)
 	defer pause.Stop()
 	for {
-		err := unix.Flock(f.fd, unix.LOCK_EX|unix.LOCK_NB)
+		err := unix.Flock(f.Fd(), unix.LOCK_EX|unix.LOCK_NB)
 		if !errors.Is(err, unix.EWOULDBLOCK) {
 			return err
 		}
@@ -80,45 +76,18 @@ func (f *file) lock() error {
 	}
 }
 
-// Close implements io.Closer.
-func (f *file) Close() error { return unix.Close(f.fd) }
-
 // WriteAt implements io.WriterAt.
 func (f *file) WriteAt(b []byte, offset int64) (int, error) {
 	buffer := blockdev.Buffer(len(b))
 	copy(buffer, b)
-	n, err := unix.Pwrite(f.fd, buffer, offset)
+	n, err := unix.Pwrite(f.Fd(), buffer, offset)
 	switch {
 	case err != nil:
 		return n, err
 	case n != len(b):
 		return n, fmt.Errorf("only %d of %d bytes were written", n, len(b))
 	}
-	return n, unix.Fdatasync(f.fd)
-}
-
-// Zero implements device.Holder.
-func (f *file) Zero(offset, length int64) error {
-	err := f.discard(offset, length)
-	if errors.Is(err, unix.EOPNOTSUPP) {
-		err = f.overwrite(offset, length)
-	}
-	if err != nil {
-		return err
-	}
-	return unix.Fdatasync(f.fd)
-}
-
-// discard lets the disk discard a range, and fails unless the kernel knows that it reads
-// as zeros then: that is what punching a hole means on a block device.
-func (f *file) discard(offset, length int64) error {
-	return unix.Fallocate(f.fd, unix.FALLOC_FL_PUNCH_HOLE|unix.FALLOC_FL_KEEP_SIZE, offset, length)
-}
-
-// overwrite lets zeros be written, by the disk itself if it can.
-func (f *file) overwrite(offset, length int64) error {
-	span := [2]uint64{uint64(offset), uint64(length)} //nolint:gosec // within the disk
-	return f.ioctl(unix.BLKZEROOUT, unsafe.Pointer(&span))
+	return n, unix.Fdatasync(f.Fd())
 }
 
 // AddPartition implements device.Holder.
@@ -140,20 +109,9 @@ func (f *file) partition(op int32, p unix.BlkpgPartition) error {
 	defer pin.Unpin()
 	pin.Pin(&p)
 	arg := unix.BlkpgIoctlArg{Op: op, Datalen: int32(unsafe.Sizeof(p)), Data: (*byte)(unsafe.Pointer(&p))} //nolint:gosec // a C structure
-	err := f.ioctl(unix.BLKPG, unsafe.Pointer(&arg))
+	err := f.Ioctl(unix.BLKPG, unsafe.Pointer(&arg))
 	if errors.Is(err, unix.EBUSY) {
 		return device.ErrBusy
 	}
 	return err
-}
-
-func (f *file) ioctl(request uint, arg unsafe.Pointer) error {
-	for {
-		if _, _, errno := unix.Syscall(unix.SYS_IOCTL, uintptr(f.fd), uintptr(request), uintptr(arg)); errno != unix.EINTR {
-			if errno != 0 {
-				return errno
-			}
-			return nil
-		}
-	}
 }

@@ -1,0 +1,84 @@
+package wipe
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+
+	"berth.dev/berth/internal/provision"
+)
+
+// Device is what is wiped. What it was told is on it for good when a method returns.
+type Device interface {
+	// ReadAt reads what is on the device, past every cache.
+	io.ReaderAt
+
+	// Discard lets go of what stores a range. The error is errors.ErrUnsupported where
+	// the kernel does not vouch that the range reads as zeros then.
+	Discard(offset, length int64) error
+
+	// Overwrite makes a range zeros, by the device itself if it can.
+	Overwrite(offset, length int64) error
+}
+
+// ErrNotZeros says that a device did not do what it said.
+var ErrNotZeros = errors.New("the device says that it was overwritten with zeros, and it was not")
+
+// Range of a device in bytes, and how much of it is wiped at a time.
+type Range struct{ Offset, Length, Step int64 }
+
+// Do wipes a range. Between the steps it looks whether ctx ended, and calls progress
+// with how much is done. A sample of each step is read back. A device that says it has
+// discarded and did not is overwritten from the beginning, for what it said before is
+// worth nothing either; one that does not even do that is an error. Whatever the error,
+// the whole range has to be wiped again.
+func Do(ctx context.Context, d Device, how provision.Wipe, r Range, progress func(done int64)) error {
+	clear, discards := d.Overwrite, how != provision.WipeZero
+	if discards {
+		clear = d.Discard
+	}
+	for done := int64(0); done < r.Length; {
+		if ctx.Err() != nil {
+			return context.Cause(ctx)
+		}
+		length := min(r.Step, r.Length-done)
+		err := step(d, clear, r.Offset+done, length)
+		switch {
+		case discards && errors.Is(err, ErrNotZeros):
+			clear, discards, done = d.Overwrite, false, 0
+		case discards && errors.Is(err, errors.ErrUnsupported):
+			clear, discards = d.Overwrite, false
+		case err != nil:
+			return fmt.Errorf("overwriting %d bytes at %d: %w", length, r.Offset+done, err)
+		default:
+			done += length
+			progress(done)
+		}
+	}
+	return nil
+}
+
+func step(d Device, clear func(offset, length int64) error, offset, length int64) error {
+	if err := clear(offset, length); err != nil {
+		return err
+	}
+	return check(d, offset, length)
+}
+
+const sampleSize = 64 << 10
+
+// check reads the beginning and the end of a range back.
+func check(d Device, offset, length int64) error {
+	sample := make([]byte, min(sampleSize, length))
+	for _, at := range []int64{offset, offset + length - int64(len(sample))} {
+		if _, err := d.ReadAt(sample, at); err != nil {
+			return fmt.Errorf("reading it back: %w", err)
+		}
+		if len(bytes.Trim(sample, "\x00")) > 0 {
+			return ErrNotZeros
+		}
+	}
+	return nil
+}

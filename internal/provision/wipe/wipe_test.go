@@ -1,0 +1,125 @@
+package wipe_test
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"testing"
+
+	"pgregory.net/rapid"
+
+	"berth.dev/berth/internal/provision"
+	"berth.dev/berth/internal/provision/wipe"
+)
+
+var errBroken = errors.New("a broken sector")
+
+// device is one in memory, full of what nobody else may read.
+type device struct {
+	data []byte
+	// discard and overwrite fail with these errors; liesDiscarding and lies do nothing
+	// and say that they did.
+	discard, overwrite, read error
+	liesDiscarding, lies     bool
+	discards, overwrites     int
+}
+
+func full(size int) *device {
+	return &device{data: bytes.Repeat([]byte("secret!?"), (size+7)/8)[:size]}
+}
+
+func (d *device) ReadAt(b []byte, offset int64) (int, error) {
+	return copy(b, d.data[offset:]), d.read
+}
+
+func (d *device) Discard(offset, length int64) error {
+	if d.discards++; d.discard == nil && !d.liesDiscarding && !d.lies {
+		clear(d.data[offset : offset+length])
+	}
+	return d.discard
+}
+
+func (d *device) Overwrite(offset, length int64) error {
+	if d.overwrites++; d.overwrite == nil && !d.lies {
+		clear(d.data[offset : offset+length])
+	}
+	return d.overwrite
+}
+
+func TestADeviceIsZerosOrTheWipingFailed(t *testing.T) {
+	const size = 1 << 20
+	unsupported := fmt.Errorf("no such thing: %w", errors.ErrUnsupported)
+	for name, tc := range map[string]struct {
+		how    provision.Wipe
+		device func(*device)
+		// discards and overwrites that are tried of the four steps.
+		discards, overwrites int
+		want                 error
+	}{
+		"discarded":                             {provision.WipeDiscard, func(*device) {}, 4, 0, nil},
+		"overwritten":                           {provision.WipeZero, func(*device) {}, 0, 4, nil},
+		"a word that is not known discards":     {"Shred", func(*device) {}, 4, 0, nil},
+		"nobody vouches for zeros":              {provision.WipeDiscard, func(d *device) { d.discard = unsupported }, 1, 4, nil},
+		"a discard that did nothing":            {provision.WipeDiscard, func(d *device) { d.liesDiscarding = true }, 1, 4, nil},
+		"one that is found out late": {provision.WipeDiscard, func(d *device) {
+			d.liesDiscarding = true
+			clear(d.data[:size/4])
+			d.data[size/8] = 'x' // between the samples
+		}, 2, 4, nil},
+		"a device that does nothing at all":     {provision.WipeDiscard, func(d *device) { d.lies = true }, 1, 1, wipe.ErrNotZeros},
+		"one that does nothing when told twice": {provision.WipeZero, func(d *device) { d.lies = true }, 0, 1, wipe.ErrNotZeros},
+		"a discard that breaks":                 {provision.WipeDiscard, func(d *device) { d.discard = errBroken }, 1, 0, errBroken},
+		"a device that cannot be written":       {provision.WipeZero, func(d *device) { d.overwrite = errBroken }, 0, 1, errBroken},
+		"a device that cannot be read":          {provision.WipeZero, func(d *device) { d.read = errBroken }, 0, 1, errBroken},
+	} {
+		t.Run(name, func(t *testing.T) {
+			d := full(size)
+			tc.device(d)
+			err := wipe.Do(t.Context(), d, tc.how, wipe.Range{Length: size, Step: size / 4}, func(int64) {})
+			if !errors.Is(err, tc.want) || tc.want == nil && err != nil {
+				t.Errorf("got %v, want %v", err, tc.want)
+			}
+			if d.discards != tc.discards || d.overwrites != tc.overwrites {
+				t.Errorf("discarded %d times and overwrote %d times, want %d and %d", d.discards, d.overwrites, tc.discards, tc.overwrites)
+			}
+			if tc.want == nil && strings.Trim(string(d.data), "\x00") != "" {
+				t.Error("something is left")
+			}
+		})
+	}
+}
+
+func TestExactlyTheRangeIsWiped(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		const size = 300 << 10
+		d := full(size)
+		before := slices.Clone(d.data)
+		from, to := rapid.IntRange(0, size).Draw(t, "from"), rapid.IntRange(0, size).Draw(t, "to")
+		from, to = min(from, to), max(from, to)
+		r := wipe.Range{Offset: int64(from), Length: int64(to - from), Step: rapid.Int64Range(1<<10, size).Draw(t, "step")}
+		how := rapid.SampledFrom([]provision.Wipe{provision.WipeDiscard, provision.WipeZero}).Draw(t, "how")
+		last := int64(0)
+		if err := wipe.Do(t.Context(), d, how, r, func(done int64) { last = done }); err != nil || last != r.Length {
+			t.Fatalf("%v, %d bytes done", err, last)
+		}
+		if !slices.Equal(d.data[:from], before[:from]) || !slices.Equal(d.data[to:], before[to:]) || len(bytes.Trim(d.data[from:to], "\x00")) > 0 {
+			t.Fatalf("from %d to %d is not what was wiped", from, to)
+		}
+	})
+}
+
+func TestWipingStopsBetweenTwoStepsWhenItsContextEnds(t *testing.T) {
+	d := full(4 << 10)
+	ctx, cancel := context.WithCancel(t.Context())
+	err := wipe.Do(ctx, d, provision.WipeZero, wipe.Range{Length: 4 << 10, Step: 1 << 10}, func(done int64) {
+		if done == 2<<10 {
+			cancel()
+		}
+	})
+	if !errors.Is(err, context.Canceled) || d.overwrites != 2 {
+		t.Errorf("got %v after %d steps", err, d.overwrites)
+	}
+}
