@@ -99,7 +99,28 @@ type LVMPools struct {
 	// +kubebuilder:validation:items:MaxLength=127
 	// +kubebuilder:validation:items:Pattern=`^[A-Za-z0-9_+.][A-Za-z0-9_+.-]*$`
 	VolumeGroups []string `json:"volumeGroups"`
+
+	// wipe says what becomes of a deleted volume's bytes before others may have its
+	// space: Discard lets the disk drop them where it is sure that they read as zeros
+	// then, and overwrites them with zeros elsewhere; Zero always overwrites them; None
+	// leaves them, and whoever gets a raw block volume on the space may read them. It is
+	// recorded with each volume when that is made: a change holds for volumes made later.
+	// +optional
+	// +kubebuilder:default=Discard
+	Wipe WipePolicy `json:"wipe,omitempty"`
 }
+
+// WipePolicy is what becomes of the bytes of deleted volumes.
+//
+// +kubebuilder:validation:Enum=Discard;Zero;None
+type WipePolicy string
+
+// The policies of wiping.
+const (
+	WipeDiscard WipePolicy = "Discard"
+	WipeZero    WipePolicy = "Zero"
+	WipeNone    WipePolicy = "None"
+)
 
 // LVMThinPools names the thin pools of a class, and how far they may be promised.
 type LVMThinPools struct {

@@ -23,9 +23,7 @@ func (c *Client) Report(ctx context.Context) ([]provision.Pool, error) {
 
 // Create implements provision.Provisioner.
 func (c *Client) Create(ctx context.Context, r provision.CreateRequest) (provision.Volume, error) {
-	v, err := c.rpc.Create(ctx, &pb.CreateRequest{
-		Id: r.ID, Pool: refToWire(r.Pool), Size: r.Size, Limits: limitsToWire(r.Limits), Labels: r.Labels, Inline: inlineToWire(r.Inline), Source: sourceToWire(r.Source),
-	})
+	v, err := c.rpc.Create(ctx, createToWire(r))
 	return volumeFromWire(v), fromStatus(ctx, err)
 }
 

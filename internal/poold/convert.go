@@ -26,6 +26,20 @@ func volumeFromWire(v *pb.Volume) provision.Volume {
 	}
 }
 
+func createToWire(r provision.CreateRequest) *pb.CreateRequest {
+	return &pb.CreateRequest{
+		Id: r.ID, Pool: refToWire(r.Pool), Size: r.Size, Limits: limitsToWire(r.Limits), Labels: r.Labels,
+		Inline: inlineToWire(r.Inline), Source: sourceToWire(r.Source), Wipe: string(r.Wipe),
+	}
+}
+
+func createFromWire(r *pb.CreateRequest) provision.CreateRequest {
+	return provision.CreateRequest{
+		ID: r.GetId(), Pool: refFromWire(r.GetPool()), Size: r.GetSize(), Limits: limitsFromWire(r.GetLimits()), Labels: r.GetLabels(),
+		Inline: inlineFromWire(r.GetInline()), Source: sourceFromWire(r.GetSource()), Wipe: provision.Wipe(r.GetWipe()),
+	}
+}
+
 func limitsToWire(l provision.Limits) *pb.Limits {
 	return &pb.Limits{
 		Spare: l.Spare, SparePercent: int32(l.SparePercent), //nolint:gosec // the server checks that they are percentages
@@ -63,6 +77,9 @@ func poolToWire(p provision.Pool) *pb.Pool {
 	for _, s := range p.Snapshots {
 		wire.Snapshots = append(wire.Snapshots, snapshotToWire(s))
 	}
+	for _, v := range p.Wiping {
+		wire.Wiping = append(wire.Wiping, volumeToWire(v))
+	}
 	return wire
 }
 
@@ -78,6 +95,9 @@ func poolFromWire(p *pb.Pool) provision.Pool {
 	}
 	for _, s := range p.GetSnapshots() {
 		pool.Snapshots = append(pool.Snapshots, snapshotFromWire(s))
+	}
+	for _, v := range p.GetWiping() {
+		pool.Wiping = append(pool.Wiping, volumeFromWire(v))
 	}
 	return pool
 }

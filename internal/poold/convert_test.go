@@ -39,6 +39,8 @@ func fill(v reflect.Value, n *int) {
 	case reflect.Slice:
 		v.Set(reflect.MakeSlice(v.Type(), 1, 1))
 		fill(v.Index(0), n)
+	case reflect.Map:
+		v.Set(reflect.ValueOf(map[string]string{fmt.Sprint("key ", *n): "value"}))
 	default:
 		panic("no value for a " + v.Kind().String())
 	}
@@ -48,6 +50,10 @@ func TestEveryFieldCrossesTheWire(t *testing.T) {
 	pool := filled[provision.Pool]()
 	if diff := cmp.Diff(pool, poolFromWire(poolToWire(pool))); diff != "" {
 		t.Errorf("a pool (-sent +received):\n%s", diff)
+	}
+	request := filled[provision.CreateRequest]()
+	if diff := cmp.Diff(request, createFromWire(createToWire(request))); diff != "" {
+		t.Errorf("a request (-sent +received):\n%s", diff)
 	}
 	limits := filled[provision.Limits]()
 	if diff := cmp.Diff(limits, limitsFromWire(limitsToWire(limits))); diff != "" {

@@ -47,10 +47,7 @@ func (s *server) Watch(_ *pb.WatchRequest, stream grpc.ServerStreamingServer[pb.
 }
 
 func (s *server) Create(ctx context.Context, r *pb.CreateRequest) (*pb.Volume, error) {
-	return reply(s.node.Create(ctx, provision.CreateRequest{
-		ID: r.GetId(), Pool: refFromWire(r.GetPool()), Size: r.GetSize(), Limits: limitsFromWire(r.GetLimits()), Labels: r.GetLabels(),
-		Inline: inlineFromWire(r.GetInline()), Source: sourceFromWire(r.GetSource()),
-	}))
+	return reply(s.node.Create(ctx, createFromWire(r)))
 }
 
 func (s *server) Get(ctx context.Context, r *pb.GetRequest) (*pb.Volume, error) {

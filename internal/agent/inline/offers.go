@@ -14,6 +14,7 @@ import (
 type offer struct {
 	pool   provision.PoolRef
 	limits provision.Limits
+	wipe   provision.Wipe
 	room   int64
 }
 
@@ -27,7 +28,7 @@ func (s *Service) rank(ctx context.Context, name string) ([]offer, error) {
 	var offers []offer
 	for _, p := range s.offers.Pools() {
 		if poolclass.Serves(class, p, node) {
-			offers = append(offers, offer{p.PoolRef, poolclass.Limits(class), poolclass.Room(class, p)})
+			offers = append(offers, offer{p.PoolRef, poolclass.Limits(class), poolclass.Wipe(class), poolclass.Room(class, p)})
 		}
 	}
 	if len(offers) == 0 {

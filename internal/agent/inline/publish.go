@@ -127,7 +127,7 @@ func (s *Service) carve(ctx context.Context, v volume, r PublishRequest, offers 
 	var best error
 	for _, o := range offers {
 		record, err := s.disks.Create(ctx, provision.CreateRequest{
-			ID: v.id, Pool: o.pool, Size: r.Size, Limits: o.limits, Labels: r.labels(), Inline: v.owner,
+			ID: v.id, Pool: o.pool, Size: r.Size, Limits: o.limits, Labels: r.labels(), Inline: v.owner, Wipe: o.wipe,
 		})
 		if err == nil {
 			return record, nil

@@ -70,6 +70,14 @@ func Limits(c *v1alpha1.PoolClass) provision.Limits {
 	return l
 }
 
+// Wipe is what becomes of the bytes of a volume of the class once it is deleted.
+func Wipe(c *v1alpha1.PoolClass) provision.Wipe {
+	if c.Spec.LVM == nil {
+		return ""
+	}
+	return provision.Wipe(c.Spec.LVM.Wipe)
+}
+
 // Room is the largest volume in bytes that can be made in a pool of the class.
 func Room(c *v1alpha1.PoolClass, p provision.Pool) int64 {
 	if p.Problem != "" {

@@ -69,6 +69,7 @@ func (w *Worker) create(ctx context.Context, v *v1alpha1.Volume, c *v1alpha1.Poo
 		Limits: poolclass.Limits(c),
 		Labels: labelsOf(v),
 		Source: source,
+		Wipe:   poolclass.Wipe(c),
 	})
 	if errors.Is(err, provision.ErrNotFound) && source != (provision.Source{}) {
 		return next, fmt.Errorf("%w: %w", entries.ErrNoSource, err)

@@ -481,6 +481,7 @@ type Pool struct {
 	Media          string                 `protobuf:"bytes,10,opt,name=media,proto3" json:"media,omitempty"`
 	Paths          []string               `protobuf:"bytes,11,rep,name=paths,proto3" json:"paths,omitempty"`
 	Snapshots      []*Snapshot            `protobuf:"bytes,12,rep,name=snapshots,proto3" json:"snapshots,omitempty"`
+	Wiping         []*Volume              `protobuf:"bytes,13,rep,name=wiping,proto3" json:"wiping,omitempty"`
 	unknownFields  protoimpl.UnknownFields
 	sizeCache      protoimpl.SizeCache
 }
@@ -595,6 +596,13 @@ func (x *Pool) GetPaths() []string {
 func (x *Pool) GetSnapshots() []*Snapshot {
 	if x != nil {
 		return x.Snapshots
+	}
+	return nil
+}
+
+func (x *Pool) GetWiping() []*Volume {
+	if x != nil {
+		return x.Wiping
 	}
 	return nil
 }
@@ -760,6 +768,7 @@ type CreateRequest struct {
 	Labels        map[string]string      `protobuf:"bytes,5,rep,name=labels,proto3" json:"labels,omitempty" protobuf_key:"bytes,1,opt,name=key" protobuf_val:"bytes,2,opt,name=value"`
 	Inline        *Inline                `protobuf:"bytes,6,opt,name=inline,proto3" json:"inline,omitempty"`
 	Source        *Source                `protobuf:"bytes,7,opt,name=source,proto3" json:"source,omitempty"`
+	Wipe          string                 `protobuf:"bytes,8,opt,name=wipe,proto3" json:"wipe,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -841,6 +850,13 @@ func (x *CreateRequest) GetSource() *Source {
 		return x.Source
 	}
 	return nil
+}
+
+func (x *CreateRequest) GetWipe() string {
+	if x != nil {
+		return x.Wipe
+	}
+	return ""
 }
 
 type SnapshotRequest struct {
@@ -1789,7 +1805,7 @@ const file_internal_poold_pb_poold_proto_rawDesc = "" +
 	"\x05spare\x18\x01 \x01(\x03R\x05spare\x12#\n" +
 	"\rspare_percent\x18\x02 \x01(\x05R\fsparePercent\x12$\n" +
 	"\roverprovision\x18\x03 \x01(\x05R\roverprovision\x12\x19\n" +
-	"\bmax_fill\x18\x04 \x01(\x05R\amaxFill\"\xfa\x02\n" +
+	"\bmax_fill\x18\x04 \x01(\x05R\amaxFill\"\xaa\x03\n" +
 	"\x04Pool\x12)\n" +
 	"\x03ref\x18\x01 \x01(\v2\x17.berth.poold.v1.PoolRefR\x03ref\x12\x14\n" +
 	"\x05total\x18\x02 \x01(\x03R\x05total\x12\x18\n" +
@@ -1803,12 +1819,13 @@ const file_internal_poold_pb_poold_proto_rawDesc = "" +
 	"\x05media\x18\n" +
 	" \x01(\tR\x05media\x12\x14\n" +
 	"\x05paths\x18\v \x03(\tR\x05paths\x126\n" +
-	"\tsnapshots\x18\f \x03(\v2\x18.berth.poold.v1.SnapshotR\tsnapshots\"\x0f\n" +
+	"\tsnapshots\x18\f \x03(\v2\x18.berth.poold.v1.SnapshotR\tsnapshots\x12.\n" +
+	"\x06wiping\x18\r \x03(\v2\x16.berth.poold.v1.VolumeR\x06wiping\"\x0f\n" +
 	"\rReportRequest\"<\n" +
 	"\x0eReportResponse\x12*\n" +
 	"\x05pools\x18\x01 \x03(\v2\x14.berth.poold.v1.PoolR\x05pools\"\x0e\n" +
 	"\fWatchRequest\"\x0f\n" +
-	"\rWatchResponse\"\xee\x02\n" +
+	"\rWatchResponse\"\x82\x03\n" +
 	"\rCreateRequest\x12\x0e\n" +
 	"\x02id\x18\x01 \x01(\tR\x02id\x12+\n" +
 	"\x04pool\x18\x02 \x01(\v2\x17.berth.poold.v1.PoolRefR\x04pool\x12\x12\n" +
@@ -1816,7 +1833,8 @@ const file_internal_poold_pb_poold_proto_rawDesc = "" +
 	"\x06limits\x18\x04 \x01(\v2\x16.berth.poold.v1.LimitsR\x06limits\x12A\n" +
 	"\x06labels\x18\x05 \x03(\v2).berth.poold.v1.CreateRequest.LabelsEntryR\x06labels\x12.\n" +
 	"\x06inline\x18\x06 \x01(\v2\x16.berth.poold.v1.InlineR\x06inline\x12.\n" +
-	"\x06source\x18\a \x01(\v2\x16.berth.poold.v1.SourceR\x06source\x1a9\n" +
+	"\x06source\x18\a \x01(\v2\x16.berth.poold.v1.SourceR\x06source\x12\x12\n" +
+	"\x04wipe\x18\b \x01(\tR\x04wipe\x1a9\n" +
 	"\vLabelsEntry\x12\x10\n" +
 	"\x03key\x18\x01 \x01(\tR\x03key\x12\x14\n" +
 	"\x05value\x18\x02 \x01(\tR\x05value:\x028\x01\"i\n" +
@@ -1951,51 +1969,52 @@ var file_internal_poold_pb_poold_proto_depIdxs = []int32{
 	0,  // 4: berth.poold.v1.Pool.ref:type_name -> berth.poold.v1.PoolRef
 	1,  // 5: berth.poold.v1.Pool.volumes:type_name -> berth.poold.v1.Volume
 	3,  // 6: berth.poold.v1.Pool.snapshots:type_name -> berth.poold.v1.Snapshot
-	6,  // 7: berth.poold.v1.ReportResponse.pools:type_name -> berth.poold.v1.Pool
-	0,  // 8: berth.poold.v1.CreateRequest.pool:type_name -> berth.poold.v1.PoolRef
-	5,  // 9: berth.poold.v1.CreateRequest.limits:type_name -> berth.poold.v1.Limits
-	30, // 10: berth.poold.v1.CreateRequest.labels:type_name -> berth.poold.v1.CreateRequest.LabelsEntry
-	4,  // 11: berth.poold.v1.CreateRequest.inline:type_name -> berth.poold.v1.Inline
-	2,  // 12: berth.poold.v1.CreateRequest.source:type_name -> berth.poold.v1.Source
-	5,  // 13: berth.poold.v1.SnapshotRequest.limits:type_name -> berth.poold.v1.Limits
-	5,  // 14: berth.poold.v1.ExpandRequest.limits:type_name -> berth.poold.v1.Limits
-	7,  // 15: berth.poold.v1.Poold.Report:input_type -> berth.poold.v1.ReportRequest
-	9,  // 16: berth.poold.v1.Poold.Watch:input_type -> berth.poold.v1.WatchRequest
-	11, // 17: berth.poold.v1.Poold.Create:input_type -> berth.poold.v1.CreateRequest
-	13, // 18: berth.poold.v1.Poold.Get:input_type -> berth.poold.v1.GetRequest
-	14, // 19: berth.poold.v1.Poold.Expand:input_type -> berth.poold.v1.ExpandRequest
-	15, // 20: berth.poold.v1.Poold.Format:input_type -> berth.poold.v1.FormatRequest
-	16, // 21: berth.poold.v1.Poold.Delete:input_type -> berth.poold.v1.DeleteRequest
-	12, // 22: berth.poold.v1.Poold.TakeSnapshot:input_type -> berth.poold.v1.SnapshotRequest
-	13, // 23: berth.poold.v1.Poold.GetSnapshot:input_type -> berth.poold.v1.GetRequest
-	16, // 24: berth.poold.v1.Poold.DeleteSnapshot:input_type -> berth.poold.v1.DeleteRequest
-	18, // 25: berth.poold.v1.Poold.Mount:input_type -> berth.poold.v1.MountRequest
-	20, // 26: berth.poold.v1.Poold.Bind:input_type -> berth.poold.v1.BindRequest
-	22, // 27: berth.poold.v1.Poold.Unmount:input_type -> berth.poold.v1.UnmountRequest
-	24, // 28: berth.poold.v1.Poold.Grow:input_type -> berth.poold.v1.GrowRequest
-	26, // 29: berth.poold.v1.Poold.Stats:input_type -> berth.poold.v1.StatsRequest
-	28, // 30: berth.poold.v1.Poold.DeviceSize:input_type -> berth.poold.v1.DeviceSizeRequest
-	8,  // 31: berth.poold.v1.Poold.Report:output_type -> berth.poold.v1.ReportResponse
-	10, // 32: berth.poold.v1.Poold.Watch:output_type -> berth.poold.v1.WatchResponse
-	1,  // 33: berth.poold.v1.Poold.Create:output_type -> berth.poold.v1.Volume
-	1,  // 34: berth.poold.v1.Poold.Get:output_type -> berth.poold.v1.Volume
-	1,  // 35: berth.poold.v1.Poold.Expand:output_type -> berth.poold.v1.Volume
-	1,  // 36: berth.poold.v1.Poold.Format:output_type -> berth.poold.v1.Volume
-	17, // 37: berth.poold.v1.Poold.Delete:output_type -> berth.poold.v1.DeleteResponse
-	3,  // 38: berth.poold.v1.Poold.TakeSnapshot:output_type -> berth.poold.v1.Snapshot
-	3,  // 39: berth.poold.v1.Poold.GetSnapshot:output_type -> berth.poold.v1.Snapshot
-	17, // 40: berth.poold.v1.Poold.DeleteSnapshot:output_type -> berth.poold.v1.DeleteResponse
-	19, // 41: berth.poold.v1.Poold.Mount:output_type -> berth.poold.v1.MountResponse
-	21, // 42: berth.poold.v1.Poold.Bind:output_type -> berth.poold.v1.BindResponse
-	23, // 43: berth.poold.v1.Poold.Unmount:output_type -> berth.poold.v1.UnmountResponse
-	25, // 44: berth.poold.v1.Poold.Grow:output_type -> berth.poold.v1.GrowResponse
-	27, // 45: berth.poold.v1.Poold.Stats:output_type -> berth.poold.v1.StatsResponse
-	29, // 46: berth.poold.v1.Poold.DeviceSize:output_type -> berth.poold.v1.DeviceSizeResponse
-	31, // [31:47] is the sub-list for method output_type
-	15, // [15:31] is the sub-list for method input_type
-	15, // [15:15] is the sub-list for extension type_name
-	15, // [15:15] is the sub-list for extension extendee
-	0,  // [0:15] is the sub-list for field type_name
+	1,  // 7: berth.poold.v1.Pool.wiping:type_name -> berth.poold.v1.Volume
+	6,  // 8: berth.poold.v1.ReportResponse.pools:type_name -> berth.poold.v1.Pool
+	0,  // 9: berth.poold.v1.CreateRequest.pool:type_name -> berth.poold.v1.PoolRef
+	5,  // 10: berth.poold.v1.CreateRequest.limits:type_name -> berth.poold.v1.Limits
+	30, // 11: berth.poold.v1.CreateRequest.labels:type_name -> berth.poold.v1.CreateRequest.LabelsEntry
+	4,  // 12: berth.poold.v1.CreateRequest.inline:type_name -> berth.poold.v1.Inline
+	2,  // 13: berth.poold.v1.CreateRequest.source:type_name -> berth.poold.v1.Source
+	5,  // 14: berth.poold.v1.SnapshotRequest.limits:type_name -> berth.poold.v1.Limits
+	5,  // 15: berth.poold.v1.ExpandRequest.limits:type_name -> berth.poold.v1.Limits
+	7,  // 16: berth.poold.v1.Poold.Report:input_type -> berth.poold.v1.ReportRequest
+	9,  // 17: berth.poold.v1.Poold.Watch:input_type -> berth.poold.v1.WatchRequest
+	11, // 18: berth.poold.v1.Poold.Create:input_type -> berth.poold.v1.CreateRequest
+	13, // 19: berth.poold.v1.Poold.Get:input_type -> berth.poold.v1.GetRequest
+	14, // 20: berth.poold.v1.Poold.Expand:input_type -> berth.poold.v1.ExpandRequest
+	15, // 21: berth.poold.v1.Poold.Format:input_type -> berth.poold.v1.FormatRequest
+	16, // 22: berth.poold.v1.Poold.Delete:input_type -> berth.poold.v1.DeleteRequest
+	12, // 23: berth.poold.v1.Poold.TakeSnapshot:input_type -> berth.poold.v1.SnapshotRequest
+	13, // 24: berth.poold.v1.Poold.GetSnapshot:input_type -> berth.poold.v1.GetRequest
+	16, // 25: berth.poold.v1.Poold.DeleteSnapshot:input_type -> berth.poold.v1.DeleteRequest
+	18, // 26: berth.poold.v1.Poold.Mount:input_type -> berth.poold.v1.MountRequest
+	20, // 27: berth.poold.v1.Poold.Bind:input_type -> berth.poold.v1.BindRequest
+	22, // 28: berth.poold.v1.Poold.Unmount:input_type -> berth.poold.v1.UnmountRequest
+	24, // 29: berth.poold.v1.Poold.Grow:input_type -> berth.poold.v1.GrowRequest
+	26, // 30: berth.poold.v1.Poold.Stats:input_type -> berth.poold.v1.StatsRequest
+	28, // 31: berth.poold.v1.Poold.DeviceSize:input_type -> berth.poold.v1.DeviceSizeRequest
+	8,  // 32: berth.poold.v1.Poold.Report:output_type -> berth.poold.v1.ReportResponse
+	10, // 33: berth.poold.v1.Poold.Watch:output_type -> berth.poold.v1.WatchResponse
+	1,  // 34: berth.poold.v1.Poold.Create:output_type -> berth.poold.v1.Volume
+	1,  // 35: berth.poold.v1.Poold.Get:output_type -> berth.poold.v1.Volume
+	1,  // 36: berth.poold.v1.Poold.Expand:output_type -> berth.poold.v1.Volume
+	1,  // 37: berth.poold.v1.Poold.Format:output_type -> berth.poold.v1.Volume
+	17, // 38: berth.poold.v1.Poold.Delete:output_type -> berth.poold.v1.DeleteResponse
+	3,  // 39: berth.poold.v1.Poold.TakeSnapshot:output_type -> berth.poold.v1.Snapshot
+	3,  // 40: berth.poold.v1.Poold.GetSnapshot:output_type -> berth.poold.v1.Snapshot
+	17, // 41: berth.poold.v1.Poold.DeleteSnapshot:output_type -> berth.poold.v1.DeleteResponse
+	19, // 42: berth.poold.v1.Poold.Mount:output_type -> berth.poold.v1.MountResponse
+	21, // 43: berth.poold.v1.Poold.Bind:output_type -> berth.poold.v1.BindResponse
+	23, // 44: berth.poold.v1.Poold.Unmount:output_type -> berth.poold.v1.UnmountResponse
+	25, // 45: berth.poold.v1.Poold.Grow:output_type -> berth.poold.v1.GrowResponse
+	27, // 46: berth.poold.v1.Poold.Stats:output_type -> berth.poold.v1.StatsResponse
+	29, // 47: berth.poold.v1.Poold.DeviceSize:output_type -> berth.poold.v1.DeviceSizeResponse
+	32, // [32:48] is the sub-list for method output_type
+	16, // [16:32] is the sub-list for method input_type
+	16, // [16:16] is the sub-list for extension type_name
+	16, // [16:16] is the sub-list for extension extendee
+	0,  // [0:16] is the sub-list for field type_name
 }
 
 func init() { file_internal_poold_pb_poold_proto_init() }

@@ -120,6 +120,10 @@ var schemaYAML = typed.YAMLObject(`types:
           elementType:
             scalar: string
           elementRelationship: associative
+    - name: wipe
+      type:
+        namedType: dev.berth.berth.api.v1alpha1.WipePolicy
+      default: Discard
 - name: dev.berth.berth.api.v1alpha1.LVMThinPools
   map:
     fields:
@@ -581,6 +585,8 @@ var schemaYAML = typed.YAMLObject(`types:
           elementRelationship: associative
           keys:
           - node
+- name: dev.berth.berth.api.v1alpha1.WipePolicy
+  scalar: string
 - name: io.k8s.apimachinery.pkg.api.resource.Quantity
   scalar: untyped
   list:

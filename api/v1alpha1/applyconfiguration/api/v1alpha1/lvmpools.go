@@ -2,6 +2,10 @@
 
 package v1alpha1
 
+import (
+	apiv1alpha1 "berth.dev/berth/api/v1alpha1"
+)
+
 // LVMPoolsApplyConfiguration represents a declarative configuration of the LVMPools type for use
 // with apply.
 //
@@ -10,6 +14,12 @@ type LVMPoolsApplyConfiguration struct {
 	// volumeGroups are names of existing volume groups. A node serves the class
 	// from those that it has.
 	VolumeGroups []string `json:"volumeGroups,omitempty"`
+	// wipe says what becomes of a deleted volume's bytes before others may have its
+	// space: Discard lets the disk drop them where it is sure that they read as zeros
+	// then, and overwrites them with zeros elsewhere; Zero always overwrites them; None
+	// leaves them, and whoever gets a raw block volume on the space may read them. It is
+	// recorded with each volume when that is made: a change holds for volumes made later.
+	Wipe *apiv1alpha1.WipePolicy `json:"wipe,omitempty"`
 }
 
 // LVMPoolsApplyConfiguration constructs a declarative configuration of the LVMPools type for use with
@@ -25,5 +35,13 @@ func (b *LVMPoolsApplyConfiguration) WithVolumeGroups(values ...string) *LVMPool
 	for i := range values {
 		b.VolumeGroups = append(b.VolumeGroups, values[i])
 	}
+	return b
+}
+
+// WithWipe sets the Wipe field in the declarative configuration to the given value
+// and returns the receiver, so that objects can be built by chaining "With" function invocations.
+// If called multiple times, the Wipe field is set to the value of the last call.
+func (b *LVMPoolsApplyConfiguration) WithWipe(value apiv1alpha1.WipePolicy) *LVMPoolsApplyConfiguration {
+	b.Wipe = &value
 	return b
 }
