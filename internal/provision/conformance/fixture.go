@@ -43,7 +43,7 @@ func (f fixture) size(n int64) int64 {
 
 func (f fixture) request(n int, units int64) provision.CreateRequest {
 	return provision.CreateRequest{
-		ID: id(n), Pool: f.Pool, Size: f.size(units),
+		ID: id(n), Pool: f.Pool, Size: f.size(units), Wipe: f.Wipe,
 		Labels: map[string]string{"namespace": "shop", "claim": fmt.Sprintf("data-%d", n)},
 	}
 }
@@ -70,9 +70,7 @@ func (f fixture) delete(t *testing.T, n int) {
 	if err := f.Provisioner.Delete(t.Context(), id(n)); err != nil {
 		t.Fatalf("deleting volume %d: %v", n, err)
 	}
-	if f.whole {
-		f.settle(t)
-	}
+	f.settle(t)
 }
 
 func (f fixture) get(t *testing.T, n int) provision.Volume {
@@ -103,7 +101,7 @@ func (f fixture) pool(t testing.TB) provision.Pool {
 			t.Errorf("snapshot %+v does not belong into pool %+v", s, p.PoolRef)
 		}
 	}
-	for _, v := range p.Volumes {
+	for _, v := range slices.Concat(p.Volumes, p.Wiping) {
 		rest -= v.Size
 		if v.Pool != f.Pool || v.Size%p.Unit != 0 {
 			t.Errorf("volume %+v does not belong into pool %+v", v, p.PoolRef)

@@ -36,6 +36,14 @@ type Harness struct {
 	Write func(v provision.Volume, text string)
 	Read  func(v provision.Volume, bytes int) string
 
+	// WriteAt puts a text anywhere on a volume's device, and ReadAt returns as many bytes
+	// of it. Only RunForgets needs them.
+	WriteAt func(v provision.Volume, text string, offset int64)
+	ReadAt  func(v provision.Volume, bytes int, offset int64) string
+
+	// Wipe is asked for with each volume.
+	Wipe provision.Wipe
+
 	// Formats returns how often a filesystem was made on a volume.
 	Formats func(id string) int
 }

@@ -11,6 +11,7 @@ import (
 
 // model is what a provisioner should be: a map and a sum.
 type model struct {
+	t       *testing.T
 	f       fixture
 	total   int64 // units
 	volumes map[string]provision.Volume
@@ -21,7 +22,8 @@ func agreesWithModel(t *testing.T, f fixture) {
 		for _, v := range f.pool(t).Volumes { // what a failed sequence left
 			expect(rt, f.Provisioner.Delete(rt.Context(), v.ID), nil)
 		}
-		m := &model{f: f, total: f.pool(t).Free / f.unit, volumes: map[string]provision.Volume{}}
+		f.settle(t)
+		m := &model{t: t, f: f, total: f.pool(t).Free / f.unit, volumes: map[string]provision.Volume{}}
 		defer func() { f = m.f }() // a restart replaces the provisioner
 		rt.Repeat(map[string]func(*rapid.T){
 			"create":  m.create,
@@ -46,7 +48,8 @@ func (m *model) free() int64 {
 }
 
 func (m *model) create(t *rapid.T) {
-	r := provision.CreateRequest{ID: anyID(t), Pool: m.f.Pool}
+	m.f.settle(m.t)
+	r := provision.CreateRequest{ID: anyID(t), Pool: m.f.Pool, Wipe: m.f.Wipe}
 	units := rapid.Int64Range(1, m.total/2).Draw(t, "units")
 	spare := rapid.Int64Range(0, m.total/4).Draw(t, "spare")
 	r.Size, r.Limits.Spare = units*m.f.unit, spare*m.f.unit
@@ -66,6 +69,7 @@ func (m *model) create(t *rapid.T) {
 }
 
 func (m *model) expand(t *rapid.T) {
+	m.f.settle(m.t)
 	r := provision.ExpandRequest{ID: anyID(t)}
 	units := rapid.Int64Range(1, m.total).Draw(t, "units")
 	r.Size = units * m.f.unit
@@ -126,8 +130,12 @@ func (m *model) check(t *rapid.T) {
 		if p.PoolRef != m.f.Pool {
 			continue
 		}
-		if p.Free != m.free()*m.f.unit || len(p.Volumes) != len(m.volumes) {
-			t.Fatalf("%d bytes free and volumes %+v, want %d and %+v", p.Free, p.Volumes, m.free()*m.f.unit, m.volumes)
+		free := p.Free
+		for _, v := range p.Wiping {
+			free += v.Size
+		}
+		if free != m.free()*m.f.unit || len(p.Volumes) != len(m.volumes) {
+			t.Fatalf("%d bytes free or being wiped and volumes %+v, want %d and %+v", free, p.Volumes, m.free()*m.f.unit, m.volumes)
 		}
 		for _, v := range p.Volumes {
 			if v != m.volumes[v.ID] {

@@ -2,13 +2,9 @@ package conformance
 
 import (
 	"testing"
-	"time"
 
 	"berth.dev/berth/internal/provision"
 )
-
-// settleTimeout bounds how long a pool may take to be free again.
-const settleTimeout = 2 * time.Minute
 
 // RunWhole runs the suite for pools that one volume takes whole, such as disks. Start
 // is called for each test.
@@ -65,31 +61,6 @@ func (f fixture) on(t testing.TB, pool int) fixture {
 	f.Pool = f.Pools[pool]
 	f.unit = f.pool(t).Unit
 	return f
-}
-
-// settle waits until no pool is closed to what will come without a volume in it: what
-// a volume leaves may have to be removed first.
-func (f fixture) settle(t testing.TB) {
-	t.Helper()
-	timeout := time.NewTimer(settleTimeout)
-	defer timeout.Stop()
-	for {
-		waiting := ""
-		for _, pool := range f.Pools {
-			f.Pool = pool
-			if p := f.pool(t); len(p.Volumes) == 0 && p.Free != p.Total {
-				waiting = p.Name + ": " + p.Problem
-			}
-		}
-		if waiting == "" {
-			return
-		}
-		select {
-		case <-f.Provisioner.Changed():
-		case <-timeout.C:
-			t.Fatalf("still not free: %s", waiting)
-		}
-	}
 }
 
 func takesWhole(t *testing.T, f fixture) {

@@ -66,7 +66,6 @@ func deletesWhole(t *testing.T, f fixture) {
 }
 
 func forgets(t *testing.T, f fixture) {
-	const secret = "what nobody else may read"
 	v := f.create(t, 1, 1)
 	f.Write(v, secret)
 	if got := f.Read(v, len(secret)); got != secret {

@@ -56,6 +56,7 @@ func (s *state) applyGroup(g *group, turn uint64, now time.Time) {
 		g.stale, g.busySince, g.turn = old.stale, old.busySince, old.turn
 	}
 	g.takeOver(old)
+	g.remember(old)
 	g.read = now
 	s.groups[g.name] = g
 }

@@ -14,26 +14,38 @@ import (
 )
 
 func TestOperationsStartNoMoreProcessesThanTheyMust(t *testing.T) {
-	for name, pool := range map[string]provision.PoolRef{"thick": vg, "thin": thin} {
-		t.Run(name, func(t *testing.T) { testBudget(t, pool) })
+	removed, wiped := map[string]int{"lvremove": 1}, map[string]int{"lvchange": 1, "lvremove": 1}
+	for name, tc := range map[string]struct {
+		pool    provision.PoolRef
+		wipe    provision.Wipe
+		deleted map[string]int
+	}{
+		"thick":                 {vg, "", wiped},
+		"thick and overwritten": {vg, provision.WipeZero, wiped},
+		"thick and left":        {vg, provision.WipeNone, removed},
+		"thin":                  {thin, "", removed},
+	} {
+		t.Run(name, func(t *testing.T) { testBudget(t, tc.pool, tc.wipe, tc.deleted) })
 	}
 }
 
-func testBudget(t *testing.T, pool provision.PoolRef) {
+func testBudget(t *testing.T, pool provision.PoolRef, wipe provision.Wipe, deleted map[string]int) {
 	host := lvmtest.NewHost(map[string]int64{vg.Name: 100})
 	host.AddThinPool(vg.Name, "pool", 50)
 	counter, c := counted(host)
 	p, _ := start(t, c)
 	awaitChange(t, p) // it watches
 	ctx := t.Context()
+	r := requestIn(pool, "pvc-1", 2)
+	r.Wipe = wipe
 	for _, step := range []struct {
 		name string
 		do   func() error
 		want map[string]int
 	}{
 		{"the first report", func() error { _, err := p.Report(ctx); return err }, map[string]int{"fullreport": 1}},
-		{"create", func() error { _, err := p.Create(ctx, requestIn(pool, "pvc-1", 2)); return err }, map[string]int{"lvcreate": 1}},
-		{"create again", func() error { _, err := p.Create(ctx, requestIn(pool, "pvc-1", 2)); return err }, nil},
+		{"create", func() error { _, err := p.Create(ctx, r); return err }, map[string]int{"lvcreate": 1}},
+		{"create again", func() error { _, err := p.Create(ctx, r); return err }, nil},
 		{"report after an own change", func() error { _, err := p.Report(ctx); return err }, nil},
 		{"get", func() error { _, err := p.Get(ctx, "pvc-1"); return err }, nil},
 		{"format, beside mkfs", func() error {
@@ -48,7 +60,7 @@ func testBudget(t *testing.T, pool provision.PoolRef) {
 			_, err := p.Expand(ctx, provision.ExpandRequest{ID: "pvc-1", Size: 4 * unit})
 			return err
 		}, map[string]int{"lvextend": 1}},
-		{"delete", func() error { return p.Delete(ctx, "pvc-1") }, map[string]int{"lvremove": 1}},
+		{"delete", func() error { defer settle(t, p); return p.Delete(ctx, "pvc-1") }, deleted},
 		{"delete again, after a look", func() error { return p.Delete(ctx, "pvc-1") }, map[string]int{"fullreport": 1}},
 		{"report at the end", func() error { _, err := p.Report(ctx); return err }, nil},
 	} {

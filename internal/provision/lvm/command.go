@@ -92,6 +92,11 @@ func (c Config) removeCommand(group, id string) run.Command {
 	return c.command("lvremove", "--yes", group+"/"+id)
 }
 
+// markCommand makes a volume what a deleted one left: LVM writes both tags in one change.
+func (c Config) markCommand(group, id string) run.Command {
+	return c.command("lvchange", "--yes", "--deltag", tagVolume+id, "--addtag", tagWiping+id, group+"/"+id)
+}
+
 func (c Config) tagCommand(group, id, tag string) run.Command {
 	return c.command("lvchange", "--yes", "--addtag", tag, group+"/"+id)
 }

@@ -3,8 +3,10 @@ package lvm
 import (
 	"context"
 	"errors"
+	"io"
 	"time"
 
+	"berth.dev/berth/internal/provision/wipe"
 	"berth.dev/berth/internal/run"
 )
 
@@ -30,10 +32,32 @@ type Devices interface {
 	// input or output.
 	Target(name string) (kind, status string, err error)
 
+	// Opens returns how often a device-mapper device is open; 0 if there is none.
+	Opens(name string) (int, error)
+
+	// Hold opens a device for writing, alone: it fails with ErrBusy while it is mounted
+	// or held, and cannot be until it is closed.
+	Hold(path string) (Holder, error)
+
 	// Watch calls ready once nothing escapes it any more, and then written with the
 	// path of each block device that a writer has closed, that appeared or that went,
 	// until ctx ends. Neither blocks.
 	Watch(ctx context.Context, ready func(), written func(device string)) error
+}
+
+// ErrBusy says that somebody else has a device.
+var ErrBusy = errors.New("device is busy")
+
+// Holder is a device that is open for writing, alone.
+type Holder interface {
+	wipe.Device
+	io.Closer
+
+	// Size in bytes.
+	Size() (int64, error)
+
+	// Mapping returns the device-mapper name and uuid of what is open.
+	Mapping() (name, uuid string, err error)
 }
 
 // Config of a provisioner.
@@ -59,6 +83,11 @@ type Config struct {
 	// FillInterval is how often the kernel is asked how full the thin pools are; 10 s by
 	// default.
 	FillInterval time.Duration
+	// WipeStep is how many bytes are wiped at a time; 256 MiB by default.
+	WipeStep int64
+	// WipeRetry is how long wiping rests after it failed, and twice as long after each
+	// failure more, up to RefreshInterval; 10 s by default.
+	WipeRetry time.Duration
 	// Now defaults to time.Now.
 	Now func() time.Time
 }
@@ -78,6 +107,12 @@ func (c Config) withDefaults() (Config, error) {
 	}
 	if c.FillInterval == 0 {
 		c.FillInterval = 10 * time.Second
+	}
+	if c.WipeStep == 0 {
+		c.WipeStep = 256 << 20
+	}
+	if c.WipeRetry == 0 {
+		c.WipeRetry = 10 * time.Second
 	}
 	if c.Now == nil {
 		c.Now = time.Now

@@ -33,6 +33,8 @@ type group struct {
 	// dependents are the names of others' logical volumes that LVM would remove
 	// together with one of Berth's, by its id: copy-on-write snapshots of it.
 	dependents map[string]string
+	// wiping is what deleted volumes left, by their ids.
+	wiping map[string]*remnant
 
 	// turn is the state's count of own changes after the last one of this group.
 	turn uint64
@@ -68,6 +70,8 @@ type volume struct {
 	// copying says that it is not yet as large as it must be. Its size is what it was
 	// promised all the same.
 	copying bool
+	// wipe is what becomes of its bytes once it is deleted.
+	wipe provision.Wipe
 }
 
 type snapshot struct {
@@ -139,6 +143,9 @@ func (g *group) pool(thin string, now time.Time) provision.Pool {
 		if g.snapshots[id].pool == thin {
 			p.Snapshots = append(p.Snapshots, g.viewSnapshot(id))
 		}
+	}
+	if thin == "" {
+		p.Wiping = g.remnants()
 	}
 	return p
 }

@@ -22,6 +22,10 @@ type Provisioner struct {
 	tasks                    run.Tasks
 	firstLook                sync.Once
 	checks, looks, mends     checks
+	// wipes is signalled when there may be something to wipe; wiping are the groups in
+	// which that is under way.
+	wipes  chan struct{}
+	wiping checks
 }
 
 // New makes a provisioner. It starts nothing; Run watches for changes by others.
@@ -30,7 +34,7 @@ func New(c Config) (*Provisioner, error) {
 	if err != nil {
 		return nil, err
 	}
-	return &Provisioner{config: c, changed: make(chan struct{}, 1)}, nil
+	return &Provisioner{config: c, changed: make(chan struct{}, 1), wipes: make(chan struct{}, 1)}, nil
 }
 
 // Changed implements provision.Provisioner.

@@ -29,6 +29,18 @@ func TestConformanceOnPlayedLVM(t *testing.T) {
 	})
 }
 
+func TestNoPlayedVolumeShowsWhatAnotherHeld(t *testing.T) {
+	for name, pool := range map[string]provision.PoolRef{"thick": vg, "thin": thin} {
+		t.Run(name, func(t *testing.T) {
+			conformance.RunForgets(t, func(t *testing.T) conformance.Harness {
+				host := lvmtest.NewHost(map[string]int64{vg.Name: 210})
+				host.AddThinPool(vg.Name, "pool", 100)
+				return harness(t, host, pool)
+			})
+		})
+	}
+}
+
 func TestConformanceOfThinPoolsOnPlayedLVM(t *testing.T) {
 	conformance.Run(t, thinHarness)
 }
@@ -64,6 +76,8 @@ func harness(t *testing.T, host *lvmtest.Host, pool provision.PoolRef) conforman
 		Scramble: func(v provision.Volume) {
 			host.On(v.Device, func(v *lvmtest.Volume) { v.Signature = "" })
 		},
+		WriteAt: func(v provision.Volume, text string, offset int64) { host.WriteAt(v.Device, text, offset) },
+		ReadAt:  func(v provision.Volume, bytes int, offset int64) string { return host.ReadAt(v.Device, bytes, offset) },
 		Formats: made.of,
 		Write: func(v provision.Volume, text string) {
 			host.On(v.Device, func(v *lvmtest.Volume) { v.Content = text })

@@ -53,7 +53,7 @@ func (p *Provisioner) creation(r provision.CreateRequest) change {
 		learn: func(g *group, size int64) {
 			g.volumes[r.ID] = &volume{
 				carved: carved{pool: thin, size: size, filesystem: from.filesystem, active: true},
-				inline: r.Inline, source: r.Source, copying: r.Source != (provision.Source{}) && from.size < size,
+				inline: r.Inline, source: r.Source, wipe: r.Wipe, copying: r.Source != (provision.Source{}) && from.size < size,
 			}
 		},
 	}
@@ -139,10 +139,14 @@ func (p *Provisioner) Expand(ctx context.Context, r provision.ExpandRequest) (pr
 	return p.view(name, r.ID)
 }
 
-// Delete implements provision.Provisioner.
+// Delete implements provision.Provisioner. What is to be wiped is free once Run has
+// wiped it.
 func (p *Provisioner) Delete(ctx context.Context, id string) error {
 	if err := provision.CheckID(id); err != nil {
 		return err
+	}
+	if p.state.left(id) {
+		return nil // deleted, and being wiped
 	}
 	return p.remove(ctx, id)
 }
@@ -151,6 +155,9 @@ func (p *Provisioner) Delete(ctx context.Context, id string) error {
 func (p *Provisioner) remove(ctx context.Context, id string) error {
 	pool, err := p.locate(ctx, id)
 	if errors.Is(err, provision.ErrNotFound) {
+		if p.state.left(id) {
+			return nil
+		}
 		if other, taken := p.state.taken(id); taken {
 			return fmt.Errorf("%w: logical volume %s/%s is not Berth's", provision.ErrConflict, other, id)
 		}
@@ -160,6 +167,9 @@ func (p *Provisioner) remove(ctx context.Context, id string) error {
 		return err
 	}
 	name, thin := split(pool)
+	if p.state.wipes(name, id) {
+		return p.mark(ctx, name, id)
+	}
 	return p.carryOut(ctx, change{
 		group: name, id: id, thin: thin, writes: makes(thin),
 		plan:    func(g *group, fresh bool) (bool, int64, error) { return g.planDelete(id, fresh) },

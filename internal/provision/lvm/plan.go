@@ -35,6 +35,9 @@ func (g *group) planCreate(r provision.CreateRequest, now time.Time) (done bool,
 	if g.missing {
 		return false, 0, fmt.Errorf("%w: volume group %s is missing", provision.ErrPoolMissing, g.name)
 	}
+	if g.wiping[r.ID] != nil {
+		return false, 0, fmt.Errorf("%w: volume %s was deleted, and what it left in volume group %s is being wiped", provision.ErrUnavailable, r.ID, g.name)
+	}
 	if g.others[r.ID] {
 		return false, 0, g.notOurs(r.ID)
 	}

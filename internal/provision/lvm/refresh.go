@@ -49,7 +49,7 @@ func (p *Provisioner) refreshAll(ctx context.Context) error {
 	turn := p.state.ask("")
 	groups, err := p.query(ctx)
 	if err == nil {
-		p.state.apply(answer{groups, true, turn}, p.config.Now())
+		p.apply(answer{groups, true, turn})
 		p.firstLook.Do(func() {
 			p.activateAll(context.WithoutCancel(ctx))
 			p.mend(context.WithoutCancel(ctx))
@@ -91,7 +91,7 @@ func (p *Provisioner) refresh(ctx context.Context, name string) {
 	turn := p.state.ask(name)
 	groups, err := p.query(ctx, name)
 	if err == nil {
-		p.state.apply(answer{groups, false, turn}, p.config.Now())
+		p.apply(answer{groups, false, turn})
 		return
 	}
 	if ctx.Err() != nil {
@@ -107,9 +107,15 @@ func (p *Provisioner) refresh(ctx context.Context, name string) {
 		// The group may be gone. Only a report of all can tell.
 		turn := p.state.ask("")
 		if groups, err := p.query(ctx); err == nil {
-			p.state.apply(answer{groups, true, turn}, p.config.Now())
+			p.apply(answer{groups, true, turn})
 		}
 	}
+}
+
+// apply takes an answer in, and has what it shows to be wiped wiped.
+func (p *Provisioner) apply(a answer) {
+	p.state.apply(a, p.config.Now())
+	p.nudge()
 }
 
 // query asks LVM for a report of the named groups, or of all.

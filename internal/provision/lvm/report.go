@@ -118,7 +118,7 @@ func (s section) group() (*group, error) {
 	g := &group{
 		name: vg.Name, uuid: vg.UUID, seqno: uint64(vg.Seqno), unit: int64(vg.ExtentSize), //nolint:gosec // LVM counts up from 1
 		total: int64(vg.Extents * vg.ExtentSize), volumes: map[string]*volume{}, snapshots: map[string]*snapshot{},
-		others: map[string]bool{}, pools: map[string]*thinPool{}, dependents: map[string]string{},
+		others: map[string]bool{}, pools: map[string]*thinPool{}, dependents: map[string]string{}, wiping: map[string]*remnant{},
 	}
 	g.foreign = int64((vg.Extents - vg.Free) * vg.ExtentSize)
 	g.sort(s.LV)

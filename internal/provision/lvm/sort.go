@@ -40,7 +40,8 @@ func (g *group) sort(lvs []logicalVolume) {
 	}
 	for _, lv := range lvs {
 		tags := parseTags(lv.Name, lv.Tags)
-		if _, pool := g.pools[lv.Name]; pool || tags.kind == foreign {
+		_, pool := g.pools[lv.Name]
+		if pool || tags.kind == foreign || tags.kind == isRemnant && lv.thin() != "" {
 			g.sortOther(lv, thin[lv.Origin])
 			continue
 		}
@@ -57,13 +58,16 @@ func (g *group) sortOwn(lv logicalVolume, tags record) {
 	if c.pool == "" {
 		g.foreign -= c.size
 	}
-	if tags.kind == isSnapshot {
+	switch tags.kind {
+	case isSnapshot:
 		g.snapshots[lv.Name] = &snapshot{carved: c, of: tags.of, taken: tags.taken}
-		return
+	case isRemnant:
+		g.wiping[lv.Name] = &remnant{size: c.size, how: tags.wipe, inline: tags.inline, strange: strange(lv.Layout)}
+	default:
+		v := &volume{carved: c, wipe: tags.wipe, inline: tags.inline, source: tags.source, copying: c.size < tags.size}
+		v.size = max(c.size, tags.size)
+		g.volumes[lv.Name] = v
 	}
-	v := &volume{carved: c, inline: tags.inline, source: tags.source, copying: c.size < tags.size}
-	v.size = max(c.size, tags.size)
-	g.volumes[lv.Name] = v
 }
 
 // sortOther takes in what is not Berth's, with the thin pool of its origin.

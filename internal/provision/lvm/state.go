@@ -184,7 +184,7 @@ func (s *state) silence(name string, err error) {
 	}
 	g := s.groups[name]
 	if g == nil {
-		g = &group{name: name, volumes: map[string]*volume{}, snapshots: map[string]*snapshot{}}
+		g = &group{name: name, volumes: map[string]*volume{}, snapshots: map[string]*snapshot{}, wiping: map[string]*remnant{}}
 		s.groups[name] = g
 	}
 	g.silent, g.stale = err, true

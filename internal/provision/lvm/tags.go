@@ -1,6 +1,7 @@
 package lvm
 
 import (
+	"cmp"
 	"maps"
 	"slices"
 	"strconv"
@@ -22,6 +23,9 @@ const (
 	tagSize   = "berth.dev/size="   // bytes that a copy must have before it is used
 	tagOf     = "berth.dev/of="     // id of the volume that a snapshot is of
 	tagTaken  = "berth.dev/taken="  // when a snapshot was taken, in unix seconds
+
+	tagWipe   = "berth.dev/wipe="   // what becomes of a volume's bytes
+	tagWiping = "berth.dev/wiping=" // in place of tagVolume once it is deleted
 )
 
 // newTags are the tags of a new volume, in a stable order.
@@ -29,6 +33,9 @@ func newTags(r provision.CreateRequest) []string {
 	tags := []string{tagVolume + r.ID}
 	if r.Inline != (provision.Inline{}) {
 		tags = append(tags, tagInline+r.Inline.PodUID+"/"+r.Inline.Name)
+	}
+	if _, thin := split(r.Pool); thin == "" {
+		tags = append(tags, tagWipe+string(cmp.Or(r.Wipe, provision.WipeDiscard)))
 	}
 	for _, k := range slices.Sorted(maps.Keys(r.Labels)) {
 		tags = append(tags, tagLabel+k+"="+r.Labels[k])
@@ -65,6 +72,8 @@ const (
 	foreign kind = iota
 	isVolume
 	isSnapshot
+	// isRemnant is what a deleted volume left, and no volume any more.
+	isRemnant
 )
 
 // record is what the tags say of a logical volume.
@@ -76,6 +85,8 @@ type record struct {
 	size       int64
 	of         string
 	taken      time.Time
+	// wipe is what becomes of its bytes. What is not recorded, or not known, is wiped.
+	wipe provision.Wipe
 }
 
 // parseTags says what is recorded of a logical volume of this name. One that somebody
@@ -93,6 +104,12 @@ func parseTags(name, tags string) (r record) {
 			if value == name {
 				r.kind = isSnapshot
 			}
+		case tagWiping:
+			if value == name && r.kind == foreign { // both is nobody's doing, and a volume is kept
+				r.kind = isRemnant
+			}
+		case tagWipe:
+			r.wipe = provision.Wipe(value)
 		case tagFS:
 			r.filesystem = value
 		case tagInline:

@@ -8,6 +8,9 @@ import (
 	"berth.dev/berth/internal/provision"
 )
 
+// What a thin pool hands out is blank: nothing is recorded of its wiping.
+var thinPoolRef = provision.PoolRef{Type: provision.LVMThin, Name: "vg/pool"}
+
 var scratch = provision.Inline{PodUID: "uid-1", Name: "scratch"}
 
 func TestTagsSayWhatALogicalVolumeIs(t *testing.T) {
@@ -27,7 +30,12 @@ func TestTagsSayWhatALogicalVolumeIs(t *testing.T) {
 		"a restored one":              {"pvc-1", "berth.dev/source=snap-1,berth.dev/volume=pvc-1", record{kind: isVolume, source: provision.Source{Snapshot: "snap-1"}}},
 		"a clone to be larger": {"pvc-1", "berth.dev/size=4096,berth.dev/source=pvc-2,berth.dev/volume=pvc-1",
 			record{kind: isVolume, source: provision.Source{Volume: "pvc-2"}, size: 4096}},
-		"a size that is none": {"pvc-1", "berth.dev/size=big,berth.dev/volume=pvc-1", record{kind: isVolume}},
+		"to be left as it is":              {"pvc-1", "berth.dev/volume=pvc-1,berth.dev/wipe=None", record{kind: isVolume, wipe: provision.WipeNone}},
+		"deleted":                          {"pvc-1", "berth.dev/inline=uid-1/scratch,berth.dev/wipe=Zero,berth.dev/wiping=pvc-1", record{kind: isRemnant, inline: scratch, wipe: provision.WipeZero}},
+		"another, deleted":                 {"pvc-1", "berth.dev/wiping=pvc-2", record{}},
+		"a volume that is said to be both": {"pvc-1", "berth.dev/volume=pvc-1,berth.dev/wiping=pvc-1", record{kind: isVolume}},
+		"likewise in the other order":      {"pvc-1", "berth.dev/wiping=pvc-1,berth.dev/volume=pvc-1", record{kind: isVolume}},
+		"a size that is none":              {"pvc-1", "berth.dev/size=big,berth.dev/volume=pvc-1", record{kind: isVolume}},
 	} {
 		if got := parseTags(tc.lv, tc.tags); got != tc.want {
 			t.Errorf("%s: %+v, want %+v", name, got, tc.want)
@@ -43,18 +51,24 @@ func TestANewVolumeIsTaggedWithAllThatIsRecordedOfIt(t *testing.T) {
 	}{
 		"a claim's": {
 			provision.CreateRequest{ID: "pvc-1", Labels: map[string]string{"namespace": "shop", "claim": "data"}}, carved{},
-			"berth.dev/volume=pvc-1 berth.dev/label/claim=data berth.dev/label/namespace=shop",
+			"berth.dev/volume=pvc-1 berth.dev/wipe=Discard berth.dev/label/claim=data berth.dev/label/namespace=shop",
 		},
 		"a pod's": {
 			provision.CreateRequest{ID: "inline-1", Inline: scratch, Labels: map[string]string{"pod": "web-0"}}, carved{},
-			"berth.dev/volume=inline-1 berth.dev/inline=uid-1/scratch berth.dev/label/pod=web-0",
+			"berth.dev/volume=inline-1 berth.dev/inline=uid-1/scratch berth.dev/wipe=Discard berth.dev/label/pod=web-0",
+		},
+		"one that is overwritten in the end": {
+			provision.CreateRequest{ID: "pvc-1", Wipe: provision.WipeZero}, carved{}, "berth.dev/volume=pvc-1 berth.dev/wipe=Zero",
+		},
+		"one that is left as it is": {
+			provision.CreateRequest{ID: "pvc-1", Wipe: provision.WipeNone}, carved{}, "berth.dev/volume=pvc-1 berth.dev/wipe=None",
 		},
 		"a restored one": {
-			provision.CreateRequest{ID: "pvc-1", Source: provision.Source{Snapshot: "snap-1"}}, carved{size: 8, filesystem: "xfs"},
+			provision.CreateRequest{ID: "pvc-1", Pool: thinPoolRef, Wipe: provision.WipeZero, Source: provision.Source{Snapshot: "snap-1"}}, carved{size: 8, filesystem: "xfs"},
 			"berth.dev/volume=pvc-1 berth.dev/source=snap-1 berth.dev/fs=xfs",
 		},
 		"a clone to be larger": {
-			provision.CreateRequest{ID: "pvc-1", Source: provision.Source{Volume: "pvc-2"}}, carved{size: 4},
+			provision.CreateRequest{ID: "pvc-1", Pool: thinPoolRef, Source: provision.Source{Volume: "pvc-2"}}, carved{size: 4},
 			"berth.dev/volume=pvc-1 berth.dev/source=pvc-2 berth.dev/size=8",
 		},
 	} {

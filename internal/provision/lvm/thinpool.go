@@ -50,6 +50,11 @@ func (g *group) free(thin string) int64 {
 			free -= s.size
 		}
 	}
+	if thin == "" {
+		for _, r := range g.wiping {
+			free -= r.size
+		}
+	}
 	return free
 }
 

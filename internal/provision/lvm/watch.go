@@ -8,8 +8,9 @@ import (
 	"golang.org/x/sync/errgroup"
 )
 
-// Run watches for changes by others until ctx ends, then waits for the changes
-// under way. Without it only own changes are signalled.
+// Run watches for changes by others and wipes what deleted volumes left, until ctx
+// ends; then it waits for the changes under way. Without it only own changes are
+// signalled, and what is to be wiped takes room.
 func (p *Provisioner) Run(ctx context.Context) error {
 	defer p.Wait()
 	work, ctx := errgroup.WithContext(ctx)
@@ -22,6 +23,10 @@ func (p *Provisioner) Run(ctx context.Context) error {
 	})
 	work.Go(func() error {
 		p.watchFill(ctx)
+		return nil
+	})
+	work.Go(func() error {
+		p.wipeAll(ctx)
 		return nil
 	})
 	return work.Wait()
@@ -76,6 +81,12 @@ func (c *checks) begin(group string) bool {
 	}
 	c.pending[group] = true
 	return true
+}
+
+func (c *checks) has(group string) bool {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.pending[group]
 }
 
 func (c *checks) end(group string) {

@@ -59,11 +59,11 @@ func TestADeviceIsZerosOrTheWipingFailed(t *testing.T) {
 		discards, overwrites int
 		want                 error
 	}{
-		"discarded":                             {provision.WipeDiscard, func(*device) {}, 4, 0, nil},
-		"overwritten":                           {provision.WipeZero, func(*device) {}, 0, 4, nil},
-		"a word that is not known discards":     {"Shred", func(*device) {}, 4, 0, nil},
-		"nobody vouches for zeros":              {provision.WipeDiscard, func(d *device) { d.discard = unsupported }, 1, 4, nil},
-		"a discard that did nothing":            {provision.WipeDiscard, func(d *device) { d.liesDiscarding = true }, 1, 4, nil},
+		"discarded":                         {provision.WipeDiscard, func(*device) {}, 4, 0, nil},
+		"overwritten":                       {provision.WipeZero, func(*device) {}, 0, 4, nil},
+		"a word that is not known discards": {"Shred", func(*device) {}, 4, 0, nil},
+		"nobody vouches for zeros":          {provision.WipeDiscard, func(d *device) { d.discard = unsupported }, 1, 4, nil},
+		"a discard that did nothing":        {provision.WipeDiscard, func(d *device) { d.liesDiscarding = true }, 1, 4, nil},
 		"one that is found out late": {provision.WipeDiscard, func(d *device) {
 			d.liesDiscarding = true
 			clear(d.data[:size/4])

@@ -7,10 +7,13 @@ import (
 	"golang.org/x/sys/unix"
 
 	"berth.dev/berth/internal/provision/blockdev"
+	"berth.dev/berth/internal/provision/lvm"
 )
 
 // Devices are the block devices of this machine.
 type Devices struct{}
+
+var _ lvm.Devices = Devices{}
 
 // Exists says whether a block device is there.
 func (Devices) Exists(path string) bool { return blockdev.Exists(path) }
@@ -29,6 +32,11 @@ func (Devices) Mapping(path string) (name, uuid string, err error) {
 	if err != nil {
 		return "", "", err
 	}
+	return mapping(n)
+}
+
+// mapping of the device of a number.
+func mapping(n uint64) (name, uuid string, err error) {
 	dir := fmt.Sprintf("/sys/dev/block/%d:%d/dm/", unix.Major(n), unix.Minor(n))
 	if name, err = blockdev.ReadLine(dir + "name"); err != nil {
 		return "", "", err

@@ -31,26 +31,48 @@ var (
 // at all. The kernel is told not to flush anything for it, which would start input and
 // output on a thin pool.
 func (Devices) Target(name string) (kind, status string, err error) {
-	request, err := mapperRequest(name)
+	answer, err := askMapper(unix.DM_TABLE_STATUS, name)
 	if err != nil {
 		return "", "", err
 	}
-	control, err := os.OpenFile(mapperControl, os.O_RDWR, 0)
-	if err != nil {
-		return "", "", fmt.Errorf("asking the device mapper: %w", err)
-	}
-	defer control.Close()
-	_, _, errno := unix.Syscall(unix.SYS_IOCTL, control.Fd(), unix.DM_TABLE_STATUS, uintptr(unsafe.Pointer(&request[0]))) //nolint:gosec // the answer is written into the request
-	switch {
-	case errno == unix.ENXIO: // the device mapper's word for no such device
-		return "", "", fmt.Errorf("device %s: %w", name, os.ErrNotExist)
-	case errno != 0:
-		return "", "", fmt.Errorf("asking for the status of device %s: %w", name, errno)
-	}
-	if kind, status, err = parseTarget(request); err != nil {
+	if kind, status, err = parseTarget(answer); err != nil {
 		err = fmt.Errorf("asking for the status of device %s: %w", name, err)
 	}
 	return kind, status, err
+}
+
+// Opens returns how often a device-mapper device is open; 0 if there is none.
+func (Devices) Opens(name string) (int, error) {
+	answer, err := askMapper(unix.DM_DEV_STATUS, name)
+	if errors.Is(err, os.ErrNotExist) {
+		return 0, nil
+	}
+	if err != nil {
+		return 0, err
+	}
+	return int((*unix.DmIoctl)(unsafe.Pointer(&answer[0])).Open_count), nil //nolint:gosec // as it was made
+}
+
+// askMapper makes a request about a device and returns the answer; os.ErrNotExist if
+// there is no such device, or no device mapper at all.
+func askMapper(request uintptr, name string) (answer []byte, err error) {
+	answer, err = mapperRequest(name)
+	if err != nil {
+		return nil, err
+	}
+	control, err := os.OpenFile(mapperControl, os.O_RDWR, 0)
+	if err != nil {
+		return nil, fmt.Errorf("asking the device mapper: %w", err)
+	}
+	defer control.Close()
+	_, _, errno := unix.Syscall(unix.SYS_IOCTL, control.Fd(), request, uintptr(unsafe.Pointer(&answer[0]))) //nolint:gosec // the answer is written into the request
+	switch {
+	case errno == unix.ENXIO: // the device mapper's word for no such device
+		return nil, fmt.Errorf("device %s: %w", name, os.ErrNotExist)
+	case errno != 0:
+		return nil, fmt.Errorf("asking for the status of device %s: %w", name, errno)
+	}
+	return answer, nil
 }
 
 // mapperRequest asks for the status of a device by its name.

@@ -15,7 +15,8 @@ import (
 // arguments are a command's, taken apart.
 type arguments struct {
 	flags    map[string]string
-	tags     []string
+	tags     []string // --addtag
+	gone     []string // --deltag
 	operands []string
 }
 
@@ -32,6 +33,9 @@ func parse(args []string) (a arguments) {
 		case args[i] == "--addtag":
 			i++
 			a.tags = append(a.tags, args[i])
+		case args[i] == "--deltag":
+			i++
+			a.gone = append(a.gone, args[i])
 		case slices.Contains(valued, args[i]):
 			a.flags[args[i]] = args[i+1]
 			i++
@@ -89,7 +93,9 @@ func (h *Host) create(a arguments, fail failure) ([]byte, error) {
 	case extents > g.free():
 		return fail("Volume group %q has insufficient free space", g.Name)
 	default:
-		g.Volumes[name] = &Volume{Extents: extents, Tags: a.tags, Active: true}
+		v := &Volume{Extents: extents, Tags: a.tags, Active: true}
+		g.Volumes[name] = v
+		g.zero(v, 0, 4096) // what --zero and --wipesignatures are about, and no more
 		g.commit(h)
 		return nil, nil
 	}
@@ -104,7 +110,7 @@ func (h *Host) edit(operation string, a arguments, fail failure) ([]byte, error)
 		id := operand[strings.Index(operand, "/")+1:]
 		switch operation {
 		case "lvremove":
-			if v.Open {
+			if v.Open || v.held {
 				return fail("Logical volume %s in use.", operand)
 			}
 			g.remove(id)
@@ -119,6 +125,7 @@ func (h *Host) edit(operation string, a arguments, fail failure) ([]byte, error)
 				v.Active, v.Suspended = v.Active || !refresh && !v.Skip, v.Suspended && !refresh
 				continue // which writes no metadata
 			}
+			v.Tags = slices.DeleteFunc(v.Tags, func(tag string) bool { return slices.Contains(a.gone, tag) })
 			v.Tags = append(v.Tags, a.tags...)
 		}
 		g.commit(h)
@@ -165,7 +172,7 @@ func (g *Group) section() map[string]any {
 		v := g.Volumes[name]
 		lvs = append(lvs, map[string]string{
 			"lv_name": name, "lv_size": text(v.Extents * Unit), "lv_tags": v.tags(),
-			"lv_active_locally": bit(v.Active), "lv_suspended": bit(v.Suspended), "lv_device_open": bit(v.Open), "lv_health_status": g.health(v),
+			"lv_active_locally": bit(v.Active), "lv_suspended": bit(v.Suspended), "lv_device_open": bit(v.Open || v.held), "lv_health_status": g.health(v),
 			"lv_attr": v.attr(), "lv_layout": v.layout(), "pool_lv": v.Pool, "origin": v.Origin,
 		})
 	}

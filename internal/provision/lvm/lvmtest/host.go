@@ -20,6 +20,8 @@ type Host struct {
 	// Around, if set, runs around every command: it may wait, fail instead, or fail
 	// after the command did its work.
 	Around func(c run.Command, do func() ([]byte, error)) ([]byte, error)
+	// Wiping, if set, runs around every overwriting of a part of a device likewise.
+	Wiping func(path string, offset, length int64, do func() error) error
 
 	mu       sync.Mutex
 	groups   map[string]*Group
@@ -34,6 +36,8 @@ type Group struct {
 	Missing      int
 	Exported     bool
 	Volumes      map[string]*Volume
+	// content of its disk, by the place of each byte; zeros are left out.
+	content map[int64]byte
 }
 
 // Volume is a logical volume.
@@ -56,6 +60,13 @@ type Volume struct {
 	Skip, ReadOnly bool
 	// Signature stands for a filesystem on the device, and Content for what else is.
 	Signature, Content string
+	// Layout that others gave it; "linear" if empty.
+	Layout string
+	// at are its extents on the disk, and own what is written at places of a thin volume.
+	at  []int64
+	own map[int64]byte
+	// held is set while it is open alone.
+	held bool
 }
 
 // NewHost makes a machine with empty groups of so many extents.
@@ -126,10 +137,20 @@ func (h *Host) Query(ctx context.Context, c run.Command) ([]byte, error) {
 func (h *Host) Change(c run.Command) ([]byte, error) { return h.around(c) }
 
 func (h *Host) around(c run.Command) ([]byte, error) {
-	if h.Around != nil {
-		return h.Around(c, func() ([]byte, error) { return h.do(c) })
+	h.mu.Lock()
+	around := h.Around
+	h.mu.Unlock()
+	if around != nil {
+		return around(c, func() ([]byte, error) { return h.do(c) })
 	}
 	return h.do(c)
+}
+
+// Disturb changes the disturbances while a provisioner is at work.
+func (h *Host) Disturb(f func(h *Host)) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	f(h)
 }
 
 // Exists implements lvm.Devices.

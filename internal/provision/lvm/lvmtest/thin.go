@@ -221,5 +221,5 @@ func (v *Volume) layout() string {
 	case v.Pool != "":
 		return "thin,sparse"
 	}
-	return "linear"
+	return cmp.Or(v.Layout, "linear")
 }

@@ -10,14 +10,15 @@ import (
 // arguments are a command's, taken apart.
 type arguments struct {
 	flags    map[string]string
-	tags     []string
+	tags     []string // --addtag
+	gone     []string // --deltag
 	operands []string
 }
 
 // valued are the options that have a value.
 var valued = []string{
 	"--config", "--reportformat", "--units", "--configreport", "-o", "--wipesignatures", "--zero", "--size", "--name",
-	"--addtag", "--activate",
+	"--addtag", "--deltag", "--activate",
 }
 
 func parse(args []string) arguments {
@@ -25,8 +26,11 @@ func parse(args []string) arguments {
 	for i := 0; i < len(args); i++ {
 		switch {
 		case slices.Contains(valued, args[i]) && i+1 < len(args):
-			if args[i] == "--addtag" {
+			switch args[i] {
+			case "--addtag":
 				a.tags = append(a.tags, args[i+1])
+			case "--deltag":
+				a.gone = append(a.gone, args[i+1])
 			}
 			a.flags[args[i]] = args[i+1]
 			i++

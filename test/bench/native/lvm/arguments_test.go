@@ -6,11 +6,11 @@ import (
 )
 
 func TestACommandIsTakenApartAsBerthWritesIt(t *testing.T) {
-	a := parse([]string{"--config", "report{}", "--yes", "--size", "4194305b", "--name", "pvc-1", "--addtag", "a=1", "--addtag", "b", "vg0"})
+	a := parse([]string{"--config", "report{}", "--yes", "--size", "4194305b", "--name", "pvc-1", "--deltag", "c", "--addtag", "a=1", "--addtag", "b", "vg0"})
 	if operand, err := a.operand(); err != nil || operand != "vg0" {
 		t.Errorf("operand is %q, %v", operand, err)
 	}
-	if !slices.Equal(a.tags, []string{"a=1", "b"}) || a.flags["--name"] != "pvc-1" {
+	if !slices.Equal(a.tags, []string{"a=1", "b"}) || !slices.Equal(a.gone, []string{"c"}) || a.flags["--name"] != "pvc-1" {
 		t.Errorf("tags are %q, name is %q", a.tags, a.flags["--name"])
 	}
 	if n, err := a.extents(); err != nil || n != 2 {

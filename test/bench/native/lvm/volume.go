@@ -146,6 +146,7 @@ func changeVolume(a arguments) error {
 			if a.flags["--activate"] == "y" {
 				return activate(g, v.Name) // writes no metadata
 			}
+			v.Tags = slices.DeleteFunc(v.Tags, func(tag string) bool { return slices.Contains(a.gone, tag) })
 			v.Tags = append(v.Tags, a.tags...)
 			return g.commit()
 		})

@@ -1,0 +1,100 @@
+package conformance
+
+import (
+	"fmt"
+	"strings"
+	"testing"
+
+	"berth.dev/berth/internal/provision"
+)
+
+// RunForgets runs the suite of what no tenant may see of another. Start is called for
+// each test.
+func RunForgets(t *testing.T, start func(*testing.T) Harness) {
+	for name, test := range map[string]func(*testing.T, fixture){
+		"what a volume held is in none that has its space later": neverShows,
+		"what a volume held where it grew is in none either":     neverShowsGrowth,
+		"a restart does not keep what is deleted":                neverShowsAfterRestart,
+	} {
+		t.Run(name, func(t *testing.T) {
+			f := newFixture(t, start(t))
+			// The rest is taken, so that each volume has the space of the one before.
+			f.create(t, 0, f.pool(t).Free/f.unit-roundUnits)
+			test(t, f)
+		})
+	}
+}
+
+const (
+	secret = "what nobody else may read"
+	// roundUnits are the space that volumes have in turn.
+	roundUnits = 4
+)
+
+// places in a volume, others in each round.
+func places(v provision.Volume, unit int64, round, rounds int) (at []int64) {
+	for offset := int64(0); offset < v.Size; offset += unit {
+		at = append(at, offset, offset+unit-int64(len(secret)))
+	}
+	return append(at, v.Size/2, (v.Size-4096)*int64(round)/int64(rounds)/4096*4096+512)
+}
+
+// blank fails if a volume shows anything at one of the places.
+func (f fixture) blank(t *testing.T, v provision.Volume, at []int64) {
+	t.Helper()
+	for _, offset := range at {
+		if got := f.ReadAt(v, len(secret), offset); strings.Trim(got, "\x00") != "" {
+			t.Fatalf("volume %s begins with %q at %d", v.ID, got, offset)
+		}
+	}
+}
+
+func (f fixture) fill(t *testing.T, v provision.Volume, at []int64) {
+	t.Helper()
+	for _, offset := range at {
+		f.WriteAt(v, secret, offset)
+		if got := f.ReadAt(v, len(secret), offset); got != secret {
+			t.Fatalf("wrote %q at %d and read %q", secret, offset, got)
+		}
+	}
+}
+
+func neverShows(t *testing.T, f fixture) {
+	rounds := Rounds(t)
+	for round := range rounds {
+		v := f.create(t, 1+round%2, roundUnits)
+		f.blank(t, v, places(v, f.unit, max(round-1, 0), rounds)) // those of the one before
+		f.fill(t, v, places(v, f.unit, round, rounds))
+		f.delete(t, 1+round%2)
+	}
+}
+
+func neverShowsGrowth(t *testing.T, f fixture) {
+	v := f.create(t, 1, 1)
+	v, err := f.Provisioner.Expand(t.Context(), provision.ExpandRequest{ID: v.ID, Size: roundUnits * f.unit})
+	if err != nil {
+		t.Fatal(err)
+	}
+	f.fill(t, v, places(v, f.unit, 0, 1))
+	f.delete(t, 1)
+	v = f.create(t, 2, roundUnits)
+	f.blank(t, v, places(v, f.unit, 0, 1))
+}
+
+func neverShowsAfterRestart(t *testing.T, f fixture) {
+	v := f.create(t, 1, roundUnits)
+	at := places(v, f.unit, 0, 1)
+	f.fill(t, v, at)
+	if err := f.Provisioner.Delete(t.Context(), v.ID); err != nil {
+		t.Fatal(err)
+	}
+	f.Provisioner = f.Restart()
+	_, err := f.Provisioner.Get(t.Context(), v.ID)
+	wantError(t, err, provision.ErrNotFound)
+	f.settle(t)
+	v = f.create(t, 1, roundUnits)
+	f.blank(t, v, at)
+	if left := fmt.Sprint(f.pool(t).Wiping); left != "[]" {
+		t.Errorf("still being wiped: %s", left)
+	}
+}

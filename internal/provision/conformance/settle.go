@@ -1,0 +1,48 @@
+package conformance
+
+import (
+	"fmt"
+	"testing"
+	"time"
+
+	"berth.dev/berth/internal/provision"
+)
+
+// settleTimeout bounds how long a pool may take to be free again.
+const settleTimeout = 2 * time.Minute
+
+// settle waits until what deleted volumes left is gone: it may have to be wiped before
+// others have its space.
+func (f fixture) settle(t testing.TB) {
+	t.Helper()
+	timeout := time.NewTimer(settleTimeout)
+	defer timeout.Stop()
+	for {
+		waiting := f.unsettled(t)
+		if waiting == "" {
+			return
+		}
+		select {
+		case <-f.Provisioner.Changed():
+		case <-timeout.C:
+			t.Fatalf("still not free: %s", waiting)
+		}
+	}
+}
+
+// unsettled says what takes room in a pool and is no volume any more.
+func (f fixture) unsettled(t testing.TB) (waiting string) {
+	t.Helper()
+	pools := f.Pools
+	if !f.whole {
+		pools = []provision.PoolRef{f.Pool}
+	}
+	for _, pool := range pools {
+		f.Pool = pool
+		p := f.pool(t)
+		if len(p.Wiping) > 0 || f.whole && len(p.Volumes) == 0 && p.Free != p.Total {
+			waiting = fmt.Sprintf("%s: %s %+v", p.Name, p.Problem, p.Wiping)
+		}
+	}
+	return waiting
+}

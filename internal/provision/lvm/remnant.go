@@ -1,0 +1,138 @@
+package lvm
+
+import (
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+	"time"
+
+	"berth.dev/berth/internal/provision"
+)
+
+// remnant is what a deleted volume left in a group: its logical volume, which takes
+// room until it is wiped and removed. It is no volume any more and never again.
+type remnant struct {
+	size   int64
+	how    provision.Wipe
+	inline provision.Inline
+	// strange is a layout that others gave it, of which wiping need not reach all that
+	// stores it: zeros that are in a cache cover nothing once the cache is gone.
+	strange string
+	tries
+}
+
+// tries are those that failed in a row: why the last one did, and when the next is due.
+type tries struct {
+	failed error
+	count  int
+	due    time.Time
+}
+
+// again notes that a try failed.
+func (t *tries) again(err error, now time.Time, first, longest time.Duration) {
+	t.failed, t.due = err, now.Add(min(first<<min(t.count, 20), longest))
+	t.count++
+}
+
+// strange returns a layout unless all that stores such a logical volume is written when
+// it is.
+func strange(layout string) string {
+	for word := range strings.SplitSeq(layout, ",") {
+		if word != "linear" && word != "striped" && !strings.HasPrefix(word, "raid") && word != "" {
+			return layout
+		}
+	}
+	return ""
+}
+
+// bury makes a volume what a deleted one left.
+func (g *group) bury(id string) {
+	if v := g.volumes[id]; v != nil {
+		g.wiping[id] = &remnant{size: v.size, how: v.wipe, inline: v.inline}
+		delete(g.volumes, id)
+	}
+}
+
+// remember takes over what became of the tries so far from an older state of the group,
+// which may be nil.
+func (g *group) remember(old *group) {
+	for id, r := range g.wiping {
+		if old != nil && old.wiping[id] != nil {
+			r.tries = old.wiping[id].tries
+		}
+	}
+}
+
+// remnants are those of the group as the world sees them.
+func (g *group) remnants() (left []provision.Volume) {
+	for _, id := range slices.Sorted(maps.Keys(g.wiping)) {
+		r := g.wiping[id]
+		v := provision.Volume{ID: id, Pool: g.ref(""), Size: r.size, Device: g.devicePath(id), Inline: r.inline}
+		if r.failed != nil {
+			v.Problem = r.failed.Error()
+		}
+		left = append(left, v)
+	}
+	return left
+}
+
+// planRemove decides whether a remnant may be removed, and before that be wiped.
+func (g *group) planRemove(id string) (done bool, err error) {
+	if g == nil || g.wiping[id] == nil {
+		return true, nil
+	}
+	if g.missing {
+		return false, fmt.Errorf("%w: volume group %s is missing", provision.ErrPoolMissing, g.name)
+	}
+	if other := g.dependents[id]; other != "" {
+		return false, fmt.Errorf("%w: logical volume %s/%s is not Berth's and would be removed with it: remove it first", provision.ErrInUse, g.name, other)
+	}
+	if strange := g.wiping[id].strange; strange != "" {
+		return false, fmt.Errorf("%w: others made it %s, and wiping need not reach all that stores it: make it linear again (lvconvert), or zero and remove it by hand",
+			provision.ErrUnavailable, strange)
+	}
+	return false, nil
+}
+
+// wipes says whether deleting a volume leaves something to be wiped.
+func (s *state) wipes(name, id string) (wipes bool) {
+	s.with(name, func(g *group) {
+		wipes = g != nil && g.volumes[id] != nil && g.volumes[id].pool == "" && g.volumes[id].wipe != provision.WipeNone
+	})
+	return wipes
+}
+
+// left says whether a deleted volume is being wiped, and no other of its id is there.
+func (s *state) left(id string) (left bool) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for _, g := range s.groups {
+		if g.volumes[id] != nil {
+			return false
+		}
+		left = left || g.wiping[id] != nil
+	}
+	return left
+}
+
+// toWipe returns a remnant that is due by its group, for each of the groups that can be
+// changed and is not busy with one, and how long it is until the next one is due.
+func (s *state) toWipe(now time.Time, busy func(group string) bool, longest time.Duration) (due map[string]string, wait time.Duration) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	due, wait = map[string]string{}, longest
+	for name, g := range s.groups {
+		if g.missing || g.silent != nil || g.problem != "" || busy(name) {
+			continue
+		}
+		for _, id := range slices.Sorted(maps.Keys(g.wiping)) {
+			if left := g.wiping[id].due.Sub(now); left > 0 {
+				wait = min(wait, left)
+			} else if due[name] == "" {
+				due[name] = id
+			}
+		}
+	}
+	return due, wait
+}

@@ -1,0 +1,189 @@
+package lvm
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+	"time"
+
+	"berth.dev/berth/internal/provision"
+	"berth.dev/berth/internal/provision/wipe"
+	"berth.dev/berth/internal/run"
+)
+
+// mark deletes a volume that is to be wiped: from the one change on that turns its tag
+// it is no volume any more, whatever becomes of the wiping.
+func (p *Provisioner) mark(ctx context.Context, name, id string) error {
+	unlock, err := p.lock(ctx, id, name)
+	if err != nil {
+		return err
+	}
+	_, err = run.Do(ctx, &p.tasks, func(ctx context.Context) (struct{}, error) {
+		defer unlock()
+		return struct{}{}, p.markLocked(ctx, name, id)
+	})
+	return err
+}
+
+func (p *Provisioner) markLocked(ctx context.Context, name, id string) error {
+	// LVM refuses to remove what is open, and would not refuse this. Whoever opens the
+	// device from now on keeps it from being wiped and removed until it is closed.
+	opened, err := p.config.Devices.Opens(mappingName(name, id))
+	if err != nil {
+		return fmt.Errorf("%w: looking whether volume %s is open: %w", provision.ErrUnavailable, id, err)
+	}
+	if opened > 0 {
+		return fmt.Errorf("%w: volume %s is open", provision.ErrInUse, id)
+	}
+	err = p.carryOutLocked(ctx, change{
+		group: name, id: id,
+		plan:    func(g *group, fresh bool) (bool, int64, error) { return g.planDelete(id, fresh) },
+		command: func(int64) run.Command { return p.config.markCommand(name, id) },
+		learn:   func(g *group, _ int64) { g.bury(id) },
+	})
+	p.nudge()
+	return err
+}
+
+// nudge has what is to be wiped looked for.
+func (p *Provisioner) nudge() {
+	select {
+	case p.wipes <- struct{}{}:
+	default:
+	}
+}
+
+// wipeAll wipes what deleted volumes left until ctx ends: one at a time in each group,
+// which leaves the disks to those who use them.
+func (p *Provisioner) wipeAll(ctx context.Context) {
+	retry := time.NewTimer(0)
+	defer retry.Stop()
+	for {
+		due, wait := p.state.toWipe(p.config.Now(), p.wiping.has, p.config.RefreshInterval)
+		for name, id := range due {
+			p.wiping.begin(name)
+			p.tasks.Go(func() { p.wipe(ctx, name, id) })
+		}
+		retry.Reset(wait)
+		select {
+		case <-ctx.Done():
+			return
+		case <-p.wipes:
+		case <-retry.C:
+		}
+	}
+}
+
+// wipe wipes and removes one remnant, or notes why not.
+func (p *Provisioner) wipe(ctx context.Context, name, id string) {
+	err := p.wipeRemnant(ctx, name, id)
+	if err != nil && ctx.Err() == nil {
+		p.state.with(name, func(g *group) {
+			if g != nil && g.wiping[id] != nil {
+				g.wiping[id].again(err, p.config.Now(), p.config.WipeRetry, p.config.RefreshInterval)
+			}
+		})
+		p.signal()
+	}
+	p.wiping.end(name)
+	p.nudge()
+}
+
+// wipeRemnant goes from the beginning each time: only a logical volume that was wiped
+// whole, by this process and with nobody else at it, is removed.
+func (p *Provisioner) wipeRemnant(ctx context.Context, name, id string) error {
+	plan := func(g *group, _ bool) (done bool, size int64, err error) {
+		done, err = g.planRemove(id)
+		return done, 0, err
+	}
+	c := change{group: name, id: id, plan: plan,
+		command: func(int64) run.Command { return p.config.removeCommand(name, id) },
+		learn:   func(g *group, _ int64) { delete(g.wiping, id) },
+	}
+	if done, _, err := p.decide(c, false); done || err != nil {
+		return err
+	}
+	if err := p.wipeDevice(ctx, name, id); err != nil {
+		return err
+	}
+	return p.carryOut(ctx, c)
+}
+
+func (p *Provisioner) wipeDevice(ctx context.Context, name, id string) error {
+	h, err := p.hold(ctx, name, id)
+	if err != nil {
+		return err
+	}
+	defer h.Close()
+	size, err := h.Size()
+	if err != nil {
+		return fmt.Errorf("%w: looking how large it is: %w", provision.ErrUnavailable, err)
+	}
+	var how provision.Wipe
+	p.state.with(name, func(g *group) {
+		if g != nil && g.wiping[id] != nil {
+			how = g.wiping[id].how
+		}
+	})
+	return wipe.Do(ctx, h, how, wipe.Range{Length: size, Step: p.config.WipeStep}, func(int64) {})
+}
+
+// hold opens the device of a remnant, and makes sure that it is that and that nobody
+// else has it open.
+func (p *Provisioner) hold(ctx context.Context, name, id string) (Holder, error) {
+	var path, uuid string
+	p.state.with(name, func(g *group) {
+		if g != nil {
+			path, uuid = g.devicePath(id), g.uuid
+		}
+	})
+	if !p.config.Devices.Exists(path) { // as after a restart of the machine
+		if err := p.activateRemnant(ctx, name, id); err != nil {
+			return nil, err
+		}
+	}
+	h, err := p.config.Devices.Hold(path)
+	if errors.Is(err, ErrBusy) {
+		return nil, fmt.Errorf("%w: it is mounted or held", provision.ErrInUse)
+	}
+	if err != nil {
+		return nil, fmt.Errorf("%w: %w", provision.ErrUnavailable, err)
+	}
+	if err := p.alone(h, mappingName(name, id), mappingPrefix(uuid)); err != nil {
+		h.Close()
+		return nil, err
+	}
+	return h, nil
+}
+
+// alone returns nil if a device that is held is mapped as it should be and open once.
+func (p *Provisioner) alone(h Holder, mapping, prefix string) error {
+	name, uuid, err := h.Mapping()
+	if err != nil {
+		return fmt.Errorf("%w: looking what it is: %w", provision.ErrUnavailable, err)
+	}
+	if name != mapping || !strings.HasPrefix(uuid, prefix) {
+		return fmt.Errorf("%w: its device is mapped as %s (%s), which is something else", provision.ErrConflict, name, uuid)
+	}
+	opened, err := p.config.Devices.Opens(mapping)
+	if err != nil {
+		return fmt.Errorf("%w: looking whether it is open: %w", provision.ErrUnavailable, err)
+	}
+	if opened > 1 {
+		return fmt.Errorf("%w: it is open", provision.ErrInUse)
+	}
+	return nil
+}
+
+func (p *Provisioner) activateRemnant(ctx context.Context, name, id string) error {
+	unlock, err := p.groups.Lock(ctx, name)
+	if err != nil {
+		return err
+	}
+	defer unlock()
+	if err := p.activateLocked(name, id); err != nil {
+		return fmt.Errorf("%w: it cannot be activated: %w", provision.ErrUnavailable, err)
+	}
+	return nil
+}

@@ -1,0 +1,250 @@
+package lvm_test
+
+import (
+	"errors"
+	"fmt"
+	"strings"
+	"testing"
+	"time"
+
+	"berth.dev/berth/internal/provision"
+	"berth.dev/berth/internal/provision/lvm"
+	"berth.dev/berth/internal/provision/lvm/lvmtest"
+	"berth.dev/berth/internal/run"
+)
+
+const secret = "what nobody else may read"
+
+// remnants are what deleted volumes left in the group, by the report.
+func remnants(t *testing.T, p provision.Provisioner) []provision.Volume {
+	t.Helper()
+	return poolOf(t, p, vg).Wiping
+}
+
+// settle waits until nothing is left to be wiped.
+func settle(t *testing.T, p provision.Provisioner) {
+	t.Helper()
+	eventually(t, func() bool { return len(remnants(t, p)) == 0 }, "what a deleted volume left is still there")
+}
+
+// failing awaits a remnant with this problem.
+func failing(t *testing.T, p provision.Provisioner, problem string) {
+	t.Helper()
+	eventually(t, func() bool {
+		left := remnants(t, p)
+		return len(left) == 1 && strings.Contains(left[0].Problem, problem)
+	}, "nothing that is left says "+problem)
+}
+
+// wiping is a provisioner that tries again at once, over an empty group.
+func wiping(t *testing.T) (*lvmtest.Host, lvm.Config) {
+	host := lvmtest.NewHost(map[string]int64{vg.Name: 100})
+	_, c := counted(host)
+	c.WipeRetry = time.Millisecond
+	return host, c
+}
+
+// held makes a volume that holds a secret on each of its units.
+func holdsSecret(t *testing.T, host *lvmtest.Host, p provision.Provisioner, r provision.CreateRequest) provision.Volume {
+	t.Helper()
+	v := create(t, p, r)
+	for at := int64(0); at < v.Size; at += unit {
+		host.WriteAt(v.Device, secret, at+4096)
+	}
+	return v
+}
+
+// shows says whether a volume holds something on one of its units.
+func shows(host *lvmtest.Host, v provision.Volume) bool {
+	for at := int64(0); at < v.Size; at += unit {
+		if strings.Trim(host.ReadAt(v.Device, len(secret), at+4096), "\x00") != "" {
+			return true
+		}
+	}
+	return false
+}
+
+func remove(t *testing.T, p provision.Provisioner, id string) {
+	t.Helper()
+	if err := p.Delete(t.Context(), id); err != nil {
+		t.Fatal(err)
+	}
+}
+
+func TestADeletedVolumeTakesRoomUntilItIsWiped(t *testing.T) {
+	host, c := wiping(t)
+	begun, release := make(chan struct{}), make(chan struct{})
+	host.Wiping = func(_ string, _, _ int64, do func() error) error {
+		close(begun)
+		<-release
+		return do()
+	}
+	p, _ := start(t, c)
+	holdsSecret(t, host, p, request("pvc-1", 2))
+	remove(t, p, "pvc-1")
+	<-begun
+	if _, err := p.Get(t.Context(), "pvc-1"); !errors.Is(err, provision.ErrNotFound) {
+		t.Errorf("getting it: %v", err)
+	}
+	if err := p.Delete(t.Context(), "pvc-1"); err != nil {
+		t.Errorf("deleting it again: %v", err)
+	}
+	if _, err := p.Create(t.Context(), request("pvc-1", 2)); !errors.Is(err, provision.ErrUnavailable) || !strings.Contains(err.Error(), "being wiped") {
+		t.Errorf("making it again: %v", err)
+	}
+	if _, err := p.Create(t.Context(), request("pvc-2", 99)); !errors.Is(err, provision.ErrNoSpace) {
+		t.Errorf("on its space: %v", err)
+	}
+	pool := poolOf(t, p, vg)
+	if len(pool.Wiping) != 1 || pool.Wiping[0].ID != "pvc-1" || pool.Wiping[0].Size != 2*unit || pool.Wiping[0].Problem != "" ||
+		len(pool.Volumes) != 0 || pool.Free != 98*unit || pool.Foreign != 0 || pool.Problem != "" {
+		t.Errorf("reported %+v", pool)
+	}
+	other := create(t, p, request("pvc-3", 1)) // which does not wait for the wiping
+	remove(t, p, other.ID)
+	quiet(p)
+	host.Disturb(func(h *lvmtest.Host) { h.Wiping = nil })
+	close(release)
+	awaitChange(t, p) // the room is news
+	settle(t, p)
+	if pool := poolOf(t, p, vg); pool.Free != 100*unit {
+		t.Errorf("reported %+v", pool)
+	}
+	if v := create(t, p, request("pvc-1", 100)); shows(host, v) {
+		t.Error("the next volume shows it")
+	}
+}
+
+// quiet takes the signals that are due already.
+func quiet(p provision.Provisioner) {
+	for {
+		select {
+		case <-p.Changed():
+		default:
+			return
+		}
+	}
+}
+
+func TestWhatCannotBeWipedIsKeptAndTriedAgain(t *testing.T) {
+	broken := func(string, int64, int64, func() error) error { return errors.New("a broken sector") }
+	lies := func(string, int64, int64, func() error) error { return nil }
+	removal := only("lvremove", func(c run.Command, _ func() ([]byte, error)) ([]byte, error) { return nil, exit5(c) })
+	calm := func(h *lvmtest.Host) { h.Disturb(func(h *lvmtest.Host) { h.Around, h.Wiping = nil, nil }) }
+	open := func(h *lvmtest.Host, open bool) {
+		h.On("/dev/vg-a/pvc-1", func(v *lvmtest.Volume) { v.Open = open })
+	}
+	for name, tc := range map[string]struct {
+		before, after func(h *lvmtest.Host) // the deletion, and what ends the trouble
+		problem       string
+	}{
+		"a disk that cannot be written": {func(h *lvmtest.Host) { h.Wiping = broken }, calm, "a broken sector"},
+		"a disk that lies":              {func(h *lvmtest.Host) { h.Wiping = lies }, calm, "it was not"},
+		"a removal that fails":          {func(h *lvmtest.Host) { h.Around = removal }, calm, "something strange"},
+		"somebody who opened it just then": {func(h *lvmtest.Host) {
+			h.Around = only("lvchange", func(_ run.Command, do func() ([]byte, error)) ([]byte, error) {
+				defer open(h, true)
+				return do()
+			})
+		}, func(h *lvmtest.Host) { open(h, false) }, "it is open"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			host, c := wiping(t)
+			p, _ := start(t, c)
+			holdsSecret(t, host, p, request("pvc-1", 2))
+			host.Disturb(tc.before)
+			remove(t, p, "pvc-1")
+			failing(t, p, tc.problem)
+			if pool := poolOf(t, p, vg); pool.Free != 98*unit || pool.Problem != "" {
+				t.Errorf("reported %+v", pool)
+			}
+			tc.after(host)
+			settle(t, p)
+			if v := create(t, p, request("pvc-2", 100)); shows(host, v) {
+				t.Error("the next volume shows it")
+			}
+		})
+	}
+}
+
+func TestThePolicyThatWasRecordedHolds(t *testing.T) {
+	for name, tc := range map[string]struct {
+		tags  []string
+		wiped bool
+	}{
+		"zeros":                        {[]string{"berth.dev/wipe=Zero"}, true},
+		"discarded":                    {[]string{"berth.dev/wipe=Discard"}, true},
+		"left":                         {[]string{"berth.dev/wipe=None"}, false},
+		"made before there was a word": {nil, true},
+		"a word that is not known":     {[]string{"berth.dev/wipe=Shred"}, true},
+	} {
+		t.Run(name, func(t *testing.T) {
+			host, c := wiping(t)
+			host.Edit(func(groups map[string]*lvmtest.Group) string {
+				g := groups[vg.Name]
+				g.Volumes["pvc-1"] = &lvmtest.Volume{Extents: 2, Active: true, Tags: append(tc.tags, "berth.dev/volume=pvc-1")}
+				return g.Device
+			})
+			host.WriteAt("/dev/vg-a/pvc-1", secret, unit+4096)
+			p, _ := start(t, c)
+			remove(t, p, "pvc-1")
+			settle(t, p)
+			if v := create(t, p, request("pvc-2", 100)); shows(host, v) == tc.wiped {
+				t.Errorf("the next volume shows it: %v", !tc.wiped)
+			}
+		})
+	}
+}
+
+func TestWhatARestartFindsIsWiped(t *testing.T) {
+	host, c := wiping(t)
+	marked := func(id string, layout string) *lvmtest.Volume {
+		return &lvmtest.Volume{Extents: 2, Layout: layout, Tags: []string{"berth.dev/wiping=" + id}} // inactive
+	}
+	host.Edit(func(groups map[string]*lvmtest.Group) string {
+		g := groups[vg.Name]
+		for n := range 3 {
+			id := fmt.Sprint("pvc-", n)
+			g.Volumes[id] = marked(id, "linear")
+		}
+		g.Volumes["pvc-raid"] = marked("pvc-raid", "raid,raid1")
+		g.Volumes["pvc-moved"] = marked("pvc-1", "linear") // not ours by its name
+		g.Volumes["pvc-cached"] = marked("pvc-cached", "cache")
+		g.Volumes["pvc-seen"] = marked("pvc-seen", "linear")
+		g.Volumes["cow"] = &lvmtest.Volume{Extents: 1, Origin: "pvc-seen"}
+		return g.Device
+	})
+	p, _ := start(t, c)
+	eventually(t, func() bool {
+		left := remnants(t, p)
+		return len(left) == 2 && strings.Contains(left[0].Problem, "lvconvert") && strings.Contains(left[1].Problem, "vg-a/cow")
+	}, "what can be wiped is not, or what cannot is not reported")
+	if pool := poolOf(t, p, vg); pool.Foreign != 3*unit || pool.Free != 93*unit {
+		t.Errorf("reported %+v", pool)
+	}
+}
+
+func TestADeviceNodeOfAnotherVolumeIsNeverWiped(t *testing.T) {
+	host, c := wiping(t)
+	host.Wiping = func(string, int64, int64, func() error) error {
+		t.Error("somebody else's device is wiped")
+		return errors.New("no")
+	}
+	c.Devices = misled{host}
+	p, _ := start(t, c)
+	create(t, p, request("pvc-1", 8))
+	remove(t, p, "pvc-1")
+	failing(t, p, "mapped as vg--a-root")
+}
+
+// misled opens another device than that of the path.
+type misled struct{ *lvmtest.Host }
+
+type otherDevice struct{ lvm.Holder }
+
+func (m misled) Hold(path string) (lvm.Holder, error) {
+	h, err := m.Host.Hold(path)
+	return otherDevice{h}, err
+}
+
+func (otherDevice) Mapping() (name, uuid string, err error) { return "vg--a-root", "LVM-other", nil }
