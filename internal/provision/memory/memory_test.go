@@ -24,6 +24,10 @@ func TestConformanceOfSnapshots(t *testing.T) {
 	conformance.RunSnapshots(t, harness)
 }
 
+func TestNoVolumeShowsWhatAnotherHeld(t *testing.T) {
+	conformance.RunForgets(t, harness)
+}
+
 func harness(t *testing.T) conformance.Harness {
 	disks := memory.NewDisks(memory.PoolConfig{PoolRef: pool, Total: 100 * unit})
 	p := memory.New(disks, nil)
@@ -45,7 +49,20 @@ func harness(t *testing.T) conformance.Harness {
 		Formats:  disks.Formats,
 		Write:    func(v provision.Volume, text string) { disks.Write(v.ID, text) },
 		Read:     func(v provision.Volume, bytes int) string { return disks.Read(v.ID)[:bytes] },
+		WriteAt: func(v provision.Volume, text string, offset int64) {
+			content := extended(disks.Read(v.ID), offset+int64(len(text)))
+			copy(content[offset:], text)
+			disks.Write(v.ID, string(content))
+		},
+		ReadAt: func(v provision.Volume, bytes int, offset int64) string {
+			return string(extended(disks.Read(v.ID), offset+int64(bytes))[offset:][:bytes])
+		},
 	}
+}
+
+// extended is a content with zeros where nothing was written.
+func extended(content string, size int64) []byte {
+	return append([]byte(content), make([]byte, max(size-int64(len(content)), 0))...)
 }
 
 // script is a disturbance made of functions.

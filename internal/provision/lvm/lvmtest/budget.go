@@ -20,6 +20,15 @@ type step struct {
 	want map[string]int
 }
 
+// deletion is what deleting a volume starts: what a thick one leaves is marked, wiped and
+// then removed.
+func deletion(pool provision.PoolRef) map[string]int {
+	if pool.Type == provision.LVMThin {
+		return map[string]int{"lvremove": 1}
+	}
+	return map[string]int{"lvchange": 1, "lvremove": 1}
+}
+
 // RealBudget holds each operation on a real pool to the processes it may start.
 func RealBudget(t *testing.T, pool provision.PoolRef) {
 	c, counter, _ := RealConfig(t)
@@ -52,7 +61,7 @@ func RealBudget(t *testing.T, pool provision.PoolRef) {
 	if pool.Type == provision.LVMThin {
 		steps = append(steps, snapshotSteps(ctx, p, pool)...)
 	}
-	steps = append(steps, step{"delete", func() error { return p.Delete(ctx, "pvc-1") }, map[string]int{"lvremove": 1}})
+	steps = append(steps, step{"delete", func() error { defer Settle(t, p, pool); return p.Delete(ctx, "pvc-1") }, deletion(pool)})
 	for _, step := range steps {
 		started := time.Now()
 		if err := step.do(); err != nil {

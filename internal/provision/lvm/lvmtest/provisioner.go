@@ -4,6 +4,7 @@ package lvmtest
 
 import (
 	"context"
+	"slices"
 	"sync"
 	"testing"
 	"time"
@@ -86,6 +87,15 @@ func RealConformance(t testing.TB, pool provision.PoolRef) conformance.Harness {
 		return p
 	}
 	return h
+}
+
+// Settle waits until nothing of a deleted volume is left in a pool.
+func Settle(t testing.TB, p provision.Provisioner, pool provision.PoolRef) {
+	t.Helper()
+	Eventually(t, func() bool {
+		pools, err := p.Report(t.Context())
+		return err == nil && !slices.ContainsFunc(pools, func(p provision.Pool) bool { return p.PoolRef == pool && len(p.Wiping) > 0 })
+	}, "what a deleted volume left is still there")
 }
 
 // Eventually waits until something holds.
