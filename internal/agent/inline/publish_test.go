@@ -9,11 +9,13 @@ import (
 	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
+	"berth.dev/berth/api/v1alpha1"
 	"berth.dev/berth/internal/provision"
 )
 
 func TestAVolumeIsMadeForItsPodOnceAndMounted(t *testing.T) {
 	n := newNode(t)
+	n.class.Spec.LVM.Wipe = v1alpha1.WipeZero
 	for range 3 {
 		n.publish()
 		n.restart()
@@ -30,6 +32,9 @@ func TestAVolumeIsMadeForItsPodOnceAndMounted(t *testing.T) {
 	}
 	if got := n.disks.Labels(id); got["pod"] != "web-0" || got["namespace"] != "shop" {
 		t.Errorf("labels %v", got)
+	}
+	if got := n.disks.Wipe(id); got != provision.WipeZero {
+		t.Errorf("wiped by %q", got)
 	}
 	figures, err := n.Stats(t.Context(), h, n.target())
 	if err != nil || figures.Total != 512*mib || figures.Block {

@@ -140,3 +140,21 @@ func TestRoomIsWhatIsFreeLessTheSpareInWholeUnits(t *testing.T) {
 		})
 	}
 }
+
+func TestOnlyThickVolumesHaveAPolicyOfWiping(t *testing.T) {
+	for want, c := range map[provision.Wipe]*v1alpha1.PoolClass{
+		provision.WipeZero: fast(func(c *v1alpha1.PoolClass) { c.Spec.LVM.Wipe = v1alpha1.WipeZero }),
+		"":                 disks("/dev/sd*", nil),
+	} {
+		if got := Wipe(c); got != want {
+			t.Errorf("%s: %q, want %q", c.Spec.Provisioner, got, want)
+		}
+	}
+	for api, policy := range map[v1alpha1.WipePolicy]provision.Wipe{
+		v1alpha1.WipeDiscard: provision.WipeDiscard, v1alpha1.WipeZero: provision.WipeZero, v1alpha1.WipeNone: provision.WipeNone,
+	} {
+		if string(api) != string(policy) {
+			t.Errorf("the API's %s is %s", api, policy)
+		}
+	}
+}

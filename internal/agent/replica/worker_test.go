@@ -21,6 +21,15 @@ func TestAVolumeIsCarvedReportedOnceAndThenFormatted(t *testing.T) {
 	}
 }
 
+func TestAVolumeIsWipedInTheEndAsItsClassSaysWhenItIsMade(t *testing.T) {
+	n := newNode(volume())
+	n.classes["fast"].Spec.LVM.Wipe = v1alpha1.WipeNone
+	n.settle(t)
+	if got := n.disks.Wipe(id); got != provision.WipeNone {
+		t.Errorf("wiped by %q", got)
+	}
+}
+
 func TestAFullPoolIsReportedAndTriedAgainWhenThereIsRoom(t *testing.T) {
 	n := newNode(volume())
 	if err := n.disks.PutForeign(vg0, "root", 10*gib); err != nil {

@@ -110,7 +110,7 @@ func describeConditions(f Facts, s pools.Snapshot) []metav1.Condition {
 	if s.Err != nil {
 		ready.Status, ready.Reason, ready.Message = metav1.ConditionFalse, reasonUnavailable, entries.Clip(s.Err.Error())
 	}
-	conditions := []metav1.Condition{ready}
+	conditions := append([]metav1.Condition{ready}, unwiped(s.Pools)...)
 	if n := len(f.Orphans); n > 0 {
 		conditions = append(conditions, metav1.Condition{
 			Type: Orphaned, Status: metav1.ConditionTrue, Reason: reasonUnaccounted,

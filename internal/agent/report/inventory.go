@@ -41,7 +41,8 @@ func accountedFor(volumes []v1alpha1.Volume, node string) map[replica]bool {
 }
 
 // inventory lists what is Berth's in a pool and is in no Volume, in the order of
-// the report: volumes, then all snapshots, since nobody reckons by Snapshot objects.
+// the report: volumes, then all snapshots, since nobody reckons by Snapshot objects,
+// then what is being wiped.
 // What the list has no place for is returned as a sum: it counts as foreign, so that
 // nobody takes it for free.
 func (f Facts) inventory(p provision.Pool) (items []v1alpha1.InventoryItem, rest int64) {
@@ -55,6 +56,7 @@ func (f Facts) inventory(p provision.Pool) (items []v1alpha1.InventoryItem, rest
 		i.Orphan = f.orphan(s.ID, s.Size, s.Filesystem, s.Volume)
 		items = append(items, i)
 	}
+	items = append(items, beingWiped(p)...)
 	if len(items) > maxInventory {
 		for _, i := range items[maxInventory:] {
 			rest += i.Allocated.Value()

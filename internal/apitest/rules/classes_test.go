@@ -44,6 +44,10 @@ func groups(names ...string) func(*v1alpha1.PoolClass) {
 	return func(c *v1alpha1.PoolClass) { c.Spec.LVM.VolumeGroups = names }
 }
 
+func wipe(policy v1alpha1.WipePolicy) func(*v1alpha1.PoolClass) {
+	return func(c *v1alpha1.PoolClass) { c.Spec.LVM.Wipe = policy }
+}
+
 // thin makes the class one over thin pools, disks one over whole disks.
 func thin(names ...string) func(*v1alpha1.PoolClass) {
 	return func(c *v1alpha1.PoolClass) {
@@ -87,6 +91,9 @@ var classCases = map[string]struct {
 	"a path":                        {change: groups("vg/lv"), refusal: "spec.lvm.volumeGroups[0]"},
 	"a name longer than LVM allows": {change: groups(strings.Repeat("v", 128)), refusal: "spec.lvm.volumeGroups[0]"},
 	"the same group twice":          {change: groups("vg", "vg"), refusal: "Duplicate value"},
+	"volumes that are overwritten":  {change: wipe(v1alpha1.WipeZero)},
+	"volumes that are left":         {change: wipe(v1alpha1.WipeNone)},
+	"volumes that are shredded":     {change: wipe("Shred"), refusal: `Unsupported value: "Shred"`},
 	"no pools for the provisioner":  {change: func(c *v1alpha1.PoolClass) { c.Spec.LVM = nil }, refusal: lvmNeeded},
 	"a class over thin pools":       {change: thin("vg0/thin", "vg1/thin_2")},
 	"thin pools promised tenfold":   {change: thinly(func(p *v1alpha1.LVMThinPools) { p.OverprovisionPercent = 1000 })},
@@ -132,6 +139,7 @@ var classChanges = map[string]struct {
 	refusal string
 }{
 	"another volume group":   {change: groups("vg", "vg1")},
+	"another way of wiping":  {change: wipe(v1alpha1.WipeNone)},
 	"another provisioner":    {change: thin("vg/thin"), refusal: provisionerImmutable},
 	"disks instead of pools": {change: disks("/dev/sdb"), refusal: provisionerImmutable},
 }
@@ -145,5 +153,14 @@ func TestAPoolClassKeepsItsProvisioner(t *testing.T) {
 			tc.change(c)
 			expect(t, env.Client.Update(t.Context(), c), tc.refusal)
 		})
+	}
+}
+
+func TestDeletedVolumesAreWipedUnlessAPoolClassSaysOtherwise(t *testing.T) {
+	env := apitest.Start(t)
+	c := newClass(t, "vg")
+	expect(t, env.Client.Create(t.Context(), c), "")
+	if c.Spec.LVM.Wipe != v1alpha1.WipeDiscard {
+		t.Errorf("wiped by %q", c.Spec.LVM.Wipe)
 	}
 }

@@ -43,6 +43,7 @@ type pool struct {
 	snapshots   map[string]provision.Snapshot
 	contents    map[string]string // by id of a volume or a snapshot
 	labels      map[string]map[string]string
+	wipes       map[string]provision.Wipe
 	foreign     map[string]int64
 }
 
@@ -70,6 +71,7 @@ func (d *Disks) AddPool(c PoolConfig) {
 		contents:  map[string]string{},
 
 		labels:  map[string]map[string]string{},
+		wipes:   map[string]provision.Wipe{},
 		foreign: map[string]int64{},
 	}
 	d.notify()
@@ -166,6 +168,16 @@ func (d *Disks) Labels(id string) map[string]string {
 		return maps.Clone(p.labels[id])
 	}
 	return nil
+}
+
+// Wipe returns what a volume was created with. Nothing has to be wiped here.
+func (d *Disks) Wipe(id string) provision.Wipe {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	if _, p := d.find(id); p != nil {
+		return p.wipes[id]
+	}
+	return ""
 }
 
 // watch returns a channel that is signalled when a pool changes.

@@ -1,0 +1,51 @@
+package report
+
+import (
+	"fmt"
+	"strings"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"berth.dev/berth/api/v1alpha1"
+	"berth.dev/berth/internal/agent/entries"
+	"berth.dev/berth/internal/provision"
+)
+
+// Unwiped is True while what deleted volumes left cannot be wiped, and so takes room;
+// else it is absent.
+const Unwiped = "Unwiped"
+
+const reasonWipingFails = "WipingFails"
+
+// beingWiped lists what deleted volumes left in a pool. It is listed although a Volume
+// may still account for it: who reckons counts it once, and no moment is left in which
+// the Volume is gone and its room seems free.
+func beingWiped(p provision.Pool) (items []v1alpha1.InventoryItem) {
+	for _, v := range p.Wiping {
+		items = append(items, item(v))
+	}
+	return items
+}
+
+// unwiped is the condition of a node with pools in which something cannot be wiped.
+func unwiped(pools []provision.Pool) (conditions []metav1.Condition) {
+	var failures []string
+	bytes := int64(0)
+	for _, p := range pools {
+		for _, v := range p.Wiping {
+			if v.Problem != "" {
+				bytes += v.Size
+				failures = append(failures, fmt.Sprintf("%s in pool %s (%s)", v.ID, p.Name, v.Problem))
+			}
+		}
+	}
+	if len(failures) == 0 {
+		return nil
+	}
+	room := quantity(bytes)
+	return []metav1.Condition{{
+		Type: Unwiped, Status: metav1.ConditionTrue, Reason: reasonWipingFails,
+		Message: entries.Clip(fmt.Sprintf("%s that deleted volumes left cannot be wiped and so given to others; it is tried again: %s",
+			room.String(), strings.Join(failures, ", "))),
+	}}
+}
