@@ -5,6 +5,7 @@ package e2e
 import (
 	"slices"
 	"testing"
+	"time"
 
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/resource"
@@ -46,10 +47,24 @@ func TestAClaimBecomesALogicalVolumeThatLivesAndDiesWithIt(t *testing.T) {
 			b.remove(second)
 			b.remove(claim)
 			b.must(cluster.AwaitGone(b.within(), b.Cluster, volume), "deleting the volume")
-			if lvs := b.logicalVolumes(node); slices.Contains(lvs, volume.Name) {
-				t.Errorf("logical volume %s outlived its claim", volume.Name)
-			}
+			b.wiped(node, volume.Name)
 		})
+	}
+}
+
+// wiped waits until a logical volume is gone, which is overwritten first when its volume
+// is deleted.
+func (b *bench) wiped(node, name string) {
+	b.Helper()
+	ctx := b.within()
+	tick := time.NewTicker(time.Second)
+	defer tick.Stop()
+	for slices.Contains(b.logicalVolumes(node), name) {
+		select {
+		case <-tick.C:
+		case <-ctx.Done():
+			b.Fatalf("logical volume %s outlived its claim", name)
+		}
 	}
 }
 
