@@ -8,13 +8,14 @@ import (
 	"berth.dev/berth/internal/provision"
 )
 
-// RunForgets runs the suite of what no tenant may see of another. Start is called for
-// each test.
+// RunForgets runs the suite of what no tenant may see of another, unless the harness asks
+// for volumes that are not wiped. Start is called for each test.
 func RunForgets(t *testing.T, start func(*testing.T) Harness) {
 	for name, test := range map[string]func(*testing.T, fixture){
 		"what a volume held is in none that has its space later": neverShows,
 		"what a volume held where it grew is in none either":     neverShowsGrowth,
 		"a restart does not keep what is deleted":                neverShowsAfterRestart,
+		"what an open device holds is not touched":               keepsWhatIsOpen,
 	} {
 		t.Run(name, func(t *testing.T) {
 			f := newFixture(t, start(t))
@@ -62,6 +63,9 @@ func (f fixture) fill(t *testing.T, v provision.Volume, at []int64) {
 func neverShows(t *testing.T, f fixture) {
 	rounds := Rounds(t)
 	for round := range rounds {
+		if f.Wipe != provision.WipeNone {
+			f.Wipe = []provision.Wipe{"", provision.WipeZero}[round%2]
+		}
 		v := f.create(t, 1+round%2, roundUnits)
 		f.blank(t, v, places(v, f.unit, max(round-1, 0), rounds)) // those of the one before
 		f.fill(t, v, places(v, f.unit, round, rounds))
@@ -97,4 +101,20 @@ func neverShowsAfterRestart(t *testing.T, f fixture) {
 	if left := fmt.Sprint(f.pool(t).Wiping); left != "[]" {
 		t.Errorf("still being wiped: %s", left)
 	}
+}
+
+func keepsWhatIsOpen(t *testing.T, f fixture) {
+	v := f.create(t, 1, roundUnits)
+	at := places(v, f.unit, 0, 1)
+	f.fill(t, v, at)
+	closeDevice := f.Open(v)
+	wantError(t, f.Provisioner.Delete(t.Context(), v.ID), provision.ErrInUse)
+	for _, offset := range at {
+		if got := f.ReadAt(v, len(secret), offset); got != secret {
+			t.Errorf("it holds %q at %d", got, offset)
+		}
+	}
+	closeDevice()
+	f.delete(t, 1)
+	f.blank(t, f.create(t, 2, roundUnits), at)
 }

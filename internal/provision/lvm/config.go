@@ -83,6 +83,9 @@ type Config struct {
 	// FillInterval is how often the kernel is asked how full the thin pools are; 10 s by
 	// default.
 	FillInterval time.Duration
+	// OpenPatience is how long a device that is to be wiped may be open for a moment, as
+	// when udev looks at it, before it counts as in use; 5 s by default, as with LVM.
+	OpenPatience time.Duration
 	// WipeStep is how many bytes are wiped at a time; 256 MiB by default.
 	WipeStep int64
 	// WipeRetry is how long wiping rests after it failed, and twice as long after each
@@ -107,6 +110,9 @@ func (c Config) withDefaults() (Config, error) {
 	}
 	if c.FillInterval == 0 {
 		c.FillInterval = 10 * time.Second
+	}
+	if c.OpenPatience == 0 {
+		c.OpenPatience = 5 * time.Second
 	}
 	if c.WipeStep == 0 {
 		c.WipeStep = 256 << 20

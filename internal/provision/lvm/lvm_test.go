@@ -5,6 +5,7 @@ import (
 	"strings"
 	"sync"
 	"testing"
+	"time"
 
 	"berth.dev/berth/internal/provision"
 	"berth.dev/berth/internal/provision/conformance"
@@ -90,7 +91,7 @@ func harness(t *testing.T, host *lvmtest.Host, pool provision.PoolRef) conforman
 }
 
 func config(host *lvmtest.Host, mkfs func(context.Context, string, string) error) lvm.Config {
-	return lvm.Config{Runner: host, Devices: host, Mkfs: mkfs}
+	return lvm.Config{Runner: host, Devices: host, Mkfs: mkfs, OpenPatience: time.Millisecond}
 }
 
 // start makes a provisioner and runs it until the test or the returned stop ends

@@ -13,9 +13,10 @@ import (
 )
 
 // mark deletes a volume that is to be wiped: from the one change on that turns its tag
-// it is no volume any more, whatever becomes of the wiping.
+// it is no volume any more, whatever becomes of the wiping. The group is not locked
+// while the volume may be in use: others need it.
 func (p *Provisioner) mark(ctx context.Context, name, id string) error {
-	unlock, err := p.lock(ctx, id, name)
+	unlock, err := p.volumes.Lock(ctx, id)
 	if err != nil {
 		return err
 	}
@@ -27,23 +28,55 @@ func (p *Provisioner) mark(ctx context.Context, name, id string) error {
 }
 
 func (p *Provisioner) markLocked(ctx context.Context, name, id string) error {
-	// LVM refuses to remove what is open, and would not refuse this. Whoever opens the
-	// device from now on keeps it from being wiped and removed until it is closed.
-	opened, err := p.config.Devices.Opens(mappingName(name, id))
-	if err != nil {
-		return fmt.Errorf("%w: looking whether volume %s is open: %w", provision.ErrUnavailable, id, err)
-	}
-	if opened > 0 {
-		return fmt.Errorf("%w: volume %s is open", provision.ErrInUse, id)
-	}
-	err = p.carryOutLocked(ctx, change{
+	c := change{
 		group: name, id: id,
 		plan:    func(g *group, fresh bool) (bool, int64, error) { return g.planDelete(id, fresh) },
 		command: func(int64) run.Command { return p.config.markCommand(name, id) },
 		learn:   func(g *group, _ int64) { g.bury(id) },
-	})
-	p.nudge()
-	return err
+	}
+	if done, _, _ := p.decide(c, false); done {
+		return nil // deleted meanwhile, and perhaps held by who wipes it
+	}
+	// LVM refuses to remove what is open, and would not refuse this. Whoever opens the
+	// device from now on keeps it from being wiped and removed until it is closed.
+	if err := p.closed(ctx, mappingName(name, id), 0); err != nil {
+		return fmt.Errorf("volume %s: %w", id, err)
+	}
+	unlock, err := p.groups.Lock(ctx, name)
+	if err != nil {
+		return err
+	}
+	defer unlock()
+	defer p.nudge()
+	return p.carryOutLocked(ctx, c)
+}
+
+// openPause is how soon to look again at a device that is open.
+const openPause = 50 * time.Millisecond
+
+// closed returns nil once a device is open no more often than by who asks. Udev opens
+// it for a moment whenever a writer has closed it, so ErrInUse has to wait a little.
+func (p *Provisioner) closed(ctx context.Context, mapping string, own int) error {
+	patience := time.NewTimer(p.config.OpenPatience)
+	defer patience.Stop()
+	pause := time.NewTicker(openPause)
+	defer pause.Stop()
+	for {
+		opened, err := p.config.Devices.Opens(mapping)
+		if err != nil {
+			return fmt.Errorf("%w: looking whether it is open: %w", provision.ErrUnavailable, err)
+		}
+		if opened <= own {
+			return nil
+		}
+		select {
+		case <-pause.C:
+		case <-patience.C:
+			return fmt.Errorf("%w: it is open", provision.ErrInUse)
+		case <-ctx.Done():
+			return context.Cause(ctx)
+		}
+	}
 }
 
 // nudge has what is to be wiped looked for.
@@ -150,7 +183,7 @@ func (p *Provisioner) hold(ctx context.Context, name, id string) (Holder, error)
 	if err != nil {
 		return nil, fmt.Errorf("%w: %w", provision.ErrUnavailable, err)
 	}
-	if err := p.alone(h, mappingName(name, id), mappingPrefix(uuid)); err != nil {
+	if err := p.alone(ctx, h, mappingName(name, id), mappingPrefix(uuid)); err != nil {
 		h.Close()
 		return nil, err
 	}
@@ -158,7 +191,7 @@ func (p *Provisioner) hold(ctx context.Context, name, id string) (Holder, error)
 }
 
 // alone returns nil if a device that is held is mapped as it should be and open once.
-func (p *Provisioner) alone(h Holder, mapping, prefix string) error {
+func (p *Provisioner) alone(ctx context.Context, h Holder, mapping, prefix string) error {
 	name, uuid, err := h.Mapping()
 	if err != nil {
 		return fmt.Errorf("%w: looking what it is: %w", provision.ErrUnavailable, err)
@@ -166,14 +199,7 @@ func (p *Provisioner) alone(h Holder, mapping, prefix string) error {
 	if name != mapping || !strings.HasPrefix(uuid, prefix) {
 		return fmt.Errorf("%w: its device is mapped as %s (%s), which is something else", provision.ErrConflict, name, uuid)
 	}
-	opened, err := p.config.Devices.Opens(mapping)
-	if err != nil {
-		return fmt.Errorf("%w: looking whether it is open: %w", provision.ErrUnavailable, err)
-	}
-	if opened > 1 {
-		return fmt.Errorf("%w: it is open", provision.ErrInUse)
-	}
-	return nil
+	return p.closed(ctx, mapping, 1)
 }
 
 func (p *Provisioner) activateRemnant(ctx context.Context, name, id string) error {

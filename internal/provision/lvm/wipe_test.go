@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 
@@ -40,7 +41,7 @@ func failing(t *testing.T, p provision.Provisioner, problem string) {
 func wiping(t *testing.T) (*lvmtest.Host, lvm.Config) {
 	host := lvmtest.NewHost(map[string]int64{vg.Name: 100})
 	_, c := counted(host)
-	c.WipeRetry = time.Millisecond
+	c.WipeRetry, c.OpenPatience = time.Millisecond, time.Millisecond
 	return host, c
 }
 
@@ -165,6 +166,38 @@ func TestWhatCannotBeWipedIsKeptAndTriedAgain(t *testing.T) {
 			}
 		})
 	}
+}
+
+// Udev looks at a device whenever a writer has closed it.
+func TestADeviceThatIsOpenForAMomentIsNotInUse(t *testing.T) {
+	host, c := wiping(t)
+	c.OpenPatience = time.Minute
+	looks := &looked{Host: host, left: 4} // two by each of the deletion and the wiping
+	c.Devices = looks
+	p, _ := start(t, c)
+	create(t, p, request("pvc-1", 1))
+	remove(t, p, "pvc-1")
+	settle(t, p)
+	if looks.left > 0 {
+		t.Errorf("nobody looked whether it was open %d times more", looks.left)
+	}
+}
+
+// looked shows every second time somebody who has a device open besides.
+type looked struct {
+	*lvmtest.Host
+	mu   sync.Mutex
+	left int
+}
+
+func (l *looked) Opens(name string) (int, error) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	opened, err := l.Host.Opens(name)
+	if l.left--; l.left%2 != 0 {
+		opened++
+	}
+	return opened, err
 }
 
 func TestThePolicyThatWasRecordedHolds(t *testing.T) {
