@@ -19,10 +19,10 @@ const reasonWipingFails = "WipingFails"
 
 // beingWiped lists what deleted volumes left in a pool. It is listed although a Volume
 // may still account for it: who reckons counts it once, and no moment is left in which
-// the Volume is gone and its room seems free.
+// the Volume is gone and its room seems free. It is nobody's to adopt, and so no orphan.
 func beingWiped(p provision.Pool) (items []v1alpha1.InventoryItem) {
 	for _, v := range p.Wiping {
-		items = append(items, item(v))
+		items = append(items, Facts{}.volume(v))
 	}
 	return items
 }

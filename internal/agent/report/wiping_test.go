@@ -25,7 +25,7 @@ func TestWhatIsBeingWipedTakesRoomByTheNameOfItsVolume(t *testing.T) {
 		"whose Volume is not told yet":   {onNode("pvc-1", "vg0", saying("n1", "vg0", v1alpha1.ReplicaReady))},
 		"whose Volume is made elsewhere": {onNode("pvc-1", "vg9")},
 	} {
-		items, rest := inventory(pool("vg0", wiping("", "pvc-1")), accountedFor(volumes, "n1"))
+		items, rest := Facts{Accounted: accountedFor(volumes, "n1")}.inventory(pool("vg0", wiping("", "pvc-1")))
 		if len(items) != 1 || items[0].Volume != "pvc-1" || items[0].Allocated.Value() != gib || rest != 0 {
 			t.Errorf("%s: %+v, rest %d", name, items, rest)
 		}
