@@ -54,18 +54,27 @@ func (p *Provisioner) resume(name string) {
 			if c := g.find(id); c != nil {
 				c.suspended, c.frozen = err != nil, err != nil
 			}
+			if r := g.wiping[id]; r != nil {
+				r.suspended = err != nil
+			}
 		}
 	})
 	p.signal()
+	p.nudge()
 }
 
-// suspended returns the volumes that are; none of a group that is nil.
+// suspended returns the volumes, and what is left of some, that are; none of a group that is nil.
 func (g *group) suspended() (ids []string) {
 	if g == nil || g.missing || g.problem != "" {
 		return nil
 	}
 	for id, v := range g.volumes {
 		if v.suspended {
+			ids = append(ids, id)
+		}
+	}
+	for id, r := range g.wiping {
+		if r.suspended {
 			ids = append(ids, id)
 		}
 	}

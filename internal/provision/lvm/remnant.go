@@ -19,6 +19,9 @@ type remnant struct {
 	// strange is a layout that others gave it, of which wiping need not reach all that
 	// stores it: zeros that are in a cache cover nothing once the cache is gone.
 	strange string
+	// suspended is what a command leaves that dies while it changes the device: who writes
+	// to it waits until it is resumed.
+	suspended bool
 	tries
 }
 
@@ -49,7 +52,7 @@ func strange(layout string) string {
 // bury makes a volume what a deleted one left.
 func (g *group) bury(id string) {
 	if v := g.volumes[id]; v != nil {
-		g.wiping[id] = &remnant{size: v.size, how: v.wipe, inline: v.inline}
+		g.wiping[id] = &remnant{size: v.size, how: v.wipe, inline: v.inline, suspended: v.suspended}
 		delete(g.volumes, id)
 	}
 }
@@ -69,7 +72,10 @@ func (g *group) remnants() (left []provision.Volume) {
 	for _, id := range slices.Sorted(maps.Keys(g.wiping)) {
 		r := g.wiping[id]
 		v := provision.Volume{ID: id, Pool: g.ref(""), Size: r.size, Device: g.devicePath(id), Inline: r.inline}
-		if r.failed != nil {
+		switch {
+		case r.suspended:
+			v.Problem = "its device is suspended: resume it (lvchange --refresh " + g.name + "/" + id + ")"
+		case r.failed != nil:
 			v.Problem = r.failed.Error()
 		}
 		left = append(left, v)
@@ -127,6 +133,9 @@ func (s *state) toWipe(now time.Time, busy func(group string) bool, longest time
 			continue
 		}
 		for _, id := range slices.Sorted(maps.Keys(g.wiping)) {
+			if g.wiping[id].suspended {
+				continue // until it is mended
+			}
 			if left := g.wiping[id].due.Sub(now); left > 0 {
 				wait = min(wait, left)
 			} else if due[name] == "" {

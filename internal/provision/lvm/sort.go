@@ -62,7 +62,7 @@ func (g *group) sortOwn(lv logicalVolume, tags record) {
 	case isSnapshot:
 		g.snapshots[lv.Name] = &snapshot{carved: c, of: tags.of, taken: tags.taken}
 	case isRemnant:
-		g.wiping[lv.Name] = &remnant{size: c.size, how: tags.wipe, inline: tags.inline, strange: strange(lv.Layout)}
+		g.wiping[lv.Name] = &remnant{size: c.size, how: tags.wipe, inline: tags.inline, strange: strange(lv.Layout), suspended: c.suspended}
 	default:
 		v := &volume{carved: c, wipe: tags.wipe, inline: tags.inline, source: tags.source, copying: c.size < tags.size}
 		v.size = max(c.size, tags.size)

@@ -243,6 +243,8 @@ func TestWhatARestartFindsIsWiped(t *testing.T) {
 		g.Volumes["pvc-raid"] = marked("pvc-raid", "raid,raid1")
 		g.Volumes["pvc-moved"] = marked("pvc-1", "linear") // not ours by its name
 		g.Volumes["pvc-cached"] = marked("pvc-cached", "cache")
+		g.Volumes["pvc-stopped"] = marked("pvc-stopped", "linear")
+		g.Volumes["pvc-stopped"].Active, g.Volumes["pvc-stopped"].Suspended = true, true
 		g.Volumes["pvc-seen"] = marked("pvc-seen", "linear")
 		g.Volumes["cow"] = &lvmtest.Volume{Extents: 1, Origin: "pvc-seen"}
 		return g.Device

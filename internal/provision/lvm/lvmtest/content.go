@@ -164,6 +164,9 @@ func (d *held) Overwrite(offset, length int64) error {
 		if v != d.volume {
 			return errors.New("the device is gone")
 		}
+		if v.Suspended {
+			return errors.New("who writes waits for ever")
+		}
 		g.zero(v, offset, length)
 		return nil
 	}
