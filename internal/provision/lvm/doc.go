@@ -20,9 +20,9 @@
 // is the total, less what others use, less the volumes and the snapshots.
 //
 // So a create, delete, expansion or snapshot costs one LVM process, a copy that is larger
-// than its source two, Format one more than mkfs, and looking something up none. Changes
-// by others are noticed by watching the physical volumes for writers that close them,
-// without polling.
+// than its source two, Format one more than mkfs, and looking something up none; what is
+// wiped costs one more, for which nobody waits. Changes by others are noticed by watching
+// the physical volumes for writers that close them, without polling.
 //
 // # Thin pools
 //
@@ -46,6 +46,14 @@
 // records how large it must be: one found smaller has not been used yet. It counts with
 // the size it was promised, is listed as being copied, and is extended by whoever asks
 // for it again, by the next process, or else within half a minute.
+//
+// # Being wiped
+//
+// What a thick volume held would be on the extents of the next one. So unless its record
+// says otherwise, Delete does not remove it: one change of the group turns its tag, and
+// then the volume is gone, while its name and its room are taken. Run wipes it (package
+// wipe), one at a time in each group and with the device held alone, and removes it only
+// then. A restart begins again; what fails is kept and tried again.
 //
 // # Failure
 //
