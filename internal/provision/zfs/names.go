@@ -28,6 +28,10 @@ const (
 // and of no others.
 const basePrefix = "berth-base-"
 
+// maxParent leaves room, of the 255 bytes that ZFS allows for a name, for a volume and the
+// base of a clone of it.
+const maxParent = 100
+
 // deviceDir is where the links to zvols are.
 const deviceDir = "/dev/zvol/"
 
@@ -38,6 +42,9 @@ func datasetOf(pool provision.PoolRef) (string, error) {
 	name, ok := strings.CutPrefix(pool.Name, Prefix)
 	if !ok || pool.Type != Type || !datasetName.MatchString(name) {
 		return "", fmt.Errorf("%w: no pool of type %s is named %s", provision.ErrPoolMissing, pool.Type, pool.Name)
+	}
+	if len(name) > maxParent {
+		return "", fmt.Errorf("%w: the name of pool %s is longer than %d bytes: the bases of its clones could not be named", provision.ErrInvalid, pool.Name, maxParent)
 	}
 	return name, nil
 }

@@ -1,10 +1,13 @@
 package zfs
 
 import (
+	"errors"
 	"strings"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
+
+	"berth.dev/berth/internal/provision"
 )
 
 // line is a report's, from the texts of its columns.
@@ -82,5 +85,22 @@ func TestWhatZFSReservesIsChargedOrAllowedFor(t *testing.T) {
 				t.Errorf("%d bytes in blocks of %d take %d more than is charged", size, volblock, over)
 			}
 		}
+	}
+}
+
+func TestPoolsThatCannotBeAreRefused(t *testing.T) {
+	for name, want := range map[string]error{
+		"tank":                                provision.ErrPoolMissing,
+		"zfs:":                                provision.ErrPoolMissing,
+		"zfs:tank/-o":                         provision.ErrPoolMissing,
+		"zfs:tank@snap":                       provision.ErrPoolMissing,
+		"zfs:tank/" + strings.Repeat("a", 96): provision.ErrInvalid,
+	} {
+		if _, err := datasetOf(provision.PoolRef{Type: Type, Name: name}); !errors.Is(err, want) {
+			t.Errorf("%s: %v, want %v", name, err, want)
+		}
+	}
+	if got, err := datasetOf(poolRef("tank/berth")); err != nil || got != "tank/berth" {
+		t.Errorf("%s, %v", got, err)
 	}
 }

@@ -46,7 +46,10 @@ func RealZpool(t testing.TB, name, disk string) {
 	t.Helper()
 	Run(t, "modprobe", "zfs")
 	Run(t, "zpool", "create", "-f", "-O", "mountpoint=none", name, disk)
-	t.Cleanup(func() { Run(t, "zpool", "destroy", "-f", name) })
+	t.Cleanup(func() {
+		Run(t, "udevadm", "settle") // it looks at every new device
+		Run(t, "zpool", "destroy", "-f", name)
+	})
 }
 
 // RealPool makes a filesystem that is a pool for the time of a test, and removes it
@@ -55,7 +58,7 @@ func RealPool(t testing.TB, dataset string) provision.PoolRef {
 	t.Helper()
 	Run(t, "zfs", "create", "-o", "berth.dev:pool="+dataset, dataset)
 	t.Cleanup(func() {
-		Run(t, "udevadm", "settle") // it looks at every new device
+		Run(t, "udevadm", "settle")
 		Run(t, "zfs", "destroy", "-R", dataset)
 	})
 	return provision.PoolRef{Type: zfs.Type, Name: zfs.Prefix + dataset}
