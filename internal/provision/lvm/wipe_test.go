@@ -38,7 +38,7 @@ func failing(t *testing.T, p provision.Provisioner, problem string) {
 }
 
 // wiping is a provisioner that tries again at once, over an empty group.
-func wiping(t *testing.T) (*lvmtest.Host, lvm.Config) {
+func wiping() (*lvmtest.Host, lvm.Config) {
 	host := lvmtest.NewHost(map[string]int64{vg.Name: 100})
 	_, c := counted(host)
 	c.WipeRetry, c.OpenPatience = time.Millisecond, time.Millisecond
@@ -73,7 +73,7 @@ func remove(t *testing.T, p provision.Provisioner, id string) {
 }
 
 func TestADeletedVolumeTakesRoomUntilItIsWiped(t *testing.T) {
-	host, c := wiping(t)
+	host, c := wiping()
 	begun, release := make(chan struct{}), make(chan struct{})
 	host.Wiping = func(_ string, _, _ int64, do func() error) error {
 		close(begun)
@@ -150,7 +150,7 @@ func TestWhatCannotBeWipedIsKeptAndTriedAgain(t *testing.T) {
 		}, func(h *lvmtest.Host) { open(h, false) }, "it is open"},
 	} {
 		t.Run(name, func(t *testing.T) {
-			host, c := wiping(t)
+			host, c := wiping()
 			p, _ := start(t, c)
 			holdsSecret(t, host, p, request("pvc-1", 2))
 			host.Disturb(tc.before)
@@ -170,7 +170,7 @@ func TestWhatCannotBeWipedIsKeptAndTriedAgain(t *testing.T) {
 
 // Udev looks at a device whenever a writer has closed it.
 func TestADeviceThatIsOpenForAMomentIsNotInUse(t *testing.T) {
-	host, c := wiping(t)
+	host, c := wiping()
 	c.OpenPatience = time.Minute
 	looks := &looked{Host: host, left: 4} // two by each of the deletion and the wiping
 	c.Devices = looks
@@ -212,7 +212,7 @@ func TestThePolicyThatWasRecordedHolds(t *testing.T) {
 		"a word that is not known":     {[]string{"berth.dev/wipe=Shred"}, true},
 	} {
 		t.Run(name, func(t *testing.T) {
-			host, c := wiping(t)
+			host, c := wiping()
 			host.Edit(func(groups map[string]*lvmtest.Group) string {
 				g := groups[vg.Name]
 				g.Volumes["pvc-1"] = &lvmtest.Volume{Extents: 2, Active: true, Tags: append(tc.tags, "berth.dev/volume=pvc-1")}
@@ -230,7 +230,7 @@ func TestThePolicyThatWasRecordedHolds(t *testing.T) {
 }
 
 func TestWhatARestartFindsIsWiped(t *testing.T) {
-	host, c := wiping(t)
+	host, c := wiping()
 	marked := func(id string, layout string) *lvmtest.Volume {
 		return &lvmtest.Volume{Extents: 2, Layout: layout, Tags: []string{"berth.dev/wiping=" + id}} // inactive
 	}
@@ -260,7 +260,7 @@ func TestWhatARestartFindsIsWiped(t *testing.T) {
 }
 
 func TestADeviceNodeOfAnotherVolumeIsNeverWiped(t *testing.T) {
-	host, c := wiping(t)
+	host, c := wiping()
 	host.Wiping = func(string, int64, int64, func() error) error {
 		t.Error("somebody else's device is wiped")
 		return errors.New("no")

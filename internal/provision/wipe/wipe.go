@@ -35,21 +35,21 @@ type Range struct{ Offset, Length, Step int64 }
 // worth nothing either; one that does not even do that is an error. Whatever the error,
 // the whole range has to be wiped again.
 func Do(ctx context.Context, d Device, how provision.Wipe, r Range, progress func(done int64)) error {
-	clear, discards := d.Overwrite, how != provision.WipeZero
+	erase, discards := d.Overwrite, how != provision.WipeZero
 	if discards {
-		clear = d.Discard
+		erase = d.Discard
 	}
 	for done := int64(0); done < r.Length; {
 		if ctx.Err() != nil {
 			return context.Cause(ctx)
 		}
 		length := min(r.Step, r.Length-done)
-		err := step(d, clear, r.Offset+done, length)
+		err := step(d, erase, r.Offset+done, length)
 		switch {
 		case discards && errors.Is(err, ErrNotZeros):
-			clear, discards, done = d.Overwrite, false, 0
+			erase, discards, done = d.Overwrite, false, 0
 		case discards && errors.Is(err, errors.ErrUnsupported):
-			clear, discards = d.Overwrite, false
+			erase, discards = d.Overwrite, false
 		case err != nil:
 			return fmt.Errorf("overwriting %d bytes at %d: %w", length, r.Offset+done, err)
 		default:
@@ -60,8 +60,8 @@ func Do(ctx context.Context, d Device, how provision.Wipe, r Range, progress fun
 	return nil
 }
 
-func step(d Device, clear func(offset, length int64) error, offset, length int64) error {
-	if err := clear(offset, length); err != nil {
+func step(d Device, erase func(offset, length int64) error, offset, length int64) error {
+	if err := erase(offset, length); err != nil {
 		return err
 	}
 	return check(d, offset, length)

@@ -61,7 +61,7 @@ func RealBudget(t *testing.T, pool provision.PoolRef) {
 	if pool.Type == provision.LVMThin {
 		steps = append(steps, snapshotSteps(ctx, p, pool)...)
 	}
-	steps = append(steps, step{"delete", func() error { defer Settle(t, p, pool); return p.Delete(ctx, "pvc-1") }, deletion(pool)})
+	steps = append(steps, step{"delete", func() error { defer Settle(ctx, t, p, pool); return p.Delete(ctx, "pvc-1") }, deletion(pool)})
 	for _, step := range steps {
 		started := time.Now()
 		if err := step.do(); err != nil {

@@ -110,7 +110,7 @@ func (h *Host) edit(operation string, a arguments, fail failure) ([]byte, error)
 		id := operand[strings.Index(operand, "/")+1:]
 		switch operation {
 		case "lvremove":
-			if v.Open || v.held {
+			if v.open() {
 				return fail("Logical volume %s in use.", operand)
 			}
 			g.remove(id)
@@ -125,12 +125,19 @@ func (h *Host) edit(operation string, a arguments, fail failure) ([]byte, error)
 				v.Active, v.Suspended = v.Active || !refresh && !v.Skip, v.Suspended && !refresh
 				continue // which writes no metadata
 			}
-			v.Tags = slices.DeleteFunc(v.Tags, func(tag string) bool { return slices.Contains(a.gone, tag) })
-			v.Tags = append(v.Tags, a.tags...)
+			v.retag(a)
 		}
 		g.commit(h)
 	}
 	return nil, nil
+}
+
+// open says whether anybody has its device open.
+func (v *Volume) open() bool { return v.Open || v.held }
+
+func (v *Volume) retag(a arguments) {
+	v.Tags = slices.DeleteFunc(v.Tags, func(tag string) bool { return slices.Contains(a.gone, tag) })
+	v.Tags = append(v.Tags, a.tags...)
 }
 
 func (g *Group) commit(h *Host) {
@@ -172,7 +179,7 @@ func (g *Group) section() map[string]any {
 		v := g.Volumes[name]
 		lvs = append(lvs, map[string]string{
 			"lv_name": name, "lv_size": text(v.Extents * Unit), "lv_tags": v.tags(),
-			"lv_active_locally": bit(v.Active), "lv_suspended": bit(v.Suspended), "lv_device_open": bit(v.Open || v.held), "lv_health_status": g.health(v),
+			"lv_active_locally": bit(v.Active), "lv_suspended": bit(v.Suspended), "lv_device_open": bit(v.open()), "lv_health_status": g.health(v),
 			"lv_attr": v.attr(), "lv_layout": v.layout(), "pool_lv": v.Pool, "origin": v.Origin,
 		})
 	}

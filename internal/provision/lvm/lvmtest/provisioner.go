@@ -90,10 +90,10 @@ func RealConformance(t testing.TB, pool provision.PoolRef) conformance.Harness {
 }
 
 // Settle waits until nothing of a deleted volume is left in a pool.
-func Settle(t testing.TB, p provision.Provisioner, pool provision.PoolRef) {
+func Settle(ctx context.Context, t testing.TB, p provision.Provisioner, pool provision.PoolRef) {
 	t.Helper()
 	Eventually(t, func() bool {
-		pools, err := p.Report(t.Context())
+		pools, err := p.Report(ctx)
 		return err == nil && !slices.ContainsFunc(pools, func(p provision.Pool) bool { return p.PoolRef == pool && len(p.Wiping) > 0 })
 	}, "what a deleted volume left is still there")
 }
