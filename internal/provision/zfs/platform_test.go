@@ -20,7 +20,7 @@ import (
 // An operation on real ZFS takes a while in a guest; a few sequences of operations
 // are enough there, and flags can ask for more.
 func init() {
-	for name, value := range map[string]string{"rapid.checks": "3", "rapid.steps": "15"} {
+	for name, value := range map[string]string{"rapid.checks": "2", "rapid.steps": "12"} {
 		if err := flag.Set(name, value); err != nil {
 			panic(err)
 		}
