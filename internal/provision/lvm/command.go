@@ -75,9 +75,10 @@ func (c Config) copyCommand(r provision.CreateRequest, from carved, size int64) 
 }
 
 // thinSnapshotCommand gives no size: without one LVM makes a snapshot in the origin's own
-// thin pool, or none.
+// thin pool, or none. Asked by --snapshot it would first look for the kernel's target for
+// thick snapshots, which nothing here needs and a container cannot load.
 func (c Config) thinSnapshotCommand(group, origin, name string, tags []string, options ...string) run.Command {
-	args := append([]string{"--yes", "--snapshot", "--name", name}, options...)
+	args := append([]string{"--yes", "--type", "thin", "--name", name}, options...)
 	for _, tag := range tags {
 		args = append(args, "--addtag", tag)
 	}

@@ -74,11 +74,11 @@ func (h *Host) do(c run.Command) ([]byte, error) {
 type failure func(format string, args ...any) ([]byte, error)
 
 func (h *Host) create(a arguments, fail failure) ([]byte, error) {
-	if _, snapshot := a.flags["--snapshot"]; snapshot {
-		return h.createThinSnapshot(a, fail)
-	}
 	g, name := h.groups[a.operands[0]], a.flags["--name"]
-	if a.flags["--type"] == "thin" {
+	switch _, pool := a.flags["--thinpool"]; {
+	case a.flags["--type"] == "thin" && !pool:
+		return h.createThinSnapshot(a, fail)
+	case pool:
 		return h.createThin(g, a, fail)
 	}
 	switch extents, err := extents(a.flags["--size"]); {
