@@ -73,6 +73,7 @@ func prepare(ctx context.Context, s *steps, lab cluster.Lab, cfg install.Config)
 		}
 		for _, step := range []func(context.Context, *cluster.Cluster) error{
 			cfg.MakeExtenderSecret,
+			cfg.MakeSnapshotAPI,
 			func(ctx context.Context, _ *cluster.Cluster) error { return cfg.Chart(ctx, kubeconfig) },
 			install.MakePoolClass,
 			cfg.MakeExtendedScheduler,

@@ -62,7 +62,7 @@ func (c Config) images(ctx context.Context, lab cluster.Lab) (images, error) {
 		controller: []string{filepath.Join(own, "controller.tar")},
 	}
 	for ref, path := range paths {
-		if strings.HasPrefix(ref, "localhost/csi-") {
+		if strings.HasPrefix(ref, "localhost/csi-") || strings.HasPrefix(ref, snapshotControllerImage) {
 			all.controller = append(all.controller, path)
 		}
 	}
@@ -187,12 +187,21 @@ func (c Config) Await(ctx context.Context, on *cluster.Cluster) error {
 		deployments = append(deployments, ExtendedScheduler)
 	}
 	for _, name := range deployments {
-		d := &appsv1.Deployment{ObjectMeta: metav1.ObjectMeta{Namespace: Namespace, Name: name}}
-		if err := cluster.Await(ctx, on, d, "ready", ready); err != nil {
+		if err := awaitDeployment(ctx, on, Namespace, name); err != nil {
+			return err
+		}
+	}
+	if c.snapshots() {
+		if err := awaitDeployment(ctx, on, metav1.NamespaceSystem, snapshotController); err != nil {
 			return err
 		}
 	}
 	return awaitNodes(ctx, on)
+}
+
+func awaitDeployment(ctx context.Context, on *cluster.Cluster, namespace, name string) error {
+	d := &appsv1.Deployment{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: name}}
+	return cluster.Await(ctx, on, d, "ready", ready)
 }
 
 func ready(d *appsv1.Deployment) bool {

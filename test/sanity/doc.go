@@ -3,7 +3,6 @@
 // suite runs in one process in internal/csi/sanity.
 //
 // A spec that is skipped proves nothing, and the suite skips silently what a
-// driver does not announce. So each run is held to its list of skipped specs:
-// skipped.txt has those of snapshots too, which the deployed driver does not announce
-// before real pools have them.
+// driver does not announce. So both runs are held to one list of skipped specs,
+// internal/csi/sanity/skipped.txt.
 package sanity

@@ -80,11 +80,22 @@ var Provisioner = Module{
 	LDFlags:  []string{"-X main.version=v6.3.0"},
 }
 
+// Snapshotter has the CSI snapshotter, and the controller of VolumeSnapshots that a
+// cluster has once.
+var Snapshotter = Module{
+	Name: "snapshotter",
+	Packages: []string{
+		"github.com/kubernetes-csi/external-snapshotter/v8/cmd/csi-snapshotter",
+		"github.com/kubernetes-csi/external-snapshotter/v8/cmd/snapshot-controller",
+	},
+	LDFlags: []string{"-X main.version=v8.7.0"},
+}
+
 // Pause holds the namespaces of a pod open.
 var Pause = Module{Name: "pause", Packages: []string{"."}}
 
 // Modules lists everything the lab can build.
-var Modules = []Module{Kubernetes, Containerd, Runc, CNI, Sidecars, Provisioner, Pause}
+var Modules = []Module{Kubernetes, Containerd, Runc, CNI, Sidecars, Provisioner, Snapshotter, Pause}
 
 // Get builds a module, or takes it from the store, and returns the directory
 // of its programs.

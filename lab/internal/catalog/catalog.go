@@ -15,10 +15,12 @@ import (
 
 // Names of the images.
 const (
-	Pause       = "localhost/pause:1"
-	Busybox     = "localhost/busybox:1"
-	Provisioner = "localhost/csi-provisioner:v6.3.0"
-	Resizer     = "localhost/csi-resizer:v2.3.0"
+	Pause              = "localhost/pause:1"
+	Busybox            = "localhost/busybox:1"
+	Provisioner        = "localhost/csi-provisioner:v6.3.0"
+	Resizer            = "localhost/csi-resizer:v2.3.0"
+	Snapshotter        = "localhost/csi-snapshotter:v8.7.0"
+	SnapshotController = "localhost/snapshot-controller:v8.7.0"
 )
 
 // Archive is an image as a file.
@@ -40,6 +42,8 @@ var sources = []source{
 	{Busybox, "image-busybox", busybox},
 	{Provisioner, "image-csi-provisioner", program(build.Provisioner, "csi-provisioner", "65532:65532")},
 	{Resizer, "image-csi-resizer", program(build.Sidecars, "csi-resizer", "65532:65532")},
+	{Snapshotter, "image-csi-snapshotter", program(build.Snapshotter, "csi-snapshotter", "65532:65532")},
+	{SnapshotController, "image-snapshot-controller", program(build.Snapshotter, "snapshot-controller", "65532:65532")},
 }
 
 // Get returns the archives of the named images, built if need be; of all

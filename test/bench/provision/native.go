@@ -76,7 +76,7 @@ func nativeCluster(ctx context.Context, lab cluster.Lab) (*cluster.Cluster, erro
 	if err != nil {
 		return nil, err
 	}
-	cfg := install.Config{Root: root, Log: os.Stderr, Set: []string{install.Scheduler, "agent.image.tag=native"}}
+	cfg := install.Config{Root: root, Log: os.Stderr, Set: []string{install.Scheduler, "agent.image.tag=native", install.WithoutSnapshots}}
 	args, err := cfg.Up(ctx, lab)
 	if err != nil {
 		return nil, err
