@@ -5,13 +5,17 @@ import (
 	"errors"
 	"io"
 	"os"
+	"os/exec"
 	"path/filepath"
 	"regexp"
+	"slices"
+	"strings"
 	"testing"
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/util/yaml"
 	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/envtest"
 
 	"berth.dev/berth/internal/apitest"
 )
@@ -46,8 +50,27 @@ func objects(t *testing.T, document string) []*unstructured.Unstructured {
 	return found
 }
 
+// installSnapshotAPI makes the API server know VolumeSnapshots, as the documents
+// expect of a cluster that takes them.
+func installSnapshotAPI(t *testing.T, env *apitest.Environment) {
+	t.Helper()
+	const api = "github.com/kubernetes-csi/external-snapshotter/client/v8/apis/volumesnapshot/v1"
+	module, err := exec.CommandContext(t.Context(), "go", "list", "-f", "{{.Module.Dir}}", api).Output() //nolint:forbidigo // a tool of tests
+	if err != nil {
+		t.Fatal(err)
+	}
+	definitions, err := filepath.Glob(filepath.Join(strings.TrimSpace(string(module)), "config", "crd", "snapshot.*.yaml"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := envtest.InstallCRDs(env.Config, envtest.CRDInstallOptions{Paths: definitions, ErrorIfPathMissing: true}); err != nil {
+		t.Fatal(err)
+	}
+}
+
 func TestTheAPIServerTakesTheExamplesOfTheDocuments(t *testing.T) {
 	env := apitest.Start(t)
+	installSnapshotAPI(t, env)
 	documents, err := filepath.Glob("../../../docs/*.md")
 	if err != nil || len(documents) == 0 {
 		t.Fatalf("no documents: %v", err)
@@ -56,7 +79,7 @@ func TestTheAPIServerTakesTheExamplesOfTheDocuments(t *testing.T) {
 	for _, document := range documents {
 		for _, o := range objects(t, document) {
 			tried++
-			if gvk := o.GroupVersionKind(); gvk.Kind == "Pod" || gvk.Kind == "PersistentVolumeClaim" {
+			if gvk := o.GroupVersionKind(); slices.Contains([]string{"Pod", "PersistentVolumeClaim", "VolumeSnapshot"}, gvk.Kind) {
 				o.SetNamespace("default")
 			}
 			strict := &client.CreateOptions{FieldValidation: "Strict", DryRun: []string{"All"}}

@@ -1,0 +1,164 @@
+//go:build e2e
+
+package e2e
+
+import (
+	"strings"
+	"testing"
+
+	snapshotv1 "github.com/kubernetes-csi/external-snapshotter/client/v8/apis/volumesnapshot/v1"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"berth.dev/berth/api/v1alpha1"
+	"berth.dev/berth/test/cluster"
+)
+
+// thinNode is where these tests have their thin pools. Their pods stay on it: it has
+// several of them at once, and may be slow to say that it is there.
+const thinNode = "node3"
+
+// thin makes a thin pool of a test's own, a class over it that makes volumes with a
+// filesystem, and a class for snapshots; all of the same name. When the test ends
+// nothing may be left in the pool.
+func (b *bench) thin(name, fs string) (class string) {
+	b.Helper()
+	pool := group + "/" + name
+	b.onNode(thinNode, "lvcreate", "--yes", "--type", "thin-pool", "--size", "1g", "--name", name, group)
+	b.Cleanup(func() { b.onNode(thinNode, "lvremove", "--yes", pool) })
+	pc := &v1alpha1.PoolClass{Spec: v1alpha1.PoolClassSpec{
+		Provisioner:  v1alpha1.ProvisionerLVMThin,
+		NodeSelector: &metav1.LabelSelector{MatchLabels: map[string]string{corev1.LabelHostname: thinNode}},
+		LVMThin:      &v1alpha1.LVMThinPools{ThinPools: []string{pool}, OverprovisionPercent: 500, MaxFillPercent: 90},
+	}}
+	pc.Name = name + "-" + b.namespace
+	sc := cluster.StorageClass(pc.Name, map[string]string{"poolClass": pc.Name, "csi.storage.k8s.io/fstype": fs})
+	vsc := cluster.SnapshotClass(pc.Name)
+	b.create(pc, sc, vsc)
+	b.Cleanup(func() {
+		b.goneWithSnapshots()
+		if left := b.onNode(thinNode, "lvs", "--noheadings", "-o", "lv_name", "--select", "pool_lv="+name, group); left != "" {
+			b.Errorf("left in the pool: %s", left)
+		}
+		for _, o := range []client.Object{vsc, sc, pc} {
+			if err := b.Delete(b.ctx, o); err != nil {
+				b.Error(err)
+			}
+		}
+	})
+	return pc.Name
+}
+
+// goneWithSnapshots is gone for a test that takes snapshots.
+func (b *bench) goneWithSnapshots() {
+	b.Helper()
+	var all snapshotv1.VolumeSnapshotList
+	b.must(b.List(b.ctx, &all, client.InNamespace(b.namespace)), "listing snapshots")
+	for i := range all.Items {
+		b.must(client.IgnoreNotFound(b.Delete(b.ctx, &all.Items[i])), "deleting a snapshot")
+		b.must(cluster.AwaitGone(b.within(), b.Cluster, &all.Items[i]), "deleting a snapshot")
+	}
+	b.gone()
+}
+
+// snapshot takes a snapshot of a claim, waits until it can be used, and returns it
+// with its Snapshot.
+func (b *bench) snapshot(name, class string, of *corev1.PersistentVolumeClaim) (*snapshotv1.VolumeSnapshot, *v1alpha1.Snapshot) {
+	b.Helper()
+	s := cluster.VolumeSnapshot(b.namespace, name, class, of.Name)
+	b.create(s)
+	b.must(cluster.Await(b.within(), b.Cluster, s, "ready to use", cluster.ReadyToUse), "taking a snapshot")
+	return s, &v1alpha1.Snapshot{ObjectMeta: metav1.ObjectMeta{Name: v1alpha1.SnapshotName("snapshot-" + string(s.UID))}}
+}
+
+// A copy of xfs has its source's identity, which the kernel does not take beside it
+// without being told; clones are tried on ext4.
+func TestASnapshotIsRestoredLargerBesideItsSourceAndOutlivesIt(t *testing.T) {
+	t.Parallel()
+	b := begin(t)
+	class := b.thin("restored", "xfs")
+	source := b.claim("source", class, "400Mi")
+	writer := b.run("writer", source, cluster.Steadfast)
+	b.sh(writer, "echo before > /data/file && sync")
+	taken, held := b.snapshot("taken", class, source)
+	b.sh(writer, "echo after > /data/file && sync")
+
+	larger := b.claim("larger", class, "800Mi", cluster.FromSnapshot(taken.Name))
+	reader := b.run("reader", larger, cluster.Steadfast)
+	b.reads(reader, "before")
+	if mib := b.sh(reader, "df -Pm /data | awk 'NR==2 {print ($2 > 600)}'"); mib != "1" {
+		t.Errorf("the filesystem did not grow: %s", b.sh(reader, "df -Pm /data"))
+	}
+	b.sh(reader, "echo restored > /data/file && sync")
+	b.reads(writer, "after")
+
+	volume := b.volumeOf(source)
+	b.remove(writer)
+	b.remove(source)
+	b.must(cluster.AwaitGone(b.within(), b.Cluster, volume), "deleting the source")
+	again := b.run("again", b.claim("again", class, "400Mi", cluster.FromSnapshot(taken.Name)), cluster.Steadfast)
+	b.reads(again, "before")
+	b.remove(taken)
+	b.must(cluster.AwaitGone(b.within(), b.Cluster, held), "deleting the snapshot")
+	b.reads(reader, "restored")
+}
+
+// reads says what a pod must find in its file.
+func (b *bench) reads(pod *corev1.Pod, want string) {
+	b.Helper()
+	if got := b.sh(pod, "cat /data/file"); got != want {
+		b.Errorf("%s read %q, want %q", pod.Name, got, want)
+	}
+}
+
+func TestACloneHasTheDataOfItsSourceAndALifeOfItsOwn(t *testing.T) {
+	t.Parallel()
+	b := begin(t)
+	class := b.thin("cloned", "ext4")
+	files, disk := b.claim("files", class, "200Mi"), b.claim("disk", class, "64Mi", cluster.Raw)
+	writer, raw := b.run("writer", files, cluster.Steadfast), b.run("raw", disk, cluster.Steadfast)
+	b.sh(writer, "echo shared > /data/file && sync")
+	b.sh(raw, "printf kept | dd of=/dev/volume bs=4 seek=1000 conv=notrunc,fsync 2>/dev/null")
+
+	cloned := b.run("cloned", b.claim("files-clone", class, "200Mi", cluster.FromClaim(files.Name)), cluster.Steadfast)
+	clonedRaw := b.run("cloned-raw", b.claim("disk-clone", class, "128Mi", cluster.Raw, cluster.FromClaim(disk.Name)), cluster.Steadfast)
+	b.reads(cloned, "shared")
+	b.sh(cloned, "echo own > /data/file && sync")
+	b.reads(writer, "shared")
+	if got := b.sh(clonedRaw, "dd if=/dev/volume bs=4 skip=1000 count=1 2>/dev/null; blockdev --getsize64 /dev/volume"); got != "kept134217728" {
+		t.Errorf("the clone of the device has %q", got)
+	}
+	b.remove(writer)
+	b.remove(files)
+	b.reads(cloned, "own")
+}
+
+func TestWhatAThickPoolCannotCopyIsSaidWhereTheUserLooks(t *testing.T) {
+	t.Parallel()
+	b := begin(t)
+	vsc := cluster.SnapshotClass("thick-" + b.namespace)
+	b.create(vsc)
+	t.Cleanup(func() { b.remove(vsc) })
+	claim := b.claim("data", classExt4, "64Mi")
+	writer := b.run("writer", claim, cluster.Steadfast)
+	volume := b.volumeOf(claim)
+
+	s := cluster.VolumeSnapshot(b.namespace, "refused", vsc.Name, claim.Name)
+	b.create(s)
+	b.must(cluster.Await(b.within(), b.Cluster, s, "refused", func(s *snapshotv1.VolumeSnapshot) bool {
+		return strings.Contains(cluster.Refused(s), "provisioner LVM has no snapshots")
+	}), "taking a snapshot")
+	clone := b.claim("clone", classExt4, "64Mi", cluster.FromClaim(claim.Name))
+	b.create(cluster.Pod(b.namespace, "waits", []*corev1.PersistentVolumeClaim{clone}, cluster.OnNode(writer.Spec.NodeName)))
+	b.awaitEvent(clone, "provisioner LVM makes no copies")
+
+	b.remove(s)
+	var held v1alpha1.SnapshotList
+	b.must(b.List(b.ctx, &held), "listing Snapshots")
+	for _, each := range held.Items {
+		if each.Spec.Volume == volume.Name && each.DeletionTimestamp == nil {
+			t.Errorf("Snapshot %s is left: %+v", each.Name, each.Status)
+		}
+	}
+}
