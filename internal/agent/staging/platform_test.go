@@ -53,7 +53,9 @@ func newMachine(t *testing.T) *machine {
 // carve makes a volume; one without filesystem is Block.
 func (m *machine) carve(t *testing.T, fs string) provision.Volume {
 	t.Helper()
-	v, err := m.disks.Create(t.Context(), provision.CreateRequest{ID: id, Pool: provision.PoolRef{Type: "LVM", Name: group}, Size: 320 * mib})
+	v, err := m.disks.Create(t.Context(), provision.CreateRequest{
+		ID: id, Pool: provision.PoolRef{Type: "LVM", Name: group}, Size: 320 * mib, Wipe: provision.WipeNone, // gone at once when deleted
+	})
 	if err != nil {
 		t.Fatal(err)
 	}
