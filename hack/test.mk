@@ -47,6 +47,7 @@ test-platform: bin/lab ## Tests on real LVM, in a guest
 .PHONY: test-platform-all
 test-platform-all: bin/lab ## More of them: across poold's socket, snapshots, and a hundred trials that old bytes never show
 	BERTH_TEST_ROUNDS=100 hack/platform ./internal/poold ./internal/provision/lvm/thintest ./internal/provision/lvm/snaptest ./internal/provision/device
+	BERTH_TEST_ROUNDS=100 BERTH_TEST_RUN=NoVolumeShows BERTH_TEST_MINUTES=25 hack/platform ./internal/provision/lvm
 
 # Guests with ZFS are apart: the first one takes ten minutes more, to build its modules.
 .PHONY: test-platform-zfs
