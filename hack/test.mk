@@ -22,7 +22,7 @@ quick: ## Unit tests without root and without a cluster (a minute)
 test: check-generated lint test-unit test-scheduler test-platform test-e2e ## All that guards a merge (25 minutes, 70 the first time)
 
 .PHONY: test-all
-test-all: test test-platform-all test-platform-zfs test-lab test-e2e-schedulers test-e2e-separate soak ## Everything, long models included
+test-all: test test-platform-all test-platform-zfs test-lab test-e2e-schedulers test-e2e-copies test-e2e-separate soak ## Everything, long models included
 
 .PHONY: check-generated
 check-generated: generate
@@ -42,11 +42,11 @@ PLATFORM := ./internal/provision/lvm ./internal/provision/lvm/thintest ./interna
 test-platform: bin/lab ## Tests on real LVM, in a guest
 	hack/platform $(PLATFORM)
 
-# What poold's socket carries, and snapshots, are tried in memory too; rounds are for
-# chance.
+# The suites are held to what poold's socket carries and to thin pools in memory too;
+# rounds are for chance.
 .PHONY: test-platform-all
-test-platform-all: bin/lab ## More of them: across poold's socket, snapshots, and a hundred trials that old bytes never show
-	BERTH_TEST_ROUNDS=100 hack/platform ./internal/poold ./internal/provision/lvm/thintest ./internal/provision/lvm/snaptest ./internal/provision/device
+test-platform-all: bin/lab ## More of them: across poold's socket, on thin pools, and a hundred trials that old bytes never show
+	BERTH_TEST_ROUNDS=100 hack/platform ./internal/poold ./internal/provision/lvm/thintest ./internal/provision/lvm/thinsuite ./internal/provision/device
 	BERTH_TEST_ROUNDS=100 BERTH_TEST_RUN=NoVolumeShows BERTH_TEST_MINUTES=25 hack/platform ./internal/provision/lvm
 
 # Guests with ZFS are apart: the first one takes ten minutes more, to build its modules.
@@ -73,6 +73,11 @@ SCHEDULERS := scheduler.enabled=true extender.enabled=true
 test-e2e-schedulers: lab-tools images image-scheduler ## Each scheduler alone, killed again and again, and nodes that fall silent
 	go run ./test/demo install $(SCHEDULERS)
 	go test -tags e2e,thorough -count=1 -timeout 60m -v -run 'SingleClaims|SchedulerAlone|FallsSilent|SchedulerIsKilled' ./test/e2e -kills 20
+
+.PHONY: test-e2e-copies
+test-e2e-copies: lab-tools images ## Clones of filesystems and devices, and what cannot be copied
+	go run ./test/demo install
+	go test -tags e2e,thorough -count=1 -timeout 30m -parallel 2 -v -run 'AClone|CannotCopy' ./test/e2e
 
 .PHONY: test-e2e-separate
 test-e2e-separate: lab-tools images ## The life of volumes again, with poold as a process of its own

@@ -231,8 +231,3 @@ func TestSnapshotsOfOthersOutliveAThinVolumeOrKeepItOnRealLVM(t *testing.T) {
 	}
 	reportedOf(t, p, pool, func(p provision.Pool) bool { return p.Foreign == 8*mib && len(p.Volumes) == 0 }, "the thin snapshot is gone")
 }
-
-func TestConformanceOfThinPoolsOnRealLVM(t *testing.T) {
-	pool := thinPool(t, 512)
-	conformance.Run(t, func(t *testing.T) conformance.Harness { return lvmtest.RealConformance(t, pool) })
-}
