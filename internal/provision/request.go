@@ -99,6 +99,22 @@ func (r FormatRequest) Check() error {
 	return nil
 }
 
+// Met says whether a volume bears the filesystem already. The error says why it cannot
+// be made on it: a blank volume alone is formatted, and one that can be used.
+func (r FormatRequest) Met(v Volume) (bool, error) {
+	switch {
+	case v.Copying:
+		return false, fmt.Errorf("%w: volume %s is still being copied", ErrUnavailable, v.ID)
+	case v.Filesystem == r.Filesystem:
+		return true, nil
+	case v.Filesystem != "":
+		return false, fmt.Errorf("%w: volume %s is recorded as formatted with %s, not %s", ErrConflict, v.ID, v.Filesystem, r.Filesystem)
+	case v.Problem != "":
+		return false, fmt.Errorf("%w: volume %s: %s", ErrUnavailable, v.ID, v.Problem)
+	}
+	return false, nil
+}
+
 func checkPool(name string) error {
 	for part := range strings.SplitSeq(name, "/") {
 		if part == "." || part == ".." || !poolName.MatchString(name) || len(name) > maxPoolName {

@@ -109,3 +109,26 @@ func TestEveryFilesystemHasASmallestSize(t *testing.T) {
 		}
 	}
 }
+
+func TestOnlyABlankVolumeThatCanBeUsedIsFormatted(t *testing.T) {
+	for name, tc := range map[string]struct {
+		v    provision.Volume
+		met  bool
+		want error
+	}{
+		"blank":                               {provision.Volume{}, false, nil},
+		"formatted so":                        {provision.Volume{Filesystem: provision.XFS}, true, nil},
+		"formatted so, and not usable now":    {provision.Volume{Filesystem: provision.XFS, Problem: "suspended"}, true, nil},
+		"formatted otherwise":                 {provision.Volume{Filesystem: provision.Ext4}, false, provision.ErrConflict},
+		"blank and not usable":                {provision.Volume{Problem: "suspended"}, false, provision.ErrUnavailable},
+		"a copy that is not its source yet":   {provision.Volume{Copying: true}, false, provision.ErrUnavailable},
+		"such a copy of what is formatted so": {provision.Volume{Copying: true, Filesystem: provision.XFS}, false, provision.ErrUnavailable},
+	} {
+		t.Run(name, func(t *testing.T) {
+			met, err := provision.FormatRequest{ID: goodID, Filesystem: provision.XFS}.Met(tc.v)
+			if met != tc.met || !errors.Is(err, tc.want) {
+				t.Errorf("met %t, %v; want %t, %v", met, err, tc.met, tc.want)
+			}
+		})
+	}
+}

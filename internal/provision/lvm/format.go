@@ -30,15 +30,8 @@ func (p *Provisioner) formatLocked(ctx context.Context, r provision.FormatReques
 	if err != nil {
 		return provision.Volume{}, err
 	}
-	switch {
-	case v.Copying:
-		return provision.Volume{}, fmt.Errorf("%w: volume %s is still being copied", provision.ErrUnavailable, v.ID)
-	case v.Filesystem == r.Filesystem:
-		return v, nil
-	case v.Filesystem != "":
-		return provision.Volume{}, fmt.Errorf("%w: volume %s is recorded as formatted with %s, not %s", provision.ErrConflict, v.ID, v.Filesystem, r.Filesystem)
-	case v.Problem != "":
-		return provision.Volume{}, fmt.Errorf("%w: volume %s: %s", provision.ErrUnavailable, v.ID, v.Problem)
+	if met, err := r.Met(v); met || err != nil {
+		return v, err
 	}
 	if err := p.confirm(v); err != nil {
 		return provision.Volume{}, err

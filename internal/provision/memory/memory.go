@@ -2,7 +2,6 @@ package memory
 
 import (
 	"context"
-	"fmt"
 
 	"berth.dev/berth/internal/keyed"
 	"berth.dev/berth/internal/provision"
@@ -84,16 +83,12 @@ func (p *Provisioner) Format(ctx context.Context, r provision.FormatRequest) (pr
 	}
 	return p.change(ctx, Format, r.ID, func() (provision.Volume, error) {
 		return p.disks.edit(r.ID, func(_ *pool, v provision.Volume) (provision.Volume, error) {
-			switch v.Filesystem {
-			case r.Filesystem:
-				return keep, nil
-			case "":
-				v.Filesystem = r.Filesystem
-				p.disks.formats[r.ID]++ // under the disks' lock
-				return v, nil
-			default:
-				return keep, fmt.Errorf("%w: volume %s has filesystem %s", provision.ErrConflict, v.ID, v.Filesystem)
+			if met, err := r.Met(v); met || err != nil {
+				return keep, err
 			}
+			v.Filesystem = r.Filesystem
+			p.disks.formats[r.ID]++ // under the disks' lock
+			return v, nil
 		})
 	})
 }
