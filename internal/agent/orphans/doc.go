@@ -10,7 +10,7 @@
 //
 // It may if the StorageNode, read live, names it in spec.forget exactly as the report in
 // its status shows it, or if the report shows a deadline that has passed; and if the data
-// at hand is still the data that was reported. The caller reads the data's own object after
+// at hand is still the data that was reported. Settle reads the data's own object after
 // that, and deletes only if there is none: whoever makes the object in between is heard.
 //
 // A word and a deadline may both come back with an old backup of the API server, when the

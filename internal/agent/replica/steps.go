@@ -143,7 +143,7 @@ func (w *Worker) unwatched(ctx context.Context, name string) (reconcile.Result, 
 	case StepRemove:
 		return w.remove(ctx, name, record)
 	case StepKeep:
-		w.keep(ctx, name, orphans.Orphan{Reason: v1alpha1.OrphanNotPlaced, Message: d.Message})
+		w.Orphans.Keep(ctx, what, name, orphans.Orphan{Reason: v1alpha1.OrphanNotPlaced, Message: d.Message})
 	default:
 		// The label is missing although the spec lists this node. The controller
 		// puts it back; until then the data stays as it is.

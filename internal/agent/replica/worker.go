@@ -126,7 +126,7 @@ func (w *Worker) lock(ctx context.Context, id string) (unlock func(), err error)
 func (w *Worker) converge(ctx context.Context, v *v1alpha1.Volume, record *provision.Volume) (reconcile.Result, error) {
 	d := Decide(v, w.Node, record)
 	if d.Step == StepKeep {
-		w.keep(ctx, v.Name, orphans.Orphan{Reason: v1alpha1.OrphanNotPlaced, Message: d.Message})
+		w.Orphans.Keep(ctx, what, v.Name, orphans.Orphan{Reason: v1alpha1.OrphanNotPlaced, Message: d.Message})
 		return reconcile.Result{}, nil
 	}
 	w.Orphans.Forget(v.Name)

@@ -4,11 +4,8 @@ import (
 	"context"
 	"fmt"
 
-	apierrors "k8s.io/apimachinery/pkg/api/errors"
-	"sigs.k8s.io/controller-runtime/pkg/log"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
-	"berth.dev/berth/api/v1alpha1"
 	"berth.dev/berth/internal/agent/orphans"
 	"berth.dev/berth/internal/provision"
 )
@@ -16,35 +13,19 @@ import (
 // orphan keeps a snapshot of which the API server says that it has no object, unless it
 // was told to forget it.
 func (w *Worker) orphan(ctx context.Context, record *provision.Snapshot) (reconcile.Result, error) {
-	why := orphans.Orphan{Reason: v1alpha1.OrphanNoObject, Message: fmt.Sprintf(
-		"snapshot %s on node %s has no Snapshot object: it is kept; forget it, or restore the object", record.ID, w.Node)}
-	verdict, err := w.Word(ctx, orphans.Record{
-		Name: record.ID, Pool: record.Pool.Name, Size: record.Size, Known: w.Orphans.Known(record.ID)})
-	if err != nil || !verdict.Delete {
-		if verdict.Reason == orphans.ReasonChanged || verdict.Reason == orphans.ReasonStale {
-			why.Message = verdict.Message
-		}
-		w.keep(ctx, record.ID, why)
-		return reconcile.Result{RequeueAfter: verdict.Again}, err
-	}
-	// After the word, so that who restores the object meanwhile is heard.
-	if _, err := w.Objects.Live(ctx, record.ID); !apierrors.IsNotFound(err) {
-		return reconcile.Result{RequeueAfter: staleDelay}, err
-	}
-	if err := w.delete(ctx, record.ID); err != nil {
-		why.Message = fmt.Sprintf("snapshot %s on node %s is to be deleted (%s), and cannot be: %v", record.ID, w.Node, verdict.Message, err)
-		w.keep(ctx, record.ID, why)
-		return reconcile.Result{}, err
-	}
-	w.Orphans.Forget(record.ID)
-	log.FromContext(ctx).Info("orphaned snapshot deleted", "snapshot", record.ID, "pool", record.Pool.Name,
-		"bytes", record.Size, "reason", verdict.Reason, "message", verdict.Message)
-	return reconcile.Result{}, nil
+	return w.Orphans.Settle(ctx, orphans.Case{
+		Record:  orphans.Record{Name: record.ID, Pool: record.Pool.Name, Size: record.Size},
+		What:    what,
+		Node:    w.Node,
+		Message: fmt.Sprintf("snapshot %s on node %s has no Snapshot object: it is kept; forget it, or restore the object", record.ID, w.Node),
+		Word:    w.Word,
+		Object: func(ctx context.Context) error {
+			_, err := w.Objects.Live(ctx, record.ID)
+			return err
+		},
+		Delete: func(ctx context.Context) error { return w.delete(ctx, record.ID) },
+	})
 }
 
-// keep leaves a snapshot where it is although nothing accounts for it, and says so.
-func (w *Worker) keep(ctx context.Context, name string, why orphans.Orphan) {
-	if w.Orphans.Add(name, why) {
-		log.FromContext(ctx).Info("orphaned snapshot kept", "snapshot", name, "reason", why.Reason, "message", why.Message)
-	}
-}
+// what the orphans of this package are.
+const what = "snapshot"

@@ -133,7 +133,7 @@ func (w *Worker) lock(ctx context.Context, id string) (unlock func(), err error)
 func (w *Worker) converge(ctx context.Context, s *v1alpha1.Snapshot, record *provision.Snapshot) (reconcile.Result, error) {
 	d := Decide(s, w.Node, record)
 	if d.Step == StepKeep {
-		w.keep(ctx, s.Name, orphans.Orphan{Reason: v1alpha1.OrphanNotPlaced, Message: d.Message})
+		w.Orphans.Keep(ctx, what, s.Name, orphans.Orphan{Reason: v1alpha1.OrphanNotPlaced, Message: d.Message})
 		return reconcile.Result{}, nil
 	}
 	w.Orphans.Forget(s.Name)

@@ -1,0 +1,64 @@
+package orphans
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"sigs.k8s.io/controller-runtime/pkg/log"
+	"sigs.k8s.io/controller-runtime/pkg/reconcile"
+
+	"berth.dev/berth/api/v1alpha1"
+)
+
+// Case is data of which the API server says that it has no object.
+type Case struct {
+	Record
+	// What it is, "volume" or "snapshot", and the Node that it is on.
+	What, Node string
+	// Message says that it has no object, and what to do.
+	Message string
+	// Word says whether it may be deleted.
+	Word func(ctx context.Context, r Record) (Verdict, error)
+	// Object reads its object from the API server.
+	Object func(ctx context.Context) error
+	// Delete deletes the data, and fails while it is used.
+	Delete func(ctx context.Context) error
+}
+
+// staleDelay lets the watch see an object that was made in the meantime.
+const staleDelay = 20 * time.Millisecond
+
+// Settle keeps an orphan, unless somebody said that it may be deleted.
+func (o *Set) Settle(ctx context.Context, c Case) (reconcile.Result, error) {
+	c.Known = o.Known(c.Name)
+	why := Orphan{Reason: v1alpha1.OrphanNoObject, Message: c.Message}
+	verdict, err := c.Word(ctx, c.Record)
+	if err != nil || !verdict.Delete {
+		if verdict.Reason == ReasonChanged || verdict.Reason == ReasonStale {
+			why.Message = verdict.Message
+		}
+		o.Keep(ctx, c.What, c.Name, why)
+		return reconcile.Result{RequeueAfter: verdict.Again}, err
+	}
+	// After the word, so that who makes the object meanwhile is heard.
+	if err := c.Object(ctx); !apierrors.IsNotFound(err) {
+		return reconcile.Result{RequeueAfter: staleDelay}, err
+	}
+	if err := c.Delete(ctx); err != nil {
+		why.Message = fmt.Sprintf("%s %s on node %s is to be deleted (%s), and cannot be: %v", c.What, c.Name, c.Node, verdict.Message, err)
+		o.Keep(ctx, c.What, c.Name, why)
+		return reconcile.Result{}, err
+	}
+	o.Forget(c.Name)
+	log.FromContext(ctx).Info("orphan deleted", c.What, c.Name, "pool", c.Pool, "bytes", c.Size, "reason", verdict.Reason, "message", verdict.Message)
+	return reconcile.Result{}, nil
+}
+
+// Keep notes an orphan that stays where it is, and logs it if that is news.
+func (o *Set) Keep(ctx context.Context, what, name string, why Orphan) {
+	if o.Add(name, why) {
+		log.FromContext(ctx).Info("orphan kept", what, name, "reason", why.Reason, "message", why.Message)
+	}
+}
