@@ -52,13 +52,13 @@ func (o *Set) Settle(ctx context.Context, c Case) (reconcile.Result, error) {
 		return reconcile.Result{}, err
 	}
 	o.Forget(c.Name)
-	log.FromContext(ctx).Info("orphan deleted", c.What, c.Name, "pool", c.Pool, "bytes", c.Size, "reason", verdict.Reason, "message", verdict.Message)
+	log.FromContext(ctx).Info("orphan deleted", "kind", c.What, "name", c.Name, "pool", c.Pool, "bytes", c.Size, "reason", verdict.Reason, "message", verdict.Message)
 	return reconcile.Result{}, nil
 }
 
 // Keep notes an orphan that stays where it is, and logs it if that is news.
 func (o *Set) Keep(ctx context.Context, what, name string, why Orphan) {
 	if o.Add(name, why) {
-		log.FromContext(ctx).Info("orphan kept", what, name, "reason", why.Reason, "message", why.Message)
+		log.FromContext(ctx).Info("orphan kept", "kind", what, "name", name, "reason", why.Reason, "message", why.Message)
 	}
 }
