@@ -19,7 +19,7 @@ quick: ## Unit tests without root and without a cluster (a minute)
 	go -C scheduler test -trimpath ./internal/...
 
 .PHONY: test
-test: check-generated lint test-unit test-scheduler test-platform test-e2e ## All that guards a merge (25 minutes, 70 the first time)
+test: check-generated lint test-unit test-scheduler test-platform test-e2e ## All that guards a merge (half an hour, more the first time)
 
 .PHONY: test-all
 test-all: test test-platform-all test-platform-zfs test-lab test-e2e-schedulers test-e2e-copies test-e2e-separate soak ## Everything, long models included
