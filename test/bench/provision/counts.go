@@ -56,13 +56,16 @@ func (r *results) countLife(ctx context.Context, c *cluster.Cluster, _ options) 
 			{"expand", func() error { return grow(ctx, c, claim) }},
 			{"unpublish", func() error { return gone(ctx, c, pod) }},
 			{"delete", func() error {
-				// Deleting it is over when the Volume is gone, which is not asked for
-				// here: the question would be counted.
+				// Deleting it is over when its bytes are wiped. Whether the Volume is gone is
+				// not asked: the question would be counted.
 				volume := &corev1.PersistentVolume{ObjectMeta: metav1.ObjectMeta{Name: claim.Spec.VolumeName}}
 				if err := gone(ctx, c, claim); err != nil {
 					return err
 				}
-				return cluster.AwaitGone(ctx, c, volume)
+				if err := cluster.AwaitGone(ctx, c, volume); err != nil {
+					return err
+				}
+				return awaitWiped(ctx, c)
 			}},
 		}
 		for _, step := range steps {

@@ -72,6 +72,9 @@ func (r *results) sequence(ctx context.Context, c *cluster.Cluster, o options) e
 				if err != nil {
 					return err
 				}
+				if err := awaitWiped(ctx, c); err != nil {
+					return err
+				}
 				r.sequential[class] = append(r.sequential[class], line)
 			}
 		}
@@ -103,7 +106,7 @@ func (r *results) bursts(ctx context.Context, c *cluster.Cluster, o options) err
 			return err
 		}
 	}
-	return nil
+	return awaitWiped(ctx, c)
 }
 
 func (r *results) burstOf(ctx context.Context, c *cluster.Cluster, ns, class string, n int) error {
@@ -208,6 +211,29 @@ func awaitNoVolumes(ctx context.Context, c *cluster.Cluster) error {
 	for _, v := range volumes.Items {
 		if err := cluster.AwaitGone(ctx, c, &v); err != nil {
 			return err
+		}
+	}
+	return nil
+}
+
+// awaitWiped waits until the nodes have overwritten what deleted volumes held and given
+// it up, which goes on when their Volumes are gone, and would disturb what is timed next.
+func awaitWiped(ctx context.Context, c *cluster.Cluster) error {
+	ctx, cancel := context.WithTimeout(ctx, wait)
+	defer cancel()
+	var nodes corev1.NodeList
+	if err := c.List(ctx, &nodes); err != nil {
+		return err
+	}
+	for _, node := range nodes.Items {
+		for {
+			held, err := c.Lab.OnNode(ctx, node.Name, "lvs", "--noheadings", "--options", "lv_name", "--select", "lv_name=~^pvc-")
+			if err != nil {
+				return fmt.Errorf("waiting for deleted volumes on %s to be wiped: %w", node.Name, err)
+			}
+			if strings.TrimSpace(held) == "" {
+				break
+			}
 		}
 	}
 	return nil
