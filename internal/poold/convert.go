@@ -30,6 +30,7 @@ func createToWire(r provision.CreateRequest) *pb.CreateRequest {
 	return &pb.CreateRequest{
 		Id: r.ID, Pool: refToWire(r.Pool), Size: r.Size, Limits: limitsToWire(r.Limits), Labels: r.Labels,
 		Inline: inlineToWire(r.Inline), Source: sourceToWire(r.Source), Wipe: string(r.Wipe),
+		Zfs: zfsToWire(r.ZFS),
 	}
 }
 
@@ -37,7 +38,16 @@ func createFromWire(r *pb.CreateRequest) provision.CreateRequest {
 	return provision.CreateRequest{
 		ID: r.GetId(), Pool: refFromWire(r.GetPool()), Size: r.GetSize(), Limits: limitsFromWire(r.GetLimits()), Labels: r.GetLabels(),
 		Inline: inlineFromWire(r.GetInline()), Source: sourceFromWire(r.GetSource()), Wipe: provision.Wipe(r.GetWipe()),
+		ZFS: provision.ZFSOptions{BlockSize: r.GetZfs().GetBlockSize(), Compression: r.GetZfs().GetCompression()},
 	}
+}
+
+// zfsToWire leaves out what leaves all to the pool.
+func zfsToWire(o provision.ZFSOptions) *pb.ZFSOptions {
+	if o == (provision.ZFSOptions{}) {
+		return nil
+	}
+	return &pb.ZFSOptions{BlockSize: o.BlockSize, Compression: o.Compression}
 }
 
 func limitsToWire(l provision.Limits) *pb.Limits {

@@ -25,7 +25,7 @@ type Limits struct {
 const MaxOverprovision = 10000
 
 // kinds of the pools of each provisioner.
-var kinds = map[string]ledger.Kind{LVM: ledger.Thick, LVMThin: ledger.Thin, Device: ledger.Device}
+var kinds = map[string]ledger.Kind{LVM: ledger.Thick, LVMThin: ledger.Thin, ZFS: ledger.Thick, Device: ledger.Device}
 
 // Kind is how the pools of a type of provisioner are reckoned, here and by the
 // schedulers alike; nil for a type that is not known.

@@ -171,7 +171,9 @@ func TestAChangeOfAnyIsSignalled(t *testing.T) {
 }
 
 func TestTheFormOfAPoolsNameGivesItsType(t *testing.T) {
-	for name, want := range map[string]string{"vg0": "LVM", "vg0/thin": "LVMThin", "disk:eui.1": "Device"} {
+	for name, want := range map[string]string{
+		"vg0": "LVM", "vg0/thin": "LVMThin", "disk:eui.1": "Device", "zfs:tank": "ZFS", "zfs:tank/berth": "ZFS",
+	} {
 		if got := provision.TypeOf(name); got != want {
 			t.Errorf("%s is of type %s, want %s", name, got, want)
 		}

@@ -11,19 +11,27 @@ const (
 	LVM = "LVM"
 	// LVMThin carves thin volumes out of thin pools.
 	LVMThin = "LVMThin"
+	// ZFS carves zvols out of zpools.
+	ZFS = "ZFS"
 	// Device hands out whole disks.
 	Device = "Device"
 )
 
-// DiskPrefix begins the names of whole disks as pools.
-const DiskPrefix = "disk:"
+// What the names of pools begin with that no name of LVM's can.
+const (
+	// DiskPrefix begins the names of whole disks.
+	DiskPrefix = "disk:"
+	// ZFSPrefix begins those of zpools, and of filesystems in them.
+	ZFSPrefix = "zfs:"
+)
 
 // PoolRef names a pool of this node.
 type PoolRef struct {
 	// Type of the provisioner that serves it.
 	Type string
 	// Name on this node, unique among the pools of all types: "vg0" is a volume
-	// group, "vg0/thin" a thin pool in it, and DiskPrefix begins the name of a whole disk.
+	// group, "vg0/thin" a thin pool in it, "zfs:tank" a zpool, "zfs:tank/berth" a filesystem
+	// in that, and DiskPrefix begins the name of a whole disk.
 	Name string
 }
 
@@ -32,6 +40,8 @@ func TypeOf(name string) string {
 	switch {
 	case strings.HasPrefix(name, DiskPrefix):
 		return Device
+	case strings.HasPrefix(name, ZFSPrefix):
+		return ZFS
 	case strings.Contains(name, "/"):
 		return LVMThin
 	default:
@@ -131,6 +141,8 @@ type CreateRequest struct {
 	// Wipe is what becomes of its bytes once it is deleted. It is recorded with the
 	// volume where that matters: a provisioner that hands out nothing unwiped ignores it.
 	Wipe Wipe
+	// ZFS says how a zvol is kept; other provisioners ignore it.
+	ZFS ZFSOptions
 }
 
 // ExpandRequest asks for a larger volume.

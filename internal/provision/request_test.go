@@ -50,19 +50,25 @@ func good() provision.CreateRequest {
 
 func TestRequestsThatCanNeverBeMetAreInvalid(t *testing.T) {
 	for name, change := range map[string]func(*provision.CreateRequest){
-		"no size":              func(r *provision.CreateRequest) { r.Size = 0 },
-		"a negative size":      func(r *provision.CreateRequest) { r.Size = -1 },
-		"an absurd size":       func(r *provision.CreateRequest) { r.Size = math.MaxInt64 },
-		"a negative spare":     func(r *provision.CreateRequest) { r.Limits.Spare = -1 },
-		"an absurd spare":      func(r *provision.CreateRequest) { r.Limits.Spare = math.MaxInt64 },
-		"no pool":              func(r *provision.CreateRequest) { r.Pool.Name = "" },
-		"an option as pool":    func(r *provision.CreateRequest) { r.Pool.Name = "-f" },
-		"a path as pool":       func(r *provision.CreateRequest) { r.Pool.Name = "../vg" },
-		"a directory as pool":  func(r *provision.CreateRequest) { r.Pool.Name = ".." },
-		"a label with a space": func(r *provision.CreateRequest) { r.Labels["claim"] = "a b" },
-		"a label with a tag":   func(r *provision.CreateRequest) { r.Labels["claim"] = "a=b" },
-		"a label key with =":   func(r *provision.CreateRequest) { r.Labels["a=b"] = "c" },
-		"a huge label":         func(r *provision.CreateRequest) { r.Labels["claim"] = strings.Repeat("a", 600) },
+		"no size":                   func(r *provision.CreateRequest) { r.Size = 0 },
+		"a negative size":           func(r *provision.CreateRequest) { r.Size = -1 },
+		"an absurd size":            func(r *provision.CreateRequest) { r.Size = math.MaxInt64 },
+		"a negative spare":          func(r *provision.CreateRequest) { r.Limits.Spare = -1 },
+		"an absurd spare":           func(r *provision.CreateRequest) { r.Limits.Spare = math.MaxInt64 },
+		"no pool":                   func(r *provision.CreateRequest) { r.Pool.Name = "" },
+		"an option as pool":         func(r *provision.CreateRequest) { r.Pool.Name = "-f" },
+		"a path as pool":            func(r *provision.CreateRequest) { r.Pool.Name = "../vg" },
+		"a directory as pool":       func(r *provision.CreateRequest) { r.Pool.Name = ".." },
+		"a label with a space":      func(r *provision.CreateRequest) { r.Labels["claim"] = "a b" },
+		"a label with a tag":        func(r *provision.CreateRequest) { r.Labels["claim"] = "a=b" },
+		"a label key with =":        func(r *provision.CreateRequest) { r.Labels["a=b"] = "c" },
+		"a huge label":              func(r *provision.CreateRequest) { r.Labels["claim"] = strings.Repeat("a", 600) },
+		"blocks too small":          func(r *provision.CreateRequest) { r.ZFS.BlockSize = 4 << 10 },
+		"blocks too large":          func(r *provision.CreateRequest) { r.ZFS.BlockSize = 256 << 10 },
+		"blocks of no power":        func(r *provision.CreateRequest) { r.ZFS.BlockSize = 24 << 10 },
+		"blocks of less":            func(r *provision.CreateRequest) { r.ZFS.BlockSize = -8 << 10 },
+		"two properties":            func(r *provision.CreateRequest) { r.ZFS.Compression = "lz4 -o sync=disabled" },
+		"a compression of no level": func(r *provision.CreateRequest) { r.ZFS.Compression = "zstd-20" },
 		"too many labels": func(r *provision.CreateRequest) {
 			for c := 'a'; c <= 'z'; c++ {
 				r.Labels[string(c)] = ""
@@ -79,6 +85,19 @@ func TestRequestsThatCanNeverBeMetAreInvalid(t *testing.T) {
 	}
 	if err := good().Check(); err != nil {
 		t.Errorf("the request they are made from is refused: %v", err)
+	}
+}
+
+func TestWhatZFSKnowsOfIsTaken(t *testing.T) {
+	for _, o := range []provision.ZFSOptions{
+		{}, {BlockSize: provision.MinZFSBlock}, {BlockSize: provision.MaxZFSBlock}, {Compression: "off"}, {Compression: "on"},
+		{Compression: "gzip-9"}, {Compression: "zstd"}, {Compression: "zstd-19"}, {Compression: "zstd-fast"}, {Compression: "zstd-fast-1000"},
+	} {
+		r := good()
+		r.ZFS = o
+		if err := r.Check(); err != nil {
+			t.Errorf("%+v: %v", o, err)
+		}
 	}
 }
 

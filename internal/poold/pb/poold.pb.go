@@ -769,6 +769,7 @@ type CreateRequest struct {
 	Inline        *Inline                `protobuf:"bytes,6,opt,name=inline,proto3" json:"inline,omitempty"`
 	Source        *Source                `protobuf:"bytes,7,opt,name=source,proto3" json:"source,omitempty"`
 	Wipe          string                 `protobuf:"bytes,8,opt,name=wipe,proto3" json:"wipe,omitempty"`
+	Zfs           *ZFSOptions            `protobuf:"bytes,9,opt,name=zfs,proto3" json:"zfs,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -859,6 +860,65 @@ func (x *CreateRequest) GetWipe() string {
 	return ""
 }
 
+func (x *CreateRequest) GetZfs() *ZFSOptions {
+	if x != nil {
+		return x.Zfs
+	}
+	return nil
+}
+
+type ZFSOptions struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	BlockSize     int64                  `protobuf:"varint,1,opt,name=block_size,json=blockSize,proto3" json:"block_size,omitempty"`
+	Compression   string                 `protobuf:"bytes,2,opt,name=compression,proto3" json:"compression,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *ZFSOptions) Reset() {
+	*x = ZFSOptions{}
+	mi := &file_internal_poold_pb_poold_proto_msgTypes[12]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *ZFSOptions) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*ZFSOptions) ProtoMessage() {}
+
+func (x *ZFSOptions) ProtoReflect() protoreflect.Message {
+	mi := &file_internal_poold_pb_poold_proto_msgTypes[12]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use ZFSOptions.ProtoReflect.Descriptor instead.
+func (*ZFSOptions) Descriptor() ([]byte, []int) {
+	return file_internal_poold_pb_poold_proto_rawDescGZIP(), []int{12}
+}
+
+func (x *ZFSOptions) GetBlockSize() int64 {
+	if x != nil {
+		return x.BlockSize
+	}
+	return 0
+}
+
+func (x *ZFSOptions) GetCompression() string {
+	if x != nil {
+		return x.Compression
+	}
+	return ""
+}
+
 type SnapshotRequest struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
 	Id            string                 `protobuf:"bytes,1,opt,name=id,proto3" json:"id,omitempty"`
@@ -870,7 +930,7 @@ type SnapshotRequest struct {
 
 func (x *SnapshotRequest) Reset() {
 	*x = SnapshotRequest{}
-	mi := &file_internal_poold_pb_poold_proto_msgTypes[12]
+	mi := &file_internal_poold_pb_poold_proto_msgTypes[13]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -882,7 +942,7 @@ func (x *SnapshotRequest) String() string {
 func (*SnapshotRequest) ProtoMessage() {}
 
 func (x *SnapshotRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_internal_poold_pb_poold_proto_msgTypes[12]
+	mi := &file_internal_poold_pb_poold_proto_msgTypes[13]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -895,7 +955,7 @@ func (x *SnapshotRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use SnapshotRequest.ProtoReflect.Descriptor instead.
 func (*SnapshotRequest) Descriptor() ([]byte, []int) {
-	return file_internal_poold_pb_poold_proto_rawDescGZIP(), []int{12}
+	return file_internal_poold_pb_poold_proto_rawDescGZIP(), []int{13}
 }
 
 func (x *SnapshotRequest) GetId() string {
@@ -928,7 +988,7 @@ type GetRequest struct {
 
 func (x *GetRequest) Reset() {
 	*x = GetRequest{}
-	mi := &file_internal_poold_pb_poold_proto_msgTypes[13]
+	mi := &file_internal_poold_pb_poold_proto_msgTypes[14]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -940,7 +1000,7 @@ func (x *GetRequest) String() string {
 func (*GetRequest) ProtoMessage() {}
 
 func (x *GetRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_internal_poold_pb_poold_proto_msgTypes[13]
+	mi := &file_internal_poold_pb_poold_proto_msgTypes[14]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -953,7 +1013,7 @@ func (x *GetRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use GetRequest.ProtoReflect.Descriptor instead.
 func (*GetRequest) Descriptor() ([]byte, []int) {
-	return file_internal_poold_pb_poold_proto_rawDescGZIP(), []int{13}
+	return file_internal_poold_pb_poold_proto_rawDescGZIP(), []int{14}
 }
 
 func (x *GetRequest) GetId() string {
@@ -974,7 +1034,7 @@ type ExpandRequest struct {
 
 func (x *ExpandRequest) Reset() {
 	*x = ExpandRequest{}
-	mi := &file_internal_poold_pb_poold_proto_msgTypes[14]
+	mi := &file_internal_poold_pb_poold_proto_msgTypes[15]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -986,7 +1046,7 @@ func (x *ExpandRequest) String() string {
 func (*ExpandRequest) ProtoMessage() {}
 
 func (x *ExpandRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_internal_poold_pb_poold_proto_msgTypes[14]
+	mi := &file_internal_poold_pb_poold_proto_msgTypes[15]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -999,7 +1059,7 @@ func (x *ExpandRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ExpandRequest.ProtoReflect.Descriptor instead.
 func (*ExpandRequest) Descriptor() ([]byte, []int) {
-	return file_internal_poold_pb_poold_proto_rawDescGZIP(), []int{14}
+	return file_internal_poold_pb_poold_proto_rawDescGZIP(), []int{15}
 }
 
 func (x *ExpandRequest) GetId() string {
@@ -1033,7 +1093,7 @@ type FormatRequest struct {
 
 func (x *FormatRequest) Reset() {
 	*x = FormatRequest{}
-	mi := &file_internal_poold_pb_poold_proto_msgTypes[15]
+	mi := &file_internal_poold_pb_poold_proto_msgTypes[16]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1045,7 +1105,7 @@ func (x *FormatRequest) String() string {
 func (*FormatRequest) ProtoMessage() {}
 
 func (x *FormatRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_internal_poold_pb_poold_proto_msgTypes[15]
+	mi := &file_internal_poold_pb_poold_proto_msgTypes[16]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1058,7 +1118,7 @@ func (x *FormatRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use FormatRequest.ProtoReflect.Descriptor instead.
 func (*FormatRequest) Descriptor() ([]byte, []int) {
-	return file_internal_poold_pb_poold_proto_rawDescGZIP(), []int{15}
+	return file_internal_poold_pb_poold_proto_rawDescGZIP(), []int{16}
 }
 
 func (x *FormatRequest) GetId() string {
@@ -1084,7 +1144,7 @@ type DeleteRequest struct {
 
 func (x *DeleteRequest) Reset() {
 	*x = DeleteRequest{}
-	mi := &file_internal_poold_pb_poold_proto_msgTypes[16]
+	mi := &file_internal_poold_pb_poold_proto_msgTypes[17]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1096,7 +1156,7 @@ func (x *DeleteRequest) String() string {
 func (*DeleteRequest) ProtoMessage() {}
 
 func (x *DeleteRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_internal_poold_pb_poold_proto_msgTypes[16]
+	mi := &file_internal_poold_pb_poold_proto_msgTypes[17]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1109,7 +1169,7 @@ func (x *DeleteRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use DeleteRequest.ProtoReflect.Descriptor instead.
 func (*DeleteRequest) Descriptor() ([]byte, []int) {
-	return file_internal_poold_pb_poold_proto_rawDescGZIP(), []int{16}
+	return file_internal_poold_pb_poold_proto_rawDescGZIP(), []int{17}
 }
 
 func (x *DeleteRequest) GetId() string {
@@ -1127,7 +1187,7 @@ type DeleteResponse struct {
 
 func (x *DeleteResponse) Reset() {
 	*x = DeleteResponse{}
-	mi := &file_internal_poold_pb_poold_proto_msgTypes[17]
+	mi := &file_internal_poold_pb_poold_proto_msgTypes[18]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1139,7 +1199,7 @@ func (x *DeleteResponse) String() string {
 func (*DeleteResponse) ProtoMessage() {}
 
 func (x *DeleteResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_internal_poold_pb_poold_proto_msgTypes[17]
+	mi := &file_internal_poold_pb_poold_proto_msgTypes[18]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1152,7 +1212,7 @@ func (x *DeleteResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use DeleteResponse.ProtoReflect.Descriptor instead.
 func (*DeleteResponse) Descriptor() ([]byte, []int) {
-	return file_internal_poold_pb_poold_proto_rawDescGZIP(), []int{17}
+	return file_internal_poold_pb_poold_proto_rawDescGZIP(), []int{18}
 }
 
 type MountRequest struct {
@@ -1168,7 +1228,7 @@ type MountRequest struct {
 
 func (x *MountRequest) Reset() {
 	*x = MountRequest{}
-	mi := &file_internal_poold_pb_poold_proto_msgTypes[18]
+	mi := &file_internal_poold_pb_poold_proto_msgTypes[19]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1180,7 +1240,7 @@ func (x *MountRequest) String() string {
 func (*MountRequest) ProtoMessage() {}
 
 func (x *MountRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_internal_poold_pb_poold_proto_msgTypes[18]
+	mi := &file_internal_poold_pb_poold_proto_msgTypes[19]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1193,7 +1253,7 @@ func (x *MountRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use MountRequest.ProtoReflect.Descriptor instead.
 func (*MountRequest) Descriptor() ([]byte, []int) {
-	return file_internal_poold_pb_poold_proto_rawDescGZIP(), []int{18}
+	return file_internal_poold_pb_poold_proto_rawDescGZIP(), []int{19}
 }
 
 func (x *MountRequest) GetDevice() string {
@@ -1239,7 +1299,7 @@ type MountResponse struct {
 
 func (x *MountResponse) Reset() {
 	*x = MountResponse{}
-	mi := &file_internal_poold_pb_poold_proto_msgTypes[19]
+	mi := &file_internal_poold_pb_poold_proto_msgTypes[20]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1251,7 +1311,7 @@ func (x *MountResponse) String() string {
 func (*MountResponse) ProtoMessage() {}
 
 func (x *MountResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_internal_poold_pb_poold_proto_msgTypes[19]
+	mi := &file_internal_poold_pb_poold_proto_msgTypes[20]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1264,7 +1324,7 @@ func (x *MountResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use MountResponse.ProtoReflect.Descriptor instead.
 func (*MountResponse) Descriptor() ([]byte, []int) {
-	return file_internal_poold_pb_poold_proto_rawDescGZIP(), []int{19}
+	return file_internal_poold_pb_poold_proto_rawDescGZIP(), []int{20}
 }
 
 type BindRequest struct {
@@ -1279,7 +1339,7 @@ type BindRequest struct {
 
 func (x *BindRequest) Reset() {
 	*x = BindRequest{}
-	mi := &file_internal_poold_pb_poold_proto_msgTypes[20]
+	mi := &file_internal_poold_pb_poold_proto_msgTypes[21]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1291,7 +1351,7 @@ func (x *BindRequest) String() string {
 func (*BindRequest) ProtoMessage() {}
 
 func (x *BindRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_internal_poold_pb_poold_proto_msgTypes[20]
+	mi := &file_internal_poold_pb_poold_proto_msgTypes[21]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1304,7 +1364,7 @@ func (x *BindRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use BindRequest.ProtoReflect.Descriptor instead.
 func (*BindRequest) Descriptor() ([]byte, []int) {
-	return file_internal_poold_pb_poold_proto_rawDescGZIP(), []int{20}
+	return file_internal_poold_pb_poold_proto_rawDescGZIP(), []int{21}
 }
 
 func (x *BindRequest) GetDevice() string {
@@ -1343,7 +1403,7 @@ type BindResponse struct {
 
 func (x *BindResponse) Reset() {
 	*x = BindResponse{}
-	mi := &file_internal_poold_pb_poold_proto_msgTypes[21]
+	mi := &file_internal_poold_pb_poold_proto_msgTypes[22]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1355,7 +1415,7 @@ func (x *BindResponse) String() string {
 func (*BindResponse) ProtoMessage() {}
 
 func (x *BindResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_internal_poold_pb_poold_proto_msgTypes[21]
+	mi := &file_internal_poold_pb_poold_proto_msgTypes[22]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1368,7 +1428,7 @@ func (x *BindResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use BindResponse.ProtoReflect.Descriptor instead.
 func (*BindResponse) Descriptor() ([]byte, []int) {
-	return file_internal_poold_pb_poold_proto_rawDescGZIP(), []int{21}
+	return file_internal_poold_pb_poold_proto_rawDescGZIP(), []int{22}
 }
 
 type UnmountRequest struct {
@@ -1380,7 +1440,7 @@ type UnmountRequest struct {
 
 func (x *UnmountRequest) Reset() {
 	*x = UnmountRequest{}
-	mi := &file_internal_poold_pb_poold_proto_msgTypes[22]
+	mi := &file_internal_poold_pb_poold_proto_msgTypes[23]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1392,7 +1452,7 @@ func (x *UnmountRequest) String() string {
 func (*UnmountRequest) ProtoMessage() {}
 
 func (x *UnmountRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_internal_poold_pb_poold_proto_msgTypes[22]
+	mi := &file_internal_poold_pb_poold_proto_msgTypes[23]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1405,7 +1465,7 @@ func (x *UnmountRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use UnmountRequest.ProtoReflect.Descriptor instead.
 func (*UnmountRequest) Descriptor() ([]byte, []int) {
-	return file_internal_poold_pb_poold_proto_rawDescGZIP(), []int{22}
+	return file_internal_poold_pb_poold_proto_rawDescGZIP(), []int{23}
 }
 
 func (x *UnmountRequest) GetTarget() string {
@@ -1423,7 +1483,7 @@ type UnmountResponse struct {
 
 func (x *UnmountResponse) Reset() {
 	*x = UnmountResponse{}
-	mi := &file_internal_poold_pb_poold_proto_msgTypes[23]
+	mi := &file_internal_poold_pb_poold_proto_msgTypes[24]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1435,7 +1495,7 @@ func (x *UnmountResponse) String() string {
 func (*UnmountResponse) ProtoMessage() {}
 
 func (x *UnmountResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_internal_poold_pb_poold_proto_msgTypes[23]
+	mi := &file_internal_poold_pb_poold_proto_msgTypes[24]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1448,7 +1508,7 @@ func (x *UnmountResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use UnmountResponse.ProtoReflect.Descriptor instead.
 func (*UnmountResponse) Descriptor() ([]byte, []int) {
-	return file_internal_poold_pb_poold_proto_rawDescGZIP(), []int{23}
+	return file_internal_poold_pb_poold_proto_rawDescGZIP(), []int{24}
 }
 
 type GrowRequest struct {
@@ -1462,7 +1522,7 @@ type GrowRequest struct {
 
 func (x *GrowRequest) Reset() {
 	*x = GrowRequest{}
-	mi := &file_internal_poold_pb_poold_proto_msgTypes[24]
+	mi := &file_internal_poold_pb_poold_proto_msgTypes[25]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1474,7 +1534,7 @@ func (x *GrowRequest) String() string {
 func (*GrowRequest) ProtoMessage() {}
 
 func (x *GrowRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_internal_poold_pb_poold_proto_msgTypes[24]
+	mi := &file_internal_poold_pb_poold_proto_msgTypes[25]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1487,7 +1547,7 @@ func (x *GrowRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use GrowRequest.ProtoReflect.Descriptor instead.
 func (*GrowRequest) Descriptor() ([]byte, []int) {
-	return file_internal_poold_pb_poold_proto_rawDescGZIP(), []int{24}
+	return file_internal_poold_pb_poold_proto_rawDescGZIP(), []int{25}
 }
 
 func (x *GrowRequest) GetDevice() string {
@@ -1519,7 +1579,7 @@ type GrowResponse struct {
 
 func (x *GrowResponse) Reset() {
 	*x = GrowResponse{}
-	mi := &file_internal_poold_pb_poold_proto_msgTypes[25]
+	mi := &file_internal_poold_pb_poold_proto_msgTypes[26]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1531,7 +1591,7 @@ func (x *GrowResponse) String() string {
 func (*GrowResponse) ProtoMessage() {}
 
 func (x *GrowResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_internal_poold_pb_poold_proto_msgTypes[25]
+	mi := &file_internal_poold_pb_poold_proto_msgTypes[26]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1544,7 +1604,7 @@ func (x *GrowResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use GrowResponse.ProtoReflect.Descriptor instead.
 func (*GrowResponse) Descriptor() ([]byte, []int) {
-	return file_internal_poold_pb_poold_proto_rawDescGZIP(), []int{25}
+	return file_internal_poold_pb_poold_proto_rawDescGZIP(), []int{26}
 }
 
 type StatsRequest struct {
@@ -1556,7 +1616,7 @@ type StatsRequest struct {
 
 func (x *StatsRequest) Reset() {
 	*x = StatsRequest{}
-	mi := &file_internal_poold_pb_poold_proto_msgTypes[26]
+	mi := &file_internal_poold_pb_poold_proto_msgTypes[27]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1568,7 +1628,7 @@ func (x *StatsRequest) String() string {
 func (*StatsRequest) ProtoMessage() {}
 
 func (x *StatsRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_internal_poold_pb_poold_proto_msgTypes[26]
+	mi := &file_internal_poold_pb_poold_proto_msgTypes[27]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1581,7 +1641,7 @@ func (x *StatsRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use StatsRequest.ProtoReflect.Descriptor instead.
 func (*StatsRequest) Descriptor() ([]byte, []int) {
-	return file_internal_poold_pb_poold_proto_rawDescGZIP(), []int{26}
+	return file_internal_poold_pb_poold_proto_rawDescGZIP(), []int{27}
 }
 
 func (x *StatsRequest) GetPath() string {
@@ -1605,7 +1665,7 @@ type StatsResponse struct {
 
 func (x *StatsResponse) Reset() {
 	*x = StatsResponse{}
-	mi := &file_internal_poold_pb_poold_proto_msgTypes[27]
+	mi := &file_internal_poold_pb_poold_proto_msgTypes[28]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1617,7 +1677,7 @@ func (x *StatsResponse) String() string {
 func (*StatsResponse) ProtoMessage() {}
 
 func (x *StatsResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_internal_poold_pb_poold_proto_msgTypes[27]
+	mi := &file_internal_poold_pb_poold_proto_msgTypes[28]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1630,7 +1690,7 @@ func (x *StatsResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use StatsResponse.ProtoReflect.Descriptor instead.
 func (*StatsResponse) Descriptor() ([]byte, []int) {
-	return file_internal_poold_pb_poold_proto_rawDescGZIP(), []int{27}
+	return file_internal_poold_pb_poold_proto_rawDescGZIP(), []int{28}
 }
 
 func (x *StatsResponse) GetTotal() int64 {
@@ -1684,7 +1744,7 @@ type DeviceSizeRequest struct {
 
 func (x *DeviceSizeRequest) Reset() {
 	*x = DeviceSizeRequest{}
-	mi := &file_internal_poold_pb_poold_proto_msgTypes[28]
+	mi := &file_internal_poold_pb_poold_proto_msgTypes[29]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1696,7 +1756,7 @@ func (x *DeviceSizeRequest) String() string {
 func (*DeviceSizeRequest) ProtoMessage() {}
 
 func (x *DeviceSizeRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_internal_poold_pb_poold_proto_msgTypes[28]
+	mi := &file_internal_poold_pb_poold_proto_msgTypes[29]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1709,7 +1769,7 @@ func (x *DeviceSizeRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use DeviceSizeRequest.ProtoReflect.Descriptor instead.
 func (*DeviceSizeRequest) Descriptor() ([]byte, []int) {
-	return file_internal_poold_pb_poold_proto_rawDescGZIP(), []int{28}
+	return file_internal_poold_pb_poold_proto_rawDescGZIP(), []int{29}
 }
 
 func (x *DeviceSizeRequest) GetDevice() string {
@@ -1728,7 +1788,7 @@ type DeviceSizeResponse struct {
 
 func (x *DeviceSizeResponse) Reset() {
 	*x = DeviceSizeResponse{}
-	mi := &file_internal_poold_pb_poold_proto_msgTypes[29]
+	mi := &file_internal_poold_pb_poold_proto_msgTypes[30]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1740,7 +1800,7 @@ func (x *DeviceSizeResponse) String() string {
 func (*DeviceSizeResponse) ProtoMessage() {}
 
 func (x *DeviceSizeResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_internal_poold_pb_poold_proto_msgTypes[29]
+	mi := &file_internal_poold_pb_poold_proto_msgTypes[30]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1753,7 +1813,7 @@ func (x *DeviceSizeResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use DeviceSizeResponse.ProtoReflect.Descriptor instead.
 func (*DeviceSizeResponse) Descriptor() ([]byte, []int) {
-	return file_internal_poold_pb_poold_proto_rawDescGZIP(), []int{29}
+	return file_internal_poold_pb_poold_proto_rawDescGZIP(), []int{30}
 }
 
 func (x *DeviceSizeResponse) GetSize() int64 {
@@ -1825,7 +1885,7 @@ const file_internal_poold_pb_poold_proto_rawDesc = "" +
 	"\x0eReportResponse\x12*\n" +
 	"\x05pools\x18\x01 \x03(\v2\x14.berth.poold.v1.PoolR\x05pools\"\x0e\n" +
 	"\fWatchRequest\"\x0f\n" +
-	"\rWatchResponse\"\x82\x03\n" +
+	"\rWatchResponse\"\xb0\x03\n" +
 	"\rCreateRequest\x12\x0e\n" +
 	"\x02id\x18\x01 \x01(\tR\x02id\x12+\n" +
 	"\x04pool\x18\x02 \x01(\v2\x17.berth.poold.v1.PoolRefR\x04pool\x12\x12\n" +
@@ -1834,10 +1894,16 @@ const file_internal_poold_pb_poold_proto_rawDesc = "" +
 	"\x06labels\x18\x05 \x03(\v2).berth.poold.v1.CreateRequest.LabelsEntryR\x06labels\x12.\n" +
 	"\x06inline\x18\x06 \x01(\v2\x16.berth.poold.v1.InlineR\x06inline\x12.\n" +
 	"\x06source\x18\a \x01(\v2\x16.berth.poold.v1.SourceR\x06source\x12\x12\n" +
-	"\x04wipe\x18\b \x01(\tR\x04wipe\x1a9\n" +
+	"\x04wipe\x18\b \x01(\tR\x04wipe\x12,\n" +
+	"\x03zfs\x18\t \x01(\v2\x1a.berth.poold.v1.ZFSOptionsR\x03zfs\x1a9\n" +
 	"\vLabelsEntry\x12\x10\n" +
 	"\x03key\x18\x01 \x01(\tR\x03key\x12\x14\n" +
-	"\x05value\x18\x02 \x01(\tR\x05value:\x028\x01\"i\n" +
+	"\x05value\x18\x02 \x01(\tR\x05value:\x028\x01\"M\n" +
+	"\n" +
+	"ZFSOptions\x12\x1d\n" +
+	"\n" +
+	"block_size\x18\x01 \x01(\x03R\tblockSize\x12 \n" +
+	"\vcompression\x18\x02 \x01(\tR\vcompression\"i\n" +
 	"\x0fSnapshotRequest\x12\x0e\n" +
 	"\x02id\x18\x01 \x01(\tR\x02id\x12\x16\n" +
 	"\x06volume\x18\x02 \x01(\tR\x06volume\x12.\n" +
@@ -1927,7 +1993,7 @@ func file_internal_poold_pb_poold_proto_rawDescGZIP() []byte {
 	return file_internal_poold_pb_poold_proto_rawDescData
 }
 
-var file_internal_poold_pb_poold_proto_msgTypes = make([]protoimpl.MessageInfo, 31)
+var file_internal_poold_pb_poold_proto_msgTypes = make([]protoimpl.MessageInfo, 32)
 var file_internal_poold_pb_poold_proto_goTypes = []any{
 	(*PoolRef)(nil),            // 0: berth.poold.v1.PoolRef
 	(*Volume)(nil),             // 1: berth.poold.v1.Volume
@@ -1941,25 +2007,26 @@ var file_internal_poold_pb_poold_proto_goTypes = []any{
 	(*WatchRequest)(nil),       // 9: berth.poold.v1.WatchRequest
 	(*WatchResponse)(nil),      // 10: berth.poold.v1.WatchResponse
 	(*CreateRequest)(nil),      // 11: berth.poold.v1.CreateRequest
-	(*SnapshotRequest)(nil),    // 12: berth.poold.v1.SnapshotRequest
-	(*GetRequest)(nil),         // 13: berth.poold.v1.GetRequest
-	(*ExpandRequest)(nil),      // 14: berth.poold.v1.ExpandRequest
-	(*FormatRequest)(nil),      // 15: berth.poold.v1.FormatRequest
-	(*DeleteRequest)(nil),      // 16: berth.poold.v1.DeleteRequest
-	(*DeleteResponse)(nil),     // 17: berth.poold.v1.DeleteResponse
-	(*MountRequest)(nil),       // 18: berth.poold.v1.MountRequest
-	(*MountResponse)(nil),      // 19: berth.poold.v1.MountResponse
-	(*BindRequest)(nil),        // 20: berth.poold.v1.BindRequest
-	(*BindResponse)(nil),       // 21: berth.poold.v1.BindResponse
-	(*UnmountRequest)(nil),     // 22: berth.poold.v1.UnmountRequest
-	(*UnmountResponse)(nil),    // 23: berth.poold.v1.UnmountResponse
-	(*GrowRequest)(nil),        // 24: berth.poold.v1.GrowRequest
-	(*GrowResponse)(nil),       // 25: berth.poold.v1.GrowResponse
-	(*StatsRequest)(nil),       // 26: berth.poold.v1.StatsRequest
-	(*StatsResponse)(nil),      // 27: berth.poold.v1.StatsResponse
-	(*DeviceSizeRequest)(nil),  // 28: berth.poold.v1.DeviceSizeRequest
-	(*DeviceSizeResponse)(nil), // 29: berth.poold.v1.DeviceSizeResponse
-	nil,                        // 30: berth.poold.v1.CreateRequest.LabelsEntry
+	(*ZFSOptions)(nil),         // 12: berth.poold.v1.ZFSOptions
+	(*SnapshotRequest)(nil),    // 13: berth.poold.v1.SnapshotRequest
+	(*GetRequest)(nil),         // 14: berth.poold.v1.GetRequest
+	(*ExpandRequest)(nil),      // 15: berth.poold.v1.ExpandRequest
+	(*FormatRequest)(nil),      // 16: berth.poold.v1.FormatRequest
+	(*DeleteRequest)(nil),      // 17: berth.poold.v1.DeleteRequest
+	(*DeleteResponse)(nil),     // 18: berth.poold.v1.DeleteResponse
+	(*MountRequest)(nil),       // 19: berth.poold.v1.MountRequest
+	(*MountResponse)(nil),      // 20: berth.poold.v1.MountResponse
+	(*BindRequest)(nil),        // 21: berth.poold.v1.BindRequest
+	(*BindResponse)(nil),       // 22: berth.poold.v1.BindResponse
+	(*UnmountRequest)(nil),     // 23: berth.poold.v1.UnmountRequest
+	(*UnmountResponse)(nil),    // 24: berth.poold.v1.UnmountResponse
+	(*GrowRequest)(nil),        // 25: berth.poold.v1.GrowRequest
+	(*GrowResponse)(nil),       // 26: berth.poold.v1.GrowResponse
+	(*StatsRequest)(nil),       // 27: berth.poold.v1.StatsRequest
+	(*StatsResponse)(nil),      // 28: berth.poold.v1.StatsResponse
+	(*DeviceSizeRequest)(nil),  // 29: berth.poold.v1.DeviceSizeRequest
+	(*DeviceSizeResponse)(nil), // 30: berth.poold.v1.DeviceSizeResponse
+	nil,                        // 31: berth.poold.v1.CreateRequest.LabelsEntry
 }
 var file_internal_poold_pb_poold_proto_depIdxs = []int32{
 	0,  // 0: berth.poold.v1.Volume.pool:type_name -> berth.poold.v1.PoolRef
@@ -1973,48 +2040,49 @@ var file_internal_poold_pb_poold_proto_depIdxs = []int32{
 	6,  // 8: berth.poold.v1.ReportResponse.pools:type_name -> berth.poold.v1.Pool
 	0,  // 9: berth.poold.v1.CreateRequest.pool:type_name -> berth.poold.v1.PoolRef
 	5,  // 10: berth.poold.v1.CreateRequest.limits:type_name -> berth.poold.v1.Limits
-	30, // 11: berth.poold.v1.CreateRequest.labels:type_name -> berth.poold.v1.CreateRequest.LabelsEntry
+	31, // 11: berth.poold.v1.CreateRequest.labels:type_name -> berth.poold.v1.CreateRequest.LabelsEntry
 	4,  // 12: berth.poold.v1.CreateRequest.inline:type_name -> berth.poold.v1.Inline
 	2,  // 13: berth.poold.v1.CreateRequest.source:type_name -> berth.poold.v1.Source
-	5,  // 14: berth.poold.v1.SnapshotRequest.limits:type_name -> berth.poold.v1.Limits
-	5,  // 15: berth.poold.v1.ExpandRequest.limits:type_name -> berth.poold.v1.Limits
-	7,  // 16: berth.poold.v1.Poold.Report:input_type -> berth.poold.v1.ReportRequest
-	9,  // 17: berth.poold.v1.Poold.Watch:input_type -> berth.poold.v1.WatchRequest
-	11, // 18: berth.poold.v1.Poold.Create:input_type -> berth.poold.v1.CreateRequest
-	13, // 19: berth.poold.v1.Poold.Get:input_type -> berth.poold.v1.GetRequest
-	14, // 20: berth.poold.v1.Poold.Expand:input_type -> berth.poold.v1.ExpandRequest
-	15, // 21: berth.poold.v1.Poold.Format:input_type -> berth.poold.v1.FormatRequest
-	16, // 22: berth.poold.v1.Poold.Delete:input_type -> berth.poold.v1.DeleteRequest
-	12, // 23: berth.poold.v1.Poold.TakeSnapshot:input_type -> berth.poold.v1.SnapshotRequest
-	13, // 24: berth.poold.v1.Poold.GetSnapshot:input_type -> berth.poold.v1.GetRequest
-	16, // 25: berth.poold.v1.Poold.DeleteSnapshot:input_type -> berth.poold.v1.DeleteRequest
-	18, // 26: berth.poold.v1.Poold.Mount:input_type -> berth.poold.v1.MountRequest
-	20, // 27: berth.poold.v1.Poold.Bind:input_type -> berth.poold.v1.BindRequest
-	22, // 28: berth.poold.v1.Poold.Unmount:input_type -> berth.poold.v1.UnmountRequest
-	24, // 29: berth.poold.v1.Poold.Grow:input_type -> berth.poold.v1.GrowRequest
-	26, // 30: berth.poold.v1.Poold.Stats:input_type -> berth.poold.v1.StatsRequest
-	28, // 31: berth.poold.v1.Poold.DeviceSize:input_type -> berth.poold.v1.DeviceSizeRequest
-	8,  // 32: berth.poold.v1.Poold.Report:output_type -> berth.poold.v1.ReportResponse
-	10, // 33: berth.poold.v1.Poold.Watch:output_type -> berth.poold.v1.WatchResponse
-	1,  // 34: berth.poold.v1.Poold.Create:output_type -> berth.poold.v1.Volume
-	1,  // 35: berth.poold.v1.Poold.Get:output_type -> berth.poold.v1.Volume
-	1,  // 36: berth.poold.v1.Poold.Expand:output_type -> berth.poold.v1.Volume
-	1,  // 37: berth.poold.v1.Poold.Format:output_type -> berth.poold.v1.Volume
-	17, // 38: berth.poold.v1.Poold.Delete:output_type -> berth.poold.v1.DeleteResponse
-	3,  // 39: berth.poold.v1.Poold.TakeSnapshot:output_type -> berth.poold.v1.Snapshot
-	3,  // 40: berth.poold.v1.Poold.GetSnapshot:output_type -> berth.poold.v1.Snapshot
-	17, // 41: berth.poold.v1.Poold.DeleteSnapshot:output_type -> berth.poold.v1.DeleteResponse
-	19, // 42: berth.poold.v1.Poold.Mount:output_type -> berth.poold.v1.MountResponse
-	21, // 43: berth.poold.v1.Poold.Bind:output_type -> berth.poold.v1.BindResponse
-	23, // 44: berth.poold.v1.Poold.Unmount:output_type -> berth.poold.v1.UnmountResponse
-	25, // 45: berth.poold.v1.Poold.Grow:output_type -> berth.poold.v1.GrowResponse
-	27, // 46: berth.poold.v1.Poold.Stats:output_type -> berth.poold.v1.StatsResponse
-	29, // 47: berth.poold.v1.Poold.DeviceSize:output_type -> berth.poold.v1.DeviceSizeResponse
-	32, // [32:48] is the sub-list for method output_type
-	16, // [16:32] is the sub-list for method input_type
-	16, // [16:16] is the sub-list for extension type_name
-	16, // [16:16] is the sub-list for extension extendee
-	0,  // [0:16] is the sub-list for field type_name
+	12, // 14: berth.poold.v1.CreateRequest.zfs:type_name -> berth.poold.v1.ZFSOptions
+	5,  // 15: berth.poold.v1.SnapshotRequest.limits:type_name -> berth.poold.v1.Limits
+	5,  // 16: berth.poold.v1.ExpandRequest.limits:type_name -> berth.poold.v1.Limits
+	7,  // 17: berth.poold.v1.Poold.Report:input_type -> berth.poold.v1.ReportRequest
+	9,  // 18: berth.poold.v1.Poold.Watch:input_type -> berth.poold.v1.WatchRequest
+	11, // 19: berth.poold.v1.Poold.Create:input_type -> berth.poold.v1.CreateRequest
+	14, // 20: berth.poold.v1.Poold.Get:input_type -> berth.poold.v1.GetRequest
+	15, // 21: berth.poold.v1.Poold.Expand:input_type -> berth.poold.v1.ExpandRequest
+	16, // 22: berth.poold.v1.Poold.Format:input_type -> berth.poold.v1.FormatRequest
+	17, // 23: berth.poold.v1.Poold.Delete:input_type -> berth.poold.v1.DeleteRequest
+	13, // 24: berth.poold.v1.Poold.TakeSnapshot:input_type -> berth.poold.v1.SnapshotRequest
+	14, // 25: berth.poold.v1.Poold.GetSnapshot:input_type -> berth.poold.v1.GetRequest
+	17, // 26: berth.poold.v1.Poold.DeleteSnapshot:input_type -> berth.poold.v1.DeleteRequest
+	19, // 27: berth.poold.v1.Poold.Mount:input_type -> berth.poold.v1.MountRequest
+	21, // 28: berth.poold.v1.Poold.Bind:input_type -> berth.poold.v1.BindRequest
+	23, // 29: berth.poold.v1.Poold.Unmount:input_type -> berth.poold.v1.UnmountRequest
+	25, // 30: berth.poold.v1.Poold.Grow:input_type -> berth.poold.v1.GrowRequest
+	27, // 31: berth.poold.v1.Poold.Stats:input_type -> berth.poold.v1.StatsRequest
+	29, // 32: berth.poold.v1.Poold.DeviceSize:input_type -> berth.poold.v1.DeviceSizeRequest
+	8,  // 33: berth.poold.v1.Poold.Report:output_type -> berth.poold.v1.ReportResponse
+	10, // 34: berth.poold.v1.Poold.Watch:output_type -> berth.poold.v1.WatchResponse
+	1,  // 35: berth.poold.v1.Poold.Create:output_type -> berth.poold.v1.Volume
+	1,  // 36: berth.poold.v1.Poold.Get:output_type -> berth.poold.v1.Volume
+	1,  // 37: berth.poold.v1.Poold.Expand:output_type -> berth.poold.v1.Volume
+	1,  // 38: berth.poold.v1.Poold.Format:output_type -> berth.poold.v1.Volume
+	18, // 39: berth.poold.v1.Poold.Delete:output_type -> berth.poold.v1.DeleteResponse
+	3,  // 40: berth.poold.v1.Poold.TakeSnapshot:output_type -> berth.poold.v1.Snapshot
+	3,  // 41: berth.poold.v1.Poold.GetSnapshot:output_type -> berth.poold.v1.Snapshot
+	18, // 42: berth.poold.v1.Poold.DeleteSnapshot:output_type -> berth.poold.v1.DeleteResponse
+	20, // 43: berth.poold.v1.Poold.Mount:output_type -> berth.poold.v1.MountResponse
+	22, // 44: berth.poold.v1.Poold.Bind:output_type -> berth.poold.v1.BindResponse
+	24, // 45: berth.poold.v1.Poold.Unmount:output_type -> berth.poold.v1.UnmountResponse
+	26, // 46: berth.poold.v1.Poold.Grow:output_type -> berth.poold.v1.GrowResponse
+	28, // 47: berth.poold.v1.Poold.Stats:output_type -> berth.poold.v1.StatsResponse
+	30, // 48: berth.poold.v1.Poold.DeviceSize:output_type -> berth.poold.v1.DeviceSizeResponse
+	33, // [33:49] is the sub-list for method output_type
+	17, // [17:33] is the sub-list for method input_type
+	17, // [17:17] is the sub-list for extension type_name
+	17, // [17:17] is the sub-list for extension extendee
+	0,  // [0:17] is the sub-list for field type_name
 }
 
 func init() { file_internal_poold_pb_poold_proto_init() }
@@ -2028,7 +2096,7 @@ func file_internal_poold_pb_poold_proto_init() {
 			GoPackagePath: reflect.TypeOf(x{}).PkgPath(),
 			RawDescriptor: unsafe.Slice(unsafe.StringData(file_internal_poold_pb_poold_proto_rawDesc), len(file_internal_poold_pb_poold_proto_rawDesc)),
 			NumEnums:      0,
-			NumMessages:   31,
+			NumMessages:   32,
 			NumExtensions: 0,
 			NumServices:   1,
 		},

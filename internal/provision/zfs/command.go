@@ -1,6 +1,7 @@
 package zfs
 
 import (
+	"cmp"
 	"slices"
 	"strconv"
 	"strings"
@@ -25,13 +26,12 @@ func (c Config) areaCommand(name string) run.Command {
 
 // createCommand makes a zvol with room reserved for all of it.
 func (c Config) createCommand(r provision.CreateRequest, size int64, name string) run.Command {
-	args := []string{"-V", strconv.FormatInt(size, 10), "-b", strconv.Itoa(c.BlockSize)}
-	if c.Compression != "" {
-		args = append(args, "-o", "compression="+c.Compression)
-	}
+	block := cmp.Or(r.ZFS.BlockSize, provision.DefaultZFSBlock)
+	args := []string{"-V", strconv.FormatInt(size, 10), "-b", strconv.FormatInt(block, 10)}
 	return c.command("create", slices.Concat(args, properties(r, ""), []string{name})...)
 }
 
+// cloneCommand makes a clone, whose blocks are as large as its origin's.
 func (c Config) cloneCommand(r provision.CreateRequest, filesystem, from, name string) run.Command {
 	return c.command("clone", append(properties(r, filesystem), from, name)...)
 }

@@ -3,8 +3,6 @@ package zfs
 import (
 	"context"
 	"errors"
-	"fmt"
-	"regexp"
 	"time"
 
 	"berth.dev/berth/internal/run"
@@ -49,11 +47,6 @@ type Config struct {
 
 	// Program is the ZFS binary, "zfs" by default.
 	Program string
-	// BlockSize of new zvols in bytes, a power of two from 8 KiB to 128 KiB; 16 KiB by
-	// default.
-	BlockSize int
-	// Compression of new zvols in ZFS's words; by default that of the pool.
-	Compression string
 	// QueryTimeout is how long ZFS may take to report; 30 s by default.
 	QueryTimeout time.Duration
 	// RefreshInterval is how often zpools are read again, which is how changes by others
@@ -66,28 +59,12 @@ type Config struct {
 	Now func() time.Time
 }
 
-var compression = regexp.MustCompile(`^(on|off|lz4|lzjb|zle|gzip(-[1-9])?|zstd(-[a-z0-9-]{1,12})?)$`)
-
-const (
-	minBlockSize = 8 << 10 // smaller ones need more room than is charged for them
-	maxBlockSize = 128 << 10
-)
-
 func (c Config) withDefaults() (Config, error) {
 	if c.Runner == nil || c.Devices == nil || c.Mkfs == nil {
 		return c, errors.New("a ZFS provisioner needs a runner, devices and mkfs")
 	}
 	if c.Program == "" {
 		c.Program = "zfs"
-	}
-	if c.BlockSize == 0 {
-		c.BlockSize = 16 << 10
-	}
-	if c.BlockSize < minBlockSize || c.BlockSize > maxBlockSize || c.BlockSize&(c.BlockSize-1) != 0 {
-		return c, fmt.Errorf("a block size of %d is not a power of two from %d to %d", c.BlockSize, minBlockSize, maxBlockSize)
-	}
-	if c.Compression != "" && !compression.MatchString(c.Compression) {
-		return c, fmt.Errorf("ZFS has no compression %q", c.Compression)
 	}
 	if c.QueryTimeout == 0 {
 		c.QueryTimeout = 30 * time.Second

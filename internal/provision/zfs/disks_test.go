@@ -50,7 +50,7 @@ func TestASuspendedZpoolRecoversOnRealZFS(t *testing.T) {
 	zfstest.Run(t, "dmsetup", "create", "shaky", "--table", table["good"])
 	t.Cleanup(func() { zfstest.Run(t, "dmsetup", "remove", "--retry", "shaky") })
 	zfstest.RealZpool(t, "slow", "/dev/mapper/shaky")
-	pool := provision.PoolRef{Type: zfs.Type, Name: zfs.Prefix + "slow"}
+	pool := provision.PoolRef{Type: provision.ZFS, Name: provision.ZFSPrefix + "slow"}
 	c, _, _ := zfstest.RealConfig(t)
 	p, _ := start(t, c)
 	if _, err := p.Create(t.Context(), requestIn(pool, "pvc-1")); err != nil {

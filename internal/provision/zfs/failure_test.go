@@ -148,10 +148,9 @@ func TestAMountedVolumeWithSnapshotsIsInUse(t *testing.T) {
 
 func TestConfigurationsThatCannotWorkAreRefused(t *testing.T) {
 	for name, change := range map[string]func(*configuration){
-		"no runner":                  func(c *configuration) { c.Runner = nil },
-		"a block size that is small": func(c *configuration) { c.BlockSize = 4096 },
-		"one that is no power":       func(c *configuration) { c.BlockSize = 24 << 10 },
-		"a strange compression":      func(c *configuration) { c.Compression = "lz4 -o x=y" },
+		"no runner":  func(c *configuration) { c.Runner = nil },
+		"no devices": func(c *configuration) { c.Devices = nil },
+		"no mkfs":    func(c *configuration) { c.Mkfs = nil },
 	} {
 		t.Run(name, func(t *testing.T) {
 			c := config(newHost())

@@ -8,13 +8,6 @@ import (
 	"berth.dev/berth/internal/provision"
 )
 
-// Type of the provisioner, as a PoolClass would name it.
-const Type = "ZFS"
-
-// Prefix begins the names of pools: "zfs:tank" is the root of a zpool, and
-// "zfs:tank/berth" a filesystem in it.
-const Prefix = "zfs:"
-
 // The filesystems in a pool whose content is Berth's by its place. Neither name can be
 // a volume's.
 const (
@@ -39,8 +32,8 @@ var datasetName = regexp.MustCompile(`^[A-Za-z][A-Za-z0-9_.-]*(/[A-Za-z0-9][A-Za
 
 // datasetOf is the dataset that a pool is.
 func datasetOf(pool provision.PoolRef) (string, error) {
-	name, ok := strings.CutPrefix(pool.Name, Prefix)
-	if !ok || pool.Type != Type || !datasetName.MatchString(name) {
+	name, ok := strings.CutPrefix(pool.Name, provision.ZFSPrefix)
+	if !ok || pool.Type != provision.ZFS || !datasetName.MatchString(name) {
 		return "", fmt.Errorf("%w: no pool of type %s is named %s", provision.ErrPoolMissing, pool.Type, pool.Name)
 	}
 	if len(name) > maxParent {
@@ -50,7 +43,7 @@ func datasetOf(pool provision.PoolRef) (string, error) {
 }
 
 func poolRef(dataset string) provision.PoolRef {
-	return provision.PoolRef{Type: Type, Name: Prefix + dataset}
+	return provision.PoolRef{Type: provision.ZFS, Name: provision.ZFSPrefix + dataset}
 }
 
 // zpoolOf is the zpool of a dataset.

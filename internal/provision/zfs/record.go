@@ -22,6 +22,9 @@ const (
 	propLabel      = "berth.dev:label:"
 )
 
+// propCompression is ZFS's own.
+const propCompression = "compression"
+
 // none is the value of a property that says nothing.
 const none = "none"
 
@@ -57,6 +60,9 @@ func properties(r provision.CreateRequest, filesystem string) []string {
 	}
 	for k, v := range r.Labels {
 		values[propLabel+k] = v
+	}
+	if r.ZFS.Compression != "" {
+		values[propCompression] = r.ZFS.Compression
 	}
 	return options(values)
 }

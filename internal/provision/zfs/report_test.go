@@ -75,7 +75,7 @@ func TestWhatZFSReservesIsChargedOrAllowedFor(t *testing.T) {
 	// blocks whatever the size.
 	const pointers, block = 1024, 128 << 10
 	for _, size := range []int64{Unit, 1 << 30, 1 << 40} {
-		for _, volblock := range []int64{minBlockSize, 16 << 10, maxBlockSize} {
+		for _, volblock := range []int64{provision.MinZFSBlock, provision.DefaultZFSBlock, provision.MaxZFSBlock} {
 			blocks, reserved := size/volblock, size+2*7*block
 			for blocks > 1 {
 				blocks = (blocks + pointers - 1) / pointers
@@ -96,7 +96,7 @@ func TestPoolsThatCannotBeAreRefused(t *testing.T) {
 		"zfs:tank@snap":                       provision.ErrPoolMissing,
 		"zfs:tank/" + strings.Repeat("a", 96): provision.ErrInvalid,
 	} {
-		if _, err := datasetOf(provision.PoolRef{Type: Type, Name: name}); !errors.Is(err, want) {
+		if _, err := datasetOf(provision.PoolRef{Type: provision.ZFS, Name: name}); !errors.Is(err, want) {
 			t.Errorf("%s: %v, want %v", name, err, want)
 		}
 	}

@@ -102,9 +102,6 @@ func (z *zpool) reckon(rows []row) {
 }
 
 // admit returns nil if a pool takes so many more bytes for whoever has these limits.
-// A zpool sets aside what it promises, and is reckoned like a volume group.
 func (z *zpool) admit(parent string, l provision.Limits, more int64) error {
-	p := z.figures(parent)
-	p.Type = provision.LVM
-	return l.Admit(p, more)
+	return l.Admit(z.figures(parent), more)
 }

@@ -14,7 +14,7 @@ import (
 	"berth.dev/berth/internal/run"
 )
 
-var tank = provision.PoolRef{Type: zfs.Type, Name: "zfs:tank/berth"}
+var tank = provision.PoolRef{Type: provision.ZFS, Name: "zfs:tank/berth"}
 
 const (
 	unit    = zfs.Unit

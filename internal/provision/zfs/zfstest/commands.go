@@ -98,6 +98,7 @@ func (h *Host) create(z *Zpool, a arguments, name string) error {
 	if size := a.flags["-V"]; size != "" {
 		d.Volsize, _ = strconv.ParseInt(size, 10, 64)
 		d.Refreservation = reservation(d.Volsize)
+		d.Block, _ = strconv.ParseInt(a.flags["-b"], 10, 64)
 	}
 	if d.Refreservation > z.available() {
 		return fmt.Errorf("cannot create '%s': out of space", name)
@@ -107,7 +108,7 @@ func (h *Host) create(z *Zpool, a arguments, name string) error {
 }
 
 func (h *Host) clone(z *Zpool, a arguments, name string) error {
-	_, s := h.findSnapshot(a.operands[0])
+	of, s := h.findSnapshot(a.operands[0])
 	if s == nil {
 		return fmt.Errorf("cannot open '%s': dataset does not exist", a.operands[0])
 	}
@@ -115,7 +116,7 @@ func (h *Host) clone(z *Zpool, a arguments, name string) error {
 		return err
 	}
 	d := filesystem()
-	d.Props, d.Volsize, d.Content, d.Origin = a.props, s.Volsize, s.Content, a.operands[0]
+	d.Props, d.Volsize, d.Content, d.Origin, d.Block = a.props, s.Volsize, s.Content, a.operands[0], of.Block
 	z.Datasets[name] = d
 	return nil
 }

@@ -40,6 +40,8 @@ type Dataset struct {
 	Props map[string]string
 	// Volsize is 0 for a filesystem.
 	Volsize, Refreservation, Quota int64
+	// Block is the size of a zvol's blocks.
+	Block int64
 	// Data that a filesystem holds.
 	Data int64
 	// Content of a zvol; Written is set when it is not that of the last snapshot.

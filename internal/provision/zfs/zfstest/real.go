@@ -61,7 +61,7 @@ func RealPool(t testing.TB, dataset string) provision.PoolRef {
 		Run(t, "udevadm", "settle")
 		Run(t, "zfs", "destroy", "-R", dataset)
 	})
-	return provision.PoolRef{Type: zfs.Type, Name: zfs.Prefix + dataset}
+	return provision.PoolRef{Type: provision.ZFS, Name: provision.ZFSPrefix + dataset}
 }
 
 // RealForeign makes a zvol that is not Berth's and takes just what is charged for a

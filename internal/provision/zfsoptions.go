@@ -1,0 +1,37 @@
+package provision
+
+import (
+	"fmt"
+	"regexp"
+)
+
+// ZFSOptions are how a volume is kept in a zpool. ZFS records them with the volume.
+// The zero value leaves both to the pool.
+type ZFSOptions struct {
+	// BlockSize in bytes, a power of two from MinZFSBlock to MaxZFSBlock; 0 is
+	// DefaultZFSBlock. It never changes, and a copy has its source's.
+	BlockSize int64
+	// Compression in ZFS's words; empty for that of the pool, also when it changes. A
+	// copy has its own, for what is written to it.
+	Compression string
+}
+
+// The blocks of zvols, in bytes. ZFS takes smaller ones than these; the pointers to them
+// need more room than a volume is charged.
+const (
+	MinZFSBlock     = 8 << 10
+	DefaultZFSBlock = 16 << 10
+	MaxZFSBlock     = 128 << 10
+)
+
+var zfsCompression = regexp.MustCompile(`^(on|off|lz4|lzjb|zle|gzip(-[1-9])?|zstd(-([1-9]|1[0-9]))?|zstd-fast(-([1-9]|[1-9]0|100|500|1000))?)$`)
+
+func (o ZFSOptions) check() error {
+	switch size := o.BlockSize; {
+	case size != 0 && (size < MinZFSBlock || size > MaxZFSBlock || size&(size-1) != 0):
+		return fmt.Errorf("%w: blocks of %d bytes: ZFS's volumes here have a power of two from %d to %d", ErrInvalid, size, MinZFSBlock, MaxZFSBlock)
+	case o.Compression != "" && !zfsCompression.MatchString(o.Compression):
+		return fmt.Errorf("%w: ZFS has no compression %q", ErrInvalid, o.Compression)
+	}
+	return nil
+}
