@@ -1,6 +1,10 @@
 package main
 
-import "math"
+import (
+	"math"
+
+	"berth.dev/berth/test/figures"
+)
 
 // sides are all that is measured, in the order of a round.
 var sides = []side{
@@ -58,18 +62,18 @@ func (c comparison) at(nodes int) (ratio float64, some bool) {
 
 // verdict says whether the target is met. One round has no interval, and shows
 // nothing.
-func (c comparison) verdict(r interval, nodes int) string {
+func (c comparison) verdict(r figures.Interval, nodes int) string {
 	want, some := c.at(nodes)
 	switch {
 	case !c.alike && !some:
 		return "-"
-	case r.low == r.high:
+	case r.Low == r.High:
 		return "1 round"
-	case c.alike && r.low <= 1 && r.high >= 1:
+	case c.alike && r.Low <= 1 && r.High >= 1:
 		return "met"
 	case c.alike:
 		return "not met"
-	case r.value >= want:
+	case r.Value >= want:
 		return "met"
 	default:
 		return "not met"

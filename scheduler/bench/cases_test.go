@@ -5,25 +5,27 @@ import (
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
+
+	"berth.dev/berth/test/figures"
 )
 
 func TestAVerdictGoesByTheTargetForThatManyNodes(t *testing.T) {
 	claims := comparison{target: []target{{1000, 1.5}, {5000, 10}}}
 	for name, tt := range map[string]struct {
 		c     comparison
-		r     interval
+		r     figures.Interval
 		nodes int
 		want  string
 	}{
-		"as much as is asked":                       {claims, interval{1.5, 1.2, 1.8}, 1000, "met"},
-		"too little":                                {claims, interval{1.4, 1.2, 1.8}, 1000, "not met"},
-		"more nodes, more asked":                    {claims, interval{8, 7, 9}, 5000, "not met"},
-		"between two sizes the smaller one's holds": {claims, interval{8, 7, 9}, 2000, "met"},
-		"nothing is asked of few nodes":             {claims, interval{0.5, 0.4, 0.6}, 100, "-"},
-		"alike, with one in the interval":           {comparison{alike: true}, interval{0.97, 0.94, 1.01}, 1000, "met"},
-		"one round shows nothing":                   {claims, interval{9, 9, 9}, 1000, "1 round"},
-		"a difference that can be seen":             {comparison{alike: true}, interval{0.97, 0.95, 0.99}, 1000, "not met"},
-		"a gain that can be seen is no likeness":    {comparison{alike: true}, interval{1.1, 1.05, 1.2}, 1000, "not met"},
+		"as much as is asked":                       {claims, figures.Interval{Value: 1.5, Low: 1.2, High: 1.8}, 1000, "met"},
+		"too little":                                {claims, figures.Interval{Value: 1.4, Low: 1.2, High: 1.8}, 1000, "not met"},
+		"more nodes, more asked":                    {claims, figures.Interval{Value: 8, Low: 7, High: 9}, 5000, "not met"},
+		"between two sizes the smaller one's holds": {claims, figures.Interval{Value: 8, Low: 7, High: 9}, 2000, "met"},
+		"nothing is asked of few nodes":             {claims, figures.Interval{Value: 0.5, Low: 0.4, High: 0.6}, 100, "-"},
+		"alike, with one in the interval":           {comparison{alike: true}, figures.Interval{Value: 0.97, Low: 0.94, High: 1.01}, 1000, "met"},
+		"one round shows nothing":                   {claims, figures.Interval{Value: 9, Low: 9, High: 9}, 1000, "1 round"},
+		"a difference that can be seen":             {comparison{alike: true}, figures.Interval{Value: 0.97, Low: 0.95, High: 0.99}, 1000, "not met"},
+		"a gain that can be seen is no likeness":    {comparison{alike: true}, figures.Interval{Value: 1.1, Low: 1.05, High: 1.2}, 1000, "not met"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			if got := tt.c.verdict(tt.r, tt.nodes); got != tt.want {

@@ -2,7 +2,6 @@ package main
 
 import (
 	"fmt"
-	"math"
 	"slices"
 	"time"
 
@@ -18,8 +17,8 @@ func (r *results) sidesTable(nodes int) *figures.Table {
 		for _, one := range samples {
 			alone, failed, stuck, pods = append(alone, one.alone...), failed+one.failed, stuck+one.stuck, one.pods
 		}
-		t.Add(s.name, digits(median(each(samples, rate))), digits(milliseconds(figures.Quantile(alone, 0.5))), digits(milliseconds(figures.Quantile(alone, 0.99))),
-			digits(median(each(samples, processor))), digits(median(each(samples, whole))), fmt.Sprintf("%d x %d", len(samples), pods), fmt.Sprint(len(alone)),
+		t.Add(s.name, figures.Digits(figures.Median(each(samples, rate))), figures.Digits(milliseconds(figures.Quantile(alone, 0.5))), figures.Digits(milliseconds(figures.Quantile(alone, 0.99))),
+			figures.Digits(figures.Median(each(samples, processor))), figures.Digits(figures.Median(each(samples, whole))), fmt.Sprintf("%d x %d", len(samples), pods), fmt.Sprint(len(alone)),
 			fmt.Sprint(failed), fmt.Sprint(stuck))
 	}
 	return t
@@ -34,9 +33,9 @@ func (r *results) comparisonsTable() *figures.Table {
 			if len(a) == 0 || len(b) == 0 {
 				continue
 			}
-			ratios := ratio(each(a, rate), each(b, rate))
-			t.Add(c.a+" to "+c.b, fmt.Sprint(nodes), digits(ratios.value), ratios.String(), c.wants(nodes), c.verdict(ratios, nodes),
-				digits(ratio(each(a, processor), each(b, processor)).value), digits(ratio(each(a, whole), each(b, whole)).value))
+			ratios := figures.Ratio(each(a, rate), each(b, rate))
+			t.Add(c.a+" to "+c.b, fmt.Sprint(nodes), figures.Digits(ratios.Value), ratios.String(), c.wants(nodes), c.verdict(ratios, nodes),
+				figures.Digits(figures.Ratio(each(a, processor), each(b, processor)).Value), figures.Digits(figures.Ratio(each(a, whole), each(b, whole)).Value))
 		}
 	}
 	return t
@@ -104,7 +103,7 @@ func (r *results) skipTable(nodes int) *figures.Table {
 		skipped := called["timed Berth PreFilter Skip"]
 		other := called.sum("timed Berth PreFilter") - skipped
 		filtered := called.sum("Berth Filter") + called.sum("Berth Score")
-		t.Add(s.name, number(skipped), number(other), number(filtered), number(hints.sum("")), digits(100*hints["hint_used"]/max(hints.sum(""), 1)))
+		t.Add(s.name, number(skipped), number(other), number(filtered), number(hints.sum("")), figures.Digits(100*hints["hint_used"]/max(hints.sum(""), 1)))
 	}
 	return t
 }
@@ -117,7 +116,7 @@ func (r *results) bars() []figures.Bar {
 			if !s.batching && len(samples) > 0 {
 				bars = append(bars, figures.Bar{
 					Name:     fmt.Sprintf("%s, %d", s.name, nodes),
-					Segments: []figures.Segment{{Name: string(s.profile), Value: median(each(samples, rate))}},
+					Segments: []figures.Segment{{Name: string(s.profile), Value: figures.Median(each(samples, rate))}},
 				})
 			}
 		}
@@ -143,20 +142,6 @@ func medianOf(d []time.Duration) time.Duration { return figures.Quantile(d, 0.5)
 func milliseconds(d time.Duration) float64 { return float64(d) / float64(time.Millisecond) }
 
 func number(n float64) string { return fmt.Sprintf("%.0f", n) }
-
-// digits prints three digits that count.
-func digits(v float64) string {
-	switch abs := math.Abs(v); {
-	case math.IsNaN(v), math.IsInf(v, 0):
-		return "-"
-	case abs >= 99.95:
-		return fmt.Sprintf("%.0f", v)
-	case abs >= 9.995:
-		return fmt.Sprintf("%.1f", v)
-	default:
-		return fmt.Sprintf("%.2f", v)
-	}
-}
 
 func sorted(set map[string]bool) []string {
 	var all []string

@@ -55,11 +55,3 @@ func TestWhatWasNotMeasuredIsNotShown(t *testing.T) {
 		t.Errorf("the chart has %v", bars)
 	}
 }
-
-func TestFiguresHaveThreeDigits(t *testing.T) {
-	for v, want := range map[float64]string{0.123: "0.12", 1.234: "1.23", 12.34: "12.3", 123.4: "123", 1234: "1234"} {
-		if got := digits(v); got != want {
-			t.Errorf("%v is printed as %s, want %s", v, got, want)
-		}
-	}
-}

@@ -1,3 +1,3 @@
 // Package figures turns measurements into what docs/benchmarks shows: quantiles,
-// Markdown tables and stacked bars.
+// ratios with their intervals, Markdown tables and stacked bars.
 package figures

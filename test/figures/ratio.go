@@ -1,4 +1,4 @@
-package main
+package figures
 
 import (
 	"fmt"
@@ -7,30 +7,30 @@ import (
 	"slices"
 )
 
-// interval is a figure and the interval that holds it with a confidence of 95 %.
-type interval struct{ value, low, high float64 }
+// Interval is a figure and the interval that holds it with a confidence of 95 %.
+type Interval struct{ Value, Low, High float64 }
 
 // String is the interval alone. One round has none.
-func (i interval) String() string {
-	if i.low == i.high {
+func (i Interval) String() string {
+	if i.Low == i.High {
 		return "-"
 	}
-	return fmt.Sprintf("%s to %s", digits(i.low), digits(i.high))
+	return fmt.Sprintf("%s to %s", Digits(i.Low), Digits(i.High))
 }
 
 // resamples is how many times the rounds are drawn again.
 const resamples = 10_000
 
-// ratio is the geometric mean of the rounds' ratios of a to b, with a bootstrap
+// Ratio is the geometric mean of the rounds' ratios of a to b, with a bootstrap
 // interval: the rounds are drawn again with replacement, many times over, and the
 // middle 95 % of what comes out is the interval. The draws are always the same.
-func ratio(a, b []float64) interval {
+func Ratio(a, b []float64) Interval {
 	logs := make([]float64, min(len(a), len(b)))
 	for i := range logs {
 		logs[i] = math.Log(a[i] / b[i])
 	}
 	if len(logs) == 0 {
-		return interval{math.NaN(), math.NaN(), math.NaN()}
+		return Interval{math.NaN(), math.NaN(), math.NaN()}
 	}
 	random := rand.New(rand.NewPCG(1, 2)) //nolint:gosec // not a secret
 	means := make([]float64, resamples)
@@ -42,7 +42,7 @@ func ratio(a, b []float64) interval {
 		means[i] = total / float64(len(logs))
 	}
 	slices.Sort(means)
-	return interval{math.Exp(mean(logs)), math.Exp(means[resamples*25/1000]), math.Exp(means[resamples*975/1000-1])}
+	return Interval{math.Exp(mean(logs)), math.Exp(means[resamples*25/1000]), math.Exp(means[resamples*975/1000-1])}
 }
 
 func mean(values []float64) float64 {
@@ -53,8 +53,8 @@ func mean(values []float64) float64 {
 	return total / float64(len(values))
 }
 
-// median of values, or NaN of none.
-func median(values []float64) float64 {
+// Median of values, or NaN of none.
+func Median(values []float64) float64 {
 	if len(values) == 0 {
 		return math.NaN()
 	}
@@ -64,4 +64,18 @@ func median(values []float64) float64 {
 		return sorted[middle]
 	}
 	return (sorted[middle-1] + sorted[middle]) / 2
+}
+
+// Digits prints three digits that count, and a dash for what is no number.
+func Digits(v float64) string {
+	switch abs := math.Abs(v); {
+	case math.IsNaN(v), math.IsInf(v, 0):
+		return "-"
+	case abs >= 99.95:
+		return fmt.Sprintf("%.0f", v)
+	case abs >= 9.995:
+		return fmt.Sprintf("%.1f", v)
+	default:
+		return fmt.Sprintf("%.2f", v)
+	}
 }

@@ -1,4 +1,4 @@
-package main
+package figures
 
 import (
 	"math"
@@ -6,11 +6,11 @@ import (
 )
 
 func TestARatioIsTheGeometricMeanOfTheRounds(t *testing.T) {
-	got := ratio([]float64{20, 80}, []float64{10, 10})
-	if math.Abs(got.value-4) > 1e-9 {
-		t.Errorf("got %v, want 4, the geometric mean of 2 and 8", got.value)
+	got := Ratio([]float64{20, 80}, []float64{10, 10})
+	if math.Abs(got.Value-4) > 1e-9 {
+		t.Errorf("got %v, want 4, the geometric mean of 2 and 8", got.Value)
 	}
-	if math.Abs(got.low-2) > 1e-9 || math.Abs(got.high-8) > 1e-9 {
+	if math.Abs(got.Low-2) > 1e-9 || math.Abs(got.High-8) > 1e-9 {
 		t.Errorf("the interval of two rounds is %v, want both of them", got)
 	}
 }
@@ -21,8 +21,8 @@ func TestNoiseThatBothSidesShareDoesNotWidenTheInterval(t *testing.T) {
 	for _, v := range base {
 		twice = append(twice, 2*v)
 	}
-	got := ratio(twice, base)
-	if math.Abs(got.low-2) > 1e-9 || math.Abs(got.high-2) > 1e-9 {
+	got := Ratio(twice, base)
+	if math.Abs(got.Low-2) > 1e-9 || math.Abs(got.High-2) > 1e-9 {
 		t.Errorf("got %v, want 2 without doubt", got)
 	}
 }
@@ -36,25 +36,25 @@ func TestAnIntervalHoldsItsRatioAndNarrowsWithRounds(t *testing.T) {
 	for range many {
 		ones = append(ones, 1)
 	}
-	a, b := ratio(few, ones), ratio(many, ones)
-	for _, i := range []interval{a, b} {
-		if i.value < i.low || i.value > i.high {
-			t.Errorf("%v lies outside of %v", i.value, i)
+	a, b := Ratio(few, ones), Ratio(many, ones)
+	for _, i := range []Interval{a, b} {
+		if i.Value < i.Low || i.Value > i.High {
+			t.Errorf("%v lies outside of %v", i.Value, i)
 		}
 	}
-	if b.high-b.low >= a.high-a.low {
+	if b.High-b.Low >= a.High-a.Low {
 		t.Errorf("64 rounds give %v, 4 rounds %v", b, a)
 	}
-	if again := ratio(few, ones); again != a {
+	if again := Ratio(few, ones); again != a {
 		t.Errorf("the same rounds give %v and %v", a, again)
 	}
 }
 
 func TestRoundsThatWereNotMeasuredGiveNoRatio(t *testing.T) {
-	if got := ratio(nil, []float64{1}); !math.IsNaN(got.value) {
+	if got := Ratio(nil, []float64{1}); !math.IsNaN(got.Value) {
 		t.Errorf("got %v", got)
 	}
-	if got := ratio([]float64{3}, []float64{1}).String(); got != "-" {
+	if got := Ratio([]float64{3}, []float64{1}).String(); got != "-" {
 		t.Errorf("one round has the interval %s", got)
 	}
 }
@@ -69,11 +69,19 @@ func TestAMedianLiesInTheMiddle(t *testing.T) {
 		"of one":              {[]float64{3}, 3},
 		"with one far astray": {[]float64{1, 1, 1, 1000}, 1},
 	} {
-		if got := median(tt.values); got != tt.want {
+		if got := Median(tt.values); got != tt.want {
 			t.Errorf("%s: got %v, want %v", name, got, tt.want)
 		}
 	}
-	if !math.IsNaN(median(nil)) {
+	if !math.IsNaN(Median(nil)) {
 		t.Error("nothing has a median")
+	}
+}
+
+func TestFiguresHaveThreeDigits(t *testing.T) {
+	for v, want := range map[float64]string{0.123: "0.12", 1.234: "1.23", 12.34: "12.3", 123.4: "123", 1234: "1234"} {
+		if got := Digits(v); got != want {
+			t.Errorf("%v is printed as %s, want %s", v, got, want)
+		}
 	}
 }
