@@ -1,0 +1,45 @@
+package v1alpha1
+
+// GroupCreation lets Berth make the volume group that its class names, out of empty
+// disks, on every node that the class selects.
+type GroupCreation struct {
+	// disks that the volume group is made of. Disks that match later are added to it.
+	// None is ever taken out.
+	// +required
+	Disks DevicePools `json:"disks"`
+}
+
+// ThinPoolCreation lets Berth make the thin pool that its class names, in a volume group
+// that Berth made.
+type ThinPoolCreation struct {
+	// disks that the volume group is made of, as in a class of volume groups. Without
+	// them another class must create the volume group.
+	// +optional
+	Disks *DevicePools `json:"disks,omitempty"`
+
+	// sizePercent of the volume group is what the thin pool has at least. It is extended
+	// to that when the volume group grows. What is left is for autoExtend, and for the
+	// volumes of other classes.
+	// +optional
+	// +kubebuilder:default=80
+	// +kubebuilder:validation:Minimum=1
+	// +kubebuilder:validation:Maximum=100
+	SizePercent int32 `json:"sizePercent,omitempty"`
+}
+
+// ThinPoolExtension extends thin pools before they are full.
+type ThinPoolExtension struct {
+	// atPercent of its data, or of its metadata, a thin pool is extended.
+	// +optional
+	// +kubebuilder:default=80
+	// +kubebuilder:validation:Minimum=50
+	// +kubebuilder:validation:Maximum=99
+	AtPercent int32 `json:"atPercent,omitempty"`
+
+	// byPercent of what it has it is extended each time, while its volume group has room.
+	// +optional
+	// +kubebuilder:default=20
+	// +kubebuilder:validation:Minimum=1
+	// +kubebuilder:validation:Maximum=100
+	ByPercent int32 `json:"byPercent,omitempty"`
+}
