@@ -7,7 +7,7 @@ import (
 
 // ProvisionerType names what carves volumes out of a pool.
 //
-// +kubebuilder:validation:Enum=LVM;LVMThin;Device
+// +kubebuilder:validation:Enum=LVM;LVMThin;ZFS;Device
 type ProvisionerType string
 
 const (
@@ -15,6 +15,8 @@ const (
 	ProvisionerLVM ProvisionerType = "LVM"
 	// ProvisionerLVMThin carves thin volumes out of a thin pool.
 	ProvisionerLVMThin ProvisionerType = "LVMThin"
+	// ProvisionerZFS carves zvols out of a zpool.
+	ProvisionerZFS ProvisionerType = "ZFS"
 	// ProvisionerDevice hands out whole disks.
 	ProvisionerDevice ProvisionerType = "Device"
 )
@@ -48,6 +50,7 @@ type PoolClass struct {
 // +kubebuilder:validation:XValidation:rule="!has(self.spare) || quantity(string(self.spare)).isInteger() && !quantity(string(self.spare)).isLessThan(quantity('0'))",message="spare must be a whole number of bytes, zero or more"
 // +kubebuilder:validation:XValidation:rule="has(self.lvm) == (self.provisioner == 'LVM')",message="lvm must be set exactly when provisioner is LVM"
 // +kubebuilder:validation:XValidation:rule="has(self.lvmThin) == (self.provisioner == 'LVMThin')",message="lvmThin must be set exactly when provisioner is LVMThin"
+// +kubebuilder:validation:XValidation:rule="has(self.zfs) == (self.provisioner == 'ZFS')",message="zfs must be set exactly when provisioner is ZFS"
 // +kubebuilder:validation:XValidation:rule="has(self.devices) == (self.provisioner == 'Device')",message="devices must be set exactly when provisioner is Device"
 // +kubebuilder:validation:XValidation:rule="self.provisioner != 'Device' || !has(self.spare) && !has(self.sparePercent)",message="a disk is handed out whole: it has no spare"
 type PoolClassSpec struct {
@@ -67,6 +70,10 @@ type PoolClassSpec struct {
 	// lvmThin selects thin pools. Required when provisioner is LVMThin.
 	// +optional
 	LVMThin *LVMThinPools `json:"lvmThin,omitempty"`
+
+	// zfs selects zpools. Required when provisioner is ZFS.
+	// +optional
+	ZFS *ZFSPools `json:"zfs,omitempty"`
 
 	// devices selects whole disks. Required when provisioner is Device.
 	// +optional
@@ -88,9 +95,11 @@ type PoolClassSpec struct {
 }
 
 // LVMPools names the volume groups of a class.
+//
+// +kubebuilder:validation:XValidation:rule="!has(self.create) || self.volumeGroups.size() == 1",message="create: volumeGroups must name the one volume group that is to be made"
 type LVMPools struct {
-	// volumeGroups are names of existing volume groups. A node serves the class
-	// from those that it has.
+	// volumeGroups are names of volume groups. A node serves the class from those that
+	// it has.
 	// +required
 	// +listType=set
 	// +kubebuilder:validation:MinItems=1
@@ -99,6 +108,10 @@ type LVMPools struct {
 	// +kubebuilder:validation:items:MaxLength=127
 	// +kubebuilder:validation:items:Pattern=`^[A-Za-z0-9_+.][A-Za-z0-9_+.-]*$`
 	VolumeGroups []string `json:"volumeGroups"`
+
+	// create lets Berth make the volume group, and grow it.
+	// +optional
+	Create *GroupCreation `json:"create,omitempty"`
 
 	// wipe says what becomes of a deleted volume's bytes before others may have its
 	// space: Discard lets the disk drop them where it is sure that they read as zeros
@@ -123,9 +136,12 @@ const (
 )
 
 // LVMThinPools names the thin pools of a class, and how far they may be promised.
+//
+// +kubebuilder:validation:XValidation:rule="!has(self.create) || self.thinPools.size() == 1",message="create: thinPools must name the one thin pool that is to be made"
+// +kubebuilder:validation:XValidation:rule="!has(self.autoExtend) || !has(self.maxFillPercent) || self.autoExtend.atPercent <= self.maxFillPercent",message="autoExtend: a pool that is extended at more than maxFillPercent is closed before"
 type LVMThinPools struct {
-	// thinPools are existing thin pools, as volume group/logical volume. A node
-	// serves the class from those that it has.
+	// thinPools are thin pools, as volume group/logical volume. A node serves the class
+	// from those that it has.
 	// +required
 	// +listType=set
 	// +kubebuilder:validation:MinItems=1
@@ -134,6 +150,15 @@ type LVMThinPools struct {
 	// +kubebuilder:validation:items:MaxLength=253
 	// +kubebuilder:validation:items:Pattern=`^[A-Za-z0-9_+.][A-Za-z0-9_+.-]*/[A-Za-z0-9_+.][A-Za-z0-9_+.-]*$`
 	ThinPools []string `json:"thinPools"`
+
+	// create lets Berth make the thin pool, with its volume group if disks are named.
+	// +optional
+	Create *ThinPoolCreation `json:"create,omitempty"`
+
+	// autoExtend lets Berth extend the thin pools before they are full, those too that it
+	// did not make. Without it nobody does but who administers the node.
+	// +optional
+	AutoExtend *ThinPoolExtension `json:"autoExtend,omitempty"`
 
 	// overprovisionPercent of a pool, less its spare, may be promised to volumes
 	// together. 100 promises what there is, and no more.
@@ -153,7 +178,7 @@ type LVMThinPools struct {
 	MaxFillPercent int32 `json:"maxFillPercent,omitempty"`
 }
 
-// DevicePools selects disks that volumes may have whole. A disk must match all that
+// DevicePools selects disks, to be handed out whole or to make pools of. A disk must match all that
 // is said here, and be empty: one that bears a partition table, a filesystem or any
 // other signature is never taken.
 //

@@ -42,7 +42,7 @@ func TestRoomIsWhatTheLimitsLeave(t *testing.T) {
 		"both spares count":                                {provision.Limits{Spare: unit, SparePercent: 10}, pool("LVM", 30), 59},
 		"more spare than is free leaves nothing":           {provision.Limits{SparePercent: 80}, pool("LVM", 30), 0},
 		"a thick pool is never promised twice":             {provision.Limits{Overprovision: 300}, pool("LVM", 30), 70},
-		"a zpool sets aside what it promises":             {provision.Limits{Overprovision: 200}, pool("ZFS", 30), 70},
+		"a zpool sets aside what it promises":              {provision.Limits{Overprovision: 200}, pool("ZFS", 30), 70},
 		"a thin pool is promised once by default":          {pool: pool("LVMThin", 30), want: 70},
 		"a thin pool may be promised twice":                {provision.Limits{Overprovision: 200}, pool("LVMThin", 130), 70},
 		"the spare comes off before over-provisioning":     {provision.Limits{Overprovision: 200, SparePercent: 10}, pool("LVMThin", 130), 50},

@@ -24,6 +24,8 @@ func ForKind(kind schema.GroupVersionKind) interface{} {
 		return &apiv1alpha1.EpochApplyConfiguration{}
 	case v1alpha1.SchemeGroupVersion.WithKind("ForgottenOrphan"):
 		return &apiv1alpha1.ForgottenOrphanApplyConfiguration{}
+	case v1alpha1.SchemeGroupVersion.WithKind("GroupCreation"):
+		return &apiv1alpha1.GroupCreationApplyConfiguration{}
 	case v1alpha1.SchemeGroupVersion.WithKind("InlineReference"):
 		return &apiv1alpha1.InlineReferenceApplyConfiguration{}
 	case v1alpha1.SchemeGroupVersion.WithKind("InventoryItem"):
@@ -64,6 +66,10 @@ func ForKind(kind schema.GroupVersionKind) interface{} {
 		return &apiv1alpha1.StorageNodeSpecApplyConfiguration{}
 	case v1alpha1.SchemeGroupVersion.WithKind("StorageNodeStatus"):
 		return &apiv1alpha1.StorageNodeStatusApplyConfiguration{}
+	case v1alpha1.SchemeGroupVersion.WithKind("ThinPoolCreation"):
+		return &apiv1alpha1.ThinPoolCreationApplyConfiguration{}
+	case v1alpha1.SchemeGroupVersion.WithKind("ThinPoolExtension"):
+		return &apiv1alpha1.ThinPoolExtensionApplyConfiguration{}
 	case v1alpha1.SchemeGroupVersion.WithKind("Volume"):
 		return &apiv1alpha1.VolumeApplyConfiguration{}
 	case v1alpha1.SchemeGroupVersion.WithKind("VolumeSource"):
@@ -72,6 +78,8 @@ func ForKind(kind schema.GroupVersionKind) interface{} {
 		return &apiv1alpha1.VolumeSpecApplyConfiguration{}
 	case v1alpha1.SchemeGroupVersion.WithKind("VolumeStatus"):
 		return &apiv1alpha1.VolumeStatusApplyConfiguration{}
+	case v1alpha1.SchemeGroupVersion.WithKind("ZFSPools"):
+		return &apiv1alpha1.ZFSPoolsApplyConfiguration{}
 
 	}
 	return nil

@@ -15,6 +15,7 @@ type offer struct {
 	pool   provision.PoolRef
 	limits provision.Limits
 	wipe   provision.Wipe
+	zfs    provision.ZFSOptions
 	room   int64
 }
 
@@ -28,7 +29,7 @@ func (s *Service) rank(ctx context.Context, name string) ([]offer, error) {
 	var offers []offer
 	for _, p := range s.offers.Pools() {
 		if poolclass.Serves(class, p, node) {
-			offers = append(offers, offer{p.PoolRef, poolclass.Limits(class), poolclass.Wipe(class), poolclass.Room(class, p)})
+			offers = append(offers, offer{p.PoolRef, poolclass.Limits(class), poolclass.Wipe(class), poolclass.ZFS(class), poolclass.Room(class, p)})
 		}
 	}
 	if len(offers) == 0 {

@@ -128,6 +128,7 @@ func (s *Service) carve(ctx context.Context, v volume, r PublishRequest, offers 
 	for _, o := range offers {
 		record, err := s.disks.Create(ctx, provision.CreateRequest{
 			ID: v.id, Pool: o.pool, Size: r.Size, Limits: o.limits, Labels: r.labels(), Inline: v.owner, Wipe: o.wipe,
+			ZFS: o.zfs,
 		})
 		if err == nil {
 			return record, nil

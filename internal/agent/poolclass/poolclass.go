@@ -6,6 +6,7 @@ import (
 	"path"
 	"slices"
 
+	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/labels"
 
@@ -28,6 +29,8 @@ func Names(c *v1alpha1.PoolClass, p provision.Pool) bool {
 		return slices.Contains(spec.LVM.VolumeGroups, p.Name)
 	case spec.LVMThin != nil:
 		return slices.Contains(spec.LVMThin.ThinPools, p.Name)
+	case spec.ZFS != nil:
+		return slices.ContainsFunc(spec.ZFS.Pools, func(dataset string) bool { return provision.ZFSPrefix+dataset == p.Name })
 	case spec.Devices != nil:
 		return matches(spec.Devices, p)
 	default:
@@ -76,6 +79,19 @@ func Wipe(c *v1alpha1.PoolClass) provision.Wipe {
 		return ""
 	}
 	return provision.Wipe(c.Spec.LVM.Wipe)
+}
+
+// ZFS is how a volume of the class is kept in a zpool. What the API refuses as a size
+// of blocks is the default here.
+func ZFS(c *v1alpha1.PoolClass) provision.ZFSOptions {
+	if c.Spec.ZFS == nil {
+		return provision.ZFSOptions{}
+	}
+	o := provision.ZFSOptions{Compression: c.Spec.ZFS.Compression}
+	if block, err := resource.ParseQuantity(string(c.Spec.ZFS.Volblocksize)); err == nil {
+		o.BlockSize = block.Value()
+	}
+	return o
 }
 
 // Room is the largest volume in bytes that can be made in a pool of the class.

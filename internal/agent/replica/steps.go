@@ -70,6 +70,7 @@ func (w *Worker) create(ctx context.Context, v *v1alpha1.Volume, c *v1alpha1.Poo
 		Labels: labelsOf(v),
 		Source: source,
 		Wipe:   poolclass.Wipe(c),
+		ZFS:    poolclass.ZFS(c),
 	})
 	if errors.Is(err, provision.ErrNotFound) && source != (provision.Source{}) {
 		return next, fmt.Errorf("%w: %w", entries.ErrNoSource, err)

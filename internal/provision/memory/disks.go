@@ -44,6 +44,7 @@ type pool struct {
 	contents    map[string]string // by id of a volume or a snapshot
 	labels      map[string]map[string]string
 	wipes       map[string]provision.Wipe
+	zfs         map[string]provision.ZFSOptions
 	foreign     map[string]int64
 }
 
@@ -72,6 +73,7 @@ func (d *Disks) AddPool(c PoolConfig) {
 
 		labels:  map[string]map[string]string{},
 		wipes:   map[string]provision.Wipe{},
+		zfs:     map[string]provision.ZFSOptions{},
 		foreign: map[string]int64{},
 	}
 	d.notify()
@@ -178,6 +180,16 @@ func (d *Disks) Wipe(id string) provision.Wipe {
 		return p.wipes[id]
 	}
 	return ""
+}
+
+// ZFS returns what a volume was created with, whatever its pool.
+func (d *Disks) ZFS(id string) provision.ZFSOptions {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	if _, p := d.find(id); p != nil {
+		return p.zfs[id]
+	}
+	return provision.ZFSOptions{}
 }
 
 // watch returns a channel that is signalled when a pool changes.

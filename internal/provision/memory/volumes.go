@@ -61,7 +61,7 @@ func (d *Disks) create(r provision.CreateRequest) (provision.Volume, error) {
 		ID: r.ID, Pool: r.Pool, Size: size, Device: path.Join("/dev", r.Pool.Name, r.ID),
 		Filesystem: filesystem, Inline: r.Inline, Source: r.Source,
 	}
-	p.volumes[r.ID], p.labels[r.ID], p.contents[r.ID], p.wipes[r.ID] = v, maps.Clone(r.Labels), content, r.Wipe
+	p.volumes[r.ID], p.labels[r.ID], p.contents[r.ID], p.wipes[r.ID], p.zfs[r.ID] = v, maps.Clone(r.Labels), content, r.Wipe, r.ZFS
 	d.notify()
 	return v, nil
 }

@@ -84,6 +84,12 @@ var schemaYAML = typed.YAMLObject(`types:
     - name: size
       type:
         namedType: io.k8s.apimachinery.pkg.api.resource.Quantity
+- name: dev.berth.berth.api.v1alpha1.GroupCreation
+  map:
+    fields:
+    - name: disks
+      type:
+        namedType: dev.berth.berth.api.v1alpha1.DevicePools
 - name: dev.berth.berth.api.v1alpha1.InlineReference
   map:
     fields:
@@ -114,6 +120,9 @@ var schemaYAML = typed.YAMLObject(`types:
 - name: dev.berth.berth.api.v1alpha1.LVMPools
   map:
     fields:
+    - name: create
+      type:
+        namedType: dev.berth.berth.api.v1alpha1.GroupCreation
     - name: volumeGroups
       type:
         list:
@@ -127,6 +136,12 @@ var schemaYAML = typed.YAMLObject(`types:
 - name: dev.berth.berth.api.v1alpha1.LVMThinPools
   map:
     fields:
+    - name: autoExtend
+      type:
+        namedType: dev.berth.berth.api.v1alpha1.ThinPoolExtension
+    - name: create
+      type:
+        namedType: dev.berth.berth.api.v1alpha1.ThinPoolCreation
     - name: maxFillPercent
       type:
         scalar: numeric
@@ -261,6 +276,9 @@ var schemaYAML = typed.YAMLObject(`types:
     - name: sparePercent
       type:
         scalar: numeric
+    - name: zfs
+      type:
+        namedType: dev.berth.berth.api.v1alpha1.ZFSPools
 - name: dev.berth.berth.api.v1alpha1.PoolClassStatus
   map:
     fields:
@@ -485,6 +503,29 @@ var schemaYAML = typed.YAMLObject(`types:
     - name: volumesRevision
       type:
         scalar: string
+- name: dev.berth.berth.api.v1alpha1.ThinPoolCreation
+  map:
+    fields:
+    - name: disks
+      type:
+        namedType: dev.berth.berth.api.v1alpha1.DevicePools
+    - name: sizePercent
+      type:
+        scalar: numeric
+      default: 80
+- name: dev.berth.berth.api.v1alpha1.ThinPoolExtension
+  map:
+    fields:
+    - name: atPercent
+      type:
+        scalar: numeric
+      default: 80
+    - name: byPercent
+      type:
+        scalar: numeric
+      default: 20
+- name: dev.berth.berth.api.v1alpha1.Volblocksize
+  scalar: string
 - name: dev.berth.berth.api.v1alpha1.Volume
   map:
     fields:
@@ -587,6 +628,22 @@ var schemaYAML = typed.YAMLObject(`types:
           - node
 - name: dev.berth.berth.api.v1alpha1.WipePolicy
   scalar: string
+- name: dev.berth.berth.api.v1alpha1.ZFSPools
+  map:
+    fields:
+    - name: compression
+      type:
+        scalar: string
+    - name: pools
+      type:
+        list:
+          elementType:
+            scalar: string
+          elementRelationship: associative
+    - name: volblocksize
+      type:
+        namedType: dev.berth.berth.api.v1alpha1.Volblocksize
+      default: 16Ki
 - name: io.k8s.apimachinery.pkg.api.resource.Quantity
   scalar: untyped
   list:

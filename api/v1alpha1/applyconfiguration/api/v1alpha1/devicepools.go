@@ -10,7 +10,7 @@ import (
 // DevicePoolsApplyConfiguration represents a declarative configuration of the DevicePools type for use
 // with apply.
 //
-// DevicePools selects disks that volumes may have whole. A disk must match all that
+// DevicePools selects disks, to be handed out whole or to make pools of. A disk must match all that
 // is said here, and be empty: one that bears a partition table, a filesystem or any
 // other signature is never taken.
 type DevicePoolsApplyConfiguration struct {

@@ -11,9 +11,11 @@ import (
 //
 // LVMPools names the volume groups of a class.
 type LVMPoolsApplyConfiguration struct {
-	// volumeGroups are names of existing volume groups. A node serves the class
-	// from those that it has.
+	// volumeGroups are names of volume groups. A node serves the class from those that
+	// it has.
 	VolumeGroups []string `json:"volumeGroups,omitempty"`
+	// create lets Berth make the volume group, and grow it.
+	Create *GroupCreationApplyConfiguration `json:"create,omitempty"`
 	// wipe says what becomes of a deleted volume's bytes before others may have its
 	// space: Discard lets the disk drop them where it is sure that they read as zeros
 	// then, and overwrites them with zeros elsewhere; Zero always overwrites them; None
@@ -35,6 +37,14 @@ func (b *LVMPoolsApplyConfiguration) WithVolumeGroups(values ...string) *LVMPool
 	for i := range values {
 		b.VolumeGroups = append(b.VolumeGroups, values[i])
 	}
+	return b
+}
+
+// WithCreate sets the Create field in the declarative configuration to the given value
+// and returns the receiver, so that objects can be built by chaining "With" function invocations.
+// If called multiple times, the Create field is set to the value of the last call.
+func (b *LVMPoolsApplyConfiguration) WithCreate(value *GroupCreationApplyConfiguration) *LVMPoolsApplyConfiguration {
+	b.Create = value
 	return b
 }
 

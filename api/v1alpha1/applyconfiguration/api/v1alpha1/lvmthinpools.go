@@ -7,9 +7,14 @@ package v1alpha1
 //
 // LVMThinPools names the thin pools of a class, and how far they may be promised.
 type LVMThinPoolsApplyConfiguration struct {
-	// thinPools are existing thin pools, as volume group/logical volume. A node
-	// serves the class from those that it has.
+	// thinPools are thin pools, as volume group/logical volume. A node serves the class
+	// from those that it has.
 	ThinPools []string `json:"thinPools,omitempty"`
+	// create lets Berth make the thin pool, with its volume group if disks are named.
+	Create *ThinPoolCreationApplyConfiguration `json:"create,omitempty"`
+	// autoExtend lets Berth extend the thin pools before they are full, those too that it
+	// did not make. Without it nobody does but who administers the node.
+	AutoExtend *ThinPoolExtensionApplyConfiguration `json:"autoExtend,omitempty"`
 	// overprovisionPercent of a pool, less its spare, may be promised to volumes
 	// together. 100 promises what there is, and no more.
 	OverprovisionPercent *int32 `json:"overprovisionPercent,omitempty"`
@@ -32,6 +37,22 @@ func (b *LVMThinPoolsApplyConfiguration) WithThinPools(values ...string) *LVMThi
 	for i := range values {
 		b.ThinPools = append(b.ThinPools, values[i])
 	}
+	return b
+}
+
+// WithCreate sets the Create field in the declarative configuration to the given value
+// and returns the receiver, so that objects can be built by chaining "With" function invocations.
+// If called multiple times, the Create field is set to the value of the last call.
+func (b *LVMThinPoolsApplyConfiguration) WithCreate(value *ThinPoolCreationApplyConfiguration) *LVMThinPoolsApplyConfiguration {
+	b.Create = value
+	return b
+}
+
+// WithAutoExtend sets the AutoExtend field in the declarative configuration to the given value
+// and returns the receiver, so that objects can be built by chaining "With" function invocations.
+// If called multiple times, the AutoExtend field is set to the value of the last call.
+func (b *LVMThinPoolsApplyConfiguration) WithAutoExtend(value *ThinPoolExtensionApplyConfiguration) *LVMThinPoolsApplyConfiguration {
+	b.AutoExtend = value
 	return b
 }
 

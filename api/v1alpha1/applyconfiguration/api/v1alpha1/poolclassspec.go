@@ -22,6 +22,8 @@ type PoolClassSpecApplyConfiguration struct {
 	LVM *LVMPoolsApplyConfiguration `json:"lvm,omitempty"`
 	// lvmThin selects thin pools. Required when provisioner is LVMThin.
 	LVMThin *LVMThinPoolsApplyConfiguration `json:"lvmThin,omitempty"`
+	// zfs selects zpools. Required when provisioner is ZFS.
+	ZFS *ZFSPoolsApplyConfiguration `json:"zfs,omitempty"`
 	// devices selects whole disks. Required when provisioner is Device.
 	Devices *DevicePoolsApplyConfiguration `json:"devices,omitempty"`
 	// spare is kept free in every pool of this class: no volume is created or
@@ -67,6 +69,14 @@ func (b *PoolClassSpecApplyConfiguration) WithLVM(value *LVMPoolsApplyConfigurat
 // If called multiple times, the LVMThin field is set to the value of the last call.
 func (b *PoolClassSpecApplyConfiguration) WithLVMThin(value *LVMThinPoolsApplyConfiguration) *PoolClassSpecApplyConfiguration {
 	b.LVMThin = value
+	return b
+}
+
+// WithZFS sets the ZFS field in the declarative configuration to the given value
+// and returns the receiver, so that objects can be built by chaining "With" function invocations.
+// If called multiple times, the ZFS field is set to the value of the last call.
+func (b *PoolClassSpecApplyConfiguration) WithZFS(value *ZFSPoolsApplyConfiguration) *PoolClassSpecApplyConfiguration {
+	b.ZFS = value
 	return b
 }
 
