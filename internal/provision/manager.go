@@ -44,6 +44,8 @@ const (
 	PoolAsAsked Reason = "AsAsked"
 	// PoolAwaitsDisks: there is no such pool, and nothing to make it of.
 	PoolAwaitsDisks Reason = "AwaitsDisks"
+	// PoolAbsent: there is no such pool, and none is to be made.
+	PoolAbsent Reason = "Absent"
 	// PoolForeign was made by others, and is not changed.
 	PoolForeign Reason = "Foreign"
 	// PoolTroubled has a problem, and is not changed while it has.

@@ -45,6 +45,13 @@ type Devices interface {
 	Watch(ctx context.Context, ready func(), written func(device string)) error
 }
 
+// Lender lends whole disks that are empty; package device has one.
+type Lender interface {
+	// Lend calls take with the nodes of those of the disks that are proved to be empty, if
+	// there are any, and returns why the others are not lent.
+	Lend(ctx context.Context, disks []string, take func(nodes []string) error) (refused []error, err error)
+}
+
 // ErrBusy says that somebody else has a device.
 var ErrBusy = errors.New("device is busy")
 
@@ -70,6 +77,8 @@ type Config struct {
 	// killed in the middle and is called once the record says that the device is blank.
 	Mkfs func(ctx context.Context, device, filesystem string) error
 
+	// Disks that volume groups are made of; nil means that none is made here.
+	Disks Lender
 	// Program is the LVM binary, "lvm" by default.
 	Program string
 	// Udev says that udev manages the device nodes and LVM shall wait for it. Without

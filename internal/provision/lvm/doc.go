@@ -6,8 +6,23 @@
 // A volume's identity is kept with the volume: the logical volume bears the
 // volume's id as its name and in a tag, and a second tag records the filesystem once
 // one was made. Every other logical volume is foreign: counted, never touched. That
-// holds for thin pools themselves, which administrators make, grow and repair. Names
-// are the group's: a thick and a thin volume of one group cannot share one.
+// holds for thin pools themselves, which administrators repair, and make and grow unless
+// Berth does. Names are the group's: a thick and a thin volume of one group cannot share
+// one.
+//
+// # Groups and pools that Berth makes
+//
+// Ensure makes volume groups of disks that package device has proved to be empty, and thin
+// pools in them, and tags them with their names. Only what bears that tag is grown; a thin
+// pool of others is extended where its extension is asked for in so many words. Each step
+// is one LVM process, decided upon from a fresh report, and brings the group from one
+// state that a wish can be held against to another. Nothing is removed or made smaller.
+// LVM is not told to take what bears a signature: should somebody write to a disk in the
+// moment after it was proved to be empty, LVM asks, and nobody says yes.
+//
+// A process that ends within vgcreate can leave a physical volume without a group. Such a
+// disk is not empty any more and stays out until it is cleared, since it looks like one
+// that an administrator has just taken out of a group or is about to put into one.
 //
 // # State without processes
 //

@@ -17,6 +17,8 @@ type group struct {
 	// unit is the extent size, total the group's size, and foreign what others use
 	// of it, thin pools with their metadata included, all in bytes.
 	unit, total, foreign int64
+	// managed says that Berth made the group and may let it grow.
+	managed bool
 	// problem is empty, or why nothing new may be placed here.
 	problem string
 	// missing is set when LVM no longer reports a group that holds volumes. They

@@ -9,7 +9,7 @@ import (
 
 // The columns of each section of a full report that are read.
 const (
-	groupColumns  = "vg_name,vg_uuid,vg_seqno,vg_extent_size,vg_extent_count,vg_free_count,vg_missing_pv_count,vg_exported"
+	groupColumns  = "vg_name,vg_uuid,vg_seqno,vg_extent_size,vg_extent_count,vg_free_count,vg_missing_pv_count,vg_exported,vg_tags"
 	deviceColumns = "pv_name"
 	volumeColumns = "lv_name,lv_size,lv_tags,lv_active_locally,lv_suspended,lv_device_open,lv_health_status,lv_attr,lv_layout,pool_lv,origin"
 )
@@ -44,6 +44,7 @@ type section struct {
 		Free       number `json:"vg_free_count"`
 		Missing    number `json:"vg_missing_pv_count"`
 		Exported   number `json:"vg_exported"`
+		Tags       string `json:"vg_tags"`
 	} `json:"vg"`
 	PV []struct {
 		Name string `json:"pv_name"`
@@ -120,6 +121,7 @@ func (s section) group() (*group, error) {
 		total: int64(vg.Extents * vg.ExtentSize), volumes: map[string]*volume{}, snapshots: map[string]*snapshot{},
 		others: map[string]bool{}, pools: map[string]*thinPool{}, dependents: map[string]string{}, wiping: map[string]*remnant{},
 	}
+	g.managed = managed(vg.Name, vg.Tags)
 	g.foreign = int64((vg.Extents - vg.Free) * vg.ExtentSize)
 	g.sort(s.LV)
 	for _, pv := range s.PV {

@@ -33,7 +33,7 @@ func (g *group) sort(lvs []logicalVolume) {
 		thin[lv.Name] = lv.thin()
 		if lv.is("thin", "pool") {
 			g.pools[lv.Name] = &thinPool{
-				size: int64(lv.Size), active: lv.Active == 1, health: beyondKernel(lv.Health),
+				size: int64(lv.Size), active: lv.Active == 1, health: beyondKernel(lv.Health), managed: managed(lv.Name, lv.Tags),
 				zeroing: len(lv.Attr) > zeroesAt && lv.Attr[zeroesAt] == 'z',
 			}
 		}

@@ -28,6 +28,14 @@ const (
 	tagWiping = "berth.dev/wiping=" // in place of tagVolume once it is deleted
 )
 
+// tagManaged is the tag of volume groups and thin pools that Berth made, with their
+// names. One that somebody renamed, or a copy that bears another name, is not Berth's.
+const tagManaged = "berth.dev/managed="
+
+func managed(name, tags string) bool {
+	return slices.Contains(strings.Split(tags, ","), tagManaged+name)
+}
+
 // newTags are the tags of a new volume, in a stable order.
 func newTags(r provision.CreateRequest) []string {
 	tags := []string{tagVolume + r.ID}

@@ -16,6 +16,8 @@ type thinPool struct {
 	size, foreign int64
 	// active by itself: a pool can also be live only as long as a volume of it is.
 	active bool
+	// managed says that Berth made the pool and keeps it as large as it is asked to be.
+	managed bool
 	// zeroing says that a block is zeroed before it is given to a volume.
 	zeroing bool
 	// health is LVM's word for a damage that the kernel does not know of.

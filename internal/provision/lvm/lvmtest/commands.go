@@ -23,7 +23,7 @@ type arguments struct {
 // valued are the options that have a value.
 var valued = []string{
 	"--config", "--reportformat", "--units", "--configreport", "-o", "--wipesignatures", "--zero", "--size", "--name", "--addtag", "--activate",
-	"--type", "--thinpool", "--virtualsize", "--permission", "--setactivationskip",
+	"--type", "--thinpool", "--virtualsize", "--permission", "--setactivationskip", "--poolmetadatasize", "--chunksize",
 }
 
 func parse(args []string) (a arguments) {
@@ -55,6 +55,9 @@ func (h *Host) do(c run.Command) ([]byte, error) {
 	fail := func(format string, args ...any) ([]byte, error) {
 		return nil, &run.ExitError{Command: c, Code: 5, Stderr: fmt.Sprintf(format, args...)}
 	}
+	if c.Operation == "vgcreate" || c.Operation == "vgextend" {
+		return h.takeDisks(c.Operation, a, fail)
+	}
 	if _, yes := a.flags["--yes"]; !yes && !strings.HasPrefix(c.Operation, "fullreport") && c.Operation != "vgs" {
 		return fail("a question nobody answers")
 	}
@@ -76,6 +79,8 @@ type failure func(format string, args ...any) ([]byte, error)
 func (h *Host) create(a arguments, fail failure) ([]byte, error) {
 	g, name := h.groups[a.operands[0]], a.flags["--name"]
 	switch _, pool := a.flags["--thinpool"]; {
+	case a.flags["--type"] == "thin-pool":
+		return h.createPool(g, a, fail)
 	case a.flags["--type"] == "thin" && !pool:
 		return h.createThinSnapshot(a, fail)
 	case pool:
@@ -115,6 +120,12 @@ func (h *Host) edit(operation string, a arguments, fail failure) ([]byte, error)
 			}
 			g.remove(id)
 		case "lvextend":
+			if more, given := a.flags["--poolmetadatasize"]; given {
+				if err := g.extendMetadata(v, more); err != nil {
+					return fail("%v", err)
+				}
+				break
+			}
 			extents, err := extents(a.flags["--size"])
 			if err != nil || extents <= v.Extents || v.Pool == "" && extents-v.Extents > g.free() {
 				return fail("cannot extend %s from %d to %d extents, %d are free: %v", operand, v.Extents, extents, g.free(), err)
@@ -188,8 +199,9 @@ func (g *Group) section() map[string]any {
 			"vg_name": g.Name, "vg_uuid": g.Name + "-uuid", "vg_seqno": text(int64(g.Seqno)), //nolint:gosec // small
 			"vg_extent_size": text(Unit), "vg_extent_count": text(g.Extents), "vg_free_count": text(g.free()),
 			"vg_missing_pv_count": text(int64(g.Missing)), "vg_exported": bit(g.Exported),
+			"vg_tags": strings.Join(g.Tags, ","),
 		}},
-		"pv": []map[string]string{{"pv_name": g.Device}},
+		"pv": g.devices(),
 		"lv": lvs, "pvseg": []any{}, "seg": []any{},
 	}
 }

@@ -22,6 +22,9 @@ type Host struct {
 	Around func(c run.Command, do func() ([]byte, error)) ([]byte, error)
 	// Wiping, if set, runs around every overwriting of a part of a device likewise.
 	Wiping func(path string, offset, length int64, do func() error) error
+	// Label, if set, writes a physical volume's label to a disk and returns the disk's size;
+	// or why LVM does not take it.
+	Label func(node string) (size int64, err error)
 
 	mu       sync.Mutex
 	groups   map[string]*Group
@@ -35,7 +38,9 @@ type Group struct {
 	Seqno        uint64
 	Missing      int
 	Exported     bool
-	Volumes      map[string]*Volume
+	// Tags of the group, and More devices than the first.
+	Tags, More []string
+	Volumes    map[string]*Volume
 	// content of its disk, by the place of each byte; zeros are left out.
 	content map[int64]byte
 }
@@ -178,7 +183,7 @@ func (h *Host) Sequence(device string) (uint64, error) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	for _, g := range h.groups {
-		if g.Device == device {
+		if g.Device == device || slices.Contains(g.More, device) {
 			return g.Seqno, nil
 		}
 	}

@@ -13,6 +13,8 @@ type ThinPool struct {
 	Metadata int64
 	// Filled is how much of the metadata is taken, in percent.
 	Filled int
+	// Blocks of metadata; 1000 if it is 0.
+	Blocks int64
 	// Mode is the kernel's word for what it does: empty while it works.
 	Mode string
 	// NeedsCheck of its metadata, and Unzeroed blocks.
@@ -175,8 +177,9 @@ func (g *Group) status(pool string) string {
 	if v.Thin.NeedsCheck {
 		check = "needs_check"
 	}
-	return fmt.Sprintf("1 %d/1000 %d/%d - %s discard_passdown queue_if_no_space %s 256 ",
-		v.Thin.Filled*10, (g.taken(pool)+block-1)/block, v.Extents*Unit/block, g.mode(pool), check)
+	blocks := cmp.Or(v.Thin.Blocks, 1000)
+	return fmt.Sprintf("1 %d/%d %d/%d - %s discard_passdown queue_if_no_space %s 256 ",
+		int64(v.Thin.Filled)*blocks/100, blocks, (g.taken(pool)+block-1)/block, v.Extents*Unit/block, g.mode(pool), check)
 }
 
 func doubled(name string) string { return strings.ReplaceAll(name, "-", "--") }

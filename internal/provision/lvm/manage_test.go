@@ -1,0 +1,349 @@
+package lvm_test
+
+import (
+	"context"
+	"errors"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+
+	"berth.dev/berth/internal/provision"
+	"berth.dev/berth/internal/provision/device"
+	"berth.dev/berth/internal/provision/device/devicetest"
+	"berth.dev/berth/internal/provision/lvm"
+	"berth.dev/berth/internal/provision/lvm/lvmtest"
+	"berth.dev/berth/internal/run"
+)
+
+const diskUnits = 129 // of a disk: one is LVM's own
+
+// bare is a machine with disks and no volume group yet.
+type bare struct {
+	*lvmtest.Host
+	disks *devicetest.Machine
+}
+
+func bareMachine(disks ...string) *bare {
+	m := &bare{Host: lvmtest.NewHost(nil), disks: devicetest.NewMachine()}
+	m.Label = m.label
+	for _, d := range disks {
+		m.plug(d)
+	}
+	return m
+}
+
+// plug puts an empty disk in, whose identity is its name.
+func (m *bare) plug(name string) {
+	m.disks.Plug(devicetest.Disk(name, "naa."+name, diskUnits*unit), devicetest.NewMedium())
+}
+
+// label is what LVM writes to a disk. It does not take one that bears a signature.
+func (m *bare) label(node string) (int64, error) {
+	name := filepath.Base(node)
+	if m.disks.Medium(name).Used() {
+		return 0, errors.New("a signature")
+	}
+	m.disks.WriteDisk(name, 512, "LABELONE")
+	return diskUnits * unit, nil
+}
+
+// managed is what runs on a machine between two restarts.
+type managed struct {
+	*lvm.Provisioner
+	disks *device.Provisioner
+	stop  func()
+}
+
+// boot starts the provisioners of a machine; the runner may be another than the host.
+func (m *bare) boot(t *testing.T, r run.Runner) managed {
+	t.Helper()
+	mkfs := func(context.Context, string, string) error { return errors.New("no filesystem is needed") }
+	disks, err := device.New(device.Config{Disks: m.disks, Mkfs: mkfs})
+	if err != nil {
+		t.Fatal(err)
+	}
+	p, stop := start(t, lvm.Config{Runner: r, Devices: m.Host, Mkfs: mkfs, Disks: disks})
+	return managed{p, disks, stop}
+}
+
+// free are the disks that are reported as empty.
+func (n managed) free(t *testing.T) (names []string) {
+	t.Helper()
+	pools, err := n.disks.Report(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, p := range pools {
+		if p.Problem == "" && len(p.Volumes) == 0 {
+			names = append(names, p.Name)
+		}
+	}
+	return names
+}
+
+// ensure wishes for the group with all the disks that are free, and for its thin pool
+// unless percent is 0.
+func (n managed) ensure(t *testing.T, percent int) (group, pool provision.Outcome, err error) {
+	t.Helper()
+	group, err = n.Ensure(t.Context(), provision.PoolWish{Pool: vg, Disks: n.free(t)})
+	if err != nil || percent == 0 {
+		return group, pool, err
+	}
+	pool, err = n.Ensure(t.Context(), provision.PoolWish{Pool: thin, SizePercent: percent, Extension: provision.Extension{At: 80, By: 20}})
+	return group, pool, err
+}
+
+func mustEnsure(t *testing.T, n managed, percent int, group, pool provision.Reason) {
+	t.Helper()
+	g, p, err := n.ensure(t, percent)
+	if err != nil || g.Reason != group || p.Reason != pool {
+		t.Fatalf("the group is %+v, the pool %+v, error %v; want %s and %s", g, p, err, group, pool)
+	}
+}
+
+// devices are the disks of the group, nil if there is none.
+func (m *bare) devices() (devices []string) {
+	m.Edit(func(groups map[string]*lvmtest.Group) string {
+		if g := groups[vg.Name]; g != nil {
+			devices = append([]string{g.Device}, g.More...)
+		}
+		return ""
+	})
+	return devices
+}
+
+func TestAGroupIsMadeOfEmptyDisksAndGrowsByThoseThatCome(t *testing.T) {
+	m := bareMachine()
+	n := m.boot(t, m)
+	mustEnsure(t, n, 0, provision.PoolAwaitsDisks, "")
+	m.plug("sda")
+	m.plug("sdb")
+	m.disks.WriteDisk("sdb", 1080, "\x53\xef")
+	m.plug("sdc")
+	mustEnsure(t, n, 0, provision.PoolMade, "")
+	mustEnsure(t, n, 0, provision.PoolAsAsked, "")
+	if got := m.devices(); !slices.Equal(got, []string{"/dev/sda", "/dev/sdc"}) {
+		t.Errorf("the group is made of %v", got)
+	}
+	if p := poolOf(t, n.Provisioner, vg); p.Total != 2*(diskUnits-1)*unit || p.Free != p.Total || p.Problem != "" {
+		t.Errorf("reported %+v", p)
+	}
+	m.plug("sdd")
+	mustEnsure(t, n, 0, provision.PoolGrown, "")
+	mustEnsure(t, n, 0, provision.PoolAsAsked, "")
+	if p := poolOf(t, n.Provisioner, vg); p.Total != 3*(diskUnits-1)*unit {
+		t.Errorf("reported %+v", p)
+	}
+}
+
+func TestAThinPoolIsMadeKeepsItsShareAndIsExtendedBeforeItIsFull(t *testing.T) {
+	m := bareMachine("sda")
+	n := m.boot(t, m)
+	mustEnsure(t, n, 50, provision.PoolMade, provision.PoolMade)
+	mustEnsure(t, n, 50, provision.PoolAsAsked, provision.PoolAsAsked)
+	if p := poolOf(t, n.Provisioner, thin); p.Total != 64*unit || p.Free != p.Total || p.Problem != "" {
+		t.Errorf("reported %+v", p)
+	}
+	m.plug("sdb")
+	mustEnsure(t, n, 50, provision.PoolGrown, provision.PoolGrown)
+	if p := poolOf(t, n.Provisioner, thin); p.Total != 128*unit {
+		t.Errorf("reported %+v", p)
+	}
+	m.PutForeignThin(vg.Name, "pool", "theirs", "", 1000*unit)
+	m.On("/dev/vg-a/theirs", func(v *lvmtest.Volume) { v.Data = 105 * unit })
+	mustReport(t, n)
+	mustEnsure(t, n, 50, provision.PoolAsAsked, provision.PoolExtended)
+	if p := poolOf(t, n.Provisioner, thin); p.Total != 153*unit || p.Fill.Data != 105*unit {
+		t.Errorf("reported %+v", p)
+	}
+	m.On("/dev/vg-a/theirs", func(v *lvmtest.Volume) { v.Data = 1000 * unit }) // faster than anybody looks
+	m.On("/dev/vg-a/pool", func(v *lvmtest.Volume) { v.Thin.Filled = 85 })
+	mustReport(t, n)
+	for _, want := range []provision.Reason{provision.PoolExtended, provision.PoolExtended, provision.PoolExtended, provision.PoolNoRoom} {
+		mustEnsure(t, n, 50, provision.PoolAsAsked, want)
+	}
+	if p := poolOf(t, n.Provisioner, vg); p.Free >= 4*unit || p.Free < 0 {
+		t.Errorf("of the group is left %d", p.Free/unit)
+	}
+}
+
+// mustReport makes what the kernel says of thin pools known.
+func mustReport(t *testing.T, n managed) {
+	t.Helper()
+	if _, err := n.Create(t.Context(), provision.CreateRequest{ID: "pvc-look", Pool: thin, Size: 1 << 50}); !errors.Is(err, provision.ErrNoSpace) {
+		t.Fatal(err)
+	}
+}
+
+func TestAWishThatIsMetStartsNoProcess(t *testing.T) {
+	m := bareMachine("sda")
+	counter := run.Count(m)
+	n := m.boot(t, counter)
+	mustEnsure(t, n, 50, provision.PoolMade, provision.PoolMade)
+	poolOf(t, n.Provisioner, vg)
+	counter.Take()
+	for range 3 {
+		mustEnsure(t, n, 50, provision.PoolAsAsked, provision.PoolAsAsked)
+	}
+	if got := counter.Take(); len(got) > 0 {
+		t.Errorf("started %v", got)
+	}
+}
+
+func TestWhatOthersMadeIsNotChanged(t *testing.T) {
+	for name, tc := range map[string]struct {
+		theirs      func(*bare)
+		group, pool provision.Reason
+	}{
+		"their group": {func(m *bare) { m.AddGroup(vg.Name, 100) }, provision.PoolForeign, provision.PoolForeign},
+		"a group of ours that they renamed": {func(m *bare) {
+			m.AddGroup(vg.Name, 100)
+			m.Edit(func(g map[string]*lvmtest.Group) string {
+				g[vg.Name].Tags = []string{"berth.dev/managed=vg-b", "fast"}
+				return ""
+			})
+		}, provision.PoolForeign, provision.PoolForeign},
+		"a pool in their group": {func(m *bare) {
+			m.AddGroup(vg.Name, 100)
+			m.AddThinPool(vg.Name, "pool", 10)
+		}, provision.PoolForeign, provision.PoolAsAsked},
+		"a group that lacks a disk": {func(m *bare) {
+			m.AddGroup(vg.Name, 100)
+			m.Edit(func(g map[string]*lvmtest.Group) string {
+				g[vg.Name].Tags, g[vg.Name].Missing = []string{"berth.dev/managed=vg-a"}, 1
+				return ""
+			})
+		}, provision.PoolTroubled, provision.PoolTroubled},
+		"their logical volume in our group": {func(m *bare) {
+			m.AddGroup(vg.Name, 100)
+			m.PutForeign(vg.Name, "pool", unit)
+			m.Edit(func(g map[string]*lvmtest.Group) string {
+				g[vg.Name].Tags = []string{"berth.dev/managed=vg-a"}
+				return ""
+			})
+		}, provision.PoolGrown, provision.PoolForeign},
+	} {
+		t.Run(name, func(t *testing.T) {
+			m := bareMachine("sda")
+			tc.theirs(m)
+			n := m.boot(t, m)
+			mustEnsure(t, n, 50, tc.group, tc.pool)
+			if used := m.disks.Medium("sda").Used(); used != (tc.group == provision.PoolGrown) {
+				t.Errorf("the disk is written: %v", used)
+			}
+		})
+	}
+}
+
+func TestAThinPoolOfOthersIsExtendedWhereThatIsAsked(t *testing.T) {
+	m := bareMachine()
+	m.AddGroup(vg.Name, 100)
+	m.AddThinPool(vg.Name, "pool", 10)
+	m.PutForeignThin(vg.Name, "pool", "theirs", "", 20*unit)
+	m.On("/dev/vg-a/theirs", func(v *lvmtest.Volume) { v.Data = 10 * unit })
+	n := m.boot(t, m)
+	mustReport(t, n)
+	mustEnsure(t, n, 50, provision.PoolForeign, provision.PoolExtended)
+	mustEnsure(t, n, 50, provision.PoolForeign, provision.PoolAsAsked)
+	if p := poolOf(t, n.Provisioner, thin); p.Total != 14*unit || p.Problem != "" {
+		t.Errorf("reported %+v", p)
+	}
+}
+
+func TestADiskThatAnEndingProcessLeftLabelledIsNotTakenAndTheOthersAre(t *testing.T) {
+	m := bareMachine("sda", "sdb")
+	labelled := 0
+	m.Label = func(node string) (int64, error) {
+		if labelled++; labelled == 2 {
+			return 0, errCrash
+		}
+		return m.label(node)
+	}
+	n := m.boot(t, m)
+	if _, _, err := n.ensure(t, 0); err == nil {
+		t.Fatal("no error")
+	}
+	mustEnsure(t, n, 0, provision.PoolMade, "")
+	if got := m.devices(); !slices.Equal(got, []string{"/dev/sdb"}) {
+		t.Errorf("the group is made of %v", got)
+	}
+	mustEnsure(t, n, 0, provision.PoolAsAsked, "")
+}
+
+func TestADiskThatIsNoLongerEmptyIsNamed(t *testing.T) {
+	m := bareMachine("sda")
+	n := m.boot(t, m)
+	wish := provision.PoolWish{Pool: vg, Disks: n.free(t)}
+	m.disks.Medium("sda").Put([]byte("XFSB"), 0) // and nobody tells
+	got, err := n.Ensure(t.Context(), wish)
+	if err != nil || got.Reason != provision.DisksRefused || !strings.Contains(got.Message, "xfs") || m.devices() != nil {
+		t.Errorf("got %+v, %v", got, err)
+	}
+}
+
+func TestNoGroupIsMadeWhileAnotherDoesNotAnswer(t *testing.T) {
+	m := bareMachine("sda")
+	m.AddGroup("vg-hangs", 10)
+	m.Around = func(c run.Command, do func() ([]byte, error)) ([]byte, error) {
+		if c.Operation == "fullreport" {
+			return nil, errors.New("it hangs")
+		}
+		return do()
+	}
+	n := m.boot(t, m)
+	_, _, err := n.ensure(t, 0)
+	if !errors.Is(err, provision.ErrUnavailable) || !strings.Contains(err.Error(), "vg-hangs") || m.devices() != nil {
+		t.Errorf("got %v", err)
+	}
+}
+
+func TestAProcessMayEndAtAnyEffectOfManagingPools(t *testing.T) {
+	for at := 1; ; at++ {
+		m := bareMachine("sda", "sdb")
+		dying := &crash{at: at}
+		m.Around = dying.around
+		n := m.boot(t, m)
+		ended := false
+		stage := func(what string, met provision.Reason) {
+			for range 5 {
+				g, p, err := n.ensure(t, 50)
+				switch {
+				case err != nil && !dying.dead():
+					t.Fatalf("effect %d: %s: %v", at, what, err)
+				case err != nil && ended:
+					t.Fatalf("effect %d: %s does not go on: %v", at, what, err)
+				case err != nil:
+					n.stop()
+					ended, m.Around = true, nil
+					n = m.boot(t, m)
+				case g.Reason == provision.PoolAsAsked && p.Reason == met:
+					return
+				}
+			}
+			t.Fatalf("effect %d: %s does not come to an end", at, what)
+		}
+		stage("making", provision.PoolAsAsked)
+		m.plug("sdc")
+		stage("growing", provision.PoolAsAsked)
+		m.PutForeignThin(vg.Name, "pool", "theirs", "", 1000*unit)
+		m.On("/dev/vg-a/theirs", func(v *lvmtest.Volume) { v.Data = 180 * unit })
+		if !dying.dead() || ended {
+			mustReport(t, n)
+		}
+		stage("filling", provision.PoolAsAsked)
+		if got := m.devices(); !slices.Equal(got, []string{"/dev/sda", "/dev/sdb", "/dev/sdc"}) {
+			t.Fatalf("effect %d: the group is made of %v", at, got)
+		}
+		if p := poolOf(t, n.Provisioner, thin); p.Total != 230*unit || p.Problem != "" {
+			t.Fatalf("effect %d: the pool is %+v", at, p)
+		}
+		n.stop()
+		if !ended {
+			if effects := 2 * 5; at != effects+1 {
+				t.Errorf("the story has %d effects, want %d", at-1, effects)
+			}
+			return
+		}
+	}
+}
