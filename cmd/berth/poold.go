@@ -2,10 +2,12 @@ package main
 
 import (
 	"context"
+	"errors"
 	"fmt"
 
 	"github.com/spf13/cobra"
 	"golang.org/x/sync/errgroup"
+	ctrl "sigs.k8s.io/controller-runtime"
 
 	"berth.dev/berth/internal/agent/staging"
 	"berth.dev/berth/internal/mount"
@@ -16,6 +18,8 @@ import (
 	devicekernel "berth.dev/berth/internal/provision/device/kernel"
 	"berth.dev/berth/internal/provision/lvm"
 	"berth.dev/berth/internal/provision/lvm/kernel"
+	"berth.dev/berth/internal/provision/zfs"
+	zfskernel "berth.dev/berth/internal/provision/zfs/kernel"
 	"berth.dev/berth/internal/run"
 )
 
@@ -30,7 +34,7 @@ func newPooldCommand() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "poold",
 		Short: "Run the pool daemon of a node on a unix socket",
-		Long:  "Run what needs root on a node, LVM and mounts, as a process of its own. It needs no credentials of the cluster.",
+		Long:  "Run what needs root on a node, LVM, ZFS and mounts, as a process of its own. It needs no credentials of the cluster.",
 		Args:  cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			d, err := newDisks(udev, nil)
@@ -55,6 +59,7 @@ func addUdevFlag(cmd *cobra.Command, udev *bool) {
 // disks are the pools and mounts of this machine.
 type disks struct {
 	lvm     *lvm.Provisioner
+	zfs     *zfs.Provisioner
 	device  *device.Provisioner
 	all     *provision.Mux
 	mounter mount.Mounter
@@ -70,16 +75,40 @@ func newDisks(udev bool, observer run.Observer) (*disks, error) {
 	if err != nil {
 		return nil, fmt.Errorf("setting up LVM: %w", err)
 	}
+	zpools, err := newZFS(runner, mounter)
+	if err != nil {
+		return nil, err
+	}
 	whole, err := device.New(device.Config{Disks: devicekernel.Disks{}, Mkfs: mounter.Mkfs})
 	if err != nil {
 		return nil, fmt.Errorf("setting up whole disks: %w", err)
 	}
 	all := provision.NewMux(
 		provision.Member{Types: []string{provision.LVM, provision.LVMThin}, Provisioner: provisioner},
+		provision.Member{Types: []string{provision.ZFS}, Provisioner: zpools},
 		provision.Member{Types: []string{provision.Device}, Provisioner: whole},
 	)
-	return &disks{lvm: provisioner, device: whole, all: all, mounter: mounter}, nil
+	return &disks{lvm: provisioner, zfs: zpools, device: whole, all: all, mounter: mounter}, nil
 }
+
+// newZFS serves zpools whenever there are some. On a node without ZFS that costs a
+// look at one directory of the kernel's now and then.
+func newZFS(runner run.Runner, mounter *linux.Mounter) (*zfs.Provisioner, error) {
+	devices := &zfskernel.Devices{}
+	if version := devices.Module(); version != "" {
+		ctrl.Log.Info("found the kernel's ZFS", "version", version)
+	} else {
+		ctrl.Log.Info("the kernel has no ZFS loaded; zpools are served as soon as there are any")
+	}
+	provisioner, err := zfs.New(zfs.Config{Runner: runner, Devices: devices, Mkfs: mounter.Mkfs})
+	if err != nil {
+		return nil, fmt.Errorf("setting up ZFS: %w", err)
+	}
+	return provisioner, nil
+}
+
+// healthy returns why the pools cannot be managed; it names the pool.
+func (d *disks) healthy() error { return errors.Join(d.lvm.Healthy(), d.zfs.Healthy(), d.device.Healthy()) }
 
 func (d *disks) node() poold.Node { return poold.NewLocal(d.all, d.mounter) }
 
@@ -87,6 +116,7 @@ func (d *disks) node() poold.Node { return poold.NewLocal(d.all, d.mounter) }
 func (d *disks) run(ctx context.Context) error {
 	work, ctx := errgroup.WithContext(ctx)
 	work.Go(func() error { return d.lvm.Run(ctx) })
+	work.Go(func() error { return d.zfs.Run(ctx) })
 	work.Go(func() error { return d.device.Run(ctx) })
 	work.Go(func() error { return d.all.Run(ctx) })
 	return work.Wait()
@@ -97,7 +127,7 @@ func (d *disks) serve(ctx context.Context, socket string) error {
 	work, ctx := errgroup.WithContext(ctx)
 	work.Go(func() error { return d.run(ctx) })
 	work.Go(func() error {
-		return poold.Run(ctx, poold.Config{Socket: socket, Node: d.node(), Healthy: d.lvm.Healthy})
+		return poold.Run(ctx, poold.Config{Socket: socket, Node: d.node(), Healthy: d.healthy})
 	})
 	return work.Wait()
 }

@@ -42,7 +42,7 @@ func TestOperationsStartNoMoreProcessesThanTheyMust(t *testing.T) {
 		do   func() error
 		want processes
 	}{
-		{"the first report, of two zpools", report, processes{"zfs list": 2}},
+		{"the first report, of two zpools", report, processes{"zfs list": 2, "zfs version": 1}},
 		{"create", create, processes{"zfs create": 1, "zfs rename": 1}},
 		{"create again", create, nil},
 		{"report after an own change", report, nil},

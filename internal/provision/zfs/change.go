@@ -6,6 +6,7 @@ import (
 	"slices"
 	"time"
 
+	"berth.dev/berth/internal/provision"
 	"berth.dev/berth/internal/run"
 )
 
@@ -89,7 +90,12 @@ func (p *Provisioner) carryOutLocked(ctx context.Context, c change) error {
 }
 
 func (p *Provisioner) decide(c change) (steps []step, err error) {
-	p.state.with(c.zpool, func(z *zpool) { steps, err = c.plan(z) })
+	p.state.with(c.zpool, func(z *zpool) {
+		steps, err = c.plan(z)
+		if err == nil && len(steps) > 0 && z.unfit != "" {
+			err = fmt.Errorf("%w: %s", provision.ErrUnavailable, z.unfit)
+		}
+	})
 	return steps, err
 }
 

@@ -18,6 +18,9 @@ type Devices interface {
 	// Pools returns the zpools that are imported; none if the machine has no ZFS.
 	Pools() ([]Pool, error)
 
+	// Module is the version of the kernel's ZFS; empty if there is none.
+	Module() string
+
 	// Locate makes the link to a zvol lead to its device, and waits a moment for one
 	// that is about to appear. An error means that it did not.
 	Locate(ctx context.Context, dataset string) error

@@ -4,6 +4,7 @@ import (
 	"errors"
 	"strings"
 	"testing"
+	"time"
 
 	"berth.dev/berth/internal/provision"
 	"berth.dev/berth/internal/provision/zfs/zfstest"
@@ -63,7 +64,9 @@ func TestFactsDecideWhenACommandFails(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			h := newHost()
 			h.PutFilesystem(parent+"/berth-new", nil)
-			p, _ := start(t, config(h))
+			c := config(h)
+			c.WatchInterval = time.Hour // whoever sees the zpool fail has another message
+			p, _ := start(t, c)
 			create(t, p, "pvc-1", 1)
 			once := false
 			h.Around = only(tc.operation, func(c run.Command, do func() ([]byte, error)) ([]byte, error) {

@@ -22,8 +22,14 @@ const (
 	propLabel      = "berth.dev:label:"
 )
 
-// propCompression is ZFS's own.
-const propCompression = "compression"
+// Properties that are ZFS's own.
+const (
+	propCompression = "compression"
+	// propMode says what the kernel shows of a zvol. Whatever looks like a partition
+	// table on it is its user's, and nobody else's to open: as on a logical volume.
+	propMode = "volmode"
+	modeDev  = "dev"
+)
 
 // none is the value of a property that says nothing.
 const none = "none"
@@ -48,6 +54,7 @@ func properties(r provision.CreateRequest, filesystem string) []string {
 		propInline:     none,
 		propSource:     none,
 		propSnapshot:   none,
+		propMode:       modeDev,
 	}
 	if r.Inline != (provision.Inline{}) {
 		values[propInline] = r.Inline.PodUID + "/" + r.Inline.Name

@@ -38,6 +38,7 @@ func (p *Provisioner) refreshDue(ctx context.Context) error {
 	if p.state.notice(pools) {
 		p.signal()
 	}
+	p.checkTools(ctx)
 	p.refreshEach(ctx, p.state.due())
 	if ctx.Err() != nil {
 		return context.Cause(ctx)
@@ -109,40 +110,20 @@ func (p *Provisioner) refresh(ctx context.Context, name string) {
 	})
 }
 
-// query asks ZFS for a report of a zpool. A process that cannot be killed, because
-// the kernel does not let it go, is left behind: as long as it is there nobody asks
-// again.
+// query asks ZFS for a report of a zpool. As long as an earlier question has no answer
+// nobody asks again.
 func (p *Provisioner) query(ctx context.Context, name string) (*zpool, error) {
-	ctx, cancel := context.WithTimeoutCause(ctx, p.config.QueryTimeout, errNoAnswer) // canceled by the reader
-	type result struct {
-		out []byte
-		err error
-	}
-	answer := make(chan result, 1)
-	go func() {
-		defer cancel()
-		out, err := p.config.Runner.Query(ctx, p.config.listCommand(name))
+	out, err := p.ask(ctx, p.config.listCommand(name), func() {
 		p.state.with(name, func(z *zpool) {
 			if z != nil {
 				z.asking = false
 			}
 		})
-		answer <- result{out, err}
-	}()
-	var got result
-	select {
-	case got = <-answer:
-	case <-ctx.Done():
-		select { // the end of the query is the end of the context, too
-		case got = <-answer:
-		default:
-			got.err = context.Cause(ctx)
-		}
+	})
+	if err != nil {
+		return nil, fmt.Errorf("asking ZFS for a report: %w", err)
 	}
-	if got.err != nil {
-		return nil, fmt.Errorf("asking ZFS for a report: %w", got.err)
-	}
-	rows, err := parse(got.out)
+	rows, err := parse(out)
 	if err != nil {
 		return nil, err
 	}

@@ -3,6 +3,7 @@ package zfs
 import (
 	"cmp"
 	"fmt"
+	"maps"
 	"slices"
 	"strings"
 	"sync"
@@ -17,6 +18,7 @@ type state struct {
 	zpools map[string]*zpool
 	// loaded is set once all zpools were asked for.
 	loaded bool
+	tools  fitness
 }
 
 // with runs f on a zpool, nil if there is none, under the state's lock.
@@ -86,6 +88,18 @@ func (s *state) unread() (name string, ok bool) {
 	return name, ok
 }
 
+// unanswered returns why ZFS cannot be managed, if it cannot for some zpool.
+func (s *state) unanswered(now time.Time) error {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for _, name := range slices.Sorted(maps.Keys(s.zpools)) {
+		if z := s.zpools[name]; z.unfit != "" || z.silent != nil || z.stuck(now) {
+			return z.usable(now)
+		}
+	}
+	return nil
+}
+
 // staleAll notes that any zpool may have changed.
 func (s *state) staleAll() { s.each(func(z *zpool) { z.stale = true }) }
 
@@ -152,7 +166,7 @@ func (s *state) notice(pools []Pool) (news bool) {
 		there[pool.Name] = true
 		z := s.zpools[pool.Name]
 		if z == nil {
-			z = &zpool{name: pool.Name, stale: true}
+			z = &zpool{name: pool.Name, stale: true, unfit: s.tools.problem}
 			s.zpools[pool.Name] = z
 		}
 		if z.health != pool.State || z.missing {
@@ -181,5 +195,6 @@ func (s *state) apply(z *zpool, now time.Time) {
 		return // it went meanwhile
 	}
 	z.health, z.missing, z.stale, z.asking, z.busySince, z.read = old.health, old.missing, old.stale, old.asking, old.busySince, now
+	z.unfit = old.unfit
 	s.zpools[z.name] = z
 }

@@ -9,7 +9,7 @@ func (p *Provisioner) sweep(ctx context.Context, name string) {
 	for {
 		var steps []step
 		p.state.with(name, func(z *zpool) {
-			if z != nil && z.answers(p.config.Now()) == nil {
+			if z != nil && z.unfit == "" && z.answers(p.config.Now()) == nil {
 				steps = p.leftovers(z)
 			}
 		})

@@ -27,6 +27,8 @@ func (z *zpool) trouble(now time.Time) string {
 		return fmt.Sprintf("zpool %s is not imported: bring its disks back and import it (zpool import %s)", z.name, z.name)
 	case z.health == stateSuspended:
 		return fmt.Sprintf("zpool %s is suspended: bring its disks back, then clear it (zpool clear %s)", z.name, z.name)
+	case z.unfit != "":
+		return z.unfit
 	case z.health == stateDegraded:
 		return fmt.Sprintf("zpool %s is degraded: replace the disk that failed (zpool status %s names it)", z.name, z.name)
 	case z.health != stateOnline:
@@ -37,10 +39,15 @@ func (z *zpool) trouble(now time.Time) string {
 		return fmt.Sprintf("zpool %s was not read yet", z.name)
 	case z.silent != nil:
 		return fmt.Sprintf("ZFS does not answer, what is known of zpool %s is %v old: %v", z.name, now.Sub(z.read).Round(time.Second), z.silent)
-	case !z.busySince.IsZero() && now.Sub(z.busySince) > slowChange:
+	case z.stuck(now):
 		return fmt.Sprintf("ZFS has been changing zpool %s for %v", z.name, now.Sub(z.busySince).Round(time.Second))
 	}
 	return ""
+}
+
+// stuck says whether a change runs for longer than ZFS takes for any.
+func (z *zpool) stuck(now time.Time) bool {
+	return !z.busySince.IsZero() && now.Sub(z.busySince) > slowChange
 }
 
 // usable returns why nothing new may be made in the zpool, and nothing grow.

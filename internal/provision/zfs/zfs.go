@@ -39,6 +39,10 @@ func (p *Provisioner) Changed() <-chan struct{} { return p.changed }
 // Wait returns when no change is under way, also none whose caller gave up.
 func (p *Provisioner) Wait() { p.tasks.Wait() }
 
+// Healthy returns nil as long as ZFS answers and its programs go with the kernel's
+// module. It starts no process.
+func (p *Provisioner) Healthy() error { return p.state.unanswered(p.config.Now()) }
+
 // Report implements provision.Provisioner. It reads again what others may have
 // changed, and nothing else. Zpools for which ZFS does not answer are reported from
 // what is known, with a problem that says so.

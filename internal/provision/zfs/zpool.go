@@ -32,6 +32,8 @@ type zpool struct {
 	health string
 	// missing is set when a zpool that holds volumes is not there any more.
 	missing bool
+	// unfit says why the programs of ZFS must not be used on the zpool; empty if they may.
+	unfit string
 	// read is when ZFS last answered, stale that others may have changed the zpool
 	// since, and silent why the last answer did not come.
 	read   time.Time

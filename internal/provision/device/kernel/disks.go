@@ -37,9 +37,9 @@ const (
 var linkDirs = []string{"disk/by-id", "disk/by-path"}
 
 // noDisks begin the names of what the kernel lists with a device of its own and is no
-// place for data: optical and floppy drives, network block devices, the boot and
+// place for data: optical and floppy drives, network block devices, zvols, the boot and
 // protected areas of flash cards.
-var noDisks = []string{"sr", "fd", "nbd", "loop", "ram", "zram", "dm-", "md"}
+var noDisks = []string{"sr", "fd", "nbd", "loop", "ram", "zram", "dm-", "md", "zd"}
 
 // List implements device.Disks.
 func (k Disks) List() ([]device.Disk, error) {

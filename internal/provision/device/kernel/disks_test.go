@@ -98,6 +98,7 @@ func TestWhatIsNoDiskToKeepIsNotListed(t *testing.T) {
 		"fd0":          nil,
 		"nbd0":         nil,
 		"loop0":        nil,
+		"zd0":          nil,
 		"mmcblk0boot0": nil,
 		"mmcblk0":      nil,
 		"sdc":          {"removable": "1"},

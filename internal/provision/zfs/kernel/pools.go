@@ -13,6 +13,21 @@ import (
 // statistics has a directory for each imported zpool.
 const statistics = "/proc/spl/kstat/zfs"
 
+// module has what the kernel says of its ZFS, once that is loaded.
+const module = "/sys/module/zfs/version"
+
+// Module implements zfs.Devices.
+func (*Devices) Module() string { return versionIn(module) }
+
+// versionIn takes a module that does not tell its version for none.
+func versionIn(file string) string {
+	version, err := blockdev.ReadLine(file)
+	if err != nil {
+		return ""
+	}
+	return version
+}
+
 // Pools implements zfs.Devices.
 func (*Devices) Pools() ([]zfs.Pool, error) { return poolsIn(statistics) }
 

@@ -18,6 +18,9 @@ type Host struct {
 	// after the command did its work.
 	Around func(c run.Command, do func() ([]byte, error)) ([]byte, error)
 
+	// Version of the kernel's module, and Tools what its programs print of theirs.
+	Version, Tools string
+
 	// Misled says that the links to zvols lead elsewhere.
 	Misled bool
 
@@ -70,7 +73,7 @@ var (
 
 // NewHost makes a machine with empty zpools of so many bytes.
 func NewHost(zpools map[string]int64) *Host {
-	h := &Host{zpools: map[string]*Zpool{}}
+	h := &Host{Version: "2.1.11-1+deb12u1", Tools: "zfs-2.1.11-1+deb12u1", zpools: map[string]*Zpool{}}
 	for name, size := range zpools {
 		h.zpools[name] = &Zpool{State: "ONLINE", Size: size, Datasets: map[string]*Dataset{name: filesystem()}}
 	}
@@ -143,6 +146,13 @@ func (h *Host) around(c run.Command) ([]byte, error) {
 		return h.Around(c, func() ([]byte, error) { return h.do(c) })
 	}
 	return h.do(c)
+}
+
+// Module implements zfs.Devices.
+func (h *Host) Module() string {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	return h.Version
 }
 
 // Pools implements zfs.Devices.
