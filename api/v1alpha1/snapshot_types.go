@@ -37,6 +37,7 @@ type Snapshot struct {
 // +kubebuilder:validation:XValidation:rule="self.volume == oldSelf.volume && self.volumeMode == oldSelf.volumeMode && self.poolClass == oldSelf.poolClass",message="volume, volumeMode and poolClass are immutable"
 // +kubebuilder:validation:XValidation:rule="has(self.fsType) == has(oldSelf.fsType) && (!has(self.fsType) || self.fsType == oldSelf.fsType)",message="fsType is immutable"
 // +kubebuilder:validation:XValidation:rule="has(self.fsType) == (self.volumeMode == 'Filesystem')",message="fsType is for volumeMode Filesystem, and required there"
+// +kubebuilder:validation:XValidation:rule="self.?adopted.orValue(false) == oldSelf.?adopted.orValue(false)",message="adopted is immutable"
 type SnapshotSpec struct {
 	// volume is the Volume that the snapshot is of.
 	// +required
@@ -58,6 +59,11 @@ type SnapshotSpec struct {
 	// +kubebuilder:validation:MinLength=1
 	// +kubebuilder:validation:MaxLength=253
 	PoolClass string `json:"poolClass"`
+
+	// adopted says that it was taken before this object was made. No node takes it:
+	// where it is missing, a snapshot of what the volume holds now must not take its place.
+	// +optional
+	Adopted bool `json:"adopted,omitempty"`
 
 	// replicas are the nodes that should hold it, with the pool of the volume there.
 	// +optional

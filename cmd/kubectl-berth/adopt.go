@@ -7,45 +7,75 @@ import (
 
 	"github.com/spf13/cobra"
 	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	"berth.dev/berth/api/v1alpha1"
 	"berth.dev/berth/internal/quarantine"
 )
 
 func newAdoptCommand(t *target, open opener) *cobra.Command {
-	var (
-		a     quarantine.Adoption
-		claim string
-	)
+	var w adoptionWish
 	cmd := &cobra.Command{
-		Use:   "adopt NODE VOLUME",
+		Use:   "adopt NODE NAME",
 		Short: "Make the objects anew for data that is on a node",
-		Long: `Make the objects anew for data that is on a node: a Volume, and a
-PersistentVolume that retains it. The data is neither copied nor formatted. What
-is there already is left; repeating the command does no harm.`,
+		Long: `Make the objects anew for data that is on a node.
+
+For a volume: a Volume, and a PersistentVolume that retains it. One that is there
+and whose claim is gone is kept for the claim that is named.
+For a snapshot: a Snapshot, and on request the manifests of a
+VolumeSnapshotContent that retains it and a VolumeSnapshot.
+
+The data is neither copied, formatted nor taken again. What is there already is
+left; repeating the command does no harm.`,
 		Example: `  # Adopt a volume for the claim shop/db, which may be made later.
-  kubectl berth adopt node-3 pvc-0f3c1c9e-1d2b-4c3d-8e4f-5a6b7c8d9e0f --claim shop/db`,
+  kubectl berth adopt node-3 pvc-0f3c1c9e-1d2b-4c3d-8e4f-5a6b7c8d9e0f --claim shop/db
+
+  # Adopt a snapshot, and make it the VolumeSnapshot shop/before-upgrade.
+  kubectl berth adopt node-3 snap-7d0e3a52-9b1c-4f6e-a2d7-c5b8e1f40396 \
+    --volume-snapshot shop/before-upgrade | kubectl apply -f -`,
 		Args: cobra.ExactArgs(2),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			c, namespace, err := open(*t)
 			if err != nil {
 				return err
 			}
-			a.Node, a.Name = args[0], args[1]
-			if a.Claim, err = claimNamed(claim, namespace); err != nil {
-				return err
+			w.node, w.name = args[0], args[1]
+			if v1alpha1.IsSnapshotName(w.name) {
+				return w.adoptSnapshot(cmd, c, namespace)
 			}
-			done, err := quarantine.Adopt(cmd.Context(), c, a)
-			if err != nil {
-				return err
-			}
-			return tell(cmd.OutOrStdout(), done)
+			return w.adoptVolume(cmd, c, namespace)
 		},
 	}
 	flags := cmd.Flags()
-	flags.StringVar(&claim, "claim", "", "claim that the PersistentVolume is kept for, as NAME or NAMESPACE/NAME; empty means any that matches")
-	flags.StringVar(&a.PoolClass, "pool-class", "", "PoolClass of the Volume; needed where its pool serves several")
-	flags.StringVar(&a.StorageClass, "storage-class", "", "StorageClass of the PersistentVolume; empty means the claim's, or none")
+	flags.StringVar(&w.claim, "claim", "", "claim that the PersistentVolume is kept for, as NAME or NAMESPACE/NAME; empty means any that matches")
+	flags.StringVar(&w.poolClass, "pool-class", "", "PoolClass of the Volume or Snapshot; needed where its pool serves several")
+	flags.StringVar(&w.storageClass, "storage-class", "", "StorageClass of the PersistentVolume; empty means the claim's, or none")
+	flags.StringVar(&w.volumeSnapshot, "volume-snapshot", "", "print the manifests of a VolumeSnapshot of that name, as NAME or NAMESPACE/NAME")
 	return cmd
+}
+
+// adoptionWish is what the command line says.
+type adoptionWish struct {
+	node, name, poolClass string
+	claim, storageClass   string // of a volume
+	volumeSnapshot        string // of a snapshot
+}
+
+func (w adoptionWish) adoptVolume(cmd *cobra.Command, c client.Client, namespace string) error {
+	if w.volumeSnapshot != "" {
+		return fmt.Errorf("--volume-snapshot is for snapshots, and %s is none", w.name)
+	}
+	claim, err := claimNamed(w.claim, namespace)
+	if err != nil {
+		return err
+	}
+	a := quarantine.Adoption{Node: w.node, Name: w.name, PoolClass: w.poolClass, StorageClass: w.storageClass, Claim: claim}
+	done, err := quarantine.Adopt(cmd.Context(), c, a)
+	if err != nil {
+		return err
+	}
+	return tell(cmd.OutOrStdout(), done)
 }
 
 // claimNamed is a claim in the form that a PersistentVolume refers to it; nil for none.
@@ -53,27 +83,47 @@ func claimNamed(s, namespace string) (*corev1.ObjectReference, error) {
 	if s == "" {
 		return nil, nil
 	}
+	key, err := named("--claim", s, namespace)
+	if err != nil {
+		return nil, err
+	}
+	return &corev1.ObjectReference{APIVersion: "v1", Kind: "PersistentVolumeClaim", Namespace: key.Namespace, Name: key.Name}, nil
+}
+
+// named is what a flag names: NAME, in the namespace that is meant by default, or
+// NAMESPACE/NAME.
+func named(flag, s, namespace string) (types.NamespacedName, error) {
 	name := s
 	if before, after, found := strings.Cut(s, "/"); found {
 		namespace, name = before, after
 	}
 	if namespace == "" || name == "" || strings.Contains(name, "/") {
-		return nil, fmt.Errorf("--claim %q is neither NAME nor NAMESPACE/NAME", s)
+		return types.NamespacedName{}, fmt.Errorf("%s %q is neither NAME nor NAMESPACE/NAME", flag, s)
 	}
-	return &corev1.ObjectReference{APIVersion: "v1", Kind: "PersistentVolumeClaim", Namespace: namespace, Name: name}, nil
+	return types.NamespacedName{Namespace: namespace, Name: name}, nil
+}
+
+// made says what was done about an object.
+func made(now bool) string {
+	if now {
+		return "made"
+	}
+	return "there already"
 }
 
 func tell(w io.Writer, done quarantine.Adopted) error {
-	made := map[bool]string{true: "made", false: "there already"}
 	v, pv := done.Volume, done.PersistentVolume
 	use := fmt.Sprintf("a claim with spec.volumeName %s and storageClassName %q", pv.Name, pv.Spec.StorageClassName)
 	if pv.Spec.ClaimRef != nil {
 		use = fmt.Sprintf("claim %s/%s", pv.Spec.ClaimRef.Namespace, pv.Spec.ClaimRef.Name)
 	}
+	if done.Rebound {
+		use += " from now on"
+	}
 	_, err := fmt.Fprintf(w, `Volume %s: %s, %s of PoolClass %s
 PersistentVolume %s: %s, %s, for %s
 Whether the data was found: kubectl get bvol %s
-`, v.Name, made[done.NewVolume], v.Spec.Capacity.String(), v.Spec.PoolClass,
-		pv.Name, made[done.NewPersistentVolume], pv.Spec.PersistentVolumeReclaimPolicy, use, v.Name)
+`, v.Name, made(done.NewVolume), v.Spec.Capacity.String(), v.Spec.PoolClass,
+		pv.Name, made(done.NewPersistentVolume), pv.Spec.PersistentVolumeReclaimPolicy, use, v.Name)
 	return err
 }

@@ -23,6 +23,7 @@ import (
 const (
 	lost    = "pvc-0f3c1c9e-1d2b-4c3d-8e4f-5a6b7c8d9e0f"
 	missing = "pvc-0f3c1c9e-1d2b-4c3d-8e4f-5a6b7c8d9e10"
+	photo   = "snap-0f3c1c9e-1d2b-4c3d-8e4f-5a6b7c8d9e0f"
 )
 
 // wreck is a cluster with data that lost its object since a day, and an object that
@@ -164,7 +165,11 @@ func TestMistakesAreNamed(t *testing.T) {
 		"was not to be deleted":                      {"forget", "node-3", lost, "--undo"},
 		"[undo yes] were all set":                    {"forget", "node-3", lost, "--undo", "--yes"},
 		"accepts 2 arg":                              {"adopt", "node-3"},
-		"only volumes can be adopted":                {"adopt", "node-3", "root"},
+		"root is the name of no volume":              {"adopt", "node-3", "root"},
+		"--volume-snapshot is for snapshots":         {"adopt", "node-3", lost, "--volume-snapshot", "nightly"},
+		"--claim and --storage-class are for":        {"adopt", "node-3", photo, "--claim", "db"},
+		`--volume-snapshot "/a" is neither NAME nor`: {"adopt", "node-3", photo, "--volume-snapshot", "/a"},
+		"reports no orphan " + photo:                 {"adopt", "node-3", photo},
 	} {
 		if _, _, err := say(t, wreck(t), args...); err == nil || !strings.Contains(err.Error(), told) {
 			t.Errorf("%v: %v", args, err)

@@ -37,15 +37,25 @@ type Adopted struct {
 	PersistentVolume *corev1.PersistentVolume
 	// What of them was made now.
 	NewVolume, NewPersistentVolume bool
+	// Rebound is whether the PersistentVolume was there and is kept for another claim now.
+	Rebound bool
 }
 
 // Adopt makes a Volume for data, and a PersistentVolume that retains it, unless they
-// are there. The agent finds the data by the Volume and reports it.
+// are there. The agent finds the data by the Volume and reports it. A PersistentVolume
+// that is there and whose claim is gone is kept for the claim that was asked for.
 func Adopt(ctx context.Context, c client.Client, a Adoption) (Adopted, error) {
 	if !v1alpha1.IsVolumeName(a.Name) {
-		return Adopted{}, refuse("%s is no volume: only volumes can be adopted", a.Name)
+		return Adopted{}, refuse("%s is the name of no volume", a.Name)
 	}
 	pv, err := exportedBy(ctx, c, a.Name)
+	if err != nil {
+		return Adopted{}, err
+	}
+	rebinds, err := a.rebinds(ctx, c, pv)
+	if err == nil {
+		err = a.vacant(ctx, c, pv)
+	}
 	if err != nil {
 		return Adopted{}, err
 	}
@@ -62,19 +72,31 @@ func Adopt(ctx context.Context, c client.Client, a Adoption) (Adopted, error) {
 		}
 		done.NewVolume = true
 	}
-	if pv == nil {
-		if !done.Volume.Spec.Adopted && !meta.IsStatusConditionTrue(done.Volume.Status.Conditions, conditionOrphaned) {
-			return Adopted{}, refuse("Volume %s was not adopted: its PersistentVolume may be on the way", a.Name)
-		}
-		if done.PersistentVolume, err = a.persistentVolume(ctx, c, done.Volume); err != nil {
-			return done, err
-		}
-		if err := c.Create(ctx, done.PersistentVolume); err != nil {
-			return done, fmt.Errorf("making PersistentVolume %s, after Volume %s was made: %w", done.PersistentVolume.Name, a.Name, err)
-		}
-		done.NewPersistentVolume = true
+	switch {
+	case pv == nil:
+		err = a.export(ctx, c, &done)
+	case rebinds:
+		err = a.rebind(ctx, c, pv)
+		done.Rebound = err == nil
 	}
-	return done, nil
+	return done, err
+}
+
+// export makes the PersistentVolume of an adopted Volume.
+func (a Adoption) export(ctx context.Context, c client.Client, done *Adopted) error {
+	v := done.Volume
+	if !v.Spec.Adopted && !meta.IsStatusConditionTrue(v.Status.Conditions, conditionOrphaned) {
+		return refuse("Volume %s was not adopted: its PersistentVolume may be on the way", a.Name)
+	}
+	pv, err := a.persistentVolume(ctx, c, v)
+	if err != nil {
+		return err
+	}
+	if err := c.Create(ctx, pv); err != nil {
+		return fmt.Errorf("making PersistentVolume %s, after Volume %s was made: %w", pv.Name, a.Name, err)
+	}
+	done.PersistentVolume, done.NewPersistentVolume = pv, true
+	return nil
 }
 
 // present is the Volume that is there already; nil if there is none.
@@ -87,34 +109,51 @@ func present(ctx context.Context, c client.Reader, a Adoption) (*v1alpha1.Volume
 	if err != nil {
 		return nil, fmt.Errorf("reading Volume %s: %w", a.Name, err)
 	}
-	if v.DeletionTimestamp != nil {
-		return nil, refuse("Volume %s is being deleted, and its data with it", a.Name)
+	if err := placed("Volume", v, v.Spec.Replicas, a.Node); err != nil {
+		return nil, err
+	}
+	return v, nil
+}
+
+// placed refuses an object that exists and is not of what a node has.
+func placed(kind string, o client.Object, at []v1alpha1.ReplicaSpec, node string) error {
+	if o.GetDeletionTimestamp() != nil {
+		return refuse("%s %s is being deleted, and its data with it", kind, o.GetName())
 	}
 	var nodes []string
-	for _, r := range v.Spec.Replicas {
-		if r.Node == a.Node {
-			return v, nil
+	for _, r := range at {
+		if r.Node == node {
+			return nil
 		}
 		nodes = append(nodes, r.Node)
 	}
-	return nil, refuse("Volume %s exists and is on %s: what node %s has may be older, and is left alone",
-		a.Name, cmp.Or(strings.Join(nodes, ", "), "no node yet"), a.Node)
+	return refuse("%s %s exists and is on %s: what node %s has may be older, and is left alone",
+		kind, o.GetName(), cmp.Or(strings.Join(nodes, ", "), "no node yet"), node)
+}
+
+// reported is an orphan that may be adopted, as its node reports it, and its pool.
+func reported(ctx context.Context, c client.Reader, node, name string) (v1alpha1.Pool, *v1alpha1.Orphan, error) {
+	n, err := storageNode(ctx, c, node)
+	if err != nil {
+		return v1alpha1.Pool{}, nil, err
+	}
+	if _, err := lookup(n, name); err != nil {
+		return v1alpha1.Pool{}, nil, err
+	}
+	for _, f := range n.Spec.Forget {
+		if f.Name == name {
+			return v1alpha1.Pool{}, nil, refuse("%s is to be deleted: take that back first with `kubectl berth forget --undo %s %s`", name, node, name)
+		}
+	}
+	pool, orphan := item(n, name)
+	return pool, orphan, nil
 }
 
 // volume is the Volume that the record beside the data allows.
 func (a Adoption) volume(ctx context.Context, c client.Reader, pv *corev1.PersistentVolume) (*v1alpha1.Volume, error) {
-	n, err := storageNode(ctx, c, a.Node)
+	pool, orphan, err := reported(ctx, c, a.Node, a.Name)
 	if err != nil {
 		return nil, err
-	}
-	if _, err := lookup(n, a.Name); err != nil {
-		return nil, err
-	}
-	pool, orphan := item(n, a.Name)
-	for _, f := range n.Spec.Forget {
-		if f.Name == a.Name {
-			return nil, refuse("%s is to be deleted: take that back first with `kubectl berth forget --undo %s %s`", a.Name, a.Node, a.Name)
-		}
 	}
 	v := &v1alpha1.Volume{Spec: v1alpha1.VolumeSpec{
 		Capacity: orphan.Size, Adopted: true, VolumeMode: v1alpha1.Block,
@@ -139,7 +178,7 @@ func (a Adoption) volume(ctx context.Context, c client.Reader, pv *corev1.Persis
 func item(n *v1alpha1.StorageNode, name string) (v1alpha1.Pool, *v1alpha1.Orphan) {
 	for _, p := range n.Status.Pools {
 		for _, i := range p.Inventory {
-			if i.Volume == name && i.Orphan != nil {
+			if i.Volume+i.Snapshot == name && i.Orphan != nil {
 				return p, i.Orphan
 			}
 		}
@@ -203,6 +242,10 @@ func (a Adoption) poolClass(ctx context.Context, c client.Reader, pool v1alpha1.
 			return parameters.PoolClass, nil
 		}
 	}
+	return onlyClass(pool)
+}
+
+func onlyClass(pool v1alpha1.Pool) (string, error) {
 	if len(pool.Classes) == 1 {
 		return pool.Classes[0], nil
 	}

@@ -94,8 +94,8 @@ func TestAdoptionIsRefused(t *testing.T) {
 			}
 		})
 	}
-	if _, err := Adopt(t.Context(), cluster(t, interceptor.Funcs{}), Adoption{Node: "n1", Name: photo}); !errors.Is(err, ErrRefused) {
-		t.Errorf("a snapshot: %v", err)
+	if _, err := Adopt(t.Context(), cluster(t, interceptor.Funcs{}), Adoption{Node: "n1", Name: "root"}); !errors.Is(err, ErrRefused) {
+		t.Errorf("what is no volume: %v", err)
 	}
 }
 

@@ -112,14 +112,18 @@ func forgettable(ctx context.Context, c client.Reader, o Orphan) error {
 	case !apierrors.IsNotFound(err):
 		return fmt.Errorf("looking for the object of the data: %w", err)
 	}
-	pv, err := exportedBy(ctx, c, o.Name)
-	if err != nil {
+	if v1alpha1.IsSnapshotName(o.Name) {
+		content, err := contentOf(ctx, c, o.Name)
+		if err == nil && content != "" {
+			err = refuse("VolumeSnapshotContent %s refers to it: adopt it, or delete the VolumeSnapshotContent first", content)
+		}
 		return err
 	}
-	if pv != nil {
-		return refuse("PersistentVolume %s refers to it: adopt it, or delete the PersistentVolume first", pv.Name)
+	pv, err := exportedBy(ctx, c, o.Name)
+	if err == nil && pv != nil {
+		err = refuse("PersistentVolume %s refers to it: adopt it, or delete the PersistentVolume first", pv.Name)
 	}
-	return nil
+	return err
 }
 
 // settled are the words for orphans that are there still, but the given one: the

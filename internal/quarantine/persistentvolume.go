@@ -2,7 +2,6 @@ package quarantine
 
 import (
 	"context"
-	"fmt"
 
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -49,13 +48,9 @@ func (a Adoption) storageClass(ctx context.Context, c client.Reader) (string, er
 	if a.StorageClass != "" || a.Claim == nil {
 		return a.StorageClass, nil
 	}
-	claim := &corev1.PersistentVolumeClaim{}
-	err := c.Get(ctx, client.ObjectKey{Namespace: a.Claim.Namespace, Name: a.Claim.Name}, claim)
-	if client.IgnoreNotFound(err) != nil {
-		return "", fmt.Errorf("reading claim %s/%s: %w", a.Claim.Namespace, a.Claim.Name, err)
-	}
-	if claim.Spec.StorageClassName == nil {
-		return "", nil
+	claim, err := claimNamed(ctx, c, a.Claim)
+	if err != nil || claim == nil || claim.Spec.StorageClassName == nil {
+		return "", err
 	}
 	return *claim.Spec.StorageClassName, nil
 }

@@ -38,6 +38,8 @@ func snapshot(options ...option) *v1alpha1.Snapshot {
 
 func deleting(s *v1alpha1.Snapshot) { s.DeletionTimestamp = &metav1.Time{Time: time.Unix(1, 0)} }
 
+func adopted(s *v1alpha1.Snapshot) { s.Spec.Adopted = true }
+
 func unlabelled(s *v1alpha1.Snapshot) { s.Labels = nil }
 
 // on moves the wish to another node.

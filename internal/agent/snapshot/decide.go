@@ -72,11 +72,11 @@ func decideAbsent(s *v1alpha1.Snapshot, node string, record *provision.Snapshot)
 func decideMissing(s *v1alpha1.Snapshot, wish *v1alpha1.ReplicaSpec) Decision {
 	entry := s.Entry(wish.Node)
 	switch {
-	case entry == nil:
-		return Decision{Step: StepTake}
-	case entry.Taken != nil:
+	case s.Spec.Adopted, entry != nil && entry.Taken != nil:
 		return report(entry, failedEntry(s, wish, v1alpha1.ReasonDeviceMissing, fmt.Sprintf(
 			"node %s: pool %s no longer has snapshot %s; it is not taken again, because it would hold other data", wish.Node, wish.Pool, s.Name)))
+	case entry == nil:
+		return Decision{Step: StepTake}
 	case entry.State == v1alpha1.SnapshotFailed && slices.Contains(final, entry.Reason):
 		return Decision{Step: StepNone, Entry: entry}
 	default:

@@ -48,6 +48,13 @@ func TestDecide(t *testing.T) {
 		"one of another size does not replace it": {
 			snapshot: snapshot(saying(ready())), record: record(larger), step: StepReport, state: failedState, reason: "Conflict", taken: true},
 
+		"an adopted one is found":                      {snapshot: snapshot(adopted), record: record(), step: StepReport, state: readyState, reason: "Taken", taken: true},
+		"an adopted one is never taken":                {snapshot: snapshot(adopted), step: StepReport, state: failedState, reason: "DeviceMissing"},
+		"an adopted one that failed is never taken":    {snapshot: snapshot(adopted, saying(failed("NoSpace"))), step: StepReport, state: failedState, reason: "DeviceMissing"},
+		"an adopted one that was not found stays lost": {snapshot: snapshot(adopted, saying(failed("DeviceMissing"))), step: StepReport, state: failedState, reason: "DeviceMissing"},
+		"an adopted one that was lost stays lost":      {snapshot: snapshot(adopted, saying(lost)), step: StepReport, state: failedState, reason: "DeviceMissing", taken: true},
+		"an adopted one that is deleted is removed":    {snapshot: snapshot(adopted, deleting, saying(ready())), record: record(), step: StepRemove},
+
 		"one being deleted is removed":                     {snapshot: snapshot(deleting, saying(ready())), record: record(), step: StepRemove},
 		"one being deleted before it was said is removed":  {snapshot: snapshot(deleting), record: record(), step: StepRemove},
 		"a deletion of what was never taken is answered":   {snapshot: snapshot(deleting), step: StepReport, state: goneState, reason: "Removed"},
@@ -103,6 +110,7 @@ func TestStale(t *testing.T) {
 	}{
 		"a finished one is left alone":               {snapshot: snapshot(saying(ready())), pools: pool(gib, record())},
 		"a lost one is noticed":                      {snapshot: snapshot(saying(ready())), pools: pool(gib), want: []string{id}},
+		"an adopted one that comes back is noticed":  {snapshot: snapshot(adopted, saying(failed("DeviceMissing"))), pools: pool(gib, record()), want: []string{id}},
 		"the end of copying is noticed":              {snapshot: snapshot(saying(took("Copying", "Copying"))), pools: pool(gib, record()), want: []string{id}},
 		"one that waits for room waits":              {snapshot: snapshot(saying(failed("NoSpace"))), pools: pool(gib - 1<<20)},
 		"one that waited for room is tried":          {snapshot: snapshot(saying(failed("NoSpace"))), pools: pool(gib), want: []string{id}},

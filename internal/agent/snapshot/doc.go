@@ -8,7 +8,8 @@
 //
 //   - A snapshot is taken once. After the node has said that it was taken, another
 //     one would hold other data: if the record is gone the entry says
-//     DeviceMissing. Until then it may be taken at any moment, again after a crash.
+//     DeviceMissing. Until then it may be taken at any moment, again after a crash. One
+//     that was adopted is never taken: it was there before its object.
 //   - It is removed only on the word of the object itself, read live just before:
 //     it is being deleted, or its spec no longer lists a node whose entry it has.
 //     What no object accounts for is kept and reported.

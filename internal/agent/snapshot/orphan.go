@@ -17,7 +17,7 @@ func (w *Worker) orphan(ctx context.Context, record *provision.Snapshot) (reconc
 		Record:  orphans.Record{Name: record.ID, Pool: record.Pool.Name, Size: record.Size},
 		What:    what,
 		Node:    w.Node,
-		Message: fmt.Sprintf("snapshot %s on node %s has no Snapshot object: it is kept; forget it, or restore the object", record.ID, w.Node),
+		Message: fmt.Sprintf("snapshot %s on node %s has no Snapshot object: it is kept; adopt it, forget it, or restore the object", record.ID, w.Node),
 		Word:    w.Word,
 		Object: func(ctx context.Context) error {
 			_, err := w.Objects.Live(ctx, record.ID)

@@ -34,6 +34,21 @@ func TestALostSnapshotIsNotTakenAgainAfterARestartEither(t *testing.T) {
 	}
 }
 
+func TestAnAdoptedSnapshotIsFoundAndNeverTaken(t *testing.T) {
+	n := newNode(t, snapshot(adopted))
+	for range 2 {
+		n.settle()
+		n.expect(v1alpha1.SnapshotFailed, v1alpha1.ReasonDeviceMissing)
+		if n.has() {
+			t.Fatal("it was taken, of what the volume holds now")
+		}
+		n.restart()
+	}
+	n.take() // its disk is back
+	n.settle()
+	n.expect(v1alpha1.SnapshotReady, v1alpha1.ReasonTaken)
+}
+
 func TestASnapshotThatFindsNoRoomWaits(t *testing.T) {
 	n := newNode(t, snapshot())
 	if err := n.disks.PutForeign(vg0, "root", 9*gib); err != nil {

@@ -80,6 +80,7 @@ var snapshotSpecs = map[string]struct {
 }{
 	"a snapshot":                           {change: func(*v1alpha1.Snapshot) {}},
 	"a snapshot named by a UID":            {change: func(s *v1alpha1.Snapshot) { s.Name = "snap-0f3c1c9e-1d2b-4c3d-8e4f-5a6b7c8d9e0f" }},
+	"a snapshot that was adopted":          {change: func(s *v1alpha1.Snapshot) { s.Spec.Adopted = true }},
 	"a snapshot that has no place yet":     {change: func(s *v1alpha1.Snapshot) { s.Spec.Replicas = nil }},
 	"a name that the csi-snapshotter made": {change: func(s *v1alpha1.Snapshot) { s.Name = "snapshot-0f3c1c9e-1d2b-4c3d-8e4f-5a6b7c8d9e0f" }, refusal: snapshotForm},
 	"a snapshot of nothing":                {change: func(s *v1alpha1.Snapshot) { s.Spec.Volume = "" }, refusal: "spec.volume"},
@@ -125,6 +126,7 @@ var snapshotChanges = map[string]struct {
 	"another class":      {func(s *v1alpha1.Snapshot) { s.Spec.PoolClass = "slow" }, snapshotImmutable},
 	"another mode":       {func(s *v1alpha1.Snapshot) { s.Spec.VolumeMode, s.Spec.FSType = v1alpha1.Block, "" }, snapshotImmutable},
 	"another filesystem": {func(s *v1alpha1.Snapshot) { s.Spec.FSType = v1alpha1.XFS }, fsTypeImmutable},
+	"adopting it later":  {func(s *v1alpha1.Snapshot) { s.Spec.Adopted = true }, adoptedImmutable},
 }
 
 // snapshotCases are requests of the agent of n1.

@@ -412,6 +412,9 @@ var schemaYAML = typed.YAMLObject(`types:
 - name: dev.berth.berth.api.v1alpha1.SnapshotSpec
   map:
     fields:
+    - name: adopted
+      type:
+        scalar: boolean
     - name: fsType
       type:
         namedType: dev.berth.berth.api.v1alpha1.FSType

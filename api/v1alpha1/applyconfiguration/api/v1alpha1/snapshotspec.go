@@ -20,6 +20,9 @@ type SnapshotSpecApplyConfiguration struct {
 	FSType *apiv1alpha1.FSType `json:"fsType,omitempty"`
 	// poolClass of the volume: what it keeps spare, no snapshot takes.
 	PoolClass *string `json:"poolClass,omitempty"`
+	// adopted says that it was taken before this object was made. No node takes it:
+	// where it is missing, a snapshot of what the volume holds now must not take its place.
+	Adopted *bool `json:"adopted,omitempty"`
 	// replicas are the nodes that should hold it, with the pool of the volume there.
 	Replicas []ReplicaSpecApplyConfiguration `json:"replicas,omitempty"`
 }
@@ -59,6 +62,14 @@ func (b *SnapshotSpecApplyConfiguration) WithFSType(value apiv1alpha1.FSType) *S
 // If called multiple times, the PoolClass field is set to the value of the last call.
 func (b *SnapshotSpecApplyConfiguration) WithPoolClass(value string) *SnapshotSpecApplyConfiguration {
 	b.PoolClass = &value
+	return b
+}
+
+// WithAdopted sets the Adopted field in the declarative configuration to the given value
+// and returns the receiver, so that objects can be built by chaining "With" function invocations.
+// If called multiple times, the Adopted field is set to the value of the last call.
+func (b *SnapshotSpecApplyConfiguration) WithAdopted(value bool) *SnapshotSpecApplyConfiguration {
+	b.Adopted = &value
 	return b
 }
 

@@ -1,0 +1,81 @@
+package quarantine
+
+import (
+	"context"
+	"fmt"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"berth.dev/berth/api/v1alpha1"
+)
+
+// SnapshotAdoption asks for the object of a snapshot that is on a node.
+type SnapshotAdoption struct {
+	Node, Name string
+	// PoolClass of the Snapshot; empty means its volume's, or else the only one that the
+	// pool serves.
+	PoolClass string
+}
+
+// AdoptSnapshot makes a Snapshot for what is on a node, unless it is there, and says
+// whether it did. The agent finds the data by it and reports it.
+func AdoptSnapshot(ctx context.Context, c client.Client, a SnapshotAdoption) (*v1alpha1.Snapshot, bool, error) {
+	if !v1alpha1.IsSnapshotName(a.Name) {
+		return nil, false, refuse("%s is the name of no snapshot", a.Name)
+	}
+	s := &v1alpha1.Snapshot{}
+	err := c.Get(ctx, client.ObjectKey{Name: a.Name}, s)
+	switch {
+	case err == nil:
+		return s, false, placed("Snapshot", s, s.Spec.Replicas, a.Node)
+	case !apierrors.IsNotFound(err):
+		return nil, false, fmt.Errorf("reading Snapshot %s: %w", a.Name, err)
+	}
+	if s, err = a.snapshot(ctx, c); err != nil {
+		return nil, false, err
+	}
+	// Nothing replaces one that somebody else makes meanwhile.
+	if err := c.Create(ctx, s); err != nil {
+		return nil, false, fmt.Errorf("making Snapshot %s: %w", a.Name, err)
+	}
+	return s, true, nil
+}
+
+// snapshot is the Snapshot that the record beside the data allows.
+func (a SnapshotAdoption) snapshot(ctx context.Context, c client.Reader) (*v1alpha1.Snapshot, error) {
+	pool, orphan, err := reported(ctx, c, a.Node, a.Name)
+	if err != nil {
+		return nil, err
+	}
+	if !v1alpha1.IsVolumeName(orphan.Source) {
+		return nil, refuse("what is recorded with %s does not say which volume it is of: it says %q", a.Name, orphan.Source)
+	}
+	s := &v1alpha1.Snapshot{Spec: v1alpha1.SnapshotSpec{
+		Volume: orphan.Source, VolumeMode: v1alpha1.Block, Adopted: true,
+		Replicas: []v1alpha1.ReplicaSpec{{Node: a.Node, Pool: pool.Name}},
+	}}
+	s.Name = a.Name
+	s.Finalizers = []string{v1alpha1.SnapshotFinalizer}
+	s.Labels = map[string]string{v1alpha1.ReplicaLabel(a.Node): ""}
+	if orphan.Filesystem != "" {
+		s.Spec.VolumeMode, s.Spec.FSType = v1alpha1.Filesystem, v1alpha1.FSType(orphan.Filesystem)
+	}
+	s.Spec.PoolClass, err = a.poolClass(ctx, c, pool, orphan.Source)
+	return s, err
+}
+
+func (a SnapshotAdoption) poolClass(ctx context.Context, c client.Reader, pool v1alpha1.Pool, volume string) (string, error) {
+	if a.PoolClass != "" {
+		return a.PoolClass, nil
+	}
+	v := &v1alpha1.Volume{}
+	err := c.Get(ctx, client.ObjectKey{Name: volume}, v)
+	switch {
+	case err == nil:
+		return v.Spec.PoolClass, nil
+	case !apierrors.IsNotFound(err):
+		return "", fmt.Errorf("reading the snapshot's Volume %s: %w", volume, err)
+	}
+	return onlyClass(pool)
+}

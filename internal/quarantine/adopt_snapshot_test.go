@@ -1,0 +1,161 @@
+package quarantine
+
+import (
+	"context"
+	"errors"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/types"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
+
+	"berth.dev/berth/api/v1alpha1"
+	"berth.dev/berth/internal/schedule"
+)
+
+// photoOf is a snapshot of lost, wanted in vg0 of some nodes.
+func photoOf(nodes ...string) *v1alpha1.Snapshot {
+	s := &v1alpha1.Snapshot{ObjectMeta: metav1.ObjectMeta{Name: photo}}
+	s.Spec = v1alpha1.SnapshotSpec{Volume: lost, VolumeMode: v1alpha1.Filesystem, FSType: v1alpha1.Ext4, PoolClass: "fast", Adopted: true}
+	for _, n := range nodes {
+		s.Spec.Replicas = append(s.Spec.Replicas, v1alpha1.ReplicaSpec{Node: n, Pool: "vg0"})
+	}
+	return s
+}
+
+func ofClass(class string) *v1alpha1.Volume {
+	v := volume(lost, "n1")
+	v.Spec.PoolClass = class
+	return v
+}
+
+func serving(n *v1alpha1.StorageNode, classes ...string) *v1alpha1.StorageNode {
+	n.Status.Pools[0].Classes = classes
+	return n
+}
+
+func TestAnAdoptedSnapshotIsWhatIsRecordedWithTheData(t *testing.T) {
+	taken := orphaned(photo, from(lost))
+	for name, tc := range map[string]struct {
+		objects []client.Object
+		class   string
+		want    func(*v1alpha1.SnapshotSpec) // from one of an ext4 volume of class fast
+	}{
+		"of a filesystem":             {objects: []client.Object{node(taken)}, want: func(*v1alpha1.SnapshotSpec) {}},
+		"of a block device":           {objects: []client.Object{node(orphaned(photo, from(lost), blank))}, want: func(s *v1alpha1.SnapshotSpec) { s.VolumeMode, s.FSType = v1alpha1.Block, "" }},
+		"of a volume that is there":   {objects: []client.Object{serving(node(taken), "fast", "slow"), ofClass("slow")}, want: func(s *v1alpha1.SnapshotSpec) { s.PoolClass = "slow" }},
+		"of a class that is named":    {objects: []client.Object{serving(node(taken), "fast", "slow")}, class: "slow", want: func(s *v1alpha1.SnapshotSpec) { s.PoolClass = "slow" }},
+		"beside its volume's orphan":  {objects: []client.Object{node(taken, orphaned(lost))}, want: func(*v1alpha1.SnapshotSpec) {}},
+		"of a name that was restored": {objects: []client.Object{node(orphaned(photo, from(other)))}, want: func(s *v1alpha1.SnapshotSpec) { s.Volume = other }},
+	} {
+		t.Run(name, func(t *testing.T) {
+			c := cluster(t, interceptor.Funcs{}, tc.objects...)
+			s, made, err := AdoptSnapshot(t.Context(), c, SnapshotAdoption{Node: "n1", Name: photo, PoolClass: tc.class})
+			if err != nil || !made {
+				t.Fatal(made, err)
+			}
+			want := photoOf("n1").Spec
+			tc.want(&want)
+			if diff := cmp.Diff(want, s.Spec); diff != "" {
+				t.Error(diff)
+			}
+			if _, labelled := s.Labels[v1alpha1.ReplicaLabel("n1")]; !labelled || len(s.Finalizers) != 1 {
+				t.Errorf("metadata %+v", s.ObjectMeta)
+			}
+			if _, again, err := AdoptSnapshot(t.Context(), c, SnapshotAdoption{Node: "n1", Name: photo}); err != nil || again {
+				t.Errorf("adopting it again: made %v, %v", again, err)
+			}
+		})
+	}
+}
+
+func TestAdoptingASnapshotIsRefused(t *testing.T) {
+	taken := orphaned(photo, from(lost))
+	deleting := photoOf("n1")
+	deleting.DeletionTimestamp, deleting.Finalizers = &since, []string{v1alpha1.SnapshotFinalizer}
+	for told, objects := range map[string][]client.Object{
+		"node n1 does not report":                     {},
+		"node n1 reports no orphan":                   {node(orphaned(lost))},
+		"serves these PoolClasses: [fast, slow]":      {serving(node(taken), "fast", "slow")},
+		"is on n2, n3: what node n1 has may be older": {node(taken), photoOf("n2", "n3")},
+		"is being deleted":                            {node(taken), deleting},
+		"kubectl berth forget --undo":                 {forgetting(node(taken), photo)},
+		`which volume it is of: it says ""`:           {node(orphaned(photo))},
+		`which volume it is of: it says "root"`:       {node(orphaned(photo, from("root")))},
+	} {
+		t.Run(told, func(t *testing.T) {
+			c := cluster(t, interceptor.Funcs{Create: func(context.Context, client.WithWatch, client.Object, ...client.CreateOption) error {
+				return errors.New("something was made")
+			}}, objects...)
+			_, _, err := AdoptSnapshot(t.Context(), c, SnapshotAdoption{Node: "n1", Name: photo})
+			if !errors.Is(err, ErrRefused) || !strings.Contains(err.Error(), told) {
+				t.Errorf("error %v", err)
+			}
+		})
+	}
+	if _, _, err := AdoptSnapshot(t.Context(), cluster(t, interceptor.Funcs{}), SnapshotAdoption{Node: "n1", Name: lost}); !errors.Is(err, ErrRefused) {
+		t.Errorf("a volume: %v", err)
+	}
+}
+
+func TestASnapshotThatSomebodyElseMakesMeanwhileIsNotReplaced(t *testing.T) {
+	theirs := photoOf("n2")
+	theirs.Spec.Adopted = false
+	c := cluster(t, interceptor.Funcs{Create: func(ctx context.Context, c client.WithWatch, o client.Object, opts ...client.CreateOption) error {
+		if err := c.Create(ctx, theirs); err != nil {
+			return err
+		}
+		return c.Create(ctx, o, opts...)
+	}}, node(orphaned(photo, from(lost))))
+	if _, made, err := AdoptSnapshot(t.Context(), c, SnapshotAdoption{Node: "n1", Name: photo}); err == nil || made {
+		t.Errorf("made %v, %v", made, err)
+	}
+	got := &v1alpha1.Snapshot{}
+	if err := c.Get(t.Context(), client.ObjectKey{Name: photo}, got); err != nil || got.Spec.Adopted {
+		t.Errorf("%+v, %v", got.Spec, err)
+	}
+}
+
+// contentFor is a VolumeSnapshotContent of a snapshot, which is named in one field.
+func contentFor(t *testing.T, handle string, field ...string) *unstructured.Unstructured {
+	t.Helper()
+	o := &unstructured.Unstructured{Object: map[string]any{"spec": map[string]any{"driver": v1alpha1.LocalDriverName}}}
+	o.SetGroupVersionKind(schedule.VolumeSnapshotContentKind)
+	o.SetName("content")
+	if err := unstructured.SetNestedField(o.Object, handle, field...); err != nil {
+		t.Fatal(err)
+	}
+	return o
+}
+
+func TestASnapshotIsReachedByOneVolumeSnapshotAtMost(t *testing.T) {
+	as := types.NamespacedName{Namespace: "shop", Name: "nightly"}
+	for name, tc := range map[string]struct {
+		content *unstructured.Unstructured
+		refused bool
+	}{
+		"nothing refers to it":          {},
+		"another snapshot's content":    {content: contentFor(t, "snap-x", "status", "snapshotHandle")},
+		"its content was made by taker": {content: contentFor(t, photo, "status", "snapshotHandle"), refused: true},
+		"its content was made by hand":  {content: contentFor(t, photo, "spec", "source", "snapshotHandle"), refused: true},
+	} {
+		t.Run(name, func(t *testing.T) {
+			objects := []client.Object{node(orphaned(photo, from(lost)))}
+			if tc.content != nil {
+				objects = append(objects, tc.content)
+			}
+			c := cluster(t, interceptor.Funcs{}, objects...)
+			made, err := VolumeSnapshot(t.Context(), c, photoOf("n1"), as)
+			if errors.Is(err, ErrRefused) != tc.refused || (err == nil) == tc.refused || (len(made) == 2) == tc.refused {
+				t.Fatalf("%v, %v", made, err)
+			}
+			if _, err := Forget(t.Context(), c, "n1", photo, since.Time); errors.Is(err, ErrRefused) != tc.refused {
+				t.Errorf("forgetting it: %v", err)
+			}
+		})
+	}
+}
