@@ -1,0 +1,87 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+
+	"golang.org/x/sync/errgroup"
+
+	"berth.dev/berth/internal/mount/linux"
+	"berth.dev/berth/internal/poold"
+	"berth.dev/berth/internal/provision"
+	"berth.dev/berth/internal/provision/lvm"
+	"berth.dev/berth/internal/provision/lvm/kernel"
+	"berth.dev/berth/internal/run"
+)
+
+// disksOf is a node's disks: in this process, and behind poold's socket, served by this
+// process too, where its processes can be counted.
+type disksOf struct {
+	local, remote poold.Node
+	// bare starts what is not Berth's; counter and changes see what is.
+	bare    run.Runner
+	counter *run.Counter
+	changes *recorder
+}
+
+// newDisks are disks without what serves them.
+func newDisks(r run.Runner) disksOf {
+	changes := &recorder{Runner: r}
+	return disksOf{bare: r, counter: run.Count(changes), changes: changes}
+}
+
+// withDisks does something with the node's disks.
+func withDisks(ctx context.Context, do func(ctx context.Context, d disksOf) error) error {
+	d := newDisks(run.Exec{})
+	mounter, err := linux.New(linux.Config{Runner: d.counter})
+	if err != nil {
+		return fmt.Errorf("setting up mounts: %w", err)
+	}
+	provisioner, err := lvm.New(lvm.Config{Runner: d.counter, Devices: kernel.Devices{}, Mkfs: mounter.Mkfs})
+	if err != nil {
+		return fmt.Errorf("setting up LVM: %w", err)
+	}
+	all := provision.NewMux(provision.Member{Types: []string{provision.LVM, provision.LVMThin}, Provisioner: provisioner})
+	d.local = poold.NewLocal(all, mounter)
+	dir, err := os.MkdirTemp("", "bench-local-")
+	if err != nil {
+		return err
+	}
+	defer os.RemoveAll(dir)
+	socket := filepath.Join(dir, "poold.sock")
+
+	ctx, stop := context.WithCancel(ctx)
+	defer stop()
+	work, ctx := errgroup.WithContext(ctx)
+	work.Go(func() error { return provisioner.Run(ctx) })
+	work.Go(func() error { return all.Run(ctx) })
+	work.Go(func() error {
+		return poold.Run(ctx, poold.Config{Socket: socket, Node: d.local, Healthy: provisioner.Healthy})
+	})
+	work.Go(func() error {
+		defer stop()
+		client, err := dial(ctx, socket)
+		if err != nil {
+			return err
+		}
+		d.remote = client
+		return errors.Join(do(ctx, d), client.Close())
+	})
+	return work.Wait()
+}
+
+// dial makes a client of a poold and waits until it answers.
+func dial(ctx context.Context, socket string) (*poold.Client, error) {
+	client, err := poold.Dial(ctx, socket)
+	if err != nil {
+		return nil, err
+	}
+	err = until(ctx, "poold answers", func() bool { return client.Healthy(ctx) == nil })
+	if err != nil {
+		return nil, errors.Join(err, client.Close())
+	}
+	return client, nil
+}

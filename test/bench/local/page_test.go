@@ -1,0 +1,132 @@
+package main
+
+import (
+	"bytes"
+	"encoding/json"
+	"regexp"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+
+	"berth.dev/berth/test/figures"
+)
+
+// measured is a run in which Berth took a quarter more than the bare commands.
+func measured() *results {
+	g := guestResults{
+		Machine: machine{Kernel: "6.1", LVM: "2.03", Processor: "TCG", Processors: 2},
+		Wiping: []wiping{{How: "Discard", Size: wipedSize, Deleted: []float64{0.3, 0.4, 0.5}, Freed: []float64{0.7, 0.8, 0.9},
+			Processes: processes{thick, deletion, 3, map[string]int{"lvchange": 3, "lvremove": 3}}}},
+		Idle:  idle{200, 64 << 20, 32 << 20, 50 * time.Millisecond, 30 * time.Second},
+		Stats: []asked{{"embedded", 1, []float64{400, 500, 450}, 0}},
+	}
+	for _, c := range cases {
+		for _, operation := range c.operations {
+			about := subject{c.pool, operation, 1}
+			if c.atOnce {
+				about.AtOnce = 8
+			}
+			for _, side := range c.sides {
+				took := []float64{0.4, 0.8}
+				if side != bareSide {
+					took = []float64{0.5, 1}
+				}
+				g.Samples = append(g.Samples, sample{about, side, took})
+			}
+			g.Processes = append(g.Processes, processes{c.pool, operation, 100, map[string]int{"lvcreate": 100}})
+		}
+	}
+	g.Processes = merge(g.Processes)
+	return &results{
+		options: options{volumes: 100, rounds: 2, atOnce: 8, idleFor: time.Minute, statsFor: time.Second}, guest: g, server: "v1", load: [2]string{"0.1", "0.2"},
+		agent: idle{200, 80 << 20, 40 << 20, 20 * time.Millisecond, time.Minute}, machine: machine{Kernel: "6.9", Processor: "EPYC", Processors: 2},
+	}
+}
+
+func TestThePageShowsRatiosProcessesAndWhatIsIdle(t *testing.T) {
+	var page bytes.Buffer
+	measured().page(&page)
+	for what, pattern := range map[string]string{
+		"a ratio with its verdict":                    `thick, create, one after the other +\| +600 \| +750 \| +1\.25 \| +- \| +1 round \|`,
+		"the same within the process":                 `thick, delete, one after the other, in process +\| +600 \| +750 \|`,
+		"many at once":                                `thin, snapshot, 8 at once +\|`,
+		"processes of an operation":                   `thick, create +\| +1 lvcreate \|`,
+		"those of a volume that is wiped":             `thick, delete and wipe by Discard +\| 1 lvchange, 1 lvremove \|`,
+		"how long wiping takes":                       `64 MiB, wiped by Discard +\| +400 \| +800 \|`,
+		"an agent that has nothing to do":             `agent.* +\| +200 \| +80\.0 \| +40\.0 \| +20\.0 \|`,
+		"a poold, in a minute of which half was seen": `poold.* +\| +200 \| +64\.0 \| +32\.0 \| +100 \|`,
+		"statistics":                                  `embedded +\| +1 \| +450 \| +400 \| +500 \| +0 \|`,
+		"the machines":                                `\(EPYC\), Linux 6\.9\..*\n.*Linux 6\.1, LVM 2\.03`,
+	} {
+		if !regexp.MustCompile(pattern).MatchString(page.String()) {
+			t.Errorf("%s is missing: no match for %s in\n%s", what, pattern, page.String())
+		}
+	}
+	if strings.Contains(page.String(), "%!") || strings.Contains(page.String(), "NaN") {
+		t.Errorf("something was not filled in:\n%s", page.String())
+	}
+}
+
+func TestAShortRunSaysSo(t *testing.T) {
+	r := measured()
+	for volumes, want := range map[int]bool{10: true, 100: false} {
+		r.volumes = volumes
+		var page bytes.Buffer
+		r.page(&page)
+		if got := strings.Contains(page.String(), "This run is a short one"); got != want {
+			t.Errorf("with %d volumes it is called short: %v", volumes, got)
+		}
+	}
+}
+
+func TestWhatTheGuestPrintsIsReadBack(t *testing.T) {
+	g := measured().guest
+	text, err := json.Marshal(g)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var back guestResults
+	if err := json.Unmarshal(text, &back); err != nil {
+		t.Fatal(err)
+	}
+	if diff := cmp.Diff(g, back, cmp.AllowUnexported(sample{})); diff != "" {
+		t.Error(diff)
+	}
+}
+
+func TestAVerdictGoesByTheRatio(t *testing.T) {
+	for want, r := range map[string]figures.Interval{
+		"met":     {Value: 1.3, Low: 1.1, High: 1.5},
+		"not met": {Value: 1.31, Low: 1.2, High: 1.4},
+		"1 round": {Value: 1, Low: 1, High: 1},
+	} {
+		if got := verdict(r); got != want {
+			t.Errorf("%v is %s", r, got)
+		}
+	}
+}
+
+func TestEachOperationIsABarForEachOfTwoSides(t *testing.T) {
+	g := measured().guest
+	if bars := g.bars(); len(bars) != 2*len(g.subjects()) {
+		t.Errorf("%d bars for %d operations", len(bars), len(g.subjects()))
+	}
+}
+
+func TestSharesAreAllOfIt(t *testing.T) {
+	for _, n := range []int{7, 10, 100} {
+		next := 0
+		for round := range 7 {
+			from, to := share(n, 7, round)
+			if from != next || to <= from {
+				t.Errorf("round %d of %d has %d to %d", round, n, from, to)
+			}
+			next = to
+		}
+		if next != n {
+			t.Errorf("%d of %d", next, n)
+		}
+	}
+}

@@ -1,0 +1,88 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"time"
+
+	"golang.org/x/sync/errgroup"
+)
+
+// series are operations that are measured one after the other, each on all volumes.
+type series struct {
+	pool       string
+	atOnce     int
+	operations []string
+	// sides by name, and their order.
+	sides map[string]side
+	names []string
+	// counts are the processes that Berth started since they were asked for.
+	counts func() map[string]int
+}
+
+// measure carries a series out: each operation on so many volumes of each side, in
+// rounds. All sides are in each round, and each time another one begins, so what
+// disturbs the machine disturbs them alike.
+func (s series) measure(ctx context.Context, volumes, rounds int) (samples []sample, started []processes, err error) {
+	for _, operation := range s.operations {
+		about := subject{Pool: s.pool, Operation: operation, AtOnce: s.atOnce}
+		seconds := map[string][]float64{}
+		used := processes{Pool: s.pool, Operation: operation, Started: map[string]int{}}
+		for round := range rounds {
+			progress("%s volumes, %d at once, %s: round %d of %d", s.pool, s.atOnce, operation, round+1, rounds)
+			from, to := share(volumes, rounds, round)
+			for i := range s.names {
+				name := s.names[(i+round)%len(s.names)]
+				s.counts()
+				took, err := s.batch(ctx, s.sides[name], operation, from, to)
+				if err != nil {
+					return nil, nil, fmt.Errorf("%s volumes, %s by %s: %w", s.pool, operation, name, err)
+				}
+				seconds[name] = append(seconds[name], took.Seconds()/float64(to-from))
+				if name != bareSide {
+					used.add(to-from, s.counts())
+				}
+			}
+		}
+		for _, name := range s.names {
+			samples = append(samples, sample{about, name, seconds[name]})
+		}
+		started = append(started, used)
+	}
+	return samples, started, nil
+}
+
+// batch carries out one operation on the volumes from one to another.
+func (s series) batch(ctx context.Context, one side, operation string, from, to int) (time.Duration, error) {
+	all, ctx := errgroup.WithContext(ctx)
+	all.SetLimit(s.atOnce)
+	begun := time.Now()
+	for n := from; n < to; n++ {
+		all.Go(func() error { return one.do(ctx, operation, n) })
+	}
+	err := all.Wait()
+	return time.Since(begun), err
+}
+
+// share is the part of n that is of a round.
+func share(n, rounds, round int) (from, to int) { return n * round / rounds, n * (round + 1) / rounds }
+
+func (p *processes) add(operations int, started map[string]int) {
+	p.Operations += operations
+	for name, n := range started {
+		p.Started[name] += n
+	}
+}
+
+// merge adds up what is about the same.
+func merge(all []processes) (merged []processes) {
+	for _, p := range all {
+		i := slices.IndexFunc(merged, func(m processes) bool { return m.Pool == p.Pool && m.Operation == p.Operation })
+		if i < 0 {
+			merged, i = append(merged, processes{Pool: p.Pool, Operation: p.Operation, Started: map[string]int{}}), len(merged)
+		}
+		merged[i].add(p.Operations, p.Started)
+	}
+	return merged
+}
