@@ -68,11 +68,10 @@ func TestAChangeIsReportedAtOnce(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		r := &reporter{}
 		o := observe(t, r)
+		<-o.Reported()
+		synctest.Wait()
 		signals, done := o.Subscribe()
 		defer done()
-		synctest.Wait()
-		<-signals
-		<-o.Reported()
 		start := time.Now()
 		r.changed <- struct{}{}
 		<-signals
