@@ -60,8 +60,12 @@ func (c *Cluster) gather(ctx context.Context) (materials, error) {
 	}
 	native := c.Settings().Native
 	if !native {
+		getImage := guest.GetImage
+		if c.Settings().ZFS {
+			getImage = guest.GetZFSImage
+		}
 		g.Go(func() (err error) {
-			m.image, err = guest.GetImage(gathering, c.lab.Store)
+			m.image, err = getImage(gathering, c.lab.Store)
 			return err
 		})
 	}

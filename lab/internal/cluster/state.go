@@ -26,6 +26,8 @@ type Settings struct {
 	// Native nodes are parts of this machine instead of guests. Memory does not
 	// bound them.
 	Native bool `json:"native,omitempty"`
+	// ZFS is in the nodes' kernel, and its tools beside it.
+	ZFS bool `json:"zfs,omitempty"`
 	// Images are archives of images that every node has when it starts.
 	Images []string `json:"images,omitempty"`
 }
@@ -41,6 +43,7 @@ func (s Settings) validate() error {
 	check(s.Disks >= 0 && s.Disks <= 16, "%d disks: use 0 to 16", s.Disks)
 	check(s.Memory >= minMemory, "%d bytes of memory: a node needs at least %d", s.Memory, minMemory)
 	check(s.DiskSize >= 1<<20 && s.DiskSize%512 == 0, "disks of %d bytes: use at least 1M", s.DiskSize)
+	check(!s.ZFS || !s.Native, "native nodes have this machine's kernel: ZFS cannot be added to it")
 	return errors.Join(errs...)
 }
 

@@ -104,3 +104,23 @@ func TestNamesThatWouldLeaveTheStateDirectoryAreRefused(t *testing.T) {
 		t.Errorf("paths are %v, %v", p, err)
 	}
 }
+
+func TestSettingsThatNoClusterCanHaveAreRefused(t *testing.T) {
+	good := Settings{Nodes: 3, Memory: 2 << 30, Disks: 2, DiskSize: 10 << 30, ZFS: true}
+	if err := good.validate(); err != nil {
+		t.Fatal(err)
+	}
+	for name, change := range map[string]func(*Settings){
+		"less than no nodes":  func(s *Settings) { s.Nodes = -1 },
+		"no memory":           func(s *Settings) { s.Memory = 0 },
+		"too many disks":      func(s *Settings) { s.Disks = 17 },
+		"half a sector":       func(s *Settings) { s.DiskSize = 1<<30 + 256 },
+		"another kernel here": func(s *Settings) { s.Native = true },
+	} {
+		s := good
+		change(&s)
+		if err := s.validate(); err == nil {
+			t.Errorf("%s: accepted", name)
+		}
+	}
+}
