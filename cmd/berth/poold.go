@@ -71,17 +71,17 @@ func newDisks(udev bool, observer run.Observer) (*disks, error) {
 	if err != nil {
 		return nil, fmt.Errorf("setting up mounts: %w", err)
 	}
-	provisioner, err := lvm.New(lvm.Config{Runner: runner, Devices: kernel.Devices{}, Mkfs: mounter.Mkfs, Udev: udev})
+	whole, err := device.New(device.Config{Disks: devicekernel.Disks{}, Mkfs: mounter.Mkfs})
+	if err != nil {
+		return nil, fmt.Errorf("setting up whole disks: %w", err)
+	}
+	provisioner, err := lvm.New(lvm.Config{Runner: runner, Devices: kernel.Devices{}, Disks: whole, Mkfs: mounter.Mkfs, Udev: udev})
 	if err != nil {
 		return nil, fmt.Errorf("setting up LVM: %w", err)
 	}
 	zpools, err := newZFS(runner, mounter)
 	if err != nil {
 		return nil, err
-	}
-	whole, err := device.New(device.Config{Disks: devicekernel.Disks{}, Mkfs: mounter.Mkfs})
-	if err != nil {
-		return nil, fmt.Errorf("setting up whole disks: %w", err)
 	}
 	all := provision.NewMux(
 		provision.Member{Types: []string{provision.LVM, provision.LVMThin}, Provisioner: provisioner},

@@ -5,16 +5,22 @@ import (
 	"berth.dev/berth/internal/provision"
 )
 
+// Pools are everything the agent asks of its node's pools.
+type Pools interface {
+	provision.Full
+	provision.Manager
+}
+
 // Node is everything the agent asks of its node's disks.
 type Node interface {
-	provision.Full
+	Pools
 	mount.Mounter
 }
 
 type local struct {
-	provision.Full
+	Pools
 	mount.Mounter
 }
 
 // NewLocal is a Node in this process.
-func NewLocal(p provision.Full, m mount.Mounter) Node { return local{p, m} }
+func NewLocal(p Pools, m mount.Mounter) Node { return local{p, m} }

@@ -49,6 +49,11 @@ func (n *node) DeleteSnapshot(ctx context.Context, id string) (err error) {
 	return n.Node.DeleteSnapshot(ctx, id)
 }
 
+func (n *node) Ensure(ctx context.Context, w provision.PoolWish) (o provision.Outcome, err error) {
+	defer n.operations.time("Ensure")(&err)
+	return n.Node.Ensure(ctx, w)
+}
+
 func (n *node) Report(ctx context.Context) (p []provision.Pool, err error) {
 	defer n.operations.time("Report")(&err)
 	return n.Node.Report(ctx)

@@ -979,6 +979,134 @@ func (x *SnapshotRequest) GetLimits() *Limits {
 	return nil
 }
 
+type PoolWish struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Pool          *PoolRef               `protobuf:"bytes,1,opt,name=pool,proto3" json:"pool,omitempty"`
+	Disks         []string               `protobuf:"bytes,2,rep,name=disks,proto3" json:"disks,omitempty"`
+	SizePercent   int32                  `protobuf:"varint,3,opt,name=size_percent,json=sizePercent,proto3" json:"size_percent,omitempty"`
+	ExtendAt      int32                  `protobuf:"varint,4,opt,name=extend_at,json=extendAt,proto3" json:"extend_at,omitempty"`
+	ExtendBy      int32                  `protobuf:"varint,5,opt,name=extend_by,json=extendBy,proto3" json:"extend_by,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *PoolWish) Reset() {
+	*x = PoolWish{}
+	mi := &file_internal_poold_pb_poold_proto_msgTypes[14]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *PoolWish) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*PoolWish) ProtoMessage() {}
+
+func (x *PoolWish) ProtoReflect() protoreflect.Message {
+	mi := &file_internal_poold_pb_poold_proto_msgTypes[14]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use PoolWish.ProtoReflect.Descriptor instead.
+func (*PoolWish) Descriptor() ([]byte, []int) {
+	return file_internal_poold_pb_poold_proto_rawDescGZIP(), []int{14}
+}
+
+func (x *PoolWish) GetPool() *PoolRef {
+	if x != nil {
+		return x.Pool
+	}
+	return nil
+}
+
+func (x *PoolWish) GetDisks() []string {
+	if x != nil {
+		return x.Disks
+	}
+	return nil
+}
+
+func (x *PoolWish) GetSizePercent() int32 {
+	if x != nil {
+		return x.SizePercent
+	}
+	return 0
+}
+
+func (x *PoolWish) GetExtendAt() int32 {
+	if x != nil {
+		return x.ExtendAt
+	}
+	return 0
+}
+
+func (x *PoolWish) GetExtendBy() int32 {
+	if x != nil {
+		return x.ExtendBy
+	}
+	return 0
+}
+
+type Outcome struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Reason        string                 `protobuf:"bytes,1,opt,name=reason,proto3" json:"reason,omitempty"`
+	Message       string                 `protobuf:"bytes,2,opt,name=message,proto3" json:"message,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *Outcome) Reset() {
+	*x = Outcome{}
+	mi := &file_internal_poold_pb_poold_proto_msgTypes[15]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *Outcome) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*Outcome) ProtoMessage() {}
+
+func (x *Outcome) ProtoReflect() protoreflect.Message {
+	mi := &file_internal_poold_pb_poold_proto_msgTypes[15]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use Outcome.ProtoReflect.Descriptor instead.
+func (*Outcome) Descriptor() ([]byte, []int) {
+	return file_internal_poold_pb_poold_proto_rawDescGZIP(), []int{15}
+}
+
+func (x *Outcome) GetReason() string {
+	if x != nil {
+		return x.Reason
+	}
+	return ""
+}
+
+func (x *Outcome) GetMessage() string {
+	if x != nil {
+		return x.Message
+	}
+	return ""
+}
+
 type GetRequest struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
 	Id            string                 `protobuf:"bytes,1,opt,name=id,proto3" json:"id,omitempty"`
@@ -988,7 +1116,7 @@ type GetRequest struct {
 
 func (x *GetRequest) Reset() {
 	*x = GetRequest{}
-	mi := &file_internal_poold_pb_poold_proto_msgTypes[14]
+	mi := &file_internal_poold_pb_poold_proto_msgTypes[16]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1000,7 +1128,7 @@ func (x *GetRequest) String() string {
 func (*GetRequest) ProtoMessage() {}
 
 func (x *GetRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_internal_poold_pb_poold_proto_msgTypes[14]
+	mi := &file_internal_poold_pb_poold_proto_msgTypes[16]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1013,7 +1141,7 @@ func (x *GetRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use GetRequest.ProtoReflect.Descriptor instead.
 func (*GetRequest) Descriptor() ([]byte, []int) {
-	return file_internal_poold_pb_poold_proto_rawDescGZIP(), []int{14}
+	return file_internal_poold_pb_poold_proto_rawDescGZIP(), []int{16}
 }
 
 func (x *GetRequest) GetId() string {
@@ -1034,7 +1162,7 @@ type ExpandRequest struct {
 
 func (x *ExpandRequest) Reset() {
 	*x = ExpandRequest{}
-	mi := &file_internal_poold_pb_poold_proto_msgTypes[15]
+	mi := &file_internal_poold_pb_poold_proto_msgTypes[17]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1046,7 +1174,7 @@ func (x *ExpandRequest) String() string {
 func (*ExpandRequest) ProtoMessage() {}
 
 func (x *ExpandRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_internal_poold_pb_poold_proto_msgTypes[15]
+	mi := &file_internal_poold_pb_poold_proto_msgTypes[17]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1059,7 +1187,7 @@ func (x *ExpandRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ExpandRequest.ProtoReflect.Descriptor instead.
 func (*ExpandRequest) Descriptor() ([]byte, []int) {
-	return file_internal_poold_pb_poold_proto_rawDescGZIP(), []int{15}
+	return file_internal_poold_pb_poold_proto_rawDescGZIP(), []int{17}
 }
 
 func (x *ExpandRequest) GetId() string {
@@ -1093,7 +1221,7 @@ type FormatRequest struct {
 
 func (x *FormatRequest) Reset() {
 	*x = FormatRequest{}
-	mi := &file_internal_poold_pb_poold_proto_msgTypes[16]
+	mi := &file_internal_poold_pb_poold_proto_msgTypes[18]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1105,7 +1233,7 @@ func (x *FormatRequest) String() string {
 func (*FormatRequest) ProtoMessage() {}
 
 func (x *FormatRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_internal_poold_pb_poold_proto_msgTypes[16]
+	mi := &file_internal_poold_pb_poold_proto_msgTypes[18]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1118,7 +1246,7 @@ func (x *FormatRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use FormatRequest.ProtoReflect.Descriptor instead.
 func (*FormatRequest) Descriptor() ([]byte, []int) {
-	return file_internal_poold_pb_poold_proto_rawDescGZIP(), []int{16}
+	return file_internal_poold_pb_poold_proto_rawDescGZIP(), []int{18}
 }
 
 func (x *FormatRequest) GetId() string {
@@ -1144,7 +1272,7 @@ type DeleteRequest struct {
 
 func (x *DeleteRequest) Reset() {
 	*x = DeleteRequest{}
-	mi := &file_internal_poold_pb_poold_proto_msgTypes[17]
+	mi := &file_internal_poold_pb_poold_proto_msgTypes[19]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1156,7 +1284,7 @@ func (x *DeleteRequest) String() string {
 func (*DeleteRequest) ProtoMessage() {}
 
 func (x *DeleteRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_internal_poold_pb_poold_proto_msgTypes[17]
+	mi := &file_internal_poold_pb_poold_proto_msgTypes[19]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1169,7 +1297,7 @@ func (x *DeleteRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use DeleteRequest.ProtoReflect.Descriptor instead.
 func (*DeleteRequest) Descriptor() ([]byte, []int) {
-	return file_internal_poold_pb_poold_proto_rawDescGZIP(), []int{17}
+	return file_internal_poold_pb_poold_proto_rawDescGZIP(), []int{19}
 }
 
 func (x *DeleteRequest) GetId() string {
@@ -1187,7 +1315,7 @@ type DeleteResponse struct {
 
 func (x *DeleteResponse) Reset() {
 	*x = DeleteResponse{}
-	mi := &file_internal_poold_pb_poold_proto_msgTypes[18]
+	mi := &file_internal_poold_pb_poold_proto_msgTypes[20]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1199,7 +1327,7 @@ func (x *DeleteResponse) String() string {
 func (*DeleteResponse) ProtoMessage() {}
 
 func (x *DeleteResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_internal_poold_pb_poold_proto_msgTypes[18]
+	mi := &file_internal_poold_pb_poold_proto_msgTypes[20]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1212,7 +1340,7 @@ func (x *DeleteResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use DeleteResponse.ProtoReflect.Descriptor instead.
 func (*DeleteResponse) Descriptor() ([]byte, []int) {
-	return file_internal_poold_pb_poold_proto_rawDescGZIP(), []int{18}
+	return file_internal_poold_pb_poold_proto_rawDescGZIP(), []int{20}
 }
 
 type MountRequest struct {
@@ -1228,7 +1356,7 @@ type MountRequest struct {
 
 func (x *MountRequest) Reset() {
 	*x = MountRequest{}
-	mi := &file_internal_poold_pb_poold_proto_msgTypes[19]
+	mi := &file_internal_poold_pb_poold_proto_msgTypes[21]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1240,7 +1368,7 @@ func (x *MountRequest) String() string {
 func (*MountRequest) ProtoMessage() {}
 
 func (x *MountRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_internal_poold_pb_poold_proto_msgTypes[19]
+	mi := &file_internal_poold_pb_poold_proto_msgTypes[21]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1253,7 +1381,7 @@ func (x *MountRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use MountRequest.ProtoReflect.Descriptor instead.
 func (*MountRequest) Descriptor() ([]byte, []int) {
-	return file_internal_poold_pb_poold_proto_rawDescGZIP(), []int{19}
+	return file_internal_poold_pb_poold_proto_rawDescGZIP(), []int{21}
 }
 
 func (x *MountRequest) GetDevice() string {
@@ -1299,7 +1427,7 @@ type MountResponse struct {
 
 func (x *MountResponse) Reset() {
 	*x = MountResponse{}
-	mi := &file_internal_poold_pb_poold_proto_msgTypes[20]
+	mi := &file_internal_poold_pb_poold_proto_msgTypes[22]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1311,7 +1439,7 @@ func (x *MountResponse) String() string {
 func (*MountResponse) ProtoMessage() {}
 
 func (x *MountResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_internal_poold_pb_poold_proto_msgTypes[20]
+	mi := &file_internal_poold_pb_poold_proto_msgTypes[22]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1324,7 +1452,7 @@ func (x *MountResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use MountResponse.ProtoReflect.Descriptor instead.
 func (*MountResponse) Descriptor() ([]byte, []int) {
-	return file_internal_poold_pb_poold_proto_rawDescGZIP(), []int{20}
+	return file_internal_poold_pb_poold_proto_rawDescGZIP(), []int{22}
 }
 
 type BindRequest struct {
@@ -1339,7 +1467,7 @@ type BindRequest struct {
 
 func (x *BindRequest) Reset() {
 	*x = BindRequest{}
-	mi := &file_internal_poold_pb_poold_proto_msgTypes[21]
+	mi := &file_internal_poold_pb_poold_proto_msgTypes[23]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1351,7 +1479,7 @@ func (x *BindRequest) String() string {
 func (*BindRequest) ProtoMessage() {}
 
 func (x *BindRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_internal_poold_pb_poold_proto_msgTypes[21]
+	mi := &file_internal_poold_pb_poold_proto_msgTypes[23]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1364,7 +1492,7 @@ func (x *BindRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use BindRequest.ProtoReflect.Descriptor instead.
 func (*BindRequest) Descriptor() ([]byte, []int) {
-	return file_internal_poold_pb_poold_proto_rawDescGZIP(), []int{21}
+	return file_internal_poold_pb_poold_proto_rawDescGZIP(), []int{23}
 }
 
 func (x *BindRequest) GetDevice() string {
@@ -1403,7 +1531,7 @@ type BindResponse struct {
 
 func (x *BindResponse) Reset() {
 	*x = BindResponse{}
-	mi := &file_internal_poold_pb_poold_proto_msgTypes[22]
+	mi := &file_internal_poold_pb_poold_proto_msgTypes[24]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1415,7 +1543,7 @@ func (x *BindResponse) String() string {
 func (*BindResponse) ProtoMessage() {}
 
 func (x *BindResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_internal_poold_pb_poold_proto_msgTypes[22]
+	mi := &file_internal_poold_pb_poold_proto_msgTypes[24]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1428,7 +1556,7 @@ func (x *BindResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use BindResponse.ProtoReflect.Descriptor instead.
 func (*BindResponse) Descriptor() ([]byte, []int) {
-	return file_internal_poold_pb_poold_proto_rawDescGZIP(), []int{22}
+	return file_internal_poold_pb_poold_proto_rawDescGZIP(), []int{24}
 }
 
 type UnmountRequest struct {
@@ -1440,7 +1568,7 @@ type UnmountRequest struct {
 
 func (x *UnmountRequest) Reset() {
 	*x = UnmountRequest{}
-	mi := &file_internal_poold_pb_poold_proto_msgTypes[23]
+	mi := &file_internal_poold_pb_poold_proto_msgTypes[25]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1452,7 +1580,7 @@ func (x *UnmountRequest) String() string {
 func (*UnmountRequest) ProtoMessage() {}
 
 func (x *UnmountRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_internal_poold_pb_poold_proto_msgTypes[23]
+	mi := &file_internal_poold_pb_poold_proto_msgTypes[25]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1465,7 +1593,7 @@ func (x *UnmountRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use UnmountRequest.ProtoReflect.Descriptor instead.
 func (*UnmountRequest) Descriptor() ([]byte, []int) {
-	return file_internal_poold_pb_poold_proto_rawDescGZIP(), []int{23}
+	return file_internal_poold_pb_poold_proto_rawDescGZIP(), []int{25}
 }
 
 func (x *UnmountRequest) GetTarget() string {
@@ -1483,7 +1611,7 @@ type UnmountResponse struct {
 
 func (x *UnmountResponse) Reset() {
 	*x = UnmountResponse{}
-	mi := &file_internal_poold_pb_poold_proto_msgTypes[24]
+	mi := &file_internal_poold_pb_poold_proto_msgTypes[26]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1495,7 +1623,7 @@ func (x *UnmountResponse) String() string {
 func (*UnmountResponse) ProtoMessage() {}
 
 func (x *UnmountResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_internal_poold_pb_poold_proto_msgTypes[24]
+	mi := &file_internal_poold_pb_poold_proto_msgTypes[26]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1508,7 +1636,7 @@ func (x *UnmountResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use UnmountResponse.ProtoReflect.Descriptor instead.
 func (*UnmountResponse) Descriptor() ([]byte, []int) {
-	return file_internal_poold_pb_poold_proto_rawDescGZIP(), []int{24}
+	return file_internal_poold_pb_poold_proto_rawDescGZIP(), []int{26}
 }
 
 type GrowRequest struct {
@@ -1522,7 +1650,7 @@ type GrowRequest struct {
 
 func (x *GrowRequest) Reset() {
 	*x = GrowRequest{}
-	mi := &file_internal_poold_pb_poold_proto_msgTypes[25]
+	mi := &file_internal_poold_pb_poold_proto_msgTypes[27]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1534,7 +1662,7 @@ func (x *GrowRequest) String() string {
 func (*GrowRequest) ProtoMessage() {}
 
 func (x *GrowRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_internal_poold_pb_poold_proto_msgTypes[25]
+	mi := &file_internal_poold_pb_poold_proto_msgTypes[27]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1547,7 +1675,7 @@ func (x *GrowRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use GrowRequest.ProtoReflect.Descriptor instead.
 func (*GrowRequest) Descriptor() ([]byte, []int) {
-	return file_internal_poold_pb_poold_proto_rawDescGZIP(), []int{25}
+	return file_internal_poold_pb_poold_proto_rawDescGZIP(), []int{27}
 }
 
 func (x *GrowRequest) GetDevice() string {
@@ -1579,7 +1707,7 @@ type GrowResponse struct {
 
 func (x *GrowResponse) Reset() {
 	*x = GrowResponse{}
-	mi := &file_internal_poold_pb_poold_proto_msgTypes[26]
+	mi := &file_internal_poold_pb_poold_proto_msgTypes[28]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1591,7 +1719,7 @@ func (x *GrowResponse) String() string {
 func (*GrowResponse) ProtoMessage() {}
 
 func (x *GrowResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_internal_poold_pb_poold_proto_msgTypes[26]
+	mi := &file_internal_poold_pb_poold_proto_msgTypes[28]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1604,7 +1732,7 @@ func (x *GrowResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use GrowResponse.ProtoReflect.Descriptor instead.
 func (*GrowResponse) Descriptor() ([]byte, []int) {
-	return file_internal_poold_pb_poold_proto_rawDescGZIP(), []int{26}
+	return file_internal_poold_pb_poold_proto_rawDescGZIP(), []int{28}
 }
 
 type StatsRequest struct {
@@ -1616,7 +1744,7 @@ type StatsRequest struct {
 
 func (x *StatsRequest) Reset() {
 	*x = StatsRequest{}
-	mi := &file_internal_poold_pb_poold_proto_msgTypes[27]
+	mi := &file_internal_poold_pb_poold_proto_msgTypes[29]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1628,7 +1756,7 @@ func (x *StatsRequest) String() string {
 func (*StatsRequest) ProtoMessage() {}
 
 func (x *StatsRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_internal_poold_pb_poold_proto_msgTypes[27]
+	mi := &file_internal_poold_pb_poold_proto_msgTypes[29]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1641,7 +1769,7 @@ func (x *StatsRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use StatsRequest.ProtoReflect.Descriptor instead.
 func (*StatsRequest) Descriptor() ([]byte, []int) {
-	return file_internal_poold_pb_poold_proto_rawDescGZIP(), []int{27}
+	return file_internal_poold_pb_poold_proto_rawDescGZIP(), []int{29}
 }
 
 func (x *StatsRequest) GetPath() string {
@@ -1665,7 +1793,7 @@ type StatsResponse struct {
 
 func (x *StatsResponse) Reset() {
 	*x = StatsResponse{}
-	mi := &file_internal_poold_pb_poold_proto_msgTypes[28]
+	mi := &file_internal_poold_pb_poold_proto_msgTypes[30]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1677,7 +1805,7 @@ func (x *StatsResponse) String() string {
 func (*StatsResponse) ProtoMessage() {}
 
 func (x *StatsResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_internal_poold_pb_poold_proto_msgTypes[28]
+	mi := &file_internal_poold_pb_poold_proto_msgTypes[30]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1690,7 +1818,7 @@ func (x *StatsResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use StatsResponse.ProtoReflect.Descriptor instead.
 func (*StatsResponse) Descriptor() ([]byte, []int) {
-	return file_internal_poold_pb_poold_proto_rawDescGZIP(), []int{28}
+	return file_internal_poold_pb_poold_proto_rawDescGZIP(), []int{30}
 }
 
 func (x *StatsResponse) GetTotal() int64 {
@@ -1744,7 +1872,7 @@ type DeviceSizeRequest struct {
 
 func (x *DeviceSizeRequest) Reset() {
 	*x = DeviceSizeRequest{}
-	mi := &file_internal_poold_pb_poold_proto_msgTypes[29]
+	mi := &file_internal_poold_pb_poold_proto_msgTypes[31]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1756,7 +1884,7 @@ func (x *DeviceSizeRequest) String() string {
 func (*DeviceSizeRequest) ProtoMessage() {}
 
 func (x *DeviceSizeRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_internal_poold_pb_poold_proto_msgTypes[29]
+	mi := &file_internal_poold_pb_poold_proto_msgTypes[31]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1769,7 +1897,7 @@ func (x *DeviceSizeRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use DeviceSizeRequest.ProtoReflect.Descriptor instead.
 func (*DeviceSizeRequest) Descriptor() ([]byte, []int) {
-	return file_internal_poold_pb_poold_proto_rawDescGZIP(), []int{29}
+	return file_internal_poold_pb_poold_proto_rawDescGZIP(), []int{31}
 }
 
 func (x *DeviceSizeRequest) GetDevice() string {
@@ -1788,7 +1916,7 @@ type DeviceSizeResponse struct {
 
 func (x *DeviceSizeResponse) Reset() {
 	*x = DeviceSizeResponse{}
-	mi := &file_internal_poold_pb_poold_proto_msgTypes[30]
+	mi := &file_internal_poold_pb_poold_proto_msgTypes[32]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1800,7 +1928,7 @@ func (x *DeviceSizeResponse) String() string {
 func (*DeviceSizeResponse) ProtoMessage() {}
 
 func (x *DeviceSizeResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_internal_poold_pb_poold_proto_msgTypes[30]
+	mi := &file_internal_poold_pb_poold_proto_msgTypes[32]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1813,7 +1941,7 @@ func (x *DeviceSizeResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use DeviceSizeResponse.ProtoReflect.Descriptor instead.
 func (*DeviceSizeResponse) Descriptor() ([]byte, []int) {
-	return file_internal_poold_pb_poold_proto_rawDescGZIP(), []int{30}
+	return file_internal_poold_pb_poold_proto_rawDescGZIP(), []int{32}
 }
 
 func (x *DeviceSizeResponse) GetSize() int64 {
@@ -1907,7 +2035,16 @@ const file_internal_poold_pb_poold_proto_rawDesc = "" +
 	"\x0fSnapshotRequest\x12\x0e\n" +
 	"\x02id\x18\x01 \x01(\tR\x02id\x12\x16\n" +
 	"\x06volume\x18\x02 \x01(\tR\x06volume\x12.\n" +
-	"\x06limits\x18\x03 \x01(\v2\x16.berth.poold.v1.LimitsR\x06limits\"\x1c\n" +
+	"\x06limits\x18\x03 \x01(\v2\x16.berth.poold.v1.LimitsR\x06limits\"\xaa\x01\n" +
+	"\bPoolWish\x12+\n" +
+	"\x04pool\x18\x01 \x01(\v2\x17.berth.poold.v1.PoolRefR\x04pool\x12\x14\n" +
+	"\x05disks\x18\x02 \x03(\tR\x05disks\x12!\n" +
+	"\fsize_percent\x18\x03 \x01(\x05R\vsizePercent\x12\x1b\n" +
+	"\textend_at\x18\x04 \x01(\x05R\bextendAt\x12\x1b\n" +
+	"\textend_by\x18\x05 \x01(\x05R\bextendBy\";\n" +
+	"\aOutcome\x12\x16\n" +
+	"\x06reason\x18\x01 \x01(\tR\x06reason\x12\x18\n" +
+	"\amessage\x18\x02 \x01(\tR\amessage\"\x1c\n" +
 	"\n" +
 	"GetRequest\x12\x0e\n" +
 	"\x02id\x18\x01 \x01(\tR\x02id\"c\n" +
@@ -1961,7 +2098,7 @@ const file_internal_poold_pb_poold_proto_rawDesc = "" +
 	"\x11DeviceSizeRequest\x12\x16\n" +
 	"\x06device\x18\x01 \x01(\tR\x06device\"(\n" +
 	"\x12DeviceSizeResponse\x12\x12\n" +
-	"\x04size\x18\x01 \x01(\x03R\x04size2\xf3\b\n" +
+	"\x04size\x18\x01 \x01(\x03R\x04size2\xb0\t\n" +
 	"\x05Poold\x12G\n" +
 	"\x06Report\x12\x1d.berth.poold.v1.ReportRequest\x1a\x1e.berth.poold.v1.ReportResponse\x12F\n" +
 	"\x05Watch\x12\x1c.berth.poold.v1.WatchRequest\x1a\x1d.berth.poold.v1.WatchResponse0\x01\x12?\n" +
@@ -1972,7 +2109,8 @@ const file_internal_poold_pb_poold_proto_rawDesc = "" +
 	"\x06Delete\x12\x1d.berth.poold.v1.DeleteRequest\x1a\x1e.berth.poold.v1.DeleteResponse\x12I\n" +
 	"\fTakeSnapshot\x12\x1f.berth.poold.v1.SnapshotRequest\x1a\x18.berth.poold.v1.Snapshot\x12C\n" +
 	"\vGetSnapshot\x12\x1a.berth.poold.v1.GetRequest\x1a\x18.berth.poold.v1.Snapshot\x12O\n" +
-	"\x0eDeleteSnapshot\x12\x1d.berth.poold.v1.DeleteRequest\x1a\x1e.berth.poold.v1.DeleteResponse\x12D\n" +
+	"\x0eDeleteSnapshot\x12\x1d.berth.poold.v1.DeleteRequest\x1a\x1e.berth.poold.v1.DeleteResponse\x12;\n" +
+	"\x06Ensure\x12\x18.berth.poold.v1.PoolWish\x1a\x17.berth.poold.v1.Outcome\x12D\n" +
 	"\x05Mount\x12\x1c.berth.poold.v1.MountRequest\x1a\x1d.berth.poold.v1.MountResponse\x12A\n" +
 	"\x04Bind\x12\x1b.berth.poold.v1.BindRequest\x1a\x1c.berth.poold.v1.BindResponse\x12J\n" +
 	"\aUnmount\x12\x1e.berth.poold.v1.UnmountRequest\x1a\x1f.berth.poold.v1.UnmountResponse\x12A\n" +
@@ -1993,7 +2131,7 @@ func file_internal_poold_pb_poold_proto_rawDescGZIP() []byte {
 	return file_internal_poold_pb_poold_proto_rawDescData
 }
 
-var file_internal_poold_pb_poold_proto_msgTypes = make([]protoimpl.MessageInfo, 32)
+var file_internal_poold_pb_poold_proto_msgTypes = make([]protoimpl.MessageInfo, 34)
 var file_internal_poold_pb_poold_proto_goTypes = []any{
 	(*PoolRef)(nil),            // 0: berth.poold.v1.PoolRef
 	(*Volume)(nil),             // 1: berth.poold.v1.Volume
@@ -2009,24 +2147,26 @@ var file_internal_poold_pb_poold_proto_goTypes = []any{
 	(*CreateRequest)(nil),      // 11: berth.poold.v1.CreateRequest
 	(*ZFSOptions)(nil),         // 12: berth.poold.v1.ZFSOptions
 	(*SnapshotRequest)(nil),    // 13: berth.poold.v1.SnapshotRequest
-	(*GetRequest)(nil),         // 14: berth.poold.v1.GetRequest
-	(*ExpandRequest)(nil),      // 15: berth.poold.v1.ExpandRequest
-	(*FormatRequest)(nil),      // 16: berth.poold.v1.FormatRequest
-	(*DeleteRequest)(nil),      // 17: berth.poold.v1.DeleteRequest
-	(*DeleteResponse)(nil),     // 18: berth.poold.v1.DeleteResponse
-	(*MountRequest)(nil),       // 19: berth.poold.v1.MountRequest
-	(*MountResponse)(nil),      // 20: berth.poold.v1.MountResponse
-	(*BindRequest)(nil),        // 21: berth.poold.v1.BindRequest
-	(*BindResponse)(nil),       // 22: berth.poold.v1.BindResponse
-	(*UnmountRequest)(nil),     // 23: berth.poold.v1.UnmountRequest
-	(*UnmountResponse)(nil),    // 24: berth.poold.v1.UnmountResponse
-	(*GrowRequest)(nil),        // 25: berth.poold.v1.GrowRequest
-	(*GrowResponse)(nil),       // 26: berth.poold.v1.GrowResponse
-	(*StatsRequest)(nil),       // 27: berth.poold.v1.StatsRequest
-	(*StatsResponse)(nil),      // 28: berth.poold.v1.StatsResponse
-	(*DeviceSizeRequest)(nil),  // 29: berth.poold.v1.DeviceSizeRequest
-	(*DeviceSizeResponse)(nil), // 30: berth.poold.v1.DeviceSizeResponse
-	nil,                        // 31: berth.poold.v1.CreateRequest.LabelsEntry
+	(*PoolWish)(nil),           // 14: berth.poold.v1.PoolWish
+	(*Outcome)(nil),            // 15: berth.poold.v1.Outcome
+	(*GetRequest)(nil),         // 16: berth.poold.v1.GetRequest
+	(*ExpandRequest)(nil),      // 17: berth.poold.v1.ExpandRequest
+	(*FormatRequest)(nil),      // 18: berth.poold.v1.FormatRequest
+	(*DeleteRequest)(nil),      // 19: berth.poold.v1.DeleteRequest
+	(*DeleteResponse)(nil),     // 20: berth.poold.v1.DeleteResponse
+	(*MountRequest)(nil),       // 21: berth.poold.v1.MountRequest
+	(*MountResponse)(nil),      // 22: berth.poold.v1.MountResponse
+	(*BindRequest)(nil),        // 23: berth.poold.v1.BindRequest
+	(*BindResponse)(nil),       // 24: berth.poold.v1.BindResponse
+	(*UnmountRequest)(nil),     // 25: berth.poold.v1.UnmountRequest
+	(*UnmountResponse)(nil),    // 26: berth.poold.v1.UnmountResponse
+	(*GrowRequest)(nil),        // 27: berth.poold.v1.GrowRequest
+	(*GrowResponse)(nil),       // 28: berth.poold.v1.GrowResponse
+	(*StatsRequest)(nil),       // 29: berth.poold.v1.StatsRequest
+	(*StatsResponse)(nil),      // 30: berth.poold.v1.StatsResponse
+	(*DeviceSizeRequest)(nil),  // 31: berth.poold.v1.DeviceSizeRequest
+	(*DeviceSizeResponse)(nil), // 32: berth.poold.v1.DeviceSizeResponse
+	nil,                        // 33: berth.poold.v1.CreateRequest.LabelsEntry
 }
 var file_internal_poold_pb_poold_proto_depIdxs = []int32{
 	0,  // 0: berth.poold.v1.Volume.pool:type_name -> berth.poold.v1.PoolRef
@@ -2040,49 +2180,52 @@ var file_internal_poold_pb_poold_proto_depIdxs = []int32{
 	6,  // 8: berth.poold.v1.ReportResponse.pools:type_name -> berth.poold.v1.Pool
 	0,  // 9: berth.poold.v1.CreateRequest.pool:type_name -> berth.poold.v1.PoolRef
 	5,  // 10: berth.poold.v1.CreateRequest.limits:type_name -> berth.poold.v1.Limits
-	31, // 11: berth.poold.v1.CreateRequest.labels:type_name -> berth.poold.v1.CreateRequest.LabelsEntry
+	33, // 11: berth.poold.v1.CreateRequest.labels:type_name -> berth.poold.v1.CreateRequest.LabelsEntry
 	4,  // 12: berth.poold.v1.CreateRequest.inline:type_name -> berth.poold.v1.Inline
 	2,  // 13: berth.poold.v1.CreateRequest.source:type_name -> berth.poold.v1.Source
 	12, // 14: berth.poold.v1.CreateRequest.zfs:type_name -> berth.poold.v1.ZFSOptions
 	5,  // 15: berth.poold.v1.SnapshotRequest.limits:type_name -> berth.poold.v1.Limits
-	5,  // 16: berth.poold.v1.ExpandRequest.limits:type_name -> berth.poold.v1.Limits
-	7,  // 17: berth.poold.v1.Poold.Report:input_type -> berth.poold.v1.ReportRequest
-	9,  // 18: berth.poold.v1.Poold.Watch:input_type -> berth.poold.v1.WatchRequest
-	11, // 19: berth.poold.v1.Poold.Create:input_type -> berth.poold.v1.CreateRequest
-	14, // 20: berth.poold.v1.Poold.Get:input_type -> berth.poold.v1.GetRequest
-	15, // 21: berth.poold.v1.Poold.Expand:input_type -> berth.poold.v1.ExpandRequest
-	16, // 22: berth.poold.v1.Poold.Format:input_type -> berth.poold.v1.FormatRequest
-	17, // 23: berth.poold.v1.Poold.Delete:input_type -> berth.poold.v1.DeleteRequest
-	13, // 24: berth.poold.v1.Poold.TakeSnapshot:input_type -> berth.poold.v1.SnapshotRequest
-	14, // 25: berth.poold.v1.Poold.GetSnapshot:input_type -> berth.poold.v1.GetRequest
-	17, // 26: berth.poold.v1.Poold.DeleteSnapshot:input_type -> berth.poold.v1.DeleteRequest
-	19, // 27: berth.poold.v1.Poold.Mount:input_type -> berth.poold.v1.MountRequest
-	21, // 28: berth.poold.v1.Poold.Bind:input_type -> berth.poold.v1.BindRequest
-	23, // 29: berth.poold.v1.Poold.Unmount:input_type -> berth.poold.v1.UnmountRequest
-	25, // 30: berth.poold.v1.Poold.Grow:input_type -> berth.poold.v1.GrowRequest
-	27, // 31: berth.poold.v1.Poold.Stats:input_type -> berth.poold.v1.StatsRequest
-	29, // 32: berth.poold.v1.Poold.DeviceSize:input_type -> berth.poold.v1.DeviceSizeRequest
-	8,  // 33: berth.poold.v1.Poold.Report:output_type -> berth.poold.v1.ReportResponse
-	10, // 34: berth.poold.v1.Poold.Watch:output_type -> berth.poold.v1.WatchResponse
-	1,  // 35: berth.poold.v1.Poold.Create:output_type -> berth.poold.v1.Volume
-	1,  // 36: berth.poold.v1.Poold.Get:output_type -> berth.poold.v1.Volume
-	1,  // 37: berth.poold.v1.Poold.Expand:output_type -> berth.poold.v1.Volume
-	1,  // 38: berth.poold.v1.Poold.Format:output_type -> berth.poold.v1.Volume
-	18, // 39: berth.poold.v1.Poold.Delete:output_type -> berth.poold.v1.DeleteResponse
-	3,  // 40: berth.poold.v1.Poold.TakeSnapshot:output_type -> berth.poold.v1.Snapshot
-	3,  // 41: berth.poold.v1.Poold.GetSnapshot:output_type -> berth.poold.v1.Snapshot
-	18, // 42: berth.poold.v1.Poold.DeleteSnapshot:output_type -> berth.poold.v1.DeleteResponse
-	20, // 43: berth.poold.v1.Poold.Mount:output_type -> berth.poold.v1.MountResponse
-	22, // 44: berth.poold.v1.Poold.Bind:output_type -> berth.poold.v1.BindResponse
-	24, // 45: berth.poold.v1.Poold.Unmount:output_type -> berth.poold.v1.UnmountResponse
-	26, // 46: berth.poold.v1.Poold.Grow:output_type -> berth.poold.v1.GrowResponse
-	28, // 47: berth.poold.v1.Poold.Stats:output_type -> berth.poold.v1.StatsResponse
-	30, // 48: berth.poold.v1.Poold.DeviceSize:output_type -> berth.poold.v1.DeviceSizeResponse
-	33, // [33:49] is the sub-list for method output_type
-	17, // [17:33] is the sub-list for method input_type
-	17, // [17:17] is the sub-list for extension type_name
-	17, // [17:17] is the sub-list for extension extendee
-	0,  // [0:17] is the sub-list for field type_name
+	0,  // 16: berth.poold.v1.PoolWish.pool:type_name -> berth.poold.v1.PoolRef
+	5,  // 17: berth.poold.v1.ExpandRequest.limits:type_name -> berth.poold.v1.Limits
+	7,  // 18: berth.poold.v1.Poold.Report:input_type -> berth.poold.v1.ReportRequest
+	9,  // 19: berth.poold.v1.Poold.Watch:input_type -> berth.poold.v1.WatchRequest
+	11, // 20: berth.poold.v1.Poold.Create:input_type -> berth.poold.v1.CreateRequest
+	16, // 21: berth.poold.v1.Poold.Get:input_type -> berth.poold.v1.GetRequest
+	17, // 22: berth.poold.v1.Poold.Expand:input_type -> berth.poold.v1.ExpandRequest
+	18, // 23: berth.poold.v1.Poold.Format:input_type -> berth.poold.v1.FormatRequest
+	19, // 24: berth.poold.v1.Poold.Delete:input_type -> berth.poold.v1.DeleteRequest
+	13, // 25: berth.poold.v1.Poold.TakeSnapshot:input_type -> berth.poold.v1.SnapshotRequest
+	16, // 26: berth.poold.v1.Poold.GetSnapshot:input_type -> berth.poold.v1.GetRequest
+	19, // 27: berth.poold.v1.Poold.DeleteSnapshot:input_type -> berth.poold.v1.DeleteRequest
+	14, // 28: berth.poold.v1.Poold.Ensure:input_type -> berth.poold.v1.PoolWish
+	21, // 29: berth.poold.v1.Poold.Mount:input_type -> berth.poold.v1.MountRequest
+	23, // 30: berth.poold.v1.Poold.Bind:input_type -> berth.poold.v1.BindRequest
+	25, // 31: berth.poold.v1.Poold.Unmount:input_type -> berth.poold.v1.UnmountRequest
+	27, // 32: berth.poold.v1.Poold.Grow:input_type -> berth.poold.v1.GrowRequest
+	29, // 33: berth.poold.v1.Poold.Stats:input_type -> berth.poold.v1.StatsRequest
+	31, // 34: berth.poold.v1.Poold.DeviceSize:input_type -> berth.poold.v1.DeviceSizeRequest
+	8,  // 35: berth.poold.v1.Poold.Report:output_type -> berth.poold.v1.ReportResponse
+	10, // 36: berth.poold.v1.Poold.Watch:output_type -> berth.poold.v1.WatchResponse
+	1,  // 37: berth.poold.v1.Poold.Create:output_type -> berth.poold.v1.Volume
+	1,  // 38: berth.poold.v1.Poold.Get:output_type -> berth.poold.v1.Volume
+	1,  // 39: berth.poold.v1.Poold.Expand:output_type -> berth.poold.v1.Volume
+	1,  // 40: berth.poold.v1.Poold.Format:output_type -> berth.poold.v1.Volume
+	20, // 41: berth.poold.v1.Poold.Delete:output_type -> berth.poold.v1.DeleteResponse
+	3,  // 42: berth.poold.v1.Poold.TakeSnapshot:output_type -> berth.poold.v1.Snapshot
+	3,  // 43: berth.poold.v1.Poold.GetSnapshot:output_type -> berth.poold.v1.Snapshot
+	20, // 44: berth.poold.v1.Poold.DeleteSnapshot:output_type -> berth.poold.v1.DeleteResponse
+	15, // 45: berth.poold.v1.Poold.Ensure:output_type -> berth.poold.v1.Outcome
+	22, // 46: berth.poold.v1.Poold.Mount:output_type -> berth.poold.v1.MountResponse
+	24, // 47: berth.poold.v1.Poold.Bind:output_type -> berth.poold.v1.BindResponse
+	26, // 48: berth.poold.v1.Poold.Unmount:output_type -> berth.poold.v1.UnmountResponse
+	28, // 49: berth.poold.v1.Poold.Grow:output_type -> berth.poold.v1.GrowResponse
+	30, // 50: berth.poold.v1.Poold.Stats:output_type -> berth.poold.v1.StatsResponse
+	32, // 51: berth.poold.v1.Poold.DeviceSize:output_type -> berth.poold.v1.DeviceSizeResponse
+	35, // [35:52] is the sub-list for method output_type
+	18, // [18:35] is the sub-list for method input_type
+	18, // [18:18] is the sub-list for extension type_name
+	18, // [18:18] is the sub-list for extension extendee
+	0,  // [0:18] is the sub-list for field type_name
 }
 
 func init() { file_internal_poold_pb_poold_proto_init() }
@@ -2096,7 +2239,7 @@ func file_internal_poold_pb_poold_proto_init() {
 			GoPackagePath: reflect.TypeOf(x{}).PkgPath(),
 			RawDescriptor: unsafe.Slice(unsafe.StringData(file_internal_poold_pb_poold_proto_rawDesc), len(file_internal_poold_pb_poold_proto_rawDesc)),
 			NumEnums:      0,
-			NumMessages:   32,
+			NumMessages:   34,
 			NumExtensions: 0,
 			NumServices:   1,
 		},

@@ -35,6 +35,7 @@ const (
 	Poold_TakeSnapshot_FullMethodName   = "/berth.poold.v1.Poold/TakeSnapshot"
 	Poold_GetSnapshot_FullMethodName    = "/berth.poold.v1.Poold/GetSnapshot"
 	Poold_DeleteSnapshot_FullMethodName = "/berth.poold.v1.Poold/DeleteSnapshot"
+	Poold_Ensure_FullMethodName         = "/berth.poold.v1.Poold/Ensure"
 	Poold_Mount_FullMethodName          = "/berth.poold.v1.Poold/Mount"
 	Poold_Bind_FullMethodName           = "/berth.poold.v1.Poold/Bind"
 	Poold_Unmount_FullMethodName        = "/berth.poold.v1.Poold/Unmount"
@@ -59,6 +60,7 @@ type PooldClient interface {
 	TakeSnapshot(ctx context.Context, in *SnapshotRequest, opts ...grpc.CallOption) (*Snapshot, error)
 	GetSnapshot(ctx context.Context, in *GetRequest, opts ...grpc.CallOption) (*Snapshot, error)
 	DeleteSnapshot(ctx context.Context, in *DeleteRequest, opts ...grpc.CallOption) (*DeleteResponse, error)
+	Ensure(ctx context.Context, in *PoolWish, opts ...grpc.CallOption) (*Outcome, error)
 	Mount(ctx context.Context, in *MountRequest, opts ...grpc.CallOption) (*MountResponse, error)
 	Bind(ctx context.Context, in *BindRequest, opts ...grpc.CallOption) (*BindResponse, error)
 	Unmount(ctx context.Context, in *UnmountRequest, opts ...grpc.CallOption) (*UnmountResponse, error)
@@ -184,6 +186,16 @@ func (c *pooldClient) DeleteSnapshot(ctx context.Context, in *DeleteRequest, opt
 	return out, nil
 }
 
+func (c *pooldClient) Ensure(ctx context.Context, in *PoolWish, opts ...grpc.CallOption) (*Outcome, error) {
+	cOpts := append([]grpc.CallOption{grpc.StaticMethod()}, opts...)
+	out := new(Outcome)
+	err := c.cc.Invoke(ctx, Poold_Ensure_FullMethodName, in, out, cOpts...)
+	if err != nil {
+		return nil, err
+	}
+	return out, nil
+}
+
 func (c *pooldClient) Mount(ctx context.Context, in *MountRequest, opts ...grpc.CallOption) (*MountResponse, error) {
 	cOpts := append([]grpc.CallOption{grpc.StaticMethod()}, opts...)
 	out := new(MountResponse)
@@ -260,6 +272,7 @@ type PooldServer interface {
 	TakeSnapshot(context.Context, *SnapshotRequest) (*Snapshot, error)
 	GetSnapshot(context.Context, *GetRequest) (*Snapshot, error)
 	DeleteSnapshot(context.Context, *DeleteRequest) (*DeleteResponse, error)
+	Ensure(context.Context, *PoolWish) (*Outcome, error)
 	Mount(context.Context, *MountRequest) (*MountResponse, error)
 	Bind(context.Context, *BindRequest) (*BindResponse, error)
 	Unmount(context.Context, *UnmountRequest) (*UnmountResponse, error)
@@ -305,6 +318,9 @@ func (UnimplementedPooldServer) GetSnapshot(context.Context, *GetRequest) (*Snap
 }
 func (UnimplementedPooldServer) DeleteSnapshot(context.Context, *DeleteRequest) (*DeleteResponse, error) {
 	return nil, status.Error(codes.Unimplemented, "method DeleteSnapshot not implemented")
+}
+func (UnimplementedPooldServer) Ensure(context.Context, *PoolWish) (*Outcome, error) {
+	return nil, status.Error(codes.Unimplemented, "method Ensure not implemented")
 }
 func (UnimplementedPooldServer) Mount(context.Context, *MountRequest) (*MountResponse, error) {
 	return nil, status.Error(codes.Unimplemented, "method Mount not implemented")
@@ -518,6 +534,24 @@ func _Poold_DeleteSnapshot_Handler(srv interface{}, ctx context.Context, dec fun
 	return interceptor(ctx, in, info, handler)
 }
 
+func _Poold_Ensure_Handler(srv interface{}, ctx context.Context, dec func(interface{}) error, interceptor grpc.UnaryServerInterceptor) (interface{}, error) {
+	in := new(PoolWish)
+	if err := dec(in); err != nil {
+		return nil, err
+	}
+	if interceptor == nil {
+		return srv.(PooldServer).Ensure(ctx, in)
+	}
+	info := &grpc.UnaryServerInfo{
+		Server:     srv,
+		FullMethod: Poold_Ensure_FullMethodName,
+	}
+	handler := func(ctx context.Context, req interface{}) (interface{}, error) {
+		return srv.(PooldServer).Ensure(ctx, req.(*PoolWish))
+	}
+	return interceptor(ctx, in, info, handler)
+}
+
 func _Poold_Mount_Handler(srv interface{}, ctx context.Context, dec func(interface{}) error, interceptor grpc.UnaryServerInterceptor) (interface{}, error) {
 	in := new(MountRequest)
 	if err := dec(in); err != nil {
@@ -668,6 +702,10 @@ var Poold_ServiceDesc = grpc.ServiceDesc{
 		{
 			MethodName: "DeleteSnapshot",
 			Handler:    _Poold_DeleteSnapshot_Handler,
+		},
+		{
+			MethodName: "Ensure",
+			Handler:    _Poold_Ensure_Handler,
 		},
 		{
 			MethodName: "Mount",

@@ -39,6 +39,7 @@ type pool struct {
 	media       string
 	paths       []string
 	problem     string
+	managed     bool // by Ensure
 	volumes     map[string]provision.Volume
 	snapshots   map[string]provision.Snapshot
 	contents    map[string]string // by id of a volume or a snapshot
@@ -61,8 +62,16 @@ func NewDisks(pools ...PoolConfig) *Disks {
 func (d *Disks) AddPool(c PoolConfig) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
-	d.pools[c.PoolRef] = &pool{
-		unit:    cmp.Or(c.Unit, 4<<20),
+	d.pools[c.PoolRef] = newPool(c)
+	d.notify()
+}
+
+// defaultUnit of a pool.
+const defaultUnit = 4 << 20
+
+func newPool(c PoolConfig) *pool {
+	return &pool{
+		unit:    cmp.Or(c.Unit, defaultUnit),
 		total:   c.Total,
 		media:   c.Media,
 		paths:   c.Paths,
@@ -76,7 +85,6 @@ func (d *Disks) AddPool(c PoolConfig) {
 		zfs:     map[string]provision.ZFSOptions{},
 		foreign: map[string]int64{},
 	}
-	d.notify()
 }
 
 // RemovePool takes a pool away with all that is in it.
@@ -103,6 +111,16 @@ func (d *Disks) SetFill(ref provision.PoolRef, fill provision.Fill) {
 	defer d.mu.Unlock()
 	if p := d.pools[ref]; p != nil {
 		p.fill = fill
+		d.notify()
+	}
+}
+
+// SetFillPercent says how full a thin pool is, in percent of its data and its metadata.
+func (d *Disks) SetFillPercent(ref provision.PoolRef, data, metadata int) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	if p := d.pools[ref]; p != nil {
+		p.fill = provision.Fill{Data: p.total / 100 * int64(data), Metadata: metadata}
 		d.notify()
 	}
 }

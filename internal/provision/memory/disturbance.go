@@ -13,6 +13,7 @@ const (
 	Expand Operation = "Expand"
 	Format Operation = "Format"
 	Delete Operation = "Delete"
+	Ensure Operation = "Ensure"
 
 	Snapshot       Operation = "Snapshot"
 	GetSnapshot    Operation = "GetSnapshot"

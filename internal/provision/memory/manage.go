@@ -1,0 +1,143 @@
+package memory
+
+import (
+	"context"
+	"fmt"
+	"strings"
+
+	"berth.dev/berth/internal/provision"
+)
+
+var _ provision.Manager = (*Provisioner)(nil)
+
+// metadata of every thin pool that is made here, and of the spare of it, in units.
+const metadata = 2
+
+// Ensure implements provision.Manager. The disks that groups are made of are the pools of
+// type Device.
+func (p *Provisioner) Ensure(ctx context.Context, w provision.PoolWish) (o provision.Outcome, err error) {
+	if err := w.Check(); err != nil {
+		return o, err
+	}
+	if w.Pool.Type != provision.LVM && w.Pool.Type != provision.LVMThin {
+		return o, fmt.Errorf("%w: pools of type %s are not made here", provision.ErrUnsupported, w.Pool.Type)
+	}
+	_, err = p.change(ctx, Ensure, w.Pool.Name, func() (provision.Volume, error) {
+		o = p.disks.ensure(w)
+		return keep, nil
+	})
+	return o, err
+}
+
+func outcome(r provision.Reason, format string, args ...any) provision.Outcome {
+	return provision.Outcome{Reason: r, Message: fmt.Sprintf(format, args...)}
+}
+
+func (d *Disks) ensure(w provision.PoolWish) (o provision.Outcome) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	if w.Pool.Type == provision.LVM {
+		o = d.ensureGroup(w)
+	} else {
+		o = d.ensurePool(w)
+	}
+	if o.Reason.Done() {
+		d.notify()
+	}
+	return o
+}
+
+func (d *Disks) ensureGroup(w provision.PoolWish) provision.Outcome {
+	name, p := w.Pool.Name, d.pools[w.Pool]
+	switch {
+	case p == nil && len(w.Disks) == 0:
+		return outcome(provision.PoolAwaitsDisks, "there is no volume group %s, and no empty disk to make it of", name)
+	case p != nil && p.problem != "":
+		return outcome(provision.PoolTroubled, "volume group %s is not changed: %s", name, p.problem)
+	case p != nil && !p.managed:
+		return outcome(provision.PoolForeign, "volume group %s was not made by Berth", name)
+	case len(w.Disks) == 0:
+		return outcome(provision.PoolAsAsked, "volume group %s is as asked", name)
+	}
+	total, refused := d.take(w.Disks)
+	switch {
+	case total == 0:
+		return outcome(provision.DisksRefused, "no disk was taken for volume group %s: %s", name, strings.Join(refused, ", "))
+	case p != nil:
+		p.total += total / p.unit * p.unit
+		return outcome(provision.PoolGrown, "volume group %s was grown %s", name, strings.Join(refused, ", "))
+	}
+	p = newPool(PoolConfig{Total: total / defaultUnit * defaultUnit})
+	p.managed = true
+	d.pools[w.Pool] = p
+	return outcome(provision.PoolMade, "volume group %s was made %s", name, strings.Join(refused, ", "))
+}
+
+// take takes the disks that are empty, and returns what they have together and which were
+// not.
+func (d *Disks) take(names []string) (total int64, refused []string) {
+	for _, name := range names {
+		p := d.pools[provision.PoolRef{Type: provision.Device, Name: name}]
+		if p == nil || p.problem != "" || len(p.volumes) > 0 || len(p.foreign) > 0 {
+			refused = append(refused, name+" is not empty")
+			continue
+		}
+		total += p.total
+		p.problem, p.foreign["group"] = "it carries an LVM physical volume", p.total
+	}
+	return total, refused
+}
+
+func (d *Disks) ensurePool(w provision.PoolWish) provision.Outcome {
+	name, _, _ := strings.Cut(w.Pool.Name, "/")
+	g, p := d.pools[provision.PoolRef{Type: provision.LVM, Name: name}], d.pools[w.Pool]
+	switch {
+	case g == nil:
+		return outcome(provision.PoolAwaitsDisks, "there is no volume group %s", name)
+	case g.problem != "" || p != nil && p.problem != "":
+		return outcome(provision.PoolTroubled, "thin pool %s is not changed", w.Pool.Name)
+	case p == nil && w.SizePercent == 0:
+		return outcome(provision.PoolAbsent, "there is no thin pool %s", w.Pool.Name)
+	case p == nil && !g.managed:
+		return outcome(provision.PoolForeign, "volume group %s was not made by Berth", name)
+	}
+	share := g.total / g.unit * int64(w.SizePercent) / 100 * g.unit
+	reserve := metadata * g.unit
+	if p == nil {
+		share = min(share, g.total-reserve)
+		if share+reserve > g.free() {
+			return outcome(provision.PoolNoRoom, "volume group %s has no room for thin pool %s", name, w.Pool.Name)
+		}
+		p = newPool(PoolConfig{Total: share, Unit: g.unit})
+		p.managed = true
+		d.pools[w.Pool], g.foreign[w.Pool.Name] = p, share+reserve
+		return outcome(provision.PoolMade, "thin pool %s was made", w.Pool.Name)
+	}
+	filling := p.total
+	for e := w.Extension; e != (provision.Extension{}) && p.fill.Data >= filling/100*int64(e.At); {
+		filling += max(filling/g.unit*int64(e.By)/100, 1) * g.unit
+	}
+	if o, due := g.extend(w.Pool.Name, p, filling, provision.PoolExtended); due {
+		return o
+	}
+	if p.managed {
+		if o, due := g.extend(w.Pool.Name, p, min(share, g.total-reserve), provision.PoolGrown); due {
+			return o
+		}
+	}
+	return outcome(provision.PoolAsAsked, "thin pool %s is as asked", w.Pool.Name)
+}
+
+// extend extends a thin pool of the group, as far as there is room.
+func (g *pool) extend(name string, p *pool, to int64, r provision.Reason) (o provision.Outcome, due bool) {
+	more := min(to-p.total, g.free()/g.unit*g.unit)
+	switch {
+	case to <= p.total:
+		return o, false
+	case more <= 0:
+		return outcome(provision.PoolNoRoom, "the volume group has no room to extend thin pool %s", name), true
+	}
+	p.total += more
+	g.foreign[name] += more
+	return outcome(r, "thin pool %s was extended", name), true
+}
