@@ -158,6 +158,9 @@ type ExpandRequest struct {
 type FormatRequest struct {
 	ID         string
 	Filesystem string
+	// Options of mkfs in its own words, of those that package mkfs allows. They shape the
+	// filesystem when it is made and count for nothing afterwards.
+	Options string
 }
 
 // Provisioner carves volumes out of the pools of one node. All methods may be

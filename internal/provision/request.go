@@ -5,6 +5,8 @@ import (
 	"fmt"
 	"regexp"
 	"strings"
+
+	"berth.dev/berth/internal/provision/mkfs"
 )
 
 // Filesystems that Format makes.
@@ -95,6 +97,9 @@ func (r FormatRequest) Check() error {
 	}
 	if r.Filesystem != Ext4 && r.Filesystem != XFS {
 		return fmt.Errorf("%w: filesystem %q is not one of %s, %s", ErrInvalid, r.Filesystem, Ext4, XFS)
+	}
+	if err := mkfs.Check(r.Filesystem, r.Options); err != nil {
+		return fmt.Errorf("%w: mkfs option %w", ErrInvalid, err)
 	}
 	return nil
 }

@@ -110,6 +110,25 @@ func TestOnlyKnownFilesystemsAreMade(t *testing.T) {
 	}
 }
 
+func TestOnlyKnownOptionsMakeAFilesystem(t *testing.T) {
+	for name, tc := range map[string]struct {
+		filesystem, options string
+		ok                  bool
+	}{
+		"one of ext4":            {"ext4", "-I 512", true},
+		"one of xfs":             {"xfs", "-m reflink=0", true},
+		"one of xfs for ext4":    {"ext4", "-m reflink=0", false},
+		"one that is not listed": {"ext4", "-U clear", false},
+	} {
+		t.Run(name, func(t *testing.T) {
+			err := provision.FormatRequest{ID: goodID, Filesystem: tc.filesystem, Options: tc.options}.Check()
+			if errors.Is(err, provision.ErrInvalid) == tc.ok {
+				t.Errorf("got %v", err)
+			}
+		})
+	}
+}
+
 func TestRoundingGivesTheSmallestMultipleThatSuffices(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		unit := int64(1) << rapid.IntRange(0, 34).Draw(t, "unit")

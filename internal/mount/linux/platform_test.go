@@ -53,7 +53,7 @@ func (d *devices) make(fs string) string {
 	lvmtest.LVM(d.t, "lvcreate", "--yes", "--size", "320m", "--name", name, group)
 	device := "/dev/" + group + "/" + name
 	if fs != "" {
-		if err := d.mounter.Mkfs(d.t.Context(), device, fs); err != nil {
+		if err := d.mounter.Mkfs(d.t.Context(), device, fs, ""); err != nil {
 			d.t.Fatal(err)
 		}
 	}
@@ -185,7 +185,7 @@ func TestMountedDeviceIsNotFormatted(t *testing.T) {
 	d := newDevices(t)
 	device := d.make(provision.Ext4)
 	d.mount(device, provision.Ext4, t.TempDir()+"/a")
-	if err := d.mounter.Mkfs(t.Context(), device, provision.Ext4); !errors.Is(err, provision.ErrInUse) {
+	if err := d.mounter.Mkfs(t.Context(), device, provision.Ext4, ""); !errors.Is(err, provision.ErrInUse) {
 		t.Errorf("got %v, want ErrInUse", err)
 	}
 }

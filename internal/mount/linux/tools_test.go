@@ -95,11 +95,14 @@ func TestDamagedVolumeIsNeverFormatted(t *testing.T) {
 func TestMkfsRefusesWhatIsNoDevice(t *testing.T) {
 	var s runtest.Script
 	m := withTools(t, &s)
-	if err := m.Mkfs(t.Context(), file(t, nil), "ext4"); !errors.Is(err, provision.ErrNotFound) {
+	if err := m.Mkfs(t.Context(), file(t, nil), "ext4", ""); !errors.Is(err, provision.ErrNotFound) {
 		t.Errorf("a file: %v", err)
 	}
-	if err := m.Mkfs(t.Context(), "/dev/null", "vfat"); !errors.Is(err, provision.ErrInvalid) {
+	if err := m.Mkfs(t.Context(), "/dev/null", "vfat", ""); !errors.Is(err, provision.ErrInvalid) {
 		t.Errorf("an unknown filesystem: %v", err)
+	}
+	if err := m.Mkfs(t.Context(), "/dev/null", "xfs", "-l logdev=/dev/sda"); !errors.Is(err, provision.ErrInvalid) {
+		t.Errorf("an unknown option: %v", err)
 	}
 	if calls := s.Calls(); len(calls) != 0 {
 		t.Errorf("ran %v", calls)

@@ -81,6 +81,8 @@ func invalid(t *testing.T, f fixture) {
 	wantError(t, err, provision.ErrInvalid)
 	_, err = p.Format(ctx, provision.FormatRequest{ID: id(1), Filesystem: "vfat"})
 	wantError(t, err, provision.ErrInvalid)
+	_, err = p.Format(ctx, provision.FormatRequest{ID: id(1), Filesystem: provision.Ext4, Options: "-U clear"})
+	wantError(t, err, provision.ErrInvalid)
 	wantError(t, p.Delete(ctx, "vg/lv"), provision.ErrInvalid)
 	f.holds(t)
 }

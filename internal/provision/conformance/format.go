@@ -13,8 +13,8 @@ const filesystemUnits = 8
 func formatsOnce(t *testing.T, f fixture) {
 	v := f.create(t, 1, filesystemUnits)
 	v.Filesystem = provision.Ext4
-	for range 2 {
-		got, err := f.Provisioner.Format(t.Context(), provision.FormatRequest{ID: v.ID, Filesystem: provision.Ext4})
+	for _, options := range []string{"-I 512 -E stride=4", "", "-I 1024"} { // those of the first count
+		got, err := f.Provisioner.Format(t.Context(), provision.FormatRequest{ID: v.ID, Filesystem: provision.Ext4, Options: options})
 		if err != nil || got != v {
 			t.Errorf("formatting: %+v, %v; want %+v", got, err, v)
 		}

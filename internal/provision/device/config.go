@@ -102,7 +102,7 @@ type Config struct {
 	Disks Disks
 	// Mkfs makes a filesystem on a device, over whatever it holds. It must not be
 	// killed in the middle and is called once the record says that the device is blank.
-	Mkfs func(ctx context.Context, device, filesystem string) error
+	Mkfs func(ctx context.Context, device, filesystem, options string) error
 
 	// ReadTimeout is how long a report waits for a disk; 10 s by default.
 	ReadTimeout time.Duration

@@ -49,7 +49,7 @@ type mkfs struct {
 	fault   error
 }
 
-func (m *mkfs) make(_ context.Context, path, filesystem string) error {
+func (m *mkfs) make(_ context.Context, path, filesystem, _ string) error {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	m.made++

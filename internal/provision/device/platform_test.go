@@ -124,11 +124,11 @@ func startReal(t *testing.T) running {
 	}
 	var mu sync.Mutex
 	formats := new(int)
-	made, err := device.New(device.Config{Disks: kernel.Disks{}, LookInterval: 2 * time.Second, Mkfs: func(ctx context.Context, path, fs string) error {
+	made, err := device.New(device.Config{Disks: kernel.Disks{}, LookInterval: 2 * time.Second, Mkfs: func(ctx context.Context, path, fs, options string) error {
 		mu.Lock()
 		defer mu.Unlock()
 		*formats++
-		return mounter.Mkfs(ctx, path, fs)
+		return mounter.Mkfs(ctx, path, fs, options)
 	}})
 	if err != nil {
 		t.Fatal(err)

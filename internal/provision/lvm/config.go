@@ -75,7 +75,7 @@ type Config struct {
 	Devices Devices
 	// Mkfs makes a filesystem on a device, over whatever it holds. It must not be
 	// killed in the middle and is called once the record says that the device is blank.
-	Mkfs func(ctx context.Context, device, filesystem string) error
+	Mkfs func(ctx context.Context, device, filesystem, options string) error
 
 	// Disks that volume groups are made of; nil means that none is made here.
 	Disks Lender

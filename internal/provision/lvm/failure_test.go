@@ -144,11 +144,11 @@ func TestMkfsThatFailsLeavesTheVolumeBlank(t *testing.T) {
 	_, c := counted(host)
 	good := c.Mkfs
 	fail := true
-	c.Mkfs = func(ctx context.Context, device, fs string) error {
+	c.Mkfs = func(ctx context.Context, device, fs, options string) error {
 		if fail {
 			return errors.New("mkfs is broken")
 		}
-		return good(ctx, device, fs)
+		return good(ctx, device, fs, options)
 	}
 	p, _ := start(t, c)
 	if _, err := p.Create(t.Context(), request("pvc-1", 8)); err != nil {
@@ -184,7 +184,7 @@ func TestDeviceNodeOfAnotherVolumeIsNeverFormatted(t *testing.T) {
 	host := lvmtest.NewHost(map[string]int64{vg.Name: 100})
 	_, c := counted(host)
 	c.Devices = stranger{host}
-	c.Mkfs = func(context.Context, string, string) error {
+	c.Mkfs = func(context.Context, string, string, string) error {
 		t.Error("mkfs ran on somebody else's device")
 		return nil
 	}

@@ -36,7 +36,7 @@ func (p *Provisioner) formatLocked(ctx context.Context, r provision.FormatReques
 	if err := p.confirm(v); err != nil {
 		return provision.Volume{}, err
 	}
-	if err := p.config.Mkfs(ctx, v.Device, r.Filesystem); err != nil {
+	if err := p.config.Mkfs(ctx, v.Device, r.Filesystem, r.Options); err != nil {
 		return provision.Volume{}, fmt.Errorf("making %s on volume %s: %w", r.Filesystem, v.ID, err)
 	}
 	if err := p.record(ctx, v, r.Filesystem); err != nil {

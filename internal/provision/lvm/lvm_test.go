@@ -90,7 +90,7 @@ func harness(t *testing.T, host *lvmtest.Host, pool provision.PoolRef) conforman
 	}
 }
 
-func config(host *lvmtest.Host, mkfs func(context.Context, string, string) error) lvm.Config {
+func config(host *lvmtest.Host, mkfs func(context.Context, string, string, string) error) lvm.Config {
 	return lvm.Config{Runner: host, Devices: host, Mkfs: mkfs, OpenPatience: time.Millisecond}
 }
 
@@ -121,7 +121,7 @@ type formats struct {
 	made map[string]int
 }
 
-func (f *formats) mkfs(_ context.Context, device, fs string) error {
+func (f *formats) mkfs(_ context.Context, device, fs, _ string) error {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	if f.made == nil {
@@ -145,7 +145,7 @@ func requestIn(pool provision.PoolRef, id string, units int64) provision.CreateR
 
 func counted(host *lvmtest.Host) (*run.Counter, lvm.Config) {
 	counter := run.Count(host)
-	return counter, lvm.Config{Runner: counter, Devices: host, Mkfs: func(_ context.Context, device, fs string) error {
+	return counter, lvm.Config{Runner: counter, Devices: host, Mkfs: func(_ context.Context, device, fs, _ string) error {
 		return host.Mkfs(device, fs)
 	}}
 }

@@ -40,7 +40,7 @@ func (p *Provisioner) formatLocked(ctx context.Context, r provision.FormatReques
 	if err := p.config.Devices.Confirm(dataset + "/" + v.ID); err != nil {
 		return provision.Volume{}, fmt.Errorf("%w: looking at device %s: %w", provision.ErrUnavailable, v.Device, err)
 	}
-	if err := p.config.Mkfs(ctx, v.Device, r.Filesystem); err != nil {
+	if err := p.config.Mkfs(ctx, v.Device, r.Filesystem, r.Options); err != nil {
 		return provision.Volume{}, fmt.Errorf("making %s on volume %s: %w", r.Filesystem, v.ID, err)
 	}
 	err = p.carryOutFor(ctx, change{

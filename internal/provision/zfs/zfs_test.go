@@ -67,7 +67,7 @@ func harness(t *testing.T) conformance.Harness {
 func config(host *zfstest.Host) zfs.Config {
 	return zfs.Config{
 		Runner: host, Devices: host, RefreshInterval: time.Hour, WatchInterval: time.Millisecond,
-		Mkfs: func(context.Context, string, string) error { return nil },
+		Mkfs: func(context.Context, string, string, string) error { return nil },
 	}
 }
 
@@ -104,7 +104,7 @@ type formats struct {
 	made map[string]int
 }
 
-func (f *formats) mkfs(_ context.Context, device, _ string) error {
+func (f *formats) mkfs(_ context.Context, device, _, _ string) error {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	if f.made == nil {

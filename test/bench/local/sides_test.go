@@ -28,7 +28,7 @@ func playedDisks(t *testing.T) (disksOf, *lvmtest.Host) {
 		host.AddThinPool(groupOf(side), "pool", 500)
 	}
 	d := newDisks(host)
-	p, err := lvm.New(lvm.Config{Runner: d.counter, Devices: host, Mkfs: func(context.Context, string, string) error { return errors.ErrUnsupported }})
+	p, err := lvm.New(lvm.Config{Runner: d.counter, Devices: host, Mkfs: func(context.Context, string, string, string) error { return errors.ErrUnsupported }})
 	if err != nil {
 		t.Fatal(err)
 	}

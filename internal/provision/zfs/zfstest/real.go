@@ -80,14 +80,14 @@ type Mkfs struct {
 }
 
 // Make makes a filesystem.
-func (m *Mkfs) Make(ctx context.Context, device, fs string) error {
+func (m *Mkfs) Make(ctx context.Context, device, fs, options string) error {
 	m.mu.Lock()
 	if m.made == nil {
 		m.made = map[string]int{}
 	}
 	m.made[path.Base(device)]++
 	m.mu.Unlock()
-	return m.mounter.Mkfs(ctx, device, fs)
+	return m.mounter.Mkfs(ctx, device, fs, options)
 }
 
 // Of is how many were made on a volume.
