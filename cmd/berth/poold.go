@@ -108,7 +108,9 @@ func newZFS(runner run.Runner, mounter *linux.Mounter) (*zfs.Provisioner, error)
 }
 
 // healthy returns why the pools cannot be managed; it names the pool.
-func (d *disks) healthy() error { return errors.Join(d.lvm.Healthy(), d.zfs.Healthy(), d.device.Healthy()) }
+func (d *disks) healthy() error {
+	return errors.Join(d.lvm.Healthy(), d.zfs.Healthy(), d.device.Healthy())
+}
 
 func (d *disks) node() poold.Node { return poold.NewLocal(d.all, d.mounter) }
 
