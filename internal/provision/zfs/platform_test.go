@@ -58,7 +58,11 @@ func realHarness(t *testing.T) conformance.Harness {
 		Scramble: func(v provision.Volume) { zfstest.Write(t, v.Device, strings.Repeat("\x00", 1<<20)) },
 		Write:    func(v provision.Volume, text string) { zfstest.Write(t, v.Device, text) },
 		Read:     func(v provision.Volume, bytes int) string { return zfstest.Read(t, v.Device, bytes) },
-		Formats:  mkfs.Of,
+		WriteAt:  func(v provision.Volume, text string, offset int64) { zfstest.WriteAt(t, v.Device, text, offset) },
+		ReadAt: func(v provision.Volume, bytes int, offset int64) string {
+			return zfstest.ReadAt(t, v.Device, bytes, offset)
+		},
+		Formats: mkfs.Of,
 	}
 }
 
@@ -69,6 +73,9 @@ func TestProcessesPerOperationOnRealZFS(t *testing.T) {
 	p, _ := start(t, c)
 	awaitChange(t, p)
 	ctx := t.Context()
+	if err := p.Healthy(); err != nil {
+		t.Errorf("programs and module of one distribution: %v", err)
+	}
 	r := provision.CreateRequest{ID: "pvc-0", Pool: pool, Size: 64 << 20, Labels: map[string]string{"claim": "data"}}
 	if _, err := p.Create(ctx, r); err != nil { // which makes the hidden filesystems
 		t.Fatal(err)

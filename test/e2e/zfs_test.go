@@ -1,0 +1,129 @@
+//go:build e2e && thorough
+
+package e2e
+
+import (
+	"slices"
+	"strings"
+	"testing"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"berth.dev/berth/api/v1alpha1"
+	"berth.dev/berth/test/cluster"
+)
+
+// These tests need nodes with ZFS: lab up --zfs.
+
+// zfsNode is where they have their zpools.
+const zfsNode = "node2"
+
+// zpool makes a zpool on disks of its own, with a filesystem for Berth in it, and a class
+// over that which makes volumes with a filesystem, and a class for snapshots. All have the
+// same name; when the test ends nothing may be left but the hidden filesystems.
+func (b *bench) zpool(name, fs string, how v1alpha1.ZFSPools) (class string) {
+	b.Helper()
+	b.onNode(zfsNode, "modprobe", "zfs")
+	added, err := b.Lab.Output(b.within(), "disk", "add", zfsNode, "--size", "4G")
+	b.must(err, "adding a disk")
+	disk, device, _ := strings.Cut(added, " ")
+	b.Cleanup(func() { b.lab("disk", "remove", zfsNode, disk) })
+	b.onNode(zfsNode, "zpool", "create", "-m", "none", name, device)
+	b.Cleanup(func() { b.onNode(zfsNode, "zpool", "destroy", name) })
+	dataset := name + "/berth"
+	b.onNode(zfsNode, "zfs", "create", "-o", "berth.dev:pool="+dataset, dataset)
+
+	how.Pools = []string{dataset}
+	pc := &v1alpha1.PoolClass{Spec: v1alpha1.PoolClassSpec{
+		Provisioner:  v1alpha1.ProvisionerZFS,
+		NodeSelector: &metav1.LabelSelector{MatchLabels: map[string]string{corev1.LabelHostname: zfsNode}},
+		ZFS:          &how,
+	}}
+	pc.Name = name + "-" + b.namespace
+	sc := cluster.StorageClass(pc.Name, map[string]string{"poolClass": pc.Name, "csi.storage.k8s.io/fstype": fs})
+	vsc := cluster.SnapshotClass(pc.Name)
+	b.create(pc, sc, vsc)
+	b.Cleanup(func() {
+		b.goneWithSnapshots()
+		left := b.onNode(zfsNode, "zfs", "list", "-H", "-t", "all", "-o", "name", "-r", dataset)
+		if want := []string{dataset, dataset + "/berth-new", dataset + "/berth-trash"}; !slices.Equal(strings.Fields(left), want) {
+			b.Errorf("left in the zpool: %s", left)
+		}
+		for _, o := range []client.Object{vsc, sc, pc} {
+			if err := b.Delete(b.ctx, o); err != nil {
+				b.Error(err)
+			}
+		}
+	})
+	b.pool(zfsNode, "a zpool that was made while the agent ran", func(p v1alpha1.Pool) bool {
+		return p.Name == "zfs:"+dataset && p.Health == v1alpha1.PoolHealthy && slices.Contains(p.Classes, pc.Name)
+	})
+	return pc.Name
+}
+
+func TestAZvolIsKeptAsItsClassSaysAndGrowsAndOutlivesItsPods(t *testing.T) {
+	t.Parallel()
+	b := begin(t)
+	class := b.zpool("kept", "xfs", v1alpha1.ZFSPools{Volblocksize: "64Ki", Compression: "zstd"})
+	files, disk := b.claim("files", class, "400Mi"), b.claim("disk", class, "64Mi", cluster.Raw)
+	writer, raw := b.run("writer", files, cluster.Steadfast), b.run("raw", disk, cluster.Steadfast)
+	if writer.Spec.NodeName != zfsNode || raw.Spec.NodeName != zfsNode {
+		t.Errorf("the pods are on %s and %s", writer.Spec.NodeName, raw.Spec.NodeName)
+	}
+	for _, claim := range []*corev1.PersistentVolumeClaim{files, disk} {
+		zvol := "kept/berth/" + b.volumeOf(claim).Name
+		if got := b.onNode(zfsNode, "zfs", "get", "-H", "-o", "value", "volblocksize,compression,volmode", zvol); got != "64K\nzstd\ndev" {
+			t.Errorf("%s is kept as %q", zvol, got)
+		}
+	}
+	b.sh(writer, "echo kept > /data/file && sync")
+	b.sh(raw, "printf kept | dd of=/dev/volume bs=4 seek=1000 conv=notrunc,fsync 2>/dev/null")
+
+	b.resize(files, "800Mi")
+	b.resize(disk, "128Mi")
+	b.must(cluster.Await(b.within(), b.Cluster, files, "800Mi", cluster.HasCapacity("800Mi")), "growing")
+	b.must(cluster.Await(b.within(), b.Cluster, disk, "128Mi", cluster.HasCapacity("128Mi")), "growing")
+	if mib := b.sh(writer, "df -Pm /data | awk 'NR==2 {print ($2 > 600)}'"); mib != "1" {
+		t.Errorf("the filesystem did not grow: %s", b.sh(writer, "df -Pm /data"))
+	}
+	b.remove(writer)
+	b.remove(raw)
+	b.reads(b.run("reader", files, cluster.Steadfast), "kept")
+	again := b.run("raw-again", disk, cluster.Steadfast)
+	if got := b.sh(again, "dd if=/dev/volume bs=4 skip=1000 count=1 2>/dev/null; blockdev --getsize64 /dev/volume"); got != "kept134217728" {
+		t.Errorf("the device has %q", got)
+	}
+}
+
+func TestSnapshotsAndClonesOfZvolsOutliveTheirSource(t *testing.T) {
+	t.Parallel()
+	b := begin(t)
+	class := b.zpool("copied", "ext4", v1alpha1.ZFSPools{})
+	source := b.claim("source", class, "200Mi")
+	writer := b.run("writer", source, cluster.Steadfast)
+	b.sh(writer, "echo before > /data/file && sync")
+	taken, held := b.snapshot("taken", class, source)
+	b.sh(writer, "echo after > /data/file && sync")
+
+	restored := b.run("restored", b.claim("restored", class, "400Mi", cluster.FromSnapshot(taken.Name)), cluster.Steadfast)
+	b.reads(restored, "before")
+	if mib := b.sh(restored, "df -Pm /data | awk 'NR==2 {print ($2 > 300)}'"); mib != "1" {
+		t.Errorf("the filesystem did not grow: %s", b.sh(restored, "df -Pm /data"))
+	}
+	cloned := b.run("cloned", b.claim("cloned", class, "200Mi", cluster.FromClaim(source.Name)), cluster.Steadfast)
+	b.reads(cloned, "after")
+	b.sh(cloned, "echo own > /data/file && sync")
+	b.reads(writer, "after")
+
+	volume := b.volumeOf(source)
+	b.remove(writer)
+	b.remove(source)
+	b.must(cluster.AwaitGone(b.within(), b.Cluster, volume), "deleting the source")
+	b.reads(b.run("again", b.claim("again", class, "200Mi", cluster.FromSnapshot(taken.Name)), cluster.Steadfast), "before")
+	b.remove(taken)
+	b.must(cluster.AwaitGone(b.within(), b.Cluster, held), "deleting the snapshot")
+	b.reads(restored, "before")
+	b.reads(cloned, "own")
+}
