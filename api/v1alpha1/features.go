@@ -8,6 +8,10 @@ const (
 	// FeatureCopies: the agent carries out Snapshots, and makes a Volume that has a
 	// source as a copy of it. One without this feature makes it blank.
 	FeatureCopies = "Copies"
+
+	// FeatureMkfsOptions: the agent makes the filesystem of a Volume with the options
+	// of mkfs that it names. One without this feature makes it without them.
+	FeatureMkfsOptions = "MkfsOptions"
 )
 
 // Has says whether the node's agent has said that it has a feature.

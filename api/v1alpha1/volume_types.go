@@ -51,6 +51,8 @@ type Volume struct {
 // +kubebuilder:validation:XValidation:rule="quantity(string(self.capacity)).isInteger() && quantity(string(self.capacity)).isGreaterThan(quantity('0'))",message="capacity must be a positive whole number of bytes"
 // +kubebuilder:validation:XValidation:rule="self.volumeMode == oldSelf.volumeMode && self.poolClass == oldSelf.poolClass && self.sharing == oldSelf.sharing && self.placement == oldSelf.placement",message="volumeMode, poolClass, sharing and placement are immutable"
 // +kubebuilder:validation:XValidation:rule="has(self.fsType) == has(oldSelf.fsType) && (!has(self.fsType) || self.fsType == oldSelf.fsType)",message="fsType is immutable"
+// +kubebuilder:validation:XValidation:rule="has(self.mkfsOptions) == has(oldSelf.mkfsOptions) && (!has(self.mkfsOptions) || self.mkfsOptions == oldSelf.mkfsOptions)",message="mkfsOptions is immutable"
+// +kubebuilder:validation:XValidation:rule="!has(self.mkfsOptions) || self.volumeMode == 'Filesystem' && !has(self.source)",message="mkfsOptions is for a filesystem that is made: not for volumeMode Block, and not for a copy"
 // +kubebuilder:validation:XValidation:rule="has(self.source) == has(oldSelf.source) && (!has(self.source) || self.source == oldSelf.source)",message="source is immutable"
 // +kubebuilder:validation:XValidation:rule="self.?adopted.orValue(false) == oldSelf.?adopted.orValue(false)",message="adopted is immutable"
 // +kubebuilder:validation:XValidation:rule="has(self.fsType) == (self.volumeMode == 'Filesystem')",message="fsType is for volumeMode Filesystem, and required there"
@@ -71,6 +73,13 @@ type VolumeSpec struct {
 	// fsType of a Filesystem volume.
 	// +optional
 	FSType FSType `json:"fsType,omitempty"`
+
+	// mkfsOptions that its filesystem is made with, in the words of mkfs, of those that
+	// Berth knows to be safe. They count once: nothing changes them afterwards.
+	// +optional
+	// +kubebuilder:validation:MaxLength=512
+	// +kubebuilder:validation:Pattern=`^-[A-Za-z]( [A-Za-z0-9_=,^-]+)*$`
+	MkfsOptions string `json:"mkfsOptions,omitempty"`
 
 	// poolClass that the replicas come from.
 	// +required

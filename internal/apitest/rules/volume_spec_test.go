@@ -18,6 +18,8 @@ const (
 	oneSource        = "a source is either a snapshot or a volume"
 	adoptedImmutable = "adopted is immutable"
 	fsTypeImmutable  = "fsType is immutable"
+	mkfsImmutable    = "mkfsOptions is immutable"
+	mkfsMisplaced    = "mkfsOptions is for a filesystem that is made: not for volumeMode Block, and not for a copy"
 	fsTypeNeeded     = "fsType is for volumeMode Filesystem, and required there"
 	poolImmutable    = "pool is immutable: remove the replica and add it again"
 )
@@ -25,6 +27,8 @@ const (
 func named(name string) change { return func(v *v1alpha1.Volume) { v.Name = name } }
 
 func fsType(f v1alpha1.FSType) change { return func(v *v1alpha1.Volume) { v.Spec.FSType = f } }
+
+func made(options string) change { return func(v *v1alpha1.Volume) { v.Spec.MkfsOptions = options } }
 
 func block(v *v1alpha1.Volume) { v.Spec.VolumeMode, v.Spec.FSType = v1alpha1.Block, "" }
 
@@ -49,6 +53,11 @@ var createCases = map[string]struct {
 	"a filesystem volume without fsType":    {change: fsType(""), refusal: fsTypeNeeded},
 	"a block volume with fsType":            {change: all(block, fsType(v1alpha1.XFS)), refusal: fsTypeNeeded},
 	"an fsType that Berth does not make":    {change: fsType("ntfs"), refusal: `Unsupported value: "ntfs"`},
+	"options of mkfs":                       {change: made("-I 512 -O ^metadata_csum -E stride=4,nodiscard")},
+	"options of mkfs for a block volume":    {change: all(block, made("-I 512")), refusal: mkfsMisplaced},
+	"options of mkfs for a copy":            {change: all(from("", v1alpha1.VolumeName("a")), made("-I 512")), refusal: mkfsMisplaced},
+	"options that are no options":           {change: made("/dev/sda"), refusal: "spec.mkfsOptions"},
+	"options that a shell would read":       {change: made("-I 512;reboot"), refusal: "spec.mkfsOptions"},
 	"a factor of zero":                      {change: func(v *v1alpha1.Volume) { v.Spec.Replication.Factor = 0 }, refusal: "spec.replication.factor"},
 	"a factor of nine":                      {change: func(v *v1alpha1.Volume) { v.Spec.Replication.Factor = 9 }, refusal: "spec.replication.factor"},
 	"a volume from a snapshot":              {change: from(v1alpha1.SnapshotName("a"), "")},
@@ -121,6 +130,8 @@ var specCases = map[string]statusCase{
 		change: func(v *v1alpha1.Volume) { v.Spec.Placement = v1alpha1.PlacementNode }, refusal: specImmutable},
 	"the filesystem is immutable": {
 		change: fsType(v1alpha1.XFS), refusal: fsTypeImmutable},
+	"a volume gets no options of mkfs later": {
+		change: made("-I 512"), refusal: mkfsImmutable},
 	"a blank volume gets no source later": {
 		change: from(v1alpha1.SnapshotName("a"), ""), refusal: sourceImmutable},
 	"a volume is not adopted later": {
@@ -150,6 +161,24 @@ func TestAVolumesSpecChangesOnlyAsItsRulesAllow(t *testing.T) {
 	for name, tc := range specCases {
 		t.Run(name, func(t *testing.T) {
 			v := live(t, env.Client, newVolume(t), tc.before...)
+			tc.change(v)
+			expect(t, env.Client.Update(t.Context(), v), tc.refusal)
+		})
+	}
+}
+
+func TestTheOptionsOfAFilesystemStayAsItWasMade(t *testing.T) {
+	env := apitest.Start(t)
+	for name, tc := range map[string]struct {
+		change  change
+		refusal string
+	}{
+		"others":       {made("-I 1024"), mkfsImmutable},
+		"none":         {made(""), mkfsImmutable},
+		"another size": {change: capacity("20Gi")},
+	} {
+		t.Run(name, func(t *testing.T) {
+			v := live(t, env.Client, newVolume(t, made("-I 512")))
 			tc.change(v)
 			expect(t, env.Client.Update(t.Context(), v), tc.refusal)
 		})

@@ -574,6 +574,9 @@ var schemaYAML = typed.YAMLObject(`types:
     - name: fsType
       type:
         namedType: dev.berth.berth.api.v1alpha1.FSType
+    - name: mkfsOptions
+      type:
+        scalar: string
     - name: placement
       type:
         namedType: dev.berth.berth.api.v1alpha1.Placement

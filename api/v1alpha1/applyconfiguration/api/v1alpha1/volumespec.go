@@ -21,6 +21,9 @@ type VolumeSpecApplyConfiguration struct {
 	VolumeMode *apiv1alpha1.VolumeMode `json:"volumeMode,omitempty"`
 	// fsType of a Filesystem volume.
 	FSType *apiv1alpha1.FSType `json:"fsType,omitempty"`
+	// mkfsOptions that its filesystem is made with, in the words of mkfs, of those that
+	// Berth knows to be safe. They count once: nothing changes them afterwards.
+	MkfsOptions *string `json:"mkfsOptions,omitempty"`
 	// poolClass that the replicas come from.
 	PoolClass *string `json:"poolClass,omitempty"`
 	// claimRef names the claim the volume was made for, if one was.
@@ -67,6 +70,14 @@ func (b *VolumeSpecApplyConfiguration) WithVolumeMode(value apiv1alpha1.VolumeMo
 // If called multiple times, the FSType field is set to the value of the last call.
 func (b *VolumeSpecApplyConfiguration) WithFSType(value apiv1alpha1.FSType) *VolumeSpecApplyConfiguration {
 	b.FSType = &value
+	return b
+}
+
+// WithMkfsOptions sets the MkfsOptions field in the declarative configuration to the given value
+// and returns the receiver, so that objects can be built by chaining "With" function invocations.
+// If called multiple times, the MkfsOptions field is set to the value of the last call.
+func (b *VolumeSpecApplyConfiguration) WithMkfsOptions(value string) *VolumeSpecApplyConfiguration {
+	b.MkfsOptions = &value
 	return b
 }
 
