@@ -93,6 +93,28 @@ func TestAnOrphanIsAdoptedWithItsData(t *testing.T) {
 	}
 }
 
+func TestAnOrphanedSnapshotIsAdoptedAndRestored(t *testing.T) {
+	s := photographed(t)
+	defer s.free()
+	s.release("s")
+	if err := s.Client.Delete(t.Context(), s.getSnapshot("s")); err != nil {
+		t.Fatal(err)
+	}
+	await(t, "the orphan", s.orphaned)
+	_, made, err := quarantine.AdoptSnapshot(t.Context(), s.Client, quarantine.SnapshotAdoption{Node: s.name, Name: v1alpha1.SnapshotName(s.name + "s")})
+	if err != nil || !made {
+		t.Fatal(made, err)
+	}
+	await(t, "the snapshot to be found", s.tells("s", v1alpha1.SnapshotReady, v1alpha1.ReasonTaken))
+	await(t, "the report to show no orphan", func() bool { return !s.orphaned() })
+	s.create(s.volume("b", s.from("s", "", "1Gi")))
+	defer s.finish("b")
+	await(t, "the copy", s.says("b", isReady, v1alpha1.ReasonCarved))
+	if got := s.read("b"); got != "what was" {
+		t.Errorf("the copy holds %q", got)
+	}
+}
+
 func TestAnAdoptedVolumeWhoseDataIsGoneIsNotMade(t *testing.T) {
 	s := newSite(t, "")
 	pc, _ := s.classes()
