@@ -195,6 +195,10 @@ type Pool struct {
 	// +optional
 	// +kubebuilder:validation:MaxLength=1024
 	Message string `json:"message,omitempty"`
+
+	// lastChange is what Berth did to the pool last because a PoolClass asks for it.
+	// +optional
+	LastChange *PoolChange `json:"lastChange,omitempty"`
 }
 
 // InventoryItem is something of Berth's in a pool that has no Volume object.

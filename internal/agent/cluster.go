@@ -72,6 +72,11 @@ func (a *Agent) runCluster(ctx context.Context) error {
 	if err := a.addSnapshots(ctx, m, publisher.Poke); err != nil {
 		return fmt.Errorf("setting up the snapshot worker: %w", err)
 	}
+	pools, err := a.addManager(ctx, m, publisher.Poke)
+	if err != nil {
+		return fmt.Errorf("setting up the manager of pools: %w", err)
+	}
+	objects.Standings = pools.Standings
 	heartbeat := report.NewHeartbeat(objects, o.Clock, o.Log.WithName("heartbeat"))
 	err = errors.Join(
 		m.Add(runnable(heartbeat.Start)),

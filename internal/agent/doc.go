@@ -14,6 +14,7 @@
 //	cluster  replica  - carries out the node's replicas
 //	         snapshot - takes, keeps and removes the node's snapshots
 //	         inline   - removes the volumes of pods that are gone
+//	         manage   - has pools made and extended as PoolClasses ask for it
 //	         report   - publishes StorageNode, capacity and heartbeat
 //
 // Both halves work on one poold.Node and share one lock per volume.

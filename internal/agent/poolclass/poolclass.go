@@ -16,7 +16,7 @@ import (
 
 // Serves says whether a pool of a node with these labels serves the class.
 func Serves(c *v1alpha1.PoolClass, p provision.Pool, node map[string]string) bool {
-	return Names(c, p) && admits(c, node)
+	return Names(c, p) && Admits(c, node)
 }
 
 // Names says whether the class names a pool, on whichever node.
@@ -32,14 +32,14 @@ func Names(c *v1alpha1.PoolClass, p provision.Pool) bool {
 	case spec.ZFS != nil:
 		return slices.ContainsFunc(spec.ZFS.Pools, func(dataset string) bool { return provision.ZFSPrefix+dataset == p.Name })
 	case spec.Devices != nil:
-		return matches(spec.Devices, p)
+		return Selects(spec.Devices, p)
 	default:
 		return false
 	}
 }
 
-// matches says whether a disk is one of those that a class selects.
-func matches(d *v1alpha1.DevicePools, p provision.Pool) bool {
+// Selects says whether a disk is one of those that a class selects.
+func Selects(d *v1alpha1.DevicePools, p provision.Pool) bool {
 	return (d.Media == "" || string(d.Media) == p.Media) &&
 		(d.MinSize == nil || p.Total >= d.MinSize.Value()) &&
 		(d.MaxSize == nil || p.Total <= d.MaxSize.Value()) &&
@@ -51,9 +51,9 @@ func matches(d *v1alpha1.DevicePools, p provision.Pool) bool {
 		})
 }
 
-// admits says whether the class's selector matches a node. A selector that
+// Admits says whether the class's selector matches a node. A selector that
 // cannot be read matches nothing.
-func admits(c *v1alpha1.PoolClass, node map[string]string) bool {
+func Admits(c *v1alpha1.PoolClass, node map[string]string) bool {
 	if c.Spec.NodeSelector == nil {
 		return true
 	}

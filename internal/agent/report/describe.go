@@ -35,7 +35,7 @@ const (
 func Describe(f Facts, s pools.Snapshot) v1alpha1.StorageNodeStatus {
 	return v1alpha1.StorageNodeStatus{
 		Pools: describePools(f, s), VolumesRevision: f.Revision,
-		Features: []string{v1alpha1.FeatureCopies}, Conditions: describeConditions(f, s),
+		Features: []string{v1alpha1.FeatureCopies, v1alpha1.FeatureMkfsOptions}, Conditions: describeConditions(f, s),
 	}
 }
 
@@ -53,6 +53,11 @@ func describePools(f Facts, s pools.Snapshot) []v1alpha1.Pool {
 		if !present[name] {
 			present[name] = true
 			described = append(described, missingPool(name))
+		}
+	}
+	for _, name := range f.Remembered {
+		if !present[name] {
+			described = append(described, rememberedPool(name))
 		}
 	}
 	slices.SortFunc(described, func(a, b v1alpha1.Pool) int { return compare(a.Name, b.Name) })
@@ -84,6 +89,7 @@ func describePool(p provision.Pool, f Facts) v1alpha1.Pool {
 		largest = max(largest, poolclass.Room(&c, p))
 	}
 	d.LargestVolume = quantity(largest)
+	d.LastChange = f.lastChange(p.Name)
 	return d
 }
 
@@ -111,6 +117,8 @@ func describeConditions(f Facts, s pools.Snapshot) []metav1.Condition {
 		ready.Status, ready.Reason, ready.Message = metav1.ConditionFalse, reasonUnavailable, entries.Clip(s.Err.Error())
 	}
 	conditions := append([]metav1.Condition{ready}, unwiped(s.Pools)...)
+	conditions = append(conditions, managed(f.Standings)...)
+	conditions = append(conditions, f.filling(s.Pools)...)
 	if n := len(f.Orphans); n > 0 {
 		conditions = append(conditions, metav1.Condition{
 			Type: Orphaned, Status: metav1.ConditionTrue, Reason: reasonUnaccounted,

@@ -7,6 +7,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"berth.dev/berth/api/v1alpha1"
+	"berth.dev/berth/internal/agent/manage"
 	"berth.dev/berth/internal/agent/orphans"
 	"berth.dev/berth/internal/agent/poolclass"
 	"berth.dev/berth/internal/provision"
@@ -23,6 +24,11 @@ type Facts struct {
 	// Orphans are volumes and snapshots in the pools that no object accounts for, by
 	// name.
 	Orphans map[string]orphans.Orphan
+	// Remembered are the pools that a class has Berth make, and that the report before
+	// lists: they are made once.
+	Remembered []string
+	// Standings are how the wishes for pools stand.
+	Standings []manage.Standing
 	// Accounted are the replicas that Volumes account for.
 	Accounted map[replica]bool
 	// Revision up to which the Volumes were seen for all that; empty if not known.

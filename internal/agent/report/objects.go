@@ -19,6 +19,7 @@ import (
 	"berth.dev/berth/api/v1alpha1"
 	apply "berth.dev/berth/api/v1alpha1/applyconfiguration/api/v1alpha1"
 	"berth.dev/berth/internal/agent/entries"
+	"berth.dev/berth/internal/agent/manage"
 	"berth.dev/berth/internal/agent/orphans"
 )
 
@@ -32,6 +33,10 @@ type Objects struct {
 	owner           client.FieldOwner
 	orphans         func() map[string]orphans.Orphan
 	revisions       *Revisions
+
+	// Standings returns how the wishes for pools stand; nil means that there are none. It
+	// is to be set before anything is published.
+	Standings func() []manage.Standing
 }
 
 var _ Cluster = (*Objects)(nil)
@@ -61,13 +66,19 @@ func (o *Objects) Facts(ctx context.Context) (Facts, error) {
 			return Facts{}, fmt.Errorf("listing what is watched: %w", err)
 		}
 	}
-	return Facts{
+	facts := Facts{
 		Node: node, PoolClasses: classes.Items, StorageClasses: storage.Items,
-		Expected:  expectedPools(volumes.Items, o.node),
+		Expected:  ExpectedPools(volumes.Items, o.node),
 		Orphans:   o.orphans(),
 		Accounted: accountedFor(volumes.Items, o.node),
 		Revision:  revision, Owed: owed,
-	}, nil
+	}
+	if o.Standings != nil {
+		facts.Standings = o.Standings()
+	}
+	before, err := o.StorageNode(ctx)
+	facts.Remembered = remembered(before, manage.Names(facts.PoolClasses, facts.labels()))
+	return facts, err
 }
 
 // self is the node's own Node, or nil if it is gone.
@@ -81,9 +92,9 @@ func (o *Objects) self(ctx context.Context) (*metav1.PartialObjectMetadata, erro
 	return node, err
 }
 
-// expectedPools are the pools that a node's volumes are in, or were when their
+// ExpectedPools are the pools that a node's volumes are in, or were when their
 // devices were last seen.
-func expectedPools(volumes []v1alpha1.Volume, node string) []string {
+func ExpectedPools(volumes []v1alpha1.Volume, node string) []string {
 	var expected []string
 	for _, v := range volumes {
 		for _, e := range v.Status.Replicas {
@@ -143,6 +154,7 @@ func applied(s v1alpha1.StorageNodeStatus) *apply.StorageNodeStatusApplyConfigur
 		pool.MetadataFilledPercent = entries.Given(p.MetadataFilledPercent)
 		pool.Media = entries.Given(p.Media)
 		pool.Message = entries.Given(p.Message)
+		pool.LastChange = appliedChange(p.LastChange)
 		status.WithPools(pool)
 	}
 	for _, c := range s.Conditions {

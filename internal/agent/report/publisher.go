@@ -148,7 +148,7 @@ func (p *Publisher) publishStatus(ctx context.Context, next v1alpha1.StorageNode
 	}
 	now := p.clock.Now()
 	next.Conditions = timed(before.Conditions, next.Conditions, now)
-	next.Pools = dated(before.Pools, next.Pools, p.OrphanRetention, now)
+	next.Pools = changed(before.Pools, dated(before.Pools, next.Pools, p.OrphanRetention, now))
 	if p.status != nil && !news(*p.status, next, owed) {
 		return nil
 	}

@@ -6,6 +6,8 @@ import (
 	"fmt"
 	"time"
 
+	corev1 "k8s.io/api/core/v1"
+
 	"berth.dev/berth/api/v1alpha1"
 )
 
@@ -26,8 +28,10 @@ const (
 // Notice is one thing to tell of a StorageNode.
 type Notice struct {
 	// Name of the event: the same for the same thing.
-	Name            string
-	Reason, Message string
+	Name string
+	// Type of the event: Normal or Warning.
+	Type                    string
+	Action, Reason, Message string
 }
 
 // Due is what is to be told of a report now, and how long it is until there is more;
@@ -45,14 +49,16 @@ func Due(n *v1alpha1.StorageNode, now time.Time) (notices []Notice, next time.Du
 			}
 		}
 	}
-	return notices, next
+	return append(notices, poolNotices(n, now)...), next
 }
 
 func dueOf(node, pool string, i v1alpha1.InventoryItem, now time.Time) (notices []Notice, next time.Duration) {
 	o, name := i.Orphan, i.Volume+i.Snapshot
 	tell := func(reason, message string) {
 		sum := sha256.Sum256(fmt.Appendf(nil, "%s/%s/%s/%s/%d", reason, node, pool, name, o.Since.Unix()))
-		notices = append(notices, Notice{Name: "berth-orphan-" + hex.EncodeToString(sum[:16]), Reason: reason, Message: message})
+		notices = append(notices, Notice{
+			Name: "berth-orphan-" + hex.EncodeToString(sum[:16]), Type: corev1.EventTypeWarning, Action: "Kept", Reason: reason, Message: message,
+		})
 	}
 	if now.Sub(o.Since.Time) < fresh {
 		tell(ReasonFound, fmt.Sprintf("%s in pool %s (%s) is kept: %s", name, pool, o.Size.String(), o.Message))

@@ -22,7 +22,7 @@ const (
 	maxNote = 1024
 )
 
-// Notices tells of orphans.
+// Notices tells of orphans and of pools.
 type Notices struct {
 	Client client.Client
 	Clock  clock.PassiveClock
@@ -77,11 +77,11 @@ func (r *Notices) tell(ctx context.Context, n *v1alpha1.StorageNode, notice Noti
 		Regarding: corev1.ObjectReference{
 			APIVersion: v1alpha1.GroupVersion.String(), Kind: "StorageNode", Name: n.Name, UID: n.UID,
 		},
-		Type: corev1.EventTypeWarning, Reason: notice.Reason, Action: "Kept", Note: note,
+		Type: notice.Type, Reason: notice.Reason, Action: notice.Action, Note: note,
 		ReportingController: reporter, ReportingInstance: r.Instance,
 	})
 	if err != nil && !apierrors.IsAlreadyExists(err) {
-		return fmt.Errorf("telling of an orphan on node %s: %w", n.Name, err)
+		return fmt.Errorf("telling of node %s: %w", n.Name, err)
 	}
 	return nil
 }

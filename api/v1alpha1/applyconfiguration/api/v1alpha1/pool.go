@@ -46,6 +46,8 @@ type PoolApplyConfiguration struct {
 	Health *apiv1alpha1.PoolHealth `json:"health,omitempty"`
 	// message explains a pool that is not healthy.
 	Message *string `json:"message,omitempty"`
+	// lastChange is what Berth did to the pool last because a PoolClass asks for it.
+	LastChange *PoolChangeApplyConfiguration `json:"lastChange,omitempty"`
 }
 
 // PoolApplyConfiguration constructs a declarative configuration of the Pool type for use with
@@ -162,5 +164,13 @@ func (b *PoolApplyConfiguration) WithHealth(value apiv1alpha1.PoolHealth) *PoolA
 // If called multiple times, the Message field is set to the value of the last call.
 func (b *PoolApplyConfiguration) WithMessage(value string) *PoolApplyConfiguration {
 	b.Message = &value
+	return b
+}
+
+// WithLastChange sets the LastChange field in the declarative configuration to the given value
+// and returns the receiver, so that objects can be built by chaining "With" function invocations.
+// If called multiple times, the LastChange field is set to the value of the last call.
+func (b *PoolApplyConfiguration) WithLastChange(value *PoolChangeApplyConfiguration) *PoolApplyConfiguration {
+	b.LastChange = value
 	return b
 }

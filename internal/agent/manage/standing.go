@@ -1,0 +1,37 @@
+package manage
+
+import (
+	"strings"
+	"time"
+
+	"berth.dev/berth/internal/provision"
+)
+
+// Standing is how a wish stands on a node.
+type Standing struct {
+	// Pool, and Class that asks for it.
+	Pool, Class string
+	provision.Outcome
+	// Last is what was done to the pool last by this process, and At when; it has no reason
+	// if nothing was.
+	Last provision.Outcome
+	At   time.Time
+}
+
+// Met says whether all is as asked.
+func (s Standing) Met() bool { return s.Reason.Met() || s.Reason.Done() }
+
+// standing of a wish, from what came of it.
+func (w Wish) standing(o provision.Outcome, err error) Standing {
+	if err != nil {
+		o = provision.Outcome{Reason: Failing, Message: err.Error()}
+	}
+	switch {
+	case w.contested && o.Reason.Met():
+		o.Reason = Contested
+		o.Message += "; " + strings.Join(w.Remarks, "; ")
+	case len(w.Remarks) > 0 && !o.Reason.Done() && !o.Reason.Met():
+		o.Message += "; " + strings.Join(w.Remarks, "; ")
+	}
+	return Standing{Pool: w.Pool.Name, Class: w.Class, Outcome: o}
+}

@@ -1,0 +1,165 @@
+package manage
+
+import (
+	"context"
+	"maps"
+	"slices"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/go-logr/logr"
+	"k8s.io/utils/clock"
+
+	"berth.dev/berth/internal/provision"
+)
+
+const (
+	// patience is how long a step may take before the others of its group are tried again
+	// without it; it goes on.
+	patience = time.Minute
+	// A step that failed is tried again after at least and at most this long.
+	minRetry = 10 * time.Second
+	maxRetry = 5 * time.Minute
+)
+
+// Worker has wishes carried out, and keeps how they stand.
+type Worker struct {
+	Manager provision.Manager
+	// Facts returns what is known of the node.
+	Facts func(ctx context.Context) (Facts, error)
+	// Told is called when a standing has changed. It must not block.
+	Told  func()
+	Clock clock.PassiveClock
+	Log   logr.Logger
+
+	mu        sync.Mutex
+	standings map[key]Standing
+	failures  map[key]failure
+}
+
+// key tells apart the wishes of several classes for one pool.
+type key struct{ pool, class string }
+
+// failure is a step that failed so often, and is tried again then.
+type failure struct {
+	times int
+	again time.Time
+}
+
+// Round takes one step of each wish. The wishes of one volume group are one after the
+// other, and the groups hold up each other no longer than patience.
+func (w *Worker) Round(ctx context.Context) error {
+	facts, err := w.Facts(ctx)
+	if err != nil {
+		return err
+	}
+	wishes := Wishes(facts)
+	byGroup := map[string][]Wish{}
+	for _, wish := range wishes {
+		group, _, _ := strings.Cut(wish.Pool.Name, "/")
+		byGroup[group] = append(byGroup[group], wish)
+	}
+	var groups sync.WaitGroup
+	for _, ofOne := range byGroup {
+		groups.Go(func() {
+			for _, wish := range ofOne {
+				w.step(ctx, wish)
+			}
+		})
+	}
+	groups.Wait()
+	w.forget(wishes)
+	return nil
+}
+
+// Standings are how the wishes stand, in a stable order.
+func (w *Worker) Standings() []Standing {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	return slices.SortedFunc(maps.Values(w.standings), func(a, b Standing) int {
+		return strings.Compare(a.Pool+" "+a.Class, b.Pool+" "+b.Class)
+	})
+}
+
+// step takes a step of a wish, unless it failed just now.
+func (w *Worker) step(ctx context.Context, wish Wish) {
+	at := key{wish.Pool.Name, wish.Class}
+	if wish.Refused.Reason != "" {
+		w.tell(at, wish.standing(wish.Refused, nil))
+		return
+	}
+	if w.rests(at) {
+		return
+	}
+	bounded, cancel := context.WithTimeout(ctx, patience)
+	defer cancel()
+	outcome, err := w.Manager.Ensure(bounded, wish.PoolWish)
+	if ctx.Err() != nil {
+		return
+	}
+	w.note(at, err)
+	switch {
+	case err != nil:
+		w.Log.Error(err, "managing a pool failed, trying again", "pool", at.pool, "class", at.class)
+	case outcome.Reason.Done():
+		w.Log.Info("managed a pool", "pool", at.pool, "class", at.class, "done", outcome.Reason, "message", outcome.Message)
+	}
+	w.tell(at, wish.standing(outcome, err))
+}
+
+func (w *Worker) rests(at key) bool {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	f, failed := w.failures[at]
+	return failed && w.Clock.Now().Before(f.again)
+}
+
+func (w *Worker) note(at key, err error) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if err == nil {
+		delete(w.failures, at)
+		return
+	}
+	if w.failures == nil {
+		w.failures = map[key]failure{}
+	}
+	times := w.failures[at].times
+	w.failures[at] = failure{times + 1, w.Clock.Now().Add(min(minRetry<<min(times, 10), maxRetry))}
+}
+
+// tell keeps a standing, and what was done last.
+func (w *Worker) tell(at key, s Standing) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	old, known := w.standings[at]
+	s.Last, s.At = old.Last, old.At
+	if s.Reason.Done() {
+		s.Last, s.At = s.Outcome, w.Clock.Now()
+	}
+	if w.standings == nil {
+		w.standings = map[key]Standing{}
+	}
+	w.standings[at] = s
+	if !known || old != s {
+		w.Told()
+	}
+}
+
+// forget drops what is not asked for any more.
+func (w *Worker) forget(wishes []Wish) {
+	asked := map[key]bool{}
+	for _, wish := range wishes {
+		asked[key{wish.Pool.Name, wish.Class}] = true
+	}
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	for at := range w.standings {
+		if !asked[at] {
+			delete(w.standings, at)
+			delete(w.failures, at)
+			w.Told()
+		}
+	}
+}

@@ -1,0 +1,80 @@
+package notices
+
+import (
+	"crypto/sha256"
+	"encoding/hex"
+	"fmt"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"berth.dev/berth/api/v1alpha1"
+)
+
+// The reasons of events about pools. What Berth did to one is "Pool" and the reason of
+// the change.
+const (
+	ReasonFilling     = "ThinPoolFilling"
+	ReasonNearlyFull  = "ThinPoolNearlyFull"
+	ReasonNotManaged  = "PoolsNotAsAsked"
+	actionManaged     = "Managed"
+	actionWatched     = "Watched"
+	reasonPool        = "Pool"
+	reasonAwaitsDisks = "AwaitsDisks" // which is no news: not every node has disks
+)
+
+// poolNotices are what is to be told of a node's pools.
+func poolNotices(n *v1alpha1.StorageNode, now time.Time) (notices []Notice) {
+	for _, p := range n.Status.Pools {
+		if c := p.LastChange; c != nil && now.Sub(c.At.Time) < fresh {
+			notices = append(notices, Notice{
+				Name: poolEvent(n.Name, p.Name, string(c.Reason), c.At.Unix()), Type: corev1.EventTypeNormal, Action: actionManaged,
+				Reason: reasonPool + string(c.Reason), Message: c.Message,
+			})
+		}
+		notices = append(notices, fillNotices(n.Name, p)...)
+	}
+	c := meta.FindStatusCondition(n.Status.Conditions, v1alpha1.ConditionPoolsManaged)
+	if c != nil && c.Status == metav1.ConditionFalse && c.Reason != reasonAwaitsDisks && now.Sub(c.LastTransitionTime.Time) < fresh {
+		notices = append(notices, Notice{
+			Name: poolEvent(n.Name, "", c.Reason, c.LastTransitionTime.Unix()), Type: corev1.EventTypeWarning, Action: actionManaged,
+			Reason: ReasonNotManaged, Message: c.Message,
+		})
+	}
+	return notices
+}
+
+// fillNotices tell of a thin pool that passed a threshold, once for each. It is told
+// again when it passes it again and the event is gone.
+func fillNotices(node string, p v1alpha1.Pool) (notices []Notice) {
+	total := p.Total.Value()
+	if p.Filled == nil || total <= 0 || len(p.Classes) == 0 {
+		return nil
+	}
+	data := int(p.Filled.Value() / max(total/100, 1)) // which is reported in hundredths
+	for _, of := range []struct {
+		what    string
+		percent int
+	}{{"data", data}, {"metadata", int(p.MetadataFilledPercent)}} {
+		reason, level := ReasonFilling, v1alpha1.FillingPercent
+		if of.percent >= v1alpha1.NearlyFullPercent {
+			reason, level = ReasonNearlyFull, v1alpha1.NearlyFullPercent
+		}
+		if of.percent < level {
+			continue
+		}
+		notices = append(notices, Notice{
+			Name: poolEvent(node, p.Name+"/"+of.what, reason, 0), Type: corev1.EventTypeWarning, Action: actionWatched, Reason: reason,
+			Message: fmt.Sprintf("the %s of thin pool %s is filled to %d%% or more; writes stop when it is full: extend it, or let its PoolClass autoExtend it",
+				of.what, p.Name, level),
+		})
+	}
+	return notices
+}
+
+func poolEvent(node, pool, reason string, at int64) string {
+	sum := sha256.Sum256(fmt.Appendf(nil, "%s/%s/%s/%d", reason, node, pool, at))
+	return "berth-pool-" + hex.EncodeToString(sum[:16])
+}
