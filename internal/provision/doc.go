@@ -1,6 +1,6 @@
 // Package provision defines what carves volumes out of a node's pools.
 //
-// A pool provisioner (LVM, later ZFS, btrfs and whole devices) implements
+// A pool provisioner (LVM, ZFS, whole devices, later btrfs) implements
 // Provisioner; the agent calls it directly or across poold's socket. Identity
 // is kept with the data (tags of a logical volume, properties of a dataset), so
 // a node can be adopted again after its API objects were lost.

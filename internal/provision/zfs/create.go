@@ -36,6 +36,11 @@ func (p *Provisioner) Create(ctx context.Context, r provision.CreateRequest) (pr
 	if err := p.known(ctx, parent); err != nil {
 		return provision.Volume{}, err
 	}
+	if _, there := p.state.find(r.ID, volumeIn); !there && r.Source.Volume != "" {
+		if err := p.writeOut(ctx, r.Source.Volume); err != nil {
+			return provision.Volume{}, err
+		}
+	}
 	err = p.carryOut(ctx, change{
 		zpool: zpoolOf(parent), id: r.ID,
 		plan:    func(z *zpool) ([]step, error) { return p.planCreate(z, r, parent) },

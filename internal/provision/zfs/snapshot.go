@@ -16,7 +16,9 @@ func (p *Provisioner) Snapshot(ctx context.Context, r provision.SnapshotRequest)
 	}
 	holder, err := p.locate(ctx, r.ID, snapshotIn)
 	if errors.Is(err, provision.ErrNotFound) {
-		holder, err = p.locate(ctx, r.Volume, volumeIn)
+		if holder, err = p.locate(ctx, r.Volume, volumeIn); err == nil {
+			err = p.writeOut(ctx, r.Volume)
+		}
 	}
 	if err != nil {
 		return s, err

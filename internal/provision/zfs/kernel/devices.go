@@ -38,6 +38,8 @@ type Devices struct {
 	mu sync.Mutex
 	// numbers are those of the zvols that told their names.
 	numbers map[string]uint64
+	// writing are the zvols to which what is kept in memory is being written.
+	writing map[string]bool
 }
 
 var _ zfs.Devices = (*Devices)(nil)

@@ -50,6 +50,10 @@ type Dataset struct {
 	// Content of a zvol; Written is set when it is not that of the last snapshot.
 	Content string
 	Written bool
+	// Cached is what follows it and is in the kernel's memory only; Failing is why that
+	// cannot be written.
+	Cached  string
+	Failing error
 	// Origin of a clone.
 	Origin    string
 	Snapshots map[string]*Snapshot
@@ -189,6 +193,12 @@ func (h *Host) Forget(string) {}
 // Settle implements zfs.Devices.
 func (h *Host) Settle(_ context.Context, dataset string) {
 	h.On(dataset, func(d *Dataset) { d.Probed = false })
+}
+
+// WriteOut implements zfs.Devices.
+func (h *Host) WriteOut(_ context.Context, dataset string) (err error) {
+	h.On(dataset, func(d *Dataset) { d.Content, d.Cached, err = d.Content+d.Cached, "", d.Failing })
+	return err
 }
 
 // Claimed implements zfs.Devices.
