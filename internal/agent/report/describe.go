@@ -45,7 +45,7 @@ func describePools(f Facts, s pools.Snapshot) []v1alpha1.Pool {
 	for _, p := range s.Pools {
 		present[p.Name] = true
 		d := describePool(p, f)
-		if len(d.Classes) > 0 || len(d.Inventory) > 0 || slices.Contains(f.Expected, p.Name) {
+		if len(d.Classes) > 0 || len(d.Inventory) > 0 || slices.Contains(f.Expected, p.Name) || unknown(p) {
 			described = append(described, d)
 		}
 	}
@@ -63,6 +63,10 @@ func describePools(f Facts, s pools.Snapshot) []v1alpha1.Pool {
 	slices.SortFunc(described, func(a, b v1alpha1.Pool) int { return compare(a.Name, b.Name) })
 	return described
 }
+
+// unknown says that nothing of a pool could be read: whatever a class names in it, and
+// whatever Berth has there, only its problem tells of it.
+func unknown(p provision.Pool) bool { return p.Total == 0 && p.Problem != "" }
 
 func describePool(p provision.Pool, f Facts) v1alpha1.Pool {
 	items, rest := f.inventory(p)

@@ -49,7 +49,7 @@ func TestTheFillOfAThinPoolIsSaidInHundredths(t *testing.T) {
 }
 
 func TestAPoolThatIsMissingIsOfTheTypeThatItsNameSays(t *testing.T) {
-	for name, want := range map[string]v1alpha1.ProvisionerType{"vg0": "LVM", "vg0/thin": "LVMThin", "disk:eui.1": "Device"} {
+	for name, want := range map[string]v1alpha1.ProvisionerType{"vg0": "LVM", "vg0/thin": "LVMThin", "disk:eui.1": "Device", "zfs:tank/berth": "ZFS"} {
 		if got := missingPool(name).Provisioner; got != want {
 			t.Errorf("%s is of type %s, want %s", name, got, want)
 		}
@@ -71,6 +71,9 @@ func TestDescribe(t *testing.T) {
 			ready:    "True"},
 		"a pool of no class is left out": {
 			facts: facts(nil), snapshot: seen(pool("root")), ready: "True"},
+		"a pool of which nothing can be read is shown": {
+			facts: facts(nil), snapshot: seen(pool("root"), pool("zfs:tank", broken, func(p *provision.Pool) { p.Total, p.Free = 0, 0 })),
+			want: []string{"zfs:tank Degraded largest 0 of 0, classes []"}, ready: "True"},
 		"a class for other nodes does not count": {
 			facts:    facts([]v1alpha1.PoolClass{class("hdd", []string{"vg0"}, onlyOn("hdd")), class("ssd", []string{"vg0"}, onlyOn("ssd"))}),
 			snapshot: seen(pool("vg0")), want: []string{"vg0 Healthy largest 10Gi of 10Gi, classes [ssd]"}, ready: "True"},
