@@ -92,6 +92,11 @@ type PoolClassSpec struct {
 	// +kubebuilder:validation:Minimum=0
 	// +kubebuilder:validation:Maximum=100
 	SparePercent int32 `json:"sparePercent,omitempty"`
+
+	// onNodeGone says what becomes of the claims whose only copy is on a node whose Node
+	// object was deleted. Without it they are kept.
+	// +optional
+	OnNodeGone *OnNodeGone `json:"onNodeGone,omitempty"`
 }
 
 // LVMPools names the volume groups of a class.

@@ -22,6 +22,6 @@
 //
 // Volumes, Snapshots, StorageNodes and PoolClasses are watched whole; Nodes and
 // PersistentVolumes cut down to what is used; Leases in Berth's own namespace.
-// Claims are read one by one when needed, and nothing else is ever read. After
-// the start there is no list.
+// Claims are read one by one when needed, and so is whatever a deletion is decided by.
+// Nothing else is ever read, and after the start there is no list.
 package controller

@@ -21,6 +21,7 @@ import (
 
 	"berth.dev/berth/api/v1alpha1"
 	"berth.dev/berth/internal/controller/heartbeat"
+	"berth.dev/berth/internal/controller/nodegone"
 	"berth.dev/berth/internal/controller/notices"
 	"berth.dev/berth/internal/controller/snapshots"
 	"berth.dev/berth/internal/controller/upkeep"
@@ -204,6 +205,7 @@ func addReconcilers(m ctrl.Manager, o Options, nodes volumes.Nodes) error {
 		(&upkeep.Reservations{Client: c, Live: live, Clock: o.Clock, Delay: ReservationDelay}).SetupWithManager(m),
 		(&upkeep.StorageNodes{Client: c, Live: live}).SetupWithManager(m),
 		(&upkeep.PoolClasses{Client: c}).SetupWithManager(m),
+		(&nodegone.Reconciler{Client: c, Live: live, Clock: o.Clock, Instance: name}).SetupWithManager(m),
 		(&notices.Notices{Client: c, Clock: o.Clock, Instance: name}).SetupWithManager(m),
 	)
 }

@@ -34,10 +34,14 @@ func ForKind(kind schema.GroupVersionKind) interface{} {
 		return &apiv1alpha1.LVMPoolsApplyConfiguration{}
 	case v1alpha1.SchemeGroupVersion.WithKind("LVMThinPools"):
 		return &apiv1alpha1.LVMThinPoolsApplyConfiguration{}
+	case v1alpha1.SchemeGroupVersion.WithKind("OnNodeGone"):
+		return &apiv1alpha1.OnNodeGoneApplyConfiguration{}
 	case v1alpha1.SchemeGroupVersion.WithKind("Orphan"):
 		return &apiv1alpha1.OrphanApplyConfiguration{}
 	case v1alpha1.SchemeGroupVersion.WithKind("Pool"):
 		return &apiv1alpha1.PoolApplyConfiguration{}
+	case v1alpha1.SchemeGroupVersion.WithKind("PoolChange"):
+		return &apiv1alpha1.PoolChangeApplyConfiguration{}
 	case v1alpha1.SchemeGroupVersion.WithKind("PoolClass"):
 		return &apiv1alpha1.PoolClassApplyConfiguration{}
 	case v1alpha1.SchemeGroupVersion.WithKind("PoolClassSpec"):

@@ -71,6 +71,9 @@ func refusals() map[string]bool {
 	for _, tc := range classChanges {
 		seen[tc.refusal] = true
 	}
+	for _, tc := range nodeGoneCases {
+		seen[tc.refusal] = true
+	}
 	for _, tc := range forgetCases {
 		seen[tc.refusal] = true
 	}

@@ -158,6 +158,19 @@ var schemaYAML = typed.YAMLObject(`types:
           elementRelationship: associative
 - name: dev.berth.berth.api.v1alpha1.Media
   scalar: string
+- name: dev.berth.berth.api.v1alpha1.NodeGonePolicy
+  scalar: string
+- name: dev.berth.berth.api.v1alpha1.OnNodeGone
+  map:
+    fields:
+    - name: after
+      type:
+        namedType: io.k8s.apimachinery.pkg.apis.meta.v1.Duration
+      default: 1h
+    - name: policy
+      type:
+        namedType: dev.berth.berth.api.v1alpha1.NodeGonePolicy
+      default: Keep
 - name: dev.berth.berth.api.v1alpha1.Orphan
   map:
     fields:
@@ -216,6 +229,9 @@ var schemaYAML = typed.YAMLObject(`types:
     - name: largestVolume
       type:
         namedType: io.k8s.apimachinery.pkg.api.resource.Quantity
+    - name: lastChange
+      type:
+        namedType: dev.berth.berth.api.v1alpha1.PoolChange
     - name: media
       type:
         namedType: dev.berth.berth.api.v1alpha1.Media
@@ -234,6 +250,20 @@ var schemaYAML = typed.YAMLObject(`types:
     - name: total
       type:
         namedType: io.k8s.apimachinery.pkg.api.resource.Quantity
+- name: dev.berth.berth.api.v1alpha1.PoolChange
+  map:
+    fields:
+    - name: at
+      type:
+        namedType: io.k8s.apimachinery.pkg.apis.meta.v1.Time
+    - name: message
+      type:
+        scalar: string
+    - name: reason
+      type:
+        namedType: dev.berth.berth.api.v1alpha1.PoolChangeReason
+- name: dev.berth.berth.api.v1alpha1.PoolChangeReason
+  scalar: string
 - name: dev.berth.berth.api.v1alpha1.PoolClass
   map:
     fields:
@@ -267,6 +297,9 @@ var schemaYAML = typed.YAMLObject(`types:
     - name: nodeSelector
       type:
         namedType: io.k8s.apimachinery.pkg.apis.meta.v1.LabelSelector
+    - name: onNodeGone
+      type:
+        namedType: dev.berth.berth.api.v1alpha1.OnNodeGone
     - name: provisioner
       type:
         namedType: dev.berth.berth.api.v1alpha1.ProvisionerType
@@ -682,6 +715,8 @@ var schemaYAML = typed.YAMLObject(`types:
       type:
         scalar: string
 - name: io.k8s.apimachinery.pkg.apis.meta.v1.ConditionStatus
+  scalar: string
+- name: io.k8s.apimachinery.pkg.apis.meta.v1.Duration
   scalar: string
 - name: io.k8s.apimachinery.pkg.apis.meta.v1.FieldsV1
   map:

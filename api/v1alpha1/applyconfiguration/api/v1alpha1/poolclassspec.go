@@ -32,6 +32,9 @@ type PoolClassSpecApplyConfiguration struct {
 	// sparePercent of the size of every pool is kept free in the same way; both
 	// count together.
 	SparePercent *int32 `json:"sparePercent,omitempty"`
+	// onNodeGone says what becomes of the claims whose only copy is on a node whose Node
+	// object was deleted. Without it they are kept.
+	OnNodeGone *OnNodeGoneApplyConfiguration `json:"onNodeGone,omitempty"`
 }
 
 // PoolClassSpecApplyConfiguration constructs a declarative configuration of the PoolClassSpec type for use with
@@ -101,5 +104,13 @@ func (b *PoolClassSpecApplyConfiguration) WithSpare(value resource.Quantity) *Po
 // If called multiple times, the SparePercent field is set to the value of the last call.
 func (b *PoolClassSpecApplyConfiguration) WithSparePercent(value int32) *PoolClassSpecApplyConfiguration {
 	b.SparePercent = &value
+	return b
+}
+
+// WithOnNodeGone sets the OnNodeGone field in the declarative configuration to the given value
+// and returns the receiver, so that objects can be built by chaining "With" function invocations.
+// If called multiple times, the OnNodeGone field is set to the value of the last call.
+func (b *PoolClassSpecApplyConfiguration) WithOnNodeGone(value *OnNodeGoneApplyConfiguration) *PoolClassSpecApplyConfiguration {
+	b.OnNodeGone = value
 	return b
 }

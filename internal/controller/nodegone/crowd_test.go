@@ -1,0 +1,62 @@
+package nodegone
+
+import (
+	"fmt"
+	"testing"
+	"time"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"berth.dev/berth/api/v1alpha1"
+)
+
+// on is a Volume of a node, with a mark of that age; no mark if the reason is empty.
+func on(node string, status metav1.ConditionStatus, reason string, age time.Duration) v1alpha1.Volume {
+	v := volume()
+	v.Spec.Replicas[0].Node = node
+	if reason != "" {
+		v.Status.Conditions = []metav1.Condition{{Type: Condition, Status: status, Reason: reason, LastTransitionTime: metav1.NewTime(start.Add(-age))}}
+	}
+	return *v
+}
+
+func TestWhichNodesAreOneOfACrowd(t *testing.T) {
+	for name, tc := range map[string]struct {
+		volume v1alpha1.Volume
+		counts bool
+	}{
+		"one that was just deleted":                    {on("x", "", "", 0), true},
+		"one that waits":                               {on("x", yes, ReasonPending, 100*hour), true},
+		"one whose claims are going":                   {on("x", yes, ReasonReleasing, 100*hour), true},
+		"one that is not believed to be gone":          {on("x", unknown, ReasonTooMany, 100*hour), true},
+		"one that goes again":                          {on("x", no, ReasonReturned, 100*hour), true},
+		"one whose claims were released lately":        {on("x", yes, ReasonReleased, 23*hour), true},
+		"one whose claims were released long ago":      {on("x", yes, ReasonReleased, 24*hour), false},
+		"one that went lately and whose claims stay":   {on("x", yes, ReasonKept, 23*hour), true},
+		"one that went long ago and whose claims stay": {on("x", yes, ReasonKept, 24*hour), false},
+		"one that is there":                            {on("present", yes, ReasonPending, hour), false},
+	} {
+		t.Run(name, func(t *testing.T) {
+			got := CrowdOf([]v1alpha1.Volume{tc.volume, tc.volume}, map[string]bool{"present": true}, start)
+			want := Crowd{Known: 1}
+			if tc.counts {
+				want = Crowd{Gone: 1, Known: 2}
+			}
+			if got != want {
+				t.Errorf("%+v, want %+v", got, want)
+			}
+		})
+	}
+}
+
+func TestHowManyNodesMayBeGone(t *testing.T) {
+	for crowd, tooMany := range map[Crowd]bool{
+		{1, 1}: true, {1, 2}: false, {2, 3}: true, {2, 4}: false, {3, 5}: true, {3, 6}: false, {3, 1000}: false, {4, 1000}: true, {0, 3}: false,
+	} {
+		t.Run(fmt.Sprintf("%d of %d", crowd.Gone, crowd.Known), func(t *testing.T) {
+			if crowd.tooMany() != tooMany {
+				t.Errorf("too many: %v", crowd.tooMany())
+			}
+		})
+	}
+}

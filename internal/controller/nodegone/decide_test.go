@@ -1,0 +1,133 @@
+package nodegone
+
+import (
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"berth.dev/berth/api/v1alpha1"
+)
+
+const (
+	yes     = metav1.ConditionTrue
+	no      = metav1.ConditionFalse
+	unknown = metav1.ConditionUnknown
+)
+
+func TestDecide(t *testing.T) {
+	ephemeral := func(f *Facts) {
+		f.Claim.OwnerReferences = []metav1.OwnerReference{{Kind: "Pod", Name: "web", Controller: new(true)}}
+	}
+	classless := func(f *Facts) { f.Class = nil }
+	silent := func(f *Facts) { f.Class.Spec.OnNodeGone = nil }
+	undelayed := func(f *Facts) { f.Class.Spec.OnNodeGone.After = nil }
+	unexported := func(f *Facts) { f.PersistentVolume, f.Claim = nil, nil }
+	goingPV := func(f *Facts) { f.PersistentVolume.DeletionTimestamp = &metav1.Time{Time: start} }
+	elsewhere := func(f *Facts) { f.Claim.Spec.VolumeName = "another" }
+	copied := func(f *Facts) {
+		f.Volume.Spec.Replicas = append(f.Volume.Spec.Replicas, v1alpha1.ReplicaSpec{Node: "n2", Pool: "vg0"})
+	}
+	moving := func(f *Facts) {
+		f.Volume.Status.Replicas = append(f.Volume.Status.Replicas, v1alpha1.ReplicaStatus{Node: "n2", State: v1alpha1.ReplicaReady})
+	}
+	replicated := func(f *Facts) { f.Volume.Spec.Replication.Factor = 2 }
+	deleted := func(f *Facts) { f.Volume.DeletionTimestamp = &metav1.Time{Time: start} }
+	slower := func(f *Facts) { f.Class.Spec.OnNodeGone.After.Duration = 2 * hour }
+	jumped := func(f *Facts) { f.Now = start.Add(1000 * hour) }
+	back := func(f *Facts) { f.Now = start.Add(-hour) }
+	all := func(options ...option) []option { return options }
+	for name, tc := range map[string]struct {
+		given []option
+		want  Verdict // without its message
+	}{
+		"the count begins":                         {given: nil, want: Verdict{Step: StepMark, Status: yes, Reason: ReasonPending, Tell: true}},
+		"the count goes on":                        {given: all(says(yes, ReasonPending), after(hour/2)), want: Verdict{Step: StepNone, Status: yes, Reason: ReasonPending, Again: hour / 2}},
+		"a clock that jumped releases nothing":     {given: all(says(yes, ReasonPending), after(time.Minute), jumped), want: Verdict{Step: StepNone, Status: yes, Reason: ReasonPending, Again: hour - time.Minute}},
+		"a clock that was set back keeps longer":   {given: all(says(yes, ReasonPending), after(2*hour), back), want: Verdict{Step: StepNone, Status: yes, Reason: ReasonPending, Again: 2 * hour}},
+		"a process that starts anew waits":         {given: all(says(yes, ReasonPending), after(hour), restarted(0)), want: Verdict{Step: StepNone, Status: yes, Reason: ReasonPending, Again: settle}},
+		"it goes on by the mark":                   {given: all(says(yes, ReasonPending), after(hour), restarted(settle)), want: Verdict{Step: StepRetain, Reason: ReasonReleasing}},
+		"it does not go on before the mark is due": {given: all(says(yes, ReasonPending), after(hour-time.Second), restarted(settle)), want: Verdict{Step: StepNone, Status: yes, Reason: ReasonPending, Again: time.Second}},
+		"a delay that was made longer holds":       {given: all(says(yes, ReasonPending), after(hour), slower), want: Verdict{Step: StepMark, Status: yes, Reason: ReasonPending, Again: hour}},
+		"without a delay it is an hour":            {given: all(undelayed, says(yes, ReasonPending), after(hour/2)), want: Verdict{Step: StepNone, Status: yes, Reason: ReasonPending, Again: hour / 2}},
+		"a class that was changed counts what was": {given: all(says(yes, ReasonKept), after(hour/2)), want: Verdict{Step: StepMark, Status: yes, Reason: ReasonPending, Tell: true, Again: hour / 2}},
+
+		"first the data is kept":                      {given: all(says(yes, ReasonPending), after(hour)), want: Verdict{Step: StepRetain, Reason: ReasonReleasing}},
+		"then it is said what is done":                {given: all(says(yes, ReasonPending), after(hour), retained), want: Verdict{Step: StepMark, Status: yes, Reason: ReasonReleasing}},
+		"then it is done":                             {given: all(says(yes, ReasonReleasing), after(hour), retained), want: Verdict{Step: StepDelete, Reason: ReasonReleasing}},
+		"not while the policy is another again":       {given: all(says(yes, ReasonReleasing), after(hour)), want: Verdict{Step: StepRetain, Reason: ReasonReleasing}},
+		"pods that use the claim are waited for":      {given: all(says(yes, ReasonReleasing), after(hour), retained, deletedClaim), want: Verdict{Step: StepNone, Reason: ReasonReleasing, Again: lookAgain}},
+		"then it is told":                             {given: all(says(yes, ReasonReleasing), after(hour), retained, unclaimed), want: Verdict{Step: StepMark, Status: yes, Reason: ReasonReleased, Tell: true}},
+		"that is all":                                 {given: all(says(yes, ReasonReleased), after(2*hour), retained, unclaimed), want: Verdict{Step: StepNone, Reason: ReasonReleased}},
+		"a claim that has it again is left alone":     {given: all(says(yes, ReasonReleased), after(2*hour), retained), want: Verdict{Step: StepNone, Reason: ReasonReleased}},
+		"a process that starts anew in between waits": {given: all(says(yes, ReasonReleasing), after(hour), retained, restarted(0)), want: Verdict{Step: StepMark, Status: yes, Reason: ReasonPending, Tell: true, Again: settle}},
+
+		"a node that was not gone":                      {given: all(present), want: Verdict{Step: StepNone}},
+		"a node that returns in time":                   {given: all(says(yes, ReasonPending), after(hour), present), want: Verdict{Step: StepMark, Status: no, Reason: ReasonReturned}},
+		"a node that returned":                          {given: all(says(no, ReasonReturned), after(hour), present), want: Verdict{Step: StepNone}},
+		"a node that goes again":                        {given: all(says(no, ReasonReturned), after(hour)), want: Verdict{Step: StepMark, Status: yes, Reason: ReasonPending, Tell: true}},
+		"a node that returns before the claim goes":     {given: all(says(yes, ReasonReleasing), after(hour), retained, present), want: Verdict{Step: StepMark, Status: no, Reason: ReasonReturned}},
+		"a node that returns while the claim goes":      {given: all(says(yes, ReasonReleasing), after(hour), retained, deletedClaim, present), want: Verdict{Step: StepNone, Reason: ReasonReleasing, Again: lookAgain}},
+		"a node that returns when the claim has gone":   {given: all(says(yes, ReasonReleasing), after(hour), retained, unclaimed, present), want: Verdict{Step: StepMark, Status: yes, Reason: ReasonReleased, Tell: true}},
+		"a node that returns too late":                  {given: all(says(yes, ReasonReleased), after(2*hour), retained, unclaimed, present), want: Verdict{Step: StepMark, Status: no, Reason: ReasonReturned, Tell: true}},
+		"a node that returns with others that were out": {given: all(says(unknown, ReasonTooMany), after(hour), present), want: Verdict{Step: StepMark, Status: no, Reason: ReasonReturned}},
+
+		"many nodes":                            {given: all(crowded), want: Verdict{Step: StepMark, Status: unknown, Reason: ReasonTooMany, Tell: true, Again: lookAgain}},
+		"many nodes when it is due":             {given: all(says(yes, ReasonPending), after(hour), crowded), want: Verdict{Step: StepMark, Status: unknown, Reason: ReasonTooMany, Tell: true, Again: lookAgain}},
+		"many nodes just before the claim goes": {given: all(says(yes, ReasonReleasing), after(hour), retained, crowded), want: Verdict{Step: StepMark, Status: unknown, Reason: ReasonTooMany, Tell: true, Again: lookAgain}},
+		"fewer again begin anew":                {given: all(says(unknown, ReasonTooMany), after(100*hour)), want: Verdict{Step: StepMark, Status: yes, Reason: ReasonPending, Tell: true}},
+
+		"a class that keeps":                   {given: all(keeping), want: Verdict{Step: StepMark, Status: yes, Reason: ReasonKept}},
+		"a class that says nothing":            {given: all(silent), want: Verdict{Step: StepMark, Status: yes, Reason: ReasonKept}},
+		"no class":                             {given: all(classless), want: Verdict{Step: StepMark, Status: yes, Reason: ReasonKept}},
+		"a class that keeps in the middle":     {given: all(says(yes, ReasonReleasing), after(hour), retained, keeping), want: Verdict{Step: StepMark, Status: yes, Reason: ReasonKept}},
+		"a class that keeps, among many nodes": {given: all(keeping, crowded), want: Verdict{Step: StepMark, Status: yes, Reason: ReasonKept}},
+		"no PersistentVolume":                  {given: all(unexported), want: Verdict{Step: StepMark, Status: yes, Reason: ReasonKept, Again: lookSeldom}},
+		"a PersistentVolume that goes":         {given: all(goingPV), want: Verdict{Step: StepMark, Status: yes, Reason: ReasonKept, Again: lookSeldom}},
+		"no claim":                             {given: all(unclaimed), want: Verdict{Step: StepMark, Status: yes, Reason: ReasonKept, Again: lookSeldom}},
+		"a claim that is not bound to it":      {given: all(elsewhere), want: Verdict{Step: StepMark, Status: yes, Reason: ReasonKept, Again: lookSeldom}},
+		"a claim that somebody deletes":        {given: all(says(yes, ReasonPending), after(hour), deletedClaim), want: Verdict{Step: StepMark, Status: yes, Reason: ReasonKept, Again: lookSeldom}},
+		"a claim of a pod":                     {given: all(ephemeral), want: Verdict{Step: StepMark, Status: yes, Reason: ReasonKept, Again: lookSeldom}},
+		"a volume with another copy":           {given: all(copied), want: Verdict{Step: StepNone}},
+		"a volume with a copy to come":         {given: all(replicated), want: Verdict{Step: StepNone}},
+		"a volume that is not gone elsewhere":  {given: all(moving), want: Verdict{Step: StepNone}},
+		"a volume that is deleted":             {given: all(says(yes, ReasonPending), after(hour), deleted), want: Verdict{Step: StepNone}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			f := facts(tc.given...)
+			before := f.Volume.DeepCopy()
+			got := Decide(f)
+			if (got.Step == StepMark || got.Step == StepDelete && len(before.Status.Conditions[0].Message) > 0) && got.Message == "" {
+				t.Error("it does not say why")
+			}
+			got.Message = ""
+			if diff := cmp.Diff(tc.want, got); diff != "" {
+				t.Error(diff)
+			}
+			if diff := cmp.Diff(before, f.Volume); diff != "" {
+				t.Errorf("the volume was changed: %s", diff)
+			}
+		})
+	}
+}
+
+func TestWhatWasReleasedSaysHowToHaveTheDataAgain(t *testing.T) {
+	v := Decide(facts(says(yes, ReasonReleasing), after(hour), retained, unclaimed))
+	for _, part := range []string{"node n1", "shop/db-0 was deleted", "PersistentVolume " + id + " is retained", "kubectl berth adopt n1 " + id + " --claim"} {
+		if !strings.Contains(v.Message, part) {
+			t.Errorf("%q lacks %q", v.Message, part)
+		}
+	}
+}
+
+func TestACountIsMarkedOnce(t *testing.T) {
+	f := facts()
+	v := Decide(f)
+	f.Volume.Status.Conditions = []metav1.Condition{{Type: Condition, Status: v.Status, Reason: v.Reason, Message: v.Message, LastTransitionTime: metav1.NewTime(start)}}
+	f.Now = start.Add(time.Minute)
+	if v := Decide(f); v.Step != StepNone {
+		t.Errorf("%+v", v)
+	}
+}

@@ -1,0 +1,130 @@
+package nodegone
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/types"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"berth.dev/berth/api/v1alpha1"
+)
+
+// Look is a look at the whole cluster by the watches.
+type Look struct {
+	crowd Crowd
+	// exported are the names of PersistentVolumes by the volumes that they stand for.
+	exported map[string]string
+}
+
+// look is only taken when a node is gone, or was.
+func (r *Reconciler) look(ctx context.Context) (Look, error) {
+	var (
+		volumes v1alpha1.VolumeList
+		pvs     corev1.PersistentVolumeList
+		nodes   corev1.NodeList
+	)
+	for what, list := range map[string]client.ObjectList{"volumes": &volumes, "PersistentVolumes": &pvs, "nodes": &nodes} {
+		if err := r.Client.List(ctx, list, client.UnsafeDisableDeepCopy); err != nil {
+			return Look{}, fmt.Errorf("listing %s: %w", what, err)
+		}
+	}
+	present := map[string]bool{}
+	for i := range nodes.Items {
+		present[nodes.Items[i].Name] = true
+	}
+	l := Look{crowd: CrowdOf(volumes.Items, present, r.Clock.Now()), exported: map[string]string{}}
+	for i := range pvs.Items {
+		if csi := pvs.Items[i].Spec.CSI; csi != nil && csi.Driver == v1alpha1.LocalDriverName {
+			l.exported[csi.VolumeHandle] = pvs.Items[i].Name
+		}
+	}
+	return l, nil
+}
+
+// gather reads what a decision about a Volume needs; nil if there is no such Volume. The
+// Node is read last: it may have come back.
+func (r *Reconciler) gather(ctx context.Context, node, volume string, look Look) (*Facts, error) {
+	f := &Facts{Node: node, Crowd: look.crowd, Volume: &v1alpha1.Volume{}}
+	if found, err := r.read(ctx, types.NamespacedName{Name: volume}, f.Volume); err != nil || !found {
+		return nil, err
+	}
+	class := &v1alpha1.PoolClass{}
+	switch err := r.Client.Get(ctx, types.NamespacedName{Name: f.Volume.Spec.PoolClass}, class); {
+	case err == nil:
+		f.Class = class
+	case !apierrors.IsNotFound(err):
+		return nil, fmt.Errorf("reading PoolClass %s: %w", f.Volume.Spec.PoolClass, err)
+	}
+	if err := r.gatherClaim(ctx, f, look.exported[volume]); err != nil {
+		return nil, err
+	}
+	var err error
+	if f.Present, err = r.read(ctx, types.NamespacedName{Name: node}, &corev1.Node{}); err != nil {
+		return nil, err
+	}
+	f.Now = r.Clock.Now()
+	f.Watched = r.watched(f)
+	return f, nil
+}
+
+// gatherClaim reads PersistentVolume and claim, unless they cannot matter.
+func (r *Reconciler) gatherClaim(ctx context.Context, f *Facts, name string) error {
+	policy, _ := f.Class.NodeGone()
+	reason := mark(f.Volume).Reason
+	if name == "" || policy == v1alpha1.NodeGoneKeep && reason != ReasonReleasing && reason != ReasonReleased {
+		return nil
+	}
+	pv := &corev1.PersistentVolume{}
+	found, err := r.read(ctx, types.NamespacedName{Name: name}, pv)
+	if err != nil || !found || pv.Spec.CSI == nil || pv.Spec.CSI.Driver != v1alpha1.LocalDriverName || pv.Spec.CSI.VolumeHandle != f.Volume.Name {
+		return err
+	}
+	f.PersistentVolume = pv
+	ref := pv.Spec.ClaimRef
+	if ref == nil {
+		return nil
+	}
+	claim := &corev1.PersistentVolumeClaim{}
+	found, err = r.read(ctx, types.NamespacedName{Namespace: ref.Namespace, Name: ref.Name}, claim)
+	if found && claim.UID == ref.UID {
+		f.Claim = claim
+	}
+	return err
+}
+
+// read asks the API server, and says whether there is such an object.
+func (r *Reconciler) read(ctx context.Context, name types.NamespacedName, o client.Object) (bool, error) {
+	err := r.Live.Get(ctx, name, o)
+	if apierrors.IsNotFound(err) {
+		return false, nil
+	}
+	if err != nil {
+		return false, fmt.Errorf("reading %T %s: %w", o, name.Name, err)
+	}
+	return true, nil
+}
+
+// watched is what was seen of the absence that the Volume's mark counts. One that is seen
+// for the first time is seen from now on.
+func (r *Reconciler) watched(f *Facts) Watched {
+	seen := r.seen[f.Node]
+	if f.Present || !counting(mark(f.Volume)) {
+		delete(seen, f.Volume.UID)
+		return Watched{}
+	}
+	s, ok := seen[f.Volume.UID]
+	if !ok {
+		s = sight{since: f.Now}
+		seen[f.Volume.UID] = s
+	}
+	return Watched{For: f.Now.Sub(s.since), Whole: s.whole}
+}
+
+// begin notes that this process has begun to count.
+func (r *Reconciler) begin(f *Facts, now time.Time) {
+	r.seen[f.Node][f.Volume.UID] = sight{since: now, whole: true}
+}

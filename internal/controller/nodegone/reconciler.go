@@ -1,0 +1,185 @@
+package nodegone
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/utils/clock"
+	ctrl "sigs.k8s.io/controller-runtime"
+	"sigs.k8s.io/controller-runtime/pkg/builder"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/event"
+	"sigs.k8s.io/controller-runtime/pkg/handler"
+	"sigs.k8s.io/controller-runtime/pkg/predicate"
+	"sigs.k8s.io/controller-runtime/pkg/reconcile"
+
+	"berth.dev/berth/api/v1alpha1"
+)
+
+// Reconciler carries out what Decide says, node by node.
+type Reconciler struct {
+	Client client.Client
+	// Live reads what decisions are made by: they may lead to a deletion.
+	Live  client.Reader
+	Clock clock.PassiveClock
+	// Instance is the name of this process, for events.
+	Instance string
+
+	// seen is what this process has seen of the absence of nodes, by node and Volume. There
+	// is one worker.
+	seen map[string]map[types.UID]sight
+}
+
+// sight is since when an absence is seen, and whether its mark is as young.
+type sight struct {
+	since time.Time
+	whole bool
+}
+
+// SetupWithManager adds the reconciler. It has one worker, which seen relies on.
+func (r *Reconciler) SetupWithManager(m ctrl.Manager) error {
+	comesOrGoes := predicate.Funcs{
+		UpdateFunc:  func(event.UpdateEvent) bool { return false },
+		GenericFunc: func(event.GenericEvent) bool { return false },
+	}
+	return ctrl.NewControllerManagedBy(m).Named("nodegone").
+		For(&corev1.Node{}, builder.WithPredicates(comesOrGoes)).
+		Watches(&v1alpha1.Volume{}, handler.EnqueueRequestsFromMapFunc(r.nodesOf), builder.WithPredicates(predicate.GenerationChangedPredicate{})).
+		Watches(&v1alpha1.PoolClass{}, handler.EnqueueRequestsFromMapFunc(r.nodesOfClass), builder.WithPredicates(predicate.GenerationChangedPredicate{})).
+		Complete(r)
+}
+
+// nodesOf are the nodes of a Volume that are gone, or of which it says so.
+func (r *Reconciler) nodesOf(ctx context.Context, o client.Object) []reconcile.Request {
+	v, ok := o.(*v1alpha1.Volume)
+	if !ok {
+		return nil
+	}
+	var requests []reconcile.Request
+	for _, replica := range v.Spec.Replicas {
+		if marked(v) || !r.known(ctx, replica.Node) {
+			requests = append(requests, reconcile.Request{NamespacedName: types.NamespacedName{Name: replica.Node}})
+		}
+	}
+	return requests
+}
+
+// nodesOfClass are the nodes of a class's Volumes that are gone.
+func (r *Reconciler) nodesOfClass(ctx context.Context, class client.Object) []reconcile.Request {
+	var volumes v1alpha1.VolumeList
+	if err := r.Client.List(ctx, &volumes, client.UnsafeDisableDeepCopy); err != nil {
+		return nil // the cache has ended
+	}
+	found := map[string]bool{}
+	var requests []reconcile.Request
+	for i := range volumes.Items {
+		v := &volumes.Items[i]
+		for _, replica := range v.Spec.Replicas {
+			if v.Spec.PoolClass == class.GetName() && !found[replica.Node] && !r.known(ctx, replica.Node) {
+				found[replica.Node] = true
+				requests = append(requests, reconcile.Request{NamespacedName: types.NamespacedName{Name: replica.Node}})
+			}
+		}
+	}
+	return requests
+}
+
+// known is whether the watch shows a Node.
+func (r *Reconciler) known(ctx context.Context, node string) bool {
+	return r.Client.Get(ctx, types.NamespacedName{Name: node}, &corev1.Node{}) == nil
+}
+
+// Reconcile takes all steps that can be taken now about the Volumes of a node.
+func (r *Reconciler) Reconcile(ctx context.Context, request ctrl.Request) (ctrl.Result, error) {
+	node := request.Name
+	volumes, err := r.concerned(ctx, node)
+	if err != nil {
+		return ctrl.Result{}, err
+	}
+	r.forget(node, volumes)
+	if len(volumes) == 0 {
+		return ctrl.Result{}, nil
+	}
+	look, err := r.look(ctx)
+	if err != nil {
+		return ctrl.Result{}, err
+	}
+	var next time.Duration
+	var failed []error
+	for i := range volumes {
+		again, err := r.settle(ctx, node, volumes[i].Name, look)
+		if again > 0 && (next == 0 || again < next) {
+			next = again
+		}
+		failed = append(failed, err)
+	}
+	return ctrl.Result{RequeueAfter: next}, errors.Join(failed...)
+}
+
+// concerned are the Volumes of a node, as far as there is anything to do: all of them if it
+// is gone, and else those that bear a mark of it.
+func (r *Reconciler) concerned(ctx context.Context, node string) ([]v1alpha1.Volume, error) {
+	var list v1alpha1.VolumeList
+	if err := r.Client.List(ctx, &list, client.HasLabels{v1alpha1.ReplicaLabel(node)}, client.UnsafeDisableDeepCopy); err != nil {
+		return nil, fmt.Errorf("listing the volumes of node %s: %w", node, err)
+	}
+	known := r.known(ctx, node)
+	var volumes []v1alpha1.Volume
+	for i := range list.Items {
+		if v := &list.Items[i]; !known || marked(v) {
+			volumes = append(volumes, *v)
+		}
+	}
+	return volumes, nil
+}
+
+// steps bounds how many are taken at once: what goes on for longer is looked at again.
+const steps = 8
+
+// settle takes all steps that can be taken now about a Volume, and says when to look again.
+func (r *Reconciler) settle(ctx context.Context, node, volume string, look Look) (time.Duration, error) {
+	for range steps {
+		f, err := r.gather(ctx, node, volume, look)
+		if err != nil || f == nil {
+			return 0, err
+		}
+		v := Decide(*f)
+		if v.Step == StepNone {
+			return v.Again, nil
+		}
+		if err := r.take(ctx, f, v); err != nil {
+			return 0, fmt.Errorf("volume %s of node %s, step %s: %w", volume, node, v.Step, err)
+		}
+	}
+	return lookAgain, nil
+}
+
+// marked is whether a Volume says that its node is gone, or may be.
+func marked(v *v1alpha1.Volume) bool {
+	m := mark(v)
+	return m.Type != "" && m.Status != metav1.ConditionFalse
+}
+
+// forget drops what was seen of Volumes that are not concerned any more.
+func (r *Reconciler) forget(node string, volumes []v1alpha1.Volume) {
+	old := r.seen[node]
+	kept := map[types.UID]sight{}
+	for i := range volumes {
+		if s, ok := old[volumes[i].UID]; ok {
+			kept[volumes[i].UID] = s
+		}
+	}
+	if r.seen == nil {
+		r.seen = map[string]map[types.UID]sight{}
+	}
+	if len(volumes) == 0 {
+		delete(r.seen, node)
+		return
+	}
+	r.seen[node] = kept
+}
