@@ -28,6 +28,7 @@ func TestEverythingThatIsDescribedIsApplied(t *testing.T) {
 				{Snapshot: "snap-1", Allocated: quantity(gib)},
 			},
 			Health: v1alpha1.PoolDegraded, Message: "a disk is missing",
+			LastChange: &v1alpha1.PoolChange{At: metav1.Unix(3, 0), Reason: v1alpha1.PoolGrown, Message: "it was grown"},
 		}},
 		Conditions: []metav1.Condition{{
 			Type: Ready, Status: metav1.ConditionTrue, Reason: "Reporting", Message: "all is well", LastTransitionTime: metav1.NewTime(time.Unix(1, 0)),

@@ -56,6 +56,12 @@ func message(length int) func(*v1alpha1.StorageNodeStatus) {
 	return func(s *v1alpha1.StorageNodeStatus) { s.Pools[0].Message = strings.Repeat("x", length) }
 }
 
+func lastChange(r v1alpha1.PoolChangeReason, message int) func(*v1alpha1.StorageNodeStatus) {
+	return func(s *v1alpha1.StorageNodeStatus) {
+		s.Pools[0].LastChange = &v1alpha1.PoolChange{At: metav1.Unix(1, 0), Reason: r, Message: strings.Repeat("x", message)}
+	}
+}
+
 // reportCases are reports on one pool.
 var reportCases = map[string]struct {
 	edit    func(*v1alpha1.StorageNodeStatus)
@@ -81,6 +87,9 @@ var reportCases = map[string]struct {
 	"an item with two owners":       {edit: inventory(withBoth()), refusal: oneOwner},
 	"an inline volume of no pod":    {edit: inventory(inline("", "scratch")), refusal: "podUID"},
 	"an inline volume of no name":   {edit: inventory(inline("uid", "")), refusal: "inline.name"},
+	"a pool that was made":          {edit: lastChange(v1alpha1.PoolMade, 1024)},
+	"a pool that was lost":          {edit: lastChange("Lost", 1), refusal: `Unsupported value: "Lost"`},
+	"a change without end":          {edit: lastChange(v1alpha1.PoolGrown, 1025), refusal: "lastChange.message"},
 }
 
 func TestAStorageNodesReportIsBounded(t *testing.T) {

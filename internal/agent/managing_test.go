@@ -1,0 +1,106 @@
+package agent
+
+import (
+	"testing"
+
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"berth.dev/berth/api/v1alpha1"
+	"berth.dev/berth/internal/agent/manage"
+	"berth.dev/berth/internal/provision"
+	"berth.dev/berth/internal/provision/memory"
+)
+
+// plug puts an empty disk of 10 GiB into the site's node.
+func (s *site) plug(name string) {
+	s.disks.AddPool(memory.PoolConfig{
+		PoolRef: provision.PoolRef{Type: provision.Device, Name: provision.DiskPrefix + name}, Total: 10 * gib, Unit: 10 * gib,
+		Media: provision.MediaSSD, Paths: []string{"/dev/" + name},
+	})
+}
+
+// made is the volume group that the site's class has made.
+func (s *site) made() provision.PoolRef {
+	return provision.PoolRef{Type: provision.LVM, Name: "made-" + s.name}
+}
+
+// creating is a class that has a volume group made of all disks, with a thin pool in it.
+func (s *site) creating() *v1alpha1.PoolClass {
+	return &v1alpha1.PoolClass{
+		ObjectMeta: metav1.ObjectMeta{Name: "made-" + s.name},
+		Spec: v1alpha1.PoolClassSpec{Provisioner: v1alpha1.ProvisionerLVMThin, LVMThin: &v1alpha1.LVMThinPools{
+			ThinPools:  []string{s.made().Name + "/thin"},
+			Create:     &v1alpha1.ThinPoolCreation{Disks: &v1alpha1.DevicePools{Paths: []string{"/dev/sd*"}}, SizePercent: 50},
+			AutoExtend: &v1alpha1.ThinPoolExtension{AtPercent: 80, ByPercent: 20},
+		}},
+	}
+}
+
+// thin is the thin pool as reported; nil if it is not.
+func (s *site) thin() *v1alpha1.Pool {
+	s.t.Helper()
+	if n := s.storageNode(); n != nil {
+		for i, p := range n.Status.Pools {
+			if p.Name == s.made().Name+"/thin" {
+				return &n.Status.Pools[i]
+			}
+		}
+	}
+	return nil
+}
+
+// stands whether the node's pools stand like that.
+func (s *site) stands(status metav1.ConditionStatus, reason provision.Reason) func() bool {
+	return func() bool {
+		n := s.storageNode()
+		if n == nil {
+			return false
+		}
+		c := meta.FindStatusCondition(n.Status.Conditions, v1alpha1.ConditionPoolsManaged)
+		return c != nil && c.Status == status && c.Reason == string(reason)
+	}
+}
+
+// changed whether the thin pool has a size of at least so much, for that reason.
+func (s *site) changed(bytes int64, reason v1alpha1.PoolChangeReason) func() bool {
+	return func() bool {
+		p := s.thin()
+		return p != nil && p.Health == v1alpha1.PoolHealthy && p.Total.Value() >= bytes && p.LastChange != nil && p.LastChange.Reason == reason
+	}
+}
+
+func TestPoolsAreMadeOfDisksAsTheyComeAndExtendedAsTheyFill(t *testing.T) {
+	s := newSite(t, "")
+	s.create(s.creating())
+	s.start()
+	await(t, "disks to be awaited", s.stands(metav1.ConditionFalse, provision.PoolAwaitsDisks))
+	s.plug("sda")
+	await(t, "the pool", s.changed(4*gib, v1alpha1.PoolMade))
+	await(t, "all as asked", s.stands(metav1.ConditionTrue, provision.PoolAsAsked))
+	s.plug("sdb")
+	await(t, "the pool to have its share", s.changed(9*gib, v1alpha1.PoolGrown))
+	s.disks.SetFillPercent(provision.PoolRef{Type: provision.LVMThin, Name: s.made().Name + "/thin"}, 85, 10)
+	await(t, "the pool to be extended", s.changed(11*gib, v1alpha1.PoolExtended))
+}
+
+func TestAPoolThatIsGoneIsMadeAnewOnlyWhenItsReportIsDeleted(t *testing.T) {
+	s := newSite(t, "")
+	s.create(s.creating())
+	s.plug("sda")
+	first := s.start()
+	await(t, "the pool", s.changed(4*gib, v1alpha1.PoolMade))
+	first.stop()
+	s.disks.RemovePool(s.made())
+	s.disks.RemovePool(provision.PoolRef{Type: provision.LVMThin, Name: s.made().Name + "/thin"})
+	s.plug("sdb")
+	s.start()
+	await(t, "the pool to be missed", s.stands(metav1.ConditionFalse, manage.Missing))
+	if p := s.thin(); p == nil || p.Health != v1alpha1.PoolMissing {
+		t.Errorf("listed is %+v", p)
+	}
+	if err := s.Client.Delete(t.Context(), s.storageNode()); err != nil {
+		t.Fatal(err)
+	}
+	await(t, "the pool to be made anew", s.changed(4*gib, v1alpha1.PoolMade))
+}
