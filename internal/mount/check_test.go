@@ -31,6 +31,11 @@ func TestMountOptionsAreAllowedByNameOnly(t *testing.T) {
 		"another device":                 {"xfs", "logdev=/dev/vda", false},
 		"a journal elsewhere":            {"ext4", "journal_path=/dev/vda", false},
 		"the request's own field":        {"ext4", "ro", false},
+		"what Berth adds for copies":     {"xfs", "nouuid", true},
+		"that for ext4":                  {"ext4", "nouuid", false},
+		"an SELinux context":             {"ext4", `context="u:r:t:s0:c1,c2"`, true},
+		"what goes on after an error":    {"ext4", "errors=continue", false},
+		"what shows old blocks":          {"ext4", "data=writeback", false},
 		"nothing":                        {"ext4", "", false},
 		"an unknown filesystem":          {"vfat", "noatime", false},
 	} {
@@ -63,5 +68,21 @@ func TestPathsAreAbsoluteAndClean(t *testing.T) {
 	}
 	if err := (mount.BindRequest{Device: "/dev/a", Source: "a", Target: "/b"}).Check(); !errors.Is(err, provision.ErrInvalid) {
 		t.Errorf("a relative source: %v", err)
+	}
+}
+
+func TestARefusalSaysWhyAndWhatIsSupported(t *testing.T) {
+	for option, want := range map[string]string{
+		"inode65":               "(supported: ro, context=LABEL, allocsize=SIZE, dirsync, discard, gquota, inode32, inode64",
+		"nouuid":                "Berth sets it for copies",
+		"norecovery":            "before its log is replayed",
+		"logdev=/dev/sda":       "a volume is one device",
+		"context=a,b":           "it is no SELinux context",
+		strings.Repeat("x", 99): `"` + strings.Repeat("x", 64) + `" is not supported for xfs (`,
+	} {
+		err := mount.CheckAsked("xfs", []string{option})
+		if !errors.Is(err, provision.ErrInvalid) || !strings.Contains(err.Error(), want) {
+			t.Errorf("%s: got %v, want %q", option, err, want)
+		}
 	}
 }

@@ -41,6 +41,9 @@ type BindRequest struct {
 	// Target directory or, for a raw block volume, file; it is made if not there.
 	Target   string
 	ReadOnly bool
+	// Context is the SELinux context that Device is to be mounted with; empty is content
+	// with any. A raw block volume is mounted with none.
+	Context string
 }
 
 // GrowRequest asks to grow a mounted filesystem to its device's size.
@@ -61,12 +64,13 @@ type Stats struct {
 type Mounter interface {
 	// Mount mounts a filesystem after repairing what its tool repairs safely. It
 	// returns at once if just that is mounted at the target already; if something
-	// else is, ErrConflict. A device without the recorded filesystem is ErrCorrupt.
+	// else is, or with another SELinux context, ErrConflict. A device without the recorded filesystem is ErrCorrupt.
 	Mount(ctx context.Context, r Request) error
 
 	// Bind makes a mounted filesystem or a device appear at the target. The source
 	// must be a mount of the device, else ErrNotMounted: an empty directory must
-	// never reach a pod in place of its data.
+	// never reach a pod in place of its data. One with another SELinux context is
+	// ErrConflict.
 	Bind(ctx context.Context, r BindRequest) error
 
 	// Unmount takes every mount off the target and leaves the empty mount point; a

@@ -41,7 +41,7 @@ func (c *Client) Expand(ctx context.Context, r provision.ExpandRequest) (provisi
 
 // Format implements provision.Provisioner.
 func (c *Client) Format(ctx context.Context, r provision.FormatRequest) (provision.Volume, error) {
-	v, err := c.rpc.Format(ctx, &pb.FormatRequest{Id: r.ID, Filesystem: r.Filesystem})
+	v, err := c.rpc.Format(ctx, &pb.FormatRequest{Id: r.ID, Filesystem: r.Filesystem, Options: r.Options})
 	return volumeFromWire(v), fromStatus(ctx, err)
 }
 
@@ -61,7 +61,9 @@ func (c *Client) Mount(ctx context.Context, r mount.Request) error {
 
 // Bind implements mount.Mounter.
 func (c *Client) Bind(ctx context.Context, r mount.BindRequest) error {
-	_, err := c.rpc.Bind(ctx, &pb.BindRequest{Device: r.Device, Source: r.Source, Target: r.Target, ReadOnly: r.ReadOnly})
+	_, err := c.rpc.Bind(ctx, &pb.BindRequest{
+		Device: r.Device, Source: r.Source, Target: r.Target, ReadOnly: r.ReadOnly, Context: r.Context,
+	})
 	return fromStatus(ctx, err)
 }
 

@@ -60,6 +60,7 @@ func TestMounterConformanceAcrossTheSocket(t *testing.T) {
 		c := connected(t, s)
 		n := 0
 		return mountconformance.Harness{
+			Labels:  true,
 			Mounter: mount.Mounter(c),
 			Device: func(fs string) string {
 				n++

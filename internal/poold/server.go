@@ -59,7 +59,7 @@ func (s *server) Expand(ctx context.Context, r *pb.ExpandRequest) (*pb.Volume, e
 }
 
 func (s *server) Format(ctx context.Context, r *pb.FormatRequest) (*pb.Volume, error) {
-	return reply(s.node.Format(ctx, provision.FormatRequest{ID: r.GetId(), Filesystem: r.GetFilesystem()}))
+	return reply(s.node.Format(ctx, provision.FormatRequest{ID: r.GetId(), Filesystem: r.GetFilesystem(), Options: r.GetOptions()}))
 }
 
 func (s *server) Delete(ctx context.Context, r *pb.DeleteRequest) (*pb.DeleteResponse, error) {
@@ -74,7 +74,7 @@ func (s *server) Mount(ctx context.Context, r *pb.MountRequest) (*pb.MountRespon
 
 func (s *server) Bind(ctx context.Context, r *pb.BindRequest) (*pb.BindResponse, error) {
 	return &pb.BindResponse{}, toStatus(s.node.Bind(ctx, mount.BindRequest{
-		Device: r.GetDevice(), Source: r.GetSource(), Target: r.GetTarget(), ReadOnly: r.GetReadOnly(),
+		Device: r.GetDevice(), Source: r.GetSource(), Target: r.GetTarget(), ReadOnly: r.GetReadOnly(), Context: r.GetContext(),
 	}))
 }
 

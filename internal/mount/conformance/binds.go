@@ -43,6 +43,37 @@ func bindsDevice(t *testing.T, f fixture) {
 	f.bind(t, other)
 }
 
+func labels(t *testing.T, f fixture) {
+	if !f.Labels {
+		return
+	}
+	const one, other = "u:r:t:s0:c1,c2", "u:r:t:s0:c1,c3"
+	ctx, dev := t.Context(), f.Device(provision.Ext4)
+	labelled := func(context string) mount.Request {
+		return mount.Request{Device: dev, Target: f.at("staging"), Filesystem: provision.Ext4, Options: []string{`context="` + context + `"`}}
+	}
+	bound := func(name, context string) mount.BindRequest {
+		return mount.BindRequest{Device: dev, Source: f.at("staging"), Target: f.at(name), Context: context}
+	}
+	for range 2 {
+		if err := f.Mounter.Mount(ctx, labelled(one)); err != nil {
+			t.Fatal(err)
+		}
+		f.bind(t, bound("pod1", one))
+	}
+	f.bind(t, bound("pod2", ""))
+	wantError(t, f.Mounter.Mount(ctx, labelled(other)), provision.ErrConflict)
+	wantError(t, f.Mounter.Bind(ctx, bound("pod3", other)), provision.ErrConflict)
+	wantError(t, f.Mounter.Bind(ctx, bound("pod1", other)), provision.ErrConflict)
+	for _, name := range []string{"pod1", "pod2", "staging"} {
+		f.unmount(t, f.at(name))
+	}
+	if err := f.Mounter.Mount(ctx, labelled(other)); err != nil {
+		t.Errorf("another context once nobody uses the first: %v", err)
+	}
+	f.unmount(t, f.at("staging"))
+}
+
 func bindsReadOnly(t *testing.T, f fixture) {
 	dev := f.Device(provision.Ext4)
 	source := f.mount(t, dev, "staging")

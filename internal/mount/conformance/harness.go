@@ -30,6 +30,9 @@ type Harness struct {
 	// keeps no data.
 	Write func(path, text string) error
 	Read  func(path string) (string, error)
+
+	// Labels says that the mounter knows SELinux contexts.
+	Labels bool
 }
 
 // Run runs the suite; start is called for each test.
@@ -45,6 +48,7 @@ func Run(t *testing.T, start func(*testing.T) Harness) {
 		"a bind of what is not mounted is refused":             bindsNothing,
 		"a raw block volume is bound onto a file":              bindsDevice,
 		"a read-only bind beside a writable one":               bindsReadOnly,
+		"a filesystem bears one SELinux context at a time":     labels,
 		"unmounting can be repeated and keeps the mount point": unmounts,
 		"a busy mount is in use":                               busy,
 		"a filesystem grows with its device while mounted":     grows,

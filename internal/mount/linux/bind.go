@@ -24,7 +24,7 @@ func bind(r mount.BindRequest) error {
 	if err != nil {
 		return err
 	}
-	w := want{device: device, readOnly: r.ReadOnly, node: r.Source == ""}
+	w := want{device: device, readOnly: r.ReadOnly, node: r.Source == "", context: r.Context}
 	source, makePoint := r.Device, mount.MakeFile
 	if !w.node {
 		source, makePoint = r.Source, mount.MakeDirectory
@@ -34,6 +34,9 @@ func bind(r mount.BindRequest) error {
 		}
 		if entry == nil || !holds(entry, device) {
 			return fmt.Errorf("%w: %s at %s", mount.ErrNotMounted, r.Device, r.Source)
+		}
+		if err := labelled(entry, w); err != nil {
+			return err
 		}
 		w.readOnly = w.readOnly || readOnly(entry)
 	}

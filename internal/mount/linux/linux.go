@@ -60,7 +60,8 @@ func (m *Mounter) mount(r mount.Request) error {
 	if err != nil {
 		return err
 	}
-	if done, err := mounted(r.Target, want{device: device, readOnly: r.ReadOnly}); done || err != nil {
+	w := want{device: device, readOnly: r.ReadOnly, context: mount.Context(r.Options)}
+	if done, err := mounted(r.Target, w); done || err != nil {
 		return err
 	}
 	if err := m.repair(r.Device, r.Filesystem); err != nil {
@@ -77,7 +78,7 @@ func (m *Mounter) mount(r mount.Request) error {
 	case err != nil:
 		return fmt.Errorf("mounting %s at %s: %w", r.Device, r.Target, err)
 	}
-	if done, err := mounted(r.Target, want{device: device, readOnly: r.ReadOnly}); !done {
+	if done, err := mounted(r.Target, w); !done {
 		return cmp.Or(err, fmt.Errorf("%w: %s after mounting at %s", mount.ErrNotMounted, r.Device, r.Target))
 	}
 	return nil
@@ -96,11 +97,15 @@ func options(r mount.Request) (flags uintptr, data string) {
 	}
 	var own []string
 	for _, o := range r.Options {
-		if mount.IsFlag(o) {
+		switch {
+		case mount.IsFlag(o):
 			flags |= optionFlags[o]
-		} else if !slices.Contains(own, o) {
+		case !mount.IsContext(o) && !slices.Contains(own, o):
 			own = append(own, o)
 		}
+	}
+	if label := mount.Context(r.Options); label != "" { // the kernel takes it once
+		own = append(own, `context="`+label+`"`)
 	}
 	return flags, strings.Join(own, ",")
 }

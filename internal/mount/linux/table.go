@@ -11,6 +11,7 @@ import (
 	"github.com/moby/sys/mountinfo"
 	"golang.org/x/sys/unix"
 
+	"berth.dev/berth/internal/mount"
 	"berth.dev/berth/internal/provision"
 )
 
@@ -21,6 +22,8 @@ type want struct {
 	readOnly bool
 	// node says that the device's node itself is bound, not its filesystem.
 	node bool
+	// context is the SELinux context of the filesystem; empty is content with any.
+	context string
 }
 
 // mounted says whether just that is at a target already; if something else is, the
@@ -41,7 +44,18 @@ func mounted(target string, w want) (bool, error) {
 	if readOnly(entry) != w.readOnly {
 		return false, fmt.Errorf("%w: %s is mounted at %s with options %s", provision.ErrConflict, entry.Source, target, entry.Options)
 	}
-	return true, nil
+	err = labelled(entry, w)
+	return err == nil, err
+}
+
+// labelled is nil if a mounted filesystem bears the SELinux context that is wanted.
+func labelled(e *mountinfo.Info, w want) error {
+	shown := mount.ShownContext(e.VFSOptions)
+	if w.context == "" || w.node || mount.SameContext(shown, w.context) {
+		return nil
+	}
+	return fmt.Errorf("%w: %s is mounted at %s with SELinux context %q, and %q is asked: a volume has one at a time, for all of its pods",
+		provision.ErrConflict, e.Source, e.Mountpoint, shown, w.context)
 }
 
 // lookup returns the topmost mount at a target, nil if there is none or no such

@@ -114,6 +114,10 @@ func TestMountOptionsAreSplitForTheKernel(t *testing.T) {
 	if flags != 1|4|0x400 || data != "commit=5,discard" {
 		t.Errorf("flags %#x, data %q", flags, data)
 	}
+	label := `context="u:r:t:s0:c1,c2"`
+	if _, data := options(mount.Request{Options: []string{label, "discard", `context="u:r:t:s0:c2,c1"`}}); data != "discard,"+label {
+		t.Errorf("a context once and in quotes: %q", data)
+	}
 	for name := range optionFlags {
 		if !mount.IsFlag(name) {
 			t.Errorf("%s has a flag and is not accepted", name)

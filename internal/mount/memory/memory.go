@@ -32,6 +32,7 @@ type entry struct {
 	device      string
 	block       bool
 	readOnly    bool
+	context     string
 	closeDevice func()
 }
 
@@ -53,7 +54,7 @@ func (m *Mounter) Mount(ctx context.Context, r mount.Request) error {
 	if err != nil {
 		return err
 	}
-	want := entry{device: r.Device, readOnly: r.ReadOnly}
+	want := entry{device: r.Device, readOnly: r.ReadOnly, context: mount.Context(r.Options)}
 	if done, err := m.mounted(r.Target, want); done || err != nil {
 		return err
 	}
@@ -81,7 +82,7 @@ func (m *Mounter) Bind(ctx context.Context, r mount.BindRequest) error {
 	if err != nil {
 		return err
 	}
-	want := entry{device: r.Device, readOnly: r.ReadOnly, block: r.Source == ""}
+	want := entry{device: r.Device, readOnly: r.ReadOnly, block: r.Source == "", context: r.Context}
 	makePoint := mount.MakeFile
 	if !want.block {
 		makePoint = mount.MakeDirectory
@@ -89,7 +90,10 @@ func (m *Mounter) Bind(ctx context.Context, r mount.BindRequest) error {
 		if !ok || source.device != r.Device || source.block {
 			return fmt.Errorf("%w: %s at %s", mount.ErrNotMounted, r.Device, r.Source)
 		}
-		want.readOnly = want.readOnly || source.readOnly
+		if err := source.labelled(r.Source, want); err != nil {
+			return err
+		}
+		want.readOnly, want.context = want.readOnly || source.readOnly, source.context
 	}
 	if done, err := m.mounted(r.Target, want); done || err != nil {
 		return err
@@ -192,7 +196,16 @@ func (m *Mounter) mounted(target string, want entry) (bool, error) {
 	if e.device != want.device || e.block != want.block || e.readOnly != want.readOnly {
 		return false, fmt.Errorf("%w: %s is mounted at %s in another way", provision.ErrConflict, e.device, target)
 	}
-	return true, nil
+	err := e.labelled(target, want)
+	return err == nil, err
+}
+
+// labelled is nil if a mount bears the SELinux context that is wanted.
+func (e entry) labelled(target string, want entry) error {
+	if want.context == "" || want.block || mount.SameContext(e.context, want.context) {
+		return nil
+	}
+	return fmt.Errorf("%w: %s is mounted at %s with SELinux context %q, not %q", provision.ErrConflict, e.device, target, e.context, want.context)
 }
 
 func (m *Mounter) put(target string, e entry, v provision.Volume) {

@@ -21,6 +21,7 @@ func TestConformance(t *testing.T) {
 		n := 0
 		return conformance.Harness{
 			Mounter: memory.New(d),
+			Labels:  true,
 			Device: func(fs string) string {
 				n++
 				return device(t, p, fmt.Sprintf("pvc-%d", n), fs)

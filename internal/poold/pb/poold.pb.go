@@ -1215,6 +1215,7 @@ type FormatRequest struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
 	Id            string                 `protobuf:"bytes,1,opt,name=id,proto3" json:"id,omitempty"`
 	Filesystem    string                 `protobuf:"bytes,2,opt,name=filesystem,proto3" json:"filesystem,omitempty"`
+	Options       string                 `protobuf:"bytes,3,opt,name=options,proto3" json:"options,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -1259,6 +1260,13 @@ func (x *FormatRequest) GetId() string {
 func (x *FormatRequest) GetFilesystem() string {
 	if x != nil {
 		return x.Filesystem
+	}
+	return ""
+}
+
+func (x *FormatRequest) GetOptions() string {
+	if x != nil {
+		return x.Options
 	}
 	return ""
 }
@@ -1461,6 +1469,7 @@ type BindRequest struct {
 	Source        string                 `protobuf:"bytes,2,opt,name=source,proto3" json:"source,omitempty"`
 	Target        string                 `protobuf:"bytes,3,opt,name=target,proto3" json:"target,omitempty"`
 	ReadOnly      bool                   `protobuf:"varint,4,opt,name=read_only,json=readOnly,proto3" json:"read_only,omitempty"`
+	Context       string                 `protobuf:"bytes,5,opt,name=context,proto3" json:"context,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -1521,6 +1530,13 @@ func (x *BindRequest) GetReadOnly() bool {
 		return x.ReadOnly
 	}
 	return false
+}
+
+func (x *BindRequest) GetContext() string {
+	if x != nil {
+		return x.Context
+	}
+	return ""
 }
 
 type BindResponse struct {
@@ -2051,12 +2067,13 @@ const file_internal_poold_pb_poold_proto_rawDesc = "" +
 	"\rExpandRequest\x12\x0e\n" +
 	"\x02id\x18\x01 \x01(\tR\x02id\x12\x12\n" +
 	"\x04size\x18\x02 \x01(\x03R\x04size\x12.\n" +
-	"\x06limits\x18\x03 \x01(\v2\x16.berth.poold.v1.LimitsR\x06limits\"?\n" +
+	"\x06limits\x18\x03 \x01(\v2\x16.berth.poold.v1.LimitsR\x06limits\"Y\n" +
 	"\rFormatRequest\x12\x0e\n" +
 	"\x02id\x18\x01 \x01(\tR\x02id\x12\x1e\n" +
 	"\n" +
 	"filesystem\x18\x02 \x01(\tR\n" +
-	"filesystem\"\x1f\n" +
+	"filesystem\x12\x18\n" +
+	"\aoptions\x18\x03 \x01(\tR\aoptions\"\x1f\n" +
 	"\rDeleteRequest\x12\x0e\n" +
 	"\x02id\x18\x01 \x01(\tR\x02id\"\x10\n" +
 	"\x0eDeleteResponse\"\x95\x01\n" +
@@ -2068,12 +2085,13 @@ const file_internal_poold_pb_poold_proto_rawDesc = "" +
 	"filesystem\x12\x18\n" +
 	"\aoptions\x18\x04 \x03(\tR\aoptions\x12\x1b\n" +
 	"\tread_only\x18\x05 \x01(\bR\breadOnly\"\x0f\n" +
-	"\rMountResponse\"r\n" +
+	"\rMountResponse\"\x8c\x01\n" +
 	"\vBindRequest\x12\x16\n" +
 	"\x06device\x18\x01 \x01(\tR\x06device\x12\x16\n" +
 	"\x06source\x18\x02 \x01(\tR\x06source\x12\x16\n" +
 	"\x06target\x18\x03 \x01(\tR\x06target\x12\x1b\n" +
-	"\tread_only\x18\x04 \x01(\bR\breadOnly\"\x0e\n" +
+	"\tread_only\x18\x04 \x01(\bR\breadOnly\x12\x18\n" +
+	"\acontext\x18\x05 \x01(\tR\acontext\"\x0e\n" +
 	"\fBindResponse\"(\n" +
 	"\x0eUnmountRequest\x12\x16\n" +
 	"\x06target\x18\x01 \x01(\tR\x06target\"\x11\n" +
