@@ -60,6 +60,7 @@ func TestTheSameNameWithOtherParametersIsAConflict(t *testing.T) {
 		"a larger size":      {func(r *volumes.Request) { r.Size.Required = 2 * gi }, "its size is 1Gi, less than the required 2Gi"},
 		"a smaller limit":    {func(r *volumes.Request) { r.Size = volumes.Size{Required: 64 * mi, Limit: 512 * mi} }, "more than the limit of 512Mi"},
 		"another filesystem": {func(r *volumes.Request) { r.FSType = v1alpha1.XFS }, "its filesystem is ext4, not xfs"},
+		"options of mkfs":    {func(r *volumes.Request) { r.MkfsOptions = "-I 512" }, `the options "", not with "-I 512"`},
 		"another volumeMode": {func(r *volumes.Request) { r.Mode, r.FSType = v1alpha1.Block, "" }, "its volumeMode is Filesystem, not Block"},
 		"another PoolClass":  {func(r *volumes.Request) { r.PoolClass = "other" }, "its PoolClass is " + c.class},
 		"another claim":      {func(r *volumes.Request) { r.Claim = &v1alpha1.ClaimReference{Namespace: "x", Name: "y"} }, "belongs to claim default/" + c.class},

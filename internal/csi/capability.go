@@ -48,7 +48,7 @@ func parseCapabilities(capabilities []*csi.VolumeCapability) (use, error) {
 func parseCapability(capability *csi.VolumeCapability) (use, error) {
 	mode := capability.GetAccessMode().GetMode()
 	if !slices.Contains(accessModes, mode) {
-		return use{}, invalid("access mode %s is not supported: the volume lives on one node (use ReadWriteOnce or ReadWriteOncePod)", mode)
+		return use{}, invalid("access mode %s is not supported: %s", mode, storageclass.OneNode)
 	}
 	switch {
 	case capability.GetBlock() != nil:

@@ -46,12 +46,16 @@ func parseInline(r *csi.NodePublishVolumeRequest) (inline.PublishRequest, error)
 	if context[podUIDKey] == "" {
 		return inline.PublishRequest{}, invalid("the kubelet does not say which pod the volume is for: the CSIDriver object needs podInfoOnMount")
 	}
+	fsType := cmp.Or(asked.FSType, use.fsType, storageclass.DefaultFSType)
+	if err := storageclass.CheckMkfsOptions(fsType, asked.MkfsOptions); err != nil {
+		return inline.PublishRequest{}, err
+	}
 	options, readOnly := parseFlags(r.GetVolumeCapability())
 	return inline.PublishRequest{
 		Handle: r.GetVolumeId(), Target: r.GetTargetPath(),
 		PodUID: context[podUIDKey], PodNamespace: context[podNamespaceKey], PodName: context[podNameKey],
 		Class: asked.PoolClass, Size: asked.Size,
-		Filesystem: string(cmp.Or(asked.FSType, use.fsType, storageclass.DefaultFSType)),
-		Options:    options, ReadOnly: readOnly || r.GetReadonly(),
+		Filesystem: string(fsType), MkfsOptions: asked.MkfsOptions,
+		Options: options, ReadOnly: readOnly || r.GetReadonly(),
 	}, nil
 }

@@ -2,7 +2,6 @@ package csi
 
 import (
 	"errors"
-	"slices"
 
 	"github.com/container-storage-interface/spec/lib/go/csi"
 	"google.golang.org/grpc/codes"
@@ -57,12 +56,17 @@ func parsePublish(r *csi.NodePublishVolumeRequest) (staging.PublishRequest, erro
 		return staging.PublishRequest{}, invalid("staging target path is missing")
 	}
 	_, readOnly := parseFlags(r.GetVolumeCapability())
+	context, err := seLinuxContext(r.GetVolumeCapability())
+	if err != nil {
+		return staging.PublishRequest{}, err
+	}
 	return staging.PublishRequest{
 		ID:          r.GetVolumeId(),
 		StagingPath: r.GetStagingTargetPath(),
 		Target:      r.GetTargetPath(),
 		Block:       block,
 		ReadOnly:    readOnly || r.GetReadonly(),
+		Context:     context,
 		Exclusive:   r.GetVolumeCapability().GetAccessMode().GetMode() == csi.VolumeCapability_AccessMode_SINGLE_NODE_SINGLE_WRITER,
 	}, nil
 }
@@ -72,15 +76,6 @@ func parseUse(capability *csi.VolumeCapability) (use, error) {
 		return use{}, invalid("volume capability is missing")
 	}
 	return parseCapability(capability)
-}
-
-// parseFlags separates the mount options from whether the mount is read-only.
-func parseFlags(capability *csi.VolumeCapability) (options []string, readOnly bool) {
-	readOnly = capability.GetAccessMode().GetMode() == csi.VolumeCapability_AccessMode_SINGLE_NODE_READER_ONLY
-	flags := capability.GetMount().GetMountFlags()
-	readOnly = readOnly || slices.Contains(flags, "ro")
-	options = slices.DeleteFunc(slices.Clone(flags), func(f string) bool { return f == "ro" || f == "rw" })
-	return options, readOnly
 }
 
 func checkNodeCall(id, what, path string) error {

@@ -65,8 +65,11 @@ func raw(m mode) *csi.VolumeCapability {
 const (
 	writer       = csi.VolumeCapability_AccessMode_SINGLE_NODE_WRITER
 	singleWriter = csi.VolumeCapability_AccessMode_SINGLE_NODE_SINGLE_WRITER
-	reader       = csi.VolumeCapability_AccessMode_SINGLE_NODE_READER_ONLY
-	multi        = csi.VolumeCapability_AccessMode_MULTI_NODE_MULTI_WRITER
+	// What the kubelet makes of ReadWriteOnce, where a driver knows it.
+	severalWriters = csi.VolumeCapability_AccessMode_SINGLE_NODE_MULTI_WRITER
+
+	reader = csi.VolumeCapability_AccessMode_SINGLE_NODE_READER_ONLY
+	multi  = csi.VolumeCapability_AccessMode_MULTI_NODE_MULTI_WRITER
 )
 
 func TestParseStage(t *testing.T) {
@@ -80,6 +83,8 @@ func TestParseStage(t *testing.T) {
 		"a filesystem that is not named": {capability: mounted(writer, ""), want: with(func(r *staging.StageRequest) { r.Options = nil })},
 		"a filesystem with options": {capability: mounted(writer, "xfs", "noatime", "rw"),
 			want: with(func(r *staging.StageRequest) { r.Filesystem, r.Options = "xfs", []string{"noatime"} })},
+		"the SELinux context of its pods": {capability: mounted(writer, "", `context="u:r:t:s0:c1,c2"`),
+			want: with(func(r *staging.StageRequest) { r.Options = []string{`context="u:r:t:s0:c1,c2"`} })},
 		"a read-only option":      {capability: mounted(writer, "", "ro"), want: with(func(r *staging.StageRequest) { r.ReadOnly = true })},
 		"a mode for readers":      {capability: mounted(reader, ""), want: with(func(r *staging.StageRequest) { r.ReadOnly = true })},
 		"a raw block device":      {capability: raw(writer), want: with(func(r *staging.StageRequest) { r.Block = true })},
@@ -126,6 +131,15 @@ func TestParsePublish(t *testing.T) {
 		"for readers": {
 			request: &csi.NodePublishVolumeRequest{VolumeCapability: mounted(reader, ""), StagingTargetPath: "/stage"},
 			want:    staging.PublishRequest{StagingPath: "/stage", ReadOnly: true}},
+		"with the SELinux context of its pod": {
+			request: &csi.NodePublishVolumeRequest{VolumeCapability: mounted(writer, "", "noatime", `context="u:r:t:s0:c1,c2"`), StagingTargetPath: "/stage"},
+			want:    staging.PublishRequest{StagingPath: "/stage", Context: "u:r:t:s0:c1,c2"}},
+		"for several pods": {
+			request: &csi.NodePublishVolumeRequest{VolumeCapability: mounted(severalWriters, ""), StagingTargetPath: "/stage"},
+			want:    staging.PublishRequest{StagingPath: "/stage"}},
+		"a raw block device for readers": {
+			request: &csi.NodePublishVolumeRequest{VolumeCapability: raw(severalWriters), Readonly: true},
+			want:    staging.PublishRequest{Block: true, ReadOnly: true}},
 		"for a single writer": {
 			request: &csi.NodePublishVolumeRequest{VolumeCapability: mounted(singleWriter, ""), StagingTargetPath: "/stage"},
 			want:    staging.PublishRequest{StagingPath: "/stage", Exclusive: true}},
@@ -161,6 +175,11 @@ func TestNodeCallsWithoutAFieldAreInvalid(t *testing.T) {
 		},
 		"publish of a filesystem without staging path": func() error {
 			_, err := n.NodePublishVolume(ctx, &csi.NodePublishVolumeRequest{VolumeId: nodeVolume, TargetPath: "/p", VolumeCapability: mounted(writer, "")})
+			return err
+		},
+		"publish with a context that is none": func() error {
+			_, err := n.NodePublishVolume(ctx, &csi.NodePublishVolumeRequest{
+				VolumeId: nodeVolume, TargetPath: "/p", StagingTargetPath: "/s", VolumeCapability: mounted(writer, "", "context=a,suid")})
 			return err
 		},
 		"unpublish without path": func() error {

@@ -35,7 +35,7 @@ func parseCreate(r *csi.CreateVolumeRequest) (volumes.Request, error) {
 	}
 	w := volumes.Wish{
 		Name: r.GetName(), Parameters: parameters, Mode: use.mode, FSType: use.fsType,
-		Size: parseSize(r.GetCapacityRange()), Topology: topology, Source: source,
+		MountOptions: mountOptions(r.GetVolumeCapabilities()), Size: parseSize(r.GetCapacityRange()), Topology: topology, Source: source,
 	}
 	return w.Request()
 }

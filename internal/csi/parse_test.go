@@ -63,6 +63,15 @@ func TestParseCreate(t *testing.T) {
 			}),
 			want: with(func(r *volumes.Request) { r.Mode, r.FSType = v1alpha1.Block, "" }),
 		},
+		"options of mkfs and mount": {
+			request: create(func(r *csi.CreateVolumeRequest) {
+				r.Parameters["mkfsOptions"] = "-I 512  -i 8192"
+				r.VolumeCapabilities = []*csi.VolumeCapability{mounted(writer, "ext4", "noatime", "ro"), mounted(reader, "ext4", "noatime", "commit=30")}
+			}),
+			want: with(func(r *volumes.Request) {
+				r.MkfsOptions, r.MountOptions = "-I 512 -i 8192", []string{"noatime", "commit=30"}
+			}),
+		},
 		"the claim": {
 			request: create(func(r *csi.CreateVolumeRequest) {
 				r.Parameters["csi.storage.k8s.io/pvc/name"], r.Parameters["csi.storage.k8s.io/pvc/namespace"] = "data", "shop"
@@ -89,6 +98,12 @@ func TestParseCreate(t *testing.T) {
 		"no capabilities":          {request: create(func(r *csi.CreateVolumeRequest) { r.VolumeCapabilities = nil }), refused: "capabilities are missing"},
 		"no pool class":            {request: create(func(r *csi.CreateVolumeRequest) { r.Parameters = nil }), refused: `"poolClass" is required`},
 		"an unknown parameter":     {request: create(func(r *csi.CreateVolumeRequest) { r.Parameters["raid"] = "1" }), refused: `unknown parameter "raid"`},
+		"an unknown option of mkfs": {request: create(func(r *csi.CreateVolumeRequest) {
+			r.Parameters["mkfsOptions"] = "-U clear"
+		}), refused: `parameter "mkfsOptions": "-U" is not supported for ext4 (supported: -b`},
+		"a dangerous mount option": {request: create(func(r *csi.CreateVolumeRequest) {
+			r.VolumeCapabilities = []*csi.VolumeCapability{mounted(writer, "xfs", "norecovery")}
+		}), refused: `mount option "norecovery" is not supported for xfs: it shows a filesystem`},
 		"an unsupported filesystem": {request: create(func(r *csi.CreateVolumeRequest) {
 			r.VolumeCapabilities = []*csi.VolumeCapability{mounted(writer, "ntfs")}
 		}), refused: `"ntfs" is not supported`},

@@ -6,6 +6,7 @@ import (
 
 	"github.com/container-storage-interface/spec/lib/go/csi"
 
+	"berth.dev/berth/api/v1alpha1"
 	"berth.dev/berth/internal/controller/volumes"
 	"berth.dev/berth/internal/storageclass"
 )
@@ -43,9 +44,20 @@ func unfit(v volumes.Volume, r *csi.ValidateVolumeCapabilitiesRequest) string {
 		return fmt.Sprintf("the volume is a %s volume", v.Mode)
 	case use.fsType != "" && use.fsType != v.FSType:
 		return fmt.Sprintf("the volume's filesystem is %s", v.FSType)
-	case len(r.GetParameters()) == 0:
+	}
+	if v.Mode == v1alpha1.Filesystem {
+		if err := storageclass.CheckMountOptions(v.FSType, mountOptions(r.GetVolumeCapabilities())); err != nil {
+			return err.Error()
+		}
+	}
+	if len(r.GetParameters()) == 0 {
 		return ""
 	}
+	return unlike(v, r)
+}
+
+// unlike says how a volume is not what parameters ask for, or returns an empty string.
+func unlike(v volumes.Volume, r *csi.ValidateVolumeCapabilitiesRequest) string {
 	parameters, err := storageclass.Parse(r.GetParameters())
 	switch {
 	case err != nil:
@@ -54,6 +66,8 @@ func unfit(v volumes.Volume, r *csi.ValidateVolumeCapabilitiesRequest) string {
 		return fmt.Sprintf("the volume's PoolClass is %s", v.PoolClass)
 	case parameters.FSType != "" && v.FSType != "" && parameters.FSType != v.FSType:
 		return fmt.Sprintf("the volume's filesystem is %s", v.FSType)
+	case v.Mode == v1alpha1.Filesystem && v.Source == nil && parameters.MkfsOptions != v.MkfsOptions:
+		return fmt.Sprintf("the volume's filesystem was made with the options %q", v.MkfsOptions)
 	}
 	return ""
 }

@@ -7,9 +7,10 @@ import (
 	"k8s.io/apimachinery/pkg/api/resource"
 
 	"berth.dev/berth/api/v1alpha1"
+	"berth.dev/berth/internal/provision/mkfs"
 )
 
-// The volumeAttributes of an inline volume, next to PoolClassKey.
+// The volumeAttributes of an inline volume, next to PoolClassKey and MkfsOptionsKey.
 const (
 	SizeKey         = "size"
 	InlineFSTypeKey = "fsType"
@@ -32,6 +33,8 @@ type Inline struct {
 	Size int64
 	// FSType, or empty where the pod does not say.
 	FSType v1alpha1.FSType
+	// MkfsOptions as in Parameters.
+	MkfsOptions string
 }
 
 // ParseInline reads the volumeAttributes of an inline volume, as they stand in
@@ -59,13 +62,15 @@ func (v *Inline) set(key, value string) (err error) {
 		v.PoolClass, err = objectName(key, value)
 	case InlineFSTypeKey:
 		v.FSType, err = ParseFSType(value)
+	case MkfsOptionsKey:
+		v.MkfsOptions = mkfs.Normal(value)
 	case SizeKey:
 		v.Size, err = parseSize(key, value)
 	default:
 		if slices.Contains(fromKubelet, key) {
 			return nil
 		}
-		err = Invalid("unknown volumeAttribute %q (known: %s, %s, %s)", key, PoolClassKey, SizeKey, InlineFSTypeKey)
+		err = Invalid("unknown volumeAttribute %q (known: %s, %s, %s, %s)", key, PoolClassKey, SizeKey, InlineFSTypeKey, MkfsOptionsKey)
 	}
 	return err
 }

@@ -20,6 +20,9 @@ func TestParseInline(t *testing.T) {
 		"a filesystem may be named": {
 			attributes: map[string]string{"poolClass": "fast", "size": "500M", "fsType": "xfs"}, want: Inline{PoolClass: "fast", Size: 500e6, FSType: v1alpha1.XFS},
 		},
+		"options of mkfs may be given": {
+			attributes: map[string]string{"poolClass": "fast", "size": "1", "mkfsOptions": " -I  512"}, want: Inline{PoolClass: "fast", Size: 1, MkfsOptions: "-I 512"},
+		},
 		"the kubelet adds the pod": {
 			attributes: map[string]string{"poolClass": "fast", "size": "1", "csi.storage.k8s.io/pod.uid": "u", "csi.storage.k8s.io/ephemeral": "true"},
 			want:       Inline{PoolClass: "fast", Size: 1},

@@ -10,17 +10,22 @@ import (
 	"k8s.io/apimachinery/pkg/util/validation"
 
 	"berth.dev/berth/api/v1alpha1"
+	"berth.dev/berth/internal/provision/mkfs"
 )
 
-// The parameters that Berth knows. Those after FSTypeKey are added to a
+// The parameters that Berth knows. Those after MkfsOptionsKey are added to a
 // CreateVolume request by the external-provisioner and are not for people to set.
 const (
 	PoolClassKey      = "poolClass"
 	FSTypeKey         = "csi.storage.k8s.io/fstype"
+	MkfsOptionsKey    = "mkfsOptions"
 	claimNameKey      = "csi.storage.k8s.io/pvc/name"
 	claimNamespaceKey = "csi.storage.k8s.io/pvc/namespace"
 	volumeNameKey     = "csi.storage.k8s.io/pv/name"
 )
+
+// settable are the parameters for people.
+var settable = []string{PoolClassKey, FSTypeKey, MkfsOptionsKey}
 
 // DefaultFSType is made when neither class nor claim asks for another.
 const DefaultFSType = v1alpha1.Ext4
@@ -34,6 +39,9 @@ type Parameters struct {
 	PoolClass string
 	// FSType, or empty where the class does not say.
 	FSType v1alpha1.FSType
+	// MkfsOptions that filesystems are made with, one blank between words. Whether they
+	// are allowed is for CheckMkfsOptions to say, once it is known for which filesystem.
+	MkfsOptions string
 	// ClaimNamespace and ClaimName of the claim that the volume is for; both
 	// empty when the provisioner does not tell.
 	ClaimNamespace, ClaimName string
@@ -63,6 +71,8 @@ func (p *Parameters) set(key, value string) (err error) {
 		p.PoolClass, err = objectName(key, value)
 	case FSTypeKey:
 		p.FSType, err = ParseFSType(value)
+	case MkfsOptionsKey:
+		p.MkfsOptions = mkfs.Normal(value)
 	case claimNameKey:
 		p.ClaimName, err = objectName(key, value)
 	case claimNamespaceKey:
@@ -70,7 +80,7 @@ func (p *Parameters) set(key, value string) (err error) {
 	case volumeNameKey:
 		_, err = objectName(key, value)
 	default:
-		err = Invalid("unknown parameter %q (known: %s, %s)%s", key, PoolClassKey, FSTypeKey, suggestion(key))
+		err = Invalid("unknown parameter %q (known: %s)%s", key, strings.Join(settable, ", "), suggestion(key))
 	}
 	return err
 }
@@ -94,7 +104,7 @@ func objectName(key, value string) (string, error) {
 // suggestion helps with the keys that people carry over from other drivers or
 // write in another case.
 func suggestion(key string) string {
-	for _, known := range []string{PoolClassKey, FSTypeKey} {
+	for _, known := range settable {
 		short := known[strings.LastIndex(known, "/")+1:]
 		if strings.EqualFold(key, known) || strings.EqualFold(key[strings.LastIndex(key, "/")+1:], short) {
 			return fmt.Sprintf("; did you mean %q?", known)

@@ -24,6 +24,10 @@ func TestParse(t *testing.T) {
 			parameters: map[string]string{"poolClass": "fast", "csi.storage.k8s.io/fstype": "xfs"},
 			want:       Parameters{PoolClass: "fast", FSType: v1alpha1.XFS},
 		},
+		"options of mkfs may be given": {
+			parameters: map[string]string{"poolClass": "fast", "mkfsOptions": "-I 512\n-i 8192 "},
+			want:       Parameters{PoolClass: "fast", MkfsOptions: "-I 512 -i 8192"},
+		},
 		"the provisioner adds the claim and the volume name": {
 			parameters: map[string]string{
 				"poolClass":                        "fast",
@@ -36,9 +40,10 @@ func TestParse(t *testing.T) {
 		"no pool class is refused":                {parameters: nil, refused: `"poolClass" is required`},
 		"an empty pool class is refused":          {parameters: map[string]string{"poolClass": ""}, refused: `"poolClass"`},
 		"a pool class with a path is refused":     {parameters: map[string]string{"poolClass": "../fast"}, refused: `"../fast"`},
-		"an unknown key is named with the known":  {parameters: map[string]string{"poolClass": "a", "raid": "1"}, refused: `unknown parameter "raid" (known: poolClass, csi.storage.k8s.io/fstype)`},
+		"an unknown key is named with the known":  {parameters: map[string]string{"poolClass": "a", "raid": "1"}, refused: `unknown parameter "raid" (known: poolClass, csi.storage.k8s.io/fstype, mkfsOptions)`},
 		"a key in another case gets a suggestion": {parameters: map[string]string{"poolclass": "a"}, refused: `did you mean "poolClass"?`},
 		"an unprefixed fstype gets a suggestion":  {parameters: map[string]string{"poolClass": "a", "fsType": "xfs"}, refused: `did you mean "csi.storage.k8s.io/fstype"?`},
+		"options of mkfs in another case":         {parameters: map[string]string{"poolClass": "a", "mkfsoptions": "-K"}, refused: `did you mean "mkfsOptions"?`},
 		"an unsupported filesystem is refused":    {parameters: map[string]string{"poolClass": "a", "csi.storage.k8s.io/fstype": "btrfs"}, refused: `"btrfs" is not supported (supported: ext4, xfs)`},
 		"a filesystem with an option is refused":  {parameters: map[string]string{"poolClass": "a", "csi.storage.k8s.io/fstype": "ext4 -F"}, refused: "not supported"},
 		"half a claim is refused":                 {parameters: map[string]string{"poolClass": "a", "csi.storage.k8s.io/pvc/name": "data"}, refused: "go together"},

@@ -19,6 +19,8 @@ type PublishRequest struct {
 	Class      string
 	Size       int64
 	Filesystem string
+	// MkfsOptions that the filesystem is made with.
+	MkfsOptions string
 	// Options of the mount.
 	Options  []string
 	ReadOnly bool
@@ -83,7 +85,7 @@ func (s *Service) made(ctx context.Context, v volume, r PublishRequest) (provisi
 		return provision.Volume{}, err
 	}
 	// At once where it was done already.
-	record, err = s.disks.Format(ctx, provision.FormatRequest{ID: v.id, Filesystem: r.Filesystem})
+	record, err = s.disks.Format(ctx, provision.FormatRequest{ID: v.id, Filesystem: r.Filesystem, Options: r.MkfsOptions})
 	if err != nil {
 		return provision.Volume{}, fmt.Errorf("making filesystem on %s: %w", v, err)
 	}

@@ -9,7 +9,6 @@ import (
 	"k8s.io/client-go/util/workqueue"
 	"sigs.k8s.io/controller-runtime/pkg/log"
 
-	"berth.dev/berth/api/v1alpha1"
 	"berth.dev/berth/internal/provision"
 )
 
@@ -19,22 +18,17 @@ import (
 type Formatter struct {
 	provisioner provision.Provisioner
 	locks       Locks
-	queue       workqueue.TypedRateLimitingInterface[format]
-}
-
-type format struct {
-	id string
-	fs v1alpha1.FSType
+	queue       workqueue.TypedRateLimitingInterface[provision.FormatRequest]
 }
 
 // NewFormatter returns a formatter that works once Start is called.
 func NewFormatter(p provision.Provisioner, locks Locks) *Formatter {
-	limiter := workqueue.NewTypedItemExponentialFailureRateLimiter[format](time.Second, 5*time.Minute)
+	limiter := workqueue.NewTypedItemExponentialFailureRateLimiter[provision.FormatRequest](time.Second, 5*time.Minute)
 	return &Formatter{provisioner: p, locks: locks, queue: workqueue.NewTypedRateLimitingQueue(limiter)}
 }
 
 // Enqueue asks for a filesystem. It never blocks.
-func (f *Formatter) Enqueue(id string, fs v1alpha1.FSType) { f.queue.Add(format{id, fs}) }
+func (f *Formatter) Enqueue(r provision.FormatRequest) { f.queue.Add(r) }
 
 // Start works until the context ends, with a few workers: mkfs loads the disks.
 func (f *Formatter) Start(ctx context.Context) error {
@@ -64,20 +58,20 @@ func (f *Formatter) next(ctx context.Context) bool {
 		// A conflict is for Stage to tell: there is no claim to tell here.
 		f.queue.Forget(item)
 	case ctx.Err() == nil:
-		log.FromContext(ctx).Error(err, "formatting failed, trying again", "volume", item.id)
+		log.FromContext(ctx).Error(err, "formatting failed, trying again", "volume", item.ID)
 		f.queue.AddRateLimited(item)
 	}
 	return true
 }
 
-func (f *Formatter) format(ctx context.Context, item format) error {
+func (f *Formatter) format(ctx context.Context, item provision.FormatRequest) error {
 	ctx, cancel := context.WithTimeout(ctx, stepTimeout)
 	defer cancel()
-	unlock, err := f.locks.Lock(ctx, item.id)
+	unlock, err := f.locks.Lock(ctx, item.ID)
 	if err != nil {
 		return err
 	}
 	defer unlock()
-	_, err = f.provisioner.Format(ctx, provision.FormatRequest{ID: item.id, Filesystem: string(item.fs)})
+	_, err = f.provisioner.Format(ctx, item)
 	return err
 }

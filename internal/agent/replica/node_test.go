@@ -21,7 +21,7 @@ type node struct {
 	disks     *memory.Disks
 	disturb   memory.Disturbance
 	worker    *Worker
-	formatted []string
+	formatted []provision.FormatRequest
 	refused   int
 	mounted   []string // where the volume is
 }
@@ -43,7 +43,7 @@ type given struct {
 func (n *node) restart() {
 	n.worker = &Worker{
 		Node: here, Objects: n.server, Provisioner: memory.New(n.disks, n.disturb), Locks: &keyed.Locks[string]{},
-		Format:  func(id string, _ v1alpha1.FSType) { n.formatted = append(n.formatted, id) },
+		Format:  func(r provision.FormatRequest) { n.formatted = append(n.formatted, r) },
 		Refused: func() { n.refused++ },
 		Doubt:   func() {},
 		Mounts:  func(string) ([]string, error) { return n.mounted, nil },

@@ -51,7 +51,7 @@ type Worker struct {
 	Provisioner provision.Provisioner
 	Locks       Locks
 	// Format is told of a replica that is ready and still blank. It must not block.
-	Format func(id string, fs v1alpha1.FSType)
+	Format func(r provision.FormatRequest)
 	// Refused is told when a step found no room. It must not block.
 	Refused func()
 	// Doubt is told when the provisioner did not work. It must not block.
@@ -149,7 +149,7 @@ func (w *Worker) settle(ctx context.Context, v *v1alpha1.Volume, d Decision) (re
 		return result, err
 	}
 	if d.Format != "" {
-		w.Format(v.Name, d.Format)
+		w.Format(provision.FormatRequest{ID: v.Name, Filesystem: string(d.Format), Options: v.Spec.MkfsOptions})
 	}
 	return reconcile.Result{}, nil
 }

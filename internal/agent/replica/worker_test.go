@@ -8,7 +8,9 @@ import (
 )
 
 func TestAVolumeIsCarvedReportedOnceAndThenFormatted(t *testing.T) {
-	n := newNode(volume())
+	v := volume()
+	v.Spec.MkfsOptions = "-I 512"
+	n := newNode(v)
 	n.settle(t)
 	if !n.has() || !sameState(n.entry(t), v1alpha1.ReplicaReady, v1alpha1.ReasonCarved) {
 		t.Errorf("data: %v, entry %+v", n.has(), n.entry(t))
@@ -16,8 +18,9 @@ func TestAVolumeIsCarvedReportedOnceAndThenFormatted(t *testing.T) {
 	if n.reports != 1 {
 		t.Errorf("%d reports; want 1", n.reports)
 	}
-	if len(n.formatted) == 0 {
-		t.Error("no filesystem was asked for")
+	want := provision.FormatRequest{ID: id, Filesystem: provision.Ext4, Options: "-I 512"}
+	if len(n.formatted) == 0 || n.formatted[0] != want {
+		t.Errorf("asked for the filesystems %+v, want %+v", n.formatted, want)
 	}
 }
 
@@ -175,11 +178,11 @@ func TestAPublishedRawBlockVolumeIsInUseAlthoughNobodyHasItOpen(t *testing.T) {
 func TestTheFormatterMakesTheFilesystemAndSurvivesADeletedVolume(t *testing.T) {
 	n := newNode(volume())
 	f := NewFormatter(n.worker.Provisioner, n.worker.Locks)
-	if err := f.format(t.Context(), format{id, v1alpha1.Ext4}); err == nil {
+	if err := f.format(t.Context(), provision.FormatRequest{ID: id, Filesystem: provision.Ext4}); err == nil {
 		t.Error("a volume that does not exist was formatted")
 	}
 	n.settle(t)
-	if err := f.format(t.Context(), format{id, v1alpha1.Ext4}); err != nil {
+	if err := f.format(t.Context(), provision.FormatRequest{ID: id, Filesystem: provision.Ext4}); err != nil {
 		t.Fatal(err)
 	}
 	got, _ := n.disks.Device("/dev/vg0/" + id)

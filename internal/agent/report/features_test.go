@@ -7,12 +7,14 @@ import (
 )
 
 func TestAnAgentSaysWhatOlderOnesCannot(t *testing.T) {
-	n := &v1alpha1.StorageNode{}
-	if n.Has(v1alpha1.FeatureCopies) {
-		t.Error("an agent that has said nothing is taken for one that copies")
-	}
-	n.Status = Describe(Facts{}, seen())
-	if !n.Has(v1alpha1.FeatureCopies) {
-		t.Errorf("the agent does not say that it copies: %v", n.Status.Features)
+	for _, feature := range []string{v1alpha1.FeatureCopies, v1alpha1.FeatureMkfsOptions} {
+		n := &v1alpha1.StorageNode{}
+		if n.Has(feature) {
+			t.Errorf("an agent that has said nothing is taken for one with %s", feature)
+		}
+		n.Status = Describe(Facts{}, seen())
+		if !n.Has(feature) {
+			t.Errorf("the agent does not say %s: %v", feature, n.Status.Features)
+		}
 	}
 }

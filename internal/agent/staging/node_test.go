@@ -35,8 +35,9 @@ type node struct {
 	hang func(subject string) bool
 	// copying are the volumes that are not yet copies of their sources.
 	copying map[string]bool
-	// options of the latest mount of each device.
-	options map[string][]string
+	// options of the latest mount of each device, and of mkfs by volume.
+	options     map[string][]string
+	mkfsOptions map[string]string
 	// grown are the devices to whose size a filesystem was made to fit.
 	grown map[string]bool
 }
@@ -52,7 +53,7 @@ func newNode(t *testing.T) *node {
 		dir:   t.TempDir(),
 		disks: memory.NewDisks(memory.PoolConfig{PoolRef: vg0, Total: 1024 * mib}),
 		locks: &keyed.Locks[string]{}, specs: specs{},
-		copying: map[string]bool{}, options: map[string][]string{}, grown: map[string]bool{},
+		copying: map[string]bool{}, options: map[string][]string{}, mkfsOptions: map[string]string{}, grown: map[string]bool{},
 	}
 	n.pool, n.mounts = memory.New(n.disks, nil), mountmemory.New(n.disks)
 	n.restart()
@@ -139,6 +140,7 @@ func (d disturbed) Format(ctx context.Context, r provision.FormatRequest) (provi
 	if err := d.held(ctx, r.ID); err != nil {
 		return provision.Volume{}, err
 	}
+	d.node.mkfsOptions[r.ID] = r.Options
 	return d.Provisioner.Format(ctx, r)
 }
 

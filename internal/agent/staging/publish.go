@@ -18,6 +18,8 @@ type PublishRequest struct {
 	Target      string
 	Block       bool
 	ReadOnly    bool
+	// Context is the SELinux context that the volume is to be staged with, or empty.
+	Context string
 	// Exclusive refuses a second target on this node.
 	Exclusive bool
 }
@@ -46,7 +48,7 @@ func (s *Service) Publish(ctx context.Context, r PublishRequest) error {
 }
 
 func (s *Service) bind(ctx context.Context, record provision.Volume, r PublishRequest) error {
-	b := mount.BindRequest{Device: record.Device, Source: r.StagingPath, Target: r.Target, ReadOnly: r.ReadOnly}
+	b := mount.BindRequest{Device: record.Device, Source: r.StagingPath, Target: r.Target, ReadOnly: r.ReadOnly, Context: r.Context}
 	if r.Block {
 		if err := refuseFilesystem(record); err != nil {
 			return err

@@ -109,6 +109,75 @@ func TestManyPodsOfOneNodeShareAVolume(t *testing.T) {
 	n.publish(t, id, "pod2")
 }
 
+func TestPodsOfOneNodeReadAVolumeThatOneOfThemWrites(t *testing.T) {
+	for name, fs := range map[string]string{"filesystem": "ext4", "block": ""} {
+		t.Run(name, func(t *testing.T) {
+			n := newNode(t)
+			n.volume(t, id, fs)
+			n.stage(t, id)
+			n.publish(t, id, "writer")
+			for _, pod := range []string{"reader1", "reader2"} {
+				r := n.publication(id, pod)
+				r.ReadOnly = true
+				for range 2 {
+					if err := n.Publish(t.Context(), r); err != nil {
+						t.Fatal(err)
+					}
+				}
+				r.ReadOnly = false
+				if err := n.Publish(t.Context(), r); !errors.Is(err, provision.ErrConflict) {
+					t.Errorf("%s can be made a writer: %v", pod, err)
+				}
+			}
+		})
+	}
+}
+
+func TestWhatIsStagedForReadersIsNeverPublishedForWriters(t *testing.T) {
+	n := newNode(t)
+	n.volume(t, id, "ext4")
+	if err := n.Stage(t.Context(), StageRequest{ID: id, Path: n.path("stage-" + id), ReadOnly: true}); err != nil {
+		t.Fatal(err)
+	}
+	n.publish(t, id, "pod1") // asks for no mode: the filesystem has its own
+	r := n.publication(id, "pod1")
+	r.ReadOnly = true
+	if err := n.Publish(t.Context(), r); err != nil {
+		t.Errorf("it is not read-only: %v", err)
+	}
+	err := n.Stage(t.Context(), StageRequest{ID: id, Path: n.path("stage-" + id)})
+	if !errors.Is(err, provision.ErrConflict) {
+		t.Errorf("staging it for writers at once: %v; want %v", err, provision.ErrConflict)
+	}
+}
+
+func TestAVolumeHasOneSELinuxContextForAllPods(t *testing.T) {
+	const one, other = "u:r:t:s0:c1,c2", "u:r:t:s0:c1,c3"
+	n := newNode(t)
+	n.volume(t, id, "ext4")
+	staged := StageRequest{ID: id, Path: n.path("stage-" + id), Options: []string{`context="` + one + `"`}}
+	for range 2 {
+		if err := n.Stage(t.Context(), staged); err != nil {
+			t.Fatal(err)
+		}
+		n.restart()
+	}
+	r := n.publication(id, "pod1")
+	r.Context = one
+	if err := n.Publish(t.Context(), r); err != nil {
+		t.Error(err)
+	}
+	r = n.publication(id, "pod2")
+	r.Context = other
+	if err := n.Publish(t.Context(), r); !errors.Is(err, provision.ErrConflict) || exists(r.Target) {
+		t.Errorf("publishing with another context: %v; want %v and no target", err, provision.ErrConflict)
+	}
+	staged.Options = []string{`context="` + other + `"`}
+	if err := n.Stage(t.Context(), staged); !errors.Is(err, provision.ErrConflict) {
+		t.Errorf("staging with another context: %v; want %v", err, provision.ErrConflict)
+	}
+}
+
 func TestAnotherWayToMountTheSameTargetIsAConflict(t *testing.T) {
 	n := newNode(t)
 	n.volume(t, id, "ext4")

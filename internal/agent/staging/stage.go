@@ -91,7 +91,7 @@ func (s *Service) formatted(ctx context.Context, record provision.Volume, asked 
 	if asked != "" && asked != fs {
 		return record, fmt.Errorf("%w: volume %s is to bear %s, not %s", provision.ErrInvalid, record.ID, fs, asked)
 	}
-	record, err := s.disks.Format(ctx, provision.FormatRequest{ID: record.ID, Filesystem: fs})
+	record, err := s.disks.Format(ctx, provision.FormatRequest{ID: record.ID, Filesystem: fs, Options: spec.MkfsOptions})
 	if err != nil {
 		return record, fmt.Errorf("making filesystem: %w", err)
 	}

@@ -22,6 +22,16 @@ func TestABlankVolumeIsFormattedOnceAndMounted(t *testing.T) {
 	}
 }
 
+func TestAFilesystemIsMadeWithTheOptionsOfItsVolume(t *testing.T) {
+	n := newNode(t)
+	n.volume(t, id, "ext4")
+	n.specs[id].MkfsOptions = "-I 512"
+	n.stage(t, id)
+	if got := n.mkfsOptions[id]; got != "-I 512" {
+		t.Errorf("made with %q", got)
+	}
+}
+
 func TestWhatIsFormattedOnlyAsItsVolumeSays(t *testing.T) {
 	tests := map[string]struct {
 		spec  *v1alpha1.VolumeSpec

@@ -7,6 +7,7 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 
 	"berth.dev/berth/api/v1alpha1"
+	"berth.dev/berth/internal/controller/usecase"
 	"berth.dev/berth/internal/provision"
 )
 
@@ -110,6 +111,9 @@ func (a *attempt) create(ctx context.Context) (*v1alpha1.Volume, error) {
 	if err != nil {
 		return nil, err
 	}
+	if err := a.mayFormat(ctx, at); err != nil {
+		return nil, err
+	}
 	v := object(a.request, a.bytes, at)
 	err = a.client.Create(ctx, v)
 	if apierrors.IsAlreadyExists(err) {
@@ -119,6 +123,14 @@ func (a *attempt) create(ctx context.Context) (*v1alpha1.Volume, error) {
 		return nil, fmt.Errorf("creating volume %s: %w", a.name, err)
 	}
 	return v, nil
+}
+
+// mayFormat is nil if the node there makes filesystems as the request asks for.
+func (a *attempt) mayFormat(ctx context.Context, at place) error {
+	if a.request.MkfsOptions == "" {
+		return nil
+	}
+	return usecase.MayFormat(ctx, a.live, at.node)
 }
 
 // reread gets the volume after a write that lost against another one.

@@ -14,6 +14,7 @@ func object(r Request, bytes int64, at place) *v1alpha1.Volume {
 			Capacity:    *resource.NewQuantity(bytes, resource.BinarySI),
 			VolumeMode:  r.Mode,
 			FSType:      r.FSType,
+			MkfsOptions: r.MkfsOptions,
 			PoolClass:   r.PoolClass,
 			ClaimRef:    r.Claim,
 			Source:      r.Source,

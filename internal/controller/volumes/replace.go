@@ -48,6 +48,9 @@ func (a *attempt) replace(ctx context.Context, v *v1alpha1.Volume) (*v1alpha1.Vo
 	if unplaceable != nil {
 		return a.takeOff(ctx, v, unplaceable)
 	}
+	if err := a.mayFormat(ctx, at); err != nil {
+		return a.takeOff(ctx, v, err)
+	}
 	v, err = a.leave(ctx, v, at.node)
 	if err != nil {
 		return nil, err

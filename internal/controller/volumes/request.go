@@ -15,6 +15,11 @@ type Request struct {
 	Mode v1alpha1.VolumeMode
 	// FSType of a Filesystem volume, empty for a Block volume.
 	FSType v1alpha1.FSType
+	// MkfsOptions that its filesystem is made with; empty for a Block volume and a copy.
+	MkfsOptions string
+	// MountOptions that it will be mounted with. They are no part of the volume: only
+	// one that could never be mounted is refused for them.
+	MountOptions []string
 	// PoolClass that the volume comes from.
 	PoolClass string
 	// Claim that the volume is for, if known.
@@ -51,6 +56,8 @@ type Volume struct {
 	Mode v1alpha1.VolumeMode
 	// FSType of a Filesystem volume.
 	FSType v1alpha1.FSType
+	// MkfsOptions that its filesystem was made with.
+	MkfsOptions string
 	// PoolClass that it comes from.
 	PoolClass string
 	// Source that it began as a copy of, or nil.
@@ -69,7 +76,7 @@ func claimUID(csiName string) types.UID {
 
 // view is what users see of a Volume object.
 func view(v *v1alpha1.Volume) Volume {
-	out := Volume{ID: v.Name, Mode: v.Spec.VolumeMode, FSType: v.Spec.FSType, PoolClass: v.Spec.PoolClass, Source: v.Spec.Source}
+	out := Volume{ID: v.Name, Mode: v.Spec.VolumeMode, FSType: v.Spec.FSType, MkfsOptions: v.Spec.MkfsOptions, PoolClass: v.Spec.PoolClass, Source: v.Spec.Source}
 	for _, replica := range v.Spec.Replicas {
 		out.Nodes = append(out.Nodes, replica.Node)
 	}

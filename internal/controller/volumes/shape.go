@@ -16,6 +16,8 @@ func difference(spec *v1alpha1.VolumeSpec, r Request) string {
 		return fmt.Sprintf("its volumeMode is %s, not %s", spec.VolumeMode, r.Mode)
 	case spec.FSType != r.FSType && (r.FSType != "" || r.Source == nil):
 		return fmt.Sprintf("its filesystem is %s, not %s", spec.FSType, r.FSType)
+	case spec.MkfsOptions != r.MkfsOptions:
+		return fmt.Sprintf("its filesystem is made with the options %q, not with %q", spec.MkfsOptions, r.MkfsOptions)
 	case spec.PoolClass != r.PoolClass:
 		return fmt.Sprintf("its PoolClass is %s, not %s", spec.PoolClass, r.PoolClass)
 	case have < r.Size.Required:

@@ -49,6 +49,9 @@ func (a *attempt) resolve(ctx context.Context) error {
 	}
 	if a.request.Mode == v1alpha1.Filesystem {
 		a.request.FSType = o.fsType
+		if err := a.request.mountable(); err != nil {
+			return err
+		}
 	}
 	a.bytes, err = o.size(a.request.Size)
 	a.origin = o

@@ -20,10 +20,12 @@ type Wish struct {
 	Parameters storageclass.Parameters
 	Mode       v1alpha1.VolumeMode
 	// FSType that is asked for beside the parameters; may be empty.
-	FSType   v1alpha1.FSType
-	Size     Size
-	Source   *v1alpha1.VolumeSource
-	Topology Topology
+	FSType v1alpha1.FSType
+	// MountOptions of the class; they count for a filesystem alone.
+	MountOptions []string
+	Size         Size
+	Source       *v1alpha1.VolumeSource
+	Topology     Topology
 }
 
 // Request is the request for the wish. Its errors wrap storageclass.ErrInvalid.
@@ -42,10 +44,23 @@ func (w Wish) Request() (Request, error) {
 			w.FSType, storageclass.FSTypeKey, w.Parameters.FSType)
 	}
 	r.FSType = cmp.Or(w.FSType, w.Parameters.FSType)
+	r.MountOptions = w.MountOptions
 	if w.Source == nil { // a copy has what its source has
 		r.FSType = cmp.Or(r.FSType, storageclass.DefaultFSType)
+		r.MkfsOptions = w.Parameters.MkfsOptions
 	}
-	return r, nil
+	return r, cmp.Or(r.makeable(), r.mountable())
+}
+
+// makeable is nil if the filesystem can be made as asked.
+func (r Request) makeable() error {
+	return storageclass.CheckMkfsOptions(r.FSType, r.MkfsOptions)
+}
+
+// mountable is nil if the filesystem can be mounted as asked, as far as is known what
+// filesystem it is.
+func (r Request) mountable() error {
+	return storageclass.CheckMountOptions(r.FSType, r.MountOptions)
 }
 
 // Bytes is how large a volume the request asks the node for.
@@ -62,7 +77,7 @@ func ForClaim(claim *corev1.PersistentVolumeClaim, class *storagev1.StorageClass
 	parameters.ClaimNamespace, parameters.ClaimName = claim.Namespace, claim.Name
 	for _, mode := range claim.Spec.AccessModes {
 		if !slices.Contains(accessModes, mode) {
-			return Request{}, storageclass.Invalid("access mode %s is not supported: the volume lives on one node (use ReadWriteOnce or ReadWriteOncePod)", mode)
+			return Request{}, storageclass.Invalid("access mode %s is not supported: %s", mode, storageclass.OneNode)
 		}
 	}
 	size := claim.Spec.Resources.Requests[corev1.ResourceStorage]
@@ -71,6 +86,11 @@ func ForClaim(claim *corev1.PersistentVolumeClaim, class *storagev1.StorageClass
 		Parameters: parameters,
 		Mode:       v1alpha1.Filesystem,
 		Size:       Size{Required: size.Value()},
+	}
+	if claim.Spec.DataSource == nil && claim.Spec.DataSourceRef == nil { // which filesystem a copy has, its source knows
+		w.MountOptions = class.MountOptions
+	} else {
+		w.Parameters.MkfsOptions = ""
 	}
 	if mode := claim.Spec.VolumeMode; mode != nil && *mode == corev1.PersistentVolumeBlock {
 		w.Mode = v1alpha1.Block

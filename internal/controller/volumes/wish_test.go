@@ -48,6 +48,17 @@ func TestTheSchedulerAsksForWhatTheProvisionerWillAskFor(t *testing.T) {
 				s.Parameters["csi.storage.k8s.io/fstype"] = "xfs"
 			},
 			with(func(r *Request) { r.FSType = v1alpha1.XFS })},
+		"options of mkfs and mount": {
+			func(_ *corev1.PersistentVolumeClaim, s *storagev1.StorageClass) {
+				s.Parameters["mkfsOptions"], s.MountOptions = "-I 512", []string{"noatime"}
+			},
+			with(func(r *Request) { r.MkfsOptions, r.MountOptions = "-I 512", []string{"noatime"} })},
+		"what its source says of a copy's filesystem": {
+			func(c *corev1.PersistentVolumeClaim, s *storagev1.StorageClass) {
+				s.Parameters["mkfsOptions"], s.MountOptions = "-m reflink=0", []string{"inode64"}
+				c.Spec.DataSource = &corev1.TypedLocalObjectReference{Kind: "PersistentVolumeClaim", Name: "source"}
+			},
+			plain},
 		"a block volume has no filesystem": {
 			func(c *corev1.PersistentVolumeClaim, _ *storagev1.StorageClass) {
 				c.Spec.VolumeMode = new(corev1.PersistentVolumeBlock)
@@ -72,6 +83,12 @@ func TestClaimsThatCannotBeMet(t *testing.T) {
 		"ReadOnlyMany is not supported": func(c *corev1.PersistentVolumeClaim, _ *storagev1.StorageClass) {
 			c.Spec.AccessModes[0] = corev1.ReadOnlyMany
 		},
+		`"-U" is not supported for ext4`: func(_ *corev1.PersistentVolumeClaim, s *storagev1.StorageClass) {
+			s.Parameters["mkfsOptions"] = "-U clear"
+		},
+		`mount option "inode64" is not supported for ext4`: func(_ *corev1.PersistentVolumeClaim, s *storagev1.StorageClass) {
+			s.MountOptions = []string{"inode64"}
+		},
 		"unknown parameter": func(_ *corev1.PersistentVolumeClaim, s *storagev1.StorageClass) { s.Parameters["raid"] = "1" },
 	}
 	for told, change := range tests {
@@ -90,5 +107,20 @@ func TestFilesystemsThatContradictEachOther(t *testing.T) {
 	w.Mode = v1alpha1.Block
 	if r, err := w.Request(); err != nil || r.FSType != "" {
 		t.Errorf("a block volume: %+v, %v", r, err)
+	}
+}
+
+func TestACopyIsMadeWithNoOptionsOfItsOwn(t *testing.T) {
+	w := Wish{
+		Name: "x", Mode: v1alpha1.Filesystem, Source: &v1alpha1.VolumeSource{Volume: "pvc-" + claimID},
+		Parameters: storageclass.Parameters{PoolClass: "fast", MkfsOptions: "-I 512"}, MountOptions: []string{"inode64"},
+	}
+	r, err := w.Request()
+	if err != nil || r.MkfsOptions != "" {
+		t.Errorf("%+v, %v", r, err)
+	}
+	r.FSType = v1alpha1.Ext4 // as its source has it
+	if err := r.mountable(); !errors.Is(err, storageclass.ErrInvalid) {
+		t.Errorf("a copy that could never be mounted: %v", err)
 	}
 }
