@@ -141,6 +141,69 @@ func TestWhatChangedBeforeTheWatchBeganIsSeen(t *testing.T) {
 	running.Wait()
 }
 
+func TestThickSnapshotsAndCopiesStartNoMoreProcessesThanTheyMust(t *testing.T) {
+	for name, tc := range map[string]struct {
+		wipe provision.Wipe
+		// copied is what making a copy of a volume starts, deleted what deleting a snapshot does.
+		copied, deleted map[string]int
+	}{
+		"wiped": {"", map[string]int{"lvcreate": 2, "lvchange": 1, "lvconvert": 1, "lvremove": 1}, map[string]int{"lvchange": 1, "lvremove": 1}},
+		"left":  {provision.WipeNone, map[string]int{"lvcreate": 2, "lvchange": 1, "lvremove": 1}, map[string]int{"lvremove": 1}},
+	} {
+		t.Run(name, func(t *testing.T) { testThickBudget(t, tc.wipe, tc.copied, tc.deleted) })
+	}
+}
+
+func testThickBudget(t *testing.T, wipe provision.Wipe, copied, deleted map[string]int) {
+	host := lvmtest.NewHost(map[string]int64{vg.Name: 100})
+	counter, c := counted(host)
+	p, _ := start(t, c)
+	awaitChange(t, p) // it watches
+	r := request("pvc-1", 2)
+	r.Wipe = wipe
+	create(t, p, r)
+	counter.Take()
+	ctx, clone, restore := t.Context(), request("pvc-2", 2), request("pvc-3", 4)
+	clone.Source.Volume, restore.Source.Snapshot, restore.Wipe = "pvc-1", "snap-1", wipe
+	done := func() bool {
+		pool := poolOf(t, p, vg)
+		busy := len(pool.Wiping) > 0
+		for _, v := range pool.Volumes {
+			busy = busy || v.Copying
+		}
+		for _, s := range pool.Snapshots {
+			busy = busy || s.Copying
+		}
+		return !busy
+	}
+	for _, step := range []struct {
+		name string
+		do   func() error
+		want map[string]int
+	}{
+		{"snapshot", func() error {
+			_, err := p.Snapshot(ctx, provision.SnapshotRequest{ID: "snap-1", Volume: "pvc-1"})
+			return err
+		}, copied},
+		{"snapshot again", func() error {
+			_, err := p.Snapshot(ctx, provision.SnapshotRequest{ID: "snap-1", Volume: "pvc-1"})
+			return err
+		}, nil},
+		{"restore larger", func() error { _, err := p.Create(ctx, restore); return err }, map[string]int{"lvcreate": 1, "lvchange": 1}},
+		{"clone", func() error { _, err := p.Create(ctx, clone); return err }, copied},
+		{"clone again", func() error { _, err := p.Create(ctx, clone); return err }, nil},
+		{"delete snapshot", func() error { return p.DeleteSnapshot(ctx, "snap-1") }, deleted},
+	} {
+		if err := step.do(); err != nil {
+			t.Fatalf("%s: %v", step.name, err)
+		}
+		eventually(t, done, step.name+" does not come to an end")
+		if got := counter.Take(); !cmp.Equal(got, step.want) && len(got)+len(step.want) > 0 {
+			t.Errorf("%s started %v, want %v", step.name, got, step.want)
+		}
+	}
+}
+
 func TestSnapshotsAndCopiesStartNoMoreProcessesThanTheyMust(t *testing.T) {
 	host := thinHost()
 	counter, c := counted(host)

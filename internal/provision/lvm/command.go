@@ -48,29 +48,29 @@ func (c Config) namesCommand() run.Command {
 // createCommand makes a volume and records what it is in one change of the group.
 func (c Config) createCommand(r provision.CreateRequest, size int64) run.Command {
 	group, thin := split(r.Pool)
-	args := []string{"--yes", "--wipesignatures", "y", "--zero", "y", "--size", bytes(size)}
-	if thin != "" {
-		// Nothing is to be wiped: what a zeroing pool gives out is blank. A pool that is
-		// not there is an error, never made: that would take a size of its own.
-		args = []string{"--yes", "--type", "thin", "--thinpool", thin, "--virtualsize", bytes(size)}
+	if thin == "" {
+		return c.thickCommand(group, r.ID, size, newTags(r))
 	}
-	args = append(args, "--name", r.ID)
-	for _, tag := range newTags(r) {
-		args = append(args, "--addtag", tag)
-	}
-	return c.command("lvcreate", append(args, group)...)
+	// Nothing is to be wiped: what a zeroing pool gives out is blank. A pool that is not
+	// there is an error, never made: that would take a size of its own.
+	args := []string{"--yes", "--type", "thin", "--thinpool", thin, "--virtualsize", bytes(size), "--name", r.ID}
+	return c.command("lvcreate", append(tagged(args, newTags(r)), group)...)
 }
 
-// snapshotCommand takes a snapshot of a volume. LVM suspends the volume for it, and with
+// snapshotCommand takes a snapshot of a thin volume. LVM suspends the volume for it, and with
 // that a filesystem that is mounted is brought to rest. Nobody needs the snapshot's
 // device, and nobody shall write to it.
 func (c Config) snapshotCommand(group, id string, s snapshot) run.Command {
 	return c.thinSnapshotCommand(group, s.of, id, snapshotTags(id, s), "--permission", "r", "--setactivationskip", "y")
 }
 
-// copyCommand makes a volume that begins as its source, a snapshot or a volume.
+// copyCommand makes a volume that begins as its source, a snapshot or a volume, or that is
+// to be filled with what that holds.
 func (c Config) copyCommand(r provision.CreateRequest, from carved, size int64) run.Command {
-	group, _ := split(r.Pool)
+	group, thin := split(r.Pool)
+	if thin == "" {
+		return c.thickCommand(group, r.ID, size, copyTags(r, from, size))
+	}
 	return c.thinSnapshotCommand(group, sourceID(r.Source), r.ID, copyTags(r, from, size), "--permission", "rw", "--setactivationskip", "n")
 }
 
@@ -79,10 +79,7 @@ func (c Config) copyCommand(r provision.CreateRequest, from carved, size int64) 
 // thick snapshots, which nothing here needs and a container cannot load.
 func (c Config) thinSnapshotCommand(group, origin, name string, tags []string, options ...string) run.Command {
 	args := append([]string{"--yes", "--type", "thin", "--name", name}, options...)
-	for _, tag := range tags {
-		args = append(args, "--addtag", tag)
-	}
-	return c.command("lvcreate", append(args, group+"/"+origin)...)
+	return c.command("lvcreate", append(tagged(args, tags), group+"/"+origin)...)
 }
 
 func (c Config) extendCommand(group, id string, size int64) run.Command {
@@ -93,9 +90,14 @@ func (c Config) removeCommand(group, id string) run.Command {
 	return c.command("lvremove", "--yes", group+"/"+id)
 }
 
-// markCommand makes a volume what a deleted one left: LVM writes both tags in one change.
-func (c Config) markCommand(group, id string) run.Command {
-	return c.command("lvchange", "--yes", "--deltag", tagVolume+id, "--addtag", tagWiping+id, group+"/"+id)
+// markCommand makes a volume or a snapshot what a deleted one left: LVM writes both tags in
+// one change, and that it can be written if it could not. Asked for what is so, LVM fails.
+func (c Config) markCommand(group, id string, is carved) run.Command {
+	args := []string{"--yes", "--deltag", identity(id, is.copying), "--addtag", tagWiping + id}
+	if is.readOnly {
+		args = append(args, "--permission", "rw")
+	}
+	return c.command("lvchange", append(args, group+"/"+id)...)
 }
 
 func (c Config) tagCommand(group, id, tag string) run.Command {

@@ -6,6 +6,7 @@ import (
 	"io"
 	"time"
 
+	"berth.dev/berth/internal/provision/lvm/duplicate"
 	"berth.dev/berth/internal/provision/wipe"
 	"berth.dev/berth/internal/run"
 )
@@ -39,6 +40,13 @@ type Devices interface {
 	// or held, and cannot be until it is closed.
 	Hold(path string) (Holder, error)
 
+	// Look opens a device for reading.
+	Look(path string) (Looker, error)
+
+	// Provides says whether the device mapper has a type of target, after it had the
+	// kernel load what that needs.
+	Provides(target string) (bool, error)
+
 	// Watch calls ready once nothing escapes it any more, and then written with the
 	// path of each block device that a writer has closed, that appeared or that went,
 	// until ctx ends. Neither blocks.
@@ -55,9 +63,9 @@ type Lender interface {
 // ErrBusy says that somebody else has a device.
 var ErrBusy = errors.New("device is busy")
 
-// Holder is a device that is open for writing, alone.
-type Holder interface {
-	wipe.Device
+// Looker is a device that is open for reading, past every cache.
+type Looker interface {
+	io.ReaderAt
 	io.Closer
 
 	// Size in bytes.
@@ -65,6 +73,13 @@ type Holder interface {
 
 	// Mapping returns the device-mapper name and uuid of what is open.
 	Mapping() (name, uuid string, err error)
+}
+
+// Holder is a device that is open for writing, alone.
+type Holder interface {
+	Looker
+	wipe.Device
+	duplicate.Target
 }
 
 // Config of a provisioner.
@@ -95,10 +110,12 @@ type Config struct {
 	// OpenPatience is how long a device that is to be wiped may be open for a moment, as
 	// when udev looks at it, before it counts as in use; 5 s by default, as with LVM.
 	OpenPatience time.Duration
+	// CopyStep is how many bytes are copied at a time; 4 MiB by default.
+	CopyStep int64
 	// WipeStep is how many bytes are wiped at a time; 256 MiB by default.
 	WipeStep int64
-	// WipeRetry is how long wiping rests after it failed, and twice as long after each
-	// failure more, up to RefreshInterval; 10 s by default.
+	// WipeRetry is how long wiping, or copying, rests after it failed, and twice as long
+	// after each failure more, up to RefreshInterval; 10 s by default.
 	WipeRetry time.Duration
 	// Now defaults to time.Now.
 	Now func() time.Time
@@ -122,6 +139,9 @@ func (c Config) withDefaults() (Config, error) {
 	}
 	if c.OpenPatience == 0 {
 		c.OpenPatience = 5 * time.Second
+	}
+	if c.CopyStep == 0 {
+		c.CopyStep = 4 << 20
 	}
 	if c.WipeStep == 0 {
 		c.WipeStep = 256 << 20

@@ -7,7 +7,7 @@ import (
 	"berth.dev/berth/internal/run"
 )
 
-// A copy is a writable thin snapshot of its source. One that is to be larger is
+// A thin copy is a writable thin snapshot of its source. One that is to be larger is
 // extended by a second process. What it must have is recorded by the first, so whoever
 // finds it smaller knows that nobody has used it yet, and extends it.
 
@@ -21,7 +21,7 @@ func (p *Provisioner) growth(pool provision.PoolRef, id string) change {
 		command: func(size int64) run.Command { return p.config.extendCommand(name, id, size) },
 		learn: func(g *group, _ int64) {
 			if v := g.volumes[id]; v != nil {
-				v.copying = false
+				v.growing = false
 			}
 		},
 	}

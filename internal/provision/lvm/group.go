@@ -35,7 +35,9 @@ type group struct {
 	// dependents are the names of others' logical volumes that LVM would remove
 	// together with one of Berth's, by its id: copy-on-write snapshots of it.
 	dependents map[string]string
-	// wiping is what deleted volumes left, by their ids.
+	// pending are the copies of thick volumes that something is left to do about, by id.
+	pending map[string]*pending
+	// wiping is what deleted volumes left, by the names of the logical volumes.
 	wiping map[string]*remnant
 
 	// turn is the state's count of own changes after the last one of this group.
@@ -63,17 +65,21 @@ type carved struct {
 	suspended, frozen bool
 	// health is LVM's word for a damaged volume: "partial". Empty is healthy.
 	health string
+	// copying says that it is to be a copy of a thick volume and is not filled yet.
+	copying bool
+	// readOnly says that its device cannot be written.
+	readOnly bool
+	// wipe is what becomes of its bytes once it is deleted.
+	wipe provision.Wipe
 }
 
 type volume struct {
 	carved
 	inline provision.Inline
 	source provision.Source
-	// copying says that it is not yet as large as it must be. Its size is what it was
-	// promised all the same.
-	copying bool
-	// wipe is what becomes of its bytes once it is deleted.
-	wipe provision.Wipe
+	// growing says that it is a thin copy and not yet as large as it must be. Its size is
+	// what it was promised all the same.
+	growing bool
 }
 
 type snapshot struct {
@@ -104,7 +110,7 @@ func (g *group) view(id string) provision.Volume {
 	v := g.volumes[id]
 	return provision.Volume{
 		ID: id, Pool: g.ref(v.pool), Size: v.size, Device: g.devicePath(id), Filesystem: v.filesystem, Problem: g.damage(id),
-		Inline: v.inline, Source: v.source, Copying: v.copying,
+		Inline: v.inline, Source: v.source, Copying: v.growing || g.pending[id] != nil,
 	}
 }
 
@@ -114,21 +120,24 @@ func (g *group) viewSnapshot(id string) provision.Snapshot {
 	s := g.snapshots[id]
 	return provision.Snapshot{
 		ID: id, Volume: s.of, Pool: g.ref(s.pool), Size: s.size, Allocated: s.size, Filesystem: s.filesystem, Taken: s.taken,
-		Problem: g.damage(id),
+		Copying: g.pending[id] != nil, Problem: g.damage(id),
 	}
 }
 
 // damage is empty, or says why a volume or a snapshot cannot be used.
 func (g *group) damage(id string) string {
-	switch c := g.find(id); {
+	c, lost := g.find(id), g.lost(id)
+	switch {
 	case g.missing:
 		return "volume group " + g.name + " is missing"
 	case c.health != "":
 		return "LVM reports it as " + c.health
 	case c.frozen:
 		return "its device is suspended, and whoever uses it waits: resume it (lvchange --refresh " + g.name + "/" + id + ")"
+	case lost != "":
+		return lost
 	}
-	return ""
+	return g.pending[id].trouble(!c.copying)
 }
 
 // pool is one of the group's thin pools as the world sees it, or the group itself

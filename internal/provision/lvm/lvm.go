@@ -22,10 +22,10 @@ type Provisioner struct {
 	tasks                    run.Tasks
 	firstLook                sync.Once
 	checks, looks, mends     checks
-	// wipes is signalled when there may be something to wipe; wiping are the groups in
-	// which that is under way.
-	wipes  chan struct{}
-	wiping checks
+	// copies are filled, and what deleted volumes left is wiped.
+	copies, wipes *chores
+	// copying are the copies that are being filled.
+	copying transfers
 }
 
 // New makes a provisioner. It starts nothing; Run watches for changes by others.
@@ -34,7 +34,10 @@ func New(c Config) (*Provisioner, error) {
 	if err != nil {
 		return nil, err
 	}
-	return &Provisioner{config: c, changed: make(chan struct{}, 1), wipes: make(chan struct{}, 1)}, nil
+	p := &Provisioner{config: c, changed: make(chan struct{}, 1)}
+	p.wipes = newChores((*group).remains, p.wipeRemnant)
+	p.copies = newChores(func(g *group) map[string]*tries { return p.copying.without(g.copies()) }, p.goOn)
+	return p, nil
 }
 
 // Changed implements provision.Provisioner.

@@ -2,7 +2,6 @@ package lvm_test
 
 import (
 	"context"
-	"strings"
 	"sync"
 	"testing"
 	"time"
@@ -47,7 +46,16 @@ func TestConformanceOfThinPoolsOnPlayedLVM(t *testing.T) {
 }
 
 func TestConformanceOfSnapshotsOnPlayedLVM(t *testing.T) {
-	conformance.RunSnapshots(t, thinHarness)
+	for name, start := range map[string]func(*testing.T) conformance.Harness{
+		"thin": thinHarness,
+		"thick": func(t *testing.T) conformance.Harness {
+			h := harness(t, lvmtest.NewHost(map[string]int64{vg.Name: 100}), vg)
+			h.Wipe = provision.WipeNone // wiping has a suite of its own
+			return h
+		},
+	} {
+		t.Run(name, func(t *testing.T) { conformance.RunSnapshots(t, start) })
+	}
 }
 
 func thinHarness(t *testing.T) conformance.Harness {
@@ -80,13 +88,8 @@ func harness(t *testing.T, host *lvmtest.Host, pool provision.PoolRef) conforman
 		WriteAt: func(v provision.Volume, text string, offset int64) { host.WriteAt(v.Device, text, offset) },
 		ReadAt:  func(v provision.Volume, bytes int, offset int64) string { return host.ReadAt(v.Device, bytes, offset) },
 		Formats: made.of,
-		Write: func(v provision.Volume, text string) {
-			host.On(v.Device, func(v *lvmtest.Volume) { v.Content = text })
-		},
-		Read: func(v provision.Volume, bytes int) (content string) {
-			host.On(v.Device, func(v *lvmtest.Volume) { content = v.Content })
-			return (content + strings.Repeat("\x00", bytes))[:bytes]
-		},
+		Write:   func(v provision.Volume, text string) { host.WriteAt(v.Device, text, 0) },
+		Read:    func(v provision.Volume, bytes int) string { return host.ReadAt(v.Device, bytes, 0) },
 	}
 }
 

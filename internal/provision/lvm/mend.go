@@ -4,6 +4,7 @@ import (
 	"context"
 	"maps"
 	"slices"
+	"strings"
 
 	"berth.dev/berth/internal/provision"
 )
@@ -57,6 +58,9 @@ func (p *Provisioner) resume(name string) {
 			if r := g.wiping[id]; r != nil {
 				r.suspended = err != nil
 			}
+			if left := g.pending[strings.TrimPrefix(id, cowPrefix)]; left != nil && left.cow != nil {
+				left.cow.suspended = err != nil
+			}
 		}
 	})
 	p.signal()
@@ -71,6 +75,16 @@ func (g *group) suspended() (ids []string) {
 	for id, v := range g.volumes {
 		if v.suspended {
 			ids = append(ids, id)
+		}
+	}
+	for id, s := range g.snapshots {
+		if s.suspended {
+			ids = append(ids, id)
+		}
+	}
+	for id, left := range g.pending {
+		if left.cow != nil && left.cow.suspended {
+			ids = append(ids, cowName(id))
 		}
 	}
 	for id, r := range g.wiping {
@@ -91,7 +105,7 @@ func (s *state) unfinished() map[string]map[string]provision.PoolRef {
 	for _, g := range s.groups {
 		copies := map[string]provision.PoolRef{}
 		for id, v := range g.volumes {
-			if v.copying {
+			if v.growing {
 				copies[id] = g.ref(v.pool)
 			}
 		}

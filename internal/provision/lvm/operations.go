@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 
 	"berth.dev/berth/internal/provision"
 	"berth.dev/berth/internal/run"
@@ -21,10 +22,21 @@ func (p *Provisioner) Create(ctx context.Context, r provision.CreateRequest) (pr
 	if err := p.known(ctx, r.Pool); err != nil {
 		return provision.Volume{}, err
 	}
-	if err := p.carryOut(ctx, p.creation(r), p.growth(r.Pool, r.ID)); err != nil {
+	name, thin := split(r.Pool)
+	changes := []change{p.creation(r), p.growth(r.Pool, r.ID)}
+	if r.Source.Volume != "" && thin == "" {
+		if err := p.cowable(r.ID); err != nil {
+			return provision.Volume{}, err
+		}
+		changes = slices.Insert(changes, 0, p.cow(name, r.ID, r.Source.Volume, func(g *group) (done bool, err error) {
+			done, _, err = p.planCreation(g, r)
+			return done, err
+		}))
+	}
+	defer p.nudge()
+	if err := p.carryOut(ctx, changes...); err != nil {
 		return provision.Volume{}, err
 	}
-	name, _ := split(r.Pool)
 	return p.view(name, r.ID)
 }
 
@@ -35,12 +47,12 @@ func (p *Provisioner) creation(r provision.CreateRequest) change {
 	return change{
 		group: name, id: r.ID, thin: thin, grows: thin != "", writes: makes(thin),
 		plan: func(g *group, _ bool) (done bool, size int64, err error) {
-			done, size, err = g.planCreate(r, p.config.Now())
-			if !done {
-				err = cmp.Or(p.state.elsewhere(r), err)
-			}
+			done, size, err = p.planCreation(g, r)
 			if !done && err == nil {
 				from, err = g.source(r)
+			}
+			if !done && err == nil && r.Source.Volume != "" && thin == "" {
+				err = g.kept(r.ID)
 			}
 			return done, size, err
 		},
@@ -51,12 +63,27 @@ func (p *Provisioner) creation(r provision.CreateRequest) change {
 			return p.config.copyCommand(r, from, size)
 		},
 		learn: func(g *group, size int64) {
-			g.volumes[r.ID] = &volume{
-				carved: carved{pool: thin, size: size, filesystem: from.filesystem, active: true},
-				inline: r.Inline, source: r.Source, wipe: r.Wipe, copying: r.Source != (provision.Source{}) && from.size < size,
+			v := &volume{
+				carved: carved{pool: thin, size: size, filesystem: from.filesystem, active: true, wipe: r.Wipe},
+				inline: r.Inline, source: r.Source,
 			}
+			if copied := r.Source != (provision.Source{}); copied && thin == "" {
+				v.copying, g.pendingOf(r.ID).due = true, p.config.Now()
+			} else {
+				v.growing = copied && from.size < size
+			}
+			g.volumes[r.ID] = v
 		},
 	}
+}
+
+// planCreation is planCreate with a look at the other groups. It is called within with.
+func (p *Provisioner) planCreation(g *group, r provision.CreateRequest) (done bool, size int64, err error) {
+	done, size, err = g.planCreate(r, p.config.Now())
+	if !done {
+		err = cmp.Or(p.state.elsewhere(r), err)
+	}
+	return done, size, err
 }
 
 // notElsewhere returns ErrConflict if another pool holds the volume.
@@ -129,7 +156,7 @@ func (p *Provisioner) Expand(ctx context.Context, r provision.ExpandRequest) (pr
 		command: func(size int64) run.Command { return p.config.extendCommand(name, r.ID, size) },
 		learn: func(g *group, size int64) {
 			if v := g.volumes[r.ID]; v != nil {
-				v.size, v.copying = size, false
+				v.size, v.growing = size, false
 			}
 		},
 	})
@@ -167,6 +194,15 @@ func (p *Provisioner) remove(ctx context.Context, id string) error {
 		return err
 	}
 	name, thin := split(pool)
+	if err := p.unneeded(name, id); err != nil {
+		return err
+	}
+	release, err := p.copying.halt(ctx, id)
+	if err != nil {
+		return err
+	}
+	defer p.nudge()
+	defer release()
 	if p.state.wipes(name, id) {
 		return p.mark(ctx, name, id)
 	}
@@ -174,9 +210,6 @@ func (p *Provisioner) remove(ctx context.Context, id string) error {
 		group: name, id: id, thin: thin, writes: makes(thin),
 		plan:    func(g *group, fresh bool) (bool, int64, error) { return g.planDelete(id, fresh) },
 		command: func(int64) run.Command { return p.config.removeCommand(name, id) },
-		learn: func(g *group, _ int64) {
-			delete(g.volumes, id)
-			delete(g.snapshots, id)
-		},
+		learn:   func(g *group, _ int64) { g.discard(id) },
 	})
 }

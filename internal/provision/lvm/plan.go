@@ -51,7 +51,7 @@ func (g *group) planCreate(r provision.CreateRequest, now time.Time) (done bool,
 		return false, 0, err
 	}
 	size = g.round(r.Size)
-	return false, size, r.Limits.Admit(g.figures(thin), size)
+	return false, size, r.Limits.Admit(g.figures(thin), size+g.besides(r.ID, r.Source.Volume))
 }
 
 func (g *group) notOurs(id string) error {
@@ -66,6 +66,9 @@ func (g *group) planExpand(r provision.ExpandRequest, now time.Time) (done bool,
 	size = g.round(r.Size)
 	if size <= v.size {
 		return g.planGrowth(r.ID, now)
+	}
+	if by := g.needed(r.ID); by != "" || g.pending[r.ID] != nil {
+		return false, 0, fmt.Errorf("%w: volume %s can grow once %s is copied", provision.ErrUnavailable, r.ID, cmp.Or(by, "it"))
 	}
 	return false, size, cmp.Or(g.usable(v.pool, now), r.Limits.Admit(g.figures(v.pool), size-v.size))
 }
@@ -84,7 +87,7 @@ func (g *group) planDelete(id string, fresh bool) (done bool, size int64, err er
 	if other := g.dependents[id]; other != "" {
 		return false, 0, fmt.Errorf("%w: logical volume %s/%s is not Berth's and would be removed with %s: remove it first", provision.ErrInUse, g.name, other, id)
 	}
-	return false, 0, nil
+	return false, 0, g.unneeded(id)
 }
 
 func (g *group) planRecord(id, filesystem string) (done bool, size int64, err error) {

@@ -27,14 +27,12 @@ func (g *group) planSnapshot(r provision.SnapshotRequest, now time.Time) (done b
 		return false, 0, fmt.Errorf("%w: %s", provision.ErrNotFound, r.Volume)
 	case g.others[r.ID]:
 		return false, 0, g.notOurs(r.ID)
-	case v.pool == "":
-		return false, 0, fmt.Errorf("%w: pool %s has no snapshots: %s", provision.ErrUnsupported, g.name, useThin)
+	case g.wiping[r.ID] != nil:
+		return false, 0, fmt.Errorf("%w: snapshot %s was deleted, and what it left in volume group %s is being wiped", provision.ErrUnavailable, r.ID, g.name)
 	}
-	return false, v.size, cmp.Or(g.readable(r.Volume), g.usable(v.pool, now), r.Limits.Admit(g.figures(v.pool), v.size))
+	room := v.size + g.besides(r.ID, r.Volume)
+	return false, v.size, cmp.Or(g.readable(r.Volume), g.usable(v.pool, now), r.Limits.Admit(g.figures(v.pool), room))
 }
-
-// useThin is the way to snapshots and copies.
-const useThin = "use a PoolClass with provisioner LVMThin"
 
 // source returns what a volume is to begin as, or why it cannot; nothing for one that
 // begins blank.
@@ -43,10 +41,7 @@ func (g *group) source(r provision.CreateRequest) (from carved, err error) {
 		return from, nil
 	}
 	id, found := sourceID(r.Source), g.find(sourceID(r.Source))
-	switch _, thin := split(r.Pool); {
-	case thin == "":
-		return from, fmt.Errorf("%w: pool %s makes no copies: %s", provision.ErrUnsupported, g.name, useThin)
-	case found == nil:
+	if found == nil {
 		return from, fmt.Errorf("%w: source %s", provision.ErrNotFound, id)
 	}
 	return *found, cmp.Or(r.Fits(g.ref(found.pool), found.size), g.readable(id))
@@ -55,7 +50,7 @@ func (g *group) source(r provision.CreateRequest) (from carved, err error) {
 // readable is nil if what one of Berth's logical volumes holds can be copied.
 func (g *group) readable(id string) error {
 	problem := g.damage(id)
-	if v := g.volumes[id]; v != nil && v.copying {
+	if v := g.volumes[id]; g.pending[id] != nil || v != nil && v.growing {
 		problem = "it is still being copied itself"
 	}
 	if problem == "" {
@@ -64,14 +59,14 @@ func (g *group) readable(id string) error {
 	return fmt.Errorf("%w: %s cannot be copied: %s", provision.ErrUnavailable, id, problem)
 }
 
-// planGrowth is for a copy that is smaller than it must be. Its size was admitted when it
+// planGrowth is for a thin copy that is smaller than it must be. Its size was admitted when it
 // was made, and has been counted since.
 func (g *group) planGrowth(id string, now time.Time) (done bool, size int64, err error) {
 	v, err := g.volume(id)
 	if err != nil {
 		return false, 0, err
 	}
-	if !v.copying {
+	if !v.growing {
 		return true, v.size, nil
 	}
 	return false, v.size, g.usable(v.pool, now)

@@ -5,7 +5,6 @@ import (
 	"maps"
 	"slices"
 	"strings"
-	"time"
 
 	"berth.dev/berth/internal/provision"
 )
@@ -25,19 +24,6 @@ type remnant struct {
 	tries
 }
 
-// tries are those that failed in a row: why the last one did, and when the next is due.
-type tries struct {
-	failed error
-	count  int
-	due    time.Time
-}
-
-// again notes that a try failed.
-func (t *tries) again(err error, now time.Time, first, longest time.Duration) {
-	t.failed, t.due = err, now.Add(min(first<<min(t.count, 20), longest))
-	t.count++
-}
-
 // strange returns a layout unless all that stores such a logical volume is written when
 // it is.
 func strange(layout string) string {
@@ -51,10 +37,23 @@ func strange(layout string) string {
 
 // bury makes a volume what a deleted one left.
 func (g *group) bury(id string) {
-	if v := g.volumes[id]; v != nil {
-		g.wiping[id] = &remnant{size: v.size, how: v.wipe, inline: v.inline, suspended: v.suspended}
-		delete(g.volumes, id)
+	c := g.find(id)
+	if c == nil {
+		return
 	}
+	r := &remnant{size: c.size, how: c.wipe, suspended: c.suspended}
+	if v := g.volumes[id]; v != nil {
+		r.inline = v.inline
+	}
+	g.wiping[id] = r
+	g.discard(id)
+}
+
+// discard forgets a volume or a snapshot that is gone. Its cow may be there still.
+func (g *group) discard(id string) {
+	delete(g.volumes, id)
+	delete(g.snapshots, id)
+	g.settled(id)
 }
 
 // remember takes over what became of the tries so far from an older state of the group,
@@ -63,6 +62,11 @@ func (g *group) remember(old *group) {
 	for id, r := range g.wiping {
 		if old != nil && old.wiping[id] != nil {
 			r.tries = old.wiping[id].tries
+		}
+	}
+	for id, p := range g.pending {
+		if old != nil && old.pending[id] != nil {
+			p.tries = old.pending[id].tries
 		}
 	}
 }
@@ -101,20 +105,23 @@ func (g *group) planRemove(id string) (done bool, err error) {
 	return false, nil
 }
 
-// wipes says whether deleting a volume leaves something to be wiped.
+// wipes says whether deleting a volume or a snapshot leaves something to be wiped.
 func (s *state) wipes(name, id string) (wipes bool) {
 	s.with(name, func(g *group) {
-		wipes = g != nil && g.volumes[id] != nil && g.volumes[id].pool == "" && g.volumes[id].wipe != provision.WipeNone
+		if g != nil && g.find(id) != nil {
+			wipes = g.find(id).pool == "" && g.find(id).wipe != provision.WipeNone
+		}
 	})
 	return wipes
 }
 
-// left says whether a deleted volume is being wiped, and no other of its id is there.
+// left says whether a deleted volume or snapshot is being wiped, and no other of its id is
+// there.
 func (s *state) left(id string) (left bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	for _, g := range s.groups {
-		if g.volumes[id] != nil {
+		if g.find(id) != nil {
 			return false
 		}
 		left = left || g.wiping[id] != nil
@@ -122,26 +129,14 @@ func (s *state) left(id string) (left bool) {
 	return left
 }
 
-// toWipe returns a remnant that is due by its group, for each of the groups that can be
-// changed and is not busy with one, and how long it is until the next one is due.
-func (s *state) toWipe(now time.Time, busy func(group string) bool, longest time.Duration) (due map[string]string, wait time.Duration) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	due, wait = map[string]string{}, longest
-	for name, g := range s.groups {
-		if g.missing || g.silent != nil || g.problem != "" || busy(name) {
-			continue
-		}
-		for _, id := range slices.Sorted(maps.Keys(g.wiping)) {
-			if g.wiping[id].suspended {
-				continue // until it is mended
-			}
-			if left := g.wiping[id].due.Sub(now); left > 0 {
-				wait = min(wait, left)
-			} else if due[name] == "" {
-				due[name] = id
-			}
+// remains returns the tries of what is to be wiped; what is suspended waits until that is
+// mended.
+func (g *group) remains() map[string]*tries {
+	due := map[string]*tries{}
+	for id, r := range g.wiping {
+		if !r.suspended {
+			due[id] = &r.tries
 		}
 	}
-	return due, wait
+	return due
 }

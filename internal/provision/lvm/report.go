@@ -120,6 +120,7 @@ func (s section) group() (*group, error) {
 		name: vg.Name, uuid: vg.UUID, seqno: uint64(vg.Seqno), unit: int64(vg.ExtentSize), //nolint:gosec // LVM counts up from 1
 		total: int64(vg.Extents * vg.ExtentSize), volumes: map[string]*volume{}, snapshots: map[string]*snapshot{},
 		others: map[string]bool{}, pools: map[string]*thinPool{}, dependents: map[string]string{}, wiping: map[string]*remnant{},
+		pending: map[string]*pending{},
 	}
 	g.managed = managed(vg.Name, vg.Tags)
 	g.foreign = int64((vg.Extents - vg.Free) * vg.ExtentSize)

@@ -25,23 +25,6 @@ func take(t *testing.T, p provision.Full, r provision.SnapshotRequest) provision
 	return s
 }
 
-func TestThickVolumesHaveNoSnapshotsAndNoCopiesAndTheErrorSaysWhatHas(t *testing.T) {
-	p := over(t, thinHost())
-	create(t, p, request("pvc-1", 2))
-	_, snapshot := p.Snapshot(t.Context(), snapshotOf("pvc-1"))
-	r := request("pvc-2", 2)
-	r.Source.Volume = "pvc-1"
-	_, copied := p.Create(t.Context(), r)
-	for _, err := range []error{snapshot, copied} {
-		if !errors.Is(err, provision.ErrUnsupported) || !strings.Contains(err.Error(), "LVMThin") {
-			t.Errorf("got %v", err)
-		}
-	}
-	if v := poolOf(t, p, vg).Volumes; len(v) != 1 {
-		t.Errorf("there is %+v", v)
-	}
-}
-
 func TestASnapshotIsKeptFromUseAndACopyIsNot(t *testing.T) {
 	host := thinHost()
 	_, c := counted(host)

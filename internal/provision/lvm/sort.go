@@ -2,8 +2,24 @@ package lvm
 
 import "strings"
 
-// zeroesAt is where the flags of a logical volume say that a thin pool zeroes blocks.
-const zeroesAt = 7
+// Where the flags of a logical volume say that its device cannot be written, what state a
+// snapshot is in, and that a thin pool zeroes blocks.
+const (
+	writesAt = 1
+	stateAt  = 4
+	zeroesAt = 7
+)
+
+// flag is one of a logical volume's flags; '-' if it has not so many.
+func (lv logicalVolume) flag(at int) byte {
+	if len(lv.Attr) <= at {
+		return '-'
+	}
+	return lv.Attr[at]
+}
+
+// broken says that a copy-on-write snapshot was given up, suspended or not.
+func (lv logicalVolume) broken() bool { return lv.flag(stateAt) == 'I' || lv.flag(stateAt) == 'S' }
 
 // is says whether a logical volume is made of all these things. The words of its
 // layout tell; the flag of its type does not, since being the origin of a snapshot
@@ -34,14 +50,15 @@ func (g *group) sort(lvs []logicalVolume) {
 		if lv.is("thin", "pool") {
 			g.pools[lv.Name] = &thinPool{
 				size: int64(lv.Size), active: lv.Active == 1, health: beyondKernel(lv.Health), managed: managed(lv.Name, lv.Tags),
-				zeroing: len(lv.Attr) > zeroesAt && lv.Attr[zeroesAt] == 'z',
+				zeroing: lv.flag(zeroesAt) == 'z',
 			}
 		}
 	}
 	for _, lv := range lvs {
 		tags := parseTags(lv.Name, lv.Tags)
 		_, pool := g.pools[lv.Name]
-		if pool || tags.kind == foreign || tags.kind == isRemnant && lv.thin() != "" {
+		carved := tags.kind == isRemnant || tags.kind == isCow || tags.copying // which no thin one is
+		if pool || tags.kind == foreign || carved && lv.thin() != "" {
 			g.sortOther(lv, thin[lv.Origin])
 			continue
 		}
@@ -54,19 +71,37 @@ func (g *group) sortOwn(lv logicalVolume, tags record) {
 	c := carved{
 		pool: lv.thin(), size: int64(lv.Size), filesystem: tags.filesystem,
 		active: lv.Active == 1, open: lv.Open == 1, suspended: lv.Suspended == 1, health: lv.Health,
+		copying: tags.copying, readOnly: lv.flag(writesAt) == 'r', wipe: tags.wipe,
 	}
 	if c.pool == "" {
 		g.foreign -= c.size
 	}
+	if c.copying {
+		g.pendingOf(lv.Name)
+	}
 	switch tags.kind {
+	case isCow:
+		g.sortCow(lv, tags)
 	case isSnapshot:
 		g.snapshots[lv.Name] = &snapshot{carved: c, of: tags.of, taken: tags.taken}
 	case isRemnant:
 		g.wiping[lv.Name] = &remnant{size: c.size, how: tags.wipe, inline: tags.inline, strange: strange(lv.Layout), suspended: c.suspended}
 	default:
-		v := &volume{carved: c, wipe: tags.wipe, inline: tags.inline, source: tags.source, copying: c.size < tags.size}
+		v := &volume{carved: c, inline: tags.inline, source: tags.source, growing: c.size < tags.size}
 		v.size = max(c.size, tags.size)
 		g.volumes[lv.Name] = v
+	}
+}
+
+// sortCow takes in a copy-on-write snapshot. One that is of nothing was split from its
+// volume, or never got that far: it may hold what the volume held.
+func (g *group) sortCow(lv logicalVolume, tags record) {
+	if lv.Origin == "" {
+		g.wiping[lv.Name] = &remnant{size: int64(lv.Size), how: tags.wipe, strange: strange(lv.Layout), suspended: lv.Suspended == 1}
+		return
+	}
+	g.pendingOf(tags.cow).cow = &cow{
+		of: lv.Origin, size: int64(lv.Size), wipe: tags.wipe, broken: lv.broken(), suspended: lv.Suspended == 1,
 	}
 }
 

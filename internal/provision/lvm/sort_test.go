@@ -26,9 +26,12 @@ const thinGroup = `{"report":[
 
 var noon = time.Unix(43200, 0)
 
-func thinReport(t *testing.T, replace ...string) *group {
+func thinReport(t *testing.T, replace ...string) *group { return reportOf(t, thinGroup, replace...) }
+
+// reportOf is the group of a report in which some text is replaced.
+func reportOf(t *testing.T, text string, replace ...string) *group {
 	t.Helper()
-	groups, err := parse([]byte(strings.NewReplacer(replace...).Replace(thinGroup)))
+	groups, err := parse([]byte(strings.NewReplacer(replace...).Replace(text)))
 	if err != nil || len(groups) != 1 {
 		t.Fatalf("parsed %v, %v", groups, err)
 	}

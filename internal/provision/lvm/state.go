@@ -56,6 +56,12 @@ func (s *state) find(id string) (pool provision.PoolRef, ok bool) {
 	return s.holder(id)
 }
 
+// holds says whether a volume or a snapshot is there.
+func (s *state) holds(id string) bool {
+	_, ok := s.find(id)
+	return ok
+}
+
 // holder is find within with.
 func (s *state) holder(id string) (pool provision.PoolRef, ok bool) {
 	for _, g := range s.groups {

@@ -24,6 +24,9 @@ const (
 	tagOf     = "berth.dev/of="     // id of the volume that a snapshot is of
 	tagTaken  = "berth.dev/taken="  // when a snapshot was taken, in unix seconds
 
+	tagCopying = "berth.dev/copying=" // in place of tagVolume or tagSnapshot until a thick copy is whole
+	tagCow     = "berth.dev/cow="     // id of the thick copy that is filled from a copy-on-write snapshot
+
 	tagWipe   = "berth.dev/wipe="   // what becomes of a volume's bytes
 	tagWiping = "berth.dev/wiping=" // in place of tagVolume once it is deleted
 )
@@ -43,7 +46,7 @@ func newTags(r provision.CreateRequest) []string {
 		tags = append(tags, tagInline+r.Inline.PodUID+"/"+r.Inline.Name)
 	}
 	if _, thin := split(r.Pool); thin == "" {
-		tags = append(tags, tagWipe+string(cmp.Or(r.Wipe, provision.WipeDiscard)))
+		tags = append(tags, wipeTag(r.Wipe))
 	}
 	for _, k := range slices.Sorted(maps.Keys(r.Labels)) {
 		tags = append(tags, tagLabel+k+"="+r.Labels[k])
@@ -51,14 +54,18 @@ func newTags(r provision.CreateRequest) []string {
 	return tags
 }
 
-// copyTags are the tags of a new volume that begins as a copy. Whether it is as large
-// as it must be can be told from them and from its size.
+// copyTags are the tags of a new volume that begins as a copy. Whether a thin one is as
+// large as it must be can be told from them and from its size, and whether a thick one is
+// filled from them alone.
 func copyTags(r provision.CreateRequest, from carved, size int64) []string {
 	tags := append(newTags(r), tagSource+sourceID(r.Source))
 	if from.filesystem != "" {
 		tags = append(tags, tagFS+from.filesystem)
 	}
-	if size > from.size {
+	switch _, thin := split(r.Pool); {
+	case thin == "":
+		tags[0] = tagCopying + r.ID
+	case size > from.size:
 		tags = append(tags, tagSize+strconv.FormatInt(size, 10))
 	}
 	return tags
@@ -67,10 +74,31 @@ func copyTags(r provision.CreateRequest, from carved, size int64) []string {
 // snapshotTags are the tags of a new snapshot.
 func snapshotTags(id string, s snapshot) []string {
 	tags := []string{tagSnapshot + id, tagOf + s.of, tagTaken + strconv.FormatInt(s.taken.Unix(), 10)}
+	if s.pool == "" {
+		tags[0] = tagCopying + id
+		tags = append(tags, wipeTag(s.wipe))
+	}
 	if s.filesystem != "" {
 		tags = append(tags, tagFS+s.filesystem)
 	}
 	return tags
+}
+
+// cowTags are the tags of a new copy-on-write snapshot for a copy.
+func cowTags(id string, wipe provision.Wipe) []string { return []string{tagCow + id, wipeTag(wipe)} }
+
+func wipeTag(how provision.Wipe) string { return tagWipe + string(cmp.Or(how, provision.WipeDiscard)) }
+
+// identity is the tag that makes a logical volume one of Berth's, for as long as it is not
+// filled, and then.
+func identity(id string, copying bool) string {
+	switch {
+	case copying:
+		return tagCopying + id
+	case provision.CheckSnapshotID(id) == nil:
+		return tagSnapshot + id
+	}
+	return tagVolume + id
 }
 
 // kind is what of Berth's a logical volume is.
@@ -82,11 +110,16 @@ const (
 	isSnapshot
 	// isRemnant is what a deleted volume left, and no volume any more.
 	isRemnant
+	// isCow keeps what a volume held for as long as that is copied.
+	isCow
 )
 
 // record is what the tags say of a logical volume.
 type record struct {
-	kind       kind
+	kind kind
+	// copying says that it is not filled yet; cow is the id of the copy that it is for.
+	copying    bool
+	cow        string
 	filesystem string
 	inline     provision.Inline
 	source     provision.Source
@@ -112,6 +145,14 @@ func parseTags(name, tags string) (r record) {
 			if value == name {
 				r.kind = isSnapshot
 			}
+		case tagCopying:
+			if value == name {
+				r.kind, r.copying = sortOf(name), true
+			}
+		case tagCow:
+			if cowName(value) == name {
+				r.kind, r.cow = isCow, value
+			}
 		case tagWiping:
 			if value == name && r.kind == foreign { // both is nobody's doing, and a volume is kept
 				r.kind = isRemnant
@@ -133,6 +174,14 @@ func parseTags(name, tags string) (r record) {
 		}
 	}
 	return r
+}
+
+// sortOf is what the id of a copy says that it is.
+func sortOf(id string) kind {
+	if provision.CheckSnapshotID(id) == nil {
+		return isSnapshot
+	}
+	return isVolume
 }
 
 // parseNumber is 0 for what Berth never writes.

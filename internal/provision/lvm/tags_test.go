@@ -35,6 +35,12 @@ func TestTagsSayWhatALogicalVolumeIs(t *testing.T) {
 		"another, deleted":                 {"pvc-1", "berth.dev/wiping=pvc-2", record{}},
 		"a volume that is said to be both": {"pvc-1", "berth.dev/volume=pvc-1,berth.dev/wiping=pvc-1", record{kind: isVolume}},
 		"likewise in the other order":      {"pvc-1", "berth.dev/wiping=pvc-1,berth.dev/volume=pvc-1", record{kind: isVolume}},
+		"a copy to be filled":              {"pvc-1", "berth.dev/copying=pvc-1,berth.dev/source=snap-1", record{kind: isVolume, copying: true, source: provision.Source{Snapshot: "snap-1"}}},
+		"a snapshot to be filled":          {"snap-1", "berth.dev/copying=snap-1,berth.dev/of=pvc-1", record{kind: isSnapshot, copying: true, of: "pvc-1"}},
+		"another copy to be filled":        {"mine", "berth.dev/copying=pvc-1", record{}},
+		"a copy that is said to be whole":  {"pvc-1", "berth.dev/copying=pvc-1,berth.dev/volume=pvc-1", record{kind: isVolume, copying: true}},
+		"what a copy is filled from":       {"cow-snap-1", "berth.dev/cow=snap-1,berth.dev/wipe=Zero", record{kind: isCow, cow: "snap-1", wipe: provision.WipeZero}},
+		"the same renamed":                 {"mine", "berth.dev/cow=snap-1", record{}},
 		"a size that is none":              {"pvc-1", "berth.dev/size=big,berth.dev/volume=pvc-1", record{kind: isVolume}},
 	} {
 		if got := parseTags(tc.lv, tc.tags); got != tc.want {
@@ -89,13 +95,28 @@ func TestANewVolumeIsTaggedWithAllThatIsRecordedOfIt(t *testing.T) {
 }
 
 func TestANewSnapshotIsTaggedWithAllThatIsRecordedOfIt(t *testing.T) {
-	want := snapshot{carved: carved{filesystem: "ext4"}, of: "pvc-1", taken: time.Unix(86400, 0).UTC()}
-	tags := snapshotTags("snap-1", want)
-	if got := strings.Join(tags, " "); got != "berth.dev/snapshot=snap-1 berth.dev/of=pvc-1 berth.dev/taken=86400 berth.dev/fs=ext4" {
-		t.Errorf("tags %q", got)
-	}
-	r := parseTags("snap-1", strings.Join(tags, ","))
-	if got := (snapshot{carved: carved{filesystem: r.filesystem}, of: r.of, taken: r.taken}); r.kind != isSnapshot || got != want {
-		t.Errorf("the tags are read as %+v", r)
+	taken := time.Unix(86400, 0).UTC()
+	for name, tc := range map[string]struct {
+		s    snapshot
+		want string
+	}{
+		"thin": {
+			snapshot{carved: carved{pool: "pool", filesystem: "ext4"}, of: "pvc-1", taken: taken},
+			"berth.dev/snapshot=snap-1 berth.dev/of=pvc-1 berth.dev/taken=86400 berth.dev/fs=ext4",
+		},
+		"thick, to be filled": {
+			snapshot{carved: carved{filesystem: "ext4", wipe: provision.WipeZero, copying: true}, of: "pvc-1", taken: taken},
+			"berth.dev/copying=snap-1 berth.dev/of=pvc-1 berth.dev/taken=86400 berth.dev/wipe=Zero berth.dev/fs=ext4",
+		},
+	} {
+		tags := snapshotTags("snap-1", tc.s)
+		if got := strings.Join(tags, " "); got != tc.want {
+			t.Errorf("%s: tags %q", name, got)
+		}
+		r := parseTags("snap-1", strings.Join(tags, ","))
+		got := snapshot{carved: carved{pool: tc.s.pool, filesystem: r.filesystem, wipe: r.wipe, copying: r.copying}, of: r.of, taken: r.taken}
+		if r.kind != isSnapshot || got != tc.s {
+			t.Errorf("%s: the tags are read as %+v", name, r)
+		}
 	}
 }

@@ -56,6 +56,7 @@ func (g *group) free(thin string) int64 {
 		for _, r := range g.wiping {
 			free -= r.size
 		}
+		free -= g.cows()
 	}
 	return free
 }
@@ -63,6 +64,11 @@ func (g *group) free(thin string) int64 {
 // figures are the sizes of a thin pool, or of the group itself with an empty name.
 func (g *group) figures(thin string) provision.Pool {
 	out := provision.Pool{PoolRef: g.ref(thin), Total: g.total, Foreign: g.foreign, Free: g.free(thin), Unit: g.unit}
+	if thin == "" {
+		// They are nobody's volume and go by themselves. Listing them would take a place for
+		// each in what the world knows of a pool, for as long as a copy takes.
+		out.Foreign += g.cows()
+	}
 	if p := g.pools[thin]; p != nil {
 		out.Total, out.Foreign, out.Fill = p.size, p.foreign, p.kernel.fill(p.size)
 	}

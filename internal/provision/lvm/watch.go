@@ -8,9 +8,10 @@ import (
 	"golang.org/x/sync/errgroup"
 )
 
-// Run watches for changes by others and wipes what deleted volumes left, until ctx
-// ends; then it waits for the changes under way. Without it only own changes are
-// signalled, and what is to be wiped takes room.
+// Run watches for changes by others, fills copies of thick volumes and wipes what deleted
+// volumes left, until ctx ends; then it waits for the changes under way. Without it only
+// own changes are signalled, what is to be copied is not, and what is to be wiped takes
+// room.
 func (p *Provisioner) Run(ctx context.Context) error {
 	defer p.Wait()
 	work, ctx := errgroup.WithContext(ctx)
@@ -25,10 +26,12 @@ func (p *Provisioner) Run(ctx context.Context) error {
 		p.watchFill(ctx)
 		return nil
 	})
-	work.Go(func() error {
-		p.wipeAll(ctx)
-		return nil
-	})
+	for _, c := range []*chores{p.copies, p.wipes} {
+		work.Go(func() error {
+			p.attend(ctx, c)
+			return nil
+		})
+	}
 	return work.Wait()
 }
 

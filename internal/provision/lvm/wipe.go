@@ -28,10 +28,16 @@ func (p *Provisioner) mark(ctx context.Context, name, id string) error {
 }
 
 func (p *Provisioner) markLocked(ctx context.Context, name, id string) error {
+	var found carved
 	c := change{
 		group: name, id: id,
-		plan:    func(g *group, fresh bool) (bool, int64, error) { return g.planDelete(id, fresh) },
-		command: func(int64) run.Command { return p.config.markCommand(name, id) },
+		plan: func(g *group, fresh bool) (done bool, size int64, err error) {
+			if done, size, err = g.planDelete(id, fresh); !done {
+				found = *g.find(id)
+			}
+			return done, size, err
+		},
+		command: func(int64) run.Command { return p.config.markCommand(name, id, found) },
 		learn:   func(g *group, _ int64) { g.bury(id) },
 	}
 	if done, _, _ := p.decide(c, false); done {
@@ -79,50 +85,6 @@ func (p *Provisioner) closed(ctx context.Context, mapping string, own int) error
 	}
 }
 
-// nudge has what is to be wiped looked for.
-func (p *Provisioner) nudge() {
-	select {
-	case p.wipes <- struct{}{}:
-	default:
-	}
-}
-
-// wipeAll wipes what deleted volumes left until ctx ends: one at a time in each group,
-// which leaves the disks to those who use them.
-func (p *Provisioner) wipeAll(ctx context.Context) {
-	retry := time.NewTimer(0)
-	defer retry.Stop()
-	for {
-		due, wait := p.state.toWipe(p.config.Now(), p.wiping.has, p.config.RefreshInterval)
-		for name, id := range due {
-			p.wiping.begin(name)
-			p.tasks.Go(func() { p.wipe(ctx, name, id) })
-		}
-		retry.Reset(wait)
-		select {
-		case <-ctx.Done():
-			return
-		case <-p.wipes:
-		case <-retry.C:
-		}
-	}
-}
-
-// wipe wipes and removes one remnant, or notes why not.
-func (p *Provisioner) wipe(ctx context.Context, name, id string) {
-	err := p.wipeRemnant(ctx, name, id)
-	if err != nil && ctx.Err() == nil {
-		p.state.with(name, func(g *group) {
-			if g != nil && g.wiping[id] != nil {
-				g.wiping[id].again(err, p.config.Now(), p.config.WipeRetry, p.config.RefreshInterval)
-			}
-		})
-		p.signal()
-	}
-	p.wiping.end(name)
-	p.nudge()
-}
-
 // wipeRemnant goes from the beginning each time: only a logical volume that was wiped
 // whole, by this process and with nobody else at it, is removed.
 func (p *Provisioner) wipeRemnant(ctx context.Context, name, id string) error {
@@ -165,16 +127,9 @@ func (p *Provisioner) wipeDevice(ctx context.Context, name, id string) error {
 // hold opens the device of a remnant, and makes sure that it is that and that nobody
 // else has it open.
 func (p *Provisioner) hold(ctx context.Context, name, id string) (Holder, error) {
-	var path, uuid string
-	p.state.with(name, func(g *group) {
-		if g != nil {
-			path, uuid = g.devicePath(id), g.uuid
-		}
-	})
-	if !p.config.Devices.Exists(path) { // as after a restart of the machine
-		if err := p.activateRemnant(ctx, name, id); err != nil {
-			return nil, err
-		}
+	path, prefix, err := p.awake(ctx, name, id)
+	if err != nil {
+		return nil, err
 	}
 	h, err := p.config.Devices.Hold(path)
 	if errors.Is(err, ErrBusy) {
@@ -183,7 +138,7 @@ func (p *Provisioner) hold(ctx context.Context, name, id string) (Holder, error)
 	if err != nil {
 		return nil, fmt.Errorf("%w: %w", provision.ErrUnavailable, err)
 	}
-	if err := p.alone(ctx, h, mappingName(name, id), mappingPrefix(uuid)); err != nil {
+	if err := p.alone(ctx, h, mappingName(name, id), prefix); err != nil {
 		h.Close()
 		return nil, err
 	}
@@ -192,24 +147,42 @@ func (p *Provisioner) hold(ctx context.Context, name, id string) (Holder, error)
 
 // alone returns nil if a device that is held is mapped as it should be and open once.
 func (p *Provisioner) alone(ctx context.Context, h Holder, mapping, prefix string) error {
-	name, uuid, err := h.Mapping()
+	if err := is(h, mapping, prefix); err != nil {
+		return err
+	}
+	return p.closed(ctx, mapping, 1)
+}
+
+// is returns nil if a device that is open is mapped as it should be.
+func is(d Looker, mapping, prefix string) error {
+	name, uuid, err := d.Mapping()
 	if err != nil {
 		return fmt.Errorf("%w: looking what it is: %w", provision.ErrUnavailable, err)
 	}
 	if name != mapping || !strings.HasPrefix(uuid, prefix) {
 		return fmt.Errorf("%w: its device is mapped as %s (%s), which is something else", provision.ErrConflict, name, uuid)
 	}
-	return p.closed(ctx, mapping, 1)
+	return nil
 }
 
-func (p *Provisioner) activateRemnant(ctx context.Context, name, id string) error {
+// awake makes sure that a logical volume has its device, as it need not after a restart of
+// the machine, and returns its path and how the device mapper's uuid of it begins.
+func (p *Provisioner) awake(ctx context.Context, name, lv string) (path, prefix string, err error) {
+	p.state.with(name, func(g *group) {
+		if g != nil {
+			path, prefix = g.devicePath(lv), mappingPrefix(g.uuid)
+		}
+	})
+	if p.config.Devices.Exists(path) {
+		return path, prefix, nil
+	}
 	unlock, err := p.groups.Lock(ctx, name)
 	if err != nil {
-		return err
+		return "", "", err
 	}
 	defer unlock()
-	if err := p.activateLocked(name, id); err != nil {
-		return fmt.Errorf("%w: it cannot be activated: %w", provision.ErrUnavailable, err)
+	if err := p.activateLocked(name, lv); err != nil {
+		return "", "", fmt.Errorf("%w: it cannot be activated: %w", provision.ErrUnavailable, err)
 	}
-	return nil
+	return path, prefix, nil
 }

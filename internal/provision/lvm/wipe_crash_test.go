@@ -22,7 +22,7 @@ func (c *crash) wiped(_ string, _, _ int64, do func() error) error {
 
 // on makes the changes of a machine effects.
 func (c *crash) on(host *lvmtest.Host) {
-	host.Disturb(func(h *lvmtest.Host) { h.Around, h.Wiping = c.around, c.wiped })
+	host.Disturb(func(h *lvmtest.Host) { h.Around, h.Wiping, h.Copying = c.around, c.wiped, c.wiped })
 }
 
 // nobody ends a process at none of its effects.

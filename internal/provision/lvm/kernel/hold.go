@@ -3,6 +3,7 @@ package kernel
 import (
 	"errors"
 	"fmt"
+	"io"
 	"unsafe"
 
 	"golang.org/x/sys/unix"
@@ -13,6 +14,8 @@ import (
 
 // file is a logical volume that is open, past the page cache.
 type file struct{ blockdev.File }
+
+var _ lvm.Holder = file{}
 
 // Hold opens a device for writing, alone. Opening exclusively is what mounting does
 // too, and the kernel grants it to one.
@@ -27,13 +30,22 @@ func (Devices) Hold(path string) (lvm.Holder, error) {
 	return file{f}, nil
 }
 
-// Size implements lvm.Holder.
+// Look opens a device for reading.
+func (Devices) Look(path string) (lvm.Looker, error) {
+	f, err := blockdev.Open(path, unix.O_RDONLY)
+	if err != nil {
+		return nil, err
+	}
+	return file{f}, nil
+}
+
+// Size implements lvm.Looker.
 func (f file) Size() (size int64, err error) {
 	err = f.Ioctl(unix.BLKGETSIZE64, unsafe.Pointer(&size))
 	return size, err
 }
 
-// Mapping implements lvm.Holder. It is that of what is open, wherever its node leads
+// Mapping implements lvm.Looker. It is that of what is open, wherever its node leads
 // by now.
 func (f file) Mapping() (name, uuid string, err error) {
 	var st unix.Stat_t
@@ -42,3 +54,50 @@ func (f file) Mapping() (name, uuid string, err error) {
 	}
 	return mapping(st.Rdev)
 }
+
+// alignment that every disk is content with.
+const alignment = 4096
+
+// ReadAt implements lvm.Looker, and reads whole blocks straight to where they are wanted.
+func (f file) ReadAt(b []byte, offset int64) (int, error) {
+	if len(b) == 0 || (uintptr(unsafe.Pointer(&b[0]))|uintptr(len(b))|uintptr(offset))%alignment != 0 { //nolint:gosec // alignment only
+		return f.File.ReadAt(b, offset)
+	}
+	done := 0
+	for done < len(b) {
+		n, err := unix.Pread(f.Fd(), b[done:], offset+int64(done))
+		if err != nil {
+			return done, err
+		}
+		if n == 0 {
+			return done, io.ErrUnexpectedEOF
+		}
+		done += n
+	}
+	return done, nil
+}
+
+// WriteAt implements lvm.Holder, for data that begins and ends where blocks do.
+func (f file) WriteAt(b []byte, offset int64) (int, error) {
+	done := 0
+	for done < len(b) {
+		n, err := unix.Pwrite(f.Fd(), b[done:], offset+int64(done))
+		if err != nil {
+			return done, err
+		}
+		if n == 0 {
+			return done, io.ErrShortWrite
+		}
+		done += n
+	}
+	return done, nil
+}
+
+// Zero implements lvm.Holder.
+func (f file) Zero(offset, length int64) error {
+	span := [2]uint64{uint64(offset), uint64(length)} //nolint:gosec // within the device
+	return f.Ioctl(unix.BLKZEROOUT, unsafe.Pointer(&span))
+}
+
+// Sync implements lvm.Holder.
+func (f file) Sync() error { return unix.Fsync(f.Fd()) }

@@ -53,6 +53,20 @@ func (Devices) Opens(name string) (int, error) {
 	return int((*unix.DmIoctl)(unsafe.Pointer(&answer[0])).Open_count), nil //nolint:gosec // as it was made
 }
 
+// Provides says whether the kernel has a type of target. It loads the module for it, if
+// there is one, with the machine's own modprobe: from wherever it is asked. A kernel that
+// is older than the question (5.2) is not doubted.
+func (Devices) Provides(target string) (bool, error) {
+	switch _, err := askMapper(unix.DM_GET_TARGET_VERSION, target); {
+	case errors.Is(err, unix.EINVAL):
+		return false, nil
+	case errors.Is(err, unix.ENOTTY):
+		return true, nil
+	default:
+		return err == nil, err
+	}
+}
+
 // askMapper makes a request about a device and returns the answer; os.ErrNotExist if
 // there is no such device, or no device mapper at all.
 func askMapper(request uintptr, name string) (answer []byte, err error) {

@@ -68,7 +68,7 @@ func (h *Host) do(c run.Command) ([]byte, error) {
 		return h.names()
 	case "lvcreate":
 		return h.create(a, fail)
-	case "lvextend", "lvremove", "lvchange":
+	case "lvextend", "lvremove", "lvchange", "lvconvert":
 		return h.edit(c.Operation, a, fail)
 	}
 	return fail("no command %s", c.Operation)
@@ -83,6 +83,8 @@ func (h *Host) create(a arguments, fail failure) ([]byte, error) {
 		return h.createPool(g, a, fail)
 	case a.flags["--type"] == "thin" && !pool:
 		return h.createThinSnapshot(a, fail)
+	case a.flags["--type"] == "snapshot":
+		return h.createCow(a, fail)
 	case pool:
 		return h.createThin(g, a, fail)
 	}
@@ -136,7 +138,17 @@ func (h *Host) edit(operation string, a arguments, fail failure) ([]byte, error)
 				v.Active, v.Suspended = v.Active || !refresh && !v.Skip, v.Suspended && !refresh
 				continue // which writes no metadata
 			}
+			if err := v.permit(a.flags["--permission"]); err != nil {
+				return fail("%v", err)
+			}
 			v.retag(a)
+		case "lvconvert":
+			if _, split := a.flags["--splitsnapshot"]; !split {
+				return fail("what is asked of %s is not played here", operand)
+			}
+			if err := g.split(v); err != nil {
+				return fail("%s: %v", operand, err)
+			}
 		}
 		g.commit(h)
 	}
@@ -144,7 +156,20 @@ func (h *Host) edit(operation string, a arguments, fail failure) ([]byte, error)
 }
 
 // open says whether anybody has its device open.
-func (v *Volume) open() bool { return v.Open || v.held }
+func (v *Volume) open() bool { return v.Open || v.held || v.looks > 0 }
+
+// permit makes a volume one that can be written, or that cannot. To ask for what is so is
+// an error.
+func (v *Volume) permit(how string) error {
+	if how == "" {
+		return nil
+	}
+	if v.ReadOnly == (how == "r") {
+		return fmt.Errorf("logical volume is already %s", how)
+	}
+	v.ReadOnly = how == "r"
+	return nil
+}
 
 func (v *Volume) retag(a arguments) {
 	v.Tags = slices.DeleteFunc(v.Tags, func(tag string) bool { return slices.Contains(a.gone, tag) })

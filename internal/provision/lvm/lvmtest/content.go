@@ -12,22 +12,23 @@ import (
 // What is written to a volume stands on the extents that it has, and is there still when
 // they are another one's. A thin volume's is its own.
 
-// where returns the place of a byte of a volume, and what it is a place in. A volume has
-// the lowest extents that are free when it is first asked for.
+// where returns the place of a byte of a volume, and what it is a place in.
 func (g *Group) where(v *Volume, offset int64) (content map[int64]byte, at int64) {
-	if v.Pool != "" {
-		if v.own == nil {
-			v.own = map[int64]byte{}
-		}
-		return v.own, offset
+	if shown := v.shown(); shown != nil {
+		return shown, offset
 	}
+	return g.content, g.place(v)[offset/Unit]*Unit + offset%Unit
+}
+
+// place is the extents of a volume: the lowest that are free when it is first asked for.
+func (g *Group) place(v *Volume) []int64 {
 	if g.content == nil {
 		g.content = map[int64]byte{}
 	}
 	for int64(len(v.at)) < v.Extents {
 		v.at = append(v.at, g.lowestFree())
 	}
-	return g.content, v.at[offset/Unit]*Unit + offset%Unit
+	return v.at
 }
 
 func (g *Group) lowestFree() (extent int64) {
@@ -46,18 +47,27 @@ func (g *Group) isTaken(extent int64) bool {
 	return false
 }
 
-// zero makes a range of a volume zeros.
-func (g *Group) zero(v *Volume, offset, length int64) {
+// each calls f for every byte in a range of a volume that is not zero, with its offset in
+// the volume, and what it is in.
+func (g *Group) each(v *Volume, offset, length int64, f func(content map[int64]byte, at, offset int64)) {
 	for begin := offset; begin < offset+length; {
 		end := min(begin/Unit*Unit+Unit, offset+length)
 		content, from := g.where(v, begin)
 		for at := range content {
 			if at >= from && at < from+end-begin {
-				delete(content, at)
+				f(content, at, begin+at-from)
 			}
 		}
 		begin = end
 	}
+}
+
+// zero makes a range of a volume zeros.
+func (g *Group) zero(v *Volume, offset, length int64) {
+	g.each(v, offset, length, func(content map[int64]byte, at, offset int64) {
+		g.save(v, offset)
+		delete(content, at)
+	})
 }
 
 // WriteAt puts a text on a device.
@@ -65,9 +75,16 @@ func (h *Host) WriteAt(path, text string, offset int64) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	g, v := h.device(path)
-	for i := range len(text) {
-		content, at := g.where(v, offset+int64(i))
-		content[at] = text[i]
+	g.write(v, []byte(text), offset)
+}
+
+func (g *Group) write(v *Volume, b []byte, offset int64) {
+	g.zero(v, offset, int64(len(b)))
+	for i := range b {
+		if b[i] != 0 {
+			content, at := g.where(v, offset+int64(i))
+			content[at] = b[i]
+		}
 	}
 }
 
@@ -77,10 +94,7 @@ func (h *Host) ReadAt(path string, bytes int, offset int64) string {
 	defer h.mu.Unlock()
 	g, v := h.device(path)
 	b := make([]byte, bytes)
-	for i := range b {
-		content, at := g.where(v, offset+int64(i))
-		b[i] = content[at]
-	}
+	g.each(v, offset, int64(bytes), func(content map[int64]byte, at, place int64) { b[place-offset] = content[at] })
 	return string(b)
 }
 
@@ -98,6 +112,7 @@ func (h *Host) Opens(name string) (opened int, err error) {
 					opened++
 				}
 			}
+			opened += v.looks
 		}
 	}
 	return opened, nil
@@ -105,9 +120,10 @@ func (h *Host) Opens(name string) (opened int, err error) {
 
 // held is a device that is open alone.
 type held struct {
-	h      *Host
-	path   string
-	volume *Volume
+	h       *Host
+	path    string
+	volume  *Volume
+	release func()
 }
 
 // Hold implements lvm.Devices.
@@ -118,18 +134,32 @@ func (h *Host) Hold(path string) (lvm.Holder, error) {
 	switch {
 	case v == nil || !v.Active:
 		return nil, fmt.Errorf("opening %s: no such device", path)
+	case v.ReadOnly:
+		return nil, fmt.Errorf("opening %s to write it: read-only", path)
 	case v.held:
 		return nil, lvm.ErrBusy
 	}
 	v.held = true
-	return &held{h, path, v}, nil
+	return &held{h, path, v, func() { v.held = false }}, nil
+}
+
+// Look implements lvm.Devices.
+func (h *Host) Look(path string) (lvm.Looker, error) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	_, v := h.device(path)
+	if v == nil || !v.Active {
+		return nil, fmt.Errorf("opening %s: no such device", path)
+	}
+	v.looks++
+	return &held{h, path, v, func() { v.looks-- }}, nil
 }
 
 // Close implements lvm.Holder.
 func (d *held) Close() error {
 	d.h.mu.Lock()
 	defer d.h.mu.Unlock()
-	d.volume.held = false
+	d.release()
 	return nil
 }
 
@@ -140,7 +170,11 @@ func (d *held) Mapping() (name, uuid string, err error) { return d.h.Mapping(d.p
 func (d *held) Size() (int64, error) {
 	d.h.mu.Lock()
 	defer d.h.mu.Unlock()
-	return d.volume.Extents * Unit, nil
+	g, v := d.h.device(d.path)
+	if v != d.volume {
+		return 0, errors.New("the device is gone")
+	}
+	return g.size(d.volume), nil
 }
 
 // ReadAt implements lvm.Holder.
@@ -148,6 +182,13 @@ func (d *held) ReadAt(b []byte, offset int64) (int, error) {
 	size, err := d.Size()
 	if offset+int64(len(b)) > size {
 		return 0, io.EOF
+	}
+	d.h.mu.Lock()
+	_, v := d.h.device(d.path)
+	broken := v != d.volume || v.Broken
+	d.h.mu.Unlock()
+	if broken {
+		return 0, errors.New("input/output error")
 	}
 	return copy(b, d.h.ReadAt(d.path, len(b), offset)), err
 }
@@ -157,6 +198,33 @@ func (d *held) Discard(int64, int64) error { return errors.ErrUnsupported }
 
 // Overwrite implements lvm.Holder.
 func (d *held) Overwrite(offset, length int64) error {
+	d.h.mu.Lock()
+	wiping := d.h.Wiping
+	d.h.mu.Unlock()
+	return d.write(wiping, offset, length, func(g *Group) { g.zero(d.volume, offset, length) })
+}
+
+// Zero implements lvm.Holder.
+func (d *held) Zero(offset, length int64) error {
+	return d.copied(offset, length, func(g *Group) { g.zero(d.volume, offset, length) })
+}
+
+// WriteAt implements lvm.Holder.
+func (d *held) WriteAt(b []byte, offset int64) (int, error) {
+	return len(b), d.copied(offset, int64(len(b)), func(g *Group) { g.write(d.volume, b, offset) })
+}
+
+// Sync implements lvm.Holder.
+func (d *held) Sync() error { return nil }
+
+func (d *held) copied(offset, length int64, change func(*Group)) error {
+	d.h.mu.Lock()
+	copying := d.h.Copying
+	d.h.mu.Unlock()
+	return d.write(copying, offset, length, change)
+}
+
+func (d *held) write(around func(path string, offset, length int64, do func() error) error, offset, length int64, change func(*Group)) error {
 	do := func() error {
 		d.h.mu.Lock()
 		defer d.h.mu.Unlock()
@@ -167,14 +235,11 @@ func (d *held) Overwrite(offset, length int64) error {
 		if v.Suspended {
 			return errors.New("who writes waits for ever")
 		}
-		g.zero(v, offset, length)
+		change(g)
 		return nil
 	}
-	d.h.mu.Lock()
-	wiping := d.h.Wiping
-	d.h.mu.Unlock()
-	if wiping != nil {
-		return wiping(d.path, offset, length, do)
+	if around != nil {
+		return around(d.path, offset, length, do)
 	}
 	return do()
 }

@@ -25,6 +25,10 @@ type Host struct {
 	// Label, if set, writes a physical volume's label to a disk and returns the disk's size;
 	// or why LVM does not take it.
 	Label func(node string) (size int64, err error)
+	// Copying, if set, runs around every writing of a part of a copy likewise.
+	Copying func(path string, offset, length int64, do func() error) error
+	// Targets that the kernel lacks are Missing.
+	Targets map[string]Presence
 
 	mu       sync.Mutex
 	groups   map[string]*Group
@@ -70,8 +74,11 @@ type Volume struct {
 	// at are its extents on the disk, and own what is written at places of a thin volume.
 	at  []int64
 	own map[int64]byte
-	// held is set while it is open alone.
-	held bool
+	// held is set while it is open alone, and looks counts who reads it.
+	held  bool
+	looks int
+	// Broken is a copy-on-write snapshot that the kernel gave up.
+	Broken bool
 }
 
 // NewHost makes a machine with empty groups of so many extents.

@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"fmt"
 	"io/fs"
+	"maps"
 	"strings"
 )
 
@@ -95,6 +96,7 @@ func (h *Host) createThinSnapshot(a arguments, fail failure) ([]byte, error) {
 	g.Volumes[name] = &Volume{
 		Extents: origin.Extents, Tags: a.tags, Active: !skip, Skip: skip, ReadOnly: a.flags["--permission"] == "r",
 		Pool: origin.Pool, Origin: a.operands[0][len(g.Name)+1:], Signature: origin.Signature, Content: origin.Content,
+		own: maps.Clone(origin.own),
 	}
 	g.Seqno++
 	g.commit(h)
@@ -104,7 +106,7 @@ func (h *Host) createThinSnapshot(a arguments, fail failure) ([]byte, error) {
 // remove removes a logical volume as LVM does when nobody says no: a thin pool goes
 // with its volumes, an origin with its snapshots unless they are thin.
 func (g *Group) remove(id string) {
-	if g.Volumes[id].Pool != "" {
+	if g.Volumes[id].Pool != "" || g.Volumes[id].Origin != "" {
 		g.Seqno++
 	}
 	for name, v := range g.Volumes {
@@ -198,12 +200,17 @@ func (g *Group) health(v *Volume) string {
 }
 
 func (v *Volume) attr() string {
-	kind, write, zero, skip := "-", "w", "-", "-"
+	kind, write, state, zero, skip := "-", "w", "a", "-", "-"
 	switch {
 	case v.Thin != nil:
 		kind = "t"
 	case v.Pool != "":
 		kind = "V"
+	case v.Origin != "":
+		kind = "s"
+	}
+	if v.Broken {
+		state = "I"
 	}
 	if v.Thin != nil && !v.Thin.Unzeroed {
 		zero = "z"
@@ -214,7 +221,7 @@ func (v *Volume) attr() string {
 	if v.Skip {
 		skip = "k"
 	}
-	return kind + write + "i-a-t" + zero + "-" + skip
+	return kind + write + "i-" + state + "-t" + zero + "-" + skip
 }
 
 func (v *Volume) layout() string {

@@ -1,0 +1,3 @@
+// Package duplicate makes one device hold what another holds. It says how; the devices
+// are its callers'.
+package duplicate

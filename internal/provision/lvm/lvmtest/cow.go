@@ -1,0 +1,115 @@
+package lvmtest
+
+import (
+	"errors"
+	"maps"
+	"strings"
+)
+
+// A copy-on-write snapshot shows what its origin held when it was taken. What is
+// overwritten there later is saved on the extents of its own, and stays on them.
+
+// createCow makes a copy-on-write snapshot. LVM writes the metadata twice: there is a plain
+// logical volume in between.
+func (h *Host) createCow(a arguments, fail failure) ([]byte, error) {
+	g, origin := h.device("/dev/" + a.operands[0])
+	name := a.flags["--name"]
+	extents, err := extents(a.flags["--size"])
+	switch {
+	case err != nil:
+		return fail("%v", err)
+	case h.Targets["snapshot"] == Missing:
+		return fail("snapshot: Required device-mapper target(s) not detected in your kernel.")
+	case origin == nil:
+		return fail("Failed to find logical volume %q", a.operands[0])
+	case origin.Pool != "" || origin.Origin != "":
+		return fail("Snapshots of %s are not played here.", a.operands[0])
+	case g.Missing > 0:
+		return fail("Cannot change VG %s while PVs are missing.", g.Name)
+	case g.Volumes[name] != nil:
+		return fail("Logical Volume %q already exists in volume group %q", name, g.Name)
+	case extents > g.free():
+		return fail("Volume group %q has insufficient free space", g.Name)
+	}
+	v := &Volume{Extents: extents, Tags: a.tags, Active: origin.Active, Origin: strings.TrimPrefix(a.operands[0], g.Name+"/")}
+	g.Volumes[name] = v
+	g.place(v)
+	v.own = map[int64]byte{}
+	g.each(origin, 0, origin.Extents*Unit, func(content map[int64]byte, at, offset int64) { v.own[offset] = content[at] })
+	g.Seqno++
+	g.commit(h)
+	return nil, nil
+}
+
+// split makes a copy-on-write snapshot a plain logical volume.
+func (g *Group) split(v *Volume) error {
+	if v.Origin == "" || v.Pool != "" {
+		return errors.New("it is no snapshot that could be split from its origin")
+	}
+	if v.open() {
+		return errors.New("it is in use")
+	}
+	v.Origin, v.own = "", nil
+	return nil
+}
+
+// save saves what is about to be overwritten at a place of a volume.
+func (g *Group) save(v *Volume, offset int64) {
+	if v.Pool != "" || v.Origin != "" {
+		return
+	}
+	b, there := g.content[g.place(v)[offset/Unit]*Unit+offset%Unit]
+	if !there {
+		return
+	}
+	for _, cow := range g.Volumes {
+		if cow.Pool == "" && cow.Origin != "" && g.Volumes[cow.Origin] == v {
+			g.content[g.place(cow)[offset/Unit]*Unit+offset%Unit] = b
+		}
+	}
+}
+
+// shown is what a snapshot shows; nil for what is none.
+func (v *Volume) shown() map[int64]byte {
+	switch {
+	case v.Pool != "" && v.own == nil:
+		v.own = map[int64]byte{}
+	case v.Pool == "" && v.Origin == "":
+		return nil
+	}
+	return v.own
+}
+
+// size of a volume's device in bytes: a snapshot is as large as what it is of.
+func (g *Group) size(v *Volume) int64 {
+	if v.Pool == "" && v.Origin != "" && g.Volumes[v.Origin] != nil {
+		return g.Volumes[v.Origin].Extents * Unit
+	}
+	return v.Extents * Unit
+}
+
+// Presence of a type of target in the kernel.
+type Presence int
+
+// What the kernel says of a type of target; it is there unless it is said to be missing.
+const (
+	Present Presence = iota
+	Missing
+)
+
+// Provides implements lvm.Devices.
+func (h *Host) Provides(target string) (bool, error) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	return h.Targets[target] == Present, nil
+}
+
+// PutForeignCow makes a copy-on-write snapshot that bears no tag.
+func (h *Host) PutForeignCow(group, name, origin string, size int64) {
+	h.Edit(func(groups map[string]*Group) string {
+		g := groups[group]
+		g.Volumes[name] = &Volume{Extents: (size + Unit - 1) / Unit, Origin: origin, own: maps.Clone(g.content)}
+		g.Seqno += 2
+		return g.Device
+	})
+}

@@ -1,0 +1,187 @@
+package lvm_test
+
+import (
+	"errors"
+	"fmt"
+	"testing"
+
+	"berth.dev/berth/internal/provision"
+	"berth.dev/berth/internal/provision/lvm"
+	"berth.dev/berth/internal/provision/lvm/lvmtest"
+)
+
+// copying is the life of a thick volume, of a snapshot and of copies, for as long as the
+// process lives.
+type copying struct {
+	t    *testing.T
+	host *lvmtest.Host
+	p    *lvm.Provisioner
+	c    *crash
+	// taken is the snapshot as it was first answered.
+	taken provision.Snapshot
+}
+
+// thickStory is told from its beginning to its end, each step again until it is done.
+var thickStory = []func(*copying) error{
+	func(s *copying) error { _, err := s.p.Create(s.t.Context(), request("pvc-1", 2)); return err },
+	func(s *copying) error { return s.write("pvc-1", "old") },
+	func(s *copying) error {
+		got, err := s.p.Snapshot(s.t.Context(), provision.SnapshotRequest{ID: "snap-1", Volume: "pvc-1"})
+		if err == nil {
+			s.taken = got
+		}
+		return err
+	},
+	func(s *copying) error { return s.write("pvc-1", "new") },
+	func(s *copying) error { return s.make("pvc-2", 4, provision.Source{Snapshot: "snap-1"}) },
+	func(s *copying) error { return s.make("pvc-3", 2, provision.Source{Volume: "pvc-1"}) },
+	func(s *copying) error { return s.write("pvc-1", "gone") },
+	func(s *copying) error { return s.whole("pvc-2", "old") },
+	func(s *copying) error { return s.whole("pvc-3", "new") },
+	func(s *copying) error { return s.p.Delete(s.t.Context(), "pvc-1") },
+	func(s *copying) error { return s.p.DeleteSnapshot(s.t.Context(), "snap-1") },
+	(*copying).free,
+}
+
+// write puts a text on each unit of a volume, as its user does: whatever became of the
+// process.
+func (s *copying) write(id, text string) error {
+	if s.c.dead() {
+		return errCrash
+	}
+	for at := int64(0); at < 2*unit; at += unit {
+		s.host.WriteAt("/dev/vg-a/"+id, text+"\x00", at+4096)
+	}
+	return nil
+}
+
+func (s *copying) make(id string, units int64, source provision.Source) error {
+	r := request(id, units)
+	r.Source = source
+	_, err := s.p.Create(s.t.Context(), r)
+	return err
+}
+
+// whole returns nil if a copy is whole, and fails the test if it is not what it says.
+func (s *copying) whole(id, want string) error {
+	v, err := s.p.Get(s.t.Context(), id)
+	switch {
+	case err != nil:
+		return err
+	case v.Problem != "":
+		s.t.Errorf("%s: %s", id, v.Problem)
+	case v.Copying:
+		return errors.New("it is being copied")
+	}
+	for at := int64(0); at < 2*unit; at += unit {
+		if got := s.host.ReadAt(v.Device, len(want)+1, at+4096); got != want+"\x00" {
+			s.t.Errorf("%s holds %q at %d, want %q", id, got, at+4096, want)
+		}
+	}
+	return nil
+}
+
+// free returns nil if nothing but the copies takes room.
+func (s *copying) free() error {
+	pools, err := s.p.Report(s.t.Context())
+	if err != nil {
+		return err
+	}
+	pool := pools[0]
+	if len(pool.Volumes) != 2 || len(pool.Snapshots) > 0 || len(pool.Wiping) > 0 || pool.Foreign != 0 || pool.Free != pool.Total-6*unit {
+		return fmt.Errorf("left is %+v", pool)
+	}
+	return nil
+}
+
+// live goes on with the story and returns how far it came.
+func (s *copying) live(from int) (next int) {
+	for next = from; next < len(thickStory); next++ {
+		var err error
+		eventually(s.t, func() bool {
+			if s.c.dead() {
+				err = errCrash
+				return true
+			}
+			err = thickStory[next](s)
+			return err == nil || s.t.Failed()
+		}, fmt.Sprintf("step %d does not come to an end", next))
+		if err != nil {
+			return next
+		}
+	}
+	return next
+}
+
+// check holds what a new process finds against what was answered before.
+func (s *copying) check() {
+	s.t.Helper()
+	if s.taken.ID == "" {
+		return
+	}
+	got, err := s.p.GetSnapshot(s.t.Context(), "snap-1")
+	if errors.Is(err, provision.ErrNotFound) {
+		return // it is deleted in the end
+	}
+	if err != nil || got.Problem != "" || !got.Taken.Equal(s.taken.Taken) {
+		s.t.Errorf("the snapshot that was answered as %+v is %+v, %v", s.taken, got, err)
+	}
+}
+
+// A process that ends at any effect of a copy, with the machine or alone, leaves a group
+// from which the next one goes on: a snapshot that was answered holds what the volume held
+// then, no copy passes for whole that is not, and no room and no byte is left behind.
+func TestAProcessMayEndAtAnyEffectOfThickCopies(t *testing.T) {
+	for name, reboot := range map[string]bool{"alone": false, "with its machine": true} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			for at := 1; !crashThick(t, at, reboot); at++ {
+				if t.Failed() {
+					t.Fatalf("crashed at effect %d", at)
+				}
+			}
+		})
+	}
+}
+
+// crashThick ends a process at an effect, and says whether the story has no such effect.
+func crashThick(t *testing.T, at int, reboot bool) (told bool) {
+	host := lvmtest.NewHost(map[string]int64{vg.Name: 30})
+	_, config := counted(host)
+	config.CopyStep, config.WipeStep = unit, unit
+	s := &copying{t: t, host: host, c: &crash{at: at}}
+	s.c.on(host)
+	p, stop := start(t, config)
+	s.p = p
+	next := s.live(0)
+	stop()
+	if next == len(thickStory) {
+		t.Logf("%d effects", at-1)
+		return true
+	}
+	s.c = nobody()
+	s.c.on(host)
+	if reboot {
+		host.Edit(func(groups map[string]*lvmtest.Group) string {
+			for _, v := range groups[vg.Name].Volumes {
+				v.Active = false
+			}
+			return ""
+		})
+	}
+	s.p, stop = start(t, config)
+	s.check()
+	s.live(next)
+	blank(t, host, s.p)
+	stop()
+	return false
+}
+
+// blank fails if a new volume shows anything of those before.
+func blank(t *testing.T, host *lvmtest.Host, p provision.Provisioner) {
+	t.Helper()
+	pool := poolOf(t, p, vg)
+	if v := create(t, p, request("pvc-9", pool.Free/unit)); shows(host, v) {
+		t.Error("a new volume shows what was deleted")
+	}
+}
