@@ -1,0 +1,187 @@
+//go:build e2e && thorough
+
+package e2e
+
+import (
+	"encoding/json"
+	"fmt"
+	"slices"
+	"strings"
+	"testing"
+
+	snapshotv1 "github.com/kubernetes-csi/external-snapshotter/client/v8/apis/volumesnapshot/v1"
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/util/yaml"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"berth.dev/berth/api/v1alpha1"
+	"berth.dev/berth/test/cluster"
+)
+
+// lose deletes a Volume or a Snapshot without anybody being told to delete its data, as an
+// old backup of the API server does. The finalizer must go first, and the controller puts
+// it back: only a deletion of the very version that has none is taken.
+func (b *bench) lose(o client.Object) {
+	b.Helper()
+	for ctx := b.within(); ; {
+		b.must(b.Get(ctx, client.ObjectKeyFromObject(o), o), "reading "+o.GetName())
+		o.SetFinalizers(nil)
+		err := b.Update(ctx, o)
+		if err == nil {
+			version := o.GetResourceVersion()
+			err = b.Delete(ctx, o, client.Preconditions{ResourceVersion: &version})
+		}
+		if err == nil {
+			return
+		}
+		if !apierrors.IsConflict(err) {
+			b.Fatalf("losing %s: %v", o.GetName(), err)
+		}
+	}
+}
+
+// plugin runs kubectl berth in the test's namespace.
+func (b *bench) plugin(args ...string) string {
+	b.Helper()
+	out, err := b.Plugin(b.within(), append(args, "-n", b.namespace)...)
+	b.must(err, "kubectl berth "+strings.Join(args, " "))
+	return out
+}
+
+// awaitOrphans waits until a node reports data as orphans, and until the list has them.
+func (b *bench) awaitOrphans(node string, names ...string) {
+	b.Helper()
+	report := &v1alpha1.StorageNode{ObjectMeta: metav1.ObjectMeta{Name: node}}
+	b.must(cluster.Await(b.within(), b.Cluster, report, "with orphans", func(n *v1alpha1.StorageNode) bool {
+		for _, name := range names {
+			if !reports(n, name) {
+				return false
+			}
+		}
+		return true
+	}), "reporting orphans")
+	var listed []struct{ Node, Name, Missing string }
+	b.must(json.Unmarshal([]byte(b.plugin("orphans", "-o", "json")), &listed), "reading the list")
+	for _, name := range names {
+		if !slices.Contains(listed, struct{ Node, Name, Missing string }{node, name, "Object"}) {
+			b.Errorf("%s is not in the list: %+v", name, listed)
+		}
+	}
+}
+
+// reports is whether a node reports data as an orphan.
+func reports(n *v1alpha1.StorageNode, name string) bool {
+	for _, p := range n.Status.Pools {
+		for _, i := range p.Inventory {
+			if i.Volume+i.Snapshot == name && i.Orphan != nil {
+				return true
+			}
+		}
+	}
+	return false
+}
+
+// setPolicy says what becomes of a volume when its claim goes.
+func (b *bench) setPolicy(pv string, policy corev1.PersistentVolumeReclaimPolicy) {
+	b.Helper()
+	o := &corev1.PersistentVolume{}
+	b.must(b.Get(b.ctx, client.ObjectKey{Name: pv}, o), "reading the PersistentVolume")
+	before := o.DeepCopy()
+	o.Spec.PersistentVolumeReclaimPolicy = policy
+	b.must(b.Patch(b.ctx, o, client.MergeFrom(before)), "setting the policy of PersistentVolume "+pv)
+}
+
+func TestDataWhoseObjectsWereLostIsAdoptedOrForgotten(t *testing.T) {
+	const node = "node3"
+	b := begin(t)
+	here := cluster.OnNode(node)
+	needed, needless := b.claim("needed", classExt4, "128Mi"), b.claim("needless", classExt4, "64Mi")
+	for _, claim := range []*corev1.PersistentVolumeClaim{needed, needless} {
+		writer := b.run("writes-"+claim.Name, claim, here)
+		b.sh(writer, "echo "+claim.Name+" > /data/file && sync")
+		b.remove(writer)
+	}
+	adopted, forgotten := b.volumeOf(needed), b.volumeOf(needless)
+
+	// Of one volume the PersistentVolume stays, of the other nothing does.
+	b.setPolicy(forgotten.Name, corev1.PersistentVolumeReclaimRetain)
+	b.remove(needless)
+	b.remove(&corev1.PersistentVolume{ObjectMeta: metav1.ObjectMeta{Name: forgotten.Name}})
+	b.lose(adopted)
+	b.lose(forgotten)
+	b.must(b.Delete(b.ctx, &v1alpha1.StorageNode{ObjectMeta: metav1.ObjectMeta{Name: node}}), "deleting the report")
+	b.awaitOrphans(node, adopted.Name, forgotten.Name)
+	if lvs := b.logicalVolumes(node); !slices.Contains(lvs, adopted.Name) || !slices.Contains(lvs, forgotten.Name) {
+		t.Fatalf("data went with its objects: %v", lvs)
+	}
+
+	if _, err := b.Plugin(b.within(), "forget", node, adopted.Name, "--yes"); err == nil {
+		t.Error("data that a PersistentVolume refers to was forgotten")
+	}
+	b.plugin("adopt", node, adopted.Name)
+	b.must(cluster.Await(b.within(), b.Cluster, adopted, "found", func(v *v1alpha1.Volume) bool {
+		e := v.Entry(node)
+		return v.Spec.Adopted && e != nil && e.Ready
+	}), "adopting")
+	b.reads(b.run("reader", needed, here), needed.Name)
+
+	b.plugin("forget", node, forgotten.Name, "--yes")
+	b.wiped(node, forgotten.Name)
+	if lvs := b.logicalVolumes(node); !slices.Contains(lvs, adopted.Name) {
+		t.Errorf("the adopted volume went with it: %v", lvs)
+	}
+}
+
+func TestASnapshotWhoseObjectsWereLostIsAdoptedAndRestored(t *testing.T) {
+	b := begin(t)
+	class := b.thin("adopted", "ext4")
+	source := b.claim("source", class, "128Mi")
+	writer := b.run("writer", source, cluster.Steadfast)
+	b.sh(writer, "echo before > /data/file && sync")
+	taken, held := b.snapshot("taken", class, source)
+	b.sh(writer, "echo after > /data/file && sync")
+
+	content := b.contentOf(taken)
+	b.deletes(content, snapshotv1.VolumeSnapshotContentRetain)
+	b.remove(taken)
+	b.remove(content)
+	b.lose(held)
+	b.awaitOrphans(thinNode, held.Name)
+
+	as := b.namespace + "/found"
+	b.apply(b.plugin("adopt", thinNode, held.Name, "--volume-snapshot", as))
+	found := &snapshotv1.VolumeSnapshot{ObjectMeta: metav1.ObjectMeta{Namespace: b.namespace, Name: "found"}}
+	b.must(cluster.Await(b.within(), b.Cluster, found, "ready to use", cluster.ReadyToUse), "adopting the snapshot")
+	b.deletes(b.contentOf(found), snapshotv1.VolumeSnapshotContentDelete) // for the end of the test
+	b.reads(b.run("reader", b.claim("restored", class, "128Mi", cluster.FromSnapshot(found.Name)), cluster.Steadfast), "before")
+	b.reads(writer, "after")
+}
+
+// contentOf is what a VolumeSnapshot is bound to.
+func (b *bench) contentOf(s *snapshotv1.VolumeSnapshot) *snapshotv1.VolumeSnapshotContent {
+	b.Helper()
+	c := &snapshotv1.VolumeSnapshotContent{}
+	b.must(b.Get(b.ctx, client.ObjectKey{Name: *s.Status.BoundVolumeSnapshotContentName}, c), "reading the content of "+s.Name)
+	return c
+}
+
+// deletes says whether a snapshot goes with its content.
+func (b *bench) deletes(c *snapshotv1.VolumeSnapshotContent, policy snapshotv1.DeletionPolicy) {
+	b.Helper()
+	before := c.DeepCopy()
+	c.Spec.DeletionPolicy = policy
+	b.must(b.Patch(b.ctx, c, client.MergeFrom(before)), "setting the policy of "+c.Name)
+}
+
+// apply makes the objects of a manifest.
+func (b *bench) apply(manifest string) {
+	b.Helper()
+	for i, text := range strings.Split(manifest, "\n---\n") {
+		o := &unstructured.Unstructured{}
+		b.must(yaml.Unmarshal([]byte(text), &o.Object), fmt.Sprintf("reading object %d of the manifest", i))
+		b.create(o)
+	}
+}
