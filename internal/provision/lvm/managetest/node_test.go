@@ -1,0 +1,233 @@
+//go:build platform
+
+package managetest
+
+import (
+	"bytes"
+	"context"
+	"crypto/sha256"
+	"errors"
+	"io"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+
+	"berth.dev/berth/internal/provision"
+	"berth.dev/berth/internal/provision/device"
+	"berth.dev/berth/internal/provision/device/gpt"
+	"berth.dev/berth/internal/provision/device/kernel"
+	"berth.dev/berth/internal/provision/lvm/lvmtest"
+	"berth.dev/berth/internal/run"
+)
+
+// node is this machine, whose test disks are empty at first.
+type node struct {
+	*provision.Mux
+	t     *testing.T
+	disks []string
+	stop  func()
+}
+
+func start(t *testing.T) *node {
+	t.Helper()
+	n := &node{t: t, disks: lvmtest.Disks(t, 2)}
+	for _, path := range n.disks {
+		n.clear(path)
+	}
+	n.restart()
+	t.Cleanup(n.tearDown)
+	return n
+}
+
+// restart runs the provisioners anew.
+func (n *node) restart() {
+	n.t.Helper()
+	if n.stop != nil {
+		n.stop()
+	}
+	whole, err := device.New(device.Config{Disks: kernel.Disks{}, Mkfs: func(context.Context, string, string, string) error {
+		return errors.New("no filesystem is needed")
+	}})
+	if err != nil {
+		n.t.Fatal(err)
+	}
+	ctx, cancel := context.WithCancel(context.WithoutCancel(n.t.Context()))
+	ended := make(chan error, 1)
+	go func() { ended <- whole.Run(ctx) }()
+	c, _, _ := lvmtest.RealConfig(n.t)
+	c.Disks = whole
+	groups, stop := lvmtest.Start(n.t, c)
+	n.stop = func() {
+		stop()
+		cancel()
+		if err := <-ended; err != nil {
+			n.t.Error(err)
+		}
+	}
+	n.Mux = provision.NewMux(
+		provision.Member{Types: []string{provision.LVM, provision.LVMThin}, Provisioner: groups},
+		provision.Member{Types: []string{provision.Device}, Provisioner: whole},
+	)
+}
+
+// tearDown leaves empty disks.
+func (n *node) tearDown() {
+	n.stop()
+	n.scan()
+	for group := range strings.FieldsSeq(lvmtest.LVM(n.t, "vgs", "--noheadings", "-o", "vg_name")) {
+		lvmtest.LVM(n.t, "vgremove", "--yes", "--force", group)
+	}
+	for _, path := range n.disks {
+		lvmtest.Eventually(n.t, func() bool { _, ok := (kernel.Disks{}).Find(filepath.Base(path)); return ok }, path+" is not there")
+		n.clear(path)
+	}
+}
+
+func (n *node) ensure(w provision.PoolWish, want provision.Reason) provision.Outcome {
+	n.t.Helper()
+	got, err := n.Ensure(n.t.Context(), w)
+	if err != nil || got.Reason != want {
+		n.t.Fatalf("%+v is %+v, %v; want %s", w, got, err, want)
+	}
+	n.t.Log(got.Message)
+	return got
+}
+
+func (n *node) report() []provision.Pool {
+	n.t.Helper()
+	pools, err := n.Report(n.t.Context())
+	if err != nil {
+		n.t.Fatal(err)
+	}
+	return pools
+}
+
+// pool is one as reported.
+func (n *node) pool(name string) provision.Pool {
+	n.t.Helper()
+	pools := n.report()
+	i := slices.IndexFunc(pools, func(p provision.Pool) bool { return p.Name == name })
+	if i < 0 {
+		n.t.Fatalf("%s is not reported: %+v", name, pools)
+	}
+	return pools[i]
+}
+
+// free are the test disks that are reported as empty.
+func (n *node) free() (names []string) {
+	n.t.Helper()
+	for _, p := range n.report() {
+		if p.Type == provision.Device && p.Problem == "" && slices.ContainsFunc(n.disks, func(d string) bool { return slices.Contains(p.Paths, d) }) {
+			names = append(names, p.Name)
+		}
+	}
+	return names
+}
+
+// named is the pool's name of a test disk, whatever is on it.
+func (n *node) named(path string) []string {
+	n.t.Helper()
+	for _, p := range n.report() {
+		if p.Type == provision.Device && slices.Contains(p.Paths, path) {
+			return []string{p.Name}
+		}
+	}
+	n.t.Fatalf("%s is not reported", path)
+	return nil
+}
+
+func command(t *testing.T, program string, args ...string) {
+	t.Helper()
+	if _, err := (run.Exec{}).Change(run.Command{Operation: program, Program: program, Args: args}); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// hold opens a disk alone.
+func (n *node) hold(path string) device.Holder {
+	n.t.Helper()
+	holder, err := kernel.Disks{}.Hold(filepath.Base(path))
+	if err != nil {
+		n.t.Fatal(err)
+	}
+	return holder
+}
+
+// size of a disk.
+func (n *node) size(path string) int64 {
+	n.t.Helper()
+	found, ok := kernel.Disks{}.Find(filepath.Base(path))
+	if !ok {
+		n.t.Fatalf("%s is not there", path)
+	}
+	return found.Size
+}
+
+// clear makes a disk empty, and forgets its partitions.
+func (n *node) clear(path string) {
+	n.t.Helper()
+	holder := n.hold(path)
+	defer holder.Close()
+	found, _ := kernel.Disks{}.Find(filepath.Base(path))
+	for _, p := range found.Partitions {
+		if err := holder.RemovePartition(p.Number); err != nil {
+			n.t.Fatal(err)
+		}
+	}
+	if err := holder.Overwrite(0, found.Size); err != nil {
+		n.t.Fatal(err)
+	}
+}
+
+// partition writes a partition table to a disk.
+func (n *node) partition(path string) {
+	n.t.Helper()
+	holder := n.hold(path)
+	defer holder.Close()
+	table := gpt.Geometry{Size: n.size(path), Block: 512}
+	for _, w := range table.Writes(gpt.Partition{Type: gpt.GUID{1}, ID: gpt.GUID{2}, First: 2048, Last: 9000, Name: "theirs"}) {
+		if _, err := holder.WriteAt(w.Data, w.Offset); err != nil {
+			n.t.Fatal(err)
+		}
+	}
+}
+
+// noise writes a MiB that means nothing; a negative place is before the disk's end.
+func (n *node) noise(path string, at int64) {
+	n.t.Helper()
+	if at < 0 {
+		at += n.size(path)
+	}
+	text := strings.Repeat("noise", 1<<20/5+1)[:1<<20]
+	lvmtest.WriteAt(n.t, path, text, at)
+}
+
+// fill writes so many bytes to a device.
+func (n *node) fill(path string, size int64) {
+	n.t.Helper()
+	f, err := os.OpenFile(path, os.O_WRONLY, 0)
+	if err != nil {
+		n.t.Fatal(err)
+	}
+	defer f.Close()
+	if _, err := io.Copy(f, io.LimitReader(endless{}, size)); err != nil {
+		n.t.Fatal(err)
+	}
+	if err := f.Sync(); err != nil {
+		n.t.Fatal(err)
+	}
+}
+
+// endless reads as bytes that are not zeros.
+type endless struct{}
+
+func (endless) Read(b []byte) (int, error) { return copy(b, bytes.Repeat([]byte{0xa5}, len(b))), nil }
+
+// digest is of the beginning and the end of a disk.
+func (n *node) digest(path string) [sha256.Size]byte {
+	n.t.Helper()
+	const part = 8 << 20
+	return sha256.Sum256([]byte(lvmtest.ReadAt(n.t, path, part, 0) + lvmtest.ReadAt(n.t, path, part, n.size(path)-part)))
+}
