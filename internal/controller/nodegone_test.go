@@ -12,6 +12,7 @@ import (
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/apimachinery/pkg/util/uuid"
 	testingclock "k8s.io/utils/clock/testing"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -251,4 +252,14 @@ func TestTheControllerMarksWhatIsOnANodeThatWasDeletedWhileItWasDown(t *testing.
 	d.returns()
 	controllertest.Start(t, d.Environment)
 	controllertest.Eventually(t, d.Environment, d.volume, nodeGone(metav1.ConditionFalse, nodegone.ReasonReturned))
+}
+
+func TestAVolumeThatComesToANodeThatIsGoneIsMarked(t *testing.T) {
+	d := depart(t)
+	d.goes()
+	controllertest.Start(t, d.Environment)
+	restored := d.object() // from a backup that is without labels
+	restored.Name, restored.Labels = "pvc-"+string(uuid.NewUUID()), nil
+	d.put(restored)
+	controllertest.Eventually(t, d.Environment, restored.Name, nodeGone(metav1.ConditionTrue, nodegone.ReasonKept))
 }

@@ -115,7 +115,7 @@ func TestDecide(t *testing.T) {
 
 func TestWhatWasReleasedSaysHowToHaveTheDataAgain(t *testing.T) {
 	v := Decide(facts(says(yes, ReasonReleasing), after(hour), retained, unclaimed))
-	for _, part := range []string{"node n1", "shop/db-0 was deleted", "PersistentVolume " + id + " is retained", "kubectl berth adopt n1 " + id + " --claim"} {
+	for _, part := range []string{"node n1", "shop/db-0 was deleted", "PersistentVolume " + id + " is retained", "kubectl berth adopt n1 " + id + " --claim", "spec.volumeName " + id} {
 		if !strings.Contains(v.Message, part) {
 			t.Errorf("%q lacks %q", v.Message, part)
 		}

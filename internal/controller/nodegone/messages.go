@@ -35,5 +35,9 @@ func (f Facts) released() string {
 
 // wayBack says how to have the data again.
 func (f Facts) wayBack() string {
-	return fmt.Sprintf("to use it again: kubectl berth adopt %s %s --claim NAMESPACE/NAME", f.Node, f.Volume.Name)
+	pv := f.Volume.Name
+	if f.PersistentVolume != nil {
+		pv = f.PersistentVolume.Name
+	}
+	return fmt.Sprintf("to use it again: kubectl berth adopt %s %s --claim NAMESPACE/NAME, and make that claim with spec.volumeName %s", f.Node, f.Volume.Name, pv)
 }

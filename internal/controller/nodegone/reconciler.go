@@ -47,9 +47,11 @@ func (r *Reconciler) SetupWithManager(m ctrl.Manager) error {
 		UpdateFunc:  func(event.UpdateEvent) bool { return false },
 		GenericFunc: func(event.GenericEvent) bool { return false },
 	}
+	// A Volume is found by the label of its node, which may come later.
+	placed := predicate.Or[client.Object](predicate.GenerationChangedPredicate{}, predicate.LabelChangedPredicate{})
 	return ctrl.NewControllerManagedBy(m).Named("nodegone").
 		For(&corev1.Node{}, builder.WithPredicates(comesOrGoes)).
-		Watches(&v1alpha1.Volume{}, handler.EnqueueRequestsFromMapFunc(r.nodesOf), builder.WithPredicates(predicate.GenerationChangedPredicate{})).
+		Watches(&v1alpha1.Volume{}, handler.EnqueueRequestsFromMapFunc(r.nodesOf), builder.WithPredicates(placed)).
 		Watches(&v1alpha1.PoolClass{}, handler.EnqueueRequestsFromMapFunc(r.nodesOfClass), builder.WithPredicates(predicate.GenerationChangedPredicate{})).
 		Complete(r)
 }
