@@ -6,6 +6,7 @@ const (
 	// minChunk is what a thin pool gives out at a time: little, so that a snapshot costs
 	// little, but for pools whose metadata would become large.
 	minChunk = 64 << 10
+	maxChunk = 1 << 30 // of LVM's
 	// chunkRecord is about what the metadata needs for a chunk.
 	chunkRecord = 64
 	// manyRecords is from where on chunks are larger instead.
@@ -28,10 +29,10 @@ func (l layout) takes() int64 { return l.data + 2*l.metadata }
 // chunks that there are: for snapshots, and for data to come.
 func (g *group) layout(percent int) layout {
 	l := layout{data: g.share(percent), chunk: minChunk}
-	for l.data/l.chunk*chunkRecord > manyRecords {
+	for l.data/l.chunk*chunkRecord > manyRecords && l.chunk < maxChunk {
 		l.chunk *= 2
 	}
-	l.metadata = g.round(max(2*(l.data/l.chunk*chunkRecord), minMetadata))
+	l.metadata = min(g.round(max(2*(l.data/l.chunk*chunkRecord), minMetadata)), g.floor(maxMetadata))
 	l.data = min(l.data, g.floor(g.total-2*l.metadata))
 	return l
 }
