@@ -37,7 +37,7 @@ func poolNotices(n *v1alpha1.StorageNode, now time.Time) (notices []Notice) {
 		notices = append(notices, fillNotices(n.Name, p)...)
 	}
 	c := meta.FindStatusCondition(n.Status.Conditions, v1alpha1.ConditionPoolsManaged)
-	if c != nil && c.Status == metav1.ConditionFalse && c.Reason != reasonAwaitsDisks && now.Sub(c.LastTransitionTime.Time) < fresh {
+	if c != nil && c.Status == metav1.ConditionFalse && c.Reason != reasonAwaitsDisks {
 		notices = append(notices, Notice{
 			Name: poolEvent(n.Name, "", c.Reason, c.LastTransitionTime.Unix()), Type: corev1.EventTypeWarning, Action: actionManaged,
 			Reason: ReasonNotManaged, Message: c.Message,

@@ -54,7 +54,7 @@ func TestWhatIsToldOfPools(t *testing.T) {
 		"a pool that was made long ago":      {thin(changedAt(v1alpha1.PoolMade, -3600)), nil},
 		"pools as they are asked for":        {condition(metav1.ConditionTrue, "AsAsked", 1000), nil},
 		"a group of others":                  {condition(metav1.ConditionFalse, "Foreign", 1000), []string{"Warning PoolsNotAsAsked"}},
-		"a group of others since long ago":   {condition(metav1.ConditionFalse, "Foreign", -3600), nil},
+		"a group of others since long ago":   {condition(metav1.ConditionFalse, "Foreign", -3600), []string{"Warning PoolsNotAsAsked"}},
 		"a node without disks is no concern": {condition(metav1.ConditionFalse, "AwaitsDisks", 1000), nil},
 	} {
 		t.Run(name, func(t *testing.T) {
