@@ -30,13 +30,14 @@
 // groups, and is then kept up to date by its own operations. LVM numbers every change
 // of a volume group (seqno): a report is applied only if it is not older than what is
 // known, and after an own change the number on the disk must have grown by as much as
-// LVM counts for it (two for making and removing a thin volume or snapshot, else one),
+// LVM counts for it (two for making and removing thin volumes and any snapshot, else one),
 // or others changed the group too and it is read again. Free space is never stored: it
 // is the total, less what others use, less the volumes and the snapshots.
 //
-// So a create, delete, expansion or snapshot costs one LVM process, a copy that is larger
-// than its source two, Format one more than mkfs, and looking something up none; what is
-// wiped costs one more, for which nobody waits. Changes by others are noticed by watching
+// So a create, delete, expansion or thin snapshot costs one LVM process, a thin copy that is
+// larger than its source two, Format one more than mkfs, and looking something up none. For
+// more nobody waits: one for what is wiped, and for a thick copy, which costs one or two
+// while somebody waits, one to three more. Changes by others are noticed by watching
 // the physical volumes for writers that close them, without polling.
 //
 // # Thin pools
@@ -61,6 +62,19 @@
 // records how large it must be: one found smaller has not been used yet. It counts with
 // the size it was promised, is listed as being copied, and is extended by whoever asks
 // for it again, by the next process, or else within half a minute.
+//
+// # Thick copies
+//
+// A snapshot or a copy of a thick volume is a logical volume of its own, filled byte by
+// byte in the background, one at a time in each group. What it is to hold is fixed before it
+// is made: by a snapshot, which nothing changes, or else by a copy-on-write snapshot of
+// LVM's of the volume, which suspends that as a thin one does. Such a snapshot has room for
+// all of the volume, so it cannot overflow. It is counted as foreign, and is made a plain
+// logical volume again and wiped once the copy is whole: what it saved is a tenant's.
+//
+// Until it is whole a copy bears another tag, by which an older Berth takes it for foreign.
+// After a crash it is filled from the beginning. If what it was to hold is lost it is never
+// filled with what came later, and says so.
 //
 // # Being wiped
 //
