@@ -37,6 +37,8 @@ type world struct {
 	// writes so far; killed before the write of that number is done, or after it.
 	writes, before, after int
 	killed                bool
+	// theirs is set while others delete something.
+	theirs bool
 }
 
 func newWorld(t *testing.T, objects ...client.Object) *world {
@@ -88,6 +90,9 @@ func (w *world) funcs() interceptor.Funcs {
 			return w.write(func() error { return c.SubResource(sub).Update(ctx, o, opts...) })
 		},
 		Delete: func(ctx context.Context, c client.WithWatch, o client.Object, opts ...client.DeleteOption) error {
+			if w.theirs {
+				return c.Delete(ctx, o, opts...)
+			}
 			return w.write(func() error {
 				w.mayGo(ctx, c, o)
 				return c.Delete(ctx, o, opts...)

@@ -1,0 +1,133 @@
+package nodegone
+
+import (
+	"errors"
+	"testing"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+	ctrl "sigs.k8s.io/controller-runtime"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"berth.dev/berth/api/v1alpha1"
+)
+
+// wait lets time pass and reconciles once.
+func (w *world) wait(d time.Duration) {
+	w.t.Helper()
+	w.clock.SetTime(w.clock.Now().Add(d))
+	w.run()
+}
+
+// expect checks what the volume says and whether its claim is there.
+func (w *world) expect(mark string, claim bool) {
+	w.t.Helper()
+	if got := w.ending(); got.Mark != mark || got.Claim != claim {
+		w.t.Errorf("the volume says %q, want %q; its claim is there: %v", got.Mark, mark, got.Claim)
+	}
+}
+
+func (w *world) put(o client.Object) {
+	w.t.Helper()
+	if err := w.Create(w.t.Context(), o); err != nil {
+		w.t.Fatal(err)
+	}
+}
+
+// drop deletes something as others do.
+func (w *world) drop(o client.Object) {
+	w.t.Helper()
+	w.theirs = true
+	defer func() { w.theirs = false }()
+	if err := w.Delete(w.t.Context(), o); err != nil {
+		w.t.Fatal(err)
+	}
+}
+
+// lonely is a volume that only shows that its node is gone.
+func lonely(node string) *v1alpha1.Volume {
+	v := volume()
+	v.Name, v.UID = "vol-"+node, types.UID("v-"+node)
+	v.Labels = map[string]string{v1alpha1.ReplicaLabel(node): ""}
+	v.Spec.Replicas[0].Node, v.Status.Replicas[0].Node = node, node
+	return v
+}
+
+func TestNodesThatComeBackOneByOneDoNotLeaveTheLastForLost(t *testing.T) {
+	objects := append(shop(), node("n4"), node("n5"), node("n6"), node("n7"))
+	for _, name := range []string{"a", "b", "c"} {
+		objects = append(objects, lonely(name))
+	}
+	w := newWorld(t, objects...)
+	w.wait(0)
+	w.expect("Unknown TooManyNodesGone", true)
+	w.wait(10 * hour)
+	w.expect("Unknown TooManyNodesGone", true)
+	w.put(node("a"))
+	w.wait(0)
+	w.expect("True ReleasePending", true)
+	w.wait(hour - time.Second)
+	w.expect("True ReleasePending", true)
+	w.wait(2 * time.Second)
+	w.expect("True ClaimReleased", false)
+}
+
+func TestAClaimOfTheSameNameIsNotTheOneThatWasBound(t *testing.T) {
+	w := newWorld(t, shop()...)
+	w.wait(0)
+	w.drop(claim())
+	again := claim()
+	again.UID = "another"
+	w.put(again)
+	w.wait(10 * hour)
+	w.expect("True ClaimKept", true)
+}
+
+func TestAnAbsenceWithABreakIsNotTakenForOne(t *testing.T) {
+	w := newWorld(t, shop()...)
+	w.wait(0)
+	w.put(node(gone))
+	w.before = w.writes + 1 // that the node is back is not marked
+	w.clock.SetTime(start.Add(hour - time.Minute))
+	if _, err := w.r.Reconcile(t.Context(), ctrl.Request{NamespacedName: types.NamespacedName{Name: gone}}); !errors.Is(err, errKilled) {
+		t.Fatalf("error %v", err)
+	}
+	w.before, w.killed = 0, false // by a fault, and the process lives
+	w.drop(node(gone))
+	w.wait(time.Minute)
+	w.expect("True ReleasePending", true)
+	w.wait(settle)
+	w.expect("True ClaimReleased", false)
+}
+
+func TestAClaimThatPodsUseIsDeletedOnce(t *testing.T) {
+	used := claim()
+	used.Finalizers = []string{"kubernetes.io/pvc-protection"}
+	objects := []client.Object{volume(), class(v1alpha1.NodeGoneReleaseClaims), persistentVolume(), used, node("n2"), node("n3")}
+	w := newWorld(t, objects...)
+	w.wait(0)
+	w.wait(hour)
+	w.expect("True ReleasingClaim", true)
+	writes := w.writes
+	w.wait(hour)
+	w.expect("True ReleasingClaim", true)
+	if w.writes != writes {
+		t.Errorf("%d writes while pods are waited for", w.writes-writes)
+	}
+}
+
+func TestWhatIsNotThereOrKeptIsNotWrittenAgainAndAgain(t *testing.T) {
+	other := &corev1.PersistentVolume{ObjectMeta: metav1.ObjectMeta{Name: "theirs"}}
+	other.Spec.CSI = &corev1.CSIPersistentVolumeSource{Driver: "theirs", VolumeHandle: id}
+	w := newWorld(t, volume(), class(v1alpha1.NodeGoneReleaseClaims), other, node("n2"), node("n3"))
+	w.wait(0)
+	writes := w.writes
+	for range 3 {
+		w.wait(hour)
+	}
+	if writes != 1 || w.writes != writes {
+		t.Errorf("%d writes at first, %d afterwards; want 1 and none", writes, w.writes-writes)
+	}
+}
