@@ -75,9 +75,9 @@ test-e2e-schedulers: lab-tools images image-scheduler ## Each scheduler alone, k
 	go test -tags e2e,thorough -count=1 -timeout 60m -v -run 'SingleClaims|SchedulerAlone|FallsSilent|SchedulerIsKilled' ./test/e2e -kills 20
 
 .PHONY: test-e2e-copies
-test-e2e-copies: lab-tools images ## Clones of filesystems and devices, and what cannot be copied
+test-e2e-copies: lab-tools images ## Clones of filesystems and devices, what cannot be copied, and who may use volumes
 	go run ./test/demo install
-	go test -tags e2e,thorough -count=1 -timeout 30m -parallel 2 -v -run 'AClone|CannotCopy' ./test/e2e
+	go test -tags e2e,thorough -count=1 -timeout 30m -parallel 2 -v -run 'AClone|CannotCopy|^TestAccess' ./test/e2e
 
 # Its nodes have another kernel: the lab that runs is taken down for it.
 .PHONY: test-e2e-zfs
