@@ -1,12 +1,18 @@
 package zfs_test
 
 import (
+	"errors"
+	"slices"
+	"sync"
 	"testing"
 	"time"
 
 	"github.com/google/go-cmp/cmp"
+	"github.com/google/go-cmp/cmp/cmpopts"
 
 	"berth.dev/berth/internal/provision"
+	"berth.dev/berth/internal/provision/zfs/zfstest"
+	"berth.dev/berth/internal/run"
 )
 
 func TestOperationsStartNoMoreProcessesThanTheyMust(t *testing.T) {
@@ -53,7 +59,7 @@ func TestOperationsStartNoMoreProcessesThanTheyMust(t *testing.T) {
 			_, err := p.Expand(ctx, provision.ExpandRequest{ID: "pvc-1", Size: 9 * unit})
 			return err
 		}, processes{"zfs set": 1}},
-		{"snapshot, of an id that is looked for", snapshot, processes{"zfs list": 3, "zfs snapshot": 1}},
+		{"snapshot, of an id that is looked for", snapshot, processes{"zfs list": 2, "zfs snapshot": 1}},
 		{"snapshot again", snapshot, nil},
 		{"restore", func() error {
 			r := request("pvc-2", 9)
@@ -71,7 +77,7 @@ func TestOperationsStartNoMoreProcessesThanTheyMust(t *testing.T) {
 		{"delete the clone, and with it its base", remove("pvc-3"), processes{"zfs destroy": 1}},
 		{"delete the copy", remove("pvc-2"), processes{"zfs destroy": 1}},
 		{"delete the snapshot, and the volume with the last", func() error { return p.DeleteSnapshot(ctx, "snap-1") }, processes{"zfs destroy": 2}},
-		{"delete again, after a look", remove("pvc-1"), processes{"zfs list": 2}},
+		{"delete again", remove("pvc-1"), nil},
 		{"report at the end", report, nil},
 	} {
 		if err := step.do(); err != nil {
@@ -80,6 +86,76 @@ func TestOperationsStartNoMoreProcessesThanTheyMust(t *testing.T) {
 		if got := counter.Take(); !cmp.Equal(got, step.want) && len(got)+len(step.want) > 0 {
 			t.Errorf("%s started %v, want %v", step.name, got, step.want)
 		}
+	}
+}
+
+func TestWhatIsElsewhereIsLookedForOnlyWhereItCouldBe(t *testing.T) {
+	h := newHost()
+	h.PutForeign("other/theirs", unit)
+	counter, c := counted(h)
+	p, _ := start(t, c)
+	awaitChange(t, p) // it runs
+	if _, err := p.Report(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	counter.Take()
+	ask := func(want map[string]int, of func() error, err error) {
+		t.Helper()
+		if got := of(); !errors.Is(got, err) {
+			t.Errorf("got %v, want %v", got, err)
+		}
+		if got := counter.Take(); !cmp.Equal(got, want, cmpopts.EquateEmpty()) {
+			t.Errorf("started %v, want %v", got, want)
+		}
+	}
+	volume := func() error { _, err := p.Get(t.Context(), "pvc-1"); return err }
+	snapshot := func() error { _, err := p.GetSnapshot(t.Context(), "snap-1"); return err }
+	ask(nil, volume, provision.ErrNotFound)
+	ask(nil, snapshot, provision.ErrNotFound) // no zpool has volumes
+	create(t, p, "pvc-2", 1)
+	counter.Take()
+	ask(nil, volume, provision.ErrNotFound)
+	ask(map[string]int{"zfs list": 1}, snapshot, provision.ErrNotFound)
+	h.Edit(func(zpools map[string]*zfstest.Zpool) { // from a backup
+		zpools["tank"].Datasets[parent+"/pvc-1"] = &zfstest.Dataset{Volsize: unit, Props: map[string]string{"berth.dev:volume": "pvc-1"}}
+	})
+	ask(map[string]int{"zfs list": 2}, volume, nil)
+	ask(nil, volume, nil)
+}
+
+func TestSnapshotsOfOthersAreNotRead(t *testing.T) {
+	h := newHost()
+	c := config(h)
+	c.RefreshInterval = time.Millisecond
+	var mu sync.Mutex
+	types := map[string]string{} // last asked of a zpool
+	h.Around = func(c run.Command, do func() ([]byte, error)) ([]byte, error) {
+		if c.Args[0] == "list" {
+			mu.Lock()
+			types[c.Args[len(c.Args)-1]] = c.Args[slices.Index(c.Args, "-t")+1]
+			mu.Unlock()
+		}
+		return do()
+	}
+	p, _ := start(t, c)
+	v := create(t, p, "pvc-1", 1)
+	tick := time.NewTicker(time.Millisecond)
+	defer tick.Stop()
+	for deadline := time.After(time.Minute); ; {
+		mu.Lock()
+		ours, theirs := types["tank"], types["other"]
+		mu.Unlock()
+		if ours == "filesystem,volume,snapshot" && theirs == "filesystem,volume" {
+			break
+		}
+		select {
+		case <-deadline:
+			t.Fatalf("asked %q of Berth's zpool and %q of another", ours, theirs)
+		case <-tick.C:
+		}
+	}
+	if got, err := p.Get(t.Context(), "pvc-1"); err != nil || got != v {
+		t.Errorf("%+v, %v", got, err)
 	}
 }
 

@@ -14,9 +14,13 @@ func (c Config) command(operation string, args ...string) run.Command {
 	return run.Command{Operation: "zfs " + operation, Program: c.Program, Args: append([]string{operation}, args...)}
 }
 
-// listCommand reports a zpool whole.
-func (c Config) listCommand(zpool string) run.Command {
-	return c.command("list", "-H", "-p", "-r", "-t", "filesystem,volume,snapshot", "-o", strings.Join(columns, ","), zpool)
+// listCommand reports a zpool, with or without snapshots.
+func (c Config) listCommand(zpool string, snapshots bool) run.Command {
+	kinds := kindFilesystem + "," + kindVolume
+	if snapshots {
+		kinds += "," + kindSnapshot
+	}
+	return c.command("list", "-H", "-p", "-r", "-t", kinds, "-o", strings.Join(columns, ","), zpool)
 }
 
 // areaCommand makes one of the hidden filesystems, which is mounted nowhere.

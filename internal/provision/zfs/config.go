@@ -21,6 +21,9 @@ type Devices interface {
 	// Module is the version of the kernel's ZFS; empty if there is none.
 	Module() string
 
+	// Zvols counts the zvols that have a device, of all zpools.
+	Zvols() (int, error)
+
 	// Locate makes the link to a zvol lead to its device, and waits a moment for one
 	// that is about to appear. An error means that it did not.
 	Locate(ctx context.Context, dataset string) error

@@ -14,7 +14,7 @@ func (p *Provisioner) Delete(ctx context.Context, id string) error {
 	if err := provision.CheckID(id); err != nil {
 		return err
 	}
-	holder, err := p.locate(ctx, id, volumeIn)
+	holder, err := p.locateVolume(ctx, id)
 	if errors.Is(err, provision.ErrNotFound) {
 		if other, taken := p.state.taken(id); taken {
 			return fmt.Errorf("%w: dataset %s is not Berth's", provision.ErrConflict, other)

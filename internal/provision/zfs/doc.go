@@ -49,7 +49,10 @@
 //
 // What the provisioner knows comes from one "zfs list" per zpool, and is then kept up
 // to date by its own operations. Which zpools there are and whether they work, the
-// kernel tells without a process. A zpool that is suspended is never asked: a process
+// kernel tells without a process. It also counts the zvols that have a device, as
+// Berth's all have: as long as it shows no more than are known, a volume that is not known is
+// not there. Snapshots are read only of zpools with volumes of Berth's: a node may have
+// thousands of others. A zpool that is suspended is never asked: a process
 // that does might not return.
 //
 // # Failure

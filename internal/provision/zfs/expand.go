@@ -12,7 +12,7 @@ func (p *Provisioner) Expand(ctx context.Context, r provision.ExpandRequest) (pr
 	if err := r.Check(); err != nil {
 		return provision.Volume{}, err
 	}
-	holder, err := p.locate(ctx, r.ID, volumeIn)
+	holder, err := p.locateVolume(ctx, r.ID)
 	if err != nil {
 		return provision.Volume{}, err
 	}

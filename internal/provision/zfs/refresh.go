@@ -22,6 +22,32 @@ func (p *Provisioner) load(ctx context.Context) error {
 	return p.refreshDue(ctx)
 }
 
+// lookForVolumes reads the zpools again if the kernel shows a zvol that is not known:
+// each of Berth's has a device. So nodes whose zpools are for something else pay
+// nothing for volumes that are elsewhere.
+func (p *Provisioner) lookForVolumes(ctx context.Context) error {
+	if err := p.refreshDue(ctx); err != nil || p.shown() { // with zpools that just came
+		return err
+	}
+	p.state.staleAll()
+	return p.refreshDue(ctx)
+}
+
+// lookForSnapshots reads the zpools again that may hold any: those with volumes of Berth's.
+func (p *Provisioner) lookForSnapshots(ctx context.Context) error {
+	if err := p.lookForVolumes(ctx); err != nil {
+		return err
+	}
+	p.state.staleOurs()
+	return p.refreshDue(ctx)
+}
+
+// shown says whether all zvols are known.
+func (p *Provisioner) shown() bool {
+	zvols, err := p.config.Devices.Zvols()
+	return err == nil && p.state.knows(zvols)
+}
+
 // refreshDue reads what is stale. Callers at the same time share one reading. A zpool
 // that a change keeps locked is left out: the change keeps what is known of it, and
 // is followed by a signal.
@@ -110,16 +136,29 @@ func (p *Provisioner) refresh(ctx context.Context, name string) {
 	})
 }
 
-// query asks ZFS for a report of a zpool. As long as an earlier question has no answer
-// nobody asks again.
+// query asks ZFS for a report of a zpool. Snapshots matter only where Berth has volumes,
+// and elsewhere there may be thousands.
 func (p *Provisioner) query(ctx context.Context, name string) (*zpool, error) {
-	out, err := p.ask(ctx, p.config.listCommand(name), func() {
+	whole := true
+	p.state.with(name, func(z *zpool) { whole = z == nil || z.read.IsZero() || len(z.datasets) > 0 })
+	z, err := p.list(ctx, name, whole)
+	if err == nil && !whole && len(z.datasets) > 0 {
+		return p.list(ctx, name, true)
+	}
+	return z, err
+}
+
+// list asks once. As long as an earlier question has no answer nobody asks again.
+func (p *Provisioner) list(ctx context.Context, name string, snapshots bool) (*zpool, error) {
+	asking := func(yes bool) {
 		p.state.with(name, func(z *zpool) {
 			if z != nil {
-				z.asking = false
+				z.asking = yes
 			}
 		})
-	})
+	}
+	asking(true)
+	out, err := p.ask(ctx, p.config.listCommand(name, snapshots), func() { asking(false) })
 	if err != nil {
 		return nil, fmt.Errorf("asking ZFS for a report: %w", err)
 	}

@@ -14,9 +14,9 @@ func (p *Provisioner) Snapshot(ctx context.Context, r provision.SnapshotRequest)
 	if err := r.Check(); err != nil {
 		return s, err
 	}
-	holder, err := p.locate(ctx, r.ID, snapshotIn)
+	holder, err := p.locateSnapshot(ctx, r.ID)
 	if errors.Is(err, provision.ErrNotFound) {
-		if holder, err = p.locate(ctx, r.Volume, volumeIn); err == nil {
+		if holder, err = p.locateVolume(ctx, r.Volume); err == nil {
 			err = p.writeOut(ctx, r.Volume)
 		}
 	}
@@ -89,7 +89,7 @@ func (p *Provisioner) GetSnapshot(ctx context.Context, id string) (s provision.S
 	if err := provision.CheckSnapshotID(id); err != nil {
 		return s, err
 	}
-	holder, err := p.locate(ctx, id, snapshotIn)
+	holder, err := p.locateSnapshot(ctx, id)
 	if err != nil {
 		return s, err
 	}
@@ -112,7 +112,7 @@ func (p *Provisioner) DeleteSnapshot(ctx context.Context, id string) error {
 	if err := provision.CheckSnapshotID(id); err != nil {
 		return err
 	}
-	holder, err := p.locate(ctx, id, snapshotIn)
+	holder, err := p.locateSnapshot(ctx, id)
 	if errors.Is(err, provision.ErrNotFound) {
 		return nil
 	}

@@ -100,6 +100,27 @@ func (s *state) unanswered(now time.Time) error {
 	return nil
 }
 
+// knows says whether so many zvols are just those that are known, in zpools that are there.
+func (s *state) knows(zvols int) bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for _, z := range s.zpools {
+		switch {
+		case z.missing:
+		case z.read.IsZero():
+			return false
+		default:
+			zvols -= len(z.datasets) + z.foreignVolumes
+		}
+	}
+	return zvols == 0
+}
+
+// staleOurs notes that any zpool with volumes of Berth's may have changed.
+func (s *state) staleOurs() {
+	s.each(func(z *zpool) { z.stale = z.stale || len(z.datasets) > 0 })
+}
+
 // staleAll notes that any zpool may have changed.
 func (s *state) staleAll() { s.each(func(z *zpool) { z.stale = true }) }
 

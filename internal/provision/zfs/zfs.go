@@ -58,7 +58,7 @@ func (p *Provisioner) Get(ctx context.Context, id string) (provision.Volume, err
 	if err := provision.CheckID(id); err != nil {
 		return provision.Volume{}, err
 	}
-	if _, err := p.locate(ctx, id, volumeIn); err != nil {
+	if _, err := p.locateVolume(ctx, id); err != nil {
 		return provision.Volume{}, err
 	}
 	return p.ready(ctx, id)
@@ -68,21 +68,24 @@ func (p *Provisioner) Get(ctx context.Context, id string) (provision.Volume, err
 func volumeIn(z *zpool, id string) bool   { _, d := z.volume(id); return d != nil }
 func snapshotIn(z *zpool, id string) bool { _, s := z.snapshot(id); return s != nil }
 
-// locate returns the zpool that holds what bears an id. What is not known is looked
-// for once in a fresh report before it is declared missing.
-func (p *Provisioner) locate(ctx context.Context, id string, holds func(*zpool, string) bool) (string, error) {
-	if err := p.load(ctx); err != nil {
-		return "", err
-	}
-	if name, ok := p.state.find(id, holds); ok {
-		return name, p.state.twins(id)
-	}
-	p.state.staleAll()
-	if err := p.refreshDue(ctx); err != nil {
-		return "", err
-	}
-	if name, ok := p.state.find(id, holds); ok {
-		return name, p.state.twins(id)
+// locateVolume and locateSnapshot return the zpool that holds what bears an id.
+func (p *Provisioner) locateVolume(ctx context.Context, id string) (string, error) {
+	return p.locate(ctx, id, volumeIn, p.lookForVolumes)
+}
+
+func (p *Provisioner) locateSnapshot(ctx context.Context, id string) (string, error) {
+	return p.locate(ctx, id, snapshotIn, p.lookForSnapshots)
+}
+
+// locate looks again for what is not known before it is declared missing.
+func (p *Provisioner) locate(ctx context.Context, id string, holds func(*zpool, string) bool, look func(context.Context) error) (string, error) {
+	for _, look := range []func(context.Context) error{p.load, look} {
+		if err := look(ctx); err != nil {
+			return "", err
+		}
+		if name, ok := p.state.find(id, holds); ok {
+			return name, p.state.twins(id)
+		}
 	}
 	if name, ok := p.state.unread(); ok {
 		return "", fmt.Errorf("%w: %s may be in zpool %s, which was never read", provision.ErrUnavailable, id, name)

@@ -27,6 +27,8 @@ type zpool struct {
 	// datasets are Berth's by their full names, others the names of all else.
 	datasets map[string]*dataset
 	others   map[string]bool
+	// foreignVolumes are how many of the others are zvols.
+	foreignVolumes int
 
 	// health is the kernel's word for the zpool.
 	health string
@@ -122,6 +124,7 @@ func (z *zpool) sortVolume(r row) {
 	parent, where, id := place(r.name)
 	if _, pool := z.parents[parent]; !pool || r.volume != id && where != fresh {
 		z.others[r.name] = true
+		z.foreignVolumes++
 		return
 	}
 	z.datasets[r.name] = &dataset{

@@ -196,7 +196,7 @@ func (d *Devices) find(dataset string) (string, error) {
 	if device, err := filepath.EvalSymlinks(link(dataset)); err == nil && is(device, dataset) {
 		return device, nil
 	}
-	entries, err := filepath.Glob(filepath.Join(blockDir, "zd*"))
+	entries, err := zvolsIn(blockDir)
 	if err != nil {
 		return "", err
 	}

@@ -28,6 +28,15 @@ func versionIn(file string) string {
 	return version
 }
 
+// Zvols implements zfs.Devices.
+func (*Devices) Zvols() (int, error) {
+	entries, err := zvolsIn(blockDir)
+	return len(entries), err
+}
+
+// zvolsIn are the paths of the zvols among block devices.
+func zvolsIn(dir string) ([]string, error) { return filepath.Glob(filepath.Join(dir, "zd[0-9]*")) }
+
 // Pools implements zfs.Devices.
 func (*Devices) Pools() ([]zfs.Pool, error) { return poolsIn(statistics) }
 

@@ -54,7 +54,7 @@ func (h *Host) do(c run.Command) ([]byte, error) {
 	case z == nil:
 		err = fmt.Errorf("cannot open '%s': dataset does not exist", name)
 	case c.Args[0] == "list":
-		return h.list(name), nil
+		return h.list(name, strings.Contains(a.flags["-t"], "snapshot")), nil
 	case c.Args[0] == "create":
 		err = h.create(z, a, name)
 	case c.Args[0] == "clone":

@@ -159,6 +159,20 @@ func (h *Host) Module() string {
 	return h.Version
 }
 
+// Zvols implements zfs.Devices.
+func (h *Host) Zvols() (n int, err error) {
+	h.Edit(func(zpools map[string]*Zpool) {
+		for _, z := range zpools {
+			for _, d := range z.Datasets {
+				if d.Volsize > 0 {
+					n++
+				}
+			}
+		}
+	})
+	return n, nil
+}
+
 // Pools implements zfs.Devices.
 func (h *Host) Pools() (pools []zfs.Pool, err error) {
 	h.mu.Lock()

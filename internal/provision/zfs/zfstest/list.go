@@ -10,12 +10,15 @@ import (
 )
 
 // list prints a zpool as `zfs list -Hp` does, for the columns of package zfs.
-func (h *Host) list(name string) []byte {
+func (h *Host) list(name string, snapshots bool) []byte {
 	var out bytes.Buffer
 	z := h.zpools[zpoolOf(name)]
 	for _, name := range slices.Sorted(maps.Keys(z.Datasets)) {
 		d := z.Datasets[name]
 		z.print(&out, name, d)
+		if !snapshots {
+			continue
+		}
 		for _, at := range slices.Sorted(maps.Keys(d.Snapshots)) {
 			z.printSnapshot(&out, name, at, d.Snapshots[at])
 		}
