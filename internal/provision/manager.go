@@ -1,6 +1,7 @@
 package provision
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"slices"
@@ -77,19 +78,17 @@ const MaxDisks = 1024
 
 // Check returns ErrInvalid for a wish that can never be met.
 func (w PoolWish) Check() error {
-	if err := checkPool(w.Pool.Name); err != nil {
+	if err := cmp.Or(checkPool(w.Pool.Name), w.Extension.check()); err != nil {
 		return err
 	}
-	switch e := w.Extension; {
+	switch {
 	case w.Pool.Type != TypeOf(w.Pool.Name):
 		return fmt.Errorf("%w: %q names no pool of type %s", ErrInvalid, w.Pool.Name, w.Pool.Type)
 	case w.SizePercent < 0 || w.SizePercent > 100:
 		return fmt.Errorf("%w: a size of %d percent is not between 0 and 100", ErrInvalid, w.SizePercent)
-	case e != Extension{} && (e.At < 50 || e.At > 99 || e.By < 1 || e.By > 100):
-		return fmt.Errorf("%w: extending at %d percent by %d is not at 50 to 99 by 1 to 100", ErrInvalid, e.At, e.By)
 	case w.Pool.Type != LVM && len(w.Disks) > 0:
 		return fmt.Errorf("%w: a pool of type %s is not made of disks", ErrInvalid, w.Pool.Type)
-	case w.Pool.Type != LVMThin && (w.SizePercent != 0 || e != Extension{}):
+	case w.Pool.Type != LVMThin && (w.SizePercent != 0 || w.Extension != Extension{}):
 		return fmt.Errorf("%w: a pool of type %s has no size in percent, and does not fill up", ErrInvalid, w.Pool.Type)
 	case len(w.Disks) > MaxDisks:
 		return fmt.Errorf("%w: %d disks at once, at most %d", ErrInvalid, len(w.Disks), MaxDisks)
@@ -98,6 +97,13 @@ func (w PoolWish) Check() error {
 		if checkPool(d) != nil || !strings.HasPrefix(d, DiskPrefix) {
 			return fmt.Errorf("%w: %q is no disk", ErrInvalid, d)
 		}
+	}
+	return nil
+}
+
+func (e Extension) check() error {
+	if e != (Extension{}) && (e.At < 50 || e.At > 99 || e.By < 1 || e.By > 100) {
+		return fmt.Errorf("%w: extending at %d percent by %d is not at 50 to 99 by 1 to 100", ErrInvalid, e.At, e.By)
 	}
 	return nil
 }

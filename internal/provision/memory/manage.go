@@ -101,18 +101,22 @@ func (d *Disks) ensurePool(w provision.PoolWish) provision.Outcome {
 	case p == nil && !g.managed:
 		return outcome(provision.PoolForeign, "volume group %s was not made by Berth", name)
 	}
-	share := g.total / g.unit * int64(w.SizePercent) / 100 * g.unit
 	reserve := metadata * g.unit
-	if p == nil {
-		share = min(share, g.total-reserve)
-		if share+reserve > g.free() {
-			return outcome(provision.PoolNoRoom, "volume group %s has no room for thin pool %s", name, w.Pool.Name)
-		}
-		p = newPool(PoolConfig{Total: share, Unit: g.unit})
-		p.managed = true
-		d.pools[w.Pool], g.foreign[w.Pool.Name] = p, share+reserve
-		return outcome(provision.PoolMade, "thin pool %s was made", w.Pool.Name)
+	share := min(g.total/g.unit*int64(w.SizePercent)/100*g.unit, g.total-reserve)
+	if p != nil {
+		return g.enlarge(w, p, share)
 	}
+	if share+reserve > g.free() {
+		return outcome(provision.PoolNoRoom, "volume group %s has no room for thin pool %s", name, w.Pool.Name)
+	}
+	p = newPool(PoolConfig{Total: share, Unit: g.unit})
+	p.managed = true
+	d.pools[w.Pool], g.foreign[w.Pool.Name] = p, share+reserve
+	return outcome(provision.PoolMade, "thin pool %s was made", w.Pool.Name)
+}
+
+// enlarge extends a thin pool of the group that fills up, or that has less than its share.
+func (g *pool) enlarge(w provision.PoolWish, p *pool, share int64) provision.Outcome {
 	filling := p.total
 	for e := w.Extension; e != (provision.Extension{}) && p.fill.Data >= filling/100*int64(e.At); {
 		filling += max(filling/g.unit*int64(e.By)/100, 1) * g.unit
@@ -121,7 +125,7 @@ func (d *Disks) ensurePool(w provision.PoolWish) provision.Outcome {
 		return o
 	}
 	if p.managed {
-		if o, due := g.extend(w.Pool.Name, p, min(share, g.total-reserve), provision.PoolGrown); due {
+		if o, due := g.extend(w.Pool.Name, p, share, provision.PoolGrown); due {
 			return o
 		}
 	}
