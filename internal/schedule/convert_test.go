@@ -142,11 +142,16 @@ func TestPoolsAreReckonedByTheirProvisioner(t *testing.T) {
 		Name: "disk:eui.1", Provisioner: v1alpha1.ProvisionerDevice, Total: quantity(10 * gi), AllocationUnit: quantity(10 * gi),
 		Media: v1alpha1.HDD, Health: v1alpha1.PoolHealthy,
 	}
+	zpool := v1alpha1.Pool{
+		Name: "zfs:tank", Provisioner: v1alpha1.ProvisionerZFS, Total: quantity(10 * gi), Foreign: quantity(gi), AllocationUnit: quantity(4 * mi),
+		Health: v1alpha1.PoolHealthy,
+	}
 	for name, test := range map[string]struct {
 		pool v1alpha1.Pool
 		want ledger.Pool
 	}{
 		"a thin pool": {thin, ledger.Pool{Name: "vg0/thin", Kind: ledger.Thin, Total: 10 * gi, Foreign: gi, Unit: 4 * mi, Filled: 3 * gi, FilledMetadata: 7}},
+		"a zpool":     {zpool, ledger.Pool{Name: "zfs:tank", Kind: ledger.Thick, Total: 10 * gi, Foreign: gi, Unit: 4 * mi}},
 		"a disk":      {disk, ledger.Pool{Name: "disk:eui.1", Kind: ledger.Device, Total: 10 * gi, Unit: 10 * gi, Media: "HDD"}},
 	} {
 		t.Run(name, func(t *testing.T) {
