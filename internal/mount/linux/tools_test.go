@@ -156,6 +156,21 @@ func TestFiguresOfADeadDeviceHangOneCallAndNoCaller(t *testing.T) {
 	<-f.join("/a", func(string) (mount.Stats, error) { return mount.Stats{}, nil }).done
 }
 
+func TestWhoAsksForTheFiguresOfADeadDeviceIsToldSo(t *testing.T) {
+	m := withTools(t, &runtest.Script{})
+	const mounted = "/proc"
+	release := make(chan struct{})
+	f := m.stats.join(mounted, func(string) (mount.Stats, error) { <-release; return mount.Stats{}, nil })
+	if _, err := m.Stats(t.Context(), mounted); !errors.Is(err, provision.ErrUnavailable) {
+		t.Errorf("got %v, want ErrUnavailable", err)
+	}
+	close(release)
+	<-f.done
+	if _, err := m.Stats(t.Context(), mounted); err != nil {
+		t.Errorf("once it answers: %v", err)
+	}
+}
+
 func TestPathsThatAreNotMountedHaveNoFiguresAndNeedNoUnmount(t *testing.T) {
 	m := withTools(t, &runtest.Script{})
 	dir := t.TempDir()
