@@ -131,3 +131,20 @@ func TestWhatIsNotThereOrKeptIsNotWrittenAgainAndAgain(t *testing.T) {
 		t.Errorf("%d writes at first, %d afterwards; want 1 and none", writes, w.writes-writes)
 	}
 }
+
+func TestAProcessThatSawTheBeginningBelievesNoOlderMark(t *testing.T) {
+	w := newWorld(t, shop()...)
+	w.wait(0)
+	v := &v1alpha1.Volume{}
+	if err := w.Get(t.Context(), types.NamespacedName{Name: id}, v); err != nil {
+		t.Fatal(err)
+	}
+	v.Status.Conditions[0].LastTransitionTime = metav1.NewTime(start.Add(-10 * hour)) // as if the clock had jumped
+	if err := w.Status().Update(t.Context(), v); err != nil {
+		t.Fatal(err)
+	}
+	w.wait(hour - time.Second)
+	w.expect("True ReleasePending", true)
+	w.wait(time.Second)
+	w.expect("True ClaimReleased", false)
+}
