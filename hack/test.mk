@@ -22,7 +22,7 @@ quick: ## Unit tests without root and without a cluster (a minute)
 test: check-generated lint test-unit test-scheduler test-platform test-e2e ## All that guards a merge (half an hour, more the first time)
 
 .PHONY: test-all
-test-all: test test-platform-all test-platform-zfs test-lab test-e2e-schedulers test-e2e-copies test-e2e-separate test-e2e-zfs soak ## Everything, long models included
+test-all: test test-platform-all test-platform-zfs test-lab test-e2e-schedulers test-e2e-copies test-e2e-nodes test-e2e-separate test-e2e-zfs soak ## Everything, long models included
 
 .PHONY: check-generated
 check-generated: generate
@@ -86,6 +86,11 @@ test-e2e-zfs: lab-tools images ## Volumes, snapshots and clones in zpools
 	BERTH_LAB_ZFS=1 go run ./test/demo install
 	go test -tags e2e,thorough -count=1 -timeout 30m -parallel 2 -v -run 'Zvol' ./test/e2e
 	bin/lab down
+
+.PHONY: test-e2e-nodes
+test-e2e-nodes: lab-tools images bin/kubectl-berth ## Objects that are lost and adopted, and Nodes that are deleted
+	go run ./test/demo install
+	go test -tags e2e,thorough -count=1 -timeout 60m -v -run 'ObjectsWereLost|DeletedNodeObject|NodeIsGone' ./test/e2e
 
 .PHONY: test-e2e-separate
 test-e2e-separate: lab-tools images ## The life of volumes again, with poold as a process of its own
