@@ -78,6 +78,8 @@ func TestARefusalSaysWhyAndWhatIsSupported(t *testing.T) {
 		"norecovery":            "before its log is replayed",
 		"logdev=/dev/sda":       "a volume is one device",
 		"context=a,b":           "it is no SELinux context",
+		"journal_checksum":      `"journal_checksum" is not supported for xfs (`,
+		"":                      `"" is not supported for xfs (`,
 		strings.Repeat("x", 99): `"` + strings.Repeat("x", 64) + `" is not supported for xfs (`,
 	} {
 		err := mount.CheckAsked("xfs", []string{option})

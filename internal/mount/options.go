@@ -52,38 +52,39 @@ func forms(options map[string]string) map[string]*regexp.Regexp {
 
 // reasons why some options that people know are not on the list, by how they begin.
 var reasons = map[string]string{
-	"nouuid":       "Berth sets it for copies, and only there: elsewhere it would hide a second filesystem of one identity",
-	"noload":       "it shows a filesystem as it was before its journal is replayed",
-	"norecovery":   "it shows a filesystem as it was before its log is replayed",
-	"nobarrier":    "a loss of power would damage the filesystem",
-	"barrier=0":    "a loss of power would damage the filesystem",
-	"data=":        "with other modes than ordered and journal a crash shows old blocks in new files",
-	"errors=":      "a filesystem that goes on after an error loses more",
-	"logdev=":      "a volume is one device",
-	"rtdev=":       "a volume is one device",
-	"journal_":     "a volume is one device",
-	"suid":         "it is what a mount has unless nosuid is given",
-	"dev":          "it is what a mount has unless nodev is given",
-	"remount":      "it is not for a first mount",
-	"bind":         "Berth binds by itself",
-	"fscontext=":   "of SELinux's options there is context=",
-	"defcontext=":  "of SELinux's options there is context=",
-	"rootcontext=": "of SELinux's options there is context=",
-	"context=":     "it is no SELinux context: user:role:type or user:role:type:level, in double quotes where it has a comma",
+	"nouuid":        "Berth sets it for copies, and only there: elsewhere it would hide a second filesystem of one identity",
+	"noload":        "it shows a filesystem as it was before its journal is replayed",
+	"norecovery":    "it shows a filesystem as it was before its log is replayed",
+	"nobarrier":     "a loss of power would damage the filesystem",
+	"barrier=0":     "a loss of power would damage the filesystem",
+	"data=":         "with other modes than ordered and journal a crash shows old blocks in new files",
+	"errors=":       "a filesystem that goes on after an error loses more",
+	"logdev=":       "a volume is one device",
+	"rtdev=":        "a volume is one device",
+	"journal_dev=":  "a volume is one device",
+	"journal_path=": "a volume is one device",
+	"suid":          "it is what a mount has unless nosuid is given",
+	"dev":           "it is what a mount has unless nodev is given",
+	"remount":       "it is not for a first mount",
+	"bind":          "Berth binds by itself",
+	"fscontext=":    "of SELinux's options there is context=",
+	"defcontext=":   "of SELinux's options there is context=",
+	"rootcontext=":  "of SELinux's options there is context=",
+	"context=":      "it is no SELinux context: user:role:type or user:role:type:level, in double quotes where it has a comma",
 }
 
-// CheckOptions returns ErrInvalid unless every option is on the list of those
-// that are safe for the filesystem. Options come from users; a list of what is
-// allowed cannot be talked around.
+// CheckOptions is CheckAsked with what Berth adds by itself: nouuid, for copies of xfs.
 func CheckOptions(filesystem string, options []string) error {
-	return check(filesystem, options, "nouuid")
+	if filesystem == provision.XFS {
+		options = slices.DeleteFunc(slices.Clone(options), func(o string) bool { return o == "nouuid" })
+	}
+	return CheckAsked(filesystem, options)
 }
 
-// CheckAsked is CheckOptions for those that a StorageClass asks for.
-func CheckAsked(filesystem string, options []string) error { return check(filesystem, options, "") }
-
-// check accepts one option of xfs beside the list.
-func check(filesystem string, options []string, own string) error {
+// CheckAsked returns ErrInvalid unless every option is on the list of those that are
+// safe for the filesystem. Options come from users; a list of what is allowed cannot be
+// talked around.
+func CheckAsked(filesystem string, options []string) error {
 	known, ok := allowed[filesystem]
 	if !ok {
 		return fmt.Errorf("%w: filesystem %q is not one of %s, %s", provision.ErrInvalid, filesystem, provision.Ext4, provision.XFS)
@@ -96,7 +97,6 @@ func check(filesystem string, options []string, own string) error {
 			return fmt.Errorf("%w: two SELinux contexts, %s and %s: a volume is mounted with one", provision.ErrInvalid, label, context)
 		case labelled:
 			label = context
-		case own == o && filesystem == provision.XFS:
 		case !flags[o] && !matches(known, o):
 			return refusal(filesystem, o)
 		}
@@ -117,8 +117,7 @@ func matches(known map[string]*regexp.Regexp, option string) bool {
 func refusal(filesystem, option string) error {
 	why := ""
 	for begin, reason := range reasons {
-		goesOn := strings.HasSuffix(begin, "=") || strings.HasSuffix(begin, "_")
-		if option == begin || goesOn && strings.HasPrefix(option, begin) {
+		if option == begin || strings.HasSuffix(begin, "=") && strings.HasPrefix(option, begin) {
 			why = ": " + reason
 		}
 	}
