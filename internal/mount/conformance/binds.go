@@ -41,6 +41,12 @@ func bindsDevice(t *testing.T, f fixture) {
 	wantError(t, f.Mounter.Bind(t.Context(), other), provision.ErrConflict)
 	f.unmount(t, r.Target)
 	f.bind(t, other)
+
+	reader := mount.BindRequest{Device: other.Device, Target: f.at("pods/reader"), ReadOnly: true}
+	f.bind(t, reader)
+	f.bind(t, reader)
+	reader.ReadOnly = false
+	wantError(t, f.Mounter.Bind(t.Context(), reader), provision.ErrConflict)
 }
 
 func labels(t *testing.T, f fixture) {
