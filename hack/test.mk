@@ -35,7 +35,7 @@ test-unit: bin/lab ## Unit tests with the race detector, and those on a real API
 	CGO_ENABLED=1 go -C lab test -race -timeout 10m ./...
 
 # Packages with tests that need root, disks and a kernel with device-mapper.
-PLATFORM := ./internal/provision/lvm ./internal/provision/lvm/thintest ./internal/provision/device ./internal/provision/device/kernel ./internal/mount/linux ./internal/agent/staging
+PLATFORM := ./internal/provision/lvm ./internal/provision/lvm/thintest ./internal/provision/lvm/managetest ./internal/provision/device ./internal/provision/device/kernel ./internal/mount/linux ./internal/agent/staging
 
 # Tests that need a kernel with device-mapper run in a throw-away guest.
 .PHONY: test-platform
@@ -88,9 +88,9 @@ test-e2e-zfs: lab-tools images ## Volumes, snapshots and clones in zpools
 	bin/lab down
 
 .PHONY: test-e2e-nodes
-test-e2e-nodes: lab-tools images bin/kubectl-berth ## Objects that are lost and adopted, and Nodes that are deleted
+test-e2e-nodes: lab-tools images bin/kubectl-berth ## Objects that are lost and adopted, Nodes that are deleted, and pools made of disks
 	go run ./test/demo install
-	go test -tags e2e,thorough -count=1 -timeout 60m -v -run 'ObjectsWereLost|DeletedNodeObject|NodeIsGone' ./test/e2e
+	go test -tags e2e,thorough -count=1 -timeout 60m -v -run 'ObjectsWereLost|DeletedNodeObject|NodeIsGone|ManagedPool' ./test/e2e
 
 .PHONY: test-e2e-separate
 test-e2e-separate: lab-tools images ## The life of volumes again, with poold as a process of its own
