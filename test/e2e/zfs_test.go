@@ -33,7 +33,7 @@ func (b *bench) zpool(name, fs string, how v1alpha1.ZFSPools) (class string) {
 	b.onNode(zfsNode, "zpool", "create", "-m", "none", name, device)
 	b.Cleanup(func() { b.onNode(zfsNode, "zpool", "destroy", name) })
 	dataset := name + "/berth"
-	b.onNode(zfsNode, "zfs", "create", "-o", "berth.dev:pool="+dataset, dataset)
+	b.onNode(zfsNode, "zfs", "create", "-o", "volmode=dev", "-o", "berth.dev:pool="+dataset, dataset)
 
 	how.Pools = []string{dataset}
 	pc := &v1alpha1.PoolClass{Spec: v1alpha1.PoolClassSpec{

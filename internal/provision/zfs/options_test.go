@@ -73,21 +73,3 @@ func TestAVolumeIsTheSameWhateverItsClassSaysLater(t *testing.T) {
 		}
 	})
 }
-
-func TestNobodyReadsThePartitionTableOfAVolume(t *testing.T) {
-	h := newHost()
-	p, _ := start(t, config(h))
-	create(t, p, "pvc-1", 8)
-	r := request("pvc-2", 8)
-	r.Source.Volume = "pvc-1"
-	if _, err := p.Create(t.Context(), r); err != nil {
-		t.Fatal(err)
-	}
-	for _, id := range []string{"pvc-1", "pvc-2"} {
-		h.On(devices+parent+"/"+id, func(d *zfstest.Dataset) {
-			if d.Props["volmode"] != "dev" {
-				t.Errorf("%s has %v", id, d.Props)
-			}
-		})
-	}
-}

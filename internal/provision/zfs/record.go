@@ -22,14 +22,10 @@ const (
 	propLabel      = "berth.dev:label:"
 )
 
-// Properties that are ZFS's own.
-const (
-	propCompression = "compression"
-	// propMode says what the kernel shows of a zvol. Whatever looks like a partition
-	// table on it is its user's, and nobody else's to open: as on a logical volume.
-	propMode = "volmode"
-	modeDev  = "dev"
-)
+// propCompression is ZFS's own. Of those it has, volmode must not be set on a zvol:
+// ZFS 2.1 takes its device away and makes it anew whenever that is done, whatever the value,
+// and one that somebody changes at that moment is left without.
+const propCompression = "compression"
 
 // none is the value of a property that says nothing.
 const none = "none"
@@ -54,7 +50,6 @@ func properties(r provision.CreateRequest, filesystem string) []string {
 		propInline:     none,
 		propSource:     none,
 		propSnapshot:   none,
-		propMode:       modeDev,
 	}
 	if r.Inline != (provision.Inline{}) {
 		values[propInline] = r.Inline.PodUID + "/" + r.Inline.Name
