@@ -4,7 +4,8 @@ package v1alpha1
 // disks, on every node that the class selects.
 type GroupCreation struct {
 	// disks that the volume group is made of. Disks that match later are added to it.
-	// None is ever taken out.
+	// None is ever taken out. What another driver attaches to the node for a pod is an
+	// empty disk too: the paths must not match it.
 	// +required
 	Disks DevicePools `json:"disks"`
 }
