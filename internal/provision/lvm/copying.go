@@ -180,13 +180,3 @@ func (p *Provisioner) cowable(id string) error {
 	}
 	return nil
 }
-
-// unneeded returns ErrInUse if a copy needs a volume or a snapshot.
-func (p *Provisioner) unneeded(name, id string) (err error) {
-	p.state.with(name, func(g *group) {
-		if g != nil {
-			err = g.unneeded(id)
-		}
-	})
-	return err
-}

@@ -194,9 +194,6 @@ func (p *Provisioner) remove(ctx context.Context, id string) error {
 		return err
 	}
 	name, thin := split(pool)
-	if err := p.unneeded(name, id); err != nil {
-		return err
-	}
 	release, err := p.copying.halt(ctx, id)
 	if err != nil {
 		return err

@@ -81,13 +81,16 @@ func (g *group) planDelete(id string, fresh bool) (done bool, size int64, err er
 	if g.missing {
 		return false, 0, fmt.Errorf("%w: volume group %s is missing and holds %s", provision.ErrPoolMissing, g.name, id)
 	}
+	if by := g.needed(id); by != "" {
+		return false, 0, fmt.Errorf("%w: %s is being copied to %s", provision.ErrInUse, id, by)
+	}
 	if fresh && g.find(id).open {
 		return false, 0, fmt.Errorf("%w: %s is open", provision.ErrInUse, id)
 	}
 	if other := g.dependents[id]; other != "" {
 		return false, 0, fmt.Errorf("%w: logical volume %s/%s is not Berth's and would be removed with %s: remove it first", provision.ErrInUse, g.name, other, id)
 	}
-	return false, 0, g.unneeded(id)
+	return false, 0, nil
 }
 
 func (g *group) planRecord(id, filesystem string) (done bool, size int64, err error) {

@@ -57,14 +57,6 @@ func (g *group) planDrop(id string) (done bool, size int64, err error) {
 	return false, 0, nil
 }
 
-// unneeded is nil if no copy needs a volume or a snapshot any more.
-func (g *group) unneeded(id string) error {
-	if by := g.needed(id); by != "" {
-		return fmt.Errorf("%w: %s is being copied to %s", provision.ErrInUse, id, by)
-	}
-	return nil
-}
-
 // settled forgets about a copy if nothing is left to do about it.
 func (g *group) settled(id string) {
 	if left, c := g.pending[id], g.find(id); left != nil && left.cow == nil && (c == nil || !c.copying) {

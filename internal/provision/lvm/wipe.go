@@ -40,8 +40,13 @@ func (p *Provisioner) markLocked(ctx context.Context, name, id string) error {
 		command: func(int64) run.Command { return p.config.markCommand(name, id, found) },
 		learn:   func(g *group, _ int64) { g.bury(id) },
 	}
-	if done, _, _ := p.decide(c, false); done {
-		return nil // deleted meanwhile, and perhaps held by who wipes it
+	done, _, err := p.decide(c, false)
+	if errors.Is(err, provision.ErrInUse) { // by something that is known, which may be gone
+		p.refresh(ctx, name)
+		done, _, err = p.decide(c, false)
+	}
+	if done || errors.Is(err, provision.ErrInUse) {
+		return err // deleted meanwhile, and perhaps held by who wipes it
 	}
 	// LVM refuses to remove what is open, and would not refuse this. Whoever opens the
 	// device from now on keeps it from being wiped and removed until it is closed.

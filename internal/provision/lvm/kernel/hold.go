@@ -63,34 +63,29 @@ func (f file) ReadAt(b []byte, offset int64) (int, error) {
 	if len(b) == 0 || (uintptr(unsafe.Pointer(&b[0]))|uintptr(len(b))|uintptr(offset))%alignment != 0 { //nolint:gosec // alignment only
 		return f.File.ReadAt(b, offset)
 	}
-	done := 0
-	for done < len(b) {
-		n, err := unix.Pread(f.Fd(), b[done:], offset+int64(done))
-		if err != nil {
-			return done, err
-		}
-		if n == 0 {
-			return done, io.ErrUnexpectedEOF
-		}
-		done += n
-	}
-	return done, nil
+	return f.whole(b, offset, unix.Pread, io.ErrUnexpectedEOF)
 }
 
 // WriteAt implements lvm.Holder, for data that begins and ends where blocks do.
 func (f file) WriteAt(b []byte, offset int64) (int, error) {
-	done := 0
-	for done < len(b) {
-		n, err := unix.Pwrite(f.Fd(), b[done:], offset+int64(done))
-		if err != nil {
-			return done, err
+	return f.whole(b, offset, unix.Pwrite, io.ErrShortWrite)
+}
+
+// whole reads or writes all that is asked for.
+func (f file) whole(b []byte, offset int64, part func(fd int, b []byte, offset int64) (int, error), short error) (done int, err error) {
+	return behind(func() (done int, err error) {
+		for done < len(b) {
+			n, err := part(f.Fd(), b[done:], offset+int64(done))
+			if err == nil && n == 0 {
+				err = short
+			}
+			if err != nil {
+				return done, err
+			}
+			done += n
 		}
-		if n == 0 {
-			return done, io.ErrShortWrite
-		}
-		done += n
-	}
-	return done, nil
+		return done, nil
+	})
 }
 
 // Zero implements lvm.Holder.
