@@ -78,23 +78,48 @@ func (p *Provisioner) ensureLocked(ctx context.Context, name string, w provision
 	case p.config.Disks == nil:
 		return none, fmt.Errorf("%w: nobody lends disks to make volume group %s of", provision.ErrUnsupported, name)
 	}
-	lent := false
-	refused, err := p.config.Disks.Lend(ctx, s.disks, func(nodes []string) error {
-		lent = true
-		s.Message += " of " + strings.Join(nodes, ", ")
-		return p.take(ctx, name, s, nodes)
+	var taken []string
+	refused, err := p.config.Disks.Lend(ctx, s.disks, func(nodes []string) (err error) {
+		taken, err = p.takeDisks(ctx, name, w, nodes)
+		return err
 	})
-	if err != nil {
-		return none, err
-	}
-	why := errors.Join(refused...)
+	why := errors.Join(append(refused, err)...)
 	switch {
-	case !lent:
+	case len(taken) == 0 && err != nil:
+		return none, err
+	case len(taken) == 0:
 		return stands(provision.DisksRefused, "no disk was taken for volume group %s: %v", name, why).Outcome, nil
-	case why != nil:
+	}
+	s.Message += " of " + strings.Join(taken, ", ")
+	if why != nil {
 		s.Message += fmt.Sprintf("; others were not taken: %v", why)
 	}
 	return s.Outcome, nil
+}
+
+// takeDisks takes disks that are lent, all in one step. Should LVM refuse, one after the
+// other: a disk with blocks of another size holds up no other.
+func (p *Provisioner) takeDisks(ctx context.Context, name string, w provision.PoolWish, nodes []string) (taken []string, err error) {
+	err = p.take(ctx, name, p.intend(w), nodes)
+	if err == nil {
+		return nodes, nil
+	}
+	if len(nodes) == 1 {
+		return nil, err
+	}
+	var failures []error
+	for _, node := range nodes {
+		s := p.intend(w)
+		if s.command == nil {
+			return taken, err // what is left of the group is not to be changed
+		}
+		if err := p.take(ctx, name, s, []string{node}); err != nil {
+			failures = append(failures, fmt.Errorf("%s: %w", node, err))
+			continue
+		}
+		taken = append(taken, node)
+	}
+	return taken, errors.Join(failures...)
 }
 
 // reread asks LVM for a group. One that is not known must not be in the part of LVM that

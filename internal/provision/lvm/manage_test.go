@@ -38,10 +38,11 @@ func (m *bare) plug(name string) {
 	m.disks.Plug(devicetest.Disk(name, "naa."+name, diskUnits*unit), devicetest.NewMedium())
 }
 
-// label is what LVM writes to a disk. It does not take one that bears a signature.
+// label is what LVM writes to a disk. It does not take one that bears a signature of others.
 func (m *bare) label(node string) (int64, error) {
 	name := filepath.Base(node)
-	if m.disks.Medium(name).Used() {
+	own := make([]byte, 8)
+	if m.disks.Medium(name).Get(own, 512); m.disks.Medium(name).Used() && string(own) != "LABELONE" {
 		return 0, errors.New("a signature")
 	}
 	m.disks.WriteDisk(name, 512, "LABELONE")
@@ -253,9 +254,9 @@ func TestAThinPoolOfOthersIsExtendedWhereThatIsAsked(t *testing.T) {
 
 func TestADiskThatAnEndingProcessLeftLabelledIsNotTakenAndTheOthersAre(t *testing.T) {
 	m := bareMachine("sda", "sdb")
-	labelled := 0
+	ended := false
 	m.Label = func(node string) (int64, error) {
-		if labelled++; labelled == 2 {
+		if ended = ended || node == "/dev/sdb"; ended {
 			return 0, errCrash
 		}
 		return m.label(node)
@@ -264,11 +265,37 @@ func TestADiskThatAnEndingProcessLeftLabelledIsNotTakenAndTheOthersAre(t *testin
 	if _, _, err := n.ensure(t, 0); err == nil {
 		t.Fatal("no error")
 	}
+	n.stop()
+	m.Label = m.label
+	n = m.boot(t, m)
 	mustEnsure(t, n, 0, provision.PoolMade, "")
 	if got := m.devices(); !slices.Equal(got, []string{"/dev/sdb"}) {
 		t.Errorf("the group is made of %v", got)
 	}
 	mustEnsure(t, n, 0, provision.PoolAsAsked, "")
+}
+
+func TestADiskThatLVMDoesNotTakeHoldsUpNoOther(t *testing.T) {
+	m := bareMachine("sda", "sdb", "sdc")
+	m.Label = func(node string) (int64, error) {
+		if node == "/dev/sdb" {
+			return 0, errors.New("devices have inconsistent logical block sizes")
+		}
+		return m.label(node)
+	}
+	n := m.boot(t, m)
+	got, _, err := n.ensure(t, 0)
+	if err != nil || got.Reason != provision.PoolMade || !strings.Contains(got.Message, "of /dev/sda, /dev/sdc; others were not taken: /dev/sdb") {
+		t.Errorf("got %+v, %v", got, err)
+	}
+	if got := m.devices(); !slices.Equal(got, []string{"/dev/sda", "/dev/sdc"}) {
+		t.Errorf("the group is made of %v", got)
+	}
+	if _, _, err := n.ensure(t, 0); err == nil || !strings.Contains(err.Error(), "block sizes") {
+		t.Errorf("got %v", err)
+	}
+	m.plug("sdd")
+	mustEnsure(t, n, 0, provision.PoolGrown, "")
 }
 
 func TestADiskThatIsNoLongerEmptyIsNamed(t *testing.T) {

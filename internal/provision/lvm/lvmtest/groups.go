@@ -3,6 +3,7 @@ package lvmtest
 import (
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 )
 
@@ -27,6 +28,9 @@ func (h *Host) takeDisks(operation string, a arguments, fail failure) ([]byte, e
 	}
 	var extents int64
 	for _, node := range nodes {
+		if h.inGroup(node) {
+			return fail("Physical volume %s is already in a volume group", node)
+		}
 		size, err := h.Label(node)
 		if err != nil {
 			return fail("Aborted wiping of a signature on %s: %v", node, err)
@@ -42,6 +46,15 @@ func (h *Host) takeDisks(operation string, a arguments, fail failure) ([]byte, e
 	g.Extents += extents
 	g.commit(h)
 	return nil, nil
+}
+
+func (h *Host) inGroup(node string) bool {
+	for _, g := range h.groups {
+		if g.Device == node || slices.Contains(g.More, node) {
+			return true
+		}
+	}
+	return false
 }
 
 func (g *Group) devices() (rows []map[string]string) {
