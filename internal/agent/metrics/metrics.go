@@ -84,6 +84,7 @@ var (
 	reporting = prometheus.NewDesc("berth_agent_pools_reporting", "1 while the node's pools can be listed.", nil, nil)
 	snapCount = prometheus.NewDesc("berth_pool_snapshots", "Berth's snapshots in a pool.", []string{"pool"}, nil)
 	orphaned  = prometheus.NewDesc("berth_agent_orphaned_volumes", "Volumes on the node that no Volume accounts for.", nil, nil)
+	poolFill  = prometheus.NewDesc("berth_thin_pool_filled_ratio", "How much of a thin pool is taken, of its data or of its metadata.", []string{"pool", "of"}, nil)
 	adrift    = prometheus.NewDesc("berth_agent_orphaned_snapshots", "Snapshots on the node that no Snapshot accounts for.", nil, nil)
 )
 
@@ -98,6 +99,7 @@ func (p *Pools) Describe(c chan<- *prometheus.Desc) {
 	c <- poolCount
 	c <- reporting
 	c <- snapCount
+	c <- poolFill
 	c <- orphaned
 	c <- adrift
 }
@@ -128,5 +130,9 @@ func (p *Pools) Collect(c chan<- prometheus.Metric) {
 		gauge(poolBytes, float64(pool.Free), pool.Name, "free")
 		gauge(poolCount, float64(len(pool.Volumes)), pool.Name)
 		gauge(snapCount, float64(len(pool.Snapshots)), pool.Name)
+		if pool.Type == provision.LVMThin && pool.Total > 0 {
+			gauge(poolFill, float64(pool.Fill.Data)/float64(pool.Total), pool.Name, "data")
+			gauge(poolFill, float64(pool.Fill.Metadata)/100, pool.Name, "metadata")
+		}
 	}
 }

@@ -78,3 +78,17 @@ berth_pool_volumes{pool="vg0"} 1
 		t.Error(err)
 	}
 }
+
+func TestHowFullAThinPoolIsIsShown(t *testing.T) {
+	registry := prometheus.NewPedanticRegistry()
+	thin := provision.Pool{PoolRef: provision.PoolRef{Type: provision.LVMThin, Name: "vg0/thin"}, Total: 200, Fill: provision.Fill{Data: 50, Metadata: 3}}
+	RegisterPools(registry, func() ([]provision.Pool, error) { return []provision.Pool{thin, {PoolRef: vg0, Total: 10}}, nil }, func() int { return 0 }, func() int { return 0 })
+	want := `# HELP berth_thin_pool_filled_ratio How much of a thin pool is taken, of its data or of its metadata.
+# TYPE berth_thin_pool_filled_ratio gauge
+berth_thin_pool_filled_ratio{of="data",pool="vg0/thin"} 0.25
+berth_thin_pool_filled_ratio{of="metadata",pool="vg0/thin"} 0.03
+`
+	if err := testutil.GatherAndCompare(registry, strings.NewReader(want), "berth_thin_pool_filled_ratio"); err != nil {
+		t.Error(err)
+	}
+}
