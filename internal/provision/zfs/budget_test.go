@@ -4,6 +4,7 @@ import (
 	"errors"
 	"slices"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -20,6 +21,8 @@ func TestOperationsStartNoMoreProcessesThanTheyMust(t *testing.T) {
 	h.PutFilesystem(parent+"/berth-new", nil)
 	h.PutFilesystem(parent+"/berth-trash", nil)
 	counter, c := counted(h)
+	now := time.Now()
+	c.Now = func() time.Time { return now }
 	p, _ := start(t, c)
 	awaitChange(t, p) // it runs
 	ctx := t.Context()
@@ -59,7 +62,7 @@ func TestOperationsStartNoMoreProcessesThanTheyMust(t *testing.T) {
 			_, err := p.Expand(ctx, provision.ExpandRequest{ID: "pvc-1", Size: 9 * unit})
 			return err
 		}, processes{"zfs set": 1}},
-		{"snapshot, of an id that is looked for", snapshot, processes{"zfs list": 2, "zfs snapshot": 1}},
+		{"snapshot", snapshot, processes{"zfs list": 1, "zfs snapshot": 1}},
 		{"snapshot again", snapshot, nil},
 		{"restore", func() error {
 			r := request("pvc-2", 9)
@@ -93,6 +96,8 @@ func TestWhatIsElsewhereIsLookedForOnlyWhereItCouldBe(t *testing.T) {
 	h := newHost()
 	h.PutForeign("other/theirs", unit)
 	counter, c := counted(h)
+	var now atomic.Int64
+	c.Now = func() time.Time { return time.Unix(1e9+now.Load(), 0) }
 	p, _ := start(t, c)
 	awaitChange(t, p) // it runs
 	if _, err := p.Report(t.Context()); err != nil {
@@ -115,7 +120,10 @@ func TestWhatIsElsewhereIsLookedForOnlyWhereItCouldBe(t *testing.T) {
 	create(t, p, "pvc-2", 1)
 	counter.Take()
 	ask(nil, volume, provision.ErrNotFound)
+	now.Add(10)
 	ask(map[string]int{"zfs list": 1}, snapshot, provision.ErrNotFound)
+	now.Add(1)
+	ask(nil, snapshot, provision.ErrNotFound)
 	h.Edit(func(zpools map[string]*zfstest.Zpool) { // from a backup
 		zpools["tank"].Datasets[parent+"/pvc-1"] = &zfstest.Dataset{Volsize: unit, Props: map[string]string{"berth.dev:volume": "pvc-1"}}
 	})

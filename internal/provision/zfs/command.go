@@ -23,6 +23,11 @@ func (c Config) listCommand(zpool string, snapshots bool) run.Command {
 	return c.command("list", "-H", "-p", "-r", "-t", kinds, "-o", strings.Join(columns, ","), zpool)
 }
 
+// measureCommand reports one snapshot in the same form.
+func (c Config) measureCommand(snapshot string) run.Command {
+	return c.command("list", "-H", "-p", "-t", kindSnapshot, "-o", strings.Join(columns, ","), snapshot)
+}
+
 // areaCommand makes one of the hidden filesystems, which is mounted nowhere.
 func (c Config) areaCommand(name string) run.Command {
 	return c.command("create", "-o", "mountpoint=none", "-o", "canmount=off", name)

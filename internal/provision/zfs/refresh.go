@@ -5,8 +5,10 @@ import (
 	"errors"
 	"fmt"
 	"sync"
+	"time"
 
 	"berth.dev/berth/internal/provision"
+	"berth.dev/berth/internal/run"
 )
 
 var errNoAnswer = errors.New("no answer in time")
@@ -38,9 +40,13 @@ func (p *Provisioner) lookForSnapshots(ctx context.Context) error {
 	if err := p.lookForVolumes(ctx); err != nil {
 		return err
 	}
-	p.state.staleOurs()
+	p.state.staleOurs(p.config.Now().Add(-recent))
 	return p.refreshDue(ctx)
 }
+
+// recent is what is known of snapshots if it is no older: whoever takes one asks several
+// times in a row whether it is there.
+const recent = 2 * time.Second
 
 // shown says whether all zvols are known.
 func (p *Provisioner) shown() bool {
@@ -136,6 +142,31 @@ func (p *Provisioner) refresh(ctx context.Context, name string) {
 	})
 }
 
+// measure reads a snapshot that was just taken, for who holds the lock of its zpool: for
+// all that is in that it would take long.
+func (p *Provisioner) measure(ctx context.Context, holder, id string) {
+	of := ""
+	p.state.with(holder, func(z *zpool) {
+		if z != nil && z.answers(p.config.Now()) == nil && !z.asking {
+			of, _ = z.snapshot(id)
+		}
+	})
+	if of == "" {
+		return
+	}
+	out, err := p.askOf(ctx, holder, p.config.measureCommand(of+"@"+id))
+	rows, parseErr := parse(out)
+	if err != nil || parseErr != nil || len(rows) != 1 {
+		p.refresh(ctx, holder)
+		return
+	}
+	p.state.with(holder, func(z *zpool) {
+		if of, s := z.snapshot(id); s != nil {
+			z.datasets[of].snapshots[id] = newSnapshot(id, rows[0])
+		}
+	})
+}
+
 // query asks ZFS for a report of a zpool. Snapshots matter only where Berth has volumes,
 // and elsewhere there may be thousands.
 func (p *Provisioner) query(ctx context.Context, name string) (*zpool, error) {
@@ -148,8 +179,8 @@ func (p *Provisioner) query(ctx context.Context, name string) (*zpool, error) {
 	return z, err
 }
 
-// list asks once. As long as an earlier question has no answer nobody asks again.
-func (p *Provisioner) list(ctx context.Context, name string, snapshots bool) (*zpool, error) {
+// askOf asks something of a zpool. As long as it has no answer nobody asks again.
+func (p *Provisioner) askOf(ctx context.Context, name string, c run.Command) ([]byte, error) {
 	asking := func(yes bool) {
 		p.state.with(name, func(z *zpool) {
 			if z != nil {
@@ -158,7 +189,11 @@ func (p *Provisioner) list(ctx context.Context, name string, snapshots bool) (*z
 		})
 	}
 	asking(true)
-	out, err := p.ask(ctx, p.config.listCommand(name, snapshots), func() { asking(false) })
+	return p.ask(ctx, c, func() { asking(false) })
+}
+
+func (p *Provisioner) list(ctx context.Context, name string, snapshots bool) (*zpool, error) {
+	out, err := p.askOf(ctx, name, p.config.listCommand(name, snapshots))
 	if err != nil {
 		return nil, fmt.Errorf("asking ZFS for a report: %w", err)
 	}

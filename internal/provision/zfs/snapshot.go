@@ -44,7 +44,7 @@ func (p *Provisioner) taken(ctx context.Context, holder, id string) (s provision
 	if err != nil {
 		return s, err
 	}
-	p.refresh(ctx, holder)
+	p.measure(ctx, holder, id)
 	unlock()
 	p.signal()
 	s, err = p.viewSnapshot(holder, id)

@@ -116,9 +116,9 @@ func (s *state) knows(zvols int) bool {
 	return zvols == 0
 }
 
-// staleOurs notes that any zpool with volumes of Berth's may have changed.
-func (s *state) staleOurs() {
-	s.each(func(z *zpool) { z.stale = z.stale || len(z.datasets) > 0 })
+// staleOurs notes that any zpool with volumes of Berth's may have changed since a time.
+func (s *state) staleOurs(since time.Time) {
+	s.each(func(z *zpool) { z.stale = z.stale || len(z.datasets) > 0 && z.read.Before(since) })
 }
 
 // staleAll notes that any zpool may have changed.

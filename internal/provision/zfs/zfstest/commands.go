@@ -53,6 +53,12 @@ func (h *Host) do(c run.Command) ([]byte, error) {
 	switch z := h.zpools[zpoolOf(name)]; {
 	case z == nil:
 		err = fmt.Errorf("cannot open '%s': dataset does not exist", name)
+	case c.Args[0] == "list" && strings.Contains(name, "@"):
+		if _, s := h.findSnapshot(name); s == nil {
+			err = fmt.Errorf("cannot open '%s': dataset does not exist", name)
+			break
+		}
+		return h.listSnapshot(name), nil
 	case c.Args[0] == "list":
 		return h.list(name, strings.Contains(a.flags["-t"], "snapshot")), nil
 	case c.Args[0] == "create":

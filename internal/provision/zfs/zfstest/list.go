@@ -26,6 +26,14 @@ func (h *Host) list(name string, snapshots bool) []byte {
 	return out.Bytes()
 }
 
+func (h *Host) listSnapshot(name string) []byte {
+	var out bytes.Buffer
+	of, at, _ := strings.Cut(name, "@")
+	_, s := h.findSnapshot(name)
+	h.zpools[zpoolOf(name)].printSnapshot(&out, of, at, s)
+	return out.Bytes()
+}
+
 // user are the columns of user properties.
 var user = []string{"berth.dev:pool", "berth.dev:volume", "berth.dev:fs", "berth.dev:source", "berth.dev:inline", "berth.dev:snapshot"}
 
