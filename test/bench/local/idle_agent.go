@@ -119,7 +119,7 @@ func (s server) populate(ctx context.Context, volumes int) error {
 func volume(n int) *v1alpha1.Volume {
 	return &v1alpha1.Volume{
 		ObjectMeta: metav1.ObjectMeta{
-			Name: volumeID("idle", n), Finalizers: []string{v1alpha1.VolumeFinalizer},
+			Name: v1alpha1.VolumeName(fmt.Sprintf("idle-%d", n)), Finalizers: []string{v1alpha1.VolumeFinalizer},
 			Labels: map[string]string{v1alpha1.ReplicaLabel(nodeName): ""},
 		},
 		Spec: v1alpha1.VolumeSpec{

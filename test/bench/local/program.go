@@ -33,10 +33,10 @@ func withProgram(ctx context.Context, argv []string, do func(ctx context.Context
 	err := do(ctx, cmd.Process.Pid)
 	early := ctx.Err() != nil
 	cancel()
-	if exit := <-ended; early || err != nil {
-		return errors.Join(err, fmt.Errorf("%s ended with %w: %s", argv[0], errors.Join(exit, context.Cause(ctx)), tail(said.Bytes())))
+	if exit := <-ended; early {
+		return errors.Join(err, fmt.Errorf("%s ended with %w: %s", argv[0], errors.Join(exit, context.Canceled), tail(said.Bytes())))
 	}
-	return nil
+	return err
 }
 
 // tail is the end of what a program said.

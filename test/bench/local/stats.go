@@ -28,7 +28,7 @@ const statsRounds = 5
 // measureStats asks for the statistics of a volume that is mounted, by CSI, as the
 // kubelet does: with poold in the agent and with poold behind its socket, in turn.
 func measureStats(ctx context.Context, o options, d disksOf) (all []asked, err error) {
-	id := volumeID(socketSide, 0)
+	id := v1alpha1.VolumeName("stats")
 	_, err = d.local.Create(ctx, provision.CreateRequest{ID: id, Pool: poolOf(thick, socketSide), Size: 64 << 20, Wipe: provision.WipeNone})
 	if err != nil {
 		return nil, err
