@@ -162,3 +162,78 @@ func TestReportOlderThanAnOwnChangeDoesNotHideIt(t *testing.T) {
 		t.Errorf("the old report hid the new volume: %+v, %v", pools, err)
 	}
 }
+
+// stubborn is a runner whose queries go on though their contexts end, as those do that
+// wait for a disk which does not answer.
+type stubborn struct {
+	run.Runner
+	mu      sync.Mutex
+	begun   int
+	release chan struct{}
+}
+
+func (s *stubborn) Query(ctx context.Context, c run.Command) ([]byte, error) {
+	s.mu.Lock()
+	release := s.release
+	if release != nil {
+		s.begun++
+	}
+	s.mu.Unlock()
+	if release != nil {
+		<-release
+		return nil, ctx.Err()
+	}
+	return s.Runner.Query(ctx, c)
+}
+
+// hang lets queries hang until they are released.
+func (s *stubborn) hang() (release func()) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	held := make(chan struct{})
+	s.release = held
+	return sync.OnceFunc(func() {
+		s.mu.Lock()
+		defer s.mu.Unlock()
+		s.release = nil
+		close(held)
+	})
+}
+
+func TestAQueryThatCannotBeEndedIsLeftBehindAndNoOtherIsSentAfterIt(t *testing.T) {
+	host := lvmtest.NewHost(map[string]int64{vg.Name: 100})
+	_, c := counted(host)
+	c.QueryTimeout = 20 * time.Millisecond
+	s := &stubborn{Runner: c.Runner}
+	c.Runner = s
+	p, _ := start(t, c)
+	if _, err := p.Create(t.Context(), request("pvc-1", 1)); err != nil {
+		t.Fatal(err)
+	}
+	release := s.hang()
+	t.Cleanup(release)
+	host.PutForeign(vg.Name, "theirs", unit)
+	eventually(t, func() bool {
+		pools, err := p.Report(t.Context())
+		return err == nil && len(pools) == 1 && strings.Contains(pools[0].Problem, "does not answer")
+	}, "the trouble is not reported")
+	// What is not known has to be looked for, and every group is asked for again.
+	for range 3 {
+		if _, err := p.Get(t.Context(), "pvc-2"); err == nil {
+			t.Error("found what is not there")
+		}
+		pools, err := p.Report(t.Context())
+		if err != nil || len(pools) != 1 || pools[0].Total != 100*unit || len(pools[0].Volumes) != 1 {
+			t.Errorf("reported %+v, %v; want what was known", pools, err)
+		}
+	}
+	if s.mu.Lock(); s.begun != 1 {
+		t.Errorf("%d queries wait for the disk, want one", s.begun)
+	}
+	s.mu.Unlock()
+	release()
+	eventually(t, func() bool {
+		pools, err := p.Report(t.Context())
+		return err == nil && pools[0].Problem == "" && pools[0].Foreign == unit
+	}, "LVM was not asked again")
+}

@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"sync"
+	"sync/atomic"
 
 	"berth.dev/berth/internal/keyed"
 	"berth.dev/berth/internal/provision"
@@ -22,6 +23,8 @@ type Provisioner struct {
 	tasks                    run.Tasks
 	firstLook                sync.Once
 	checks, looks, mends     checks
+	// behind counts the queries that could not be ended.
+	behind atomic.Int64
 	// copies are filled, and what deleted volumes left is wiped.
 	copies, wipes *chores
 	// copying are the copies that are being filled.

@@ -10,8 +10,6 @@ import (
 	"berth.dev/berth/internal/run"
 )
 
-var errNoAnswer = errors.New("no answer in time")
-
 // load reads all groups if that was never done.
 func (p *Provisioner) load(ctx context.Context) error {
 	p.state.mu.Lock()
@@ -61,6 +59,9 @@ func (p *Provisioner) refreshAll(ctx context.Context) error {
 		return err
 	}
 	names, nameErr := p.queryNames(ctx)
+	if nameErr != nil && p.state.silenceAll(err) {
+		return context.Cause(ctx)
+	}
 	if nameErr != nil {
 		return fmt.Errorf("%w: %w", provision.ErrUnavailable, errors.Join(err, nameErr))
 	}
@@ -141,14 +142,4 @@ func (p *Provisioner) queryNames(ctx context.Context) ([]string, error) {
 		return nil, err
 	}
 	return parseNames(out)
-}
-
-func (p *Provisioner) ask(ctx context.Context, c run.Command) ([]byte, error) {
-	ctx, cancel := context.WithTimeoutCause(ctx, p.config.QueryTimeout, errNoAnswer)
-	defer cancel()
-	out, err := p.config.Runner.Query(ctx, c)
-	if err != nil {
-		return nil, fmt.Errorf("asking LVM for a report: %w", err)
-	}
-	return out, nil
 }

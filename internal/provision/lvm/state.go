@@ -196,6 +196,16 @@ func (s *state) silence(name string, err error) {
 	g.silent, g.stale = err, true
 }
 
+// silenceAll notes that LVM did not answer for any group, and says whether any is known.
+func (s *state) silenceAll(err error) (known bool) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for _, g := range s.groups {
+		g.silent, g.stale = err, true
+	}
+	return len(s.groups) > 0
+}
+
 // trouble returns why LVM does not answer, if it does not for some group.
 func (s *state) trouble(now time.Time) error {
 	s.mu.Lock()
