@@ -104,3 +104,28 @@ func TestAPoolThatIsGoneIsMadeAnewOnlyWhenItsReportIsDeleted(t *testing.T) {
 	}
 	await(t, "the pool to be made anew", s.changed(4*gib, v1alpha1.PoolMade))
 }
+
+func TestAPoolThatVolumesAreInIsNotMadeAnewThoughNoReportListsIt(t *testing.T) {
+	s := newSite(t, "")
+	c := s.creating()
+	c.Spec = v1alpha1.PoolClassSpec{Provisioner: v1alpha1.ProvisionerLVM, LVM: &v1alpha1.LVMPools{
+		VolumeGroups: []string{s.made().Name}, Create: &v1alpha1.GroupCreation{Disks: v1alpha1.DevicePools{Paths: []string{"/dev/sd*"}}},
+	}}
+	s.plug("sda")
+	s.create(c)
+	first := s.start()
+	await(t, "the group", s.stands(metav1.ConditionTrue, provision.PoolAsAsked))
+	s.create(s.volume("a", func(v *v1alpha1.Volume) {
+		v.Spec.PoolClass, v.Spec.Replicas = c.Name, []v1alpha1.ReplicaSpec{{Node: s.name, Pool: s.made().Name}}
+	}))
+	await(t, "the replica to be ready", s.says("a", isReady, v1alpha1.ReasonCarved))
+	first.stop()
+	s.disks.RemovePool(s.made())
+	if err := s.Client.Delete(t.Context(), s.storageNode()); err != nil {
+		t.Fatal(err)
+	}
+	s.plug("sdb")
+	s.start()
+	await(t, "the group to be missed", s.stands(metav1.ConditionFalse, manage.Missing))
+	s.finish("a")
+}
