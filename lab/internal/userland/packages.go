@@ -17,18 +17,18 @@ import (
 
 // wanted are the packages with the tools Berth's agent runs.
 var wanted = []string{
-	"btrfs-progs", "e2fsprogs", "lvm2", "mount", "thin-provisioning-tools", "util-linux", "xfsprogs",
+	"btrfs-progs", "e2fsprogs", "lvm2", "mount", "thin-provisioning-tools", "util-linux", "xfsprogs", "zfsutils-linux",
 }
 
 // unwanted are packages that the wanted ones depend on for programs nobody
-// runs in the image: maintainer scripts, xfs_scrub (ICU and Python), crash
+// runs in the image: maintainer scripts, xfs_scrub (ICU and Python), zdb, crash
 // reports. What still needs a library of theirs is dropped with them.
 var unwanted = []string{
-	"debconf", "dpkg", "gcc-12-base", "libaudit-common", "libcrypt1", "libdb5.3", "libffi8",
-	"libgssapi-krb5-2", "libicu72", "libk5crypto3", "libkeyutils1", "libkrb5-3", "libkrb5support0",
-	"libnsl2", "libpython3-stdlib", "libpython3.11-minimal", "libpython3.11-stdlib", "libsqlite3-0",
-	"libssl3", "libtirpc-common", "libtirpc3", "media-types", "perl-base", "python3", "python3-minimal",
-	"python3.11", "python3.11-minimal", "sensible-utils", "tar", "util-linux-extra", "init-system-helpers",
+	"debconf", "dpkg", "gcc-12-base", "init-system-helpers", "libaudit-common", "libcrypt1", "libdb5.3", "libffi8",
+	"libfile-find-rule-perl", "libgdbm-compat4", "libgdbm6", "libicu72", "libnsl2", "libnumber-compare-perl", "libperl5.36",
+	"libpython3-stdlib", "libpython3.11-minimal", "libpython3.11-stdlib", "libsqlite3-0", "libtext-glob-perl",
+	"libtirpc-common", "libzpool5linux", "media-types", "perl", "perl-base", "perl-modules-5.36", "python3", "python3-minimal",
+	"python3.11", "python3.11-minimal", "sensible-utils", "tar", "usrmerge", "util-linux-extra",
 }
 
 // deb is one package file, as apt names it.
@@ -41,17 +41,17 @@ func (d deb) String() string { return d.name + "=" + d.version }
 
 // resolve asks apt for the wanted packages and all they depend on, as if
 // nothing were installed, so that the answer is the same on every machine.
-func resolve(ctx context.Context, log io.Writer) ([]deb, error) {
+func (a archive) resolve(ctx context.Context, log io.Writer) ([]deb, error) {
 	empty, err := os.CreateTemp("", "berth-lab-status-*")
 	if err != nil {
 		return nil, err
 	}
 	defer os.Remove(empty.Name())
 	empty.Close()
-	args := append([]string{
+	args := slices.Concat(a.options(), []string{
 		"-qq", "-y", "-o", "Dir::State::status=" + empty.Name(), "-o", "APT::Install-Recommends=false",
 		"--print-uris", "install",
-	}, wanted...)
+	}, wanted)
 	out, err := process.Output(ctx, process.Command{Path: "apt-get", Args: args, Log: log})
 	if err != nil {
 		return nil, fmt.Errorf("resolving Debian packages (apt-get update may help): %w", err)
@@ -90,8 +90,8 @@ func parseURIs(out []byte) ([]deb, error) {
 
 // download fetches packages into dir; apt checks them against the archive's
 // signatures. It returns the files in the order of their names.
-func download(ctx context.Context, dir string, debs []deb, log io.Writer) ([]string, error) {
-	args := []string{"-q", "-o", "APT::Sandbox::User=root", "download"}
+func (a archive) download(ctx context.Context, dir string, debs []deb, log io.Writer) ([]string, error) {
+	args := append(a.options(), "-q", "download")
 	for _, d := range debs {
 		args = append(args, d.String())
 	}

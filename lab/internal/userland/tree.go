@@ -24,7 +24,7 @@ var dropped = []string{
 	"usr/share/doc", "usr/share/man", "usr/share/locale", "usr/share/info", "usr/share/lintian", "usr/share/bug",
 	"usr/share/bash-completion", "usr/share/initramfs-tools", "usr/share/readline", "usr/share/gcc", "usr/share/python3",
 	"usr/share/doc-base", "usr/share/menu", "usr/share/polkit-1", "usr/share/gdb", "usr/lib/systemd", "usr/lib/udev",
-	"usr/lib/x86_64-linux-gnu/gconv", "usr/lib/x86_64-linux-gnu/audit", "usr/share/gconv", "etc/init.d", "etc/default",
+	"usr/lib/x86_64-linux-gnu/gconv", "usr/lib/x86_64-linux-gnu/audit", "usr/share/gconv", "etc/init.d", "etc/default", "etc/cron.d",
 	"etc/pam.d", "etc/security", "var", "usr/share/pam", "usr/share/pam-configs", "usr/share/terminfo", "usr/lib/terminfo",
 }
 

@@ -19,7 +19,7 @@ import (
 var needed = []string{
 	"blkid", "blockdev", "btrfs", "dmsetup", "e2fsck", "findmnt", "fsck", "fsfreeze", "fstrim", "losetup", "lsblk", "lvm",
 	"mkfs.btrfs", "mkfs.ext4", "mkfs.xfs", "mount", "nsenter", "resize2fs", "thin_check", "tune2fs", "umount", "wipefs",
-	"xfs_growfs", "xfs_repair",
+	"xfs_growfs", "xfs_repair", "zfs", "zpool",
 }
 
 // format is part of the key: raise it when the same packages shall give another tree.
@@ -27,7 +27,11 @@ const format = "1"
 
 // Get returns the path of the root filesystem tar, made if need be.
 func Get(ctx context.Context, store *artefact.Store) (string, error) {
-	debs, err := resolve(ctx, io.Discard)
+	from, err := openArchive(ctx, store)
+	if err != nil {
+		return "", err
+	}
+	debs, err := from.resolve(ctx, io.Discard)
 	if err != nil {
 		return "", err
 	}
@@ -36,18 +40,18 @@ func Get(ctx context.Context, store *artefact.Store) (string, error) {
 		key = append(key, d.String())
 	}
 	dir, err := store.Get(ctx, artefact.Recipe{Name: "userland", Key: key, Make: func(ctx context.Context, dir string, log io.Writer) error {
-		return assemble(ctx, dir, debs, log)
+		return from.assemble(ctx, dir, debs, log)
 	}})
 	return filepath.Join(dir, "rootfs.tar"), err
 }
 
-func assemble(ctx context.Context, dir string, debs []deb, log io.Writer) error {
+func (a archive) assemble(ctx context.Context, dir string, debs []deb, log io.Writer) error {
 	packages, err := os.MkdirTemp("", "berth-lab-debs-*")
 	if err != nil {
 		return err
 	}
 	defer os.RemoveAll(packages)
-	files, err := download(ctx, packages, debs, log)
+	files, err := a.download(ctx, packages, debs, log)
 	if err != nil {
 		return err
 	}
