@@ -55,7 +55,7 @@ func (p *Provisioner) shown() bool {
 }
 
 // refreshDue reads what is stale. Callers at the same time share one reading. A zpool
-// that a change keeps locked is left out: the change keeps what is known of it, and
+// that is known and that a change keeps locked is left out: the change keeps what is known of it, and
 // is followed by a signal.
 func (p *Provisioner) refreshDue(ctx context.Context) error {
 	unlock, err := p.reports.Lock(ctx, "")
@@ -103,15 +103,27 @@ func (p *Provisioner) refreshEach(ctx context.Context, names []string) {
 	var readers sync.WaitGroup
 	for _, name := range names {
 		readers.Go(func() {
-			unlock, err := p.zpools.TryLock(name)
+			unlock, err := p.lockToRead(ctx, name)
 			if err != nil {
 				return
 			}
 			defer unlock()
-			p.refresh(ctx, name)
+			if p.state.isStale(name) { // nobody was faster
+				p.refresh(ctx, name)
+			}
 		})
 	}
 	readers.Wait()
+}
+
+// lockToRead waits for whoever reads a zpool for the first time, and for nobody else.
+func (p *Provisioner) lockToRead(ctx context.Context, name string) (unlock func(), err error) {
+	unread := false
+	p.state.with(name, func(z *zpool) { unread = z != nil && z.read.IsZero() })
+	if unread {
+		return p.zpools.Lock(ctx, name)
+	}
+	return p.zpools.TryLock(name)
 }
 
 // refresh reads one zpool, for who holds its lock. Whatever comes of it is in the

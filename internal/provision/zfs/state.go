@@ -124,6 +124,11 @@ func (s *state) staleOurs(since time.Time) {
 // staleAll notes that any zpool may have changed.
 func (s *state) staleAll() { s.each(func(z *zpool) { z.stale = true }) }
 
+func (s *state) isStale(name string) (stale bool) {
+	s.with(name, func(z *zpool) { stale = z != nil && z.stale })
+	return stale
+}
+
 func (s *state) names() (names []string) {
 	s.each(func(z *zpool) { names = append(names, z.name) })
 	return names

@@ -3,7 +3,9 @@ package zfs_test
 import (
 	"errors"
 	"strings"
+	"sync"
 	"testing"
+	"time"
 
 	"berth.dev/berth/internal/provision"
 	"berth.dev/berth/internal/provision/zfs/zfstest"
@@ -115,5 +117,41 @@ func TestAZpoolThatComesLaterIsNoticed(t *testing.T) {
 	pools, err := p.Report(t.Context())
 	if err != nil || len(pools) != 1 || pools[0].Name != "zfs:tank" || pools[0].Problem != "" || pools[0].Free == 0 {
 		t.Errorf("reported %+v, %v", pools, err)
+	}
+}
+
+func TestAReportWaitsForTheFirstReading(t *testing.T) {
+	h := newHost()
+	c := config(h)
+	c.RefreshInterval = time.Millisecond
+	var once sync.Once
+	reading, goOn := make(chan struct{}), make(chan struct{})
+	h.Around = func(c run.Command, do func() ([]byte, error)) ([]byte, error) {
+		if c.Args[0] == "list" {
+			once.Do(func() { close(reading) })
+			<-goOn
+		}
+		return do()
+	}
+	p, _ := start(t, c)
+	<-reading // not for the report's sake
+	reports := make(chan []provision.Pool, 1)
+	go func() {
+		pools, err := p.Report(t.Context())
+		if err != nil {
+			t.Error(err)
+		}
+		reports <- pools
+	}()
+	select {
+	case pools := <-reports:
+		t.Errorf("reported before anything was read: %+v", pools)
+		close(goOn)
+		return
+	case <-time.After(50 * time.Millisecond):
+		close(goOn)
+	}
+	if pools := <-reports; len(pools) != 3 || pools[1].Problem != "" {
+		t.Errorf("reported %+v", pools)
 	}
 }
