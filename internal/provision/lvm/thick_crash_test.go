@@ -68,6 +68,8 @@ func (s *copying) whole(id, want string) error {
 	switch {
 	case err != nil:
 		return err
+	case v.Problem != "" && s.c.dead():
+		return errCrash // which is its problem
 	case v.Problem != "":
 		s.t.Errorf("%s: %s", id, v.Problem)
 	case v.Copying:
