@@ -4,12 +4,10 @@ package linux_test
 
 import (
 	"errors"
-	"os"
 	"strings"
 	"sync"
 	"testing"
 
-	"berth.dev/berth/internal/mount"
 	"berth.dev/berth/internal/provision"
 	"berth.dev/berth/internal/run"
 )
@@ -30,10 +28,10 @@ func mapper(t *testing.T, device string, args ...string) {
 // A suspended device holds whatever is read or written until it is resumed, as one does
 // whose disk is gone.
 func TestFiguresOfADeviceThatDoesNotAnswerHoldNobodyAndStartNothing(t *testing.T) {
-	d := newDevices(t)
+	d, dir := newDevices(t), t.TempDir()
 	for _, fs := range []string{provision.Ext4, provision.XFS} {
 		t.Run(fs, func(t *testing.T) {
-			device, target := d.make(fs), t.TempDir()+"/a"
+			device, target := d.make(fs), dir+"/"+fs
 			d.mount(device, fs, target)
 			mapper(t, device, "suspend", "--noflush", "--nolockfs")
 			defer mapper(t, device, "resume")
@@ -54,44 +52,6 @@ func TestFiguresOfADeviceThatDoesNotAnswerHoldNobodyAndStartNothing(t *testing.T
 			wg.Wait()
 			if got := d.counter.Take(); len(got) != 0 {
 				t.Errorf("processes were started: %v", got)
-			}
-		})
-	}
-}
-
-// A volume that is only read is brought in order all the same, if it was not unmounted:
-// what its journal holds was written. A copy has blocks of its own for that.
-func TestACopyThatIsOnlyReadShowsWhatWasWrittenAndLeavesItsSourceAlone(t *testing.T) {
-	d := newDevices(t)
-	for _, fs := range []string{provision.Ext4, provision.XFS} {
-		t.Run(fs, func(t *testing.T) {
-			device, copied := d.make(fs), d.make("")
-			target, again := t.TempDir()+"/a", t.TempDir()+"/b"
-			d.mount(device, fs, target)
-			if err := write(target+"/file", "kept"); err != nil {
-				t.Fatal(err)
-			}
-			copyDevice(t, device, copied)
-			r := mount.Request{Device: copied, Target: again, Filesystem: fs, ReadOnly: true}
-			if fs == provision.XFS {
-				r.Options = []string{"nouuid"}
-			}
-			for range 2 {
-				if err := d.mounter.Mount(t.Context(), r); err != nil {
-					t.Fatal(err)
-				}
-				if b, err := os.ReadFile(again + "/file"); err != nil || string(b) != "kept" {
-					t.Errorf("the copy holds %q, %v", b, err)
-				}
-				if err := write(again+"/file", "changed"); err == nil {
-					t.Error("the copy can be written")
-				}
-				if err := d.mounter.Unmount(t.Context(), again); err != nil {
-					t.Fatal(err)
-				}
-			}
-			if err := write(target+"/file", "changed"); err != nil {
-				t.Errorf("its source: %v", err)
 			}
 		})
 	}

@@ -135,9 +135,20 @@ func TestFilesystemThatWasNotUnmountedIsRepairedAndKeepsItsData(t *testing.T) {
 			t.Fatal(err) // xfs refuses two of one identity at once
 		}
 		d.counter.Take()
-		d.mount(crashed, fs, again)
-		if b, err := os.ReadFile(again + "/file"); err != nil || string(b) != "kept" {
-			t.Errorf("%s holds %q, %v", fs, b, err)
+		// What its journal holds was written, also for those who only read.
+		for _, readOnly := range []bool{true, false} {
+			if err := d.mounter.Mount(t.Context(), mount.Request{Device: crashed, Target: again, Filesystem: fs, ReadOnly: readOnly}); err != nil {
+				t.Fatal(err)
+			}
+			if b, err := os.ReadFile(again + "/file"); err != nil || string(b) != "kept" {
+				t.Errorf("%s, read-only %v, holds %q, %v", fs, readOnly, b, err)
+			}
+			if err := write(again+"/new", "written"); (err != nil) != readOnly {
+				t.Errorf("%s, read-only %v, is written: %v", fs, readOnly, err)
+			}
+			if err := d.mounter.Unmount(t.Context(), again); err != nil {
+				t.Fatal(err)
+			}
 		}
 		if got := d.counter.Take()["e2fsck"]; got != processes {
 			t.Errorf("repairing %s started %d processes, want %d", fs, got, processes)
