@@ -56,7 +56,7 @@ func TestProgramsOfAnotherSeriesThanTheModulesChangeNothing(t *testing.T) {
 func TestProgramsThatAreMissingAreSaidAndTriedAgain(t *testing.T) {
 	h := newHost()
 	there := false
-	h.Around = func(c run.Command, do func() ([]byte, error)) ([]byte, error) {
+	h.Around = func(_ run.Command, do func() ([]byte, error)) ([]byte, error) {
 		if !there {
 			return nil, errors.New("no such program")
 		}
