@@ -32,7 +32,7 @@ func measureGuest(ctx context.Context, o options) (r guestResults, err error) {
 	if r.Machine.LVM, err = lvmVersion(); err != nil {
 		return r, err
 	}
-	if err := withDisks(ctx, func(ctx context.Context, d disksOf) error { return r.measureVolumes(ctx, o, d) }); err != nil {
+	if err := r.measureVolumes(ctx, o); err != nil {
 		return r, err
 	}
 	r.Processes = merge(r.Processes)
@@ -42,13 +42,14 @@ func measureGuest(ctx context.Context, o options) (r guestResults, err error) {
 	return r, nil
 }
 
-func (r *guestResults) measureVolumes(ctx context.Context, o options, d disksOf) error {
+func (r *guestResults) measureVolumes(ctx context.Context, o options) error {
 	for _, c := range cases {
-		s := series{pool: c.pool, atOnce: 1, operations: c.operations, names: c.sides, counts: d.counter.Take}
+		s := series{pool: c.pool, atOnce: 1, operations: c.operations, names: c.sides}
 		if c.atOnce {
 			s.atOnce = o.atOnce
 		}
-		err := inGroups(ctx, c.pool, c.sides, func(ctx context.Context) (err error) {
+		err := onPools(ctx, c.pool, c.sides, func(ctx context.Context, d disksOf) (err error) {
+			s.counts = d.counter.Take
 			if s.sides, err = sidesOf(ctx, s, d); err != nil {
 				return fmt.Errorf("learning what Berth starts: %w", err)
 			}
@@ -60,14 +61,14 @@ func (r *guestResults) measureVolumes(ctx context.Context, o options, d disksOf)
 			return err
 		}
 	}
-	err := inGroups(ctx, thick, []string{socketSide}, func(ctx context.Context) (err error) {
+	err := onPools(ctx, thick, []string{socketSide}, func(ctx context.Context, d disksOf) (err error) {
 		r.Wiping, err = measureWiping(ctx, d)
 		return err
 	})
 	if err != nil {
 		return fmt.Errorf("wiping: %w", err)
 	}
-	err = inGroups(ctx, thick, []string{socketSide}, func(ctx context.Context) (err error) {
+	err = onPools(ctx, thick, []string{socketSide}, func(ctx context.Context, d disksOf) (err error) {
 		r.Stats, err = measureStats(ctx, o, d)
 		return err
 	})
@@ -75,6 +76,12 @@ func (r *guestResults) measureVolumes(ctx context.Context, o options, d disksOf)
 		return fmt.Errorf("statistics: %w", err)
 	}
 	return nil
+}
+
+// onPools does something with disks that are served anew when each side has its pool: as
+// if they had been there before.
+func onPools(ctx context.Context, pool string, sides []string, do func(context.Context, disksOf) error) error {
+	return inGroups(ctx, pool, sides, func(ctx context.Context) error { return withDisks(ctx, do) })
 }
 
 // sidesOf makes the sides of a series. Each carries all operations out once that does
