@@ -52,6 +52,7 @@ test-platform-all: bin/lab ## More of them: across poold's socket, on thin pools
 # Guests with ZFS are apart: the first one takes ten minutes more, to build its modules.
 .PHONY: test-platform-zfs
 test-platform-zfs: bin/lab ## Tests on real ZFS, in a guest, with a hundred trials that old bytes never show
+	hack/image-zfs
 	BERTH_TEST_MINUTES=30 BERTH_TEST_GUEST=--zfs hack/platform ./internal/provision/zfs
 	BERTH_TEST_ROUNDS=100 BERTH_TEST_RUN=NoVolumeShows BERTH_TEST_MINUTES=25 BERTH_TEST_GUEST=--zfs hack/platform ./internal/provision/zfs
 
