@@ -122,17 +122,9 @@ func (h *Host) edit(operation string, a arguments, fail failure) ([]byte, error)
 			}
 			g.remove(id)
 		case "lvextend":
-			if more, given := a.flags["--poolmetadatasize"]; given {
-				if err := g.extendMetadata(v, more); err != nil {
-					return fail("%v", err)
-				}
-				break
+			if err := g.extend(v, a); err != nil {
+				return fail("extending %s: %v", operand, err)
 			}
-			extents, err := extents(a.flags["--size"])
-			if err != nil || extents <= v.Extents || v.Pool == "" && extents-v.Extents > g.free() {
-				return fail("cannot extend %s from %d to %d extents, %d are free: %v", operand, v.Extents, extents, g.free(), err)
-			}
-			v.Extents = extents
 		case "lvchange":
 			if _, refresh := a.flags["--refresh"]; refresh || a.flags["--activate"] == "y" {
 				v.Active, v.Suspended = v.Active || !refresh && !v.Skip, v.Suspended && !refresh

@@ -90,6 +90,22 @@ func (h *Host) createPool(g *Group, a arguments, fail failure) ([]byte, error) {
 	return nil, nil
 }
 
+// extend extends a logical volume, or the metadata of a thin pool.
+func (g *Group) extend(v *Volume, a arguments) error {
+	if more, given := a.flags["--poolmetadatasize"]; given {
+		return g.extendMetadata(v, more)
+	}
+	extents, err := extents(a.flags["--size"])
+	if err != nil {
+		return err
+	}
+	if extents <= v.Extents || v.Pool == "" && extents-v.Extents > g.free() {
+		return fmt.Errorf("from %d to %d extents, %d are free", v.Extents, extents, g.free())
+	}
+	v.Extents = extents
+	return nil
+}
+
 // extendMetadata extends a thin pool's metadata, and the spare of it.
 func (g *Group) extendMetadata(v *Volume, by string) error {
 	more, err := extents(strings.TrimPrefix(by, "+"))
