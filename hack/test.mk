@@ -45,9 +45,10 @@ test-platform: bin/lab ## Tests on real LVM, in a guest
 # The suites are held to what poold's socket carries and to thin pools in memory too;
 # rounds are for chance.
 .PHONY: test-platform-all
-test-platform-all: bin/lab ## More of them: across poold's socket, on thin pools, and a hundred trials that old bytes never show
+test-platform-all: bin/lab ## More of them: across poold's socket, on thin pools, on a disk that does not answer, and a hundred trials that old bytes never show
 	BERTH_TEST_ROUNDS=100 hack/platform ./internal/poold ./internal/provision/lvm/thintest ./internal/provision/lvm/thinsuite ./internal/provision/device
 	BERTH_TEST_ROUNDS=100 BERTH_TEST_RUN=NoVolumeShows BERTH_TEST_MINUTES=25 hack/platform ./internal/provision/lvm
+	hack/platform ./internal/provision/lvm/faults
 
 # Guests with ZFS are apart: the first one takes ten minutes more, to build its modules.
 .PHONY: test-platform-zfs

@@ -1,0 +1,52 @@
+//go:build platform
+
+package faults
+
+import (
+	"context"
+	"errors"
+	"sync"
+	"testing"
+	"time"
+
+	"berth.dev/berth/internal/provision/lvm/lvmtest"
+)
+
+var errGivenUp = errors.New("the caller gave up")
+
+// Whoever waits for such a disk cannot even be killed.
+func TestADiskThatDoesNotAnswerHoldsUpNobodyForEverOnRealLVM(t *testing.T) {
+	newDisk(t, lvmtest.Disks(t, 1)[0], 64*mib)
+	ref := lvmtest.RealGroup(t, groupName, diskPath)
+	c := hasty(t)
+	c.QueryTimeout = 5 * time.Second
+	p, _ := lvmtest.Start(t, c)
+	kept := made(t, p, request(ref, "pvc-kept", 8))
+	put(t, kept.Device, kept.Size, secret)
+	made(t, p, request(ref, "pvc-gone", 4))
+
+	dmsetup(t, "suspend", "--nolockfs", diskName)
+	answers := sync.OnceFunc(func() { dmsetup(t, "resume", diskName) })
+	t.Cleanup(answers)
+	lvmtest.Eventually(t, func() bool { return pool(t, p, ref).Problem != "" }, "a disk that does not answer is no problem")
+	t.Logf("reported: %s", pool(t, p, ref).Problem)
+	refused(t, "creating", func(ctx context.Context) error {
+		_, err := p.Create(ctx, request(ref, "pvc-new", 4))
+		return err
+	})
+	// What LVM began it does when the disk answers; who asked for it need not wait.
+	begun := within(t, "deleting", func(ctx context.Context) error {
+		ctx, cancel := context.WithTimeoutCause(ctx, c.QueryTimeout, errGivenUp)
+		defer cancel()
+		return p.Delete(ctx, "pvc-gone")
+	})
+	if begun == nil {
+		t.Error("deleted on a disk that does not answer")
+	}
+
+	answers()
+	eventually(t, p, ref, sound, "the group did not come back")
+	made(t, p, request(ref, "pvc-new", 4))
+	holds(t, kept.Device, kept.Size, secret)
+	emptied(t, p, ref)
+}

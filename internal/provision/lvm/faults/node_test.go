@@ -1,0 +1,177 @@
+//go:build platform
+
+package faults
+
+import (
+	"context"
+	"errors"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"berth.dev/berth/internal/provision"
+	"berth.dev/berth/internal/provision/lvm"
+	"berth.dev/berth/internal/provision/lvm/lvmtest"
+)
+
+const (
+	groupName = "vg-berth"
+	// patience is how long an operation on a disk that fails may take at most.
+	patience = 90 * time.Second
+	secret   = "what somebody wrote"
+)
+
+// hasty is the configuration of a provisioner that looks again soon.
+func hasty(t *testing.T) lvm.Config {
+	t.Helper()
+	c, _, _ := lvmtest.RealConfig(t)
+	c.RefreshInterval, c.FillInterval, c.WipeRetry, c.WipeStep = 5*time.Second, time.Second/4, time.Second, mib
+	return c
+}
+
+// within does something that must end, one way or the other.
+func within(t *testing.T, what string, do func(ctx context.Context) error) error {
+	t.Helper()
+	ctx, cancel := context.WithTimeout(t.Context(), patience)
+	defer cancel()
+	done := make(chan error, 1)
+	begun := time.Now()
+	go func() { done <- do(ctx) }()
+	late := time.NewTimer(patience + 10*time.Second)
+	defer late.Stop()
+	select {
+	case err := <-done:
+		t.Logf("%s, after %s: %v", what, time.Since(begun).Round(10*time.Millisecond), err)
+		if errors.Is(err, context.DeadlineExceeded) {
+			t.Errorf("%s does not end", what)
+		}
+		return err
+	case <-late.C:
+		t.Fatalf("%s does not end and does not give up", what)
+		return nil
+	}
+}
+
+// refused does something that must fail, and say what it is about.
+func refused(t *testing.T, what string, do func(ctx context.Context) error) {
+	t.Helper()
+	err := within(t, what, do)
+	if err == nil || !strings.Contains(err.Error(), groupName) && !strings.Contains(err.Error(), "volume pvc-") {
+		t.Errorf("%s: %v; want an error that names the group or the volume", what, err)
+	}
+}
+
+// pool is how a pool is reported.
+func pool(t *testing.T, p provision.Provisioner, ref provision.PoolRef) (found provision.Pool) {
+	t.Helper()
+	var pools []provision.Pool
+	err := within(t, "the report", func(ctx context.Context) (err error) {
+		pools, err = p.Report(ctx)
+		return err
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	i := slices.IndexFunc(pools, func(p provision.Pool) bool { return p.PoolRef == ref })
+	if i < 0 {
+		return found
+	}
+	return pools[i]
+}
+
+// eventually waits until a pool is reported so.
+func eventually(t *testing.T, p provision.Provisioner, ref provision.PoolRef, ok func(provision.Pool) bool, failure string) {
+	t.Helper()
+	var last provision.Pool
+	defer func() {
+		if t.Failed() {
+			t.Logf("reported last: %+v", last)
+		}
+	}()
+	lvmtest.Eventually(t, func() bool {
+		pools, err := p.Report(t.Context())
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, got := range pools {
+			if got.PoolRef == ref {
+				last = got
+				return ok(got)
+			}
+		}
+		return false
+	}, failure)
+}
+
+// sound says that nothing is wrong with a pool nor with what is in it.
+func sound(p provision.Pool) bool {
+	return p.Problem == "" && !slices.ContainsFunc(p.Volumes, func(v provision.Volume) bool { return v.Problem != "" || v.Copying }) &&
+		!slices.ContainsFunc(p.Snapshots, func(s provision.Snapshot) bool { return s.Problem != "" })
+}
+
+// request asks for a volume of so many MiB.
+func request(ref provision.PoolRef, id string, size int64) provision.CreateRequest {
+	return provision.CreateRequest{ID: id, Pool: ref, Size: size * mib, Limits: provision.Limits{Overprovision: 1000}, Wipe: provision.WipeZero}
+}
+
+func made(t *testing.T, p provision.Provisioner, r provision.CreateRequest) provision.Volume {
+	t.Helper()
+	v, err := p.Create(t.Context(), r)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return v
+}
+
+// places are where a volume of so many bytes bears a text.
+func places(size int64) []int64 { return []int64{0, mib + sectorSize, size - 4096} }
+
+// put writes a text in several places of a device.
+func put(t *testing.T, device string, size int64, text string) {
+	t.Helper()
+	for _, at := range places(size) {
+		lvmtest.WriteAt(t, device, text, at)
+	}
+}
+
+// holds fails unless a device bears a text in all its places.
+func holds(t *testing.T, device string, size int64, text string) {
+	t.Helper()
+	for _, at := range places(size) {
+		if got := lvmtest.ReadAt(t, device, len(text), at); got != text {
+			t.Errorf("%s holds %q at %d, want %q", device, got, at, text)
+		}
+	}
+}
+
+// names are those of the group's logical volumes, as LVM has them.
+func names(t *testing.T) []string {
+	t.Helper()
+	return strings.Fields(lvmtest.LVM(t, "lvs", "--noheadings", "--options", "lv_name", groupName))
+}
+
+// emptied deletes all that is in a pool, and finds it as if nothing had ever been in it.
+func emptied(t *testing.T, p provision.Full, ref provision.PoolRef, remains ...string) {
+	t.Helper()
+	found := pool(t, p, ref)
+	for _, v := range found.Volumes {
+		if err := p.Delete(t.Context(), v.ID); err != nil {
+			t.Errorf("deleting %s: %v", v.ID, err)
+		}
+	}
+	for _, s := range found.Snapshots {
+		if err := p.DeleteSnapshot(t.Context(), s.ID); err != nil {
+			t.Errorf("deleting %s: %v", s.ID, err)
+		}
+	}
+	eventually(t, p, ref, func(p provision.Pool) bool {
+		return p.Free == p.Total && p.Foreign == 0 && len(p.Volumes)+len(p.Snapshots)+len(p.Wiping) == 0
+	}, "room is lost")
+	if left := names(t); !slices.Equal(left, remains) {
+		t.Errorf("logical volumes %v are left, want %v", left, remains)
+	}
+	if left := devices(t, 99); len(remains) == 0 && len(left) != 0 {
+		t.Errorf("devices %v are left", left)
+	}
+}
