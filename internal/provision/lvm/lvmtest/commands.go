@@ -126,14 +126,13 @@ func (h *Host) edit(operation string, a arguments, fail failure) ([]byte, error)
 				return fail("extending %s: %v", operand, err)
 			}
 		case "lvchange":
-			if _, refresh := a.flags["--refresh"]; refresh || a.flags["--activate"] == "y" {
-				v.Active, v.Suspended = v.Active || !refresh && !v.Skip, v.Suspended && !refresh
-				continue // which writes no metadata
-			}
-			if err := v.permit(a.flags["--permission"]); err != nil {
+			written, err := v.change(a)
+			if err != nil {
 				return fail("%v", err)
 			}
-			v.retag(a)
+			if !written {
+				continue
+			}
 		case "lvconvert":
 			if _, split := a.flags["--splitsnapshot"]; !split {
 				return fail("what is asked of %s is not played here", operand)
@@ -145,6 +144,19 @@ func (h *Host) edit(operation string, a arguments, fail failure) ([]byte, error)
 		g.commit(h)
 	}
 	return nil, nil
+}
+
+// change changes what a volume is, and says whether LVM writes metadata for it.
+func (v *Volume) change(a arguments) (written bool, err error) {
+	if _, refresh := a.flags["--refresh"]; refresh || a.flags["--activate"] == "y" {
+		v.Active, v.Suspended = v.Active || !refresh && !v.Skip, v.Suspended && !refresh
+		return false, nil
+	}
+	if err := v.permit(a.flags["--permission"]); err != nil {
+		return false, err
+	}
+	v.retag(a)
+	return true, nil
 }
 
 // open says whether anybody has its device open.
