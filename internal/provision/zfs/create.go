@@ -2,6 +2,7 @@ package zfs
 
 import (
 	"context"
+	"errors"
 	"fmt"
 
 	"berth.dev/berth/internal/provision"
@@ -85,7 +86,7 @@ func (p *Provisioner) known(ctx context.Context, parent string) error {
 // there is less than ZFS may need for it on the worst arrangement of disks.
 func noRoom(size int64) func(*zpool, error) error {
 	return func(z *zpool, failure error) error {
-		if z.available < 2*size {
+		if z.available < 2*size && !errors.Is(failure, provision.ErrInUse) {
 			return fmt.Errorf("%w: zpool %s has %d bytes available: %w", provision.ErrNoSpace, z.name, z.available, failure)
 		}
 		return failure

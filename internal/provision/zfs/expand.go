@@ -3,6 +3,7 @@ package zfs
 import (
 	"cmp"
 	"context"
+	"fmt"
 
 	"berth.dev/berth/internal/provision"
 )
@@ -41,6 +42,14 @@ func (p *Provisioner) planExpand(z *zpool, r provision.ExpandRequest, size int64
 	}
 	return []step{{
 		command: p.config.growCommand(name, size),
-		learn:   func(z *zpool) { z.datasets[name].size = size },
+		// When a zvol grows, the kernel takes it for another disk, and drops what it has not yet
+		// written of the filesystem on it: seen with ZFS 2.1 on files that were closed.
+		check: func() error {
+			if p.config.Devices.Claimed(name) {
+				return fmt.Errorf("%w: volume %s is mounted, and would lose what is not yet written: it grows when no pod uses it", provision.ErrInUse, r.ID)
+			}
+			return nil
+		},
+		learn: func(z *zpool) { z.datasets[name].size = size },
 	}}, nil
 }

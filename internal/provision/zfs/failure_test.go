@@ -149,6 +149,27 @@ func TestAMountedVolumeWithSnapshotsIsInUse(t *testing.T) {
 	}
 }
 
+func TestAMountedVolumeDoesNotGrow(t *testing.T) {
+	h := newHost()
+	p, _ := start(t, config(h))
+	v := create(t, p, "pvc-1", 8)
+	mount := func(yes bool) { h.On(v.Device, func(d *zfstest.Dataset) { d.Mounted = yes }) }
+	grow := func() (provision.Volume, error) {
+		return p.Expand(t.Context(), provision.ExpandRequest{ID: "pvc-1", Size: 200 * unit})
+	}
+	mount(true)
+	if _, err := grow(); !errors.Is(err, provision.ErrInUse) || errors.Is(err, provision.ErrNoSpace) {
+		t.Errorf("got %v, want ErrInUse", err)
+	}
+	if got, err := p.Get(t.Context(), "pvc-1"); err != nil || got != v {
+		t.Errorf("after that it is %+v, %v", got, err)
+	}
+	mount(false)
+	if got, err := grow(); err != nil || got.Size != 200*unit {
+		t.Errorf("unmounted it is %+v, %v", got, err)
+	}
+}
+
 func TestConfigurationsThatCannotWorkAreRefused(t *testing.T) {
 	for name, change := range map[string]func(*configuration){
 		"no runner":  func(c *configuration) { c.Runner = nil },
