@@ -14,7 +14,7 @@ import (
 func (p *Provisioner) goOn(ctx context.Context, name, id string) error {
 	ctx, end, err := p.copying.begin(ctx, id)
 	if err != nil {
-		return nil //nolint:nilerr // it is being deleted, and that goes on with it
+		return nil // it is being deleted, and that goes on with it
 	}
 	defer end()
 	var next todo

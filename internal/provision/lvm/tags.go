@@ -137,26 +137,8 @@ func parseTags(name, tags string) (r record) {
 	for tag := range strings.SplitSeq(tags, ",") {
 		key, value, _ := strings.Cut(tag, "=")
 		switch key + "=" {
-		case tagVolume:
-			if value == name {
-				r.kind = isVolume
-			}
-		case tagSnapshot:
-			if value == name {
-				r.kind = isSnapshot
-			}
-		case tagCopying:
-			if value == name {
-				r.kind, r.copying = sortOf(name), true
-			}
-		case tagCow:
-			if cowName(value) == name {
-				r.kind, r.cow = isCow, value
-			}
-		case tagWiping:
-			if value == name && r.kind == foreign { // both is nobody's doing, and a volume is kept
-				r.kind = isRemnant
-			}
+		case tagVolume, tagSnapshot, tagCopying, tagCow, tagWiping:
+			r.identify(key+"=", name, value)
 		case tagWipe:
 			r.wipe = provision.Wipe(value)
 		case tagFS:
@@ -174,6 +156,24 @@ func parseTags(name, tags string) (r record) {
 		}
 	}
 	return r
+}
+
+// identify takes in a tag that says what the logical volume of a name is, if it is of that
+// name.
+func (r *record) identify(tag, name, value string) {
+	switch {
+	case tag == tagCow && cowName(value) == name:
+		r.kind, r.cow = isCow, value
+	case tag == tagCow || value != name:
+	case tag == tagVolume:
+		r.kind = isVolume
+	case tag == tagSnapshot:
+		r.kind = isSnapshot
+	case tag == tagCopying:
+		r.kind, r.copying = sortOf(name), true
+	case r.kind == foreign: // both is nobody's doing, and a volume is kept
+		r.kind = isRemnant
+	}
 }
 
 // sortOf is what the id of a copy says that it is.
