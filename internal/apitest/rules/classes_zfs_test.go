@@ -25,40 +25,42 @@ func zvols(block v1alpha1.Volblocksize, compression string) func(*v1alpha1.PoolC
 	return both(zpools("tank"), func(c *v1alpha1.PoolClass) { c.Spec.ZFS.Volblocksize, c.Spec.ZFS.Compression = block, compression })
 }
 
+var zpoolCases = map[string]struct {
+	change  func(*v1alpha1.PoolClass)
+	refusal string
+}{
+	"zpools":                        {change: zpools("tank", "fast_2.x-y")},
+	"filesystems in them":           {change: zpools("tank/berth", "fast/k8s/berth")},
+	"zpools that keep some spare":   {change: both(zpools("tank"), both(spare("10Gi"), percent(5)))},
+	"no zpool":                      {change: zpools(), refusal: poolsField},
+	"the same twice":                {change: zpools("tank", "tank"), refusal: "Duplicate value"},
+	"the name in a StorageNode":     {change: zpools("zfs:tank"), refusal: poolsField + "[0]"},
+	"a name that begins with digit": {change: zpools("1tank"), refusal: poolsField + "[0]"},
+	"an option":                     {change: zpools("-r"), refusal: poolsField + "[0]"},
+	"an option below":               {change: zpools("tank/-r"), refusal: poolsField + "[0]"},
+	"a parent directory":            {change: zpools("tank/.."), refusal: poolsField + "[0]"},
+	"a snapshot":                    {change: zpools("tank@now"), refusal: poolsField + "[0]"},
+	"a slash at the end":            {change: zpools("tank/"), refusal: poolsField + "[0]"},
+	"a name too long for clones":    {change: zpools("tank/" + strings.Repeat("a", 96)), refusal: poolsField + "[0]"},
+	"where volumes are made":        {change: zpools("tank/berth-new"), refusal: berthsOwn},
+	"below where they are kept":     {change: zpools("tank/berth-trash/x"), refusal: berthsOwn},
+	"what only begins so":           {change: zpools("tank/berth-newer")},
+	"the smallest blocks":           {change: zvols("8Ki", "")},
+	"the largest blocks":            {change: zvols("128Ki", "zstd")},
+	"smaller blocks":                {change: zvols("4Ki", ""), refusal: `Unsupported value: "4Ki"`},
+	"blocks of no power of two":     {change: zvols("24Ki", ""), refusal: `Unsupported value: "24Ki"`},
+	"the fastest compression":       {change: zvols("16Ki", "zstd-fast-1000")},
+	"the best compression":          {change: zvols("16Ki", "zstd-19")},
+	"a compression of no level":     {change: zvols("16Ki", "gzip-10"), refusal: "spec.zfs.compression"},
+	"no compression of ZFS":         {change: zvols("16Ki", "brotli"), refusal: "spec.zfs.compression"},
+	"another property with it":      {change: zvols("16Ki", "lz4,sync=no"), refusal: "spec.zfs.compression"},
+	"zpools of no class":            {change: both(zpools("tank"), func(c *v1alpha1.PoolClass) { c.Spec.ZFS = nil }), refusal: zfsNeeded},
+	"zpools and volume groups":      {change: func(c *v1alpha1.PoolClass) { c.Spec.ZFS = &v1alpha1.ZFSPools{Pools: []string{"tank"}} }, refusal: zfsNeeded},
+}
+
 func TestAPoolClassOverZpoolsIsCreatedOnlyInAFormThatZFSCanServe(t *testing.T) {
 	env := apitest.Start(t)
-	for name, tc := range map[string]struct {
-		change  func(*v1alpha1.PoolClass)
-		refusal string
-	}{
-		"zpools":                        {change: zpools("tank", "fast_2.x-y")},
-		"filesystems in them":           {change: zpools("tank/berth", "fast/k8s/berth")},
-		"zpools that keep some spare":   {change: both(zpools("tank"), both(spare("10Gi"), percent(5)))},
-		"no zpool":                      {change: zpools(), refusal: poolsField},
-		"the same twice":                {change: zpools("tank", "tank"), refusal: "Duplicate value"},
-		"the name in a StorageNode":     {change: zpools("zfs:tank"), refusal: poolsField + "[0]"},
-		"a name that begins with digit": {change: zpools("1tank"), refusal: poolsField + "[0]"},
-		"an option":                     {change: zpools("-r"), refusal: poolsField + "[0]"},
-		"an option below":               {change: zpools("tank/-r"), refusal: poolsField + "[0]"},
-		"a parent directory":            {change: zpools("tank/.."), refusal: poolsField + "[0]"},
-		"a snapshot":                    {change: zpools("tank@now"), refusal: poolsField + "[0]"},
-		"a slash at the end":            {change: zpools("tank/"), refusal: poolsField + "[0]"},
-		"a name too long for clones":    {change: zpools("tank/" + strings.Repeat("a", 96)), refusal: poolsField + "[0]"},
-		"where volumes are made":        {change: zpools("tank/berth-new"), refusal: berthsOwn},
-		"below where they are kept":     {change: zpools("tank/berth-trash/x"), refusal: berthsOwn},
-		"what only begins so":           {change: zpools("tank/berth-newer")},
-		"the smallest blocks":           {change: zvols("8Ki", "")},
-		"the largest blocks":            {change: zvols("128Ki", "zstd")},
-		"smaller blocks":                {change: zvols("4Ki", ""), refusal: `Unsupported value: "4Ki"`},
-		"blocks of no power of two":     {change: zvols("24Ki", ""), refusal: `Unsupported value: "24Ki"`},
-		"the fastest compression":       {change: zvols("16Ki", "zstd-fast-1000")},
-		"the best compression":          {change: zvols("16Ki", "zstd-19")},
-		"a compression of no level":     {change: zvols("16Ki", "gzip-10"), refusal: "spec.zfs.compression"},
-		"no compression of ZFS":         {change: zvols("16Ki", "brotli"), refusal: "spec.zfs.compression"},
-		"another property with it":      {change: zvols("16Ki", "lz4,sync=no"), refusal: "spec.zfs.compression"},
-		"zpools of no class":            {change: both(zpools("tank"), func(c *v1alpha1.PoolClass) { c.Spec.ZFS = nil }), refusal: zfsNeeded},
-		"zpools and volume groups":      {change: func(c *v1alpha1.PoolClass) { c.Spec.ZFS = &v1alpha1.ZFSPools{Pools: []string{"tank"}} }, refusal: zfsNeeded},
-	} {
+	for name, tc := range zpoolCases {
 		t.Run(name, func(t *testing.T) {
 			c := newClass(t, "vg")
 			tc.change(c)

@@ -60,6 +60,9 @@ var nodeWriters = map[string]string{
 	"pools[].classes[]":                     nodeOwner,
 	"pools[].health":                        nodeOwner,
 	"pools[].message":                       nodeOwner,
+	"pools[].lastChange.at":                 nodeOwner,
+	"pools[].lastChange.reason":             nodeOwner,
+	"pools[].lastChange.message":            nodeOwner,
 	"pools[].inventory[].volume":            nodeOwner,
 	"pools[].inventory[].snapshot":          nodeOwner,
 	"pools[].inventory[].allocated":         nodeOwner,
@@ -167,7 +170,8 @@ func TestEveryFieldOfAStorageNodesStatusHasOneWriter(t *testing.T) {
 		Name: "vg", Provisioner: v1alpha1.ProvisionerLVM, Total: some, Foreign: some, AllocationUnit: some,
 		LargestVolume: some, Classes: []string{"fast"}, Health: v1alpha1.PoolHealthy, Message: "all is well",
 		Filled: &some, MetadataFilledPercent: 1, Media: v1alpha1.SSD,
-		Inventory: []v1alpha1.InventoryItem{orphaned("vol-lost"), inline("uid", "scratch"), {Snapshot: "snap-1", Allocated: some}}}}}
+		LastChange: &v1alpha1.PoolChange{At: metav1.Unix(1, 0), Reason: v1alpha1.PoolGrown, Message: "grown"},
+		Inventory:  []v1alpha1.InventoryItem{orphaned("vol-lost"), inline("uid", "scratch"), {Snapshot: "snap-1", Allocated: some}}}}}
 	if err := env.Client.Status().Update(t.Context(), n); err != nil {
 		t.Fatal(err)
 	}

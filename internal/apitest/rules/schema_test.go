@@ -74,6 +74,12 @@ func refusals() map[string]bool {
 	for _, tc := range nodeGoneCases {
 		seen[tc.refusal] = true
 	}
+	for _, tc := range zpoolCases {
+		seen[tc.refusal] = true
+	}
+	for _, tc := range creationCases {
+		seen[tc.refusal] = true
+	}
 	for _, tc := range forgetCases {
 		seen[tc.refusal] = true
 	}
