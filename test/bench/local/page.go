@@ -38,7 +38,7 @@ twenty times slower than real ones, so read times as ratios. Counts do not depen
 - **Berth** is its provisioner behind poold's socket, as the agent uses it, or in the same process. **Bare commands** are the very
   commands that Berth starts for the same operation, with the same arguments, tags and activation, started without Berth.
 - %d volumes of 16 MiB on each side, in %d rounds: all sides in each round, and each time another one first. Each side has a volume group of its own on a disk of its own, in
-  which its volumes come to be as many. Nothing is wiped here: see below. Thin volumes are in a thin pool of ` + thinSize + `iB.
+  which its volumes come to be as many. Nothing is wiped here: see below. Thin volumes are in a thin pool of 512 MiB.
 - Times are of one operation, from when a round begins until its last operation ends; medians of the rounds. Ratios are geometric means of the rounds'
   ratios, their intervals bootstraps over the rounds.
 - ZFS and whole disks are not measured here.
