@@ -6,14 +6,16 @@ import (
 	"fmt"
 )
 
-// Snapshot implements Snapshotter.
+// Snapshot implements Snapshotter. The volume is looked for first: nearly always it is there
+// and known, while a snapshot that is still to be made is known to nobody, and a member asks
+// its tools before it says so.
 func (m *Mux) Snapshot(ctx context.Context, r SnapshotRequest) (Snapshot, error) {
 	if err := r.Check(); err != nil {
 		return Snapshot{}, err
 	}
-	_, holder, err := m.findSnapshot(ctx, r.ID)
-	if errors.Is(err, ErrNotFound) {
-		_, holder, err = m.find(ctx, r.Volume)
+	_, holder, err := m.find(ctx, r.Volume)
+	if errors.Is(err, ErrNotFound) { // it may have gone after its snapshot was taken
+		_, holder, err = m.findSnapshot(ctx, r.ID)
 	}
 	if err != nil {
 		return Snapshot{}, err
