@@ -55,8 +55,8 @@ func (p *Provisioner) shown() bool {
 }
 
 // refreshDue reads what is stale. Callers at the same time share one reading. A zpool
-// that is known and that a change keeps locked is left out: the change keeps what is known of it, and
-// is followed by a signal.
+// that is known and that a change keeps locked is left out: the change keeps what is known
+// of it, and is followed by a signal.
 func (p *Provisioner) refreshDue(ctx context.Context) error {
 	unlock, err := p.reports.Lock(ctx, "")
 	if err != nil {
@@ -108,7 +108,7 @@ func (p *Provisioner) refreshEach(ctx context.Context, names []string) {
 				return
 			}
 			defer unlock()
-			if p.state.isStale(name) { // nobody was faster
+			if p.state.isBehind(name) { // nobody was faster
 				p.refresh(ctx, name)
 			}
 		})

@@ -124,9 +124,10 @@ func (s *state) staleOurs(since time.Time) {
 // staleAll notes that any zpool may have changed.
 func (s *state) staleAll() { s.each(func(z *zpool) { z.stale = true }) }
 
-func (s *state) isStale(name string) (stale bool) {
-	s.with(name, func(z *zpool) { stale = z != nil && z.stale })
-	return stale
+// isBehind says whether a zpool may have changed since it was read, or was never read.
+func (s *state) isBehind(name string) (behind bool) {
+	s.with(name, func(z *zpool) { behind = z != nil && z.behind() })
+	return behind
 }
 
 func (s *state) names() (names []string) {
@@ -134,11 +135,12 @@ func (s *state) names() (names []string) {
 	return names
 }
 
-// due returns the zpools to be read again. Those that do not answer are left out, so
-// that they hold up nobody: they are asked again now and then.
+// due returns the zpools to be read again, with those that somebody reads for the first
+// time just now: there is nothing to tell of them yet. Those that do not answer are left out,
+// so that they hold up nobody: they are asked again now and then.
 func (s *state) due() (names []string) {
 	s.each(func(z *zpool) {
-		if z.stale && z.silent == nil {
+		if z.behind() && z.silent == nil {
 			names = append(names, z.name)
 		}
 	})
