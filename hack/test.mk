@@ -35,7 +35,7 @@ test-unit: bin/lab ## Unit tests with the race detector, and those on a real API
 	CGO_ENABLED=1 go -C lab test -race -timeout 10m ./...
 
 # Packages with tests that need root, disks and a kernel with device-mapper.
-PLATFORM := ./internal/provision/lvm ./internal/provision/lvm/thintest ./internal/provision/lvm/managetest ./internal/provision/device ./internal/provision/device/kernel ./internal/mount/linux ./internal/agent/staging
+PLATFORM := ./internal/provision/lvm ./internal/provision/lvm/thintest ./internal/provision/device ./internal/provision/device/kernel ./internal/mount/linux ./internal/agent/staging
 
 # Tests that need a kernel with device-mapper run in a throw-away guest.
 .PHONY: test-platform
@@ -46,7 +46,7 @@ test-platform: bin/lab ## Tests on real LVM, in a guest
 # rounds are for chance.
 .PHONY: test-platform-all
 test-platform-all: bin/lab ## More of them: across poold's socket, on thin pools, on a disk that does not answer, and a hundred trials that old bytes never show
-	BERTH_TEST_ROUNDS=100 hack/platform ./internal/poold ./internal/provision/lvm/thintest ./internal/provision/lvm/thinsuite ./internal/provision/device
+	BERTH_TEST_ROUNDS=100 hack/platform ./internal/poold ./internal/provision/lvm/thintest ./internal/provision/lvm/thinsuite ./internal/provision/lvm/managetest ./internal/provision/device
 	BERTH_TEST_ROUNDS=100 BERTH_TEST_RUN=NoVolumeShows BERTH_TEST_MINUTES=25 hack/platform ./internal/provision/lvm
 	hack/platform ./internal/provision/lvm/faults
 
