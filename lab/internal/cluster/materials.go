@@ -69,18 +69,7 @@ func (c *Cluster) gather(ctx context.Context) (materials, error) {
 			return err
 		})
 	}
-	g.Go(func() (err error) {
-		// One after the other: each build alone keeps all processors busy.
-		if p.Containerd, err = build.Containerd.Get(gathering, c.lab.Store); err != nil {
-			return err
-		}
-		if p.CNI, err = build.CNI.Get(gathering, c.lab.Store); err != nil {
-			return err
-		}
-		runc, err := build.Runc.Get(gathering, c.lab.Store)
-		p.Runc = filepath.Join(runc, "runc")
-		return err
-	})
+	g.Go(func() error { return c.getRuntime(gathering, &p) })
 	archives := slices.Clone(c.Settings().Images)
 	g.Go(func() error {
 		images, err := catalog.Get(gathering, c.lab.Store, catalog.Pause)
@@ -106,6 +95,20 @@ func (c *Cluster) gather(ctx context.Context) (materials, error) {
 		return err
 	})
 	return m, g.Wait()
+}
+
+// getRuntime gets what runs a node's containers, one after the other: each build alone
+// keeps all processors busy.
+func (c *Cluster) getRuntime(ctx context.Context, p *node.Programs) (err error) {
+	if p.Containerd, err = build.Containerd.Get(ctx, c.lab.Store); err != nil {
+		return err
+	}
+	if p.CNI, err = build.CNI.Get(ctx, c.lab.Store); err != nil {
+		return err
+	}
+	runc, err := build.Runc.Get(ctx, c.lab.Store)
+	p.Runc = filepath.Join(runc, "runc")
+	return err
 }
 
 // makeImages makes the disk that the nodes' containerds start from.

@@ -17,6 +17,17 @@ import (
 // volume of a copy. Pass the API server and not a cache: what a node's agent said
 // before an older one took its place must not count.
 func MayCopy(ctx context.Context, live client.Reader, node string) error {
+	return may(ctx, live, node, v1alpha1.FeatureCopies, "it makes snapshots and copies")
+}
+
+// MayFormat is nil if the agent of a node says that it makes filesystems with the
+// options that a Volume names. An older one makes them without, and they are made once.
+// Pass the API server and not a cache, as for MayCopy.
+func MayFormat(ctx context.Context, live client.Reader, node string) error {
+	return may(ctx, live, node, v1alpha1.FeatureMkfsOptions, "it makes filesystems with options of mkfs")
+}
+
+func may(ctx context.Context, live client.Reader, node, feature, what string) error {
 	report := &v1alpha1.StorageNode{}
 	err := live.Get(ctx, types.NamespacedName{Name: node}, report)
 	switch {
@@ -24,8 +35,8 @@ func MayCopy(ctx context.Context, live client.Reader, node string) error {
 		return Fail(provision.ErrUnavailable, "node %s: its berth-agent has not reported yet", node)
 	case err != nil:
 		return fmt.Errorf("reading what the agent of node %s can do: %w", node, err)
-	case !report.Has(v1alpha1.FeatureCopies):
-		return Fail(provision.ErrUnavailable, "node %s: its berth-agent does not say that it makes snapshots and copies: upgrade it", node)
+	case !report.Has(feature):
+		return Fail(provision.ErrUnavailable, "node %s: its berth-agent does not say that %s: upgrade it", node, what)
 	}
 	return nil
 }
