@@ -12,6 +12,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"berth.dev/berth/internal/provision"
+	"berth.dev/berth/internal/provision/blockdev/blockdevtest"
 	"berth.dev/berth/internal/provision/conformance"
 	"berth.dev/berth/internal/provision/zfs/kernel"
 	"berth.dev/berth/internal/provision/zfs/zfstest"
@@ -58,9 +59,9 @@ func realHarness(t *testing.T) conformance.Harness {
 		Scramble: func(v provision.Volume) { zfstest.Write(t, v.Device, strings.Repeat("\x00", 1<<20)) },
 		Write:    func(v provision.Volume, text string) { zfstest.Write(t, v.Device, text) },
 		Read:     func(v provision.Volume, bytes int) string { return zfstest.Read(t, v.Device, bytes) },
-		WriteAt:  func(v provision.Volume, text string, offset int64) { zfstest.WriteAt(t, v.Device, text, offset) },
+		WriteAt:  func(v provision.Volume, text string, offset int64) { blockdevtest.WriteAt(t, v.Device, text, offset) },
 		ReadAt: func(v provision.Volume, bytes int, offset int64) string {
-			return zfstest.ReadAt(t, v.Device, bytes, offset)
+			return blockdevtest.ReadAt(t, v.Device, bytes, offset)
 		},
 		Formats: mkfs.Of,
 	}

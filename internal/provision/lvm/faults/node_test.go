@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"berth.dev/berth/internal/provision"
+	"berth.dev/berth/internal/provision/blockdev/blockdevtest"
 	"berth.dev/berth/internal/provision/lvm"
 	"berth.dev/berth/internal/provision/lvm/lvmtest"
 )
@@ -131,7 +132,7 @@ func places(size int64) []int64 { return []int64{0, mib + sectorSize, size - 409
 func put(t *testing.T, device string, size int64, text string) {
 	t.Helper()
 	for _, at := range places(size) {
-		lvmtest.WriteAt(t, device, text, at)
+		blockdevtest.WriteAt(t, device, text, at)
 	}
 }
 
@@ -139,7 +140,7 @@ func put(t *testing.T, device string, size int64, text string) {
 func holds(t *testing.T, device string, size int64, text string) {
 	t.Helper()
 	for _, at := range places(size) {
-		if got := lvmtest.ReadAt(t, device, len(text), at); got != text {
+		if got := blockdevtest.ReadAt(t, device, len(text), at); got != text {
 			t.Errorf("%s holds %q at %d, want %q", device, got, at, text)
 		}
 	}

@@ -12,7 +12,7 @@ import (
 	"testing"
 
 	"berth.dev/berth/internal/provision"
-	"berth.dev/berth/internal/provision/blockdev"
+	"berth.dev/berth/internal/provision/blockdev/blockdevtest"
 	"berth.dev/berth/internal/provision/conformance"
 	"berth.dev/berth/internal/run"
 )
@@ -122,10 +122,12 @@ func RealHarness(t testing.TB, pool provision.PoolRef, formats func(device strin
 			return func() { f.Close() }
 		},
 		Scramble: func(v provision.Volume) { Overwrite(t, v.Device, 1<<20) },
-		WriteAt:  func(v provision.Volume, text string, offset int64) { WriteAt(t, v.Device, text, offset) },
-		ReadAt:   func(v provision.Volume, bytes int, offset int64) string { return ReadAt(t, v.Device, bytes, offset) },
-		Formats:  func(id string) int { return formats(filepath.Join("/dev", group, id)) },
-		Write:    func(v provision.Volume, text string) { put(t, v.Device, []byte(text)) },
+		WriteAt:  func(v provision.Volume, text string, offset int64) { blockdevtest.WriteAt(t, v.Device, text, offset) },
+		ReadAt: func(v provision.Volume, bytes int, offset int64) string {
+			return blockdevtest.ReadAt(t, v.Device, bytes, offset)
+		},
+		Formats: func(id string) int { return formats(filepath.Join("/dev", group, id)) },
+		Write:   func(v provision.Volume, text string) { put(t, v.Device, []byte(text)) },
 		Read: func(v provision.Volume, bytes int) string {
 			f, err := os.Open(v.Device)
 			if err != nil {
@@ -139,37 +141,6 @@ func RealHarness(t testing.TB, pool provision.PoolRef, formats func(device strin
 			return string(text)
 		},
 	}
-}
-
-// WriteAt puts a text on a device.
-func WriteAt(t testing.TB, device, text string, offset int64) {
-	t.Helper()
-	f, err := os.OpenFile(device, os.O_WRONLY, 0)
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer f.Close()
-	if _, err := f.WriteAt([]byte(text), offset); err != nil {
-		t.Fatal(err)
-	}
-	if err := f.Sync(); err != nil {
-		t.Fatal(err)
-	}
-}
-
-// ReadAt returns so many bytes of a device, past the page cache.
-func ReadAt(t testing.TB, device string, bytes int, offset int64) string {
-	t.Helper()
-	f, err := blockdev.Open(device, os.O_RDONLY)
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer f.Close()
-	b := make([]byte, bytes)
-	if _, err := f.ReadAt(b, offset); err != nil {
-		t.Fatal(err)
-	}
-	return string(b)
 }
 
 // Overwrite destroys the beginning of a device.

@@ -15,6 +15,7 @@ import (
 	"testing"
 
 	"berth.dev/berth/internal/provision"
+	"berth.dev/berth/internal/provision/blockdev/blockdevtest"
 	"berth.dev/berth/internal/provision/device"
 	"berth.dev/berth/internal/provision/device/gpt"
 	"berth.dev/berth/internal/provision/device/kernel"
@@ -201,7 +202,7 @@ func (n *node) noise(path string, at int64) {
 		at += n.size(path)
 	}
 	text := strings.Repeat("noise", 1<<20/5+1)[:1<<20]
-	lvmtest.WriteAt(n.t, path, text, at)
+	blockdevtest.WriteAt(n.t, path, text, at)
 }
 
 // fill writes so many bytes to a device.
@@ -229,5 +230,5 @@ func (endless) Read(b []byte) (int, error) { return copy(b, bytes.Repeat([]byte{
 func (n *node) digest(path string) [sha256.Size]byte {
 	n.t.Helper()
 	const part = 8 << 20
-	return sha256.Sum256([]byte(lvmtest.ReadAt(n.t, path, part, 0) + lvmtest.ReadAt(n.t, path, part, n.size(path)-part)))
+	return sha256.Sum256([]byte(blockdevtest.ReadAt(n.t, path, part, 0) + blockdevtest.ReadAt(n.t, path, part, n.size(path)-part)))
 }

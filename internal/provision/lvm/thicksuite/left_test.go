@@ -13,6 +13,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"berth.dev/berth/internal/provision"
+	"berth.dev/berth/internal/provision/blockdev/blockdevtest"
 	"berth.dev/berth/internal/provision/lvm/kernel"
 	"berth.dev/berth/internal/provision/lvm/lvmtest"
 )
@@ -64,7 +65,7 @@ func TestWhatADeadProcessLeftOfACopyIsGoneOnWithOnRealLVM(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			b := begin(t)
 			v := b.make("pvc-1", 64, provision.Source{})
-			lvmtest.WriteAt(t, v.Device, "held", 1<<20)
+			blockdevtest.WriteAt(t, v.Device, "held", 1<<20)
 			b.stop()
 			for _, command := range tc.left {
 				lvmtest.LVM(t, command...)
@@ -88,7 +89,7 @@ func TestWhatADeadProcessLeftOfACopyIsGoneOnWithOnRealLVM(t *testing.T) {
 			if tc.snapshots == 1 && tc.problem == "" {
 				r := b.make("pvc-2", 64, provision.Source{Snapshot: "snap-1"})
 				b.settle()
-				if got := lvmtest.ReadAt(t, r.Device, 4, 1<<20); tc.left[1] != nil && strings.Contains(strings.Join(tc.left[1], " "), "copying") && got != "held" {
+				if got := blockdevtest.ReadAt(t, r.Device, 4, 1<<20); tc.left[1] != nil && strings.Contains(strings.Join(tc.left[1], " "), "copying") && got != "held" {
 					t.Errorf("it holds %q", got)
 				}
 			}

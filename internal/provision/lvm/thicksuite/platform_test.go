@@ -11,6 +11,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"berth.dev/berth/internal/provision"
+	"berth.dev/berth/internal/provision/blockdev/blockdevtest"
 	"berth.dev/berth/internal/provision/conformance"
 	"berth.dev/berth/internal/provision/lvm"
 	"berth.dev/berth/internal/provision/lvm/lvmtest"
@@ -162,15 +163,15 @@ func TestWhatWasOverwrittenWhileItWasCopiedIsNotLeftOnRealLVM(t *testing.T) {
 		places = append(places, at+8192)
 	}
 	for _, at := range places {
-		lvmtest.WriteAt(t, v.Device, secret, at)
+		blockdevtest.WriteAt(t, v.Device, secret, at)
 	}
 	b.snapshot("snap-1", v.ID)
 	for _, at := range places {
-		lvmtest.WriteAt(t, v.Device, "something else altogether", at)
+		blockdevtest.WriteAt(t, v.Device, "something else altogether", at)
 	}
 	b.settle()
 	for _, at := range places {
-		if got := lvmtest.ReadAt(t, "/dev/vg-berth/snap-1", len(secret), at); got != secret {
+		if got := blockdevtest.ReadAt(t, "/dev/vg-berth/snap-1", len(secret), at); got != secret {
 			t.Fatalf("the snapshot holds %q at %d", got, at)
 		}
 	}

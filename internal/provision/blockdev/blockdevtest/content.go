@@ -1,6 +1,4 @@
-//go:build platform
-
-package zfstest
+package blockdevtest
 
 import (
 	"os"
@@ -9,7 +7,7 @@ import (
 	"berth.dev/berth/internal/provision/blockdev"
 )
 
-// WriteAt puts a text anywhere on a volume.
+// WriteAt puts a text anywhere on a device, as others would.
 func WriteAt(t testing.TB, device, text string, offset int64) {
 	t.Helper()
 	f, err := os.OpenFile(device, os.O_WRONLY, 0)
@@ -25,7 +23,7 @@ func WriteAt(t testing.TB, device, text string, offset int64) {
 	}
 }
 
-// ReadAt returns so many bytes of a volume, past the page cache.
+// ReadAt returns so many bytes of a device, past the page cache.
 func ReadAt(t testing.TB, device string, bytes int, offset int64) string {
 	t.Helper()
 	f, err := blockdev.Open(device, os.O_RDONLY)
