@@ -12,7 +12,16 @@ const (
 	// FeatureMkfsOptions: the agent makes the filesystem of a Volume with the options
 	// of mkfs that it names. One without this feature makes it without them.
 	FeatureMkfsOptions = "MkfsOptions"
+
+	// FeatureAdoptedSnapshots: the agent never takes a Snapshot that was adopted. One
+	// without this feature takes it anew if the data should be gone.
+	FeatureAdoptedSnapshots = "AdoptedSnapshots"
 )
+
+// AllFeatures are those of an agent of this version.
+func AllFeatures() []string {
+	return []string{FeatureCopies, FeatureMkfsOptions, FeatureAdoptedSnapshots}
+}
 
 // Has says whether the node's agent has said that it has a feature.
 func (n *StorageNode) Has(feature string) bool { return slices.Contains(n.Status.Features, feature) }

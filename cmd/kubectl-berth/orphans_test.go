@@ -32,6 +32,7 @@ func wreck(t *testing.T) client.Client {
 	t.Helper()
 	since := metav1.Unix(0, 0)
 	n := &v1alpha1.StorageNode{ObjectMeta: metav1.ObjectMeta{Name: "node-3"}}
+	n.Status.Features = v1alpha1.AllFeatures()
 	n.Status.Pools = []v1alpha1.Pool{{Name: "vg0", Classes: []string{"fast"}, Inventory: []v1alpha1.InventoryItem{{
 		Volume: lost, Allocated: resource.MustParse("1Gi"),
 		Orphan: &v1alpha1.Orphan{Since: since, Reason: v1alpha1.OrphanNoObject, Message: "it has no object", Size: resource.MustParse("1Gi"), Filesystem: "ext4"},

@@ -131,30 +131,30 @@ func placed(kind string, o client.Object, at []v1alpha1.ReplicaSpec, node string
 		kind, o.GetName(), cmp.Or(strings.Join(nodes, ", "), "no node yet"), node)
 }
 
-// reported is an orphan that may be adopted, as its node reports it, and its pool.
-func reported(ctx context.Context, c client.Reader, node, name string) (v1alpha1.Pool, *v1alpha1.Orphan, error) {
+// reporting is the node that has an orphan, once, which may be adopted.
+func reporting(ctx context.Context, c client.Reader, node, name string) (*v1alpha1.StorageNode, error) {
 	n, err := storageNode(ctx, c, node)
 	if err != nil {
-		return v1alpha1.Pool{}, nil, err
+		return nil, err
 	}
 	if _, err := lookup(n, name); err != nil {
-		return v1alpha1.Pool{}, nil, err
+		return nil, err
 	}
 	for _, f := range n.Spec.Forget {
 		if f.Name == name {
-			return v1alpha1.Pool{}, nil, refuse("%s is to be deleted: take that back first with `kubectl berth forget --undo %s %s`", name, node, name)
+			return nil, refuse("%s is to be deleted: take that back first with `kubectl berth forget --undo %s %s`", name, node, name)
 		}
 	}
-	pool, orphan := item(n, name)
-	return pool, orphan, nil
+	return n, nil
 }
 
 // volume is the Volume that the record beside the data allows.
 func (a Adoption) volume(ctx context.Context, c client.Reader, pv *corev1.PersistentVolume) (*v1alpha1.Volume, error) {
-	pool, orphan, err := reported(ctx, c, a.Node, a.Name)
+	n, err := reporting(ctx, c, a.Node, a.Name)
 	if err != nil {
 		return nil, err
 	}
+	pool, orphan := item(n, a.Name)
 	v := &v1alpha1.Volume{Spec: v1alpha1.VolumeSpec{
 		Capacity: orphan.Size, Adopted: true, VolumeMode: v1alpha1.Block,
 		Sharing: v1alpha1.Exclusive, Placement: v1alpha1.PlacementNode, Replication: v1alpha1.Replication{Factor: 1},

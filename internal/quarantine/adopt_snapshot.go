@@ -44,10 +44,14 @@ func AdoptSnapshot(ctx context.Context, c client.Client, a SnapshotAdoption) (*v
 
 // snapshot is the Snapshot that the record beside the data allows.
 func (a SnapshotAdoption) snapshot(ctx context.Context, c client.Reader) (*v1alpha1.Snapshot, error) {
-	pool, orphan, err := reported(ctx, c, a.Node, a.Name)
+	n, err := reporting(ctx, c, a.Node, a.Name)
 	if err != nil {
 		return nil, err
 	}
+	if !n.Has(v1alpha1.FeatureAdoptedSnapshots) {
+		return nil, refuse("node %s: its berth-agent does not say that it leaves adopted snapshots as they are: upgrade it", a.Node)
+	}
+	pool, orphan := item(n, a.Name)
 	if !v1alpha1.IsVolumeName(orphan.Source) {
 		return nil, refuse("what is recorded with %s does not say which volume it is of: it says %q", a.Name, orphan.Source)
 	}

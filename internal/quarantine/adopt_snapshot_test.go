@@ -3,6 +3,7 @@ package quarantine
 import (
 	"context"
 	"errors"
+	"slices"
 	"strings"
 	"testing"
 
@@ -31,6 +32,12 @@ func ofClass(class string) *v1alpha1.Volume {
 	v := volume(lost, "n1")
 	v.Spec.PoolClass = class
 	return v
+}
+
+// older takes a feature from what a node's agent says.
+func older(n *v1alpha1.StorageNode, feature string) *v1alpha1.StorageNode {
+	n.Status.Features = slices.DeleteFunc(n.Status.Features, func(f string) bool { return f == feature })
+	return n
 }
 
 func serving(n *v1alpha1.StorageNode, classes ...string) *v1alpha1.StorageNode {
@@ -83,6 +90,7 @@ func TestAdoptingASnapshotIsRefused(t *testing.T) {
 		"serves these PoolClasses: [fast, slow]":      {serving(node(taken), "fast", "slow")},
 		"is on n2, n3: what node n1 has may be older": {node(taken), photoOf("n2", "n3")},
 		"is being deleted":                            {node(taken), deleting},
+		"leaves adopted snapshots as they are":        {older(node(taken), v1alpha1.FeatureAdoptedSnapshots)},
 		"kubectl berth forget --undo":                 {forgetting(node(taken), photo)},
 		`which volume it is of: it says ""`:           {node(orphaned(photo))},
 		`which volume it is of: it says "root"`:       {node(orphaned(photo, from("root")))},

@@ -42,6 +42,7 @@ func orphaned(name string, changes ...func(*v1alpha1.Orphan)) v1alpha1.Inventory
 // node is n1 with things in its pool vg0, which serves the class fast.
 func node(items ...v1alpha1.InventoryItem) *v1alpha1.StorageNode {
 	n := &v1alpha1.StorageNode{ObjectMeta: metav1.ObjectMeta{Name: "n1"}}
+	n.Status.Features = v1alpha1.AllFeatures()
 	n.Status.Pools = []v1alpha1.Pool{{Name: "vg0", Classes: []string{"fast"}, Inventory: items}}
 	return n
 }

@@ -35,7 +35,7 @@ const (
 func Describe(f Facts, s pools.Snapshot) v1alpha1.StorageNodeStatus {
 	return v1alpha1.StorageNodeStatus{
 		Pools: describePools(f, s), VolumesRevision: f.Revision,
-		Features: []string{v1alpha1.FeatureCopies, v1alpha1.FeatureMkfsOptions}, Conditions: describeConditions(f, s),
+		Features: v1alpha1.AllFeatures(), Conditions: describeConditions(f, s),
 	}
 }
 

@@ -98,7 +98,7 @@ func (n *Node) Report(t testing.TB, class string, total int64) {
 		t.Fatal(err)
 	}
 	patch(t, n.e, report, func() {
-		report.Status.Features = []string{v1alpha1.FeatureCopies, v1alpha1.FeatureMkfsOptions}
+		report.Status.Features = v1alpha1.AllFeatures()
 		report.Status.Pools = []v1alpha1.Pool{{
 			Name: Pool, Provisioner: v1alpha1.ProvisionerLVMThin, Health: v1alpha1.PoolHealthy, Classes: []string{class},
 			Total: amount(total), Foreign: amount(0), LargestVolume: amount(total), AllocationUnit: amount(4 * Mi),
