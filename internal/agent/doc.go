@@ -13,6 +13,7 @@
 //	         metrics  - measures operations, shows pools
 //	cluster  replica  - carries out the node's replicas
 //	         snapshot - takes, keeps and removes the node's snapshots
+//	         worker   - what these two have in common
 //	         inline   - removes the volumes of pods that are gone
 //	         manage   - has pools made and extended as PoolClasses ask for it
 //	         report   - publishes StorageNode, capacity and heartbeat

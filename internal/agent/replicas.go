@@ -21,6 +21,7 @@ import (
 	"berth.dev/berth/api/v1alpha1"
 	"berth.dev/berth/internal/agent/orphans"
 	"berth.dev/berth/internal/agent/replica"
+	"berth.dev/berth/internal/agent/worker"
 	"berth.dev/berth/internal/provision"
 )
 
@@ -43,20 +44,12 @@ func (f runnable) Start(ctx context.Context) error { return f(ctx) }
 // addReplicas adds the replica worker with what feeds it.
 func (a *Agent) addReplicas(m ctrl.Manager, poke func()) error {
 	formatter := replica.NewFormatter(a.disks, a.locks)
-	a.orphans.Notify(poke)
-	worker := &replica.Worker{
-		Node:        a.options.Node,
+	replicas := &replica.Worker{
+		Base:        a.base(m, poke, a.listed, a.orphans),
 		Objects:     replica.NewCluster(a.options.Node, m.GetClient(), m.GetAPIReader()),
 		Provisioner: a.disks,
-		Locks:       a.locks,
 		Format:      formatter.Enqueue,
-		Refused:     poke,
-		Doubt:       a.observer.Doubt,
 		Mounts:      a.options.Mounts,
-		Listed:      a.listed,
-		Pool:        a.pool,
-		Orphans:     a.orphans,
-		Word:        a.word(m).On,
 	}
 	stale := func(ctx context.Context, pools []provision.Pool, recovered bool) ([]string, error) {
 		var volumes v1alpha1.VolumeList
@@ -71,12 +64,22 @@ func (a *Agent) addReplicas(m ctrl.Manager, poke func()) error {
 	object := func(name string) client.Object {
 		return &v1alpha1.Volume{ObjectMeta: metav1.ObjectMeta{Name: name}}
 	}
-	s := &sweeper{agent: a, stale: stale, listed: a.listed, orphans: a.orphans, object: object}
-	return a.addWorker(m, "replicas", worker, s)
+	s := &sweeper{agent: a, stale: stale, listed: replicas.Listed, orphans: replicas.Orphans, object: object}
+	return a.addWorker(m, "replicas", replicas, s)
+}
+
+// base is what the node's workers have in common. They poke the publisher when there is
+// news for it.
+func (a *Agent) base(m ctrl.Manager, poke func(), listed func(id string) bool, lost *orphans.Set) worker.Base {
+	lost.Notify(poke)
+	return worker.Base{
+		Node: a.options.Node, Locks: a.locks, Refused: poke, Doubt: a.observer.Doubt,
+		Listed: listed, Pool: a.pool, Orphans: lost, Word: a.word(m).On,
+	}
 }
 
 // addWorker adds a worker for the objects of a sweeper's kind, with the sweeper.
-func (a *Agent) addWorker(m ctrl.Manager, name string, worker reconcile.Reconciler, s *sweeper) error {
+func (a *Agent) addWorker(m ctrl.Manager, name string, r reconcile.Reconciler, s *sweeper) error {
 	swept := make(chan event.GenericEvent)
 	s.swept = swept
 	if err := m.Add(runnable(s.start)); err != nil {
@@ -91,7 +94,7 @@ func (a *Agent) addWorker(m ctrl.Manager, name string, worker reconcile.Reconcil
 			MaxConcurrentReconciles: workers,
 			RateLimiter:             workqueue.NewTypedItemExponentialFailureRateLimiter[reconcile.Request](minRetry, maxRetry),
 		}).
-		Complete(worker)
+		Complete(r)
 }
 
 // word is what the cluster says of the node's orphans.

@@ -23,31 +23,23 @@ func (a *Agent) addSnapshots(ctx context.Context, m ctrl.Manager, poke func()) e
 	if _, err := m.GetCache().GetInformer(ctx, &v1alpha1.Snapshot{}, cache.BlockUntilSynced(false)); err != nil {
 		return fmt.Errorf("watching snapshots: %w", err)
 	}
-	a.orphanSnapshots.Notify(poke)
-	worker := &snapshot.Worker{
-		Node:        a.options.Node,
+	snapshots := &snapshot.Worker{
+		Base:        a.base(m, poke, a.listedSnapshot, a.orphanSnapshots),
 		Objects:     snapshot.NewCluster(a.options.Node, m.GetClient(), m.GetAPIReader()),
 		Provisioner: a.disks,
-		Locks:       a.locks,
-		Refused:     poke,
-		Doubt:       a.observer.Doubt,
-		Listed:      a.listedSnapshot,
-		Pool:        a.pool,
-		Orphans:     a.orphanSnapshots,
-		Word:        a.word(m).On,
 	}
 	stale := func(ctx context.Context, pools []provision.Pool, recovered bool) ([]string, error) {
-		var snapshots v1alpha1.SnapshotList
-		if err := m.GetClient().List(ctx, &snapshots); err != nil {
+		var list v1alpha1.SnapshotList
+		if err := m.GetClient().List(ctx, &list); err != nil {
 			return nil, err
 		}
-		return snapshot.Stale(snapshots.Items, a.options.Node, pools, recovered), nil
+		return snapshot.Stale(list.Items, a.options.Node, pools, recovered), nil
 	}
 	object := func(name string) client.Object {
 		return &v1alpha1.Snapshot{ObjectMeta: metav1.ObjectMeta{Name: name}}
 	}
-	s := &sweeper{agent: a, stale: stale, listed: a.listedSnapshot, orphans: a.orphanSnapshots, object: object}
-	return a.addWorker(m, "snapshots", worker, s)
+	s := &sweeper{agent: a, stale: stale, listed: snapshots.Listed, orphans: snapshots.Orphans, object: object}
+	return a.addWorker(m, "snapshots", snapshots, s)
 }
 
 // listedSnapshot says whether the latest report shows a snapshot. Before the first

@@ -6,6 +6,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"berth.dev/berth/api/v1alpha1"
+	"berth.dev/berth/internal/agent/worker"
 	"berth.dev/berth/internal/provision/memory"
 )
 
@@ -89,7 +90,7 @@ func (n *node) outlive(t *testing.T, c *memory.Crash) {
 			n.restart()
 			continue
 		}
-		if err == nil && (result.IsZero() || result.RequeueAfter == refusedDelay) {
+		if err == nil && (result.IsZero() || result.RequeueAfter == worker.RefusedDelay) {
 			return
 		}
 	}

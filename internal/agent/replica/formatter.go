@@ -9,6 +9,7 @@ import (
 	"k8s.io/client-go/util/workqueue"
 	"sigs.k8s.io/controller-runtime/pkg/log"
 
+	"berth.dev/berth/internal/agent/worker"
 	"berth.dev/berth/internal/provision"
 )
 
@@ -17,12 +18,12 @@ import (
 // rely on it: it takes the same lock and asks for the filesystem again.
 type Formatter struct {
 	provisioner provision.Provisioner
-	locks       Locks
+	locks       worker.Locks
 	queue       workqueue.TypedRateLimitingInterface[provision.FormatRequest]
 }
 
 // NewFormatter returns a formatter that works once Start is called.
-func NewFormatter(p provision.Provisioner, locks Locks) *Formatter {
+func NewFormatter(p provision.Provisioner, locks worker.Locks) *Formatter {
 	limiter := workqueue.NewTypedItemExponentialFailureRateLimiter[provision.FormatRequest](time.Second, 5*time.Minute)
 	return &Formatter{provisioner: p, locks: locks, queue: workqueue.NewTypedRateLimitingQueue(limiter)}
 }
@@ -65,7 +66,7 @@ func (f *Formatter) next(ctx context.Context) bool {
 }
 
 func (f *Formatter) format(ctx context.Context, item provision.FormatRequest) error {
-	ctx, cancel := context.WithTimeout(ctx, stepTimeout)
+	ctx, cancel := context.WithTimeout(ctx, worker.StepTimeout)
 	defer cancel()
 	unlock, err := f.locks.Lock(ctx, item.ID)
 	if err != nil {

@@ -9,6 +9,7 @@ import (
 
 	"berth.dev/berth/api/v1alpha1"
 	"berth.dev/berth/internal/agent/orphans"
+	"berth.dev/berth/internal/agent/worker"
 	"berth.dev/berth/internal/keyed"
 	"berth.dev/berth/internal/provision"
 	"berth.dev/berth/internal/provision/memory"
@@ -42,11 +43,18 @@ type given struct {
 // restart forgets everything that is in the process's memory.
 func (n *node) restart() {
 	n.worker = &Worker{
-		Node: here, Objects: n.server, Provisioner: memory.New(n.disks, n.disturb), Locks: &keyed.Locks[string]{},
-		Format:  func(r provision.FormatRequest) { n.formatted = append(n.formatted, r) },
+		Base:    n.base(),
+		Objects: n.server, Provisioner: memory.New(n.disks, n.disturb),
+		Format: func(r provision.FormatRequest) { n.formatted = append(n.formatted, r) },
+		Mounts: func(string) ([]string, error) { return n.mounted, nil },
+	}
+}
+
+func (n *node) base() worker.Base {
+	return worker.Base{
+		Node: here, Locks: &keyed.Locks[string]{},
 		Refused: func() { n.refused++ },
 		Doubt:   func() {},
-		Mounts:  func(string) ([]string, error) { return n.mounted, nil },
 		Listed:  func(string) bool { return n.has() },
 		Pool:    func(ref provision.PoolRef) provision.Pool { return provision.Pool{PoolRef: ref} },
 		Orphans: &orphans.Set{},

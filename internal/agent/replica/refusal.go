@@ -2,13 +2,11 @@ package replica
 
 import (
 	"berth.dev/berth/api/v1alpha1"
-	"berth.dev/berth/internal/agent/entries"
 	"berth.dev/berth/internal/provision"
 )
 
 // refusal is the entry for a step that failed; record is what the node has.
-func refusal(v *v1alpha1.Volume, node string, step Step, record *provision.Volume, err error) *v1alpha1.ReplicaStatus {
-	reason, message := entries.Reason(err), entries.Message(node, err)
+func refusal(v *v1alpha1.Volume, node string, step Step, record *provision.Volume, reason, message string) *v1alpha1.ReplicaStatus {
 	switch step {
 	case StepCreate:
 		return failedEntry(v, wishFor(v, node), reason, message)

@@ -40,7 +40,8 @@ func TestRefusal(t *testing.T) {
 	}
 	for name, tc := range tests {
 		t.Run(name, func(t *testing.T) {
-			got := refusal(tc.volume, here, tc.step, tc.record, fmt.Errorf("doing it: %w", tc.err))
+			err := fmt.Errorf("doing it: %w", tc.err)
+			got := refusal(tc.volume, here, tc.step, tc.record, entries.Reason(err), entries.Message(here, err))
 			if !sameState(got, tc.state, tc.reason) {
 				t.Errorf("entry %+v; want %s, %s", got, tc.state, tc.reason)
 			}

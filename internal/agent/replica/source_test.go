@@ -6,6 +6,7 @@ import (
 
 	"berth.dev/berth/api/v1alpha1"
 	"berth.dev/berth/internal/agent/entries"
+	"berth.dev/berth/internal/agent/worker"
 	"berth.dev/berth/internal/provision"
 	"berth.dev/berth/internal/provision/memory"
 )
@@ -77,7 +78,7 @@ func TestACopyThatCannotBeIsSaidAndNotTriedSoon(t *testing.T) {
 				return provision.Pool{PoolRef: ref, Paths: []string{"/dev/nvme0n1"}}
 			}
 			n.snapshot(t, "what was")
-			if result, err := n.step(t.Context()); err != nil || result.RequeueAfter != refusedDelay {
+			if result, err := n.step(t.Context()); err != nil || result.RequeueAfter != worker.RefusedDelay {
 				t.Errorf("result %v, %v; want a slow retry", result, err)
 			}
 			if !sameState(n.entry(t), v1alpha1.ReplicaFailed, tc.reason) {

@@ -5,20 +5,23 @@ import (
 	"errors"
 	"fmt"
 
-	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
 	"berth.dev/berth/api/v1alpha1"
 	"berth.dev/berth/internal/agent/entries"
 	"berth.dev/berth/internal/agent/orphans"
 	"berth.dev/berth/internal/agent/poolclass"
+	"berth.dev/berth/internal/agent/worker"
 	"berth.dev/berth/internal/provision"
 )
+
+// what the data of this package is.
+const what = "volume"
 
 // record returns what the provisioner knows of a volume, nil when it says that
 // there is none.
 func (w *Worker) record(ctx context.Context, id string) (*provision.Volume, error) {
-	ctx, cancel := context.WithTimeout(ctx, stepTimeout)
+	ctx, cancel := context.WithTimeout(ctx, worker.StepTimeout)
 	defer cancel()
 	got, err := w.Provisioner.Get(ctx, id)
 	switch {
@@ -32,14 +35,11 @@ func (w *Worker) record(ctx context.Context, id string) (*provision.Volume, erro
 
 // carve creates or expands the replica.
 func (w *Worker) carve(ctx context.Context, v *v1alpha1.Volume, step Step, record *provision.Volume) (*provision.Volume, error) {
-	poolClass, err := w.Objects.Class(ctx, v.Spec.PoolClass)
-	if apierrors.IsNotFound(err) {
-		return nil, fmt.Errorf("%w: PoolClass %s does not exist", entries.ErrNoClass, v.Spec.PoolClass)
-	}
+	poolClass, err := worker.Class(ctx, w.Objects.Class, v.Spec.PoolClass)
 	if err != nil {
-		return nil, fmt.Errorf("reading PoolClass %s: %w", v.Spec.PoolClass, err)
+		return nil, err
 	}
-	ctx, cancel := context.WithTimeout(ctx, stepTimeout)
+	ctx, cancel := context.WithTimeout(ctx, worker.StepTimeout)
 	defer cancel()
 	var next provision.Volume
 	if step == StepCreate {
@@ -86,23 +86,29 @@ func sourceOf(v *v1alpha1.Volume) provision.Source {
 	return provision.Source{Snapshot: v.Spec.Source.Snapshot, Volume: v.Spec.Source.Volume}
 }
 
-// remove deletes the replica's data if the object itself, read now, says so.
-func (w *Worker) remove(ctx context.Context, name string, record *provision.Volume) (reconcile.Result, error) {
-	live, err := w.Objects.Live(ctx, name)
-	if apierrors.IsNotFound(err) {
-		return w.orphan(ctx, record)
-	}
-	if err != nil {
-		return reconcile.Result{}, fmt.Errorf("reading the volume before removing its data: %w", err)
-	}
-	if d := Decide(live, w.Node, record); d.Step != StepRemove {
-		// The watch is behind. It will bring the object that was just read.
-		return reconcile.Result{RequeueAfter: staleDelay}, nil
-	}
-	if err := w.delete(ctx, record); err != nil {
-		return w.refuse(ctx, live, StepRemove, record, err)
-	}
-	return w.report(ctx, live, Decide(live, w.Node, nil))
+// doubt removes data that may have to go, or keeps it.
+func (w *Worker) doubt(ctx context.Context, record *provision.Volume, watched bool) (reconcile.Result, error) {
+	var live *v1alpha1.Volume
+	return w.Settle(ctx, worker.Doubtful{
+		Record: orphans.Record{Name: record.ID, Pool: record.Pool.Name, Size: record.Size},
+		What:   what, Watched: watched,
+		Lost: fmt.Sprintf("volume %s on node %s has no Volume object: the data is kept; adopt it, forget it, or restore the object", record.ID, w.Node),
+		Read: func(ctx context.Context) (err error) {
+			live, err = w.Objects.Live(ctx, record.ID)
+			return err
+		},
+		Decide: func() (remove bool, keep string) {
+			d := Decide(live, w.Node, record)
+			return d.Step == StepRemove, d.Message
+		},
+		Delete: func(ctx context.Context) error { return w.delete(ctx, record) },
+		Deleted: func(ctx context.Context, err error) (reconcile.Result, error) {
+			if err != nil {
+				return w.refuse(ctx, live, StepRemove, record, err)
+			}
+			return w.report(ctx, live, Decide(live, w.Node, nil))
+		},
+	})
 }
 
 // delete deletes a volume that no pod can see. The provisioner refuses what is
@@ -116,7 +122,7 @@ func (w *Worker) delete(ctx context.Context, record *provision.Volume) error {
 	case len(paths) > 0:
 		return fmt.Errorf("%w: it is mounted at %s", provision.ErrInUse, paths[0])
 	}
-	ctx, cancel := context.WithTimeout(ctx, stepTimeout)
+	ctx, cancel := context.WithTimeout(ctx, worker.StepTimeout)
 	defer cancel()
 	return w.Provisioner.Delete(ctx, record.ID)
 }
@@ -133,24 +139,7 @@ func (w *Worker) unwatched(ctx context.Context, name string) (reconcile.Result, 
 	if err != nil || record == nil {
 		return reconcile.Result{}, err
 	}
-	live, err := w.Objects.Live(ctx, name)
-	if apierrors.IsNotFound(err) {
-		return w.orphan(ctx, record)
-	}
-	if err != nil {
-		return reconcile.Result{}, err
-	}
-	switch d := Decide(live, w.Node, record); d.Step {
-	case StepRemove:
-		return w.remove(ctx, name, record)
-	case StepKeep:
-		w.Orphans.Keep(ctx, what, name, orphans.Orphan{Reason: v1alpha1.OrphanNotPlaced, Message: d.Message})
-	default:
-		// The label is missing although the spec lists this node. The controller
-		// puts it back; until then the data stays as it is.
-		w.Orphans.Forget(name)
-	}
-	return reconcile.Result{}, nil
+	return w.doubt(ctx, record, false)
 }
 
 // labelsOf are for the person who lists logical volumes.

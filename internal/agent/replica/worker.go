@@ -3,27 +3,13 @@ package replica
 import (
 	"context"
 	"errors"
-	"time"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
-	"sigs.k8s.io/controller-runtime/pkg/log"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
 	"berth.dev/berth/api/v1alpha1"
-	"berth.dev/berth/internal/agent/entries"
-	"berth.dev/berth/internal/agent/orphans"
+	"berth.dev/berth/internal/agent/worker"
 	"berth.dev/berth/internal/provision"
-)
-
-const (
-	// stepTimeout bounds each call of the provisioner and the wait for the volume's
-	// lock, so that a hanging pool cannot hold a worker. What has begun is finished
-	// by the provisioner; the next try finds its outcome.
-	stepTimeout = time.Minute
-	// staleDelay lets the watch catch up after a lost compare-and-swap.
-	staleDelay = 20 * time.Millisecond
-	// refusedDelay is how long a refused step waits when nothing changes.
-	refusedDelay = time.Minute
 )
 
 // Objects is the API server as this package uses it.
@@ -39,41 +25,22 @@ type Objects interface {
 	Report(ctx context.Context, v *v1alpha1.Volume, entry *v1alpha1.ReplicaStatus) error
 }
 
-// Locks are held by volume id, shared with the CSI node service.
-type Locks interface {
-	Lock(ctx context.Context, key string) (unlock func(), err error)
-}
-
 // Worker brings the replicas of one node to what their Volumes want.
 type Worker struct {
-	Node        string
+	worker.Base
 	Objects     Objects
 	Provisioner provision.Provisioner
-	Locks       Locks
 	// Format is told of a replica that is ready and still blank. It must not block.
 	Format func(r provision.FormatRequest)
-	// Refused is told when a step found no room. It must not block.
-	Refused func()
-	// Doubt is told when the provisioner did not work. It must not block.
-	Doubt func()
 	// Mounts are the paths where a device is mounted or bound.
 	Mounts func(device string) ([]string, error)
-	// Listed says whether the latest report of the pools shows a volume.
-	Listed func(id string) bool
-	// Pool is what the latest report says of a pool; of one that it lacks, no more
-	// than the name.
-	Pool func(ref provision.PoolRef) provision.Pool
-	// Orphans is told of data that no Volume accounts for.
-	Orphans *orphans.Set
-	// Word says whether an orphan may be deleted.
-	Word func(ctx context.Context, r orphans.Record) (orphans.Verdict, error)
 }
 
 var _ reconcile.Reconciler = (*Worker)(nil)
 
 // Reconcile takes the next step for one volume.
 func (w *Worker) Reconcile(ctx context.Context, r reconcile.Request) (reconcile.Result, error) {
-	unlock, err := w.lock(ctx, r.Name)
+	unlock, err := w.Lock(ctx, r.Name)
 	if err != nil {
 		return reconcile.Result{}, err
 	}
@@ -116,23 +83,17 @@ func (w *Worker) begin(ctx context.Context, v *v1alpha1.Volume) (reconcile.Resul
 	return w.settle(ctx, v, Decide(v, w.Node, next))
 }
 
-func (w *Worker) lock(ctx context.Context, id string) (unlock func(), err error) {
-	ctx, cancel := context.WithTimeout(ctx, stepTimeout)
-	defer cancel()
-	return w.Locks.Lock(ctx, id)
-}
-
 // converge takes the step that Decide names, and reports.
 func (w *Worker) converge(ctx context.Context, v *v1alpha1.Volume, record *provision.Volume) (reconcile.Result, error) {
 	d := Decide(v, w.Node, record)
 	if d.Step == StepKeep {
-		w.Orphans.Keep(ctx, what, v.Name, orphans.Orphan{Reason: v1alpha1.OrphanNotPlaced, Message: d.Message})
+		w.Keep(ctx, what, v.Name, d.Message)
 		return reconcile.Result{}, nil
 	}
 	w.Orphans.Forget(v.Name)
 	switch d.Step {
 	case StepRemove:
-		return w.remove(ctx, v.Name, record)
+		return w.doubt(ctx, record, true)
 	case StepExpand:
 		next, err := w.carve(ctx, v, d.Step, record)
 		if err != nil {
@@ -156,25 +117,13 @@ func (w *Worker) settle(ctx context.Context, v *v1alpha1.Volume, d Decision) (re
 
 // refuse reports a step that failed and says when to try again.
 func (w *Worker) refuse(ctx context.Context, v *v1alpha1.Volume, step Step, record *provision.Volume, err error) (reconcile.Result, error) {
-	if ctx.Err() != nil {
-		return reconcile.Result{}, err // the process ends: nothing was learnt about the pool
-	}
-	entry := refusal(v, w.Node, step, record, err)
-	switch entry.Reason {
-	case v1alpha1.ReasonNoSpace:
-		w.Refused()
-	case v1alpha1.ReasonProvisionerError:
-		w.Doubt()
-	}
-	result, reportErr := w.report(ctx, v, report(v.Entry(w.Node), entry))
-	if reportErr != nil || !result.IsZero() {
-		return result, reportErr
-	}
-	if entries.Retried(entry.Reason) {
-		return reconcile.Result{}, err
-	}
-	log.FromContext(ctx).Info("step refused", "volume", v.Name, "step", step, "reason", entry.Reason, "message", entry.Message)
-	return reconcile.Result{RequeueAfter: refusedDelay}, nil
+	return w.Refuse(ctx, worker.Refusal{
+		What: what, Name: v.Name, Step: string(step), Err: err,
+		Report: func(reason, message string) (reconcile.Result, error) {
+			next := refusal(v, w.Node, step, record, reason, message)
+			return w.report(ctx, v, report(v.Entry(w.Node), next))
+		},
+	})
 }
 
 // report writes the entry if it says something new.
@@ -182,12 +131,5 @@ func (w *Worker) report(ctx context.Context, v *v1alpha1.Volume, d Decision) (re
 	if d.Step != StepReport {
 		return reconcile.Result{}, nil
 	}
-	err := w.Objects.Report(ctx, v, d.Entry)
-	switch {
-	case apierrors.IsNotFound(err):
-		return reconcile.Result{}, nil
-	case apierrors.IsConflict(err):
-		return reconcile.Result{RequeueAfter: staleDelay}, nil
-	}
-	return reconcile.Result{}, err
+	return worker.Reported(w.Objects.Report(ctx, v, d.Entry))
 }

@@ -4,6 +4,7 @@ import (
 	"testing"
 
 	"berth.dev/berth/api/v1alpha1"
+	"berth.dev/berth/internal/agent/worker"
 	"berth.dev/berth/internal/provision"
 )
 
@@ -39,7 +40,7 @@ func TestAFullPoolIsReportedAndTriedAgainWhenThereIsRoom(t *testing.T) {
 		t.Fatal(err)
 	}
 	result, err := n.step(t.Context())
-	if err != nil || result.RequeueAfter != refusedDelay {
+	if err != nil || result.RequeueAfter != worker.RefusedDelay {
 		t.Errorf("result %v, %v; want a slow retry", result, err)
 	}
 	if !sameState(n.entry(t), v1alpha1.ReplicaFailed, v1alpha1.ReasonNoSpace) || n.refused != 1 {
@@ -130,7 +131,7 @@ func TestALostDeviceIsReportedAndNotReplaced(t *testing.T) {
 func TestAStaleWatchCarvesNothingThatStays(t *testing.T) {
 	n := newNode(volume())
 	n.edit(on("n2")) // moved away, and the watch does not know
-	if result, err := n.stepStale(t.Context()); err != nil || result.RequeueAfter != staleDelay {
+	if result, err := n.stepStale(t.Context()); err != nil || result.RequeueAfter != worker.StaleDelay {
 		t.Errorf("result %v, %v; want a quick retry", result, err)
 	}
 	n.settle(t)

@@ -10,6 +10,7 @@ import (
 
 	"berth.dev/berth/api/v1alpha1"
 	"berth.dev/berth/internal/agent/orphans"
+	"berth.dev/berth/internal/agent/worker"
 	"berth.dev/berth/internal/keyed"
 	"berth.dev/berth/internal/provision"
 	"berth.dev/berth/internal/provision/memory"
@@ -51,8 +52,12 @@ type given struct {
 // restart forgets everything that is in the process's memory.
 func (n *node) restart() {
 	n.locks = &keyed.Locks[string]{}
-	n.worker = &Worker{
-		Node: here, Objects: n.server, Provisioner: memory.New(n.disks, n.disturb), Locks: n.locks,
+	n.worker = &Worker{Base: n.base(), Objects: n.server, Provisioner: memory.New(n.disks, n.disturb)}
+}
+
+func (n *node) base() worker.Base {
+	return worker.Base{
+		Node: here, Locks: n.locks,
 		Refused: func() { n.refused++ },
 		Doubt:   func() {},
 		Listed:  func(string) bool { return n.has() },

@@ -12,24 +12,25 @@ import (
 	"berth.dev/berth/internal/agent/entries"
 	"berth.dev/berth/internal/agent/orphans"
 	"berth.dev/berth/internal/agent/poolclass"
+	"berth.dev/berth/internal/agent/worker"
 	"berth.dev/berth/internal/provision"
 )
 
+// what the data of this package is.
+const what = "snapshot"
+
 // take takes the snapshot, while its volume can be neither deleted nor expanded.
 func (w *Worker) take(ctx context.Context, s *v1alpha1.Snapshot) (*provision.Snapshot, error) {
-	class, err := w.Objects.Class(ctx, s.Spec.PoolClass)
-	if apierrors.IsNotFound(err) {
-		return nil, fmt.Errorf("%w: PoolClass %s does not exist", entries.ErrNoClass, s.Spec.PoolClass)
-	}
+	class, err := worker.Class(ctx, w.Objects.Class, s.Spec.PoolClass)
 	if err != nil {
-		return nil, fmt.Errorf("reading PoolClass %s: %w", s.Spec.PoolClass, err)
+		return nil, err
 	}
-	unlock, err := w.lock(ctx, s.Spec.Volume)
+	unlock, err := w.Lock(ctx, s.Spec.Volume)
 	if err != nil {
 		return nil, fmt.Errorf("waiting for another operation on volume %s: %w", s.Spec.Volume, err)
 	}
 	defer unlock()
-	bounded, cancel := context.WithTimeout(ctx, stepTimeout)
+	bounded, cancel := context.WithTimeout(ctx, worker.StepTimeout)
 	defer cancel()
 	if err := w.check(bounded, s, class); err != nil {
 		return nil, w.worded(ctx, s, err)
@@ -92,27 +93,33 @@ func wanted(v *v1alpha1.Volume, node string) bool {
 	return false
 }
 
-// remove deletes the snapshot if the object itself, read now, says so.
-func (w *Worker) remove(ctx context.Context, name string, record *provision.Snapshot) (reconcile.Result, error) {
-	live, err := w.Objects.Live(ctx, name)
-	if apierrors.IsNotFound(err) {
-		return w.orphan(ctx, record)
-	}
-	if err != nil {
-		return reconcile.Result{}, fmt.Errorf("reading the snapshot before removing it: %w", err)
-	}
-	if d := Decide(live, w.Node, record); d.Step != StepRemove {
-		// The watch is behind. It will bring the object that was just read.
-		return reconcile.Result{RequeueAfter: staleDelay}, nil
-	}
-	if err := w.delete(ctx, record.ID); err != nil {
-		return w.refuse(ctx, live, StepRemove, record, err)
-	}
-	return w.report(ctx, live, Decide(live, w.Node, nil))
+// doubt removes a snapshot that may have to go, or keeps it.
+func (w *Worker) doubt(ctx context.Context, record *provision.Snapshot, watched bool) (reconcile.Result, error) {
+	var live *v1alpha1.Snapshot
+	return w.Settle(ctx, worker.Doubtful{
+		Record: orphans.Record{Name: record.ID, Pool: record.Pool.Name, Size: record.Size},
+		What:   what, Watched: watched,
+		Lost: fmt.Sprintf("snapshot %s on node %s has no Snapshot object: it is kept; adopt it, forget it, or restore the object", record.ID, w.Node),
+		Read: func(ctx context.Context) (err error) {
+			live, err = w.Objects.Live(ctx, record.ID)
+			return err
+		},
+		Decide: func() (remove bool, keep string) {
+			d := Decide(live, w.Node, record)
+			return d.Step == StepRemove, d.Message
+		},
+		Delete: func(ctx context.Context) error { return w.delete(ctx, record.ID) },
+		Deleted: func(ctx context.Context, err error) (reconcile.Result, error) {
+			if err != nil {
+				return w.refuse(ctx, live, StepRemove, record, err)
+			}
+			return w.report(ctx, live, Decide(live, w.Node, nil))
+		},
+	})
 }
 
 func (w *Worker) delete(ctx context.Context, id string) error {
-	ctx, cancel := context.WithTimeout(ctx, stepTimeout)
+	ctx, cancel := context.WithTimeout(ctx, worker.StepTimeout)
 	defer cancel()
 	return w.Provisioner.DeleteSnapshot(ctx, id)
 }
@@ -129,22 +136,5 @@ func (w *Worker) unwatched(ctx context.Context, name string) (reconcile.Result, 
 	if err != nil || record == nil {
 		return reconcile.Result{}, err
 	}
-	live, err := w.Objects.Live(ctx, name)
-	if apierrors.IsNotFound(err) {
-		return w.orphan(ctx, record)
-	}
-	if err != nil {
-		return reconcile.Result{}, err
-	}
-	switch d := Decide(live, w.Node, record); d.Step {
-	case StepRemove:
-		return w.remove(ctx, name, record)
-	case StepKeep:
-		w.Orphans.Keep(ctx, what, name, orphans.Orphan{Reason: v1alpha1.OrphanNotPlaced, Message: d.Message})
-	default:
-		// The label is missing although the spec lists this node. The controller
-		// puts it back; until then the snapshot stays as it is.
-		w.Orphans.Forget(name)
-	}
-	return reconcile.Result{}, nil
+	return w.doubt(ctx, record, false)
 }

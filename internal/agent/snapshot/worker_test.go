@@ -6,6 +6,7 @@ import (
 	"testing"
 
 	"berth.dev/berth/api/v1alpha1"
+	"berth.dev/berth/internal/agent/worker"
 	"berth.dev/berth/internal/provision"
 	"berth.dev/berth/internal/provision/memory"
 )
@@ -54,7 +55,7 @@ func TestASnapshotThatFindsNoRoomWaits(t *testing.T) {
 	if err := n.disks.PutForeign(vg0, "root", 9*gib); err != nil {
 		t.Fatal(err)
 	}
-	if result, err := n.step(); err != nil || result.RequeueAfter != refusedDelay || n.refused != 1 {
+	if result, err := n.step(); err != nil || result.RequeueAfter != worker.RefusedDelay || n.refused != 1 {
 		t.Errorf("result %v, %v, told %d times; want a slow retry", result, err, n.refused)
 	}
 	n.expect(v1alpha1.SnapshotFailed, v1alpha1.ReasonNoSpace)

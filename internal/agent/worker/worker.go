@@ -1,0 +1,119 @@
+package worker
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"time"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"sigs.k8s.io/controller-runtime/pkg/log"
+	"sigs.k8s.io/controller-runtime/pkg/reconcile"
+
+	"berth.dev/berth/api/v1alpha1"
+	"berth.dev/berth/internal/agent/entries"
+	"berth.dev/berth/internal/agent/orphans"
+	"berth.dev/berth/internal/provision"
+)
+
+const (
+	// StepTimeout bounds each call of the provisioner and each wait for a lock, so that
+	// a hanging pool cannot hold a worker. What has begun is finished by the
+	// provisioner; the next try finds its outcome.
+	StepTimeout = time.Minute
+	// StaleDelay lets the watch catch up after a lost compare-and-swap.
+	StaleDelay = 20 * time.Millisecond
+	// RefusedDelay is how long a refused step waits when nothing changes.
+	RefusedDelay = time.Minute
+)
+
+// Locks are held by id, of volumes and of snapshots, and are shared with the CSI node
+// service.
+type Locks interface {
+	Lock(ctx context.Context, key string) (unlock func(), err error)
+}
+
+// Base is the part of a worker that does not depend on the kind of its objects.
+type Base struct {
+	Node  string
+	Locks Locks
+	// Refused is told when a step found no room. It must not block.
+	Refused func()
+	// Doubt is told when the provisioner did not work. It must not block.
+	Doubt func()
+	// Listed says whether the latest report of the pools shows something of the kind.
+	Listed func(id string) bool
+	// Pool is what the latest report says of a pool; of one that it lacks, no more
+	// than the name.
+	Pool func(ref provision.PoolRef) provision.Pool
+	// Orphans is told of data that no object accounts for.
+	Orphans *orphans.Set
+	// Word says whether an orphan may be deleted.
+	Word func(ctx context.Context, r orphans.Record) (orphans.Verdict, error)
+}
+
+// Lock waits for a lock, for as long as a step may take.
+func (b *Base) Lock(ctx context.Context, id string) (unlock func(), err error) {
+	ctx, cancel := context.WithTimeout(ctx, StepTimeout)
+	defer cancel()
+	return b.Locks.Lock(ctx, id)
+}
+
+// Class reads a PoolClass. One that does not exist is entries.ErrNoClass.
+func Class(ctx context.Context, get func(ctx context.Context, name string) (*v1alpha1.PoolClass, error), name string) (*v1alpha1.PoolClass, error) {
+	class, err := get(ctx, name)
+	if apierrors.IsNotFound(err) {
+		return nil, fmt.Errorf("%w: PoolClass %s does not exist", entries.ErrNoClass, name)
+	}
+	if err != nil {
+		return nil, fmt.Errorf("reading PoolClass %s: %w", name, err)
+	}
+	return class, nil
+}
+
+// Reported is what follows from the attempt to report an entry.
+func Reported(err error) (reconcile.Result, error) {
+	switch {
+	case apierrors.IsNotFound(err): // nobody is left to be told
+		return reconcile.Result{}, nil
+	case apierrors.IsConflict(err):
+		return reconcile.Result{RequeueAfter: StaleDelay}, nil
+	}
+	return reconcile.Result{}, err
+}
+
+// Refusal is a step that failed.
+type Refusal struct {
+	// What and Name are the object's, Step is what was tried.
+	What, Name, Step string
+	Err              error
+	// Final are the reasons for which no second try can help.
+	Final []string
+	// Report writes the node's entry.
+	Report func(reason, message string) (reconcile.Result, error)
+}
+
+// Refuse reports a step that failed and says when to try again.
+func (b *Base) Refuse(ctx context.Context, r Refusal) (reconcile.Result, error) {
+	if ctx.Err() != nil {
+		return reconcile.Result{}, r.Err // the process ends: nothing was learnt about the pool
+	}
+	reason, message := entries.Reason(r.Err), entries.Message(b.Node, r.Err)
+	switch reason {
+	case v1alpha1.ReasonNoSpace:
+		b.Refused()
+	case v1alpha1.ReasonProvisionerError:
+		b.Doubt()
+	}
+	if result, err := r.Report(reason, message); err != nil || !result.IsZero() {
+		return result, err
+	}
+	if entries.Retried(reason) {
+		return reconcile.Result{}, r.Err
+	}
+	log.FromContext(ctx).Info("step refused", "kind", r.What, "name", r.Name, "step", r.Step, "reason", reason, "message", message)
+	if slices.Contains(r.Final, reason) {
+		return reconcile.Result{}, nil
+	}
+	return reconcile.Result{RequeueAfter: RefusedDelay}, nil
+}
