@@ -10,23 +10,10 @@ import (
 
 	"berth.dev/berth/api/v1alpha1"
 	"berth.dev/berth/internal/controller/usecase"
+	"berth.dev/berth/internal/controller/volumetest"
 )
 
-// nodes maps nodes to why they are away.
-type nodes map[string]string
-
-func (n nodes) Away(node string) string { return n[node] }
-
-func (n nodes) Labelled(label string) string {
-	for node := range n {
-		if v1alpha1.ReplicaLabel(node) == label {
-			return node
-		}
-	}
-	return ""
-}
-
-var everyone = nodes{"n": "", "m": "", "far": "is silent"}
+var everyone = volumetest.Nodes{"n": "", "m": "", "far": "is silent"}
 
 // volume is on node n, complete, as its options change it.
 func volume(options ...func(*v1alpha1.Volume)) *v1alpha1.Volume {

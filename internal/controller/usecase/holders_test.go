@@ -8,11 +8,12 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"berth.dev/berth/api/v1alpha1"
+	"berth.dev/berth/internal/controller/volumetest"
 	"berth.dev/berth/internal/provision"
 )
 
 func TestWhoMayHaveSomethingOfAVolume(t *testing.T) {
-	nodes := fakeNodes{"n": "", "m": "", "far": "is silent"}
+	nodes := volumetest.Nodes{"n": "", "m": "", "far": "is silent"}
 	tests := map[string]struct {
 		volume *v1alpha1.Volume
 		want   []string
@@ -57,11 +58,11 @@ func TestWhoMayHaveSomethingOfAVolume(t *testing.T) {
 }
 
 func TestVerdictsOnADeletion(t *testing.T) {
-	here := fakeNodes{"n": "", "m": ""}
-	away := fakeNodes{"n": "is silent", "m": ""}
+	here := volumetest.Nodes{"n": "", "m": ""}
+	away := volumetest.Nodes{"n": "is silent", "m": ""}
 	tests := map[string]struct {
 		volume  *v1alpha1.Volume
-		nodes   fakeNodes
+		nodes   volumetest.Nodes
 		outcome Outcome
 		class   error
 	}{

@@ -8,6 +8,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 	corev1 "k8s.io/api/core/v1"
 	storagev1 "k8s.io/api/storage/v1"
+	"k8s.io/apimachinery/pkg/api/resource"
 
 	"berth.dev/berth/api/v1alpha1"
 	"berth.dev/berth/internal/storageclass"
@@ -20,7 +21,7 @@ func wishOf(options ...func(*corev1.PersistentVolumeClaim, *storagev1.StorageCla
 	claim, class := &corev1.PersistentVolumeClaim{}, &storagev1.StorageClass{Parameters: map[string]string{"poolClass": "fast"}}
 	claim.Namespace, claim.Name, claim.UID = "shop", "data", claimID
 	claim.Spec.AccessModes = []corev1.PersistentVolumeAccessMode{corev1.ReadWriteOnce}
-	claim.Spec.Resources.Requests = corev1.ResourceList{corev1.ResourceStorage: bytes(gi)}
+	claim.Spec.Resources.Requests = corev1.ResourceList{corev1.ResourceStorage: resource.MustParse("1Gi")}
 	for _, option := range options {
 		option(claim, class)
 	}
