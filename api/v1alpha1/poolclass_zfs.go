@@ -2,6 +2,9 @@ package v1alpha1
 
 // ZFSPools names the zpools of a class, and how volumes are kept in them. What is said
 // of volumes holds for those that are made later; ZFS records it with each.
+//
+// +kubebuilder:validation:XValidation:rule="!has(self.create) || self.pools.size() == 1 && self.pools[0].matches('^[^/]+$')",message="create: pools must name the one zpool that is to be made"
+// +kubebuilder:validation:XValidation:rule="!has(self.create) || !self.pools[0].matches('^(mirror|raidz|draid|spare|c[0-9]|log$)')",message="create: ZFS keeps that name for itself"
 type ZFSPools struct {
 	// pools are existing zpools (tank), or filesystems in them that bear the mark of a pool
 	// (tank/berth, after zfs set berth.dev:pool=tank/berth tank/berth). A node serves the
@@ -14,6 +17,10 @@ type ZFSPools struct {
 	// +kubebuilder:validation:items:MaxLength=100
 	// +kubebuilder:validation:items:Pattern=`^[A-Za-z][A-Za-z0-9_.-]*(/[A-Za-z0-9][A-Za-z0-9_.-]*)*$`
 	Pools []string `json:"pools"`
+
+	// create lets Berth make the zpool, grow it, and import it when the node starts.
+	// +optional
+	Create *ZpoolCreation `json:"create,omitempty"`
 
 	// volblocksize is the size of a volume's blocks: small ones suit databases, large
 	// ones compress better and take less metadata. A copy has its source's.

@@ -8,7 +8,7 @@ type PoolChange struct {
 	// +required
 	At metav1.Time `json:"at"`
 
-	// reason is Made, Grown or Extended.
+	// reason is Made, Grown, Extended or Imported.
 	// +required
 	Reason PoolChangeReason `json:"reason"`
 
@@ -20,7 +20,7 @@ type PoolChange struct {
 
 // PoolChangeReason is what was done to a pool.
 //
-// +kubebuilder:validation:Enum=Made;Grown;Extended
+// +kubebuilder:validation:Enum=Made;Grown;Extended;Imported
 type PoolChangeReason string
 
 const (
@@ -30,6 +30,8 @@ const (
 	PoolGrown PoolChangeReason = "Grown"
 	// PoolExtended means that it filled up.
 	PoolExtended PoolChangeReason = "Extended"
+	// PoolImported means that it was on the disks, and the kernel did not know it.
+	PoolImported PoolChangeReason = "Imported"
 )
 
 // The conditions of a StorageNode that tell of pools.

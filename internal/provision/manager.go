@@ -13,9 +13,11 @@ import (
 type PoolWish struct {
 	// Pool that is meant. Its type says what may be asked beside it.
 	Pool PoolRef
-	// Disks by their names as pools that a volume group takes: it is made of them, or
-	// grows by them.
+	// Disks by their names as pools that a volume group or a zpool takes: it is made of
+	// them, or grows by them. Those of a zpool are its vdevs, one after the other.
 	Disks []string
+	// Zpool is how a zpool is made; zero for other pools.
+	Zpool Zpool
 	// SizePercent of its volume group is what a thin pool has at least; 0 asks for none.
 	SizePercent int
 	// Extension of a thin pool that fills up.
@@ -37,10 +39,11 @@ type Reason string
 
 // How wishes stand.
 const (
-	// PoolMade, PoolGrown and PoolExtended say what was done just now.
+	// PoolMade, PoolGrown, PoolExtended and PoolImported say what was done just now.
 	PoolMade     Reason = "Made"
 	PoolGrown    Reason = "Grown"
 	PoolExtended Reason = "Extended"
+	PoolImported Reason = "Imported"
 	// PoolAsAsked leaves nothing to do.
 	PoolAsAsked Reason = "AsAsked"
 	// PoolAwaitsDisks: there is no such pool, and nothing to make it of.
@@ -49,6 +52,8 @@ const (
 	PoolAbsent Reason = "Absent"
 	// PoolForeign was made by others, and is not changed.
 	PoolForeign Reason = "Foreign"
+	// PoolDiffers was made by Berth otherwise than is asked now, and is not changed.
+	PoolDiffers Reason = "Differs"
 	// PoolTroubled has a problem, and is not changed while it has.
 	PoolTroubled Reason = "Troubled"
 	// PoolNoRoom: its volume group has no room for what is asked.
@@ -58,7 +63,9 @@ const (
 )
 
 // Done says whether something was changed.
-func (r Reason) Done() bool { return r == PoolMade || r == PoolGrown || r == PoolExtended }
+func (r Reason) Done() bool {
+	return r == PoolMade || r == PoolGrown || r == PoolExtended || r == PoolImported
+}
 
 // Met says whether nothing is left to do.
 func (r Reason) Met() bool { return r == PoolAsAsked }
@@ -86,10 +93,12 @@ func (w PoolWish) Check() error {
 		return fmt.Errorf("%w: %q names no pool of type %s", ErrInvalid, w.Pool.Name, w.Pool.Type)
 	case w.SizePercent < 0 || w.SizePercent > 100:
 		return fmt.Errorf("%w: a size of %d percent is not between 0 and 100", ErrInvalid, w.SizePercent)
-	case w.Pool.Type != LVM && len(w.Disks) > 0:
+	case w.Pool.Type != LVM && w.Pool.Type != ZFS && len(w.Disks) > 0:
 		return fmt.Errorf("%w: a pool of type %s is not made of disks", ErrInvalid, w.Pool.Type)
 	case w.Pool.Type != LVMThin && (w.SizePercent != 0 || w.Extension != Extension{}):
 		return fmt.Errorf("%w: a pool of type %s has no size in percent, and does not fill up", ErrInvalid, w.Pool.Type)
+	case w.Pool.Type != ZFS && w.Zpool != Zpool{}:
+		return fmt.Errorf("%w: a pool of type %s is no zpool", ErrInvalid, w.Pool.Type)
 	case len(w.Disks) > MaxDisks:
 		return fmt.Errorf("%w: %d disks at once, at most %d", ErrInvalid, len(w.Disks), MaxDisks)
 	}
@@ -97,6 +106,9 @@ func (w PoolWish) Check() error {
 		if checkPool(d) != nil || !strings.HasPrefix(d, DiskPrefix) {
 			return fmt.Errorf("%w: %q is no disk", ErrInvalid, d)
 		}
+	}
+	if w.Pool.Type == ZFS {
+		return w.checkZpool()
 	}
 	return nil
 }

@@ -84,6 +84,8 @@ func ForKind(kind schema.GroupVersionKind) interface{} {
 		return &apiv1alpha1.VolumeStatusApplyConfiguration{}
 	case v1alpha1.SchemeGroupVersion.WithKind("ZFSPools"):
 		return &apiv1alpha1.ZFSPoolsApplyConfiguration{}
+	case v1alpha1.SchemeGroupVersion.WithKind("ZpoolCreation"):
+		return &apiv1alpha1.ZpoolCreationApplyConfiguration{}
 
 	}
 	return nil

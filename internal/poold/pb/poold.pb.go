@@ -770,6 +770,7 @@ type CreateRequest struct {
 	Source        *Source                `protobuf:"bytes,7,opt,name=source,proto3" json:"source,omitempty"`
 	Wipe          string                 `protobuf:"bytes,8,opt,name=wipe,proto3" json:"wipe,omitempty"`
 	Zfs           *ZFSOptions            `protobuf:"bytes,9,opt,name=zfs,proto3" json:"zfs,omitempty"`
+	Filesystem    string                 `protobuf:"bytes,10,opt,name=filesystem,proto3" json:"filesystem,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -867,10 +868,18 @@ func (x *CreateRequest) GetZfs() *ZFSOptions {
 	return nil
 }
 
+func (x *CreateRequest) GetFilesystem() string {
+	if x != nil {
+		return x.Filesystem
+	}
+	return ""
+}
+
 type ZFSOptions struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
 	BlockSize     int64                  `protobuf:"varint,1,opt,name=block_size,json=blockSize,proto3" json:"block_size,omitempty"`
 	Compression   string                 `protobuf:"bytes,2,opt,name=compression,proto3" json:"compression,omitempty"`
+	RecordSize    int64                  `protobuf:"varint,3,opt,name=record_size,json=recordSize,proto3" json:"record_size,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -917,6 +926,13 @@ func (x *ZFSOptions) GetCompression() string {
 		return x.Compression
 	}
 	return ""
+}
+
+func (x *ZFSOptions) GetRecordSize() int64 {
+	if x != nil {
+		return x.RecordSize
+	}
+	return 0
 }
 
 type SnapshotRequest struct {
@@ -986,6 +1002,9 @@ type PoolWish struct {
 	SizePercent   int32                  `protobuf:"varint,3,opt,name=size_percent,json=sizePercent,proto3" json:"size_percent,omitempty"`
 	ExtendAt      int32                  `protobuf:"varint,4,opt,name=extend_at,json=extendAt,proto3" json:"extend_at,omitempty"`
 	ExtendBy      int32                  `protobuf:"varint,5,opt,name=extend_by,json=extendBy,proto3" json:"extend_by,omitempty"`
+	ZpoolLayout   string                 `protobuf:"bytes,6,opt,name=zpool_layout,json=zpoolLayout,proto3" json:"zpool_layout,omitempty"`
+	ZpoolWidth    int32                  `protobuf:"varint,7,opt,name=zpool_width,json=zpoolWidth,proto3" json:"zpool_width,omitempty"`
+	ZpoolAshift   int32                  `protobuf:"varint,8,opt,name=zpool_ashift,json=zpoolAshift,proto3" json:"zpool_ashift,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -1051,6 +1070,27 @@ func (x *PoolWish) GetExtendAt() int32 {
 func (x *PoolWish) GetExtendBy() int32 {
 	if x != nil {
 		return x.ExtendBy
+	}
+	return 0
+}
+
+func (x *PoolWish) GetZpoolLayout() string {
+	if x != nil {
+		return x.ZpoolLayout
+	}
+	return ""
+}
+
+func (x *PoolWish) GetZpoolWidth() int32 {
+	if x != nil {
+		return x.ZpoolWidth
+	}
+	return 0
+}
+
+func (x *PoolWish) GetZpoolAshift() int32 {
+	if x != nil {
+		return x.ZpoolAshift
 	}
 	return 0
 }
@@ -2029,7 +2069,7 @@ const file_internal_poold_pb_poold_proto_rawDesc = "" +
 	"\x0eReportResponse\x12*\n" +
 	"\x05pools\x18\x01 \x03(\v2\x14.berth.poold.v1.PoolR\x05pools\"\x0e\n" +
 	"\fWatchRequest\"\x0f\n" +
-	"\rWatchResponse\"\xb0\x03\n" +
+	"\rWatchResponse\"\xd0\x03\n" +
 	"\rCreateRequest\x12\x0e\n" +
 	"\x02id\x18\x01 \x01(\tR\x02id\x12+\n" +
 	"\x04pool\x18\x02 \x01(\v2\x17.berth.poold.v1.PoolRefR\x04pool\x12\x12\n" +
@@ -2039,25 +2079,35 @@ const file_internal_poold_pb_poold_proto_rawDesc = "" +
 	"\x06inline\x18\x06 \x01(\v2\x16.berth.poold.v1.InlineR\x06inline\x12.\n" +
 	"\x06source\x18\a \x01(\v2\x16.berth.poold.v1.SourceR\x06source\x12\x12\n" +
 	"\x04wipe\x18\b \x01(\tR\x04wipe\x12,\n" +
-	"\x03zfs\x18\t \x01(\v2\x1a.berth.poold.v1.ZFSOptionsR\x03zfs\x1a9\n" +
+	"\x03zfs\x18\t \x01(\v2\x1a.berth.poold.v1.ZFSOptionsR\x03zfs\x12\x1e\n" +
+	"\n" +
+	"filesystem\x18\n" +
+	" \x01(\tR\n" +
+	"filesystem\x1a9\n" +
 	"\vLabelsEntry\x12\x10\n" +
 	"\x03key\x18\x01 \x01(\tR\x03key\x12\x14\n" +
-	"\x05value\x18\x02 \x01(\tR\x05value:\x028\x01\"M\n" +
+	"\x05value\x18\x02 \x01(\tR\x05value:\x028\x01\"n\n" +
 	"\n" +
 	"ZFSOptions\x12\x1d\n" +
 	"\n" +
 	"block_size\x18\x01 \x01(\x03R\tblockSize\x12 \n" +
-	"\vcompression\x18\x02 \x01(\tR\vcompression\"i\n" +
+	"\vcompression\x18\x02 \x01(\tR\vcompression\x12\x1f\n" +
+	"\vrecord_size\x18\x03 \x01(\x03R\n" +
+	"recordSize\"i\n" +
 	"\x0fSnapshotRequest\x12\x0e\n" +
 	"\x02id\x18\x01 \x01(\tR\x02id\x12\x16\n" +
 	"\x06volume\x18\x02 \x01(\tR\x06volume\x12.\n" +
-	"\x06limits\x18\x03 \x01(\v2\x16.berth.poold.v1.LimitsR\x06limits\"\xaa\x01\n" +
+	"\x06limits\x18\x03 \x01(\v2\x16.berth.poold.v1.LimitsR\x06limits\"\x91\x02\n" +
 	"\bPoolWish\x12+\n" +
 	"\x04pool\x18\x01 \x01(\v2\x17.berth.poold.v1.PoolRefR\x04pool\x12\x14\n" +
 	"\x05disks\x18\x02 \x03(\tR\x05disks\x12!\n" +
 	"\fsize_percent\x18\x03 \x01(\x05R\vsizePercent\x12\x1b\n" +
 	"\textend_at\x18\x04 \x01(\x05R\bextendAt\x12\x1b\n" +
-	"\textend_by\x18\x05 \x01(\x05R\bextendBy\";\n" +
+	"\textend_by\x18\x05 \x01(\x05R\bextendBy\x12!\n" +
+	"\fzpool_layout\x18\x06 \x01(\tR\vzpoolLayout\x12\x1f\n" +
+	"\vzpool_width\x18\a \x01(\x05R\n" +
+	"zpoolWidth\x12!\n" +
+	"\fzpool_ashift\x18\b \x01(\x05R\vzpoolAshift\";\n" +
 	"\aOutcome\x12\x16\n" +
 	"\x06reason\x18\x01 \x01(\tR\x06reason\x12\x18\n" +
 	"\amessage\x18\x02 \x01(\tR\amessage\"\x1c\n" +

@@ -673,6 +673,9 @@ var schemaYAML = typed.YAMLObject(`types:
     - name: compression
       type:
         scalar: string
+    - name: create
+      type:
+        namedType: dev.berth.berth.api.v1alpha1.ZpoolCreation
     - name: pools
       type:
         list:
@@ -683,6 +686,24 @@ var schemaYAML = typed.YAMLObject(`types:
       type:
         namedType: dev.berth.berth.api.v1alpha1.Volblocksize
       default: 16Ki
+- name: dev.berth.berth.api.v1alpha1.ZpoolCreation
+  map:
+    fields:
+    - name: ashift
+      type:
+        scalar: numeric
+      default: 12
+    - name: disks
+      type:
+        namedType: dev.berth.berth.api.v1alpha1.DevicePools
+    - name: layout
+      type:
+        namedType: dev.berth.berth.api.v1alpha1.ZpoolLayout
+    - name: width
+      type:
+        scalar: numeric
+- name: dev.berth.berth.api.v1alpha1.ZpoolLayout
+  scalar: string
 - name: io.k8s.apimachinery.pkg.api.resource.Quantity
   scalar: untyped
   list:

@@ -14,7 +14,7 @@ import (
 type PoolChangeApplyConfiguration struct {
 	// at is when, by the node's clock.
 	At *v1.Time `json:"at,omitempty"`
-	// reason is Made, Grown or Extended.
+	// reason is Made, Grown, Extended or Imported.
 	Reason *apiv1alpha1.PoolChangeReason `json:"reason,omitempty"`
 	// message says what was done.
 	Message *string `json:"message,omitempty"`

@@ -16,6 +16,8 @@ type ZFSPoolsApplyConfiguration struct {
 	// (tank/berth, after zfs set berth.dev:pool=tank/berth tank/berth). A node serves the
 	// class from those that it has.
 	Pools []string `json:"pools,omitempty"`
+	// create lets Berth make the zpool, grow it, and import it when the node starts.
+	Create *ZpoolCreationApplyConfiguration `json:"create,omitempty"`
 	// volblocksize is the size of a volume's blocks: small ones suit databases, large
 	// ones compress better and take less metadata. A copy has its source's.
 	Volblocksize *apiv1alpha1.Volblocksize `json:"volblocksize,omitempty"`
@@ -38,6 +40,14 @@ func (b *ZFSPoolsApplyConfiguration) WithPools(values ...string) *ZFSPoolsApplyC
 	for i := range values {
 		b.Pools = append(b.Pools, values[i])
 	}
+	return b
+}
+
+// WithCreate sets the Create field in the declarative configuration to the given value
+// and returns the receiver, so that objects can be built by chaining "With" function invocations.
+// If called multiple times, the Create field is set to the value of the last call.
+func (b *ZFSPoolsApplyConfiguration) WithCreate(value *ZpoolCreationApplyConfiguration) *ZFSPoolsApplyConfiguration {
+	b.Create = value
 	return b
 }
 
