@@ -24,6 +24,7 @@ func (p *Provisioner) activateAll(ctx context.Context) {
 				return
 			}
 			defer unlock()
+			p.resume(name) // no volume of a thin pool that is suspended can be activated
 			// What fails shows when the volume is asked for.
 			_ = p.activateLocked(name, ids...)
 		})

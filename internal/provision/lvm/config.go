@@ -33,6 +33,14 @@ type Devices interface {
 	// input or output.
 	Target(name string) (kind, status string, err error)
 
+	// Mapped returns all device-mapper devices by their names, and whether they are
+	// suspended: who writes to one that is waits until it is resumed.
+	Mapped() (suspended map[string]bool, err error)
+
+	// Unload drops the table that was loaded into a device-mapper device and is not in use
+	// yet. One that has none, or that is gone, is no error.
+	Unload(name string) error
+
 	// Opens returns how often a device-mapper device is open; 0 if there is none.
 	Opens(name string) (int, error)
 

@@ -90,9 +90,11 @@
 // is read again and the facts decide: the volume is there, or gone, or there is no
 // room, or the group is missing; what is left is transient and carries the message.
 //
-// An LVM command that dies can leave the device suspended that it was changing, and the
-// pod that uses it waiting. Such a device is resumed after a change that failed, by the
-// next process, and else within half a minute; what cannot be resumed is a problem.
+// An LVM command that dies can leave the device suspended that it was changing, or a thin
+// pool with all of its devices, and the pods that use it waiting. That is resumed after a
+// change that failed, by the next process, and else within half a minute, with what LVM has
+// recorded of it: a table that was loaded and perhaps never recorded is dropped first. What
+// cannot be resumed is a problem.
 //
 // A volume group that blocks blocks itself alone: changes are ordered per group,
 // reports have a time limit, and when the report of all groups exceeds it each is

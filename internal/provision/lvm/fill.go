@@ -115,6 +115,7 @@ func (p *Provisioner) watchFill(ctx context.Context) {
 		case <-ctx.Done():
 			return
 		case <-fill.C:
+			p.noticeSuspended()
 			p.lookAround()
 		}
 	}

@@ -11,7 +11,8 @@ import (
 
 // A process that dies in the middle takes the LVM command it runs with it. Two things can
 // be left that no later command puts right by itself: a copy that is too small yet, and a
-// device that is suspended while it is changed, on which whoever uses it waits for ever.
+// device, or a thin pool with all of its devices, that is suspended while it is changed, on
+// which whoever uses it waits for ever.
 // Both are put right when the groups are first seen, and tried again from time to time.
 
 // mend puts right what is left in all groups, behind its caller's back.
@@ -35,18 +36,19 @@ func (p *Provisioner) mend(ctx context.Context) {
 	}
 }
 
-// resume resumes the volumes of a group that are suspended. What fails shows as their
-// problem. The group's lock is held: no command of this process is at work on them, and
+// resume resumes the volumes and the thin pools of a group that are suspended. What fails
+// shows as their problem. The group's lock is held: no command of this process is at work on them, and
 // LVM reports nothing in the middle of another's.
 func (p *Provisioner) resume(name string) {
-	var ids []string
-	p.state.with(name, func(g *group) { ids = g.suspended() })
-	if len(ids) == 0 {
+	var ids, pools []string
+	p.state.with(name, func(g *group) { ids, pools = g.suspended(), g.suspendedPools() })
+	if len(ids)+len(pools) == 0 {
 		return
 	}
 	p.begin(name)
-	_, err := p.config.Runner.Change(p.config.resumeCommand(name, ids...))
+	err := p.reload(name, ids, pools)
 	p.end(name)
+	p.look(name, pools...)
 	p.state.with(name, func(g *group) {
 		if g == nil {
 			return
@@ -60,6 +62,12 @@ func (p *Provisioner) resume(name string) {
 			}
 			if left := g.pending[strings.TrimPrefix(id, cowPrefix)]; left != nil && left.cow != nil {
 				left.cow.suspended = err != nil
+			}
+		}
+		now := p.mapped()
+		for _, thin := range pools {
+			if pool := g.pools[thin]; pool != nil {
+				pool.suspended = now.suspends(name, thin)
 			}
 		}
 	})
@@ -109,7 +117,7 @@ func (s *state) unfinished() map[string]map[string]provision.PoolRef {
 				copies[id] = g.ref(v.pool)
 			}
 		}
-		if len(copies)+len(g.suspended()) > 0 {
+		if len(copies)+len(g.suspended())+len(g.suspendedPools()) > 0 {
 			byGroup[g.name] = copies
 		}
 	}

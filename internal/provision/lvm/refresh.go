@@ -121,14 +121,17 @@ func (p *Provisioner) apply(a answer) {
 
 // query asks LVM for a report of the named groups, or of all.
 func (p *Provisioner) query(ctx context.Context, groups ...string) ([]*group, error) {
+	before := p.mapped()
 	out, err := p.ask(ctx, p.config.reportCommand(groups...))
 	if err != nil {
 		return nil, err
 	}
 	read, err := parse(out)
+	after := p.mapped()
 	for _, g := range read {
 		for name, pool := range g.pools {
 			pool.kernel = p.kernelStatus(g.name, name)
+			pool.suspended = before.suspends(g.name, name) && after.suspends(g.name, name)
 		}
 	}
 	return read, err

@@ -22,6 +22,9 @@ type thinPool struct {
 	zeroing bool
 	// health is LVM's word for a damage that the kernel does not know of.
 	health string
+	// suspended is what a command leaves that dies while it changes the pool: who writes to
+	// a volume of it waits until it is resumed.
+	suspended bool
 	// kernel is what the kernel said last, told what it said when a change was signalled
 	// last.
 	kernel, told thinStatus
@@ -87,6 +90,8 @@ func (g *group) poolTrouble(thin string, now time.Time) string {
 		return "the thin pool is gone"
 	case p.health != "":
 		return "LVM reports the thin pool as " + p.health
+	case p.suspended:
+		return suspendedPool(name)
 	case !p.zeroing:
 		return "what deleted volumes held could be read from new ones, for the thin pool gives out blocks unzeroed: turn zeroing on (lvchange --zero y " + name + ")"
 	case p.refused != "":

@@ -149,7 +149,10 @@ func (h *Host) edit(operation string, a arguments, fail failure) ([]byte, error)
 // change changes what a volume is, and says whether LVM writes metadata for it.
 func (v *Volume) change(a arguments) (written bool, err error) {
 	if _, refresh := a.flags["--refresh"]; refresh || a.flags["--activate"] == "y" {
-		v.Active, v.Suspended = v.Active || !refresh && !v.Skip, v.Suspended && !refresh
+		if refresh && v.Active || !refresh && v.Thin != nil && !v.Active {
+			v.refresh() // also a pool that was live through its volumes, and now is by itself
+		}
+		v.Active = v.Active || !refresh && !v.Skip
 		return false, nil
 	}
 	if err := v.permit(a.flags["--permission"]); err != nil {

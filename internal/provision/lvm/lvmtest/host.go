@@ -55,8 +55,10 @@ type Volume struct {
 	Extents      int64
 	Tags         []string
 	Active, Open bool
-	// Suspended by a command that died.
-	Suspended bool
+	// Suspended by a command that died, which left a table of so many extents Loaded and not
+	// in use. The kernel Maps others than are recorded, unless that is 0.
+	Suspended    bool
+	Loaded, Maps int64
 	// Pool of a thin volume, and Data it holds there in bytes.
 	Pool string
 	Data int64

@@ -1,0 +1,77 @@
+package lvmtest
+
+// A command that dies in the middle leaves devices suspended, and tables loaded that are
+// not in use: other ones than LVM has recorded, if it died before it recorded them.
+
+// InUse is how many extents the kernel maps of a logical volume.
+func (v *Volume) InUse() int64 {
+	if v.Maps > 0 {
+		return v.Maps
+	}
+	return v.Extents
+}
+
+// refresh resumes a logical volume. LVM loads what it has recorded where that differs from
+// what is in use, and puts into use whatever is loaded.
+func (v *Volume) refresh() {
+	if !v.Suspended {
+		return
+	}
+	if v.InUse() != v.Extents {
+		v.Loaded = v.Extents
+	}
+	if v.Loaded > 0 {
+		v.Maps, v.Loaded = v.Loaded, 0
+	}
+	v.Suspended = false
+}
+
+// devicesOf are the names of the devices that a logical volume is made of.
+func (g *Group) devicesOf(name string) (names []string) {
+	v, mapping := g.Volumes[name], doubled(g.Name)+"-"+doubled(name)
+	if v.Active {
+		names = append(names, mapping)
+	}
+	if v.Thin == nil {
+		return names
+	}
+	live, layered := g.live(name)
+	if live {
+		names = append(names, mapping+"_tdata", mapping+"_tmeta")
+	}
+	if layered {
+		names = append(names, mapping+"-tpool")
+	}
+	return names
+}
+
+// Mapped implements lvm.Devices.
+func (h *Host) Mapped() (suspended map[string]bool, err error) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	suspended = map[string]bool{}
+	for _, g := range h.groups {
+		for name, v := range g.Volumes {
+			for _, device := range g.devicesOf(name) {
+				suspended[device] = v.Suspended
+			}
+		}
+	}
+	return suspended, nil
+}
+
+// Unload implements lvm.Devices.
+func (h *Host) Unload(device string) error {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	for _, g := range h.groups {
+		for name, v := range g.Volumes {
+			for _, own := range g.devicesOf(name) {
+				if own == device {
+					v.Loaded = 0
+				}
+			}
+		}
+	}
+	return nil
+}

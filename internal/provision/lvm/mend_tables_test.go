@@ -1,0 +1,234 @@
+package lvm_test
+
+import (
+	"errors"
+	"strings"
+	"testing"
+	"time"
+
+	"berth.dev/berth/internal/provision"
+	"berth.dev/berth/internal/provision/lvm"
+	"berth.dev/berth/internal/provision/lvm/lvmtest"
+	"berth.dev/berth/internal/run"
+)
+
+// extending is what an extension of the thin pool leaves that dies in the middle.
+func extending(host *lvmtest.Host, recorded bool) {
+	host.On("/dev/"+thin.Name, func(pool *lvmtest.Volume) {
+		pool.Suspended, pool.Maps, pool.Loaded = true, pool.Extents, pool.Extents+50
+		if recorded {
+			pool.Extents += 50
+		}
+	})
+}
+
+// wantMended fails unless the kernel has of the thin pool what LVM has recorded.
+func wantMended(t *testing.T, host *lvmtest.Host) {
+	t.Helper()
+	host.On("/dev/"+thin.Name, func(pool *lvmtest.Volume) {
+		if pool.Suspended || pool.InUse() != pool.Extents {
+			t.Errorf("the pool is suspended: %v, has %d extents and is mapped to %d", pool.Suspended, pool.Extents, pool.InUse())
+		}
+	})
+}
+
+func TestAThinPoolThatADeadCommandLeftSuspendedIsWhatLVMHasRecorded(t *testing.T) {
+	for when, recorded := range map[string]bool{"before LVM recorded it": false, "after LVM recorded it": true} {
+		for how, die := range map[string]func(*testing.T, *lvmtest.Host, *lvm.Provisioner){
+			"with its process": func(t *testing.T, host *lvmtest.Host, _ *lvm.Provisioner) {
+				extending(host, recorded)
+				next := over(t, host)
+				poolOf(t, next, thin)
+				next.Wait()
+			},
+			"by itself": func(t *testing.T, host *lvmtest.Host, p *lvm.Provisioner) {
+				host.Around = only("lvextend", func(c run.Command, _ func() ([]byte, error)) ([]byte, error) {
+					extending(host, recorded)
+					return nil, exit5(c)
+				})
+				host.On("/dev/vg-a/pvc-1", func(v *lvmtest.Volume) { v.Data = 95 * unit })
+				create(t, p, promised("pvc-2", 1)) // which looks how full the pool is
+				wish := provision.PoolWish{Pool: thin, Extension: provision.Extension{At: 80, By: 20}}
+				if got, err := p.Ensure(t.Context(), wish); err == nil {
+					t.Errorf("the extension that died is told as %+v", got)
+				}
+			},
+		} {
+			t.Run(how+" "+when, func(t *testing.T) {
+				host := thinHost()
+				p := over(t, host)
+				create(t, p, promised("pvc-1", 100))
+				die(t, host, p)
+				wantMended(t, host)
+			})
+		}
+	}
+}
+
+func TestAVolumeIsResumedWithWhatLVMHasRecorded(t *testing.T) {
+	host := thinHost()
+	create(t, over(t, host), request("pvc-1", 2))
+	host.On("/dev/vg-a/pvc-1", func(v *lvmtest.Volume) { v.Suspended, v.Loaded = true, 5 })
+	p := over(t, host)
+	poolOf(t, p, vg)
+	p.Wait()
+	host.On("/dev/vg-a/pvc-1", func(v *lvmtest.Volume) {
+		if v.Suspended || v.InUse() != 2 {
+			t.Errorf("suspended: %v, mapped to %d extents", v.Suspended, v.InUse())
+		}
+	})
+}
+
+func TestAPoolThatIsLiveThroughItsVolumesAloneIsResumed(t *testing.T) {
+	host := thinHost()
+	create(t, over(t, host), promised("pvc-1", 2))
+	extending(host, false)
+	host.On("/dev/"+thin.Name, func(pool *lvmtest.Volume) { pool.Active = false })
+	p := over(t, host)
+	poolOf(t, p, thin)
+	p.Wait()
+	wantMended(t, host)
+}
+
+func TestNoVolumeIsActivatedInAPoolThatIsSuspended(t *testing.T) {
+	host := thinHost()
+	create(t, over(t, host), promised("pvc-1", 2))
+	extending(host, false)
+	host.On("/dev/vg-a/pvc-1", func(v *lvmtest.Volume) { v.Active = false })
+	host.Around = only("lvchange", func(c run.Command, do func() ([]byte, error)) ([]byte, error) {
+		host.On("/dev/"+thin.Name, func(pool *lvmtest.Volume) {
+			if pool.Suspended && mentions(c, "vg-a/pvc-1") {
+				t.Error("the kernel activates no thin volume of a pool that is suspended")
+			}
+		})
+		return do()
+	})
+	p := over(t, host)
+	poolOf(t, p, thin)
+	p.Wait()
+	wantMended(t, host)
+	if !host.Exists("/dev/vg-a/pvc-1") {
+		t.Error("the volume was not activated")
+	}
+}
+
+func TestAPoolThatCannotBeResumedTakesNothingUntilItIs(t *testing.T) {
+	host := thinHost()
+	create(t, over(t, host), promised("pvc-1", 2))
+	extending(host, false)
+	broken := true
+	host.Around = only("lvchange", func(c run.Command, do func() ([]byte, error)) ([]byte, error) {
+		if broken {
+			return nil, exit5(c)
+		}
+		return do()
+	})
+	_, c := counted(host)
+	c.QueryTimeout = time.Second // which is also how often it is tried again
+	p, stop := start(t, c)
+	eventually(t, func() bool { return strings.Contains(poolOf(t, p, thin).Problem, "lvchange --refresh "+thin.Name) }, "nothing is said of it")
+	if _, err := p.Create(t.Context(), promised("pvc-2", 1)); !errors.Is(err, provision.ErrUnavailable) {
+		t.Errorf("created in a pool that is suspended: %v", err)
+	}
+	if err := p.Delete(t.Context(), "pvc-1"); !errors.Is(err, provision.ErrUnavailable) {
+		t.Errorf("deleted in a pool that is suspended: %v", err)
+	}
+	stop()
+	broken = false
+	p, _ = start(t, c)
+	eventually(t, func() bool { return poolOf(t, p, thin).Problem == "" }, "it is not resumed")
+	wantMended(t, host)
+	if err := p.Delete(t.Context(), "pvc-1"); err != nil {
+		t.Error(err)
+	}
+}
+
+func TestAPoolThatSuspendsWhileTheProvisionerRunsIsResumed(t *testing.T) {
+	host := thinHost()
+	_, c := counted(host)
+	c.FillInterval, c.QueryTimeout = 10*time.Millisecond, 20*time.Millisecond // how soon it is seen, and mended
+	p, _ := start(t, c)
+	create(t, p, promised("pvc-1", 2))
+	extending(host, true) // by a command of others that died
+	eventually(t, func() bool {
+		<-p.Changed()
+		poolOf(t, p, thin)
+		resumed := false
+		host.On("/dev/"+thin.Name, func(pool *lvmtest.Volume) { resumed = !pool.Suspended })
+		return resumed
+	}, "it is not resumed")
+	wantMended(t, host)
+}
+
+func TestAPoolThatOthersAreChangingIsLeftAlone(t *testing.T) {
+	host := thinHost()
+	p := over(t, host)
+	create(t, p, promised("pvc-1", 2))
+	suspended := func(yes bool) {
+		host.On("/dev/"+thin.Name, func(pool *lvmtest.Volume) { pool.Suspended = yes })
+	}
+	suspended(true)
+	// LVM's report waits for the end of a change.
+	host.Around = func(c run.Command, do func() ([]byte, error)) ([]byte, error) {
+		if c.Operation == "fullreport" {
+			suspended(false)
+		} else {
+			t.Errorf("%v was started", c)
+		}
+		return do()
+	}
+	_, c := counted(host)
+	next, _ := start(t, c)
+	if got := poolOf(t, next, thin); got.Problem != "" {
+		t.Errorf("reported %+v", got)
+	}
+	next.Wait()
+}
+
+// unloading makes dropping a table an effect.
+type unloading struct {
+	*lvmtest.Host
+	dying *crash
+}
+
+func (u unloading) Unload(name string) error {
+	if err := u.dying.effect(); err != nil {
+		return err
+	}
+	if err := u.Host.Unload(name); err != nil {
+		return err
+	}
+	return u.dying.effect()
+}
+
+func TestAProcessMayEndAtAnyEffectOfMendingAPool(t *testing.T) {
+	for _, recorded := range []bool{false, true} {
+		for at := 1; ; at++ {
+			host := thinHost()
+			create(t, over(t, host), promised("pvc-1", 2))
+			extending(host, recorded)
+			dying := &crash{at: at}
+			host.Disturb(func(h *lvmtest.Host) { h.Around = dying.around })
+			_, c := counted(host)
+			c.Devices = unloading{host, dying}
+			p, stop := start(t, c)
+			_, _ = p.Report(t.Context())
+			p.Wait()
+			stop()
+			ended := !dying.dead()
+			host.Disturb(func(h *lvmtest.Host) { h.Around = nil })
+			next := over(t, host)
+			poolOf(t, next, thin)
+			next.Wait()
+			if wantMended(t, host); t.Failed() {
+				t.Fatalf("crashed at effect %d, recorded: %v", at, recorded)
+			}
+			if ended {
+				if effects := 2 * (4 + 1); at != effects+1 {
+					t.Errorf("mending has %d effects, want %d", at-1, effects)
+				}
+				break
+			}
+		}
+	}
+}
