@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"net"
 	"os"
 	"path/filepath"
 	"strings"
@@ -20,7 +19,6 @@ import (
 	"berth.dev/berth/internal/agent"
 	"berth.dev/berth/internal/agent/metrics"
 	"berth.dev/berth/internal/agent/staging"
-	"berth.dev/berth/internal/csi"
 	"berth.dev/berth/internal/poold"
 )
 
@@ -28,9 +26,10 @@ import (
 const embedded = "embedded"
 
 type agentFlags struct {
-	node, namespace, kubeletDir, poold, csiSocket, httpAddress, kubeconfig string
-	udev                                                                   bool
-	orphanRetention                                                        time.Duration
+	doorFlags
+	node, kubeletDir, poold string
+	udev                    bool
+	orphanRetention         time.Duration
 }
 
 // minOrphanRetention gives people the time to see an orphan before it is deleted.
@@ -47,12 +46,10 @@ func newAgentCommand() *cobra.Command {
 	}
 	flags := cmd.Flags()
 	flags.StringVar(&f.node, "node-name", os.Getenv("NODE_NAME"), "name of the Node that this process runs on; by default $NODE_NAME")
-	flags.StringVar(&f.namespace, "namespace", namespaceFromEnvironment(), "namespace that Berth is installed in")
+	f.add(flags, ":9808")
 	flags.StringVar(&f.kubeletDir, "kubelet-dir", defaultKubeletDir, "the kubelet's directory")
 	flags.StringVar(&f.poold, "poold", embedded, "the pool daemon: embedded, or unix:///path of its socket")
 	flags.StringVar(&f.csiSocket, "csi-socket", "", "unix socket on which the kubelet connects; by default plugins/"+v1alpha1.LocalDriverName+"/csi.sock in the kubelet's directory")
-	flags.StringVar(&f.httpAddress, "http-address", ":9808", "address of /healthz, /readyz and /metrics")
-	flags.StringVar(&f.kubeconfig, "kubeconfig", "", "path of a kubeconfig; empty means that the process runs in the cluster")
 	flags.DurationVar(&f.orphanRetention, "orphan-retention", 0, "delete data that has no object after this long, at least 24h; 0 keeps it for ever")
 	addUdevFlag(cmd, &f.udev)
 	return cmd
@@ -82,29 +79,20 @@ func (f *agentFlags) run(ctx context.Context) (err error) {
 	if err := f.complete(); err != nil {
 		return err
 	}
-	config, err := clusterConfig(f.kubeconfig)
-	if err != nil {
-		return err
-	}
 	if err := os.MkdirAll(filepath.Dir(f.csiSocket), 0o750); err != nil {
 		return fmt.Errorf("making directory of CSI socket: %w", err)
 	}
-	calls, err := csi.Listen(ctx, f.csiSocket)
+	d, err := f.open(ctx)
 	if err != nil {
 		return err
 	}
-	defer func() { err = errors.Join(err, closed(calls)) }()
-	probes, err := (&net.ListenConfig{}).Listen(ctx, "tcp", f.httpAddress)
-	if err != nil {
-		return fmt.Errorf("opening --http-address: %w", err)
-	}
-	defer func() { err = errors.Join(err, closed(probes)) }()
+	defer func() { err = errors.Join(err, d.close()) }()
 
 	return f.withDisks(ctx, func(ctx context.Context, n poold.Node, registry *prometheus.Registry) error {
 		return agent.New(agent.Options{
 			Node: f.node, Namespace: f.namespace, KubeletDir: f.kubeletDir,
 			Disks: n, Mounts: staging.KernelMounts,
-			Config: config, CSI: calls, HTTP: probes, Registry: registry,
+			Config: d.cluster, CSI: d.csi, HTTP: d.http, Registry: registry,
 			RegistrationSocket: filepath.Join(f.kubeletDir, "plugins_registry", v1alpha1.LocalDriverName+"-reg.sock"),
 			OrphanRetention:    f.orphanRetention,
 			Version:            version, Log: ctrl.Log, Clock: clock.RealClock{},

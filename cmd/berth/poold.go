@@ -3,52 +3,42 @@ package main
 import (
 	"context"
 	"errors"
-	"fmt"
+	"net"
 
+	"github.com/prometheus/client_golang/prometheus"
+	"github.com/prometheus/client_golang/prometheus/collectors"
+	"github.com/prometheus/client_golang/prometheus/promhttp"
 	"github.com/spf13/cobra"
 	"golang.org/x/sync/errgroup"
-	ctrl "sigs.k8s.io/controller-runtime"
 
+	"berth.dev/berth/internal/agent/metrics"
 	"berth.dev/berth/internal/agent/staging"
-	"berth.dev/berth/internal/mount"
-	"berth.dev/berth/internal/mount/linux"
+	"berth.dev/berth/internal/health"
 	"berth.dev/berth/internal/poold"
-	"berth.dev/berth/internal/provision"
-	"berth.dev/berth/internal/provision/device"
-	devicekernel "berth.dev/berth/internal/provision/device/kernel"
-	"berth.dev/berth/internal/provision/lvm"
-	"berth.dev/berth/internal/provision/lvm/kernel"
-	"berth.dev/berth/internal/provision/zfs"
-	zfskernel "berth.dev/berth/internal/provision/zfs/kernel"
-	"berth.dev/berth/internal/run"
 )
 
 // defaultKubeletDir is where nearly every kubelet keeps its things.
 const defaultKubeletDir = "/var/lib/kubelet"
 
+type pooldFlags struct {
+	socket, kubeletDir, httpAddress string
+	udev                            bool
+}
+
 func newPooldCommand() *cobra.Command {
-	var (
-		socket, kubeletDir string
-		udev               bool
-	)
+	var f pooldFlags
 	cmd := &cobra.Command{
 		Use:   "poold",
 		Short: "Run the pool daemon of a node on a unix socket",
 		Long:  "Run what needs root on a node, LVM, ZFS and mounts, as a process of its own. It needs no credentials of the cluster.",
 		Args:  cobra.NoArgs,
-		RunE: func(cmd *cobra.Command, _ []string) error {
-			d, err := newDisks(udev, nil)
-			if err != nil {
-				return err
-			}
-			d.mounter = staging.Confine(kubeletDir, d.mounter)
-			return d.serve(cmd.Context(), socket)
-		},
+		RunE:  func(cmd *cobra.Command, _ []string) error { return f.run(cmd.Context()) },
 	}
 	flags := cmd.Flags()
-	flags.StringVar(&socket, "socket", "/run/berth/poold.sock", "unix socket to serve; for root and this user alone")
-	flags.StringVar(&kubeletDir, "kubelet-dir", defaultKubeletDir, "the kubelet's directory; nothing is mounted outside")
-	addUdevFlag(cmd, &udev)
+	flags.StringVar(&f.socket, "socket", "/run/berth/poold.sock", "unix socket to serve; for root and this user alone")
+	flags.StringVar(&f.kubeletDir, "kubelet-dir", defaultKubeletDir, "the kubelet's directory; nothing is mounted outside")
+	flags.StringVar(&f.httpAddress, "http-address", "", "address of /healthz, /readyz and /metrics; empty means none")
+	addUdevFlag(cmd, &f.udev)
 	return cmd
 }
 
@@ -56,80 +46,39 @@ func addUdevFlag(cmd *cobra.Command, udev *bool) {
 	cmd.Flags().BoolVar(udev, "udev", false, "udev manages the device nodes and LVM waits for it; not in a container")
 }
 
-// disks are the pools and mounts of this machine.
-type disks struct {
-	lvm     *lvm.Provisioner
-	zfs     *zfs.Provisioner
-	device  *device.Provisioner
-	all     *provision.Mux
-	mounter mount.Mounter
-}
-
-func newDisks(udev bool, observer run.Observer) (*disks, error) {
-	runner := run.Exec{Observer: observer}
-	mounter, err := linux.New(linux.Config{Runner: runner})
+func (f *pooldFlags) run(ctx context.Context) (err error) {
+	registry := prometheus.NewRegistry()
+	d, err := newDisks(f.udev, metrics.NewCommands(registry))
 	if err != nil {
-		return nil, fmt.Errorf("setting up mounts: %w", err)
+		return err
 	}
-	whole, err := device.New(device.Config{Disks: devicekernel.Disks{}, Mkfs: mounter.Mkfs})
-	if err != nil {
-		return nil, fmt.Errorf("setting up whole disks: %w", err)
-	}
-	provisioner, err := lvm.New(lvm.Config{Runner: runner, Devices: kernel.Devices{}, Disks: whole, Mkfs: mounter.Mkfs, Udev: udev})
-	if err != nil {
-		return nil, fmt.Errorf("setting up LVM: %w", err)
-	}
-	zpools, err := newZFS(runner, mounter)
-	if err != nil {
-		return nil, err
-	}
-	all := provision.NewMux(
-		provision.Member{Types: []string{provision.LVM, provision.LVMThin}, Provisioner: provisioner},
-		provision.Member{Types: []string{provision.ZFS}, Provisioner: zpools},
-		provision.Member{Types: []string{provision.Device}, Provisioner: whole},
-	)
-	return &disks{lvm: provisioner, zfs: zpools, device: whole, all: all, mounter: mounter}, nil
-}
-
-// newZFS serves zpools whenever there are some. On a node without ZFS that costs a
-// look at one directory of the kernel's now and then.
-func newZFS(runner run.Runner, mounter *linux.Mounter) (*zfs.Provisioner, error) {
-	devices := &zfskernel.Devices{}
-	if version := devices.Module(); version != "" {
-		ctrl.Log.Info("found the kernel's ZFS", "version", version)
-	} else {
-		ctrl.Log.Info("the kernel has no ZFS loaded; zpools are served as soon as there are any")
-	}
-	provisioner, err := zfs.New(zfs.Config{Runner: runner, Devices: devices, Mkfs: mounter.Mkfs})
-	if err != nil {
-		return nil, fmt.Errorf("setting up ZFS: %w", err)
-	}
-	return provisioner, nil
-}
-
-// healthy returns why the pools cannot be managed; it names the pool.
-func (d *disks) healthy() error {
-	return errors.Join(d.lvm.Healthy(), d.zfs.Healthy(), d.device.Healthy())
-}
-
-func (d *disks) node() poold.Node { return poold.NewLocal(d.all, d.mounter) }
-
-// run watches the pools until ctx ends.
-func (d *disks) run(ctx context.Context) error {
+	d.mounter = staging.Confine(f.kubeletDir, d.mounter)
 	work, ctx := errgroup.WithContext(ctx)
-	work.Go(func() error { return d.lvm.Run(ctx) })
-	work.Go(func() error { return d.zfs.Run(ctx) })
-	work.Go(func() error { return d.device.Run(ctx) })
-	work.Go(func() error { return d.all.Run(ctx) })
-	return work.Wait()
-}
-
-// serve serves the disks on a socket until ctx ends.
-func (d *disks) serve(ctx context.Context, socket string) error {
-	work, ctx := errgroup.WithContext(ctx)
+	if f.httpAddress != "" {
+		l, err := listenHTTP(ctx, f.httpAddress)
+		if err != nil {
+			return err
+		}
+		work.Go(func() error { return serveMetrics(ctx, l, registry, d.healthy) })
+	}
 	work.Go(func() error { return d.run(ctx) })
 	work.Go(func() error {
-		return poold.Run(ctx, poold.Config{Socket: socket, Node: d.node(), Healthy: d.healthy})
+		return poold.Run(ctx, poold.Config{Socket: f.socket, Node: d.node(), Healthy: d.healthy})
 	})
 	return work.Wait()
+}
+
+// serveMetrics answers who asks after the process itself. That pools cannot be managed is
+// no reason to restart it: what has begun to change would only begin anew.
+func serveMetrics(ctx context.Context, l net.Listener, registry *prometheus.Registry, healthy func() error) error {
+	err := errors.Join(
+		registry.Register(collectors.NewGoCollector()),
+		registry.Register(collectors.NewProcessCollector(collectors.ProcessCollectorOpts{})),
+	)
+	if err != nil {
+		return err
+	}
+	mux := health.Mux(nil, health.Checks{"pools": health.Of(healthy)})
+	mux.Handle("/metrics", promhttp.HandlerFor(registry, promhttp.HandlerOpts{}))
+	return health.Serve(ctx, l, mux)
 }

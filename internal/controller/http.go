@@ -3,14 +3,14 @@ package controller
 import (
 	"errors"
 	"net"
-	"net/http"
 	"time"
 
 	csimetrics "github.com/kubernetes-csi/csi-lib-utils/metrics"
 	"k8s.io/utils/ptr"
-	"sigs.k8s.io/controller-runtime/pkg/healthz"
 	"sigs.k8s.io/controller-runtime/pkg/manager"
 	"sigs.k8s.io/controller-runtime/pkg/metrics"
+
+	"berth.dev/berth/internal/health"
 )
 
 var errNotSynced = errors.New("the caches are not filled yet")
@@ -31,15 +31,11 @@ func readiness(synced <-chan struct{}) func() error {
 // answers; ready that calls can be served. Neither asks the API server: to
 // restart the controller does not bring the API server back.
 func httpServer(listener net.Listener, ready func() error, counters csimetrics.CSIMetricsManager) *manager.Server {
-	mux := http.NewServeMux()
-	mux.Handle("/healthz", http.StripPrefix("/healthz", &healthz.Handler{}))
-	mux.Handle("/readyz", http.StripPrefix("/readyz", &healthz.Handler{Checks: map[string]healthz.Checker{
-		"caches": func(*http.Request) error { return ready() },
-	}}))
+	mux := health.Mux(nil, health.Checks{"caches": health.Of(ready)})
 	counters.WithAdditionalRegistry(metrics.Registry).RegisterToServer(mux, "/metrics")
 	return &manager.Server{
 		Name:            "health and metrics",
-		Server:          &http.Server{Handler: mux, ReadHeaderTimeout: 10 * time.Second},
+		Server:          health.Server(mux),
 		Listener:        listener,
 		ShutdownTimeout: ptr.To(time.Second),
 	}

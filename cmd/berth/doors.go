@@ -1,0 +1,87 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net"
+	"os"
+
+	"github.com/spf13/pflag"
+	"k8s.io/client-go/rest"
+	"k8s.io/client-go/tools/clientcmd"
+
+	"berth.dev/berth/internal/csi"
+)
+
+// doorFlags say where a process of the cluster meets others.
+type doorFlags struct {
+	csiSocket, httpAddress, namespace, kubeconfig string
+}
+
+// add adds the flags that mean the same for all of them.
+func (f *doorFlags) add(flags *pflag.FlagSet, httpAddress string) {
+	flags.StringVar(&f.httpAddress, "http-address", httpAddress, "address of /healthz, /readyz and /metrics")
+	flags.StringVar(&f.namespace, "namespace", namespaceFromEnvironment(), "namespace that Berth is installed in")
+	flags.StringVar(&f.kubeconfig, "kubeconfig", "", "path of a kubeconfig; empty means that the process runs in the cluster")
+}
+
+// namespaceFromEnvironment is the pod's own namespace, where it is told.
+func namespaceFromEnvironment() string {
+	if namespace := os.Getenv("POD_NAMESPACE"); namespace != "" {
+		return namespace
+	}
+	return "berth-system"
+}
+
+// doors are where a process of the cluster meets others.
+type doors struct {
+	// cluster is the way to the API server; calls of CSI and questions after health
+	// come in by the others.
+	cluster   *rest.Config
+	csi, http net.Listener
+}
+
+// open opens the doors; on an error none is left open.
+func (f *doorFlags) open(ctx context.Context) (d *doors, err error) {
+	d = &doors{}
+	if d.cluster, err = clusterConfig(f.kubeconfig); err != nil {
+		return nil, err
+	}
+	if d.csi, err = csi.Listen(ctx, f.csiSocket); err != nil {
+		return nil, err
+	}
+	if d.http, err = listenHTTP(ctx, f.httpAddress); err != nil {
+		return nil, errors.Join(err, closed(d.csi))
+	}
+	return d, nil
+}
+
+func (d *doors) close() error { return errors.Join(closed(d.csi), closed(d.http)) }
+
+// listenHTTP opens the value of --http-address.
+func listenHTTP(ctx context.Context, address string) (net.Listener, error) {
+	l, err := (&net.ListenConfig{}).Listen(ctx, "tcp", address)
+	if err != nil {
+		return nil, fmt.Errorf("opening --http-address: %w", err)
+	}
+	return l, nil
+}
+
+// closed closes a listener that its server may have closed already.
+func closed(l net.Listener) error {
+	if err := l.Close(); err != nil && !errors.Is(err, net.ErrClosed) {
+		return fmt.Errorf("closing %s: %w", l.Addr(), err)
+	}
+	return nil
+}
+
+// clusterConfig finds the API server.
+func clusterConfig(kubeconfig string) (*rest.Config, error) {
+	config, err := clientcmd.BuildConfigFromFlags("", kubeconfig)
+	if err != nil {
+		return nil, fmt.Errorf("finding the API server (outside a cluster give --kubeconfig): %w", err)
+	}
+	config.UserAgent = "berth/" + version
+	return config, nil
+}

@@ -1,0 +1,77 @@
+package health
+
+import (
+	"context"
+	"errors"
+	"io"
+	"net"
+	"net/http"
+	"testing"
+)
+
+// serve serves until the test ends and returns the address and what Serve returned.
+func serve(t *testing.T, h http.Handler) (url string, stop func() error) {
+	t.Helper()
+	l, err := (&net.ListenConfig{}).Listen(t.Context(), "tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	ctx, cancel := context.WithCancel(t.Context())
+	served := make(chan error, 1)
+	go func() { served <- Serve(ctx, l, h) }()
+	return "http://" + l.Addr().String(), func() error { cancel(); return <-served }
+}
+
+func status(t *testing.T, url string) int {
+	t.Helper()
+	request, err := http.NewRequestWithContext(t.Context(), http.MethodGet, url, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	response, err := http.DefaultClient.Do(request)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = response.Body.Close() }()
+	_, _ = io.Copy(io.Discard, response.Body)
+	return response.StatusCode
+}
+
+func TestAProcessIsWellWhereNothingIsWrong(t *testing.T) {
+	well, ill := Of(func() error { return nil }), Of(func() error { return errors.New("vg0: a disk is missing") })
+	const ok, failing = http.StatusOK, http.StatusInternalServerError
+	for name, tc := range map[string]struct {
+		live, ready     Checks
+		healthz, readyz int
+	}{
+		"nothing is asked":       {nil, nil, ok, ok},
+		"all is well":            {Checks{"csi": well}, Checks{"csi": well}, ok, ok},
+		"a pool cannot be read":  {Checks{"csi": well}, Checks{"csi": well, "pools": ill}, ok, failing},
+		"calls are not answered": {Checks{"csi": ill}, Checks{"csi": ill}, failing, failing},
+	} {
+		t.Run(name, func(t *testing.T) {
+			url, stop := serve(t, Mux(tc.live, tc.ready))
+			for path, want := range map[string]int{"/healthz": tc.healthz, "/readyz": tc.readyz, "/metrics": http.StatusNotFound} {
+				if got := status(t, url+path); got != want {
+					t.Errorf("%s: %d, want %d", path, got, want)
+				}
+			}
+			if err := stop(); err != nil {
+				t.Errorf("told to stop: %v", err)
+			}
+		})
+	}
+}
+
+func TestAListenerThatIsClosedEndsTheServer(t *testing.T) {
+	l, err := (&net.ListenConfig{}).Listen(t.Context(), "tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := l.Close(); err != nil {
+		t.Fatal(err)
+	}
+	if err := Serve(t.Context(), l, Mux(nil, nil)); !errors.Is(err, net.ErrClosed) {
+		t.Error(err)
+	}
+}
