@@ -30,7 +30,7 @@ func createToWire(r provision.CreateRequest) *pb.CreateRequest {
 	return &pb.CreateRequest{
 		Id: r.ID, Pool: refToWire(r.Pool), Size: r.Size, Limits: limitsToWire(r.Limits), Labels: r.Labels,
 		Inline: inlineToWire(r.Inline), Source: sourceToWire(r.Source), Wipe: string(r.Wipe),
-		Zfs: zfsToWire(r.ZFS),
+		Filesystem: r.Filesystem, Zfs: zfsToWire(r.ZFS),
 	}
 }
 
@@ -38,7 +38,7 @@ func createFromWire(r *pb.CreateRequest) provision.CreateRequest {
 	return provision.CreateRequest{
 		ID: r.GetId(), Pool: refFromWire(r.GetPool()), Size: r.GetSize(), Limits: limitsFromWire(r.GetLimits()), Labels: r.GetLabels(),
 		Inline: inlineFromWire(r.GetInline()), Source: sourceFromWire(r.GetSource()), Wipe: provision.Wipe(r.GetWipe()),
-		ZFS: provision.ZFSOptions{BlockSize: r.GetZfs().GetBlockSize(), Compression: r.GetZfs().GetCompression()},
+		Filesystem: r.GetFilesystem(), ZFS: zfsFromWire(r.GetZfs()),
 	}
 }
 
@@ -47,7 +47,11 @@ func zfsToWire(o provision.ZFSOptions) *pb.ZFSOptions {
 	if o == (provision.ZFSOptions{}) {
 		return nil
 	}
-	return &pb.ZFSOptions{BlockSize: o.BlockSize, Compression: o.Compression}
+	return &pb.ZFSOptions{BlockSize: o.BlockSize, Compression: o.Compression, RecordSize: o.RecordSize}
+}
+
+func zfsFromWire(o *pb.ZFSOptions) provision.ZFSOptions {
+	return provision.ZFSOptions{BlockSize: o.GetBlockSize(), Compression: o.GetCompression(), RecordSize: o.GetRecordSize()}
 }
 
 func limitsToWire(l provision.Limits) *pb.Limits {

@@ -11,7 +11,7 @@ const (
 	LVM = "LVM"
 	// LVMThin carves thin volumes out of thin pools.
 	LVMThin = "LVMThin"
-	// ZFS carves zvols out of zpools.
+	// ZFS carves zvols and datasets out of zpools.
 	ZFS = "ZFS"
 	// Device hands out whole disks.
 	Device = "Device"
@@ -57,7 +57,8 @@ type Volume struct {
 	Pool PoolRef
 	// Size in bytes, rounded up to the pool's allocation unit.
 	Size int64
-	// Device is the path of its block device.
+	// Device is what is mounted: the path of its block device or, of a volume that is a
+	// filesystem of ZFS, the name of the dataset.
 	Device string
 	// Filesystem that was made on it; empty means blank: never formatted.
 	Filesystem string
@@ -141,7 +142,10 @@ type CreateRequest struct {
 	// Wipe is what becomes of its bytes once it is deleted. It is recorded with the
 	// volume where that matters: a provisioner that hands out nothing unwiped ignores it.
 	Wipe Wipe
-	// ZFS says how a zvol is kept; other provisioners ignore it.
+	// Filesystem that the volume is by itself, Dataset; empty for a block device. A source
+	// must be of the same kind.
+	Filesystem string
+	// ZFS says how a volume is kept in a zpool; other provisioners ignore it.
 	ZFS ZFSOptions
 }
 
@@ -189,7 +193,8 @@ type Provisioner interface {
 	Expand(ctx context.Context, r ExpandRequest) (Volume, error)
 
 	// Format makes the filesystem on a volume whose record says blank, then
-	// changes the record. It returns at once for a volume recorded with the same
+	// changes the record. Of a volume that is a filesystem by itself it makes nothing, and
+	// records that it may hold data now. It returns at once for a volume recorded with the same
 	// filesystem; another one is ErrConflict. A crash between the two steps leaves the
 	// record blank, which is true as far as anyone's data is concerned: nothing
 	// was mounted yet.

@@ -15,6 +15,12 @@ const (
 	XFS  = "xfs"
 )
 
+// Dataset is a filesystem of ZFS itself. It is made with the volume, in a zpool alone.
+const Dataset = "zfs"
+
+// IsDataset says whether a volume's device is a dataset: its name is no path.
+func IsDataset(device string) bool { return device != "" && !strings.HasPrefix(device, "/") }
+
 // MinSize is the smallest volume in bytes that a filesystem is made on; a blank
 // volume may be of any size.
 func MinSize(filesystem string) int64 {
@@ -68,7 +74,7 @@ func (r CreateRequest) Check() error {
 	if err := CheckID(r.ID); err != nil {
 		return err
 	}
-	if err := cmp.Or(checkPool(r.Pool.Name), checkSize(r.Size), r.Limits.check(), r.checkOwner(), r.Source.check(), r.Wipe.check(), r.ZFS.check()); err != nil {
+	if err := cmp.Or(checkPool(r.Pool.Name), checkSize(r.Size), r.Limits.check(), r.checkOwner(), r.Source.check(), r.Wipe.check(), r.ZFS.check(), r.checkFilesystem()); err != nil {
 		return err
 	}
 	if len(r.Labels) > maxLabels {
@@ -95,8 +101,15 @@ func (r FormatRequest) Check() error {
 	if err := CheckID(r.ID); err != nil {
 		return err
 	}
-	if r.Filesystem != Ext4 && r.Filesystem != XFS {
-		return fmt.Errorf("%w: filesystem %q is not one of %s, %s", ErrInvalid, r.Filesystem, Ext4, XFS)
+	switch r.Filesystem {
+	case Ext4, XFS:
+	case Dataset:
+		if r.Options != "" {
+			return fmt.Errorf("%w: mkfs options %q: no mkfs makes a filesystem of ZFS", ErrInvalid, r.Options)
+		}
+		return nil
+	default:
+		return fmt.Errorf("%w: filesystem %q is not one of %s, %s, %s", ErrInvalid, r.Filesystem, Ext4, XFS, Dataset)
 	}
 	if err := mkfs.Check(r.Filesystem, r.Options); err != nil {
 		return fmt.Errorf("%w: mkfs option %w", ErrInvalid, err)
@@ -112,12 +125,27 @@ func (r FormatRequest) Met(v Volume) (bool, error) {
 		return false, fmt.Errorf("%w: volume %s is still being copied", ErrUnavailable, v.ID)
 	case v.Filesystem == r.Filesystem:
 		return true, nil
+	case v.Device != "" && IsDataset(v.Device) != (r.Filesystem == Dataset):
+		return false, fmt.Errorf("%w: volume %s is %s, which cannot become %s", ErrConflict, v.ID, v.Device, r.Filesystem)
 	case v.Filesystem != "":
 		return false, fmt.Errorf("%w: volume %s is recorded as formatted with %s, not %s", ErrConflict, v.ID, v.Filesystem, r.Filesystem)
 	case v.Problem != "":
 		return false, fmt.Errorf("%w: volume %s: %s", ErrUnavailable, v.ID, v.Problem)
 	}
 	return false, nil
+}
+
+// checkFilesystem is where every provisioner but ZFS's refuses a dataset.
+func (r CreateRequest) checkFilesystem() error {
+	switch {
+	case r.Filesystem == "":
+		return nil
+	case r.Filesystem != Dataset:
+		return fmt.Errorf("%w: a volume is no %q filesystem by itself", ErrInvalid, r.Filesystem)
+	case r.Pool.Type != ZFS && Kind(r.Pool.Type) != nil: // of an unknown type there is no pool
+		return fmt.Errorf("%w: pools of type %s have no filesystems of ZFS", ErrUnsupported, r.Pool.Type)
+	}
+	return nil
 }
 
 func checkPool(name string) error {

@@ -6,15 +6,25 @@ import (
 )
 
 // ZFSOptions are how a volume is kept in a zpool. ZFS records them with the volume.
-// The zero value leaves both to the pool.
+// The zero value leaves all to the pool.
 type ZFSOptions struct {
-	// BlockSize in bytes, a power of two from MinZFSBlock to MaxZFSBlock; 0 is
+	// BlockSize of a zvol in bytes, a power of two from MinZFSBlock to MaxZFSBlock; 0 is
 	// DefaultZFSBlock. It never changes, and a copy has its source's.
 	BlockSize int64
 	// Compression in ZFS's words; empty for that of the pool, also when it changes. A
 	// copy has its own, for what is written to it.
 	Compression string
+	// RecordSize is the largest block of a file in a dataset in bytes, a power of two from
+	// MinZFSRecord to MaxZFSRecord; 0 for that of the pool, also when it changes. A copy
+	// has its own, for the files that are written to it.
+	RecordSize int64
 }
+
+// The records of datasets, in bytes.
+const (
+	MinZFSRecord = 512
+	MaxZFSRecord = 1 << 20
+)
 
 // The blocks of zvols, in bytes. ZFS takes smaller ones than these; the pointers to them
 // need more room than a volume is charged.
@@ -30,6 +40,8 @@ func (o ZFSOptions) check() error {
 	switch size := o.BlockSize; {
 	case size != 0 && (size < MinZFSBlock || size > MaxZFSBlock || size&(size-1) != 0):
 		return fmt.Errorf("%w: blocks of %d bytes: ZFS's volumes here have a power of two from %d to %d", ErrInvalid, size, MinZFSBlock, MaxZFSBlock)
+	case o.RecordSize != 0 && (o.RecordSize < MinZFSRecord || o.RecordSize > MaxZFSRecord || o.RecordSize&(o.RecordSize-1) != 0):
+		return fmt.Errorf("%w: records of %d bytes: ZFS's filesystems here have a power of two from %d to %d", ErrInvalid, o.RecordSize, MinZFSRecord, MaxZFSRecord)
 	case o.Compression != "" && !zfsCompression.MatchString(o.Compression):
 		return fmt.Errorf("%w: ZFS has no compression %q", ErrInvalid, o.Compression)
 	}

@@ -15,7 +15,7 @@ func givesUp(t *testing.T, f fixture) {
 		ctx, cancel := context.WithTimeout(t.Context(), patience)
 		_, err := f.Provisioner.Create(ctx, f.request(1, filesystemUnits))
 		if err == nil {
-			_, err = f.Provisioner.Format(ctx, provision.FormatRequest{ID: id(1), Filesystem: provision.Ext4})
+			_, err = f.Provisioner.Format(ctx, provision.FormatRequest{ID: id(1), Filesystem: f.native()})
 		}
 		cancel()
 		if err != nil && !errors.Is(err, context.DeadlineExceeded) {
@@ -23,8 +23,8 @@ func givesUp(t *testing.T, f fixture) {
 		}
 		// Whatever happened, the next call sees it and goes on from there.
 		v := f.create(t, 1, filesystemUnits)
-		f.format(t, 1, provision.Ext4)
-		v.Filesystem = provision.Ext4
+		f.format(t, 1, f.native())
+		v.Filesystem = f.native()
 		f.holds(t, v)
 
 		ctx, cancel = context.WithTimeout(t.Context(), patience)
@@ -50,8 +50,8 @@ func goneAlready(t *testing.T, f fixture) {
 func restarts(t *testing.T, f fixture) {
 	a := f.create(t, 1, 2)
 	b := f.create(t, 2, filesystemUnits)
-	f.format(t, 2, provision.Ext4)
-	b.Filesystem = provision.Ext4
+	f.format(t, 2, f.native())
+	b.Filesystem = f.native()
 	before := f.pool(t)
 
 	f.Provisioner = f.Restart()

@@ -43,7 +43,7 @@ func spareOnExpand(t *testing.T, f fixture) {
 func expandNotFound(t *testing.T, f fixture) {
 	_, err := f.Provisioner.Expand(t.Context(), provision.ExpandRequest{ID: id(1), Size: f.unit})
 	wantError(t, err, provision.ErrNotFound)
-	_, err = f.Provisioner.Format(t.Context(), provision.FormatRequest{ID: id(1), Filesystem: provision.Ext4})
+	_, err = f.Provisioner.Format(t.Context(), provision.FormatRequest{ID: id(1), Filesystem: f.native()})
 	wantError(t, err, provision.ErrNotFound)
 	f.holds(t)
 }

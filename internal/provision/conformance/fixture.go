@@ -43,7 +43,7 @@ func (f fixture) size(n int64) int64 {
 
 func (f fixture) request(n int, units int64) provision.CreateRequest {
 	return provision.CreateRequest{
-		ID: id(n), Pool: f.Pool, Size: f.size(units), Wipe: f.Wipe,
+		ID: id(n), Pool: f.Pool, Size: f.size(units), Wipe: f.Wipe, Filesystem: f.Filesystem,
 		Labels: map[string]string{"namespace": "shop", "claim": fmt.Sprintf("data-%d", n)},
 	}
 }
@@ -62,6 +62,21 @@ func (f fixture) format(t *testing.T, n int, fs string) {
 	t.Helper()
 	if _, err := f.Provisioner.Format(t.Context(), provision.FormatRequest{ID: id(n), Filesystem: fs}); err != nil {
 		t.Fatalf("formatting volume %d: %v", n, err)
+	}
+}
+
+// native is the filesystem that is made on volumes of this kind.
+func (f fixture) native() string { return cmp.Or(f.Filesystem, provision.Ext4) }
+
+// made fails unless so many filesystems were made on a volume. One that is a filesystem by
+// itself never bears another.
+func (f fixture) made(t *testing.T, n, want int) {
+	t.Helper()
+	if f.Filesystem != "" {
+		want = 0
+	}
+	if got := f.Formats(id(n)); got != want {
+		t.Errorf("a filesystem was made %d times on volume %d, want %d", got, n, want)
 	}
 }
 

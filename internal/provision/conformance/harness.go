@@ -44,6 +44,9 @@ type Harness struct {
 	// Wipe is asked for with each volume.
 	Wipe provision.Wipe
 
+	// Filesystem that volumes are by themselves: provision.Dataset, or empty.
+	Filesystem string
+
 	// Formats returns how often a filesystem was made on a volume.
 	Formats func(id string) int
 }

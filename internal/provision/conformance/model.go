@@ -49,7 +49,7 @@ func (m *model) free() int64 {
 
 func (m *model) create(t *rapid.T) {
 	m.f.settle(m.t)
-	r := provision.CreateRequest{ID: anyID(t), Pool: m.f.Pool, Wipe: m.f.Wipe}
+	r := provision.CreateRequest{ID: anyID(t), Pool: m.f.Pool, Wipe: m.f.Wipe, Filesystem: m.f.Filesystem}
 	units := rapid.Int64Range(1, m.total/2).Draw(t, "units")
 	spare := rapid.Int64Range(0, m.total/4).Draw(t, "spare")
 	r.Size, r.Limits.Spare = units*m.f.unit, spare*m.f.unit
@@ -88,7 +88,7 @@ func (m *model) expand(t *rapid.T) {
 }
 
 func (m *model) format(t *rapid.T) {
-	r := provision.FormatRequest{ID: anyID(t), Filesystem: provision.Ext4}
+	r := provision.FormatRequest{ID: anyID(t), Filesystem: m.f.native()}
 	v, exists := m.volumes[r.ID]
 	if exists && v.Size < filesystemUnits*m.f.unit {
 		return // too small for a filesystem

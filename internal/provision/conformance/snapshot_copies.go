@@ -81,25 +81,23 @@ func copyGrows(_ *testing.T, c copies) {
 
 func copyKeepsFilesystem(_ *testing.T, c copies) {
 	c.create(c.t, 1, units)
-	c.format(c.t, 1, provision.Ext4)
-	if s := c.take(1, 1); s.Filesystem != provision.Ext4 {
+	c.format(c.t, 1, c.native())
+	if s := c.take(1, 1); s.Filesystem != c.native() {
 		c.t.Errorf("the snapshot bears %q", s.Filesystem)
 	}
 	for n, source := range map[int]provision.Source{2: ofSnapshot(1), 3: ofVolume(1)} {
-		if v := c.copied(n, units, source); v.Filesystem != provision.Ext4 {
+		if v := c.copied(n, units, source); v.Filesystem != c.native() {
 			c.t.Errorf("the copy of %+v bears %q", source, v.Filesystem)
 		}
-		c.format(c.t, n, provision.Ext4)
-		if n := c.Formats(id(n)); n != 0 {
-			c.t.Errorf("the copy of %+v was formatted %d times", source, n)
-		}
+		c.format(c.t, n, c.native())
+		c.made(c.t, n, 0)
 	}
 }
 
 func copyKeepsBlankness(_ *testing.T, c copies) {
 	c.create(c.t, 1, units)
 	c.take(1, 1)
-	c.format(c.t, 1, provision.Ext4)
+	c.format(c.t, 1, c.native())
 	if v := c.copied(2, units, ofSnapshot(1)); v.Filesystem != "" {
 		c.t.Errorf("the copy of a blank volume bears %q", v.Filesystem)
 	}

@@ -33,8 +33,11 @@ func (c Config) areaCommand(name string) run.Command {
 	return c.command("create", "-o", "mountpoint=none", "-o", "canmount=off", name)
 }
 
-// createCommand makes a zvol with room reserved for all of it.
+// createCommand makes a volume with room reserved for all of it.
 func (c Config) createCommand(r provision.CreateRequest, size int64, name string) run.Command {
+	if r.Filesystem == provision.Dataset {
+		return c.createDatasetCommand(r, size, name)
+	}
 	block := cmp.Or(r.ZFS.BlockSize, provision.DefaultZFSBlock)
 	args := []string{"-V", strconv.FormatInt(size, 10), "-b", strconv.FormatInt(block, 10)}
 	return c.command("create", slices.Concat(args, properties(r, ""), []string{name})...)
@@ -67,7 +70,7 @@ func (c Config) recordCommand(name, filesystem string) run.Command {
 
 func (c Config) renameCommand(from, to string) run.Command { return c.command("rename", from, to) }
 
-// destroyCommand removes a zvol that has no snapshots. Nothing is ever destroyed
+// destroyCommand removes a volume that has no snapshots. Nothing is ever destroyed
 // recursively.
 func (c Config) destroyCommand(name string) run.Command { return c.command("destroy", name) }
 

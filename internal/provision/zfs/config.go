@@ -37,12 +37,16 @@ type Devices interface {
 	// Settle waits until udev does not look at a zvol any more, some seconds at most.
 	Settle(ctx context.Context, dataset string)
 
-	// WriteOut has what is kept in memory for a zvol written to it: of the filesystem that is
-	// mounted from it, or of the device itself.
+	// WriteOut has what is kept in memory for a volume written to it: of the filesystem that
+	// it is or that is mounted from it, or of the device itself.
 	WriteOut(ctx context.Context, dataset string) error
 
 	// Claimed says whether a zvol is mounted, or claimed by another device.
 	Claimed(dataset string) bool
+
+	// Mounted says whether a filesystem of ZFS is mounted anywhere, also where this
+	// process does not see it; true if that cannot be told.
+	Mounted(dataset string) bool
 }
 
 // Config of a provisioner.

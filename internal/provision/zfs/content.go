@@ -1,6 +1,7 @@
 package zfs
 
 import (
+	"cmp"
 	"fmt"
 	"strconv"
 
@@ -19,7 +20,7 @@ func (p *Provisioner) planContent(z *zpool, r provision.CreateRequest, size int6
 		if s == nil {
 			return nil, 0, fmt.Errorf("%w: snapshot %s", provision.ErrNotFound, r.Source.Snapshot)
 		}
-		if err := r.Fits(poolRef(z.datasets[of].parent), s.size); err != nil {
+		if err := cmp.Or(r.Fits(poolRef(z.datasets[of].parent), s.size), z.datasets[of].likeSource(r)); err != nil {
 			return nil, 0, err
 		}
 		from, filesystem = of+"@"+r.Source.Snapshot, s.filesystem
@@ -28,7 +29,7 @@ func (p *Provisioner) planContent(z *zpool, r provision.CreateRequest, size int6
 		if d == nil {
 			return nil, 0, fmt.Errorf("%w: %s", provision.ErrNotFound, r.Source.Volume)
 		}
-		if err := r.Fits(poolRef(d.parent), d.size); err != nil {
+		if err := cmp.Or(r.Fits(poolRef(d.parent), d.size), d.likeSource(r)); err != nil {
 			return nil, 0, err
 		}
 		at := d.baseName(r.ID)
@@ -55,7 +56,7 @@ func (p *Provisioner) blankStep(r provision.CreateRequest, size int64) step {
 		command: p.config.createCommand(r, size, name),
 		learn: func(z *zpool) {
 			z.datasets[name] = &dataset{
-				parent: parent, area: fresh, id: r.ID, size: size, reserved: true,
+				parent: parent, area: fresh, kind: kindOf(r), id: r.ID, size: size, quota: size, reserved: true,
 				record: record{inline: r.Inline, source: r.Source}, snapshots: map[string]*snapshot{},
 			}
 		},
@@ -65,14 +66,19 @@ func (p *Provisioner) blankStep(r provision.CreateRequest, size int64) step {
 func (p *Provisioner) cloneSteps(r provision.CreateRequest, size int64, filesystem, from string) []step {
 	parent, _ := datasetOf(r.Pool)
 	name := freshName(parent, r.ID)
+	files := r.Filesystem == provision.Dataset
 	clone := step{
 		command: p.config.cloneCommand(r, filesystem, from, name),
 		learn: func(z *zpool) {
 			z.datasets[name] = &dataset{
-				parent: parent, area: fresh, id: r.ID, size: size, origin: from,
+				parent: parent, area: fresh, kind: kindOf(r), id: r.ID, size: size, quota: size, reserved: files, origin: from,
 				record: record{filesystem: filesystem, inline: r.Inline, source: r.Source}, snapshots: map[string]*snapshot{},
 			}
 		},
+	}
+	if files {
+		clone.command = p.config.cloneDatasetCommand(r, size, filesystem, from, name)
+		return []step{clone}
 	}
 	reserve := step{
 		command: p.config.reserveCommand(name, size),

@@ -44,12 +44,19 @@ func (c *crash) around(cmd run.Command, do func() ([]byte, error)) ([]byte, erro
 	return out, err
 }
 
+// story is a life of volumes, as they are asked for and formatted.
+type story struct {
+	ask        func(*provision.CreateRequest)
+	filesystem string
+}
+
 // life is one of volumes and snapshots that depend on each other in every way.
-func life(ctx context.Context, p *zfs.Provisioner) []func() error {
+func (s story) life(ctx context.Context, p *zfs.Provisioner) []func() error {
 	volume := func(id string, units int64, from provision.Source) func() error {
 		return func() error {
 			r := request(id, units)
 			r.Source = from
+			s.ask(&r)
 			_, err := p.Create(ctx, r)
 			return err
 		}
@@ -65,7 +72,7 @@ func life(ctx context.Context, p *zfs.Provisioner) []func() error {
 	return []func() error{
 		volume("pvc-a", 2, provision.Source{}),
 		func() error {
-			_, err := p.Format(ctx, provision.FormatRequest{ID: "pvc-a", Filesystem: provision.Ext4})
+			_, err := p.Format(ctx, provision.FormatRequest{ID: "pvc-a", Filesystem: s.filesystem})
 			return err
 		},
 		snapshot("snap-a", "pvc-a"),
@@ -125,12 +132,18 @@ func datasets(h *zfstest.Host) (names []string) {
 }
 
 func TestACrashAnywhereConverges(t *testing.T) {
+	everyCrash(t, func(*provision.CreateRequest) {}, provision.Ext4)
+}
+
+func everyCrash(t *testing.T, ask func(*provision.CreateRequest), filesystem string) {
+	t.Helper()
+	s := story{ask: ask, filesystem: filesystem}
 	h := newHost()
 	p := fresh(t, h)
 	var states [][]string
 	count := &crash{}
 	h.Around = count.around
-	for _, step := range life(t.Context(), p) {
+	for _, step := range s.life(t.Context(), p) {
 		if err := step(); err != nil {
 			t.Fatal(err)
 		}
@@ -141,22 +154,22 @@ func TestACrashAnywhereConverges(t *testing.T) {
 		t.Errorf("a whole life leaves %s", rest)
 	}
 	for at := 1; at <= count.seen; at++ {
-		t.Run(fmt.Sprint(at), func(t *testing.T) { crashAt(t, at, states, want) })
+		t.Run(fmt.Sprint(at), func(t *testing.T) { s.crashAt(t, at, states, want) })
 	}
 }
 
-func crashAt(t *testing.T, at int, states [][]string, want []string) {
+func (s story) crashAt(t *testing.T, at int, states [][]string, want []string) {
 	h := newHost()
 	c := &crash{at: at}
 	h.Around = c.around
 	p := fresh(t, h)
 	for i := range states {
-		err := life(t.Context(), p)[i]()
+		err := s.life(t.Context(), p)[i]()
 		if c.dead {
 			p.Wait()
 			c.dead = false
 			p = fresh(t, h)
-			err = life(t.Context(), p)[i]() // the caller asks again
+			err = s.life(t.Context(), p)[i]() // the caller asks again
 		}
 		if err != nil {
 			t.Fatalf("step %d: %v", i, err)

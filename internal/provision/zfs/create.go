@@ -120,8 +120,8 @@ func (p *Provisioner) planCreate(z *zpool, r provision.CreateRequest, parent str
 	}
 	staged := freshName(parent, r.ID)
 	steps := p.areaSteps(z, parent, fresh)
-	if z.datasets[staged] != nil {
-		steps = append(steps, p.destroyStep(staged)) // an earlier attempt
+	if old := z.datasets[staged]; old != nil {
+		steps = append(steps, p.destroyStep(staged, old)) // an earlier attempt
 	}
 	steps = append(steps, makeIt...)
 	// Until it bears its own name, it does not exist for anybody.
@@ -133,9 +133,9 @@ func (d *dataset) matches(r provision.CreateRequest, size int64) error {
 	if poolRef(d.parent) != r.Pool {
 		return conflictElsewhere(r.ID, d)
 	}
-	if d.size != size || d.inline != r.Inline || d.source != r.Source {
-		return fmt.Errorf("%w: volume %s exists with %d bytes for %+v from %+v, not with %d for %+v from %+v", provision.ErrConflict,
-			r.ID, d.size, d.inline, d.source, size, r.Inline, r.Source)
+	if d.size != size || d.inline != r.Inline || d.source != r.Source || d.filesystemKind() != r.Filesystem {
+		return fmt.Errorf("%w: volume %s exists as %s with %d bytes for %+v from %+v, not as %s with %d for %+v from %+v", provision.ErrConflict,
+			r.ID, noun(d.filesystemKind()), d.size, d.inline, d.source, noun(r.Filesystem), size, r.Inline, r.Source)
 	}
 	return nil
 }

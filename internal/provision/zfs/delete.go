@@ -44,14 +44,9 @@ func (p *Provisioner) planDelete(z *zpool, id string) ([]step, error) {
 		return nil, err
 	}
 	if len(d.snapshots) == 0 {
-		return []step{p.destroyStep(name)}, nil
+		return []step{p.destroyStep(name, d)}, nil
 	}
 	away := p.moveStep(name, z.trashName(d.parent, id), trash)
-	away.check = func() error { // renaming would not mind
-		if p.config.Devices.Claimed(name) {
-			return fmt.Errorf("%w: volume %s is mounted", provision.ErrInUse, id)
-		}
-		return nil
-	}
+	away.check = func() error { return p.unmounted(name, d) } // renaming would not mind
 	return append(p.areaSteps(z, d.parent, trash), away), nil
 }

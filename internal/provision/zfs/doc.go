@@ -1,10 +1,10 @@
-// Package zfs provisions zvols out of a node's zpools.
+// Package zfs provisions zvols and datasets, which are filesystems, out of a node's zpools.
 //
 // # What is whose
 //
 // A pool is a zpool's root filesystem, or any filesystem in it that an administrator
 // marked with the property berth.dev:pool, whose value is its own name. A volume is a
-// zvol directly below it that bears the volume's id as its name and in a property;
+// zvol or a dataset directly below it that bears the volume's id as its name and in a property;
 // further properties record its filesystem, its owner and its source. Every other dataset is
 // foreign: counted, never touched. That holds for snapshots, too: one that others took
 // of a volume outlives the volume.
@@ -15,6 +15,17 @@
 // in a hidden filesystem of the pool, berth-new, complete with properties, reservation
 // and, for a copy, size; then it is renamed to its place. What a crash leaves in
 // berth-new is nobody's, and is destroyed.
+//
+// # Datasets
+//
+// A dataset is a filesystem from the moment it is made. Format only records that it may hold
+// data from now on: that record, and nothing that the filesystem itself could show, tells a
+// volume that was carved for nobody from one with data.
+//
+// Its size is a quota on what its files take (refquota), and as much is reserved
+// (refreservation), so it grows while it is mounted. It is mounted by its name. ZFS renames
+// what is mounted, and unmounts what it is told to destroy, so whether it is mounted is
+// looked at before, in the kernel's statistics, which know of every mount namespace.
 //
 // # Snapshots and copies
 //

@@ -40,6 +40,12 @@ func (p *Provisioner) planExpand(z *zpool, r provision.ExpandRequest, size int64
 	if err := cmp.Or(z.usable(p.config.Now()), z.admit(d.parent, r.Limits, size-d.size)); err != nil {
 		return nil, err
 	}
+	if d.files() {
+		return []step{{
+			command: p.config.growDatasetCommand(name, size),
+			learn:   func(z *zpool) { d := z.datasets[name]; d.size, d.quota = size, size },
+		}}, nil
+	}
 	return []step{{
 		command: p.config.growCommand(name, size),
 		// When a zvol grows, the kernel takes it for another disk, and drops what it has not yet

@@ -36,12 +36,10 @@ func (p *Provisioner) formatLocked(ctx context.Context, r provision.FormatReques
 	if err != nil {
 		return provision.Volume{}, err
 	}
-	// A stale link would turn mkfs on somebody else's data.
-	if err := p.config.Devices.Confirm(dataset + "/" + v.ID); err != nil {
-		return provision.Volume{}, fmt.Errorf("%w: looking at device %s: %w", provision.ErrUnavailable, v.Device, err)
-	}
-	if err := p.config.Mkfs(ctx, v.Device, r.Filesystem, r.Options); err != nil {
-		return provision.Volume{}, fmt.Errorf("making %s on volume %s: %w", r.Filesystem, v.ID, err)
+	if r.Filesystem != provision.Dataset {
+		if err := p.mkfs(ctx, r, v, dataset); err != nil {
+			return provision.Volume{}, err
+		}
 	}
 	err = p.carryOutFor(ctx, change{
 		zpool: zpoolOf(dataset), id: r.ID,
@@ -51,6 +49,18 @@ func (p *Provisioner) formatLocked(ctx context.Context, r provision.FormatReques
 		return provision.Volume{}, fmt.Errorf("recording %s on volume %s: %w", r.Filesystem, v.ID, err)
 	}
 	return p.ready(ctx, r.ID)
+}
+
+// mkfs makes a filesystem on a zvol of a pool.
+func (p *Provisioner) mkfs(ctx context.Context, r provision.FormatRequest, v provision.Volume, dataset string) error {
+	// A stale link would turn mkfs on somebody else's data.
+	if err := p.config.Devices.Confirm(dataset + "/" + v.ID); err != nil {
+		return fmt.Errorf("%w: looking at device %s: %w", provision.ErrUnavailable, v.Device, err)
+	}
+	if err := p.config.Mkfs(ctx, v.Device, r.Filesystem, r.Options); err != nil {
+		return fmt.Errorf("making %s on volume %s: %w", r.Filesystem, v.ID, err)
+	}
+	return nil
 }
 
 func (p *Provisioner) planRecord(z *zpool, r provision.FormatRequest) ([]step, error) {

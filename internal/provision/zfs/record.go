@@ -70,9 +70,13 @@ func properties(r provision.CreateRequest, filesystem string) []string {
 }
 
 // snapshotProperties are a new snapshot's. What it says of its volume it inherits,
-// but for the filesystem: the volume's may change.
-func snapshotProperties(id, filesystem string) []string {
-	return options(map[string]string{propSnapshot: id, propFilesystem: orNone(filesystem)})
+// but for the filesystem, which may change.
+func snapshotProperties(id string, d *dataset) []string {
+	values := map[string]string{propSnapshot: id, propFilesystem: orNone(d.filesystem)}
+	if d.files() {
+		values[propSize] = text(d.size)
+	}
+	return options(values)
 }
 
 func options(values map[string]string) []string {

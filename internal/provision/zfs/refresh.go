@@ -26,12 +26,20 @@ func (p *Provisioner) load(ctx context.Context) error {
 
 // lookForVolumes reads the zpools again if the kernel shows a zvol that is not known:
 // each of Berth's has a device. So nodes whose zpools are for something else pay
-// nothing for volumes that are elsewhere.
+// nothing for volumes that are elsewhere. It does not show datasets: where Berth has some,
+// it is looked again.
 func (p *Provisioner) lookForVolumes(ctx context.Context) error {
-	if err := p.refreshDue(ctx); err != nil || p.shown() { // with zpools that just came
+	if err := p.refreshDue(ctx); err != nil { // with zpools that just came
 		return err
 	}
-	p.state.staleAll()
+	behind := p.state.staleDatasets(p.config.Now().Add(-recent))
+	if !p.shown() {
+		behind = true
+		p.state.staleAll()
+	}
+	if !behind {
+		return nil
+	}
 	return p.refreshDue(ctx)
 }
 

@@ -8,8 +8,8 @@ import (
 
 // columns of a report, in the order in which parse reads them.
 var columns = []string{
-	"name", "type", "used", "available", "referenced", "written", "volsize", "refreservation", "quota", "origin", "defer_destroy", "createtxg", "creation",
-	propPool, propVolume, propFilesystem, propSource, propInline, propSnapshot,
+	"name", "type", "used", "available", "referenced", "written", "volsize", "refreservation", "refquota", "quota", "origin", "defer_destroy", "createtxg", "creation",
+	propPool, propVolume, propFilesystem, propSource, propInline, propSnapshot, propSize,
 }
 
 // The types of rows.
@@ -24,12 +24,12 @@ const (
 type row struct {
 	name, kind                               string
 	used, available, referenced, written     int64
-	volsize, refreservation, quota           int64
+	volsize, refreservation, refquota, quota int64
 	origin                                   string
 	deferred                                 bool
 	createTXG, creation                      int64
 	pool, volume, filesystem, source, inline string
-	snapshot                                 string
+	snapshot, size                           string
 }
 
 // parse reads a report: one line for each dataset, with tabs between columns and
@@ -42,12 +42,13 @@ func parse(out []byte) ([]row, error) {
 			return nil, fmt.Errorf("reading ZFS's report: %d columns instead of %d in %q", len(fields), len(columns), line)
 		}
 		r := row{
-			name: fields[0], kind: fields[1], origin: fields[9], deferred: fields[10] == "on",
-			pool: fields[13], volume: fields[14], filesystem: fields[15], source: fields[16], inline: fields[17], snapshot: fields[18],
+			name: fields[0], kind: fields[1], origin: fields[10], deferred: fields[11] == "on",
+			pool: fields[14], volume: fields[15], filesystem: fields[16], source: fields[17], inline: fields[18], snapshot: fields[19],
+			size: fields[20],
 		}
 		for i, to := range map[int]*int64{
-			2: &r.used, 3: &r.available, 4: &r.referenced, 5: &r.written, 6: &r.volsize, 7: &r.refreservation, 8: &r.quota,
-			11: &r.createTXG, 12: &r.creation,
+			2: &r.used, 3: &r.available, 4: &r.referenced, 5: &r.written, 6: &r.volsize, 7: &r.refreservation, 8: &r.refquota, 9: &r.quota,
+			12: &r.createTXG, 13: &r.creation,
 		} {
 			n, err := number(fields[i])
 			if err != nil {

@@ -79,7 +79,7 @@ func (p *Provisioner) planSnapshot(z *zpool, r provision.SnapshotRequest) ([]ste
 func (p *Provisioner) snapshotStep(of string, d *dataset, at, id string) step {
 	s := &snapshot{id: id, base: id == "", size: d.size, allocated: d.size, filesystem: d.filesystem, order: d.last() + 1}
 	return step{
-		command: p.config.snapshotCommand(of, at, snapshotProperties(orNone(id), d.filesystem)),
+		command: p.config.snapshotCommand(of, at, snapshotProperties(orNone(id), d)),
 		learn:   func(z *zpool) { z.datasets[of].snapshots[at] = s },
 	}
 }

@@ -110,7 +110,7 @@ func (s *state) knows(zvols int) bool {
 		case z.read.IsZero():
 			return false
 		default:
-			zvols -= len(z.datasets) + z.foreignVolumes
+			zvols -= z.zvols() + z.foreignVolumes
 		}
 	}
 	return zvols == 0

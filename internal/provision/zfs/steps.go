@@ -11,7 +11,7 @@ func (p *Provisioner) areaSteps(z *zpool, parent string, a area) []step {
 	return []step{{command: p.config.areaCommand(name), learn: func(z *zpool) { z.areas[name] = true }}}
 }
 
-// moveStep renames a zvol into an area, which is where it is from one moment to the
+// moveStep renames a volume into an area, which is where it is from one moment to the
 // next.
 func (p *Provisioner) moveStep(from, to string, where area) step {
 	return step{
@@ -31,9 +31,9 @@ func (p *Provisioner) moveStep(from, to string, where area) step {
 	}
 }
 
-// destroyStep removes a zvol without snapshots.
-func (p *Provisioner) destroyStep(name string) step {
-	return step{
+// destroyStep removes a volume without snapshots.
+func (p *Provisioner) destroyStep(name string, d *dataset) step {
+	s := step{
 		command: p.config.destroyCommand(name),
 		settle:  func(ctx context.Context) { p.config.Devices.Settle(ctx, name) },
 		learn: func(z *zpool) {
@@ -43,6 +43,10 @@ func (p *Provisioner) destroyStep(name string) step {
 			p.config.Devices.Forget(name)
 		},
 	}
+	if d.files() {
+		s.settle, s.check = nil, func() error { return p.unmounted(name, d) }
+	}
+	return s
 }
 
 // unclone takes note that a clone of a snapshot went, and a deferred snapshot with the

@@ -35,10 +35,12 @@ func (p *Provisioner) leftovers(z *zpool) []step {
 			}
 		}
 		switch {
+		case d.ahead():
+			return []step{p.quotaStep(name, d.size)}
 		case d.area == fresh:
-			return []step{p.destroyStep(name)}
+			return []step{p.destroyStep(name, d)}
 		case d.area == trash && len(d.snapshots) == 0:
-			return []step{p.destroyStep(name)}
+			return []step{p.destroyStep(name, d)}
 		case d.area == trash && d.reserved:
 			return []step{{command: p.config.releaseCommand(name), learn: func(z *zpool) { z.datasets[name].reserved = false }}}
 		case d.area == trash && d.dirty:

@@ -102,7 +102,7 @@ func (p *Provisioner) ready(ctx context.Context, id string) (v provision.Volume,
 			v, dataset, err = z.view(name, p.config.Now()), name, nil
 		}
 	})
-	if err != nil || v.Problem != "" {
+	if err != nil || v.Problem != "" || provision.IsDataset(v.Device) {
 		return v, err
 	}
 	if err := p.config.Devices.Locate(ctx, dataset); err != nil {

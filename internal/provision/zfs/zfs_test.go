@@ -33,8 +33,9 @@ func TestConformanceOnPlayedZFS(t *testing.T) { conformance.Run(t, harness) }
 
 func TestConformanceOfSnapshotsOnPlayedZFS(t *testing.T) { conformance.RunSnapshots(t, harness) }
 
-func harness(t *testing.T) conformance.Harness {
-	host := newHost()
+func harness(t *testing.T) conformance.Harness { return harnessOf(t, newHost()) }
+
+func harnessOf(t *testing.T, host *zfstest.Host) conformance.Harness {
 	made := &formats{}
 	c := config(host)
 	c.Mkfs, c.RefreshInterval = made.mkfs, 10*time.Millisecond

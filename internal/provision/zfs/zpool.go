@@ -47,12 +47,15 @@ type zpool struct {
 	busySince time.Time
 }
 
-// dataset is one of Berth's zvols.
+// dataset is one of Berth's zvols or filesystems.
 type dataset struct {
 	parent string
 	area   area
+	kind   string // kindVolume or kindFilesystem
 	id     string
 	size   int64
+	// quota of a filesystem: its size, or more while it grows.
+	quota int64
 	record
 	// origin is the snapshot that it is a clone of.
 	origin string
@@ -86,12 +89,15 @@ func newZpool(rows []row) (*zpool, error) {
 		datasets: map[string]*dataset{}, others: map[string]bool{},
 	}
 	for _, r := range rows {
-		if r.kind == kindFilesystem {
-			z.sortFilesystem(r)
+		if r.kind == kindFilesystem && r.pool == r.name {
+			z.parents[r.name] = r.quota
 		}
 	}
 	for _, r := range rows {
-		if r.kind == kindVolume {
+		switch r.kind {
+		case kindFilesystem:
+			z.sortFilesystem(r)
+		case kindVolume:
 			z.sortVolume(r)
 		}
 	}
@@ -106,37 +112,53 @@ func newZpool(rows []row) (*zpool, error) {
 }
 
 func (z *zpool) sortFilesystem(r row) {
-	if r.pool == r.name {
-		z.parents[r.name] = r.quota
-	}
 	if _, last := cutLast(r.name); last == freshArea || last == trashArea {
 		z.areas[r.name] = true
 		return
 	}
-	z.others[r.name] = true
+	if r.pool == r.name || !z.take(r, datasetSize(r)) {
+		z.others[r.name] = true
+	}
 }
 
-// sortVolume takes a zvol in. It is Berth's if its record bears its name: one that
-// somebody renamed is not, since guessing which is right could destroy data.
-// What is in the area of new ones of a pool is Berth's by its place: a volume that was
-// being made may have no record yet.
 func (z *zpool) sortVolume(r row) {
-	parent, where, id := place(r.name)
-	if _, pool := z.parents[parent]; !pool || r.volume != id && where != fresh {
+	if !z.take(r, r.volsize) {
 		z.others[r.name] = true
 		z.foreignVolumes++
-		return
+	}
+}
+
+// take takes a zvol or a dataset in if it is Berth's, which it is if its record bears its
+// name: one that somebody renamed is not, since guessing which is right could destroy data.
+// What is in the area of new ones of a pool is Berth's by its place: a volume that was
+// being made may have no record yet.
+func (z *zpool) take(r row, size int64) bool {
+	parent, where, id := place(r.name)
+	if _, pool := z.parents[parent]; !pool || r.volume != id && where != fresh {
+		return false
 	}
 	z.datasets[r.name] = &dataset{
-		parent: parent, area: where, id: id, size: r.volsize, record: parseRecord(r), origin: r.origin,
+		parent: parent, area: where, kind: r.kind, id: id, size: size, quota: r.refquota, record: parseRecord(r), origin: r.origin,
 		reserved: r.refreservation > 0, dirty: r.written > 0, snapshots: map[string]*snapshot{},
 	}
+	return true
+}
+
+// zvols are how many of Berth's volumes have a device.
+func (z *zpool) zvols() (n int) {
+	for _, d := range z.datasets {
+		if !d.files() {
+			n++
+		}
+	}
+	return n
 }
 
 func newSnapshot(name string, r row) *snapshot {
+	size := sizeOfSnapshot(r)
 	s := &snapshot{
 		base: strings.HasPrefix(name, basePrefix), deferred: r.deferred, order: r.createTXG,
-		size: r.volsize, allocated: min(provision.RoundUp(r.referenced, Unit), r.volsize),
+		size: size, allocated: min(provision.RoundUp(r.referenced, Unit), size),
 		filesystem: set(r.filesystem), taken: time.Unix(r.creation, 0).UTC(),
 	}
 	if r.snapshot == name && !r.deferred {

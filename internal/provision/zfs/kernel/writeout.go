@@ -31,6 +31,9 @@ func (d *Devices) WriteOut(ctx context.Context, dataset string) error {
 }
 
 func (d *Devices) writeOut(dataset string) error {
+	if mounted, err := writeOutFiles(dataset); mounted || err != nil {
+		return err
+	}
 	device, err := d.find(dataset)
 	if err != nil {
 		return nil //nolint:nilerr // nobody can have written to it

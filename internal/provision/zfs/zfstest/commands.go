@@ -109,10 +109,26 @@ func (h *Host) create(z *Zpool, a arguments, name string) error {
 		d.Refreservation = reservation(d.Volsize)
 		d.Block, _ = strconv.ParseInt(a.flags["-b"], 10, 64)
 	}
+	if err := d.promise(a.props); err != nil {
+		return err
+	}
 	if d.Refreservation > z.available() {
 		return fmt.Errorf("cannot create '%s': out of space", name)
 	}
 	z.Datasets[name] = d
+	return nil
+}
+
+// promise takes the quota and the reservation of a filesystem out of its properties.
+func (d *Dataset) promise(props map[string]string) error {
+	for key, to := range map[string]*int64{"refquota": &d.Refquota, "refreservation": &d.Refreservation} {
+		if value := props[key]; value != "" {
+			*to, _ = strconv.ParseInt(value, 10, 64)
+		}
+	}
+	if d.Refquota > 0 && d.Refreservation > d.Refquota {
+		return fmt.Errorf("cannot set refreservation: size is greater than the quota")
+	}
 	return nil
 }
 
@@ -126,6 +142,12 @@ func (h *Host) clone(z *Zpool, a arguments, name string) error {
 	}
 	d := filesystem()
 	d.Props, d.Volsize, d.Content, d.Origin, d.Block = a.props, s.Volsize, s.Content, a.operands[0], of.Block
+	if err := d.promise(a.props); err != nil {
+		return err
+	}
+	if d.Refreservation > z.available() {
+		return fmt.Errorf("cannot create '%s': out of space", name)
+	}
 	z.Datasets[name] = d
 	return nil
 }
@@ -144,8 +166,16 @@ func (h *Host) set(z *Zpool, props []string, name string) error {
 			if d.Refreservation == reservation(d.Volsize) {
 				reserved = reservation(size)
 			}
+		case "refquota": // it is set, and stays so if the rest of the command fails
+			d.Refquota, _ = strconv.ParseInt(v, 10, 64)
 		case "refreservation":
-			reserved = map[string]int64{"auto": reservation(size)}[v]
+			reserved, _ = strconv.ParseInt(v, 10, 64)
+			if v == "auto" {
+				reserved = reservation(size)
+			}
+			if d.Refquota > 0 && reserved > d.Refquota {
+				return fmt.Errorf("cannot set property for '%s': size is greater than the quota", name)
+			}
 		default:
 			user[k] = v
 		}

@@ -16,7 +16,7 @@ func (h *Host) destroy(z *Zpool, a arguments, name string) error {
 		return fmt.Errorf("cannot open '%s': dataset does not exist", name)
 	case len(d.Snapshots) > 0:
 		return fmt.Errorf("cannot destroy '%s': volume has children", name)
-	case d.Open || d.Mounted || d.Probed:
+	case d.Open || d.Probed || d.Mounted && d.Volsize > 0: // a filesystem is unmounted
 		return fmt.Errorf("cannot destroy '%s': dataset is busy", name)
 	}
 	for other := range z.Datasets {

@@ -42,7 +42,7 @@ type Zpool struct {
 type Dataset struct {
 	Props map[string]string
 	// Volsize is 0 for a filesystem.
-	Volsize, Refreservation, Quota int64
+	Volsize, Refreservation, Refquota, Quota int64
 	// Block is the size of a zvol's blocks.
 	Block int64
 	// Data that a filesystem holds.
@@ -214,6 +214,9 @@ func (h *Host) WriteOut(_ context.Context, dataset string) (err error) {
 	h.On(dataset, func(d *Dataset) { d.Content, d.Cached, err = d.Content+d.Cached, "", d.Failing })
 	return err
 }
+
+// Mounted implements zfs.Devices.
+func (h *Host) Mounted(dataset string) bool { return h.Claimed(dataset) }
 
 // Claimed implements zfs.Devices.
 func (h *Host) Claimed(dataset string) (mounted bool) {

@@ -35,7 +35,7 @@ func (h *Host) listSnapshot(name string) []byte {
 }
 
 // user are the columns of user properties.
-var user = []string{"berth.dev:pool", "berth.dev:volume", "berth.dev:fs", "berth.dev:source", "berth.dev:inline", "berth.dev:snapshot"}
+var user = []string{"berth.dev:pool", "berth.dev:volume", "berth.dev:fs", "berth.dev:source", "berth.dev:inline", "berth.dev:snapshot", "berth.dev:size"}
 
 func (z *Zpool) print(out *bytes.Buffer, name string, d *Dataset) {
 	kind, size := "filesystem", "-"
@@ -48,7 +48,7 @@ func (z *Zpool) print(out *bytes.Buffer, name string, d *Dataset) {
 	}
 	line := []string{
 		name, kind, text(z.used(name)), text(z.available()), text(d.referenced()), text(written), size,
-		text(d.Refreservation), text(d.Quota), cmp.Or(d.Origin, "-"), "-", "1", "1700000000",
+		text(d.Refreservation), text(d.Refquota), text(d.Quota), cmp.Or(d.Origin, "-"), "-", "1", "1700000000",
 	}
 	for _, p := range user {
 		line = append(line, cmp.Or(z.property(name, p), "-"))
@@ -57,13 +57,16 @@ func (z *Zpool) print(out *bytes.Buffer, name string, d *Dataset) {
 }
 
 func (z *Zpool) printSnapshot(out *bytes.Buffer, of, at string, s *Snapshot) {
-	deferred := "off"
+	deferred, volsize := "off", "-"
+	if s.Volsize > 0 {
+		volsize = text(s.Volsize)
+	}
 	if s.Deferred {
 		deferred = "on"
 	}
 	line := []string{
-		of + "@" + at, "snapshot", "0", "-", text(s.referenced()), "0", text(s.Volsize),
-		"-", "-", "-", deferred, text(s.TXG), "1700000000",
+		of + "@" + at, "snapshot", "0", "-", text(s.referenced()), "0", volsize,
+		"-", "-", "-", "-", deferred, text(s.TXG), "1700000000",
 	}
 	for _, p := range user {
 		line = append(line, cmp.Or(s.Props[p], z.property(of, p), "-"))

@@ -1,0 +1,342 @@
+package zfs_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	"github.com/google/go-cmp/cmp/cmpopts"
+
+	"berth.dev/berth/internal/provision"
+	"berth.dev/berth/internal/provision/conformance"
+	"berth.dev/berth/internal/provision/zfs/zfstest"
+)
+
+func TestConformanceOfDatasetsOnPlayedZFS(t *testing.T) { conformance.Run(t, datasetHarness) }
+
+func TestConformanceOfDatasetSnapshotsOnPlayedZFS(t *testing.T) {
+	conformance.RunSnapshots(t, datasetHarness)
+}
+
+func datasetHarness(t *testing.T) conformance.Harness {
+	host := newHost()
+	h := harnessOf(t, host)
+	h.Filesystem = provision.Dataset
+	h.Open = func(v provision.Volume) func() {
+		host.On(v.Device, func(d *zfstest.Dataset) { d.Mounted = true })
+		return func() { host.On(v.Device, func(d *zfstest.Dataset) { d.Mounted = false }) }
+	}
+	return h
+}
+
+// dataset asks for a volume that is a filesystem.
+func dataset(id string, units int64) provision.CreateRequest {
+	r := request(id, units)
+	r.Filesystem = provision.Dataset
+	return r
+}
+
+func made(t *testing.T, p provision.Provisioner, r provision.CreateRequest) provision.Volume {
+	t.Helper()
+	v, err := p.Create(t.Context(), r)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return v
+}
+
+func TestADatasetIsToPodsWhatOtherFilesystemsAre(t *testing.T) {
+	h := newHost()
+	p, _ := start(t, config(h))
+	r := dataset("pvc-1", 8)
+	r.ZFS = provision.ZFSOptions{BlockSize: 64 << 10, Compression: "zstd-3", RecordSize: 8 << 10}
+	v := made(t, p, r)
+	if v.Device != parent+"/pvc-1" || v.Size != 8*unit || v.Filesystem != "" {
+		t.Errorf("made %+v", v)
+	}
+	size := fmt.Sprint(8 * unit)
+	want := map[string]string{
+		"mountpoint": "legacy", "canmount": "noauto", "xattr": "sa", "acltype": "posixacl",
+		"refquota": size, "refreservation": size, "recordsize": "8192", "compression": "zstd-3",
+	}
+	h.On(v.Device, func(d *zfstest.Dataset) {
+		if diff := cmp.Diff(want, d.Props, cmpopts.IgnoreMapEntries(isBerths)); diff != "" || d.Volsize != 0 {
+			t.Errorf("a dataset of %d bytes has (-want +got):\n%s", d.Volsize, diff)
+		}
+	})
+}
+
+func isBerths(key, _ string) bool { return len(key) > 9 && key[:10] == "berth.dev:" }
+
+func TestACopyOfADatasetIsOneOfItsOwnClass(t *testing.T) {
+	h := newHost()
+	p, _ := start(t, config(h))
+	r := dataset("pvc-1", 8)
+	r.ZFS.RecordSize = 8 << 10
+	made(t, p, r)
+	r = dataset("pvc-2", 9)
+	r.Source.Volume, r.ZFS.RecordSize = "pvc-1", 1<<20
+	h.On(made(t, p, r).Device, func(d *zfstest.Dataset) {
+		if d.Props["recordsize"] != "1048576" || d.Props["mountpoint"] != "legacy" || d.Refquota != 9*unit || d.Refreservation != 9*unit {
+			t.Errorf("the copy is %+v", d)
+		}
+	})
+}
+
+func TestACopyIsOfTheKindOfItsSource(t *testing.T) {
+	h := newHost()
+	p, _ := start(t, config(h))
+	made(t, p, request("pvc-zvol", 8))
+	made(t, p, dataset("pvc-dataset", 8))
+	for id, source := range map[string]string{"snap-zvol": "pvc-zvol", "snap-dataset": "pvc-dataset"} {
+		if _, err := p.Snapshot(t.Context(), provision.SnapshotRequest{ID: id, Volume: source}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	for name, tc := range map[string]struct {
+		filesystem string
+		source     provision.Source
+	}{
+		"a zvol of a dataset's snapshot": {"", provision.Source{Snapshot: "snap-dataset"}},
+		"a zvol of a dataset":            {"", provision.Source{Volume: "pvc-dataset"}},
+		"a dataset of a zvol's snapshot": {provision.Dataset, provision.Source{Snapshot: "snap-zvol"}},
+		"a dataset of a zvol":            {provision.Dataset, provision.Source{Volume: "pvc-zvol"}},
+	} {
+		r := request("pvc-copy", 8)
+		r.Filesystem, r.Source = tc.filesystem, tc.source
+		if v, err := p.Create(t.Context(), r); !errors.Is(err, provision.ErrInvalid) {
+			t.Errorf("%s: %+v, %v", name, v, err)
+		}
+	}
+}
+
+func TestAVolumeOfTheOtherKindIsAConflict(t *testing.T) {
+	h := newHost()
+	p, _ := start(t, config(h))
+	made(t, p, request("pvc-zvol", 8))
+	made(t, p, dataset("pvc-dataset", 8))
+	for id, r := range map[string]provision.CreateRequest{"a dataset": dataset("pvc-zvol", 8), "a zvol": request("pvc-dataset", 8)} {
+		if v, err := p.Create(t.Context(), r); !errors.Is(err, provision.ErrConflict) {
+			t.Errorf("%s: %+v, %v", id, v, err)
+		}
+	}
+	for id, filesystem := range map[string]string{"pvc-zvol": provision.Dataset, "pvc-dataset": provision.Ext4} {
+		if v, err := p.Format(t.Context(), provision.FormatRequest{ID: id, Filesystem: filesystem}); !errors.Is(err, provision.ErrConflict) {
+			t.Errorf("%s with %s: %+v, %v", id, filesystem, v, err)
+		}
+	}
+}
+
+func TestADatasetIsFoundAfterARestartWithoutAnyDevice(t *testing.T) {
+	h := newHost()
+	p, _ := start(t, config(h))
+	want := made(t, p, dataset("pvc-1", 8))
+	if got, err := fresh(t, h).Get(t.Context(), "pvc-1"); err != nil || got != want {
+		t.Errorf("%+v, %v, want %+v", got, err, want)
+	}
+}
+
+func TestAMountedDatasetIsNotDeleted(t *testing.T) {
+	for name, snapshot := range map[string]bool{"without a snapshot": false, "with one": true} {
+		t.Run(name, func(t *testing.T) {
+			h := newHost()
+			p, _ := start(t, config(h))
+			v := made(t, p, dataset("pvc-1", 8))
+			if snapshot {
+				if _, err := p.Snapshot(t.Context(), provision.SnapshotRequest{ID: "snap-1", Volume: v.ID}); err != nil {
+					t.Fatal(err)
+				}
+			}
+			h.On(v.Device, func(d *zfstest.Dataset) { d.Mounted = true })
+			if err := p.Delete(t.Context(), v.ID); !errors.Is(err, provision.ErrInUse) {
+				t.Errorf("while it is mounted: %v", err)
+			}
+			if got, err := p.Get(t.Context(), v.ID); err != nil || got != v {
+				t.Errorf("it is %+v, %v", got, err)
+			}
+			h.On(v.Device, func(d *zfstest.Dataset) { d.Mounted = false })
+			if err := p.Delete(t.Context(), v.ID); err != nil {
+				t.Error(err)
+			}
+		})
+	}
+}
+
+func TestADatasetGrowsWhileItIsMounted(t *testing.T) {
+	h := newHost()
+	p, _ := start(t, config(h))
+	v := made(t, p, dataset("pvc-1", 8))
+	h.On(v.Device, func(d *zfstest.Dataset) { d.Mounted = true })
+	got, err := p.Expand(t.Context(), provision.ExpandRequest{ID: v.ID, Size: 9 * unit})
+	if err != nil || got.Size != 9*unit {
+		t.Errorf("%+v, %v", got, err)
+	}
+	h.On(v.Device, func(d *zfstest.Dataset) {
+		if d.Refquota != 9*unit || d.Refreservation != 9*unit {
+			t.Errorf("quota %d, reservation %d", d.Refquota, d.Refreservation)
+		}
+	})
+}
+
+// A command that sets quota and reservation may set the one and fail at the other.
+func TestAGrowthThatFailedHalfwayIsTakenBack(t *testing.T) {
+	h := newHost()
+	p, _ := start(t, config(h))
+	v := made(t, p, dataset("pvc-1", 8))
+	h.Edit(func(zpools map[string]*zfstest.Zpool) { // others are as fast
+		zpools["tank"].Datasets["tank/theirs"] = &zfstest.Dataset{Props: map[string]string{}, Data: 900 << 20}
+	})
+	if _, err := p.Expand(t.Context(), provision.ExpandRequest{ID: v.ID, Size: 100 * unit}); !errors.Is(err, provision.ErrNoSpace) {
+		t.Errorf("growing into what others took: %v", err)
+	}
+	if got, err := p.Get(t.Context(), v.ID); err != nil || got != v {
+		t.Errorf("it is %+v, %v", got, err)
+	}
+	h.On(v.Device, func(d *zfstest.Dataset) {
+		if d.Refquota != 8*unit || d.Refreservation != 8*unit {
+			t.Errorf("quota %d, reservation %d", d.Refquota, d.Refreservation)
+		}
+	})
+}
+
+func TestADatasetOfOthersIsNeverAVolume(t *testing.T) {
+	for name, tc := range map[string]struct {
+		at    string
+		props map[string]string
+	}{
+		"no record":                      {parent + "/pvc-1", nil},
+		"the record of another":          {parent + "/pvc-1", map[string]string{"berth.dev:volume": "pvc-2"}},
+		"a record outside of every pool": {"tank/theirs/pvc-1", map[string]string{"berth.dev:volume": "pvc-1"}},
+		"a pool of that name":            {parent + "/pvc-1", map[string]string{"berth.dev:volume": "pvc-1", "berth.dev:pool": parent + "/pvc-1"}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			h := newHost()
+			h.PutFilesystem("tank/theirs", nil)
+			h.PutFilesystem(tc.at, tc.props)
+			p, _ := start(t, config(h))
+			if v, err := p.Get(t.Context(), "pvc-1"); !errors.Is(err, provision.ErrNotFound) {
+				t.Errorf("taken for a volume: %+v, %v", v, err)
+			}
+			before := datasets(h)
+			_ = p.Delete(t.Context(), "pvc-1")
+			if diff := cmp.Diff(before, datasets(h)); diff != "" {
+				t.Errorf("touched (-before +after):\n%s", diff)
+			}
+		})
+	}
+}
+
+// What a dataset is that nobody else but Berth made: of half-finished growth, or of an
+// administrator's hand.
+func TestTheSizeOfADatasetIsWhatItMayHoldAndHasRoomFor(t *testing.T) {
+	for name, tc := range map[string]struct{ quota, reservation, want int64 }{
+		"both":                   {8 * unit, 8 * unit, 8 * unit},
+		"growing":                {9 * unit, 8 * unit, 8 * unit},
+		"without a reservation":  {8 * unit, 0, 8 * unit},
+		"without a quota":        {0, 8 * unit, 8 * unit},
+		"reserved more than may": {8 * unit, 9 * unit, 8 * unit},
+	} {
+		t.Run(name, func(t *testing.T) {
+			h := newHost()
+			p, _ := start(t, config(h))
+			v := made(t, p, dataset("pvc-1", 4))
+			h.On(v.Device, func(d *zfstest.Dataset) { d.Refquota, d.Refreservation = tc.quota, tc.reservation })
+			if got, err := fresh(t, h).Get(t.Context(), v.ID); err != nil || got.Size != tc.want {
+				t.Errorf("%+v, %v, want %d bytes", got, err, tc.want)
+			}
+		})
+	}
+}
+
+func TestDatasetsCostNoMoreProcessesThanTheyMust(t *testing.T) {
+	h := newHost()
+	h.PutFilesystem(parent+"/berth-new", nil)
+	counter, c := counted(h)
+	now := time.Now()
+	c.Now = func() time.Time { return now }
+	p, _ := start(t, c)
+	awaitChange(t, p)
+	if _, err := p.Report(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	counter.Take()
+	copied := func(id string, from provision.Source) func(context.Context) error {
+		return func(ctx context.Context) error {
+			r := dataset(id, 8)
+			r.Source = from
+			_, err := p.Create(ctx, r)
+			return err
+		}
+	}
+	for _, step := range []struct {
+		name string
+		do   func(context.Context) error
+		want map[string]int
+	}{
+		{"create", copied("pvc-1", provision.Source{}), map[string]int{"zfs create": 1, "zfs rename": 1}},
+		{"record that it is in use", func(ctx context.Context) error {
+			_, err := p.Format(ctx, provision.FormatRequest{ID: "pvc-1", Filesystem: provision.Dataset})
+			return err
+		}, map[string]int{"zfs set": 1}},
+		{"get", func(ctx context.Context) error { _, err := p.Get(ctx, "pvc-1"); return err }, nil},
+		{"expand", func(ctx context.Context) error {
+			_, err := p.Expand(ctx, provision.ExpandRequest{ID: "pvc-1", Size: 8 * unit})
+			return err
+		}, nil},
+		{"clone", copied("pvc-2", provision.Source{Volume: "pvc-1"}),
+			map[string]int{"zfs snapshot": 1, "zfs clone": 1, "zfs rename": 1, "zfs destroy": 1}},
+		{"delete", func(ctx context.Context) error { return p.Delete(ctx, "pvc-2") }, map[string]int{"zfs destroy": 1}},
+	} {
+		if err := step.do(t.Context()); err != nil {
+			t.Fatalf("%s: %v", step.name, err)
+		}
+		if got := counter.Take(); !cmp.Equal(got, step.want, cmpopts.EquateEmpty()) {
+			t.Errorf("%s started %v, want %v", step.name, got, step.want)
+		}
+	}
+}
+
+// The kernel shows no device of a dataset, so only ZFS can tell of one that somebody
+// brought back.
+func TestADatasetThatCameBackIsFoundBeforeItIsDeclaredMissing(t *testing.T) {
+	h := newHost()
+	c := config(h)
+	var now atomic.Int64
+	c.Now = func() time.Time { return time.Unix(1e9+now.Load(), 0) }
+	p, _ := start(t, c)
+	made(t, p, dataset("pvc-1", 8))
+	h.PutFilesystem(parent+"/pvc-2", map[string]string{"berth.dev:volume": "pvc-2"})
+	now.Add(60)
+	if v, err := p.Get(t.Context(), "pvc-2"); err != nil || v.ID != "pvc-2" {
+		t.Errorf("%+v, %v", v, err)
+	}
+}
+
+func TestACrashAnywhereInALifeOfDatasetsConverges(t *testing.T) {
+	everyCrash(t, func(r *provision.CreateRequest) { r.Filesystem = provision.Dataset }, provision.Dataset)
+}
+
+func TestASnapshotOfADatasetRecordsItsSize(t *testing.T) {
+	h := newHost()
+	p, _ := start(t, config(h))
+	made(t, p, dataset("pvc-1", 8))
+	s, err := p.Snapshot(t.Context(), provision.SnapshotRequest{ID: "snap-1", Volume: "pvc-1"})
+	if err != nil || s.Size != 8*unit {
+		t.Fatalf("%+v, %v", s, err)
+	}
+	if _, err := p.Expand(t.Context(), provision.ExpandRequest{ID: "pvc-1", Size: 20 * unit}); err != nil {
+		t.Fatal(err)
+	}
+	if again, err := fresh(t, h).GetSnapshot(t.Context(), "snap-1"); err != nil || again != s {
+		t.Errorf("after its volume grew: %+v, %v, want %+v", again, err, s)
+	}
+	r := dataset("pvc-2", 8)
+	r.Source.Snapshot = "snap-1"
+	if v := made(t, p, r); v.Size != 8*unit {
+		t.Errorf("restored %+v", v)
+	}
+}

@@ -1,0 +1,72 @@
+package kernel
+
+import (
+	"bufio"
+	"errors"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"strings"
+
+	"github.com/moby/sys/mountinfo"
+	"golang.org/x/sys/unix"
+)
+
+// Mounted implements zfs.Devices. The kernel keeps statistics of every filesystem of ZFS
+// that is mounted, in whichever mount namespace: a mount table shows one namespace.
+func (*Devices) Mounted(dataset string) bool { return mountedIn(statistics, dataset) }
+
+func mountedIn(dir, dataset string) bool {
+	zpool, _, _ := strings.Cut(dataset, "/")
+	files, err := filepath.Glob(filepath.Join(dir, zpool, "objset-0x*"))
+	if err != nil {
+		return true
+	}
+	for _, file := range files {
+		name, err := objectSet(file)
+		if errors.Is(err, fs.ErrNotExist) {
+			continue // unmounted meanwhile
+		}
+		if err != nil || name == dataset {
+			return true
+		}
+	}
+	return false
+}
+
+// objectSet is the dataset that statistics are of, from lines of name, type and value.
+func objectSet(file string) (string, error) {
+	f, err := os.Open(file)
+	if err != nil {
+		return "", err
+	}
+	defer f.Close()
+	lines := bufio.NewScanner(f)
+	for lines.Scan() {
+		if fields := strings.Fields(lines.Text()); len(fields) == 3 && fields[0] == "dataset_name" {
+			return fields[2], nil
+		}
+	}
+	if lines.Err() != nil {
+		return "", lines.Err()
+	}
+	return "", errors.New("statistics that name no dataset")
+}
+
+// writeOutFiles writes out a filesystem of ZFS if it is mounted here: what was written to
+// its files is in a snapshot anyway, and what was written to mapped memory is not.
+func writeOutFiles(dataset string) (mounted bool, err error) {
+	mounts, err := mountinfo.GetMounts(func(m *mountinfo.Info) (skip, stop bool) {
+		return m.FSType != "zfs" || m.Source != dataset, false
+	})
+	if err != nil {
+		return false, err
+	}
+	for _, m := range mounts {
+		number := unix.Mkdev(uint32(m.Major), uint32(m.Minor)) //nolint:gosec // as the kernel prints them
+		if there, err := syncMount(m.Mountpoint, number); there || err != nil {
+			return true, err
+		}
+	}
+	return false, nil
+}
