@@ -4,7 +4,6 @@ import (
 	"context"
 	"fmt"
 	"slices"
-	"strings"
 	"testing"
 
 	"berth.dev/berth/internal/provision"
@@ -19,7 +18,8 @@ type ManagedNode interface {
 // Managed is a node without pools and without disks, and hands to change it with.
 type Managed struct {
 	Node ManagedNode
-	// Group is the volume group that is made, and Thin a thin pool in it.
+	// Group is the volume group or the zpool that is made, the latter as a stripe, and Thin
+	// a thin pool in a volume group; zero for a zpool.
 	Group, Thin provision.PoolRef
 	// Plug puts an empty disk in, all of one size of at least 100 units, and returns its
 	// name as a pool.
@@ -34,22 +34,25 @@ type Managed struct {
 	Restart func() ManagedNode
 }
 
-// RunManager runs the suite for what makes pools.
+// RunManager runs the suite for what makes volume groups, and thin pools in them.
 func RunManager(t *testing.T, start func(*testing.T) Managed) {
+	RunGroupManager(t, start)
+	runThinManager(t, start)
+}
+
+// RunGroupManager runs the part of the suite that is about what is made of disks: volume
+// groups, or zpools.
+func RunGroupManager(t *testing.T, start func(*testing.T) Managed) {
 	for name, test := range map[string]func(*managed){
-		"a group is made of the disks that are named":           (*managed).makes,
-		"a group grows by disks that come later":                (*managed).grows,
-		"without a disk there is no group":                      (*managed).awaits,
-		"a disk that others use is not taken":                   (*managed).sparesUsed,
-		"a disk is taken once":                                  (*managed).takesOnce,
-		"a group of others is left as it is":                    (*managed).leavesForeign,
-		"many wishes at once make one group":                    (*managed).atOnce,
-		"a thin pool has its share of a group and keeps it":     (*managed).shares,
-		"a thin pool is not made in a group of others":          (*managed).sparesForeignGroup,
-		"a thin pool that nobody asks for is not made":          (*managed).makesNoneUnasked,
-		"a thin pool that fills up is extended while it can be": (*managed).extends,
-		"a restart changes nothing":                             (*managed).restarts,
-		"a wish that can never be met is invalid":               (*managed).refuses,
+		"a group is made of the disks that are named":         (*managed).makes,
+		"a group grows by disks that come later":              (*managed).grows,
+		"without a disk there is no group":                    (*managed).awaits,
+		"a disk that others use is not taken":                 (*managed).sparesUsed,
+		"a disk is taken once":                                (*managed).takesOnce,
+		"a group of others is left as it is":                  (*managed).leavesForeign,
+		"many wishes at once make one group":                  (*managed).atOnce,
+		"a restart changes nothing":                           (*managed).restarts,
+		"a wish for a group that can never be met is invalid": (*managed).refusesGroups,
 	} {
 		t.Run(name, func(t *testing.T) { test(&managed{Managed: start(t), t: t}) })
 	}
@@ -71,11 +74,21 @@ func (m *managed) ensure(w provision.PoolWish, want provision.Reason) provision.
 }
 
 func (m *managed) group(disks ...string) provision.PoolWish {
-	return provision.PoolWish{Pool: m.Group, Disks: disks}
+	w := provision.PoolWish{Pool: m.Group, Disks: disks}
+	if m.Group.Type == provision.ZFS {
+		w.Zpool = provision.Zpool{Layout: provision.ZpoolStripe, Width: 1, Ashift: 12}
+	}
+	return w
 }
 
-func (m *managed) thin(percent int) provision.PoolWish {
-	return provision.PoolWish{Pool: m.Thin, SizePercent: percent, Extension: provision.Extension{At: 80, By: 20}}
+// fits says whether a pool has about as much as the disks that it is made of: ZFS keeps
+// up to a tenth, and something of each disk, for itself.
+func (m *managed) fits(p provision.Pool, disks int64) bool {
+	least := disks - 4*p.Unit
+	if m.Group.Type == provision.ZFS {
+		least = disks/10*8 - 4*p.Unit
+	}
+	return p.Total >= least && p.Total <= disks+2*p.Unit
 }
 
 // pool is one as reported; the zero value if it is not.
@@ -108,7 +121,7 @@ func (m *managed) makes() {
 	m.ensure(m.group(a, b), provision.PoolMade)
 	m.ensure(m.group(), provision.PoolAsAsked)
 	p := m.pool(m.Group.Name)
-	if p.PoolRef != m.Group || p.Free != p.Total || p.Problem != "" || p.Total > before+2*p.Unit || p.Total < before-4*p.Unit {
+	if p.PoolRef != m.Group || p.Free != p.Total || p.Problem != "" || !m.fits(p, before) {
 		m.t.Errorf("of disks of %d bytes was made %+v", before, p)
 	}
 	for _, disk := range []string{a, b} {
@@ -123,14 +136,14 @@ func (m *managed) grows() {
 	before := m.size(m.Group.Name)
 	m.ensure(m.group(m.Plug()), provision.PoolGrown)
 	m.ensure(m.group(), provision.PoolAsAsked)
-	if after := m.size(m.Group.Name); after != 2*before {
-		m.t.Errorf("of %d bytes became %d", before, after)
+	after := m.pool(m.Group.Name)
+	if exact := after.Total == 2*before; !exact && (m.Group.Type != provision.ZFS || !m.fits(after, 2*before)) {
+		m.t.Errorf("of %d bytes became %+v", before, after)
 	}
 }
 
 func (m *managed) awaits() {
 	m.ensure(m.group(), provision.PoolAwaitsDisks)
-	m.ensure(m.thin(50), provision.PoolAwaitsDisks)
 	if p := m.pool(m.Group.Name); p.Total != 0 {
 		m.t.Errorf("there is %+v", p)
 	}
@@ -182,88 +195,37 @@ func (m *managed) atOnce() {
 	m.ensure(m.group(), provision.PoolAsAsked)
 }
 
-func (m *managed) shares() {
-	m.ensure(m.group(m.Plug()), provision.PoolMade)
-	m.ensure(m.thin(50), provision.PoolMade)
-	m.ensure(m.thin(50), provision.PoolAsAsked)
-	p, before := m.pool(m.Thin.Name), m.size(m.Group.Name)
-	if p.PoolRef != m.Thin || p.Free != p.Total || p.Problem != "" || p.Total > before/2 || p.Total < before/2-p.Unit {
-		m.t.Errorf("of a group of %d bytes was made %+v", before, p)
-	}
-	m.ensure(m.thin(20), provision.PoolAsAsked) // which it has
-	m.ensure(m.group(m.Plug()), provision.PoolGrown)
-	m.ensure(m.thin(50), provision.PoolGrown)
-	m.ensure(m.thin(50), provision.PoolAsAsked)
-	if after := m.size(m.Thin.Name); after < 2*p.Total || after > before {
-		m.t.Errorf("of %d bytes became %d", p.Total, after)
-	}
-}
-
-func (m *managed) sparesForeignGroup() {
-	m.PutGroup()
-	m.ensure(m.thin(50), provision.PoolForeign)
-	if p := m.pool(m.Thin.Name); p.Total != 0 {
-		m.t.Errorf("made %+v", p)
-	}
-}
-
-func (m *managed) makesNoneUnasked() {
-	m.ensure(m.group(m.Plug()), provision.PoolMade)
-	m.ensure(m.thin(0), provision.PoolAbsent)
-}
-
-func (m *managed) extends() {
-	m.ensure(m.group(m.Plug()), provision.PoolMade)
-	m.ensure(m.thin(70), provision.PoolMade)
-	before := m.size(m.Thin.Name)
-	m.Fill(70, 10)
-	m.ensure(m.thin(70), provision.PoolAsAsked)
-	m.Fill(85, 10)
-	m.ensure(m.thin(70), provision.PoolExtended)
-	if after := m.size(m.Thin.Name); after < before+before/10 || after > before+before/4 {
-		m.t.Errorf("of %d bytes became %d", before, after)
-	}
-	for range 10 {
-		m.Fill(99, 10)
-		o, err := m.Node.Ensure(m.t.Context(), m.thin(70))
-		if err != nil {
-			m.t.Fatal(err)
-		}
-		if o.Reason == provision.PoolNoRoom {
-			if group := m.pool(m.Group.Name); group.Free < 0 || !strings.Contains(o.Message, "room") && !strings.Contains(o.Message, "free") {
-				m.t.Errorf("%+v, and the group is %+v", o, group)
-			}
-			return
-		}
-	}
-	m.t.Error("a pool is extended for ever")
-}
-
 func (m *managed) restarts() {
 	m.ensure(m.group(m.Plug()), provision.PoolMade)
-	m.ensure(m.thin(50), provision.PoolMade)
-	group, thin := m.size(m.Group.Name), m.size(m.Thin.Name)
+	group := m.size(m.Group.Name)
 	m.Node = m.Restart()
 	m.ensure(m.group(), provision.PoolAsAsked)
-	m.ensure(m.thin(50), provision.PoolAsAsked)
-	if m.size(m.Group.Name) != group || m.size(m.Thin.Name) != thin {
-		m.t.Error("a restart changed the sizes")
+	if m.size(m.Group.Name) != group {
+		m.t.Error("a restart changed the size")
 	}
 	m.ensure(m.group(m.Plug()), provision.PoolGrown) // it is known for Berth's own
 }
 
-func (m *managed) refuses() {
-	for name, w := range map[string]provision.PoolWish{
-		"no pool":                   {Disks: []string{"disk:a"}},
-		"a disk that is none":       {Pool: m.Group, Disks: []string{"/dev/sda"}},
-		"an option":                 {Pool: provision.PoolRef{Type: provision.LVM, Name: "-f"}},
-		"a group that fills up":     {Pool: m.Group, Extension: provision.Extension{At: 80, By: 20}},
-		"a thin pool made of disks": {Pool: m.Thin, Disks: []string{"disk:a"}},
-		"more than the group":       {Pool: m.Thin, SizePercent: 101},
-		"an extension at once":      {Pool: m.Thin, Extension: provision.Extension{At: 1, By: 20}},
-		"an extension by nothing":   {Pool: m.Thin, Extension: provision.Extension{At: 80}},
-		"a thin pool as its group":  {Pool: provision.PoolRef{Type: provision.LVM, Name: m.Thin.Name}},
-	} {
+func (m *managed) refusesGroups() {
+	asked := m.group("/dev/sda")
+	fills := m.group()
+	fills.Extension = provision.Extension{At: 80, By: 20}
+	shared := m.group()
+	shared.SizePercent = 50
+	m.refuse(map[string]provision.PoolWish{
+		"no pool":                     {Disks: []string{"disk:a"}},
+		"a disk that is none":         asked,
+		"an option":                   {Pool: provision.PoolRef{Type: m.Group.Type, Name: "-f"}},
+		"a group that fills up":       fills,
+		"a group of a share":          shared,
+		"a group of another kind":     {Pool: provision.PoolRef{Type: provision.LVM, Name: "zfs:tank"}},
+		"a volume group like a zpool": {Pool: provision.PoolRef{Type: provision.LVM, Name: "vg"}, Zpool: provision.Zpool{Layout: provision.ZpoolMirror}},
+	})
+}
+
+// refuse holds each of the wishes to be invalid.
+func (m *managed) refuse(wishes map[string]provision.PoolWish) {
+	for name, w := range wishes {
 		if o, err := m.Node.Ensure(m.t.Context(), w); err == nil {
 			m.t.Errorf("%s: %+v, want an error", name, o)
 		} else {
