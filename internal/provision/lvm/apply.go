@@ -1,30 +1,25 @@
 package lvm
 
-import "time"
+import (
+	"time"
+
+	"berth.dev/berth/internal/provision/fresh"
+)
 
 // answer is what LVM reported.
 type answer struct {
 	groups []*group
 	// all says that no other groups exist.
 	all bool
-	// turn is the state's count of own changes when LVM was asked.
-	turn uint64
+	// asked is when LVM was asked.
+	asked fresh.Moment
 }
 
-// ask begins a query of a group, or of all with an empty name: what changes from
-// now on makes it stale again.
-func (s *state) ask(name string) (turn uint64) {
+// ask begins a query. Whatever was due before is due until its answer was taken in.
+func (s *state) ask() fresh.Moment {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if name == "" {
-		s.stale = false
-	}
-	for _, g := range s.groups {
-		if name == "" || g.name == name {
-			g.stale = false
-		}
-	}
-	return s.turn
+	return s.clock.Now()
 }
 
 // apply takes an answer in.
@@ -37,41 +32,51 @@ func (s *state) apply(a answer, now time.Time) {
 	reported := map[string]bool{}
 	for _, g := range a.groups {
 		reported[g.name] = true
-		s.applyGroup(g, a.turn, now)
+		s.applyGroup(g, a.asked, now)
 	}
 	if a.all {
 		s.loaded = true
-		s.forget(reported)
+		s.mark.Read(a.asked)
+		s.forget(reported, a.asked)
 	}
 }
 
-func (s *state) applyGroup(g *group, turn uint64, now time.Time) {
+func (s *state) applyGroup(g *group, asked fresh.Moment, now time.Time) {
 	old := s.groups[g.name]
 	if old != nil {
-		if old.uuid == g.uuid && old.turn > turn && g.seqno <= old.seqno {
-			// LVM looked before the last own change, which is known already.
+		if old.mark.Overtaken(asked) || old.outran(g, asked) {
 			old.read, old.silent = now, nil
 			return
 		}
-		g.stale, g.busySince, g.turn = old.stale, old.busySince, old.turn
+		g.mark, g.busySince, g.own = old.mark, old.busySince, old.own
 	}
+	g.mark.Read(asked)
 	g.takeOver(old)
 	g.remember(old)
 	g.read = now
 	s.groups[g.name] = g
 }
 
+// outran says that an answer lacks an own change that is known: LVM was asked before it,
+// and looked before it too. Nothing that was due is settled by such an answer: the group's
+// number as it is known counts what others did before the own change, and what that was
+// is not known.
+func (g *group) outran(answer *group, asked fresh.Moment) bool {
+	return answer.uuid == g.uuid && asked < g.own && answer.seqno < g.seqno
+}
+
 // forget drops the groups that are gone. Those that hold anything of Berth's are kept as
 // missing: a disk that comes back brings them back, and until then nobody must take
 // them for deleted.
-func (s *state) forget(reported map[string]bool) {
+func (s *state) forget(reported map[string]bool, asked fresh.Moment) {
 	for name, g := range s.groups {
 		switch {
-		case reported[name]:
+		case reported[name], g.mark.Overtaken(asked):
 		case len(g.volumes)+len(g.snapshots) == 0:
 			delete(s.groups, name)
 		default:
-			g.missing, g.silent, g.stale = true, nil, false
+			g.missing, g.silent = true, nil
+			g.mark.Read(asked)
 		}
 	}
 }

@@ -134,14 +134,20 @@ func (p *Provisioner) learnt(c change, size int64, before uint64) {
 		}
 	})
 	seqno, err := p.sequence(devices)
+	foreseen := before + max(c.writes, 1)
 	p.state.with(c.group, func(g *group) {
 		if g == nil {
 			return
 		}
 		c.learn(g, size)
-		g.stale = g.stale || err != nil || seqno != before+max(c.writes, 1)
+		if err != nil {
+			g.seqno = max(g.seqno, foreseen)
+		}
+		if err != nil || seqno != foreseen {
+			p.state.noticed(g)
+		}
 		g.seqno = max(g.seqno, seqno)
-		g.turn = p.state.nextTurn()
+		g.own = p.state.clock.Now()
 		g.tell()
 	})
 	p.signal()

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"berth.dev/berth/internal/provision"
+	"berth.dev/berth/internal/provision/fresh"
 )
 
 // group is what is known of one volume group.
@@ -40,12 +41,12 @@ type group struct {
 	// wiping is what deleted volumes left, by the names of the logical volumes.
 	wiping map[string]*remnant
 
-	// turn is the state's count of own changes after the last one of this group.
-	turn uint64
-	// read is when LVM last answered for this group.
+	// own is when the last own change was taken in.
+	own fresh.Moment
+	// read is when LVM last answered for this group, and mark says whether it is to be read
+	// again.
 	read time.Time
-	// stale is set when others may have changed the group since.
-	stale bool
+	mark fresh.Mark
 	// silent is why LVM's last answer for this group did not come.
 	silent error
 	// busySince is when the change that is running now began; zero if none is.

@@ -133,7 +133,10 @@ func (p *Provisioner) noticeSuspended() {
 				if g == nil || g.pools[thin] == nil || g.pools[thin].suspended == now.suspends(g.name, thin) {
 					continue
 				}
-				g.stale, changed = true, true
+				changed = true
+			}
+			if changed {
+				p.state.noticed(g)
 			}
 		})
 		if changed {

@@ -44,20 +44,20 @@ func (p *Provisioner) refreshAll(ctx context.Context) error {
 		p.refreshEach(ctx, names)
 		return context.Cause(ctx)
 	}
-	turn := p.state.ask("")
+	asked := p.state.ask()
 	groups, err := p.query(ctx)
 	if err == nil {
-		p.apply(answer{groups, true, turn})
+		p.apply(answer{groups, true, asked})
 		p.firstLook.Do(func() {
 			p.activateAll(context.WithoutCancel(ctx))
 			p.mend(context.WithoutCancel(ctx))
 		})
 		return nil
 	}
-	p.state.staleAll()
 	if ctx.Err() != nil {
 		return err
 	}
+	p.state.staleAll()
 	names, nameErr := p.queryNames(ctx)
 	if nameErr != nil && p.state.silenceAll(err) {
 		return context.Cause(ctx)
@@ -89,26 +89,21 @@ func (p *Provisioner) refreshEach(ctx context.Context, names []string) {
 // refresh reads one group. Whatever comes of it is in the state: the group as it
 // is, that LVM does not answer for it, or that it is gone.
 func (p *Provisioner) refresh(ctx context.Context, name string) {
-	turn := p.state.ask(name)
+	asked := p.state.ask()
 	groups, err := p.query(ctx, name)
 	if err == nil {
-		p.apply(answer{groups, false, turn})
+		p.apply(answer{groups, false, asked})
 		return
 	}
 	if ctx.Err() != nil {
-		p.state.with(name, func(g *group) {
-			if g != nil {
-				g.stale = true
-			}
-		})
 		return
 	}
 	p.state.silence(name, err)
 	if _, answered := errors.AsType[*run.ExitError](err); answered {
 		// The group may be gone. Only a report of all can tell.
-		turn := p.state.ask("")
+		asked := p.state.ask()
 		if groups, err := p.query(ctx); err == nil {
-			p.apply(answer{groups, true, turn})
+			p.apply(answer{groups, true, asked})
 		}
 	}
 }

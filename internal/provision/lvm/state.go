@@ -8,17 +8,17 @@ import (
 	"time"
 
 	"berth.dev/berth/internal/provision"
+	"berth.dev/berth/internal/provision/fresh"
 )
 
 // state is what is known of all volume groups.
 type state struct {
 	mu     sync.Mutex
 	groups map[string]*group
-	// loaded is set once all groups are known by name, and stale when there may be
-	// others now than those.
-	loaded, stale bool
-	// turn counts own changes.
-	turn uint64
+	// loaded is set once all groups are known by name, and mark is about which there are.
+	loaded bool
+	mark   fresh.Mark
+	clock  fresh.Clock
 }
 
 // with runs f on a group, nil if there is none, under the state's lock.
@@ -28,11 +28,8 @@ func (s *state) with(name string, f func(*group)) {
 	f(s.groups[name])
 }
 
-// nextTurn is called within with.
-func (s *state) nextTurn() uint64 {
-	s.turn++
-	return s.turn
-}
+// noticed notes that others may have changed a group. It is called within with.
+func (s *state) noticed(g *group) { g.mark.Changed(s.clock.Now()) }
 
 func (s *state) has(name string) bool {
 	s.mu.Lock()
@@ -128,11 +125,11 @@ func (s *state) due() (names []string, all bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	for _, g := range s.groups {
-		if g.stale && g.silent == nil && g.busySince.IsZero() {
+		if g.mark.Due() && g.silent == nil && g.busySince.IsZero() {
 			names = append(names, g.name)
 		}
 	}
-	return names, !s.loaded || s.stale
+	return names, s.mark.Due()
 }
 
 func (s *state) silentNames() []string {
@@ -178,7 +175,11 @@ func (s *state) answering() (names []string, all bool) {
 func (s *state) staleAll() {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	s.stale = true
+	now := s.clock.Now()
+	s.mark.Changed(now)
+	for _, g := range s.groups {
+		g.mark.Changed(now)
+	}
 }
 
 // silence notes that LVM did not answer for a group.
@@ -193,7 +194,8 @@ func (s *state) silence(name string, err error) {
 		g = &group{name: name, volumes: map[string]*volume{}, snapshots: map[string]*snapshot{}, wiping: map[string]*remnant{}}
 		s.groups[name] = g
 	}
-	g.silent, g.stale = err, true
+	g.silent = err
+	s.noticed(g)
 }
 
 // silenceAll notes that LVM did not answer for any group, and says whether any is known.
@@ -201,7 +203,8 @@ func (s *state) silenceAll(err error) (known bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	for _, g := range s.groups {
-		g.silent, g.stale = err, true
+		g.silent = err
+		s.noticed(g)
 	}
 	return len(s.groups) > 0
 }

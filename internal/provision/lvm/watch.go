@@ -131,7 +131,8 @@ func (p *Provisioner) check(ctx context.Context, name, device string) {
 	changed := false
 	p.state.with(name, func(g *group) {
 		if err == nil && g != nil && g.seqno != seqno {
-			g.stale, changed = true, true
+			p.state.noticed(g)
+			changed = true
 		}
 	})
 	if err != nil { // the device went, or is no physical volume any more

@@ -27,6 +27,8 @@ type Host struct {
 	Label func(node string) (size int64, err error)
 	// Copying, if set, runs around every writing of a part of a copy likewise.
 	Copying func(path string, offset, length int64, do func() error) error
+	// Unreadable says that no disk shows the number of its group.
+	Unreadable bool
 	// Targets that the kernel lacks are Missing.
 	Targets map[string]Presence
 
@@ -191,6 +193,9 @@ func (h *Host) Mapping(path string) (name, uuid string, err error) {
 func (h *Host) Sequence(device string) (uint64, error) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
+	if h.Unreadable {
+		return 0, errors.New("input/output error")
+	}
 	for _, g := range h.groups {
 		if g.Device == device || slices.Contains(g.More, device) {
 			return g.Seqno, nil

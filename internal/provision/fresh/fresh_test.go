@@ -1,0 +1,134 @@
+package fresh_test
+
+import (
+	"slices"
+	"testing"
+
+	"pgregory.net/rapid"
+
+	"berth.dev/berth/internal/provision/fresh"
+)
+
+func TestWhatIsDue(t *testing.T) {
+	for name, tc := range map[string]struct {
+		happens func(c *fresh.Clock, m *fresh.Mark)
+		due     bool
+	}{
+		"what was never read": {func(*fresh.Clock, *fresh.Mark) {}, true},
+		"what was read":       {func(c *fresh.Clock, m *fresh.Mark) { m.Read(c.Now()) }, false},
+		"what changed since": {func(c *fresh.Clock, m *fresh.Mark) {
+			m.Read(c.Now())
+			m.Changed(c.Now())
+		}, true},
+		"what changed while it was read": {func(c *fresh.Clock, m *fresh.Mark) {
+			asked := c.Now()
+			m.Changed(c.Now())
+			m.Read(asked)
+		}, true},
+		"what is being read, for the answer may come to nothing": {func(c *fresh.Clock, m *fresh.Mark) {
+			m.Read(c.Now())
+			m.Changed(c.Now())
+			c.Now()
+		}, true},
+		"what an older answer came for after a newer one": {func(c *fresh.Clock, m *fresh.Mark) {
+			older := c.Now()
+			m.Changed(c.Now())
+			m.Read(c.Now())
+			m.Read(older)
+		}, false},
+		"what an older change is noted of": {func(c *fresh.Clock, m *fresh.Mark) {
+			older := c.Now()
+			m.Read(c.Now())
+			m.Changed(older)
+		}, false},
+	} {
+		t.Run(name, func(t *testing.T) {
+			var c fresh.Clock
+			var m fresh.Mark
+			tc.happens(&c, &m)
+			if got := m.Due(); got != tc.due {
+				t.Errorf("due is %t", got)
+			}
+		})
+	}
+}
+
+func TestAnAnswerIsOvertakenByOneThatWasAskedForLater(t *testing.T) {
+	var c fresh.Clock
+	var m fresh.Mark
+	first, second, third := c.Now(), c.Now(), c.Now()
+	m.Read(second)
+	for asked, want := range map[fresh.Moment]bool{first: true, second: false, third: false} {
+		if got := m.Overtaken(asked); got != want {
+			t.Errorf("an answer asked for at %d is overtaken by one at %d: %t", asked, second, got)
+		}
+	}
+}
+
+// world is something with a version, readers of it that are under way, and what is known.
+type world struct {
+	version, known int
+	clock          fresh.Clock
+	mark           fresh.Mark
+	readers        []reader
+}
+
+// reader asked at a moment, and saw a version at some time after that.
+type reader struct {
+	asked fresh.Moment
+	saw   int
+}
+
+// Whatever the order in which others change it, changes are noticed, questions are asked
+// and answers come or come to nothing: what is not due is known with all of its changes that
+// were noticed.
+func TestWhatIsNotDueIsKnown(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		w, noticed := &world{}, 0
+		t.Repeat(map[string]func(*rapid.T){
+			"change": func(*rapid.T) { w.version++ },
+			"notice": func(*rapid.T) {
+				noticed = w.version
+				w.mark.Changed(w.clock.Now())
+			},
+			"ask": func(*rapid.T) { w.readers = append(w.readers, reader{w.clock.Now(), -1}) },
+			"see": func(t *rapid.T) {
+				if i := w.draw(t); i >= 0 && w.readers[i].saw < 0 {
+					w.readers[i].saw = w.version
+				}
+			},
+			"answer": func(t *rapid.T) { w.answer(w.draw(t)) },
+			"give up": func(t *rapid.T) {
+				if i := w.draw(t); i >= 0 {
+					w.readers = slices.Delete(w.readers, i, i+1)
+				}
+			},
+			"": func(t *rapid.T) {
+				if !w.mark.Due() && w.known < noticed {
+					t.Fatalf("version %d was noticed, %d is known, and nothing is due", noticed, w.known)
+				}
+			},
+		})
+	})
+}
+
+// draw returns one of the readers; -1 if there is none.
+func (w *world) draw(t *rapid.T) int {
+	if len(w.readers) == 0 {
+		return -1
+	}
+	return rapid.IntRange(0, len(w.readers)-1).Draw(t, "reader")
+}
+
+func (w *world) answer(i int) {
+	if i < 0 || w.readers[i].saw < 0 {
+		return
+	}
+	r := w.readers[i]
+	w.readers = slices.Delete(w.readers, i, i+1)
+	if w.mark.Overtaken(r.asked) {
+		return
+	}
+	w.known = r.saw
+	w.mark.Read(r.asked)
+}
