@@ -161,6 +161,8 @@ type FSType string
 const (
 	Ext4 FSType = "ext4"
 	XFS  FSType = "xfs"
+	// Dataset is a filesystem of ZFS itself.
+	Dataset FSType = "zfs"
 )
 
 // Sharing says how many nodes may write a volume at once.

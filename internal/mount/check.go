@@ -1,15 +1,17 @@
 package mount
 
 import (
+	"cmp"
 	"fmt"
 	"path/filepath"
+	"regexp"
 
 	"berth.dev/berth/internal/provision"
 )
 
 // Check returns ErrInvalid for a request that can never be met.
 func (r Request) Check() error {
-	if err := checkPaths(r.Device, r.Target); err != nil {
+	if err := cmp.Or(checkDevice(r.Device, r.Filesystem == provision.Dataset), checkPaths(r.Target)); err != nil {
 		return err
 	}
 	return CheckOptions(r.Filesystem, r.Options)
@@ -23,15 +25,31 @@ func (r BindRequest) Check() error {
 	if r.Source == "" {
 		return checkPaths(r.Device, r.Target)
 	}
-	return checkPaths(r.Device, r.Source, r.Target)
+	return cmp.Or(checkDevice(r.Device, provision.IsDataset(r.Device)), checkPaths(r.Source, r.Target))
 }
 
 // Check returns ErrInvalid for a request that can never be met.
 func (r GrowRequest) Check() error {
-	if err := checkPaths(r.Device, r.Target); err != nil {
+	if err := cmp.Or(checkDevice(r.Device, r.Filesystem == provision.Dataset), checkPaths(r.Target)); err != nil {
 		return err
 	}
 	return CheckOptions(r.Filesystem, nil)
+}
+
+// A dataset below a zpool. The kernel takes anything for the source of a mount.
+var datasetName = regexp.MustCompile(`^[A-Za-z][A-Za-z0-9_.-]*(/[A-Za-z0-9][A-Za-z0-9_.-]*)+$`)
+
+const maxDatasetName = 255
+
+// checkDevice wants the path of a device, or the name of a dataset.
+func checkDevice(device string, dataset bool) error {
+	if !dataset {
+		return checkPaths(device)
+	}
+	if len(device) > maxDatasetName || !datasetName.MatchString(device) {
+		return fmt.Errorf("%w: %.300q is no dataset of ZFS", provision.ErrInvalid, device)
+	}
+	return nil
 }
 
 // CheckPath returns ErrInvalid for a path that is not absolute and clean.

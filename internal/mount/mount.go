@@ -18,7 +18,7 @@ var (
 
 // Request asks for a device's filesystem at a directory.
 type Request struct {
-	// Device is the path of a block device.
+	// Device is the path of a block device, or the name of a dataset of ZFS.
 	Device string
 	// Target directory; it is made, with its parents, if it is not there.
 	Target string
@@ -46,7 +46,8 @@ type BindRequest struct {
 	Context string
 }
 
-// GrowRequest asks to grow a mounted filesystem to its device's size.
+// GrowRequest asks to grow a mounted filesystem to its device's size. A dataset has the size
+// that its provisioner gave it.
 type GrowRequest struct {
 	Device, Target, Filesystem string
 }

@@ -36,6 +36,20 @@ var allowed = map[string]map[string]*regexp.Regexp{
 		"logbufs=2..8":   `logbufs=[2-8]`,
 		"allocsize=SIZE": `allocsize=[0-9]{1,7}[kmg]?`,
 	}),
+	// The rest of how a dataset is mounted is in its properties.
+	provision.Dataset: {},
+}
+
+// ignored are the flags that a filesystem would take and not heed.
+var ignored = map[string][]string{provision.Dataset: {"dirsync", "lazytime"}}
+
+// flagsOf are those of the flags that a filesystem heeds.
+func flagsOf(filesystem string) map[string]bool {
+	heeded := maps.Clone(flags)
+	for _, flag := range ignored[filesystem] {
+		delete(heeded, flag)
+	}
+	return heeded
 }
 
 // forms compiles them; without a form an option is just its name.
@@ -87,9 +101,9 @@ func CheckOptions(filesystem string, options []string) error {
 func CheckAsked(filesystem string, options []string) error {
 	known, ok := allowed[filesystem]
 	if !ok {
-		return fmt.Errorf("%w: filesystem %q is not one of %s, %s", provision.ErrInvalid, filesystem, provision.Ext4, provision.XFS)
+		return fmt.Errorf("%w: filesystem %q is not one of %s, %s, %s", provision.ErrInvalid, filesystem, provision.Ext4, provision.XFS, provision.Dataset)
 	}
-	label := ""
+	label, flags := "", flagsOf(filesystem)
 	for _, o := range options {
 		context, labelled := contextOf(o)
 		switch {
@@ -121,7 +135,7 @@ func refusal(filesystem, option string) error {
 			why = ": " + reason
 		}
 	}
-	list := append(slices.Collect(maps.Keys(flags)), slices.Collect(maps.Keys(allowed[filesystem]))...)
+	list := append(slices.Collect(maps.Keys(flagsOf(filesystem))), slices.Collect(maps.Keys(allowed[filesystem]))...)
 	slices.Sort(list)
 	return fmt.Errorf("%w: mount option %.64q is not supported for %s%s (supported: ro, context=LABEL, %s)",
 		provision.ErrInvalid, option, filesystem, why, strings.Join(list, ", "))

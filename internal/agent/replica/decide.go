@@ -97,6 +97,9 @@ func decidePresent(v *v1alpha1.Volume, wish *v1alpha1.ReplicaSpec, record *provi
 	case record.Filesystem != "" && record.Filesystem != string(v.Spec.FSType):
 		return report(entry, failedEntry(v, wish, v1alpha1.ReasonConflict, fmt.Sprintf(
 			"node %s: the volume bears filesystem %s, not %q", wish.Node, record.Filesystem, v.Spec.FSType)))
+	case provision.IsDataset(record.Device) != (byItself(v) != ""):
+		return report(entry, failedEntry(v, wish, v1alpha1.ReasonConflict, fmt.Sprintf(
+			"node %s: the volume is %s, which is not for filesystem %q", wish.Node, record.Device, v.Spec.FSType)))
 	case v.Spec.Adopted && record.Filesystem == "" && v.Spec.VolumeMode == v1alpha1.Filesystem:
 		// A block volume's data has no filesystem, and making one would be its end.
 		return report(entry, failedEntry(v, wish, v1alpha1.ReasonConflict, fmt.Sprintf(

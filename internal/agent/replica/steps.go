@@ -63,19 +63,28 @@ func (w *Worker) create(ctx context.Context, v *v1alpha1.Volume, c *v1alpha1.Poo
 	}
 	source := sourceOf(v)
 	next, err := w.Provisioner.Create(ctx, provision.CreateRequest{
-		ID:     v.Name,
-		Pool:   pool,
-		Size:   v.Spec.Capacity.Value(),
-		Limits: poolclass.Limits(c),
-		Labels: labelsOf(v),
-		Source: source,
-		Wipe:   poolclass.Wipe(c),
-		ZFS:    poolclass.ZFS(c),
+		ID:         v.Name,
+		Pool:       pool,
+		Size:       v.Spec.Capacity.Value(),
+		Limits:     poolclass.Limits(c),
+		Labels:     labelsOf(v),
+		Source:     source,
+		Filesystem: byItself(v),
+		Wipe:       poolclass.Wipe(c),
+		ZFS:        poolclass.ZFS(c),
 	})
 	if errors.Is(err, provision.ErrNotFound) && source != (provision.Source{}) {
 		return next, fmt.Errorf("%w: %w", entries.ErrNoSource, err)
 	}
 	return next, err
+}
+
+// byItself is the filesystem that the replica is when it is carved; empty for a device.
+func byItself(v *v1alpha1.Volume) string {
+	if v.Spec.FSType == v1alpha1.Dataset {
+		return provision.Dataset
+	}
+	return ""
 }
 
 // sourceOf is what the volume begins as.

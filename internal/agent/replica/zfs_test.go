@@ -23,3 +23,53 @@ func TestAZvolIsMadeAsItsClassSaysThen(t *testing.T) {
 		t.Errorf("made with %+v, want %+v", got, want)
 	}
 }
+
+func TestADatasetIsMadeForAFilesystemOfZFSAndADeviceForAllElse(t *testing.T) {
+	tank := provision.PoolRef{Type: provision.ZFS, Name: "zfs:tank/berth"}
+	for name, tc := range map[string]struct {
+		change option
+		device string
+		wants  string // recorded in the end
+	}{
+		"zfs":       {func(v *v1alpha1.Volume) { v.Spec.FSType = v1alpha1.Dataset }, "tank/berth/" + id, provision.Dataset},
+		"ext4":      {func(*v1alpha1.Volume) {}, "/dev/zfs:tank/berth/" + id, provision.Ext4},
+		"raw block": {block, "/dev/zfs:tank/berth/" + id, ""},
+	} {
+		t.Run(name, func(t *testing.T) {
+			wanted := volume(func(v *v1alpha1.Volume) { v.Spec.PoolClass, v.Spec.Replicas[0].Pool = "tank", tank.Name }, tc.change)
+			n := newNode(wanted)
+			n.disks.AddPool(memory.PoolConfig{PoolRef: tank, Total: 10 * gib})
+			n.classes["tank"] = &v1alpha1.PoolClass{Spec: v1alpha1.PoolClassSpec{
+				Provisioner: v1alpha1.ProvisionerZFS, ZFS: &v1alpha1.ZFSPools{Pools: []string{"tank/berth"}},
+			}}
+			n.settle(t)
+			if v, ok := n.disks.Device(tc.device); !ok || v.ID != id {
+				t.Errorf("there is no %s: %+v", tc.device, v)
+			}
+			if d := Decide(wanted, here, &provision.Volume{ID: id, Pool: tank, Size: gib, Device: tc.device}); string(d.Format) != tc.wants {
+				t.Errorf("to be formatted with %q, want %q", d.Format, tc.wants)
+			}
+		})
+	}
+}
+
+func TestAVolumeOfTheOtherKindIsReportedAndNeverFormatted(t *testing.T) {
+	zfs := func(v *v1alpha1.Volume) { v.Spec.FSType = v1alpha1.Dataset }
+	for name, tc := range map[string]struct {
+		v      *v1alpha1.Volume
+		device string
+	}{
+		"a device in place of a dataset": {volume(zfs), "/dev/vg0/" + id},
+		"a dataset in place of a device": {volume(), "vg0/" + id},
+		"a dataset for a block volume":   {volume(block), "vg0/" + id},
+	} {
+		t.Run(name, func(t *testing.T) {
+			record := carved(blank)
+			record.Device = tc.device
+			d := Decide(tc.v, here, record)
+			if d.Step != StepReport || d.Entry.Reason != v1alpha1.ReasonConflict || d.Entry.Ready || d.Format != "" {
+				t.Errorf("decided %+v", d)
+			}
+		})
+	}
+}

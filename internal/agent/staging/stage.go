@@ -114,6 +114,9 @@ func refuseOther(record provision.Volume, asked string) error {
 }
 
 func refuseFilesystem(record provision.Volume) error {
+	if provision.IsDataset(record.Device) {
+		return fmt.Errorf("%w: volume %s is a filesystem of ZFS and cannot be used as a raw block volume", provision.ErrInvalid, record.ID)
+	}
 	if record.Filesystem != "" {
 		return fmt.Errorf("%w: volume %s bears %s and cannot be used as a raw block volume", provision.ErrInvalid, record.ID, record.Filesystem)
 	}

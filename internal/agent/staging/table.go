@@ -12,8 +12,12 @@ import (
 )
 
 // KernelMounts is the MountTable of this process's mount namespace. It compares
-// device numbers: the names in the table depend on who mounted.
+// device numbers: the names in the table depend on who mounted. A dataset has none, and ZFS
+// itself tells its present name.
 func KernelMounts(device string) ([]string, error) {
+	if provision.IsDataset(device) {
+		return mountpoints(func(line *mountinfo.Info) bool { return line.FSType == provision.Dataset && line.Source == device })
+	}
 	number, err := deviceNumber(device)
 	if errors.Is(err, fs.ErrNotExist) {
 		return nil, fmt.Errorf("%w: device %s", provision.ErrNotFound, device)
@@ -21,7 +25,11 @@ func KernelMounts(device string) ([]string, error) {
 	if err != nil {
 		return nil, fmt.Errorf("identifying device %s: %w", device, err)
 	}
-	lines, err := mountinfo.GetMounts(func(line *mountinfo.Info) (skip, stop bool) { return !shows(line, number), false })
+	return mountpoints(func(line *mountinfo.Info) bool { return shows(line, number) })
+}
+
+func mountpoints(of func(*mountinfo.Info) bool) ([]string, error) {
+	lines, err := mountinfo.GetMounts(func(line *mountinfo.Info) (skip, stop bool) { return !of(line), false })
 	if err != nil {
 		return nil, fmt.Errorf("reading mount table: %w", err)
 	}

@@ -20,11 +20,11 @@ func (m *Mounter) Bind(ctx context.Context, r mount.BindRequest) error {
 }
 
 func bind(r mount.BindRequest) error {
-	device, err := deviceNumber(r.Device)
+	known, err := identify(r.Device)
 	if err != nil {
 		return err
 	}
-	w := want{device: device, readOnly: r.ReadOnly, node: r.Source == "", context: r.Context}
+	w := want{source: known, readOnly: r.ReadOnly, node: r.Source == "", context: r.Context}
 	source, makePoint := r.Device, mount.MakeFile
 	if !w.node {
 		source, makePoint = r.Source, mount.MakeDirectory
@@ -32,7 +32,7 @@ func bind(r mount.BindRequest) error {
 		if err != nil {
 			return err
 		}
-		if entry == nil || !holds(entry, device) {
+		if entry == nil || !w.holds(entry) {
 			return fmt.Errorf("%w: %s at %s", mount.ErrNotMounted, r.Device, r.Source)
 		}
 		if err := labelled(entry, w); err != nil {

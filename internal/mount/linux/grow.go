@@ -24,7 +24,7 @@ func (m *Mounter) Grow(ctx context.Context, r mount.GrowRequest) error {
 }
 
 func (m *Mounter) grow(ctx context.Context, r mount.GrowRequest) error {
-	number, err := deviceNumber(r.Device)
+	source, err := identify(r.Device)
 	if err != nil {
 		return err
 	}
@@ -32,8 +32,11 @@ func (m *Mounter) grow(ctx context.Context, r mount.GrowRequest) error {
 	if err != nil {
 		return err
 	}
-	if entry == nil || !holds(entry, number) {
+	if entry == nil || !source.holds(entry) {
 		return fmt.Errorf("%w: %s at %s", mount.ErrNotMounted, r.Device, r.Target)
+	}
+	if source.dataset != "" {
+		return nil // it grew with its quota
 	}
 	device, err := m.DeviceSize(context.WithoutCancel(ctx), r.Device)
 	if err != nil {

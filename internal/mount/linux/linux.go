@@ -13,6 +13,7 @@ import (
 
 	"berth.dev/berth/internal/keyed"
 	"berth.dev/berth/internal/mount"
+	"berth.dev/berth/internal/provision"
 	"berth.dev/berth/internal/run"
 )
 
@@ -56,16 +57,18 @@ func (m *Mounter) Mount(ctx context.Context, r mount.Request) error {
 }
 
 func (m *Mounter) mount(r mount.Request) error {
-	device, err := deviceNumber(r.Device)
+	source, err := identify(r.Device)
 	if err != nil {
 		return err
 	}
-	w := want{device: device, readOnly: r.ReadOnly, context: mount.Context(r.Options)}
+	w := want{source: source, readOnly: r.ReadOnly, context: mount.Context(r.Options)}
 	if done, err := mounted(r.Target, w); done || err != nil {
 		return err
 	}
-	if err := m.repair(r.Device, r.Filesystem); err != nil {
-		return err
+	if source.dataset == "" { // ZFS repairs itself
+		if err := m.repair(r.Device, r.Filesystem); err != nil {
+			return err
+		}
 	}
 	if err := mount.MakeDirectory(r.Target); err != nil {
 		return err
@@ -75,10 +78,13 @@ func (m *Mounter) mount(r mount.Request) error {
 	switch {
 	case errors.Is(err, unix.EUCLEAN), errors.Is(err, unix.EBADMSG):
 		return fmt.Errorf("%w: mounting %s: %w: repair it by hand (%s)", mount.ErrCorrupt, r.Device, err, repairTool[r.Filesystem])
+	case source.dataset != "" && errors.Is(err, unix.ENOENT):
+		return fmt.Errorf("%w: dataset %s", provision.ErrNotFound, r.Device)
 	case err != nil:
 		return fmt.Errorf("mounting %s at %s: %w", r.Device, r.Target, err)
 	}
 	if done, err := mounted(r.Target, w); !done {
+		_ = unix.Unmount(r.Target, unix.UMOUNT_NOFOLLOW) // ZFS takes options that it does not heed
 		return cmp.Or(err, fmt.Errorf("%w: %s after mounting at %s", mount.ErrNotMounted, r.Device, r.Target))
 	}
 	return nil

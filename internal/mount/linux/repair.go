@@ -11,7 +11,7 @@ import (
 )
 
 // repairTool is what an administrator may repair a filesystem with by hand.
-var repairTool = map[string]string{provision.Ext4: "e2fsck", provision.XFS: "xfs_repair"}
+var repairTool = map[string]string{provision.Ext4: "e2fsck", provision.XFS: "xfs_repair", provision.Dataset: "zpool scrub"}
 
 // What the exit code of e2fsck says, bit by bit.
 const (

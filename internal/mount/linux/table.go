@@ -17,8 +17,7 @@ import (
 
 // want describes the mount that shall be at a target.
 type want struct {
-	// device is the block device's number.
-	device   uint64
+	source
 	readOnly bool
 	// node says that the device's node itself is bound, not its filesystem.
 	node bool
@@ -33,10 +32,10 @@ func mounted(target string, w want) (bool, error) {
 	if entry == nil || err != nil {
 		return false, err
 	}
-	same := holds(entry, w.device)
+	same := w.holds(entry)
 	if w.node {
 		number, err := deviceNumber(target)
-		same = err == nil && number == w.device
+		same = err == nil && number == w.number
 	}
 	if !same {
 		return false, fmt.Errorf("%w: %s is mounted at %s", provision.ErrConflict, entry.Source, target)
@@ -76,6 +75,29 @@ func lookup(target string) (*mountinfo.Info, error) {
 		return nil, nil
 	}
 	return entries[len(entries)-1], nil
+}
+
+// source is what the mount table knows a volume by: a block device's number, or the name
+// of a dataset, which is mounted from no device.
+type source struct {
+	number  uint64
+	dataset string
+}
+
+// identify returns what a device is known by.
+func identify(device string) (source, error) {
+	if provision.IsDataset(device) {
+		return source{dataset: device}, nil
+	}
+	number, err := deviceNumber(device)
+	return source{number: number}, err
+}
+
+func (s source) holds(e *mountinfo.Info) bool {
+	if s.dataset != "" {
+		return e.Root == "/" && e.FSType == provision.Dataset && e.Source == s.dataset
+	}
+	return holds(e, s.number)
 }
 
 // users returns where the filesystem of a device is mounted.

@@ -149,6 +149,13 @@ func (m *Mounter) Stats(ctx context.Context, path string) (mount.Stats, error) {
 		return mount.Stats{}, fmt.Errorf("%w: %s", mount.ErrNotMounted, path)
 	}
 	size := m.sizes[e.device]
+	if provision.IsDataset(e.device) { // it has no device to be smaller than
+		v, err := m.device(e.device)
+		if err != nil {
+			return mount.Stats{}, err
+		}
+		size = v.Size
+	}
 	inodes := size >> 14
 	return mount.Stats{
 		Total: size, Available: size - size/64, Used: size / 64,

@@ -87,7 +87,9 @@ func (p *Provisioner) Format(ctx context.Context, r provision.FormatRequest) (pr
 				return keep, err
 			}
 			v.Filesystem = r.Filesystem
-			p.disks.formats[r.ID]++ // under the disks' lock
+			if r.Filesystem != provision.Dataset {
+				p.disks.formats[r.ID]++ // under the disks' lock
+			}
 			return v, nil
 		})
 	})

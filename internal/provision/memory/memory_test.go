@@ -28,7 +28,19 @@ func TestNoVolumeShowsWhatAnotherHeld(t *testing.T) {
 	conformance.RunForgets(t, harness)
 }
 
-func harness(t *testing.T) conformance.Harness {
+func TestConformanceOfDatasets(t *testing.T) { conformance.Run(t, datasets) }
+
+func TestConformanceOfDatasetSnapshots(t *testing.T) { conformance.RunSnapshots(t, datasets) }
+
+func datasets(t *testing.T) conformance.Harness {
+	h := harnessOn(t, provision.PoolRef{Type: provision.ZFS, Name: provision.ZFSPrefix + "tank"})
+	h.Filesystem = provision.Dataset
+	return h
+}
+
+func harness(t *testing.T) conformance.Harness { return harnessOn(t, pool) }
+
+func harnessOn(t *testing.T, pool provision.PoolRef) conformance.Harness {
 	disks := memory.NewDisks(memory.PoolConfig{PoolRef: pool, Total: 100 * unit})
 	p := memory.New(disks, nil)
 	return conformance.Harness{

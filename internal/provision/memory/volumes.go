@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"maps"
 	"path"
+	"strings"
 
 	"berth.dev/berth/internal/provision"
 )
@@ -34,7 +35,7 @@ func (d *Disks) create(r provision.CreateRequest) (provision.Volume, error) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	if v, p := d.find(r.ID); p != nil {
-		if v.Pool != r.Pool || v.Size != provision.RoundUp(r.Size, p.unit) || v.Inline != r.Inline || v.Source != r.Source {
+		if v.Pool != r.Pool || v.Size != provision.RoundUp(r.Size, p.unit) || v.Inline != r.Inline || v.Source != r.Source || v.Device != deviceOf(r) {
 			return keep, fmt.Errorf("%w: volume %s exists with %d bytes in pool %s for %+v from %+v", provision.ErrConflict, v.ID, v.Size, v.Pool.Name, v.Inline, v.Source)
 		}
 		return v, nil
@@ -58,12 +59,20 @@ func (d *Disks) create(r provision.CreateRequest) (provision.Volume, error) {
 		return keep, err
 	}
 	v := provision.Volume{
-		ID: r.ID, Pool: r.Pool, Size: size, Device: path.Join("/dev", r.Pool.Name, r.ID),
+		ID: r.ID, Pool: r.Pool, Size: size, Device: deviceOf(r),
 		Filesystem: filesystem, Inline: r.Inline, Source: r.Source,
 	}
 	p.volumes[r.ID], p.labels[r.ID], p.contents[r.ID], p.wipes[r.ID], p.zfs[r.ID] = v, maps.Clone(r.Labels), content, r.Wipe, r.ZFS
 	d.notify()
 	return v, nil
+}
+
+// deviceOf is what a volume is mounted by.
+func deviceOf(r provision.CreateRequest) string {
+	if r.Filesystem == provision.Dataset {
+		return strings.TrimPrefix(r.Pool.Name, provision.ZFSPrefix) + "/" + r.ID
+	}
+	return path.Join("/dev", r.Pool.Name, r.ID)
 }
 
 func (d *Disks) remove(id string) error {

@@ -1,0 +1,61 @@
+package mount_test
+
+import (
+	"errors"
+	"strings"
+	"testing"
+
+	"berth.dev/berth/internal/mount"
+	"berth.dev/berth/internal/provision"
+)
+
+func TestADatasetIsMountedByItsNameAndNothingElseIs(t *testing.T) {
+	for name, tc := range map[string]struct {
+		device, filesystem string
+		ok                 bool
+	}{
+		"a dataset":               {"tank/berth/pvc-1", provision.Dataset, true},
+		"a zpool":                 {"tank", provision.Dataset, false},
+		"a device":                {"/dev/zvol/tank/pvc-1", provision.Dataset, false},
+		"a snapshot":              {"tank/pvc-1@snap", provision.Dataset, false},
+		"an option":               {"tank/-o", provision.Dataset, false},
+		"a step up":               {"tank/../pvc-1", provision.Dataset, false},
+		"a blank":                 {"tank/pvc 1", provision.Dataset, false},
+		"nothing":                 {"", provision.Dataset, false},
+		"too long":                {"tank/" + strings.Repeat("a", 255), provision.Dataset, false},
+		"ext4 on a dataset":       {"tank/pvc-1", provision.Ext4, false},
+		"ext4 on a zvol's device": {"/dev/zvol/tank/pvc-1", provision.Ext4, true},
+	} {
+		t.Run(name, func(t *testing.T) {
+			for _, err := range []error{
+				mount.Request{Device: tc.device, Target: "/a", Filesystem: tc.filesystem}.Check(),
+				mount.GrowRequest{Device: tc.device, Target: "/a", Filesystem: tc.filesystem}.Check(),
+			} {
+				if errors.Is(err, provision.ErrInvalid) == tc.ok {
+					t.Errorf("got %v", err)
+				}
+			}
+		})
+	}
+	if err := (mount.BindRequest{Device: "tank/pvc-1", Source: "/a", Target: "/b"}).Check(); err != nil {
+		t.Errorf("binding a mounted dataset: %v", err)
+	}
+	if err := (mount.BindRequest{Device: "tank/pvc-1", Target: "/b"}).Check(); !errors.Is(err, provision.ErrInvalid) {
+		t.Errorf("a dataset as a block device: %v", err)
+	}
+}
+
+func TestADatasetTakesTheFlagsThatItHeeds(t *testing.T) {
+	for option, ok := range map[string]bool{
+		"noatime": true, "relatime": true, "nosuid": true, "nodev": true, "noexec": true, "sync": true, `context="u:r:t:s0:c1,c2"`: true,
+		"lazytime": false, "dirsync": false, "discard": false, "zfsutil": false, "xattr": false, "mntpoint=/etc": false, "suid": false,
+	} {
+		err := mount.CheckAsked(provision.Dataset, []string{option})
+		if errors.Is(err, provision.ErrInvalid) == ok {
+			t.Errorf("%s: %v", option, err)
+		}
+		if err != nil && (!strings.Contains(err.Error(), "supported for zfs") || strings.Contains(err.Error(), "lazytime,")) {
+			t.Errorf("%s: what is supported reads %v", option, err)
+		}
+	}
+}

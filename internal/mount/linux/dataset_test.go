@@ -1,0 +1,31 @@
+package linux
+
+import (
+	"testing"
+
+	"github.com/moby/sys/mountinfo"
+)
+
+func TestADatasetIsKnownInTheMountTableByItsName(t *testing.T) {
+	const dataset = "tank/pvc-1"
+	for name, tc := range map[string]struct {
+		line mountinfo.Info
+		want bool
+	}{
+		"itself":                         {mountinfo.Info{FSType: "zfs", Source: dataset, Root: "/", Major: 0, Minor: 52}, true},
+		"another":                        {mountinfo.Info{FSType: "zfs", Source: dataset + "0", Root: "/"}, false},
+		"a snapshot of it":               {mountinfo.Info{FSType: "zfs", Source: dataset + "@snap-1", Root: "/"}, false},
+		"a directory in it":              {mountinfo.Info{FSType: "zfs", Source: dataset, Root: "/sub"}, false},
+		"a tmpfs that somebody so named": {mountinfo.Info{FSType: "tmpfs", Source: dataset, Root: "/"}, false},
+	} {
+		t.Run(name, func(t *testing.T) {
+			source, err := identify(dataset)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if got := source.holds(&tc.line); got != tc.want {
+				t.Errorf("taken for it: %v", got)
+			}
+		})
+	}
+}
