@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"io/fs"
 	"os"
 	"path/filepath"
 	"regexp"
@@ -63,8 +64,8 @@ func (s *Store) Get(ctx context.Context, r Recipe) (string, error) {
 		return "", fmt.Errorf("artefact name %q is not made of lower-case letters, digits, dots and dashes", r.Name)
 	}
 	dir := filepath.Join(s.Dir, r.Address())
-	if exists(dir) {
-		return dir, touch(dir)
+	if err := touch(dir); !errors.Is(err, fs.ErrNotExist) {
+		return dir, err
 	}
 	step := s.reporter().Step(r.Name)
 	err := s.makeOnce(ctx, r, dir, step)
@@ -119,6 +120,10 @@ func makeIn(ctx context.Context, r Recipe, dir string, log io.Writer) error {
 	}
 	err := r.Make(ctx, part, log)
 	if err == nil {
+		// Who unpacks an archive may have given the directory a time of its own.
+		err = touch(part)
+	}
+	if err == nil {
 		err = os.Rename(part, dir)
 	}
 	if err != nil {
@@ -139,11 +144,11 @@ func exists(dir string) bool {
 	return err == nil
 }
 
-// touch marks an artefact as used, so that its time tells which ones are
-// stale. A cache that can only be read still serves.
+// touch marks an artefact as used, so that its time tells which ones are stale; one that
+// does not exist is fs.ErrNotExist. A cache that can only be read still serves.
 func touch(dir string) error {
 	now := time.Now()
-	if err := os.Chtimes(dir, now, now); err != nil && !errors.Is(err, os.ErrPermission) {
+	if err := os.Chtimes(dir, now, now); err != nil && !errors.Is(err, fs.ErrPermission) {
 		return fmt.Errorf("marking %s as used: %w", filepath.Base(dir), err)
 	}
 	return nil

@@ -4,4 +4,7 @@
 // determines its content, so a change of any input makes a new artefact and an
 // old one is never wrong, only unused. A directory appears under its address
 // by a rename after it is complete: whoever sees it sees all of it.
+//
+// Artefacts are removed by the time when somebody got them last. Who comes back to them
+// after a long time, as a cluster does, holds them.
 package artefact

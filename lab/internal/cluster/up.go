@@ -29,7 +29,9 @@ func (l Lab) Up(ctx context.Context, name string, settings Settings) (*Cluster, 
 	defer lock.release()
 	st, err := loadState(p.state(), name)
 	if errors.Is(err, ErrNotUp) || err == nil && !(&Cluster{paths: p, state: st}).Begun() {
-		st, err = newState(p.state(), name, settings)
+		if st, err = newState(p.state(), name, settings); err == nil {
+			err = l.Store.Hold(p.state())
+		}
 	}
 	if err != nil {
 		return nil, err

@@ -1,0 +1,71 @@
+package artefact
+
+import (
+	"crypto/sha256"
+	"encoding/hex"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"time"
+)
+
+// Hold keeps what is taken from the store from now on, as long as there is a file at
+// path: a cluster comes back to things after a long time, and opens them then. Calling
+// it again for that path begins anew.
+func (s *Store) Hold(path string) error {
+	sum := sha256.Sum256([]byte(path))
+	file := filepath.Join(s.holds(), hex.EncodeToString(sum[:10]))
+	if err := os.MkdirAll(s.holds(), 0o755); err != nil {
+		return fmt.Errorf("creating artefact store: %w", err)
+	}
+	part := file + ".part"
+	if err := os.WriteFile(part, []byte(path), 0o644); err != nil {
+		return fmt.Errorf("keeping the artefacts of %s: %w", path, err)
+	}
+	if err := os.Rename(part, file); err != nil {
+		return fmt.Errorf("keeping the artefacts of %s: %w", path, err)
+	}
+	return nil
+}
+
+func (s *Store) holds() string { return filepath.Join(s.Dir, "holds") }
+
+// Held returns the file for which artefacts are kept longest, and since when
+// they are; no file if there is none. Holds of files that are gone are removed.
+func (s *Store) Held() (path string, since time.Time, err error) {
+	entries, err := os.ReadDir(s.holds())
+	if err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return "", time.Time{}, fmt.Errorf("finding who needs artefacts: %w", err)
+	}
+	for _, e := range entries {
+		if filepath.Ext(e.Name()) != "" {
+			continue // being written, since now
+		}
+		holder, begun, err := s.hold(filepath.Join(s.holds(), e.Name()))
+		if err != nil {
+			return "", time.Time{}, fmt.Errorf("finding who needs artefacts: %w", err)
+		}
+		if holder != "" && (path == "" || begun.Before(since)) {
+			path, since = holder, begun
+		}
+	}
+	return path, since, nil
+}
+
+// hold reads a hold, or removes it if nothing needs it any more.
+func (s *Store) hold(file string) (path string, since time.Time, err error) {
+	info, err := os.Stat(file)
+	if err != nil {
+		return "", time.Time{}, err
+	}
+	text, err := os.ReadFile(file)
+	if err != nil {
+		return "", time.Time{}, err
+	}
+	if _, err := os.Lstat(string(text)); errors.Is(err, fs.ErrNotExist) {
+		return "", time.Time{}, os.Remove(file)
+	}
+	return string(text), info.ModTime(), nil
+}
