@@ -8,6 +8,7 @@
 // (provision.Manager). Here is decided who asks for what, and which disks are whose:
 //
 //   - A disk that matches the classes of two pools is nobody's until it matches one.
+//   - A zpool takes the disks of whole vdevs. What is left waits for more of its size.
 //   - Classes that ask different things of one pool: the older one is heeded.
 //   - A pool that the node's StorageNode lists, or that Volumes are in, and that is not
 //     there is not made anew. Its disks may come back, at a start one after the other,

@@ -16,6 +16,7 @@ import (
 // asked is what the classes of a node ask for, by the names of the pools.
 type asked struct {
 	groups map[string]*groupAsked
+	zpools map[string]*zpoolAsked
 	pools  map[string]*poolAsked
 	// whole are the classes that hand out disks.
 	whole []v1alpha1.PoolClass
@@ -36,7 +37,7 @@ type poolAsked struct {
 
 // gather takes the classes in from the oldest to the youngest.
 func gather(f Facts) asked {
-	a := asked{groups: map[string]*groupAsked{}, pools: map[string]*poolAsked{}}
+	a := asked{groups: map[string]*groupAsked{}, zpools: map[string]*zpoolAsked{}, pools: map[string]*poolAsked{}}
 	classes := slices.Clone(f.Classes)
 	slices.SortFunc(classes, func(x, y v1alpha1.PoolClass) int {
 		return cmp.Or(x.CreationTimestamp.Compare(y.CreationTimestamp.Time), cmp.Compare(x.Name, y.Name))
@@ -50,6 +51,8 @@ func gather(f Facts) asked {
 			a.askGroup(c.Name, spec.LVM.VolumeGroups[0], &spec.LVM.Create.Disks)
 		case spec.LVMThin != nil:
 			a.askThin(c.Name, spec.LVMThin)
+		case spec.ZFS != nil && spec.ZFS.Create != nil && len(spec.ZFS.Pools) == 1:
+			a.askZpool(c.Name, spec.ZFS.Pools[0], spec.ZFS.Create)
 		case spec.Devices != nil:
 			a.whole = append(a.whole, c)
 		}

@@ -26,11 +26,14 @@ func (w Wish) standing(o provision.Outcome, err error) Standing {
 	if err != nil {
 		o = provision.Outcome{Reason: Failing, Message: err.Error()}
 	}
+	if w.lost && o.Reason == provision.PoolAwaitsDisks {
+		o = gone(w.Pool.Name)
+	}
 	switch {
 	case w.contested && o.Reason.Met():
 		o.Reason = Contested
 		o.Message += "; " + strings.Join(w.Remarks, "; ")
-	case len(w.Remarks) > 0 && !o.Reason.Done() && !o.Reason.Met():
+	case len(w.Remarks) > 0 && !o.Reason.Done():
 		o.Message += "; " + strings.Join(w.Remarks, "; ")
 	}
 	return Standing{Pool: w.Pool.Name, Class: w.Class, Outcome: o}

@@ -46,6 +46,9 @@ type Wish struct {
 	Remarks []string
 	// contested says that a remark is about a disk that several pools could have.
 	contested bool
+	// lost says that the pool was here and is not. It is asked for all the same, without
+	// disks: it may be on disks that are.
+	lost bool
 }
 
 // Wishes are what the classes ask of a node, a volume group before the thin pools in it.
@@ -54,6 +57,9 @@ func Wishes(f Facts) []Wish {
 	var wishes []Wish
 	for _, name := range slices.Sorted(maps.Keys(a.groups)) {
 		wishes = append(wishes, a.group(f, name))
+	}
+	for _, name := range slices.Sorted(maps.Keys(a.zpools)) {
+		wishes = append(wishes, a.zpool(f, name))
 	}
 	for _, name := range slices.Sorted(maps.Keys(a.pools)) {
 		wishes = append(wishes, a.pool(f, name))
@@ -64,7 +70,7 @@ func Wishes(f Facts) []Wish {
 // Names are the pools that the classes ask Berth to make on a node.
 func Names(classes []v1alpha1.PoolClass, labels map[string]string) []string {
 	a := gather(Facts{Classes: classes, Labels: labels})
-	names := slices.Collect(maps.Keys(a.groups))
+	names := slices.AppendSeq(slices.Collect(maps.Keys(a.groups)), maps.Keys(a.zpools))
 	for name, p := range a.pools {
 		if p.percent > 0 {
 			names = append(names, name)
@@ -84,33 +90,47 @@ func (a asked) group(f Facts, name string) Wish {
 		w.Refused = gone(name)
 		return w
 	}
-	for _, p := range f.Pools {
-		if p.Type != provision.Device || !poolclass.Selects(g.disks, p) {
-			continue
-		}
-		empty := p.Problem == "" && len(p.Volumes)+len(p.Wiping) == 0
-		others := a.rivals(p, name)
-		switch {
-		case empty && len(others) > 0:
-			w.contested = true
-			w.Remarks = append(w.Remarks, fmt.Sprintf("%s is left alone, for it also matches %s: let it match one", label(p), strings.Join(others, " and ")))
-		case empty:
-			w.Disks = append(w.Disks, p.Name)
-		case !there && p.Problem != "":
-			w.Remarks = append(w.Remarks, label(p)+": "+p.Problem)
-		}
+	for _, p := range a.empty(f, &w, g.disks, there) {
+		w.Disks = append(w.Disks, p.Name)
 	}
 	slices.Sort(w.Disks)
 	w.Disks = w.Disks[:min(len(w.Disks), provision.MaxDisks)]
 	return w
 }
 
-// rivals are the others that a disk could be for: other volume groups, and classes that
-// hand out disks.
-func (a asked) rivals(disk provision.Pool, group string) (others []string) {
+// empty are the disks that match, and are empty and nobody else's; of others it remarks
+// why they are not taken.
+func (a asked) empty(f Facts, w *Wish, disks *v1alpha1.DevicePools, there bool) (free []provision.Pool) {
+	for _, p := range f.Pools {
+		if p.Type != provision.Device || !poolclass.Selects(disks, p) {
+			continue
+		}
+		empty := p.Problem == "" && len(p.Volumes)+len(p.Wiping) == 0
+		others := a.rivals(p, w.Pool.Name)
+		switch {
+		case empty && len(others) > 0:
+			w.contested = true
+			w.Remarks = append(w.Remarks, fmt.Sprintf("%s is left alone, for it also matches %s: let it match one", label(p), strings.Join(others, " and ")))
+		case empty:
+			free = append(free, p)
+		case !there && p.Problem != "":
+			w.Remarks = append(w.Remarks, label(p)+": "+p.Problem)
+		}
+	}
+	return free
+}
+
+// rivals are the others that a disk could be for: other volume groups and zpools, and
+// classes that hand out disks.
+func (a asked) rivals(disk provision.Pool, pool string) (others []string) {
 	for _, name := range slices.Sorted(maps.Keys(a.groups)) {
-		if name != group && poolclass.Selects(a.groups[name].disks, disk) {
+		if name != pool && poolclass.Selects(a.groups[name].disks, disk) {
 			others = append(others, "volume group "+name)
+		}
+	}
+	for _, name := range slices.Sorted(maps.Keys(a.zpools)) {
+		if name != pool && poolclass.Selects(a.zpools[name].disks, disk) {
+			others = append(others, "zpool "+strings.TrimPrefix(name, provision.ZFSPrefix))
 		}
 	}
 	for _, c := range a.whole {

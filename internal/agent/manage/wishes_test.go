@@ -216,8 +216,9 @@ func TestWhatClassesAskOfANode(t *testing.T) {
 func TestThePoolsThatClassesHaveMade(t *testing.T) {
 	classes := []v1alpha1.PoolClass{
 		class("a", 1, group("vg1", "*")), class("t", 1, thin("vg0/thin", "*", 80)), class("u", 1, extended(70, 10, "vg2/thin")),
+		class("z", 1, zpool("tank", "*", v1alpha1.ZpoolStripe, 0)),
 	}
-	if diff := cmp.Diff([]string{"vg0", "vg0/thin", "vg1"}, Names(classes, nil)); diff != "" {
+	if diff := cmp.Diff([]string{"vg0", "vg0/thin", "vg1", "zfs:tank"}, Names(classes, nil)); diff != "" {
 		t.Error(diff)
 	}
 }

@@ -15,6 +15,8 @@ type Pool struct{ Name, State string }
 // Devices is what the provisioner sees of ZFS without starting a process, and without
 // waiting for a zpool that does not answer; package kernel implements it.
 type Devices interface {
+	Labels
+
 	// Pools returns the zpools that are imported; none if the machine has no ZFS.
 	Pools() ([]Pool, error)
 
@@ -59,8 +61,10 @@ type Config struct {
 	// killed in the middle and is called once the record says that the device is blank.
 	Mkfs func(ctx context.Context, device, filesystem, options string) error
 
-	// Program is the ZFS binary, "zfs" by default.
-	Program string
+	// Disks that zpools are made of; nil means that none is made here.
+	Disks Lender
+	// Program is the ZFS binary, "zfs" by default, and Zpool its other one, "zpool".
+	Program, Zpool string
 	// QueryTimeout is how long ZFS may take to report; 30 s by default.
 	QueryTimeout time.Duration
 	// RefreshInterval is how often zpools are read again, which is how changes by others
@@ -79,6 +83,9 @@ func (c Config) withDefaults() (Config, error) {
 	}
 	if c.Program == "" {
 		c.Program = "zfs"
+	}
+	if c.Zpool == "" {
+		c.Zpool = "zpool"
 	}
 	if c.QueryTimeout == 0 {
 		c.QueryTimeout = 30 * time.Second

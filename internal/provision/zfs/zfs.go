@@ -20,6 +20,9 @@ type Provisioner struct {
 	ids, zpools, reports keyed.Locks[string]
 	tasks                run.Tasks
 	sweepOnce            sync.Once
+
+	// findings are about zpools that classes ask for.
+	findings findings
 }
 
 var _ provision.Full = (*Provisioner)(nil)

@@ -18,7 +18,8 @@ type arguments struct {
 }
 
 // valued are the options that have a value.
-var valued = map[string][]string{"list": {"-t", "-o"}, "create": {"-V", "-b", "-o"}, "clone": {"-o"}, "snapshot": {"-o"}}
+var valued = map[string][]string{"list": {"-t", "-o"}, "create": {"-V", "-b", "-o"}, "clone": {"-o"}, "snapshot": {"-o"},
+	"zpool create": {"-o", "-O"}, "zpool add": {"-o"}, "zpool import": {"-o"}, "zpool get": {"-o"}}
 
 func parse(operation string, args []string) arguments {
 	a := arguments{flags: map[string]string{}, props: map[string]string{}}
@@ -46,6 +47,13 @@ func (h *Host) do(c run.Command) ([]byte, error) {
 	h.txg++
 	if c.Args[0] == "version" {
 		return []byte(h.Tools + "\nzfs-kmod-" + h.Version + "\n"), nil
+	}
+	if c.Program == "zpool" {
+		out, err := h.zpool(c.Args[0], c.Args[1:])
+		if err != nil {
+			return nil, &run.ExitError{Command: c, Code: 1, Stderr: err.Error()}
+		}
+		return out, nil
 	}
 	a := parse(c.Args[0], c.Args[1:])
 	name := a.operands[len(a.operands)-1]

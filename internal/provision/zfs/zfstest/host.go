@@ -24,8 +24,15 @@ type Host struct {
 	// Misled says that the links to zvols lead elsewhere.
 	Misled bool
 
+	// Label, which zpools are made with, writes to a disk and returns what it has room for.
+	Label func(node string) (size int64, err error)
+	// Aliases of disks by their nodes; NoUdev says that udev does not run.
+	Aliases map[string]string
+	NoUdev  bool
+
 	mu     sync.Mutex
 	zpools map[string]*Zpool
+	left   []onDisks
 	txg    int64
 }
 
@@ -36,6 +43,8 @@ type Zpool struct {
 	// Size in bytes of all its datasets together.
 	Size     int64
 	Datasets map[string]*Dataset
+	// Made says what it is made of, if a command made it.
+	Made Made
 }
 
 // Dataset is a filesystem, or a zvol with a size.

@@ -1,0 +1,133 @@
+package manage
+
+import (
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+
+	"berth.dev/berth/api/v1alpha1"
+	"berth.dev/berth/internal/provision"
+)
+
+// zpool has a class make a zpool of the disks that match, of so many a vdev.
+func zpool(name, pattern string, layout v1alpha1.ZpoolLayout, width int32) func(*v1alpha1.PoolClassSpec) {
+	return func(s *v1alpha1.PoolClassSpec) {
+		s.ZFS = &v1alpha1.ZFSPools{Pools: []string{name}, Create: &v1alpha1.ZpoolCreation{Disks: sd(pattern), Layout: layout, Width: width, Ashift: 12}}
+	}
+}
+
+func sized(size int64) func(*provision.Pool) { return func(p *provision.Pool) { p.Total = size } }
+
+var zpoolCases = map[string]struct {
+	classes []v1alpha1.PoolClass
+	pools   []provision.Pool
+	listed  []string
+	want    []string
+}{
+	"a stripe takes every disk": {
+		classes: []v1alpha1.PoolClass{class("z", 1, zpool("tank", "*", v1alpha1.ZpoolStripe, 0))},
+		pools:   []provision.Pool{disk("sdb"), disk("sda", sized(gib)), disk("sdc", used)},
+		want:    []string{"z zfs:tank of disk:sda,disk:sdb remark: disk:sdc (/dev/sdc): it carries an ext filesystem"}},
+	"mirrors take pairs, and the odd one waits": {
+		classes: []v1alpha1.PoolClass{class("z", 1, zpool("tank", "*", v1alpha1.ZpoolMirror, 0))},
+		pools:   []provision.Pool{pool("ZFS", "zfs:tank"), disk("sda"), disk("sdb"), disk("sdc")},
+		want:    []string{"z zfs:tank of disk:sda,disk:sdb remark: disk:sdc (/dev/sdc) waits until there are 2 of its size, which is a vdev of Mirror"}},
+	"the disks of a vdev are of one size": {
+		classes: []v1alpha1.PoolClass{class("z", 1, zpool("tank", "*", v1alpha1.ZpoolMirror, 0))},
+		pools:   []provision.Pool{disk("sda", sized(2*gib)), disk("sdb"), disk("sdc", sized(2*gib+sameSize)), disk("sdd", sized(gib))},
+		want: []string{"z zfs:tank of disk:sda,disk:sdc remark: disk:sdd (/dev/sdd) waits until there are 2 of its size, which is a vdev of Mirror " +
+			"remark: disk:sdb (/dev/sdb) waits until there are 2 of its size, which is a vdev of Mirror"}},
+	"nearly one size is another": {
+		classes: []v1alpha1.PoolClass{class("z", 1, zpool("tank", "a", v1alpha1.ZpoolMirror, 0))},
+		pools:   []provision.Pool{pool("ZFS", "zfs:tank"), disk("sda", sized(gib)), disk("sdb", sized(gib+sameSize+1))},
+		want:    []string{"z zfs:tank remark: disk:sda (/dev/sda) waits until there are 2 of its size, which is a vdev of Mirror"}},
+	"raidz takes whole vdevs": {
+		classes: []v1alpha1.PoolClass{class("z", 1, zpool("tank", "*", v1alpha1.ZpoolRaidZ2, 4))},
+		pools:   []provision.Pool{disk("sda"), disk("sdb"), disk("sdc"), disk("sdd"), disk("sde")},
+		want:    []string{"z zfs:tank of disk:sda,disk:sdb,disk:sdc,disk:sdd remark: disk:sde (/dev/sde) waits until there are 4 of its size, which is a vdev of RaidZ2"}},
+	"a disk that ZFS would label and refuse": {
+		classes: []v1alpha1.PoolClass{class("z", 1, zpool("tank", "*", v1alpha1.ZpoolStripe, 0))},
+		pools:   []provision.Pool{disk("sda", sized(leastDisk-1)), disk("sdb", sized(leastDisk))},
+		want:    []string{"z zfs:tank of disk:sdb remark: disk:sda (/dev/sda) is too small for a zpool"}},
+	"a disk that a volume group could have is nobody's": {
+		classes: []v1alpha1.PoolClass{class("z", 2, zpool("tank", "*", v1alpha1.ZpoolStripe, 0)), class("a", 1, group("vg0", "b"))},
+		pools:   []provision.Pool{disk("sda"), disk("sdb")},
+		want: []string{
+			"a vg0 remark: disk:sdb (/dev/sdb) is left alone, for it also matches zpool tank: let it match one",
+			"z zfs:tank of disk:sda remark: disk:sdb (/dev/sdb) is left alone, for it also matches volume group vg0: let it match one",
+		}},
+	"two layouts for one zpool": {
+		classes: []v1alpha1.PoolClass{class("z", 1, zpool("tank", "*", v1alpha1.ZpoolStripe, 0)), class("y", 2, zpool("tank", "*", v1alpha1.ZpoolMirror, 0))},
+		pools:   []provision.Pool{disk("sda"), disk("sdb")},
+		want:    []string{"y zfs:tank of disk:sda,disk:sdb", "z zfs:tank refused: Disagrees"}},
+	"other disks for one zpool": {
+		classes: []v1alpha1.PoolClass{class("z", 1, zpool("tank", "a", v1alpha1.ZpoolStripe, 0)), class("y", 2, zpool("tank", "*", v1alpha1.ZpoolStripe, 0))},
+		pools:   []provision.Pool{disk("sda"), disk("sdb")},
+		want:    []string{"y zfs:tank of disk:sda,disk:sdb", "z zfs:tank refused: Disagrees"}},
+	"a zpool that was here is asked for, and given no disk": {
+		classes: []v1alpha1.PoolClass{class("z", 1, zpool("tank", "*", v1alpha1.ZpoolStripe, 0))},
+		pools:   []provision.Pool{disk("sda")}, listed: []string{"zfs:tank"},
+		want: []string{"z zfs:tank"}},
+	"a zpool that others make": {
+		classes: []v1alpha1.PoolClass{class("z", 1, func(s *v1alpha1.PoolClassSpec) { s.ZFS = &v1alpha1.ZFSPools{Pools: []string{"tank"}} })},
+		pools:   []provision.Pool{disk("sda")}},
+}
+
+func TestWhatClassesAskOfZpools(t *testing.T) {
+	for name, tc := range zpoolCases {
+		t.Run(name, func(t *testing.T) {
+			var got []string
+			for _, w := range Wishes(Facts{Classes: tc.classes, Pools: tc.pools, Listed: tc.listed}) {
+				got = append(got, line(w))
+				if w.Refused.Reason == "" && w.Check() != nil {
+					t.Errorf("%+v can never be met: %v", w.PoolWish, w.Check())
+				}
+			}
+			if diff := cmp.Diff(tc.want, got); diff != "" {
+				t.Error(diff)
+			}
+		})
+	}
+}
+
+func TestMoreDisksThanOneWishMayNameAreWholeVdevsToo(t *testing.T) {
+	var disks []provision.Pool
+	for range provision.MaxDisks + 10 {
+		disks = append(disks, disk("sd"+strings.Repeat("x", len(disks)%50)+string(rune('a'+len(disks)/50))))
+	}
+	w := Wishes(Facts{Classes: []v1alpha1.PoolClass{class("z", 1, zpool("tank", "*", v1alpha1.ZpoolRaidZ1, 5))}, Pools: disks})[0]
+	if n := len(w.Disks); n != provision.MaxDisks/5*5 || w.Check() != nil {
+		t.Errorf("asked for %d disks, %v", n, w.Check())
+	}
+}
+
+func TestAZpoolThatWasHereIsMissedUntilItIsFound(t *testing.T) {
+	f := newFixture(class("z", 1, zpool("tank", "*", v1alpha1.ZpoolStripe, 0)))
+	f.facts.Listed = []string{"zfs:tank"}
+	f.node.outcomes["zfs:tank"] = provision.Outcome{Reason: provision.PoolAwaitsDisks, Message: "none"}
+	if err := f.Round(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	if s := f.Standings(); len(s) != 1 || s[0].Reason != Missing || s[0].Met() || !strings.Contains(s[0].Message, "zfs:tank was here") {
+		t.Errorf("it stands %+v", s)
+	}
+	f.node.outcomes["zfs:tank"] = provision.Outcome{Reason: provision.PoolImported, Message: "imported"}
+	if err := f.Round(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	if s := f.Standings(); len(s) != 1 || !s[0].Met() || s[0].Last.Reason != provision.PoolImported {
+		t.Errorf("it stands %+v", s)
+	}
+}
+
+func TestADiskThatWaitsIsToldOfAndLeavesTheZpoolAsAsked(t *testing.T) {
+	f := newFixture(class("z", 1, zpool("tank", "*", v1alpha1.ZpoolMirror, 0)))
+	f.node.outcomes["zfs:tank"] = provision.Outcome{Reason: provision.PoolAsAsked, Message: "zpool tank is there"}
+	if err := f.Round(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	if s := f.Standings(); len(s) != 1 || !s[0].Met() || !strings.Contains(s[0].Message, "zpool tank is there; disk:sda (/dev/sda) waits") {
+		t.Errorf("it stands %+v", s)
+	}
+}

@@ -1,0 +1,165 @@
+//go:build platform
+
+package managetest
+
+import (
+	"context"
+	"errors"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+
+	"berth.dev/berth/internal/provision"
+	"berth.dev/berth/internal/provision/device"
+	"berth.dev/berth/internal/provision/device/kernel"
+	"berth.dev/berth/internal/provision/zfs"
+	"berth.dev/berth/internal/provision/zfs/zfstest"
+	"berth.dev/berth/internal/run"
+)
+
+var (
+	tank   = provision.PoolRef{Type: provision.ZFS, Name: "zfs:made"}
+	stripe = provision.Zpool{Layout: provision.ZpoolStripe, Width: 1, Ashift: 12}
+	mirror = provision.Zpool{Layout: provision.ZpoolMirror, Width: 2, Ashift: 12}
+)
+
+// node is this machine, whose test disks are empty at first.
+type node struct {
+	*provision.Mux
+	t      *testing.T
+	disks  []string
+	around func(run.Runner) run.Runner
+	stop   func()
+}
+
+func begin(t *testing.T) *node {
+	t.Helper()
+	zfstest.Run(t, "modprobe", "zfs")
+	n := &node{t: t, disks: zfstest.Disks(t, 2)}
+	n.tidy()
+	n.restart()
+	t.Cleanup(func() {
+		n.stop()
+		n.tidy()
+	})
+	return n
+}
+
+// restart runs the provisioners anew.
+func (n *node) restart() {
+	n.t.Helper()
+	if n.stop != nil {
+		n.stop()
+	}
+	whole, err := device.New(device.Config{Disks: kernel.Disks{}, Mkfs: func(context.Context, string, string, string) error {
+		return errors.New("no filesystem is needed")
+	}})
+	if err != nil {
+		n.t.Fatal(err)
+	}
+	c, _, _ := zfstest.RealConfig(n.t)
+	c.Disks = whole
+	if n.around != nil {
+		c.Runner = n.around(c.Runner)
+	}
+	zpools, err := zfs.New(c)
+	if err != nil {
+		n.t.Fatal(err)
+	}
+	ctx, cancel := context.WithCancel(context.WithoutCancel(n.t.Context()))
+	ended := make(chan error, 2)
+	go func() { ended <- whole.Run(ctx) }()
+	go func() { ended <- zpools.Run(ctx) }()
+	n.stop = func() {
+		cancel()
+		if err := errors.Join(<-ended, <-ended); err != nil {
+			n.t.Error(err)
+		}
+	}
+	n.Mux = provision.NewMux(
+		provision.Member{Types: []string{provision.ZFS}, Provisioner: zpools},
+		provision.Member{Types: []string{provision.Device}, Provisioner: whole},
+	)
+}
+
+// tidy leaves no zpool, and empty disks.
+func (n *node) tidy() {
+	n.t.Helper()
+	for zpool := range strings.FieldsSeq(zfstest.Run(n.t, "zpool", "list", "-H", "-o", "name")) {
+		zfstest.Run(n.t, "udevadm", "settle")
+		zfstest.Run(n.t, "zpool", "destroy", "-f", zpool)
+	}
+	for _, path := range n.disks {
+		n.clear(path)
+	}
+	zfstest.Run(n.t, "udevadm", "settle")
+}
+
+// clear makes the ends of a disk empty, where ZFS has its labels, and forgets its
+// partitions.
+func (n *node) clear(path string) {
+	n.t.Helper()
+	zfstest.Run(n.t, "udevadm", "settle")
+	holder, err := kernel.Disks{}.Hold(filepath.Base(path))
+	if err != nil {
+		n.t.Fatal(err)
+	}
+	defer holder.Close()
+	found, ok := kernel.Disks{}.Find(filepath.Base(path))
+	if !ok {
+		n.t.Fatalf("%s is not there", path)
+	}
+	for _, p := range found.Partitions {
+		if err := holder.RemovePartition(p.Number); err != nil {
+			n.t.Fatal(err)
+		}
+	}
+	const end = 16 << 20
+	if err := errors.Join(holder.Overwrite(0, end), holder.Overwrite(found.Size-end, end)); err != nil {
+		n.t.Fatal(err)
+	}
+}
+
+// named is the pool's name of a test disk, whatever is on it.
+func (n *node) named(path string) string {
+	n.t.Helper()
+	for _, p := range n.report() {
+		if p.Type == provision.Device && slices.Contains(p.Paths, path) {
+			return p.Name
+		}
+	}
+	n.t.Fatalf("%s is not reported", path)
+	return ""
+}
+
+func (n *node) report() []provision.Pool {
+	n.t.Helper()
+	pools, err := n.Report(n.t.Context())
+	if err != nil {
+		n.t.Fatal(err)
+	}
+	return pools
+}
+
+// wish is for a zpool of all the test disks that are reported as empty, if they are whole
+// vdevs.
+func (n *node) wish(z provision.Zpool) provision.PoolWish {
+	w := provision.PoolWish{Pool: tank, Zpool: z}
+	for _, p := range n.report() {
+		if p.Type == provision.Device && p.Problem == "" && slices.ContainsFunc(n.disks, func(d string) bool { return slices.Contains(p.Paths, d) }) {
+			w.Disks = append(w.Disks, p.Name)
+		}
+	}
+	w.Disks = w.Disks[:len(w.Disks)/z.Width*z.Width]
+	return w
+}
+
+func (n *node) ensure(z provision.Zpool, want provision.Reason) {
+	n.t.Helper()
+	got, err := n.Ensure(n.t.Context(), n.wish(z))
+	if err != nil || got.Reason != want {
+		n.t.Fatalf("it is %+v, %v; want %s", got, err, want)
+	}
+	n.t.Log(got.Message)
+}

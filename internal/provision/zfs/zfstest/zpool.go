@@ -1,0 +1,179 @@
+package zfstest
+
+import (
+	"cmp"
+	"fmt"
+	"maps"
+	"slices"
+	"strconv"
+	"strings"
+)
+
+// Made is what a zpool is made of.
+type Made struct {
+	// Comment on the zpool.
+	Comment string
+	// Vdevs and their disks, each with its layout before them unless it is a single disk.
+	Vdevs [][]string
+	// Ashift of the last vdev, and Cachefile that notes the zpool.
+	Ashift, Cachefile string
+}
+
+// onDisks is a zpool that is not imported.
+type onDisks struct {
+	id, name string
+	*Zpool
+}
+
+// Alias implements zfs.Labels.
+func (h *Host) Alias(node string) string {
+	if alias := h.Aliases[node]; alias != "" {
+		return alias
+	}
+	return node
+}
+
+// Udev implements zfs.Labels.
+func (h *Host) Udev() bool { return !h.NoUdev }
+
+// Reboot leaves all zpools on their disks, and imports none.
+func (h *Host) Reboot() {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	for _, name := range slices.Sorted(maps.Keys(h.zpools)) {
+		h.leave(name, h.zpools[name])
+		delete(h.zpools, name)
+	}
+}
+
+// Leave puts a zpool of others on some disks, not imported.
+func (h *Host) Leave(name, comment string) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	h.leave(name, &Zpool{State: "ONLINE", Size: 1 << 30, Datasets: map[string]*Dataset{name: filesystem()}, Made: Made{Comment: comment}})
+}
+
+func (h *Host) leave(name string, z *Zpool) {
+	h.txg++
+	h.left = append(h.left, onDisks{strconv.FormatInt(8_000_000_000+h.txg, 10), name, z})
+}
+
+// zpool runs a command of zpool; mu is held.
+func (h *Host) zpool(operation string, args []string) (out []byte, err error) {
+	a := parse("zpool "+operation, args)
+	switch operation {
+	case "create":
+		return nil, h.makeZpool(a)
+	case "add":
+		return nil, h.growZpool(a)
+	case "import":
+		if len(a.operands) == 0 {
+			return h.printLeft(), nil
+		}
+		return nil, h.importZpool(a)
+	case "get":
+		z := h.zpools[a.operands[1]]
+		if z == nil {
+			return nil, fmt.Errorf("cannot open '%s': no such pool", a.operands[1])
+		}
+		return []byte(cmp.Or(z.Made.Comment, "-") + "\n"), nil
+	}
+	return nil, fmt.Errorf("unrecognized command '%s'", operation)
+}
+
+func (h *Host) makeZpool(a arguments) error {
+	name, disks := a.operands[0], a.operands[1:]
+	size, err := h.labelVdev(disks)
+	if err != nil {
+		return err
+	}
+	if h.zpools[name] != nil {
+		return fmt.Errorf("cannot create '%s': pool already exists", name)
+	}
+	h.zpools[name] = &Zpool{
+		State: "ONLINE", Size: size, Datasets: map[string]*Dataset{name: filesystem()},
+		Made: Made{Comment: a.props["comment"], Vdevs: [][]string{disks}, Ashift: a.props["ashift"], Cachefile: a.props["cachefile"]},
+	}
+	return nil
+}
+
+func (h *Host) growZpool(a arguments) error {
+	z, disks := h.zpools[a.operands[0]], a.operands[1:]
+	if z == nil {
+		return fmt.Errorf("cannot open '%s': no such pool", a.operands[0])
+	}
+	if has, gets := layoutOf(z.Made.Vdevs[0]), layoutOf(disks); has != gets {
+		return fmt.Errorf("mismatched replication level: pool uses %s and new vdev is %s", has, gets)
+	}
+	size, err := h.labelVdev(disks)
+	if err != nil {
+		return err
+	}
+	z.Made.Vdevs, z.Made.Ashift, z.Size = append(z.Made.Vdevs, disks), a.props["ashift"], z.Size+size
+	return nil
+}
+
+func layoutOf(vdev []string) string {
+	if strings.HasPrefix(vdev[0], "/") {
+		return "disk"
+	}
+	return fmt.Sprint(vdev[0], len(vdev)-1)
+}
+
+// labelVdev writes to disks one after the other, and returns what they have room for.
+func (h *Host) labelVdev(vdev []string) (size int64, err error) {
+	disks, lost := vdev, 0
+	if !strings.HasPrefix(vdev[0], "/") {
+		lost = map[string]int{"mirror": len(vdev) - 2, "raidz1": 1, "raidz2": 2}[vdev[0]]
+		disks = vdev[1:]
+	}
+	for _, disk := range disks {
+		node := disk
+		for of, alias := range h.Aliases {
+			if alias == disk {
+				node = of
+			}
+		}
+		if size, err = h.Label(node); err != nil {
+			return 0, fmt.Errorf("cannot label '%s': %w", disk, err)
+		}
+	}
+	return size * int64(len(disks)-lost), nil
+}
+
+func (h *Host) printLeft() []byte {
+	var b strings.Builder
+	for _, z := range h.left {
+		fmt.Fprintf(&b, "   pool: %s\n     id: %s\n  state: ONLINE\naction: The pool can be imported using its name or numeric identifier, if: \n\tit: is wanted.\n", z.name, z.id)
+		if z.Made.Comment != "" {
+			fmt.Fprintf(&b, "comment: %s\n", z.Made.Comment)
+		}
+		fmt.Fprintf(&b, " config:\n\n\t%s  ONLINE\n\n", z.name)
+	}
+	return []byte(b.String())
+}
+
+func (h *Host) importZpool(a arguments) error {
+	for i, z := range h.left {
+		if z.id != a.operands[0] {
+			continue
+		}
+		if h.zpools[z.name] != nil {
+			return fmt.Errorf("cannot import '%s': a pool with that name already exists", z.name)
+		}
+		h.zpools[z.name] = z.Zpool
+		z.Made.Cachefile = a.props["cachefile"]
+		h.left = slices.Delete(h.left, i, i+1)
+		return nil
+	}
+	return fmt.Errorf("cannot import '%s': no such pool available", a.operands[0])
+}
+
+// Take takes a zpool out, to be put into another machine.
+func (h *Host) Take(name string) *Zpool {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	z := h.zpools[name]
+	delete(h.zpools, name)
+	return z
+}
