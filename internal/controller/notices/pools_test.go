@@ -51,6 +51,7 @@ func TestWhatIsToldOfPools(t *testing.T) {
 		"both at once":                       {thin(filled("10Gi", 95)), []string{"Warning ThinPoolNearlyFull", "Warning ThinPoolNearlyFull"}},
 		"a thin pool of no class":            {thin(func(p *v1alpha1.Pool) { filled("9Gi", 99)(p); p.Classes = nil }), nil},
 		"a pool that was extended just now":  {thin(changedAt(v1alpha1.PoolExtended, 1000)), []string{"Normal PoolExtended"}},
+		"a zpool that was imported just now": {thin(changedAt(v1alpha1.PoolImported, 1000)), []string{"Normal PoolImported"}},
 		"a pool that was made long ago":      {thin(changedAt(v1alpha1.PoolMade, -3600)), nil},
 		"pools as they are asked for":        {condition(metav1.ConditionTrue, "AsAsked", 1000), nil},
 		"a group of others":                  {condition(metav1.ConditionFalse, "Foreign", 1000), []string{"Warning PoolsNotAsAsked"}},
