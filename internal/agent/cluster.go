@@ -7,7 +7,6 @@ import (
 	"sync"
 	"time"
 
-	corev1 "k8s.io/api/core/v1"
 	storagev1 "k8s.io/api/storage/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/fields"
@@ -185,14 +184,6 @@ func cacheOptions(node, namespace string) (cache.Options, error) {
 	}, nil
 }
 
-// nodeMetadata asks for the labels of a Node and not for its status, which
-// changes all the time.
-func nodeMetadata() *metav1.PartialObjectMetadata {
-	o := &metav1.PartialObjectMetadata{}
-	o.SetGroupVersionKind(corev1.SchemeGroupVersion.WithKind("Node"))
-	return o
-}
-
 // watch starts the informers and connects the publisher to them.
 func watch(ctx context.Context, c cache.Cache, p *report.Publisher, r *report.Revisions) error {
 	poke := toolscache.ResourceEventHandlerFuncs{
@@ -207,7 +198,7 @@ func watch(ctx context.Context, c cache.Cache, p *report.Publisher, r *report.Re
 		&v1alpha1.Volume{}:              deletion,
 		&v1alpha1.PoolClass{}:           poke,
 		&storagev1.StorageClass{}:       poke,
-		nodeMetadata():                  poke,
+		nodeMetadata():                  onNode(p.Poke),
 		&v1alpha1.StorageNode{}:         forget,
 		&storagev1.CSIStorageCapacity{}: forget,
 	} {

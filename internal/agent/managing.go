@@ -23,18 +23,22 @@ func (a *Agent) addManager(ctx context.Context, m ctrl.Manager, told func()) (*m
 	}
 	// Reports alone would do; people who write a class do not want to wait for one.
 	asked := make(chan struct{}, 1)
-	signal := func(any) {
+	signal := func() {
 		select {
 		case asked <- struct{}{}:
 		default:
 		}
 	}
-	for _, o := range []client.Object{&v1alpha1.PoolClass{}, nodeMetadata(), &v1alpha1.StorageNode{}} {
+	changed := toolscache.ResourceEventHandlerFuncs{
+		AddFunc: func(any) { signal() }, UpdateFunc: func(any, any) { signal() }, DeleteFunc: func(any) { signal() },
+	}
+	for o, handler := range map[client.Object]toolscache.ResourceEventHandler{
+		&v1alpha1.PoolClass{}: changed, &v1alpha1.StorageNode{}: changed, nodeMetadata(): onNode(signal),
+	} {
 		informer, err := m.GetCache().GetInformer(ctx, o, cache.BlockUntilSynced(false))
 		if err != nil {
 			return nil, fmt.Errorf("watching %T: %w", o, err)
 		}
-		handler := toolscache.ResourceEventHandlerFuncs{AddFunc: signal, UpdateFunc: func(_, o any) { signal(o) }, DeleteFunc: signal}
 		if _, err := informer.AddEventHandler(handler); err != nil {
 			return nil, fmt.Errorf("listening to %T: %w", o, err)
 		}

@@ -1,0 +1,37 @@
+package agent
+
+import (
+	"maps"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	toolscache "k8s.io/client-go/tools/cache"
+)
+
+// nodeMetadata asks for the labels of a Node and not for its status, which
+// changes all the time.
+func nodeMetadata() *metav1.PartialObjectMetadata {
+	o := &metav1.PartialObjectMetadata{}
+	o.SetGroupVersionKind(corev1.SchemeGroupVersion.WithKind("Node"))
+	return o
+}
+
+// onNode calls f when the Node comes, goes, or has other labels. Each change of its
+// status comes by as well, as another version of the same metadata: that is no news.
+func onNode(f func()) toolscache.ResourceEventHandler {
+	return toolscache.ResourceEventHandlerFuncs{
+		AddFunc: func(any) { f() },
+		UpdateFunc: func(old, now any) {
+			if !sameNode(old, now) {
+				f()
+			}
+		},
+		DeleteFunc: func(any) { f() },
+	}
+}
+
+func sameNode(old, now any) bool {
+	a, ok := old.(*metav1.PartialObjectMetadata)
+	b, both := now.(*metav1.PartialObjectMetadata)
+	return ok && both && a.UID == b.UID && maps.Equal(a.Labels, b.Labels)
+}
