@@ -114,8 +114,13 @@ type Config struct {
 	RefreshInterval time.Duration
 	// WipeStep is how many bytes are wiped at a time; 256 MiB by default.
 	WipeStep int64
+	// WipeRecord is how many bytes are overwritten before that is recorded, so that a restart
+	// goes on behind them; 64 GiB by default, and less where that takes more than 5 minutes.
+	WipeRecord int64
 	// Random makes identities; crypto/rand by default.
 	Random io.Reader
+	// Now defaults to time.Now.
+	Now func() time.Time
 }
 
 func (c Config) withDefaults() (Config, error) {
@@ -131,6 +136,12 @@ func (c Config) withDefaults() (Config, error) {
 	}
 	if c.WipeStep == 0 {
 		c.WipeStep = 256 << 20
+	}
+	if c.WipeRecord == 0 {
+		c.WipeRecord = wipe.MarkBytes
+	}
+	if c.Now == nil {
+		c.Now = time.Now
 	}
 	if c.Random == nil {
 		c.Random = rand.Reader

@@ -124,21 +124,22 @@ func complete(i gpt.Image, r record) bool {
 	return true
 }
 
-// later chooses between two valid tables.
+// later chooses between two valid tables. Of what is being wiped that one is believed which
+// says that less is done.
 func later(i gpt.Image, primary, backup content) content {
 	a, b := primary.record, backup.record
 	if primary.kind != ours || backup.kind != ours {
 		return primary
 	}
 	chosen := primary
-	if b.status.rank() > a.status.rank() {
+	if b.status.rank() > a.status.rank() || b.status == a.status && b.wiped < a.wiped {
 		chosen = backup
 	}
 	if primary.problem+backup.problem != "" {
 		chosen.problem = primary.problem + backup.problem
 	}
 	same := a
-	same.status = b.status
+	same.status, same.wiped = b.status, b.wiped
 	if same != b || a.status != b.status && a.status.rank() == b.status.rank() {
 		chosen.problem = fmt.Sprintf("its two partition tables disagree: one names volume %s, the other %s", a.id, b.id)
 	}

@@ -95,9 +95,15 @@ func (s *story) check() {
 // the next one goes on; nothing that was answered is forgotten, and no byte of the volume
 // is left in the end.
 func TestAProcessMayEndAtAnyEffect(t *testing.T) {
+	t.Run("on a disk that discards", func(t *testing.T) { endsAnywhere(t, func(*devicetest.Machine) {}) })
+	t.Run("on a disk that is overwritten", func(t *testing.T) { endsAnywhere(t, func(m *devicetest.Machine) { m.Plain("sda") }) })
+}
+
+func endsAnywhere(t *testing.T, prepare func(*devicetest.Machine)) {
 	for _, reboot := range []bool{false, true} {
 		for at := 0; ; at++ {
 			m := devicetest.NewMachine(devicetest.Disk("sda", "naa.a", diskSize))
+			prepare(m)
 			s := &story{t: t, node: start(t, m)}
 			m.CrashAfter(at)
 			_ = s.live(t.Context())

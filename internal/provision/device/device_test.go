@@ -72,7 +72,7 @@ func newNode(t testing.TB, m *devicetest.Machine) *node {
 	t.Helper()
 	n := &node{machine: m, mkfs: &mkfs{machine: m}}
 	var err error
-	n.Provisioner, err = device.New(device.Config{Disks: m, Mkfs: n.mkfs.make, WipeStep: 3 * mib, ReadTimeout: time.Minute})
+	n.Provisioner, err = device.New(device.Config{Disks: m, Mkfs: n.mkfs.make, WipeStep: 3 * mib, WipeRecord: 6 * mib, ReadTimeout: time.Minute})
 	if err != nil {
 		t.Fatal(err)
 	}

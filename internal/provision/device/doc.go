@@ -36,8 +36,9 @@
 // Delete takes the partition away from the kernel, which refuses while it is open,
 // and changes the state to being wiped; then the volume is gone. Run overwrites the
 // data with zeros, or has the disk discard it where the kernel vouches that it reads
-// as zeros then, and takes the table away only after that. A restart begins again; a disk
-// that fails stays closed and says why.
+// as zeros then, and takes the table away only after that. How much was overwritten stands
+// in the partition's attributes, from time to time, and a restart goes on behind it; of two
+// tables the one is believed that says less. A disk that fails stays closed and says why.
 //
 // What a disk held before Berth took it for the first time is not wiped: blocks between
 // those that are looked at may bear old data. Whoever gives a disk to Berth clears it whole.

@@ -53,6 +53,8 @@ type record struct {
 	status      status
 	guid        gpt.GUID
 	first, last int64
+	// wiped is how many parts of the volume, from its beginning, need not be wiped again.
+	wiped int64
 }
 
 const (
@@ -62,7 +64,27 @@ const (
 	// type's, which says that the id ends in a UUID whose hyphens were left out: the id of a
 	// claim's volume is four characters too long with them.
 	withoutHyphens = 1 << 48
+	// wipedAt is the first of the bits that say how much is wiped, in parts of the volume. An
+	// older Berth does not act on a table with any of them set.
+	wipedAt = 49
+	// wipedParts are in a volume: 4 GiB each of one of 4 TiB.
+	wipedParts = 1 << 10
 )
+
+// wipedTo is the record of a volume of so many bytes of which so many are wiped.
+func (r record) wipedTo(done, length int64) record {
+	r.wiped = 0
+	if part := partsOf(length, 1); part > 0 {
+		r.wiped = min(done/part, wipedParts-1)
+	}
+	return r
+}
+
+// partsOf is how many bytes so many parts of a volume are, rounded down to pages.
+func partsOf(length, parts int64) int64 {
+	const page = 4096
+	return length / wipedParts / page * page * parts
+}
 
 var (
 	longID  = regexp.MustCompile(`^([a-z]+-)([0-9a-f]{8})-([0-9a-f]{4})-([0-9a-f]{4})-([0-9a-f]{4})-([0-9a-f]{12})$`)
@@ -99,7 +121,7 @@ func decodeName(name string, attributes uint64) (id string, ok bool) {
 
 func (r record) partition() gpt.Partition {
 	name, attributes := encodeName(r.id)
-	return gpt.Partition{Type: types[r.status], ID: r.guid, First: r.first, Last: r.last, Attributes: attributes, Name: name}
+	return gpt.Partition{Type: types[r.status], ID: r.guid, First: r.first, Last: r.last, Attributes: attributes | uint64(r.wiped)<<wipedAt, Name: name}
 }
 
 // extent is the volume's place on the disk in bytes.
@@ -120,12 +142,13 @@ func isBerths(p gpt.Partition) (status, bool) {
 // parseRecord reads a partition of one of Berth's types on a disk.
 func parseRecord(p gpt.Partition, g gpt.Geometry) (record, error) {
 	s, ours := isBerths(p)
-	id, ok := decodeName(p.Name, p.Attributes)
-	if !ours || !ok {
+	wiped := p.Attributes >> wipedAt & (wipedParts - 1)
+	id, ok := decodeName(p.Name, p.Attributes&^(wiped<<wipedAt))
+	if !ours || !ok || wiped > 0 && s != wiping {
 		return record{}, fmt.Errorf("its partition %q is not as Berth writes it", p.Name)
 	}
 	if p.First < minFirst/g.Block || p.Last < p.First || p.Last >= (g.Size-minTail)/g.Block {
 		return record{}, fmt.Errorf("its volume %s from block %d to %d does not fit on the disk", id, p.First, p.Last)
 	}
-	return record{id: id, status: s, guid: p.ID, first: p.First, last: p.Last}, nil
+	return record{id: id, status: s, guid: p.ID, first: p.First, last: p.Last, wiped: int64(wiped)}, nil //nolint:gosec // small
 }

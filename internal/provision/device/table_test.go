@@ -106,7 +106,14 @@ func next(d drive, c content) []*record {
 	case blank:
 		return []*record{as(blank), as(ext4), as(xfs), as(wiping)}
 	case wiping:
-		return []*record{as(wiping), nil}
+		next := []*record{nil}
+		for _, parts := range []int64{0, 1, wipedParts - 1} {
+			if r := as(wiping); parts >= c.record.wiped {
+				r.wiped = parts
+				next = append(next, r)
+			}
+		}
+		return next
 	default:
 		return []*record{as(c.record.status), as(wiping)}
 	}

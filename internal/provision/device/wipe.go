@@ -40,12 +40,30 @@ func (p *Provisioner) wipeHeld(ctx context.Context, pool string, w *attempt) err
 		return err
 	}
 	start, length := r.extent(h.disk.Geometry)
-	whole := wipe.Range{Offset: start, Length: length, Step: p.config.WipeStep}
-	err = wipe.Do(ctx, h, provision.WipeDiscard, whole, func(done int64) {
+	whole := wipe.Range{Offset: start, Length: length, Step: p.config.WipeStep, Done: partsOf(length, r.wiped)}
+	marks := wipe.Marks{Bytes: p.config.WipeRecord, Interval: wipe.MarkInterval}
+	marks.From(whole.Done, p.config.Now())
+	err = wipe.Do(ctx, h, provision.WipeDiscard, whole, func(done int64, lasts bool) error {
 		p.state.with(pool, func(*disk) { w.percent = done * 100 / length })
+		if !lasts || !marks.Due(done, p.config.Now()) {
+			return nil
+		}
+		return h.rewrite(r.wipedTo(done, length))
 	})
 	if err != nil { // the table still says what is to be done
 		return err
 	}
 	return h.write(nil)
+}
+
+// rewrite brings the disk to another record of its volume, on which the next write builds.
+func (h *held) rewrite(r record) error {
+	if h.content.complete && h.content.record == r {
+		return nil
+	}
+	if err := h.write(&r); err != nil {
+		return err
+	}
+	h.content.record, h.content.complete = r, true
+	return nil
 }

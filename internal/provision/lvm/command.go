@@ -93,11 +93,27 @@ func (c Config) removeCommand(group, id string) run.Command {
 // markCommand makes a volume or a snapshot what a deleted one left: LVM writes both tags in
 // one change, and that it can be written if it could not. Asked for what is so, LVM fails.
 func (c Config) markCommand(group, id string, is carved) run.Command {
-	args := []string{"--yes", "--deltag", identity(id, is.copying), "--addtag", tagWiping + id}
+	args := append([]string{"--yes", "--deltag", identity(id, is.copying), "--addtag", tagWiping + id}, wipedTags(is.wiped, 0)...)
 	if is.readOnly {
 		args = append(args, "--permission", "rw")
 	}
 	return c.command("lvchange", append(args, group+"/"+id)...)
+}
+
+// wipedCommand records how many bytes of a remnant need not be wiped again, in place of what
+// is recorded.
+func (c Config) wipedCommand(group, id string, before, now int64) run.Command {
+	return c.command("lvchange", append(append([]string{"--yes"}, wipedTags(before, now)...), group+"/"+id)...)
+}
+
+func wipedTags(before, now int64) (args []string) {
+	if before > 0 {
+		args = append(args, "--deltag", tagWiped+strconv.FormatInt(before, 10))
+	}
+	if now > 0 {
+		args = append(args, "--addtag", tagWiped+strconv.FormatInt(now, 10))
+	}
+	return args
 }
 
 func (c Config) tagCommand(group, id, tag string) run.Command {

@@ -122,6 +122,9 @@ type Config struct {
 	CopyStep int64
 	// WipeStep is how many bytes are wiped at a time; 256 MiB by default.
 	WipeStep int64
+	// WipeRecord is how many bytes are overwritten before that is recorded, so that a restart
+	// goes on behind them; 64 GiB by default, and less where that takes more than 5 minutes.
+	WipeRecord int64
 	// WipeRetry is how long wiping, or copying, rests after it failed, and twice as long
 	// after each failure more, up to RefreshInterval; 10 s by default.
 	WipeRetry time.Duration
@@ -153,6 +156,9 @@ func (c Config) withDefaults() (Config, error) {
 	}
 	if c.WipeStep == 0 {
 		c.WipeStep = 256 << 20
+	}
+	if c.WipeRecord == 0 {
+		c.WipeRecord = wipe.MarkBytes
 	}
 	if c.WipeRetry == 0 {
 		c.WipeRetry = 10 * time.Second

@@ -83,7 +83,8 @@
 // says otherwise, Delete does not remove it: one change of the group turns its tag, and
 // then the volume is gone, while its name and its room are taken. Run wipes it (package
 // wipe), one at a time in each group and with the device held alone, and removes it only
-// then. A restart begins again; what fails is kept and tried again.
+// then. How much was overwritten is recorded in a tag from time to time, and a restart goes
+// on behind that; what fails is kept and tried again.
 //
 // # Failure
 //

@@ -72,6 +72,9 @@ type carved struct {
 	readOnly bool
 	// wipe is what becomes of its bytes once it is deleted.
 	wipe provision.Wipe
+	// wiped is recorded of what was deleted once and made a volume again, by hand: nothing of
+	// that holds any more.
+	wiped int64
 }
 
 type volume struct {

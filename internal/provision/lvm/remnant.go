@@ -15,6 +15,8 @@ type remnant struct {
 	size   int64
 	how    provision.Wipe
 	inline provision.Inline
+	// wiped is how many bytes from its beginning need not be wiped again.
+	wiped int64
 	// strange is a layout that others gave it, of which wiping need not reach all that
 	// stores it: zeros that are in a cache cover nothing once the cache is gone.
 	strange string

@@ -71,7 +71,7 @@ func (g *group) sortOwn(lv logicalVolume, tags record) {
 	c := carved{
 		pool: lv.thin(), size: int64(lv.Size), filesystem: tags.filesystem,
 		active: lv.Active == 1, open: lv.Open == 1, suspended: lv.Suspended == 1, health: lv.Health,
-		copying: tags.copying, readOnly: lv.flag(writesAt) == 'r', wipe: tags.wipe,
+		copying: tags.copying, readOnly: lv.flag(writesAt) == 'r', wipe: tags.wipe, wiped: tags.wiped,
 	}
 	if c.pool == "" {
 		g.foreign -= c.size
@@ -85,7 +85,9 @@ func (g *group) sortOwn(lv logicalVolume, tags record) {
 	case isSnapshot:
 		g.snapshots[lv.Name] = &snapshot{carved: c, of: tags.of, taken: tags.taken}
 	case isRemnant:
-		g.wiping[lv.Name] = &remnant{size: c.size, how: tags.wipe, inline: tags.inline, strange: strange(lv.Layout), suspended: c.suspended}
+		g.wiping[lv.Name] = &remnant{
+			size: c.size, how: tags.wipe, wiped: tags.wiped, inline: tags.inline, strange: strange(lv.Layout), suspended: c.suspended,
+		}
 	default:
 		v := &volume{carved: c, inline: tags.inline, source: tags.source, growing: c.size < tags.size}
 		v.size = max(c.size, tags.size)
@@ -97,7 +99,9 @@ func (g *group) sortOwn(lv logicalVolume, tags record) {
 // volume, or never got that far: it may hold what the volume held.
 func (g *group) sortCow(lv logicalVolume, tags record) {
 	if lv.Origin == "" {
-		g.wiping[lv.Name] = &remnant{size: int64(lv.Size), how: tags.wipe, strange: strange(lv.Layout), suspended: lv.Suspended == 1}
+		g.wiping[lv.Name] = &remnant{
+			size: int64(lv.Size), how: tags.wipe, wiped: tags.wiped, strange: strange(lv.Layout), suspended: lv.Suspended == 1,
+		}
 		return
 	}
 	g.pendingOf(tags.cow).cow = &cow{

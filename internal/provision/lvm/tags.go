@@ -29,6 +29,7 @@ const (
 
 	tagWipe   = "berth.dev/wipe="   // what becomes of a volume's bytes
 	tagWiping = "berth.dev/wiping=" // in place of tagVolume once it is deleted
+	tagWiped  = "berth.dev/wiped="  // bytes of it that need not be wiped again
 )
 
 // tagManaged is the tag of volume groups and thin pools that Berth made, with their
@@ -128,6 +129,8 @@ type record struct {
 	taken      time.Time
 	// wipe is what becomes of its bytes. What is not recorded, or not known, is wiped.
 	wipe provision.Wipe
+	// wiped is how many bytes from its beginning were overwritten since it was deleted.
+	wiped int64
 }
 
 // parseTags says what is recorded of a logical volume of this name. One that somebody
@@ -141,6 +144,8 @@ func parseTags(name, tags string) (r record) {
 			r.identify(key+"=", name, value)
 		case tagWipe:
 			r.wipe = provision.Wipe(value)
+		case tagWiped:
+			r.wiped = parseNumber(value)
 		case tagFS:
 			r.filesystem = value
 		case tagInline:

@@ -90,8 +90,8 @@ func (p *Provisioner) closed(ctx context.Context, mapping string, own int) error
 	}
 }
 
-// wipeRemnant goes from the beginning each time: only a logical volume that was wiped
-// whole, by this process and with nobody else at it, is removed.
+// wipeRemnant wipes what was not overwritten yet, and then removes it. Whoever opens it in the
+// meantime keeps it, and nobody writes a tenant's bytes to what is no volume.
 func (p *Provisioner) wipeRemnant(ctx context.Context, name, id string) error {
 	plan := func(g *group, _ bool) (done bool, size int64, err error) {
 		done, err = g.planRemove(id)
@@ -120,13 +120,14 @@ func (p *Provisioner) wipeDevice(ctx context.Context, name, id string) error {
 	if err != nil {
 		return fmt.Errorf("%w: looking how large it is: %w", provision.ErrUnavailable, err)
 	}
-	var how provision.Wipe
+	var r remnant
 	p.state.with(name, func(g *group) {
 		if g != nil && g.wiping[id] != nil {
-			how = g.wiping[id].how
+			r = *g.wiping[id]
 		}
 	})
-	return wipe.Do(ctx, h, how, wipe.Range{Length: size, Step: p.config.WipeStep}, func(int64) {})
+	whole := wipe.Range{Length: size, Step: p.config.WipeStep, Done: r.wiped}
+	return wipe.Do(ctx, h, r.how, whole, p.wiped(ctx, name, id, r.wiped))
 }
 
 // hold opens the device of a remnant, and makes sure that it is that and that nobody

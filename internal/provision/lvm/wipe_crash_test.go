@@ -95,7 +95,7 @@ func TestAProcessMayEndAtAnyEffectOfADeletion(t *testing.T) {
 		for at := 1; ; at++ {
 			host := lvmtest.NewHost(map[string]int64{vg.Name: 10})
 			_, config := counted(host)
-			config.WipeStep = unit
+			config.WipeStep, config.WipeRecord = unit, unit
 			c := &crash{at: at}
 			c.on(host)
 			p, stop := start(t, config)

@@ -27,19 +27,33 @@ type Device interface {
 var ErrNotZeros = errors.New("the device says that it was overwritten with zeros, and it was not")
 
 // Range of a device in bytes, and how much of it is wiped at a time.
-type Range struct{ Offset, Length, Step int64 }
+type Range struct {
+	Offset, Length, Step int64
+	// Done is how much of it, from its beginning, need not be wiped again: what Progress was
+	// told last that lasts. What is out of range counts as nothing.
+	Done int64
+}
 
-// Do wipes a range. Between the steps it looks whether ctx ended, and calls progress
-// with how much is done. A sample of each step is read back. A device that says it has
-// discarded and did not is overwritten from the beginning, for what it said before is
-// worth nothing either; one that does not even do that is an error. Whatever the error,
-// the whole range has to be wiped again.
-func Do(ctx context.Context, d Device, how provision.Wipe, r Range, progress func(done int64)) error {
-	erase, discards := d.Overwrite, how != provision.WipeZero
+// Progress is told how much of a range is done, from its beginning, and whether that lasts: a
+// later attempt may go on behind it. Only what was overwritten and read back lasts, since a
+// discard takes no time, and is worth nothing once a later one turns out to be a lie. An error
+// ends the wiping.
+type Progress func(done int64, lasts bool) error
+
+// Do wipes a range. Between the steps it looks whether ctx ended, and tells progress. A
+// sample of each step is read back. A device that says it has discarded and did not is
+// overwritten from the beginning, for what it said before is worth nothing either; one that
+// does not even do that is an error, and nothing lasts then. What was begun by overwriting is
+// ended so. Whatever the error, all of the range that does not last has to be wiped again.
+func Do(ctx context.Context, d Device, how provision.Wipe, r Range, progress Progress) error {
+	if r.Done < 0 || r.Done > r.Length {
+		r.Done = 0
+	}
+	erase, discards := d.Overwrite, how != provision.WipeZero && r.Done == 0
 	if discards {
 		erase = d.Discard
 	}
-	for done := int64(0); done < r.Length; {
+	for done := r.Done; done < r.Length; {
 		if ctx.Err() != nil {
 			return context.Cause(ctx)
 		}
@@ -48,16 +62,25 @@ func Do(ctx context.Context, d Device, how provision.Wipe, r Range, progress fun
 		switch {
 		case discards && errors.Is(err, ErrNotZeros):
 			erase, discards, done = d.Overwrite, false, 0
+			continue
 		case discards && errors.Is(err, errors.ErrUnsupported):
 			erase, discards = d.Overwrite, false
+			continue
+		case errors.Is(err, ErrNotZeros):
+			return errors.Join(failed(err, r.Offset+done, length), progress(0, true))
 		case err != nil:
-			return fmt.Errorf("overwriting %d bytes at %d: %w", length, r.Offset+done, err)
-		default:
-			done += length
-			progress(done)
+			return failed(err, r.Offset+done, length)
+		}
+		done += length
+		if err := progress(done, !discards && done < r.Length); err != nil {
+			return fmt.Errorf("recording the progress at %d bytes: %w", done, err)
 		}
 	}
 	return nil
+}
+
+func failed(err error, offset, length int64) error {
+	return fmt.Errorf("overwriting %d bytes at %d: %w", length, offset, err)
 }
 
 func step(d Device, erase func(offset, length int64) error, offset, length int64) error {

@@ -27,6 +27,9 @@ type device struct {
 	discards, overwrites     int
 }
 
+// none records nothing.
+func none(int64, bool) error { return nil }
+
 func full(size int) *device {
 	return &device{data: bytes.Repeat([]byte("secret!?"), (size+7)/8)[:size]}
 }
@@ -78,7 +81,7 @@ func TestADeviceIsZerosOrTheWipingFailed(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			d := full(size)
 			tc.device(d)
-			err := wipe.Do(t.Context(), d, tc.how, wipe.Range{Length: size, Step: size / 4}, func(int64) {})
+			err := wipe.Do(t.Context(), d, tc.how, wipe.Range{Length: size, Step: size / 4}, none)
 			if !errors.Is(err, tc.want) || tc.want == nil && err != nil {
 				t.Errorf("got %v, want %v", err, tc.want)
 			}
@@ -102,7 +105,7 @@ func TestExactlyTheRangeIsWiped(t *testing.T) {
 		r := wipe.Range{Offset: int64(from), Length: int64(to - from), Step: rapid.Int64Range(1<<10, size).Draw(t, "step")}
 		how := rapid.SampledFrom([]provision.Wipe{provision.WipeDiscard, provision.WipeZero}).Draw(t, "how")
 		last := int64(0)
-		if err := wipe.Do(t.Context(), d, how, r, func(done int64) { last = done }); err != nil || last != r.Length {
+		if err := wipe.Do(t.Context(), d, how, r, func(done int64, _ bool) error { last = done; return nil }); err != nil || last != r.Length {
 			t.Fatalf("%v, %d bytes done", err, last)
 		}
 		if !slices.Equal(d.data[:from], before[:from]) || !slices.Equal(d.data[to:], before[to:]) || len(bytes.Trim(d.data[from:to], "\x00")) > 0 {
@@ -114,12 +117,98 @@ func TestExactlyTheRangeIsWiped(t *testing.T) {
 func TestWipingStopsBetweenTwoStepsWhenItsContextEnds(t *testing.T) {
 	d := full(4 << 10)
 	ctx, cancel := context.WithCancel(t.Context())
-	err := wipe.Do(ctx, d, provision.WipeZero, wipe.Range{Length: 4 << 10, Step: 1 << 10}, func(done int64) {
+	err := wipe.Do(ctx, d, provision.WipeZero, wipe.Range{Length: 4 << 10, Step: 1 << 10}, func(done int64, _ bool) error {
 		if done == 2<<10 {
 			cancel()
 		}
+		return nil
 	})
 	if !errors.Is(err, context.Canceled) || d.overwrites != 2 {
 		t.Errorf("got %v after %d steps", err, d.overwrites)
+	}
+}
+
+// attempt wipes until so many steps are done, and returns what lasts.
+func attempt(t *testing.T, d *device, how provision.Wipe, r wipe.Range, steps int) (lasting int64, err error) {
+	t.Helper()
+	ctx, cancel := context.WithCancel(t.Context())
+	defer cancel()
+	lasting = r.Done
+	err = wipe.Do(ctx, d, how, r, func(done int64, lasts bool) error {
+		if lasts {
+			lasting = done
+		}
+		if steps--; steps == 0 {
+			cancel()
+		}
+		return nil
+	})
+	return lasting, err
+}
+
+func TestALaterAttemptGoesOnBehindWhatLasts(t *testing.T) {
+	const size, step = 1 << 20, 1 << 18
+	unsupported := fmt.Errorf("no such thing: %w", errors.ErrUnsupported)
+	for name, tc := range map[string]struct {
+		how    provision.Wipe
+		device func(*device)
+		// lasts after two of four steps, and in the end so much is discarded and overwritten in
+		// steps.
+		lasts                int64
+		discards, overwrites int
+	}{
+		"overwritten":                    {provision.WipeZero, func(*device) {}, 2 * step, 0, 4},
+		"where nobody vouches for zeros": {provision.WipeDiscard, func(d *device) { d.discard = unsupported }, 2 * step, 1, 4},
+		"what was discarded does not":    {provision.WipeDiscard, func(*device) {}, 0, 6, 0},
+		"after a discard that did nothing": {provision.WipeDiscard, func(d *device) { d.liesDiscarding = true },
+			2 * step, 1, 4},
+	} {
+		t.Run(name, func(t *testing.T) {
+			d := full(size)
+			tc.device(d)
+			r := wipe.Range{Length: size, Step: step}
+			var err error
+			if r.Done, err = attempt(t, d, tc.how, r, 2); !errors.Is(err, context.Canceled) || r.Done != tc.lasts {
+				t.Fatalf("%d bytes last, %v", r.Done, err)
+			}
+			if _, err = attempt(t, d, tc.how, r, 9); err != nil {
+				t.Fatal(err)
+			}
+			if d.discards != tc.discards || d.overwrites != tc.overwrites {
+				t.Errorf("discarded %d times and overwrote %d times", d.discards, d.overwrites)
+			}
+			if strings.Trim(string(d.data), "\x00") != "" {
+				t.Error("something is left")
+			}
+		})
+	}
+}
+
+func TestNothingLastsOfADeviceThatDoesNotDoWhatItSays(t *testing.T) {
+	d := full(1 << 20)
+	r := wipe.Range{Length: 1 << 20, Step: 1 << 18}
+	lasts, err := attempt(t, d, provision.WipeZero, r, 2)
+	if r.Done = lasts; !errors.Is(err, context.Canceled) || lasts != 2<<18 {
+		t.Fatalf("%d bytes last, %v", lasts, err)
+	}
+	d.lies = true
+	if lasts, err = attempt(t, d, provision.WipeZero, r, 9); !errors.Is(err, wipe.ErrNotZeros) || lasts != 0 {
+		t.Errorf("%d bytes last, %v", lasts, err)
+	}
+}
+
+func TestARecordThatCannotBeWrittenEndsTheWiping(t *testing.T) {
+	err := wipe.Do(t.Context(), full(1<<20), provision.WipeZero, wipe.Range{Length: 1 << 20, Step: 1 << 18}, func(int64, bool) error { return errBroken })
+	if !errors.Is(err, errBroken) {
+		t.Errorf("got %v", err)
+	}
+}
+
+func TestARecordThatFitsNoRangeCountsAsNone(t *testing.T) {
+	for _, done := range []int64{-1, 1<<20 + 1} {
+		d := full(1 << 20)
+		if err := wipe.Do(t.Context(), d, provision.WipeZero, wipe.Range{Length: 1 << 20, Step: 1 << 18, Done: done}, none); err != nil || d.overwrites != 4 {
+			t.Errorf("with %d bytes done: %v, %d steps", done, err, d.overwrites)
+		}
 	}
 }

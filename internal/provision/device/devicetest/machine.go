@@ -40,6 +40,7 @@ type plugged struct {
 	fault   error
 	hang    chan struct{}
 	lies    bool
+	plain   bool
 }
 
 // Disk describes a disk with an identity and a size.
@@ -116,6 +117,9 @@ func (m *Machine) Hang(name string) (resume func()) {
 
 // Lie lets a disk say that it overwrote data, and not do it.
 func (m *Machine) Lie(name string, lies bool) { m.with(name, func(p *plugged) { p.lies = lies }) }
+
+// Plain makes a disk one of which nobody vouches that what it discarded reads as zeros.
+func (m *Machine) Plain(name string) { m.with(name, func(p *plugged) { p.plain = true }) }
 
 // CrashAfter ends the process after so many more effects: whatever it tries then
 // fails, and has no effect. Live takes that back.

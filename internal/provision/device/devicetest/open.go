@@ -116,8 +116,17 @@ func (f *file) WriteAt(b []byte, offset int64) (int, error) {
 	})
 }
 
-// Discard implements device.Holder: the disk does as it was told, or says so.
-func (f *file) Discard(offset, length int64) error { return f.Overwrite(offset, length) }
+// Discard implements device.Holder: the disk does as it was told, or says so, unless nobody
+// vouches for it.
+func (f *file) Discard(offset, length int64) error {
+	f.machine.mu.Lock()
+	plain := f.disk.plain
+	f.machine.mu.Unlock()
+	if plain {
+		return errors.ErrUnsupported
+	}
+	return f.Overwrite(offset, length)
+}
 
 // Overwrite implements device.Holder.
 func (f *file) Overwrite(offset, length int64) error {
