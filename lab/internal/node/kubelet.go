@@ -1,7 +1,8 @@
 package node
 
 // kubelet returns the KubeletConfiguration. What it leaves out is the
-// kubelet's default; the intervals are short for tests of node failures.
+// kubelet's default; the intervals are short for tests of node failures, and as long as
+// by default where they are of no use to them: an emulated processor feels each.
 func (c Config) kubelet() map[string]any {
 	settings := map[string]any{
 		"apiVersion":               "kubelet.config.k8s.io/v1beta1",
@@ -26,7 +27,7 @@ func (c Config) kubelet() map[string]any {
 		"nodeLeaseDurationSeconds":  8,
 		"nodeStatusUpdateFrequency": "2s",
 		"nodeStatusReportFrequency": "10s",
-		"volumeStatsAggPeriod":      "10s",
+		"volumeStatsAggPeriod":      "1m",
 		"shutdownGracePeriod":       "0s",
 		"serializeImagePulls":       false,
 

@@ -72,7 +72,10 @@ func (c Config) services() []wire.Service {
 		{Name: Containerd, Socket: containerdSocket, Argv: []string{binDir + "/containerd", "--config", containerdConfig}},
 		{Name: Kubelet, Argv: []string{binDir + "/kubelet",
 			"--config", kubeletConfig, "--kubeconfig", kubeconfig, "--hostname-override", c.Name,
-			"--node-ip", c.Address.Addr().String(), "--cert-dir", "/var/lib/kubelet/pki", "--v=2"}},
+			"--node-ip", c.Address.Addr().String(), "--cert-dir", "/var/lib/kubelet/pki", "--v=2",
+			// An idle kubelet reads what each cgroup uses. Eviction, which depends on it,
+			// has the node's own read anew whenever it looks.
+			"--housekeeping-interval=1m"}},
 	}
 }
 
