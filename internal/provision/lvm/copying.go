@@ -17,13 +17,10 @@ func (p *Provisioner) goOn(ctx context.Context, name, id string) error {
 		return nil // it is being deleted, and that goes on with it
 	}
 	defer end()
-	var next todo
-	p.state.with(name, func(g *group) {
-		if g != nil {
-			next = g.next(id)
-		}
-	})
-	switch next {
+	if err := p.catchUp(ctx, name); err != nil {
+		return err
+	}
+	switch p.next(name, id) {
 	case todoFill:
 		err = p.fill(ctx, name, id)
 	case todoDrop:
@@ -32,6 +29,43 @@ func (p *Provisioner) goOn(ctx context.Context, name, id string) error {
 	if errors.Is(context.Cause(ctx), errHalted) {
 		return nil
 	}
+	return err
+}
+
+func (p *Provisioner) next(name, id string) (next todo) {
+	p.state.with(name, func(g *group) {
+		if g != nil {
+			next = g.next(id)
+		}
+	})
+	return next
+}
+
+// catchUp reads a group again unless its number on the disk is the known one. A process that
+// is ending, or a command that outlived the one that ran it, may have made a copy whole, and
+// somebody may have used it since: to fill it once more would undo what they wrote.
+func (p *Provisioner) catchUp(ctx context.Context, name string) error {
+	unlock, err := p.groups.Lock(ctx, name)
+	if err != nil {
+		return err
+	}
+	defer unlock()
+	var devices []string
+	var known uint64
+	p.state.with(name, func(g *group) {
+		if g != nil {
+			devices, known = g.devices, g.seqno
+		}
+	})
+	if seqno, err := p.sequence(devices); err == nil && seqno == known {
+		return nil
+	}
+	p.refresh(ctx, name)
+	p.state.with(name, func(g *group) {
+		if g != nil && g.silent != nil {
+			err = g.usable("", p.config.Now())
+		}
+	})
 	return err
 }
 
@@ -81,6 +115,12 @@ func (p *Provisioner) duplicate(ctx context.Context, name, id string) error {
 		return fmt.Errorf("opening %s/%s to write it: %w", name, id, err)
 	}
 	defer to.Close()
+	if err := p.catchUp(ctx, name); err != nil { // nobody else can fill it from now on
+		return err
+	}
+	if p.next(name, id) != todoFill {
+		return fmt.Errorf("%w: logical volume %s/%s was changed meanwhile", provision.ErrUnavailable, name, id)
+	}
 	if err := duplicate.Do(ctx, to, from, want, p.config.CopyStep); err != nil {
 		return fmt.Errorf("%w: copying %s/%s: %w", provision.ErrUnavailable, name, source, err)
 	}

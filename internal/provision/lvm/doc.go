@@ -75,7 +75,9 @@
 //
 // Until it is whole a copy bears another tag, by which an older Berth takes it for foreign.
 // After a crash it is filled from the beginning. If what it was to hold is lost it is never
-// filled with what came later, and says so.
+// filled with what came later, and says so. Before anything is written the copy is held
+// alone and the group's number on the disk is looked at: a process that is ending may have
+// made it whole, and somebody may use it.
 //
 // # Being wiped
 //

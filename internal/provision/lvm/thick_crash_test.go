@@ -3,6 +3,8 @@ package lvm_test
 import (
 	"errors"
 	"fmt"
+	"slices"
+	"strings"
 	"testing"
 
 	"berth.dev/berth/internal/provision"
@@ -185,5 +187,32 @@ func blank(t *testing.T, host *lvmtest.Host, p provision.Provisioner) {
 	pool := poolOf(t, p, vg)
 	if v := create(t, p, request("pvc-9", pool.Free/unit)); shows(host, v) {
 		t.Error("a new volume shows what was deleted")
+	}
+}
+
+// What a process that was ending did after its successor had looked is seen before the
+// successor writes: a copy that is whole may be in use.
+func TestACopyThatAnotherProcessMadeWholeIsNotFilledAgain(t *testing.T) {
+	s := thick(t, 100)
+	opened := func(open bool) { s.host.On("/dev/vg-a/pvc-2", func(v *lvmtest.Volume) { v.Open = open }) }
+	if _, err := s.copy("pvc-2", 2, provision.Source{Volume: "pvc-1"}); err != nil {
+		t.Fatal(err)
+	}
+	s.stop() // before anything is copied
+	opened(true)
+	s.restart()
+	s.let()
+	eventually(t, func() bool { v, err := s.p.Get(t.Context(), "pvc-2"); return err == nil && v.Problem != "" }, "it is filled though others have it open")
+	s.host.Edit(func(groups map[string]*lvmtest.Group) (unnoticed string) {
+		v := groups[vg.Name].Volumes["pvc-2"]
+		v.Tags = append(slices.DeleteFunc(v.Tags, func(tag string) bool { return strings.HasPrefix(tag, "berth.dev/copying=") }), "berth.dev/volume=pvc-2")
+		groups[vg.Name].Seqno++
+		return ""
+	})
+	s.host.WriteAt("/dev/vg-a/pvc-2", "its user's", 4096)
+	opened(false)
+	eventually(t, func() bool { v, err := s.p.Get(t.Context(), "pvc-2"); return err == nil && !v.Copying }, "it is not seen to be whole")
+	if got := s.host.ReadAt("/dev/vg-a/pvc-2", 10, 4096); got != "its user's" {
+		t.Errorf("it holds %q", got)
 	}
 }
