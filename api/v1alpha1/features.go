@@ -16,11 +16,15 @@ const (
 	// FeatureAdoptedSnapshots: the agent never takes a Snapshot that was adopted. One
 	// without this feature takes it anew if the data should be gone.
 	FeatureAdoptedSnapshots = "AdoptedSnapshots"
+
+	// FeatureDatasets: the agent makes a Volume with the filesystem of ZFS itself. One
+	// without this feature makes a block device, and cannot mount it.
+	FeatureDatasets = "Datasets"
 )
 
 // AllFeatures are those of an agent of this version.
 func AllFeatures() []string {
-	return []string{FeatureCopies, FeatureMkfsOptions, FeatureAdoptedSnapshots}
+	return []string{FeatureCopies, FeatureMkfsOptions, FeatureAdoptedSnapshots, FeatureDatasets}
 }
 
 // Has says whether the node's agent has said that it has a feature.

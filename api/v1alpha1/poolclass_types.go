@@ -15,7 +15,7 @@ const (
 	ProvisionerLVM ProvisionerType = "LVM"
 	// ProvisionerLVMThin carves thin volumes out of a thin pool.
 	ProvisionerLVMThin ProvisionerType = "LVMThin"
-	// ProvisionerZFS carves zvols out of a zpool.
+	// ProvisionerZFS carves zvols and datasets out of a zpool.
 	ProvisionerZFS ProvisionerType = "ZFS"
 	// ProvisionerDevice hands out whole disks.
 	ProvisionerDevice ProvisionerType = "Device"

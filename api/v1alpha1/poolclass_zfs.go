@@ -22,11 +22,18 @@ type ZFSPools struct {
 	// +optional
 	Create *ZpoolCreation `json:"create,omitempty"`
 
-	// volblocksize is the size of a volume's blocks: small ones suit databases, large
+	// volblocksize is the size of the blocks of a volume that is a block device, or bears
+	// ext4 or xfs: small ones suit databases, large
 	// ones compress better and take less metadata. A copy has its source's.
 	// +optional
 	// +kubebuilder:default="16Ki"
 	Volblocksize Volblocksize `json:"volblocksize,omitempty"`
+
+	// recordsize is the largest block of a file in a volume of filesystem zfs: that of a
+	// database's pages suits databases. Without it a volume has that of its pool, also when it
+	// changes. A copy has its own, for the files that are written to it.
+	// +optional
+	Recordsize Recordsize `json:"recordsize,omitempty"`
 
 	// compression of what is written to a volume: on, off, lz4, zle, lzjb, gzip or
 	// gzip-1 to gzip-9, zstd or zstd-1 to zstd-19, zstd-fast or zstd-fast-1 to
@@ -36,6 +43,11 @@ type ZFSPools struct {
 	// +kubebuilder:validation:Pattern=`^(on|off|lz4|lzjb|zle|gzip(-[1-9])?|zstd(-([1-9]|1[0-9]))?|zstd-fast(-([1-9]|[1-9]0|100|500|1000))?)$`
 	Compression string `json:"compression,omitempty"`
 }
+
+// Recordsize is a size that ZFS has for the records of files.
+//
+// +kubebuilder:validation:Enum="512";"1Ki";"2Ki";"4Ki";"8Ki";"16Ki";"32Ki";"64Ki";"128Ki";"256Ki";"512Ki";"1Mi"
+type Recordsize string
 
 // Volblocksize is a size of blocks that ZFS has for volumes. It has smaller ones; the
 // pointers to those take more room than a volume is charged for.

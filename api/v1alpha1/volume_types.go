@@ -52,10 +52,11 @@ type Volume struct {
 // +kubebuilder:validation:XValidation:rule="self.volumeMode == oldSelf.volumeMode && self.poolClass == oldSelf.poolClass && self.sharing == oldSelf.sharing && self.placement == oldSelf.placement",message="volumeMode, poolClass, sharing and placement are immutable"
 // +kubebuilder:validation:XValidation:rule="has(self.fsType) == has(oldSelf.fsType) && (!has(self.fsType) || self.fsType == oldSelf.fsType)",message="fsType is immutable"
 // +kubebuilder:validation:XValidation:rule="has(self.mkfsOptions) == has(oldSelf.mkfsOptions) && (!has(self.mkfsOptions) || self.mkfsOptions == oldSelf.mkfsOptions)",message="mkfsOptions is immutable"
-// +kubebuilder:validation:XValidation:rule="!has(self.mkfsOptions) || self.volumeMode == 'Filesystem' && !has(self.source)",message="mkfsOptions is for a filesystem that is made: not for volumeMode Block, and not for a copy"
+// +kubebuilder:validation:XValidation:rule="!has(self.mkfsOptions) || self.volumeMode == 'Filesystem' && (!has(self.fsType) || self.fsType != 'zfs') && !has(self.source)",message="mkfsOptions is for a filesystem that mkfs makes: not for volumeMode Block, not for fsType zfs, and not for a copy"
 // +kubebuilder:validation:XValidation:rule="has(self.source) == has(oldSelf.source) && (!has(self.source) || self.source == oldSelf.source)",message="source is immutable"
 // +kubebuilder:validation:XValidation:rule="self.?adopted.orValue(false) == oldSelf.?adopted.orValue(false)",message="adopted is immutable"
 // +kubebuilder:validation:XValidation:rule="has(self.fsType) == (self.volumeMode == 'Filesystem')",message="fsType is for volumeMode Filesystem, and required there"
+// +kubebuilder:validation:XValidation:rule="!has(self.fsType) || self.fsType != 'zfs' || !has(self.replicas) || self.replicas.all(r, r.pool.startsWith('zfs:'))",message="fsType zfs is for pools of ZFS"
 type VolumeSpec struct {
 	// capacity is the size in bytes that was asked for; a replica may be a little
 	// larger, by its pool's allocation unit. It may be taken back to what every
@@ -152,9 +153,10 @@ const (
 	Block      VolumeMode = "Block"
 )
 
-// FSType is a filesystem that Berth makes, grows and mounts.
+// FSType is a filesystem that Berth makes, grows and mounts: zfs is one of ZFS itself, in
+// classes of provisioner ZFS alone.
 //
-// +kubebuilder:validation:Enum=ext4;xfs
+// +kubebuilder:validation:Enum=ext4;xfs;zfs
 type FSType string
 
 // The supported filesystems.

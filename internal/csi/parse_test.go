@@ -33,7 +33,7 @@ func at(nodes ...string) []*csi.Topology { return topologyOf(nodes) }
 func TestParseCreate(t *testing.T) {
 	plain := volumes.Request{
 		Name: "pvc-00000000-0000-0000-0000-000000000001", Size: volumes.Size{Required: 5, Limit: 6},
-		Mode: v1alpha1.Filesystem, FSType: v1alpha1.Ext4, PoolClass: "fast",
+		Mode: v1alpha1.Filesystem, PoolClass: "fast",
 	}
 	with := func(change func(*volumes.Request)) volumes.Request { r := plain; change(&r); return r }
 	tests := map[string]struct {
@@ -69,7 +69,7 @@ func TestParseCreate(t *testing.T) {
 				r.VolumeCapabilities = []*csi.VolumeCapability{mounted(writer, "ext4", "noatime", "ro"), mounted(reader, "ext4", "noatime", "commit=30")}
 			}),
 			want: with(func(r *volumes.Request) {
-				r.MkfsOptions, r.MountOptions = "-I 512 -i 8192", []string{"noatime", "commit=30"}
+				r.FSType, r.MkfsOptions, r.MountOptions = v1alpha1.Ext4, "-I 512 -i 8192", []string{"noatime", "commit=30"}
 			}),
 		},
 		"the claim": {

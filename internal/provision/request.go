@@ -29,6 +29,8 @@ func MinSize(filesystem string) int64 {
 		return 300 << 20 // mkfs.xfs refuses less
 	case Ext4:
 		return 32 << 20 // less has no room for a journal worth the name
+	case Dataset:
+		return 32 << 20 // as ext4, so that who reckons need not know which it will be
 	default:
 		return 1
 	}

@@ -19,6 +19,10 @@ func CheckMkfsOptions(fsType v1alpha1.FSType, options string) error {
 	if options == "" {
 		return nil
 	}
+	if fsType == v1alpha1.Dataset {
+		return Invalid("parameter %q: no mkfs makes a filesystem of ZFS: leave it out, or name %s or %s as %q",
+			MkfsOptionsKey, v1alpha1.Ext4, v1alpha1.XFS, FSTypeKey)
+	}
 	if err := mkfs.Check(string(fsType), options); err != nil {
 		return Invalid("parameter %q: %v", MkfsOptionsKey, err)
 	}
@@ -36,7 +40,7 @@ func CheckMountOptions(fsType v1alpha1.FSType, options []string) error {
 		return nil
 	}
 	var problems []string
-	for _, each := range []v1alpha1.FSType{v1alpha1.Ext4, v1alpha1.XFS} {
+	for _, each := range []v1alpha1.FSType{v1alpha1.Ext4, v1alpha1.XFS, v1alpha1.Dataset} {
 		err := CheckMountOptions(each, options)
 		if err == nil {
 			return nil

@@ -25,11 +25,13 @@ func TestOptionsOfMkfsAreThoseOfTheFilesystem(t *testing.T) {
 		fsType           v1alpha1.FSType
 		options, refused string
 	}{
-		"none":                 {fsType: v1alpha1.Ext4},
-		"none of none":         {},
-		"one of ext4":          {fsType: v1alpha1.Ext4, options: "-I 512"},
-		"one of ext4 for xfs":  {v1alpha1.XFS, "-I 512", `parameter "mkfsOptions": "-I" is not supported for xfs (supported: -b -d`},
-		"one that is no value": {v1alpha1.XFS, "-m reflink=2", "reflink=0|1"},
+		"none":                        {fsType: v1alpha1.Ext4},
+		"none of none":                {},
+		"one of ext4":                 {fsType: v1alpha1.Ext4, options: "-I 512"},
+		"one of ext4 for xfs":         {v1alpha1.XFS, "-I 512", `parameter "mkfsOptions": "-I" is not supported for xfs (supported: -b -d`},
+		"one for a filesystem of ZFS": {v1alpha1.Dataset, "-I 512", `no mkfs makes a filesystem of ZFS: leave it out, or name ext4 or xfs as "csi.storage.k8s.io/fstype"`},
+		"none for one of ZFS":         {fsType: v1alpha1.Dataset},
+		"one that is no value":        {v1alpha1.XFS, "-m reflink=2", "reflink=0|1"},
 	} {
 		t.Run(name, func(t *testing.T) { refuses(t, CheckMkfsOptions(tc.fsType, tc.options), tc.refused) })
 	}

@@ -27,8 +27,26 @@ const (
 // settable are the parameters for people.
 var settable = []string{PoolClassKey, FSTypeKey, MkfsOptionsKey}
 
-// DefaultFSType is made when neither class nor claim asks for another.
+// DefaultFSType is made when neither class nor claim asks for another, but for claims whose
+// pools have filesystems of their own: see FSTypeFor.
 const DefaultFSType = v1alpha1.Ext4
+
+// FSTypeFor is the filesystem of a claim that asks for none, of a class with that provisioner.
+func FSTypeFor(provisioner v1alpha1.ProvisionerType) v1alpha1.FSType {
+	if provisioner == v1alpha1.ProvisionerZFS {
+		return v1alpha1.Dataset
+	}
+	return DefaultFSType
+}
+
+// CheckFSType returns an error unless volumes of a class can have the filesystem.
+func CheckFSType(fsType v1alpha1.FSType, class *v1alpha1.PoolClass) error {
+	if fsType == v1alpha1.Dataset && class.Spec.Provisioner != v1alpha1.ProvisionerZFS {
+		return Invalid("filesystem %s is for PoolClasses with provisioner ZFS, and PoolClass %s has %s: use %s or %s",
+			fsType, class.Name, class.Spec.Provisioner, v1alpha1.Ext4, v1alpha1.XFS)
+	}
+	return nil
+}
 
 // ErrInvalid is wrapped by every error of this package.
 var ErrInvalid = errors.New("invalid StorageClass parameters")
@@ -88,10 +106,11 @@ func (p *Parameters) set(key, value string) (err error) {
 // ParseFSType accepts the filesystems that Berth makes. Empty stays empty.
 func ParseFSType(name string) (v1alpha1.FSType, error) {
 	switch fsType := v1alpha1.FSType(name); fsType {
-	case "", v1alpha1.Ext4, v1alpha1.XFS:
+	case "", v1alpha1.Ext4, v1alpha1.XFS, v1alpha1.Dataset:
 		return fsType, nil
 	}
-	return "", Invalid("filesystem %q is not supported (supported: %s, %s)", name, v1alpha1.Ext4, v1alpha1.XFS)
+	return "", Invalid("filesystem %q is not supported (supported: %s, %s; %s in PoolClasses with provisioner ZFS)",
+		name, v1alpha1.Ext4, v1alpha1.XFS, v1alpha1.Dataset)
 }
 
 func objectName(key, value string) (string, error) {

@@ -44,7 +44,7 @@ func TestParse(t *testing.T) {
 		"a key in another case gets a suggestion": {parameters: map[string]string{"poolclass": "a"}, refused: `did you mean "poolClass"?`},
 		"an unprefixed fstype gets a suggestion":  {parameters: map[string]string{"poolClass": "a", "fsType": "xfs"}, refused: `did you mean "csi.storage.k8s.io/fstype"?`},
 		"options of mkfs in another case":         {parameters: map[string]string{"poolClass": "a", "mkfsoptions": "-K"}, refused: `did you mean "mkfsOptions"?`},
-		"an unsupported filesystem is refused":    {parameters: map[string]string{"poolClass": "a", "csi.storage.k8s.io/fstype": "btrfs"}, refused: `"btrfs" is not supported (supported: ext4, xfs)`},
+		"an unsupported filesystem is refused":    {parameters: map[string]string{"poolClass": "a", "csi.storage.k8s.io/fstype": "btrfs"}, refused: `"btrfs" is not supported (supported: ext4, xfs; zfs in PoolClasses with provisioner ZFS)`},
 		"a filesystem with an option is refused":  {parameters: map[string]string{"poolClass": "a", "csi.storage.k8s.io/fstype": "ext4 -F"}, refused: "not supported"},
 		"half a claim is refused":                 {parameters: map[string]string{"poolClass": "a", "csi.storage.k8s.io/pvc/name": "data"}, refused: "go together"},
 		"a malformed claim name is refused":       {parameters: map[string]string{"poolClass": "a", "csi.storage.k8s.io/pvc/name": "a/b", "csi.storage.k8s.io/pvc/namespace": "n"}, refused: `"a/b"`},
@@ -66,6 +66,33 @@ func TestParse(t *testing.T) {
 			}
 			if diff := cmp.Diff(test.want, got); diff != "" {
 				t.Error(diff)
+			}
+		})
+	}
+}
+
+func TestAFilesystemOfZFSIsForClassesOfZFS(t *testing.T) {
+	for name, tc := range map[string]struct {
+		provisioner v1alpha1.ProvisionerType
+		fsType      v1alpha1.FSType
+		byDefault   v1alpha1.FSType
+		refused     string
+	}{
+		"zfs in a zpool":         {v1alpha1.ProvisionerZFS, v1alpha1.Dataset, v1alpha1.Dataset, ""},
+		"ext4 in a zpool":        {v1alpha1.ProvisionerZFS, v1alpha1.Ext4, v1alpha1.Dataset, ""},
+		"xfs in a zpool":         {v1alpha1.ProvisionerZFS, v1alpha1.XFS, v1alpha1.Dataset, ""},
+		"ext4 in a group":        {v1alpha1.ProvisionerLVM, v1alpha1.Ext4, v1alpha1.Ext4, ""},
+		"zfs in a group":         {v1alpha1.ProvisionerLVM, v1alpha1.Dataset, v1alpha1.Ext4, "PoolClass fast has LVM: use ext4 or xfs"},
+		"zfs in a thin pool":     {v1alpha1.ProvisionerLVMThin, v1alpha1.Dataset, v1alpha1.Ext4, "PoolClass fast has LVMThin"},
+		"zfs on a whole disk":    {v1alpha1.ProvisionerDevice, v1alpha1.Dataset, v1alpha1.Ext4, "PoolClass fast has Device"},
+		"zfs in an unread class": {"", v1alpha1.Dataset, v1alpha1.Ext4, "provisioner ZFS"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			class := &v1alpha1.PoolClass{Spec: v1alpha1.PoolClassSpec{Provisioner: tc.provisioner}}
+			class.Name = "fast"
+			refuses(t, CheckFSType(tc.fsType, class), tc.refused)
+			if got := FSTypeFor(tc.provisioner); got != tc.byDefault {
+				t.Errorf("by default %s, want %s", got, tc.byDefault)
 			}
 		})
 	}

@@ -130,7 +130,7 @@ func (s *Service) carve(ctx context.Context, v volume, r PublishRequest, offers 
 	for _, o := range offers {
 		record, err := s.disks.Create(ctx, provision.CreateRequest{
 			ID: v.id, Pool: o.pool, Size: r.Size, Limits: o.limits, Labels: r.labels(), Inline: v.owner, Wipe: o.wipe,
-			ZFS: o.zfs,
+			Filesystem: r.byItself(), ZFS: o.zfs,
 		})
 		if err == nil {
 			return record, nil
@@ -143,6 +143,14 @@ func (s *Service) carve(ctx context.Context, v volume, r PublishRequest, offers 
 		}
 	}
 	return provision.Volume{}, best
+}
+
+// byItself is the filesystem that the volume is when it is carved; empty for a device.
+func (r PublishRequest) byItself() string {
+	if r.Filesystem == provision.Dataset {
+		return provision.Dataset
+	}
+	return ""
 }
 
 // labels are for the person who lists logical volumes.

@@ -91,6 +91,9 @@ func ZFS(c *v1alpha1.PoolClass) provision.ZFSOptions {
 	if block, err := resource.ParseQuantity(string(c.Spec.ZFS.Volblocksize)); err == nil {
 		o.BlockSize = block.Value()
 	}
+	if record, err := resource.ParseQuantity(string(c.Spec.ZFS.Recordsize)); err == nil {
+		o.RecordSize = record.Value()
+	}
 	return o
 }
 

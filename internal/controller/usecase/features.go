@@ -27,6 +27,12 @@ func MayFormat(ctx context.Context, live client.Reader, node string) error {
 	return may(ctx, live, node, v1alpha1.FeatureMkfsOptions, "it makes filesystems with options of mkfs")
 }
 
+// MayMakeDatasets is nil if the agent of a node says that it makes filesystems of ZFS. An
+// older one carves a block device for them. Pass the API server and not a cache, as for MayCopy.
+func MayMakeDatasets(ctx context.Context, live client.Reader, node string) error {
+	return may(ctx, live, node, v1alpha1.FeatureDatasets, "it makes filesystems of ZFS")
+}
+
 func may(ctx context.Context, live client.Reader, node, feature, what string) error {
 	report := &v1alpha1.StorageNode{}
 	err := live.Get(ctx, types.NamespacedName{Name: node}, report)

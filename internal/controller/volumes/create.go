@@ -107,6 +107,9 @@ func (a *attempt) create(ctx context.Context) (*v1alpha1.Volume, error) {
 	if err := a.resolve(ctx); err != nil {
 		return nil, err
 	}
+	if err := a.settleFilesystem(ctx); err != nil {
+		return nil, err
+	}
 	at, err := a.place(ctx)
 	if err != nil {
 		return nil, err
@@ -127,10 +130,13 @@ func (a *attempt) create(ctx context.Context) (*v1alpha1.Volume, error) {
 
 // mayFormat is nil if the node there makes filesystems as the request asks for.
 func (a *attempt) mayFormat(ctx context.Context, at place) error {
-	if a.request.MkfsOptions == "" {
-		return nil
+	switch {
+	case a.request.FSType == v1alpha1.Dataset:
+		return usecase.MayMakeDatasets(ctx, a.live, at.node)
+	case a.request.MkfsOptions != "":
+		return usecase.MayFormat(ctx, a.live, at.node)
 	}
-	return usecase.MayFormat(ctx, a.live, at.node)
+	return nil
 }
 
 // reread gets the volume after a write that lost against another one.
@@ -153,6 +159,7 @@ func (a *attempt) check(v *v1alpha1.Volume) error {
 	if d := difference(&v.Spec, a.request); d != "" {
 		return fail(provision.ErrConflict, "volume %s exists and is different: %s", a.name, d)
 	}
+	a.request.FSType = v.Spec.FSType
 	return nil
 }
 

@@ -13,7 +13,8 @@ type Request struct {
 	// Size that was asked for.
 	Size Size
 	Mode v1alpha1.VolumeMode
-	// FSType of a Filesystem volume, empty for a Block volume.
+	// FSType of a Filesystem volume: empty for that of the source, or the default of the
+	// class. Empty for a Block volume.
 	FSType v1alpha1.FSType
 	// MkfsOptions that its filesystem is made with; empty for a Block volume and a copy.
 	MkfsOptions string

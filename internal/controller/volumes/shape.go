@@ -14,7 +14,7 @@ func difference(spec *v1alpha1.VolumeSpec, r Request) string {
 	switch {
 	case spec.VolumeMode != r.Mode:
 		return fmt.Sprintf("its volumeMode is %s, not %s", spec.VolumeMode, r.Mode)
-	case spec.FSType != r.FSType && (r.FSType != "" || r.Source == nil):
+	case r.FSType != "" && spec.FSType != r.FSType:
 		return fmt.Sprintf("its filesystem is %s, not %s", spec.FSType, r.FSType)
 	case spec.MkfsOptions != r.MkfsOptions:
 		return fmt.Sprintf("its filesystem is made with the options %q, not with %q", spec.MkfsOptions, r.MkfsOptions)

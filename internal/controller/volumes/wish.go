@@ -46,20 +46,26 @@ func (w Wish) Request() (Request, error) {
 	r.FSType = cmp.Or(w.FSType, w.Parameters.FSType)
 	r.MountOptions = w.MountOptions
 	if w.Source == nil { // a copy has what its source has
-		r.FSType = cmp.Or(r.FSType, storageclass.DefaultFSType)
 		r.MkfsOptions = w.Parameters.MkfsOptions
 	}
 	return r, cmp.Or(r.makeable(), r.mountable())
 }
 
-// makeable is nil if the filesystem can be made as asked.
+// makeable is nil if the filesystem can be made as asked. Where none is named it is the
+// default of the class, and the only one of those that options of mkfs are for is ext4.
 func (r Request) makeable() error {
-	return storageclass.CheckMkfsOptions(r.FSType, r.MkfsOptions)
+	return storageclass.CheckMkfsOptions(cmp.Or(r.FSType, storageclass.DefaultFSType), r.MkfsOptions)
 }
 
 // mountable is nil if the filesystem can be mounted as asked, as far as is known what
 // filesystem it is.
 func (r Request) mountable() error {
+	if r.FSType == "" && r.Source == nil { // the default of the class, which is one of two
+		if storageclass.CheckMountOptions(v1alpha1.Dataset, r.MountOptions) == nil {
+			return nil
+		}
+		return storageclass.CheckMountOptions(storageclass.DefaultFSType, r.MountOptions)
+	}
 	return storageclass.CheckMountOptions(r.FSType, r.MountOptions)
 }
 

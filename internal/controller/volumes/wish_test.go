@@ -30,7 +30,7 @@ func wishOf(options ...func(*corev1.PersistentVolumeClaim, *storagev1.StorageCla
 
 func TestTheSchedulerAsksForWhatTheProvisionerWillAskFor(t *testing.T) {
 	plain := Request{
-		Name: "pvc-" + claimID, Size: Size{Required: gi}, Mode: v1alpha1.Filesystem, FSType: v1alpha1.Ext4, PoolClass: "fast",
+		Name: "pvc-" + claimID, Size: Size{Required: gi}, Mode: v1alpha1.Filesystem, PoolClass: "fast",
 		Claim:       &v1alpha1.ClaimReference{Namespace: "shop", Name: "data", UID: claimID},
 		Reservation: true,
 	}
@@ -49,6 +49,11 @@ func TestTheSchedulerAsksForWhatTheProvisionerWillAskFor(t *testing.T) {
 				s.Parameters["csi.storage.k8s.io/fstype"] = "xfs"
 			},
 			with(func(r *Request) { r.FSType = v1alpha1.XFS })},
+		"a filesystem of ZFS": {
+			func(_ *corev1.PersistentVolumeClaim, s *storagev1.StorageClass) {
+				s.Parameters["csi.storage.k8s.io/fstype"] = "zfs"
+			},
+			with(func(r *Request) { r.FSType = v1alpha1.Dataset })},
 		"options of mkfs and mount": {
 			func(_ *corev1.PersistentVolumeClaim, s *storagev1.StorageClass) {
 				s.Parameters["mkfsOptions"], s.MountOptions = "-I 512", []string{"noatime"}
@@ -89,6 +94,12 @@ func TestClaimsThatCannotBeMet(t *testing.T) {
 		},
 		`mount option "inode64" is not supported for ext4`: func(_ *corev1.PersistentVolumeClaim, s *storagev1.StorageClass) {
 			s.MountOptions = []string{"inode64"}
+		},
+		"no mkfs makes a filesystem of ZFS": func(_ *corev1.PersistentVolumeClaim, s *storagev1.StorageClass) {
+			s.Parameters["csi.storage.k8s.io/fstype"], s.Parameters["mkfsOptions"] = "zfs", "-I 512"
+		},
+		`mount option "lazytime" is not supported for zfs`: func(_ *corev1.PersistentVolumeClaim, s *storagev1.StorageClass) {
+			s.Parameters["csi.storage.k8s.io/fstype"], s.MountOptions = "zfs", []string{"lazytime"}
 		},
 		"unknown parameter": func(_ *corev1.PersistentVolumeClaim, s *storagev1.StorageClass) { s.Parameters["raid"] = "1" },
 	}

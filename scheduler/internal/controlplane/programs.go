@@ -53,7 +53,7 @@ func (p Programs) Provisioner(socket string) (*Process, error) {
 		return nil, errors.New(provisionerVariable + " is not set: export it with the output of `bin/lab binary csi-provisioner`, or use `make test-scheduler`")
 	}
 	return Start(p.Dir, nil, provisioner, "--kubeconfig="+p.Kubeconfig, "--csi-address="+socket, "--extra-create-metadata",
-		"--volume-name-prefix=pvc", "--strict-topology", "--immediate-topology=false", "--default-fstype=ext4", "--timeout=60s",
+		"--volume-name-prefix=pvc", "--strict-topology", "--immediate-topology=false", "--timeout=60s",
 		"--retry-interval-start=200ms", "--kube-api-qps=1000", "--kube-api-burst=1000")
 }
 

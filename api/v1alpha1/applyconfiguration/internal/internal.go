@@ -342,6 +342,8 @@ var schemaYAML = typed.YAMLObject(`types:
   scalar: string
 - name: dev.berth.berth.api.v1alpha1.ProvisionerType
   scalar: string
+- name: dev.berth.berth.api.v1alpha1.Recordsize
+  scalar: string
 - name: dev.berth.berth.api.v1alpha1.ReplicaSpec
   map:
     fields:
@@ -682,6 +684,9 @@ var schemaYAML = typed.YAMLObject(`types:
           elementType:
             scalar: string
           elementRelationship: associative
+    - name: recordsize
+      type:
+        namedType: dev.berth.berth.api.v1alpha1.Recordsize
     - name: volblocksize
       type:
         namedType: dev.berth.berth.api.v1alpha1.Volblocksize

@@ -18,9 +18,14 @@ type ZFSPoolsApplyConfiguration struct {
 	Pools []string `json:"pools,omitempty"`
 	// create lets Berth make the zpool, grow it, and import it when the node starts.
 	Create *ZpoolCreationApplyConfiguration `json:"create,omitempty"`
-	// volblocksize is the size of a volume's blocks: small ones suit databases, large
+	// volblocksize is the size of the blocks of a volume that is a block device, or bears
+	// ext4 or xfs: small ones suit databases, large
 	// ones compress better and take less metadata. A copy has its source's.
 	Volblocksize *apiv1alpha1.Volblocksize `json:"volblocksize,omitempty"`
+	// recordsize is the largest block of a file in a volume of filesystem zfs: that of a
+	// database's pages suits databases. Without it a volume has that of its pool, also when it
+	// changes. A copy has its own, for the files that are written to it.
+	Recordsize *apiv1alpha1.Recordsize `json:"recordsize,omitempty"`
 	// compression of what is written to a volume: on, off, lz4, zle, lzjb, gzip or
 	// gzip-1 to gzip-9, zstd or zstd-1 to zstd-19, zstd-fast or zstd-fast-1 to
 	// zstd-fast-1000. Without it a volume has that of its pool, also when it changes.
@@ -56,6 +61,14 @@ func (b *ZFSPoolsApplyConfiguration) WithCreate(value *ZpoolCreationApplyConfigu
 // If called multiple times, the Volblocksize field is set to the value of the last call.
 func (b *ZFSPoolsApplyConfiguration) WithVolblocksize(value apiv1alpha1.Volblocksize) *ZFSPoolsApplyConfiguration {
 	b.Volblocksize = &value
+	return b
+}
+
+// WithRecordsize sets the Recordsize field in the declarative configuration to the given value
+// and returns the receiver, so that objects can be built by chaining "With" function invocations.
+// If called multiple times, the Recordsize field is set to the value of the last call.
+func (b *ZFSPoolsApplyConfiguration) WithRecordsize(value apiv1alpha1.Recordsize) *ZFSPoolsApplyConfiguration {
+	b.Recordsize = &value
 	return b
 }
 

@@ -1,0 +1,59 @@
+package rules
+
+import (
+	"testing"
+
+	"berth.dev/berth/api/v1alpha1"
+	"berth.dev/berth/internal/apitest"
+)
+
+func records(size v1alpha1.Recordsize) func(*v1alpha1.PoolClass) {
+	return both(zpools("tank"), func(c *v1alpha1.PoolClass) { c.Spec.ZFS.Recordsize = size })
+}
+
+func TestTheRecordsOfAClassAreOfASizeThatZFSHas(t *testing.T) {
+	env := apitest.Start(t)
+	for name, tc := range map[string]struct {
+		size    v1alpha1.Recordsize
+		refusal string
+	}{
+		"the smallest":        {size: "512"},
+		"a database's":        {size: "8Ki"},
+		"the largest":         {size: "1Mi"},
+		"smaller":             {size: "256", refusal: `Unsupported value: "256"`},
+		"larger":              {size: "2Mi", refusal: `Unsupported value: "2Mi"`},
+		"of no power of two":  {size: "24Ki", refusal: `Unsupported value: "24Ki"`},
+		"written another way": {size: "8192", refusal: `Unsupported value: "8192"`},
+		"that of the pool":    {},
+	} {
+		t.Run(name, func(t *testing.T) {
+			c := newClass(t, "vg")
+			records(tc.size)(c)
+			expect(t, env.Client.Create(t.Context(), c), tc.refusal)
+		})
+	}
+}
+
+func inPool(name string) change {
+	return func(v *v1alpha1.Volume) { v.Spec.Replicas[0].Pool = name }
+}
+
+func TestAVolumeOfFilesystemZFSIsInAPoolOfZFS(t *testing.T) {
+	const misplaced = "fsType zfs is for pools of ZFS"
+	env := apitest.Start(t)
+	for name, tc := range map[string]struct {
+		change  change
+		refusal string
+	}{
+		"in a zpool":           {change: all(wanted("n1"), fsType(v1alpha1.Dataset), inPool("zfs:tank/berth"))},
+		"without a place yet":  {change: all(wanted(), fsType(v1alpha1.Dataset))},
+		"ext4 in a zpool":      {change: all(wanted("n1"), inPool("zfs:tank"))},
+		"in a volume group":    {change: all(wanted("n1"), fsType(v1alpha1.Dataset), inPool("vg0")), refusal: misplaced},
+		"one of two elsewhere": {change: all(wanted("n1", "n2"), fsType(v1alpha1.Dataset), inPool("zfs:tank")), refusal: misplaced},
+		"with options of mkfs": {change: all(wanted(), fsType(v1alpha1.Dataset), made("-I 512")), refusal: mkfsMisplaced},
+	} {
+		t.Run(name, func(t *testing.T) {
+			expect(t, env.Client.Create(t.Context(), newVolume(t, tc.change)), tc.refusal)
+		})
+	}
+}
