@@ -84,7 +84,7 @@ func (m *Mux) Create(ctx context.Context, r CreateRequest) (Volume, error) {
 		return Volume{}, fmt.Errorf("%w: no provisioner of this node serves pools of type %s", ErrPoolMissing, r.Pool.Type)
 	}
 	for j, other := range m.members {
-		if j == i {
+		if j == i || other.lacks(r.ID) {
 			continue
 		}
 		switch v, err := other.Get(ctx, r.ID); {
@@ -130,13 +130,13 @@ func (m *Mux) Format(ctx context.Context, r FormatRequest) (Volume, error) {
 	return holder.Format(ctx, r)
 }
 
-// Delete implements Provisioner. Every member is asked: one that does not hold the
-// volume may know that others use its name.
+// Delete implements Provisioner. Unless one has the volume every member is asked: one that
+// does not hold it may know that others use its name.
 func (m *Mux) Delete(ctx context.Context, id string) error {
 	if err := CheckID(id); err != nil {
 		return err
 	}
-	for _, member := range m.members {
+	for _, member := range concerned(ctx, m.members, id, Member.Get) {
 		if err := member.Delete(ctx, id); err != nil {
 			return err
 		}

@@ -38,7 +38,7 @@ func (m *Mux) DeleteSnapshot(ctx context.Context, id string) error {
 	if err := CheckSnapshotID(id); err != nil {
 		return err
 	}
-	for _, member := range m.members {
+	for _, member := range concerned(ctx, m.members, id, Member.snapshot) {
 		s, able := member.Provisioner.(Snapshotter)
 		if !able {
 			continue
@@ -51,29 +51,12 @@ func (m *Mux) DeleteSnapshot(ctx context.Context, id string) error {
 }
 
 func (m *Mux) findSnapshot(ctx context.Context, id string) (Snapshot, Member, error) {
-	return find(ctx, m.members, id, func(member Member, ctx context.Context, id string) (Snapshot, error) {
-		if s, able := member.Provisioner.(Snapshotter); able {
-			return s.GetSnapshot(ctx, id)
-		}
-		return Snapshot{}, ErrNotFound
-	})
+	return find(ctx, m.members, id, Member.snapshot)
 }
 
-// find returns what a member has under an id, and the member. It is missing only if
-// every member says so: one that cannot be asked may have it.
-func find[T any](ctx context.Context, members []Member, id string, get func(Member, context.Context, string) (T, error)) (none T, _ Member, _ error) {
-	var failure error
-	for _, member := range members {
-		got, err := get(member, ctx, id)
-		switch {
-		case err == nil:
-			return got, member, nil
-		case !errors.Is(err, ErrNotFound):
-			failure = errors.Join(failure, err)
-		}
+func (m Member) snapshot(ctx context.Context, id string) (Snapshot, error) {
+	if s, able := m.Provisioner.(Snapshotter); able {
+		return s.GetSnapshot(ctx, id)
 	}
-	if failure != nil {
-		return none, Member{}, failure
-	}
-	return none, Member{}, fmt.Errorf("%w: %s", ErrNotFound, id)
+	return Snapshot{}, ErrNotFound
 }

@@ -19,6 +19,8 @@ type state struct {
 	loaded bool
 	mark   fresh.Mark
 	clock  fresh.Clock
+	// watched is set once no change by others escapes notice.
+	watched bool
 }
 
 // with runs f on a group, nil if there is none, under the state's lock.

@@ -38,6 +38,9 @@ func (p *Provisioner) Run(ctx context.Context) error {
 // watching is told that from now on nothing escapes notice. What changed since an
 // earlier report may have.
 func (p *Provisioner) watching() {
+	p.state.mu.Lock()
+	p.state.watched = true
+	p.state.mu.Unlock()
 	p.state.staleAll()
 	p.signal()
 }
