@@ -20,8 +20,8 @@
 //
 // # Reading
 //
-// Volumes, Snapshots, StorageNodes and PoolClasses are watched whole; Nodes and
-// PersistentVolumes cut down to what is used; Leases in Berth's own namespace.
-// Claims are read one by one when needed, and so is whatever a deletion is decided by.
-// Nothing else is ever read, and after the start there is no list.
+// Berth's own objects and StorageClasses are watched whole; Nodes, PersistentVolumes, claims
+// and pods cut down to what is used; Leases in Berth's own namespace. Whatever a deletion is
+// decided by is read from the API server, one object at a time. After the start nothing is
+// listed there.
 package controller
