@@ -16,8 +16,10 @@ type PoolWish struct {
 	// Disks by their names as pools that a volume group or a zpool takes: it is made of
 	// them, or grows by them. Those of a zpool are its vdevs, one after the other.
 	Disks []string
-	// Zpool is how a zpool is made; zero for other pools.
-	Zpool Zpool
+	// Zpool is how a zpool is made, and Search the nodes of disks (/dev/sda) that it may be
+	// on already; zero for other pools.
+	Zpool  Zpool
+	Search []string
 	// SizePercent of its volume group is what a thin pool has at least; 0 asks for none.
 	SizePercent int
 	// Extension of a thin pool that fills up.
@@ -97,7 +99,7 @@ func (w PoolWish) Check() error {
 		return fmt.Errorf("%w: a pool of type %s is not made of disks", ErrInvalid, w.Pool.Type)
 	case w.Pool.Type != LVMThin && (w.SizePercent != 0 || w.Extension != Extension{}):
 		return fmt.Errorf("%w: a pool of type %s has no size in percent, and does not fill up", ErrInvalid, w.Pool.Type)
-	case w.Pool.Type != ZFS && w.Zpool != Zpool{}:
+	case w.Pool.Type != ZFS && (w.Zpool != Zpool{} || len(w.Search) > 0):
 		return fmt.Errorf("%w: a pool of type %s is no zpool", ErrInvalid, w.Pool.Type)
 	case len(w.Disks) > MaxDisks:
 		return fmt.Errorf("%w: %d disks at once, at most %d", ErrInvalid, len(w.Disks), MaxDisks)

@@ -35,10 +35,11 @@ const (
 	MaxZpoolAshift = 16
 )
 
-// zpoolName is what ZFS allows for a zpool, less what it keeps for itself: there it
-// refuses a name only after it has labelled the disks.
 var (
+	// zpoolName is what ZFS allows for a zpool, and reservedZpoolName what of that it keeps
+	// for itself: it refuses such a name only after it has labelled the disks.
 	zpoolName         = regexp.MustCompile(`^[A-Za-z][A-Za-z0-9_.-]{0,99}$`)
+	diskNode          = regexp.MustCompile(`^/dev/[A-Za-z0-9_!-]+$`)
 	reservedZpoolName = regexp.MustCompile(`^(mirror|raidz|draid|spare|c[0-9]|log$|berth-(new|trash)$)`)
 )
 
@@ -76,6 +77,9 @@ func (w PoolWish) checkZpool() error {
 	}
 	if err := w.Zpool.Check(); err != nil {
 		return err
+	}
+	if i := slices.IndexFunc(w.Search, func(node string) bool { return !diskNode.MatchString(node) }); i >= 0 || len(w.Search) > MaxDisks {
+		return fmt.Errorf("%w: a zpool is searched for on at most %d disks: %q", ErrInvalid, MaxDisks, w.Search[max(i, 0)])
 	}
 	if len(w.Disks)%w.Zpool.Width != 0 {
 		return fmt.Errorf("%w: %d disks are no whole vdevs of %d", ErrInvalid, len(w.Disks), w.Zpool.Width)

@@ -8,6 +8,7 @@ import (
 	"k8s.io/apimachinery/pkg/api/equality"
 
 	"berth.dev/berth/api/v1alpha1"
+	"berth.dev/berth/internal/agent/poolclass"
 	"berth.dev/berth/internal/provision"
 )
 
@@ -58,6 +59,9 @@ func (a asked) zpool(f Facts, name string) Wish {
 	there := has(f.Pools, w.Pool)
 	w.lost = !there && lists(f.Listed, name)
 	disks := a.empty(f, &w, z.disks, there)
+	if !there {
+		w.Search = carriers(f, z.disks)
+	}
 	if w.lost || z.zpool.Check() != nil {
 		return w
 	}
@@ -70,6 +74,18 @@ func (a asked) zpool(f Facts, name string) Wish {
 		w.Disks = append(w.Disks, vdev...)
 	}
 	return w
+}
+
+// carriers are the nodes of the disks that match and are not empty: a zpool may be on them.
+// On others it is not searched for, since other machines may be using what is on those.
+func carriers(f Facts, disks *v1alpha1.DevicePools) (nodes []string) {
+	for _, p := range f.Pools {
+		if p.Type == provision.Device && poolclass.Selects(disks, p) && p.Problem != "" && len(p.Paths) > 0 {
+			nodes = append(nodes, p.Paths[0])
+		}
+	}
+	slices.Sort(nodes)
+	return nodes[:min(len(nodes), provision.MaxDisks)]
 }
 
 // vdevs forms vdevs of disks of one size, the smallest first, and returns what is left.

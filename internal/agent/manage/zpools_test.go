@@ -1,6 +1,7 @@
 package manage
 
 import (
+	"slices"
 	"strings"
 	"testing"
 
@@ -88,6 +89,20 @@ func TestWhatClassesAskOfZpools(t *testing.T) {
 				t.Error(diff)
 			}
 		})
+	}
+}
+
+func TestAZpoolIsSearchedForOnUsedDisksThatMatch(t *testing.T) {
+	f := Facts{
+		Classes: []v1alpha1.PoolClass{class("z", 1, zpool("tank", "[ab]", v1alpha1.ZpoolStripe, 0))},
+		Pools:   []provision.Pool{disk("sdb", used), disk("sda"), disk("sdc", used)}, Listed: []string{"zfs:tank"},
+	}
+	if w := Wishes(f)[0]; !slices.Equal(w.Search, []string{"/dev/sdb"}) || w.Disks != nil {
+		t.Errorf("asked %+v", w.PoolWish)
+	}
+	f.Pools = append(f.Pools, pool("ZFS", "zfs:tank"))
+	if w := Wishes(f)[0]; w.Search != nil || !slices.Equal(w.Disks, []string{"disk:sda"}) {
+		t.Errorf("asked %+v", w.PoolWish)
 	}
 }
 

@@ -1005,6 +1005,7 @@ type PoolWish struct {
 	ZpoolLayout   string                 `protobuf:"bytes,6,opt,name=zpool_layout,json=zpoolLayout,proto3" json:"zpool_layout,omitempty"`
 	ZpoolWidth    int32                  `protobuf:"varint,7,opt,name=zpool_width,json=zpoolWidth,proto3" json:"zpool_width,omitempty"`
 	ZpoolAshift   int32                  `protobuf:"varint,8,opt,name=zpool_ashift,json=zpoolAshift,proto3" json:"zpool_ashift,omitempty"`
+	Search        []string               `protobuf:"bytes,9,rep,name=search,proto3" json:"search,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -1093,6 +1094,13 @@ func (x *PoolWish) GetZpoolAshift() int32 {
 		return x.ZpoolAshift
 	}
 	return 0
+}
+
+func (x *PoolWish) GetSearch() []string {
+	if x != nil {
+		return x.Search
+	}
+	return nil
 }
 
 type Outcome struct {
@@ -2097,7 +2105,7 @@ const file_internal_poold_pb_poold_proto_rawDesc = "" +
 	"\x0fSnapshotRequest\x12\x0e\n" +
 	"\x02id\x18\x01 \x01(\tR\x02id\x12\x16\n" +
 	"\x06volume\x18\x02 \x01(\tR\x06volume\x12.\n" +
-	"\x06limits\x18\x03 \x01(\v2\x16.berth.poold.v1.LimitsR\x06limits\"\x91\x02\n" +
+	"\x06limits\x18\x03 \x01(\v2\x16.berth.poold.v1.LimitsR\x06limits\"\xa9\x02\n" +
 	"\bPoolWish\x12+\n" +
 	"\x04pool\x18\x01 \x01(\v2\x17.berth.poold.v1.PoolRefR\x04pool\x12\x14\n" +
 	"\x05disks\x18\x02 \x03(\tR\x05disks\x12!\n" +
@@ -2107,7 +2115,8 @@ const file_internal_poold_pb_poold_proto_rawDesc = "" +
 	"\fzpool_layout\x18\x06 \x01(\tR\vzpoolLayout\x12\x1f\n" +
 	"\vzpool_width\x18\a \x01(\x05R\n" +
 	"zpoolWidth\x12!\n" +
-	"\fzpool_ashift\x18\b \x01(\x05R\vzpoolAshift\";\n" +
+	"\fzpool_ashift\x18\b \x01(\x05R\vzpoolAshift\x12\x16\n" +
+	"\x06search\x18\t \x03(\tR\x06search\";\n" +
 	"\aOutcome\x12\x16\n" +
 	"\x06reason\x18\x01 \x01(\tR\x06reason\x12\x18\n" +
 	"\amessage\x18\x02 \x01(\tR\amessage\"\x1c\n" +

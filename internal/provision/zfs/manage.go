@@ -50,6 +50,9 @@ func (p *Provisioner) judge(name string, w provision.PoolWish, maxAge time.Durat
 		f.zpool = z
 		v = f.judge(w, name)
 	})
+	if f.zpool != nil {
+		p.findings.see(name)
+	}
 	return v
 }
 
@@ -68,7 +71,7 @@ func (p *Provisioner) ensureLocked(ctx context.Context, name string, w provision
 	case askMark:
 		err = p.readMark(ctx, name)
 	case look:
-		err = p.search(ctx, name)
+		err = p.search(ctx, name, w.Search)
 	}
 	if err != nil {
 		return none, err
@@ -77,7 +80,7 @@ func (p *Provisioner) ensureLocked(ctx context.Context, name string, w provision
 	case rest:
 		return v.Outcome, nil
 	case bring:
-		return v.Outcome, p.change(ctx, name, p.config.importCommand(v.id))
+		return v.Outcome, p.change(ctx, name, p.config.importCommand(v.id, p.aliases(w.Search)))
 	case takeDisk:
 		return p.takeDisks(ctx, name, w, v.Outcome)
 	}
@@ -86,23 +89,17 @@ func (p *Provisioner) ensureLocked(ctx context.Context, name string, w provision
 
 // unable says why zpools cannot be made or imported on this machine; the outcome has no
 // reason if they can.
-func (p *Provisioner) unable(ctx context.Context, name string, w provision.PoolWish) (none provision.Outcome, _ error) {
+func (p *Provisioner) unable(ctx context.Context, name string, w provision.PoolWish) (none provision.Outcome, err error) {
 	module, why := p.config.Devices.Module(), ""
-	switch {
-	case module == "":
+	if module == "" {
 		why = "the kernel has no ZFS loaded (modprobe zfs)"
-	case !p.config.Devices.Udev():
-		why = "udev does not run on the node, and zpool waits for it when it labels disks"
-	default:
-		var err error
-		if why, err = p.misfits(ctx, module); err != nil {
-			return none, err
-		}
+	} else if why, err = p.misfits(ctx, module); err != nil {
+		return none, err
 	}
 	switch {
 	case why == "":
 		return none, nil
-	case len(w.Disks) == 0:
+	case len(w.Disks)+len(w.Search) == 0:
 		return stands(provision.PoolAwaitsDisks, "there is no zpool %s: %s", name, why).Outcome, nil
 	}
 	return stands(provision.PoolTroubled, "zpool %s is not changed: %s", name, why).Outcome, nil
@@ -157,6 +154,9 @@ func (p *Provisioner) takeDisks(ctx context.Context, name string, w provision.Po
 	if p.config.Disks == nil {
 		return none, fmt.Errorf("%w: nobody lends disks to make zpool %s of", provision.ErrUnsupported, name)
 	}
+	if !p.config.Devices.Udev() {
+		return stands(provision.PoolTroubled, "zpool %s is not changed: udev does not run on the node, and zpool waits for it when it labels disks", name).Outcome, nil
+	}
 	var taken []string
 	var refusals, failures []error
 	for disks := range slices.Chunk(w.Disks, w.Zpool.Width) {
@@ -189,10 +189,7 @@ func (p *Provisioner) takeVdev(ctx context.Context, name string, z provision.Zpo
 		if len(nodes) < len(disks) {
 			return nil
 		}
-		names := make([]string, len(nodes))
-		for i, node := range nodes {
-			names[i] = p.config.Devices.Alias(node)
-		}
+		names := p.aliases(nodes)
 		there := false
 		p.state.with(name, func(z *zpool) { there = z != nil })
 		command := p.config.makeZpoolCommand(name, z, names)
@@ -203,7 +200,7 @@ func (p *Provisioner) takeVdev(ctx context.Context, name string, z provision.Zpo
 			return fmt.Errorf("%s: %w", strings.Join(names, ", "), err)
 		}
 		taken = names
-		p.findings.edit(name, func(f *finding) { f.mark, f.marked = markOf(z), p.config.Now() })
+		p.findings.edit(name, func(f *finding) { f.mark, f.marked, f.seen = markOf(z), p.config.Now(), true })
 		return nil
 	})
 	return taken, refused, err

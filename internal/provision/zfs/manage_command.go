@@ -44,12 +44,34 @@ func (c Config) markCommand(name string) run.Command {
 	return c.zpoolCommand("get", "-H", "-o", "value", propComment, name)
 }
 
-// findCommand prints the zpools that are on disks and not imported.
-func (c Config) findCommand() run.Command { return c.zpoolCommand("import") }
+// findCommand prints the zpools that are on some disks and not imported. No other disk
+// is looked at: another machine may be using what is on it.
+func (c Config) findCommand(disks []string) run.Command {
+	return c.zpoolCommand("import", on(disks)...)
+}
 
 // importCommand imports a zpool by its number, which no other bears, and mounts nothing.
-func (c Config) importCommand(id string) run.Command {
-	return c.zpoolCommand("import", "-N", "-o", "cachefile=none", id)
+func (c Config) importCommand(id string, disks []string) run.Command {
+	return c.zpoolCommand("import", slices.Concat([]string{"-N", "-o", "cachefile=none"}, on(disks), []string{id})...)
+}
+
+// on are the options that name the disks to look at. Those that are not there do not matter.
+func on(disks []string) (options []string) {
+	for _, disk := range disks {
+		options = append(options, "-d", partition(disk))
+	}
+	return options
+}
+
+// partition is the name of the partition of a disk in which ZFS has its data.
+func partition(disk string) string {
+	switch last := disk[len(disk)-1]; {
+	case strings.HasPrefix(disk, "/dev/disk/"):
+		return disk + "-part1"
+	case last >= '0' && last <= '9':
+		return disk + "p1"
+	}
+	return disk + "1"
 }
 
 // propComment is a zpool's own property that is Berth's to write in the zpools it makes. ZFS

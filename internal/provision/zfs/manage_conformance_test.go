@@ -41,7 +41,7 @@ func TestAProcessMayEndAtAnyEffectOfManagingZpools(t *testing.T) {
 		m := bareMachine("sda", "sdb", "sdc", "sdd")
 		c := &crash{at: at}
 		m.Around = func(cmd run.Command, do func() ([]byte, error)) ([]byte, error) {
-			if asks := cmd.Program == "zpool" && (cmd.Args[0] == "get" || len(cmd.Args) == 1); asks && !c.dead {
+			if asks := cmd.Program == "zpool" && (cmd.Args[0] == "get" || cmd.Args[0] == "import" && cmd.Args[1] == "-d"); asks && !c.dead {
 				return do()
 			}
 			return c.around(cmd, do)

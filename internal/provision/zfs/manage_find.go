@@ -23,10 +23,13 @@ type finding struct {
 	// mark of the zpool that is imported, and when it was read; zero if it was not.
 	mark   string
 	marked time.Time
-	// onDisks are the zpools of that name that are not imported, and when they were searched
-	// for; zero if they were not.
+	// onDisks are the zpools of that name that are not imported, on which disks they were
+	// searched for and when; zero if they were not.
 	onDisks  []found
+	on       []string
 	searched time.Time
+	// seen says that the zpool was imported when this process looked at some time.
+	seen bool
 }
 
 // found is a zpool that is not imported.
@@ -50,7 +53,12 @@ func (f *findings) edit(name string, change func(*finding)) {
 	f.of[name] = now
 }
 
-func (f *findings) forget(name string) { f.edit(name, func(now *finding) { *now = finding{} }) }
+// forget forgets what is to be found out anew.
+func (f *findings) forget(name string) {
+	f.edit(name, func(now *finding) { *now = finding{seen: now.seen} })
+}
+
+func (f *findings) see(name string) { f.edit(name, func(now *finding) { now.seen = true }) }
 
 // begin says whether a search may begin: one that hangs is not joined by others.
 func (f *findings) begin() bool {
@@ -77,21 +85,17 @@ func (p *Provisioner) readMark(ctx context.Context, name string) error {
 	return nil
 }
 
-// search looks on all disks for zpools of a name that are not imported. Whoever looks at
-// the zvols of a zpool that does not answer might never return, and so nobody looks then.
-func (p *Provisioner) search(ctx context.Context, name string) error {
-	if silent := p.state.suspended(p.config.Now()); silent != nil {
-		return fmt.Errorf("searching the disks for zpool %s: %w", name, silent)
-	}
+// search looks on disks for zpools of a name that are not imported.
+func (p *Provisioner) search(ctx context.Context, name string, nodes []string) error {
 	if !p.findings.begin() {
 		return fmt.Errorf("%w: an earlier search of the disks for zpools has no answer yet", provision.ErrUnavailable)
 	}
-	out, err := p.ask(ctx, p.config.findCommand(), p.findings.end)
+	out, err := p.ask(ctx, p.config.findCommand(p.aliases(nodes)), p.findings.end)
 	if err != nil {
 		return fmt.Errorf("searching the disks for zpool %s: %w", name, err)
 	}
 	p.findings.edit(name, func(f *finding) {
-		f.onDisks, f.searched = nil, p.config.Now()
+		f.onDisks, f.on, f.searched = nil, nodes, p.config.Now()
 		for _, z := range parseFound(string(out)) {
 			if z.name == name {
 				f.onDisks = append(f.onDisks, z)
@@ -99,6 +103,14 @@ func (p *Provisioner) search(ctx context.Context, name string) error {
 		}
 	})
 	return nil
+}
+
+func (p *Provisioner) aliases(nodes []string) []string {
+	names := make([]string, len(nodes))
+	for i, node := range nodes {
+		names[i] = p.config.Devices.Alias(node)
+	}
+	return names
 }
 
 // parseFound reads what ZFS prints of zpools that can be imported. Until version 2.3 it
@@ -126,15 +138,4 @@ func parseFound(printed string) (zpools []found) {
 		}
 	}
 	return zpools
-}
-
-// suspended returns why nobody must look at all devices, if there is a zpool that does not
-// answer.
-func (s *state) suspended(now time.Time) (err error) {
-	s.each(func(z *zpool) {
-		if !z.missing && (z.answers(now) != nil || z.silent != nil || z.stuck(now)) {
-			err = z.usable(now)
-		}
-	})
-	return err
 }

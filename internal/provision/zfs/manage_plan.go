@@ -2,6 +2,7 @@ package zfs
 
 import (
 	"fmt"
+	"slices"
 	"time"
 
 	"berth.dev/berth/internal/provision"
@@ -77,13 +78,15 @@ func (f facts) judgeAbsent(w provision.PoolWish, name string) verdict {
 		_, ours = parseMark(f.onDisks[0].mark)
 	}
 	switch {
-	case f.searched.IsZero() || f.now.Sub(f.searched) >= f.maxAge:
+	case len(w.Search) > 0 && !f.searchedOn(w.Search):
 		return verdict{act: look}
 	case len(f.onDisks) > 1:
 		return stands(provision.PoolTroubled, "%d zpools named %s are on the disks, and none is imported: import the right one by its number (zpool import lists them)",
 			len(f.onDisks), name)
 	case len(f.onDisks) == 1 && !ours:
 		return stands(provision.PoolForeign, "zpool %s is on the disks and was not made by Berth: import it (zpool import %s)", name, name)
+	case len(f.onDisks) == 1 && f.seen:
+		return stands(provision.PoolTroubled, "zpool %s was exported, and stays so until it is imported (zpool import %s) or Berth starts anew", name, name)
 	case len(f.onDisks) == 1:
 		v := stands(provision.PoolImported, "zpool %s was imported", name).then(bring)
 		v.id = f.onDisks[0].id
@@ -94,6 +97,11 @@ func (f facts) judgeAbsent(w provision.PoolWish, name string) verdict {
 		return stands(provision.PoolAwaitsDisks, "there is no zpool %s, and no empty disks for a vdev of it (%s)", name, describe(w.Zpool))
 	}
 	return stands(provision.PoolMade, "zpool %s was made", name).then(takeDisk)
+}
+
+// searchedOn says whether it is known what is on disks.
+func (f facts) searchedOn(nodes []string) bool {
+	return !f.searched.IsZero() && f.now.Sub(f.searched) < f.maxAge && slices.Equal(f.on, nodes)
 }
 
 // describe is a layout for people.

@@ -86,8 +86,9 @@ func (n managed) mux() *provision.Mux {
 	)
 }
 
-// free are whole vdevs of the disks that are reported as empty.
-func (n managed) free(t *testing.T, width int) (names []string) {
+// matching are whole vdevs of the disks that are reported as empty, and the nodes of the
+// others.
+func (n managed) matching(t *testing.T, width int) (free, used []string) {
 	t.Helper()
 	pools, err := n.disks.Report(t.Context())
 	if err != nil {
@@ -95,16 +96,19 @@ func (n managed) free(t *testing.T, width int) (names []string) {
 	}
 	for _, p := range pools {
 		if p.Problem == "" && len(p.Volumes) == 0 {
-			names = append(names, p.Name)
+			free = append(free, p.Name)
+		} else {
+			used = append(used, p.Paths[0])
 		}
 	}
-	return names[:len(names)/width*width]
+	return free[:len(free)/width*width], used
 }
 
 // ensure wishes for a zpool of all the disks that are free.
 func (n managed) ensure(t *testing.T, z provision.Zpool) (provision.Outcome, error) {
 	t.Helper()
-	return n.Ensure(t.Context(), provision.PoolWish{Pool: wished, Zpool: z, Disks: n.free(t, z.Width)})
+	free, used := n.matching(t, z.Width)
+	return n.Ensure(t.Context(), provision.PoolWish{Pool: wished, Zpool: z, Disks: free, Search: used})
 }
 
 func (n managed) mustEnsure(t *testing.T, z provision.Zpool, want provision.Reason) provision.Outcome {
@@ -197,14 +201,21 @@ var theirs = map[string]struct {
 		m.putZpool("berth.dev:Stripe:1:12")
 		m.Edit(func(zpools map[string]*zfstest.Zpool) { zpools["made"].State = "DEGRADED" })
 	}, provision.PoolTroubled, "degraded"},
-	"that is not imported": {func(m *bare) { m.Leave("made", "") }, provision.PoolForeign, "zpool import made"},
+	"that is not imported": {func(m *bare) { m.leave("") }, provision.PoolForeign, "zpool import made"},
 	"twice": {func(m *bare) {
-		m.Leave("made", "berth.dev:Stripe:1:12")
-		m.Leave("made", "berth.dev:Stripe:1:12")
+		m.leave("berth.dev:Stripe:1:12")
+		m.leave("berth.dev:Stripe:1:12")
 	}, provision.PoolTroubled, "2 zpools named made"},
 	"while udev does not run": {func(m *bare) { m.NoUdev = true }, provision.PoolTroubled, "udev"},
 	"without ZFS":             {func(m *bare) { m.Version = "" }, provision.PoolTroubled, "modprobe zfs"},
 	"with other programs":     {func(m *bare) { m.Tools = "zfs-2.3.1" }, provision.PoolTroubled, "2.3.1"},
+}
+
+// leave has a disk with a zpool that is not imported.
+func (m *bare) leave(comment string) {
+	m.disks.Plug(devicetest.Disk("sdz", "naa.sdz", diskSize), devicetest.NewMedium())
+	m.disks.WriteDisk("sdz", 512, "EFI PART")
+	m.Leave("made", comment, "/dev/sdz")
 }
 
 // putZpool makes a zpool as others do, with a comment.
@@ -306,7 +317,8 @@ func TestAVdevThatZFSDoesNotTakeHoldsUpNoOther(t *testing.T) {
 func TestAVdevLacksADiskThatIsNoLongerEmpty(t *testing.T) {
 	m := bareMachine("sda", "sdb")
 	n := m.boot(t)
-	wish := provision.PoolWish{Pool: wished, Zpool: mirror, Disks: n.free(t, 2)}
+	free, _ := n.matching(t, 2)
+	wish := provision.PoolWish{Pool: wished, Zpool: mirror, Disks: free}
 	m.disks.Medium("sdb").Put([]byte("XFSB"), 0) // and nobody tells
 	got, err := n.Ensure(t.Context(), wish)
 	if err != nil || got.Reason != provision.DisksRefused || !strings.Contains(got.Message, "xfs") || m.disks.Medium("sda").Used() {
@@ -314,17 +326,26 @@ func TestAVdevLacksADiskThatIsNoLongerEmpty(t *testing.T) {
 	}
 }
 
-func TestNoZpoolIsSearchedForWhileAnotherDoesNotAnswer(t *testing.T) {
+func TestAZpoolIsSearchedForOnTheDisksThatMatchAndNoOthers(t *testing.T) {
 	m := bareMachine("sda")
-	m.Edit(func(zpools map[string]*zfstest.Zpool) {
-		zpools["slow"] = zfstest.NewHost(map[string]int64{"slow": diskSize}).Take("slow")
-		zpools["slow"].State = "SUSPENDED"
-	})
+	m.Leave("made", "berth.dev:Stripe:1:12", "/dev/sdz") // which matches no class
 	n := m.boot(t)
-	if _, err := n.ensure(t, stripe); !errors.Is(err, provision.ErrUnavailable) || !strings.Contains(err.Error(), "zpool slow is suspended") {
-		t.Errorf("got %v", err)
+	n.mustEnsure(t, stripe, provision.PoolMade)
+	if got := n.counter.Take(); got["zpool import"] != 0 {
+		t.Errorf("with no disk to search it started %v", got)
 	}
-	if m.disks.Medium("sda").Used() {
-		t.Error("the disk is written")
+}
+
+func TestAZpoolThatIsExportedMeanwhileIsLeftAlone(t *testing.T) {
+	m := bareMachine("sda")
+	n := m.boot(t)
+	n.mustEnsure(t, stripe, provision.PoolMade)
+	m.Reboot() // which leaves it as an export does
+	m.plug("sdb")
+	if o := n.mustEnsure(t, stripe, provision.PoolTroubled); !strings.Contains(o.Message, "was exported") || m.disks.Medium("sdb").Used() {
+		t.Errorf("told %q; the other disk is written: %v", o.Message, m.disks.Medium("sdb").Used())
 	}
+	n.stop()
+	n = m.boot(t)
+	n.mustEnsure(t, stripe, provision.PoolImported)
 }

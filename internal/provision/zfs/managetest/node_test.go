@@ -147,8 +147,13 @@ func (n *node) report() []provision.Pool {
 func (n *node) wish(z provision.Zpool) provision.PoolWish {
 	w := provision.PoolWish{Pool: tank, Zpool: z}
 	for _, p := range n.report() {
-		if p.Type == provision.Device && p.Problem == "" && slices.ContainsFunc(n.disks, func(d string) bool { return slices.Contains(p.Paths, d) }) {
+		ours := slices.ContainsFunc(n.disks, func(d string) bool { return slices.Contains(p.Paths, d) })
+		switch {
+		case p.Type != provision.Device || !ours:
+		case p.Problem == "":
 			w.Disks = append(w.Disks, p.Name)
+		default:
+			w.Search = append(w.Search, p.Paths[0])
 		}
 	}
 	w.Disks = w.Disks[:len(w.Disks)/z.Width*z.Width]

@@ -19,7 +19,7 @@ type arguments struct {
 
 // valued are the options that have a value.
 var valued = map[string][]string{"list": {"-t", "-o"}, "create": {"-V", "-b", "-o"}, "clone": {"-o"}, "snapshot": {"-o"},
-	"zpool create": {"-o", "-O"}, "zpool add": {"-o"}, "zpool import": {"-o"}, "zpool get": {"-o"}}
+	"zpool create": {"-o", "-O"}, "zpool add": {"-o"}, "zpool import": {"-o", "-d"}, "zpool get": {"-o"}}
 
 func parse(operation string, args []string) arguments {
 	a := arguments{flags: map[string]string{}, props: map[string]string{}}

@@ -46,11 +46,11 @@ func (h *Host) Reboot() {
 	}
 }
 
-// Leave puts a zpool of others on some disks, not imported.
-func (h *Host) Leave(name, comment string) {
+// Leave puts a zpool of others on a disk, not imported.
+func (h *Host) Leave(name, comment, disk string) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	h.leave(name, &Zpool{State: "ONLINE", Size: 1 << 30, Datasets: map[string]*Dataset{name: filesystem()}, Made: Made{Comment: comment}})
+	h.leave(name, &Zpool{State: "ONLINE", Size: 1 << 30, Datasets: map[string]*Dataset{name: filesystem()}, Made: Made{Comment: comment, Vdevs: [][]string{{disk}}}})
 }
 
 func (h *Host) leave(name string, z *Zpool) {
@@ -68,9 +68,9 @@ func (h *Host) zpool(operation string, args []string) (out []byte, err error) {
 		return nil, h.growZpool(a)
 	case "import":
 		if len(a.operands) == 0 {
-			return h.printLeft(), nil
+			return h.printLeft(args), nil
 		}
-		return nil, h.importZpool(a)
+		return nil, h.importZpool(a, args)
 	case "get":
 		z := h.zpools[a.operands[1]]
 		if z == nil {
@@ -141,9 +141,22 @@ func (h *Host) labelVdev(vdev []string) (size int64, err error) {
 	return size * int64(len(disks)-lost), nil
 }
 
-func (h *Host) printLeft() []byte {
+// isOn says whether the options of a command name a partition of a zpool's disk.
+func (z onDisks) isOn(args []string) bool {
+	for _, disk := range slices.Concat(z.Made.Vdevs...) {
+		if slices.Contains(args, disk+"1") || slices.Contains(args, disk+"-part1") {
+			return true
+		}
+	}
+	return false
+}
+
+func (h *Host) printLeft(args []string) []byte {
 	var b strings.Builder
 	for _, z := range h.left {
+		if !z.isOn(args) {
+			continue
+		}
 		fmt.Fprintf(&b, "   pool: %s\n     id: %s\n  state: ONLINE\naction: The pool can be imported using its name or numeric identifier, if: \n\tit: is wanted.\n", z.name, z.id)
 		if z.Made.Comment != "" {
 			fmt.Fprintf(&b, "comment: %s\n", z.Made.Comment)
@@ -153,9 +166,9 @@ func (h *Host) printLeft() []byte {
 	return []byte(b.String())
 }
 
-func (h *Host) importZpool(a arguments) error {
+func (h *Host) importZpool(a arguments, args []string) error {
 	for i, z := range h.left {
-		if z.id != a.operands[0] {
+		if z.id != a.operands[0] || !z.isOn(args) {
 			continue
 		}
 		if h.zpools[z.name] != nil {
