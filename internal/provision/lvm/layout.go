@@ -83,6 +83,8 @@ func (p *thinPool) unfit(name string) string {
 	switch {
 	case p.health != "":
 		return "LVM reports it as " + p.health
+	case p.suspended:
+		return suspendedPool(name)
 	case p.refused != "":
 		return "it cannot be activated: " + p.refused
 	case p.kernel.mode == modeOutOfData:

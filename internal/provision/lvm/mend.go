@@ -37,8 +37,8 @@ func (p *Provisioner) mend(ctx context.Context) {
 }
 
 // resume resumes the volumes and the thin pools of a group that are suspended. What fails
-// shows as their problem. The group's lock is held: no command of this process is at work on them, and
-// LVM reports nothing in the middle of another's.
+// shows as their problem. The group's lock is held: no command of this process is at work
+// on them, and LVM reports nothing in the middle of another's.
 func (p *Provisioner) resume(name string) {
 	var ids, pools []string
 	p.state.with(name, func(g *group) { ids, pools = g.suspended(), g.suspendedPools() })
@@ -49,6 +49,7 @@ func (p *Provisioner) resume(name string) {
 	err := p.reload(name, ids, pools)
 	p.end(name)
 	p.look(name, pools...)
+	now := p.mapped()
 	p.state.with(name, func(g *group) {
 		if g == nil {
 			return
@@ -64,7 +65,6 @@ func (p *Provisioner) resume(name string) {
 				left.cow.suspended = err != nil
 			}
 		}
-		now := p.mapped()
 		for _, thin := range pools {
 			if pool := g.pools[thin]; pool != nil {
 				pool.suspended = now.suspends(name, thin)
