@@ -50,6 +50,11 @@ type story struct {
 	filesystem string
 }
 
+var (
+	zvols = story{func(*provision.CreateRequest) {}, provision.Ext4}
+	files = story{func(r *provision.CreateRequest) { r.Filesystem = provision.Dataset }, provision.Dataset}
+)
+
 // life is one of volumes and snapshots that depend on each other in every way.
 func (s story) life(ctx context.Context, p *zfs.Provisioner) []func() error {
 	volume := func(id string, units int64, from provision.Source) func() error {
@@ -132,12 +137,11 @@ func datasets(h *zfstest.Host) (names []string) {
 }
 
 func TestACrashAnywhereConverges(t *testing.T) {
-	everyCrash(t, func(*provision.CreateRequest) {}, provision.Ext4)
+	t.Run("zvols", zvols.crashEverywhere)
+	t.Run("datasets", files.crashEverywhere)
 }
 
-func everyCrash(t *testing.T, ask func(*provision.CreateRequest), filesystem string) {
-	t.Helper()
-	s := story{ask: ask, filesystem: filesystem}
+func (s story) crashEverywhere(t *testing.T) {
 	h := newHost()
 	p := fresh(t, h)
 	var states [][]string

@@ -316,10 +316,6 @@ func TestADatasetThatCameBackIsFoundBeforeItIsDeclaredMissing(t *testing.T) {
 	}
 }
 
-func TestACrashAnywhereInALifeOfDatasetsConverges(t *testing.T) {
-	everyCrash(t, func(r *provision.CreateRequest) { r.Filesystem = provision.Dataset }, provision.Dataset)
-}
-
 func TestASnapshotOfADatasetRecordsItsSize(t *testing.T) {
 	h := newHost()
 	p, _ := start(t, config(h))

@@ -152,41 +152,46 @@ func (d dying) Change(c run.Command) ([]byte, error) {
 func TestACrashConvergesOnRealZFS(t *testing.T) {
 	zfstest.RealZpool(t, "tank", zfstest.Disks(t, 1)[0])
 	for _, at := range []int{5, 22, 41, 58} {
-		t.Run(fmt.Sprint(at), func(t *testing.T) {
-			zfstest.RealPool(t, parent)
-			c, _, _ := zfstest.RealConfig(t)
-			c.Mkfs = (&formats{}).mkfs
-			crash := &crash{at: at}
-			c.Runner = dying{crash: crash}
-			begin := func() *zfs.Provisioner {
-				p, err := zfs.New(c)
-				if err != nil {
-					t.Fatal(err)
-				}
-				return p
-			}
-			p := begin()
-			for i := range life(t.Context(), p) {
-				zfstest.Run(t, "udevadm", "settle")
-				err := life(t.Context(), p)[i]()
-				if crash.dead {
-					p.Wait()
-					crash.dead = false
-					p = begin()
-					err = life(t.Context(), p)[i]()
-				}
-				if err != nil {
-					t.Fatalf("step %d: %v", i, err)
-				}
-			}
+		t.Run(fmt.Sprint("zvols ", at), func(t *testing.T) { zvols.crashOnRealZFS(t, at) })
+	}
+	for _, at := range []int{3, 24, 37, 49} {
+		t.Run(fmt.Sprint("datasets ", at), func(t *testing.T) { files.crashOnRealZFS(t, at) })
+	}
+}
+
+func (s story) crashOnRealZFS(t *testing.T, at int) {
+	zfstest.RealPool(t, parent)
+	c, _, _ := zfstest.RealConfig(t)
+	c.Mkfs = (&formats{}).mkfs
+	crash := &crash{at: at}
+	c.Runner = dying{crash: crash}
+	begin := func() *zfs.Provisioner {
+		p, err := zfs.New(c)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return p
+	}
+	p := begin()
+	for i := range s.life(t.Context(), p) {
+		zfstest.Run(t, "udevadm", "settle")
+		err := s.life(t.Context(), p)[i]()
+		if crash.dead {
 			p.Wait()
-			want := strings.Join([]string{parent, parent + "/berth-new", parent + "/berth-trash"}, "\n")
-			if got := zfstest.Run(t, "zfs", "list", "-H", "-t", "all", "-o", "name", "-r", parent); got != want {
-				t.Errorf("what is left:\n%s", got)
-			}
-			if crash.seen < at {
-				t.Error("it did not crash")
-			}
-		})
+			crash.dead = false
+			p = begin()
+			err = s.life(t.Context(), p)[i]()
+		}
+		if err != nil {
+			t.Fatalf("step %d: %v", i, err)
+		}
+	}
+	p.Wait()
+	want := strings.Join([]string{parent, parent + "/berth-new", parent + "/berth-trash"}, "\n")
+	if got := zfstest.Run(t, "zfs", "list", "-H", "-t", "all", "-o", "name", "-r", parent); got != want {
+		t.Errorf("what is left:\n%s", got)
+	}
+	if crash.seen < at {
+		t.Error("it did not crash")
 	}
 }

@@ -1,0 +1,290 @@
+//go:build platform
+
+package zfs_test
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"os"
+	"path/filepath"
+	"testing"
+	"time"
+
+	"golang.org/x/sys/unix"
+
+	"berth.dev/berth/internal/mount"
+	"berth.dev/berth/internal/mount/linux"
+	"berth.dev/berth/internal/provision"
+	"berth.dev/berth/internal/provision/conformance"
+	"berth.dev/berth/internal/provision/zfs"
+	"berth.dev/berth/internal/provision/zfs/zfstest"
+	"berth.dev/berth/internal/run"
+)
+
+// node is a provisioner over a zpool of the test's, and what mounts its datasets.
+type node struct {
+	*testing.T
+	*zfs.Provisioner
+	mounter *linux.Mounter
+	pool    provision.PoolRef
+}
+
+func newNode(t *testing.T) node {
+	t.Helper()
+	zfstest.RealZpool(t, "tank", zfstest.Disks(t, 1)[0])
+	pool := zfstest.RealPool(t, parent)
+	c, _, _ := zfstest.RealConfig(t)
+	p, _ := start(t, c)
+	return node{T: t, Provisioner: p, mounter: realMounter(t), pool: pool}
+}
+
+func realMounter(t *testing.T) *linux.Mounter {
+	t.Helper()
+	m, err := linux.New(linux.Config{Runner: run.Exec{}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return m
+}
+
+func (f node) must(err error) {
+	f.Helper()
+	if err != nil {
+		f.Fatal(err)
+	}
+}
+
+// dataset makes a volume and records that it is in use.
+func (f node) dataset(id string, size int64, change ...func(*provision.CreateRequest)) provision.Volume {
+	f.Helper()
+	r := provision.CreateRequest{ID: id, Pool: f.pool, Size: size, Filesystem: provision.Dataset}
+	for _, c := range change {
+		c(&r)
+	}
+	_, err := f.Create(f.Context(), r)
+	f.must(err)
+	v, err := f.Format(f.Context(), provision.FormatRequest{ID: id, Filesystem: provision.Dataset})
+	f.must(err)
+	return v
+}
+
+// mount mounts a dataset where the test's files are.
+func (f node) mount(v provision.Volume, options ...string) (dir string) {
+	f.Helper()
+	dir = filepath.Join(f.TempDir(), "mounted")
+	r := mount.Request{Device: v.Device, Target: dir, Filesystem: provision.Dataset, Options: options}
+	for range 2 { // the second time it is there
+		f.must(f.mounter.Mount(f.Context(), r))
+	}
+	f.Cleanup(func() { f.unmount(dir) })
+	return dir
+}
+
+func (f node) unmount(dir string) {
+	f.Helper()
+	f.must(f.mounter.Unmount(context.WithoutCancel(f.Context()), dir))
+}
+
+func (f node) holds(dir, name, want string) {
+	f.Helper()
+	if got, err := os.ReadFile(filepath.Join(dir, name)); err != nil || string(got) != want {
+		f.Errorf("%s holds %q, %v, want %q", name, got, err, want)
+	}
+}
+
+// fill writes until there is no more room, and says how much went in.
+func (f node) fill(path string, most int64) (written int64, err error) {
+	f.Helper()
+	file, err := os.Create(path)
+	f.must(err)
+	defer file.Close()
+	block := bytes.Repeat([]byte("berth.dev/zfs..."), 64<<10/16)
+	for written < most {
+		n, err := file.Write(block)
+		written += int64(n)
+		if err != nil {
+			return written, err
+		}
+		if written%(8<<20) == 0 {
+			if err := file.Sync(); err != nil {
+				return written, err
+			}
+		}
+	}
+	return written, file.Sync()
+}
+
+func TestADatasetIsFilledAndGrowsWhileItIsMountedOnRealZFS(t *testing.T) {
+	f := newNode(t)
+	const mib = int64(1 << 20)
+	v := f.dataset("pvc-files", 64*mib, func(r *provision.CreateRequest) {
+		r.ZFS = provision.ZFSOptions{RecordSize: 8 << 10, Compression: "off"}
+	})
+	if got := zfstest.Run(t, "zfs", "get", "-Hpo", "value", "recordsize,compression,mountpoint,canmount,acltype,xattr,refquota,refreservation", v.Device); got != "8192\noff\nlegacy\nnoauto\nposix\nsa\n67108864\n67108864" {
+		t.Errorf("kept as %q", got)
+	}
+	dir := f.mount(v, "noatime", "nosuid")
+	f.must(os.WriteFile(filepath.Join(dir, "kept"), []byte("kept"), 0o600))
+	before, err := f.mounter.Stats(t.Context(), dir)
+	if err != nil || before.Total < 60*mib || before.Total > 64*mib || before.Inodes <= 0 {
+		t.Errorf("figures %+v, %v", before, err)
+	}
+	written, err := f.fill(filepath.Join(dir, "large"), 80*mib)
+	if !errors.Is(err, unix.EDQUOT) && !errors.Is(err, unix.ENOSPC) || written < 56*mib || written > 64*mib {
+		t.Errorf("%d bytes went in: %v", written, err)
+	}
+	t.Logf("full after %d bytes: %v", written, err)
+
+	started := time.Now()
+	grown, err := f.Expand(t.Context(), provision.ExpandRequest{ID: v.ID, Size: 160 * mib})
+	if err != nil || grown.Size != 160*mib {
+		t.Errorf("growing while it is full: %+v, %v", grown, err)
+	}
+	t.Logf("growing took %v", time.Since(started).Round(time.Millisecond))
+	f.must(f.mounter.Grow(t.Context(), mount.GrowRequest{Device: v.Device, Target: dir, Filesystem: provision.Dataset}))
+	if after, err := f.mounter.Stats(t.Context(), dir); err != nil || after.Total < before.Total+90*mib {
+		t.Errorf("figures %+v, %v; before %+v", after, err, before)
+	}
+	if written, err := f.fill(filepath.Join(dir, "more"), 64*mib); err != nil {
+		t.Errorf("after growing %d bytes went in: %v", written, err)
+	}
+	f.holds(dir, "kept", "kept")
+}
+
+func TestADatasetIsRestoredBesideItsSourceAndLargerOnRealZFS(t *testing.T) {
+	f := newNode(t)
+	v := f.dataset("pvc-files", 64<<20)
+	dir := f.mount(v)
+	f.must(os.WriteFile(filepath.Join(dir, "file"), []byte("before"), 0o600))
+	s, err := f.Snapshot(t.Context(), provision.SnapshotRequest{ID: "snap-1", Volume: v.ID})
+	if err != nil || s.Size != v.Size || s.Filesystem != provision.Dataset {
+		t.Fatalf("snapshot %+v, %v", s, err)
+	}
+	f.must(os.WriteFile(filepath.Join(dir, "file"), []byte("after"), 0o600))
+	restored := f.dataset("pvc-restored", 96<<20, func(r *provision.CreateRequest) { r.Source.Snapshot = s.ID })
+	other := f.mount(restored)
+	f.holds(other, "file", "before")
+	if figures, err := f.mounter.Stats(t.Context(), other); err != nil || figures.Total < 90<<20 {
+		t.Errorf("figures %+v, %v", figures, err)
+	}
+	clone := f.dataset("pvc-clone", 64<<20, func(r *provision.CreateRequest) { r.Source.Volume = v.ID })
+	f.holds(f.mount(clone), "file", "after")
+	f.holds(dir, "file", "after")
+
+	if err := f.Delete(t.Context(), v.ID); !errors.Is(err, provision.ErrInUse) { // it would move away
+		t.Errorf("deleting while it is mounted: %v", err)
+	}
+	f.unmount(dir)
+	f.must(f.Delete(t.Context(), v.ID))
+	f.must(f.DeleteSnapshot(t.Context(), s.ID))
+	f.holds(other, "file", "before")
+}
+
+func TestADatasetThatIsMountedAnywhereIsNotDeletedOnRealZFS(t *testing.T) {
+	f := newNode(t)
+	v := f.dataset("pvc-files", 64<<20)
+	dir := f.mount(v)
+	f.must(os.WriteFile(filepath.Join(dir, "file"), []byte("kept"), 0o600))
+	if err := f.Delete(t.Context(), v.ID); !errors.Is(err, provision.ErrInUse) {
+		t.Errorf("while it is mounted: %v", err)
+	}
+	f.holds(dir, "file", "kept")
+
+	leave := f.elsewhere()
+	f.unmount(dir)
+	if err := f.Delete(t.Context(), v.ID); !errors.Is(err, provision.ErrInUse) {
+		t.Errorf("while it is mounted in another namespace: %v", err)
+	}
+	leave()
+	f.must(f.Delete(t.Context(), v.ID))
+	if _, err := f.Get(t.Context(), v.ID); !errors.Is(err, provision.ErrNotFound) {
+		t.Errorf("deleted: %v", err)
+	}
+}
+
+// elsewhere has a process in a mount namespace of its own, which has the mounts of now,
+// until leave.
+func (f node) elsewhere() (leave func()) {
+	f.Helper()
+	there := filepath.Join(f.TempDir(), "there")
+	ctx, cancel := context.WithCancel(context.WithoutCancel(f.Context()))
+	ended := make(chan struct{})
+	go func() {
+		defer close(ended)
+		_, _ = run.Exec{}.Query(ctx, run.Command{Operation: "unshare", Program: "unshare", Args: []string{
+			"--mount", "--propagation", "private", "sh", "-c", "touch " + there + "; exec sleep 600",
+		}})
+	}()
+	look := time.NewTicker(10 * time.Millisecond)
+	defer look.Stop()
+	for deadline := time.After(time.Minute); ; {
+		if _, err := os.Stat(there); err == nil {
+			break
+		}
+		select {
+		case <-deadline:
+			f.Fatal("no process came to another mount namespace")
+		case <-look.C:
+		}
+	}
+	return func() { cancel(); <-ended }
+}
+
+func TestWhatACrashLeftOfADatasetIsSweptUpOnRealZFS(t *testing.T) {
+	f := newNode(t)
+	f.dataset("pvc-files", 64<<20)
+	left := parent + "/berth-new/pvc-left"
+	zfstest.Run(t, "zfs", "create", "-o", "mountpoint=legacy", "-o", "refquota=64M", left)
+	c, _, _ := zfstest.RealConfig(t)
+	p, _ := start(t, c)
+	if _, err := p.Report(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	p.Wait()
+	if got := zfstest.Run(t, "zfs", "list", "-Ho", "name", "-r", parent); bytes.Contains([]byte(got), []byte("pvc-left")) {
+		t.Errorf("left: %s", got)
+	}
+}
+
+func TestConformanceOfDatasetsOnRealZFS(t *testing.T) {
+	zfstest.RealZpool(t, "tank", zfstest.Disks(t, 1)[0])
+	t.Run("volumes", func(t *testing.T) { conformance.Run(t, realDatasetHarness) })
+	t.Run("snapshots", func(t *testing.T) { conformance.RunSnapshots(t, realDatasetHarness) })
+}
+
+func realDatasetHarness(t *testing.T) conformance.Harness {
+	h := realHarness(t)
+	h.Filesystem = provision.Dataset
+	m := realMounter(t)
+	open := func(v provision.Volume) (dir string, closeVolume func()) {
+		dir = filepath.Join(t.TempDir(), "mounted")
+		if err := m.Mount(t.Context(), mount.Request{Device: v.Device, Target: dir, Filesystem: provision.Dataset}); err != nil {
+			t.Fatal(err)
+		}
+		return dir, func() {
+			if err := m.Unmount(context.WithoutCancel(t.Context()), dir); err != nil {
+				t.Error(err)
+			}
+		}
+	}
+	h.Open = func(v provision.Volume) func() { _, closeVolume := open(v); return closeVolume }
+	h.Scramble = func(provision.Volume) {}
+	h.Write = func(v provision.Volume, text string) {
+		dir, closeVolume := open(v)
+		defer closeVolume()
+		if err := os.WriteFile(filepath.Join(dir, "file"), []byte(text), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	h.Read = func(v provision.Volume, bytes int) string {
+		dir, closeVolume := open(v)
+		defer closeVolume()
+		text, err := os.ReadFile(filepath.Join(dir, "file"))
+		if err != nil || len(text) < bytes {
+			t.Fatalf("%q, %v", text, err)
+		}
+		return string(text[:bytes])
+	}
+	return h
+}
