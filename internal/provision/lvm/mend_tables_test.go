@@ -130,7 +130,7 @@ func TestAPoolThatCannotBeResumedTakesNothingUntilItIs(t *testing.T) {
 	if _, err := p.Create(t.Context(), promised("pvc-2", 1)); !errors.Is(err, provision.ErrUnavailable) {
 		t.Errorf("created in a pool that is suspended: %v", err)
 	}
-	wish := provision.PoolWish{Pool: thin, Extension: provision.Extension{At: 1, By: 20}}
+	wish := provision.PoolWish{Pool: thin, Extension: provision.Extension{At: 80, By: 20}}
 	if got, err := p.Ensure(t.Context(), wish); err != nil || got.Reason != provision.PoolTroubled {
 		t.Errorf("extending a pool that is suspended: %+v, %v", got, err)
 	}
