@@ -46,7 +46,7 @@ func (a *Agent) addReplicas(m ctrl.Manager, poke func()) error {
 	formatter := replica.NewFormatter(a.disks, a.locks)
 	replicas := &replica.Worker{
 		Base:        a.base(m, poke, a.listed, a.orphans),
-		Objects:     replica.NewCluster(a.options.Node, m.GetClient(), m.GetAPIReader()),
+		Objects:     replica.Cluster{Cluster: worker.NewCluster(a.options.Node, m.GetClient(), m.GetAPIReader())},
 		Provisioner: a.disks,
 		Format:      formatter.Enqueue,
 		Mounts:      a.options.Mounts,

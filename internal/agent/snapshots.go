@@ -14,6 +14,7 @@ import (
 	"berth.dev/berth/api/v1alpha1"
 	"berth.dev/berth/internal/agent/orphans"
 	"berth.dev/berth/internal/agent/snapshot"
+	"berth.dev/berth/internal/agent/worker"
 	"berth.dev/berth/internal/provision"
 )
 
@@ -25,7 +26,7 @@ func (a *Agent) addSnapshots(ctx context.Context, m ctrl.Manager, poke func()) e
 	}
 	snapshots := &snapshot.Worker{
 		Base:        a.base(m, poke, a.listedSnapshot, a.orphanSnapshots),
-		Objects:     snapshot.NewCluster(a.options.Node, m.GetClient(), m.GetAPIReader()),
+		Objects:     snapshot.Cluster{Cluster: worker.NewCluster(a.options.Node, m.GetClient(), m.GetAPIReader())},
 		Provisioner: a.disks,
 	}
 	stale := func(ctx context.Context, pools []provision.Pool, recovered bool) ([]string, error) {

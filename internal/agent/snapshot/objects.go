@@ -2,72 +2,41 @@ package snapshot
 
 import (
 	"context"
-	"time"
-
-	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"berth.dev/berth/api/v1alpha1"
 	apply "berth.dev/berth/api/v1alpha1/applyconfiguration/api/v1alpha1"
 	"berth.dev/berth/internal/agent/entries"
+	"berth.dev/berth/internal/agent/worker"
 )
 
-// requestTimeout bounds one request to the API server.
-const requestTimeout = 15 * time.Second
-
 // Cluster is Objects on a real API server.
-type Cluster struct {
-	node string
-	// watched reads the cache, live the API server.
-	watched client.Client
-	live    client.Reader
-}
+type Cluster struct{ worker.Cluster }
 
-var _ Objects = (*Cluster)(nil)
-
-// NewCluster reads watched objects from c and live ones from live.
-func NewCluster(node string, c client.Client, live client.Reader) *Cluster {
-	return &Cluster{node: node, watched: c, live: live}
-}
+var _ Objects = Cluster{}
 
 // Watched implements Objects.
-func (c *Cluster) Watched(ctx context.Context, name string) (*v1alpha1.Snapshot, error) {
+func (c Cluster) Watched(ctx context.Context, name string) (*v1alpha1.Snapshot, error) {
 	s := &v1alpha1.Snapshot{}
-	return s, c.watched.Get(ctx, client.ObjectKey{Name: name}, s)
+	return s, c.Get(ctx, name, s)
 }
 
 // Live implements Objects.
-func (c *Cluster) Live(ctx context.Context, name string) (*v1alpha1.Snapshot, error) {
+func (c Cluster) Live(ctx context.Context, name string) (*v1alpha1.Snapshot, error) {
 	s := &v1alpha1.Snapshot{}
-	return s, c.read(ctx, name, s)
+	return s, c.Read(ctx, name, s)
 }
 
 // Volume implements Objects.
-func (c *Cluster) Volume(ctx context.Context, name string) (*v1alpha1.Volume, error) {
+func (c Cluster) Volume(ctx context.Context, name string) (*v1alpha1.Volume, error) {
 	v := &v1alpha1.Volume{}
-	return v, c.read(ctx, name, v)
+	return v, c.Read(ctx, name, v)
 }
 
-func (c *Cluster) read(ctx context.Context, name string, o client.Object) error {
-	ctx, cancel := context.WithTimeout(ctx, requestTimeout)
-	defer cancel()
-	return c.live.Get(ctx, client.ObjectKey{Name: name}, o)
-}
-
-// Class implements Objects.
-func (c *Cluster) Class(ctx context.Context, name string) (*v1alpha1.PoolClass, error) {
-	class := &v1alpha1.PoolClass{}
-	return class, c.watched.Get(ctx, client.ObjectKey{Name: name}, class)
-}
-
-// Report implements Objects. The resourceVersion makes it a compare-and-swap, and it
-// is never forced: as for the entries of Volumes.
-func (c *Cluster) Report(ctx context.Context, s *v1alpha1.Snapshot, entry *v1alpha1.SnapshotReplica) error {
-	ctx, cancel := context.WithTimeout(ctx, requestTimeout)
-	defer cancel()
-	body := apply.Snapshot(s.Name).
+// Report implements Objects.
+func (c Cluster) Report(ctx context.Context, s *v1alpha1.Snapshot, e *v1alpha1.SnapshotReplica) error {
+	return c.Apply(ctx, apply.Snapshot(s.Name).
 		WithResourceVersion(s.ResourceVersion).
-		WithStatus(apply.SnapshotStatus().WithReplicas(applied(entry)))
-	return c.watched.Status().Apply(ctx, body, client.FieldOwner(entries.FieldManager(c.node)))
+		WithStatus(apply.SnapshotStatus().WithReplicas(applied(e))))
 }
 
 // applied is the entry as an apply configuration: what it does not name, the API

@@ -1,0 +1,55 @@
+package worker
+
+import (
+	"context"
+	"time"
+
+	"k8s.io/apimachinery/pkg/runtime"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"berth.dev/berth/api/v1alpha1"
+	"berth.dev/berth/internal/agent/entries"
+)
+
+// requestTimeout bounds one request to the API server.
+const requestTimeout = 15 * time.Second
+
+// Cluster is a real API server, as workers use it.
+type Cluster struct {
+	node string
+	// watched reads the cache, live the API server.
+	watched client.Client
+	live    client.Reader
+}
+
+// NewCluster reads watched objects from c and live ones from live.
+func NewCluster(node string, c client.Client, live client.Reader) Cluster {
+	return Cluster{node: node, watched: c, live: live}
+}
+
+// Get reads an object from the watch; it may be stale.
+func (c Cluster) Get(ctx context.Context, name string, o client.Object) error {
+	return c.watched.Get(ctx, client.ObjectKey{Name: name}, o)
+}
+
+// Read reads an object from the API server.
+func (c Cluster) Read(ctx context.Context, name string, o client.Object) error {
+	ctx, cancel := context.WithTimeout(ctx, requestTimeout)
+	defer cancel()
+	return c.live.Get(ctx, client.ObjectKey{Name: name}, o)
+}
+
+// Class returns a PoolClass from the watch.
+func (c Cluster) Class(ctx context.Context, name string) (*v1alpha1.PoolClass, error) {
+	class := &v1alpha1.PoolClass{}
+	return class, c.Get(ctx, name, class)
+}
+
+// Apply applies the node's entry. The resourceVersion in the body makes it a
+// compare-and-swap: an entry says what was true of the object as the agent saw it. It is
+// never forced: what another manager owns of the entry is not the agent's.
+func (c Cluster) Apply(ctx context.Context, body runtime.ApplyConfiguration) error {
+	ctx, cancel := context.WithTimeout(ctx, requestTimeout)
+	defer cancel()
+	return c.watched.Status().Apply(ctx, body, client.FieldOwner(entries.FieldManager(c.node)))
+}
