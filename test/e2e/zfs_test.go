@@ -22,8 +22,8 @@ import (
 const zfsNode = "node2"
 
 // zpool makes a zpool on disks of its own, with a filesystem for Berth in it, and a class
-// over that which makes volumes with a filesystem, and a class for snapshots. All have the
-// same name; when the test ends nothing may be left but the hidden filesystems.
+// over that which makes volumes with a filesystem, the class's own if fs is empty, and a class
+// for snapshots. All have the same name; when the test ends nothing may be left but the hidden filesystems.
 func (b *bench) zpool(name, fs string, how v1alpha1.ZFSPools) (class string) {
 	b.Helper()
 	b.onNode(zfsNode, "modprobe", "zfs")
@@ -43,7 +43,11 @@ func (b *bench) zpool(name, fs string, how v1alpha1.ZFSPools) (class string) {
 		ZFS:          &how,
 	}}
 	pc.Name = name + "-" + b.namespace
-	sc := cluster.StorageClass(pc.Name, map[string]string{"poolClass": pc.Name, "csi.storage.k8s.io/fstype": fs})
+	parameters := map[string]string{"poolClass": pc.Name}
+	if fs != "" {
+		parameters["csi.storage.k8s.io/fstype"] = fs
+	}
+	sc := cluster.StorageClass(pc.Name, parameters)
 	vsc := cluster.SnapshotClass(pc.Name)
 	b.create(pc, sc, vsc)
 	b.Cleanup(func() {

@@ -100,8 +100,9 @@ func decidePresent(v *v1alpha1.Volume, wish *v1alpha1.ReplicaSpec, record *provi
 	case provision.IsDataset(record.Device) != (byItself(v) != ""):
 		return report(entry, failedEntry(v, wish, v1alpha1.ReasonConflict, fmt.Sprintf(
 			"node %s: the volume is %s, which is not for filesystem %q", wish.Node, record.Device, v.Spec.FSType)))
-	case v.Spec.Adopted && record.Filesystem == "" && v.Spec.VolumeMode == v1alpha1.Filesystem:
-		// A block volume's data has no filesystem, and making one would be its end.
+	case v.Spec.Adopted && record.Filesystem == "" && v.Spec.VolumeMode == v1alpha1.Filesystem && !provision.IsDataset(record.Device):
+		// A block volume's data has no filesystem, and making one would be its end. On a
+		// dataset none is made.
 		return report(entry, failedEntry(v, wish, v1alpha1.ReasonConflict, fmt.Sprintf(
 			"node %s: the volume was adopted with filesystem %s, and no filesystem was ever made on it", wish.Node, v.Spec.FSType)))
 	case record.Problem != "":

@@ -73,3 +73,12 @@ func TestAVolumeOfTheOtherKindIsReportedAndNeverFormatted(t *testing.T) {
 		})
 	}
 }
+
+func TestAnAdoptedDatasetThatWasNeverUsedIsUsed(t *testing.T) {
+	zfs := func(v *v1alpha1.Volume) { v.Spec.FSType = v1alpha1.Dataset }
+	record := carved(blank)
+	record.Device = "vg0/" + id
+	if d := Decide(volume(adopted, zfs), here, record); !d.Entry.Ready || d.Format != v1alpha1.Dataset {
+		t.Errorf("decided %+v: nothing is made on it that could be the end of its data", d)
+	}
+}

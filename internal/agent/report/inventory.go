@@ -73,7 +73,11 @@ func (f Facts) volume(v provision.Volume) v1alpha1.InventoryItem {
 		return i
 	}
 	i.Volume = v.ID
-	i.Orphan = f.orphan(v.ID, v.Size, v.Filesystem, cmp.Or(v.Source.Snapshot, v.Source.Volume))
+	filesystem := v.Filesystem
+	if provision.IsDataset(v.Device) { // also before it was in use
+		filesystem = provision.Dataset
+	}
+	i.Orphan = f.orphan(v.ID, v.Size, filesystem, cmp.Or(v.Source.Snapshot, v.Source.Volume))
 	return i
 }
 

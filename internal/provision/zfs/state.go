@@ -47,7 +47,7 @@ func (s *state) find(id string, holds func(*zpool, string) bool) (name string, o
 	return name, ok
 }
 
-// twins returns why a volume's id is of no use, if two zvols bear it: a backup that was
+// twins returns why a volume's id is of no use, if two bear it: a backup that was
 // received with its properties, for one. Guessing which is right could destroy data.
 func (s *state) twins(id string) error {
 	var names []string
@@ -62,7 +62,7 @@ func (s *state) twins(id string) error {
 		return nil
 	}
 	slices.Sort(names)
-	return fmt.Errorf("%w: zvols %s bear the record of volume %s: take it from those that are copies (zfs inherit %s ZVOL)",
+	return fmt.Errorf("%w: %s bear the record of volume %s: take it from those that are copies (zfs inherit %s COPY)",
 		provision.ErrConflict, strings.Join(names, " and "), id, propVolume)
 }
 

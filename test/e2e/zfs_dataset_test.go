@@ -1,0 +1,55 @@
+//go:build e2e && thorough
+
+package e2e
+
+import (
+	"testing"
+
+	"k8s.io/apimachinery/pkg/api/resource"
+
+	"berth.dev/berth/api/v1alpha1"
+	"berth.dev/berth/test/cluster"
+)
+
+func TestADatasetGrowsUnderItsPodAndIsCopiedAndGoes(t *testing.T) {
+	t.Parallel()
+	b := begin(t)
+	class := b.zpool("files", "", v1alpha1.ZFSPools{Recordsize: "8Ki", Compression: "zstd"}) // which filesystem is left to the class
+	source := b.claim("source", class, "200Mi")
+	writer := b.run("writer", source, cluster.Steadfast)
+	volume := b.volumeOf(source)
+	if volume.Spec.FSType != v1alpha1.Dataset {
+		t.Errorf("the filesystem is %s", volume.Spec.FSType)
+	}
+	dataset := "files/berth/" + volume.Name
+	if got := b.onNode(zfsNode, "zfs", "get", "-H", "-o", "value", "recordsize,compression,mountpoint", dataset); got != "8K\nzstd\nlegacy" {
+		t.Errorf("%s is kept as %q", dataset, got)
+	}
+	b.sh(writer, "echo before > /data/file")
+	taken, held := b.snapshot("taken", class, source)
+	b.sh(writer, "echo after > /data/file")
+
+	b.resize(source, "400Mi") // with its pod
+	b.must(cluster.Await(b.within(), b.Cluster, source, "400Mi", cluster.HasCapacity("400Mi")), "growing")
+	b.must(cluster.Await(b.within(), b.Cluster, volume, "400Mi", func(v *v1alpha1.Volume) bool {
+		entry := v.Entry(zfsNode)
+		return entry != nil && entry.Capacity != nil && entry.Capacity.Cmp(resource.MustParse("400Mi")) >= 0
+	}), "growing the dataset")
+	if mib := b.sh(writer, "df -Pm /data | awk 'NR==2 {print ($2 > 350)}'"); mib != "1" {
+		t.Errorf("the filesystem did not grow: %s", b.sh(writer, "df -Pm /data"))
+	}
+	b.reads(writer, "after")
+
+	restored := b.run("restored", b.claim("restored", class, "300Mi", cluster.FromSnapshot(taken.Name)), cluster.Steadfast)
+	b.reads(restored, "before")
+	cloned := b.run("cloned", b.claim("cloned", class, "400Mi", cluster.FromClaim(source.Name)), cluster.Steadfast)
+	b.reads(cloned, "after")
+
+	b.remove(writer)
+	b.remove(source)
+	b.must(cluster.AwaitGone(b.within(), b.Cluster, volume), "deleting the source")
+	b.remove(taken)
+	b.must(cluster.AwaitGone(b.within(), b.Cluster, held), "deleting the snapshot")
+	b.reads(restored, "before")
+	b.reads(cloned, "after")
+}
