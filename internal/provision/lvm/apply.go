@@ -3,7 +3,7 @@ package lvm
 import (
 	"time"
 
-	"berth.dev/berth/internal/provision/fresh"
+	"berth.dev/berth/internal/provision/reading"
 )
 
 // answer is what LVM reported.
@@ -12,11 +12,11 @@ type answer struct {
 	// all says that no other groups exist.
 	all bool
 	// asked is when LVM was asked.
-	asked fresh.Moment
+	asked reading.Moment
 }
 
 // ask begins a query. Whatever was due before is due until its answer was taken in.
-func (s *state) ask() fresh.Moment {
+func (s *state) ask() reading.Moment {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return s.clock.Now()
@@ -41,7 +41,7 @@ func (s *state) apply(a answer, now time.Time) {
 	}
 }
 
-func (s *state) applyGroup(g *group, asked fresh.Moment, now time.Time) {
+func (s *state) applyGroup(g *group, asked reading.Moment, now time.Time) {
 	old := s.groups[g.name]
 	if old != nil {
 		if old.mark.Overtaken(asked) || old.outran(g, asked) {
@@ -61,14 +61,14 @@ func (s *state) applyGroup(g *group, asked fresh.Moment, now time.Time) {
 // and looked before it too. Nothing that was due is settled by such an answer: the group's
 // number as it is known counts what others did before the own change, and what that was
 // is not known.
-func (g *group) outran(answer *group, asked fresh.Moment) bool {
+func (g *group) outran(answer *group, asked reading.Moment) bool {
 	return answer.uuid == g.uuid && asked < g.own && answer.seqno < g.seqno
 }
 
 // forget drops the groups that are gone. Those that hold anything of Berth's are kept as
 // missing: a disk that comes back brings them back, and until then nobody must take
 // them for deleted.
-func (s *state) forget(reported map[string]bool, asked fresh.Moment) {
+func (s *state) forget(reported map[string]bool, asked reading.Moment) {
 	for name, g := range s.groups {
 		switch {
 		case reported[name], g.mark.Overtaken(asked):

@@ -32,7 +32,7 @@
 // known, and after an own change the number on the disk must have grown by as much as
 // LVM counts for it (two for making and removing thin volumes and any snapshot, else one),
 // or others changed the group too and it is read again: until an answer was applied that was
-// asked for after that was noticed (package fresh). Free space is never stored: it
+// asked for after that was noticed (package reading). Free space is never stored: it
 // is the total, less what others use, less the volumes and the snapshots.
 //
 // So a create, delete, expansion or thin snapshot costs one LVM process, a thin copy that is

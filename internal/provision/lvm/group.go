@@ -7,7 +7,7 @@ import (
 	"time"
 
 	"berth.dev/berth/internal/provision"
-	"berth.dev/berth/internal/provision/fresh"
+	"berth.dev/berth/internal/provision/reading"
 )
 
 // group is what is known of one volume group.
@@ -42,11 +42,11 @@ type group struct {
 	wiping map[string]*remnant
 
 	// own is when the last own change was taken in.
-	own fresh.Moment
-	// read is when LVM last answered for this group, and mark says whether it is to be read
-	// again.
+	own reading.Moment
+	// read is when LVM last answered for this group, and mark says whether it is to be
+	// read again.
 	read time.Time
-	mark fresh.Mark
+	mark reading.Mark
 	// silent is why LVM's last answer for this group did not come.
 	silent error
 	// busySince is when the change that is running now began; zero if none is.

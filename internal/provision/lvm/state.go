@@ -8,7 +8,7 @@ import (
 	"time"
 
 	"berth.dev/berth/internal/provision"
-	"berth.dev/berth/internal/provision/fresh"
+	"berth.dev/berth/internal/provision/reading"
 )
 
 // state is what is known of all volume groups.
@@ -17,8 +17,8 @@ type state struct {
 	groups map[string]*group
 	// loaded is set once all groups are known by name, and mark is about which there are.
 	loaded bool
-	mark   fresh.Mark
-	clock  fresh.Clock
+	mark   reading.Mark
+	clock  reading.Clock
 	// watched is set once no change by others escapes notice.
 	watched bool
 }

@@ -1,4 +1,4 @@
-package fresh_test
+package reading_test
 
 import (
 	"slices"
@@ -6,45 +6,45 @@ import (
 
 	"pgregory.net/rapid"
 
-	"berth.dev/berth/internal/provision/fresh"
+	"berth.dev/berth/internal/provision/reading"
 )
 
 func TestWhatIsDue(t *testing.T) {
 	for name, tc := range map[string]struct {
-		happens func(c *fresh.Clock, m *fresh.Mark)
+		happens func(c *reading.Clock, m *reading.Mark)
 		due     bool
 	}{
-		"what was never read": {func(*fresh.Clock, *fresh.Mark) {}, true},
-		"what was read":       {func(c *fresh.Clock, m *fresh.Mark) { m.Read(c.Now()) }, false},
-		"what changed since": {func(c *fresh.Clock, m *fresh.Mark) {
+		"what was never read": {func(*reading.Clock, *reading.Mark) {}, true},
+		"what was read":       {func(c *reading.Clock, m *reading.Mark) { m.Read(c.Now()) }, false},
+		"what changed since": {func(c *reading.Clock, m *reading.Mark) {
 			m.Read(c.Now())
 			m.Changed(c.Now())
 		}, true},
-		"what changed while it was read": {func(c *fresh.Clock, m *fresh.Mark) {
+		"what changed while it was read": {func(c *reading.Clock, m *reading.Mark) {
 			asked := c.Now()
 			m.Changed(c.Now())
 			m.Read(asked)
 		}, true},
-		"what is being read, for the answer may come to nothing": {func(c *fresh.Clock, m *fresh.Mark) {
+		"what is being read, for the answer may come to nothing": {func(c *reading.Clock, m *reading.Mark) {
 			m.Read(c.Now())
 			m.Changed(c.Now())
 			c.Now()
 		}, true},
-		"what an older answer came for after a newer one": {func(c *fresh.Clock, m *fresh.Mark) {
+		"what an older answer came for after a newer one": {func(c *reading.Clock, m *reading.Mark) {
 			older := c.Now()
 			m.Changed(c.Now())
 			m.Read(c.Now())
 			m.Read(older)
 		}, false},
-		"what an older change is noted of": {func(c *fresh.Clock, m *fresh.Mark) {
+		"what an older change is noted of": {func(c *reading.Clock, m *reading.Mark) {
 			older := c.Now()
 			m.Read(c.Now())
 			m.Changed(older)
 		}, false},
 	} {
 		t.Run(name, func(t *testing.T) {
-			var c fresh.Clock
-			var m fresh.Mark
+			var c reading.Clock
+			var m reading.Mark
 			tc.happens(&c, &m)
 			if got := m.Due(); got != tc.due {
 				t.Errorf("due is %t", got)
@@ -54,11 +54,11 @@ func TestWhatIsDue(t *testing.T) {
 }
 
 func TestAnAnswerIsOvertakenByOneThatWasAskedForLater(t *testing.T) {
-	var c fresh.Clock
-	var m fresh.Mark
+	var c reading.Clock
+	var m reading.Mark
 	first, second, third := c.Now(), c.Now(), c.Now()
 	m.Read(second)
-	for asked, want := range map[fresh.Moment]bool{first: true, second: false, third: false} {
+	for asked, want := range map[reading.Moment]bool{first: true, second: false, third: false} {
 		if got := m.Overtaken(asked); got != want {
 			t.Errorf("an answer asked for at %d is overtaken by one at %d: %t", asked, second, got)
 		}
@@ -68,14 +68,14 @@ func TestAnAnswerIsOvertakenByOneThatWasAskedForLater(t *testing.T) {
 // world is something with a version, readers of it that are under way, and what is known.
 type world struct {
 	version, known int
-	clock          fresh.Clock
-	mark           fresh.Mark
+	clock          reading.Clock
+	mark           reading.Mark
 	readers        []reader
 }
 
 // reader asked at a moment, and saw a version at some time after that.
 type reader struct {
-	asked fresh.Moment
+	asked reading.Moment
 	saw   int
 }
 

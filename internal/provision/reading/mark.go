@@ -1,4 +1,4 @@
-package fresh
+package reading
 
 // Moment is a place in the order in which things happened; 0 is before all of them.
 type Moment uint64
@@ -13,7 +13,7 @@ func (c *Clock) Now() Moment {
 	return c.last
 }
 
-// Mark is the account of one thing. The zero value is of one that was never read.
+// Mark is the account that is kept of one thing. The zero value is of one that was never read.
 type Mark struct{ changed, asked Moment }
 
 // Changed notes that others may have changed it, at a moment or before.

@@ -1,4 +1,4 @@
-// Package fresh keeps account of what was read of something that others change too: a
+// Package reading keeps account of what was read of something that others change too: a
 // volume group, a zpool. It says what is to be read again, and which answers are news.
 //
 // Reading takes a while, and meanwhile others change things, more is asked, and own
@@ -9,4 +9,4 @@
 // The rejected alternative is a flag that is taken down when the question is asked. When
 // the answer comes to nothing, because the reader gave up or because an own change overtook
 // it, nobody remembers that it was needed.
-package fresh
+package reading
