@@ -62,7 +62,8 @@ func kindOf(r provision.CreateRequest) string {
 func (s *state) staleDatasets(since time.Time) (stale bool) {
 	s.each(func(z *zpool) {
 		if len(z.datasets) > z.zvols() && z.read.Before(since) {
-			stale, z.stale = true, true
+			stale = true
+			z.reading.Changed(s.clock.Now())
 		}
 	})
 	return stale

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"berth.dev/berth/internal/provision"
+	"berth.dev/berth/internal/provision/reading"
 	"berth.dev/berth/internal/run"
 )
 
@@ -137,27 +138,24 @@ func (p *Provisioner) lockToRead(ctx context.Context, name string) (unlock func(
 // refresh reads one zpool, for who holds its lock. Whatever comes of it is in the
 // state. A zpool that is suspended is not asked: whoever asks might never return.
 func (p *Provisioner) refresh(ctx context.Context, name string) {
-	ask := false
+	var asked reading.Moment
 	p.state.with(name, func(z *zpool) {
 		if z != nil && z.answers(p.config.Now()) == nil && !z.asking {
-			ask, z.asking, z.stale = true, true, false
+			z.asking, asked = true, p.state.clock.Now()
 		}
 	})
-	if !ask {
+	if asked == 0 {
 		return
 	}
 	z, err := p.query(ctx, name)
 	if err == nil {
-		p.state.apply(z, p.config.Now())
+		p.state.apply(z, asked, p.config.Now())
 		return
 	}
 	p.state.with(name, func(z *zpool) {
-		if z == nil {
-			return
-		}
-		z.stale = true
-		if ctx.Err() == nil {
+		if z != nil && ctx.Err() == nil {
 			z.silent = err
+			z.reading.Changed(p.state.clock.Now())
 		}
 	})
 }

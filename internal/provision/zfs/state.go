@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"berth.dev/berth/internal/provision"
+	"berth.dev/berth/internal/provision/reading"
 )
 
 // state is what is known of all zpools.
@@ -18,6 +19,7 @@ type state struct {
 	zpools map[string]*zpool
 	// loaded is set once all zpools were asked for.
 	loaded bool
+	clock  reading.Clock
 	tools  fitness
 }
 
@@ -118,15 +120,19 @@ func (s *state) knows(zvols int) bool {
 
 // staleOurs notes that any zpool with volumes of Berth's may have changed since a time.
 func (s *state) staleOurs(since time.Time) {
-	s.each(func(z *zpool) { z.stale = z.stale || len(z.datasets) > 0 && z.read.Before(since) })
+	s.each(func(z *zpool) {
+		if len(z.datasets) > 0 && z.read.Before(since) {
+			z.reading.Changed(s.clock.Now())
+		}
+	})
 }
 
 // staleAll notes that any zpool may have changed.
-func (s *state) staleAll() { s.each(func(z *zpool) { z.stale = true }) }
+func (s *state) staleAll() { s.each(func(z *zpool) { z.reading.Changed(s.clock.Now()) }) }
 
 // isBehind says whether a zpool may have changed since it was read, or was never read.
 func (s *state) isBehind(name string) (behind bool) {
-	s.with(name, func(z *zpool) { behind = z != nil && z.behind() })
+	s.with(name, func(z *zpool) { behind = z != nil && z.reading.Due() })
 	return behind
 }
 
@@ -140,7 +146,7 @@ func (s *state) names() (names []string) {
 // so that they hold up nobody: they are asked again now and then.
 func (s *state) due() (names []string) {
 	s.each(func(z *zpool) {
-		if z.behind() && z.silent == nil {
+		if z.reading.Due() && z.silent == nil {
 			names = append(names, z.name)
 		}
 	})
@@ -194,11 +200,12 @@ func (s *state) notice(pools []Pool) (news bool) {
 		there[pool.Name] = true
 		z := s.zpools[pool.Name]
 		if z == nil {
-			z = &zpool{name: pool.Name, stale: true, unfit: s.tools.problem}
+			z = &zpool{name: pool.Name, unfit: s.tools.problem}
 			s.zpools[pool.Name] = z
 		}
 		if z.health != pool.State || z.missing {
-			news, z.health, z.missing, z.stale, z.silent = true, pool.State, false, true, nil
+			news, z.health, z.missing, z.silent = true, pool.State, false, nil
+			z.reading.Changed(s.clock.Now())
 		}
 	}
 	for name, z := range s.zpools {
@@ -214,15 +221,16 @@ func (s *state) notice(pools []Pool) (news bool) {
 	return news
 }
 
-// apply takes a report in.
-func (s *state) apply(z *zpool, now time.Time) {
+// apply takes a report in that was asked for at a moment.
+func (s *state) apply(z *zpool, asked reading.Moment, now time.Time) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	old := s.zpools[z.name]
 	if old == nil {
 		return // it went meanwhile
 	}
-	z.health, z.missing, z.stale, z.asking, z.busySince, z.read = old.health, old.missing, old.stale, old.asking, old.busySince, now
+	z.health, z.missing, z.reading, z.asking, z.busySince, z.read = old.health, old.missing, old.reading, old.asking, old.busySince, now
+	z.reading.Read(asked)
 	z.unfit = old.unfit
 	s.zpools[z.name] = z
 }

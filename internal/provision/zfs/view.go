@@ -72,9 +72,6 @@ func (z *zpool) answers(now time.Time) error {
 	return nil
 }
 
-// behind says whether the zpool may have changed since it was read, or was never read.
-func (z *zpool) behind() bool { return z.stale || z.read.IsZero() }
-
 // view is one of the volumes as the world sees it.
 func (z *zpool) view(name string, now time.Time) provision.Volume {
 	d := z.datasets[name]

@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"berth.dev/berth/internal/provision"
+	"berth.dev/berth/internal/provision/reading"
 )
 
 // zpool is what is known of one zpool.
@@ -36,11 +37,11 @@ type zpool struct {
 	missing bool
 	// unfit says why the programs of ZFS must not be used on the zpool; empty if they may.
 	unfit string
-	// read is when ZFS last answered, stale that others may have changed the zpool
-	// since, and silent why the last answer did not come.
-	read   time.Time
-	stale  bool
-	silent error
+	// read is when ZFS last answered, reading whether it is to be asked again, and silent
+	// why the last answer did not come.
+	read    time.Time
+	reading reading.Mark
+	silent  error
 	// asking is set while a question has no answer.
 	asking bool
 	// busySince is when the change that is running now began; zero if none is.
