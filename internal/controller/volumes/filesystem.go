@@ -19,8 +19,11 @@ func (a *attempt) settleFilesystem(ctx context.Context) error {
 	if a.request.Mode == v1alpha1.Block {
 		return nil
 	}
-	class := &v1alpha1.PoolClass{}
-	err := a.client.Get(ctx, types.NamespacedName{Name: a.request.PoolClass}, class)
+	class, key := &v1alpha1.PoolClass{}, types.NamespacedName{Name: a.request.PoolClass}
+	err := a.client.Get(ctx, key, class)
+	if apierrors.IsNotFound(err) { // by the watch: it may have just been made
+		err = a.live.Get(ctx, key, class)
+	}
 	if err != nil && !apierrors.IsNotFound(err) {
 		return fmt.Errorf("reading PoolClass %s: %w", a.request.PoolClass, err)
 	}

@@ -88,6 +88,14 @@ func TestAClaimThatNamesNoFilesystemGetsThatOfItsClass(t *testing.T) {
 	}
 }
 
+func TestAClassThatWasJustMadeCountsBeforeTheWatchShowsIt(t *testing.T) {
+	a := attemptAt(cluster{}, Request{Mode: v1alpha1.Filesystem, PoolClass: "fast"})
+	a.live = cluster{class: classOf(v1alpha1.ProvisionerZFS)}
+	if err := a.settleFilesystem(t.Context()); err != nil || a.request.FSType != v1alpha1.Dataset {
+		t.Errorf("%q, %v", a.request.FSType, err)
+	}
+}
+
 func TestADatasetIsPlacedOnlyWhereTheAgentMakesThem(t *testing.T) {
 	able := &v1alpha1.StorageNode{Status: v1alpha1.StorageNodeStatus{Features: []string{v1alpha1.FeatureDatasets}}}
 	old := &v1alpha1.StorageNode{Status: v1alpha1.StorageNodeStatus{Features: []string{v1alpha1.FeatureCopies, v1alpha1.FeatureMkfsOptions}}}
