@@ -177,6 +177,10 @@ func TestADatasetIsRestoredBesideItsSourceAndLargerOnRealZFS(t *testing.T) {
 	}
 	f.unmount(dir)
 	f.must(f.Delete(t.Context(), v.ID))
+	f.Wait()
+	if got := zfstest.Run(t, "zfs", "get", "-Hpo", "value", "refreservation,written", parent+"/berth-trash/"+v.ID+".1"); got != "0\n0" {
+		t.Errorf("in the trash it is promised and has written %q", got)
+	}
 	f.must(f.DeleteSnapshot(t.Context(), s.ID))
 	f.holds(other, "file", "before")
 }
