@@ -56,7 +56,7 @@ func (p *Provisioner) reload(name string, ids, pools []string) error {
 		return err
 	}
 	resumed := func(lv string) bool { return !mapper(now).suspends(name, lv) } // by others, meanwhile
-	ids, pools = slices.DeleteFunc(ids, resumed), slices.DeleteFunc(pools, resumed)
+	ids, pools = slices.DeleteFunc(slices.Clone(ids), resumed), slices.DeleteFunc(slices.Clone(pools), resumed)
 	for _, lv := range slices.Concat(pools, ids) {
 		for _, device := range mapper(now).of(name, lv) {
 			if err := p.config.Devices.Unload(device); err != nil {

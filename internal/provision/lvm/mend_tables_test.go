@@ -22,6 +22,11 @@ func extending(host *lvmtest.Host, recorded bool) {
 	})
 }
 
+// disturb runs something around every command, while a provisioner is at work.
+func disturb(host *lvmtest.Host, around func(run.Command, func() ([]byte, error)) ([]byte, error)) {
+	host.Disturb(func(h *lvmtest.Host) { h.Around = around })
+}
+
 // wantMended fails unless the kernel has of the thin pool what LVM has recorded.
 func wantMended(t *testing.T, host *lvmtest.Host) {
 	t.Helper()
@@ -42,10 +47,10 @@ func TestAThinPoolThatADeadCommandLeftSuspendedIsWhatLVMHasRecorded(t *testing.T
 				next.Wait()
 			},
 			"by itself": func(t *testing.T, host *lvmtest.Host, p *lvm.Provisioner) {
-				host.Around = only("lvextend", func(c run.Command, _ func() ([]byte, error)) ([]byte, error) {
+				disturb(host, only("lvextend", func(c run.Command, _ func() ([]byte, error)) ([]byte, error) {
 					extending(host, recorded)
 					return nil, exit5(c)
-				})
+				}))
 				host.On("/dev/vg-a/pvc-1", func(v *lvmtest.Volume) { v.Data = 95 * unit })
 				create(t, p, promised("pvc-2", 1)) // which looks how full the pool is
 				wish := provision.PoolWish{Pool: thin, Extension: provision.Extension{At: 80, By: 20}}
@@ -79,6 +84,33 @@ func TestAVolumeIsResumedWithWhatLVMHasRecorded(t *testing.T) {
 	})
 }
 
+// An administrator may have been at work on one of them.
+func TestWhatOthersResumedMeanwhileIsNoProblem(t *testing.T) {
+	host := thinHost()
+	first := over(t, host)
+	create(t, first, request("pvc-1", 2))
+	create(t, first, request("pvc-2", 2))
+	suspend(host, "pvc-1")
+	suspend(host, "pvc-2")
+	disturb(host, only("fullreport", func(_ run.Command, do func() ([]byte, error)) ([]byte, error) {
+		out, err := do()
+		host.On("/dev/vg-a/pvc-1", func(v *lvmtest.Volume) { v.Suspended = false })
+		return out, err
+	}))
+	p := over(t, host)
+	poolOf(t, p, vg)
+	p.Wait()
+	disturb(host, nil)
+	wantResumed(t, host, "pvc-2")
+	// What is suspended is not wiped, until it is known to be resumed.
+	for _, id := range []string{"pvc-1", "pvc-2"} {
+		if err := p.Delete(t.Context(), id); err != nil {
+			t.Fatal(err)
+		}
+	}
+	settle(t, p)
+}
+
 func TestAPoolThatIsLiveThroughItsVolumesAloneIsResumed(t *testing.T) {
 	host := thinHost()
 	create(t, over(t, host), promised("pvc-1", 2))
@@ -95,14 +127,14 @@ func TestNoVolumeIsActivatedInAPoolThatIsSuspended(t *testing.T) {
 	create(t, over(t, host), promised("pvc-1", 2))
 	extending(host, false)
 	host.On("/dev/vg-a/pvc-1", func(v *lvmtest.Volume) { v.Active = false })
-	host.Around = only("lvchange", func(c run.Command, do func() ([]byte, error)) ([]byte, error) {
+	disturb(host, only("lvchange", func(c run.Command, do func() ([]byte, error)) ([]byte, error) {
 		host.On("/dev/"+thin.Name, func(pool *lvmtest.Volume) {
 			if pool.Suspended && mentions(c, "vg-a/pvc-1") {
 				t.Error("the kernel activates no thin volume of a pool that is suspended")
 			}
 		})
 		return do()
-	})
+	}))
 	p := over(t, host)
 	poolOf(t, p, thin)
 	p.Wait()
@@ -117,12 +149,12 @@ func TestAPoolThatCannotBeResumedTakesNothingUntilItIs(t *testing.T) {
 	create(t, over(t, host), promised("pvc-1", 2))
 	extending(host, false)
 	broken := true
-	host.Around = only("lvchange", func(c run.Command, do func() ([]byte, error)) ([]byte, error) {
+	disturb(host, only("lvchange", func(c run.Command, do func() ([]byte, error)) ([]byte, error) {
 		if broken {
 			return nil, exit5(c)
 		}
 		return do()
-	})
+	}))
 	_, c := counted(host)
 	c.QueryTimeout = time.Second // which is also how often it is tried again
 	p, stop := start(t, c)
@@ -173,14 +205,14 @@ func TestAPoolThatOthersAreChangingIsLeftAlone(t *testing.T) {
 	}
 	suspended(true)
 	// LVM's report waits for the end of a change.
-	host.Around = func(c run.Command, do func() ([]byte, error)) ([]byte, error) {
+	disturb(host, func(c run.Command, do func() ([]byte, error)) ([]byte, error) {
 		if c.Operation == "fullreport" {
 			suspended(false)
 		} else {
 			t.Errorf("%v was started", c)
 		}
 		return do()
-	}
+	})
 	_, c := counted(host)
 	next, _ := start(t, c)
 	if got := poolOf(t, next, thin); got.Problem != "" {
@@ -212,7 +244,7 @@ func TestAProcessMayEndAtAnyEffectOfMendingAPool(t *testing.T) {
 			create(t, over(t, host), promised("pvc-1", 2))
 			extending(host, recorded)
 			dying := &crash{at: at}
-			host.Disturb(func(h *lvmtest.Host) { h.Around = dying.around })
+			disturb(host, dying.around)
 			_, c := counted(host)
 			c.Devices = unloading{host, dying}
 			p, stop := start(t, c)
@@ -220,7 +252,7 @@ func TestAProcessMayEndAtAnyEffectOfMendingAPool(t *testing.T) {
 			p.Wait()
 			stop()
 			ended := !dying.dead()
-			host.Disturb(func(h *lvmtest.Host) { h.Around = nil })
+			disturb(host, nil)
 			next := over(t, host)
 			poolOf(t, next, thin)
 			next.Wait()
