@@ -31,6 +31,8 @@ type bench struct {
 	p      *lvm.Provisioner
 	stop   func()
 	pool   provision.PoolRef
+	// foreign bytes that others have in the group.
+	foreign int64
 }
 
 func begin(t *testing.T) *bench {
@@ -61,6 +63,17 @@ func (b *bench) snapshot(id, volume string) provision.Snapshot {
 	return s
 }
 
+// fill makes a logical volume of others', which leaves so many bytes.
+func (b *bench) fill(but int64) {
+	b.Helper()
+	pools, err := b.p.Report(b.Context())
+	if err != nil || len(pools) != 1 {
+		b.Fatalf("reported %+v, %v", pools, err)
+	}
+	b.foreign = pools[0].Free - but
+	lvmtest.RealForeign(b, b.pool.Name, "theirs", b.foreign)
+}
+
 // settle waits until all copies are whole, nothing that helped takes room, and nothing is
 // left to be wiped.
 func (b *bench) settle() provision.Pool {
@@ -68,7 +81,7 @@ func (b *bench) settle() provision.Pool {
 	var pool provision.Pool
 	defer func() {
 		if b.Failed() {
-			b.Logf("there is %+v", pool)
+			b.Logf("there is %+v, of which others have %d", pool, b.foreign)
 		}
 	}()
 	lvmtest.Eventually(b.T, func() bool {
@@ -77,7 +90,7 @@ func (b *bench) settle() provision.Pool {
 			return false
 		}
 		pool = pools[0]
-		done := len(pool.Wiping) == 0 && pool.Foreign == 0
+		done := len(pool.Wiping) == 0 && pool.Foreign == b.foreign
 		for _, v := range pool.Volumes {
 			done = done && !v.Copying
 		}
@@ -157,6 +170,7 @@ func (b *bench) write(file, text string) {
 func TestWhatWasOverwrittenWhileItWasCopiedIsNotLeftOnRealLVM(t *testing.T) {
 	b := begin(t)
 	const secret, size = "what nobody else may read", 64
+	b.fill(5 * size * mib) // so that a new volume gets what was deleted
 	v := b.make("pvc-1", size, provision.Source{})
 	places := make([]int64, 0, size)
 	for at := int64(0); at < size*mib; at += mib {
@@ -182,7 +196,7 @@ func TestWhatWasOverwrittenWhileItWasCopiedIsNotLeftOnRealLVM(t *testing.T) {
 		t.Fatal(err)
 	}
 	b.settle()
-	all := b.make("pvc-2", 5*size, provision.Source{}) // which LVM gives the first extents that are free
+	all := b.make("pvc-2", 5*size, provision.Source{})
 	if at := find(b, all, secret); at >= 0 {
 		t.Errorf("a new volume shows it at %d", at)
 	}
