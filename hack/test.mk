@@ -87,7 +87,7 @@ test-e2e-copies: lab-tools images ## Clones of filesystems and devices, what can
 test-e2e-zfs: lab-tools images ## Volumes, snapshots and clones in zpools
 	bin/lab down
 	BERTH_LAB_ZFS=1 go run ./test/demo install
-	go test -tags e2e,thorough -count=1 -timeout 30m -parallel 2 -v -run 'Zvol' ./test/e2e
+	go test -tags e2e,thorough -count=1 -timeout 30m -parallel 2 -v -run 'Zvol|Dataset' ./test/e2e
 	bin/lab down
 
 .PHONY: test-e2e-nodes
