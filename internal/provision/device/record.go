@@ -121,7 +121,7 @@ func decodeName(name string, attributes uint64) (id string, ok bool) {
 
 func (r record) partition() gpt.Partition {
 	name, attributes := encodeName(r.id)
-	return gpt.Partition{Type: types[r.status], ID: r.guid, First: r.first, Last: r.last, Attributes: attributes | uint64(r.wiped)<<wipedAt, Name: name}
+	return gpt.Partition{Type: types[r.status], ID: r.guid, First: r.first, Last: r.last, Attributes: attributes | uint64(r.wiped)<<wipedAt, Name: name} //nolint:gosec // not negative
 }
 
 // extent is the volume's place on the disk in bytes.

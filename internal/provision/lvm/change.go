@@ -100,7 +100,11 @@ func (p *Provisioner) carryOutLocked(ctx context.Context, c change) error {
 }
 
 func (p *Provisioner) decide(c change, fresh bool) (done bool, size int64, err error) {
-	p.state.with(c.group, func(g *group) { done, size, err = c.plan(g, fresh) })
+	p.state.with(c.group, func(g *group) {
+		if done, size, err = c.plan(g, fresh); !done && err == nil && g != nil {
+			err = g.answers(c.thin, p.config.Now())
+		}
+	})
 	return done, size, err
 }
 

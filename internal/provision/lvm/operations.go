@@ -205,7 +205,7 @@ func (p *Provisioner) remove(ctx context.Context, id string) error {
 	}
 	return p.carryOut(ctx, change{
 		group: name, id: id, thin: thin, writes: makes(thin),
-		plan:    func(g *group, fresh bool) (bool, int64, error) { return g.planDelete(id, fresh, p.config.Now()) },
+		plan:    func(g *group, fresh bool) (bool, int64, error) { return g.planDelete(id, fresh) },
 		command: func(int64) run.Command { return p.config.removeCommand(name, id) },
 		learn:   func(g *group, _ int64) { g.discard(id) },
 	})

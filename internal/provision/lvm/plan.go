@@ -74,15 +74,12 @@ func (g *group) planExpand(r provision.ExpandRequest, now time.Time) (done bool,
 }
 
 // planDelete trusts only a fresh report about who has the device open.
-func (g *group) planDelete(id string, fresh bool, now time.Time) (done bool, size int64, err error) {
+func (g *group) planDelete(id string, fresh bool) (done bool, size int64, err error) {
 	if g == nil || g.find(id) == nil {
 		return true, 0, nil
 	}
 	if g.missing {
 		return false, 0, fmt.Errorf("%w: volume group %s is missing and holds %s", provision.ErrPoolMissing, g.name, id)
-	}
-	if err := g.answers(g.find(id).pool, now); err != nil {
-		return false, 0, err
 	}
 	if by := g.needed(id); by != "" {
 		return false, 0, fmt.Errorf("%w: %s is being copied to %s", provision.ErrInUse, id, by)
@@ -96,8 +93,9 @@ func (g *group) planDelete(id string, fresh bool, now time.Time) (done bool, siz
 	return false, 0, nil
 }
 
-// answers returns why LVM would wait for ever if it were to remove something, if it would.
-// Whatever else is wrong with a pool, what is in it may be removed, if it can.
+// answers returns why a change would wait for ever, and be made at some time when nobody
+// reckons with it. Whatever else is wrong with a pool, what is in it may be removed, if LVM
+// can.
 func (g *group) answers(thin string, now time.Time) error {
 	if g.silent != nil || g.stuck(now) || g.pools[thin] != nil && g.pools[thin].suspended {
 		return fmt.Errorf("%w: pool %s: %s", provision.ErrUnavailable, g.ref(thin).Name, g.poolTrouble(thin, now))

@@ -32,7 +32,7 @@ func (p *Provisioner) markLocked(ctx context.Context, name, id string) error {
 	c := change{
 		group: name, id: id,
 		plan: func(g *group, fresh bool) (done bool, size int64, err error) {
-			if done, size, err = g.planDelete(id, fresh, p.config.Now()); !done {
+			if done, size, err = g.planDelete(id, fresh); !done {
 				found = *g.find(id)
 			}
 			return done, size, err
