@@ -21,6 +21,7 @@ type copying struct {
 	c    *crash
 	// taken is the snapshot as it was first answered.
 	taken provision.Snapshot
+	trace trace
 }
 
 // thickStory is told from its beginning to its end, each step again until it is done.
@@ -155,6 +156,12 @@ func crashThick(t *testing.T, at int, reboot bool) (told bool) {
 	config.CopyStep, config.WipeStep = unit, unit
 	s := &copying{t: t, host: host, c: &crash{at: at}}
 	s.c.on(host)
+	s.trace.on(host)
+	defer func() {
+		if t.Failed() {
+			t.Logf("what was done:\n%s", &s.trace)
+		}
+	}()
 	p, stop := start(t, config)
 	s.p = p
 	next := s.live(0)
@@ -163,8 +170,10 @@ func crashThick(t *testing.T, at int, reboot bool) (told bool) {
 		t.Logf("%d effects", at-1)
 		return true
 	}
+	s.trace.add(nil, "the process ended at step %d", next)
 	s.c = nobody()
 	s.c.on(host)
+	s.trace.on(host)
 	if reboot {
 		host.Edit(func(groups map[string]*lvmtest.Group) string {
 			for _, v := range groups[vg.Name].Volumes {
