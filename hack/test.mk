@@ -46,8 +46,9 @@ test-platform: bin/lab ## Tests on real LVM, in a guest
 # rounds are for chance.
 .PHONY: test-platform-all
 test-platform-all: bin/lab ## More of them: across poold's socket, on thin pools, on a disk that does not answer, and a hundred trials that old bytes never show
-	BERTH_TEST_ROUNDS=100 hack/platform ./internal/poold ./internal/provision/lvm/thintest ./internal/provision/lvm/thinsuite ./internal/provision/lvm/managetest ./internal/provision/device
-	BERTH_TEST_ROUNDS=100 BERTH_TEST_RUN=NoVolumeShows BERTH_TEST_MINUTES=25 hack/platform ./internal/provision/lvm
+	BERTH_TEST_ROUNDS=100 hack/platform ./internal/poold ./internal/provision/lvm/thintest ./internal/provision/lvm/managetest ./internal/provision/device
+	hack/platform ./internal/provision/lvm/thinsuite
+	BERTH_TEST_ROUNDS=100 BERTH_TEST_RUN='NoVolumeShows|NoThinVolumeShows' BERTH_TEST_MINUTES=25 hack/platform ./internal/provision/lvm ./internal/provision/lvm/thinsuite
 	hack/platform ./internal/provision/lvm/faults
 
 # Guests with ZFS are apart: the first one takes ten minutes more, to build its modules.
