@@ -101,8 +101,9 @@ func TestASecondCallForOneVolumeIsBusyAndTheFirstGoesOn(t *testing.T) {
 func TestACancelledCallLeavesAtOnceAndTheNextOneGoesOn(t *testing.T) {
 	c := newCluster(t)
 	n := c.node(t, "n", 10*gi)
-	p := controllertest.Start(t, c.Environment)
 	r := c.request(n)
+	written, told := making(r.Name)
+	p := controllertest.Start(t, c.Environment, told)
 	n.SetMute(r.Name, true)
 	ctx, cancel := context.WithCancel(t.Context())
 	first := make(chan error, 1)
@@ -110,6 +111,11 @@ func TestACancelledCallLeavesAtOnceAndTheNextOneGoesOn(t *testing.T) {
 		_, err := p.Volumes.Create(ctx, r)
 		first <- err
 	}()
+	select {
+	case <-written:
+	case err := <-first:
+		t.Fatalf("the first call has ended: %v", err)
+	}
 	controllertest.Eventually(t, c.Environment, r.Name, placedOn(n))
 
 	cancel()

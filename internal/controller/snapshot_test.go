@@ -178,19 +178,20 @@ func TestTheSameSnapshotNameForAnotherVolumeIsAConflict(t *testing.T) {
 func TestASnapshotIsTakenAcrossARestartAndASecondCallIsBusy(t *testing.T) {
 	c := newCluster(t)
 	n := c.node(t, "n", 10*gi)
-	p := controllertest.Start(t, c.Environment)
-	r := snapshotOf(mustCreate(t, p, c.request(n)).ID)
+	r := snapshotOf("")
 	id := v1alpha1.SnapshotName(r.Name)
+	written, told := making(id)
+	p := controllertest.Start(t, c.Environment, told)
+	r.Volume = mustCreate(t, p, c.request(n)).ID
 	n.SetMute(id, true)
 	ctx, cancel := context.WithCancel(t.Context())
 	first := make(chan error, 1)
 	go func() { _, err := p.Snapshots.Create(ctx, r); first <- err }()
-	controllertest.EventuallySnapshot(t, c.Environment, id, func(s *v1alpha1.Snapshot) error {
-		if s == nil {
-			return errors.New("it is not wanted yet")
-		}
-		return nil
-	})
+	select {
+	case <-written:
+	case err := <-first:
+		t.Fatalf("the first call has ended: %v", err)
+	}
 	_, err := p.Snapshots.Create(within(t), r)
 	wantError(t, err, usecase.ErrBusy)
 	wantError(t, p.Snapshots.Delete(within(t), id), usecase.ErrBusy)

@@ -43,6 +43,25 @@ func WithWrap(wrap func(client.Client) client.Client) Option {
 	return func(o *controller.Options) { o.Wrap = wrap }
 }
 
+// WithMade has f told of each object that the process has made, once it has the answer: a
+// call that is cancelled earlier fails in the middle of the request.
+func WithMade(f func(client.Object)) Option {
+	return WithWrap(func(c client.Client) client.Client { return maker{c, f} })
+}
+
+type maker struct {
+	client.Client
+	made func(client.Object)
+}
+
+func (m maker) Create(ctx context.Context, o client.Object, options ...client.CreateOption) error {
+	err := m.Client.Create(ctx, o, options...)
+	if err == nil {
+		m.made(o)
+	}
+	return err
+}
+
 // WithConfig replaces the connection to the API server.
 func WithConfig(config *rest.Config) Option {
 	return func(o *controller.Options) { o.Config = config }
