@@ -61,6 +61,7 @@ test-platform-zfs: bin/lab ## Tests on real ZFS, in a guest, with a hundred tria
 # The lab is what the other tests stand on: a cluster of its own goes up and down.
 .PHONY: test-lab
 test-lab: bin/lab ## The life of a lab, in guests and natively, its faults and its end
+	go -C lab test -tags root -count=1 -timeout 20m ./internal/...
 	go -C lab test -tags lab -count=1 -timeout 40m -v ./test
 
 .PHONY: test-e2e

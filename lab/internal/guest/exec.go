@@ -61,7 +61,7 @@ func (m *Machine) exec(ctx context.Context, r ExecRequest) (int, error) {
 	}
 	conn, err := m.connect(ctx, request, sessionTimeout)
 	if err != nil {
-		return 0, err
+		return 0, errors.Join(err, m.stopped(ctx))
 	}
 	defer conn.Close()
 	stop := context.AfterFunc(ctx, func() { conn.Close() })
@@ -107,7 +107,7 @@ func (m *Machine) WaitReady(ctx context.Context) error {
 		if m.hasBooted() {
 			conn, err := m.connect(ctx, wire.Request{}, sessionTimeout)
 			if err != nil {
-				return fmt.Errorf("waiting for %s: %w", m.Spec.Name, err)
+				return fmt.Errorf("waiting for %s: %w", m.Spec.Name, errors.Join(err, m.stopped(ctx)))
 			}
 			return conn.Close()
 		}

@@ -47,6 +47,12 @@ type booted struct {
 
 func bootNode(t *testing.T, disks int) booted {
 	t.Helper()
+	return bootIn(t, t.TempDir(), disks)
+}
+
+// bootIn boots a guest whose files are below dir.
+func bootIn(t *testing.T, dir string, disks int) booted {
+	t.Helper()
 	net, err := network.Create(t.Context(), "guest-test")
 	if err != nil {
 		t.Fatal(err)
@@ -61,7 +67,7 @@ func bootNode(t *testing.T, disks int) booted {
 	if err != nil {
 		t.Fatal(err)
 	}
-	m, err := Create(t.Context(), filepath.Join(t.TempDir(), "node1"), Spec{
+	m, err := Create(t.Context(), filepath.Join(dir, "node1"), Spec{
 		Name: "node1", Image: image(t), CPUs: 2, Memory: 1 << 30, Disks: NewDisks(disks, 1<<30), NetNS: net.Path(), Tap: tap,
 		Seed: Seed{Plan: wire.Plan{Network: &wire.Interface{
 			MAC: "02:77:00:00:01:01", Address: "10.77.0.10/24", Gateway: network.Gateway.String()}}},

@@ -12,6 +12,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"berth.dev/berth/lab/internal/guest/qmp"
 	"berth.dev/berth/lab/internal/guest/tsc"
 	"berth.dev/berth/lab/internal/process"
 )
@@ -85,8 +86,32 @@ func (m *Machine) PowerOff(ctx context.Context) error {
 // notice itself, except that time has jumped when it is resumed.
 func (m *Machine) Pause(context.Context) error { return m.signal("pausing", syscall.SIGSTOP) }
 
-// Resume undoes [Machine.Pause].
-func (m *Machine) Resume(context.Context) error { return m.signal("resuming", syscall.SIGCONT) }
+// Resume undoes [Machine.Pause], and lets a machine go on that QEMU has stopped.
+func (m *Machine) Resume(ctx context.Context) error {
+	if err := m.signal("resuming", syscall.SIGCONT); err != nil {
+		return err
+	}
+	err := m.monitor(ctx, func(ctx context.Context, c *qmp.Client) error { return c.Execute(ctx, "cont", nil, nil) })
+	if err != nil {
+		return fmt.Errorf("resuming %s: %w", m.Spec.Name, err)
+	}
+	return nil
+}
+
+// ErrStopped says that QEMU holds a machine that could not write to its disks.
+var ErrStopped = errors.New("it is stopped since there is no room for its disks: make some, then `lab resume` it")
+
+// stopped asks QEMU why a machine does not answer. The guest itself notices nothing.
+func (m *Machine) stopped(ctx context.Context) error {
+	var status struct{ Status string }
+	err := m.monitor(ctx, func(ctx context.Context, c *qmp.Client) error {
+		return c.Execute(ctx, "query-status", nil, &status)
+	})
+	if err == nil && status.Status == "io-error" {
+		return fmt.Errorf("%w (%s)", ErrStopped, m.dir)
+	}
+	return nil // nothing is known beyond the silence
+}
 
 func (m *Machine) signal(verb string, sig syscall.Signal) error {
 	err := m.Process.Signal(sig)
