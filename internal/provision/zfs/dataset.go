@@ -32,6 +32,10 @@ var datasetOptions = map[string]string{
 // propSize is on the snapshots of datasets: the size in bytes of the volume.
 const propSize = "berth.dev:size"
 
+// atRest is what may have been written since the last snapshot of something that was rolled
+// back to it: ZFS writes a little into a filesystem by itself.
+var atRest = map[string]int64{kindFilesystem: significant, kindVolume: 0}
+
 const (
 	propQuota       = "refquota"
 	propReservation = "refreservation"

@@ -157,3 +157,29 @@ func TestADatasetThatCameBackIsFoundBeforeItIsDeclaredMissing(t *testing.T) {
 		t.Errorf("%+v, %v", v, err)
 	}
 }
+
+func TestADeletedDatasetIsRolledBackOnce(t *testing.T) {
+	h := newHost()
+	p, _ := start(t, config(h))
+	v := made(t, p, dataset("pvc-1", 8))
+	if _, err := p.Snapshot(t.Context(), provision.SnapshotRequest{ID: "snap-1", Volume: v.ID}); err != nil {
+		t.Fatal(err)
+	}
+	h.On(v.Device, func(d *zfstest.Dataset) { d.Written = true })
+	if err := p.Delete(t.Context(), v.ID); err != nil {
+		t.Fatal(err)
+	}
+	p.Wait()
+	h.On(parent+"/berth-trash/pvc-1.1", func(d *zfstest.Dataset) {
+		if d.Written {
+			t.Error("it holds what no snapshot does")
+		}
+	})
+	counter, c := counted(h)
+	again, _ := start(t, c) // what it sees, ZFS wrote by itself
+	made(t, again, dataset("pvc-2", 8))
+	again.Wait()
+	if n := counter.Take()["zfs rollback"]; n != 0 {
+		t.Errorf("rolled back %d times more", n)
+	}
+}

@@ -140,7 +140,7 @@ func (z *zpool) take(r row, size int64) bool {
 	}
 	z.datasets[r.name] = &dataset{
 		parent: parent, area: where, kind: r.kind, id: id, size: size, quota: r.refquota, record: parseRecord(r), origin: r.origin,
-		reserved: r.refreservation > 0, dirty: r.written > 0, snapshots: map[string]*snapshot{},
+		reserved: r.refreservation > 0, dirty: r.written > atRest[r.kind], snapshots: map[string]*snapshot{},
 	}
 	return true
 }

@@ -43,8 +43,11 @@ func (z *Zpool) print(out *bytes.Buffer, name string, d *Dataset) {
 		kind, size = "volume", text(d.Volsize)
 	}
 	written := int64(0)
+	if d.Volsize == 0 {
+		written = 1024 // by ZFS itself, also after a rollback
+	}
 	if d.Written {
-		written = 64 << 10
+		written = 4 << 20
 	}
 	line := []string{
 		name, kind, text(z.used(name)), text(z.available()), text(d.referenced()), text(written), size,
