@@ -45,7 +45,7 @@ test-platform: bin/lab ## Tests on real LVM, in a guest
 # The suites are held to what poold's socket carries and to thin pools in memory too;
 # rounds are for chance.
 .PHONY: test-platform-all
-test-platform-all: bin/lab ## More of them: across poold's socket, on thin pools, on a disk that does not answer, and a hundred trials that old bytes never show
+test-platform-all: bin/lab ## More of them: across poold's socket, on thin pools, on disks that fail or do not answer, and a hundred trials that old bytes never show
 	BERTH_TEST_ROUNDS=100 hack/platform ./internal/poold ./internal/provision/lvm/thintest ./internal/provision/lvm/managetest ./internal/provision/device
 	hack/platform ./internal/provision/lvm/thinsuite
 	BERTH_TEST_ROUNDS=100 BERTH_TEST_RUN='NoVolumeShows|NoThinVolumeShows' BERTH_TEST_MINUTES=25 hack/platform ./internal/provision/lvm ./internal/provision/lvm/thinsuite
