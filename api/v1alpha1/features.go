@@ -9,6 +9,10 @@ const (
 	// source as a copy of it. One without this feature makes it blank.
 	FeatureCopies = "Copies"
 
+	// FeatureCopiesThick: the agent does so for thick volumes of LVM too. One that has
+	// only FeatureCopies refuses those for good.
+	FeatureCopiesThick = "CopiesThick"
+
 	// FeatureMkfsOptions: the agent makes the filesystem of a Volume with the options
 	// of mkfs that it names. One without this feature makes it without them.
 	FeatureMkfsOptions = "MkfsOptions"
@@ -24,7 +28,7 @@ const (
 
 // AllFeatures are those of an agent of this version.
 func AllFeatures() []string {
-	return []string{FeatureCopies, FeatureMkfsOptions, FeatureAdoptedSnapshots, FeatureDatasets}
+	return []string{FeatureCopies, FeatureCopiesThick, FeatureMkfsOptions, FeatureAdoptedSnapshots, FeatureDatasets}
 }
 
 // Has says whether the node's agent has said that it has a feature.

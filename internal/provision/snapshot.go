@@ -72,7 +72,7 @@ type Full interface {
 }
 
 // Copies says whether pools of a type have snapshots, and volumes made from them.
-func Copies(provisioner string) bool { return provisioner == LVMThin || provisioner == ZFS }
+func Copies(provisioner string) bool { return kinds[provisioner] != nil && provisioner != Device }
 
 // Ids of snapshots look like those of volumes, and none is both.
 var snapshotID = regexp.MustCompile(`^snap-[a-z0-9]([a-z0-9-]{0,57}[a-z0-9])?$`)

@@ -47,11 +47,3 @@ func FromClaim(name string) ClaimOption {
 func ReadyToUse(s *snapshotv1.VolumeSnapshot) bool {
 	return s.Status != nil && s.Status.ReadyToUse != nil && *s.Status.ReadyToUse
 }
-
-// Refused is what a snapshot's error says, or empty.
-func Refused(s *snapshotv1.VolumeSnapshot) string {
-	if s.Status == nil || s.Status.Error == nil || s.Status.Error.Message == nil {
-		return ""
-	}
-	return *s.Status.Error.Message
-}

@@ -61,7 +61,7 @@ func (s *Service) begin(ctx context.Context, name, volume string) (*v1alpha1.Sna
 	if err != nil {
 		return nil, err
 	}
-	if err := usecase.MayCopy(ctx, s.live, at.Node); err != nil {
+	if err := usecase.MayCopy(ctx, s.live, at.Node, at.Pool); err != nil {
 		return nil, err
 	}
 	o := &v1alpha1.Snapshot{Spec: v1alpha1.SnapshotSpec{

@@ -88,7 +88,7 @@ func TestWhereASnapshotIsTaken(t *testing.T) {
 		"of a zvol":                       {on("zfs:tank", true), nil, nil, ""},
 		"not before the volume is ready":  {on("vg0/thin", false), nil, provision.ErrUnavailable, "not ready"},
 		"not on a node that is away":      {on("vg0/thin", true), away{"n": "is silent"}, provision.ErrUnavailable, "node n, which has volume v: is silent"},
-		"not of a thick volume":           {on("vg0", true), nil, provision.ErrUnsupported, `PoolClass "fast", whose provisioner LVM has no snapshots`},
+		"of a thick volume":               {on("vg0", true), nil, nil, ""},
 		"not of a whole disk":             {on("disk:wwn-1", true), nil, provision.ErrUnsupported, `PoolClass "fast", whose provisioner Device has no snapshots`},
 	}
 	for name, test := range tests {

@@ -12,11 +12,14 @@ import (
 	"berth.dev/berth/internal/provision"
 )
 
-// MayCopy is nil if the agent of a node says that it takes snapshots and makes
-// volumes as copies. An older one does not hear of snapshots, and makes a blank
-// volume of a copy. Pass the API server and not a cache: what a node's agent said
+// MayCopy is nil if the agent of a node says that it takes snapshots, and makes
+// volumes as copies, in a pool. An older one does not hear of snapshots, and makes a
+// blank volume of a copy. Pass the API server and not a cache: what a node's agent said
 // before an older one took its place must not count.
-func MayCopy(ctx context.Context, live client.Reader, node string) error {
+func MayCopy(ctx context.Context, live client.Reader, node, pool string) error {
+	if provision.TypeOf(pool) == provision.LVM {
+		return may(ctx, live, node, v1alpha1.FeatureCopiesThick, "it makes snapshots and copies of thick volumes")
+	}
 	return may(ctx, live, node, v1alpha1.FeatureCopies, "it makes snapshots and copies")
 }
 

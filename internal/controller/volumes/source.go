@@ -44,7 +44,7 @@ func (a *attempt) resolve(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	if err := cmp.Or(o.suits(&a.request), a.selects(ctx, o), usecase.MayCopy(ctx, a.live, o.at.node)); err != nil {
+	if err := cmp.Or(o.suits(&a.request), a.selects(ctx, o), usecase.MayCopy(ctx, a.live, o.at.node, o.at.pool)); err != nil {
 		return err
 	}
 	if a.request.Mode == v1alpha1.Filesystem {

@@ -45,7 +45,7 @@ func TestWhatACopyCanBe(t *testing.T) {
 		"another filesystem":     {xfs, v1alpha1.Filesystem, v1alpha1.Ext4, provision.ErrInvalid},
 		"another volumeMode":     {xfs, v1alpha1.Block, "", provision.ErrInvalid},
 		"of a zvol":              {origin{at: place{"n", "zfs:tank/berth"}, mode: v1alpha1.Block}, v1alpha1.Block, "", nil},
-		"of a volume group":      {origin{at: place{"n", "vg0"}, mode: v1alpha1.Filesystem}, v1alpha1.Filesystem, "", provision.ErrUnsupported},
+		"of a volume group":      {origin{at: place{"n", "vg0"}, mode: v1alpha1.Filesystem}, v1alpha1.Filesystem, "", nil},
 		"of a whole disk":        {origin{at: place{"n", "disk:wwn-1"}, mode: v1alpha1.Filesystem}, v1alpha1.Filesystem, "", provision.ErrUnsupported},
 	}
 	for name, test := range tests {
