@@ -101,16 +101,20 @@ func (w PoolWish) Check() error {
 		return fmt.Errorf("%w: a pool of type %s has no size in percent, and does not fill up", ErrInvalid, w.Pool.Type)
 	case w.Pool.Type != ZFS && (w.Zpool != Zpool{} || len(w.Search) > 0):
 		return fmt.Errorf("%w: a pool of type %s is no zpool", ErrInvalid, w.Pool.Type)
-	case len(w.Disks) > MaxDisks:
+	case w.Pool.Type == ZFS:
+		return cmp.Or(w.checkDisks(), w.checkZpool())
+	}
+	return w.checkDisks()
+}
+
+func (w PoolWish) checkDisks() error {
+	if len(w.Disks) > MaxDisks {
 		return fmt.Errorf("%w: %d disks at once, at most %d", ErrInvalid, len(w.Disks), MaxDisks)
 	}
 	for _, d := range w.Disks {
 		if checkPool(d) != nil || !strings.HasPrefix(d, DiskPrefix) {
 			return fmt.Errorf("%w: %q is no disk", ErrInvalid, d)
 		}
-	}
-	if w.Pool.Type == ZFS {
-		return w.checkZpool()
 	}
 	return nil
 }

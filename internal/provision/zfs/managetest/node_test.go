@@ -20,7 +20,6 @@ import (
 
 var (
 	tank   = provision.PoolRef{Type: provision.ZFS, Name: "zfs:made"}
-	stripe = provision.Zpool{Layout: provision.ZpoolStripe, Width: 1, Ashift: 12}
 	mirror = provision.Zpool{Layout: provision.ZpoolMirror, Width: 2, Ashift: 12}
 )
 

@@ -85,6 +85,7 @@ func TestConformanceOfManagedZpoolsOnRealZFS(t *testing.T) {
 // killer kills what makes a zpool after a while.
 type killer struct {
 	run.Runner
+	t     *testing.T
 	after time.Duration
 }
 
@@ -92,7 +93,7 @@ func (k killer) Change(c run.Command) ([]byte, error) {
 	if c.Operation != "zpool create" {
 		return k.Runner.Change(c)
 	}
-	ctx, cancel := context.WithTimeout(context.Background(), k.after)
+	ctx, cancel := context.WithTimeout(k.t.Context(), k.after)
 	defer cancel()
 	return k.Query(ctx, c)
 }
@@ -102,7 +103,7 @@ func TestTheMakingOfAZpoolMayBeKilledAtAnyMoment(t *testing.T) {
 	for _, after := range []time.Duration{100 * time.Millisecond, 500 * time.Millisecond, time.Second, 2 * time.Second, 4 * time.Second} {
 		t.Run(after.String(), func(t *testing.T) {
 			n := begin(t)
-			n.around = func(r run.Runner) run.Runner { return killer{r, after} }
+			n.around = func(r run.Runner) run.Runner { return killer{r, t, after} }
 			n.restart()
 			_, err := n.Ensure(t.Context(), n.wish(mirror))
 			t.Logf("killed: %v", err)

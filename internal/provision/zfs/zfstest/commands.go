@@ -45,51 +45,55 @@ func (h *Host) do(c run.Command) ([]byte, error) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	h.txg++
+	out, err := h.answer(c)
+	if err != nil {
+		return nil, &run.ExitError{Command: c, Code: 1, Stderr: err.Error()}
+	}
+	return out, nil
+}
+
+func (h *Host) answer(c run.Command) ([]byte, error) {
 	if c.Args[0] == "version" {
 		return []byte(h.Tools + "\nzfs-kmod-" + h.Version + "\n"), nil
 	}
 	if c.Program == "zpool" {
-		out, err := h.zpool(c.Args[0], c.Args[1:])
-		if err != nil {
-			return nil, &run.ExitError{Command: c, Code: 1, Stderr: err.Error()}
-		}
-		return out, nil
+		return h.zpool(c.Args[0], c.Args[1:])
 	}
 	a := parse(c.Args[0], c.Args[1:])
 	name := a.operands[len(a.operands)-1]
-	var err error
-	switch z := h.zpools[zpoolOf(name)]; {
+	z := h.zpools[zpoolOf(name)]
+	switch {
 	case z == nil:
-		err = fmt.Errorf("cannot open '%s': dataset does not exist", name)
+		return nil, fmt.Errorf("cannot open '%s': dataset does not exist", name)
 	case c.Args[0] == "list" && strings.Contains(name, "@"):
 		if _, s := h.findSnapshot(name); s == nil {
-			err = fmt.Errorf("cannot open '%s': dataset does not exist", name)
-			break
+			return nil, fmt.Errorf("cannot open '%s': dataset does not exist", name)
 		}
 		return h.listSnapshot(name), nil
 	case c.Args[0] == "list":
 		return h.list(name, strings.Contains(a.flags["-t"], "snapshot")), nil
-	case c.Args[0] == "create":
-		err = h.create(z, a, name)
-	case c.Args[0] == "clone":
-		err = h.clone(z, a, name)
-	case c.Args[0] == "set":
-		err = h.set(z, a.operands[:len(a.operands)-1], name)
-	case c.Args[0] == "rename":
-		err = h.rename(z, a.operands[0], name)
-	case c.Args[0] == "destroy":
-		err = h.destroy(z, a, name)
-	case c.Args[0] == "snapshot":
-		err = h.snapshot(a, name)
-	case c.Args[0] == "rollback":
-		err = h.rollback(name)
-	default:
-		err = fmt.Errorf("unrecognized command '%s'", c.Args[0])
 	}
-	if err != nil {
-		return nil, &run.ExitError{Command: c, Code: 1, Stderr: err.Error()}
+	return nil, h.change(z, c.Args[0], a, name)
+}
+
+func (h *Host) change(z *Zpool, operation string, a arguments, name string) error {
+	switch operation {
+	case "create":
+		return h.create(z, a, name)
+	case "clone":
+		return h.clone(z, a, name)
+	case "set":
+		return h.set(z, a.operands[:len(a.operands)-1], name)
+	case "rename":
+		return h.rename(z, a.operands[0], name)
+	case "destroy":
+		return h.destroy(z, a, name)
+	case "snapshot":
+		return h.snapshot(a, name)
+	case "rollback":
+		return h.rollback(name)
 	}
-	return nil, nil
+	return fmt.Errorf("unrecognized command '%s'", operation)
 }
 
 // absent returns nil if a dataset can be made.
