@@ -12,9 +12,9 @@ const (
 	reservedName = "create: ZFS keeps that name for itself"
 	raidzWidth   = "width must be set exactly when layout is RaidZ1 or RaidZ2"
 	raidz2Width  = "width: RaidZ2 takes four disks or more"
-	layoutStays  = "layout is immutable"
-	ashiftStays  = "ashift is immutable"
-	widthStays   = "width is immutable"
+	layoutStays  = "layout is immutable: make a new PoolClass for another zpool"
+	ashiftStays  = "ashift is immutable: make a new PoolClass for another zpool"
+	widthStays   = "width is immutable: the vdevs of a zpool stay as they were made"
 )
 
 // making has the class make a zpool.
@@ -68,6 +68,16 @@ func TestAPoolClassAsksOnlyForZpoolsThatCanBeMade(t *testing.T) {
 	}
 }
 
+var zpoolChanges = map[string]struct {
+	change  func(*v1alpha1.ZpoolCreation)
+	refusal string
+}{
+	"other disks":    {func(z *v1alpha1.ZpoolCreation) { z.Disks.Paths = []string{"/dev/disk/by-id/ata-*"} }, ""},
+	"another layout": {func(z *v1alpha1.ZpoolCreation) { z.Layout, z.Width = v1alpha1.ZpoolStripe, 0 }, layoutStays},
+	"another width":  {func(z *v1alpha1.ZpoolCreation) { z.Width = 4 }, widthStays},
+	"another ashift": {func(z *v1alpha1.ZpoolCreation) { z.Ashift = 13 }, ashiftStays},
+}
+
 func TestHowAZpoolIsMadeHoldsForGood(t *testing.T) {
 	env := apitest.Start(t)
 	c := newClass(t, "vg")
@@ -76,15 +86,7 @@ func TestHowAZpoolIsMadeHoldsForGood(t *testing.T) {
 	if c.Spec.ZFS.Create.Ashift != 12 {
 		t.Errorf("its ashift is %d by default", c.Spec.ZFS.Create.Ashift)
 	}
-	for name, tc := range map[string]struct {
-		change  func(*v1alpha1.ZpoolCreation)
-		refusal string
-	}{
-		"other disks":    {func(z *v1alpha1.ZpoolCreation) { z.Disks.Paths = []string{"/dev/disk/by-id/ata-*"} }, ""},
-		"another layout": {func(z *v1alpha1.ZpoolCreation) { z.Layout, z.Width = v1alpha1.ZpoolStripe, 0 }, layoutStays},
-		"another width":  {func(z *v1alpha1.ZpoolCreation) { z.Width = 4 }, widthStays},
-		"another ashift": {func(z *v1alpha1.ZpoolCreation) { z.Ashift = 13 }, ashiftStays},
-	} {
+	for name, tc := range zpoolChanges {
 		t.Run(name, func(t *testing.T) {
 			changed := c.DeepCopy()
 			tc.change(changed.Spec.ZFS.Create)

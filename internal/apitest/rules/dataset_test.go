@@ -38,20 +38,23 @@ func inPool(name string) change {
 	return func(v *v1alpha1.Volume) { v.Spec.Replicas[0].Pool = name }
 }
 
+const datasetMisplaced = "fsType zfs is for pools of ZFS"
+
+var datasetCases = map[string]struct {
+	change  change
+	refusal string
+}{
+	"in a zpool":           {change: all(wanted("n1"), fsType(v1alpha1.Dataset), inPool("zfs:tank/berth"))},
+	"without a place yet":  {change: all(wanted(), fsType(v1alpha1.Dataset))},
+	"ext4 in a zpool":      {change: all(wanted("n1"), inPool("zfs:tank"))},
+	"in a volume group":    {change: all(wanted("n1"), fsType(v1alpha1.Dataset), inPool("vg0")), refusal: datasetMisplaced},
+	"one of two elsewhere": {change: all(wanted("n1", "n2"), fsType(v1alpha1.Dataset), inPool("zfs:tank")), refusal: datasetMisplaced},
+	"with options of mkfs": {change: all(wanted(), fsType(v1alpha1.Dataset), made("-I 512")), refusal: mkfsMisplaced},
+}
+
 func TestAVolumeOfFilesystemZFSIsInAPoolOfZFS(t *testing.T) {
-	const misplaced = "fsType zfs is for pools of ZFS"
 	env := apitest.Start(t)
-	for name, tc := range map[string]struct {
-		change  change
-		refusal string
-	}{
-		"in a zpool":           {change: all(wanted("n1"), fsType(v1alpha1.Dataset), inPool("zfs:tank/berth"))},
-		"without a place yet":  {change: all(wanted(), fsType(v1alpha1.Dataset))},
-		"ext4 in a zpool":      {change: all(wanted("n1"), inPool("zfs:tank"))},
-		"in a volume group":    {change: all(wanted("n1"), fsType(v1alpha1.Dataset), inPool("vg0")), refusal: misplaced},
-		"one of two elsewhere": {change: all(wanted("n1", "n2"), fsType(v1alpha1.Dataset), inPool("zfs:tank")), refusal: misplaced},
-		"with options of mkfs": {change: all(wanted(), fsType(v1alpha1.Dataset), made("-I 512")), refusal: mkfsMisplaced},
-	} {
+	for name, tc := range datasetCases {
 		t.Run(name, func(t *testing.T) {
 			expect(t, env.Client.Create(t.Context(), newVolume(t, tc.change)), tc.refusal)
 		})

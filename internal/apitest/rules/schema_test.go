@@ -41,7 +41,7 @@ func walk(path string, s apiextensionsv1.JSONSchemaProps, visit func(path string
 
 // refusals are what some case of this package is refused with.
 func refusals() map[string]bool {
-	seen := map[string]bool{}
+	seen := refusedClasses()
 	for _, cases := range []map[string]statusCase{epochCases, primaryCases, entryCases, specCases, agentCases} {
 		for _, tc := range cases {
 			seen[tc.refusal] = true
@@ -50,7 +50,7 @@ func refusals() map[string]bool {
 	for _, tc := range createCases {
 		seen[tc.refusal] = true
 	}
-	for _, tc := range classCases {
+	for _, tc := range datasetCases {
 		seen[tc.refusal] = true
 	}
 	for _, tc := range reportCases {
@@ -68,6 +68,21 @@ func refusals() map[string]bool {
 	for _, tc := range snapshotCases {
 		seen[tc.refusal] = true
 	}
+	for _, tc := range forgetCases {
+		seen[tc.refusal] = true
+	}
+	for _, tc := range strayRequests {
+		seen[tc.refusal] = true
+	}
+	return seen
+}
+
+// refusedClasses are what a PoolClass is refused with.
+func refusedClasses() map[string]bool {
+	seen := map[string]bool{}
+	for _, tc := range classCases {
+		seen[tc.refusal] = true
+	}
 	for _, tc := range classChanges {
 		seen[tc.refusal] = true
 	}
@@ -77,13 +92,13 @@ func refusals() map[string]bool {
 	for _, tc := range zpoolCases {
 		seen[tc.refusal] = true
 	}
+	for _, tc := range zpoolCreationCases {
+		seen[tc.refusal] = true
+	}
+	for _, tc := range zpoolChanges {
+		seen[tc.refusal] = true
+	}
 	for _, tc := range creationCases {
-		seen[tc.refusal] = true
-	}
-	for _, tc := range forgetCases {
-		seen[tc.refusal] = true
-	}
-	for _, tc := range strayRequests {
 		seen[tc.refusal] = true
 	}
 	return seen
