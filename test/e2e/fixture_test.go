@@ -6,6 +6,7 @@ import (
 	"context"
 	"encoding/json"
 	"strings"
+	"sync"
 	"testing"
 
 	corev1 "k8s.io/api/core/v1"
@@ -152,11 +153,26 @@ func (b *bench) sh(p *corev1.Pod, script string) string {
 	return out
 }
 
+// labs is held by whoever changes the lab, which takes one command at a time.
+var labs sync.Mutex
+
 // lab runs a command of the lab's.
-func (b *bench) lab(args ...string) {
+func (b *bench) lab(args ...string) string {
 	b.Helper()
-	_, err := b.Lab.Output(b.within(), args...)
+	labs.Lock()
+	defer labs.Unlock()
+	out, err := b.Lab.Output(b.within(), args...)
 	b.must(err, "in the lab")
+	return out
+}
+
+// plugged puts an empty disk into a node for the time of a test, and returns its path.
+func (b *bench) plugged(node, size string) string {
+	b.Helper()
+	name, device, _ := strings.Cut(b.lab("disk", "add", node, "--size", size), " ")
+	b.Cleanup(func() { b.lab("disk", "remove", node, name) })
+	b.onNode(node, "udevadm", "wait", "--timeout=60", device)
+	return device
 }
 
 // onNode runs a command on a node.

@@ -3,7 +3,6 @@
 package e2e
 
 import (
-	"strings"
 	"testing"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -12,23 +11,13 @@ import (
 	"berth.dev/berth/api/v1alpha1"
 )
 
-// plugged puts an empty disk into a node for the time of a test, and returns its path.
-func (b *bench) plugged(node string) string {
-	b.Helper()
-	added, err := b.Lab.Output(b.within(), "disk", "add", node, "--size", "512M")
-	b.must(err, "adding a disk")
-	name, device, _ := strings.Cut(added, " ")
-	b.Cleanup(func() { b.lab("disk", "remove", node, name) })
-	return device
-}
-
 func TestAManagedPoolIsMadeOfADiskAndGrowsByAnother(t *testing.T) {
 	t.Parallel()
 	b := begin(t)
 	const node = "node3"
 	group := "made-" + b.namespace
 	pool := group + "/thin"
-	first, second := b.plugged(node), b.plugged(node)
+	first, second := b.plugged(node, "512M"), b.plugged(node, "512M")
 	b.Cleanup(func() { b.onNode(node, "vgremove", "--yes", "--force", group) })
 	class := b.class("managed", v1alpha1.PoolClassSpec{
 		Provisioner:  v1alpha1.ProvisionerLVMThin,

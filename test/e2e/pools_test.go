@@ -4,7 +4,6 @@ package e2e
 
 import (
 	"slices"
-	"strings"
 	"testing"
 
 	"k8s.io/apimachinery/pkg/api/resource"
@@ -90,10 +89,7 @@ func TestAWholeDiskIsAVolumeAndLeavesNothingBehind(t *testing.T) {
 	t.Parallel()
 	b := begin(t)
 	const node = "node3"
-	added, err := b.Lab.Output(b.within(), "disk", "add", node, "--size", "512M")
-	b.must(err, "adding a disk")
-	name, device, _ := strings.Cut(added, " ")
-	t.Cleanup(func() { b.lab("disk", "remove", node, name) })
+	device := b.plugged(node, "512M")
 	class := b.class("disk", v1alpha1.PoolClassSpec{
 		Provisioner: v1alpha1.ProvisionerDevice, Devices: &v1alpha1.DevicePools{Paths: []string{device}},
 	})

@@ -18,7 +18,10 @@ func TestAZvolIsInAManagedZpoolThatGrowsByAPairOfDisks(t *testing.T) {
 	b := begin(t)
 	b.onNode(zfsNode, "modprobe", "zfs")
 	name := "made-" + b.namespace
-	disks := []string{b.plugged(zfsNode), b.plugged(zfsNode), b.plugged(zfsNode), b.plugged(zfsNode)}
+	var disks []string
+	for range 4 {
+		disks = append(disks, b.plugged(zfsNode, "512M"))
+	}
 	b.Cleanup(func() { b.onNode(zfsNode, "zpool", "destroy", "-f", name) })
 	class := b.class("managed", v1alpha1.PoolClassSpec{
 		Provisioner:  v1alpha1.ProvisionerZFS,

@@ -27,11 +27,7 @@ const zfsNode = "node2"
 func (b *bench) zpool(name, fs string, how v1alpha1.ZFSPools) (class string) {
 	b.Helper()
 	b.onNode(zfsNode, "modprobe", "zfs")
-	added, err := b.Lab.Output(b.within(), "disk", "add", zfsNode, "--size", "4G")
-	b.must(err, "adding a disk")
-	disk, device, _ := strings.Cut(added, " ")
-	b.Cleanup(func() { b.lab("disk", "remove", zfsNode, disk) })
-	b.onNode(zfsNode, "zpool", "create", "-m", "none", name, device)
+	b.onNode(zfsNode, "zpool", "create", "-m", "none", name, b.plugged(zfsNode, "4G"))
 	b.Cleanup(func() { b.onNode(zfsNode, "zpool", "destroy", name) })
 	dataset := name + "/berth"
 	b.onNode(zfsNode, "zfs", "create", "-o", "volmode=dev", "-o", "berth.dev:pool="+dataset, dataset)
