@@ -44,7 +44,7 @@ func newDisks(udev bool, observer run.Observer) (*disks, error) {
 	if err != nil {
 		return nil, fmt.Errorf("setting up LVM: %w", err)
 	}
-	zpools, err := newZFS(runner, mounter)
+	zpools, err := newZFS(runner, mounter, whole)
 	if err != nil {
 		return nil, err
 	}
@@ -58,14 +58,14 @@ func newDisks(udev bool, observer run.Observer) (*disks, error) {
 
 // newZFS serves zpools whenever there are some. On a node without ZFS that costs a
 // look at one directory of the kernel's now and then.
-func newZFS(runner run.Runner, mounter *linux.Mounter) (*zfs.Provisioner, error) {
+func newZFS(runner run.Runner, mounter *linux.Mounter, whole *device.Provisioner) (*zfs.Provisioner, error) {
 	devices := &zfskernel.Devices{}
 	if version := devices.Module(); version != "" {
 		ctrl.Log.Info("found the kernel's ZFS", "version", version)
 	} else {
 		ctrl.Log.Info("the kernel has no ZFS loaded; zpools are served as soon as there are any")
 	}
-	provisioner, err := zfs.New(zfs.Config{Runner: runner, Devices: devices, Mkfs: mounter.Mkfs})
+	provisioner, err := zfs.New(zfs.Config{Runner: runner, Devices: devices, Disks: whole, Mkfs: mounter.Mkfs})
 	if err != nil {
 		return nil, fmt.Errorf("setting up ZFS: %w", err)
 	}
