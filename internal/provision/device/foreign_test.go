@@ -32,8 +32,8 @@ func TestADiskWithAnythingOnItIsNeverWritten(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			m := disks()
+			m.WriteDisk("sda", tc.offset, tc.bytes) // before it is looked at: to be told of it takes a moment
 			n := start(t, m)
-			m.WriteDisk("sda", tc.offset, tc.bytes)
 			m.CrashAfter(0) // any write would be its end, and is counted
 			p := n.report(t, pool("naa.a"))
 			if p == nil || !strings.Contains(p.Problem, tc.what) || !strings.Contains(p.Problem, "wipefs --all /dev/sda") || p.Free != 0 || p.Foreign != p.Total {

@@ -41,8 +41,9 @@ type Range struct {
 type Progress func(done int64, lasts bool) error
 
 // Do wipes a range. Between the steps it looks whether ctx ended, and tells progress. A
-// sample of each step is read back. A device that says it has discarded and did not is
-// overwritten from the beginning, for what it said before is worth nothing either; one that
+// sample of each step is read back. A device that says it has discarded and did not, or that
+// does so in places only, is overwritten from the beginning, for what was discarded before is
+// worth nothing either; one that
 // does not even do that is an error, and nothing lasts then. What was begun by overwriting is
 // ended so. Whatever the error, all of the range that does not last has to be wiped again.
 func Do(ctx context.Context, d Device, how provision.Wipe, r Range, progress Progress) error {
@@ -60,11 +61,8 @@ func Do(ctx context.Context, d Device, how provision.Wipe, r Range, progress Pro
 		length := min(r.Step, r.Length-done)
 		err := step(d, erase, r.Offset+done, length)
 		switch {
-		case discards && errors.Is(err, ErrNotZeros):
+		case discards && (errors.Is(err, ErrNotZeros) || errors.Is(err, errors.ErrUnsupported)):
 			erase, discards, done = d.Overwrite, false, 0
-			continue
-		case discards && errors.Is(err, errors.ErrUnsupported):
-			erase, discards = d.Overwrite, false
 			continue
 		case errors.Is(err, ErrNotZeros):
 			return errors.Join(failed(err, r.Offset+done, length), progress(0, true))

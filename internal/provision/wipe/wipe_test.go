@@ -25,6 +25,8 @@ type device struct {
 	discard, overwrite, read error
 	liesDiscarding, lies     bool
 	discards, overwrites     int
+	// discardable is how often it discards; 0 is always.
+	discardable int
 }
 
 // none records nothing.
@@ -39,7 +41,11 @@ func (d *device) ReadAt(b []byte, offset int64) (int, error) {
 }
 
 func (d *device) Discard(offset, length int64) error {
-	if d.discards++; d.discard == nil && !d.liesDiscarding && !d.lies {
+	d.discards++
+	if d.discardable > 0 && d.discards > d.discardable {
+		return errors.ErrUnsupported
+	}
+	if d.discard == nil && !d.liesDiscarding && !d.lies {
 		clear(d.data[offset : offset+length])
 	}
 	return d.discard
@@ -66,6 +72,7 @@ func TestADeviceIsZerosOrTheWipingFailed(t *testing.T) {
 		"overwritten":                       {provision.WipeZero, func(*device) {}, 0, 4, nil},
 		"a word that is not known discards": {"Shred", func(*device) {}, 4, 0, nil},
 		"nobody vouches for zeros":          {provision.WipeDiscard, func(d *device) { d.discard = unsupported }, 1, 4, nil},
+		"nobody vouches for zeros any more": {provision.WipeDiscard, func(d *device) { d.discardable = 2 }, 3, 4, nil},
 		"a discard that did nothing":        {provision.WipeDiscard, func(d *device) { d.liesDiscarding = true }, 1, 4, nil},
 		"one that is found out late": {provision.WipeDiscard, func(d *device) {
 			d.liesDiscarding = true
