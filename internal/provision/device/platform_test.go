@@ -15,6 +15,7 @@ import (
 
 	"berth.dev/berth/internal/mount/linux"
 	"berth.dev/berth/internal/provision"
+	"berth.dev/berth/internal/provision/blockdev/blockdevtest"
 	"berth.dev/berth/internal/provision/conformance"
 	"berth.dev/berth/internal/provision/device"
 	"berth.dev/berth/internal/provision/device/kernel"
@@ -80,22 +81,7 @@ func (d realDisk) command(program string, args ...string) string {
 	return string(out)
 }
 
-// writeAt writes to a device as others would, and readAt reads past the cache.
-func writeAt(t *testing.T, path, text string, offset int64) {
-	t.Helper()
-	f, err := os.OpenFile(path, os.O_WRONLY, 0)
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer f.Close()
-	if _, err := f.WriteAt([]byte(text), offset); err != nil {
-		t.Fatal(err)
-	}
-	if err := f.Sync(); err != nil {
-		t.Fatal(err)
-	}
-}
-
+// readAt reads past the cache.
 func readAt(t *testing.T, path string, bytes int, offset int64) string {
 	t.Helper()
 	r, err := kernel.Disks{}.Read(filepath.Base(path))
@@ -178,9 +164,9 @@ func TestConformanceOnRealDisks(t *testing.T) {
 				}
 				return func() { f.Close() }
 			},
-			Scramble: func(v provision.Volume) { writeAt(t, v.Device, strings.Repeat("x", 1<<20), 0) },
+			Scramble: func(v provision.Volume) { blockdevtest.WriteAt(t, v.Device, strings.Repeat("x", 1<<20), 0) },
 			Formats:  func(string) int { return *r.formats },
-			Write:    func(v provision.Volume, text string) { writeAt(t, v.Device, text, 0) },
+			Write:    func(v provision.Volume, text string) { blockdevtest.WriteAt(t, v.Device, text, 0) },
 			Read:     func(v provision.Volume, bytes int) string { return readAt(t, v.Device, bytes, 0) },
 		}
 	})
@@ -201,7 +187,7 @@ func TestOldBytesAreNeverInANewVolumeOnARealDisk(t *testing.T) {
 			}
 		}
 		for _, at := range places {
-			writeAt(t, v.Device, secret, at)
+			blockdevtest.WriteAt(t, v.Device, secret, at)
 		}
 		begin := time.Now()
 		r.delete(t, id)
@@ -256,7 +242,7 @@ func TestRealDisksThatAreUsedAreClosedAndFreeAgainWhenCleared(t *testing.T) {
 	for name, use := range map[string]func(){
 		"a filesystem":         func() { disks[1].command("mkfs.ext4", "-q", "-F", disks[1].path) },
 		"a physical volume":    func() { disks[1].command("lvm", "pvcreate", "--yes", "-ff", disks[1].path) },
-		"data without a table": func() { writeAt(t, disks[1].path, "x", 1<<20) },
+		"data without a table": func() { blockdevtest.WriteAt(t, disks[1].path, "x", 1<<20) },
 	} {
 		use()
 		r.await(t, ref, "a disk with "+name+" closed", closed)
