@@ -17,14 +17,13 @@ func (p *Provisioner) goOn(ctx context.Context, name, id string) error {
 		return nil // it is being deleted, and that goes on with it
 	}
 	defer end()
-	if err := p.catchUp(ctx, name); err != nil {
-		return err
-	}
-	switch p.next(name, id) {
-	case todoFill:
-		err = p.fill(ctx, name, id)
-	case todoDrop:
-		err = p.carryOut(ctx, p.drop(name, id))
+	if err = p.catchUp(ctx, name); err == nil {
+		switch p.next(name, id) {
+		case todoFill:
+			err = p.fill(ctx, name, id)
+		case todoDrop:
+			err = p.carryOut(ctx, p.drop(name, id))
+		}
 	}
 	if errors.Is(context.Cause(ctx), errHalted) {
 		return nil
@@ -42,8 +41,9 @@ func (p *Provisioner) next(name, id string) (next todo) {
 }
 
 // catchUp reads a group again unless its number on the disk is the known one. A process that
-// is ending, or a command that outlived the one that ran it, may have made a copy whole, and
-// somebody may have used it since: to fill it once more would undo what they wrote.
+// is ending, or a command that outlived the one that ran it, may have made a copy whole, or
+// others a volume of what is to be wiped, and somebody may have used it since: to write to it
+// once more would undo what they wrote.
 func (p *Provisioner) catchUp(ctx context.Context, name string) error {
 	unlock, err := p.groups.Lock(ctx, name)
 	if err != nil {
@@ -61,6 +61,9 @@ func (p *Provisioner) catchUp(ctx context.Context, name string) error {
 		return nil
 	}
 	p.refresh(ctx, name)
+	if ctx.Err() != nil {
+		return context.Cause(ctx) // and nothing was learnt
+	}
 	p.state.with(name, func(g *group) {
 		if g != nil && g.silent != nil {
 			err = g.usable("", p.config.Now())

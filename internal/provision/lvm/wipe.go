@@ -104,30 +104,46 @@ func (p *Provisioner) wipeRemnant(ctx context.Context, name, id string) error {
 	if done, _, err := p.decide(c, false); done || err != nil {
 		return err
 	}
-	if err := p.wipeDevice(ctx, name, id); err != nil {
+	if wiped, err := p.wipeDevice(ctx, name, id); !wiped || err != nil {
 		return err
 	}
 	return p.carryOut(ctx, c)
 }
 
-func (p *Provisioner) wipeDevice(ctx context.Context, name, id string) error {
+// wipeDevice wipes a remnant, unless it is none any more: others may have made a volume of
+// it again, and nobody noticed. Once the device is held its user cannot begin.
+func (p *Provisioner) wipeDevice(ctx context.Context, name, id string) (wiped bool, err error) {
 	h, err := p.hold(ctx, name, id)
 	if err != nil {
-		return err
+		return false, err
 	}
 	defer h.Close()
+	if err := p.catchUp(ctx, name); err != nil {
+		return false, err
+	}
+	r, err := p.remnant(name, id)
+	if r == nil || err != nil {
+		return false, err
+	}
 	size, err := h.Size()
 	if err != nil {
-		return fmt.Errorf("%w: looking how large it is: %w", provision.ErrUnavailable, err)
+		return false, fmt.Errorf("%w: looking how large it is: %w", provision.ErrUnavailable, err)
 	}
-	var r remnant
+	whole := wipe.Range{Length: size, Step: p.config.WipeStep, Done: r.wiped}
+	err = wipe.Do(ctx, h, r.how, whole, p.wiped(ctx, name, id, r.wiped))
+	return err == nil, err
+}
+
+// remnant returns what is known of a remnant that may be wiped; nil if there is none.
+func (p *Provisioner) remnant(name, id string) (r *remnant, err error) {
 	p.state.with(name, func(g *group) {
-		if g != nil && g.wiping[id] != nil {
-			r = *g.wiping[id]
+		done := false
+		if done, err = g.planRemove(id); !done && err == nil {
+			is := *g.wiping[id]
+			r = &is
 		}
 	})
-	whole := wipe.Range{Length: size, Step: p.config.WipeStep, Done: r.wiped}
-	return wipe.Do(ctx, h, r.how, whole, p.wiped(ctx, name, id, r.wiped))
+	return r, err
 }
 
 // hold opens the device of a remnant, and makes sure that it is that and that nobody

@@ -259,6 +259,35 @@ func TestWhatARestartFindsIsWiped(t *testing.T) {
 	}
 }
 
+// An administrator may make a volume again of what is to be wiped.
+func TestWhatIsAVolumeAgainIsNotWipedThoughNobodyNoticed(t *testing.T) {
+	host, c := wiping()
+	p, _ := start(t, c)
+	create(t, p, request("pvc-1", 2))
+	host.Disturb(func(h *lvmtest.Host) {
+		h.Around = only("lvchange", func(_ run.Command, do func() ([]byte, error)) ([]byte, error) {
+			defer host.On("/dev/vg-a/pvc-1", func(v *lvmtest.Volume) { v.Open = true })
+			return do()
+		})
+	})
+	remove(t, p, "pvc-1")
+	failing(t, p, "it is open")
+	host.WriteAt("/dev/vg-a/pvc-1", "its user's", unit+4096)
+	host.Edit(func(groups map[string]*lvmtest.Group) (unnoticed string) {
+		v := groups[vg.Name].Volumes["pvc-1"]
+		v.Tags, v.Open = []string{"berth.dev/volume=pvc-1"}, false
+		groups[vg.Name].Seqno++
+		return ""
+	})
+	eventually(t, func() bool { return len(remnants(t, p)) == 0 }, "it is still to be wiped")
+	if _, err := p.Get(t.Context(), "pvc-1"); err != nil {
+		t.Fatalf("the volume is lost: %v", err)
+	}
+	if got := host.ReadAt("/dev/vg-a/pvc-1", 10, unit+4096); got != "its user's" {
+		t.Errorf("it holds %q", got)
+	}
+}
+
 func TestADeviceNodeOfAnotherVolumeIsNeverWiped(t *testing.T) {
 	host, c := wiping()
 	host.Wiping = func(string, int64, int64, func() error) error {
