@@ -3,7 +3,6 @@ package main
 import (
 	"context"
 	"errors"
-	"io"
 	"net/http"
 	"strings"
 	"testing"
@@ -11,26 +10,9 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 
 	"berth.dev/berth/internal/agent/metrics"
+	"berth.dev/berth/internal/health/healthtest"
 	"berth.dev/berth/internal/run"
 )
-
-func get(t *testing.T, url string) (status int, body string) {
-	t.Helper()
-	request, err := http.NewRequestWithContext(t.Context(), http.MethodGet, url, nil)
-	if err != nil {
-		t.Fatal(err)
-	}
-	response, err := http.DefaultClient.Do(request)
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer func() { _ = response.Body.Close() }()
-	all, err := io.ReadAll(response.Body)
-	if err != nil {
-		t.Fatal(err)
-	}
-	return response.StatusCode, string(all)
-}
 
 func TestAPooldOfItsOwnShowsItsCommandsAndWhetherItsPoolsCanBeManaged(t *testing.T) {
 	registry := prometheus.NewRegistry()
@@ -56,11 +38,11 @@ func TestAPooldOfItsOwnShowsItsCommandsAndWhetherItsPoolsCanBeManaged(t *testing
 		"/readyz":  {http.StatusInternalServerError, "pools"},
 		"/metrics": {http.StatusOK, `berth_poold_command_seconds_count{operation="true",outcome="ok"} 1`},
 	} {
-		if status, body := get(t, url+path); status != want.status || !strings.Contains(body, want.part) {
+		if status, body := healthtest.Get(t, url+path); status != want.status || !strings.Contains(body, want.part) {
 			t.Errorf("%s: %d without %q: %.300s", path, status, want.part, body)
 		}
 	}
-	if _, body := get(t, url+"/metrics"); !strings.Contains(body, "process_cpu_seconds_total") {
+	if _, body := healthtest.Get(t, url+"/metrics"); !strings.Contains(body, "process_cpu_seconds_total") {
 		t.Error("what the process uses is not shown")
 	}
 	cancel()

@@ -2,7 +2,6 @@ package agent
 
 import (
 	"context"
-	"io"
 	"net"
 	"net/http"
 	"path/filepath"
@@ -16,6 +15,7 @@ import (
 	registerapi "k8s.io/kubelet/pkg/apis/pluginregistration/v1"
 
 	"berth.dev/berth/api/v1alpha1"
+	"berth.dev/berth/internal/health/healthtest"
 	"berth.dev/berth/internal/poold"
 	"berth.dev/berth/internal/provision"
 )
@@ -46,25 +46,6 @@ func (a *agent) answers(t *testing.T, path string, status int) func() bool {
 		defer response.Body.Close()
 		return response.StatusCode == status
 	}
-}
-
-// page reads an HTTP page.
-func (a *agent) page(t *testing.T, path string) string {
-	t.Helper()
-	r, err := http.NewRequestWithContext(t.Context(), http.MethodGet, a.http+path, nil)
-	if err != nil {
-		t.Fatal(err)
-	}
-	response, err := http.DefaultClient.Do(r)
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer response.Body.Close()
-	body, err := io.ReadAll(response.Body)
-	if err != nil {
-		t.Fatal(err)
-	}
-	return string(body)
 }
 
 func TestPodsStartAndStopWhileTheAPIServerIsAway(t *testing.T) {
@@ -196,7 +177,7 @@ func TestMetricsShowOperationsAndPools(t *testing.T) {
 	defer s.finish("a")
 	a := s.start()
 	await(t, "the replica to be ready", s.says("a", v1alpha1.ReplicaReady, v1alpha1.ReasonCarved))
-	page := a.page(t, "/metrics")
+	_, page := healthtest.Get(t, a.http+"/metrics")
 	for _, series := range []string{
 		`berth_agent_disk_operation_seconds_count{operation="Create",outcome="ok"} 1`,
 		`berth_pool_volumes{pool="` + s.pool.Name + `"} 1`,

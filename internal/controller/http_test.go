@@ -1,12 +1,12 @@
 package controller_test
 
 import (
-	"io"
 	"net/http"
 	"strings"
 	"testing"
 
 	"berth.dev/berth/internal/controller/controllertest"
+	"berth.dev/berth/internal/health/healthtest"
 )
 
 func TestHealthAndMetricsAreServed(t *testing.T) {
@@ -19,26 +19,8 @@ func TestHealthAndMetricsAreServed(t *testing.T) {
 		"/readyz":  "ok",
 		"/metrics": "controller_runtime_reconcile_total",
 	} {
-		if body := get(t, p.HTTP+path); !strings.Contains(body, part) {
-			t.Errorf("%s lacks %q: %.200s", path, part, body)
+		if status, body := healthtest.Get(t, p.HTTP+path); status != http.StatusOK || !strings.Contains(body, part) {
+			t.Errorf("%s: %d without %q: %.200s", path, status, part, body)
 		}
 	}
-}
-
-func get(t *testing.T, url string) string {
-	t.Helper()
-	request, err := http.NewRequestWithContext(t.Context(), http.MethodGet, url, nil)
-	if err != nil {
-		t.Fatal(err)
-	}
-	response, err := http.DefaultClient.Do(request)
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer func() { _ = response.Body.Close() }()
-	body, err := io.ReadAll(response.Body)
-	if err != nil || response.StatusCode != http.StatusOK {
-		t.Fatalf("%s: %s, %v", url, response.Status, err)
-	}
-	return string(body)
 }

@@ -3,10 +3,11 @@ package health
 import (
 	"context"
 	"errors"
-	"io"
 	"net"
 	"net/http"
 	"testing"
+
+	"berth.dev/berth/internal/health/healthtest"
 )
 
 // serve serves until the test ends and returns the address and what Serve returned.
@@ -20,21 +21,6 @@ func serve(t *testing.T, h http.Handler) (url string, stop func() error) {
 	served := make(chan error, 1)
 	go func() { served <- Serve(ctx, l, h) }()
 	return "http://" + l.Addr().String(), func() error { cancel(); return <-served }
-}
-
-func status(t *testing.T, url string) int {
-	t.Helper()
-	request, err := http.NewRequestWithContext(t.Context(), http.MethodGet, url, nil)
-	if err != nil {
-		t.Fatal(err)
-	}
-	response, err := http.DefaultClient.Do(request)
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer func() { _ = response.Body.Close() }()
-	_, _ = io.Copy(io.Discard, response.Body)
-	return response.StatusCode
 }
 
 func TestAProcessIsWellWhereNothingIsWrong(t *testing.T) {
@@ -52,7 +38,7 @@ func TestAProcessIsWellWhereNothingIsWrong(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			url, stop := serve(t, Mux(tc.live, tc.ready))
 			for path, want := range map[string]int{"/healthz": tc.healthz, "/readyz": tc.readyz, "/metrics": http.StatusNotFound} {
-				if got := status(t, url+path); got != want {
+				if got, _ := healthtest.Get(t, url+path); got != want {
 					t.Errorf("%s: %d, want %d", path, got, want)
 				}
 			}

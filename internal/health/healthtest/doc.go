@@ -1,0 +1,2 @@
+// Package healthtest asks the pages of a process in tests.
+package healthtest
