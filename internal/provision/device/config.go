@@ -106,8 +106,9 @@ type Config struct {
 
 	// ReadTimeout is how long a report waits for a disk; 10 s by default.
 	ReadTimeout time.Duration
-	// LookInterval is how often the kernel is asked for its disks, without reading any;
-	// 10 s by default. It finds what no event tells of, such as links that udev makes late.
+	// LookInterval is how often the kernel is asked for its disks, without reading any, unless
+	// a report asked since the last time; 10 s by default. It finds what no event tells of,
+	// such as links that udev makes late.
 	LookInterval time.Duration
 	// RefreshInterval is how often all disks are read again although no change was
 	// noticed, and wiping is tried again after it failed; 5 min by default.

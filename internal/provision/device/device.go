@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"sync"
+	"sync/atomic"
 
 	"berth.dev/berth/internal/keyed"
 	"berth.dev/berth/internal/provision"
@@ -23,8 +24,11 @@ type Provisioner struct {
 	// looks is held from asking the kernel until its answer is in the state, so that an
 	// older answer never replaces a newer one.
 	looks sync.Mutex
-	tasks run.Tasks
-	keeps keeps
+	// reported is set by each report and taken back by Run, which asks the kernel itself
+	// only if no report did meanwhile.
+	reported atomic.Bool
+	tasks    run.Tasks
+	keeps    keeps
 }
 
 var _ provision.Provisioner = (*Provisioner)(nil)
@@ -54,6 +58,7 @@ func (p *Provisioner) Report(ctx context.Context) ([]provision.Pool, error) {
 	if err := p.refresh(ctx); err != nil {
 		return nil, err
 	}
+	p.reported.Store(true)
 	return p.state.pools(), nil
 }
 

@@ -49,8 +49,9 @@ func (p *Provisioner) written(path string) {
 	}
 }
 
-// tick asks the kernel for its disks often, and reads all of them again now and then,
-// in case a change escaped notice.
+// tick asks the kernel for its disks often, unless reports do, which tell of what is new
+// themselves; and it reads all of them again now and then, in case a change escaped
+// notice.
 func (p *Provisioner) tick(ctx context.Context) {
 	// Disks that are to be wiped must be found though nobody asks for a report. What
 	// fails is tried again.
@@ -64,8 +65,8 @@ func (p *Provisioner) tick(ctx context.Context) {
 		case <-ctx.Done():
 			return
 		case <-look.C:
-			if changed, err := p.list(); err != nil || changed {
-				p.signal()
+			if !p.reported.Swap(false) {
+				p.notice()
 			}
 			if p.state.retryWipes(provision.ErrInUse) { // somebody looked at the disk just then
 				p.nudge()
@@ -76,6 +77,13 @@ func (p *Provisioner) tick(ctx context.Context) {
 			_ = p.refresh(ctx)
 			p.signal()
 		}
+	}
+}
+
+// notice asks the kernel for its disks, and signals what is new.
+func (p *Provisioner) notice() {
+	if changed, err := p.list(); err != nil || changed {
+		p.signal()
 	}
 }
 
