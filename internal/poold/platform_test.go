@@ -3,11 +3,9 @@
 package poold_test
 
 import (
-	"context"
 	"fmt"
 	"os"
 	"path/filepath"
-	"sync"
 	"syscall"
 	"testing"
 
@@ -22,56 +20,25 @@ import (
 	"berth.dev/berth/internal/run"
 )
 
-// mkfsByDevice counts the filesystems made.
-type mkfsByDevice struct {
-	run.Exec
-	mu   sync.Mutex
-	made map[string]int
-}
-
-func (m *mkfsByDevice) Change(c run.Command) ([]byte, error) {
-	if c.Operation == "mkfs.ext4" {
-		m.mu.Lock()
-		if m.made == nil {
-			m.made = map[string]int{}
-		}
-		m.made[c.Args[len(c.Args)-1]]++
-		m.mu.Unlock()
-	}
-	return m.Exec.Change(c)
-}
-
-func (m *mkfsByDevice) of(device string) int {
-	m.mu.Lock()
-	defer m.mu.Unlock()
-	return m.made[device]
-}
-
-// serveSystem runs this machine's poold and dials it.
-func serveSystem(t *testing.T, runner run.Runner) (client *poold.Client, stop func()) {
+// serveSystem runs this machine's poold, which has filesystems made and counted, and dials
+// it.
+func serveSystem(t *testing.T, made *conformance.Formats) (client *poold.Client, stop func()) {
 	t.Helper()
-	mounter, err := linux.New(linux.Config{Runner: runner})
+	mounter, err := linux.New(linux.Config{Runner: run.Exec{}})
 	if err != nil {
 		t.Fatal(err)
 	}
-	provisioner, err := lvm.New(lvm.Config{Runner: runner, Devices: kernel.Devices{}, Mkfs: mounter.Mkfs})
+	made.Mkfs = mounter.Mkfs
+	provisioner, err := lvm.New(lvm.Config{Runner: run.Exec{}, Devices: kernel.Devices{}, Mkfs: made.Make})
 	if err != nil {
 		t.Fatal(err)
 	}
-	ctx, cancel := context.WithCancel(context.WithoutCancel(t.Context()))
-	var watching sync.WaitGroup
 	all := provision.NewMux(provision.Member{Types: []string{provision.LVM, provision.LVMThin}, Provisioner: provisioner})
-	for _, run := range []func(context.Context) error{provisioner.Run, all.Run} {
-		watching.Go(func() {
-			if err := run(ctx); err != nil {
-				t.Error(err)
-			}
-		})
-	}
+	stopWatching := conformance.Watching(t, provisioner.Run, all.Run)
 	s := socket(t)
 	stopServing := serve(t, poold.Config{Socket: s, Node: poold.NewLocal(all, mounter), Healthy: provisioner.Healthy})
 	client = connected(t, s)
-	stop = func() { client.Close(); stopServing(); cancel(); watching.Wait() }
+	stop = func() { client.Close(); stopServing(); stopWatching() }
 	t.Cleanup(stop)
 	return client, stop
 }
@@ -80,13 +47,13 @@ func TestProvisionerConformanceOnRealLVMAcrossTheSocket(t *testing.T) {
 	pool := lvmtest.RealGroup(t, "vg-poold", lvmtest.Disks(t, 1)[0])
 	conformance.Run(t, func(t *testing.T) conformance.Harness {
 		lvmtest.EmptyAfter(t, pool.Name)
-		runner := &mkfsByDevice{}
-		h := lvmtest.RealHarness(t, pool, runner.of)
-		client, stop := serveSystem(t, runner)
+		made := &conformance.Formats{}
+		h := lvmtest.RealHarness(t, pool, made.Of)
+		client, stop := serveSystem(t, made)
 		h.Provisioner = client
 		h.Restart = func() provision.Provisioner {
 			stop()
-			client, stop = serveSystem(t, runner)
+			client, stop = serveSystem(t, made)
 			return client
 		}
 		return h
@@ -97,7 +64,7 @@ func TestMounterConformanceOnRealDevicesAcrossTheSocket(t *testing.T) {
 	vg := lvmtest.RealGroup(t, "vg-poold", lvmtest.Disks(t, 1)[0])
 	mountconformance.Run(t, func(t *testing.T) mountconformance.Harness {
 		lvmtest.EmptyAfter(t, vg.Name)
-		client, _ := serveSystem(t, run.Exec{})
+		client, _ := serveSystem(t, &conformance.Formats{})
 		n := 0
 		return mountconformance.Harness{
 			Mounter: client,

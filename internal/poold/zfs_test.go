@@ -1,9 +1,6 @@
 package poold_test
 
 import (
-	"context"
-	"path"
-	"sync"
 	"testing"
 	"time"
 
@@ -27,7 +24,7 @@ func zpools(t *testing.T) conformance.Harness {
 	const dataset = "tank/berth"
 	host := zfstest.NewHost(map[string]int64{"tank": 1 << 30})
 	host.PutFilesystem(dataset, map[string]string{"berth.dev:pool": dataset})
-	made := &filesystems{}
+	made := &conformance.Formats{}
 	client, stop := serveZpools(t, host, made)
 	on := func(v provision.Volume, f func(*zfstest.Dataset)) { host.On(v.Device, f) }
 	return conformance.Harness{
@@ -44,7 +41,7 @@ func zpools(t *testing.T) conformance.Harness {
 			return func() { on(v, func(d *zfstest.Dataset) { d.Open = false }) }
 		},
 		Scramble: func(provision.Volume) {},
-		Formats:  func(id string) int { return made.of(id) },
+		Formats:  made.Of,
 		Write: func(v provision.Volume, text string) {
 			on(v, func(d *zfstest.Dataset) { d.Content, d.Written = text, true })
 		},
@@ -55,9 +52,9 @@ func zpools(t *testing.T) conformance.Harness {
 	}
 }
 
-func serveZpools(t *testing.T, host *zfstest.Host, made *filesystems) (*poold.Client, func()) {
+func serveZpools(t *testing.T, host *zfstest.Host, made *conformance.Formats) (*poold.Client, func()) {
 	t.Helper()
-	zpools, err := zfs.New(zfs.Config{Runner: host, Devices: host, Mkfs: made.make, RefreshInterval: 10 * time.Millisecond})
+	zpools, err := zfs.New(zfs.Config{Runner: host, Devices: host, Mkfs: made.Make, RefreshInterval: 10 * time.Millisecond})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -66,41 +63,11 @@ func serveZpools(t *testing.T, host *zfstest.Host, made *filesystems) (*poold.Cl
 		provision.Member{Types: []string{provision.LVM}, Provisioner: memory.New(disks, nil)},
 		provision.Member{Types: []string{provision.ZFS}, Provisioner: zpools},
 	)
-	ctx, cancel := context.WithCancel(context.WithoutCancel(t.Context()))
-	var watching sync.WaitGroup
-	for _, run := range []func(context.Context) error{zpools.Run, all.Run} {
-		watching.Go(func() {
-			if err := run(ctx); err != nil {
-				t.Error(err)
-			}
-		})
-	}
+	stopWatching := conformance.Watching(t, zpools.Run, all.Run)
 	s := socket(t)
 	stopServing := serve(t, poold.Config{Socket: s, Node: poold.NewLocal(all, mountmemory.New(disks)), Healthy: zpools.Healthy})
 	client := connected(t, s)
-	stop := func() { client.Close(); stopServing(); cancel(); watching.Wait() }
+	stop := func() { client.Close(); stopServing(); stopWatching() }
 	t.Cleanup(stop)
 	return client, stop
-}
-
-// filesystems counts the filesystems made, by the ids of their volumes.
-type filesystems struct {
-	mu   sync.Mutex
-	made map[string]int
-}
-
-func (m *filesystems) make(_ context.Context, device, _, _ string) error {
-	m.mu.Lock()
-	defer m.mu.Unlock()
-	if m.made == nil {
-		m.made = map[string]int{}
-	}
-	m.made[path.Base(device)]++
-	return nil
-}
-
-func (m *filesystems) of(id string) int {
-	m.mu.Lock()
-	defer m.mu.Unlock()
-	return m.made[id]
 }

@@ -1,14 +1,13 @@
 package provision_test
 
 import (
-	"context"
 	"errors"
-	"sync"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
 
 	"berth.dev/berth/internal/provision"
+	"berth.dev/berth/internal/provision/conformance"
 	"berth.dev/berth/internal/provision/lvm"
 	"berth.dev/berth/internal/provision/lvm/lvmtest"
 	"berth.dev/berth/internal/provision/memory"
@@ -29,18 +28,11 @@ func newMixed(t *testing.T) mixed {
 	t.Helper()
 	host := lvmtest.NewHost(map[string]int64{thick.Name: 100})
 	started := run.Count(host)
-	groups, err := lvm.New(lvm.Config{Runner: started, Devices: host, Mkfs: func(_ context.Context, device, fs, _ string) error { return host.Mkfs(device, fs) }})
+	groups, err := lvm.New(lvm.Config{Runner: started, Devices: host, Mkfs: host.Mkfs})
 	if err != nil {
 		t.Fatal(err)
 	}
-	ctx, cancel := context.WithCancel(context.WithoutCancel(t.Context()))
-	var running sync.WaitGroup
-	running.Go(func() {
-		if err := groups.Run(ctx); err != nil {
-			t.Error(err)
-		}
-	})
-	t.Cleanup(func() { cancel(); running.Wait() })
+	conformance.Watching(t, groups.Run)
 	<-groups.Changed() // it watches
 	zpools := memory.New(memory.NewDisks(memory.PoolConfig{PoolRef: tank, Total: 100 * unit, Unit: unit}), nil)
 	m := mixed{host: host, groups: groups, started: started, Mux: provision.NewMux(

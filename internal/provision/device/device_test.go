@@ -63,7 +63,7 @@ func (m *mkfs) make(_ context.Context, path, filesystem, _ string) error {
 func start(t testing.TB, m *devicetest.Machine) *node {
 	t.Helper()
 	n := newNode(t, m)
-	n.stop = runUntil(t, n.Provisioner)
+	n.stop = conformance.Watching(t, n.Run)
 	return n
 }
 
@@ -77,21 +77,6 @@ func newNode(t testing.TB, m *devicetest.Machine) *node {
 		t.Fatal(err)
 	}
 	return n
-}
-
-// runUntil runs a provisioner until the test or the returned stop ends it.
-func runUntil(t testing.TB, p *device.Provisioner) (stop func()) {
-	t.Helper()
-	ctx, cancel := context.WithCancel(context.WithoutCancel(t.Context()))
-	var running sync.WaitGroup
-	running.Go(func() {
-		if err := p.Run(ctx); err != nil {
-			t.Errorf("watching: %v", err)
-		}
-	})
-	stop = func() { cancel(); running.Wait() }
-	t.Cleanup(stop)
-	return stop
 }
 
 func (n *node) create(t testing.TB, id string, in provision.PoolRef) provision.Volume {

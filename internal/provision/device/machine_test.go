@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"berth.dev/berth/internal/provision"
+	"berth.dev/berth/internal/provision/conformance"
 	"berth.dev/berth/internal/provision/device"
 	"berth.dev/berth/internal/provision/device/devicetest"
 )
@@ -192,7 +193,7 @@ func TestADiskThatIsNotWipedStaysClosed(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			runUntil(t, n.Provisioner)
+			conformance.Watching(t, n.Run)
 			v := n.create(t, id, pool("naa.a"))
 			m.WritePartition(v.Device, secret)
 			tc.broken(m)

@@ -18,6 +18,7 @@ import (
 	"berth.dev/berth/internal/provision/blockdev/blockdevtest"
 	"berth.dev/berth/internal/provision/conformance"
 	"berth.dev/berth/internal/provision/device"
+	"berth.dev/berth/internal/provision/device/devicetest"
 	"berth.dev/berth/internal/provision/device/kernel"
 	"berth.dev/berth/internal/run"
 )
@@ -41,35 +42,12 @@ type realDisk struct {
 // realDisks returns two empty disks; it fails without them.
 func realDisks(t *testing.T) []realDisk {
 	t.Helper()
-	paths := strings.FieldsFunc(os.Getenv("BERTH_TEST_DISKS"), func(r rune) bool { return r == ',' })
-	if len(paths) < 2 || os.Geteuid() != 0 {
-		t.Fatal("this test overwrites disks: run it as root in a machine of its own and name two disks in BERTH_TEST_DISKS")
-	}
 	var disks []realDisk
-	for _, path := range paths[:2] {
+	for _, path := range blockdevtest.Disks(t, 2) {
+		devicetest.Clear(t, path)
 		disks = append(disks, realDisk{t, path})
-		disks[len(disks)-1].clear()
 	}
 	return disks
-}
-
-// clear makes a disk empty, whatever it holds.
-func (d realDisk) clear() {
-	d.t.Helper()
-	holder, err := kernel.Disks{}.Hold(filepath.Base(d.path))
-	if err != nil {
-		d.t.Fatal(err)
-	}
-	defer holder.Close()
-	found, _ := kernel.Disks{}.Find(filepath.Base(d.path))
-	for _, p := range found.Partitions {
-		if err := holder.RemovePartition(p.Number); err != nil {
-			d.t.Fatal(err)
-		}
-	}
-	if err := holder.Overwrite(0, found.Size); err != nil {
-		d.t.Fatal(err)
-	}
 }
 
 func (d realDisk) command(program string, args ...string) string {
@@ -79,21 +57,6 @@ func (d realDisk) command(program string, args ...string) string {
 		d.t.Fatalf("%s: %v", program, err)
 	}
 	return string(out)
-}
-
-// readAt reads past the cache.
-func readAt(t *testing.T, path string, bytes int, offset int64) string {
-	t.Helper()
-	r, err := kernel.Disks{}.Read(filepath.Base(path))
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer r.Close()
-	b := make([]byte, bytes)
-	if _, err := r.ReadAt(b, offset); err != nil {
-		t.Fatal(err)
-	}
-	return string(b)
 }
 
 // running is a provisioner over this machine's disks.
@@ -120,7 +83,7 @@ func startReal(t *testing.T) running {
 		t.Fatal(err)
 	}
 	r := running{node{Provisioner: made}, formats}
-	r.stop = runUntil(t, made)
+	r.stop = conformance.Watching(t, made.Run)
 	return r
 }
 
@@ -167,7 +130,7 @@ func TestConformanceOnRealDisks(t *testing.T) {
 			Scramble: func(v provision.Volume) { blockdevtest.WriteAt(t, v.Device, strings.Repeat("x", 1<<20), 0) },
 			Formats:  func(string) int { return *r.formats },
 			Write:    func(v provision.Volume, text string) { blockdevtest.WriteAt(t, v.Device, text, 0) },
-			Read:     func(v provision.Volume, bytes int) string { return readAt(t, v.Device, bytes, 0) },
+			Read:     func(v provision.Volume, bytes int) string { return blockdevtest.ReadAt(t, v.Device, bytes, 0) },
 		}
 	})
 }
@@ -182,7 +145,7 @@ func TestOldBytesAreNeverInANewVolumeOnARealDisk(t *testing.T) {
 		v := r.create(t, id, ref)
 		places := []int64{0, v.Size - 4096, v.Size / 2, (v.Size / 4096) * int64(round) / int64(rounds) * 4096}
 		for _, at := range places {
-			if got := readAt(t, v.Device, len(secret), at); strings.Trim(got, "\x00") != "" {
+			if got := blockdevtest.ReadAt(t, v.Device, len(secret), at); strings.Trim(got, "\x00") != "" {
 				t.Fatalf("round %d: the volume bears %q at %d", round, got, at)
 			}
 		}
@@ -246,7 +209,7 @@ func TestRealDisksThatAreUsedAreClosedAndFreeAgainWhenCleared(t *testing.T) {
 	} {
 		use()
 		r.await(t, ref, "a disk with "+name+" closed", closed)
-		disks[1].clear()
+		devicetest.Clear(t, disks[1].path)
 		r.await(t, ref, "the disk free after "+name, free)
 	}
 }

@@ -9,17 +9,10 @@ import (
 	"berth.dev/berth/internal/provision"
 	"berth.dev/berth/internal/provision/lvm/lvmtest"
 	"berth.dev/berth/internal/run"
+	"berth.dev/berth/internal/run/runtest"
 )
 
-// only applies a disturbance to one operation.
-func only(operation string, f func(c run.Command, do func() ([]byte, error)) ([]byte, error)) func(run.Command, func() ([]byte, error)) ([]byte, error) {
-	return func(c run.Command, do func() ([]byte, error)) ([]byte, error) {
-		if c.Operation == operation {
-			return f(c, do)
-		}
-		return do()
-	}
-}
+var only = runtest.Only
 
 func exit5(c run.Command) error {
 	return &run.ExitError{Command: c, Code: 5, Stderr: "something strange"}

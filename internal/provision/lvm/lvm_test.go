@@ -2,7 +2,6 @@ package lvm_test
 
 import (
 	"context"
-	"sync"
 	"testing"
 	"time"
 
@@ -68,14 +67,14 @@ func thinHarness(t *testing.T) conformance.Harness {
 
 // harness over one pool, which lacks a hand to put something foreign in it.
 func harness(t *testing.T, host *lvmtest.Host, pool provision.PoolRef) conformance.Harness {
-	made := &formats{host: host}
-	p, stop := start(t, config(host, made.mkfs))
+	made := &conformance.Formats{Mkfs: host.Mkfs}
+	p, stop := start(t, config(host, made.Make))
 	return conformance.Harness{
 		Provisioner: p,
 		Pool:        pool,
 		Restart: func() provision.Provisioner {
 			stop()
-			p, stop = start(t, config(host, made.mkfs))
+			p, stop = start(t, config(host, made.Make))
 			return p
 		},
 		Open: func(v provision.Volume) func() {
@@ -87,7 +86,7 @@ func harness(t *testing.T, host *lvmtest.Host, pool provision.PoolRef) conforman
 		},
 		WriteAt: func(v provision.Volume, text string, offset int64) { host.WriteAt(v.Device, text, offset) },
 		ReadAt:  func(v provision.Volume, bytes int, offset int64) string { return host.ReadAt(v.Device, bytes, offset) },
-		Formats: made.of,
+		Formats: made.Of,
 		Write:   func(v provision.Volume, text string) { host.WriteAt(v.Device, text, 0) },
 		Read:    func(v provision.Volume, bytes int) string { return host.ReadAt(v.Device, bytes, 0) },
 	}
@@ -105,39 +104,7 @@ func start(t testing.TB, c lvm.Config) (p *lvm.Provisioner, stop func()) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	ctx, cancel := context.WithCancel(context.WithoutCancel(t.Context()))
-	var running sync.WaitGroup
-	running.Go(func() {
-		if err := p.Run(ctx); err != nil {
-			t.Errorf("watching: %v", err)
-		}
-	})
-	stop = func() { cancel(); running.Wait() }
-	t.Cleanup(stop)
-	return p, stop
-}
-
-// formats counts the filesystems made.
-type formats struct {
-	host *lvmtest.Host
-	mu   sync.Mutex
-	made map[string]int
-}
-
-func (f *formats) mkfs(_ context.Context, device, fs, _ string) error {
-	f.mu.Lock()
-	defer f.mu.Unlock()
-	if f.made == nil {
-		f.made = map[string]int{}
-	}
-	f.made[device]++
-	return f.host.Mkfs(device, fs)
-}
-
-func (f *formats) of(id string) int {
-	f.mu.Lock()
-	defer f.mu.Unlock()
-	return f.made["/dev/"+vg.Name+"/"+id]
+	return p, conformance.Watching(t, p.Run)
 }
 
 func request(id string, units int64) provision.CreateRequest { return requestIn(vg, id, units) }
@@ -148,7 +115,5 @@ func requestIn(pool provision.PoolRef, id string, units int64) provision.CreateR
 
 func counted(host *lvmtest.Host) (*run.Counter, lvm.Config) {
 	counter := run.Count(host)
-	return counter, lvm.Config{Runner: counter, Devices: host, Mkfs: func(_ context.Context, device, fs, _ string) error {
-		return host.Mkfs(device, fs)
-	}}
+	return counter, lvm.Config{Runner: counter, Devices: host, Mkfs: host.Mkfs}
 }

@@ -1,7 +1,6 @@
 package lvm_test
 
 import (
-	"context"
 	"errors"
 	"path/filepath"
 	"slices"
@@ -9,6 +8,7 @@ import (
 	"testing"
 
 	"berth.dev/berth/internal/provision"
+	"berth.dev/berth/internal/provision/conformance"
 	"berth.dev/berth/internal/provision/device"
 	"berth.dev/berth/internal/provision/device/devicetest"
 	"berth.dev/berth/internal/provision/lvm"
@@ -59,12 +59,10 @@ type managed struct {
 // boot starts the provisioners of a machine; the runner may be another than the host.
 func (m *bare) boot(t *testing.T, r run.Runner) managed {
 	t.Helper()
-	mkfs := func(context.Context, string, string, string) error { return errors.New("no filesystem is needed") }
-	disks, err := device.New(device.Config{Disks: m.disks, Mkfs: mkfs})
-	if err != nil {
-		t.Fatal(err)
-	}
-	p, stop := start(t, lvm.Config{Runner: r, Devices: m.Host, Mkfs: mkfs, Disks: disks})
+	disks := devicetest.Lender(t, m.disks)
+	c := config(m.Host, (&conformance.Formats{}).Make)
+	c.Runner, c.Disks = r, disks
+	p, stop := start(t, c)
 	return managed{p, disks, stop}
 }
 

@@ -17,6 +17,7 @@ import (
 	"berth.dev/berth/internal/mount"
 	"berth.dev/berth/internal/mount/linux"
 	"berth.dev/berth/internal/provision"
+	"berth.dev/berth/internal/provision/blockdev/blockdevtest"
 	"berth.dev/berth/internal/provision/conformance"
 	"berth.dev/berth/internal/provision/zfs"
 	"berth.dev/berth/internal/provision/zfs/zfstest"
@@ -33,7 +34,7 @@ type node struct {
 
 func newNode(t *testing.T) node {
 	t.Helper()
-	zfstest.RealZpool(t, "tank", zfstest.Disks(t, 1)[0])
+	zfstest.RealZpool(t, "tank", blockdevtest.Disks(t, 1)[0])
 	pool := zfstest.RealPool(t, parent)
 	c, _, _ := zfstest.RealConfig(t)
 	p, _ := start(t, c)
@@ -259,7 +260,7 @@ func TestWhatACrashLeftOfADatasetIsSweptUpOnRealZFS(t *testing.T) {
 }
 
 func TestConformanceOfDatasetsOnRealZFS(t *testing.T) {
-	zfstest.RealZpool(t, "tank", zfstest.Disks(t, 1)[0])
+	zfstest.RealZpool(t, "tank", blockdevtest.Disks(t, 1)[0])
 	t.Run("volumes", func(t *testing.T) { conformance.Run(t, realDatasetHarness) })
 	t.Run("snapshots", func(t *testing.T) { conformance.RunSnapshots(t, realDatasetHarness) })
 }

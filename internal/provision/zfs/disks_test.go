@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"berth.dev/berth/internal/provision"
+	"berth.dev/berth/internal/provision/blockdev/blockdevtest"
 	"berth.dev/berth/internal/provision/conformance"
 	"berth.dev/berth/internal/provision/zfs"
 	"berth.dev/berth/internal/provision/zfs/kernel"
@@ -39,7 +40,7 @@ func eventually(t *testing.T, ok func() bool, failure string) {
 // A suspended zpool hangs the command that changes it, and nobody else; what hung is
 // done when the zpool is back.
 func TestASuspendedZpoolRecoversOnRealZFS(t *testing.T) {
-	disk := zfstest.Disks(t, 2)[1]
+	disk := blockdevtest.Disks(t, 2)[1]
 	sectors := zfstest.Run(t, "blockdev", "--getsz", disk)
 	table := map[string]string{"good": fmt.Sprintf("0 %s linear %s 0", sectors, disk), "bad": fmt.Sprintf("0 %s error", sectors)}
 	turn := func(to string) {
@@ -84,7 +85,7 @@ func TestASuspendedZpoolRecoversOnRealZFS(t *testing.T) {
 }
 
 func TestVolumesComeBackWithTheirZpoolOnRealZFS(t *testing.T) {
-	zfstest.RealZpool(t, "tank", zfstest.Disks(t, 1)[0])
+	zfstest.RealZpool(t, "tank", blockdevtest.Disks(t, 1)[0])
 	pool := zfstest.RealPool(t, parent)
 	c, _, _ := zfstest.RealConfig(t)
 	p, stop := start(t, c)
@@ -92,7 +93,7 @@ func TestVolumesComeBackWithTheirZpoolOnRealZFS(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	zfstest.Write(t, v.Device, "kept")
+	blockdevtest.WriteAt(t, v.Device, "kept", 0)
 	s, err := p.Snapshot(t.Context(), provision.SnapshotRequest{ID: "snap-1", Volume: "pvc-1"})
 	if err != nil {
 		t.Fatal(err)
@@ -109,7 +110,7 @@ func TestVolumesComeBackWithTheirZpoolOnRealZFS(t *testing.T) {
 	os.Remove(v.Device) // as where there is no udev
 	c.Devices = &kernel.Devices{}
 	p, _ = start(t, c)
-	if got, err := p.Get(t.Context(), "pvc-1"); err != nil || got != v || zfstest.Read(t, got.Device, 4) != "kept" {
+	if got, err := p.Get(t.Context(), "pvc-1"); err != nil || got != v || blockdevtest.ReadAt(t, got.Device, 4, 0) != "kept" {
 		t.Errorf("after the import: %+v, %v; want %+v with its data", got, err, v)
 	}
 	if got, err := p.GetSnapshot(t.Context(), "snap-1"); err != nil || got != s {
@@ -118,7 +119,7 @@ func TestVolumesComeBackWithTheirZpoolOnRealZFS(t *testing.T) {
 }
 
 func TestOldBytesAreNeverReadFromANewVolumeOnRealZFS(t *testing.T) {
-	zfstest.RealZpool(t, "tank", zfstest.Disks(t, 1)[0])
+	zfstest.RealZpool(t, "tank", blockdevtest.Disks(t, 1)[0])
 	pool := zfstest.RealPool(t, parent)
 	c, _, _ := zfstest.RealConfig(t)
 	p, _ := start(t, c)
@@ -128,10 +129,10 @@ func TestOldBytesAreNeverReadFromANewVolumeOnRealZFS(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if got := zfstest.Read(t, v.Device, 2*unit); strings.Trim(got, "\x00") != "" {
+		if got := blockdevtest.ReadAt(t, v.Device, 2*unit, 0); strings.Trim(got, "\x00") != "" {
 			t.Fatal("a new volume is not blank")
 		}
-		zfstest.Write(t, v.Device, secret)
+		blockdevtest.WriteAt(t, v.Device, secret, 0)
 		zfstest.Run(t, "udevadm", "settle")
 		if err := p.Delete(t.Context(), "pvc-1"); err != nil {
 			t.Fatal(err)
@@ -150,7 +151,7 @@ func (d dying) Change(c run.Command) ([]byte, error) {
 }
 
 func TestACrashConvergesOnRealZFS(t *testing.T) {
-	zfstest.RealZpool(t, "tank", zfstest.Disks(t, 1)[0])
+	zfstest.RealZpool(t, "tank", blockdevtest.Disks(t, 1)[0])
 	for _, at := range []int{5, 22, 41, 58} {
 		t.Run(fmt.Sprint("zvols ", at), func(t *testing.T) { zvols.crashOnRealZFS(t, at) })
 	}
@@ -162,7 +163,7 @@ func TestACrashConvergesOnRealZFS(t *testing.T) {
 func (s story) crashOnRealZFS(t *testing.T, at int) {
 	zfstest.RealPool(t, parent)
 	c, _, _ := zfstest.RealConfig(t)
-	c.Mkfs = (&formats{}).mkfs
+	c.Mkfs = (&conformance.Formats{}).Make
 	crash := &crash{at: at}
 	c.Runner = dying{crash: crash}
 	begin := func() *zfs.Provisioner {

@@ -7,19 +7,13 @@ import (
 	"time"
 
 	"berth.dev/berth/internal/provision"
+	"berth.dev/berth/internal/provision/conformance"
 	"berth.dev/berth/internal/provision/zfs/zfstest"
 	"berth.dev/berth/internal/run"
+	"berth.dev/berth/internal/run/runtest"
 )
 
-// only applies a disturbance to one operation.
-func only(operation string, f func(c run.Command, do func() ([]byte, error)) ([]byte, error)) func(run.Command, func() ([]byte, error)) ([]byte, error) {
-	return func(c run.Command, do func() ([]byte, error)) ([]byte, error) {
-		if c.Operation == operation {
-			return f(c, do)
-		}
-		return do()
-	}
-}
+var only = runtest.Only
 
 func strange(c run.Command) error {
 	return &run.ExitError{Command: c, Code: 1, Stderr: "something strange"}
@@ -108,15 +102,15 @@ func TestWhatIsRefusedWhileLittleIsLeftHadNoRoom(t *testing.T) {
 func TestAStaleLinkIsNotFormatted(t *testing.T) {
 	h := newHost()
 	c := config(h)
-	made := &formats{}
-	c.Mkfs = made.mkfs
+	made := &conformance.Formats{}
+	c.Mkfs = made.Make
 	p, _ := start(t, c)
 	create(t, p, "pvc-1", 8)
 	h.Misled = true
 	if _, err := p.Format(t.Context(), provision.FormatRequest{ID: "pvc-1", Filesystem: provision.Ext4}); !errors.Is(err, provision.ErrUnavailable) {
 		t.Errorf("got %v, want ErrUnavailable", err)
 	}
-	if made.of("pvc-1") > 0 {
+	if made.Of("pvc-1") > 0 {
 		t.Error("a filesystem was made on a device that is not the volume's")
 	}
 }

@@ -1,7 +1,6 @@
 package zfs_test
 
 import (
-	"context"
 	"errors"
 	"path/filepath"
 	"slices"
@@ -67,11 +66,7 @@ type managed struct {
 
 func (m *bare) boot(t *testing.T) managed {
 	t.Helper()
-	mkfs := func(context.Context, string, string, string) error { return errors.New("no filesystem is needed") }
-	disks, err := device.New(device.Config{Disks: m.disks, Mkfs: mkfs})
-	if err != nil {
-		t.Fatal(err)
-	}
+	disks := devicetest.Lender(t, m.disks)
 	counter, c := counted(m.Host)
 	c.Disks = disks
 	p, stop := start(t, c)

@@ -9,6 +9,7 @@ import (
 	"testing"
 
 	"berth.dev/berth/internal/provision"
+	"berth.dev/berth/internal/provision/blockdev/blockdevtest"
 	"berth.dev/berth/internal/provision/conformance"
 	"berth.dev/berth/internal/provision/zfs/zfstest"
 	"berth.dev/berth/internal/run"
@@ -16,12 +17,12 @@ import (
 
 // ZFS has nothing else to show where nothing was written.
 func TestNoVolumeShowsWhatAnotherHeldOnRealZFS(t *testing.T) {
-	zfstest.RealZpool(t, "tank", zfstest.Disks(t, 1)[0])
+	zfstest.RealZpool(t, "tank", blockdevtest.Disks(t, 1)[0])
 	conformance.RunForgets(t, realHarness)
 }
 
 func TestRealZFSKeepsVolumesAsTheirClassSays(t *testing.T) {
-	zfstest.RealZpool(t, "tank", zfstest.Disks(t, 1)[0])
+	zfstest.RealZpool(t, "tank", blockdevtest.Disks(t, 1)[0])
 	pool := zfstest.RealPool(t, parent)
 	zfstest.Run(t, "zfs", "set", "compression=gzip", parent)
 	c, _, _ := zfstest.RealConfig(t)
@@ -55,7 +56,7 @@ func TestRealZFSKeepsVolumesAsTheirClassSays(t *testing.T) {
 
 // As docs/zfs.md recommends.
 func TestAPoolCanHideThePartitionsOfItsVolumesOnRealZFS(t *testing.T) {
-	zfstest.RealZpool(t, "tank", zfstest.Disks(t, 1)[0])
+	zfstest.RealZpool(t, "tank", blockdevtest.Disks(t, 1)[0])
 	pool := zfstest.RealPool(t, parent)
 	zfstest.Run(t, "zfs", "set", "volmode=dev", parent)
 	c, _, _ := zfstest.RealConfig(t)
@@ -63,7 +64,7 @@ func TestAPoolCanHideThePartitionsOfItsVolumesOnRealZFS(t *testing.T) {
 	for id, source := range map[string]provision.Source{"pvc-1": {}, "pvc-2": {Volume: "pvc-1"}} {
 		v, err := p.Create(t.Context(), provision.CreateRequest{ID: "pvc-1", Pool: pool, Size: 64 << 20})
 		if err == nil {
-			zfstest.Write(t, v.Device, partitionTable())
+			blockdevtest.WriteAt(t, v.Device, partitionTable(), 0)
 			v, err = p.Create(t.Context(), provision.CreateRequest{ID: id, Pool: pool, Size: 64 << 20, Source: source})
 		}
 		if err != nil {

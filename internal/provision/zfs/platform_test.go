@@ -29,14 +29,14 @@ func init() {
 }
 
 func TestConformanceOnRealZFS(t *testing.T) {
-	zfstest.RealZpool(t, "tank", zfstest.Disks(t, 1)[0])
+	zfstest.RealZpool(t, "tank", blockdevtest.Disks(t, 1)[0])
 	t.Run("volumes", func(t *testing.T) { conformance.Run(t, realHarness) })
 	t.Run("snapshots", func(t *testing.T) { conformance.RunSnapshots(t, realHarness) })
 }
 
 func realHarness(t *testing.T) conformance.Harness {
 	pool := zfstest.RealPool(t, parent)
-	c, _, mkfs := zfstest.RealConfig(t)
+	c, _, made := zfstest.RealConfig(t)
 	c.RefreshInterval = time.Second
 	p, stop := start(t, c)
 	return conformance.Harness{
@@ -56,19 +56,19 @@ func realHarness(t *testing.T) conformance.Harness {
 			}
 			return func() { f.Close() }
 		},
-		Scramble: func(v provision.Volume) { zfstest.Write(t, v.Device, strings.Repeat("\x00", 1<<20)) },
-		Write:    func(v provision.Volume, text string) { zfstest.Write(t, v.Device, text) },
-		Read:     func(v provision.Volume, bytes int) string { return zfstest.Read(t, v.Device, bytes) },
+		Scramble: func(v provision.Volume) { blockdevtest.WriteAt(t, v.Device, strings.Repeat("\x00", 1<<20), 0) },
+		Write:    func(v provision.Volume, text string) { blockdevtest.WriteAt(t, v.Device, text, 0) },
+		Read:     func(v provision.Volume, bytes int) string { return blockdevtest.ReadAt(t, v.Device, bytes, 0) },
 		WriteAt:  func(v provision.Volume, text string, offset int64) { blockdevtest.WriteAt(t, v.Device, text, offset) },
 		ReadAt: func(v provision.Volume, bytes int, offset int64) string {
 			return blockdevtest.ReadAt(t, v.Device, bytes, offset)
 		},
-		Formats: mkfs.Of,
+		Formats: made.Of,
 	}
 }
 
 func TestProcessesPerOperationOnRealZFS(t *testing.T) {
-	zfstest.RealZpool(t, "tank", zfstest.Disks(t, 1)[0])
+	zfstest.RealZpool(t, "tank", blockdevtest.Disks(t, 1)[0])
 	pool := zfstest.RealPool(t, parent)
 	c, counter, _ := zfstest.RealConfig(t)
 	now := time.Now()

@@ -8,6 +8,7 @@ import (
 	"testing"
 
 	"berth.dev/berth/internal/provision"
+	"berth.dev/berth/internal/provision/blockdev/blockdevtest"
 	"berth.dev/berth/internal/provision/zfs"
 	"berth.dev/berth/internal/provision/zfs/zfstest"
 )
@@ -34,7 +35,7 @@ func mounted(t *testing.T, device string) (dir string) {
 }
 
 func TestWhatWasWrittenToAFilesystemIsInASnapshotOnRealZFS(t *testing.T) {
-	zfstest.RealZpool(t, "tank", zfstest.Disks(t, 1)[0])
+	zfstest.RealZpool(t, "tank", blockdevtest.Disks(t, 1)[0])
 	pool := zfstest.RealPool(t, parent)
 	c, _, _ := zfstest.RealConfig(t)
 	p, _ := start(t, c)
@@ -55,7 +56,7 @@ func TestWhatWasWrittenToAFilesystemIsInASnapshotOnRealZFS(t *testing.T) {
 }
 
 func TestWhatWasWrittenToADeviceIsInASnapshotOnRealZFS(t *testing.T) {
-	zfstest.RealZpool(t, "tank", zfstest.Disks(t, 1)[0])
+	zfstest.RealZpool(t, "tank", blockdevtest.Disks(t, 1)[0])
 	pool := zfstest.RealPool(t, parent)
 	c, _, _ := zfstest.RealConfig(t)
 	p, _ := start(t, c)
@@ -71,7 +72,7 @@ func TestWhatWasWrittenToADeviceIsInASnapshotOnRealZFS(t *testing.T) {
 	if _, err := f.WriteString("just now"); err != nil {
 		t.Fatal(err)
 	}
-	if got := zfstest.Read(t, restored(t, p, v, "later").Device, 8); got != "just now" {
+	if got := blockdevtest.ReadAt(t, restored(t, p, v, "later").Device, 8, 0); got != "just now" {
 		t.Errorf("the copy has %q", got)
 	}
 }

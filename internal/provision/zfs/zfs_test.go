@@ -2,8 +2,6 @@ package zfs_test
 
 import (
 	"context"
-	"strings"
-	"sync"
 	"testing"
 	"time"
 
@@ -36,9 +34,9 @@ func TestConformanceOfSnapshotsOnPlayedZFS(t *testing.T) { conformance.RunSnapsh
 func harness(t *testing.T) conformance.Harness { return harnessOf(t, newHost()) }
 
 func harnessOf(t *testing.T, host *zfstest.Host) conformance.Harness {
-	made := &formats{}
+	made := &conformance.Formats{}
 	c := config(host)
-	c.Mkfs, c.RefreshInterval = made.mkfs, 10*time.Millisecond
+	c.Mkfs, c.RefreshInterval = made.Make, 10*time.Millisecond
 	p, stop := start(t, c)
 	return conformance.Harness{
 		Provisioner: p,
@@ -54,7 +52,7 @@ func harnessOf(t *testing.T, host *zfstest.Host) conformance.Harness {
 			return func() { host.On(v.Device, func(d *zfstest.Dataset) { d.Open = false }) }
 		},
 		Scramble: func(provision.Volume) {},
-		Formats:  made.of,
+		Formats:  made.Of,
 		Write: func(v provision.Volume, text string) {
 			host.On(v.Device, func(d *zfstest.Dataset) { d.Content, d.Written = text, true })
 		},
@@ -87,38 +85,7 @@ func start(t testing.TB, c zfs.Config) (p *zfs.Provisioner, stop func()) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	ctx, cancel := context.WithCancel(context.WithoutCancel(t.Context()))
-	var running sync.WaitGroup
-	running.Go(func() {
-		if err := p.Run(ctx); err != nil {
-			t.Errorf("watching: %v", err)
-		}
-	})
-	stop = func() { cancel(); running.Wait() }
-	t.Cleanup(stop)
-	return p, stop
-}
-
-// formats counts the filesystems made.
-type formats struct {
-	mu   sync.Mutex
-	made map[string]int
-}
-
-func (f *formats) mkfs(_ context.Context, device, _, _ string) error {
-	f.mu.Lock()
-	defer f.mu.Unlock()
-	if f.made == nil {
-		f.made = map[string]int{}
-	}
-	f.made[device[strings.LastIndexByte(device, '/')+1:]]++
-	return nil
-}
-
-func (f *formats) of(id string) int {
-	f.mu.Lock()
-	defer f.mu.Unlock()
-	return f.made[id]
+	return p, conformance.Watching(t, p.Run)
 }
 
 func request(id string, units int64) provision.CreateRequest {

@@ -1,4 +1,5 @@
-// Package runtest is a scripted run.Runner for tests: programs are Go functions.
+// Package runtest plays commands in tests: Script is a run.Runner whose programs are Go
+// functions, and the rest is for stand-ins that are Runners themselves.
 package runtest
 
 import (

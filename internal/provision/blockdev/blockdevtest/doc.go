@@ -1,3 +1,3 @@
-// Package blockdevtest writes to real block devices and reads them back, for the platform
-// tests of the provisioners.
+// Package blockdevtest says which real block devices the platform tests of the provisioners
+// may overwrite, writes to them and reads them back.
 package blockdevtest

@@ -7,8 +7,9 @@ import (
 	"errors"
 	"os"
 	"path/filepath"
-	"strings"
 	"testing"
+
+	"berth.dev/berth/internal/provision/blockdev/blockdevtest"
 )
 
 // discarded is a range discarded, or overwritten where the disk at hand has no such thing.
@@ -24,11 +25,7 @@ func discarded(f *file) func(offset, length int64) error {
 
 // Both ways of making a range zeros, whichever the disk at hand would get.
 func TestARangeOfARealDiskBecomesZeros(t *testing.T) {
-	disk, _, _ := strings.Cut(os.Getenv("BERTH_TEST_DISKS"), ",")
-	if disk == "" || os.Geteuid() != 0 {
-		t.Fatal("this test overwrites a disk: run it as root in a machine of its own and name one in BERTH_TEST_DISKS")
-	}
-	f, err := Disks{}.open(filepath.Base(disk), os.O_RDWR|os.O_EXCL)
+	f, err := Disks{}.open(filepath.Base(blockdevtest.Disks(t, 1)[0]), os.O_RDWR|os.O_EXCL)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -9,6 +9,7 @@ import (
 	"sync"
 
 	"berth.dev/berth/internal/run"
+	"berth.dev/berth/internal/run/runtest"
 )
 
 // Unit is the extent size of every group.
@@ -17,9 +18,8 @@ const Unit = 4 << 20
 // Host is a machine with volume groups: it runs LVM commands and answers what can
 // be seen of its devices.
 type Host struct {
-	// Around, if set, runs around every command: it may wait, fail instead, or fail
-	// after the command did its work.
-	Around func(c run.Command, do func() ([]byte, error)) ([]byte, error)
+	// Around runs around every command.
+	Around runtest.Around
 	// Wiping, if set, runs around every overwriting of a part of a device likewise.
 	Wiping func(path string, offset, length int64, do func() error) error
 	// Label, if set, writes a physical volume's label to a disk and returns the disk's size;
@@ -132,34 +132,15 @@ func (h *Host) closed(device string) {
 
 // Query implements run.Runner.
 func (h *Host) Query(ctx context.Context, c run.Command) ([]byte, error) {
-	type result struct {
-		out []byte
-		err error
-	}
-	done := make(chan result, 1)
-	go func() {
-		out, err := h.around(c)
-		done <- result{out, err}
-	}()
-	select {
-	case r := <-done:
-		return r.out, r.err
-	case <-ctx.Done():
-		return nil, fmt.Errorf("%s stopped: %w", c.Operation, context.Cause(ctx))
-	}
+	return runtest.Query(ctx, c, h.Change)
 }
 
 // Change implements run.Runner.
-func (h *Host) Change(c run.Command) ([]byte, error) { return h.around(c) }
-
-func (h *Host) around(c run.Command) ([]byte, error) {
+func (h *Host) Change(c run.Command) ([]byte, error) {
 	h.mu.Lock()
 	around := h.Around
 	h.mu.Unlock()
-	if around != nil {
-		return around(c, func() ([]byte, error) { return h.do(c) })
-	}
-	return h.do(c)
+	return around.Play(c, h.do)
 }
 
 // Disturb changes the disturbances while a provisioner is at work.
@@ -229,8 +210,8 @@ func (h *Host) Watch(ctx context.Context, ready func(), written func(string)) er
 	}
 }
 
-// Mkfs writes a signature to a device.
-func (h *Host) Mkfs(device, filesystem string) error {
+// Mkfs writes a signature to a device, as lvm.Config wants it.
+func (h *Host) Mkfs(_ context.Context, device, filesystem, _ string) error {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	_, v := h.device(device)

@@ -5,7 +5,6 @@ package lvmtest
 import (
 	"context"
 	"slices"
-	"sync"
 	"testing"
 	"time"
 
@@ -17,41 +16,17 @@ import (
 	"berth.dev/berth/internal/run"
 )
 
-// Mkfs makes filesystems and counts them by device.
-type Mkfs struct {
-	mounter *linux.Mounter
-	mu      sync.Mutex
-	made    map[string]int
-}
-
-// Make makes a filesystem.
-func (m *Mkfs) Make(ctx context.Context, device, fs, options string) error {
-	m.mu.Lock()
-	if m.made == nil {
-		m.made = map[string]int{}
-	}
-	m.made[device]++
-	m.mu.Unlock()
-	return m.mounter.Mkfs(ctx, device, fs, options)
-}
-
-// Of is how many were made on a device.
-func (m *Mkfs) Of(device string) int {
-	m.mu.Lock()
-	defer m.mu.Unlock()
-	return m.made[device]
-}
-
-// RealConfig is a provisioner's over this machine, with what counts its processes.
-func RealConfig(t testing.TB) (lvm.Config, *run.Counter, *Mkfs) {
+// RealConfig is a provisioner's over this machine, with what counts its processes and the
+// filesystems that it makes.
+func RealConfig(t testing.TB) (lvm.Config, *run.Counter, *conformance.Formats) {
 	t.Helper()
 	counter := run.Count(run.Exec{})
 	mounter, err := linux.New(linux.Config{Runner: counter})
 	if err != nil {
 		t.Fatal(err)
 	}
-	m := &Mkfs{mounter: mounter}
-	return lvm.Config{Runner: counter, Devices: kernel.Devices{}, Mkfs: m.Make}, counter, m
+	made := &conformance.Formats{Mkfs: mounter.Mkfs}
+	return lvm.Config{Runner: counter, Devices: kernel.Devices{}, Mkfs: made.Make}, counter, made
 }
 
 // Start makes a provisioner and runs it until the test or the returned stop ends
@@ -62,23 +37,14 @@ func Start(t testing.TB, c lvm.Config) (p *lvm.Provisioner, stop func()) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	ctx, cancel := context.WithCancel(context.WithoutCancel(t.Context()))
-	var running sync.WaitGroup
-	running.Go(func() {
-		if err := p.Run(ctx); err != nil {
-			t.Errorf("watching: %v", err)
-		}
-	})
-	stop = func() { cancel(); running.Wait() }
-	t.Cleanup(stop)
-	return p, stop
+	return p, conformance.Watching(t, p.Run)
 }
 
 // RealConformance is a conformance harness over a pool that is emptied afterwards.
 func RealConformance(t testing.TB, pool provision.PoolRef) conformance.Harness {
 	EmptyAfter(t, pool.Name)
-	c, _, mkfs := RealConfig(t)
-	h := RealHarness(t, pool, mkfs.Of)
+	c, _, made := RealConfig(t)
+	h := RealHarness(t, pool, made.Of)
 	p, stop := Start(t, c)
 	h.Provisioner = p
 	h.Restart = func() provision.Provisioner {

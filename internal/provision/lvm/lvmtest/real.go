@@ -4,9 +4,7 @@ package lvmtest
 
 import (
 	"flag"
-	"io"
 	"os"
-	"path/filepath"
 	"strconv"
 	"strings"
 	"testing"
@@ -16,9 +14,6 @@ import (
 	"berth.dev/berth/internal/provision/conformance"
 	"berth.dev/berth/internal/run"
 )
-
-// DisksVariable names the disks that platform tests may overwrite, with commas.
-const DisksVariable = "BERTH_TEST_DISKS"
 
 // An operation on real LVM takes a second in a guest; a few sequences of operations are
 // enough there, and flags can ask for more.
@@ -33,11 +28,7 @@ func init() {
 // Disks returns the disks that a test may overwrite; it fails without them.
 func Disks(t testing.TB, n int) []string {
 	t.Helper()
-	disks := strings.FieldsFunc(os.Getenv(DisksVariable), func(r rune) bool { return r == ',' })
-	if len(disks) < n || os.Geteuid() != 0 {
-		t.Fatalf("this test overwrites disks: run it as root in a machine of its own and name %d disks in %s", n, DisksVariable)
-	}
-	return disks[:n]
+	return blockdevtest.Disks(t, n)
 }
 
 // withoutUdev makes LVM manage the device nodes itself, as the provisioner does by
@@ -103,8 +94,7 @@ func RealForeignThin(t testing.TB, pool, name string, size int64) {
 }
 
 // RealHarness is a conformance harness without its provisioner.
-func RealHarness(t testing.TB, pool provision.PoolRef, formats func(device string) int) conformance.Harness {
-	group, _, _ := strings.Cut(pool.Name, "/")
+func RealHarness(t testing.TB, pool provision.PoolRef, formats func(id string) int) conformance.Harness {
 	foreign := RealForeign
 	if pool.Type == provision.LVMThin {
 		foreign = RealForeignThin
@@ -126,37 +116,14 @@ func RealHarness(t testing.TB, pool provision.PoolRef, formats func(device strin
 		ReadAt: func(v provision.Volume, bytes int, offset int64) string {
 			return blockdevtest.ReadAt(t, v.Device, bytes, offset)
 		},
-		Formats: func(id string) int { return formats(filepath.Join("/dev", group, id)) },
-		Write:   func(v provision.Volume, text string) { put(t, v.Device, []byte(text)) },
-		Read: func(v provision.Volume, bytes int) string {
-			f, err := os.Open(v.Device)
-			if err != nil {
-				t.Fatal(err)
-			}
-			defer f.Close()
-			text := make([]byte, bytes)
-			if _, err := io.ReadFull(f, text); err != nil {
-				t.Fatal(err)
-			}
-			return string(text)
-		},
+		Formats: formats,
+		Write:   func(v provision.Volume, text string) { blockdevtest.WriteAt(t, v.Device, text, 0) },
+		Read:    func(v provision.Volume, bytes int) string { return blockdevtest.ReadAt(t, v.Device, bytes, 0) },
 	}
 }
 
 // Overwrite destroys the beginning of a device.
-func Overwrite(t testing.TB, device string, size int) { put(t, device, make([]byte, size)) }
-
-func put(t testing.TB, device string, content []byte) {
+func Overwrite(t testing.TB, device string, size int) {
 	t.Helper()
-	f, err := os.OpenFile(device, os.O_WRONLY, 0)
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer f.Close()
-	if _, err := f.Write(content); err != nil {
-		t.Fatal(err)
-	}
-	if err := f.Sync(); err != nil {
-		t.Fatal(err)
-	}
+	blockdevtest.WriteAt(t, device, strings.Repeat("\x00", size), 0)
 }

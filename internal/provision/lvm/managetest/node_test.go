@@ -4,9 +4,7 @@ package managetest
 
 import (
 	"bytes"
-	"context"
 	"crypto/sha256"
-	"errors"
 	"io"
 	"os"
 	"path/filepath"
@@ -16,7 +14,9 @@ import (
 
 	"berth.dev/berth/internal/provision"
 	"berth.dev/berth/internal/provision/blockdev/blockdevtest"
+	"berth.dev/berth/internal/provision/conformance"
 	"berth.dev/berth/internal/provision/device"
+	"berth.dev/berth/internal/provision/device/devicetest"
 	"berth.dev/berth/internal/provision/device/gpt"
 	"berth.dev/berth/internal/provision/device/kernel"
 	"berth.dev/berth/internal/provision/lvm/lvmtest"
@@ -33,9 +33,9 @@ type node struct {
 
 func start(t *testing.T) *node {
 	t.Helper()
-	n := &node{t: t, disks: lvmtest.Disks(t, 2)}
+	n := &node{t: t, disks: blockdevtest.Disks(t, 2)}
 	for _, path := range n.disks {
-		n.clear(path)
+		devicetest.Clear(n.t, path)
 	}
 	n.restart()
 	t.Cleanup(n.tearDown)
@@ -48,25 +48,12 @@ func (n *node) restart() {
 	if n.stop != nil {
 		n.stop()
 	}
-	whole, err := device.New(device.Config{Disks: kernel.Disks{}, Mkfs: func(context.Context, string, string, string) error {
-		return errors.New("no filesystem is needed")
-	}})
-	if err != nil {
-		n.t.Fatal(err)
-	}
-	ctx, cancel := context.WithCancel(context.WithoutCancel(n.t.Context()))
-	ended := make(chan error, 1)
-	go func() { ended <- whole.Run(ctx) }()
+	whole := devicetest.Lender(n.t, kernel.Disks{})
 	c, _, _ := lvmtest.RealConfig(n.t)
 	c.Disks = whole
 	groups, stop := lvmtest.Start(n.t, c)
-	n.stop = func() {
-		stop()
-		cancel()
-		if err := <-ended; err != nil {
-			n.t.Error(err)
-		}
-	}
+	stopDisks := conformance.Watching(n.t, whole.Run)
+	n.stop = func() { stop(); stopDisks() }
 	n.Mux = provision.NewMux(
 		provision.Member{Types: []string{provision.LVM, provision.LVMThin}, Provisioner: groups},
 		provision.Member{Types: []string{provision.Device}, Provisioner: whole},
@@ -82,7 +69,7 @@ func (n *node) tearDown() {
 	}
 	for _, path := range n.disks {
 		lvmtest.Eventually(n.t, func() bool { _, ok := (kernel.Disks{}).Find(filepath.Base(path)); return ok }, path+" is not there")
-		n.clear(path)
+		devicetest.Clear(n.t, path)
 	}
 }
 
@@ -164,22 +151,6 @@ func (n *node) size(path string) int64 {
 		n.t.Fatalf("%s is not there", path)
 	}
 	return found.Size
-}
-
-// clear makes a disk empty, and forgets its partitions.
-func (n *node) clear(path string) {
-	n.t.Helper()
-	holder := n.hold(path)
-	defer holder.Close()
-	found, _ := kernel.Disks{}.Find(filepath.Base(path))
-	for _, p := range found.Partitions {
-		if err := holder.RemovePartition(p.Number); err != nil {
-			n.t.Fatal(err)
-		}
-	}
-	if err := holder.Overwrite(0, found.Size); err != nil {
-		n.t.Fatal(err)
-	}
 }
 
 // partition writes a partition table to a disk.

@@ -10,6 +10,7 @@ import (
 	"testing"
 
 	"berth.dev/berth/internal/provision"
+	"berth.dev/berth/internal/provision/device/devicetest"
 	"berth.dev/berth/internal/provision/lvm/lvmtest"
 	"berth.dev/berth/internal/run"
 )
@@ -62,7 +63,7 @@ func TestADiskThatCarriesAnythingIsNeverTaken(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			path := n.disks[1]
-			n.clear(path)
+			devicetest.Clear(t, path)
 			use(path)
 			before := n.digest(path)
 			o := n.ensure(provision.PoolWish{Pool: vg, Disks: n.named(path)}, provision.DisksRefused)
@@ -76,7 +77,7 @@ func TestADiskThatCarriesAnythingIsNeverTaken(t *testing.T) {
 		t.Errorf("there are volume groups: %s", groups)
 	}
 	lvmtest.LVM(t, "pvs")
-	n.clear(n.disks[1])
+	devicetest.Clear(t, n.disks[1])
 	lvmtest.Eventually(t, func() bool { return len(n.free()) == 2 }, "the disk that was cleared is not free")
 	n.ensure(provision.PoolWish{Pool: vg, Disks: n.free()}, provision.PoolMade)
 }
@@ -89,7 +90,7 @@ func TestLVMItselfTakesNoDiskWithASignatureUnlessItIsTold(t *testing.T) {
 		"a filesystem":      func() { command(t, "mkfs.ext4", "-q", "-F", path) },
 		"a partition table": func() { n.partition(path) },
 	} {
-		n.clear(path)
+		devicetest.Clear(t, path)
 		use()
 		before := n.digest(path)
 		args := []string{"vgcreate", "--config", "activation{udev_sync=0 udev_rules=0} devices{obtain_device_list_from_udev=0}", vg.Name, path}

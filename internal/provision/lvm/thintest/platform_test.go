@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"berth.dev/berth/internal/provision"
+	"berth.dev/berth/internal/provision/blockdev/blockdevtest"
 	"berth.dev/berth/internal/provision/conformance"
 	"berth.dev/berth/internal/provision/lvm"
 	"berth.dev/berth/internal/provision/lvm/kernel"
@@ -145,11 +146,7 @@ func leak(t *testing.T, device string, size int64) bool {
 	if err := errors.Join(f.Sync(), f.Close()); err != nil {
 		t.Fatal(err)
 	}
-	content, err := os.ReadFile(device)
-	if err != nil || int64(len(content)) != size*mib {
-		t.Fatalf("read %d bytes: %v", len(content), err)
-	}
-	return bytes.IndexByte(content, 0xa5) >= 0
+	return strings.Contains(blockdevtest.ReadAt(t, device, int(size*mib), 0), "\xa5")
 }
 
 func TestWhatADeletedThinVolumeHeldIsNeverReadFromANewOneOnRealLVM(t *testing.T) {

@@ -3,15 +3,14 @@
 package managetest
 
 import (
-	"context"
-	"errors"
-	"path/filepath"
 	"slices"
 	"strings"
 	"testing"
 
 	"berth.dev/berth/internal/provision"
-	"berth.dev/berth/internal/provision/device"
+	"berth.dev/berth/internal/provision/blockdev/blockdevtest"
+	"berth.dev/berth/internal/provision/conformance"
+	"berth.dev/berth/internal/provision/device/devicetest"
 	"berth.dev/berth/internal/provision/device/kernel"
 	"berth.dev/berth/internal/provision/zfs"
 	"berth.dev/berth/internal/provision/zfs/zfstest"
@@ -35,7 +34,7 @@ type node struct {
 func begin(t *testing.T) *node {
 	t.Helper()
 	zfstest.Run(t, "modprobe", "zfs")
-	n := &node{t: t, disks: zfstest.Disks(t, 2)}
+	n := &node{t: t, disks: blockdevtest.Disks(t, 2)}
 	n.tidy()
 	n.restart()
 	t.Cleanup(func() {
@@ -51,12 +50,7 @@ func (n *node) restart() {
 	if n.stop != nil {
 		n.stop()
 	}
-	whole, err := device.New(device.Config{Disks: kernel.Disks{}, Mkfs: func(context.Context, string, string, string) error {
-		return errors.New("no filesystem is needed")
-	}})
-	if err != nil {
-		n.t.Fatal(err)
-	}
+	whole := devicetest.Lender(n.t, kernel.Disks{})
 	c, _, _ := zfstest.RealConfig(n.t)
 	c.Disks = whole
 	if n.around != nil {
@@ -66,16 +60,7 @@ func (n *node) restart() {
 	if err != nil {
 		n.t.Fatal(err)
 	}
-	ctx, cancel := context.WithCancel(context.WithoutCancel(n.t.Context()))
-	ended := make(chan error, 2)
-	go func() { ended <- whole.Run(ctx) }()
-	go func() { ended <- zpools.Run(ctx) }()
-	n.stop = func() {
-		cancel()
-		if err := errors.Join(<-ended, <-ended); err != nil {
-			n.t.Error(err)
-		}
-	}
+	n.stop = conformance.Watching(n.t, whole.Run, zpools.Run)
 	n.Mux = provision.NewMux(
 		provision.Member{Types: []string{provision.ZFS}, Provisioner: zpools},
 		provision.Member{Types: []string{provision.Device}, Provisioner: whole},
@@ -100,24 +85,7 @@ func (n *node) tidy() {
 func (n *node) clear(path string) {
 	n.t.Helper()
 	zfstest.Run(n.t, "udevadm", "settle")
-	holder, err := kernel.Disks{}.Hold(filepath.Base(path))
-	if err != nil {
-		n.t.Fatal(err)
-	}
-	defer holder.Close()
-	found, ok := kernel.Disks{}.Find(filepath.Base(path))
-	if !ok {
-		n.t.Fatalf("%s is not there", path)
-	}
-	for _, p := range found.Partitions {
-		if err := holder.RemovePartition(p.Number); err != nil {
-			n.t.Fatal(err)
-		}
-	}
-	const end = 16 << 20
-	if err := errors.Join(holder.Overwrite(0, end), holder.Overwrite(found.Size-end, end)); err != nil {
-		n.t.Fatal(err)
-	}
+	devicetest.ClearEnds(n.t, path, 16<<20)
 }
 
 // named is the pool's name of a test disk, whatever is on it.

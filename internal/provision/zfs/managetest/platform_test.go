@@ -34,7 +34,7 @@ func TestAMirrorIsMadeAndComesBackAfterTheMachineEnded(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	zfstest.Write(t, v.Device, "kept")
+	blockdevtest.WriteAt(t, v.Device, "kept", 0)
 	n.stop()
 	zfstest.Run(t, "udevadm", "settle")
 	zfstest.Run(t, "zpool", "sync", "made")
@@ -44,7 +44,7 @@ func TestAMirrorIsMadeAndComesBackAfterTheMachineEnded(t *testing.T) {
 	n.ensure(mirror, provision.PoolImported)
 	n.ensure(mirror, provision.PoolAsAsked)
 	got, err := n.Get(t.Context(), "pvc-1")
-	if err != nil || got != v || zfstest.Read(t, got.Device, 4) != "kept" {
+	if err != nil || got != v || blockdevtest.ReadAt(t, got.Device, 4, 0) != "kept" {
 		t.Errorf("the volume is %+v, %v", got, err)
 	}
 	if err := n.Delete(t.Context(), "pvc-1"); err != nil {

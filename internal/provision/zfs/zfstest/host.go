@@ -3,20 +3,19 @@ package zfstest
 import (
 	"context"
 	"errors"
-	"fmt"
 	"maps"
 	"strings"
 	"sync"
 
 	"berth.dev/berth/internal/provision/zfs"
 	"berth.dev/berth/internal/run"
+	"berth.dev/berth/internal/run/runtest"
 )
 
 // Host is a machine with zpools.
 type Host struct {
-	// Around, if set, runs around every command: it may wait, fail instead, or fail
-	// after the command did its work.
-	Around func(c run.Command, do func() ([]byte, error)) ([]byte, error)
+	// Around runs around every command.
+	Around runtest.Around
 
 	// Version of the kernel's module, and Tools what its programs print of theirs.
 	Version, Tools string
@@ -134,32 +133,11 @@ func (h *Host) On(device string, f func(*Dataset)) {
 
 // Query implements run.Runner.
 func (h *Host) Query(ctx context.Context, c run.Command) ([]byte, error) {
-	type result struct {
-		out []byte
-		err error
-	}
-	done := make(chan result, 1)
-	go func() {
-		out, err := h.around(c)
-		done <- result{out, err}
-	}()
-	select {
-	case r := <-done:
-		return r.out, r.err
-	case <-ctx.Done():
-		return nil, fmt.Errorf("%s stopped: %w", c.Operation, context.Cause(ctx))
-	}
+	return runtest.Query(ctx, c, h.Change)
 }
 
 // Change implements run.Runner.
-func (h *Host) Change(c run.Command) ([]byte, error) { return h.around(c) }
-
-func (h *Host) around(c run.Command) ([]byte, error) {
-	if h.Around != nil {
-		return h.Around(c, func() ([]byte, error) { return h.do(c) })
-	}
-	return h.do(c)
-}
+func (h *Host) Change(c run.Command) ([]byte, error) { return h.Around.Play(c, h.do) }
 
 // Module implements zfs.Devices.
 func (h *Host) Module() string {

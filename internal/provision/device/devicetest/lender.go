@@ -1,0 +1,22 @@
+package devicetest
+
+import (
+	"context"
+	"errors"
+	"testing"
+
+	"berth.dev/berth/internal/provision/device"
+)
+
+// Lender makes a provisioner for tests in which pools are made of its disks and no volume
+// is.
+func Lender(t testing.TB, disks device.Disks) *device.Provisioner {
+	t.Helper()
+	p, err := device.New(device.Config{Disks: disks, Mkfs: func(context.Context, string, string, string) error {
+		return errors.New("no filesystem is needed")
+	}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return p
+}
