@@ -74,7 +74,7 @@ func (a *Agent) base(m ctrl.Manager, poke func(), listed func(id string) bool, l
 	lost.Notify(poke)
 	return worker.Base{
 		Node: a.options.Node, Locks: a.locks, Refused: poke, Doubt: a.observer.Doubt,
-		Listed: listed, Pool: a.pool, Orphans: lost, Word: a.word(m).On,
+		Listed: listed, Deleted: a.observer.Deleted, Pool: a.pool, Orphans: lost, Word: a.word(m).On,
 	}
 }
 

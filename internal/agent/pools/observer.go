@@ -5,6 +5,7 @@ package pools
 
 import (
 	"context"
+	"slices"
 	"sync"
 	"time"
 
@@ -76,6 +77,29 @@ func (o *Observer) Latest() Snapshot {
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	return o.latest
+}
+
+// Deleted takes a volume or a snapshot that was deleted here out of the latest snapshot, so
+// that nobody looks for it: a provisioner may have to start a process to be sure that
+// something is not there. What room it left the next report says. One that was asked for
+// before the deletion and comes after it may bring it back, until the next.
+func (o *Observer) Deleted(id string) {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	pools := slices.Clone(o.latest.Pools) // others hold the older ones
+	for i := range pools {
+		pools[i].Volumes = without(pools[i].Volumes, func(v provision.Volume) bool { return v.ID == id })
+		pools[i].Snapshots = without(pools[i].Snapshots, func(s provision.Snapshot) bool { return s.ID == id })
+	}
+	o.latest.Pools = pools
+}
+
+// without is what of a list is not gone. The list stays as it is.
+func without[T any](list []T, gone func(T) bool) []T {
+	if !slices.ContainsFunc(list, gone) {
+		return list
+	}
+	return slices.DeleteFunc(slices.Clone(list), gone)
 }
 
 // Subscribe returns a channel that is signalled after each report until done is

@@ -164,3 +164,38 @@ func TestWhoUnsubscribedIsNotSignalled(t *testing.T) {
 		t.Errorf("signals %d and %d; want 0 and 1", len(first), len(second))
 	}
 }
+
+// holding reports one pool with a volume and a snapshot.
+type holding struct{ changed chan struct{} }
+
+func (h *holding) Changed() <-chan struct{} { return h.changed }
+
+func (*holding) Report(context.Context) ([]provision.Pool, error) {
+	return []provision.Pool{{Volumes: []provision.Volume{{ID: "a"}, {ID: "b"}}, Snapshots: []provision.Snapshot{{ID: "s"}}}}, nil
+}
+
+func TestWhatWasDeletedIsNotInTheLatestSnapshotUntilAReportShowsIt(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		h := &holding{changed: make(chan struct{}, 1)}
+		o := NewObserver(h, clock.RealClock{}, logr.Discard())
+		ctx, cancel := context.WithCancel(t.Context())
+		defer cancel()
+		go func() { _ = o.Start(ctx) }()
+		synctest.Wait()
+		before := o.Latest().Pools
+		o.Deleted("a")
+		o.Deleted("s")
+		o.Deleted("nothing")
+		if p := o.Latest().Pools[0]; len(p.Volumes) != 1 || p.Volumes[0].ID != "b" || len(p.Snapshots) != 0 {
+			t.Errorf("the latest snapshot has %+v", p)
+		}
+		if p := before[0]; len(p.Volumes) != 2 || len(p.Snapshots) != 1 {
+			t.Errorf("an older one changed to %+v", p)
+		}
+		h.changed <- struct{}{}
+		synctest.Wait()
+		if p := o.Latest().Pools[0]; len(p.Volumes) != 2 || len(p.Snapshots) != 1 {
+			t.Errorf("the next one has %+v", p)
+		}
+	})
+}

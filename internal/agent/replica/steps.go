@@ -133,7 +133,11 @@ func (w *Worker) delete(ctx context.Context, record *provision.Volume) error {
 	}
 	ctx, cancel := context.WithTimeout(ctx, worker.StepTimeout)
 	defer cancel()
-	return w.Provisioner.Delete(ctx, record.ID)
+	if err := w.Provisioner.Delete(ctx, record.ID); err != nil {
+		return err
+	}
+	w.Deleted(record.ID)
+	return nil
 }
 
 // unwatched handles a volume that the watch does not show: it was deleted, or

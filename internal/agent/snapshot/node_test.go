@@ -61,6 +61,7 @@ func (n *node) base() worker.Base {
 		Refused: func() { n.refused++ },
 		Doubt:   func() {},
 		Listed:  func(string) bool { return n.has() },
+		Deleted: func(string) {},
 		Pool:    func(ref provision.PoolRef) provision.Pool { return provision.Pool{PoolRef: ref} },
 		Orphans: &orphans.Set{},
 		Word: func(_ context.Context, r orphans.Record) (orphans.Verdict, error) {

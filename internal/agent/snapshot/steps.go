@@ -121,7 +121,11 @@ func (w *Worker) doubt(ctx context.Context, record *provision.Snapshot, watched 
 func (w *Worker) delete(ctx context.Context, id string) error {
 	ctx, cancel := context.WithTimeout(ctx, worker.StepTimeout)
 	defer cancel()
-	return w.Provisioner.DeleteSnapshot(ctx, id)
+	if err := w.Provisioner.DeleteSnapshot(ctx, id); err != nil {
+		return err
+	}
+	w.Deleted(id)
+	return nil
 }
 
 // unwatched handles a snapshot that the watch does not show: it was deleted, or lost

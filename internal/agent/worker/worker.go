@@ -43,6 +43,8 @@ type Base struct {
 	Doubt func()
 	// Listed says whether the latest report of the pools shows something of the kind.
 	Listed func(id string) bool
+	// Deleted is told of what was deleted, which the latest report still shows.
+	Deleted func(id string)
 	// Pool is what the latest report says of a pool; of one that it lacks, no more
 	// than the name.
 	Pool func(ref provision.PoolRef) provision.Pool
