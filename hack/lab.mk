@@ -41,7 +41,8 @@ bench-native: lab-tools images image-scheduler ## Measure the same on a native n
 	  --layer "$$(bin/lab image userland)" --file /berth=bin/berth --file /usr/local/sbin/lvm=bin/lvm-stand-in
 	go run ./test/bench/provision -native
 
-# Its disks are in a guest, its API server on this machine.
+# Its disks are in a guest with ZFS, whose modules take ten minutes the first time; its API
+# server is on this machine.
 .PHONY: bench-local
 bench-local: bin/lab bin/berth ## Measure volumes on one node beside the bare commands; writes docs/benchmarks
 	go build $(GOFLAGS_BUILD) -o bin/bench-local ./test/bench/local

@@ -45,7 +45,7 @@ func (r *results) runGuest(ctx context.Context) error {
 		return err
 	}
 	o := r.options
-	cmd := exec.CommandContext(ctx, filepath.Join(bin, "lab"), "guest", "run", "--disks", "3", "--disk-size", "16G",
+	cmd := exec.CommandContext(ctx, filepath.Join(bin, "lab"), "guest", "run", "--zfs", "--disks", fmt.Sprint(len(disks)), "--disk-size", "16G", "--memory", "2G",
 		"--copy", self+":/root/bench-local", "--copy", filepath.Join(bin, "berth")+":"+berthProgram, "--",
 		"/root/bench-local", "-in-guest", "-n", fmt.Sprint(o.volumes), "-rounds", fmt.Sprint(o.rounds), "-at-once", fmt.Sprint(o.atOnce),
 		"-idle-volumes", fmt.Sprint(o.idleVolumes), "-idle-for", o.idleFor.String(), "-stats-for", o.statsFor.String())

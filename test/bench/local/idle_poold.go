@@ -19,7 +19,7 @@ const (
 
 // idlePoold is what a poold process uses on a node with volumes, on real LVM.
 func idlePoold(ctx context.Context, o options) (i idle, err error) {
-	err = inGroups(ctx, thick, []string{socketSide}, func(ctx context.Context) error {
+	err = inPools(ctx, thick, []string{socketSide}, func(ctx context.Context) error {
 		return withProgram(ctx, []string{berthProgram, "poold", "--socket", pooldSocket}, func(ctx context.Context, pid int) error {
 			client, err := dial(ctx, pooldSocket)
 			if err != nil {

@@ -21,18 +21,22 @@ type options struct {
 	root, out               string
 }
 
+// few is how many volumes the other operations are carried out on, one after the other: on
+// all of them it would take hours.
+func (o options) few() int { return max(o.rounds, o.volumes/8) }
+
 // most is how long everything may take together.
 const most = 2 * time.Hour
 
 func main() {
 	var o options
-	flag.IntVar(&o.volumes, "n", 100, "volumes of each side")
-	flag.IntVar(&o.rounds, "rounds", 10, "rounds in which they are made and deleted: all sides in each round")
+	flag.IntVar(&o.volumes, "n", 100, "volumes that each side makes one after the other; other operations are on fewer")
+	flag.IntVar(&o.rounds, "rounds", 4, "rounds in which that is done: all sides in each round")
 	flag.IntVar(&o.atOnce, "at-once", 8, "operations at once, where it is not one after the other")
 	flag.IntVar(&o.idleVolumes, "idle-volumes", 200, "volumes of a node that is idle")
 	flag.DurationVar(&o.idleFor, "idle-for", time.Minute, "how long to look at it")
 	flag.DurationVar(&o.statsFor, "stats-for", 3*time.Second, "how long to ask for statistics in each round")
-	flag.BoolVar(&o.guest, "in-guest", false, "be the half that overwrites /dev/sda, /dev/sdb and /dev/sdc, and print what it measured")
+	flag.BoolVar(&o.guest, "in-guest", false, "be the half that overwrites /dev/sda to /dev/sdd, and print what it measured")
 	flag.StringVar(&o.root, "root", ".", "the repository")
 	flag.StringVar(&o.out, "out", filepath.Join("docs", "benchmarks"), "where the results go")
 	flag.Parse()

@@ -14,6 +14,8 @@ import (
 	"berth.dev/berth/internal/provision"
 	"berth.dev/berth/internal/provision/lvm"
 	"berth.dev/berth/internal/provision/lvm/kernel"
+	"berth.dev/berth/internal/provision/zfs"
+	zfskernel "berth.dev/berth/internal/provision/zfs/kernel"
 	"berth.dev/berth/internal/run"
 )
 
@@ -22,7 +24,7 @@ import (
 type disksOf struct {
 	local, remote poold.Node
 	// bare starts what is not Berth's; counter and changes see what is.
-	bare    run.Runner
+	bare    *zvols
 	counter *run.Counter
 	changes *recorder
 }
@@ -30,22 +32,48 @@ type disksOf struct {
 // newDisks are disks without what serves them.
 func newDisks(r run.Runner) disksOf {
 	changes := &recorder{Runner: r}
-	return disksOf{bare: r, counter: run.Count(changes), changes: changes}
+	return disksOf{bare: &zvols{Runner: r, names: map[string]bool{}}, counter: run.Count(changes), changes: changes}
 }
+
+// served are the provisioners of disks.
+type served struct {
+	groups *lvm.Provisioner
+	zpools *zfs.Provisioner
+	all    *provision.Mux
+}
+
+// serve sets up LVM and ZFS as an agent does, but for whole disks.
+func (d *disksOf) serve() (s served, err error) {
+	mounter, err := linux.New(linux.Config{Runner: d.counter})
+	if err != nil {
+		return s, fmt.Errorf("setting up mounts: %w", err)
+	}
+	s.groups, err = lvm.New(lvm.Config{Runner: d.counter, Devices: kernel.Devices{}, Mkfs: mounter.Mkfs})
+	if err != nil {
+		return s, fmt.Errorf("setting up LVM: %w", err)
+	}
+	devices := alone{Devices: &zfskernel.Devices{}, zpool: poolName(socketSide), others: d.bare}
+	s.zpools, err = zfs.New(zfs.Config{Runner: d.counter, Devices: devices, Mkfs: mounter.Mkfs})
+	if err != nil {
+		return s, fmt.Errorf("setting up ZFS: %w", err)
+	}
+	s.all = provision.NewMux(
+		provision.Member{Types: []string{provision.LVM, provision.LVMThin}, Provisioner: s.groups},
+		provision.Member{Types: []string{provision.ZFS}, Provisioner: s.zpools},
+	)
+	d.local = poold.NewLocal(s.all, mounter)
+	return s, nil
+}
+
+func (s served) healthy() error { return errors.Join(s.groups.Healthy(), s.zpools.Healthy()) }
 
 // withDisks does something with the node's disks.
 func withDisks(ctx context.Context, do func(ctx context.Context, d disksOf) error) error {
 	d := newDisks(run.Exec{})
-	mounter, err := linux.New(linux.Config{Runner: d.counter})
+	s, err := d.serve()
 	if err != nil {
-		return fmt.Errorf("setting up mounts: %w", err)
+		return err
 	}
-	provisioner, err := lvm.New(lvm.Config{Runner: d.counter, Devices: kernel.Devices{}, Mkfs: mounter.Mkfs})
-	if err != nil {
-		return fmt.Errorf("setting up LVM: %w", err)
-	}
-	all := provision.NewMux(provision.Member{Types: []string{provision.LVM, provision.LVMThin}, Provisioner: provisioner})
-	d.local = poold.NewLocal(all, mounter)
 	dir, err := os.MkdirTemp("", "bench-local-")
 	if err != nil {
 		return err
@@ -56,10 +84,11 @@ func withDisks(ctx context.Context, do func(ctx context.Context, d disksOf) erro
 	ctx, stop := context.WithCancel(ctx)
 	defer stop()
 	work, ctx := errgroup.WithContext(ctx)
-	work.Go(func() error { return provisioner.Run(ctx) })
-	work.Go(func() error { return all.Run(ctx) })
+	work.Go(func() error { return s.groups.Run(ctx) })
+	work.Go(func() error { return s.zpools.Run(ctx) })
+	work.Go(func() error { return s.all.Run(ctx) })
 	work.Go(func() error {
-		return poold.Run(ctx, poold.Config{Socket: socket, Node: d.local, Healthy: provisioner.Healthy})
+		return poold.Run(ctx, poold.Config{Socket: socket, Node: d.local, Healthy: s.healthy})
 	})
 	work.Go(func() error {
 		defer stop()

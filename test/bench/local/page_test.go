@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"encoding/json"
 	"regexp"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -16,13 +17,13 @@ import (
 // measured is a run in which Berth took a quarter more than the bare commands.
 func measured() *results {
 	g := guestResults{
-		Machine: machine{Kernel: "6.1", LVM: "2.03", Processor: "TCG", Processors: 2},
+		Machine: machine{Kernel: "6.1", LVM: "2.03", ZFS: "2.1.11", Processor: "TCG", Processors: 2},
 		Wiping: []wiping{{How: "Discard", Size: wipedSize, Deleted: []float64{0.3, 0.4, 0.5}, Freed: []float64{0.7, 0.8, 0.9},
 			Processes: processes{thick, deletion, 3, map[string]int{"lvchange": 3, "lvremove": 3}}}},
 		Idle:  idle{200, 64 << 20, 32 << 20, 50 * time.Millisecond, 30 * time.Second},
 		Stats: []asked{{"embedded", 1, []float64{400, 500, 450}, 0}},
 	}
-	for _, c := range cases {
+	for _, c := range slices.Concat(onLVM, inZpools) {
 		for _, operation := range c.operations {
 			about := subject{c.pool, operation, 1}
 			if c.atOnce {
@@ -30,7 +31,7 @@ func measured() *results {
 			}
 			for _, side := range c.sides {
 				took := []float64{0.4, 0.8}
-				if side != bareSide {
+				if side == socketSide || side == localSide {
 					took = []float64{0.5, 1}
 				}
 				g.Samples = append(g.Samples, sample{about, side, took})
@@ -52,13 +53,16 @@ func TestThePageShowsRatiosProcessesAndWhatIsIdle(t *testing.T) {
 		"a ratio with its verdict":                    `thick, create, one after the other +\| +600 \| +750 \| +1\.25 \| +- \| +1 round \|`,
 		"the same within the process":                 `thick, delete, one after the other, in process +\| +600 \| +750 \|`,
 		"many at once":                                `thin, snapshot, 8 at once +\|`,
+		"what is typed for ZFS":                       `zvol, delete what was copied, one after the other +\| +600 \| +750 \|`,
+		"what Berth starts for it":                    `dataset, clone, one after the other, beside the same +\| +600 \| +750 \|`,
+		"how many volumes that is":                    `makes 100 volumes .* to 12 of them[^%]* 8 in\n *each round, to 16 volumes`,
 		"processes of an operation":                   `thick, create +\| +1 lvcreate \|`,
 		"those of a volume that is wiped":             `thick, delete and wipe by Discard +\| 1 lvchange, 1 lvremove \|`,
 		"how long wiping takes":                       `64 MiB, wiped by Discard +\| +400 \| +800 \|`,
 		"an agent that has nothing to do":             `agent.* +\| +200 \| +80\.0 \| +40\.0 \| +20\.0 \|`,
 		"a poold, in a minute of which half was seen": `poold.* +\| +200 \| +64\.0 \| +32\.0 \| +100 \|`,
 		"statistics":                                  `embedded +\| +1 \| +450 \| +400 \| +500 \| +0 \|`,
-		"the machines":                                `\(EPYC\), Linux 6\.9\..*\n.*Linux 6\.1, LVM 2\.03`,
+		"the machines":                                `\(EPYC\), Linux 6\.9\..*\n.*Linux 6\.1, LVM 2\.03, ZFS 2\.1\.11`,
 	} {
 		if !regexp.MustCompile(pattern).MatchString(page.String()) {
 			t.Errorf("%s is missing: no match for %s in\n%s", what, pattern, page.String())
@@ -110,8 +114,14 @@ func TestAVerdictGoesByTheRatio(t *testing.T) {
 
 func TestEachOperationIsABarForEachOfTwoSides(t *testing.T) {
 	g := measured().guest
-	if bars := g.bars(); len(bars) != 2*len(g.subjects()) {
-		t.Errorf("%d bars for %d operations", len(bars), len(g.subjects()))
+	names := map[string]int{}
+	for _, b := range g.bars() {
+		names[b.Name]++
+	}
+	for _, about := range g.subjects() {
+		if got := names[about.Pool+", "+about.Operation]; got != 2 {
+			t.Errorf("%s has %d bars", about.title(), got)
+		}
 	}
 }
 

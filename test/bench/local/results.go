@@ -4,23 +4,29 @@ import "time"
 
 // The sides that are compared.
 const (
-	bareSide   = "bare"
+	// bareSide starts what one would start without Berth, and sameSide what Berth starts.
+	bareSide = "bare"
+	sameSide = "same"
+	// socketSide and localSide are Berth.
 	socketSide = "socket"
 	localSide  = "local"
 )
 
 // What is made and deleted.
 const (
-	create         = "create"
-	snapshot       = "snapshot"
-	clone          = "clone"
+	create   = "create"
+	snapshot = "snapshot"
+	clone    = "clone"
+	// deletion is of a volume that was never copied, deleteCopied of one that has a snapshot
+	// and a clone, both of which stay.
 	deletion       = "delete"
+	deleteCopied   = "delete what was copied"
 	deleteSnapshot = "delete snapshot"
 )
 
 // subject is what was measured.
 type subject struct {
-	// Pool is "thick" or "thin".
+	// Pool is a kind of pools.
 	Pool, Operation string
 	AtOnce          int
 }
@@ -66,8 +72,8 @@ type asked struct {
 
 // machine is where something was measured.
 type machine struct {
-	Kernel, LVM, Processor string
-	Processors             int
+	Kernel, LVM, ZFS, Processor string
+	Processors                  int
 }
 
 // guestResults is what was measured in the guest.

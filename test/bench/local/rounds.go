@@ -9,38 +9,62 @@ import (
 	"golang.org/x/sync/errgroup"
 )
 
-// series are operations that are measured one after the other, each on all volumes.
+// series are operations that are measured one after the other.
 type series struct {
 	pool       string
 	atOnce     int
 	operations []string
+	// many volumes are created, at least twice as many as few; everything else is done to few
+	// of them.
+	many, few int
 	// sides by name, and their order.
 	sides map[string]side
 	names []string
 	// counts are the processes that Berth started since they were asked for.
 	counts func() map[string]int
+	// settle waits until the machine has done what was left of the last operations.
+	settle func() error
 }
 
-// measure carries a series out: each operation on so many volumes of each side, in
-// rounds. All sides are in each round, and each time another one begins, so what
-// disturbs the machine disturbs them alike.
-func (s series) measure(ctx context.Context, volumes, rounds int) (samples []sample, started []processes, err error) {
+// span are the volumes that a side carries an operation out on, from one to another: those
+// first that are copied, then those that are deleted without that. Who shows something beside
+// the comparison itself makes no more than these.
+func (s series) span(operation, name string) (from, to int) {
+	switch {
+	case operation == create && (name == bareSide || name == socketSide):
+		return 0, s.many
+	case operation == create:
+		return 0, 2 * s.few
+	case operation == deletion:
+		return s.few, 2 * s.few
+	default:
+		return 0, s.few
+	}
+}
+
+// measure carries a series out, in rounds. All sides are in each round, and each time
+// another one begins, so what disturbs the machine disturbs them alike.
+func (s series) measure(ctx context.Context, rounds int) (samples []sample, started []processes, err error) {
 	for _, operation := range s.operations {
 		about := subject{Pool: s.pool, Operation: operation, AtOnce: s.atOnce}
 		seconds := map[string][]float64{}
 		used := processes{Pool: s.pool, Operation: operation, Started: map[string]int{}}
 		for round := range rounds {
 			progress("%s volumes, %d at once, %s: round %d of %d", s.pool, s.atOnce, operation, round+1, rounds)
-			from, to := share(volumes, rounds, round)
 			for i := range s.names {
 				name := s.names[(i+round)%len(s.names)]
+				begin, end := s.span(operation, name)
+				from, to := share(end-begin, rounds, round)
+				if err := s.settle(); err != nil {
+					return nil, nil, err
+				}
 				s.counts()
-				took, err := s.batch(ctx, s.sides[name], operation, from, to)
+				took, err := s.batch(ctx, s.sides[name], operation, begin+from, begin+to)
 				if err != nil {
 					return nil, nil, fmt.Errorf("%s volumes, %s by %s: %w", s.pool, operation, name, err)
 				}
 				seconds[name] = append(seconds[name], took.Seconds()/float64(to-from))
-				if name != bareSide {
+				if _, ours := s.sides[name].(berth); ours {
 					used.add(to-from, s.counts())
 				}
 			}

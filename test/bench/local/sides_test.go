@@ -13,22 +13,33 @@ import (
 	"berth.dev/berth/internal/poold"
 	"berth.dev/berth/internal/provision/lvm"
 	"berth.dev/berth/internal/provision/lvm/lvmtest"
-	"berth.dev/berth/internal/run"
 )
 
-// playedDisks are a node's with a pool of a kind for each side.
-func playedDisks(t *testing.T) (disksOf, *lvmtest.Host) {
+var errNoMkfs = errors.New("nothing is formatted here")
+
+func noMkfs(context.Context, string, string, string) error { return errNoMkfs }
+
+// played is a series of four volumes on a machine that is played.
+func played(pool string, operations, sides []string, d disksOf) series {
+	return series{
+		pool: pool, atOnce: 2, operations: operations, names: sides, many: 4, few: 2,
+		counts: d.counter.Take, settle: func() error { return nil },
+	}
+}
+
+// playedGroups are a node's disks with volume groups and a thin pool for each side.
+func playedGroups(t *testing.T) (disksOf, *lvmtest.Host) {
 	t.Helper()
 	groups := map[string]int64{}
 	for side := range disks {
-		groups[groupOf(side)] = 1000
+		groups[poolName(side)] = 1000
 	}
 	host := lvmtest.NewHost(groups)
 	for side := range disks {
-		host.AddThinPool(groupOf(side), "pool", 500)
+		host.AddThinPool(poolName(side), "pool", 500)
 	}
 	d := newDisks(host)
-	p, err := lvm.New(lvm.Config{Runner: d.counter, Devices: host, Mkfs: func(context.Context, string, string, string) error { return errors.ErrUnsupported }})
+	p, err := lvm.New(lvm.Config{Runner: d.counter, Devices: host, Mkfs: noMkfs})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -37,12 +48,17 @@ func playedDisks(t *testing.T) (disksOf, *lvmtest.Host) {
 	return d, host
 }
 
+// rehearsed says whether something was made before the measuring.
+func rehearsed(name string) bool {
+	return strings.Contains(name, model) || strings.Contains(name, "100000")
+}
+
 // volumesOf are the volumes of a side with their tags, in which the side is not named.
 func volumesOf(host *lvmtest.Host, side string) map[string][]string {
 	all := map[string][]string{}
 	host.Edit(func(groups map[string]*lvmtest.Group) string {
-		for name, v := range groups[groupOf(side)].Volumes {
-			if strings.Contains(name, model) || strings.Contains(name, "1000000") || v.Thin != nil {
+		for name, v := range groups[poolName(side)].Volumes {
+			if rehearsed(name) || v.Thin != nil {
 				continue
 			}
 			var tags []string
@@ -65,17 +81,18 @@ func TestTheBareSideMakesWhatBerthMakes(t *testing.T) {
 		want       int
 	}{
 		"thick volumes":                      {thick, []string{create}, 4},
-		"thin volumes, snapshots and clones": {thin, []string{create, snapshot, clone}, 12},
-		"nothing is left but clones":         {thin, []string{create, snapshot, clone, deletion, deleteSnapshot}, 4},
+		"thin volumes, snapshots and clones": {thin, []string{create, snapshot, clone}, 8},
+		"what is left of thin volumes":       {thin, independent, 4},
+		"what is left of thick volumes":      {thick, uncopied, 2},
 	} {
 		t.Run(name, func(t *testing.T) {
-			d, host := playedDisks(t)
-			s := series{pool: pool.kind, atOnce: 2, operations: pool.operations, names: []string{bareSide, socketSide, localSide}, counts: d.counter.Take}
+			d, host := playedGroups(t)
+			s := played(pool.kind, pool.operations, []string{bareSide, socketSide, localSide}, d)
 			var err error
 			if s.sides, err = sidesOf(t.Context(), s, d); err != nil {
 				t.Fatal(err)
 			}
-			samples, started, err := s.measure(t.Context(), 4, 2)
+			samples, started, err := s.measure(t.Context(), 2)
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -94,7 +111,7 @@ func TestTheBareSideMakesWhatBerthMakes(t *testing.T) {
 				}
 			}
 			for _, p := range started {
-				if p.Operations != 8 || len(p.Started) != 1 || !strings.HasPrefix(p.each(), "1 lv") {
+				if p.Operations == 0 || len(p.Started) != 1 || !strings.HasPrefix(p.each(), "1 lv") {
 					t.Errorf("%s started %+v", p.Operation, p)
 				}
 			}
@@ -102,26 +119,34 @@ func TestTheBareSideMakesWhatBerthMakes(t *testing.T) {
 	}
 }
 
-func TestAnOperationThatStartsNothingIsComparedWithNothing(t *testing.T) {
-	d, _ := playedDisks(t)
-	through := berth{name: model, node: d.remote, pool: poolOf(thick, socketSide)}
-	if err := through.do(t.Context(), create, 0); err != nil {
-		t.Fatal(err)
-	}
-	if _, err := learn(t.Context(), through, d.changes, []string{create}); err == nil || !strings.Contains(err.Error(), "0 commands") {
-		t.Errorf("learnt from what is there already: %v", err)
+func TestEachOperationIsOnTheVolumesThatItNeeds(t *testing.T) {
+	s := series{many: 100, few: 12}
+	for name, tc := range map[string]struct {
+		operation, side string
+		from, to        int
+	}{
+		"Berth makes all":                           {create, socketSide, 0, 100},
+		"so do the bare commands":                   {create, bareSide, 0, 100},
+		"others make what they need":                {create, sameSide, 0, 24},
+		"some are copied":                           {clone, socketSide, 0, 12},
+		"those are deleted as such":                 {deleteCopied, bareSide, 0, 12},
+		"others are deleted that were never copied": {deletion, localSide, 12, 24},
+	} {
+		t.Run(name, func(t *testing.T) {
+			if from, to := s.span(tc.operation, tc.side); from != tc.from || to != tc.to {
+				t.Errorf("%s by %s is on volumes %d to %d, want %d to %d", tc.operation, tc.side, from, to, tc.from, tc.to)
+			}
+		})
 	}
 }
 
-func TestACommandIsRetargetedWholly(t *testing.T) {
-	c := run.Command{Operation: "lvcreate", Program: "lvm", Args: []string{
-		"--name", cloneID(model, 0), "--addtag", "berth.dev/source=" + volumeID(model, 0), "--addtag", "berth.dev/label/claim=data-0", groupOf(socketSide) + "/" + volumeID(model, 0)}}
-	got := retarget(c, 17)
-	want := []string{"--name", "pvc-bare-17-clone", "--addtag", "berth.dev/source=pvc-bare-17", "--addtag", "berth.dev/label/claim=data-17", "vg-bare/pvc-bare-17"}
-	if diff := cmp.Diff(want, got.Args); diff != "" {
-		t.Error(diff)
-	}
-	if c.Args[1] != cloneID(model, 0) {
-		t.Error("the template was changed")
+func TestEachRoundHasAsManyOperationsAsAreDoneAtOnce(t *testing.T) {
+	for _, o := range []options{{volumes: 100, rounds: 4, atOnce: 8}, {volumes: 2, rounds: 2, atOnce: 8}} {
+		for _, c := range slices.Concat(onLVM, inZpools) {
+			s := c.series(o)
+			if s.many < 2*s.few || s.few < o.rounds || c.atOnce && s.few != o.rounds*s.atOnce || !c.atOnce && s.many < o.volumes {
+				t.Errorf("%s with %d at once has %d volumes and %d of them copied", c.pool, s.atOnce, s.many, s.few)
+			}
+		}
 	}
 }

@@ -40,20 +40,23 @@ func (s subject) title() string {
 	return s.Pool + ", " + s.Operation + ", " + how
 }
 
-// through names the sides that are compared with the bare commands.
-var through = []struct{ side, title string }{{socketSide, ""}, {localSide, ", in process"}}
+// lines are the sides that are compared, Berth's with another one.
+var lines = []struct{ base, by, title string }{
+	{bareSide, socketSide, ""},
+	{bareSide, localSide, ", in process"},
+	{sameSide, socketSide, ", beside the same"},
+}
 
 func (g *guestResults) comparison() *figures.Table {
 	t := &figures.Table{Head: []string{"what", "bare commands, ms", "Berth, ms", "ratio", "95 % interval", fmt.Sprintf("at most %g", target)}}
 	for _, about := range g.subjects() {
-		base := g.of(about, bareSide)
-		for _, by := range through {
-			took := g.of(about, by.side)
+		for _, line := range lines {
+			base, took := g.of(about, line.base), g.of(about, line.by)
 			if len(took) == 0 || len(base) == 0 {
 				continue
 			}
 			ratio := figures.Ratio(took, base)
-			t.Add(about.title()+by.title, milliseconds(figures.Median(base)), milliseconds(figures.Median(took)),
+			t.Add(about.title()+line.title, milliseconds(figures.Median(base)), milliseconds(figures.Median(took)),
 				figures.Digits(ratio.Value), ratio.String(), verdict(ratio))
 		}
 	}
@@ -128,19 +131,16 @@ func (g *guestResults) statsTable() *figures.Table {
 	return t
 }
 
-// bars are what each side takes for each operation, in milliseconds.
+// bars are what each side takes for each operation, one after the other, in milliseconds.
 func (g *guestResults) bars() (bars []figures.Bar) {
 	for _, about := range g.subjects() {
-		for _, side := range []string{bareSide, socketSide} {
-			name, by := about.Pool+", "+about.Operation, "bare commands"
-			if about.AtOnce > 1 {
-				name += fmt.Sprintf(", %d at once", about.AtOnce)
-			}
-			if side != bareSide {
-				by = "Berth"
-			}
-			if took := g.of(about, side); len(took) > 0 {
-				bars = append(bars, figures.Bar{Name: name, Segments: []figures.Segment{{Name: by, Value: 1000 * figures.Median(took)}}})
+		if about.AtOnce > 1 {
+			continue
+		}
+		for _, side := range []struct{ name, by string }{{bareSide, "bare commands"}, {socketSide, "Berth"}} {
+			if took := g.of(about, side.name); len(took) > 0 {
+				segment := figures.Segment{Name: side.by, Value: 1000 * figures.Median(took)}
+				bars = append(bars, figures.Bar{Name: about.Pool + ", " + about.Operation, Segments: []figures.Segment{segment}})
 			}
 		}
 	}
