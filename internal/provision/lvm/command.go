@@ -11,8 +11,12 @@ import (
 // never touched: other tools use the same volume groups. In a container LVM would
 // begin to monitor a thin pool by a daemon of the container's own; a pool that the
 // machine monitors stays so.
+//
+// LVM checks the metadata of a thin pool when it activates one. That the check takes the
+// kernel's mark off metadata which was found sound is LVM's default, and not that of all
+// distributions: Debian's LVM leaves it, and the pool read-only for ever.
 func (c Config) settings() string {
-	s := "report{compact_output=0 list_item_separator=\",\"}"
+	s := "report{compact_output=0 list_item_separator=\",\"} global{thin_check_options=[\"-q\",\"--clear-needs-check-flag\"]}"
 	if !c.Udev {
 		s += " activation{udev_sync=0 udev_rules=0 monitoring=0} devices{obtain_device_list_from_udev=0}"
 	}

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"berth.dev/berth/internal/provision"
+	"berth.dev/berth/internal/provision/lvm"
 	"berth.dev/berth/internal/provision/lvm/lvmtest"
 	"berth.dev/berth/internal/run"
 )
@@ -50,6 +51,45 @@ func TestAPoolThatDoesNotWorkIsReportedAndTakesNothingNew(t *testing.T) {
 			onPool(host, func(p *lvmtest.ThinPool) { p.Mode, p.NeedsCheck = "", false })
 			eventually(t, func() bool { return poolOf(t, p, thin).Problem == "" }, "the way back is not reported")
 			create(t, p, promised("pvc-2", 1))
+		})
+	}
+}
+
+// The kernel writes nothing to the metadata before, and LVM alone has it checked.
+func TestAPoolThatNeedsACheckWorksAgainOnceItIsActivatedAnew(t *testing.T) {
+	for name, needed := range map[string]func(*testing.T, *lvm.Provisioner) error{
+		"for a volume of it": func(t *testing.T, p *lvm.Provisioner) error { _, err := p.Get(t.Context(), "pvc-1"); return err },
+		"for a new volume": func(t *testing.T, p *lvm.Provisioner) error {
+			_, err := p.Create(t.Context(), promised("pvc-2", 1))
+			return err
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			host := thinHost()
+			_, c := counted(host)
+			c.FillInterval = time.Millisecond
+			p, _ := start(t, c)
+			create(t, p, promised("pvc-1", 10))
+			onPool(host, func(p *lvmtest.ThinPool) { p.NeedsCheck = true })
+			eventually(t, func() bool {
+				return strings.Contains(poolOf(t, p, thin).Problem, "(lvchange --activate n --select 'pool_lv=pool || lv_name=pool' vg-a)")
+			}, "the way back is not named")
+			host.Edit(func(groups map[string]*lvmtest.Group) (nothingWritten string) {
+				for _, name := range []string{"pool", "pvc-1"} {
+					groups[vg.Name].Volumes[name].Active = false
+				}
+				return ""
+			})
+			if err := needed(t, p); err != nil {
+				t.Fatal(err)
+			}
+			onPool(host, func(p *lvmtest.ThinPool) {
+				if p.NeedsCheck {
+					t.Error("the pool was activated and the kernel still waits for a check")
+				}
+			})
+			eventually(t, func() bool { pool := poolOf(t, p, thin); return pool.Problem == "" && pool.Fill.Metadata > 0 }, "the pool does not work")
+			create(t, p, promised("pvc-3", 1))
 		})
 	}
 }

@@ -93,15 +93,26 @@ func (s thinStatus) trouble(name string) string {
 	case s.failure != "":
 		return s.failure
 	case s.mode == modeFailed || s.mode == modeError:
-		return "the thin pool has failed: stop what uses it, deactivate and repair it (lvconvert --repair " + name + ")"
+		return "the thin pool has failed: " + anew(name)
 	case s.needsCheck:
-		return "the metadata of the thin pool needs a check: stop what uses it and activate it anew, or repair it (lvconvert --repair " + name + ")"
+		return "the metadata of the thin pool could not be written and needs a check: " + anew(name)
 	case s.mode == modeReadOnly:
 		return "the metadata of the thin pool cannot be written: make room in it (lvextend --poolmetadatasize +1G " + name + ") or repair it (lvconvert --repair " + name + ")"
 	case s.mode == modeOutOfData:
 		return "the thin pool is out of space, writes to its volumes fail: extend it (lvextend --size +SIZE " + name + ") or delete volumes"
 	}
 	return ""
+}
+
+// anew is the way back of a pool whose disk failed. The kernel changes its metadata no more
+// until it was checked, which LVM does whenever it activates a pool.
+//
+// Berth does not deactivate by itself what nobody has open: a raw device that a pod was
+// given need not be, and after an activation its number may be another volume's.
+func anew(name string) string {
+	group, thin, _ := strings.Cut(name, "/")
+	return "once its disks work, stop what uses its volumes and deactivate it with them (lvchange --activate n --select 'pool_lv=" + thin + " || lv_name=" + thin + "' " + group +
+		"), and Berth activates it with a check when it is needed; what the check refuses is to be repaired (lvconvert --repair " + name + ")"
 }
 
 // live says that the pool is active, if only through one of its volumes.

@@ -3,8 +3,10 @@
 package faults
 
 import (
+	"errors"
 	"os"
 	"path/filepath"
+	"slices"
 	"testing"
 
 	"berth.dev/berth/internal/provision/lvm"
@@ -29,6 +31,9 @@ func (d *disk) load(table string) {
 
 func (d *disk) heal() { d.t.Helper(); d.load(d.works()) }
 
+// fails is the table of one that fails whatever is asked of it.
+func (d *disk) fails() string { return line(0, d.size, "error") }
+
 // failsWrites is the table of one that can be read.
 func (d *disk) failsWrites() string {
 	return line(0, d.size, "flakey", d.backing, 0, 0, 1, 1, "error_writes")
@@ -43,6 +48,16 @@ func (d *disk) failsBehind() string {
 func started(t *testing.T) (p *lvm.Provisioner, stop func()) {
 	t.Helper()
 	return lvmtest.Start(t, hasty(t))
+}
+
+// overwrite writes to a device until that fails; nil if it never does.
+func overwrite(device string, size int64) error {
+	f, err := os.OpenFile(device, os.O_WRONLY, 0)
+	if err != nil {
+		return err
+	}
+	_, err = f.Write(slices.Repeat([]byte{0xa5}, int(size)))
+	return errors.Join(err, f.Sync(), f.Close())
 }
 
 // tell sends a message to a device.

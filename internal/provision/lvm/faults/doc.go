@@ -2,7 +2,7 @@
 // platform tests in a guest of their own: they take minutes there.
 //
 // Below the volume group is a device of the device mapper whose table the tests exchange:
-// for one that fails what is written, or all that lies behind LVM's metadata, and for the
+// for one that fails what is read, or written, or lies behind LVM's metadata, and for the
 // one that works. So a disk fails and heals while the group is in use.
 //
 // A power failure is tried at every write. While volumes live on it, the device is one that

@@ -18,9 +18,12 @@ var faults = map[string]struct {
 	// changes says that LVM can still change the group.
 	changes bool
 }{
-	"what is written":                 {(*disk).failsWrites, false},
+	"all that is asked of it":         {(*disk).fails, false},
+	onlyWrites:                        {(*disk).failsWrites, false},
 	"all that is behind the metadata": {(*disk).failsBehind, true},
 }
+
+const onlyWrites = "what is written"
 
 func TestADiskThatFailsLosesAndLeaksNothingOnRealLVM(t *testing.T) {
 	for name, fault := range faults {

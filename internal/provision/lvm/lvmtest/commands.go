@@ -126,6 +126,7 @@ func (h *Host) edit(operation string, a arguments, fail failure) ([]byte, error)
 				return fail("extending %s: %v", operand, err)
 			}
 		case "lvchange":
+			g.check(id, a)
 			written, err := v.change(a)
 			if err != nil {
 				return fail("%v", err)

@@ -148,6 +148,19 @@ func (g *Group) live(pool string) (live, layered bool) {
 	return layered || g.Volumes[pool].Active, layered
 }
 
+// check is what LVM has done to the metadata of a thin pool before it activates that, if only
+// for a volume. Whether what is sound may then be written again is for LVM's caller to say.
+func (g *Group) check(name string, a arguments) {
+	name = cmp.Or(g.Volumes[name].Pool, name)
+	pool := g.Volumes[name]
+	if pool == nil || pool.Thin == nil || a.flags["--activate"] != "y" {
+		return
+	}
+	if live, _ := g.live(name); !live && strings.Contains(a.flags["--config"], "--clear-needs-check-flag") {
+		pool.Thin.NeedsCheck = false
+	}
+}
+
 // Target implements lvm.Devices.
 func (h *Host) Target(device string) (kind, status string, err error) {
 	h.mu.Lock()

@@ -1,0 +1,83 @@
+//go:build platform
+
+package faults
+
+import (
+	"context"
+	"strings"
+	"testing"
+
+	"berth.dev/berth/internal/provision"
+	"berth.dev/berth/internal/provision/lvm"
+	"berth.dev/berth/internal/provision/lvm/lvmtest"
+)
+
+func TestAThinPoolWhoseDiskFailsComesBackOnRealLVM(t *testing.T) {
+	for name, fault := range faults {
+		t.Run("it fails "+name, func(t *testing.T) {
+			d := newDisk(t, lvmtest.Disks(t, 1)[0], 128*mib)
+			group := lvmtest.RealGroup(t, groupName, diskPath)
+			ref := lvmtest.RealThinPool(t, group.Name, "pool", 64*mib)
+			p, _ := started(t)
+			v := made(t, p, request(ref, "pvc-kept", 8))
+			put(t, v.Device, v.Size, secret)
+			if _, err := p.Snapshot(t.Context(), snapshotOf(v.ID, "snap-kept")); err != nil {
+				t.Fatal(err)
+			}
+			other := made(t, p, request(ref, "pvc-other", 8))
+
+			d.load(fault.table(d))
+			if err := within(t, "writing", func(context.Context) error { return overwrite(other.Device, other.Size) }); err == nil {
+				t.Error("a disk that fails was written")
+			}
+			for what, do := range thinSteps(p, ref) {
+				refused(t, what, do)
+			}
+			// Where LVM and the kernel can read all, and nobody wrote since, only who writes sees it.
+			if name != onlyWrites {
+				eventually(t, p, ref, func(p provision.Pool) bool { return p.Problem != "" }, "a pool that failed has no problem")
+			}
+
+			d.heal()
+			wayBack(t, p, ref)
+			holds(t, v.Device, v.Size, secret)
+			for what, do := range thinSteps(p, ref) {
+				if err := within(t, what, do); err != nil {
+					t.Errorf("%s when the disk works again: %v", what, err)
+				}
+			}
+			restored := made(t, p, copyOf(request(ref, "pvc-restored", 12), "snap-kept"))
+			holds(t, restored.Device, 8*mib, secret)
+			eventually(t, p, ref, sound, "the pool did not come back")
+			emptied(t, p, ref, "pool")
+		})
+	}
+}
+
+// wayBack goes the way that a pool's problem names, once the disk works again: the command
+// is run as it stands there, and what uses the volumes then has them activated.
+func wayBack(t *testing.T, p *lvm.Provisioner, ref provision.PoolRef) {
+	t.Helper()
+	const deactivates = "(lvchange --activate n "
+	eventually(t, p, ref, func(p provision.Pool) bool { return p.Problem == "" || strings.Contains(p.Problem, deactivates) }, "the problem names no way back")
+	problem := pool(t, p, ref).Problem
+	t.Logf("when the disk works again: %q", problem)
+	if problem == "" {
+		return
+	}
+	_, command, _ := strings.Cut(problem, "(")
+	command, _, _ = strings.Cut(command, ")")
+	before, rest, _ := strings.Cut(command, "'")
+	quoted, after, _ := strings.Cut(rest, "'")
+	p.Wait()
+	lvmtest.LVM(t, append(append(strings.Fields(before), quoted), strings.Fields(after)...)...)
+	if left := devices(t, 99); len(left) > 0 {
+		t.Errorf("devices %v are left", left)
+	}
+	for _, id := range []string{"pvc-kept", "pvc-other"} {
+		if v, err := p.Get(t.Context(), id); err != nil || v.Problem != "" {
+			t.Errorf("volume %+v, %v", v, err)
+		}
+	}
+	eventually(t, p, ref, func(p provision.Pool) bool { return p.Problem == "" && p.Fill.Data > 0 }, "the pool that was activated anew does not work")
+}
