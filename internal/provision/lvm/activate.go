@@ -60,19 +60,20 @@ func (p *Provisioner) activated(ctx context.Context, name, id string) (provision
 func (p *Provisioner) activateLocked(name string, ids ...string) error {
 	// A pool that is active only through its volumes would go with the last of them,
 	// and take with it what the kernel knows of its fill.
-	var pools []string
-	p.state.with(name, func(g *group) {
-		if g != nil {
-			pools = g.idle(ids...)
-		}
-	})
+	var all, idle []string
+	p.state.with(name, func(g *group) { all = g.poolsOf(ids...) })
+	p.look(name, all...) // an administrator may have deactivated one, which is no change of the group
+	p.state.with(name, func(g *group) { idle = g.idle(all...) })
 	p.begin(name)
-	_, err := p.config.Runner.Change(p.config.activateCommand(name, slices.Concat(pools, ids)...))
+	_, err := p.config.Runner.Change(p.config.activateCommand(name, slices.Concat(idle, ids)...))
 	p.end(name)
 	if err == nil {
-		p.state.with(name, func(g *group) { g.activated(ids, pools) })
+		p.state.with(name, func(g *group) { g.activated(ids, idle) })
 	}
-	p.look(name, pools...)
+	p.look(name, all...)
+	if err != nil {
+		p.refuse(name, err, all...)
+	}
 	return err
 }
 

@@ -5,6 +5,8 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
+	"maps"
+	"slices"
 	"time"
 
 	"berth.dev/berth/internal/provision"
@@ -82,15 +84,60 @@ func (p *Provisioner) rouse(name, thin string) error {
 		if err == nil && pool.asleep() {
 			err = errAsleep
 		}
-		if err != nil {
-			pool.refused = err.Error()
-		}
 	})
 	if err != nil {
-		p.signal()
+		p.refuse(name, err, thin)
 		return fmt.Errorf("%w: activating thin pool %s/%s: %w", provision.ErrUnavailable, name, thin, err)
 	}
 	return nil
+}
+
+// refuse notes that thin pools could not be activated, unless they are live all the same.
+func (p *Provisioner) refuse(name string, err error, pools ...string) {
+	for _, thin := range pools {
+		p.state.onPool(name, thin, func(pool *thinPool) {
+			if pool.asleep() {
+				pool.active, pool.refused = false, err.Error()
+			}
+		})
+	}
+	if len(pools) > 0 {
+		p.signal()
+	}
+}
+
+// rouseRefused tries again to activate what could not be, behind its caller's back: nothing
+// new is asked of a pool that has a problem.
+func (p *Provisioner) rouseRefused(ctx context.Context) {
+	for name, pools := range p.state.refused() {
+		p.tasks.Go(func() {
+			unlock, err := p.groups.Lock(ctx, name)
+			if err != nil {
+				return
+			}
+			defer unlock()
+			for _, thin := range pools {
+				if p.rouse(name, thin) == nil { // else it is still the pool's problem
+					p.signal()
+				}
+			}
+		})
+	}
+}
+
+// refused returns by their groups the thin pools that could not be activated.
+func (s *state) refused() map[string][]string {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	byGroup := map[string][]string{}
+	for _, g := range s.groups {
+		for _, thin := range slices.Sorted(maps.Keys(g.pools)) {
+			if g.pools[thin].refused != "" {
+				byGroup[g.name] = append(byGroup[g.name], thin)
+			}
+		}
+	}
+	return byGroup
 }
 
 // asleep says that the kernel knows nothing of the pool, for it is not active.

@@ -55,6 +55,61 @@ func TestAPoolThatDoesNotWorkIsReportedAndTakesNothingNew(t *testing.T) {
 	}
 }
 
+// deactivate takes a thin pool and its volume from the kernel, which is no change of the group.
+func deactivate(host *lvmtest.Host) {
+	for _, name := range []string{"/dev/" + thin.Name, "/dev/vg-a/pvc-1"} {
+		host.On(name, func(v *lvmtest.Volume) { v.Active = false })
+	}
+}
+
+func TestAPoolThatCannotBeActivatedForAVolumeSaysSo(t *testing.T) {
+	host := thinHost()
+	p := over(t, host)
+	create(t, p, promised("pvc-1", 10))
+	deactivate(host)
+	disturb(host, only("lvchange", func(c run.Command, _ func() ([]byte, error)) ([]byte, error) { return nil, exit5(c) }))
+	if v, err := p.Get(t.Context(), "pvc-1"); err != nil || !strings.Contains(v.Problem, "something strange") {
+		t.Errorf("got %+v, %v", v, err)
+	}
+	if problem := poolOf(t, p, thin).Problem; !strings.Contains(problem, "something strange") || !strings.Contains(problem, "lvconvert --repair vg-a/pool") {
+		t.Errorf("the problem is %q", problem)
+	}
+	disturb(host, nil)
+	if v, err := p.Get(t.Context(), "pvc-1"); err != nil || v.Problem != "" {
+		t.Errorf("got %+v, %v", v, err)
+	}
+	if problem := poolOf(t, p, thin).Problem; problem != "" {
+		t.Errorf("the problem is %q", problem)
+	}
+}
+
+func TestAPoolThatCannotBeActivatedKeepsItsProblemUntilItCan(t *testing.T) {
+	host := thinHost()
+	host.On("/dev/"+thin.Name, func(v *lvmtest.Volume) { v.Active = false })
+	var tried, heals atomic.Int64
+	disturb(host, only("lvchange", func(c run.Command, do func() ([]byte, error)) ([]byte, error) {
+		if tried.Add(1); heals.Load() > 0 {
+			return do()
+		}
+		return nil, exit5(c)
+	}))
+	_, c := counted(host)
+	c.RefreshInterval = 5 * time.Millisecond
+	p, _ := start(t, c)
+	if _, err := p.Create(t.Context(), promised("pvc-1", 1)); err == nil {
+		t.Fatal("created in a pool that cannot be activated")
+	}
+	eventually(t, func() bool {
+		if poolOf(t, p, thin).Problem == "" {
+			t.Fatal("what LVM reports hides that the pool cannot be activated")
+		}
+		return tried.Load() > 5
+	}, "it is not tried again")
+	heals.Store(1)
+	eventually(t, func() bool { pool := poolOf(t, p, thin); return pool.Problem == "" && pool.Fill.Metadata > 0 }, "it is not activated")
+	create(t, p, promised("pvc-1", 1))
+}
+
 // The kernel writes nothing to the metadata before, and LVM alone has it checked.
 func TestAPoolThatNeedsACheckWorksAgainOnceItIsActivatedAnew(t *testing.T) {
 	for name, needed := range map[string]func(*testing.T, *lvm.Provisioner) error{
@@ -74,14 +129,12 @@ func TestAPoolThatNeedsACheckWorksAgainOnceItIsActivatedAnew(t *testing.T) {
 			eventually(t, func() bool {
 				return strings.Contains(poolOf(t, p, thin).Problem, "(lvchange --activate n --select 'pool_lv=pool || lv_name=pool' vg-a)")
 			}, "the way back is not named")
-			host.Edit(func(groups map[string]*lvmtest.Group) (nothingWritten string) {
-				for _, name := range []string{"pool", "pvc-1"} {
-					groups[vg.Name].Volumes[name].Active = false
-				}
-				return ""
-			})
+			deactivate(host)
 			if err := needed(t, p); err != nil {
 				t.Fatal(err)
+			}
+			if !host.Exists("/dev/" + thin.Name) {
+				t.Error("the pool is active through its volume alone")
 			}
 			onPool(host, func(p *lvmtest.ThinPool) {
 				if p.NeedsCheck {

@@ -28,7 +28,8 @@ type thinPool struct {
 	// kernel is what the kernel said last, told what it said when a change was signalled
 	// last.
 	kernel, told thinStatus
-	// refused is empty, or why the pool could not be activated; until LVM is asked again.
+	// refused is empty, or why the pool could not be activated; until it is or others changed
+	// the group, as a repair does.
 	refused string
 }
 
@@ -95,19 +96,23 @@ func (g *group) poolTrouble(thin string, now time.Time) string {
 	case !p.zeroing:
 		return "what deleted volumes held could be read from new ones, for the thin pool gives out blocks unzeroed: turn zeroing on (lvchange --zero y " + name + ")"
 	case p.refused != "":
-		return "the thin pool cannot be activated: " + p.refused
+		return "the thin pool cannot be activated (if its check finds damage, repair it: lvconvert --repair " + name + "): " + p.refused
 	default:
 		return p.kernel.trouble(name)
 	}
 }
 
-// takeOver keeps what was told of the pools by an older state of the group, which may
-// be nil. Of a pool that is new the report tells.
+// takeOver keeps what was told of the pools, and tried with them, by an older state of the
+// group, which may be nil. Of a pool that is new the report tells.
 func (g *group) takeOver(old *group) {
 	for name, p := range g.pools {
 		p.told = p.kernel
-		if old != nil && old.pools[name] != nil {
-			p.told = old.pools[name].told
+		if old == nil || old.pools[name] == nil {
+			continue
+		}
+		p.told = old.pools[name].told
+		if p.asleep() && g.seqno == old.seqno {
+			p.refused = old.pools[name].refused
 		}
 	}
 }
@@ -119,16 +124,25 @@ func (g *group) tell() {
 	}
 }
 
-// idle returns the thin pools of some volumes that are not active by themselves.
-func (g *group) idle(ids ...string) (pools []string) {
+// poolsOf returns the thin pools of some volumes; none of a group that is nil.
+func (g *group) poolsOf(ids ...string) (pools []string) {
 	for _, id := range ids {
-		v := g.volumes[id]
-		if v == nil || g.pools[v.pool] == nil || g.pools[v.pool].active || slices.Contains(pools, v.pool) {
+		if g == nil || g.volumes[id] == nil || g.pools[g.volumes[id].pool] == nil || slices.Contains(pools, g.volumes[id].pool) {
 			continue
 		}
-		pools = append(pools, v.pool)
+		pools = append(pools, g.volumes[id].pool)
 	}
 	return pools
+}
+
+// idle returns those of some thin pools that are not active by themselves.
+func (g *group) idle(pools ...string) (idle []string) {
+	for _, thin := range pools {
+		if g != nil && g.pools[thin] != nil && (!g.pools[thin].active || g.pools[thin].asleep()) {
+			idle = append(idle, thin)
+		}
+	}
+	return idle
 }
 
 // split takes a pool's reference apart: a volume group and, unless the pool is the

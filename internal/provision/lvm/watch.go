@@ -59,6 +59,7 @@ func (p *Provisioner) tick(ctx context.Context) {
 		case <-refresh.C:
 			p.state.staleAll()
 			p.signal()
+			p.rouseRefused(ctx)
 		case <-retry.C:
 			if silent := p.state.silentNames(); len(silent) > 0 {
 				p.refreshEach(ctx, silent)
