@@ -58,13 +58,20 @@ func deletes(id string) func(*testing.T, *lvm.Provisioner) {
 	}
 }
 
+// inertGroup makes the volume group on the disk one that the machine does not activate by
+// itself as soon as udev sees the disk: below what is active no disk can be made another.
+func inertGroup(t *testing.T) {
+	t.Helper()
+	lvmtest.LVM(t, "vgcreate", "--yes", "-ff", "--setautoactivation", "n", groupName, diskPath)
+}
+
 // thickLife makes a volume, writes to it, expands, deletes and wipes it.
 func thickLife() life {
 	ref := provision.PoolRef{Type: provision.LVM, Name: groupName}
 	const created, written, expanded, deleted, wiped = 0, 1, 2, 3, 4
 	return life{
 		prepare: func(t *testing.T) provision.PoolRef {
-			lvmtest.LVM(t, "vgcreate", "--yes", "-ff", groupName, diskPath)
+			inertGroup(t)
 			return ref
 		},
 		steps: []func(*testing.T, *lvm.Provisioner){

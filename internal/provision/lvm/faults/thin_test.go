@@ -4,6 +4,7 @@ package faults
 
 import (
 	"context"
+	"slices"
 	"strings"
 	"testing"
 
@@ -65,12 +66,11 @@ func wayBack(t *testing.T, p *lvm.Provisioner, ref provision.PoolRef) {
 	if problem == "" {
 		return
 	}
-	_, command, _ := strings.Cut(problem, "(")
-	command, _, _ = strings.Cut(command, ")")
-	before, rest, _ := strings.Cut(command, "'")
-	quoted, after, _ := strings.Cut(rest, "'")
+	command := between(t, problem, "(", ")")
+	quoted := between(t, command, "'", "'")
+	before, after, _ := strings.Cut(command, "'"+quoted+"'")
 	p.Wait()
-	lvmtest.LVM(t, append(append(strings.Fields(before), quoted), strings.Fields(after)...)...)
+	lvmtest.LVM(t, slices.Concat(strings.Fields(before), []string{quoted}, strings.Fields(after))...)
 	if left := devices(t, 99); len(left) > 0 {
 		t.Errorf("devices %v are left", left)
 	}
@@ -80,4 +80,15 @@ func wayBack(t *testing.T, p *lvm.Provisioner, ref provision.PoolRef) {
 		}
 	}
 	eventually(t, p, ref, func(p provision.Pool) bool { return p.Problem == "" && p.Fill.Data > 0 }, "the pool that was activated anew does not work")
+}
+
+// between is what stands in a text between two others.
+func between(t *testing.T, text, before, after string) string {
+	t.Helper()
+	_, rest, found := strings.Cut(text, before)
+	middle, _, ended := strings.Cut(rest, after)
+	if !found || !ended {
+		t.Fatalf("%q names nothing between %q and %q", text, before, after)
+	}
+	return middle
 }
