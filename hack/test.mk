@@ -49,7 +49,7 @@ test-platform-all: bin/lab ## More of them: across poold's socket, on thin pools
 	BERTH_TEST_ROUNDS=100 hack/platform ./internal/poold ./internal/provision/lvm/thintest ./internal/provision/lvm/managetest ./internal/provision/device
 	hack/platform ./internal/provision/lvm/thinsuite ./internal/provision/lvm/thicksuite
 	BERTH_TEST_ROUNDS=100 BERTH_TEST_RUN='NoVolumeShows|NoThinVolumeShows' BERTH_TEST_MINUTES=25 hack/platform ./internal/provision/lvm ./internal/provision/lvm/thinsuite
-	hack/platform ./internal/provision/lvm/faults
+	BERTH_TEST_MINUTES=25 hack/platform ./internal/provision/lvm/faults
 
 # Guests with ZFS are apart: the first one takes ten minutes more, to build its modules.
 .PHONY: test-platform-zfs
