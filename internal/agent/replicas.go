@@ -115,13 +115,13 @@ func (a *Agent) pool(ref provision.PoolRef) provision.Pool {
 	return provision.Pool{PoolRef: ref}
 }
 
-// listed says whether the latest report shows a volume. Before the first one
-// every volume may be there.
+// listed says whether the latest report shows a volume that was not deleted since. Before
+// the first one every volume may be there.
 func (a *Agent) listed(id string) bool {
 	if a.reported() != nil {
 		return true
 	}
-	return slices.ContainsFunc(a.observer.Latest().Pools, func(p provision.Pool) bool {
+	return !a.observer.Gone(id) && slices.ContainsFunc(a.observer.Latest().Pools, func(p provision.Pool) bool {
 		return slices.ContainsFunc(p.Volumes, func(v provision.Volume) bool { return v.ID == id })
 	})
 }

@@ -43,13 +43,13 @@ func (a *Agent) addSnapshots(ctx context.Context, m ctrl.Manager, poke func()) e
 	return a.addWorker(m, "snapshots", snapshots, s)
 }
 
-// listedSnapshot says whether the latest report shows a snapshot. Before the first
-// one every snapshot may be there.
+// listedSnapshot says whether the latest report shows a snapshot that was not deleted
+// since. Before the first one every snapshot may be there.
 func (a *Agent) listedSnapshot(id string) bool {
 	if a.reported() != nil {
 		return true
 	}
-	return slices.ContainsFunc(a.observer.Latest().Pools, func(p provision.Pool) bool {
+	return !a.observer.Gone(id) && slices.ContainsFunc(a.observer.Latest().Pools, func(p provision.Pool) bool {
 		return slices.ContainsFunc(p.Snapshots, func(s provision.Snapshot) bool { return s.ID == id })
 	})
 }

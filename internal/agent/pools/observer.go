@@ -5,7 +5,6 @@ package pools
 
 import (
 	"context"
-	"slices"
 	"sync"
 	"time"
 
@@ -52,12 +51,13 @@ type Observer struct {
 
 	mu          sync.Mutex
 	latest      Snapshot
+	deleted     map[string]bool // since the latest report
 	subscribers []chan struct{}
 }
 
 // NewObserver returns an observer that works once Start is called.
 func NewObserver(r Reporter, c clock.Clock, log logr.Logger) *Observer {
-	return &Observer{reporter: r, clock: c, log: log, doubted: make(chan struct{}, 1), reported: make(chan struct{}), latest: Snapshot{Err: provision.ErrUnavailable}}
+	return &Observer{reporter: r, clock: c, log: log, doubted: make(chan struct{}, 1), reported: make(chan struct{}), latest: Snapshot{Err: provision.ErrUnavailable}, deleted: map[string]bool{}}
 }
 
 // Reported is closed once the provisioner has reported.
@@ -79,27 +79,24 @@ func (o *Observer) Latest() Snapshot {
 	return o.latest
 }
 
-// Deleted takes a volume or a snapshot that was deleted here out of the latest snapshot, so
-// that nobody looks for it: a provisioner may have to start a process to be sure that
-// something is not there. What room it left the next report says. One that was asked for
-// before the deletion and comes after it may bring it back, until the next.
+// Deleted notes that a volume or a snapshot was deleted here, which the latest snapshot may
+// still show.
+//
+// It is not taken out of the snapshot: what it held may have to be wiped before its room is
+// free, and only a report tells both at once.
 func (o *Observer) Deleted(id string) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
-	pools := slices.Clone(o.latest.Pools) // others hold the older ones
-	for i := range pools {
-		pools[i].Volumes = without(pools[i].Volumes, func(v provision.Volume) bool { return v.ID == id })
-		pools[i].Snapshots = without(pools[i].Snapshots, func(s provision.Snapshot) bool { return s.ID == id })
-	}
-	o.latest.Pools = pools
+	o.deleted[id] = true
 }
 
-// without is what of a list is not gone. The list stays as it is.
-func without[T any](list []T, gone func(T) bool) []T {
-	if !slices.ContainsFunc(list, gone) {
-		return list
-	}
-	return slices.DeleteFunc(slices.Clone(list), gone)
+// Gone says whether something was deleted here since the latest report, so that nobody need
+// look for it: a provisioner may have to start a process to be sure that it is not there. A
+// report that was asked for before the deletion and came after it shows it once more.
+func (o *Observer) Gone(id string) bool {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	return o.deleted[id]
 }
 
 // Subscribe returns a channel that is signalled after each report until done is
@@ -163,6 +160,7 @@ func (o *Observer) store(pools []provision.Pool, err error) {
 	o.latest.Err = err
 	if err == nil {
 		o.latest.Pools = pools
+		clear(o.deleted)
 		o.once.Do(func() { close(o.reported) })
 	}
 	for _, c := range o.subscribers {

@@ -165,16 +165,16 @@ func TestWhoUnsubscribedIsNotSignalled(t *testing.T) {
 	}
 }
 
-// holding reports one pool with a volume and a snapshot.
+// holding reports one pool with a volume.
 type holding struct{ changed chan struct{} }
 
 func (h *holding) Changed() <-chan struct{} { return h.changed }
 
 func (*holding) Report(context.Context) ([]provision.Pool, error) {
-	return []provision.Pool{{Volumes: []provision.Volume{{ID: "a"}, {ID: "b"}}, Snapshots: []provision.Snapshot{{ID: "s"}}}}, nil
+	return []provision.Pool{{Volumes: []provision.Volume{{ID: "a"}}}}, nil
 }
 
-func TestWhatWasDeletedIsNotInTheLatestSnapshotUntilAReportShowsIt(t *testing.T) {
+func TestWhatWasDeletedIsGoneUntilTheNextReportAndItsRoomIsNotFree(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		h := &holding{changed: make(chan struct{}, 1)}
 		o := NewObserver(h, clock.RealClock{}, logr.Discard())
@@ -182,20 +182,17 @@ func TestWhatWasDeletedIsNotInTheLatestSnapshotUntilAReportShowsIt(t *testing.T)
 		defer cancel()
 		go func() { _ = o.Start(ctx) }()
 		synctest.Wait()
-		before := o.Latest().Pools
 		o.Deleted("a")
-		o.Deleted("s")
-		o.Deleted("nothing")
-		if p := o.Latest().Pools[0]; len(p.Volumes) != 1 || p.Volumes[0].ID != "b" || len(p.Snapshots) != 0 {
-			t.Errorf("the latest snapshot has %+v", p)
+		if !o.Gone("a") || o.Gone("b") {
+			t.Errorf("gone: a %t, b %t", o.Gone("a"), o.Gone("b"))
 		}
-		if p := before[0]; len(p.Volumes) != 2 || len(p.Snapshots) != 1 {
-			t.Errorf("an older one changed to %+v", p)
+		if p := o.Latest().Pools[0]; len(p.Volumes) != 1 {
+			t.Errorf("the room of what was deleted counts as free before the report that says so: %+v", p)
 		}
 		h.changed <- struct{}{}
 		synctest.Wait()
-		if p := o.Latest().Pools[0]; len(p.Volumes) != 2 || len(p.Snapshots) != 1 {
-			t.Errorf("the next one has %+v", p)
+		if o.Gone("a") {
+			t.Error("what a report shows is gone")
 		}
 	})
 }
