@@ -56,7 +56,8 @@ func addExtender(m ctrl.Manager, o Extender, book *schedule.Book, c clock.WithDe
 		return nil, err
 	}
 	holds := extender.NewHolds(book, c)
-	e := &extender.Extender{Book: book, Reader: schedule.Reader{Objects: schedule.Cached{Reader: m.GetClient()}}, Holds: holds, Strategy: o.Strategy}
+	objects := extender.Objects{Objects: schedule.Cached{Reader: m.GetClient()}, Live: schedule.Cached{Reader: m.GetAPIReader()}}
+	e := &extender.Extender{Book: book, Reader: schedule.Reader{Objects: objects}, Holds: holds, Strategy: o.Strategy}
 	ready := func() error {
 		select {
 		case <-m.Elected():

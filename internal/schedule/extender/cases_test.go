@@ -29,9 +29,15 @@ type asked struct {
 
 func ask(t *testing.T, c *cases.Case) *asked {
 	t.Helper()
+	return askOn(t, c, c.Reader())
+}
+
+// askOn asks an extender that reads what pods want elsewhere than its ledger is from.
+func askOn(t *testing.T, c *cases.Case, reader schedule.Reader) *asked {
+	t.Helper()
 	a := &asked{t: t, book: c.Book(), clock: clocktesting.NewFakeClock(time.Unix(0, 0))}
 	a.holds = NewHolds(a.book, a.clock)
-	e := &Extender{Book: a.book, Reader: c.Reader(), Holds: a.holds}
+	e := &Extender{Book: a.book, Reader: reader, Holds: a.holds}
 	server := httptest.NewServer(Handler(e, func() error { return a.ready }, logr.Discard()))
 	t.Cleanup(server.Close)
 	a.url = server.URL
@@ -40,33 +46,42 @@ func ask(t *testing.T, c *cases.Case) *asked {
 
 func TestTheExtenderAnswersEveryCase(t *testing.T) {
 	for name, c := range cases.All() {
-		t.Run(name, func(t *testing.T) {
-			a := ask(t, &c)
-			nodes := slices.Sorted(maps.Keys(c.Nodes))
-			if c.Unready != "" {
-				nodes = []string{"large"}
-			}
-			got := a.filter(c.Pod, nodes)
-			for node, want := range c.Nodes {
-				if fits := slices.Contains(*got.NodeNames, node); fits != (want.Reason == ledger.Fits) {
-					t.Errorf("node %s fits: %v, want %v (%v)", node, fits, want.Reason, got)
-				}
-				told := got.FailedNodes[node] + got.FailedAndUnresolvableNodes[node]
-				if (told == "") != (want.Reason == ledger.Fits) || !strings.Contains(told, want.Told) {
-					t.Errorf("node %s: told %q, want %q", node, told, want.Told)
-				}
-			}
-			if c.Unready != "" && !strings.Contains(got.FailedAndUnresolvableNodes["large"], c.Unready) {
-				t.Errorf("not told why: %+v", got)
-			}
-			if c.Best == "" {
-				return
-			}
-			best := slices.MaxFunc(a.prioritize(c.Pod, *got.NodeNames), func(x, y HostPriority) int { return int(x.Score - y.Score) })
-			if best.Host != c.Best {
-				t.Errorf("the best node is %+v, want %s", best, c.Best)
-			}
+		t.Run(name, func(t *testing.T) { ask(t, &c).answers(&c) })
+		t.Run(name+", of claims and classes that its cache has not heard of", func(t *testing.T) {
+			cached := c.Lists
+			cached.Claims, cached.StorageClasses = nil, nil
+			askOn(t, &c, schedule.Reader{Objects: Objects{Objects: &cached, Live: &c.Lists}}).answers(&c)
 		})
+	}
+}
+
+// answers checks the answer to a case.
+func (a *asked) answers(c *cases.Case) {
+	t := a.t
+	t.Helper()
+	nodes := slices.Sorted(maps.Keys(c.Nodes))
+	if c.Unready != "" {
+		nodes = []string{"large"}
+	}
+	got := a.filter(c.Pod, nodes)
+	for node, want := range c.Nodes {
+		if fits := slices.Contains(*got.NodeNames, node); fits != (want.Reason == ledger.Fits) {
+			t.Errorf("node %s fits: %v, want %v (%v)", node, fits, want.Reason, got)
+		}
+		told := got.FailedNodes[node] + got.FailedAndUnresolvableNodes[node]
+		if (told == "") != (want.Reason == ledger.Fits) || !strings.Contains(told, want.Told) {
+			t.Errorf("node %s: told %q, want %q", node, told, want.Told)
+		}
+	}
+	if c.Unready != "" && !strings.Contains(got.FailedAndUnresolvableNodes["large"], c.Unready) {
+		t.Errorf("not told why: %+v", got)
+	}
+	if c.Best == "" {
+		return
+	}
+	best := slices.MaxFunc(a.prioritize(c.Pod, *got.NodeNames), func(x, y HostPriority) int { return int(x.Score - y.Score) })
+	if best.Host != c.Best {
+		t.Errorf("the best node is %+v, want %s", best, c.Best)
 	}
 }
 
