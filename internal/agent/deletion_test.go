@@ -11,7 +11,7 @@ import (
 )
 
 // behind is a node that reports nothing more once something was deleted, until it catches
-// up. It counts how often a volume is looked up meanwhile.
+// up. It counts how often a volume is looked for that is not there.
 type behind struct {
 	poold.Node
 	deleted  atomic.Bool
