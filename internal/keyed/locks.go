@@ -3,7 +3,10 @@ package keyed
 import (
 	"context"
 	"errors"
+	"math"
 	"sync"
+
+	"golang.org/x/sync/semaphore"
 )
 
 // ErrLocked is TryLock's answer for a key that someone else holds.
@@ -15,45 +18,53 @@ type Locks[K comparable] struct {
 	locks map[K]*lock
 }
 
-// lock is held by whoever put a token into held. users counts its holder and
-// those who wait; the last one to leave takes it out of the map.
+// lock is held by whoever has tokens of it: one, to share it, or all of them. users
+// counts its holders and those who wait; the last one to leave takes it out of the map.
 type lock struct {
-	held  chan struct{}
-	users int
+	tokens *semaphore.Weighted
+	users  int
 }
+
+const (
+	one = 1
+	all = math.MaxInt64
+)
 
 // Lock waits until key is free and takes it, or returns the cause of the
 // context's end.
 // unlock may be called more than once.
 func (l *Locks[K]) Lock(ctx context.Context, key K) (unlock func(), err error) {
-	if ctx.Err() != nil { // The select below would choose at random.
-		return nil, context.Cause(ctx)
-	}
+	return l.take(ctx, key, all)
+}
+
+// Share is Lock for who shares the key with others that do. Who waits for the key alone
+// goes before those who come later to share it.
+func (l *Locks[K]) Share(ctx context.Context, key K) (unlock func(), err error) {
+	return l.take(ctx, key, one)
+}
+
+func (l *Locks[K]) take(ctx context.Context, key K, tokens int64) (unlock func(), err error) {
 	k := l.join(key)
-	select {
-	case k.held <- struct{}{}:
-		return l.unlocker(key, k), nil
-	case <-ctx.Done():
+	if k.tokens.Acquire(ctx, tokens) != nil {
 		l.leave(key, k)
 		return nil, context.Cause(ctx)
 	}
+	return l.unlocker(key, k, tokens), nil
 }
 
 // TryLock takes key if it is free, and returns ErrLocked otherwise.
 func (l *Locks[K]) TryLock(key K) (unlock func(), err error) {
 	k := l.join(key)
-	select {
-	case k.held <- struct{}{}:
-		return l.unlocker(key, k), nil
-	default:
+	if !k.tokens.TryAcquire(all) {
 		l.leave(key, k)
 		return nil, ErrLocked
 	}
+	return l.unlocker(key, k, all), nil
 }
 
-func (l *Locks[K]) unlocker(key K, k *lock) func() {
+func (l *Locks[K]) unlocker(key K, k *lock, tokens int64) func() {
 	return sync.OnceFunc(func() {
-		<-k.held
+		k.tokens.Release(tokens)
 		l.leave(key, k)
 	})
 }
@@ -66,7 +77,7 @@ func (l *Locks[K]) join(key K) *lock {
 		if l.locks == nil {
 			l.locks = map[K]*lock{}
 		}
-		k = &lock{held: make(chan struct{}, 1)}
+		k = &lock{tokens: semaphore.NewWeighted(all)}
 		l.locks[key] = k
 	}
 	k.users++

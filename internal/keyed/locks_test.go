@@ -124,3 +124,51 @@ func TestUnlockingTwiceFreesOnce(t *testing.T) {
 		t.Errorf("a stale unlock freed somebody else's lock")
 	}
 }
+
+func TestWhoSharesAKeyIsAloneWithThoseWhoDo(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var locks Locks[string]
+		share := func() func() {
+			unlock, err := locks.Share(t.Context(), "v")
+			if err != nil {
+				t.Fatal(err)
+			}
+			return unlock
+		}
+		first, second := share(), share()
+		if _, err := locks.TryLock("v"); !errors.Is(err, ErrLocked) {
+			t.Errorf("TryLock beside those who share it: %v, want ErrLocked", err)
+		}
+		var order []string
+		var waiting sync.WaitGroup
+		waiting.Go(func() {
+			unlock, err := locks.Lock(t.Context(), "v")
+			if err != nil {
+				t.Errorf("locking: %v", err)
+				return
+			}
+			order = append(order, "alone")
+			unlock()
+		})
+		synctest.Wait()
+		waiting.Go(func() {
+			unlock := share()
+			order = append(order, "shared")
+			unlock()
+		})
+		synctest.Wait()
+		first()
+		synctest.Wait()
+		if len(order) > 0 {
+			t.Errorf("%v while somebody shares it", order)
+		}
+		second()
+		waiting.Wait()
+		if len(order) != 2 || order[0] != "alone" {
+			t.Errorf("it was taken by %v, want who came first", order)
+		}
+		if len(locks.locks) != 0 {
+			t.Errorf("%d locks remain when nobody holds one", len(locks.locks))
+		}
+	})
+}

@@ -4,6 +4,7 @@ import (
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
+	"github.com/google/go-cmp/cmp/cmpopts"
 
 	"berth.dev/berth/internal/provision"
 )
@@ -13,17 +14,30 @@ func repeatsSnapshot(_ *testing.T, c copies) {
 	c.Write(v, "first")
 	taken, before := c.take(1, 1), c.pool(c.t)
 	c.Write(v, "later")
-	if again := c.take(1, 1); again != taken {
+	if again := c.take(1, 1); !isStill(taken, again) {
 		c.t.Errorf("the second time: %+v, the first time: %+v", again, taken)
 	}
-	if got, err := c.snapshotter().GetSnapshot(c.t.Context(), taken.ID); err != nil || got != taken {
+	if got, err := c.snapshotter().GetSnapshot(c.t.Context(), taken.ID); err != nil || !isStill(taken, got) {
 		c.t.Errorf("got %+v, %v", got, err)
 	}
-	if diff := cmp.Diff(before, c.pool(c.t)); diff != "" {
+	if diff := cmp.Diff(before, c.pool(c.t), toBeMeasured); diff != "" {
 		c.t.Errorf("the pool changed by repeating (-before +after):\n%s", diff)
 	}
 	c.holdsText(c.copied(2, units, ofSnapshot(1)), "first")
 }
+
+// isStill says whether a snapshot is what it was. How much of the pool it takes may be known
+// later only, and is as much as it can be until then.
+func isStill(was, is provision.Snapshot) bool {
+	if is.Allocated > was.Allocated {
+		return false
+	}
+	is.Allocated = was.Allocated
+	return is == was
+}
+
+// toBeMeasured leaves out what comes of that.
+var toBeMeasured = cmp.Options{cmpopts.IgnoreFields(provision.Snapshot{}, "Allocated"), cmpopts.IgnoreFields(provision.Pool{}, "Free")}
 
 func snapshotConflicts(_ *testing.T, c copies) {
 	c.create(c.t, 1, units)
@@ -81,11 +95,11 @@ func snapshotTakesRoom(_ *testing.T, c copies) {
 	before := c.pool(c.t)
 	s := c.take(1, 1)
 	p := c.pool(c.t)
-	if diff := cmp.Diff([]provision.Snapshot{s}, p.Snapshots); diff != "" {
-		c.t.Errorf("the report's snapshots (-want +got):\n%s", diff)
+	if len(p.Snapshots) != 1 || !isStill(s, p.Snapshots[0]) {
+		c.t.Fatalf("the report's snapshots are %+v, want %+v", p.Snapshots, s)
 	}
-	if before.Free-p.Free != s.Allocated || p.Foreign != before.Foreign {
-		c.t.Errorf("the pool went from %+v to %+v for a snapshot of %d bytes", before, p, s.Allocated)
+	if room := p.Snapshots[0].Allocated; before.Free-p.Free != room || p.Foreign != before.Foreign {
+		c.t.Errorf("the pool went from %+v to %+v for a snapshot of %d bytes", before, p, room)
 	}
 	if err := c.snapshotter().DeleteSnapshot(c.t.Context(), s.ID); err != nil {
 		c.t.Fatal(err)
@@ -121,7 +135,7 @@ func restartSeesSnapshots(_ *testing.T, c copies) {
 	s := c.take(1, 1)
 	v := c.copied(2, units, ofSnapshot(1))
 	c.Provisioner = c.Restart()
-	if got, err := c.snapshotter().GetSnapshot(c.t.Context(), s.ID); err != nil || got != s {
+	if got, err := c.snapshotter().GetSnapshot(c.t.Context(), s.ID); err != nil || !isStill(s, got) {
 		c.t.Errorf("after a restart the snapshot is %+v, %v; before it was %+v", got, err, s)
 	}
 	if got := c.get(c.t, 2); got != v {

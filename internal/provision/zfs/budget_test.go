@@ -18,23 +18,24 @@ import (
 
 func TestOperationsStartNoMoreProcessesThanTheyMust(t *testing.T) {
 	h := newHost()
-	h.PutFilesystem(parent+"/berth-new", nil)
+	h.PutFilesystem(parent+"/berth-volumes", nil)
 	h.PutFilesystem(parent+"/berth-trash", nil)
 	counter, c := counted(h)
 	now := time.Now()
 	c.Now = func() time.Time { return now }
+	tidy := later(t, &c)
 	p, _ := start(t, c)
 	awaitChange(t, p) // it runs
 	ctx := t.Context()
 	copied := func(id string, from provision.Source) func() error {
 		return func() error {
-			r := request(id, 8)
+			r := request(id, 9)
 			r.Source = from
 			_, err := p.Create(ctx, r)
 			return err
 		}
 	}
-	create := copied("pvc-1", provision.Source{})
+	create := func() error { _, err := p.Create(ctx, request("pvc-1", 8)); return err }
 	report := func() error { _, err := p.Report(ctx); return err }
 	format := func() error {
 		_, err := p.Format(ctx, provision.FormatRequest{ID: "pvc-1", Filesystem: "ext4"})
@@ -49,45 +50,40 @@ func TestOperationsStartNoMoreProcessesThanTheyMust(t *testing.T) {
 	for _, step := range []struct {
 		name string
 		do   func() error
-		want processes
+		// want is what the caller waits for, and later what follows.
+		want, later processes
 	}{
-		{"the first report, of two zpools", report, processes{"zfs list": 2, "zfs version": 1}},
-		{"create", create, processes{"zfs create": 1, "zfs rename": 1}},
-		{"create again", create, nil},
-		{"report after an own change", report, nil},
-		{"get", func() error { _, err := p.Get(ctx, "pvc-1"); return err }, nil},
-		{"format, beside mkfs", format, processes{"zfs set": 1}},
-		{"format again", format, nil},
+		{"the first report, of two zpools", report, processes{"zfs list": 2, "zfs version": 1}, nil},
+		{"create", create, processes{"zfs create": 1}, nil},
+		{"create again", create, nil, nil},
+		{"report after an own change", report, nil, nil},
+		{"get", func() error { _, err := p.Get(ctx, "pvc-1"); return err }, nil, nil},
+		{"format, beside mkfs", format, processes{"zfs set": 1}, nil},
+		{"format again", format, nil, nil},
 		{"expand", func() error {
 			_, err := p.Expand(ctx, provision.ExpandRequest{ID: "pvc-1", Size: 9 * unit})
 			return err
-		}, processes{"zfs set": 1}},
-		{"snapshot", snapshot, processes{"zfs list": 1, "zfs snapshot": 1}},
-		{"snapshot again", snapshot, nil},
-		{"restore", func() error {
-			r := request("pvc-2", 9)
-			r.Source.Snapshot = "snap-1"
-			_, err := p.Create(ctx, r)
-			return err
-		}, processes{"zfs clone": 1, "zfs set": 1, "zfs rename": 1}},
-		{"delete with a snapshot", remove("pvc-1"), processes{"zfs rename": 1, "zfs set": 1, "zfs rollback": 1}},
-		{"clone", func() error {
-			r := request("pvc-3", 9)
-			r.Source.Volume = "pvc-2"
-			_, err := p.Create(ctx, r)
-			return err
-		}, processes{"zfs snapshot": 1, "zfs clone": 1, "zfs set": 1, "zfs rename": 1, "zfs destroy": 1}},
-		{"delete the clone, and with it its base", remove("pvc-3"), processes{"zfs destroy": 1}},
-		{"delete the copy", remove("pvc-2"), processes{"zfs destroy": 1}},
-		{"delete the snapshot, and the volume with the last", func() error { return p.DeleteSnapshot(ctx, "snap-1") }, processes{"zfs destroy": 2}},
-		{"delete again", remove("pvc-1"), nil},
-		{"report at the end", report, nil},
+		}, processes{"zfs set": 1}, nil},
+		{"snapshot", snapshot, processes{"zfs snapshot": 1}, processes{"zfs list": 1}},
+		{"snapshot again", snapshot, nil, nil},
+		{"restore", copied("pvc-2", provision.Source{Snapshot: "snap-1"}), processes{"zfs clone": 1}, nil},
+		{"delete with a snapshot", remove("pvc-1"), processes{"zfs rename": 1}, processes{"zfs set": 1, "zfs rollback": 1}},
+		{"clone", copied("pvc-3", provision.Source{Volume: "pvc-2"}), processes{"zfs snapshot": 1, "zfs clone": 1}, processes{"zfs destroy": 1}},
+		{"delete the clone, and with it its base", remove("pvc-3"), processes{"zfs destroy": 1}, nil},
+		{"delete the copy", remove("pvc-2"), processes{"zfs destroy": 1}, nil},
+		{"delete the snapshot, and the volume with the last", func() error { return p.DeleteSnapshot(ctx, "snap-1") }, processes{"zfs destroy": 1}, processes{"zfs destroy": 1}},
+		{"delete again", remove("pvc-1"), nil, nil},
+		{"report at the end", report, nil, nil},
 	} {
 		if err := step.do(); err != nil {
 			t.Fatalf("%s: %v", step.name, err)
 		}
-		if got := counter.Take(); !cmp.Equal(got, step.want) && len(got)+len(step.want) > 0 {
+		if got := counter.Take(); !cmp.Equal(got, step.want, cmpopts.EquateEmpty()) {
 			t.Errorf("%s started %v, want %v", step.name, got, step.want)
+		}
+		tidy(p)
+		if got := counter.Take(); !cmp.Equal(got, step.later, cmpopts.EquateEmpty()) {
+			t.Errorf("after %s, %v were started, want %v", step.name, got, step.later)
 		}
 	}
 }
@@ -125,7 +121,7 @@ func TestWhatIsElsewhereIsLookedForOnlyWhereItCouldBe(t *testing.T) {
 	now.Add(1)
 	ask(nil, snapshot, provision.ErrNotFound)
 	h.Edit(func(zpools map[string]*zfstest.Zpool) { // from a backup
-		zpools["tank"].Datasets[parent+"/pvc-1"] = &zfstest.Dataset{Volsize: unit, Props: map[string]string{"berth.dev:volume": "pvc-1"}}
+		zpools["tank"].Datasets[volumes+"pvc-1"] = &zfstest.Dataset{Volsize: unit, Props: map[string]string{"berth.dev:volume": "pvc-1"}}
 	})
 	ask(map[string]int{"zfs list": 2}, volume, nil)
 	ask(nil, volume, nil)

@@ -4,7 +4,6 @@ import (
 	"context"
 	"fmt"
 	"slices"
-	"time"
 
 	"berth.dev/berth/internal/provision"
 	"berth.dev/berth/internal/run"
@@ -12,7 +11,10 @@ import (
 
 // change brings a zpool to where its plan has no steps left.
 type change struct {
-	zpool, id string
+	zpool string
+	// id is what it is about, alters another volume that it changes besides, and keeps one
+	// whose snapshots must stay meanwhile; empty for none.
+	id, alters, keeps string
 	// plan says what is left to do, from what is known, or why it cannot be done. It is
 	// made again whenever the facts are not as expected, so what a crash left half done
 	// is only another place to begin. z is nil if there is no such zpool.
@@ -20,89 +22,140 @@ type change struct {
 	// refused classifies a failure that the facts do not explain; nil leaves it as it
 	// is, which is transient.
 	refused func(z *zpool, failure error) error
-}
-
-// step is one ZFS process.
-type step struct {
-	command run.Command
-	// check, if set, says why the step must not be taken.
-	check func() error
-	// settle, if set, waits for those who hold what the step needs for a moment only.
-	settle func(ctx context.Context)
-	// learn puts the step into what is known.
-	learn func(z *zpool)
+	// undo, if set, plans what takes back what a change that failed left.
+	undo func(z *zpool) []step
 }
 
 // attempts bound how often a plan is made again: others may change the zpool as fast.
 const attempts = 4
 
-// carryOut makes a change under the locks of its id and its zpool, and to its end: a
-// caller whose context ends leaves it to itself.
+// carryOut makes a change to its end: a caller whose context ends leaves it to itself.
+// Nobody else changes meanwhile what it is about. What has nothing to do with it is changed
+// at the same time, for ZFS does that with one write to the disks; but no report is read.
 func (p *Provisioner) carryOut(ctx context.Context, c change) error {
-	unlockID, err := p.ids.Lock(ctx, c.id)
+	unlockIDs, err := p.lockIDs(ctx, c)
 	if err != nil {
 		return err
 	}
-	return p.carryOutFor(ctx, c, unlockID)
+	return p.carryOutFor(ctx, c, unlockIDs)
 }
 
-// carryOutFor is carryOut for who holds the id's lock, which it gives back.
-func (p *Provisioner) carryOutFor(ctx context.Context, c change, unlockID func()) error {
-	unlock, err := p.zpools.Lock(ctx, c.zpool)
+// lockIDs takes the locks of a change in the order of the ids, which all keep to.
+func (p *Provisioner) lockIDs(ctx context.Context, c change) (unlock func(), err error) {
+	ids := slices.DeleteFunc([]string{c.id, c.alters, c.keeps}, func(id string) bool { return id == "" })
+	slices.Sort(ids)
+	var unlocks []func()
+	unlock = func() {
+		for _, u := range unlocks {
+			u()
+		}
+	}
+	for _, id := range slices.Compact(ids) {
+		take := p.ids.Lock
+		if id == c.keeps {
+			take = p.ids.Share
+		}
+		u, err := take(ctx, id)
+		if err != nil {
+			unlock()
+			return nil, err
+		}
+		unlocks = append(unlocks, u)
+	}
+	return unlock, nil
+}
+
+// carryOutFor is carryOut for who holds the ids' locks, which it gives back.
+func (p *Provisioner) carryOutFor(ctx context.Context, c change, unlockIDs func()) error {
+	unlock, err := p.zpools.Share(ctx, c.zpool)
 	if err != nil {
-		unlockID()
+		unlockIDs()
 		return err
 	}
 	_, err = run.Do(ctx, &p.tasks, func(ctx context.Context) (struct{}, error) {
-		defer unlockID()
-		defer unlock()
-		err := p.carryOutLocked(ctx, c)
-		p.sweep(ctx, c.zpool)
-		return struct{}{}, err
+		defer p.tidySoon(c.zpool)
+		defer unlockIDs()
+		return struct{}{}, p.carryOutSharing(ctx, c, &sharing{p, unlock})
 	})
 	return err
 }
 
-func (p *Provisioner) carryOutLocked(ctx context.Context, c change) error {
+// sharing is who shares a zpool's lock.
+type sharing struct {
+	p      *Provisioner
+	unlock func()
+}
+
+// lookAgain reads a zpool, which it gives back for that, and takes again. What is left over
+// goes first: it may be what is in the way.
+func (s *sharing) lookAgain(ctx context.Context, zpool string) (swept bool) {
+	s.unlock()
+	s.unlock = func() {}
+	swept = s.p.sweep(ctx, zpool)
+	if alone, err := s.p.zpools.Lock(ctx, zpool); err == nil {
+		s.p.refresh(ctx, zpool)
+		alone()
+	}
+	if unlock, err := s.p.zpools.Share(ctx, zpool); err == nil {
+		s.unlock = unlock
+	}
+	return swept
+}
+
+func (p *Provisioner) carryOutSharing(ctx context.Context, c change, s *sharing) error {
+	defer func() { s.unlock() }()
+	defer p.state.with(c.zpool, func(z *zpool) { z.end(c.id) })
+	err := p.attempt(ctx, c, s)
+	if err != nil {
+		p.takeBack(ctx, c)
+	}
+	return err
+}
+
+// attempt takes the steps of a change, and looks again whenever one fails.
+func (p *Provisioner) attempt(ctx context.Context, c change, s *sharing) error {
 	steps, err := p.decide(c)
 	if err != nil { // what is known may be behind
-		p.refresh(ctx, c.zpool)
+		s.lookAgain(ctx, c.zpool)
 		steps, err = p.decide(c)
 	}
 	var failed step
 	var failure error
+	swept := false
 	for range attempts {
 		if err != nil || len(steps) == 0 {
 			return err // the facts explain the failure, or it was done all the same
 		}
-		if failure != nil && slices.Equal(steps[0].command.Args, failed.command.Args) {
+		if failure != nil && !swept && slices.Equal(steps[0].command.Args, failed.command.Args) {
 			break
 		}
-		failed, failure = p.take(ctx, c.zpool, steps)
-		p.signal()
-		if failure == nil {
+		if failed, failure = p.take(ctx, c, steps); failure == nil {
 			return nil
 		}
-		p.refresh(ctx, c.zpool)
+		swept = s.lookAgain(ctx, c.zpool)
 		steps, err = p.decide(c)
 	}
 	return p.refusal(c, failure)
 }
 
+// decide plans what is left to do, and holds the room for it.
 func (p *Provisioner) decide(c change) (steps []step, err error) {
 	p.state.with(c.zpool, func(z *zpool) {
+		z.end(c.id)
 		steps, err = c.plan(z)
 		if err == nil && len(steps) > 0 && z.unfit != "" {
 			err = fmt.Errorf("%w: %s", provision.ErrUnavailable, z.unfit)
+		}
+		if err == nil && len(steps) > 0 {
+			z.begin(c.id, p.config.Now(), steps)
 		}
 	})
 	return steps, err
 }
 
-// take takes steps until one fails.
-func (p *Provisioner) take(ctx context.Context, name string, steps []step) (failed step, failure error) {
-	p.busy(name, p.config.Now())
-	defer p.busy(name, time.Time{})
+// take takes the steps of a change until one fails.
+func (p *Provisioner) take(ctx context.Context, c change, steps []step) (failed step, failure error) {
+	defer p.signal()
 	for _, s := range steps {
 		if s.check != nil {
 			if err := s.check(); err != nil {
@@ -110,9 +163,14 @@ func (p *Provisioner) take(ctx context.Context, name string, steps []step) (fail
 			}
 		}
 		if err := p.run(ctx, s); err != nil {
-			return s, fmt.Errorf("changing zpool %s: %w", name, err)
+			return s, fmt.Errorf("changing zpool %s: %w", c.zpool, err)
 		}
-		p.learn(name, s)
+		p.state.with(c.zpool, func(z *zpool) {
+			if z != nil && !z.read.IsZero() { // it may have gone and come back meanwhile
+				s.learn(z)
+				z.fulfil(c.id, s)
+			}
+		})
 	}
 	return step{}, nil
 }
@@ -131,20 +189,16 @@ func (p *Provisioner) run(ctx context.Context, s step) (err error) {
 	return err
 }
 
-func (p *Provisioner) learn(name string, s step) {
-	p.state.with(name, func(z *zpool) {
-		if z != nil && !z.read.IsZero() { // it may have gone and come back meanwhile
-			s.learn(z)
+// takeBack undoes what a change that failed did not finish. What cannot be undone is there,
+// and is said to be.
+func (p *Provisioner) takeBack(ctx context.Context, c change) {
+	var steps []step
+	p.state.with(c.zpool, func(z *zpool) {
+		if z != nil && c.undo != nil && z.answers(p.config.Now()) == nil {
+			steps = c.undo(z)
 		}
 	})
-}
-
-func (p *Provisioner) busy(name string, since time.Time) {
-	p.state.with(name, func(z *zpool) {
-		if z != nil {
-			z.busySince = since
-		}
-	})
+	_, _ = p.take(ctx, c, steps)
 }
 
 func (p *Provisioner) refusal(c change, failure error) error {

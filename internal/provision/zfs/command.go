@@ -23,9 +23,9 @@ func (c Config) listCommand(zpool string, snapshots bool) run.Command {
 	return c.command("list", "-H", "-p", "-r", "-t", kinds, "-o", strings.Join(columns, ","), zpool)
 }
 
-// measureCommand reports one snapshot in the same form.
-func (c Config) measureCommand(snapshot string) run.Command {
-	return c.command("list", "-H", "-p", "-t", kindSnapshot, "-o", strings.Join(columns, ","), snapshot)
+// measureCommand reports some snapshots in the same form.
+func (c Config) measureCommand(snapshots []string) run.Command {
+	return c.command("list", append([]string{"-H", "-p", "-t", kindSnapshot, "-o", strings.Join(columns, ",")}, snapshots...)...)
 }
 
 // areaCommand makes one of the hidden filesystems, which is mounted nowhere.
@@ -43,13 +43,17 @@ func (c Config) createCommand(r provision.CreateRequest, size int64, name string
 	return c.command("create", slices.Concat(args, properties(r, ""), []string{name})...)
 }
 
-// cloneCommand makes a clone, whose blocks are as large as its origin's.
-func (c Config) cloneCommand(r provision.CreateRequest, filesystem, from, name string) run.Command {
-	return c.command("clone", append(properties(r, filesystem), from, name)...)
+// cloneCommand makes a clone with its size and room reserved for all of it, which clones
+// have not by themselves. Its blocks are as large as its origin's.
+func (c Config) cloneCommand(r provision.CreateRequest, size int64, filesystem, from, name string) run.Command {
+	if r.Filesystem == provision.Dataset {
+		return c.cloneDatasetCommand(r, size, filesystem, from, name)
+	}
+	whole := []string{"-o", "volsize=" + strconv.FormatInt(size, 10), "-o", "refreservation=auto"}
+	return c.command("clone", slices.Concat(whole, properties(r, filesystem), []string{from, name})...)
 }
 
-// reserveCommand gives a clone its size, and reserves room for all of it: a clone
-// begins without.
+// reserveCommand gives a zvol its size, and reserves room for all of it.
 func (c Config) reserveCommand(name string, size int64) run.Command {
 	return c.command("set", "volsize="+strconv.FormatInt(size, 10), "refreservation=auto", name)
 }

@@ -73,6 +73,9 @@ type Config struct {
 	// WatchInterval is how often the kernel is asked which zpools there are and whether
 	// they work; 5 s by default.
 	WatchInterval time.Duration
+	// Pause returns after a moment; a zpool is tidied if nothing changed meanwhile. It takes
+	// 1 s by default.
+	Pause func()
 	// Now defaults to time.Now.
 	Now func() time.Time
 }
@@ -95,6 +98,9 @@ func (c Config) withDefaults() (Config, error) {
 	}
 	if c.WatchInterval == 0 {
 		c.WatchInterval = 5 * time.Second
+	}
+	if c.Pause == nil {
+		c.Pause = func() { time.Sleep(time.Second) }
 	}
 	if c.Now == nil {
 		c.Now = time.Now

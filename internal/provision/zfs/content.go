@@ -8,11 +8,10 @@ import (
 	"berth.dev/berth/internal/provision"
 )
 
-// planContent plans what makes a volume in the area of new ones, and says how much
-// room it needs.
-func (p *Provisioner) planContent(z *zpool, r provision.CreateRequest, size int64) (steps []step, needs int64, err error) {
+// planContent plans what makes a volume, and says how much room it needs.
+func (p *Provisioner) planContent(z *zpool, r provision.CreateRequest, size int64, name string) (steps []step, needs int64, err error) {
 	if r.Source == (provision.Source{}) {
-		return []step{p.blankStep(r, size)}, size, nil
+		return []step{p.blankStep(r, size, name)}, size, nil
 	}
 	from, filesystem, held := "", "", int64(0)
 	if r.Source.Snapshot != "" {
@@ -37,7 +36,7 @@ func (p *Provisioner) planContent(z *zpool, r provision.CreateRequest, size int6
 		// What the base holds stays when its volume is overwritten.
 		from, filesystem, held = of+"@"+at, d.filesystem, d.size
 	}
-	return append(steps, p.cloneSteps(r, size, filesystem, from)...), size + held, nil
+	return append(steps, p.cloneStep(r, size, name, filesystem, from)), size + held, nil
 }
 
 // baseName is a name for the base of a clone that is not taken.
@@ -49,40 +48,21 @@ func (d *dataset) baseName(id string) string {
 	}
 }
 
-func (p *Provisioner) blankStep(r provision.CreateRequest, size int64) step {
-	parent, _ := datasetOf(r.Pool)
-	name := freshName(parent, r.ID)
-	return step{
-		command: p.config.createCommand(r, size, name),
-		learn: func(z *zpool) {
-			z.datasets[name] = &dataset{
-				parent: parent, area: fresh, kind: kindOf(r), id: r.ID, size: size, quota: size, reserved: true,
-				record: record{inline: r.Inline, source: r.Source}, snapshots: map[string]*snapshot{},
-			}
-		},
-	}
+func (p *Provisioner) blankStep(r provision.CreateRequest, size int64, name string) step {
+	return step{command: p.config.createCommand(r, size, name), learn: learnNew(r, size, name, "", "")}
 }
 
-func (p *Provisioner) cloneSteps(r provision.CreateRequest, size int64, filesystem, from string) []step {
+func (p *Provisioner) cloneStep(r provision.CreateRequest, size int64, name, filesystem, from string) step {
+	return step{command: p.config.cloneCommand(r, size, filesystem, from, name), learn: learnNew(r, size, name, filesystem, from)}
+}
+
+// learnNew puts a volume into what is known.
+func learnNew(r provision.CreateRequest, size int64, name, filesystem, from string) func(z *zpool) {
 	parent, _ := datasetOf(r.Pool)
-	name := freshName(parent, r.ID)
-	files := r.Filesystem == provision.Dataset
-	clone := step{
-		command: p.config.cloneCommand(r, filesystem, from, name),
-		learn: func(z *zpool) {
-			z.datasets[name] = &dataset{
-				parent: parent, area: fresh, kind: kindOf(r), id: r.ID, size: size, quota: size, reserved: files, origin: from,
-				record: record{filesystem: filesystem, inline: r.Inline, source: r.Source}, snapshots: map[string]*snapshot{},
-			}
-		},
+	return func(z *zpool) {
+		z.datasets[name] = &dataset{
+			parent: parent, area: live, kind: kindOf(r), id: r.ID, size: size, quota: size, reserved: true, origin: from,
+			record: record{filesystem: filesystem, inline: r.Inline, source: r.Source}, snapshots: map[string]*snapshot{},
+		}
 	}
-	if files {
-		clone.command = p.config.cloneDatasetCommand(r, size, filesystem, from, name)
-		return []step{clone}
-	}
-	reserve := step{
-		command: p.config.reserveCommand(name, size),
-		learn:   func(z *zpool) { z.datasets[name].reserved = true },
-	}
-	return []step{clone, reserve}
 }

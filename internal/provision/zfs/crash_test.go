@@ -7,6 +7,7 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/google/go-cmp/cmp"
 
@@ -18,9 +19,11 @@ import (
 
 var errCrash = errors.New("the process ends here")
 
-// crash ends the process at a command that changes something: before it, or after it
-// and before anybody hears of it, which are two numbers.
+// crash ends the process at a command that changes something: before it, after it and before
+// anybody hears of it, and halfway if it makes something, which takes a loss of power. Each
+// has a number.
 type crash struct {
+	halve    func(run.Command) // leaves what ZFS makes first
 	at, seen int
 	dead     bool
 }
@@ -32,16 +35,24 @@ func (c *crash) around(cmd run.Command, do func() ([]byte, error)) ([]byte, erro
 	if cmd.Args[0] == "list" || cmd.Args[0] == "version" {
 		return do()
 	}
-	if c.seen++; c.seen == c.at {
-		c.dead = true
+	if c.here() {
 		return nil, errCrash
 	}
 	out, err := do()
-	if c.seen++; c.seen == c.at {
-		c.dead = true
+	if makes := cmd.Operation == "zfs create" || cmd.Operation == "zfs clone"; makes && c.here() {
+		c.halve(cmd)
+		return nil, errCrash
+	}
+	if c.here() {
 		return nil, errCrash
 	}
 	return out, err
+}
+
+func (c *crash) here() bool {
+	c.seen++
+	c.dead = c.dead || c.seen == c.at
+	return c.dead
 }
 
 // story is a life of volumes, as they are asked for and formatted.
@@ -113,7 +124,9 @@ func seen(t *testing.T, p *zfs.Provisioner) []string {
 
 func fresh(t *testing.T, h *zfstest.Host) *zfs.Provisioner {
 	t.Helper()
-	p, err := zfs.New(config(h))
+	c := config(h)
+	c.Now = func() time.Time { return time.Unix(1e9, 0) }
+	p, err := zfs.New(c)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -145,7 +158,7 @@ func (s story) crashEverywhere(t *testing.T) {
 	h := newHost()
 	p := fresh(t, h)
 	var states [][]string
-	count := &crash{}
+	count := &crash{halve: h.Halve}
 	h.Around = count.around
 	for _, step := range s.life(t.Context(), p) {
 		if err := step(); err != nil {
@@ -154,7 +167,7 @@ func (s story) crashEverywhere(t *testing.T) {
 		states = append(states, seen(t, p))
 	}
 	want := datasets(h)
-	if rest := strings.Join(want, " "); rest != "other tank tank/berth tank/berth/berth-new tank/berth/berth-trash" {
+	if rest := strings.Join(want, " "); rest != "other tank tank/berth tank/berth/berth-trash tank/berth/berth-volumes" {
 		t.Errorf("a whole life leaves %s", rest)
 	}
 	for at := 1; at <= count.seen; at++ {
@@ -164,13 +177,12 @@ func (s story) crashEverywhere(t *testing.T) {
 
 func (s story) crashAt(t *testing.T, at int, states [][]string, want []string) {
 	h := newHost()
-	c := &crash{at: at}
+	c := &crash{halve: h.Halve, at: at}
 	h.Around = c.around
 	p := fresh(t, h)
 	for i := range states {
 		err := s.life(t.Context(), p)[i]()
-		if c.dead {
-			p.Wait()
+		if p.Wait(); c.dead {
 			c.dead = false
 			p = fresh(t, h)
 			err = s.life(t.Context(), p)[i]() // the caller asks again

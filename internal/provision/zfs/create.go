@@ -1,9 +1,12 @@
 package zfs
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
+	"slices"
+	"time"
 
 	"berth.dev/berth/internal/provision"
 )
@@ -42,10 +45,12 @@ func (p *Provisioner) Create(ctx context.Context, r provision.CreateRequest) (pr
 			return provision.Volume{}, err
 		}
 	}
+	begun := p.config.Now()
 	err = p.carryOut(ctx, change{
-		zpool: zpoolOf(parent), id: r.ID,
+		zpool: zpoolOf(parent), id: r.ID, alters: r.Source.Volume, keeps: p.state.volumeOf(r.Source.Snapshot),
 		plan:    func(z *zpool) ([]step, error) { return p.planCreate(z, r, parent) },
 		refused: noRoom(provision.RoundUp(r.Size, Unit)),
+		undo:    func(z *zpool) []step { return p.undoCreate(z, r.ID, begun) },
 	})
 	if err != nil {
 		return provision.Volume{}, err
@@ -98,8 +103,8 @@ func (p *Provisioner) planCreate(z *zpool, r provision.CreateRequest, parent str
 		return nil, fmt.Errorf("%w: %s", provision.ErrPoolMissing, r.Pool.Name)
 	}
 	size := provision.RoundUp(r.Size, Unit)
-	if _, d := z.volume(r.ID); d != nil {
-		return nil, d.matches(r, size)
+	if name, d := z.volume(r.ID); d != nil {
+		return p.planWhole(z, r, size, name, d)
 	}
 	if err := z.usable(p.config.Now()); err != nil {
 		return nil, err
@@ -107,33 +112,80 @@ func (p *Provisioner) planCreate(z *zpool, r provision.CreateRequest, parent str
 	if _, ok := z.parents[parent]; !ok {
 		return nil, fmt.Errorf("%w: %s", provision.ErrPoolMissing, r.Pool.Name)
 	}
-	name := parent + "/" + r.ID
+	name := liveName(parent, r.ID)
 	if z.others[name] {
 		return nil, fmt.Errorf("%w: dataset %s exists and is not Berth's", provision.ErrConflict, name)
 	}
-	makeIt, needs, err := p.planContent(z, r, size)
+	makeIt, needs, err := p.planContent(z, r, size, name)
 	if err != nil {
 		return nil, err
 	}
 	if err := z.admit(parent, r.Limits, needs); err != nil {
 		return nil, err
 	}
-	staged := freshName(parent, r.ID)
-	steps := p.areaSteps(z, parent, fresh)
-	if old := z.datasets[staged]; old != nil {
-		steps = append(steps, p.destroyStep(staged, old)) // an earlier attempt
-	}
-	steps = append(steps, makeIt...)
-	// Until it bears its own name, it does not exist for anybody.
-	return append(steps, p.moveStep(staged, name, live)), nil
+	last := &makeIt[len(makeIt)-1]
+	last.takes, last.parent = needs, parent
+	return slices.Concat(p.areaSteps(z, parent, live), p.discardSteps(z, r.ID), makeIt), nil
 }
 
-// matches returns nil if a volume is what a request asks for.
+// planWhole plans what a volume lacks that is there: the process that made it, or the machine,
+// may have ended before its room was reserved.
+func (p *Provisioner) planWhole(z *zpool, r provision.CreateRequest, size int64, name string, d *dataset) ([]step, error) {
+	if err := d.matches(r, size); d.reserved || err != nil {
+		return nil, err
+	}
+	if err := cmp.Or(z.usable(p.config.Now()), z.admit(d.parent, r.Limits, size-d.size)); err != nil {
+		return nil, err
+	}
+	command := p.config.reserveCommand(name, size)
+	if d.files() {
+		command = p.config.growDatasetCommand(name, size)
+	}
+	return []step{{
+		command: command, takes: size - d.size, parent: d.parent,
+		learn: func(z *zpool) { d := z.datasets[name]; d.size, d.quota, d.reserved = size, size, true },
+	}}, nil
+}
+
+// undoCreate destroys a volume that was made since, and has no room: ZFS leaves a zvol for
+// which it had none if udev looks at it.
+func (p *Provisioner) undoCreate(z *zpool, id string, since time.Time) []step {
+	name, d := z.volume(id)
+	if d == nil || d.reserved || d.created.Before(since.Truncate(time.Second)) || len(d.snapshots) > 0 {
+		return nil
+	}
+	return []step{p.destroyStep(name, d)}
+}
+
+// unfinished are the datasets that a crash left of a volume.
+func (z *zpool) unfinished(id string) (names []string) {
+	for name, d := range z.datasets {
+		if d.unfinished && d.id == id {
+			names = append(names, name)
+		}
+	}
+	return names
+}
+
+// discardSteps destroy what a crash left of a volume. It holds nothing, and nobody but who
+// knows its id has a use for it.
+func (p *Provisioner) discardSteps(z *zpool, id string) (steps []step) {
+	if z == nil {
+		return nil
+	}
+	for _, name := range z.unfinished(id) {
+		steps = append(steps, p.destroyStep(name, z.datasets[name]))
+	}
+	return steps
+}
+
+// matches returns nil if a volume is what a request asks for. One without its room may not
+// have its size yet.
 func (d *dataset) matches(r provision.CreateRequest, size int64) error {
 	if poolRef(d.parent) != r.Pool {
 		return conflictElsewhere(r.ID, d)
 	}
-	if d.size != size || d.inline != r.Inline || d.source != r.Source || d.filesystemKind() != r.Filesystem {
+	if d.reserved && d.size != size || d.size > size || d.inline != r.Inline || d.source != r.Source || d.filesystemKind() != r.Filesystem {
 		return fmt.Errorf("%w: volume %s exists as %s with %d bytes for %+v from %+v, not as %s with %d for %+v from %+v", provision.ErrConflict,
 			r.ID, noun(d.filesystemKind()), d.size, d.inline, d.source, noun(r.Filesystem), size, r.Inline, r.Source)
 	}

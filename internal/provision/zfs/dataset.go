@@ -113,7 +113,7 @@ func datasetSize(r row) int64 {
 }
 
 // ahead says whether a dataset may hold more than is promised: growing it was not finished.
-func (d *dataset) ahead() bool { return d.files() && d.area == live && d.reserved && d.quota > d.size }
+func (d *dataset) ahead() bool { return d.files() && d.isVolume() && d.reserved && d.quota > d.size }
 
 // quotaStep takes a quota back.
 func (p *Provisioner) quotaStep(name string, size int64) step {

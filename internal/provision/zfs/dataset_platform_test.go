@@ -9,6 +9,7 @@ import (
 	"os"
 	"path/filepath"
 	"strconv"
+	"strings"
 	"testing"
 	"time"
 
@@ -243,19 +244,85 @@ func (f node) elsewhere() (leave func()) {
 	return func() { cancel(); <-ended }
 }
 
-func TestWhatACrashLeftOfADatasetIsSweptUpOnRealZFS(t *testing.T) {
+func TestWhatACrashLeftIsMadeAgainOnRealZFS(t *testing.T) {
 	f := newNode(t)
-	f.dataset("pvc-files", 64<<20)
-	left := parent + "/berth-new/pvc-left"
-	zfstest.Run(t, "zfs", "create", "-o", "mountpoint=legacy", "-o", "refquota=64M", left)
-	c, _, _ := zfstest.RealConfig(t)
-	p, _ := start(t, c)
-	if _, err := p.Report(t.Context()); err != nil {
-		t.Fatal(err)
+	source := f.dataset("pvc-files", 64<<20)
+	f.must(os.WriteFile(filepath.Join(f.mount(source), "file"), bytes.Repeat([]byte("kept"), 1<<20), 0o600))
+	zfstest.Run(t, "zfs", "snapshot", source.Device+"@theirs")
+	for id, make := range map[string][]string{
+		"pvc-blank": {"create", "-o", "mountpoint=legacy", volumes + "pvc-blank"},
+		"pvc-zvol":  {"create", "-s", "-V", "64M", volumes + "pvc-zvol"},
+		"pvc-clone": {"clone", source.Device + "@theirs", volumes + "pvc-clone"},
+	} {
+		zfstest.Run(t, "zfs", make...)
+		c, _, _ := zfstest.RealConfig(t)
+		p, _ := start(t, c)
+		if _, err := p.Get(t.Context(), id); !errors.Is(err, provision.ErrNotFound) {
+			t.Errorf("%s is there: %v", id, err)
+		}
+		if _, err := p.Create(t.Context(), provision.CreateRequest{ID: id, Pool: f.pool, Size: 64 << 20, Filesystem: provision.Dataset}); err != nil {
+			t.Errorf("%s: %v", id, err)
+		}
+		if got := zfstest.Run(t, "zfs", "get", "-Hpo", "value", "refreservation,origin", volumes+id); got != "67108864\n-" {
+			t.Errorf("%s has %q", id, got)
+		}
 	}
-	p.Wait()
-	if got := zfstest.Run(t, "zfs", "list", "-Ho", "name", "-r", parent); bytes.Contains([]byte(got), []byte("pvc-left")) {
-		t.Errorf("left: %s", got)
+}
+
+// ZFS refuses the reservation of a zvol when it has made it, and udev looks at it by then.
+func TestAVolumeThatHadNoRoomIsNotThereOnRealZFS(t *testing.T) {
+	f := newNode(t)
+	r := provision.CreateRequest{ID: "pvc-source", Pool: f.pool, Size: 64 << 20}
+	_, err := f.Create(t.Context(), r)
+	f.must(err)
+	_, err = f.Report(t.Context())
+	f.must(err)
+	zfstest.Run(t, "zfs", "create", "-o", "mountpoint=none", "-o", "reservation=3G", "tank/theirs") // nobody has seen it
+	for n, from := range []provision.Source{{}, {Volume: "pvc-source"}, {}, {Volume: "pvc-source"}} {
+		r.ID, r.Size, r.Source = "pvc-"+strconv.Itoa(n), 1<<30, from
+		if _, err := f.Create(t.Context(), r); !errors.Is(err, provision.ErrNoSpace) {
+			t.Errorf("%s: %v, want ErrNoSpace", r.ID, err)
+		}
+	}
+	f.Wait()
+	want := parent + "\n" + parent + "/berth-volumes\n" + volumes + "pvc-source"
+	if got := zfstest.Run(t, "zfs", "list", "-Ho", "name", "-t", "all", "-r", parent); got != want {
+		t.Errorf("there is %s", got)
+	}
+}
+
+// Eight at once are what ZFS must bear, and udev.
+func TestVolumesAreMadeCopiedAndDeletedAtTheSameTimeOnRealZFS(t *testing.T) {
+	f := newNode(t)
+	f.dataset("pvc-first", 8<<20)
+	for name, filesystem := range map[string]string{"zvols": "", "datasets": provision.Dataset} {
+		source := provision.CreateRequest{ID: "pvc-" + name, Pool: f.pool, Size: 8 << 20, Filesystem: filesystem}
+		_, err := f.Create(t.Context(), source)
+		f.must(err)
+		_, err = f.Snapshot(t.Context(), provision.SnapshotRequest{ID: "snap-" + name, Volume: source.ID})
+		f.must(err)
+		f.must(errors.Join(eight(func(n int) error {
+			ctx, r, id := t.Context(), source, "pvc-"+name+"-"+strconv.Itoa(n)
+			r.ID, r.Source = id, []provision.Source{{}, {Snapshot: "snap-" + name}, {Volume: source.ID}}[n%3]
+			_, err := f.Create(ctx, r)
+			if err == nil {
+				_, err = f.Snapshot(ctx, provision.SnapshotRequest{ID: "snap-" + id[4:], Volume: id})
+			}
+			if err == nil {
+				err = f.Delete(ctx, id)
+			}
+			if err == nil {
+				err = f.DeleteSnapshot(ctx, "snap-"+id[4:])
+			}
+			return err
+		})...))
+		f.must(f.DeleteSnapshot(t.Context(), "snap-"+name))
+		f.must(f.Delete(t.Context(), source.ID))
+	}
+	f.Wait()
+	want := strings.Join([]string{parent, parent + "/berth-trash", parent + "/berth-volumes", volumes + "pvc-first"}, "\n")
+	if got := zfstest.Run(t, "zfs", "list", "-Ho", "name", "-t", "all", "-r", parent); got != want {
+		t.Errorf("left:\n%s", got)
 	}
 }
 

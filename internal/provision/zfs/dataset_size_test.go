@@ -14,16 +14,17 @@ import (
 func TestTheSizesOfDatasetsAddUp(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		bytes := func(name string) int64 { return rapid.Int64Range(0, 64).Draw(t, name) * Unit }
-		rows := []row{{name: "tank", kind: kindFilesystem, available: 4 << 30}}
+		rows := []row{{name: "tank", kind: kindFilesystem, available: 4 << 30}, {name: "tank/" + liveArea, kind: kindFilesystem}}
 		want := map[string]int64{}
 		for n := range rapid.IntRange(0, 5).Draw(t, "datasets") {
 			id := fmt.Sprint("pvc-", n)
 			r := row{
-				name: "tank/" + id, kind: kindFilesystem, volume: id, refquota: bytes("quota"), refreservation: bytes("reservation"),
+				name: liveName("tank", id), kind: kindFilesystem, volume: id, refquota: bytes("quota"), refreservation: bytes("reservation"),
 				referenced: rapid.Int64Range(24<<10, 8<<20).Draw(t, "referenced"),
 			}
 			r.used = max(r.refreservation, r.referenced)
 			rows[0].used += r.used
+			rows[1].used += r.used
 			rows, want[id] = append(rows, r), datasetSize(r)
 			for _, bound := range []int64{r.refquota, r.refreservation} {
 				if bound > 0 && want[id] > bound {

@@ -52,7 +52,7 @@ func TestADatasetIsToPodsWhatOtherFilesystemsAre(t *testing.T) {
 	r := dataset("pvc-1", 8)
 	r.ZFS = provision.ZFSOptions{BlockSize: 64 << 10, Compression: "zstd-3", RecordSize: 8 << 10}
 	v := made(t, p, r)
-	if v.Device != parent+"/pvc-1" || v.Size != 8*unit || v.Filesystem != "" {
+	if v.Device != volumes+"pvc-1" || v.Size != 8*unit || v.Filesystem != "" {
 		t.Errorf("made %+v", v)
 	}
 	size := fmt.Sprint(8 * unit)
@@ -178,6 +178,10 @@ func TestASnapshotOfADatasetRecordsItsSize(t *testing.T) {
 		t.Fatalf("%+v, %v", s, err)
 	}
 	if _, err := p.Expand(t.Context(), provision.ExpandRequest{ID: "pvc-1", Size: 20 * unit}); err != nil {
+		t.Fatal(err)
+	}
+	p.Wait()
+	if s, err = p.GetSnapshot(t.Context(), "snap-1"); err != nil {
 		t.Fatal(err)
 	}
 	if again, err := fresh(t, h).GetSnapshot(t.Context(), "snap-1"); err != nil || again != s {

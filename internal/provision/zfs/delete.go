@@ -19,7 +19,10 @@ func (p *Provisioner) Delete(ctx context.Context, id string) error {
 		if other, taken := p.state.taken(id); taken {
 			return fmt.Errorf("%w: dataset %s is not Berth's", provision.ErrConflict, other)
 		}
-		return nil
+		if holder, _ = p.state.find(id, unfinishedIn); holder == "" {
+			return nil
+		}
+		err = nil
 	}
 	if err != nil {
 		return err
@@ -38,7 +41,7 @@ func (p *Provisioner) Delete(ctx context.Context, id string) error {
 func (p *Provisioner) planDelete(z *zpool, id string) ([]step, error) {
 	name, d := z.volume(id)
 	if d == nil {
-		return nil, nil
+		return p.discardSteps(z, id), nil
 	}
 	if err := z.answers(p.config.Now()); err != nil {
 		return nil, err

@@ -44,6 +44,7 @@ func (p *Provisioner) planExpand(z *zpool, r provision.ExpandRequest, size int64
 		return []step{{
 			command: p.config.growDatasetCommand(name, size),
 			learn:   func(z *zpool) { d := z.datasets[name]; d.size, d.quota = size, size },
+			takes:   size - d.size, parent: d.parent,
 		}}, nil
 	}
 	return []step{{
@@ -57,5 +58,6 @@ func (p *Provisioner) planExpand(z *zpool, r provision.ExpandRequest, size int64
 			return nil
 		},
 		learn: func(z *zpool) { z.datasets[name].size = size },
+		takes: size - d.size, parent: d.parent,
 	}}, nil
 }

@@ -46,18 +46,16 @@ func TestFactsDecideWhenACommandFails(t *testing.T) {
 		strange   bool // transient, with ZFS's message
 	}{
 		"made all the same":      {"zfs create", func(_ *zfstest.Host, do func() ([]byte, error)) { _, _ = do() }, nil, false},
-		"moved all the same":     {"zfs rename", func(_ *zfstest.Host, do func() ([]byte, error)) { _, _ = do() }, nil, false},
 		"not made":               {"zfs create", func(*zfstest.Host, func() ([]byte, error)) {}, nil, true},
-		"not moved":              {"zfs rename", func(*zfstest.Host, func() ([]byte, error)) {}, nil, true},
 		"somebody took the room": {"zfs create", func(h *zfstest.Host, _ func() ([]byte, error)) { h.PutForeign(parent+"/theirs", 920<<20) }, provision.ErrNoSpace, false},
-		"somebody took the name": {"zfs rename", func(h *zfstest.Host, _ func() ([]byte, error)) { h.PutForeign(parent+"/pvc-2", unit) }, provision.ErrConflict, false},
+		"somebody took the name": {"zfs create", func(h *zfstest.Host, _ func() ([]byte, error)) { h.PutForeign(volumes+"pvc-2", unit) }, provision.ErrConflict, false},
 		"the zpool degraded": {"zfs create", func(h *zfstest.Host, _ func() ([]byte, error)) {
 			h.Edit(func(zpools map[string]*zfstest.Zpool) { zpools["tank"].State = "DEGRADED" })
 		}, nil, true},
 	} {
 		t.Run(name, func(t *testing.T) {
 			h := newHost()
-			h.PutFilesystem(parent+"/berth-new", nil)
+			h.PutFilesystem(parent+"/berth-volumes", nil)
 			c := config(h)
 			c.WatchInterval = time.Hour // whoever sees the zpool fail has another message
 			p, _ := start(t, c)

@@ -22,7 +22,7 @@ func TestSnapshotsOfOthersOutliveTheVolume(t *testing.T) {
 	h := newHost()
 	p, _ := start(t, config(h))
 	create(t, p, "pvc-1", 2)
-	edit(h, parent+"/pvc-1", func(d *zfstest.Dataset) {
+	edit(h, volumes+"pvc-1", func(d *zfstest.Dataset) {
 		d.Snapshots["daily"] = &zfstest.Snapshot{Volsize: d.Volsize, TXG: 7}
 	})
 	if err := p.Delete(t.Context(), "pvc-1"); err != nil {
@@ -43,8 +43,8 @@ func TestARenamedVolumeIsNotBerths(t *testing.T) {
 	create(t, p, "pvc-1", 2)
 	h.Edit(func(zpools map[string]*zfstest.Zpool) {
 		all := zpools["tank"].Datasets
-		all[parent+"/pvc-2"] = all[parent+"/pvc-1"]
-		delete(all, parent+"/pvc-1")
+		all[volumes+"pvc-2"] = all[volumes+"pvc-1"]
+		delete(all, volumes+"pvc-1")
 	})
 	later := fresh(t, h)
 	for _, id := range []string{"pvc-1", "pvc-2"} {
@@ -65,7 +65,7 @@ func TestWhatIsInheritedIsNoRecord(t *testing.T) {
 	edit(h, parent, func(d *zfstest.Dataset) {
 		d.Props["berth.dev:volume"], d.Props["berth.dev:fs"], d.Props["berth.dev:source"] = "pvc-0", "xfs", "volume/pvc-9"
 	})
-	h.PutForeign(parent+"/pvc-2", unit)
+	h.PutForeign(volumes+"pvc-2", unit)
 	p, _ := start(t, config(h))
 	if v := create(t, p, "pvc-1", 8); v.Filesystem != "" {
 		t.Errorf("created %+v", v)
@@ -126,8 +126,8 @@ func TestPoolsOfOneZpoolShareItsRoom(t *testing.T) {
 func TestFilesystemsOfAHiddenNameElsewhereAreNotBerths(t *testing.T) {
 	h := newHost()
 	h.PutFilesystem("tank/home", nil)
-	h.PutFilesystem("tank/home/berth-new", nil)
-	h.PutForeign("tank/home/berth-new/pvc-1", unit)
+	h.PutFilesystem("tank/home/berth-volumes", nil)
+	h.PutForeign("tank/home/berth-volumes/pvc-1", unit)
 	h.PutFilesystem("tank/home/berth-trash", nil)
 	h.PutForeign("tank/home/berth-trash/pvc-1.1", unit)
 	before := datasets(h)
@@ -137,7 +137,7 @@ func TestFilesystemsOfAHiddenNameElsewhereAreNotBerths(t *testing.T) {
 		t.Fatal(err)
 	}
 	p.Wait()
-	if diff := cmp.Diff(append(before, parent+"/berth-new"), datasets(h), cmpopts.SortSlices(strings.Compare)); diff != "" {
+	if diff := cmp.Diff(append(before, parent+"/berth-volumes"), datasets(h), cmpopts.SortSlices(strings.Compare)); diff != "" {
 		t.Errorf("what there is (-want +got):\n%s", diff)
 	}
 }
@@ -146,7 +146,8 @@ func TestFilesystemsOfAHiddenNameElsewhereAreNotBerths(t *testing.T) {
 func copied(h *zfstest.Host, from, to string) {
 	h.Edit(func(zpools map[string]*zfstest.Zpool) {
 		d := *zpools["tank"].Datasets[from]
-		zpools[strings.Split(to, "/")[0]].Datasets[to] = &d
+		all := zpools[strings.Split(to, "/")[0]].Datasets
+		all[to[:strings.LastIndex(to, "/")]], all[to] = &zfstest.Dataset{Props: map[string]string{}}, &d
 	})
 }
 
@@ -157,12 +158,12 @@ func TestABackupWithItsPropertiesIsNoVolume(t *testing.T) {
 	h.Edit(func(zpools map[string]*zfstest.Zpool) {
 		zpools["other"].Datasets["other/backup"] = &zfstest.Dataset{Props: map[string]string{"berth.dev:pool": parent}}
 	})
-	copied(h, parent+"/pvc-1", "other/backup/pvc-1")
+	copied(h, volumes+"pvc-1", "other/backup/berth-volumes/pvc-1")
 	later := fresh(t, h)
 	if got, err := later.Get(t.Context(), "pvc-1"); err != nil || got != v {
 		t.Errorf("got %+v, %v", got, err)
 	}
-	if err := later.Delete(t.Context(), "pvc-1"); err != nil || !slices.Contains(datasets(h), "other/backup/pvc-1") {
+	if err := later.Delete(t.Context(), "pvc-1"); err != nil || !slices.Contains(datasets(h), "other/backup/berth-volumes/pvc-1") {
 		t.Errorf("deleting: %v; there is %v", err, datasets(h))
 	}
 }
@@ -171,7 +172,7 @@ func TestTwoVolumesOfOneIDAreUsedByNobody(t *testing.T) {
 	h := newHost()
 	p, _ := start(t, config(h))
 	create(t, p, "pvc-1", 1)
-	copied(h, parent+"/pvc-1", "other/pvc-1")
+	copied(h, volumes+"pvc-1", "other/berth-volumes/pvc-1")
 	later := fresh(t, h)
 	pools, err := later.Report(t.Context())
 	if err != nil {

@@ -3,6 +3,7 @@ package zfs
 import (
 	"context"
 	"fmt"
+	"strings"
 
 	"berth.dev/berth/internal/provision"
 	"berth.dev/berth/internal/run"
@@ -19,6 +20,7 @@ func (p *Provisioner) Format(ctx context.Context, r provision.FormatRequest) (pr
 		return provision.Volume{}, err
 	}
 	return run.Do(ctx, &p.tasks, func(ctx context.Context) (provision.Volume, error) {
+		defer p.tidyEach()
 		defer unlock()
 		return p.formatLocked(ctx, r)
 	})
@@ -37,7 +39,7 @@ func (p *Provisioner) formatLocked(ctx context.Context, r provision.FormatReques
 		return provision.Volume{}, err
 	}
 	if r.Filesystem != provision.Dataset {
-		if err := p.mkfs(ctx, r, v, dataset); err != nil {
+		if err := p.mkfs(ctx, r, v); err != nil {
 			return provision.Volume{}, err
 		}
 	}
@@ -52,9 +54,9 @@ func (p *Provisioner) formatLocked(ctx context.Context, r provision.FormatReques
 }
 
 // mkfs makes a filesystem on a zvol of a pool.
-func (p *Provisioner) mkfs(ctx context.Context, r provision.FormatRequest, v provision.Volume, dataset string) error {
+func (p *Provisioner) mkfs(ctx context.Context, r provision.FormatRequest, v provision.Volume) error {
 	// A stale link would turn mkfs on somebody else's data.
-	if err := p.config.Devices.Confirm(dataset + "/" + v.ID); err != nil {
+	if err := p.config.Devices.Confirm(strings.TrimPrefix(v.Device, deviceDir)); err != nil {
 		return fmt.Errorf("%w: looking at device %s: %w", provision.ErrUnavailable, v.Device, err)
 	}
 	if err := p.config.Mkfs(ctx, v.Device, r.Filesystem, r.Options); err != nil {

@@ -137,9 +137,9 @@ func (p *Provisioner) reread(ctx context.Context, name string) error {
 
 // change runs a command and learns what came of it, also when it failed.
 func (p *Provisioner) change(ctx context.Context, name string, c run.Command) error {
-	p.busy(name, p.config.Now())
+	p.state.with(name, func(z *zpool) { z.begin(name, p.config.Now(), nil) })
 	_, failure := p.config.Runner.Change(c)
-	p.busy(name, time.Time{})
+	p.state.with(name, func(z *zpool) { z.end(name) })
 	err := p.reread(ctx, name)
 	p.signal()
 	if failure != nil {

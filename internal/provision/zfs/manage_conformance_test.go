@@ -39,7 +39,7 @@ func TestAProcessMayEndAtAnyEffectOfManagingZpools(t *testing.T) {
 	const effects = 2 * 4 // two vdevs, an import and one vdev more
 	for at := 1; at <= effects+1; at++ {
 		m := bareMachine("sda", "sdb", "sdc", "sdd")
-		c := &crash{at: at}
+		c := &crash{halve: m.Halve, at: at}
 		m.Around = func(cmd run.Command, do func() ([]byte, error)) ([]byte, error) {
 			if asks := cmd.Program == "zpool" && (cmd.Args[0] == "get" || cmd.Args[0] == "import" && cmd.Args[1] == "-d"); asks && !c.dead {
 				return do()

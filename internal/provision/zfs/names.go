@@ -11,8 +11,8 @@ import (
 // The filesystems in a pool whose content is Berth's by its place. Neither name can be
 // a volume's.
 const (
-	// freshArea holds volumes until they are complete.
-	freshArea = "berth-new"
+	// liveArea holds the volumes.
+	liveArea = "berth-volumes"
 	// trashArea holds deleted volumes on whose snapshots something depends.
 	trashArea = "berth-trash"
 )
@@ -23,7 +23,7 @@ const basePrefix = "berth-base-"
 
 // maxParent leaves room, of the 255 bytes that ZFS allows for a name, for a volume and the
 // base of a clone of it.
-const maxParent = 100
+const maxParent = 96
 
 // deviceDir is where the links to zvols are.
 const deviceDir = "/dev/zvol/"
@@ -61,27 +61,30 @@ func cutLast(dataset string) (parent, last string) {
 	return dataset[:i], dataset[i+1:]
 }
 
-// area is where in a pool a volume is: volumes themselves directly below it.
+// area is where in a pool a volume is.
 type area string
 
 const (
-	live  area = ""
-	fresh area = freshArea
-	trash area = trashArea
+	elsewhere area = ""
+	live      area = liveArea
+	trash     area = trashArea
 )
 
 // place takes the name of a dataset apart: the pool's dataset, the area in it, and
 // the id of the volume that it would be.
 func place(dataset string) (parent string, where area, id string) {
 	parent, last := cutLast(dataset)
-	if above, name := cutLast(parent); name == freshArea || name == trashArea {
+	switch above, name := cutLast(parent); area(name) {
+	case live:
+		return above, live, last
+	case trash:
 		id, _, _ = strings.Cut(last, ".") // several of one id may be in the trash
-		return above, area(name), id
+		return above, trash, id
 	}
-	return parent, live, last
+	return parent, elsewhere, last
 }
 
-func freshName(parent, id string) string { return parent + "/" + freshArea + "/" + id }
+func liveName(parent, id string) string { return parent + "/" + liveArea + "/" + id }
 
 // cutOrigin returns the name of a snapshot after the dataset's, if it is of that one.
 func cutOrigin(origin, dataset string) (at string, ok bool) {

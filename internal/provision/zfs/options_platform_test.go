@@ -42,7 +42,7 @@ func TestRealZFSKeepsVolumesAsTheirClassSays(t *testing.T) {
 		if _, err := p.Create(t.Context(), r); err != nil {
 			t.Fatalf("%s: %v", step.id, err)
 		}
-		if got := zfstest.Run(t, "zfs", "get", "-Hp", "-o", "value", "volblocksize,compression", parent+"/"+step.id); got != step.want {
+		if got := zfstest.Run(t, "zfs", "get", "-Hp", "-o", "value", "volblocksize,compression", volumes+step.id); got != step.want {
 			t.Errorf("%s is kept as %q, want %q", step.id, got, step.want)
 		}
 	}

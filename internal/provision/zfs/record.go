@@ -3,7 +3,9 @@ package zfs
 import (
 	"maps"
 	"slices"
+	"strconv"
 	"strings"
+	"time"
 
 	"berth.dev/berth/internal/provision"
 )
@@ -19,6 +21,7 @@ const (
 	propSource     = "berth.dev:source" // "snapshot/" or "volume/" and the id
 	propInline     = "berth.dev:inline" // pod's UID / name in the pod
 	propSnapshot   = "berth.dev:snapshot"
+	propTaken      = "berth.dev:taken" // when a snapshot was, in seconds since 1970
 	propLabel      = "berth.dev:label:"
 )
 
@@ -71,12 +74,22 @@ func properties(r provision.CreateRequest, filesystem string) []string {
 
 // snapshotProperties are a new snapshot's. What it says of its volume it inherits,
 // but for the filesystem, which may change.
-func snapshotProperties(id string, d *dataset) []string {
-	values := map[string]string{propSnapshot: id, propFilesystem: orNone(d.filesystem)}
+func snapshotProperties(id string, d *dataset, taken time.Time) []string {
+	values := map[string]string{propSnapshot: id, propFilesystem: orNone(d.filesystem), propTaken: text(taken.Unix())}
 	if d.files() {
 		values[propSize] = text(d.size)
 	}
 	return options(values)
+}
+
+// takenAt is when a snapshot was taken: what is recorded, or when ZFS made it. Berth asks for
+// it a moment before, and that is what it answered then.
+func takenAt(r row) time.Time {
+	recorded, err := strconv.ParseInt(r.taken, 10, 64)
+	if err != nil {
+		recorded = r.creation
+	}
+	return time.Unix(recorded, 0).UTC()
 }
 
 func options(values map[string]string) []string {

@@ -87,24 +87,8 @@ func (p *Provisioner) refreshDue(ctx context.Context) error {
 	p.state.mu.Lock()
 	p.state.loaded = true
 	p.state.mu.Unlock()
-	p.sweepOnce.Do(func() { p.sweepAll(context.WithoutCancel(ctx)) })
+	p.tidyOnce.Do(p.tidyEach) // a crash may have left something
 	return nil
-}
-
-// sweepAll does away with what a crash left, behind its caller's back: a zpool that
-// blocks must not hold up the first report.
-func (p *Provisioner) sweepAll(ctx context.Context) {
-	p.state.each(func(z *zpool) {
-		if len(p.leftovers(z)) == 0 {
-			return
-		}
-		p.tasks.Go(func() {
-			if unlock, err := p.zpools.Lock(ctx, z.name); err == nil {
-				defer unlock()
-				p.sweep(ctx, z.name)
-			}
-		})
-	})
 }
 
 // refreshEach reads zpools at the same time.
@@ -150,37 +134,13 @@ func (p *Provisioner) refresh(ctx context.Context, name string) {
 	z, err := p.query(ctx, name)
 	if err == nil {
 		p.state.apply(z, asked, p.config.Now())
+		p.state.with(name, p.seeClutter)
 		return
 	}
 	p.state.with(name, func(z *zpool) {
 		if z != nil && ctx.Err() == nil {
 			z.silent = err
 			z.reading.Changed(p.state.clock.Now())
-		}
-	})
-}
-
-// measure reads a snapshot that was just taken, for who holds the lock of its zpool: for
-// all that is in that it would take long.
-func (p *Provisioner) measure(ctx context.Context, holder, id string) {
-	of := ""
-	p.state.with(holder, func(z *zpool) {
-		if z != nil && z.answers(p.config.Now()) == nil && !z.asking {
-			of, _ = z.snapshot(id)
-		}
-	})
-	if of == "" {
-		return
-	}
-	out, err := p.askOf(ctx, holder, p.config.measureCommand(of+"@"+id))
-	rows, parseErr := parse(out)
-	if err != nil || parseErr != nil || len(rows) != 1 {
-		p.refresh(ctx, holder)
-		return
-	}
-	p.state.with(holder, func(z *zpool) {
-		if of, s := z.snapshot(id); s != nil {
-			z.datasets[of].snapshots[id] = newSnapshot(id, rows[0])
 		}
 	})
 }

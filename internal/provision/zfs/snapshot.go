@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"time"
 
 	"berth.dev/berth/internal/provision"
 )
@@ -14,44 +15,38 @@ func (p *Provisioner) Snapshot(ctx context.Context, r provision.SnapshotRequest)
 	if err := r.Check(); err != nil {
 		return s, err
 	}
-	holder, err := p.locateSnapshot(ctx, r.ID)
-	if errors.Is(err, provision.ErrNotFound) {
-		if holder, err = p.locateVolume(ctx, r.Volume); err == nil {
-			err = p.writeOut(ctx, r.Volume)
-		}
-	}
+	holder, err := p.locateFor(ctx, r)
 	if err != nil {
 		return s, err
 	}
 	err = p.carryOut(ctx, change{
-		zpool: holder, id: r.ID,
+		zpool: holder, id: r.ID, alters: r.Volume,
 		plan: func(z *zpool) ([]step, error) { return p.planSnapshot(z, r) },
 	})
 	if err != nil {
 		return s, err
 	}
-	s, err = p.viewSnapshot(holder, r.ID)
-	if err != nil || !s.Taken.IsZero() {
-		return s, err
-	}
-	return p.taken(ctx, holder, r.ID)
+	return p.viewSnapshot(holder, r.ID)
 }
 
-// taken returns a snapshot that was just taken, with what only ZFS knows: when that
-// was and what it holds.
-func (p *Provisioner) taken(ctx context.Context, holder, id string) (s provision.Snapshot, err error) {
-	unlock, err := p.zpools.Lock(ctx, holder)
-	if err != nil {
-		return s, err
+// locateFor returns the zpool that holds a snapshot, or else its volume, which is then
+// ready for it. Where the volume is known, the snapshot is, too.
+func (p *Provisioner) locateFor(ctx context.Context, r provision.SnapshotRequest) (holder string, err error) {
+	if err := p.load(ctx); err != nil {
+		return "", err
 	}
-	p.measure(ctx, holder, id)
-	unlock()
-	p.signal()
-	s, err = p.viewSnapshot(holder, id)
-	if err == nil && s.Taken.IsZero() {
-		err = fmt.Errorf("%w: snapshot %s was taken, and ZFS does not answer what it holds", provision.ErrUnavailable, id)
+	if holder, there := p.state.find(r.ID, snapshotIn); there {
+		return holder, nil
 	}
-	return s, err
+	if _, known := p.state.find(r.Volume, volumeIn); !known {
+		if holder, err := p.locateSnapshot(ctx, r.ID); !errors.Is(err, provision.ErrNotFound) {
+			return holder, err
+		}
+	}
+	if holder, err = p.locateVolume(ctx, r.Volume); err != nil {
+		return "", err
+	}
+	return holder, p.writeOut(ctx, r.Volume)
 }
 
 func (p *Provisioner) planSnapshot(z *zpool, r provision.SnapshotRequest) ([]step, error) {
@@ -72,14 +67,20 @@ func (p *Provisioner) planSnapshot(z *zpool, r provision.SnapshotRequest) ([]ste
 	if err := cmp.Or(z.usable(p.config.Now()), z.admit(d.parent, r.Limits, d.size)); err != nil {
 		return nil, err
 	}
-	return []step{p.snapshotStep(name, d, r.ID, r.ID)}, nil
+	take := p.snapshotStep(name, d, r.ID, r.ID)
+	take.takes, take.parent = d.size, d.parent
+	return []step{take}, nil
 }
 
 // snapshotStep takes a snapshot; Berth's with an id, and a base without.
 func (p *Provisioner) snapshotStep(of string, d *dataset, at, id string) step {
-	s := &snapshot{id: id, base: id == "", size: d.size, allocated: d.size, filesystem: d.filesystem, order: d.last() + 1}
+	now := p.config.Now()
+	s := &snapshot{
+		id: id, base: id == "", size: d.size, allocated: d.size, estimated: id != "", filesystem: d.filesystem, order: d.last() + 1,
+		taken: time.Unix(now.Unix(), 0).UTC(),
+	}
 	return step{
-		command: p.config.snapshotCommand(of, at, snapshotProperties(orNone(id), d)),
+		command: p.config.snapshotCommand(of, at, snapshotProperties(orNone(id), d, now)),
 		learn:   func(z *zpool) { z.datasets[of].snapshots[at] = s },
 	}
 }
@@ -120,7 +121,7 @@ func (p *Provisioner) DeleteSnapshot(ctx context.Context, id string) error {
 		return err
 	}
 	return p.carryOut(ctx, change{
-		zpool: holder, id: id,
+		zpool: holder, id: id, alters: p.state.volumeOf(id),
 		plan: func(z *zpool) ([]step, error) {
 			of, s := z.snapshot(id)
 			if s == nil {
@@ -129,6 +130,16 @@ func (p *Provisioner) DeleteSnapshot(ctx context.Context, id string) error {
 			return []step{p.dropStep(of, id)}, z.answers(p.config.Now())
 		},
 	})
+}
+
+// volumeOf is the id of the volume that a snapshot is of; empty if there is none.
+func (s *state) volumeOf(snapshot string) (id string) {
+	s.each(func(z *zpool) {
+		if of, found := z.snapshot(snapshot); found != nil {
+			id = z.datasets[of].id
+		}
+	})
+	return id
 }
 
 // dropStep removes a snapshot, at once or with the last of its clones.

@@ -47,7 +47,7 @@ func (z *zpool) promised(parent string) (size int64) {
 }
 
 func (d *dataset) promised() (size int64) {
-	if d.area == live {
+	if d.isVolume() {
 		size = d.size
 	}
 	for _, s := range d.snapshots {
@@ -60,10 +60,13 @@ func (d *dataset) promised() (size int64) {
 
 // figures of one pool, without what is in it. What all others than its own volumes
 // and snapshots take is foreign, also Berth's in another pool of the zpool.
-func (z *zpool) figures(parent string) provision.Pool {
+func (z *zpool) figures(parent string) provision.Pool { return z.figuresIf(parent, z.promised) }
+
+// figuresIf are the figures of a pool if so much of it, or of all with no name, were promised.
+func (z *zpool) figuresIf(parent string, promised func(parent string) int64) provision.Pool {
 	total := unitsIn(z.capacity)
-	free := total - unitsFor(z.foreign) - z.promised("")
-	own := z.promised(parent)
+	free := total - unitsFor(z.foreign) - promised("")
+	own := promised(parent)
 	if quota := z.parents[parent]; quota > 0 && quota < z.capacity {
 		total = unitsIn(quota)
 		free = min(free, total-own)
@@ -101,7 +104,9 @@ func (z *zpool) reckon(rows []row) {
 	z.foreign += max(0, overhead-set)
 }
 
-// admit returns nil if a pool takes so many more bytes for whoever has these limits.
+// admit returns nil if a pool takes so many more bytes for whoever has these limits, beside
+// what is being made.
 func (z *zpool) admit(parent string, l provision.Limits, more int64) error {
-	return l.Admit(z.figures(parent), more)
+	all := func(parent string) int64 { return z.promised(parent) + z.held(parent) }
+	return l.Admit(z.figuresIf(parent, all), more)
 }

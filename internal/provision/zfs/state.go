@@ -55,7 +55,7 @@ func (s *state) twins(id string) error {
 	var names []string
 	s.each(func(z *zpool) {
 		for name, d := range z.datasets {
-			if d.id == id && d.area == live {
+			if d.id == id && d.isVolume() {
 				names = append(names, name)
 			}
 		}
@@ -72,7 +72,7 @@ func (s *state) twins(id string) error {
 func (s *state) taken(id string) (dataset string, ok bool) {
 	s.each(func(z *zpool) {
 		for parent := range z.parents {
-			if name := parent + "/" + id; z.others[name] {
+			if name := liveName(parent, id); z.others[name] {
 				dataset, ok = name, true
 			}
 		}
@@ -129,6 +129,15 @@ func (s *state) staleOurs(since time.Time) {
 
 // staleAll notes that any zpool may have changed.
 func (s *state) staleAll() { s.each(func(z *zpool) { z.reading.Changed(s.clock.Now()) }) }
+
+// changed notes that a zpool may have changed.
+func (s *state) changed(name string) {
+	s.with(name, func(z *zpool) {
+		if z != nil {
+			z.reading.Changed(s.clock.Now())
+		}
+	})
+}
 
 // isBehind says whether a zpool may have changed since it was read, or was never read.
 func (s *state) isBehind(name string) (behind bool) {
@@ -229,7 +238,7 @@ func (s *state) apply(z *zpool, asked reading.Moment, now time.Time) {
 	if old == nil {
 		return // it went meanwhile
 	}
-	z.health, z.missing, z.reading, z.asking, z.busySince, z.read = old.health, old.missing, old.reading, old.asking, old.busySince, now
+	z.health, z.missing, z.activity, z.read = old.health, old.missing, old.activity, now
 	z.reading.Read(asked)
 	z.unfit = old.unfit
 	s.zpools[z.name] = z

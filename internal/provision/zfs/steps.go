@@ -1,6 +1,24 @@
 package zfs
 
-import "context"
+import (
+	"context"
+
+	"berth.dev/berth/internal/run"
+)
+
+// step is one ZFS process.
+type step struct {
+	command run.Command
+	// check, if set, says why the step must not be taken.
+	check func() error
+	// settle, if set, waits for those who hold what the step needs for a moment only.
+	settle func(ctx context.Context)
+	// learn puts the step into what is known.
+	learn func(z *zpool)
+	// takes is how much room of a pool it takes for good, in bytes, and parent which pool.
+	takes  int64
+	parent string
+}
 
 // areaSteps make an area of a pool unless it is there.
 func (p *Provisioner) areaSteps(z *zpool, parent string, a area) []step {

@@ -1,55 +1,97 @@
 package zfs
 
-import "context"
+import (
+	"context"
+	"maps"
+	"slices"
+)
 
-// sweep does away with what nobody needs any more, for who holds the zpool's lock:
-// whatever is still being made or kept without need at such a moment is left over.
-// What fails is tried again after the next change.
-func (p *Provisioner) sweep(ctx context.Context, name string) {
-	for {
-		var steps []step
-		p.state.with(name, func(z *zpool) {
-			if z != nil && z.unfit == "" && z.answers(p.config.Now()) == nil {
-				steps = p.leftovers(z)
-			}
-		})
-		if len(steps) == 0 {
-			return
-		}
-		_, failure := p.take(ctx, name, steps[:1])
-		p.signal()
-		if failure != nil {
-			p.refresh(ctx, name)
-			return
+// sweep does away with what nobody needs any more, and says whether there was any. What is
+// being changed is left for whoever gives it back: he looks afterwards.
+func (p *Provisioner) sweep(ctx context.Context, name string) (swept bool) {
+	for more := true; more; {
+		more = false
+		var names []string
+		p.state.with(name, func(z *zpool) { names = p.untidy(z) })
+		for _, of := range names {
+			did, failure := p.sweepUp(ctx, name, of)
+			swept = swept || did
+			more = more || failure == nil // what was not left over any more may be again
 		}
 	}
+	return swept
 }
 
-// leftovers plans the next thing to do away with. Each step changes what is known, so
+// sweepUp does away with what is left over of one dataset, if anything is. What fails is
+// tried again after the next change.
+func (p *Provisioner) sweepUp(ctx context.Context, name, of string) (did bool, failure error) {
+	_, _, id := place(of)
+	unlockID, err := p.ids.TryLock(id)
+	if err != nil {
+		return false, err
+	}
+	defer unlockID()
+	unlock, err := p.zpools.Share(ctx, name)
+	if err != nil {
+		return false, err
+	}
+	defer unlock()
+	c := change{zpool: name, id: id, plan: func(z *zpool) ([]step, error) { return p.leftovers(z, of), nil }}
+	steps, err := p.decide(c)
+	if err != nil || len(steps) == 0 {
+		return false, err
+	}
+	defer p.state.with(name, func(z *zpool) { z.end(id) })
+	if _, err := p.take(ctx, c, steps); err != nil {
+		p.state.changed(name)
+		return false, err
+	}
+	return true, nil
+}
+
+// untidy are the datasets of which something is left over, in a stable order.
+func (p *Provisioner) untidy(z *zpool) []string {
+	if z == nil {
+		return nil
+	}
+	return slices.DeleteFunc(slices.Sorted(maps.Keys(z.datasets)), func(name string) bool { return len(p.leftovers(z, name)) == 0 })
+}
+
+// base is the base of a clone that is not to go with it yet; empty if there is none.
+func (d *dataset) base() string {
+	for at, s := range d.snapshots {
+		if s.base && !s.deferred {
+			return at
+		}
+	}
+	return ""
+}
+
+// leftovers plans what to do away with of one dataset. Each step changes what is known, so
 // that there is an end to it.
-func (p *Provisioner) leftovers(z *zpool) []step {
-	for name, d := range z.datasets {
-		for at, s := range d.snapshots {
-			if s.base && !s.deferred {
-				return []step{p.dropStep(name, at)}
-			}
-		}
-		switch {
-		case d.ahead():
-			return []step{p.quotaStep(name, d.size)}
-		case d.area == fresh:
-			return []step{p.destroyStep(name, d)}
-		case d.area == trash && len(d.snapshots) == 0:
-			return []step{p.destroyStep(name, d)}
-		case d.area == trash && d.reserved:
-			return []step{{command: p.config.releaseCommand(name), learn: func(z *zpool) { z.datasets[name].reserved = false }}}
-		case d.area == trash && d.dirty:
-			// What was written since the last snapshot is needed by nobody.
-			return []step{{
-				command: p.config.rollbackCommand(name + "@" + d.newest()),
-				learn:   func(z *zpool) { z.datasets[name].dirty = false },
-			}}
-		}
+func (p *Provisioner) leftovers(z *zpool, name string) []step {
+	if z == nil || z.datasets[name] == nil || z.unfit != "" || z.answers(p.config.Now()) != nil {
+		return nil
+	}
+	d := z.datasets[name]
+	at := d.base()
+	switch {
+	case at != "":
+		return []step{p.dropStep(name, at)}
+	case d.ahead():
+		return []step{p.quotaStep(name, d.size)}
+	case d.area != trash:
+		return nil
+	case len(d.snapshots) == 0:
+		return []step{p.destroyStep(name, d)}
+	case d.reserved:
+		return []step{{command: p.config.releaseCommand(name), learn: func(z *zpool) { z.datasets[name].reserved = false }}}
+	case d.dirty:
+		// What was written since the last snapshot is needed by nobody.
+		return []step{{
+			command: p.config.rollbackCommand(name + "@" + d.newest()),
+			learn:   func(z *zpool) { z.datasets[name].dirty = false },
+		}}
 	}
 	return nil
 }

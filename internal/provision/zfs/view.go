@@ -40,14 +40,15 @@ func (z *zpool) trouble(now time.Time) string {
 	case z.silent != nil:
 		return fmt.Sprintf("ZFS does not answer, what is known of zpool %s is %v old: %v", z.name, now.Sub(z.read).Round(time.Second), z.silent)
 	case z.stuck(now):
-		return fmt.Sprintf("ZFS has been changing zpool %s for %v", z.name, now.Sub(z.busySince).Round(time.Second))
+		return fmt.Sprintf("ZFS has been changing zpool %s for %v", z.name, now.Sub(z.oldest()).Round(time.Second))
 	}
 	return ""
 }
 
 // stuck says whether a change runs for longer than ZFS takes for any.
 func (z *zpool) stuck(now time.Time) bool {
-	return !z.busySince.IsZero() && now.Sub(z.busySince) > slowChange
+	oldest := z.oldest()
+	return !oldest.IsZero() && now.Sub(oldest) > slowChange
 }
 
 // usable returns why nothing new may be made in the zpool, and nothing grow.
@@ -108,7 +109,7 @@ func (z *zpool) pool(parent string, now time.Time) provision.Pool {
 		if d.parent != parent {
 			continue
 		}
-		if d.area == live {
+		if d.isVolume() {
 			p.Volumes = append(p.Volumes, z.view(name, now))
 		}
 		for _, s := range d.snapshots {

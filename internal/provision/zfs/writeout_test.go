@@ -18,7 +18,7 @@ func written(t *testing.T, h *zfstest.Host) *zfs.Provisioner {
 }
 
 func content(h *zfstest.Host, id string) (text string) {
-	h.On(devices+parent+"/"+id, func(d *zfstest.Dataset) { text = d.Content })
+	h.On(devices+volumes+id, func(d *zfstest.Dataset) { text = d.Content })
 	return text
 }
 
@@ -46,7 +46,7 @@ func TestWhatWasWrittenBeforeACloneIsInIt(t *testing.T) {
 func TestNothingIsTakenOfWhatCannotBeWritten(t *testing.T) {
 	h := newHost()
 	p := written(t, h)
-	fail := func(err error) { h.On(devices+parent+"/pvc-1", func(d *zfstest.Dataset) { d.Failing = err }) }
+	fail := func(err error) { h.On(devices+volumes+"pvc-1", func(d *zfstest.Dataset) { d.Failing = err }) }
 	fail(errors.New("the disk is gone"))
 	if _, err := p.Snapshot(t.Context(), provision.SnapshotRequest{ID: "snap-1", Volume: "pvc-1"}); !errors.Is(err, provision.ErrUnavailable) {
 		t.Errorf("a snapshot: %v", err)

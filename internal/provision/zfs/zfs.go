@@ -15,11 +15,11 @@ type Provisioner struct {
 	config  Config
 	state   state
 	changed chan struct{}
-	// ids orders the operations of each volume and snapshot, zpools what is done to
-	// each zpool, and reports the reading of what is stale.
+	// ids orders the operations of each volume and snapshot, zpools keeps the reading of
+	// each zpool from what changes it, and reports orders the reading of what is stale.
 	ids, zpools, reports keyed.Locks[string]
 	tasks                run.Tasks
-	sweepOnce            sync.Once
+	tidyOnce             sync.Once
 
 	// findings are about zpools that classes ask for.
 	findings findings
@@ -68,8 +68,9 @@ func (p *Provisioner) Get(ctx context.Context, id string) (provision.Volume, err
 }
 
 // volumeIn and snapshotIn say whether a zpool holds what bears an id.
-func volumeIn(z *zpool, id string) bool   { _, d := z.volume(id); return d != nil }
-func snapshotIn(z *zpool, id string) bool { _, s := z.snapshot(id); return s != nil }
+func volumeIn(z *zpool, id string) bool     { _, d := z.volume(id); return d != nil }
+func unfinishedIn(z *zpool, id string) bool { return len(z.unfinished(id)) > 0 }
+func snapshotIn(z *zpool, id string) bool   { _, s := z.snapshot(id); return s != nil }
 
 // locateVolume and locateSnapshot return the zpool that holds what bears an id.
 func (p *Provisioner) locateVolume(ctx context.Context, id string) (string, error) {

@@ -17,6 +17,7 @@ var tank = provision.PoolRef{Type: provision.ZFS, Name: "zfs:tank/berth"}
 const (
 	unit    = zfs.Unit
 	parent  = "tank/berth"
+	volumes = parent + "/berth-volumes/"
 	devices = "/dev/zvol/"
 )
 
@@ -46,7 +47,7 @@ func harnessOf(t *testing.T, host *zfstest.Host) conformance.Harness {
 			p, stop = start(t, c)
 			return p
 		},
-		PutForeign: func(name string, size int64) { host.PutForeign(parent+"/"+name, size) },
+		PutForeign: func(name string, size int64) { host.PutForeign(volumes+name, size) },
 		Open: func(v provision.Volume) func() {
 			host.On(v.Device, func(d *zfstest.Dataset) { d.Open = true })
 			return func() { host.On(v.Device, func(d *zfstest.Dataset) { d.Open = false }) }
@@ -65,7 +66,7 @@ func harnessOf(t *testing.T, host *zfstest.Host) conformance.Harness {
 
 func config(host *zfstest.Host) zfs.Config {
 	return zfs.Config{
-		Runner: host, Devices: host, RefreshInterval: time.Hour, WatchInterval: time.Millisecond,
+		Runner: host, Devices: host, RefreshInterval: time.Hour, WatchInterval: time.Millisecond, Pause: func() {},
 		Mkfs: func(context.Context, string, string, string) error { return nil },
 	}
 }

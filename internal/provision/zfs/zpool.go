@@ -10,7 +10,6 @@ import (
 	"time"
 
 	"berth.dev/berth/internal/provision"
-	"berth.dev/berth/internal/provision/reading"
 )
 
 // zpool is what is known of one zpool.
@@ -37,15 +36,12 @@ type zpool struct {
 	missing bool
 	// unfit says why the programs of ZFS must not be used on the zpool; empty if they may.
 	unfit string
-	// read is when ZFS last answered, reading whether it is to be asked again, and silent
-	// why the last answer did not come.
-	read    time.Time
-	reading reading.Mark
-	silent  error
-	// asking is set while a question has no answer.
-	asking bool
-	// busySince is when the change that is running now began; zero if none is.
-	busySince time.Time
+	// read is when ZFS last answered, and silent why the last answer did not come. cluttered
+	// is set if something was left over then: the figures are with that.
+	read      time.Time
+	silent    error
+	cluttered bool
+	activity
 }
 
 // dataset is one of Berth's zvols or filesystems.
@@ -58,14 +54,22 @@ type dataset struct {
 	// quota of a filesystem: its size, or more while it grows.
 	quota int64
 	record
+	// created is when ZFS made it; zero if that was just now.
+	created time.Time
 	// origin is the snapshot that it is a clone of.
 	origin string
 	// reserved says that room is reserved for it, and dirty that it holds what none of
 	// its snapshots does.
 	reserved, dirty bool
+	// unfinished is set for what has the place of a volume and bears no record, and holds
+	// nothing: a crash left it when it was being made.
+	unfinished bool
 	// snapshots by the name that follows the volume's.
 	snapshots map[string]*snapshot
 }
+
+// isVolume says whether it is a volume to the world.
+func (d *dataset) isVolume() bool { return d.area == live && !d.unfinished }
 
 type snapshot struct {
 	// id is Berth's id; empty for a snapshot that was deleted and lives on for its
@@ -73,8 +77,10 @@ type snapshot struct {
 	id string
 	// base is set for what a clone of a volume was made from, and deferred once it goes
 	// with the last clone.
-	base, deferred  bool
+	base, deferred bool
+	// allocated is what it holds, and estimated is set while that is not known: all at most.
 	size, allocated int64
+	estimated       bool
 	filesystem      string
 	taken           time.Time
 	order           int64 // by which snapshots of one volume were taken
@@ -113,7 +119,7 @@ func newZpool(rows []row) (*zpool, error) {
 }
 
 func (z *zpool) sortFilesystem(r row) {
-	if _, last := cutLast(r.name); last == freshArea || last == trashArea {
+	if _, last := cutLast(r.name); last == liveArea || last == trashArea {
 		z.areas[r.name] = true
 		return
 	}
@@ -131,14 +137,15 @@ func (z *zpool) sortVolume(r row) {
 
 // take takes a zvol or a dataset in if it is Berth's, which it is if its record bears its
 // name: one that somebody renamed is not, since guessing which is right could destroy data.
-// What is in the area of new ones of a pool is Berth's by its place: a volume that was
-// being made may have no record yet.
+// So is what has a volume's place and name if it bears no record at all, and holds nothing.
 func (z *zpool) take(r row, size int64) bool {
 	parent, where, id := place(r.name)
-	if _, pool := z.parents[parent]; !pool || r.volume != id && where != fresh {
+	unfinished := where == live && r.volume == "-" && r.holds() < significant && provision.CheckID(id) == nil
+	if _, pool := z.parents[parent]; !pool || where == elsewhere || r.volume != id && !unfinished {
 		return false
 	}
 	z.datasets[r.name] = &dataset{
+		unfinished: unfinished, created: time.Unix(r.creation, 0),
 		parent: parent, area: where, kind: r.kind, id: id, size: size, quota: r.refquota, record: parseRecord(r), origin: r.origin,
 		reserved: r.refreservation > 0, dirty: r.written > atRest[r.kind], snapshots: map[string]*snapshot{},
 	}
@@ -160,7 +167,7 @@ func newSnapshot(name string, r row) *snapshot {
 	s := &snapshot{
 		base: strings.HasPrefix(name, basePrefix), deferred: r.deferred, order: r.createTXG,
 		size: size, allocated: min(provision.RoundUp(r.referenced, Unit), size),
-		filesystem: set(r.filesystem), taken: time.Unix(r.creation, 0).UTC(),
+		filesystem: set(r.filesystem), taken: takenAt(r),
 	}
 	if r.snapshot == name && !r.deferred {
 		s.id = name
@@ -174,7 +181,7 @@ func (z *zpool) volume(id string) (name string, d *dataset) {
 		return "", nil
 	}
 	for name, d := range z.datasets {
-		if d.id == id && d.area == live {
+		if d.id == id && d.isVolume() {
 			return name, d
 		}
 	}
@@ -187,7 +194,7 @@ func (z *zpool) snapshot(id string) (of string, s *snapshot) {
 		return "", nil
 	}
 	for name, d := range z.datasets {
-		if s := d.snapshots[id]; s != nil && s.id != "" && d.area != fresh {
+		if s := d.snapshots[id]; s != nil && s.id != "" {
 			return name, s
 		}
 	}

@@ -6,6 +6,7 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"time"
 
 	"berth.dev/berth/internal/run"
 )
@@ -66,10 +67,7 @@ func (h *Host) answer(c run.Command) ([]byte, error) {
 	case z == nil:
 		return nil, fmt.Errorf("cannot open '%s': dataset does not exist", name)
 	case c.Args[0] == "list" && strings.Contains(name, "@"):
-		if _, s := h.findSnapshot(name); s == nil {
-			return nil, fmt.Errorf("cannot open '%s': dataset does not exist", name)
-		}
-		return h.listSnapshot(name), nil
+		return h.listSnapshots(a.operands)
 	case c.Args[0] == "list":
 		return h.list(name, strings.Contains(a.flags["-t"], "snapshot")), nil
 	}
@@ -121,22 +119,18 @@ func (h *Host) create(z *Zpool, a arguments, name string) error {
 		d.Refreservation = reservation(d.Volsize)
 		d.Block, _ = strconv.ParseInt(a.flags["-b"], 10, 64)
 	}
-	if err := d.promise(a.props); err != nil {
-		return err
-	}
-	if d.Refreservation > z.available() {
-		return fmt.Errorf("cannot create '%s': out of space", name)
-	}
-	z.Datasets[name] = d
-	return nil
+	return h.put(z, name, d)
 }
 
-// promise takes the quota and the reservation of a filesystem out of its properties.
+// promise takes size, quota and reservation out of the properties.
 func (d *Dataset) promise(props map[string]string) error {
-	for key, to := range map[string]*int64{"refquota": &d.Refquota, "refreservation": &d.Refreservation} {
-		if value := props[key]; value != "" {
+	for key, to := range map[string]*int64{"volsize": &d.Volsize, "refquota": &d.Refquota, "refreservation": &d.Refreservation} {
+		if value := props[key]; value != "" && value != "auto" {
 			*to, _ = strconv.ParseInt(value, 10, 64)
 		}
+	}
+	if props["refreservation"] == "auto" {
+		d.Refreservation = reservation(d.Volsize)
 	}
 	if d.Refquota > 0 && d.Refreservation > d.Refquota {
 		return fmt.Errorf("cannot set refreservation: size is greater than the quota")
@@ -154,10 +148,20 @@ func (h *Host) clone(z *Zpool, a arguments, name string) error {
 	}
 	d := filesystem()
 	d.Props, d.Volsize, d.Content, d.Origin, d.Block = a.props, s.Volsize, s.Content, a.operands[0], of.Block
-	if err := d.promise(a.props); err != nil {
+	return h.put(z, name, d)
+}
+
+// put adds a dataset with its properties. When there is no room for its reservation ZFS has
+// made it already, and cannot destroy a zvol that udev looks at.
+func (h *Host) put(z *Zpool, name string, d *Dataset) error {
+	if err := d.promise(d.Props); err != nil {
 		return err
 	}
+	d.Created = time.Now()
 	if d.Refreservation > z.available() {
+		if d.Refreservation = 0; h.Lingering && d.Volsize > 0 {
+			z.Datasets[name] = d
+		}
 		return fmt.Errorf("cannot create '%s': out of space", name)
 	}
 	z.Datasets[name] = d

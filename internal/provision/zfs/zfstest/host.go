@@ -6,6 +6,7 @@ import (
 	"maps"
 	"strings"
 	"sync"
+	"time"
 
 	"berth.dev/berth/internal/provision/zfs"
 	"berth.dev/berth/internal/run"
@@ -19,6 +20,9 @@ type Host struct {
 
 	// Version of the kernel's module, and Tools what its programs print of theirs.
 	Version, Tools string
+
+	// Lingering says that zvols stay for which there was no room.
+	Lingering bool
 
 	// Misled says that the links to zvols lead elsewhere.
 	Misled bool
@@ -62,6 +66,8 @@ type Dataset struct {
 	// cannot be written.
 	Cached  string
 	Failing error
+	// Created is when it was made.
+	Created time.Time
 	// Origin of a clone.
 	Origin    string
 	Snapshots map[string]*Snapshot
@@ -112,13 +118,26 @@ func (h *Host) PutFilesystem(name string, props map[string]string) {
 	})
 }
 
-// PutForeign makes a zvol that bears no record and takes just what is charged for a
-// size.
+// PutForeign makes a zvol that bears no record, holds something and takes just what is
+// charged for a size.
 func (h *Host) PutForeign(name string, size int64) {
 	h.Edit(func(zpools map[string]*Zpool) {
+		all := zpools[zpoolOf(name)].Datasets
+		if all[parentOf(name)] == nil {
+			all[parentOf(name)] = filesystem()
+		}
 		d := filesystem()
-		d.Volsize, d.Refreservation = size, zfs.Charge((size+zfs.Unit-1)/zfs.Unit*zfs.Unit)
-		zpools[zpoolOf(name)].Datasets[name] = d
+		d.Volsize, d.Refreservation, d.Data = size, zfs.Charge((size+zfs.Unit-1)/zfs.Unit*zfs.Unit), size/2
+		all[name] = d
+	})
+}
+
+// Halve leaves of what a command made what ZFS makes first: a dataset without properties.
+func (h *Host) Halve(c run.Command) {
+	h.Edit(func(zpools map[string]*Zpool) {
+		name := c.Args[len(c.Args)-1]
+		d := zpools[zpoolOf(name)].Datasets[name]
+		d.Props, d.Refreservation, d.Refquota = map[string]string{}, 0, 0
 	})
 }
 

@@ -3,6 +3,7 @@ package zfstest
 import (
 	"bytes"
 	"cmp"
+	"fmt"
 	"maps"
 	"slices"
 	"strconv"
@@ -26,16 +27,22 @@ func (h *Host) list(name string, snapshots bool) []byte {
 	return out.Bytes()
 }
 
-func (h *Host) listSnapshot(name string) []byte {
+// listSnapshots prints those that are there, as ZFS does.
+func (h *Host) listSnapshots(names []string) (printed []byte, err error) {
 	var out bytes.Buffer
-	of, at, _ := strings.Cut(name, "@")
-	_, s := h.findSnapshot(name)
-	h.zpools[zpoolOf(name)].printSnapshot(&out, of, at, s)
-	return out.Bytes()
+	for _, name := range names {
+		of, at, _ := strings.Cut(name, "@")
+		if _, s := h.findSnapshot(name); s != nil {
+			h.zpools[zpoolOf(name)].printSnapshot(&out, of, at, s)
+		} else {
+			err = fmt.Errorf("cannot open '%s': dataset does not exist", name)
+		}
+	}
+	return out.Bytes(), err
 }
 
 // user are the columns of user properties.
-var user = []string{"berth.dev:pool", "berth.dev:volume", "berth.dev:fs", "berth.dev:source", "berth.dev:inline", "berth.dev:snapshot", "berth.dev:size"}
+var user = []string{"berth.dev:pool", "berth.dev:volume", "berth.dev:fs", "berth.dev:source", "berth.dev:inline", "berth.dev:snapshot", "berth.dev:size", "berth.dev:taken"}
 
 func (z *Zpool) print(out *bytes.Buffer, name string, d *Dataset) {
 	kind, size := "filesystem", "-"
@@ -51,7 +58,7 @@ func (z *Zpool) print(out *bytes.Buffer, name string, d *Dataset) {
 	}
 	line := []string{
 		name, kind, text(z.used(name)), text(z.available()), text(d.referenced()), text(written), size,
-		text(d.Refreservation), text(d.Refquota), text(d.Quota), cmp.Or(d.Origin, "-"), "-", "1", "1700000000",
+		text(d.Refreservation), text(d.Refquota), text(d.Quota), cmp.Or(d.Origin, "-"), "-", "1", text(max(d.Created.Unix(), 0)),
 	}
 	for _, p := range user {
 		line = append(line, cmp.Or(z.property(name, p), "-"))

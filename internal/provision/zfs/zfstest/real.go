@@ -48,12 +48,19 @@ func RealPool(t testing.TB, dataset string) provision.PoolRef {
 	return provision.PoolRef{Type: provision.ZFS, Name: provision.ZFSPrefix + dataset}
 }
 
-// RealForeign makes a zvol that is not Berth's and takes just what is charged for a
-// size.
+// RealForeign makes a zvol that is not Berth's, holds something and takes just what is charged
+// for a size. Above it there may be a filesystem only that Berth makes.
 func RealForeign(t testing.TB, dataset string, size int64) {
 	t.Helper()
+	above := dataset[:strings.LastIndexByte(dataset, '/')]
+	if _, err := (run.Exec{}).Change(run.Command{Operation: "zfs list", Program: "zfs", Args: []string{"list", above}}); err != nil {
+		Run(t, "zfs", "create", "-o", "mountpoint=none", "-o", "canmount=off", above)
+	}
 	whole := provision.RoundUp(size, zfs.Unit)
 	Run(t, "zfs", "create", "-s", "-V", strconv.FormatInt(whole, 10), "-o", "refreservation="+strconv.FormatInt(zfs.Charge(whole), 10), dataset)
+	Run(t, "udevadm", "settle")
+	Run(t, "dd", "if=/dev/urandom", "of=/dev/zvol/"+dataset, "bs=1M", "count=2", "oflag=direct")
+	Run(t, "zpool", "sync")
 }
 
 // RealConfig is a provisioner's over this machine, with what counts its processes and the
@@ -66,5 +73,5 @@ func RealConfig(t testing.TB) (zfs.Config, *run.Counter, *conformance.Formats) {
 		t.Fatal(err)
 	}
 	made := &conformance.Formats{Mkfs: mounter.Mkfs}
-	return zfs.Config{Runner: counter, Devices: &kernel.Devices{}, Mkfs: made.Make}, counter, made
+	return zfs.Config{Runner: counter, Devices: &kernel.Devices{}, Mkfs: made.Make, Pause: func() {}}, counter, made
 }

@@ -1,0 +1,140 @@
+package zfs_test
+
+import (
+	"errors"
+	"slices"
+	"testing"
+
+	"berth.dev/berth/internal/provision"
+	"berth.dev/berth/internal/provision/zfs/zfstest"
+)
+
+// left is what a loss of power left of a volume: it has its place, and no properties.
+func left(h *zfstest.Host, name string, data int64) {
+	h.PutFilesystem(parent+"/berth-volumes", nil)
+	h.Edit(func(zpools map[string]*zfstest.Zpool) {
+		zpools["tank"].Datasets[name] = &zfstest.Dataset{Volsize: unit, Data: data, Props: map[string]string{}}
+	})
+}
+
+func there(h *zfstest.Host, name string) bool { return slices.Contains(datasets(h), name) }
+
+func TestWhatACrashLeftOfAVolumeIsNoVolume(t *testing.T) {
+	h := newHost()
+	left(h, volumes+"pvc-1", 0)
+	p, _ := start(t, config(h))
+	if _, err := p.Get(t.Context(), "pvc-1"); !errors.Is(err, provision.ErrNotFound) {
+		t.Errorf("getting it: %v", err)
+	}
+	if pool := reported(t, p); len(pool.Volumes) > 0 || pool.Foreign > 0 {
+		t.Errorf("reported %+v", pool)
+	}
+	if v := create(t, p, "pvc-1", 8); v.Size != 8*unit {
+		t.Errorf("made %+v", v)
+	}
+}
+
+func TestWhatACrashLeftOfAVolumeIsDeletedAsOne(t *testing.T) {
+	h := newHost()
+	left(h, volumes+"pvc-1", 0)
+	p, _ := start(t, config(h))
+	create(t, p, "pvc-2", 1)
+	if p.Wait(); !there(h, volumes+"pvc-1") {
+		t.Error("it went although nobody asked for that")
+	}
+	if err := p.Delete(t.Context(), "pvc-1"); err != nil || there(h, volumes+"pvc-1") {
+		t.Errorf("deleting it: %v; there is %v", err, datasets(h))
+	}
+}
+
+func TestWhatBearsNoRecordIsNobodysIfItCouldBeSomebodys(t *testing.T) {
+	for name, tc := range map[string]struct {
+		id      string
+		disturb func(*zfstest.Dataset)
+	}{
+		"it holds something":      {"pvc-1", func(d *zfstest.Dataset) { d.Data = 2 << 20 }},
+		"it has somebody's name":  {"home", func(*zfstest.Dataset) {}},
+		"it has another's record": {"pvc-1", func(d *zfstest.Dataset) { d.Props["berth.dev:volume"] = "pvc-2" }},
+	} {
+		t.Run(name, func(t *testing.T) {
+			h := newHost()
+			left(h, volumes+tc.id, 0)
+			edit(h, volumes+tc.id, tc.disturb)
+			p, _ := start(t, config(h))
+			if _, err := p.Create(t.Context(), request("pvc-1", 1)); tc.id == "pvc-1" && !errors.Is(err, provision.ErrConflict) {
+				t.Errorf("creating: %v, want ErrConflict", err)
+			}
+			if err := p.Delete(t.Context(), "pvc-1"); tc.id == "pvc-1" && !errors.Is(err, provision.ErrConflict) {
+				t.Errorf("deleting: %v, want ErrConflict", err)
+			}
+			if p.Wait(); !there(h, volumes+tc.id) {
+				t.Error("it was destroyed")
+			}
+		})
+	}
+}
+
+// ZFS makes a zvol before it reserves its room, and cannot take one back that udev looks at.
+func TestAVolumeThatHadNoRoomIsNotThere(t *testing.T) {
+	h := newHost()
+	h.Lingering = true
+	p, _ := start(t, config(h))
+	create(t, p, "pvc-1", 1)
+	takeRoom(h)
+	if _, err := p.Create(t.Context(), request("pvc-2", 100)); !errors.Is(err, provision.ErrNoSpace) {
+		t.Errorf("got %v, want ErrNoSpace", err)
+	}
+	if there(h, volumes+"pvc-2") {
+		t.Errorf("there is %v", datasets(h))
+	}
+	r := request("pvc-3", 100)
+	r.Source.Volume = "pvc-1"
+	if _, err := p.Create(t.Context(), r); !errors.Is(err, provision.ErrNoSpace) {
+		t.Errorf("got %v, want ErrNoSpace", err)
+	}
+	if p.Wait(); there(h, volumes+"pvc-3") {
+		t.Errorf("there is %v", datasets(h))
+	}
+}
+
+// takeRoom has others take most of a zpool, which nobody has seen yet.
+func takeRoom(h *zfstest.Host) {
+	h.Edit(func(zpools map[string]*zfstest.Zpool) {
+		zpools["tank"].Datasets["tank/theirs"] = &zfstest.Dataset{Props: map[string]string{}, Data: 900 << 20}
+	})
+}
+
+func TestAVolumeWithoutItsRoomGetsIt(t *testing.T) {
+	for name, s := range map[string]story{"a zvol": zvols, "a dataset": files} {
+		t.Run(name, func(t *testing.T) {
+			h := newHost()
+			r := request("pvc-1", 8)
+			s.ask(&r)
+			made(t, fresh(t, h), r)
+			edit(h, volumes+"pvc-1", func(d *zfstest.Dataset) { d.Refreservation = 0 })
+			if v := made(t, fresh(t, h), r); v.Size != 8*unit {
+				t.Errorf("it is %+v", v)
+			}
+			edit(h, volumes+"pvc-1", func(d *zfstest.Dataset) {
+				if d.Refreservation < 8*unit {
+					t.Errorf("%d bytes are reserved", d.Refreservation)
+				}
+			})
+		})
+	}
+}
+
+func TestAVolumeThatWasThereIsNotTakenBackForWantOfRoom(t *testing.T) {
+	h := newHost()
+	create(t, fresh(t, h), "pvc-1", 100)
+	edit(h, volumes+"pvc-1", func(d *zfstest.Dataset) { d.Refreservation, d.Created = 0, d.Created.AddDate(-40, 0, 0) })
+	p := fresh(t, h)
+	reported(t, p)
+	takeRoom(h)
+	if _, err := p.Create(t.Context(), request("pvc-1", 100)); !errors.Is(err, provision.ErrNoSpace) {
+		t.Errorf("got %v, want ErrNoSpace", err)
+	}
+	if !there(h, volumes+"pvc-1") {
+		t.Error("it was destroyed")
+	}
+}
