@@ -49,7 +49,7 @@ func (b *bench) zpool(name, fs string, how v1alpha1.ZFSPools) (class string) {
 	b.Cleanup(func() {
 		b.goneWithSnapshots()
 		for left := range strings.FieldsSeq(b.onNode(zfsNode, "zfs", "list", "-H", "-t", "all", "-o", "name", "-r", dataset)) {
-			if !slices.Contains([]string{dataset, dataset + "/berth-new", dataset + "/berth-trash"}, left) {
+			if !slices.Contains([]string{dataset, dataset + "/berth-volumes", dataset + "/berth-trash"}, left) {
 				b.Errorf("left in the zpool: %s", left)
 			}
 		}

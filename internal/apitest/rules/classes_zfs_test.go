@@ -10,7 +10,7 @@ import (
 
 const (
 	zfsNeeded  = "zfs must be set exactly when provisioner is ZFS"
-	berthsOwn  = "pools: berth-new and berth-trash are filesystems that Berth makes for itself"
+	berthsOwn  = "pools: berth-volumes and berth-trash are filesystems that Berth makes for itself"
 	poolsField = "spec.zfs.pools"
 )
 
@@ -42,9 +42,9 @@ var zpoolCases = map[string]struct {
 	"a snapshot":                    {change: zpools("tank@now"), refusal: poolsField + "[0]"},
 	"a slash at the end":            {change: zpools("tank/"), refusal: poolsField + "[0]"},
 	"a name too long for clones":    {change: zpools("tank/" + strings.Repeat("a", 96)), refusal: poolsField + "[0]"},
-	"where volumes are made":        {change: zpools("tank/berth-new"), refusal: berthsOwn},
+	"where volumes are made":        {change: zpools("tank/berth-volumes"), refusal: berthsOwn},
 	"below where they are kept":     {change: zpools("tank/berth-trash/x"), refusal: berthsOwn},
-	"what only begins so":           {change: zpools("tank/berth-newer")},
+	"what only begins so":           {change: zpools("tank/berth-volumes2")},
 	"the smallest blocks":           {change: zvols("8Ki", "")},
 	"the largest blocks":            {change: zvols("128Ki", "zstd")},
 	"smaller blocks":                {change: zvols("4Ki", ""), refusal: `Unsupported value: "4Ki"`},

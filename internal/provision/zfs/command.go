@@ -43,14 +43,23 @@ func (c Config) createCommand(r provision.CreateRequest, size int64, name string
 	return c.command("create", slices.Concat(args, properties(r, ""), []string{name})...)
 }
 
-// cloneCommand makes a clone with its size and room reserved for all of it, which clones
-// have not by themselves. Its blocks are as large as its origin's.
-func (c Config) cloneCommand(r provision.CreateRequest, size int64, filesystem, from, name string) run.Command {
+// original is what a clone is made of.
+type original struct {
+	snapshot, filesystem string
+	size                 int64
+}
+
+// cloneCommand makes a clone with room reserved for all of it, which clones have not by
+// themselves, and larger if it is to be. Its blocks are as large as its origin's.
+func (c Config) cloneCommand(r provision.CreateRequest, size int64, of original, name string) run.Command {
 	if r.Filesystem == provision.Dataset {
-		return c.cloneDatasetCommand(r, size, filesystem, from, name)
+		return c.cloneDatasetCommand(r, size, of, name)
 	}
-	whole := []string{"-o", "volsize=" + strconv.FormatInt(size, 10), "-o", "refreservation=auto"}
-	return c.command("clone", slices.Concat(whole, properties(r, filesystem), []string{from, name})...)
+	whole := []string{"-o", "refreservation=auto"}
+	if size > of.size { // setting it costs ZFS another write to the disks
+		whole = append(whole, "-o", "volsize="+strconv.FormatInt(size, 10))
+	}
+	return c.command("clone", slices.Concat(whole, properties(r, of.filesystem), []string{of.snapshot, name})...)
 }
 
 // reserveCommand gives a zvol its size, and reserves room for all of it.

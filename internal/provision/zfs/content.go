@@ -13,7 +13,6 @@ func (p *Provisioner) planContent(z *zpool, r provision.CreateRequest, size int6
 	if r.Source == (provision.Source{}) {
 		return []step{p.blankStep(r, size, name)}, size, nil
 	}
-	from, filesystem, held := "", "", int64(0)
 	if r.Source.Snapshot != "" {
 		of, s := z.snapshot(r.Source.Snapshot)
 		if s == nil {
@@ -22,21 +21,18 @@ func (p *Provisioner) planContent(z *zpool, r provision.CreateRequest, size int6
 		if err := cmp.Or(r.Fits(poolRef(z.datasets[of].parent), s.size), z.datasets[of].likeSource(r)); err != nil {
 			return nil, 0, err
 		}
-		from, filesystem = of+"@"+r.Source.Snapshot, s.filesystem
-	} else {
-		of, d := z.volume(r.Source.Volume)
-		if d == nil {
-			return nil, 0, fmt.Errorf("%w: %s", provision.ErrNotFound, r.Source.Volume)
-		}
-		if err := cmp.Or(r.Fits(poolRef(d.parent), d.size), d.likeSource(r)); err != nil {
-			return nil, 0, err
-		}
-		at := d.baseName(r.ID)
-		steps = append(steps, p.snapshotStep(of, d, at, ""))
-		// What the base holds stays when its volume is overwritten.
-		from, filesystem, held = of+"@"+at, d.filesystem, d.size
+		return []step{p.cloneStep(r, size, name, original{of + "@" + r.Source.Snapshot, s.filesystem, s.size})}, size, nil
 	}
-	return append(steps, p.cloneStep(r, size, name, filesystem, from)), size + held, nil
+	of, d := z.volume(r.Source.Volume)
+	if d == nil {
+		return nil, 0, fmt.Errorf("%w: %s", provision.ErrNotFound, r.Source.Volume)
+	}
+	if err := cmp.Or(r.Fits(poolRef(d.parent), d.size), d.likeSource(r)); err != nil {
+		return nil, 0, err
+	}
+	at := d.baseName(r.ID)
+	// What the base holds stays when its volume is overwritten.
+	return []step{p.snapshotStep(of, d, at, ""), p.cloneStep(r, size, name, original{of + "@" + at, d.filesystem, d.size})}, size + d.size, nil
 }
 
 // baseName is a name for the base of a clone that is not taken.
@@ -49,20 +45,20 @@ func (d *dataset) baseName(id string) string {
 }
 
 func (p *Provisioner) blankStep(r provision.CreateRequest, size int64, name string) step {
-	return step{command: p.config.createCommand(r, size, name), learn: learnNew(r, size, name, "", "")}
+	return step{command: p.config.createCommand(r, size, name), learn: learnNew(r, size, name, original{})}
 }
 
-func (p *Provisioner) cloneStep(r provision.CreateRequest, size int64, name, filesystem, from string) step {
-	return step{command: p.config.cloneCommand(r, size, filesystem, from, name), learn: learnNew(r, size, name, filesystem, from)}
+func (p *Provisioner) cloneStep(r provision.CreateRequest, size int64, name string, of original) step {
+	return step{command: p.config.cloneCommand(r, size, of, name), learn: learnNew(r, size, name, of)}
 }
 
 // learnNew puts a volume into what is known.
-func learnNew(r provision.CreateRequest, size int64, name, filesystem, from string) func(z *zpool) {
+func learnNew(r provision.CreateRequest, size int64, name string, of original) func(z *zpool) {
 	parent, _ := datasetOf(r.Pool)
 	return func(z *zpool) {
 		z.datasets[name] = &dataset{
-			parent: parent, area: live, kind: kindOf(r), id: r.ID, size: size, quota: size, reserved: true, origin: from,
-			record: record{filesystem: filesystem, inline: r.Inline, source: r.Source}, snapshots: map[string]*snapshot{},
+			parent: parent, area: live, kind: kindOf(r), id: r.ID, size: size, quota: size, reserved: true, origin: of.snapshot,
+			record: record{filesystem: of.filesystem, inline: r.Inline, source: r.Source}, snapshots: map[string]*snapshot{},
 		}
 	}
 }

@@ -88,8 +88,8 @@ func (c Config) createDatasetCommand(r provision.CreateRequest, size int64, name
 }
 
 // cloneDatasetCommand makes a clone with its size: it inherits nothing from its origin.
-func (c Config) cloneDatasetCommand(r provision.CreateRequest, size int64, filesystem, from, name string) run.Command {
-	return c.command("clone", slices.Concat(datasetArgs(r, size), properties(r, filesystem), []string{from, name})...)
+func (c Config) cloneDatasetCommand(r provision.CreateRequest, size int64, of original, name string) run.Command {
+	return c.command("clone", slices.Concat(datasetArgs(r, size), properties(r, of.filesystem), []string{of.snapshot, name})...)
 }
 
 func (c Config) growDatasetCommand(name string, size int64) run.Command {

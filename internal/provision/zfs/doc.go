@@ -4,17 +4,26 @@
 //
 // A pool is a zpool's root filesystem, or any filesystem in it that an administrator
 // marked with the property berth.dev:pool, whose value is its own name. A volume is a
-// zvol or a dataset directly below it that bears the volume's id as its name and in a property;
-// further properties record its filesystem, its owner and its source. Every other dataset is
-// foreign: counted, never touched. That holds for snapshots, too: one that others took
-// of a volume outlives the volume.
+// zvol or a dataset in a hidden filesystem of the pool, berth-volumes, that bears the volume's
+// id as its name and in a property; further properties record its filesystem, its owner and
+// its source. Every other dataset is foreign: counted, never touched. That holds for
+// snapshots, too: one that others took of a volume outlives the volume.
 //
 // # Half made is not there
 //
-// ZFS makes a dataset and sets its properties one after the other. So a volume is made
-// in a hidden filesystem of the pool, berth-new, complete with properties, reservation
-// and, for a copy, size; then it is renamed to its place. What a crash leaves in
-// berth-new is nobody's, and is destroyed.
+// One command makes a volume with its properties, its reservation and, for a copy, its size.
+// But ZFS makes the dataset first, then reserves the room, and writes the record last, each with
+// a write to the disks of its own. So there are two states that a loss of power can leave, or a
+// command that fails when udev already looks at a zvol:
+//
+//   - A dataset without any record. In the place of a volume, with a volume's name and
+//     nothing in it, it is taken for what was left of that volume: it is no volume, and is
+//     destroyed when that very one is to be made or deleted, and only then.
+//   - A volume whose room was not reserved. It gets it when it is asked for again; when it was
+//     made just then and there is no room, it is destroyed.
+//
+// The rejected alternative is to make volumes elsewhere and to rename them when they are
+// complete. That takes a second process and a third write, and another device of a zvol.
 //
 // # Datasets
 //
@@ -44,8 +53,15 @@
 //
 // All of that is derived from what a report says, so that whoever comes after a crash
 // goes on where it happened: plans are made from facts, and what no plan wants is
-// swept up after the next change and at the start. Promoting clones instead would move
-// snapshots between volumes, and with them the answer to what they are of.
+// swept up when nothing changed for a moment, and at the start. Promoting clones instead would
+// move snapshots between volumes, and with them the answer to what they are of.
+//
+// # At the same time
+//
+// ZFS writes what was changed at the same time to the disks together, so changes of a zpool do
+// not wait for each other. Each holds the ids of what it is about, and shares those of what
+// must only stay; room is promised to it before it begins, and counts as taken from then on.
+// A zpool is read only while nothing changes in it: nobody could tell what the answer is of.
 //
 // # Space
 //
@@ -54,7 +70,8 @@
 // units of 4 MiB after that charge. What ZFS needs beyond it comes out of an allowance,
 // a 64th of the zpool and 16 MiB, which is set aside from the total: it moves all the time, and
 // the figures shall not. A snapshot or a copy is admitted if all of its volume could be
-// overwritten afterwards.
+// overwritten afterwards. What a snapshot holds only ZFS can tell, and is asked afterwards:
+// until then it is charged all of its volume.
 //
 // # State without processes
 //

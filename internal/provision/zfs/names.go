@@ -23,7 +23,7 @@ const basePrefix = "berth-base-"
 
 // maxParent leaves room, of the 255 bytes that ZFS allows for a name, for a volume and the
 // base of a clone of it.
-const maxParent = 96
+const maxParent = 100
 
 // deviceDir is where the links to zvols are.
 const deviceDir = "/dev/zvol/"
