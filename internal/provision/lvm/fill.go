@@ -109,7 +109,7 @@ func (p *Provisioner) refuse(name string, err error, pools ...string) {
 // rouseRefused tries again to activate what could not be, behind its caller's back: nothing
 // new is asked of a pool that has a problem.
 func (p *Provisioner) rouseRefused(ctx context.Context) {
-	for name, pools := range p.state.refused() {
+	for name, pools := range p.state.thinPools(isRefused) {
 		p.tasks.Go(func() {
 			unlock, err := p.groups.Lock(ctx, name)
 			if err != nil {
@@ -123,21 +123,6 @@ func (p *Provisioner) rouseRefused(ctx context.Context) {
 			}
 		})
 	}
-}
-
-// refused returns by their groups the thin pools that could not be activated.
-func (s *state) refused() map[string][]string {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	byGroup := map[string][]string{}
-	for _, g := range s.groups {
-		for _, thin := range slices.Sorted(maps.Keys(g.pools)) {
-			if g.pools[thin].refused != "" {
-				byGroup[g.name] = append(byGroup[g.name], thin)
-			}
-		}
-	}
-	return byGroup
 }
 
 // asleep says that the kernel knows nothing of the pool, for it is not active.
@@ -171,7 +156,7 @@ func (p *Provisioner) watchFill(ctx context.Context) {
 // lookAround looks at the thin pools of all groups. One that does not answer holds up
 // its own group alone.
 func (p *Provisioner) lookAround() {
-	for name, pools := range p.state.thinPools() {
+	for name, pools := range p.state.thinPools(isIdle) {
 		if !p.looks.begin(name) {
 			continue
 		}
@@ -190,19 +175,22 @@ func (p *Provisioner) lookAround() {
 	}
 }
 
-// thinPools returns the names of the thin pools by group, without those of a group that
-// an own change is about to change: its devices come and go, and it looks at its end.
-func (s *state) thinPools() map[string][]string {
+// thinPools returns the names of some of the thin pools by their groups, in a stable order.
+func (s *state) thinPools(some func(*group, *thinPool) bool) map[string][]string {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	byGroup := map[string][]string{}
 	for _, g := range s.groups {
-		if !g.busySince.IsZero() {
-			continue
-		}
-		for thin := range g.pools {
-			byGroup[g.name] = append(byGroup[g.name], thin)
+		for _, thin := range slices.Sorted(maps.Keys(g.pools)) {
+			if some(g, g.pools[thin]) {
+				byGroup[g.name] = append(byGroup[g.name], thin)
+			}
 		}
 	}
 	return byGroup
 }
+
+// isRefused says that a pool could not be activated. isIdle says that no own change is about
+// to change its group: while one is, devices come and go, and it looks at its end.
+func isRefused(_ *group, p *thinPool) bool { return p.refused != "" }
+func isIdle(g *group, _ *thinPool) bool    { return g.busySince.IsZero() }

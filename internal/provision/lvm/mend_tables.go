@@ -121,7 +121,7 @@ func suspendedPool(name string) string {
 // the other way round. A change by others suspends one too, for a moment: LVM's report, which
 // waits for the end of it, tells the one from the other.
 func (p *Provisioner) noticeSuspended() {
-	pools := p.state.thinPools()
+	pools := p.state.thinPools(isIdle)
 	if len(pools) == 0 {
 		return
 	}
