@@ -13,6 +13,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"berth.dev/berth/internal/keyed"
 	"berth.dev/berth/internal/provision/blockdev"
 	"berth.dev/berth/internal/provision/zfs"
 )
@@ -38,8 +39,8 @@ type Devices struct {
 	mu sync.Mutex
 	// numbers are those of the zvols that told their names.
 	numbers map[string]uint64
-	// writing are the zvols to which what is kept in memory is being written.
-	writing map[string]bool
+	// writing has one at a time write what is kept in memory for a volume.
+	writing keyed.Locks[string]
 }
 
 var _ zfs.Devices = (*Devices)(nil)

@@ -12,14 +12,16 @@ import (
 )
 
 // WriteOut implements zfs.Devices. Whoever waits may give up; the kernel does not, so
-// nobody begins anew while it is at it.
+// nobody begins anew while it is at it. Joining in would not do: what was written since it
+// began may be left out.
 func (d *Devices) WriteOut(ctx context.Context, dataset string) error {
-	if !d.beginWriting(dataset) {
-		return errors.New("it is still being written")
+	unlock, err := d.writing.Lock(ctx, dataset)
+	if err != nil {
+		return fmt.Errorf("it is still being written: %w", err)
 	}
 	done := make(chan error, 1)
 	go func() {
-		defer d.endWriting(dataset)
+		defer unlock()
 		done <- d.writeOut(dataset)
 	}()
 	select {
@@ -86,23 +88,4 @@ func through(path string, flags int, f func(fd int) error) error {
 		return fmt.Errorf("writing out %s: %w", path, err)
 	}
 	return nil
-}
-
-func (d *Devices) beginWriting(dataset string) bool {
-	d.mu.Lock()
-	defer d.mu.Unlock()
-	if d.writing[dataset] {
-		return false
-	}
-	if d.writing == nil {
-		d.writing = map[string]bool{}
-	}
-	d.writing[dataset] = true
-	return true
-}
-
-func (d *Devices) endWriting(dataset string) {
-	d.mu.Lock()
-	defer d.mu.Unlock()
-	delete(d.writing, dataset)
 }
