@@ -73,7 +73,7 @@ func (p *Provisioner) carryOutFor(ctx context.Context, c change, unlockIDs func(
 		return err
 	}
 	_, err = run.Do(ctx, &p.tasks, func(ctx context.Context) (struct{}, error) {
-		defer p.tidySoon(c.zpool)
+		defer p.tidySoon(ctx, c.zpool)
 		defer unlockIDs()
 		return struct{}{}, p.carryOutSharing(ctx, c, &sharing{p, unlock})
 	})

@@ -73,9 +73,9 @@ type Config struct {
 	// WatchInterval is how often the kernel is asked which zpools there are and whether
 	// they work; 5 s by default.
 	WatchInterval time.Duration
-	// Pause returns after a moment; a zpool is tidied if nothing changed meanwhile. It takes
-	// 1 s by default.
-	Pause func()
+	// Pause returns after a moment, or when ctx ends; a zpool is tidied if nothing changed
+	// meanwhile. It takes 1 s by default.
+	Pause func(ctx context.Context)
 	// Now defaults to time.Now.
 	Now func() time.Time
 }
@@ -100,10 +100,19 @@ func (c Config) withDefaults() (Config, error) {
 		c.WatchInterval = 5 * time.Second
 	}
 	if c.Pause == nil {
-		c.Pause = func() { time.Sleep(time.Second) }
+		c.Pause = moment
 	}
 	if c.Now == nil {
 		c.Now = time.Now
 	}
 	return c, nil
+}
+
+func moment(ctx context.Context) {
+	timer := time.NewTimer(time.Second)
+	defer timer.Stop()
+	select {
+	case <-timer.C:
+	case <-ctx.Done():
+	}
 }

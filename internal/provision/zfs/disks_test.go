@@ -148,7 +148,7 @@ func TestOldBytesAreNeverReadFromANewVolumeOnRealZFS(t *testing.T) {
 func halveReal(t *testing.T, c run.Command) {
 	name := c.Args[len(c.Args)-1]
 	zfstest.Run(t, "zfs", "set", "refreservation=none", name)
-	for _, property := range strings.Fields(zfstest.Run(t, "zfs", "get", "-H", "-s", "local", "-o", "property", "all", name)) {
+	for property := range strings.FieldsSeq(zfstest.Run(t, "zfs", "get", "-H", "-s", "local", "-o", "property", "all", name)) {
 		if strings.HasPrefix(property, "berth.dev:") {
 			zfstest.Run(t, "zfs", "inherit", property, name)
 		}

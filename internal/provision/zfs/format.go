@@ -20,7 +20,7 @@ func (p *Provisioner) Format(ctx context.Context, r provision.FormatRequest) (pr
 		return provision.Volume{}, err
 	}
 	return run.Do(ctx, &p.tasks, func(ctx context.Context) (provision.Volume, error) {
-		defer p.tidyEach()
+		defer p.tidyEach(ctx)
 		defer unlock()
 		return p.formatLocked(ctx, r)
 	})

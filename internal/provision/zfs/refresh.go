@@ -87,7 +87,7 @@ func (p *Provisioner) refreshDue(ctx context.Context) error {
 	p.state.mu.Lock()
 	p.state.loaded = true
 	p.state.mu.Unlock()
-	p.tidyOnce.Do(p.tidyEach) // a crash may have left something
+	p.tidyOnce.Do(func() { p.tidyEach(ctx) }) // a crash may have left something
 	return nil
 }
 

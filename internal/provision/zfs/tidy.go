@@ -12,7 +12,7 @@ import (
 const moments = 30
 
 // tidySoon sees to it that a zpool is tidied.
-func (p *Provisioner) tidySoon(name string) {
+func (p *Provisioner) tidySoon(ctx context.Context, name string) {
 	begin := false
 	p.state.with(name, func(z *zpool) {
 		begin = z != nil && !z.tidying && (len(p.untidy(z)) > 0 || len(z.unmeasured()) > 0)
@@ -21,18 +21,19 @@ func (p *Provisioner) tidySoon(name string) {
 		}
 	})
 	if begin {
+		ctx = context.WithoutCancel(ctx)
 		p.tasks.Go(func() {
-			p.awaitRest(name)
+			p.awaitRest(ctx, name)
 			p.state.with(name, func(z *zpool) {
 				if z != nil {
 					z.tidying = false // what comes from now on is seen to anew
 				}
 			})
-			if p.sweep(context.Background(), name) {
+			if p.sweep(ctx, name) {
 				p.cleared(name)
 				p.signal()
 			}
-			p.measure(context.Background(), name)
+			p.measure(ctx, name)
 		})
 	}
 }
@@ -54,17 +55,17 @@ func (p *Provisioner) cleared(name string) {
 }
 
 // tidyEach sees to it that all zpools are tidied.
-func (p *Provisioner) tidyEach() {
+func (p *Provisioner) tidyEach(ctx context.Context) {
 	for _, name := range p.state.names() {
-		p.tidySoon(name)
+		p.tidySoon(ctx, name)
 	}
 }
 
 // awaitRest returns when nothing changed for a moment, or has been changing for long.
-func (p *Provisioner) awaitRest(name string) {
+func (p *Provisioner) awaitRest(ctx context.Context, name string) {
 	for range moments {
 		before, _ := p.activity(name)
-		p.config.Pause()
+		p.config.Pause(ctx)
 		if after, running := p.activity(name); after == before && running == 0 {
 			return
 		}
@@ -123,7 +124,7 @@ func (p *Provisioner) measure(ctx context.Context, name string) {
 	}
 	p.state.with(name, func(z *zpool) { z.learnSizes(rows) })
 	p.signal()
-	p.tidySoon(name) // there may be more
+	p.tidySoon(ctx, name) // there may be more
 }
 
 // learnSizes takes in what snapshots hold that are still there.

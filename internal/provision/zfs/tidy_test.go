@@ -1,6 +1,7 @@
 package zfs_test
 
 import (
+	"context"
 	"testing"
 
 	"berth.dev/berth/internal/provision/zfs"
@@ -10,7 +11,7 @@ import (
 func later(t *testing.T, c *zfs.Config) (tidy func(*zfs.Provisioner)) {
 	moments, over := make(chan struct{}), make(chan struct{})
 	t.Cleanup(func() { close(over) })
-	c.Pause = func() {
+	c.Pause = func(context.Context) {
 		select {
 		case moments <- struct{}{}:
 		case <-over:

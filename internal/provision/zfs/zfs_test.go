@@ -66,7 +66,7 @@ func harnessOf(t *testing.T, host *zfstest.Host) conformance.Harness {
 
 func config(host *zfstest.Host) zfs.Config {
 	return zfs.Config{
-		Runner: host, Devices: host, RefreshInterval: time.Hour, WatchInterval: time.Millisecond, Pause: func() {},
+		Runner: host, Devices: host, RefreshInterval: time.Hour, WatchInterval: time.Millisecond, Pause: func(context.Context) {},
 		Mkfs: func(context.Context, string, string, string) error { return nil },
 	}
 }

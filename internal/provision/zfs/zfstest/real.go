@@ -3,6 +3,7 @@
 package zfstest
 
 import (
+	"context"
 	"strconv"
 	"strings"
 	"testing"
@@ -73,5 +74,5 @@ func RealConfig(t testing.TB) (zfs.Config, *run.Counter, *conformance.Formats) {
 		t.Fatal(err)
 	}
 	made := &conformance.Formats{Mkfs: mounter.Mkfs}
-	return zfs.Config{Runner: counter, Devices: &kernel.Devices{}, Mkfs: made.Make, Pause: func() {}}, counter, made
+	return zfs.Config{Runner: counter, Devices: &kernel.Devices{}, Mkfs: made.Make, Pause: func(context.Context) {}}, counter, made
 }
