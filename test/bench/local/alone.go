@@ -59,11 +59,6 @@ func (z *zvols) learn(args []string) {
 		if of, _, _ := strings.Cut(args[len(args)-2], "@"); z.names[of] {
 			z.names[name] = true
 		}
-	case "rename":
-		if from := args[len(args)-2]; z.names[from] {
-			delete(z.names, from)
-			z.names[name] = true
-		}
 	case "destroy":
 		delete(z.names, name)
 	}

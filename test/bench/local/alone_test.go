@@ -8,12 +8,10 @@ import (
 
 func TestBerthSeesNothingOfTheOtherSidesZpools(t *testing.T) {
 	d, host, p := playedZpools(t)
-	host.PutFilesystem("bench-bare/new", nil)
 	for _, c := range []run.Command{
-		zfsCommand("create", "-V", "16777216", "-b", "16384", "bench-bare/new/pvc-bare-1"),
+		zfsCommand("create", "-V", "16777216", "-b", "16384", "bench-bare/pvc-bare-1"),
 		zfsCommand("create", "-V", "16777216", "-b", "16384", "bench-bare/pvc-bare-2"),
 		zfsCommand("create", "bench-bare/files"),
-		zfsCommand("rename", "bench-bare/new/pvc-bare-1", "bench-bare/pvc-bare-1"),
 		zfsCommand("snapshot", "bench-bare/pvc-bare-1@now"),
 		zfsCommand("clone", "bench-bare/pvc-bare-1@now", "bench-bare/pvc-bare-3"),
 		zfsCommand("destroy", "bench-bare/pvc-bare-2"),

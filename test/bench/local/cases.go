@@ -26,11 +26,10 @@ var onLVM = []comparison{
 	{thin, true, both, independent},
 }
 
-// inZpools shows what Berth costs beside its own commands, too: there are more of them.
 var inZpools = []comparison{
-	{zvol, false, []string{bareSide, socketSide, sameSide}, dependent},
+	{zvol, false, both, dependent},
 	{zvol, true, both, dependent},
-	{dataset, false, []string{bareSide, socketSide, sameSide}, dependent},
+	{dataset, false, both, dependent},
 	{dataset, true, both, dependent},
 }
 

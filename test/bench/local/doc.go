@@ -5,8 +5,9 @@
 // device mapper and ZFS, and makes, snapshots, clones and deletes volumes there: through
 // poold's socket, as the agent does, and with commands that are started without Berth. Of LVM
 // these are the very commands that Berth starts, of ZFS those that an administrator would
-// type, which are fewer. What an agent costs that has nothing to do is measured beside a real
-// API server on the machine itself.
+// type for the same volumes. What Berth does after its answers is waited for, and told apart.
+// What an agent costs that has nothing to do is measured beside a real API server on the machine
+// itself.
 //
 // The guest's processor is emulated, ten to twenty times slower than a real one. What
 // is compared is measured in turn in one guest: read times as ratios.

@@ -36,7 +36,7 @@ func (r *guestResults) compare(ctx context.Context, o options, all []comparison)
 	for _, c := range all {
 		s := c.series(o)
 		err := onPools(ctx, c.pool, c.sides, func(ctx context.Context, d disksOf) (err error) {
-			s.counts, s.settle = d.counter.Take, settle
+			s.counts, s.settle, s.tidying = d.counter.Take, settle, d.tidying
 			if s.sides, err = sidesOf(ctx, s, d); err != nil {
 				return fmt.Errorf("rehearsing with %s volumes: %w", c.pool, err)
 			}

@@ -30,7 +30,7 @@ func (s series) rehearse(ctx context.Context, one side, n int) error {
 		return fmt.Errorf("%s: %w", create, err)
 	}
 	for _, operation := range s.operations {
-		if err := s.settle(); err != nil {
+		if err := s.rest(); err != nil {
 			return err
 		}
 		if err := one.do(ctx, operation, which(operation, n)); err != nil {
@@ -41,12 +41,15 @@ func (s series) rehearse(ctx context.Context, one side, n int) error {
 }
 
 // learn has Berth carry the operations out on the model's volumes and returns the commands
-// that change something. An operation that starts none is compared with nothing.
+// that change something, with those that follow. An operation that starts none is compared with
+// nothing.
 func (s series) learn(ctx context.Context, b berth, r *recorder) (map[string][]run.Command, error) {
 	b.name = model
+	s.tidying.finish()
 	r.take() // the rehearsal's
 	learnt := map[string][]run.Command{}
 	err := s.rehearse(ctx, watched{b, func(operation string, n int) error {
+		s.tidying.finish()
 		commands := r.take()
 		if len(commands) == 0 {
 			return fmt.Errorf("%s of volume %d started no command that changes something, and cannot be compared", operation, n)

@@ -36,7 +36,7 @@ func main() {
 	flag.IntVar(&o.idleVolumes, "idle-volumes", 200, "volumes of a node that is idle")
 	flag.DurationVar(&o.idleFor, "idle-for", time.Minute, "how long to look at it")
 	flag.DurationVar(&o.statsFor, "stats-for", 3*time.Second, "how long to ask for statistics in each round")
-	flag.BoolVar(&o.guest, "in-guest", false, "be the half that overwrites /dev/sda to /dev/sdd, and print what it measured")
+	flag.BoolVar(&o.guest, "in-guest", false, "be the half that overwrites /dev/sda to /dev/sdc, and print what it measured")
 	flag.StringVar(&o.root, "root", ".", "the repository")
 	flag.StringVar(&o.out, "out", filepath.Join("docs", "benchmarks"), "where the results go")
 	flag.Parse()

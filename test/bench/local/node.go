@@ -27,12 +27,16 @@ type disksOf struct {
 	bare    *zvols
 	counter *run.Counter
 	changes *recorder
+	tidying *tidying
 }
 
 // newDisks are disks without what serves them.
 func newDisks(r run.Runner) disksOf {
 	changes := &recorder{Runner: r}
-	return disksOf{bare: &zvols{Runner: r, names: map[string]bool{}}, counter: run.Count(changes), changes: changes}
+	return disksOf{
+		bare: &zvols{Runner: r, names: map[string]bool{}}, counter: run.Count(changes), changes: changes,
+		tidying: &tidying{wait: func() {}},
+	}
 }
 
 // served are the provisioners of disks.
@@ -53,10 +57,11 @@ func (d *disksOf) serve() (s served, err error) {
 		return s, fmt.Errorf("setting up LVM: %w", err)
 	}
 	devices := alone{Devices: &zfskernel.Devices{}, zpool: poolName(socketSide), others: d.bare}
-	s.zpools, err = zfs.New(zfs.Config{Runner: d.counter, Devices: devices, Mkfs: mounter.Mkfs})
+	s.zpools, err = zfs.New(zfs.Config{Runner: d.counter, Devices: devices, Mkfs: mounter.Mkfs, Pause: d.tidying.pause})
 	if err != nil {
 		return s, fmt.Errorf("setting up ZFS: %w", err)
 	}
+	d.tidying.wait = s.zpools.Wait
 	s.all = provision.NewMux(
 		provision.Member{Types: []string{provision.LVM, provision.LVMThin}, Provisioner: s.groups},
 		provision.Member{Types: []string{provision.ZFS}, Provisioner: s.zpools},

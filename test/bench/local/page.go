@@ -38,7 +38,7 @@ func (r *results) page(w io.Writer) {
 	}
 	fmt.Fprintf(w, "\n## Beside the bare commands\n\n")
 	g.comparison().Print(w)
-	fmt.Fprintf(w, "\n![one operation beside the bare command](local.svg)\n%s\n## Processes\n\nStarted by Berth for one operation, as its runner counts them.\n\n", typedCommands)
+	fmt.Fprintf(w, "\n![one operation beside the bare command](local.svg)\n%s%s", typedCommands, countedProcesses)
 	g.processesTable().Print(w)
 	fmt.Fprintf(w, "\n## Wiping\n\nWhat a thick volume held is wiped when it is deleted, unless its class says `None`. Whoever deletes it does not wait for that.\nMedians of %d.\n\n", wipedRounds)
 	g.wipingTable().Print(w)

@@ -14,12 +14,29 @@ import (
 	"berth.dev/berth/test/figures"
 )
 
+// started are the processes of an operation; in a zpool, those of a clone are followed by others.
+func started(c comparison, operation string) processes {
+	p := newProcesses(c.pool, operation)
+	switch {
+	case !onZFS(c.pool):
+		p.add(100, map[string]int{"lvcreate": 100}, nil)
+	case operation != clone:
+		p.add(100, map[string]int{"zfs " + operation: 100}, nil)
+	case c.atOnce:
+		p.add(100, map[string]int{"zfs clone": 100}, map[string]int{"zfs destroy": 50})
+	default:
+		p.add(100, map[string]int{"zfs clone": 100}, map[string]int{"zfs destroy": 100})
+		p.Following = []float64{0.1, 0.3}
+	}
+	return p
+}
+
 // measured is a run in which Berth took a quarter more than the bare commands.
 func measured() *results {
 	g := guestResults{
 		Machine: machine{Kernel: "6.1", LVM: "2.03", ZFS: "2.1.11", Processor: "TCG", Processors: 2},
 		Wiping: []wiping{{How: "Discard", Size: wipedSize, Deleted: []float64{0.3, 0.4, 0.5}, Freed: []float64{0.7, 0.8, 0.9},
-			Processes: processes{thick, deletion, 3, map[string]int{"lvchange": 3, "lvremove": 3}}}},
+			Processes: processes{thick, deletion, 3, map[string]int{"lvchange": 3}, map[string]int{"lvremove": 3}, []float64{0.3, 0.4, 0.5}}}},
 		Idle:  idle{200, 64 << 20, 32 << 20, 50 * time.Millisecond, 30 * time.Second},
 		Stats: []asked{{"embedded", 1, []float64{400, 500, 450}, 0}},
 	}
@@ -36,7 +53,7 @@ func measured() *results {
 				}
 				g.Samples = append(g.Samples, sample{about, side, took})
 			}
-			g.Processes = append(g.Processes, processes{c.pool, operation, 100, map[string]int{"lvcreate": 100}})
+			g.Processes = append(g.Processes, started(c, operation))
 		}
 	}
 	g.Processes = merge(g.Processes)
@@ -54,10 +71,11 @@ func TestThePageShowsRatiosProcessesAndWhatIsIdle(t *testing.T) {
 		"the same within the process":                 `thick, delete, one after the other, in process +\| +600 \| +750 \|`,
 		"many at once":                                `thin, snapshot, 8 at once +\|`,
 		"what is typed for ZFS":                       `zvol, delete what was copied, one after the other +\| +600 \| +750 \|`,
-		"what Berth starts for it":                    `dataset, clone, one after the other, beside the same +\| +600 \| +750 \|`,
 		"how many volumes that is":                    `makes 100 volumes .* to 12 of them[^%]* 8 in\n *each round, to 16 volumes`,
-		"processes of an operation":                   `thick, create +\| +1 lvcreate \|`,
-		"those of a volume that is wiped":             `thick, delete and wipe by Discard +\| 1 lvchange, 1 lvremove \|`,
+		"processes of an operation":                   `thick, create +\| +1 lvcreate \| +0 \| +0 \|`,
+		"those that follow, and how long":             `zvol, clone +\| +1 zfs clone \| +0\.75 zfs destroy \| +200 \|`,
+		"those of a volume that is wiped":             `thick, delete and wipe by Discard +\| +1 lvchange \| +1 lvremove \| +400 \|`,
+		"which of them are which":                     `operation +\| +its caller waits for \| +what follows \| +that takes, ms \|`,
 		"how long wiping takes":                       `64 MiB, wiped by Discard +\| +400 \| +800 \|`,
 		"an agent that has nothing to do":             `agent.* +\| +200 \| +80\.0 \| +40\.0 \| +20\.0 \|`,
 		"a poold, in a minute of which half was seen": `poold.* +\| +200 \| +64\.0 \| +32\.0 \| +100 \|`,

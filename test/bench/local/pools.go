@@ -23,7 +23,7 @@ func onZFS(pool string) bool { return pool == zvol || pool == dataset }
 
 // disks of the guest: one for the pool of each side, so that the pools are alike and none
 // grows by what another side does.
-var disks = map[string]string{socketSide: "/dev/sda", localSide: "/dev/sdb", bareSide: "/dev/sdc", sameSide: "/dev/sdd"}
+var disks = map[string]string{socketSide: "/dev/sda", localSide: "/dev/sdb", bareSide: "/dev/sdc"}
 
 // poolName is the volume group or the zpool of a side.
 func poolName(side string) string { return "bench-" + side }

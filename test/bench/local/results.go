@@ -4,9 +4,8 @@ import "time"
 
 // The sides that are compared.
 const (
-	// bareSide starts what one would start without Berth, and sameSide what Berth starts.
+	// bareSide starts what one would start without Berth.
 	bareSide = "bare"
-	sameSide = "same"
 	// socketSide and localSide are Berth.
 	socketSide = "socket"
 	localSide  = "local"
@@ -38,11 +37,15 @@ type sample struct {
 	Seconds []float64
 }
 
-// processes are those that Berth started for so many operations.
+// processes are those that Berth started for so many operations: those that its callers waited
+// for, and those that followed.
 type processes struct {
-	Pool, Operation string
-	Operations      int
-	Started         map[string]int
+	Pool, Operation   string
+	Operations        int
+	Started, Followed map[string]int
+	// Following is what followed in seconds for each operation, by round, of those that were
+	// one after the other.
+	Following []float64
 }
 
 // wiping is what a volume costs that is wiped when it is deleted, in seconds by round.

@@ -101,8 +101,6 @@ func sidesOf(ctx context.Context, s series, d disksOf) (map[string]side, error) 
 			continue
 		case localSide:
 			all[name] = newBerth(name, d.local, s.pool)
-		case sameSide:
-			all[name] = bare{name, d.bare, learnt}
 		case bareSide:
 			all[name] = bare{name, d.bare, typed(s.pool, learnt)}
 		}

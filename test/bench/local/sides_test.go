@@ -23,7 +23,7 @@ func noMkfs(context.Context, string, string, string) error { return errNoMkfs }
 func played(pool string, operations, sides []string, d disksOf) series {
 	return series{
 		pool: pool, atOnce: 2, operations: operations, names: sides, many: 4, few: 2,
-		counts: d.counter.Take, settle: func() error { return nil },
+		counts: d.counter.Take, tidying: d.tidying, settle: func() error { return nil },
 	}
 }
 
@@ -111,7 +111,7 @@ func TestTheBareSideMakesWhatBerthMakes(t *testing.T) {
 				}
 			}
 			for _, p := range started {
-				if p.Operations == 0 || len(p.Started) != 1 || !strings.HasPrefix(p.each(), "1 lv") {
+				if p.Operations == 0 || len(p.Started) != 1 || !strings.HasPrefix(p.each(p.Started), "1 lv") || len(p.Followed) > 0 {
 					t.Errorf("%s started %+v", p.Operation, p)
 				}
 			}
@@ -127,7 +127,7 @@ func TestEachOperationIsOnTheVolumesThatItNeeds(t *testing.T) {
 	}{
 		"Berth makes all":                           {create, socketSide, 0, 100},
 		"so do the bare commands":                   {create, bareSide, 0, 100},
-		"others make what they need":                {create, sameSide, 0, 24},
+		"others make what they need":                {create, localSide, 0, 24},
 		"some are copied":                           {clone, socketSide, 0, 12},
 		"those are deleted as such":                 {deleteCopied, bareSide, 0, 12},
 		"others are deleted that were never copied": {deletion, localSide, 12, 24},

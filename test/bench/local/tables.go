@@ -44,7 +44,6 @@ func (s subject) title() string {
 var lines = []struct{ base, by, title string }{
 	{bareSide, socketSide, ""},
 	{bareSide, localSide, ", in process"},
-	{sameSide, socketSide, ", beside the same"},
 }
 
 func (g *guestResults) comparison() *figures.Table {
@@ -76,22 +75,30 @@ func verdict(r figures.Interval) string {
 }
 
 func (g *guestResults) processesTable() *figures.Table {
-	t := &figures.Table{Head: []string{"operation", "processes"}}
+	t := &figures.Table{Head: []string{"operation", "its caller waits for", "what follows", "that takes, ms"}}
 	for _, p := range g.Processes {
-		t.Add(p.Pool+", "+p.Operation, p.each())
+		t.Add(p.row(p.Pool + ", " + p.Operation)...)
 	}
 	for _, w := range g.Wiping {
-		t.Add(fmt.Sprintf("%s, %s and wipe by %s", w.Processes.Pool, w.Processes.Operation, w.How), w.Processes.each())
+		t.Add(w.Processes.row(fmt.Sprintf("%s, %s and wipe by %s", w.Processes.Pool, w.Processes.Operation, w.How))...)
 	}
 	return t
 }
 
-// each is what one operation started: "1 lvcreate", or "1.02 lvcreate" where it is not
+func (p processes) row(title string) []string {
+	takes := "0"
+	if len(p.Followed) > 0 {
+		takes = milliseconds(figures.Median(p.Following))
+	}
+	return []string{title, p.each(p.Started), p.each(p.Followed), takes}
+}
+
+// each is what there is for one operation: "1 lvcreate", or "1.02 lvcreate" where it is not
 // the same each time.
-func (p processes) each() string {
+func (p processes) each(started map[string]int) string {
 	var parts []string
-	for _, name := range slices.Sorted(maps.Keys(p.Started)) {
-		parts = append(parts, fmt.Sprintf("%.3g %s", float64(p.Started[name])/float64(max(p.Operations, 1)), name))
+	for _, name := range slices.Sorted(maps.Keys(started)) {
+		parts = append(parts, fmt.Sprintf("%.3g %s", float64(started[name])/float64(max(p.Operations, 1)), name))
 	}
 	if len(parts) == 0 {
 		return "0"

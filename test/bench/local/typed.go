@@ -7,11 +7,8 @@ import (
 	"berth.dev/berth/internal/run"
 )
 
-// reserve has ZFS reserve room for all of a zvol.
-const reserve = "refreservation=auto"
-
 // typed are the commands that are taken for the bare ones. Of LVM they are Berth's own: an
-// administrator would type no other. Of ZFS he types fewer to come to the same volumes.
+// administrator would type no other. Of ZFS they come to the same volumes.
 func typed(pool string, learnt map[string][]run.Command) map[string][]run.Command {
 	if !onZFS(pool) {
 		return learnt
@@ -28,32 +25,26 @@ func typed(pool string, learnt map[string][]run.Command) map[string][]run.Comman
 func typedZFS(operation string, learnt []run.Command) []run.Command {
 	volume, copied := poolName(socketSide)+"/"+volumeID(model, 0), poolName(socketSide)+"/"+cloneID(model, 0)
 	switch operation {
-	case create, clone:
-		return inPlace(learnt)
+	case clone: // its base stays
+		return slices.DeleteFunc(inPool(learnt), func(c run.Command) bool { return c.Args[0] == "destroy" })
 	case deleteCopied: // the clone takes the snapshots over, or they would be in the way
 		return []run.Command{zfsCommand("promote", copied), zfsCommand("destroy", volume)}
 	case deleteSnapshot:
 		return []run.Command{zfsCommand("destroy", copied+"@"+snapshotID(model, 0))}
 	default:
-		return learnt
+		return inPool(learnt)
 	}
 }
 
-// inPlace makes a volume where it is to be at once. The snapshot that a clone is of stays.
-func inPlace(learnt []run.Command) (commands []run.Command) {
+// inPool is the same about volumes that are in the pool itself: an administrator needs no
+// filesystem to tell his volumes from those of others.
+func inPool(learnt []run.Command) (commands []run.Command) {
 	for _, c := range learnt {
 		c.Args = slices.Clone(c.Args)
 		for i, a := range c.Args {
-			c.Args[i] = strings.Replace(a, "/"+freshArea+"/", "/", 1)
+			c.Args[i] = strings.Replace(a, "/"+volumesArea+"/", "/", 1)
 		}
-		switch c.Args[0] {
-		case "create", "snapshot", "clone":
-			commands = append(commands, c)
-		case "set": // a clone is made with its reservation, since it is as large as its origin
-			if last := len(commands) - 1; slices.Contains(c.Args, reserve) {
-				commands[last].Args = slices.Insert(commands[last].Args, 1, "-o", reserve)
-			}
-		}
+		commands = append(commands, c)
 	}
 	return commands
 }

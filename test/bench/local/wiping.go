@@ -19,7 +19,7 @@ const (
 func measureWiping(ctx context.Context, d disksOf) (all []wiping, err error) {
 	pool := poolOf(thick, socketSide)
 	for _, how := range []provision.Wipe{provision.WipeDiscard, provision.WipeZero} {
-		w := wiping{How: string(how), Size: wipedSize, Processes: processes{Pool: thick, Operation: deletion, Started: map[string]int{}}}
+		w := wiping{How: string(how), Size: wipedSize, Processes: newProcesses(thick, deletion)}
 		for n := range wipedRounds {
 			progress("wiping by %s: round %d of %d", how, n+1, wipedRounds)
 			id := volumeID(socketSide, n)
@@ -31,12 +31,14 @@ func measureWiping(ctx context.Context, d disksOf) (all []wiping, err error) {
 			if err := d.remote.Delete(ctx, id); err != nil {
 				return nil, err
 			}
-			w.Deleted = append(w.Deleted, time.Since(begun).Seconds())
+			deleted, awaited := time.Since(begun), d.counter.Take()
 			if err := wiped(ctx, d.local, pool); err != nil {
 				return nil, fmt.Errorf("by %s: %w", how, err)
 			}
-			w.Freed = append(w.Freed, time.Since(begun).Seconds())
-			w.Processes.add(1, d.counter.Take())
+			freed := time.Since(begun)
+			w.Deleted, w.Freed = append(w.Deleted, deleted.Seconds()), append(w.Freed, freed.Seconds())
+			w.Processes.add(1, awaited, d.counter.Take())
+			w.Processes.Following = append(w.Processes.Following, (freed - deleted).Seconds())
 		}
 		all = append(all, w)
 	}

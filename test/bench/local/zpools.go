@@ -1,25 +1,12 @@
 package main
 
-// freshArea and trashArea are the filesystems in which Berth makes volumes and keeps deleted
-// ones. It makes each of them once in a pool.
-const (
-	freshArea = "berth-new"
-	trashArea = "berth-trash"
-)
+// volumesArea is the filesystem in a pool in which Berth makes volumes.
+const volumesArea = "berth-volumes"
 
-// makeZpool makes the zpool of a side; where Berth's commands run without it, with what
-// Berth would have made before.
+// makeZpool makes the zpool of a side.
 func makeZpool(_, side string) error {
-	zpool := poolName(side)
-	if _, err := runTool("zpool", "create", "-f", "-O", "mountpoint=none", "-O", "volmode=dev", zpool, disks[side]); err != nil || side != sameSide {
-		return err
-	}
-	for _, area := range []string{freshArea, trashArea} {
-		if _, err := runTool("zfs", "create", "-o", "mountpoint=none", "-o", "canmount=off", zpool+"/"+area); err != nil {
-			return err
-		}
-	}
-	return nil
+	_, err := runTool("zpool", "create", "-f", "-O", "mountpoint=none", "-O", "volmode=dev", poolName(side), disks[side])
+	return err
 }
 
 func removeZpool(side string) error {

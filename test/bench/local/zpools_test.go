@@ -1,6 +1,7 @@
 package main
 
 import (
+	"context"
 	"maps"
 	"slices"
 	"strings"
@@ -18,17 +19,9 @@ import (
 type administrator struct{ *zfstest.Host }
 
 func (a administrator) Change(c run.Command) ([]byte, error) {
-	name := c.Args[len(c.Args)-1]
-	switch i := slices.Index(c.Args, reserve); {
-	case c.Args[0] == "promote":
-		a.promote(name)
+	if c.Args[0] == "promote" {
+		a.promote(c.Args[len(c.Args)-1])
 		return nil, nil
-	case c.Args[0] == "clone" && i > 0:
-		c.Args = slices.Delete(slices.Clone(c.Args), i-1, i+1)
-		if out, err := a.Host.Change(c); err != nil {
-			return out, err
-		}
-		c = zfsCommand("set", reserve, name)
 	}
 	return a.Host.Change(c)
 }
@@ -45,7 +38,8 @@ func (a administrator) promote(name string) {
 	})
 }
 
-// playedZpools are a node's disks with a zpool for each side.
+// playedZpools are a node's disks with a zpool for each side. Berth tidies its own when that is
+// waited for, and not before.
 func playedZpools(t *testing.T) (disksOf, *zfstest.Host, *zfs.Provisioner) {
 	t.Helper()
 	zpools := map[string]int64{}
@@ -53,21 +47,42 @@ func playedZpools(t *testing.T) (disksOf, *zfstest.Host, *zfs.Provisioner) {
 		zpools[poolName(side)] = 4 << 30
 	}
 	host := zfstest.NewHost(zpools)
-	for _, area := range []string{freshArea, trashArea} {
-		host.PutFilesystem(poolName(sameSide)+"/"+area, nil)
-	}
 	d := newDisks(administrator{host})
-	p, err := zfs.New(zfs.Config{Runner: d.counter, Devices: alone{host, poolName(socketSide), d.bare}, Mkfs: noMkfs})
+	moments, over := make(chan struct{}), make(chan struct{})
+	p, err := zfs.New(zfs.Config{
+		Runner: d.counter, Devices: alone{host, poolName(socketSide), d.bare}, Mkfs: noMkfs,
+		Pause: func(context.Context) {
+			select {
+			case moments <- struct{}{}:
+			case <-over:
+			}
+		},
+	})
 	if err != nil {
 		t.Fatal(err)
+	}
+	t.Cleanup(func() { close(over); p.Wait() })
+	d.tidying.wait = func() {
+		done := make(chan struct{})
+		go func() { p.Wait(); close(done) }()
+		for {
+			select {
+			case <-moments:
+			case <-done:
+				return
+			}
+		}
 	}
 	d.local = poold.NewLocal(p, nil)
 	d.remote = d.local
 	return d, host, p
 }
 
+// trashArea is the filesystem in a pool in which Berth keeps volumes that were deleted.
+const trashArea = "berth-trash"
+
 // datasetsOf are the properties of what a side has in its zpool, and of the snapshots of that,
-// in which the side is not named. Its areas are left out.
+// in which the side is not named. Where it has its volumes makes no difference.
 func datasetsOf(host *zfstest.Host, side string) map[string]map[string]string {
 	all := map[string]map[string]string{}
 	host.Edit(func(zpools map[string]*zfstest.Zpool) {
@@ -75,7 +90,7 @@ func datasetsOf(host *zfstest.Host, side string) map[string]map[string]string {
 			if !strings.Contains(name, "pvc-") || rehearsed(name) {
 				continue
 			}
-			name = strings.ReplaceAll(name, side, "SIDE")
+			name = strings.ReplaceAll(strings.Replace(name, "/"+volumesArea+"/", "/", 1), side, "SIDE")
 			all[name] = withoutSide(d.Props, side)
 			for at, s := range d.Snapshots {
 				all[name+"@"+strings.ReplaceAll(at, side, "SIDE")] = withoutSide(s.Props, side)
@@ -85,10 +100,14 @@ func datasetsOf(host *zfstest.Host, side string) map[string]map[string]string {
 	return all
 }
 
+// withoutSide leaves out when a snapshot was taken: what is typed says of each when the model's
+// was, and that is another second than Berth's.
 func withoutSide(props map[string]string, side string) map[string]string {
 	same := map[string]string{}
 	for k, v := range props {
-		same[k] = strings.ReplaceAll(v, side, "SIDE")
+		if k != "berth.dev:taken" {
+			same[k] = strings.ReplaceAll(v, side, "SIDE")
+		}
 	}
 	return same
 }
@@ -96,41 +115,40 @@ func withoutSide(props map[string]string, side string) map[string]string {
 func playZpools(t *testing.T, pool string, operations []string) (*zfstest.Host, []processes) {
 	t.Helper()
 	d, host, _ := playedZpools(t)
-	s := played(pool, operations, []string{bareSide, socketSide, sameSide}, d)
+	return host, measureAll(t, played(pool, operations, both, d), d)
+}
+
+// measureAll measures a series with its sides in two rounds.
+func measureAll(t *testing.T, s series, d disksOf) (started []processes) {
+	t.Helper()
 	var err error
 	if s.sides, err = sidesOf(t.Context(), s, d); err != nil {
 		t.Fatal(err)
 	}
-	_, started, err := s.measure(t.Context(), 2)
-	if err != nil {
+	if _, started, err = s.measure(t.Context(), 2); err != nil {
 		t.Fatal(err)
 	}
-	return host, started
+	return started
 }
 
 func TestWhatIsTypedComesToTheVolumesThatBerthMakes(t *testing.T) {
 	for _, pool := range []string{zvol, dataset} {
 		t.Run(pool, func(t *testing.T) {
-			host, started := playZpools(t, pool, []string{create, snapshot, clone})
+			host, _ := playZpools(t, pool, []string{create, snapshot, clone})
 			made := datasetsOf(host, socketSide)
 			if len(made) != 4+2+2+2 { // volumes, snapshots, clones and what they are of
 				t.Errorf("Berth made %v", slices.Sorted(maps.Keys(made)))
 			}
-			for _, side := range []string{bareSide, sameSide} {
-				if diff := cmp.Diff(made, datasetsOf(host, side)); diff != "" {
-					t.Errorf("by %s instead of %s:\n%s", side, socketSide, diff)
-				}
+			if diff := cmp.Diff(made, datasetsOf(host, bareSide)); diff != "" {
+				t.Errorf("by %s instead of %s:\n%s", bareSide, socketSide, diff)
 			}
 			host.Edit(func(zpools map[string]*zfstest.Zpool) {
 				theirs := zpools[poolName(bareSide)].Datasets[poolName(bareSide)+"/"+cloneID(bareSide, 1)].Refreservation
-				ours := zpools[poolName(socketSide)].Datasets[poolName(socketSide)+"/"+cloneID(socketSide, 1)].Refreservation
+				ours := zpools[poolName(socketSide)].Datasets[poolName(socketSide)+"/"+volumesArea+"/"+cloneID(socketSide, 1)].Refreservation
 				if theirs != ours || ours < volumeSize {
 					t.Errorf("%d bytes are reserved for a clone, and %d by Berth", theirs, ours)
 				}
 			})
-			if got := started[0].each(); got != "1 zfs create, 1 zfs rename" {
-				t.Errorf("to create a volume Berth started %s", got)
-			}
 		})
 	}
 }
@@ -139,7 +157,7 @@ func TestCopiesStayWhenWhatTheyAreOfIsDeleted(t *testing.T) {
 	for _, pool := range []string{zvol, dataset} {
 		t.Run(pool, func(t *testing.T) {
 			host, _ := playZpools(t, pool, dependent)
-			for _, side := range []string{bareSide, socketSide, sameSide} {
+			for _, side := range both {
 				var left []string
 				for name := range datasetsOf(host, side) {
 					if !strings.Contains(name, trashArea) && !strings.Contains(name, "@") {
@@ -150,6 +168,29 @@ func TestCopiesStayWhenWhatTheyAreOfIsDeleted(t *testing.T) {
 				if want := []string{"bench-SIDE/pvc-SIDE-0-clone", "bench-SIDE/pvc-SIDE-1-clone"}; !slices.Equal(left, want) {
 					t.Errorf("%s has left %v, want %v", side, left, want)
 				}
+			}
+		})
+	}
+}
+
+func TestWhatFollowsIsToldFromWhatTheCallerWaitsFor(t *testing.T) {
+	want := map[string][2]string{
+		create:         {"1 zfs create", "0"},
+		snapshot:       {"1 zfs snapshot", "1 zfs list"},
+		clone:          {"1 zfs clone, 1 zfs snapshot", "1 zfs destroy"},
+		deletion:       {"1 zfs destroy", "0"},
+		deleteCopied:   {"1 zfs rename", "1 zfs rollback, 1 zfs set"},
+		deleteSnapshot: {"1 zfs destroy", "0"},
+	}
+	for _, pool := range []string{zvol, dataset} {
+		t.Run(pool, func(t *testing.T) {
+			_, started := playZpools(t, pool, dependent)
+			got := map[string][2]string{}
+			for _, p := range started {
+				got[p.Operation] = [2]string{p.each(p.Started), p.each(p.Followed)}
+			}
+			if diff := cmp.Diff(want, got); diff != "" {
+				t.Errorf("awaited, and following (-want +got):\n%s", diff)
 			}
 		})
 	}
