@@ -7,6 +7,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"berth.dev/berth/lab/internal/catalog"
+	"berth.dev/berth/lab/internal/guest"
 	"berth.dev/berth/lab/internal/image"
 	"berth.dev/berth/lab/internal/userland"
 )
@@ -24,6 +25,9 @@ func (a *app) images() *cobra.Command {
 		RunE: func(cmd *cobra.Command, args []string) error {
 			store, err := a.store()
 			if err != nil {
+				return err
+			}
+			if err := guest.InstallPackages(cmd.Context(), a.report, catalog.MissingPackages(args...)); err != nil {
 				return err
 			}
 			archives, err := catalog.Get(cmd.Context(), store, args...)

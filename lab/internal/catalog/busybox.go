@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"io"
 	"os"
+	"slices"
 	"strings"
 
 	"berth.dev/berth/lab/internal/artefact"
@@ -35,6 +36,18 @@ func busybox(ctx context.Context, _ *artefact.Store) (image.Spec, string, error)
 		}
 	}
 	return s, sum, nil
+}
+
+// MissingPackages returns the Debian packages that the machine has not and needs for some
+// images, or for all if none is named.
+func MissingPackages(refs ...string) []string {
+	if len(refs) > 0 && !slices.Contains(refs, Busybox) {
+		return nil
+	}
+	if _, err := process.Look("busybox"); err == nil {
+		return nil
+	}
+	return []string{"busybox-static"}
 }
 
 func hash(path string) (string, error) {

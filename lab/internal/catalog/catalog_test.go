@@ -38,3 +38,9 @@ func TestNamesAreDistinct(t *testing.T) {
 		}
 	}
 }
+
+func TestImagesThatAreBuiltFromSourceNeedNoPackages(t *testing.T) {
+	if got := MissingPackages(Pause, Provisioner); len(got) > 0 {
+		t.Errorf("%v are said to be missing", got)
+	}
+}

@@ -13,7 +13,6 @@ import (
 	"berth.dev/berth/lab/internal/catalog"
 	"berth.dev/berth/lab/internal/guest"
 	"berth.dev/berth/lab/internal/node"
-	"berth.dev/berth/lab/internal/process"
 	"berth.dev/berth/lab/internal/progress"
 )
 
@@ -38,9 +37,7 @@ func (c *Cluster) installPackages(ctx context.Context) error {
 	if !c.Settings().Native {
 		packages = append(packages, guest.MissingPackages()...)
 	}
-	if _, err := process.Look("busybox"); err != nil {
-		packages = append(packages, "busybox-static")
-	}
+	packages = append(packages, catalog.MissingPackages(catalog.Busybox)...)
 	return guest.InstallPackages(ctx, c.lab.Report, packages)
 }
 
