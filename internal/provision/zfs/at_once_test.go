@@ -166,6 +166,29 @@ func TestAVolumeStaysWhileACopyOfItIsMade(t *testing.T) {
 	}
 }
 
+// A volume may be made again of a snapshot that outlived it.
+func TestAVolumeIsMadeOnceOfASnapshotOfItself(t *testing.T) {
+	h := newHost()
+	p, _ := start(t, config(h))
+	create(t, p, "pvc-1", 1)
+	snap(t, p, "snap-1", "pvc-1")
+	if err := p.Delete(t.Context(), "pvc-1"); err != nil {
+		t.Fatal(err)
+	}
+	p.Wait()
+	var clones atomic.Int32
+	h.Around = only("zfs clone", func(_ run.Command, do func() ([]byte, error)) ([]byte, error) {
+		clones.Add(1)
+		return do()
+	})
+	r := request("pvc-1", 1)
+	r.Source.Snapshot = "snap-1"
+	errs := eight(func(int) error { _, err := p.Create(t.Context(), r); return err })
+	if err := errors.Join(errs...); err != nil || clones.Load() != 1 {
+		t.Errorf("%d clones were made, %v", clones.Load(), err)
+	}
+}
+
 // Whatever is asked for at the same time, what is known is what is there, and nothing is
 // left over.
 func TestWhateverHappensAtTheSameTimeIsKnown(t *testing.T) {

@@ -51,9 +51,9 @@ func (p *Provisioner) lockIDs(ctx context.Context, c change) (unlock func(), err
 		}
 	}
 	for _, id := range slices.Compact(ids) {
-		take := p.ids.Lock
-		if id == c.keeps {
-			take = p.ids.Share
+		take := p.ids.Share
+		if id == c.id || id == c.alters {
+			take = p.ids.Lock
 		}
 		u, err := take(ctx, id)
 		if err != nil {

@@ -1,0 +1,100 @@
+//go:build platform
+
+package faults
+
+import (
+	"berth.dev/berth/internal/provision"
+)
+
+const (
+	mib = int64(1 << 20)
+	// Of one length: one takes the other's place.
+	before = "before the snapshot"
+	behind = "behind the snapshot"
+
+	zvolID, filesID         = "pvc-zvol", "pvc-files"
+	zvolCopyID, filesCopyID = "pvc-zvol-restored", "pvc-files-restored"
+	cloneID                 = "pvc-files-cloned"
+	zvolSnapID, filesSnapID = "snap-zvol", "snap-files"
+)
+
+// The steps of a life. A loss of power comes in the middle of one: those before it were
+// answered. Each can be done again.
+const (
+	zvolMade = iota
+	filesMade
+	inUse
+	written
+	zvolTaken
+	filesTaken
+	overwritten
+	zvolRestored
+	filesRestored
+	filesCloned
+	filesGrown
+	filesDeleted
+	zvolDropped
+	zvolCopyDeleted
+	filesCopyDeleted
+	filesDropped
+	cloneDeleted
+	lived
+)
+
+// makes are the steps that make a volume.
+var makes = []int{zvolMade, filesMade, zvolRestored, filesRestored, filesCloned}
+
+// life makes a zvol and a dataset, copies them in every way, and deletes what depends on
+// each other. In some steps it waits until what is left over is swept up, and after the
+// others that goes on beside the next one.
+var life = [lived]func(n *node){
+	zvolMade:      func(n *node) { n.make(zvolID, 4, "", provision.Source{}) },
+	filesMade:     func(n *node) { n.make(filesID, 4, provision.Dataset, provision.Source{}) },
+	inUse:         func(n *node) { n.use(filesID) },
+	written:       func(n *node) { n.put(zvolID, before); n.put(filesID, before) },
+	zvolTaken:     func(n *node) { n.take(zvolSnapID, zvolID) },
+	filesTaken:    func(n *node) { n.take(filesSnapID, filesID) },
+	overwritten:   func(n *node) { n.put(zvolID, behind); n.put(filesID, behind) },
+	zvolRestored:  func(n *node) { n.make(zvolCopyID, 8, "", provision.Source{Snapshot: zvolSnapID}) },
+	filesRestored: func(n *node) { n.make(filesCopyID, 4, provision.Dataset, provision.Source{Snapshot: filesSnapID}) },
+	filesCloned:   func(n *node) { n.make(cloneID, 4, provision.Dataset, provision.Source{Volume: filesID}) },
+	filesGrown: func(n *node) {
+		_, err := n.Expand(n.Context(), provision.ExpandRequest{ID: filesID, Size: 8 * mib})
+		n.must(err)
+	},
+	filesDeleted:     func(n *node) { n.delete(filesID); n.Wait() },
+	zvolDropped:      func(n *node) { n.drop(zvolSnapID) },
+	zvolCopyDeleted:  func(n *node) { n.delete(zvolCopyID) },
+	filesCopyDeleted: func(n *node) { n.delete(filesCopyID); n.Wait() },
+	filesDropped:     func(n *node) { n.drop(filesSnapID) },
+	cloneDeleted:     func(n *node) { n.delete(cloneID) },
+}
+
+func (n *node) make(id string, size int64, filesystem string, from provision.Source) {
+	n.Helper()
+	_, err := n.Create(n.Context(), provision.CreateRequest{ID: id, Pool: ref, Size: size * mib, Filesystem: filesystem, Source: from})
+	n.must(err)
+}
+
+func (n *node) use(id string) {
+	n.Helper()
+	_, err := n.Format(n.Context(), provision.FormatRequest{ID: id, Filesystem: provision.Dataset})
+	n.must(err)
+}
+
+func (n *node) take(id, of string) {
+	n.Helper()
+	_, err := n.Snapshot(n.Context(), provision.SnapshotRequest{ID: id, Volume: of})
+	n.must(err)
+}
+
+func (n *node) drop(id string) {
+	n.Helper()
+	n.must(n.DeleteSnapshot(n.Context(), id))
+}
+
+func (n *node) delete(id string) {
+	n.Helper()
+	n.unused(id)
+	n.must(n.Delete(n.Context(), id))
+}

@@ -1,0 +1,68 @@
+package faults
+
+import (
+	"cmp"
+	"encoding/binary"
+	"slices"
+
+	"berth.dev/berth/internal/provision/blockdev/faultydisk"
+	"berth.dev/berth/internal/provision/blockdev/faultydisk/writelog"
+)
+
+// What ZFS keeps at the ends of a disk: four labels, two at each, and in the second half of
+// each a ring of uberblocks.
+const (
+	labelSize     = 256 << 10
+	ringAt        = 128 << 10
+	uberblockSize = 1 << 10 // at least, and they begin at multiples of it
+	// Every uberblock begins with the magic, and says which group of changes it makes valid.
+	uberblockMagic = 0x00bab10c
+	groupAt        = 16
+)
+
+// inRing says whether there may be an uberblock at a place of a disk of so many bytes.
+func inRing(at, size int64) bool {
+	end := size / labelSize * labelSize
+	return (at < 2*labelSize || at >= end-2*labelSize && at < end) && at%labelSize >= ringAt
+}
+
+// group returns the last group of changes that a write makes valid; 0 if it makes none.
+func group(e writelog.Entry, size int64) (last uint64) {
+	for n := range len(e.Data) / uberblockSize {
+		block := e.Data[n*uberblockSize:]
+		if inRing(e.Offset+int64(n*uberblockSize), size) && binary.LittleEndian.Uint64(block) == uberblockMagic {
+			last = max(last, binary.LittleEndian.Uint64(block[groupAt:]))
+		}
+	}
+	return last
+}
+
+// moments are those behind the first uberblock of each group of changes, and those at which
+// a step was answered.
+func moments(entries []writelog.Entry, size int64) []faultydisk.Moment {
+	behind := map[int]bool{}
+	var valid uint64
+	for n, e := range entries {
+		if next := group(e, size); next > valid {
+			valid, behind[n+1] = next, true
+		}
+	}
+	return faultydisk.Moments(entries, func(n int, e writelog.Entry) bool { return behind[n] || e.Mark != "" })
+}
+
+// chosen are so many of the moments, or all: half of them in the middle of steps that make
+// a volume, where it is there in parts, and the others spread.
+func chosen(all []faultydisk.Moment, makes []int, most int) []faultydisk.Moment {
+	var middles []faultydisk.Moment
+	for _, step := range makes {
+		in := slices.DeleteFunc(slices.Clone(all), func(m faultydisk.Moment) bool { return m.Step != step })
+		if len(in) > 0 {
+			middles = append(middles, in[len(in)/2])
+		}
+	}
+	middles = faultydisk.Spread(middles, (most+1)/2)
+	others := slices.DeleteFunc(slices.Clone(all), func(m faultydisk.Moment) bool { return slices.Contains(middles, m) })
+	some := slices.Concat(middles, faultydisk.Spread(others, most-len(middles)))
+	slices.SortFunc(some, func(a, b faultydisk.Moment) int { return cmp.Compare(a.Entry, b.Entry) })
+	return some
+}
