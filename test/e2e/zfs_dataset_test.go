@@ -21,7 +21,7 @@ func TestADatasetGrowsUnderItsPodAndIsCopiedAndGoes(t *testing.T) {
 	if volume.Spec.FSType != v1alpha1.Dataset {
 		t.Errorf("the filesystem is %s", volume.Spec.FSType)
 	}
-	dataset := "files/berth/" + volume.Name
+	dataset := "files/berth/berth-volumes/" + volume.Name
 	if got := b.onNode(zfsNode, "zfs", "get", "-H", "-o", "value", "recordsize,compression,mountpoint", dataset); got != "8K\nzstd\nlegacy" {
 		t.Errorf("%s is kept as %q", dataset, got)
 	}
