@@ -67,8 +67,13 @@ func (c Config) reserveCommand(name string, size int64) run.Command {
 	return c.command("set", "volsize="+strconv.FormatInt(size, 10), "refreservation=auto", name)
 }
 
-// growCommand makes a volume larger. ZFS enlarges the reservation with it, or does
-// neither.
+// fillCommand reserves room for all of a zvol.
+func (c Config) fillCommand(name string) run.Command {
+	return c.command("set", "refreservation=auto", name)
+}
+
+// growCommand makes a zvol larger. ZFS enlarges the reservation afterwards, and if it has no
+// room for that takes both back; a loss of power may leave the one without the other.
 func (c Config) growCommand(name string, size int64) run.Command {
 	return c.command("set", "volsize="+strconv.FormatInt(size, 10), name)
 }

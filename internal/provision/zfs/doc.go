@@ -22,6 +22,9 @@
 //   - A volume whose room was not reserved. It gets it when it is asked for again; when it was
 //     made just then and there is no room, it is destroyed.
 //
+// A zvol that grows does so before its room does. What a loss of power leaves too short is
+// made up for when things are tidied up.
+//
 // The rejected alternative is to make volumes elsewhere and to rename them when they are
 // complete. That takes a second process and a third write, and another device of a zvol.
 //

@@ -34,10 +34,10 @@ func (p *Provisioner) planExpand(z *zpool, r provision.ExpandRequest, size int64
 	if d == nil {
 		return nil, notFound(r.ID)
 	}
-	if size <= d.size {
+	if size <= d.size && !d.short {
 		return nil, nil
 	}
-	if err := cmp.Or(z.usable(p.config.Now()), z.admit(d.parent, r.Limits, size-d.size)); err != nil {
+	if err := cmp.Or(z.usable(p.config.Now()), z.admit(d.parent, r.Limits, max(0, size-d.size))); err != nil {
 		return nil, err
 	}
 	if d.files() {
@@ -47,7 +47,14 @@ func (p *Provisioner) planExpand(z *zpool, r provision.ExpandRequest, size int64
 			takes:   size - d.size, parent: d.parent,
 		}}, nil
 	}
-	return []step{{
+	var steps []step
+	if d.short { // or ZFS would not enlarge what is reserved
+		steps = append(steps, p.fillStep(name))
+	}
+	if size <= d.size {
+		return steps, nil
+	}
+	return append(steps, step{
 		command: p.config.growCommand(name, size),
 		// When a zvol grows, the kernel takes it for another disk, and drops what it has not yet
 		// written of the filesystem on it: seen with ZFS 2.1 on files that were closed.
@@ -59,5 +66,13 @@ func (p *Provisioner) planExpand(z *zpool, r provision.ExpandRequest, size int64
 		},
 		learn: func(z *zpool) { z.datasets[name].size = size },
 		takes: size - d.size, parent: d.parent,
-	}}, nil
+	}), nil
+}
+
+// fillStep reserves room for all of a zvol that has grown.
+func (p *Provisioner) fillStep(name string) step {
+	return step{
+		command: p.config.fillCommand(name),
+		learn:   func(z *zpool) { z.datasets[name].short = false },
+	}
 }

@@ -80,6 +80,8 @@ func (p *Provisioner) leftovers(z *zpool, name string) []step {
 		return []step{p.dropStep(name, at)}
 	case d.ahead():
 		return []step{p.quotaStep(name, d.size)}
+	case d.short:
+		return []step{p.fillStep(name)}
 	case d.area != trash:
 		return nil
 	case len(d.snapshots) == 0:

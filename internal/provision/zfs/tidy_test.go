@@ -7,14 +7,14 @@ import (
 	"berth.dev/berth/internal/provision/zfs"
 )
 
-// later has zpools tidied when it is said, and not before.
+// later has zpools tidied when it is said, and not before. When the test ends, whoever waits
+// goes on.
 func later(t *testing.T, c *zfs.Config) (tidy func(*zfs.Provisioner)) {
-	moments, over := make(chan struct{}), make(chan struct{})
-	t.Cleanup(func() { close(over) })
+	moments := make(chan struct{})
 	c.Pause = func(context.Context) {
 		select {
 		case moments <- struct{}{}:
-		case <-over:
+		case <-t.Context().Done(): // it ends before the clean-up waits for the provisioner
 		}
 	}
 	return func(p *zfs.Provisioner) {

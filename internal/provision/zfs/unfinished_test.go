@@ -124,6 +124,47 @@ func TestAVolumeWithoutItsRoomGetsIt(t *testing.T) {
 	}
 }
 
+// cutShort leaves what a loss of power leaves of a zvol that grew: its room did not.
+func cutShort(h *zfstest.Host, name string, size int64) {
+	edit(h, name, func(d *zfstest.Dataset) { d.Volsize = size })
+}
+
+func roomIsWhole(t *testing.T, h *zfstest.Host, name string, size int64) {
+	t.Helper()
+	edit(h, name, func(d *zfstest.Dataset) {
+		if d.Volsize != size || d.Refreservation < size {
+			t.Errorf("of %d bytes %d are reserved, want %d", d.Volsize, d.Refreservation, size)
+		}
+	})
+}
+
+func TestAZvolThatGrewWithoutItsRoomGetsIt(t *testing.T) {
+	h := newHost()
+	create(t, fresh(t, h), "pvc-1", 8)
+	cutShort(h, volumes+"pvc-1", 16*unit)
+	p := fresh(t, h)
+	reported(t, p)
+	p.Wait()
+	roomIsWhole(t, h, volumes+"pvc-1", 16*unit)
+}
+
+func TestAZvolThatGrewWithoutItsRoomHasItWhenItsGrowthIsAnswered(t *testing.T) {
+	for name, size := range map[string]int64{"as far as it was to grow": 16, "further": 20} {
+		t.Run(name, func(t *testing.T) {
+			h := newHost()
+			create(t, fresh(t, h), "pvc-1", 8)
+			cutShort(h, volumes+"pvc-1", 16*unit)
+			c := config(h)
+			later(t, &c)
+			p, _ := start(t, c)
+			if _, err := p.Expand(t.Context(), provision.ExpandRequest{ID: "pvc-1", Size: size * unit}); err != nil {
+				t.Error(err)
+			}
+			roomIsWhole(t, h, volumes+"pvc-1", size*unit)
+		})
+	}
+}
+
 func TestAVolumeThatWasThereIsNotTakenBackForWantOfRoom(t *testing.T) {
 	h := newHost()
 	create(t, fresh(t, h), "pvc-1", 100)

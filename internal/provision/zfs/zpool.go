@@ -58,9 +58,9 @@ type dataset struct {
 	created time.Time
 	// origin is the snapshot that it is a clone of.
 	origin string
-	// reserved says that room is reserved for it, and dirty that it holds what none of
-	// its snapshots does.
-	reserved, dirty bool
+	// reserved says that room is reserved for it, short that it is not enough for a zvol, which
+	// grows before its room does, and dirty that it holds what none of its snapshots does.
+	reserved, short, dirty bool
 	// unfinished is set for what has the place of a volume and bears no record, and holds
 	// nothing: a crash left it when it was being made.
 	unfinished bool
@@ -147,7 +147,7 @@ func (z *zpool) take(r row, size int64) bool {
 	z.datasets[r.name] = &dataset{
 		unfinished: unfinished, created: time.Unix(r.creation, 0),
 		parent: parent, area: where, kind: r.kind, id: id, size: size, quota: r.refquota, record: parseRecord(r), origin: r.origin,
-		reserved: r.refreservation > 0, dirty: r.written > atRest[r.kind], snapshots: map[string]*snapshot{},
+		reserved: r.refreservation > 0, short: where == live && r.refreservation > 0 && r.refreservation < r.volsize, dirty: r.written > atRest[r.kind], snapshots: map[string]*snapshot{},
 	}
 	return true
 }
