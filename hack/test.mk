@@ -55,7 +55,7 @@ test-platform-all: bin/lab ## More of them: across poold's socket, on thin pools
 .PHONY: test-platform-zfs
 test-platform-zfs: bin/lab ## Tests on real ZFS, in a guest, with a hundred trials that old bytes never show
 	hack/image-zfs
-	BERTH_TEST_MINUTES=30 BERTH_TEST_GUEST=--zfs hack/platform ./internal/provision/zfs ./internal/provision/zfs/managetest
+	BERTH_TEST_MINUTES=30 BERTH_TEST_GUEST=--zfs hack/platform ./internal/provision/zfs ./internal/provision/zfs/managetest ./internal/provision/zfs/faults
 	BERTH_TEST_ROUNDS=100 BERTH_TEST_RUN=NoVolumeShows BERTH_TEST_MINUTES=25 BERTH_TEST_GUEST=--zfs hack/platform ./internal/provision/zfs
 
 # The lab is what the other tests stand on: a cluster of its own goes up and down.

@@ -10,6 +10,7 @@ import (
 	"testing"
 
 	"berth.dev/berth/internal/provision"
+	"berth.dev/berth/internal/provision/blockdev/faultydisk"
 	"berth.dev/berth/internal/provision/lvm/lvmtest"
 )
 
@@ -29,13 +30,13 @@ func TestAThinPoolWhoseMetadataIsDamagedIsRepairedOnRealLVM(t *testing.T) {
 	p, _ := started(t)
 	v := made(t, p, request(ref, "pvc-kept", 8))
 	put(t, v.Device, v.Size, secret)
-	table := strings.Fields(dmsetup(t, "table", "vg--berth-pool_tmeta"))
+	table := strings.Fields(faultydisk.Dmsetup(t, "table", "vg--berth-pool_tmeta"))
 	sector, err := strconv.ParseInt(table[len(table)-1], 10, 64)
 	if err != nil {
 		t.Fatal(err)
 	}
 	lvmtest.LVM(t, "vgchange", "--activate", "n", groupName)
-	damage(t, sector*sectorSize)
+	damage(t, sector*faultydisk.SectorSize)
 
 	refusedBy := func() string {
 		v, err := p.Get(t.Context(), "pvc-kept")
@@ -68,7 +69,7 @@ func damage(t *testing.T, at int64) {
 		t.Fatal(err)
 	}
 	defer f.Close()
-	settled(t, f) // the kernel wrote past what is cached of the disk
+	faultydisk.Settled(t, f) // the kernel wrote past what is cached of the disk
 	first := make([]byte, thinBlock)
 	if _, err := f.ReadAt(first, at); err != nil {
 		t.Fatal(err)
@@ -80,5 +81,5 @@ func damage(t *testing.T, at int64) {
 	if _, err := f.WriteAt(make([]byte, thinBlock), at+index*thinBlock); err != nil {
 		t.Fatal(err)
 	}
-	settled(t, f)
+	faultydisk.Settled(t, f)
 }

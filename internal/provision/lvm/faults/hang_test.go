@@ -13,7 +13,7 @@ import (
 
 // Whoever waits for such a disk cannot even be killed.
 func TestADiskThatDoesNotAnswerHoldsUpNobodyForEverOnRealLVM(t *testing.T) {
-	newDisk(t, lvmtest.Disks(t, 1)[0], 64*mib)
+	d := newDisk(t, lvmtest.Disks(t, 1)[0], 64*mib)
 	ref := lvmtest.RealGroup(t, groupName, diskPath)
 	c := hasty(t)
 	c.QueryTimeout = 5 * time.Second
@@ -22,8 +22,8 @@ func TestADiskThatDoesNotAnswerHoldsUpNobodyForEverOnRealLVM(t *testing.T) {
 	put(t, kept.Device, kept.Size, secret)
 	made(t, p, request(ref, "pvc-gone", 4))
 
-	dmsetup(t, "suspend", "--nolockfs", diskName)
-	answers := sync.OnceFunc(func() { dmsetup(t, "resume", diskName) })
+	d.Suspend()
+	answers := sync.OnceFunc(d.Resume)
 	t.Cleanup(answers)
 	lvmtest.Eventually(t, func() bool { return pool(t, p, ref).Problem != "" }, "a disk that does not answer is no problem")
 	t.Logf("reported: %s", pool(t, p, ref).Problem)

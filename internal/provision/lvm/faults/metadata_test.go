@@ -10,6 +10,7 @@ import (
 	"testing"
 
 	"berth.dev/berth/internal/provision"
+	"berth.dev/berth/internal/provision/blockdev/faultydisk"
 	"berth.dev/berth/internal/provision/lvm"
 	"berth.dev/berth/internal/provision/lvm/lvmtest"
 )
@@ -69,7 +70,7 @@ func TestAThinPoolWhoseMetadataIsFullComesBackOnRealLVM(t *testing.T) {
 // message tells the kernel's thin pool something, and says whether it did that.
 func message(t *testing.T, text string) bool {
 	t.Helper()
-	return tell("vg--berth-pool-tpool", text) == nil
+	return faultydisk.Tell("vg--berth-pool-tpool", text) == nil
 }
 
 func snapshotOf(volume, id string) provision.SnapshotRequest {

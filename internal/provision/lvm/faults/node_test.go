@@ -12,6 +12,7 @@ import (
 
 	"berth.dev/berth/internal/provision"
 	"berth.dev/berth/internal/provision/blockdev/blockdevtest"
+	"berth.dev/berth/internal/provision/blockdev/faultydisk"
 	"berth.dev/berth/internal/provision/lvm"
 	"berth.dev/berth/internal/provision/lvm/lvmtest"
 )
@@ -126,7 +127,7 @@ func made(t *testing.T, p provision.Provisioner, r provision.CreateRequest) prov
 }
 
 // places are where a volume of so many bytes bears a text.
-func places(size int64) []int64 { return []int64{0, mib + sectorSize, size - 4096} }
+func places(size int64) []int64 { return []int64{0, mib + faultydisk.SectorSize, size - 4096} }
 
 // put writes a text in several places of a device.
 func put(t *testing.T, device string, size int64, text string) {

@@ -8,19 +8,20 @@ import (
 	"testing"
 
 	"berth.dev/berth/internal/provision"
+	"berth.dev/berth/internal/provision/blockdev/faultydisk"
 	"berth.dev/berth/internal/provision/lvm"
 	"berth.dev/berth/internal/provision/lvm/lvmtest"
 )
 
 // faults are what a disk does, by its table.
 var faults = map[string]struct {
-	table func(*disk) string
+	table func(*faultydisk.Disk) string
 	// changes says that LVM can still change the group.
 	changes bool
 }{
-	"all that is asked of it":         {(*disk).fails, false},
-	onlyWrites:                        {(*disk).failsWrites, false},
-	"all that is behind the metadata": {(*disk).failsBehind, true},
+	"all that is asked of it":         {(*faultydisk.Disk).Fails, false},
+	onlyWrites:                        {(*faultydisk.Disk).FailsWrites, false},
+	"all that is behind the metadata": {func(d *faultydisk.Disk) string { return d.FailsBehind(metadata) }, true},
 }
 
 const onlyWrites = "what is written"
@@ -38,10 +39,10 @@ func TestADiskThatFailsLosesAndLeaksNothingOnRealLVM(t *testing.T) {
 			made(t, p, request(ref, "pvc-grown", 4))
 			made(t, p, request(ref, "pvc-blank", 32))
 
-			d.load(fault.table(d))
+			d.Load(fault.table(d))
 			tryThick(t, p, ref, fault.changes)
 
-			d.heal()
+			d.Heal()
 			eventually(t, p, ref, sound, "the group did not come back")
 			doThick(t, p, ref)
 			holds(t, kept.Device, kept.Size, secret)

@@ -27,7 +27,7 @@ func TestAThinPoolWhoseDiskFailsComesBackOnRealLVM(t *testing.T) {
 			}
 			other := made(t, p, request(ref, "pvc-other", 8))
 
-			d.load(fault.table(d))
+			d.Load(fault.table(d))
 			if err := within(t, "writing", func(context.Context) error { return overwrite(other.Device, other.Size) }); err == nil {
 				t.Error("a disk that fails was written")
 			}
@@ -39,7 +39,7 @@ func TestAThinPoolWhoseDiskFailsComesBackOnRealLVM(t *testing.T) {
 				eventually(t, p, ref, func(p provision.Pool) bool { return p.Problem != "" }, "a pool that failed has no problem")
 			}
 
-			d.heal()
+			d.Heal()
 			wayBack(t, p, ref)
 			holds(t, v.Device, v.Size, secret)
 			for what, do := range thinSteps(p, ref) {

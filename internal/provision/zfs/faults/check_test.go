@@ -21,7 +21,7 @@ func (n *node) check(step int) {
 		}
 	}
 	if v := n.expect(zvolID, step, zvolMade, lived+1); v != nil {
-		n.sized(v, 4)
+		n.grown(v, step, zvolGrown)
 		content(v)
 	}
 	if v := n.expect(filesID, step, filesMade, filesDeleted); v != nil {
@@ -52,11 +52,27 @@ func (n *node) checkFiles(v *provision.Volume, step int) {
 	if used := v.Filesystem == provision.Dataset; used != (step > inUse) && step != inUse {
 		n.Errorf("%+v is recorded as in use: %v", *v, used)
 	}
+	n.grown(v, step, filesGrown)
+}
+
+// grown fails unless a volume has the size that it has before a step, or behind it.
+func (n *node) grown(v *provision.Volume, step, grows int) {
+	n.Helper()
 	switch {
-	case step < filesGrown:
+	case step < grows:
 		n.sized(v, 4)
-	case step > filesGrown:
+	case step > grows:
 		n.sized(v, 8)
+	}
+}
+
+// reserved fails unless there is room for all of each volume.
+func (n *node) reserved() {
+	n.Helper()
+	for _, r := range rows(n.T) {
+		if r.size == 0 || r.room < r.size {
+			n.Errorf("of %d bytes there is room for %d: %s", r.size, r.room, r.name)
+		}
 	}
 }
 

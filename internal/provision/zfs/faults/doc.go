@@ -12,6 +12,6 @@
 // and what was written durably may then be in ZFS's intent log only. To try every write, as for
 // LVM, would be to import the same many times.
 //
-// A volume is made in several groups: the dataset, its room, its record. With few rounds half of
-// the moments are in the middle of that.
+// A volume is made in several groups: the dataset, its room, its record. It grows in two. With
+// few rounds half of the moments are in the middle of that.
 package faults

@@ -35,36 +35,38 @@ const (
 	filesDeleted
 	zvolDropped
 	zvolCopyDeleted
+	zvolGrown
 	filesCopyDeleted
 	filesDropped
 	cloneDeleted
 	lived
 )
 
-// makes are the steps that make a volume.
-var makes = []int{zvolMade, filesMade, zvolRestored, filesRestored, filesCloned}
+// makes are the steps that make a volume, and grows those that make one larger.
+var (
+	makes = []int{zvolMade, filesMade, zvolRestored, filesRestored, filesCloned}
+	grows = []int{filesGrown, zvolGrown}
+)
 
 // life makes a zvol and a dataset, copies them in every way, and deletes what depends on
 // each other. In some steps it waits until what is left over is swept up, and after the
 // others that goes on beside the next one.
 var life = [lived]func(n *node){
-	zvolMade:      func(n *node) { n.make(zvolID, 4, "", provision.Source{}) },
-	filesMade:     func(n *node) { n.make(filesID, 4, provision.Dataset, provision.Source{}) },
-	inUse:         func(n *node) { n.use(filesID) },
-	written:       func(n *node) { n.put(zvolID, before); n.put(filesID, before) },
-	zvolTaken:     func(n *node) { n.take(zvolSnapID, zvolID) },
-	filesTaken:    func(n *node) { n.take(filesSnapID, filesID) },
-	overwritten:   func(n *node) { n.put(zvolID, behind); n.put(filesID, behind) },
-	zvolRestored:  func(n *node) { n.make(zvolCopyID, 8, "", provision.Source{Snapshot: zvolSnapID}) },
-	filesRestored: func(n *node) { n.make(filesCopyID, 4, provision.Dataset, provision.Source{Snapshot: filesSnapID}) },
-	filesCloned:   func(n *node) { n.make(cloneID, 4, provision.Dataset, provision.Source{Volume: filesID}) },
-	filesGrown: func(n *node) {
-		_, err := n.Expand(n.Context(), provision.ExpandRequest{ID: filesID, Size: 8 * mib})
-		n.must(err)
-	},
+	zvolMade:         func(n *node) { n.make(zvolID, 4, "", provision.Source{}) },
+	filesMade:        func(n *node) { n.make(filesID, 4, provision.Dataset, provision.Source{}) },
+	inUse:            func(n *node) { n.use(filesID) },
+	written:          func(n *node) { n.put(zvolID, before); n.put(filesID, before) },
+	zvolTaken:        func(n *node) { n.take(zvolSnapID, zvolID) },
+	filesTaken:       func(n *node) { n.take(filesSnapID, filesID) },
+	overwritten:      func(n *node) { n.put(zvolID, behind); n.put(filesID, behind) },
+	zvolRestored:     func(n *node) { n.make(zvolCopyID, 8, "", provision.Source{Snapshot: zvolSnapID}) },
+	filesRestored:    func(n *node) { n.make(filesCopyID, 4, provision.Dataset, provision.Source{Snapshot: filesSnapID}) },
+	filesCloned:      func(n *node) { n.make(cloneID, 4, provision.Dataset, provision.Source{Volume: filesID}) },
+	filesGrown:       func(n *node) { n.grow(filesID, 8) },
 	filesDeleted:     func(n *node) { n.delete(filesID); n.Wait() },
 	zvolDropped:      func(n *node) { n.drop(zvolSnapID) },
 	zvolCopyDeleted:  func(n *node) { n.delete(zvolCopyID) },
+	zvolGrown:        func(n *node) { n.grow(zvolID, 8) },
 	filesCopyDeleted: func(n *node) { n.delete(filesCopyID); n.Wait() },
 	filesDropped:     func(n *node) { n.drop(filesSnapID) },
 	cloneDeleted:     func(n *node) { n.delete(cloneID) },
@@ -73,6 +75,12 @@ var life = [lived]func(n *node){
 func (n *node) make(id string, size int64, filesystem string, from provision.Source) {
 	n.Helper()
 	_, err := n.Create(n.Context(), provision.CreateRequest{ID: id, Pool: ref, Size: size * mib, Filesystem: filesystem, Source: from})
+	n.must(err)
+}
+
+func (n *node) grow(id string, size int64) {
+	n.Helper()
+	_, err := n.Expand(n.Context(), provision.ExpandRequest{ID: id, Size: size * mib})
 	n.must(err)
 }
 

@@ -54,7 +54,7 @@ func TestUberblocksAreInTheSecondHalvesOfTheLabels(t *testing.T) {
 	}
 }
 
-func TestHalfOfTheMomentsAreInTheMiddleOfWhatMakesAVolume(t *testing.T) {
+func TestHalfOfTheMomentsAreInTheMiddleOfStepsThatTakeSeveralGroups(t *testing.T) {
 	var all []faultydisk.Moment
 	for n := range 40 {
 		all = append(all, faultydisk.Moment{Entry: n, Step: n / 5})

@@ -3,6 +3,8 @@
 package faults
 
 import (
+	"slices"
+	"strconv"
 	"strings"
 	"testing"
 
@@ -23,10 +25,10 @@ func TestThePowerMayFailAtEveryMomentOfVolumesOnRealZFS(t *testing.T) {
 	d := faultydisk.New(t, diskName, backings[0], powerDisk)
 	entries := record(t, d, backings[1])
 	all := moments(entries, powerDisk)
-	some := chosen(all, makes, conformance.Rounds(t))
+	some := chosen(all, slices.Concat(makes, grows), conformance.Rounds(t))
 	var found parts
 	d.FailAt(some, entries, func(t *testing.T, step int) { found.add(goOn(t, step)) })
-	t.Logf("at %d of %d moments at which the power fails, there are %d volumes without a record, and %d without their room", len(some), len(all), found.unrecorded, found.unreserved)
+	t.Logf("at %d of %d moments at which the power fails, there are %d volumes without a record, and %d without their room", found.looks, len(all), found.unrecorded, found.unreserved)
 	if !t.Failed() && found.unrecorded == 0 {
 		t.Error("no moment is in the middle of making a volume")
 	}
@@ -56,20 +58,26 @@ func goOn(t *testing.T, step int) parts {
 	found := look(t)
 	n.start()
 	n.check(step)
+	if !slices.Contains(slices.Concat(makes, grows), step) {
+		n.reserved()
+	}
 	for s := step; s < lived; s++ {
 		zfstest.Run(t, "udevadm", "settle")
 		life[s](n)
 		n.check(s + 1)
+		n.reserved()
 	}
 	n.emptied()
 	n.end()
 	return found
 }
 
-// parts are how many volumes are there in parts: without their record, or without their room.
-type parts struct{ unrecorded, unreserved int }
+// parts are how many volumes are there in parts, without their record or without their room,
+// in so many looks.
+type parts struct{ looks, unrecorded, unreserved int }
 
 func (p *parts) add(more parts) {
+	p.looks += more.looks
 	p.unrecorded += more.unrecorded
 	p.unreserved += more.unreserved
 }
@@ -77,19 +85,46 @@ func (p *parts) add(more parts) {
 // look looks for volumes that are there in parts, before anybody can do something about it.
 func look(t *testing.T) (found parts) {
 	t.Helper()
-	for line := range strings.Lines(zfstest.Run(t, "zfs", "list", "-H", "-p", "-r", "-o", "name,berth.dev:volume,refreservation", zpool)) {
-		fields := strings.Fields(line)
-		if !strings.HasPrefix(fields[0], volumes) {
-			continue
-		}
+	found.looks = 1
+	for _, r := range rows(t) {
 		switch {
-		case fields[1] == "-":
+		case r.record == "-":
 			found.unrecorded++
-			t.Logf("%s has no record, and %s bytes of room", fields[0], fields[2])
-		case fields[2] == "0":
+			t.Logf("%s has no record, and room for %d bytes", r.name, r.room)
+		case r.room < r.size:
 			found.unreserved++
-			t.Logf("%s has no room", fields[0])
+			t.Logf("%s has room for %d bytes of %d", r.name, r.room, r.size)
 		}
 	}
 	return found
+}
+
+// row is what ZFS has of a volume, or of a part of one.
+type row struct {
+	name, record string
+	size, room   int64
+}
+
+func rows(t *testing.T) (all []row) {
+	t.Helper()
+	out := zfstest.Run(t, "zfs", "list", "-H", "-p", "-r", "-o", "name,berth.dev:volume,volsize,refquota,refreservation", zpool)
+	for line := range strings.Lines(out) {
+		fields := strings.Fields(line)
+		r := row{name: fields[0], record: fields[1]}
+		if !strings.HasPrefix(r.name, volumes) {
+			continue
+		}
+		for i, to := range map[int]*int64{2: &r.size, 3: &r.size, 4: &r.room} {
+			if fields[i] == "-" {
+				continue // a zvol has no quota, and a dataset no other size
+			}
+			n, err := strconv.ParseInt(fields[i], 10, 64)
+			if err != nil {
+				t.Fatal(err)
+			}
+			*to = n
+		}
+		all = append(all, r)
+	}
+	return all
 }

@@ -50,11 +50,11 @@ func moments(entries []writelog.Entry, size int64) []faultydisk.Moment {
 	return faultydisk.Moments(entries, func(n int, e writelog.Entry) bool { return behind[n] || e.Mark != "" })
 }
 
-// chosen are so many of the moments, or all: half of them in the middle of steps that make
-// a volume, where it is there in parts, and the others spread.
-func chosen(all []faultydisk.Moment, makes []int, most int) []faultydisk.Moment {
+// chosen are so many of the moments, or all: half of them in the middle of steps that take
+// several groups, where a volume is there in parts, and the others spread.
+func chosen(all []faultydisk.Moment, steps []int, most int) []faultydisk.Moment {
 	var middles []faultydisk.Moment
-	for _, step := range makes {
+	for _, step := range steps {
 		in := slices.DeleteFunc(slices.Clone(all), func(m faultydisk.Moment) bool { return m.Step != step })
 		if len(in) > 0 {
 			middles = append(middles, in[len(in)/2])
