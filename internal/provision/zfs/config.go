@@ -39,9 +39,10 @@ type Devices interface {
 	// Settle waits until udev does not look at a zvol any more, some seconds at most.
 	Settle(ctx context.Context, dataset string)
 
-	// WriteOut has what is kept in memory for a volume written to it: of the filesystem that
-	// it is or that is mounted from it, or of the device itself.
-	WriteOut(ctx context.Context, dataset string) error
+	// WriteOut has what is kept for a volume elsewhere written to it: what is in memory of the
+	// filesystem that it is or that is mounted from it, or of the device itself, and what a loss
+	// of power left in ZFS's intent log.
+	WriteOut(ctx context.Context, dataset string, files bool) error
 
 	// Claimed says whether a zvol is mounted, or claimed by another device.
 	Claimed(dataset string) bool

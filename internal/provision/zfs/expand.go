@@ -47,14 +47,10 @@ func (p *Provisioner) planExpand(z *zpool, r provision.ExpandRequest, size int64
 			takes:   size - d.size, parent: d.parent,
 		}}, nil
 	}
-	var steps []step
-	if d.short { // or ZFS would not enlarge what is reserved
-		steps = append(steps, p.fillStep(name))
-	}
 	if size <= d.size {
-		return steps, nil
+		return []step{p.fillStep(name)}, nil
 	}
-	return append(steps, step{
+	grow := step{
 		command: p.config.growCommand(name, size),
 		// When a zvol grows, the kernel takes it for another disk, and drops what it has not yet
 		// written of the filesystem on it: seen with ZFS 2.1 on files that were closed.
@@ -64,12 +60,14 @@ func (p *Provisioner) planExpand(z *zpool, r provision.ExpandRequest, size int64
 			}
 			return nil
 		},
-		learn: func(z *zpool) { z.datasets[name].size = size },
+		learn: func(z *zpool) { d := z.datasets[name]; d.size, d.short = size, true },
 		takes: size - d.size, parent: d.parent,
-	}), nil
+	}
+	return []step{grow, p.fillStep(name)}, nil
 }
 
-// fillStep reserves room for all of a zvol that has grown.
+// fillStep reserves room for all of a zvol that has grown. ZFS does that itself as long as what
+// was reserved is what it had reckoned, which a growth that was cut short may have left otherwise.
 func (p *Provisioner) fillStep(name string) step {
 	return step{
 		command: p.config.fillCommand(name),

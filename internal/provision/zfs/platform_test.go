@@ -115,7 +115,7 @@ func TestProcessesPerOperationOnRealZFS(t *testing.T) {
 		{"expand", func() error {
 			_, err := p.Expand(ctx, provision.ExpandRequest{ID: "pvc-1", Size: 128 << 20})
 			return err
-		}, processes{"zfs set": 1}},
+		}, processes{"zfs set": 2}},
 		{"delete a copy", func() error { return p.Delete(ctx, "pvc-2") }, processes{"zfs destroy": 1}},
 		{"delete a snapshot", func() error { return p.DeleteSnapshot(ctx, "snap-1") }, processes{"zfs destroy": 1}},
 		{"delete", func() error { return p.Delete(ctx, "pvc-1") }, processes{"zfs destroy": 1}},

@@ -12,18 +12,20 @@ import (
 // it. It is done without the zpool's lock, since it takes as long as there is to write; what comes
 // meanwhile may be in the snapshot or not, as after a loss of power.
 func (p *Provisioner) writeOut(ctx context.Context, id string) error {
-	dataset := ""
+	dataset, files := "", false
 	p.state.each(func(z *zpool) {
-		if name, d := z.volume(id); d != nil && z.usable(p.config.Now()) == nil {
-			dataset = name
+		name, d := z.volume(id)
+		if d == nil || d.files() && d.filesystem == "" || z.usable(p.config.Now()) != nil {
+			return // nobody ever used it, or the plan says why nothing can be taken of it
 		}
+		dataset, files = name, d.files()
 	})
 	if dataset == "" {
-		return nil // the plan says why nothing can be taken of it
+		return nil
 	}
 	ctx, cancel := context.WithTimeoutCause(ctx, p.config.QueryTimeout, errNoAnswer)
 	defer cancel()
-	if err := p.config.Devices.WriteOut(ctx, dataset); err != nil {
+	if err := p.config.Devices.WriteOut(ctx, dataset, files); err != nil {
 		return fmt.Errorf("%w: writing out what volume %s has in memory: %w", provision.ErrUnavailable, id, err)
 	}
 	return nil

@@ -2,7 +2,9 @@ package kernel
 
 import (
 	"bufio"
+	"cmp"
 	"errors"
+	"fmt"
 	"io/fs"
 	"os"
 	"path/filepath"
@@ -53,20 +55,39 @@ func objectSet(file string) (string, error) {
 	return "", errors.New("statistics that name no dataset")
 }
 
-// writeOutFiles writes out a filesystem of ZFS if it is mounted here: what was written to
-// its files is in a snapshot anyway, and what was written to mapped memory is not.
-func writeOutFiles(dataset string) (mounted bool, err error) {
+// writeOutFiles writes out a filesystem of ZFS that is mounted here: what was written to
+// its files is in a snapshot anyway, and what was written to mapped memory is not. One that is
+// mounted nowhere is looked at.
+func writeOutFiles(dataset string) error {
 	mounts, err := mountinfo.GetMounts(func(m *mountinfo.Info) (skip, stop bool) {
 		return m.FSType != "zfs" || m.Source != dataset, false
 	})
 	if err != nil {
-		return false, err
+		return fmt.Errorf("reading the mount table: %w", err)
 	}
 	for _, m := range mounts {
 		number := unix.Mkdev(uint32(m.Major), uint32(m.Minor)) //nolint:gosec // as the kernel prints them
 		if there, err := syncMount(m.Mountpoint, number); there || err != nil {
-			return true, err
+			return err
 		}
 	}
-	return false, nil
+	if mountedIn(statistics, dataset) {
+		return nil // elsewhere
+	}
+	return replay(dataset)
+}
+
+// replay has ZFS write to a dataset what was written durably before a loss of power: that is in
+// its intent log until it is mounted next, and in no snapshot taken before. The filesystem
+// is opened and mounted nowhere, so nobody sees it, and whoever mounts it meanwhile can.
+func replay(dataset string) error {
+	fd, err := unix.Fsopen("zfs", unix.FSOPEN_CLOEXEC)
+	if err != nil {
+		return fmt.Errorf("opening dataset %s: %w", dataset, err)
+	}
+	defer unix.Close(fd)
+	if err := cmp.Or(unix.FsconfigSetString(fd, "source", dataset), unix.FsconfigCreate(fd)); err != nil {
+		return fmt.Errorf("opening dataset %s: %w", dataset, err)
+	}
+	return nil
 }

@@ -14,7 +14,7 @@ import (
 // WriteOut implements zfs.Devices. Whoever waits may give up; the kernel does not, so
 // nobody begins anew while it is at it. Joining in would not do: what was written since it
 // began may be left out.
-func (d *Devices) WriteOut(ctx context.Context, dataset string) error {
+func (d *Devices) WriteOut(ctx context.Context, dataset string, files bool) error {
 	unlock, err := d.writing.Lock(ctx, dataset)
 	if err != nil {
 		return fmt.Errorf("it is still being written: %w", err)
@@ -22,7 +22,11 @@ func (d *Devices) WriteOut(ctx context.Context, dataset string) error {
 	done := make(chan error, 1)
 	go func() {
 		defer unlock()
-		done <- d.writeOut(dataset)
+		if files {
+			done <- writeOutFiles(dataset)
+		} else {
+			done <- d.writeOut(dataset)
+		}
 	}()
 	select {
 	case err := <-done:
@@ -33,9 +37,6 @@ func (d *Devices) WriteOut(ctx context.Context, dataset string) error {
 }
 
 func (d *Devices) writeOut(dataset string) error {
-	if mounted, err := writeOutFiles(dataset); mounted || err != nil {
-		return err
-	}
 	device, err := d.find(dataset)
 	if err != nil {
 		return nil //nolint:nilerr // nobody can have written to it

@@ -216,7 +216,7 @@ func (h *Host) Settle(_ context.Context, dataset string) {
 }
 
 // WriteOut implements zfs.Devices.
-func (h *Host) WriteOut(_ context.Context, dataset string) (err error) {
+func (h *Host) WriteOut(_ context.Context, dataset string, _ bool) (err error) {
 	h.On(dataset, func(d *Dataset) { d.Content, d.Cached, err = d.Content+d.Cached, "", d.Failing })
 	return err
 }
