@@ -29,6 +29,10 @@ const (
 	// is renamed, and pause how long to wait before looking again.
 	patience = 20 * time.Second
 	pause    = 20 * time.Millisecond
+	// youth is the age of the devices that alone are asked at first, for a brief time: mostly
+	// the one that is looked for was just made, and a node may have thousands.
+	youth = 10 * time.Second
+	brief = 200 * time.Millisecond
 )
 
 // Devices are the zvols of this machine. The zero value is ready to use.
@@ -73,8 +77,12 @@ func (d *Devices) Locate(ctx context.Context, dataset string) error {
 func (d *Devices) await(ctx context.Context, dataset string) error {
 	look := time.NewTicker(pause)
 	defer look.Stop()
-	for {
-		device, err := d.find(dataset)
+	for begun := time.Now(); ; {
+		since := begun.Add(-youth)
+		if time.Since(begun) > brief {
+			since = time.Time{}
+		}
+		device, err := d.find(dataset, since)
 		if err == nil {
 			return d.connect(dataset, device)
 		}
@@ -111,7 +119,7 @@ func (d *Devices) Forget(dataset string) {
 // Settle implements zfs.Devices. Whoever looks at a device for a moment locks it
 // meanwhile, as systemd's rules of locking block devices demand; whoever uses it does not.
 func (d *Devices) Settle(ctx context.Context, dataset string) {
-	device, err := d.find(dataset)
+	device, err := d.find(dataset, time.Time{})
 	if err != nil {
 		return
 	}
@@ -135,7 +143,7 @@ func (d *Devices) Settle(ctx context.Context, dataset string) {
 
 // Claimed implements zfs.Devices.
 func (d *Devices) Claimed(dataset string) bool {
-	device, err := d.find(dataset)
+	device, err := d.find(dataset, time.Time{})
 	if err != nil {
 		return false // nobody can use it
 	}
@@ -189,34 +197,6 @@ func relink(path, target string) error {
 		return err
 	}
 	return os.Rename(part, path)
-}
-
-// find returns the device of a zvol: where its link leads, if it leads there. Else all
-// zvols are asked, those first that are not known as others.
-func (d *Devices) find(dataset string) (string, error) {
-	if device, err := filepath.EvalSymlinks(link(dataset)); err == nil && is(device, dataset) {
-		return device, nil
-	}
-	entries, err := zvolsIn(blockDir)
-	if err != nil {
-		return "", err
-	}
-	known := d.known()
-	var others []string
-	for _, e := range entries {
-		device := filepath.Join("/dev", filepath.Base(e))
-		if n, err := blockdev.Number(device); err == nil && known[n] {
-			others = append(others, device)
-		} else if is(device, dataset) {
-			return device, nil
-		}
-	}
-	for _, device := range others {
-		if is(device, dataset) {
-			return device, nil
-		}
-	}
-	return "", fmt.Errorf("none of %d zvols is %s", len(entries), dataset)
 }
 
 func is(device, dataset string) bool {

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"time"
 
 	"github.com/moby/sys/mountinfo"
 	"golang.org/x/sys/unix"
@@ -37,7 +38,7 @@ func (d *Devices) WriteOut(ctx context.Context, dataset string, files bool) erro
 }
 
 func (d *Devices) writeOut(dataset string) error {
-	device, err := d.find(dataset)
+	device, err := d.find(dataset, time.Time{})
 	if err != nil {
 		return nil //nolint:nilerr // nobody can have written to it
 	}

@@ -5,6 +5,7 @@ import (
 	"path/filepath"
 	"slices"
 	"testing"
+	"time"
 )
 
 func TestZvolsAreToldFromOtherDevices(t *testing.T) {
@@ -21,6 +22,19 @@ func TestZvolsAreToldFromOtherDevices(t *testing.T) {
 	}
 	if got, err := zvolsIn(filepath.Join(dir, "none")); err != nil || len(got) != 0 {
 		t.Errorf("of nothing: %v, %v", got, err)
+	}
+}
+
+func TestDevicesAreAskedThatMayWellBeTheOne(t *testing.T) {
+	at := func(second int64) time.Time { return time.Unix(second, 0) }
+	nodes := []node{{"known", 1, at(9)}, {"old", 2, at(1)}, {"new", 3, at(8)}, {"known and old", 4, at(2)}, {"as old", 5, at(1)}}
+	inOrder(nodes, map[uint64]bool{1: true, 4: true, 99: true})
+	var got []string
+	for _, n := range nodes {
+		got = append(got, n.path)
+	}
+	if want := []string{"new", "old", "as old", "known", "known and old"}; !slices.Equal(got, want) {
+		t.Errorf("they are asked as %q, want %q", got, want)
 	}
 }
 

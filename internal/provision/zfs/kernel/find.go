@@ -1,0 +1,65 @@
+package kernel
+
+import (
+	"cmp"
+	"fmt"
+	"path/filepath"
+	"slices"
+	"time"
+
+	"golang.org/x/sys/unix"
+)
+
+// find returns the device of a zvol: where its link leads, if it leads there. Else those
+// that came since a time are asked.
+func (d *Devices) find(dataset string, since time.Time) (string, error) {
+	if device, err := filepath.EvalSymlinks(link(dataset)); err == nil && is(device, dataset) {
+		return device, nil
+	}
+	entries, err := zvolsIn(blockDir)
+	if err != nil {
+		return "", err
+	}
+	var nodes []node
+	for _, e := range entries {
+		if n, err := nodeOf(filepath.Join("/dev", filepath.Base(e))); err == nil && !n.born.Before(since) {
+			nodes = append(nodes, n)
+		}
+	}
+	inOrder(nodes, d.known())
+	for _, n := range nodes {
+		if is(n.path, dataset) {
+			return n.path, nil
+		}
+	}
+	return "", fmt.Errorf("none of %d zvols is %s", len(nodes), dataset)
+}
+
+// node is that of a device.
+type node struct {
+	path   string
+	number uint64
+	born   time.Time
+}
+
+func nodeOf(path string) (node, error) {
+	var st unix.Stat_t
+	if err := unix.Stat(path, &st); err != nil {
+		return node{}, err
+	}
+	return node{path, st.Rdev, time.Unix(st.Ctim.Unix())}, nil
+}
+
+// inOrder sorts devices by how likely it is that one of them is looked for. To ask one is to
+// open it, which takes ZFS a while: those last that are known as others, and the newest first.
+func inOrder(nodes []node, known map[uint64]bool) {
+	last := func(n node) int {
+		if known[n.number] {
+			return 1
+		}
+		return 0
+	}
+	slices.SortStableFunc(nodes, func(a, b node) int {
+		return cmp.Or(last(a)-last(b), b.born.Compare(a.born))
+	})
+}
