@@ -18,8 +18,8 @@ import (
 
 func TestOperationsStartNoMoreProcessesThanTheyMust(t *testing.T) {
 	h := newHost()
-	h.PutFilesystem(parent+"/berth-volumes", nil)
-	h.PutFilesystem(parent+"/berth-trash", nil)
+	h.PutFilesystem(parent+"/berth-volumes", hidden)
+	h.PutFilesystem(parent+"/berth-trash", hidden)
 	counter, c := counted(h)
 	now := time.Now()
 	c.Now = func() time.Time { return now }

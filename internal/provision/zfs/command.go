@@ -33,6 +33,11 @@ func (c Config) areaCommand(name string) run.Command {
 	return c.command("create", "-o", "mountpoint=none", "-o", "canmount=off", name)
 }
 
+// hideCommand has such a filesystem mounted nowhere.
+func (c Config) hideCommand(name string) run.Command {
+	return c.command("set", "mountpoint=none", "canmount=off", name)
+}
+
 // createCommand makes a volume with room reserved for all of it.
 func (c Config) createCommand(r provision.CreateRequest, size int64, name string) run.Command {
 	if r.Filesystem == provision.Dataset {

@@ -40,6 +40,7 @@ const (
 	propQuota       = "refquota"
 	propReservation = "refreservation"
 	propRecords     = "recordsize"
+	propCanMount    = "canmount"
 )
 
 // files says whether a volume is a dataset.

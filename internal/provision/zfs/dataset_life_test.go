@@ -99,7 +99,7 @@ func TestTheSizeOfADatasetIsWhatItMayHoldAndHasRoomFor(t *testing.T) {
 
 func TestDatasetsCostNoMoreProcessesThanTheyMust(t *testing.T) {
 	h := newHost()
-	h.PutFilesystem(parent+"/berth-volumes", nil)
+	h.PutFilesystem(parent+"/berth-volumes", hidden)
 	counter, c := counted(h)
 	now := time.Now()
 	c.Now = func() time.Time { return now }

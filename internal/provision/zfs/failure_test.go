@@ -55,7 +55,7 @@ func TestFactsDecideWhenACommandFails(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			h := newHost()
-			h.PutFilesystem(parent+"/berth-volumes", nil)
+			h.PutFilesystem(parent+"/berth-volumes", hidden)
 			c := config(h)
 			c.WatchInterval = time.Hour // whoever sees the zpool fail has another message
 			p, _ := start(t, c)

@@ -9,7 +9,7 @@ import (
 // columns of a report, in the order in which parse reads them.
 var columns = []string{
 	"name", "type", "used", "available", "referenced", "written", "volsize", "refreservation", "refquota", "quota", "origin", "defer_destroy", "createtxg", "creation",
-	propPool, propVolume, propFilesystem, propSource, propInline, propSnapshot, propSize, propTaken,
+	propPool, propVolume, propFilesystem, propSource, propInline, propSnapshot, propSize, propTaken, propCanMount,
 }
 
 // The types of rows.
@@ -29,7 +29,7 @@ type row struct {
 	deferred                                 bool
 	createTXG, creation                      int64
 	pool, volume, filesystem, source, inline string
-	snapshot, size, taken                    string
+	snapshot, size, taken, canMount          string
 }
 
 // holds is what a dataset holds of its own.
@@ -52,7 +52,7 @@ func parse(out []byte) ([]row, error) {
 		r := row{
 			name: fields[0], kind: fields[1], origin: fields[10], deferred: fields[11] == "on",
 			pool: fields[14], volume: fields[15], filesystem: fields[16], source: fields[17], inline: fields[18], snapshot: fields[19],
-			size: fields[20], taken: fields[21],
+			size: fields[20], taken: fields[21], canMount: fields[22],
 		}
 		for i, to := range map[int]*int64{
 			2: &r.used, 3: &r.available, 4: &r.referenced, 5: &r.written, 6: &r.volsize, 7: &r.refreservation, 8: &r.refquota, 9: &r.quota,

@@ -20,13 +20,19 @@ type step struct {
 	parent string
 }
 
-// areaSteps make an area of a pool unless it is there.
+// areaSteps make an area of a pool unless it is there. ZFS hides it a moment after it made it, and
+// a loss of power may come between.
 func (p *Provisioner) areaSteps(z *zpool, parent string, a area) []step {
 	name := parent + "/" + string(a)
-	if z.areas[name] {
+	hidden, there := z.areas[name]
+	if hidden {
 		return nil
 	}
-	return []step{{command: p.config.areaCommand(name), learn: func(z *zpool) { z.areas[name] = true }}}
+	command := p.config.areaCommand(name)
+	if there {
+		command = p.config.hideCommand(name)
+	}
+	return []step{{command: command, learn: func(z *zpool) { z.areas[name] = true }}}
 }
 
 // moveStep renames a volume into an area, which is where it is from one moment to the

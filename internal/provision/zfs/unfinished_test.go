@@ -11,7 +11,7 @@ import (
 
 // left is what a loss of power left of a volume: it has its place, and no properties.
 func left(h *zfstest.Host, name string, data int64) {
-	h.PutFilesystem(parent+"/berth-volumes", nil)
+	h.PutFilesystem(parent+"/berth-volumes", hidden)
 	h.Edit(func(zpools map[string]*zfstest.Zpool) {
 		zpools["tank"].Datasets[name] = &zfstest.Dataset{Volsize: unit, Data: data, Props: map[string]string{}}
 	})
@@ -122,6 +122,18 @@ func TestAVolumeWithoutItsRoomGetsIt(t *testing.T) {
 			})
 		})
 	}
+}
+
+func TestAHiddenFilesystemThatACrashLeftVisibleIsHidden(t *testing.T) {
+	h := newHost()
+	h.PutFilesystem(parent+"/berth-volumes", nil)
+	p, _ := start(t, config(h))
+	create(t, p, "pvc-1", 1)
+	edit(h, parent+"/berth-volumes", func(d *zfstest.Dataset) {
+		if d.Props["canmount"] != "off" || d.Props["mountpoint"] != "none" {
+			t.Errorf("it has %v", d.Props)
+		}
+	})
 }
 
 // cutShort leaves what a loss of power leaves of a zvol that grew: its room did not.

@@ -21,6 +21,9 @@ const (
 	devices = "/dev/zvol/"
 )
 
+// hidden are the properties of the filesystems that Berth makes for itself.
+var hidden = map[string]string{"mountpoint": "none", "canmount": "off"}
+
 // newHost has a zpool with one filesystem that is a pool.
 func newHost() *zfstest.Host {
 	h := zfstest.NewHost(map[string]int64{"tank": 1 << 30, "other": 1 << 30})

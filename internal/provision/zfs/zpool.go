@@ -22,7 +22,7 @@ type zpool struct {
 	available int64
 	// parents are the quotas of the datasets that are pools, 0 for none.
 	parents map[string]int64
-	// areas are the hidden filesystems that exist.
+	// areas are the hidden filesystems that exist, and whether they are hidden yet.
 	areas map[string]bool
 	// datasets are Berth's by their full names, others the names of all else.
 	datasets map[string]*dataset
@@ -120,7 +120,7 @@ func newZpool(rows []row) (*zpool, error) {
 
 func (z *zpool) sortFilesystem(r row) {
 	if _, last := cutLast(r.name); last == liveArea || last == trashArea {
-		z.areas[r.name] = true
+		z.areas[r.name] = r.canMount == "off"
 		return
 	}
 	if r.pool == r.name || !z.take(r, datasetSize(r)) {

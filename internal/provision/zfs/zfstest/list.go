@@ -63,7 +63,11 @@ func (z *Zpool) print(out *bytes.Buffer, name string, d *Dataset) {
 	for _, p := range user {
 		line = append(line, cmp.Or(z.property(name, p), "-"))
 	}
-	out.WriteString(strings.Join(line, "\t") + "\n")
+	canMount := "-"
+	if d.Volsize == 0 {
+		canMount = cmp.Or(d.Props["canmount"], "on")
+	}
+	out.WriteString(strings.Join(append(line, canMount), "\t") + "\n")
 }
 
 func (z *Zpool) printSnapshot(out *bytes.Buffer, of, at string, s *Snapshot) {
@@ -81,7 +85,7 @@ func (z *Zpool) printSnapshot(out *bytes.Buffer, of, at string, s *Snapshot) {
 	for _, p := range user {
 		line = append(line, cmp.Or(s.Props[p], z.property(of, p), "-"))
 	}
-	out.WriteString(strings.Join(line, "\t") + "\n")
+	out.WriteString(strings.Join(append(line, "-"), "\t") + "\n")
 }
 
 // property is a dataset's own or inherited from those above.
