@@ -35,7 +35,7 @@ func zpools(t *testing.T) conformance.Harness {
 			client, stop = serveZpools(t, host, made)
 			return client
 		},
-		PutForeign: func(name string, size int64) { host.PutForeign(dataset+"/"+name, size) },
+		PutForeign: func(name string, size int64) { host.PutForeign(dataset+"/berth-volumes/"+name, size) },
 		Open: func(v provision.Volume) func() {
 			on(v, func(d *zfstest.Dataset) { d.Open = true })
 			return func() { on(v, func(d *zfstest.Dataset) { d.Open = false }) }
