@@ -31,7 +31,7 @@ const attempts = 4
 
 // carryOut makes a change to its end: a caller whose context ends leaves it to itself.
 // Nobody else changes meanwhile what it is about. What has nothing to do with it is changed
-// at the same time, for ZFS does that with one write to the disks; but no report is read.
+// at the same time, for ZFS writes that to the disks together; but the zpool is not read.
 func (p *Provisioner) carryOut(ctx context.Context, c change) error {
 	unlockIDs, err := p.lockIDs(ctx, c)
 	if err != nil {

@@ -165,10 +165,6 @@ func TestADatasetOfOthersIsNeverAVolume(t *testing.T) {
 	}
 }
 
-// What a dataset is that nobody else but Berth made: of half-finished growth, or of an
-// administrator's hand.
-// The kernel shows no device of a dataset, so only ZFS can tell of one that somebody
-// brought back.
 func TestASnapshotOfADatasetRecordsItsSize(t *testing.T) {
 	h := newHost()
 	p, _ := start(t, config(h))

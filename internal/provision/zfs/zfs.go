@@ -67,7 +67,8 @@ func (p *Provisioner) Get(ctx context.Context, id string) (provision.Volume, err
 	return p.ready(ctx, id)
 }
 
-// volumeIn and snapshotIn say whether a zpool holds what bears an id.
+// volumeIn, unfinishedIn and snapshotIn say whether a zpool holds what bears an id: a volume,
+// what a crash left of one, or a snapshot.
 func volumeIn(z *zpool, id string) bool     { _, d := z.volume(id); return d != nil }
 func unfinishedIn(z *zpool, id string) bool { return len(z.unfinished(id)) > 0 }
 func snapshotIn(z *zpool, id string) bool   { _, s := z.snapshot(id); return s != nil }
