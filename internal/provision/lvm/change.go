@@ -82,8 +82,20 @@ func (p *Provisioner) carryOutLocked(ctx context.Context, c change) error {
 	if done || err != nil {
 		return err
 	}
+	failure := p.execute(ctx, c, size)
+	if failure == nil {
+		return nil
+	}
+	if done, _, err = p.decide(c, true); done || err != nil {
+		return err
+	}
+	return fmt.Errorf("changing volume group %s: %w", c.group, failure)
+}
+
+// execute runs the command of a change and learns from it, or else from a fresh report.
+func (p *Provisioner) execute(ctx context.Context, c change, size int64) (failure error) {
 	before := p.begin(c.group)
-	_, failure := p.config.Runner.Change(c.command(size))
+	_, failure = p.config.Runner.Change(c.command(size))
 	p.end(c.group)
 	p.look(c.group, c.thin)
 	if failure == nil {
@@ -93,10 +105,7 @@ func (p *Provisioner) carryOutLocked(ctx context.Context, c change) error {
 	p.refresh(ctx, c.group)
 	p.resume(c.group)
 	p.signal()
-	if done, _, err = p.decide(c, true); done || err != nil {
-		return err
-	}
-	return fmt.Errorf("changing volume group %s: %w", c.group, failure)
+	return failure
 }
 
 func (p *Provisioner) decide(c change, fresh bool) (done bool, size int64, err error) {

@@ -90,8 +90,10 @@ func (c Config) extendCommand(group, id string, size int64) run.Command {
 	return c.command("lvextend", "--yes", "--size", bytes(size), group+"/"+id)
 }
 
-func (c Config) removeCommand(group, id string) run.Command {
-	return c.command("lvremove", "--yes", group+"/"+id)
+// removeCommand removes volumes and snapshots. LVM goes on with the others when one cannot be
+// removed.
+func (c Config) removeCommand(group string, ids ...string) run.Command {
+	return c.command("lvremove", append([]string{"--yes"}, within(group, ids)...)...)
 }
 
 // markCommand makes a volume or a snapshot what a deleted one left: LVM writes both tags in
@@ -125,20 +127,20 @@ func (c Config) tagCommand(group, id, tag string) run.Command {
 }
 
 func (c Config) activateCommand(group string, ids ...string) run.Command {
-	args := []string{"--yes", "--activate", "y"}
-	for _, id := range ids {
-		args = append(args, group+"/"+id)
-	}
-	return c.command("lvchange", args...)
+	return c.command("lvchange", append([]string{"--yes", "--activate", "y"}, within(group, ids)...)...)
 }
 
 // resumeCommand loads what LVM has recorded of volumes into the kernel, and resumes them.
 func (c Config) resumeCommand(group string, ids ...string) run.Command {
-	args := []string{"--yes", "--refresh"}
-	for _, id := range ids {
-		args = append(args, group+"/"+id)
-	}
-	return c.command("lvchange", args...)
+	return c.command("lvchange", append([]string{"--yes", "--refresh"}, within(group, ids)...)...)
 }
 
 func bytes(size int64) string { return strconv.FormatInt(size, 10) + "b" }
+
+// within names logical volumes of a group as LVM does.
+func within(group string, ids []string) (names []string) {
+	for _, id := range ids {
+		names = append(names, group+"/"+id)
+	}
+	return names
+}

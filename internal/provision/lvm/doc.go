@@ -36,9 +36,10 @@
 // is the total, less what others use, less the volumes and the snapshots.
 //
 // So a create, delete, expansion or thin snapshot costs one LVM process, a thin copy that is
-// larger than its source two, Format one more than mkfs, and looking something up none. For
-// more nobody waits: one for what is wiped, and for a thick copy, which costs one or two
-// while somebody waits, one to three more. Changes by others are noticed by watching
+// larger than its source two, Format one more than mkfs, and looking something up none. What
+// waits to be removed from one pool is removed by one process. For more nobody waits: one for
+// what is wiped, and for a thick copy, which costs one or two while somebody waits, one to
+// three more. Changes by others are noticed by watching
 // the physical volumes for writers that close them, without polling.
 //
 // # Thin pools

@@ -20,9 +20,11 @@ type Provisioner struct {
 	// volumes orders the operations of each volume, groups the changes of each volume
 	// group, and reports the reading of what is stale.
 	volumes, groups, reports keyed.Locks[string]
-	tasks                    run.Tasks
-	firstLook                sync.Once
-	checks, looks, mends     checks
+	// removals wait for their groups.
+	removals             removals
+	tasks                run.Tasks
+	firstLook            sync.Once
+	checks, looks, mends checks
 	// behind counts the queries that could not be ended.
 	behind atomic.Int64
 	// copies are filled, and what deleted volumes left is wiped.

@@ -7,8 +7,8 @@ Volumes are made and deleted in a guest with %d emulated processors, Linux %s, L
 twenty times slower than real ones, so read times as ratios. Counts do not depend on the machine. The kernel's ZFS is loaded when all else has been measured.
 
 - **Berth** is its provisioners of LVM and ZFS behind poold's socket, as the agent uses them, or in the same process.
-- **Bare commands** of LVM are the very commands by which Berth changes something, with the same arguments, tags and activation, started without Berth. Of ZFS they
-  are [what one would type](#what-is-typed-for-zfs) for the same volumes.
+- **Bare commands** of LVM are the very commands by which Berth changes something, with the same arguments, tags and activation, started without Berth, one for
+  each volume; Berth removes by one process what waits to be removed. Of ZFS they are [what one would type](#what-is-typed-for-zfs) for the same volumes.
 - Each side makes %d volumes of 16 MiB one after the other. Everything else is done to %d of them: to all it would take hours. Where %d things are done at once, it is %d in
   each round, to %d volumes in all, twice as many for "create".
 - All sides are in each of the %d rounds, and each time another one first; before each, what [follows](#processes) is done and udev comes to rest. Each side has a volume

@@ -108,7 +108,7 @@ func (h *Host) create(a arguments, fail failure) ([]byte, error) {
 	}
 }
 
-func (h *Host) edit(operation string, a arguments, fail failure) ([]byte, error) {
+func (h *Host) edit(operation string, a arguments, fail failure) (out []byte, err error) {
 	for _, operand := range a.operands {
 		g, v := h.device("/dev/" + operand)
 		if v == nil {
@@ -118,7 +118,8 @@ func (h *Host) edit(operation string, a arguments, fail failure) ([]byte, error)
 		switch operation {
 		case "lvremove":
 			if v.open() {
-				return fail("Logical volume %s in use.", operand)
+				out, err = fail("Logical volume %s in use.", operand)
+				continue // as LVM does
 			}
 			g.remove(id)
 		case "lvextend":
@@ -144,7 +145,7 @@ func (h *Host) edit(operation string, a arguments, fail failure) ([]byte, error)
 		}
 		g.commit(h)
 	}
-	return nil, nil
+	return out, err
 }
 
 // change changes what a volume is, and says whether LVM writes metadata for it.

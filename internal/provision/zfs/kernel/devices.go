@@ -217,18 +217,31 @@ func (d *Devices) known() map[uint64]bool {
 
 // nameOf asks a device for its dataset.
 func nameOf(device string) (string, error) {
-	fd, err := unix.Open(device, unix.O_RDONLY|unix.O_NONBLOCK|unix.O_CLOEXEC, 0)
+	fd, err := openNode(device)
 	if err != nil {
-		return "", fmt.Errorf("opening %s: %w", device, err)
+		return "", err
 	}
 	defer unix.Close(fd)
+	return askName(fd)
+}
+
+func openNode(path string) (fd int, err error) {
+	fd, err = unix.Open(path, unix.O_RDONLY|unix.O_NONBLOCK|unix.O_CLOEXEC, 0)
+	if err != nil {
+		return fd, fmt.Errorf("opening %s: %w", path, err)
+	}
+	return fd, nil
+}
+
+// askName asks a device that is open for its dataset.
+func askName(fd int) (string, error) {
 	var name [nameSize]byte
 	if _, _, errno := unix.Syscall(unix.SYS_IOCTL, uintptr(fd), blkZName, uintptr(unsafe.Pointer(&name[0]))); errno != 0 { //nolint:gosec // the kernel fills it
-		return "", fmt.Errorf("asking %s for its dataset: %w", device, errno)
+		return "", fmt.Errorf("asking a device for its dataset: %w", errno)
 	}
 	end := bytes.IndexByte(name[:], 0)
 	if end < 0 {
-		return "", fmt.Errorf("asking %s for its dataset: the name has no end", device)
+		return "", errors.New("asking a device for its dataset: the name has no end")
 	}
 	return string(name[:end]), nil
 }

@@ -8,8 +8,6 @@ import (
 
 	"github.com/moby/sys/mountinfo"
 	"golang.org/x/sys/unix"
-
-	"berth.dev/berth/internal/provision/blockdev"
 )
 
 // WriteOut implements zfs.Devices. Whoever waits may give up; the kernel does not, so
@@ -38,24 +36,45 @@ func (d *Devices) WriteOut(ctx context.Context, dataset string, files bool) erro
 }
 
 func (d *Devices) writeOut(dataset string) error {
-	device, err := d.find(dataset, time.Time{})
-	if err != nil {
-		return nil //nolint:nilerr // nobody can have written to it
+	fd, there, err := d.open(dataset)
+	if err != nil || !there {
+		return err // nobody can have written to what is not there
 	}
-	number, err := blockdev.Number(device)
-	if err != nil {
+	defer unix.Close(fd)
+	var st unix.Stat_t
+	if err := unix.Fstat(fd, &st); err != nil {
 		return err
 	}
-	mounts, err := mountinfo.GetMounts(func(m *mountinfo.Info) (skip, stop bool) { return !isOn(m, number), false })
+	mounts, err := mountinfo.GetMounts(func(m *mountinfo.Info) (skip, stop bool) { return !isOn(m, st.Rdev), false })
 	if err != nil {
 		return fmt.Errorf("reading the mount table: %w", err)
 	}
 	for _, m := range mounts {
-		if there, err := syncMount(m.Mountpoint, number); there || err != nil {
+		if there, err := syncMount(m.Mountpoint, st.Rdev); there || err != nil {
 			return err
 		}
 	}
-	return through(device, unix.O_RDONLY, unix.Fsync) // what was written to it as a device
+	if err := unix.Fsync(fd); err != nil { // what was written to it as a device
+		return fmt.Errorf("writing out zvol %s: %w", dataset, err)
+	}
+	return nil
+}
+
+// open opens the device of a zvol, once if its link leads there: ZFS takes a while for each
+// time.
+func (d *Devices) open(dataset string) (fd int, there bool, err error) {
+	if fd, err := openNode(link(dataset)); err == nil {
+		if name, err := askName(fd); err == nil && name == dataset {
+			return fd, true, nil
+		}
+		unix.Close(fd)
+	}
+	device, err := d.find(dataset, time.Time{})
+	if err != nil {
+		return 0, false, nil //nolint:nilerr // it has none
+	}
+	fd, err = openNode(device)
+	return fd, err == nil, err
 }
 
 func isOn(m *mountinfo.Info, device uint64) bool {
@@ -65,29 +84,23 @@ func isOn(m *mountinfo.Info, device uint64) bool {
 // syncMount writes out the filesystem that is mounted at a path, if it is on the device:
 // another may be mounted over it.
 func syncMount(path string, device uint64) (there bool, err error) {
-	err = through(path, unix.O_RDONLY|unix.O_DIRECTORY, func(fd int) error {
-		var st unix.Stat_t
-		if err := unix.Fstat(fd, &st); err != nil || st.Dev != device {
-			return err
-		}
-		there = true
-		return unix.Syncfs(fd)
-	})
+	fd, err := unix.Open(path, unix.O_RDONLY|unix.O_DIRECTORY|unix.O_NONBLOCK|unix.O_CLOEXEC, 0)
 	if errors.Is(err, unix.ENOENT) || errors.Is(err, unix.ENOTDIR) {
 		return false, nil // unmounted meanwhile
 	}
-	return there, err
-}
-
-// through opens a path for a moment.
-func through(path string, flags int, f func(fd int) error) error {
-	fd, err := unix.Open(path, flags|unix.O_NONBLOCK|unix.O_CLOEXEC, 0)
 	if err != nil {
-		return fmt.Errorf("opening %s: %w", path, err)
+		return false, fmt.Errorf("opening %s: %w", path, err)
 	}
 	defer unix.Close(fd)
-	if err := f(fd); err != nil {
-		return fmt.Errorf("writing out %s: %w", path, err)
+	var st unix.Stat_t
+	if err := unix.Fstat(fd, &st); err != nil {
+		return false, fmt.Errorf("looking at %s: %w", path, err)
 	}
-	return nil
+	if st.Dev != device {
+		return false, nil
+	}
+	if err := unix.Syncfs(fd); err != nil {
+		return true, fmt.Errorf("writing out %s: %w", path, err)
+	}
+	return true, nil
 }

@@ -1,0 +1,75 @@
+//go:build platform
+
+package lvm_test
+
+import (
+	"context"
+	"errors"
+	"os"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+
+	"berth.dev/berth/internal/provision"
+	"berth.dev/berth/internal/provision/lvm"
+	"berth.dev/berth/internal/provision/lvm/lvmtest"
+	"berth.dev/berth/internal/run"
+)
+
+func TestSeveralAreRemovedByOneProcessOnRealLVM(t *testing.T) {
+	group := lvmtest.RealGroup(t, "vg-berth", lvmtest.Disks(t, 1)[0])
+	for _, pool := range []provision.PoolRef{group, lvmtest.RealThinPool(t, group.Name, "pool", 256<<20)} {
+		t.Run(pool.Type, func(t *testing.T) {
+			p, g, counter := removingReal(t)
+			ids := carveSome(t, p, pool, 5)
+			counter.Take()
+			if failed := g.removeAtOnce(t, p, ids...); len(failed) > 0 {
+				t.Errorf("failed: %v", failed)
+			}
+			if left := poolOf(t, p, pool); len(left.Volumes) > 0 || left.Free != left.Total-left.Foreign {
+				t.Errorf("left is %+v", left)
+			}
+			// LVM numbered the changes as foreseen, so nothing was read again.
+			if got := counter.Take(); !cmp.Equal(got, map[string]int{"lvremove": 2}) {
+				t.Errorf("started %v", got)
+			}
+		})
+	}
+}
+
+func TestWhatIsOpenKeepsNothingElseOnRealLVM(t *testing.T) {
+	group := lvmtest.RealGroup(t, "vg-berth", lvmtest.Disks(t, 1)[0])
+	for _, pool := range []provision.PoolRef{group, lvmtest.RealThinPool(t, group.Name, "pool", 256<<20)} {
+		t.Run(pool.Type, func(t *testing.T) {
+			p, g, _ := removingReal(t)
+			ids := carveSome(t, p, pool, 5)
+			open, err := os.Open("/dev/" + group.Name + "/" + ids[2])
+			if err != nil {
+				t.Fatal(err)
+			}
+			defer func() {
+				_ = open.Close()
+				if err := p.Delete(context.WithoutCancel(t.Context()), ids[2]); err != nil {
+					t.Error(err)
+				}
+			}()
+			failed := g.removeAtOnce(t, p, ids...)
+			if len(failed) != 1 || !errors.Is(failed[ids[2]], provision.ErrInUse) {
+				t.Errorf("failed: %v; want %s alone, which is open", failed, ids[2])
+			}
+			if left := poolOf(t, p, pool); len(left.Volumes) != 1 || left.Volumes[0].ID != ids[2] {
+				t.Errorf("left is %+v", left)
+			}
+		})
+	}
+}
+
+// removingReal is a provisioner of this machine whose first removal is held.
+func removingReal(t *testing.T) (*lvm.Provisioner, *gate, *run.Counter) {
+	t.Helper()
+	c, counter, _ := lvmtest.RealConfig(t)
+	g := gated(counter)
+	c.Runner = g
+	p, _ := start(t, c)
+	return p, g, counter
+}
