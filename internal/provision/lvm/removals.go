@@ -118,13 +118,16 @@ func (p *Provisioner) removeTogether(ctx context.Context, all []*removal) {
 	}
 }
 
-// inOne is one change for several removals of a pool.
+// inOne is one change for several removals of a pool. LVM writes the group for each thin volume,
+// and once for all that is carved out of the group.
 func (p *Provisioner) inOne(removals []change) change {
-	one := change{group: removals[0].group, thin: removals[0].thin}
+	one := change{group: removals[0].group, thin: removals[0].thin, writes: makes(removals[0].thin)}
+	if one.thin != "" {
+		one.writes *= uint64(len(removals))
+	}
 	var ids []string
 	for _, c := range removals {
 		ids = append(ids, c.id)
-		one.writes += max(c.writes, 1)
 	}
 	one.command = func(int64) run.Command { return p.config.removeCommand(one.group, ids...) }
 	one.learn = func(g *group, size int64) {

@@ -22,6 +22,7 @@ func TestSeveralAreRemovedByOneProcessOnRealLVM(t *testing.T) {
 		t.Run(pool.Type, func(t *testing.T) {
 			p, g, counter := removingReal(t)
 			ids := carveSome(t, p, pool, 5)
+			poolOf(t, p, pool)
 			counter.Take()
 			if failed := g.removeAtOnce(t, p, ids...); len(failed) > 0 {
 				t.Errorf("failed: %v", failed)
@@ -71,5 +72,6 @@ func removingReal(t *testing.T) (*lvm.Provisioner, *gate, *run.Counter) {
 	g := gated(counter)
 	c.Runner = g
 	p, _ := start(t, c)
+	awaitChange(t, p) // it watches
 	return p, g, counter
 }

@@ -108,7 +108,10 @@ func (h *Host) create(a arguments, fail failure) ([]byte, error) {
 	}
 }
 
-func (h *Host) edit(operation string, a arguments, fail failure) (out []byte, err error) {
+func (h *Host) edit(operation string, a arguments, fail failure) ([]byte, error) {
+	if operation == "lvremove" {
+		return h.remove(a.operands, fail)
+	}
 	for _, operand := range a.operands {
 		g, v := h.device("/dev/" + operand)
 		if v == nil {
@@ -116,12 +119,6 @@ func (h *Host) edit(operation string, a arguments, fail failure) (out []byte, er
 		}
 		id := operand[strings.Index(operand, "/")+1:]
 		switch operation {
-		case "lvremove":
-			if v.open() {
-				out, err = fail("Logical volume %s in use.", operand)
-				continue // as LVM does
-			}
-			g.remove(id)
 		case "lvextend":
 			if err := g.extend(v, a); err != nil {
 				return fail("extending %s: %v", operand, err)
@@ -144,6 +141,32 @@ func (h *Host) edit(operation string, a arguments, fail failure) (out []byte, er
 			}
 		}
 		g.commit(h)
+	}
+	return nil, nil
+}
+
+// remove removes logical volumes, as LVM does: one that is in use keeps no other, and a group is
+// written once for all that is carved out of it, and twice for each thin volume.
+func (h *Host) remove(operands []string, fail failure) (out []byte, err error) {
+	var written *Group
+	for _, operand := range operands {
+		g, v := h.device("/dev/" + operand)
+		switch {
+		case v == nil:
+			out, err = fail("Failed to find logical volume %q", operand)
+		case v.open():
+			out, err = fail("Logical volume %s in use.", operand)
+		case v.Pool != "" || v.Origin != "":
+			g.Seqno++
+			g.remove(operand[strings.Index(operand, "/")+1:])
+			g.commit(h)
+		default:
+			g.remove(operand[strings.Index(operand, "/")+1:])
+			written = g
+		}
+	}
+	if written != nil {
+		written.commit(h)
 	}
 	return out, err
 }

@@ -106,9 +106,6 @@ func (h *Host) createThinSnapshot(a arguments, fail failure) ([]byte, error) {
 // remove removes a logical volume as LVM does when nobody says no: a thin pool goes
 // with its volumes, an origin with its snapshots unless they are thin.
 func (g *Group) remove(id string) {
-	if g.Volumes[id].Pool != "" || g.Volumes[id].Origin != "" {
-		g.Seqno++
-	}
 	for name, v := range g.Volumes {
 		switch {
 		case v.Pool == id, v.Origin == id && v.Pool == "":
