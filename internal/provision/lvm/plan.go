@@ -55,7 +55,7 @@ func (g *group) planCreate(r provision.CreateRequest, now time.Time) (done bool,
 }
 
 func (g *group) notOurs(id string) error {
-	return fmt.Errorf("%w: logical volume %s/%s exists and is not Berth's", provision.ErrConflict, g.name, id)
+	return fmt.Errorf("%w: logical volume %s/%s exists and is not Berth's: rename or remove it", provision.ErrConflict, g.name, id)
 }
 
 func (g *group) planExpand(r provision.ExpandRequest, now time.Time) (done bool, size int64, err error) {

@@ -29,7 +29,7 @@ func (p *Provisioner) remove(ctx context.Context, id string) error {
 			return nil
 		}
 		if other, taken := p.state.taken(id); taken {
-			return fmt.Errorf("%w: logical volume %s/%s is not Berth's", provision.ErrConflict, other, id)
+			return fmt.Errorf("%w: logical volume %s/%s is not Berth's: rename it, or remove it yourself", provision.ErrConflict, other, id)
 		}
 		return nil
 	}

@@ -114,7 +114,7 @@ func (p *Provisioner) planCreate(z *zpool, r provision.CreateRequest, parent str
 	}
 	name := liveName(parent, r.ID)
 	if z.others[name] {
-		return nil, fmt.Errorf("%w: dataset %s exists and is not Berth's", provision.ErrConflict, name)
+		return nil, fmt.Errorf("%w: dataset %s exists and is not Berth's: rename or destroy it", provision.ErrConflict, name)
 	}
 	makeIt, needs, err := p.planContent(z, r, size, name)
 	if err != nil {
