@@ -54,10 +54,18 @@ func (d *Devices) writeOut(dataset string) error {
 			return err
 		}
 	}
-	if err := unix.Fsync(fd); err != nil { // what was written to it as a device
+	if err := writePages(fd); err != nil {
 		return fmt.Errorf("writing out zvol %s: %w", dataset, err)
 	}
 	return nil
+}
+
+// writePages gives ZFS what was written to a zvol as a device, which is in every snapshot from
+// then on. Fsync would have it in the intent log besides, and for a zvol that is opened for
+// this alone ZFS would make one: a transaction group more.
+func writePages(fd int) error {
+	const all = unix.SYNC_FILE_RANGE_WAIT_BEFORE | unix.SYNC_FILE_RANGE_WRITE | unix.SYNC_FILE_RANGE_WAIT_AFTER
+	return unix.SyncFileRange(fd, 0, 0, all)
 }
 
 // open opens the device of a zvol, once if its link leads there: ZFS takes a while for each
