@@ -5,9 +5,11 @@ import (
 	"fmt"
 	"math/rand/v2"
 	"slices"
+	"strings"
 	"sync"
 	"sync/atomic"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/google/go-cmp/cmp"
@@ -187,6 +189,61 @@ func TestAVolumeIsMadeOnceOfASnapshotOfItself(t *testing.T) {
 	if err := errors.Join(errs...); err != nil || clones.Load() != 1 {
 		t.Errorf("%d clones were made, %v", clones.Load(), err)
 	}
+}
+
+// A snapshot may be deleted, and another volume's be taken under its name, while somebody waits
+// to delete it.
+func TestAVolumeStaysWhereItIsWhileASnapshotIsDeletedThatBecameItsOwn(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		h := newHost()
+		p, err := zfs.New(config(h))
+		if err != nil {
+			t.Fatal(err)
+		}
+		create(t, p, "pvc-1", 1)
+		create(t, p, "pvc-2", 1)
+		snap(t, p, "snap-1", "pvc-1")
+		p.Wait()
+		holds := []chan struct{}{make(chan struct{}), make(chan struct{})}
+		deletions := 0
+		h.Around = func(c run.Command, do func() ([]byte, error)) ([]byte, error) {
+			out, err := do()
+			if c.Args[0] == "destroy" && strings.HasSuffix(c.Args[len(c.Args)-1], "@snap-1") {
+				deletions++
+				<-holds[deletions-1]
+			}
+			return out, err
+		}
+		var errs []chan error
+		begin := func(f func() error) {
+			ended := make(chan error, 1)
+			go func() { ended <- f() }()
+			errs = append(errs, ended)
+			synctest.Wait()
+		}
+		begin(func() error { return p.DeleteSnapshot(t.Context(), "snap-1") })
+		begin(func() error { return p.DeleteSnapshot(t.Context(), "snap-1") })
+		begin(func() error {
+			_, err := p.Snapshot(t.Context(), provision.SnapshotRequest{ID: "snap-1", Volume: "pvc-2"})
+			return err
+		})
+		close(holds[0])
+		synctest.Wait()
+		begin(func() error { return p.Delete(t.Context(), "pvc-2") })
+		close(holds[1])
+		for n, ended := range errs {
+			if err := <-ended; err != nil {
+				t.Errorf("caller %d: %v", n+1, err)
+			}
+		}
+		if deletions != 2 {
+			t.Errorf("%d snapshots were deleted", deletions)
+		}
+		p.Wait()
+		if pool := reported(t, p); len(pool.Volumes) != 1 || len(pool.Snapshots) != 0 {
+			t.Errorf("left is %+v", pool)
+		}
+	})
 }
 
 // Whatever is asked for at the same time, what is known is what is there, and nothing is

@@ -12,9 +12,10 @@ import (
 // change brings a zpool to where its plan has no steps left.
 type change struct {
 	zpool string
-	// id is what it is about, alters another volume that it changes besides, and keeps one
-	// whose snapshots must stay meanwhile; empty for none.
-	id, alters, keeps string
+	// id is what it is about.
+	id string
+	// besides, if set, says which other volumes it is about, from what is known.
+	besides func() besides
 	// plan says what is left to do, from what is known, or why it cannot be done. It is
 	// made again whenever the facts are not as expected, so what a crash left half done
 	// is only another place to begin. z is nil if there is no such zpool.
@@ -25,6 +26,10 @@ type change struct {
 	// undo, if set, plans what takes back what a change that failed left.
 	undo func(z *zpool) []step
 }
+
+// besides are volumes that a change is about besides its own: one that it alters, and one whose
+// snapshots must stay meanwhile; empty for none.
+type besides struct{ alters, keeps string }
 
 // attempts bound how often a plan is made again: others may change the zpool as fast.
 const attempts = 4
@@ -40,9 +45,24 @@ func (p *Provisioner) carryOut(ctx context.Context, c change) error {
 	return p.carryOutFor(ctx, c, unlockIDs)
 }
 
-// lockIDs takes the locks of a change in the order of the ids, which all keep to.
+// lockIDs takes the locks of a change. Which volume a snapshot is of is sure once the snapshot is
+// locked: another may have been taken under its name until then.
 func (p *Provisioner) lockIDs(ctx context.Context, c change) (unlock func(), err error) {
-	ids := slices.DeleteFunc([]string{c.id, c.alters, c.keeps}, func(id string) bool { return id == "" })
+	if c.besides == nil {
+		return p.lockAll(ctx, c.id, besides{})
+	}
+	for {
+		others := c.besides()
+		if unlock, err = p.lockAll(ctx, c.id, others); err != nil || c.besides() == others {
+			return unlock, err
+		}
+		unlock()
+	}
+}
+
+// lockAll takes locks in the order of the ids, which all keep to.
+func (p *Provisioner) lockAll(ctx context.Context, id string, b besides) (unlock func(), err error) {
+	ids := slices.DeleteFunc([]string{id, b.alters, b.keeps}, func(id string) bool { return id == "" })
 	slices.Sort(ids)
 	var unlocks []func()
 	unlock = func() {
@@ -50,12 +70,12 @@ func (p *Provisioner) lockIDs(ctx context.Context, c change) (unlock func(), err
 			u()
 		}
 	}
-	for _, id := range slices.Compact(ids) {
+	for _, each := range slices.Compact(ids) {
 		take := p.ids.Share
-		if id == c.id || id == c.alters {
+		if each == id || each == b.alters {
 			take = p.ids.Lock
 		}
-		u, err := take(ctx, id)
+		u, err := take(ctx, each)
 		if err != nil {
 			unlock()
 			return nil, err

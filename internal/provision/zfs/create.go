@@ -47,7 +47,8 @@ func (p *Provisioner) Create(ctx context.Context, r provision.CreateRequest) (pr
 	}
 	begun := p.config.Now()
 	err = p.carryOut(ctx, change{
-		zpool: zpoolOf(parent), id: r.ID, alters: r.Source.Volume, keeps: p.state.volumeOf(r.Source.Snapshot),
+		zpool: zpoolOf(parent), id: r.ID,
+		besides: func() besides { return besides{alters: r.Source.Volume, keeps: p.state.volumeOf(r.Source.Snapshot)} },
 		plan:    func(z *zpool) ([]step, error) { return p.planCreate(z, r, parent) },
 		refused: noRoom(provision.RoundUp(r.Size, Unit)),
 		undo:    func(z *zpool) []step { return p.undoCreate(z, r.ID, begun) },

@@ -20,8 +20,9 @@ func (p *Provisioner) Snapshot(ctx context.Context, r provision.SnapshotRequest)
 		return s, err
 	}
 	err = p.carryOut(ctx, change{
-		zpool: holder, id: r.ID, alters: r.Volume,
-		plan: func(z *zpool) ([]step, error) { return p.planSnapshot(z, r) },
+		zpool: holder, id: r.ID,
+		besides: func() besides { return besides{alters: r.Volume} },
+		plan:    func(z *zpool) ([]step, error) { return p.planSnapshot(z, r) },
 	})
 	if err != nil {
 		return s, err
@@ -121,7 +122,8 @@ func (p *Provisioner) DeleteSnapshot(ctx context.Context, id string) error {
 		return err
 	}
 	return p.carryOut(ctx, change{
-		zpool: holder, id: id, alters: p.state.volumeOf(id),
+		zpool: holder, id: id,
+		besides: func() besides { return besides{alters: p.state.volumeOf(id)} },
 		plan: func(z *zpool) ([]step, error) {
 			of, s := z.snapshot(id)
 			if s == nil {
