@@ -45,8 +45,8 @@ func (p *Provisioner) carryOut(ctx context.Context, c change) error {
 	return p.carryOutFor(ctx, c, unlockIDs)
 }
 
-// lockIDs takes the locks of a change. Which volume a snapshot is of is sure once the snapshot is
-// locked: another may have been taken under its name until then.
+// lockIDs takes the locks of a change. Which volume a snapshot is of is sure once that volume is
+// locked: until then another snapshot may have been taken under its name.
 func (p *Provisioner) lockIDs(ctx context.Context, c change) (unlock func(), err error) {
 	if c.besides == nil {
 		return p.lockAll(ctx, c.id, besides{})
