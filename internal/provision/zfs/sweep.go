@@ -14,39 +14,50 @@ func (p *Provisioner) sweep(ctx context.Context, name string) (swept bool) {
 		var names []string
 		p.state.with(name, func(z *zpool) { names = p.untidy(z) })
 		for _, of := range names {
-			did, failure := p.sweepUp(ctx, name, of)
+			did, failed, err := p.sweepUp(ctx, name, of)
 			swept = swept || did
-			more = more || failure == nil // what was not left over any more may be again
+			// What was not left over any more may be again. And others may have made impossible
+			// what failed, and have left the rest to who was at it.
+			more = more || err == nil || failed.learn != nil && !p.isNext(name, of, failed)
 		}
 	}
 	return swept
 }
 
+// isNext says whether a step is what is to be done next about what is left over of a dataset.
+func (p *Provisioner) isNext(name, of string, s step) (next bool) {
+	p.state.with(name, func(z *zpool) {
+		steps := p.leftovers(z, of)
+		next = len(steps) > 0 && slices.Equal(steps[0].command.Args, s.command.Args)
+	})
+	return next
+}
+
 // sweepUp does away with what is left over of one dataset, if anything is. What fails is
 // tried again after the next change.
-func (p *Provisioner) sweepUp(ctx context.Context, name, of string) (did bool, failure error) {
+func (p *Provisioner) sweepUp(ctx context.Context, name, of string) (did bool, failed step, failure error) {
 	_, _, id := place(of)
 	unlockID, err := p.ids.TryLock(id)
 	if err != nil {
-		return false, err
+		return false, failed, err
 	}
 	defer unlockID()
 	unlock, err := p.zpools.Share(ctx, name)
 	if err != nil {
-		return false, err
+		return false, failed, err
 	}
 	defer unlock()
 	c := change{zpool: name, id: id, plan: func(z *zpool) ([]step, error) { return p.leftovers(z, of), nil }}
 	steps, err := p.decide(c)
 	if err != nil || len(steps) == 0 {
-		return false, err
+		return false, failed, err
 	}
 	defer p.state.with(name, func(z *zpool) { z.end(id) })
-	if _, err := p.take(ctx, c, steps); err != nil {
+	if failed, err = p.take(ctx, c, steps); err != nil {
 		p.state.changed(name)
-		return false, err
+		return false, failed, err
 	}
-	return true, nil
+	return true, failed, nil
 }
 
 // untidy are the datasets of which something is left over, in a stable order.
