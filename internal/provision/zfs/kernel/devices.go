@@ -43,6 +43,8 @@ type Devices struct {
 	mu sync.Mutex
 	// numbers are those of the zvols that told their names.
 	numbers map[string]uint64
+	// linking has one at a time replace a link: what takes its place has one name for all.
+	linking sync.Mutex
 	// writing has one at a time write what is kept in memory for a volume.
 	writing keyed.Locks[string]
 }
@@ -169,7 +171,7 @@ func (d *Devices) connect(dataset, device string) error {
 		return err
 	}
 	if !blockdev.Same(link(dataset), device) {
-		if err := relink(link(dataset), device); err != nil {
+		if err := d.relink(link(dataset), device); err != nil {
 			return fmt.Errorf("linking zvol %s: %w", dataset, err)
 		}
 	}
@@ -183,7 +185,9 @@ func (d *Devices) connect(dataset, device string) error {
 }
 
 // relink replaces whatever link there is in one step.
-func relink(path, target string) error {
+func (d *Devices) relink(path, target string) error {
+	d.linking.Lock()
+	defer d.linking.Unlock()
 	if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {
 		return err
 	}

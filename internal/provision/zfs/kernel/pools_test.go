@@ -47,7 +47,7 @@ func TestALinkIsReplacedInOneStep(t *testing.T) {
 		if err := os.WriteFile(target, nil, 0o600); err != nil {
 			t.Fatal(err)
 		}
-		if err := relink(path, target); err != nil {
+		if err := new(Devices).relink(path, target); err != nil {
 			t.Fatal(err)
 		}
 		if got, err := filepath.EvalSymlinks(path); err != nil || filepath.Base(got) != device {
