@@ -30,8 +30,8 @@
 // groups, and is then kept up to date by its own operations. LVM numbers every change
 // of a volume group (seqno): a report is applied only if it is not older than what is
 // known, and after an own change the number on the disk must have grown by as much as
-// LVM counts for it (two for making and removing thin volumes and any snapshot, else one),
-// or others changed the group too and it is read again: until an answer was applied that was
+// LVM counts for it (two for making and removing thin volumes and any snapshot, one for all
+// thick volumes that are removed together, else one), or others changed the group too and it is read again: until an answer was applied that was
 // asked for after that was noticed (package reading). Free space is never stored: it
 // is the total, less what others use, less the volumes and the snapshots.
 //

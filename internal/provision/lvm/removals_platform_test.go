@@ -6,6 +6,7 @@ import (
 	"context"
 	"errors"
 	"os"
+	"path/filepath"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
@@ -17,8 +18,7 @@ import (
 )
 
 func TestSeveralAreRemovedByOneProcessOnRealLVM(t *testing.T) {
-	group := lvmtest.RealGroup(t, "vg-berth", lvmtest.Disks(t, 1)[0])
-	for _, pool := range []provision.PoolRef{group, lvmtest.RealThinPool(t, group.Name, "pool", 256<<20)} {
+	for _, pool := range realPools(t) {
 		t.Run(pool.Type, func(t *testing.T) {
 			p, g, counter := removingReal(t)
 			ids := carveSome(t, p, pool, 5)
@@ -39,12 +39,11 @@ func TestSeveralAreRemovedByOneProcessOnRealLVM(t *testing.T) {
 }
 
 func TestWhatIsOpenKeepsNothingElseOnRealLVM(t *testing.T) {
-	group := lvmtest.RealGroup(t, "vg-berth", lvmtest.Disks(t, 1)[0])
-	for _, pool := range []provision.PoolRef{group, lvmtest.RealThinPool(t, group.Name, "pool", 256<<20)} {
+	for _, pool := range realPools(t) {
 		t.Run(pool.Type, func(t *testing.T) {
 			p, g, _ := removingReal(t)
 			ids := carveSome(t, p, pool, 5)
-			open, err := os.Open("/dev/" + group.Name + "/" + ids[2])
+			open, err := os.Open(filepath.Join("/dev", "vg-berth", ids[2]))
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -63,6 +62,13 @@ func TestWhatIsOpenKeepsNothingElseOnRealLVM(t *testing.T) {
 			}
 		})
 	}
+}
+
+// realPools are a volume group and a thin pool in it.
+func realPools(t *testing.T) []provision.PoolRef {
+	t.Helper()
+	group := lvmtest.RealGroup(t, "vg-berth", lvmtest.Disks(t, 1)[0])
+	return []provision.PoolRef{group, lvmtest.RealThinPool(t, group.Name, "pool", 256<<20)}
 }
 
 // removingReal is a provisioner of this machine whose first removal is held.

@@ -196,10 +196,7 @@ func TestAVolumeIsMadeOnceOfASnapshotOfItself(t *testing.T) {
 func TestAVolumeStaysWhereItIsWhileASnapshotIsDeletedThatBecameItsOwn(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		h := newHost()
-		p, err := zfs.New(config(h))
-		if err != nil {
-			t.Fatal(err)
-		}
+		p := fresh(t, h)
 		create(t, p, "pvc-1", 1)
 		create(t, p, "pvc-2", 1)
 		snap(t, p, "snap-1", "pvc-1")

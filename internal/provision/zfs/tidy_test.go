@@ -36,10 +36,7 @@ func later(t *testing.T, c *zfs.Config) (tidy func(*zfs.Provisioner)) {
 func TestWhatIsLeftOverIsSeenToThoughOthersMadeAStepImpossible(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		h := newHost()
-		p, err := zfs.New(config(h))
-		if err != nil {
-			t.Fatal(err)
-		}
+		p := fresh(t, h)
 		create(t, p, "pvc-1", 1)
 		r := request("pvc-2", 1)
 		r.Source.Volume = "pvc-1"

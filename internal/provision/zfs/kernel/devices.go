@@ -226,7 +226,11 @@ func nameOf(device string) (string, error) {
 		return "", err
 	}
 	defer unix.Close(fd)
-	return askName(fd)
+	name, err := askName(fd)
+	if err != nil {
+		return "", fmt.Errorf("asking %s for its dataset: %w", device, err)
+	}
+	return name, nil
 }
 
 func openNode(path string) (fd int, err error) {
@@ -241,11 +245,11 @@ func openNode(path string) (fd int, err error) {
 func askName(fd int) (string, error) {
 	var name [nameSize]byte
 	if _, _, errno := unix.Syscall(unix.SYS_IOCTL, uintptr(fd), blkZName, uintptr(unsafe.Pointer(&name[0]))); errno != 0 { //nolint:gosec // the kernel fills it
-		return "", fmt.Errorf("asking a device for its dataset: %w", errno)
+		return "", errno
 	}
 	end := bytes.IndexByte(name[:], 0)
 	if end < 0 {
-		return "", errors.New("asking a device for its dataset: the name has no end")
+		return "", errors.New("the name has no end")
 	}
 	return string(name[:end]), nil
 }
