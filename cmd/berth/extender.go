@@ -13,14 +13,15 @@ import (
 
 // extenderFlags say how a stock scheduler is served.
 type extenderFlags struct {
-	address, certFile, keyFile, clientCAFile, strategy string
+	address, certFile, keyFile, clientCAFile, clientName, strategy string
 }
 
 func (f *extenderFlags) add(flags *pflag.FlagSet) {
 	flags.StringVar(&f.address, "extender-address", "", "address on which the scheduler extender is served while this process leads; empty means not at all")
 	flags.StringVar(&f.certFile, "extender-cert-file", "", "the extender's certificate; without one the address must be a loopback address")
 	flags.StringVar(&f.keyFile, "extender-key-file", "", "the key of the extender's certificate")
-	flags.StringVar(&f.clientCAFile, "extender-client-ca-file", "", "certificates of those who sign the scheduler's; empty means that any client is answered")
+	flags.StringVar(&f.clientCAFile, "extender-client-ca-file", "", "certificates of those who sign the scheduler's; required with a certificate")
+	flags.StringVar(&f.clientName, "extender-client-name", controller.SchedulerName, "common name in the scheduler's certificate; no other client is answered")
 	flags.StringVar(&f.strategy, "extender-strategy", "spread", "which of several nodes is better: spread (more stays free) or binpack (less does)")
 }
 
@@ -29,7 +30,7 @@ func (f *extenderFlags) open(ctx context.Context) (controller.Extender, error) {
 	if f.address == "" {
 		return controller.Extender{}, nil
 	}
-	e := controller.Extender{CertFile: f.certFile, KeyFile: f.keyFile, ClientCAFile: f.clientCAFile}
+	e := controller.Extender{CertFile: f.certFile, KeyFile: f.keyFile, ClientCAFile: f.clientCAFile, ClientName: f.clientName}
 	switch f.strategy {
 	case "spread":
 		e.Strategy = ledger.Spread

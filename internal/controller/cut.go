@@ -62,7 +62,8 @@ func cutClaim(obj any) (any, error) {
 	return cut, nil
 }
 
-// cutPod keeps the inline volumes that are Berth's, and how far the pod is.
+// cutPod keeps the inline volumes that are Berth's, and how far the pod is; of one
+// that has no node yet also which claims it has, for the extender.
 func cutPod(obj any) (any, error) {
 	pod, ok := obj.(*corev1.Pod)
 	if !ok {
@@ -70,12 +71,16 @@ func cutPod(obj any) (any, error) {
 	}
 	cut := &corev1.Pod{ObjectMeta: identity(pod)}
 	cut.Spec.NodeName, cut.Status.Phase = pod.Spec.NodeName, pod.Status.Phase
+	inline := false
 	for _, v := range pod.Spec.Volumes {
-		if v.CSI != nil && v.CSI.Driver == v1alpha1.LocalDriverName {
+		ours := v.CSI != nil && v.CSI.Driver == v1alpha1.LocalDriverName
+		claim := v.PersistentVolumeClaim != nil || v.Ephemeral != nil
+		if ours || claim && pod.Spec.NodeName == "" {
 			cut.Spec.Volumes = append(cut.Spec.Volumes, v)
 		}
+		inline = inline || ours
 	}
-	if len(cut.Spec.Volumes) > 0 {
+	if inline {
 		cut.Status.InitContainerStatuses = states(pod.Status.InitContainerStatuses)
 		cut.Status.ContainerStatuses = states(pod.Status.ContainerStatuses)
 	}

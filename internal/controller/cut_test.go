@@ -56,6 +56,21 @@ func TestAPodKeepsItsInlineVolumesOfBerths(t *testing.T) {
 	}
 }
 
+func TestAPodKeepsItsClaimsUntilItHasItsNode(t *testing.T) {
+	p := &corev1.Pod{Spec: corev1.PodSpec{Volumes: []corev1.Volume{
+		{Name: "none", VolumeSource: corev1.VolumeSource{EmptyDir: &corev1.EmptyDirVolumeSource{}}},
+		{Name: "claim", VolumeSource: corev1.VolumeSource{PersistentVolumeClaim: &corev1.PersistentVolumeClaimVolumeSource{ClaimName: "c"}}},
+		{Name: "ephemeral", VolumeSource: corev1.VolumeSource{Ephemeral: &corev1.EphemeralVolumeSource{}}},
+	}}}
+	if got := cut(t, cutPod, p).Spec.Volumes; len(got) != 2 || got[0].Name != "claim" || got[1].Name != "ephemeral" {
+		t.Errorf("before: %+v", got)
+	}
+	p.Spec.NodeName = "n"
+	if got := cut(t, cutPod, p).Spec.Volumes; len(got) != 0 {
+		t.Errorf("after: %+v", got)
+	}
+}
+
 func TestAPersistentVolumeOfOthersKeepsOnlyWhoseItIs(t *testing.T) {
 	pv := &corev1.PersistentVolume{Spec: corev1.PersistentVolumeSpec{StorageClassName: "x", PersistentVolumeSource: corev1.PersistentVolumeSource{
 		CSI: &corev1.CSIPersistentVolumeSource{Driver: v1alpha1.LocalDriverName, VolumeHandle: "h", FSType: "ext4"},

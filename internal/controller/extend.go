@@ -8,6 +8,7 @@ import (
 	"net/http"
 	"time"
 
+	"k8s.io/client-go/util/flowcontrol"
 	"k8s.io/utils/clock"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/manager"
@@ -23,18 +24,28 @@ type Extender struct {
 	// CertFile and KeyFile are the server's, and are read again when they change.
 	// Without them the listener must be on a loopback address.
 	CertFile, KeyFile string
-	// ClientCAFile, if set, has the certificates of those who may have signed the
-	// scheduler's. It is read again for every connection.
+	// ClientCAFile has the certificates of those who may have signed the
+	// scheduler's. It goes with CertFile, and is read again for every connection.
 	ClientCAFile string
-	Strategy     ledger.Strategy
+	// ClientName is the common name in the scheduler's certificate; SchedulerName
+	// unless set. An authority signs others' certificates too: that of the
+	// cluster every kubelet's.
+	ClientName string
+	Strategy   ledger.Strategy
 }
 
-// check refuses to answer strangers in the clear: a filter holds room.
+// SchedulerName is the name by which kube-scheduler is known to the API server.
+const SchedulerName = "system:kube-scheduler"
+
+// check refuses to answer strangers: a filter holds room.
 func (e *Extender) check() error {
 	if (e.CertFile == "") != (e.KeyFile == "") {
 		return errors.New("the extender's certificate and key go together")
 	}
 	if e.CertFile != "" {
+		if e.ClientCAFile == "" {
+			return errors.New("the extender answers the scheduler alone: say who signs the scheduler's certificate")
+		}
 		return nil
 	}
 	if e.ClientCAFile != "" {
@@ -47,6 +58,17 @@ func (e *Extender) check() error {
 	return nil
 }
 
+// How often the API server is asked about what the scheduler has heard of and this
+// process has not. Informers are milliseconds behind each other, so a miss is rare.
+const (
+	missesPerSecond = 50
+	missesAtOnce    = 100
+)
+
+// slowest is how long a question, or its answer, may take on the wire. A scheduler waits five
+// seconds by default.
+const slowest = 10 * time.Second
+
 var errNotLeading = errors.New("another controller leads: it is the one that knows what is held")
 
 // addExtender serves the extender while this process leads. Holds live in the
@@ -56,8 +78,11 @@ func addExtender(m ctrl.Manager, o Extender, book *schedule.Book, c clock.WithDe
 		return nil, err
 	}
 	holds := extender.NewHolds(book, c)
-	objects := extender.Objects{Objects: schedule.Cached{Reader: m.GetClient()}, Live: schedule.Cached{Reader: m.GetAPIReader()}}
-	e := &extender.Extender{Book: book, Reader: schedule.Reader{Objects: objects}, Holds: holds, Strategy: o.Strategy}
+	objects := extender.Objects{
+		Source: schedule.Cached{Reader: m.GetClient()}, Live: schedule.Cached{Reader: m.GetAPIReader()},
+		Misses: flowcontrol.NewTokenBucketPassiveRateLimiterWithClock(missesPerSecond, missesAtOnce, c),
+	}
+	e := &extender.Extender{Book: book, Objects: objects, Holds: holds, Strategy: o.Strategy}
 	ready := func() error {
 		select {
 		case <-m.Elected():
@@ -70,8 +95,11 @@ func addExtender(m ctrl.Manager, o Extender, book *schedule.Book, c clock.WithDe
 		return nil
 	}
 	server := &manager.Server{
-		Name:            "extender",
-		Server:          &http.Server{Handler: extender.Handler(e, ready, m.GetLogger().WithName("extender")), ReadHeaderTimeout: 10 * time.Second},
+		Name: "extender",
+		Server: &http.Server{
+			Handler:           extender.Handler(e, ready, m.GetLogger().WithName("extender")),
+			ReadHeaderTimeout: slowest, ReadTimeout: slowest, WriteTimeout: slowest, IdleTimeout: 2 * time.Minute,
+		},
 		Listener:        o.Listener,
 		ShutdownTimeout: new(time.Second),
 	}

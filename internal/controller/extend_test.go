@@ -26,16 +26,25 @@ func loopback(t *testing.T) net.Listener {
 	return l
 }
 
-// podUID is that of the pod that filter asks about.
-const podUID = "web"
-
-// filter asks an extender about a pod with one claim.
-func filter(t *testing.T, address net.Addr, claim string, nodes ...string) (status int, result extender.FilterResult) {
+// waitingPod makes a pod with one claim, for a scheduler that there is not.
+func (c *cluster) waitingPod(t *testing.T, claim string) *corev1.Pod {
 	t.Helper()
-	pod := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: "web", UID: podUID}}
+	pod := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: c.class}}
+	pod.Spec.SchedulerName = "nobody"
+	pod.Spec.Containers = []corev1.Container{{Name: "main", Image: "pause"}}
 	pod.Spec.Volumes = []corev1.Volume{{Name: "data", VolumeSource: corev1.VolumeSource{
 		PersistentVolumeClaim: &corev1.PersistentVolumeClaimVolumeSource{ClaimName: claim},
 	}}}
+	if err := c.Client.Create(t.Context(), pod); err != nil {
+		t.Fatal(err)
+	}
+	return pod
+}
+
+// filter asks an extender about a pod, by its name and UID alone.
+func filter(t *testing.T, address net.Addr, pod *corev1.Pod, nodes ...string) (status int, result extender.FilterResult) {
+	t.Helper()
+	pod = &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: pod.Namespace, Name: pod.Name, UID: pod.UID}}
 	nodes = append([]string{}, nodes...) // none is not the same as not said
 	body, err := json.Marshal(extender.Args{Pod: pod, NodeNames: &nodes})
 	if err != nil {
@@ -76,11 +85,11 @@ func TestTheExtenderHoldsRoomUntilTheClaimHasItsNode(t *testing.T) {
 	c := newCluster(t)
 	n, full := c.node(t, "n", 10*gi), c.node(t, "full", 512*mi)
 	claim := c.waitingClaim(t)
-	l := loopback(t)
+	pod, l := c.waitingPod(t, claim.Name), loopback(t)
 	p := controllertest.Start(t, c.Environment, controllertest.WithExtender(l))
 	room := func() int64 { return p.Book.Room(n.Name, c.class).Largest }
 
-	status, result := filter(t, l.Addr(), claim.Name, n.Name, full.Name)
+	status, result := filter(t, l.Addr(), pod, n.Name, full.Name)
 	if status != http.StatusOK || len(*result.NodeNames) != 1 || (*result.NodeNames)[0] != n.Name {
 		t.Fatalf("status %d: %+v", status, result)
 	}
@@ -96,7 +105,7 @@ func TestTheExtenderHoldsRoomUntilTheClaimHasItsNode(t *testing.T) {
 		t.Fatal(err)
 	}
 	await(t, "the claim to count for itself", func() bool {
-		p.Book.Unreserve(podUID, n.Name) // what the extender held for the pod
+		p.Book.Unreserve(string(pod.UID), n.Name) // what the extender held for the pod
 		return room() == 9*gi
 	})
 	r := c.requestFor(claim, n)
@@ -108,13 +117,13 @@ func TestTheExtenderHoldsRoomUntilTheClaimHasItsNode(t *testing.T) {
 
 func TestOnlyTheLeaderAnswersTheScheduler(t *testing.T) {
 	c := newCluster(t)
-	first, second := loopback(t), loopback(t)
+	pod, first, second := c.waitingPod(t, "none"), loopback(t), loopback(t)
 	leader := controllertest.Start(t, c.Environment, controllertest.WithExtender(first), controllertest.WithLeaderElection())
-	await(t, "the first to lead", func() bool { status, _ := filter(t, first.Addr(), "x"); return status == http.StatusOK })
+	await(t, "the first to lead", func() bool { status, _ := filter(t, first.Addr(), pod); return status == http.StatusOK })
 	controllertest.Start(t, c.Environment, controllertest.WithExtender(second), controllertest.WithLeaderElection())
-	if status, _ := filter(t, second.Addr(), "x"); status != http.StatusServiceUnavailable {
+	if status, _ := filter(t, second.Addr(), pod); status != http.StatusServiceUnavailable {
 		t.Errorf("the second answers %d", status)
 	}
 	leader.Stop(t)
-	await(t, "the second to lead", func() bool { status, _ := filter(t, second.Addr(), "x"); return status == http.StatusOK })
+	await(t, "the second to lead", func() bool { status, _ := filter(t, second.Addr(), pod); return status == http.StatusOK })
 }

@@ -1,9 +1,11 @@
 package controller
 
 import (
+	"cmp"
 	"context"
 	"crypto/tls"
 	"crypto/x509"
+	"errors"
 	"fmt"
 	"os"
 
@@ -18,10 +20,7 @@ func (e *Extender) tls() (config *tls.Config, watch func(context.Context) error,
 	if err != nil {
 		return nil, nil, fmt.Errorf("reading the extender's certificate: %w", err)
 	}
-	config = &tls.Config{MinVersion: tls.VersionTLS13, GetCertificate: watcher.GetCertificate}
-	if e.ClientCAFile == "" {
-		return config, watcher.Start, nil
-	}
+	config = &tls.Config{MinVersion: tls.VersionTLS13, GetCertificate: watcher.GetCertificate, VerifyConnection: e.known}
 	if _, err := readAuthorities(e.ClientCAFile); err != nil {
 		return nil, nil, err
 	}
@@ -35,6 +34,18 @@ func (e *Extender) tls() (config *tls.Config, watch func(context.Context) error,
 		return now, err
 	}
 	return config, watcher.Start, nil
+}
+
+// known refuses a client whose certificate is not the scheduler's.
+func (e *Extender) known(state tls.ConnectionState) error {
+	want := cmp.Or(e.ClientName, SchedulerName)
+	if len(state.PeerCertificates) == 0 {
+		return errors.New("the client has no certificate")
+	}
+	if name := state.PeerCertificates[0].Subject.CommonName; name != want {
+		return fmt.Errorf("the client is %q: the extender answers %q alone", name, want)
+	}
+	return nil
 }
 
 func readAuthorities(path string) (*x509.CertPool, error) {

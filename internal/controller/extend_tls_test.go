@@ -2,6 +2,7 @@ package controller_test
 
 import (
 	"crypto/tls"
+	"fmt"
 	"io"
 	"net"
 	"net/http"
@@ -19,15 +20,25 @@ import (
 	"berth.dev/berth/internal/controller/controllertest"
 )
 
-// secured starts a controller whose extender has a certificate. It returns the
-// address, and the files that the server was given.
-func secured(t *testing.T, by *authority.Authority, clients string) (net.Addr, authority.Pair) {
+// service is an extender that has a certificate.
+type service struct {
+	address net.Addr
+	pair    authority.Pair // the files that it was given
+	body    string         // a question that it can answer
+}
+
+func (s service) url() string { return "https://" + s.address.String() }
+
+// secured starts a controller with such an extender.
+func secured(t *testing.T, by *authority.Authority, clients string) service {
 	t.Helper()
 	c, l, pair := newCluster(t), loopback(t), by.Issue(t, "first")
 	controllertest.Start(t, c.Environment, func(o *controller.Options) {
 		o.Extender = controller.Extender{Listener: l, CertFile: pair.CertFile, KeyFile: pair.KeyFile, ClientCAFile: clients}
 	})
-	return l.Addr(), pair
+	pod := c.waitingPod(t, "none")
+	body := fmt.Sprintf(`{"Pod":{"metadata":{"namespace":%q,"name":%q,"uid":%q}},"NodeNames":["n"]}`, pod.Namespace, pod.Name, pod.UID)
+	return service{l.Addr(), pair, body}
 }
 
 // caller is a scheduler that trusts an authority and may have a certificate.
@@ -40,10 +51,9 @@ func caller(trusted *authority.Authority, own ...tls.Certificate) *http.Client {
 }
 
 // question asks for a filter that needs no ledger.
-func question(t *testing.T, from *http.Client, url string) (*http.Response, string, error) {
+func (s service) question(t *testing.T, from *http.Client, url string) (*http.Response, string, error) {
 	t.Helper()
-	body := strings.NewReader(`{"Pod":{"metadata":{"uid":"u"}},"NodeNames":["n"]}`)
-	r, err := http.NewRequestWithContext(t.Context(), http.MethodPost, url+"/filter", body)
+	r, err := http.NewRequestWithContext(t.Context(), http.MethodPost, url+"/filter", strings.NewReader(s.body))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -57,33 +67,33 @@ func question(t *testing.T, from *http.Client, url string) (*http.Response, stri
 }
 
 // answered waits until the extender answers the client at all.
-func answered(t *testing.T, from *http.Client, url string) {
+func (s service) answered(t *testing.T, from *http.Client) {
 	t.Helper()
 	await(t, "an answer over TLS", func() bool {
-		response, _, err := question(t, from, url)
+		response, _, err := s.question(t, from, s.url())
 		return err == nil && response.StatusCode == http.StatusOK
 	})
 }
 
 func TestTheExtenderAnswersOnlyWhomItsAuthorityHasSigned(t *testing.T) {
 	servers, schedulers, strangers := authority.New(t), authority.New(t), authority.New(t)
-	address, _ := secured(t, servers, schedulers.File)
-	url := "https://" + address.String()
-	answered(t, caller(servers, schedulers.Issue(t, "scheduler").Load(t)), url)
+	s := secured(t, servers, schedulers.File)
+	s.answered(t, caller(servers, schedulers.Issue(t, controller.SchedulerName).Load(t)))
 
 	refused := map[string]struct {
 		from *http.Client
 		says string
 	}{
 		"a client without a certificate":       {caller(servers), "certificate required"},
-		"a client of another authority":        {caller(servers, strangers.Issue(t, "scheduler").Load(t)), "tls: "},
-		"a client of the server's authority":   {caller(servers, servers.Issue(t, "scheduler").Load(t)), "tls: "},
-		"a client that does not trust Berth's": {caller(schedulers, schedulers.Issue(t, "scheduler").Load(t)), "certificate signed by unknown authority"},
-		"a client that speaks nothing but 1.2": {old(caller(servers, schedulers.Issue(t, "scheduler").Load(t))), "protocol version not supported"},
+		"a client of another authority":        {caller(servers, strangers.Issue(t, controller.SchedulerName).Load(t)), "tls: "},
+		"a client of the server's authority":   {caller(servers, servers.Issue(t, controller.SchedulerName).Load(t)), "tls: "},
+		"a kubelet of the same authority":      {caller(servers, schedulers.Issue(t, "system:node:n").Load(t)), "tls: "},
+		"a client that does not trust Berth's": {caller(schedulers, schedulers.Issue(t, controller.SchedulerName).Load(t)), "certificate signed by unknown authority"},
+		"a client that speaks nothing but 1.2": {old(caller(servers, schedulers.Issue(t, controller.SchedulerName).Load(t))), "protocol version not supported"},
 	}
 	for name, test := range refused {
 		t.Run(name, func(t *testing.T) {
-			if _, _, err := question(t, test.from, url); err == nil || !strings.Contains(err.Error(), test.says) {
+			if _, _, err := s.question(t, test.from, s.url()); err == nil || !strings.Contains(err.Error(), test.says) {
 				t.Errorf("got %v, want an error that says %q", err, test.says)
 			}
 		})
@@ -96,10 +106,10 @@ func old(c *http.Client) *http.Client {
 }
 
 func TestTheExtenderTellsPlainHTTPThatItWantsTLS(t *testing.T) {
-	servers := authority.New(t)
-	address, _ := secured(t, servers, "")
-	answered(t, caller(servers), "https://"+address.String())
-	response, text, err := question(t, http.DefaultClient, "http://"+address.String())
+	servers, schedulers := authority.New(t), authority.New(t)
+	s := secured(t, servers, schedulers.File)
+	s.answered(t, caller(servers, schedulers.Issue(t, controller.SchedulerName).Load(t)))
+	response, text, err := s.question(t, http.DefaultClient, "http://"+s.address.String())
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -112,22 +122,21 @@ func TestTheExtenderTakesUpRotatedCertificates(t *testing.T) {
 	servers, schedulers, next := authority.New(t), authority.New(t), authority.New(t)
 	trusted := filepath.Join(t.TempDir(), "ca.crt")
 	replace(t, trusted, schedulers.File)
-	address, pair := secured(t, servers, trusted)
-	url := "https://" + address.String()
-	client, successor := caller(servers, schedulers.Issue(t, "scheduler").Load(t)), caller(servers, next.Issue(t, "scheduler").Load(t))
-	answered(t, client, url)
+	s := secured(t, servers, trusted)
+	client, successor := caller(servers, schedulers.Issue(t, controller.SchedulerName).Load(t)), caller(servers, next.Issue(t, controller.SchedulerName).Load(t))
+	s.answered(t, client)
 
-	servers.Renew(t, pair, "second")
+	servers.Renew(t, s.pair, "second")
 	await(t, "the second certificate", func() bool {
-		response, _, err := question(t, client, url)
+		response, _, err := s.question(t, client, s.url())
 		return err == nil && response.TLS.PeerCertificates[0].Subject.CommonName == "second"
 	})
 
 	replace(t, trusted, next.File)
-	if response, _, err := question(t, successor, url); err != nil || response.StatusCode != http.StatusOK {
+	if response, _, err := s.question(t, successor, s.url()); err != nil || response.StatusCode != http.StatusOK {
 		t.Errorf("whom the new authority has signed is answered %v, %v", response, err)
 	}
-	if _, _, err := question(t, client, url); err == nil {
+	if _, _, err := s.question(t, client, s.url()); err == nil {
 		t.Error("whom only the former authority has signed is still answered")
 	}
 }

@@ -32,6 +32,11 @@ type Cached struct{ client.Reader }
 
 var _ Objects = Cached{}
 
+// Pod returns a pod.
+func (c Cached) Pod(ctx context.Context, namespace, name string) (*corev1.Pod, error) {
+	return get(ctx, c.Reader, client.ObjectKey{Namespace: namespace, Name: name}, &corev1.Pod{})
+}
+
 // Claim returns a claim.
 func (c Cached) Claim(ctx context.Context, namespace, name string) (*corev1.PersistentVolumeClaim, error) {
 	return get(ctx, c.Reader, client.ObjectKey{Namespace: namespace, Name: name}, &corev1.PersistentVolumeClaim{})

@@ -22,7 +22,7 @@ const marker corev1.ResourceName = "berth.dev/volumes"
 func (c *cluster) installMarker(t *testing.T, scheduler string) {
 	t.Helper()
 	objects, err := controlplane.Template(t.Context(), root, apitest.Namespace, []string{"extender"},
-		"extender.enabled=true", "extender.tlsSecret=none", "extender.marker.enabled=true", "extender.marker.schedulerName="+scheduler)
+		"extender.enabled=true", "extender.tlsSecret=none", "extender.clientCASecret=none", "extender.marker.enabled=true", "extender.marker.schedulerName="+scheduler)
 	if err != nil {
 		t.Fatal(err)
 	}

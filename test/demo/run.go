@@ -72,7 +72,7 @@ func prepare(ctx context.Context, s *steps, lab cluster.Lab, cfg install.Config)
 			return err
 		}
 		for _, step := range []func(context.Context, *cluster.Cluster) error{
-			cfg.MakeExtenderSecret,
+			cfg.MakeExtenderSecrets,
 			cfg.MakeSnapshotAPI,
 			func(ctx context.Context, _ *cluster.Cluster) error { return cfg.Chart(ctx, kubeconfig) },
 			install.MakePoolClass,

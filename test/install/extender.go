@@ -3,6 +3,8 @@ package install
 import (
 	"bytes"
 	"context"
+	"crypto/rand"
+	"crypto/rsa"
 	"encoding/base64"
 	"errors"
 	"fmt"
@@ -17,6 +19,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/util/intstr"
 	"k8s.io/client-go/util/cert"
+	"k8s.io/client-go/util/keyutil"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/controller/controllerutil"
 
@@ -31,23 +34,30 @@ const Extender = "extender.enabled=true"
 // extender.
 const ExtendedScheduler = "stock-with-extender"
 
-// extenderSecret has the extender's certificate.
-const extenderSecret = "berth-extender-tls"
+// extenderSecret has the extender's certificate, clientSecret that of its scheduler.
+const (
+	extenderSecret = "berth-extender-tls"
+	clientSecret   = "berth-extender-client"
+)
 
 // extenderPort is the chart's default.
 const extenderPort = "8443"
 
 func (c Config) extended() bool { return slices.Contains(c.Set, Extender) }
 
-// MakeExtenderSecret makes the certificate that the extender serves with, unless
-// it was made before.
-func (c Config) MakeExtenderSecret(ctx context.Context, on *cluster.Cluster) error {
+// MakeExtenderSecrets makes the certificate that the extender serves with and the one that its
+// scheduler comes with, unless they were made before.
+func (c Config) MakeExtenderSecrets(ctx context.Context, on *cluster.Cluster) error {
 	if !c.extended() {
 		return nil
 	}
 	certificate, key, err := cert.GenerateSelfSignedCertKey(extenderHost, nil, nil)
 	if err != nil {
 		return fmt.Errorf("making the extender's certificate: %w", err)
+	}
+	own, ownKey, err := schedulerCertificate()
+	if err != nil {
+		return fmt.Errorf("making the scheduler's certificate: %w", err)
 	}
 	for _, o := range []client.Object{
 		&corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: Namespace}},
@@ -56,12 +66,35 @@ func (c Config) MakeExtenderSecret(ctx context.Context, on *cluster.Cluster) err
 			Type:       corev1.SecretTypeTLS,
 			Data:       map[string][]byte{corev1.TLSCertKey: certificate, corev1.TLSPrivateKeyKey: key},
 		},
+		&corev1.Secret{
+			ObjectMeta: metav1.ObjectMeta{Namespace: Namespace, Name: clientSecret},
+			Type:       corev1.SecretTypeTLS,
+			Data:       map[string][]byte{"ca.crt": own, corev1.TLSCertKey: own, corev1.TLSPrivateKeyKey: ownKey},
+		},
 	} {
 		if err := on.Create(ctx, o); err != nil && !apierrors.IsAlreadyExists(err) {
-			return fmt.Errorf("making the extender's certificate: %w", err)
+			return fmt.Errorf("making the extender's certificates: %w", err)
 		}
 	}
 	return nil
+}
+
+// schedulerCertificate makes a certificate that has signed itself: the lab's scheduler is the only
+// client that its extender has to know.
+func schedulerCertificate() (certificate, key []byte, err error) {
+	own, err := rsa.GenerateKey(rand.Reader, 2048)
+	if err != nil {
+		return nil, nil, err
+	}
+	signed, err := cert.NewSelfSignedCACert(cert.Config{CommonName: "system:kube-scheduler"}, own)
+	if err != nil {
+		return nil, nil, err
+	}
+	if certificate, err = cert.EncodeCertificates(signed); err != nil {
+		return nil, nil, err
+	}
+	key, err = keyutil.MarshalPrivateKeyToPEM(own)
+	return certificate, key, err
 }
 
 // extenderHost is the name that the certificate is for. The lab has neither names
@@ -81,7 +114,7 @@ extenders:
   nodeCacheCapable: true
   ignorable: true
   enableHTTPS: true
-  tlsConfig: {serverName: {{ .Host }}, caData: {{ .CA }}}
+  tlsConfig: {serverName: {{ .Host }}, caData: {{ .CA }}, certFile: {{ .Own }}/tls.crt, keyFile: {{ .Own }}/tls.key}
 `))
 
 // MakeExtendedScheduler starts ExtendedScheduler, once the chart is installed.
@@ -99,7 +132,7 @@ func (c Config) MakeExtendedScheduler(ctx context.Context, on *cluster.Cluster) 
 	}
 	var config bytes.Buffer
 	if err := extendedConfig.Execute(&config, map[string]string{
-		"Name": ExtendedScheduler, "Host": extenderHost, "Address": address,
+		"Name": ExtendedScheduler, "Host": extenderHost, "Address": address, "Own": certificates,
 		"CA": base64.StdEncoding.EncodeToString(secret.Data[corev1.TLSCertKey]),
 	}); err != nil {
 		return fmt.Errorf("writing the configuration of %s: %w", ExtendedScheduler, err)
@@ -135,12 +168,17 @@ func awaitExtender(ctx context.Context, on *cluster.Cluster) (address string, er
 	return "", errors.New("the controller has no address")
 }
 
+// Where the scheduler's pod has its files.
+const (
+	configuration = "/etc/extended"
+	certificates  = "/etc/extender"
+)
+
 // extend makes a Deployment of the scheduler. It runs with what berth-scheduler
 // may do, which is what any scheduler may, and more. Another address makes another
 // pod: a scheduler reads its configuration once.
 func extend(d *appsv1.Deployment, address string) {
 	labels := map[string]string{"app": ExtendedScheduler}
-	const directory = "/etc/extended"
 	d.Spec.Selector = &metav1.LabelSelector{MatchLabels: labels}
 	d.Spec.Template.Labels, d.Spec.Template.Annotations = labels, map[string]string{"extender": address}
 	d.Spec.Template.Spec = corev1.PodSpec{
@@ -148,14 +186,17 @@ func extend(d *appsv1.Deployment, address string) {
 		NodeSelector:       map[string]string{corev1.LabelHostname: controllerNode},
 		Containers: []corev1.Container{{
 			Name: "scheduler", Image: "localhost/berth/scheduler:lab",
-			Args:         []string{"--config=" + directory + "/config.yaml"},
-			VolumeMounts: []corev1.VolumeMount{{Name: "config", MountPath: directory}},
+			Args:         []string{"--config=" + configuration + "/config.yaml"},
+			VolumeMounts: []corev1.VolumeMount{{Name: "config", MountPath: configuration}, {Name: "own", MountPath: certificates, ReadOnly: true}},
 			ReadinessProbe: &corev1.Probe{ProbeHandler: corev1.ProbeHandler{HTTPGet: &corev1.HTTPGetAction{
 				Path: "/readyz", Port: intstr.FromInt32(10259), Scheme: corev1.URISchemeHTTPS,
 			}}},
 		}},
-		Volumes: []corev1.Volume{{Name: "config", VolumeSource: corev1.VolumeSource{ConfigMap: &corev1.ConfigMapVolumeSource{
-			LocalObjectReference: corev1.LocalObjectReference{Name: ExtendedScheduler},
-		}}}},
+		Volumes: []corev1.Volume{
+			{Name: "config", VolumeSource: corev1.VolumeSource{ConfigMap: &corev1.ConfigMapVolumeSource{
+				LocalObjectReference: corev1.LocalObjectReference{Name: ExtendedScheduler},
+			}}},
+			{Name: "own", VolumeSource: corev1.VolumeSource{Secret: &corev1.SecretVolumeSource{SecretName: clientSecret}}},
+		},
 	}
 }

@@ -14,7 +14,7 @@ import (
 func (c Config) values() ([]string, error) {
 	values := slices.Clone(c.Set)
 	if c.extended() {
-		values = append(values, "extender.tlsSecret="+extenderSecret)
+		values = append(values, "extender.tlsSecret="+extenderSecret, "extender.clientCASecret="+clientSecret)
 	}
 	parts := []string{"agent", "controller"}
 	if slices.Contains(c.Set, Scheduler) {

@@ -23,7 +23,7 @@ func BenchmarkFilter(b *testing.B) {
 		c.StorageNodes = append(c.StorageNodes, node)
 	}
 	book := c.Book()
-	e := &Extender{Book: book, Reader: c.Reader(), Holds: NewHolds(book, clocktesting.NewFakeClock(time.Unix(0, 0)))}
+	e := &Extender{Book: book, Objects: Objects{Source: worldOf(&c)}, Holds: NewHolds(book, clocktesting.NewFakeClock(time.Unix(0, 0)))}
 	b.ReportAllocs()
 	for b.Loop() {
 		out, err := e.Filter(b.Context(), c.Pod, names)

@@ -1,6 +1,7 @@
 package extender
 
 import (
+	"context"
 	"maps"
 	"net/http"
 	"net/http/httptest"
@@ -10,6 +11,9 @@ import (
 	"time"
 
 	"github.com/go-logr/logr"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/client-go/util/flowcontrol"
 	clocktesting "k8s.io/utils/clock/testing"
 
 	"berth.dev/berth/internal/ledger"
@@ -17,9 +21,27 @@ import (
 	"berth.dev/berth/internal/schedule/cases"
 )
 
+// world is what an extender reads: a cluster, and the pods in it that wait for a node.
+type world struct {
+	schedule.Objects
+	pods []*corev1.Pod
+}
+
+func (w *world) Pod(_ context.Context, namespace, name string) (*corev1.Pod, error) {
+	for _, pod := range w.pods {
+		if pod.Namespace == namespace && pod.Name == name {
+			return pod, nil
+		}
+	}
+	return nil, nil
+}
+
+func worldOf(c *cases.Case) *world { return &world{Objects: &c.Lists, pods: []*corev1.Pod{c.Pod}} }
+
 // asked is an extender on a cluster, and the scheduler that asks it.
 type asked struct {
 	t     *testing.T
+	world *world // as the cache has it
 	book  *schedule.Book
 	holds *Holds
 	clock *clocktesting.FakeClock
@@ -29,15 +51,19 @@ type asked struct {
 
 func ask(t *testing.T, c *cases.Case) *asked {
 	t.Helper()
-	return askOn(t, c, c.Reader())
+	return askOn(t, c, worldOf(c), &world{Objects: &schedule.Lists{}})
 }
 
-// askOn asks an extender that reads what pods want elsewhere than its ledger is from.
-func askOn(t *testing.T, c *cases.Case, reader schedule.Reader) *asked {
+// misses is how often these tests' extenders may ask beside the cache.
+const misses = 30
+
+// askOn asks an extender whose cache may lack things that there are.
+func askOn(t *testing.T, c *cases.Case, cached, live *world) *asked {
 	t.Helper()
-	a := &asked{t: t, book: c.Book(), clock: clocktesting.NewFakeClock(time.Unix(0, 0))}
+	a := &asked{t: t, world: cached, book: c.Book(), clock: clocktesting.NewFakeClock(time.Unix(0, 0))}
 	a.holds = NewHolds(a.book, a.clock)
-	e := &Extender{Book: a.book, Reader: reader, Holds: a.holds}
+	limit := flowcontrol.NewTokenBucketPassiveRateLimiterWithClock(1, misses, a.clock)
+	e := &Extender{Book: a.book, Objects: Objects{Source: cached, Live: live, Misses: limit}, Holds: a.holds}
 	server := httptest.NewServer(Handler(e, func() error { return a.ready }, logr.Discard()))
 	t.Cleanup(server.Close)
 	a.url = server.URL
@@ -47,10 +73,10 @@ func askOn(t *testing.T, c *cases.Case, reader schedule.Reader) *asked {
 func TestTheExtenderAnswersEveryCase(t *testing.T) {
 	for name, c := range cases.All() {
 		t.Run(name, func(t *testing.T) { ask(t, &c).answers(&c) })
-		t.Run(name+", of claims and classes that its cache has not heard of", func(t *testing.T) {
+		t.Run(name+", of a pod, claims and classes that its cache has not heard of", func(t *testing.T) {
 			cached := c.Lists
 			cached.Claims, cached.StorageClasses = nil, nil
-			askOn(t, &c, schedule.Reader{Objects: Objects{Objects: &cached, Live: &c.Lists}}).answers(&c)
+			askOn(t, &c, &world{Objects: &cached}, worldOf(&c)).answers(&c)
 		})
 	}
 }
@@ -88,6 +114,8 @@ func (a *asked) answers(c *cases.Case) {
 func TestWhoCannotAnswerSaysSo(t *testing.T) {
 	c := cases.All()["one claim goes where there is room"]
 	a := ask(t, &c)
+	a.world.pods = []*corev1.Pod{{ObjectMeta: metav1.ObjectMeta{Namespace: "x", Name: "plain", UID: "u"}}}
+	const plain = `"Pod":{"metadata":{"namespace":"x","name":"plain","uid":"u"}}`
 	tests := map[string]struct {
 		path, body string
 		ready      error
@@ -96,10 +124,10 @@ func TestWhoCannotAnswerSaysSo(t *testing.T) {
 		"not the leader":         {"/filter", `{}`, http.ErrServerClosed, http.StatusServiceUnavailable},
 		"no question":            {"/filter", `nonsense`, nil, http.StatusBadRequest},
 		"no pod":                 {"/filter", `{"NodeNames":[]}`, nil, http.StatusBadRequest},
-		"whole nodes":            {"/filter", `{"Pod":{"metadata":{"uid":"u"}},"Nodes":{"items":[]}}`, nil, http.StatusBadRequest},
+		"whole nodes":            {"/filter", `{` + plain + `,"Nodes":{"items":[]}}`, nil, http.StatusBadRequest},
 		"another verb":           {"/bind", `{}`, nil, http.StatusNotFound},
-		"no nodes":               {"/prioritize", `{"Pod":{"metadata":{"uid":"u"}},"NodeNames":[]}`, nil, http.StatusOK},
-		"a pod without a volume": {"/filter", `{"Pod":{"metadata":{"uid":"u"}},"NodeNames":["x"]}`, nil, http.StatusOK},
+		"no nodes":               {"/prioritize", `{` + plain + `,"NodeNames":[]}`, nil, http.StatusOK},
+		"a pod without a volume": {"/filter", `{` + plain + `,"NodeNames":["x"]}`, nil, http.StatusOK},
 	}
 	for name, test := range tests {
 		t.Run(name, func(t *testing.T) {

@@ -4,6 +4,11 @@
 //	POST /filter      nodes that fit; for the others why not, in people's words
 //	POST /prioritize  0 to 10 for each node; a node that has the pod's data is best
 //
+// The questions come from the scheduler alone: whoever serves Handler makes sure of
+// that. Even so nothing is held for a pod but what the API server says that it has; the pod in
+// the question is taken for a name and a UID, and one that does not wait for a node is
+// answered 404.
+//
 // Nodes travel by name alone (nodeCacheCapable). A process that does not lead, or
 // whose ledger is not synced, answers 503; a scheduler with ignorable: true then
 // goes on without, and the node is what refuses in the end.

@@ -3,6 +3,8 @@ package extender
 import (
 	"cmp"
 	"context"
+	"errors"
+	"fmt"
 	"slices"
 
 	corev1 "k8s.io/api/core/v1"
@@ -14,9 +16,9 @@ import (
 
 // Extender answers the scheduler's questions out of a Book.
 type Extender struct {
-	Book   *schedule.Book
-	Reader schedule.Reader
-	Holds  *Holds
+	Book    *schedule.Book
+	Objects Objects
+	Holds   *Holds
 	// Strategy says which of several fitting nodes is better.
 	Strategy ledger.Strategy
 }
@@ -30,8 +32,8 @@ const held = 16
 // the best of them. A claim that goes to another is decided by its node, but an
 // inline volume is made when nobody can choose any more: a pod that has one is
 // given only nodes on which room is held. The Book must be synced.
-func (e *Extender) Filter(ctx context.Context, pod *corev1.Pod, nodes []string) (FilterResult, error) {
-	v, err := e.Reader.Read(ctx, pod)
+func (e *Extender) Filter(ctx context.Context, question *corev1.Pod, nodes []string) (FilterResult, error) {
+	pod, v, err := e.read(ctx, question)
 	if err != nil {
 		return FilterResult{}, err
 	}
@@ -61,6 +63,25 @@ func (e *Extender) Filter(ctx context.Context, pod *corev1.Pod, nodes []string) 
 	e.Holds.hold(string(pod.UID), best, v)
 	out.NodeNames = &fitting
 	return out, nil
+}
+
+// errNoSuchPod is the answer to a question about a pod that there is not, or that has
+// its node.
+var errNoSuchPod = errors.New("no pod of that name and UID waits for a node")
+
+// read finds the pod that a question is about, and what it wants. Of the question only its
+// name and UID count: room is held for what the API server says of it, and never
+// for what a question claims.
+func (e *Extender) read(ctx context.Context, question *corev1.Pod) (*corev1.Pod, *schedule.PodVolumes, error) {
+	pod, err := e.Objects.Pod(ctx, question.Namespace, question.Name, question.UID)
+	if err != nil {
+		return nil, nil, fmt.Errorf("reading pod %s/%s: %w", question.Namespace, question.Name, err)
+	}
+	if pod == nil || pod.Spec.NodeName != "" {
+		return nil, nil, errNoSuchPod
+	}
+	v, err := schedule.Reader{Objects: e.Objects}.Read(ctx, pod)
+	return pod, v, err
 }
 
 // fitting are the nodes with room; of the others it is noted why not.
@@ -135,8 +156,8 @@ func (e *Extender) refusal(name string, r *ledger.Request, v *schedule.PodVolume
 
 // Prioritize says how well the pod's volumes would lie on each node. A node that
 // holds a replica of one of them is best.
-func (e *Extender) Prioritize(ctx context.Context, pod *corev1.Pod, nodes []string) ([]HostPriority, error) {
-	v, err := e.Reader.Read(ctx, pod)
+func (e *Extender) Prioritize(ctx context.Context, question *corev1.Pod, nodes []string) ([]HostPriority, error) {
+	pod, v, err := e.read(ctx, question)
 	if err != nil {
 		return nil, err
 	}

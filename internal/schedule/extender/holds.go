@@ -81,7 +81,7 @@ func (h *Holds) hold(pod string, nodes []string, v *schedule.PodVolumes) {
 	next.timer = h.clock.AfterFunc(Patience, func() { h.expire(pod, next) })
 }
 
-// expire gives back what was held in vain, unless it was renewed meanwhile.
+// expire gives back what was held in vain, unless another hold has come into its place.
 func (h *Holds) expire(pod string, of *hold) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -120,7 +120,10 @@ func (h *Holds) selected(claim, node string) {
 		of.nodes = []string{node}
 		if len(of.open) == 0 {
 			of.timer.Stop()
-			of.timer = h.clock.AfterFunc(Binding, func() { h.expire(pod, of) })
+			// The timer may have fired already and wait for the lock: it finds another hold.
+			next := &hold{nodes: of.nodes, inline: true}
+			h.pods[pod] = next
+			next.timer = h.clock.AfterFunc(Binding, func() { h.expire(pod, next) })
 		}
 	}
 	delete(h.claims, claim)

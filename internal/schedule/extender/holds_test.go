@@ -129,6 +129,20 @@ func TestInlineVolumesAreHeldWhileTheirPodsClaimsAreMade(t *testing.T) {
 	a.wantFree("n", 10*gi)
 }
 
+func TestATimerThatFiresAsTheLastClaimIsSelectedEndsNothing(t *testing.T) {
+	c := cases.All()["an inline volume counts beside a claim"]
+	c.StorageNodes[0].Status.Pools[0].Total.Set(10 * gi)
+	a := ask(t, &c)
+	a.filter(c.Pod, []string{"n"})
+	pod := string(c.Pod.UID)
+	fired := a.holds.pods[pod]
+	a.holds.Handler().OnAdd(selectedOn(&c, "n"), false)
+	a.holds.expire(pod, fired) // it waited for the lock
+	a.wantFree("n", 4*gi)
+	a.clock.Step(Binding)
+	a.wantFree("n", 10*gi)
+}
+
 func TestANodeThatAnEvictionHelpsIsToldApart(t *testing.T) {
 	c := cases.All()["inline volumes of running pods are in the way"]
 	a := ask(t, &c)
@@ -154,6 +168,7 @@ func TestExactlyAsManyPodsFitAsThereIsRoomFor(t *testing.T) {
 		c.Claims[0] = *claim
 		pod := c.Pod.DeepCopy()
 		pod.UID += claim.UID
+		a.world.pods = []*corev1.Pod{pod}
 		fitted += len(*a.filter(pod, []string{"large"}).NodeNames)
 	}
 	if fitted != 5 {

@@ -2,39 +2,82 @@ package extender
 
 import (
 	"context"
+	"errors"
 
 	corev1 "k8s.io/api/core/v1"
 	storagev1 "k8s.io/api/storage/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/client-go/util/flowcontrol"
 
 	"berth.dev/berth/internal/schedule"
 )
 
-// Objects looks things up in a cache, and claims and storage classes that it lacks in the API
-// server.
-//
-// The scheduler asks about pods whose claims are in its own cache, which may be ahead. A claim
-// that nobody here has heard of cannot be told from one that is not Berth's, and the pod would
-// be let go anywhere: with several claims, to a node that has room for some of them and
-// keeps those for ever.
-type Objects struct {
+// Source is where objects are looked up. What does not exist is nil.
+type Source interface {
 	schedule.Objects
-	Live schedule.Objects
+	Pod(ctx context.Context, namespace, name string) (*corev1.Pod, error)
+}
+
+// Objects looks things up in a cache, and pods, claims and storage classes that it lacks in the
+// API server.
+//
+// The scheduler asks about pods that are in its own cache, with their claims, and it may be ahead.
+// A claim that nobody here has heard of cannot be told from one that is not Berth's, and the pod
+// would be let go anywhere: with several claims, to a node that has room for some of them
+// and keeps those for ever.
+type Objects struct {
+	Source
+	Live Source
+	// Misses limits how often Live is asked.
+	Misses flowcontrol.PassiveRateLimiter
+}
+
+// errTooManyMisses is an answer that a scheduler can go on with: it asks again, or decides
+// by what the nodes publish.
+var errTooManyMisses = errors.New("too many questions about objects that the controller has not heard of: ask again")
+
+// Pod returns the pod of that name and UID, or nil: one of another UID is not the one
+// that the question is about.
+func (o Objects) Pod(ctx context.Context, namespace, name string, uid types.UID) (*corev1.Pod, error) {
+	pod, err := o.Source.Pod(ctx, namespace, name)
+	if (pod == nil || pod.UID != uid) && err == nil && name != "" && namespace != "" {
+		if err = o.miss(); err == nil {
+			pod, err = o.Live.Pod(ctx, namespace, name)
+		}
+	}
+	if err != nil || pod == nil || pod.UID != uid {
+		return nil, err
+	}
+	return pod, nil
 }
 
 // Claim returns a claim.
 func (o Objects) Claim(ctx context.Context, namespace, name string) (*corev1.PersistentVolumeClaim, error) {
-	c, err := o.Objects.Claim(ctx, namespace, name)
+	c, err := o.Source.Claim(ctx, namespace, name)
 	if c != nil || err != nil || name == "" {
 		return c, err
+	}
+	if err := o.miss(); err != nil {
+		return nil, err
 	}
 	return o.Live.Claim(ctx, namespace, name)
 }
 
 // StorageClass returns a StorageClass.
 func (o Objects) StorageClass(ctx context.Context, name string) (*storagev1.StorageClass, error) {
-	c, err := o.Objects.StorageClass(ctx, name)
+	c, err := o.Source.StorageClass(ctx, name)
 	if c != nil || err != nil || name == "" {
 		return c, err
 	}
+	if err := o.miss(); err != nil {
+		return nil, err
+	}
 	return o.Live.StorageClass(ctx, name)
+}
+
+func (o Objects) miss() error {
+	if !o.Misses.TryAccept() {
+		return errTooManyMisses
+	}
+	return nil
 }

@@ -48,7 +48,7 @@ func question(ready func() error, log logr.Logger, ask answer) http.Handler {
 		out, err := ask(r.Context(), pod, nodes)
 		if err != nil {
 			log.Error(err, "answering the scheduler", "namespace", pod.Namespace, "pod", pod.Name)
-			http.Error(w, err.Error(), http.StatusInternalServerError)
+			http.Error(w, err.Error(), status(err))
 			return
 		}
 		w.Header().Set("Content-Type", "application/json")
@@ -56,6 +56,17 @@ func question(ready func() error, log logr.Logger, ask answer) http.Handler {
 			log.V(1).Info("the scheduler did not take the answer", "problem", err.Error())
 		}
 	})
+}
+
+func status(err error) int {
+	switch {
+	case errors.Is(err, errNoSuchPod):
+		return http.StatusNotFound
+	case errors.Is(err, errTooManyMisses):
+		return http.StatusTooManyRequests
+	default:
+		return http.StatusInternalServerError
+	}
 }
 
 func parse(w http.ResponseWriter, r *http.Request) (*corev1.Pod, []string, error) {
