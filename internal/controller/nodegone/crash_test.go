@@ -39,6 +39,8 @@ type world struct {
 	killed                bool
 	// theirs is set while others delete something.
 	theirs bool
+	// meanwhile, if set, happens just before a deletion comes to the API server.
+	meanwhile func()
 }
 
 func newWorld(t *testing.T, objects ...client.Object) *world {
@@ -95,21 +97,42 @@ func (w *world) funcs() interceptor.Funcs {
 			}
 			return w.write(func() error {
 				w.mayGo(ctx, c, o)
+				if w.meanwhile != nil {
+					w.meanwhile()
+				}
+				if err := sameUID(ctx, c, o, opts); err != nil {
+					return err
+				}
 				return c.Delete(ctx, o, opts...)
 			})
 		},
 	}
 }
 
+// sameUID is what the fake client leaves out: a deletion's precondition on the UID.
+func sameUID(ctx context.Context, c client.Reader, o client.Object, opts []client.DeleteOption) error {
+	asked := (&client.DeleteOptions{}).ApplyOptions(opts).Preconditions
+	if asked == nil || asked.UID == nil {
+		return nil
+	}
+	there := &corev1.PersistentVolumeClaim{}
+	if err := c.Get(ctx, client.ObjectKeyFromObject(o), there); err != nil || there.UID == *asked.UID {
+		return err
+	}
+	return apierrors.NewConflict(corev1.Resource("persistentvolumeclaims"), o.GetName(), errors.New("another UID"))
+}
+
 // mayGo fails the test if something else than a claim is deleted, or a claim whose data
 // would go with it.
 func (w *world) mayGo(ctx context.Context, c client.Reader, o client.Object) {
 	w.t.Helper()
-	if _, isClaim := o.(*corev1.PersistentVolumeClaim); !isClaim {
+	claim, isClaim := o.(*corev1.PersistentVolumeClaim)
+	if !isClaim {
 		w.t.Errorf("%T %s was deleted", o, o.GetName())
+		return
 	}
 	pv := &corev1.PersistentVolume{}
-	if err := c.Get(ctx, types.NamespacedName{Name: id}, pv); err != nil || pv.Spec.PersistentVolumeReclaimPolicy != corev1.PersistentVolumeReclaimRetain {
+	if err := c.Get(ctx, types.NamespacedName{Name: claim.Spec.VolumeName}, pv); err != nil || pv.Spec.PersistentVolumeReclaimPolicy != corev1.PersistentVolumeReclaimRetain {
 		w.t.Errorf("a claim was deleted while its PersistentVolume has policy %q, %v", pv.Spec.PersistentVolumeReclaimPolicy, err)
 	}
 }

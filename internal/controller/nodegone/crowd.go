@@ -3,6 +3,8 @@ package nodegone
 import (
 	"time"
 
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
 	"berth.dev/berth/api/v1alpha1"
 )
 
@@ -21,12 +23,14 @@ type Crowd struct{ Gone, Known int }
 func (c Crowd) tooMany() bool { return c.Gone > crowd || 2*c.Gone > c.Known }
 
 // CrowdOf counts the nodes that are gone, by their Volumes; nodes are those that have a Node.
-func CrowdOf(volumes []v1alpha1.Volume, nodes map[string]bool, now time.Time) Crowd {
+// due is whether the claim of a Volume that says that it is kept would be released now: its class
+// was changed, or the claim came to be.
+func CrowdOf(volumes []v1alpha1.Volume, nodes map[string]bool, now time.Time, due func(*v1alpha1.Volume) bool) Crowd {
 	gone := map[string]bool{}
 	for i := range volumes {
 		v := &volumes[i]
 		for _, r := range v.Spec.Replicas {
-			if !nodes[r.Node] && !gone[r.Node] && counts(v, now) {
+			if !nodes[r.Node] && !gone[r.Node] && counts(v, now, due) {
 				gone[r.Node] = true
 			}
 		}
@@ -35,9 +39,9 @@ func CrowdOf(volumes []v1alpha1.Volume, nodes map[string]bool, now time.Time) Cr
 }
 
 // counts is whether a Volume makes its missing node one of the crowd. A node that died long
-// ago, and whose claims are kept or were released, is no sign of anything.
-func counts(v *v1alpha1.Volume, now time.Time) bool {
+// ago, and whose claims stay or were released, is no sign of anything.
+func counts(v *v1alpha1.Volume, now time.Time, due func(*v1alpha1.Volume) bool) bool {
 	m := mark(v)
-	settled := m.Reason == ReasonKept || m.Reason == ReasonReleased
-	return !counting(m) || !settled || now.Sub(m.LastTransitionTime.Time) < lately
+	settled := m.Status == metav1.ConditionTrue && (m.Reason == ReasonKept || m.Reason == ReasonReleased)
+	return !settled || now.Sub(m.LastTransitionTime.Time) < lately || m.Reason == ReasonKept && due(v)
 }

@@ -21,10 +21,14 @@ func on(node string, status metav1.ConditionStatus, reason string, age time.Dura
 }
 
 func TestWhichNodesAreOneOfACrowd(t *testing.T) {
+	due := func(v *v1alpha1.Volume) bool { return v.Spec.PoolClass == "releasing" }
+	releasing := func(v v1alpha1.Volume) v1alpha1.Volume { v.Spec.PoolClass = "releasing"; return v }
 	for name, tc := range map[string]struct {
 		volume v1alpha1.Volume
 		counts bool
 	}{
+		"one whose claims are to be released now":      {releasing(on("x", yes, ReasonKept, 100*hour)), true},
+		"one whose claims were, and were made again":   {releasing(on("x", yes, ReasonReleased, 100*hour)), false},
 		"one that was just deleted":                    {on("x", "", "", 0), true},
 		"one that waits":                               {on("x", yes, ReasonPending, 100*hour), true},
 		"one whose claims are going":                   {on("x", yes, ReasonReleasing, 100*hour), true},
@@ -37,7 +41,7 @@ func TestWhichNodesAreOneOfACrowd(t *testing.T) {
 		"one that is there":                            {on("present", yes, ReasonPending, hour), false},
 	} {
 		t.Run(name, func(t *testing.T) {
-			got := CrowdOf([]v1alpha1.Volume{tc.volume, tc.volume}, map[string]bool{"present": true}, start)
+			got := CrowdOf([]v1alpha1.Volume{tc.volume, tc.volume}, map[string]bool{"present": true}, start, due)
 			want := Crowd{Known: 1}
 			if tc.counts {
 				want = Crowd{Gone: 1, Known: 2}

@@ -52,7 +52,8 @@ func TestDecide(t *testing.T) {
 		"it does not go on before the mark is due": {given: all(says(yes, ReasonPending), after(hour-time.Second), restarted(settle)), want: Verdict{Step: StepNone, Status: yes, Reason: ReasonPending, Again: time.Second}},
 		"a delay that was made longer holds":       {given: all(says(yes, ReasonPending), after(hour), slower), want: Verdict{Step: StepMark, Status: yes, Reason: ReasonPending, Again: hour}},
 		"without a delay it is an hour":            {given: all(undelayed, says(yes, ReasonPending), after(hour/2)), want: Verdict{Step: StepNone, Status: yes, Reason: ReasonPending, Again: hour / 2}},
-		"a class that was changed counts what was": {given: all(says(yes, ReasonKept), after(hour/2)), want: Verdict{Step: StepMark, Status: yes, Reason: ReasonPending, Tell: true, Again: hour / 2}},
+		"a class that was changed begins to count": {given: all(says(yes, ReasonKept), after(hour/2)), want: Verdict{Step: StepMark, Status: yes, Reason: ReasonPending, Tell: true}},
+		"it does so after whatever time":           {given: all(says(yes, ReasonKept), after(100*hour)), want: Verdict{Step: StepMark, Status: yes, Reason: ReasonPending, Tell: true}},
 
 		"first the data is kept":                      {given: all(says(yes, ReasonPending), after(hour)), want: Verdict{Step: StepRetain, Reason: ReasonReleasing}},
 		"then it is said what is done":                {given: all(says(yes, ReasonPending), after(hour), retained), want: Verdict{Step: StepMark, Status: yes, Reason: ReasonReleasing}},

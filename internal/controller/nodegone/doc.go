@@ -21,7 +21,8 @@
 // # How the delay is counted
 //
 // The mark is a condition of the Volume, which agents cannot write, and its
-// lastTransitionTime is since when the Node is gone: a controller that was down counts on.
+// lastTransitionTime is since when the Node is gone, or since when the claim is not kept any
+// more, if that was later (a class that is edited): a controller that was down counts on.
 // That alone would trust the clocks of two machines, and a mark that came back with an old
 // backup of the API server. So the process must have seen the Node missing too, by a clock
 // that does not jump: for the whole delay, if it has written the mark itself, and else for ten

@@ -55,8 +55,12 @@ func mark(v *v1alpha1.Volume) metav1.Condition {
 	return metav1.Condition{}
 }
 
-// counting is whether a mark says that the Node is gone since its last transition.
-func counting(m metav1.Condition) bool { return m.Status == metav1.ConditionTrue }
+// counting is whether the delay counts since a mark's last transition. It does not while
+// the claim is kept: a class that is told to release claims later gives nodes that went before
+// the whole delay.
+func counting(m metav1.Condition) bool {
+	return m.Status == metav1.ConditionTrue && m.Reason != ReasonKept
+}
 
 // onlyOn is whether a node has the only copy of a Volume.
 func onlyOn(v *v1alpha1.Volume, node string) bool {

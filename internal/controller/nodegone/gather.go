@@ -24,10 +24,11 @@ type Look struct {
 func (r *Reconciler) look(ctx context.Context) (Look, error) {
 	var (
 		volumes v1alpha1.VolumeList
+		classes v1alpha1.PoolClassList
 		pvs     corev1.PersistentVolumeList
 		nodes   corev1.NodeList
 	)
-	for what, list := range map[string]client.ObjectList{"volumes": &volumes, "PersistentVolumes": &pvs, "nodes": &nodes} {
+	for what, list := range map[string]client.ObjectList{"volumes": &volumes, "PoolClasses": &classes, "PersistentVolumes": &pvs, "nodes": &nodes} {
 		if err := r.Client.List(ctx, list, client.UnsafeDisableDeepCopy); err != nil {
 			return Look{}, fmt.Errorf("listing %s: %w", what, err)
 		}
@@ -36,13 +37,38 @@ func (r *Reconciler) look(ctx context.Context) (Look, error) {
 	for i := range nodes.Items {
 		present[nodes.Items[i].Name] = true
 	}
-	l := Look{crowd: CrowdOf(volumes.Items, present, r.Clock.Now()), exported: map[string]string{}}
+	l := Look{exported: map[string]string{}}
+	exports := map[string]*corev1.PersistentVolume{}
 	for i := range pvs.Items {
 		if csi := pvs.Items[i].Spec.CSI; csi != nil && csi.Driver == v1alpha1.LocalDriverName {
-			l.exported[csi.VolumeHandle] = pvs.Items[i].Name
+			l.exported[csi.VolumeHandle], exports[csi.VolumeHandle] = pvs.Items[i].Name, &pvs.Items[i]
 		}
 	}
+	byName := map[string]*v1alpha1.PoolClass{}
+	for i := range classes.Items {
+		byName[classes.Items[i].Name] = &classes.Items[i]
+	}
+	l.crowd = CrowdOf(volumes.Items, present, r.Clock.Now(), func(v *v1alpha1.Volume) bool {
+		f := Facts{Volume: v, Class: byName[v.Spec.PoolClass], PersistentVolume: exports[v.Name]}
+		f.Claim = r.cachedClaim(ctx, f.PersistentVolume)
+		why, _ := f.kept()
+		return why == "" && v.DeletionTimestamp == nil
+	})
 	return l, nil
+}
+
+// cachedClaim is the claim that a PersistentVolume is bound to, as the watch shows it; nil if
+// there is none.
+func (r *Reconciler) cachedClaim(ctx context.Context, pv *corev1.PersistentVolume) *corev1.PersistentVolumeClaim {
+	if pv == nil || pv.Spec.ClaimRef == nil {
+		return nil
+	}
+	ref, claim := pv.Spec.ClaimRef, &corev1.PersistentVolumeClaim{}
+	err := r.Client.Get(ctx, types.NamespacedName{Namespace: ref.Namespace, Name: ref.Name}, claim, client.UnsafeDisableDeepCopy)
+	if err != nil || claim.UID != ref.UID {
+		return nil
+	}
+	return claim
 }
 
 // gather reads what a decision about a Volume needs; nil if there is no such Volume. The

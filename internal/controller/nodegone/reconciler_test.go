@@ -1,11 +1,14 @@
 package nodegone
 
 import (
+	"context"
 	"errors"
+	"fmt"
 	"testing"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 	ctrl "sigs.k8s.io/controller-runtime"
@@ -147,4 +150,138 @@ func TestAProcessThatSawTheBeginningBelievesNoOlderMark(t *testing.T) {
 	w.expect("True ReleasePending", true)
 	w.wait(time.Second)
 	w.expect("True ClaimReleased", false)
+}
+
+// What happens between the decision and the deletion counts.
+func TestAClaimThatIsNotAsItWasIsNotDeleted(t *testing.T) {
+	for name, change := range map[string]func(w *world){
+		"it was made anew under its name": func(w *world) {
+			w.drop(claim())
+			again := claim()
+			again.UID = "another"
+			w.put(again)
+		},
+		"it was changed": func(w *world) {
+			c := &corev1.PersistentVolumeClaim{}
+			if err := w.Get(w.t.Context(), client.ObjectKeyFromObject(claim()), c); err != nil {
+				w.t.Fatal(err)
+			}
+			c.Labels = map[string]string{"keep": "me"}
+			if err := w.Update(w.t.Context(), c); err != nil {
+				w.t.Fatal(err)
+			}
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			w := newWorld(t, shop()...)
+			w.wait(0)
+			w.meanwhile = func() { w.meanwhile = nil; change(w); w.put(node(gone)) }
+			w.wait(hour)
+			if w.meanwhile != nil {
+				t.Fatal("no deletion was tried")
+			}
+			if got := w.ending(); !got.Claim {
+				t.Errorf("the claim is gone: %+v", got)
+			}
+		})
+	}
+}
+
+// late is a watch that has not heard of a Node yet.
+type late struct {
+	client.Client
+	node string
+}
+
+func (l late) Get(ctx context.Context, key client.ObjectKey, o client.Object, opts ...client.GetOption) error {
+	if _, isNode := o.(*corev1.Node); isNode && key.Name == l.node {
+		return apierrors.NewNotFound(corev1.Resource("nodes"), key.Name)
+	}
+	return l.Client.Get(ctx, key, o, opts...)
+}
+
+func TestANodeIsGoneOnlyIfTheAPIServerSaysSo(t *testing.T) {
+	w := newWorld(t, shop()...)
+	w.wait(0)
+	w.put(node(gone))
+	w.r.Client = late{w.Client, gone}
+	w.wait(hour)
+	w.wait(hour)
+	w.expect("False NodeReturned", true)
+}
+
+// graveyard is a cluster of two nodes and as many others that are gone for two days, with a
+// claim each, of a class that keeps claims.
+func graveyard(t *testing.T, dead int) (*world, func(time.Duration)) {
+	t.Helper()
+	objects := []client.Object{class(v1alpha1.NodeGoneKeep)}
+	var names []string
+	for i := range dead {
+		name := fmt.Sprintf("dead-%d", i)
+		v, pv, c := lonely(name), persistentVolume(), claim()
+		pv.Name, pv.UID, pv.Spec.CSI.VolumeHandle = v.Name, types.UID("pv-"+name), v.Name
+		c.Name, c.UID, c.Spec.VolumeName = name, types.UID("c-"+name), v.Name
+		pv.Spec.ClaimRef.Name, pv.Spec.ClaimRef.UID = c.Name, c.UID
+		objects, names = append(objects, v, pv, c), append(names, name)
+	}
+	for i := range 8 {
+		objects = append(objects, node(fmt.Sprintf("alive-%d", i)))
+	}
+	w := newWorld(t, objects...)
+	wait := func(d time.Duration) {
+		t.Helper()
+		w.clock.SetTime(w.clock.Now().Add(d))
+		for _, name := range names {
+			if _, err := w.r.Reconcile(t.Context(), ctrl.Request{NamespacedName: types.NamespacedName{Name: name}}); err != nil {
+				t.Fatal(err)
+			}
+		}
+	}
+	wait(0)
+	wait(48 * hour)
+	return w, wait
+}
+
+// release tells the class to release claims, at once or after a delay.
+func (w *world) release(after time.Duration) {
+	w.t.Helper()
+	c := &v1alpha1.PoolClass{}
+	if err := w.Get(w.t.Context(), types.NamespacedName{Name: "fast"}, c); err != nil {
+		w.t.Fatal(err)
+	}
+	c.Spec.OnNodeGone = &v1alpha1.OnNodeGone{Policy: v1alpha1.NodeGoneReleaseClaims, After: &metav1.Duration{Duration: after}}
+	if err := w.Update(w.t.Context(), c); err != nil {
+		w.t.Fatal(err)
+	}
+}
+
+func (w *world) wantClaims(want int) {
+	w.t.Helper()
+	var list corev1.PersistentVolumeClaimList
+	if err := w.List(w.t.Context(), &list); err != nil {
+		w.t.Fatal(err)
+	}
+	if len(list.Items) != want {
+		w.t.Errorf("%d claims are left, want %d", len(list.Items), want)
+	}
+}
+
+func TestAClassThatIsToldToReleaseClaimsLaterBeginsToCountThen(t *testing.T) {
+	w, wait := graveyard(t, 2)
+	w.release(hour)
+	wait(time.Second)
+	w.wantClaims(2)
+	wait(hour - time.Second)
+	w.wantClaims(2)
+	wait(time.Second)
+	w.wantClaims(0)
+}
+
+func TestManyNodesThatWentLongAgoAreACrowdOnceTheirClaimsAreToGo(t *testing.T) {
+	w, wait := graveyard(t, 4)
+	w.release(0)
+	for range 3 {
+		wait(hour)
+	}
+	w.wantClaims(4)
 }

@@ -37,16 +37,20 @@ func (r *Reconciler) take(ctx context.Context, f *Facts, v Verdict) error {
 // mark writes the condition, once people were told: of what is told twice after a crash
 // they see one event, of what is not told they see none.
 func (r *Reconciler) mark(ctx context.Context, f *Facts, v Verdict) error {
-	began := v.Status == metav1.ConditionTrue && !counting(mark(f.Volume))
+	next := metav1.Condition{
+		Type: Condition, Status: v.Status, Reason: v.Reason, Message: v.Message,
+		ObservedGeneration: f.Volume.Generation, LastTransitionTime: metav1.NewTime(f.Now.Truncate(time.Second)),
+	}
+	began := counting(next) && !counting(mark(f.Volume))
 	if v.Tell {
 		if err := r.tell(ctx, f, v); err != nil {
 			return err
 		}
 	}
-	meta.SetStatusCondition(&f.Volume.Status.Conditions, metav1.Condition{
-		Type: Condition, Status: v.Status, Reason: v.Reason, Message: v.Message,
-		ObservedGeneration: f.Volume.Generation, LastTransitionTime: metav1.NewTime(f.Now.Truncate(time.Second)),
-	})
+	if began { // also of a mark that was True before
+		meta.RemoveStatusCondition(&f.Volume.Status.Conditions, Condition)
+	}
+	meta.SetStatusCondition(&f.Volume.Status.Conditions, next)
 	if err := r.Client.Status().Update(ctx, f.Volume); err != nil {
 		return err
 	}
