@@ -1,7 +1,6 @@
 package nodegone
 
 import (
-	"context"
 	"errors"
 	"fmt"
 	"testing"
@@ -12,16 +11,13 @@ import (
 	eventsv1 "k8s.io/api/events/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/types"
-	clientscheme "k8s.io/client-go/kubernetes/scheme"
 	testingclock "k8s.io/utils/clock/testing"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
-	"sigs.k8s.io/controller-runtime/pkg/client/fake"
-	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
 
 	"berth.dev/berth/api/v1alpha1"
+	"berth.dev/berth/internal/apitest/lagging"
 )
 
 var errKilled = errors.New("the process was killed")
@@ -30,27 +26,29 @@ var errKilled = errors.New("the process was killed")
 // writes. The API server of the tests beside run.go is a real one; this one can stop
 // between any two requests.
 type world struct {
-	client.Client
+	client.Client // as others use it
+	server        *lagging.Server
+
 	t     *testing.T
 	clock *testingclock.FakePassiveClock
 	r     *Reconciler
 	// writes so far; killed before the write of that number is done, or after it.
 	writes, before, after int
 	killed                bool
-	// theirs is set while others delete something.
-	theirs bool
-	// meanwhile, if set, happens just before a deletion comes to the API server.
-	meanwhile func()
 }
 
 func newWorld(t *testing.T, objects ...client.Object) *world {
 	t.Helper()
 	w := &world{t: t, clock: testingclock.NewFakePassiveClock(start)}
-	scheme := runtime.NewScheme()
-	if err := errors.Join(clientscheme.AddToScheme(scheme), v1alpha1.AddToScheme(scheme)); err != nil {
-		t.Fatal(err)
+	w.server = lagging.New(t, objects...)
+	w.server.Before = func(wr lagging.Write) error {
+		if wr.Verb == "delete" {
+			w.mayGo(wr.Object)
+		}
+		return w.begin()
 	}
-	w.Client = fake.NewClientBuilder().WithScheme(scheme).WithObjects(objects...).WithStatusSubresource(&v1alpha1.Volume{}).WithInterceptorFuncs(w.funcs()).Build()
+	w.server.After = func(lagging.Write) error { return w.end() }
+	w.Client = w.server.Others()
 	w.restart()
 	return w
 }
@@ -62,69 +60,31 @@ func shop() []client.Object {
 
 func node(name string) *corev1.Node { return &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: name}} }
 
-// write counts a write and kills the process at the chosen one.
-func (w *world) write(do func() error) error {
+// begin counts a write of the process, and kills it before the chosen one.
+func (w *world) begin() error {
 	if w.killed {
 		return errKilled
 	}
 	w.writes++
-	if w.writes == w.before {
-		w.killed = true
+	w.killed = w.writes == w.before
+	if w.killed {
 		return errKilled
 	}
-	err := do()
-	if w.writes == w.after {
-		w.killed = true
+	return nil
+}
+
+// end kills the process after the chosen write.
+func (w *world) end() error {
+	w.killed = w.writes == w.after
+	if w.killed {
 		return errKilled
 	}
-	return err
-}
-
-func (w *world) funcs() interceptor.Funcs {
-	return interceptor.Funcs{
-		Create: func(ctx context.Context, c client.WithWatch, o client.Object, opts ...client.CreateOption) error {
-			return w.write(func() error { return c.Create(ctx, o, opts...) })
-		},
-		Patch: func(ctx context.Context, c client.WithWatch, o client.Object, p client.Patch, opts ...client.PatchOption) error {
-			return w.write(func() error { return c.Patch(ctx, o, p, opts...) })
-		},
-		SubResourceUpdate: func(ctx context.Context, c client.Client, sub string, o client.Object, opts ...client.SubResourceUpdateOption) error {
-			return w.write(func() error { return c.SubResource(sub).Update(ctx, o, opts...) })
-		},
-		Delete: func(ctx context.Context, c client.WithWatch, o client.Object, opts ...client.DeleteOption) error {
-			if w.theirs {
-				return c.Delete(ctx, o, opts...)
-			}
-			return w.write(func() error {
-				w.mayGo(ctx, c, o)
-				if w.meanwhile != nil {
-					w.meanwhile()
-				}
-				if err := sameUID(ctx, c, o, opts); err != nil {
-					return err
-				}
-				return c.Delete(ctx, o, opts...)
-			})
-		},
-	}
-}
-
-// sameUID is what the fake client leaves out: a deletion's precondition on the UID.
-func sameUID(ctx context.Context, c client.Reader, o client.Object, opts []client.DeleteOption) error {
-	asked := (&client.DeleteOptions{}).ApplyOptions(opts).Preconditions
-	if asked == nil || asked.UID == nil {
-		return nil
-	}
-	there := &corev1.PersistentVolumeClaim{}
-	if err := c.Get(ctx, client.ObjectKeyFromObject(o), there); err != nil || there.UID == *asked.UID {
-		return err
-	}
-	return apierrors.NewConflict(corev1.Resource("persistentvolumeclaims"), o.GetName(), errors.New("another UID"))
+	return nil
 }
 
 // mayGo fails the test if something else than a claim is deleted, or a claim whose data
 // would go with it.
-func (w *world) mayGo(ctx context.Context, c client.Reader, o client.Object) {
+func (w *world) mayGo(o client.Object) {
 	w.t.Helper()
 	claim, isClaim := o.(*corev1.PersistentVolumeClaim)
 	if !isClaim {
@@ -132,7 +92,7 @@ func (w *world) mayGo(ctx context.Context, c client.Reader, o client.Object) {
 		return
 	}
 	pv := &corev1.PersistentVolume{}
-	if err := c.Get(ctx, types.NamespacedName{Name: claim.Spec.VolumeName}, pv); err != nil || pv.Spec.PersistentVolumeReclaimPolicy != corev1.PersistentVolumeReclaimRetain {
+	if err := w.Get(w.t.Context(), types.NamespacedName{Name: claim.Spec.VolumeName}, pv); err != nil || pv.Spec.PersistentVolumeReclaimPolicy != corev1.PersistentVolumeReclaimRetain {
 		w.t.Errorf("a claim was deleted while its PersistentVolume has policy %q, %v", pv.Spec.PersistentVolumeReclaimPolicy, err)
 	}
 }
@@ -140,7 +100,7 @@ func (w *world) mayGo(ctx context.Context, c client.Reader, o client.Object) {
 // restart begins a process that remembers nothing.
 func (w *world) restart() {
 	w.killed = false
-	w.r = &Reconciler{Client: w.Client, Live: w.Client, Clock: w.clock, Instance: "test"}
+	w.r = &Reconciler{Client: w.server.Client(), Live: w.server.Live(), Clock: w.clock, Instance: "test"}
 }
 
 // run reconciles at the present time, and again after each kill.

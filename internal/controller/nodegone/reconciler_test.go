@@ -1,14 +1,12 @@
 package nodegone
 
 import (
-	"context"
 	"errors"
 	"fmt"
 	"testing"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
-	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 	ctrl "sigs.k8s.io/controller-runtime"
@@ -42,8 +40,6 @@ func (w *world) put(o client.Object) {
 // drop deletes something as others do.
 func (w *world) drop(o client.Object) {
 	w.t.Helper()
-	w.theirs = true
-	defer func() { w.theirs = false }()
 	if err := w.Delete(w.t.Context(), o); err != nil {
 		w.t.Fatal(err)
 	}
@@ -150,64 +146,6 @@ func TestAProcessThatSawTheBeginningBelievesNoOlderMark(t *testing.T) {
 	w.expect("True ReleasePending", true)
 	w.wait(time.Second)
 	w.expect("True ClaimReleased", false)
-}
-
-// What happens between the decision and the deletion counts.
-func TestAClaimThatIsNotAsItWasIsNotDeleted(t *testing.T) {
-	for name, change := range map[string]func(w *world){
-		"it was made anew under its name": func(w *world) {
-			w.drop(claim())
-			again := claim()
-			again.UID = "another"
-			w.put(again)
-		},
-		"it was changed": func(w *world) {
-			c := &corev1.PersistentVolumeClaim{}
-			if err := w.Get(w.t.Context(), client.ObjectKeyFromObject(claim()), c); err != nil {
-				w.t.Fatal(err)
-			}
-			c.Labels = map[string]string{"keep": "me"}
-			if err := w.Update(w.t.Context(), c); err != nil {
-				w.t.Fatal(err)
-			}
-		},
-	} {
-		t.Run(name, func(t *testing.T) {
-			w := newWorld(t, shop()...)
-			w.wait(0)
-			w.meanwhile = func() { w.meanwhile = nil; change(w); w.put(node(gone)) }
-			w.wait(hour)
-			if w.meanwhile != nil {
-				t.Fatal("no deletion was tried")
-			}
-			if got := w.ending(); !got.Claim {
-				t.Errorf("the claim is gone: %+v", got)
-			}
-		})
-	}
-}
-
-// late is a watch that has not heard of a Node yet.
-type late struct {
-	client.Client
-	node string
-}
-
-func (l late) Get(ctx context.Context, key client.ObjectKey, o client.Object, opts ...client.GetOption) error {
-	if _, isNode := o.(*corev1.Node); isNode && key.Name == l.node {
-		return apierrors.NewNotFound(corev1.Resource("nodes"), key.Name)
-	}
-	return l.Client.Get(ctx, key, o, opts...)
-}
-
-func TestANodeIsGoneOnlyIfTheAPIServerSaysSo(t *testing.T) {
-	w := newWorld(t, shop()...)
-	w.wait(0)
-	w.put(node(gone))
-	w.r.Client = late{w.Client, gone}
-	w.wait(hour)
-	w.wait(hour)
-	w.expect("False NodeReturned", true)
 }
 
 // graveyard is a cluster of two nodes and as many others that are gone for two days, with a

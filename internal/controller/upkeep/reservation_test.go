@@ -8,14 +8,12 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/runtime"
-	clientscheme "k8s.io/client-go/kubernetes/scheme"
 	clocktesting "k8s.io/utils/clock/testing"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
-	"sigs.k8s.io/controller-runtime/pkg/client/fake"
 
 	"berth.dev/berth/api/v1alpha1"
+	"berth.dev/berth/internal/apitest/lagging"
 	"berth.dev/berth/internal/controller/volumes"
 	"berth.dev/berth/internal/schedule"
 )
@@ -43,15 +41,9 @@ type tidying struct {
 
 func newTidying(t *testing.T, objects ...client.Object) *tidying {
 	t.Helper()
-	scheme := runtime.NewScheme()
-	for _, add := range []func(*runtime.Scheme) error{clientscheme.AddToScheme, v1alpha1.AddToScheme} {
-		if err := add(scheme); err != nil {
-			t.Fatal(err)
-		}
-	}
-	c := fake.NewClientBuilder().WithScheme(scheme).WithObjects(objects...).Build()
+	s := lagging.New(t, objects...)
 	clock := clocktesting.NewFakePassiveClock(time.Unix(1000, 0))
-	return &tidying{&Reservations{Client: c, Live: c, Clock: clock, Delay: time.Minute}, t, clock}
+	return &tidying{&Reservations{Client: s.Client(), Live: s.Live(), Clock: clock, Delay: time.Minute}, t, clock}
 }
 
 // look reconciles, and then lets time pass.

@@ -1,0 +1,142 @@
+package nodegone
+
+import (
+	"testing"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/types"
+	ctrl "sigs.k8s.io/controller-runtime"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"berth.dev/berth/api/v1alpha1"
+	"berth.dev/berth/internal/apitest/lagging"
+)
+
+// due is a world in which the delay of the volume's mark is over.
+func due(t *testing.T) *world {
+	t.Helper()
+	w := newWorld(t, shop()...)
+	w.wait(0)
+	w.expect("True ReleasePending", true)
+	w.clock.SetTime(w.clock.Now().Add(hour))
+	return w
+}
+
+// changed reads an object, changes it and writes it.
+func changed[T client.Object](w *world, o T, change func(T)) {
+	w.t.Helper()
+	if err := w.Get(w.t.Context(), client.ObjectKeyFromObject(o), o); err != nil {
+		w.t.Fatal(err)
+	}
+	change(o)
+	if err := w.Update(w.t.Context(), o); err != nil {
+		w.t.Fatal(err)
+	}
+}
+
+func TestAClaimStaysIfWhatItWasReleasedForIsNotSoAnyMore(t *testing.T) {
+	for name, others := range map[string]func(w *world){
+		"its node is back": func(w *world) { w.put(node(gone)) },
+		"its PersistentVolume is another's by now": func(w *world) {
+			changed(w, persistentVolume(), func(pv *corev1.PersistentVolume) { pv.Spec.ClaimRef.UID = "another" })
+		},
+		"its volume is on another node by now": func(w *world) {
+			v := volume()
+			if err := w.Get(w.t.Context(), client.ObjectKeyFromObject(v), v); err != nil {
+				w.t.Fatal(err)
+			}
+			v.Spec.Replicas[0].Node = "n2"
+			if err := w.Update(w.t.Context(), v); err != nil {
+				w.t.Fatal(err)
+			}
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			w := due(t)
+			w.server.Hold() // nothing of it has come by the watches
+			others(w)
+			w.run()
+			if !w.ending().Claim {
+				t.Error("it was deleted")
+			}
+		})
+	}
+}
+
+// beforeDeletion does something just before a deletion of the process.
+func (w *world) beforeDeletion(do func()) {
+	count := w.server.Before
+	w.server.Before = func(wr lagging.Write) error {
+		if wr.Verb == "delete" && do != nil {
+			once := do
+			do = nil
+			once()
+		}
+		return count(wr)
+	}
+}
+
+func TestAClaimThatTookTheNameOfADeletedOneStays(t *testing.T) {
+	w := due(t)
+	w.beforeDeletion(func() {
+		w.drop(claim())
+		again := claim()
+		again.UID = "another"
+		w.put(again)
+	})
+	w.run()
+	c := claim()
+	if err := w.Get(t.Context(), client.ObjectKeyFromObject(c), c); err != nil || c.UID != "another" {
+		t.Errorf("claim %s: %v", c.UID, err)
+	}
+}
+
+func TestAClaimThatIsWrittenMeanwhileIsLookedAtAnew(t *testing.T) {
+	w := due(t)
+	kept := false
+	w.beforeDeletion(func() {
+		changed(w, claim(), func(c *corev1.PersistentVolumeClaim) { c.Labels = map[string]string{"team": "shop"} })
+		w.put(node(gone))
+		kept = true
+	})
+	w.run()
+	if !kept || !w.ending().Claim {
+		t.Errorf("it was to be deleted: %v; it is there: %v", kept, w.ending().Claim)
+	}
+}
+
+func TestAPersistentVolumeIsRetainedAsItWasRead(t *testing.T) {
+	w := due(t)
+	count := w.server.Before
+	var clashed bool
+	w.server.Before = func(wr lagging.Write) error {
+		if wr.Verb == "patch" && !clashed {
+			clashed = true
+			changed(w, persistentVolume(), func(pv *corev1.PersistentVolume) { pv.Spec.ClaimRef.UID = "another" })
+		}
+		return count(wr)
+	}
+	w.run()
+	pv := persistentVolume()
+	if err := w.Get(t.Context(), client.ObjectKeyFromObject(pv), pv); err != nil {
+		t.Fatal(err)
+	}
+	if got := w.ending(); !clashed || pv.Spec.PersistentVolumeReclaimPolicy != corev1.PersistentVolumeReclaimDelete || !got.Claim {
+		t.Errorf("clashed: %v, policy %s, claim there: %v", clashed, pv.Spec.PersistentVolumeReclaimPolicy, got.Claim)
+	}
+}
+
+func TestAVolumeThatIsGoneIsLeftAlone(t *testing.T) {
+	w := due(t)
+	w.server.Hold()
+	v := volume()
+	changed(w, v, func(o *v1alpha1.Volume) { o.Finalizers = nil })
+	w.drop(v)
+	if _, err := w.r.Reconcile(t.Context(), ctrl.Request{NamespacedName: types.NamespacedName{Name: gone}}); err != nil {
+		t.Error(err)
+	}
+	c := claim()
+	if err := w.Get(t.Context(), client.ObjectKeyFromObject(c), c); err != nil {
+		t.Errorf("its claim: %v", err)
+	}
+}
