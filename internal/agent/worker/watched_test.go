@@ -1,0 +1,30 @@
+package worker
+
+import (
+	"context"
+	"testing"
+
+	"sigs.k8s.io/controller-runtime/pkg/reconcile"
+
+	"berth.dev/berth/api/v1alpha1"
+	"berth.dev/berth/internal/agent/orphans"
+)
+
+// An API server that was restored from a backup has no object, and the watch may still
+// show the one that was there before, whatever that one wants.
+func TestTheDataOfAnObjectThatOnlyTheWatchShowsIsKept(t *testing.T) {
+	b := &Base{Node: "n", Orphans: &orphans.Set{}, Word: func(context.Context, orphans.Record) (orphans.Verdict, error) { return orphans.Verdict{}, nil }}
+	_, err := b.Settle(t.Context(), Doubtful{
+		Record: orphans.Record{Name: "v"}, What: "volume", Watched: true,
+		Read:   func(context.Context) error { return missing },
+		Decide: func() (bool, string) { return true, "" },
+		Delete: func(context.Context) error { t.Error("it was deleted"); return nil },
+		Deleted: func(_ context.Context, err error) (reconcile.Result, error) {
+			t.Error("it was reported as deleted")
+			return reconcile.Result{}, err
+		},
+	})
+	if got := b.Orphans.All()["v"].Reason; err != nil || got != v1alpha1.OrphanNoObject {
+		t.Errorf("%v; it is an orphan because %q", err, got)
+	}
+}
