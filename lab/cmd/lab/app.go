@@ -52,7 +52,7 @@ func (a *app) command() *cobra.Command {
 	root.PersistentFlags().StringVar(&a.name, "name", "default", "name of the cluster")
 	root.AddCommand(
 		a.up(), a.down(), a.status(), a.kubeconfig(),
-		a.exec(), a.shell(), a.load(), a.logs(),
+		a.exec(), a.shell(), a.load(), a.logs(), a.api(),
 		a.power(), a.disk(), a.assets(), a.binary(), a.images(), a.image(), a.guest(), a.prune(), a.forward(),
 	)
 	root.AddCommand(a.faults()...)

@@ -7,7 +7,9 @@ import (
 	"io"
 	"io/fs"
 	"os"
+	"path"
 	"path/filepath"
+	"regexp"
 	"runtime"
 	"slices"
 	"strings"
@@ -35,10 +37,15 @@ func (m Module) Programs() []string {
 		if p == "." {
 			p = m.Name
 		}
-		names = append(names, filepath.Base(p))
+		names = append(names, programName(p))
 	}
 	return append(names, m.Links...)
 }
+
+var majorVersion = regexp.MustCompile(`/v[0-9]+$`)
+
+// programName is what Go calls the program of a package.
+func programName(pkg string) string { return path.Base(majorVersion.ReplaceAllString(pkg, "")) }
 
 // Recipe returns the recipe whose artefact is a directory with the module's
 // programs. Its key holds the module's files, the flags and the Go version.

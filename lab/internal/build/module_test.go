@@ -54,6 +54,14 @@ func TestAModuleIsBuiltWithItsLinks(t *testing.T) {
 	}
 }
 
+func TestAProgramIsNamedAsGoNamesIt(t *testing.T) {
+	for pkg, want := range map[string]string{"example.com/tools/v3": "tools", "example.com/tools/cmd/v": "v", "example.com/v2/cmd/run": "run"} {
+		if got := (Module{Packages: []string{pkg}}).Programs(); !slices.Equal(got, []string{want}) {
+			t.Errorf("%s has the programs %v, want %s", pkg, got, want)
+		}
+	}
+}
+
 func TestTheAddressFollowsSourceAndFlags(t *testing.T) {
 	m := hello(t, source)
 	plain := address(t, m)

@@ -91,11 +91,18 @@ var Snapshotter = Module{
 	LDFlags: []string{"-X main.version=v8.7.0"},
 }
 
+// Etcd has the tools by which an administrator saves etcd's data and sets it back, of
+// the etcd that Kubernetes has.
+var Etcd = Module{
+	Name:     "etcd",
+	Packages: []string{"go.etcd.io/etcd/etcdctl/v3", "go.etcd.io/etcd/etcdutl/v3"},
+}
+
 // Pause holds the namespaces of a pod open.
 var Pause = Module{Name: "pause", Packages: []string{"."}}
 
 // Modules lists everything the lab can build.
-var Modules = []Module{Kubernetes, Containerd, Runc, CNI, Sidecars, Provisioner, Snapshotter, Pause}
+var Modules = []Module{Kubernetes, Containerd, Runc, CNI, Sidecars, Provisioner, Snapshotter, Etcd, Pause}
 
 // Get builds a module, or takes it from the store, and returns the directory
 // of its programs.

@@ -1,9 +1,6 @@
 package controlplane
 
-import (
-	"fmt"
-	"path/filepath"
-)
+import "fmt"
 
 // etcdClients and etcdPeers are loopback addresses of the namespace: guests
 // cannot reach them, so they need no certificates.
@@ -15,7 +12,7 @@ const (
 func (c Config) etcdArgs() []string {
 	return []string{
 		"--name=lab",
-		"--data-dir=" + filepath.Join(c.Dir, "etcd"),
+		"--data-dir=" + c.data(),
 		"--listen-client-urls=" + etcdClients,
 		"--advertise-client-urls=" + etcdClients,
 		"--listen-peer-urls=" + etcdPeers,

@@ -18,6 +18,7 @@ const Port = 443
 type Config struct {
 	Programs  string       // directory with kube-apiserver, kube-controller-manager, kube-scheduler
 	Etcd      string       // directory with etcd
+	EtcdTools string       // directory with etcdctl and etcdutl, for [Backup] and [Restore]
 	Dir       string       // etcd's data and the logs
 	NetNS     string       // path of the network namespace
 	Address   netip.Addr   // of the API server in the namespace
