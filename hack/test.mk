@@ -22,7 +22,7 @@ quick: ## Unit tests without root and without a cluster (a minute)
 test: check-generated lint test-unit test-scheduler test-platform test-e2e ## All that guards a merge (half an hour, more the first time)
 
 .PHONY: test-all
-test-all: test test-platform-all test-platform-zfs test-lab test-e2e-schedulers test-e2e-copies test-e2e-nodes test-e2e-separate test-e2e-zfs soak ## Everything, long models included
+test-all: test test-platform-all test-platform-zfs test-lab test-e2e-schedulers test-e2e-copies test-e2e-nodes test-e2e-restore test-e2e-separate test-e2e-zfs soak ## Everything, long models included
 
 .PHONY: check-generated
 check-generated: generate
@@ -96,6 +96,11 @@ test-e2e-zfs: lab-tools images ## Volumes, snapshots and clones in zpools
 test-e2e-nodes: lab-tools images bin/kubectl-berth ## Objects that are lost and adopted, Nodes that are deleted, and pools made of disks
 	go run ./test/demo install
 	go test -tags e2e,thorough -count=1 -timeout 60m -v -run 'ObjectsWereLost|DeletedNodeObject|NodeIsGone|ManagedPool' ./test/e2e
+
+.PHONY: test-e2e-restore
+test-e2e-restore: lab-tools images image-scheduler bin/kubectl-berth ## An API server that goes back to an older backup, and every volume's bytes
+	go run ./test/demo install scheduler.enabled=true
+	go test -tags e2e,thorough -count=1 -timeout 100m -v -run 'GoesBack' ./test/e2e
 
 .PHONY: test-e2e-separate
 test-e2e-separate: lab-tools images ## The life of volumes again, with poold as a process of its own

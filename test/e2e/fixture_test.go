@@ -8,6 +8,7 @@ import (
 	"strings"
 	"sync"
 	"testing"
+	"time"
 
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -36,8 +37,14 @@ type bench struct {
 // the test ends.
 func begin(t *testing.T) *bench {
 	t.Helper()
+	return beginFor(t, 4*limit)
+}
+
+// beginFor is begin for a test that takes longer than most.
+func beginFor(t *testing.T, long time.Duration) *bench {
+	t.Helper()
 	// It lives on into the clean-up, which the test's own context does not.
-	ctx, cancel := context.WithTimeout(context.WithoutCancel(t.Context()), 4*limit)
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(t.Context()), long)
 	t.Cleanup(cancel)
 	ns := &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{GenerateName: "e2e-"}}
 	b := &bench{T: t, Cluster: shared, ctx: ctx}
@@ -183,10 +190,10 @@ func (b *bench) onNode(node string, argv ...string) string {
 	return out
 }
 
-// logicalVolumes are the names of the logical volumes in a node's volume group.
+// logicalVolumes are the names of a node's logical volumes.
 func (b *bench) logicalVolumes(node string) []string {
 	b.Helper()
-	return strings.Fields(b.onNode(node, "lvs", "--noheadings", "-o", "lv_name", group))
+	return strings.Fields(b.onNode(node, "lvs", "--noheadings", "-o", "lv_name"))
 }
 
 // volumeOf is the Volume of a bound claim.

@@ -1,0 +1,210 @@
+//go:build e2e && thorough
+
+package e2e
+
+import (
+	"path/filepath"
+	"testing"
+	"time"
+
+	snapshotv1 "github.com/kubernetes-csi/external-snapshotter/client/v8/apis/volumesnapshot/v1"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"berth.dev/berth/api/v1alpha1"
+	"berth.dev/berth/internal/controller"
+	"berth.dev/berth/test/cluster"
+	"berth.dev/berth/test/install"
+)
+
+// restored is a cluster with volumes of all kinds, before and after its API server goes
+// back to a backup.
+type restored struct {
+	*bench
+	thick, thin string // classes
+	backup      string
+
+	// inBackup are volumes that the backup knows. grown was expanded after it.
+	inBackup     []*kept
+	grown, files *kept
+	taken        *snapshotv1.VolumeSnapshot
+
+	// deleted is in the backup too, and its data is gone.
+	deleted *kept
+
+	// late are volumes of claims that the backup has, without a volume and without a
+	// pod; each with the scheduler of its pod. latest is one that the backup knows nothing of.
+	late   map[string]cluster.PodOption
+	kept   map[string]*kept // late and latest, by the name of the claim
+	latest *kept
+	later  *v1alpha1.Snapshot
+	inIt   int // lines of the log in later, at least
+}
+
+func TestAnAPIServerThatGoesBackDestroysNoData(t *testing.T) {
+	for name, test := range map[string]struct {
+		args []string
+		wake func(*restored)
+	}{
+		"and revisions go on":   {nil, func(*restored) {}},
+		"and revisions go back": {[]string{"--back-in-time"}, (*restored).startAnew},
+	} {
+		t.Run(name, func(t *testing.T) {
+			r := newRestored(t)
+			r.volumesBefore()
+			r.lab("api", "backup", r.backup)
+			r.changesAfter()
+			r.lab(append([]string{"api", "restore", r.backup}, test.args...)...)
+			r.stay("when the API server had gone back", time.Second, r.all())
+			test.wake(r)
+			r.awaitOrphans(thinNode, append(r.names(), r.later.Name)...)
+			r.ownersReturn()
+			r.adoptAll()
+		})
+	}
+}
+
+// newRestored makes two pools that have the same room, and one that is thin.
+func newRestored(t *testing.T) *restored {
+	t.Helper()
+	b := beginFor(t, 15*limit)
+	r := &restored{bench: b, backup: filepath.Join(t.TempDir(), "backup"), kept: map[string]*kept{}}
+	r.late = map[string]cluster.PodOption{"late": berth, "late-stock": stock}
+	var groups []string
+	for _, name := range []string{"one", "two"} {
+		device, group := b.plugged(thinNode, "1G"), name+"-"+b.namespace
+		groups = append(groups, group)
+		b.onNode(thinNode, "vgcreate", group, device)
+		b.Cleanup(func() { b.onNode(thinNode, "vgremove", "--yes", "--force", group) })
+	}
+	r.thick = b.class("thick", v1alpha1.PoolClassSpec{
+		Provisioner:  v1alpha1.ProvisionerLVM,
+		NodeSelector: &metav1.LabelSelector{MatchLabels: map[string]string{corev1.LabelHostname: thinNode}},
+		LVM:          &v1alpha1.LVMPools{VolumeGroups: groups},
+	})
+	r.thin = b.thin("restored", "ext4")
+	return r
+}
+
+// volumesBefore makes what is in the backup.
+func (r *restored) volumesBefore() {
+	r.files = r.keep(r.claim("thin-files", r.thin, "64Mi"))
+	r.grown = r.keep(r.claim("grown", r.thick, "64Mi"))
+	r.inBackup = []*kept{r.files, r.grown, r.keep(r.claim("files", r.thick, "64Mi")),
+		r.keep(r.claim("disk", r.thick, "16Mi", cluster.Raw)), r.keep(r.claim("thin-disk", r.thin, "16Mi", cluster.Raw))}
+	r.taken, _ = r.snapshot("taken", r.thin, r.files.claim)
+	r.deleted = r.keep(r.claim("deleted", r.thick, "16Mi", cluster.Raw))
+	for name := range r.late {
+		r.claim(name, r.thick, "64Mi")
+	}
+}
+
+// changesAfter is what happens between the backup and the restore.
+func (r *restored) changesAfter() {
+	r.remove(r.deleted.pod)
+	r.remove(r.deleted.claim)
+	r.wiped(thinNode, r.deleted.name)
+
+	for name, scheduler := range r.late {
+		claim := cluster.Claim(r.namespace, name, r.thick, "64Mi")
+		r.kept[name] = r.keep(claim, scheduler)
+	}
+	r.latest = r.keep(r.claim("latest", r.thick, "16Mi", cluster.Raw))
+	r.kept["latest"] = r.latest
+	r.resize(r.grown.claim, "128Mi")
+	r.must(cluster.Await(r.within(), r.Cluster, r.grown.claim, "128Mi", cluster.HasCapacity("128Mi")), "growing")
+	r.sh(r.grown.pod, "dd if=/dev/urandom of=/data/more bs=1M count=70 2>/dev/null; sync") // more than it could have held
+
+	for _, k := range r.all() {
+		r.readsAll(k.pod, k)
+	}
+	r.inIt = r.files.lines
+	_, r.later = r.snapshot("later", r.thin, r.files.claim)
+	// The pool that has the volume is no longer the one that a scheduler would take.
+	r.onNode(thinNode, "lvcreate", "--yes", "--name", "foreign", "--extents", "90%FREE", r.kept["late"].group)
+}
+
+// all are the volumes whose data must be there.
+func (r *restored) all() []*kept {
+	all := r.inBackup
+	for _, k := range r.kept {
+		all = append(all, k)
+	}
+	return all
+}
+
+// names of the volumes that the backup knows nothing of.
+func (r *restored) names() []string {
+	var names []string
+	for _, k := range r.kept {
+		names = append(names, k.name)
+	}
+	return names
+}
+
+// startAnew starts kubelets and Berth anew, as Kubernetes' documentation asks for after a
+// restore: revisions that went back tell nobody who watches that anything has changed.
+func (r *restored) startAnew() {
+	r.stay("while nobody noticed", controller.ReservationDelay, r.all())
+	nodes, err := install.Nodes(r.within(), r.Lab)
+	r.must(err, "asking for the nodes")
+	for _, n := range nodes {
+		r.onNode(n.Name, "pkill", "-x", "kubelet")
+	}
+	var pods corev1.PodList
+	r.must(r.List(r.within(), &pods, client.InNamespace(install.Namespace)), "listing Berth's pods")
+	for i := range pods.Items {
+		r.remove(&pods.Items[i])
+	}
+	r.must(install.Config{}.Await(r.within(), r.Cluster), "starting Berth anew")
+}
+
+// ownersReturn has those who made the pods make them again, then give up. For the time
+// in which a reservation is collected, each time, nothing may be destroyed.
+func (r *restored) ownersReturn() {
+	var pods []*corev1.Pod
+	for name, scheduler := range r.late {
+		pod := cluster.Pod(r.namespace, name, []*corev1.PersistentVolumeClaim{r.kept[name].claim}, scheduler, cluster.OnNode(thinNode), cluster.Steadfast)
+		r.create(pod)
+		pods = append(pods, pod)
+	}
+	r.stay("when pods were made for claims that the backup has unbound", controller.ReservationDelay+time.Minute, r.all())
+	for _, pod := range pods {
+		r.remove(pod)
+	}
+	r.stay("when these pods were deleted again", controller.ReservationDelay+time.Minute, r.all())
+	for _, k := range r.inBackup {
+		r.readsAll(k.pod, k)
+	}
+	lost := &v1alpha1.Volume{ObjectMeta: metav1.ObjectMeta{Name: r.deleted.name}}
+	r.must(cluster.Await(r.within(), r.Cluster, lost, "known as lost", func(v *v1alpha1.Volume) bool {
+		e := v.Entry(thinNode)
+		return e != nil && e.Reason == v1alpha1.ReasonDeviceMissing
+	}), "missing what was deleted")
+	if group := r.groupOf(lost.Name); group != "" {
+		r.Errorf("the volume that was deleted was made again, empty, in %s", group)
+	}
+}
+
+// adoptAll gives everything that was kept to claims again, whose pods read it.
+func (r *restored) adoptAll() {
+	r.claim(r.latest.claim.Name, r.thick, "16Mi", cluster.Raw)
+	for name, k := range r.kept {
+		k.claim = cluster.Claim(r.namespace, name, "", "1")
+		r.must(r.Get(r.within(), client.ObjectKeyFromObject(k.claim), k.claim), "reading the claim")
+		if k.claim.Spec.VolumeName == "" {
+			r.plugin("adopt", thinNode, k.name, "--claim", name)
+		}
+		r.again(k)
+		r.setPolicy(k.name, corev1.PersistentVolumeReclaimDelete) // for the end of the test
+	}
+	r.apply(r.plugin("adopt", thinNode, r.later.Name, "--volume-snapshot", r.namespace+"/found"))
+	found := &snapshotv1.VolumeSnapshot{ObjectMeta: metav1.ObjectMeta{Namespace: r.namespace, Name: "found"}}
+	r.must(cluster.Await(r.within(), r.Cluster, found, "ready to use", cluster.ReadyToUse), "adopting the snapshot")
+	r.deletes(r.contentOf(found), snapshotv1.VolumeSnapshotContentDelete) // for the end of the test
+	for name, lines := range map[string]int{r.taken.Name: 0, found.Name: r.inIt} {
+		k := &kept{claim: r.claim("from-"+name, r.thin, "64Mi", cluster.FromSnapshot(name)), sum: r.files.sum, lines: lines}
+		r.again(k)
+	}
+}
