@@ -128,17 +128,28 @@ func (a *Agent) Run(ctx context.Context) error {
 	return pinger.Close()
 }
 
-// registered offers the driver to the kubelet once the pools are known: before
-// that every call would fail.
+// registered offers the driver to the kubelet once the pools are known, and at last without:
+// the calls for volumes in pools that cannot be asked fail then and say why, and all others
+// are served.
 func (a *Agent) registered(ctx context.Context) error {
 	if a.options.RegistrationSocket == "" {
 		return nil
 	}
+	a.awaitReport(ctx)
+	if ctx.Err() != nil {
+		return nil
+	}
+	return a.register.Start(ctx)
+}
+
+// awaitReport waits for the first report of the pools, for a while.
+func (a *Agent) awaitReport(ctx context.Context) {
+	first := a.options.Clock.NewTimer(firstReport)
+	defer first.Stop()
 	select {
 	case <-ctx.Done():
-		return nil
 	case <-a.observer.Reported():
-		return a.register.Start(ctx)
+	case <-first.C():
 	}
 }
 

@@ -30,8 +30,8 @@ import (
 const (
 	// rejoin is how soon the cluster half is set up again after it failed.
 	rejoin = 2 * time.Second
-	// firstReport is how long publishing waits for the pools, so that a restart
-	// does not show as an outage.
+	// firstReport is how long publishing and the kubelet wait for the pools, so that a
+	// restart does not show as an outage.
 	firstReport = 30 * time.Second
 )
 
@@ -111,13 +111,8 @@ func (a *Agent) inherit(ctx context.Context, objects *report.Objects) error {
 func (a *Agent) publish(ctx context.Context, p *report.Publisher) error {
 	reports, done := a.observer.Subscribe()
 	defer done()
-	first := a.options.Clock.NewTimer(firstReport)
-	defer first.Stop()
-	select {
-	case <-ctx.Done():
+	if a.awaitReport(ctx); ctx.Err() != nil {
 		return nil
-	case <-a.observer.Reported():
-	case <-first.C():
 	}
 	var relay sync.WaitGroup
 	defer relay.Wait()

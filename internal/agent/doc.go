@@ -20,6 +20,9 @@
 //
 // Both halves work on one poold.Node and share one lock per volume.
 //
+// Pools that cannot be asked hold up no others: the driver is registered without them at last,
+// and the report names them.
+//
 // Health: /healthz fails when the CSI socket does not answer, which a restart of
 // the process can mend. /readyz fails also when the pools cannot be listed or the
 // kubelet has not accepted the driver: a hanging LVM is no reason to restart the

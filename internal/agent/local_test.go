@@ -8,11 +8,13 @@ import (
 	"strings"
 	"sync/atomic"
 	"testing"
+	"time"
 
 	"github.com/container-storage-interface/spec/lib/go/csi" //nolint:depguard // the test speaks as the kubelet does
 	"google.golang.org/grpc"
 	"google.golang.org/grpc/credentials/insecure"
 	registerapi "k8s.io/kubelet/pkg/apis/pluginregistration/v1"
+	"k8s.io/utils/clock"
 
 	"berth.dev/berth/api/v1alpha1"
 	"berth.dev/berth/internal/health/healthtest"
@@ -168,6 +170,29 @@ func TestTheKubeletIsToldOnlyOnceThePoolsAreKnown(t *testing.T) {
 		t.Fatal(err)
 	}
 	await(t, "readiness", a.answers(t, "/readyz", http.StatusOK))
+}
+
+// hasty is a clock by which the wait for the first report is over at once.
+type hasty struct{ clock.RealClock }
+
+func (h hasty) NewTimer(d time.Duration) clock.Timer {
+	if d == firstReport {
+		d = 0
+	}
+	return h.RealClock.NewTimer(d)
+}
+
+func TestTheKubeletIsToldAtLastThoughThePoolsCannotBeAsked(t *testing.T) {
+	s := newSite(t, "")
+	m := &mute{Node: s.node, changed: make(chan struct{}, 1)}
+	m.now.Store(true)
+	s.node, s.clock = m, hasty{}
+	s.registration = filepath.Join(t.TempDir(), "reg.sock")
+	s.start()
+	kubelet := registerapi.NewRegistrationClient(dial(t, s.registration))
+	if _, err := kubelet.GetInfo(t.Context(), &registerapi.InfoRequest{}); err != nil {
+		t.Error(err)
+	}
 }
 
 func TestMetricsShowOperationsAndPools(t *testing.T) {

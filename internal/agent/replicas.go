@@ -116,12 +116,13 @@ func (a *Agent) pool(ref provision.PoolRef) provision.Pool {
 }
 
 // listed says whether the latest report shows a volume that was not deleted since. Before
-// the first one every volume may be there.
+// the first one every volume may be there, and so it may be while some pool cannot be asked.
 func (a *Agent) listed(id string) bool {
 	if a.reported() != nil {
 		return true
 	}
-	return !a.observer.Gone(id) && slices.ContainsFunc(a.observer.Latest().Pools, func(p provision.Pool) bool {
+	snapshot := a.observer.Latest()
+	return !a.observer.Gone(id) && (snapshot.Silent != nil || slices.ContainsFunc(snapshot.Pools, func(p provision.Pool) bool {
 		return slices.ContainsFunc(p.Volumes, func(v provision.Volume) bool { return v.ID == id })
-	})
+	}))
 }

@@ -44,14 +44,16 @@ func (a *Agent) addSnapshots(ctx context.Context, m ctrl.Manager, poke func()) e
 }
 
 // listedSnapshot says whether the latest report shows a snapshot that was not deleted
-// since. Before the first one every snapshot may be there.
+// since. Before the first one, and while some pool cannot be asked, every snapshot may be
+// there.
 func (a *Agent) listedSnapshot(id string) bool {
 	if a.reported() != nil {
 		return true
 	}
-	return !a.observer.Gone(id) && slices.ContainsFunc(a.observer.Latest().Pools, func(p provision.Pool) bool {
+	snapshot := a.observer.Latest()
+	return !a.observer.Gone(id) && (snapshot.Silent != nil || slices.ContainsFunc(snapshot.Pools, func(p provision.Pool) bool {
 		return slices.ContainsFunc(p.Snapshots, func(s provision.Snapshot) bool { return s.ID == id })
-	})
+	}))
 }
 
 // unaccounted are the volumes and snapshots that no object accounts for.

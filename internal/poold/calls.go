@@ -2,6 +2,7 @@ package poold
 
 import (
 	"context"
+	"fmt"
 
 	"berth.dev/berth/internal/mount"
 	"berth.dev/berth/internal/poold/pb"
@@ -17,6 +18,9 @@ func (c *Client) Report(ctx context.Context) ([]provision.Pool, error) {
 	var pools []provision.Pool
 	for _, p := range response.GetPools() {
 		pools = append(pools, poolFromWire(p))
+	}
+	if silent := response.GetSilent(); silent != "" {
+		return pools, fmt.Errorf("%w: %s", provision.ErrUnavailable, silent)
 	}
 	return pools, nil
 }

@@ -175,6 +175,29 @@ func TestDeadlineReachesTheProvisioner(t *testing.T) {
 	}
 }
 
+// partly reports what it can, and says of what it cannot that it is silent.
+type partly struct {
+	poold.Node
+	silent error
+}
+
+func (p partly) Report(ctx context.Context) ([]provision.Pool, error) {
+	pools, _ := p.Node.Report(ctx)
+	return pools, p.silent
+}
+
+func TestAReportThatLacksPoolsKeepsTheOthersAndSaysWhichAreSilent(t *testing.T) {
+	s := socket(t)
+	serve(t, poold.Config{Socket: s, Node: partly{localNode(newDisks()), errors.New("the zpool tank hangs")}})
+	pools, err := connected(t, s).Report(t.Context())
+	if len(pools) != 1 || pools[0].PoolRef != pool {
+		t.Errorf("reported %+v", pools)
+	}
+	if !errors.Is(err, provision.ErrUnavailable) || !strings.Contains(err.Error(), "the zpool tank hangs") {
+		t.Errorf("got %v, want what the provisioner said", err)
+	}
+}
+
 type disturbance func(context.Context) error
 
 func (d disturbance) Before(ctx context.Context, _ memory.Operation, _ string) error { return d(ctx) }

@@ -19,10 +19,13 @@ type server struct {
 
 func (s *server) Report(ctx context.Context, _ *pb.ReportRequest) (*pb.ReportResponse, error) {
 	pools, err := s.node.Report(ctx)
-	if err != nil {
+	if err != nil && len(pools) == 0 {
 		return nil, toStatus(err)
 	}
 	response := &pb.ReportResponse{}
+	if err != nil {
+		response.Silent = err.Error()
+	}
 	for _, p := range pools {
 		response.Pools = append(response.Pools, poolToWire(p))
 	}

@@ -16,10 +16,11 @@ type Member struct {
 }
 
 // Mux is all the provisioners of a node as one. A volume is where one of them has
-// it: nothing is remembered here that a restart could lose. A member whose kind of
-// pool the node does not have reports none, and fails nothing.
+// it: nothing is remembered here that a restart could lose, but for the latest report of
+// each. A member whose kind of pool the node does not have reports none, and fails nothing.
 type Mux struct {
 	members []Member
+	reports []lastReport // by member
 	changed chan struct{}
 }
 
@@ -28,7 +29,7 @@ var _ Full = (*Mux)(nil)
 // NewMux joins members that serve different types. Changes are signalled while Run
 // runs.
 func NewMux(members ...Member) *Mux {
-	return &Mux{members: members, changed: make(chan struct{}, 1)}
+	return &Mux{members: members, reports: make([]lastReport, len(members)), changed: make(chan struct{}, 1)}
 }
 
 // Run passes on the members' signals until ctx ends.
@@ -47,32 +48,19 @@ func (m *Mux) forward(ctx context.Context, signals <-chan struct{}) error {
 			return nil
 		case <-signals:
 		}
-		select {
-		case m.changed <- struct{}{}:
-		default:
-		}
+		m.signal()
+	}
+}
+
+func (m *Mux) signal() {
+	select {
+	case m.changed <- struct{}{}:
+	default:
 	}
 }
 
 // Changed implements Provisioner.
 func (m *Mux) Changed() <-chan struct{} { return m.changed }
-
-// Report implements Provisioner. A report that lacked a member's pools would look as
-// if they were gone, so one that fails fails it.
-func (m *Mux) Report(ctx context.Context) ([]Pool, error) {
-	reports := make([][]Pool, len(m.members))
-	work, ctx := errgroup.WithContext(ctx)
-	for i, member := range m.members {
-		work.Go(func() (err error) {
-			reports[i], err = member.Report(ctx)
-			return err
-		})
-	}
-	if err := work.Wait(); err != nil {
-		return nil, err
-	}
-	return slices.Concat(reports...), nil
-}
 
 // Create implements Provisioner.
 func (m *Mux) Create(ctx context.Context, r CreateRequest) (Volume, error) {

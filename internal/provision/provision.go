@@ -171,7 +171,9 @@ type FormatRequest struct {
 // called concurrently; calls for different volumes do not wait for each other
 // longer than the pool itself demands. Errors are of this package's classes.
 type Provisioner interface {
-	// Report returns every pool on the node with Berth's volumes in it.
+	// Report returns every pool on the node with Berth's volumes in it. With an error it
+	// returns those that it knows of all the same, and none if it knows nothing: the error
+	// names what could not be asked, and a pool that is not among them may still be there.
 	Report(ctx context.Context) ([]Pool, error)
 
 	// Changed signals that a pool may have changed by other hands or by this

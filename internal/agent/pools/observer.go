@@ -15,9 +15,9 @@ import (
 )
 
 const (
-	// patience is how long a report may take; poold answers from memory, so
-	// longer means that it hangs.
-	patience = 10 * time.Second
+	// patience is how long a report may take. It is more than the node's provisioners are
+	// waited for: who hangs is told by a report of the others.
+	patience = 30 * time.Second
 	// probe is how often the provisioner is asked when nothing changes: to notice
 	// that it hangs, and a change whose signal was lost.
 	probe = 10 * time.Second
@@ -33,10 +33,13 @@ type Reporter interface {
 
 // Snapshot is what was last heard of the pools.
 type Snapshot struct {
-	// Pools of the last report that succeeded.
+	// Pools of the last report that told of any.
 	Pools []provision.Pool
-	// Err is why the latest report failed, or nil.
+	// Err is why the latest report told of none, or nil.
 	Err error
+	// Silent is nil, or which pools could not be asked for the latest report: of those Pools
+	// has what is known, or nothing.
+	Silent error
 }
 
 // Observer asks for a report at each change and now and then.
@@ -46,7 +49,7 @@ type Observer struct {
 	log      logr.Logger
 
 	doubted  chan struct{}
-	reported chan struct{} // closed by the first report that succeeds
+	reported chan struct{} // closed by the first report that tells of pools
 	once     sync.Once
 
 	mu          sync.Mutex
@@ -154,12 +157,13 @@ func (o *Observer) report(ctx context.Context) error {
 func (o *Observer) store(pools []provision.Pool, err error) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
-	if err != nil && o.latest.Err == nil {
+	if before := o.latest; err != nil && before.Err == nil && before.Silent == nil {
 		o.log.Error(err, "pools cannot be listed")
 	}
-	o.latest.Err = err
-	if err == nil {
-		o.latest.Pools = pools
+	if err != nil && len(pools) == 0 {
+		o.latest.Err = err
+	} else {
+		o.latest = Snapshot{Pools: pools, Silent: err}
 		clear(o.deleted)
 		o.once.Do(func() { close(o.reported) })
 	}

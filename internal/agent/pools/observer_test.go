@@ -18,6 +18,7 @@ import (
 type reporter struct {
 	changed chan struct{}
 	hang    bool
+	some    bool // some pools are known though it fails
 
 	mu      sync.Mutex
 	reports int
@@ -46,6 +47,9 @@ func (r *reporter) Report(ctx context.Context) ([]provision.Pool, error) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	r.reports++
+	if r.err != nil && !r.some {
+		return nil, r.err
+	}
 	return []provision.Pool{{Total: int64(r.reports)}}, r.err
 }
 
@@ -127,6 +131,24 @@ func TestAFailedReportKeepsTheLastPoolsAndIsTriedAgain(t *testing.T) {
 		synctest.Wait()
 		if s := o.Latest(); s.Err != nil || r.count() != before+1 {
 			t.Errorf("snapshot %+v after %d reports", s, r.count()-before)
+		}
+	})
+}
+
+func TestAReportThatLacksPoolsCountsForTheOthers(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		r := &reporter{some: true, err: provision.ErrUnavailable}
+		o := observe(t, r)
+		<-o.Reported()
+		synctest.Wait()
+		if s := o.Latest(); s.Err != nil || !errors.Is(s.Silent, provision.ErrUnavailable) || len(s.Pools) != 1 {
+			t.Errorf("snapshot %+v", s)
+		}
+		r.fail(nil)
+		r.changed <- struct{}{}
+		synctest.Wait()
+		if s := o.Latest(); s.Err != nil || s.Silent != nil {
+			t.Errorf("once all answer: %+v", s)
 		}
 	})
 }

@@ -45,14 +45,14 @@ func describePools(f Facts, s pools.Snapshot) []v1alpha1.Pool {
 	for _, p := range s.Pools {
 		present[p.Name] = true
 		d := describePool(p, f)
-		if len(d.Classes) > 0 || len(d.Inventory) > 0 || slices.Contains(f.Expected, p.Name) || unknown(p) {
+		if len(d.Classes) > 0 || len(d.Inventory) > 0 || slices.Contains(f.Expected, p.Name) || unread(p) {
 			described = append(described, d)
 		}
 	}
 	for _, name := range f.Expected {
 		if !present[name] {
 			present[name] = true
-			described = append(described, missingPool(name))
+			described = append(described, absentPool(name, s.Silent))
 		}
 	}
 	for _, name := range f.Remembered {
@@ -63,10 +63,6 @@ func describePools(f Facts, s pools.Snapshot) []v1alpha1.Pool {
 	slices.SortFunc(described, func(a, b v1alpha1.Pool) int { return compare(a.Name, b.Name) })
 	return described
 }
-
-// unknown says that nothing of a pool could be read: whatever a class names in it, and
-// whatever Berth has there, only its problem tells of it.
-func unknown(p provision.Pool) bool { return p.Total == 0 && p.Problem != "" }
 
 func describePool(p provision.Pool, f Facts) v1alpha1.Pool {
 	items, rest := f.inventory(p)
@@ -115,12 +111,22 @@ func missingPool(name string) v1alpha1.Pool {
 	}
 }
 
+// absentPool stands for a pool that is not in a report which may lack some.
+func absentPool(name string, silent error) v1alpha1.Pool {
+	p := missingPool(name)
+	if silent != nil {
+		p.Health, p.Message = v1alpha1.PoolDegraded, entries.Clip(fmt.Sprintf("volumes are in it, and it cannot be asked: %v", silent))
+	}
+	return p
+}
+
 func describeConditions(f Facts, s pools.Snapshot) []metav1.Condition {
 	ready := metav1.Condition{Type: Ready, Status: metav1.ConditionTrue, Reason: reasonReporting, Message: "the agent lists the node's pools"}
 	if s.Err != nil {
 		ready.Status, ready.Reason, ready.Message = metav1.ConditionFalse, reasonUnavailable, entries.Clip(s.Err.Error())
 	}
-	conditions := append([]metav1.Condition{ready}, unwiped(s.Pools)...)
+	conditions := append([]metav1.Condition{ready}, silent(s)...)
+	conditions = append(conditions, unwiped(s.Pools)...)
 	conditions = append(conditions, managed(f.Standings)...)
 	conditions = append(conditions, f.filling(s.Pools)...)
 	if n := len(f.Orphans); n > 0 {

@@ -89,6 +89,9 @@ func TestDescribe(t *testing.T) {
 		"a pool with volumes stays although its class is gone": {
 			facts:    expecting(facts(nil), "vg0"),
 			snapshot: seen(pool("vg0")), want: []string{"vg0 Healthy largest 0 of 10Gi, classes []"}, ready: "True"},
+		"a pool with volumes that cannot be asked is not said to be missing": {
+			facts:    expecting(facts(nil), "vg1"),
+			snapshot: pools.Snapshot{Silent: errors.New("lvm hangs")}, want: []string{"vg1 Degraded largest 0 of 0, classes []"}, ready: "True"},
 		"a provisioner that does not answer": {
 			facts:    facts([]v1alpha1.PoolClass{class("fast", []string{"vg0"})}),
 			snapshot: pools.Snapshot{Pools: seen(pool("vg0")).Pools, Err: errors.New("lvm hangs")},
@@ -109,6 +112,33 @@ func TestDescribe(t *testing.T) {
 			}
 			if c := got.Conditions[0]; c.Type != Ready || string(c.Status) != tc.ready || c.Reason == "" {
 				t.Errorf("condition %+v; want Ready %s", c, tc.ready)
+			}
+		})
+	}
+}
+
+func TestPoolsThatCannotBeAskedAreNamedAndTheOthersKeepTheirCapacity(t *testing.T) {
+	f := facts([]v1alpha1.PoolClass{class("fast", []string{"vg0"})}, storage("fast", "fast"))
+	unread := pool("zfs:tank", broken, func(p *provision.Pool) { p.Total, p.Free = 0, 0 })
+	for name, tc := range map[string]struct {
+		snapshot pools.Snapshot
+		want     string
+	}{
+		"all answer":             {seen(pool("vg0")), ""},
+		"a provisioner does not": {pools.Snapshot{Pools: seen(pool("vg0")).Pools, Silent: errors.New("pools of type ZFS: no answer")}, "pools of type ZFS: no answer"},
+		"a pool was never read":  {seen(pool("vg0"), unread), "zfs:tank: " + unread.Problem},
+	} {
+		t.Run(name, func(t *testing.T) {
+			conditions := Describe(f, tc.snapshot).Conditions
+			if conditions[0].Type != Ready || conditions[0].Status != "True" || (len(conditions) > 1) != (tc.want != "") {
+				t.Fatalf("conditions %+v", conditions)
+			}
+			if tc.want != "" && (conditions[1].Type != Silent || conditions[1].Status != "True" || !strings.HasSuffix(conditions[1].Message, tc.want)) {
+				t.Errorf("condition %+v, want one that says %q", conditions[1], tc.want)
+			}
+			got := Capacities(f, tc.snapshot, "node", "berth")
+			if len(got) != 1 || got[0].Capacity.Value() != 10*gib {
+				t.Errorf("capacities %+v", got)
 			}
 		})
 	}

@@ -644,8 +644,10 @@ func (*ReportRequest) Descriptor() ([]byte, []int) {
 }
 
 type ReportResponse struct {
-	state         protoimpl.MessageState `protogen:"open.v1"`
-	Pools         []*Pool                `protobuf:"bytes,1,rep,name=pools,proto3" json:"pools,omitempty"`
+	state protoimpl.MessageState `protogen:"open.v1"`
+	Pools []*Pool                `protobuf:"bytes,1,rep,name=pools,proto3" json:"pools,omitempty"`
+	// silent is empty, or says which pools could not be asked.
+	Silent        string `protobuf:"bytes,2,opt,name=silent,proto3" json:"silent,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -685,6 +687,13 @@ func (x *ReportResponse) GetPools() []*Pool {
 		return x.Pools
 	}
 	return nil
+}
+
+func (x *ReportResponse) GetSilent() string {
+	if x != nil {
+		return x.Silent
+	}
+	return ""
 }
 
 type WatchRequest struct {
@@ -2073,9 +2082,10 @@ const file_internal_poold_pb_poold_proto_rawDesc = "" +
 	"\x05paths\x18\v \x03(\tR\x05paths\x126\n" +
 	"\tsnapshots\x18\f \x03(\v2\x18.berth.poold.v1.SnapshotR\tsnapshots\x12.\n" +
 	"\x06wiping\x18\r \x03(\v2\x16.berth.poold.v1.VolumeR\x06wiping\"\x0f\n" +
-	"\rReportRequest\"<\n" +
+	"\rReportRequest\"T\n" +
 	"\x0eReportResponse\x12*\n" +
-	"\x05pools\x18\x01 \x03(\v2\x14.berth.poold.v1.PoolR\x05pools\"\x0e\n" +
+	"\x05pools\x18\x01 \x03(\v2\x14.berth.poold.v1.PoolR\x05pools\x12\x16\n" +
+	"\x06silent\x18\x02 \x01(\tR\x06silent\"\x0e\n" +
 	"\fWatchRequest\"\x0f\n" +
 	"\rWatchResponse\"\xd0\x03\n" +
 	"\rCreateRequest\x12\x0e\n" +
