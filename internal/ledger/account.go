@@ -18,9 +18,12 @@ import (
 // and there is no moment at which neither is.
 type account struct {
 	owner *Owner
-	// class and bytes of the claim or inline volume, once observed.
-	class int
-	bytes int64
+	// class and bytes of the claim or inline volume, once observed. The class of an
+	// inline volume is what a tenant has written: it is a name, and has no number
+	// before an administrator has made a PoolClass of it.
+	class     int
+	className string
+	bytes     int64
 	// promised is the node that the cluster's objects promise it to: a claim's
 	// selected node, or the node of the inline volume's pod.
 	promised string
@@ -28,8 +31,10 @@ type account struct {
 	observed bool
 	// bound claims get no new hold: their volume is somewhere already.
 	bound bool
-	// started is whether an inline volume exists on its node.
+	// started is whether an inline volume exists on its node, by the word of its pod.
 	started bool
+	// waits is the node that the account waits for, if any.
+	waits string
 
 	holds  []hold
 	links  []*volume
@@ -94,11 +99,13 @@ func (l *Ledger) account(o Owner) *account {
 // settle brings an account's holds and charges in line with all that is known.
 func (l *Ledger) settle(a *account) {
 	l.prune(a)
-	l.await(a, l.assign(a))
+	node := l.assign(a)
 	l.chargeHolds(a)
 	if a.idle() {
+		node = ""
 		delete(l.accounts, *a.owner)
 	}
+	l.await(*a.owner, &a.waits, node)
 }
 
 // chargeHolds charges the holds that count.
@@ -107,7 +114,8 @@ func (l *Ledger) chargeHolds(a *account) {
 	for i := range a.holds {
 		h := &a.holds[i]
 		if !a.superseded(h.node) {
-			wanted = append(wanted, posting{h.place, fact{owner: a.owner, bytes: h.bytes, class: int32(h.class), carving: !a.started}})
+			unmade := !l.there(a, h.node)
+			wanted = append(wanted, posting{h.place, fact{owner: a.owner, bytes: h.bytes, class: int32(h.class), carving: unmade, unmade: unmade}})
 		}
 	}
 	a.posted = l.post(a.posted, a.owner, wanted)
@@ -135,9 +143,6 @@ func (l *Ledger) prune(a *account) {
 // assign gives an account that is promised to a node and has no hold there the
 // place that its own scheduler would have chosen: after a restart nobody knows
 // better. It returns the node it has to wait for, or "".
-//
-// An inline volume's pod is bound whether or not there is room, so its volume is
-// charged in any case; where the node's inventory lists it, that is where it is.
 func (l *Ledger) assign(a *account) (waitFor string) {
 	if a.promised == "" || a.bound || a.durable() || a.superseded(a.promised) {
 		return ""
@@ -146,29 +151,24 @@ func (l *Ledger) assign(a *account) (waitFor string) {
 	if node == nil {
 		return a.promised
 	}
-	held := a.hold(a.promised)
 	if a.inline() {
-		if pool, listed := node.where(a.owner); listed {
-			if held == nil {
-				a.holds = append(a.holds, hold{place: place{a.promised, pool}, class: a.class, bytes: a.bytes})
-			} else {
-				held.pool = pool
-			}
+		return l.assignInline(a, node)
+	}
+	if a.hold(a.promised) != nil {
+		return ""
+	}
+	if l.synced {
+		if pool, found := l.choose(a, node); found {
+			a.put(pool)
 			return ""
 		}
 	}
-	if held != nil {
-		return ""
-	}
-	if !l.synced {
-		return a.promised
-	}
-	pool, found := l.choose(a, node)
-	if !found {
-		return a.promised
-	}
+	return a.promised
+}
+
+// put gives the account a hold on the node that it is promised to.
+func (a *account) put(pool string) {
 	a.holds = append(a.holds, hold{place: place{a.promised, pool}, class: a.class, bytes: a.bytes})
-	return ""
 }
 
 // choose picks the pool for an account that nobody chose one for.
@@ -177,45 +177,50 @@ func (l *Ledger) choose(a *account, node *Node) (pool string, found bool) {
 	if chosen, verdict := node.Place(r, nil); verdict.Fits() {
 		return chosen[0].Pool, true
 	}
-	if !a.inline() {
-		return "", false
-	}
-	var most int64
-	for _, b := range node.books {
-		if room := b.room(a.class); b.offer(a.class) != nil && (!found || room > most) {
-			pool, most, found = b.Name, room, true
-		}
-	}
-	return pool, found
+	return "", false
 }
 
-// await notes which node the account waits for; "" is none.
-func (l *Ledger) await(a *account, node string) {
-	if node == "" {
+// await notes which node an owner waits for, in place of the one that it waited
+// for before; "" is none.
+func (l *Ledger) await(o Owner, waits *string, node string) {
+	if *waits == node {
+		return
+	}
+	if before := l.waiting[*waits]; before != nil {
+		if delete(before, o); len(before) == 0 {
+			delete(l.waiting, *waits)
+		}
+	}
+	if *waits = node; node == "" {
 		return
 	}
 	if l.waiting[node] == nil {
 		l.waiting[node] = map[Owner]bool{}
 	}
-	l.waiting[node][*a.owner] = true
+	l.waiting[node][o] = true
 }
 
-// revisit looks again at the accounts that wait for one of the nodes. Inline
-// volumes come first: they are there, while a claim can still go elsewhere.
+// revisit looks again at whatever waits for one of the nodes. Inline volumes come
+// first: they may be there, while a claim can still go elsewhere.
 func (l *Ledger) revisit(nodes ...string) {
 	var owners []Owner
 	for _, node := range nodes {
 		owners = slices.AppendSeq(owners, maps.Keys(l.waiting[node]))
-		delete(l.waiting, node)
 	}
 	slices.SortFunc(owners, func(a, b Owner) int { return cmp.Or(cmp.Compare(b.Kind, a.Kind), a.Compare(b)) })
-	for _, o := range slices.Compact(owners) {
+	for _, o := range owners {
 		l.review(o)
 	}
 }
 
-// review settles an account and the volumes it is linked to.
+// review settles a volume, or an account and the volumes it is linked to.
 func (l *Ledger) review(o Owner) {
+	if o.Kind == ByVolume {
+		if v := l.volumes[o.ID]; v != nil {
+			l.settleVolume(v)
+		}
+		return
+	}
 	a := l.accounts[o]
 	if a == nil {
 		return

@@ -49,7 +49,9 @@ type fact struct {
 	stated bool
 	// carving: it is not there yet, or not in its full size.
 	carving bool
-	yields  bool
+	// unmade: nothing of it is there yet.
+	unmade bool
+	yields bool
 }
 
 // add sums facts up, beginning with what is there.
@@ -128,6 +130,24 @@ func (b *book) taken(yields bool) int64 {
 // room for a new volume of the class; negative when there is less than none.
 func (b *book) room(class int) int64 {
 	return min(b.limit(class), b.promised) - b.taken(false)
+}
+
+// made is what is taken by all that is there, but for one owner's.
+func (b *book) made(but *Owner) int64 {
+	sum := b.Foreign
+	for _, facts := range [][]fact{b.volumes, b.holds} {
+		for i := range facts {
+			if f := &facts[i]; !f.unmade && *f.owner != *but {
+				sum = addUp(sum, f.charge)
+			}
+		}
+	}
+	for i := range b.Inventory {
+		if item := &b.Inventory[i]; b.fact(&item.Owner) == nil {
+			sum = addUp(sum, item.Taken)
+		}
+	}
+	return sum
 }
 
 // find returns the index of the owner's fact, or -1. Most calls come with the

@@ -42,8 +42,9 @@
 // What nobody chose a pool for gets one here: a claim whose node was selected by
 // others, an inline volume known from its pod alone, a wish of a claim for more.
 // It is charged if it fits. If it does not, the owner waits for the next report
-// of the node, because no wish may close a node. Only the inline volume of a
-// bound pod is charged in any case: it is, or will be, there.
+// of the node, because no wish may close a node. The inline volume of a bound pod
+// is charged beyond what was promised to others as long as its node could be making
+// it at this moment; one that the node can never make is not charged at all.
 //
 // # Reports and Volumes
 //

@@ -89,6 +89,9 @@ func (n *Node) WithoutPods(uids ...string) *Node {
 
 // where returns the pool in which the node's inventory lists the owner.
 func (n *Node) where(owner *Owner) (string, bool) {
+	if n == nil {
+		return "", false
+	}
 	for _, b := range n.books {
 		for i := range b.Inventory {
 			if b.Inventory[i].Owner == *owner {

@@ -27,12 +27,7 @@ func (l *Ledger) ObserveNode(r Report) error {
 	}
 	slices.SortFunc(next.books, func(a, b *book) int { return strings.Compare(a.Name, b.Name) })
 	l.setNode(next)
-
-	for i := range pools {
-		for _, item := range pools[i].Inventory {
-			l.review(item.Owner)
-		}
-	}
+	l.relisted(old, next)
 	l.clear(r.Node, func(at remain) bool { return r.Generation == 0 || at.revision <= r.Generation })
 	l.revisit(r.Node)
 	return err
@@ -52,7 +47,19 @@ func (l *Ledger) ObserveNodeGone(name string) {
 		}
 	}
 	l.setNode(next)
+	l.relisted(old)
 	l.clear(name, func(remain) bool { return true })
+}
+
+// relisted looks again at whatever a node lists, or has listed before.
+func (l *Ledger) relisted(nodes ...*Node) {
+	for _, n := range nodes {
+		for _, b := range n.books {
+			for i := range b.Inventory {
+				l.review(b.Inventory[i].Owner)
+			}
+		}
+	}
 }
 
 // ObserveClass takes in a PoolClass, new or changed. A class that is not valid is
@@ -102,11 +109,11 @@ func (l *Ledger) report(old *book, p Pool) *book {
 func (l *Ledger) rebook(old *book, p Pool, reported bool) *book {
 	next := &book{Pool: p, reported: reported, volumes: slices.Clone(old.volumes), holds: slices.Clone(old.holds)}
 	for _, name := range p.Classes {
-		id := l.classID(name)
-		c := l.classes[id]
-		if c == nil || p.Kind == nil || next.offer(id) != nil {
+		id, known := l.classIDs[name]
+		if !known || l.classes[id] == nil || p.Kind == nil || next.offer(id) != nil {
 			continue
 		}
+		c := l.classes[id]
 		limit, closed := p.Kind.Limit(&p, c)
 		next.offers = append(next.offers, offer{class: id, limit: limit, closed: closed})
 	}

@@ -98,16 +98,6 @@ func TestAnInlineVolumeIsWhereItsNodeListsIt(t *testing.T) {
 	c.wantUsed("n1", "vg1", 0)
 }
 
-func TestAnInlineVolumeOfABoundPodIsChargedEvenWhereThereIsNoRoom(t *testing.T) {
-	c := newCluster(t)
-	c.ObserveVolume(volume("c", "n1", "vg0", 9*gib, ledger.Ready))
-	c.ObservePod(boundPod("p", "n1", ledger.InlineVolume{Name: "a", Class: "fast", Bytes: 2 * gib}))
-	c.wantUsed("n1", "vg0", 11*gib)
-	if room := c.Room("n1", "fast"); room.Largest != 0 || room.Sum != 0 {
-		t.Errorf("room is %+v, want none", room)
-	}
-}
-
 func TestChargesKnownBeforeTheReportAreReckonedWithIt(t *testing.T) {
 	c := newCluster(t, report("n2", volumeGroup("vg0", gib)))
 	c.class(ledger.Class{Name: "fast", Layout: ledger.Layout{Mirrors: 2, Metadata: 1}})

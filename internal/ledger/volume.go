@@ -28,6 +28,8 @@ type volume struct {
 	// linked are the claims whose accounts know of this volume.
 	linked []string
 	posted []place
+	// waits is the node whose next report may let the volume grow, if any.
+	waits string
 }
 
 type remain struct {
@@ -56,6 +58,7 @@ func (v *volume) replica(r *Replica) (posting, bool) {
 	}
 	f := fact{owner: v.owner, bytes: bytes, class: int32(v.class), yields: r.Yields}
 	f.carving = r.State == Pending || r.Actual > 0 && bytes > r.Actual
+	f.unmade = r.State == Pending && r.Actual == 0
 	if r.Taken > 0 && bytes <= r.Actual {
 		f.charge, f.stated = min(r.Taken, unbounded), true
 	}
@@ -109,7 +112,7 @@ func (l *Ledger) settleVolume(v *volume) {
 	v.pvPlaced = slices.ContainsFunc(v.pvs, func(name string) bool { pv := l.pvs[name]; return pv.placed() })
 	before := v.linked
 	l.link(v)
-	l.grow(v)
+	l.await(*v.owner, &v.waits, l.grow(v))
 	for _, uid := range before {
 		if !slices.Contains(v.linked, uid) {
 			l.settle(l.account(Claim(uid)))
@@ -169,7 +172,7 @@ func (v *volume) live() []place {
 // charged: no claim can close a node by asking for the impossible. It is looked
 // at again with the next report. What was granted was granted for these replicas
 // and is weighed anew for others.
-func (l *Ledger) grow(v *volume) {
+func (l *Ledger) grow(v *volume) (waitFor string) {
 	wish := int64(0)
 	for _, uid := range v.linked {
 		if a := l.accounts[Claim(uid)]; a != nil && a.observed {
@@ -182,16 +185,15 @@ func (l *Ledger) grow(v *volume) {
 	v.growth = min(v.growth, wish)
 	v.posted = l.post(v.posted, v.owner, l.wanted(v))
 	if wish <= v.growth || len(v.live()) == 0 {
-		return
+		return ""
 	}
-	node := l.obstacle(v, wish).Node
 	if !l.synced {
-		node = v.live()[0].node
+		return v.live()[0].node
 	}
-	if node != "" {
-		l.await(l.account(Claim(v.linked[0])), node)
-		return
+	if node := l.obstacle(v, wish).Node; node != "" {
+		return node
 	}
 	v.growth = wish
 	v.posted = l.post(v.posted, v.owner, l.wanted(v))
+	return ""
 }

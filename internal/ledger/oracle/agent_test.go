@@ -106,7 +106,7 @@ func (w *world) nodeGoes(a, _, _ byte) {
 // publishes makes the inline volumes of a bound pod.
 func (w *world) publishes(a, b, _ byte) {
 	p, found := choose(w.pods, a, func(p *pod) bool { return p.Node != "" && !p.Started && !p.Ended && !p.gone })
-	if !found {
+	if !found || slices.ContainsFunc(p.Inline, func(v ledger.InlineVolume) bool { return v.Bytes == impossible }) {
 		return
 	}
 	n := w.node(p.Node)

@@ -14,6 +14,8 @@ type Fact struct {
 	Bytes, Charge   int64
 	Carving, Listed bool
 	yields, stated  bool
+	// unmade: nothing of it is there yet.
+	unmade bool
 }
 
 // pool returns a pool of the node's last report, or one of which only the name
@@ -117,7 +119,8 @@ func (m *Model) Facts() []Fact {
 			return f.Node == h.Node && slices.Contains(m.claimsOf(f.Owner.ID), h.Owner.ID)
 		})
 		if !superseded {
-			f := Fact{Node: h.Node, Pool: h.Pool, Owner: h.Owner, Class: h.Class, Bytes: h.Bytes, Carving: !m.pods[h.Owner.ID].Started}
+			f := Fact{Node: h.Node, Pool: h.Pool, Owner: h.Owner, Class: h.Class, Bytes: h.Bytes, Carving: !m.there(h.Owner, h.Node)}
+			f.unmade = f.Carving
 			facts = append(facts, m.priced(f))
 		}
 	}
@@ -182,6 +185,7 @@ func (m *Model) replicaFact(v ledger.VolumeObject, r ledger.Replica) (Fact, bool
 	}
 	f := Fact{Node: r.Node, Pool: r.Pool, Owner: ledger.Volume(v.Name), Class: v.Class, Bytes: bytes, yields: r.Yields}
 	f.Carving = r.State == ledger.Pending || r.Actual > 0 && r.Actual < bytes
+	f.unmade = r.State == ledger.Pending && r.Actual == 0
 	if r.Taken > 0 && r.Actual >= bytes {
 		f.Charge, f.stated = r.Taken, true
 	}

@@ -41,14 +41,17 @@ func (m *Model) overdueClaim(uid string) bool {
 }
 
 // overdueInline is whether an inline volume of a bound pod is charged nowhere
-// although a pool serves it.
+// although it is there or could be, or is charged where it cannot be.
 func (m *Model) overdueInline(uid string, v ledger.InlineVolume) bool {
-	node := m.pods[uid].Node
-	return m.hold(ledger.Inline(uid, v.Name), node) == nil &&
-		slices.ContainsFunc(m.reports[node].Pools, func(p ledger.Pool) bool {
-			_, serves := m.limit(&p, v.Class)
-			return serves
-		})
+	node, o := m.pods[uid].Node, ledger.Inline(uid, v.Name)
+	if h := m.hold(o, node); h != nil {
+		p, reported := m.pool(node, h.Pool)
+		return reported && len(h.Holders) == 0 && !m.there(o, node) && !m.makes(o, node, p, v)
+	}
+	return slices.ContainsFunc(m.reports[node].Pools, func(p ledger.Pool) bool {
+		_, serves := m.limit(&p, v.Class)
+		return serves && (m.pods[uid].Started || m.makes(o, node, &p, v))
+	})
 }
 
 // overdueGrowth is whether a wish fits on every replica and was not granted.

@@ -11,6 +11,9 @@ import (
 
 var classNames = []string{"fast", "fast", "bulk", "raid", "thin", "disk", "lun"}
 
+// impossible is more than any pool has.
+const impossible = 1000 * gib
+
 func (w *world) size(a byte) int64 {
 	if a == 255 && !w.calm {
 		return math.MaxInt64
@@ -56,7 +59,11 @@ func (w *world) podComes(a, b, c byte) {
 	}
 	for i := range c % 3 {
 		if !w.calm {
-			p.Inline = append(p.Inline, ledger.InlineVolume{Name: string('a' + rune(i)), Class: classNames[int(c/3)%4+1], Bytes: int64(c%5+1) * gib / 2})
+			v := ledger.InlineVolume{Name: string('a' + rune(i)), Class: classNames[int(c/3)%4+1], Bytes: int64(c%5+1) * gib / 2}
+			if c%16 == 7 {
+				v.Bytes = impossible
+			}
+			p.Inline = append(p.Inline, v)
 		}
 	}
 	w.trace("the pod %s comes: claims %v, %d inline volumes", p.UID, p.claims, len(p.Inline))
@@ -122,7 +129,7 @@ func (w *world) claimGrows(a, b, _ byte) {
 	case b%4 == 0 && v != nil:
 		c.Requested = v.Capacity
 	case b%16 == 1:
-		c.Requested = 1000 * gib
+		c.Requested = impossible
 	default:
 		c.Requested += int64(b%8) * gib / 2
 	}

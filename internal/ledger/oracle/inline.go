@@ -1,0 +1,62 @@
+package oracle
+
+import (
+	"fmt"
+	"slices"
+
+	"berth.dev/berth/internal/ledger"
+)
+
+// there is whether an inline volume has been made: its pod has started, or its node
+// lists it.
+func (m *Model) there(o ledger.Owner, node string) bool {
+	if o.Kind != ledger.ByPod {
+		return false
+	}
+	return m.pods[o.ID].Started || slices.ContainsFunc(m.reports[node].Pools, func(p ledger.Pool) bool {
+		return slices.ContainsFunc(p.Inventory, func(i ledger.Item) bool { return i.Owner == o })
+	})
+}
+
+// makes is whether the node could be making an inline volume in the pool, beside
+// what is there.
+func (m *Model) makes(o ledger.Owner, node string, p *ledger.Pool, v ledger.InlineVolume) bool {
+	if _, reported := m.pool(node, p.Name); !reported || p.Health != ledger.Healthy || !slices.Contains(p.Classes, v.Class) {
+		return false
+	}
+	c, known := m.classes[v.Class]
+	if !known {
+		return false
+	}
+	top, open := limit(p, c)
+	if !open {
+		return false
+	}
+	var made []Fact
+	for _, f := range m.Facts() {
+		if f.Owner != o && !f.unmade {
+			made = append(made, f)
+		}
+	}
+	return charge(p, c, v.Bytes) <= top-m.add(made, node, p.Name).used
+}
+
+// giveUp takes over that the ledger holds nothing any more for inline volumes that
+// their nodes cannot make, after checking that they cannot.
+func (m *Model) giveUp(actual []Fact) error {
+	var problem error
+	m.holds = slices.DeleteFunc(m.holds, func(h Hold) bool {
+		if h.Owner.Kind != ledger.ByPod || len(h.Holders) > 0 || m.promised(h.Owner) != h.Node ||
+			slices.ContainsFunc(actual, func(f Fact) bool { return !f.Listed && f.Owner == h.Owner && f.Node == h.Node && f.Pool == h.Pool }) {
+			return false
+		}
+		p, reported := m.pool(h.Node, h.Pool)
+		v := ledger.InlineVolume{Name: h.Owner.Inline, Class: h.Class, Bytes: h.Bytes}
+		if !reported || m.there(h.Owner, h.Node) || m.makes(h.Owner, h.Node, p, v) {
+			problem = fmt.Errorf("the ledger holds nothing for %v in %s of node %s, which is there or could be", h.Owner, h.Pool, h.Node)
+		}
+		m.adopted["inline volumes given up"]++
+		return true
+	})
+	return problem
+}
