@@ -107,7 +107,7 @@ func (a *Agent) Run(ctx context.Context) error {
 	face := &csi.Server{
 		Services: []csi.Service{
 			&csi.Identity{Version: o.Version, Ready: a.reported},
-			csi.NewNode(o.Node, staging.New(o.KubeletDir, a.disks, a.wishes, o.Mounts, a.locks), a.inline),
+			csi.NewNode(o.Node, staging.New(o.Node, o.KubeletDir, a.disks, a.wishes, o.Mounts, a.locks), a.inline),
 		},
 		Log: o.Log.WithName("csi"), Metrics: counters,
 	}

@@ -20,7 +20,8 @@ func copied(t *testing.T, fs string, size int64) *node {
 	if _, err := n.pool.Create(t.Context(), r); err != nil {
 		t.Fatal(err)
 	}
-	n.specs[other] = &v1alpha1.VolumeSpec{VolumeMode: v1alpha1.Filesystem, FSType: v1alpha1.FSType(fs), Source: &v1alpha1.VolumeSource{Volume: id}}
+	n.specs[other] = spec(fs, vg0)
+	n.specs[other].Source = &v1alpha1.VolumeSource{Volume: id}
 	return n
 }
 

@@ -5,7 +5,6 @@ import (
 	"slices"
 	"testing"
 
-	"berth.dev/berth/api/v1alpha1"
 	"berth.dev/berth/internal/provision"
 	"berth.dev/berth/internal/provision/memory"
 )
@@ -19,7 +18,7 @@ func (n *node) dataset(t *testing.T, id string) provision.Volume {
 	if err != nil {
 		t.Fatal(err)
 	}
-	n.specs[id] = &v1alpha1.VolumeSpec{VolumeMode: v1alpha1.Filesystem, FSType: v1alpha1.Dataset}
+	n.specs[id] = spec(provision.Dataset, tank)
 	return v
 }
 

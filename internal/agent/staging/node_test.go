@@ -20,6 +20,9 @@ const (
 	mib   = int64(1 << 20)
 )
 
+// here is the name of the node.
+const here = "node-1"
+
 var vg0 = provision.PoolRef{Type: "LVM", Name: "vg0"}
 
 // node is a node with one pool, a kubelet directory and the service.
@@ -35,6 +38,8 @@ type node struct {
 	hang func(subject string) bool
 	// copying are the volumes that are not yet copies of their sources.
 	copying map[string]bool
+	// problems of the volumes that have one.
+	problems map[string]string
 	// options of the latest mount of each device, and of mkfs by volume.
 	options     map[string][]string
 	mkfsOptions map[string]string
@@ -53,7 +58,7 @@ func newNode(t *testing.T) *node {
 		dir:   t.TempDir(),
 		disks: memory.NewDisks(memory.PoolConfig{PoolRef: vg0, Total: 1024 * mib}),
 		locks: &keyed.Locks[string]{}, specs: specs{},
-		copying: map[string]bool{}, options: map[string][]string{}, mkfsOptions: map[string]string{}, grown: map[string]bool{},
+		copying: map[string]bool{}, problems: map[string]string{}, options: map[string][]string{}, mkfsOptions: map[string]string{}, grown: map[string]bool{},
 	}
 	n.pool, n.mounts = memory.New(n.disks, nil), mountmemory.New(n.disks)
 	n.restart()
@@ -63,7 +68,7 @@ func newNode(t *testing.T) *node {
 // restart forgets everything that is in the process's memory.
 func (n *node) restart() {
 	table := func(device string) ([]string, error) { return n.mounts.Mounts(device), nil }
-	n.Service = New(n.dir, disturbed{n, n.pool, n.mounts}, n.specs, table, n.locks)
+	n.Service = New(here, n.dir, disturbed{n, n.pool, n.mounts}, n.specs, table, n.locks)
 }
 
 // volume carves a volume that is to bear a filesystem; an empty one is Block.
@@ -72,10 +77,18 @@ func (n *node) volume(t *testing.T, id, fs string) {
 	if _, err := n.pool.Create(t.Context(), provision.CreateRequest{ID: id, Pool: vg0, Size: 64 * mib}); err != nil {
 		t.Fatal(err)
 	}
-	n.specs[id] = &v1alpha1.VolumeSpec{VolumeMode: v1alpha1.Filesystem, FSType: v1alpha1.FSType(fs)}
-	if fs == "" {
-		n.specs[id].VolumeMode = v1alpha1.Block
+	n.specs[id] = spec(fs, vg0)
+}
+
+// spec of a volume that is to bear a filesystem, in a pool of this node; an empty one is Block.
+func spec(fs string, pool provision.PoolRef) *v1alpha1.VolumeSpec {
+	s := &v1alpha1.VolumeSpec{
+		VolumeMode: v1alpha1.Filesystem, FSType: v1alpha1.FSType(fs), Replicas: []v1alpha1.ReplicaSpec{{Node: here, Pool: pool.Name}},
 	}
+	if fs == "" {
+		s.VolumeMode = v1alpha1.Block
+	}
+	return s
 }
 
 func (n *node) path(name string) string { return filepath.Join(n.dir, name) }
@@ -132,7 +145,7 @@ func (d disturbed) held(ctx context.Context, subject string) error {
 
 func (d disturbed) Get(ctx context.Context, id string) (provision.Volume, error) {
 	v, err := d.Provisioner.Get(ctx, id)
-	v.Copying = d.node.copying[id]
+	v.Copying, v.Problem = d.node.copying[id], d.node.problems[id]
 	return v, err
 }
 

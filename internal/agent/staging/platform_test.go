@@ -10,7 +10,6 @@ import (
 	"github.com/google/go-cmp/cmp"
 	"github.com/google/go-cmp/cmp/cmpopts"
 
-	"berth.dev/berth/api/v1alpha1"
 	"berth.dev/berth/internal/keyed"
 	"berth.dev/berth/internal/mount/linux"
 	"berth.dev/berth/internal/poold"
@@ -46,7 +45,7 @@ func newMachine(t *testing.T) *machine {
 	}
 	all := provision.NewMux(provision.Member{Types: []string{provision.LVM, provision.LVMThin}, Provisioner: provisioner})
 	m := &machine{node: &node{dir: t.TempDir(), specs: specs{}}, counter: counter, disks: poold.NewLocal(all, mounter)}
-	m.Service = New(m.dir, m.disks, m.specs, KernelMounts, &keyed.Locks[string]{})
+	m.Service = New(here, m.dir, m.disks, m.specs, KernelMounts, &keyed.Locks[string]{})
 	return m
 }
 
@@ -59,10 +58,7 @@ func (m *machine) carve(t *testing.T, fs string) provision.Volume {
 	if err != nil {
 		t.Fatal(err)
 	}
-	m.specs[id] = &v1alpha1.VolumeSpec{VolumeMode: v1alpha1.Filesystem, FSType: v1alpha1.FSType(fs)}
-	if fs == "" {
-		m.specs[id].VolumeMode = v1alpha1.Block
-	}
+	m.specs[id] = spec(fs, provision.PoolRef{Type: "LVM", Name: group})
 	return v
 }
 

@@ -35,7 +35,7 @@ func (s *Service) Publish(ctx context.Context, r PublishRequest) error {
 		return err
 	}
 	defer end()
-	record, err := s.usable(ctx, r.ID)
+	record, err := s.intended(ctx, r.ID)
 	if err != nil {
 		return err
 	}

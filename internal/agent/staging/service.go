@@ -44,13 +44,14 @@ type Service struct {
 	wishes Wishes
 	mounts MountTable
 	locks  Locks
+	node   string
 	dir    kubeletdir.Dir
 	calls  keyed.Locks[string]
 }
 
-// New makes the service for the volumes below the kubelet's directory.
-func New(kubeletDir string, disks Disks, wishes Wishes, mounts MountTable, locks Locks) *Service {
-	return &Service{disks: disks, wishes: wishes, mounts: mounts, locks: locks, dir: kubeletdir.New(kubeletDir)}
+// New makes the service of a node for the volumes below the kubelet's directory.
+func New(node, kubeletDir string, disks Disks, wishes Wishes, mounts MountTable, locks Locks) *Service {
+	return &Service{disks: disks, wishes: wishes, mounts: mounts, locks: locks, node: node, dir: kubeletdir.New(kubeletDir)}
 }
 
 // begin admits one call for a volume that is about some paths.
@@ -98,6 +99,36 @@ func (s *Service) usable(ctx context.Context, id string) (provision.Volume, erro
 			provision.ErrUnavailable, id, record.Source.Snapshot, record.Source.Volume)
 	}
 	return record, nil
+}
+
+// intended is usable for a volume that is about to be given to a pod: it must be in the pool
+// that its Volume names for this node. Another volume can bear its id: in a copy of a disk, or
+// in what a pod wrote. While the Volume is not known the record stands alone.
+func (s *Service) intended(ctx context.Context, id string) (provision.Volume, error) {
+	record, err := s.usable(ctx, id)
+	if err != nil {
+		return provision.Volume{}, err
+	}
+	if spec := s.wishes.Spec(ctx, id); spec != nil {
+		err = refusePool(record, spec.Replicas, s.node)
+	}
+	return record, err
+}
+
+// refusePool returns nil if a record is that of the replica on a node.
+func refusePool(record provision.Volume, replicas []v1alpha1.ReplicaSpec, node string) error {
+	for _, r := range replicas {
+		switch {
+		case r.Node != node:
+		case r.Pool == record.Pool.Name:
+			return nil
+		default:
+			return fmt.Errorf("%w: volume %s is in pool %s on this node, and its Volume object says pool %s: it is not used, since it may be another volume of that name",
+				provision.ErrConflict, record.ID, record.Pool.Name, r.Pool)
+		}
+	}
+	return fmt.Errorf("%w: volume %s is in pool %s on this node, and its Volume object says nothing of node %s",
+		provision.ErrUnavailable, record.ID, record.Pool.Name, node)
 }
 
 // checkID: what cannot be a volume of Berth's is a volume that does not exist.

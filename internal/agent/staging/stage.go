@@ -29,7 +29,7 @@ func (s *Service) Stage(ctx context.Context, r StageRequest) error {
 		return err
 	}
 	defer end()
-	record, err := s.usable(ctx, r.ID)
+	record, err := s.intended(ctx, r.ID)
 	if err != nil {
 		return err
 	}

@@ -39,10 +39,10 @@ func TestWhatIsFormattedOnlyAsItsVolumeSays(t *testing.T) {
 		want  error
 	}{
 		"its Volume is not known yet":         {want: provision.ErrUnavailable},
-		"its Volume says raw block":           {spec: &v1alpha1.VolumeSpec{VolumeMode: v1alpha1.Block}, want: provision.ErrInvalid},
-		"another filesystem than its own":     {spec: &v1alpha1.VolumeSpec{VolumeMode: v1alpha1.Filesystem, FSType: v1alpha1.Ext4}, asked: "xfs", want: provision.ErrInvalid},
-		"its Volume says ext4, nothing asked": {spec: &v1alpha1.VolumeSpec{VolumeMode: v1alpha1.Filesystem, FSType: v1alpha1.Ext4}},
-		"its Volume says ext4, ext4 asked":    {spec: &v1alpha1.VolumeSpec{VolumeMode: v1alpha1.Filesystem, FSType: v1alpha1.Ext4}, asked: "ext4"},
+		"its Volume says raw block":           {spec: spec("", vg0), want: provision.ErrInvalid},
+		"another filesystem than its own":     {spec: spec("ext4", vg0), asked: "xfs", want: provision.ErrInvalid},
+		"its Volume says ext4, nothing asked": {spec: spec("ext4", vg0)},
+		"its Volume says ext4, ext4 asked":    {spec: spec("ext4", vg0), asked: "ext4"},
 	}
 	for name, tc := range tests {
 		t.Run(name, func(t *testing.T) {

@@ -41,7 +41,7 @@ func measureStats(ctx context.Context, o options, d disksOf) (all []asked, err e
 	volume, stage := filepath.Join(kubelet, "target"), filepath.Join(kubelet, "stage")
 	faces := map[string]*staging.Service{}
 	for name, disks := range map[string]staging.Disks{"embedded": d.local, "separate": d.remote} {
-		faces[name] = staging.New(kubelet, disks, filesystem{}, staging.KernelMounts, &keyed.Locks[string]{})
+		faces[name] = staging.New(node, kubelet, disks, filesystem{}, staging.KernelMounts, &keyed.Locks[string]{})
 	}
 	service := faces["embedded"]
 	if err := service.Stage(ctx, staging.StageRequest{ID: id, Path: stage}); err != nil {
@@ -74,12 +74,18 @@ func measureStats(ctx context.Context, o options, d disksOf) (all []asked, err e
 	return all, nil
 }
 
+// node is the name of this machine.
+const node = "bench"
+
 // filesystem is what every volume is to bear.
 type filesystem struct{}
 
 // Spec implements staging.Wishes.
 func (filesystem) Spec(context.Context, string) *v1alpha1.VolumeSpec {
-	return &v1alpha1.VolumeSpec{VolumeMode: v1alpha1.Filesystem, FSType: v1alpha1.Ext4}
+	return &v1alpha1.VolumeSpec{
+		VolumeMode: v1alpha1.Filesystem, FSType: v1alpha1.Ext4,
+		Replicas: []v1alpha1.ReplicaSpec{{Node: node, Pool: poolOf(thick, socketSide).Name}},
+	}
 }
 
 // withFace does something while CSI is served on a socket.
@@ -89,7 +95,7 @@ func withFace(ctx context.Context, socket string, volumes csi.NodeVolumes, do fu
 		return err
 	}
 	server := &csi.Server{
-		Services: []csi.Service{csi.NewNode("bench", volumes, nil)},
+		Services: []csi.Service{csi.NewNode(node, volumes, nil)},
 		Log:      logr.Discard(), Metrics: csimetrics.NewCSIMetricsManagerForPlugin(v1alpha1.LocalDriverName),
 	}
 	conn, err := grpc.NewClient("unix:"+socket, grpc.WithTransportCredentials(insecure.NewCredentials()))
