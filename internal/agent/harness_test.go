@@ -88,7 +88,7 @@ func (s *site) start() *agent {
 	}
 	a := New(Options{
 		Node: s.name, Namespace: apitest.Namespace, KubeletDir: s.dir, Disks: s.node,
-		Mounts: func(device string) ([]string, error) { return s.mounts.Mounts(device), nil },
+		Mounts: func(v provision.Volume) ([]string, error) { return s.mounts.Mounts(v.Device), nil },
 		Config: s.config, CSI: calls, RegistrationSocket: s.registration, HTTP: probes, Registry: prometheus.NewRegistry(),
 		OrphanRetention: s.retention, Version: "test", Log: logr.Discard(), Clock: s.clock,
 	})

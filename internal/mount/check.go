@@ -11,7 +11,7 @@ import (
 
 // Check returns ErrInvalid for a request that can never be met.
 func (r Request) Check() error {
-	if err := cmp.Or(checkDevice(r.Device, r.Filesystem == provision.Dataset), checkPaths(r.Target)); err != nil {
+	if err := cmp.Or(checkDevice(r.Device, r.Identity, r.Filesystem == provision.Dataset), checkPaths(r.Target)); err != nil {
 		return err
 	}
 	return CheckOptions(r.Filesystem, r.Options)
@@ -23,14 +23,14 @@ func (r BindRequest) Check() error {
 		return fmt.Errorf("%w: %q is no SELinux context", provision.ErrInvalid, r.Context)
 	}
 	if r.Source == "" {
-		return checkPaths(r.Device, r.Target)
+		return cmp.Or(checkDevice(r.Device, r.Identity, false), checkPaths(r.Target))
 	}
-	return cmp.Or(checkDevice(r.Device, provision.IsDataset(r.Device)), checkPaths(r.Source, r.Target))
+	return cmp.Or(checkDevice(r.Device, r.Identity, provision.IsDataset(r.Device)), checkPaths(r.Source, r.Target))
 }
 
 // Check returns ErrInvalid for a request that can never be met.
 func (r GrowRequest) Check() error {
-	if err := cmp.Or(checkDevice(r.Device, r.Filesystem == provision.Dataset), checkPaths(r.Target)); err != nil {
+	if err := cmp.Or(checkDevice(r.Device, r.Identity, r.Filesystem == provision.Dataset), checkPaths(r.Target)); err != nil {
 		return err
 	}
 	return CheckOptions(r.Filesystem, nil)
@@ -41,9 +41,12 @@ var datasetName = regexp.MustCompile(`^[A-Za-z][A-Za-z0-9_.-]*(/[A-Za-z0-9][A-Za
 
 const maxDatasetName = 255
 
-// checkDevice wants the path of a device, or the name of a dataset.
-func checkDevice(device string, dataset bool) error {
+// checkDevice wants the path of a device and what it is proved by, or the name of a dataset.
+func checkDevice(device string, is provision.Identity, dataset bool) error {
 	if !dataset {
+		if is == "" {
+			return fmt.Errorf("%w: nothing says what device %.300q is to be", provision.ErrInvalid, device)
+		}
 		return checkPaths(device)
 	}
 	if len(device) > maxDatasetName || !datasetName.MatchString(device) {

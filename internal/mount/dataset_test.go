@@ -28,8 +28,8 @@ func TestADatasetIsMountedByItsNameAndNothingElseIs(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			for _, err := range []error{
-				mount.Request{Device: tc.device, Target: "/a", Filesystem: tc.filesystem}.Check(),
-				mount.GrowRequest{Device: tc.device, Target: "/a", Filesystem: tc.filesystem}.Check(),
+				mount.Request{Device: tc.device, Identity: "zvol:a", Target: "/a", Filesystem: tc.filesystem}.Check(),
+				mount.GrowRequest{Device: tc.device, Identity: "zvol:a", Target: "/a", Filesystem: tc.filesystem}.Check(),
 			} {
 				if errors.Is(err, provision.ErrInvalid) == tc.ok {
 					t.Errorf("got %v", err)

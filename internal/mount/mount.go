@@ -3,11 +3,14 @@ package mount
 import (
 	"context"
 	"errors"
+
+	"berth.dev/berth/internal/provision"
 )
 
 // Errors of a Mounter. The others it returns are those of package provision with
 // the same meaning: ErrInvalid, ErrConflict, ErrInUse, ErrNotFound (no such
-// device) and ErrUnavailable (the device does not answer in time).
+// device) and ErrUnavailable (the path leads to another device, or the device does not answer
+// in time).
 var (
 	// ErrCorrupt: the filesystem cannot be repaired without an administrator. It is
 	// never made anew.
@@ -20,6 +23,8 @@ var (
 type Request struct {
 	// Device is the path of a block device, or the name of a dataset of ZFS.
 	Device string
+	// Identity that the block device is proved by before anything is done with it.
+	Identity provision.Identity
 	// Target directory; it is made, with its parents, if it is not there.
 	Target string
 	// Filesystem on the device, as its provisioner recorded it.
@@ -33,8 +38,9 @@ type Request struct {
 // BindRequest asks for a mounted filesystem, or a device itself, at a second
 // place.
 type BindRequest struct {
-	// Device of the volume.
-	Device string
+	// Device of the volume, and its identity.
+	Device   string
+	Identity provision.Identity
 	// Source is the directory where Device is mounted. Empty binds the device itself
 	// onto a file: a raw block volume.
 	Source string
@@ -49,7 +55,9 @@ type BindRequest struct {
 // GrowRequest asks to grow a mounted filesystem to its device's size. A dataset has the size
 // that its provisioner gave it.
 type GrowRequest struct {
-	Device, Target, Filesystem string
+	Device             string
+	Identity           provision.Identity
+	Target, Filesystem string
 }
 
 // Stats are the figures of a mounted filesystem.
@@ -85,7 +93,4 @@ type Mounter interface {
 	// Stats returns the figures of the filesystem mounted at a path, or
 	// ErrUnavailable if its device does not answer.
 	Stats(ctx context.Context, path string) (Stats, error)
-
-	// DeviceSize returns the size of a block device in bytes.
-	DeviceSize(ctx context.Context, device string) (int64, error)
 }

@@ -58,7 +58,7 @@ func (c *Client) Delete(ctx context.Context, id string) error {
 // Mount implements mount.Mounter.
 func (c *Client) Mount(ctx context.Context, r mount.Request) error {
 	_, err := c.rpc.Mount(ctx, &pb.MountRequest{
-		Device: r.Device, Target: r.Target, Filesystem: r.Filesystem, Options: r.Options, ReadOnly: r.ReadOnly,
+		Device: r.Device, Identity: string(r.Identity), Target: r.Target, Filesystem: r.Filesystem, Options: r.Options, ReadOnly: r.ReadOnly,
 	})
 	return fromStatus(ctx, err)
 }
@@ -66,7 +66,7 @@ func (c *Client) Mount(ctx context.Context, r mount.Request) error {
 // Bind implements mount.Mounter.
 func (c *Client) Bind(ctx context.Context, r mount.BindRequest) error {
 	_, err := c.rpc.Bind(ctx, &pb.BindRequest{
-		Device: r.Device, Source: r.Source, Target: r.Target, ReadOnly: r.ReadOnly, Context: r.Context,
+		Device: r.Device, Identity: string(r.Identity), Source: r.Source, Target: r.Target, ReadOnly: r.ReadOnly, Context: r.Context,
 	})
 	return fromStatus(ctx, err)
 }
@@ -79,7 +79,7 @@ func (c *Client) Unmount(ctx context.Context, target string) error {
 
 // Grow implements mount.Mounter.
 func (c *Client) Grow(ctx context.Context, r mount.GrowRequest) error {
-	_, err := c.rpc.Grow(ctx, &pb.GrowRequest{Device: r.Device, Target: r.Target, Filesystem: r.Filesystem})
+	_, err := c.rpc.Grow(ctx, &pb.GrowRequest{Device: r.Device, Identity: string(r.Identity), Target: r.Target, Filesystem: r.Filesystem})
 	return fromStatus(ctx, err)
 }
 
@@ -90,10 +90,4 @@ func (c *Client) Stats(ctx context.Context, path string) (mount.Stats, error) {
 		Total: s.GetTotal(), Available: s.GetAvailable(), Used: s.GetUsed(),
 		Inodes: s.GetInodes(), InodesAvailable: s.GetInodesAvailable(), InodesUsed: s.GetInodesUsed(),
 	}, fromStatus(ctx, err)
-}
-
-// DeviceSize implements mount.Mounter.
-func (c *Client) DeviceSize(ctx context.Context, device string) (int64, error) {
-	s, err := c.rpc.DeviceSize(ctx, &pb.DeviceSizeRequest{Device: device})
-	return s.GetSize(), fromStatus(ctx, err)
 }

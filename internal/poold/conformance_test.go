@@ -2,7 +2,6 @@ package poold_test
 
 import (
 	"fmt"
-	"path"
 	"testing"
 
 	"berth.dev/berth/internal/mount"
@@ -62,16 +61,12 @@ func TestMounterConformanceAcrossTheSocket(t *testing.T) {
 		return mountconformance.Harness{
 			Labels:  true,
 			Mounter: mount.Mounter(c),
-			Device: func(fs string) string {
+			Device: func(fs string) provision.Volume {
 				n++
 				return device(t, c, fmt.Sprintf("pvc-%d", n), fs)
 			},
-			Enlarge: func(device string) {
-				v, err := c.Get(t.Context(), path.Base(device))
-				if err == nil {
-					_, err = c.Expand(t.Context(), provision.ExpandRequest{ID: v.ID, Size: v.Size + 64<<20})
-				}
-				if err != nil {
+			Enlarge: func(v provision.Volume) {
+				if _, err := c.Expand(t.Context(), provision.ExpandRequest{ID: v.ID, Size: v.Size + 64<<20}); err != nil {
 					t.Fatal(err)
 				}
 			},
@@ -79,7 +74,7 @@ func TestMounterConformanceAcrossTheSocket(t *testing.T) {
 	})
 }
 
-func device(t *testing.T, p provision.Provisioner, id, fs string) string {
+func device(t *testing.T, p provision.Provisioner, id, fs string) provision.Volume {
 	t.Helper()
 	v, err := p.Create(t.Context(), provision.CreateRequest{ID: id, Pool: pool, Size: 300 << 20})
 	if err == nil && fs != "" {
@@ -88,5 +83,5 @@ func device(t *testing.T, p provision.Provisioner, id, fs string) string {
 	if err != nil {
 		t.Fatal(err)
 	}
-	return v.Device
+	return v
 }

@@ -13,15 +13,15 @@ func refFromWire(r *pb.PoolRef) provision.PoolRef {
 
 func volumeToWire(v provision.Volume) *pb.Volume {
 	return &pb.Volume{
-		Id: v.ID, Pool: refToWire(v.Pool), Size: v.Size, Device: v.Device, Filesystem: v.Filesystem, Problem: v.Problem,
-		Inline: inlineToWire(v.Inline), Source: sourceToWire(v.Source), Copying: v.Copying,
+		Id: v.ID, Pool: refToWire(v.Pool), Size: v.Size, Device: v.Device, Identity: string(v.Identity),
+		Filesystem: v.Filesystem, Problem: v.Problem, Inline: inlineToWire(v.Inline), Source: sourceToWire(v.Source), Copying: v.Copying,
 	}
 }
 
 func volumeFromWire(v *pb.Volume) provision.Volume {
 	return provision.Volume{
 		ID: v.GetId(), Pool: refFromWire(v.GetPool()), Size: v.GetSize(), Device: v.GetDevice(),
-		Filesystem: v.GetFilesystem(), Problem: v.GetProblem(), Inline: inlineFromWire(v.GetInline()),
+		Identity: provision.Identity(v.GetIdentity()), Filesystem: v.GetFilesystem(), Problem: v.GetProblem(), Inline: inlineFromWire(v.GetInline()),
 		Source: sourceFromWire(v.GetSource()), Copying: v.GetCopying(),
 	}
 }

@@ -68,7 +68,7 @@ func TestMounterConformanceOnRealDevicesAcrossTheSocket(t *testing.T) {
 		n := 0
 		return mountconformance.Harness{
 			Mounter: client,
-			Device: func(fs string) string {
+			Device: func(fs string) provision.Volume {
 				n++
 				v, err := client.Create(t.Context(), provision.CreateRequest{ID: fmt.Sprintf("pvc-%d", n), Pool: vg, Size: 320 << 20})
 				if err == nil && fs != "" {
@@ -77,14 +77,10 @@ func TestMounterConformanceOnRealDevicesAcrossTheSocket(t *testing.T) {
 				if err != nil {
 					t.Fatal(err)
 				}
-				return v.Device
+				return v
 			},
-			Enlarge: func(device string) {
-				v, err := client.Get(t.Context(), filepath.Base(device))
-				if err == nil {
-					_, err = client.Expand(t.Context(), provision.ExpandRequest{ID: v.ID, Size: v.Size + 64<<20})
-				}
-				if err != nil {
+			Enlarge: func(v provision.Volume) {
+				if _, err := client.Expand(t.Context(), provision.ExpandRequest{ID: v.ID, Size: v.Size + 64<<20}); err != nil {
 					t.Fatal(err)
 				}
 			},

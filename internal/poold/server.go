@@ -71,13 +71,15 @@ func (s *server) Delete(ctx context.Context, r *pb.DeleteRequest) (*pb.DeleteRes
 
 func (s *server) Mount(ctx context.Context, r *pb.MountRequest) (*pb.MountResponse, error) {
 	return &pb.MountResponse{}, toStatus(s.node.Mount(ctx, mount.Request{
-		Device: r.GetDevice(), Target: r.GetTarget(), Filesystem: r.GetFilesystem(), Options: r.GetOptions(), ReadOnly: r.GetReadOnly(),
+		Device: r.GetDevice(), Identity: provision.Identity(r.GetIdentity()), Target: r.GetTarget(),
+		Filesystem: r.GetFilesystem(), Options: r.GetOptions(), ReadOnly: r.GetReadOnly(),
 	}))
 }
 
 func (s *server) Bind(ctx context.Context, r *pb.BindRequest) (*pb.BindResponse, error) {
 	return &pb.BindResponse{}, toStatus(s.node.Bind(ctx, mount.BindRequest{
-		Device: r.GetDevice(), Source: r.GetSource(), Target: r.GetTarget(), ReadOnly: r.GetReadOnly(), Context: r.GetContext(),
+		Device: r.GetDevice(), Identity: provision.Identity(r.GetIdentity()), Source: r.GetSource(), Target: r.GetTarget(),
+		ReadOnly: r.GetReadOnly(), Context: r.GetContext(),
 	}))
 }
 
@@ -87,7 +89,7 @@ func (s *server) Unmount(ctx context.Context, r *pb.UnmountRequest) (*pb.Unmount
 
 func (s *server) Grow(ctx context.Context, r *pb.GrowRequest) (*pb.GrowResponse, error) {
 	return &pb.GrowResponse{}, toStatus(s.node.Grow(ctx, mount.GrowRequest{
-		Device: r.GetDevice(), Target: r.GetTarget(), Filesystem: r.GetFilesystem(),
+		Device: r.GetDevice(), Identity: provision.Identity(r.GetIdentity()), Target: r.GetTarget(), Filesystem: r.GetFilesystem(),
 	}))
 }
 
@@ -97,11 +99,6 @@ func (s *server) Stats(ctx context.Context, r *pb.StatsRequest) (*pb.StatsRespon
 		Total: f.Total, Available: f.Available, Used: f.Used,
 		Inodes: f.Inodes, InodesAvailable: f.InodesAvailable, InodesUsed: f.InodesUsed,
 	}, toStatus(err)
-}
-
-func (s *server) DeviceSize(ctx context.Context, r *pb.DeviceSizeRequest) (*pb.DeviceSizeResponse, error) {
-	size, err := s.node.DeviceSize(ctx, r.GetDevice())
-	return &pb.DeviceSizeResponse{Size: size}, toStatus(err)
 }
 
 func reply(v provision.Volume, err error) (*pb.Volume, error) {

@@ -60,6 +60,8 @@ type Volume struct {
 	// Device is what is mounted: the path of its block device or, of a volume that is a
 	// filesystem of ZFS, the name of the dataset.
 	Device string
+	// Identity that Device is proved by before it is used; empty for a dataset.
+	Identity Identity
 	// Filesystem that was made on it; empty means blank: never formatted.
 	Filesystem string
 	// Problem is empty, or says why the volume cannot be used.

@@ -77,7 +77,7 @@ func (n *node) restart() {
 	n.pool = memory.New(n.disks, n.crash)
 	n.Service = New(Config{
 		Kubelet: kubeletdir.New(n.dir), Disks: crashing{n.pool, n.mounts, n.crash}, Offers: n, Marks: crashingMarks{n.marks, n.crash},
-		Mounts: func(device string) ([]string, error) { return n.mounts.Mounts(device), nil },
+		Mounts: func(v provision.Volume) ([]string, error) { return n.mounts.Mounts(v.Device), nil },
 		Locks:  &keyed.Locks[string]{},
 	})
 	n.Sweeper = NewSweeper(n.Service, n, n.clock, logr.Discard())
@@ -211,10 +211,6 @@ func (c crashing) Grow(ctx context.Context, r mount.GrowRequest) error { return 
 
 func (c crashing) Stats(ctx context.Context, path string) (mount.Stats, error) {
 	return c.mounts.Stats(ctx, path)
-}
-
-func (c crashing) DeviceSize(ctx context.Context, device string) (int64, error) {
-	return c.mounts.DeviceSize(ctx, device)
 }
 
 // crashingMarks are marks whose change a crash may interrupt.

@@ -49,7 +49,8 @@ func (s *Service) Publish(ctx context.Context, r PublishRequest) error {
 		return err
 	}
 	if err := s.disks.Mount(ctx, mount.Request{
-		Device: record.Device, Target: r.Target, Filesystem: record.Filesystem, Options: r.Options, ReadOnly: r.ReadOnly,
+		Device: record.Device, Identity: record.Identity, Target: r.Target,
+		Filesystem: record.Filesystem, Options: r.Options, ReadOnly: r.ReadOnly,
 	}); err != nil {
 		return fmt.Errorf("mounting %s: %w", v, err)
 	}

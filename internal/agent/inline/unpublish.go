@@ -59,7 +59,7 @@ func (s *Service) remove(ctx context.Context, v volume) error {
 	if record.Inline != v.owner {
 		return v.check(record)
 	}
-	paths, err := s.mounts(record.Device)
+	paths, err := s.mounts(record)
 	switch {
 	case errors.Is(err, provision.ErrNotFound): // no device, no mount
 	case err != nil:
@@ -87,7 +87,7 @@ func (s *Service) Stats(ctx context.Context, handle, target string) (staging.Fig
 	if err := v.check(record); err != nil {
 		return staging.Figures{}, err
 	}
-	mounted, err := s.mounts(record.Device)
+	mounted, err := s.mounts(record)
 	if err != nil {
 		return staging.Figures{}, fmt.Errorf("reading mount table: %w", err)
 	}

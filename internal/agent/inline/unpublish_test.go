@@ -52,7 +52,7 @@ func TestUnpublishLeavesWhatIsStillMountedElsewhere(t *testing.T) {
 	n := newNode(t)
 	n.publish()
 	second := n.dir + "/elsewhere"
-	if err := n.mounts.Mount(t.Context(), mount.Request{Device: n.record().Device, Target: second, Filesystem: provision.Ext4}); err != nil {
+	if err := n.mounts.Mount(t.Context(), mount.Request{Device: n.record().Device, Identity: n.record().Identity, Target: second, Filesystem: provision.Ext4}); err != nil {
 		t.Fatal(err)
 	}
 	if err := n.Unpublish(t.Context(), h, n.target()); !errors.Is(err, provision.ErrInUse) {
@@ -80,7 +80,7 @@ func TestUnpublishNeverRemovesWhatIsNotBerths(t *testing.T) {
 func TestWhatTheMountTableShowsIsNotDeleted(t *testing.T) {
 	n := newNode(t)
 	n.publish()
-	n.Service.mounts = func(string) ([]string, error) { return []string{"/elsewhere"}, nil }
+	n.Service.mounts = func(provision.Volume) ([]string, error) { return []string{"/elsewhere"}, nil }
 	if err := n.Unpublish(t.Context(), h, n.target()); !errors.Is(err, provision.ErrInUse) {
 		t.Errorf("error %v; want %v", err, provision.ErrInUse)
 	}

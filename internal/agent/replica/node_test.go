@@ -46,7 +46,7 @@ func (n *node) restart() {
 		Base:    n.base(),
 		Objects: n.server, Provisioner: memory.New(n.disks, n.disturb),
 		Format: func(r provision.FormatRequest) { n.formatted = append(n.formatted, r) },
-		Mounts: func(string) ([]string, error) { return n.mounted, nil },
+		Mounts: func(provision.Volume) ([]string, error) { return n.mounted, nil },
 	}
 }
 

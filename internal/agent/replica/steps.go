@@ -123,7 +123,7 @@ func (w *Worker) doubt(ctx context.Context, record *provision.Volume, watched bo
 // delete deletes a volume that no pod can see. The provisioner refuses what is
 // open; a raw block device that is bound into a pod need not be.
 func (w *Worker) delete(ctx context.Context, record *provision.Volume) error {
-	paths, err := w.Mounts(record.Device)
+	paths, err := w.Mounts(*record)
 	switch {
 	case errors.Is(err, provision.ErrNotFound): // no device, no mount
 	case err != nil:

@@ -32,8 +32,8 @@ type Worker struct {
 	Provisioner provision.Provisioner
 	// Format is told of a replica that is ready and still blank. It must not block.
 	Format func(r provision.FormatRequest)
-	// Mounts are the paths where a device is mounted or bound.
-	Mounts func(device string) ([]string, error)
+	// Mounts are the paths where a volume's device is mounted or bound.
+	Mounts func(v provision.Volume) ([]string, error)
 }
 
 var _ reconcile.Reconciler = (*Worker)(nil)

@@ -13,7 +13,7 @@ func Confine(kubeletDir string, m mount.Mounter) mount.Mounter {
 	return confined{Mounter: m, dir: kubeletdir.New(kubeletDir)}
 }
 
-// confined leaves Stats and DeviceSize, which change nothing, as they are.
+// confined leaves Stats, which changes nothing, as it is.
 type confined struct {
 	mount.Mounter
 	dir kubeletdir.Dir

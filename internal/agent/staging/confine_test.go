@@ -14,16 +14,16 @@ func TestAConfinedMounterTouchesNothingOutside(t *testing.T) {
 	n.volume(t, id, "ext4")
 	n.stage(t, id)
 	m, ctx, outside := Confine(n.dir, n.mounts), t.Context(), "/srv/data"
-	device := n.record(t, id).Device
+	v := n.record(t, id)
 	calls := map[string]func(context.Context, string) error{
 		"mount": func(ctx context.Context, target string) error {
-			return m.Mount(ctx, mount.Request{Device: device, Target: target, Filesystem: "ext4"})
+			return m.Mount(ctx, mount.Request{Device: v.Device, Identity: v.Identity, Target: target, Filesystem: "ext4"})
 		},
 		"bind": func(ctx context.Context, target string) error {
-			return m.Bind(ctx, mount.BindRequest{Device: device, Source: n.path("stage-" + id), Target: target})
+			return m.Bind(ctx, mount.BindRequest{Device: v.Device, Identity: v.Identity, Source: n.path("stage-" + id), Target: target})
 		},
 		"grow": func(ctx context.Context, target string) error {
-			return m.Grow(ctx, mount.GrowRequest{Device: device, Target: target, Filesystem: "ext4"})
+			return m.Grow(ctx, mount.GrowRequest{Device: v.Device, Identity: v.Identity, Target: target, Filesystem: "ext4"})
 		},
 		"unmount": m.Unmount,
 	}

@@ -68,7 +68,7 @@ func (s *Service) at(ctx context.Context, id, path string) (provision.Volume, er
 	if err != nil {
 		return provision.Volume{}, err
 	}
-	mounted, err := s.mounts(record.Device)
+	mounted, err := s.mounts(record)
 	if err != nil {
 		return provision.Volume{}, fmt.Errorf("reading mount table: %w", err)
 	}

@@ -67,7 +67,7 @@ func newNode(t *testing.T) *node {
 
 // restart forgets everything that is in the process's memory.
 func (n *node) restart() {
-	table := func(device string) ([]string, error) { return n.mounts.Mounts(device), nil }
+	table := func(v provision.Volume) ([]string, error) { return n.mounts.Mounts(v.Device), nil }
 	n.Service = New(here, n.dir, disturbed{n, n.pool, n.mounts}, n.specs, table, n.locks)
 }
 

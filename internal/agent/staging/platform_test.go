@@ -34,19 +34,26 @@ func newMachine(t *testing.T) *machine {
 	t.Helper()
 	lvmtest.RealGroup(t, group, lvmtest.Disks(t, 1)[0])
 	lvmtest.EmptyAfter(t, group)
-	counter := run.Count(run.Exec{})
-	mounter, err := linux.New(linux.Config{Runner: counter})
+	m := &machine{node: &node{dir: t.TempDir(), specs: specs{}}, counter: run.Count(run.Exec{})}
+	m.provisioner(t)
+	return m
+}
+
+// provisioner makes one that knows nothing yet, and has the machine use it.
+func (m *machine) provisioner(t *testing.T) *lvm.Provisioner {
+	t.Helper()
+	mounter, err := linux.New(linux.Config{Runner: m.counter})
 	if err != nil {
 		t.Fatal(err)
 	}
-	provisioner, err := lvm.New(lvm.Config{Runner: counter, Devices: kernel.Devices{}, Mkfs: mounter.Mkfs})
+	provisioner, err := lvm.New(lvm.Config{Runner: m.counter, Devices: kernel.Devices{}, Mkfs: mounter.Mkfs})
 	if err != nil {
 		t.Fatal(err)
 	}
 	all := provision.NewMux(provision.Member{Types: []string{provision.LVM, provision.LVMThin}, Provisioner: provisioner})
-	m := &machine{node: &node{dir: t.TempDir(), specs: specs{}}, counter: counter, disks: poold.NewLocal(all, mounter)}
+	m.disks = poold.NewLocal(all, mounter)
 	m.Service = New(here, m.dir, m.disks, m.specs, KernelMounts, &keyed.Locks[string]{})
-	return m
+	return provisioner
 }
 
 // carve makes a volume; one without filesystem is Block.
@@ -62,13 +69,13 @@ func (m *machine) carve(t *testing.T, fs string) provision.Volume {
 	return v
 }
 
-func (m *machine) checkMounts(t *testing.T, device string, names ...string) {
+func (m *machine) checkMounts(t *testing.T, v provision.Volume, names ...string) {
 	t.Helper()
 	var want []string
 	for _, n := range names {
 		want = append(want, m.path(n))
 	}
-	got, err := KernelMounts(device)
+	got, err := KernelMounts(v)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -90,7 +97,7 @@ func TestAVolumesLifeOnThisMachine(t *testing.T) {
 			if fs != "" {
 				mounts = append(mounts, "stage-"+id)
 			}
-			m.checkMounts(t, v.Device, mounts...)
+			m.checkMounts(t, v, mounts...)
 			exclusive := m.publication(id, "pod3")
 			exclusive.Exclusive = true
 			if err := m.Publish(t.Context(), exclusive); !errors.Is(err, provision.ErrInUse) {
@@ -145,14 +152,14 @@ func (m *machine) end(t *testing.T, v provision.Volume, mounts []string) {
 			t.Errorf("taking down %s: %v", name, err)
 		}
 	}
-	m.checkMounts(t, v.Device)
+	m.checkMounts(t, v)
 	if _, err := os.Lstat(m.path("pod1")); !errors.Is(err, os.ErrNotExist) {
 		t.Errorf("the target is left: %v", err)
 	}
 	if err := m.disks.Delete(t.Context(), id); err != nil {
 		t.Errorf("deleting: %v", err)
 	}
-	if _, err := KernelMounts(v.Device); !errors.Is(err, provision.ErrNotFound) {
+	if _, err := KernelMounts(v); !errors.Is(err, provision.ErrNotFound) {
 		t.Errorf("mounts of a device that is gone: %v; want %v", err, provision.ErrNotFound)
 	}
 }

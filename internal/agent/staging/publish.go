@@ -48,7 +48,9 @@ func (s *Service) Publish(ctx context.Context, r PublishRequest) error {
 }
 
 func (s *Service) bind(ctx context.Context, record provision.Volume, r PublishRequest) error {
-	b := mount.BindRequest{Device: record.Device, Source: r.StagingPath, Target: r.Target, ReadOnly: r.ReadOnly, Context: r.Context}
+	b := mount.BindRequest{
+		Device: record.Device, Identity: record.Identity, Source: r.StagingPath, Target: r.Target, ReadOnly: r.ReadOnly, Context: r.Context,
+	}
 	if r.Block {
 		if err := refuseFilesystem(record); err != nil {
 			return err
@@ -68,7 +70,7 @@ func (s *Service) bind(ctx context.Context, record provision.Volume, r PublishRe
 // refuseSecond keeps a volume for a single writer to one target. Calls for one
 // volume come one at a time, so nothing can appear between look and bind.
 func (s *Service) refuseSecond(record provision.Volume, r PublishRequest) error {
-	mounted, err := s.mounts(record.Device)
+	mounted, err := s.mounts(record)
 	if err != nil {
 		return fmt.Errorf("reading mount table: %w", err)
 	}

@@ -34,9 +34,9 @@ type Locks interface {
 	Lock(ctx context.Context, key string) (unlock func(), err error)
 }
 
-// MountTable returns the paths where a device is mounted or bound, as the kernel
+// MountTable returns the paths where a volume's device is mounted or bound, as the kernel
 // has them. It must not touch the device: that may hang.
-type MountTable func(device string) ([]string, error)
+type MountTable func(v provision.Volume) ([]string, error)
 
 // Service stages and publishes the volumes of one node. All calls are idempotent.
 type Service struct {

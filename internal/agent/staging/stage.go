@@ -40,7 +40,8 @@ func (s *Service) Stage(ctx context.Context, r StageRequest) error {
 		return err
 	}
 	if err := s.disks.Mount(ctx, mount.Request{
-		Device: record.Device, Target: r.Path, Filesystem: record.Filesystem, Options: options(record, r.Options), ReadOnly: r.ReadOnly,
+		Device: record.Device, Identity: record.Identity, Target: r.Path,
+		Filesystem: record.Filesystem, Options: options(record, r.Options), ReadOnly: r.ReadOnly,
 	}); err != nil {
 		return fmt.Errorf("mounting volume %s: %w", r.ID, err)
 	}
@@ -99,7 +100,7 @@ func (s *Service) formatted(ctx context.Context, record provision.Volume, asked 
 }
 
 func (s *Service) grow(ctx context.Context, record provision.Volume, path string) error {
-	r := mount.GrowRequest{Device: record.Device, Target: path, Filesystem: record.Filesystem}
+	r := mount.GrowRequest{Device: record.Device, Identity: record.Identity, Target: path, Filesystem: record.Filesystem}
 	if err := s.disks.Grow(ctx, r); err != nil {
 		return fmt.Errorf("growing filesystem of volume %s: %w", record.ID, err)
 	}

@@ -9,21 +9,27 @@ import (
 	"golang.org/x/sys/unix"
 
 	"berth.dev/berth/internal/provision"
+	"berth.dev/berth/internal/provision/blockdev"
 )
 
 // KernelMounts is the MountTable of this process's mount namespace. It compares
 // device numbers: the names in the table depend on who mounted. A dataset has none, and ZFS
-// itself tells its present name.
-func KernelMounts(device string) ([]string, error) {
-	if provision.IsDataset(device) {
-		return mountpoints(func(line *mountinfo.Info) bool { return line.FSType == provision.Dataset && line.Source == device })
+// itself tells its present name. The number is that of the volume's device, wherever its path
+// leads; of a zvol the path is believed, for to ask a zvol is to open it, and the provisioner
+// asked it when it gave the record.
+func KernelMounts(v provision.Volume) ([]string, error) {
+	if provision.IsDataset(v.Device) {
+		return mountpoints(func(line *mountinfo.Info) bool { return line.FSType == provision.Dataset && line.Source == v.Device })
 	}
-	number, err := deviceNumber(device)
+	number, err := blockdev.Number(v.Device)
 	if errors.Is(err, fs.ErrNotExist) {
-		return nil, fmt.Errorf("%w: device %s", provision.ErrNotFound, device)
+		return nil, fmt.Errorf("%w: device %s", provision.ErrNotFound, v.Device)
+	}
+	if err == nil && !v.Identity.IsZvol() {
+		err = blockdev.Leads(v.Device, v.Identity)
 	}
 	if err != nil {
-		return nil, fmt.Errorf("identifying device %s: %w", device, err)
+		return nil, fmt.Errorf("identifying device %s: %w", v.Device, err)
 	}
 	return mountpoints(func(line *mountinfo.Info) bool { return shows(line, number) })
 }
@@ -49,17 +55,6 @@ func shows(line *mountinfo.Info, number uint64) bool {
 	if line.Root == "/" || line.FSType != "devtmpfs" && line.FSType != "tmpfs" {
 		return false
 	}
-	bound, err := deviceNumber(line.Mountpoint)
+	bound, err := blockdev.Number(line.Mountpoint)
 	return err == nil && bound == number
-}
-
-func deviceNumber(path string) (uint64, error) {
-	var stat unix.Stat_t
-	if err := unix.Stat(path, &stat); err != nil {
-		return 0, err
-	}
-	if stat.Mode&unix.S_IFMT != unix.S_IFBLK {
-		return 0, fmt.Errorf("%s is no block device", path)
-	}
-	return stat.Rdev, nil
 }

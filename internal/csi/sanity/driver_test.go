@@ -81,7 +81,7 @@ func startAgent(t *testing.T, e *apitest.Environment, d driver) {
 	a := agent.New(agent.Options{
 		Node: node, Namespace: apitest.Namespace, KubeletDir: d.kubeletDir,
 		Disks:    poold.NewLocal(memory.New(disks, nil), mounter),
-		Mounts:   func(device string) ([]string, error) { return mounter.Mounts(device), nil },
+		Mounts:   func(v provision.Volume) ([]string, error) { return mounter.Mounts(v.Device), nil },
 		Config:   config,
 		CSI:      listen(t, "unix", d.node),
 		HTTP:     listen(t, "tcp", "127.0.0.1:0"),

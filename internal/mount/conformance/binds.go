@@ -11,7 +11,7 @@ func binds(t *testing.T, f fixture) {
 	dev := f.Device(provision.Ext4)
 	source := f.mount(t, dev, "staging")
 	f.write(t, source+"/file", "shown")
-	r := mount.BindRequest{Device: dev, Source: source, Target: f.at("pod/mount")}
+	r := f.binding(dev, source, "pod/mount")
 	f.bind(t, r)
 	f.holds(t, r.Target+"/file", "shown")
 	f.bind(t, r)
@@ -26,23 +26,23 @@ func bindsNothing(t *testing.T, f fixture) {
 	if err := mount.MakeDirectory(f.at("empty")); err != nil {
 		t.Fatal(err)
 	}
-	wantError(t, f.Mounter.Bind(ctx, mount.BindRequest{Device: dev, Source: f.at("empty"), Target: f.at("pod")}), mount.ErrNotMounted)
-	wantError(t, f.Mounter.Bind(ctx, mount.BindRequest{Device: dev, Source: f.at("missing"), Target: f.at("pod")}), mount.ErrNotMounted)
+	wantError(t, f.Mounter.Bind(ctx, f.binding(dev, f.at("empty"), "pod")), mount.ErrNotMounted)
+	wantError(t, f.Mounter.Bind(ctx, f.binding(dev, f.at("missing"), "pod")), mount.ErrNotMounted)
 	source := f.mount(t, other, "staging")
-	wantError(t, f.Mounter.Bind(ctx, mount.BindRequest{Device: dev, Source: source, Target: f.at("pod")}), mount.ErrNotMounted)
+	wantError(t, f.Mounter.Bind(ctx, f.binding(dev, source, "pod")), mount.ErrNotMounted)
 }
 
 func bindsDevice(t *testing.T, f fixture) {
-	r := mount.BindRequest{Device: f.Device(""), Target: f.at("pods/device")}
+	r := f.binding(f.Device(""), "", "pods/device")
 	f.bind(t, r)
 	f.bind(t, r)
-	other := r
-	other.Device = f.Device("")
+	other := f.binding(f.Device(""), "", "pods/device")
 	wantError(t, f.Mounter.Bind(t.Context(), other), provision.ErrConflict)
 	f.unmount(t, r.Target)
 	f.bind(t, other)
 
-	reader := mount.BindRequest{Device: other.Device, Target: f.at("pods/reader"), ReadOnly: true}
+	reader := other
+	reader.Target, reader.ReadOnly = f.at("pods/reader"), true
 	f.bind(t, reader)
 	f.bind(t, reader)
 	reader.ReadOnly = false
@@ -56,10 +56,14 @@ func labels(t *testing.T, f fixture) {
 	const one, other = "u:r:t:s0:c1,c2", "u:r:t:s0:c1,c3"
 	ctx, dev := t.Context(), f.Device(provision.Ext4)
 	labelled := func(context string) mount.Request {
-		return mount.Request{Device: dev, Target: f.at("staging"), Filesystem: provision.Ext4, Options: []string{`context="` + context + `"`}}
+		r := f.request(dev, "staging", provision.Ext4)
+		r.Options = []string{`context="` + context + `"`}
+		return r
 	}
 	bound := func(name, context string) mount.BindRequest {
-		return mount.BindRequest{Device: dev, Source: f.at("staging"), Target: f.at(name), Context: context}
+		r := f.binding(dev, f.at("staging"), name)
+		r.Context = context
+		return r
 	}
 	for range 2 {
 		if err := f.Mounter.Mount(ctx, labelled(one)); err != nil {
@@ -84,8 +88,8 @@ func bindsReadOnly(t *testing.T, f fixture) {
 	dev := f.Device(provision.Ext4)
 	source := f.mount(t, dev, "staging")
 	f.write(t, source+"/file", "shown")
-	ro := mount.BindRequest{Device: dev, Source: source, Target: f.at("ro"), ReadOnly: true}
-	rw := mount.BindRequest{Device: dev, Source: source, Target: f.at("rw")}
+	ro, rw := f.binding(dev, source, "ro"), f.binding(dev, source, "rw")
+	ro.ReadOnly = true
 	f.bind(t, ro)
 	f.bind(t, rw)
 	f.bind(t, ro)

@@ -16,11 +16,12 @@ type Harness struct {
 	Mounter mount.Mounter
 
 	// Device makes a device of at least 32 MiB (ext4) or 300 MiB (xfs) with a
-	// filesystem on it; an empty one leaves it blank.
-	Device func(filesystem string) string
+	// filesystem on it; an empty one leaves it blank. Its path, identity and size are of
+	// interest.
+	Device func(filesystem string) provision.Volume
 
 	// Enlarge makes a device 64 MiB larger.
-	Enlarge func(device string)
+	Enlarge func(v provision.Volume)
 
 	// Hold keeps the filesystem at a path busy until release; nil if the mounter
 	// knows no busy mounts.
@@ -43,6 +44,7 @@ func Run(t *testing.T, start func(*testing.T) Harness) {
 		"a target that bears something else is a conflict":     conflicts,
 		"a device without the recorded filesystem is damaged":  corrupt,
 		"a device that is not there is not found":              noDevice,
+		"a path that leads to another device is refused":       otherDevice,
 		"bad paths and options are invalid":                    invalid,
 		"a bind shows the volume and can be repeated":          binds,
 		"a bind of what is not mounted is refused":             bindsNothing,
@@ -68,7 +70,17 @@ type fixture struct {
 
 func (f fixture) at(name string) string { return filepath.Join(f.dir, name) }
 
-func (f fixture) mount(t *testing.T, device, name string) string {
+// request asks for a device's filesystem at a name.
+func (f fixture) request(v provision.Volume, name, filesystem string) mount.Request {
+	return mount.Request{Device: v.Device, Identity: v.Identity, Target: f.at(name), Filesystem: filesystem}
+}
+
+// binding asks for a device, or for its filesystem that is at a source.
+func (f fixture) binding(v provision.Volume, source, name string) mount.BindRequest {
+	return mount.BindRequest{Device: v.Device, Identity: v.Identity, Source: source, Target: f.at(name)}
+}
+
+func (f fixture) mount(t *testing.T, v provision.Volume, name string) string {
 	t.Helper()
 	target := f.at(name)
 	t.Cleanup(func() {
@@ -76,8 +88,8 @@ func (f fixture) mount(t *testing.T, device, name string) string {
 			t.Errorf("cleaning up: %v", err)
 		}
 	})
-	if err := f.Mounter.Mount(t.Context(), mount.Request{Device: device, Target: target, Filesystem: provision.Ext4}); err != nil {
-		t.Fatalf("mounting %s: %v", device, err)
+	if err := f.Mounter.Mount(t.Context(), f.request(v, name, provision.Ext4)); err != nil {
+		t.Fatalf("mounting %s: %v", v.Device, err)
 	}
 	return target
 }

@@ -21,7 +21,8 @@ func mounts(t *testing.T, f fixture) {
 }
 
 func mountsXFS(t *testing.T, f fixture) {
-	r := mount.Request{Device: f.Device(provision.XFS), Target: f.at("x"), Filesystem: provision.XFS, Options: []string{"noatime", "logbsize=64k"}}
+	r := f.request(f.Device(provision.XFS), "x", provision.XFS)
+	r.Options = []string{"noatime", "logbsize=64k"}
 	if err := f.Mounter.Mount(t.Context(), r); err != nil {
 		t.Fatal(err)
 	}
@@ -36,14 +37,12 @@ func mountsXFS(t *testing.T, f fixture) {
 }
 
 func conflicts(t *testing.T, f fixture) {
-	target := f.mount(t, f.Device(provision.Ext4), "a")
-	other := f.Device(provision.Ext4)
-	err := f.Mounter.Mount(t.Context(), mount.Request{Device: other, Target: target, Filesystem: provision.Ext4})
-	wantError(t, err, provision.ErrConflict)
+	f.mount(t, f.Device(provision.Ext4), "a")
+	wantError(t, f.Mounter.Mount(t.Context(), f.request(f.Device(provision.Ext4), "a", provision.Ext4)), provision.ErrConflict)
 }
 
 func corrupt(t *testing.T, f fixture) {
-	blank := mount.Request{Device: f.Device(""), Target: f.at("a"), Filesystem: provision.Ext4}
+	blank := f.request(f.Device(""), "a", provision.Ext4)
 	wantError(t, f.Mounter.Mount(t.Context(), blank), mount.ErrCorrupt)
 	blank.Filesystem = provision.XFS
 	wantError(t, f.Mounter.Mount(t.Context(), blank), mount.ErrCorrupt)
@@ -54,22 +53,48 @@ func corrupt(t *testing.T, f fixture) {
 }
 
 func noDevice(t *testing.T, f fixture) {
-	ctx, missing := t.Context(), "/dev/berth/none"
-	wantError(t, f.Mounter.Mount(ctx, mount.Request{Device: missing, Target: f.at("a"), Filesystem: provision.Ext4}), provision.ErrNotFound)
-	wantError(t, f.Mounter.Bind(ctx, mount.BindRequest{Device: missing, Target: f.at("b")}), provision.ErrNotFound)
-	_, err := f.Mounter.DeviceSize(ctx, missing)
-	wantError(t, err, provision.ErrNotFound)
+	missing := provision.Volume{Device: "/dev/berth/none", Identity: "dm:none"}
+	wantError(t, f.Mounter.Mount(t.Context(), f.request(missing, "a", provision.Ext4)), provision.ErrNotFound)
+	wantError(t, f.Mounter.Bind(t.Context(), f.binding(missing, "", "b")), provision.ErrNotFound)
+}
+
+// otherDevice has a path lead to another volume's device than the one that is asked for.
+func otherDevice(t *testing.T, f fixture) {
+	ctx, asked, there := t.Context(), f.Device(provision.Ext4), f.Device(provision.Ext4)
+	misled := asked
+	misled.Device = there.Device
+	wantError(t, f.Mounter.Mount(ctx, f.request(misled, "staging", provision.Ext4)), provision.ErrUnavailable)
+	wantError(t, f.Mounter.Bind(ctx, f.binding(misled, "", "device")), provision.ErrUnavailable)
+	source := f.mount(t, there, "a")
+	f.write(t, source+"/file", "secret")
+	wantError(t, f.Mounter.Bind(ctx, f.binding(misled, source, "pod")), provision.ErrUnavailable)
+	grow := mount.GrowRequest{Device: misled.Device, Identity: misled.Identity, Target: source, Filesystem: provision.Ext4}
+	wantError(t, f.Mounter.Grow(ctx, grow), provision.ErrUnavailable)
+	f.mount(t, asked, "staging")
+	f.holds(t, f.at("staging")+"/file", "")
+	for _, name := range []string{"device", "pod"} {
+		if _, err := os.Stat(f.at(name)); err == nil {
+			t.Errorf("a mount point was made for another volume: %s", name)
+		}
+	}
 }
 
 func invalid(t *testing.T, f fixture) {
 	ctx, m := t.Context(), f.Mounter
 	dev := f.Device(provision.Ext4)
-	wantError(t, m.Mount(ctx, mount.Request{Device: dev, Target: "relative", Filesystem: provision.Ext4}), provision.ErrInvalid)
-	wantError(t, m.Mount(ctx, mount.Request{Device: dev, Target: f.at("a"), Filesystem: "vfat"}), provision.ErrInvalid)
-	wantError(t, m.Mount(ctx, mount.Request{Device: dev, Target: f.at("a"), Filesystem: provision.Ext4, Options: []string{"noatime,suid"}}), provision.ErrInvalid)
-	wantError(t, m.Bind(ctx, mount.BindRequest{Device: dev, Source: "x", Target: f.at("a")}), provision.ErrInvalid)
+	for _, spoil := range []func(*mount.Request){
+		func(r *mount.Request) { r.Target = "relative" },
+		func(r *mount.Request) { r.Filesystem = "vfat" },
+		func(r *mount.Request) { r.Options = []string{"noatime,suid"} },
+		func(r *mount.Request) { r.Identity = "" },
+	} {
+		r := f.request(dev, "a", provision.Ext4)
+		spoil(&r)
+		wantError(t, m.Mount(ctx, r), provision.ErrInvalid)
+	}
+	wantError(t, m.Bind(ctx, f.binding(dev, "x", "a")), provision.ErrInvalid)
 	wantError(t, m.Unmount(ctx, "/a/../b"), provision.ErrInvalid)
-	wantError(t, m.Grow(ctx, mount.GrowRequest{Device: dev, Target: "", Filesystem: provision.Ext4}), provision.ErrInvalid)
+	wantError(t, m.Grow(ctx, mount.GrowRequest{Device: dev.Device, Identity: dev.Identity, Filesystem: provision.Ext4}), provision.ErrInvalid)
 	_, err := m.Stats(ctx, "x")
 	wantError(t, err, provision.ErrInvalid)
 	if _, err := os.Stat(f.at("a")); err == nil {
@@ -108,7 +133,7 @@ func gone(t *testing.T, f fixture) {
 	dev := f.Device(provision.Ext4)
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()
-	wantError(t, f.Mounter.Mount(ctx, mount.Request{Device: dev, Target: f.at("a"), Filesystem: provision.Ext4}), context.Canceled)
+	wantError(t, f.Mounter.Mount(ctx, f.request(dev, "a", provision.Ext4)), context.Canceled)
 	wantError(t, f.Mounter.Unmount(ctx, f.at("a")), context.Canceled)
 	if _, err := os.Stat(f.at("a")); err == nil {
 		t.Error("a mount point was made")

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"os"
 
 	"golang.org/x/sys/unix"
 
@@ -20,14 +21,16 @@ func (m *Mounter) Bind(ctx context.Context, r mount.BindRequest) error {
 }
 
 func bind(r mount.BindRequest) error {
-	known, err := identify(r.Device)
+	known, err := identify(r.Device, r.Identity)
 	if err != nil {
 		return err
 	}
+	defer known.close()
 	w := want{source: known, readOnly: r.ReadOnly, node: r.Source == "", context: r.Context}
-	source, makePoint := r.Device, mount.MakeFile
+	// Of a device what is open is bound, wherever its path leads by then.
+	from, makePoint := tree{of: known.device}, mount.MakeFile
 	if !w.node {
-		source, makePoint = r.Source, mount.MakeDirectory
+		from, makePoint = tree{path: r.Source}, mount.MakeDirectory
 		entry, err := lookup(r.Source)
 		if err != nil {
 			return err
@@ -46,20 +49,31 @@ func bind(r mount.BindRequest) error {
 	if err := makePoint(r.Target); err != nil {
 		return err
 	}
-	if err := attachCopy(source, r.Target, r.ReadOnly); err != nil {
-		return fmt.Errorf("binding %s at %s: %w", source, r.Target, err)
+	if err := from.attachCopy(r.Target, r.ReadOnly); err != nil {
+		return fmt.Errorf("binding %s at %s: %w", r.Device, r.Target, err)
 	}
 	if done, err := mounted(r.Target, w); !done {
+		_ = unix.Unmount(r.Target, unix.UMOUNT_NOFOLLOW)
 		return errors.Join(mount.ErrNotMounted, err)
 	}
 	return nil
 }
 
+// tree is what is bound: a directory by its path, or the node of a device that is open.
+type tree struct {
+	path string
+	of   *os.File
+}
+
 // attachCopy binds in one step: the copy is made read-only before anybody can see
 // it. A bind followed by a read-only remount would leave a writable mount behind if
 // it stopped in between.
-func attachCopy(source, target string, readOnly bool) error {
-	fd, err := unix.OpenTree(unix.AT_FDCWD, source, unix.OPEN_TREE_CLONE|unix.OPEN_TREE_CLOEXEC)
+func (t tree) attachCopy(target string, readOnly bool) error {
+	from, flags := unix.AT_FDCWD, uint(unix.OPEN_TREE_CLONE|unix.OPEN_TREE_CLOEXEC)
+	if t.of != nil {
+		from, flags = int(t.of.Fd()), flags|unix.AT_EMPTY_PATH
+	}
+	fd, err := unix.OpenTree(from, t.path, flags)
 	if err != nil {
 		return fmt.Errorf("copying the mount: %w", err)
 	}

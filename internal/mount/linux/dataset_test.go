@@ -19,7 +19,7 @@ func TestADatasetIsKnownInTheMountTableByItsName(t *testing.T) {
 		"a tmpfs that somebody so named": {mountinfo.Info{FSType: "tmpfs", Source: dataset, Root: "/"}, false},
 	} {
 		t.Run(name, func(t *testing.T) {
-			source, err := identify(dataset)
+			source, err := identify(dataset, "")
 			if err != nil {
 				t.Fatal(err)
 			}

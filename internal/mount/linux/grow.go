@@ -3,11 +3,14 @@ package linux
 import (
 	"context"
 	"fmt"
+	"os"
+	"strconv"
 
 	"golang.org/x/sys/unix"
 
 	"berth.dev/berth/internal/mount"
 	"berth.dev/berth/internal/provision"
+	"berth.dev/berth/internal/provision/blockdev"
 	"berth.dev/berth/internal/run"
 )
 
@@ -20,14 +23,15 @@ func (m *Mounter) Grow(ctx context.Context, r mount.GrowRequest) error {
 	if err := r.Check(); err != nil {
 		return err
 	}
-	return m.change(ctx, r.Target, func() error { return m.grow(ctx, r) })
+	return m.change(ctx, r.Target, func() error { return m.grow(r) })
 }
 
-func (m *Mounter) grow(ctx context.Context, r mount.GrowRequest) error {
-	source, err := identify(r.Device)
+func (m *Mounter) grow(r mount.GrowRequest) error {
+	source, err := identify(r.Device, r.Identity)
 	if err != nil {
 		return err
 	}
+	defer source.close()
 	entry, err := lookup(r.Target)
 	if err != nil {
 		return err
@@ -38,11 +42,11 @@ func (m *Mounter) grow(ctx context.Context, r mount.GrowRequest) error {
 	if source.dataset != "" {
 		return nil // it grew with its quota
 	}
-	device, err := m.DeviceSize(context.WithoutCancel(ctx), r.Device)
+	device, err := source.size()
 	if err != nil {
 		return err
 	}
-	size, err := filesystemSize(r)
+	size, err := filesystemSize(source.device, r)
 	if err != nil || device-size < slack {
 		return err
 	}
@@ -56,11 +60,21 @@ func (m *Mounter) grow(ctx context.Context, r mount.GrowRequest) error {
 	return nil
 }
 
+// size of the device in bytes, as the kernel knows it without asking the device.
+func (s source) size() (int64, error) {
+	text, err := blockdev.ReadLine(fmt.Sprintf("/sys/dev/block/%d:%d/size", unix.Major(s.number), unix.Minor(s.number)))
+	if err != nil {
+		return 0, fmt.Errorf("%w: reading size of %s: %w", provision.ErrNotFound, s.device.Name(), err)
+	}
+	sectors, err := strconv.ParseInt(text, 10, 54)
+	return sectors * blockdev.Sector, err
+}
+
 // filesystemSize is the present size of a mounted filesystem. ext4 keeps its
 // superblock in the device's page cache; xfs does not, so what is on the device may
 // be old, and only its log size, which never changes, is taken from there.
-func filesystemSize(r mount.GrowRequest) (int64, error) {
-	s, err := superblockOf(r.Device, r.Filesystem)
+func filesystemSize(device *os.File, r mount.GrowRequest) (int64, error) {
+	s, err := superblockOf(device, r.Filesystem)
 	if err != nil || r.Filesystem == provision.Ext4 {
 		return s.size, err
 	}

@@ -57,16 +57,17 @@ func (m *Mounter) Mount(ctx context.Context, r mount.Request) error {
 }
 
 func (m *Mounter) mount(r mount.Request) error {
-	source, err := identify(r.Device)
+	source, err := identify(r.Device, r.Identity)
 	if err != nil {
 		return err
 	}
+	defer source.close()
 	w := want{source: source, readOnly: r.ReadOnly, context: mount.Context(r.Options)}
 	if done, err := mounted(r.Target, w); done || err != nil {
 		return err
 	}
 	if source.dataset == "" { // ZFS repairs itself
-		if err := m.repair(r.Device, r.Filesystem); err != nil {
+		if err := m.repair(source.device, r.Filesystem); err != nil {
 			return err
 		}
 	}
@@ -83,8 +84,8 @@ func (m *Mounter) mount(r mount.Request) error {
 	case err != nil:
 		return fmt.Errorf("mounting %s at %s: %w", r.Device, r.Target, err)
 	}
-	if done, err := mounted(r.Target, w); !done {
-		_ = unix.Unmount(r.Target, unix.UMOUNT_NOFOLLOW) // ZFS takes options that it does not heed
+	if done, err := mounted(r.Target, w); !done { // by the number of what was proved
+		_ = unix.Unmount(r.Target, unix.UMOUNT_NOFOLLOW) // also: ZFS takes options that it does not heed
 		return cmp.Or(err, fmt.Errorf("%w: %s after mounting at %s", mount.ErrNotMounted, r.Device, r.Target))
 	}
 	return nil

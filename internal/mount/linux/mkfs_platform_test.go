@@ -6,7 +6,6 @@ import (
 	"strings"
 	"testing"
 
-	"berth.dev/berth/internal/mount"
 	"berth.dev/berth/internal/provision"
 	"berth.dev/berth/internal/run"
 )
@@ -44,10 +43,10 @@ func TestOptionsOfMkfsAreSeenInTheFilesystem(t *testing.T) {
 			if err := d.mounter.Mkfs(t.Context(), device, tc.fs, tc.options); err != nil {
 				t.Fatal(err)
 			}
-			if err := d.mounter.Mount(t.Context(), mount.Request{Device: device, Target: target, Filesystem: tc.fs}); err != nil {
+			if err := d.mounter.Mount(t.Context(), request(device, tc.fs, target)); err != nil {
 				t.Fatal(err)
 			}
-			got := shown(t, tc.fs, device, target)
+			got := shown(t, tc.fs, device.Device, target)
 			for _, want := range tc.shows {
 				if !strings.Contains(got, want) {
 					t.Errorf("no %q in:\n%s", want, got)

@@ -46,18 +46,28 @@ func devicesIn(t *testing.T) *devices {
 	return &devices{t: t, mounter: m, counter: counter}
 }
 
-func (d *devices) make(fs string) string {
+func (d *devices) make(fs string) provision.Volume {
 	d.t.Helper()
 	d.n++
 	name := fmt.Sprintf("lv-%d", d.n)
 	lvmtest.LVM(d.t, "lvcreate", "--yes", "--size", "320m", "--name", name, group)
-	device := "/dev/" + group + "/" + name
+	v := lvmtest.RealVolume(d.t, group, name)
+	v.Size = 320 << 20
 	if fs != "" {
-		if err := d.mounter.Mkfs(d.t.Context(), device, fs, ""); err != nil {
+		if err := d.mounter.Mkfs(d.t.Context(), v, fs, ""); err != nil {
 			d.t.Fatal(err)
 		}
 	}
-	return device
+	return v
+}
+
+// request asks for a device's filesystem at a target.
+func request(v provision.Volume, fs, target string) mount.Request {
+	return mount.Request{Device: v.Device, Identity: v.Identity, Target: target, Filesystem: fs}
+}
+
+func growth(v provision.Volume, fs, target string) mount.GrowRequest {
+	return mount.GrowRequest{Device: v.Device, Identity: v.Identity, Target: target, Filesystem: fs}
 }
 
 func TestConformanceOnRealDevices(t *testing.T) {
@@ -67,7 +77,7 @@ func TestConformanceOnRealDevices(t *testing.T) {
 		return conformance.Harness{
 			Mounter: d.mounter,
 			Device:  d.make,
-			Enlarge: func(device string) { lvmtest.LVM(t, "lvextend", "--yes", "--size", "+64m", device) },
+			Enlarge: func(v provision.Volume) { lvmtest.LVM(t, "lvextend", "--yes", "--size", "+64m", v.Device) },
 			Hold: func(path string) func() {
 				f, err := os.Create(path + "/held")
 				if err != nil {
@@ -84,9 +94,9 @@ func TestConformanceOnRealDevices(t *testing.T) {
 	})
 }
 
-func (d *devices) mount(device, fs, target string) {
+func (d *devices) mount(v provision.Volume, fs, target string) {
 	d.t.Helper()
-	if err := d.mounter.Mount(d.t.Context(), mount.Request{Device: device, Target: target, Filesystem: fs}); err != nil {
+	if err := d.mounter.Mount(d.t.Context(), request(v, fs, target)); err != nil {
 		d.t.Fatal(err)
 	}
 	d.t.Cleanup(func() {
@@ -102,7 +112,7 @@ func TestMountsStartNoProcessUnlessTheyMust(t *testing.T) {
 		device, target := d.make(fs), t.TempDir()+"/a"
 		d.counter.Take()
 		d.mount(device, fs, target)
-		if err := d.mounter.Grow(t.Context(), mount.GrowRequest{Device: device, Target: target, Filesystem: fs}); err != nil {
+		if err := d.mounter.Grow(t.Context(), growth(device, fs, target)); err != nil {
 			t.Error(err)
 		}
 		if _, err := d.mounter.Stats(t.Context(), target); err != nil {
@@ -111,8 +121,8 @@ func TestMountsStartNoProcessUnlessTheyMust(t *testing.T) {
 		if got := d.counter.Take(); len(got) != 0 {
 			t.Errorf("mounting, growing what is large enough and figures of %s started %v", fs, got)
 		}
-		lvmtest.LVM(t, "lvextend", "--yes", "--size", "+64m", device)
-		if err := d.mounter.Grow(t.Context(), mount.GrowRequest{Device: device, Target: target, Filesystem: fs}); err != nil {
+		lvmtest.LVM(t, "lvextend", "--yes", "--size", "+64m", device.Device)
+		if err := d.mounter.Grow(t.Context(), growth(device, fs, target)); err != nil {
 			t.Error(err)
 		}
 		if got := d.counter.Take(); len(got) != 1 {
@@ -130,14 +140,16 @@ func TestFilesystemThatWasNotUnmountedIsRepairedAndKeepsItsData(t *testing.T) {
 		if err := write(target+"/file", "kept"); err != nil {
 			t.Fatal(err)
 		}
-		copyDevice(t, device, crashed) // what a power loss leaves: a filesystem in use
+		copyDevice(t, device.Device, crashed.Device) // what a power loss leaves: a filesystem in use
 		if err := d.mounter.Unmount(t.Context(), target); err != nil {
 			t.Fatal(err) // xfs refuses two of one identity at once
 		}
 		d.counter.Take()
 		// What its journal holds was written, also for those who only read.
 		for _, readOnly := range []bool{true, false} {
-			if err := d.mounter.Mount(t.Context(), mount.Request{Device: crashed, Target: again, Filesystem: fs, ReadOnly: readOnly}); err != nil {
+			r := request(crashed, fs, again)
+			r.ReadOnly = readOnly
+			if err := d.mounter.Mount(t.Context(), r); err != nil {
 				t.Fatal(err)
 			}
 			if b, err := os.ReadFile(again + "/file"); err != nil || string(b) != "kept" {
@@ -159,9 +171,9 @@ func TestFilesystemThatWasNotUnmountedIsRepairedAndKeepsItsData(t *testing.T) {
 func TestACopyOfXFSIsMountedBesideItsSource(t *testing.T) {
 	d := newDevices(t)
 	device, copied := d.make(provision.XFS), d.make("")
-	copyDevice(t, device, copied)
+	copyDevice(t, device.Device, copied.Device)
 	d.mount(device, provision.XFS, t.TempDir()+"/a")
-	r := mount.Request{Device: copied, Target: t.TempDir() + "/b", Filesystem: provision.XFS}
+	r := request(copied, provision.XFS, t.TempDir()+"/b")
 	if err := d.mounter.Mount(t.Context(), r); err == nil {
 		t.Error("two filesystems of one UUID were mounted")
 	}
@@ -179,9 +191,9 @@ func TestDestroyedFilesystemIsAnErrorAndNeverMadeAnew(t *testing.T) {
 	for _, fs := range []string{provision.Ext4, provision.XFS} {
 		for name, size := range map[string]int{"its beginning": 4 << 10, "its first part": 64 << 20} {
 			device := d.make(fs)
-			lvmtest.Overwrite(t, device, size)
+			lvmtest.Overwrite(t, device.Device, size)
 			d.counter.Take()
-			err := d.mounter.Mount(t.Context(), mount.Request{Device: device, Target: t.TempDir() + "/a", Filesystem: fs})
+			err := d.mounter.Mount(t.Context(), request(device, fs, t.TempDir()+"/a"))
 			if !errors.Is(err, mount.ErrCorrupt) {
 				t.Errorf("%s without %s: %v, want ErrCorrupt", fs, name, err)
 			}

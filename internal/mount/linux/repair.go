@@ -25,11 +25,12 @@ const (
 // An ext4 filesystem that was not unmounted cleanly, or that knows of damage, gets
 // what e2fsck does without asking. xfs replays its log when it is mounted, and its
 // repair tool is for administrators only.
-func (m *Mounter) repair(device, filesystem string) error {
-	s, err := superblockOf(device, filesystem)
+func (m *Mounter) repair(opened *os.File, filesystem string) error {
+	s, err := superblockOf(opened, filesystem)
 	if err != nil || s.clean {
 		return err
 	}
+	device := opened.Name()
 	_, err = m.runner.Change(run.Command{Operation: "e2fsck", Program: "e2fsck", Args: []string{"-p", device}})
 	exit, exited := errors.AsType[*run.ExitError](err)
 	switch {
@@ -44,15 +45,10 @@ func (m *Mounter) repair(device, filesystem string) error {
 	}
 }
 
-func superblockOf(device, filesystem string) (superblock, error) {
-	f, err := os.Open(device)
+func superblockOf(device *os.File, filesystem string) (superblock, error) {
+	s, err := readSuperblock(device, filesystem)
 	if err != nil {
-		return superblock{}, fmt.Errorf("opening %s: %w", device, err)
-	}
-	defer f.Close()
-	s, err := readSuperblock(f, filesystem)
-	if err != nil {
-		return superblock{}, fmt.Errorf("device %s: %w", device, err)
+		return superblock{}, fmt.Errorf("device %s: %w", device.Name(), err)
 	}
 	return s, nil
 }

@@ -3,9 +3,6 @@ package linux
 import (
 	"context"
 	"fmt"
-	"os"
-	"strconv"
-	"strings"
 	"sync"
 
 	"golang.org/x/sys/unix"
@@ -83,26 +80,4 @@ func statfs(path string) (mount.Stats, error) {
 		Total: bytes(st.Blocks), Available: bytes(st.Bavail), Used: bytes(st.Blocks - st.Bfree),
 		Inodes: int64(st.Files), InodesAvailable: int64(st.Ffree), InodesUsed: int64(st.Files - st.Ffree), //nolint:gosec // counts
 	}, nil
-}
-
-// DeviceSize implements mount.Mounter. It reads what the kernel knows without
-// opening the device.
-func (m *Mounter) DeviceSize(ctx context.Context, device string) (int64, error) {
-	if err := mount.CheckPath(device); err != nil {
-		return 0, err
-	}
-	if ctx.Err() != nil {
-		return 0, context.Cause(ctx)
-	}
-	n, err := deviceNumber(device)
-	if err != nil {
-		return 0, err
-	}
-	text, err := os.ReadFile(fmt.Sprintf("/sys/dev/block/%d:%d/size", unix.Major(n), unix.Minor(n)))
-	if err != nil {
-		return 0, fmt.Errorf("%w: reading size of %s: %w", provision.ErrNotFound, device, err)
-	}
-	const unit = 512 // whatever the device's own block size is
-	sectors, err := strconv.ParseInt(strings.TrimSpace(string(text)), 10, 64)
-	return sectors * unit, err
 }

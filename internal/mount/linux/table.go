@@ -13,6 +13,7 @@ import (
 
 	"berth.dev/berth/internal/mount"
 	"berth.dev/berth/internal/provision"
+	"berth.dev/berth/internal/provision/blockdev"
 )
 
 // want describes the mount that shall be at a target.
@@ -34,7 +35,7 @@ func mounted(target string, w want) (bool, error) {
 	}
 	same := w.holds(entry)
 	if w.node {
-		number, err := deviceNumber(target)
+		number, err := blockdev.Number(target)
 		same = err == nil && number == w.number
 	}
 	if !same {
@@ -82,15 +83,47 @@ func lookup(target string) (*mountinfo.Info, error) {
 type source struct {
 	number  uint64
 	dataset string
+	// device is open, and proved to be the volume's: until it is closed its number is no
+	// other's.
+	device *os.File
 }
 
-// identify returns what a device is known by.
-func identify(device string) (source, error) {
+// identify returns what a volume is known by, for as long as it is not closed.
+func identify(device string, is provision.Identity) (source, error) {
 	if provision.IsDataset(device) {
 		return source{dataset: device}, nil
 	}
-	number, err := deviceNumber(device)
-	return source{number: number}, err
+	f, err := os.Open(device)
+	switch {
+	case errors.Is(err, os.ErrNotExist):
+		return source{}, fmt.Errorf("%w: device %s: %w", provision.ErrNotFound, device, err)
+	case err != nil: // also of a node that leads to no device
+		return source{}, fmt.Errorf("%w: opening device %s: %w", provision.ErrUnavailable, device, err)
+	}
+	s := source{device: f}
+	err = blockdev.Prove(int(f.Fd()), device, is)
+	if err == nil {
+		s.number, err = numberOf(f)
+	}
+	if err != nil {
+		f.Close()
+		return source{}, err
+	}
+	return s, nil
+}
+
+func (s source) close() {
+	if s.device != nil {
+		s.device.Close()
+	}
+}
+
+func numberOf(f *os.File) (uint64, error) {
+	var st unix.Stat_t
+	if err := unix.Fstat(int(f.Fd()), &st); err != nil {
+		return 0, fmt.Errorf("looking at %s: %w", f.Name(), err)
+	}
+	return st.Rdev, nil
 }
 
 func (s source) holds(e *mountinfo.Info) bool {
@@ -120,16 +153,4 @@ func holds(e *mountinfo.Info, device uint64) bool {
 // readOnly is true of a read-only mount and of a mount of a read-only filesystem.
 func readOnly(e *mountinfo.Info) bool {
 	return slices.Contains(strings.Split(e.Options, ","), "ro") || slices.Contains(strings.Split(e.VFSOptions, ","), "ro")
-}
-
-// deviceNumber returns the number of a block device, or ErrNotFound.
-func deviceNumber(path string) (uint64, error) {
-	var st unix.Stat_t
-	if err := unix.Stat(path, &st); err != nil {
-		return 0, fmt.Errorf("%w: device %s: %w", provision.ErrNotFound, path, err)
-	}
-	if st.Mode&unix.S_IFMT != unix.S_IFBLK {
-		return 0, fmt.Errorf("%w: %s is no block device", provision.ErrNotFound, path)
-	}
-	return st.Rdev, nil
 }

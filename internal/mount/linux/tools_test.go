@@ -24,6 +24,17 @@ func file(t *testing.T, content []byte) string {
 	return path
 }
 
+// opened is a file of such content, as a device is opened.
+func opened(t *testing.T, content []byte) *os.File {
+	t.Helper()
+	f, err := os.Open(file(t, content))
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { f.Close() })
+	return f
+}
+
 func withTools(t *testing.T, s *runtest.Script) *Mounter {
 	t.Helper()
 	m, err := New(Config{Runner: s, StatsTimeout: 50 * time.Millisecond})
@@ -57,7 +68,7 @@ func TestRepairFollowsTheExitCode(t *testing.T) {
 				}
 				return nil, runtest.Exit(c, tc.code, "what happened")
 			})
-			err := withTools(t, &s).repair(file(t, ext4Device(1, ext4Recover, 10)), provision.Ext4)
+			err := withTools(t, &s).repair(opened(t, ext4Device(1, ext4Recover, 10)), provision.Ext4)
 			if (err != nil) != tc.fails || (tc.class == nil) == errors.Is(err, mount.ErrCorrupt) {
 				t.Errorf("got %v", err)
 			}
@@ -73,10 +84,10 @@ func TestRepairFollowsTheExitCode(t *testing.T) {
 func TestCleanFilesystemNeedsNoProcess(t *testing.T) {
 	var s runtest.Script
 	m := withTools(t, &s)
-	if err := m.repair(file(t, ext4Device(1, 0, 10)), provision.Ext4); err != nil {
+	if err := m.repair(opened(t, ext4Device(1, 0, 10)), provision.Ext4); err != nil {
 		t.Error(err)
 	}
-	if err := m.repair(file(t, xfsDevice(10)), provision.XFS); err != nil {
+	if err := m.repair(opened(t, xfsDevice(10)), provision.XFS); err != nil {
 		t.Error(err)
 	}
 	if calls := s.Calls(); len(calls) != 0 {
@@ -86,7 +97,7 @@ func TestCleanFilesystemNeedsNoProcess(t *testing.T) {
 
 func TestDamagedVolumeIsNeverFormatted(t *testing.T) {
 	var s runtest.Script
-	err := withTools(t, &s).repair(file(t, make([]byte, 4096)), provision.Ext4)
+	err := withTools(t, &s).repair(opened(t, make([]byte, 4096)), provision.Ext4)
 	if !errors.Is(err, mount.ErrCorrupt) || len(s.Calls()) != 0 {
 		t.Errorf("got %v after running %v", err, s.Calls())
 	}
@@ -95,13 +106,14 @@ func TestDamagedVolumeIsNeverFormatted(t *testing.T) {
 func TestMkfsRefusesWhatIsNoDevice(t *testing.T) {
 	var s runtest.Script
 	m := withTools(t, &s)
-	if err := m.Mkfs(t.Context(), file(t, nil), "ext4", ""); !errors.Is(err, provision.ErrNotFound) {
+	if err := m.Mkfs(t.Context(), provision.Volume{Device: file(t, nil), Identity: "dm:a"}, "ext4", ""); !errors.Is(err, provision.ErrNotFound) {
 		t.Errorf("a file: %v", err)
 	}
-	if err := m.Mkfs(t.Context(), "/dev/null", "vfat", ""); !errors.Is(err, provision.ErrInvalid) {
+	null := provision.Volume{Device: "/dev/null", Identity: "dm:a"}
+	if err := m.Mkfs(t.Context(), null, "vfat", ""); !errors.Is(err, provision.ErrInvalid) {
 		t.Errorf("an unknown filesystem: %v", err)
 	}
-	if err := m.Mkfs(t.Context(), "/dev/null", "xfs", "-l logdev=/dev/sda"); !errors.Is(err, provision.ErrInvalid) {
+	if err := m.Mkfs(t.Context(), null, "xfs", "-l logdev=/dev/sda"); !errors.Is(err, provision.ErrInvalid) {
 		t.Errorf("an unknown option: %v", err)
 	}
 	if calls := s.Calls(); len(calls) != 0 {

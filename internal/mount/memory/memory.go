@@ -50,7 +50,7 @@ func (m *Mounter) Mount(ctx context.Context, r mount.Request) error {
 	}
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	v, err := m.device(r.Device)
+	v, err := m.device(r.Device, r.Identity)
 	if err != nil {
 		return err
 	}
@@ -78,7 +78,7 @@ func (m *Mounter) Bind(ctx context.Context, r mount.BindRequest) error {
 	}
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	v, err := m.device(r.Device)
+	v, err := m.device(r.Device, r.Identity)
 	if err != nil {
 		return err
 	}
@@ -126,7 +126,7 @@ func (m *Mounter) Grow(ctx context.Context, r mount.GrowRequest) error {
 	}
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	v, err := m.device(r.Device)
+	v, err := m.device(r.Device, r.Identity)
 	if err != nil {
 		return err
 	}
@@ -150,7 +150,7 @@ func (m *Mounter) Stats(ctx context.Context, path string) (mount.Stats, error) {
 	}
 	size := m.sizes[e.device]
 	if provision.IsDataset(e.device) { // it has no device to be smaller than
-		v, err := m.device(e.device)
+		v, err := m.device(e.device, "")
 		if err != nil {
 			return mount.Stats{}, err
 		}
@@ -161,15 +161,6 @@ func (m *Mounter) Stats(ctx context.Context, path string) (mount.Stats, error) {
 		Total: size, Available: size - size/64, Used: size / 64,
 		Inodes: inodes, InodesAvailable: inodes - 11, InodesUsed: 11,
 	}, nil
-}
-
-// DeviceSize implements mount.Mounter.
-func (m *Mounter) DeviceSize(ctx context.Context, device string) (int64, error) {
-	if err := cmp.Or(mount.CheckPath(device), context.Cause(ctx)); err != nil {
-		return 0, err
-	}
-	v, err := m.device(device)
-	return v.Size, err
 }
 
 // Mounts returns the targets where a device is mounted, in order.
@@ -186,10 +177,13 @@ func (m *Mounter) Mounts(device string) []string {
 	return targets
 }
 
-func (m *Mounter) device(path string) (provision.Volume, error) {
+func (m *Mounter) device(path string, is provision.Identity) (provision.Volume, error) {
 	v, ok := m.devices.Device(path)
-	if !ok {
+	switch {
+	case !ok:
 		return v, fmt.Errorf("%w: device %s", provision.ErrNotFound, path)
+	case v.Identity != is:
+		return v, fmt.Errorf("%w: %s is another device: %s, not %s", provision.ErrUnavailable, path, v.Identity, is)
 	}
 	return v, nil
 }

@@ -22,12 +22,11 @@ func TestConformance(t *testing.T) {
 		return conformance.Harness{
 			Mounter: memory.New(d),
 			Labels:  true,
-			Device: func(fs string) string {
+			Device: func(fs string) provision.Volume {
 				n++
 				return device(t, p, fmt.Sprintf("pvc-%d", n), fs)
 			},
-			Enlarge: func(device string) {
-				v, _ := d.Device(device)
+			Enlarge: func(v provision.Volume) {
 				if _, err := p.Expand(t.Context(), provision.ExpandRequest{ID: v.ID, Size: v.Size + 64<<20}); err != nil {
 					t.Fatal(err)
 				}
@@ -36,7 +35,7 @@ func TestConformance(t *testing.T) {
 	})
 }
 
-func device(t *testing.T, p provision.Provisioner, id, fs string) string {
+func device(t *testing.T, p provision.Provisioner, id, fs string) provision.Volume {
 	t.Helper()
 	v, err := p.Create(t.Context(), provision.CreateRequest{ID: id, Pool: pool, Size: 300 << 20})
 	if err == nil && fs != "" {
@@ -45,13 +44,14 @@ func device(t *testing.T, p provision.Provisioner, id, fs string) string {
 	if err != nil {
 		t.Fatal(err)
 	}
-	return v.Device
+	return v
 }
 
 func TestMountedVolumeCannotBeDeleted(t *testing.T) {
 	d := disks.NewDisks(disks.PoolConfig{PoolRef: pool, Total: 10 << 30})
 	p, m := disks.New(d, nil), memory.New(d)
-	r := mount.Request{Device: device(t, p, "pvc-1", "ext4"), Target: t.TempDir() + "/a", Filesystem: "ext4"}
+	v := device(t, p, "pvc-1", "ext4")
+	r := mount.Request{Device: v.Device, Identity: v.Identity, Target: t.TempDir() + "/a", Filesystem: "ext4"}
 	if err := m.Mount(t.Context(), r); err != nil {
 		t.Fatal(err)
 	}

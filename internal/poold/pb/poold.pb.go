@@ -90,6 +90,7 @@ type Volume struct {
 	Inline        *Inline                `protobuf:"bytes,7,opt,name=inline,proto3" json:"inline,omitempty"`
 	Source        *Source                `protobuf:"bytes,8,opt,name=source,proto3" json:"source,omitempty"`
 	Copying       bool                   `protobuf:"varint,9,opt,name=copying,proto3" json:"copying,omitempty"`
+	Identity      string                 `protobuf:"bytes,10,opt,name=identity,proto3" json:"identity,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -185,6 +186,13 @@ func (x *Volume) GetCopying() bool {
 		return x.Copying
 	}
 	return false
+}
+
+func (x *Volume) GetIdentity() string {
+	if x != nil {
+		return x.Identity
+	}
+	return ""
 }
 
 type Source struct {
@@ -1415,6 +1423,7 @@ type MountRequest struct {
 	Filesystem    string                 `protobuf:"bytes,3,opt,name=filesystem,proto3" json:"filesystem,omitempty"`
 	Options       []string               `protobuf:"bytes,4,rep,name=options,proto3" json:"options,omitempty"`
 	ReadOnly      bool                   `protobuf:"varint,5,opt,name=read_only,json=readOnly,proto3" json:"read_only,omitempty"`
+	Identity      string                 `protobuf:"bytes,6,opt,name=identity,proto3" json:"identity,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -1484,6 +1493,13 @@ func (x *MountRequest) GetReadOnly() bool {
 	return false
 }
 
+func (x *MountRequest) GetIdentity() string {
+	if x != nil {
+		return x.Identity
+	}
+	return ""
+}
+
 type MountResponse struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
 	unknownFields protoimpl.UnknownFields
@@ -1527,6 +1543,7 @@ type BindRequest struct {
 	Target        string                 `protobuf:"bytes,3,opt,name=target,proto3" json:"target,omitempty"`
 	ReadOnly      bool                   `protobuf:"varint,4,opt,name=read_only,json=readOnly,proto3" json:"read_only,omitempty"`
 	Context       string                 `protobuf:"bytes,5,opt,name=context,proto3" json:"context,omitempty"`
+	Identity      string                 `protobuf:"bytes,6,opt,name=identity,proto3" json:"identity,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -1592,6 +1609,13 @@ func (x *BindRequest) GetReadOnly() bool {
 func (x *BindRequest) GetContext() string {
 	if x != nil {
 		return x.Context
+	}
+	return ""
+}
+
+func (x *BindRequest) GetIdentity() string {
+	if x != nil {
+		return x.Identity
 	}
 	return ""
 }
@@ -1717,6 +1741,7 @@ type GrowRequest struct {
 	Device        string                 `protobuf:"bytes,1,opt,name=device,proto3" json:"device,omitempty"`
 	Target        string                 `protobuf:"bytes,2,opt,name=target,proto3" json:"target,omitempty"`
 	Filesystem    string                 `protobuf:"bytes,3,opt,name=filesystem,proto3" json:"filesystem,omitempty"`
+	Identity      string                 `protobuf:"bytes,4,opt,name=identity,proto3" json:"identity,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -1768,6 +1793,13 @@ func (x *GrowRequest) GetTarget() string {
 func (x *GrowRequest) GetFilesystem() string {
 	if x != nil {
 		return x.Filesystem
+	}
+	return ""
+}
+
+func (x *GrowRequest) GetIdentity() string {
+	if x != nil {
+		return x.Identity
 	}
 	return ""
 }
@@ -1936,94 +1968,6 @@ func (x *StatsResponse) GetInodesUsed() int64 {
 	return 0
 }
 
-type DeviceSizeRequest struct {
-	state         protoimpl.MessageState `protogen:"open.v1"`
-	Device        string                 `protobuf:"bytes,1,opt,name=device,proto3" json:"device,omitempty"`
-	unknownFields protoimpl.UnknownFields
-	sizeCache     protoimpl.SizeCache
-}
-
-func (x *DeviceSizeRequest) Reset() {
-	*x = DeviceSizeRequest{}
-	mi := &file_internal_poold_pb_poold_proto_msgTypes[31]
-	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
-	ms.StoreMessageInfo(mi)
-}
-
-func (x *DeviceSizeRequest) String() string {
-	return protoimpl.X.MessageStringOf(x)
-}
-
-func (*DeviceSizeRequest) ProtoMessage() {}
-
-func (x *DeviceSizeRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_internal_poold_pb_poold_proto_msgTypes[31]
-	if x != nil {
-		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
-		if ms.LoadMessageInfo() == nil {
-			ms.StoreMessageInfo(mi)
-		}
-		return ms
-	}
-	return mi.MessageOf(x)
-}
-
-// Deprecated: Use DeviceSizeRequest.ProtoReflect.Descriptor instead.
-func (*DeviceSizeRequest) Descriptor() ([]byte, []int) {
-	return file_internal_poold_pb_poold_proto_rawDescGZIP(), []int{31}
-}
-
-func (x *DeviceSizeRequest) GetDevice() string {
-	if x != nil {
-		return x.Device
-	}
-	return ""
-}
-
-type DeviceSizeResponse struct {
-	state         protoimpl.MessageState `protogen:"open.v1"`
-	Size          int64                  `protobuf:"varint,1,opt,name=size,proto3" json:"size,omitempty"`
-	unknownFields protoimpl.UnknownFields
-	sizeCache     protoimpl.SizeCache
-}
-
-func (x *DeviceSizeResponse) Reset() {
-	*x = DeviceSizeResponse{}
-	mi := &file_internal_poold_pb_poold_proto_msgTypes[32]
-	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
-	ms.StoreMessageInfo(mi)
-}
-
-func (x *DeviceSizeResponse) String() string {
-	return protoimpl.X.MessageStringOf(x)
-}
-
-func (*DeviceSizeResponse) ProtoMessage() {}
-
-func (x *DeviceSizeResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_internal_poold_pb_poold_proto_msgTypes[32]
-	if x != nil {
-		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
-		if ms.LoadMessageInfo() == nil {
-			ms.StoreMessageInfo(mi)
-		}
-		return ms
-	}
-	return mi.MessageOf(x)
-}
-
-// Deprecated: Use DeviceSizeResponse.ProtoReflect.Descriptor instead.
-func (*DeviceSizeResponse) Descriptor() ([]byte, []int) {
-	return file_internal_poold_pb_poold_proto_rawDescGZIP(), []int{32}
-}
-
-func (x *DeviceSizeResponse) GetSize() int64 {
-	if x != nil {
-		return x.Size
-	}
-	return 0
-}
-
 var File_internal_poold_pb_poold_proto protoreflect.FileDescriptor
 
 const file_internal_poold_pb_poold_proto_rawDesc = "" +
@@ -2031,7 +1975,7 @@ const file_internal_poold_pb_poold_proto_rawDesc = "" +
 	"\x1dinternal/poold/pb/poold.proto\x12\x0eberth.poold.v1\"1\n" +
 	"\aPoolRef\x12\x12\n" +
 	"\x04type\x18\x01 \x01(\tR\x04type\x12\x12\n" +
-	"\x04name\x18\x02 \x01(\tR\x04name\"\xa5\x02\n" +
+	"\x04name\x18\x02 \x01(\tR\x04name\"\xc1\x02\n" +
 	"\x06Volume\x12\x0e\n" +
 	"\x02id\x18\x01 \x01(\tR\x02id\x12+\n" +
 	"\x04pool\x18\x02 \x01(\v2\x17.berth.poold.v1.PoolRefR\x04pool\x12\x12\n" +
@@ -2043,7 +1987,9 @@ const file_internal_poold_pb_poold_proto_rawDesc = "" +
 	"\aproblem\x18\x06 \x01(\tR\aproblem\x12.\n" +
 	"\x06inline\x18\a \x01(\v2\x16.berth.poold.v1.InlineR\x06inline\x12.\n" +
 	"\x06source\x18\b \x01(\v2\x16.berth.poold.v1.SourceR\x06source\x12\x18\n" +
-	"\acopying\x18\t \x01(\bR\acopying\"<\n" +
+	"\acopying\x18\t \x01(\bR\acopying\x12\x1a\n" +
+	"\bidentity\x18\n" +
+	" \x01(\tR\bidentity\"<\n" +
 	"\x06Source\x12\x1a\n" +
 	"\bsnapshot\x18\x01 \x01(\tR\bsnapshot\x12\x16\n" +
 	"\x06volume\x18\x02 \x01(\tR\x06volume\"\xfb\x01\n" +
@@ -2145,7 +2091,7 @@ const file_internal_poold_pb_poold_proto_rawDesc = "" +
 	"\aoptions\x18\x03 \x01(\tR\aoptions\"\x1f\n" +
 	"\rDeleteRequest\x12\x0e\n" +
 	"\x02id\x18\x01 \x01(\tR\x02id\"\x10\n" +
-	"\x0eDeleteResponse\"\x95\x01\n" +
+	"\x0eDeleteResponse\"\xb1\x01\n" +
 	"\fMountRequest\x12\x16\n" +
 	"\x06device\x18\x01 \x01(\tR\x06device\x12\x16\n" +
 	"\x06target\x18\x02 \x01(\tR\x06target\x12\x1e\n" +
@@ -2153,24 +2099,27 @@ const file_internal_poold_pb_poold_proto_rawDesc = "" +
 	"filesystem\x18\x03 \x01(\tR\n" +
 	"filesystem\x12\x18\n" +
 	"\aoptions\x18\x04 \x03(\tR\aoptions\x12\x1b\n" +
-	"\tread_only\x18\x05 \x01(\bR\breadOnly\"\x0f\n" +
-	"\rMountResponse\"\x8c\x01\n" +
+	"\tread_only\x18\x05 \x01(\bR\breadOnly\x12\x1a\n" +
+	"\bidentity\x18\x06 \x01(\tR\bidentity\"\x0f\n" +
+	"\rMountResponse\"\xa8\x01\n" +
 	"\vBindRequest\x12\x16\n" +
 	"\x06device\x18\x01 \x01(\tR\x06device\x12\x16\n" +
 	"\x06source\x18\x02 \x01(\tR\x06source\x12\x16\n" +
 	"\x06target\x18\x03 \x01(\tR\x06target\x12\x1b\n" +
 	"\tread_only\x18\x04 \x01(\bR\breadOnly\x12\x18\n" +
-	"\acontext\x18\x05 \x01(\tR\acontext\"\x0e\n" +
+	"\acontext\x18\x05 \x01(\tR\acontext\x12\x1a\n" +
+	"\bidentity\x18\x06 \x01(\tR\bidentity\"\x0e\n" +
 	"\fBindResponse\"(\n" +
 	"\x0eUnmountRequest\x12\x16\n" +
 	"\x06target\x18\x01 \x01(\tR\x06target\"\x11\n" +
-	"\x0fUnmountResponse\"]\n" +
+	"\x0fUnmountResponse\"y\n" +
 	"\vGrowRequest\x12\x16\n" +
 	"\x06device\x18\x01 \x01(\tR\x06device\x12\x16\n" +
 	"\x06target\x18\x02 \x01(\tR\x06target\x12\x1e\n" +
 	"\n" +
 	"filesystem\x18\x03 \x01(\tR\n" +
-	"filesystem\"\x0e\n" +
+	"filesystem\x12\x1a\n" +
+	"\bidentity\x18\x04 \x01(\tR\bidentity\"\x0e\n" +
 	"\fGrowResponse\"\"\n" +
 	"\fStatsRequest\x12\x12\n" +
 	"\x04path\x18\x01 \x01(\tR\x04path\"\xbb\x01\n" +
@@ -2181,11 +2130,7 @@ const file_internal_poold_pb_poold_proto_rawDesc = "" +
 	"\x06inodes\x18\x04 \x01(\x03R\x06inodes\x12)\n" +
 	"\x10inodes_available\x18\x05 \x01(\x03R\x0finodesAvailable\x12\x1f\n" +
 	"\vinodes_used\x18\x06 \x01(\x03R\n" +
-	"inodesUsed\"+\n" +
-	"\x11DeviceSizeRequest\x12\x16\n" +
-	"\x06device\x18\x01 \x01(\tR\x06device\"(\n" +
-	"\x12DeviceSizeResponse\x12\x12\n" +
-	"\x04size\x18\x01 \x01(\x03R\x04size2\xb0\t\n" +
+	"inodesUsed2\xdb\b\n" +
 	"\x05Poold\x12G\n" +
 	"\x06Report\x12\x1d.berth.poold.v1.ReportRequest\x1a\x1e.berth.poold.v1.ReportResponse\x12F\n" +
 	"\x05Watch\x12\x1c.berth.poold.v1.WatchRequest\x1a\x1d.berth.poold.v1.WatchResponse0\x01\x12?\n" +
@@ -2202,9 +2147,7 @@ const file_internal_poold_pb_poold_proto_rawDesc = "" +
 	"\x04Bind\x12\x1b.berth.poold.v1.BindRequest\x1a\x1c.berth.poold.v1.BindResponse\x12J\n" +
 	"\aUnmount\x12\x1e.berth.poold.v1.UnmountRequest\x1a\x1f.berth.poold.v1.UnmountResponse\x12A\n" +
 	"\x04Grow\x12\x1b.berth.poold.v1.GrowRequest\x1a\x1c.berth.poold.v1.GrowResponse\x12D\n" +
-	"\x05Stats\x12\x1c.berth.poold.v1.StatsRequest\x1a\x1d.berth.poold.v1.StatsResponse\x12S\n" +
-	"\n" +
-	"DeviceSize\x12!.berth.poold.v1.DeviceSizeRequest\x1a\".berth.poold.v1.DeviceSizeResponseB#Z!berth.dev/berth/internal/poold/pbb\x06proto3"
+	"\x05Stats\x12\x1c.berth.poold.v1.StatsRequest\x1a\x1d.berth.poold.v1.StatsResponseB#Z!berth.dev/berth/internal/poold/pbb\x06proto3"
 
 var (
 	file_internal_poold_pb_poold_proto_rawDescOnce sync.Once
@@ -2218,42 +2161,40 @@ func file_internal_poold_pb_poold_proto_rawDescGZIP() []byte {
 	return file_internal_poold_pb_poold_proto_rawDescData
 }
 
-var file_internal_poold_pb_poold_proto_msgTypes = make([]protoimpl.MessageInfo, 34)
+var file_internal_poold_pb_poold_proto_msgTypes = make([]protoimpl.MessageInfo, 32)
 var file_internal_poold_pb_poold_proto_goTypes = []any{
-	(*PoolRef)(nil),            // 0: berth.poold.v1.PoolRef
-	(*Volume)(nil),             // 1: berth.poold.v1.Volume
-	(*Source)(nil),             // 2: berth.poold.v1.Source
-	(*Snapshot)(nil),           // 3: berth.poold.v1.Snapshot
-	(*Inline)(nil),             // 4: berth.poold.v1.Inline
-	(*Limits)(nil),             // 5: berth.poold.v1.Limits
-	(*Pool)(nil),               // 6: berth.poold.v1.Pool
-	(*ReportRequest)(nil),      // 7: berth.poold.v1.ReportRequest
-	(*ReportResponse)(nil),     // 8: berth.poold.v1.ReportResponse
-	(*WatchRequest)(nil),       // 9: berth.poold.v1.WatchRequest
-	(*WatchResponse)(nil),      // 10: berth.poold.v1.WatchResponse
-	(*CreateRequest)(nil),      // 11: berth.poold.v1.CreateRequest
-	(*ZFSOptions)(nil),         // 12: berth.poold.v1.ZFSOptions
-	(*SnapshotRequest)(nil),    // 13: berth.poold.v1.SnapshotRequest
-	(*PoolWish)(nil),           // 14: berth.poold.v1.PoolWish
-	(*Outcome)(nil),            // 15: berth.poold.v1.Outcome
-	(*GetRequest)(nil),         // 16: berth.poold.v1.GetRequest
-	(*ExpandRequest)(nil),      // 17: berth.poold.v1.ExpandRequest
-	(*FormatRequest)(nil),      // 18: berth.poold.v1.FormatRequest
-	(*DeleteRequest)(nil),      // 19: berth.poold.v1.DeleteRequest
-	(*DeleteResponse)(nil),     // 20: berth.poold.v1.DeleteResponse
-	(*MountRequest)(nil),       // 21: berth.poold.v1.MountRequest
-	(*MountResponse)(nil),      // 22: berth.poold.v1.MountResponse
-	(*BindRequest)(nil),        // 23: berth.poold.v1.BindRequest
-	(*BindResponse)(nil),       // 24: berth.poold.v1.BindResponse
-	(*UnmountRequest)(nil),     // 25: berth.poold.v1.UnmountRequest
-	(*UnmountResponse)(nil),    // 26: berth.poold.v1.UnmountResponse
-	(*GrowRequest)(nil),        // 27: berth.poold.v1.GrowRequest
-	(*GrowResponse)(nil),       // 28: berth.poold.v1.GrowResponse
-	(*StatsRequest)(nil),       // 29: berth.poold.v1.StatsRequest
-	(*StatsResponse)(nil),      // 30: berth.poold.v1.StatsResponse
-	(*DeviceSizeRequest)(nil),  // 31: berth.poold.v1.DeviceSizeRequest
-	(*DeviceSizeResponse)(nil), // 32: berth.poold.v1.DeviceSizeResponse
-	nil,                        // 33: berth.poold.v1.CreateRequest.LabelsEntry
+	(*PoolRef)(nil),         // 0: berth.poold.v1.PoolRef
+	(*Volume)(nil),          // 1: berth.poold.v1.Volume
+	(*Source)(nil),          // 2: berth.poold.v1.Source
+	(*Snapshot)(nil),        // 3: berth.poold.v1.Snapshot
+	(*Inline)(nil),          // 4: berth.poold.v1.Inline
+	(*Limits)(nil),          // 5: berth.poold.v1.Limits
+	(*Pool)(nil),            // 6: berth.poold.v1.Pool
+	(*ReportRequest)(nil),   // 7: berth.poold.v1.ReportRequest
+	(*ReportResponse)(nil),  // 8: berth.poold.v1.ReportResponse
+	(*WatchRequest)(nil),    // 9: berth.poold.v1.WatchRequest
+	(*WatchResponse)(nil),   // 10: berth.poold.v1.WatchResponse
+	(*CreateRequest)(nil),   // 11: berth.poold.v1.CreateRequest
+	(*ZFSOptions)(nil),      // 12: berth.poold.v1.ZFSOptions
+	(*SnapshotRequest)(nil), // 13: berth.poold.v1.SnapshotRequest
+	(*PoolWish)(nil),        // 14: berth.poold.v1.PoolWish
+	(*Outcome)(nil),         // 15: berth.poold.v1.Outcome
+	(*GetRequest)(nil),      // 16: berth.poold.v1.GetRequest
+	(*ExpandRequest)(nil),   // 17: berth.poold.v1.ExpandRequest
+	(*FormatRequest)(nil),   // 18: berth.poold.v1.FormatRequest
+	(*DeleteRequest)(nil),   // 19: berth.poold.v1.DeleteRequest
+	(*DeleteResponse)(nil),  // 20: berth.poold.v1.DeleteResponse
+	(*MountRequest)(nil),    // 21: berth.poold.v1.MountRequest
+	(*MountResponse)(nil),   // 22: berth.poold.v1.MountResponse
+	(*BindRequest)(nil),     // 23: berth.poold.v1.BindRequest
+	(*BindResponse)(nil),    // 24: berth.poold.v1.BindResponse
+	(*UnmountRequest)(nil),  // 25: berth.poold.v1.UnmountRequest
+	(*UnmountResponse)(nil), // 26: berth.poold.v1.UnmountResponse
+	(*GrowRequest)(nil),     // 27: berth.poold.v1.GrowRequest
+	(*GrowResponse)(nil),    // 28: berth.poold.v1.GrowResponse
+	(*StatsRequest)(nil),    // 29: berth.poold.v1.StatsRequest
+	(*StatsResponse)(nil),   // 30: berth.poold.v1.StatsResponse
+	nil,                     // 31: berth.poold.v1.CreateRequest.LabelsEntry
 }
 var file_internal_poold_pb_poold_proto_depIdxs = []int32{
 	0,  // 0: berth.poold.v1.Volume.pool:type_name -> berth.poold.v1.PoolRef
@@ -2267,7 +2208,7 @@ var file_internal_poold_pb_poold_proto_depIdxs = []int32{
 	6,  // 8: berth.poold.v1.ReportResponse.pools:type_name -> berth.poold.v1.Pool
 	0,  // 9: berth.poold.v1.CreateRequest.pool:type_name -> berth.poold.v1.PoolRef
 	5,  // 10: berth.poold.v1.CreateRequest.limits:type_name -> berth.poold.v1.Limits
-	33, // 11: berth.poold.v1.CreateRequest.labels:type_name -> berth.poold.v1.CreateRequest.LabelsEntry
+	31, // 11: berth.poold.v1.CreateRequest.labels:type_name -> berth.poold.v1.CreateRequest.LabelsEntry
 	4,  // 12: berth.poold.v1.CreateRequest.inline:type_name -> berth.poold.v1.Inline
 	2,  // 13: berth.poold.v1.CreateRequest.source:type_name -> berth.poold.v1.Source
 	12, // 14: berth.poold.v1.CreateRequest.zfs:type_name -> berth.poold.v1.ZFSOptions
@@ -2290,26 +2231,24 @@ var file_internal_poold_pb_poold_proto_depIdxs = []int32{
 	25, // 31: berth.poold.v1.Poold.Unmount:input_type -> berth.poold.v1.UnmountRequest
 	27, // 32: berth.poold.v1.Poold.Grow:input_type -> berth.poold.v1.GrowRequest
 	29, // 33: berth.poold.v1.Poold.Stats:input_type -> berth.poold.v1.StatsRequest
-	31, // 34: berth.poold.v1.Poold.DeviceSize:input_type -> berth.poold.v1.DeviceSizeRequest
-	8,  // 35: berth.poold.v1.Poold.Report:output_type -> berth.poold.v1.ReportResponse
-	10, // 36: berth.poold.v1.Poold.Watch:output_type -> berth.poold.v1.WatchResponse
-	1,  // 37: berth.poold.v1.Poold.Create:output_type -> berth.poold.v1.Volume
-	1,  // 38: berth.poold.v1.Poold.Get:output_type -> berth.poold.v1.Volume
-	1,  // 39: berth.poold.v1.Poold.Expand:output_type -> berth.poold.v1.Volume
-	1,  // 40: berth.poold.v1.Poold.Format:output_type -> berth.poold.v1.Volume
-	20, // 41: berth.poold.v1.Poold.Delete:output_type -> berth.poold.v1.DeleteResponse
-	3,  // 42: berth.poold.v1.Poold.TakeSnapshot:output_type -> berth.poold.v1.Snapshot
-	3,  // 43: berth.poold.v1.Poold.GetSnapshot:output_type -> berth.poold.v1.Snapshot
-	20, // 44: berth.poold.v1.Poold.DeleteSnapshot:output_type -> berth.poold.v1.DeleteResponse
-	15, // 45: berth.poold.v1.Poold.Ensure:output_type -> berth.poold.v1.Outcome
-	22, // 46: berth.poold.v1.Poold.Mount:output_type -> berth.poold.v1.MountResponse
-	24, // 47: berth.poold.v1.Poold.Bind:output_type -> berth.poold.v1.BindResponse
-	26, // 48: berth.poold.v1.Poold.Unmount:output_type -> berth.poold.v1.UnmountResponse
-	28, // 49: berth.poold.v1.Poold.Grow:output_type -> berth.poold.v1.GrowResponse
-	30, // 50: berth.poold.v1.Poold.Stats:output_type -> berth.poold.v1.StatsResponse
-	32, // 51: berth.poold.v1.Poold.DeviceSize:output_type -> berth.poold.v1.DeviceSizeResponse
-	35, // [35:52] is the sub-list for method output_type
-	18, // [18:35] is the sub-list for method input_type
+	8,  // 34: berth.poold.v1.Poold.Report:output_type -> berth.poold.v1.ReportResponse
+	10, // 35: berth.poold.v1.Poold.Watch:output_type -> berth.poold.v1.WatchResponse
+	1,  // 36: berth.poold.v1.Poold.Create:output_type -> berth.poold.v1.Volume
+	1,  // 37: berth.poold.v1.Poold.Get:output_type -> berth.poold.v1.Volume
+	1,  // 38: berth.poold.v1.Poold.Expand:output_type -> berth.poold.v1.Volume
+	1,  // 39: berth.poold.v1.Poold.Format:output_type -> berth.poold.v1.Volume
+	20, // 40: berth.poold.v1.Poold.Delete:output_type -> berth.poold.v1.DeleteResponse
+	3,  // 41: berth.poold.v1.Poold.TakeSnapshot:output_type -> berth.poold.v1.Snapshot
+	3,  // 42: berth.poold.v1.Poold.GetSnapshot:output_type -> berth.poold.v1.Snapshot
+	20, // 43: berth.poold.v1.Poold.DeleteSnapshot:output_type -> berth.poold.v1.DeleteResponse
+	15, // 44: berth.poold.v1.Poold.Ensure:output_type -> berth.poold.v1.Outcome
+	22, // 45: berth.poold.v1.Poold.Mount:output_type -> berth.poold.v1.MountResponse
+	24, // 46: berth.poold.v1.Poold.Bind:output_type -> berth.poold.v1.BindResponse
+	26, // 47: berth.poold.v1.Poold.Unmount:output_type -> berth.poold.v1.UnmountResponse
+	28, // 48: berth.poold.v1.Poold.Grow:output_type -> berth.poold.v1.GrowResponse
+	30, // 49: berth.poold.v1.Poold.Stats:output_type -> berth.poold.v1.StatsResponse
+	34, // [34:50] is the sub-list for method output_type
+	18, // [18:34] is the sub-list for method input_type
 	18, // [18:18] is the sub-list for extension type_name
 	18, // [18:18] is the sub-list for extension extendee
 	0,  // [0:18] is the sub-list for field type_name
@@ -2326,7 +2265,7 @@ func file_internal_poold_pb_poold_proto_init() {
 			GoPackagePath: reflect.TypeOf(x{}).PkgPath(),
 			RawDescriptor: unsafe.Slice(unsafe.StringData(file_internal_poold_pb_poold_proto_rawDesc), len(file_internal_poold_pb_poold_proto_rawDesc)),
 			NumEnums:      0,
-			NumMessages:   34,
+			NumMessages:   32,
 			NumExtensions: 0,
 			NumServices:   1,
 		},

@@ -41,7 +41,6 @@ const (
 	Poold_Unmount_FullMethodName        = "/berth.poold.v1.Poold/Unmount"
 	Poold_Grow_FullMethodName           = "/berth.poold.v1.Poold/Grow"
 	Poold_Stats_FullMethodName          = "/berth.poold.v1.Poold/Stats"
-	Poold_DeviceSize_FullMethodName     = "/berth.poold.v1.Poold/DeviceSize"
 )
 
 // PooldClient is the client API for Poold service.
@@ -66,7 +65,6 @@ type PooldClient interface {
 	Unmount(ctx context.Context, in *UnmountRequest, opts ...grpc.CallOption) (*UnmountResponse, error)
 	Grow(ctx context.Context, in *GrowRequest, opts ...grpc.CallOption) (*GrowResponse, error)
 	Stats(ctx context.Context, in *StatsRequest, opts ...grpc.CallOption) (*StatsResponse, error)
-	DeviceSize(ctx context.Context, in *DeviceSizeRequest, opts ...grpc.CallOption) (*DeviceSizeResponse, error)
 }
 
 type pooldClient struct {
@@ -246,16 +244,6 @@ func (c *pooldClient) Stats(ctx context.Context, in *StatsRequest, opts ...grpc.
 	return out, nil
 }
 
-func (c *pooldClient) DeviceSize(ctx context.Context, in *DeviceSizeRequest, opts ...grpc.CallOption) (*DeviceSizeResponse, error) {
-	cOpts := append([]grpc.CallOption{grpc.StaticMethod()}, opts...)
-	out := new(DeviceSizeResponse)
-	err := c.cc.Invoke(ctx, Poold_DeviceSize_FullMethodName, in, out, cOpts...)
-	if err != nil {
-		return nil, err
-	}
-	return out, nil
-}
-
 // PooldServer is the server API for Poold service.
 // All implementations must embed UnimplementedPooldServer
 // for forward compatibility.
@@ -278,7 +266,6 @@ type PooldServer interface {
 	Unmount(context.Context, *UnmountRequest) (*UnmountResponse, error)
 	Grow(context.Context, *GrowRequest) (*GrowResponse, error)
 	Stats(context.Context, *StatsRequest) (*StatsResponse, error)
-	DeviceSize(context.Context, *DeviceSizeRequest) (*DeviceSizeResponse, error)
 	mustEmbedUnimplementedPooldServer()
 }
 
@@ -336,9 +323,6 @@ func (UnimplementedPooldServer) Grow(context.Context, *GrowRequest) (*GrowRespon
 }
 func (UnimplementedPooldServer) Stats(context.Context, *StatsRequest) (*StatsResponse, error) {
 	return nil, status.Error(codes.Unimplemented, "method Stats not implemented")
-}
-func (UnimplementedPooldServer) DeviceSize(context.Context, *DeviceSizeRequest) (*DeviceSizeResponse, error) {
-	return nil, status.Error(codes.Unimplemented, "method DeviceSize not implemented")
 }
 func (UnimplementedPooldServer) mustEmbedUnimplementedPooldServer() {}
 func (UnimplementedPooldServer) testEmbeddedByValue()               {}
@@ -642,24 +626,6 @@ func _Poold_Stats_Handler(srv interface{}, ctx context.Context, dec func(interfa
 	return interceptor(ctx, in, info, handler)
 }
 
-func _Poold_DeviceSize_Handler(srv interface{}, ctx context.Context, dec func(interface{}) error, interceptor grpc.UnaryServerInterceptor) (interface{}, error) {
-	in := new(DeviceSizeRequest)
-	if err := dec(in); err != nil {
-		return nil, err
-	}
-	if interceptor == nil {
-		return srv.(PooldServer).DeviceSize(ctx, in)
-	}
-	info := &grpc.UnaryServerInfo{
-		Server:     srv,
-		FullMethod: Poold_DeviceSize_FullMethodName,
-	}
-	handler := func(ctx context.Context, req interface{}) (interface{}, error) {
-		return srv.(PooldServer).DeviceSize(ctx, req.(*DeviceSizeRequest))
-	}
-	return interceptor(ctx, in, info, handler)
-}
-
 // Poold_ServiceDesc is the grpc.ServiceDesc for Poold service.
 // It's only intended for direct use with grpc.RegisterService,
 // and not to be introspected or modified (even as a copy)
@@ -726,10 +692,6 @@ var Poold_ServiceDesc = grpc.ServiceDesc{
 		{
 			MethodName: "Stats",
 			Handler:    _Poold_Stats_Handler,
-		},
-		{
-			MethodName: "DeviceSize",
-			Handler:    _Poold_DeviceSize_Handler,
 		},
 	},
 	Streams: []grpc.StreamDesc{

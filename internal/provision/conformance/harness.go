@@ -27,6 +27,10 @@ type Harness struct {
 	// Open opens a volume's device, as a mount does; the result closes it.
 	Open func(v provision.Volume) (closeDevice func())
 
+	// Mislead makes the path of a volume's device lead to the device of another volume; nil of
+	// a provisioner without paths.
+	Mislead func(v, other provision.Volume)
+
 	// Scramble makes whatever signature the device bears unreadable.
 	Scramble func(v provision.Volume)
 
@@ -75,6 +79,7 @@ func Run(t *testing.T, start func(*testing.T) Harness) {
 		"many format requests at once make one filesystem":                   formatAtOnce,
 		"an unreadable signature does not make a volume blank":               formatsByRecord,
 		"a volume made again after delete is blank":                          blankAfterDelete,
+		"a path that leads to another volume is not believed":                misled,
 		"delete is done when it returns and can be repeated":                 deletes,
 		"an open device is in use and survives delete":                       inUse,
 		"what others put into the pool is counted and never touched":         foreign,

@@ -63,7 +63,7 @@ func (m *model) create(t *rapid.T) {
 	default:
 		expect(t, err, nil)
 		if !exists {
-			m.volumes[r.ID] = provision.Volume{ID: r.ID, Pool: m.f.Pool, Size: r.Size, Device: got.Device}
+			m.volumes[r.ID] = provision.Volume{ID: r.ID, Pool: m.f.Pool, Size: r.Size, Device: got.Device, Identity: got.Identity}
 		}
 	}
 }

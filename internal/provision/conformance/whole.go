@@ -26,6 +26,7 @@ func RunWhole(t *testing.T, start func(*testing.T) Harness) {
 		"many format requests at once make one filesystem":          formatAtOnce,
 		"an unreadable signature does not make a volume blank":      formatsByRecord,
 		"a volume made again after delete is blank":                 blankAfterDelete,
+		"a path that leads to another volume is not believed":       misledWhole,
 		"delete is done when it returns and can be repeated":        deletesWhole,
 		"what a volume held is not in the next one":                 forgets,
 		"an open device is in use and survives delete":              inUse,

@@ -70,7 +70,7 @@ func (m *wholeModel) create(t *rapid.T) {
 	default:
 		expect(t, err, nil)
 		if !exists {
-			m.volumes[r.Pool] = provision.Volume{ID: r.ID, Pool: r.Pool, Size: unit, Device: got.Device}
+			m.volumes[r.Pool] = provision.Volume{ID: r.ID, Pool: r.Pool, Size: unit, Device: got.Device, Identity: got.Identity}
 		}
 	}
 }

@@ -7,6 +7,7 @@ import (
 	"io"
 	"time"
 
+	"berth.dev/berth/internal/provision"
 	"berth.dev/berth/internal/provision/device/gpt"
 	"berth.dev/berth/internal/provision/wipe"
 )
@@ -60,8 +61,8 @@ type Disks interface {
 	// mounted or held, and nothing can be until it is closed.
 	Hold(name string) (Holder, error)
 
-	// Exists says whether the node of a disk or partition is there and leads to it.
-	Exists(path string) bool
+	// Leads returns nil if a path leads to the device of an identity.
+	Leads(path string, is provision.Identity) error
 
 	// Keep opens a partition for reading, which keeps the kernel from forgetting it.
 	Keep(path string) (io.Closer, error)
@@ -100,9 +101,8 @@ type Holder interface {
 type Config struct {
 	// Disks of this machine.
 	Disks Disks
-	// Mkfs makes a filesystem on a device, over whatever it holds. It must not be
-	// killed in the middle and is called once the record says that the device is blank.
-	Mkfs func(ctx context.Context, device, filesystem, options string) error
+	// Mkfs makes filesystems.
+	Mkfs provision.Mkfs
 
 	// ReadTimeout is how long a report waits for a disk; 10 s by default.
 	ReadTimeout time.Duration

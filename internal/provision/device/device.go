@@ -111,8 +111,9 @@ func (p *Provisioner) ready(d *disk) bool {
 	if !ok || !now.same(d.Disk) {
 		return false
 	}
+	v := d.volume()
 	path, known := now.node(d.content.record)
-	return known && path == d.volume().Device && p.config.Disks.Exists(path)
+	return known && path == v.Device && p.config.Disks.Leads(path, v.Identity) == nil
 }
 
 // activated completes a volume's table, makes its partition known to the kernel and

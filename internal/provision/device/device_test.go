@@ -49,14 +49,18 @@ type mkfs struct {
 	fault   error
 }
 
-func (m *mkfs) make(_ context.Context, path, filesystem, _ string) error {
+func (m *mkfs) make(_ context.Context, v provision.Volume, filesystem, _ string) error {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	m.made++
-	if m.fault == nil {
-		m.machine.WritePartition(path, "a filesystem: "+filesystem)
+	if m.fault != nil {
+		return m.fault
 	}
-	return m.fault
+	err := m.machine.Leads(v.Device, v.Identity)
+	if err == nil {
+		m.machine.WritePartition(v.Device, "a filesystem: "+filesystem)
+	}
+	return err
 }
 
 // start makes a provisioner and runs it until the test or its stop ends it.
@@ -146,6 +150,7 @@ func TestConformanceOnPlayedDisks(t *testing.T) {
 			},
 			PutForeign: func(string, int64) { m.WriteDisk("sdb", 1080, "\x53\xef") },
 			Open:       func(v provision.Volume) func() { return m.Open(v.Device) },
+			Mislead:    func(v, other provision.Volume) { m.Mislead(v.Device, other.Device) },
 			Scramble:   func(v provision.Volume) { m.WritePartition(v.Device, "no signature at all") },
 			Formats:    func(string) int { return n.mkfs.made },
 			Write:      func(v provision.Volume, text string) { m.WritePartition(v.Device, text) },

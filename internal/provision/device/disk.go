@@ -138,9 +138,12 @@ func (d *disk) ref() provision.PoolRef {
 // volume is the disk's volume as the world sees it.
 func (d *disk) volume() provision.Volume {
 	r := d.content.record
-	_, size := r.extent(d.Geometry)
+	start, size := r.extent(d.Geometry)
 	device, _ := d.node(r)
-	v := provision.Volume{ID: r.id, Pool: d.ref(), Size: size, Device: device, Filesystem: string(r.status)}
+	v := provision.Volume{
+		ID: r.id, Pool: d.ref(), Size: size, Device: device, Filesystem: string(r.status),
+		Identity: provision.PartitionIdentity(d.Sequence, d.Disk.Identity, start, size),
+	}
 	if v.Problem = d.trouble(); v.Problem == "" {
 		v.Problem = d.content.problem
 	}

@@ -34,7 +34,7 @@ func (p *Provisioner) formatLocked(ctx context.Context, r provision.FormatReques
 	if err := p.confirm(v); err != nil {
 		return provision.Volume{}, err
 	}
-	if err := p.config.Mkfs(ctx, v.Device, r.Filesystem, r.Options); err != nil {
+	if err := p.config.Mkfs(ctx, v, r.Filesystem, r.Options); err != nil {
 		return provision.Volume{}, fmt.Errorf("making %s on volume %s: %w", r.Filesystem, v.ID, err)
 	}
 	if err := p.record(ctx, v, status(r.Filesystem)); err != nil {
@@ -47,9 +47,8 @@ func (p *Provisioner) formatLocked(ctx context.Context, r provision.FormatReques
 	return d.volume(), nil
 }
 
-// confirm makes sure that the device is the volume's partition and that the disk
-// itself says that it is blank: a name that has passed to another disk would turn mkfs on
-// somebody else's data.
+// confirm makes sure that the disk itself says that the volume is blank. That the partition is
+// on this disk is proved when it is opened.
 func (p *Provisioner) confirm(v provision.Volume) error {
 	d, err := p.state.find(v.ID)
 	if err != nil {
@@ -59,7 +58,7 @@ func (p *Provisioner) confirm(v provision.Volume) error {
 	if err != nil {
 		return fmt.Errorf("%w: disk %s: %w", provision.ErrUnavailable, d.Name, err)
 	}
-	if c.kind != ours || c.problem != "" || c.record != d.content.record || c.record.status != blank || !p.ready(&d) {
+	if c.kind != ours || c.problem != "" || c.record != d.content.record || c.record.status != blank || d.volume() != v {
 		return fmt.Errorf("%w: partition %s is not blank volume %s", provision.ErrConflict, v.Device, v.ID)
 	}
 	return nil

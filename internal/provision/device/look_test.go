@@ -8,6 +8,7 @@ import (
 	"testing/synctest"
 	"time"
 
+	"berth.dev/berth/internal/provision"
 	"berth.dev/berth/internal/provision/conformance"
 	"berth.dev/berth/internal/provision/device"
 	"berth.dev/berth/internal/provision/device/devicetest"
@@ -40,7 +41,7 @@ const interval = 10 * time.Second
 func looking(t *testing.T) (*asked, *device.Provisioner) {
 	t.Helper()
 	kernel := &asked{Machine: disks()}
-	p, err := device.New(device.Config{Disks: kernel, LookInterval: interval, Mkfs: func(context.Context, string, string, string) error { return nil }})
+	p, err := device.New(device.Config{Disks: kernel, LookInterval: interval, Mkfs: func(context.Context, provision.Volume, string, string) error { return nil }})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -73,11 +73,11 @@ func startReal(t *testing.T) running {
 	}
 	var mu sync.Mutex
 	formats := new(int)
-	made, err := device.New(device.Config{Disks: kernel.Disks{}, LookInterval: 2 * time.Second, Mkfs: func(ctx context.Context, path, fs, options string) error {
+	made, err := device.New(device.Config{Disks: kernel.Disks{}, LookInterval: 2 * time.Second, Mkfs: func(ctx context.Context, v provision.Volume, fs, options string) error {
 		mu.Lock()
 		defer mu.Unlock()
 		*formats++
-		return mounter.Mkfs(ctx, path, fs, options)
+		return mounter.Mkfs(ctx, v, fs, options)
 	}})
 	if err != nil {
 		t.Fatal(err)
@@ -187,12 +187,12 @@ func TestAVolumeIsFoundByItsDiskAloneOnARealDisk(t *testing.T) {
 		t.Fatal(err)
 	}
 	holder.Close()
-	if (kernel.Disks{}).Exists(v.Device) {
+	if (kernel.Disks{}).Leads(v.Device, v.Identity) == nil {
 		t.Fatal("the partition is still there")
 	}
 	r = startReal(t)
 	v.Filesystem = provision.Ext4
-	if got, err := r.Get(t.Context(), id); err != nil || got != v || !(kernel.Disks{}).Exists(v.Device) {
+	if got, err := r.Get(t.Context(), id); err != nil || got != v || (kernel.Disks{}).Leads(v.Device, v.Identity) != nil {
 		t.Errorf("found %+v, %v; want %+v", got, err, v)
 	}
 }

@@ -31,29 +31,24 @@ func (p *Provisioner) activateAll(ctx context.Context) {
 	}
 }
 
-// activated activates a volume whose device is not there and returns it; with a
-// problem if the device does not appear.
+// activated activates a volume whose node does not lead to its device and returns it; with a
+// problem if the node still does not.
 func (p *Provisioner) activated(ctx context.Context, name, id string) (provision.Volume, error) {
 	unlock, err := p.groups.Lock(ctx, name)
 	if err != nil {
 		return provision.Volume{}, err
 	}
-	return run.Do(ctx, &p.tasks, func(context.Context) (provision.Volume, error) {
+	return run.Do(ctx, &p.tasks, func(ctx context.Context) (provision.Volume, error) {
 		defer unlock()
+		if _, err := p.view(name, id); err != nil {
+			return provision.Volume{}, err // deleted meanwhile
+		}
+		failure := p.reach(ctx, name, id)
 		v, err := p.view(name, id)
-		if err != nil || p.config.Devices.Exists(v.Device) {
-			return v, err // somebody else activated or deleted it meanwhile
+		if err == nil && failure != nil && v.Problem == "" {
+			v.Problem = fmt.Sprintf("the device of the volume cannot be used: %v", failure)
 		}
-		err = p.activateLocked(name, id)
-		switch {
-		case p.config.Devices.Exists(v.Device):
-			v.Problem = ""
-		case err != nil:
-			v.Problem = fmt.Sprintf("the volume cannot be activated: %v", err)
-		default:
-			v.Problem = fmt.Sprintf("the volume is active and its device %s is not there", v.Device)
-		}
-		return v, nil
+		return v, err
 	})
 }
 

@@ -2,6 +2,7 @@ package lvm_test
 
 import (
 	"errors"
+	"maps"
 	"testing"
 
 	"berth.dev/berth/internal/provision/lvm/lvmtest"
@@ -61,6 +62,54 @@ func TestVolumeWhoseDeviceIsNotThereIsActivatedWhenAskedFor(t *testing.T) {
 		t.Errorf("a volume that cannot be activated: %+v, %v; want a problem", v, err)
 	}
 }
+
+func TestANodeThatTheMachineLeftIsMadeAnew(t *testing.T) {
+	for name, tc := range map[string]struct {
+		left      func(host *lvmtest.Host, own, other string)
+		processes map[string]int
+	}{
+		"of a volume that it deactivated":                 {func(h *lvmtest.Host, own, _ string) { h.Deactivate(own) }, map[string]int{"lvchange": 1}},
+		"of one whose number is another's by now":         {func(h *lvmtest.Host, own, other string) { h.Deactivate(own); h.Mislead(own, other) }, map[string]int{"lvchange": 1}},
+		"of one that it activated again without the node": {func(h *lvmtest.Host, own, other string) { h.Mislead(own, other) }, map[string]int{"lvchange": 1, "vgmknodes": 1}},
+		"of one that it activated again, which went":      {func(h *lvmtest.Host, own, _ string) { h.Mislead(own, "") }, map[string]int{"lvchange": 1, "vgmknodes": 1}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			host := lvmtest.NewHost(map[string]int64{vg.Name: 100})
+			counter, c := counted(host)
+			p, _ := start(t, c)
+			v, other := create(t, p, request("pvc-1", 1)), create(t, p, request("pvc-2", 1))
+			tc.left(host, v.Device, other.Device)
+			counter.Take()
+			for range 2 {
+				if got, err := p.Get(t.Context(), v.ID); err != nil || got != v || host.Leads(v.Device, v.Identity) != nil {
+					t.Errorf("got %+v, %v, want %+v, and its node: %v", got, err, v, host.Leads(v.Device, v.Identity))
+				}
+			}
+			if got := counter.Take(); !maps.Equal(got, tc.processes) {
+				t.Errorf("it took the processes %v, want %v", got, tc.processes)
+			}
+		})
+	}
+}
+
+func TestAVolumeOfWhichTheKernelDidNotTellIsKnownByTheNextReport(t *testing.T) {
+	host := lvmtest.NewHost(map[string]int64{vg.Name: 100})
+	_, c := counted(host)
+	c.Devices = mute{host}
+	p, _ := start(t, c)
+	if v := create(t, p, request("pvc-1", 1)); v.Identity != "" {
+		t.Errorf("it is known as %q", v.Identity)
+	}
+	v, err := p.Get(t.Context(), "pvc-1")
+	if err != nil || v.Problem != "" || host.Leads(v.Device, v.Identity) != nil {
+		t.Errorf("got %+v, %v", v, err)
+	}
+}
+
+// mute does not tell what a device is.
+type mute struct{ *lvmtest.Host }
+
+func (mute) UUID(string) (string, error) { return "", errors.New("no answer") }
 
 func TestVolumeRenamedByHandIsNoLongerBerths(t *testing.T) {
 	host := rebooted("pvc-1")

@@ -14,6 +14,8 @@ type change struct {
 	// id of the volume or snapshot, and the thin pool it is in; empty if it is carved out
 	// of the group.
 	id, thin string
+	// makes is the logical volume that is made, with a device; empty if none is.
+	makes string
 	// grows says that the thin pool promises more by this change.
 	grows bool
 	// writes is how often LVM writes the group's metadata for it; 0 means once.
@@ -146,6 +148,7 @@ func (p *Provisioner) learnt(c change, size int64, before uint64) {
 			devices = g.devices
 		}
 	})
+	uuid := p.made(c.group, c.makes)
 	seqno, err := p.sequence(devices)
 	foreseen := before + max(c.writes, 1)
 	p.state.with(c.group, func(g *group) {
@@ -153,6 +156,9 @@ func (p *Provisioner) learnt(c change, size int64, before uint64) {
 			return
 		}
 		c.learn(g, size)
+		if c.makes != "" {
+			g.uuids[c.makes] = uuid
+		}
 		if err != nil {
 			g.seqno = max(g.seqno, foreseen)
 		}

@@ -130,6 +130,13 @@ func (c Config) activateCommand(group string, ids ...string) run.Command {
 	return c.command("lvchange", append([]string{"--yes", "--activate", "y"}, within(group, ids)...)...)
 }
 
+// nodesCommand makes the nodes of an active volume anew. LVM is told to do so itself: udev leaves
+// alone what it did not make.
+func (c Config) nodesCommand(group, id string) run.Command {
+	c.Udev = false
+	return c.command("vgmknodes", group+"/"+id)
+}
+
 // resumeCommand loads what LVM has recorded of volumes into the kernel, and resumes them.
 func (c Config) resumeCommand(group string, ids ...string) run.Command {
 	return c.command("lvchange", append([]string{"--yes", "--refresh"}, within(group, ids)...)...)

@@ -6,6 +6,7 @@ import (
 	"io"
 	"time"
 
+	"berth.dev/berth/internal/provision"
 	"berth.dev/berth/internal/provision/lvm/duplicate"
 	"berth.dev/berth/internal/provision/wipe"
 	"berth.dev/berth/internal/run"
@@ -14,11 +15,12 @@ import (
 // Devices is what the provisioner sees of block devices without starting a
 // process; package kernel implements it.
 type Devices interface {
-	// Exists says whether a device node is there.
-	Exists(path string) bool
+	// Leads returns nil if a device node is there and leads to the device of an identity,
+	// and else what it leads to. It opens nothing.
+	Leads(path string, is provision.Identity) error
 
-	// Mapping returns the device-mapper name and uuid of a device.
-	Mapping(path string) (name, uuid string, err error)
+	// UUID returns the uuid of a device-mapper device; fs.ErrNotExist if there is none.
+	UUID(name string) (string, error)
 
 	// Sequence returns the number of the last change of the volume group whose
 	// metadata a physical volume holds. An error means that it holds none or cannot be
@@ -44,12 +46,12 @@ type Devices interface {
 	// Opens returns how often a device-mapper device is open; 0 if there is none.
 	Opens(name string) (int, error)
 
-	// Hold opens a device for writing, alone: it fails with ErrBusy while it is mounted
-	// or held, and cannot be until it is closed.
-	Hold(path string) (Holder, error)
+	// Hold opens the device of an identity for writing, alone: it fails with ErrBusy while it
+	// is mounted or held, and cannot be until it is closed. Of another device it is an error.
+	Hold(path string, is provision.Identity) (Holder, error)
 
-	// Look opens a device for reading.
-	Look(path string) (Looker, error)
+	// Look opens the device of an identity for reading.
+	Look(path string, is provision.Identity) (Looker, error)
 
 	// Provides says whether the device mapper has a type of target, after it had the
 	// kernel load what that needs.
@@ -78,9 +80,6 @@ type Looker interface {
 
 	// Size in bytes.
 	Size() (int64, error)
-
-	// Mapping returns the device-mapper name and uuid of what is open.
-	Mapping() (name, uuid string, err error)
 }
 
 // Holder is a device that is open for writing, alone.
@@ -96,9 +95,8 @@ type Config struct {
 	Runner run.Runner
 	// Devices of this machine.
 	Devices Devices
-	// Mkfs makes a filesystem on a device, over whatever it holds. It must not be
-	// killed in the middle and is called once the record says that the device is blank.
-	Mkfs func(ctx context.Context, device, filesystem, options string) error
+	// Mkfs makes filesystems.
+	Mkfs provision.Mkfs
 
 	// Disks that volume groups are made of; nil means that none is made here.
 	Disks Lender

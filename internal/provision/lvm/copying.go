@@ -130,19 +130,15 @@ func (p *Provisioner) duplicate(ctx context.Context, name, id string) error {
 	return nil
 }
 
-// open opens a logical volume for reading, and makes sure that it is that.
+// open opens a logical volume for reading.
 func (p *Provisioner) open(ctx context.Context, name, lv string) (Looker, error) {
-	path, prefix, err := p.awake(ctx, name, lv)
+	path, is, err := p.awake(ctx, name, lv)
 	if err != nil {
 		return nil, err
 	}
-	from, err := p.config.Devices.Look(path)
+	from, err := p.config.Devices.Look(path, is)
 	if err != nil {
 		return nil, fmt.Errorf("%w: %w", provision.ErrUnavailable, err)
-	}
-	if err := is(from, mappingName(name, lv), prefix); err != nil {
-		from.Close()
-		return nil, err
 	}
 	return from, nil
 }
@@ -153,7 +149,7 @@ func (p *Provisioner) cow(name, id, of string, plan func(*group) (done bool, err
 	var how provision.Wipe
 	begun := false
 	return change{
-		group: name, id: id, writes: cowMakes,
+		group: name, id: id, makes: cowName(id), writes: cowMakes,
 		plan: func(g *group, _ bool) (done bool, size int64, err error) {
 			if done, err = plan(g); done || err != nil {
 				return done, 0, err

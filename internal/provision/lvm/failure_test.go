@@ -137,11 +137,11 @@ func TestMkfsThatFailsLeavesTheVolumeBlank(t *testing.T) {
 	_, c := counted(host)
 	good := c.Mkfs
 	fail := true
-	c.Mkfs = func(ctx context.Context, device, fs, options string) error {
+	c.Mkfs = func(ctx context.Context, v provision.Volume, fs, options string) error {
 		if fail {
 			return errors.New("mkfs is broken")
 		}
-		return good(ctx, device, fs, options)
+		return good(ctx, v, fs, options)
 	}
 	p, _ := start(t, c)
 	if _, err := p.Create(t.Context(), request("pvc-1", 8)); err != nil {
@@ -168,24 +168,28 @@ func TestMkfsThatFailsLeavesTheVolumeBlank(t *testing.T) {
 	}
 }
 
-// stranger shows another device behind every path.
-type stranger struct{ *lvmtest.Host }
-
-func (stranger) Mapping(string) (name, uuid string, err error) { return "vg--a-root", "LVM-other", nil }
-
 func TestDeviceNodeOfAnotherVolumeIsNeverFormatted(t *testing.T) {
 	host := lvmtest.NewHost(map[string]int64{vg.Name: 100})
+	host.PutForeign(vg.Name, "root", unit)
 	_, c := counted(host)
-	c.Devices = stranger{host}
-	c.Mkfs = func(context.Context, string, string, string) error {
-		t.Error("mkfs ran on somebody else's device")
-		return nil
-	}
 	p, _ := start(t, c)
-	if _, err := p.Create(t.Context(), request("pvc-1", 8)); err != nil {
+	v, err := p.Create(t.Context(), request("pvc-1", 8))
+	if err != nil {
 		t.Fatal(err)
 	}
-	if _, err := p.Format(t.Context(), provision.FormatRequest{ID: "pvc-1", Filesystem: "ext4"}); !errors.Is(err, provision.ErrConflict) {
-		t.Errorf("got %v, want ErrConflict", err)
+	format := provision.FormatRequest{ID: "pvc-1", Filesystem: "ext4"}
+	host.Mislead(v.Device, "/dev/vg-a/root")
+	host.Around = only("vgmknodes", func(c run.Command, _ func() ([]byte, error)) ([]byte, error) { return nil, exit5(c) })
+	if _, err := p.Format(t.Context(), format); !errors.Is(err, provision.ErrUnavailable) || !strings.Contains(err.Error(), "is another device: dm:vg--a-root ") {
+		t.Errorf("got %v, want ErrUnavailable that says what the device is", err)
 	}
+	host.Around = nil
+	if v, err := p.Format(t.Context(), format); err != nil || v.Filesystem != "ext4" {
+		t.Errorf("once LVM makes the node anew: %+v, %v", v, err)
+	}
+	host.On("/dev/vg-a/root", func(v *lvmtest.Volume) {
+		if v.Signature != "" {
+			t.Error("a filesystem was made on somebody else's device")
+		}
+	})
 }

@@ -19,7 +19,7 @@ type finishing struct {
 
 const mine, at = "its user's", unit + 4096
 
-func (f *finishing) Hold(path string) (lvm.Holder, error) {
+func (f *finishing) Hold(path string, is provision.Identity) (lvm.Holder, error) {
 	if path == "/dev/vg-a/pvc-2" {
 		f.once.Do(func() {
 			f.Edit(func(groups map[string]*lvmtest.Group) (unnoticed string) {
@@ -33,7 +33,7 @@ func (f *finishing) Hold(path string) (lvm.Holder, error) {
 			f.WriteAt(path, mine, at)
 		})
 	}
-	return f.Host.Hold(path)
+	return f.Host.Hold(path, is)
 }
 
 func TestACopyThatAnotherProcessMadeWholeIsNotFilledOnceMore(t *testing.T) {

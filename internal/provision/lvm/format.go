@@ -3,7 +3,6 @@ package lvm
 import (
 	"context"
 	"fmt"
-	"strings"
 
 	"berth.dev/berth/internal/provision"
 	"berth.dev/berth/internal/run"
@@ -26,17 +25,14 @@ func (p *Provisioner) Format(ctx context.Context, r provision.FormatRequest) (pr
 }
 
 func (p *Provisioner) formatLocked(ctx context.Context, r provision.FormatRequest) (provision.Volume, error) {
-	v, err := p.Get(ctx, r.ID) // active, with its device node
+	v, err := p.Get(ctx, r.ID) // active, and its node leads to its device
 	if err != nil {
 		return provision.Volume{}, err
 	}
 	if met, err := r.Met(v); met || err != nil {
 		return v, err
 	}
-	if err := p.confirm(v); err != nil {
-		return provision.Volume{}, err
-	}
-	if err := p.config.Mkfs(ctx, v.Device, r.Filesystem, r.Options); err != nil {
+	if err := p.config.Mkfs(ctx, v, r.Filesystem, r.Options); err != nil {
 		return provision.Volume{}, fmt.Errorf("making %s on volume %s: %w", r.Filesystem, v.ID, err)
 	}
 	if err := p.record(ctx, v, r.Filesystem); err != nil {
@@ -45,35 +41,6 @@ func (p *Provisioner) formatLocked(ctx context.Context, r provision.FormatReques
 	group, _ := split(v.Pool)
 	return p.view(group, v.ID)
 }
-
-// confirm makes sure that the device node is the volume's: a stale node would turn
-// mkfs on somebody else's data.
-func (p *Provisioner) confirm(v provision.Volume) error {
-	name, uuid, err := p.config.Devices.Mapping(v.Device)
-	if err != nil {
-		return fmt.Errorf("%w: looking at device %s: %w", provision.ErrUnavailable, v.Device, err)
-	}
-	var groupUUID string
-	inGroup, _ := split(v.Pool)
-	p.state.with(inGroup, func(g *group) {
-		if g != nil {
-			groupUUID = g.uuid
-		}
-	})
-	if name != mappingName(inGroup, v.ID) || !strings.HasPrefix(uuid, mappingPrefix(groupUUID)) {
-		return fmt.Errorf("%w: device %s is mapped as %s (%s), which is not volume %s", provision.ErrConflict, v.Device, name, uuid, v.ID)
-	}
-	return nil
-}
-
-// mappingName is LVM's name of a volume for the device mapper.
-func mappingName(group, id string) string {
-	double := func(s string) string { return strings.ReplaceAll(s, "-", "--") }
-	return double(group) + "-" + double(id)
-}
-
-// mappingPrefix begins the device mapper's uuid of every volume of a group.
-func mappingPrefix(groupUUID string) string { return "LVM-" + strings.ReplaceAll(groupUUID, "-", "") }
 
 // record writes down, with the volume, that it is formatted.
 func (p *Provisioner) record(ctx context.Context, v provision.Volume, filesystem string) error {

@@ -40,6 +40,9 @@ type group struct {
 	pending map[string]*pending
 	// wiping is what deleted volumes left, by the names of the logical volumes.
 	wiping map[string]*remnant
+	// uuids of the device mapper's devices, by the names of the logical volumes. LVM reports
+	// its own ones, of which they consist; the kernel tells that of a device just made.
+	uuids map[string]string
 
 	// own is when the last own change was taken in.
 	own reading.Moment
@@ -113,8 +116,8 @@ func (g *group) devicePath(id string) string { return "/dev/" + g.name + "/" + i
 func (g *group) view(id string) provision.Volume {
 	v := g.volumes[id]
 	return provision.Volume{
-		ID: id, Pool: g.ref(v.pool), Size: v.size, Device: g.devicePath(id), Filesystem: v.filesystem, Problem: g.damage(id),
-		Inline: v.inline, Source: v.source, Copying: v.growing || g.pending[id] != nil,
+		ID: id, Pool: g.ref(v.pool), Size: v.size, Device: g.devicePath(id), Identity: g.identity(id),
+		Filesystem: v.filesystem, Problem: g.damage(id), Inline: v.inline, Source: v.source, Copying: v.growing || g.pending[id] != nil,
 	}
 }
 

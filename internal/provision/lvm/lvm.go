@@ -75,7 +75,7 @@ func (p *Provisioner) Get(ctx context.Context, id string) (provision.Volume, err
 	}
 	name, _ := split(pool)
 	v, err := p.view(name, id)
-	if err != nil || v.Problem != "" || p.config.Devices.Exists(v.Device) {
+	if err != nil || v.Problem != "" || p.config.Devices.Leads(v.Device, v.Identity) == nil {
 		return v, err
 	}
 	return p.activated(ctx, name, id)

@@ -1,7 +1,6 @@
 package lvm_test
 
 import (
-	"context"
 	"testing"
 	"time"
 
@@ -81,6 +80,7 @@ func harness(t *testing.T, host *lvmtest.Host, pool provision.PoolRef) conforman
 			host.On(v.Device, func(v *lvmtest.Volume) { v.Open = true })
 			return func() { host.On(v.Device, func(v *lvmtest.Volume) { v.Open = false }) }
 		},
+		Mislead: func(v, other provision.Volume) { host.Mislead(v.Device, other.Device) },
 		Scramble: func(v provision.Volume) {
 			host.On(v.Device, func(v *lvmtest.Volume) { v.Signature = "" })
 		},
@@ -92,7 +92,7 @@ func harness(t *testing.T, host *lvmtest.Host, pool provision.PoolRef) conforman
 	}
 }
 
-func config(host *lvmtest.Host, mkfs func(context.Context, string, string, string) error) lvm.Config {
+func config(host *lvmtest.Host, mkfs provision.Mkfs) lvm.Config {
 	return lvm.Config{Runner: host, Devices: host, Mkfs: mkfs, OpenPatience: time.Millisecond}
 }
 

@@ -44,7 +44,7 @@ func (p *Provisioner) creation(r provision.CreateRequest) change {
 	name, thin := split(r.Pool)
 	var from carved
 	return change{
-		group: name, id: r.ID, thin: thin, grows: thin != "", writes: makes(thin),
+		group: name, id: r.ID, thin: thin, makes: r.ID, grows: thin != "", writes: makes(thin),
 		plan: func(g *group, _ bool) (done bool, size int64, err error) {
 			done, size, err = p.planCreation(g, r)
 			if !done && err == nil {

@@ -12,6 +12,7 @@ import (
 
 	"berth.dev/berth/internal/provision"
 	"berth.dev/berth/internal/provision/conformance"
+	"berth.dev/berth/internal/provision/lvm"
 	"berth.dev/berth/internal/provision/lvm/kernel"
 	"berth.dev/berth/internal/provision/lvm/lvmtest"
 )
@@ -79,13 +80,33 @@ func TestVolumesAreActivatedAfterARebootOnRealLVM(t *testing.T) {
 	}
 	stop()
 	lvmtest.LVM(t, "vgchange", "--activate", "n", pool.Name)
-	if (kernel.Devices{}).Exists(v.Device) {
+	if (kernel.Devices{}).Leads(v.Device, v.Identity) == nil {
 		t.Fatal("the volume is still active")
 	}
 	p, _ = start(t, c)
 	got, err := p.Get(t.Context(), "pvc-1")
-	if err != nil || got != v || !(kernel.Devices{}).Exists(v.Device) {
+	if err != nil || got != v || (kernel.Devices{}).Leads(v.Device, v.Identity) != nil {
 		t.Errorf("after the reboot: %+v, %v; want %+v", got, err, v)
+	}
+}
+
+// Whoever writes to a device alone must not find that a filesystem was mounted on it meanwhile.
+func TestADeviceThatIsHeldIsNobodyElses(t *testing.T) {
+	pool := lvmtest.RealGroup(t, "vg-berth", lvmtest.Disks(t, 1)[0])
+	lvmtest.LVM(t, "lvcreate", "--yes", "--size", "4m", "--name", "held", pool.Name)
+	v, devices := lvmtest.RealVolume(t, pool.Name, "held"), kernel.Devices{}
+	h, err := devices.Hold(v.Device, v.Identity)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if other, err := devices.Hold(v.Device, v.Identity); !errors.Is(err, lvm.ErrBusy) {
+		t.Errorf("it is held a second time: %v, %v", other, err)
+	}
+	if err := h.Close(); err != nil {
+		t.Error(err)
+	}
+	if other, err := devices.Hold(v.Device, "dm:vg--berth-held LVM-another"); !errors.Is(err, provision.ErrUnavailable) {
+		t.Errorf("it is held as another device: %v, %v", other, err)
 	}
 }
 

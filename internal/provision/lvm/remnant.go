@@ -77,7 +77,7 @@ func (g *group) remember(old *group) {
 func (g *group) remnants() (left []provision.Volume) {
 	for _, id := range slices.Sorted(maps.Keys(g.wiping)) {
 		r := g.wiping[id]
-		v := provision.Volume{ID: id, Pool: g.ref(""), Size: r.size, Device: g.devicePath(id), Inline: r.inline}
+		v := provision.Volume{ID: id, Pool: g.ref(""), Size: r.size, Device: g.devicePath(id), Identity: g.identity(id), Inline: r.inline}
 		switch {
 		case r.suspended:
 			v.Problem = "its device is suspended: resume it (lvchange --refresh " + g.name + "/" + id + ")"

@@ -11,7 +11,7 @@ import (
 const (
 	groupColumns  = "vg_name,vg_uuid,vg_seqno,vg_extent_size,vg_extent_count,vg_free_count,vg_missing_pv_count,vg_exported,vg_tags"
 	deviceColumns = "pv_name"
-	volumeColumns = "lv_name,lv_size,lv_tags,lv_active_locally,lv_suspended,lv_device_open,lv_health_status,lv_attr,lv_layout,pool_lv,origin"
+	volumeColumns = "lv_uuid," + "lv_name,lv_size,lv_tags,lv_active_locally,lv_suspended,lv_device_open,lv_health_status,lv_attr,lv_layout,pool_lv,origin"
 )
 
 // number is how LVM writes figures: as text in report format "json", which every
@@ -53,6 +53,7 @@ type section struct {
 }
 
 type logicalVolume struct {
+	UUID   string `json:"lv_uuid"`
 	Name   string `json:"lv_name"`
 	Size   number `json:"lv_size"`
 	Tags   string `json:"lv_tags"`
@@ -120,7 +121,7 @@ func (s section) group() (*group, error) {
 		name: vg.Name, uuid: vg.UUID, seqno: uint64(vg.Seqno), unit: int64(vg.ExtentSize), //nolint:gosec // LVM counts up from 1
 		total: int64(vg.Extents * vg.ExtentSize), volumes: map[string]*volume{}, snapshots: map[string]*snapshot{},
 		others: map[string]bool{}, pools: map[string]*thinPool{}, dependents: map[string]string{}, wiping: map[string]*remnant{},
-		pending: map[string]*pending{},
+		pending: map[string]*pending{}, uuids: map[string]string{},
 	}
 	g.managed = managed(vg.Name, vg.Tags)
 	g.foreign = int64((vg.Extents - vg.Free) * vg.ExtentSize)

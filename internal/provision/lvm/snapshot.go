@@ -66,7 +66,7 @@ func (p *Provisioner) thickSnapshot(name string, r provision.SnapshotRequest) []
 			return done, err
 		}),
 		{
-			group: name, id: r.ID,
+			group: name, id: r.ID, makes: r.ID,
 			plan: func(g *group, _ bool) (done bool, size int64, err error) {
 				if done, size, err = plan(g); !done && err == nil {
 					next = snapshot{carved: g.snapshotOf(r.Volume), of: r.Volume, taken: p.now()}

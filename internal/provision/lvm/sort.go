@@ -46,6 +46,7 @@ func (lv logicalVolume) thin() string {
 func (g *group) sort(lvs []logicalVolume) {
 	thin := map[string]string{}
 	for _, lv := range lvs {
+		g.uuids[lv.Name] = mappingUUID(g.uuid, lv.UUID)
 		thin[lv.Name] = lv.thin()
 		if lv.is("thin", "pool") {
 			g.pools[lv.Name] = &thinPool{

@@ -193,7 +193,7 @@ func (s *state) silence(name string, err error) {
 	}
 	g := s.groups[name]
 	if g == nil {
-		g = &group{name: name, volumes: map[string]*volume{}, snapshots: map[string]*snapshot{}, wiping: map[string]*remnant{}}
+		g = &group{name: name, volumes: map[string]*volume{}, snapshots: map[string]*snapshot{}, wiping: map[string]*remnant{}, uuids: map[string]string{}}
 		s.groups[name] = g
 	}
 	g.silent = err

@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"strings"
 	"time"
 
 	"berth.dev/berth/internal/provision"
@@ -146,65 +145,40 @@ func (p *Provisioner) remnant(name, id string) (r *remnant, err error) {
 	return r, err
 }
 
-// hold opens the device of a remnant, and makes sure that it is that and that nobody
-// else has it open.
+// hold opens the device of a remnant, and makes sure that nobody else has it open.
 func (p *Provisioner) hold(ctx context.Context, name, id string) (Holder, error) {
-	path, prefix, err := p.awake(ctx, name, id)
+	path, is, err := p.awake(ctx, name, id)
 	if err != nil {
 		return nil, err
 	}
-	h, err := p.config.Devices.Hold(path)
+	h, err := p.config.Devices.Hold(path, is)
 	if errors.Is(err, ErrBusy) {
 		return nil, fmt.Errorf("%w: it is mounted or held", provision.ErrInUse)
 	}
 	if err != nil {
 		return nil, fmt.Errorf("%w: %w", provision.ErrUnavailable, err)
 	}
-	if err := p.alone(ctx, h, mappingName(name, id), prefix); err != nil {
+	if err := p.closed(ctx, mappingName(name, id), 1); err != nil {
 		h.Close()
 		return nil, err
 	}
 	return h, nil
 }
 
-// alone returns nil if a device that is held is mapped as it should be and open once.
-func (p *Provisioner) alone(ctx context.Context, h Holder, mapping, prefix string) error {
-	if err := is(h, mapping, prefix); err != nil {
-		return err
-	}
-	return p.closed(ctx, mapping, 1)
-}
-
-// is returns nil if a device that is open is mapped as it should be.
-func is(d Looker, mapping, prefix string) error {
-	name, uuid, err := d.Mapping()
-	if err != nil {
-		return fmt.Errorf("%w: looking what it is: %w", provision.ErrUnavailable, err)
-	}
-	if name != mapping || !strings.HasPrefix(uuid, prefix) {
-		return fmt.Errorf("%w: its device is mapped as %s (%s), which is something else", provision.ErrConflict, name, uuid)
-	}
-	return nil
-}
-
 // awake makes sure that a logical volume has its device, as it need not after a restart of
-// the machine, and returns its path and how the device mapper's uuid of it begins.
-func (p *Provisioner) awake(ctx context.Context, name, lv string) (path, prefix string, err error) {
-	p.state.with(name, func(g *group) {
-		if g != nil {
-			path, prefix = g.devicePath(lv), mappingPrefix(g.uuid)
-		}
-	})
-	if p.config.Devices.Exists(path) {
-		return path, prefix, nil
+// the machine, and returns its path and what it is proved by.
+func (p *Provisioner) awake(ctx context.Context, name, lv string) (path string, is provision.Identity, err error) {
+	if path, is = p.device(name, lv); p.config.Devices.Leads(path, is) == nil {
+		return path, is, nil
 	}
 	unlock, err := p.groups.Lock(ctx, name)
 	if err != nil {
 		return "", "", err
 	}
 	defer unlock()
-	if err := p.activateLocked(name, lv); err != nil {
-		return "", "", fmt.Errorf("%w: it cannot be activated: %w", provision.ErrUnavailable, err)
+	if err := p.reach(ctx, name, lv); err != nil {
+		return "", "", fmt.Errorf("%w: %w", provision.ErrUnavailable, err)
 	}
-	return path, prefix, nil
+	path, is = p.device(name, lv)
+	return path, is, nil
 }

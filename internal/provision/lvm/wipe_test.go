@@ -290,25 +290,27 @@ func TestWhatIsAVolumeAgainIsNotWipedThoughNobodyNoticed(t *testing.T) {
 
 func TestADeviceNodeOfAnotherVolumeIsNeverWiped(t *testing.T) {
 	host, c := wiping()
-	host.Wiping = func(string, int64, int64, func() error) error {
-		t.Error("somebody else's device is wiped")
-		return errors.New("no")
+	host.PutForeign("vg-a", "root", unit)
+	host.Wiping = func(path string, _, _ int64, do func() error) error {
+		if path != "/dev/vg-a/pvc-1" {
+			t.Errorf("%s is wiped", path)
+		}
+		return do()
 	}
-	c.Devices = misled{host}
+	host.Around = only("vgmknodes", func(c run.Command, _ func() ([]byte, error)) ([]byte, error) { return nil, exit5(c) })
 	p, _ := start(t, c)
-	create(t, p, request("pvc-1", 8))
+	v := create(t, p, request("pvc-1", 8))
+	host.Mislead(v.Device, "/dev/vg-a/root")
 	remove(t, p, "pvc-1")
-	failing(t, p, "mapped as vg--a-root")
+	failing(t, p, "is another device: dm:vg--a-root ")
 }
 
-// misled opens another device than that of the path.
-type misled struct{ *lvmtest.Host }
-
-type otherDevice struct{ lvm.Holder }
-
-func (m misled) Hold(path string) (lvm.Holder, error) {
-	h, err := m.Host.Hold(path)
-	return otherDevice{h}, err
+func TestWhatADeletedVolumeLeftIsWipedThoughTheMachineDeactivatedIt(t *testing.T) {
+	host, c := wiping()
+	p, _ := start(t, c)
+	v := create(t, p, request("pvc-1", 8))
+	host.WriteAt(v.Device, "a tenant's", 0)
+	host.Deactivate(v.Device)
+	remove(t, p, "pvc-1")
+	settle(t, p)
 }
-
-func (otherDevice) Mapping() (name, uuid string, err error) { return "vg--a-root", "LVM-other", nil }

@@ -59,7 +59,7 @@ func (d *Disks) create(r provision.CreateRequest) (provision.Volume, error) {
 		return keep, err
 	}
 	v := provision.Volume{
-		ID: r.ID, Pool: r.Pool, Size: size, Device: deviceOf(r),
+		ID: r.ID, Pool: r.Pool, Size: size, Device: deviceOf(r), Identity: identityOf(r),
 		Filesystem: filesystem, Inline: r.Inline, Source: r.Source,
 	}
 	p.volumes[r.ID], p.labels[r.ID], p.contents[r.ID], p.wipes[r.ID], p.zfs[r.ID] = v, maps.Clone(r.Labels), content, r.Wipe, r.ZFS
@@ -73,6 +73,14 @@ func deviceOf(r provision.CreateRequest) string {
 		return strings.TrimPrefix(r.Pool.Name, provision.ZFSPrefix) + "/" + r.ID
 	}
 	return path.Join("/dev", r.Pool.Name, r.ID)
+}
+
+// identityOf is by what a device is told from those of all other volumes.
+func identityOf(r provision.CreateRequest) provision.Identity {
+	if r.Filesystem == provision.Dataset {
+		return ""
+	}
+	return provision.Identity("memory:" + r.ID)
 }
 
 func (d *Disks) remove(id string) error {

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"time"
 
+	"berth.dev/berth/internal/provision"
 	"berth.dev/berth/internal/run"
 )
 
@@ -29,9 +30,6 @@ type Devices interface {
 	// Locate makes the link to a zvol lead to its device, and waits a moment for one
 	// that is about to appear. An error means that it did not.
 	Locate(ctx context.Context, dataset string) error
-
-	// Confirm asks the device itself whether it is the zvol's, to which the link leads.
-	Confirm(dataset string) error
 
 	// Forget removes a link to a zvol that went.
 	Forget(dataset string)
@@ -58,9 +56,8 @@ type Config struct {
 	Runner run.Runner
 	// Devices of this machine.
 	Devices Devices
-	// Mkfs makes a filesystem on a device, over whatever it holds. It must not be
-	// killed in the middle and is called once the record says that the device is blank.
-	Mkfs func(ctx context.Context, device, filesystem, options string) error
+	// Mkfs makes filesystems.
+	Mkfs provision.Mkfs
 
 	// Disks that zpools are made of; nil means that none is made here.
 	Disks Lender

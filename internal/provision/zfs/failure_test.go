@@ -1,13 +1,13 @@
 package zfs_test
 
 import (
+	"context"
 	"errors"
 	"strings"
 	"testing"
 	"time"
 
 	"berth.dev/berth/internal/provision"
-	"berth.dev/berth/internal/provision/conformance"
 	"berth.dev/berth/internal/provision/zfs/zfstest"
 	"berth.dev/berth/internal/run"
 	"berth.dev/berth/internal/run/runtest"
@@ -100,17 +100,21 @@ func TestWhatIsRefusedWhileLittleIsLeftHadNoRoom(t *testing.T) {
 func TestAStaleLinkIsNotFormatted(t *testing.T) {
 	h := newHost()
 	c := config(h)
-	made := &conformance.Formats{}
-	c.Mkfs = made.Make
+	c.Mkfs = func(ctx context.Context, v provision.Volume, filesystem, options string) error {
+		h.Mislead(v.Device, devices+volumes+"pvc-2")
+		return h.Mkfs(ctx, v, filesystem, options)
+	}
 	p, _ := start(t, c)
 	create(t, p, "pvc-1", 8)
-	h.Misled = true
+	other := create(t, p, "pvc-2", 8)
 	if _, err := p.Format(t.Context(), provision.FormatRequest{ID: "pvc-1", Filesystem: provision.Ext4}); !errors.Is(err, provision.ErrUnavailable) {
 		t.Errorf("got %v, want ErrUnavailable", err)
 	}
-	if made.Of("pvc-1") > 0 {
-		t.Error("a filesystem was made on a device that is not the volume's")
-	}
+	h.On(other.Device, func(d *zfstest.Dataset) {
+		if d.Signature != "" {
+			t.Error("a filesystem was made on a device that is not the volume's")
+		}
+	})
 }
 
 func TestAVolumeThatUdevLooksAtIsDeletedAllTheSame(t *testing.T) {

@@ -3,7 +3,6 @@ package zfs
 import (
 	"context"
 	"fmt"
-	"strings"
 
 	"berth.dev/berth/internal/provision"
 	"berth.dev/berth/internal/run"
@@ -39,8 +38,8 @@ func (p *Provisioner) formatLocked(ctx context.Context, r provision.FormatReques
 		return provision.Volume{}, err
 	}
 	if r.Filesystem != provision.Dataset {
-		if err := p.mkfs(ctx, r, v); err != nil {
-			return provision.Volume{}, err
+		if err := p.config.Mkfs(ctx, v, r.Filesystem, r.Options); err != nil {
+			return provision.Volume{}, fmt.Errorf("making %s on volume %s: %w", r.Filesystem, v.ID, err)
 		}
 	}
 	err = p.carryOutFor(ctx, change{
@@ -51,18 +50,6 @@ func (p *Provisioner) formatLocked(ctx context.Context, r provision.FormatReques
 		return provision.Volume{}, fmt.Errorf("recording %s on volume %s: %w", r.Filesystem, v.ID, err)
 	}
 	return p.ready(ctx, r.ID)
-}
-
-// mkfs makes a filesystem on a zvol of a pool.
-func (p *Provisioner) mkfs(ctx context.Context, r provision.FormatRequest, v provision.Volume) error {
-	// A stale link would turn mkfs on somebody else's data.
-	if err := p.config.Devices.Confirm(strings.TrimPrefix(v.Device, deviceDir)); err != nil {
-		return fmt.Errorf("%w: looking at device %s: %w", provision.ErrUnavailable, v.Device, err)
-	}
-	if err := p.config.Mkfs(ctx, v.Device, r.Filesystem, r.Options); err != nil {
-		return fmt.Errorf("making %s on volume %s: %w", r.Filesystem, v.ID, err)
-	}
-	return nil
 }
 
 func (p *Provisioner) planRecord(z *zpool, r provision.FormatRequest) ([]step, error) {

@@ -56,6 +56,7 @@ func realHarness(t *testing.T) conformance.Harness {
 			}
 			return func() { f.Close() }
 		},
+		Mislead:  func(v, other provision.Volume) { blockdevtest.Mislead(t, v.Device, other.Device) },
 		Scramble: func(v provision.Volume) { blockdevtest.WriteAt(t, v.Device, strings.Repeat("\x00", 1<<20), 0) },
 		Write:    func(v provision.Volume, text string) { blockdevtest.WriteAt(t, v.Device, text, 0) },
 		Read:     func(v provision.Volume, bytes int) string { return blockdevtest.ReadAt(t, v.Device, bytes, 0) },

@@ -80,8 +80,9 @@ func (z *zpool) view(name string, now time.Time) provision.Volume {
 		ID: d.id, Pool: poolRef(d.parent), Size: d.size, Device: deviceDir + name,
 		Filesystem: d.filesystem, Inline: d.inline, Source: d.source,
 	}
+	v.Identity = provision.ZvolIdentity(name)
 	if d.files() {
-		v.Device = name
+		v.Device, v.Identity = name, ""
 	}
 	if z.answers(now) != nil {
 		v.Problem = z.trouble(now)

@@ -38,7 +38,7 @@ func TestConformanceOfSnapshotsOnPlayedZFS(t *testing.T) { conformance.RunSnapsh
 func harness(t *testing.T) conformance.Harness { return harnessOf(t, newHost()) }
 
 func harnessOf(t *testing.T, host *zfstest.Host) conformance.Harness {
-	made := &conformance.Formats{}
+	made := &conformance.Formats{Mkfs: host.Mkfs}
 	c := config(host)
 	c.Mkfs, c.RefreshInterval = made.Make, 10*time.Millisecond
 	p, stop := start(t, c)
@@ -55,6 +55,7 @@ func harnessOf(t *testing.T, host *zfstest.Host) conformance.Harness {
 			host.On(v.Device, func(d *zfstest.Dataset) { d.Open = true })
 			return func() { host.On(v.Device, func(d *zfstest.Dataset) { d.Open = false }) }
 		},
+		Mislead:  func(v, other provision.Volume) { host.Mislead(v.Device, other.Device) },
 		Scramble: func(provision.Volume) {},
 		Formats:  made.Of,
 		Write: func(v provision.Volume, text string) {
@@ -70,7 +71,7 @@ func harnessOf(t *testing.T, host *zfstest.Host) conformance.Harness {
 func config(host *zfstest.Host) zfs.Config {
 	return zfs.Config{
 		Runner: host, Devices: host, RefreshInterval: time.Hour, WatchInterval: time.Millisecond, Pause: func(context.Context) {},
-		Mkfs: func(context.Context, string, string, string) error { return nil },
+		Mkfs: host.Mkfs,
 	}
 }
 

@@ -11,13 +11,14 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"berth.dev/berth/internal/poold"
+	"berth.dev/berth/internal/provision"
 	"berth.dev/berth/internal/provision/lvm"
 	"berth.dev/berth/internal/provision/lvm/lvmtest"
 )
 
 var errNoMkfs = errors.New("nothing is formatted here")
 
-func noMkfs(context.Context, string, string, string) error { return errNoMkfs }
+func noMkfs(context.Context, provision.Volume, string, string) error { return errNoMkfs }
 
 // played is a series of four volumes on a machine that is played.
 func played(pool string, operations, sides []string, d disksOf) series {

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"testing"
 
+	"berth.dev/berth/internal/provision"
 	"berth.dev/berth/internal/provision/device"
 )
 
@@ -12,7 +13,7 @@ import (
 // is.
 func Lender(t testing.TB, disks device.Disks) *device.Provisioner {
 	t.Helper()
-	p, err := device.New(device.Config{Disks: disks, Mkfs: func(context.Context, string, string, string) error {
+	p, err := device.New(device.Config{Disks: disks, Mkfs: func(context.Context, provision.Volume, string, string) error {
 		return errors.New("no filesystem is needed")
 	}})
 	if err != nil {

@@ -9,6 +9,7 @@ import (
 	"strconv"
 	"sync"
 
+	"berth.dev/berth/internal/provision"
 	"berth.dev/berth/internal/provision/device"
 	"berth.dev/berth/internal/provision/device/gpt"
 )
@@ -26,6 +27,8 @@ type Machine struct {
 	effects  int
 	crashAt  int
 	before   func()
+	// nodes are those that do not lead to their own partitions, and to which they lead.
+	nodes map[string]string
 }
 
 var _ device.Disks = (*Machine)(nil)
@@ -206,12 +209,36 @@ func (p *plugged) describe() device.Disk {
 	return d
 }
 
-// Exists implements device.Disks.
+// Exists says whether a node leads to any partition.
 func (m *Machine) Exists(path string) bool {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	_, _, ok := m.partition(path)
 	return ok
+}
+
+// Mislead makes the node of a partition lead to another one.
+func (m *Machine) Mislead(path, to string) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	if m.nodes == nil {
+		m.nodes = map[string]string{}
+	}
+	m.nodes[path] = to
+}
+
+// Leads implements device.Disks.
+func (m *Machine) Leads(path string, is provision.Identity) error {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	p, part, ok := m.partition(path)
+	if !ok {
+		return fmt.Errorf("there is no %s", path)
+	}
+	if got := provision.PartitionIdentity(p.Sequence, p.Identity, part.Start, part.Length); got != is {
+		return fmt.Errorf("%w: %s is another device: %s, not %s", provision.ErrUnavailable, path, got, is)
+	}
+	return nil
 }
 
 // Keep implements device.Disks.
@@ -246,6 +273,9 @@ func (m *Machine) Watch(ctx context.Context, ready func(), written func(string))
 
 // partition is called with mu held.
 func (m *Machine) partition(path string) (*plugged, device.Partition, bool) {
+	if to, wrong := m.nodes[path]; wrong {
+		path = to
+	}
 	for _, p := range m.disks {
 		for _, part := range p.Partitions {
 			if "/dev/"+part.Name == path {

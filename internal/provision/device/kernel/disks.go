@@ -1,7 +1,6 @@
 package kernel
 
 import (
-	"cmp"
 	"context"
 	"fmt"
 	"io"
@@ -13,6 +12,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"berth.dev/berth/internal/provision"
 	"berth.dev/berth/internal/provision/blockdev"
 	"berth.dev/berth/internal/provision/device"
 	"berth.dev/berth/internal/provision/device/gpt"
@@ -29,8 +29,7 @@ var _ device.Disks = Disks{}
 const (
 	blockDir = "/sys/block"
 	devDir   = "/dev"
-	// sysfs counts in sectors of 512 bytes whatever the disk does.
-	sector = 512
+	sector   = blockdev.Sector
 )
 
 // linkDirs are where udev keeps names that lead to a disk.
@@ -61,15 +60,8 @@ func (k Disks) List() ([]device.Disk, error) {
 // Find implements device.Disks. It does not look for links.
 func (k Disks) Find(name string) (device.Disk, bool) { return k.describe(name) }
 
-// Exists implements device.Disks: the node must be the kernel's device of its name.
-func (k Disks) Exists(path string) bool {
-	n, err := blockdev.Number(k.root + path)
-	if err != nil {
-		return false
-	}
-	dev, err := blockdev.ReadLine(filepath.Join(k.root, "/sys/class/block", filepath.Base(path), "dev"))
-	return err == nil && dev == fmt.Sprintf("%d:%d", unix.Major(n), unix.Minor(n))
-}
+// Leads implements device.Disks.
+func (Disks) Leads(path string, is provision.Identity) error { return blockdev.Leads(path, is) }
 
 // Keep implements device.Disks.
 func (k Disks) Keep(path string) (io.Closer, error) {
@@ -94,7 +86,7 @@ func (k Disks) describe(name string) (device.Disk, bool) {
 		return device.Disk{}, false
 	}
 	d := device.Disk{
-		Name: name, Sequence: cmp.Or(a.text("diskseq"), a.text("dev")), Identity: a.identity(),
+		Name: name, Sequence: blockdev.DiskSequence(string(a)), Identity: blockdev.DiskIdentity(string(a)),
 		Geometry:   gpt.Geometry{Size: a.number("size") * sector, Block: a.number("queue/logical_block_size")},
 		Rotational: a.text("queue/rotational") == "1",
 		Holders:    a.names("holders"), Partitions: a.partitions(name),

@@ -191,13 +191,3 @@ func TestAMachineWithoutSysfsIsAnError(t *testing.T) {
 		t.Errorf("listed %+v", disks)
 	}
 }
-
-func TestOnlyBlockDevicesExist(t *testing.T) {
-	m := newMachine(t)
-	m.file(devDir+"/sda1", "a file")
-	for _, path := range []string{"/dev/sda1", "/dev/sdz1"} {
-		if m.Exists(path) {
-			t.Errorf("%s exists", path)
-		}
-	}
-}

@@ -2,12 +2,12 @@ package kernel
 
 import (
 	"errors"
-	"fmt"
 	"io"
 	"unsafe"
 
 	"golang.org/x/sys/unix"
 
+	"berth.dev/berth/internal/provision"
 	"berth.dev/berth/internal/provision/blockdev"
 	"berth.dev/berth/internal/provision/lvm"
 )
@@ -19,21 +19,25 @@ var _ lvm.Holder = file{}
 
 // Hold opens a device for writing, alone. Opening exclusively is what mounting does
 // too, and the kernel grants it to one.
-func (Devices) Hold(path string) (lvm.Holder, error) {
-	f, err := blockdev.Open(path, unix.O_RDWR|unix.O_EXCL)
+func (Devices) Hold(path string, is provision.Identity) (lvm.Holder, error) {
+	return proved(path, unix.O_RDWR|unix.O_EXCL, is)
+}
+
+// Look opens a device for reading.
+func (Devices) Look(path string, is provision.Identity) (lvm.Looker, error) {
+	return proved(path, unix.O_RDONLY, is)
+}
+
+func proved(path string, flags int, is provision.Identity) (lvm.Holder, error) {
+	f, err := blockdev.Open(path, flags)
 	if errors.Is(err, unix.EBUSY) {
 		return nil, lvm.ErrBusy
 	}
 	if err != nil {
 		return nil, err
 	}
-	return file{f}, nil
-}
-
-// Look opens a device for reading.
-func (Devices) Look(path string) (lvm.Looker, error) {
-	f, err := blockdev.Open(path, unix.O_RDONLY)
-	if err != nil {
+	if err := blockdev.Prove(f.Fd(), path, is); err != nil {
+		f.Close()
 		return nil, err
 	}
 	return file{f}, nil
@@ -43,16 +47,6 @@ func (Devices) Look(path string) (lvm.Looker, error) {
 func (f file) Size() (size int64, err error) {
 	err = f.Ioctl(unix.BLKGETSIZE64, unsafe.Pointer(&size))
 	return size, err
-}
-
-// Mapping implements lvm.Looker. It is that of what is open, wherever its node leads
-// by now.
-func (f file) Mapping() (name, uuid string, err error) {
-	var st unix.Stat_t
-	if err := unix.Fstat(f.Fd(), &st); err != nil {
-		return "", "", fmt.Errorf("looking at what is open: %w", err)
-	}
-	return mapping(st.Rdev)
 }
 
 // alignment that every disk is content with.

@@ -53,6 +53,16 @@ func (Devices) Opens(name string) (int, error) {
 	return int((*unix.DmIoctl)(unsafe.Pointer(&answer[0])).Open_count), nil //nolint:gosec // as it was made
 }
 
+// UUID returns the uuid of a device-mapper device.
+func (Devices) UUID(name string) (string, error) {
+	answer, err := askMapper(unix.DM_DEV_STATUS, name)
+	if err != nil {
+		return "", err
+	}
+	uuid := (*unix.DmIoctl)(unsafe.Pointer(&answer[0])).Uuid //nolint:gosec // as it was made
+	return text(uuid[:]), nil
+}
+
 // Provides says whether the kernel has a type of target. It loads the module for it, if
 // there is one, with the machine's own modprobe: from wherever it is asked. A kernel that
 // is older than the question (5.2) is not doubted.

@@ -58,6 +58,9 @@ func (h *Host) do(c run.Command) ([]byte, error) {
 	if c.Operation == "vgcreate" || c.Operation == "vgextend" {
 		return h.takeDisks(c.Operation, a, fail)
 	}
+	if c.Operation == "vgmknodes" {
+		return h.remake(a.operands, fail)
+	}
 	if _, yes := a.flags["--yes"]; !yes && !strings.HasPrefix(c.Operation, "fullreport") && c.Operation != "vgs" {
 		return fail("a question nobody answers")
 	}
@@ -67,6 +70,7 @@ func (h *Host) do(c run.Command) ([]byte, error) {
 	case "vgs":
 		return h.names()
 	case "lvcreate":
+		delete(h.nodes, "/dev/"+strings.TrimSuffix(a.operands[0], "/")+"/"+a.flags["--name"])
 		return h.create(a, fail)
 	case "lvextend", "lvremove", "lvchange", "lvconvert":
 		return h.edit(c.Operation, a, fail)
@@ -125,7 +129,11 @@ func (h *Host) edit(operation string, a arguments, fail failure) ([]byte, error)
 			}
 		case "lvchange":
 			g.check(id, a)
+			was := v.Active
 			written, err := v.change(a)
+			if v.Active && !was {
+				delete(h.nodes, "/dev/"+operand)
+			}
 			if err != nil {
 				return fail("%v", err)
 			}
@@ -246,14 +254,14 @@ func (g *Group) section() map[string]any {
 	for _, name := range slices.Sorted(maps.Keys(g.Volumes)) {
 		v := g.Volumes[name]
 		lvs = append(lvs, map[string]string{
-			"lv_name": name, "lv_size": text(v.Extents * Unit), "lv_tags": v.tags(),
+			"lv_uuid": g.lvUUID(name), "lv_name": name, "lv_size": text(v.Extents * Unit), "lv_tags": v.tags(),
 			"lv_active_locally": bit(v.Active), "lv_suspended": bit(v.Suspended), "lv_device_open": bit(v.open()), "lv_health_status": g.health(v),
 			"lv_attr": v.attr(), "lv_layout": v.layout(), "pool_lv": v.Pool, "origin": v.Origin,
 		})
 	}
 	return map[string]any{
 		"vg": []map[string]string{{
-			"vg_name": g.Name, "vg_uuid": g.Name + "-uuid", "vg_seqno": text(int64(g.Seqno)), //nolint:gosec // small
+			"vg_name": g.Name, "vg_uuid": g.uuid(), "vg_seqno": text(int64(g.Seqno)), //nolint:gosec // small
 			"vg_extent_size": text(Unit), "vg_extent_count": text(g.Extents), "vg_free_count": text(g.free()),
 			"vg_missing_pv_count": text(int64(g.Missing)), "vg_exported": bit(g.Exported),
 			"vg_tags": strings.Join(g.Tags, ","),

@@ -6,6 +6,7 @@ import (
 	"io"
 	"slices"
 
+	"berth.dev/berth/internal/provision"
 	"berth.dev/berth/internal/provision/lvm"
 )
 
@@ -74,7 +75,7 @@ func (g *Group) zero(v *Volume, offset, length int64) {
 func (h *Host) WriteAt(path, text string, offset int64) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	g, v := h.device(path)
+	g, v := h.device(h.behind(path))
 	g.write(v, []byte(text), offset)
 }
 
@@ -92,7 +93,7 @@ func (g *Group) write(v *Volume, b []byte, offset int64) {
 func (h *Host) ReadAt(path string, bytes int, offset int64) string {
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	g, v := h.device(path)
+	g, v := h.device(h.behind(path))
 	b := make([]byte, bytes)
 	g.each(v, offset, int64(bytes), func(content map[int64]byte, at, place int64) { b[place-offset] = content[at] })
 	return string(b)
@@ -104,7 +105,7 @@ func (h *Host) Opens(name string) (opened int, err error) {
 	defer h.mu.Unlock()
 	for _, g := range h.groups {
 		for id, v := range g.Volumes {
-			if !v.Active || doubled(g.Name)+"-"+doubled(id) != name {
+			if !v.Active || g.mapping(id) != name {
 				continue
 			}
 			for _, open := range []bool{v.Open, v.held} {
@@ -127,13 +128,13 @@ type held struct {
 }
 
 // Hold implements lvm.Devices.
-func (h *Host) Hold(path string) (lvm.Holder, error) {
+func (h *Host) Hold(path string, is provision.Identity) (lvm.Holder, error) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	_, v := h.device(path)
+	v, path, err := h.proved(path, is)
 	switch {
-	case v == nil || !v.Active:
-		return nil, fmt.Errorf("opening %s: no such device", path)
+	case err != nil:
+		return nil, err
 	case v.ReadOnly:
 		return nil, fmt.Errorf("opening %s to write it: read-only", path)
 	case v.held:
@@ -144,12 +145,12 @@ func (h *Host) Hold(path string) (lvm.Holder, error) {
 }
 
 // Look implements lvm.Devices.
-func (h *Host) Look(path string) (lvm.Looker, error) {
+func (h *Host) Look(path string, is provision.Identity) (lvm.Looker, error) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	_, v := h.device(path)
-	if v == nil || !v.Active {
-		return nil, fmt.Errorf("opening %s: no such device", path)
+	v, path, err := h.proved(path, is)
+	if err != nil {
+		return nil, err
 	}
 	v.looks++
 	return &held{h, path, v, func() { v.looks-- }}, nil
@@ -162,9 +163,6 @@ func (d *held) Close() error {
 	d.release()
 	return nil
 }
-
-// Mapping implements lvm.Holder.
-func (d *held) Mapping() (name, uuid string, err error) { return d.h.Mapping(d.path) }
 
 // Size implements lvm.Holder.
 func (d *held) Size() (int64, error) {

@@ -3,11 +3,11 @@ package lvmtest
 import (
 	"context"
 	"errors"
-	"fmt"
 	"slices"
 	"strings"
 	"sync"
 
+	"berth.dev/berth/internal/provision"
 	"berth.dev/berth/internal/run"
 	"berth.dev/berth/internal/run/runtest"
 )
@@ -35,6 +35,8 @@ type Host struct {
 	mu       sync.Mutex
 	groups   map[string]*Group
 	watchers map[chan string]struct{}
+	// nodes are those that do not lead to their own devices, and to whose they lead.
+	nodes map[string]string
 }
 
 // Group is a volume group.
@@ -150,26 +152,6 @@ func (h *Host) Disturb(f func(h *Host)) {
 	f(h)
 }
 
-// Exists implements lvm.Devices.
-func (h *Host) Exists(path string) bool {
-	h.mu.Lock()
-	defer h.mu.Unlock()
-	_, v := h.device(path)
-	return v != nil && v.Active
-}
-
-// Mapping implements lvm.Devices.
-func (h *Host) Mapping(path string) (name, uuid string, err error) {
-	h.mu.Lock()
-	defer h.mu.Unlock()
-	g, v := h.device(path)
-	if v == nil || !v.Active {
-		return "", "", errors.New("no such device")
-	}
-	id := path[strings.LastIndex(path, "/")+1:]
-	return strings.ReplaceAll(g.Name, "-", "--") + "-" + strings.ReplaceAll(id, "-", "--"), "LVM-" + strings.ReplaceAll(g.Name+"-uuid", "-", "") + id, nil
-}
-
 // Sequence implements lvm.Devices.
 func (h *Host) Sequence(device string) (uint64, error) {
 	h.mu.Lock()
@@ -211,15 +193,14 @@ func (h *Host) Watch(ctx context.Context, ready func(), written func(string)) er
 }
 
 // Mkfs writes a signature to a device, as lvm.Config wants it.
-func (h *Host) Mkfs(_ context.Context, device, filesystem, _ string) error {
+func (h *Host) Mkfs(_ context.Context, v provision.Volume, filesystem, _ string) error {
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	_, v := h.device(device)
-	if v == nil || !v.Active {
-		return fmt.Errorf("no device %s", device)
+	device, _, err := h.proved(v.Device, v.Identity)
+	if err == nil {
+		device.Signature = filesystem
 	}
-	v.Signature = filesystem
-	return nil
+	return err
 }
 
 // On runs f on a logical volume, nil if it is not there.

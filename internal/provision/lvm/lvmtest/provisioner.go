@@ -77,3 +77,14 @@ func Eventually(t testing.TB, ok func() bool, failure string) {
 		}
 	}
 }
+
+// RealVolume is an active logical volume by its path and identity.
+func RealVolume(t testing.TB, group, name string) provision.Volume {
+	t.Helper()
+	mapping := doubled(group) + "-" + doubled(name)
+	uuid, err := kernel.Devices{}.UUID(mapping)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return provision.Volume{ID: name, Device: "/dev/" + group + "/" + name, Identity: provision.MappedIdentity(mapping, uuid)}
+}

@@ -31,15 +31,25 @@ func Disks(t testing.TB, n int) []string {
 	return blockdevtest.Disks(t, n)
 }
 
-// withoutUdev makes LVM manage the device nodes itself, as the provisioner does by
-// default: mixed with commands that leave it to udev, names stay behind.
-const withoutUdev = "activation{udev_sync=0 udev_rules=0 monitoring=0} devices{obtain_device_list_from_udev=0}"
-
-// LVM runs an LVM command, as an administrator would.
+// LVM runs an LVM command, as an administrator would: on the machine itself, where udev manages
+// the device nodes. It does not touch those that the provisioner's LVM made.
 func LVM(t testing.TB, args ...string) string {
 	t.Helper()
-	full := append([]string{args[0], "--config", withoutUdev}, args[1:]...)
-	out, err := run.Exec{}.Change(run.Command{Operation: args[0], Program: "lvm", Args: full})
+	return command(t, args...)
+}
+
+// withoutUdev makes LVM manage the device nodes itself, as the provisioner does by default.
+const withoutUdev = "activation{udev_sync=0 udev_rules=0 monitoring=0} devices{obtain_device_list_from_udev=0}"
+
+// tidy runs an LVM command that leaves no node behind, whoever made it.
+func tidy(t testing.TB, args ...string) {
+	t.Helper()
+	command(t, append([]string{args[0], "--config", withoutUdev}, args[1:]...)...)
+}
+
+func command(t testing.TB, args ...string) string {
+	t.Helper()
+	out, err := run.Exec{}.Change(run.Command{Operation: args[0], Program: "lvm", Args: args})
 	if err != nil {
 		t.Fatalf("lvm %s: %v", strings.Join(args, " "), err)
 	}
@@ -51,8 +61,8 @@ func RealGroup(t testing.TB, name, disk string) provision.PoolRef {
 	t.Helper()
 	LVM(t, "vgcreate", "--yes", "-ff", name, disk)
 	t.Cleanup(func() {
-		LVM(t, "vgremove", "--yes", "--force", name)
-		LVM(t, "pvremove", "--yes", disk)
+		tidy(t, "vgremove", "--yes", "--force", name)
+		tidy(t, "pvremove", "--yes", disk)
 	})
 	return provision.PoolRef{Type: provision.LVM, Name: name}
 }
@@ -65,7 +75,7 @@ func EmptyAfter(t testing.TB, pool string) {
 	if thin != "" {
 		all = append(all, "--select", "pool_lv="+thin)
 	}
-	t.Cleanup(func() { LVM(t, all...) })
+	t.Cleanup(func() { tidy(t, all...) })
 }
 
 // RealForeign makes a logical volume that is not Berth's.
@@ -81,7 +91,7 @@ func RealThinPool(t testing.TB, group, name string, size int64, options ...strin
 	t.Helper()
 	pool := group + "/" + name
 	LVM(t, append([]string{"lvcreate", "--yes", "--type", "thin-pool", "--size", strconv.FormatInt(size, 10) + "b", "--name", name, group}, options...)...)
-	t.Cleanup(func() { LVM(t, "lvremove", "--yes", pool) })
+	t.Cleanup(func() { tidy(t, "lvremove", "--yes", pool) })
 	LVM(t, "lvchange", "--yes", "--errorwhenfull", "y", pool)
 	return provision.PoolRef{Type: provision.LVMThin, Name: pool}
 }
@@ -111,6 +121,7 @@ func RealHarness(t testing.TB, pool provision.PoolRef, formats func(id string) i
 			}
 			return func() { f.Close() }
 		},
+		Mislead:  func(v, other provision.Volume) { blockdevtest.Mislead(t, v.Device, other.Device) },
 		Scramble: func(v provision.Volume) { Overwrite(t, v.Device, 1<<20) },
 		WriteAt:  func(v provision.Volume, text string, offset int64) { blockdevtest.WriteAt(t, v.Device, text, offset) },
 		ReadAt: func(v provision.Volume, bytes int, offset int64) string {

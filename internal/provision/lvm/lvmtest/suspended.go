@@ -28,7 +28,7 @@ func (v *Volume) refresh() {
 
 // devicesOf are the names of the devices that a logical volume is made of.
 func (g *Group) devicesOf(name string) (names []string) {
-	v, mapping := g.Volumes[name], doubled(g.Name)+"-"+doubled(name)
+	v, mapping := g.Volumes[name], g.mapping(name)
 	if v.Active {
 		names = append(names, mapping)
 	}

@@ -164,7 +164,7 @@ func (h *Host) Target(device string) (kind, status string, err error) {
 	defer h.mu.Unlock()
 	for _, g := range h.groups {
 		for name, v := range g.Volumes {
-			mapping := doubled(g.Name) + "-" + doubled(name)
+			mapping := g.mapping(name)
 			if v.Thin == nil {
 				continue
 			}

@@ -194,7 +194,7 @@ func TestThinVolumesAndTheirPoolAreActivatedAfterARebootOnRealLVM(t *testing.T) 
 	stop()
 	lvmtest.LVM(t, "vgchange", "--activate", "n", "vg-berth")
 	p, stop = lvmtest.Start(t, c)
-	if got, err := p.Get(t.Context(), v.ID); err != nil || got != v || !(kernel.Devices{}).Exists(v.Device) {
+	if got, err := p.Get(t.Context(), v.ID); err != nil || got != v || (kernel.Devices{}).Leads(v.Device, v.Identity) != nil {
 		t.Errorf("after the reboot: %+v, %v; want %+v", got, err, v)
 	}
 	p.Wait()

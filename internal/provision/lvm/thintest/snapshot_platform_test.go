@@ -10,7 +10,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"berth.dev/berth/internal/provision"
-	"berth.dev/berth/internal/provision/lvm/kernel"
+	"berth.dev/berth/internal/provision/blockdev"
 	"berth.dev/berth/internal/provision/lvm/lvmtest"
 	"berth.dev/berth/internal/run"
 )
@@ -62,7 +62,7 @@ func TestASnapshotOfAMountedFilesystemHoldsAllThatWasWrittenBeforeOnRealLVM(t *t
 	if got, err := os.ReadFile(filepath.Join(mounted(t, restored), "file")); err != nil || string(got) != "before" {
 		t.Errorf("restored %q, %v", got, err)
 	}
-	if (kernel.Devices{}).Exists("/dev/vg-berth/snap-1") {
+	if blockdev.Exists("/dev/vg-berth/snap-1") {
 		t.Error("the snapshot was activated")
 	}
 }

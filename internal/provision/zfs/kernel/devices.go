@@ -1,7 +1,6 @@
 package kernel
 
 import (
-	"bytes"
 	"context"
 	"errors"
 	"fmt"
@@ -9,7 +8,6 @@ import (
 	"path/filepath"
 	"sync"
 	"time"
-	"unsafe"
 
 	"golang.org/x/sys/unix"
 
@@ -21,10 +19,6 @@ import (
 const (
 	linkDir  = "/dev/zvol"
 	blockDir = "/sys/block"
-	// blkZName is the ioctl by which a zvol tells its dataset, and nameSize how long
-	// that may be.
-	blkZName = 0x8100127d
-	nameSize = 256
 	// patience is how long a device may take to appear, or to follow when its dataset
 	// is renamed, and pause how long to wait before looking again.
 	patience = 20 * time.Second
@@ -37,12 +31,12 @@ const (
 
 // Devices are the zvols of this machine. The zero value is ready to use.
 //
-// The links to zvols are udev's, where there is one. They are made here too: a
+// A link is believed when the device itself tells that name, each time: after a zpool was
+// exported and imported its zvols may bear each other's numbers. The links to zvols are udev's, where there is one. They are made here too: a
 // container has no udev of its own, and that of the machine comes later.
 type Devices struct {
-	mu sync.Mutex
-	// numbers are those of the zvols that told their names.
-	numbers map[string]uint64
+	// asking has one at a time look for the device of a zvol: to open it may hang.
+	asking keyed.Locks[string]
 	// linking has one at a time replace a link: what takes its place has one name for all.
 	linking sync.Mutex
 	// writing has one at a time write what is kept in memory for a volume.
@@ -51,15 +45,17 @@ type Devices struct {
 
 var _ zfs.Devices = (*Devices)(nil)
 
-// Locate implements zfs.Devices. A link that leads to where it was found to lead is
-// believed.
+// Locate implements zfs.Devices.
 func (d *Devices) Locate(ctx context.Context, dataset string) error {
-	if n, err := blockdev.Number(link(dataset)); err == nil && d.number(dataset) == n {
-		return nil
+	ctx, cancel := context.WithTimeout(ctx, patience)
+	unlock, err := d.asking.Lock(ctx, dataset)
+	if err != nil {
+		cancel()
+		return fmt.Errorf("looking for zvol %s, whose device does not answer: %w", dataset, err)
 	}
 	found := make(chan error, 1)
-	ctx, cancel := context.WithTimeout(ctx, patience)
-	go func() { // opening a device may hang
+	go func() {
+		defer unlock()
 		defer cancel()
 		found <- d.await(ctx, dataset)
 	}()
@@ -96,23 +92,8 @@ func (d *Devices) await(ctx context.Context, dataset string) error {
 	}
 }
 
-// Confirm implements zfs.Devices.
-func (*Devices) Confirm(dataset string) error {
-	name, err := nameOf(link(dataset))
-	if err != nil {
-		return err
-	}
-	if name != dataset {
-		return fmt.Errorf("%s leads to zvol %s", link(dataset), name)
-	}
-	return nil
-}
-
 // Forget implements zfs.Devices.
-func (d *Devices) Forget(dataset string) {
-	d.mu.Lock()
-	delete(d.numbers, dataset)
-	d.mu.Unlock()
+func (*Devices) Forget(dataset string) {
 	if info, err := os.Lstat(link(dataset)); err == nil && info.Mode()&os.ModeSymlink != 0 {
 		_ = os.Remove(link(dataset)) // udev may be faster
 	}
@@ -158,29 +139,14 @@ func (d *Devices) Claimed(dataset string) bool {
 
 func link(dataset string) string { return filepath.Join(linkDir, dataset) }
 
-func (d *Devices) number(dataset string) uint64 {
-	d.mu.Lock()
-	defer d.mu.Unlock()
-	return d.numbers[dataset]
-}
-
-// connect makes the link to a zvol's device and remembers where it leads.
+// connect makes the link to a zvol's device.
 func (d *Devices) connect(dataset, device string) error {
-	n, err := blockdev.Number(device)
-	if err != nil {
-		return err
+	if blockdev.Same(link(dataset), device) {
+		return nil
 	}
-	if !blockdev.Same(link(dataset), device) {
-		if err := d.relink(link(dataset), device); err != nil {
-			return fmt.Errorf("linking zvol %s: %w", dataset, err)
-		}
+	if err := d.relink(link(dataset), device); err != nil {
+		return fmt.Errorf("linking zvol %s: %w", dataset, err)
 	}
-	d.mu.Lock()
-	defer d.mu.Unlock()
-	if d.numbers == nil {
-		d.numbers = map[string]uint64{}
-	}
-	d.numbers[dataset] = n
 	return nil
 }
 
@@ -208,17 +174,6 @@ func is(device, dataset string) bool {
 	return err == nil && name == dataset
 }
 
-// known are the numbers of the zvols that told their names.
-func (d *Devices) known() map[uint64]bool {
-	d.mu.Lock()
-	defer d.mu.Unlock()
-	known := map[uint64]bool{}
-	for _, n := range d.numbers {
-		known[n] = true
-	}
-	return known
-}
-
 // nameOf asks a device for its dataset.
 func nameOf(device string) (string, error) {
 	fd, err := openNode(device)
@@ -226,7 +181,7 @@ func nameOf(device string) (string, error) {
 		return "", err
 	}
 	defer unix.Close(fd)
-	name, err := askName(fd)
+	name, err := blockdev.Zvol(fd)
 	if err != nil {
 		return "", fmt.Errorf("asking %s for its dataset: %w", device, err)
 	}
@@ -239,17 +194,4 @@ func openNode(path string) (fd int, err error) {
 		return fd, fmt.Errorf("opening %s: %w", path, err)
 	}
 	return fd, nil
-}
-
-// askName asks a device that is open for its dataset.
-func askName(fd int) (string, error) {
-	var name [nameSize]byte
-	if _, _, errno := unix.Syscall(unix.SYS_IOCTL, uintptr(fd), blkZName, uintptr(unsafe.Pointer(&name[0]))); errno != 0 { //nolint:gosec // the kernel fills it
-		return "", errno
-	}
-	end := bytes.IndexByte(name[:], 0)
-	if end < 0 {
-		return "", errors.New("the name has no end")
-	}
-	return string(name[:end]), nil
 }

@@ -1,7 +1,6 @@
 package kernel
 
 import (
-	"cmp"
 	"fmt"
 	"path/filepath"
 	"slices"
@@ -26,7 +25,7 @@ func (d *Devices) find(dataset string, since time.Time) (string, error) {
 			nodes = append(nodes, n)
 		}
 	}
-	inOrder(nodes, d.known())
+	newestFirst(nodes)
 	for _, n := range nodes {
 		if is(n.path, dataset) {
 			return n.path, nil
@@ -37,9 +36,8 @@ func (d *Devices) find(dataset string, since time.Time) (string, error) {
 
 // node is that of a device.
 type node struct {
-	path   string
-	number uint64
-	born   time.Time
+	path string
+	born time.Time
 }
 
 func nodeOf(path string) (node, error) {
@@ -47,19 +45,11 @@ func nodeOf(path string) (node, error) {
 	if err := unix.Stat(path, &st); err != nil {
 		return node{}, err
 	}
-	return node{path, st.Rdev, time.Unix(st.Ctim.Unix())}, nil
+	return node{path, time.Unix(st.Ctim.Unix())}, nil
 }
 
-// inOrder sorts devices by how likely it is that one of them is looked for. To ask one is to
-// open it, which takes ZFS a while: those last that are known as others, and the newest first.
-func inOrder(nodes []node, known map[uint64]bool) {
-	last := func(n node) int {
-		if known[n.number] {
-			return 1
-		}
-		return 0
-	}
-	slices.SortStableFunc(nodes, func(a, b node) int {
-		return cmp.Or(last(a)-last(b), b.born.Compare(a.born))
-	})
+// newestFirst sorts devices by how likely it is that one of them is looked for. To ask one is to
+// open it, which takes ZFS a while.
+func newestFirst(nodes []node) {
+	slices.SortStableFunc(nodes, func(a, b node) int { return b.born.Compare(a.born) })
 }

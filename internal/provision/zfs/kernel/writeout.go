@@ -8,6 +8,8 @@ import (
 
 	"github.com/moby/sys/mountinfo"
 	"golang.org/x/sys/unix"
+
+	"berth.dev/berth/internal/provision/blockdev"
 )
 
 // WriteOut implements zfs.Devices. Whoever waits may give up; the kernel does not, so
@@ -72,7 +74,7 @@ func writePages(fd int) error {
 // time.
 func (d *Devices) open(dataset string) (fd int, there bool, err error) {
 	if fd, err := openNode(link(dataset)); err == nil {
-		if name, err := askName(fd); err == nil && name == dataset {
+		if name, err := blockdev.Zvol(fd); err == nil && name == dataset {
 			return fd, true, nil
 		}
 		unix.Close(fd)

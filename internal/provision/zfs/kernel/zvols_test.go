@@ -27,13 +27,13 @@ func TestZvolsAreToldFromOtherDevices(t *testing.T) {
 
 func TestDevicesAreAskedThatMayWellBeTheOne(t *testing.T) {
 	at := func(second int64) time.Time { return time.Unix(second, 0) }
-	nodes := []node{{"known", 1, at(9)}, {"old", 2, at(1)}, {"new", 3, at(8)}, {"known and old", 4, at(2)}, {"as old", 5, at(1)}}
-	inOrder(nodes, map[uint64]bool{1: true, 4: true, 99: true})
+	nodes := []node{{"old", at(1)}, {"new", at(8)}, {"as old", at(1)}, {"younger", at(2)}}
+	newestFirst(nodes)
 	var got []string
 	for _, n := range nodes {
 		got = append(got, n.path)
 	}
-	if want := []string{"new", "old", "as old", "known", "known and old"}; !slices.Equal(got, want) {
+	if want := []string{"new", "younger", "old", "as old"}; !slices.Equal(got, want) {
 		t.Errorf("they are asked as %q, want %q", got, want)
 	}
 }

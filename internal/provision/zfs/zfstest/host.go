@@ -3,11 +3,13 @@ package zfstest
 import (
 	"context"
 	"errors"
+	"fmt"
 	"maps"
 	"strings"
 	"sync"
 	"time"
 
+	"berth.dev/berth/internal/provision"
 	"berth.dev/berth/internal/provision/zfs"
 	"berth.dev/berth/internal/run"
 	"berth.dev/berth/internal/run/runtest"
@@ -24,9 +26,6 @@ type Host struct {
 	// Lingering says that zvols stay for which there was no room.
 	Lingering bool
 
-	// Misled says that the links to zvols lead elsewhere.
-	Misled bool
-
 	// Label, which zpools are made with, writes to a disk and returns what it has room for.
 	Label func(node string) (size int64, err error)
 	// Aliases of disks by their nodes; NoUdev says that udev does not run.
@@ -35,8 +34,10 @@ type Host struct {
 
 	mu     sync.Mutex
 	zpools map[string]*Zpool
-	left   []onDisks
-	txg    int64
+	// links are those that do not lead to their own zvols, and to which they lead.
+	links map[string]string
+	left  []onDisks
+	txg   int64
 }
 
 // Zpool is an imported zpool.
@@ -62,6 +63,8 @@ type Dataset struct {
 	// Content of a zvol; Written is set when it is not that of the last snapshot.
 	Content string
 	Written bool
+	// Signature stands for a filesystem on a zvol.
+	Signature string
 	// Cached is what follows it and is in the kernel's memory only; Failing is why that
 	// cannot be written.
 	Cached  string
@@ -145,7 +148,7 @@ func (h *Host) Halve(c run.Command) {
 func (h *Host) On(device string, f func(*Dataset)) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	if _, d := h.find(strings.TrimPrefix(device, "/dev/zvol/")); d != nil {
+	if _, d := h.behind(device); d != nil {
 		f(d)
 	}
 }
@@ -196,15 +199,42 @@ func (h *Host) Locate(_ context.Context, dataset string) error {
 	if _, d := h.find(dataset); d == nil || d.Volsize == 0 {
 		return errors.New("no such zvol")
 	}
+	delete(h.links, linkDir+dataset)
 	return nil
 }
 
-// Confirm implements zfs.Devices.
-func (h *Host) Confirm(string) error {
-	if h.Misled {
-		return errors.New("the link leads elsewhere")
+const linkDir = "/dev/zvol/"
+
+// Mislead makes the link to a zvol lead to another one.
+func (h *Host) Mislead(link, to string) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	if h.links == nil {
+		h.links = map[string]string{}
 	}
+	h.links[link] = to
+}
+
+// Mkfs is a provision.Mkfs that leaves what a zvol holds.
+func (h *Host) Mkfs(_ context.Context, v provision.Volume, filesystem, _ string) error {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	dataset, d := h.behind(v.Device)
+	if d == nil || provision.ZvolIdentity(dataset) != v.Identity {
+		return fmt.Errorf("%w: %s is another device: %s, not %s", provision.ErrUnavailable, v.Device, dataset, v.Identity)
+	}
+	d.Signature = filesystem
 	return nil
+}
+
+// behind is the zvol that a link leads to; mu is held.
+func (h *Host) behind(link string) (name string, d *Dataset) {
+	if to, wrong := h.links[link]; wrong {
+		link = to
+	}
+	name = strings.TrimPrefix(link, linkDir)
+	_, d = h.find(name)
+	return name, d
 }
 
 // Forget implements zfs.Devices.
