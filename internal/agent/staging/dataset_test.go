@@ -25,6 +25,7 @@ func (n *node) dataset(t *testing.T, id string) provision.Volume {
 func TestADatasetIsMountedByItsNameAndNothingIsMadeOnIt(t *testing.T) {
 	n := newNode(t)
 	v := n.dataset(t, id)
+	n.specs[id].Adopted = true
 	for range 2 {
 		n.stage(t, id)
 		n.publish(t, id, "pod")

@@ -87,6 +87,9 @@ func (s *Service) formatted(ctx context.Context, record provision.Volume, asked 
 		return record, fmt.Errorf("%w: volume %s was never formatted, and its Volume object, which says whether it should be, is not known yet", provision.ErrUnavailable, record.ID)
 	case spec.VolumeMode != v1alpha1.Filesystem:
 		return record, fmt.Errorf("%w: volume %s is a raw block volume: its data would be lost", provision.ErrInvalid, record.ID)
+	case spec.Adopted && !provision.IsDataset(record.Device): // on a dataset none is made
+		return record, fmt.Errorf("%w: volume %s was adopted with filesystem %s, and no filesystem was ever made on it: making one could be the end of its data",
+			provision.ErrConflict, record.ID, spec.FSType)
 	}
 	fs := string(spec.FSType)
 	if asked != "" && asked != fs {

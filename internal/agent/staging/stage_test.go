@@ -33,6 +33,8 @@ func TestAFilesystemIsMadeWithTheOptionsOfItsVolume(t *testing.T) {
 }
 
 func TestWhatIsFormattedOnlyAsItsVolumeSays(t *testing.T) {
+	adopted := spec("ext4", vg0)
+	adopted.Adopted = true
 	tests := map[string]struct {
 		spec  *v1alpha1.VolumeSpec
 		asked string
@@ -41,6 +43,7 @@ func TestWhatIsFormattedOnlyAsItsVolumeSays(t *testing.T) {
 		"its Volume is not known yet":         {want: provision.ErrUnavailable},
 		"its Volume says raw block":           {spec: spec("", vg0), want: provision.ErrInvalid},
 		"another filesystem than its own":     {spec: spec("ext4", vg0), asked: "xfs", want: provision.ErrInvalid},
+		"its Volume was adopted":              {spec: adopted, want: provision.ErrConflict},
 		"its Volume says ext4, nothing asked": {spec: spec("ext4", vg0)},
 		"its Volume says ext4, ext4 asked":    {spec: spec("ext4", vg0), asked: "ext4"},
 	}
