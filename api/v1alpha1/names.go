@@ -26,6 +26,16 @@ const (
 	// agent renews, in the namespace Berth is installed in.
 	AgentLeasePrefix = "berth-agent-"
 
+	// ReservedAnnotation is on a Volume that a scheduler has made and CreateVolume has not
+	// returned yet. While it is there nobody has been told of the volume: no filesystem is
+	// made on it, and what the node makes for it may be removed when it is not wanted. Data
+	// that the node finds is another matter: it is older than the mark, or younger than the
+	// backup that the mark came back with. The mark is taken off before CreateVolume returns:
+	// one write more for a volume that was reserved, and the only proof there is. Without it a
+	// volume whose claim and PersistentVolume are gone looks the same whether it was never used
+	// or is being moved to another claim by hand.
+	ReservedAnnotation = "berth.dev/reserved"
+
 	// replicaLabelPrefix begins the label keys that name the nodes of a Volume.
 	replicaLabelPrefix = "replica.berth.dev/"
 )

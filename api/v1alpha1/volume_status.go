@@ -181,10 +181,47 @@ type ReplicaStatus struct {
 	Message string `json:"message,omitempty"`
 }
 
+// Reserved is whether the Volume is a reservation that nobody has been told of.
+func (v *Volume) Reserved() bool {
+	_, reserved := v.Annotations[ReservedAnnotation]
+	return reserved
+}
+
+// HasData says whether the entry proves that the node has, or had, the data of this
+// very object in the entry's pool. An entry that says that something else of the name is
+// there, or that nothing could be made, proves the opposite.
+func (e *ReplicaStatus) HasData() bool {
+	if e == nil {
+		return false
+	}
+	switch e.State {
+	case ReplicaReady, ReplicaCopying:
+		return true
+	case ReplicaFailed:
+		return e.Capacity != nil || e.Reason == ReasonDeviceMissing
+	default:
+		return false
+	}
+}
+
+// Found says whether a node found data of the Volume's name that was there before it had
+// said anything about the Volume. Such data may be older than the object.
+func (v *Volume) Found() bool {
+	for i := range v.Status.Replicas {
+		if v.Status.Replicas[i].Reason == ReasonFound {
+			return true
+		}
+	}
+	return false
+}
+
 // Reasons of a replica's state.
 const (
 	// ReasonCarved: the replica was made and is as the spec wants it.
 	ReasonCarved = "Carved"
+	// ReasonFound: the replica is as the spec wants it, and was there before the node had
+	// said anything about the object: its data may be older than the object.
+	ReasonFound = "Found"
 	// ReasonCopying: the data is still being copied.
 	ReasonCopying = "Copying"
 	// ReasonTaken: the snapshot was taken.

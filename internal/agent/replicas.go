@@ -64,7 +64,7 @@ func (a *Agent) addReplicas(m ctrl.Manager, poke func()) error {
 	object := func(name string) client.Object {
 		return &v1alpha1.Volume{ObjectMeta: metav1.ObjectMeta{Name: name}}
 	}
-	s := &sweeper{agent: a, stale: stale, listed: replicas.Listed, orphans: replicas.Orphans, object: object}
+	s := &sweeper{agent: a, stale: stale, listed: replicas.Listed, orphans: replicas.Orphans, object: object, named: v1alpha1.IsVolumeName}
 	return a.addWorker(m, "replicas", replicas, s)
 }
 
@@ -72,9 +72,10 @@ func (a *Agent) addReplicas(m ctrl.Manager, poke func()) error {
 // news for it.
 func (a *Agent) base(m ctrl.Manager, poke func(), listed func(id string) bool, lost *orphans.Set) worker.Base {
 	lost.Notify(poke)
+	word := a.word(m)
 	return worker.Base{
 		Node: a.options.Node, Locks: a.locks, Refused: poke, Doubt: a.observer.Doubt,
-		Listed: listed, Deleted: a.observer.Deleted, Pool: a.pool, Orphans: lost, Word: a.word(m).On,
+		Listed: listed, Deleted: a.observer.Deleted, Pool: a.pool, Reported: a.inReport, Orphans: lost, Word: word.On, Waived: word.Waived,
 	}
 }
 
@@ -113,6 +114,16 @@ func (a *Agent) pool(ref provision.PoolRef) provision.Pool {
 		}
 	}
 	return provision.Pool{PoolRef: ref}
+}
+
+// inReport says whether the latest report has read the pool of a name.
+func (a *Agent) inReport(pool string) (bool, error) {
+	if err := a.reported(); err != nil {
+		return false, err
+	}
+	return slices.ContainsFunc(a.observer.Latest().Pools, func(p provision.Pool) bool {
+		return p.Name == pool && !(p.Total == 0 && p.Problem != "") // of which nothing could be read
+	}), nil
 }
 
 // listed says whether the latest report shows a volume that was not deleted since. Before

@@ -39,7 +39,7 @@ func (a *Agent) addSnapshots(ctx context.Context, m ctrl.Manager, poke func()) e
 	object := func(name string) client.Object {
 		return &v1alpha1.Snapshot{ObjectMeta: metav1.ObjectMeta{Name: name}}
 	}
-	s := &sweeper{agent: a, stale: stale, listed: snapshots.Listed, orphans: snapshots.Orphans, object: object}
+	s := &sweeper{agent: a, stale: stale, listed: snapshots.Listed, orphans: snapshots.Orphans, object: object, named: v1alpha1.IsSnapshotName}
 	return a.addWorker(m, "snapshots", snapshots, s)
 }
 

@@ -35,7 +35,9 @@ type sweeper struct {
 	orphans *orphans.Set
 	// object of a name, with nothing in it.
 	object func(name string) client.Object
-	swept  chan<- event.GenericEvent
+	// named says whether a name is one of the kind.
+	named func(name string) bool
+	swept chan<- event.GenericEvent
 
 	failed      bool      // the latest report did
 	orphansSeen time.Time // never: the first sweep looks at what was inherited
@@ -88,7 +90,8 @@ func (s *sweeper) send(ctx context.Context, name string) {
 	}
 }
 
-// forgotten are the orphans of the sweeper's kind that a StorageNode names in its spec.
+// forgotten is what a StorageNode names in its spec, of the sweeper's kind: orphans, and
+// objects whose data is lost with its pool.
 func (s *sweeper) forgotten(_ context.Context, o client.Object) []reconcile.Request {
 	node, ok := o.(*v1alpha1.StorageNode)
 	if !ok {
@@ -96,7 +99,7 @@ func (s *sweeper) forgotten(_ context.Context, o client.Object) []reconcile.Requ
 	}
 	var named []reconcile.Request
 	for _, f := range node.Spec.Forget {
-		if _, known := s.orphans.All()[f.Name]; known {
+		if s.named(f.Name) {
 			named = append(named, reconcile.Request{NamespacedName: types.NamespacedName{Name: f.Name}})
 		}
 	}

@@ -15,7 +15,7 @@ func TestAReservationIsPublishedByTheCallThatReturnsIt(t *testing.T) {
 	r.Reservation, r.Pool = true, controllertest.Pool
 
 	made := mustCreate(t, p, r)
-	if v := controllertest.Volume(t, c.Environment, made.ID); !volumes.Reserved(v) {
+	if v := controllertest.Volume(t, c.Environment, made.ID); !v.Reserved() {
 		t.Error("what the scheduler made is not marked")
 	}
 	r.Reservation, r.Pool = false, ""
@@ -23,7 +23,7 @@ func TestAReservationIsPublishedByTheCallThatReturnsIt(t *testing.T) {
 		t.Errorf("another volume was made: %+v", got)
 	}
 	v := controllertest.Volume(t, c.Environment, made.ID)
-	if volumes.Reserved(v) {
+	if v.Reserved() {
 		t.Error("it is still marked")
 	}
 	if err := onlyOn(n)(v); err != nil {

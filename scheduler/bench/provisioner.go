@@ -139,7 +139,7 @@ func (p *provisioner) create(claim *corev1.PersistentVolumeClaim, name, node str
 func (p *provisioner) unmark(name string, c *carved) error {
 	v := p.agents.latest(c)
 	for {
-		delete(v.Annotations, volumes.ReservedAnnotation)
+		delete(v.Annotations, v1alpha1.ReservedAnnotation)
 		err := p.berth.Update(p.ctx, v)
 		if !apierrors.IsConflict(err) {
 			return err

@@ -2,7 +2,10 @@ package orphans
 
 import (
 	"fmt"
+	"slices"
 	"time"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"berth.dev/berth/api/v1alpha1"
 )
@@ -68,6 +71,22 @@ func Judge(n *v1alpha1.StorageNode, r Record, retention time.Duration, now time.
 		return expired(reported, r, retention, now, kept)
 	}
 	return kept
+}
+
+// Lost is data of an object that is being deleted, in a pool that is not on the node.
+type Lost struct {
+	// Name of the volume or the snapshot, and Pool that it was in.
+	Name, Pool string
+	// Deleted is since when the object is being deleted.
+	Deleted metav1.Time
+}
+
+// Waived says whether the StorageNode names it in spec.forget, since that deletion: then the
+// object may go without its data. Should the pool come back, the data is an orphan.
+func Waived(n *v1alpha1.StorageNode, l Lost, now time.Time) bool {
+	return slices.ContainsFunc(n.Spec.Forget, func(f v1alpha1.ForgottenOrphan) bool {
+		return f.Name == l.Name && f.Pool == l.Pool && f.Since.Equal(&l.Deleted) && now.Sub(f.At.Time).Abs() <= v1alpha1.ForgetValid
+	})
 }
 
 // heed judges by a word about an orphan of that name.

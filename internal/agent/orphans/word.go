@@ -32,15 +32,36 @@ func (w Word) On(ctx context.Context, r Record) (Verdict, error) {
 	if err != nil || !verdict.Delete {
 		return verdict, err
 	}
-	ctx, cancel := context.WithTimeout(ctx, requestTimeout)
-	defer cancel()
 	return w.by(ctx, w.Live, r)
 }
 
 func (w Word) by(ctx context.Context, reader client.Reader, r Record) (Verdict, error) {
-	n := &v1alpha1.StorageNode{}
-	if err := reader.Get(ctx, client.ObjectKey{Name: w.Node}, n); err != nil && !apierrors.IsNotFound(err) {
-		return Verdict{}, fmt.Errorf("reading what is to be forgotten: %w", err)
+	n, err := w.read(ctx, reader)
+	if err != nil {
+		return Verdict{}, err
 	}
 	return Judge(n, r, w.Retention, w.Clock.Now()), nil
+}
+
+// Waived says whether nobody waits for data that is lost with its pool.
+func (w Word) Waived(ctx context.Context, l Lost) (bool, error) {
+	n, err := w.read(ctx, w.Watched)
+	if err != nil || !Waived(n, l, w.Clock.Now()) {
+		return false, err
+	}
+	if n, err = w.read(ctx, w.Live); err != nil {
+		return false, err
+	}
+	return Waived(n, l, w.Clock.Now()), nil
+}
+
+// read returns the node's StorageNode, empty if there is none.
+func (w Word) read(ctx context.Context, reader client.Reader) (*v1alpha1.StorageNode, error) {
+	ctx, cancel := context.WithTimeout(ctx, requestTimeout)
+	defer cancel()
+	n := &v1alpha1.StorageNode{}
+	if err := reader.Get(ctx, client.ObjectKey{Name: w.Node}, n); err != nil && !apierrors.IsNotFound(err) {
+		return nil, fmt.Errorf("reading what is to be forgotten: %w", err)
+	}
+	return n, nil
 }

@@ -36,42 +36,45 @@ type Decision struct {
 	Message string
 }
 
-// Decide compares a volume with this node's record of it; record is nil when
-// the provisioner says that it has none. A provisioner that could not be asked
-// must not be taken for one that has none.
-func Decide(v *v1alpha1.Volume, node string, record *provision.Volume) Decision {
+// Decide compares a volume with what this node has of it.
+func Decide(v *v1alpha1.Volume, node string, f Facts) Decision {
 	wish := wishFor(v, node)
 	if wish == nil || !v.DeletionTimestamp.IsZero() {
-		return decideAbsent(v, node, record)
+		return decideAbsent(v, node, f)
 	}
-	if record == nil {
+	if f.Record == nil {
 		return decideMissing(v, wish)
 	}
-	return decidePresent(v, wish, record)
+	return decidePresent(v, wish, f)
 }
 
 // decideAbsent is for a replica that should not be here.
-func decideAbsent(v *v1alpha1.Volume, node string, record *provision.Volume) Decision {
+func decideAbsent(v *v1alpha1.Volume, node string, f Facts) Decision {
 	entry := v.Entry(node)
-	deleting := !v.DeletionTimestamp.IsZero()
+	owed := entry != nil || !v.DeletionTimestamp.IsZero() && wishFor(v, node) != nil
 	switch {
-	case record == nil && (entry != nil || deleting && wishFor(v, node) != nil):
-		return report(entry, goneEntry(v, node))
-	case record == nil:
+	case f.Record == nil && !owed:
 		return Decision{Step: StepNone}
-	case deleting, entry != nil:
+	case f.Record == nil && f.Lost:
+		return report(entry, lostEntry(v, entry))
+	case f.Record == nil:
+		return report(entry, goneEntry(v, node))
+	case f.removable(v, entry):
 		return Decision{Step: StepRemove}
-	case v.Spec.VolumeMode == v1alpha1.Filesystem && record.Filesystem == "" && !v.Spec.Adopted:
-		// Carved for a placement that was taken back before it was reported. No
-		// filesystem was ever on it, so there is nothing to lose.
-		return Decision{Step: StepRemove}
-	case record.Copying: // nobody could use it yet
-		return Decision{Step: StepRemove}
-	default:
-		return Decision{Step: StepKeep, Message: fmt.Sprintf(
-			"volume %s on node %s is not in the Volume's spec and has no entry in its status: the object may come from an old backup; remove the data by hand if it is not needed",
-			v.Name, node)}
 	}
+	d := Decision{Step: StepKeep, Message: fmt.Sprintf(
+		"volume %s in pool %s of node %s is kept: nothing shows that it is the data of the Volume object, which does not want it and may come from an old backup; %s",
+		v.Name, f.Record.Pool.Name, node, remedy(node, v.Name))}
+	if owed {
+		d.Entry = keptApartEntry(v, node, f.Record)
+	}
+	return d
+}
+
+// remedy is what to do about data whose object is not its own.
+func remedy(node, name string) string {
+	return fmt.Sprintf("`kubectl berth adopt %s %s` makes a Volume for it as it is, and `kubectl berth forget %s %s` lets it go once there is no Volume of its name",
+		node, name, node, name)
 }
 
 // decideMissing is for a replica that should be here and is not.
@@ -85,26 +88,14 @@ func decideMissing(v *v1alpha1.Volume, wish *v1alpha1.ReplicaSpec) Decision {
 }
 
 // decidePresent is for a replica that should be here and is.
-func decidePresent(v *v1alpha1.Volume, wish *v1alpha1.ReplicaSpec, record *provision.Volume) Decision {
-	entry := v.Entry(wish.Node)
+func decidePresent(v *v1alpha1.Volume, wish *v1alpha1.ReplicaSpec, f Facts) Decision {
+	entry, record := v.Entry(wish.Node), f.Record
+	found := f.found(v, entry)
+	if other := otherThan(v, wish, record, found); other != "" {
+		return report(entry, failedEntry(v, wish, v1alpha1.ReasonConflict, fmt.Sprintf(
+			"node %s: %s: it is kept as it is; %s", wish.Node, other, remedy(wish.Node, v.Name))))
+	}
 	switch {
-	case record.Pool.Name != wish.Pool:
-		return report(entry, failedEntry(v, wish, v1alpha1.ReasonConflict, fmt.Sprintf(
-			"node %s: the volume is in pool %s, not in %s", wish.Node, record.Pool.Name, wish.Pool)))
-	case record.Source != sourceOf(v):
-		return report(entry, failedEntry(v, wish, v1alpha1.ReasonConflict, fmt.Sprintf(
-			"node %s: the volume was made from %s, not from %s", wish.Node, nameOf(record.Source), nameOf(sourceOf(v)))))
-	case record.Filesystem != "" && record.Filesystem != string(v.Spec.FSType):
-		return report(entry, failedEntry(v, wish, v1alpha1.ReasonConflict, fmt.Sprintf(
-			"node %s: the volume bears filesystem %s, not %q", wish.Node, record.Filesystem, v.Spec.FSType)))
-	case provision.IsDataset(record.Device) != (byItself(v) != ""):
-		return report(entry, failedEntry(v, wish, v1alpha1.ReasonConflict, fmt.Sprintf(
-			"node %s: the volume is %s, which is not for filesystem %q", wish.Node, record.Device, v.Spec.FSType)))
-	case v.Spec.Adopted && record.Filesystem == "" && v.Spec.VolumeMode == v1alpha1.Filesystem && !provision.IsDataset(record.Device):
-		// A block volume's data has no filesystem, and making one would be its end. On a
-		// dataset none is made.
-		return report(entry, failedEntry(v, wish, v1alpha1.ReasonConflict, fmt.Sprintf(
-			"node %s: the volume was adopted with filesystem %s, and no filesystem was ever made on it", wish.Node, v.Spec.FSType)))
 	case record.Problem != "":
 		return report(entry, failedEntry(v, wish, v1alpha1.ReasonDeviceMissing, fmt.Sprintf(
 			"node %s: %s", wish.Node, record.Problem)))
@@ -112,12 +103,39 @@ func decidePresent(v *v1alpha1.Volume, wish *v1alpha1.ReplicaSpec, record *provi
 		return report(entry, copyingEntry(v, wish, record))
 	case record.Size < v.Spec.Capacity.Value():
 		return Decision{Step: StepExpand}
+	case found:
+		return report(entry, foundEntry(v, wish, record))
 	}
 	d := report(entry, readyEntry(v, wish, record))
-	if record.Filesystem == "" {
+	if record.Filesystem == "" && !v.Reserved() {
 		d.Format = v.Spec.FSType
 	}
 	return d
+}
+
+// otherThan says how what is in the pools is not what the volume wants; empty if it is.
+func otherThan(v *v1alpha1.Volume, wish *v1alpha1.ReplicaSpec, record *provision.Volume, found bool) string {
+	unheard := found && !v.Entry(wish.Node).HasData()
+	switch {
+	case record.Pool.Name != wish.Pool:
+		return fmt.Sprintf("the volume is in pool %s, not in %s", record.Pool.Name, wish.Pool)
+	case record.Source != sourceOf(v):
+		return fmt.Sprintf("the volume was made from %s, not from %s", nameOf(record.Source), nameOf(sourceOf(v)))
+	case record.Filesystem != "" && record.Filesystem != string(v.Spec.FSType):
+		return fmt.Sprintf("the volume bears filesystem %s, not %q", record.Filesystem, v.Spec.FSType)
+	case provision.IsDataset(record.Device) != (byItself(v) != ""):
+		return fmt.Sprintf("the volume is %s, which is not for filesystem %q", record.Device, v.Spec.FSType)
+	case v.Spec.Adopted && record.Filesystem == "" && v.Spec.VolumeMode == v1alpha1.Filesystem && !provision.IsDataset(record.Device):
+		// A block volume's data has no filesystem, and making one would be its end. On a
+		// dataset none is made.
+		return fmt.Sprintf("the volume was adopted with filesystem %s, and no filesystem was ever made on it", v.Spec.FSType)
+	case unheard && record.Problem != "":
+		return "the volume was there before, and cannot be used: " + record.Problem
+	case unheard && record.Size < v.Spec.Capacity.Value():
+		// Data that may be another object's is not touched, not even to make it larger.
+		return fmt.Sprintf("the volume was there before and has %d bytes, fewer than the %d asked", record.Size, v.Spec.Capacity.Value())
+	}
+	return ""
 }
 
 // nameOf is a source for people.

@@ -13,6 +13,7 @@ func TestDecide(t *testing.T) {
 	tests := map[string]struct {
 		volume *v1alpha1.Volume
 		record *provision.Volume
+		made   bool
 		step   Step
 		// state and reason of the entry; empty when nothing is said.
 		state  v1alpha1.ReplicaState
@@ -25,7 +26,7 @@ func TestDecide(t *testing.T) {
 		"a blank replica is formatted although it was reported": {
 			volume: volume(saying(ready("1Gi", "1Gi"))), record: carved(blank), step: StepNone, state: "Ready", reason: "Carved", format: "ext4"},
 		"a block volume is never formatted": {
-			volume: volume(block), record: carved(blank), step: StepReport, state: "Ready", reason: "Carved"},
+			volume: volume(block), record: carved(blank), made: true, step: StepReport, state: "Ready", reason: "Carved"},
 		"a finished replica needs nothing": {
 			volume: volume(saying(ready("1Gi", "1Gi"))), record: carved(), step: StepNone, state: "Ready", reason: "Carved"},
 		"the same size in another notation needs nothing": {
@@ -62,7 +63,7 @@ func TestDecide(t *testing.T) {
 		"a wish that was taken back is met by what is there": {
 			volume: volume(saying(ready("1Gi", "5Gi"))), record: carved(), step: StepReport, state: "Ready", reason: "Carved"},
 		"an extent more than the wish is ready": {
-			volume: volume(), record: carved(sized(gib + 4<<20)), step: StepReport, state: "Ready", reason: "Carved"},
+			volume: volume(), record: carved(blank, sized(gib+4<<20)), step: StepReport, state: "Ready", reason: "Carved", format: "ext4"},
 
 		"a copy under way is reported": {
 			volume: volume(restored), record: carved(fromSnapshot, copying), step: StepReport, state: "Copying", reason: "Copying"},
@@ -73,7 +74,7 @@ func TestDecide(t *testing.T) {
 		"a copy under way is neither expanded nor formatted": {
 			volume: volume(restored, of("2Gi")), record: carved(fromSnapshot, copying, blank), step: StepReport, state: "Copying", reason: "Copying"},
 		"a copy of what bears a filesystem is not formatted": {
-			volume: volume(restored), record: carved(fromSnapshot), step: StepReport, state: "Ready", reason: "Carved"},
+			volume: volume(restored), record: carved(fromSnapshot), made: true, step: StepReport, state: "Ready", reason: "Carved"},
 		"a copy of what was never formatted is formatted": {
 			volume: volume(restored), record: carved(fromSnapshot, blank), step: StepReport, state: "Ready", reason: "Carved", format: "ext4"},
 		"an unfinished copy that was lost is made again": {
@@ -92,8 +93,8 @@ func TestDecide(t *testing.T) {
 
 		"a volume being deleted loses its data": {
 			volume: volume(deleting, saying(ready("1Gi", "1Gi"))), record: carved(), step: StepRemove},
-		"a volume being deleted before it was reported loses its data": {
-			volume: volume(deleting), record: carved(), step: StepRemove},
+		"a volume being deleted before it was reported or formatted goes": {
+			volume: volume(deleting), record: carved(blank), step: StepRemove},
 		"a deletion of what was never carved is answered": {
 			volume: volume(deleting), step: StepReport, state: "Gone", reason: "Removed"},
 		"a deletion is answered after the data is gone": {
@@ -118,7 +119,7 @@ func TestDecide(t *testing.T) {
 	for name, tc := range tests {
 		t.Run(name, func(t *testing.T) {
 			before := tc.volume.DeepCopy()
-			got := Decide(tc.volume, here, tc.record)
+			got := Decide(tc.volume, here, Facts{Record: tc.record, Made: tc.made})
 			if got.Step != tc.step || got.Format != tc.format {
 				t.Errorf("step %s, format %q; want %s, %q", got.Step, got.Format, tc.step, tc.format)
 			}

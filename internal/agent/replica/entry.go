@@ -20,6 +20,15 @@ func readyEntry(v *v1alpha1.Volume, wish *v1alpha1.ReplicaSpec, record *provisio
 	return e
 }
 
+// foundEntry reports a replica that is as the spec wants it, and that this object did not make.
+func foundEntry(v *v1alpha1.Volume, wish *v1alpha1.ReplicaSpec, record *provision.Volume) *v1alpha1.ReplicaStatus {
+	e := readyEntry(v, wish, record)
+	e.Reason = v1alpha1.ReasonFound
+	e.Message = entries.Clip(fmt.Sprintf("node %s: volume %s was in pool %s before the node had said anything about it: its data is used as it is",
+		wish.Node, v.Name, record.Pool.Name))
+	return e
+}
+
 // copyingEntry reports a replica that takes its room and has not got its data yet.
 func copyingEntry(v *v1alpha1.Volume, wish *v1alpha1.ReplicaSpec, record *provision.Volume) *v1alpha1.ReplicaStatus {
 	e := readyEntry(v, wish, record)
@@ -53,6 +62,30 @@ func stuckEntry(v *v1alpha1.Volume, node string, record *provision.Volume, reaso
 	e.State = v1alpha1.ReplicaFailed
 	e.Capacity, e.Allocated = entries.Bytes(record.Size), entries.Bytes(record.Size)
 	e.Reason, e.Message = reason, entries.Clip(message)
+	return e
+}
+
+// lostEntry reports a replica that should go, and whose pool is not on the node: the data may
+// come back with it. That the data is this object's stays said.
+func lostEntry(v *v1alpha1.Volume, old *v1alpha1.ReplicaStatus) *v1alpha1.ReplicaStatus {
+	e := carried(v, old.Node)
+	e.Pool, e.State, e.Reason = old.Pool, v1alpha1.ReplicaFailed, v1alpha1.ReasonPoolMissing
+	e.Capacity, e.Allocated = entries.Copied(old.Capacity), entries.Copied(old.Allocated)
+	if e.Capacity == nil {
+		e.Capacity = new(v.Spec.Capacity.DeepCopy())
+	}
+	e.Message = entries.Clip(fmt.Sprintf(
+		"node %s: pool %s is not there, and volume %s cannot be removed from it: bring the pool back, or, if it is lost for good, `kubectl berth forget %s %s`",
+		old.Node, old.Pool, v.Name, old.Node, v.Name))
+	return e
+}
+
+// keptApartEntry reports that nothing of this object is on the node, and that what bears its
+// name there is kept.
+func keptApartEntry(v *v1alpha1.Volume, node string, record *provision.Volume) *v1alpha1.ReplicaStatus {
+	e := goneEntry(v, node)
+	e.Reason = v1alpha1.ReasonConflict
+	e.Message = entries.Clip(fmt.Sprintf("node %s: what is in pool %s under the name is not known to be this object's data, and is kept", node, record.Pool.Name))
 	return e
 }
 

@@ -2,6 +2,7 @@ package replica
 
 import (
 	"context"
+	"slices"
 	"testing"
 
 	"k8s.io/apimachinery/pkg/types"
@@ -38,6 +39,8 @@ type given struct {
 	about   orphans.Record
 	word    orphans.Verdict
 	wordErr error
+	// waived is what is not waited for.
+	waived orphans.Lost
 }
 
 // restart forgets everything that is in the process's memory.
@@ -58,6 +61,11 @@ func (n *node) base() worker.Base {
 		Listed:  func(string) bool { return n.has() },
 		Deleted: func(string) {},
 		Pool:    func(ref provision.PoolRef) provision.Pool { return provision.Pool{PoolRef: ref} },
+		Reported: func(pool string) (bool, error) {
+			all, err := memory.New(n.disks, nil).Report(context.Background())
+			return slices.ContainsFunc(all, func(p provision.Pool) bool { return p.Name == pool }), err
+		},
+		Waived:  func(_ context.Context, l orphans.Lost) (bool, error) { return n.waived == l, nil },
 		Orphans: &orphans.Set{},
 		Word: func(_ context.Context, r orphans.Record) (orphans.Verdict, error) {
 			n.about = r

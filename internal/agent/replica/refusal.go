@@ -13,6 +13,9 @@ func refusal(v *v1alpha1.Volume, node string, step Step, record *provision.Volum
 	case StepExpand:
 		return keptEntry(v, wishFor(v, node), record, reason, message)
 	default:
+		if entry := v.Entry(node); reason == v1alpha1.ReasonPoolMissing && entry.HasData() {
+			return lostEntry(v, entry) // whether the provisioner remembers the pool or not
+		}
 		return stuckEntry(v, node, record, reason, message)
 	}
 }

@@ -107,17 +107,46 @@ func (w *Worker) doubt(ctx context.Context, record *provision.Volume, watched bo
 			return err
 		},
 		Decide: func() (remove bool, keep string) {
-			d := Decide(live, w.Node, record)
+			d := Decide(live, w.Node, Facts{Record: record, Made: w.made(live)})
 			return d.Step == StepRemove, d.Message
 		},
 		Delete: func(ctx context.Context) error { return w.delete(ctx, record) },
 		Deleted: func(ctx context.Context, err error) (reconcile.Result, error) {
+			if errors.Is(err, provision.ErrPoolMissing) {
+				if waived, wordErr := w.waived(ctx, live, record.Pool.Name); waived || wordErr != nil {
+					err = wordErr
+				}
+			}
 			if err != nil {
 				return w.refuse(ctx, live, StepRemove, record, err)
 			}
-			return w.report(ctx, live, Decide(live, w.Node, nil))
+			return w.report(ctx, live, Decide(live, w.Node, Facts{}))
 		},
 	})
+}
+
+// lost says whether that there is no record proves nothing: the entry has the data in a
+// pool that the node does not report, and it was not said that nobody waits for it.
+func (w *Worker) lost(ctx context.Context, v *v1alpha1.Volume) (bool, error) {
+	entry := v.Entry(w.Node)
+	if !entry.HasData() {
+		return false, nil
+	}
+	reported, err := w.Reported(entry.Pool)
+	if reported || err != nil {
+		return false, err
+	}
+	waived, err := w.waived(ctx, v, entry.Pool)
+	return !waived, err
+}
+
+// waived says whether an administrator has said that data which is lost with its pool is not
+// waited for.
+func (w *Worker) waived(ctx context.Context, v *v1alpha1.Volume, pool string) (bool, error) {
+	if v.DeletionTimestamp.IsZero() {
+		return false, nil
+	}
+	return w.Waived(ctx, orphans.Lost{Name: v.Name, Pool: pool, Deleted: *v.DeletionTimestamp})
 }
 
 // delete deletes a volume that no pod can see. The provisioner refuses what is
@@ -146,6 +175,7 @@ func (w *Worker) unwatched(ctx context.Context, name string) (reconcile.Result, 
 	if !w.Listed(name) {
 		// Should a report be under way that shows it, the sweep comes back to it.
 		w.Orphans.Forget(name)
+		w.begun.Delete(name)
 		return reconcile.Result{}, nil
 	}
 	record, err := w.record(ctx, name)

@@ -19,7 +19,7 @@ func Stale(volumes []v1alpha1.Volume, node string, pools []provision.Pool, recov
 		v := &volumes[i]
 		record := records[v.Name]
 		delete(records, v.Name)
-		if recovered && Decide(v, node, record).Step != StepNone || deservesLook(v, node, record, pools) {
+		if recovered && Decide(v, node, Facts{Record: record}).Step != StepNone || deservesLook(v, node, record, pools) {
 			stale = append(stale, v.Name)
 		}
 	}
@@ -35,7 +35,7 @@ func deservesLook(v *v1alpha1.Volume, node string, record *provision.Volume, poo
 	if entry == nil || wish == nil || !v.DeletionTimestamp.IsZero() {
 		return false
 	}
-	switch Decide(v, node, record).Step {
+	switch Decide(v, node, Facts{Record: record}).Step {
 	case StepReport:
 		return true
 	case StepCreate, StepExpand:

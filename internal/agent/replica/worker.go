@@ -3,6 +3,7 @@ package replica
 import (
 	"context"
 	"errors"
+	"sync"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
@@ -34,6 +35,11 @@ type Worker struct {
 	Format func(r provision.FormatRequest)
 	// Mounts are the paths where a volume's device is mounted or bound.
 	Mounts func(v provision.Volume) ([]string, error)
+
+	// begun are the volumes, by name, of which this process saw that the node had nothing
+	// before it began to make them, with their objects' uids; until an entry says that they
+	// are there. What is lost of it with the process is kept instead of removed.
+	begun sync.Map
 }
 
 var _ reconcile.Reconciler = (*Worker)(nil)
@@ -56,7 +62,10 @@ func (w *Worker) Reconcile(ctx context.Context, r reconcile.Request) (reconcile.
 	if departed(v, w.Node) && !w.Listed(v.Name) {
 		return reconcile.Result{}, nil
 	}
-	if Decide(v, w.Node, nil).Step == StepCreate {
+	if v.Entry(w.Node).HasData() {
+		w.begun.Delete(v.Name)
+	}
+	if Decide(v, w.Node, Facts{}).Step == StepCreate {
 		return w.begin(ctx, v)
 	}
 	record, err := w.record(ctx, v.Name)
@@ -66,10 +75,18 @@ func (w *Worker) Reconcile(ctx context.Context, r reconcile.Request) (reconcile.
 	return w.converge(ctx, v, record)
 }
 
-// begin carves a new replica. It does not look first whether there is one: a
-// provisioner may have to start a process to be sure that there is none, and
-// Create finds what an earlier life has made.
+// begin carves a new replica, or finds what an earlier life has made.
 func (w *Worker) begin(ctx context.Context, v *v1alpha1.Volume) (reconcile.Result, error) {
+	if !w.made(v) && !tellsItself(v) {
+		record, err := w.record(ctx, v.Name)
+		if err != nil {
+			return reconcile.Result{}, err
+		}
+		if record != nil {
+			return w.converge(ctx, v, record)
+		}
+		w.begun.Store(v.Name, v.UID)
+	}
 	next, err := w.carve(ctx, v, StepCreate, nil)
 	if errors.Is(err, provision.ErrConflict) {
 		// What an earlier life has made may have another size by now.
@@ -80,15 +97,35 @@ func (w *Worker) begin(ctx context.Context, v *v1alpha1.Volume) (reconcile.Resul
 	if err != nil {
 		return w.refuse(ctx, v, StepCreate, nil, err)
 	}
-	return w.settle(ctx, v, Decide(v, w.Node, next))
+	return w.converge(ctx, v, next)
+}
+
+// tellsItself says whether a record alone tells what was just made from what somebody may
+// have used: then there is no need to look before it is made, for which a provisioner may
+// have to start a process.
+func tellsItself(v *v1alpha1.Volume) bool {
+	return v.Spec.VolumeMode == v1alpha1.Filesystem && v.Spec.Source == nil
+}
+
+// made says whether what is there was made by this process, for this very object.
+func (w *Worker) made(v *v1alpha1.Volume) bool {
+	uid, begun := w.begun.Load(v.Name)
+	return begun && uid == v.UID
 }
 
 // converge takes the step that Decide names, and reports.
 func (w *Worker) converge(ctx context.Context, v *v1alpha1.Volume, record *provision.Volume) (reconcile.Result, error) {
-	d := Decide(v, w.Node, record)
+	f := Facts{Record: record, Made: w.made(v)}
+	if record == nil {
+		var err error
+		if f.Lost, err = w.lost(ctx, v); err != nil {
+			return reconcile.Result{}, err
+		}
+	}
+	d := Decide(v, w.Node, f)
 	if d.Step == StepKeep {
 		w.Keep(ctx, what, v.Name, d.Message)
-		return reconcile.Result{}, nil
+		return w.report(ctx, v, d)
 	}
 	w.Orphans.Forget(v.Name)
 	switch d.Step {
@@ -99,9 +136,14 @@ func (w *Worker) converge(ctx context.Context, v *v1alpha1.Volume, record *provi
 		if err != nil {
 			return w.refuse(ctx, v, d.Step, record, err)
 		}
-		d = Decide(v, w.Node, next)
+		f.Record = next
+		d = Decide(v, w.Node, f)
 	}
-	return w.settle(ctx, v, d)
+	result, err := w.settle(ctx, v, d)
+	if err == nil && result.IsZero() && f.Lost {
+		result.RequeueAfter = worker.RefusedDelay
+	}
+	return result, err
 }
 
 // settle reports a replica that is as it should be, and has it formatted.
@@ -128,8 +170,12 @@ func (w *Worker) refuse(ctx context.Context, v *v1alpha1.Volume, step Step, reco
 
 // report writes the entry if it says something new.
 func (w *Worker) report(ctx context.Context, v *v1alpha1.Volume, d Decision) (reconcile.Result, error) {
-	if d.Step != StepReport {
+	if d.Entry == nil || sameEntry(v.Entry(w.Node), d.Entry) {
 		return reconcile.Result{}, nil
 	}
-	return worker.Reported(w.Objects.Report(ctx, v, d.Entry))
+	err := w.Objects.Report(ctx, v, d.Entry)
+	if err == nil && (d.Entry.HasData() || d.Entry.State == v1alpha1.ReplicaGone) {
+		w.begun.Delete(v.Name)
+	}
+	return worker.Reported(err)
 }

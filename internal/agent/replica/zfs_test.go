@@ -46,7 +46,7 @@ func TestADatasetIsMadeForAFilesystemOfZFSAndADeviceForAllElse(t *testing.T) {
 			if v, ok := n.disks.Device(tc.device); !ok || v.ID != id {
 				t.Errorf("there is no %s: %+v", tc.device, v)
 			}
-			if d := Decide(wanted, here, &provision.Volume{ID: id, Pool: tank, Size: gib, Device: tc.device}); string(d.Format) != tc.wants {
+			if d := Decide(wanted, here, Facts{Record: &provision.Volume{ID: id, Pool: tank, Size: gib, Device: tc.device}}); string(d.Format) != tc.wants {
 				t.Errorf("to be formatted with %q, want %q", d.Format, tc.wants)
 			}
 		})
@@ -66,7 +66,7 @@ func TestAVolumeOfTheOtherKindIsReportedAndNeverFormatted(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			record := carved(blank)
 			record.Device = tc.device
-			d := Decide(tc.v, here, record)
+			d := Decide(tc.v, here, Facts{Record: record})
 			if d.Step != StepReport || d.Entry.Reason != v1alpha1.ReasonConflict || d.Entry.Ready || d.Format != "" {
 				t.Errorf("decided %+v", d)
 			}
@@ -78,7 +78,7 @@ func TestAnAdoptedDatasetThatWasNeverUsedIsUsed(t *testing.T) {
 	zfs := func(v *v1alpha1.Volume) { v.Spec.FSType = v1alpha1.Dataset }
 	record := carved(blank)
 	record.Device = "vg0/" + id
-	if d := Decide(volume(adopted, zfs), here, record); !d.Entry.Ready || d.Format != v1alpha1.Dataset {
+	if d := Decide(volume(adopted, zfs), here, Facts{Record: record}); !d.Entry.Ready || d.Format != v1alpha1.Dataset {
 		t.Errorf("decided %+v: nothing is made on it that could be the end of its data", d)
 	}
 }

@@ -36,36 +36,62 @@ type Decision struct {
 // final reasons of a snapshot that was not taken: no second try can help.
 var final = []string{v1alpha1.ReasonUnsupported, v1alpha1.ReasonInvalid, v1alpha1.ReasonConflict}
 
-// Decide compares a snapshot with this node's record of it; record is nil when the
-// provisioner says that it has none. A provisioner that could not be asked must not
-// be taken for one that has none.
-func Decide(s *v1alpha1.Snapshot, node string, record *provision.Snapshot) Decision {
+// Facts are what a node knows of one snapshot, beside what its entry says.
+type Facts struct {
+	// Record is the provisioner's; nil when it says that it has none. A provisioner that
+	// could not be asked must not be taken for one that has none.
+	Record *provision.Snapshot
+	// Lost is whether no record proves nothing: the pool that the entry names is not in the
+	// node's report, and nobody has said that it is not to be waited for.
+	Lost bool
+}
+
+// Decide compares a snapshot with what this node has of it.
+func Decide(s *v1alpha1.Snapshot, node string, f Facts) Decision {
 	wish := wishFor(s, node)
 	if wish == nil || !s.DeletionTimestamp.IsZero() {
-		return decideAbsent(s, node, record)
+		return decideAbsent(s, node, f)
 	}
-	if record == nil {
+	if f.Record == nil {
 		return decideMissing(s, wish)
 	}
-	return decidePresent(s, wish, record)
+	return decidePresent(s, wish, f.Record)
 }
 
 // decideAbsent is for a snapshot that should not be here.
-func decideAbsent(s *v1alpha1.Snapshot, node string, record *provision.Snapshot) Decision {
+func decideAbsent(s *v1alpha1.Snapshot, node string, f Facts) Decision {
 	entry := s.Entry(node)
-	deleting := !s.DeletionTimestamp.IsZero()
+	owed := entry != nil || !s.DeletionTimestamp.IsZero() && wishFor(s, node) != nil
 	switch {
-	case record == nil && (entry != nil || deleting && wishFor(s, node) != nil):
-		return report(entry, goneEntry(s, node))
-	case record == nil:
+	case f.Record == nil && !owed:
 		return Decision{Step: StepNone}
-	case deleting, entry != nil:
+	case f.Record == nil && f.Lost:
+		return report(entry, lostEntry(s, entry))
+	case f.Record == nil:
+		return report(entry, goneEntry(s, node))
+	case proved(s, entry, f.Record):
 		return Decision{Step: StepRemove}
-	default:
-		return Decision{Step: StepKeep, Message: fmt.Sprintf(
-			"snapshot %s on node %s is not in the Snapshot's spec and has no entry in its status: the object may come from an old backup; remove the snapshot by hand if it is not needed",
-			s.Name, node)}
 	}
+	d := Decision{Step: StepKeep, Message: fmt.Sprintf(
+		"snapshot %s in pool %s of node %s is kept: nothing shows that it is the one of the Snapshot object, which does not want it and may come from an old backup; %s",
+		s.Name, f.Record.Pool.Name, node, remedy(node, s.Name))}
+	if owed {
+		d.Entry = keptApartEntry(s, node, f.Record)
+	}
+	return d
+}
+
+// remedy is what to do about a snapshot whose object is not its own.
+func remedy(node, name string) string {
+	return fmt.Sprintf("`kubectl berth adopt %s %s` makes a Snapshot for it as it is, and `kubectl berth forget %s %s` lets it go once there is no Snapshot of its name",
+		node, name, node, name)
+}
+
+// proved says whether what is there is the very snapshot that the entry says was taken. Its
+// name proves nothing: the object may come from an old backup of the API server.
+func proved(s *v1alpha1.Snapshot, entry *v1alpha1.SnapshotReplica, record *provision.Snapshot) bool {
+	return entry != nil && entry.Taken != nil && entry.Pool == record.Pool.Name && record.Volume == s.Spec.Volume &&
+		sameTaken(entry, takenEntry(s, &v1alpha1.ReplicaSpec{Node: entry.Node}, record))
 }
 
 // decideMissing is for a snapshot that should be here and is not.
@@ -88,7 +114,8 @@ func decideMissing(s *v1alpha1.Snapshot, wish *v1alpha1.ReplicaSpec) Decision {
 func decidePresent(s *v1alpha1.Snapshot, wish *v1alpha1.ReplicaSpec, record *provision.Snapshot) Decision {
 	entry := s.Entry(wish.Node)
 	conflict := func(format string, args ...any) Decision {
-		return report(entry, failedEntry(s, wish, v1alpha1.ReasonConflict, fmt.Sprintf("node %s: ", wish.Node)+fmt.Sprintf(format, args...)))
+		return report(entry, failedEntry(s, wish, v1alpha1.ReasonConflict, fmt.Sprintf(
+			"node %s: %s: it is kept as it is; %s", wish.Node, fmt.Sprintf(format, args...), remedy(wish.Node, s.Name))))
 	}
 	next := takenEntry(s, wish, record)
 	switch {

@@ -55,8 +55,23 @@ func TestDecide(t *testing.T) {
 		"an adopted one that was lost stays lost":      {snapshot: snapshot(adopted, saying(lost)), step: StepReport, state: failedState, reason: "DeviceMissing", taken: true},
 		"an adopted one that is deleted is removed":    {snapshot: snapshot(adopted, deleting, saying(ready())), record: record(), step: StepRemove},
 
-		"one being deleted is removed":                     {snapshot: snapshot(deleting, saying(ready())), record: record(), step: StepRemove},
-		"one being deleted before it was said is removed":  {snapshot: snapshot(deleting), record: record(), step: StepRemove},
+		"one being deleted is removed": {snapshot: snapshot(deleting, saying(ready())), record: record(), step: StepRemove},
+		"one being deleted of which nothing was said is kept": {
+			snapshot: snapshot(deleting), record: record(), step: StepKeep, state: goneState, reason: "Conflict"},
+		"one being deleted that conflicts is kept": {
+			snapshot: snapshot(deleting, saying(failed("Conflict"))), record: record(), step: StepKeep, state: goneState, reason: "Conflict"},
+		"one being deleted that was impossible is kept": {
+			snapshot: snapshot(deleting, saying(failed("Invalid"))), record: record(), step: StepKeep, state: goneState, reason: "Conflict"},
+		"one being deleted is kept if it was taken at another time": {
+			snapshot: snapshot(deleting, saying(ready())), record: record(later), step: StepKeep, state: goneState, reason: "Conflict", taken: true},
+		"one being deleted is kept if it is in another pool": {
+			snapshot: snapshot(deleting, saying(ready())), record: record(func(r *provision.Snapshot) { r.Pool.Name = "vg1" }), step: StepKeep, state: goneState, reason: "Conflict", taken: true},
+		"one being deleted is kept if it is of another volume": {
+			snapshot: snapshot(deleting, saying(ready())), record: record(func(r *provision.Snapshot) { r.Volume = "pvc-x" }), step: StepKeep, state: goneState, reason: "Conflict", taken: true},
+		"one being deleted that was lost and is back is removed": {snapshot: snapshot(deleting, saying(lost)), record: record(), step: StepRemove},
+		"one being deleted that could not be is removed":         {snapshot: snapshot(deleting, saying(took(failedState, "PoolMissing"))), record: record(), step: StepRemove},
+		"one that conflicts and is wanted elsewhere is kept": {
+			snapshot: snapshot(on("n2"), saying(failed("Conflict"))), record: record(), step: StepKeep, state: goneState, reason: "Conflict"},
 		"a deletion of what was never taken is answered":   {snapshot: snapshot(deleting), step: StepReport, state: goneState, reason: "Removed"},
 		"a deletion is answered after it is gone":          {snapshot: snapshot(deleting, saying(ready())), step: StepReport, state: goneState, reason: "Removed", taken: true},
 		"a deletion is answered once":                      {snapshot: snapshot(deleting, saying(took(goneState, "Removed"))), step: StepNone, state: goneState, reason: "Removed", taken: true},
@@ -67,7 +82,7 @@ func TestDecide(t *testing.T) {
 	for name, tc := range tests {
 		t.Run(name, func(t *testing.T) {
 			before := tc.snapshot.DeepCopy()
-			got := Decide(tc.snapshot, here, tc.record)
+			got := Decide(tc.snapshot, here, Facts{Record: tc.record})
 			if got.Step != tc.step {
 				t.Errorf("step %s; want %s", got.Step, tc.step)
 			}

@@ -39,6 +39,25 @@ func stuckEntry(s *v1alpha1.Snapshot, node string, record *provision.Snapshot, r
 	return e
 }
 
+// lostEntry reports a snapshot that should go, and whose pool is not on the node: it may come
+// back with it.
+func lostEntry(s *v1alpha1.Snapshot, old *v1alpha1.SnapshotReplica) *v1alpha1.SnapshotReplica {
+	e := carried(s, old.Node)
+	e.Pool, e.State, e.Reason, e.Allocated = old.Pool, v1alpha1.SnapshotFailed, v1alpha1.ReasonPoolMissing, entries.Copied(old.Allocated)
+	e.Message = clipped("node %s: pool %s is not there, and snapshot %s cannot be removed from it: bring the pool back, or, if it is lost for good, `kubectl berth forget %s %s`",
+		old.Node, old.Pool, s.Name, old.Node, s.Name)
+	return e
+}
+
+// keptApartEntry reports that nothing of this object is on the node, and that what bears its
+// name there is kept.
+func keptApartEntry(s *v1alpha1.Snapshot, node string, record *provision.Snapshot) *v1alpha1.SnapshotReplica {
+	e := goneEntry(s, node)
+	e.Reason = v1alpha1.ReasonConflict
+	e.Message = clipped("node %s: what is in pool %s under the name is not known to be this object's snapshot, and is kept", node, record.Pool.Name)
+	return e
+}
+
 // goneEntry reports that nothing is left on the node. That it was taken once stays
 // said: should it be wanted again, it is not taken again.
 func goneEntry(s *v1alpha1.Snapshot, node string) *v1alpha1.SnapshotReplica {

@@ -105,17 +105,46 @@ func (w *Worker) doubt(ctx context.Context, record *provision.Snapshot, watched 
 			return err
 		},
 		Decide: func() (remove bool, keep string) {
-			d := Decide(live, w.Node, record)
+			d := Decide(live, w.Node, Facts{Record: record})
 			return d.Step == StepRemove, d.Message
 		},
 		Delete: func(ctx context.Context) error { return w.delete(ctx, record.ID) },
 		Deleted: func(ctx context.Context, err error) (reconcile.Result, error) {
+			if errors.Is(err, provision.ErrPoolMissing) {
+				if waived, wordErr := w.waived(ctx, live, record.Pool.Name); waived || wordErr != nil {
+					err = wordErr
+				}
+			}
 			if err != nil {
 				return w.refuse(ctx, live, StepRemove, record, err)
 			}
-			return w.report(ctx, live, Decide(live, w.Node, nil))
+			return w.report(ctx, live, Decide(live, w.Node, Facts{}))
 		},
 	})
+}
+
+// lost says whether that there is no record proves nothing: the entry has the snapshot in a
+// pool that the node does not report, and it was not said that nobody waits for it.
+func (w *Worker) lost(ctx context.Context, s *v1alpha1.Snapshot) (bool, error) {
+	entry := s.Entry(w.Node)
+	if entry == nil || entry.Taken == nil || entry.State == v1alpha1.SnapshotGone {
+		return false, nil
+	}
+	reported, err := w.Reported(entry.Pool)
+	if reported || err != nil {
+		return false, err
+	}
+	waived, err := w.waived(ctx, s, entry.Pool)
+	return !waived, err
+}
+
+// waived says whether an administrator has said that a snapshot which is lost with its pool is
+// not waited for.
+func (w *Worker) waived(ctx context.Context, s *v1alpha1.Snapshot, pool string) (bool, error) {
+	if s.DeletionTimestamp.IsZero() {
+		return false, nil
+	}
+	return w.Waived(ctx, orphans.Lost{Name: s.Name, Pool: pool, Deleted: *s.DeletionTimestamp})
 }
 
 func (w *Worker) delete(ctx context.Context, id string) error {

@@ -18,7 +18,7 @@ func Stale(snapshots []v1alpha1.Snapshot, node string, pools []provision.Pool, r
 		s := &snapshots[i]
 		record := records[s.Name]
 		delete(records, s.Name)
-		if recovered && Decide(s, node, record).Step != StepNone || deservesLook(s, node, record, pools) {
+		if recovered && Decide(s, node, Facts{Record: record}).Step != StepNone || deservesLook(s, node, record, pools) {
 			stale = append(stale, s.Name)
 		}
 	}
@@ -34,7 +34,7 @@ func deservesLook(s *v1alpha1.Snapshot, node string, record *provision.Snapshot,
 	if entry == nil || wish == nil || !s.DeletionTimestamp.IsZero() {
 		return false
 	}
-	switch Decide(s, node, record).Step {
+	switch Decide(s, node, Facts{Record: record}).Step {
 	case StepReport:
 		return true
 	case StepTake:

@@ -58,7 +58,7 @@ func (w *Worker) Reconcile(ctx context.Context, r reconcile.Request) (reconcile.
 	if err != nil {
 		return reconcile.Result{}, err
 	}
-	switch Decide(s, w.Node, nil).Step {
+	switch Decide(s, w.Node, Facts{}).Step {
 	case StepTake:
 		return w.begin(ctx, s)
 	case StepNone:
@@ -79,7 +79,7 @@ func (w *Worker) Reconcile(ctx context.Context, r reconcile.Request) (reconcile.
 func (w *Worker) begin(ctx context.Context, s *v1alpha1.Snapshot) (reconcile.Result, error) {
 	taken, err := w.take(ctx, s)
 	if err == nil {
-		return w.report(ctx, s, Decide(s, w.Node, taken))
+		return w.report(ctx, s, Decide(s, w.Node, Facts{Record: taken}))
 	}
 	if ctx.Err() == nil {
 		if record, missing := w.record(ctx, s.Name); missing == nil && record != nil {
@@ -91,23 +91,38 @@ func (w *Worker) begin(ctx context.Context, s *v1alpha1.Snapshot) (reconcile.Res
 
 // converge takes the step that Decide names, and reports.
 func (w *Worker) converge(ctx context.Context, s *v1alpha1.Snapshot, record *provision.Snapshot) (reconcile.Result, error) {
-	d := Decide(s, w.Node, record)
+	f := Facts{Record: record}
+	if record == nil {
+		var err error
+		if f.Lost, err = w.lost(ctx, s); err != nil {
+			return reconcile.Result{}, err
+		}
+	}
+	d := Decide(s, w.Node, f)
 	if d.Step == StepKeep {
 		w.Keep(ctx, what, s.Name, d.Message)
-		return reconcile.Result{}, nil
+		return w.report(ctx, s, d)
 	}
 	w.Orphans.Forget(s.Name)
 	if d.Step == StepRemove {
 		return w.doubt(ctx, record, true)
 	}
-	return w.report(ctx, s, d)
+	result, err := w.report(ctx, s, d)
+	if err == nil && result.IsZero() && f.Lost {
+		result.RequeueAfter = worker.RefusedDelay
+	}
+	return result, err
 }
 
 // refuse reports a step that failed and says when to try again.
 func (w *Worker) refuse(ctx context.Context, s *v1alpha1.Snapshot, step Step, record *provision.Snapshot, err error) (reconcile.Result, error) {
 	r := worker.Refusal{What: what, Name: s.Name, Step: string(step), Err: err}
 	r.Report = func(reason, message string) (reconcile.Result, error) {
-		return w.report(ctx, s, report(s.Entry(w.Node), stuckEntry(s, w.Node, record, reason, message)))
+		next := stuckEntry(s, w.Node, record, reason, message)
+		if entry := s.Entry(w.Node); reason == v1alpha1.ReasonPoolMissing && entry != nil {
+			next = lostEntry(s, entry) // whether the provisioner remembers the pool or not
+		}
+		return w.report(ctx, s, report(s.Entry(w.Node), next))
 	}
 	if step == StepTake {
 		r.Final = final
@@ -120,7 +135,7 @@ func (w *Worker) refuse(ctx context.Context, s *v1alpha1.Snapshot, step Step, re
 
 // report writes the entry if it says something new.
 func (w *Worker) report(ctx context.Context, s *v1alpha1.Snapshot, d Decision) (reconcile.Result, error) {
-	if d.Step != StepReport {
+	if d.Entry == nil || sameEntry(s.Entry(w.Node), d.Entry) {
 		return reconcile.Result{}, nil
 	}
 	return worker.Reported(w.Objects.Report(ctx, s, d.Entry))

@@ -6,6 +6,7 @@ import (
 	"testing"
 
 	"berth.dev/berth/api/v1alpha1"
+	"berth.dev/berth/internal/agent/orphans"
 	"berth.dev/berth/internal/agent/worker"
 	"berth.dev/berth/internal/provision"
 	"berth.dev/berth/internal/provision/memory"
@@ -209,3 +210,17 @@ func (f failing) Before(_ context.Context, op memory.Operation, _ string) error 
 }
 
 func (failing) After(context.Context, memory.Operation, string) error { return nil }
+
+func TestAPoolThatIsNotThereIsNoProofThatTheSnapshotIsGone(t *testing.T) {
+	n := newNode(t, snapshot(saying(ready()), deleting))
+	n.disks.RemovePool(vg0)
+	n.restart()
+	result, err := n.step()
+	if err != nil || result.RequeueAfter != worker.RefusedDelay {
+		t.Errorf("%v, %v", result, err)
+	}
+	n.expect(v1alpha1.SnapshotFailed, v1alpha1.ReasonPoolMissing)
+	n.waived = orphans.Lost{Name: id, Pool: vg0.Name, Deleted: *n.live.DeletionTimestamp}
+	n.settle()
+	n.expect(v1alpha1.SnapshotGone, v1alpha1.ReasonRemoved)
+}

@@ -48,6 +48,11 @@ type Base struct {
 	// Pool is what the latest report says of a pool; of one that it lacks, no more
 	// than the name.
 	Pool func(ref provision.PoolRef) provision.Pool
+	// Reported says whether the latest report of the pools has read the pool of a name: what
+	// it lacks there is not there. It fails before the first report.
+	Reported func(pool string) (bool, error)
+	// Waived says whether nobody waits for data that is lost with its pool.
+	Waived func(ctx context.Context, l orphans.Lost) (bool, error)
 	// Orphans is told of data that no object accounts for.
 	Orphans *orphans.Set
 	// Word says whether an orphan may be deleted.

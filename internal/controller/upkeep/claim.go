@@ -66,7 +66,7 @@ func (r *Claims) Reconcile(ctx context.Context, request ctrl.Request) (ctrl.Resu
 	if err := r.Client.Get(ctx, types.NamespacedName{Name: request.Name}, v); err != nil {
 		return ctrl.Result{}, client.IgnoreNotFound(err)
 	}
-	if v.DeletionTimestamp != nil || volumes.Reserved(v) || v.Spec.ClaimRef == nil || v.Spec.ClaimRef.UID == "" {
+	if v.DeletionTimestamp != nil || v.Reserved() || v.Spec.ClaimRef == nil || v.Spec.ClaimRef.UID == "" {
 		return ctrl.Result{}, nil
 	}
 	if age := r.Clock.Since(v.CreationTimestamp.Time); age < r.Delay && len(v.Spec.Replicas) > 0 {

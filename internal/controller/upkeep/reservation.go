@@ -12,7 +12,6 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/handler"
 
 	"berth.dev/berth/api/v1alpha1"
-	"berth.dev/berth/internal/controller/volumes"
 	"berth.dev/berth/internal/schedule"
 )
 
@@ -56,7 +55,7 @@ func (r *Reservations) Reconcile(ctx context.Context, request ctrl.Request) (ctr
 		delete(r.idle, request.Name)
 		return ctrl.Result{}, client.IgnoreNotFound(err)
 	}
-	if v.DeletionTimestamp != nil || !volumes.Reserved(v) || v.Spec.ClaimRef == nil {
+	if v.DeletionTimestamp != nil || !v.Reserved() || v.Spec.ClaimRef == nil {
 		delete(r.idle, request.Name)
 		return ctrl.Result{}, nil
 	}

@@ -14,13 +14,12 @@ import (
 
 	"berth.dev/berth/api/v1alpha1"
 	"berth.dev/berth/internal/apitest/lagging"
-	"berth.dev/berth/internal/controller/volumes"
 	"berth.dev/berth/internal/schedule"
 )
 
 // reserved is a carved Volume that a scheduler made for the claim with UID u.
 func reserved() *v1alpha1.Volume {
-	v := &v1alpha1.Volume{ObjectMeta: metav1.ObjectMeta{Name: "pvc-u", UID: "v", Annotations: map[string]string{volumes.ReservedAnnotation: ""}}}
+	v := &v1alpha1.Volume{ObjectMeta: metav1.ObjectMeta{Name: "pvc-u", UID: "v", Annotations: map[string]string{v1alpha1.ReservedAnnotation: ""}}}
 	v.Spec.ClaimRef = &v1alpha1.ClaimReference{Namespace: "shop", Name: "data", UID: "u"}
 	v.Status.Replicas = []v1alpha1.ReplicaStatus{{Node: "n", State: v1alpha1.ReplicaReady}}
 	return v

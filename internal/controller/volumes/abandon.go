@@ -25,7 +25,7 @@ func (s *Service) Abandon(ctx context.Context, name string) error {
 	if v == nil || err != nil {
 		return err
 	}
-	if !Reserved(v) || v.DeletionTimestamp != nil || len(v.Spec.Replicas) == 0 || created(v).Outcome == waiting {
+	if !v.Reserved() || v.DeletionTimestamp != nil || len(v.Spec.Replicas) == 0 || created(v).Outcome == waiting {
 		return nil
 	}
 	v.Spec.Replicas = nil

@@ -23,8 +23,8 @@ func TestAVolumeIsMadeByOneWrite(t *testing.T) {
 		if _, labelled := v.Labels[v1alpha1.ReplicaLabel("n")]; !labelled || !slices.Equal(v.Finalizers, []string{v1alpha1.VolumeFinalizer}) {
 			t.Errorf("labels %v, finalizers %v", v.Labels, v.Finalizers)
 		}
-		if string(v.Spec.ClaimRef.UID) != id[len("pvc-"):] || volumes.Reserved(v) {
-			t.Errorf("claim %+v, reserved: %v", v.Spec.ClaimRef, volumes.Reserved(v))
+		if string(v.Spec.ClaimRef.UID) != id[len("pvc-"):] || v.Reserved() {
+			t.Errorf("claim %+v, reserved: %v", v.Spec.ClaimRef, v.Reserved())
 		}
 	})
 }

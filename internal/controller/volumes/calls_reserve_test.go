@@ -5,17 +5,16 @@ import (
 
 	"berth.dev/berth/api/v1alpha1"
 	"berth.dev/berth/internal/apitest/lagging"
-	"berth.dev/berth/internal/controller/volumes"
 	"berth.dev/berth/internal/controller/volumetest"
 )
 
 func TestAReservationIsMarkedUntilItIsReturned(t *testing.T) {
 	play(t, func(t *testing.T, s *stage) {
-		if _, err := s.Create(within(t), reservation("n")); err != nil || !volumes.Reserved(s.volume()) {
-			t.Fatalf("%v, reserved: %v", err, volumes.Reserved(s.volume()))
+		if _, err := s.Create(within(t), reservation("n")); err != nil || !s.volume().Reserved() {
+			t.Fatalf("%v, reserved: %v", err, s.volume().Reserved())
 		}
-		if _, err := s.Create(within(t), request("n")); err != nil || volumes.Reserved(s.volume()) {
-			t.Errorf("%v, reserved: %v", err, volumes.Reserved(s.volume()))
+		if _, err := s.Create(within(t), request("n")); err != nil || s.volume().Reserved() {
+			t.Errorf("%v, reserved: %v", err, s.volume().Reserved())
 		}
 		s.on("n")
 		s.wroteOnly("create", "update")
@@ -37,8 +36,8 @@ func TestAReservationThatIsWrittenMeanwhileIsPublished(t *testing.T) {
 		if _, err := s.Create(within(t), request("n")); err != nil {
 			t.Error(err)
 		}
-		if v := s.volume(); volumes.Reserved(v) || v.Labels["team"] != "shop" {
-			t.Errorf("reserved: %v, labels %v", volumes.Reserved(v), v.Labels)
+		if v := s.volume(); v.Reserved() || v.Labels["team"] != "shop" {
+			t.Errorf("reserved: %v, labels %v", v.Reserved(), v.Labels)
 		}
 	}, existing(wanted("n"), carved("n"), reserved))
 }

@@ -81,7 +81,7 @@ func (a *attempt) run(ctx context.Context) (*v1alpha1.Volume, error) {
 			return nil, waitErr
 		case gone:
 			return nil, a.gone()
-		case answer.Outcome == done && Reserved(latest) && !a.request.Reservation:
+		case answer.Outcome == done && latest.Reserved() && !a.request.Reservation:
 			v, err = a.publish(ctx, latest)
 			continue
 		case answer.Outcome == done:

@@ -25,7 +25,7 @@ func object(r Request, bytes int64, at place) *v1alpha1.Volume {
 	}
 	v.Name = v1alpha1.VolumeName(r.Name)
 	if r.Reservation {
-		v.Annotations = map[string]string{ReservedAnnotation: ""}
+		v.Annotations = map[string]string{v1alpha1.ReservedAnnotation: ""}
 	}
 	v.Finalizers = []string{v1alpha1.VolumeFinalizer}
 	putOn(v, at)

@@ -35,7 +35,7 @@ type Request struct {
 	// placement alone; where the volume is placed again the ledger chooses.
 	Pool string
 	// Reservation marks the request of a scheduler: the volume is made, and
-	// nobody is told of it yet. See ReservedAnnotation.
+	// nobody is told of it yet. See v1alpha1.ReservedAnnotation.
 	Reservation bool
 }
 

@@ -236,7 +236,7 @@ func carved(node string) volumetest.Option {
 }
 
 func reserved(v *v1alpha1.Volume) {
-	v.Annotations = map[string]string{volumes.ReservedAnnotation: ""}
+	v.Annotations = map[string]string{v1alpha1.ReservedAnnotation: ""}
 }
 
 func deleting(v *v1alpha1.Volume) {

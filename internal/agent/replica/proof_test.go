@@ -1,0 +1,154 @@
+package replica
+
+import (
+	"strings"
+	"testing"
+
+	"berth.dev/berth/api/v1alpha1"
+	"berth.dev/berth/internal/provision"
+)
+
+func marked(v *v1alpha1.Volume) {
+	v.Annotations = map[string]string{v1alpha1.ReservedAnnotation: ""}
+}
+
+// in places the wish in another pool.
+func in(pool string) option {
+	return func(v *v1alpha1.Volume) { v.Spec.Replicas[0].Pool = pool }
+}
+
+func inPool(name string) recordOption { return func(r *provision.Volume) { r.Pool.Name = name } }
+
+func broken(r *provision.Volume) { r.Problem = "a disk is missing" }
+
+func because(reason string) *v1alpha1.ReplicaStatus {
+	e := ready("1Gi", "1Gi")
+	e.Reason = reason
+	return e
+}
+
+// stuck is an entry of data that should go and cannot.
+func stuck(reason string) *v1alpha1.ReplicaStatus {
+	e := ready("1Gi", "1Gi")
+	e.State, e.Ready, e.Reason, e.Requested = v1alpha1.ReplicaFailed, false, reason, nil
+	return e
+}
+
+func TestDataGoesOnlyWhereTheEntryProvesThatItIsTheObjects(t *testing.T) {
+	for name, tc := range map[string]struct {
+		entry  *v1alpha1.ReplicaStatus // nil for none
+		facts  Facts
+		change []option
+		goes   bool
+	}{
+		"ready":                                {entry: ready("1Gi", "1Gi"), facts: Facts{Record: carved()}, goes: true},
+		"found, and used since":                {entry: because(v1alpha1.ReasonFound), facts: Facts{Record: carved()}, goes: true},
+		"a copy under way":                     {entry: copyUnderWay(), facts: Facts{Record: carved(fromSnapshot, copying)}, change: []option{restored}, goes: true},
+		"the device was missing, and is back":  {entry: failed(v1alpha1.ReasonDeviceMissing), facts: Facts{Record: carved()}, goes: true},
+		"it could not be removed before":       {entry: stuck(v1alpha1.ReasonInUse), facts: Facts{Record: carved()}, goes: true},
+		"its pool was away, and is back":       {entry: stuck(v1alpha1.ReasonPoolMissing), facts: Facts{Record: carved()}, goes: true},
+		"no filesystem was ever made":          {facts: Facts{Record: carved(blank)}, goes: true},
+		"an unfinished copy of an older life":  {facts: Facts{Record: carved(fromSnapshot, copying)}, change: []option{restored}, goes: true},
+		"a block volume that was just made":    {facts: Facts{Record: carved(blank), Made: true}, change: []option{block}, goes: true},
+		"a block volume that timed out before": {entry: failed(v1alpha1.ReasonProvisionerError), facts: Facts{Record: carved(blank), Made: true}, change: []option{block}, goes: true},
+
+		"nothing was said":                            {facts: Facts{Record: carved()}},
+		"nothing was said of a block volume":          {facts: Facts{Record: carved(blank)}, change: []option{block}},
+		"nothing was said of a copy":                  {facts: Facts{Record: carved(fromSnapshot)}, change: []option{restored}},
+		"ready in another pool":                       {entry: ready("1Gi", "1Gi"), facts: Facts{Record: carved(inPool("vg1"))}},
+		"a conflict":                                  {entry: failed(v1alpha1.ReasonConflict), facts: Facts{Record: carved()}},
+		"a conflict of a block volume":                {entry: failed(v1alpha1.ReasonConflict), facts: Facts{Record: carved(blank)}, change: []option{block}},
+		"the pool was missing":                        {entry: failed(v1alpha1.ReasonPoolMissing), facts: Facts{Record: carved()}},
+		"there was no room":                           {entry: failed(v1alpha1.ReasonNoSpace), facts: Facts{Record: carved()}},
+		"the provisioner failed":                      {entry: failed(v1alpha1.ReasonProvisionerError), facts: Facts{Record: carved()}},
+		"it was gone":                                 {entry: gone(), facts: Facts{Record: carved()}},
+		"adopted, and nothing was said":               {facts: Facts{Record: carved(blank)}, change: []option{adopted}},
+		"what was made on it cannot be read":          {facts: Facts{Record: carved(blank, broken)}},
+		"a reservation that was handed out":           {entry: ready("1Gi", "1Gi"), facts: Facts{Record: carved()}, change: []option{marked}},
+		"a reservation of a block volume, found":      {entry: because(v1alpha1.ReasonFound), facts: Facts{Record: carved(blank)}, change: []option{marked, block}},
+		"a reservation that is blank goes, unlike it": {entry: ready("1Gi", "1Gi"), facts: Facts{Record: carved(blank)}, change: []option{marked}, goes: true},
+		"a reservation of a block volume goes, too":   {entry: ready("1Gi", "1Gi"), facts: Facts{Record: carved(blank)}, change: []option{marked, block}, goes: true},
+	} {
+		for how, unwanted := range map[string]option{"deleted": deleting, "moved away": on("n2")} {
+			t.Run(name+", "+how, func(t *testing.T) {
+				v := volume(tc.change...)
+				if tc.entry != nil {
+					saying(tc.entry)(v)
+				}
+				unwanted(v)
+				d := Decide(v, here, tc.facts)
+				if (d.Step == StepRemove) != tc.goes || !tc.goes && d.Step != StepKeep {
+					t.Fatalf("step %s, goes should be %v", d.Step, tc.goes)
+				}
+				if tc.goes {
+					return
+				}
+				if !strings.Contains(d.Message, "kubectl berth adopt n1 "+id) {
+					t.Errorf("the message %q does not say what to do", d.Message)
+				}
+				owed := tc.entry != nil || how == "deleted"
+				if owed != (d.Entry != nil) || owed && !sameState(d.Entry, v1alpha1.ReplicaGone, v1alpha1.ReasonConflict) {
+					t.Errorf("entry %+v: the object is to go without the data", d.Entry)
+				}
+			})
+		}
+	}
+}
+
+func TestWhatWasFoundIsToldFromWhatWasMade(t *testing.T) {
+	for name, tc := range map[string]struct {
+		entry  *v1alpha1.ReplicaStatus
+		facts  Facts
+		change []option
+		step   Step
+		state  v1alpha1.ReplicaState
+		reason string
+	}{
+		"data that nothing was said of":           {facts: Facts{Record: carved()}, state: "Ready", reason: "Found"},
+		"data where there was no room before":     {entry: failed(v1alpha1.ReasonNoSpace), facts: Facts{Record: carved()}, state: "Ready", reason: "Found"},
+		"data that was a conflict before":         {entry: failed(v1alpha1.ReasonConflict), facts: Facts{Record: carved()}, state: "Ready", reason: "Found"},
+		"a copy":                                  {facts: Facts{Record: carved(fromSnapshot)}, change: []option{restored}, state: "Ready", reason: "Found"},
+		"a block volume":                          {facts: Facts{Record: carved(blank)}, change: []option{block}, state: "Ready", reason: "Found"},
+		"a block volume of this process":          {facts: Facts{Record: carved(blank), Made: true}, change: []option{block}, state: "Ready", reason: "Carved"},
+		"what is blank":                           {facts: Facts{Record: carved(blank)}, state: "Ready", reason: "Carved"},
+		"what is adopted":                         {facts: Facts{Record: carved()}, change: []option{adopted}, state: "Ready", reason: "Carved"},
+		"what was found before":                   {entry: because(v1alpha1.ReasonFound), facts: Facts{Record: carved()}, state: "Ready", reason: "Found"},
+		"what was made before":                    {entry: ready("1Gi", "1Gi"), facts: Facts{Record: carved()}, step: StepNone, state: "Ready", reason: "Carved"},
+		"a reservation with a filesystem":         {entry: ready("1Gi", "1Gi"), facts: Facts{Record: carved()}, change: []option{marked}, state: "Ready", reason: "Found"},
+		"data that is too small":                  {facts: Facts{Record: carved()}, change: []option{of("2Gi")}, state: "Failed", reason: "Conflict"},
+		"data that cannot be used":                {facts: Facts{Record: carved(broken)}, state: "Failed", reason: "Conflict"},
+		"data that cannot be read":                {facts: Facts{Record: carved(blank, broken)}, state: "Failed", reason: "Conflict"},
+		"data in another pool":                    {facts: Facts{Record: carved(inPool("vg1"))}, state: "Failed", reason: "Conflict"},
+		"a block volume in another pool":          {facts: Facts{Record: carved(blank, inPool("vg1"))}, change: []option{block}, state: "Failed", reason: "Conflict"},
+		"what was found and is to grow is larger": {entry: because(v1alpha1.ReasonFound), facts: Facts{Record: carved()}, change: []option{of("2Gi")}, step: StepExpand},
+	} {
+		t.Run(name, func(t *testing.T) {
+			v := volume(tc.change...)
+			if tc.entry != nil {
+				saying(tc.entry)(v)
+			}
+			if tc.step == "" {
+				tc.step = StepReport
+			}
+			d := Decide(v, here, tc.facts)
+			if d.Step != tc.step || !sameState(d.Entry, tc.state, tc.reason) {
+				t.Errorf("%s, %+v; want %s, %s %s", d.Step, d.Entry, tc.step, tc.state, tc.reason)
+			}
+			if tc.reason == v1alpha1.ReasonConflict && !strings.Contains(d.Entry.Message, "kubectl berth adopt n1 "+id) {
+				t.Errorf("the message %q does not say what to do", d.Entry.Message)
+			}
+			if tc.reason == v1alpha1.ReasonFound && d.Format != "" {
+				t.Error("what was found is formatted")
+			}
+		})
+	}
+}
+
+func TestAReservationIsNotFormatted(t *testing.T) {
+	if d := Decide(volume(marked), here, Facts{Record: carved(blank)}); d.Format != "" {
+		t.Error("it is, and then nobody can tell whether it was handed out")
+	}
+	if d := Decide(volume(saying(ready("1Gi", "1Gi"))), here, Facts{Record: carved(blank)}); d.Format != v1alpha1.Ext4 {
+		t.Error("it is not when it was published")
+	}
+}
