@@ -64,7 +64,7 @@ func (p *Provisioner) createLocked(ctx context.Context, r provision.CreateReques
 		if err := p.admit(r); err != nil {
 			return provision.Volume{}, err
 		}
-		if err := p.take(r); err != nil {
+		if err := p.take(ctx, r); err != nil {
 			return provision.Volume{}, err
 		}
 	case err != nil:
@@ -73,10 +73,13 @@ func (p *Provisioner) createLocked(ctx context.Context, r provision.CreateReques
 		return provision.Volume{}, fmt.Errorf("%w: volume %s exists on disk %s", provision.ErrConflict, r.ID, d.pool)
 	case provision.RoundUp(r.Size, d.volume().Size) != d.volume().Size:
 		return provision.Volume{}, fmt.Errorf("%w: volume %s exists with %d bytes, which %d is more than", provision.ErrConflict, r.ID, d.volume().Size, r.Size)
-	case d.trouble() != "" || p.usable(&d):
+	case d.trouble() != "":
 		return d.volume(), nil
 	default:
-		err = p.activateLocked(d.pool, r.ID) // it was begun, or the machine was restarted
+		if usable, err := p.usable(ctx, &d); usable || err != nil {
+			return d.volume(), err
+		}
+		err = p.activateLocked(ctx, d.pool, r.ID) // it was begun, or the machine was restarted
 		if err != nil && !p.ready(&d) {
 			return provision.Volume{}, err
 		}
@@ -114,7 +117,7 @@ func (p *Provisioner) admit(r provision.CreateRequest) (err error) {
 
 // take makes a volume of a disk that is empty, which is looked at again with the disk
 // opened exclusively.
-func (p *Provisioner) take(r provision.CreateRequest) error {
+func (p *Provisioner) take(ctx context.Context, r provision.CreateRequest) error {
 	h, err := p.hold(r.Pool.Name)
 	if errors.Is(err, provision.ErrInUse) {
 		return fmt.Errorf("%w: an empty disk that others use: %w", provision.ErrUnavailable, err)
@@ -135,7 +138,7 @@ func (p *Provisioner) take(r provision.CreateRequest) error {
 	if err := h.write(&made); err != nil {
 		return err
 	}
-	return h.activate(made)
+	return h.activate(ctx, made)
 }
 
 // Expand implements provision.Provisioner: a volume is as large as its disk already.

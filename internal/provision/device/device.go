@@ -50,16 +50,17 @@ func (p *Provisioner) Changed() <-chan struct{} { return p.changed }
 func (p *Provisioner) Wait() { p.tasks.Wait() }
 
 // Healthy returns which disks cannot be read, from what is known without asking them.
-// A disk that was never read is in no report.
-func (p *Provisioner) Healthy() error { return p.state.trouble() }
+func (p *Provisioner) Healthy() error {
+	return p.state.trouble(func(*disk) bool { return true })
+}
 
-// Report implements provision.Provisioner.
+// Report implements provision.Provisioner. The error names the disks that were never read.
 func (p *Provisioner) Report(ctx context.Context) ([]provision.Pool, error) {
 	if err := p.refresh(ctx); err != nil {
 		return nil, err
 	}
 	p.reported.Store(true)
-	return p.state.pools(), nil
+	return p.state.pools(), p.state.trouble(func(d *disk) bool { return !d.read })
 }
 
 // Get implements provision.Provisioner.
@@ -71,9 +72,11 @@ func (p *Provisioner) Get(ctx context.Context, id string) (provision.Volume, err
 	if err != nil {
 		return provision.Volume{}, err
 	}
-	v := d.volume()
-	if v.Problem != "" || p.usable(&d) {
-		return v, nil
+	if d.volume().Problem != "" {
+		return d.volume(), nil
+	}
+	if usable, err := p.usable(ctx, &d); usable || err != nil {
+		return d.volume(), err
 	}
 	return p.activated(ctx, d.pool, id)
 }
@@ -95,13 +98,24 @@ func (p *Provisioner) locate(ctx context.Context, id string) (disk, error) {
 }
 
 // usable says whether nothing is left to do for the volume on a disk, and sees to it
-// that this stays so.
-func (p *Provisioner) usable(d *disk) bool {
+// that this stays so. A disk that does not answer is known as that then; the error is the
+// cause of the context's end.
+func (p *Provisioner) usable(ctx context.Context, d *disk) (bool, error) {
 	if !d.content.complete || !p.ready(d) {
-		return false
+		return false, nil
 	}
-	p.keep(d.pool, d.volume().Device)
-	return true
+	err := p.keep(ctx, d.pool, d.volume().Device)
+	if !errors.Is(err, errNoAnswer) {
+		return err == nil, err
+	}
+	d.unreadable = err
+	p.state.with(d.pool, func(known *disk) {
+		if known != nil && known.same(d.Disk) {
+			known.unreadable, known.stale = err, true // reading it again tells when it answers
+		}
+	})
+	p.signal()
+	return true, nil
 }
 
 // ready says whether the volume on a disk can be used as it is: the disk is still the
@@ -123,9 +137,9 @@ func (p *Provisioner) activated(ctx context.Context, pool, id string) (provision
 	if err != nil {
 		return provision.Volume{}, err
 	}
-	return run.Do(ctx, &p.tasks, func(context.Context) (provision.Volume, error) {
+	return run.Do(ctx, &p.tasks, func(ctx context.Context) (provision.Volume, error) {
 		defer unlock()
-		failure := p.activateLocked(pool, id)
+		failure := p.activateLocked(ctx, pool, id)
 		d, err := p.state.find(id)
 		if err != nil {
 			return provision.Volume{}, err

@@ -1,6 +1,7 @@
 package device
 
 import (
+	"context"
 	"errors"
 	"fmt"
 
@@ -112,9 +113,9 @@ func (h *held) write(to *record) error {
 }
 
 // activate makes the kernel know the partition of a record, and no other of the disk.
-func (h *held) activate(r record) error {
+func (h *held) activate(ctx context.Context, r record) error {
 	if path, known := h.disk.node(r); known && len(h.disk.Partitions) == 1 {
-		h.p.keep(h.pool, path)
+		h.keep(ctx, path)
 		return nil
 	}
 	if err := h.deactivate(); err != nil {
@@ -125,13 +126,16 @@ func (h *held) activate(r record) error {
 	if err := h.AddPartition(p); err != nil {
 		return fmt.Errorf("%w: telling the kernel of partition %s: %w", provision.ErrUnavailable, p.Name, err)
 	}
-	h.p.keep(h.pool, "/dev/"+p.Name)
+	h.keep(ctx, "/dev/"+p.Name)
 	return nil
 }
 
+// keep holds the disk's partition open. One that does not answer is no matter here.
+func (h *held) keep(ctx context.Context, path string) { _ = h.p.keep(ctx, h.pool, path) }
+
 // deactivate makes the kernel forget the disk's partitions.
 func (h *held) deactivate() error {
-	h.p.letGo(func(pool string) bool { return pool != h.pool })
+	<-h.p.letGo(func(pool string) bool { return pool != h.pool })
 	for _, p := range h.disk.Partitions {
 		switch err := h.RemovePartition(p.Number); {
 		case errors.Is(err, ErrBusy):
@@ -144,7 +148,7 @@ func (h *held) deactivate() error {
 }
 
 // activateLocked completes the table of a volume and makes its partition known.
-func (p *Provisioner) activateLocked(pool, id string) error {
+func (p *Provisioner) activateLocked(ctx context.Context, pool, id string) error {
 	if _, err := p.state.find(id); err != nil {
 		return err // deleted meanwhile
 	}
@@ -160,5 +164,5 @@ func (p *Provisioner) activateLocked(pool, id string) error {
 	if err := h.write(&c.record); err != nil {
 		return err
 	}
-	return h.activate(c.record)
+	return h.activate(ctx, c.record)
 }

@@ -146,6 +146,9 @@ func TestAHangingDiskHoldsUpNoOther(t *testing.T) {
 		if p := n.report(t, pool("naa.b")); p != nil {
 			t.Errorf("a disk of which nothing is known is reported: %+v", p)
 		}
+		if _, err := n.Report(t.Context()); !errors.Is(err, provision.ErrUnavailable) || !strings.Contains(err.Error(), "sdb") {
+			t.Errorf("the report does not name it: %v", err)
+		}
 		if err := n.Healthy(); !errors.Is(err, provision.ErrUnavailable) || !strings.Contains(err.Error(), "sdb") {
 			t.Errorf("health: %v", err)
 		}

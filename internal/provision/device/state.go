@@ -183,13 +183,13 @@ func (s *state) retryWipes(reasons ...error) (found bool) {
 	return found
 }
 
-// trouble says which disks cannot be read.
-func (s *state) trouble() error {
+// trouble says which of some disks cannot be read.
+func (s *state) trouble(of func(*disk) bool) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	var errs []error
 	for _, name := range slices.Sorted(maps.Keys(s.disks)) {
-		if d := s.disks[name]; d.unreadable != nil {
+		if d := s.disks[name]; d.unreadable != nil && of(d) {
 			errs = append(errs, fmt.Errorf("%w: disk %s (%s): %w", provision.ErrUnavailable, d.Name, name, d.unreadable))
 		}
 	}

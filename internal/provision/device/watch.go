@@ -14,7 +14,7 @@ import (
 // ends; then it waits for the changes under way. Without it only own changes are
 // signalled, and no disk becomes free again.
 func (p *Provisioner) Run(ctx context.Context) error {
-	defer p.letGo(func(string) bool { return false })
+	defer p.letGoAll()
 	defer p.Wait()
 	work, ctx := errgroup.WithContext(ctx)
 	work.Go(func() error { return p.config.Disks.Watch(ctx, p.watching, p.written) })
@@ -27,6 +27,16 @@ func (p *Provisioner) Run(ctx context.Context) error {
 		return nil
 	})
 	return work.Wait()
+}
+
+// letGoAll closes every partition that is kept, and waits no longer for a disk than a report.
+func (p *Provisioner) letGoAll() {
+	late := time.NewTimer(p.config.ReadTimeout)
+	defer late.Stop()
+	select {
+	case <-p.letGo(func(string) bool { return false }):
+	case <-late.C:
+	}
 }
 
 // watching is told that from now on nothing escapes notice. What was written since an

@@ -25,6 +25,10 @@ type Provisioner struct {
 	tasks                run.Tasks
 	firstLook            sync.Once
 	checks, looks, mends checks
+	// readings are physical volumes of which the number is being read, and strangers devices
+	// that may have become some.
+	readings  checks
+	strangers strangers
 	// behind counts the queries that could not be ended.
 	behind atomic.Int64
 	// copies are filled, and what deleted volumes left is wiped.

@@ -114,11 +114,51 @@ func (p *Provisioner) written(ctx context.Context, device string) {
 			}
 		}
 	}
-	// Not known as a physical volume; it may have become one.
-	if _, err := p.config.Devices.Sequence(device); err == nil {
-		p.state.staleAll()
-		p.signal()
+	p.strangers.look(device, func() {
+		// Not known as a physical volume; it may have become one.
+		if _, err := p.config.Devices.Sequence(device); err == nil {
+			p.state.staleAll()
+			p.signal()
+		}
+	})
+}
+
+// strangers are devices that are being looked at and may be anybody's: one that does not
+// answer holds up nobody, and nobody waits for it in the end.
+type strangers struct {
+	mu sync.Mutex
+	// again says that somebody wrote to one since looking at it began.
+	again map[string]bool
+}
+
+// look has a device looked at, and once more if it is being looked at.
+func (s *strangers) look(device string, read func()) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if _, looking := s.again[device]; looking {
+		s.again[device] = true
+		return
 	}
+	if s.again == nil {
+		s.again = map[string]bool{}
+	}
+	s.again[device] = false
+	go func() {
+		for more := true; more; more = s.more(device) {
+			read()
+		}
+	}()
+}
+
+func (s *strangers) more(device string) bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.again[device] {
+		s.again[device] = false
+		return true
+	}
+	delete(s.again, device)
+	return false
 }
 
 // check compares the group's number on the disk with the known one. It waits for an
@@ -131,7 +171,10 @@ func (p *Provisioner) check(ctx context.Context, name, device string) {
 		return
 	}
 	defer unlock()
-	seqno, err := p.config.Devices.Sequence(device)
+	seqno, err := p.number(ctx, device)
+	if ctx.Err() != nil {
+		return
+	}
 	changed := false
 	p.state.with(name, func(g *group) {
 		if err == nil && g != nil && g.seqno != seqno {
@@ -139,11 +182,37 @@ func (p *Provisioner) check(ctx context.Context, name, device string) {
 			changed = true
 		}
 	})
-	if err != nil { // the device went, or is no physical volume any more
+	if err != nil { // the device went, does not answer, or is no physical volume any more
 		p.state.staleAll()
 		changed = true
 	}
 	if changed {
 		p.signal()
+	}
+}
+
+// number is the group's number on a physical volume. One that does not answer is left to itself,
+// as LVM is when it reports, and not asked again until it has answered.
+func (p *Provisioner) number(ctx context.Context, device string) (uint64, error) {
+	if !p.readings.begin(device) {
+		return 0, errNoAnswer
+	}
+	ctx, cancel := context.WithTimeoutCause(ctx, p.config.QueryTimeout, errNoAnswer)
+	defer cancel()
+	type answer struct {
+		seqno uint64
+		err   error
+	}
+	read := make(chan answer, 1)
+	go func() {
+		defer p.readings.end(device)
+		seqno, err := p.config.Devices.Sequence(device)
+		read <- answer{seqno, err}
+	}()
+	select {
+	case a := <-read:
+		return a.seqno, a.err
+	case <-ctx.Done():
+		return 0, context.Cause(ctx)
 	}
 }
