@@ -37,6 +37,12 @@ func (s *slow) hang(path string) (resume func()) {
 	})
 }
 
+func (s *slow) attempts() int {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.begun
+}
+
 func (s *slow) Keep(path string) (io.Closer, error) {
 	s.mu.Lock()
 	held := s.hung[path]
@@ -106,8 +112,8 @@ func TestOpeningAPartitionThatHangsIsTriedByOneAndTheDiskIsNamed(t *testing.T) {
 			})
 		}
 		asking.Wait()
-		if s.begun != 1 {
-			t.Errorf("it was opened %d times at once, want once", s.begun)
+		if begun := s.attempts(); begun != 1 {
+			t.Errorf("it was opened %d times at once, want once", begun)
 		}
 		if err := p.Healthy(); err == nil || !strings.Contains(err.Error(), "sda") {
 			t.Errorf("health: %v", err)

@@ -182,6 +182,9 @@ func (p *Provisioner) take(ctx context.Context, c change, steps []step) (failed 
 				return s, err
 			}
 		}
+		if s.begun != nil {
+			s.begun()
+		}
 		if err := p.run(ctx, s); err != nil {
 			return s, fmt.Errorf("changing zpool %s: %w", c.zpool, err)
 		}

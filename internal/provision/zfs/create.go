@@ -6,7 +6,6 @@ import (
 	"errors"
 	"fmt"
 	"slices"
-	"time"
 
 	"berth.dev/berth/internal/provision"
 )
@@ -45,13 +44,20 @@ func (p *Provisioner) Create(ctx context.Context, r provision.CreateRequest) (pr
 			return provision.Volume{}, err
 		}
 	}
-	begun := p.config.Now()
+	tried := false
 	err = p.carryOut(ctx, change{
 		zpool: zpoolOf(parent), id: r.ID,
 		besides: func() besides { return besides{alters: r.Source.Volume, keeps: p.state.volumeOf(r.Source.Snapshot)} },
-		plan:    func(z *zpool) ([]step, error) { return p.planCreate(z, r, parent) },
+		plan: func(z *zpool) ([]step, error) {
+			return p.planCreate(z, r, parent, func() { tried = true })
+		},
 		refused: noRoom(provision.RoundUp(r.Size, Unit)),
-		undo:    func(z *zpool) []step { return p.undoCreate(z, r.ID, begun) },
+		undo: func(z *zpool) []step {
+			if !tried {
+				return nil // whatever is there was there before
+			}
+			return p.undoCreate(z, r)
+		},
 	})
 	if err != nil {
 		return provision.Volume{}, err
@@ -99,7 +105,8 @@ func noRoom(size int64) func(*zpool, error) error {
 	}
 }
 
-func (p *Provisioner) planCreate(z *zpool, r provision.CreateRequest, parent string) ([]step, error) {
+// planCreate plans what makes a volume; begun is called when making it begins.
+func (p *Provisioner) planCreate(z *zpool, r provision.CreateRequest, parent string, begun func()) ([]step, error) {
 	if z == nil {
 		return nil, fmt.Errorf("%w: %s", provision.ErrPoolMissing, r.Pool.Name)
 	}
@@ -125,7 +132,7 @@ func (p *Provisioner) planCreate(z *zpool, r provision.CreateRequest, parent str
 		return nil, err
 	}
 	last := &makeIt[len(makeIt)-1]
-	last.takes, last.parent = needs, parent
+	last.takes, last.parent, last.begun = needs, parent, begun
 	return slices.Concat(p.areaSteps(z, parent, live), p.discardSteps(z, r.ID), makeIt), nil
 }
 
@@ -148,12 +155,16 @@ func (p *Provisioner) planWhole(z *zpool, r provision.CreateRequest, size int64,
 	}}, nil
 }
 
-// undoCreate destroys a volume that was made since, and has no room: ZFS leaves a zvol for
-// which it had none if udev looks at it.
-func (p *Provisioner) undoCreate(z *zpool, id string, since time.Time) []step {
-	name, d := z.volume(id)
-	if d == nil || d.reserved || d.created.Before(since.Truncate(time.Second)) || len(d.snapshots) > 0 {
+// undoCreate destroys a volume that this very change began to make, and that has no room: ZFS
+// leaves a zvol for which it had none if udev looks at it. One that holds anything of its own
+// stays, whoever made it.
+func (p *Provisioner) undoCreate(z *zpool, r provision.CreateRequest) []step {
+	name, d := z.volume(r.ID)
+	if d == nil || d.reserved || d.holds || len(d.snapshots) > 0 {
 		return nil
+	}
+	if d.filesystem != "" && r.Source == (provision.Source{}) {
+		return nil // it was formatted, and not by this change
 	}
 	return []step{p.destroyStep(name, d)}
 }

@@ -11,6 +11,8 @@ type step struct {
 	command run.Command
 	// check, if set, says why the step must not be taken.
 	check func() error
+	// begun, if set, is called when the step is taken, whatever comes of it.
+	begun func()
 	// settle, if set, waits for those who hold what the step needs for a moment only.
 	settle func(ctx context.Context)
 	// learn puts the step into what is known.

@@ -54,8 +54,8 @@ type dataset struct {
 	// quota of a filesystem: its size, or more while it grows.
 	quota int64
 	record
-	// created is when ZFS made it; zero if that was just now.
-	created time.Time
+	// holds says that it holds data of its own, when it was last read.
+	holds bool
 	// origin is the snapshot that it is a clone of.
 	origin string
 	// reserved says that room is reserved for it, short that it is not enough for a zvol, which
@@ -145,7 +145,7 @@ func (z *zpool) take(r row, size int64) bool {
 		return false
 	}
 	z.datasets[r.name] = &dataset{
-		unfinished: unfinished, created: time.Unix(r.creation, 0),
+		unfinished: unfinished, holds: r.holds() >= significant,
 		parent: parent, area: where, kind: r.kind, id: id, size: size, quota: r.refquota, record: parseRecord(r), origin: r.origin,
 		reserved: r.refreservation > 0, short: where == live && r.refreservation > 0 && r.refreservation < r.volsize, dirty: r.written > atRest[r.kind], snapshots: map[string]*snapshot{},
 	}

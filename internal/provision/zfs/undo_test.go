@@ -1,0 +1,53 @@
+package zfs_test
+
+import (
+	"errors"
+	"testing"
+	"time"
+
+	"berth.dev/berth/internal/provision"
+	"berth.dev/berth/internal/provision/zfs/zfstest"
+)
+
+// A zvol that cannot be made for want of room is taken away again, and nothing else is: not by
+// the clock, nor because its room is not reserved.
+func TestAVolumeThatTheChangeDidNotMakeStaysWhenItHasNoRoom(t *testing.T) {
+	for name, tc := range map[string]struct {
+		// since leaves the volume without its room, and perhaps more.
+		since func(*zfstest.Dataset)
+		// known says that the provisioner has seen it so.
+		known bool
+	}{
+		"it is known, and empty":                         {func(*zfstest.Dataset) {}, true},
+		"it is known, holds data, and the clock went on": {func(d *zfstest.Dataset) { d.Data, d.Created = 16<<20, time.Now().Add(48*time.Hour) }, true},
+		"others made it meanwhile, and it holds data":    {func(d *zfstest.Dataset) { d.Data = 16 << 20 }, false},
+		"others made it meanwhile, and formatted it":     {func(d *zfstest.Dataset) { d.Props["berth.dev:fs"] = provision.Ext4 }, false},
+	} {
+		t.Run(name, func(t *testing.T) {
+			h := newHost()
+			p, stop := start(t, config(h))
+			r := request("pvc-1", 100)
+			made(t, p, r)
+			stop()
+			var volume *zfstest.Dataset
+			h.Edit(func(zpools map[string]*zfstest.Zpool) {
+				volume = zpools["tank"].Datasets[volumes+"pvc-1"]
+				volume.Refreservation = 0
+				tc.since(volume)
+				if !tc.known {
+					delete(zpools["tank"].Datasets, volumes+"pvc-1")
+				}
+			})
+			p, _ = start(t, config(h))
+			reported(t, p)
+			h.Edit(func(zpools map[string]*zfstest.Zpool) { zpools["tank"].Datasets[volumes+"pvc-1"] = volume })
+			takeRoom(h)
+			if _, err := p.Create(t.Context(), r); !errors.Is(err, provision.ErrNoSpace) {
+				t.Errorf("got %v, want ErrNoSpace", err)
+			}
+			if p.Wait(); !there(h, volumes+"pvc-1") {
+				t.Error("it was destroyed")
+			}
+		})
+	}
+}
