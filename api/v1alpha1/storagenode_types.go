@@ -82,11 +82,13 @@ const ForgetValid = 24 * time.Hour
 
 // StorageNodeStatus is one atomic report of a node's pools.
 type StorageNodeStatus struct {
-	// pools are the node's pools that at least one PoolClass selects.
+	// pools are the node's pools that at least one PoolClass selects, or that hold anything
+	// of Berth's. If there are more than the list has place for, the condition
+	// PoolsLeftOut says so.
 	// +optional
 	// +listType=map
 	// +listMapKey=name
-	// +kubebuilder:validation:MaxItems=64
+	// +kubebuilder:validation:MaxItems=256
 	Pools []Pool `json:"pools,omitempty"`
 
 	// volumesRevision is the highest resourceVersion among the Volumes that the
@@ -183,7 +185,7 @@ type Pool struct {
 	// classes are the PoolClasses that this pool serves on this node.
 	// +optional
 	// +listType=set
-	// +kubebuilder:validation:MaxItems=32
+	// +kubebuilder:validation:MaxItems=64
 	// +kubebuilder:validation:items:MaxLength=253
 	Classes []string `json:"classes,omitempty"`
 

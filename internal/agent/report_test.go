@@ -1,11 +1,17 @@
 package agent
 
 import (
+	"context"
+	"fmt"
+	"slices"
 	"testing"
 
+	"k8s.io/apimachinery/pkg/api/meta"
 	"k8s.io/apimachinery/pkg/util/resourceversion"
 
 	"berth.dev/berth/api/v1alpha1"
+	"berth.dev/berth/internal/agent/report"
+	"berth.dev/berth/internal/poold"
 	"berth.dev/berth/internal/provision"
 )
 
@@ -118,5 +124,38 @@ func TestAnInlineVolumeIsInTheInventoryByItsOwner(t *testing.T) {
 	})
 	if n := s.storageNode(); len(n.Status.Conditions) != 1 {
 		t.Errorf("the inline volume shows as an orphan: %+v", n.Status.Conditions)
+	}
+}
+
+// shelf is a node with more disks than a report has place for.
+type shelf struct{ poold.Node }
+
+func (n shelf) Report(ctx context.Context) ([]provision.Pool, error) {
+	pools, err := n.Node.Report(ctx)
+	for i := range 300 {
+		ref := provision.PoolRef{Type: provision.Device, Name: fmt.Sprintf("%swwn-%d", provision.DiskPrefix, i)}
+		pools = append(pools, provision.Pool{PoolRef: ref, Total: gib, Free: gib, Unit: gib, Media: provision.MediaHDD, Paths: []string{fmt.Sprintf("/dev/sd%d", i)}})
+	}
+	return pools, err
+}
+
+func TestANodeWithMorePoolsThanAReportHasPlaceForIsReported(t *testing.T) {
+	s := newSite(t, "")
+	s.node = shelf{s.node}
+	pc, sc := s.classes()
+	disks := pc.DeepCopy()
+	disks.Name += "-disks"
+	disks.Spec = v1alpha1.PoolClassSpec{Provisioner: v1alpha1.ProvisionerDevice, Devices: &v1alpha1.DevicePools{Paths: []string{"/dev/sd*"}}}
+	s.create(pc, sc, disks, s.volume("a"))
+	defer s.finish("a")
+	s.start()
+	await(t, "the replica to be ready", s.says("a", isReady, v1alpha1.ReasonCarved))
+	await(t, "the capacity", func() bool { return s.capacity() == "9Gi" })
+	n := s.storageNode()
+	if len(n.Status.Pools) != 256 || meta.FindStatusCondition(n.Status.Conditions, report.PoolsLeftOut) == nil {
+		t.Errorf("%d pools are reported, conditions %+v", len(n.Status.Pools), n.Status.Conditions)
+	}
+	if !slices.ContainsFunc(n.Status.Pools, func(p v1alpha1.Pool) bool { return p.Name == s.pool.Name }) {
+		t.Error("the pool with the volume is left out")
 	}
 }

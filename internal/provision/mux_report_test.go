@@ -52,6 +52,12 @@ func (s *silence) begin() (end func()) {
 	})
 }
 
+func (s *silence) asks() int {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.asked
+}
+
 func (s *silence) fail(err error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -93,8 +99,8 @@ func TestAMemberThatHangsFromTheStartIsNamedAndTheOthersAreReported(t *testing.T
 				t.Errorf("the report does not name it: %v", err)
 			}
 		}
-		if s.asked != 1 {
-			t.Errorf("it was asked %d times while it hangs, want once", s.asked)
+		if asked := s.asks(); asked != 1 {
+			t.Errorf("it was asked %d times while it hangs, want once", asked)
 		}
 		end()
 		<-m.Changed()

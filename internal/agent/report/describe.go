@@ -33,9 +33,10 @@ const (
 // Describe is the status of the node's StorageNode; the times of its conditions
 // are for the caller to set.
 func Describe(f Facts, s pools.Snapshot) v1alpha1.StorageNodeStatus {
+	described, leftOut := f.fitted(describePools(f, s))
 	return v1alpha1.StorageNodeStatus{
-		Pools: describePools(f, s), VolumesRevision: f.Revision,
-		Features: v1alpha1.AllFeatures(), Conditions: describeConditions(f, s),
+		Pools: described, VolumesRevision: f.Revision,
+		Features: v1alpha1.AllFeatures(), Conditions: append(describeConditions(f, s), leftOut...),
 	}
 }
 

@@ -62,6 +62,24 @@ func lastChange(r v1alpha1.PoolChangeReason, message int) func(*v1alpha1.Storage
 	}
 }
 
+func pools(n int) func(*v1alpha1.StorageNodeStatus) {
+	return func(s *v1alpha1.StorageNodeStatus) {
+		for i := range n - 1 {
+			p := s.Pools[0]
+			p.Name = fmt.Sprintf("vg-%d", i)
+			s.Pools = append(s.Pools, p)
+		}
+	}
+}
+
+func classesOf(n int) func(*v1alpha1.StorageNodeStatus) {
+	return func(s *v1alpha1.StorageNodeStatus) {
+		for i := range n {
+			s.Pools[0].Classes = append(s.Pools[0].Classes, fmt.Sprintf("class-%d", i))
+		}
+	}
+}
+
 // reportCases are reports on one pool.
 var reportCases = map[string]struct {
 	edit    func(*v1alpha1.StorageNodeStatus)
@@ -70,6 +88,10 @@ var reportCases = map[string]struct {
 	"a report":                      {edit: func(*v1alpha1.StorageNodeStatus) {}},
 	"an empty report":               {edit: func(s *v1alpha1.StorageNodeStatus) { s.Pools = nil }},
 	"one pool reported twice":       {edit: func(s *v1alpha1.StorageNodeStatus) { s.Pools = append(s.Pools, s.Pools[0]) }, refusal: "Duplicate value"},
+	"as many pools as there can be": {edit: pools(256)},
+	"pools without end":             {edit: pools(257), refusal: "status.pools"},
+	"as many classes as can be":     {edit: classesOf(64)},
+	"classes without end":           {edit: classesOf(65), refusal: "status.pools[0].classes"},
 	"a pool in no known health":     {edit: func(s *v1alpha1.StorageNodeStatus) { s.Pools[0].Health = "Fine" }, refusal: `Unsupported value: "Fine"`},
 	"a message":                     {edit: message(1024)},
 	"a message without end":         {edit: message(1025), refusal: "may not be more than 1024 bytes"},

@@ -11,7 +11,9 @@ import (
 //
 // StorageNodeStatus is one atomic report of a node's pools.
 type StorageNodeStatusApplyConfiguration struct {
-	// pools are the node's pools that at least one PoolClass selects.
+	// pools are the node's pools that at least one PoolClass selects, or that hold anything
+	// of Berth's. If there are more than the list has place for, the condition
+	// PoolsLeftOut says so.
 	Pools []PoolApplyConfiguration `json:"pools,omitempty"`
 	// volumesRevision is the highest resourceVersion among the Volumes that the
 	// agent had seen, their deletions included, when it sorted what is in its

@@ -1,0 +1,61 @@
+package report
+
+import (
+	"cmp"
+	"fmt"
+	"slices"
+	"strings"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"berth.dev/berth/api/v1alpha1"
+	"berth.dev/berth/internal/agent/entries"
+)
+
+// PoolsLeftOut is True while the node has more pools, or a pool serves more classes, than a
+// report has place for; else it is absent.
+const PoolsLeftOut = "PoolsLeftOut"
+
+const reasonTooMany = "TooMany"
+
+// What the schema of a report allows. The ledger allows as many pools.
+const (
+	maxPools   = 256
+	maxClasses = 64
+)
+
+// fitted leaves out what the API server would refuse the whole report for: pools first that
+// hold nothing of Berth's, then those last in the order of their names. Nothing is placed in
+// what is left out, and the condition says so.
+func (f Facts) fitted(described []v1alpha1.Pool) ([]v1alpha1.Pool, []metav1.Condition) {
+	var said []string
+	if n := len(described); n > maxPools {
+		holding := map[string]bool{}
+		for _, name := range f.Expected {
+			holding[name] = true
+		}
+		rank := func(p v1alpha1.Pool) int {
+			if holding[p.Name] || len(p.Inventory) > 0 {
+				return 0
+			}
+			return 1
+		}
+		slices.SortStableFunc(described, func(a, b v1alpha1.Pool) int { return cmp.Compare(rank(a), rank(b)) })
+		said = append(said, fmt.Sprintf("the node has %d pools, of which a report has place for %d; %s and others are left out", n, maxPools, described[maxPools].Name))
+		described = described[:maxPools]
+		slices.SortFunc(described, func(a, b v1alpha1.Pool) int { return compare(a.Name, b.Name) })
+	}
+	for i := range described {
+		if p := &described[i]; len(p.Classes) > maxClasses {
+			said = append(said, fmt.Sprintf("pool %s serves %d classes, of which a report has place for %d; %s and others are left out", p.Name, len(p.Classes), maxClasses, p.Classes[maxClasses]))
+			p.Classes = p.Classes[:maxClasses]
+		}
+	}
+	if len(said) == 0 {
+		return described, nil
+	}
+	return described, []metav1.Condition{{
+		Type: PoolsLeftOut, Status: metav1.ConditionTrue, Reason: reasonTooMany,
+		Message: entries.Clip("nothing is placed in what is left out: let the PoolClasses select less. " + strings.Join(said, "; ")),
+	}}
+}
