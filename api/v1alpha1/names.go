@@ -3,6 +3,7 @@ package v1alpha1
 import (
 	"crypto/sha256"
 	"encoding/base32"
+	"encoding/hex"
 	"regexp"
 	"strings"
 )
@@ -35,6 +36,10 @@ const (
 	// volume whose claim and PersistentVolume are gone looks the same whether it was never used
 	// or is being moved to another claim by hand.
 	ReservedAnnotation = "berth.dev/reserved"
+
+	// CapacityLabel is on the CSIStorageCapacity objects that agents publish, with
+	// CapacityLabelValue of the node's name.
+	CapacityLabel = "agent.berth.dev/node"
 
 	// replicaLabelPrefix begins the label keys that name the nodes of a Volume.
 	replicaLabelPrefix = "replica.berth.dev/"
@@ -87,6 +92,13 @@ func IsSnapshotName(id string) bool { return snapshotName.MatchString(id) }
 // up to 253. Agents select on it, so an agent's cost does not grow with the
 // cluster.
 func ReplicaLabel(node string) string { return replicaLabelPrefix + "n-" + digest(node, 32) }
+
+// CapacityLabelValue stands for a node in the label CapacityLabel. It is a hash for the reason
+// that ReplicaLabel has one.
+func CapacityLabelValue(node string) string {
+	sum := sha256.Sum256([]byte(node))
+	return hex.EncodeToString(sum[:16])
+}
 
 func digest(s string, length int) string {
 	sum := sha256.Sum256([]byte(s))

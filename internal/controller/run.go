@@ -192,7 +192,7 @@ func newManager(o Options) (ctrl.Manager, error) {
 	})
 }
 
-func addReconcilers(m ctrl.Manager, o Options, nodes volumes.Nodes) error {
+func addReconcilers(m ctrl.Manager, o Options, nodes *heartbeat.Heartbeats) error {
 	c, live := m.GetClient(), m.GetAPIReader()
 	delay := o.OrphanDelay
 	if delay == 0 {
@@ -204,6 +204,7 @@ func addReconcilers(m ctrl.Manager, o Options, nodes volumes.Nodes) error {
 		(&upkeep.Claims{Client: c, Live: live, Clock: o.Clock, Delay: delay}).SetupWithManager(m),
 		(&upkeep.Reservations{Client: c, Live: live, Clock: o.Clock, Delay: ReservationDelay}).SetupWithManager(m),
 		(&upkeep.StorageNodes{Client: c, Live: live}).SetupWithManager(m),
+		(&upkeep.Capacities{Client: c, Namespace: o.Namespace, Silence: nodes.Silence}).SetupWithManager(m),
 		(&upkeep.PoolClasses{Client: c}).SetupWithManager(m),
 		(&nodegone.Reconciler{Client: c, Live: live, Clock: o.Clock, Instance: name}).SetupWithManager(m),
 		(&notices.Notices{Client: c, Clock: o.Clock, Instance: name}).SetupWithManager(m),

@@ -6,7 +6,9 @@ import (
 	"testing"
 	"time"
 
+	coordinationv1 "k8s.io/api/coordination/v1"
 	corev1 "k8s.io/api/core/v1"
+	storagev1 "k8s.io/api/storage/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/meta"
 	"k8s.io/apimachinery/pkg/api/resource"
@@ -15,6 +17,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"berth.dev/berth/api/v1alpha1"
+	"berth.dev/berth/internal/apitest"
 	"berth.dev/berth/internal/controller/controllertest"
 	"berth.dev/berth/internal/controller/upkeep"
 )
@@ -200,4 +203,40 @@ func (c *cluster) claim(t *testing.T, options ...func(*corev1.PersistentVolumeCl
 	}
 	t.Cleanup(func() { _ = client.IgnoreNotFound(c.Client.Delete(context.WithoutCancel(t.Context()), claim)) })
 	return claim
+}
+
+func TestNobodyIsSentToANodeWhoseAgentIsSilent(t *testing.T) {
+	c := newCluster(t)
+	silent, alive := c.node(t, "silent", 10*gi), c.node(t, "alive", 10*gi)
+	for _, n := range []*controllertest.Node{silent, alive} {
+		object := &storagev1.CSIStorageCapacity{
+			ObjectMeta: metav1.ObjectMeta{
+				Namespace: apitest.Namespace, Name: n.Name, Labels: map[string]string{v1alpha1.CapacityLabel: v1alpha1.CapacityLabelValue(n.Name)},
+			},
+			StorageClassName: c.class, NodeTopology: &metav1.LabelSelector{MatchLabels: map[string]string{v1alpha1.TopologyKey: n.Name}},
+		}
+		if err := c.Client.Create(t.Context(), object); err != nil {
+			t.Fatal(err)
+		}
+	}
+	lease := &coordinationv1.Lease{}
+	if err := c.Client.Get(t.Context(), client.ObjectKey{Namespace: apitest.Namespace, Name: v1alpha1.AgentLeasePrefix + silent.Name}, lease); err != nil {
+		t.Fatal(err)
+	}
+	lease.Spec.LeaseDurationSeconds = new(int32(1))
+	if err := c.Client.Update(t.Context(), lease); err != nil {
+		t.Fatal(err)
+	}
+	controllertest.Start(t, c.Environment)
+	is := func(n *controllertest.Node) bool {
+		err := c.Client.Get(t.Context(), client.ObjectKey{Namespace: apitest.Namespace, Name: n.Name}, &storagev1.CSIStorageCapacity{})
+		if client.IgnoreNotFound(err) != nil {
+			t.Fatal(err)
+		}
+		return err == nil
+	}
+	await(t, "the silent node's capacity to go", func() bool { return !is(silent) })
+	if !is(alive) {
+		t.Error("a node whose agent is heard of is not advertised any more")
+	}
 }

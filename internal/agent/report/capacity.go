@@ -14,12 +14,8 @@ import (
 	"berth.dev/berth/internal/storageclass"
 )
 
-const (
-	// nodeLabel marks the objects of one node's agent, by hash of the node's name.
-	nodeLabel = "agent.berth.dev/node"
-	// driverLabel is what people list capacities by, whoever published them.
-	driverLabel = "csi.storage.k8s.io/drivername"
-)
+// driverLabel is what people list capacities by, whoever published them.
+const driverLabel = "csi.storage.k8s.io/drivername"
 
 // Capacities are the objects that tell the scheduler what fits on the node: one
 // for each StorageClass that a pool of it serves. Names and namespace are
@@ -40,7 +36,7 @@ func Capacities(f Facts, s pools.Snapshot, node, namespace string) []storagev1.C
 			ObjectMeta: metav1.ObjectMeta{
 				Namespace: namespace,
 				Name:      capacityName(node, sc.Name),
-				Labels:    map[string]string{nodeLabel: nodeHash(node), driverLabel: v1alpha1.LocalDriverName},
+				Labels:    map[string]string{v1alpha1.CapacityLabel: v1alpha1.CapacityLabelValue(node), driverLabel: v1alpha1.LocalDriverName},
 			},
 			StorageClassName:  sc.Name,
 			NodeTopology:      &metav1.LabelSelector{MatchLabels: map[string]string{v1alpha1.TopologyKey: node}},
@@ -79,12 +75,7 @@ func capacityName(node, class string) string {
 	return "berth-" + hex.EncodeToString(sum[:16])
 }
 
-func nodeHash(node string) string {
-	sum := sha256.Sum256([]byte(node))
-	return hex.EncodeToString(sum[:16])
-}
-
 // OwnCapacities selects the capacity objects that a node's agent publishes.
 func OwnCapacities(node string) labels.Selector {
-	return labels.SelectorFromSet(labels.Set{nodeLabel: nodeHash(node)})
+	return labels.SelectorFromSet(labels.Set{v1alpha1.CapacityLabel: v1alpha1.CapacityLabelValue(node)})
 }

@@ -25,6 +25,7 @@ var _ volumes.Nodes = (*Heartbeats)(nil)
 // Its handlers must be fed by the informers of Nodes and Leases.
 type Heartbeats struct {
 	clock clock.PassiveClock
+	began time.Time
 
 	mu    sync.Mutex
 	ready map[string]bool   // every Node has a key
@@ -42,7 +43,7 @@ type beat struct {
 
 // New makes Heartbeats that have heard of nobody.
 func New(c clock.PassiveClock) *Heartbeats {
-	return &Heartbeats{clock: c, ready: map[string]bool{}, names: map[string]string{}, last: map[string]beat{}}
+	return &Heartbeats{clock: c, began: c.Now(), ready: map[string]bool{}, names: map[string]string{}, last: map[string]beat{}}
 }
 
 // NodeHandler is what the informer of Nodes calls.
@@ -167,6 +168,21 @@ func (h *Heartbeats) Away(node string) string {
 		return fmt.Sprintf("its berth-agent has been silent for %s", silence.Truncate(time.Second))
 	}
 	return ""
+}
+
+// Silence is whether a node's agent has not been heard of for as long as it asked to be
+// believed, and if it has, how long it takes until it is not. An agent that was never heard of is
+// given that time from when this process began to listen. Whether the Node is ready says
+// nothing of its agent.
+func (h *Heartbeats) Silence(node string) (silent bool, left time.Duration) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	b, heard := h.last[node]
+	if !heard {
+		b = beat{seen: h.began, patience: patience}
+	}
+	left = b.patience - h.clock.Since(b.seen)
+	return left < 0, max(left, 0)
 }
 
 // Labelled is the node that a replica label stands for, or empty if there is no

@@ -32,6 +32,26 @@ func lease(renewed time.Time, seconds int32) *coordinationv1.Lease {
 	}
 }
 
+func TestHowLongAnAgentMayBeSilent(t *testing.T) {
+	c := clocktesting.NewFakePassiveClock(start)
+	h := New(c)
+	wants := func(after time.Duration, silent bool, left time.Duration) {
+		t.Helper()
+		c.SetTime(start.Add(after))
+		if gotSilent, gotLeft := h.Silence("n"); gotSilent != silent || gotLeft != left {
+			t.Errorf("after %s: silent %v, %s left; want %v, %s", after, gotSilent, gotLeft, silent, left)
+		}
+	}
+	wants(0, false, patience) // never heard of, by a process that has just begun
+	wants(patience+time.Second, true, 0)
+	h.observeNode(node(corev1.ConditionFalse))
+	h.observeLease(lease(start, 30))
+	wants(patience+11*time.Second, false, 20*time.Second)
+	wants(patience+32*time.Second, true, 0)
+	h.observeLease(lease(start.Add(time.Hour), 30))
+	wants(patience+42*time.Second, false, 20*time.Second)
+}
+
 func TestAway(t *testing.T) {
 	longAgo := start.Add(-24 * time.Hour) // a node whose clock is slow
 	tests := map[string]struct {

@@ -8,6 +8,8 @@
 //	Reservations deletes Volumes that were made for a pod,    a Volume that CreateVolume
 //	             and that nobody took                         has returned
 //	StorageNodes deletes reports of Nodes that are gone       anything on the node
+//	Capacities   deletes what silent agents have published    a StorageNode: what a node
+//	                                                          was last seen to have is known
 //	PoolClasses  status                                       spec
 //
 // Each decision is a function of the object and a few facts. Every write is a
