@@ -1,6 +1,7 @@
 package main
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"io"
@@ -16,19 +17,31 @@ import (
 var errUnconfirmed = errors.New("nothing was done: repeat the command with --yes")
 
 func newForgetCommand(t *target, open opener, now clock.PassiveClock) *cobra.Command {
-	var yes, undo bool
+	var yes, undo, gone bool
 	cmd := &cobra.Command{
-		Use:   "forget NODE NAME",
-		Short: "Let a node delete a volume or a snapshot that no object accounts for",
+		Use:   "forget NODE NAME | forget NODE --node-is-gone",
+		Short: "Let a node delete data that no object accounts for, or objects go whose node is gone",
 		Long: `Let a node delete a volume or a snapshot that no object accounts for. The
 data is lost for good. The node deletes it as soon as nobody uses it, within a
 day, if it is still the same data and still has no object; until then --undo
-takes the word back.`,
-		Args: cobra.ExactArgs(2),
+takes the word back.
+
+With --node-is-gone: let Volumes and Snapshots go that are deleted, now or later,
+and would wait for a node that does not come back. There must be no Node of that
+name. No data is deleted: a node that does come back reports it as orphans.`,
+		Args: func(cmd *cobra.Command, args []string) error {
+			if gone {
+				return cobra.ExactArgs(1)(cmd, args)
+			}
+			return cobra.ExactArgs(2)(cmd, args)
+		},
 		RunE: func(cmd *cobra.Command, args []string) error {
 			c, _, err := open(*t)
 			if err != nil {
 				return err
+			}
+			if gone {
+				return forgetNode(cmd, c, args[0], yes, undo)
 			}
 			if undo {
 				return remember(cmd, c, args[0], args[1])
@@ -44,9 +57,42 @@ takes the word back.`,
 		},
 	}
 	cmd.Flags().BoolVar(&yes, "yes", false, "delete the data; without it the command only says what it would delete")
-	cmd.Flags().BoolVar(&undo, "undo", false, "take the word back, as long as the data is there")
+	cmd.Flags().BoolVar(&undo, "undo", false, "take the word back, as long as the data, or the object, is there")
+	cmd.Flags().BoolVar(&gone, "node-is-gone", false, "the node does not come back: do not wait for it")
 	cmd.MarkFlagsMutuallyExclusive("yes", "undo")
 	return cmd
+}
+
+// forgetNode is for a node that is gone for good.
+func forgetNode(cmd *cobra.Command, c client.Client, node string, yes, undo bool) error {
+	what, say := "These do not wait for node "+node+" once they are deleted:", quarantine.ForgetNode
+	var after error
+	switch {
+	case undo:
+		what, say = "These wait for node "+node+" when they are deleted:", quarantine.RememberNode
+	case !yes:
+		what, after = "These would not wait for node "+node+" once they are deleted:", errUnconfirmed
+		say = func(ctx context.Context, c client.Client, node string) ([]quarantine.Remnant, error) {
+			return quarantine.Remnants(ctx, c, node)
+		}
+	}
+	found, err := say(cmd.Context(), c, node)
+	if err != nil {
+		return err
+	}
+	if _, err := fmt.Fprintln(cmd.OutOrStdout(), what); err != nil {
+		return err
+	}
+	for _, r := range found {
+		note := ""
+		if r.Deleting {
+			note = ", which is being deleted"
+		}
+		if _, err := fmt.Fprintf(cmd.OutOrStdout(), "  %s %s%s\n", r.Kind, r.Name, note); err != nil {
+			return err
+		}
+	}
+	return after
 }
 
 // preview says what would be deleted.

@@ -177,3 +177,32 @@ func TestMistakesAreNamed(t *testing.T) {
 		}
 	}
 }
+
+func TestANodeThatIsGoneIsForgottenOnlyWhenThatIsConfirmed(t *testing.T) {
+	c := wreck(t)
+	said := func() []string {
+		v := &v1alpha1.Volume{}
+		if err := c.Get(t.Context(), client.ObjectKey{Name: missing}, v); err != nil {
+			t.Fatal(err)
+		}
+		return v1alpha1.ForgottenNodes(v)
+	}
+	for _, step := range []struct {
+		args  []string
+		err   error
+		out   string
+		words int
+	}{
+		{nil, errUnconfirmed, "These would not wait for node node-3 once they are deleted:\n  Volume " + missing + "\n", 0},
+		{[]string{"--yes"}, nil, "These do not wait for node node-3 once they are deleted:\n  Volume " + missing + "\n", 1},
+		{[]string{"--undo"}, nil, "These wait for node node-3 when they are deleted:\n  Volume " + missing + "\n", 0},
+	} {
+		out, _, err := say(t, c, append([]string{"forget", "node-3", "--node-is-gone"}, step.args...)...)
+		if !errors.Is(err, step.err) || out != step.out || len(said()) != step.words {
+			t.Errorf("%v: %q, %v; the volume says %v", step.args, out, err, said())
+		}
+	}
+	if _, _, err := say(t, c, "forget", "node-3", missing, "--node-is-gone", "--yes"); err == nil {
+		t.Error("a name beside --node-is-gone is taken")
+	}
+}

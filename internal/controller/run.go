@@ -199,8 +199,8 @@ func addReconcilers(m ctrl.Manager, o Options, nodes *heartbeat.Heartbeats) erro
 		delay = OrphanDelay
 	}
 	return errors.Join(
-		(&upkeep.Volumes{Client: c, Nodes: nodes}).SetupWithManager(m),
-		(&upkeep.Snapshots{Client: c, Nodes: nodes}).SetupWithManager(m),
+		(&upkeep.Volumes{Client: c, Live: live, Nodes: nodes}).SetupWithManager(m),
+		(&upkeep.Snapshots{Client: c, Live: live, Nodes: nodes}).SetupWithManager(m),
 		(&upkeep.Claims{Client: c, Live: live, Clock: o.Clock, Delay: delay}).SetupWithManager(m),
 		(&upkeep.Reservations{Client: c, Live: live, Clock: o.Clock, Delay: ReservationDelay}).SetupWithManager(m),
 		(&upkeep.StorageNodes{Client: c, Live: live}).SetupWithManager(m),

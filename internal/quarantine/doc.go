@@ -8,6 +8,8 @@
 //     that the worst that can come of a mistake is one that says that its data is missing.
 //   - Forget names data that may be deleted in the spec of its node's StorageNode, by
 //     compare-and-swap with the report that shows it. The agent checks all of it again.
+//   - ForgetNode writes on Volumes and Snapshots that a node is gone for good, so that they do
+//     not wait for it once they are deleted. It deletes nothing.
 //
 // Every function reads the API server, never a cache, and may be repeated: what an
 // earlier run has done is found and left.

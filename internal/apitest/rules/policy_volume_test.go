@@ -139,6 +139,7 @@ func TestTheStatusEndpointTakesNothingElseFromAnAgent(t *testing.T) {
 	sly := v.DeepCopy()
 	capacity("20Gi")(sly)
 	sly.Labels, sly.Finalizers = map[string]string{"a": "b"}, []string{v1alpha1.VolumeFinalizer}
+	v1alpha1.SetForgottenNodes(sly, []string{"n1"})
 	if err := env.Agent(t, "n1").Status().Update(t.Context(), sly); err != nil {
 		t.Fatal(err)
 	}
@@ -146,7 +147,7 @@ func TestTheStatusEndpointTakesNothingElseFromAnAgent(t *testing.T) {
 	if err := env.Client.Get(t.Context(), client.ObjectKeyFromObject(v), got); err != nil {
 		t.Fatal(err)
 	}
-	if got.Spec.Capacity.Cmp(v.Spec.Capacity) != 0 || len(got.Labels) != 0 || len(got.Finalizers) != 0 {
+	if got.Spec.Capacity.Cmp(v.Spec.Capacity) != 0 || len(got.Labels)+len(got.Annotations)+len(got.Finalizers) != 0 {
 		t.Fatalf("the status endpoint changed spec or metadata: %+v", got)
 	}
 }

@@ -2,7 +2,8 @@
 //
 //	reconciler   writes                                       never
 //	Volumes      finalizer, labels, entries that are Gone,    data: it only lets go of
-//	             condition Ready                              what its nodes report Gone
+//	             condition Ready                              what its nodes report Gone, or
+//	                                                          nodes that administrators forget
 //	Snapshots    finalizer, labels                            data, as above
 //	Claims       deletes Volumes that nothing was carved for  a Volume that has, or had, data
 //	Reservations deletes Volumes that were made for a pod,    a Volume that CreateVolume

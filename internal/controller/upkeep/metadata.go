@@ -2,6 +2,7 @@ package upkeep
 
 import (
 	"maps"
+	"slices"
 
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/controller/controllerutil"
@@ -9,12 +10,15 @@ import (
 	"berth.dev/berth/internal/controller/usecase"
 )
 
-// tidyMetadata corrects finalizer and labels, and says whether it changed any.
-func tidyMetadata(o client.Object, finalizer string, at usecase.Placed, nodes usecase.Nodes) bool {
+// tidyMetadata corrects finalizer, labels and words, and says whether it changed any. An object
+// that is being deleted does not wait for nodes whose labels are forgotten.
+func tidyMetadata(o client.Object, finalizer string, at usecase.Placed, nodes usecase.Nodes, forgotten map[string]bool) bool {
+	changed := endWords(o, nodes)
 	if o.GetDeletionTimestamp() != nil {
-		return len(at.Holders(nodes)) == 0 && controllerutil.RemoveFinalizer(o, finalizer)
+		waits := slices.ContainsFunc(at.Holders(nodes), func(h usecase.Holder) bool { return !forgotten[h.Label] })
+		return !waits && controllerutil.RemoveFinalizer(o, finalizer) || changed
 	}
-	changed := controllerutil.AddFinalizer(o, finalizer)
+	changed = controllerutil.AddFinalizer(o, finalizer) || changed
 	labels := at.NodeLabels(nodes)
 	if !maps.Equal(labels, o.GetLabels()) {
 		o.SetLabels(labels)

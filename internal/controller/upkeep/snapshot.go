@@ -16,7 +16,9 @@ import (
 // Snapshots keeps finalizer and labels of Snapshots.
 type Snapshots struct {
 	Client client.Client
-	Nodes  usecase.Nodes
+	// Live confirms that a Node is gone: the cache may not have seen a new one.
+	Live  client.Reader
+	Nodes usecase.Nodes
 }
 
 // SetupWithManager adds the reconciler.
@@ -30,7 +32,11 @@ func (r *Snapshots) Reconcile(ctx context.Context, request ctrl.Request) (ctrl.R
 	if err := r.Client.Get(ctx, types.NamespacedName{Name: request.Name}, s); err != nil {
 		return ctrl.Result{}, client.IgnoreNotFound(err)
 	}
-	if tidyMetadata(s, v1alpha1.SnapshotFinalizer, usecase.PlacedSnapshot(s), r.Nodes) {
+	gone, err := forgotten(ctx, r.Live, r.Nodes, s)
+	if err != nil {
+		return ctrl.Result{}, err
+	}
+	if tidyMetadata(s, v1alpha1.SnapshotFinalizer, usecase.PlacedSnapshot(s), r.Nodes, gone) {
 		err := r.Client.Update(ctx, s)
 		if err != nil && !apierrors.IsConflict(err) && !apierrors.IsNotFound(err) { // the event of the other write brings us back
 			return ctrl.Result{}, fmt.Errorf("updating labels and finalizer of snapshot %s: %w", s.Name, err)

@@ -21,7 +21,9 @@ const lookAgain = 30 * time.Second
 // Volumes keeps finalizer, labels, entries and the condition of Volumes.
 type Volumes struct {
 	Client client.Client
-	Nodes  usecase.Nodes
+	// Live confirms that a Node is gone: the cache may not have seen a new one.
+	Live  client.Reader
+	Nodes usecase.Nodes
 }
 
 // SetupWithManager adds the reconciler.
@@ -48,7 +50,11 @@ func (r *Volumes) Reconcile(ctx context.Context, request ctrl.Request) (ctrl.Res
 }
 
 func (r *Volumes) tidy(ctx context.Context, v *v1alpha1.Volume) error {
-	if tidyMetadata(v, v1alpha1.VolumeFinalizer, usecase.PlacedVolume(v), r.Nodes) {
+	gone, err := forgotten(ctx, r.Live, r.Nodes, v)
+	if err != nil {
+		return err
+	}
+	if tidyMetadata(v, v1alpha1.VolumeFinalizer, usecase.PlacedVolume(v), r.Nodes, gone) {
 		if err := r.Client.Update(ctx, v); err != nil {
 			return fmt.Errorf("updating labels and finalizer: %w", err)
 		}
@@ -105,11 +111,15 @@ func problemOf(v *v1alpha1.Volume, nodes usecase.Nodes) problem {
 			continue
 		}
 		if holder.Node == "" {
-			return problem{reasonNodeAway, fmt.Sprintf("a Node that does not exist any more may still have the volume's data (label %s)", holder.Label)}
+			return problem{reasonNodeAway, fmt.Sprintf("a Node that does not exist any more may still have the volume's data (label %s); "+
+				"if it never comes back: kubectl berth forget NODE --node-is-gone", holder.Label)}
 		}
 		if away := nodes.Away(holder.Node); away != "" {
-			return problem{reasonNodeAway, fmt.Sprintf(
-				"node %s still has the volume's data: %s; the data is removed when the node is back", holder.Node, away)}
+			message := fmt.Sprintf("node %s still has the volume's data: %s; the data is removed when the node is back", holder.Node, away)
+			if nodes.Labelled(holder.Label) == "" {
+				message += "; if it never comes back: kubectl berth forget " + holder.Node + " --node-is-gone"
+			}
+			return problem{reasonNodeAway, message}
 		}
 	}
 	return problem{}

@@ -145,5 +145,5 @@ func TestADeletionThatWaitsSaysForWhom(t *testing.T) {
 }
 
 func tidyVolume(v *v1alpha1.Volume) bool {
-	return tidyMetadata(v, v1alpha1.VolumeFinalizer, usecase.PlacedVolume(v), everyone)
+	return tidyMetadata(v, v1alpha1.VolumeFinalizer, usecase.PlacedVolume(v), everyone, nil)
 }
