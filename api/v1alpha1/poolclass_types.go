@@ -93,6 +93,11 @@ type PoolClassSpec struct {
 	// +kubebuilder:validation:Maximum=100
 	SparePercent int32 `json:"sparePercent,omitempty"`
 
+	// inlineVolumes says whose pods may describe volumes of the class in their own spec.
+	// Without it nobody's may.
+	// +optional
+	InlineVolumes *InlineVolumes `json:"inlineVolumes,omitempty"`
+
 	// onNodeGone says what becomes of the claims whose only copy is on a node whose Node
 	// object was deleted. Without it they are kept.
 	// +optional

@@ -16,7 +16,10 @@ import (
 func (s *site) classes() (*v1alpha1.PoolClass, *storagev1.StorageClass) {
 	pc := &v1alpha1.PoolClass{
 		ObjectMeta: metav1.ObjectMeta{Name: "pc-" + s.name},
-		Spec:       v1alpha1.PoolClassSpec{Provisioner: v1alpha1.ProvisionerLVM, LVM: &v1alpha1.LVMPools{VolumeGroups: []string{s.pool.Name}}},
+		Spec: v1alpha1.PoolClassSpec{
+			Provisioner: v1alpha1.ProvisionerLVM, LVM: &v1alpha1.LVMPools{VolumeGroups: []string{s.pool.Name}},
+			InlineVolumes: &v1alpha1.InlineVolumes{Namespaces: []string{v1alpha1.EveryNamespace}},
+		},
 	}
 	sc := &storagev1.StorageClass{
 		ObjectMeta: metav1.ObjectMeta{Name: "sc-" + s.name}, Provisioner: v1alpha1.LocalDriverName,

@@ -21,9 +21,9 @@ type account struct {
 	// class and bytes of the claim or inline volume, once observed. The class of an
 	// inline volume is what a tenant has written: it is a name, and has no number
 	// before an administrator has made a PoolClass of it.
-	class     int
-	className string
-	bytes     int64
+	class                int
+	className, namespace string
+	bytes                int64
 	// promised is the node that the cluster's objects promise it to: a claim's
 	// selected node, or the node of the inline volume's pod.
 	promised string

@@ -22,7 +22,7 @@ type cluster struct {
 func newCluster(t *testing.T, reports ...ledger.Report) *cluster {
 	t.Helper()
 	c := &cluster{ledger.New(), t}
-	c.class(ledger.Class{Name: "fast"})
+	c.class(ledger.Class{Name: "fast", InlineNamespaces: []string{"*"}})
 	if len(reports) == 0 {
 		reports = []ledger.Report{report("n1", volumeGroup("vg0", 10*gib))}
 	}

@@ -3,6 +3,7 @@ package ledger
 import (
 	"errors"
 	"fmt"
+	"slices"
 )
 
 // Class is what the ledger needs of a PoolClass. Several classes may serve one
@@ -24,6 +25,20 @@ type Class struct {
 	// Layout of a thick volume. Volumes carved under an older layout are
 	// believed to have the present one until their replicas say what they take.
 	Layout Layout
+	// InlineNamespaces are those whose pods may have inline volumes of the class; "*"
+	// is all of them.
+	InlineNamespaces []string
+}
+
+// equal is whether two classes say the same.
+func (c *Class) equal(d *Class) bool {
+	return c.Name == d.Name && c.Spare == d.Spare && c.SparePercent == d.SparePercent && c.Overprovision == d.Overprovision &&
+		c.MaxFill == d.MaxFill && c.Media == d.Media && c.Layout == d.Layout && slices.Equal(c.InlineNamespaces, d.InlineNamespaces)
+}
+
+// admits is whether an owner in a namespace may have volumes of the class.
+func (c *Class) admits(o *Owner, namespace string) bool {
+	return o.Kind != ByPod || slices.Contains(c.InlineNamespaces, namespace) || slices.Contains(c.InlineNamespaces, "*")
 }
 
 // Check says what is wrong with the class.

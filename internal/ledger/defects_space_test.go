@@ -87,7 +87,7 @@ func TestB6ReservationsInFlightSurviveARestart(t *testing.T) {
 
 func TestB7NoQuestionIsAnsweredOnAPartialLedger(t *testing.T) {
 	l := ledger.New()
-	if err := l.ObserveClass(ledger.Class{Name: "fast"}); err != nil {
+	if err := l.ObserveClass(ledger.Class{Name: "fast", InlineNamespaces: []string{"*"}}); err != nil {
 		t.Fatal(err)
 	}
 	if err := l.ObserveNode(report("n1", volumeGroup("vg0", 10*gib))); err != nil {
@@ -111,7 +111,7 @@ func TestB7NoQuestionIsAnsweredOnAPartialLedger(t *testing.T) {
 
 func TestB7NothingIsGrantedOnAPartialLedger(t *testing.T) {
 	l := ledger.New()
-	if err := l.ObserveClass(ledger.Class{Name: "fast"}); err != nil {
+	if err := l.ObserveClass(ledger.Class{Name: "fast", InlineNamespaces: []string{"*"}}); err != nil {
 		t.Fatal(err)
 	}
 	if err := l.ObserveNode(report("n1", volumeGroup("vg0", 10*gib))); err != nil {

@@ -46,7 +46,7 @@ func (l *Ledger) assignInline(a *account, node *Node) (waitFor string) {
 	if held != nil || !l.synced {
 		return a.promised
 	}
-	if pool, found := l.choose(a, node); found {
+	if pool, found := l.choose(a, node); found && l.class(id).admits(a.owner, a.namespace) {
 		a.put(pool)
 	} else if pool, found := l.making(a, node); found {
 		a.put(pool)
@@ -77,7 +77,7 @@ func (l *Ledger) making(a *account, node *Node) (pool string, found bool) {
 // makes is whether the node could be making the inline volume in the pool at this
 // moment: beside what is there, and before what is yet to be made.
 func (l *Ledger) makes(a *account, b *book) bool {
-	if b.closed(a.class) != Fits {
+	if b.closed(a.class) != Fits || !l.class(a.class).admits(a.owner, a.namespace) {
 		return false
 	}
 	need := min(b.Kind.Charge(&b.Pool, l.class(a.class), a.bytes), unbounded)

@@ -9,7 +9,7 @@ import (
 func memory(t *testing.T) *Ledger {
 	t.Helper()
 	l := New()
-	if err := l.ObserveClass(Class{Name: "fast"}); err != nil {
+	if err := l.ObserveClass(Class{Name: "fast", InlineNamespaces: []string{"*"}}); err != nil {
 		t.Fatal(err)
 	}
 	l.SetSynced()
@@ -86,7 +86,7 @@ func TestAnInlineVolumeIsChargedOnceItsClassIsKnown(t *testing.T) {
 		t.Fatal(err)
 	}
 	l.ObservePod(PodObject{UID: "p", Node: "n", Inline: []InlineVolume{{Name: "v", Class: "late", Bytes: 5}}})
-	if err := l.ObserveClass(Class{Name: "late"}); err != nil {
+	if err := l.ObserveClass(Class{Name: "late", InlineNamespaces: []string{"*"}}); err != nil {
 		t.Fatal(err)
 	}
 	if used := l.Pools("n")[0].Used; used != 5 {

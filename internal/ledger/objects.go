@@ -76,7 +76,7 @@ type PVObject struct {
 
 // PodObject is a pod with inline volumes, or one that holds space.
 type PodObject struct {
-	UID string
+	UID, Namespace string
 	// Node it is bound to; empty before.
 	Node string
 	// Started is whether its inline volumes exist by now.

@@ -69,7 +69,7 @@ func (l *Ledger) ObserveClass(c Class) error {
 		return err
 	}
 	id := l.classID(c.Name)
-	if now := l.classes[id]; now != nil && *now == c {
+	if now := l.classes[id]; now != nil && now.equal(&c) {
 		return nil
 	}
 	l.setClass(id, &c)

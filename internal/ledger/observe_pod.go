@@ -38,7 +38,7 @@ func (l *Ledger) ObservePod(o PodObject) {
 	p := l.pod(o.UID)
 	for _, v := range o.Inline {
 		a := l.account(Inline(o.UID, v.Name))
-		a.observed, a.className, a.bytes = true, v.Class, max(v.Bytes, 0)
+		a.observed, a.className, a.namespace, a.bytes = true, v.Class, o.Namespace, max(v.Bytes, 0)
 		a.promised, a.started = o.Node, o.Started
 		if !slices.Contains(p.inline, v.Name) {
 			p.inline = append(p.inline, v.Name)

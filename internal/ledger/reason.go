@@ -15,6 +15,8 @@ const (
 	Invalid
 	// UnknownClass: no PoolClass of that name was observed.
 	UnknownClass
+	// NotAdmitted: the class allows no inline volumes in the pod's namespace.
+	NotAdmitted
 	// HeldElsewhere: another pod in flight holds the same claim on another node.
 	HeldElsewhere
 	// NotReported: the node has not said what it has.
@@ -45,7 +47,7 @@ const (
 )
 
 var reasonNames = [...]string{
-	"Fits", "NotSynced", "Invalid", "UnknownClass", "HeldElsewhere", "NotReported", "NodeNotReady", "SourceElsewhere", "NotServed",
+	"Fits", "NotSynced", "Invalid", "UnknownClass", "NotAdmitted", "HeldElsewhere", "NotReported", "NodeNotReady", "SourceElsewhere", "NotServed",
 	"OtherPool", "PoolMissing", "PoolUnhealthy", "OtherMedia", "PoolFull", "NoRoom", "NotTogether", "TooManyWays",
 }
 
@@ -54,6 +56,7 @@ var reasonMessages = [...]string{
 	"the ledger is not synced yet",
 	"the requested size is not valid",
 	"the PoolClass does not exist",
+	"the PoolClass allows no inline volumes in the pod's namespace",
 	"another pod is being scheduled with the same claim on another node",
 	"the node has not reported its pools",
 	"the node's berth-agent is silent or not ready",

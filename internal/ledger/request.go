@@ -10,6 +10,8 @@ type Demand struct {
 	Owner Owner
 	Class string
 	Bytes int64
+	// Namespace of the pod that an inline volume is for.
+	Namespace string
 	// Pool that it must come from; empty means any that serves the class.
 	Pool string
 	// Beside are the places of what it is to begin as a copy of: it must be made in
@@ -85,6 +87,10 @@ func (l *Ledger) Request(options RequestOptions, demands ...Demand) (*Request, V
 		}
 		if d.Bytes <= 0 {
 			r.refuse(Invalid, d.Owner)
+			continue
+		}
+		if !l.classes[id].admits(&d.Owner, d.Namespace) {
+			r.refuse(NotAdmitted, d.Owner)
 			continue
 		}
 		if slices.ContainsFunc(r.items, func(it item) bool { return it.Owner == d.Owner }) {

@@ -44,6 +44,7 @@ func storageNode(name string, total int64, options ...func(*v1alpha1.StorageNode
 func poolClass(spare int64) *v1alpha1.PoolClass {
 	c := &v1alpha1.PoolClass{ObjectMeta: metav1.ObjectMeta{Name: "fast", ResourceVersion: "1"}}
 	c.Spec.Spare = new(quantity(spare))
+	c.Spec.InlineVolumes = &v1alpha1.InlineVolumes{Namespaces: []string{v1alpha1.EveryNamespace}}
 	return c
 }
 

@@ -79,6 +79,9 @@ func class(c *v1alpha1.PoolClass) ledger.Class {
 	if thin := c.Spec.LVMThin; thin != nil {
 		out.Overprovision, out.MaxFill = int(thin.OverprovisionPercent), int(thin.MaxFillPercent)
 	}
+	if c.Spec.InlineVolumes != nil {
+		out.InlineNamespaces = c.Spec.InlineVolumes.Namespaces
+	}
 	if disks := c.Spec.Devices; disks != nil {
 		out.Media = string(disks.Media)
 	}

@@ -45,10 +45,11 @@ func populated(c *corev1.PersistentVolumeClaim) bool {
 // left out: their node refuses them.
 func pod(p *corev1.Pod) ledger.PodObject {
 	out := ledger.PodObject{
-		UID:     string(p.UID),
-		Node:    p.Spec.NodeName,
-		Started: started(p),
-		Ended:   p.Status.Phase == corev1.PodSucceeded || p.Status.Phase == corev1.PodFailed,
+		UID:       string(p.UID),
+		Namespace: p.Namespace,
+		Node:      p.Spec.NodeName,
+		Started:   started(p),
+		Ended:     p.Status.Phase == corev1.PodSucceeded || p.Status.Phase == corev1.PodFailed,
 	}
 	for i := range p.Spec.Volumes {
 		if v, ours, err := inline(&p.Spec.Volumes[i]); ours && err == nil {

@@ -203,7 +203,7 @@ func TestInlineVolumesOfAPod(t *testing.T) {
 	p := podWith(scratch("100Mi"), inlineVolume("secrets", "secrets.example", nil), inlineVolume("bad", v1alpha1.LocalDriverName, map[string]string{"size": "1Gi"}))
 	p.Spec.NodeName = "n1"
 	p.Status.ContainerStatuses = []corev1.ContainerStatus{{State: corev1.ContainerState{Running: &corev1.ContainerStateRunning{}}}}
-	want := ledger.PodObject{UID: "web", Node: "n1", Started: true, Inline: []ledger.InlineVolume{{Name: "scratch", Class: "fast", Bytes: 100 * mi}}}
+	want := ledger.PodObject{UID: "web", Namespace: "shop", Node: "n1", Started: true, Inline: []ledger.InlineVolume{{Name: "scratch", Class: "fast", Bytes: 100 * mi}}}
 	if diff := cmp.Diff(want, pod(p)); diff != "" {
 		t.Error(diff)
 	}

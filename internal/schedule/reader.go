@@ -132,7 +132,7 @@ func (v *PodVolumes) addInline(pod *corev1.Pod, source *corev1.Volume) {
 		return
 	}
 	v.Wanted = append(v.Wanted, Wanted{Demand: ledger.Demand{
-		Owner: ledger.Inline(string(pod.UID), volume.Name), Class: volume.Class, Bytes: volume.Bytes,
+		Owner: ledger.Inline(string(pod.UID), volume.Name), Class: volume.Class, Bytes: volume.Bytes, Namespace: pod.Namespace,
 	}})
 }
 

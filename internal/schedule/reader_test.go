@@ -66,7 +66,7 @@ func TestWhatPodsWant(t *testing.T) {
 		"beside another driver's":    {shop(pvc("1", gi), pvc("2", gi, ofClass("cloud"))), podWith(claimVolume("1"), claimVolume("2")), []ledger.Demand{demand("1", gi)}, true},
 		"an ephemeral claim":         {shop(pvc("1", gi, owned)), podWith(ephemeralVolume("1", "local")), []ledger.Demand{demand("1", gi)}, false},
 		"an inline volume": {shop(), podWith(scratch("1Gi")),
-			[]ledger.Demand{{Owner: ledger.Inline("web", "scratch"), Class: "fast", Bytes: gi}}, false},
+			[]ledger.Demand{{Owner: ledger.Inline("web", "scratch"), Class: "fast", Bytes: gi, Namespace: "shop"}}, false},
 	}
 	for name, test := range tests {
 		t.Run(name, func(t *testing.T) {

@@ -26,6 +26,7 @@ func (s *server) install(ctx context.Context) error {
 		&corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: berthNamespace}},
 		&v1alpha1.PoolClass{ObjectMeta: metav1.ObjectMeta{Name: class}, Spec: v1alpha1.PoolClassSpec{
 			Provisioner: v1alpha1.ProvisionerLVM, LVM: &v1alpha1.LVMPools{VolumeGroups: []string{pool}},
+			InlineVolumes: &v1alpha1.InlineVolumes{Namespaces: []string{v1alpha1.EveryNamespace}},
 		}},
 		storageClass(), csiDriver(),
 	} {

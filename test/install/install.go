@@ -16,6 +16,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	"berth.dev/berth/api/v1alpha1"
 	"berth.dev/berth/test/cluster"
 )
 
@@ -173,7 +174,9 @@ func (c Config) Chart(ctx context.Context, kubeconfig string) error {
 // MakePoolClass makes the class over the nodes' volume group that the chart's
 // StorageClasses name.
 func MakePoolClass(ctx context.Context, c *cluster.Cluster) error {
-	return client.IgnoreAlreadyExists(c.Create(ctx, cluster.PoolClass("disks", VolumeGroup)))
+	class := cluster.PoolClass("disks", VolumeGroup)
+	class.Spec.InlineVolumes = &v1alpha1.InlineVolumes{Namespaces: []string{v1alpha1.EveryNamespace}}
+	return client.IgnoreAlreadyExists(c.Create(ctx, class))
 }
 
 // Await waits until every agent and all else that was installed is ready, and

@@ -28,6 +28,8 @@ func ForKind(kind schema.GroupVersionKind) interface{} {
 		return &apiv1alpha1.GroupCreationApplyConfiguration{}
 	case v1alpha1.SchemeGroupVersion.WithKind("InlineReference"):
 		return &apiv1alpha1.InlineReferenceApplyConfiguration{}
+	case v1alpha1.SchemeGroupVersion.WithKind("InlineVolumes"):
+		return &apiv1alpha1.InlineVolumesApplyConfiguration{}
 	case v1alpha1.SchemeGroupVersion.WithKind("InventoryItem"):
 		return &apiv1alpha1.InventoryItemApplyConfiguration{}
 	case v1alpha1.SchemeGroupVersion.WithKind("LVMPools"):

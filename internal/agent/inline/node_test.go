@@ -64,7 +64,8 @@ func newNode(t *testing.T) *node {
 		disks: memory.NewDisks(memory.PoolConfig{PoolRef: vg0, Total: 2 * gib}, memory.PoolConfig{PoolRef: vg1, Total: gib}),
 		clock: clocktesting.NewFakePassiveClock(time.Unix(1000000, 0)), here: sets.New(uid),
 		class: &v1alpha1.PoolClass{Spec: v1alpha1.PoolClassSpec{
-			Provisioner: v1alpha1.ProvisionerLVM, LVM: &v1alpha1.LVMPools{VolumeGroups: []string{"vg0", "vg1"}}}},
+			Provisioner: v1alpha1.ProvisionerLVM, LVM: &v1alpha1.LVMPools{VolumeGroups: []string{"vg0", "vg1"}},
+			InlineVolumes: &v1alpha1.InlineVolumes{Namespaces: []string{"kitchen", "shop"}}}},
 	}
 	n.mounts = mountmemory.New(n.disks)
 	n.restart()

@@ -20,11 +20,16 @@ type offer struct {
 }
 
 // rank returns the pools of a class, with the most room first. The one that has
-// room in the report may have lost it by now, so all are worth a try.
-func (s *Service) rank(ctx context.Context, name string) ([]offer, error) {
+// room in the report may have lost it by now, so all are worth a try. A class that
+// does not admit the pods of the namespace is refused.
+func (s *Service) rank(ctx context.Context, name, namespace string) ([]offer, error) {
 	class, node, err := s.offers.Class(ctx, name)
 	if err != nil {
 		return nil, err
+	}
+	if !class.Spec.AllowsInline(namespace) {
+		return nil, fmt.Errorf("%w: PoolClass %s allows no inline volumes in namespace %s: its inlineVolumes.namespaces does not list it",
+			provision.ErrInvalid, name, namespace)
 	}
 	var offers []offer
 	for _, p := range s.offers.Pools() {

@@ -107,11 +107,12 @@ func (s *Service) kept(ctx context.Context, v volume, _ PublishRequest) (provisi
 	return record, nil
 }
 
-// create carves a volume that was never handed to its pod. It does not look first
+// create carves a volume that was never handed to its pod, if its class allows that
+// now. What was handed out is its pod's whatever the class says later. create does not look first
 // whether there is one: a provisioner may have to start a process to be sure that
 // there is none, and Create finds what an earlier try has made.
 func (s *Service) create(ctx context.Context, v volume, r PublishRequest) (provision.Volume, error) {
-	offers, err := s.rank(ctx, r.Class)
+	offers, err := s.rank(ctx, r.Class, r.PodNamespace)
 	if err != nil {
 		return provision.Volume{}, err
 	}

@@ -63,6 +63,9 @@ func TestAnUnreasonableRequestMakesNothing(t *testing.T) {
 		"a class for other nodes": {func(n *node, _ *PublishRequest) {
 			n.class.Spec.NodeSelector = &metav1.LabelSelector{MatchLabels: map[string]string{"ssd": "yes"}}
 		}, provision.ErrPoolMissing},
+		"a class without inline volumes": {func(n *node, _ *PublishRequest) { n.class.Spec.InlineVolumes = nil }, provision.ErrInvalid},
+		"a class for other namespaces":   {func(_ *node, r *PublishRequest) { r.PodNamespace = "shopping" }, provision.ErrInvalid},
+		"a pod of no namespace":          {func(_ *node, r *PublishRequest) { r.PodNamespace = "" }, provision.ErrInvalid},
 		"more than the spare leaves": {func(n *node, _ *PublishRequest) {
 			n.class.Spec.Spare, n.class.Spec.SparePercent = new(resource.MustParse("512Mi")), 60
 		}, provision.ErrNoSpace},
@@ -78,6 +81,26 @@ func TestAnUnreasonableRequestMakesNothing(t *testing.T) {
 				t.Errorf("left on the node: %s", got)
 			}
 		})
+	}
+}
+
+func TestAPodKeepsWhatItWasGivenWhoeverMayHaveInlineVolumesLater(t *testing.T) {
+	n := newNode(t)
+	n.publish()
+	n.class.Spec.InlineVolumes = nil
+	n.restart()
+	n.publish()
+	if n.record() == nil || !n.mounted() {
+		t.Error("the pod has lost its volume")
+	}
+}
+
+func TestAClassMayAdmitThePodsOfEveryNamespace(t *testing.T) {
+	n := newNode(t)
+	n.class.Spec.InlineVolumes.Namespaces = []string{"*"}
+	n.publish()
+	if n.record() == nil {
+		t.Error("nothing was made")
 	}
 }
 

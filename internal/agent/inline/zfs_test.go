@@ -12,7 +12,7 @@ import (
 func TestAnInlineZvolIsMadeAsItsClassSays(t *testing.T) {
 	n := newNode(t)
 	n.disks.AddPool(memory.PoolConfig{PoolRef: provision.PoolRef{Type: provision.ZFS, Name: "zfs:tank"}, Total: gib})
-	n.class.Spec = v1alpha1.PoolClassSpec{Provisioner: v1alpha1.ProvisionerZFS, ZFS: &v1alpha1.ZFSPools{
+	n.class.Spec = v1alpha1.PoolClassSpec{InlineVolumes: n.class.Spec.InlineVolumes, Provisioner: v1alpha1.ProvisionerZFS, ZFS: &v1alpha1.ZFSPools{
 		Pools: []string{"tank"}, Volblocksize: "8Ki", Compression: "lz4",
 	}}
 	n.publish()
@@ -24,7 +24,7 @@ func TestAnInlineZvolIsMadeAsItsClassSays(t *testing.T) {
 func TestAnInlineDatasetIsMadeWhereItIsAskedFor(t *testing.T) {
 	n := newNode(t)
 	n.disks.AddPool(memory.PoolConfig{PoolRef: provision.PoolRef{Type: provision.ZFS, Name: "zfs:tank"}, Total: gib})
-	n.class.Spec = v1alpha1.PoolClassSpec{Provisioner: v1alpha1.ProvisionerZFS, ZFS: &v1alpha1.ZFSPools{Pools: []string{"tank"}, Recordsize: "8Ki"}}
+	n.class.Spec = v1alpha1.PoolClassSpec{InlineVolumes: n.class.Spec.InlineVolumes, Provisioner: v1alpha1.ProvisionerZFS, ZFS: &v1alpha1.ZFSPools{Pools: []string{"tank"}, Recordsize: "8Ki"}}
 	r := n.request()
 	r.Filesystem = provision.Dataset
 	for range 2 {

@@ -53,7 +53,10 @@ func NewClass(t testing.TB, e *apitest.Environment, name string) {
 	t.Helper()
 	create(t, e, &v1alpha1.PoolClass{
 		ObjectMeta: metav1.ObjectMeta{Name: name},
-		Spec:       v1alpha1.PoolClassSpec{Provisioner: v1alpha1.ProvisionerLVMThin, LVMThin: &v1alpha1.LVMThinPools{ThinPools: []string{Pool}}},
+		Spec: v1alpha1.PoolClassSpec{
+			Provisioner: v1alpha1.ProvisionerLVMThin, LVMThin: &v1alpha1.LVMThinPools{ThinPools: []string{Pool}},
+			InlineVolumes: &v1alpha1.InlineVolumes{Namespaces: []string{v1alpha1.EveryNamespace}},
+		},
 	})
 }
 

@@ -231,6 +231,10 @@ func (w *world) classChanges(a, b, c byte) {
 		*next = *old
 	}
 	next.Spare = int64(c%5) * gib
+	next.InlineNamespaces = []string{"shop"}
+	if b%8 == 3 {
+		next.InlineNamespaces = []string{"kitchen"}
+	}
 	if b%4 == 1 {
 		next.Layout = ledger.Layout{Stripes: int64(c % 4), Mirrors: int64(b / 64), Parity: int64(c / 128), Metadata: int64(b % 2)}
 	}

@@ -18,7 +18,8 @@ func (m *Model) Fits(node, pod string, demands ...ledger.Demand) bool {
 	facts := m.Facts()
 	b := brute{m: m, node: node, pools: r.Pools, demands: demands, fixed: make([]string, len(demands)), chosen: make([]int, len(demands))}
 	for i, d := range demands {
-		if _, known := m.classes[d.Class]; !known || d.Bytes <= 0 {
+		c, known := m.classes[d.Class]
+		if !known || d.Bytes <= 0 || d.Owner.Kind == ledger.ByPod && !slices.Contains(c.InlineNamespaces, d.Namespace) {
 			return false
 		}
 		if !b.stand(i, pod, &facts) {

@@ -25,7 +25,7 @@ func (m *Model) makes(o ledger.Owner, node string, p *ledger.Pool, v ledger.Inli
 		return false
 	}
 	c, known := m.classes[v.Class]
-	if !known {
+	if !known || !slices.Contains(c.InlineNamespaces, m.pods[o.ID].Namespace) {
 		return false
 	}
 	top, open := limit(p, c)

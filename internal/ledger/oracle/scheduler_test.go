@@ -44,7 +44,7 @@ func (s *scheduler) demandsOf(p *pod) (demands []ledger.Demand, node string, ok 
 		}
 	}
 	for _, v := range p.Inline {
-		demands = append(demands, ledger.Demand{Owner: ledger.Inline(p.UID, v.Name), Class: v.Class, Bytes: v.Bytes})
+		demands = append(demands, ledger.Demand{Owner: ledger.Inline(p.UID, v.Name), Class: v.Class, Bytes: v.Bytes, Namespace: p.Namespace})
 	}
 	return demands, node, true
 }

@@ -41,7 +41,7 @@ func (w *world) claimComes(a, b, _ byte) {
 // podComes makes a pod with up to three claims, new or perhaps shared with other
 // pods, and up to two inline volumes.
 func (w *world) podComes(a, b, c byte) {
-	p := &pod{PodObject: ledger.PodObject{UID: w.name("p")}}
+	p := &pod{PodObject: ledger.PodObject{UID: w.name("p"), Namespace: "shop"}}
 	for i := range a % 4 {
 		if b%3 != 0 {
 			class := b / 3 // mostly all of one class: others may be on another node

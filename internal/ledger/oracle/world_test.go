@@ -90,6 +90,7 @@ func newWorld(schedulers int) *world {
 		{Name: "disk", Media: "ssd"},
 		{Name: "lun"},
 	} {
+		c.InlineNamespaces = []string{"shop"}
 		w.classes[c.Name] = &c
 		w.emit(classes, c.Name, c)
 	}

@@ -25,6 +25,7 @@ func quantity(n int64) resource.Quantity { return *resource.NewQuantity(n, resou
 // its pod and "eager" does not.
 func cluster(nodes ...v1alpha1.StorageNode) schedule.Lists {
 	l := schedule.Lists{StorageNodes: nodes, PoolClasses: []v1alpha1.PoolClass{{ObjectMeta: metav1.ObjectMeta{Name: "fast"}}}}
+	l.PoolClasses[0].Spec.InlineVolumes = &v1alpha1.InlineVolumes{Namespaces: []string{"shop"}}
 	for name, mode := range map[string]storagev1.VolumeBindingMode{"local": storagev1.VolumeBindingWaitForFirstConsumer, "eager": storagev1.VolumeBindingImmediate} {
 		l.StorageClasses = append(l.StorageClasses, storagev1.StorageClass{
 			ObjectMeta: metav1.ObjectMeta{Name: name}, Provisioner: v1alpha1.LocalDriverName, VolumeBindingMode: &mode,
@@ -102,4 +103,10 @@ func running(name, node, size string) corev1.Pod {
 	p := inline(pod(), "scratch", size)
 	p.Name, p.UID, p.Spec.NodeName = name, types.UID(name), node
 	return *p
+}
+
+// in puts a pod into another namespace.
+func in(namespace string, p corev1.Pod) *corev1.Pod {
+	p.Namespace = namespace
+	return &p
 }

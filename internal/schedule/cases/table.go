@@ -97,6 +97,14 @@ func occupied() map[string]Case {
 			Lists: with(two(), claims(claim("1", 2*gi)), others(running("db", "small", "3Gi"))), Pod: pod("1"), Best: "large",
 			Nodes: map[string]Answer{"large": fits(pools{"1": "vg0"}), "small": not(ledger.NoRoom)},
 		},
+		"an inline volume that no pool can hold is not in the way": {
+			Lists: with(two(), claims(claim("1", 2*gi)), others(running("greedy", "small", "1Ei"))), Pod: pod("1"), Best: "large",
+			Nodes: map[string]Answer{"large": fits(pools{"1": "vg0"}), "small": fits(pools{"1": "vg0"})},
+		},
+		"an inline volume that its class does not admit is not in the way": {
+			Lists: with(two(), claims(claim("1", 2*gi)), others(*in("yard", running("db", "small", "3Gi")))), Pod: pod("1"), Best: "large",
+			Nodes: map[string]Answer{"large": fits(pools{"1": "vg0"}), "small": fits(pools{"1": "vg0"})},
+		},
 		"a claim that has its volume needs no room where it is": {
 			Lists: with(two(), claims(claim("1", 4*gi)), volumes(volume("1", "small", 4*gi))), Pod: pod("1"),
 			Nodes: map[string]Answer{"large": fits(pools{"1": "vg0"}), "small": fits(pools{"1": "vg0"})},
@@ -129,6 +137,12 @@ func closed() map[string]Case {
 		"a node whose agent is silent takes nothing new": {
 			Lists: with(cluster(node("n", 9*gi)), claims(claim("1", gi))), Pod: pod("1"), Silent: map[string]string{"n": "silent for 41s"},
 			Nodes: map[string]Answer{"n": not(ledger.NodeNotReady)},
+		},
+		"a class that does not admit inline volumes of the namespace gives none": {
+			Lists: two(), Pod: in("yard", *inline(pod(), "scratch", "1Gi")),
+			Nodes: map[string]Answer{
+				"large": {Reason: ledger.NotAdmitted, Told: "no inline volumes in the pod's namespace"}, "small": not(ledger.NotAdmitted),
+			},
 		},
 		"a node without a report takes nothing": {
 			Lists: with(cluster(node("n", 9*gi)), claims(claim("1", gi))), Pod: pod("1"), Best: "n",

@@ -131,7 +131,7 @@ func newCluster(t testing.TB, nodes ...nodeSpec) *cluster {
 		creator: &creator{made: map[string]string{}, answers: map[string]error{}},
 		nodes:   map[string]*corev1.Node{}, running: map[string][]*corev1.Pod{},
 	}
-	must(t, c.ledger.ObserveClass(ledger.Class{Name: "fast"}))
+	must(t, c.ledger.ObserveClass(ledger.Class{Name: "fast", InlineNamespaces: []string{"*"}}))
 	for _, n := range nodes {
 		c.report(t, n)
 	}

@@ -15,6 +15,7 @@ var phrases = map[ledger.Reason]string{
 	ledger.NotSynced:       "Berth's view of the cluster is not complete yet",
 	ledger.Invalid:         "a volume of the pod has no valid size",
 	ledger.UnknownClass:    "a PoolClass that the pod's volumes need does not exist",
+	ledger.NotAdmitted:     "a PoolClass allows no inline volumes in the pod's namespace",
 	ledger.HeldElsewhere:   "node(s) were not those where another pod has reserved room for the same claim",
 	ledger.NotReported:     "node(s) had not reported any storage",
 	ledger.NodeNotReady:    "node(s) had a berth-agent that is silent or not ready",

@@ -76,7 +76,7 @@ func (s *station) use(r plugin.Reader) { s.reads, s.reader = r, r }
 func newStation(t *testing.T) *station {
 	t.Helper()
 	l := ledger.New()
-	if err := l.ObserveClass(ledger.Class{Name: "fast"}); err != nil {
+	if err := l.ObserveClass(ledger.Class{Name: "fast", InlineNamespaces: []string{"*"}}); err != nil {
 		t.Fatal(err)
 	}
 	nodeOf(t, l, "n1", gi)

@@ -99,6 +99,15 @@ var schemaYAML = typed.YAMLObject(`types:
     - name: podUID
       type:
         namedType: io.k8s.apimachinery.pkg.types.UID
+- name: dev.berth.berth.api.v1alpha1.InlineVolumes
+  map:
+    fields:
+    - name: namespaces
+      type:
+        list:
+          elementType:
+            scalar: string
+          elementRelationship: associative
 - name: dev.berth.berth.api.v1alpha1.InventoryItem
   map:
     fields:
@@ -288,6 +297,9 @@ var schemaYAML = typed.YAMLObject(`types:
     - name: devices
       type:
         namedType: dev.berth.berth.api.v1alpha1.DevicePools
+    - name: inlineVolumes
+      type:
+        namedType: dev.berth.berth.api.v1alpha1.InlineVolumes
     - name: lvm
       type:
         namedType: dev.berth.berth.api.v1alpha1.LVMPools

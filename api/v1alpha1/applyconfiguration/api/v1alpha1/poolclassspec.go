@@ -32,6 +32,9 @@ type PoolClassSpecApplyConfiguration struct {
 	// sparePercent of the size of every pool is kept free in the same way; both
 	// count together.
 	SparePercent *int32 `json:"sparePercent,omitempty"`
+	// inlineVolumes says whose pods may describe volumes of the class in their own spec.
+	// Without it nobody's may.
+	InlineVolumes *InlineVolumesApplyConfiguration `json:"inlineVolumes,omitempty"`
 	// onNodeGone says what becomes of the claims whose only copy is on a node whose Node
 	// object was deleted. Without it they are kept.
 	OnNodeGone *OnNodeGoneApplyConfiguration `json:"onNodeGone,omitempty"`
@@ -104,6 +107,14 @@ func (b *PoolClassSpecApplyConfiguration) WithSpare(value resource.Quantity) *Po
 // If called multiple times, the SparePercent field is set to the value of the last call.
 func (b *PoolClassSpecApplyConfiguration) WithSparePercent(value int32) *PoolClassSpecApplyConfiguration {
 	b.SparePercent = &value
+	return b
+}
+
+// WithInlineVolumes sets the InlineVolumes field in the declarative configuration to the given value
+// and returns the receiver, so that objects can be built by chaining "With" function invocations.
+// If called multiple times, the InlineVolumes field is set to the value of the last call.
+func (b *PoolClassSpecApplyConfiguration) WithInlineVolumes(value *InlineVolumesApplyConfiguration) *PoolClassSpecApplyConfiguration {
+	b.InlineVolumes = value
 	return b
 }
 
