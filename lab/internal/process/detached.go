@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"math"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -64,6 +65,10 @@ func Start(ctx context.Context, s Spec) (Record, error) {
 		cmd.Stdin = s.Stdin
 	}
 	cmd.SysProcAttr = &syscall.SysProcAttr{Setsid: true, Cloneflags: s.Namespaces}
+	// What the lab's caller has open, a lock perhaps, is not held for a cluster's life.
+	if err := unix.CloseRange(3, math.MaxUint32, unix.CLOSE_RANGE_CLOEXEC); err != nil {
+		return Record{}, fmt.Errorf("keeping open files from %s: %w", s.Name, err)
+	}
 	if err := startIn(s.NetNS, cmd); err != nil {
 		return Record{}, fmt.Errorf("starting %s: %w", s.Name, err)
 	}

@@ -11,6 +11,8 @@ import (
 	"testing"
 	"time"
 
+	"golang.org/x/sys/unix"
+
 	"berth.dev/berth/lab/internal/process"
 )
 
@@ -75,6 +77,29 @@ func TestADetachedProcessIsRecordedAndStopped(t *testing.T) {
 	}
 	if err := rec.Stop(t.Context(), time.Second); err != nil {
 		t.Errorf("stopping it again: %v", err)
+	}
+}
+
+func TestADetachedProcessHoldsNoLockOfWhoeverStartedTheLab(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "lock")
+	callers, err := unix.Open(path, unix.O_CREAT|unix.O_RDWR, 0o600) // as a shell opens files: children have it too
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := unix.Flock(callers, unix.LOCK_EX); err != nil {
+		t.Fatal(err)
+	}
+	startSleep(t)
+	if err := unix.Close(callers); err != nil {
+		t.Fatal(err)
+	}
+	other, err := os.Open(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer other.Close()
+	if err := unix.Flock(int(other.Fd()), unix.LOCK_EX|unix.LOCK_NB); err != nil {
+		t.Errorf("after its caller let go of the lock: %v", err)
 	}
 }
 
