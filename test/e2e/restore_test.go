@@ -143,7 +143,7 @@ func (r *restored) names() []string {
 	return names
 }
 
-// startAnew starts kubelets and Berth anew, as Kubernetes' documentation asks for after a
+// startAnew starts kubelets and controllers anew, as Kubernetes' documentation asks for after a
 // restore: revisions that went back tell nobody who watches that anything has changed.
 func (r *restored) startAnew() {
 	r.stay("while nobody noticed", controller.ReservationDelay, r.all())
@@ -152,10 +152,12 @@ func (r *restored) startAnew() {
 	for _, n := range nodes {
 		r.onNode(n.Name, "pkill", "-x", "kubelet")
 	}
-	var pods corev1.PodList
-	r.must(r.List(r.within(), &pods, client.InNamespace(install.Namespace)), "listing Berth's pods")
-	for i := range pods.Items {
-		r.remove(&pods.Items[i])
+	for _, namespace := range []string{metav1.NamespaceSystem, install.Namespace} {
+		var pods corev1.PodList
+		r.must(r.List(r.within(), &pods, client.InNamespace(namespace)), "listing pods")
+		for i := range pods.Items {
+			r.remove(&pods.Items[i])
+		}
 	}
 	r.must(install.Config{}.Await(r.within(), r.Cluster), "starting Berth anew")
 }

@@ -41,8 +41,8 @@ func (a *app) apiRestore() *cobra.Command {
 		Long: `Restore sets the API server back to a state that "lab api backup" saved. Nodes,
 their disks and what runs on them stay as they are, and go on meanwhile.
 
-Revisions go on far above all that were used, so that everybody who watches reads
-everything anew: etcd's documentation says so for Kubernetes. With --back-in-time
+Revisions go on a thousand million above the backup's, so that everybody who watches
+reads everything anew: etcd's documentation says so for Kubernetes. With --back-in-time
 they go back with the state, as they do where an administrator gives etcdutl no
 flags: whoever watches notices nothing until they have caught up.`,
 		Args: cobra.ExactArgs(1),

@@ -32,7 +32,7 @@ func Backup(ctx context.Context, c Config, journal Journal, file string) error {
 type Restoration struct {
 	File string // that [Backup] wrote
 	// BackInTime lets revisions go back with the state, so that they are used a
-	// second time. Otherwise they go on far above all that were used, and whoever
+	// second time. Otherwise they go on far above the backup's, and whoever
 	// watches is told to read everything anew.
 	BackInTime bool
 }
