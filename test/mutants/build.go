@@ -1,0 +1,121 @@
+package main
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+)
+
+// The helpers beside the changed code. A change is awake if it has the number in the
+// environment. Those that are asked for are noted in a file, if one is named.
+const helpers = `package %s
+
+import (
+	mutantos "os"
+	mutantstrconv "strconv"
+	mutantsync "sync"
+%s)
+
+var (
+	mutantNow, _    = mutantstrconv.Atoi(mutantos.Getenv("BERTH_MUTANT"))
+	mutantNotes, _  = mutantos.OpenFile(mutantos.Getenv("BERTH_MUTANTS_REACHED"), mutantos.O_APPEND|mutantos.O_WRONLY, 0)
+	mutantsNoted    mutantsync.Map
+)
+
+func mutantOn(n int) bool {
+	if mutantNotes != nil {
+		if _, noted := mutantsNoted.LoadOrStore(n, true); !noted {
+			_, _ = mutantNotes.WriteString(mutantstrconv.Itoa(n) + "\n")
+		}
+	}
+	return n == mutantNow
+}
+
+func mutantErr(n int, do func() error) error {
+	if mutantOn(n) {
+		return nil
+	}
+	return do()
+}
+
+func mutantLock(n int, do func() (func(), error)) (func(), error) {
+	if mutantOn(n) {
+		return func() {}, nil
+	}
+	return do()
+}
+
+func mutantZero[T any](n int, v T) T {
+	if mutantOn(n) {
+		var zero T
+		return zero
+	}
+	return v
+}
+`
+
+const readerHelper = `
+func mutantReader(n int, live, cached mutantclient.Reader) mutantclient.Reader {
+	if mutantOn(n) {
+		return cached
+	}
+	return live
+}
+`
+
+// build compiles the tests of a package with all its changes.
+func build(ctx context.Context, c *code, all []*mutant) (*tests, error) {
+	dir, err := os.MkdirTemp("", "mutants")
+	if err != nil {
+		return nil, err
+	}
+	t := &tests{code: c, dir: dir}
+	overlay := struct{ Replace map[string]string }{map[string]string{}}
+	put := func(place, name string, text []byte) error {
+		overlay.Replace[place] = filepath.Join(dir, name)
+		return os.WriteFile(filepath.Join(dir, name), text, 0o600)
+	}
+	imports, more := "", ""
+	for _, m := range all {
+		if m.kind == "cached" {
+			imports, more = "\tmutantclient \""+clientPackage+"\"\n", readerHelper
+		}
+	}
+	err = put(filepath.Join(c.root, c.target.dir, "zz_mutants.go"), "zz_mutants.go", []byte(fmt.Sprintf(helpers, c.name, imports)+more))
+	for _, s := range c.files {
+		if err == nil {
+			err = put(s.path, base(s.path), s.mutated(all))
+		}
+	}
+	file, marshalErr := json.Marshal(overlay)
+	if err == nil && marshalErr == nil {
+		err = os.WriteFile(filepath.Join(dir, "overlay.json"), file, 0o600)
+	}
+	for i, tested := range append([]string{c.target.dir}, c.with...) {
+		if err != nil {
+			break
+		}
+		suite := suite{filepath.Join(c.root, tested), filepath.Join(dir, fmt.Sprintf("tests-%d", i))}
+		t.suites = append(t.suites, suite)
+		_, err = output(ctx, "go", "test", "-c", "-vet=off", "-overlay", filepath.Join(dir, "overlay.json"), "-o", suite.binary, "./"+tested)
+	}
+	if err != nil {
+		t.remove()
+		return nil, fmt.Errorf("building the tests with the changes in: %w", err)
+	}
+	return t, nil
+}
+
+func (t *tests) remove() { os.RemoveAll(t.dir) }
+
+// numbers are the changes that a run has got to.
+func numbers(text string) map[string]bool {
+	reached := map[string]bool{}
+	for _, n := range strings.Fields(text) {
+		reached[n] = true
+	}
+	return reached
+}
