@@ -19,10 +19,23 @@ func (c *Client) Report(ctx context.Context) ([]provision.Pool, error) {
 	for _, p := range response.GetPools() {
 		pools = append(pools, poolFromWire(p))
 	}
+	var warnings []provision.Warning
+	for _, w := range response.GetWarnings() {
+		warnings = append(warnings, provision.Warning{Reason: provision.Reason(w.GetReason()), Message: w.GetMessage()})
+	}
+	c.warnings.Store(&warnings)
 	if silent := response.GetSilent(); silent != "" {
 		return pools, fmt.Errorf("%w: %s", provision.ErrUnavailable, silent)
 	}
 	return pools, nil
+}
+
+// Warnings implements provision.Warner with those of the latest report.
+func (c *Client) Warnings() []provision.Warning {
+	if latest := c.warnings.Load(); latest != nil {
+		return *latest
+	}
+	return nil
 }
 
 // Create implements provision.Provisioner.

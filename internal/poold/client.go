@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"google.golang.org/grpc"
@@ -34,6 +35,8 @@ type Client struct {
 	changed chan struct{}
 	stop    context.CancelFunc
 	watch   sync.WaitGroup
+	// warnings of the latest report.
+	warnings atomic.Pointer[[]provision.Warning]
 }
 
 var _ Node = (*Client)(nil)

@@ -22,5 +22,8 @@ type local struct {
 	mount.Mounter
 }
 
+// Warnings implements provision.Warner.
+func (l local) Warnings() []provision.Warning { return provision.WarningsOf(l.Pools) }
+
 // NewLocal is a Node in this process.
 func NewLocal(p Pools, m mount.Mounter) Node { return local{p, m} }

@@ -29,6 +29,9 @@ func (s *server) Report(ctx context.Context, _ *pb.ReportRequest) (*pb.ReportRes
 	for _, p := range pools {
 		response.Pools = append(response.Pools, poolToWire(p))
 	}
+	for _, w := range provision.WarningsOf(s.node) {
+		response.Warnings = append(response.Warnings, &pb.Warning{Reason: string(w.Reason), Message: w.Message})
+	}
 	return response, nil
 }
 

@@ -35,6 +35,8 @@ type Reporter interface {
 type Snapshot struct {
 	// Pools of the last report that told of any.
 	Pools []provision.Pool
+	// Warnings that came with it.
+	Warnings []provision.Warning
 	// Err is why the latest report told of none, or nil.
 	Err error
 	// Silent is nil, or which pools could not be asked for the latest report: of those Pools
@@ -163,7 +165,7 @@ func (o *Observer) store(pools []provision.Pool, err error) {
 	if err != nil && len(pools) == 0 {
 		o.latest.Err = err
 	} else {
-		o.latest = Snapshot{Pools: pools, Silent: err}
+		o.latest = Snapshot{Pools: pools, Warnings: provision.WarningsOf(o.reporter), Silent: err}
 		clear(o.deleted)
 		o.once.Do(func() { close(o.reported) })
 	}

@@ -130,6 +130,7 @@ func describeConditions(f Facts, s pools.Snapshot) []metav1.Condition {
 	conditions = append(conditions, unwiped(s.Pools)...)
 	conditions = append(conditions, managed(f.Standings)...)
 	conditions = append(conditions, f.filling(s.Pools)...)
+	conditions = append(conditions, exposed(s.Warnings)...)
 	if n := len(f.Orphans); n > 0 {
 		conditions = append(conditions, metav1.Condition{
 			Type: Orphaned, Status: metav1.ConditionTrue, Reason: reasonUnaccounted,

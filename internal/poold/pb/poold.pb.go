@@ -655,7 +655,8 @@ type ReportResponse struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
 	Pools []*Pool                `protobuf:"bytes,1,rep,name=pools,proto3" json:"pools,omitempty"`
 	// silent is empty, or says which pools could not be asked.
-	Silent        string `protobuf:"bytes,2,opt,name=silent,proto3" json:"silent,omitempty"`
+	Silent        string     `protobuf:"bytes,2,opt,name=silent,proto3" json:"silent,omitempty"`
+	Warnings      []*Warning `protobuf:"bytes,3,rep,name=warnings,proto3" json:"warnings,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -704,6 +705,66 @@ func (x *ReportResponse) GetSilent() string {
 	return ""
 }
 
+func (x *ReportResponse) GetWarnings() []*Warning {
+	if x != nil {
+		return x.Warnings
+	}
+	return nil
+}
+
+// Warning is something that an administrator should mend although the pools work.
+type Warning struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Reason        string                 `protobuf:"bytes,1,opt,name=reason,proto3" json:"reason,omitempty"`
+	Message       string                 `protobuf:"bytes,2,opt,name=message,proto3" json:"message,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *Warning) Reset() {
+	*x = Warning{}
+	mi := &file_internal_poold_pb_poold_proto_msgTypes[9]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *Warning) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*Warning) ProtoMessage() {}
+
+func (x *Warning) ProtoReflect() protoreflect.Message {
+	mi := &file_internal_poold_pb_poold_proto_msgTypes[9]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use Warning.ProtoReflect.Descriptor instead.
+func (*Warning) Descriptor() ([]byte, []int) {
+	return file_internal_poold_pb_poold_proto_rawDescGZIP(), []int{9}
+}
+
+func (x *Warning) GetReason() string {
+	if x != nil {
+		return x.Reason
+	}
+	return ""
+}
+
+func (x *Warning) GetMessage() string {
+	if x != nil {
+		return x.Message
+	}
+	return ""
+}
+
 type WatchRequest struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
 	unknownFields protoimpl.UnknownFields
@@ -712,7 +773,7 @@ type WatchRequest struct {
 
 func (x *WatchRequest) Reset() {
 	*x = WatchRequest{}
-	mi := &file_internal_poold_pb_poold_proto_msgTypes[9]
+	mi := &file_internal_poold_pb_poold_proto_msgTypes[10]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -724,7 +785,7 @@ func (x *WatchRequest) String() string {
 func (*WatchRequest) ProtoMessage() {}
 
 func (x *WatchRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_internal_poold_pb_poold_proto_msgTypes[9]
+	mi := &file_internal_poold_pb_poold_proto_msgTypes[10]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -737,7 +798,7 @@ func (x *WatchRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use WatchRequest.ProtoReflect.Descriptor instead.
 func (*WatchRequest) Descriptor() ([]byte, []int) {
-	return file_internal_poold_pb_poold_proto_rawDescGZIP(), []int{9}
+	return file_internal_poold_pb_poold_proto_rawDescGZIP(), []int{10}
 }
 
 type WatchResponse struct {
@@ -748,7 +809,7 @@ type WatchResponse struct {
 
 func (x *WatchResponse) Reset() {
 	*x = WatchResponse{}
-	mi := &file_internal_poold_pb_poold_proto_msgTypes[10]
+	mi := &file_internal_poold_pb_poold_proto_msgTypes[11]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -760,7 +821,7 @@ func (x *WatchResponse) String() string {
 func (*WatchResponse) ProtoMessage() {}
 
 func (x *WatchResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_internal_poold_pb_poold_proto_msgTypes[10]
+	mi := &file_internal_poold_pb_poold_proto_msgTypes[11]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -773,7 +834,7 @@ func (x *WatchResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use WatchResponse.ProtoReflect.Descriptor instead.
 func (*WatchResponse) Descriptor() ([]byte, []int) {
-	return file_internal_poold_pb_poold_proto_rawDescGZIP(), []int{10}
+	return file_internal_poold_pb_poold_proto_rawDescGZIP(), []int{11}
 }
 
 type CreateRequest struct {
@@ -794,7 +855,7 @@ type CreateRequest struct {
 
 func (x *CreateRequest) Reset() {
 	*x = CreateRequest{}
-	mi := &file_internal_poold_pb_poold_proto_msgTypes[11]
+	mi := &file_internal_poold_pb_poold_proto_msgTypes[12]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -806,7 +867,7 @@ func (x *CreateRequest) String() string {
 func (*CreateRequest) ProtoMessage() {}
 
 func (x *CreateRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_internal_poold_pb_poold_proto_msgTypes[11]
+	mi := &file_internal_poold_pb_poold_proto_msgTypes[12]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -819,7 +880,7 @@ func (x *CreateRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use CreateRequest.ProtoReflect.Descriptor instead.
 func (*CreateRequest) Descriptor() ([]byte, []int) {
-	return file_internal_poold_pb_poold_proto_rawDescGZIP(), []int{11}
+	return file_internal_poold_pb_poold_proto_rawDescGZIP(), []int{12}
 }
 
 func (x *CreateRequest) GetId() string {
@@ -903,7 +964,7 @@ type ZFSOptions struct {
 
 func (x *ZFSOptions) Reset() {
 	*x = ZFSOptions{}
-	mi := &file_internal_poold_pb_poold_proto_msgTypes[12]
+	mi := &file_internal_poold_pb_poold_proto_msgTypes[13]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -915,7 +976,7 @@ func (x *ZFSOptions) String() string {
 func (*ZFSOptions) ProtoMessage() {}
 
 func (x *ZFSOptions) ProtoReflect() protoreflect.Message {
-	mi := &file_internal_poold_pb_poold_proto_msgTypes[12]
+	mi := &file_internal_poold_pb_poold_proto_msgTypes[13]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -928,7 +989,7 @@ func (x *ZFSOptions) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ZFSOptions.ProtoReflect.Descriptor instead.
 func (*ZFSOptions) Descriptor() ([]byte, []int) {
-	return file_internal_poold_pb_poold_proto_rawDescGZIP(), []int{12}
+	return file_internal_poold_pb_poold_proto_rawDescGZIP(), []int{13}
 }
 
 func (x *ZFSOptions) GetBlockSize() int64 {
@@ -963,7 +1024,7 @@ type SnapshotRequest struct {
 
 func (x *SnapshotRequest) Reset() {
 	*x = SnapshotRequest{}
-	mi := &file_internal_poold_pb_poold_proto_msgTypes[13]
+	mi := &file_internal_poold_pb_poold_proto_msgTypes[14]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -975,7 +1036,7 @@ func (x *SnapshotRequest) String() string {
 func (*SnapshotRequest) ProtoMessage() {}
 
 func (x *SnapshotRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_internal_poold_pb_poold_proto_msgTypes[13]
+	mi := &file_internal_poold_pb_poold_proto_msgTypes[14]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -988,7 +1049,7 @@ func (x *SnapshotRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use SnapshotRequest.ProtoReflect.Descriptor instead.
 func (*SnapshotRequest) Descriptor() ([]byte, []int) {
-	return file_internal_poold_pb_poold_proto_rawDescGZIP(), []int{13}
+	return file_internal_poold_pb_poold_proto_rawDescGZIP(), []int{14}
 }
 
 func (x *SnapshotRequest) GetId() string {
@@ -1029,7 +1090,7 @@ type PoolWish struct {
 
 func (x *PoolWish) Reset() {
 	*x = PoolWish{}
-	mi := &file_internal_poold_pb_poold_proto_msgTypes[14]
+	mi := &file_internal_poold_pb_poold_proto_msgTypes[15]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1041,7 +1102,7 @@ func (x *PoolWish) String() string {
 func (*PoolWish) ProtoMessage() {}
 
 func (x *PoolWish) ProtoReflect() protoreflect.Message {
-	mi := &file_internal_poold_pb_poold_proto_msgTypes[14]
+	mi := &file_internal_poold_pb_poold_proto_msgTypes[15]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1054,7 +1115,7 @@ func (x *PoolWish) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use PoolWish.ProtoReflect.Descriptor instead.
 func (*PoolWish) Descriptor() ([]byte, []int) {
-	return file_internal_poold_pb_poold_proto_rawDescGZIP(), []int{14}
+	return file_internal_poold_pb_poold_proto_rawDescGZIP(), []int{15}
 }
 
 func (x *PoolWish) GetPool() *PoolRef {
@@ -1130,7 +1191,7 @@ type Outcome struct {
 
 func (x *Outcome) Reset() {
 	*x = Outcome{}
-	mi := &file_internal_poold_pb_poold_proto_msgTypes[15]
+	mi := &file_internal_poold_pb_poold_proto_msgTypes[16]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1142,7 +1203,7 @@ func (x *Outcome) String() string {
 func (*Outcome) ProtoMessage() {}
 
 func (x *Outcome) ProtoReflect() protoreflect.Message {
-	mi := &file_internal_poold_pb_poold_proto_msgTypes[15]
+	mi := &file_internal_poold_pb_poold_proto_msgTypes[16]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1155,7 +1216,7 @@ func (x *Outcome) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Outcome.ProtoReflect.Descriptor instead.
 func (*Outcome) Descriptor() ([]byte, []int) {
-	return file_internal_poold_pb_poold_proto_rawDescGZIP(), []int{15}
+	return file_internal_poold_pb_poold_proto_rawDescGZIP(), []int{16}
 }
 
 func (x *Outcome) GetReason() string {
@@ -1181,7 +1242,7 @@ type GetRequest struct {
 
 func (x *GetRequest) Reset() {
 	*x = GetRequest{}
-	mi := &file_internal_poold_pb_poold_proto_msgTypes[16]
+	mi := &file_internal_poold_pb_poold_proto_msgTypes[17]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1193,7 +1254,7 @@ func (x *GetRequest) String() string {
 func (*GetRequest) ProtoMessage() {}
 
 func (x *GetRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_internal_poold_pb_poold_proto_msgTypes[16]
+	mi := &file_internal_poold_pb_poold_proto_msgTypes[17]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1206,7 +1267,7 @@ func (x *GetRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use GetRequest.ProtoReflect.Descriptor instead.
 func (*GetRequest) Descriptor() ([]byte, []int) {
-	return file_internal_poold_pb_poold_proto_rawDescGZIP(), []int{16}
+	return file_internal_poold_pb_poold_proto_rawDescGZIP(), []int{17}
 }
 
 func (x *GetRequest) GetId() string {
@@ -1227,7 +1288,7 @@ type ExpandRequest struct {
 
 func (x *ExpandRequest) Reset() {
 	*x = ExpandRequest{}
-	mi := &file_internal_poold_pb_poold_proto_msgTypes[17]
+	mi := &file_internal_poold_pb_poold_proto_msgTypes[18]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1239,7 +1300,7 @@ func (x *ExpandRequest) String() string {
 func (*ExpandRequest) ProtoMessage() {}
 
 func (x *ExpandRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_internal_poold_pb_poold_proto_msgTypes[17]
+	mi := &file_internal_poold_pb_poold_proto_msgTypes[18]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1252,7 +1313,7 @@ func (x *ExpandRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ExpandRequest.ProtoReflect.Descriptor instead.
 func (*ExpandRequest) Descriptor() ([]byte, []int) {
-	return file_internal_poold_pb_poold_proto_rawDescGZIP(), []int{17}
+	return file_internal_poold_pb_poold_proto_rawDescGZIP(), []int{18}
 }
 
 func (x *ExpandRequest) GetId() string {
@@ -1287,7 +1348,7 @@ type FormatRequest struct {
 
 func (x *FormatRequest) Reset() {
 	*x = FormatRequest{}
-	mi := &file_internal_poold_pb_poold_proto_msgTypes[18]
+	mi := &file_internal_poold_pb_poold_proto_msgTypes[19]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1299,7 +1360,7 @@ func (x *FormatRequest) String() string {
 func (*FormatRequest) ProtoMessage() {}
 
 func (x *FormatRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_internal_poold_pb_poold_proto_msgTypes[18]
+	mi := &file_internal_poold_pb_poold_proto_msgTypes[19]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1312,7 +1373,7 @@ func (x *FormatRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use FormatRequest.ProtoReflect.Descriptor instead.
 func (*FormatRequest) Descriptor() ([]byte, []int) {
-	return file_internal_poold_pb_poold_proto_rawDescGZIP(), []int{18}
+	return file_internal_poold_pb_poold_proto_rawDescGZIP(), []int{19}
 }
 
 func (x *FormatRequest) GetId() string {
@@ -1345,7 +1406,7 @@ type DeleteRequest struct {
 
 func (x *DeleteRequest) Reset() {
 	*x = DeleteRequest{}
-	mi := &file_internal_poold_pb_poold_proto_msgTypes[19]
+	mi := &file_internal_poold_pb_poold_proto_msgTypes[20]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1357,7 +1418,7 @@ func (x *DeleteRequest) String() string {
 func (*DeleteRequest) ProtoMessage() {}
 
 func (x *DeleteRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_internal_poold_pb_poold_proto_msgTypes[19]
+	mi := &file_internal_poold_pb_poold_proto_msgTypes[20]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1370,7 +1431,7 @@ func (x *DeleteRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use DeleteRequest.ProtoReflect.Descriptor instead.
 func (*DeleteRequest) Descriptor() ([]byte, []int) {
-	return file_internal_poold_pb_poold_proto_rawDescGZIP(), []int{19}
+	return file_internal_poold_pb_poold_proto_rawDescGZIP(), []int{20}
 }
 
 func (x *DeleteRequest) GetId() string {
@@ -1388,7 +1449,7 @@ type DeleteResponse struct {
 
 func (x *DeleteResponse) Reset() {
 	*x = DeleteResponse{}
-	mi := &file_internal_poold_pb_poold_proto_msgTypes[20]
+	mi := &file_internal_poold_pb_poold_proto_msgTypes[21]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1400,7 +1461,7 @@ func (x *DeleteResponse) String() string {
 func (*DeleteResponse) ProtoMessage() {}
 
 func (x *DeleteResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_internal_poold_pb_poold_proto_msgTypes[20]
+	mi := &file_internal_poold_pb_poold_proto_msgTypes[21]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1413,7 +1474,7 @@ func (x *DeleteResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use DeleteResponse.ProtoReflect.Descriptor instead.
 func (*DeleteResponse) Descriptor() ([]byte, []int) {
-	return file_internal_poold_pb_poold_proto_rawDescGZIP(), []int{20}
+	return file_internal_poold_pb_poold_proto_rawDescGZIP(), []int{21}
 }
 
 type MountRequest struct {
@@ -1430,7 +1491,7 @@ type MountRequest struct {
 
 func (x *MountRequest) Reset() {
 	*x = MountRequest{}
-	mi := &file_internal_poold_pb_poold_proto_msgTypes[21]
+	mi := &file_internal_poold_pb_poold_proto_msgTypes[22]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1442,7 +1503,7 @@ func (x *MountRequest) String() string {
 func (*MountRequest) ProtoMessage() {}
 
 func (x *MountRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_internal_poold_pb_poold_proto_msgTypes[21]
+	mi := &file_internal_poold_pb_poold_proto_msgTypes[22]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1455,7 +1516,7 @@ func (x *MountRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use MountRequest.ProtoReflect.Descriptor instead.
 func (*MountRequest) Descriptor() ([]byte, []int) {
-	return file_internal_poold_pb_poold_proto_rawDescGZIP(), []int{21}
+	return file_internal_poold_pb_poold_proto_rawDescGZIP(), []int{22}
 }
 
 func (x *MountRequest) GetDevice() string {
@@ -1508,7 +1569,7 @@ type MountResponse struct {
 
 func (x *MountResponse) Reset() {
 	*x = MountResponse{}
-	mi := &file_internal_poold_pb_poold_proto_msgTypes[22]
+	mi := &file_internal_poold_pb_poold_proto_msgTypes[23]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1520,7 +1581,7 @@ func (x *MountResponse) String() string {
 func (*MountResponse) ProtoMessage() {}
 
 func (x *MountResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_internal_poold_pb_poold_proto_msgTypes[22]
+	mi := &file_internal_poold_pb_poold_proto_msgTypes[23]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1533,7 +1594,7 @@ func (x *MountResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use MountResponse.ProtoReflect.Descriptor instead.
 func (*MountResponse) Descriptor() ([]byte, []int) {
-	return file_internal_poold_pb_poold_proto_rawDescGZIP(), []int{22}
+	return file_internal_poold_pb_poold_proto_rawDescGZIP(), []int{23}
 }
 
 type BindRequest struct {
@@ -1550,7 +1611,7 @@ type BindRequest struct {
 
 func (x *BindRequest) Reset() {
 	*x = BindRequest{}
-	mi := &file_internal_poold_pb_poold_proto_msgTypes[23]
+	mi := &file_internal_poold_pb_poold_proto_msgTypes[24]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1562,7 +1623,7 @@ func (x *BindRequest) String() string {
 func (*BindRequest) ProtoMessage() {}
 
 func (x *BindRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_internal_poold_pb_poold_proto_msgTypes[23]
+	mi := &file_internal_poold_pb_poold_proto_msgTypes[24]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1575,7 +1636,7 @@ func (x *BindRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use BindRequest.ProtoReflect.Descriptor instead.
 func (*BindRequest) Descriptor() ([]byte, []int) {
-	return file_internal_poold_pb_poold_proto_rawDescGZIP(), []int{23}
+	return file_internal_poold_pb_poold_proto_rawDescGZIP(), []int{24}
 }
 
 func (x *BindRequest) GetDevice() string {
@@ -1628,7 +1689,7 @@ type BindResponse struct {
 
 func (x *BindResponse) Reset() {
 	*x = BindResponse{}
-	mi := &file_internal_poold_pb_poold_proto_msgTypes[24]
+	mi := &file_internal_poold_pb_poold_proto_msgTypes[25]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1640,7 +1701,7 @@ func (x *BindResponse) String() string {
 func (*BindResponse) ProtoMessage() {}
 
 func (x *BindResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_internal_poold_pb_poold_proto_msgTypes[24]
+	mi := &file_internal_poold_pb_poold_proto_msgTypes[25]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1653,7 +1714,7 @@ func (x *BindResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use BindResponse.ProtoReflect.Descriptor instead.
 func (*BindResponse) Descriptor() ([]byte, []int) {
-	return file_internal_poold_pb_poold_proto_rawDescGZIP(), []int{24}
+	return file_internal_poold_pb_poold_proto_rawDescGZIP(), []int{25}
 }
 
 type UnmountRequest struct {
@@ -1665,7 +1726,7 @@ type UnmountRequest struct {
 
 func (x *UnmountRequest) Reset() {
 	*x = UnmountRequest{}
-	mi := &file_internal_poold_pb_poold_proto_msgTypes[25]
+	mi := &file_internal_poold_pb_poold_proto_msgTypes[26]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1677,7 +1738,7 @@ func (x *UnmountRequest) String() string {
 func (*UnmountRequest) ProtoMessage() {}
 
 func (x *UnmountRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_internal_poold_pb_poold_proto_msgTypes[25]
+	mi := &file_internal_poold_pb_poold_proto_msgTypes[26]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1690,7 +1751,7 @@ func (x *UnmountRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use UnmountRequest.ProtoReflect.Descriptor instead.
 func (*UnmountRequest) Descriptor() ([]byte, []int) {
-	return file_internal_poold_pb_poold_proto_rawDescGZIP(), []int{25}
+	return file_internal_poold_pb_poold_proto_rawDescGZIP(), []int{26}
 }
 
 func (x *UnmountRequest) GetTarget() string {
@@ -1708,7 +1769,7 @@ type UnmountResponse struct {
 
 func (x *UnmountResponse) Reset() {
 	*x = UnmountResponse{}
-	mi := &file_internal_poold_pb_poold_proto_msgTypes[26]
+	mi := &file_internal_poold_pb_poold_proto_msgTypes[27]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1720,7 +1781,7 @@ func (x *UnmountResponse) String() string {
 func (*UnmountResponse) ProtoMessage() {}
 
 func (x *UnmountResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_internal_poold_pb_poold_proto_msgTypes[26]
+	mi := &file_internal_poold_pb_poold_proto_msgTypes[27]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1733,7 +1794,7 @@ func (x *UnmountResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use UnmountResponse.ProtoReflect.Descriptor instead.
 func (*UnmountResponse) Descriptor() ([]byte, []int) {
-	return file_internal_poold_pb_poold_proto_rawDescGZIP(), []int{26}
+	return file_internal_poold_pb_poold_proto_rawDescGZIP(), []int{27}
 }
 
 type GrowRequest struct {
@@ -1748,7 +1809,7 @@ type GrowRequest struct {
 
 func (x *GrowRequest) Reset() {
 	*x = GrowRequest{}
-	mi := &file_internal_poold_pb_poold_proto_msgTypes[27]
+	mi := &file_internal_poold_pb_poold_proto_msgTypes[28]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1760,7 +1821,7 @@ func (x *GrowRequest) String() string {
 func (*GrowRequest) ProtoMessage() {}
 
 func (x *GrowRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_internal_poold_pb_poold_proto_msgTypes[27]
+	mi := &file_internal_poold_pb_poold_proto_msgTypes[28]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1773,7 +1834,7 @@ func (x *GrowRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use GrowRequest.ProtoReflect.Descriptor instead.
 func (*GrowRequest) Descriptor() ([]byte, []int) {
-	return file_internal_poold_pb_poold_proto_rawDescGZIP(), []int{27}
+	return file_internal_poold_pb_poold_proto_rawDescGZIP(), []int{28}
 }
 
 func (x *GrowRequest) GetDevice() string {
@@ -1812,7 +1873,7 @@ type GrowResponse struct {
 
 func (x *GrowResponse) Reset() {
 	*x = GrowResponse{}
-	mi := &file_internal_poold_pb_poold_proto_msgTypes[28]
+	mi := &file_internal_poold_pb_poold_proto_msgTypes[29]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1824,7 +1885,7 @@ func (x *GrowResponse) String() string {
 func (*GrowResponse) ProtoMessage() {}
 
 func (x *GrowResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_internal_poold_pb_poold_proto_msgTypes[28]
+	mi := &file_internal_poold_pb_poold_proto_msgTypes[29]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1837,7 +1898,7 @@ func (x *GrowResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use GrowResponse.ProtoReflect.Descriptor instead.
 func (*GrowResponse) Descriptor() ([]byte, []int) {
-	return file_internal_poold_pb_poold_proto_rawDescGZIP(), []int{28}
+	return file_internal_poold_pb_poold_proto_rawDescGZIP(), []int{29}
 }
 
 type StatsRequest struct {
@@ -1849,7 +1910,7 @@ type StatsRequest struct {
 
 func (x *StatsRequest) Reset() {
 	*x = StatsRequest{}
-	mi := &file_internal_poold_pb_poold_proto_msgTypes[29]
+	mi := &file_internal_poold_pb_poold_proto_msgTypes[30]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1861,7 +1922,7 @@ func (x *StatsRequest) String() string {
 func (*StatsRequest) ProtoMessage() {}
 
 func (x *StatsRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_internal_poold_pb_poold_proto_msgTypes[29]
+	mi := &file_internal_poold_pb_poold_proto_msgTypes[30]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1874,7 +1935,7 @@ func (x *StatsRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use StatsRequest.ProtoReflect.Descriptor instead.
 func (*StatsRequest) Descriptor() ([]byte, []int) {
-	return file_internal_poold_pb_poold_proto_rawDescGZIP(), []int{29}
+	return file_internal_poold_pb_poold_proto_rawDescGZIP(), []int{30}
 }
 
 func (x *StatsRequest) GetPath() string {
@@ -1898,7 +1959,7 @@ type StatsResponse struct {
 
 func (x *StatsResponse) Reset() {
 	*x = StatsResponse{}
-	mi := &file_internal_poold_pb_poold_proto_msgTypes[30]
+	mi := &file_internal_poold_pb_poold_proto_msgTypes[31]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1910,7 +1971,7 @@ func (x *StatsResponse) String() string {
 func (*StatsResponse) ProtoMessage() {}
 
 func (x *StatsResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_internal_poold_pb_poold_proto_msgTypes[30]
+	mi := &file_internal_poold_pb_poold_proto_msgTypes[31]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1923,7 +1984,7 @@ func (x *StatsResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use StatsResponse.ProtoReflect.Descriptor instead.
 func (*StatsResponse) Descriptor() ([]byte, []int) {
-	return file_internal_poold_pb_poold_proto_rawDescGZIP(), []int{30}
+	return file_internal_poold_pb_poold_proto_rawDescGZIP(), []int{31}
 }
 
 func (x *StatsResponse) GetTotal() int64 {
@@ -2028,10 +2089,14 @@ const file_internal_poold_pb_poold_proto_rawDesc = "" +
 	"\x05paths\x18\v \x03(\tR\x05paths\x126\n" +
 	"\tsnapshots\x18\f \x03(\v2\x18.berth.poold.v1.SnapshotR\tsnapshots\x12.\n" +
 	"\x06wiping\x18\r \x03(\v2\x16.berth.poold.v1.VolumeR\x06wiping\"\x0f\n" +
-	"\rReportRequest\"T\n" +
+	"\rReportRequest\"\x89\x01\n" +
 	"\x0eReportResponse\x12*\n" +
 	"\x05pools\x18\x01 \x03(\v2\x14.berth.poold.v1.PoolR\x05pools\x12\x16\n" +
-	"\x06silent\x18\x02 \x01(\tR\x06silent\"\x0e\n" +
+	"\x06silent\x18\x02 \x01(\tR\x06silent\x123\n" +
+	"\bwarnings\x18\x03 \x03(\v2\x17.berth.poold.v1.WarningR\bwarnings\";\n" +
+	"\aWarning\x12\x16\n" +
+	"\x06reason\x18\x01 \x01(\tR\x06reason\x12\x18\n" +
+	"\amessage\x18\x02 \x01(\tR\amessage\"\x0e\n" +
 	"\fWatchRequest\"\x0f\n" +
 	"\rWatchResponse\"\xd0\x03\n" +
 	"\rCreateRequest\x12\x0e\n" +
@@ -2161,7 +2226,7 @@ func file_internal_poold_pb_poold_proto_rawDescGZIP() []byte {
 	return file_internal_poold_pb_poold_proto_rawDescData
 }
 
-var file_internal_poold_pb_poold_proto_msgTypes = make([]protoimpl.MessageInfo, 32)
+var file_internal_poold_pb_poold_proto_msgTypes = make([]protoimpl.MessageInfo, 33)
 var file_internal_poold_pb_poold_proto_goTypes = []any{
 	(*PoolRef)(nil),         // 0: berth.poold.v1.PoolRef
 	(*Volume)(nil),          // 1: berth.poold.v1.Volume
@@ -2172,29 +2237,30 @@ var file_internal_poold_pb_poold_proto_goTypes = []any{
 	(*Pool)(nil),            // 6: berth.poold.v1.Pool
 	(*ReportRequest)(nil),   // 7: berth.poold.v1.ReportRequest
 	(*ReportResponse)(nil),  // 8: berth.poold.v1.ReportResponse
-	(*WatchRequest)(nil),    // 9: berth.poold.v1.WatchRequest
-	(*WatchResponse)(nil),   // 10: berth.poold.v1.WatchResponse
-	(*CreateRequest)(nil),   // 11: berth.poold.v1.CreateRequest
-	(*ZFSOptions)(nil),      // 12: berth.poold.v1.ZFSOptions
-	(*SnapshotRequest)(nil), // 13: berth.poold.v1.SnapshotRequest
-	(*PoolWish)(nil),        // 14: berth.poold.v1.PoolWish
-	(*Outcome)(nil),         // 15: berth.poold.v1.Outcome
-	(*GetRequest)(nil),      // 16: berth.poold.v1.GetRequest
-	(*ExpandRequest)(nil),   // 17: berth.poold.v1.ExpandRequest
-	(*FormatRequest)(nil),   // 18: berth.poold.v1.FormatRequest
-	(*DeleteRequest)(nil),   // 19: berth.poold.v1.DeleteRequest
-	(*DeleteResponse)(nil),  // 20: berth.poold.v1.DeleteResponse
-	(*MountRequest)(nil),    // 21: berth.poold.v1.MountRequest
-	(*MountResponse)(nil),   // 22: berth.poold.v1.MountResponse
-	(*BindRequest)(nil),     // 23: berth.poold.v1.BindRequest
-	(*BindResponse)(nil),    // 24: berth.poold.v1.BindResponse
-	(*UnmountRequest)(nil),  // 25: berth.poold.v1.UnmountRequest
-	(*UnmountResponse)(nil), // 26: berth.poold.v1.UnmountResponse
-	(*GrowRequest)(nil),     // 27: berth.poold.v1.GrowRequest
-	(*GrowResponse)(nil),    // 28: berth.poold.v1.GrowResponse
-	(*StatsRequest)(nil),    // 29: berth.poold.v1.StatsRequest
-	(*StatsResponse)(nil),   // 30: berth.poold.v1.StatsResponse
-	nil,                     // 31: berth.poold.v1.CreateRequest.LabelsEntry
+	(*Warning)(nil),         // 9: berth.poold.v1.Warning
+	(*WatchRequest)(nil),    // 10: berth.poold.v1.WatchRequest
+	(*WatchResponse)(nil),   // 11: berth.poold.v1.WatchResponse
+	(*CreateRequest)(nil),   // 12: berth.poold.v1.CreateRequest
+	(*ZFSOptions)(nil),      // 13: berth.poold.v1.ZFSOptions
+	(*SnapshotRequest)(nil), // 14: berth.poold.v1.SnapshotRequest
+	(*PoolWish)(nil),        // 15: berth.poold.v1.PoolWish
+	(*Outcome)(nil),         // 16: berth.poold.v1.Outcome
+	(*GetRequest)(nil),      // 17: berth.poold.v1.GetRequest
+	(*ExpandRequest)(nil),   // 18: berth.poold.v1.ExpandRequest
+	(*FormatRequest)(nil),   // 19: berth.poold.v1.FormatRequest
+	(*DeleteRequest)(nil),   // 20: berth.poold.v1.DeleteRequest
+	(*DeleteResponse)(nil),  // 21: berth.poold.v1.DeleteResponse
+	(*MountRequest)(nil),    // 22: berth.poold.v1.MountRequest
+	(*MountResponse)(nil),   // 23: berth.poold.v1.MountResponse
+	(*BindRequest)(nil),     // 24: berth.poold.v1.BindRequest
+	(*BindResponse)(nil),    // 25: berth.poold.v1.BindResponse
+	(*UnmountRequest)(nil),  // 26: berth.poold.v1.UnmountRequest
+	(*UnmountResponse)(nil), // 27: berth.poold.v1.UnmountResponse
+	(*GrowRequest)(nil),     // 28: berth.poold.v1.GrowRequest
+	(*GrowResponse)(nil),    // 29: berth.poold.v1.GrowResponse
+	(*StatsRequest)(nil),    // 30: berth.poold.v1.StatsRequest
+	(*StatsResponse)(nil),   // 31: berth.poold.v1.StatsResponse
+	nil,                     // 32: berth.poold.v1.CreateRequest.LabelsEntry
 }
 var file_internal_poold_pb_poold_proto_depIdxs = []int32{
 	0,  // 0: berth.poold.v1.Volume.pool:type_name -> berth.poold.v1.PoolRef
@@ -2206,52 +2272,53 @@ var file_internal_poold_pb_poold_proto_depIdxs = []int32{
 	3,  // 6: berth.poold.v1.Pool.snapshots:type_name -> berth.poold.v1.Snapshot
 	1,  // 7: berth.poold.v1.Pool.wiping:type_name -> berth.poold.v1.Volume
 	6,  // 8: berth.poold.v1.ReportResponse.pools:type_name -> berth.poold.v1.Pool
-	0,  // 9: berth.poold.v1.CreateRequest.pool:type_name -> berth.poold.v1.PoolRef
-	5,  // 10: berth.poold.v1.CreateRequest.limits:type_name -> berth.poold.v1.Limits
-	31, // 11: berth.poold.v1.CreateRequest.labels:type_name -> berth.poold.v1.CreateRequest.LabelsEntry
-	4,  // 12: berth.poold.v1.CreateRequest.inline:type_name -> berth.poold.v1.Inline
-	2,  // 13: berth.poold.v1.CreateRequest.source:type_name -> berth.poold.v1.Source
-	12, // 14: berth.poold.v1.CreateRequest.zfs:type_name -> berth.poold.v1.ZFSOptions
-	5,  // 15: berth.poold.v1.SnapshotRequest.limits:type_name -> berth.poold.v1.Limits
-	0,  // 16: berth.poold.v1.PoolWish.pool:type_name -> berth.poold.v1.PoolRef
-	5,  // 17: berth.poold.v1.ExpandRequest.limits:type_name -> berth.poold.v1.Limits
-	7,  // 18: berth.poold.v1.Poold.Report:input_type -> berth.poold.v1.ReportRequest
-	9,  // 19: berth.poold.v1.Poold.Watch:input_type -> berth.poold.v1.WatchRequest
-	11, // 20: berth.poold.v1.Poold.Create:input_type -> berth.poold.v1.CreateRequest
-	16, // 21: berth.poold.v1.Poold.Get:input_type -> berth.poold.v1.GetRequest
-	17, // 22: berth.poold.v1.Poold.Expand:input_type -> berth.poold.v1.ExpandRequest
-	18, // 23: berth.poold.v1.Poold.Format:input_type -> berth.poold.v1.FormatRequest
-	19, // 24: berth.poold.v1.Poold.Delete:input_type -> berth.poold.v1.DeleteRequest
-	13, // 25: berth.poold.v1.Poold.TakeSnapshot:input_type -> berth.poold.v1.SnapshotRequest
-	16, // 26: berth.poold.v1.Poold.GetSnapshot:input_type -> berth.poold.v1.GetRequest
-	19, // 27: berth.poold.v1.Poold.DeleteSnapshot:input_type -> berth.poold.v1.DeleteRequest
-	14, // 28: berth.poold.v1.Poold.Ensure:input_type -> berth.poold.v1.PoolWish
-	21, // 29: berth.poold.v1.Poold.Mount:input_type -> berth.poold.v1.MountRequest
-	23, // 30: berth.poold.v1.Poold.Bind:input_type -> berth.poold.v1.BindRequest
-	25, // 31: berth.poold.v1.Poold.Unmount:input_type -> berth.poold.v1.UnmountRequest
-	27, // 32: berth.poold.v1.Poold.Grow:input_type -> berth.poold.v1.GrowRequest
-	29, // 33: berth.poold.v1.Poold.Stats:input_type -> berth.poold.v1.StatsRequest
-	8,  // 34: berth.poold.v1.Poold.Report:output_type -> berth.poold.v1.ReportResponse
-	10, // 35: berth.poold.v1.Poold.Watch:output_type -> berth.poold.v1.WatchResponse
-	1,  // 36: berth.poold.v1.Poold.Create:output_type -> berth.poold.v1.Volume
-	1,  // 37: berth.poold.v1.Poold.Get:output_type -> berth.poold.v1.Volume
-	1,  // 38: berth.poold.v1.Poold.Expand:output_type -> berth.poold.v1.Volume
-	1,  // 39: berth.poold.v1.Poold.Format:output_type -> berth.poold.v1.Volume
-	20, // 40: berth.poold.v1.Poold.Delete:output_type -> berth.poold.v1.DeleteResponse
-	3,  // 41: berth.poold.v1.Poold.TakeSnapshot:output_type -> berth.poold.v1.Snapshot
-	3,  // 42: berth.poold.v1.Poold.GetSnapshot:output_type -> berth.poold.v1.Snapshot
-	20, // 43: berth.poold.v1.Poold.DeleteSnapshot:output_type -> berth.poold.v1.DeleteResponse
-	15, // 44: berth.poold.v1.Poold.Ensure:output_type -> berth.poold.v1.Outcome
-	22, // 45: berth.poold.v1.Poold.Mount:output_type -> berth.poold.v1.MountResponse
-	24, // 46: berth.poold.v1.Poold.Bind:output_type -> berth.poold.v1.BindResponse
-	26, // 47: berth.poold.v1.Poold.Unmount:output_type -> berth.poold.v1.UnmountResponse
-	28, // 48: berth.poold.v1.Poold.Grow:output_type -> berth.poold.v1.GrowResponse
-	30, // 49: berth.poold.v1.Poold.Stats:output_type -> berth.poold.v1.StatsResponse
-	34, // [34:50] is the sub-list for method output_type
-	18, // [18:34] is the sub-list for method input_type
-	18, // [18:18] is the sub-list for extension type_name
-	18, // [18:18] is the sub-list for extension extendee
-	0,  // [0:18] is the sub-list for field type_name
+	9,  // 9: berth.poold.v1.ReportResponse.warnings:type_name -> berth.poold.v1.Warning
+	0,  // 10: berth.poold.v1.CreateRequest.pool:type_name -> berth.poold.v1.PoolRef
+	5,  // 11: berth.poold.v1.CreateRequest.limits:type_name -> berth.poold.v1.Limits
+	32, // 12: berth.poold.v1.CreateRequest.labels:type_name -> berth.poold.v1.CreateRequest.LabelsEntry
+	4,  // 13: berth.poold.v1.CreateRequest.inline:type_name -> berth.poold.v1.Inline
+	2,  // 14: berth.poold.v1.CreateRequest.source:type_name -> berth.poold.v1.Source
+	13, // 15: berth.poold.v1.CreateRequest.zfs:type_name -> berth.poold.v1.ZFSOptions
+	5,  // 16: berth.poold.v1.SnapshotRequest.limits:type_name -> berth.poold.v1.Limits
+	0,  // 17: berth.poold.v1.PoolWish.pool:type_name -> berth.poold.v1.PoolRef
+	5,  // 18: berth.poold.v1.ExpandRequest.limits:type_name -> berth.poold.v1.Limits
+	7,  // 19: berth.poold.v1.Poold.Report:input_type -> berth.poold.v1.ReportRequest
+	10, // 20: berth.poold.v1.Poold.Watch:input_type -> berth.poold.v1.WatchRequest
+	12, // 21: berth.poold.v1.Poold.Create:input_type -> berth.poold.v1.CreateRequest
+	17, // 22: berth.poold.v1.Poold.Get:input_type -> berth.poold.v1.GetRequest
+	18, // 23: berth.poold.v1.Poold.Expand:input_type -> berth.poold.v1.ExpandRequest
+	19, // 24: berth.poold.v1.Poold.Format:input_type -> berth.poold.v1.FormatRequest
+	20, // 25: berth.poold.v1.Poold.Delete:input_type -> berth.poold.v1.DeleteRequest
+	14, // 26: berth.poold.v1.Poold.TakeSnapshot:input_type -> berth.poold.v1.SnapshotRequest
+	17, // 27: berth.poold.v1.Poold.GetSnapshot:input_type -> berth.poold.v1.GetRequest
+	20, // 28: berth.poold.v1.Poold.DeleteSnapshot:input_type -> berth.poold.v1.DeleteRequest
+	15, // 29: berth.poold.v1.Poold.Ensure:input_type -> berth.poold.v1.PoolWish
+	22, // 30: berth.poold.v1.Poold.Mount:input_type -> berth.poold.v1.MountRequest
+	24, // 31: berth.poold.v1.Poold.Bind:input_type -> berth.poold.v1.BindRequest
+	26, // 32: berth.poold.v1.Poold.Unmount:input_type -> berth.poold.v1.UnmountRequest
+	28, // 33: berth.poold.v1.Poold.Grow:input_type -> berth.poold.v1.GrowRequest
+	30, // 34: berth.poold.v1.Poold.Stats:input_type -> berth.poold.v1.StatsRequest
+	8,  // 35: berth.poold.v1.Poold.Report:output_type -> berth.poold.v1.ReportResponse
+	11, // 36: berth.poold.v1.Poold.Watch:output_type -> berth.poold.v1.WatchResponse
+	1,  // 37: berth.poold.v1.Poold.Create:output_type -> berth.poold.v1.Volume
+	1,  // 38: berth.poold.v1.Poold.Get:output_type -> berth.poold.v1.Volume
+	1,  // 39: berth.poold.v1.Poold.Expand:output_type -> berth.poold.v1.Volume
+	1,  // 40: berth.poold.v1.Poold.Format:output_type -> berth.poold.v1.Volume
+	21, // 41: berth.poold.v1.Poold.Delete:output_type -> berth.poold.v1.DeleteResponse
+	3,  // 42: berth.poold.v1.Poold.TakeSnapshot:output_type -> berth.poold.v1.Snapshot
+	3,  // 43: berth.poold.v1.Poold.GetSnapshot:output_type -> berth.poold.v1.Snapshot
+	21, // 44: berth.poold.v1.Poold.DeleteSnapshot:output_type -> berth.poold.v1.DeleteResponse
+	16, // 45: berth.poold.v1.Poold.Ensure:output_type -> berth.poold.v1.Outcome
+	23, // 46: berth.poold.v1.Poold.Mount:output_type -> berth.poold.v1.MountResponse
+	25, // 47: berth.poold.v1.Poold.Bind:output_type -> berth.poold.v1.BindResponse
+	27, // 48: berth.poold.v1.Poold.Unmount:output_type -> berth.poold.v1.UnmountResponse
+	29, // 49: berth.poold.v1.Poold.Grow:output_type -> berth.poold.v1.GrowResponse
+	31, // 50: berth.poold.v1.Poold.Stats:output_type -> berth.poold.v1.StatsResponse
+	35, // [35:51] is the sub-list for method output_type
+	19, // [19:35] is the sub-list for method input_type
+	19, // [19:19] is the sub-list for extension type_name
+	19, // [19:19] is the sub-list for extension extendee
+	0,  // [0:19] is the sub-list for field type_name
 }
 
 func init() { file_internal_poold_pb_poold_proto_init() }
@@ -2265,7 +2332,7 @@ func file_internal_poold_pb_poold_proto_init() {
 			GoPackagePath: reflect.TypeOf(x{}).PkgPath(),
 			RawDescriptor: unsafe.Slice(unsafe.StringData(file_internal_poold_pb_poold_proto_rawDesc), len(file_internal_poold_pb_poold_proto_rawDesc)),
 			NumEnums:      0,
-			NumMessages:   32,
+			NumMessages:   33,
 			NumExtensions: 0,
 			NumServices:   1,
 		},
