@@ -22,7 +22,7 @@ quick: ## Unit tests without root and without a cluster (a minute)
 test: check-generated lint test-unit test-scheduler test-platform test-e2e ## All that guards a merge (half an hour, more the first time)
 
 .PHONY: test-all
-test-all: test test-platform-all test-platform-zfs test-lab test-e2e-schedulers test-e2e-copies test-e2e-nodes test-e2e-restore test-e2e-separate test-e2e-zfs soak ## Everything, long models included
+test-all: test test-platform-all test-platform-zfs test-lab test-e2e-schedulers test-e2e-copies test-e2e-nodes test-e2e-restore test-e2e-separate test-e2e-zfs mutants soak ## Everything, long models included
 
 .PHONY: check-generated
 check-generated: generate
@@ -107,6 +107,13 @@ test-e2e-separate: lab-tools images ## The life of volumes again, with poold as 
 	go run ./test/demo install agent.poold=separate
 	go test -tags e2e -count=1 -timeout 40m -parallel 4 -v -run 'ALogicalVolume|WhileItIsInUse|RawBlock|OutliveTheAgent' ./test/e2e
 	go run ./test/demo install agent.poold=embedded
+
+# What lives is a hole in the tests, or belongs into test/mutants/survivors.txt with its reason.
+MUTANTS ?=
+
+.PHONY: mutants
+mutants: ## Break the code that may lose data, one small change at a time (MUTANTS="-packages REGEXP -sample N" for some)
+	go run ./test/mutants $(MUTANTS)
 
 .PHONY: soak
 soak: soak-ownership explore-ownership soak-ledger ## The long model runs

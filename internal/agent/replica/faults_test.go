@@ -1,0 +1,210 @@
+package replica
+
+import (
+	"context"
+	"errors"
+	"slices"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"berth.dev/berth/api/v1alpha1"
+	"berth.dev/berth/internal/agent/orphans"
+	"berth.dev/berth/internal/keyed"
+	"berth.dev/berth/internal/provision"
+	"berth.dev/berth/internal/provision/memory"
+)
+
+var errBroken = errors.New("something is broken")
+
+// blind is an API server whose watch cannot be read.
+type blind struct{ Objects }
+
+func (blind) Watched(context.Context, string) (*v1alpha1.Volume, error) { return nil, errBroken }
+
+func TestNothingIsDoneAboutWhatIsNotKnown(t *testing.T) {
+	removed := volume(on(here), saying(ready("1Gi", "1Gi")), deleting)
+	for name, test := range map[string]struct {
+		volume *v1alpha1.Volume
+		fault  func(n *node)
+		want   error
+	}{
+		"its lock cannot be had": {removed, func(n *node) {
+			n.worker.Locks = taken{}
+		}, errBroken},
+		"the watch cannot be read":      {removed, func(n *node) { n.worker.Objects = blind{n.server} }, errBroken},
+		"its mounts cannot be read":     {removed, func(n *node) { n.worker.Mounts = func(provision.Volume) ([]string, error) { return nil, errBroken } }, errBroken},
+		"its provisioner does not know": {removed, func(n *node) { n.worker.Provisioner = memory.New(n.disks, deaf{}) }, provision.ErrUnavailable},
+	} {
+		t.Run(name, func(t *testing.T) {
+			n := newNode(test.volume)
+			n.carve(t, "ext4")
+			test.fault(n)
+			_, err := n.step(t.Context())
+			if reported := n.entry(t).Message; !errors.Is(err, test.want) && reported == "" {
+				t.Errorf("got %v, and nothing is reported", err)
+			}
+			if !n.has() {
+				t.Error("the data is gone")
+			}
+		})
+	}
+}
+
+// taken are locks that nobody gets.
+type taken struct{}
+
+func (taken) Lock(context.Context, string) (func(), error) { return nil, errBroken }
+
+func TestAVolumeWithoutADeviceIsRemoved(t *testing.T) {
+	n := newNode(volume(on(here), saying(ready("1Gi", "1Gi")), deleting))
+	n.carve(t, "ext4")
+	told := ""
+	n.worker.Mounts = func(provision.Volume) ([]string, error) { return nil, provision.ErrNotFound }
+	n.worker.Deleted = func(id string) { told = id }
+	n.settle(t)
+	if n.has() || told != id {
+		t.Errorf("it is there: %v; told of %q", n.has(), told)
+	}
+}
+
+func TestAVolumeIsFormattedOnlyOnceItIsReported(t *testing.T) {
+	n := newNode(volume(on(here)))
+	n.fail = func(effect string) error {
+		if effect == "before report" {
+			return errBroken
+		}
+		return nil
+	}
+	if _, err := n.step(t.Context()); !errors.Is(err, errBroken) || len(n.formatted) != 0 {
+		t.Errorf("got %v, formatted %v", err, n.formatted)
+	}
+}
+
+// What an earlier life has made is larger than the spec says by now, or smaller.
+func TestWhatAnEarlierLifeHasMadeOfAnotherSizeIsTakenOver(t *testing.T) {
+	for _, want := range []string{"512Mi", "2Gi"} {
+		n := newNode(volume(on(here), of(want)))
+		n.carve(t, "")
+		n.settle(t)
+		if e := n.entry(t); e.State != v1alpha1.ReplicaReady || e.Capacity.Value() < gib {
+			t.Errorf("%s: %+v", want, e)
+		}
+	}
+}
+
+func TestDataThatTheWatchedVolumeDoesNotNameIsKept(t *testing.T) {
+	n := newNode(volume(on("n2"), labelledHere))
+	n.carve(t, "ext4")
+	n.settle(t)
+	if !n.has() || n.worker.Orphans.All()[id].Reason != v1alpha1.OrphanNotPlaced {
+		t.Errorf("it is there: %v; orphans %+v", n.has(), n.worker.Orphans.All())
+	}
+}
+
+func labelledHere(v *v1alpha1.Volume) {
+	v.Labels = map[string]string{v1alpha1.ReplicaLabel(here): ""}
+}
+
+func TestDataThatHasItsObjectAgainOrIsGoneIsNoOrphan(t *testing.T) {
+	for name, prepare := range map[string]func(n *node){
+		"its object is back": func(n *node) { n.carve(t, "ext4"); n.edit(saying(ready("1Gi", "1Gi"))) },
+		"it is gone":         func(n *node) { n.drop() },
+	} {
+		t.Run(name, func(t *testing.T) {
+			n := newNode(volume(on(here)))
+			prepare(n)
+			n.worker.Orphans.Add(id, orphans.Orphan{Reason: v1alpha1.OrphanNoObject})
+			n.settle(t)
+			if got := n.worker.Orphans.All(); len(got) != 0 {
+				t.Errorf("orphans %+v", got)
+			}
+		})
+	}
+}
+
+func TestWhatAVolumeWasMadeFromIsNamed(t *testing.T) {
+	for want, source := range map[string]provision.Source{
+		"snapshot snap-1": {Snapshot: "snap-1"}, "volume pvc-1": {Volume: "pvc-1"}, "nothing": {},
+	} {
+		if got := nameOf(source); got != want {
+			t.Errorf("%q, want %q", got, want)
+		}
+	}
+}
+
+func TestVolumesThatDeserveALookAreInOrder(t *testing.T) {
+	pool := provision.Pool{PoolRef: vg0, Volumes: []provision.Volume{{ID: "c"}, {ID: "a"}, {ID: "d"}, {ID: "b"}}}
+	if got := Stale(nil, here, []provision.Pool{pool}, false); !slices.IsSorted(got) || len(got) != 4 {
+		t.Errorf("got %v", got)
+	}
+}
+
+// maker is a provisioner that makes filesystems, and fails as often as it is to.
+type maker struct {
+	provision.Provisioner
+	fails int
+	as    error
+	made  []string
+}
+
+func (m *maker) Format(_ context.Context, r provision.FormatRequest) (provision.Volume, error) {
+	m.made = append(m.made, r.ID)
+	if m.fails > 0 {
+		m.fails--
+		return provision.Volume{}, m.as
+	}
+	return provision.Volume{}, nil
+}
+
+func TestAFilesystemIsMadeUntilItIsThereOrCannotBe(t *testing.T) {
+	for name, test := range map[string]struct {
+		maker maker
+		tries int
+	}{
+		"it is made at once":       {maker{}, 1},
+		"a fault passes":           {maker{fails: 2, as: errBroken}, 3},
+		"its volume is gone":       {maker{fails: 9, as: provision.ErrNotFound}, 1},
+		"it bears another already": {maker{fails: 9, as: provision.ErrConflict}, 1},
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				locks := &keyed.Locks[string]{}
+				f := NewFormatter(&test.maker, locks)
+				ctx, stop := context.WithCancel(t.Context())
+				ended := make(chan error, 1)
+				go func() { ended <- f.Start(ctx) }()
+				unlock, err := locks.Lock(ctx, id) // as Stage does
+				if err != nil {
+					t.Fatal(err)
+				}
+				f.Enqueue(provision.FormatRequest{ID: id, Filesystem: "ext4"})
+				synctest.Wait()
+				if len(test.maker.made) != 0 {
+					t.Error("it was made while the volume is staged")
+				}
+				unlock()
+				time.Sleep(time.Hour)
+				if len(test.maker.made) != test.tries {
+					t.Errorf("tried %d times, want %d", len(test.maker.made), test.tries)
+				}
+				unlock, err = locks.Lock(ctx, id)
+				if err != nil {
+					t.Fatalf("it is still locked: %v", err)
+				}
+				unlock()
+				stop()
+				if err := <-ended; err != nil {
+					t.Error(err)
+				}
+			})
+		})
+	}
+}
+
+func TestAFilesystemThatCannotBeLockedIsNotMade(t *testing.T) {
+	m := &maker{}
+	if err := NewFormatter(m, taken{}).format(t.Context(), provision.FormatRequest{ID: id}); !errors.Is(err, errBroken) || len(m.made) != 0 {
+		t.Errorf("got %v, made %v", err, m.made)
+	}
+}

@@ -1,0 +1,204 @@
+package snapshot
+
+import (
+	"context"
+	"errors"
+	"slices"
+	"testing"
+	"testing/synctest"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"berth.dev/berth/api/v1alpha1"
+	"berth.dev/berth/internal/agent/orphans"
+	"berth.dev/berth/internal/provision"
+)
+
+var errBroken = errors.New("something is broken")
+
+// blind is an API server whose watch cannot be read.
+type blind struct{ Objects }
+
+func (blind) Watched(context.Context, string) (*v1alpha1.Snapshot, error) { return nil, errBroken }
+
+// stuck are locks that nobody gets.
+type stuck struct{}
+
+func (stuck) Lock(context.Context, string) (func(), error) { return nil, errBroken }
+
+// odd is a provisioner that says something else of the volume, or fails.
+type odd struct {
+	Provisioner
+	volume func(*provision.Volume)
+	err    error
+}
+
+func (o odd) Get(ctx context.Context, id string) (provision.Volume, error) {
+	v, err := o.Provisioner.Get(ctx, id)
+	if o.volume != nil {
+		o.volume(&v)
+	}
+	return v, err
+}
+
+func (o odd) GetSnapshot(ctx context.Context, id string) (provision.Snapshot, error) {
+	if o.err != nil {
+		return provision.Snapshot{}, o.err
+	}
+	return o.Provisioner.GetSnapshot(ctx, id)
+}
+
+func TestNothingIsDoneAboutWhatIsNotKnown(t *testing.T) {
+	for name, fault := range map[string]func(n *node){
+		"its lock cannot be had":        func(n *node) { n.worker.Locks = stuck{} },
+		"the watch cannot be read":      func(n *node) { n.worker.Objects = blind{n.server} },
+		"its provisioner does not know": func(n *node) { n.worker.Provisioner = odd{Provisioner: n.plain(), err: errBroken} },
+		"nor does it of one without a label": func(n *node) {
+			n.edit(unlabelled)
+			n.worker.Provisioner = odd{Provisioner: n.plain(), err: errBroken}
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			n := newNode(t, snapshot(saying(ready()), deleting))
+			n.take()
+			fault(n)
+			if _, err := n.step(); !errors.Is(err, errBroken) || !n.has() || n.reports != 0 {
+				t.Errorf("got %v; it is there: %v; %d reports", err, n.has(), n.reports)
+			}
+		})
+	}
+}
+
+func TestASnapshotOfWhatMayNotBeReadIsNotTaken(t *testing.T) {
+	for name, volume := range map[string]func(*provision.Volume){
+		"an inline volume": func(v *provision.Volume) { v.Inline = provision.Inline{PodUID: "u", Name: "n"} },
+		"an unfinished copy": func(v *provision.Volume) {
+			v.Copying = true
+		},
+		"a volume in another pool": func(v *provision.Volume) { v.Pool.Name = "vg1" },
+	} {
+		t.Run(name, func(t *testing.T) {
+			n := newNode(t, snapshot())
+			n.worker.Provisioner = odd{Provisioner: n.plain(), volume: volume}
+			_, _ = n.step()
+			if n.has() {
+				t.Error("it was taken")
+			}
+		})
+	}
+}
+
+// Whoever deletes or expands the volume holds its lock.
+func TestASnapshotIsTakenWhileItsVolumeIsHeldByNobodyElse(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		n := newNode(t, snapshot())
+		unlock, err := n.locks.Lock(t.Context(), volume)
+		if err != nil {
+			t.Fatal(err)
+		}
+		ended := make(chan error, 1)
+		go func() {
+			_, err := n.step()
+			ended <- err
+		}()
+		synctest.Wait()
+		if n.has() {
+			t.Error("it was taken while its volume is held")
+		}
+		unlock()
+		if err := <-ended; err != nil || !n.has() {
+			t.Errorf("%v; it was taken: %v", err, n.has())
+		}
+		unlock, err = n.locks.Lock(t.Context(), volume)
+		if err != nil {
+			t.Fatalf("its volume is still held: %v", err)
+		}
+		unlock()
+	})
+}
+
+func TestASnapshotWhoseVolumeMayBeLockedByNobodyIsNotTaken(t *testing.T) {
+	n := newNode(t, snapshot())
+	n.worker.Locks = onlyFor{n.locks}
+	_, _ = n.step()
+	if n.has() {
+		t.Error("it was taken")
+	}
+}
+
+// onlyFor are locks of snapshots; those of volumes nobody gets.
+type onlyFor struct {
+	snapshots interface {
+		Lock(ctx context.Context, key string) (func(), error)
+	}
+}
+
+func (o onlyFor) Lock(ctx context.Context, key string) (func(), error) {
+	if key == volume {
+		return nil, errBroken
+	}
+	return o.snapshots.Lock(ctx, key)
+}
+
+func TestASnapshotThatGoesIsToldOf(t *testing.T) {
+	n := newNode(t, snapshot(saying(ready()), deleting))
+	n.take()
+	told := ""
+	n.worker.Deleted = func(id string) { told = id }
+	n.settle()
+	if n.has() || told != id {
+		t.Errorf("it is there: %v; told of %q", n.has(), told)
+	}
+}
+
+func TestASnapshotThatTheWatchedObjectDoesNotNameIsKept(t *testing.T) {
+	n := newNode(t, snapshot(on("n2")))
+	n.take()
+	n.settle()
+	if !n.has() || n.worker.Orphans.All()[id].Reason != v1alpha1.OrphanNotPlaced {
+		t.Errorf("it is there: %v; orphans %+v", n.has(), n.worker.Orphans.All())
+	}
+}
+
+func TestASnapshotThatHasItsObjectAgainOrIsGoneIsNoOrphan(t *testing.T) {
+	for name, prepare := range map[string]func(n *node){
+		"its object is back": func(n *node) { n.edit(saying(took(v1alpha1.SnapshotCopying, v1alpha1.ReasonCopying))); n.take() },
+		"it is gone":         func(n *node) { n.live = nil },
+	} {
+		t.Run(name, func(t *testing.T) {
+			n := newNode(t, snapshot())
+			prepare(n)
+			n.worker.Orphans.Add(id, orphans.Orphan{Reason: v1alpha1.OrphanNoObject})
+			n.settle()
+			if got := n.worker.Orphans.All(); len(got) != 0 {
+				t.Errorf("orphans %+v", got)
+			}
+		})
+	}
+}
+
+func TestASnapshotOfAVolumeThatIsNotComingBackIsRefusedForGood(t *testing.T) {
+	for name, test := range map[string]struct {
+		volume *v1alpha1.Volume
+		reason string
+	}{
+		"its volume is gone":      {nil, v1alpha1.ReasonInvalid},
+		"its volume is going":     {&v1alpha1.Volume{ObjectMeta: metav1.ObjectMeta{DeletionTimestamp: &metav1.Time{Time: moment}}, Spec: v1alpha1.VolumeSpec{Replicas: []v1alpha1.ReplicaSpec{{Node: here, Pool: "vg0"}}}}, v1alpha1.ReasonInvalid},
+		"its volume is elsewhere": {&v1alpha1.Volume{Spec: v1alpha1.VolumeSpec{Replicas: []v1alpha1.ReplicaSpec{{Node: "n2", Pool: "vg0"}}}}, v1alpha1.ReasonInvalid},
+	} {
+		t.Run(name, func(t *testing.T) {
+			n := newNode(t, snapshot())
+			n.loseVolume()
+			n.volume = test.volume
+			_, _ = n.step()
+			n.expect(v1alpha1.SnapshotFailed, test.reason)
+		})
+	}
+}
+
+func TestSnapshotsThatDeserveALookAreInOrder(t *testing.T) {
+	pool := provision.Pool{PoolRef: vg0, Snapshots: []provision.Snapshot{{ID: "c"}, {ID: "a"}, {ID: "d"}, {ID: "b"}}}
+	if got := Stale(nil, here, []provision.Pool{pool}, false); !slices.IsSorted(got) || len(got) != 4 {
+		t.Errorf("got %v", got)
+	}
+}
