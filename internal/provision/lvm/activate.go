@@ -60,7 +60,7 @@ func (p *Provisioner) activateLocked(name string, ids ...string) error {
 	p.look(name, all...) // an administrator may have deactivated one, which is no change of the group
 	p.state.with(name, func(g *group) { idle = g.idle(all...) })
 	p.begin(name)
-	_, err := p.config.Runner.Change(p.config.activateCommand(name, slices.Concat(idle, ids)...))
+	_, err := p.change(p.config.activateCommand(name, slices.Concat(idle, ids)...))
 	p.end(name)
 	if err == nil {
 		p.state.with(name, func(g *group) { g.activated(ids, idle) })
@@ -94,11 +94,11 @@ func (s *state) inactive() map[string][]string {
 	defer s.mu.Unlock()
 	byGroup := map[string][]string{}
 	for _, g := range s.groups {
-		if g.problem != "" || g.missing {
+		if !g.changeable() {
 			continue
 		}
 		for _, id := range slices.Sorted(maps.Keys(g.volumes)) {
-			if !g.volumes[id].active {
+			if !g.volumes[id].active && s.twins(id) == nil {
 				byGroup[g.name] = append(byGroup[g.name], id)
 			}
 		}

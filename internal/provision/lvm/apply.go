@@ -6,15 +6,6 @@ import (
 	"berth.dev/berth/internal/provision/reading"
 )
 
-// answer is what LVM reported.
-type answer struct {
-	groups []*group
-	// all says that no other groups exist.
-	all bool
-	// asked is when LVM was asked.
-	asked reading.Moment
-}
-
 // ask begins a query. Whatever was due before is due until its answer was taken in.
 func (s *state) ask() reading.Moment {
 	s.mu.Lock()
@@ -30,14 +21,29 @@ func (s *state) apply(a answer, now time.Time) {
 		s.groups = map[string]*group{}
 	}
 	reported := map[string]bool{}
+	for name, why := range a.contested {
+		reported[name] = true
+		s.refuse(name, why, a.asked)
+	}
+	for _, stranger := range a.strangers {
+		if g := s.groups[stranger.name]; g != nil && g.uuid == stranger.uuid && g.holdsAny() {
+			reported[g.name] = true
+			s.refuse(g.name, "it is not used, since pods may write to it: "+stranger.String(), a.asked)
+		}
+	}
 	for _, g := range a.groups {
 		reported[g.name] = true
+		if why := s.replaced(g, a); why != "" {
+			s.refuse(g.name, why, a.asked)
+			continue
+		}
 		s.applyGroup(g, a.asked, now)
 	}
 	if a.all {
 		s.loaded = true
 		s.mark.Read(a.asked)
-		s.forget(reported, a.asked)
+		s.strangers = a.strangers
+		s.forget(reported, a)
 	}
 }
 
@@ -67,16 +73,16 @@ func (g *group) outran(answer *group, asked reading.Moment) bool {
 
 // forget drops the groups that are gone. Those that hold anything of Berth's are kept as
 // missing: a disk that comes back brings them back, and until then nobody must take
-// them for deleted.
-func (s *state) forget(reported map[string]bool, asked reading.Moment) {
+// them for deleted. One that has another name now is not gone.
+func (s *state) forget(reported map[string]bool, a answer) {
 	for name, g := range s.groups {
 		switch {
-		case reported[name], g.mark.Overtaken(asked):
-		case len(g.volumes)+len(g.snapshots) == 0:
+		case reported[name], g.mark.Overtaken(a.asked):
+		case !g.holdsAny(), a.renamed(g):
 			delete(s.groups, name)
 		default:
-			g.missing, g.silent = true, nil
-			g.mark.Read(asked)
+			g.missing, g.refused, g.silent = true, "", nil
+			g.mark.Read(a.asked)
 		}
 	}
 }

@@ -43,7 +43,7 @@ func testBudget(t *testing.T, pool provision.PoolRef, wipe provision.Wipe, delet
 		do   func() error
 		want map[string]int
 	}{
-		{"the first report", func() error { _, err := p.Report(ctx); return err }, map[string]int{"fullreport": 1}},
+		{"the first report", func() error { _, err := p.Report(ctx); return err }, map[string]int{"lvmconfig": 1, "fullreport": 1}},
 		{"create", func() error { _, err := p.Create(ctx, r); return err }, map[string]int{"lvcreate": 1}},
 		{"create again", func() error { _, err := p.Create(ctx, r); return err }, nil},
 		{"report after an own change", func() error { _, err := p.Report(ctx); return err }, nil},

@@ -1,6 +1,7 @@
 package lvm
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"time"
@@ -97,7 +98,7 @@ func (p *Provisioner) carryOutLocked(ctx context.Context, c change) error {
 // execute runs the command of a change and learns from it, or else from a fresh report.
 func (p *Provisioner) execute(ctx context.Context, c change, size int64) (failure error) {
 	before := p.begin(c.group)
-	_, failure = p.config.Runner.Change(c.command(size))
+	_, failure = p.change(c.command(size))
 	p.end(c.group)
 	p.look(c.group, c.thin)
 	if failure == nil {
@@ -113,7 +114,7 @@ func (p *Provisioner) execute(ctx context.Context, c change, size int64) (failur
 func (p *Provisioner) decide(c change, fresh bool) (done bool, size int64, err error) {
 	p.state.with(c.group, func(g *group) {
 		if done, size, err = c.plan(g, fresh); !done && err == nil && g != nil {
-			err = g.answers(c.thin, p.config.Now())
+			err = cmp.Or(g.answers(c.thin, p.config.Now()), p.state.twins(c.id))
 		}
 	})
 	return done, size, err

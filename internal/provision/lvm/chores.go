@@ -81,7 +81,7 @@ func (s *state) chores(c *chores, now time.Time, longest time.Duration) (due map
 	defer s.mu.Unlock()
 	due, wait = map[string]string{}, longest
 	for name, g := range s.groups {
-		if g.missing || g.silent != nil || g.problem != "" || c.busy.has(name) {
+		if !g.changeable() || g.silent != nil || c.busy.has(name) {
 			continue
 		}
 		list := c.list(g)

@@ -23,6 +23,9 @@ func (c Config) settings() string {
 	return s
 }
 
+// configAt is where the settings are among the arguments of a command.
+const configAt = 2
+
 func (c Config) command(operation string, args ...string) run.Command {
 	return run.Command{
 		Operation: operation,
@@ -41,6 +44,11 @@ func (c Config) reportCommand(groups ...string) run.Command {
 		"--configreport", "pvseg", "-o", ",", // a comma alone leaves a section empty
 		"--configreport", "seg", "-o", ",",
 	}, groups...)...)
+}
+
+// hostCommand shows the machine's own settings of which devices LVM reads.
+func (c Config) hostCommand() run.Command {
+	return run.Command{Operation: "lvmconfig", Program: c.Program, Args: []string{"lvmconfig", "--typeconfig", "full", "devices"}}
 }
 
 // namesCommand lists the volume groups. Read-only means that LVM reads the disks

@@ -27,6 +27,16 @@ type Devices interface {
 	// read.
 	Sequence(device string) (uint64, error)
 
+	// Blocks returns the block devices of this machine by the kernel's names. It reads from
+	// none of them.
+	Blocks() (map[string]Block, error)
+
+	// Name returns the kernel's name of a block device.
+	Name(path string) (string, error)
+
+	// DevicesFile says whether LVM has a devices file of that name.
+	DevicesFile(name string) bool
+
 	// Same says whether two paths lead to one device.
 	Same(a, b string) bool
 

@@ -137,7 +137,7 @@ func TestAProcessMayEndAtAnyEffectOfSnapshotsAndCopies(t *testing.T) {
 		next, err := live(t, host, p, 0)
 		stop()
 		if err == nil {
-			if effects := 2 * 8; at != effects+1 {
+			if effects := 2 * 9; at != effects+1 {
 				t.Errorf("the story has %d effects, want %d", at-1, effects)
 			}
 			return

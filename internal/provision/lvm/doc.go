@@ -10,6 +10,20 @@
 // Berth does. Names are the group's: a thick and a thin volume of one group cannot share
 // one.
 //
+// # What pods write
+//
+// LVM reads what a pod writes to its raw block volume as it reads any disk: a loop device of the
+// kubelet's, a zvol, a disk that was handed out. Whether pods write to a device is told by
+// what it is to the kernel, never by what is on it (writtenByPods). LVM's own commands are kept from
+// such devices by a filter beside the machine's, and what a report holds of them is dropped: a
+// device may appear while LVM begins, or be let through by the machine's filter. So it is
+// neither pool nor holder, and no command is run on it.
+//
+// A name alone does not say which group is meant. Two groups of one name are both not believed, and nor is one
+// that has the name of another that held volumes: what was known stays known, and nothing is changed. That
+// makes names of groups unambiguous wherever a command bears one; LVM itself changes neither of
+// two that it sees. An id that two groups hold is of no use until one of them is gone.
+//
 // # Groups and pools that Berth makes
 //
 // Ensure makes volume groups of disks that package device has proved to be empty, and thin

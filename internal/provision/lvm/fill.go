@@ -76,7 +76,7 @@ func (p *Provisioner) rouse(name, thin string) error {
 		return nil
 	}
 	p.begin(name)
-	_, err := p.config.Runner.Change(p.config.activateCommand(name, thin))
+	_, err := p.change(p.config.activateCommand(name, thin))
 	p.end(name)
 	p.look(name, thin)
 	p.state.onPool(name, thin, func(pool *thinPool) {

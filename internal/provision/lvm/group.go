@@ -25,6 +25,9 @@ type group struct {
 	// missing is set when LVM no longer reports a group that holds volumes. They
 	// stay known, so that nobody takes them for deleted.
 	missing bool
+	// refused is empty, or why no group that LVM reports by this name is believed. What is
+	// known of the one that was stays known.
+	refused string
 	// devices are the physical volumes.
 	devices []string
 	// volumes and snapshots are Berth's by id, others the names of all other logical
@@ -137,6 +140,8 @@ func (g *group) damage(id string) string {
 	switch {
 	case g.missing:
 		return "volume group " + g.name + " is missing"
+	case g.refused != "":
+		return g.refused
 	case c.health != "":
 		return "LVM reports it as " + c.health
 	case c.frozen:
@@ -176,6 +181,8 @@ func (g *group) trouble(now time.Time) string {
 	switch {
 	case g.missing:
 		return "the volume group is missing: bring its disks back, or restore or remove it"
+	case g.refused != "":
+		return g.refused
 	case g.silent != nil:
 		if g.read.IsZero() {
 			return fmt.Sprintf("LVM does not answer, nothing is known: %v", g.silent)
@@ -187,6 +194,9 @@ func (g *group) trouble(now time.Time) string {
 		return g.problem
 	}
 }
+
+// changeable says that LVM can change the group, and that it is known which one that is.
+func (g *group) changeable() bool { return !g.missing && g.refused == "" && g.problem == "" }
 
 // stuck says that a change runs for longer than LVM ever takes.
 func (g *group) stuck(now time.Time) bool {

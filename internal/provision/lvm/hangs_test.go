@@ -64,7 +64,8 @@ func TestAVolumeGroupThatHangsHoldsUpNoOther(t *testing.T) {
 				held := make(chan struct{})
 				host.Disturb(func(h *lvmtest.Host) {
 					h.Around = func(c run.Command, do func() ([]byte, error)) ([]byte, error) {
-						if c.Operation != "vgs" && !mentions(c, other.Name) {
+						readsGroups := c.Operation != "vgs" && c.Operation != "lvmconfig"
+						if readsGroups && !mentions(c, other.Name) {
 							<-held
 						}
 						return do()

@@ -8,8 +8,7 @@ var _ provision.Knower = (*Provisioner)(nil)
 func (p *Provisioner) Knows(id string) (here, sure bool) {
 	p.state.mu.Lock()
 	defer p.state.mu.Unlock()
-	_, here = p.state.holder(id)
-	return here, p.state.sure()
+	return len(p.state.holders(id)) > 0, p.state.sure()
 }
 
 // sure says that all is known: every group has been read and is watched since, nobody

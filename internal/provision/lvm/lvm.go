@@ -16,6 +16,7 @@ import (
 type Provisioner struct {
 	config  Config
 	state   state
+	guard   guard
 	changed chan struct{}
 	// volumes orders the operations of each volume, groups the changes of each volume
 	// group, and reports the reading of what is stale.
@@ -86,19 +87,19 @@ func (p *Provisioner) Get(ctx context.Context, id string) (provision.Volume, err
 }
 
 // locate returns the pool of a volume or a snapshot. What is not known is looked for
-// once in a fresh report before it is declared missing.
+// once in a fresh report before it is declared missing. ErrConflict says that there are two.
 func (p *Provisioner) locate(ctx context.Context, id string) (pool provision.PoolRef, err error) {
 	if err := p.load(ctx); err != nil {
 		return pool, err
 	}
-	if pool, ok := p.state.find(id); ok {
-		return pool, nil
+	if pool, ok, err := p.state.find(id); ok {
+		return pool, err
 	}
 	if err := p.refreshAll(ctx); err != nil {
 		return pool, err
 	}
-	if pool, ok := p.state.find(id); ok {
-		return pool, nil
+	if pool, ok, err := p.state.find(id); ok {
+		return pool, err
 	}
 	if name, ok := p.state.unread(); ok {
 		return pool, fmt.Errorf("%w: %s may be in volume group %s, which was never read", provision.ErrUnavailable, id, name)

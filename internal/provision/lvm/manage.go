@@ -141,7 +141,7 @@ func (p *Provisioner) reread(ctx context.Context, name string) error {
 // take takes a step and learns what came of it, also when it failed.
 func (p *Provisioner) take(ctx context.Context, name string, s step, nodes []string) error {
 	p.begin(name)
-	_, err := p.config.Runner.Change(s.command(p.config, nodes))
+	_, err := p.change(s.command(p.config, nodes))
 	p.end(name)
 	p.refresh(ctx, name)
 	if err != nil {

@@ -50,7 +50,7 @@ func TestAProcessMayEndAtAnyEffectOfManagingPools(t *testing.T) {
 		}
 		n.stop()
 		if !ended {
-			if effects := 2 * 5; at != effects+1 {
+			if effects := 2 * 6; at != effects+1 {
 				t.Errorf("the story has %d effects, want %d", at-1, effects)
 			}
 			return

@@ -77,7 +77,7 @@ func (p *Provisioner) resume(name string) {
 
 // suspended returns the volumes, and what is left of some, that are; none of a group that is nil.
 func (g *group) suspended() (ids []string) {
-	if g == nil || g.missing || g.problem != "" {
+	if g == nil || !g.changeable() {
 		return nil
 	}
 	for id, v := range g.volumes {

@@ -78,7 +78,7 @@ func (p *Provisioner) reload(name string, ids, pools []string) error {
 		if len(c.lvs) == 0 {
 			continue
 		}
-		if _, err := p.config.Runner.Change(c.command(name, c.lvs...)); err != nil {
+		if _, err := p.change(c.command(name, c.lvs...)); err != nil {
 			return err
 		}
 	}
@@ -101,7 +101,7 @@ func (g *group) asleep(pools []string) (asleep, awake []string) {
 
 // suspendedPools returns the thin pools that are; none of a group that is nil.
 func (g *group) suspendedPools() (names []string) {
-	if g == nil || g.missing || g.problem != "" {
+	if g == nil || !g.changeable() {
 		return nil
 	}
 	for name, p := range g.pools {

@@ -90,18 +90,23 @@ func (p *Provisioner) notElsewhere(ctx context.Context, r provision.CreateReques
 	if err := p.load(ctx); err != nil {
 		return err
 	}
-	elsewhere := func() (provision.PoolRef, bool) {
-		pool, ok := p.state.find(r.ID)
-		return pool, ok && pool != r.Pool
+	elsewhere := func() (provision.PoolRef, bool, error) {
+		pool, ok, err := p.state.find(r.ID)
+		return pool, ok && pool != r.Pool, err
 	}
-	if pool, ok := elsewhere(); ok {
+	pool, other, err := elsewhere()
+	if err != nil {
+		return err
+	}
+	if other {
 		name, _ := split(pool)
 		p.refresh(ctx, name)
+		pool, other, err = elsewhere()
 	}
-	if pool, ok := elsewhere(); ok {
-		return conflictElsewhere(r.ID, pool)
+	if err == nil && other {
+		err = conflictElsewhere(r.ID, pool)
 	}
-	return nil
+	return err
 }
 
 func conflictElsewhere(id string, pool provision.PoolRef) error {
@@ -134,7 +139,7 @@ func (p *Provisioner) known(ctx context.Context, ref provision.PoolRef) error {
 	case p.state.hasPool(name, thin):
 		return nil
 	case p.state.has(name):
-		return noThinPool(ref.Name)
+		return cmp.Or(p.state.unknown(name, p.config.Now()), noThinPool(ref.Name))
 	}
 	return fmt.Errorf("%w: no volume group is named %s", provision.ErrPoolMissing, name)
 }

@@ -94,10 +94,10 @@ func (g *group) planDelete(id string, fresh bool) (done bool, size int64, err er
 }
 
 // answers returns why a change would wait for ever, and be made at some time when nobody
-// reckons with it. Whatever else is wrong with a pool, what is in it may be removed, if LVM
+// reckons with it, or would be made of another group. Whatever else is wrong with a pool, what is in it may be removed, if LVM
 // can.
 func (g *group) answers(thin string, now time.Time) error {
-	if g.silent != nil || g.stuck(now) || g.pools[thin] != nil && g.pools[thin].suspended {
+	if g.refused != "" || g.silent != nil || g.stuck(now) || g.pools[thin] != nil && g.pools[thin].suspended {
 		return fmt.Errorf("%w: pool %s: %s", provision.ErrUnavailable, g.ref(thin).Name, g.poolTrouble(thin, now))
 	}
 	return nil

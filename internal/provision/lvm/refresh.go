@@ -45,9 +45,10 @@ func (p *Provisioner) refreshAll(ctx context.Context) error {
 		return context.Cause(ctx)
 	}
 	asked := p.state.ask()
-	groups, err := p.query(ctx)
+	a, err := p.query(ctx)
 	if err == nil {
-		p.apply(answer{groups, true, asked})
+		a.all, a.asked = true, asked
+		p.apply(a)
 		p.firstLook.Do(func() {
 			p.activateAll(context.WithoutCancel(ctx))
 			p.mend(context.WithoutCancel(ctx))
@@ -90,20 +91,24 @@ func (p *Provisioner) refreshEach(ctx context.Context, names []string) {
 // is, that LVM does not answer for it, or that it is gone.
 func (p *Provisioner) refresh(ctx context.Context, name string) {
 	asked := p.state.ask()
-	groups, err := p.query(ctx, name)
-	if err == nil {
-		p.apply(answer{groups, false, asked})
+	a, err := p.query(ctx, name)
+	if err == nil && p.state.is(name, a) {
+		a.asked = asked
+		p.apply(a)
 		return
 	}
 	if ctx.Err() != nil {
 		return
 	}
-	p.state.silence(name, err)
-	if _, answered := errors.AsType[*run.ExitError](err); answered {
-		// The group may be gone. Only a report of all can tell.
+	if err != nil {
+		p.state.silence(name, err)
+	}
+	if _, answered := errors.AsType[*run.ExitError](err); answered || err == nil {
+		// The group may be gone, have another name or share it. Only a report of all can tell.
 		asked := p.state.ask()
-		if groups, err := p.query(ctx); err == nil {
-			p.apply(answer{groups, true, asked})
+		if a, err := p.query(ctx); err == nil {
+			a.all, a.asked = true, asked
+			p.apply(a)
 		}
 	}
 }
@@ -115,27 +120,35 @@ func (p *Provisioner) apply(a answer) {
 }
 
 // query asks LVM for a report of the named groups, or of all.
-func (p *Provisioner) query(ctx context.Context, groups ...string) ([]*group, error) {
+func (p *Provisioner) query(ctx context.Context, groups ...string) (answer, error) {
 	before := p.mapped()
-	out, err := p.ask(ctx, p.config.reportCommand(groups...))
+	out, err := p.askGuarded(ctx, p.config.reportCommand(groups...))
 	if err != nil {
-		return nil, err
+		return answer{}, err
 	}
 	read, err := parse(out)
+	if err != nil {
+		return answer{}, err
+	}
+	strange, err := p.strange()
+	if err != nil {
+		return answer{}, err
+	}
+	a := sift(read, strange)
 	after := p.mapped()
-	for _, g := range read {
+	for _, g := range a.groups {
 		for name, pool := range g.pools {
 			pool.kernel = p.kernelStatus(g.name, name)
 			pool.suspended = before.suspends(g.name, name) && after.suspends(g.name, name)
 		}
 	}
-	return read, err
+	return a, nil
 }
 
 // queryNames asks for the names of the groups alone, which LVM can tell without
 // waiting for the lock of any.
 func (p *Provisioner) queryNames(ctx context.Context) ([]string, error) {
-	out, err := p.ask(ctx, p.config.namesCommand())
+	out, err := p.askGuarded(ctx, p.config.namesCommand())
 	if err != nil {
 		return nil, err
 	}

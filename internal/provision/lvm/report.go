@@ -85,28 +85,21 @@ func parseNames(out []byte) ([]string, error) {
 	return names, nil
 }
 
-// parse turns LVM's report into groups.
+// parse turns LVM's report into groups, of which several may have one name.
 func parse(out []byte) ([]*group, error) {
 	var report fullReport
 	if err := json.Unmarshal(out, &report); err != nil {
 		return nil, fmt.Errorf("reading LVM's report: %w", err)
 	}
 	var groups []*group
-	byName := map[string]*group{}
 	for _, section := range report.Report {
 		if len(section.VG) != 1 || section.VG[0].Name == "" {
 			continue // physical volumes that belong to no group
-		}
-		vg := section.VG[0]
-		if other := byName[vg.Name]; other != nil {
-			other.problem = fmt.Sprintf("two volume groups are named %s: rename one (vgrename %s NEW_NAME)", vg.Name, vg.UUID)
-			continue
 		}
 		g, err := section.group()
 		if err != nil {
 			return nil, err
 		}
-		byName[vg.Name] = g
 		groups = append(groups, g)
 	}
 	return groups, nil

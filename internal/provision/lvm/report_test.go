@@ -33,13 +33,6 @@ func TestReportIsReadInBothFormats(t *testing.T) {
 	}
 }
 
-func TestTwoGroupsOfOneNameAreAProblem(t *testing.T) {
-	groups, err := parse([]byte(strings.ReplaceAll(twoGroups, `"vg_name":"b"`, `"vg_name":"a"`)))
-	if err != nil || len(groups) != 1 || !strings.Contains(groups[0].problem, "u-2") {
-		t.Errorf("parsed %+v, %v", groups, err)
-	}
-}
-
 func TestReportThatIsNotWholeIsRefused(t *testing.T) {
 	for name, text := range map[string]string{
 		"cut short":         twoGroups[:len(twoGroups)-20],

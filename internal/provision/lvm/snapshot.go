@@ -18,9 +18,11 @@ func (p *Provisioner) Snapshot(ctx context.Context, r provision.SnapshotRequest)
 	if err := p.load(ctx); err != nil {
 		return provision.Snapshot{}, err
 	}
-	pool, taken := p.state.find(r.ID)
+	pool, taken, err := p.state.find(r.ID)
+	if err != nil {
+		return provision.Snapshot{}, err
+	}
 	if !taken {
-		var err error
 		if pool, err = p.locate(ctx, r.Volume); err != nil {
 			return provision.Snapshot{}, err
 		}

@@ -19,6 +19,8 @@ type state struct {
 	loaded bool
 	mark   reading.Mark
 	clock  reading.Clock
+	// strangers are groups that pods wrote.
+	strangers []stranger
 	// watched is set once no change by others escapes notice.
 	watched bool
 }
@@ -48,36 +50,35 @@ func (s *state) hasPool(name, thin string) bool {
 	return g != nil && (thin == "" || g.pools[thin] != nil)
 }
 
-// find returns the pool that holds a volume or a snapshot.
-func (s *state) find(id string) (pool provision.PoolRef, ok bool) {
+// find returns the pool that holds a volume or a snapshot, and why it is of no use to know
+// that if another holds it too.
+func (s *state) find(id string) (pool provision.PoolRef, ok bool, err error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	return s.holder(id)
+	if pools := s.holders(id); len(pools) > 0 {
+		return pools[0], true, s.twins(id)
+	}
+	return provision.PoolRef{}, false, nil
 }
 
 // holds says whether a volume or a snapshot is there.
 func (s *state) holds(id string) bool {
-	_, ok := s.find(id)
+	_, ok, _ := s.find(id)
 	return ok
-}
-
-// holder is find within with.
-func (s *state) holder(id string) (pool provision.PoolRef, ok bool) {
-	for _, g := range s.groups {
-		if c := g.find(id); c != nil {
-			return g.ref(c.pool), true
-		}
-	}
-	return provision.PoolRef{}, false
 }
 
 // elsewhere returns why a volume cannot be in the pool it is asked for: another one has
 // it, or has its source. It is called within with.
 func (s *state) elsewhere(r provision.CreateRequest) error {
-	if at, ok := s.holder(r.ID); ok && at != r.Pool {
-		return conflictElsewhere(r.ID, at)
+	for _, at := range s.holders(r.ID) {
+		if at != r.Pool {
+			return conflictElsewhere(r.ID, at)
+		}
 	}
-	if at, ok := s.holder(sourceID(r.Source)); ok {
+	if err := s.twins(sourceID(r.Source)); err != nil {
+		return err
+	}
+	for _, at := range s.holders(sourceID(r.Source)) {
 		return r.Fits(at, 0)
 	}
 	return nil
@@ -105,6 +106,7 @@ func (s *state) pools(now time.Time) []provision.Pool {
 			pools = append(pools, g.pool(thin, now))
 		}
 	}
+	s.markTwins(pools)
 	slices.SortFunc(pools, func(a, b provision.Pool) int { return cmp.Compare(a.Name, b.Name) })
 	return pools
 }
@@ -158,6 +160,16 @@ func (s *state) unread() (name string, ok bool) {
 	return "", false
 }
 
+// unknown returns why nothing but its name is known of a group; nil if more is.
+func (s *state) unknown(name string, now time.Time) (err error) {
+	s.with(name, func(g *group) {
+		if g != nil && g.read.IsZero() {
+			err = g.usable("", now)
+		}
+	})
+	return err
+}
+
 // answering returns the groups that answer, and whether that is all of them.
 func (s *state) answering() (names []string, all bool) {
 	s.mu.Lock()
@@ -166,7 +178,7 @@ func (s *state) answering() (names []string, all bool) {
 	for _, g := range s.groups {
 		if g.silent != nil {
 			all = false
-		} else if !g.missing {
+		} else if !g.missing && g.refused == "" {
 			names = append(names, g.name)
 		}
 	}
@@ -184,6 +196,15 @@ func (s *state) staleAll() {
 	}
 }
 
+// is says whether an answer is about a group of a name, and about the one that is known.
+func (s *state) is(name string, a answer) bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	g := s.groups[name]
+	return len(a.groups) == 1 && a.groups[0].name == name && len(a.strangers)+len(a.contested) == 0 &&
+		(g == nil || g.refused == "" && (g.uuid == "" || g.uuid == a.groups[0].uuid))
+}
+
 // silence notes that LVM did not answer for a group.
 func (s *state) silence(name string, err error) {
 	s.mu.Lock()
@@ -193,7 +214,7 @@ func (s *state) silence(name string, err error) {
 	}
 	g := s.groups[name]
 	if g == nil {
-		g = &group{name: name, volumes: map[string]*volume{}, snapshots: map[string]*snapshot{}, wiping: map[string]*remnant{}, uuids: map[string]string{}}
+		g = unknownGroup(name)
 		s.groups[name] = g
 	}
 	g.silent = err

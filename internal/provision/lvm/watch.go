@@ -46,7 +46,7 @@ func (p *Provisioner) watching() {
 }
 
 // tick reads everything again now and then, in case a change escaped notice, and
-// asks groups that were silent more often, and mends what is left half done.
+// asks for groups that were silent or refused more often, and mends what is left half done.
 func (p *Provisioner) tick(ctx context.Context) {
 	refresh := time.NewTicker(p.config.RefreshInterval)
 	defer refresh.Stop()
@@ -57,10 +57,15 @@ func (p *Provisioner) tick(ctx context.Context) {
 		case <-ctx.Done():
 			return
 		case <-refresh.C:
+			_ = p.learnHost(ctx) // what was known of it counts on
 			p.state.staleAll()
 			p.signal()
 			p.rouseRefused(ctx)
 		case <-retry.C:
+			if p.state.refuses() {
+				p.state.staleAll()
+				p.signal()
+			}
 			if silent := p.state.silentNames(); len(silent) > 0 {
 				p.refreshEach(ctx, silent)
 				p.signal()
@@ -104,6 +109,11 @@ func (c *checks) end(group string) {
 
 // written is told that somebody wrote to a device, or that it came or went.
 func (p *Provisioner) written(ctx context.Context, device string) {
+	if p.state.refuses() { // it may be what a group is refused for
+		p.state.staleAll()
+		p.signal()
+		return
+	}
 	for name, devices := range p.state.devices() {
 		for _, d := range devices {
 			if p.config.Devices.Same(d, device) {

@@ -55,6 +55,15 @@ func (h *Host) do(c run.Command) ([]byte, error) {
 	fail := func(format string, args ...any) ([]byte, error) {
 		return nil, &run.ExitError{Command: c, Code: 5, Stderr: fmt.Sprintf(format, args...)}
 	}
+	if c.Operation == "lvmconfig" {
+		return h.Settings.show(), nil
+	}
+	unseen := h.unseen(a.flags["--config"])
+	if name, n, is := h.ambiguous(a.operands, unseen); is && n > 1 {
+		return fail("Multiple VGs found with the same name: skipping %s", name)
+	} else if is && c.Operation != "vgcreate" && c.Operation != "vgextend" {
+		return fail("Volume group %q not found", name)
+	}
 	if c.Operation == "vgcreate" || c.Operation == "vgextend" {
 		return h.takeDisks(c.Operation, a, fail)
 	}
@@ -66,9 +75,9 @@ func (h *Host) do(c run.Command) ([]byte, error) {
 	}
 	switch c.Operation {
 	case "fullreport":
-		return h.report(a.operands, fail)
+		return h.report(a.operands, unseen)
 	case "vgs":
-		return h.names()
+		return h.names(unseen)
 	case "lvcreate":
 		delete(h.nodes, "/dev/"+strings.TrimSuffix(a.operands[0], "/")+"/"+a.flags["--name"])
 		return h.create(a, fail)
@@ -226,25 +235,23 @@ func extents(size string) (int64, error) {
 	return (n + Unit - 1) / Unit, err
 }
 
-func (h *Host) names() ([]byte, error) {
+func (h *Host) names(unseen []string) ([]byte, error) {
 	var rows []map[string]string
-	for _, name := range slices.Sorted(maps.Keys(h.groups)) {
-		rows = append(rows, map[string]string{"vg_name": name})
+	for _, key := range slices.Sorted(maps.Keys(h.groups)) {
+		if !slices.Contains(unseen, key) {
+			rows = append(rows, map[string]string{"vg_name": h.groups[key].Name})
+		}
 	}
 	return json.Marshal(map[string]any{"report": []any{map[string]any{"vg": rows}}})
 }
 
-func (h *Host) report(names []string, fail failure) ([]byte, error) {
-	if len(names) == 0 {
-		names = slices.Sorted(maps.Keys(h.groups))
-	}
+func (h *Host) report(names, unseen []string) ([]byte, error) {
 	sections := []any{}
-	for _, name := range names {
-		g := h.groups[name]
-		if g == nil {
-			return fail("Volume group %q not found", name)
+	for _, key := range slices.Sorted(maps.Keys(h.groups)) {
+		g := h.groups[key]
+		if !slices.Contains(unseen, key) && (len(names) == 0 || slices.Contains(names, g.Name)) {
+			sections = append(sections, g.section())
 		}
-		sections = append(sections, g.section())
 	}
 	return json.Marshal(map[string]any{"report": sections})
 }

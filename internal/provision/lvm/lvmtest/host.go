@@ -1,6 +1,7 @@
 package lvmtest
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"slices"
@@ -8,6 +9,7 @@ import (
 	"sync"
 
 	"berth.dev/berth/internal/provision"
+	"berth.dev/berth/internal/provision/lvm"
 	"berth.dev/berth/internal/run"
 	"berth.dev/berth/internal/run/runtest"
 )
@@ -29,23 +31,31 @@ type Host struct {
 	Copying func(path string, offset, length int64, do func() error) error
 	// Unreadable says that no disk shows the number of its group.
 	Unreadable bool
+	// IgnoresFilters says that LVM reads all devices, whatever it is told.
+	IgnoresFilters bool
+	// Settings of the machine's own LVM.
+	Settings Settings
 	// Targets that the kernel lacks are Missing.
 	Targets map[string]Presence
 
 	mu       sync.Mutex
 	groups   map[string]*Group
+	blocks   map[string]lvm.Block
 	watchers map[chan string]struct{}
 	// nodes are those that do not lead to their own devices, and to whose they lead.
 	nodes map[string]string
 }
 
-// Group is a volume group.
+// Group is a volume group. Two can have one name: one of them is kept by another key, and
+// reached by commands that do not see the first.
 type Group struct {
 	Name, Device string
-	Extents      int64
-	Seqno        uint64
-	Missing      int
-	Exported     bool
+	// UUID is made of the name unless it is given.
+	UUID     string
+	Extents  int64
+	Seqno    uint64
+	Missing  int
+	Exported bool
 	// Tags of the group, and More devices than the first.
 	Tags, More []string
 	Volumes    map[string]*Volume
@@ -218,6 +228,8 @@ func (h *Host) device(path string) (*Group, *Volume) {
 	}
 	return h.groups[parts[0]], h.groups[parts[0]].Volumes[parts[1]]
 }
+
+func (g *Group) uuid() string { return cmp.Or(g.UUID, g.Name+"-uuid") }
 
 func (g *Group) free() int64 {
 	free := g.Extents

@@ -101,8 +101,6 @@ func (h *Host) remake(operands []string, fail failure) ([]byte, error) {
 
 func (g *Group) mapping(name string) string { return doubled(g.Name) + "-" + doubled(name) }
 
-func (g *Group) uuid() string { return g.Name + "-uuid" }
-
 // lvUUID is LVM's uuid of a logical volume, and mappingUUID that of its device.
 func (g *Group) lvUUID(name string) string { return "uuid-of-" + name }
 

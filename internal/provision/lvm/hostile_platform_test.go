@@ -1,0 +1,209 @@
+//go:build platform
+
+package lvm_test
+
+import (
+	"errors"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"berth.dev/berth/internal/provision"
+	"berth.dev/berth/internal/provision/lvm/lvmtest"
+	"berth.dev/berth/internal/run"
+)
+
+// tool runs a program of the machine and returns what it said.
+func tool(t *testing.T, program string, args ...string) string {
+	t.Helper()
+	out, err := run.Exec{}.Change(run.Command{Operation: program, Program: program, Args: args})
+	if err != nil {
+		t.Fatalf("%s %s: %v", program, strings.Join(args, " "), err)
+	}
+	return strings.TrimSpace(string(out))
+}
+
+// attach makes a loop device over a file or, as the kubelet does, over a raw block volume.
+func attach(t *testing.T, path string) (loop string, detach func()) {
+	t.Helper()
+	loop = tool(t, "losetup", "--find", "--show", path)
+	attached := true
+	detach = func() {
+		if attached {
+			tool(t, "losetup", "--detach", loop)
+		}
+		attached = false
+	}
+	t.Cleanup(detach)
+	return loop, detach
+}
+
+// lvmOn runs LVM on one device, as a machine does that has no other.
+func lvmOn(t *testing.T, device string, args ...string) {
+	t.Helper()
+	filter := `activation{udev_sync=0 udev_rules=0 monitoring=0} devices{obtain_device_list_from_udev=0 global_filter=["a|^` + device + `$|","r|.*|"]}`
+	tool(t, "lvm", append([]string{args[0], "--config", filter}, args[1:]...)...)
+}
+
+// imitation is a file with a group of a name, with logical volumes that pass for formatted ones of
+// Berth's, and with one that passes for what is to be wiped. It is made before the
+// machine has a group of that name: LVM makes no second one.
+func imitation(t *testing.T, group string, ids ...string) (path string) {
+	t.Helper()
+	path = image(t, 32<<20)
+	loop, detach := attach(t, path)
+	lvmOn(t, loop, "vgcreate", "--yes", "--setautoactivation", "n", group, loop)
+	lv := func(id string, tags ...string) {
+		args := []string{"lvcreate", "--yes", "--activate", "n", "--zero", "n", "--wipesignatures", "n", "--size", "4m", "--name", id, group}
+		for _, tag := range tags {
+			args = append(args, "--addtag", tag)
+		}
+		lvmOn(t, loop, args...)
+	}
+	for _, id := range ids {
+		lv(id, "berth.dev/volume="+id, "berth.dev/fs=ext4")
+	}
+	lv("pvc-wiped", "berth.dev/wiping=pvc-wiped")
+	detach()
+	return path
+}
+
+// image is a file that a volume group can be on.
+func image(t *testing.T, size int64) string {
+	t.Helper()
+	path := filepath.Join(t.TempDir(), "disk.img")
+	if err := os.WriteFile(path, nil, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.Truncate(path, size); err != nil {
+		t.Fatal(err)
+	}
+	return path
+}
+
+func TestWhatAPodWritesIsNotReadAsTheNodesOnRealLVM(t *testing.T) {
+	for name, group := range map[string]string{"a group of the pool's name": "vg-berth", "a group of another name": "evil"} {
+		t.Run(name, func(t *testing.T) {
+			written := imitation(t, group, "pvc-victim", "pvc-theirs")
+			pool := lvmtest.RealGroup(t, "vg-berth", lvmtest.Disks(t, 1)[0])
+			lvmtest.EmptyAfter(t, pool.Name)
+			c, _, _ := lvmtest.RealConfig(t)
+			p, stop := start(t, c)
+			carve := func(id string, size int64) provision.Volume {
+				t.Helper()
+				v, err := p.Create(t.Context(), provision.CreateRequest{ID: id, Pool: pool, Size: size, Wipe: provision.WipeNone})
+				if err != nil {
+					t.Fatal(err)
+				}
+				return v
+			}
+			victim := carve("pvc-victim", 8<<20)
+			raw := carve("pvc-raw", 64<<20)
+			tool(t, "dd", "if="+written, "of="+raw.Device, "bs=1M", "oflag=direct", "status=none") // by the pod
+			loop, detach := attach(t, raw.Device)                                                  // by the kubelet
+			stop()
+			p, _ = start(t, c)
+			for range 20 {
+				if got, err := p.Get(t.Context(), "pvc-victim"); err != nil || got != victim {
+					t.Fatalf("got %+v, %v; want %+v", got, err, victim)
+				}
+			}
+			if got, err := p.Get(t.Context(), "pvc-theirs"); !errors.Is(err, provision.ErrNotFound) {
+				t.Errorf("got %+v, %v of what the pod wrote", got, err)
+			}
+			if fine, troubled := report(t, p); !slices.Equal(fine, []string{pool.Name}) || len(troubled) > 0 {
+				t.Errorf("reported %v and %v, want %s alone", fine, troubled, pool.Name)
+			}
+			carve("pvc-new", 4<<20)
+			if _, err := p.Expand(t.Context(), provision.ExpandRequest{ID: "pvc-new", Size: 8 << 20}); err != nil {
+				t.Error(err)
+			}
+			if err := p.Delete(t.Context(), "pvc-victim"); err != nil {
+				t.Error(err)
+			}
+			lvmOn(t, loop, "lvs", group+"/pvc-victim", group+"/pvc-theirs", group+"/pvc-wiped") // all is as the pod wrote it
+			if w := p.Warnings(); len(w) != 1 || w[0].Reason != provision.ReadsPods {
+				t.Errorf("warned of %v, want that the machine's LVM reads loop devices", w)
+			}
+			detach()
+		})
+	}
+}
+
+func TestAGroupOnALoopDeviceOverAFileIsAPoolOnRealLVM(t *testing.T) {
+	loop, _ := attach(t, image(t, 256<<20))
+	pool := lvmtest.RealGroup(t, "vg-file", loop)
+	c, _, _ := lvmtest.RealConfig(t)
+	p, _ := start(t, c)
+	if fine, _ := report(t, p); !slices.Equal(fine, []string{pool.Name}) {
+		t.Errorf("reported %v", fine)
+	}
+}
+
+func TestACopyOfADiskTakesNoVolumeAwayOnRealLVM(t *testing.T) {
+	original := image(t, 256<<20)
+	loop, _ := attach(t, original)
+	pool := lvmtest.RealGroup(t, "vg-berth", loop)
+	lvmtest.EmptyAfter(t, pool.Name)
+	c, _, _ := lvmtest.RealConfig(t)
+	p, _ := start(t, c)
+	mine, err := p.Create(t.Context(), provision.CreateRequest{ID: "pvc-1", Pool: pool, Size: 8 << 20, Wipe: provision.WipeNone})
+	if err != nil {
+		t.Fatal(err)
+	}
+	disk := image(t, 256<<20)
+	tool(t, "cp", original, disk)
+	twin, detach := attach(t, disk)
+	lvmtest.LVM(t, "vgimportclone", "--basevgname", "vg-clone", twin)
+	eventually(t, func() bool { fine, _ := report(t, p); return slices.Equal(fine, []string{pool.Name, "vg-clone"}) }, "the copy is not reported")
+	if got, err := p.Get(t.Context(), "pvc-1"); !errors.Is(err, provision.ErrConflict) {
+		t.Errorf("got %+v, %v", got, err)
+	}
+	untouched(t, p, "pvc-1", provision.ErrConflict)
+	lvmtest.LVM(t, "lvs", pool.Name+"/pvc-1", "vg-clone/pvc-1")
+	lvmtest.LVM(t, "vgchange", "--activate", "n", "vg-clone")
+	lvmtest.LVM(t, "vgremove", "--yes", "--force", "vg-clone")
+	detach()
+	eventually(t, func() bool {
+		report(t, p)
+		got, err := p.Get(t.Context(), "pvc-1")
+		return err == nil && got == mine
+	}, "the volume is not usable again")
+}
+
+func TestADiskOfAnotherNodeTakesNoGroupAwayOnRealLVM(t *testing.T) {
+	theirs := imitation(t, "vg-berth", "pvc-1", "pvc-9")
+	loop, _ := attach(t, image(t, 256<<20))
+	pool := lvmtest.RealGroup(t, "vg-berth", loop)
+	lvmtest.EmptyAfter(t, pool.Name)
+	c, _, _ := lvmtest.RealConfig(t)
+	c.QueryTimeout = 15 * time.Second // after which it looks again
+	p, stop := start(t, c)
+	mine, err := p.Create(t.Context(), provision.CreateRequest{ID: "pvc-1", Pool: pool, Size: 8 << 20, Wipe: provision.WipeNone})
+	if err != nil {
+		t.Fatal(err)
+	}
+	another, detach := attach(t, theirs)
+	eventually(t, func() bool { _, troubled := report(t, p); return troubled[pool.Name] != "" }, "no trouble is reported")
+	if got, err := p.Get(t.Context(), "pvc-1"); err != nil || got.Problem == "" || got.Size != mine.Size {
+		t.Errorf("got %+v, %v; want what is known, with a problem", got, err)
+	}
+	untouched(t, p, "pvc-1", provision.ErrUnavailable)
+	stop()
+	p, _ = start(t, c)
+	for _, id := range []string{"pvc-1", "pvc-9"} {
+		if got, err := p.Get(t.Context(), id); !errors.Is(err, provision.ErrUnavailable) {
+			t.Errorf("after a restart: %+v, %v", got, err)
+		}
+	}
+	lvmOn(t, another, "lvs", "vg-berth/pvc-1", "vg-berth/pvc-9", "vg-berth/pvc-wiped")
+	detach()
+	eventually(t, func() bool {
+		report(t, p)
+		got, err := p.Get(t.Context(), "pvc-1")
+		return err == nil && got == mine
+	}, "the volume is not usable again")
+}

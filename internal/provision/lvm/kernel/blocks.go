@@ -1,0 +1,154 @@
+package kernel
+
+import (
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"strings"
+
+	"golang.org/x/sys/unix"
+
+	"berth.dev/berth/internal/provision/blockdev"
+	"berth.dev/berth/internal/provision/lvm"
+)
+
+// Blocks returns the block devices of this machine. It opens loop devices alone, for which the
+// kernel reads nothing, and asks them what they lead to: the path that sysfs tells of need
+// not be there in a container.
+func (Devices) Blocks() (map[string]lvm.Block, error) { return blocks("/sys", backing) }
+
+// Name returns the kernel's name of a block device.
+func (Devices) Name(path string) (string, error) {
+	n, err := blockdev.Number(path)
+	if err != nil {
+		return "", err
+	}
+	return nameOf("/sys", n)
+}
+
+// devicesFiles is where LVM keeps its devices files.
+const devicesFiles = "/etc/lvm/devices"
+
+// DevicesFile says whether LVM has a devices file of that name.
+func (Devices) DevicesFile(name string) bool {
+	_, err := os.Stat(filepath.Join(devicesFiles, filepath.Base(name)))
+	return err == nil
+}
+
+// nameOf returns the kernel's name of the device of a number.
+func nameOf(sys string, n uint64) (string, error) {
+	target, err := os.Readlink(filepath.Join(sys, "dev/block", fmt.Sprintf("%d:%d", unix.Major(n), unix.Minor(n))))
+	return filepath.Base(target), err
+}
+
+// blocks reads sysfs, and what loop devices lead to by backing.
+func blocks(sys string, backing func(loop string) (n uint64, err error)) (map[string]lvm.Block, error) {
+	dir := filepath.Join(sys, "class/block")
+	entries, err := os.ReadDir(dir)
+	if err != nil {
+		return nil, fmt.Errorf("listing block devices: %w", err)
+	}
+	all := make(map[string]lvm.Block, len(entries))
+	for _, e := range entries {
+		b, err := block(sys, filepath.Join(dir, e.Name()), backing)
+		if gone(err) {
+			continue
+		}
+		if err != nil {
+			return nil, fmt.Errorf("looking at block device %s: %w", e.Name(), err)
+		}
+		all[e.Name()] = b
+	}
+	return all, nil
+}
+
+// gone says that a device went while it was looked at.
+func gone(err error) bool { return errors.Is(err, fs.ErrNotExist) || errors.Is(err, unix.ENODEV) }
+
+func block(sys, dir string, backing func(string) (uint64, error)) (b lvm.Block, err error) {
+	name := filepath.Base(dir)
+	if b.Below, err = below(dir); err != nil {
+		return b, err
+	}
+	switch {
+	case strings.HasPrefix(name, "dm-"):
+		if b.Mapping, err = blockdev.ReadLine(filepath.Join(dir, "dm/name")); err == nil {
+			b.MappingUUID, err = blockdev.ReadLine(filepath.Join(dir, "dm/uuid"))
+		}
+	case len(b.Below) > 0:
+		b.Partition, err = partitionName(dir)
+	case strings.HasPrefix(name, "loop"):
+		b.Backing, b.Over, err = leadsTo(sys, dir, backing)
+	}
+	return b, err
+}
+
+// below returns the disk of a partition, or what else a device is made of.
+func below(dir string) (names []string, err error) {
+	if _, err := os.Stat(filepath.Join(dir, "partition")); err == nil {
+		path, err := filepath.EvalSymlinks(dir)
+		return []string{filepath.Base(filepath.Dir(path))}, err
+	}
+	entries, err := os.ReadDir(filepath.Join(dir, "slaves"))
+	if err != nil && !gone(err) {
+		return nil, err
+	}
+	for _, e := range entries {
+		names = append(names, e.Name())
+	}
+	return names, nil
+}
+
+// partitionName is the name that the partition table gives a partition; empty for what is none.
+func partitionName(dir string) (string, error) {
+	b, err := os.ReadFile(filepath.Join(dir, "uevent"))
+	if err != nil {
+		return "", err
+	}
+	for line := range strings.Lines(string(b)) {
+		if name, ok := strings.CutPrefix(strings.TrimSpace(line), "PARTNAME="); ok {
+			return name, nil
+		}
+	}
+	return "", nil
+}
+
+// leadsTo returns what a loop device leads to, and the kernel's name of that if it is a block
+// device; nothing for one that leads nowhere.
+func leadsTo(sys, dir string, backing func(string) (uint64, error)) (path, over string, err error) {
+	path, err = blockdev.ReadLine(filepath.Join(dir, "loop/backing_file"))
+	if gone(err) {
+		return "", "", nil
+	}
+	if err != nil {
+		return "", "", err
+	}
+	n, err := backing(filepath.Base(dir))
+	switch {
+	case errors.Is(err, unix.ENXIO): // it leads nowhere since
+		return "", "", nil
+	case err != nil || n == 0:
+		return path, "", err
+	}
+	if over, err = nameOf(sys, n); err != nil {
+		over = fmt.Sprintf("%d:%d", unix.Major(n), unix.Minor(n)) // which went
+	}
+	return path, over, nil
+}
+
+// backing returns the number of the block device that a loop device leads to; 0 if that is a
+// file.
+func backing(loop string) (uint64, error) {
+	fd, err := unix.Open(filepath.Join("/dev", loop), unix.O_RDONLY|unix.O_CLOEXEC, 0)
+	if err != nil {
+		return 0, fmt.Errorf("opening %s: %w", loop, err)
+	}
+	defer unix.Close(fd)
+	status, err := unix.IoctlLoopGetStatus64(fd)
+	if err != nil {
+		return 0, fmt.Errorf("asking %s: %w", loop, err)
+	}
+	return status.Rdevice, nil
+}
