@@ -45,6 +45,13 @@ type Harness struct {
 	WriteAt func(v provision.Volume, text string, offset int64)
 	ReadAt  func(v provision.Volume, bytes int, offset int64) string
 
+	// Twin has another pool hold a volume of the same record, as a copy of a disk does, Namesake
+	// adds a pool of Pool's name with a volume, and Away takes Pool away; the result makes it
+	// undone. Each has a suite of its own.
+	Twin     func(v provision.Volume) (remove func())
+	Namesake func(id string) (remove func())
+	Away     func() (back func())
+
 	// Wipe is asked for with each volume.
 	Wipe provision.Wipe
 

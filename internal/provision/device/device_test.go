@@ -135,26 +135,42 @@ func (n *node) await(t testing.TB, ref provision.PoolRef, what string, ok func(*
 func free(p *provision.Pool) bool { return p != nil && p.Problem == "" && p.Free == p.Total }
 
 func TestConformanceOnPlayedDisks(t *testing.T) {
-	conformance.RunWhole(t, func(t *testing.T) conformance.Harness {
-		m := disks()
-		n := start(t, m)
-		pools := []provision.PoolRef{pool("naa.b"), pool("naa.a"), pool("eui.c")}
-		return conformance.Harness{
-			Provisioner: n.Provisioner, Pool: pools[0], Pools: pools,
-			Restart: func() provision.Provisioner {
-				n.stop()
-				next := start(t, m)
-				next.mkfs.made += n.mkfs.made
-				n = next
-				return n.Provisioner
-			},
-			PutForeign: func(string, int64) { m.WriteDisk("sdb", 1080, "\x53\xef") },
-			Open:       func(v provision.Volume) func() { return m.Open(v.Device) },
-			Mislead:    func(v, other provision.Volume) { m.Mislead(v.Device, other.Device) },
-			Scramble:   func(v provision.Volume) { m.WritePartition(v.Device, "no signature at all") },
-			Formats:    func(string) int { return n.mkfs.made },
-			Write:      func(v provision.Volume, text string) { m.WritePartition(v.Device, text) },
-			Read:       func(v provision.Volume, bytes int) string { return m.ReadPartition(v.Device, bytes) },
-		}
-	})
+	conformance.RunWhole(t, playedDisks)
+}
+
+func TestPlayedDisksTellWhoIsWho(t *testing.T) {
+	conformance.RunTwins(t, playedDisks)
+	conformance.RunAway(t, playedDisks)
+}
+
+func playedDisks(t *testing.T) conformance.Harness {
+	m := disks()
+	n := start(t, m)
+	pools := []provision.PoolRef{pool("naa.b"), pool("naa.a"), pool("eui.c")}
+	return conformance.Harness{
+		Provisioner: n.Provisioner, Pool: pools[0], Pools: pools,
+		Restart: func() provision.Provisioner {
+			n.stop()
+			next := start(t, m)
+			next.mkfs.made += n.mkfs.made
+			n = next
+			return n.Provisioner
+		},
+		PutForeign: func(string, int64) { m.WriteDisk("sdb", 1080, "\x53\xef") },
+		Open:       func(v provision.Volume) func() { return m.Open(v.Device) },
+		Mislead:    func(v, other provision.Volume) { m.Mislead(v.Device, other.Device) },
+		Scramble:   func(v provision.Volume) { m.WritePartition(v.Device, "no signature at all") },
+		Formats:    func(string) int { return n.mkfs.made },
+		Write:      func(v provision.Volume, text string) { m.WritePartition(v.Device, text) },
+		Read:       func(v provision.Volume, bytes int) string { return m.ReadPartition(v.Device, bytes) },
+		Twin: func(provision.Volume) func() {
+			m.Pull("nvme0n1")
+			m.Plug(devicetest.Disk("nvme0n1", "eui.c", diskSize+123*512), m.Medium("sdb").Copy())
+			return func() { m.Pull("nvme0n1") }
+		},
+		Away: func() func() {
+			medium := m.Pull("sdb")
+			return func() { m.Plug(devicetest.Disk("sdb", "naa.b", diskSize+123*512), medium) }
+		},
+	}
 }

@@ -35,6 +35,30 @@ func TestConformanceOnPlayedZFS(t *testing.T) { conformance.Run(t, harness) }
 
 func TestConformanceOfSnapshotsOnPlayedZFS(t *testing.T) { conformance.RunSnapshots(t, harness) }
 
+func TestPlayedZFSTellsWhoIsWho(t *testing.T) {
+	start := func(t *testing.T) conformance.Harness {
+		host := newHost()
+		h := harnessOf(t, host)
+		h.Twin = func(v provision.Volume) func() {
+			copied(host, volumes+v.ID, "other/berth-volumes/"+v.ID)
+			return func() {
+				host.Edit(func(zpools map[string]*zfstest.Zpool) { delete(zpools["other"].Datasets, "other/berth-volumes/"+v.ID) })
+			}
+		}
+		h.Away = func() func() {
+			var away *zfstest.Zpool
+			host.Edit(func(zpools map[string]*zfstest.Zpool) {
+				away = zpools["tank"]
+				delete(zpools, "tank")
+			})
+			return func() { host.Edit(func(zpools map[string]*zfstest.Zpool) { zpools["tank"] = away }) }
+		}
+		return h
+	}
+	conformance.RunTwins(t, start)
+	conformance.RunAway(t, start)
+}
+
 func harness(t *testing.T) conformance.Harness { return harnessOf(t, newHost()) }
 
 func harnessOf(t *testing.T, host *zfstest.Host) conformance.Harness {

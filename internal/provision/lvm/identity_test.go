@@ -1,0 +1,113 @@
+package lvm_test
+
+import (
+	"context"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+
+	"berth.dev/berth/internal/provision"
+	"berth.dev/berth/internal/provision/conformance"
+	"berth.dev/berth/internal/provision/lvm/lvmtest"
+	"berth.dev/berth/internal/run"
+)
+
+// identities are harnesses over a thick and a thin pool with what disturbs who is who.
+func identities() map[string]func(*testing.T) conformance.Harness {
+	starts := map[string]func(*testing.T) conformance.Harness{}
+	for name, pool := range map[string]provision.PoolRef{"thick": vg, "thin": thin} {
+		starts[name] = func(t *testing.T) conformance.Harness {
+			host := lvmtest.NewHost(map[string]int64{vg.Name: 210})
+			host.AddThinPool(vg.Name, "pool", 100)
+			h := harness(t, host, pool)
+			h.Twin = func(v provision.Volume) func() {
+				putGroup(host, "vgclone", "vgclone", "clone", "/dev/sdz", v.ID)
+				return func() { drop(host, "vgclone") }
+			}
+			h.Namesake = func(id string) func() {
+				putGroup(host, "a-first", vg.Name, "other-node", "/dev/sdz", id)
+				return func() { drop(host, "a-first") }
+			}
+			h.Away = func() func() {
+				away := drop(host, vg.Name)
+				return func() {
+					host.Edit(func(groups map[string]*lvmtest.Group) string { groups[vg.Name] = away; return away.Device })
+				}
+			}
+			return h
+		}
+	}
+	return starts
+}
+
+func drop(host *lvmtest.Host, key string) (g *lvmtest.Group) {
+	host.Edit(func(groups map[string]*lvmtest.Group) string {
+		g = groups[key]
+		delete(groups, key)
+		return g.Device
+	})
+	return g
+}
+
+func TestPlayedLVMTellsWhoIsWho(t *testing.T) {
+	for name, start := range identities() {
+		t.Run(name, func(t *testing.T) {
+			conformance.RunTwins(t, start)
+			conformance.RunNamesakes(t, start)
+			conformance.RunAway(t, start)
+		})
+	}
+}
+
+// recorder notes the arguments of all commands.
+type recorder struct {
+	run.Runner
+	mu   sync.Mutex
+	args [][]string
+}
+
+func (r *recorder) note(c run.Command) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.args = append(r.args, c.Args)
+}
+
+func (r *recorder) Query(ctx context.Context, c run.Command) ([]byte, error) {
+	r.note(c)
+	return r.Runner.Query(ctx, c)
+}
+
+func (r *recorder) Change(c run.Command) ([]byte, error) {
+	r.note(c)
+	return r.Runner.Change(c)
+}
+
+func (r *recorder) taken() [][]string {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return slices.Clone(r.args)
+}
+
+func TestLVMIsNotToldToReadWhatPodsWrite(t *testing.T) {
+	host := lvmtest.NewHost(map[string]int64{vg.Name: 100})
+	host.Attach("loop5", published)
+	host.Settings.GlobalFilter = []string{"r|^/dev/drbd|"}
+	_, c := counted(host)
+	recorded := &recorder{Runner: c.Runner}
+	c.Runner = recorded
+	p, _ := start(t, c)
+	create(t, p, request("pvc-1", 8))
+	if _, err := p.Expand(t.Context(), provision.ExpandRequest{ID: "pvc-1", Size: 16 * unit}); err != nil {
+		t.Error(err)
+	}
+	if err := p.Delete(t.Context(), "pvc-1"); err != nil {
+		t.Error(err)
+	}
+	settle(t, p)
+	for _, args := range recorded.taken() {
+		if args[0] != "lvmconfig" && (!strings.Contains(args[2], "devices/filter=[") || !strings.Contains(args[2], "^/dev/loop5$") || strings.Contains(args[2], "global_filter")) {
+			t.Errorf("%v", args)
+		}
+	}
+}
