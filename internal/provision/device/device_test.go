@@ -166,7 +166,10 @@ func playedDisks(t *testing.T) conformance.Harness {
 		Twin: func(provision.Volume) func() {
 			m.Pull("nvme0n1")
 			m.Plug(devicetest.Disk("nvme0n1", "eui.c", diskSize+123*512), m.Medium("sdb").Copy())
-			return func() { m.Pull("nvme0n1") }
+			return func() {
+				m.Pull("nvme0n1")
+				m.Plug(devicetest.Disk("nvme0n1", "eui.c", diskSize), devicetest.NewMedium())
+			}
 		},
 		Away: func() func() {
 			medium := m.Pull("sdb")

@@ -99,6 +99,13 @@ func (s *state) pools() []provision.Pool {
 			pools = append(pools, d.report())
 		}
 	}
+	for _, p := range pools {
+		for i, v := range p.Volumes {
+			if _, err := s.holder(v.ID); errors.Is(err, provision.ErrConflict) {
+				p.Volumes[i].Problem = err.Error()
+			}
+		}
+	}
 	return pools
 }
 
@@ -107,6 +114,11 @@ func (s *state) pools() []provision.Pool {
 func (s *state) find(id string) (found disk, err error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
+	return s.holder(id)
+}
+
+// holder is find for who holds the state's lock.
+func (s *state) holder(id string) (found disk, err error) {
 	for _, name := range slices.Sorted(maps.Keys(s.disks)) {
 		d := s.disks[name]
 		if r := d.holds(); r == nil || r.id != id {
