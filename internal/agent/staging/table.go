@@ -21,17 +21,22 @@ func KernelMounts(v provision.Volume) ([]string, error) {
 	if provision.IsDataset(v.Device) {
 		return mountpoints(func(line *mountinfo.Info) bool { return line.FSType == provision.Dataset && line.Source == v.Device })
 	}
-	number, err := blockdev.Number(v.Device)
-	if errors.Is(err, fs.ErrNotExist) {
-		return nil, fmt.Errorf("%w: device %s", provision.ErrNotFound, v.Device)
-	}
-	if err == nil && !v.Identity.IsZvol() {
-		err = blockdev.Leads(v.Device, v.Identity)
-	}
+	number, err := deviceNumber(v)
 	if err != nil {
 		return nil, fmt.Errorf("identifying device %s: %w", v.Device, err)
 	}
 	return mountpoints(func(line *mountinfo.Info) bool { return shows(line, number) })
+}
+
+func deviceNumber(v provision.Volume) (uint64, error) {
+	if !v.Identity.IsZvol() {
+		return blockdev.Find(v.Device, v.Identity)
+	}
+	number, err := blockdev.Number(v.Device)
+	if errors.Is(err, fs.ErrNotExist) {
+		return 0, fmt.Errorf("%w: device %s", provision.ErrNotFound, v.Device)
+	}
+	return number, err
 }
 
 func mountpoints(of func(*mountinfo.Info) bool) ([]string, error) {

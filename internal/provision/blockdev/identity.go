@@ -46,6 +46,36 @@ func Leads(path string, is provision.Identity) error {
 	return compare(path, got, err, is)
 }
 
+// Find returns the number of the device of an identity: where a path leads, or wherever else the
+// kernel has it; ErrNotFound if it has none. It opens nothing, as Leads does not.
+func Find(path string, is provision.Identity) (uint64, error) {
+	if n, err := Number(path); err == nil && Leads(path, is) == nil {
+		return n, nil
+	}
+	return find(deviceDir, is)
+}
+
+func find(dir string, is provision.Identity) (uint64, error) {
+	if is == "" {
+		return 0, fmt.Errorf("%w: it is not known which device it is", provision.ErrUnavailable)
+	}
+	entries, err := os.ReadDir(dir)
+	if err != nil {
+		return 0, fmt.Errorf("%w: listing block devices: %w", provision.ErrUnavailable, err)
+	}
+	for _, e := range entries {
+		var major, minor uint32
+		if _, err := fmt.Sscanf(e.Name(), "%d:%d", &major, &minor); err != nil {
+			continue
+		}
+		n := unix.Mkdev(major, minor)
+		if got, err := identify(dir, n); err == nil && got == is {
+			return n, nil
+		}
+	}
+	return 0, fmt.Errorf("%w: there is no device %s", provision.ErrNotFound, is)
+}
+
 func compare(path string, got provision.Identity, err error, is provision.Identity) error {
 	switch {
 	case errors.Is(err, os.ErrNotExist):

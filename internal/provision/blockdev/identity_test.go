@@ -63,6 +63,19 @@ func TestADeviceIsWhatTheKernelSaysOfItsNumber(t *testing.T) {
 			}
 		})
 	}
+	for _, is := range []provision.Identity{provision.MappedIdentity("vg0-pvc--a", "LVM-group1volume1"), provision.PartitionIdentity("7", "naa.5000 x", 1<<20, 4<<20)} {
+		n, err := find(dir, is)
+		if got, _ := identify(dir, n); err != nil || got != is {
+			t.Errorf("%s is found at %d, which is %s: %v", is, n, got, err)
+		}
+	}
+	for is, class := range map[provision.Identity]error{
+		"": provision.ErrUnavailable, provision.MappedIdentity("vg0-pvc--a", "LVM-group1volume2"): provision.ErrNotFound,
+	} {
+		if n, err := find(dir, is); !errors.Is(err, class) {
+			t.Errorf("%q is found at %d, %v, want %v", is, n, err, class)
+		}
+	}
 	if got, err := identify(dir, unix.Mkdev(253, 9)); !errors.Is(err, os.ErrNotExist) {
 		t.Errorf("a number that no device bears is %q, %v", got, err)
 	}

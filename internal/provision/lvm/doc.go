@@ -103,6 +103,14 @@
 // then. How much was overwritten is recorded in a tag from time to time, and a restart goes
 // on behind that; what fails is kept and tried again.
 //
+// # Device nodes
+//
+// A node proves nothing. In a container LVM makes the nodes itself, and the machine's LVM, which
+// leaves that to udev, does not take them away when it deactivates a volume: such a node leads
+// to nothing, or to what bears the number next. What is used is the device of the name and the
+// UUID that LVM reported, proved on the open device. A node that leads elsewhere is made anew, by
+// activating the volume or else by telling LVM to make its nodes.
+//
 // # Failure
 //
 // Nothing is decided by the text of an LVM message. When a change fails, the group

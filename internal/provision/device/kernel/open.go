@@ -49,7 +49,24 @@ func (k Disks) open(name string, flags int) (*file, error) {
 	if err != nil {
 		return nil, err
 	}
+	if err := k.proved(f, name); err != nil {
+		f.Close()
+		return nil, err
+	}
 	return &file{f}, nil
+}
+
+// proved returns nil if what is open is the kernel's device of a name, wherever its node led.
+func (k Disks) proved(f blockdev.File, name string) error {
+	var st unix.Stat_t
+	if err := unix.Fstat(f.Fd(), &st); err != nil {
+		return fmt.Errorf("looking at what is open: %w", err)
+	}
+	number := fmt.Sprintf("%d:%d", unix.Major(st.Rdev), unix.Minor(st.Rdev))
+	if is := attributes(filepath.Join(k.root, "/sys/class/block", name)).text("dev"); is != number {
+		return fmt.Errorf("the node of %s leads to device %s, and it is %q", name, number, is)
+	}
+	return nil
 }
 
 const (
