@@ -13,7 +13,7 @@ import (
 )
 
 // SelectedNode is the annotation by which a scheduler gives a claim its node.
-const SelectedNode = "volume.kubernetes.io/selected-node"
+const SelectedNode = volumes.SelectedNode
 
 // claim is a claim of one of Berth's classes, as large as its volume will be: a
 // filesystem may need more than was asked for. The error is that there will be

@@ -71,6 +71,11 @@ func (a *attempt) run(ctx context.Context) (*v1alpha1.Volume, error) {
 		if err := a.check(v); err != nil {
 			return nil, err
 		}
+		for _, replica := range v.Spec.Replicas {
+			if err := a.follow(ctx, replica.Node); err != nil {
+				return nil, err
+			}
+		}
 		if !a.wellPlaced(v) {
 			v, err = a.replace(ctx, v)
 			continue

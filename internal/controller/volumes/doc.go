@@ -32,6 +32,7 @@
 //
 // A volume with a source goes into the pool that has the source, or nowhere. The
 // source is looked up when the volume is placed and not again: once the node has
-// answered, the volume does not need it. Only CreateVolume makes such a volume; what
+// answered, the volume does not need it. Where a scheduler that knows of no sources has chosen another
+// node, the volume is made beside its source all the same, and the scheduler follows. Only CreateVolume makes such a volume; what
 // a scheduler has reserved without the source is a conflict and never passes for it.
 package volumes

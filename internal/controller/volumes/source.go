@@ -53,9 +53,11 @@ func (a *attempt) resolve(ctx context.Context) error {
 			return err
 		}
 	}
-	a.bytes, err = o.size(a.request.Size)
+	if a.bytes, err = o.size(a.request.Size); err != nil {
+		return err
+	}
 	a.origin = o
-	return err
+	return a.follow(ctx, o.at.node)
 }
 
 func (a *attempt) snapshot(ctx context.Context, name string) (*origin, error) {
