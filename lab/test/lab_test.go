@@ -29,7 +29,6 @@ func TestLab(t *testing.T) {
 	t.Run("a disconnected node is lost and comes back", func(t *testing.T) { testLoss(t, l.in(t), "cut", "heal") })
 	t.Run("a node that crashed is lost and comes back", func(t *testing.T) { testCrash(t, l.in(t)) })
 	t.Run("a killed component is started again", func(t *testing.T) { testComponent(t, l.in(t)) })
-	t.Run("the API server goes back to a backup", func(t *testing.T) { testRestore(t, l.in(t)) })
 
 	before := l.status()
 	l.do("down")

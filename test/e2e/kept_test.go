@@ -13,9 +13,9 @@ import (
 	"berth.dev/berth/test/cluster"
 )
 
-// kept is a volume whose bytes must stay: a payload of sixteen mebibytes that is written
-// once, which on a raw device is all of it, and on a filesystem a log that a pod
-// goes on writing.
+// kept is a volume whose bytes must stay: a payload that is written at once, which on a
+// raw device of sixteen mebibytes is all of it, and on a filesystem a log that a pod goes
+// on writing.
 type kept struct {
 	claim *corev1.PersistentVolumeClaim
 	pod   *corev1.Pod // the last that used it
@@ -25,8 +25,6 @@ type kept struct {
 	lines       int    // of the log that were written out, at least
 }
 
-const payload = 16 << 20
-
 // keep writes a volume's payload, through a pod that goes on writing its log.
 func (b *bench) keep(claim *corev1.PersistentVolumeClaim, opts ...cluster.PodOption) *kept {
 	b.Helper()
@@ -34,9 +32,15 @@ func (b *bench) keep(claim *corev1.PersistentVolumeClaim, opts ...cluster.PodOpt
 	k.pod = b.run(claim.Name, claim, append(opts, writing(claim), cluster.OnNode(thinNode), cluster.Steadfast)...)
 	k.name = b.volumeOf(claim).Name
 	k.group = b.groupOf(k.name)
-	b.sh(k.pod, fmt.Sprintf("dd if=/dev/urandom of=%s bs=1M count=%d conv=fsync,notrunc 2>/dev/null", k.path(), payload>>20))
-	k.sum = b.sum(k.pod, k)
+	b.fill(k, 16)
 	return k
+}
+
+// fill writes a volume's payload.
+func (b *bench) fill(k *kept, mebibytes int) {
+	b.Helper()
+	b.sh(k.pod, fmt.Sprintf("dd if=/dev/urandom of=%s bs=1M count=%d conv=fsync,notrunc 2>/dev/null", k.path(), mebibytes))
+	k.sum = b.sum(k.pod, k)
 }
 
 // path of the payload in a pod.

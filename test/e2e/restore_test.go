@@ -3,7 +3,9 @@
 package e2e
 
 import (
+	"maps"
 	"path/filepath"
+	"slices"
 	"testing"
 	"time"
 
@@ -114,7 +116,7 @@ func (r *restored) changesAfter() {
 	r.kept["latest"] = r.latest
 	r.resize(r.grown.claim, "128Mi")
 	r.must(cluster.Await(r.within(), r.Cluster, r.grown.claim, "128Mi", cluster.HasCapacity("128Mi")), "growing")
-	r.sh(r.grown.pod, "dd if=/dev/urandom of=/data/more bs=1M count=70 2>/dev/null; sync") // more than it could have held
+	r.fill(r.grown, 70) // more than it could have held
 
 	for _, k := range r.all() {
 		r.readsAll(k.pod, k)
@@ -127,11 +129,7 @@ func (r *restored) changesAfter() {
 
 // all are the volumes whose data must be there.
 func (r *restored) all() []*kept {
-	all := r.inBackup
-	for _, k := range r.kept {
-		all = append(all, k)
-	}
-	return all
+	return slices.AppendSeq(slices.Clone(r.inBackup), maps.Values(r.kept))
 }
 
 // names of the volumes that the backup knows nothing of.
