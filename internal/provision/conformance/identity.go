@@ -65,6 +65,9 @@ func RunAway(t *testing.T, start func(*testing.T) Harness) {
 		wantError(t, err, provision.ErrPoolMissing)
 		back()
 		f.Provisioner = f.Restart()
+		again, err := f.Provisioner.Get(t.Context(), v.ID)
+		wantError(t, err, nil)
+		v.Identity = again.Identity // the kernel counts a disk that is plugged in anew as another one
 		f.holds(t, v)
 		f.delete(t, 1)
 	})
