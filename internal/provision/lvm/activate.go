@@ -59,9 +59,14 @@ func (p *Provisioner) activateLocked(name string, ids ...string) error {
 	p.state.with(name, func(g *group) { all = g.poolsOf(ids...) })
 	p.look(name, all...) // an administrator may have deactivated one, which is no change of the group
 	p.state.with(name, func(g *group) { idle = g.idle(all...) })
+	var lacking error
+	if len(all) > 0 {
+		lacking = p.provide(poolTarget)
+	}
 	p.begin(name)
 	_, err := p.change(p.config.activateCommand(name, slices.Concat(idle, ids)...))
 	p.end(name)
+	err = explained(err, lacking)
 	if err == nil {
 		p.state.with(name, func(g *group) { g.activated(ids, idle) })
 	}

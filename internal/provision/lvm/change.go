@@ -167,6 +167,9 @@ func (p *Provisioner) learnt(c change, size int64, before uint64) {
 			p.state.noticed(g)
 		}
 		g.seqno = max(g.seqno, seqno)
+		if g.area.spend(); g.area.crowded() != "" {
+			p.state.noticed(g)
+		}
 		g.own = p.state.clock.Now()
 		g.tell()
 	})

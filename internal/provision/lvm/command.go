@@ -15,8 +15,14 @@ import (
 // LVM checks the metadata of a thin pool when it activates one. That the check takes the
 // kernel's mark off metadata which was found sound is LVM's default, and not that of all
 // distributions: Debian's LVM leaves it, and the pool read-only for ever.
+//
+// LVM's archive has the whole text of a group before each change, for a month: with volumes
+// that come and go it would fill the machine's disk. The backup, which is the text as it is
+// now, is kept, and so is the archive of what people change. A shorter time to keep files
+// would apply to those of people, too.
 func (c Config) settings() string {
 	s := "report{compact_output=0 list_item_separator=\",\"} global{thin_check_options=[\"-q\",\"--clear-needs-check-flag\"]}"
+	s += " backup{archive=0}"
 	if !c.Udev {
 		s += " activation{udev_sync=0 udev_rules=0 monitoring=0} devices{obtain_device_list_from_udev=0}"
 	}

@@ -13,12 +13,12 @@ import (
 // Nobody says yes to LVM, which asks before it takes a disk that bears a signature: no
 // answer means no.
 func (c Config) makeGroupCommand(group string, nodes []string) run.Command {
-	return c.command("vgcreate", append([]string{"--addtag", tagManaged + group, group}, nodes...)...)
+	return c.command("vgcreate", append([]string{"--metadatasize", bytes(ampleArea), "--addtag", tagManaged + group, group}, nodes...)...)
 }
 
 // growGroupCommand adds disks to a volume group, likewise.
 func (c Config) growGroupCommand(group string, nodes []string) run.Command {
-	return c.command("vgextend", append([]string{group}, nodes...)...)
+	return c.command("vgextend", append([]string{"--metadatasize", bytes(ampleArea), group}, nodes...)...)
 }
 
 // makePoolCommand makes a thin pool. What it hands out is zeroed first.

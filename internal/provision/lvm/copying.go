@@ -201,21 +201,11 @@ func (p *Provisioner) drop(name, id string) change {
 	return c
 }
 
-// cowTarget is the device mapper's name for the target of copy-on-write snapshots.
-const cowTarget = "snapshot"
-
 // cowable returns why the kernel can take no copy-on-write snapshot for a copy that is not
-// there yet, if it cannot. To ask has the kernel load the module: from within a container
-// LVM could not.
+// there yet, if it cannot.
 func (p *Provisioner) cowable(id string) error {
 	if p.state.holds(id) {
 		return nil
 	}
-	switch able, err := p.config.Devices.Provides(cowTarget); {
-	case err != nil:
-		return fmt.Errorf("%w: asking the kernel whether it can take snapshots of thick volumes: %w", provision.ErrUnavailable, err)
-	case !able:
-		return fmt.Errorf("%w: the node's kernel takes no snapshots of thick volumes: load its module dm-snapshot (modprobe dm-snapshot)", provision.ErrUnavailable)
-	}
-	return nil
+	return p.provide(cowTarget)
 }

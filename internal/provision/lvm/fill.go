@@ -75,9 +75,11 @@ func (p *Provisioner) rouse(name, thin string) error {
 	if !asleep {
 		return nil
 	}
+	lacking := p.provide(poolTarget)
 	p.begin(name)
 	_, err := p.change(p.config.activateCommand(name, thin))
 	p.end(name)
+	err = explained(err, lacking)
 	p.look(name, thin)
 	p.state.onPool(name, thin, func(pool *thinPool) {
 		pool.active = err == nil
@@ -97,13 +99,21 @@ func (p *Provisioner) refuse(name string, err error, pools ...string) {
 	for _, thin := range pools {
 		p.state.onPool(name, thin, func(pool *thinPool) {
 			if pool.asleep() {
-				pool.active, pool.refused = false, err.Error()
+				pool.active, pool.refused = false, refusal(name+"/"+thin, err)
 			}
 		})
 	}
 	if len(pools) > 0 {
 		p.signal()
 	}
+}
+
+// refusal says why a thin pool could not be activated, and what may help.
+func refusal(pool string, err error) string {
+	if errors.Is(err, errNoTarget) {
+		return "the thin pool cannot be activated: " + err.Error()
+	}
+	return "the thin pool cannot be activated (if its check finds damage, repair it: lvconvert --repair " + pool + "): " + err.Error()
 }
 
 // rouseRefused tries again to activate what could not be, behind its caller's back: nothing

@@ -1,6 +1,7 @@
 package lvm
 
 import (
+	"cmp"
 	"fmt"
 	"maps"
 	"slices"
@@ -20,6 +21,8 @@ type group struct {
 	unit, total, foreign int64
 	// managed says that Berth made the group and may let it grow.
 	managed bool
+	// area is where LVM keeps what it knows of the group.
+	area area
 	// problem is empty, or why nothing new may be placed here.
 	problem string
 	// missing is set when LVM no longer reports a group that holds volumes. They
@@ -156,7 +159,7 @@ func (g *group) damage(id string) string {
 // with an empty name.
 func (g *group) pool(thin string, now time.Time) provision.Pool {
 	p := g.figures(thin)
-	p.Problem = g.poolTrouble(thin, now)
+	p.Problem = cmp.Or(g.poolTrouble(thin, now), g.area.crowded())
 	for _, id := range slices.Sorted(maps.Keys(g.volumes)) {
 		if g.volumes[id].pool == thin {
 			p.Volumes = append(p.Volumes, g.view(id))

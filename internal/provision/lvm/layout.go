@@ -86,7 +86,7 @@ func (p *thinPool) unfit(name string) string {
 	case p.suspended:
 		return suspendedPool(name)
 	case p.refused != "":
-		return "it cannot be activated: " + p.refused
+		return p.refused
 	case p.kernel.mode == modeOutOfData:
 		return outOfData.trouble(name)
 	}

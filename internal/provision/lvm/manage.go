@@ -16,6 +16,8 @@ var _ provision.Manager = (*Provisioner)(nil)
 type step struct {
 	// Outcome is what is told when the step is taken, or when there is none.
 	provision.Outcome
+	// target of the device mapper that it needs, if not every kernel has that loaded.
+	target string
 	// disks that are taken for it.
 	disks []string
 	// command takes the step, with the nodes of the disks; nil if nothing is to be done.
@@ -140,9 +142,14 @@ func (p *Provisioner) reread(ctx context.Context, name string) error {
 
 // take takes a step and learns what came of it, also when it failed.
 func (p *Provisioner) take(ctx context.Context, name string, s step, nodes []string) error {
+	var lacking error
+	if s.target != "" {
+		lacking = p.provide(s.target)
+	}
 	p.begin(name)
 	_, err := p.change(s.command(p.config, nodes))
 	p.end(name)
+	err = explained(err, lacking)
 	p.refresh(ctx, name)
 	if err != nil {
 		p.resume(name)

@@ -50,6 +50,9 @@ func (g *group) planCreate(r provision.CreateRequest, now time.Time) (done bool,
 	if _, err := g.source(r); err != nil {
 		return false, 0, err
 	}
+	if err := g.admitsRecord(); err != nil {
+		return false, 0, err
+	}
 	size = g.round(r.Size)
 	return false, size, r.Limits.Admit(g.figures(thin), size+g.besides(r.ID, r.Source.Volume))
 }

@@ -74,7 +74,7 @@ func (g *group) planMake(w provision.PoolWish) step {
 			w.Pool.Name, quantity.Bytes(l.takes()), g.name, quantity.Bytes(g.free("")))
 	}
 	s := stands(provision.PoolMade, "thin pool %s was made with %s", w.Pool.Name, quantity.Bytes(l.data))
-	s.command = func(c Config, _ []string) run.Command { return c.makePoolCommand(w.Pool.Name, l) }
+	s.target, s.command = poolTarget, func(c Config, _ []string) run.Command { return c.makePoolCommand(w.Pool.Name, l) }
 	return s
 }
 

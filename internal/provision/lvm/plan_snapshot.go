@@ -31,7 +31,7 @@ func (g *group) planSnapshot(r provision.SnapshotRequest, now time.Time) (done b
 		return false, 0, fmt.Errorf("%w: snapshot %s was deleted, and what it left in volume group %s is being wiped", provision.ErrUnavailable, r.ID, g.name)
 	}
 	room := v.size + g.besides(r.ID, r.Volume)
-	return false, v.size, cmp.Or(g.readable(r.Volume), g.usable(v.pool, now), r.Limits.Admit(g.figures(v.pool), room))
+	return false, v.size, cmp.Or(g.readable(r.Volume), g.usable(v.pool, now), g.admitsRecord(), r.Limits.Admit(g.figures(v.pool), room))
 }
 
 // source returns what a volume is to begin as, or why it cannot; nothing for one that

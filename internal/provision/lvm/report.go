@@ -9,7 +9,8 @@ import (
 
 // The columns of each section of a full report that are read.
 const (
-	groupColumns  = "vg_name,vg_uuid,vg_seqno,vg_extent_size,vg_extent_count,vg_free_count,vg_missing_pv_count,vg_exported,vg_tags"
+	groupColumns  = "vg_name,vg_uuid,vg_seqno,vg_extent_size,vg_extent_count,vg_free_count,vg_missing_pv_count,vg_exported,vg_tags," + areaColumns
+	areaColumns   = "vg_mda_size,vg_mda_free"
 	deviceColumns = "pv_name"
 	volumeColumns = "lv_uuid," + "lv_name,lv_size,lv_tags,lv_active_locally,lv_suspended,lv_device_open,lv_health_status,lv_attr,lv_layout,pool_lv,origin"
 )
@@ -45,6 +46,7 @@ type section struct {
 		Missing    number `json:"vg_missing_pv_count"`
 		Exported   number `json:"vg_exported"`
 		Tags       string `json:"vg_tags"`
+		area
 	} `json:"vg"`
 	PV []struct {
 		Name string `json:"pv_name"`
@@ -117,6 +119,7 @@ func (s section) group() (*group, error) {
 		pending: map[string]*pending{}, uuids: map[string]string{},
 	}
 	g.managed = managed(vg.Name, vg.Tags)
+	g.area = vg.area
 	g.foreign = int64((vg.Extents - vg.Free) * vg.ExtentSize)
 	g.sort(s.LV)
 	for _, pv := range s.PV {

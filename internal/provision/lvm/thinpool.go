@@ -28,7 +28,7 @@ type thinPool struct {
 	// kernel is what the kernel said last, told what it said when a change was signalled
 	// last.
 	kernel, told thinStatus
-	// refused is empty, or why the pool could not be activated; until it is or others changed
+	// refused is empty, or says that the pool could not be activated and why; until it is or others changed
 	// the group, as a repair does.
 	refused string
 }
@@ -96,7 +96,7 @@ func (g *group) poolTrouble(thin string, now time.Time) string {
 	case !p.zeroing:
 		return "what deleted volumes held could be read from new ones, for the thin pool gives out blocks unzeroed: turn zeroing on (lvchange --zero y " + name + ")"
 	case p.refused != "":
-		return "the thin pool cannot be activated (if its check finds damage, repair it: lvconvert --repair " + name + "): " + p.refused
+		return p.refused
 	default:
 		return p.kernel.trouble(name)
 	}

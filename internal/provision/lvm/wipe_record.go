@@ -15,7 +15,17 @@ func (p *Provisioner) wiped(ctx context.Context, name, id string, recorded int64
 		if !lasts || !marks.Due(done, p.config.Now()) {
 			return nil
 		}
-		return p.carryOut(ctx, p.wipedChange(name, id, done))
+		err := p.carryOut(ctx, p.wipedChange(name, id, done))
+		if err == nil {
+			recorded = done
+		}
+		if err == nil || done < recorded || ctx.Err() != nil {
+			return err // a record that says more than is done must not stay
+		}
+		// Without the record a restart wipes more than it must. To end here would wipe the same
+		// again and again, and never free what the record lacks room for.
+		_, err = p.remnant(name, id)
+		return err
 	}
 }
 

@@ -24,6 +24,7 @@ type arguments struct {
 var valued = []string{
 	"--config", "--reportformat", "--units", "--configreport", "-o", "--wipesignatures", "--zero", "--size", "--name", "--addtag", "--activate",
 	"--type", "--thinpool", "--virtualsize", "--permission", "--setactivationskip", "--poolmetadatasize", "--chunksize",
+	"--metadatasize",
 }
 
 func parse(args []string) (a arguments) {
@@ -92,6 +93,8 @@ type failure func(format string, args ...any) ([]byte, error)
 func (h *Host) create(a arguments, fail failure) ([]byte, error) {
 	g, name := h.groups[a.operands[0]], a.flags["--name"]
 	switch _, pool := a.flags["--thinpool"]; {
+	case a.flags["--type"] == "thin-pool" && h.lacks("thin-pool") != "":
+		return fail("%s", h.lacks("thin-pool"))
 	case a.flags["--type"] == "thin-pool":
 		return h.createPool(g, a, fail)
 	case a.flags["--type"] == "thin" && !pool:
@@ -137,6 +140,9 @@ func (h *Host) edit(operation string, a arguments, fail failure) ([]byte, error)
 				return fail("extending %s: %v", operand, err)
 			}
 		case "lvchange":
+			if lacks := h.lacks("thin-pool"); lacks != "" && a.flags["--activate"] == "y" && (v.Pool != "" || v.Thin != nil) {
+				return fail("%s", lacks)
+			}
 			g.check(id, a)
 			was := v.Active
 			written, err := v.change(a)
@@ -271,7 +277,8 @@ func (g *Group) section() map[string]any {
 			"vg_name": g.Name, "vg_uuid": g.uuid(), "vg_seqno": text(int64(g.Seqno)), //nolint:gosec // small
 			"vg_extent_size": text(Unit), "vg_extent_count": text(g.Extents), "vg_free_count": text(g.free()),
 			"vg_missing_pv_count": text(int64(g.Missing)), "vg_exported": bit(g.Exported),
-			"vg_tags": strings.Join(g.Tags, ","),
+			"vg_tags":     strings.Join(g.Tags, ","),
+			"vg_mda_size": text(g.AreaSize), "vg_mda_free": text(g.AreaFree),
 		}},
 		"pv": g.devices(),
 		"lv": lvs, "pvseg": []any{}, "seg": []any{},

@@ -91,17 +91,30 @@ func (g *Group) size(v *Volume) int64 {
 // Presence of a type of target in the kernel.
 type Presence int
 
-// What the kernel says of a type of target; it is there unless it is said to be missing.
+// What the kernel says of a type of target; it is there unless it is said to be missing, or
+// not to be loaded until the kernel is asked for it: LVM, in a container, cannot load it.
 const (
 	Present Presence = iota
 	Missing
+	Unloaded
 )
 
 // Provides implements lvm.Devices.
 func (h *Host) Provides(target string) (bool, error) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
+	if h.Targets[target] == Unloaded {
+		h.Targets[target] = Present
+	}
 	return h.Targets[target] == Present, nil
+}
+
+// lacks is LVM's word for a target that the kernel has not loaded; empty if it has.
+func (h *Host) lacks(target string) string {
+	if h.Targets[target] == Present {
+		return ""
+	}
+	return target + ": Required device-mapper target(s) not detected in your kernel."
 }
 
 // PutForeignCow makes a copy-on-write snapshot that bears no tag.

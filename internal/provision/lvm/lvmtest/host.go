@@ -59,6 +59,8 @@ type Group struct {
 	// Tags of the group, and More devices than the first.
 	Tags, More []string
 	Volumes    map[string]*Volume
+	// AreaSize of LVM's metadata of the group and what of it is AreaFree; 0 if it is not told.
+	AreaSize, AreaFree int64
 	// content of its disk, by the place of each byte; zeros are left out.
 	content map[int64]byte
 }
