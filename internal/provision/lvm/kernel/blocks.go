@@ -115,6 +115,9 @@ func partitionName(dir string) (string, error) {
 	return "", nil
 }
 
+// unknown stands for the device that a loop device leads to which cannot be asked.
+const unknown = "that cannot be told"
+
 // leadsTo returns what a loop device leads to, and the kernel's name of that if it is a block
 // device; nothing for one that leads nowhere.
 func leadsTo(sys, dir string, backing func(string) (uint64, error)) (path, over string, err error) {
@@ -129,8 +132,10 @@ func leadsTo(sys, dir string, backing func(string) (uint64, error)) (path, over 
 	switch {
 	case errors.Is(err, unix.ENXIO): // it leads nowhere since
 		return "", "", nil
-	case err != nil || n == 0:
-		return path, "", err
+	case err != nil: // it may be anybody's
+		return path, unknown, nil
+	case n == 0:
+		return path, "", nil
 	}
 	if over, err = nameOf(sys, n); err != nil {
 		over = fmt.Sprintf("%d:%d", unix.Major(n), unix.Minor(n)) // which went

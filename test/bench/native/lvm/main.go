@@ -53,6 +53,7 @@ type command struct {
 }
 
 var commands = map[string]command{
+	"lvmconfig":  {func(arguments) error { return nil }, queryDelay, unix.LOCK_SH}, // nothing is set
 	"fullreport": {printReport, queryDelay, unix.LOCK_SH},
 	"vgs":        {printNames, queryDelay, unix.LOCK_SH},
 	"vgcreate":   {createGroup, changeDelay, unix.LOCK_EX},
