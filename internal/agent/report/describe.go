@@ -33,7 +33,7 @@ const (
 // Describe is the status of the node's StorageNode; the times of its conditions
 // are for the caller to set.
 func Describe(f Facts, s pools.Snapshot) v1alpha1.StorageNodeStatus {
-	described, leftOut := f.fitted(describePools(f, s))
+	described, leftOut := fitted(describePools(f, s), f.Expected, s)
 	return v1alpha1.StorageNodeStatus{
 		Pools: described, VolumesRevision: f.Revision,
 		Features: v1alpha1.AllFeatures(), Conditions: append(describeConditions(f, s), leftOut...),

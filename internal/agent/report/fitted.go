@@ -10,6 +10,7 @@ import (
 
 	"berth.dev/berth/api/v1alpha1"
 	"berth.dev/berth/internal/agent/entries"
+	"berth.dev/berth/internal/agent/pools"
 )
 
 // PoolsLeftOut is True while the node has more pools, or a pool serves more classes, than a
@@ -27,20 +28,19 @@ const (
 // fitted leaves out what the API server would refuse the whole report for: pools first that
 // hold nothing of Berth's, then those last in the order of their names. Nothing is placed in
 // what is left out, and the condition says so.
-func (f Facts) fitted(described []v1alpha1.Pool) ([]v1alpha1.Pool, []metav1.Condition) {
+func fitted(described []v1alpha1.Pool, expected []string, s pools.Snapshot) ([]v1alpha1.Pool, []metav1.Condition) {
 	var said []string
 	if n := len(described); n > maxPools {
-		holding := map[string]bool{}
-		for _, name := range f.Expected {
-			holding[name] = true
+		first := map[string]int{}
+		for _, name := range expected {
+			first[name] = -1
 		}
-		rank := func(p v1alpha1.Pool) int {
-			if holding[p.Name] || len(p.Inventory) > 0 {
-				return 0
+		for _, p := range s.Pools {
+			if len(p.Volumes)+len(p.Snapshots)+len(p.Wiping) > 0 {
+				first[p.Name] = -1
 			}
-			return 1
 		}
-		slices.SortStableFunc(described, func(a, b v1alpha1.Pool) int { return cmp.Compare(rank(a), rank(b)) })
+		slices.SortStableFunc(described, func(a, b v1alpha1.Pool) int { return cmp.Compare(first[a.Name], first[b.Name]) })
 		said = append(said, fmt.Sprintf("the node has %d pools, of which a report has place for %d; %s and others are left out", n, maxPools, described[maxPools].Name))
 		described = described[:maxPools]
 		slices.SortFunc(described, func(a, b v1alpha1.Pool) int { return compare(a.Name, b.Name) })

@@ -37,6 +37,8 @@ func TestOfTooManyPoolsThoseWithVolumesAreReportedAndTheConditionSaysSo(t *testi
 	last := len(s.Pools) - 1
 	s.Pools[last].Volumes = []provision.Volume{{ID: "pvc-1", Pool: s.Pools[last].PoolRef, Size: gib}}
 	f := facts([]v1alpha1.PoolClass{c}, storage("fast", "fast"))
+	// Its Volume accounts for it, and has not heard of it yet.
+	f.Accounted = map[replica]bool{{"pvc-1", s.Pools[last].Name}: true}
 	f.Expected = []string{s.Pools[last-1].Name, "vg-away"}
 	got := Describe(f, s)
 	has := func(name string) bool {

@@ -132,7 +132,7 @@ func TestProcessesOfThickCopiesOnRealLVM(t *testing.T) {
 }
 
 func TestTheKernelIsAskedForItsTargets(t *testing.T) {
-	for target, want := range map[string]bool{"snapshot": true, "linear": true, "no-such-target": false} {
+	for target, want := range map[string]bool{"snapshot": true, "thin-pool": true, "linear": true, "no-such-target": false} {
 		if got, err := (kernel.Devices{}).Provides(target); got != want || err != nil && !errors.Is(err, os.ErrNotExist) {
 			t.Errorf("%s: %t, %v", target, got, err)
 		}
