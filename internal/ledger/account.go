@@ -75,10 +75,11 @@ func (a *account) durable() bool {
 	return slices.ContainsFunc(a.links, (*volume).placed)
 }
 
-// superseded is whether a linked volume is charged on the node already.
+// superseded is whether a linked volume is charged on the node already, with what
+// can be used there.
 func (a *account) superseded(node string) bool {
 	return slices.ContainsFunc(a.links, func(v *volume) bool {
-		return slices.ContainsFunc(v.posted, func(p place) bool { return p.node == node })
+		return slices.ContainsFunc(v.posted, func(p place) bool { return p.node == node && !v.over(p) })
 	})
 }
 

@@ -16,7 +16,8 @@
 //
 //	Volume            the object says where its replicas are, or are to be
 //	PersistentVolume  where the Volume has not been seen
-//	remains           a Volume that went while its data may still be there
+//	remains           of a replica, or a Volume, that went: the node may be clearing
+//	                  it away, or its data may still be there
 //	hold              made by Reserve, in the name of pods
 //
 // A hold stands while a pod in flight holds it, or while the claim still names
@@ -55,8 +56,8 @@
 //   - What is Berth's and has no Volume is in the report's inventory, by owner. It
 //     counts unless a fact of that owner does.
 //   - A report bears the revision of the Volumes its sorting was based on. When a
-//     Volume goes before its replicas are gone, its facts remain until a report of
-//     that revision or a later one has spoken for what may be left.
+//     replica is gone, or its Volume went before it was, its fact remains until a
+//     report of that revision or a later one has spoken for what may be left.
 //
 // A pool that is missing from a report keeps its facts and offers nothing.
 //

@@ -13,6 +13,8 @@ type VolumeObject struct {
 	Class string
 	// Capacity that was asked for.
 	Capacity int64
+	// Revision of the object; 0 if it is not known.
+	Revision int64
 	// Replicas by node and pool, the union of what is wanted and what is
 	// reported.
 	Replicas []Replica
@@ -43,7 +45,8 @@ const (
 	Ready
 	// Refused: its node will not have more of it than Actual.
 	Refused
-	// Gone: nothing of it is left.
+	// Gone: nothing of it can be used again. Its node may be clearing it away still, and
+	// says so in its next report.
 	Gone
 )
 

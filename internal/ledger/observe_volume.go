@@ -6,14 +6,62 @@ import "slices"
 // data is; what was held for its claim on the same node passes over to it.
 func (l *Ledger) ObserveVolume(o VolumeObject) {
 	v := l.volume(o.Name)
+	l.remain(v, l.leaving(v, o))
 	v.present, v.claim, v.class, v.capacity = true, o.Claim, l.classID(o.Class), max(o.Capacity, 0)
 	before := v.live()
 	v.replicas = slices.Clone(o.Replicas)
 	if v.growth > 0 && !slices.Equal(before, v.live()) {
 		v.growth = 0
 	}
-	l.forget(v)
 	l.settleVolume(v)
+}
+
+// leaving are the remains of the replicas that are gone by now. What an earlier
+// Volume of the name has left is the new one's.
+func (l *Ledger) leaving(v *volume, o VolumeObject) []remain {
+	var leaving []remain
+	for i := range o.Replicas {
+		r := &o.Replicas[i]
+		at := place{r.Node, r.Pool}
+		if r.State != Gone || !slices.Contains(v.posted, at) {
+			continue
+		}
+		if k := slices.IndexFunc(v.remains, func(r remain) bool { return r.place == at }); k >= 0 {
+			left := v.remains[k]
+			left.over = true
+			leaving = append(leaving, left)
+		} else if l.unheard(r.Node, o.Revision) {
+			leaving = append(leaving, remain{l.stated(v, at), o.Revision, true})
+		}
+	}
+	return leaving
+}
+
+// unheard is whether the node's report is older than the revision.
+func (l *Ledger) unheard(node string, revision int64) bool {
+	n := l.nodes[node]
+	return n != nil && n.reported && n.generation > 0 && n.generation < revision
+}
+
+// stated is what the volume is charged at a place, to be charged on as it is.
+func (l *Ledger) stated(v *volume, at place) posting {
+	f := *l.nodes[at.node].book(at.pool).fact(v.owner)
+	f.stated = true
+	return posting{at, f}
+}
+
+// remain puts remains in the place of those that there were.
+func (l *Ledger) remain(v *volume, next []remain) {
+	for _, r := range v.remains {
+		delete(l.remains[r.node], v.owner.ID)
+	}
+	v.remains = next
+	for _, r := range next {
+		if l.remains[r.node] == nil {
+			l.remains[r.node] = map[string]bool{}
+		}
+		l.remains[r.node][v.owner.ID] = true
+	}
 }
 
 // ObserveVolumeGone takes in that a Volume is gone, at a revision (0 if that is
@@ -26,28 +74,25 @@ func (l *Ledger) ObserveVolumeGone(name string, revision int64) {
 		return
 	}
 	v.growth = 0
-	for _, p := range l.wanted(v) {
-		n := l.nodes[p.node]
-		if n != nil && n.reported && n.generation > 0 && n.generation < revision {
-			p.fact = *n.book(p.pool).fact(v.owner)
-			p.stated = true
-			v.remains = append(v.remains, remain{p, revision})
-			if l.remains[p.node] == nil {
-				l.remains[p.node] = map[string]bool{}
-			}
-			l.remains[p.node][name] = true
+	remains := slices.Clone(v.remains)
+	for _, at := range v.posted {
+		if !v.leaves(at) && l.unheard(at.node, revision) {
+			remains = append(remains, remain{l.stated(v, at), revision, false})
 		}
 	}
+	l.remain(v, remains)
 	v.present, v.replicas = false, nil
 	l.settleVolume(v)
 }
 
-// forget drops what remained of an earlier Volume of the same name.
-func (l *Ledger) forget(v *volume) {
-	for _, r := range v.remains {
-		delete(l.remains[r.node], v.owner.ID)
-	}
-	v.remains = nil
+// leaves is whether what is charged at a place is what remains there.
+func (v *volume) leaves(at place) bool {
+	return slices.ContainsFunc(v.remains, func(r remain) bool { return r.place == at })
+}
+
+// over is whether nothing at a place can be used again.
+func (v *volume) over(at place) bool {
+	return slices.ContainsFunc(v.remains, func(r remain) bool { return r.place == at && r.over })
 }
 
 // ObservePV takes in a PersistentVolume, new or changed. Where the Volume itself

@@ -138,9 +138,12 @@ func (l *Ledger) stand(it *item, pod string) {
 }
 
 // standOn notes where a volume is. What remains of one that went is found again
-// by a new one of its name, but need not be chosen.
+// by a new one of its name, but need not be chosen; what is over is in the way.
 func (it *item) standOn(v *volume) {
 	for _, at := range v.posted {
+		if v.over(at) {
+			continue
+		}
 		it.standings = append(it.standings, standing{at, v.placed(), *v.owner})
 	}
 }

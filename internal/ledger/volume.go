@@ -22,8 +22,8 @@ type volume struct {
 	// pvPlaced is whether one of them names node and pool.
 	pvs      []string
 	pvPlaced bool
-	// remains are the charges of a Volume that went before its replicas were
-	// gone. They stand until the node has reported with that in mind.
+	// remains are the charges of replicas that went, or whose Volume went before they
+	// were gone. They stand until the node has reported with that in mind.
 	remains []remain
 	// linked are the claims whose accounts know of this volume.
 	linked []string
@@ -34,8 +34,11 @@ type volume struct {
 
 type remain struct {
 	posting
-	// revision at which the Volume went.
+	// revision at which the Volume, or the replica, went.
 	revision int64
+	// over is whether the node has said that nothing of it can be used again. What
+	// else remains is found by a new Volume of the name.
+	over bool
 }
 
 // placed is whether an object says where the volume is, or is to be. Remains are
@@ -80,11 +83,11 @@ func (l *Ledger) wanted(v *volume) []posting {
 			add(p)
 		}
 	}
-	if v.present {
-		return facts
-	}
 	for i := range v.remains {
 		add(v.remains[i].posting)
+	}
+	if v.present {
+		return facts
 	}
 	for _, name := range v.pvs {
 		if pv := l.pvs[name]; pv.placed() {

@@ -24,6 +24,11 @@ func TestReplicasAreTheUnionOfWishAndReport(t *testing.T) {
 	entry := func(change func(*v1alpha1.ReplicaStatus)) func(*v1alpha1.Volume) {
 		return func(v *v1alpha1.Volume) { change(&v.Status.Replicas[0]) }
 	}
+	failed := func(reason string) func(*v1alpha1.Volume) {
+		return entry(func(r *v1alpha1.ReplicaStatus) {
+			r.State, r.Reason, r.Ready, r.Capacity = v1alpha1.ReplicaFailed, reason, false, nil
+		})
+	}
 	on := func(state ledger.ReplicaState, actual, taken int64) []ledger.Replica {
 		return []ledger.Replica{{Node: "n1", Pool: "vg0", State: state, Actual: actual, Taken: taken}}
 	}
@@ -66,7 +71,16 @@ func TestReplicasAreTheUnionOfWishAndReport(t *testing.T) {
 		"one that is on its way in and one that is on its way out": {
 			[]func(*v1alpha1.Volume){wish("n2")}, append([]ledger.Replica{{Node: "n2", Pool: "vg0"}}, on(ledger.Refused, gi, 0)...)},
 		"one that is gone and not wanted": {
-			[]func(*v1alpha1.Volume){wish(), entry(func(r *v1alpha1.ReplicaStatus) { r.State = v1alpha1.ReplicaGone })}, nil},
+			[]func(*v1alpha1.Volume){wish(), entry(func(r *v1alpha1.ReplicaStatus) { r.State, r.Capacity = v1alpha1.ReplicaGone, nil })}, on(ledger.Gone, 0, 0)},
+		"one whose disk is lost": {[]func(*v1alpha1.Volume){failed(v1alpha1.ReasonDeviceMissing)}, on(ledger.Refused, 0, 0)},
+		"one whose disk is lost in part, and which takes its room still": {
+			[]func(*v1alpha1.Volume){failed(v1alpha1.ReasonDeviceMissing), entry(func(r *v1alpha1.ReplicaStatus) { r.Capacity = new(quantity(gi)) })}, on(ledger.Refused, gi, 0)},
+		"one in whose place something else is": {[]func(*v1alpha1.Volume){failed(v1alpha1.ReasonConflict)}, on(ledger.Refused, 0, 0)},
+		"one in whose place something else is, which takes room of the pool": {
+			[]func(*v1alpha1.Volume){failed(v1alpha1.ReasonConflict), entry(func(r *v1alpha1.ReplicaStatus) { r.Allocated = new(quantity(gi)) })}, on(ledger.Refused, gi, gi)},
+		"one that can never be made":              {[]func(*v1alpha1.Volume){failed(v1alpha1.ReasonInvalid)}, on(ledger.Refused, 0, 0)},
+		"one that its node does not know to make": {[]func(*v1alpha1.Volume){failed(v1alpha1.ReasonUnsupported)}, on(ledger.Refused, 0, 0)},
+		"one whose pool is away":                  {[]func(*v1alpha1.Volume){failed(v1alpha1.ReasonPoolMissing)}, on(ledger.Pending, 0, 0)},
 	}
 	for name, test := range tests {
 		t.Run(name, func(t *testing.T) {

@@ -1,6 +1,8 @@
 package schedule
 
 import (
+	"slices"
+
 	corev1 "k8s.io/api/core/v1"
 
 	"berth.dev/berth/api/v1alpha1"
@@ -9,7 +11,7 @@ import (
 
 // volume is a Volume: its wanted replicas, and those that are still somewhere.
 func volume(v *v1alpha1.Volume) ledger.VolumeObject {
-	out := ledger.VolumeObject{Name: v.Name, Class: v.Spec.PoolClass, Capacity: v.Spec.Capacity.Value()}
+	out := ledger.VolumeObject{Name: v.Name, Class: v.Spec.PoolClass, Capacity: v.Spec.Capacity.Value(), Revision: revision(v.ResourceVersion)}
 	if v.Spec.ClaimRef != nil {
 		out.Claim = string(v.Spec.ClaimRef.UID)
 	}
@@ -18,13 +20,15 @@ func volume(v *v1alpha1.Volume) ledger.VolumeObject {
 	}
 	for i := range v.Status.Replicas {
 		entry := &v.Status.Replicas[i]
-		if wants(v, entry.Node) || entry.State == v1alpha1.ReplicaGone || entry.Capacity == nil {
+		if wants(v, entry.Node) {
 			continue
 		}
-		out.Replicas = append(out.Replicas, ledger.Replica{
-			// It is on its way out and will not grow to what the spec asks for.
-			Node: entry.Node, Pool: entry.Pool, State: ledger.Refused, Actual: entry.Capacity.Value(), Taken: value(entry.Allocated),
-		})
+		// It is on its way out and will not grow to what the spec asks for.
+		left := ledger.Replica{Node: entry.Node, Pool: entry.Pool, State: ledger.Refused, Actual: value(entry.Capacity), Taken: value(entry.Allocated)}
+		if entry.State == v1alpha1.ReplicaGone {
+			left.State = ledger.Gone
+		}
+		out.Replicas = append(out.Replicas, left)
 	}
 	return out
 }
@@ -43,14 +47,23 @@ func wantedReplica(v *v1alpha1.Volume, wanted v1alpha1.ReplicaSpec) ledger.Repli
 		return r // otherwise an answer to an older wish
 	}
 	r.Actual, r.Taken = value(entry.Capacity), value(entry.Allocated)
+	if entry.Capacity == nil { // something else of the name is in the pool
+		r.Actual = r.Taken
+	}
 	answered := entry.Requested != nil && entry.Requested.Cmp(v.Spec.Capacity) == 0
 	switch {
-	case answered && entry.Reason == v1alpha1.ReasonNoSpace:
+	case answered && slices.Contains(refusals, entry.Reason):
 		r.State = ledger.Refused
 	case answered && entry.State == v1alpha1.ReplicaReady:
 		r.State = ledger.Ready
 	}
 	return r
+}
+
+// refusals are the reasons for which a node will not make more of a replica than
+// there is: for want of room, for good, or before somebody has changed something.
+var refusals = []string{
+	v1alpha1.ReasonNoSpace, v1alpha1.ReasonDeviceMissing, v1alpha1.ReasonConflict, v1alpha1.ReasonInvalid, v1alpha1.ReasonUnsupported,
 }
 
 func wants(v *v1alpha1.Volume, node string) bool {

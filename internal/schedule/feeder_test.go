@@ -6,6 +6,7 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	storagev1 "k8s.io/api/storage/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/tools/cache"
 
 	"berth.dev/berth/api/v1alpha1"
@@ -27,6 +28,67 @@ func TestAClaimIsChargedFromItsSelectedNodeToItsVolume(t *testing.T) {
 	f.wantFree(7 * gi)
 	f.forgetPersistentVolume(pvFor("1", "n1"))
 	f.forgetVolume(volumeFor("1", "n1", 3*gi))
+	f.wantFree(10 * gi)
+}
+
+// reportAt is n1's report, as its agent makes it once it has seen the Volumes up to a
+// revision.
+func (f *fed) reportAt(revision string, items ...v1alpha1.InventoryItem) {
+	f.observeNode(storageNode("n1", 10*gi, func(n *v1alpha1.StorageNode) {
+		n.Status.VolumesRevision, n.Status.Pools[0].Inventory = revision, items
+	}))
+}
+
+// volumeAt is a Volume of 3 GiB on n1 at a revision.
+func volumeAt(revision string, change ...func(*v1alpha1.Volume)) *v1alpha1.Volume {
+	v := volumeFor("1", "n1", 3*gi)
+	v.ResourceVersion = revision
+	for _, each := range change {
+		each(v)
+	}
+	return v
+}
+
+func gone(v *v1alpha1.Volume) {
+	v.DeletionTimestamp = &metav1.Time{}
+	v.Status.Replicas[0].State, v.Status.Replicas[0].Capacity = v1alpha1.ReplicaGone, nil
+}
+
+func TestAVolumeThatIsTornAwayIsChargedUntilItsNodeHasSpoken(t *testing.T) {
+	f := newFed(t)
+	f.reportAt("10")
+	f.observeVolume(volumeAt("12"))
+	f.forgetVolume(volumeAt("20"))
+	f.wantFree(7 * gi)
+	f.reportAt("19")
+	f.wantFree(7 * gi)
+	f.reportAt("20")
+	f.wantFree(10 * gi)
+}
+
+func TestTheRoomOfAReplicaThatIsClearedAwayIsNeverFreeInBetween(t *testing.T) {
+	f := newFed(t)
+	f.reportAt("10")
+	f.observeVolume(volumeAt("12"))
+	f.observeVolume(volumeAt("20", gone))
+	f.wantFree(7 * gi)
+	f.forgetVolume(volumeAt("21", gone))
+	f.wantFree(7 * gi)
+	f.reportAt("20", v1alpha1.InventoryItem{Volume: "pvc-" + string(uidOf("1")), Allocated: quantity(3 * gi)})
+	f.wantFree(7 * gi) // it is being wiped
+	f.reportAt("21")
+	f.wantFree(10 * gi)
+}
+
+func TestTheRoomOfAReplicaThatHasLeftItsNodeIsFreeOnceTheNodeHasSpoken(t *testing.T) {
+	f := newFed(t)
+	f.reportAt("10")
+	f.observeVolume(volumeAt("12"))
+	f.observeVolume(volumeAt("20", gone, func(v *v1alpha1.Volume) {
+		v.DeletionTimestamp, v.Spec.Replicas = nil, []v1alpha1.ReplicaSpec{{Node: "n2", Pool: "vg0"}}
+	}))
+	f.wantFree(7 * gi)
+	f.reportAt("20")
 	f.wantFree(10 * gi)
 }
 

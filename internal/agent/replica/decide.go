@@ -92,12 +92,12 @@ func decidePresent(v *v1alpha1.Volume, wish *v1alpha1.ReplicaSpec, f Facts) Deci
 	entry, record := v.Entry(wish.Node), f.Record
 	found := f.found(v, entry)
 	if other := otherThan(v, wish, record, found); other != "" {
-		return report(entry, failedEntry(v, wish, v1alpha1.ReasonConflict, fmt.Sprintf(
+		return report(entry, conflictEntry(v, wish, record, fmt.Sprintf(
 			"node %s: %s: it is kept as it is; %s", wish.Node, other, remedy(wish.Node, v.Name))))
 	}
 	switch {
 	case record.Problem != "":
-		return report(entry, failedEntry(v, wish, v1alpha1.ReasonDeviceMissing, fmt.Sprintf(
+		return report(entry, unusableEntry(v, wish, record, v1alpha1.ReasonDeviceMissing, fmt.Sprintf(
 			"node %s: %s", wish.Node, record.Problem)))
 	case record.Copying:
 		return report(entry, copyingEntry(v, wish, record))

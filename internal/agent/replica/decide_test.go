@@ -142,3 +142,30 @@ func sameState(e *v1alpha1.ReplicaStatus, state v1alpha1.ReplicaState, reason st
 	}
 	return e.State == state && e.Reason == reason && e.Ready == (state == v1alpha1.ReplicaReady) && e.Node == here
 }
+
+func TestAReplicaThatCannotBeUsedSaysWhatItTakesOfThePoolThatIsAskedFor(t *testing.T) {
+	broken := func(r *provision.Volume) { r.Problem = "a physical volume is missing" }
+	for name, tc := range map[string]struct {
+		record *provision.Volume
+		want   int64
+	}{
+		"a broken one":                   {carved(broken), gib},
+		"one with another filesystem":    {carved(func(r *provision.Volume) { r.Filesystem = provision.XFS }), gib},
+		"one in another pool":            {carved(func(r *provision.Volume) { r.Pool.Name = "vg1" }), 0},
+		"one that is not there any more": {nil, 0},
+	} {
+		t.Run(name, func(t *testing.T) {
+			e := Decide(volume(saying(ready("1Gi", "1Gi"))), "n1", Facts{Record: tc.record}).Entry
+			if e.State != v1alpha1.ReplicaFailed || entrySize(e) != tc.want {
+				t.Errorf("the entry is %+v, want it to say that %d bytes are taken", e, tc.want)
+			}
+		})
+	}
+}
+
+func entrySize(e *v1alpha1.ReplicaStatus) int64 {
+	if e.Allocated == nil {
+		return 0
+	}
+	return e.Allocated.Value()
+}

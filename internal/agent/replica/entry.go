@@ -55,6 +55,24 @@ func failedEntry(v *v1alpha1.Volume, wish *v1alpha1.ReplicaSpec, reason, message
 	return e
 }
 
+// unusableEntry reports a replica that is where it should be and cannot be used. It
+// says what it takes there, so that nobody counts on the room.
+func unusableEntry(v *v1alpha1.Volume, wish *v1alpha1.ReplicaSpec, record *provision.Volume, reason, message string) *v1alpha1.ReplicaStatus {
+	e := failedEntry(v, wish, reason, message)
+	e.Capacity, e.Allocated = entries.Bytes(record.Size), entries.Bytes(record.Size)
+	return e
+}
+
+// conflictEntry reports that something else bears the volume's name. It has no capacity, for
+// nothing of this object is there, and says what the other takes of the pool that is wanted.
+func conflictEntry(v *v1alpha1.Volume, wish *v1alpha1.ReplicaSpec, record *provision.Volume, message string) *v1alpha1.ReplicaStatus {
+	e := failedEntry(v, wish, v1alpha1.ReasonConflict, message)
+	if record.Pool.Name == wish.Pool {
+		e.Allocated = entries.Bytes(record.Size)
+	}
+	return e
+}
+
 // stuckEntry reports a replica that should go and cannot.
 func stuckEntry(v *v1alpha1.Volume, node string, record *provision.Volume, reason, message string) *v1alpha1.ReplicaStatus {
 	e := carried(v, node)

@@ -13,8 +13,9 @@ import (
 //
 // A scheduler that sees a Volume vanish cannot know whether its data went too. It
 // counts the data on until the node has spoken in the knowledge of the deletion.
-// So a deletion has to be answered by a report, even if no figure changes; unless
-// the node had said in the Volume that nothing was left.
+// So a deletion has to be answered by a report, even if no figure changes. That the
+// node had said in the Volume that the replica was gone is no answer: what the replica
+// took may be cleared away still, and only a report tells.
 type Revisions struct {
 	node   string
 	latest func() string
@@ -44,9 +45,6 @@ func (r *Revisions) Owed() string {
 func (r *Revisions) Deleted(object any) {
 	revision := r.latest() // what a missed deletion left is known to be as new as this
 	if v, ok := object.(*v1alpha1.Volume); ok {
-		if leftNothing(v, r.node) {
-			return
-		}
 		revision = v.ResourceVersion
 	} else if _, missed := object.(cache.DeletedFinalStateUnknown); !missed {
 		return
@@ -56,15 +54,6 @@ func (r *Revisions) Deleted(object any) {
 	if before(r.owed, revision) {
 		r.owed = revision
 	}
-}
-
-func leftNothing(v *v1alpha1.Volume, node string) bool {
-	for _, e := range v.Status.Replicas {
-		if e.Node == node {
-			return e.State == v1alpha1.ReplicaGone
-		}
-	}
-	return false
 }
 
 // before says whether a revision comes before another. None comes before every

@@ -60,7 +60,7 @@ func (b *brute) stand(i int, pod string, facts *[]Fact) bool {
 	var remains []ledger.Owner
 	for _, f := range b.m.volumeFacts() {
 		switch {
-		case f.Node != b.node || o.Kind != ledger.ByClaim || !slices.Contains(b.m.claimsOf(f.Owner.ID), o.ID):
+		case f.Node != b.node || f.over || o.Kind != ledger.ByClaim || !slices.Contains(b.m.claimsOf(f.Owner.ID), o.ID):
 		case b.m.placed(f.Owner.ID):
 			b.fixed[i] = f.Pool
 			return true

@@ -66,7 +66,8 @@ func compareFacts(a, b Fact) int {
 // sameFacts compares two sets of facts.
 func sameFacts(expected, actual []Fact) error {
 	for i := range expected {
-		expected[i].yields, expected[i].stated, expected[i].unmade = false, false, false
+		f := &expected[i]
+		f.yields, f.stated, f.unmade, f.over = false, false, false, false
 	}
 	slices.SortFunc(expected, compareFacts)
 	slices.SortFunc(actual, compareFacts)

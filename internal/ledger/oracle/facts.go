@@ -14,8 +14,8 @@ type Fact struct {
 	Bytes, Charge   int64
 	Carving, Listed bool
 	yields, stated  bool
-	// unmade: nothing of it is there yet.
-	unmade bool
+	// unmade: nothing of it is there yet; over: nothing of it can be used again.
+	unmade, over bool
 }
 
 // pool returns a pool of the node's last report, or one of which only the name
@@ -96,7 +96,7 @@ func (m *Model) standsOn(o ledger.Owner, node string) bool {
 		return false
 	}
 	for _, f := range m.volumeFacts() {
-		if f.Node == node && slices.Contains(m.claimsOf(f.Owner.ID), o.ID) {
+		if f.Node == node && !f.over && slices.Contains(m.claimsOf(f.Owner.ID), o.ID) {
 			return true
 		}
 	}
@@ -106,7 +106,7 @@ func (m *Model) standsOn(o ledger.Owner, node string) bool {
 // placedOn is whether an object says that a volume of the claim is on the node.
 func (m *Model) placedOn(o ledger.Owner, node string) bool {
 	return o.Kind == ledger.ByClaim && slices.ContainsFunc(m.volumeFacts(), func(f Fact) bool {
-		return f.Node == node && m.placed(f.Owner.ID) && slices.Contains(m.claimsOf(f.Owner.ID), o.ID)
+		return f.Node == node && !f.over && m.placed(f.Owner.ID) && slices.Contains(m.claimsOf(f.Owner.ID), o.ID)
 	})
 }
 
@@ -116,7 +116,7 @@ func (m *Model) Facts() []Fact {
 	volumes := len(facts)
 	for _, h := range m.holds {
 		superseded := h.Owner.Kind == ledger.ByClaim && slices.ContainsFunc(facts[:volumes], func(f Fact) bool {
-			return f.Node == h.Node && slices.Contains(m.claimsOf(f.Owner.ID), h.Owner.ID)
+			return f.Node == h.Node && !f.over && slices.Contains(m.claimsOf(f.Owner.ID), h.Owner.ID)
 		})
 		if !superseded {
 			f := Fact{Node: h.Node, Pool: h.Pool, Owner: h.Owner, Class: h.Class, Bytes: h.Bytes, Carving: !m.there(h.Owner, h.Node)}

@@ -78,8 +78,34 @@ func (m *Model) ObserveVolume(o ledger.VolumeObject) {
 	if !slices.Equal(live(m.volumes[o.Name]), live(o)) {
 		delete(m.growth, o.Name)
 	}
+	var leaving []remain
+	for _, f := range m.volumeFacts() {
+		if f.Owner != ledger.Volume(o.Name) || !slices.ContainsFunc(o.Replicas, func(r ledger.Replica) bool {
+			return r.Node == f.Node && r.Pool == f.Pool && r.State == ledger.Gone
+		}) {
+			continue
+		}
+		x := remain{o.Name, o.Claim, f, o.Revision}
+		at := slices.IndexFunc(m.remains, func(x remain) bool {
+			return x.volume == o.Name && x.fact.Node == f.Node && x.fact.Pool == f.Pool
+		})
+		if at >= 0 {
+			x.revision = m.remains[at].revision
+		} else if !m.unheard(f.Node, o.Revision) {
+			continue
+		}
+		x.fact.stated, x.fact.over = true, true
+		m.adopted["replicas that are gone"]++
+		leaving = append(leaving, x)
+	}
 	m.volumes[o.Name] = o
-	m.remains = slices.DeleteFunc(m.remains, func(x remain) bool { return x.volume == o.Name })
+	m.remains = append(slices.DeleteFunc(m.remains, func(x remain) bool { return x.volume == o.Name }), leaving...)
+}
+
+// unheard is whether a node's report is older than the revision.
+func (m *Model) unheard(node string, revision int64) bool {
+	r, reported := m.reports[node]
+	return reported && r.Generation > 0 && r.Generation < revision
 }
 
 // live are the places that a growth was granted for.
@@ -102,8 +128,7 @@ func (m *Model) ObserveVolumeGone(name string, revision int64) {
 	}
 	// What the node only lists may be of an earlier Volume of this name, elsewhere.
 	for _, f := range m.volumeFacts() {
-		r, reported := m.reports[f.Node]
-		if f.Owner == ledger.Volume(name) && reported && r.Generation > 0 && r.Generation < revision {
+		if f.Owner == ledger.Volume(name) && !m.remainsAt(name, f.Node, f.Pool) && m.unheard(f.Node, revision) {
 			f.stated = true
 			m.adopted["remains"]++
 			m.remains = append(m.remains, remain{name, o.Claim, f, revision})
@@ -111,6 +136,13 @@ func (m *Model) ObserveVolumeGone(name string, revision int64) {
 	}
 	delete(m.volumes, name)
 	delete(m.growth, name)
+}
+
+// remainsAt is whether something remains of a volume at a place.
+func (m *Model) remainsAt(volume, node, pool string) bool {
+	return slices.ContainsFunc(m.remains, func(x remain) bool {
+		return x.volume == volume && x.fact.Node == node && x.fact.Pool == pool
+	})
 }
 
 // ObservePV mirrors the ledger.

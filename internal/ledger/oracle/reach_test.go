@@ -27,7 +27,7 @@ func TestTheRandomSequencesReachEveryKindOfEvent(t *testing.T) {
 		"gets a replica", "class %s changes", "class %s goes", "claim %s comes", "pod %s ends", "pod %s goes", "claim %s goes",
 		"PersistentVolume %s goes", "asks for", "gets the node", "loses its node", "is bound to", "static volume", "takes the static",
 		"is reserved", "binding of", "moves to", "seen again", "relisted", "restarts", "clone",
-		"choice: claims", "choice: inline volumes", "choice: inline volumes given up", "choice: growths", "choice: remains",
+		"choice: claims", "choice: inline volumes", "choice: inline volumes given up", "choice: growths", "choice: remains", "choice: replicas that are gone",
 	} {
 		if reached[what] == 0 {
 			t.Errorf("%q never happened in 400 sequences", what)

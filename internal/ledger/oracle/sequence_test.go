@@ -122,7 +122,7 @@ func sameVolumes(s, fresh *scheduler) error {
 		facts, _ := dump(x.ledger)
 		return slices.DeleteFunc(facts, func(f Fact) bool {
 			_, present := x.model.volumes[f.Owner.ID]
-			return f.Owner.Kind != ledger.ByVolume || !present || x.model.wish(x.model.volumes[f.Owner.ID]) > 0
+			return f.Owner.Kind != ledger.ByVolume || !present || x.model.remainsAt(f.Owner.ID, f.Node, f.Pool) || x.model.wish(x.model.volumes[f.Owner.ID]) > 0
 		})
 	}
 	if err := sameFacts(settled(fresh), settled(s)); err != nil {

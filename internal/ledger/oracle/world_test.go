@@ -126,6 +126,7 @@ func (w *world) emit(k kind, key string, object any) {
 func (w *world) emitVolume(v *ledger.VolumeObject) {
 	o := *v
 	o.Replicas = slices.Clone(v.Replicas)
+	o.Revision = w.revision + 1
 	w.emit(volumes, v.Name, o)
 }
 
