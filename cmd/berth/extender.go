@@ -22,7 +22,7 @@ func (f *extenderFlags) add(flags *pflag.FlagSet) {
 	flags.StringVar(&f.keyFile, "extender-key-file", "", "the key of the extender's certificate")
 	flags.StringVar(&f.clientCAFile, "extender-client-ca-file", "", "certificates of those who sign the scheduler's; required with a certificate")
 	flags.StringVar(&f.clientName, "extender-client-name", controller.SchedulerName, "common name in the scheduler's certificate; no other client is answered")
-	flags.StringVar(&f.strategy, "extender-strategy", "spread", "which of several nodes is better: spread (more stays free) or binpack (less does)")
+	flags.StringVar(&f.strategy, "extender-strategy", "spread", "which of several nodes is better: spread (more bytes stay free), spreadPercent (a larger share does) or binpack (a smaller share does)")
 }
 
 // open makes of the flags what the controller serves.
@@ -31,13 +31,9 @@ func (f *extenderFlags) open(ctx context.Context) (controller.Extender, error) {
 		return controller.Extender{}, nil
 	}
 	e := controller.Extender{CertFile: f.certFile, KeyFile: f.keyFile, ClientCAFile: f.clientCAFile, ClientName: f.clientName}
-	switch f.strategy {
-	case "spread":
-		e.Strategy = ledger.Spread
-	case "binpack":
-		e.Strategy = ledger.Binpack
-	default:
-		return controller.Extender{}, fmt.Errorf("--extender-strategy is %q: it must be spread or binpack", f.strategy)
+	var known bool
+	if e.Strategy, known = ledger.StrategyNamed(f.strategy); !known {
+		return controller.Extender{}, fmt.Errorf("--extender-strategy is %q: it must be spread, spreadPercent or binpack", f.strategy)
 	}
 	listener, err := (&net.ListenConfig{}).Listen(ctx, "tcp", f.address)
 	if err != nil {

@@ -101,27 +101,11 @@ func TestAStandbyYieldsItsSlotToAPrimary(t *testing.T) {
 func TestTheSmallestDiskThatFitsIsTaken(t *testing.T) {
 	c := newCluster(t, report("n1", disk("a", 8*gib, "hdd", "fast"), disk("b", 4*gib, "ssd", "fast"), disk("c", 6*gib, "hdd", "fast")))
 	c.class(ledger.Class{Name: "fast", Media: "hdd"})
-	for _, strategy := range []ledger.Strategy{ledger.Spread, ledger.Binpack} {
+	for _, strategy := range ledger.Strategies {
 		r, _ := c.Request(ledger.RequestOptions{Pod: "p", Strategy: strategy}, claimed("x", 3*gib))
 		if choices, _ := c.Node("n1").Place(r, nil); len(choices) != 1 || choices[0].Pool != "c" {
-			t.Errorf("strategy %d takes %v, want c", strategy, choices)
+			t.Errorf("%s takes %v, want c", strategy.Name(), choices)
 		}
-	}
-}
-
-func TestScoresPreferMoreFreeOrLess(t *testing.T) {
-	c := newCluster(t, report("empty", volumeGroup("vg0", 10*gib)), report("half", volumeGroup("vg0", 10*gib)),
-		report("full", volumeGroup("vg0", gib)), report("disk", disk("sda", 4*gib, "", "fast")))
-	c.ObserveVolume(volume("c", "half", "vg0", 5*gib, ledger.Ready))
-	got := map[string][2]int64{}
-	for _, node := range c.NodeNames() {
-		spread, _ := c.Request(ledger.RequestOptions{Strategy: ledger.Spread}, claimed("x", 2*gib))
-		binpack, _ := c.Request(ledger.RequestOptions{Strategy: ledger.Binpack}, claimed("x", 2*gib))
-		got[node] = [2]int64{c.Node(node).Score(spread), c.Node(node).Score(binpack)}
-	}
-	want := map[string][2]int64{"empty": {80, 20}, "half": {30, 70}, "full": {0, 0}, "disk": {50, 50}}
-	if diff := cmp.Diff(want, got); diff != "" {
-		t.Errorf("spread and binpack scores differ (-want +got):\n%s", diff)
 	}
 }
 

@@ -57,7 +57,7 @@ func (n *Node) packing(r *Request, s *scratch) packing {
 	}
 	n = r.cleared(n)
 	items, pools := len(r.items), len(n.books)
-	p := packing{node: n, items: r.items, order: r.options.Strategy}
+	p := packing{node: n, items: r.items, options: &r.options}
 	if items > len(s.chosen) || pools > len(s.use) || items*pools > len(s.need) {
 		p.need, p.use, p.top = make([]int64, items*pools), make([]int64, pools), make([]int64, pools)
 		p.least, p.chosen = make([]int64, items+1), make([]int, items)
@@ -110,9 +110,8 @@ func (r *Request) cleared(n *Node) *Node {
 const MaxScore = 100
 
 // Score says how well the demands would lie on the node, from 0 to MaxScore. For
-// the pools that are shared it is the share that stays free (Spread) or is taken
-// (Binpack); for whole devices the share of the disk that is asked for. Demands
-// that do not fit score 0.
+// the pools that are shared the strategy says; for whole devices it is the share of the
+// disk that is asked for. Demands that do not fit score 0.
 func (n *Node) Score(r *Request) int64 {
 	var s scratch
 	p := n.packing(r, &s)
@@ -136,11 +135,7 @@ func (p *packing) score(k int) int64 {
 		return share(p.items[k].Bytes, b.Total)
 	}
 	limit := b.limit(p.items[k].id)
-	free := share(limit-p.use[i], limit)
-	if p.order == Binpack {
-		return MaxScore - free
-	}
-	return free
+	return p.options.strategy().Score(limit-p.use[i], limit)
 }
 
 // share is part of whole in percent, between 0 and MaxScore.

@@ -15,8 +15,8 @@ func (m *mask) has(i int) bool { return m[i/64]&(1<<(i%64)) != 0 }
 type packing struct {
 	node    *Node
 	items   []item
-	order   Strategy
-	refused Reason // before any search
+	options *RequestOptions // a pointer, so that its strategy keeps nothing else from the stack
+	refused Reason          // before any search
 
 	// need is what each item takes of each pool, item by item; -1 is no.
 	need []int64
@@ -161,13 +161,13 @@ func (p *packing) best(k int, tried *mask) int {
 		if !ok || tried.has(i) {
 			continue
 		}
-		if p.node.books[i].Kind != nil && p.node.books[i].Kind.Whole() {
-			left = -p.node.books[i].Total
-		} else if p.order == Binpack {
-			left = -left
+		b := p.node.books[i]
+		of := -b.Total
+		if b.Kind == nil || !b.Kind.Whole() {
+			of = p.options.strategy().Rank(left, b.limit(p.items[k].id))
 		}
-		if best < 0 || left > rank {
-			best, rank = i, left
+		if best < 0 || of > rank {
+			best, rank = i, of
 		}
 	}
 	return best

@@ -23,17 +23,6 @@ type Demand struct {
 // Place is a pool of a node.
 type Place struct{ Node, Pool string }
 
-// Strategy says which of several fitting pools, and nodes, is better.
-type Strategy uint8
-
-// The strategies.
-const (
-	// Spread prefers where more stays free.
-	Spread Strategy = iota
-	// Binpack prefers where less stays free.
-	Binpack
-)
-
 // Request is a set of demands that must be met together on one node, worked out
 // once and then asked of many nodes. It is not changed by asking.
 type Request struct {
@@ -66,10 +55,19 @@ type standing struct {
 // RequestOptions are the choices of who asks.
 type RequestOptions struct {
 	// Pod that the demands are for.
-	Pod      string
+	Pod string
+	// Strategy by which one of several places is chosen; nil is Spread.
 	Strategy Strategy
 	// Yields marks standbys: they only use slots that nobody else wants.
 	Yields bool
+}
+
+// strategy is the one to go by.
+func (o *RequestOptions) strategy() Strategy {
+	if o.Strategy == nil {
+		return Spread
+	}
+	return o.Strategy
 }
 
 // Request works demands out. Whatever keeps them from fitting on any node at all

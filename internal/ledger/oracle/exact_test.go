@@ -73,7 +73,7 @@ func TestDemandsFitTogetherExactlyWhenSomeWayToPlaceThemExists(t *testing.T) {
 		m.ObserveNode(r)
 		l.SetSynced()
 		want := m.Fits("n", "pod", demands...)
-		for _, strategy := range []ledger.Strategy{ledger.Spread, ledger.Binpack} {
+		for _, strategy := range ledger.Strategies {
 			request, _ := l.Request(ledger.RequestOptions{Pod: "pod", Strategy: strategy}, demands...)
 			verdict := l.Node("n").Fit(request)
 			if verdict.Fits() != want || verdict.Reason == ledger.TooManyWays {

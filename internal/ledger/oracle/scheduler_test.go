@@ -65,7 +65,7 @@ func (w *world) schedules(a, b, c byte) error {
 	if !ok {
 		return nil
 	}
-	r, _ := s.ledger.Request(ledger.RequestOptions{Pod: p.UID, Strategy: ledger.Strategy(c % 2)}, demands...)
+	r, _ := s.ledger.Request(ledger.RequestOptions{Pod: p.UID, Strategy: ledger.Strategies[int(c)%len(ledger.Strategies)]}, demands...)
 	var fitting []string
 	for _, n := range w.nodes {
 		fits, want := s.ledger.Node(n.name).Fit(r), s.model.Fits(n.name, p.UID, demands...)

@@ -12,16 +12,13 @@ import (
 
 // Args are the plugin's arguments in the scheduler's configuration.
 type Args struct {
-	// Strategy is Spread (the default: more stays free where there is more free)
-	// or Binpack.
+	// Strategy is the name of one of the ledger's; empty is the default.
 	Strategy string `json:"strategy"`
 	// Namespace that Berth is installed in; its agents' Leases are there.
 	Namespace string `json:"namespace"`
 }
 
 const defaultNamespace = "berth-system"
-
-var strategies = map[string]ledger.Strategy{"": ledger.Spread, "Spread": ledger.Spread, "Binpack": ledger.Binpack}
 
 // decode reads the arguments. Unknown ones are refused: a mistyped one would
 // otherwise be a default that nobody chose.
@@ -39,8 +36,8 @@ func decode(arguments runtime.Object) (Args, error) {
 	if args.Namespace == "" {
 		args.Namespace = defaultNamespace
 	}
-	if _, known := strategies[args.Strategy]; !known {
-		return Args{}, fmt.Errorf("reading the arguments of %s: strategy %q is neither Spread nor Binpack", plugin.Name, args.Strategy)
+	if _, known := ledger.StrategyNamed(args.Strategy); !known {
+		return Args{}, fmt.Errorf("reading the arguments of %s: strategy %q is none of Spread, SpreadPercent and Binpack", plugin.Name, args.Strategy)
 	}
 	return args, nil
 }

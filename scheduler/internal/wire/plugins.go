@@ -9,6 +9,7 @@ import (
 	fwk "k8s.io/kube-scheduler/framework"
 	"k8s.io/kubernetes/pkg/scheduler/framework/plugins/volumebinding"
 
+	"berth.dev/berth/internal/ledger"
 	"berth.dev/berth/scheduler/internal/binding"
 	"berth.dev/berth/scheduler/internal/plugin"
 )
@@ -51,10 +52,11 @@ func (p *Plugins) Berth(ctx context.Context, arguments runtime.Object, handle fw
 		return nil, fmt.Errorf("setting up %s: profiles name different namespaces, %s and %s", plugin.Name, args.Namespace, p.shared.namespace)
 	}
 	p.shared.waker.add(handle)
+	strategy, _ := ledger.StrategyNamed(args.Strategy) // decode has refused all others
 	profile := handle.ProfileName()
 	return &plugin.Plugin{
 		Book: p.shared.book, Reader: p.shared.reader, Volumes: p.shared.volumes, Refusals: p.shared.waker.refusals,
-		Strategy: strategies[args.Strategy],
+		Strategy: strategy,
 		Static:   plugin.Static{Available: available, Binder: func() volumebinding.SchedulerVolumeBinder { return p.binder(profile) }},
 		Placed:   p.shared.placed,
 		Lifetime: ctx,

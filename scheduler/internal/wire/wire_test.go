@@ -21,7 +21,7 @@ func TestArguments(t *testing.T) {
 		"an empty object":              {given: &runtime.Unknown{Raw: []byte("{}")}, want: Args{Namespace: "berth-system"}},
 		"all":                          {given: &runtime.Unknown{Raw: []byte(`{"strategy":"Binpack","namespace":"x"}`)}, want: Args{Strategy: "Binpack", Namespace: "x"}},
 		"one that does not exist":      {given: &runtime.Unknown{Raw: []byte(`{"strategie":"Binpack"}`)}, why: "strategie"},
-		"a strategy that nobody knows": {given: &runtime.Unknown{Raw: []byte(`{"strategy":"Random"}`)}, why: "neither Spread nor Binpack"},
+		"a strategy that nobody knows": {given: &runtime.Unknown{Raw: []byte(`{"strategy":"Random"}`)}, why: "none of Spread"},
 		"arguments of another plugin":  {given: &corev1.Pod{}, why: "they are a *v1.Pod"},
 	}
 	for name, test := range tests {
