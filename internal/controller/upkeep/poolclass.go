@@ -9,8 +9,10 @@ import (
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/client-go/util/workqueue"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/event"
 	"sigs.k8s.io/controller-runtime/pkg/handler"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
@@ -22,25 +24,60 @@ type PoolClasses struct {
 	Client client.Client
 }
 
-// SetupWithManager adds the reconciler. A node's report may concern any class,
-// also one that it has just stopped to serve; classes are few.
+// SetupWithManager adds the reconciler. Counting the nodes of a class looks at all of
+// them, and reports come all the time: only one that begins or ceases to serve a class has it
+// counted.
 func (r *PoolClasses) SetupWithManager(m ctrl.Manager) error {
+	queue := func(q workqueue.TypedRateLimitingInterface[reconcile.Request], before, after client.Object) {
+		for _, class := range changed(before, after) {
+			q.Add(reconcile.Request{NamespacedName: types.NamespacedName{Name: class}})
+		}
+	}
+	type line = workqueue.TypedRateLimitingInterface[reconcile.Request]
 	return ctrl.NewControllerManagedBy(m).Named("poolclass").
 		For(&v1alpha1.PoolClass{}).
-		Watches(&v1alpha1.StorageNode{}, handler.EnqueueRequestsFromMapFunc(r.all)).
+		Watches(&v1alpha1.StorageNode{}, handler.Funcs{
+			CreateFunc: func(_ context.Context, e event.CreateEvent, q line) { queue(q, nil, e.Object) },
+			UpdateFunc: func(_ context.Context, e event.UpdateEvent, q line) { queue(q, e.ObjectOld, e.ObjectNew) },
+			DeleteFunc: func(_ context.Context, e event.DeleteEvent, q line) { queue(q, e.Object, nil) },
+		}).
 		Complete(r)
 }
 
-func (r *PoolClasses) all(ctx context.Context, _ client.Object) []reconcile.Request {
-	var classes v1alpha1.PoolClassList
-	if err := r.Client.List(ctx, &classes, client.UnsafeDisableDeepCopy); err != nil {
-		return nil // the cache is not there yet; every class is reconciled when it is
+// changed are the classes that one of two reports of a node serves and the other does not, in
+// order. Either may be nil.
+func changed(before, after client.Object) []string {
+	was, is := servedBy(before), servedBy(after)
+	var classes []string
+	for class := range was {
+		if !is[class] {
+			classes = append(classes, class)
+		}
 	}
-	requests := make([]reconcile.Request, 0, len(classes.Items))
-	for i := range classes.Items {
-		requests = append(requests, reconcile.Request{NamespacedName: types.NamespacedName{Name: classes.Items[i].Name}})
+	for class := range is {
+		if !was[class] {
+			classes = append(classes, class)
+		}
 	}
-	return requests
+	slices.Sort(classes)
+	return classes
+}
+
+// servedBy are the classes that a report serves.
+func servedBy(o client.Object) map[string]bool {
+	classes := map[string]bool{}
+	report, ok := o.(*v1alpha1.StorageNode)
+	if !ok || report == nil {
+		return classes
+	}
+	for _, pool := range report.Status.Pools {
+		for _, class := range pool.Classes {
+			if !classes[class] && serves(report, class) {
+				classes[class] = true
+			}
+		}
+	}
+	return classes
 }
 
 // Reconcile writes the status if it changed.

@@ -1,10 +1,12 @@
 package upkeep
 
 import (
+	"slices"
 	"testing"
 
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"berth.dev/berth/api/v1alpha1"
 )
@@ -60,5 +62,28 @@ func TestWhoServesAClass(t *testing.T) {
 				t.Error("the same reports changed it again")
 			}
 		})
+	}
+}
+
+func TestOnlyAReportThatBeginsOrCeasesToServeAClassHasItCounted(t *testing.T) {
+	node := func(options ...func(*v1alpha1.StorageNode)) client.Object { n := report(options...); return &n }
+	fuller := func(n *v1alpha1.StorageNode) { n.Status.Pools[0].Foreign.Set(1) }
+	none := client.Object(nil)
+	for name, test := range map[string]struct {
+		before, after client.Object
+		want          []string
+	}{
+		"a node that comes":                 {none, node(), []string{"fast"}},
+		"a node that goes":                  {node(), none, []string{"fast"}},
+		"a pool that fills":                 {node(), node(fuller), nil},
+		"a pool that degrades":              {node(), node(degraded), []string{"fast"}},
+		"a pool that is well again":         {node(degraded), node(), []string{"fast"}},
+		"a pool that serves another class":  {node(), node(elsewhere), []string{"fast", "slow"}},
+		"a node that is not ready any more": {node(), node(ready(metav1.ConditionFalse)), []string{"fast"}},
+		"a node that stays not ready":       {node(ready(metav1.ConditionFalse)), node(ready(metav1.ConditionFalse), elsewhere), nil},
+	} {
+		if got := changed(test.before, test.after); !slices.Equal(got, test.want) {
+			t.Errorf("%s: %v, want %v", name, got, test.want)
+		}
 	}
 }
