@@ -29,7 +29,7 @@ const (
 type agent func(v *v1alpha1.Volume) v1alpha1.ReplicaStatus
 
 // stage is a Service whose cache lags when it is held, in a cluster of nodes n and m with
-// 10Gi each in pool vg of the PoolClass fast.
+// 10Gi each in pool vg of the PoolClass fast, and 1Gi in another pool of no class.
 type stage struct {
 	*lagging.Server
 	*volumes.Service
@@ -200,6 +200,7 @@ func storageNode(name string) *v1alpha1.StorageNode {
 		Name: "vg", Provisioner: v1alpha1.ProvisionerLVM, Health: v1alpha1.PoolHealthy, Classes: []string{"fast"},
 		Total: *bytes(10 * gi), AllocationUnit: *bytes(volumetest.Mi),
 	}}
+	n.Status.Pools = append(n.Status.Pools, v1alpha1.Pool{Name: "other", Provisioner: v1alpha1.ProvisionerLVM, Health: v1alpha1.PoolHealthy, Total: *bytes(gi)})
 	return n
 }
 
