@@ -208,3 +208,92 @@ func TestAFilesystemThatCannotBeLockedIsNotMade(t *testing.T) {
 		t.Errorf("got %v, made %v", err, m.made)
 	}
 }
+
+// refusing is a provisioner that says that a volume is another one, and what it has of it.
+type refusing struct {
+	provision.Provisioner
+	get error
+}
+
+func (refusing) Create(context.Context, provision.CreateRequest) (provision.Volume, error) {
+	return provision.Volume{}, provision.ErrConflict
+}
+
+func (r refusing) Get(context.Context, string) (provision.Volume, error) {
+	return provision.Volume{}, r.get
+}
+
+func TestAVolumeThatIsAnotherOneIsReportedThoughThereIsNoRecord(t *testing.T) {
+	for _, get := range []error{provision.ErrNotFound, errBroken} {
+		n := newNode(volume(on(here)))
+		n.worker.Provisioner = refusing{n.worker.Provisioner, get}
+		_, _ = n.step(t.Context())
+		if e := n.entry(t); e == nil || e.Reason != v1alpha1.ReasonConflict {
+			t.Errorf("%v: the entry is %+v", get, e)
+		}
+	}
+}
+
+func TestDataThatTheWatchDoesNotShowIsLookedUpBeforeAnything(t *testing.T) {
+	n := newNode(volume(on(here), saying(ready("1Gi", "1Gi")), deleting, unlabelled))
+	n.carve(t, "ext4")
+	n.worker.Provisioner = memory.New(n.disks, deaf{})
+	if _, err := n.step(t.Context()); !errors.Is(err, provision.ErrUnavailable) || !n.has() {
+		t.Errorf("got %v; it is there: %v", err, n.has())
+	}
+	n = newNode(volume(on(here), saying(ready("1Gi", "1Gi")), deleting, unlabelled))
+	n.worker.Listed = func(string) bool { return true } // a moment ago
+	if result, err := n.step(t.Context()); err != nil || !result.IsZero() || n.reports != 0 {
+		t.Errorf("%+v, %v, %d reports", result, err, n.reports)
+	}
+}
+
+func TestDataThatIsThereAgainIsNotIgnored(t *testing.T) {
+	n := newNode(volume(on(here), saying(gone()), deleting))
+	n.carve(t, "ext4")
+	n.settle(t)
+	if _, orphan := n.worker.Orphans.All()[id]; n.has() && !orphan {
+		t.Error("it is neither removed nor kept as an orphan")
+	}
+}
+
+func TestAVolumeBearsTheNamesOfItsClaim(t *testing.T) {
+	v := volume(on(here))
+	v.Spec.ClaimRef = nil
+	if got := labelsOf(v); len(got) != 0 {
+		t.Errorf("got %v", got)
+	}
+	v.Spec.ClaimRef = &v1alpha1.ClaimReference{Namespace: "shop", Name: "db"}
+	if got := labelsOf(v); got["namespace"] != "shop" || got["claim"] != "db" {
+		t.Errorf("got %v", got)
+	}
+}
+
+func TestRoomInAnotherPoolIsNoReasonToTryAgain(t *testing.T) {
+	v := *volume(on(here), saying(failed(v1alpha1.ReasonNoSpace)))
+	full := provision.Pool{PoolRef: vg0, Total: gib}
+	other := provision.Pool{PoolRef: provision.PoolRef{Type: vg0.Type, Name: "vg1"}, Total: 100 * gib, Free: 100 * gib}
+	if got := Stale([]v1alpha1.Volume{v}, here, []provision.Pool{full, other}, false); len(got) != 0 {
+		t.Errorf("got %v", got)
+	}
+}
+
+func TestAFaultThatIsOverIsForgotten(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		m := &maker{fails: 3, as: errBroken}
+		f := NewFormatter(m, &keyed.Locks[string]{})
+		ctx, stop := context.WithCancel(t.Context())
+		ended := make(chan error, 1)
+		go func() { ended <- f.Start(ctx) }()
+		f.Enqueue(provision.FormatRequest{ID: id})
+		time.Sleep(time.Hour)
+		m.made, m.fails = nil, 1
+		f.Enqueue(provision.FormatRequest{ID: id})
+		time.Sleep(2 * time.Second)
+		if len(m.made) != 2 {
+			t.Errorf("tried %d times, want again after a second", len(m.made))
+		}
+		stop()
+		<-ended
+	})
+}

@@ -190,7 +190,9 @@ func TestASnapshotOfAVolumeThatIsNotComingBackIsRefusedForGood(t *testing.T) {
 			n := newNode(t, snapshot())
 			n.loseVolume()
 			n.volume = test.volume
-			_, _ = n.step()
+			if result, err := n.step(); err != nil || !result.IsZero() {
+				t.Errorf("it is tried again: %+v, %v", result, err)
+			}
 			n.expect(v1alpha1.SnapshotFailed, test.reason)
 		})
 	}
@@ -200,5 +202,56 @@ func TestSnapshotsThatDeserveALookAreInOrder(t *testing.T) {
 	pool := provision.Pool{PoolRef: vg0, Snapshots: []provision.Snapshot{{ID: "c"}, {ID: "a"}, {ID: "d"}, {ID: "b"}}}
 	if got := Stale(nil, here, []provision.Pool{pool}, false); !slices.IsSorted(got) || len(got) != 4 {
 		t.Errorf("got %v", got)
+	}
+}
+
+// unreadable is an API server that does not tell of volumes.
+type unreadable struct{ Objects }
+
+func (unreadable) Volume(context.Context, string) (*v1alpha1.Volume, error) { return nil, errBroken }
+
+func TestASnapshotIsNotRefusedForGoodWhileItsVolumeCannotBeRead(t *testing.T) {
+	n := newNode(t, snapshot())
+	n.loseVolume()
+	n.worker.Objects = unreadable{n.server}
+	result, err := n.step()
+	if err == nil && result.IsZero() {
+		t.Error("it is not tried again")
+	}
+}
+
+func TestASnapshotThatIsGoneAMomentLaterIsNotLookedFor(t *testing.T) {
+	n := newNode(t, snapshot(saying(ready()), deleting, unlabelled))
+	n.worker.Listed = func(string) bool { return true } // a moment ago
+	if result, err := n.step(); err != nil || !result.IsZero() || n.reports != 0 {
+		t.Errorf("%+v, %v, %d reports", result, err, n.reports)
+	}
+}
+
+func TestASnapshotIsTriedAgainWhereItsVolumeIsAlone(t *testing.T) {
+	roomy := provision.Pool{PoolRef: vg0}
+	with := func(p provision.Pool, ids ...string) provision.Pool {
+		for _, id := range ids {
+			p.Volumes = append(p.Volumes, provision.Volume{ID: id, Size: gib})
+		}
+		return p
+	}
+	other := roomy
+	other.PoolRef.Name = "vg1"
+	for name, test := range map[string]struct {
+		pools []provision.Pool
+		stale bool
+	}{
+		"its volume is back":                {[]provision.Pool{with(roomy, volume)}, true},
+		"its volume is back beside another": {[]provision.Pool{with(roomy, "pvc-2", volume)}, true},
+		"its volume is not there":           {[]provision.Pool{with(roomy, "pvc-2")}, false},
+		"its volume is in another pool":     {[]provision.Pool{with(other, volume), with(roomy, "pvc-2")}, false},
+	} {
+		t.Run(name, func(t *testing.T) {
+			s := *snapshot(saying(failed(v1alpha1.ReasonSourceMissing)))
+			if got := Stale([]v1alpha1.Snapshot{s}, here, test.pools, false); slices.Contains(got, id) != test.stale {
+				t.Errorf("got %v", got)
+			}
+		})
 	}
 }
