@@ -204,15 +204,16 @@ func (e *ReplicaStatus) HasData() bool {
 	}
 }
 
-// Found says whether a node found data of the Volume's name that was there before it had
-// said anything about the Volume. Such data may be older than the object.
-func (v *Volume) Found() bool {
+// Found is the node that has data of the Volume's name of which it is not proved that this
+// object made it: it uses it, or keeps it apart. Empty if there is none.
+func (v *Volume) Found() (node string) {
 	for i := range v.Status.Replicas {
-		if v.Status.Replicas[i].Reason == ReasonFound {
-			return true
+		e := &v.Status.Replicas[i]
+		if e.Reason == ReasonFound || e.State == ReplicaFailed && e.Reason == ReasonConflict {
+			return e.Node
 		}
 	}
-	return false
+	return ""
 }
 
 // Reasons of a replica's state.

@@ -62,6 +62,9 @@ type Item struct {
 	Owner Owner
 	// Taken is what it takes of the pool.
 	Taken int64
+	// Orphan is whether no object accounts for it. One that is none has an object that the
+	// agent does not know yet, or is about to go.
+	Orphan bool
 }
 
 // maxPools bounds the pools of one node, so that a search over them needs no

@@ -63,6 +63,13 @@ func (b *Book) Held(o ledger.Owner, node string) (pool string, held bool) {
 	return b.ledger.Held(o, node)
 }
 
+// Orphan returns where a node lists something of an owner that no object accounts for.
+func (b *Book) Orphan(o ledger.Owner) (node, pool string, found bool) {
+	b.mu.RLock()
+	defer b.mu.RUnlock()
+	return b.ledger.Orphan(o)
+}
+
 // Grant sets room aside for a Volume to grow, or says what keeps it from that.
 func (b *Book) Grant(volume string, bytes int64) ledger.Obstacle {
 	b.mu.Lock()

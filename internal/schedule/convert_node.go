@@ -70,7 +70,7 @@ func item(i *v1alpha1.InventoryItem) ledger.Item {
 	case i.Snapshot != "":
 		owner = ledger.VolumeSnapshot(i.Snapshot)
 	}
-	return ledger.Item{Owner: owner, Taken: i.Allocated.Value()}
+	return ledger.Item{Owner: owner, Taken: i.Allocated.Value(), Orphan: i.Orphan != nil}
 }
 
 // class is a PoolClass.

@@ -100,7 +100,7 @@ func TestAReportSaysWhatIsBerthsAndHasNoVolume(t *testing.T) {
 		n.Status.VolumesRevision = "77"
 		n.Status.Pools[0].Foreign = quantity(gi)
 		n.Status.Pools[0].Inventory = []v1alpha1.InventoryItem{
-			{Volume: "pvc-x", Allocated: quantity(2 * gi)},
+			{Volume: "pvc-x", Allocated: quantity(2 * gi), Orphan: &v1alpha1.Orphan{}},
 			{Inline: &v1alpha1.InlineReference{PodUID: "p", Name: "scratch"}, Allocated: quantity(gi)},
 			{Snapshot: "snap-x", Allocated: quantity(3 * gi)},
 		}
@@ -108,7 +108,7 @@ func TestAReportSaysWhatIsBerthsAndHasNoVolume(t *testing.T) {
 	want := ledger.Report{Node: "n1", Generation: 77, Ready: true, Pools: []ledger.Pool{{
 		Name: "vg0", Kind: ledger.Thick, Total: 10 * gi, Foreign: gi, Unit: 4 * mi, Classes: []string{"fast"},
 		Inventory: []ledger.Item{
-			{Owner: ledger.Volume("pvc-x"), Taken: 2 * gi}, {Owner: ledger.Inline("p", "scratch"), Taken: gi},
+			{Owner: ledger.Volume("pvc-x"), Taken: 2 * gi, Orphan: true}, {Owner: ledger.Inline("p", "scratch"), Taken: gi},
 			{Owner: ledger.VolumeSnapshot("snap-x"), Taken: 3 * gi},
 		},
 	}}}

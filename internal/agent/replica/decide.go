@@ -129,7 +129,7 @@ func otherThan(v *v1alpha1.Volume, wish *v1alpha1.ReplicaSpec, record *provision
 		// A block volume's data has no filesystem, and making one would be its end. On a
 		// dataset none is made.
 		return fmt.Sprintf("the volume was adopted with filesystem %s, and no filesystem was ever made on it", v.Spec.FSType)
-	case unheard && record.Problem != "":
+	case found && record.Problem != "": // of what is lost it would be forgotten that it was found
 		return "the volume was there before, and cannot be used: " + record.Problem
 	case unheard && record.Size < v.Spec.Capacity.Value():
 		// Data that may be another object's is not touched, not even to make it larger.

@@ -101,11 +101,17 @@ func (r *Claims) referred(ctx context.Context, v *v1alpha1.Volume) (bool, error)
 	return len(list.Items) > 0, nil
 }
 
-// wanted is whether the claim is there, or a PersistentVolume of its volume's name.
+// wanted is whether the claim is there and not bound to another volume, or there is a
+// PersistentVolume of the volume's name.
 func (r *Claims) wanted(ctx context.Context, v *v1alpha1.Volume) (bool, error) {
 	claim, err := claimOf(ctx, v, r.Client, r.Live)
-	if claim != nil || err != nil {
-		return claim != nil, err
+	if err != nil {
+		return false, err
+	}
+	if claim != nil {
+		if owned, err := owns(ctx, claim, v, r.Live); claim.Spec.VolumeName == "" || owned || err != nil {
+			return true, err
+		}
 	}
 	return exported(ctx, v, r.Live)
 }

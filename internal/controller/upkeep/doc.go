@@ -7,7 +7,8 @@
 //	Snapshots    finalizer, labels                            data, as above
 //	Claims       deletes Volumes that nothing was carved for  a Volume that has, or had, data
 //	Reservations deletes Volumes that were made for a pod,    a Volume that CreateVolume
-//	             and that nobody took                         has returned
+//	             and that nobody took; takes the mark off     has returned, or of which a node
+//	             those of which a node has found data         has found data
 //	StorageNodes deletes reports of Nodes that are gone       anything on the node
 //	Capacities   deletes what silent agents have published    a StorageNode: what a node
 //	                                                          was last seen to have is known
@@ -20,7 +21,8 @@
 // # Volumes whose claim is gone
 //
 // A Volume that a scheduler made is marked as reserved until CreateVolume returns
-// it. So long nobody can have used it, and it goes with its claim, carved or not.
+// it. So long nobody can have used what was made for it, and it goes with its claim, carved
+// or not. What a node has found may be older than the mark, which then comes off.
 //
 // Of any other a claim may be deleted before CreateVolume has answered. Its Volume
 // then has no PersistentVolume and nobody asks for it again. If no node was found

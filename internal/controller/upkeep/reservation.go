@@ -2,9 +2,11 @@ package upkeep
 
 import (
 	"context"
+	"fmt"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/utils/clock"
 	ctrl "sigs.k8s.io/controller-runtime"
@@ -18,7 +20,8 @@ import (
 // Reservations deletes the Volumes that a scheduler made for a pod which then was
 // not scheduled: at once if their claim is gone, after a while if nobody has
 // chosen a node for it. One whose claim bears a selected node stays: a
-// provisioner is, or will be, at work.
+// provisioner is, or will be, at work. One of which a node has found data loses
+// its mark: that data may be older than the reservation, and is no part of it.
 type Reservations struct {
 	Client client.Client
 	// Live reads claims and PersistentVolumes: the answer may lead to a deletion.
@@ -59,11 +62,20 @@ func (r *Reservations) Reconcile(ctx context.Context, request ctrl.Request) (ctr
 		delete(r.idle, request.Name)
 		return ctrl.Result{}, nil
 	}
+	if v.Found() != "" {
+		delete(r.idle, request.Name)
+		return ctrl.Result{}, r.unmark(ctx, v)
+	}
 	claim, err := claimOf(ctx, v, r.Live)
 	if err != nil {
 		return ctrl.Result{}, err
 	}
-	wanted := claim != nil && (claim.Annotations[schedule.SelectedNode] != "" || claim.Spec.VolumeName != "")
+	wanted := claim != nil && claim.Spec.VolumeName == "" && claim.Annotations[schedule.SelectedNode] != ""
+	if !wanted && claim != nil {
+		if wanted, err = owns(ctx, claim, v, r.Live); err != nil {
+			return ctrl.Result{}, err
+		}
+	}
 	if !wanted {
 		wanted, err = exported(ctx, v, r.Live)
 	}
@@ -93,6 +105,17 @@ func (r *Reservations) left(v *v1alpha1.Volume) time.Duration {
 		return r.Delay
 	}
 	return r.Delay - r.Clock.Since(since.since)
+}
+
+// unmark makes a reservation a volume that may have data on it.
+func (r *Reservations) unmark(ctx context.Context, v *v1alpha1.Volume) error {
+	public := v.DeepCopy()
+	delete(public.Annotations, v1alpha1.ReservedAnnotation)
+	err := r.Client.Update(ctx, public)
+	if err != nil && !apierrors.IsConflict(err) && !apierrors.IsNotFound(err) { // the event of the other write brings us back
+		return fmt.Errorf("taking the mark of a reservation off volume %s, of which node %s has found data: %w", v.Name, v.Found(), err)
+	}
+	return nil
 }
 
 func (r *Reservations) collect(ctx context.Context, v *v1alpha1.Volume) error {

@@ -25,6 +25,17 @@ func reserved() *v1alpha1.Volume {
 	return v
 }
 
+func saying(v *v1alpha1.Volume, state v1alpha1.ReplicaState, reason string) *v1alpha1.Volume {
+	v.Status.Replicas = []v1alpha1.ReplicaStatus{{Node: "n", State: state, Reason: reason}}
+	return v
+}
+
+func standingFor(pv, volume string) *corev1.PersistentVolume {
+	o := &corev1.PersistentVolume{ObjectMeta: metav1.ObjectMeta{Name: pv}}
+	o.Spec.CSI = &corev1.CSIPersistentVolumeSource{Driver: v1alpha1.LocalDriverName, VolumeHandle: volume}
+	return o
+}
+
 func claimed(change func(*corev1.PersistentVolumeClaim)) *corev1.PersistentVolumeClaim {
 	c := &corev1.PersistentVolumeClaim{ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Name: "data", UID: "u"}}
 	change(c)
@@ -77,8 +88,19 @@ func TestWhichReservationsGo(t *testing.T) {
 			[]client.Object{reserved(), claimed(func(c *corev1.PersistentVolumeClaim) {
 				c.Annotations = map[string]string{schedule.SelectedNode: "n"}
 			})}, "never"},
-		"its claim is bound": {
-			[]client.Object{reserved(), claimed(func(c *corev1.PersistentVolumeClaim) { c.Spec.VolumeName = "pv" })}, "never"},
+		"its claim is bound to it": {
+			[]client.Object{reserved(), claimed(func(c *corev1.PersistentVolumeClaim) { c.Spec.VolumeName = "pvc-u" })}, "never"},
+		"its claim is bound to it by another PersistentVolume": {
+			[]client.Object{reserved(), standingFor("pv", "pvc-u"), claimed(func(c *corev1.PersistentVolumeClaim) { c.Spec.VolumeName = "pv" })}, "never"},
+		"its claim is bound to another volume": {
+			[]client.Object{reserved(), standingFor("pv", "pvc-other"), claimed(func(c *corev1.PersistentVolumeClaim) { c.Spec.VolumeName = "pv" })}, "after the delay"},
+		"its claim is bound to another volume, and bore our node": {
+			[]client.Object{reserved(), standingFor("pv", "pvc-other"), claimed(func(c *corev1.PersistentVolumeClaim) {
+				c.Spec.VolumeName, c.Annotations = "pv", map[string]string{schedule.SelectedNode: "n"}
+			})}, "after the delay"},
+		"a node has found data of its name":             {[]client.Object{saying(reserved(), v1alpha1.ReplicaReady, v1alpha1.ReasonFound)}, "never"},
+		"a node has data of its name that it keeps":     {[]client.Object{saying(reserved(), v1alpha1.ReplicaFailed, v1alpha1.ReasonConflict)}, "never"},
+		"a node has no room for it, and its claim went": {[]client.Object{saying(reserved(), v1alpha1.ReplicaFailed, v1alpha1.ReasonNoSpace)}, "at once"},
 		"a PersistentVolume refers to it": {
 			[]client.Object{reserved(), &corev1.PersistentVolume{ObjectMeta: metav1.ObjectMeta{Name: "pvc-u"}}}, "never"},
 		"it was returned to its user": {[]client.Object{public}, "never"},
@@ -129,5 +151,48 @@ func TestAReservationThatIsWantedIsLookedAtAgain(t *testing.T) {
 	}))
 	if result := d.look(0); result.RequeueAfter != time.Minute {
 		t.Errorf("looks again in %s", result.RequeueAfter)
+	}
+}
+
+func TestWhatANodeHasFoundIsNoReservation(t *testing.T) {
+	d := newTidying(t, saying(reserved(), v1alpha1.ReplicaReady, v1alpha1.ReasonFound))
+	d.look(0)
+	v := &v1alpha1.Volume{}
+	if err := d.Client.Get(t.Context(), client.ObjectKey{Name: "pvc-u"}, v); err != nil || v.Reserved() {
+		t.Errorf("marked: %v, %v", v.Reserved(), err)
+	}
+}
+
+func TestAVolumeThatMayHaveDataIsKeptWhenItsClaimIsGone(t *testing.T) {
+	adopted := saying(reserved(), v1alpha1.ReplicaFailed, v1alpha1.ReasonNoSpace)
+	adopted.Spec.Adopted, adopted.Status.Replicas = true, nil
+	for name, tc := range map[string]struct {
+		volume *v1alpha1.Volume
+		claims []client.Object
+		kept   bool
+	}{
+		"ready":                        {volume: reserved(), kept: true},
+		"its volume group was renamed": {volume: saying(reserved(), v1alpha1.ReplicaFailed, v1alpha1.ReasonConflict), kept: true},
+		"found":                        {volume: saying(reserved(), v1alpha1.ReplicaReady, v1alpha1.ReasonFound), kept: true},
+		"adopted, and its node has not said a word": {volume: adopted, kept: true},
+		"there was no room":                         {volume: saying(reserved(), v1alpha1.ReplicaFailed, v1alpha1.ReasonNoSpace)},
+		"there was no room, and its claim waits": {volume: saying(reserved(), v1alpha1.ReplicaFailed, v1alpha1.ReasonNoSpace), kept: true,
+			claims: []client.Object{claimed(func(*corev1.PersistentVolumeClaim) {})}},
+		"there was no room, and its claim has another volume": {volume: saying(reserved(), v1alpha1.ReplicaFailed, v1alpha1.ReasonNoSpace),
+			claims: []client.Object{standingFor("pv", "pvc-other"), claimed(func(c *corev1.PersistentVolumeClaim) { c.Spec.VolumeName = "pv" })}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			tc.volume.Annotations = nil
+			tc.volume.Spec.Replicas = []v1alpha1.ReplicaSpec{{Node: "n", Pool: "vg"}}
+			server := lagging.New(t, append(tc.claims, tc.volume)...)
+			server.Index(&corev1.PersistentVolume{}, HandleIndex, Handle)
+			r := &Claims{Client: server.Client(), Live: server.Live(), Clock: clocktesting.NewFakePassiveClock(time.Unix(1e6, 0)), Delay: time.Minute}
+			if _, err := r.Reconcile(t.Context(), ctrl.Request{NamespacedName: client.ObjectKey{Name: tc.volume.Name}}); err != nil {
+				t.Fatal(err)
+			}
+			if kept := !apierrors.IsNotFound(server.Live().Get(t.Context(), client.ObjectKey{Name: tc.volume.Name}, tc.volume)); kept != tc.kept {
+				t.Errorf("kept: %v", kept)
+			}
+		})
 	}
 }

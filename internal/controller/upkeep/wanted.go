@@ -3,6 +3,7 @@ package upkeep
 import (
 	"context"
 	"fmt"
+	"slices"
 
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -46,6 +47,20 @@ func claimOf(ctx context.Context, v *v1alpha1.Volume, readers ...client.Reader) 
 		}
 	}
 	return nil, nil
+}
+
+// owns is whether a claim is bound to the Volume: to the PersistentVolume that a provisioner
+// makes for it, or to another one that stands for it.
+func owns(ctx context.Context, claim *corev1.PersistentVolumeClaim, v *v1alpha1.Volume, live client.Reader) (bool, error) {
+	name := claim.Spec.VolumeName
+	if name == "" || name == v.Name {
+		return name != "", nil
+	}
+	pv := &corev1.PersistentVolume{}
+	if err := live.Get(ctx, types.NamespacedName{Name: name}, pv); client.IgnoreNotFound(err) != nil {
+		return false, fmt.Errorf("reading PersistentVolume %s: %w", name, err)
+	}
+	return slices.Contains(Handle(pv), v.Name), nil
 }
 
 // exported is whether there is a PersistentVolume of the Volume's name, which is

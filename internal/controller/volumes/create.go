@@ -8,7 +8,6 @@ import (
 
 	"berth.dev/berth/api/v1alpha1"
 	"berth.dev/berth/internal/controller/usecase"
-	"berth.dev/berth/internal/provision"
 )
 
 // Create makes a volume, or finishes making it, and returns it once its node
@@ -71,6 +70,11 @@ func (a *attempt) run(ctx context.Context) (*v1alpha1.Volume, error) {
 		if err := a.check(v); err != nil {
 			return nil, err
 		}
+		if d := difference(&v.Spec, a.request); d != "" {
+			v, err = a.remake(ctx, v, d)
+			continue
+		}
+		a.request.FSType = v.Spec.FSType
 		for _, replica := range v.Spec.Replicas {
 			if err := a.follow(ctx, replica.Node); err != nil {
 				return nil, err
@@ -109,6 +113,9 @@ func (a *attempt) begin(ctx context.Context) (*v1alpha1.Volume, error) {
 }
 
 func (a *attempt) create(ctx context.Context) (*v1alpha1.Volume, error) {
+	if err := a.unclaimed(); err != nil {
+		return nil, err
+	}
 	if err := a.resolve(ctx); err != nil {
 		return nil, err
 	}
@@ -161,10 +168,6 @@ func (a *attempt) check(v *v1alpha1.Volume) error {
 	if v.DeletionTimestamp != nil {
 		return fail(ErrBusy, "volume %s is being deleted", a.name)
 	}
-	if d := difference(&v.Spec, a.request); d != "" {
-		return fail(provision.ErrConflict, "volume %s exists and is different: %s", a.name, d)
-	}
-	a.request.FSType = v.Spec.FSType
 	return nil
 }
 

@@ -34,5 +34,11 @@
 // source is looked up when the volume is placed and not again: once the node has
 // answered, the volume does not need it. Where a scheduler that knows of no sources has chosen another
 // node, the volume is made beside its source all the same, and the scheduler follows. Only CreateVolume makes such a volume; what
-// a scheduler has reserved without the source is a conflict and never passes for it.
+// a scheduler has reserved without the source never passes for it, and makes way.
+//
+// # Older data
+//
+// A node may have data of a volume's name that is older than its object, or that an older
+// backup does not know. No first Volume is made where the ledger lists such data as an orphan.
+// Where a node has found it since, the Volume is not moved, and is no mere reservation.
 package volumes

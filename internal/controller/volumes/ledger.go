@@ -11,6 +11,7 @@ type Ledger interface {
 	Reserve(node string, r *ledger.Request) ([]ledger.Choice, ledger.Verdict)
 	Unreserve(podUID, node string)
 	Held(o ledger.Owner, node string) (pool string, held bool)
+	Orphan(o ledger.Owner) (node, pool string, found bool)
 	Grant(volume string, bytes int64) ledger.Obstacle
 	Room(node, class string) ledger.Room
 }

@@ -126,8 +126,16 @@ func (a *attempt) heard(ctx context.Context, v *v1alpha1.Volume) (*v1alpha1.Volu
 }
 
 // mayMove refuses to move a volume that has answered: the PersistentVolume,
-// which the provisioner names after the volume, tells.
+// which the provisioner names after the volume, tells. It refuses as well where
+// a node has data of the volume's name that this object did not make: the claim
+// would get an empty volume elsewhere.
 func (a *attempt) mayMove(ctx context.Context, v *v1alpha1.Volume) error {
+	if at := v.Found(); at != "" {
+		return fail(provision.ErrConflict, "volume %s cannot be elsewhere: %s", a.name, kept(at, message(v.Entry(at)), a.request.Claim, a.name))
+	}
+	if v.Spec.Adopted {
+		return fail(provision.ErrConflict, "volume %s was adopted and cannot be elsewhere than its data", a.name)
+	}
 	if !Carved(v) {
 		return nil
 	}

@@ -86,18 +86,12 @@ func holds(entry *v1alpha1.ReplicaStatus, v *v1alpha1.Volume) bool {
 	return entry.Capacity != nil && entry.Capacity.Cmp(v.Spec.Capacity) >= 0
 }
 
-// Carved says whether a volume has, or once had, data on a node. What was never carved was never answered, and there is nothing to lose.
+// Carved says whether there may be data of a volume: a node has, or once had, a replica or
+// found something of its name, or it was adopted. What was never carved was never answered, and
+// there is nothing to lose.
 func Carved(v *v1alpha1.Volume) bool {
-	return slices.ContainsFunc(v.Status.Replicas, func(entry v1alpha1.ReplicaStatus) bool {
-		switch entry.State {
-		case v1alpha1.ReplicaReady, v1alpha1.ReplicaCopying:
-			return true
-		case v1alpha1.ReplicaFailed:
-			return entry.Capacity != nil || entry.Reason == v1alpha1.ReasonDeviceMissing
-		default:
-			return false
-		}
-	})
+	return v.Spec.Adopted || v.Found() != "" ||
+		slices.ContainsFunc(v.Status.Replicas, func(entry v1alpha1.ReplicaStatus) bool { return entry.HasData() })
 }
 
 // capacity is the size that every wanted replica has, or 0 while one has none.
