@@ -41,7 +41,7 @@ type Adopted struct {
 	Rebound bool
 }
 
-// Adopt makes a Volume for data, and a PersistentVolume that retains it, unless they
+// Adopt makes a Volume for data, in the place of one that nobody has data by, and a PersistentVolume that retains it, unless they
 // are there. The agent finds the data by the Volume and reports it. A PersistentVolume
 // that is there and whose claim is gone is kept for the claim that was asked for.
 func Adopt(ctx context.Context, c client.Client, a Adoption) (Adopted, error) {
@@ -62,6 +62,12 @@ func Adopt(ctx context.Context, c client.Client, a Adoption) (Adopted, error) {
 	done := Adopted{PersistentVolume: pv}
 	if done.Volume, err = present(ctx, c, a); err != nil {
 		return Adopted{}, err
+	}
+	if v := done.Volume; v != nil && superseded(v, a.Node) {
+		if err := makeWay(ctx, c, v, a.Node); err != nil {
+			return Adopted{}, err
+		}
+		done.Volume = nil
 	}
 	if done.Volume == nil {
 		if done.Volume, err = a.volume(ctx, c, pv); err != nil {
@@ -85,7 +91,7 @@ func Adopt(ctx context.Context, c client.Client, a Adoption) (Adopted, error) {
 // export makes the PersistentVolume of an adopted Volume.
 func (a Adoption) export(ctx context.Context, c client.Client, done *Adopted) error {
 	v := done.Volume
-	if !v.Spec.Adopted && !meta.IsStatusConditionTrue(v.Status.Conditions, conditionOrphaned) {
+	if !v.Spec.Adopted && v.Found() == "" && !meta.IsStatusConditionTrue(v.Status.Conditions, conditionOrphaned) {
 		return refuse("Volume %s was not adopted: its PersistentVolume may be on the way", a.Name)
 	}
 	pv, err := a.persistentVolume(ctx, c, v)
@@ -99,7 +105,7 @@ func (a Adoption) export(ctx context.Context, c client.Client, done *Adopted) er
 	return nil
 }
 
-// present is the Volume that is there already; nil if there is none.
+// present is the Volume that is there already, of the node's data or superseded; nil if there is none.
 func present(ctx context.Context, c client.Reader, a Adoption) (*v1alpha1.Volume, error) {
 	v := &v1alpha1.Volume{}
 	err := c.Get(ctx, client.ObjectKey{Name: a.Name}, v)
@@ -108,6 +114,9 @@ func present(ctx context.Context, c client.Reader, a Adoption) (*v1alpha1.Volume
 	}
 	if err != nil {
 		return nil, fmt.Errorf("reading Volume %s: %w", a.Name, err)
+	}
+	if superseded(v, a.Node) {
+		return v, nil
 	}
 	if err := placed("Volume", v, v.Spec.Replicas, a.Node); err != nil {
 		return nil, err

@@ -78,7 +78,6 @@ func TestAdoptionIsRefused(t *testing.T) {
 		"node n1 reports no orphan":                     {node(orphaned(other))},
 		"serves these PoolClasses: [fast, faster]":      {crowded},
 		"is on n2, n3: what node n1 has may be older":   {node(orphaned(lost)), volume(lost, "n2", "n3")},
-		"is on no node yet":                             {node(orphaned(lost)), volume(lost)},
 		"is being deleted":                              {node(orphaned(lost)), deleting},
 		"was not adopted":                               {node(), volume(lost, "n1")},
 		"kubectl berth forget --undo":                   {forgetting(node(orphaned(lost)), lost)},

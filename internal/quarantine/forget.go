@@ -24,14 +24,24 @@ func refuse(format string, args ...any) error {
 	return fmt.Errorf("%w: %s", ErrRefused, fmt.Sprintf(format, args...))
 }
 
-// Lookup returns an orphan that a node reports. Its errors wrap ErrRefused if there is
+// Lookup returns an orphan that a node reports, or data that is lost with its pool and whose
+// object is being deleted. Its errors wrap ErrRefused if there is
 // none, or more than one of the name.
 func Lookup(ctx context.Context, c client.Reader, node, name string) (Orphan, error) {
 	n, err := storageNode(ctx, c, node)
 	if err != nil {
 		return Orphan{}, err
 	}
-	return lookup(n, name)
+	return lookupAny(ctx, c, n, name)
+}
+
+// lookupAny is lookup, also for an object that waits for its data's pool to be deleted.
+func lookupAny(ctx context.Context, c client.Reader, n *v1alpha1.StorageNode, name string) (Orphan, error) {
+	o, err := lookup(n, name)
+	if err != nil {
+		return waitingFor(ctx, c, n.Name, name, err)
+	}
+	return o, nil
 }
 
 func lookup(n *v1alpha1.StorageNode, name string) (Orphan, error) {
@@ -51,7 +61,8 @@ func lookup(n *v1alpha1.StorageNode, name string) (Orphan, error) {
 }
 
 // Forget lets the agent of a node delete an orphan, which it returns. It is refused
-// for what has an object, or a PersistentVolume. Saying it again renews the word.
+// for what has an object, or a PersistentVolume. Of data that is lost with its pool it lets
+// the object go that is being deleted. Saying it again renews the word.
 func Forget(ctx context.Context, c client.Client, node, name string, now time.Time) (Orphan, error) {
 	var o Orphan
 	err := retry.RetryOnConflict(retry.DefaultBackoff, func() error {
@@ -59,11 +70,13 @@ func Forget(ctx context.Context, c client.Client, node, name string, now time.Ti
 		if err != nil {
 			return err
 		}
-		if o, err = lookup(n, name); err != nil {
+		if o, err = lookupAny(ctx, c, n, name); err != nil {
 			return err
 		}
-		if err := forgettable(ctx, c, o); err != nil {
-			return err
+		if o.Missing == MissingObject {
+			if err := forgettable(ctx, c, o); err != nil {
+				return err
+			}
 		}
 		at := metav1.NewTime(now)
 		n.Spec.Forget = append(settled(n, o), v1alpha1.ForgottenOrphan{Pool: o.Pool, Name: o.Name, Size: o.Size, Since: *o.Since, At: at})

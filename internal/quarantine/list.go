@@ -108,7 +108,7 @@ type loss struct {
 	node, pool           string
 	size                 resource.Quantity
 	there, missing, gone bool // reported there, reported missing, no such StorageNode
-	message              string
+	message, reason      string
 }
 
 func volumeLosses(v *v1alpha1.Volume, nodes map[string]bool) []Orphan {
@@ -117,7 +117,8 @@ func volumeLosses(v *v1alpha1.Volume, nodes map[string]bool) []Orphan {
 		l := loss{object: v, node: r.Node, pool: r.Pool, size: v.Spec.Capacity, gone: !nodes[r.Node]}
 		if e := v.Entry(r.Node); e != nil {
 			l.there = e.State == v1alpha1.ReplicaReady || e.State == v1alpha1.ReplicaCopying
-			l.missing = e.State == v1alpha1.ReplicaFailed && e.Reason == v1alpha1.ReasonDeviceMissing
+			l.missing = e.State == v1alpha1.ReplicaFailed && (e.Reason == v1alpha1.ReasonDeviceMissing || e.Reason == v1alpha1.ReasonPoolMissing && e.HasData())
+			l.reason = e.Reason
 			l.message = e.Message
 		}
 		found = l.add(found)
@@ -131,7 +132,8 @@ func snapshotLosses(s *v1alpha1.Snapshot, nodes map[string]bool) []Orphan {
 		l := loss{object: s, node: r.Node, pool: r.Pool, gone: !nodes[r.Node]}
 		if e := s.Entry(r.Node); e != nil {
 			l.there = e.State == v1alpha1.SnapshotReady || e.State == v1alpha1.SnapshotCopying
-			l.missing = e.State == v1alpha1.SnapshotFailed && e.Reason == v1alpha1.ReasonDeviceMissing
+			l.missing = e.State == v1alpha1.SnapshotFailed && (e.Reason == v1alpha1.ReasonDeviceMissing || e.Reason == v1alpha1.ReasonPoolMissing && e.Taken != nil)
+			l.reason = e.Reason
 			l.message = e.Message
 			if e.RestoreSize != nil {
 				l.size = *e.RestoreSize
@@ -149,7 +151,7 @@ func (l loss) add(found []Orphan) []Orphan {
 		o.Reason = ReasonNodeGone
 		o.Message = fmt.Sprintf("node %s does not report: its data is where the node is, and is found when the node returns", l.node)
 	case l.missing:
-		o.Reason, o.Since = v1alpha1.ReasonDeviceMissing, said(l.object, l.node)
+		o.Reason, o.Since = l.reason, said(l.object, l.node)
 	default:
 		return found
 	}

@@ -1,0 +1,69 @@
+package quarantine
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/util/wait"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"berth.dev/berth/api/v1alpha1"
+)
+
+const (
+	// patience is how long a Volume that makes way is waited for, and until its node reports
+	// the data without it.
+	patience = 30 * time.Second
+	// interval is how often that is looked at.
+	interval = 200 * time.Millisecond
+)
+
+// superseded says whether a Volume may make way for the data on a node: the node itself says
+// that the data is not the Volume's, or nobody was ever told of the Volume.
+func superseded(v *v1alpha1.Volume, node string) bool {
+	if v.Spec.Adopted {
+		return false
+	}
+	if e := v.Entry(node); e != nil && e.State == v1alpha1.ReplicaFailed && e.Reason == v1alpha1.ReasonConflict {
+		return true
+	}
+	carved := false
+	for i := range v.Status.Replicas {
+		carved = carved || v.Status.Replicas[i].HasData()
+	}
+	for _, r := range v.Spec.Replicas {
+		if r.Node == node {
+			return false
+		}
+	}
+	return v.Reserved() && v.Found() == "" || !carved && len(v.Spec.Replicas) == 0
+}
+
+// makeWay deletes a Volume that nobody has data by, and waits until it is gone and its node
+// reports the data as an orphan. The nodes keep what they cannot prove to be the Volume's.
+func makeWay(ctx context.Context, c client.Client, v *v1alpha1.Volume, node string) error {
+	if v.DeletionTimestamp == nil {
+		err := c.Delete(ctx, v, client.Preconditions{UID: &v.UID, ResourceVersion: &v.ResourceVersion})
+		if client.IgnoreNotFound(err) != nil {
+			return fmt.Errorf("deleting Volume %s, which makes way for the data on node %s: %w", v.Name, node, err)
+		}
+	}
+	err := wait.PollUntilContextTimeout(ctx, interval, patience, true, func(ctx context.Context) (bool, error) {
+		err := c.Get(ctx, client.ObjectKey{Name: v.Name}, &v1alpha1.Volume{})
+		if !apierrors.IsNotFound(err) {
+			return false, err
+		}
+		_, err = reporting(ctx, c, node, v.Name)
+		if errors.Is(err, ErrRefused) {
+			return false, nil
+		}
+		return err == nil, err
+	})
+	if wait.Interrupted(err) && ctx.Err() == nil {
+		return refuse("Volume %s, by which nobody has data, makes way for what node %s has, and that takes long: repeat the command", v.Name, node)
+	}
+	return err
+}

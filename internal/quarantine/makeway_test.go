@@ -1,0 +1,107 @@
+package quarantine
+
+import (
+	"context"
+	"errors"
+	"strings"
+	"testing"
+
+	"k8s.io/apimachinery/pkg/api/resource"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
+
+	"berth.dev/berth/api/v1alpha1"
+)
+
+func withEntries(v *v1alpha1.Volume, entries ...v1alpha1.ReplicaStatus) *v1alpha1.Volume {
+	v.UID, v.Status.Replicas = "older", entries
+	return v
+}
+
+func marked(v *v1alpha1.Volume) *v1alpha1.Volume {
+	v.Annotations = map[string]string{v1alpha1.ReservedAnnotation: ""}
+	return v
+}
+
+func TestAVolumeThatNobodyHasDataByMakesWayForTheData(t *testing.T) {
+	blank := v1alpha1.ReplicaStatus{Node: "n2", State: v1alpha1.ReplicaReady, Ready: true, Capacity: new(resource.MustParse("1Gi"))}
+	refused := v1alpha1.ReplicaStatus{Node: "n2", State: v1alpha1.ReplicaFailed, Reason: v1alpha1.ReasonNoSpace}
+	conflict := v1alpha1.ReplicaStatus{Node: "n1", State: v1alpha1.ReplicaFailed, Reason: v1alpha1.ReasonConflict}
+	found := blank
+	found.Reason = v1alpha1.ReasonFound
+	adopted := volume(lost, "n2")
+	adopted.Spec.Adopted = true
+	for name, tc := range map[string]struct {
+		volume *v1alpha1.Volume
+		stays  bool
+	}{
+		"the node says that the data is another's": {volume: withEntries(volume(lost, "n1"), conflict)},
+		"it is a reservation elsewhere":            {volume: withEntries(marked(volume(lost, "n2")), blank)},
+		"it is a reservation on no node":           {volume: withEntries(marked(volume(lost)))},
+		"it is on no node, and nobody has it":      {volume: withEntries(volume(lost), refused)},
+		"another node has data by it":              {volume: withEntries(volume(lost, "n2"), blank), stays: true},
+		"another node was asked for it":            {volume: withEntries(volume(lost, "n2")), stays: true},
+		"another node has found data of the name":  {volume: withEntries(marked(volume(lost, "n2")), found), stays: true},
+		"it is on no node, and one had data by it": {volume: withEntries(volume(lost), blank), stays: true},
+		"it was adopted on another node":           {volume: withEntries(adopted), stays: true},
+	} {
+		t.Run(name, func(t *testing.T) {
+			c := cluster(t, interceptor.Funcs{}, node(orphaned(lost)), tc.volume)
+			done, err := Adopt(t.Context(), c, Adoption{Node: "n1", Name: lost})
+			v := &v1alpha1.Volume{}
+			if err := c.Get(t.Context(), client.ObjectKey{Name: lost}, v); err != nil {
+				t.Fatal(err)
+			}
+			if tc.stays {
+				if !errors.Is(err, ErrRefused) || v.UID != "older" {
+					t.Errorf("error %v, volume %+v", err, v)
+				}
+				return
+			}
+			if err != nil || !done.NewVolume || !v.Spec.Adopted || v.Spec.Replicas[0].Node != "n1" {
+				t.Errorf("error %v, volume %+v", err, v.Spec)
+			}
+		})
+	}
+}
+
+func TestADataLostWithItsPoolIsForgottenOnlyWhenItsObjectIsBeingDeleted(t *testing.T) {
+	waiting := v1alpha1.ReplicaStatus{Node: "n1", Pool: "vg0", State: v1alpha1.ReplicaFailed, Reason: v1alpha1.ReasonPoolMissing, Capacity: new(resource.MustParse("1Gi"))}
+	never := waiting
+	never.Capacity = nil
+	there := waiting
+	there.State, there.Reason = v1alpha1.ReplicaReady, v1alpha1.ReasonCarved
+	for name, tc := range map[string]struct {
+		entry    v1alpha1.ReplicaStatus
+		deleting bool
+		said     bool
+	}{
+		"it waits for its pool":               {entry: waiting, deleting: true, said: true},
+		"nobody deletes it":                   {entry: waiting},
+		"it was never there":                  {entry: never, deleting: true},
+		"it is there":                         {entry: there, deleting: true},
+		"it waits for a pool of another node": {entry: func(e v1alpha1.ReplicaStatus) v1alpha1.ReplicaStatus { e.Node = "n2"; return e }(waiting), deleting: true},
+	} {
+		t.Run(name, func(t *testing.T) {
+			v := withEntries(volume(lost, "n1"), tc.entry)
+			if tc.deleting {
+				v.DeletionTimestamp, v.Finalizers = &since, []string{v1alpha1.VolumeFinalizer}
+			}
+			c := cluster(t, interceptor.Funcs{}, node(), v)
+			_, err := Forget(t.Context(), c, "n1", lost, since.Time)
+			if tc.said != (err == nil) || !tc.said && (!errors.Is(err, ErrRefused) || !strings.Contains(err.Error(), "reports no orphan")) {
+				t.Fatalf("error %v", err)
+			}
+			n := &v1alpha1.StorageNode{}
+			if err := c.Get(context.WithoutCancel(t.Context()), client.ObjectKey{Name: "n1"}, n); err != nil {
+				t.Fatal(err)
+			}
+			if tc.said != (len(n.Spec.Forget) == 1) {
+				t.Fatalf("the word is %+v", n.Spec.Forget)
+			}
+			if tc.said && (!n.Spec.Forget[0].Since.Equal(&since) || n.Spec.Forget[0].Pool != "vg0") {
+				t.Errorf("the word is %+v", n.Spec.Forget[0])
+			}
+		})
+	}
+}
