@@ -1,0 +1,162 @@
+package replica
+
+import (
+	"fmt"
+	"math/rand/v2"
+	"testing"
+
+	"berth.dev/berth/api/v1alpha1"
+	"berth.dev/berth/internal/provision"
+	"berth.dev/berth/internal/provision/memory"
+)
+
+// life is the life of one volume: what the API server has of it can be set back to an older
+// state at any moment, while what is on the node stays.
+type life struct {
+	*node
+	t      *testing.T
+	random *rand.Rand
+	kind   []option // Block or not
+	// bound is whether a PersistentVolume refers to the volume; a part of the backups.
+	bound   bool
+	backups []backup
+	// precious is whether somebody's data is on the node that nobody has let go.
+	precious bool
+	story    []string
+}
+
+type backup struct {
+	volume *v1alpha1.Volume // nil for none
+	bound  bool
+}
+
+// moves are what may happen next, each if it can. The controller's part is told by its own
+// rules: packages volumes and upkeep have them.
+var moves = map[string]func(*life, *v1alpha1.Volume){
+	"reserve": func(l *life, v *v1alpha1.Volume) {
+		if v == nil {
+			l.put(volume(append(l.kind, marked, in(l.pool()))...))
+		}
+	},
+	"create": func(l *life, v *v1alpha1.Volume) {
+		if v == nil {
+			l.put(volume(append(l.kind, in(l.pool()))...))
+		}
+	},
+	"publish": func(l *life, v *v1alpha1.Volume) {
+		if usable(v) {
+			l.bound = true
+			l.edit(func(v *v1alpha1.Volume) { v.Annotations = nil })
+		}
+	},
+	"use": func(l *life, v *v1alpha1.Volume) {
+		if !usable(v) || !l.bound || v.Reserved() || !l.there() {
+			return
+		}
+		if v.Spec.VolumeMode == v1alpha1.Filesystem {
+			if _, err := memory.New(l.disks, nil).Format(l.t.Context(), provision.FormatRequest{ID: id, Filesystem: provision.Ext4}); err != nil {
+				l.t.Fatal(err)
+			}
+		}
+		l.disks.Write(id, "precious")
+		l.precious = true
+	},
+	"move": func(l *life, v *v1alpha1.Volume) {
+		// What was carved without a reservation and has no PersistentVolume yet may be moved as
+		// well, and the docs say so: a backup of that moment is not told from that moment.
+		if v != nil && v.DeletionTimestamp.IsZero() && v.Found() == "" && !l.bound && (v.Reserved() || !v.Entry(here).HasData()) {
+			l.edit(on("n2"))
+		}
+	},
+	"collect": func(l *life, v *v1alpha1.Volume) {
+		if v != nil && v.Reserved() && v.Found() == "" {
+			l.edit(deleting)
+		}
+	},
+	"delete": func(l *life, v *v1alpha1.Volume) {
+		if v != nil && l.bound && v.DeletionTimestamp.IsZero() {
+			l.edit(deleting)
+			if usable(v) { // who deletes a claim that has its data means that data
+				l.precious = false
+			}
+		}
+	},
+	"let go": func(l *life, v *v1alpha1.Volume) {
+		if v != nil && !v.DeletionTimestamp.IsZero() && (v.Entry(here) == nil && wishFor(v, here) == nil || departed(v, here)) {
+			l.drop()
+			l.bound = false
+		}
+	},
+	"restart": func(l *life, _ *v1alpha1.Volume) { l.again() },
+	"back up": func(l *life, v *v1alpha1.Volume) { l.backups = append(l.backups, backup{v, l.bound}) },
+	"restore": func(l *life, _ *v1alpha1.Volume) {
+		b := backup{}
+		if len(l.backups) > 0 {
+			b = l.backups[l.random.IntN(len(l.backups))]
+		}
+		if v := b.volume; v != nil && v.Reserved() && v.Spec.VolumeMode == v1alpha1.Block && v.Entry(here).HasData() {
+			return // the docs say that this looks unused
+		}
+		if l.drop(); b.volume != nil {
+			l.put(b.volume)
+		}
+		l.bound = b.bound
+	},
+}
+
+func usable(v *v1alpha1.Volume) bool {
+	return v != nil && v.DeletionTimestamp.IsZero() && wishFor(v, here) != nil && v.Entry(here) != nil && v.Entry(here).Ready
+}
+
+func (l *life) pool() string { return []string{"vg0", "vg1"}[l.random.IntN(2)] }
+
+// again restarts the agent.
+func (l *life) again() {
+	l.restart()
+	l.worker.Listed = func(string) bool { return true } // in whatever pool
+}
+
+// there says whether the volume is in a pool of the node.
+func (l *life) there() bool {
+	_, err := memory.New(l.disks, nil).Get(l.t.Context(), id)
+	return err == nil
+}
+
+// live lets one thing happen, and most times the node act on it.
+func (l *life) live(names []string) {
+	name := names[l.random.IntN(len(names))]
+	l.story = append(l.story, name)
+	moves[name](l, l.get())
+	if l.random.IntN(4) > 0 {
+		l.story = append(l.story, "the node acts")
+		l.rest(l.t)
+	}
+	if l.precious && l.disks.Read(id) != "precious" {
+		l.t.Fatalf("data was destroyed that nobody let go: %v; the volume is %+v", l.story, l.get())
+	}
+}
+
+func TestAnOldBackupDestroysNothingWhateverHappensNext(t *testing.T) {
+	names := []string{"reserve", "create", "publish", "publish", "use", "use", "move", "collect", "delete", "let go", "restart", "back up", "restore"}
+	used := 0
+	for _, kind := range [][]option{nil, {block}} {
+		for seed := range uint64(100) {
+			t.Run(fmt.Sprintf("%d of %d options", seed, len(kind)), func(t *testing.T) {
+				n := newNode()
+				n.disks.AddPool(memory.PoolConfig{PoolRef: provision.PoolRef{Type: "LVM", Name: "vg1"}, Total: 10 * gib})
+				n.classes["fast"].Spec.LVM.VolumeGroups = []string{"vg0", "vg1"}
+				l := &life{node: n, t: t, random: rand.New(rand.NewPCG(seed, 7)), kind: kind}
+				l.again()
+				for range 60 {
+					l.live(names)
+				}
+				if l.precious {
+					used++
+				}
+			})
+		}
+	}
+	if used < 20 {
+		t.Errorf("only %d lives end with data: the others prove nothing", used)
+	}
+}
