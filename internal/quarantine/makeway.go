@@ -27,12 +27,12 @@ func superseded(v *v1alpha1.Volume, node string) bool {
 	if v.Spec.Adopted {
 		return false
 	}
-	if e := v.Entry(node); e != nil && e.State == v1alpha1.ReplicaFailed && e.Reason == v1alpha1.ReasonConflict {
-		return true
-	}
 	carved := false
 	for i := range v.Status.Replicas {
 		carved = carved || v.Status.Replicas[i].HasData()
+	}
+	if e := v.Entry(node); e != nil && e.State == v1alpha1.ReplicaFailed && e.Reason == v1alpha1.ReasonConflict {
+		return !carved
 	}
 	for _, r := range v.Spec.Replicas {
 		if r.Node == node {
