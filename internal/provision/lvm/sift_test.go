@@ -76,6 +76,12 @@ func TestWhatAPodWritesIsNoVolumeGroupOfTheNode(t *testing.T) {
 			blindHost(host, blind)
 			putGroup(host, "a-first", vg.Name, "theirs", "/dev/loop5", "pvc-1", "pvc-2")
 			putGroup(host, "evil", "evil", "evils", "/dev/loop6", "pvc-1", "pvc-3")
+			host.Edit(func(groups map[string]*lvmtest.Group) string { // what an agent would activate, wipe or fill
+				for tag, id := range map[string]string{"volume": "pvc-idle", "wiping": "pvc-wiped", "copying": "pvc-copied"} {
+					groups["evil"].Volumes[id] = &lvmtest.Volume{Extents: 1, Tags: []string{"berth.dev/" + tag + "=" + id}, Suspended: tag == "wiping"}
+				}
+				return "/dev/loop6"
+			})
 			for _, restarted := range []bool{false, true} {
 				if restarted {
 					stop()
@@ -100,11 +106,22 @@ func TestWhatAPodWritesIsNoVolumeGroupOfTheNode(t *testing.T) {
 				}
 				settle(t, p)
 			}
-			for _, key := range []string{"a-first", "evil"} {
-				if ids, seqno := whatIs(host, key); len(ids) != 2 || seqno != 50 {
+			p.Wait()
+			for key, want := range map[string]int{"a-first": 2, "evil": 5} {
+				if ids, seqno := whatIs(host, key); len(ids) != want || seqno != 50 {
 					t.Errorf("group %s was changed: %v, %d", key, ids, seqno)
 				}
 			}
+			host.On("/dev/evil/pvc-idle", func(v *lvmtest.Volume) {
+				if v.Active {
+					t.Error("a volume that a pod wrote was activated")
+				}
+			})
+			host.On("/dev/evil/pvc-wiped", func(v *lvmtest.Volume) {
+				if !v.Suspended {
+					t.Error("what a pod wrote was resumed")
+				}
+			})
 			var messages []string
 			for _, w := range p.Warnings() {
 				messages = append(messages, w.Message)
