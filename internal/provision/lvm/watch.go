@@ -215,8 +215,8 @@ func (p *Provisioner) number(ctx context.Context, device string) (uint64, error)
 	}
 	read := make(chan answer, 1)
 	go func() {
-		defer p.readings.end(device)
 		seqno, err := p.config.Devices.Sequence(device)
+		p.readings.end(device) // before who waits can ask again
 		read <- answer{seqno, err}
 	}()
 	select {
