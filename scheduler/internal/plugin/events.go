@@ -56,19 +56,24 @@ func asHint(again func(event) (bool, error)) fwk.QueueingHintFn {
 	}
 }
 
-// Fits is whether a pod fits on a node as the ledger knows it now.
-func Fits(ctx context.Context, book Book, reader Reader, pod *corev1.Pod, node string) (bool, error) {
+// Fits is whether a pod fits on one of the nodes as the ledger knows them now.
+func Fits(ctx context.Context, book Book, reader Reader, pod *corev1.Pod, nodes ...string) (bool, error) {
 	want, err := reader.Read(ctx, pod)
 	switch {
 	case err != nil:
 		return false, err
 	case want == nil:
 		return true, nil
-	case want.Unready != "":
-		return false, nil
+	}
+	return fits(book, want, pod, nodes), nil
+}
+
+func fits(book Book, want *schedule.PodVolumes, pod *corev1.Pod, nodes []string) bool {
+	if want.Unready != "" {
+		return false
 	}
 	request, verdict := book.Request(ledger.RequestOptions{Pod: uid(pod)}, want.Demands()...)
-	return verdict.Fits() && book.Node(node).Fit(request).Fits(), nil
+	return verdict.Fits() && slices.ContainsFunc(nodes, func(node string) bool { return book.Node(node).Fit(request).Fits() })
 }
 
 // afterPod: a pod has gone, or one that was placed is given up. What the latter

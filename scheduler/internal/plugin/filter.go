@@ -34,7 +34,7 @@ func (p *Plugin) Filter(ctx context.Context, state fwk.CycleState, pod *corev1.P
 		}
 		// A change between the question and the note would wake nobody, so the
 		// refusal counts only if nothing has changed since.
-		if c.refusal.refused.Store(true); p.Book.Node(name) == now {
+		if p.Refusals.refuse(c.refusal, name, verdict.Reason); p.Book.Node(name) == now {
 			return fwk.NewStatus(p.remedy(node, request, verdict, pod, info), c.why(verdict))
 		}
 	}

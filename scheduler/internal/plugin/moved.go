@@ -12,12 +12,9 @@ func Moved(ctx context.Context, book Book, reader Reader, refused Refused) (bool
 	if err != nil || want == nil || want.Unready != refused.want.Unready {
 		return true, err
 	}
+	var nodes []string
 	for _, source := range want.Sources {
-		for _, node := range source.Nodes() {
-			if fits, err := Fits(ctx, book, reader, refused.Pod, node); fits || err != nil {
-				return true, err
-			}
-		}
+		nodes = append(nodes, source.Nodes()...)
 	}
-	return false, nil
+	return fits(book, want, refused.Pod, nodes), nil
 }

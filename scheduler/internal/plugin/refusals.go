@@ -3,20 +3,28 @@ package plugin
 import (
 	"sync"
 	"sync/atomic"
+	"time"
 
 	corev1 "k8s.io/api/core/v1"
 
+	"berth.dev/berth/internal/ledger"
 	"berth.dev/berth/internal/schedule"
 )
 
 // Refusals are the waiting pods that a plugin of Berth's has refused a node, or
 // all nodes, in their last cycle. They are woken when the ledger says that there
-// is room: the scheduler's own events cannot tell, because the ledger hears of a
-// change by another watch, and a pod that is tried before the ledger knows is
-// refused again, and for long.
+// is room where they were refused: the scheduler's own events cannot tell, because the
+// ledger hears of a change by another watch, and a pod that is tried before the ledger
+// knows is refused again, and for long.
 type Refusals struct {
+	// Exists is whether a pod is there still, by the watch whose deletions come to
+	// Forget. Nil is for those that never ask.
+	Exists func(pod *corev1.Pod) bool
+
 	mu    sync.Mutex
 	byUID map[string]*refusal
+	// numbers of the nodes in each refusal's set.
+	numbers map[string]int
 	// sourced are the pods whose claims are to be made from something.
 	sourced map[string]bool
 
@@ -36,6 +44,14 @@ type refusal struct {
 	pod     *corev1.Pod
 	want    *schedule.PodVolumes
 	refused atomic.Bool
+	// full are the nodes that were refused for want of what a report may bring, a bit
+	// for each.
+	full []uint64
+	// woken is how often the pod was woken, and since when it may be again.
+	woken int
+	rests time.Time
+	// due is whether it is to be woken then.
+	due bool
 }
 
 // Refused is a pod that was refused.
@@ -43,24 +59,103 @@ type Refused struct {
 	Pod *corev1.Pod
 	// want is what was read of it then.
 	want *schedule.PodVolumes
+	of   *refusal
 }
 
 // NewRefusals returns an empty list. over is called when a simulation has ended.
 func NewRefusals(over func()) *Refusals {
-	return &Refusals{byUID: map[string]*refusal{}, sourced: map[string]bool{}, trials: map[trial]bool{}, over: over}
+	return &Refusals{byUID: map[string]*refusal{}, numbers: map[string]int{}, sourced: map[string]bool{}, trials: map[trial]bool{}, over: over}
 }
 
-// begin begins a cycle of a pod.
+// begin begins a cycle of a pod. A pod that is gone by now is not remembered: the
+// informer, which is ahead of the cycle, will not say so again.
 func (r *Refusals) begin(pod *corev1.Pod, want *schedule.PodVolumes) *refusal {
+	each := r.note(pod, want)
+	if r.Exists != nil && !r.Exists(pod) {
+		r.Forget(pod)
+	}
+	return each
+}
+
+func (r *Refusals) note(pod *corev1.Pod, want *schedule.PodVolumes) *refusal {
 	each := &refusal{pod: pod, want: want}
 	r.mu.Lock()
 	defer r.mu.Unlock()
+	if before := r.byUID[uid(pod)]; before != nil {
+		each.woken, each.rests = before.woken, before.rests
+	}
 	r.byUID[uid(pod)] = each
 	delete(r.sourced, uid(pod))
 	if len(want.Sources) > 0 {
 		r.sourced[uid(pod)] = true
 	}
 	return each
+}
+
+// refuse notes that a pod was refused a node.
+func (r *Refusals) refuse(each *refusal, node string, reason ledger.Reason) {
+	if curable[reason] {
+		r.mu.Lock()
+		n, known := r.numbers[node]
+		if !known {
+			n = len(r.numbers)
+			r.numbers[node] = n
+		}
+		for len(each.full) <= n/64 {
+			each.full = append(each.full, 0)
+		}
+		each.full[n/64] |= 1 << (n % 64)
+		r.mu.Unlock()
+	}
+	each.refused.Store(true)
+}
+
+// curable are the reasons that may be over with a node's next report, with the end of
+// a volume, or with a claim that is given back. What a node serves is another matter.
+var curable = map[ledger.Reason]bool{
+	ledger.HeldElsewhere: true, ledger.NodeNotReady: true, ledger.PoolMissing: true, ledger.PoolUnhealthy: true, ledger.PoolFull: true,
+	ledger.NoRoom: true, ledger.NotTogether: true, ledger.TooManyWays: true,
+}
+
+// On are those of the nodes that the pod was refused for a reason that may be over.
+func (r *Refusals) On(refused Refused, nodes map[string]bool) []string {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	var on []string
+	for node := range nodes {
+		if n, known := r.numbers[node]; known && n/64 < len(refused.of.full) && refused.of.full[n/64]&(1<<(n%64)) != 0 {
+			on = append(on, node)
+		}
+	}
+	return on
+}
+
+// Back-off of the pods that are woken: as long as the scheduler's own by default. A pod
+// that is woken passes that one by.
+const (
+	firstRest = time.Second
+	maxRest   = 10 * time.Second
+)
+
+// Wake says whether a refused pod may be woken now. It may not be woken again before it
+// has rested, the longer the more often it was woken; next is when, and Due tells then.
+func (r *Refusals) Wake(refused Refused, now time.Time) (wakes bool, next time.Time) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	each := refused.of
+	if each.due = now.Before(each.rests); each.due {
+		return false, each.rests
+	}
+	each.rests = now.Add(min(firstRest<<min(each.woken, 4), maxRest))
+	each.woken++
+	return true, time.Time{}
+}
+
+// Due is whether the pod was to be woken before and had not rested.
+func (r *Refusals) Due(refused Refused) bool {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return refused.of.due
 }
 
 // Forget a pod: it was bound, or is gone.
@@ -92,7 +187,7 @@ func (r *Refusals) Pods() []Refused {
 	var pods []Refused
 	for _, each := range r.byUID {
 		if each.refused.Load() {
-			pods = append(pods, Refused{each.pod, each.want})
+			pods = append(pods, Refused{each.pod, each.want, each})
 		}
 	}
 	return pods

@@ -40,6 +40,7 @@ func (p *Plugin) Reserve(_ context.Context, state fwk.CycleState, pod *corev1.Po
 		p.Refusals.try(on)
 	}
 	if _, verdict := p.Book.Reserve(node, request); !verdict.Fits() {
+		p.Refusals.refuse(c.refusal, node, verdict.Reason)
 		p.Refusals.tried(on)
 		return fwk.NewStatus(fwk.Unschedulable, c.why(verdict))
 	}

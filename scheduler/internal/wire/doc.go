@@ -13,5 +13,7 @@
 // is tried in between is refused again. So whatever is the ledger's to know - a
 // report, a Volume that goes, a pod that ends, an agent that is heard again - wakes
 // pods by the waker, which comes after the ledger in each informer's handler and
-// asks it which of the refused pods fit now.
+// asks it which of the refused pods fit now where they were refused for want of what
+// may come. Waking passes the queue's back-off by, so the waker keeps one of its own:
+// a pod that is refused again rests before it is woken again, the longer the more often.
 package wire

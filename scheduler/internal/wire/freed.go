@@ -1,6 +1,8 @@
 package wire
 
 import (
+	"slices"
+
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/client-go/tools/cache"
 
@@ -12,13 +14,8 @@ import (
 // wakes the pods that fit now.
 func (w *waker) watch(from *schedule.Informers) {
 	everything := func(any) { w.everything() }
-	report := func(obj any) {
-		if n, ok := obj.(*v1alpha1.StorageNode); ok {
-			w.freed(n.Name)
-		}
-	}
 	from.PoolClasses = schedule.After(from.PoolClasses, cache.ResourceEventHandlerFuncs{AddFunc: everything, UpdateFunc: func(_, obj any) { everything(obj) }})
-	from.StorageNodes = schedule.After(from.StorageNodes, cache.ResourceEventHandlerFuncs{AddFunc: report, UpdateFunc: func(_, obj any) { report(obj) }})
+	from.StorageNodes = schedule.After(from.StorageNodes, w.reports())
 	from.Volumes = schedule.After(from.Volumes, w.left(func(obj any) []string {
 		v, _ := obj.(*v1alpha1.Volume)
 		return nodesOf(v)
@@ -33,6 +30,34 @@ func (w *waker) watch(from *schedule.Informers) {
 	}))
 	from.Pods = schedule.After(from.Pods, w.pods())
 	from.Returned = func(node string) { w.freed(node) }
+}
+
+// reports wakes for what a node says. What it serves seldom changes; the rest may
+// change every second, and concerns those alone whom the node was refused.
+func (w *waker) reports() cache.ResourceEventHandler {
+	return cache.ResourceEventHandlerFuncs{
+		AddFunc: func(obj any) {
+			if n, ok := obj.(*v1alpha1.StorageNode); ok {
+				w.open(n.Name)
+			}
+		},
+		UpdateFunc: func(old, obj any) {
+			before, _ := old.(*v1alpha1.StorageNode)
+			n, ok := obj.(*v1alpha1.StorageNode)
+			switch {
+			case !ok:
+			case before == nil || !slices.EqualFunc(before.Status.Pools, n.Status.Pools, serveAlike):
+				w.open(n.Name)
+			default:
+				w.freed(n.Name)
+			}
+		},
+	}
+}
+
+// serveAlike is whether two pools serve the same.
+func serveAlike(a, b v1alpha1.Pool) bool {
+	return a.Name == b.Name && a.Media == b.Media && slices.Equal(a.Classes, b.Classes)
 }
 
 // left wakes for the nodes that an object was on before it changed or went.
@@ -69,6 +94,9 @@ func (w *waker) pods() cache.ResourceEventHandler {
 		UpdateFunc: func(_, obj any) {
 			if pod, ok := obj.(*corev1.Pod); ok && pod.Spec.NodeName != "" {
 				w.refusals.Forget(pod)
+				if pod.Status.Phase == corev1.PodSucceeded || pod.Status.Phase == corev1.PodFailed {
+					w.ended(pod)
+				}
 			}
 		},
 		DeleteFunc: func(obj any) {
@@ -77,10 +105,15 @@ func (w *waker) pods() cache.ResourceEventHandler {
 			}
 			if pod, ok := obj.(*corev1.Pod); ok {
 				w.refusals.Forget(pod)
-				if pod.Spec.NodeName != "" && len(pod.Spec.Volumes) > 0 {
-					w.freed(pod.Spec.NodeName)
-				}
+				w.ended(pod)
 			}
 		},
+	}
+}
+
+// ended wakes for the room of a pod that has ended.
+func (w *waker) ended(pod *corev1.Pod) {
+	if pod.Spec.NodeName != "" && len(pod.Spec.Volumes) > 0 {
+		w.freed(pod.Spec.NodeName)
 	}
 }

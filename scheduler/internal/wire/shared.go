@@ -6,9 +6,11 @@ import (
 	"fmt"
 
 	coordinationv1 "k8s.io/api/coordination/v1"
+	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/client-go/informers"
 	clientscheme "k8s.io/client-go/kubernetes/scheme"
+	corelisters "k8s.io/client-go/listers/core/v1"
 	"k8s.io/client-go/rest"
 	toolscache "k8s.io/client-go/tools/cache"
 	"k8s.io/klog/v2"
@@ -62,13 +64,22 @@ func share(ctx context.Context, namespace string, handle fwk.Handle, fail func(e
 		volumes: volumes.New(berth.client, berth.live, beats, book, watchers),
 		placed:  berth.placed,
 	}
-	s.waker = newWaker(book, s.reader)
+	s.waker = newWaker(book, s.reader, clock.RealClock{})
+	s.waker.refusals.Exists = exists(factory.Core().V1().Pods().Lister())
 	berth.snapshots.changed = s.waker.sourced
 	s.waker.watch(&from)
 	from.Volumes = schedule.After(from.Volumes, watchers.Handler())
 	from.Clock, from.Log = clock.RealClock{}, klog.FromContext(ctx).WithName("ledger")
 	s.start(ctx, berth, from, fail)
 	return s, nil
+}
+
+// exists is whether a pod, and not another of its name, is there still.
+func exists(pods corelisters.PodLister) func(*corev1.Pod) bool {
+	return func(pod *corev1.Pod) bool {
+		now, err := pods.Pods(pod.Namespace).Get(pod.Name)
+		return err == nil && now.UID == pod.UID
+	}
 }
 
 // start starts the goroutines. None of them ends before ctx, unless it fails.

@@ -5,9 +5,11 @@ import (
 	"maps"
 	"slices"
 	"sync"
+	"time"
 
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/klog/v2"
+	"k8s.io/utils/clock"
 
 	"berth.dev/berth/scheduler/internal/plugin"
 )
@@ -18,22 +20,38 @@ type activator interface {
 	Activate(logger klog.Logger, pods map[string]*corev1.Pod)
 }
 
-// waker activates the pods that Berth has refused, once they may fit.
+// waker activates the pods that Berth has refused, once they may fit where it has
+// refused them.
 type waker struct {
 	book     plugin.Book
 	reader   plugin.Reader
 	refusals *plugin.Refusals
+	clock    clock.WithDelayedExecution
 	due      chan struct{}
+	alarm    time.Time // when pods have rested next; only look knows
 
 	mu       sync.Mutex
 	profiles []activator
-	nodes    map[string]bool // on which room may have come free
-	all      bool            // everything may have changed
-	sources  bool            // what claims are made from may have changed
+	changes
 }
 
-func newWaker(book plugin.Book, reader plugin.Reader) *waker {
-	w := &waker{book: book, reader: reader, due: make(chan struct{}, 1), nodes: map[string]bool{}}
+// changes are what the waker has been told of and has not looked at.
+type changes struct {
+	nodes   map[string]bool // on which room may have come free
+	opened  map[string]bool // that serve what they did not serve before
+	all     bool            // everything may have changed
+	sources bool            // what claims are made from may have changed
+	rested  bool            // pods that were to be woken may be by now
+}
+
+func noChanges() changes { return changes{nodes: map[string]bool{}, opened: map[string]bool{}} }
+
+func (c *changes) none() bool {
+	return len(c.nodes) == 0 && len(c.opened) == 0 && !c.all && !c.sources && !c.rested
+}
+
+func newWaker(book plugin.Book, reader plugin.Reader, c clock.WithDelayedExecution) *waker {
+	w := &waker{book: book, reader: reader, clock: c, due: make(chan struct{}, 1), changes: noChanges()}
 	w.refusals = plugin.NewRefusals(w.wake)
 	return w
 }
@@ -44,24 +62,29 @@ func (w *waker) add(profile activator) {
 	w.profiles = append(w.profiles, profile)
 }
 
-// freed asks for the pods to be woken that fit on these nodes, soon and by
-// somebody else. It must be called after the ledger knows.
+// freed asks for the pods to be woken that were refused on these nodes and fit there
+// now, soon and by another goroutine. It must be called after the ledger knows.
 func (w *waker) freed(nodes ...string) {
+	w.told(func(c *changes) {
+		for _, node := range nodes {
+			c.nodes[node] = true
+		}
+	})
+}
+
+// open asks for the pods to be woken that fit on a node which serves what it did not
+// serve before, wherever they were refused.
+func (w *waker) open(node string) { w.told(func(c *changes) { c.opened[node] = true }) }
+
+func (w *waker) told(change func(*changes)) {
 	w.mu.Lock()
-	for _, node := range nodes {
-		w.nodes[node] = true
-	}
+	change(&w.changes)
 	w.mu.Unlock()
 	w.wake()
 }
 
 // everything asks for all refused pods to be woken.
-func (w *waker) everything() {
-	w.mu.Lock()
-	w.all = true
-	w.mu.Unlock()
-	w.wake()
-}
+func (w *waker) everything() { w.told(func(c *changes) { c.all = true }) }
 
 // sourced asks for the pods to be woken whose claims are made from something that
 // has come, gone or moved. Where there are none it costs nothing.
@@ -69,10 +92,7 @@ func (w *waker) sourced() {
 	if !w.refusals.Sourced() {
 		return // one that comes now reads what has changed
 	}
-	w.mu.Lock()
-	w.sources = true
-	w.mu.Unlock()
-	w.wake()
+	w.told(func(c *changes) { c.sources = true })
 }
 
 func (w *waker) wake() {
@@ -102,29 +122,40 @@ func (w *waker) look(ctx context.Context) {
 		return // and called again
 	}
 	w.mu.Lock()
-	nodes, all, sources := w.nodes, w.all, w.sources
-	w.nodes, w.all, w.sources = map[string]bool{}, false, false
+	changed := w.changes
+	w.changes = noChanges()
 	w.mu.Unlock()
-	if len(nodes) == 0 && !all && !sources {
+	if changed.none() {
 		return
 	}
-
 	waiting := map[string]map[string]*corev1.Pod{} // by profile
+	now, next := w.clock.Now(), time.Time{}
 	for _, refused := range w.refusals.Pods() {
-		pod := refused.Pod
-		if !all && !w.fits(ctx, pod, nodes) && !(sources && w.moved(ctx, refused)) {
+		if !w.concerns(ctx, refused, &changed) {
 			continue
 		}
+		wakes, later := w.refusals.Wake(refused, now)
+		if !wakes {
+			if next.IsZero() || later.Before(next) {
+				next = later
+			}
+			continue
+		}
+		pod := refused.Pod
 		if waiting[pod.Spec.SchedulerName] == nil {
 			waiting[pod.Spec.SchedulerName] = map[string]*corev1.Pod{}
 		}
 		waiting[pod.Spec.SchedulerName][pod.Namespace+"/"+pod.Name] = pod
 	}
+	if changed.rested {
+		w.alarm = time.Time{}
+	}
+	if !next.IsZero() && (w.alarm.IsZero() || next.Before(w.alarm)) {
+		w.alarm = next
+		w.clock.AfterFunc(next.Sub(now), func() { w.told(func(c *changes) { c.rested = true }) })
+	}
 	if begun, _ := w.refusals.Simulations(); begun != before {
-		w.freed(slices.Collect(maps.Keys(nodes))...)
-		if sources {
-			w.sourced()
-		}
+		w.again(changed)
 	}
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -135,19 +166,33 @@ func (w *waker) look(ctx context.Context) {
 	}
 }
 
-// fits is whether the pod fits on one of the nodes. What cannot be told is tried.
-func (w *waker) fits(ctx context.Context, pod *corev1.Pod, nodes map[string]bool) bool {
-	for node := range nodes {
-		if fits, err := plugin.Fits(ctx, w.book, w.reader, pod, node); fits || err != nil {
+// again has what was asked of the ledger looked at once more.
+func (w *waker) again(changed changes) {
+	if len(changed.nodes) == 0 && len(changed.opened) == 0 && !changed.sources {
+		return
+	}
+	w.told(func(c *changes) {
+		maps.Copy(c.nodes, changed.nodes)
+		maps.Copy(c.opened, changed.opened)
+		c.sources = c.sources || changed.sources
+	})
+}
+
+// concerns is whether what has changed lets a pod be placed by now, or is to be told
+// to it otherwise. What cannot be told is tried.
+func (w *waker) concerns(ctx context.Context, refused plugin.Refused, changed *changes) bool {
+	if changed.all || changed.rested && w.refusals.Due(refused) {
+		return true
+	}
+	nodes := slices.AppendSeq(w.refusals.On(refused, changed.nodes), maps.Keys(changed.opened))
+	if len(nodes) > 0 {
+		if fits, err := plugin.Fits(ctx, w.book, w.reader, refused.Pod, nodes...); fits || err != nil {
 			return true
 		}
 	}
-	return false
-}
-
-// moved is whether what a pod's claims are made from lets it be placed by now, or is
-// to be told otherwise. What cannot be told is tried.
-func (w *waker) moved(ctx context.Context, refused plugin.Refused) bool {
+	if !changed.sources {
+		return false
+	}
 	moved, err := plugin.Moved(ctx, w.book, w.reader, refused)
 	return moved || err != nil
 }

@@ -2,8 +2,10 @@ package wire
 
 import (
 	"context"
+	"fmt"
 	"slices"
 	"testing"
+	"time"
 
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -11,6 +13,7 @@ import (
 	"k8s.io/client-go/tools/cache"
 	"k8s.io/klog/v2"
 	"k8s.io/kubernetes/pkg/scheduler/framework"
+	clocktesting "k8s.io/utils/clock/testing"
 
 	"berth.dev/berth/api/v1alpha1"
 	"berth.dev/berth/internal/ledger"
@@ -65,6 +68,7 @@ func nodeOf(t *testing.T, l *ledger.Ledger, name string, total int64) {
 // station is a waker with two profiles, before a full node.
 type station struct {
 	*waker
+	clock    *clocktesting.FakeClock
 	ledger   *ledger.Ledger
 	reads    plugin.Reader
 	one, two queue
@@ -81,7 +85,8 @@ func newStation(t *testing.T) *station {
 	}
 	nodeOf(t, l, "n1", gi)
 	l.SetSynced()
-	s := &station{waker: newWaker(l, reader{}), ledger: l, reads: reader{}, one: queue{"one", make(chan []string, 9)}, two: queue{"two", make(chan []string, 9)}}
+	c := clocktesting.NewFakeClock(time.Unix(0, 0))
+	s := &station{waker: newWaker(l, reader{}, c), clock: c, ledger: l, reads: reader{}, one: queue{"one", make(chan []string, 9)}, two: queue{"two", make(chan []string, 9)}}
 	s.add(s.one)
 	s.add(s.two)
 	return s
@@ -149,6 +154,116 @@ func TestAPodThatIsBoundIsNotWoken(t *testing.T) {
 	}
 }
 
+// lookAgain has told of what frees room and looks at it.
+func (s *station) lookAgain(t *testing.T, tell func()) []string {
+	t.Helper()
+	tell()
+	s.look(t.Context())
+	one, _ := s.woken()
+	return one
+}
+
+func TestAPodIsNotWokenForNodesThatBerthNeverRefused(t *testing.T) {
+	s := newStation(t)
+	nodeOf(t, s.ledger, "n2", 100*gi) // where others refuse the pod, for want of processors say
+	s.refuse(t, podOf("a", "one"))
+	if woken := s.lookAgain(t, func() { s.freed("n2") }); woken != nil {
+		t.Errorf("woken are %v", woken)
+	}
+}
+
+func TestAPodThatIsRefusedAgainAndAgainIsWokenLessAndLess(t *testing.T) {
+	s := newStation(t)
+	pod, woken := podOf("a", "one"), 0
+	for range 60 { // seconds
+		nodeOf(t, s.ledger, "n1", gi)
+		s.refuse(t, pod) // and nodes that come free meanwhile, and are taken again
+		nodeOf(t, s.ledger, "n1", 4*gi)
+		for range 5 {
+			woken += len(s.lookAgain(t, func() { s.freed("n1") }))
+		}
+		s.clock.Step(time.Second)
+	}
+	if woken < 6 || woken > 12 {
+		t.Errorf("the pod was woken %d times in a minute", woken)
+	}
+}
+
+func TestAPodThatHasToRestIsWokenWhenItHasRested(t *testing.T) {
+	s := newStation(t)
+	pod := podOf("a", "one")
+	s.refuse(t, pod)
+	nodeOf(t, s.ledger, "n1", 4*gi)
+	if woken := s.lookAgain(t, func() { s.freed("n1") }); len(woken) != 1 {
+		t.Fatalf("woken are %v, want the pod", woken)
+	}
+	nodeOf(t, s.ledger, "n1", gi)
+	s.refuse(t, pod)
+	nodeOf(t, s.ledger, "n1", 4*gi)
+	if woken := s.lookAgain(t, func() { s.freed("n1") }); woken != nil {
+		t.Errorf("%v is woken at once", woken)
+	}
+	<-s.due // what it was told above
+	s.clock.Step(time.Second)
+	<-s.due
+	if woken := s.lookAgain(t, func() {}); len(woken) != 1 {
+		t.Errorf("woken are %v, want the pod that has rested", woken)
+	}
+}
+
+func TestANodeThatServesWhatItDidNotServeWakesWhoeverFitsThere(t *testing.T) {
+	s := newStation(t)
+	s.refuse(t, podOf("a", "one"))
+	nodeOf(t, s.ledger, "n2", 4*gi)
+	serving := &v1alpha1.StorageNode{ObjectMeta: metav1.ObjectMeta{Name: "n2"}}
+	serving.Status.Pools = []v1alpha1.Pool{{Name: "vg0", Classes: []string{"fast"}}}
+	before := serving.DeepCopy()
+	before.Status.Pools[0].Classes = nil
+	if woken := s.lookAgain(t, func() { s.reports().OnUpdate(serving, serving) }); woken != nil {
+		t.Errorf("%v is woken by a report that changes nothing", woken)
+	}
+	if woken := s.lookAgain(t, func() { s.reports().OnUpdate(before, serving) }); len(woken) != 1 {
+		t.Errorf("woken are %v, want the pod", woken)
+	}
+}
+
+func TestAPodIsReadOnceHoweverManyNodesAreFreed(t *testing.T) {
+	s := newStation(t)
+	var nodes []string
+	for i := range 9 {
+		nodes = append(nodes, fmt.Sprint("m", i))
+		nodeOf(t, s.ledger, nodes[i], gi)
+		s.open(nodes[i])
+	}
+	s.refuse(t, podOf("a", "one"))
+	counting := &reads{}
+	s.use(counting)
+	s.look(t.Context())
+	if counting.n != 1 {
+		t.Errorf("the pod was read %d times", counting.n)
+	}
+}
+
+// reads counts.
+type reads struct {
+	reader
+	n int
+}
+
+func (r *reads) Read(ctx context.Context, pod *corev1.Pod) (*schedule.PodVolumes, error) {
+	r.n++
+	return r.reader.Read(ctx, pod)
+}
+
+func TestAPodThatIsGoneBeforeItsCycleBeginsIsNotRemembered(t *testing.T) {
+	s := newStation(t)
+	s.refusals.Exists = func(*corev1.Pod) bool { return false }
+	s.refuse(t, podOf("a", "one"))
+	if pods := s.refusals.Pods(); len(pods) != 0 {
+		t.Errorf("%d pods are remembered", len(pods))
+	}
+}
+
 func TestTheWakerRunsUntilItIsStopped(t *testing.T) {
 	s := newStation(t)
 	s.refuse(t, podOf("a", "one"))
@@ -189,7 +304,12 @@ func TestWhatFreesRoomIsHeardAfterTheLedger(t *testing.T) {
 		"a claim that loses its node": {func(i *schedule.Informers) schedule.Informer { return i.Claims }, func(h cache.ResourceEventHandler) {
 			h.OnUpdate(claim, &corev1.PersistentVolumeClaim{})
 		}, true},
-		"a pod that ends, and it was missed": {func(i *schedule.Informers) schedule.Informer { return i.Pods }, func(h cache.ResourceEventHandler) { h.OnDelete(cache.DeletedFinalStateUnknown{Obj: ended}) }, true},
+		"a pod that has ended": {func(i *schedule.Informers) schedule.Informer { return i.Pods }, func(h cache.ResourceEventHandler) {
+			succeeded := ended.DeepCopy()
+			succeeded.Status.Phase = corev1.PodSucceeded
+			h.OnUpdate(ended, succeeded)
+		}, true},
+		"a pod that is gone, and it was missed": {func(i *schedule.Informers) schedule.Informer { return i.Pods }, func(h cache.ResourceEventHandler) { h.OnDelete(cache.DeletedFinalStateUnknown{Obj: ended}) }, true},
 	}
 	for name, test := range tests {
 		t.Run(name, func(t *testing.T) {
