@@ -234,6 +234,38 @@ func TestFailuresOfTheNodeAreTold(t *testing.T) {
 	}
 }
 
+func TestAClaimDoesNotStayWithANodeThatFailsAgainAndAgain(t *testing.T) {
+	for name, elsewhere := range map[string]bool{"another node may have it": true, "no other node may": false} {
+		t.Run(name, func(t *testing.T) {
+			c := newCluster(t)
+			broken, healthy := c.node(t, "broken", 20*gi), c.node(t, "healthy", 10*gi)
+			broken.SetFailure(v1alpha1.ReasonProvisionerError, "node "+broken.Name+": vgs does not answer")
+			p := controllertest.Start(t, c.Environment)
+			r := c.request(broken)
+			if elsewhere {
+				r = c.request(broken, healthy)
+			}
+			_, err := p.Volumes.Create(within(t), r)
+			wantError(t, err, provision.ErrUnavailable, "vgs does not answer")
+
+			got, err := p.Volumes.Create(within(t), r)
+			if !elsewhere {
+				wantError(t, err, volumes.ErrUnplaceable, "vgs does not answer")
+				controllertest.Eventually(t, c.Environment, r.Name, func(v *v1alpha1.Volume) error {
+					if len(v.Spec.Replicas)+len(v.Status.Replicas) > 0 {
+						return fmt.Errorf("it is wanted on %v, entries %v", v.Spec.Replicas, v.Status.Replicas)
+					}
+					return nil
+				})
+				return
+			}
+			if err != nil || got.Nodes[0] != healthy.Name {
+				t.Errorf("it is on %v, %v", got.Nodes, err)
+			}
+		})
+	}
+}
+
 func TestAVolumeFollowsTheSchedulerUntilItHasAPersistentVolume(t *testing.T) {
 	c := newCluster(t)
 	a, b := c.node(t, "a", 10*gi), c.node(t, "b", 10*gi)

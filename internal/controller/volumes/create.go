@@ -53,6 +53,8 @@ type attempt struct {
 	// is asked once per call: figures that are wrong cannot make it ask one node
 	// for ever.
 	refused map[string]string
+	// troubled is the node that had failed to make the volume when the call began.
+	troubled string
 	// origin is the source of the volume, once it was looked up.
 	origin *origin
 	// reserved nodes are those on which the call holds room.
@@ -63,6 +65,9 @@ type attempt struct {
 // the object in a state that a later call can go on from.
 func (a *attempt) run(ctx context.Context) (*v1alpha1.Volume, error) {
 	v, err := a.begin(ctx)
+	if err == nil {
+		a.troubled = troubled(v)
+	}
 	for {
 		if err != nil {
 			return nil, err
@@ -95,7 +100,7 @@ func (a *attempt) run(ctx context.Context) (*v1alpha1.Volume, error) {
 			continue
 		case answer.Outcome == done:
 			return latest, nil
-		case answer.Outcome == failed:
+		case answer.Outcome == failed && !a.broken(latest, answer.Node):
 			return nil, answer.Err()
 		}
 		a.refused[answer.Node] = answer.Message
