@@ -60,14 +60,8 @@ func Adopt(ctx context.Context, c client.Client, a Adoption) (Adopted, error) {
 		return Adopted{}, err
 	}
 	done := Adopted{PersistentVolume: pv}
-	if done.Volume, err = present(ctx, c, a); err != nil {
+	if done.Volume, err = standing(ctx, c, a); err != nil {
 		return Adopted{}, err
-	}
-	if v := done.Volume; v != nil && superseded(v, a.Node) {
-		if err := makeWay(ctx, c, v, a.Node); err != nil {
-			return Adopted{}, err
-		}
-		done.Volume = nil
 	}
 	if done.Volume == nil {
 		if done.Volume, err = a.volume(ctx, c, pv); err != nil {

@@ -8,6 +8,7 @@ import (
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/util/wait"
+	"k8s.io/client-go/util/retry"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"berth.dev/berth/api/v1alpha1"
@@ -42,28 +43,39 @@ func superseded(v *v1alpha1.Volume, node string) bool {
 	return v.Reserved() && v.Found() == "" || !carved && len(v.Spec.Replicas) == 0
 }
 
-// makeWay deletes a Volume that nobody has data by, and waits until it is gone and its node
-// reports the data as an orphan. The nodes keep what they cannot prove to be the Volume's.
-func makeWay(ctx context.Context, c client.Client, v *v1alpha1.Volume, node string) error {
-	if v.DeletionTimestamp == nil {
-		err := c.Delete(ctx, v, client.Preconditions{UID: &v.UID, ResourceVersion: &v.ResourceVersion})
-		if client.IgnoreNotFound(err) != nil {
-			return fmt.Errorf("deleting Volume %s, which makes way for the data on node %s: %w", v.Name, node, err)
+// standing is the Volume that is there already and stays; nil if there is none. One that is
+// superseded is deleted: the nodes keep what they cannot prove to be its data.
+func standing(ctx context.Context, c client.Client, a Adoption) (v *v1alpha1.Volume, err error) {
+	err = retry.RetryOnConflict(retry.DefaultBackoff, func() error {
+		if v, err = present(ctx, c, a); err != nil || v == nil || !superseded(v, a.Node) || v.DeletionTimestamp != nil {
+			return err
 		}
+		return client.IgnoreNotFound(c.Delete(ctx, v, client.Preconditions{UID: &v.UID, ResourceVersion: &v.ResourceVersion}))
+	})
+	switch {
+	case err != nil:
+		return nil, fmt.Errorf("looking for what is in the way of the data on node %s: %w", a.Node, err)
+	case v == nil || !superseded(v, a.Node):
+		return v, nil
 	}
+	return nil, gone(ctx, c, a)
+}
+
+// gone waits until there is no Volume any more and the node reports the data as an orphan.
+func gone(ctx context.Context, c client.Client, a Adoption) error {
 	err := wait.PollUntilContextTimeout(ctx, interval, patience, true, func(ctx context.Context) (bool, error) {
-		err := c.Get(ctx, client.ObjectKey{Name: v.Name}, &v1alpha1.Volume{})
+		err := c.Get(ctx, client.ObjectKey{Name: a.Name}, &v1alpha1.Volume{})
 		if !apierrors.IsNotFound(err) {
 			return false, err
 		}
-		_, err = reporting(ctx, c, node, v.Name)
+		_, err = reporting(ctx, c, a.Node, a.Name)
 		if errors.Is(err, ErrRefused) {
 			return false, nil
 		}
 		return err == nil, err
 	})
 	if wait.Interrupted(err) && ctx.Err() == nil {
-		return refuse("Volume %s, by which nobody has data, makes way for what node %s has, and that takes long: repeat the command", v.Name, node)
+		return refuse("Volume %s, by which nobody has data, makes way for what node %s has, and that takes long: repeat the command", a.Name, a.Node)
 	}
 	return err
 }

@@ -170,3 +170,12 @@ func TestWhatWasNeverThereNeedsNoPool(t *testing.T) {
 		t.Errorf("entry %+v", e)
 	}
 }
+
+func TestAVolumeThatIsWantedIsNotLookedForAgainAndAgain(t *testing.T) {
+	n := newNode(volume(saying(ready("1Gi", "1Gi"))))
+	n.disks.RemovePool(vg0)
+	n.settle(t) // the next report of the pools brings it back
+	if e := n.entry(t); !sameState(e, v1alpha1.ReplicaFailed, v1alpha1.ReasonDeviceMissing) {
+		t.Errorf("entry %+v", e)
+	}
+}

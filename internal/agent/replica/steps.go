@@ -125,11 +125,11 @@ func (w *Worker) doubt(ctx context.Context, record *provision.Volume, watched bo
 	})
 }
 
-// lost says whether that there is no record proves nothing: the entry has the data in a
-// pool that the node does not report, and it was not said that nobody waits for it.
+// lost says whether that there is no record of what should go proves nothing: the entry has
+// the data in a pool that the node does not report, and it was not said that nobody waits for it.
 func (w *Worker) lost(ctx context.Context, v *v1alpha1.Volume) (bool, error) {
 	entry := v.Entry(w.Node)
-	if !entry.HasData() {
+	if !entry.HasData() || wishFor(v, w.Node) != nil && v.DeletionTimestamp.IsZero() {
 		return false, nil
 	}
 	reported, err := w.Reported(entry.Pool)

@@ -123,11 +123,12 @@ func (w *Worker) doubt(ctx context.Context, record *provision.Snapshot, watched 
 	})
 }
 
-// lost says whether that there is no record proves nothing: the entry has the snapshot in a
-// pool that the node does not report, and it was not said that nobody waits for it.
+// lost says whether that there is no record of what should go proves nothing: the entry has
+// the snapshot in a pool that the node does not report, and it was not said that nobody waits for it.
 func (w *Worker) lost(ctx context.Context, s *v1alpha1.Snapshot) (bool, error) {
 	entry := s.Entry(w.Node)
-	if entry == nil || entry.Taken == nil || entry.State == v1alpha1.SnapshotGone {
+	wanted := wishFor(s, w.Node) != nil && s.DeletionTimestamp.IsZero()
+	if wanted || entry == nil || entry.Taken == nil || entry.State == v1alpha1.SnapshotGone {
 		return false, nil
 	}
 	reported, err := w.Reported(entry.Pool)
