@@ -32,10 +32,15 @@ func attach(t *testing.T, path string) (loop string, detach func()) {
 	loop = tool(t, "losetup", "--find", "--show", path)
 	attached := true
 	detach = func() {
-		if attached {
-			tool(t, "losetup", "--detach", loop)
+		if !attached {
+			return
 		}
 		attached = false
+		tool(t, "losetup", "--detach", loop)
+		eventually(t, func() bool { // whoever looks at it just now keeps it for as long
+			_, err := os.Stat(filepath.Join("/sys/block", filepath.Base(loop), "loop"))
+			return errors.Is(err, os.ErrNotExist)
+		}, "the loop device stays")
 	}
 	t.Cleanup(detach)
 	return loop, detach
