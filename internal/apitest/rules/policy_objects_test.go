@@ -1,11 +1,14 @@
 package rules
 
 import (
+	"context"
 	"testing"
+	"time"
 
 	coordinationv1 "k8s.io/api/coordination/v1"
 	storagev1 "k8s.io/api/storage/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/util/wait"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"berth.dev/berth/api/v1alpha1"
@@ -20,6 +23,18 @@ var (
 	ownLease          = denied("berth-agent-leases", "the agent of n1 may write only the Lease berth-agent-n1")
 	ownCapacity       = denied("berth-agent-capacities", "the agent of n1 may write only capacities with the topology of its own node")
 )
+
+// theirs is another driver's StorageClass, and otherDriver the answer to an agent that publishes
+// capacity of it.
+const theirs = "another-drivers"
+
+var otherDriver = denied("berth-agent-capacity-classes", "an agent publishes no capacity of another driver's StorageClass")
+
+func reportedOf(class string) *storagev1.CSIStorageCapacity {
+	c := reported("of-"+class, topology(v1alpha1.TopologyKey, "n1"))
+	c.StorageClassName = class
+	return c
+}
 
 func storageNode(name string) *v1alpha1.StorageNode {
 	return &v1alpha1.StorageNode{ObjectMeta: metav1.ObjectMeta{Name: name}}
@@ -75,6 +90,29 @@ var createDenials = map[string]struct {
 	"a capacity with an expression":         {reported("denied", ownAndMore()), ownCapacity},
 	"a PoolClass": {&v1alpha1.PoolClass{ObjectMeta: metav1.ObjectMeta{Name: "denied"}, Spec: v1alpha1.PoolClassSpec{
 		Provisioner: v1alpha1.ProvisionerLVM, LVM: &v1alpha1.LVMPools{VolumeGroups: []string{"vg"}}}}, outOfScope},
+}
+
+// The API server hears of a class a moment after it is made.
+func TestAnAgentPublishesCapacityOfBerthsClassesAlone(t *testing.T) {
+	env := apitest.Start(t)
+	agent := env.Agent(t, "n1")
+	for name, provisioner := range map[string]string{theirs: "disk.example.com", "berths": v1alpha1.LocalDriverName} {
+		class := &storagev1.StorageClass{ObjectMeta: metav1.ObjectMeta{Name: name}, Provisioner: provisioner}
+		if err := env.Client.Create(t.Context(), class); err != nil {
+			t.Fatal(err)
+		}
+	}
+	var err error
+	refused := wait.PollUntilContextTimeout(t.Context(), 20*time.Millisecond, time.Minute, true, func(ctx context.Context) (bool, error) {
+		err = agent.Create(ctx, reportedOf(theirs), client.DryRunAll)
+		return err != nil, nil
+	})
+	if refused != nil {
+		t.Fatal("an agent may publish capacity of another driver's class")
+	}
+	expect(t, err, otherDriver)
+	expect(t, agent.Create(t.Context(), reportedOf("berths")), "")
+	expect(t, agent.Create(t.Context(), reportedOf("not-made-yet")), "")
 }
 
 func TestAnAgentCreatesNothingForOthers(t *testing.T) {
