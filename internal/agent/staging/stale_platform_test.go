@@ -20,6 +20,7 @@ import (
 // volume, it leaves the node, which leads to whatever is activated next.
 
 const (
+	next   = "pvc-0b0e6f2e-8a4e-4f57-9a53-8b6f3f1f9a11"
 	own    = "data of this volume"
 	secret = "data of another volume"
 )
@@ -71,26 +72,26 @@ func (m *machine) holds(t *testing.T, id, text string) string {
 func (m *machine) deactivated(t *testing.T, v provision.Volume, other func() provision.Volume) {
 	t.Helper()
 	lvmtest.LVM(t, "lvchange", "--activate", "n", group+"/"+v.ID)
-	if next := other(); !blockdev.Same(v.Device, next.Device) {
-		t.Fatalf("%s does not lead to the device of %s: this test shows nothing", v.Device, next.ID)
+	if o := other(); !blockdev.Same(v.Device, o.Device) {
+		t.Fatalf("%s does not lead to the device of %s: this test shows nothing", v.Device, o.ID)
 	}
 }
 
 func TestAVolumeWhoseNumberIsAnothersByNowIsItself(t *testing.T) {
 	m := newMachine(t)
 	thick := provision.PoolRef{Type: provision.LVM, Name: group}
-	v := m.put(t, "pvc-a", provision.Ext4, thick, provision.WipeNone)
+	v := m.put(t, id, provision.Ext4, thick, provision.WipeNone)
 	m.holds(t, v.ID, own)
 	m.deactivated(t, v, func() provision.Volume {
-		next := m.put(t, "pvc-c", provision.Ext4, thick, provision.WipeNone)
-		m.holds(t, next.ID, secret)
-		return next
+		other := m.put(t, next, provision.Ext4, thick, provision.WipeNone)
+		m.holds(t, next, secret)
+		return other
 	})
 	m.begin(t) // also after a restart
 	if got := m.holds(t, v.ID, ""); got != own {
 		t.Errorf("its pod is shown %q, want %q", got, own)
 	}
-	if got := m.holds(t, "pvc-c", ""); got != secret {
+	if got := m.holds(t, next, ""); got != secret {
 		t.Errorf("the other volume holds %q, want %q", got, secret)
 	}
 }
@@ -98,12 +99,12 @@ func TestAVolumeWhoseNumberIsAnothersByNowIsItself(t *testing.T) {
 func TestARawBlockVolumeWhoseNumberIsAnothersByNowIsItself(t *testing.T) {
 	m := newMachine(t)
 	thick := provision.PoolRef{Type: provision.LVM, Name: group}
-	v := m.put(t, "pvc-a", "", thick, provision.WipeNone)
+	v := m.put(t, id, "", thick, provision.WipeNone)
 	blockdevtest.WriteAt(t, v.Device, own, 0)
 	m.deactivated(t, v, func() provision.Volume {
-		next := m.put(t, "pvc-c", "", thick, provision.WipeNone)
-		blockdevtest.WriteAt(t, next.Device, secret, 0)
-		return next
+		other := m.put(t, next, "", thick, provision.WipeNone)
+		blockdevtest.WriteAt(t, other.Device, secret, 0)
+		return other
 	})
 	m.stage(t, v.ID)
 	m.publish(t, v.ID, "pod")
@@ -119,10 +120,10 @@ func TestWhatIsLeftOfAVolumeThatTheMachineDeactivatedIsWipedAndNothingElse(t *te
 	m := newMachine(t)
 	m.begin(t)
 	thick := provision.PoolRef{Type: provision.LVM, Name: group}
-	v := m.put(t, "pvc-a", "", thick, "")
+	v := m.put(t, id, "", thick, "")
 	var other provision.Volume
 	m.deactivated(t, v, func() provision.Volume {
-		other = m.put(t, "pvc-c", "", thick, provision.WipeNone)
+		other = m.put(t, next, "", thick, provision.WipeNone)
 		blockdevtest.WriteAt(t, other.Device, secret, 0)
 		return other
 	})
@@ -139,17 +140,17 @@ func TestWhatIsLeftOfAVolumeThatTheMachineDeactivatedIsWipedAndNothingElse(t *te
 func TestAThinPoolThatAnAdministratorDeactivatedIsActivatedWhenItIsNeeded(t *testing.T) {
 	m := newMachine(t)
 	thin := lvmtest.RealThinPool(t, group, "thin", 512*mib, "--zero", "y")
-	m.put(t, "pvc-a", provision.Ext4, thin, "")
-	m.holds(t, "pvc-a", own)
+	m.put(t, id, provision.Ext4, thin, "")
+	m.holds(t, id, own)
 	lvmtest.LVM(t, "lvchange", "--activate", "n", "--select", "pool_lv=thin || lv_name=thin", group)
-	if got := m.holds(t, "pvc-a", ""); got != own {
+	if got := m.holds(t, id, ""); got != own {
 		t.Errorf("its pod is shown %q, want %q", got, own)
 	}
 	pools, err := m.disks.Report(t.Context())
 	if err != nil || slices.ContainsFunc(pools, func(p provision.Pool) bool { return p.Problem != "" }) {
 		t.Errorf("reported %+v, %v", pools, err)
 	}
-	if err := m.disks.Delete(t.Context(), "pvc-a"); err != nil {
+	if err := m.disks.Delete(t.Context(), id); err != nil {
 		t.Error(err)
 	}
 }
