@@ -63,7 +63,7 @@ func Restore(ctx context.Context, c Config, journal Journal, r Restoration, step
 		return fmt.Errorf("%w: `lab up` starts the control plane again", err)
 	}
 	if err := Start(ctx, c, journal, step); err != nil {
-		return fmt.Errorf("the backup's state is in place, but: %w", err)
+		return fmt.Errorf("the backup's state is in place, `lab up` goes on from here: %w", err)
 	}
 	return nil
 }

@@ -17,8 +17,9 @@ type Journal interface {
 	RecordProcess(process.Record) error
 }
 
-// startLimit bounds the wait for each of the two readiness conditions.
-const startLimit = 90 * time.Second
+// startLimit bounds the wait for each of the two readiness conditions. It is for what
+// hangs: a component that ended is noticed at once, and a busy machine takes minutes.
+const startLimit = 4 * time.Minute
 
 // Start starts the components that do not run, records each at once, and
 // returns when the cluster accepts pods. Components that run stay as they are.
