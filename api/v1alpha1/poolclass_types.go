@@ -106,17 +106,17 @@ type PoolClassSpec struct {
 
 // LVMPools names the volume groups of a class.
 //
-// +kubebuilder:validation:XValidation:rule="!has(self.create) || self.volumeGroups.size() == 1",message="create: volumeGroups must name the one volume group that is to be made"
+// +kubebuilder:validation:XValidation:rule="!has(self.create) || self.volumeGroups.size() == 1 && !self.volumeGroups[0].matches('[*?]')",message="create: volumeGroups must name the one volume group that is to be made"
 type LVMPools struct {
-	// volumeGroups are names of volume groups. A node serves the class from those that
-	// it has.
+	// volumeGroups are names of volume groups, or patterns of names in which * stands for
+	// any characters and ? for one. A node serves the class from those that it has.
 	// +required
 	// +listType=set
 	// +kubebuilder:validation:MinItems=1
 	// +kubebuilder:validation:MaxItems=16
 	// +kubebuilder:validation:XValidation:rule="self.all(g, g != '.' && g != '..')",message="volumeGroups: . and .. are no volume groups"
 	// +kubebuilder:validation:items:MaxLength=127
-	// +kubebuilder:validation:items:Pattern=`^[A-Za-z0-9_+.][A-Za-z0-9_+.-]*$`
+	// +kubebuilder:validation:items:Pattern=`^[A-Za-z0-9_+.*?][A-Za-z0-9_+.*?-]*$`
 	VolumeGroups []string `json:"volumeGroups"`
 
 	// create lets Berth make the volume group, and grow it.

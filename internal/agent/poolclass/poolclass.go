@@ -26,7 +26,7 @@ func Names(c *v1alpha1.PoolClass, p provision.Pool) bool {
 	}
 	switch spec := c.Spec; {
 	case spec.LVM != nil:
-		return slices.Contains(spec.LVM.VolumeGroups, p.Name)
+		return matches(spec.LVM.VolumeGroups, p.Name)
 	case spec.LVMThin != nil:
 		return slices.Contains(spec.LVMThin.ThinPools, p.Name)
 	case spec.ZFS != nil:
@@ -43,12 +43,16 @@ func Selects(d *v1alpha1.DevicePools, p provision.Pool) bool {
 	return (d.Media == "" || string(d.Media) == p.Media) &&
 		(d.MinSize == nil || p.Total >= d.MinSize.Value()) &&
 		(d.MaxSize == nil || p.Total <= d.MaxSize.Value()) &&
-		slices.ContainsFunc(p.Paths, func(name string) bool {
-			return slices.ContainsFunc(d.Paths, func(pattern string) bool {
-				matched, err := path.Match(pattern, name)
-				return err == nil && matched
-			})
-		})
+		slices.ContainsFunc(p.Paths, func(name string) bool { return matches(d.Paths, name) })
+}
+
+// matches says whether a name matches one of the patterns. One that cannot be read
+// matches nothing.
+func matches(patterns []string, name string) bool {
+	return slices.ContainsFunc(patterns, func(pattern string) bool {
+		matched, err := path.Match(pattern, name)
+		return err == nil && matched
+	})
 }
 
 // Admits says whether the class's selector matches a node. A selector that

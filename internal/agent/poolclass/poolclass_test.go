@@ -67,6 +67,10 @@ func spare(size string) option {
 
 func percent(n int32) option { return func(c *v1alpha1.PoolClass) { c.Spec.SparePercent = n } }
 
+func groups(patterns ...string) option {
+	return func(c *v1alpha1.PoolClass) { c.Spec.LVM.VolumeGroups = patterns }
+}
+
 func on(s metav1.LabelSelector) option {
 	return func(c *v1alpha1.PoolClass) { c.Spec.NodeSelector = &s }
 }
@@ -82,6 +86,9 @@ func TestAPoolServesAClassThatNamesItOnANodeThatTheClassSelects(t *testing.T) {
 	}{
 		"a pool that is named":                {fast(), vg0, nil, true},
 		"a pool that is not named":            {fast(), named("LVM", "vg1"), nil, false},
+		"a pool that matches a pattern":       {fast(groups("vg-*", "vg?")), vg0, nil, true},
+		"a pool that matches no pattern":      {fast(groups("vg-*", "v?")), vg0, nil, false},
+		"a pattern of another provisioner":    {fast(groups("*")), named("LVMThin", "vg0/thin"), nil, false},
 		"a pool of another provisioner":       {fast(), named("ZFS", "vg0"), nil, false},
 		"a node that is selected":             {fast(on(ssd)), vg0, map[string]string{"ssd": "yes"}, true},
 		"a node that is not selected":         {fast(on(ssd)), vg0, map[string]string{"ssd": "no"}, false},

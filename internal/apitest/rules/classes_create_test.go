@@ -55,6 +55,7 @@ var creationCases = map[string]struct {
 		d.MinSize, d.Media = new(resource.MustParse("1Ti")), v1alpha1.SSD
 	}))},
 	"two volume groups of the same disks": {change: creating([]string{"vg", "vg1"}, nvme(nil)), refusal: oneGroup},
+	"volume groups of a pattern":          {change: creating([]string{"vg*"}, nvme(nil)), refusal: oneGroup},
 	"a volume group of any disk":          {change: creating([]string{"vg"}, v1alpha1.DevicePools{}), refusal: "spec.lvm.create.disks.paths"},
 	"a volume group of files":             {change: creating([]string{"vg"}, v1alpha1.DevicePools{Paths: []string{"/home/*"}}), refusal: diskIsNoFile},
 	"disks of a part of a byte": {change: creating([]string{"vg"}, nvme(func(d *v1alpha1.DevicePools) {

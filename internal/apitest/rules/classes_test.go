@@ -61,6 +61,12 @@ func disks(paths ...string) func(*v1alpha1.PoolClass) {
 	}
 }
 
+func inlineIn(namespaces ...string) func(*v1alpha1.PoolClass) {
+	return func(c *v1alpha1.PoolClass) {
+		c.Spec.InlineVolumes = &v1alpha1.InlineVolumes{Namespaces: append([]string{}, namespaces...)}
+	}
+}
+
 func thinly(change func(*v1alpha1.LVMThinPools)) func(*v1alpha1.PoolClass) {
 	return both(thin("vg/thin"), func(c *v1alpha1.PoolClass) { change(c.Spec.LVMThin) })
 }
@@ -84,6 +90,12 @@ var classCases = map[string]struct {
 	"less than no percent of spare": {change: percent(-1), refusal: "spec.sparePercent"},
 	"more spare than there is":      {change: percent(101), refusal: "spec.sparePercent"},
 	"a negative spare":              {change: spare("-1"), refusal: spareNotNegative},
+	"patterns of volume groups":     {change: groups("vg-*", "data?")},
+	"a pattern that is a set":       {change: groups("vg[0-9]"), refusal: "spec.lvm.volumeGroups[0]"},
+	"inline volumes of some":        {change: inlineIn("shop", "build-1")},
+	"inline volumes of all":         {change: inlineIn("*")},
+	"inline volumes of nobody":      {change: inlineIn(), refusal: "spec.inlineVolumes.namespaces"},
+	"inline volumes of a pattern":   {change: inlineIn("shop-*"), refusal: "spec.inlineVolumes.namespaces[0]"},
 	"no volume group":               {change: groups(), refusal: "spec.lvm.volumeGroups"},
 	"the current directory":         {change: groups("."), refusal: groupNotADirectory},
 	"the parent directory":          {change: groups("vg", ".."), refusal: groupNotADirectory},

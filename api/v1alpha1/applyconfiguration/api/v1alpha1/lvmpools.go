@@ -11,8 +11,8 @@ import (
 //
 // LVMPools names the volume groups of a class.
 type LVMPoolsApplyConfiguration struct {
-	// volumeGroups are names of volume groups. A node serves the class from those that
-	// it has.
+	// volumeGroups are names of volume groups, or patterns of names in which * stands for
+	// any characters and ? for one. A node serves the class from those that it has.
 	VolumeGroups []string `json:"volumeGroups,omitempty"`
 	// create lets Berth make the volume group, and grow it.
 	Create *GroupCreationApplyConfiguration `json:"create,omitempty"`
