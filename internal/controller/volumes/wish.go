@@ -86,6 +86,9 @@ func ForClaim(claim *corev1.PersistentVolumeClaim, class *storagev1.StorageClass
 			return Request{}, storageclass.Invalid("access mode %s is not supported: %s", mode, storageclass.OneNode)
 		}
 	}
+	if attributes := claim.Spec.VolumeAttributesClassName; claim.Spec.VolumeName == "" && attributes != nil && *attributes != "" {
+		return Request{}, storageclass.Invalid("a VolumeAttributesClass (%s) is not supported", *attributes)
+	}
 	size := claim.Spec.Resources.Requests[corev1.ResourceStorage]
 	w := Wish{
 		Name:       "pvc-" + string(claim.UID),

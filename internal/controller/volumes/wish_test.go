@@ -89,6 +89,9 @@ func TestClaimsThatCannotBeMet(t *testing.T) {
 		"ReadOnlyMany is not supported": func(c *corev1.PersistentVolumeClaim, _ *storagev1.StorageClass) {
 			c.Spec.AccessModes[0] = corev1.ReadOnlyMany
 		},
+		"a VolumeAttributesClass (gold) is not supported": func(c *corev1.PersistentVolumeClaim, _ *storagev1.StorageClass) {
+			c.Spec.VolumeAttributesClassName = new("gold")
+		},
 		`"-U" is not supported for ext4`: func(_ *corev1.PersistentVolumeClaim, s *storagev1.StorageClass) {
 			s.Parameters["mkfsOptions"] = "-U clear"
 		},
