@@ -182,22 +182,6 @@ func TestASnapshotAndAQuestionOfWhatIfChangeNothing(t *testing.T) {
 	}
 }
 
-func TestACloneOfTheLedgerIsOnItsOwn(t *testing.T) {
-	c := newCluster(t)
-	c.reserve("p", "n1", claimed("c", 4*gib))
-	clone := c.Clone()
-	clone.Unreserve("p", "n1")
-	if got := clone.Pools("n1")[0].Used; got != 0 {
-		t.Errorf("the clone has %d in use", got)
-	}
-	c.wantUsed("n1", "vg0", 4*gib)
-	c.Unreserve("p", "n1")
-	if _, verdict := clone.Reserve("n1", c.request("q", claimed("e", 10*gib))); !verdict.Fits() {
-		t.Errorf("the clone says %v", verdict.Reason)
-	}
-	c.wantUsed("n1", "vg0", 0)
-}
-
 func TestOwnersReadWellInMessages(t *testing.T) {
 	for want, o := range map[string]ledger.Owner{
 		"claim 17":                   ledger.Claim("17"),

@@ -65,8 +65,8 @@
 //
 // The package starts no goroutine, reads no clock and does no I/O. A Ledger is
 // changed and asked under one mutex of its caller: Observe*, Reserve, Unreserve
-// and SetSynced under the write lock, Node, Request, Snapshot, Pools, Room and
-// Clone under the read lock. A Node and a Snapshot never change; they may be kept
+// and SetSynced under the write lock, Node, Request, Snapshot, Pools and Room under
+// the read lock. A Node and a Snapshot never change; they may be kept
 // and asked (Fit, Place, Score, Explain, Without) by any number of goroutines
 // without any lock. A change replaces the one Node it concerns.
 //

@@ -76,14 +76,3 @@ func (l *Ledger) Held(o Owner, node string) (pool string, held bool) {
 	}
 	return "", false
 }
-
-// Granted returns the size up to which a Volume may grow: its capacity, or what
-// its claim asks for if room was set aside for that on every node. It is 0 for a
-// Volume that is not known.
-func (l *Ledger) Granted(name string) int64 {
-	v := l.volumes[name]
-	if v == nil || !v.present {
-		return 0
-	}
-	return max(v.capacity, v.growth)
-}

@@ -27,8 +27,6 @@ type PodVolumes struct {
 	// Sources are what the pod's unbound claims are to be made from, also where that
 	// is why the pod is not ready.
 	Sources []*Source
-	// OnlyOurs is whether every unbound claim of the pod is Berth's.
-	OnlyOurs bool
 }
 
 // Wanted is a volume that is yet to be placed.
@@ -99,11 +97,10 @@ func (r Reader) Read(ctx context.Context, pod *corev1.Pod) (*PodVolumes, error) 
 	var out *PodVolumes
 	ours := func() *PodVolumes {
 		if out == nil {
-			out = &PodVolumes{OnlyOurs: true}
+			out = &PodVolumes{}
 		}
 		return out
 	}
-	foreign := false
 	for i := range pod.Spec.Volumes {
 		v := &pod.Spec.Volumes[i]
 		switch {
@@ -116,11 +113,8 @@ func (r Reader) Read(ctx context.Context, pod *corev1.Pod) (*PodVolumes, error) 
 			if err != nil {
 				return nil, err
 			}
-			foreign = c.add(ours) || foreign
+			c.add(ours)
 		}
-	}
-	if out != nil && foreign {
-		out.OnlyOurs = false
 	}
 	return out, nil
 }

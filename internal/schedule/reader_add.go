@@ -11,12 +11,10 @@ import (
 	"berth.dev/berth/internal/ledger"
 )
 
-// add puts the claim into what the pod wants. It returns whether the claim is
-// unbound and not Berth's.
-func (c *podClaim) add(to func() *PodVolumes) (foreign bool) {
-	isBound := c.claim != nil && c.claim.Spec.VolumeName != ""
+// add puts the claim into what the pod wants, if it is Berth's.
+func (c *podClaim) add(to func() *PodVolumes) {
 	if !c.ours {
-		return !isBound
+		return
 	}
 	v := to()
 	v.Holders = append(v.Holders, c.holders...)
@@ -26,13 +24,12 @@ func (c *podClaim) add(to func() *PodVolumes) (foreign bool) {
 	switch {
 	case c.problem != "":
 		v.unready(c.problem)
-	case isBound:
+	case c.claim.Spec.VolumeName != "": // bound
 	case !waits(c.class):
 		v.unready(fmt.Sprintf("claim %q is to be bound before the pod is scheduled, and is not yet", c.name))
 	default:
 		v.want(c)
 	}
-	return false
 }
 
 // waits is whether claims of the class wait for their pod.

@@ -57,16 +57,15 @@ func TestWhatPodsWant(t *testing.T) {
 		objects *objects
 		pod     *corev1.Pod
 		demands []ledger.Demand
-		shared  bool // there are unbound claims of others
 	}{
-		"a claim":                    {shop(pvc("1", gi)), podWith(claimVolume("1")), []ledger.Demand{demand("1", gi)}, false},
-		"several claims":             {shop(pvc("1", gi), pvc("2", 2*gi)), podWith(claimVolume("1"), claimVolume("2")), []ledger.Demand{demand("1", gi), demand("2", 2*gi)}, false},
-		"one claim twice":            {shop(pvc("1", gi)), podWith(claimVolume("1"), claimVolume("1")), []ledger.Demand{demand("1", gi)}, false},
-		"a claim below the smallest": {shop(pvc("1", 1)), podWith(claimVolume("1")), []ledger.Demand{demand("1", 32*mi)}, false},
-		"beside another driver's":    {shop(pvc("1", gi), pvc("2", gi, ofClass("cloud"))), podWith(claimVolume("1"), claimVolume("2")), []ledger.Demand{demand("1", gi)}, true},
-		"an ephemeral claim":         {shop(pvc("1", gi, owned)), podWith(ephemeralVolume("1", "local")), []ledger.Demand{demand("1", gi)}, false},
+		"a claim":                    {shop(pvc("1", gi)), podWith(claimVolume("1")), []ledger.Demand{demand("1", gi)}},
+		"several claims":             {shop(pvc("1", gi), pvc("2", 2*gi)), podWith(claimVolume("1"), claimVolume("2")), []ledger.Demand{demand("1", gi), demand("2", 2*gi)}},
+		"one claim twice":            {shop(pvc("1", gi)), podWith(claimVolume("1"), claimVolume("1")), []ledger.Demand{demand("1", gi)}},
+		"a claim below the smallest": {shop(pvc("1", 1)), podWith(claimVolume("1")), []ledger.Demand{demand("1", 32*mi)}},
+		"beside another driver's":    {shop(pvc("1", gi), pvc("2", gi, ofClass("cloud"))), podWith(claimVolume("1"), claimVolume("2")), []ledger.Demand{demand("1", gi)}},
+		"an ephemeral claim":         {shop(pvc("1", gi, owned)), podWith(ephemeralVolume("1", "local")), []ledger.Demand{demand("1", gi)}},
 		"an inline volume": {shop(), podWith(scratch("1Gi")),
-			[]ledger.Demand{{Owner: ledger.Inline("web", "scratch"), Class: "fast", Bytes: gi, Namespace: "shop"}}, false},
+			[]ledger.Demand{{Owner: ledger.Inline("web", "scratch"), Class: "fast", Bytes: gi, Namespace: "shop"}}},
 	}
 	for name, test := range tests {
 		t.Run(name, func(t *testing.T) {
@@ -74,8 +73,8 @@ func TestWhatPodsWant(t *testing.T) {
 			if got.Unready != "" {
 				t.Fatalf("not ready: %s", got.Unready)
 			}
-			if diff := cmp.Diff(test.demands, got.Demands()); diff != "" || got.OnlyOurs == test.shared {
-				t.Errorf("only ours: %v\n%s", got.OnlyOurs, diff)
+			if diff := cmp.Diff(test.demands, got.Demands()); diff != "" {
+				t.Error(diff)
 			}
 		})
 	}
@@ -155,7 +154,7 @@ func TestWhoHoldsWhatAPodHas(t *testing.T) {
 	for name, test := range tests {
 		t.Run(name, func(t *testing.T) {
 			got := read(t, shop(claim).with(pv, test.volume), podWith(claimVolume("1")))
-			if diff := cmp.Diff(test.want, got.Holders); diff != "" || len(got.Wanted) != 0 || !got.OnlyOurs {
+			if diff := cmp.Diff(test.want, got.Holders); diff != "" || len(got.Wanted) != 0 {
 				t.Errorf("%+v\n%s", got, diff)
 			}
 		})

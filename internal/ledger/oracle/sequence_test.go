@@ -45,7 +45,7 @@ var unusual = []act{
 	quiet((*world).controllerExpands), quiet((*world).replicates), quiet((*world).classChanges),
 	quiet((*world).podEnds), quiet((*world).claimGoes), quiet((*world).pvGoes), quiet((*world).claimGrows), quiet((*world).stockSelects),
 	quiet((*world).staticComes), quiet((*world).bindsStatic),
-	(*world).repeats, (*world).relists, (*world).restarts, (*world).clones, (*world).simulates,
+	(*world).repeats, (*world).relists, (*world).restarts, (*world).simulates,
 }
 
 // acts are all of them.

@@ -6,25 +6,6 @@ import (
 	"berth.dev/berth/internal/ledger"
 )
 
-// clones goes on with a clone of a scheduler's ledger, after the original was
-// put through changes of its own.
-func (w *world) clones(a, _, _ byte) error {
-	s := w.schedulers[int(a)%len(w.schedulers)]
-	original := s.ledger
-	s.ledger = original.Clone()
-	w.trace("  the ledger is replaced by its clone")
-	for _, uid := range sortedKeys(s.model.claims) {
-		original.ObserveClaimGone(uid)
-	}
-	for _, n := range w.nodes {
-		original.ObserveNodeGone(n.name)
-	}
-	for _, name := range sortedKeys(s.model.volumes) {
-		original.ObserveVolumeGone(name, 1<<40)
-	}
-	return s.check()
-}
-
 // simulates reserves and unreserves, as a gang does that tries placements out.
 // Nothing but the pool of what is promised anyway may change by it.
 func (w *world) simulates(a, b, _ byte) error {
