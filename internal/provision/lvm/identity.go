@@ -80,7 +80,7 @@ func (p *Provisioner) reach(ctx context.Context, name, lv string) error {
 		return nil
 	}
 	// It was active, and LVM leaves the nodes of such a volume as they are.
-	_, failure := p.config.Runner.Change(p.config.nodesCommand(name, lv))
+	_, failure := p.change(p.config.nodesCommand(name, lv))
 	if err := p.config.Devices.Leads(path, is); err != nil {
 		return errors.Join(fmt.Errorf("it is active, and its node is wrong: have the nodes made anew (vgmknodes %s/%s): %w", name, lv, err), failure)
 	}
