@@ -14,6 +14,7 @@ import (
 	fwk "k8s.io/kube-scheduler/framework"
 
 	"berth.dev/berth/internal/controller/volumes"
+	"berth.dev/berth/internal/ledger"
 	"berth.dev/berth/internal/schedule"
 )
 
@@ -34,13 +35,12 @@ func (p *Plugin) Reserve(_ context.Context, state fwk.CycleState, pod *corev1.Po
 	if c.static != nil {
 		request, _ = p.Book.Request(c.options, demandsOf(wanted)...)
 	}
-	c.refusal.refused.Store(true)
+	p.Refusals.refuse(c.refusal, node, ledger.NoRoom) // before the ledger is asked: what changes from now on wakes the pod
 	on := trial{uid(pod), node}
 	if state.IsPodGroupSchedulingCycle() {
 		p.Refusals.try(on)
 	}
 	if _, verdict := p.Book.Reserve(node, request); !verdict.Fits() {
-		p.Refusals.refuse(c.refusal, node, verdict.Reason)
 		p.Refusals.tried(on)
 		return fwk.NewStatus(fwk.Unschedulable, c.why(verdict))
 	}
