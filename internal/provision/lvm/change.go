@@ -102,7 +102,7 @@ func (p *Provisioner) execute(ctx context.Context, c change, size int64) (failur
 	p.end(c.group)
 	p.look(c.group, c.thin)
 	if failure == nil {
-		p.learnt(c, size, before)
+		p.learnt(ctx, c, size, before)
 		return nil
 	}
 	p.refresh(ctx, c.group)
@@ -142,7 +142,7 @@ func (p *Provisioner) end(name string) {
 // group's number as often as LVM writes for it; if the disk says otherwise, others
 // changed the group too, or this LVM writes more or less often, and it must be read
 // again.
-func (p *Provisioner) learnt(c change, size int64, before uint64) {
+func (p *Provisioner) learnt(ctx context.Context, c change, size int64, before uint64) {
 	var devices []string
 	p.state.with(c.group, func(g *group) {
 		if g != nil {
@@ -150,7 +150,7 @@ func (p *Provisioner) learnt(c change, size int64, before uint64) {
 		}
 	})
 	uuid := p.made(c.group, c.makes)
-	seqno, err := p.sequence(devices)
+	seqno, err := p.sequence(ctx, devices)
 	foreseen := before + max(c.writes, 1)
 	p.state.with(c.group, func(g *group) {
 		if g == nil {
@@ -178,10 +178,10 @@ func (p *Provisioner) learnt(c change, size int64, before uint64) {
 
 // sequence reads a group's number from its physical volumes: the highest, since
 // they are written one after the other.
-func (p *Provisioner) sequence(devices []string) (highest uint64, err error) {
+func (p *Provisioner) sequence(ctx context.Context, devices []string) (highest uint64, err error) {
 	err = fmt.Errorf("none of %v holds LVM metadata", devices)
 	for _, d := range devices {
-		if n, readErr := p.config.Devices.Sequence(d); readErr == nil {
+		if n, readErr := p.number(ctx, d); readErr == nil {
 			highest, err = max(highest, n), nil
 		}
 	}

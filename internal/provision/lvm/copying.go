@@ -57,7 +57,7 @@ func (p *Provisioner) catchUp(ctx context.Context, name string) error {
 			devices, known = g.devices, g.seqno
 		}
 	})
-	if seqno, err := p.sequence(devices); err == nil && seqno == known {
+	if seqno, err := p.sequence(ctx, devices); err == nil && seqno == known {
 		return nil
 	}
 	p.refresh(ctx, name)

@@ -123,3 +123,21 @@ func TestADeviceOfOthersThatBecameAPhysicalVolumeWhileItWasLookedAtIsNoticed(t *
 		}
 	})
 }
+
+func TestAChangeWhosePhysicalVolumeHangsAfterwardsEnds(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		host := lvmtest.NewHost(map[string]int64{vg.Name: 100})
+		s := &slow{Host: host}
+		p, stop := start(t, lvm.Config{Runner: host, Devices: s, Mkfs: host.Mkfs})
+		<-p.Changed()
+		poolOf(t, p, vg)
+		defer s.hang("/dev/disk-" + vg.Name)()
+		for _, id := range []string{"pvc-1", "pvc-2"} {
+			create(t, p, request(id, 1))
+		}
+		if pool := poolOf(t, p, vg); len(pool.Volumes) != 2 || pool.Free != 98*unit {
+			t.Errorf("reported %+v", pool)
+		}
+		stop() // the test hangs if that waits for the disk
+	})
+}

@@ -10,6 +10,7 @@ import (
 	"runtime"
 	"strings"
 	"testing"
+	"time"
 
 	"golang.org/x/sys/unix"
 
@@ -65,6 +66,7 @@ func unload(t *testing.T) {
 func TestAThinPoolIsActivatedThoughNothingInTheContainerCanLoadItsModule(t *testing.T) {
 	pool := thinPool(t, 64)
 	c, _, _ := lvmtest.RealConfig(t)
+	c.QueryTimeout = 3 * time.Minute
 	p, stop := lvmtest.Start(t, c)
 	v := made(t, p, thinRequest(pool, "pvc-1", 32))
 	t.Cleanup(func() { lvmtest.LVM(t, "lvremove", "--yes", "vg-berth/pvc-1") })
