@@ -271,10 +271,15 @@ func TestAVolumeBearsTheNamesOfItsClaim(t *testing.T) {
 
 func TestRoomInAnotherPoolIsNoReasonToTryAgain(t *testing.T) {
 	v := *volume(on(here), saying(failed(v1alpha1.ReasonNoSpace)))
-	full := provision.Pool{PoolRef: vg0, Total: gib}
-	other := provision.Pool{PoolRef: provision.PoolRef{Type: vg0.Type, Name: "vg1"}, Total: 100 * gib, Free: 100 * gib}
-	if got := Stale([]v1alpha1.Volume{v}, here, []provision.Pool{full, other}, false); len(got) != 0 {
+	full := provision.Pool{PoolRef: vg0, Total: gib, Unit: 1}
+	roomy := func(name string) provision.Pool {
+		return provision.Pool{PoolRef: provision.PoolRef{Type: vg0.Type, Name: name}, Total: 100 * gib, Free: 100 * gib, Unit: 1}
+	}
+	if got := Stale([]v1alpha1.Volume{v}, here, []provision.Pool{full, roomy("vg1")}, false); len(got) != 0 {
 		t.Errorf("got %v", got)
+	}
+	if got := Stale([]v1alpha1.Volume{v}, here, []provision.Pool{roomy(vg0.Name)}, false); len(got) != 1 {
+		t.Errorf("got %v where there is room", got)
 	}
 }
 
