@@ -170,7 +170,7 @@ func TestWhatHasAnObjectAgainIsNotForgotten(t *testing.T) {
 	s.create(s.volume("a")) // from a backup
 	defer s.finish("a")
 	s.start()
-	await(t, "the data to be found", s.says("a", isReady, v1alpha1.ReasonCarved))
+	await(t, "the data to be found", s.says("a", isReady, v1alpha1.ReasonFound))
 	if !s.formatted("a")() {
 		t.Error("another volume is in the place of the data")
 	}
