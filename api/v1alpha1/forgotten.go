@@ -1,6 +1,7 @@
 package v1alpha1
 
 import (
+	"maps"
 	"slices"
 	"strings"
 
@@ -25,9 +26,7 @@ func ForgottenNodes(o metav1.Object) []string {
 // SetForgottenNodes writes the annotation, or takes it off. The object's map is not changed.
 func SetForgottenNodes(o metav1.Object, nodes []string) {
 	annotations := map[string]string{}
-	for key, value := range o.GetAnnotations() {
-		annotations[key] = value
-	}
+	maps.Copy(annotations, o.GetAnnotations())
 	delete(annotations, ForgottenNodesAnnotation)
 	if len(nodes) > 0 {
 		nodes = slices.Sorted(slices.Values(nodes))

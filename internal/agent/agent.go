@@ -136,10 +136,10 @@ func (a *Agent) registered(ctx context.Context) error {
 		return nil
 	}
 	a.awaitReport(ctx)
-	if ctx.Err() != nil {
-		return nil
+	if ctx.Err() == nil {
+		return a.register.Start(ctx)
 	}
-	return a.register.Start(ctx)
+	return nil
 }
 
 // awaitReport waits for the first report of the pools, for a while.

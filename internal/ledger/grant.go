@@ -32,7 +32,7 @@ func (l *Ledger) Grant(name string, bytes int64) Obstacle {
 
 // obstacle is the first replica that cannot grow to the size.
 func (l *Ledger) obstacle(v *volume, size int64) Obstacle {
-	for _, at := range v.live() {
+	for _, at := range live(v.replicas) {
 		o := Obstacle{Node: at.node, Pool: at.pool}
 		node := l.nodes[at.node]
 		switch {

@@ -6,13 +6,14 @@ import "slices"
 // data is; what was held for its claim on the same node passes over to it.
 func (l *Ledger) ObserveVolume(o VolumeObject) {
 	v := l.volume(o.Name)
+	if v.growth > 0 && !slices.Equal(live(v.replicas), live(o.Replicas)) {
+		// It was granted for other replicas. What remains of one that went is charged without it.
+		v.growth = 0
+		v.posted = l.post(v.posted, v.owner, l.wanted(v))
+	}
 	l.remain(v, l.leaving(v, o))
 	v.present, v.claim, v.class, v.capacity = true, o.Claim, l.classID(o.Class), max(o.Capacity, 0)
-	before := v.live()
 	v.replicas = slices.Clone(o.Replicas)
-	if v.growth > 0 && !slices.Equal(before, v.live()) {
-		v.growth = 0
-	}
 	l.settleVolume(v)
 }
 

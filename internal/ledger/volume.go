@@ -159,10 +159,10 @@ func (l *Ledger) link(v *volume) {
 }
 
 // live are the places of the replicas that a growth would concern.
-func (v *volume) live() []place {
+func live(replicas []Replica) []place {
 	var live []place
-	for i := range v.replicas {
-		if r := &v.replicas[i]; r.State != Gone && r.State != Refused {
+	for i := range replicas {
+		if r := &replicas[i]; r.State != Gone && r.State != Refused {
 			live = append(live, place{r.Node, r.Pool})
 		}
 	}
@@ -187,11 +187,11 @@ func (l *Ledger) grow(v *volume) (waitFor string) {
 	}
 	v.growth = min(v.growth, wish)
 	v.posted = l.post(v.posted, v.owner, l.wanted(v))
-	if wish <= v.growth || len(v.live()) == 0 {
+	if wish <= v.growth || len(live(v.replicas)) == 0 {
 		return ""
 	}
 	if !l.synced {
-		return v.live()[0].node
+		return live(v.replicas)[0].node
 	}
 	if node := l.obstacle(v, wish).Node; node != "" {
 		return node

@@ -114,7 +114,7 @@ func (t *tests) remove() { os.RemoveAll(t.dir) }
 // numbers are the changes that a run has got to.
 func numbers(text string) map[string]bool {
 	reached := map[string]bool{}
-	for _, n := range strings.Fields(text) {
+	for n := range strings.FieldsSeq(text) {
 		reached[n] = true
 	}
 	return reached

@@ -184,7 +184,7 @@ func TestAFilesystemIsMadeUntilItIsThereOrCannotBe(t *testing.T) {
 					t.Error("it was made while the volume is staged")
 				}
 				unlock()
-				time.Sleep(time.Hour)
+				<-time.After(time.Hour)
 				if len(test.maker.made) != test.tries {
 					t.Errorf("tried %d times, want %d", len(test.maker.made), test.tries)
 				}
@@ -291,14 +291,16 @@ func TestAFaultThatIsOverIsForgotten(t *testing.T) {
 		ended := make(chan error, 1)
 		go func() { ended <- f.Start(ctx) }()
 		f.Enqueue(provision.FormatRequest{ID: id})
-		time.Sleep(time.Hour)
+		<-time.After(time.Hour)
 		m.made, m.fails = nil, 1
 		f.Enqueue(provision.FormatRequest{ID: id})
-		time.Sleep(2 * time.Second)
+		<-time.After(2 * time.Second)
 		if len(m.made) != 2 {
 			t.Errorf("tried %d times, want again after a second", len(m.made))
 		}
 		stop()
-		<-ended
+		if err := <-ended; err != nil {
+			t.Error(err)
+		}
 	})
 }

@@ -62,7 +62,7 @@ func (n *node) base() worker.Base {
 		Deleted: func(string) {},
 		Pool:    func(ref provision.PoolRef) provision.Pool { return provision.Pool{PoolRef: ref} },
 		Reported: func(pool string) (bool, error) {
-			all, err := memory.New(n.disks, nil).Report(context.Background())
+			all, err := memory.New(n.disks, nil).Report(context.Background()) //nolint:forbidigo // who asks gives none
 			return slices.ContainsFunc(all, func(p provision.Pool) bool { return p.Name == pool }), err
 		},
 		Waived:  func(_ context.Context, l orphans.Lost) (bool, error) { return n.waived == l, nil },

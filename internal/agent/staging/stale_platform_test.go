@@ -8,7 +8,6 @@ import (
 	"slices"
 	"testing"
 
-	"berth.dev/berth/api/v1alpha1"
 	"berth.dev/berth/internal/provision"
 	"berth.dev/berth/internal/provision/blockdev"
 	"berth.dev/berth/internal/provision/blockdev/blockdevtest"
@@ -35,10 +34,7 @@ func (m *machine) put(t *testing.T, id, fs string, pool provision.PoolRef, how p
 	if err != nil {
 		t.Fatal(err)
 	}
-	m.specs[id] = &v1alpha1.VolumeSpec{VolumeMode: v1alpha1.Filesystem, FSType: v1alpha1.FSType(fs)}
-	if fs == "" {
-		m.specs[id].VolumeMode = v1alpha1.Block
-	}
+	m.specs[id] = spec(fs, pool)
 	return v
 }
 

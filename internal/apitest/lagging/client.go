@@ -15,10 +15,10 @@ import (
 // reads adds the cache to what a client writes.
 func (s *Server) reads(funcs interceptor.Funcs) interceptor.Funcs {
 	funcs.Get = func(ctx context.Context, _ client.WithWatch, key client.ObjectKey, o client.Object, opts ...client.GetOption) error {
-		return s.cached(s.kindOf(o)).Get(ctx, key, o, opts...)
+		return s.cached(ctx, s.kindOf(o)).Get(ctx, key, o, opts...)
 	}
 	funcs.List = func(ctx context.Context, _ client.WithWatch, list client.ObjectList, opts ...client.ListOption) error {
-		return s.cached(s.kindOf(list)).List(ctx, list, opts...)
+		return s.cached(ctx, s.kindOf(list)).List(ctx, list, opts...)
 	}
 	return funcs
 }
@@ -120,7 +120,7 @@ type Informer struct {
 
 // AddEventHandler tells of all that the cache shows, and from then on of each change.
 func (i Informer) AddEventHandler(handler cache.ResourceEventHandler) (cache.ResourceEventHandlerRegistration, error) {
-	i.server.follow(i.kind)
+	i.server.follow(i.server.t.Context(), i.kind)
 	i.server.mu.Lock()
 	defer i.server.mu.Unlock()
 	for _, o := range i.server.shown[i.kind] {

@@ -77,7 +77,7 @@ func New(t testing.TB, objects ...client.Object) *Server {
 	builder := fake.NewClientBuilder().WithScheme(s.scheme).WithGlobalResourceVersionCounter().
 		WithStatusSubresource(&v1alpha1.Volume{}, &v1alpha1.Snapshot{}, &v1alpha1.StorageNode{}, &v1alpha1.PoolClass{})
 	for _, o := range objects {
-		o = o.DeepCopyObject().(client.Object) //nolint:errcheck,forcetypeassert // a copy is of the same type
+		o = o.DeepCopyObject().(client.Object)
 		o.SetResourceVersion("")
 		s.identify(o)
 		builder.WithObjects(o)
@@ -86,7 +86,7 @@ func New(t testing.TB, objects ...client.Object) *Server {
 	s.others = interceptor.NewClient(s.live, s.writes(false))
 	s.own = interceptor.NewClient(s.live, s.reads(s.writes(true)))
 	for _, o := range objects {
-		s.follow(s.kindOf(o))
+		s.follow(t.Context(), s.kindOf(o))
 	}
 	return s
 }
@@ -154,7 +154,7 @@ func (s *Server) catchUp() {
 		if s.allHeld || s.held[kind] {
 			continue
 		}
-		before, now := s.shown[kind], s.list(kind)
+		before, now := s.shown[kind], s.list(s.t.Context(), kind)
 		s.shown[kind] = now
 		for _, listener := range s.listeners[kind] {
 			tell(listener, before, now)
@@ -180,10 +180,10 @@ func tell(listener cache.ResourceEventHandler, before, now map[types.NamespacedN
 }
 
 // list is what the server has of a kind.
-func (s *Server) list(kind schema.GroupVersionKind) map[types.NamespacedName]client.Object {
+func (s *Server) list(ctx context.Context, kind schema.GroupVersionKind) map[types.NamespacedName]client.Object {
 	objects := map[types.NamespacedName]client.Object{}
 	list := s.listOf(kind)
-	if err := s.live.List(context.WithoutCancel(s.t.Context()), list); err != nil {
+	if err := s.live.List(context.WithoutCancel(ctx), list); err != nil {
 		panic(err)
 	}
 	err := meta.EachListItem(list, func(item runtime.Object) error {
@@ -210,8 +210,8 @@ func (s *Server) listOf(kind schema.GroupVersionKind) client.ObjectList {
 }
 
 // cached is a client of what the cache shows of a kind.
-func (s *Server) cached(kind schema.GroupVersionKind) client.Reader {
-	s.follow(kind)
+func (s *Server) cached(ctx context.Context, kind schema.GroupVersionKind) client.Reader {
+	s.follow(ctx, kind)
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	tracker := clienttesting.NewObjectTracker(s.scheme, serializer.NewCodecFactory(s.scheme).UniversalDecoder())
@@ -223,13 +223,13 @@ func (s *Server) cached(kind schema.GroupVersionKind) client.Reader {
 }
 
 // follow has the cache show a kind from now on.
-func (s *Server) follow(kind schema.GroupVersionKind) {
+func (s *Server) follow(ctx context.Context, kind schema.GroupVersionKind) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.shown[kind] == nil {
 		s.shown[kind] = map[types.NamespacedName]client.Object{}
 		if !s.allHeld && !s.held[kind] {
-			s.shown[kind] = s.list(kind)
+			s.shown[kind] = s.list(ctx, kind)
 		}
 	}
 }

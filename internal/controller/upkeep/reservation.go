@@ -70,15 +70,7 @@ func (r *Reservations) Reconcile(ctx context.Context, request ctrl.Request) (ctr
 	if err != nil {
 		return ctrl.Result{}, err
 	}
-	wanted := claim != nil && claim.Spec.VolumeName == "" && claim.Annotations[schedule.SelectedNode] != ""
-	if !wanted && claim != nil {
-		if wanted, err = owns(ctx, claim, v, r.Live); err != nil {
-			return ctrl.Result{}, err
-		}
-	}
-	if !wanted {
-		wanted, err = exported(ctx, v, r.Live)
-	}
+	wanted, err := r.wanted(ctx, v, claim)
 	switch {
 	case err != nil:
 		return ctrl.Result{}, err
@@ -92,6 +84,20 @@ func (r *Reservations) Reconcile(ctx context.Context, request ctrl.Request) (ctr
 		return ctrl.Result{RequeueAfter: left}, nil
 	}
 	return ctrl.Result{}, r.collect(ctx, v)
+}
+
+// wanted says whether a provisioner is, or will be, at work for the reservation's claim, which
+// may be nil, or whether a PersistentVolume refers to the reservation.
+func (r *Reservations) wanted(ctx context.Context, v *v1alpha1.Volume, claim *corev1.PersistentVolumeClaim) (bool, error) {
+	if claim != nil {
+		if claim.Spec.VolumeName == "" && claim.Annotations[schedule.SelectedNode] != "" {
+			return true, nil
+		}
+		if owned, err := owns(ctx, claim, v, r.Live); owned || err != nil {
+			return owned, err
+		}
+	}
+	return exported(ctx, v, r.Live)
 }
 
 // left is how much longer the reservation may be idle. Whoever writes it uses it.

@@ -37,7 +37,7 @@ var kinds = map[string]kept{
 			if has {
 				state = v1alpha1.ReplicaReady
 			}
-			o.(*v1alpha1.Volume).Status.Replicas = []v1alpha1.ReplicaStatus{{Node: "n", State: state}} //nolint:errcheck,forcetypeassert // made above
+			o.(*v1alpha1.Volume).Status.Replicas = []v1alpha1.ReplicaStatus{{Node: "n", State: state}}
 		},
 	},
 	"snapshot": {
@@ -53,7 +53,7 @@ var kinds = map[string]kept{
 			if has {
 				state = v1alpha1.SnapshotReady
 			}
-			o.(*v1alpha1.Snapshot).Status.Replicas = []v1alpha1.SnapshotReplica{{Node: "n", State: state}} //nolint:errcheck,forcetypeassert // made above
+			o.(*v1alpha1.Snapshot).Status.Replicas = []v1alpha1.SnapshotReplica{{Node: "n", State: state}}
 		},
 	},
 }

@@ -80,10 +80,8 @@ func (a *attempt) run(ctx context.Context) (*v1alpha1.Volume, error) {
 			continue
 		}
 		a.request.FSType = v.Spec.FSType
-		for _, replica := range v.Spec.Replicas {
-			if err := a.follow(ctx, replica.Node); err != nil {
-				return nil, err
-			}
+		if err := a.followAll(ctx, v); err != nil {
+			return nil, err
 		}
 		if !a.wellPlaced(v) {
 			v, err = a.replace(ctx, v)

@@ -38,6 +38,16 @@ func (a *attempt) follow(ctx context.Context, node string) error {
 	return err
 }
 
+// followAll is follow for each node that a volume is on.
+func (a *attempt) followAll(ctx context.Context, v *v1alpha1.Volume) error {
+	for _, replica := range v.Spec.Replicas {
+		if err := a.follow(ctx, replica.Node); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
 // mayFollow is whether the allowed nodes are but the choice of a scheduler, and the claim's class
 // allows the node too.
 func (a *attempt) mayFollow(ctx context.Context, allowed []string, node string) (bool, error) {

@@ -25,11 +25,8 @@ func (m *Model) adopt(actual []Fact, synced bool) error {
 			continue
 		}
 		class, bytes := m.asked(f.Owner)
-		if f.Owner.Kind == ledger.ByPod {
-			p, _ := m.pool(f.Node, f.Pool)
-			if !m.there(f.Owner, f.Node) && !m.makes(f.Owner, f.Node, p, ledger.InlineVolume{Class: class, Bytes: bytes}) {
-				return fmt.Errorf("the ledger charges %v, which the node cannot make", f)
-			}
+		if f.Owner.Kind == ledger.ByPod && !m.couldBe(f, class, bytes) {
+			return fmt.Errorf("the ledger charges %v, which the node cannot make", f)
 		}
 		m.holds = append(m.holds, Hold{Owner: f.Owner, Node: f.Node, Pool: f.Pool, Class: class, Bytes: bytes, Holders: map[string]bool{}})
 		if f.Owner.Kind == ledger.ByPod {

@@ -49,14 +49,7 @@ type brute struct {
 // It is false when the claim is held for another pod elsewhere.
 func (b *brute) stand(i int, pod string, facts *[]Fact) bool {
 	o := b.demands[i].Owner
-	shared := func(h Hold) bool {
-		for holder := range h.Holders {
-			if holder != pod {
-				return true
-			}
-		}
-		return false
-	}
+	shared := func(h Hold) bool { return h.sharedBeside(pod) }
 	var remains []ledger.Owner
 	for _, f := range b.m.volumeFacts() {
 		switch {
@@ -80,6 +73,16 @@ func (b *brute) stand(i int, pod string, facts *[]Fact) bool {
 		return g.Node == b.node && (g.Owner == o || slices.Contains(remains, g.Owner))
 	})
 	return true
+}
+
+// sharedBeside is whether another pod than this one holds it.
+func (h Hold) sharedBeside(pod string) bool {
+	for holder := range h.Holders {
+		if holder != pod {
+			return true
+		}
+	}
+	return false
 }
 
 // placed is whether an object says where the volume is.

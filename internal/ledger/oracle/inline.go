@@ -41,6 +41,12 @@ func (m *Model) makes(o ledger.Owner, node string, p *ledger.Pool, v ledger.Inli
 	return charge(p, c, v.Bytes) <= top-m.add(made, node, p.Name).used
 }
 
+// couldBe is whether an inline volume is where it is charged, or its node could be making it there.
+func (m *Model) couldBe(f Fact, class string, bytes int64) bool {
+	p, _ := m.pool(f.Node, f.Pool)
+	return m.there(f.Owner, f.Node) || m.makes(f.Owner, f.Node, p, ledger.InlineVolume{Class: class, Bytes: bytes})
+}
+
 // giveUp takes over that the ledger holds nothing any more for inline volumes that
 // their nodes cannot make, after checking that they cannot.
 func (m *Model) giveUp(actual []Fact) error {

@@ -118,11 +118,14 @@ func (w *world) rests(s *scheduler) error {
 // sameVolumes compares what two ledgers say of Volumes, leaving out wishes and
 // remains, which depend on when they were seen.
 func sameVolumes(s, fresh *scheduler) error {
+	remains := func(f Fact) bool {
+		return slices.ContainsFunc([]*scheduler{s, fresh}, func(x *scheduler) bool { return x.model.remainsAt(f.Owner.ID, f.Node, f.Pool) })
+	}
 	settled := func(x *scheduler) []Fact {
 		facts, _ := dump(x.ledger)
 		return slices.DeleteFunc(facts, func(f Fact) bool {
 			_, present := x.model.volumes[f.Owner.ID]
-			return f.Owner.Kind != ledger.ByVolume || !present || x.model.remainsAt(f.Owner.ID, f.Node, f.Pool) || x.model.wish(x.model.volumes[f.Owner.ID]) > 0
+			return f.Owner.Kind != ledger.ByVolume || !present || remains(f) || x.model.wish(x.model.volumes[f.Owner.ID]) > 0
 		})
 	}
 	if err := sameFacts(settled(fresh), settled(s)); err != nil {

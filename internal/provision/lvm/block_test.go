@@ -1,6 +1,7 @@
 package lvm
 
 import (
+	"maps"
 	"strings"
 	"testing"
 )
@@ -41,9 +42,7 @@ func TestDevicesThatPodsWriteToAreTold(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			blocks := map[string]Block{}
 			for _, some := range []map[string]Block{disk, tc.blocks} {
-				for n, b := range some {
-					blocks[n] = b
-				}
+				maps.Copy(blocks, some)
 			}
 			why := writtenByPods(blocks)[tc.device]
 			if (why != "") != (tc.why != "") || !strings.Contains(why, tc.why) {

@@ -133,12 +133,11 @@ func leadsTo(sys, dir string, backing func(string) (uint64, error)) (path, over 
 	case errors.Is(err, unix.ENXIO): // it leads nowhere since
 		return "", "", nil
 	case err != nil: // it may be anybody's
-		return path, unknown, nil
-	case n == 0:
-		return path, "", nil
-	}
-	if over, err = nameOf(sys, n); err != nil {
-		over = fmt.Sprintf("%d:%d", unix.Major(n), unix.Minor(n)) // which went
+		over = unknown
+	case n != 0:
+		if over, err = nameOf(sys, n); err != nil {
+			over = fmt.Sprintf("%d:%d", unix.Major(n), unix.Minor(n)) // which went
+		}
 	}
 	return path, over, nil
 }

@@ -3,6 +3,7 @@ package lvmtest
 import (
 	"cmp"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"maps"
 	"slices"
@@ -65,12 +66,17 @@ func (h *Host) do(c run.Command) ([]byte, error) {
 	} else if is && c.Operation != "vgcreate" && c.Operation != "vgextend" {
 		return fail("Volume group %q not found", name)
 	}
-	if c.Operation == "vgcreate" || c.Operation == "vgextend" {
+	switch c.Operation {
+	case "vgcreate", "vgextend":
 		return h.takeDisks(c.Operation, a, fail)
-	}
-	if c.Operation == "vgmknodes" {
+	case "vgmknodes":
 		return h.remake(a.operands, fail)
 	}
+	return h.doAssured(c, a, unseen, fail)
+}
+
+// doAssured plays the commands that ask before they change anything, and those that change nothing.
+func (h *Host) doAssured(c run.Command, a arguments, unseen []string, fail failure) ([]byte, error) {
 	if _, yes := a.flags["--yes"]; !yes && !strings.HasPrefix(c.Operation, "fullreport") && c.Operation != "vgs" {
 		return fail("a question nobody answers")
 	}
@@ -140,15 +146,8 @@ func (h *Host) edit(operation string, a arguments, fail failure) ([]byte, error)
 				return fail("extending %s: %v", operand, err)
 			}
 		case "lvchange":
-			if lacks := h.lacks("thin-pool"); lacks != "" && a.flags["--activate"] == "y" && (v.Pool != "" || v.Thin != nil) {
-				return fail("%s", lacks)
-			}
 			g.check(id, a)
-			was := v.Active
-			written, err := v.change(a)
-			if v.Active && !was {
-				delete(h.nodes, "/dev/"+operand)
-			}
+			written, err := h.alter(v, operand, a)
 			if err != nil {
 				return fail("%v", err)
 			}
@@ -166,6 +165,19 @@ func (h *Host) edit(operation string, a arguments, fail failure) ([]byte, error)
 		g.commit(h)
 	}
 	return nil, nil
+}
+
+// alter plays lvchange, and says whether it writes to the group.
+func (h *Host) alter(v *Volume, operand string, a arguments) (written bool, err error) {
+	if lacks := h.lacks("thin-pool"); lacks != "" && a.flags["--activate"] == "y" && (v.Pool != "" || v.Thin != nil) {
+		return false, errors.New(lacks)
+	}
+	was := v.Active
+	written, err = v.change(a)
+	if v.Active && !was {
+		delete(h.nodes, "/dev/"+operand)
+	}
+	return written, err
 }
 
 // remove removes logical volumes, as LVM does: one that is in use keeps no other, and a group is
