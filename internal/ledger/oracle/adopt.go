@@ -18,10 +18,7 @@ func (m *Model) adopt(actual []Fact, synced bool) error {
 	var chosen []Fact
 	forced := false
 	for _, f := range actual {
-		if f.Listed || f.Owner.Kind == ledger.ByVolume || m.promised(f.Owner) != f.Node || m.hold(f.Owner, f.Node) != nil {
-			continue
-		}
-		if f.Owner.Kind == ledger.ByClaim && (m.claims[f.Owner.ID].Bound || m.durable(f.Owner.ID) || m.standsOn(f.Owner, f.Node)) {
+		if !m.leaves(f) {
 			continue
 		}
 		class, bytes := m.asked(f.Owner)
@@ -45,6 +42,14 @@ func (m *Model) adopt(actual []Fact, synced bool) error {
 		return nil // charged whether or not there is room
 	}
 	return m.legal(append(chosen, grown...))
+}
+
+// leaves is whether the rules leave it to the ledger to charge what is not held yet.
+func (m *Model) leaves(f Fact) bool {
+	if f.Listed || f.Owner.Kind == ledger.ByVolume || m.promised(f.Owner) != f.Node || m.hold(f.Owner, f.Node) != nil {
+		return false
+	}
+	return f.Owner.Kind != ledger.ByClaim || !m.claims[f.Owner.ID].Bound && !m.durable(f.Owner.ID) && !m.standsOn(f.Owner, f.Node)
 }
 
 // relocate moves inline volumes to where their node's inventory lists them.

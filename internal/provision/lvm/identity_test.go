@@ -2,6 +2,7 @@ package lvm_test
 
 import (
 	"context"
+	"errors"
 	"slices"
 	"strings"
 	"sync"
@@ -58,6 +59,23 @@ func TestPlayedLVMTellsWhoIsWho(t *testing.T) {
 			conformance.RunAway(t, start)
 		})
 	}
+}
+
+func TestAVolumeIsUsableAgainOnceTheCopyOfItsDiskIsTakenAway(t *testing.T) {
+	host := lvmtest.NewHost(map[string]int64{vg.Name: 100})
+	_, c := counted(host)
+	p, _ := start(t, c)
+	v := create(t, p, request("pvc-1", 8))
+	looked := func() (provision.Volume, error) {
+		if _, err := p.Report(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+		return p.Get(t.Context(), v.ID)
+	}
+	putGroup(host, "vgclone", "vgclone", "clone", "/dev/sdz", v.ID)
+	eventually(t, func() bool { _, err := looked(); return errors.Is(err, provision.ErrConflict) }, "the copy is not noticed")
+	drop(host, "vgclone")
+	eventually(t, func() bool { got, err := looked(); return err == nil && got == v }, "the volume is not usable again")
 }
 
 // recorder notes the arguments of all commands.

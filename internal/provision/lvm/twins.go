@@ -8,15 +8,25 @@ import (
 	"berth.dev/berth/internal/provision"
 )
 
-// holders returns the pools that hold a volume or a snapshot of an id. It is called within
-// with.
-func (s *state) holders(id string) (pools []provision.PoolRef) {
+// holders returns the pools that hold a volume or a snapshot of an id. What a group held that is
+// away counts while no other has it: else a copy that was imported, and removed, would stand in
+// the way for ever. That a volume is used only in the pool which its object names is for those to
+// see to who know the object. It is called within with.
+func (s *state) holders(id string) []provision.PoolRef {
+	var there, away []provision.PoolRef
 	for _, g := range s.groups {
-		if c := g.find(id); c != nil {
-			pools = append(pools, g.ref(c.pool))
+		switch c := g.find(id); {
+		case c == nil:
+		case g.missing:
+			away = append(away, g.ref(c.pool))
+		default:
+			there = append(there, g.ref(c.pool))
 		}
 	}
-	return pools
+	if len(there) == 0 {
+		return away
+	}
+	return there
 }
 
 // twins returns why an id is of no use, if two groups hold it: a copy of a disk that was
@@ -39,21 +49,17 @@ func (s *state) twins(id string) error {
 
 // markTwins gives what is in several pools the problem that it is.
 func (s *state) markTwins(pools []provision.Pool) {
-	seen := map[string]int{}
-	each := func(f func(id string, problem *string)) {
-		for _, p := range pools {
-			for i := range p.Volumes {
-				f(p.Volumes[i].ID, &p.Volumes[i].Problem)
-			}
-			for i := range p.Snapshots {
-				f(p.Snapshots[i].ID, &p.Snapshots[i].Problem)
-			}
+	mark := func(id string, problem *string) {
+		if err := s.twins(id); err != nil {
+			*problem = err.Error()
 		}
 	}
-	each(func(id string, _ *string) { seen[id]++ })
-	each(func(id string, problem *string) {
-		if seen[id] > 1 {
-			*problem = s.twins(id).Error()
+	for _, p := range pools {
+		for i := range p.Volumes {
+			mark(p.Volumes[i].ID, &p.Volumes[i].Problem)
 		}
-	})
+		for i := range p.Snapshots {
+			mark(p.Snapshots[i].ID, &p.Snapshots[i].Problem)
+		}
+	}
 }
