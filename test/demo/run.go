@@ -82,7 +82,7 @@ func prepare(ctx context.Context, s *steps, lab cluster.Lab, cfg install.Config)
 				return err
 			}
 		}
-		ctx, cancel := context.WithTimeout(ctx, 5*time.Minute)
+		ctx, cancel := context.WithTimeout(ctx, 15*time.Minute)
 		defer cancel()
 		return cfg.Await(ctx, c)
 	})

@@ -150,7 +150,7 @@ func (c Config) MakeExtendedScheduler(ctx context.Context, on *cluster.Cluster) 
 
 // awaitExtender returns where the controller serves, once it is ready.
 func awaitExtender(ctx context.Context, on *cluster.Cluster) (address string, err error) {
-	ctx, cancel := context.WithTimeout(ctx, 5*time.Minute)
+	ctx, cancel := context.WithTimeout(ctx, 15*time.Minute)
 	defer cancel()
 	controller := &appsv1.Deployment{ObjectMeta: metav1.ObjectMeta{Namespace: Namespace, Name: "berth-controller"}}
 	if err := cluster.Await(ctx, on, controller, "ready", ready); err != nil {
