@@ -20,11 +20,11 @@
 // All changes of a package are compiled into one test binary, each behind a number, and
 // the binary is run once for each, with its number in the environment. Linking one binary
 // for each change would take most of the time on two processors. The files are changed by
-// go's -overlay: nothing in the tree is written. A first run without a change tells how
+// go's -overlay: no source in the tree is written. A first run without a change tells how
 // long the tests take and which changes they get to; the others live without being run.
 //
-// Existing tools (gremlins, go-mutesting) change operators and copy the module for each
-// change: they know no precondition, lock or cache, and take hours for as many changes.
+// gremlins, by its documentation, changes operators and is slow on large modules. It knows
+// no precondition, lock or cache.
 //
 // # What lives
 //
