@@ -6,6 +6,8 @@ lint: bin/golangci-lint bin/helm ## Run the linters over every module and the ch
 	cd lab && ../bin/golangci-lint run --build-tags lab ./...
 	# Trimmed like its binary, so that Kubernetes is compiled once for both.
 	cd scheduler && GOFLAGS="$(GOFLAGS_BUILD)" ../bin/golangci-lint run ./...
+	# Editors load all modules at once, which nothing else here does.
+	GOWORK=$(CURDIR)/go.work go list -deps ./... ./lab/... ./scheduler/... >/dev/null
 	bin/helm lint --strict --quiet charts/berth
 
 bin/golangci-lint: hack/tools/golangci-lint/go.mod
