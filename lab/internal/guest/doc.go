@@ -10,6 +10,11 @@
 // guest writes into an overlay of its own, which outlives power cycles. A second
 // image has ZFS besides, whose modules are built once from Debian's source.
 //
+// A guest that has booted is as bare as a host: it has loaded the drivers of its disks and
+// interfaces, made the device files by which the kernel loads further modules when they
+// are opened, and has udev, whose rules are Debian's. Whatever needs the device mapper, or a
+// target of it, gets it as on any other host.
+//
 // # Machine
 //
 // A [Machine] is a directory: machine.json, the overlay, the seed, data disks,

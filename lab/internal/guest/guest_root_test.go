@@ -150,10 +150,26 @@ func TestVolumesAndFilesOutliveAPowerCut(t *testing.T) {
 		t.Fatalf("after power off it is %s", b.Power())
 	}
 	b.on()
-	b.run("mount", "/dev/vg/thick", "/mnt") // active again without being asked
+	b.run("mount", "/dev/vg/thick", "/mnt") // activated by udev's rule
 	b.run("cmp", "/etc/hosts", "/mnt/hosts")
 	b.run("test", "-e", "/root/kept")
 	b.run("test", "-b", "/dev/vg/thin")
+}
+
+func TestTheKernelOfABareGuestLoadsModulesByItself(t *testing.T) {
+	b := bootNode(t, 0)
+	loaded := func(module string) bool { return b.succeeds("test", "-d", "/sys/module/"+module) }
+	for _, module := range []string{"dm_mod", "dm_zero", "dm_thin_pool", "dm_snapshot", "loop"} {
+		if loaded(module) {
+			t.Errorf("%s is there from the start", module)
+		}
+	}
+	b.run("head", "--bytes=0", "/dev/mapper/control")
+	b.eventually("the device mapper is there", func() bool { return loaded("dm_mod") })
+	b.run("dmsetup", "create", "nothing", "--table", "0 8 zero")
+	if !loaded("dm_zero") {
+		t.Error("the device mapper has a target without its module")
+	}
 }
 
 func TestDiskComesAndGoesWhileTheGuestRuns(t *testing.T) {

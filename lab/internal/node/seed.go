@@ -46,7 +46,7 @@ func Seed(c Config) (guest.Seed, error) {
 	return guest.Seed{
 		Plan: wire.Plan{
 			Network:  &wire.Interface{MAC: c.MAC, Address: c.Address.String(), Gateway: c.Gateway.String()},
-			Modules:  []string{"overlay", "veth", "bridge", "dm-mod"},
+			Modules:  []string{"overlay", "veth", "bridge"},
 			Sysctl:   map[string]string{"net/ipv4/ip_forward": "1", "fs/inotify/max_user_instances": "1024"},
 			Services: c.services(),
 		},

@@ -8,6 +8,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"strings"
 	"syscall"
 
@@ -110,24 +111,28 @@ func delegateCgroups(root string) error {
 	return nil
 }
 
-// startDevices starts udev, loads modules and activates the volume groups that
-// are on the disks, as the boot of an ordinary Debian machine does. Disks that
-// come later are not activated by an event: there is no systemd to do it.
+// startDevices does for devices what the boot of a Debian machine does, and no more: what
+// else a storage system needs of the kernel it must get by itself. Volume groups are
+// activated by lvm2's own rule for udev (69-lvm.rules), at boot and when a disk
+// is plugged in: where systemd does not run, the rule calls vgchange itself.
 func startDevices(ctx context.Context, plan wire.Plan) error {
-	for _, argv := range [][]string{
+	if err := makeStaticNodes("/dev"); err != nil {
+		return err
+	}
+	commands := [][]string{
 		{"/lib/systemd/systemd-udevd", "--daemon"},
-		append([]string{"modprobe", "--all", "loop"}, plan.Modules...),
 		// Disks and what belongs to them. The rest of a virtual machine needs
 		// no attention, and loading drivers for all of it takes seconds.
 		{"udevadm", "trigger", "--action=add", "--subsystem-match=block", "--subsystem-match=scsi", "--subsystem-match=misc"},
 		{"udevadm", "settle", "--timeout=170"},
-	} {
+	}
+	if len(plan.Modules) > 0 {
+		commands = slices.Insert(commands, 1, append([]string{"modprobe", "--all"}, plan.Modules...))
+	}
+	for _, argv := range commands {
 		if err := run(ctx, "", argv...); err != nil {
 			return err
 		}
-	}
-	if err := run(ctx, "", "vgchange", "--activate", "ay"); err != nil {
-		logf("activating volume groups: %v", err) // a broken group must not keep the machine from booting
 	}
 	return nil
 }
