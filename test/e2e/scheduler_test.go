@@ -123,15 +123,15 @@ func (b *bench) carved(want int) {
 	}
 }
 
-// refusedByNode counts the attempts to provision that failed.
-func (b *bench) refusedByNode() int {
+// refusedByNode counts the attempts to provision that failed, for these claims or for all.
+func (b *bench) refusedByNode(claims ...string) int {
 	b.Helper()
 	var events corev1.EventList
 	b.must(b.List(b.ctx, &events, client.InNamespace(b.namespace)), "listing events")
 	n := 0
 	for _, e := range events.Items {
-		if e.Reason == "ProvisioningFailed" {
-			n++
+		if e.Reason == "ProvisioningFailed" && (len(claims) == 0 || slices.Contains(claims, e.InvolvedObject.Name)) {
+			n += max(1, int(e.Count))
 		}
 	}
 	return n
