@@ -185,6 +185,7 @@ func TestAFilesystemIsMadeUntilItIsThereOrCannotBe(t *testing.T) {
 				}
 				unlock()
 				<-time.After(time.Hour)
+				synctest.Wait()
 				if len(test.maker.made) != test.tries {
 					t.Errorf("tried %d times, want %d", len(test.maker.made), test.tries)
 				}
@@ -292,9 +293,11 @@ func TestAFaultThatIsOverIsForgotten(t *testing.T) {
 		go func() { ended <- f.Start(ctx) }()
 		f.Enqueue(provision.FormatRequest{ID: id})
 		<-time.After(time.Hour)
+		synctest.Wait()
 		m.made, m.fails = nil, 1
 		f.Enqueue(provision.FormatRequest{ID: id})
 		<-time.After(2 * time.Second)
+		synctest.Wait()
 		if len(m.made) != 2 {
 			t.Errorf("tried %d times, want again after a second", len(m.made))
 		}
