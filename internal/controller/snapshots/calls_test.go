@@ -127,7 +127,12 @@ func within(t *testing.T) context.Context {
 }
 
 // later does something once everybody waits.
-func later(do func()) { time.AfterFunc(time.Second, do) }
+func later(do func()) {
+	time.AfterFunc(time.Second, func() {
+		synctest.Wait()
+		do()
+	})
+}
 
 func expect(t *testing.T, err, want error) {
 	t.Helper()

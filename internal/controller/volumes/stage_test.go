@@ -90,7 +90,12 @@ func (h heard) Away(node string) string { return volumetest.Nodes(h).Away(node) 
 func (heard) Notify(func(string))       {}
 
 // later does something once everybody waits.
-func later(do func()) { time.AfterFunc(time.Second, do) }
+func later(do func()) {
+	time.AfterFunc(time.Second, func() {
+		synctest.Wait()
+		do()
+	})
+}
 
 // within is the time that a call has; a call that would wait for ever ends with it.
 func within(t *testing.T) context.Context {
