@@ -50,6 +50,29 @@ func realDisks(t *testing.T) []realDisk {
 	return disks
 }
 
+// pull takes the disk away, and the result plugs it in again.
+func (d realDisk) pull() (plug func()) {
+	d.t.Helper()
+	d.write("/sys/block/"+filepath.Base(d.path)+"/device/delete", "1")
+	return func() {
+		hosts, err := filepath.Glob("/sys/class/scsi_host/*/scan")
+		if err != nil {
+			d.t.Fatal(err)
+		}
+		for _, host := range hosts {
+			d.write(host, "- - -")
+		}
+		d.command("udevadm", "settle")
+	}
+}
+
+func (d realDisk) write(path, text string) {
+	d.t.Helper()
+	if err := os.WriteFile(path, []byte(text), 0); err != nil {
+		d.t.Fatal(err)
+	}
+}
+
 func (d realDisk) command(program string, args ...string) string {
 	d.t.Helper()
 	out, err := run.Exec{}.Change(run.Command{Operation: program, Program: program, Args: args})
@@ -105,34 +128,45 @@ func (r running) pools(t *testing.T, disks []realDisk) (refs []provision.PoolRef
 	return refs
 }
 
-func TestConformanceOnRealDisks(t *testing.T) {
-	conformance.RunWhole(t, func(t *testing.T) conformance.Harness {
-		disks := realDisks(t)
-		r := startReal(t)
-		pools := r.pools(t, disks)
-		return conformance.Harness{
-			Provisioner: r.Provisioner, Pool: pools[0], Pools: pools,
-			Restart: func() provision.Provisioner {
-				r.stop()
-				next := startReal(t)
-				*next.formats += *r.formats
-				r = next
-				return r.Provisioner
-			},
-			PutForeign: func(string, int64) { disks[0].command("mkfs.ext4", "-q", "-F", disks[0].path) },
-			Open: func(v provision.Volume) func() {
-				f, err := os.Open(v.Device)
-				if err != nil {
-					t.Fatal(err)
-				}
-				return func() { f.Close() }
-			},
-			Scramble: func(v provision.Volume) { blockdevtest.WriteAt(t, v.Device, strings.Repeat("x", 1<<20), 0) },
-			Formats:  func(string) int { return *r.formats },
-			Write:    func(v provision.Volume, text string) { blockdevtest.WriteAt(t, v.Device, text, 0) },
-			Read:     func(v provision.Volume, bytes int) string { return blockdevtest.ReadAt(t, v.Device, bytes, 0) },
-		}
-	})
+func TestConformanceOnRealDisks(t *testing.T) { conformance.RunWhole(t, realHarness) }
+
+func TestRealDisksTellWhoIsWho(t *testing.T) {
+	conformance.RunTwins(t, realHarness)
+	conformance.RunAway(t, realHarness)
+}
+
+func realHarness(t *testing.T) conformance.Harness {
+	disks := realDisks(t)
+	r := startReal(t)
+	pools := r.pools(t, disks)
+	return conformance.Harness{
+		Provisioner: r.Provisioner, Pool: pools[0], Pools: pools,
+		Restart: func() provision.Provisioner {
+			r.stop()
+			next := startReal(t)
+			*next.formats += *r.formats
+			r = next
+			return r.Provisioner
+		},
+		PutForeign: func(string, int64) { disks[0].command("mkfs.ext4", "-q", "-F", disks[0].path) },
+		Open: func(v provision.Volume) func() {
+			f, err := os.Open(v.Device)
+			if err != nil {
+				t.Fatal(err)
+			}
+			return func() { f.Close() }
+		},
+		Scramble: func(v provision.Volume) { blockdevtest.WriteAt(t, v.Device, strings.Repeat("x", 1<<20), 0) },
+		Formats:  func(string) int { return *r.formats },
+		Write:    func(v provision.Volume, text string) { blockdevtest.WriteAt(t, v.Device, text, 0) },
+		Read:     func(v provision.Volume, bytes int) string { return blockdevtest.ReadAt(t, v.Device, bytes, 0) },
+		Twin: func(provision.Volume) func() {
+			disks[0].command("dd", "if="+disks[0].path, "of="+disks[1].path, "bs=1M", "count=4", "oflag=direct", "status=none")
+			disks[0].command("blockdev", "--rereadpt", disks[1].path)
+			return func() { devicetest.Clear(t, disks[1].path) }
+		},
+		Away: disks[0].pull,
+	}
 }
 
 func TestOldBytesAreNeverInANewVolumeOnARealDisk(t *testing.T) {
@@ -219,21 +253,11 @@ func TestADiskThatIsPulledAndPluggedInAgain(t *testing.T) {
 	r := startReal(t)
 	ref := r.pools(t, disks)[1]
 	v := r.create(t, id, ref)
-	if err := os.WriteFile("/sys/block/"+filepath.Base(disks[1].path)+"/device/delete", []byte("1"), 0); err != nil {
-		t.Fatal(err)
-	}
+	plug := disks[1].pull()
 	r.await(t, ref, "a pulled disk", func(p *provision.Pool) bool {
 		return p != nil && p.Problem != "" && len(p.Volumes) == 1 && p.Volumes[0].Problem != ""
 	})
-	hosts, err := filepath.Glob("/sys/class/scsi_host/*/scan")
-	if err != nil {
-		t.Fatal(err)
-	}
-	for _, host := range hosts {
-		if err := os.WriteFile(host, []byte("- - -"), 0); err != nil {
-			t.Fatal(err)
-		}
-	}
+	plug()
 	r.await(t, ref, "the disk again", func(p *provision.Pool) bool {
 		return p != nil && p.Problem == "" && len(p.Volumes) == 1 && p.Volumes[0].Problem == ""
 	})

@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"berth.dev/berth/internal/provision"
+	"berth.dev/berth/internal/provision/conformance"
 	"berth.dev/berth/internal/provision/lvm/lvmtest"
 	"berth.dev/berth/internal/run"
 )
@@ -148,6 +149,57 @@ func TestAGroupOnALoopDeviceOverAFileIsAPoolOnRealLVM(t *testing.T) {
 	}
 }
 
+// copied adds a copy of a disk to the machine, its group by the name vg-clone.
+func copied(t *testing.T, disk string) (remove func()) {
+	t.Helper()
+	twin := image(t, 256<<20)
+	tool(t, "cp", disk, twin)
+	loop, detach := attach(t, twin)
+	lvmtest.LVM(t, "vgimportclone", "--basevgname", "vg-clone", loop)
+	return func() {
+		lvmtest.LVM(t, "vgchange", "--activate", "n", "vg-clone")
+		lvmtest.LVM(t, "vgremove", "--yes", "--force", "vg-clone")
+		detach()
+	}
+}
+
+// namesake is the volume that the suites look for in a second group of the pool's name.
+const namesake = "pvc-conformance-2"
+
+// onLoop is a harness over a group whose disk can be copied and taken away.
+func onLoop(t *testing.T) conformance.Harness {
+	theirs := imitation(t, "vg-berth", namesake)
+	disk := image(t, 256<<20)
+	loop, detach := attach(t, disk)
+	again := func() {}
+	t.Cleanup(func() { again() }) // when the group is removed
+	pool := lvmtest.RealGroup(t, "vg-berth", loop)
+	h := lvmtest.RealConformance(t, pool)
+	h.Twin = func(provision.Volume) func() { return copied(t, disk) }
+	h.Namesake = func(id string) func() {
+		if id != namesake {
+			t.Fatalf("%s is looked for, and the other group has %s", id, namesake)
+		}
+		_, detach := attach(t, theirs)
+		return detach
+	}
+	h.Away = func() func() {
+		lvmtest.LVM(t, "vgchange", "--activate", "n", pool.Name)
+		detach()
+		return func() {
+			tool(t, "losetup", loop, disk)
+			again = func() { tool(t, "losetup", "--detach", loop) }
+		}
+	}
+	return h
+}
+
+func TestRealLVMTellsWhoIsWho(t *testing.T) {
+	conformance.RunTwins(t, onLoop)
+	conformance.RunNamesakes(t, onLoop)
+	conformance.RunAway(t, onLoop)
+}
+
 func TestACopyOfADiskTakesNoVolumeAwayOnRealLVM(t *testing.T) {
 	original := image(t, 256<<20)
 	loop, _ := attach(t, original)
@@ -159,19 +211,14 @@ func TestACopyOfADiskTakesNoVolumeAwayOnRealLVM(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	disk := image(t, 256<<20)
-	tool(t, "cp", original, disk)
-	twin, detach := attach(t, disk)
-	lvmtest.LVM(t, "vgimportclone", "--basevgname", "vg-clone", twin)
+	remove := copied(t, original)
 	eventually(t, func() bool { fine, _ := report(t, p); return slices.Equal(fine, []string{pool.Name, "vg-clone"}) }, "the copy is not reported")
 	if got, err := p.Get(t.Context(), "pvc-1"); !errors.Is(err, provision.ErrConflict) {
 		t.Errorf("got %+v, %v", got, err)
 	}
 	untouched(t, p, "pvc-1", provision.ErrConflict)
 	lvmtest.LVM(t, "lvs", pool.Name+"/pvc-1", "vg-clone/pvc-1")
-	lvmtest.LVM(t, "vgchange", "--activate", "n", "vg-clone")
-	lvmtest.LVM(t, "vgremove", "--yes", "--force", "vg-clone")
-	detach()
+	remove()
 	eventually(t, func() bool {
 		report(t, p)
 		got, err := p.Get(t.Context(), "pvc-1")

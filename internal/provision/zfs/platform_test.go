@@ -34,6 +34,34 @@ func TestConformanceOnRealZFS(t *testing.T) {
 	t.Run("snapshots", func(t *testing.T) { conformance.RunSnapshots(t, realHarness) })
 }
 
+func TestRealZFSTellsWhoIsWho(t *testing.T) {
+	start := func(t *testing.T) conformance.Harness {
+		disks := blockdevtest.Disks(t, 2)
+		zfstest.RealZpool(t, "tank", disks[0])
+		zfstest.RealZpool(t, "other", disks[1])
+		h := realHarness(t)
+		h.Twin = func(v provision.Volume) func() {
+			theirs := "other/berth-volumes"
+			zfstest.Run(t, "zfs", "create", "-o", "mountpoint=none", "-o", "canmount=off", theirs)
+			zfstest.Run(t, "zfs", "snapshot", volumes+v.ID+"@twin")
+			zfstest.Run(t, "sh", "-c", "zfs send -p "+volumes+v.ID+"@twin | zfs receive "+theirs+"/"+v.ID)
+			zfstest.Run(t, "zfs", "destroy", volumes+v.ID+"@twin")
+			return func() {
+				zfstest.Run(t, "udevadm", "settle") // it looks at every new device
+				zfstest.Run(t, "zfs", "destroy", "-R", theirs)
+			}
+		}
+		h.Away = func() func() {
+			zfstest.Run(t, "udevadm", "settle")
+			zfstest.Run(t, "zpool", "export", "tank")
+			return func() { zfstest.Run(t, "zpool", "import", "-d", "/dev", "tank") }
+		}
+		return h
+	}
+	conformance.RunTwins(t, start)
+	conformance.RunAway(t, start)
+}
+
 func realHarness(t *testing.T) conformance.Harness {
 	pool := zfstest.RealPool(t, parent)
 	c, _, made := zfstest.RealConfig(t)
