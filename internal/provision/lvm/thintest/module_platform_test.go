@@ -76,7 +76,7 @@ func TestAThinPoolIsActivatedThoughNothingInTheContainerCanLoadItsModule(t *test
 
 	c.Runner = contained{c.Runner}
 	activate := run.Command{Operation: "lvchange", Program: "lvm", Args: []string{"lvchange", "--yes", "--activate", "y", "vg-berth/pvc-1"}}
-	if _, err := c.Runner.Change(activate); err == nil || !strings.Contains(err.Error(), "not detected in your kernel") {
+	if _, err := c.Runner.Change(activate); err == nil || !strings.Contains(err.Error(), "support missing from kernel") {
 		t.Fatalf("LVM alone: %v; the test does not play a container", err)
 	}
 	p, _ = lvmtest.Start(t, c)
