@@ -124,7 +124,7 @@ func New(ctx context.Context, o Options) (*Process, error) {
 	p := &Process{
 		manager: m, Book: book,
 		Volumes:   volumes.New(m.GetClient(), m.GetAPIReader(), beats, book, watchers),
-		Snapshots: snapshots.New(m.GetClient(), m.GetAPIReader(), beats, taken),
+		Snapshots: snapshots.New(m.GetClient(), m.GetAPIReader(), beats, book, taken),
 	}
 	feed := func(ctx context.Context) error { return schedule.Feed(ctx, book, from) }
 	return p, errors.Join(m.Add(everywhere(feed)), p.addServers(o))

@@ -32,6 +32,8 @@ type stage struct {
 	*snapshots.Service
 	t     *testing.T
 	nodes volumetest.Nodes
+	// kept is where a node lists the snapshot as an orphan; nothing for none.
+	kept []string
 	// says is what the node answers to a wish; nil if it is mute.
 	says  *v1alpha1.SnapshotReplica
 	wrote []string
@@ -47,7 +49,7 @@ func play(t *testing.T, test func(t *testing.T, s *stage), objects ...client.Obj
 		node.Status.Features = v1alpha1.AllFeatures()
 		s := &stage{t: t, nodes: volumetest.Nodes{"n": ""}, says: entry(v1alpha1.SnapshotReady, v1alpha1.ReasonTaken), Server: lagging.New(t, append(objects, node)...)}
 		var watchers snapshots.Watchers
-		s.Service = snapshots.New(s.Client(), s.Live(), s.nodes, &watchers)
+		s.Service = snapshots.New(s.Client(), s.Live(), s.nodes, s, &watchers)
 		if _, err := s.Informer(&v1alpha1.Snapshot{}).AddEventHandler(watchers.Handler()); err != nil {
 			t.Fatal(err)
 		}

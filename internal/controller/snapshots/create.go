@@ -10,6 +10,7 @@ import (
 
 	"berth.dev/berth/api/v1alpha1"
 	"berth.dev/berth/internal/controller/usecase"
+	"berth.dev/berth/internal/ledger"
 	"berth.dev/berth/internal/provision"
 )
 
@@ -61,6 +62,9 @@ func (s *Service) begin(ctx context.Context, name, volume string) (*v1alpha1.Sna
 	if err != nil {
 		return nil, err
 	}
+	if err := s.unclaimed(name, at); err != nil {
+		return nil, err
+	}
 	if err := usecase.MayCopy(ctx, s.live, at.Node, at.Pool); err != nil {
 		return nil, err
 	}
@@ -77,6 +81,19 @@ func (s *Service) begin(ctx context.Context, name, volume string) (*v1alpha1.Sna
 		return nil, fmt.Errorf("creating snapshot %s: %w", name, err)
 	}
 	return o, nil
+}
+
+// unclaimed refuses to take a snapshot of a name under which another place keeps one: it was
+// taken before, the API server was restored from an older backup, and one that is taken now would
+// hold other data. In the place itself the node uses what is there if it is of the same volume.
+func (s *Service) unclaimed(name string, at v1alpha1.ReplicaSpec) error {
+	node, pool, found := s.orphans.Orphan(ledger.VolumeSnapshot(name))
+	if !found || node == at.Node && pool == at.Pool {
+		return nil
+	}
+	return usecase.Fail(provision.ErrConflict,
+		"snapshot %s is not taken anew: node %s: it has one of that name in pool %s without a Snapshot: it is kept; `kubectl berth adopt %s %s` makes the Snapshot for it as it is",
+		name, node, pool, node, name)
 }
 
 // reread gets the snapshot after a write that lost against another one.

@@ -10,4 +10,7 @@
 //
 // A snapshot is taken where its volume is. It does not need the volume afterwards:
 // either may be deleted before the other.
+//
+// None is taken where another place keeps one of its name that has no object: that is the one, and
+// the API server comes from an older backup. Where it is to be taken the node uses what it has.
 package snapshots

@@ -9,6 +9,7 @@ import (
 
 	"berth.dev/berth/api/v1alpha1"
 	"berth.dev/berth/internal/controller/usecase"
+	"berth.dev/berth/internal/ledger"
 	"berth.dev/berth/internal/provision"
 )
 
@@ -30,17 +31,23 @@ type Snapshot struct {
 	Ready bool
 }
 
+// Orphans tells where nodes list what no object accounts for; the ledger does.
+type Orphans interface {
+	Orphan(o ledger.Owner) (node, pool string, found bool)
+}
+
 // Service carries out the use cases. Its methods may be called concurrently.
 type Service struct {
 	client  client.Client
 	live    client.Reader
 	nodes   usecase.Nodes
+	orphans Orphans
 	objects usecase.Objects[*v1alpha1.Snapshot]
 }
 
 // New makes a Service. watchers must be fed by the informer behind c.
-func New(c client.Client, live client.Reader, nodes usecase.Nodes, watchers *Watchers) *Service {
-	return &Service{client: c, live: live, nodes: nodes, objects: usecase.Objects[*v1alpha1.Snapshot]{
+func New(c client.Client, live client.Reader, nodes usecase.Nodes, orphans Orphans, watchers *Watchers) *Service {
+	return &Service{client: c, live: live, nodes: nodes, orphans: orphans, objects: usecase.Objects[*v1alpha1.Snapshot]{
 		Kind: "snapshot", New: func() *v1alpha1.Snapshot { return &v1alpha1.Snapshot{} }, Client: c, Live: live, Watchers: watchers,
 	}}
 }
