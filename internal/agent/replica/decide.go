@@ -59,11 +59,11 @@ func decideAbsent(v *v1alpha1.Volume, node string, f Facts) Decision {
 		return report(entry, lostEntry(v, entry))
 	case f.Record == nil:
 		return report(entry, goneEntry(v, node))
-	case f.removable(v, entry):
+	case f.removable(v, node):
 		return Decision{Step: StepRemove}
 	}
 	d := Decision{Step: StepKeep, Message: fmt.Sprintf(
-		"volume %s in pool %s of node %s is kept: nothing shows that it is the data of the Volume object, which does not want it and may come from an old backup; %s",
+		"volume %s in pool %s of node %s is kept: the Volume object does not want it, may come from an old backup, and nothing shows that the data is its own and that nobody was told of it; %s",
 		v.Name, f.Record.Pool.Name, node, remedy(node, v.Name))}
 	if owed {
 		d.Entry = keptApartEntry(v, node, f.Record)

@@ -103,8 +103,12 @@ func TestDecide(t *testing.T) {
 			volume: volume(deleting, saying(gone())), step: StepNone, state: "Gone", reason: "Removed"},
 		"a deletion elsewhere is none of this node's business": {
 			volume: volume(deleting, on("n2")), step: StepNone},
-		"a replica that moved away is removed": {
-			volume: volume(on("n2"), saying(ready("1Gi", "1Gi"))), record: carved(), step: StepRemove},
+		"a reservation that moved away is removed": {
+			volume: volume(marked, on("n2"), saying(ready("1Gi", "1Gi"))), record: carved(blank), step: StepRemove},
+		"a volume that CreateVolume may have returned is kept though it moved away": {
+			volume: volume(on("n2"), saying(ready("1Gi", "1Gi"))), record: carved(), step: StepKeep, state: "Gone", reason: "Conflict"},
+		"it is kept though it is deleted then": {
+			volume: volume(deleting, on("n2"), saying(ready("1Gi", "1Gi"))), record: carved(), step: StepKeep, state: "Gone", reason: "Conflict"},
 		"a replica that moved away and is gone is reported": {
 			volume: volume(on("n2"), saying(failed(v1alpha1.ReasonNoSpace))), step: StepReport, state: "Gone", reason: "Removed"},
 		"a replica that moved away before it was reported or formatted is removed": {

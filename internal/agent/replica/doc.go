@@ -30,6 +30,8 @@
 //     it. An orphan goes if it is forgotten (package orphans), and there still is no object.
 //   - Data that was there before the node had said anything of the object is reported as Found
 //     and used as it is. A reservation is not formatted, so a filesystem on one is found too.
+//   - A node that is taken out of the spec removes a reservation alone. What CreateVolume may
+//     have returned is kept: an old backup does not tell whether it was used.
 //   - Data is gone if its pool says so. A pool that is not there says nothing, whatever the
 //     process remembers: the entry says PoolMissing until it is back, or is given up.
 //   - An adopted volume is neither made nor formatted: its data was there before.

@@ -103,7 +103,7 @@ func lostEntry(v *v1alpha1.Volume, old *v1alpha1.ReplicaStatus) *v1alpha1.Replic
 func keptApartEntry(v *v1alpha1.Volume, node string, record *provision.Volume) *v1alpha1.ReplicaStatus {
 	e := goneEntry(v, node)
 	e.Reason = v1alpha1.ReasonConflict
-	e.Message = entries.Clip(fmt.Sprintf("node %s: what is in pool %s under the name is not known to be this object's data, and is kept", node, record.Pool.Name))
+	e.Message = entries.Clip(fmt.Sprintf("node %s: what is in pool %s under the name is not known to be this object's to remove, and is kept", node, record.Pool.Name))
 	return e
 }
 

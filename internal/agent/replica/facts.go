@@ -21,11 +21,16 @@ type Facts struct {
 // removable says whether what is there is proved to be the data of this very object, or to
 // be nobody's data. A name proves nothing: the object may come from an old backup of the
 // API server, and the data from what happened after it.
-func (f Facts) removable(v *v1alpha1.Volume, entry *v1alpha1.ReplicaStatus) bool {
+func (f Facts) removable(v *v1alpha1.Volume, node string) bool {
+	entry := v.Entry(node)
 	switch {
 	case f.Made, f.Record.Copying, f.blank(v): // nobody could use it yet
 		return true
 	case v.Reserved() && f.found(v, entry): // nobody was told of what was made, but this was not
+		return false
+	case !v.Reserved() && wishFor(v, node) == nil:
+		// CreateVolume may have returned it before it was taken off the node. That no
+		// PersistentVolume refers to it is so as well if both come from an old backup.
 		return false
 	}
 	return entry.HasData() && entry.Pool == f.Record.Pool.Name

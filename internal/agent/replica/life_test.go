@@ -44,7 +44,7 @@ var moves = map[string]func(*life, *v1alpha1.Volume){
 		}
 	},
 	"publish": func(l *life, v *v1alpha1.Volume) {
-		if usable(v) {
+		if usable(v) || v != nil && v.DeletionTimestamp.IsZero() && wishFor(v, "n2") != nil {
 			l.bound = true
 			l.edit(func(v *v1alpha1.Volume) { v.Annotations = nil })
 		}
@@ -62,9 +62,7 @@ var moves = map[string]func(*life, *v1alpha1.Volume){
 		l.precious = true
 	},
 	"move": func(l *life, v *v1alpha1.Volume) {
-		// What was carved without a reservation and has no PersistentVolume yet may be moved as
-		// well, and the docs say so: a backup of that moment is not told from that moment.
-		if v != nil && v.DeletionTimestamp.IsZero() && v.Found() == "" && !l.bound && (v.Reserved() || !v.Entry(here).HasData()) {
+		if v != nil && v.DeletionTimestamp.IsZero() && v.Found() == "" && !l.bound {
 			l.edit(on("n2"))
 		}
 	},
