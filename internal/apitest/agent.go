@@ -2,7 +2,6 @@ package apitest
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"testing"
 
@@ -48,7 +47,7 @@ func (e *Environment) AgentConfig(t testing.TB, node string) *rest.Config {
 // bound to no pod.
 func (e *Environment) UnboundAgent(t testing.TB) client.Client {
 	t.Helper()
-	config, err := e.tokenConfig(t.Context(), nil)
+	config, err := e.tokenConfig(t.Context(), AgentAccount, nil)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -84,49 +83,22 @@ func (e *Environment) agentConfig(ctx context.Context, node string) (*rest.Confi
 	if err := e.Client.Get(ctx, client.ObjectKeyFromObject(pod), pod); err != nil {
 		return nil, fmt.Errorf("reading the agent of %s: %w", node, err)
 	}
-	return e.tokenConfig(ctx, &authenticationv1.BoundObjectReference{
+	return e.tokenConfig(ctx, AgentAccount, &authenticationv1.BoundObjectReference{
 		Kind: "Pod", APIVersion: "v1", Name: pod.Name, UID: pod.UID,
 	})
 }
 
-func (e *Environment) tokenConfig(ctx context.Context, bound *authenticationv1.BoundObjectReference) (*rest.Config, error) {
-	account := &corev1.ServiceAccount{ObjectMeta: metav1.ObjectMeta{Namespace: Namespace, Name: AgentAccount}}
-	token := &authenticationv1.TokenRequest{Spec: authenticationv1.TokenRequestSpec{BoundObjectRef: bound}}
-	if err := e.Client.SubResource("token").Create(ctx, account, token); err != nil {
-		return nil, fmt.Errorf("requesting a token: %w", err)
-	}
-	config := rest.AnonymousClientConfig(e.Config)
-	config.BearerToken = token.Status.Token
-	config.QPS, config.Burst = e.Config.QPS, e.Config.Burst
-	return config, nil
-}
-
 func (e *Environment) installAgentAccount(ctx context.Context) error {
 	everything := []string{"*"}
-	role := &rbacv1.ClusterRole{
-		ObjectMeta: metav1.ObjectMeta{Name: AgentAccount},
-		Rules: []rbacv1.PolicyRule{
-			{APIGroups: []string{"berth.dev"}, Resources: everything, Verbs: everything},
-			{APIGroups: []string{"coordination.k8s.io"}, Resources: []string{"leases"}, Verbs: everything},
-			{APIGroups: []string{"storage.k8s.io"}, Resources: []string{"csistoragecapacities", "storageclasses"}, Verbs: everything},
-			{APIGroups: []string{""}, Resources: []string{"nodes"}, Verbs: []string{"get", "list", "watch"}},
-			{APIGroups: []string{""}, Resources: []string{"pods"}, Verbs: []string{"list"}},
-		},
+	namespace := &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: Namespace}}
+	if err := e.Client.Create(ctx, namespace); err != nil {
+		return fmt.Errorf("creating %s: %w", Namespace, err)
 	}
-	binding := &rbacv1.ClusterRoleBinding{
-		ObjectMeta: metav1.ObjectMeta{Name: AgentAccount},
-		RoleRef:    rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "ClusterRole", Name: AgentAccount},
-		Subjects:   []rbacv1.Subject{{Kind: rbacv1.ServiceAccountKind, Namespace: Namespace, Name: AgentAccount}},
-	}
-	var failed []error
-	for _, object := range []client.Object{
-		&corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: Namespace}},
-		&corev1.ServiceAccount{ObjectMeta: metav1.ObjectMeta{Namespace: Namespace, Name: AgentAccount}},
-		role, binding,
-	} {
-		if err := e.Client.Create(ctx, object); err != nil {
-			failed = append(failed, fmt.Errorf("creating %s: %w", object.GetName(), err))
-		}
-	}
-	return errors.Join(failed...)
+	return e.installAccount(ctx, AgentAccount,
+		rbacv1.PolicyRule{APIGroups: []string{"berth.dev"}, Resources: everything, Verbs: everything},
+		rbacv1.PolicyRule{APIGroups: []string{"coordination.k8s.io"}, Resources: []string{"leases"}, Verbs: everything},
+		rbacv1.PolicyRule{APIGroups: []string{"storage.k8s.io"}, Resources: []string{"csistoragecapacities", "storageclasses"}, Verbs: everything},
+		rbacv1.PolicyRule{APIGroups: []string{""}, Resources: []string{"nodes"}, Verbs: []string{"get", "list", "watch"}},
+		rbacv1.PolicyRule{APIGroups: []string{""}, Resources: []string{"pods"}, Verbs: []string{"list"}},
+	)
 }

@@ -1,5 +1,5 @@
 // Package apitest gives tests a real API server with Berth's objects, their
-// rules and the agents' admission policies, installed from the chart's files.
+// rules and the admission policies, installed from the chart's files.
 //
 // A package that uses it says so once,
 //

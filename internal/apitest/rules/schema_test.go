@@ -74,6 +74,12 @@ func refusals() map[string]bool {
 	for _, tc := range strayRequests {
 		seen[tc.refusal] = true
 	}
+	for _, tc := range schedulerCases {
+		seen[tc.refusal], seen[tc.deletion] = true, true
+	}
+	for _, tc := range schedulerCreations {
+		seen[tc.refusal] = true
+	}
 	seen[otherDriver] = true // see TestAnAgentPublishesCapacityOfBerthsClassesAlone
 	return seen
 }

@@ -1,0 +1,72 @@
+package apitest
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"testing"
+
+	authenticationv1 "k8s.io/api/authentication/v1"
+	corev1 "k8s.io/api/core/v1"
+	rbacv1 "k8s.io/api/rbac/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/client-go/rest"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+)
+
+// SchedulerAccount is berth-scheduler's service account in Namespace.
+const SchedulerAccount = "berth-scheduler"
+
+// Scheduler returns a client with a token of the scheduler's account. As with the agents'
+// its role allows every write to Berth's objects. The account is made with the first call:
+// tests of the scheduler itself install the chart's, which may do less.
+func (e *Environment) Scheduler(t testing.TB) client.Client {
+	t.Helper()
+	everything := []string{"*"}
+	err := e.installAccount(t.Context(), SchedulerAccount,
+		rbacv1.PolicyRule{APIGroups: []string{"berth.dev"}, Resources: everything, Verbs: everything})
+	if err != nil {
+		t.Fatal(err)
+	}
+	config, err := e.tokenConfig(t.Context(), SchedulerAccount, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	c, err := client.New(config, client.Options{Scheme: e.Scheme})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return c
+}
+
+// installAccount makes a service account with a cluster role of the same name, unless they
+// are there.
+func (e *Environment) installAccount(ctx context.Context, name string, rules ...rbacv1.PolicyRule) error {
+	role := &rbacv1.ClusterRole{ObjectMeta: metav1.ObjectMeta{Name: name}, Rules: rules}
+	binding := &rbacv1.ClusterRoleBinding{
+		ObjectMeta: metav1.ObjectMeta{Name: name},
+		RoleRef:    rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "ClusterRole", Name: name},
+		Subjects:   []rbacv1.Subject{{Kind: rbacv1.ServiceAccountKind, Namespace: Namespace, Name: name}},
+	}
+	account := &corev1.ServiceAccount{ObjectMeta: metav1.ObjectMeta{Namespace: Namespace, Name: name}}
+	var failed []error
+	for _, object := range []client.Object{account, role, binding} {
+		if err := client.IgnoreAlreadyExists(e.Client.Create(ctx, object)); err != nil {
+			failed = append(failed, fmt.Errorf("creating %T %s: %w", object, object.GetName(), err))
+		}
+	}
+	return errors.Join(failed...)
+}
+
+// tokenConfig is a connection with a token of an account, bound to an object or, with nil, to none.
+func (e *Environment) tokenConfig(ctx context.Context, name string, bound *authenticationv1.BoundObjectReference) (*rest.Config, error) {
+	account := &corev1.ServiceAccount{ObjectMeta: metav1.ObjectMeta{Namespace: Namespace, Name: name}}
+	token := &authenticationv1.TokenRequest{Spec: authenticationv1.TokenRequestSpec{BoundObjectRef: bound}}
+	if err := e.Client.SubResource("token").Create(ctx, account, token); err != nil {
+		return nil, fmt.Errorf("requesting a token: %w", err)
+	}
+	config := rest.AnonymousClientConfig(e.Config)
+	config.BearerToken = token.Status.Token
+	config.QPS, config.Burst = e.Config.QPS, e.Config.Burst
+	return config, nil
+}
