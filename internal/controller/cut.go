@@ -12,13 +12,14 @@ import (
 // pods and claims, and few are Berth's. A field that is cut looks empty, so
 // whoever reads more must add it here.
 
-// cutNode keeps the name and whether the Node is ready.
+// cutNode keeps the name, whether the Node is ready, and what keeps pods from it.
 func cutNode(obj any) (any, error) {
 	node, ok := obj.(*corev1.Node)
 	if !ok {
 		return obj, nil
 	}
 	cut := &corev1.Node{ObjectMeta: identity(node)}
+	cut.Spec.Unschedulable, cut.Spec.Taints = node.Spec.Unschedulable, node.Spec.Taints
 	for _, condition := range node.Status.Conditions {
 		if condition.Type == corev1.NodeReady {
 			cut.Status.Conditions = []corev1.NodeCondition{{Type: condition.Type, Status: condition.Status}}

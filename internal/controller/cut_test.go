@@ -83,3 +83,14 @@ func TestAPersistentVolumeOfOthersKeepsOnlyWhoseItIs(t *testing.T) {
 		t.Errorf("theirs: %+v", got.Spec)
 	}
 }
+
+func TestANodeKeepsWhetherPodsMayRunThere(t *testing.T) {
+	n := &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: "n", Labels: map[string]string{"a": "b"}}}
+	n.Spec = corev1.NodeSpec{PodCIDR: "10.0.0.0/24", Unschedulable: true, Taints: []corev1.Taint{{Key: "k", Effect: corev1.TaintEffectNoSchedule}}}
+	n.Status.Conditions = []corev1.NodeCondition{{Type: corev1.NodeDiskPressure}, {Type: corev1.NodeReady, Status: corev1.ConditionTrue, Message: "long"}}
+	want := &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: "n"}, Spec: corev1.NodeSpec{Unschedulable: true, Taints: n.Spec.Taints}}
+	want.Status.Conditions = []corev1.NodeCondition{{Type: corev1.NodeReady, Status: corev1.ConditionTrue}}
+	if diff := cmp.Diff(want, cut(t, cutNode, n)); diff != "" {
+		t.Error(diff)
+	}
+}

@@ -29,6 +29,7 @@ type Heartbeats struct {
 
 	mu    sync.Mutex
 	ready map[string]bool   // every Node has a key
+	shut  map[string]bool   // the Nodes that new pods are kept from
 	names map[string]string // every Node by its replica label
 	last  map[string]beat
 	// listeners are called after each event, without the lock.
@@ -43,7 +44,7 @@ type beat struct {
 
 // New makes Heartbeats that have heard of nobody.
 func New(c clock.PassiveClock) *Heartbeats {
-	return &Heartbeats{clock: c, began: c.Now(), ready: map[string]bool{}, names: map[string]string{}, last: map[string]beat{}}
+	return &Heartbeats{clock: c, began: c.Now(), ready: map[string]bool{}, shut: map[string]bool{}, names: map[string]string{}, last: map[string]beat{}}
 }
 
 // NodeHandler is what the informer of Nodes calls.
@@ -99,6 +100,7 @@ func (h *Heartbeats) observeNode(obj any) {
 	h.change(node.Name, func() {
 		h.names[v1alpha1.ReplicaLabel(node.Name)] = node.Name
 		h.ready[node.Name] = ready
+		h.shut[node.Name] = shut(node)
 	})
 }
 
@@ -107,8 +109,16 @@ func (h *Heartbeats) forgetNode(obj any) {
 		h.change(node.Name, func() {
 			delete(h.names, v1alpha1.ReplicaLabel(node.Name))
 			delete(h.ready, node.Name)
+			delete(h.shut, node.Name)
 		})
 	}
+}
+
+// shut is whether a Node is cordoned, or has a taint that a pod has to tolerate.
+func shut(node *corev1.Node) bool {
+	return node.Spec.Unschedulable || slices.ContainsFunc(node.Spec.Taints, func(t corev1.Taint) bool {
+		return t.Effect == corev1.TaintEffectNoSchedule || t.Effect == corev1.TaintEffectNoExecute
+	})
 }
 
 func (h *Heartbeats) observeLease(obj any) {
@@ -168,6 +178,14 @@ func (h *Heartbeats) Away(node string) string {
 		return fmt.Sprintf("its berth-agent has been silent for %s", silence.Truncate(time.Second))
 	}
 	return ""
+}
+
+// Shut is whether new pods are kept from a node by a cordon or a taint. It says nothing of the
+// node's agent, which may tolerate both.
+func (h *Heartbeats) Shut(node string) bool {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	return h.shut[node]
 }
 
 // Silence is whether a node's agent has not been heard of for as long as it asked to be

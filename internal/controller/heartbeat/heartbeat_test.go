@@ -143,6 +143,45 @@ func TestAway(t *testing.T) {
 	}
 }
 
+func TestANodeIsShutByACordonAndByTaintsThatKeepPodsAway(t *testing.T) {
+	for name, test := range map[string]struct {
+		spec corev1.NodeSpec
+		shut bool
+	}{
+		"nothing":                     {},
+		"a cordon":                    {corev1.NodeSpec{Unschedulable: true}, true},
+		"a taint for new pods":        {corev1.NodeSpec{Taints: []corev1.Taint{{Effect: corev1.TaintEffectNoSchedule}}}, true},
+		"a taint for all pods":        {corev1.NodeSpec{Taints: []corev1.Taint{{Effect: corev1.TaintEffectNoExecute}}}, true},
+		"a taint that is a wish":      {corev1.NodeSpec{Taints: []corev1.Taint{{Effect: corev1.TaintEffectPreferNoSchedule}}}, false},
+		"a wish and a taint that not": {corev1.NodeSpec{Taints: []corev1.Taint{{Effect: corev1.TaintEffectPreferNoSchedule}, {Effect: corev1.TaintEffectNoSchedule}}}, true},
+	} {
+		t.Run(name, func(t *testing.T) {
+			h := New(clocktesting.NewFakePassiveClock(start))
+			n := node(corev1.ConditionTrue)
+			n.Spec = test.spec
+			h.NodeHandler().OnAdd(n, true)
+			if got := h.Shut("n"); got != test.shut {
+				t.Errorf("shut: %v, want %v", got, test.shut)
+			}
+			h.NodeHandler().OnUpdate(nil, node(corev1.ConditionTrue))
+			if h.Shut("n") {
+				t.Error("the node is shut after it was opened again")
+			}
+		})
+	}
+}
+
+func TestANodeThatIsMadeAnewIsNotShut(t *testing.T) {
+	h := New(clocktesting.NewFakePassiveClock(start))
+	n := node(corev1.ConditionTrue)
+	n.Spec.Unschedulable = true
+	h.NodeHandler().OnAdd(n, true)
+	h.NodeHandler().OnDelete(n)
+	if h.Shut("n") {
+		t.Error("a node that is gone is shut")
+	}
+}
+
 func TestLabelsOfNodesAreKnownWhileTheNodesExist(t *testing.T) {
 	h := New(clocktesting.NewFakePassiveClock(start))
 	label := v1alpha1.ReplicaLabel("n")

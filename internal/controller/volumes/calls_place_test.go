@@ -121,6 +121,43 @@ func TestWhatCannotBeCopiedIsRefusedAndLeavesNothing(t *testing.T) {
 	}
 }
 
+func TestAVolumeGoesWhereAPodMayRunIfItCan(t *testing.T) {
+	for name, test := range map[string]struct {
+		shut      []string
+		request   func(r *volumes.Request)
+		full      string
+		want      string
+		preferred []string
+	}{
+		"none is shut":                           {want: "m"},
+		"the first by name is shut":              {shut: []string{"m"}, want: "n"},
+		"the one that is preferred is shut":      {shut: []string{"m"}, preferred: []string{"m", "n"}, want: "n"},
+		"the open one is preferred":              {shut: []string{"n"}, preferred: []string{"m", "n"}, want: "m"},
+		"all are shut":                           {shut: []string{"m", "n"}, preferred: []string{"n", "m"}, want: "n"},
+		"a scheduler has chosen the one that is": {shut: []string{"n"}, request: func(r *volumes.Request) { r.Topology.Allowed = []string{"n"} }, want: "n"},
+		"the open one has refused":               {shut: []string{"m"}, full: "n", want: "m"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			play(t, func(t *testing.T, s *stage) {
+				for _, node := range test.shut {
+					s.shut[node] = true
+				}
+				if test.full != "" {
+					s.agents[test.full] = refuses(v1alpha1.ReasonNoSpace)
+				}
+				r := request()
+				r.Topology.Preferred = test.preferred
+				if test.request != nil {
+					test.request(&r)
+				}
+				_, err := s.Create(within(t), r)
+				expect(t, err, nil)
+				s.on(test.want)
+			})
+		})
+	}
+}
+
 func TestARequestThatNoNodeMeetsSaysWhy(t *testing.T) {
 	for told, test := range map[string]struct {
 		change func(r *volumes.Request, s *stage)

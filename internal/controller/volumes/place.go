@@ -14,7 +14,10 @@ type place struct{ node, pool string }
 
 // offer is a node that has room.
 type offer struct {
-	node       string
+	node string
+	// shut is whether new pods are kept from the node. Where there is a choice no pod has been
+	// scheduled yet, and one that tolerates what the node bears is the exception.
+	shut       bool
 	preference int
 	score      int64
 }
@@ -98,15 +101,22 @@ func (a *attempt) offers(r *ledger.Request, nodes []string) []offer {
 		if !verdict.Fits() || a.unaligned(node, choices[0].Pool) != "" {
 			continue
 		}
-		list = append(list, offer{name, a.preference(name), node.Score(r)})
+		list = append(list, offer{name, a.nodes.Shut(name), a.preference(name), node.Score(r)})
 	}
 	return list
 }
 
-// better orders offers: preference, then score, then name, so that the same facts
-// always give the same answer.
+// better orders offers: nodes that are open to pods, then preference, then score, then name, so
+// that the same facts always give the same answer.
 func better(a, b offer) int {
-	return cmp.Or(cmp.Compare(a.preference, b.preference), cmp.Compare(b.score, a.score), cmp.Compare(a.node, b.node))
+	return cmp.Or(rank(a.shut)-rank(b.shut), cmp.Compare(a.preference, b.preference), cmp.Compare(b.score, a.score), cmp.Compare(a.node, b.node))
+}
+
+func rank(shut bool) int {
+	if shut {
+		return 1
+	}
+	return 0
 }
 
 // preference is the node's position in the caller's list; those that are not on

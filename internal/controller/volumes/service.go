@@ -10,8 +10,12 @@ import (
 	"berth.dev/berth/internal/provision"
 )
 
-// Nodes tells which nodes can answer.
-type Nodes = usecase.Nodes
+// Nodes tells which nodes can answer, and which of them pods are kept from.
+type Nodes interface {
+	usecase.Nodes
+	// Shut is whether new pods are kept from a node by a cordon or a taint.
+	Shut(node string) bool
+}
 
 // Watchers hands the informer's events about a volume to the calls that wait
 // for them. The zero value is ready to use.

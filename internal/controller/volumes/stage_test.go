@@ -35,6 +35,7 @@ type stage struct {
 	*volumes.Service
 	t      *testing.T
 	nodes  volumetest.Nodes
+	shut   map[string]bool // nodes that new pods are kept from
 	agents map[string]agent
 	// wrote are the verbs of the Service's writes.
 	wrote []string
@@ -61,10 +62,10 @@ func newStage(t *testing.T, nodes volumetest.Nodes, objects ...client.Object) *s
 		}
 	}
 	objects = append(objects, poolClass(), storageNode("n"), storageNode("m"))
-	s := &stage{t: t, Server: lagging.New(t, objects...), nodes: nodes, agents: map[string]agent{"n": carves, "m": carves}}
+	s := &stage{t: t, Server: lagging.New(t, objects...), nodes: nodes, shut: map[string]bool{}, agents: map[string]agent{"n": carves, "m": carves}}
 	s.DeletedByUID(&v1alpha1.Volume{}) // whatever the node has said meanwhile, the volume is to go
 	var watchers volumes.Watchers
-	s.Service = volumes.New(s.Client(), s.Server.Live(), s.nodes, lists.Book(heard(s.nodes)), &watchers)
+	s.Service = volumes.New(s.Client(), s.Server.Live(), some{s.nodes, s.shut}, lists.Book(heard(s.nodes)), &watchers)
 	if _, err := s.Informer(&v1alpha1.Volume{}).AddEventHandler(watchers.Handler()); err != nil {
 		t.Fatal(err)
 	}
@@ -82,6 +83,14 @@ func newStage(t *testing.T, nodes volumetest.Nodes, objects ...client.Object) *s
 	}
 	return s
 }
+
+// some are nodes of which pods are kept from a few.
+type some struct {
+	volumetest.Nodes
+	shut map[string]bool
+}
+
+func (s some) Shut(node string) bool { return s.shut[node] }
 
 // heard are nodes whose heartbeats do not change.
 type heard volumetest.Nodes
