@@ -21,7 +21,11 @@ import (
 
 // cacheOptions names every kind that is cached. Reading another one through the
 // cache is an error and not a new watch on the whole cluster.
-func cacheOptions(namespace string) cache.Options {
+func cacheOptions(namespace string, extender bool) cache.Options {
+	node := cutNode
+	if extender {
+		node = cutLabelledNode
+	}
 	return cache.Options{
 		ReaderFailOnMissingInformer: true,
 		DefaultTransform:            cache.TransformStripManagedFields(),
@@ -31,7 +35,7 @@ func cacheOptions(namespace string) cache.Options {
 			&v1alpha1.StorageNode{}:         {},
 			&v1alpha1.PoolClass{}:           {},
 			&storagev1.StorageClass{}:       {},
-			&corev1.Node{}:                  {Transform: cutNode},
+			&corev1.Node{}:                  {Transform: node},
 			&corev1.PersistentVolume{}:      {Transform: cutPersistentVolume},
 			&corev1.PersistentVolumeClaim{}: {Transform: cutClaim},
 			&corev1.Pod{}:                   {Transform: cutPod},

@@ -12,6 +12,16 @@ import (
 // pods and claims, and few are Berth's. A field that is cut looks empty, so
 // whoever reads more must add it here.
 
+// cutLabelledNode is cutNode for the extender, which sees by the labels what static
+// PersistentVolumes a Node reaches.
+func cutLabelledNode(obj any) (any, error) {
+	cut, err := cutNode(obj)
+	if node, ok := obj.(*corev1.Node); ok && err == nil {
+		cut.(*corev1.Node).Labels = node.Labels
+	}
+	return cut, err
+}
+
 // cutNode keeps the name, whether the Node is ready, and what keeps pods from it.
 func cutNode(obj any) (any, error) {
 	node, ok := obj.(*corev1.Node)
@@ -28,13 +38,21 @@ func cutNode(obj any) (any, error) {
 	return cut, nil
 }
 
-// cutPersistentVolume keeps, of Berth's own, where it is and whose.
+// cutPersistentVolume keeps, of Berth's own, where it is and whose; and all that a claim is
+// matched by of those that no claim has, which are few.
 func cutPersistentVolume(obj any) (any, error) {
 	pv, ok := obj.(*corev1.PersistentVolume)
 	if !ok {
 		return obj, nil
 	}
 	cut := &corev1.PersistentVolume{ObjectMeta: identity(pv)}
+	if _, available := schedule.AvailableIn(pv); available {
+		cut.Labels, cut.Spec, cut.Status.Phase = pv.Labels, pv.Spec, pv.Status.Phase
+		if class, ok := pv.Annotations[corev1.BetaStorageClassAnnotation]; ok {
+			metav1.SetMetaDataAnnotation(&cut.ObjectMeta, corev1.BetaStorageClassAnnotation, class)
+		}
+		return cut, nil
+	}
 	csi := pv.Spec.CSI
 	if csi == nil {
 		return cut, nil

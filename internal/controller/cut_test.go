@@ -75,12 +75,38 @@ func TestAPersistentVolumeOfOthersKeepsOnlyWhoseItIs(t *testing.T) {
 	pv := &corev1.PersistentVolume{Spec: corev1.PersistentVolumeSpec{StorageClassName: "x", PersistentVolumeSource: corev1.PersistentVolumeSource{
 		CSI: &corev1.CSIPersistentVolumeSource{Driver: v1alpha1.LocalDriverName, VolumeHandle: "h", FSType: "ext4"},
 	}}}
+	pv.Spec.ClaimRef = &corev1.ObjectReference{UID: "u"}
 	if got := cut(t, cutPersistentVolume, pv); got.Spec.StorageClassName != "x" || got.Spec.CSI.VolumeHandle != "h" {
 		t.Errorf("ours: %+v", got.Spec)
 	}
 	pv.Spec.CSI.Driver = "other"
 	if got := cut(t, cutPersistentVolume, pv); got.Spec.StorageClassName != "" || got.Spec.CSI.Driver != "other" {
 		t.Errorf("theirs: %+v", got.Spec)
+	}
+}
+
+func TestAPersistentVolumeThatNoClaimHasKeepsWhatClaimsAreMatchedBy(t *testing.T) {
+	pv := &corev1.PersistentVolume{ObjectMeta: metav1.ObjectMeta{
+		Name: "v", Labels: map[string]string{"disk": "old"}, Annotations: map[string]string{corev1.BetaStorageClassAnnotation: "x", "long": "story"},
+	}}
+	pv.Spec = corev1.PersistentVolumeSpec{
+		StorageClassName: "x", NodeAffinity: &corev1.VolumeNodeAffinity{}, ClaimRef: &corev1.ObjectReference{Name: "c"},
+		AccessModes:            []corev1.PersistentVolumeAccessMode{corev1.ReadWriteOnce},
+		PersistentVolumeSource: corev1.PersistentVolumeSource{Local: &corev1.LocalVolumeSource{Path: "/disk"}},
+	}
+	pv.Status = corev1.PersistentVolumeStatus{Phase: corev1.VolumeAvailable, Message: "long"}
+	want := pv.DeepCopy()
+	delete(want.Annotations, "long")
+	want.Status.Message = ""
+	if diff := cmp.Diff(want, cut(t, cutPersistentVolume, pv)); diff != "" {
+		t.Error(diff)
+	}
+}
+
+func TestANodeKeepsItsLabelsForTheExtender(t *testing.T) {
+	n := &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: "n", Labels: map[string]string{"a": "b"}}, Spec: corev1.NodeSpec{Unschedulable: true}}
+	if diff := cmp.Diff(n, cut(t, cutLabelledNode, n)); diff != "" {
+		t.Error(diff)
 	}
 }
 

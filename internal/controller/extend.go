@@ -1,6 +1,7 @@
 package controller
 
 import (
+	"context"
 	"crypto/tls"
 	"errors"
 	"fmt"
@@ -8,9 +9,11 @@ import (
 	"net/http"
 	"time"
 
+	corev1 "k8s.io/api/core/v1"
 	"k8s.io/client-go/util/flowcontrol"
 	"k8s.io/utils/clock"
 	ctrl "sigs.k8s.io/controller-runtime"
+	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/manager"
 
 	"berth.dev/berth/internal/ledger"
@@ -71,11 +74,23 @@ const slowest = 10 * time.Second
 
 var errNotLeading = errors.New("another controller leads: it is the one that knows what is held")
 
+func availableIn(o client.Object) []string {
+	if pv, ok := o.(*corev1.PersistentVolume); ok {
+		if class, available := schedule.AvailableIn(pv); available {
+			return []string{class}
+		}
+	}
+	return nil
+}
+
 // addExtender serves the extender while this process leads. Holds live in the
 // leader's memory, so nobody else may answer.
-func addExtender(m ctrl.Manager, o Extender, book *schedule.Book, c clock.WithDelayedExecution) (*extender.Holds, error) {
+func addExtender(ctx context.Context, m ctrl.Manager, o Extender, book *schedule.Book, c clock.WithDelayedExecution) (*extender.Holds, error) {
 	if err := o.check(); err != nil {
 		return nil, err
+	}
+	if err := m.GetFieldIndexer().IndexField(ctx, &corev1.PersistentVolume{}, schedule.AvailableIndex, availableIn); err != nil {
+		return nil, fmt.Errorf("indexing PersistentVolumes that no claim has: %w", err)
 	}
 	holds := extender.NewHolds(book, c)
 	objects := extender.Objects{

@@ -115,7 +115,7 @@ func New(ctx context.Context, o Options) (*Process, error) {
 		return nil, err
 	}
 	if o.Extender.Listener != nil {
-		holds, err := addExtender(m, o.Extender, book, o.Clock)
+		holds, err := addExtender(ctx, m, o.Extender, book, o.Clock)
 		if err != nil {
 			return nil, err
 		}
@@ -171,7 +171,7 @@ func newManager(o Options) (ctrl.Manager, error) {
 	return ctrl.NewManager(api, ctrl.Options{
 		Scheme:                        scheme,
 		Logger:                        o.Log,
-		Cache:                         cacheOptions(o.Namespace),
+		Cache:                         cacheOptions(o.Namespace, o.Extender.Listener != nil),
 		Metrics:                       server.Options{BindAddress: "0"}, // httpServer has them
 		LeaderElection:                o.LeaderElection,
 		LeaderElectionID:              name,

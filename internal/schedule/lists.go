@@ -20,6 +20,8 @@ type Lists struct {
 	Pods              []corev1.Pod
 	StorageClasses    []storagev1.StorageClass
 	Snapshots         []v1alpha1.Snapshot
+	// Nodes of Kubernetes: which static PersistentVolumes they reach, their labels say.
+	Nodes []corev1.Node
 	// VolumeSnapshots are nil where the cluster does not know such objects.
 	VolumeSnapshots []VolumeSnapshot
 }

@@ -16,8 +16,8 @@ import (
 // PodVolumes is what a pod wants of Berth.
 type PodVolumes struct {
 	// Wanted are the volumes that are yet to be placed, in the order of the pod's
-	// spec. Those that a static PersistentVolume is found for are among them:
-	// which one, and on which node, is not known here.
+	// spec. Those that a static PersistentVolume is found for are among them: see
+	// Static.
 	Wanted []Wanted
 	// Holders are where the pod's volumes are already.
 	Holders []Holder

@@ -23,7 +23,7 @@ import (
 
 // world is what an extender reads: a cluster, and the pods in it that wait for a node.
 type world struct {
-	schedule.Objects
+	*schedule.Lists
 	pods []*corev1.Pod
 }
 
@@ -36,7 +36,7 @@ func (w *world) Pod(_ context.Context, namespace, name string) (*corev1.Pod, err
 	return nil, nil
 }
 
-func worldOf(c *cases.Case) *world { return &world{Objects: &c.Lists, pods: []*corev1.Pod{c.Pod}} }
+func worldOf(c *cases.Case) *world { return &world{Lists: &c.Lists, pods: []*corev1.Pod{c.Pod}} }
 
 // asked is an extender on a cluster, and the scheduler that asks it.
 type asked struct {
@@ -51,7 +51,7 @@ type asked struct {
 
 func ask(t *testing.T, c *cases.Case) *asked {
 	t.Helper()
-	return askOn(t, c, worldOf(c), &world{Objects: &schedule.Lists{}})
+	return askOn(t, c, worldOf(c), &world{Lists: &schedule.Lists{}})
 }
 
 // misses is how often these tests' extenders may ask beside the cache.
@@ -76,7 +76,7 @@ func TestTheExtenderAnswersEveryCase(t *testing.T) {
 		t.Run(name+", of a pod, claims and classes that its cache has not heard of", func(t *testing.T) {
 			cached := c.Lists
 			cached.Claims, cached.StorageClasses = nil, nil
-			askOn(t, &c, &world{Objects: &cached}, worldOf(&c)).answers(&c)
+			askOn(t, &c, &world{Lists: &cached}, worldOf(&c)).answers(&c)
 		})
 	}
 }

@@ -27,6 +27,9 @@
 // too small without the inline volumes of all its pods is one that no preemption
 // helps; filter says so.
 //
-// A claim that a static PersistentVolume may serve is taken for one that needs
-// room: which volumes VolumeBinding has found an extender is not told.
+// # Static volumes
+//
+// VolumeBinding gives a claim a PersistentVolume that exists before it has one provisioned. Which
+// it has found an extender is not told, so the claims are matched here by the same function,
+// node by node, and what is served that way needs no room there.
 package extender

@@ -49,9 +49,18 @@ func (e *Extender) Filter(ctx context.Context, question *corev1.Pod, nodes []str
 		out.NodeNames = &nodes
 		return out, nil
 	}
-	r := e.request(pod, v)
-	fitting := e.fitting(r, v, nodes, &out)
-	best := e.best(r, fitting)
+	q, err := e.query(ctx, pod, v)
+	if err != nil {
+		return FilterResult{}, err
+	}
+	fitting, err := e.fitting(ctx, q, nodes, &out)
+	if err != nil {
+		return FilterResult{}, err
+	}
+	best, err := e.best(ctx, q, fitting)
+	if err != nil {
+		return FilterResult{}, err
+	}
 	if hasInline(v) {
 		for _, node := range fitting {
 			if !slices.Contains(best, node) {
@@ -85,32 +94,43 @@ func (e *Extender) read(ctx context.Context, question *corev1.Pod) (*corev1.Pod,
 }
 
 // fitting are the nodes with room; of the others it is noted why not.
-func (e *Extender) fitting(r *ledger.Request, v *schedule.PodVolumes, nodes []string, out *FilterResult) []string {
+func (e *Extender) fitting(ctx context.Context, q *query, nodes []string, out *FilterResult) ([]string, error) {
 	fitting := make([]string, 0, len(nodes))
 	for _, node := range nodes {
-		if e.Book.Node(node).Fit(r).Fits() {
+		r, err := q.on(ctx, node)
+		if err != nil {
+			return nil, err
+		}
+		if r == nil || e.Book.Node(node).Fit(r).Fits() {
 			fitting = append(fitting, node)
 			continue
 		}
-		message, evictable := e.refusal(node, r, v)
+		message, evictable := e.refusal(node, r, q.volumes)
 		if evictable {
 			out.FailedNodes[node] = message
 		} else {
 			out.FailedAndUnresolvableNodes[node] = message
 		}
 	}
-	return fitting
+	return fitting, nil
 }
 
 // best are the best of the nodes, on which room is now held.
-func (e *Extender) best(r *ledger.Request, fitting []string) []string {
+func (e *Extender) best(ctx context.Context, q *query, fitting []string) ([]string, error) {
 	type scored struct {
-		node  string
-		score int64
+		node    string
+		request *ledger.Request
+		score   int64
 	}
 	list := make([]scored, 0, len(fitting))
 	for _, node := range fitting {
-		list = append(list, scored{node, e.Book.Node(node).Score(r)})
+		r, err := q.on(ctx, node)
+		if err != nil {
+			return nil, err
+		}
+		if r != nil {
+			list = append(list, scored{node, r, e.Book.Node(node).Score(r)})
+		}
 	}
 	slices.SortStableFunc(list, func(a, b scored) int { return cmp.Compare(b.score, a.score) })
 	best := []string{} // the protocol tells none from nothing said
@@ -118,20 +138,15 @@ func (e *Extender) best(r *ledger.Request, fitting []string) []string {
 		if len(best) == held {
 			break
 		}
-		if _, verdict := e.Book.Reserve(s.node, r); verdict.Fits() {
+		if _, verdict := e.Book.Reserve(s.node, s.request); verdict.Fits() {
 			best = append(best, s.node)
 		}
 	}
-	return best
+	return best, nil
 }
 
 func hasInline(v *schedule.PodVolumes) bool {
 	return slices.ContainsFunc(v.Wanted, func(w schedule.Wanted) bool { return w.Claim == nil })
-}
-
-func (e *Extender) request(pod *corev1.Pod, v *schedule.PodVolumes) *ledger.Request {
-	r, _ := e.Book.Request(ledger.RequestOptions{Pod: string(pod.UID), Strategy: e.Strategy}, v.Demands()...)
-	return r
 }
 
 // refusal is why the volumes do not fit on a node, and whether they might after
@@ -155,7 +170,7 @@ func (e *Extender) refusal(name string, r *ledger.Request, v *schedule.PodVolume
 }
 
 // Prioritize says how well the pod's volumes would lie on each node. A node that
-// holds a replica of one of them is best.
+// holds a replica of one of them is best, and so is one where static volumes serve them all.
 func (e *Extender) Prioritize(ctx context.Context, question *corev1.Pod, nodes []string) ([]HostPriority, error) {
 	pod, v, err := e.read(ctx, question)
 	if err != nil {
@@ -168,11 +183,18 @@ func (e *Extender) Prioritize(ctx context.Context, question *corev1.Pod, nodes [
 		}
 		return list, nil
 	}
-	r := e.request(pod, v)
+	q, err := e.query(ctx, pod, v)
+	if err != nil {
+		return nil, err
+	}
 	for _, node := range nodes {
-		score := e.Book.Node(node).Score(r) * maxPriority / ledger.MaxScore
-		if holds(v.Holders, node) {
-			score = maxPriority
+		r, err := q.on(ctx, node)
+		if err != nil {
+			return nil, err
+		}
+		score := int64(maxPriority)
+		if r != nil && !holds(v.Holders, node) {
+			score = e.Book.Node(node).Score(r) * maxPriority / ledger.MaxScore
 		}
 		list = append(list, HostPriority{node, score})
 	}

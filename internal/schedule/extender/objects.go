@@ -15,6 +15,7 @@ import (
 // Source is where objects are looked up. What does not exist is nil.
 type Source interface {
 	schedule.Objects
+	schedule.Statics
 	Pod(ctx context.Context, namespace, name string) (*corev1.Pod, error)
 }
 

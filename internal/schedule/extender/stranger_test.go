@@ -71,7 +71,7 @@ func TestRoomIsHeldForWhatThePodHasAndNotForWhatTheQuestionSays(t *testing.T) {
 // A claim that does not exist is asked for at the API server each time.
 func TestTheAPIServerIsAskedOnlySoOften(t *testing.T) {
 	c := cases.All()["where it fits on both the one with more to spare is better"]
-	empty := &world{Objects: &schedule.Lists{}}
+	empty := &world{Lists: &schedule.Lists{}}
 	a := askOn(t, &c, empty, empty)
 	stranger := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: "x", Name: "nobody", UID: "u"}}
 	for range misses {
