@@ -28,7 +28,7 @@ const (
 	AgentLeasePrefix = "berth-agent-"
 
 	// ReservedAnnotation is on a Volume that a scheduler has made and CreateVolume has not
-	// returned yet. While it is there nobody has been told of the volume: no filesystem is
+	// returned yet. While it is there no claim has been given the volume: no filesystem is
 	// made on it, and what the node makes for it may be removed when it is not wanted. Data
 	// that the node finds is another matter: it is older than the mark, or younger than the
 	// backup that the mark came back with. The mark is taken off before CreateVolume returns:

@@ -94,7 +94,7 @@ type PoolClassSpec struct {
 	SparePercent int32 `json:"sparePercent,omitempty"`
 
 	// inlineVolumes says whose pods may describe volumes of the class in their own spec.
-	// Without it nobody's may.
+	// Without it no pod may.
 	// +optional
 	InlineVolumes *InlineVolumes `json:"inlineVolumes,omitempty"`
 

@@ -181,7 +181,7 @@ type ReplicaStatus struct {
 	Message string `json:"message,omitempty"`
 }
 
-// Reserved is whether the Volume is a reservation that nobody has been told of.
+// Reserved is whether the Volume is a reservation: CreateVolume has not returned it yet.
 func (v *Volume) Reserved() bool {
 	_, reserved := v.Annotations[ReservedAnnotation]
 	return reserved

@@ -33,7 +33,7 @@ type PoolClassSpecApplyConfiguration struct {
 	// count together.
 	SparePercent *int32 `json:"sparePercent,omitempty"`
 	// inlineVolumes says whose pods may describe volumes of the class in their own spec.
-	// Without it nobody's may.
+	// Without it no pod may.
 	InlineVolumes *InlineVolumesApplyConfiguration `json:"inlineVolumes,omitempty"`
 	// onNodeGone says what becomes of the claims whose only copy is on a node whose Node
 	// object was deleted. Without it they are kept.
