@@ -72,7 +72,7 @@ func (a *account) hold(node string) *hold {
 // durable is whether something that outlives the scheduler says where the data
 // is. An inline volume has nothing but its pod.
 func (a *account) durable() bool {
-	return slices.ContainsFunc(a.links, (*volume).placed)
+	return slices.ContainsFunc(a.links, func(v *volume) bool { return v.present })
 }
 
 // superseded is whether a linked volume is charged on the node already, with what

@@ -62,7 +62,7 @@ func observeOne(l *ledger.Ledger, i int, node string) {
 	l.ObserveVolume(ledger.VolumeObject{Name: name, Claim: uid, Class: "fast", Capacity: 10 * gib, Replicas: []ledger.Replica{
 		{Node: node, Pool: "vg-nvme", State: ledger.Ready, Actual: 10 * gib},
 	}})
-	l.ObservePV(ledger.PVObject{Name: name, Volume: name, Claim: uid, Class: "fast", Node: node, Capacity: 10 * gib})
+	l.ObservePV(ledger.PVObject{Name: name, Volume: name, Claim: uid})
 	l.ObserveClaim(ledger.ClaimObject{UID: uid, Class: "fast", Requested: 10 * gib, SelectedNode: node, Bound: true})
 }
 

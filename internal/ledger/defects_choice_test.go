@@ -17,7 +17,7 @@ func TestB11ASpareInPercentIsKeptFree(t *testing.T) {
 func TestB12AListRepeatedDeductsNothingTwice(t *testing.T) {
 	c := newCluster(t)
 	v := volume("c", "n1", "vg0", 3*gib, ledger.Ready)
-	pv := ledger.PVObject{Name: "pv", Volume: v.Name, Claim: "c", Class: "fast", Node: "n1", Pool: "vg0", Capacity: 3 * gib}
+	pv := ledger.PVObject{Name: "pv", Volume: v.Name, Claim: "c"}
 	for range 3 {
 		c.ObserveVolume(v)
 		c.ObservePV(pv)
@@ -87,7 +87,7 @@ func TestB14WhatAVolumeSaysOfItsPoolIsNeverOverwrittenByAChoice(t *testing.T) {
 	// The claim turns out to be bound to a static volume on the other disk.
 	static := ledger.VolumeObject{Name: "vol-s", Class: "fast", Capacity: gib, Replicas: []ledger.Replica{{Node: "n1", Pool: "sdb", State: ledger.Ready, Actual: gib}}}
 	c.ObserveVolume(static)
-	c.ObservePV(ledger.PVObject{Name: "pv", Volume: "vol-s", Claim: "c", Class: "fast", Node: "n1", Capacity: gib})
+	c.ObservePV(ledger.PVObject{Name: "pv", Volume: "vol-s", Claim: "c"})
 	c.wantUsed("n1", "sda", 0)
 	c.wantUsed("n1", "sdb", 4*gib)
 	c.wantReason(c.fits("q", "n1", claimed("d", gib)), ledger.Fits)
@@ -128,7 +128,7 @@ func TestB17WhatARetainedOrCrashedVolumeLeftBehindIsDeducted(t *testing.T) {
 
 	retained := newCluster(t)
 	retained.ObserveVolume(volume("c", "n1", "vg0", 6*gib, ledger.Ready))
-	retained.ObservePV(ledger.PVObject{Name: "pv", Volume: "pvc-c", Claim: "c", Class: "fast", Node: "n1", Capacity: 6 * gib})
+	retained.ObservePV(ledger.PVObject{Name: "pv", Volume: "pvc-c", Claim: "c"})
 	retained.ObserveClaimGone("c")
 	retained.wantUsed("n1", "vg0", 6*gib)
 	retained.ObservePVGone("pv")

@@ -39,14 +39,12 @@ func TestB2AClaimDeletedWhileItIsHeldIsRefundedByUnreserve(t *testing.T) {
 
 func TestB3ARefundGoesToThePoolOnRecordWhateverTheEventNames(t *testing.T) {
 	c := newCluster(t, report("n1", volumeGroup("vg0", 10*gib), volumeGroup("vg1", 10*gib)))
-	pv := ledger.PVObject{Name: "pv", Volume: "vol-static", Class: "fast", Node: "n1", Pool: "vg0", Capacity: 4 * gib}
-	c.ObservePV(pv)
+	c.ObserveVolume(volume("c", "n1", "vg0", 4*gib, ledger.Ready))
 	c.wantUsed("n1", "vg0", 4*gib)
-	pv.Pool = "vg1" // edited by hand, or migrated late
-	c.ObservePV(pv)
+	c.ObserveVolume(volume("c", "n1", "vg1", 4*gib, ledger.Ready)) // edited by hand
 	c.wantUsed("n1", "vg0", 0)
 	c.wantUsed("n1", "vg1", 4*gib)
-	c.ObservePVGone("pv")
+	c.ObserveVolumeGone("pvc-c", 0)
 	c.wantUsed("n1", "vg1", 0)
 }
 
@@ -56,8 +54,8 @@ func TestB4ATombstoneIsADeletionLikeAnyOther(t *testing.T) {
 	c := newCluster(t)
 	c.ObservePod(boundPod("p", "n1", ledger.InlineVolume{Name: "a", Class: "fast", Bytes: gib}))
 	c.ObserveVolume(volume("c", "n1", "vg0", gib, ledger.Ready))
-	c.ObservePV(ledger.PVObject{Name: "pv", Volume: "vol-x", Class: "fast", Node: "n1", Pool: "vg0", Capacity: gib})
-	c.wantUsed("n1", "vg0", 3*gib)
+	c.ObservePV(ledger.PVObject{Name: "pv", Volume: "pvc-c", Claim: "c"})
+	c.wantUsed("n1", "vg0", 2*gib)
 	c.ObservePodGone("p")
 	c.ObserveVolumeGone("pvc-c", 0)
 	c.ObservePVGone("pv")

@@ -14,11 +14,15 @@
 //
 // A fact is derived from statements, of which the strongest on a node counts:
 //
-//	Volume            the object says where its replicas are, or are to be
-//	PersistentVolume  where the Volume has not been seen
-//	remains           of a replica, or a Volume, that went: the node may be clearing
-//	                  it away, or its data may still be there
-//	hold              made by Reserve, in the name of pods
+//	Volume   the object says where its replicas are, or are to be
+//	remains  of a replica, or a Volume, that went: the node may be clearing
+//	         it away, or its data may still be there
+//	hold     made by Reserve, in the name of pods
+//
+// A PersistentVolume is no statement: it names no pool. It says which Volume is a
+// claim's, so that what was held for the claim is given back once that Volume is seen.
+// One that is retained keeps its charge through its Volume, and data without a
+// Volume is charged by its node's inventory.
 //
 // A hold stands while a pod in flight holds it, or while the claim still names
 // the node (a provisioner may be at work there), and until the Volume is seen.

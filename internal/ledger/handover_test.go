@@ -43,23 +43,19 @@ func podGone(c *cluster)    { c.ObservePodGone("p") }
 func volumeGone(c *cluster) { c.ObserveVolumeGone("pvc-c", 0) }
 func claimGone(c *cluster)  { c.ObserveClaimGone("c") }
 
-func pvIs(pool string) func(*cluster) {
-	return func(c *cluster) {
-		c.ObservePV(ledger.PVObject{Name: "pv", Volume: "pvc-c", Claim: "c", Class: "fast", Node: "n1", Pool: pool, Capacity: size})
-	}
-}
+func pvIs(c *cluster) { c.ObservePV(ledger.PVObject{Name: "pv", Volume: "pvc-c", Claim: "c"}) }
 
 func TestAChargePassesFromHoldToVolumeCountedExactlyOnce(t *testing.T) {
 	for name, steps := range map[string][]step{
 		"in the usual order": {
 			{"claim", claimIs("", false), 0}, {"Reserve", reserved, size}, {"Volume wanted", volumeIs(ledger.Pending), size},
-			{"node selected", claimIs("n1", false), size}, {"carved", volumeIs(ledger.Ready), size}, {"PV", pvIs(""), size},
+			{"node selected", claimIs("n1", false), size}, {"carved", volumeIs(ledger.Ready), size}, {"PV", pvIs, size},
 			{"claim bound", claimIs("n1", true), size}, {"pod bound", podBound, size}, {"pod gone", podGone, size},
 			{"claim gone", claimGone, size}, {"replica gone", volumeIs(ledger.Gone), 0}, {"Volume gone", volumeGone, 0},
 		},
 		"when the Volume is seen last": {
 			{"Reserve", reserved, size}, {"pod bound", podBound, size}, {"claim bound", claimIs("n1", true), size},
-			{"PV without a pool", pvIs(""), size}, {"Volume", volumeIs(ledger.Ready), size}, {"replica gone", volumeIs(ledger.Gone), 0},
+			{"PV", pvIs, size}, {"Volume", volumeIs(ledger.Ready), size}, {"replica gone", volumeIs(ledger.Gone), 0},
 		},
 		"when the claim is never seen": {
 			{"Reserve", reserved, size}, {"pod bound", podBound, size}, {"Volume", volumeIs(ledger.Ready), size},
@@ -88,7 +84,7 @@ func TestAChargePassesFromHoldToVolumeCountedExactlyOnce(t *testing.T) {
 			{"claim gone", claimGone, 0},
 		},
 		"when a PersistentVolume is all there is": {
-			{"PV", pvIs("vg0"), size}, {"Volume", volumeIs(ledger.Ready), size}, {"PV gone", func(c *cluster) { c.ObservePVGone("pv") }, size},
+			{"PV", pvIs, 0}, {"Volume", volumeIs(ledger.Ready), size}, {"PV gone", func(c *cluster) { c.ObservePVGone("pv") }, size},
 		},
 	} {
 		t.Run(name, func(t *testing.T) { walk(t, steps) })

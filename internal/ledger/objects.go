@@ -63,18 +63,14 @@ type ClaimObject struct {
 	Bound bool
 }
 
-// PVObject is a PersistentVolume of one of Berth's drivers.
+// PVObject is a PersistentVolume of one of Berth's drivers. It names no pool, so it takes no
+// room for itself: it says which Volume is a claim's.
 type PVObject struct {
 	Name string
 	// Volume that it stands for: the volume handle.
 	Volume string
 	// Claim is the UID of the claim it is bound to or reserved for; may be empty.
 	Claim string
-	Class string
-	// Node and Pool of the data; empty where the object does not say. A pool is
-	// never guessed for a PersistentVolume.
-	Node, Pool string
-	Capacity   int64
 }
 
 // PodObject is a pod with inline volumes, or one that holds space.

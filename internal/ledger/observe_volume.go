@@ -96,9 +96,8 @@ func (v *volume) over(at place) bool {
 	return slices.ContainsFunc(v.remains, func(r remain) bool { return r.place == at && r.over })
 }
 
-// ObservePV takes in a PersistentVolume, new or changed. Where the Volume itself
-// is not known it says what is charged; and it ties claims to volumes that were
-// not made for them, so that what was held for such a claim is given back.
+// ObservePV takes in a PersistentVolume, new or changed. It ties claims to volumes
+// that were not made for them, so that what was held for such a claim is given back.
 func (l *Ledger) ObservePV(o PVObject) {
 	if before, known := l.pvs[o.Name]; known && before.Volume != o.Volume {
 		l.ObservePVGone(o.Name)
@@ -122,8 +121,6 @@ func (l *Ledger) ObservePVGone(name string) {
 	v.pvs = slices.DeleteFunc(v.pvs, func(n string) bool { return n == name })
 	l.settleVolume(v)
 }
-
-func (p *PVObject) placed() bool { return p.Node != "" && p.Pool != "" }
 
 // ObserveClaim takes in a PersistentVolumeClaim of one of Berth's classes, new or
 // changed: which node was chosen for it, and what size it asks for by now.

@@ -142,7 +142,7 @@ func (it *item) standOn(v *volume) {
 		if v.over(at) {
 			continue
 		}
-		it.standings = append(it.standings, standing{at, v.placed(), *v.owner})
+		it.standings = append(it.standings, standing{at, v.present, *v.owner})
 	}
 }
 

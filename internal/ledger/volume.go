@@ -5,7 +5,7 @@ import (
 	"slices"
 )
 
-// volume is a Volume, or what its PersistentVolumes and its remains say of it.
+// volume is a Volume, or what its remains say of it, with the claims that it is for.
 type volume struct {
 	owner *Owner
 	// present is whether the Volume object exists. It alone is believed then.
@@ -18,10 +18,8 @@ type volume struct {
 	// fit; 0 for none.
 	growth int64
 
-	// pvs are the names of the PersistentVolumes that stand for it, in order;
-	// pvPlaced is whether one of them names node and pool.
-	pvs      []string
-	pvPlaced bool
+	// pvs are the names of the PersistentVolumes that stand for it, in order.
+	pvs []string
 	// remains are the charges of replicas that went, or whose Volume went before they
 	// were gone. They stand until the node has reported with that in mind.
 	remains []remain
@@ -40,10 +38,6 @@ type remain struct {
 	// else remains is found by a new Volume of the name.
 	over bool
 }
-
-// placed is whether an object says where the volume is, or is to be. Remains are
-// not an object: a claim whose Volume went may have to be placed again.
-func (v *volume) placed() bool { return v.present || v.pvPlaced }
 
 // target is the size a replica is to have.
 func (v *volume) target(r *Replica) int64 {
@@ -68,9 +62,8 @@ func (v *volume) replica(r *Replica) (posting, bool) {
 	return posting{place{r.Node, r.Pool}, f}, true
 }
 
-// wanted lists the facts of a volume: the Volume's word if there is one, else
-// what its PersistentVolumes and remains say. Of two statements on one place the
-// first counts.
+// wanted lists the facts of a volume: what the Volume says, and what remains. Of two
+// statements on one place the first counts.
 func (l *Ledger) wanted(v *volume) []posting {
 	var facts []posting
 	add := func(p posting) {
@@ -85,14 +78,6 @@ func (l *Ledger) wanted(v *volume) []posting {
 	}
 	for i := range v.remains {
 		add(v.remains[i].posting)
-	}
-	if v.present {
-		return facts
-	}
-	for _, name := range v.pvs {
-		if pv := l.pvs[name]; pv.placed() {
-			add(posting{place{pv.Node, pv.Pool}, fact{owner: v.owner, bytes: max(pv.Capacity, 0), class: int32(l.classID(pv.Class))}})
-		}
 	}
 	return facts
 }
@@ -112,7 +97,6 @@ func (l *Ledger) volume(name string) *volume {
 // line with all that is known. The volume comes first: what an account is given
 // must be weighed against what is left.
 func (l *Ledger) settleVolume(v *volume) {
-	v.pvPlaced = slices.ContainsFunc(v.pvs, func(name string) bool { pv := l.pvs[name]; return pv.placed() })
 	before := v.linked
 	l.link(v)
 	l.await(*v.owner, &v.waits, l.grow(v))

@@ -252,15 +252,15 @@ func TestAClaimThatAPopulatorFillsIsNotChargedByItsNode(t *testing.T) {
 	}
 }
 
-func TestAPersistentVolumeIsWhereItsAffinitySays(t *testing.T) {
-	got, ours := persistentVolume(pvFor("1", "n1"), "fast")
-	want := ledger.PVObject{Name: "pvc-" + string(uidOf("1")), Volume: "pvc-" + string(uidOf("1")), Claim: string(uidOf("1")), Class: "fast", Node: "n1", Capacity: gi}
+func TestAPersistentVolumeTiesItsVolumeToItsClaim(t *testing.T) {
+	got, ours := persistentVolume(pvFor("1", "n1"))
+	want := ledger.PVObject{Name: "pvc-" + string(uidOf("1")), Volume: "pvc-" + string(uidOf("1")), Claim: string(uidOf("1"))}
 	if diff := cmp.Diff(want, got); !ours || diff != "" {
 		t.Error(ours, diff)
 	}
 	foreign := pvFor("1", "n1")
 	foreign.Spec.CSI.Driver = "other"
-	if _, ours := persistentVolume(foreign, ""); ours {
+	if _, ours := persistentVolume(foreign); ours {
 		t.Error("another driver's is taken for Berth's")
 	}
 }

@@ -75,16 +75,14 @@ func wants(v *v1alpha1.Volume, node string) bool {
 	return false
 }
 
-// persistentVolume is a PersistentVolume of Berth's, whose StorageClass names the
-// PoolClass; false when it is another driver's. Its pool is in no object but the
-// Volume.
-func persistentVolume(pv *corev1.PersistentVolume, poolClass string) (ledger.PVObject, bool) {
+// persistentVolume is a PersistentVolume of Berth's; false when it is another
+// driver's. Where it is, its Volume says alone.
+func persistentVolume(pv *corev1.PersistentVolume) (ledger.PVObject, bool) {
 	handle := handleOf(pv)
 	if handle == "" {
 		return ledger.PVObject{}, false
 	}
-	capacity := pv.Spec.Capacity[corev1.ResourceStorage]
-	out := ledger.PVObject{Name: pv.Name, Volume: handle, Class: poolClass, Node: nodeOf(pv), Capacity: capacity.Value()}
+	out := ledger.PVObject{Name: pv.Name, Volume: handle}
 	if pv.Spec.ClaimRef != nil {
 		out.Claim = string(pv.Spec.ClaimRef.UID)
 	}

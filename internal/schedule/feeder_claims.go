@@ -5,7 +5,6 @@ import (
 
 	"berth.dev/berth/api/v1alpha1"
 	"berth.dev/berth/internal/ledger"
-	"berth.dev/berth/internal/storageclass"
 )
 
 func (f *feeder) observeVolume(v *v1alpha1.Volume) {
@@ -67,13 +66,7 @@ func (f *feeder) dropUnbound(storageClass, key string) {
 }
 
 func (f *feeder) observePersistentVolume(pv *corev1.PersistentVolume) {
-	var poolClass string
-	f.mu.Lock()
-	if class := f.classes[pv.Spec.StorageClassName]; class != nil {
-		poolClass = class.Parameters[storageclass.PoolClassKey]
-	}
-	f.mu.Unlock()
-	if o, ours := persistentVolume(pv, poolClass); ours {
+	if o, ours := persistentVolume(pv); ours {
 		f.book.change(func(l *ledger.Ledger) { l.ObservePV(o) })
 	}
 }

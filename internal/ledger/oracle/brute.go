@@ -88,9 +88,6 @@ func (h Hold) sharedBeside(pod string) bool {
 // placed is whether an object says where the volume is.
 func (m *Model) placed(volume string) bool {
 	_, present := m.volumes[volume]
-	for _, pv := range m.pvs {
-		present = present || pv.Volume == volume && pv.Node != "" && pv.Pool != ""
-	}
 	return present
 }
 

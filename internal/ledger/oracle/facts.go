@@ -56,11 +56,6 @@ func (m *Model) durable(claim string) bool {
 			return true
 		}
 	}
-	for _, pv := range m.pvs {
-		if pv.Node != "" && pv.Pool != "" && slices.Contains(m.claimsOf(pv.Volume), claim) {
-			return true
-		}
-	}
 	return false
 }
 
@@ -151,9 +146,9 @@ func (m *Model) priced(f Fact) Fact {
 	return f
 }
 
-// volumeFacts works out what Volumes, PersistentVolumes and remains charge.
+// volumeFacts works out what Volumes and remains charge.
 func (m *Model) volumeFacts() []Fact {
-	facts := make([]Fact, 0, 2*len(m.volumes)+len(m.pvs)+len(m.remains)+len(m.holds))
+	facts := make([]Fact, 0, 2*len(m.volumes)+len(m.remains)+len(m.holds))
 	add := func(f Fact) {
 		if !slices.ContainsFunc(facts, func(g Fact) bool { return g.Owner == f.Owner && g.Node == f.Node && g.Pool == f.Pool }) {
 			facts = append(facts, m.priced(f))
@@ -168,12 +163,6 @@ func (m *Model) volumeFacts() []Fact {
 	}
 	for _, x := range m.remains {
 		add(x.fact)
-	}
-	for _, name := range sortedKeys(m.pvs) {
-		pv := m.pvs[name]
-		if _, present := m.volumes[pv.Volume]; !present && pv.Node != "" && pv.Pool != "" {
-			add(Fact{Node: pv.Node, Pool: pv.Pool, Owner: ledger.Volume(pv.Volume), Class: pv.Class, Bytes: pv.Capacity})
-		}
 	}
 	return facts
 }

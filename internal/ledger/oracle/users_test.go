@@ -169,7 +169,7 @@ func (w *world) provisions(a, b, _ byte) {
 	for _, r := range v.Replicas {
 		switch r.State {
 		case ledger.Ready:
-			w.binds(c, v.Name, r, b%2 == 0)
+			w.binds(c, v.Name)
 			return
 		case ledger.Refused:
 			w.trace("the claim %s loses its node", c.UID)
@@ -181,11 +181,8 @@ func (w *world) provisions(a, b, _ byte) {
 }
 
 // binds makes a PersistentVolume and binds the claim to it.
-func (w *world) binds(c *claim, volume string, r ledger.Replica, says bool) {
-	pv := &ledger.PVObject{Name: "pv-" + volume, Volume: volume, Claim: c.UID, Class: c.Class, Node: r.Node, Capacity: c.Requested}
-	if says {
-		pv.Pool = r.Pool
-	}
+func (w *world) binds(c *claim, volume string) {
+	pv := &ledger.PVObject{Name: "pv-" + volume, Volume: volume, Claim: c.UID}
 	w.trace("the claim %s is bound to %s", c.UID, pv.Name)
 	w.pvs[pv.Name] = pv
 	w.emitPV(pv)
@@ -212,7 +209,7 @@ func (w *world) staticComes(a, b, c byte) {
 		return
 	}
 	w.trace("the static volume %s comes on %s/%s", name, n.name, p.Name)
-	pv := &ledger.PVObject{Name: "pv-" + name, Volume: name, Class: class, Node: n.name, Pool: p.Name, Capacity: bytes}
+	pv := &ledger.PVObject{Name: "pv-" + name, Volume: name}
 	w.pvs[pv.Name] = pv
 	if c%3 != 0 {
 		w.emitPV(pv)
