@@ -93,6 +93,29 @@ func TestAnOrphanIsAdoptedWithItsData(t *testing.T) {
 	}
 }
 
+func TestAnOrphanThatAPodHadAsARawBlockVolumeIsAdoptedAsOne(t *testing.T) {
+	s := newSite(t, "")
+	pc, _ := s.classes()
+	s.create(pc, s.volume("a", func(v *v1alpha1.Volume) { v.Spec.VolumeMode, v.Spec.FSType = v1alpha1.Block, "" }))
+	s.start()
+	await(t, "the replica to be ready", s.says("a", isReady, v1alpha1.ReasonCarved))
+	id := v1alpha1.VolumeName(s.name + "a")
+	if _, err := s.node.Format(t.Context(), provision.FormatRequest{ID: id, Filesystem: provision.Raw}); err != nil {
+		t.Fatal(err)
+	}
+	s.vanish("a")
+	await(t, "the orphan", s.orphaned)
+	done, err := s.adopt()
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer s.vanish("a")
+	await(t, "the data to be found", s.says("a", isReady, v1alpha1.ReasonCarved))
+	if mode := done.PersistentVolume.Spec.VolumeMode; mode == nil || *mode != corev1.PersistentVolumeBlock || s.disks.Formats(id) != 0 {
+		t.Errorf("adopted as %+v, formatted %d times", done.PersistentVolume.Spec, s.disks.Formats(id))
+	}
+}
+
 func TestAnOrphanedSnapshotIsAdoptedAndRestored(t *testing.T) {
 	s := photographed(t)
 	defer s.free()

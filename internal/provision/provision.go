@@ -62,7 +62,8 @@ type Volume struct {
 	Device string
 	// Identity that Device is proved by before it is used; empty for a dataset.
 	Identity Identity
-	// Filesystem that was made on it; empty means blank: never formatted.
+	// Filesystem that was made on it, or Raw; empty means blank: never formatted, and, unless an
+	// older Berth did so, never given to a pod.
 	Filesystem string
 	// Problem is empty, or says why the volume cannot be used.
 	Problem string
@@ -74,6 +75,9 @@ type Volume struct {
 	// Copying is set while it is not yet a copy of its source and cannot be used.
 	Copying bool
 }
+
+// IsRaw says whether no filesystem was made on a block device.
+func (v Volume) IsRaw() bool { return v.Filesystem == "" || v.Filesystem == Raw }
 
 // Inline names the owner of an inline volume, which lives and dies with a pod.
 type Inline struct {
@@ -197,10 +201,10 @@ type Provisioner interface {
 	Expand(ctx context.Context, r ExpandRequest) (Volume, error)
 
 	// Format makes the filesystem on a volume whose record says blank, then
-	// changes the record. Of a volume that is a filesystem by itself it makes nothing, and
-	// records that it may hold data now. It returns at once for a volume recorded with the same
-	// filesystem; another one is ErrConflict. A crash between the two steps leaves the
-	// record blank, which is true as far as anyone's data is concerned: nothing
+	// changes the record. Of a volume that is a filesystem by itself, and for Raw, it makes
+	// nothing, and records that it may hold data now. It returns at once for a volume recorded
+	// with the same filesystem; another one is ErrConflict. A crash between the two steps
+	// leaves the record blank, which is true as far as anyone's data is concerned: nothing
 	// was mounted yet.
 	Format(ctx context.Context, r FormatRequest) (Volume, error)
 

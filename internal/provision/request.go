@@ -18,6 +18,11 @@ const (
 // Dataset is a filesystem of ZFS itself. It is made with the volume, in a zpool alone.
 const Dataset = "zfs"
 
+// Raw is recorded in place of a filesystem of a block device that was given to a pod as it is.
+// Nothing is made on it; from then on it may hold data. Snapshots and copies of it bear the same
+// record: they hold what it held.
+const Raw = "raw"
+
 // IsDataset says whether a volume's device is a dataset: its name is no path.
 func IsDataset(device string) bool { return device != "" && !strings.HasPrefix(device, "/") }
 
@@ -105,19 +110,22 @@ func (r FormatRequest) Check() error {
 	}
 	switch r.Filesystem {
 	case Ext4, XFS:
-	case Dataset:
+	case Dataset, Raw:
 		if r.Options != "" {
-			return fmt.Errorf("%w: mkfs options %q: no mkfs makes a filesystem of ZFS", ErrInvalid, r.Options)
+			return fmt.Errorf("%w: mkfs options %q: no mkfs makes %q", ErrInvalid, r.Options, r.Filesystem)
 		}
 		return nil
 	default:
-		return fmt.Errorf("%w: filesystem %q is not one of %s, %s, %s", ErrInvalid, r.Filesystem, Ext4, XFS, Dataset)
+		return fmt.Errorf("%w: filesystem %q is not one of %s, %s, %s, %s", ErrInvalid, r.Filesystem, Ext4, XFS, Dataset, Raw)
 	}
 	if err := mkfs.Check(r.Filesystem, r.Options); err != nil {
 		return fmt.Errorf("%w: mkfs option %w", ErrInvalid, err)
 	}
 	return nil
 }
+
+// Makes says whether a filesystem is made: the others are but recorded.
+func (r FormatRequest) Makes() bool { return r.Filesystem != Dataset && r.Filesystem != Raw }
 
 // Met says whether a volume bears the filesystem already. The error says why it cannot
 // be made on it: a blank volume alone is formatted, and one that can be used.
@@ -130,7 +138,7 @@ func (r FormatRequest) Met(v Volume) (bool, error) {
 	case v.Device != "" && IsDataset(v.Device) != (r.Filesystem == Dataset):
 		return false, fmt.Errorf("%w: volume %s is %s, which cannot become %s", ErrConflict, v.ID, v.Device, r.Filesystem)
 	case v.Filesystem != "":
-		return false, fmt.Errorf("%w: volume %s is recorded as formatted with %s, not %s", ErrConflict, v.ID, v.Filesystem, r.Filesystem)
+		return false, fmt.Errorf("%w: volume %s is recorded as %s and cannot become %s", ErrConflict, v.ID, v.Filesystem, r.Filesystem)
 	case v.Problem != "":
 		return false, fmt.Errorf("%w: volume %s: %s", ErrUnavailable, v.ID, v.Problem)
 	}

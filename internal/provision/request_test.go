@@ -102,7 +102,7 @@ func TestWhatZFSKnowsOfIsTaken(t *testing.T) {
 }
 
 func TestOnlyKnownFilesystemsAreMade(t *testing.T) {
-	for fs, ok := range map[string]bool{"ext4": true, "xfs": true, "": false, "btrfs": false, "ext4 -F": false} {
+	for fs, ok := range map[string]bool{"ext4": true, "xfs": true, "": false, "btrfs": false, "ext4 -F": false, "raw": true, "Raw": false} {
 		err := provision.FormatRequest{ID: goodID, Filesystem: fs}.Check()
 		if errors.Is(err, provision.ErrInvalid) == ok {
 			t.Errorf("%q: %v", fs, err)
@@ -119,6 +119,7 @@ func TestOnlyKnownOptionsMakeAFilesystem(t *testing.T) {
 		"one of xfs":             {"xfs", "-m reflink=0", true},
 		"one of xfs for ext4":    {"ext4", "-m reflink=0", false},
 		"one that is not listed": {"ext4", "-U clear", false},
+		"one where none is made": {"raw", "-I 512", false},
 	} {
 		t.Run(name, func(t *testing.T) {
 			err := provision.FormatRequest{ID: goodID, Filesystem: tc.filesystem, Options: tc.options}.Check()
@@ -158,6 +159,8 @@ func TestOnlyABlankVolumeThatCanBeUsedIsFormatted(t *testing.T) {
 		"formatted so":                        {provision.Volume{Filesystem: provision.XFS}, true, nil},
 		"formatted so, and not usable now":    {provision.Volume{Filesystem: provision.XFS, Problem: "suspended"}, true, nil},
 		"formatted otherwise":                 {provision.Volume{Filesystem: provision.Ext4}, false, provision.ErrConflict},
+		"given to a pod as it is":             {provision.Volume{Filesystem: provision.Raw}, false, provision.ErrConflict},
+		"such a copy of what a pod was given": {provision.Volume{Copying: true, Filesystem: provision.Raw}, false, provision.ErrUnavailable},
 		"blank and not usable":                {provision.Volume{Problem: "suspended"}, false, provision.ErrUnavailable},
 		"a copy that is not its source yet":   {provision.Volume{Copying: true}, false, provision.ErrUnavailable},
 		"such a copy of what is formatted so": {provision.Volume{Copying: true, Filesystem: provision.XFS}, false, provision.ErrUnavailable},

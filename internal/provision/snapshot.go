@@ -21,7 +21,7 @@ type Snapshot struct {
 	Size int64
 	// Allocated bytes of the pool.
 	Allocated int64
-	// Filesystem that was on the volume; empty means that it was blank.
+	// Filesystem that was on the volume, or Raw; empty means that it was blank.
 	Filesystem string
 	// Taken is when, in whole seconds and UTC by the node's clock: for people, never
 	// to decide by.

@@ -121,8 +121,8 @@ func otherThan(v *v1alpha1.Volume, wish *v1alpha1.ReplicaSpec, record *provision
 		return fmt.Sprintf("the volume is in pool %s, not in %s", record.Pool.Name, wish.Pool)
 	case record.Source != sourceOf(v):
 		return fmt.Sprintf("the volume was made from %s, not from %s", nameOf(record.Source), nameOf(sourceOf(v)))
-	case record.Filesystem != "" && record.Filesystem != string(v.Spec.FSType):
-		return fmt.Sprintf("the volume bears filesystem %s, not %q", record.Filesystem, v.Spec.FSType)
+	case record.Filesystem != "" && record.Filesystem != formatOf(v):
+		return fmt.Sprintf("the volume is recorded as %s, not as %s", record.Filesystem, formatOf(v))
 	case provision.IsDataset(record.Device) != (byItself(v) != ""):
 		return fmt.Sprintf("the volume is %s, which is not for filesystem %q", record.Device, v.Spec.FSType)
 	case v.Spec.Adopted && record.Filesystem == "" && v.Spec.VolumeMode == v1alpha1.Filesystem && !provision.IsDataset(record.Device):
@@ -136,6 +136,14 @@ func otherThan(v *v1alpha1.Volume, wish *v1alpha1.ReplicaSpec, record *provision
 		return fmt.Sprintf("the volume was there before and has %d bytes, fewer than the %d asked", record.Size, v.Spec.Capacity.Value())
 	}
 	return ""
+}
+
+// formatOf is what is recorded of the volume once it may hold data.
+func formatOf(v *v1alpha1.Volume) string {
+	if v.Spec.VolumeMode == v1alpha1.Block {
+		return provision.Raw
+	}
+	return string(v.Spec.FSType)
 }
 
 // nameOf is a source for people.

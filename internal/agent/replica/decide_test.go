@@ -56,6 +56,12 @@ func TestDecide(t *testing.T) {
 			volume: volume(adopted), record: carved(blank), step: StepReport, state: "Failed", reason: "Conflict"},
 		"an adopted block volume has no filesystem": {
 			volume: volume(adopted, block), record: carved(blank), step: StepReport, state: "Ready", reason: "Carved"},
+		"an adopted block volume that a pod had is found": {
+			volume: volume(adopted, block), record: carved(bears(provision.Raw)), step: StepReport, state: "Ready", reason: "Carved"},
+		"an adopted volume that a pod had as a block volume is never formatted": {
+			volume: volume(adopted), record: carved(bears(provision.Raw)), step: StepReport, state: "Failed", reason: "Conflict"},
+		"a copy of a block volume that a pod had is ready": {
+			volume: volume(restored, block), record: carved(fromSnapshot, bears(provision.Raw)), made: true, step: StepReport, state: "Ready", reason: "Carved"},
 		"an adopted volume that is placed elsewhere is kept though nothing was formatted": {
 			volume: volume(adopted, on("n2")), record: carved(blank), step: StepKeep},
 		"a larger wish expands": {

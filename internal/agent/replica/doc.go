@@ -29,7 +29,8 @@
 //     nobody can have used it. All else is kept, told as an orphan, and the object goes without
 //     it. An orphan goes if it is forgotten (package orphans), and there still is no object.
 //   - Data that was there before the node had said anything of the object is reported as Found
-//     and used as it is. A reservation is not formatted, so a filesystem on one is found too.
+//     and used as it is. A reservation is not formatted, nor is it given to a pod, which is
+//     recorded with a raw block volume; so what bears either is found too.
 //   - A node that is taken out of the spec removes a reservation alone. What CreateVolume may
 //     have returned is kept: an old backup does not tell whether it was used.
 //   - Data is gone if its pool says so. A pool that is not there says nothing, whatever the

@@ -37,8 +37,8 @@ func (f Facts) removable(v *v1alpha1.Volume, node string) bool {
 }
 
 // found says whether the data was there before the object had anything of this node, or came
-// after it: a reservation is not formatted, so that a filesystem on one shows that the
-// volume was handed out once, and that the mark is from an old backup.
+// after it: a reservation is not formatted, so that a filesystem on one, or the record that a
+// pod was given the block device, shows that the mark is from an old backup.
 func (f Facts) found(v *v1alpha1.Volume, entry *v1alpha1.ReplicaStatus) bool {
 	switch {
 	case f.Record.Copying || f.blank(v) || v.Spec.Adopted:

@@ -53,10 +53,8 @@ var moves = map[string]func(*life, *v1alpha1.Volume){
 		if !usable(v) || !l.bound || v.Reserved() || !l.there() {
 			return
 		}
-		if v.Spec.VolumeMode == v1alpha1.Filesystem {
-			if _, err := memory.New(l.disks, nil).Format(l.t.Context(), provision.FormatRequest{ID: id, Filesystem: provision.Ext4}); err != nil {
-				l.t.Fatal(err)
-			}
+		if _, err := memory.New(l.disks, nil).Format(l.t.Context(), provision.FormatRequest{ID: id, Filesystem: formatOf(v)}); err != nil {
+			l.t.Fatal(err)
 		}
 		l.disks.Write(id, "precious")
 		l.precious = true
@@ -91,9 +89,6 @@ var moves = map[string]func(*life, *v1alpha1.Volume){
 		b := backup{}
 		if len(l.backups) > 0 {
 			b = l.backups[l.random.IntN(len(l.backups))]
-		}
-		if v := b.volume; v != nil && v.Reserved() && v.Spec.VolumeMode == v1alpha1.Block && v.Entry(here).HasData() {
-			return // the docs say that this looks unused
 		}
 		if l.drop(); b.volume != nil {
 			l.put(b.volume)

@@ -19,6 +19,8 @@ func in(pool string) option {
 
 func inPool(name string) recordOption { return func(r *provision.Volume) { r.Pool.Name = name } }
 
+func bears(what string) recordOption { return func(r *provision.Volume) { r.Filesystem = what } }
+
 func broken(r *provision.Volume) { r.Problem = "a disk is missing" }
 
 func because(reason string) *v1alpha1.ReplicaStatus {
@@ -53,22 +55,23 @@ func TestDataGoesOnlyWhereTheEntryProvesThatItIsTheObjects(t *testing.T) {
 		"a block volume that was just made":    {facts: Facts{Record: carved(blank), Made: true}, change: []option{block}, goes: true},
 		"a block volume that timed out before": {entry: failed(v1alpha1.ReasonProvisionerError), facts: Facts{Record: carved(blank), Made: true}, change: []option{block}, goes: true},
 
-		"nothing was said":                            {facts: Facts{Record: carved()}},
-		"nothing was said of a block volume":          {facts: Facts{Record: carved(blank)}, change: []option{block}},
-		"nothing was said of a copy":                  {facts: Facts{Record: carved(fromSnapshot)}, change: []option{restored}},
-		"ready in another pool":                       {entry: ready("1Gi", "1Gi"), facts: Facts{Record: carved(inPool("vg1"))}},
-		"a conflict":                                  {entry: failed(v1alpha1.ReasonConflict), facts: Facts{Record: carved()}},
-		"a conflict of a block volume":                {entry: failed(v1alpha1.ReasonConflict), facts: Facts{Record: carved(blank)}, change: []option{block}},
-		"the pool was missing":                        {entry: failed(v1alpha1.ReasonPoolMissing), facts: Facts{Record: carved()}},
-		"there was no room":                           {entry: failed(v1alpha1.ReasonNoSpace), facts: Facts{Record: carved()}},
-		"the provisioner failed":                      {entry: failed(v1alpha1.ReasonProvisionerError), facts: Facts{Record: carved()}},
-		"it was gone":                                 {entry: gone(), facts: Facts{Record: carved()}},
-		"adopted, and nothing was said":               {facts: Facts{Record: carved(blank)}, change: []option{adopted}},
-		"what was made on it cannot be read":          {facts: Facts{Record: carved(blank, broken)}},
-		"a reservation that was handed out":           {entry: ready("1Gi", "1Gi"), facts: Facts{Record: carved()}, change: []option{marked}},
-		"a reservation of a block volume, found":      {entry: because(v1alpha1.ReasonFound), facts: Facts{Record: carved(blank)}, change: []option{marked, block}},
-		"a reservation that is blank goes, unlike it": {entry: ready("1Gi", "1Gi"), facts: Facts{Record: carved(blank)}, change: []option{marked}, goes: true},
-		"a reservation of a block volume goes, too":   {entry: ready("1Gi", "1Gi"), facts: Facts{Record: carved(blank)}, change: []option{marked, block}, goes: true},
+		"nothing was said":                               {facts: Facts{Record: carved()}},
+		"nothing was said of a block volume":             {facts: Facts{Record: carved(blank)}, change: []option{block}},
+		"nothing was said of a copy":                     {facts: Facts{Record: carved(fromSnapshot)}, change: []option{restored}},
+		"ready in another pool":                          {entry: ready("1Gi", "1Gi"), facts: Facts{Record: carved(inPool("vg1"))}},
+		"a conflict":                                     {entry: failed(v1alpha1.ReasonConflict), facts: Facts{Record: carved()}},
+		"a conflict of a block volume":                   {entry: failed(v1alpha1.ReasonConflict), facts: Facts{Record: carved(blank)}, change: []option{block}},
+		"the pool was missing":                           {entry: failed(v1alpha1.ReasonPoolMissing), facts: Facts{Record: carved()}},
+		"there was no room":                              {entry: failed(v1alpha1.ReasonNoSpace), facts: Facts{Record: carved()}},
+		"the provisioner failed":                         {entry: failed(v1alpha1.ReasonProvisionerError), facts: Facts{Record: carved()}},
+		"it was gone":                                    {entry: gone(), facts: Facts{Record: carved()}},
+		"adopted, and nothing was said":                  {facts: Facts{Record: carved(blank)}, change: []option{adopted}},
+		"what was made on it cannot be read":             {facts: Facts{Record: carved(blank, broken)}},
+		"a reservation that was handed out":              {entry: ready("1Gi", "1Gi"), facts: Facts{Record: carved()}, change: []option{marked}},
+		"a reservation of a block volume, found":         {entry: because(v1alpha1.ReasonFound), facts: Facts{Record: carved(blank)}, change: []option{marked, block}},
+		"a reservation that is blank goes, unlike it":    {entry: ready("1Gi", "1Gi"), facts: Facts{Record: carved(blank)}, change: []option{marked}, goes: true},
+		"a reservation of a block volume that a pod had": {entry: ready("1Gi", "1Gi"), facts: Facts{Record: carved(bears(provision.Raw))}, change: []option{marked, block}},
+		"a reservation of a block volume goes, too":      {entry: ready("1Gi", "1Gi"), facts: Facts{Record: carved(blank)}, change: []option{marked, block}, goes: true},
 	} {
 		for how, unwanted := range map[string]option{"deleted": deleting, "moved away": on("n2")} {
 			t.Run(name+", "+how, func(t *testing.T) {
@@ -106,24 +109,27 @@ func TestWhatWasFoundIsToldFromWhatWasMade(t *testing.T) {
 		state  v1alpha1.ReplicaState
 		reason string
 	}{
-		"data that nothing was said of":              {facts: Facts{Record: carved()}, state: "Ready", reason: "Found"},
-		"data where there was no room before":        {entry: failed(v1alpha1.ReasonNoSpace), facts: Facts{Record: carved()}, state: "Ready", reason: "Found"},
-		"data that was a conflict before":            {entry: failed(v1alpha1.ReasonConflict), facts: Facts{Record: carved()}, state: "Ready", reason: "Found"},
-		"a copy":                                     {facts: Facts{Record: carved(fromSnapshot)}, change: []option{restored}, state: "Ready", reason: "Found"},
-		"a block volume":                             {facts: Facts{Record: carved(blank)}, change: []option{block}, state: "Ready", reason: "Found"},
-		"a block volume of this process":             {facts: Facts{Record: carved(blank), Made: true}, change: []option{block}, state: "Ready", reason: "Carved"},
-		"what is blank":                              {facts: Facts{Record: carved(blank)}, state: "Ready", reason: "Carved"},
-		"what is adopted":                            {facts: Facts{Record: carved()}, change: []option{adopted}, state: "Ready", reason: "Carved"},
-		"what was found before":                      {entry: because(v1alpha1.ReasonFound), facts: Facts{Record: carved()}, state: "Ready", reason: "Found"},
-		"what was made before":                       {entry: ready("1Gi", "1Gi"), facts: Facts{Record: carved()}, step: StepNone, state: "Ready", reason: "Carved"},
-		"a reservation with a filesystem":            {entry: ready("1Gi", "1Gi"), facts: Facts{Record: carved()}, change: []option{marked}, state: "Ready", reason: "Found"},
-		"data that is too small":                     {facts: Facts{Record: carved()}, change: []option{of("2Gi")}, state: "Failed", reason: "Conflict"},
-		"data that cannot be used":                   {facts: Facts{Record: carved(broken)}, state: "Failed", reason: "Conflict"},
-		"what was found and cannot be used any more": {entry: because(v1alpha1.ReasonFound), facts: Facts{Record: carved(broken)}, state: "Failed", reason: "Conflict"},
-		"data that cannot be read":                   {facts: Facts{Record: carved(blank, broken)}, state: "Failed", reason: "Conflict"},
-		"data in another pool":                       {facts: Facts{Record: carved(inPool("vg1"))}, state: "Failed", reason: "Conflict"},
-		"a block volume in another pool":             {facts: Facts{Record: carved(blank, inPool("vg1"))}, change: []option{block}, state: "Failed", reason: "Conflict"},
-		"what was found and is to grow is larger":    {entry: because(v1alpha1.ReasonFound), facts: Facts{Record: carved()}, change: []option{of("2Gi")}, step: StepExpand},
+		"data that nothing was said of":               {facts: Facts{Record: carved()}, state: "Ready", reason: "Found"},
+		"data where there was no room before":         {entry: failed(v1alpha1.ReasonNoSpace), facts: Facts{Record: carved()}, state: "Ready", reason: "Found"},
+		"data that was a conflict before":             {entry: failed(v1alpha1.ReasonConflict), facts: Facts{Record: carved()}, state: "Ready", reason: "Found"},
+		"a copy":                                      {facts: Facts{Record: carved(fromSnapshot)}, change: []option{restored}, state: "Ready", reason: "Found"},
+		"a block volume":                              {facts: Facts{Record: carved(blank)}, change: []option{block}, state: "Ready", reason: "Found"},
+		"a block volume of this process":              {facts: Facts{Record: carved(blank), Made: true}, change: []option{block}, state: "Ready", reason: "Carved"},
+		"what is blank":                               {facts: Facts{Record: carved(blank)}, state: "Ready", reason: "Carved"},
+		"what is adopted":                             {facts: Facts{Record: carved()}, change: []option{adopted}, state: "Ready", reason: "Carved"},
+		"what was found before":                       {entry: because(v1alpha1.ReasonFound), facts: Facts{Record: carved()}, state: "Ready", reason: "Found"},
+		"what was made before":                        {entry: ready("1Gi", "1Gi"), facts: Facts{Record: carved()}, step: StepNone, state: "Ready", reason: "Carved"},
+		"a reservation with a filesystem":             {entry: ready("1Gi", "1Gi"), facts: Facts{Record: carved()}, change: []option{marked}, state: "Ready", reason: "Found"},
+		"a reservation of a block volume, given away": {entry: ready("1Gi", "1Gi"), facts: Facts{Record: carved(bears(provision.Raw))}, change: []option{marked, block}, state: "Ready", reason: "Found"},
+		"a block volume that was given away":          {entry: ready("1Gi", "1Gi"), facts: Facts{Record: carved(bears(provision.Raw))}, change: []option{block}, step: StepNone, state: "Ready", reason: "Carved"},
+		"a filesystem where a block device was given": {facts: Facts{Record: carved(bears(provision.Raw))}, state: "Failed", reason: "Conflict"},
+		"data that is too small":                      {facts: Facts{Record: carved()}, change: []option{of("2Gi")}, state: "Failed", reason: "Conflict"},
+		"data that cannot be used":                    {facts: Facts{Record: carved(broken)}, state: "Failed", reason: "Conflict"},
+		"what was found and cannot be used any more":  {entry: because(v1alpha1.ReasonFound), facts: Facts{Record: carved(broken)}, state: "Failed", reason: "Conflict"},
+		"data that cannot be read":                    {facts: Facts{Record: carved(blank, broken)}, state: "Failed", reason: "Conflict"},
+		"data in another pool":                        {facts: Facts{Record: carved(inPool("vg1"))}, state: "Failed", reason: "Conflict"},
+		"a block volume in another pool":              {facts: Facts{Record: carved(blank, inPool("vg1"))}, change: []option{block}, state: "Failed", reason: "Conflict"},
+		"what was found and is to grow is larger":     {entry: because(v1alpha1.ReasonFound), facts: Facts{Record: carved()}, change: []option{of("2Gi")}, step: StepExpand},
 	} {
 		t.Run(name, func(t *testing.T) {
 			v := volume(tc.change...)

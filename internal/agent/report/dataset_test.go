@@ -21,6 +21,7 @@ func TestAnOrphanedDatasetIsAFilesystemOfZFSAlsoBeforeItWasUsed(t *testing.T) {
 		"a blank without any":   {"", "", ""},
 		"a logical volume's":    {"/dev/vg0/pvc-1", provision.XFS, provision.XFS},
 		"a logical volume, raw": {"/dev/vg0/pvc-1", "", ""},
+		"what a pod had as raw": {"/dev/vg0/pvc-1", provision.Raw, ""},
 	} {
 		t.Run(name, func(t *testing.T) {
 			f := Facts{Orphans: map[string]orphans.Orphan{"pvc-1": {Reason: v1alpha1.OrphanNoObject}}}

@@ -87,6 +87,9 @@ func (f Facts) orphan(name string, size int64, filesystem, source string) *v1alp
 	if !orphaned {
 		return nil
 	}
+	if filesystem == provision.Raw { // which is none
+		filesystem = ""
+	}
 	return &v1alpha1.Orphan{
 		Reason: why.Reason, Message: entries.Clip(why.Message), Size: quantity(size),
 		Filesystem: bounded(filesystem, maxFilesystem), Source: bounded(source, maxName),

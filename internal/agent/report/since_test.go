@@ -36,6 +36,7 @@ func TestAnOrphanIsReportedWithWhatAdoptingItNeeds(t *testing.T) {
 	}
 	p := pool("vg0", holding("pvc-1", "pvc-2"), keeping("snap-1", "snap-2"))
 	p.Volumes[0].Filesystem, p.Volumes[0].Source = provision.XFS, provision.Source{Volume: "pvc-0"}
+	p.Snapshots[0].Filesystem = provision.Raw // which is adopted as a block device
 	got := orphansOf(&v1alpha1.StorageNode{Status: Describe(f, seen(p))})
 	want := map[string]v1alpha1.Orphan{
 		"pvc-1":  {Reason: v1alpha1.OrphanNoObject, Message: "no object", Size: quantity(gib), Filesystem: "xfs", Source: "pvc-0"},

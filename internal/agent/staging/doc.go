@@ -9,8 +9,9 @@
 //
 //   - Nothing here creates a volume. A missing record or device is an error.
 //   - A filesystem is made only on a volume whose record says blank and whose
-//     Volume says Filesystem. A blank record alone is no proof: a raw block volume
-//     is blank for ever, and full of its owner's data.
+//     Volume says Filesystem. A blank record alone is no proof: a raw block volume that
+//     an older Berth has staged is blank, and full of its owner's data.
+//   - A raw block volume is recorded as given to a pod before a pod has it.
 //   - Paths lie below the kubelet's directory, or nothing is done.
 //   - One call at a time for a volume: a second one is refused at once, and none
 //     waits for another volume. Stage, Unstage and Expand also take the lock they

@@ -24,7 +24,7 @@ func (s *Service) Stats(ctx context.Context, id, path string) (Figures, error) {
 	if err != nil {
 		return Figures{}, err
 	}
-	if record.Filesystem == "" {
+	if record.IsRaw() {
 		return Figures{Block: true, Stats: mount.Stats{Total: record.Size}}, nil
 	}
 	stats, err := s.disks.Stats(ctx, path)
@@ -50,7 +50,7 @@ func (s *Service) Expand(ctx context.Context, id, path string, size int64) (int6
 	if record.Size < size {
 		return 0, fmt.Errorf("%w: the device of volume %s has %d bytes on this node, %d are asked: it is not expanded yet", provision.ErrUnavailable, id, record.Size, size)
 	}
-	if record.Filesystem == "" {
+	if record.IsRaw() {
 		return record.Size, nil
 	}
 	if err := s.grow(ctx, record, path); err != nil {

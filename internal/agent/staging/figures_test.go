@@ -34,12 +34,15 @@ func TestABlockVolumeHasATotalAndNothingToGrow(t *testing.T) {
 	n := newNode(t)
 	n.volume(t, id, "")
 	n.publish(t, id, "dev1")
-	figures, err := n.Stats(t.Context(), id, n.path("dev1"))
-	if want := (Figures{Block: true, Stats: mount.Stats{Total: 64 * mib}}); err != nil || figures != want {
-		t.Errorf("figures %+v, %v; want %+v", figures, err, want)
-	}
-	if size, err := n.Expand(t.Context(), id, n.path("dev1"), 64*mib); err != nil || size != 64*mib {
-		t.Errorf("size %d, %v", size, err)
+	for range 2 { // as an older Berth gave it to its pod, and as this one does
+		figures, err := n.Stats(t.Context(), id, n.path("dev1"))
+		if want := (Figures{Block: true, Stats: mount.Stats{Total: 64 * mib}}); err != nil || figures != want {
+			t.Errorf("figures %+v, %v; want %+v", figures, err, want)
+		}
+		if size, err := n.Expand(t.Context(), id, n.path("dev1"), 64*mib); err != nil || size != 64*mib {
+			t.Errorf("size %d, %v", size, err)
+		}
+		n.stage(t, id)
 	}
 }
 

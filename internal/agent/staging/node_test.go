@@ -36,6 +36,8 @@ type node struct {
 	specs  specs
 	// hang, if set, holds an operation on a device or path until its context ends.
 	hang func(subject string) bool
+	// open makes every record one that cannot be changed, since a device is open.
+	open bool
 	// copying are the volumes that are not yet copies of their sources.
 	copying map[string]bool
 	// problems of the volumes that have one.
@@ -152,6 +154,9 @@ func (d disturbed) Get(ctx context.Context, id string) (provision.Volume, error)
 func (d disturbed) Format(ctx context.Context, r provision.FormatRequest) (provision.Volume, error) {
 	if err := d.held(ctx, r.ID); err != nil {
 		return provision.Volume{}, err
+	}
+	if d.node.open {
+		return provision.Volume{}, provision.ErrInUse
 	}
 	d.node.mkfsOptions[r.ID] = r.Options
 	return d.Provisioner.Format(ctx, r)

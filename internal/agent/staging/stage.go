@@ -2,6 +2,7 @@ package staging
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"slices"
 
@@ -11,7 +12,7 @@ import (
 )
 
 // StageRequest asks for a volume's filesystem at the staging path. A raw block
-// volume is only looked up: there is nothing to mount.
+// volume is recorded as given away: there is nothing to mount.
 type StageRequest struct {
 	ID, Path string
 	Block    bool
@@ -34,7 +35,7 @@ func (s *Service) Stage(ctx context.Context, r StageRequest) error {
 		return err
 	}
 	if r.Block {
-		return refuseFilesystem(record)
+		return s.given(ctx, record)
 	}
 	if record, err = s.formatted(ctx, record, r.Filesystem); err != nil {
 		return err
@@ -50,6 +51,29 @@ func (s *Service) Stage(ctx context.Context, r StageRequest) error {
 	}
 	// The device may have grown while the volume was not mounted.
 	return s.grow(ctx, record, r.Path)
+}
+
+// given has it recorded with a raw block volume, before any pod has it, that it may hold data
+// from now on: nothing else tells it from a reservation that nobody took.
+func (s *Service) given(ctx context.Context, record provision.Volume) error {
+	if err := refuseFilesystem(record); err != nil || record.Filesystem == provision.Raw {
+		return err
+	}
+	if spec := s.wishes.Spec(ctx, record.ID); spec != nil && spec.VolumeMode != v1alpha1.Block {
+		return fmt.Errorf("%w: volume %s is to bear %s and cannot be used as a raw block volume", provision.ErrInvalid, record.ID, spec.FSType)
+	}
+	_, err := s.disks.Format(ctx, provision.FormatRequest{ID: record.ID, Filesystem: provision.Raw})
+	if err == nil || errors.Is(err, provision.ErrInUse) && s.published(record) {
+		return nil
+	}
+	return fmt.Errorf("recording that volume %s is given to a pod: %w", record.ID, err)
+}
+
+// published says whether a pod has the volume already. Then an older Berth staged it: its disk
+// may be open so that nothing can be recorded, and is recorded when it is staged next.
+func (s *Service) published(record provision.Volume) bool {
+	paths, err := s.mounts(record)
+	return err == nil && len(paths) > 0
 }
 
 // options of a mount. An xfs filesystem bears a UUID, a copy that of its source, and
@@ -78,7 +102,10 @@ func (s *Service) Unstage(ctx context.Context, id, path string) error {
 
 // formatted returns the record of a volume that bears a filesystem.
 func (s *Service) formatted(ctx context.Context, record provision.Volume, asked string) (provision.Volume, error) {
-	if record.Filesystem != "" {
+	switch {
+	case record.Filesystem == provision.Raw:
+		return record, fmt.Errorf("%w: volume %s was given to a pod as a raw block volume: its data would be lost", provision.ErrInvalid, record.ID)
+	case record.Filesystem != "":
 		return record, refuseOther(record, asked)
 	}
 	spec := s.wishes.Spec(ctx, record.ID)
@@ -121,7 +148,7 @@ func refuseFilesystem(record provision.Volume) error {
 	if provision.IsDataset(record.Device) {
 		return fmt.Errorf("%w: volume %s is a filesystem of ZFS and cannot be used as a raw block volume", provision.ErrInvalid, record.ID)
 	}
-	if record.Filesystem != "" {
+	if !record.IsRaw() {
 		return fmt.Errorf("%w: volume %s bears %s and cannot be used as a raw block volume", provision.ErrInvalid, record.ID, record.Filesystem)
 	}
 	return nil

@@ -1,6 +1,7 @@
 package staging
 
 import (
+	"context"
 	"errors"
 	"testing"
 
@@ -122,10 +123,80 @@ func TestAVolumeThatGrewOfflineIsGrownWhenStaged(t *testing.T) {
 func TestARawBlockVolumeIsNeitherFormattedNorMountedByStage(t *testing.T) {
 	n := newNode(t)
 	n.volume(t, id, "")
+	for range 2 {
+		n.stage(t, id)
+		record := n.record(t, id)
+		if n.disks.Formats(id) != 0 || len(n.mounts.Mounts(record.Device)) != 0 {
+			t.Errorf("formatted %d times, mounts %v", n.disks.Formats(id), n.mounts.Mounts(record.Device))
+		}
+	}
+}
+
+func TestARawBlockVolumeIsRecordedAsGivenBeforeAPodHasIt(t *testing.T) {
+	n := newNode(t)
+	n.volume(t, id, "")
+	n.hang = func(subject string) bool { return subject == id }
+	ctx, cancel := context.WithCancel(t.Context())
+	cancel()
+	r := StageRequest{ID: id, Path: n.path("stage-" + id), Block: true}
+	if err := n.Stage(ctx, r); !errors.Is(err, context.Canceled) {
+		t.Errorf("error %v: it is staged, and not recorded", err)
+	}
+	n.hang = nil
 	n.stage(t, id)
-	record := n.record(t, id)
-	if record.Filesystem != "" || len(n.mounts.Mounts(record.Device)) != 0 {
-		t.Errorf("record %+v, mounts %v", record, n.mounts.Mounts(record.Device))
+	if got := n.record(t, id).Filesystem; got != provision.Raw {
+		t.Errorf("recorded as %q", got)
+	}
+	n.hang = func(subject string) bool { return subject == id }
+	n.stage(t, id) // it is recorded, and nothing is asked
+}
+
+func TestOnlyARawBlockVolumeIsGivenToAPodAsItIs(t *testing.T) {
+	n := newNode(t)
+	n.volume(t, id, "ext4")
+	r := StageRequest{ID: id, Path: n.path("stage-" + id), Block: true}
+	if err := n.Stage(t.Context(), r); !errors.Is(err, provision.ErrInvalid) || n.record(t, id).Filesystem != "" {
+		t.Errorf("error %v; recorded as %q", err, n.record(t, id).Filesystem)
+	}
+	n.stage(t, id) // the filesystem can still be made
+}
+
+func TestWhatAPodHadAsARawBlockVolumeIsNoFilesystem(t *testing.T) {
+	n := newNode(t)
+	n.volume(t, id, "")
+	n.stage(t, id)
+	for what, known := range map[string]*v1alpha1.VolumeSpec{"its Volume says ext4": spec("ext4", vg0), "its Volume says raw": spec("", vg0), "unknown": nil} {
+		n.specs[id] = known
+		for _, asked := range []string{"", "ext4", provision.Raw} {
+			err := n.Stage(t.Context(), StageRequest{ID: id, Path: n.path("stage"), Filesystem: asked})
+			if !errors.Is(err, provision.ErrInvalid) || len(n.mounts.Mounts(n.record(t, id).Device)) != 0 {
+				t.Errorf("%s, %q asked: error %v", what, asked, err)
+			}
+		}
+	}
+	if got := n.record(t, id).Filesystem; got != provision.Raw || n.disks.Formats(id) != 0 {
+		t.Errorf("recorded as %q, formatted %d times", got, n.disks.Formats(id))
+	}
+}
+
+// A disk that a pod holds open cannot be written to, and the kubelet stages again what runs.
+func TestAVolumeThatAPodHasSinceAnOlderBerthIsStagedAgainWhileItIsOpen(t *testing.T) {
+	n := newNode(t)
+	n.volume(t, id, "")
+	n.open = true
+	r := StageRequest{ID: id, Path: n.path("stage-" + id), Block: true}
+	if err := n.Stage(t.Context(), r); !errors.Is(err, provision.ErrInUse) {
+		t.Errorf("error %v; want %v: no pod has it", err, provision.ErrInUse)
+	}
+	n.publish(t, id, "dev1")
+	n.stage(t, id)
+	if err := n.Unpublish(t.Context(), id, n.path("dev1")); err != nil {
+		t.Fatal(err)
+	}
+	n.open = false
+	n.stage(t, id)
+	if got := n.record(t, id).Filesystem; got != provision.Raw {
+		t.Errorf("recorded as %q", got)
 	}
 }
 

@@ -27,6 +27,44 @@ func formatsOnce(t *testing.T, f fixture) {
 	}
 }
 
+func recordsWhatIsGivenRaw(t *testing.T, f fixture) {
+	v := f.create(t, 1, filesystemUnits)
+	r := provision.FormatRequest{ID: v.ID, Filesystem: provision.Raw}
+	if f.Filesystem != "" { // it is no block device
+		_, err := f.Provisioner.Format(t.Context(), r)
+		wantError(t, err, provision.ErrConflict)
+		return
+	}
+	v.Filesystem = provision.Raw
+	for range 2 {
+		if got, err := f.Provisioner.Format(t.Context(), r); err != nil || got != v {
+			t.Errorf("recording: %+v, %v; want %+v", got, err, v)
+		}
+		f.holds(t, v)
+	}
+	f.isRaw(t, v)
+	f.Provisioner = f.Restart()
+	f.isRaw(t, v)
+	f.delete(t, 1)
+	if v := f.create(t, 1, filesystemUnits); v.Filesystem != "" {
+		t.Errorf("a new volume inherited the record of the old: %+v", v)
+	}
+}
+
+// isRaw fails unless a volume of eight units is found as it was, and is not formatted.
+func (f fixture) isRaw(t *testing.T, v provision.Volume) {
+	t.Helper()
+	f.holds(t, v)
+	if again := f.create(t, 1, filesystemUnits); again != v {
+		t.Errorf("asked for again: %+v; want %+v", again, v)
+	}
+	for _, filesystem := range []string{provision.Ext4, provision.XFS} {
+		_, err := f.Provisioner.Format(t.Context(), provision.FormatRequest{ID: v.ID, Filesystem: filesystem})
+		wantError(t, err, provision.ErrConflict)
+	}
+	f.made(t, 1, 0)
+}
+
 func formatConflict(t *testing.T, f fixture) {
 	v := f.create(t, 1, filesystemUnits)
 	f.format(t, 1, f.native())

@@ -85,6 +85,7 @@ func Run(t *testing.T, start func(*testing.T) Harness) {
 		"another filesystem on a formatted volume is a conflict":             formatConflict,
 		"many format requests at once make one filesystem":                   formatAtOnce,
 		"an unreadable signature does not make a volume blank":               formatsByRecord,
+		"a block device is recorded as given away, and nothing made on it":   recordsWhatIsGivenRaw,
 		"a volume made again after delete is blank":                          blankAfterDelete,
 		"a path that leads to another volume is not believed":                misled,
 		"delete is done when it returns and can be repeated":                 deletes,

@@ -94,6 +94,46 @@ func copyKeepsFilesystem(_ *testing.T, c copies) {
 	}
 }
 
+func copyKeepsRaw(_ *testing.T, c copies) {
+	if c.Filesystem != "" {
+		return // it is no block device
+	}
+	c.Write(c.create(c.t, 1, units), "theirs")
+	c.format(c.t, 1, provision.Raw)
+	if s := c.take(1, 1); s.Filesystem != provision.Raw {
+		c.t.Errorf("the snapshot is recorded as %q", s.Filesystem)
+	}
+	for n, source := range map[int]provision.Source{2: ofSnapshot(1), 3: ofVolume(1)} {
+		v := c.copied(n, units, source)
+		c.format(c.t, n, provision.Raw)
+		if again := c.copied(n, units, source); again != v || v.Filesystem != provision.Raw {
+			c.t.Errorf("the copy of %+v is %+v, and asked for again %+v", source, v, again)
+		}
+		_, err := c.Provisioner.Format(c.t.Context(), provision.FormatRequest{ID: v.ID, Filesystem: provision.Ext4})
+		wantError(c.t, err, provision.ErrConflict)
+		c.made(c.t, n, 0)
+		c.holdsText(v, "theirs")
+	}
+}
+
+func copyBecomesRaw(_ *testing.T, c copies) {
+	if c.Filesystem != "" {
+		return // it is no block device
+	}
+	c.create(c.t, 1, units)
+	c.take(1, 1)
+	c.format(c.t, 1, provision.Raw)
+	v := c.copied(2, units, ofSnapshot(1))
+	if v.Filesystem != "" {
+		c.t.Errorf("the copy of a blank volume is recorded as %q", v.Filesystem)
+	}
+	c.format(c.t, 2, provision.Raw)
+	v.Filesystem = provision.Raw
+	if again := c.copied(2, units, ofSnapshot(1)); again != v {
+		c.t.Errorf("asked for again: %+v; want %+v", again, v)
+	}
+}
+
 func copyKeepsBlankness(_ *testing.T, c copies) {
 	c.create(c.t, 1, units)
 	c.take(1, 1)

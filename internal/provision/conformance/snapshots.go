@@ -17,6 +17,8 @@ func RunSnapshots(t *testing.T, start func(*testing.T) Harness) {
 		"a copy may be larger and never smaller":                             copyGrows,
 		"a copy bears the filesystem of its source and is not formatted":     copyKeepsFilesystem,
 		"a snapshot of a blank volume is blank":                              copyKeepsBlankness,
+		"a copy of a raw volume is raw, and is never formatted":              copyKeepsRaw,
+		"a copy of a blank volume is given to a pod like any other":          copyBecomesRaw,
 		"a copy is in the pool of its source":                                copyStaysInPool,
 		"a snapshot repeated is the same snapshot":                           repeatsSnapshot,
 		"a snapshot of another volume under the same id is a conflict":       snapshotConflicts,

@@ -25,6 +25,7 @@ func RunWhole(t *testing.T, start func(*testing.T) Harness) {
 		"another filesystem on a formatted volume is a conflict":    formatConflict,
 		"many format requests at once make one filesystem":          formatAtOnce,
 		"an unreadable signature does not make a volume blank":      formatsByRecord,
+		"a block device is recorded as given, and nothing made":     recordsWhatIsGivenRaw,
 		"a volume made again after delete is blank":                 blankAfterDelete,
 		"a path that leads to another volume is not believed":       misledWhole,
 		"delete is done when it returns and can be repeated":        deletesWhole,

@@ -14,7 +14,7 @@
 // # What is on a disk
 //
 // A volume is the one partition of a GUID partition table. The partition's name is the
-// volume's id, and its type is the volume's state: blank, ext4, xfs, or being wiped.
+// volume's id, and its type is the volume's state: blank, ext4, xfs, raw, or being wiped.
 // A table is five blocks (package gpt), each written whole or not at all, each on the
 // disk before the next:
 //

@@ -34,8 +34,10 @@ func (p *Provisioner) formatLocked(ctx context.Context, r provision.FormatReques
 	if err := p.confirm(v); err != nil {
 		return provision.Volume{}, err
 	}
-	if err := p.config.Mkfs(ctx, v, r.Filesystem, r.Options); err != nil {
-		return provision.Volume{}, fmt.Errorf("making %s on volume %s: %w", r.Filesystem, v.ID, err)
+	if r.Makes() {
+		if err := p.config.Mkfs(ctx, v, r.Filesystem, r.Options); err != nil {
+			return provision.Volume{}, fmt.Errorf("making %s on volume %s: %w", r.Filesystem, v.ID, err)
+		}
 	}
 	if err := p.record(ctx, v, status(r.Filesystem)); err != nil {
 		return provision.Volume{}, fmt.Errorf("recording %s on volume %s: %w", r.Filesystem, v.ID, err)

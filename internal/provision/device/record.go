@@ -16,6 +16,7 @@ const (
 	blank  status = ""
 	ext4   status = provision.Ext4
 	xfs    status = provision.XFS
+	raw    status = provision.Raw
 	wiping status = "wiping"
 )
 
@@ -36,6 +37,7 @@ var types = map[status]gpt.GUID{
 	blank:  guid("919EAEF5-12AB-4786-B5C4-26615E4068CE"),
 	ext4:   guid("2230E761-4589-48CF-84B1-52507B7D1F47"),
 	xfs:    guid("BF125327-6563-4299-97DE-9BB2D5C8D955"),
+	raw:    guid("3ED484A0-B10D-4B82-A54E-6DB15455F07B"),
 	wiping: guid("42E28BA5-B68B-45D6-B6D4-E7D7EC7FA8BB"),
 }
 

@@ -5,7 +5,7 @@
 //
 // A volume's identity is kept with the volume: the logical volume bears the
 // volume's id as its name and in a tag, and a second tag records the filesystem once
-// one was made. Every other logical volume is foreign: counted, never touched. That
+// one was made, or that a pod was given the device. Every other logical volume is foreign: counted, never touched. That
 // holds for thin pools themselves, which administrators repair, and make and grow unless
 // Berth does. Names are the group's: a thick and a thin volume of one group cannot share
 // one.

@@ -112,7 +112,7 @@ func (g *group) planRecord(id, filesystem string) (done bool, size int64, err er
 		return false, 0, err
 	}
 	if v.filesystem != "" && v.filesystem != filesystem {
-		return false, 0, fmt.Errorf("%w: volume %s is recorded as formatted with %s", provision.ErrConflict, id, v.filesystem)
+		return false, 0, fmt.Errorf("%w: volume %s is recorded as %s", provision.ErrConflict, id, v.filesystem)
 	}
 	return v.filesystem == filesystem, v.size, nil
 }

@@ -87,7 +87,7 @@ func (p *Provisioner) Format(ctx context.Context, r provision.FormatRequest) (pr
 				return keep, err
 			}
 			v.Filesystem = r.Filesystem
-			if r.Filesystem != provision.Dataset {
+			if r.Makes() {
 				p.disks.formats[r.ID]++ // under the disks' lock
 			}
 			return v, nil

@@ -37,7 +37,7 @@ func (p *Provisioner) formatLocked(ctx context.Context, r provision.FormatReques
 	if err != nil {
 		return provision.Volume{}, err
 	}
-	if r.Filesystem != provision.Dataset {
+	if r.Makes() {
 		if err := p.config.Mkfs(ctx, v, r.Filesystem, r.Options); err != nil {
 			return provision.Volume{}, fmt.Errorf("making %s on volume %s: %w", r.Filesystem, v.ID, err)
 		}
@@ -60,7 +60,7 @@ func (p *Provisioner) planRecord(z *zpool, r provision.FormatRequest) ([]step, e
 	case d.filesystem == r.Filesystem:
 		return nil, nil
 	case d.filesystem != "":
-		return nil, fmt.Errorf("%w: volume %s is recorded as formatted with %s", provision.ErrConflict, r.ID, d.filesystem)
+		return nil, fmt.Errorf("%w: volume %s is recorded as %s", provision.ErrConflict, r.ID, d.filesystem)
 	}
 	return []step{{
 		command: p.config.recordCommand(name, r.Filesystem),
