@@ -20,8 +20,9 @@
 // All changes of a package are compiled into one test binary, each behind a number, and
 // the binary is run once for each, with its number in the environment. Linking one binary
 // for each change would take most of the time on two processors. The files are changed by
-// go's -overlay: no source in the tree is written. A first run without a change tells how
-// long the tests take and which changes they get to; the others live without being run.
+// go's -overlay: no source in the tree is written, and rapid is told to note no failures there.
+// A first run without a change tells how long the tests take and which changes those of each
+// package get to; they alone are run with it, and a change that none gets to lives.
 //
 // gremlins, by its documentation, changes operators and is slow on large modules. It knows
 // no precondition, lock or cache.

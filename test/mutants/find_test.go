@@ -112,6 +112,66 @@ func TestWhatNoTestNoticesLives(t *testing.T) {
 	}
 }
 
+const tests2 = `package broken
+
+import (
+	"testing"
+
+	"pgregory.net/rapid"
+)
+
+func TestWhateverIsHeldStays(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		kept = []string{"data"}
+		held, open := rapid.Bool().Draw(t, "held"), rapid.Bool().Draw(t, "open")
+		if err := remove("v", held, open); (err == nil) == (held || open) || (kept == nil) != (err == nil) {
+			t.Fatal(err)
+		}
+	})
+}
+`
+
+func TestWhatFailsAtRandomIsNotNotedInTheTree(t *testing.T) {
+	sums, err := os.ReadFile("../../go.sum")
+	if err != nil {
+		t.Fatal(err)
+	}
+	wanted, err := output(t.Context(), "go", "list", "-m", "-f", "{{.Path}} {{.Version}}", "pgregory.net/rapid")
+	if err != nil {
+		t.Fatal(err)
+	}
+	at := put(t)
+	for name, text := range map[string]string{
+		"go.mod": module + "\nrequire " + string(wanted), "go.sum": string(sums), "internal/broken/random_test.go": tests2,
+	} {
+		if err := os.WriteFile(name, []byte(text), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	code, err := load(t.Context(), at)
+	if err != nil {
+		t.Fatal(err)
+	}
+	all := code.mutants()
+	tests, err := build(t.Context(), code, all)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer tests.remove()
+	lived, err := tests.run(t.Context(), options{jobs: 2, out: &strings.Builder{}}, all)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, m := range lived {
+		if m.text == "open" {
+			t.Errorf("%s lives: nothing failed at random", m.key())
+		}
+	}
+	if left, err := filepath.Glob("internal/broken/testdata/*/*"); err != nil || left != nil {
+		t.Errorf("the tree was written: %v, %v", left, err)
+	}
+}
+
 func TestAListOfSurvivorsGivesReasons(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "survivors.txt")
 	for text, want := range map[string]string{

@@ -4,9 +4,11 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"strconv"
 	"sync"
 	"time"
@@ -22,25 +24,44 @@ type tests struct {
 }
 
 // suite is the tests of one package.
-type suite struct{ dir, binary string }
+type suite struct {
+	dir, binary string
+	flags       []string
+	// reached are the numbers of the changes that its tests get to.
+	reached map[string]bool
+}
+
+// reach runs the tests without a change: they are to pass. It returns all that they get to.
+func (t *tests) reach(ctx context.Context) (map[string]bool, error) {
+	all := map[string]bool{}
+	notes := filepath.Join(t.dir, "reached")
+	for i := range t.suites {
+		s := &t.suites[i]
+		if err := os.WriteFile(notes, nil, 0o600); err != nil {
+			return nil, err
+		}
+		if out, err := s.try(ctx, 30*time.Minute, "BERTH_MUTANTS_REACHED="+notes); err != nil {
+			return nil, fmt.Errorf("the tests fail without a change: %w\n%s", err, out)
+		}
+		text, err := os.ReadFile(notes)
+		if err != nil {
+			return nil, err
+		}
+		s.reached = numbers(string(text))
+		maps.Copy(all, s.reached)
+	}
+	return all, nil
+}
 
 // run tries the changes, and returns those that lived.
 func (t *tests) run(ctx context.Context, o options, chosen []*mutant) ([]*mutant, error) {
-	notes := filepath.Join(t.dir, "reached")
-	if err := os.WriteFile(notes, nil, 0o600); err != nil {
-		return nil, err
-	}
 	began := time.Now()
-	if out, err := t.try(ctx, 30*time.Minute, "BERTH_MUTANTS_REACHED="+notes); err != nil {
-		return nil, fmt.Errorf("the tests fail without a change: %w\n%s", err, out)
-	}
-	took := time.Since(began)
-	text, err := os.ReadFile(notes)
+	reached, err := t.reach(ctx)
 	if err != nil {
 		return nil, err
 	}
-	reached := numbers(string(text))
-	fmt.Fprintf(o.out, "%s: the tests take %s and get to %d places\n", t.code.target.dir, took.Round(time.Millisecond), len(reached))
+	took := time.Since(began)
+	fmt.Fprintf(o.out, "%s: the tests take %s and get to %d places\n", t.target.dir, took.Round(time.Millisecond), len(reached))
 
 	var mu sync.Mutex
 	var lived []*mutant
@@ -73,33 +94,35 @@ func (t *tests) run(ctx context.Context, o options, chosen []*mutant) ([]*mutant
 	return lived, group.Wait()
 }
 
-// survives is whether the tests pass in spite of a change. Tests that hang have noticed it.
+// survives is whether the tests that get to a change pass in spite of it. Tests that hang
+// have noticed it.
 func (t *tests) survives(ctx context.Context, m *mutant, limit time.Duration) (bool, error) {
-	_, err := t.try(ctx, limit, "BERTH_MUTANT="+strconv.Itoa(m.number))
-	var failed *exec.ExitError
-	switch {
-	case ctx.Err() != nil:
-		return false, context.Cause(ctx)
-	case err == nil:
-		return true, nil
-	case errors.As(err, &failed) || errors.Is(err, exec.ErrWaitDelay):
-		return false, nil
-	}
-	return false, err
-}
-
-// try runs one suite after the other until one fails.
-func (t *tests) try(ctx context.Context, limit time.Duration, environment string) (out []byte, err error) {
-	ctx, cancel := context.WithTimeout(ctx, limit+10*time.Second)
-	defer cancel()
+	number := strconv.Itoa(m.number)
 	for _, s := range t.suites {
-		command := exec.CommandContext(ctx, s.binary, "-test.failfast", "-test.short", "-test.timeout", limit.String())
-		command.Dir = s.dir
-		command.Env = append(os.Environ(), environment)
-		command.WaitDelay = time.Second
-		if out, err := command.CombinedOutput(); err != nil {
-			return out, err
+		if !s.reached[number] {
+			continue
+		}
+		_, err := s.try(ctx, limit, "BERTH_MUTANT="+number)
+		var failed *exec.ExitError
+		switch {
+		case ctx.Err() != nil:
+			return false, context.Cause(ctx)
+		case errors.As(err, &failed) || errors.Is(err, exec.ErrWaitDelay):
+			return false, nil
+		case err != nil:
+			return false, err
 		}
 	}
-	return nil, nil
+	return true, nil
+}
+
+// try runs the tests.
+func (s *suite) try(ctx context.Context, limit time.Duration, environment string) (out []byte, err error) {
+	ctx, cancel := context.WithTimeout(ctx, limit+10*time.Second)
+	defer cancel()
+	command := exec.CommandContext(ctx, s.binary, slices.Concat(s.flags, []string{"-test.failfast", "-test.short", "-test.timeout", limit.String()})...)
+	command.Dir = s.dir
+	command.Env = append(os.Environ(), environment)
+	command.WaitDelay = time.Second
+	return command.CombinedOutput()
 }
