@@ -178,8 +178,11 @@ func TestALaterAttemptGoesOnBehindWhatLasts(t *testing.T) {
 			if r.Done, err = attempt(t, d, tc.how, r, 2); !errors.Is(err, context.Canceled) || r.Done != tc.lasts {
 				t.Fatalf("%d bytes last, %v", r.Done, err)
 			}
-			if _, err = attempt(t, d, tc.how, r, 9); err != nil {
+			if r.Done, err = attempt(t, d, tc.how, r, 9); err != nil {
 				t.Fatal(err)
+			}
+			if r.Done == size {
+				t.Error("a record says that the whole of it is wiped: one that stays behind would spare the next from it")
 			}
 			if d.discards != tc.discards || d.overwrites != tc.overwrites {
 				t.Errorf("discarded %d times and overwrote %d times", d.discards, d.overwrites)
