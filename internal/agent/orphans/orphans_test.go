@@ -23,6 +23,7 @@ func TestOnlyChangesAreTold(t *testing.T) {
 		{func() bool { return s.Add("a", lost) }, 1},
 		{func() bool { return s.Add("a", found) }, 2},
 		{func() bool { s.Forget("b"); return false }, 2},
+		{func() bool { s.Inherit(nil); return false }, 2},
 		{func() bool { s.Add("b", lost); s.Forget("a"); return false }, 4},
 	} {
 		before := told

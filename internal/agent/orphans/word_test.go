@@ -1,0 +1,96 @@
+package orphans
+
+import (
+	"context"
+	"errors"
+	"testing"
+	"time"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	testingclock "k8s.io/utils/clock/testing"
+
+	"berth.dev/berth/api/v1alpha1"
+)
+
+func TestNobodyWaitsForLostDataThatWasNamedSinceItsObjectIsBeingDeleted(t *testing.T) {
+	for name, tc := range map[string]struct {
+		word func(*v1alpha1.ForgottenOrphan)
+		now  int64
+		want bool
+	}{
+		"it is named":                         {word: func(*v1alpha1.ForgottenOrphan) {}, now: said, want: true},
+		"it was named a day ago":              {word: func(*v1alpha1.ForgottenOrphan) {}, now: said + 86400, want: true},
+		"it was named more than a day ago":    {word: func(*v1alpha1.ForgottenOrphan) {}, now: said + 86401},
+		"it was named by a clock far ahead":   {word: func(*v1alpha1.ForgottenOrphan) {}, now: said - 86401},
+		"another is named":                    {word: func(f *v1alpha1.ForgottenOrphan) { f.Name = "pvc-2" }, now: said},
+		"it is named in another pool":         {word: func(f *v1alpha1.ForgottenOrphan) { f.Pool = "vg1" }, now: said},
+		"it was named in an earlier deletion": {word: func(f *v1alpha1.ForgottenOrphan) { f.Since = metav1.Unix(999, 0) }, now: said},
+	} {
+		t.Run(name, func(t *testing.T) {
+			l := Lost{Name: "pvc-1", Pool: "vg0", Deleted: metav1.NewTime(since)}
+			if got := Waived(node(named(tc.word)), l, time.Unix(tc.now, 0)); got != tc.want {
+				t.Errorf("waived: %v", got)
+			}
+		})
+	}
+}
+
+func TestTheAPIServerHasTheLastWordOnLostDataToo(t *testing.T) {
+	away := errors.New("connection refused")
+	for name, tc := range map[string]struct {
+		watched, live         *v1alpha1.StorageNode
+		watchFails, liveFails error
+		want                  bool
+	}{
+		"both say that nobody waits":  {watched: node(named()), live: node(named()), want: true},
+		"it was taken back":           {watched: node(named()), live: node()},
+		"the watch has not got it":    {watched: node(), live: node(named())},
+		"the API server is away":      {watched: node(named()), liveFails: away},
+		"the watch cannot be read":    {live: node(named()), watchFails: away},
+		"neither has a StorageNode":   {},
+		"the StorageNode is gone":     {watched: node(named())},
+		"it is kept and nobody asked": {watched: node()},
+	} {
+		t.Run(name, func(t *testing.T) {
+			w := Word{Node: "n1", Watched: says(t, tc.watched, tc.watchFails), Live: says(t, tc.live, tc.liveFails),
+				Clock: testingclock.NewFakePassiveClock(time.Unix(said, 0))}
+			got, err := w.Waived(t.Context(), Lost{Name: "pvc-1", Pool: "vg0", Deleted: metav1.NewTime(since)})
+			if got != tc.want || errors.Is(err, away) != (tc.watchFails != nil || tc.liveFails != nil) {
+				t.Errorf("%v, %v", got, err)
+			}
+			if verdict, err := w.On(t.Context(), record); verdict.Delete != tc.want || errors.Is(err, away) != (tc.watchFails != nil || tc.liveFails != nil) {
+				t.Errorf("%+v, %v", verdict, err)
+			}
+		})
+	}
+}
+
+func TestWhyAWordWasNotHeededIsSaidOfTheOrphan(t *testing.T) {
+	for reason, want := range map[string]string{ReasonKept: "no object", ReasonChanged: "not heeded", ReasonStale: "not heeded"} {
+		t.Run(reason, func(t *testing.T) {
+			var s Set
+			result, err := s.Settle(t.Context(), Case{Record: record, What: "volume", Node: "n1", Message: "no object",
+				Word: func(context.Context, Record) (Verdict, error) {
+					return Verdict{Reason: reason, Message: "not heeded", Again: time.Hour}, nil
+				},
+				Object: func(context.Context) error { return apierrors.NewNotFound(v1alpha1.Resource("volumes"), "pvc-1") },
+				Delete: func(context.Context) error { t.Error("it was deleted"); return nil },
+			})
+			if err != nil || result.RequeueAfter != time.Hour || s.All()["pvc-1"].Message != want {
+				t.Errorf("%+v, %v, %v", result, err, s.All())
+			}
+		})
+	}
+}
+
+func TestASnapshotBesideOthersIsFoundInTheReport(t *testing.T) {
+	n := node(named(func(f *v1alpha1.ForgottenOrphan) { f.Name = "snap-1" }))
+	items := n.Status.Pools[0].Inventory
+	n.Status.Pools[0].Inventory = []v1alpha1.InventoryItem{{Volume: "pvc-2"}, {Snapshot: "snap-1", Orphan: items[0].Orphan}}
+	r := record
+	r.Name = "snap-1"
+	if got := Judge(n, r, 0, time.Unix(said, 0)); !got.Delete {
+		t.Errorf("%+v", got)
+	}
+}
