@@ -8,6 +8,7 @@ import (
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
+	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/types"
@@ -142,12 +143,17 @@ func contentFor(t *testing.T, handle string, field ...string) *unstructured.Unst
 
 func TestASnapshotIsReachedByOneVolumeSnapshotAtMost(t *testing.T) {
 	as := types.NamespacedName{Namespace: "shop", Name: "nightly"}
+	contentOfAnother := contentFor(t, photo, "status", "snapshotHandle")
+	if err := unstructured.SetNestedField(contentOfAnother.Object, "another.example.org", "spec", "driver"); err != nil {
+		t.Fatal(err)
+	}
 	for name, tc := range map[string]struct {
 		content *unstructured.Unstructured
 		refused bool
 	}{
 		"nothing refers to it":          {},
 		"another snapshot's content":    {content: contentFor(t, "snap-x", "status", "snapshotHandle")},
+		"another driver's content":      {content: contentOfAnother},
 		"its content was made by taker": {content: contentFor(t, photo, "status", "snapshotHandle"), refused: true},
 		"its content was made by hand":  {content: contentFor(t, photo, "spec", "source", "snapshotHandle"), refused: true},
 	} {
@@ -165,5 +171,17 @@ func TestASnapshotIsReachedByOneVolumeSnapshotAtMost(t *testing.T) {
 				t.Errorf("forgetting it: %v", err)
 			}
 		})
+	}
+}
+
+func TestAClusterWithoutTheSnapshotAPIHasNothingThatRefersToASnapshot(t *testing.T) {
+	c := cluster(t, interceptor.Funcs{List: func(ctx context.Context, c client.WithWatch, list client.ObjectList, opts ...client.ListOption) error {
+		if _, ok := list.(*unstructured.UnstructuredList); ok {
+			return &meta.NoKindMatchError{}
+		}
+		return c.List(ctx, list, opts...)
+	}}, node(orphaned(photo, from(lost))))
+	if _, err := Forget(t.Context(), c, "n1", photo, since.Time); err != nil {
+		t.Error(err)
 	}
 }

@@ -151,3 +151,30 @@ func TestThePersistentVolumeRetainsAndIsKeptForItsClaim(t *testing.T) {
 		t.Error(diff)
 	}
 }
+
+func TestThePersistentVolumeIsOfTheStorageClassThatIsNamedOrOfTheClaims(t *testing.T) {
+	ref := &corev1.ObjectReference{Namespace: "shop", Name: "db"}
+	slow := claimed(first, "")
+	slow.Spec.StorageClassName = new("slow")
+	for name, tc := range map[string]struct {
+		objects []client.Object
+		claim   *corev1.ObjectReference
+		named   string
+		want    string
+	}{
+		"named, without a claim":     {named: "fast", want: "fast"},
+		"named, and the claim's too": {objects: []client.Object{slow}, claim: ref, named: "fast", want: "fast"},
+		"the claim's":                {objects: []client.Object{slow}, claim: ref, want: "slow"},
+		"a claim without a class":    {objects: []client.Object{claimed(first, "")}, claim: ref},
+		"a claim that is not there":  {claim: ref},
+		"neither":                    {},
+	} {
+		t.Run(name, func(t *testing.T) {
+			c := cluster(t, interceptor.Funcs{}, append(tc.objects, node(orphaned(lost)))...)
+			done, err := Adopt(t.Context(), c, Adoption{Node: "n1", Name: lost, StorageClass: tc.named, Claim: tc.claim})
+			if err != nil || done.PersistentVolume.Spec.StorageClassName != tc.want {
+				t.Errorf("%+v, %v", done.PersistentVolume, err)
+			}
+		})
+	}
+}

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/google/go-cmp/cmp"
+	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -29,6 +30,15 @@ func named(t *testing.T, c client.Client) (names []string) {
 	return names
 }
 
+func called(name string, pv *corev1.PersistentVolume) *corev1.PersistentVolume {
+	pv.Name = name
+	return pv
+}
+
+func foreign(pv *corev1.PersistentVolume) { pv.Spec.CSI.Driver = "another.example.org" }
+
+func local(pv *corev1.PersistentVolume) { pv.Spec.CSI = nil }
+
 func TestForget(t *testing.T) {
 	notPlaced := func(o *v1alpha1.Orphan) { o.Reason = v1alpha1.OrphanNotPlaced }
 	twice := node(orphaned(lost))
@@ -39,11 +49,17 @@ func TestForget(t *testing.T) {
 		want    []string // that the node is to forget
 		refusal string
 	}{
-		"a volume":                    {objects: []client.Object{node(orphaned(lost))}, want: []string{lost}},
-		"a snapshot":                  {objects: []client.Object{node(orphaned(photo))}, name: photo, want: []string{photo}},
-		"a volume beside others":      {objects: []client.Object{forgetting(node(orphaned(lost), orphaned(other)), other)}, want: []string{other, lost}},
-		"it again":                    {objects: []client.Object{forgetting(node(orphaned(lost)), lost)}, want: []string{lost}},
-		"what was done is cleared":    {objects: []client.Object{forgetting(node(orphaned(lost)), other)}, want: []string{lost}},
+		"a volume":                                      {objects: []client.Object{node(orphaned(lost))}, want: []string{lost}},
+		"a snapshot":                                    {objects: []client.Object{node(orphaned(photo))}, name: photo, want: []string{photo}},
+		"a volume beside others":                        {objects: []client.Object{forgetting(node(orphaned(lost), orphaned(other)), other)}, want: []string{other, lost}},
+		"it again":                                      {objects: []client.Object{forgetting(node(orphaned(lost)), lost)}, want: []string{lost}},
+		"what was done is cleared":                      {objects: []client.Object{forgetting(node(orphaned(lost)), other)}, want: []string{lost}},
+		"one beside it that nobody named":               {objects: []client.Object{node(orphaned(lost), orphaned(other))}, want: []string{lost}},
+		"one beside it that has an object again":        {objects: []client.Object{forgetting(node(orphaned(lost), v1alpha1.InventoryItem{Volume: other}), other)}, want: []string{lost}},
+		"one that no object knew of, and none is there": {objects: []client.Object{node(orphaned(lost, notPlaced))}, want: []string{lost}},
+		"a snapshot's object is there again":            {objects: []client.Object{node(orphaned(photo)), photoOf("n1")}, name: photo, refusal: "there is an object " + photo + " again"},
+		"PersistentVolumes of others are there": {objects: []client.Object{node(orphaned(lost)), called("a", exported(other)), called("b", exported(lost, foreign)), called("c", exported(lost, local))},
+			want: []string{lost}},
 		"no node":                     {refusal: "node n1 does not report"},
 		"no orphan":                   {objects: []client.Object{node()}, refusal: "node n1 reports no orphan " + lost},
 		"an orphan in two pools":      {objects: []client.Object{twice}, refusal: "in pools vg0 and vg1"},

@@ -24,6 +24,13 @@ func ruin(t *testing.T, more ...client.Object) client.Client {
 	return cluster(t, interceptor.Funcs{}, append(more, deleted, picture, volume(other, "n2"))...)
 }
 
+func TestWhatANodeOnlyReportedIsOfItToo(t *testing.T) {
+	c := cluster(t, interceptor.Funcs{}, withEntries(volume(lost), v1alpha1.ReplicaStatus{Node: "n1"}), volume(other))
+	if found, err := Remnants(t.Context(), c, "n1"); err != nil || len(found) != 1 || found[0].Name != lost {
+		t.Errorf("%+v, %v", found, err)
+	}
+}
+
 // saidOf are the words on an object.
 func saidOf(t *testing.T, c client.Client, o client.Object, name string) []string {
 	t.Helper()

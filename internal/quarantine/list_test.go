@@ -29,7 +29,7 @@ func saying(state v1alpha1.ReplicaState, reason string) v1alpha1.Volume {
 	v.Status.Replicas = []v1alpha1.ReplicaStatus{{Node: "n1", Pool: "vg0", State: state, Reason: reason}}
 	at := metav1.Unix(2000, 0)
 	v.ManagedFields = []metav1.ManagedFieldsEntry{
-		{Manager: "agent-n2", Subresource: "status", Time: &since}, {Manager: "agent-n1", Subresource: "status", Time: &at}}
+		{Manager: "agent-n2", Subresource: "status", Time: &since}, {Manager: "agent-n1", Time: &since}, {Manager: "agent-n1", Subresource: "status", Time: &at}}
 	return *v
 }
 
@@ -38,6 +38,27 @@ func photographed(state v1alpha1.SnapshotState, reason string) v1alpha1.Snapshot
 	size := resource.MustParse("2Gi")
 	s.Spec.Replicas = []v1alpha1.ReplicaSpec{{Node: "n1", Pool: "vg0"}}
 	s.Status.Replicas = []v1alpha1.SnapshotReplica{{Node: "n1", State: state, Reason: reason, RestoreSize: &size}}
+	return s
+}
+
+// moved is a node whose pool has another name now.
+func moved(n *v1alpha1.StorageNode) *v1alpha1.StorageNode {
+	n.Status.Pools[0].Name = "vg1"
+	return n
+}
+
+func madeBefore(v v1alpha1.Volume) v1alpha1.Volume {
+	v.Status.Replicas[0].Capacity = new(resource.MustParse("1Gi"))
+	return v
+}
+
+func takenBefore(s v1alpha1.Snapshot) v1alpha1.Snapshot {
+	s.Status.Replicas[0].Taken = &since
+	return s
+}
+
+func ofUnknownSize(s v1alpha1.Snapshot) v1alpha1.Snapshot {
+	s.Status.Replicas[0].RestoreSize = nil
 	return s
 }
 
@@ -60,6 +81,38 @@ func TestFind(t *testing.T) {
 		"data that was to go when it was another": {
 			nodes: []v1alpha1.StorageNode{*forgetting(node(orphaned(lost, func(o *v1alpha1.Orphan) { o.Since = metav1.Unix(1001, 0) })), lost)},
 			want:  []string{"n1/vg0 " + lost + " 1Gi lacks Object: NoObject since 1001"}},
+		"data that was to go when it was larger": {
+			nodes: []v1alpha1.StorageNode{*forgetting(node(orphaned(lost, func(o *v1alpha1.Orphan) { o.Size = resource.MustParse("2Gi") })), lost)},
+			want:  []string{"n1/vg0 " + lost + " 2Gi lacks Object: NoObject since 1000"}},
+		"data that was to go in another pool": {
+			nodes: []v1alpha1.StorageNode{*moved(forgetting(node(orphaned(lost)), lost))},
+			want:  []string{"n1/vg1 " + lost + " 1Gi lacks Object: NoObject since 1000"}},
+		"a volume that is copied, whose node is gone": {
+			volumes: []v1alpha1.Volume{saying(v1alpha1.ReplicaCopying, "Copying")}, want: []string{"n1/vg0 " + lost + " 1Gi lacks Data: NodeGone"}},
+		"a volume whose data was missing, whose node is gone": {
+			volumes: []v1alpha1.Volume{saying(v1alpha1.ReplicaFailed, "DeviceMissing")}, want: []string{"n1/vg0 " + lost + " 1Gi lacks Data: NodeGone"}},
+		"a volume whose pool is missing": {
+			nodes: []v1alpha1.StorageNode{*node()}, volumes: []v1alpha1.Volume{madeBefore(saying(v1alpha1.ReplicaFailed, "PoolMissing"))},
+			want: []string{"n1/vg0 " + lost + " 1Gi lacks Data: PoolMissing since 2000"}},
+		"a volume that was never made, whose pool is missing": {
+			nodes: []v1alpha1.StorageNode{*node()}, volumes: []v1alpha1.Volume{saying(v1alpha1.ReplicaFailed, "PoolMissing")}},
+		"a volume that is there again": {
+			nodes: []v1alpha1.StorageNode{*node()}, volumes: []v1alpha1.Volume{saying(v1alpha1.ReplicaReady, "DeviceMissing")}},
+		"a snapshot that is copied, whose node is gone": {
+			snapshots: []v1alpha1.Snapshot{photographed(v1alpha1.SnapshotCopying, "Copying")}, want: []string{"n1/vg0 " + photo + " 2Gi lacks Data: NodeGone"}},
+		"a snapshot whose pool is missing": {
+			nodes: []v1alpha1.StorageNode{*node()}, snapshots: []v1alpha1.Snapshot{takenBefore(photographed(v1alpha1.SnapshotFailed, "PoolMissing"))},
+			want: []string{"n1/vg0 " + photo + " 2Gi lacks Data: PoolMissing"}},
+		"a snapshot that was never taken, whose pool is missing": {
+			nodes: []v1alpha1.StorageNode{*node()}, snapshots: []v1alpha1.Snapshot{photographed(v1alpha1.SnapshotFailed, "PoolMissing")}},
+		"a snapshot that could not be taken": {
+			nodes: []v1alpha1.StorageNode{*node()}, snapshots: []v1alpha1.Snapshot{takenBefore(photographed(v1alpha1.SnapshotFailed, "NoSpace"))}},
+		"a snapshot that is there again": {
+			nodes: []v1alpha1.StorageNode{*node()}, snapshots: []v1alpha1.Snapshot{photographed(v1alpha1.SnapshotReady, "DeviceMissing")}},
+		"a snapshot that no node has reported": {nodes: []v1alpha1.StorageNode{*node()}, snapshots: []v1alpha1.Snapshot{*photoOf("n1")}},
+		"a snapshot of unknown size whose data is missing": {
+			nodes: []v1alpha1.StorageNode{*node()}, snapshots: []v1alpha1.Snapshot{ofUnknownSize(photographed(v1alpha1.SnapshotFailed, "DeviceMissing"))},
+			want: []string{"n1/vg0 " + photo + " 0 lacks Data: DeviceMissing"}},
 		"an inventory of what is no orphan": {nodes: []v1alpha1.StorageNode{*node(kept)}},
 		"a volume that is there":            {nodes: []v1alpha1.StorageNode{*node()}, volumes: []v1alpha1.Volume{saying(v1alpha1.ReplicaReady, "Carved")}},
 		"a volume that found no room":       {nodes: []v1alpha1.StorageNode{*node()}, volumes: []v1alpha1.Volume{saying(v1alpha1.ReplicaFailed, "NoSpace")}},

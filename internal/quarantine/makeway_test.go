@@ -27,6 +27,8 @@ func TestAVolumeThatNobodyHasDataByMakesWayForTheData(t *testing.T) {
 	blank := v1alpha1.ReplicaStatus{Node: "n2", State: v1alpha1.ReplicaReady, Ready: true, Capacity: new(resource.MustParse("1Gi"))}
 	refused := v1alpha1.ReplicaStatus{Node: "n2", State: v1alpha1.ReplicaFailed, Reason: v1alpha1.ReasonNoSpace}
 	conflict := v1alpha1.ReplicaStatus{Node: "n1", State: v1alpha1.ReplicaFailed, Reason: v1alpha1.ReasonConflict}
+	noRoom, settled := conflict, conflict
+	noRoom.Reason, settled.State = v1alpha1.ReasonNoSpace, v1alpha1.ReplicaReady
 	found := blank
 	found.Reason = v1alpha1.ReasonFound
 	adopted := volume(lost, "n2")
@@ -44,6 +46,9 @@ func TestAVolumeThatNobodyHasDataByMakesWayForTheData(t *testing.T) {
 		"another node has found data of the name":  {volume: withEntries(marked(volume(lost, "n2")), found), stays: true},
 		"it is on no node, and one had data by it": {volume: withEntries(volume(lost), blank), stays: true},
 		"it was adopted on another node":           {volume: withEntries(adopted), stays: true},
+		"one of two nodes had data by it":          {volume: withEntries(volume(lost), blank, refused), stays: true},
+		"the node has no room for it":              {volume: withEntries(volume(lost, "n1"), noRoom), stays: true},
+		"the node has it, after a conflict":        {volume: withEntries(volume(lost, "n1"), settled), stays: true},
 	} {
 		t.Run(name, func(t *testing.T) {
 			c := cluster(t, interceptor.Funcs{}, node(orphaned(lost)), tc.volume)
@@ -65,12 +70,22 @@ func TestAVolumeThatNobodyHasDataByMakesWayForTheData(t *testing.T) {
 	}
 }
 
+func TestAVolumeThatAnotherNodeHasDataByDoesNotMakeWay(t *testing.T) {
+	v := withEntries(volume(lost, "n1", "n2"), v1alpha1.ReplicaStatus{Node: "n1", State: v1alpha1.ReplicaFailed, Reason: v1alpha1.ReasonConflict},
+		v1alpha1.ReplicaStatus{Node: "n2", State: v1alpha1.ReplicaReady, Capacity: new(resource.MustParse("1Gi"))})
+	c := cluster(t, interceptor.Funcs{}, node(orphaned(lost)), exported(lost), v)
+	if done, err := Adopt(t.Context(), c, Adoption{Node: "n1", Name: lost}); err != nil || done.NewVolume || done.Volume.UID != "older" {
+		t.Errorf("%+v, %v", done, err)
+	}
+}
+
 func TestADataLostWithItsPoolIsForgottenOnlyWhenItsObjectIsBeingDeleted(t *testing.T) {
 	waiting := v1alpha1.ReplicaStatus{Node: "n1", Pool: "vg0", State: v1alpha1.ReplicaFailed, Reason: v1alpha1.ReasonPoolMissing, Capacity: new(resource.MustParse("1Gi"))}
 	never := waiting
 	never.Capacity = nil
-	there := waiting
+	there, broken, copying := waiting, waiting, waiting
 	there.State, there.Reason = v1alpha1.ReplicaReady, v1alpha1.ReasonCarved
+	broken.Reason, copying.State = v1alpha1.ReasonDeviceMissing, v1alpha1.ReplicaCopying
 	for name, tc := range map[string]struct {
 		entry    v1alpha1.ReplicaStatus
 		deleting bool
@@ -80,6 +95,8 @@ func TestADataLostWithItsPoolIsForgottenOnlyWhenItsObjectIsBeingDeleted(t *testi
 		"nobody deletes it":                   {entry: waiting},
 		"it was never there":                  {entry: never, deleting: true},
 		"it is there":                         {entry: there, deleting: true},
+		"its pool is there, and it is not":    {entry: broken, deleting: true},
+		"it is being made":                    {entry: copying, deleting: true},
 		"it waits for a pool of another node": {entry: func(e v1alpha1.ReplicaStatus) v1alpha1.ReplicaStatus { e.Node = "n2"; return e }(waiting), deleting: true},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -101,6 +118,36 @@ func TestADataLostWithItsPoolIsForgottenOnlyWhenItsObjectIsBeingDeleted(t *testi
 			}
 			if tc.said && (!n.Spec.Forget[0].Since.Equal(&since) || n.Spec.Forget[0].Pool != "vg0") {
 				t.Errorf("the word is %+v", n.Spec.Forget[0])
+			}
+		})
+	}
+}
+
+func TestASnapshotLostWithItsPoolIsForgottenOnlyWhenItsObjectIsBeingDeleted(t *testing.T) {
+	for name, tc := range map[string]struct {
+		change func(*v1alpha1.Snapshot)
+		said   bool
+	}{
+		"it waits for its pool":            {change: func(*v1alpha1.Snapshot) {}, said: true},
+		"nobody deletes it":                {change: func(s *v1alpha1.Snapshot) { s.DeletionTimestamp = nil }},
+		"it was never taken":               {change: func(s *v1alpha1.Snapshot) { s.Status.Replicas[0].Taken = nil }},
+		"it is there":                      {change: func(s *v1alpha1.Snapshot) { s.Status.Replicas[0].State = v1alpha1.SnapshotReady }},
+		"its pool is there, and it is not": {change: func(s *v1alpha1.Snapshot) { s.Status.Replicas[0].Reason = v1alpha1.ReasonDeviceMissing }},
+		"it waits on another node":         {change: func(s *v1alpha1.Snapshot) { s.Status.Replicas[0].Node = "n2" }},
+	} {
+		t.Run(name, func(t *testing.T) {
+			s := waitingForPool()
+			tc.change(s)
+			c := cluster(t, interceptor.Funcs{}, node(), s)
+			o, err := Forget(t.Context(), c, "n1", photo, since.Time)
+			if tc.said != (err == nil) || !tc.said && (!errors.Is(err, ErrRefused) || !strings.Contains(err.Error(), "reports no orphan")) {
+				t.Fatalf("error %v", err)
+			}
+			if tc.said && (o.Pool != "vg0" || o.Size.String() != "2Gi") {
+				t.Errorf("it is %+v", o)
+			}
+			if tc.said != (len(named(t, c)) == 1) {
+				t.Errorf("the node is to forget %v", named(t, c))
 			}
 		})
 	}

@@ -41,6 +41,8 @@ func going(pv *corev1.PersistentVolume) {
 }
 
 func TestAPersistentVolumeWhoseClaimIsGoneIsKeptForAnother(t *testing.T) {
+	elsewhere := claimed(first, "data")
+	elsewhere.Namespace = "bank"
 	for name, tc := range map[string]struct {
 		objects []client.Object
 		claim   string // of namespace shop; empty names none
@@ -60,6 +62,8 @@ func TestAPersistentVolumeWhoseClaimIsGoneIsKeptForAnother(t *testing.T) {
 			refusal: "is kept for claim shop/db, which exists"},
 		"it goes with its claim": {objects: []client.Object{exported(lost)}, claim: "db-copy", refusal: "set its persistentVolumeReclaimPolicy to Retain first"},
 		"it is being deleted":    {objects: []client.Object{exported(lost, retained, going)}, claim: "db-copy", refusal: "is being deleted"},
+		"it is kept for one of that name elsewhere": {objects: []client.Object{exported(lost, retained, keptFor("bank", "db", first)), elsewhere},
+			claim: "db", refusal: "is kept for claim bank/db, which exists"},
 		"the claim has another one": {objects: []client.Object{exported(lost, retained), claimed("another", "younger")}, claim: "db",
 			refusal: "claim shop/db has PersistentVolume younger"},
 	} {
