@@ -17,7 +17,7 @@ var targets = []target{
 	{dir: "internal/agent/replica", files: []string{"decide.go"}, open: true},
 	{dir: "internal/agent/snapshot", files: []string{"steps.go", "worker.go", "sweep.go"}},
 	{dir: "internal/agent/snapshot", files: []string{"decide.go"}, open: true},
-	{dir: "internal/agent/worker", with: []string{"internal/agent/replica", "internal/agent/snapshot"}, open: true},
+	{dir: "internal/agent/worker", with: []string{"internal/agent/replica", "internal/agent/snapshot"}},
 	{dir: "internal/agent/orphans", with: []string{"internal/agent/replica"}, open: true},
 	{dir: "internal/agent/inline", files: []string{"publish.go", "unpublish.go", "sweep.go", "service.go"}, open: true},
 	{dir: "internal/agent/staging", open: true},
@@ -28,7 +28,7 @@ var targets = []target{
 	{dir: "internal/controller/nodegone", open: true},
 	{dir: "internal/quarantine", open: true},
 	{dir: "internal/ledger", with: []string{"internal/ledger/oracle", "internal/schedule"}, open: true},
-	{dir: "internal/provision/wipe", open: true},
+	{dir: "internal/provision/wipe"},
 	{dir: "internal/provision/device", files: []string{"content.go", "create.go", "delete.go", "format.go", "held.go", "identity.go", "record.go", "wipe.go"}, open: true},
 	{dir: "internal/provision/lvm", files: []string{
 		"activate.go", "copying.go", "format.go", "operations.go", "pending.go", "plan.go", "plan_copy.go", "plan_snapshot.go",
