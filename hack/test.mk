@@ -22,7 +22,7 @@ quick: ## Unit tests without root and without a cluster (a minute)
 test: check-generated lint test-unit test-scheduler test-platform test-e2e ## All that guards a merge (half an hour, more the first time)
 
 .PHONY: test-all
-test-all: test test-platform-all test-platform-zfs test-lab test-e2e-schedulers test-e2e-copies test-e2e-nodes test-e2e-restore test-e2e-separate test-e2e-zfs mutants soak ## Everything, long models included
+test-all: test test-platform-all test-platform-zfs test-lab test-e2e-schedulers test-e2e-space test-e2e-copies test-e2e-nodes test-e2e-restore test-e2e-separate test-e2e-zfs mutants soak ## Everything, long models included
 
 .PHONY: check-generated
 check-generated: generate
@@ -65,19 +65,24 @@ test-lab: bin/lab ## The life of a lab, in guests and natively, its faults and i
 	go -C lab test -tags lab -count=1 -timeout 40m -v ./test
 
 .PHONY: test-e2e
-test-e2e: lab-tools images image-scheduler bin/kubectl-berth ## The end-to-end tests and the conformance suite, on the lab
-	mkdir -p bin/platform
+test-e2e: lab-tools images image-scheduler bin/kubectl-berth ## An end-to-end test of each capability, on the lab
 	go run ./test/demo install $(SCHEDULERS)
 	go test -tags e2e -count=1 -timeout 40m -parallel 4 -v ./test/e2e
-	hack/sanity
 
 # All the schedulers that the tests use.
 SCHEDULERS := scheduler.enabled=true extender.enabled=true
 
 .PHONY: test-e2e-schedulers
-test-e2e-schedulers: lab-tools images image-scheduler ## Each scheduler alone, killed again and again, and nodes that fall silent
+test-e2e-schedulers: lab-tools images image-scheduler ## Each scheduler alone, side by side, killed again and again, and nodes that fall silent
 	go run ./test/demo install $(SCHEDULERS)
-	go test -tags e2e,thorough -count=1 -timeout 60m -v -run 'SingleClaims|SchedulerAlone|FallsSilent|SchedulerIsKilled' ./test/e2e -kills 20
+	go test -tags e2e,thorough -count=1 -timeout 90m -v -run 'SingleClaims|SchedulerAlone|SideBySide|FallsSilent|SchedulerIsKilled' ./test/e2e -kills 20
+
+.PHONY: test-e2e-space
+test-e2e-space: lab-tools images ## Capacity that is published, taken and refused, a power failure, and the conformance suite of CSI where Berth runs
+	mkdir -p bin/platform
+	go run ./test/demo install
+	go test -tags e2e,thorough -count=1 -timeout 60m -parallel 2 -v -run 'Capacity|LandElsewhere|DoesNotFit|PowerFailure' ./test/e2e
+	hack/sanity
 
 .PHONY: test-e2e-copies
 test-e2e-copies: lab-tools images ## Clones of filesystems and devices, thin and thick, and who may use volumes

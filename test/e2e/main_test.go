@@ -17,7 +17,7 @@ import (
 
 // limit is how long any one wait may take. Nodes are emulated and slow; a wait
 // that needs longer has failed.
-const limit = 3 * time.Minute
+const limit = 6 * time.Minute
 
 // shared is the cluster all tests use.
 var shared *cluster.Cluster

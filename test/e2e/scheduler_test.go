@@ -3,10 +3,7 @@
 package e2e
 
 import (
-	"context"
-	"flag"
 	"fmt"
-	"math/rand/v2"
 	"slices"
 	"strings"
 	"testing"
@@ -17,9 +14,6 @@ import (
 	"berth.dev/berth/test/cluster"
 	"berth.dev/berth/test/install"
 )
-
-// kills is how many times berth-scheduler is killed in the middle of a burst.
-var kills = flag.Int("kills", 1, "rounds in which berth-scheduler is killed")
 
 // The node of the bursts has room for nine of ten gibibytes.
 const crowded = "node2"
@@ -153,13 +147,6 @@ func (b *bench) placesWhatFits(claims int) {
 	}
 }
 
-func TestSchedulersSideBySideNeverOvercommitAPool(t *testing.T) {
-	b := begin(t)
-	b.burst(1, berth, stock, extended, berth, stock, extended)
-	b.settle(6, 3)
-	b.carved(3)
-}
-
 // The node publishes more than either claim, so a scheduler that reckons each
 // alone sends both there.
 func TestTheExtenderFitsAllClaimsOfAPodTogether(t *testing.T) {
@@ -188,21 +175,6 @@ func TestExplainSaysWhyAPodIsPending(t *testing.T) {
 	}
 }
 
-func TestNothingIsLostWhenBerthSchedulerIsKilled(t *testing.T) {
-	for round := range *kills {
-		t.Run(fmt.Sprint(round), func(t *testing.T) {
-			b := begin(t)
-			b.burst(1, berth, berth, berth, berth, berth)
-			placed := rand.IntN(3)
-			b.Logf("killed after %d pods were placed", placed)
-			b.follow(0, func(states map[string]string) bool { return count(states, "placed", "running") >= placed })
-			b.killScheduler()
-			b.settle(5, 3)
-			b.carved(3)
-		})
-	}
-}
-
 func count(states map[string]string, of ...string) int {
 	n := 0
 	for _, s := range states {
@@ -211,12 +183,4 @@ func count(states map[string]string, of ...string) int {
 		}
 	}
 	return n
-}
-
-func (b *bench) killScheduler() {
-	b.Helper()
-	ctx, cancel := context.WithTimeout(b.ctx, limit)
-	defer cancel()
-	b.must(b.DeleteAllOf(ctx, &corev1.Pod{}, client.InNamespace(install.Namespace),
-		client.MatchingLabels{"app.kubernetes.io/component": "scheduler"}, client.GracePeriodSeconds(0)), "killing berth-scheduler")
 }

@@ -3,18 +3,34 @@
 package e2e
 
 import (
+	"context"
+	"flag"
+	"fmt"
+	"math/rand/v2"
 	"slices"
 	"strings"
 	"testing"
 
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"berth.dev/berth/test/cluster"
+	"berth.dev/berth/test/install"
 )
+
+// kills is how many times berth-scheduler is killed in the middle of a burst.
+var kills = flag.Int("kills", 1, "rounds in which berth-scheduler is killed")
 
 func TestBerthSchedulerPlacesSingleClaimsAndNothingFails(t *testing.T) {
 	begin(t).placesWhatFits(1)
+}
+
+func TestSchedulersSideBySideNeverOvercommitAPool(t *testing.T) {
+	b := begin(t)
+	b.burst(1, berth, stock, extended, berth, stock, extended)
+	b.settle(6, 3)
+	b.carved(3)
 }
 
 func TestASchedulerAloneFillsAPoolAndNoMore(t *testing.T) {
@@ -74,4 +90,27 @@ func ready(n *corev1.Node) bool {
 	return slices.ContainsFunc(n.Status.Conditions, func(c corev1.NodeCondition) bool {
 		return c.Type == corev1.NodeReady && c.Status == corev1.ConditionTrue
 	})
+}
+
+func TestNothingIsLostWhenBerthSchedulerIsKilled(t *testing.T) {
+	for round := range *kills {
+		t.Run(fmt.Sprint(round), func(t *testing.T) {
+			b := begin(t)
+			b.burst(1, berth, berth, berth, berth, berth)
+			placed := rand.IntN(3)
+			b.Logf("killed after %d pods were placed", placed)
+			b.follow(0, func(states map[string]string) bool { return count(states, "placed", "running") >= placed })
+			b.killScheduler()
+			b.settle(5, 3)
+			b.carved(3)
+		})
+	}
+}
+
+func (b *bench) killScheduler() {
+	b.Helper()
+	ctx, cancel := context.WithTimeout(b.ctx, limit)
+	defer cancel()
+	b.must(b.DeleteAllOf(ctx, &corev1.Pod{}, client.InNamespace(install.Namespace),
+		client.MatchingLabels{"app.kubernetes.io/component": "scheduler"}, client.GracePeriodSeconds(0)), "killing berth-scheduler")
 }
