@@ -65,11 +65,11 @@ func unload(t *testing.T) {
 
 func TestAThinPoolIsActivatedThoughNothingInTheContainerCanLoadItsModule(t *testing.T) {
 	pool := thinPool(t, 64)
+	lvmtest.EmptyAfter(t, pool.Name)
 	c, _, _ := lvmtest.RealConfig(t)
 	c.QueryTimeout = 3 * time.Minute
 	p, stop := lvmtest.Start(t, c)
 	v := made(t, p, thinRequest(pool, "pvc-1", 32))
-	t.Cleanup(func() { lvmtest.LVM(t, "lvremove", "--yes", "vg-berth/pvc-1") })
 	stop()
 	lvmtest.LVM(t, "vgchange", "--activate", "n", "vg-berth")
 	unload(t)
