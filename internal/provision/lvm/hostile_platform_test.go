@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"berth.dev/berth/internal/provision"
+	"berth.dev/berth/internal/provision/blockdev/blockdevtest"
 	"berth.dev/berth/internal/provision/conformance"
 	"berth.dev/berth/internal/provision/lvm/lvmtest"
 	"berth.dev/berth/internal/run"
@@ -166,13 +167,11 @@ func copied(t *testing.T, disk string) (remove func()) {
 // namesake is the volume that the suites look for in a second group of the pool's name.
 const namesake = "pvc-conformance-2"
 
-// onLoop is a harness over a group whose disk can be copied and taken away.
+// onLoop is a harness over a group whose disk can be copied and lost.
 func onLoop(t *testing.T) conformance.Harness {
 	theirs := imitation(t, "vg-berth", namesake)
 	disk := image(t, 256<<20)
-	loop, detach := attach(t, disk)
-	again := func() {}
-	t.Cleanup(func() { again() }) // when the group is removed
+	loop, _ := attach(t, disk)
 	pool := lvmtest.RealGroup(t, "vg-berth", loop)
 	h := lvmtest.RealConformance(t, pool)
 	h.Twin = func(provision.Volume) func() { return copied(t, disk) }
@@ -183,13 +182,10 @@ func onLoop(t *testing.T) conformance.Harness {
 		_, detach := attach(t, theirs)
 		return detach
 	}
-	h.Away = func() func() {
-		lvmtest.LVM(t, "vgchange", "--activate", "n", pool.Name)
-		detach()
-		return func() {
-			tool(t, "losetup", loop, disk)
-			again = func() { tool(t, "losetup", "--detach", loop) }
-		}
+	h.Away = func() func() { // without its label a disk is none of LVM's
+		label := blockdevtest.ReadAt(t, loop, 4096, 0)
+		blockdevtest.WriteAt(t, loop, strings.Repeat("\x00", len(label)), 0)
+		return func() { blockdevtest.WriteAt(t, loop, label, 0) }
 	}
 	return h
 }
