@@ -71,7 +71,7 @@ func TestWhatADeadProcessLeftIsMendedOnRealLVM(t *testing.T) {
 	pool := thinPool(t, 512)
 	c, _, _ := lvmtest.RealConfig(t)
 	p, stop := lvmtest.Start(t, c)
-	v := made(t, p, thinRequest(pool, "pvc-1", 64))
+	made(t, p, thinRequest(pool, "pvc-1", 64))
 	stop()
 	// Between the two steps of a copy, and while a snapshot is taken.
 	lvmtest.LVM(t, "lvcreate", "--yes", "--snapshot", "--setactivationskip", "n", "--name", "pvc-2", "--addtag", "berth.dev/volume=pvc-2",
@@ -84,6 +84,10 @@ func TestWhatADeadProcessLeftIsMendedOnRealLVM(t *testing.T) {
 		v, err := p.Get(t.Context(), "pvc-2")
 		return err == nil && v.Size == 128*mib && !v.Copying
 	}, "what was left too small is not extended")
+	v, err := p.Get(t.Context(), "pvc-1") // whose node the machine's udev may have taken
+	if err != nil {
+		t.Fatal(err)
+	}
 	if err := pattern(t, v.Device, 1); err != nil { // which would wait for ever
 		t.Error(err)
 	}
