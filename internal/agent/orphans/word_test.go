@@ -94,3 +94,48 @@ func TestASnapshotBesideOthersIsFoundInTheReport(t *testing.T) {
 		t.Errorf("%+v", got)
 	}
 }
+
+func TestAnOrphanIsDeletedByAWordThatKnewForHowLongItIsOneAndIsNoneThen(t *testing.T) {
+	unheard := errors.New("connection refused")
+	for name, tc := range map[string]struct {
+		fails error
+		gone  bool
+	}{
+		"the word was heard":     {gone: true},
+		"the word was not heard": {fails: unheard},
+	} {
+		t.Run(name, func(t *testing.T) {
+			now := time.Unix(0, 0)
+			s := Set{Now: func() time.Time { return now }}
+			s.Add("pvc-1", Orphan{Reason: v1alpha1.OrphanNoObject})
+			now = now.Add(time.Hour)
+			gone := false
+			_, err := s.Settle(t.Context(), Case{Record: Record{Name: "pvc-1"},
+				Word: func(_ context.Context, r Record) (Verdict, error) {
+					if r.Known != time.Hour {
+						t.Errorf("it is known for %s", r.Known)
+					}
+					return Verdict{Delete: true}, tc.fails
+				},
+				Object: func(context.Context) error { return apierrors.NewNotFound(v1alpha1.Resource("volumes"), "pvc-1") },
+				Delete: func(context.Context) error { gone = true; return nil },
+			})
+			if !errors.Is(err, tc.fails) || gone != tc.gone || (len(s.All()) == 0) != tc.gone {
+				t.Errorf("gone %v, %v, %v", gone, err, s.All())
+			}
+		})
+	}
+}
+
+func TestWhatIsInheritedOrAddedIsNewsOnce(t *testing.T) {
+	var s Set
+	told := 0
+	s.Notify(func() { told++ })
+	lost := Orphan{v1alpha1.OrphanNoObject, "lost"}
+	if s.Inherit(map[string]Orphan{"a": lost}); told != 1 {
+		t.Errorf("told %d times of what was inherited", told)
+	}
+	if s.Add("a", lost) || !s.Add("b", lost) {
+		t.Error("only what was not known is news")
+	}
+}
