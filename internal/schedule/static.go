@@ -32,7 +32,7 @@ func AvailableIn(pv *corev1.PersistentVolume) (class string, available bool) {
 	return kubevolume.GetPersistentVolumeClass(pv), true
 }
 
-// Static is what a pod wants, where some of it may be served by PersistentVolumes that exist.
+// Static holds the PersistentVolumes that exist and may serve claims of a pod.
 // The zero value knows of none.
 type Static struct {
 	from      Statics
@@ -67,10 +67,11 @@ func FindStatic(ctx context.Context, from Statics, wanted []Wanted) (Static, err
 	return s, nil
 }
 
-// Any is whether anything may be served at all.
+// Any says whether a PersistentVolume exists that may serve one of the claims.
 func (s Static) Any() bool { return len(s.available) > 0 }
 
-// Unmatched is what of the wanted needs room on a node.
+// Unmatched returns the volumes that need room on a node: no existing PersistentVolume
+// there serves their claims.
 func (s Static) Unmatched(ctx context.Context, wanted []Wanted, node string) ([]Wanted, error) {
 	if !s.Any() {
 		return wanted, nil

@@ -53,8 +53,8 @@ func (s *Service) Stage(ctx context.Context, r StageRequest) error {
 	return s.grow(ctx, record, r.Path)
 }
 
-// given has it recorded with a raw block volume, before any pod has it, that it may hold data
-// from now on: nothing else tells it from a reservation that nobody took.
+// given records beside a raw block volume that a pod is about to have it, and that it may hold
+// data from then on. Without the record it looks like a reservation that no pod ever took.
 func (s *Service) given(ctx context.Context, record provision.Volume) error {
 	if err := refuseFilesystem(record); err != nil || record.Filesystem == provision.Raw {
 		return err

@@ -44,7 +44,8 @@ func (m *Model) adopt(actual []Fact, synced bool) error {
 	return m.legal(append(chosen, grown...))
 }
 
-// leaves is whether the rules leave it to the ledger to charge what is not held yet.
+// leaves says whether the rules let the ledger choose to charge f: no object and no hold
+// settles yet where the owner is.
 func (m *Model) leaves(f Fact) bool {
 	if f.Listed || f.Owner.Kind == ledger.ByVolume || m.promised(f.Owner) != f.Node || m.hold(f.Owner, f.Node) != nil {
 		return false

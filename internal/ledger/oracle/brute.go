@@ -49,7 +49,6 @@ type brute struct {
 // It is false when the claim is held for another pod elsewhere.
 func (b *brute) stand(i int, pod string, facts *[]Fact) bool {
 	o := b.demands[i].Owner
-	shared := func(h Hold) bool { return h.sharedBeside(pod) }
 	var remains []ledger.Owner
 	for _, f := range b.m.volumeFacts() {
 		switch {
@@ -63,10 +62,10 @@ func (b *brute) stand(i int, pod string, facts *[]Fact) bool {
 	}
 	h := b.m.hold(o, b.node)
 	switch {
-	case h != nil && shared(*h):
+	case h != nil && h.sharedBeside(pod):
 		b.fixed[i] = h.Pool
 		return true
-	case h == nil && remains == nil && slices.ContainsFunc(b.m.holds, func(h Hold) bool { return h.Owner == o && shared(h) }):
+	case h == nil && remains == nil && slices.ContainsFunc(b.m.holds, func(h Hold) bool { return h.Owner == o && h.sharedBeside(pod) }):
 		return false
 	}
 	*facts = slices.DeleteFunc(*facts, func(g Fact) bool {
@@ -75,7 +74,7 @@ func (b *brute) stand(i int, pod string, facts *[]Fact) bool {
 	return true
 }
 
-// sharedBeside is whether another pod than this one holds it.
+// sharedBeside says whether a pod other than this one holds it too.
 func (h Hold) sharedBeside(pod string) bool {
 	for holder := range h.Holders {
 		if holder != pod {
