@@ -190,7 +190,7 @@ func extend(d *appsv1.Deployment, address string) {
 			VolumeMounts: []corev1.VolumeMount{{Name: "config", MountPath: configuration}, {Name: "own", MountPath: certificates, ReadOnly: true}},
 			ReadinessProbe: &corev1.Probe{ProbeHandler: corev1.ProbeHandler{HTTPGet: &corev1.HTTPGetAction{
 				Path: "/readyz", Port: intstr.FromInt32(10259), Scheme: corev1.URISchemeHTTPS,
-			}}},
+			}}, TimeoutSeconds: 10}, // a handshake may take longer than the default on an emulated node
 		}},
 		Volumes: []corev1.Volume{
 			{Name: "config", VolumeSource: corev1.VolumeSource{ConfigMap: &corev1.ConfigMapVolumeSource{

@@ -36,13 +36,19 @@ func (c *Cluster) loadOn(ctx context.Context, name string, archives []string) er
 	if err != nil {
 		return err
 	}
-	return c.step(name+": load images", func(step progress.Step) error {
-		for i, archive := range archives {
-			step.Note("%d of %d: %s", i+1, len(archives), filepath.Base(archive))
-			if _, err := node.Load(ctx, machine, archive); err != nil {
-				return fmt.Errorf("loading %s: %w", archive, err)
-			}
+	return c.step(name+": load images", func(step progress.Step) error { return loadMissing(ctx, machine, archives, step) })
+}
+
+func loadMissing(ctx context.Context, machine node.Guest, archives []string, step progress.Step) error {
+	missing, err := node.Missing(ctx, machine, archives)
+	if err != nil {
+		return err
+	}
+	for i, archive := range missing {
+		step.Note("image %d of %d: %s", i+1, len(missing), filepath.Base(archive))
+		if err := node.Load(ctx, machine, archive); err != nil {
+			return fmt.Errorf("loading %s: %w", archive, err)
 		}
-		return nil
-	})
+	}
+	return nil
 }

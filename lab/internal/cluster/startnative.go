@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"path/filepath"
 
 	"berth.dev/berth/lab/internal/controlplane"
 	"berth.dev/berth/lab/internal/guest"
@@ -37,13 +36,7 @@ func (c *Cluster) startNative(ctx context.Context, m materials, net *network.Net
 		if err := machine.WaitReady(ctx); err != nil {
 			return err
 		}
-		for i, archive := range m.archives {
-			step.Note("image %d of %d: %s", i+1, len(m.archives), filepath.Base(archive))
-			if _, err := node.Load(ctx, machine, archive); err != nil {
-				return fmt.Errorf("loading %s: %w", archive, err)
-			}
-		}
-		return nil
+		return loadMissing(ctx, machine, m.archives, step)
 	})
 }
 

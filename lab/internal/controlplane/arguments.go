@@ -73,8 +73,6 @@ func (c Config) controllerManagerArgs() []string {
 		"--controllers=*,-node-ipam-controller,-bootstrap-signer-controller,-token-cleaner-controller",
 		"--kube-api-qps=500", // the default makes the start take four seconds longer
 		"--kube-api-burst=1000",
-		"--node-monitor-grace-period=8s",
-		"--node-monitor-period=1s",
 		"--attach-detach-reconcile-sync-period=5s",
 	}
 }

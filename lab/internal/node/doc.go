@@ -9,6 +9,6 @@
 // the leases of pod addresses are in memory and do not, like the pods'
 // interfaces themselves.
 //
-// The kubelet is set for tests: it reports often, and its lease is short, so
-// that a lost node is noticed within seconds.
+// The kubelet looks at its pods more often than by default; its lease is the
+// default's, since emulated nodes stand still for seconds on a busy machine.
 package node

@@ -1,8 +1,9 @@
 package node
 
 // kubelet returns the KubeletConfiguration. What it leaves out is the
-// kubelet's default; the intervals are short for tests of node failures, and as long as
-// by default where they are of no use to them: an emulated processor feels each.
+// kubelet's default, so are the intervals of its lease and status: an emulated
+// processor feels each renewal, and on a busy machine a short lease runs out while
+// the node is well. What a pod waits for is looked at more often than by default.
 func (c Config) kubelet() map[string]any {
 	settings := map[string]any{
 		"apiVersion":               "kubelet.config.k8s.io/v1beta1",
@@ -23,13 +24,9 @@ func (c Config) kubelet() map[string]any {
 		"clusterDNS":               []string{c.ClusterDNS.String()},
 		"clusterDomain":            "cluster.local",
 
-		"syncFrequency":             "5s",
-		"nodeLeaseDurationSeconds":  8,
-		"nodeStatusUpdateFrequency": "2s",
-		"nodeStatusReportFrequency": "10s",
-		"volumeStatsAggPeriod":      "1m",
-		"shutdownGracePeriod":       "0s",
-		"serializeImagePulls":       false,
+		"syncFrequency":       "5s",
+		"shutdownGracePeriod": "0s",
+		"serializeImagePulls": false,
 
 		// A test may fill the root disk; it must not lose its node and images.
 		"evictionHard": map[string]string{

@@ -22,34 +22,43 @@ type Guest interface {
 
 var _ Guest = (*guest.Machine)(nil)
 
-// Load puts the images of an OCI archive into the node's containerd, unless it
-// has all of them with the same content: then loaded is false.
-func Load(ctx context.Context, g Guest, archive string) (loaded bool, err error) {
-	wanted, err := image.Identify(archive)
-	if err != nil {
-		return false, err
-	}
+// Missing returns those of the OCI archives whose images the node's containerd lacks,
+// or has with other content under the same name. It asks the node once for all of
+// them: a command takes a second there.
+func Missing(ctx context.Context, g Guest, archives []string) (missing []string, err error) {
 	list, err := g.Output(ctx, ctr("images", "list")...)
 	if err != nil {
-		return false, fmt.Errorf("listing images: %w", err)
+		return nil, fmt.Errorf("listing images: %w", err)
 	}
-	if hasAll(parseImages(string(list)), wanted) {
-		return false, nil
+	present := parseImages(string(list))
+	for _, archive := range archives {
+		wanted, err := image.Identify(archive)
+		if err != nil {
+			return nil, err
+		}
+		if !hasAll(present, wanted) {
+			missing = append(missing, archive)
+		}
 	}
+	return missing, nil
+}
+
+// Load puts the images of an OCI archive into the node's containerd.
+func Load(ctx context.Context, g Guest, archive string) error {
 	f, err := os.Open(archive)
 	if err != nil {
-		return false, fmt.Errorf("loading image: %w", err)
+		return fmt.Errorf("loading image: %w", err)
 	}
 	defer f.Close()
 	if err := g.Pipe(ctx, f, ctr("images", "import", "-")...); err != nil {
-		return false, fmt.Errorf("loading image archive %s: %w", archive, err)
+		return fmt.Errorf("loading image archive %s: %w", archive, err)
 	}
 	// containerd does not wait for the disk; a node that crashes soon after
 	// would have the image's name without its files.
 	if _, err := g.Output(ctx, "sync"); err != nil {
-		return false, fmt.Errorf("writing image to disk: %w", err)
+		return fmt.Errorf("writing image to disk: %w", err)
 	}
-	return true, nil
+	return nil
 }
 
 func ctr(args ...string) []string {

@@ -6,6 +6,7 @@ import (
 	"io"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 
@@ -51,7 +52,7 @@ func archive(t *testing.T) (path string, id image.Identity) {
 	return path, ids[0]
 }
 
-func TestImageIsLoadedUnlessTheSameContentIsThere(t *testing.T) {
+func TestAnImageIsMissingUnlessTheSameContentIsThere(t *testing.T) {
 	path, id := archive(t)
 	row := func(ref, digest string) string {
 		return ref + " application/vnd.oci.image.manifest.v1+json " + digest + " 1.4 MiB linux/amd64 -\n"
@@ -66,32 +67,42 @@ func TestImageIsLoadedUnlessTheSameContentIsThere(t *testing.T) {
 		"another name has the same content": {row("localhost/y:1", id.Digest), true},
 	} {
 		t.Run(name, func(t *testing.T) {
-			g := &memory{table: tc.table}
-			loaded, err := Load(t.Context(), g, path)
-			if err != nil || loaded != tc.want {
-				t.Fatalf("loaded is %v, %v; want %v", loaded, err, tc.want)
-			}
-			want, err := os.ReadFile(path)
-			if err != nil {
-				t.Fatal(err)
-			}
-			if tc.want && string(g.imported) != string(want) {
-				t.Errorf("%d bytes imported, want %d", len(g.imported), len(want))
-			}
-			if tc.want != g.synced {
-				t.Errorf("written to disk afterwards: %v, want %v", g.synced, tc.want)
+			missing, err := Missing(t.Context(), &memory{table: tc.table}, []string{path})
+			if err != nil || slices.Contains(missing, path) != tc.want {
+				t.Fatalf("missing are %v, %v; want it among them: %v", missing, err, tc.want)
 			}
 		})
+	}
+}
+
+func TestALoadedImageIsOnTheDisk(t *testing.T) {
+	path, _ := archive(t)
+	want, err := os.ReadFile(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	g := &memory{}
+	if err := Load(t.Context(), g, path); err != nil {
+		t.Fatal(err)
+	}
+	if string(g.imported) != string(want) {
+		t.Errorf("%d bytes imported, want %d", len(g.imported), len(want))
+	}
+	if !g.synced {
+		t.Error("the image was not written to the disk")
 	}
 }
 
 func TestLoadPassesOnWhatFailed(t *testing.T) {
 	path, _ := archive(t)
 	broken := errors.New("containerd is down")
-	if _, err := Load(t.Context(), &memory{fail: broken}, path); !errors.Is(err, broken) {
+	if err := Load(t.Context(), &memory{fail: broken}, path); !errors.Is(err, broken) {
 		t.Errorf("got %v", err)
 	}
-	if _, err := Load(t.Context(), &memory{}, "/no/such/archive"); err == nil || !strings.Contains(err.Error(), "/no/such/archive") {
+	if _, err := Missing(t.Context(), &memory{fail: broken}, []string{path}); !errors.Is(err, broken) {
+		t.Errorf("got %v", err)
+	}
+	if err := Load(t.Context(), &memory{}, "/no/such/archive"); err == nil || !strings.Contains(err.Error(), "/no/such/archive") {
 		t.Errorf("got %v", err)
 	}
 }
