@@ -1,6 +1,10 @@
 package provision
 
-import "errors"
+import (
+	"errors"
+	"fmt"
+	"strings"
+)
 
 // The classes of a provisioner's errors. Every error that leaves a Provisioner
 // wraps one of them or a context error; what wraps none is transient.
@@ -23,3 +27,18 @@ var (
 	// pool has a problem. Transient.
 	ErrUnavailable = errors.New("provisioner unavailable")
 )
+
+// Unavailable returns err as an ErrUnavailable; one that is an ErrUnavailable already
+// stays as it is, so that no message says it twice.
+func Unavailable(err error) error {
+	if errors.Is(err, ErrUnavailable) {
+		return err
+	}
+	return fmt.Errorf("%w: %w", ErrUnavailable, err)
+}
+
+// Problem returns the text of err for the Problem of a volume or pool. Who refuses to use
+// one says ErrUnavailable itself, so the text does not begin with it.
+func Problem(err error) string {
+	return strings.TrimPrefix(err.Error(), ErrUnavailable.Error()+": ")
+}

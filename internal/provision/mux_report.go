@@ -94,7 +94,7 @@ func (l *lastReport) known(failure error) []Pool {
 	pools := slices.Clone(l.pools)
 	for i := range pools {
 		if pools[i].Problem == "" {
-			pools[i].Problem = fmt.Sprintf("it cannot be asked, and may have changed since it could be: %v", failure)
+			pools[i].Problem = "it cannot be asked, and may have changed since it could be: " + Problem(failure)
 		}
 	}
 	return pools

@@ -16,10 +16,11 @@ import (
 func TestLab(t *testing.T) {
 	l := newLab(t)
 	_, busybox, _ := strings.Cut(l.do("images", "localhost/busybox:1"), " ")
-	l.do("up", "--nodes", "2", "--disks", "1", "--disk-size", "1G", "--image", busybox)
+	l.do("up", "--nodes", "2", "--disks", "1", "--disk-size", "1G", "--control", "--image", busybox)
 	up := l.status()
 
 	t.Run("the nodes are Ready and their disks empty", func(t *testing.T) { testFresh(t, l.in(t), up) })
+	t.Run("the control node is this machine and keeps pods off", func(t *testing.T) { testControl(t, l.in(t), up) })
 	t.Run("a second up changes nothing", func(t *testing.T) { testSecondUp(t, l.in(t), up) })
 	t.Run("commands on a node are passed through", func(t *testing.T) { testExec(t, l.in(t)) })
 	t.Run("images are there from the start or loaded", func(t *testing.T) { testLoad(t, l.in(t)) })
@@ -37,6 +38,9 @@ func TestLab(t *testing.T) {
 
 func testFresh(t *testing.T, l *lab, up cluster.Status) {
 	for _, n := range up.Nodes {
+		if n.Control {
+			continue
+		}
 		if n.Power != "on" || n.Ready != "True" || n.Cut || len(n.Disks) != 1 {
 			t.Errorf("node is %+v", n)
 		}
@@ -44,6 +48,26 @@ func testFresh(t *testing.T, l *lab, up cluster.Status) {
 		if size != strconv.FormatInt(1<<30, 10) {
 			t.Errorf("disk of %s has %s bytes, want 1G", n.Name, size)
 		}
+	}
+}
+
+func testControl(t *testing.T, l *lab, up cluster.Status) {
+	n := up.Nodes[len(up.Nodes)-1]
+	if n.Name != "control" || !n.Control || n.Power != "on" || n.Ready != "True" || len(n.Disks) != 0 {
+		t.Errorf("the last node is %+v, want control, on and Ready, without disks", n)
+	}
+	kernel, err := os.ReadFile("/proc/sys/kernel/osrelease")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for node, want := range map[string]bool{"control": true, "node1": false} {
+		if got := l.do("exec", node, "--", "uname", "-r"); (got == strings.TrimSpace(string(kernel))) != want {
+			t.Errorf("%s has kernel %s; want this machine's: %v", node, got, want)
+		}
+	}
+	taint := l.kubectl("get", "node", "control", "-o", "jsonpath={.spec.taints[*].key}:{.spec.taints[*].effect}")
+	if want := "node-role.kubernetes.io/control-plane:NoSchedule"; taint != want {
+		t.Errorf("its taint is %q, want %q", taint, want)
 	}
 }
 

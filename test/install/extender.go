@@ -183,7 +183,8 @@ func extend(d *appsv1.Deployment, address string) {
 	d.Spec.Template.Labels, d.Spec.Template.Annotations = labels, map[string]string{"extender": address}
 	d.Spec.Template.Spec = corev1.PodSpec{
 		ServiceAccountName: "berth-scheduler",
-		NodeSelector:       map[string]string{corev1.LabelHostname: controllerNode},
+		NodeSelector:       map[string]string{corev1.LabelHostname: controlNode},
+		Tolerations:        []corev1.Toleration{{Key: "node-role.kubernetes.io/control-plane", Operator: corev1.TolerationOpExists}},
 		Containers: []corev1.Container{{
 			Name: "scheduler", Image: "localhost/berth/scheduler:lab",
 			Args:         []string{"--config=" + configuration + "/config.yaml"},

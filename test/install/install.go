@@ -36,15 +36,15 @@ type Config struct {
 	Set []string
 }
 
-// controllerNode is where the lab's values pin the controller, so that its
-// images and its sidecars' need to be on one node only: loading is slow there.
-const controllerNode = "node1"
+// controlNode is where the lab's values pin the controller and the schedulers: it is as
+// fast as the machine, and the emulated nodes have enough to do.
+const controlNode = "control"
 
 // Scheduler is the value that installs berth-scheduler too.
 const Scheduler = "scheduler.enabled=true"
 
 // images are the archives that the nodes need.
-type images struct{ everywhere, controller []string }
+type images struct{ everywhere, control []string }
 
 func (c Config) images(ctx context.Context, lab cluster.Lab) (images, error) {
 	list, err := lab.Output(ctx, "images")
@@ -60,29 +60,29 @@ func (c Config) images(ctx context.Context, lab cluster.Lab) (images, error) {
 	own := filepath.Join(c.Root, "bin", "images")
 	all := images{
 		everywhere: []string{paths[cluster.Image], filepath.Join(own, "agent.tar")},
-		controller: []string{filepath.Join(own, "controller.tar")},
+		control:    []string{filepath.Join(own, "controller.tar")},
 	}
 	for ref, path := range paths {
 		if strings.HasPrefix(ref, "localhost/csi-") || strings.HasPrefix(ref, snapshotControllerImage) {
-			all.controller = append(all.controller, path)
+			all.control = append(all.control, path)
 		}
 	}
 	if slices.Contains(c.Set, Scheduler) {
-		all.controller = append(all.controller, filepath.Join(own, "scheduler.tar"))
+		all.control = append(all.control, filepath.Join(own, "scheduler.tar"))
 	}
 	return all, nil
 }
 
-// Up returns the arguments of the lab's command that brings a cluster up whose
-// nodes have all images from the start. A cluster that is up already is left as
-// it is: see LoadImages.
+// Up returns the arguments of the lab's command that brings a cluster up with a node
+// for the controller, and whose nodes have the images that each of them needs from the
+// start. A cluster that is up already is left as it is: see LoadImages.
 func (c Config) Up(ctx context.Context, lab cluster.Lab) ([]string, error) {
 	all, err := c.images(ctx, lab)
 	if err != nil {
 		return nil, err
 	}
-	args := []string{"up"}
-	for _, path := range slices.Concat(all.everywhere, all.controller) {
+	args := []string{"up", "--control"}
+	for _, path := range all.everywhere {
 		args = append(args, "--image", path)
 	}
 	return args, nil
@@ -98,20 +98,21 @@ func (c Config) LoadImages(ctx context.Context, lab cluster.Lab) error {
 	if _, err := lab.Output(ctx, append([]string{"load"}, all.everywhere...)...); err != nil {
 		return err
 	}
-	_, err = lab.Output(ctx, append([]string{"load", "--node", controllerNode}, all.controller...)...)
+	_, err = lab.Output(ctx, append([]string{"load", "--node", controlNode}, all.control...)...)
 	return err
 }
 
-// Node is one of the lab's nodes.
+// Node is one of the lab's nodes that have disks.
 type Node struct {
-	Name string `json:"name"`
+	Name    string `json:"name"`
+	Control bool   `json:"control"`
 	// Disks are its data disks, by the path of their device on the node.
 	Disks []struct {
 		Device string `json:"device"`
 	} `json:"disks"`
 }
 
-// Nodes asks the lab for its nodes.
+// Nodes asks the lab for its nodes that have disks: all but the one for the controller.
 func Nodes(ctx context.Context, lab cluster.Lab) ([]Node, error) {
 	out, err := lab.Output(ctx, "status", "-o", "json")
 	if err != nil {
@@ -123,7 +124,7 @@ func Nodes(ctx context.Context, lab cluster.Lab) ([]Node, error) {
 	if err := json.Unmarshal([]byte(out), &status); err != nil {
 		return nil, fmt.Errorf("reading the lab's status: %w", err)
 	}
-	return status.Nodes, nil
+	return slices.DeleteFunc(status.Nodes, func(n Node) bool { return n.Control }), nil
 }
 
 // MakeVolumeGroups makes the volume group on each node that lacks it.

@@ -13,7 +13,7 @@ import (
 )
 
 // TestTheDeployedDriver runs on a node of a cluster that has Berth, as root. The
-// environment names the two sockets and the PoolClass.
+// environment names the controller, as gRPC does, and the PoolClass.
 func TestTheDeployedDriver(t *testing.T) {
 	kubelet := "/var/lib/kubelet"
 	// Not below pods: the kubelet clears away what it does not know there.
@@ -24,7 +24,7 @@ func TestTheDeployedDriver(t *testing.T) {
 	}
 	config := csisanity.NewTestConfig()
 	config.Address = "unix://" + kubelet + "/plugins/local.berth.dev/csi.sock"
-	config.ControllerAddress = "unix://" + os.Getenv("BERTH_CONTROLLER_SOCKET")
+	config.ControllerAddress = os.Getenv("BERTH_CONTROLLER")
 	config.TargetPath = filepath.Join(place, "mount")
 	config.StagingPath = filepath.Join(place, "staging")
 	config.TestVolumeSize = 64 << 20

@@ -102,7 +102,7 @@ func (s *state) pools() []provision.Pool {
 	for _, p := range pools {
 		for i, v := range p.Volumes {
 			if _, err := s.holder(v.ID); errors.Is(err, provision.ErrConflict) {
-				p.Volumes[i].Problem = err.Error()
+				p.Volumes[i].Problem = provision.Problem(err)
 			}
 		}
 	}

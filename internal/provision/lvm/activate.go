@@ -2,7 +2,6 @@ package lvm
 
 import (
 	"context"
-	"fmt"
 	"maps"
 	"slices"
 
@@ -46,7 +45,7 @@ func (p *Provisioner) activated(ctx context.Context, name, id string) (provision
 		failure := p.reach(ctx, name, id)
 		v, err := p.view(name, id)
 		if err == nil && failure != nil && v.Problem == "" {
-			v.Problem = fmt.Sprintf("the device of the volume cannot be used: %v", failure)
+			v.Problem = "the device of the volume cannot be used: " + provision.Problem(failure)
 		}
 		return v, err
 	})

@@ -138,7 +138,7 @@ func (p *Provisioner) open(ctx context.Context, name, lv string) (Looker, error)
 	}
 	from, err := p.config.Devices.Look(path, is)
 	if err != nil {
-		return nil, fmt.Errorf("%w: %w", provision.ErrUnavailable, err)
+		return nil, provision.Unavailable(err)
 	}
 	return from, nil
 }

@@ -3,7 +3,6 @@ package lvm
 import (
 	"context"
 	"errors"
-	"fmt"
 	"sync"
 
 	"berth.dev/berth/internal/provision"
@@ -64,7 +63,7 @@ func (p *Provisioner) refreshAll(ctx context.Context) error {
 		return context.Cause(ctx)
 	}
 	if nameErr != nil {
-		return fmt.Errorf("%w: %w", provision.ErrUnavailable, errors.Join(err, nameErr))
+		return provision.Unavailable(errors.Join(err, nameErr))
 	}
 	for _, name := range names {
 		if !p.state.has(name) {

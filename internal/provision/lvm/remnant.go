@@ -82,7 +82,7 @@ func (g *group) remnants() (left []provision.Volume) {
 		case r.suspended:
 			v.Problem = "its device is suspended: resume it (lvchange --refresh " + g.name + "/" + id + ")"
 		case r.failed != nil:
-			v.Problem = r.failed.Error()
+			v.Problem = provision.Problem(r.failed)
 		}
 		left = append(left, v)
 	}

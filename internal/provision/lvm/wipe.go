@@ -156,7 +156,7 @@ func (p *Provisioner) hold(ctx context.Context, name, id string) (Holder, error)
 		return nil, fmt.Errorf("%w: it is mounted or held", provision.ErrInUse)
 	}
 	if err != nil {
-		return nil, fmt.Errorf("%w: %w", provision.ErrUnavailable, err)
+		return nil, provision.Unavailable(err)
 	}
 	if err := p.closed(ctx, mappingName(name, id), 1); err != nil {
 		h.Close()
@@ -177,7 +177,7 @@ func (p *Provisioner) awake(ctx context.Context, name, lv string) (path string, 
 	}
 	defer unlock()
 	if err := p.reach(ctx, name, lv); err != nil {
-		return "", "", fmt.Errorf("%w: %w", provision.ErrUnavailable, err)
+		return "", "", provision.Unavailable(err)
 	}
 	path, is = p.device(name, lv)
 	return path, is, nil

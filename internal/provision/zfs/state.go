@@ -189,7 +189,7 @@ func (s *state) mark(pools []provision.Pool, id string) {
 	for _, p := range pools {
 		for i, v := range p.Volumes {
 			if err := s.twins(id); v.ID == id && err != nil {
-				p.Volumes[i].Problem = err.Error()
+				p.Volumes[i].Problem = provision.Problem(err)
 			}
 		}
 	}

@@ -114,7 +114,7 @@ func (p *Provisioner) ready(ctx context.Context, id string) (v provision.Volume,
 		if ctx.Err() != nil {
 			return provision.Volume{}, context.Cause(ctx)
 		}
-		v.Problem = fmt.Sprintf("the device of zvol %s is not there: %v", dataset, err)
+		v.Problem = "the device of zvol " + dataset + " is not there: " + provision.Problem(err)
 	}
 	return v, nil
 }

@@ -34,7 +34,7 @@ type Machine interface {
 
 // open returns the machine of a node, or [guest.ErrNotExist].
 func (c *Cluster) open(node string) (Machine, error) {
-	if c.state.get().Settings.Native {
+	if c.Settings().native(node) {
 		return opened(native.Open(c.paths.node(node)))
 	}
 	return opened(guest.Open(c.paths.node(node)))

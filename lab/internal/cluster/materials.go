@@ -34,7 +34,7 @@ func (c *Cluster) installPackages(ctx context.Context) error {
 		return nil
 	}
 	packages := build.Runc.MissingPackages()
-	if !c.Settings().Native {
+	if c.Settings().guests() {
 		packages = append(packages, guest.MissingPackages()...)
 	}
 	packages = append(packages, catalog.MissingPackages(catalog.Busybox)...)
@@ -55,8 +55,8 @@ func (c *Cluster) gather(ctx context.Context) (materials, error) {
 	if len(c.Nodes()) == 0 {
 		return m, g.Wait()
 	}
-	native := c.Settings().Native
-	if !native {
+	guests := c.Settings().guests()
+	if guests {
 		getImage := guest.GetImage
 		if c.Settings().ZFS {
 			getImage = guest.GetZFSImage
@@ -78,8 +78,8 @@ func (c *Cluster) gather(ctx context.Context) (materials, error) {
 	if err := g.Wait(); err != nil {
 		return m, err
 	}
-	if native {
-		m.programs, m.archives = p, archives
+	m.programs, m.archives = p, archives
+	if !guests {
 		return m, nil
 	}
 	g, gathering = errgroup.WithContext(ctx)

@@ -12,17 +12,24 @@ import (
 	"berth.dev/berth/lab/internal/progress"
 )
 
-// nodeName returns the name of the node with an index from 1.
-func nodeName(index int) string { return fmt.Sprintf("node%d", index) }
+// controlNode is the name of the node that [Settings.Control] asks for.
+const controlNode = "control"
 
 // Nodes returns the names of the cluster's nodes.
 func (c *Cluster) Nodes() []string {
+	settings := c.Settings()
 	var names []string
-	for i := range c.state.get().Settings.Nodes {
-		names = append(names, nodeName(i+1))
+	for i := range settings.Nodes {
+		names = append(names, fmt.Sprintf("node%d", i+1))
+	}
+	if settings.Control {
+		names = append(names, controlNode)
 	}
 	return names
 }
+
+// nodeName returns the name of the node with an index from 1.
+func (c *Cluster) nodeName(index int) string { return c.Nodes()[index-1] }
 
 // Machine returns the machine of a node.
 func (c *Cluster) Machine(node string) (Machine, error) {

@@ -16,7 +16,7 @@ import (
 // startNative makes a native node if there is none, powers it on and gives it
 // its images, which takes no longer here than preparing them would.
 func (c *Cluster) startNative(ctx context.Context, m materials, net *network.Network, config controlplane.Config, index int) error {
-	name := nodeName(index)
+	name := c.nodeName(index)
 	machine, err := native.Open(c.paths.node(name))
 	if err == nil && machine.Power() != guest.Off {
 		return nil
@@ -50,10 +50,13 @@ func (c *Cluster) makeNative(ctx context.Context, m materials, net *network.Netw
 	if err != nil {
 		return nil, err
 	}
-	s := c.state.get().Settings
+	var disks []guest.Disk
+	if s := c.Settings(); !settings.Control {
+		disks = guest.NewDisks(s.Disks, s.DiskSize)
+	}
 	return native.Create(c.paths.node(settings.Name), native.Spec{
 		Name: settings.Name, Network: c.paths.network(), Address: settings.Address, MAC: settings.MAC,
-		Programs: m.programs.Files(), Services: seed.Plan.Services, Disks: guest.NewDisks(s.Disks, s.DiskSize),
+		Programs: m.programs.Files(), Services: seed.Plan.Services, Disks: disks,
 		Cgroup: settings.Cgroup, Files: seed.Files,
 	})
 }

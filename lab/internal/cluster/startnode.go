@@ -24,7 +24,7 @@ const processors = 2
 // startNode makes a node's machine if there is none and powers it on. A
 // machine that is paused stays so.
 func (c *Cluster) startNode(ctx context.Context, m materials, net *network.Network, config controlplane.Config, index int) error {
-	name := nodeName(index)
+	name := c.nodeName(index)
 	dir := c.paths.node(name)
 	tap, err := net.Tap(ctx, name)
 	if err != nil {
@@ -73,7 +73,7 @@ func (c *Cluster) seed(ctx context.Context, net *network.Network, config control
 
 // nodeConfig makes what distinguishes a node: addresses and certificates.
 func (c *Cluster) nodeConfig(ctx context.Context, net *network.Network, config controlplane.Config, index int) (node.Config, error) {
-	name := nodeName(index)
+	name := c.nodeName(index)
 	address, err1 := network.NodeAddress(index)
 	pods, err2 := network.PodNetwork(index)
 	mac, err3 := network.NodeMAC(index)
@@ -96,6 +96,7 @@ func (c *Cluster) nodeConfig(ctx context.Context, net *network.Network, config c
 	}
 	return node.Config{
 		Name:        name,
+		Control:     name == controlNode,
 		Address:     netip.PrefixFrom(address, network.Nodes.Bits()),
 		MAC:         mac,
 		Gateway:     network.Gateway,

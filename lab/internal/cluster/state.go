@@ -26,11 +26,20 @@ type Settings struct {
 	// Native nodes are parts of this machine instead of guests. Memory does not
 	// bound them.
 	Native bool `json:"native,omitempty"`
+	// Control is one node more, which is native whatever the others are, for what need not run
+	// beside the data. It has no disks, and the taint of a control plane.
+	Control bool `json:"control,omitempty"`
 	// ZFS is in the nodes' kernel, and its tools beside it.
 	ZFS bool `json:"zfs,omitempty"`
 	// Images are archives of images that every node has when it starts.
 	Images []string `json:"images,omitempty"`
 }
+
+// native reports whether a node is part of this machine.
+func (s Settings) native(node string) bool { return s.Native || node == controlNode }
+
+// guests reports whether any node is a guest.
+func (s Settings) guests() bool { return s.Nodes > 0 && !s.Native }
 
 func (s Settings) validate() error {
 	var errs []error

@@ -29,12 +29,14 @@ type ProcessStatus struct {
 
 // NodeStatus is a node and its machine.
 type NodeStatus struct {
-	Name  string       `json:"name"`
-	Power string       `json:"power"` // on, off, paused or missing
-	Cut   bool         `json:"cut"`   // from the network
-	Ready string       `json:"ready"` // the Ready condition: True, False, Unknown, or empty
-	Disks []DiskStatus `json:"disks"`
-	PID   int          `json:"pid,omitempty"`
+	Name string `json:"name"`
+	// Control is said of the node that [Settings.Control] asks for.
+	Control bool         `json:"control,omitempty"`
+	Power   string       `json:"power"` // on, off, paused or missing
+	Cut     bool         `json:"cut"`   // from the network
+	Ready   string       `json:"ready"` // the Ready condition: True, False, Unknown, or empty
+	Disks   []DiskStatus `json:"disks"`
+	PID     int          `json:"pid,omitempty"`
 }
 
 // DiskStatus is a data disk of a node.
@@ -77,9 +79,9 @@ func (c *Cluster) Status(ctx context.Context) (Status, error) {
 func (c *Cluster) nodeStatus(ctx context.Context, name string) (NodeStatus, error) {
 	m, err := c.open(name)
 	if err != nil {
-		return NodeStatus{Name: name, Power: "missing"}, nil //nolint:nilerr // that is the status
+		return NodeStatus{Name: name, Control: name == controlNode, Power: "missing"}, nil //nolint:nilerr // that is the status
 	}
-	s := NodeStatus{Name: name, Power: string(m.Power())}
+	s := NodeStatus{Name: name, Control: name == controlNode, Power: string(m.Power())}
 	if m.Power() != guest.Off {
 		s.PID = m.PID()
 	}
@@ -90,7 +92,7 @@ func (c *Cluster) nodeStatus(ctx context.Context, name string) (NodeStatus, erro
 	if err != nil {
 		return s, err
 	}
-	if s.Power == string(guest.Off) && c.Settings().Native {
+	if s.Power == string(guest.Off) && c.Settings().native(name) {
 		return s, nil // its cable went with it
 	}
 	s.Cut, err = net.IsCut(ctx, name)

@@ -66,9 +66,9 @@ func (c *Cluster) up(ctx context.Context) error {
 	}
 	g, started := errgroup.WithContext(ctx)
 	g.Go(func() error { return c.startControlPlane(started, config) })
-	for i := range c.Nodes() {
+	for i, name := range c.Nodes() {
 		start := c.startNode
-		if c.Settings().Native {
+		if c.Settings().native(name) {
 			start = c.startNative
 		}
 		g.Go(func() error { return start(started, m, net, config, i+1) })

@@ -9,6 +9,7 @@ import (
 // Config is one node.
 type Config struct {
 	Name       string
+	Control    bool         // has the taint of a control plane
 	Address    netip.Prefix // of the node, with the length of its network
 	MAC        string
 	Gateway    netip.Addr

@@ -34,6 +34,9 @@ func (c Config) kubelet() map[string]any {
 		},
 		"imageGCHighThresholdPercent": 100,
 	}
+	if c.Control {
+		settings["registerWithTaints"] = []map[string]string{{"key": "node-role.kubernetes.io/control-plane", "effect": "NoSchedule"}}
+	}
 	if c.Cgroup != "" {
 		settings["cgroupRoot"] = c.Cgroup
 		settings["failCgroupV1"] = false

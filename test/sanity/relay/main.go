@@ -1,0 +1,50 @@
+// Command relay lets a Unix socket be reached from other machines: it passes on
+// every connection that it accepts at an address. The conformance suite runs beside
+// the agent and reaches the controller's socket, which is on another node, by it.
+package main
+
+import (
+	"fmt"
+	"io"
+	"net"
+	"os"
+)
+
+func main() {
+	if len(os.Args) != 3 {
+		fmt.Fprintln(os.Stderr, "usage: relay ADDRESS SOCKET")
+		os.Exit(2)
+	}
+	if err := relay(os.Args[1], os.Args[2]); err != nil {
+		fmt.Fprintln(os.Stderr, "relay:", err)
+		os.Exit(1)
+	}
+}
+
+func relay(address, socket string) error {
+	listener, err := net.Listen("tcp", address)
+	if err != nil {
+		return err
+	}
+	defer listener.Close()
+	for {
+		from, err := listener.Accept()
+		if err != nil {
+			return err
+		}
+		to, err := net.Dial("unix", socket)
+		if err != nil {
+			from.Close()
+			return err
+		}
+		go pass(to, from)
+		go pass(from, to)
+	}
+}
+
+// pass copies until one side ends, and then ends both.
+func pass(to, from net.Conn) {
+	defer to.Close()
+	defer from.Close()
+	_, _ = io.Copy(to, from) // an error is the end as well
+}
