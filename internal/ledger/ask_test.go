@@ -16,6 +16,8 @@ func TestTheVerdictSaysWhyADemandDoesNotFit(t *testing.T) {
 	thin.Kind, thin.Filled = ledger.Thin, 10*gib
 	notReady := report("n1", volumeGroup("vg0", 10*gib))
 	notReady.Ready = false
+	demanding, newer := claimed("c", gib), report("n1", volumeGroup("vg0", 10*gib))
+	demanding.Feature, newer.Features = "flight", []string{"copies", "flight"}
 	for name, test := range map[string]struct {
 		report ledger.Report
 		demand ledger.Demand
@@ -31,6 +33,9 @@ func TestTheVerdictSaysWhyADemandDoesNotFit(t *testing.T) {
 		"a node that is not ready":        {notReady, claimed("c", gib), ledger.NodeNotReady},
 		"an unhealthy pool":               {report("n1", unhealthy), claimed("c", gib), ledger.PoolUnhealthy},
 		"a thin pool that is full":        {report("n1", thin), claimed("c", gib), ledger.PoolFull},
+		"an agent without the feature":    {report("n1", volumeGroup("vg0", 10*gib)), demanding, ledger.AgentTooOld},
+		"an agent with the feature":       {newer, demanding, ledger.Fits},
+		"such an agent, no pool of it":    {report("n1", volumeGroup("vg0", 10*gib, "other")), demanding, ledger.NotServed},
 		"another pool is demanded":        {report("n1", volumeGroup("vg0", 10*gib)), ledger.Demand{Owner: ledger.Claim("c"), Class: "fast", Bytes: 1, Pool: "vg9"}, ledger.OtherPool},
 		"the source is on another node":   {report("n1", volumeGroup("vg0", 10*gib)), copyOf(1, ledger.Place{Node: "n2", Pool: "vg0"}), ledger.SourceElsewhere},
 		"the source is nowhere":           {report("n1", volumeGroup("vg0", 10*gib)), copyOf(1), ledger.SourceElsewhere},

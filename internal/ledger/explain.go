@@ -118,23 +118,23 @@ func (n *Node) Explain(r *Request) Explanation {
 		it := &r.items[i]
 		d := DemandExplanation{Demand: it.Demand}
 		for _, b := range cleared.books {
-			d.Pools = append(d.Pools, it.explain(n.name, b, r.options.Yields))
+			d.Pools = append(d.Pools, it.explain(n, b, r.options.Yields))
 		}
 		x.Demands = append(x.Demands, d)
 	}
 	return x
 }
 
-func (it *item) explain(node string, b *book, yields bool) PoolExplanation {
+func (it *item) explain(n *Node, b *book, yields bool) PoolExplanation {
 	x := PoolExplanation{
 		Pool: b.Name, Total: b.Total, Foreign: b.Foreign, Used: b.used,
-		Limit: b.limit(it.id), Promised: b.promised, Reason: it.barred(node, b),
+		Limit: b.limit(it.id), Promised: b.promised, Reason: it.barred(n, b),
 	}
 	x.Free = min(x.Limit, x.Promised) - b.taken(yields)
 	if b.Kind != nil {
 		x.Kind, x.Need = b.Kind.Name(), b.Kind.Charge(&b.Pool, it.class, it.Bytes)
 	}
-	if has := it.on(node); has != nil && has.fixed {
+	if has := it.on(n.name); has != nil && has.fixed {
 		x.Need, x.Reason = 0, Fits
 		if has.pool != b.Name {
 			x.Reason = OtherPool

@@ -14,7 +14,7 @@ func (x Explanation) Message(size func(int64) string) string {
 		return ""
 	case NotTogether:
 		return x.Verdict.Reason.Message() + x.together(size)
-	case SourceElsewhere:
+	case SourceElsewhere, AgentTooOld:
 		return x.Verdict.Reason.Message() // no pool of the node has more to say
 	}
 	for _, d := range x.Demands {

@@ -12,6 +12,7 @@ type Node struct {
 	name       string
 	reported   bool
 	ready      bool
+	features   []string
 	generation int64
 	books      []*book // by name
 }

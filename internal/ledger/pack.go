@@ -88,7 +88,7 @@ func (p *packing) row(k int) (least int64, reason Reason) {
 
 // alone is what the item takes of the pool, and whether it fits there alone.
 func (p *packing) alone(it *item, i int, b *book) (int64, Reason) {
-	if why := it.barred(p.node.name, b); why != Fits {
+	if why := it.barred(p.node, b); why != Fits {
 		return -1, why
 	}
 	need := min(b.Kind.Charge(&b.Pool, it.class, it.Bytes), unbounded)

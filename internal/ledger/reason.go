@@ -37,6 +37,8 @@ const (
 	OtherMedia
 	// PoolFull: a thin pool's real fill forbids more promises.
 	PoolFull
+	// AgentTooOld: the node's agent lacks a feature that the volume needs.
+	AgentTooOld
 	// NoRoom: less is free than is needed.
 	NoRoom
 	// NotTogether: every volume fits alone, not all of them together.
@@ -48,7 +50,7 @@ const (
 
 var reasonNames = [...]string{
 	"Fits", "NotSynced", "Invalid", "UnknownClass", "NotAdmitted", "HeldElsewhere", "NotReported", "NodeNotReady", "SourceElsewhere", "NotServed",
-	"OtherPool", "PoolMissing", "PoolUnhealthy", "OtherMedia", "PoolFull", "NoRoom", "NotTogether", "TooManyWays",
+	"OtherPool", "PoolMissing", "PoolUnhealthy", "OtherMedia", "PoolFull", "AgentTooOld", "NoRoom", "NotTogether", "TooManyWays",
 }
 
 var reasonMessages = [...]string{
@@ -67,6 +69,7 @@ var reasonMessages = [...]string{
 	"the pool is unhealthy and takes nothing new",
 	"the pool is on other media",
 	"the thin pool is too full",
+	"the node's berth-agent is too old to make the volume as its StorageClass says: upgrade it",
 	"not enough free space",
 	"not enough free space for all of the pod's volumes together",
 	"too many ways to place the pod's volumes",

@@ -17,7 +17,9 @@ type Report struct {
 	// Ready is false when the agent cannot list its pools or has lost its
 	// heartbeat: existing charges stand, nothing new is placed.
 	Ready bool
-	Pools []Pool
+	// Features are what the agent says that it can do.
+	Features []string
+	Pools    []Pool
 }
 
 // Health of a pool.

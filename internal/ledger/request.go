@@ -18,6 +18,8 @@ type Demand struct {
 	// one of them. Nil means that it begins blank and may be made anywhere; a source
 	// that is nowhere is not nil, and the volume then fits nowhere.
 	Beside []Place
+	// Feature that the node's agent must have; empty means that any agent will do.
+	Feature string
 }
 
 // Place is a pool of a node.
@@ -164,20 +166,26 @@ func (it *item) elsewhere(node string) bool {
 }
 
 // barred is why the item cannot use the pool, whatever is free there.
-func (it *item) barred(node string, b *book) Reason {
+func (it *item) barred(n *Node, b *book) Reason {
 	switch {
 	case it.Pool != "" && it.Pool != b.Name:
 		return OtherPool
-	case it.elsewhere(node):
+	case it.elsewhere(n.name):
 		return SourceElsewhere
-	case it.Beside != nil && !slices.Contains(it.Beside, Place{node, b.Name}):
+	case it.Beside != nil && !slices.Contains(it.Beside, Place{n.name, b.Name}):
 		return OtherPool
 	}
-	return b.closed(it.id)
+	if why := b.closed(it.id); why != Fits {
+		return why
+	}
+	if it.Feature != "" && !slices.Contains(n.features, it.Feature) {
+		return AgentTooOld
+	}
+	return Fits
 }
 
 // twin is whether two items are the same but for their owners.
 func (it *item) twin(other *item) bool {
-	return it.id == other.id && it.Bytes == other.Bytes && it.Pool == other.Pool && slices.Equal(it.Beside, other.Beside) &&
+	return it.id == other.id && it.Bytes == other.Bytes && it.Pool == other.Pool && it.Feature == other.Feature && slices.Equal(it.Beside, other.Beside) &&
 		len(it.standings) == 0 && len(other.standings) == 0
 }

@@ -18,6 +18,7 @@ func report(n *v1alpha1.StorageNode, away string) ledger.Report {
 		Node:       n.Name,
 		Generation: revision(n.Status.VolumesRevision),
 		Ready:      away == "" && !meta.IsStatusConditionFalse(n.Status.Conditions, conditionReady),
+		Features:   n.Status.Features,
 		Pools:      make([]ledger.Pool, 0, len(n.Status.Pools)),
 	}
 	for i := range n.Status.Pools {

@@ -53,7 +53,7 @@ func (v *PodVolumes) want(c *podClaim) {
 		return
 	}
 	w := Wanted{
-		Demand: ledger.Demand{Owner: ledger.Claim(string(c.claim.UID)), Class: request.PoolClass, Bytes: bytes},
+		Demand: ledger.Demand{Owner: ledger.Claim(string(c.claim.UID)), Class: request.PoolClass, Bytes: bytes, Feature: request.Feature()},
 		Claim:  c.claim, Class: c.class, Request: request, Populated: sourceOf(c.claim) != nil, Source: c.source,
 	}
 	if w.Source != nil {

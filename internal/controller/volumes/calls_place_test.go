@@ -71,13 +71,7 @@ func TestWhatCannotBeCopiedIsRefusedAndLeavesNothing(t *testing.T) {
 			s.must(s.Others().Delete(s.t.Context(), o))
 		}
 	}
-	older := func(s *stage) {
-		s.Hold() // the cache shows what the agent before it could do
-		n := storageNode("m")
-		s.must(s.Server.Live().Get(s.t.Context(), client.ObjectKeyFromObject(n), n))
-		n.Status.Features = nil
-		s.must(s.Others().Status().Update(s.t.Context(), n))
-	}
+	older := func(s *stage) { s.replaceAgent("m") }
 	for name, test := range map[string]struct {
 		request volumes.Request
 		source  client.Object
@@ -119,6 +113,31 @@ func TestWhatCannotBeCopiedIsRefusedAndLeavesNothing(t *testing.T) {
 			}, test.source)
 		})
 	}
+}
+
+func TestAVolumeGoesWhereTheAgentMakesItAsAsked(t *testing.T) {
+	older := storageNode("m")
+	older.Status.Features = []string{v1alpha1.FeatureCopies}
+	r := request()
+	r.Topology.Preferred, r.MkfsOptions = []string{"m", "n"}, "-I 512"
+	t.Run("another node, as the ledger knows", func(t *testing.T) {
+		play(t, func(t *testing.T, s *stage) {
+			_, err := s.Create(within(t), r)
+			s.must(err)
+			s.on("n")
+		}, older)
+	})
+	t.Run("nowhere, as only the API server says yet", func(t *testing.T) {
+		play(t, func(t *testing.T, s *stage) {
+			s.replaceAgent("m")
+			if _, err := s.Create(within(t), r); !errors.Is(err, provision.ErrUnavailable) || !strings.Contains(err.Error(), "upgrade it") {
+				t.Errorf("got %v, want that the agent has to be upgraded", err)
+			}
+			if v := s.volume(); v != nil {
+				t.Errorf("it was made: %+v", v.Spec)
+			}
+		})
+	})
 }
 
 func TestAVolumeGoesWhereAPodMayRunIfItCan(t *testing.T) {

@@ -118,6 +118,18 @@ func TestADatasetIsPlacedOnlyWhereTheAgentMakesThem(t *testing.T) {
 	}
 }
 
+func TestOnlyWhatOlderAgentsCannotMakeNeedsAFeature(t *testing.T) {
+	for want, r := range map[string]Request{
+		"":                          {FSType: v1alpha1.Ext4},
+		v1alpha1.FeatureMkfsOptions: {FSType: v1alpha1.Ext4, MkfsOptions: "-I 512"},
+		v1alpha1.FeatureDatasets:    {FSType: v1alpha1.Dataset},
+	} {
+		if got := r.Feature(); got != want {
+			t.Errorf("%+v needs %q, want %q", r, got, want)
+		}
+	}
+}
+
 func TestAnyFilesystemWillDoForWhoNamesNone(t *testing.T) {
 	spec := v1alpha1.VolumeSpec{VolumeMode: v1alpha1.Filesystem, FSType: v1alpha1.Dataset}
 	if d := difference(&spec, Request{Mode: v1alpha1.Filesystem}); d != "" {

@@ -69,7 +69,7 @@ func (a *attempt) options() ledger.RequestOptions {
 }
 
 func (a *attempt) demand(pool string) ledger.Demand {
-	return ledger.Demand{Owner: a.owner(), Class: a.request.PoolClass, Bytes: a.bytes, Pool: pool}
+	return ledger.Demand{Owner: a.owner(), Class: a.request.PoolClass, Bytes: a.bytes, Pool: pool, Feature: a.request.Feature()}
 }
 
 // candidates are the nodes that may be asked, in order.

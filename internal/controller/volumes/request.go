@@ -39,6 +39,19 @@ type Request struct {
 	Reservation bool
 }
 
+// Feature is the one that an agent must have to make the volume as it is asked for;
+// empty if any agent will do.
+func (r Request) Feature() string {
+	switch {
+	case r.FSType == v1alpha1.Dataset:
+		return v1alpha1.FeatureDatasets
+	case r.MkfsOptions != "":
+		return v1alpha1.FeatureMkfsOptions
+	default:
+		return ""
+	}
+}
+
 // Topology restricts and orders the nodes of a volume.
 type Topology struct {
 	// Allowed nodes; empty means all.

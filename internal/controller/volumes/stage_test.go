@@ -49,20 +49,29 @@ func play(t *testing.T, test func(t *testing.T, s *stage), objects ...client.Obj
 	synctest.Test(t, func(t *testing.T) { test(t, newStage(t, volumetest.Nodes{"n": "", "m": ""}, objects...)) })
 }
 
-// newStage begins with what the ledger has heard of the nodes.
+// newStage begins with what the ledger has heard of the nodes. A StorageNode among the
+// objects takes the place of that node.
 func newStage(t *testing.T, nodes volumetest.Nodes, objects ...client.Object) *stage {
 	t.Helper()
 	lists := schedule.Lists{
-		PoolClasses:  []v1alpha1.PoolClass{*poolClass()},
-		StorageNodes: []v1alpha1.StorageNode{*storageNode("n"), *storageNode("m")},
+		PoolClasses: []v1alpha1.PoolClass{*poolClass()},
 	}
+	reports := map[string]*v1alpha1.StorageNode{"n": storageNode("n"), "m": storageNode("m")}
+	all := []client.Object{poolClass()}
 	for _, o := range objects {
-		if v, ok := o.(*v1alpha1.Volume); ok {
-			lists.Volumes = append(lists.Volumes, *v)
+		switch o := o.(type) {
+		case *v1alpha1.StorageNode:
+			reports[o.Name] = o
+			continue
+		case *v1alpha1.Volume:
+			lists.Volumes = append(lists.Volumes, *o)
 		}
+		all = append(all, o)
 	}
-	objects = append(objects, poolClass(), storageNode("n"), storageNode("m"))
-	s := &stage{t: t, Server: lagging.New(t, objects...), nodes: nodes, shut: map[string]bool{}, agents: map[string]agent{"n": carves, "m": carves}}
+	for _, o := range reports {
+		lists.StorageNodes, all = append(lists.StorageNodes, *o), append(all, o)
+	}
+	s := &stage{t: t, Server: lagging.New(t, all...), nodes: nodes, shut: map[string]bool{}, agents: map[string]agent{"n": carves, "m": carves}}
 	s.DeletedByUID(&v1alpha1.Volume{}) // whatever the node has said meanwhile, the volume is to go
 	var watchers volumes.Watchers
 	s.Service = volumes.New(s.Client(), s.Server.Live(), some{s.nodes, s.shut}, lists.Book(heard(s.nodes)), &watchers)
@@ -168,6 +177,17 @@ func (s *stage) change(change func(v *v1alpha1.Volume)) {
 	s.must(s.Others().Update(s.t.Context(), v))
 	status.ResourceVersion = v.ResourceVersion
 	s.must(s.Others().Status().Update(s.t.Context(), status))
+}
+
+// replaceAgent puts an agent in a node's place that is older than every feature. The cache
+// still shows what the agent before it could do.
+func (s *stage) replaceAgent(node string) {
+	s.t.Helper()
+	s.Hold()
+	n := storageNode(node)
+	s.must(s.Server.Live().Get(s.t.Context(), client.ObjectKeyFromObject(n), n))
+	n.Status.Features = nil
+	s.must(s.Others().Status().Update(s.t.Context(), n))
 }
 
 // drop is what others do to the volume: nothing remains of it.

@@ -115,6 +115,9 @@ func (b *brute) allowed(i, p int) bool {
 		return b.fixed[i] == b.pools[p].Name
 	}
 	d := b.demands[i]
+	if d.Feature != "" && !slices.Contains(b.m.reports[b.node].Features, d.Feature) {
+		return false
+	}
 	if d.Pool != "" && d.Pool != b.pools[p].Name {
 		return false
 	}

@@ -8,12 +8,15 @@ import (
 	"berth.dev/berth/internal/ledger"
 )
 
+// features are one that the puzzles' node has, and one that it lacks.
+var features = []string{"copies", "flight"}
+
 // puzzle is a node and demands that may or may not fit on it.
 func puzzle(random *rand.Rand) (ledger.Report, []ledger.Class, []ledger.Demand) {
 	classes := []ledger.Class{
 		{Name: "a"}, {Name: "b", Spare: 2}, {Name: "c", Layout: ledger.Layout{Mirrors: 2}}, {Name: "ssd", Media: "ssd"},
 	}
-	r := ledger.Report{Node: "n", Ready: true}
+	r := ledger.Report{Node: "n", Ready: true, Features: features[:1]}
 	for i := range 1 + random.IntN(6) {
 		p := ledger.Pool{Name: fmt.Sprintf("p%d", i), Kind: ledger.Thick, Total: int64(1 + random.IntN(12)), Unit: 1}
 		if random.IntN(3) == 0 {
@@ -34,6 +37,9 @@ func puzzle(random *rand.Rand) (ledger.Report, []ledger.Class, []ledger.Demand) 
 		demands[i] = ledger.Demand{Owner: ledger.Claim(fmt.Sprintf("c%d", i)), Class: classes[random.IntN(len(classes))].Name, Bytes: int64(1 + random.IntN(6))}
 		if random.IntN(8) == 0 {
 			demands[i].Pool = r.Pools[random.IntN(len(r.Pools))].Name
+		}
+		if random.IntN(8) == 0 {
+			demands[i].Feature = features[random.IntN(len(features))]
 		}
 		if random.IntN(6) == 0 {
 			demands[i].Beside = source(random, r.Pools)

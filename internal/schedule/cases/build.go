@@ -21,8 +21,8 @@ const uidPrefix = "00000000-0000-0000-0000-00000000000"
 
 func quantity(n int64) resource.Quantity { return *resource.NewQuantity(n, resource.BinarySI) }
 
-// cluster has the class "fast" and two StorageClasses of it: "local" waits for
-// its pod and "eager" does not.
+// cluster has the class "fast" and three StorageClasses of it: "local" waits for
+// its pod, "eager" does not, and "tuned" waits and has options of mkfs.
 func cluster(nodes ...v1alpha1.StorageNode) schedule.Lists {
 	l := schedule.Lists{StorageNodes: nodes, PoolClasses: []v1alpha1.PoolClass{{ObjectMeta: metav1.ObjectMeta{Name: "fast"}}}}
 	l.PoolClasses[0].Spec.InlineVolumes = &v1alpha1.InlineVolumes{Namespaces: []string{"shop"}}
@@ -32,6 +32,10 @@ func cluster(nodes ...v1alpha1.StorageNode) schedule.Lists {
 			Parameters: map[string]string{"poolClass": "fast"},
 		})
 	}
+	l.StorageClasses = append(l.StorageClasses, storagev1.StorageClass{
+		ObjectMeta: metav1.ObjectMeta{Name: "tuned"}, Provisioner: v1alpha1.LocalDriverName, VolumeBindingMode: new(storagev1.VolumeBindingWaitForFirstConsumer),
+		Parameters: map[string]string{"poolClass": "fast", "csi.storage.k8s.io/fstype": "ext4", "mkfsOptions": "-m 1"},
+	})
 	return l
 }
 

@@ -121,6 +121,7 @@ func closed() map[string]Case {
 	notReady := func(n *v1alpha1.StorageNode) {
 		n.Status.Conditions = []metav1.Condition{{Type: "Ready", Status: metav1.ConditionFalse}}
 	}
+	able := func(n *v1alpha1.StorageNode) { n.Status.Features = v1alpha1.AllFeatures() }
 	return map[string]Case{
 		"a degraded pool takes nothing new": {
 			Lists: with(cluster(changed(node("n", 9*gi), sick)), claims(claim("1", gi))), Pod: pod("1"),
@@ -129,6 +130,10 @@ func closed() map[string]Case {
 		"a pool of another class is not used": {
 			Lists: with(cluster(changed(node("n", 9*gi), serving("slow"))), claims(claim("1", gi))), Pod: pod("1"),
 			Nodes: map[string]Answer{"n": not(ledger.NotServed)},
+		},
+		"an agent that is too old for what the StorageClass asks for takes nothing": {
+			Lists: with(cluster(node("old", 9*gi), changed(node("new", 4*gi), able)), claims(tuned(claim("1", gi)))), Pod: pod("1"), Best: "new",
+			Nodes: map[string]Answer{"old": {Reason: ledger.AgentTooOld, Told: "too old"}, "new": fits(pools{"1": "vg0"})},
 		},
 		"a node that cannot list its pools takes nothing new": {
 			Lists: with(cluster(changed(node("n", 9*gi), notReady)), claims(claim("1", gi))), Pod: pod("1"),
@@ -161,6 +166,11 @@ func waiting() map[string]Case {
 			Lists: two(), Pod: pod(), Nodes: map[string]Answer{"large": fits(nil), "small": fits(nil), "plain": fits(nil)},
 		},
 	}
+}
+
+func tuned(c corev1.PersistentVolumeClaim) corev1.PersistentVolumeClaim {
+	c.Spec.StorageClassName = new("tuned")
+	return c
 }
 
 func eager(c corev1.PersistentVolumeClaim) corev1.PersistentVolumeClaim {

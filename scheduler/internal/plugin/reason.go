@@ -26,6 +26,7 @@ var phrases = map[ledger.Reason]string{
 	ledger.PoolUnhealthy:   "node(s) had a pool that is unhealthy",
 	ledger.OtherMedia:      "node(s) had pools on other media",
 	ledger.PoolFull:        "node(s) had a thin pool that is too full",
+	ledger.AgentTooOld:     "node(s) had a berth-agent that is too old for a volume of the pod",
 	ledger.NoRoom:          "node(s) had not enough free space in a pool",
 	ledger.NotTogether:     "node(s) had not enough free space for all of the pod's volumes together",
 	ledger.TooManyWays:     "node(s) had too many ways to place the pod's volumes",
