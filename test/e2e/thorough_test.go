@@ -22,6 +22,22 @@ import (
 // kills is how many times berth-scheduler is killed in the middle of a burst.
 var kills = flag.Int("kills", 1, "rounds in which berth-scheduler is killed")
 
+// The short tests use one filesystem each.
+func TestTheOtherFilesystemServesAsWell(t *testing.T) {
+	for name, test := range map[string]func(b *bench){
+		"a claim":       func(b *bench) { b.livesAndDies("xfs", classXFS) },
+		"a claim grows": func(b *bench) { b.grows(classExt4) },
+		"an inline volume": func(b *bench) {
+			b.inlineLivesAndDies("xfs", map[string]string{"poolClass": class, "size": "512Mi", "fsType": "xfs"})
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			test(begin(t))
+		})
+	}
+}
+
 func TestBerthSchedulerPlacesSingleClaimsAndNothingFails(t *testing.T) {
 	begin(t).placesWhatFits(1)
 }

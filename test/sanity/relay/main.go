@@ -4,10 +4,13 @@
 package main
 
 import (
+	"context"
 	"fmt"
 	"io"
 	"net"
 	"os"
+	"os/signal"
+	"syscall"
 )
 
 func main() {
@@ -15,24 +18,28 @@ func main() {
 		fmt.Fprintln(os.Stderr, "usage: relay ADDRESS SOCKET")
 		os.Exit(2)
 	}
-	if err := relay(os.Args[1], os.Args[2]); err != nil {
+	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
+	defer stop()
+	if err := relay(ctx, os.Args[1], os.Args[2]); err != nil {
 		fmt.Fprintln(os.Stderr, "relay:", err)
 		os.Exit(1)
 	}
 }
 
-func relay(address, socket string) error {
-	listener, err := net.Listen("tcp", address)
+func relay(ctx context.Context, address, socket string) error {
+	var listen net.ListenConfig
+	listener, err := listen.Listen(ctx, "tcp", address)
 	if err != nil {
 		return err
 	}
-	defer listener.Close()
+	defer context.AfterFunc(ctx, func() { listener.Close() })()
 	for {
 		from, err := listener.Accept()
 		if err != nil {
 			return err
 		}
-		to, err := net.Dial("unix", socket)
+		var dialer net.Dialer
+		to, err := dialer.DialContext(ctx, "unix", socket)
 		if err != nil {
 			from.Close()
 			return err
