@@ -27,7 +27,7 @@ func (p *Provisioner) hold(pool string) (*held, error) {
 	holder, err := p.config.Disks.Hold(d.Name)
 	switch {
 	case errors.Is(err, ErrBusy):
-		return nil, fmt.Errorf("%w: something on disk %s is mounted or held", provision.ErrInUse, d.Name)
+		return nil, fmt.Errorf("%w: something on disk %s is mounted or held: lsblk /dev/%s on the node shows what", provision.ErrInUse, d.Name, d.Name)
 	case err != nil:
 		return nil, fmt.Errorf("%w: opening disk %s: %w", provision.ErrUnavailable, d.Name, err)
 	}

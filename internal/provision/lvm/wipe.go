@@ -153,7 +153,7 @@ func (p *Provisioner) hold(ctx context.Context, name, id string) (Holder, error)
 	}
 	h, err := p.config.Devices.Hold(path, is)
 	if errors.Is(err, ErrBusy) {
-		return nil, fmt.Errorf("%w: it is mounted or held", provision.ErrInUse)
+		return nil, fmt.Errorf("%w: it is mounted or held: lsblk %s on the node shows by what", provision.ErrInUse, path)
 	}
 	if err != nil {
 		return nil, provision.Unavailable(err)
