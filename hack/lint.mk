@@ -10,6 +10,10 @@ lint: bin/golangci-lint bin/helm ## Run the linters over every module and the ch
 	GOWORK=$(CURDIR)/go.work go list -deps ./... ./lab/... ./scheduler/... >/dev/null
 	bin/helm lint --strict --quiet charts/berth
 
+.PHONY: shape
+shape: ## Measure the structure of the code that ships
+	go run ./test/shape
+
 bin/golangci-lint: hack/tools/golangci-lint/go.mod
 	go build $(GOFLAGS_BUILD) -modfile=hack/tools/golangci-lint/go.mod -ldflags "-s -w" -o $@ \
 	  github.com/golangci/golangci-lint/v2/cmd/golangci-lint
