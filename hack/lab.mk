@@ -5,8 +5,8 @@ demo: lab-tools images ## Show Berth at work: a cluster, a claim, a pod, data wr
 	go run ./test/demo
 
 .PHONY: lab-up
-lab-up: bin/lab ## Start a Kubernetes with three nodes on this machine
-	bin/lab up
+lab-up: bin/lab ## Start a Kubernetes on this machine: three nodes with disks, and one for controllers
+	bin/lab up --control
 
 .PHONY: lab-down
 lab-down: bin/lab ## Stop it and leave nothing behind

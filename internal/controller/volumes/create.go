@@ -143,12 +143,13 @@ func (a *attempt) create(ctx context.Context) (*v1alpha1.Volume, error) {
 	return v, nil
 }
 
-// mayFormat is nil if the node there makes filesystems as the request asks for.
+// mayFormat is nil if the node there makes filesystems as the request asks for, by the API
+// server: the ledger may still know the agent that an older one has replaced.
 func (a *attempt) mayFormat(ctx context.Context, at place) error {
-	switch {
-	case a.request.FSType == v1alpha1.Dataset:
+	switch a.request.Feature() {
+	case v1alpha1.FeatureDatasets:
 		return usecase.MayMakeDatasets(ctx, a.live, at.node)
-	case a.request.MkfsOptions != "":
+	case v1alpha1.FeatureMkfsOptions:
 		return usecase.MayFormat(ctx, a.live, at.node)
 	}
 	return nil

@@ -104,6 +104,17 @@ func TestContainerdIsReadyBeforeTheKubeletStarts(t *testing.T) {
 	}
 }
 
+func TestOnlyTheControlNodeKeepsPodsOff(t *testing.T) {
+	for _, control := range []bool{true, false} {
+		c := config()
+		c.Control = control
+		kubelet := content(t, seed(t, c), kubeletConfig)
+		if got := strings.Contains(kubelet, "node-role.kubernetes.io/control-plane"); got != control {
+			t.Errorf("a node with Control %v has the taint: %v", control, got)
+		}
+	}
+}
+
 func TestPodsGetAddressesOfTheirNodeAndThePinnedPauseImage(t *testing.T) {
 	s := seed(t, config())
 	if network := content(t, s, pluginConfigDir+"/10-lab.conflist"); !strings.Contains(network, `"subnet": "10.88.1.0/24"`) {
