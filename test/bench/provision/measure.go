@@ -14,6 +14,7 @@ import (
 
 	"berth.dev/berth/api/v1alpha1"
 	"berth.dev/berth/test/cluster"
+	"berth.dev/berth/test/install"
 )
 
 // wait bounds every single wait.
@@ -221,11 +222,11 @@ func awaitNoVolumes(ctx context.Context, c *cluster.Cluster) error {
 func awaitWiped(ctx context.Context, c *cluster.Cluster) error {
 	ctx, cancel := context.WithTimeout(ctx, wait)
 	defer cancel()
-	var nodes corev1.NodeList
-	if err := c.List(ctx, &nodes); err != nil {
+	nodes, err := install.Nodes(ctx, c.Lab)
+	if err != nil {
 		return err
 	}
-	for _, node := range nodes.Items {
+	for _, node := range nodes {
 		for {
 			held, err := c.Lab.OnNode(ctx, node.Name, "lvs", "--noheadings", "--options", "lv_name", "--select", "lv_name=~^pvc-")
 			if err != nil {

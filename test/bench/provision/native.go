@@ -88,6 +88,9 @@ func nativeCluster(ctx context.Context, lab cluster.Lab) (*cluster.Cluster, erro
 	if err := up.Run(); err != nil {
 		return nil, fmt.Errorf("starting the cluster: %w", err)
 	}
+	if err := cfg.LoadImages(ctx, lab); err != nil {
+		return nil, err
+	}
 	if err := letAhead(ctx, lab); err != nil {
 		return nil, err
 	}
