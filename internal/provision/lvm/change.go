@@ -73,7 +73,7 @@ func (p *Provisioner) carryOut(ctx context.Context, changes ...change) error {
 func (p *Provisioner) carryOutLocked(ctx context.Context, c change) error {
 	done, size, err := p.decide(c, false)
 	if !done && c.grows {
-		if err := p.rouse(c.group, c.thin); err != nil {
+		if _, err := p.rouse(c.group, c.thin); err != nil {
 			return err
 		}
 		done, size, err = p.decide(c, false)
@@ -86,13 +86,35 @@ func (p *Provisioner) carryOutLocked(ctx context.Context, c change) error {
 		return err
 	}
 	failure := p.execute(ctx, c, size)
-	if failure == nil {
-		return nil
+	if failure != nil && c.grows {
+		failure, err = p.executeAnew(ctx, c, failure)
+	}
+	if failure == nil || err != nil {
+		return err
 	}
 	if done, _, err = p.decide(c, true); done || err != nil {
 		return err
 	}
 	return fmt.Errorf("changing volume group %s: %w", c.group, failure)
+}
+
+// executeAnew makes a change whose command failed once more if the failure left its thin pool
+// inactive, and the pool can be activated. Otherwise the failure stays as it was.
+//
+// Beneath the first volume of a pool LVM deactivates that pool and activates it anew. A host's
+// udev that is behind takes the old node of the pool's metadata away after LVM has made the
+// new one: the check of the metadata finds no device then, and LVM says that the pool needs
+// a repair, which would be wrong.
+func (p *Provisioner) executeAnew(ctx context.Context, c change, failure error) (still, err error) {
+	roused, err := p.rouse(c.group, c.thin)
+	if err != nil || !roused {
+		return failure, err
+	}
+	done, size, err := p.decide(c, true)
+	if done || err != nil {
+		return nil, err
+	}
+	return p.execute(ctx, c, size), nil
 }
 
 // execute runs the command of a change and learns from it, or else from a fresh report.

@@ -65,19 +65,20 @@ func (p *Provisioner) look(group string, pools ...string) (news bool) {
 }
 
 // rouse makes sure that a thin pool is active before it promises more, since the
-// kernel knows how full it is only then. The group's lock is held.
-func (p *Provisioner) rouse(name, thin string) error {
+// kernel knows how full it is only then. It says whether the pool was inactive. The group's
+// lock is held.
+func (p *Provisioner) rouse(name, thin string) (roused bool, err error) {
 	p.look(name, thin)
 	asleep := false
 	p.state.with(name, func(g *group) {
 		asleep = g != nil && g.trouble(p.config.Now()) == "" && g.pools[thin] != nil && g.pools[thin].asleep()
 	})
 	if !asleep {
-		return nil
+		return false, nil
 	}
 	lacking := p.provide(poolTarget)
 	p.begin(name)
-	_, err := p.change(p.config.activateCommand(name, thin))
+	_, err = p.change(p.config.activateCommand(name, thin))
 	p.end(name)
 	err = explained(err, lacking)
 	p.look(name, thin)
@@ -89,9 +90,9 @@ func (p *Provisioner) rouse(name, thin string) error {
 	})
 	if err != nil {
 		p.refuse(name, err, thin)
-		return fmt.Errorf("%w: activating thin pool %s/%s: %w", provision.ErrUnavailable, name, thin, err)
+		return false, fmt.Errorf("%w: activating thin pool %s/%s: %w", provision.ErrUnavailable, name, thin, err)
 	}
-	return nil
+	return true, nil
 }
 
 // refuse notes that thin pools could not be activated, unless they are live all the same.
@@ -127,7 +128,7 @@ func (p *Provisioner) rouseRefused(ctx context.Context) {
 			}
 			defer unlock()
 			for _, thin := range pools {
-				if p.rouse(name, thin) == nil { // else it is still the pool's problem
+				if _, err := p.rouse(name, thin); err == nil { // else it is still the pool's problem
 					p.signal()
 				}
 			}

@@ -309,3 +309,47 @@ func TestAfterARebootThinVolumesAreActivatedWithTheirPool(t *testing.T) {
 		t.Errorf("reported %+v", pool)
 	}
 }
+
+func TestAChangeThatLeavesItsPoolInactiveIsMadeOnceMore(t *testing.T) {
+	sleeps := func(host *lvmtest.Host) {
+		host.On("/dev/"+thin.Name, func(v *lvmtest.Volume) { v.Active = false })
+	}
+	for name, tc := range map[string]struct {
+		failures  int
+		damaged   bool // LVM does not activate the pool again
+		want      string
+		creations int
+	}{
+		"and its pool is sound":        {failures: 1, creations: 2},
+		"but not for ever":             {failures: 2, want: "changing volume group vg-a: lvcreate", creations: 2},
+		"unless its pool is not sound": {failures: 1, damaged: true, want: "activating thin pool vg-a/pool: lvchange", creations: 1},
+	} {
+		t.Run(name, func(t *testing.T) {
+			host := thinHost()
+			p := over(t, host)
+			creations := 0
+			disturb(host, func(c run.Command, do func() ([]byte, error)) ([]byte, error) {
+				switch {
+				case c.Operation == "lvcreate":
+					if creations++; creations <= tc.failures {
+						sleeps(host)
+						return nil, exit5(c)
+					}
+				case c.Operation == "lvchange" && tc.damaged:
+					return nil, exit5(c)
+				}
+				return do()
+			})
+			_, err := p.Create(t.Context(), promised("pvc-1", 10))
+			if (err != nil) != (tc.want != "") || err != nil && !strings.Contains(err.Error(), tc.want) {
+				t.Errorf("creating: %v, want %q", err, tc.want)
+			}
+			if creations != tc.creations {
+				t.Errorf("LVM was asked to make the volume %d times, want %d", creations, tc.creations)
+			}
+			if problem := poolOf(t, p, thin).Problem; (problem != "") != tc.damaged {
+				t.Errorf("the pool's problem is %q", problem)
+			}
+		})
+	}
+}
