@@ -48,7 +48,11 @@ func (s Settings) validate() error {
 			errs = append(errs, fmt.Errorf(format, args...))
 		}
 	}
-	check(s.Nodes >= 0 && s.Nodes <= network.MaxNodes, "%d nodes: use 0 to %d", s.Nodes, network.MaxNodes)
+	room := network.MaxNodes
+	if s.Control {
+		room--
+	}
+	check(s.Nodes >= 0 && s.Nodes <= room, "%d nodes: use 0 to %d", s.Nodes, room)
 	check(s.Disks >= 0 && s.Disks <= 16, "%d disks: use 0 to 16", s.Disks)
 	check(s.Memory >= minMemory, "%d bytes of memory: a node needs at least %d", s.Memory, minMemory)
 	check(s.DiskSize >= 1<<20 && s.DiskSize%512 == 0, "disks of %d bytes: use at least 1M", s.DiskSize)

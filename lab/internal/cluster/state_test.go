@@ -105,22 +105,31 @@ func TestNamesThatWouldLeaveTheStateDirectoryAreRefused(t *testing.T) {
 	}
 }
 
-func TestSettingsThatNoClusterCanHaveAreRefused(t *testing.T) {
-	good := Settings{Nodes: 3, Memory: 2 << 30, Disks: 2, DiskSize: 10 << 30, ZFS: true}
-	if err := good.validate(); err != nil {
-		t.Fatal(err)
+func TestSettingsThatCannotWorkAreRefused(t *testing.T) {
+	good := Settings{Nodes: 3, Memory: 2 << 30, Disks: 2, DiskSize: 10 << 30}
+	cases := map[string]struct {
+		change func(*Settings)
+		want   string
+	}{
+		"fewer than no nodes":               {func(s *Settings) { s.Nodes = -1 }, "nodes"},
+		"more nodes than addresses":         {func(s *Settings) { s.Nodes = 201 }, "201 nodes"},
+		"no address for the control node":   {func(s *Settings) { s.Nodes, s.Control = 200, true }, "0 to 199"},
+		"too little memory":                 {func(s *Settings) { s.Memory = 1 << 20 }, "memory"},
+		"too many disks":                    {func(s *Settings) { s.Disks = 100 }, "disks"},
+		"a disk that ends in a sector":      {func(s *Settings) { s.DiskSize = 1<<20 + 1 }, "bytes"},
+		"a disk that holds next to nothing": {func(s *Settings) { s.DiskSize = 512 }, "at least 1M"},
+		"another kernel on this machine":    {func(s *Settings) { s.ZFS, s.Native = true, true }, "native nodes"},
 	}
-	for name, change := range map[string]func(*Settings){
-		"less than no nodes":  func(s *Settings) { s.Nodes = -1 },
-		"no memory":           func(s *Settings) { s.Memory = 0 },
-		"too many disks":      func(s *Settings) { s.Disks = 17 },
-		"half a sector":       func(s *Settings) { s.DiskSize = 1<<30 + 256 },
-		"another kernel here": func(s *Settings) { s.Native = true },
-	} {
-		s := good
-		change(&s)
-		if err := s.validate(); err == nil {
-			t.Errorf("%s: accepted", name)
-		}
+	for name, c := range cases {
+		t.Run(name, func(t *testing.T) {
+			s := good
+			c.change(&s)
+			if err := s.validate(); err == nil || !strings.Contains(err.Error(), c.want) {
+				t.Errorf("validate = %v, want an error with %q", err, c.want)
+			}
+		})
+	}
+	if err := good.validate(); err != nil {
+		t.Errorf("good settings: %v", err)
 	}
 }

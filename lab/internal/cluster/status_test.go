@@ -21,33 +21,6 @@ func TestTheReadyConditionIsFoundAmongOthers(t *testing.T) {
 	}
 }
 
-func TestSettingsThatCannotWorkAreRefused(t *testing.T) {
-	good := Settings{Nodes: 3, Memory: 2 << 30, Disks: 2, DiskSize: 10 << 30}
-	cases := map[string]struct {
-		change func(*Settings)
-		want   string
-	}{
-		"fewer than no nodes":               {func(s *Settings) { s.Nodes = -1 }, "nodes"},
-		"more nodes than addresses":         {func(s *Settings) { s.Nodes = 1000 }, "nodes"},
-		"too little memory":                 {func(s *Settings) { s.Memory = 1 << 20 }, "memory"},
-		"too many disks":                    {func(s *Settings) { s.Disks = 100 }, "disks"},
-		"a disk that ends in a sector":      {func(s *Settings) { s.DiskSize = 1<<20 + 1 }, "bytes"},
-		"a disk that holds next to nothing": {func(s *Settings) { s.DiskSize = 512 }, "at least 1M"},
-	}
-	for name, c := range cases {
-		t.Run(name, func(t *testing.T) {
-			s := good
-			c.change(&s)
-			if err := s.validate(); err == nil || !strings.Contains(err.Error(), c.want) {
-				t.Errorf("validate = %v, want an error with %q", err, c.want)
-			}
-		})
-	}
-	if err := good.validate(); err != nil {
-		t.Errorf("good settings: %v", err)
-	}
-}
-
 func TestNodesAndLogsFollowTheSettings(t *testing.T) {
 	st, err := newState(t.TempDir()+"/cluster.json", "default", Settings{Nodes: 2})
 	if err != nil {
