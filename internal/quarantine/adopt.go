@@ -241,7 +241,8 @@ func (a Adoption) poolClass(ctx context.Context, c client.Reader, pool v1alpha1.
 		if client.IgnoreNotFound(err) != nil {
 			return "", fmt.Errorf("reading StorageClass %s: %w", pv.Spec.StorageClassName, err)
 		}
-		if parameters, invalid := storageclass.Parse(sc.Parameters); err == nil && invalid == nil {
+		// One that is not there has no parameters, and names no class.
+		if parameters, invalid := storageclass.Parse(sc.Parameters); invalid == nil {
 			return parameters.PoolClass, nil
 		}
 	}

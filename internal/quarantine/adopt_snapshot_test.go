@@ -106,7 +106,7 @@ func TestAdoptingASnapshotIsRefused(t *testing.T) {
 			}
 		})
 	}
-	if _, _, err := AdoptSnapshot(t.Context(), cluster(t, interceptor.Funcs{}), SnapshotAdoption{Node: "n1", Name: lost}); !errors.Is(err, ErrRefused) {
+	if _, _, err := AdoptSnapshot(t.Context(), cluster(t, interceptor.Funcs{}, node(orphaned(lost, from(other)))), SnapshotAdoption{Node: "n1", Name: lost}); !errors.Is(err, ErrRefused) {
 		t.Errorf("a volume: %v", err)
 	}
 }

@@ -23,6 +23,15 @@ func from(source string) func(*v1alpha1.Orphan) {
 
 func asBlock(pv *corev1.PersistentVolume) { pv.Spec.VolumeMode = new(corev1.PersistentVolumeBlock) }
 
+func asFilesystem(pv *corev1.PersistentVolume) {
+	pv.Spec.VolumeMode = new(corev1.PersistentVolumeFilesystem)
+}
+
+// ofShop is what the claim of exported makes of a volume.
+func ofShop(s *v1alpha1.VolumeSpec) {
+	s.ClaimRef = &v1alpha1.ClaimReference{Namespace: "shop", Name: "db", UID: first}
+}
+
 func TestAnAdoptedVolumeIsWhatIsRecordedWithTheData(t *testing.T) {
 	for name, tc := range map[string]struct {
 		orphan  v1alpha1.InventoryItem
@@ -30,17 +39,26 @@ func TestAnAdoptedVolumeIsWhatIsRecordedWithTheData(t *testing.T) {
 		change  func(*Adoption)
 		want    func(*v1alpha1.VolumeSpec) // from an ext4 volume of 1 GiB without a claim
 	}{
-		"a filesystem":             {orphan: orphaned(lost), want: func(*v1alpha1.VolumeSpec) {}},
-		"a block device":           {orphan: orphaned(lost, blank), want: func(s *v1alpha1.VolumeSpec) { s.VolumeMode, s.FSType = v1alpha1.Block, "" }},
-		"a copy of a snapshot":     {orphan: orphaned(lost, from(photo)), want: func(s *v1alpha1.VolumeSpec) { s.Source = &v1alpha1.VolumeSource{Snapshot: photo} }},
-		"a copy of a volume":       {orphan: orphaned(lost, from(other)), want: func(s *v1alpha1.VolumeSpec) { s.Source = &v1alpha1.VolumeSource{Volume: other} }},
-		"of a class that is named": {orphan: orphaned(lost), change: func(a *Adoption) { a.PoolClass = "slow" }, want: func(s *v1alpha1.VolumeSpec) { s.PoolClass = "slow" }},
-		"of a StorageClass that is not there": {orphan: orphaned(lost), objects: []client.Object{exported(lost)}, want: func(s *v1alpha1.VolumeSpec) {
-			s.ClaimRef = &v1alpha1.ClaimReference{Namespace: "shop", Name: "db", UID: "0f3c1c9e-1d2b-4c3d-8e4f-5a6b7c8d9e0f"}
+		"a filesystem":                          {orphan: orphaned(lost), want: func(*v1alpha1.VolumeSpec) {}},
+		"a block device":                        {orphan: orphaned(lost, blank), want: func(s *v1alpha1.VolumeSpec) { s.VolumeMode, s.FSType = v1alpha1.Block, "" }},
+		"a copy of a snapshot":                  {orphan: orphaned(lost, from(photo)), want: func(s *v1alpha1.VolumeSpec) { s.Source = &v1alpha1.VolumeSource{Snapshot: photo} }},
+		"a copy of a volume":                    {orphan: orphaned(lost, from(other)), want: func(s *v1alpha1.VolumeSpec) { s.Source = &v1alpha1.VolumeSource{Volume: other} }},
+		"of a class that is named":              {orphan: orphaned(lost), change: func(a *Adoption) { a.PoolClass = "slow" }, want: func(s *v1alpha1.VolumeSpec) { s.PoolClass = "slow" }},
+		"of a StorageClass that is not there":   {orphan: orphaned(lost), objects: []client.Object{exported(lost)}, want: ofShop},
+		"of a StorageClass that names no class": {orphan: orphaned(lost), objects: []client.Object{exported(lost), storageClass("slow", "")}, want: ofShop},
+		"a block device that its PersistentVolume promises": {orphan: orphaned(lost, blank), objects: []client.Object{exported(lost, asBlock)}, want: func(s *v1alpha1.VolumeSpec) {
+			s.VolumeMode, s.FSType = v1alpha1.Block, ""
+			ofShop(s)
 		}},
+		"a filesystem that its PersistentVolume promises": {orphan: orphaned(lost), objects: []client.Object{exported(lost, asFilesystem)}, want: ofShop},
+		"for another claim than its PersistentVolume's": {orphan: orphaned(lost), objects: []client.Object{exported(lost, retained)},
+			change: func(a *Adoption) { a.Claim = &corev1.ObjectReference{Namespace: "shop", Name: "db-copy"} },
+			want: func(s *v1alpha1.VolumeSpec) {
+				s.ClaimRef = &v1alpha1.ClaimReference{Namespace: "shop", Name: "db-copy"}
+			}},
 		"of its PersistentVolume's class": {orphan: orphaned(lost), objects: []client.Object{exported(lost), storageClass("slow", "hdd")}, want: func(s *v1alpha1.VolumeSpec) {
 			s.PoolClass = "hdd"
-			s.ClaimRef = &v1alpha1.ClaimReference{Namespace: "shop", Name: "db", UID: "0f3c1c9e-1d2b-4c3d-8e4f-5a6b7c8d9e0f"}
+			ofShop(s)
 		}},
 		"for a claim": {orphan: orphaned(lost), change: func(a *Adoption) { a.Claim = &corev1.ObjectReference{Namespace: "shop", Name: "db", UID: "another"} },
 			want: func(s *v1alpha1.VolumeSpec) { s.ClaimRef = &v1alpha1.ClaimReference{Namespace: "shop", Name: "db"} }},
@@ -64,6 +82,67 @@ func TestAnAdoptedVolumeIsWhatIsRecordedWithTheData(t *testing.T) {
 			}
 			if _, labelled := done.Volume.Labels[v1alpha1.ReplicaLabel("n1")]; !labelled || len(done.Volume.Finalizers) != 1 {
 				t.Errorf("metadata %+v", done.Volume.ObjectMeta)
+			}
+		})
+	}
+}
+
+func TestTheDataOfTheNameIsAdoptedAndNoOther(t *testing.T) {
+	twice := node(v1alpha1.InventoryItem{Volume: lost})
+	twice.Status.Pools = append(twice.Status.Pools, v1alpha1.Pool{Name: "vg1", Classes: []string{"fast"}, Inventory: []v1alpha1.InventoryItem{orphaned(lost)}})
+	for name, tc := range map[string]struct {
+		node *v1alpha1.StorageNode
+		pool string
+	}{
+		"another is listed before it":          {node(orphaned(other, blank), orphaned(lost)), "vg0"},
+		"another is to be forgotten":           {forgetting(node(orphaned(other), orphaned(lost)), other), "vg0"},
+		"it is the orphan in one of two pools": {twice, "vg1"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			done, err := Adopt(t.Context(), cluster(t, interceptor.Funcs{}, tc.node), Adoption{Node: "n1", Name: lost})
+			if err != nil {
+				t.Fatal(err)
+			}
+			if s := done.Volume.Spec; s.FSType != v1alpha1.Ext4 || s.Replicas[0].Pool != tc.pool {
+				t.Errorf("adopted as %+v", s)
+			}
+		})
+	}
+}
+
+func TestAVolumeOfAPersistentVolumeWithoutAStorageClassIsOfThePoolsOnlyClass(t *testing.T) {
+	c := cluster(t, interceptor.Funcs{Get: func(ctx context.Context, c client.WithWatch, key client.ObjectKey, o client.Object, opts ...client.GetOption) error {
+		if key.Name == "" {
+			return errors.New("resource name may not be empty") // as clients of a real API server say
+		}
+		return c.Get(ctx, key, o, opts...)
+	}}, node(orphaned(lost)), exported(lost, func(pv *corev1.PersistentVolume) { pv.Spec.StorageClassName = "" }))
+	if done, err := Adopt(t.Context(), c, Adoption{Node: "n1", Name: lost}); err != nil || done.Volume.Spec.PoolClass != "fast" {
+		t.Errorf("%+v, %v", done.Volume, err)
+	}
+}
+
+func TestAPersistentVolumeIsMadeForAVolumeThatNoneIsOnTheWayFor(t *testing.T) {
+	orphan := func(status metav1.ConditionStatus) *v1alpha1.Volume {
+		v := volume(lost, "n1")
+		v.Status.Conditions = []metav1.Condition{{Type: conditionOrphaned, Status: status}}
+		return v
+	}
+	found := v1alpha1.ReplicaStatus{Node: "n1", Pool: "vg0", State: v1alpha1.ReplicaReady, Reason: v1alpha1.ReasonFound}
+	for name, tc := range map[string]struct {
+		volume  *v1alpha1.Volume
+		refused bool
+	}{
+		"its data was found":              {volume: withEntries(volume(lost, "n1"), found)},
+		"no object refers to it":          {volume: orphan(metav1.ConditionTrue)},
+		"its claim is there again":        {volume: orphan(metav1.ConditionFalse), refused: true},
+		"its creation may not have ended": {volume: volume(lost, "n1"), refused: true},
+	} {
+		t.Run(name, func(t *testing.T) {
+			c := cluster(t, interceptor.Funcs{}, node(), tc.volume)
+			done, err := Adopt(t.Context(), c, Adoption{Node: "n1", Name: lost})
+			if errors.Is(err, ErrRefused) != tc.refused || (err == nil) == tc.refused || done.NewPersistentVolume == tc.refused {
+				t.Errorf("%+v, %v", done, err)
 			}
 		})
 	}
@@ -93,7 +172,7 @@ func TestAdoptionIsRefused(t *testing.T) {
 			}
 		})
 	}
-	if _, err := Adopt(t.Context(), cluster(t, interceptor.Funcs{}), Adoption{Node: "n1", Name: "root"}); !errors.Is(err, ErrRefused) {
+	if _, err := Adopt(t.Context(), cluster(t, interceptor.Funcs{}, node(orphaned("root"))), Adoption{Node: "n1", Name: "root"}); !errors.Is(err, ErrRefused) {
 		t.Errorf("what is no volume: %v", err)
 	}
 }
