@@ -1,6 +1,7 @@
 package nodegone
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"testing"
@@ -100,7 +101,17 @@ func (w *world) mayGo(o client.Object) {
 // restart begins a process that remembers nothing.
 func (w *world) restart() {
 	w.killed = false
-	w.r = &Reconciler{Client: w.server.Client(), Live: w.server.Live(), Clock: w.clock, Instance: "test"}
+	w.r = &Reconciler{Client: w.server.Client(), Live: named{w.server.Live()}, Clock: w.clock, Instance: "test"}
+}
+
+// named reads nothing that has no name, as clients of a real API server.
+type named struct{ client.Reader }
+
+func (n named) Get(ctx context.Context, key client.ObjectKey, o client.Object, opts ...client.GetOption) error {
+	if key.Name == "" {
+		return errors.New("resource name may not be empty")
+	}
+	return n.Reader.Get(ctx, key, o, opts...)
 }
 
 // run reconciles at the present time, and again after each kill.
@@ -155,14 +166,19 @@ func (w *world) ending() ending {
 		Mark: fmt.Sprintf("%s %s", m.Status, m.Reason), Policy: pv.Spec.PersistentVolumeReclaimPolicy, Claim: !apierrors.IsNotFound(err),
 		Volume: v.DeletionTimestamp == nil && len(v.Finalizers) == 1, Told: map[string]int{},
 	}
+	for _, event := range w.events() {
+		e.Told[event.Reason+" "+event.Regarding.Kind]++
+	}
+	return e
+}
+
+func (w *world) events() []eventsv1.Event {
+	w.t.Helper()
 	var list eventsv1.EventList
 	if err := w.List(w.t.Context(), &list); err != nil {
 		w.t.Fatal(err)
 	}
-	for _, event := range list.Items {
-		e.Told[event.Reason+" "+event.Regarding.Kind]++
-	}
-	return e
+	return list.Items
 }
 
 // play is a node that is gone for longer than the delay.

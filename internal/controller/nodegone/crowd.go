@@ -3,8 +3,6 @@ package nodegone
 import (
 	"time"
 
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-
 	"berth.dev/berth/api/v1alpha1"
 )
 
@@ -42,6 +40,6 @@ func CrowdOf(volumes []v1alpha1.Volume, nodes map[string]bool, now time.Time, du
 // ago, and whose claims stay or were released, is no sign of anything.
 func counts(v *v1alpha1.Volume, now time.Time, due func(*v1alpha1.Volume) bool) bool {
 	m := mark(v)
-	settled := m.Status == metav1.ConditionTrue && (m.Reason == ReasonKept || m.Reason == ReasonReleased)
+	settled := m.Reason == ReasonKept || m.Reason == ReasonReleased
 	return !settled || now.Sub(m.LastTransitionTime.Time) < lately || m.Reason == ReasonKept && due(v)
 }

@@ -65,7 +65,7 @@ const (
 // Decide says what to do about a Volume of a node that is, or was, gone.
 func Decide(f Facts) Verdict {
 	m := mark(f.Volume)
-	releasing := counting(m) && m.Reason == ReasonReleasing
+	releasing := m.Reason == ReasonReleasing
 	switch {
 	case f.Volume.DeletionTimestamp != nil:
 		return Verdict{Step: StepNone, Message: "the volume is being deleted"}
@@ -75,7 +75,7 @@ func Decide(f Facts) Verdict {
 		return Verdict{Step: StepNone, Reason: ReasonReleasing, Message: "pods still use the claim", Again: lookAgain}
 	case f.Present:
 		return f.returned(m)
-	case counting(m) && m.Reason == ReasonReleased:
+	case m.Reason == ReasonReleased:
 		return Verdict{Step: StepNone, Reason: m.Reason, Message: m.Message} // once for each time that a node is gone
 	case !onlyOn(f.Volume, f.Node):
 		return Verdict{Step: StepNone, Message: "the volume has, or had, copies elsewhere"}

@@ -24,6 +24,9 @@ func TestDecide(t *testing.T) {
 	classless := func(f *Facts) { f.Class = nil }
 	silent := func(f *Facts) { f.Class.Spec.OnNodeGone = nil }
 	undelayed := func(f *Facts) { f.Class.Spec.OnNodeGone.After = nil }
+	ofSet := func(f *Facts) {
+		f.Claim.OwnerReferences = []metav1.OwnerReference{{Kind: "StatefulSet", Name: "db", Controller: new(true)}}
+	}
 	unexported := func(f *Facts) { f.PersistentVolume, f.Claim = nil, nil }
 	goingPV := func(f *Facts) { f.PersistentVolume.DeletionTimestamp = &metav1.Time{Time: start} }
 	elsewhere := func(f *Facts) { f.Claim.Spec.VolumeName = "another" }
@@ -32,6 +35,9 @@ func TestDecide(t *testing.T) {
 	}
 	moving := func(f *Facts) {
 		f.Volume.Status.Replicas = append(f.Volume.Status.Replicas, v1alpha1.ReplicaStatus{Node: "n2", State: v1alpha1.ReplicaReady})
+	}
+	left := func(f *Facts) {
+		f.Volume.Status.Replicas = append(f.Volume.Status.Replicas, v1alpha1.ReplicaStatus{Node: "n2", State: v1alpha1.ReplicaGone})
 	}
 	replicated := func(f *Facts) { f.Volume.Spec.Replication.Factor = 2 }
 	deleted := func(f *Facts) { f.Volume.DeletionTimestamp = &metav1.Time{Time: start} }
@@ -86,11 +92,14 @@ func TestDecide(t *testing.T) {
 		"a class that keeps in the middle":     {given: all(says(yes, ReasonReleasing), after(hour), retained, keeping), want: Verdict{Step: StepMark, Status: yes, Reason: ReasonKept}},
 		"a class that keeps, among many nodes": {given: all(keeping, crowded), want: Verdict{Step: StepMark, Status: yes, Reason: ReasonKept}},
 		"no PersistentVolume":                  {given: all(unexported), want: Verdict{Step: StepMark, Status: yes, Reason: ReasonKept, Again: lookSeldom}},
+		"no PersistentVolume, by now":          {given: all(says(yes, ReasonReleasing), after(hour), unexported), want: Verdict{Step: StepMark, Status: yes, Reason: ReasonKept, Again: lookSeldom}},
 		"a PersistentVolume that goes":         {given: all(goingPV), want: Verdict{Step: StepMark, Status: yes, Reason: ReasonKept, Again: lookSeldom}},
 		"no claim":                             {given: all(unclaimed), want: Verdict{Step: StepMark, Status: yes, Reason: ReasonKept, Again: lookSeldom}},
 		"a claim that is not bound to it":      {given: all(elsewhere), want: Verdict{Step: StepMark, Status: yes, Reason: ReasonKept, Again: lookSeldom}},
 		"a claim that somebody deletes":        {given: all(says(yes, ReasonPending), after(hour), deletedClaim), want: Verdict{Step: StepMark, Status: yes, Reason: ReasonKept, Again: lookSeldom}},
 		"a claim of a pod":                     {given: all(ephemeral), want: Verdict{Step: StepMark, Status: yes, Reason: ReasonKept, Again: lookSeldom}},
+		"a claim of a StatefulSet":             {given: all(ofSet), want: Verdict{Step: StepMark, Status: yes, Reason: ReasonPending, Tell: true}},
+		"a volume that left another node":      {given: all(left), want: Verdict{Step: StepMark, Status: yes, Reason: ReasonPending, Tell: true}},
 		"a volume with another copy":           {given: all(copied), want: Verdict{Step: StepNone}},
 		"a volume with a copy to come":         {given: all(replicated), want: Verdict{Step: StepNone}},
 		"a volume that is not gone elsewhere":  {given: all(moving), want: Verdict{Step: StepNone}},
@@ -119,6 +128,45 @@ func TestWhatWasReleasedSaysHowToHaveTheDataAgain(t *testing.T) {
 	for _, part := range []string{"node n1", "shop/db-0 was deleted", "PersistentVolume " + id + " is retained", "kubectl berth adopt n1 " + id + " --claim", "spec.volumeName " + id} {
 		if !strings.Contains(v.Message, part) {
 			t.Errorf("%q lacks %q", v.Message, part)
+		}
+	}
+}
+
+func TestANodeThatReturnsTooLateSaysHowToHaveTheDataAgain(t *testing.T) {
+	named := func(f *Facts) { f.PersistentVolume.Name = "data" }
+	deleted := func(f *Facts) { f.PersistentVolume = nil }
+	for name, tc := range map[string]struct {
+		given []option
+		want  string // the PersistentVolume that it names; empty if there is nothing to be done
+	}{
+		"the PersistentVolume has another name": {[]option{says(yes, ReasonReleased), unclaimed, named}, "data"},
+		"the PersistentVolume was deleted":      {[]option{says(yes, ReasonReleased), unclaimed, deleted}, id},
+		"the claim is there":                    {[]option{says(yes, ReasonPending)}, ""},
+	} {
+		t.Run(name, func(t *testing.T) {
+			v := Decide(facts(append(tc.given, after(2*hour), present)...))
+			if told := strings.HasSuffix(v.Message, "spec.volumeName "+tc.want); v.Reason != ReasonReturned || told != (tc.want != "") {
+				t.Errorf("%+v", v)
+			}
+		})
+	}
+}
+
+func TestAMarkIsWrittenAgainIfAnythingOfItIsOther(t *testing.T) {
+	m := metav1.Condition{Type: Condition, Status: yes, Reason: ReasonPending, Message: "gone"}
+	for name, tc := range map[string]struct {
+		status          metav1.ConditionStatus
+		reason, message string
+		step            Step
+		tell            bool
+	}{
+		"nothing":     {yes, ReasonPending, "gone", StepNone, false},
+		"its status":  {unknown, ReasonPending, "gone", StepMark, true},
+		"its reason":  {yes, ReasonReleased, "gone", StepMark, true},
+		"its message": {yes, ReasonPending, "long gone", StepMark, false},
+	} {
+		if v := facts().say(m, tc.status, tc.reason, tc.message); v.Step != tc.step || v.Tell != tc.tell {
+			t.Errorf("%s: %+v", name, v)
 		}
 	}
 }

@@ -75,7 +75,7 @@ func (r *Reconciler) cachedClaim(ctx context.Context, pv *corev1.PersistentVolum
 // Node is read last: it may have come back.
 func (r *Reconciler) gather(ctx context.Context, node, volume string, look Look) (*Facts, error) {
 	f := &Facts{Node: node, Crowd: look.crowd, Volume: &v1alpha1.Volume{}}
-	if found, err := r.read(ctx, types.NamespacedName{Name: volume}, f.Volume); err != nil || !found {
+	if found, err := r.read(ctx, types.NamespacedName{Name: volume}, f.Volume); !found {
 		return nil, err
 	}
 	class := &v1alpha1.PoolClass{}
@@ -105,8 +105,9 @@ func (r *Reconciler) gatherClaim(ctx context.Context, f *Facts, name string) err
 		return nil
 	}
 	pv := &corev1.PersistentVolume{}
-	found, err := r.read(ctx, types.NamespacedName{Name: name}, pv)
-	if err != nil || !found || pv.Spec.CSI == nil || pv.Spec.CSI.Driver != v1alpha1.LocalDriverName || pv.Spec.CSI.VolumeHandle != f.Volume.Name {
+	_, err := r.read(ctx, types.NamespacedName{Name: name}, pv)
+	// One that was not read has no CSI.
+	if csi := pv.Spec.CSI; csi == nil || csi.Driver != v1alpha1.LocalDriverName || csi.VolumeHandle != f.Volume.Name {
 		return err
 	}
 	f.PersistentVolume = pv
@@ -115,7 +116,7 @@ func (r *Reconciler) gatherClaim(ctx context.Context, f *Facts, name string) err
 		return nil
 	}
 	claim := &corev1.PersistentVolumeClaim{}
-	found, err = r.read(ctx, types.NamespacedName{Namespace: ref.Namespace, Name: ref.Name}, claim)
+	found, err := r.read(ctx, types.NamespacedName{Namespace: ref.Namespace, Name: ref.Name}, claim)
 	if found && claim.UID == ref.UID {
 		f.Claim = claim
 	}

@@ -13,9 +13,6 @@ func (f Facts) gone() string { return fmt.Sprintf("node %s has no Node object: "
 
 // claimName is the claim that is to go, or that is gone.
 func (f Facts) claimName() string {
-	if f.Claim != nil {
-		return f.Claim.Namespace + "/" + f.Claim.Name
-	}
 	if f.PersistentVolume != nil && f.PersistentVolume.Spec.ClaimRef != nil {
 		ref := f.PersistentVolume.Spec.ClaimRef
 		return ref.Namespace + "/" + ref.Name

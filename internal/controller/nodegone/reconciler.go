@@ -147,7 +147,7 @@ const steps = 8
 func (r *Reconciler) settle(ctx context.Context, node, volume string, look Look) (time.Duration, error) {
 	for range steps {
 		f, err := r.gather(ctx, node, volume, look)
-		if err != nil || f == nil {
+		if f == nil {
 			return 0, err
 		}
 		v := Decide(*f)

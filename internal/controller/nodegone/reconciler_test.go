@@ -2,7 +2,6 @@ package nodegone
 
 import (
 	"errors"
-	"fmt"
 	"testing"
 	"time"
 
@@ -146,80 +145,4 @@ func TestAProcessThatSawTheBeginningBelievesNoOlderMark(t *testing.T) {
 	w.expect("True ReleasePending", true)
 	w.wait(time.Second)
 	w.expect("True ClaimReleased", false)
-}
-
-// graveyard is a cluster of two nodes and as many others that are gone for two days, with a
-// claim each, of a class that keeps claims.
-func graveyard(t *testing.T, dead int) (*world, func(time.Duration)) {
-	t.Helper()
-	objects := []client.Object{class(v1alpha1.NodeGoneKeep)}
-	var names []string
-	for i := range dead {
-		name := fmt.Sprintf("dead-%d", i)
-		v, pv, c := lonely(name), persistentVolume(), claim()
-		pv.Name, pv.UID, pv.Spec.CSI.VolumeHandle = v.Name, types.UID("pv-"+name), v.Name
-		c.Name, c.UID, c.Spec.VolumeName = name, types.UID("c-"+name), v.Name
-		pv.Spec.ClaimRef.Name, pv.Spec.ClaimRef.UID = c.Name, c.UID
-		objects, names = append(objects, v, pv, c), append(names, name)
-	}
-	for i := range 8 {
-		objects = append(objects, node(fmt.Sprintf("alive-%d", i)))
-	}
-	w := newWorld(t, objects...)
-	wait := func(d time.Duration) {
-		t.Helper()
-		w.clock.SetTime(w.clock.Now().Add(d))
-		for _, name := range names {
-			if _, err := w.r.Reconcile(t.Context(), ctrl.Request{NamespacedName: types.NamespacedName{Name: name}}); err != nil {
-				t.Fatal(err)
-			}
-		}
-	}
-	wait(0)
-	wait(48 * hour)
-	return w, wait
-}
-
-// release tells the class to release claims, at once or after a delay.
-func (w *world) release(after time.Duration) {
-	w.t.Helper()
-	c := &v1alpha1.PoolClass{}
-	if err := w.Get(w.t.Context(), types.NamespacedName{Name: "fast"}, c); err != nil {
-		w.t.Fatal(err)
-	}
-	c.Spec.OnNodeGone = &v1alpha1.OnNodeGone{Policy: v1alpha1.NodeGoneReleaseClaims, After: &metav1.Duration{Duration: after}}
-	if err := w.Update(w.t.Context(), c); err != nil {
-		w.t.Fatal(err)
-	}
-}
-
-func (w *world) wantClaims(want int) {
-	w.t.Helper()
-	var list corev1.PersistentVolumeClaimList
-	if err := w.List(w.t.Context(), &list); err != nil {
-		w.t.Fatal(err)
-	}
-	if len(list.Items) != want {
-		w.t.Errorf("%d claims are left, want %d", len(list.Items), want)
-	}
-}
-
-func TestAClassThatIsToldToReleaseClaimsLaterBeginsToCountThen(t *testing.T) {
-	w, wait := graveyard(t, 2)
-	w.release(hour)
-	wait(time.Second)
-	w.wantClaims(2)
-	wait(hour - time.Second)
-	w.wantClaims(2)
-	wait(time.Second)
-	w.wantClaims(0)
-}
-
-func TestManyNodesThatWentLongAgoAreACrowdOnceTheirClaimsAreToGo(t *testing.T) {
-	w, wait := graveyard(t, 4)
-	w.release(0)
-	for range 3 {
-		wait(hour)
-	}
-	w.wantClaims(4)
 }

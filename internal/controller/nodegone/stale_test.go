@@ -34,12 +34,27 @@ func changed[T client.Object](w *world, o T, change func(T)) {
 	}
 }
 
+// replaced is a PersistentVolume that was deleted and made again, for the same claim, with a change.
+func replaced(change func(*corev1.PersistentVolumeSpec)) func(*world) {
+	return func(w *world) {
+		w.drop(persistentVolume())
+		pv := persistentVolume()
+		change(&pv.Spec)
+		w.put(pv)
+	}
+}
+
 func TestAClaimStaysIfWhatItWasReleasedForIsNotSoAnyMore(t *testing.T) {
 	for name, others := range map[string]func(w *world){
 		"its node is back": func(w *world) { w.put(node(gone)) },
 		"its PersistentVolume is another's by now": func(w *world) {
 			changed(w, persistentVolume(), func(pv *corev1.PersistentVolume) { pv.Spec.ClaimRef.UID = "another" })
 		},
+		"its PersistentVolume is gone by now":              func(w *world) { w.drop(persistentVolume()) },
+		"its PersistentVolume is of no driver by now":      replaced(func(s *corev1.PersistentVolumeSpec) { s.CSI = nil }),
+		"its PersistentVolume is of another driver by now": replaced(func(s *corev1.PersistentVolumeSpec) { s.CSI.Driver = "theirs" }),
+		"its PersistentVolume is of another volume by now": replaced(func(s *corev1.PersistentVolumeSpec) { s.CSI.VolumeHandle = "pvc-x" }),
+		"its PersistentVolume is kept for no claim by now": replaced(func(s *corev1.PersistentVolumeSpec) { s.ClaimRef = nil }),
 		"its volume is on another node by now": func(w *world) {
 			v := volume()
 			if err := w.Get(w.t.Context(), client.ObjectKeyFromObject(v), v); err != nil {
@@ -56,8 +71,9 @@ func TestAClaimStaysIfWhatItWasReleasedForIsNotSoAnyMore(t *testing.T) {
 			w.server.Hold() // nothing of it has come by the watches
 			others(w)
 			w.run()
-			if !w.ending().Claim {
-				t.Error("it was deleted")
+			c := claim()
+			if err := w.Get(t.Context(), client.ObjectKeyFromObject(c), c); err != nil || c.DeletionTimestamp != nil {
+				t.Errorf("it was deleted: %v", err)
 			}
 		})
 	}
@@ -89,6 +105,26 @@ func TestAClaimThatTookTheNameOfADeletedOneStays(t *testing.T) {
 	if err := w.Get(t.Context(), client.ObjectKeyFromObject(c), c); err != nil || c.UID != "another" {
 		t.Errorf("claim %s: %v", c.UID, err)
 	}
+}
+
+func TestAClaimThatOthersDeleteFirstIsReleasedAllTheSame(t *testing.T) {
+	w := due(t)
+	w.beforeDeletion(func() { w.drop(claim()) })
+	w.run()
+	w.expect("True ClaimReleased", false)
+}
+
+func TestAClaimIsReleasedThoughItsPersistentVolumeIsFreedMeanwhile(t *testing.T) {
+	w := due(t)
+	count := w.server.After
+	w.server.After = func(wr lagging.Write) error {
+		if wr.Verb == "delete" {
+			changed(w, persistentVolume(), func(pv *corev1.PersistentVolume) { pv.Spec.ClaimRef.UID = "" })
+		}
+		return count(wr)
+	}
+	w.run()
+	w.expect("True ClaimReleased", false)
 }
 
 func TestAClaimThatIsWrittenMeanwhileIsLookedAtAnew(t *testing.T) {

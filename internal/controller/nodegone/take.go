@@ -27,11 +27,12 @@ func (r *Reconciler) take(ctx context.Context, f *Facts, v Verdict) error {
 	if apierrors.IsConflict(err) || apierrors.IsNotFound(err) {
 		return nil
 	}
-	if err == nil {
-		log.FromContext(ctx).Info("step taken", "volume", f.Volume.Name, "node", f.Node, "claim", f.claimName(),
-			"step", v.Step, "reason", v.Reason, "message", v.Message)
+	if err != nil {
+		return err
 	}
-	return err
+	log.FromContext(ctx).Info("step taken", "volume", f.Volume.Name, "node", f.Node, "claim", f.claimName(),
+		"step", v.Step, "reason", v.Reason, "message", v.Message)
+	return nil
 }
 
 // mark writes the condition, once people were told: of what is told twice after a crash
