@@ -52,9 +52,7 @@ func Judge(n *v1alpha1.StorageNode, r Record, retention time.Duration, now time.
 	reported := find(n, r)
 	kept := Verdict{Reason: ReasonKept, Message: "nobody has said that it may go"}
 	if reported == nil {
-		if retention > 0 {
-			kept.Again = min(unreported, retention)
-		}
+		kept.Again = min(unreported, retention)
 		return kept
 	}
 	for _, f := range n.Spec.Forget {

@@ -83,9 +83,9 @@ func (o *Set) Notify(f func()) {
 func (o *Set) Add(id string, why Orphan) bool {
 	return o.change(func() bool {
 		o.look(id)
-		old, known := o.found[id]
+		old := o.found[id]
 		o.put(id, why)
-		return !known || old != why
+		return old != why
 	})
 }
 

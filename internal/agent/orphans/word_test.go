@@ -96,32 +96,41 @@ func TestASnapshotBesideOthersIsFoundInTheReport(t *testing.T) {
 }
 
 func TestAnOrphanIsDeletedByAWordThatKnewForHowLongItIsOneAndIsNoneThen(t *testing.T) {
-	unheard := errors.New("connection refused")
+	away := errors.New("connection refused")
+	gone := apierrors.NewNotFound(v1alpha1.Resource("volumes"), "pvc-1")
 	for name, tc := range map[string]struct {
-		fails error
-		gone  bool
+		word, object, deletion error
+		asked, gone            bool // whether it is asked to go, and does
+		says                   string
 	}{
-		"the word was heard":     {gone: true},
-		"the word was not heard": {fails: unheard},
+		"the word was heard":        {object: gone, asked: true, gone: true},
+		"the word was not heard":    {word: away, object: gone, says: "no object"},
+		"its object is not read":    {object: away, says: "an orphan"},
+		"its object is there again": {says: "an orphan"},
+		"it cannot be deleted":      {object: gone, deletion: away, asked: true, says: "volume pvc-1 on node n1 is to be deleted (named), and cannot be: connection refused"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			now := time.Unix(0, 0)
 			s := Set{Now: func() time.Time { return now }}
-			s.Add("pvc-1", Orphan{Reason: v1alpha1.OrphanNoObject})
+			s.Add("pvc-1", Orphan{Reason: v1alpha1.OrphanNoObject, Message: "an orphan"})
 			now = now.Add(time.Hour)
-			gone := false
-			_, err := s.Settle(t.Context(), Case{Record: Record{Name: "pvc-1"},
+			asked := false
+			_, err := s.Settle(t.Context(), Case{Record: Record{Name: "pvc-1"}, What: "volume", Node: "n1", Message: "no object",
 				Word: func(_ context.Context, r Record) (Verdict, error) {
 					if r.Known != time.Hour {
 						t.Errorf("it is known for %s", r.Known)
 					}
-					return Verdict{Delete: true}, tc.fails
+					return Verdict{Delete: true, Message: "named"}, tc.word
 				},
-				Object: func(context.Context) error { return apierrors.NewNotFound(v1alpha1.Resource("volumes"), "pvc-1") },
-				Delete: func(context.Context) error { gone = true; return nil },
+				Object: func(context.Context) error { return tc.object },
+				Delete: func(context.Context) error { asked = true; return tc.deletion },
 			})
-			if !errors.Is(err, tc.fails) || gone != tc.gone || (len(s.All()) == 0) != tc.gone {
-				t.Errorf("gone %v, %v, %v", gone, err, s.All())
+			fails := errors.Is(errors.Join(tc.word, tc.object, tc.deletion), away)
+			if errors.Is(err, away) != fails || asked != tc.asked {
+				t.Errorf("asked to go: %v, %v", asked, err)
+			}
+			if all := s.All(); (len(all) == 0) != tc.gone || all["pvc-1"].Message != tc.says {
+				t.Errorf("orphans %v", all)
 			}
 		})
 	}
