@@ -1,6 +1,7 @@
 package snapshot
 
 import (
+	"strings"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
@@ -35,6 +36,7 @@ func TestDecide(t *testing.T) {
 		"one that found no room is tried again":         {snapshot: snapshot(saying(failed("NoSpace"))), step: StepTake},
 		"one that failed is tried again":                {snapshot: snapshot(saying(failed("ProvisionerError"))), step: StepTake},
 		"one whose volume was missing is tried again":   {snapshot: snapshot(saying(failed("SourceMissing"))), step: StepTake},
+		"one that was kept apart elsewhere is taken":    {snapshot: snapshot(saying(&v1alpha1.SnapshotReplica{Node: here, State: goneState, Reason: "Conflict"})), step: StepTake},
 		"one that is not supported is final":            {snapshot: snapshot(saying(failed("Unsupported"))), step: StepNone, state: failedState, reason: "Unsupported"},
 		"one that is impossible is final":               {snapshot: snapshot(saying(failed("Invalid"))), step: StepNone, state: failedState, reason: "Invalid"},
 		"one that conflicts is final":                   {snapshot: snapshot(saying(failed("Conflict"))), step: StepNone, state: failedState, reason: "Conflict"},
@@ -99,6 +101,12 @@ func TestDecide(t *testing.T) {
 				t.Errorf("the snapshot was changed: %s", diff)
 			}
 		})
+	}
+}
+
+func TestASnapshotThatIsBrokenSaysHow(t *testing.T) {
+	if e := Decide(snapshot(), here, Facts{Record: record(broken)}).Entry; !strings.Contains(e.Message, "node n1: a disk is missing") {
+		t.Errorf("it says %q", e.Message)
 	}
 }
 
