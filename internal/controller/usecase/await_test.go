@@ -3,6 +3,7 @@ package usecase
 import (
 	"context"
 	"errors"
+	"strings"
 	"testing"
 	"testing/synctest"
 
@@ -53,6 +54,12 @@ func TestAwait(t *testing.T) {
 				h.OnDelete(cache.DeletedFinalStateUnknown{Obj: version("10", "uid", false)})
 			}, gone: true,
 		},
+		"the end of an object that the informer has never seen does not": {
+			events: func(h cache.ResourceEventHandler) { h.OnDelete(cache.DeletedFinalStateUnknown{Key: "v"}) },
+		},
+		"an update whose version cannot be compared does": {
+			events: func(h cache.ResourceEventHandler) { h.OnUpdate(nil, version("strange", "uid", true)) }, done: true,
+		},
 		"a newer object of that name does": {
 			events: func(h cache.ResourceEventHandler) { h.OnAdd(version("12", "new", true), false) }, gone: true,
 		},
@@ -96,6 +103,19 @@ func TestAwait(t *testing.T) {
 				}
 			})
 		})
+	}
+}
+
+func TestAWaitThatIsCutOffSaysWhatItWaitedFor(t *testing.T) {
+	volumes := Objects[*v1alpha1.Volume]{Kind: "volume"}
+	var watchers Watchers[*v1alpha1.Volume]
+	ctx, cancel := context.WithCancel(t.Context())
+	cancel()
+	for node, want := range map[string]string{"n": "waiting for node n to answer for volume v: ", "": "waiting for volume v: "} {
+		_, _, _, err := volumes.Await(ctx, watchers.Watch("v"), build(gi), func(*v1alpha1.Volume) Verdict { return Verdict{Node: node} })
+		if !errors.Is(err, context.Canceled) || !strings.HasPrefix(err.Error(), want) {
+			t.Errorf("got %v, want %q", err, want)
+		}
 	}
 }
 

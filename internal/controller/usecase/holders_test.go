@@ -37,6 +37,7 @@ func TestWhoMayHaveSomethingOfAVolume(t *testing.T) {
 	}
 	for name, test := range tests {
 		t.Run(name, func(t *testing.T) {
+			test.volume.Labels["team"] = "shop"
 			var got []string
 			for _, holder := range PlacedVolume(test.volume).Holders(nodes) {
 				got = append(got, holder.Node)
@@ -49,7 +50,6 @@ func TestWhoMayHaveSomethingOfAVolume(t *testing.T) {
 			for _, node := range test.labels {
 				want[v1alpha1.ReplicaLabel(node)] = ""
 			}
-			test.volume.Labels["team"] = "shop"
 			if diff := cmp.Diff(want, PlacedVolume(test.volume).NodeLabels(nodes)); diff != "" {
 				t.Errorf("labels: %s", diff)
 			}

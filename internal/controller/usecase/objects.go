@@ -39,7 +39,8 @@ func (s *Objects[T]) Lock(name string) (unlock func(), err error) {
 	return unlock, nil
 }
 
-// Get reads an object from the API server, or returns nil.
+// Get reads an object from the API server, or returns nil if there is none, and with
+// every error.
 func (s *Objects[T]) Get(ctx context.Context, name string) (T, error) {
 	return s.read(ctx, s.Live, name)
 }
@@ -49,12 +50,13 @@ func (s *Objects[T]) Get(ctx context.Context, name string) (T, error) {
 // deletion.
 func (s *Objects[T]) Find(ctx context.Context, name string) (T, error) {
 	var none T
-	if o, err := s.read(ctx, s.Client, name); o == none || err != nil {
+	if o, err := s.read(ctx, s.Client, name); o == none {
 		return none, err
 	}
 	return s.Get(ctx, name)
 }
 
+// read returns an object, or nil if there is none, and with every error.
 func (s *Objects[T]) read(ctx context.Context, from client.Reader, name string) (T, error) {
 	var none T
 	o := s.New()
@@ -81,24 +83,21 @@ func (s *Objects[T]) Delete(ctx context.Context, name string, removed func(T) Ve
 
 	var none T
 	o, err := s.Get(ctx, name)
-	if o == none || err != nil {
+	if o == none {
 		return err
 	}
-	if o, err = s.mark(ctx, o); o == none || err != nil {
+	if o, err = s.mark(ctx, o); o == none {
 		return err
 	}
-	_, answer, gone, err := s.Await(ctx, events, o, removed)
-	switch {
-	case err != nil:
+	_, answer, _, err := s.Await(ctx, events, o, removed)
+	if err != nil {
 		return err
-	case gone:
-		return nil
 	}
-	return answer.Err()
+	return answer.Err() // nil where the object is gone: the last answer was to wait
 }
 
 // mark makes the wish to delete durable, and returns the object as it was
-// before, or nil if it is gone.
+// before, or nil if it is gone, and with every error.
 func (s *Objects[T]) mark(ctx context.Context, o T) (T, error) {
 	var none T
 	if o.GetDeletionTimestamp() != nil {
