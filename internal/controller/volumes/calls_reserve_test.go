@@ -54,6 +54,7 @@ func TestWhatMayNotBeAbandonedStays(t *testing.T) {
 	for name, volume := range map[string]*v1alpha1.Volume{
 		"its user was told of it":     existing(wanted("n"), carved("n")),
 		"it is being deleted":         existing(wanted("n"), carved("n"), reserved, deleting),
+		"its node has found data":     existing(wanted("n"), reserved, found("n")),
 		"its node has not answered":   existing(wanted("n"), reserved),
 		"its node answers still":      existing(wanted("n"), reserved, says("n", v1alpha1.ReplicaCopying, v1alpha1.ReasonCopying, gi, gi)),
 		"its node answered less":      existing(wanted("n"), reserved, says("n", v1alpha1.ReplicaReady, v1alpha1.ReasonCarved, gi, volumetest.Mi)),

@@ -10,6 +10,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
@@ -41,6 +42,8 @@ type stage struct {
 	wrote []string
 	// first, if set, is what others do just before the next write of the Service.
 	first func()
+	// unread, if set, is of the kind that neither the cache nor the API server reads.
+	unread runtime.Object
 }
 
 // play runs a test on a stage, in a bubble whose time passes when all wait.
@@ -74,7 +77,7 @@ func newStage(t *testing.T, nodes volumetest.Nodes, objects ...client.Object) *s
 	s := &stage{t: t, Server: lagging.New(t, all...), nodes: nodes, shut: map[string]bool{}, agents: map[string]agent{"n": carves, "m": carves}}
 	s.DeletedByUID(&v1alpha1.Volume{}) // whatever the node has said meanwhile, the volume is to go
 	var watchers volumes.Watchers
-	s.Service = volumes.New(s.Client(), s.Server.Live(), some{s.nodes, s.shut}, lists.Book(heard(s.nodes)), &watchers)
+	s.Service = volumes.New(reads{s.Client(), s}, reads{s.Others(), s}, some{s.nodes, s.shut}, lists.Book(heard(s.nodes)), &watchers)
 	if _, err := s.Informer(&v1alpha1.Volume{}).AddEventHandler(watchers.Handler()); err != nil {
 		t.Fatal(err)
 	}
