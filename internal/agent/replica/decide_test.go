@@ -1,6 +1,7 @@
 package replica
 
 import (
+	"strings"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
@@ -66,6 +67,8 @@ func TestDecide(t *testing.T) {
 			volume: volume(adopted, on("n2")), record: carved(blank), step: StepKeep},
 		"a larger wish expands": {
 			volume: volume(of("2Gi"), saying(ready("1Gi", "1Gi"))), record: carved(), step: StepExpand},
+		"what was carved before a crash expands": {
+			volume: volume(of("2Gi")), record: carved(blank), step: StepExpand},
 		"a wish that was taken back is met by what is there": {
 			volume: volume(saying(ready("1Gi", "5Gi"))), record: carved(), step: StepReport, state: "Ready", reason: "Carved"},
 		"an extent more than the wish is ready": {
@@ -151,6 +154,27 @@ func sameState(e *v1alpha1.ReplicaStatus, state v1alpha1.ReplicaState, reason st
 		return state == ""
 	}
 	return e.State == state && e.Reason == reason && e.Ready == (state == v1alpha1.ReplicaReady) && e.Node == here
+}
+
+func TestAConflictOfSourcesNamesBoth(t *testing.T) {
+	copied := func(v *v1alpha1.Volume) { v.Spec.Source = &v1alpha1.VolumeSource{Volume: original} }
+	fromVolume := func(r *provision.Volume) { r.Source = provision.Source{Volume: original} }
+	for name, tc := range map[string]struct {
+		volume *v1alpha1.Volume
+		record *provision.Volume
+		want   string
+	}{
+		"none is wanted, and one of a snapshot is there": {volume(), carved(fromSnapshot), "made from snapshot " + source + ", not from nothing"},
+		"none is wanted, and one of a volume is there":   {volume(), carved(fromVolume), "made from volume " + original + ", not from nothing"},
+		"one of a volume is wanted, and none is there":   {volume(copied), carved(), "made from nothing, not from volume " + original},
+		"one of a snapshot is wanted, not of a volume":   {volume(restored), carved(fromVolume), "made from volume " + original + ", not from snapshot " + source},
+	} {
+		t.Run(name, func(t *testing.T) {
+			if e := Decide(tc.volume, here, Facts{Record: tc.record}).Entry; e.Reason != v1alpha1.ReasonConflict || !strings.Contains(e.Message, tc.want) {
+				t.Errorf("%s: %s", e.Reason, e.Message)
+			}
+		})
+	}
 }
 
 func TestAReplicaThatCannotBeUsedSaysWhatItTakesOfThePoolThatIsAskedFor(t *testing.T) {
