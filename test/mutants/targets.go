@@ -20,7 +20,7 @@ var targets = []target{
 	{dir: "internal/agent/worker", with: []string{"internal/agent/replica", "internal/agent/snapshot"}},
 	{dir: "internal/agent/orphans", with: []string{"internal/agent/replica"}, open: true},
 	{dir: "internal/agent/inline", files: []string{"publish.go", "unpublish.go", "sweep.go", "service.go"}, open: true},
-	{dir: "internal/agent/staging", open: true},
+	{dir: "internal/agent/staging", files: []string{"confine.go", "figures.go", "publish.go", "service.go", "stage.go"}},
 	{dir: "internal/controller/usecase", with: []string{"internal/controller/volumes", "internal/controller/snapshots", "internal/controller/upkeep"}, open: true},
 	{dir: "internal/controller/volumes", open: true},
 	{dir: "internal/controller/snapshots", open: true},

@@ -6,6 +6,7 @@ import (
 	"strings"
 	"sync"
 	"testing"
+	"testing/synctest"
 
 	"berth.dev/berth/internal/keyed"
 )
@@ -73,31 +74,34 @@ func TestASecondCallForABusyVolumeIsRefusedAtOnce(t *testing.T) {
 }
 
 func TestStageWaitsForTheReplicaWorkerButPublishDoesNot(t *testing.T) {
-	n := newNode(t)
-	n.volume(t, id, "ext4")
-	n.stage(t, id)
-	unlock, err := n.locks.Lock(t.Context(), id)
-	if err != nil {
-		t.Fatal(err)
-	}
-	n.publish(t, id, "pod1")
-	if _, err := n.Stats(t.Context(), id, n.path("pod1")); err != nil {
-		t.Error(err)
-	}
-	if err := n.Unpublish(t.Context(), id, n.path("pod1")); err != nil {
-		t.Error(err)
-	}
-	done := make(chan error, 1)
-	go func() { done <- n.Unstage(t.Context(), id, n.path("stage-"+id)) }()
-	select {
-	case err := <-done:
-		t.Fatalf("unstage did not wait: %v", err)
-	default:
-	}
-	unlock()
-	if err := <-done; err != nil {
-		t.Error(err)
-	}
+	synctest.Test(t, func(t *testing.T) {
+		n := newNode(t)
+		n.volume(t, id, "ext4")
+		n.stage(t, id)
+		unlock, err := n.locks.Lock(t.Context(), id)
+		if err != nil {
+			t.Fatal(err)
+		}
+		n.publish(t, id, "pod1")
+		if _, err := n.Stats(t.Context(), id, n.path("pod1")); err != nil {
+			t.Error(err)
+		}
+		if err := n.Unpublish(t.Context(), id, n.path("pod1")); err != nil {
+			t.Error(err)
+		}
+		done := make(chan error, 1)
+		go func() { done <- n.Unstage(t.Context(), id, n.path("stage-"+id)) }()
+		synctest.Wait()
+		select {
+		case err := <-done:
+			t.Fatalf("unstage did not wait: %v", err)
+		default:
+		}
+		unlock()
+		if err := <-done; err != nil {
+			t.Error(err)
+		}
+	})
 }
 
 func TestAWaitingCallEndsWithItsCaller(t *testing.T) {

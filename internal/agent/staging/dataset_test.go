@@ -67,6 +67,10 @@ func TestADatasetIsNoBlockDevice(t *testing.T) {
 	if err := n.Publish(t.Context(), PublishRequest{ID: id, Target: n.path("pod"), Block: true}); !errors.Is(err, provision.ErrInvalid) {
 		t.Errorf("published: %v", err)
 	}
+	clear(n.specs)
+	if err := n.Stage(t.Context(), r); !errors.Is(err, provision.ErrInvalid) {
+		t.Errorf("staged while its object is not known: %v", err)
+	}
 }
 
 func TestADatasetIsNotMountedAsAnotherFilesystem(t *testing.T) {

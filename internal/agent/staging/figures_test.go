@@ -44,6 +44,9 @@ func TestABlockVolumeHasATotalAndNothingToGrow(t *testing.T) {
 		}
 		n.stage(t, id)
 	}
+	if n.grown[n.record(t, id).Device] {
+		t.Error("what the pod wrote to its device was taken for a filesystem, and grown")
+	}
 }
 
 func TestWhatIsNotAtAPathIsNotFound(t *testing.T) {
@@ -58,7 +61,7 @@ func TestWhatIsNotAtAPathIsNotFound(t *testing.T) {
 		"a relative path":           {id, "some/path"},
 		"another volume's path":     {other, n.path("pod1")},
 		"a volume that is not here": {"pvc-00000000-0000-0000-0000-00000000000f", n.path("pod1")},
-		"no volume of ours":         {"fake-id", n.path("pod1")},
+		"no volume of ours":         {"../../etc", n.path("pod1")},
 	} {
 		if _, err := n.Stats(t.Context(), at.id, at.path); !errors.Is(err, provision.ErrNotFound) {
 			t.Errorf("stats of %s: %v; want %v", what, err, provision.ErrNotFound)

@@ -66,7 +66,9 @@ func TestAVolumeWithAProblemIsNotUsed(t *testing.T) {
 	n := newNode(t)
 	n.volume(t, id, "ext4")
 	n.problems[id] = "its device is suspended"
-	for call, err := range n.use(t) {
+	calls := n.use(t)
+	calls["figures"], calls["growing"] = figures(t.Context(), n), grown(t.Context(), n)
+	for call, err := range calls {
 		if !errors.Is(err, provision.ErrUnavailable) || !strings.Contains(err.Error(), n.problems[id]) {
 			t.Errorf("%s: %v; want %v with the problem", call, err, provision.ErrUnavailable)
 		}

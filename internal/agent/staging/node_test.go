@@ -36,6 +36,10 @@ type node struct {
 	specs  specs
 	// hang, if set, holds an operation on a device or path until its context ends.
 	hang func(subject string) bool
+	// fails are the errors of operations, by what they do.
+	fails map[string]error
+	// meanwhile, if set, happens before an operation on what is mounted.
+	meanwhile func()
 	// open makes every record one that cannot be changed, since a device is open.
 	open bool
 	// copying are the volumes that are not yet copies of their sources.
@@ -61,6 +65,7 @@ func newNode(t *testing.T) *node {
 		disks: memory.NewDisks(memory.PoolConfig{PoolRef: vg0, Total: 1024 * mib}),
 		locks: &keyed.Locks[string]{}, specs: specs{},
 		copying: map[string]bool{}, problems: map[string]string{}, options: map[string][]string{}, mkfsOptions: map[string]string{}, grown: map[string]bool{},
+		fails: map[string]error{},
 	}
 	n.pool, n.mounts = memory.New(n.disks, nil), mountmemory.New(n.disks)
 	n.restart()
@@ -69,7 +74,12 @@ func newNode(t *testing.T) *node {
 
 // restart forgets everything that is in the process's memory.
 func (n *node) restart() {
-	table := func(v provision.Volume) ([]string, error) { return n.mounts.Mounts(v.Device), nil }
+	table := func(v provision.Volume) ([]string, error) {
+		if err := n.fails["table"]; err != nil {
+			return nil, err
+		}
+		return n.mounts.Mounts(v.Device), nil
+	}
 	n.Service = New(here, n.dir, disturbed{n, n.pool, n.mounts}, n.specs, table, n.locks)
 }
 
@@ -137,9 +147,9 @@ type disturbed struct {
 
 var _ Disks = disturbed{}
 
-func (d disturbed) held(ctx context.Context, subject string) error {
+func (d disturbed) held(ctx context.Context, operation, subject string) error {
 	if d.node.hang == nil || !d.node.hang(subject) {
-		return nil
+		return d.node.fails[operation]
 	}
 	<-ctx.Done()
 	return ctx.Err()
@@ -152,7 +162,7 @@ func (d disturbed) Get(ctx context.Context, id string) (provision.Volume, error)
 }
 
 func (d disturbed) Format(ctx context.Context, r provision.FormatRequest) (provision.Volume, error) {
-	if err := d.held(ctx, r.ID); err != nil {
+	if err := d.held(ctx, "format", r.ID); err != nil {
 		return provision.Volume{}, err
 	}
 	if d.node.open {
@@ -163,7 +173,7 @@ func (d disturbed) Format(ctx context.Context, r provision.FormatRequest) (provi
 }
 
 func (d disturbed) Mount(ctx context.Context, r mount.Request) error {
-	if err := d.held(ctx, r.Target); err != nil {
+	if err := d.held(ctx, "mount", r.Target); err != nil {
 		return err
 	}
 	d.node.options[r.Device] = r.Options
@@ -171,20 +181,29 @@ func (d disturbed) Mount(ctx context.Context, r mount.Request) error {
 }
 
 func (d disturbed) Grow(ctx context.Context, r mount.GrowRequest) error {
+	if d.node.meanwhile != nil {
+		d.node.meanwhile()
+	}
+	if err := d.node.fails["grow"]; err != nil {
+		return err
+	}
 	err := d.Mounter.Grow(ctx, r)
 	d.node.grown[r.Device] = err == nil
 	return err
 }
 
 func (d disturbed) Unmount(ctx context.Context, target string) error {
-	if err := d.held(ctx, target); err != nil {
+	if err := d.held(ctx, "unmount", target); err != nil {
 		return err
 	}
 	return d.Mounter.Unmount(ctx, target)
 }
 
 func (d disturbed) Stats(ctx context.Context, path string) (mount.Stats, error) {
-	if err := d.held(ctx, path); err != nil {
+	if d.node.meanwhile != nil {
+		d.node.meanwhile()
+	}
+	if err := d.held(ctx, "stats", path); err != nil {
 		return mount.Stats{}, err
 	}
 	return d.Mounter.Stats(ctx, path)

@@ -139,6 +139,9 @@ func TestWhatIsStagedForReadersIsNeverPublishedForWriters(t *testing.T) {
 	if err := n.Stage(t.Context(), StageRequest{ID: id, Path: n.path("stage-" + id), ReadOnly: true}); err != nil {
 		t.Fatal(err)
 	}
+	if n.grown[n.record(t, id).Device] {
+		t.Error("what only readers have was grown, which writes to it")
+	}
 	n.publish(t, id, "pod1") // asks for no mode: the filesystem has its own
 	r := n.publication(id, "pod1")
 	r.ReadOnly = true

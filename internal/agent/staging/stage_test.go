@@ -3,6 +3,7 @@ package staging
 import (
 	"context"
 	"errors"
+	"strings"
 	"testing"
 
 	"berth.dev/berth/api/v1alpha1"
@@ -36,14 +37,18 @@ func TestAFilesystemIsMadeWithTheOptionsOfItsVolume(t *testing.T) {
 func TestWhatIsFormattedOnlyAsItsVolumeSays(t *testing.T) {
 	adopted := spec("ext4", vg0)
 	adopted.Adopted = true
+	block := spec("", vg0)
+	block.FSType = "ext4"
 	tests := map[string]struct {
 		spec  *v1alpha1.VolumeSpec
 		asked string
 		want  error
+		says  string
 	}{
 		"its Volume is not known yet":         {want: provision.ErrUnavailable},
-		"its Volume says raw block":           {spec: spec("", vg0), want: provision.ErrInvalid},
-		"another filesystem than its own":     {spec: spec("ext4", vg0), asked: "xfs", want: provision.ErrInvalid},
+		"its Volume says raw block":           {spec: spec("", vg0), want: provision.ErrInvalid, says: "is a raw block volume"},
+		"its Volume says raw block of ext4":   {spec: block, want: provision.ErrInvalid, says: "is a raw block volume"},
+		"another filesystem than its own":     {spec: spec("ext4", vg0), asked: "xfs", want: provision.ErrInvalid, says: "is to bear ext4, not xfs"},
 		"its Volume was adopted":              {spec: adopted, want: provision.ErrConflict},
 		"its Volume says ext4, nothing asked": {spec: spec("ext4", vg0)},
 		"its Volume says ext4, ext4 asked":    {spec: spec("ext4", vg0), asked: "ext4"},
@@ -54,8 +59,8 @@ func TestWhatIsFormattedOnlyAsItsVolumeSays(t *testing.T) {
 			n.volume(t, id, "ext4")
 			n.specs[id] = tc.spec
 			err := n.Stage(t.Context(), StageRequest{ID: id, Path: n.path("stage"), Filesystem: tc.asked})
-			if !errors.Is(err, tc.want) || tc.want == nil && err != nil {
-				t.Errorf("error %v; want %v", err, tc.want)
+			if !errors.Is(err, tc.want) || tc.want == nil && err != nil || tc.says != "" && !strings.Contains(err.Error(), tc.says) {
+				t.Errorf("error %v; want %v that says %q", err, tc.want, tc.says)
 			}
 			if formatted := n.record(t, id).Filesystem != ""; formatted != (tc.want == nil) {
 				t.Errorf("formatted: %v", formatted)
@@ -73,8 +78,10 @@ func TestAFormattedVolumeIsStagedWithoutKnowingItsObject(t *testing.T) {
 	}
 	clear(n.specs) // the API server is away and the agent began anew
 	n.restart()
-	if err := n.Stage(t.Context(), StageRequest{ID: id, Path: n.path("stage")}); err != nil {
-		t.Error(err)
+	for _, asked := range []string{"", "ext4"} {
+		if err := n.Stage(t.Context(), StageRequest{ID: id, Path: n.path("stage"), Filesystem: asked}); err != nil {
+			t.Errorf("%q asked: %v", asked, err)
+		}
 	}
 	if err := n.Stage(t.Context(), StageRequest{ID: id, Path: n.path("stage"), Filesystem: "xfs"}); !errors.Is(err, provision.ErrInvalid) {
 		t.Errorf("error %v; want %v for another filesystem", err, provision.ErrInvalid)
@@ -159,6 +166,22 @@ func TestOnlyARawBlockVolumeIsGivenToAPodAsItIs(t *testing.T) {
 		t.Errorf("error %v; recorded as %q", err, n.record(t, id).Filesystem)
 	}
 	n.stage(t, id) // the filesystem can still be made
+	clear(n.specs)
+	if err := n.Stage(t.Context(), r); !errors.Is(err, provision.ErrInvalid) || n.record(t, id).Filesystem != provision.Ext4 {
+		t.Errorf("once it is made: error %v; recorded as %q", err, n.record(t, id).Filesystem)
+	}
+}
+
+func TestARawBlockVolumeIsGivenWhileItsObjectIsNotKnown(t *testing.T) {
+	n := newNode(t)
+	n.volume(t, id, "")
+	clear(n.specs)
+	if err := n.Stage(t.Context(), StageRequest{ID: id, Path: n.path("stage"), Block: true}); err != nil {
+		t.Error(err)
+	}
+	if err := n.Publish(t.Context(), PublishRequest{ID: id, Target: n.path("dev1"), Block: true}); err != nil {
+		t.Errorf("it needs no staging path: %v", err)
+	}
 }
 
 func TestWhatAPodHadAsARawBlockVolumeIsNoFilesystem(t *testing.T) {
@@ -169,7 +192,7 @@ func TestWhatAPodHadAsARawBlockVolumeIsNoFilesystem(t *testing.T) {
 		n.specs[id] = known
 		for _, asked := range []string{"", "ext4", provision.Raw} {
 			err := n.Stage(t.Context(), StageRequest{ID: id, Path: n.path("stage"), Filesystem: asked})
-			if !errors.Is(err, provision.ErrInvalid) || len(n.mounts.Mounts(n.record(t, id).Device)) != 0 {
+			if !errors.Is(err, provision.ErrInvalid) || !strings.Contains(err.Error(), "its data would be lost") || len(n.mounts.Mounts(n.record(t, id).Device)) != 0 {
 				t.Errorf("%s, %q asked: error %v", what, asked, err)
 			}
 		}
