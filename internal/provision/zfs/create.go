@@ -21,16 +21,8 @@ func (p *Provisioner) Create(ctx context.Context, r provision.CreateRequest) (pr
 	if err := p.state.twins(r.ID); err != nil {
 		return provision.Volume{}, err
 	}
-	if holder, ok := p.state.find(r.ID, volumeIn); ok {
-		var conflict error
-		p.state.with(holder, func(z *zpool) {
-			if _, d := z.volume(r.ID); d != nil && poolRef(d.parent) != r.Pool {
-				conflict = conflictElsewhere(r.ID, d)
-			}
-		})
-		if conflict != nil {
-			return provision.Volume{}, conflict
-		}
+	if err := p.elsewhere(r); err != nil {
+		return provision.Volume{}, err
 	}
 	parent, err := datasetOf(r.Pool)
 	if err != nil {
@@ -39,7 +31,7 @@ func (p *Provisioner) Create(ctx context.Context, r provision.CreateRequest) (pr
 	if err := p.known(ctx, parent); err != nil {
 		return provision.Volume{}, err
 	}
-	if _, there := p.state.find(r.ID, volumeIn); !there && r.Source.Volume != "" {
+	if _, there := p.state.find(r.ID, volumeIn); !there {
 		if err := p.writeOut(ctx, r.Source.Volume); err != nil {
 			return provision.Volume{}, err
 		}
@@ -63,6 +55,16 @@ func (p *Provisioner) Create(ctx context.Context, r provision.CreateRequest) (pr
 		return provision.Volume{}, err
 	}
 	return p.ready(ctx, r.ID)
+}
+
+// elsewhere returns ErrConflict if a volume is there, and in another pool than is asked for.
+func (p *Provisioner) elsewhere(r provision.CreateRequest) (err error) {
+	p.state.each(func(z *zpool) {
+		if _, d := z.volume(r.ID); d != nil && poolRef(d.parent) != r.Pool {
+			err = conflictElsewhere(r.ID, d)
+		}
+	})
+	return err
 }
 
 func conflictElsewhere(id string, d *dataset) error {

@@ -7,6 +7,7 @@ import (
 
 	"berth.dev/berth/internal/provision"
 	"berth.dev/berth/internal/provision/zfs/zfstest"
+	"berth.dev/berth/internal/run"
 )
 
 // A zvol that cannot be made for want of room is taken away again, and nothing else is: not by
@@ -17,14 +18,23 @@ func TestAVolumeThatTheChangeDidNotMakeStaysWhenItHasNoRoom(t *testing.T) {
 		since func(*zfstest.Dataset)
 		// known says that the provisioner has seen it so.
 		known bool
+		want  error
 	}{
-		"it is known, and empty":                         {func(*zfstest.Dataset) {}, true},
-		"it is known, holds data, and the clock went on": {func(d *zfstest.Dataset) { d.Data, d.Created = 16<<20, time.Now().Add(48*time.Hour) }, true},
-		"others made it meanwhile, and it holds data":    {func(d *zfstest.Dataset) { d.Data = 16 << 20 }, false},
-		"others made it meanwhile, and formatted it":     {func(d *zfstest.Dataset) { d.Props["berth.dev:fs"] = provision.Ext4 }, false},
+		"it is known, and empty":                                   {func(*zfstest.Dataset) {}, true, provision.ErrNoSpace},
+		"it is known, holds data, and the clock went on":           {func(d *zfstest.Dataset) { d.Data, d.Created = 16<<20, time.Now().Add(48*time.Hour) }, true, provision.ErrNoSpace},
+		"others made it meanwhile, and it holds data":              {func(d *zfstest.Dataset) { d.Data = 16 << 20 }, false, provision.ErrNoSpace},
+		"others made it meanwhile, and formatted it":               {func(d *zfstest.Dataset) { d.Props["berth.dev:fs"] = provision.Ext4 }, false, provision.ErrNoSpace},
+		"others made it meanwhile, and took a snapshot":            {func(d *zfstest.Dataset) { d.Snapshots["daily"] = &zfstest.Snapshot{Volsize: d.Volsize} }, false, provision.ErrNoSpace},
+		"others made it meanwhile, of another size, with its room": {func(d *zfstest.Dataset) { d.Volsize, d.Refreservation = 50*unit, 51*unit }, false, provision.ErrConflict},
 	} {
 		t.Run(name, func(t *testing.T) {
 			h := newHost()
+			h.Around = only("zfs destroy", func(c run.Command, do func() ([]byte, error)) ([]byte, error) {
+				if c.Args[len(c.Args)-1] == volumes+"pvc-1" {
+					t.Error("ZFS was asked to destroy it")
+				}
+				return do()
+			})
 			p, stop := start(t, config(h))
 			r := request("pvc-1", 100)
 			made(t, p, r)
@@ -42,8 +52,8 @@ func TestAVolumeThatTheChangeDidNotMakeStaysWhenItHasNoRoom(t *testing.T) {
 			reported(t, p)
 			h.Edit(func(zpools map[string]*zfstest.Zpool) { zpools["tank"].Datasets[volumes+"pvc-1"] = volume })
 			takeRoom(h)
-			if _, err := p.Create(t.Context(), r); !errors.Is(err, provision.ErrNoSpace) {
-				t.Errorf("got %v, want ErrNoSpace", err)
+			if _, err := p.Create(t.Context(), r); !errors.Is(err, tc.want) {
+				t.Errorf("got %v, want %v", err, tc.want)
 			}
 			if p.Wait(); !there(h, volumes+"pvc-1") {
 				t.Error("it was destroyed")

@@ -80,6 +80,9 @@ func TestAVolumeThatHadNoRoomIsNotThere(t *testing.T) {
 	h.Lingering = true
 	p, _ := start(t, config(h))
 	create(t, p, "pvc-1", 1)
+	if _, err := p.Format(t.Context(), provision.FormatRequest{ID: "pvc-1", Filesystem: provision.Ext4}); err != nil {
+		t.Fatal(err)
+	}
 	takeRoom(h)
 	if _, err := p.Create(t.Context(), request("pvc-2", 100)); !errors.Is(err, provision.ErrNoSpace) {
 		t.Errorf("got %v, want ErrNoSpace", err)
@@ -102,26 +105,6 @@ func takeRoom(h *zfstest.Host) {
 	h.Edit(func(zpools map[string]*zfstest.Zpool) {
 		zpools["tank"].Datasets["tank/theirs"] = &zfstest.Dataset{Props: map[string]string{}, Data: 900 << 20}
 	})
-}
-
-func TestAVolumeWithoutItsRoomGetsIt(t *testing.T) {
-	for name, s := range map[string]story{"a zvol": zvols, "a dataset": files} {
-		t.Run(name, func(t *testing.T) {
-			h := newHost()
-			r := request("pvc-1", 8)
-			s.ask(&r)
-			made(t, fresh(t, h), r)
-			edit(h, volumes+"pvc-1", func(d *zfstest.Dataset) { d.Refreservation = 0 })
-			if v := made(t, fresh(t, h), r); v.Size != 8*unit {
-				t.Errorf("it is %+v", v)
-			}
-			edit(h, volumes+"pvc-1", func(d *zfstest.Dataset) {
-				if d.Refreservation < 8*unit {
-					t.Errorf("%d bytes are reserved", d.Refreservation)
-				}
-			})
-		})
-	}
 }
 
 func TestAHiddenFilesystemThatACrashLeftVisibleIsHidden(t *testing.T) {

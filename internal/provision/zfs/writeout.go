@@ -10,7 +10,8 @@ import (
 // writeOut has the kernel write what it keeps in memory for a volume, before a snapshot of
 // it: ZFS does not hold filesystems still, and what a pod wrote a second ago would not be in
 // it. It is done without the zpool's lock, since it takes as long as there is to write; what comes
-// meanwhile may be in the snapshot or not, as after a loss of power.
+// meanwhile may be in the snapshot or not, as after a loss of power. No volume, with the empty id,
+// has nothing to write.
 func (p *Provisioner) writeOut(ctx context.Context, id string) error {
 	dataset, files := "", false
 	p.state.each(func(z *zpool) {

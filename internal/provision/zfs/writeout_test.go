@@ -61,4 +61,9 @@ func TestNothingIsTakenOfWhatCannotBeWritten(t *testing.T) {
 	}
 	fail(nil)
 	snap(t, p, "snap-1", "pvc-1")
+	copied := made(t, p, r)
+	fail(errors.New("the disk is gone"))
+	if v, err := p.Create(t.Context(), r); err != nil || v != copied {
+		t.Errorf("a clone that is there already: %+v, %v", v, err)
+	}
 }
