@@ -103,7 +103,7 @@ func TestBackupKeepsDataOfAReservationInItsPool(t *testing.T) {
 	defer s.finish("a")
 	s.create(s.anew(func(v *v1alpha1.Volume) { v.Annotations = map[string]string{v1alpha1.ReservedAnnotation: ""} }))
 	await(t, "the collection, or the find", func() bool { return s.get("a") == nil || s.says("a", isReady, v1alpha1.ReasonFound)() })
-	await(t, "the collection, or the end of the mark", func() bool { return s.get("a") == nil || !s.get("a").Reserved() })
+	await(t, "the collection, or the end of the mark", func() bool { v := s.get("a"); return v == nil || !v.Reserved() })
 	if !s.has("a") {
 		t.Fatal("the data is gone")
 	}

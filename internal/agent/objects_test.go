@@ -62,14 +62,11 @@ func (s *site) get(name string) *v1alpha1.Volume {
 	return v
 }
 
-// entry is the node's entry of a Volume, or nil.
+// entry is the node's entry of a Volume; nil if there is none, or the Volume is gone.
 func (s *site) entry(name string) *v1alpha1.ReplicaStatus {
 	s.t.Helper()
-	v := s.get(name)
-	for i := range v.Status.Replicas {
-		if v.Status.Replicas[i].Node == s.name {
-			return &v.Status.Replicas[i]
-		}
+	if v := s.get(name); v != nil {
+		return v.Entry(s.name)
 	}
 	return nil
 }
