@@ -197,7 +197,7 @@ func decisions(files []file) []string {
 
 var vague = regexp.MustCompile(`(?i)\b(somebody|nobody|whoever)\b`)
 
-// vagueLines counts the lines of comment that say somebody, nobody or whoever.
+// vagueLines counts the lines of comment that use the words "somebody", "nobody" or "whoever".
 func vagueLines(files []file) (n int) {
 	for _, f := range files {
 		for _, group := range f.tree.Comments {

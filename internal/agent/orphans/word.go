@@ -29,7 +29,7 @@ type Word struct {
 // orphan may go, and has the last word.
 func (w Word) On(ctx context.Context, r Record) (Verdict, error) {
 	verdict, err := w.by(ctx, w.Watched, r)
-	if !verdict.Delete {
+	if err != nil || !verdict.Delete {
 		return verdict, err
 	}
 	return w.by(ctx, w.Live, r)

@@ -61,7 +61,7 @@ func Decide(s *v1alpha1.Snapshot, node string, f Facts) Decision {
 // decideAbsent is for a snapshot that should not be here.
 func decideAbsent(s *v1alpha1.Snapshot, node string, f Facts) Decision {
 	entry := s.Entry(node)
-	owed := entry != nil || wishFor(s, node) != nil // which is being deleted then
+	owed := entry != nil || !s.DeletionTimestamp.IsZero() && wishFor(s, node) != nil
 	switch {
 	case f.Record == nil && !owed:
 		return Decision{Step: StepNone}

@@ -105,9 +105,8 @@ func (r *Reconciler) gatherClaim(ctx context.Context, f *Facts, name string) err
 		return nil
 	}
 	pv := &corev1.PersistentVolume{}
-	_, err := r.read(ctx, types.NamespacedName{Name: name}, pv)
-	// One that was not read has no CSI.
-	if csi := pv.Spec.CSI; csi == nil || csi.Driver != v1alpha1.LocalDriverName || csi.VolumeHandle != f.Volume.Name {
+	found, err := r.read(ctx, types.NamespacedName{Name: name}, pv)
+	if !found || pv.Spec.CSI == nil || pv.Spec.CSI.Driver != v1alpha1.LocalDriverName || pv.Spec.CSI.VolumeHandle != f.Volume.Name {
 		return err
 	}
 	f.PersistentVolume = pv
@@ -116,7 +115,7 @@ func (r *Reconciler) gatherClaim(ctx context.Context, f *Facts, name string) err
 		return nil
 	}
 	claim := &corev1.PersistentVolumeClaim{}
-	found, err := r.read(ctx, types.NamespacedName{Namespace: ref.Namespace, Name: ref.Name}, claim)
+	found, err = r.read(ctx, types.NamespacedName{Namespace: ref.Namespace, Name: ref.Name}, claim)
 	if found && claim.UID == ref.UID {
 		f.Claim = claim
 	}

@@ -89,11 +89,11 @@ func (s *Objects[T]) Delete(ctx context.Context, name string, removed func(T) Ve
 	if o, err = s.mark(ctx, o); o == none {
 		return err
 	}
-	_, answer, _, err := s.Await(ctx, events, o, removed)
-	if err != nil {
+	_, answer, gone, err := s.Await(ctx, events, o, removed)
+	if err != nil || gone {
 		return err
 	}
-	return answer.Err() // nil where the object is gone: the last answer was to wait
+	return answer.Err()
 }
 
 // mark makes the wish to delete durable, and returns the object as it was

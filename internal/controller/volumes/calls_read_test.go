@@ -37,8 +37,8 @@ func (r reads) List(ctx context.Context, list client.ObjectList, opts ...client.
 	return r.Client.List(ctx, list, opts...)
 }
 
-// What is not known must not pass for missing: a volume would be made twice, moved away from its
-// data, or made where nothing allows it.
+// CreateVolume must not take an object for missing because the API server did not answer: it
+// would make the volume twice, move it away from its data, or place it where its class forbids.
 func TestWhatCannotBeReadIsAnErrorAndChangesNothing(t *testing.T) {
 	there := []client.Object{existing(wanted("n"), carved("n"))}
 	create := func(r volumes.Request) func(ctx context.Context, s *stage) error {

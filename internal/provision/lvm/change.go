@@ -99,7 +99,8 @@ func (p *Provisioner) carryOutLocked(ctx context.Context, c change) error {
 }
 
 // executeAnew makes a change whose command failed once more if the failure left its thin pool
-// inactive, and the pool can be activated. Otherwise the failure stays as it was.
+// inactive and the pool can be activated. It returns how the command failed last, nil if it
+// need not be run any more, or why the change cannot be made.
 //
 // Beneath the first volume of a pool LVM deactivates that pool and activates it anew. A host's
 // udev that is behind takes the old node of the pool's metadata away after LVM has made the

@@ -65,8 +65,8 @@ func (p *Provisioner) look(group string, pools ...string) (news bool) {
 }
 
 // rouse makes sure that a thin pool is active before it promises more, since the
-// kernel knows how full it is only then. It says whether the pool was inactive. The group's
-// lock is held.
+// kernel knows how full it is only then. roused says that the pool was inactive and is active
+// now. The group's lock is held.
 func (p *Provisioner) rouse(name, thin string) (roused bool, err error) {
 	p.look(name, thin)
 	asleep := false
