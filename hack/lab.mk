@@ -19,8 +19,8 @@ install: lab-tools images ## Install Berth on the lab
 .PHONY: lab-tools
 lab-tools: bin/lab bin/helm
 
-# One image is the program alone and runs without privileges; the other has
-# LVM and the filesystems' tools beside it.
+# One image contains only the program and runs without privileges; the other also
+# contains the tools of LVM and the filesystems.
 .PHONY: images
 images: bin/berth bin/lab ## Build the container images into bin/images/
 	mkdir -p bin/images
@@ -33,7 +33,7 @@ images: bin/berth bin/lab ## Build the container images into bin/images/
 bench-provision: install ## Measure how a claim becomes a running pod; writes docs/benchmarks
 	go run ./test/bench/provision
 
-# Its cluster is one of its own and is taken down at the end.
+# It makes a cluster of its own, and takes it down at the end.
 .PHONY: bench-native
 bench-native: lab-tools images image-scheduler ## Measure the same on a native node with simulated LVM; writes docs/benchmarks
 	go build $(GOFLAGS_BUILD) -o bin/lvm-stand-in ./test/bench/native/lvm

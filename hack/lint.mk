@@ -1,12 +1,12 @@
-# The linters, pinned in hack/tools/golangci-lint/go.mod and held to .golangci.yml.
+# The linters, pinned in hack/tools/golangci-lint/go.mod and configured in .golangci.yml.
 
 .PHONY: lint
 lint: bin/golangci-lint bin/helm ## Run the linters over every module and the chart
 	bin/golangci-lint run --build-tags platform,e2e,thorough,deployed ./...
 	cd lab && ../bin/golangci-lint run --build-tags lab ./...
-	# Trimmed like its binary, so that Kubernetes is compiled once for both.
+	# The build flags are those of the scheduler's binary, so that Kubernetes is compiled once.
 	cd scheduler && GOFLAGS="$(GOFLAGS_BUILD)" ../bin/golangci-lint run ./...
-	# Editors load all modules at once, which nothing else here does.
+	# This loads all modules at once, as editors do. Nothing else here does.
 	GOWORK=$(CURDIR)/go.work go list -deps ./... ./lab/... ./scheduler/... >/dev/null
 	bin/helm lint --strict --quiet charts/berth
 

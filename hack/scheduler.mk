@@ -1,6 +1,6 @@
-# berth-scheduler: a module of its own, because it alone is built with Kubernetes'
-# scheduler. Trimmed as the lab's Kubernetes is, so that they share the compiler's
-# cache.
+# berth-scheduler: a module of its own, because only it is built with Kubernetes'
+# scheduler. Its build flags are those of the lab's Kubernetes, so that both share the
+# compiler's cache.
 
 .PHONY: bin/berth-scheduler
 bin/berth-scheduler:
@@ -18,8 +18,8 @@ test-scheduler: bin/lab bin/helm ## berth-scheduler's tests, those on a real API
 	$(ENVTEST) BERTH_TEST_PROVISIONER="$$(bin/lab binary csi-provisioner)" \
 	  go -C scheduler test -trimpath -timeout 15m ./test
 
-# Trimmed as the program is, so that nothing is compiled twice. BENCH_FLAGS makes
-# the run shorter, like BENCH_FLAGS='-nodes 100 -rounds 2'.
+# The build flags are those of the program, so that nothing is compiled twice. BENCH_FLAGS
+# makes the run shorter, for example BENCH_FLAGS='-nodes 100 -rounds 2'.
 .PHONY: bench-scheduling
 bench-scheduling: bin/lab bin/helm ## Measure berth-scheduler against the stock one; writes docs/benchmarks
 	go -C scheduler build $(GOFLAGS_BUILD) -ldflags "-s -w -X k8s.io/component-base/version.gitVersion=v1.37.1" -o ../bin/bench-scheduling ./bench

@@ -1,8 +1,8 @@
 # The tiers of tests.
 #
 #   quick     no root, no cluster, a minute: after every change
-#   test      what continuous integration runs: everything that guards a merge
-#   test-all  everything there is: before a capability is called done
+#   test      all that guards a merge: run by continuous integration
+#   test-all  all tests: before a capability is called done
 
 ENVTEST = KUBEBUILDER_ASSETS="$$(bin/lab assets)"
 
@@ -28,8 +28,8 @@ test-all: test test-platform-all test-platform-zfs test-lab test-e2e-schedulers 
 check-generated: generate
 	@git diff --exit-code --stat -- api charts internal || { echo "generated files are out of date: commit what make generate wrote"; exit 1; }
 
-# The race detector needs cgo. The ledger's oracle, which knows no goroutine, would take
-# twenty times as long under it.
+# The race detector needs cgo. The ledger's oracle has no goroutines, and would take twenty
+# times as long under the race detector.
 ORACLE = ./internal/ledger/oracle
 
 .PHONY: test-unit
@@ -39,15 +39,15 @@ test-unit: bin/lab ## Unit tests with the race detector, and those on a real API
 	CGO_ENABLED=1 go -C lab test -race -timeout 10m ./...
 
 # Packages with tests that need root, disks and a kernel with device-mapper.
-PLATFORM := ./internal/provision/lvm ./internal/provision/lvm/thintest ./internal/provision/device ./internal/provision/device/kernel ./internal/mount/linux ./internal/agent/staging
+PLATFORM := ./internal/provision/lvm ./internal/provision/lvm/thintest ./internal/provision/device ./internal/provision/device/kernel ./internal/mount/linux ./internal/publish/staging
 
 # Tests that need a kernel with device-mapper run in a throw-away guest.
 .PHONY: test-platform
 test-platform: bin/lab ## Tests on real LVM, in a guest
 	hack/platform $(PLATFORM)
 
-# The suites are held to what poold's socket carries and to thin pools in memory too;
-# rounds are for chance.
+# The suites also run across poold's socket and on thin pools in memory. More rounds give
+# random faults more chances.
 .PHONY: test-platform-all
 test-platform-all: bin/lab ## More of them: across poold's socket, on thin pools, on disks that fail or do not answer, and a hundred trials that old bytes never show
 	BERTH_TEST_ROUNDS=100 hack/platform ./internal/poold ./internal/provision/lvm/thintest ./internal/provision/lvm/managetest ./internal/provision/device
@@ -55,14 +55,15 @@ test-platform-all: bin/lab ## More of them: across poold's socket, on thin pools
 	BERTH_TEST_ROUNDS=100 BERTH_TEST_RUN='NoVolumeShows|NoThinVolumeShows' BERTH_TEST_MINUTES=25 hack/platform ./internal/provision/lvm ./internal/provision/lvm/thinsuite
 	BERTH_TEST_MINUTES=25 hack/platform ./internal/provision/lvm/faults
 
-# Guests with ZFS are apart: the first one takes ten minutes more, to build its modules.
+# Guests with ZFS have a target of their own: the first one takes ten minutes more, to build
+# its modules.
 .PHONY: test-platform-zfs
 test-platform-zfs: bin/lab ## Tests on real ZFS, in a guest, with a hundred trials that old bytes never show
 	hack/image-zfs
 	BERTH_TEST_MINUTES=30 BERTH_TEST_GUEST=--zfs hack/platform ./internal/provision/zfs ./internal/provision/zfs/managetest ./internal/provision/zfs/faults
 	BERTH_TEST_ROUNDS=100 BERTH_TEST_RUN=NoVolumeShows BERTH_TEST_MINUTES=25 BERTH_TEST_GUEST=--zfs hack/platform ./internal/provision/zfs
 
-# The lab is what the other tests stand on: a cluster of its own goes up and down.
+# The other tests need the lab. This test takes a cluster of its own up and down.
 .PHONY: test-lab
 test-lab: bin/lab ## The life of a lab, in guests and natively, its faults and its end
 	go -C lab test -tags root -count=1 -timeout 20m ./internal/...
@@ -73,7 +74,7 @@ test-e2e: lab-tools images image-scheduler bin/kubectl-berth ## An end-to-end te
 	go run ./test/demo install $(SCHEDULERS)
 	go test -tags e2e -count=1 -timeout 40m -parallel 4 -v ./test/e2e
 
-# All the schedulers that the tests use.
+# The schedulers that the tests use.
 SCHEDULERS := scheduler.enabled=true extender.enabled=true
 
 .PHONY: test-e2e-schedulers
@@ -93,7 +94,7 @@ test-e2e-copies: lab-tools images ## Clones of filesystems and devices, thin and
 	go run ./test/demo install
 	go test -tags e2e,thorough -count=1 -timeout 30m -parallel 2 -v -run 'AClone|^TestAccess|OtherFilesystem' ./test/e2e
 
-# Its nodes have another kernel: the lab that runs is taken down for it.
+# Its nodes have another kernel, so it first takes down a running lab.
 .PHONY: test-e2e-zfs
 test-e2e-zfs: lab-tools images ## Volumes, snapshots and clones in zpools
 	bin/lab down
@@ -117,7 +118,8 @@ test-e2e-separate: lab-tools images ## The life of volumes again, with poold as 
 	go test -tags e2e -count=1 -timeout 40m -parallel 4 -v -run 'ALogicalVolume|WhileItIsInUse|RawBlock|OutliveTheAgent' ./test/e2e
 	go run ./test/demo install agent.poold=embedded
 
-# What lives is a hole in the tests, or belongs into test/mutants/survivors.txt with its reason.
+# A surviving change shows a gap in the tests, or belongs into test/mutants/survivors.txt with
+# its reason.
 MUTANTS ?=
 
 .PHONY: mutants

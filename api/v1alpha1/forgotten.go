@@ -8,13 +8,13 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
-// ForgottenNodesAnnotation is on a Volume or a Snapshot, and names nodes that are gone for
-// good by the word of an administrator, with commas between them. Once the object is
-// deleted it does not wait for those nodes. The word ends when there is a Node of that name; of
-// a node that returns later the data is an orphan.
+// ForgottenNodesAnnotation is on a Volume or a Snapshot. It names, separated by commas, nodes
+// that are gone for good: an administrator said so. Once the object is deleted it does not wait
+// for those nodes. The controller drops a name when there is a Node of that name. The data on a
+// node that returns later is an orphan.
 const ForgottenNodesAnnotation = "berth.dev/forgotten-nodes"
 
-// ForgottenNodes are the nodes that an object's annotation names.
+// ForgottenNodes returns the nodes that an object's annotation names.
 func ForgottenNodes(o metav1.Object) []string {
 	value := o.GetAnnotations()[ForgottenNodesAnnotation]
 	if value == "" {
@@ -23,7 +23,8 @@ func ForgottenNodes(o metav1.Object) []string {
 	return strings.Split(value, ",")
 }
 
-// SetForgottenNodes writes the annotation, or takes it off. The object's map is not changed.
+// SetForgottenNodes writes the annotation, or removes it. It does not modify the object's map
+// in place.
 func SetForgottenNodes(o metav1.Object, nodes []string) {
 	annotations := map[string]string{}
 	maps.Copy(annotations, o.GetAnnotations())

@@ -23,21 +23,21 @@ const (
 	// SnapshotFinalizer does the same for a Snapshot.
 	SnapshotFinalizer = "berth.dev/snapshot"
 
-	// AgentLeasePrefix and the name of a node make the name of the Lease that its
-	// agent renews, in the namespace Berth is installed in.
+	// AgentLeasePrefix begins the name of the Lease that a node's agent renews, in the
+	// namespace Berth is installed in. The name of the node follows.
 	AgentLeasePrefix = "berth-agent-"
 
 	// ReservedAnnotation is on a Volume that a scheduler has made and CreateVolume has not
-	// returned yet. While it is there no claim has been given the volume: no filesystem is
-	// made on it, and what the node makes for it may be removed when it is not wanted. Data
-	// that the node finds is another matter: it is older than the mark, or younger than the
-	// backup that the mark came back with. The mark is taken off before CreateVolume returns:
-	// one write more for a volume that was reserved, and the only proof there is. Without it a
-	// volume whose claim and PersistentVolume are gone looks the same whether it was never used
-	// or is being moved to another claim by hand.
+	// returned yet. While it is there, no claim has the volume. The node makes no filesystem on
+	// it, and may remove the storage that it made for it once the volume is not needed. Data
+	// that the node finds there is not covered: it is older than the annotation, or younger than
+	// the backup that the annotation was restored from. CreateVolume removes the annotation
+	// before it returns. That costs one more write for a reserved volume, and is the only proof
+	// there is: a volume whose claim and PersistentVolume are gone otherwise looks the same
+	// whether it was never used or an administrator is moving it to another claim.
 	ReservedAnnotation = "berth.dev/reserved"
 
-	// CapacityLabel is on the CSIStorageCapacity objects that agents publish, with
+	// CapacityLabel is on the CSIStorageCapacity objects that agents publish. Its value is
 	// CapacityLabelValue of the node's name.
 	CapacityLabel = "agent.berth.dev/node"
 
@@ -45,14 +45,14 @@ const (
 	replicaLabelPrefix = "replica.berth.dev/"
 )
 
-// passThrough are the CSI names that become object names unchanged: what the
-// external-provisioner makes of a claim's UID. Anything else is hashed, so that
-// no CSI name can ever be a name that LVM, ZFS or Kubernetes reserves.
+// passThrough matches the CSI names that become object names unchanged: those that
+// the external-provisioner derives from a claim's UID. VolumeName hashes all others,
+// so that no CSI name can ever be a name that LVM, ZFS or Kubernetes reserves.
 var passThrough = regexp.MustCompile(`^pvc-[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}$`)
 
-// VolumeName is the name of the Volume for a CSI volume name: a pure function,
-// so that a repeated CreateVolume, the scheduler plugin and a restarted
-// controller all find the same object. It is also the CSI volume id.
+// VolumeName returns the name of the Volume for a CSI volume name. It is a pure
+// function, so that a repeated CreateVolume, the scheduler plugin and a restarted
+// controller all find the same object. The name is also the CSI volume id.
 func VolumeName(csiName string) string {
 	if passThrough.MatchString(csiName) {
 		return csiName
@@ -60,20 +60,20 @@ func VolumeName(csiName string) string {
 	return "vol-" + digest(csiName, 32)
 }
 
-// volumeName matches what VolumeName can return.
+// volumeName matches the names that VolumeName can return.
 var volumeName = regexp.MustCompile(`^(pvc-[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}|vol-[a-z2-7]{32})$`)
 
-// IsVolumeName says whether a CSI volume id can be one of Berth's. It is the
-// guard before an id is used in a path, a device name or an argument.
+// IsVolumeName says whether a CSI volume id can be one of Berth's. Check it before
+// an id is used in a path, a device name or an argument.
 func IsVolumeName(id string) bool { return volumeName.MatchString(id) }
 
-// snapshotUID is in the CSI names that the csi-snapshotter makes of a
+// snapshotUID matches the CSI names that the csi-snapshotter derives from a
 // VolumeSnapshot's UID.
 var snapshotUID = regexp.MustCompile(`^snapshot-([0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12})$`)
 
-// SnapshotName is the name of the Snapshot for a CSI snapshot name: a pure function
-// as VolumeName is, and the CSI snapshot id. No name of LVM may begin as those of the
-// csi-snapshotter do.
+// SnapshotName returns the name of the Snapshot for a CSI snapshot name. It is a pure function,
+// as VolumeName is. The name is also the CSI snapshot id. It does not begin with "snapshot", as
+// the names of the csi-snapshotter do, because LVM reserves that.
 func SnapshotName(csiName string) string {
 	if parts := snapshotUID.FindStringSubmatch(csiName); parts != nil {
 		return "snap-" + parts[1]
@@ -81,20 +81,20 @@ func SnapshotName(csiName string) string {
 	return "snap-" + digest(csiName, 32)
 }
 
-// snapshotName matches what SnapshotName can return.
+// snapshotName matches the names that SnapshotName can return.
 var snapshotName = regexp.MustCompile(`^snap-([0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}|[a-z2-7]{32})$`)
 
 // IsSnapshotName says whether a CSI snapshot id can be one of Berth's.
 func IsSnapshotName(id string) bool { return snapshotName.MatchString(id) }
 
-// ReplicaLabel is the label key that marks a Volume or a Snapshot as concerning a node. It
+// ReplicaLabel returns the label key that marks a Volume or a Snapshot as concerning a node. It
 // hashes the node name because a label key holds 63 characters and a node name
 // up to 253. Agents select on it, so an agent's cost does not grow with the
 // cluster.
 func ReplicaLabel(node string) string { return replicaLabelPrefix + "n-" + digest(node, 32) }
 
-// CapacityLabelValue stands for a node in the label CapacityLabel. It is a hash for the reason
-// that ReplicaLabel has one.
+// CapacityLabelValue stands for a node in the label CapacityLabel. It is a hash for the same
+// reason as in ReplicaLabel.
 func CapacityLabelValue(node string) string {
 	sum := sha256.Sum256([]byte(node))
 	return hex.EncodeToString(sum[:16])

@@ -38,7 +38,7 @@ func TestAnyOtherNameIsHashed(t *testing.T) {
 	}
 }
 
-// Both are written where another release has to find them.
+// One release writes both, and another release has to find them.
 func TestVolumeNamesAndNodeLabelsAreTheSameInEveryRelease(t *testing.T) {
 	if got, want := VolumeName("a name"), "vol-g3uwyytdgyj5n6hjrfbygdwvyx4bjqv3"; got != want {
 		t.Fatalf("VolumeName = %q, want %q", got, want)

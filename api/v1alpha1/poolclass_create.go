@@ -3,9 +3,9 @@ package v1alpha1
 // GroupCreation lets Berth make the volume group that its class names, out of empty
 // disks, on every node that the class selects.
 type GroupCreation struct {
-	// disks that the volume group is made of. Disks that match later are added to it.
-	// None is ever taken out. What another driver attaches to the node for a pod is an
-	// empty disk too: the paths must not match it.
+	// disks that the volume group is made of. Berth adds disks that match later, and never
+	// takes one out. A disk that another driver attaches to the node for a pod is empty too:
+	// the paths must not match it.
 	// +required
 	Disks DevicePools `json:"disks"`
 }
@@ -18,9 +18,9 @@ type ThinPoolCreation struct {
 	// +optional
 	Disks *DevicePools `json:"disks,omitempty"`
 
-	// sizePercent of the volume group is what the thin pool has at least. It is extended
-	// to that when the volume group grows. What is left is for autoExtend, and for the
-	// volumes of other classes.
+	// sizePercent is the least share of the volume group that the thin pool has. Berth extends
+	// the thin pool to it when the volume group grows. The remainder is for autoExtend, and for
+	// the volumes of other classes.
 	// +optional
 	// +kubebuilder:default=80
 	// +kubebuilder:validation:Minimum=1
@@ -30,14 +30,15 @@ type ThinPoolCreation struct {
 
 // ThinPoolExtension extends thin pools before they are full.
 type ThinPoolExtension struct {
-	// atPercent of its data, or of its metadata, a thin pool is extended.
+	// atPercent is how full its data or its metadata must be before a thin pool is extended.
 	// +optional
 	// +kubebuilder:default=80
 	// +kubebuilder:validation:Minimum=50
 	// +kubebuilder:validation:Maximum=99
 	AtPercent int32 `json:"atPercent,omitempty"`
 
-	// byPercent of what it has it is extended each time, while its volume group has room.
+	// byPercent of its current size is added to the thin pool each time, while its volume group
+	// has room.
 	// +optional
 	// +kubebuilder:default=20
 	// +kubebuilder:validation:Minimum=1

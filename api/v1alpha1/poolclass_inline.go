@@ -2,10 +2,10 @@ package v1alpha1
 
 import "slices"
 
-// InlineVolumes says whose pods may have inline volumes of a class. Quotas of claims do not
-// count such volumes.
+// InlineVolumes names the namespaces whose pods may have inline volumes of a class. Quotas of
+// claims do not count such volumes.
 type InlineVolumes struct {
-	// namespaces whose pods may; * stands for all.
+	// namespaces whose pods may have inline volumes; * stands for all.
 	// +required
 	// +listType=set
 	// +kubebuilder:validation:MinItems=1
@@ -18,7 +18,7 @@ type InlineVolumes struct {
 // EveryNamespace stands for all namespaces in InlineVolumes.
 const EveryNamespace = "*"
 
-// AllowsInline is whether the pods of a namespace may have inline volumes of the class.
+// AllowsInline says whether the pods of a namespace may have inline volumes of the class.
 func (s *PoolClassSpec) AllowsInline(namespace string) bool {
 	return s.InlineVolumes != nil &&
 		(slices.Contains(s.InlineVolumes.Namespaces, namespace) || slices.Contains(s.InlineVolumes.Namespaces, EveryNamespace))

@@ -5,7 +5,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
-// ProvisionerType names what carves volumes out of a pool.
+// ProvisionerType names the storage technology that carves volumes out of a pool.
 //
 // +kubebuilder:validation:Enum=LVM;LVMThin;ZFS;Device
 type ProvisionerType string
@@ -36,10 +36,10 @@ type PoolClass struct {
 	metav1.TypeMeta   `json:",inline"`
 	metav1.ObjectMeta `json:"metadata,omitempty"`
 
-	// spec is what the administrator wants.
+	// spec is the administrator's wish.
 	// +required
 	Spec PoolClassSpec `json:"spec"`
-	// status is what the controller sees of it.
+	// status is the controller's view of the class.
 	// +optional
 	Status PoolClassStatus `json:"status,omitempty"`
 }
@@ -98,8 +98,8 @@ type PoolClassSpec struct {
 	// +optional
 	InlineVolumes *InlineVolumes `json:"inlineVolumes,omitempty"`
 
-	// onNodeGone says what becomes of the claims whose only copy is on a node whose Node
-	// object was deleted. Without it they are kept.
+	// onNodeGone says what Berth does with claims whose only copy is on a node whose Node
+	// object was deleted. Without it Berth keeps them.
 	// +optional
 	OnNodeGone *OnNodeGone `json:"onNodeGone,omitempty"`
 }
@@ -109,7 +109,7 @@ type PoolClassSpec struct {
 // +kubebuilder:validation:XValidation:rule="!has(self.create) || self.volumeGroups.size() == 1 && !self.volumeGroups[0].matches('[*?]')",message="create: volumeGroups must name the one volume group that is to be made"
 type LVMPools struct {
 	// volumeGroups are names of volume groups, or patterns of names in which * stands for
-	// any characters and ? for one. A node serves the class from those that it has.
+	// any characters and ? for one. A node serves the class from those of them that it has.
 	// +required
 	// +listType=set
 	// +kubebuilder:validation:MinItems=1
@@ -123,17 +123,17 @@ type LVMPools struct {
 	// +optional
 	Create *GroupCreation `json:"create,omitempty"`
 
-	// wipe says what becomes of a deleted volume's bytes before others may have its
-	// space: Discard lets the disk drop them where it is sure that they read as zeros
-	// then, and overwrites them with zeros elsewhere; Zero always overwrites them; None
-	// leaves them, and whoever gets a raw block volume on the space may read them. It is
-	// recorded with each volume when that is made: a change holds for volumes made later.
+	// wipe says what Berth does with a deleted volume's bytes before another volume may have
+	// the space. Discard lets the disk drop them where they then surely read as zeros, and
+	// overwrites them with zeros elsewhere. Zero always overwrites them. None leaves them: a pod
+	// with a raw block volume on the space can read them. Berth records the policy with each
+	// volume when it makes it: a change applies to volumes that are made later.
 	// +optional
 	// +kubebuilder:default=Discard
 	Wipe WipePolicy `json:"wipe,omitempty"`
 }
 
-// WipePolicy is what becomes of the bytes of deleted volumes.
+// WipePolicy says what Berth does with the bytes of deleted volumes.
 //
 // +kubebuilder:validation:Enum=Discard;Zero;None
 type WipePolicy string
@@ -145,13 +145,13 @@ const (
 	WipeNone    WipePolicy = "None"
 )
 
-// LVMThinPools names the thin pools of a class, and how far they may be promised.
+// LVMThinPools names the thin pools of a class, and how much of them Berth may promise to volumes.
 //
 // +kubebuilder:validation:XValidation:rule="!has(self.create) || self.thinPools.size() == 1",message="create: thinPools must name the one thin pool that is to be made"
 // +kubebuilder:validation:XValidation:rule="!has(self.autoExtend) || !has(self.maxFillPercent) || self.autoExtend.atPercent <= self.maxFillPercent",message="autoExtend: a pool that is extended at more than maxFillPercent is closed before"
 type LVMThinPools struct {
 	// thinPools are thin pools, as volume group/logical volume. A node serves the class
-	// from those that it has.
+	// from those of them that it has.
 	// +required
 	// +listType=set
 	// +kubebuilder:validation:MinItems=1
@@ -165,22 +165,21 @@ type LVMThinPools struct {
 	// +optional
 	Create *ThinPoolCreation `json:"create,omitempty"`
 
-	// autoExtend lets Berth extend the thin pools before they are full, those too that it
-	// did not make. Without it nobody does but who administers the node.
+	// autoExtend lets Berth extend the thin pools before they are full, including those that
+	// it did not make. Without it that is left to the administrator of the node.
 	// +optional
 	AutoExtend *ThinPoolExtension `json:"autoExtend,omitempty"`
 
-	// overprovisionPercent of a pool, less its spare, may be promised to volumes
-	// together. 100 promises what there is, and no more.
+	// overprovisionPercent is how much of a pool, less its spare, Berth may promise to all
+	// volumes together. 100 promises no more than the pool has.
 	// +optional
 	// +kubebuilder:default=100
 	// +kubebuilder:validation:Minimum=100
 	// +kubebuilder:validation:Maximum=10000
 	OverprovisionPercent int32 `json:"overprovisionPercent,omitempty"`
 
-	// maxFillPercent closes a pool for new volumes, and for the growth of those it
-	// has, once its data or its metadata is filled to so many percent: volumes that
-	// are there need the rest.
+	// maxFillPercent closes a pool to new volumes and to the growth of its volumes, once its
+	// data or its metadata is that full: the existing volumes need the rest.
 	// +optional
 	// +kubebuilder:default=90
 	// +kubebuilder:validation:Minimum=1
@@ -188,9 +187,9 @@ type LVMThinPools struct {
 	MaxFillPercent int32 `json:"maxFillPercent,omitempty"`
 }
 
-// DevicePools selects disks, to be handed out whole or to make pools of. A disk must match all that
-// is said here, and be empty: one that bears a partition table, a filesystem or any
-// other signature is never taken.
+// DevicePools selects disks, to be handed out whole or to make pools of. A disk must match every
+// field, and be empty: Berth never takes a disk with a partition table, a filesystem or
+// any other signature.
 //
 // +kubebuilder:validation:XValidation:rule="!has(self.minSize) || quantity(string(self.minSize)).isInteger()",message="minSize must be a whole number of bytes"
 // +kubebuilder:validation:XValidation:rule="!has(self.maxSize) || quantity(string(self.maxSize)).isInteger()",message="maxSize must be a whole number of bytes"
@@ -217,12 +216,12 @@ type DevicePools struct {
 	// +kubebuilder:validation:MaxLength=32
 	MaxSize *resource.Quantity `json:"maxSize,omitempty"`
 
-	// media of a disk: SSD or HDD. Empty takes both.
+	// media of a disk: SSD or HDD. Empty selects both.
 	// +optional
 	Media Media `json:"media,omitempty"`
 }
 
-// Media is what a disk is made of: HDD rotates, SSD does not.
+// Media is the kind of a disk: HDD rotates, SSD does not.
 //
 // +kubebuilder:validation:Enum=SSD;HDD
 type Media string

@@ -5,7 +5,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
-// Snapshot is what a volume held at one moment. It does not need its volume, and
+// Snapshot is the data of a volume at one moment. It does not need its volume, and
 // volumes that were made from it do not need it.
 //
 // +kubebuilder:object:root=true
@@ -24,29 +24,29 @@ type Snapshot struct {
 	metav1.TypeMeta   `json:",inline"`
 	metav1.ObjectMeta `json:"metadata,omitempty"`
 
-	// spec is what the snapshot is of, and where it should be.
+	// spec names the volume of the snapshot, and the nodes that should hold it.
 	// +required
 	Spec SnapshotSpec `json:"spec"`
-	// status is what has become of it.
+	// status is the observed state of the snapshot.
 	// +optional
 	Status SnapshotStatus `json:"status,omitempty"`
 }
 
-// SnapshotSpec says what a snapshot is of.
+// SnapshotSpec names the volume of a snapshot, and the nodes that should hold it.
 //
 // +kubebuilder:validation:XValidation:rule="self.volume == oldSelf.volume && self.volumeMode == oldSelf.volumeMode && self.poolClass == oldSelf.poolClass",message="volume, volumeMode and poolClass are immutable"
 // +kubebuilder:validation:XValidation:rule="has(self.fsType) == has(oldSelf.fsType) && (!has(self.fsType) || self.fsType == oldSelf.fsType)",message="fsType is immutable"
 // +kubebuilder:validation:XValidation:rule="has(self.fsType) == (self.volumeMode == 'Filesystem')",message="fsType is for volumeMode Filesystem, and required there"
 // +kubebuilder:validation:XValidation:rule="self.?adopted.orValue(false) == oldSelf.?adopted.orValue(false)",message="adopted is immutable"
 type SnapshotSpec struct {
-	// volume is the Volume that the snapshot is of.
+	// volume is the name of the Volume that the snapshot is taken of.
 	// +required
 	// +kubebuilder:validation:MaxLength=63
 	// +kubebuilder:validation:Pattern=`^(pvc-[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}|vol-[a-z2-7]{32})$`
 	Volume string `json:"volume"`
 
-	// volumeMode of the volume, which may be gone when the first volume is made from
-	// the snapshot: bytes are copied, so what is in them stays what it is.
+	// volumeMode of the volume. The spec repeats it because the volume may be gone when the
+	// first volume is made from the snapshot: a copy has the same bytes, so the same mode.
 	// +required
 	VolumeMode VolumeMode `json:"volumeMode"`
 
@@ -54,18 +54,18 @@ type SnapshotSpec struct {
 	// +optional
 	FSType FSType `json:"fsType,omitempty"`
 
-	// poolClass of the volume: what it keeps spare, no snapshot takes.
+	// poolClass of the volume. No snapshot takes the space that the class keeps spare.
 	// +required
 	// +kubebuilder:validation:MinLength=1
 	// +kubebuilder:validation:MaxLength=253
 	PoolClass string `json:"poolClass"`
 
-	// adopted says that it was taken before this object was made. No node takes it:
-	// where it is missing, a snapshot of what the volume holds now must not take its place.
+	// adopted says that the snapshot is older than this object. No node takes it: a
+	// snapshot of the volume's current data must not take the place of a missing one.
 	// +optional
 	Adopted bool `json:"adopted,omitempty"`
 
-	// replicas are the nodes that should hold it, with the pool of the volume there.
+	// replicas are the nodes that should hold the snapshot, each with the volume's pool there.
 	// +optional
 	// +listType=map
 	// +listMapKey=node
@@ -73,7 +73,7 @@ type SnapshotSpec struct {
 	Replicas []ReplicaSpec `json:"replicas,omitempty"`
 }
 
-// SnapshotStatus is what has become of a snapshot.
+// SnapshotStatus is the observed state of a snapshot.
 type SnapshotStatus struct {
 	// replicas are the reports of the nodes, each written by its own agent.
 	// +optional
@@ -83,17 +83,17 @@ type SnapshotStatus struct {
 	Replicas []SnapshotReplica `json:"replicas,omitempty"`
 }
 
-// SnapshotState is what a node has of a snapshot.
+// SnapshotState is the state of a snapshot on one node.
 //
 // +kubebuilder:validation:Enum=Copying;Ready;Failed;Gone
 type SnapshotState string
 
 const (
-	// SnapshotCopying means that it was taken, and its data is still being copied.
+	// SnapshotCopying means that the snapshot was taken, and the node is still copying its data.
 	SnapshotCopying SnapshotState = "Copying"
-	// SnapshotReady means that volumes can be made from it.
+	// SnapshotReady means that volumes can be made from the snapshot.
 	SnapshotReady SnapshotState = "Ready"
-	// SnapshotFailed means that it could not be taken, or is broken; reason and
+	// SnapshotFailed means that the snapshot could not be taken, or is broken; reason and
 	// message say why.
 	SnapshotFailed SnapshotState = "Failed"
 	// SnapshotGone means that nothing of it is on the node, and the entry may be
@@ -111,33 +111,33 @@ type SnapshotReplica struct {
 	// +kubebuilder:validation:MaxLength=253
 	Node string `json:"node"`
 
-	// pool that holds it, or was to.
+	// pool that holds the snapshot, or should have held it.
 	// +optional
 	// +kubebuilder:validation:MaxLength=253
 	Pool string `json:"pool,omitempty"`
 
-	// state of it.
+	// state of the snapshot on the node.
 	// +required
 	State SnapshotState `json:"state"`
 
-	// taken is when it was taken, by the node's clock.
+	// taken is when the snapshot was taken, by the node's clock.
 	// +optional
 	Taken *metav1.Time `json:"taken,omitempty"`
 
-	// restoreSize is the size of the volume when it was taken: what is made from the
-	// snapshot is as large, or larger.
+	// restoreSize is the size in bytes of the volume when the snapshot was taken. A volume
+	// that is made from the snapshot has at least this size.
 	// +optional
 	// +kubebuilder:validation:XIntOrString
 	// +kubebuilder:validation:MaxLength=32
 	RestoreSize *resource.Quantity `json:"restoreSize,omitempty"`
 
-	// allocated is how many bytes it takes of its pool.
+	// allocated is how many bytes of its pool the snapshot takes.
 	// +optional
 	// +kubebuilder:validation:XIntOrString
 	// +kubebuilder:validation:MaxLength=32
 	Allocated *resource.Quantity `json:"allocated,omitempty"`
 
-	// reason is a CamelCase word for the state, from the list of a Volume's replica.
+	// reason is a CamelCase word for the state, from the same list as a Volume replica's reason.
 	// +optional
 	// +kubebuilder:validation:MaxLength=64
 	Reason string `json:"reason,omitempty"`
@@ -148,7 +148,7 @@ type SnapshotReplica struct {
 	Message string `json:"message,omitempty"`
 }
 
-// Entry is a node's report on the snapshot, or nil. It is not a copy.
+// Entry returns a node's report on the snapshot, or nil. It points into the Snapshot.
 func (s *Snapshot) Entry(node string) *SnapshotReplica {
 	for i := range s.Status.Replicas {
 		if s.Status.Replicas[i].Node == node {

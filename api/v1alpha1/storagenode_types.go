@@ -8,8 +8,8 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 )
 
-// StorageNode is what one node has to offer. It bears the Node's name; its status is
-// written by that node's agent only, its spec by administrators. The controller deletes
+// StorageNode describes the pools of one node. It has the name of the Node. Only that node's
+// agent writes its status; administrators write its spec. The controller deletes
 // it when the Node is gone. Deleting it never deletes data.
 //
 // +kubebuilder:object:root=true
@@ -25,7 +25,7 @@ type StorageNode struct {
 	metav1.TypeMeta   `json:",inline"`
 	metav1.ObjectMeta `json:"metadata,omitempty"`
 
-	// spec is what administrators tell the node's agent.
+	// spec holds the orders of administrators to the node's agent.
 	// +optional
 	Spec StorageNodeSpec `json:"spec,omitempty"`
 
@@ -34,10 +34,10 @@ type StorageNode struct {
 	Status StorageNodeStatus `json:"status,omitempty"`
 }
 
-// StorageNodeSpec is what administrators tell a node's agent.
+// StorageNodeSpec holds the orders of administrators to a node's agent.
 type StorageNodeSpec struct {
-	// forget names the orphans whose data may be deleted. The agent deletes one only
-	// while its report still shows the same one.
+	// forget names the orphans whose data the agent may delete. It deletes one only while
+	// its report still shows exactly that orphan.
 	// +optional
 	// +listType=map
 	// +listMapKey=pool
@@ -46,10 +46,10 @@ type StorageNodeSpec struct {
 	Forget []ForgottenOrphan `json:"forget,omitempty"`
 }
 
-// ForgottenOrphan names one orphan exactly as its node reports it, so that the word
-// for one cannot be taken for another's.
+// ForgottenOrphan names one orphan exactly as its node reports it, so that an order about
+// one orphan cannot apply to another.
 type ForgottenOrphan struct {
-	// pool that it is in.
+	// pool that the orphan is in.
 	// +required
 	// +kubebuilder:validation:MinLength=1
 	// +kubebuilder:validation:MaxLength=253
@@ -61,7 +61,7 @@ type ForgottenOrphan struct {
 	// +kubebuilder:validation:MaxLength=63
 	Name string `json:"name"`
 
-	// size as reported.
+	// size in bytes, as reported.
 	// +required
 	// +kubebuilder:validation:XIntOrString
 	// +kubebuilder:validation:MaxLength=32
@@ -71,38 +71,38 @@ type ForgottenOrphan struct {
 	// +required
 	Since metav1.Time `json:"since"`
 
-	// at is when that was said. The word is good for a day: one that comes back with an old
-	// backup, or that waited for a pod to end, may be about data that is needed by now.
+	// at is when the administrator gave the order. It is valid for a day: an order that was
+	// restored from an old backup, or that waited for a pod to end, may name data that is
+	// needed by now.
 	// +required
 	At metav1.Time `json:"at"`
 }
 
-// ForgetValid is how long the word to forget an orphan is good.
+// ForgetValid is how long an order to forget an orphan is valid.
 const ForgetValid = 24 * time.Hour
 
 // StorageNodeStatus is one atomic report of a node's pools.
 type StorageNodeStatus struct {
-	// pools are the node's pools that at least one PoolClass selects, or that hold anything
-	// of Berth's. If there are more than the list has place for, the condition
-	// PoolsLeftOut says so.
+	// pools are the node's pools that at least one PoolClass selects, or that hold data of
+	// Berth's. If they do not all fit into the list, the condition PoolsLeftOut says so.
 	// +optional
 	// +listType=map
 	// +listMapKey=name
 	// +kubebuilder:validation:MaxItems=256
 	Pools []Pool `json:"pools,omitempty"`
 
-	// volumesRevision is the highest resourceVersion among the Volumes that the
-	// agent had seen, their deletions included, when it sorted what is in its
-	// pools into Volumes, inventory and foreign. What went by that revision and
-	// is in none of them takes no room any more.
+	// volumesRevision is the highest resourceVersion of a Volume, or of a Volume's deletion,
+	// that the agent had seen when it divided the contents of its pools into Volumes,
+	// inventory and foreign. A Volume that was gone by that revision and is in none of the
+	// three takes no space any more.
 	// +optional
 	// +kubebuilder:validation:MaxLength=20
 	// +kubebuilder:validation:Pattern=`^[1-9][0-9]*$`
 	VolumesRevision string `json:"volumesRevision,omitempty"`
 
-	// features are what the node's agent can do that agents could not always do. One that
-	// is older than a feature does not list it, and is not asked for it: it would not
-	// refuse, but do something else.
+	// features are the abilities of the node's agent that older agents lack. An older agent
+	// does not list a feature, and Berth does not ask it for that: the agent would not refuse,
+	// but do something else.
 	// +optional
 	// +listType=set
 	// +kubebuilder:validation:MaxItems=32
@@ -118,8 +118,8 @@ type StorageNodeStatus struct {
 }
 
 // Pool is one pool of a node. It states total and foreign bytes, never free
-// ones: what Berth's own volumes take is known from the Volumes, and a free
-// figure would race with every volume being created.
+// ones: the Volumes say how much Berth's own volumes take, and a free figure
+// would race with every volume being created.
 type Pool struct {
 	// name of the pool on its node: a volume group (vg0), a thin pool in one
 	// (vg0/thin), or a disk (disk:nvme-eui.0025385b71b0a1c2).
@@ -131,21 +131,21 @@ type Pool struct {
 	// +required
 	Provisioner ProvisionerType `json:"provisioner"`
 
-	// total is the size of the pool.
+	// total is the size of the pool in bytes.
 	// +required
 	// +kubebuilder:validation:XIntOrString
 	// +kubebuilder:validation:MaxLength=32
 	Total resource.Quantity `json:"total"`
 
-	// foreign is what others than Berth use of it, and what Berth uses and
-	// inventory has no place for.
+	// foreign is how many bytes others than Berth use, and how many Berth uses for
+	// items that do not fit into inventory.
 	// +required
 	// +kubebuilder:validation:XIntOrString
 	// +kubebuilder:validation:MaxLength=32
 	Foreign resource.Quantity `json:"foreign"`
 
-	// filled is how much of a thin pool holds data, in steps of a hundredth of it.
-	// Total and foreign count what is promised.
+	// filled is how many bytes of a thin pool hold data, in steps of one percent of its size.
+	// total and foreign count promised bytes.
 	// +optional
 	// +kubebuilder:validation:XIntOrString
 	// +kubebuilder:validation:MaxLength=32
@@ -161,22 +161,23 @@ type Pool struct {
 	// +optional
 	Media Media `json:"media,omitempty"`
 
-	// allocationUnit is what sizes are rounded up to: an extent; the whole of a disk.
+	// allocationUnit is the unit in bytes that sizes are rounded up to: an extent, or the
+	// whole of a disk.
 	// +required
 	// +kubebuilder:validation:XIntOrString
 	// +kubebuilder:validation:MaxLength=32
 	AllocationUnit resource.Quantity `json:"allocationUnit"`
 
-	// largestVolume is the largest volume that could be created when the report
-	// was made. For display and coarse filtering; not for accounting.
+	// largestVolume is the size in bytes of the largest volume that could be created when
+	// the agent made the report. It is for display and coarse filtering, not for accounting.
 	// +required
 	// +kubebuilder:validation:XIntOrString
 	// +kubebuilder:validation:MaxLength=32
 	LargestVolume resource.Quantity `json:"largestVolume"`
 
-	// inventory is what is Berth's in the pool and is no replica of a Volume that
-	// the agent knows: inline volumes, snapshots, and volumes whose Volume is gone. It
-	// is part of neither foreign nor any Volume.
+	// inventory lists the things of Berth's in the pool that are no replica of a Volume that
+	// the agent knows: inline volumes, snapshots, and volumes whose Volume is gone. Neither
+	// foreign nor any Volume counts them.
 	// +optional
 	// +listType=atomic
 	// +kubebuilder:validation:MaxItems=256
@@ -189,7 +190,7 @@ type Pool struct {
 	// +kubebuilder:validation:items:MaxLength=253
 	Classes []string `json:"classes,omitempty"`
 
-	// health is Healthy, or why nothing new should be placed here.
+	// health is Healthy, or says why no new volume should be placed here.
 	// +required
 	Health PoolHealth `json:"health"`
 
@@ -198,22 +199,22 @@ type Pool struct {
 	// +kubebuilder:validation:MaxLength=1024
 	Message string `json:"message,omitempty"`
 
-	// lastChange is what Berth did to the pool last because a PoolClass asks for it.
+	// lastChange is the latest change that Berth made to the pool because a PoolClass asks for it.
 	// +optional
 	LastChange *PoolChange `json:"lastChange,omitempty"`
 }
 
-// InventoryItem is something of Berth's in a pool that has no Volume object.
+// InventoryItem is an inline volume, a snapshot, or a volume without a Volume object in a pool.
 //
 // +kubebuilder:validation:XValidation:rule="[has(self.volume), has(self.inline), has(self.snapshot)].filter(x, x).size() == 1",message="an item of the inventory is one of volume, inline and snapshot"
 type InventoryItem struct {
-	// volume is the name of the Volume that it was made for.
+	// volume is the name of the Volume that the item was made for.
 	// +optional
 	// +kubebuilder:validation:MinLength=1
 	// +kubebuilder:validation:MaxLength=63
 	Volume string `json:"volume,omitempty"`
 
-	// inline says whose inline volume it is.
+	// inline names the inline volume, and its pod.
 	// +optional
 	Inline *InlineReference `json:"inline,omitempty"`
 
@@ -223,21 +224,21 @@ type InventoryItem struct {
 	// +kubebuilder:validation:MaxLength=63
 	Snapshot string `json:"snapshot,omitempty"`
 
-	// allocated is how many bytes it takes of the pool.
+	// allocated is how many bytes of the pool the item takes.
 	// +required
 	// +kubebuilder:validation:XIntOrString
 	// +kubebuilder:validation:MaxLength=32
 	Allocated resource.Quantity `json:"allocated"`
 
-	// orphan is set for what no object accounts for, as the API server itself said
-	// when it was asked. It is kept.
+	// orphan is set if no object accounts for the item, which the agent has asked the API
+	// server itself. Berth keeps the item, until its deadline if it has one.
 	// +optional
 	Orphan *Orphan `json:"orphan,omitempty"`
 }
 
-// Orphan is what is known of data that no object accounts for.
+// Orphan describes data that no object accounts for.
 type Orphan struct {
-	// since is when it was first reported, by the node's clock.
+	// since is when the agent first reported the orphan, by the node's clock.
 	// +required
 	Since metav1.Time `json:"since"`
 
@@ -245,33 +246,34 @@ type Orphan struct {
 	// +required
 	Reason OrphanReason `json:"reason"`
 
-	// message says why it is an orphan, or why it could not be deleted.
+	// message says why the data is an orphan, or why the agent could not delete it.
 	// +optional
 	// +kubebuilder:validation:MaxLength=1024
 	Message string `json:"message,omitempty"`
 
-	// deadline is when it is deleted if nobody adopts it; absent if it is kept for ever.
+	// deadline is when the agent deletes the data unless an administrator adopts it; absent
+	// if the agent keeps it for ever.
 	// +optional
 	Deadline *metav1.Time `json:"deadline,omitempty"`
 
-	// size in bytes of the volume, or of the volume that a snapshot is of.
+	// size in bytes of the volume, or of the volume that a snapshot was taken of.
 	// +required
 	// +kubebuilder:validation:XIntOrString
 	// +kubebuilder:validation:MaxLength=32
 	Size resource.Quantity `json:"size"`
 
-	// filesystem that was made on it; empty means that none ever was.
+	// filesystem that was made on the volume; empty means that none ever was.
 	// +optional
 	// +kubebuilder:validation:MaxLength=32
 	Filesystem string `json:"filesystem,omitempty"`
 
-	// source is the name of the snapshot or the volume that it began as a copy of.
+	// source is the name of the snapshot or the volume that the orphan began as a copy of.
 	// +optional
 	// +kubebuilder:validation:MaxLength=63
 	Source string `json:"source,omitempty"`
 }
 
-// OrphanReason is why data is an orphan.
+// OrphanReason says why data is an orphan.
 //
 // +kubebuilder:validation:Enum=NoObject;NotPlaced
 type OrphanReason string
@@ -279,13 +281,13 @@ type OrphanReason string
 const (
 	// OrphanNoObject means that there is no Volume, or Snapshot, of its name.
 	OrphanNoObject OrphanReason = "NoObject"
-	// OrphanNotPlaced means that there is one, and it does not know that the node has
-	// anything of it.
+	// OrphanNotPlaced means that there is such an object, but it does not name the node as
+	// a place of its data.
 	OrphanNotPlaced OrphanReason = "NotPlaced"
 )
 
-// InlineReference names an inline volume: one that a pod's spec describes, and
-// that lives and dies with the pod.
+// InlineReference names an inline volume: a pod's spec describes it, and it lives and
+// dies with the pod.
 type InlineReference struct {
 	// podUID of the pod.
 	// +required
@@ -309,10 +311,10 @@ type PoolHealth string
 const (
 	// PoolHealthy means that volumes can be created.
 	PoolHealthy PoolHealth = "Healthy"
-	// PoolDegraded means that existing volumes work and nothing new is placed:
-	// a physical volume is missing, or the pool is read-only.
+	// PoolDegraded means that existing volumes work and Berth places no new ones, because
+	// a physical volume is missing or the pool is read-only.
 	PoolDegraded PoolHealth = "Degraded"
-	// PoolMissing means that a pool which holds volumes is not there.
+	// PoolMissing means that a pool which holds volumes is not on the node.
 	PoolMissing PoolHealth = "Missing"
 )
 

@@ -5,7 +5,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
-// VolumeStatus is what has become of a volume.
+// VolumeStatus is the observed state of a volume.
 //
 // +kubebuilder:validation:XValidation:rule="has(self.epoch) == has(self.primary)",message="epoch and primary come together"
 type VolumeStatus struct {
@@ -33,7 +33,7 @@ type VolumeStatus struct {
 	Replicas []ReplicaStatus `json:"replicas,omitempty"`
 }
 
-// Entry is a node's report on the volume, or nil. It is not a copy.
+// Entry returns a node's report on the volume, or nil. It points into the Volume.
 func (v *Volume) Entry(node string) *ReplicaStatus {
 	for i := range v.Status.Replicas {
 		if v.Status.Replicas[i].Node == node {
@@ -51,8 +51,8 @@ func (v *Volume) Entry(node string) *ReplicaStatus {
 // +kubebuilder:validation:XValidation:rule="self.number >= oldSelf.number",message="epoch.number cannot decrease"
 // +kubebuilder:validation:XValidation:rule="(self.number == oldSelf.number) == (self.id == oldSelf.id)",message="epoch.id changes with epoch.number, and only with it"
 type Epoch struct {
-	// number grows with each ownership, by one or more: an agent that has
-	// promised a higher one goes past it.
+	// number grows with each ownership. It grows by more than one where an agent
+	// has promised a higher number: the next epoch must be above that.
 	// +required
 	// +kubebuilder:validation:Minimum=1
 	Number int64 `json:"number"`
@@ -90,7 +90,7 @@ const (
 	PrimaryFenced    PrimaryPhase = "Fenced"
 )
 
-// ReplicaState is what a node has of a volume.
+// ReplicaState is the state of a volume's replica on one node.
 //
 //	         carved              copied           spec drops it
 //	(none) ────────► Copying ────────────► Ready ────────────────► Gone
@@ -105,13 +105,13 @@ const (
 type ReplicaState string
 
 const (
-	// ReplicaCopying means that it was carved, and the data of the volume's source
-	// is still being copied to it.
+	// ReplicaCopying means that the replica was carved, and the node is still copying
+	// the data of the volume's source to it.
 	ReplicaCopying ReplicaState = "Copying"
 	// ReplicaReady means that the data is there and can be used.
 	ReplicaReady ReplicaState = "Ready"
-	// ReplicaFailed means that it could not be made, or is broken; reason and
-	// message say why. The agent keeps trying where that can help.
+	// ReplicaFailed means that the replica could not be made, or is broken; reason and
+	// message say why. The agent retries where that can help.
 	ReplicaFailed ReplicaState = "Failed"
 	// ReplicaGone means that nothing of the replica is on the node, and the
 	// entry may be dropped.
@@ -128,7 +128,7 @@ type ReplicaStatus struct {
 	// +kubebuilder:validation:MaxLength=253
 	Node string `json:"node"`
 
-	// pool that holds the replica, or was to.
+	// pool that holds the replica, or should have held it.
 	// +optional
 	// +kubebuilder:validation:MaxLength=253
 	Pool string `json:"pool,omitempty"`
@@ -137,23 +137,23 @@ type ReplicaStatus struct {
 	// +required
 	State ReplicaState `json:"state"`
 
-	// ready is whether the replica could become primary.
+	// ready says whether the replica could become primary.
 	// +required
 	Ready bool `json:"ready"`
 
-	// active is whether the replica is in use by the primary.
+	// active says whether the primary uses the replica.
 	// +optional
 	Active bool `json:"active,omitempty"`
 
-	// capacity of the replica as it is; absent when there is none. The volume's
-	// own cannot shrink below it.
+	// capacity is the actual size of the replica in bytes; absent when there is no
+	// replica. The capacity of the volume cannot shrink below it.
 	// +optional
 	// +kubebuilder:validation:XIntOrString
 	// +kubebuilder:validation:MaxLength=32
 	Capacity *resource.Quantity `json:"capacity,omitempty"`
 
-	// allocated is how many bytes the replica takes of its pool; absent when
-	// there is none. It may be more than capacity: mirrors and extents.
+	// allocated is how many bytes of its pool the replica takes; absent when there is
+	// no replica. It may be more than capacity, because of mirrors and extents.
 	// +optional
 	// +kubebuilder:validation:XIntOrString
 	// +kubebuilder:validation:MaxLength=32
@@ -181,15 +181,15 @@ type ReplicaStatus struct {
 	Message string `json:"message,omitempty"`
 }
 
-// Reserved is whether the Volume is a reservation: CreateVolume has not returned it yet.
+// Reserved says whether the Volume is a reservation: CreateVolume has not returned it yet.
 func (v *Volume) Reserved() bool {
 	_, reserved := v.Annotations[ReservedAnnotation]
 	return reserved
 }
 
 // HasData says whether the entry proves that the node has, or had, the data of this
-// very object in the entry's pool. An entry that says that something else of the name is
-// there, or that nothing could be made, proves the opposite.
+// very object in the entry's pool. An entry that reports a different volume of the same
+// name, or that the node could make none, proves the opposite.
 func (e *ReplicaStatus) HasData() bool {
 	if e == nil {
 		return false
@@ -204,8 +204,9 @@ func (e *ReplicaStatus) HasData() bool {
 	}
 }
 
-// Found is the node that has data of the Volume's name of which it is not proved that this
-// object made it: it uses it, or keeps it apart. Empty if there is none.
+// Found returns the node that has data under the Volume's name without proof that the data was
+// made for this object. The node uses that data, or keeps it apart. Found is empty if there is
+// no such node.
 func (v *Volume) Found() (node string) {
 	for i := range v.Status.Replicas {
 		e := &v.Status.Replicas[i]
@@ -220,10 +221,10 @@ func (v *Volume) Found() (node string) {
 const (
 	// ReasonCarved: the replica was made and is as the spec wants it.
 	ReasonCarved = "Carved"
-	// ReasonFound: the replica is as the spec wants it, and was there before the node had
-	// said anything about the object: its data may be older than the object.
+	// ReasonFound: the replica is as the spec wants it, and was there before the node first
+	// reported on the object. Its data may be older than the object.
 	ReasonFound = "Found"
-	// ReasonCopying: the data is still being copied.
+	// ReasonCopying: the node is still copying the data.
 	ReasonCopying = "Copying"
 	// ReasonTaken: the snapshot was taken.
 	ReasonTaken = "Taken"
@@ -231,13 +232,13 @@ const (
 	ReasonNoSpace = "NoSpace"
 	// ReasonPoolMissing: the pool is not on the node.
 	ReasonPoolMissing = "PoolMissing"
-	// ReasonInvalid: the wish can never be met as it stands.
+	// ReasonInvalid: the spec can never be met as it stands.
 	ReasonInvalid = "Invalid"
 	// ReasonUnsupported: the pool's provisioner cannot do that.
 	ReasonUnsupported = "Unsupported"
-	// ReasonConflict: something else of that name is in the pool.
+	// ReasonConflict: the pool holds something else under that name.
 	ReasonConflict = "Conflict"
-	// ReasonSourceMissing: what the replica was to be a copy of is not on the node.
+	// ReasonSourceMissing: the source of the copy is not on the node.
 	ReasonSourceMissing = "SourceMissing"
 	// ReasonProvisionerError: the provisioner failed; the agent tries again.
 	ReasonProvisionerError = "ProvisionerError"

@@ -6,13 +6,13 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 )
 
-// Volume is one volume: what it should be, where its replicas are, and which of
+// Volume is one volume: its desired state, the nodes of its replicas, and which of
 // them may write.
 //
 // ---
-// Rules that compare with the old object stand here at the root: a rule on a
-// field is not evaluated when the field, or a parent of it, was or becomes
-// absent, so {"status":null} would pass it by.
+// Rules that compare with the old object stand here at the root. The API server
+// does not evaluate a rule on a field when the field, or a parent of it, was or
+// becomes absent: {"status":null} would get past it.
 //
 // +kubebuilder:object:root=true
 // +kubebuilder:subresource:status
@@ -38,15 +38,15 @@ type Volume struct {
 	metav1.TypeMeta   `json:",inline"`
 	metav1.ObjectMeta `json:"metadata,omitempty"`
 
-	// spec is what the volume should be.
+	// spec is the desired state of the volume.
 	// +required
 	Spec VolumeSpec `json:"spec"`
-	// status is what has become of it.
+	// status is the observed state of the volume.
 	// +optional
 	Status VolumeStatus `json:"status,omitempty"`
 }
 
-// VolumeSpec is what a volume should be.
+// VolumeSpec is the desired state of a volume.
 //
 // +kubebuilder:validation:XValidation:rule="quantity(string(self.capacity)).isInteger() && quantity(string(self.capacity)).isGreaterThan(quantity('0'))",message="capacity must be a positive whole number of bytes"
 // +kubebuilder:validation:XValidation:rule="self.volumeMode == oldSelf.volumeMode && self.poolClass == oldSelf.poolClass && self.sharing == oldSelf.sharing && self.placement == oldSelf.placement",message="volumeMode, poolClass, sharing and placement are immutable"
@@ -58,10 +58,9 @@ type Volume struct {
 // +kubebuilder:validation:XValidation:rule="has(self.fsType) == (self.volumeMode == 'Filesystem')",message="fsType is for volumeMode Filesystem, and required there"
 // +kubebuilder:validation:XValidation:rule="!has(self.fsType) || self.fsType != 'zfs' || !has(self.replicas) || self.replicas.all(r, r.pool.startsWith('zfs:'))",message="fsType zfs is for pools of ZFS"
 type VolumeSpec struct {
-	// capacity is the size in bytes that was asked for; a replica may be a little
-	// larger, by its pool's allocation unit. It may be taken back to what every
-	// replica fits in, so that an expansion for which there was no room can be
-	// given up; data never shrinks.
+	// capacity is the requested size in bytes. A replica may be a little larger, because of
+	// the allocation unit of its pool. capacity may shrink, but not below the largest replica,
+	// so that an expansion without room can be given up; data never shrinks.
 	// +required
 	// +kubebuilder:validation:XIntOrString
 	// +kubebuilder:validation:MaxLength=32
@@ -75,8 +74,8 @@ type VolumeSpec struct {
 	// +optional
 	FSType FSType `json:"fsType,omitempty"`
 
-	// mkfsOptions that its filesystem is made with, in the words of mkfs, of those that
-	// Berth knows to be safe. They count once: nothing changes them afterwards.
+	// mkfsOptions are the command-line options of mkfs for the filesystem. Berth accepts only
+	// options that it knows to be safe. They apply once: nothing changes them afterwards.
 	// +optional
 	// +kubebuilder:validation:MaxLength=512
 	// +kubebuilder:validation:Pattern=`^-[A-Za-z]( [A-Za-z0-9_=,^-]+)*$`
@@ -88,16 +87,17 @@ type VolumeSpec struct {
 	// +kubebuilder:validation:MaxLength=253
 	PoolClass string `json:"poolClass"`
 
-	// claimRef names the claim the volume was made for, if one was.
+	// claimRef names the claim that the volume was made for, if there is one.
 	// +optional
 	ClaimRef *ClaimReference `json:"claimRef,omitempty"`
 
-	// source is what the volume begins as a copy of; without one it begins blank.
+	// source names the snapshot or volume that this volume begins as a copy of. Without it
+	// the volume begins blank.
 	// +optional
 	Source *VolumeSource `json:"source,omitempty"`
 
-	// adopted says that the data was there before this object. No node makes it or
-	// formats it: where it is missing, an empty volume must not take its place.
+	// adopted says that the data is older than this object. No node makes the volume or
+	// formats it: an empty volume must not take the place of missing data.
 	// +optional
 	Adopted bool `json:"adopted,omitempty"`
 
@@ -116,7 +116,7 @@ type VolumeSpec struct {
 	// +kubebuilder:default={factor: 1}
 	Replication Replication `json:"replication"`
 
-	// replicas are the nodes that should hold one, with the pool it comes from.
+	// replicas are the nodes that should hold a replica, each with the pool to take it from.
 	// +optional
 	// +listType=map
 	// +listMapKey=node
@@ -124,7 +124,7 @@ type VolumeSpec struct {
 	Replicas []ReplicaSpec `json:"replicas,omitempty"`
 }
 
-// VolumeSource is what a volume begins as a copy of.
+// VolumeSource names the snapshot or volume that a volume begins as a copy of.
 //
 // +structType=atomic
 // +kubebuilder:validation:XValidation:rule="has(self.snapshot) != has(self.volume)",message="a source is either a snapshot or a volume"
@@ -153,8 +153,8 @@ const (
 	Block      VolumeMode = "Block"
 )
 
-// FSType is a filesystem that Berth makes, grows and mounts: zfs is one of ZFS itself, in
-// classes of provisioner ZFS alone.
+// FSType is a filesystem that Berth makes, grows and mounts. zfs is a dataset of ZFS, and
+// only for classes with provisioner ZFS.
 //
 // +kubebuilder:validation:Enum=ext4;xfs;zfs
 type FSType string
@@ -175,7 +175,8 @@ type Sharing string
 const (
 	// Exclusive volumes have at most one writing node.
 	Exclusive Sharing = "Exclusive"
-	// Shared volumes leave it to the users of a block device to agree.
+	// Shared volumes may have several writing nodes. The users of the block device
+	// coordinate their writes themselves.
 	Shared Sharing = "Shared"
 )
 
@@ -188,8 +189,8 @@ type Placement string
 const (
 	// PlacementNode names the node. For one-copy volumes that never move.
 	PlacementNode Placement = "Node"
-	// PlacementVolume names a label of the volume's own that the controller
-	// moves between Nodes.
+	// PlacementVolume names a label that belongs to the volume. The controller moves
+	// it between Nodes.
 	PlacementVolume Placement = "Volume"
 	// PlacementGroup names the label of a replica group.
 	PlacementGroup Placement = "Group"
@@ -223,7 +224,7 @@ type Replication struct {
 	Factor int32 `json:"factor"`
 }
 
-// ReplicaSpec is the wish for a replica on a node.
+// ReplicaSpec asks for a replica on a node.
 //
 // +kubebuilder:validation:XValidation:rule="self.pool == oldSelf.pool",message="pool is immutable: remove the replica and add it again"
 type ReplicaSpec struct {
@@ -232,7 +233,7 @@ type ReplicaSpec struct {
 	// +kubebuilder:validation:MinLength=1
 	// +kubebuilder:validation:MaxLength=253
 	Node string `json:"node"`
-	// pool of that node that it comes from.
+	// pool of that node to take the replica from.
 	// +required
 	// +kubebuilder:validation:MinLength=1
 	// +kubebuilder:validation:MaxLength=253

@@ -18,8 +18,8 @@ import (
 	"berth.dev/berth/api/v1alpha1"
 	"berth.dev/berth/internal/agent"
 	"berth.dev/berth/internal/agent/metrics"
-	"berth.dev/berth/internal/agent/staging"
 	"berth.dev/berth/internal/poold"
+	"berth.dev/berth/internal/publish/staging"
 )
 
 // embedded as the value of --poold runs it in the agent's own process.
@@ -40,7 +40,7 @@ func newAgentCommand() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "agent",
 		Short: "Run the agent of a node",
-		Long:  "Run the agent of a node: CSI's node service, the node's replicas, and the report of what it has.",
+		Long:  "Run the agent of a node: CSI's node service, the node's replicas, and the report of its pools.",
 		Args:  cobra.NoArgs,
 		RunE:  func(cmd *cobra.Command, _ []string) error { return f.run(cmd.Context()) },
 	}
@@ -55,7 +55,7 @@ func newAgentCommand() *cobra.Command {
 	return cmd
 }
 
-// complete checks the flags and fills in what follows from others.
+// complete checks the flags and fills in those that follow from others.
 func (f *agentFlags) complete() error {
 	if f.node == "" {
 		return errors.New("--node-name is missing: give it, or set NODE_NAME to spec.nodeName")
@@ -100,7 +100,7 @@ func (f *agentFlags) run(ctx context.Context) (err error) {
 	})
 }
 
-// withDisks runs something on the node's disks, in this process or behind
+// withDisks runs use on the node's disks, in this process or behind
 // poold's socket.
 func (f *agentFlags) withDisks(ctx context.Context, use func(context.Context, poold.Node, *prometheus.Registry) error) error {
 	registry := prometheus.NewRegistry()

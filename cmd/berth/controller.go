@@ -11,7 +11,7 @@ import (
 	"berth.dev/berth/internal/controller"
 )
 
-// controllerFlags are few on purpose: what users decide is in PoolClasses.
+// controllerFlags are few on purpose: users decide in PoolClasses.
 type controllerFlags struct {
 	doorFlags
 	leaderElection, snapshots bool

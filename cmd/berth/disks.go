@@ -21,13 +21,20 @@ import (
 	"berth.dev/berth/internal/run"
 )
 
+// backend is a provisioner of this machine.
+type backend interface {
+	provision.Provisioner
+	// Run watches the pools until the context ends.
+	Run(ctx context.Context) error
+	// Healthy returns why the pools cannot be managed; it names the pool.
+	Healthy() error
+}
+
 // disks are the pools and mounts of this machine.
 type disks struct {
-	lvm     *lvm.Provisioner
-	zfs     *zfs.Provisioner
-	device  *device.Provisioner
-	all     *provision.Mux
-	mounter mount.Mounter
+	backends []backend
+	all      *provision.Mux
+	mounter  mount.Mounter
 }
 
 func newDisks(udev bool, observer run.Observer) (*disks, error) {
@@ -40,7 +47,7 @@ func newDisks(udev bool, observer run.Observer) (*disks, error) {
 	if err != nil {
 		return nil, fmt.Errorf("setting up whole disks: %w", err)
 	}
-	provisioner, err := lvm.New(lvm.Config{Runner: runner, Devices: kernel.Devices{}, Disks: whole, Mkfs: mounter.Mkfs, Udev: udev})
+	groups, err := lvm.New(lvm.Config{Runner: runner, Devices: kernel.Devices{}, Disks: whole, Mkfs: mounter.Mkfs, Udev: udev})
 	if err != nil {
 		return nil, fmt.Errorf("setting up LVM: %w", err)
 	}
@@ -48,16 +55,23 @@ func newDisks(udev bool, observer run.Observer) (*disks, error) {
 	if err != nil {
 		return nil, err
 	}
-	all := provision.NewMux(
-		provision.Member{Types: []string{provision.LVM, provision.LVMThin}, Provisioner: provisioner},
-		provision.Member{Types: []string{provision.ZFS}, Provisioner: zpools},
-		provision.Member{Types: []string{provision.Device}, Provisioner: whole},
+	d := &disks{mounter: mounter}
+	d.all = provision.NewMux(
+		d.member(groups, provision.LVM, provision.LVMThin),
+		d.member(zpools, provision.ZFS),
+		d.member(whole, provision.Device),
 	)
-	return &disks{lvm: provisioner, zfs: zpools, device: whole, all: all, mounter: mounter}, nil
+	return d, nil
 }
 
-// newZFS serves zpools whenever there are some. On a node without ZFS that costs a
-// look at one directory of the kernel's now and then.
+// member adds a backend that serves pools of some types.
+func (d *disks) member(b backend, types ...string) provision.Member {
+	d.backends = append(d.backends, b)
+	return provision.Member{Types: types, Provisioner: b}
+}
+
+// newZFS returns a provisioner that serves zpools whenever there are some. On a node without
+// ZFS it only reads one directory of the kernel now and then.
 func newZFS(runner run.Runner, mounter *linux.Mounter, whole *device.Provisioner) (*zfs.Provisioner, error) {
 	devices := &zfskernel.Devices{}
 	if version := devices.Module(); version != "" {
@@ -73,8 +87,11 @@ func newZFS(runner run.Runner, mounter *linux.Mounter, whole *device.Provisioner
 }
 
 // healthy returns why the pools cannot be managed; it names the pool.
-func (d *disks) healthy() error {
-	return errors.Join(d.lvm.Healthy(), d.zfs.Healthy(), d.device.Healthy())
+func (d *disks) healthy() (err error) {
+	for _, b := range d.backends {
+		err = errors.Join(err, b.Healthy())
+	}
+	return err
 }
 
 func (d *disks) node() poold.Node { return poold.NewLocal(d.all, d.mounter) }
@@ -82,9 +99,9 @@ func (d *disks) node() poold.Node { return poold.NewLocal(d.all, d.mounter) }
 // run watches the pools until ctx ends.
 func (d *disks) run(ctx context.Context) error {
 	work, ctx := errgroup.WithContext(ctx)
-	work.Go(func() error { return d.lvm.Run(ctx) })
-	work.Go(func() error { return d.zfs.Run(ctx) })
-	work.Go(func() error { return d.device.Run(ctx) })
+	for _, b := range d.backends {
+		work.Go(func() error { return b.Run(ctx) })
+	}
 	work.Go(func() error { return d.all.Run(ctx) })
 	return work.Wait()
 }

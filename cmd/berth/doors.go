@@ -14,19 +14,19 @@ import (
 	"berth.dev/berth/internal/csi"
 )
 
-// doorFlags say where a process of the cluster meets others.
+// doorFlags say where a process of the cluster listens, and how it reaches the API server.
 type doorFlags struct {
 	csiSocket, httpAddress, namespace, kubeconfig string
 }
 
-// add adds the flags that mean the same for all of them.
+// add adds the flags that mean the same for all processes.
 func (f *doorFlags) add(flags *pflag.FlagSet, httpAddress string) {
 	flags.StringVar(&f.httpAddress, "http-address", httpAddress, "address of /healthz, /readyz and /metrics")
 	flags.StringVar(&f.namespace, "namespace", namespaceFromEnvironment(), "namespace that Berth is installed in")
 	flags.StringVar(&f.kubeconfig, "kubeconfig", "", "path of a kubeconfig; empty means that the process runs in the cluster")
 }
 
-// namespaceFromEnvironment is the pod's own namespace, where it is told.
+// namespaceFromEnvironment returns $POD_NAMESPACE, the pod's own namespace; else the default.
 func namespaceFromEnvironment() string {
 	if namespace := os.Getenv("POD_NAMESPACE"); namespace != "" {
 		return namespace
@@ -34,10 +34,10 @@ func namespaceFromEnvironment() string {
 	return "berth-system"
 }
 
-// doors are where a process of the cluster meets others.
+// doors are the way of a process to the API server, and its listeners.
 type doors struct {
-	// cluster is the way to the API server; calls of CSI and questions after health
-	// come in by the others.
+	// cluster is the way to the API server; csi takes calls of CSI, and http health checks
+	// and scrapes.
 	cluster   *rest.Config
 	csi, http net.Listener
 }

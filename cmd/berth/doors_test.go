@@ -8,7 +8,7 @@ import (
 	"testing"
 )
 
-// kubeconfig is one of a server that nobody asks.
+// kubeconfig is that of a server that the test never calls.
 func kubeconfig(t *testing.T, dir string) string {
 	t.Helper()
 	path := filepath.Join(dir, "kubeconfig")
@@ -20,7 +20,7 @@ func kubeconfig(t *testing.T, dir string) string {
 	return path
 }
 
-// dirOf is a directory with a path that is short enough for a socket's.
+// dirOf is a directory whose path is short enough for a socket.
 func dirOf(t *testing.T) string {
 	t.Helper()
 	dir, err := os.MkdirTemp("", "berth")
@@ -58,7 +58,7 @@ func TestTheDoorsOfAProcessOpenTogetherOrNotAtAll(t *testing.T) {
 	}
 }
 
-func TestAProcessWithoutAWayToTheAPIServerSaysWhatToGive(t *testing.T) {
+func TestAProcessWithoutAWayToTheAPIServerAsksForAKubeconfig(t *testing.T) {
 	f := doorFlags{csiSocket: filepath.Join(dirOf(t), "csi.sock"), httpAddress: "127.0.0.1:0", kubeconfig: "/nowhere/kubeconfig"}
 	if _, err := f.open(t.Context()); err == nil || !strings.Contains(err.Error(), "give --kubeconfig") {
 		t.Error(err)

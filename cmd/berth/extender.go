@@ -25,7 +25,7 @@ func (f *extenderFlags) add(flags *pflag.FlagSet) {
 	flags.StringVar(&f.strategy, "extender-strategy", "spread", "which of several nodes is better: spread (more bytes stay free), spreadPercent (a larger share does) or binpack (a smaller share does)")
 }
 
-// open makes of the flags what the controller serves.
+// open turns the flags into the extender that the controller serves, and opens its listener.
 func (f *extenderFlags) open(ctx context.Context) (controller.Extender, error) {
 	if f.address == "" {
 		return controller.Extender{}, nil

@@ -12,12 +12,12 @@ import (
 	"golang.org/x/sync/errgroup"
 
 	"berth.dev/berth/internal/agent/metrics"
-	"berth.dev/berth/internal/agent/staging"
 	"berth.dev/berth/internal/health"
 	"berth.dev/berth/internal/poold"
+	"berth.dev/berth/internal/publish/staging"
 )
 
-// defaultKubeletDir is where nearly every kubelet keeps its things.
+// defaultKubeletDir is the directory of nearly every kubelet.
 const defaultKubeletDir = "/var/lib/kubelet"
 
 type pooldFlags struct {
@@ -68,8 +68,8 @@ func (f *pooldFlags) run(ctx context.Context) (err error) {
 	return work.Wait()
 }
 
-// serveMetrics answers who asks after the process itself. That pools cannot be managed is
-// no reason to restart it: what has begun to change would only begin anew.
+// serveMetrics serves metrics and health checks of the process itself. Pools that cannot be
+// managed do not fail /healthz: after a restart, changes in progress would only begin anew.
 func serveMetrics(ctx context.Context, l net.Listener, registry *prometheus.Registry, healthy func() error) error {
 	err := errors.Join(
 		registry.Register(collectors.NewGoCollector()),

@@ -55,7 +55,7 @@ left; repeating the command does no harm.`,
 	return cmd
 }
 
-// adoptionWish is what the command line says.
+// adoptionWish holds the arguments and flags of the command.
 type adoptionWish struct {
 	node, name, poolClass string
 	claim, storageClass   string // of a volume
@@ -78,7 +78,7 @@ func (w adoptionWish) adoptVolume(cmd *cobra.Command, c client.Client, namespace
 	return tell(cmd.OutOrStdout(), done)
 }
 
-// claimNamed is a claim in the form that a PersistentVolume refers to it; nil for none.
+// claimNamed returns a claim in the form in which a PersistentVolume refers to it; nil for none.
 func claimNamed(s, namespace string) (*corev1.ObjectReference, error) {
 	if s == "" {
 		return nil, nil
@@ -90,7 +90,7 @@ func claimNamed(s, namespace string) (*corev1.ObjectReference, error) {
 	return &corev1.ObjectReference{APIVersion: "v1", Kind: "PersistentVolumeClaim", Namespace: key.Namespace, Name: key.Name}, nil
 }
 
-// named is what a flag names: NAME, in the namespace that is meant by default, or
+// named parses the value of a flag: NAME, in the default namespace, or
 // NAMESPACE/NAME.
 func named(flag, s, namespace string) (types.NamespacedName, error) {
 	name := s
@@ -103,7 +103,7 @@ func named(flag, s, namespace string) (types.NamespacedName, error) {
 	return types.NamespacedName{Namespace: namespace, Name: name}, nil
 }
 
-// made says what was done about an object.
+// made says whether an object was made now.
 func made(now bool) string {
 	if now {
 		return "made"

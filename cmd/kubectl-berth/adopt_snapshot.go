@@ -13,7 +13,7 @@ import (
 	"berth.dev/berth/internal/quarantine"
 )
 
-// adoptSnapshot tells what was done on standard output, unless that has the manifests.
+// adoptSnapshot reports its result on standard output; on standard error if it prints manifests.
 func (w adoptionWish) adoptSnapshot(cmd *cobra.Command, c client.Client, namespace string) error {
 	if w.claim != "" || w.storageClass != "" {
 		return fmt.Errorf("--claim and --storage-class are for volumes, and %s is a snapshot", w.name)

@@ -12,8 +12,8 @@ import (
 )
 
 // addSnapshots reads the VolumeSnapshots that claims of the namespace are to be made
-// from, and what Berth knows of them. Where there is no such claim nothing is read:
-// a cluster need not know VolumeSnapshots at all.
+// from, and Berth's Snapshots. If there is no such claim it reads nothing: a cluster may
+// not have VolumeSnapshots at all.
 func addSnapshots(ctx context.Context, q question, to *schedule.Lists) error {
 	for i := range to.Claims {
 		claim := &to.Claims[i]

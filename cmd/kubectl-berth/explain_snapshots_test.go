@@ -21,7 +21,7 @@ import (
 
 const snapshotID = "snap-00000000-0000-0000-0000-000000000007"
 
-// restoring makes the pod's claim one that is made from a snapshot on node small.
+// restoring makes the pod's claim one that is restored from a snapshot on node small.
 func restoring(t *testing.T) func([]client.Object) []client.Object {
 	return func(list []client.Object) []client.Object {
 		for _, o := range list {
@@ -56,7 +56,7 @@ func object(t *testing.T, text string) *unstructured.Unstructured {
 	return o
 }
 
-// refuse answers questions for VolumeSnapshots with an error.
+// refuse answers requests for VolumeSnapshots with an error.
 func refuse(err error) interceptor.Funcs {
 	return interceptor.Funcs{Get: func(ctx context.Context, c client.WithWatch, key client.ObjectKey, o client.Object, options ...client.GetOption) error {
 		if o.GetObjectKind().GroupVersionKind() == schedule.VolumeSnapshotKind {

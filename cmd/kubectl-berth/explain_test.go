@@ -62,7 +62,7 @@ func run(t *testing.T, change func([]client.Object) []client.Object, funcs inter
 
 func same(list []client.Object) []client.Object { return list }
 
-func TestExplainSaysWhatTheLedgerSays(t *testing.T) {
+func TestExplainPrintsTheAnswerOfTheLedger(t *testing.T) {
 	for _, args := range [][]string{{"explain", "pod", "web"}, {"explain", "pvc", "1"}} {
 		out, notes, err := run(t, same, interceptor.Funcs{}, args...)
 		if err != nil || notes != "" {
@@ -91,7 +91,7 @@ func TestANodeWithoutAnAgentIsSaidSo(t *testing.T) {
 	}
 }
 
-func TestWhoMayNotReadLeasesIsToldWhatIsMissing(t *testing.T) {
+func TestExplainNotesThatLeasesMayNotBeRead(t *testing.T) {
 	out, notes, err := run(t, same, interceptor.Funcs{List: func(ctx context.Context, c client.WithWatch, list client.ObjectList, o ...client.ListOption) error {
 		if _, lease := list.(*coordinationv1.LeaseList); lease {
 			return apierrors.NewForbidden(coordinationv1.Resource("leases"), "", nil)
@@ -103,7 +103,7 @@ func TestWhoMayNotReadLeasesIsToldWhatIsMissing(t *testing.T) {
 	}
 }
 
-func TestWhatIsNotThereIsNamed(t *testing.T) {
+func TestExplainNamesAMissingPodOrClaim(t *testing.T) {
 	for told, args := range map[string][]string{
 		"reading pod shop/nobody":          {"explain", "pod", "nobody"},
 		"claim shop/nobody does not exist": {"explain", "pvc", "nobody"},

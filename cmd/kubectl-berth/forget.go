@@ -13,7 +13,7 @@ import (
 	"berth.dev/berth/internal/quarantine"
 )
 
-// errUnconfirmed is for who has not said --yes.
+// errUnconfirmed is the error of a command without --yes.
 var errUnconfirmed = errors.New("nothing was done: repeat the command with --yes")
 
 func newForgetCommand(t *target, open opener, now clock.PassiveClock) *cobra.Command {

@@ -18,8 +18,8 @@ import (
 	"berth.dev/berth/internal/schedule/explain"
 )
 
-// gather lists the cluster, out of the API server's cache: the lists may be long,
-// and a moment's age does no harm.
+// gather lists the cluster from the API server's cache: the lists may be long, and a
+// slightly old state does no harm.
 func gather(ctx context.Context, q question) (explain.Cluster, error) {
 	var (
 		nodes           v1alpha1.StorageNodeList
@@ -59,8 +59,8 @@ func gather(ctx context.Context, q question) (explain.Cluster, error) {
 	}}, nil
 }
 
-// heartbeats tells of nodes as far as one look can: that an agent has fallen
-// silent only those see who have watched it.
+// heartbeats says which nodes are away, as far as one read of the cluster shows. Only a
+// process that has watched an agent can see that it has fallen silent.
 type heartbeats struct {
 	ready  map[string]bool
 	agents map[string]bool // nil: not known
@@ -80,7 +80,7 @@ func (h *heartbeats) Away(node string) string {
 	return ""
 }
 
-// Notify does nothing: one look is all.
+// Notify does nothing: the command reads the cluster once.
 func (*heartbeats) Notify(func(string)) {}
 
 func ready(nodes []corev1.Node) map[string]bool {

@@ -1,5 +1,5 @@
-// Command kubectl-berth is what people ask Berth with, and tell it about data that has
-// lost its objects: kubectl berth explain, orphans, adopt, forget.
+// Command kubectl-berth is the plugin of kubectl that answers questions about Berth, and
+// handles data that has lost its objects: kubectl berth explain, orphans, adopt, forget.
 package main
 
 import (

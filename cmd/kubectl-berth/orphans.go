@@ -17,8 +17,7 @@ import (
 	"berth.dev/berth/internal/quarantine"
 )
 
-// opener opens a cluster to change it; it returns the namespace that is meant by
-// default.
+// opener opens a cluster to change it; it also returns the default namespace.
 type opener func(target) (c client.Client, namespace string, err error)
 
 // orphanCommands are about data and objects that have lost each other.

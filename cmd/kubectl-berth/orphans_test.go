@@ -26,7 +26,7 @@ const (
 	photo   = "snap-0f3c1c9e-1d2b-4c3d-8e4f-5a6b7c8d9e0f"
 )
 
-// wreck is a cluster with data that lost its object since a day, and an object that
+// wreck is a cluster with data that lost its object a day ago, and an object that
 // lost its data.
 func wreck(t *testing.T) client.Client {
 	t.Helper()

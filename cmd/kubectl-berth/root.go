@@ -23,7 +23,7 @@ type target struct {
 	system string
 }
 
-// connector opens a cluster; it returns the namespace that is meant by default.
+// connector opens a cluster; it also returns the default namespace.
 type connector func(target) (reader client.Reader, namespace string, err error)
 
 func newRootCommand(connect connector) *cobra.Command {
@@ -112,10 +112,10 @@ func newSubjectCommand(use, short string, run explainer, t *target, connect conn
 	}
 }
 
-// question is what is to be explained, and where.
+// question names the pod or the claim to explain, and the cluster that has it.
 type question struct {
 	reader                  client.Reader
 	system, namespace, name string
-	// notes is where it is told what could not be read.
+	// notes receives messages about objects that could not be read.
 	notes io.Writer
 }

@@ -2,7 +2,6 @@ package agent
 
 import (
 	"context"
-	"fmt"
 	"net"
 	"path/filepath"
 	"time"
@@ -15,21 +14,21 @@ import (
 	"k8s.io/utils/clock"
 
 	"berth.dev/berth/api/v1alpha1"
-	"berth.dev/berth/internal/agent/inline"
-	"berth.dev/berth/internal/agent/kubeletdir"
 	"berth.dev/berth/internal/agent/metrics"
 	"berth.dev/berth/internal/agent/orphans"
 	"berth.dev/berth/internal/agent/pools"
 	"berth.dev/berth/internal/agent/register"
-	"berth.dev/berth/internal/agent/staging"
 	"berth.dev/berth/internal/csi"
 	"berth.dev/berth/internal/keyed"
 	"berth.dev/berth/internal/poold"
 	"berth.dev/berth/internal/provision"
+	"berth.dev/berth/internal/publish/inline"
+	"berth.dev/berth/internal/publish/kubeletdir"
+	"berth.dev/berth/internal/publish/staging"
 )
 
-// inlineMarks is where the marks of inline volumes are, in the kubelet's directory:
-// they have to outlive the agent as the pods do.
+// inlineMarks is the directory of the marks of inline volumes, below the kubelet's directory:
+// the marks have to outlive the agent, as the pods do.
 const inlineMarks = "plugins/" + v1alpha1.LocalDriverName + "/inline"
 
 // Options of the process.
@@ -47,11 +46,11 @@ type Options struct {
 	// CSI is where the kubelet connects; the address must be the path that the
 	// kubelet sees.
 	CSI net.Listener
-	// RegistrationSocket is made in the kubelet's registry; empty for none.
+	// RegistrationSocket is the socket to make in the kubelet's registry; empty for none.
 	RegistrationSocket string
 	// HTTP serves /healthz, /readyz and /metrics.
 	HTTP net.Listener
-	// Registry that /metrics shows, with what the caller has put into it.
+	// Registry that /metrics serves, with the metrics that the caller has registered.
 	Registry *prometheus.Registry
 	// OrphanRetention is how long data without an object is kept; 0 is for ever.
 	OrphanRetention time.Duration
@@ -106,7 +105,7 @@ func (a *Agent) Run(ctx context.Context) error {
 	counters := csimetrics.NewCSIMetricsManagerForPlugin(v1alpha1.LocalDriverName).WithAdditionalRegistry(o.Registry)
 	face := &csi.Server{
 		Services: []csi.Service{
-			&csi.Identity{Version: o.Version, Ready: a.reported},
+			&csi.Identity{Version: o.Version, Ready: a.observer.Known},
 			csi.NewNode(o.Node, staging.New(o.Node, o.KubeletDir, a.disks, a.wishes, o.Mounts, a.locks), a.inline),
 		},
 		Log: o.Log.WithName("csi"), Metrics: counters,
@@ -128,9 +127,9 @@ func (a *Agent) Run(ctx context.Context) error {
 	return pinger.Close()
 }
 
-// registered offers the driver to the kubelet once the pools are known, and at last without:
-// the calls for volumes in pools that cannot be asked fail then and say why, and all others
-// are served.
+// registered offers the driver to the kubelet once the pools are known. After firstReport it
+// offers the driver in any case. Calls for volumes in pools that do not answer then fail and
+// say why; all other calls are served.
 func (a *Agent) registered(ctx context.Context) error {
 	if a.options.RegistrationSocket == "" {
 		return nil
@@ -150,16 +149,6 @@ func (a *Agent) awaitReport(ctx context.Context) {
 	case <-ctx.Done():
 	case <-a.observer.Reported():
 	case <-first.C():
-	}
-}
-
-// reported returns nil once the node's pools are known.
-func (a *Agent) reported() error {
-	select {
-	case <-a.observer.Reported():
-		return nil
-	default:
-		return fmt.Errorf("the node's pools were not listed yet: %w", a.observer.Latest().Err)
 	}
 }
 

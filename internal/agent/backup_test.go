@@ -9,10 +9,10 @@ import (
 
 	"berth.dev/berth/api/v1alpha1"
 	"berth.dev/berth/internal/controller/controllertest"
-	"berth.dev/berth/internal/controller/volumes"
 	"berth.dev/berth/internal/ledger"
 	"berth.dev/berth/internal/provision"
 	"berth.dev/berth/internal/provision/memory"
+	"berth.dev/berth/internal/usecase/volumes"
 )
 
 // fromBackup is a site with two pools, the real controller and the real agent. The data of
@@ -50,7 +50,7 @@ func (s *site) second() provision.PoolRef {
 	return provision.PoolRef{Type: "LVM", Name: s.pool.Name + "-2"}
 }
 
-// anew is volume a as it is made again for its claim, which is gone by now.
+// anew is volume a as the controller makes it again for its claim, which is gone by now.
 func (s *site) anew(change ...func(*v1alpha1.Volume)) *v1alpha1.Volume {
 	return s.volume("a", append(change, func(v *v1alpha1.Volume) {
 		v.Spec.ClaimRef = &v1alpha1.ClaimReference{Namespace: "default", Name: "data", UID: "gone"}
@@ -86,7 +86,7 @@ func TestBackupRefusesANewVolumeAndSaysWhereTheDataIs(t *testing.T) {
 	s.isAdopted()
 }
 
-// The orphan was not reported yet when the Volume was made: the node has the last word.
+// The orphan was not reported yet when the Volume was made, so only the node can decide.
 func TestBackupKeepsDataOfAReservationInAnotherPool(t *testing.T) {
 	s, _ := fromBackup(t)
 	defer s.finish("a")

@@ -30,7 +30,7 @@ import (
 const (
 	// rejoin is how soon the cluster half is set up again after it failed.
 	rejoin = 2 * time.Second
-	// firstReport is how long publishing and the kubelet wait for the pools, so that a
+	// firstReport is how long publishing and registration wait for the pools, so that a
 	// restart does not show as an outage.
 	firstReport = 30 * time.Second
 )
@@ -95,7 +95,7 @@ func (a *Agent) runCluster(ctx context.Context) error {
 	return m.Start(ctx)
 }
 
-// inherit takes over the orphans that the node's StorageNode has from an earlier life.
+// inherit takes over the orphans that an earlier run of the agent left in the StorageNode.
 func (a *Agent) inherit(ctx context.Context, objects *report.Objects) error {
 	n, err := objects.StorageNode(ctx)
 	if err != nil {
@@ -144,17 +144,17 @@ func (a *Agent) newManager() (ctrl.Manager, error) {
 		Scheme:  scheme,
 		Logger:  a.options.Log,
 		Cache:   watched,
-		Metrics: server.Options{BindAddress: "0"}, // serveHTTP has them
+		Metrics: server.Options{BindAddress: "0"}, // serveHTTP serves them
 		Controller: config.Controller{
 			SkipNameValidation: new(true), // the manager is made anew after a failure
-			// An API server that is away is waited for, however long.
+			// Controllers wait for an API server that does not answer, however long.
 			CacheSyncTimeout: 24 * time.Hour,
 		},
 	})
 }
 
-// cacheOptions names every kind that is cached, and as little of it as concerns
-// the node, so that the agent's cost does not grow with the cluster.
+// cacheOptions names every kind that the agent caches, and selects only the objects that
+// concern the node, so that the agent's cost does not grow with the cluster.
 func cacheOptions(node, namespace string) (cache.Options, error) {
 	here, err := labels.NewRequirement(v1alpha1.ReplicaLabel(node), selection.Exists, nil)
 	if err != nil {
@@ -208,9 +208,9 @@ func watch(ctx context.Context, c cache.Cache, p *report.Publisher, r *report.Re
 	return nil
 }
 
-// storeRevision tells the revision to which the store of an informer has come.
-// The largest one among the objects would not do: what was deleted while nobody
-// watched leaves no object.
+// storeRevision returns a function that tells up to which revision an informer's store has
+// seen changes. The largest revision among the stored objects would not do: an object that
+// was deleted while the watch was down has left the store.
 func storeRevision(i cache.Informer) func() string {
 	shared, ok := i.(toolscache.SharedIndexInformer)
 	if !ok {

@@ -11,7 +11,7 @@ import (
 )
 
 // behind is a node that reports nothing more once something was deleted, until it catches
-// up. It counts how often a volume is looked for that is not there.
+// up. It counts how often the agent looks for a volume that is not there.
 type behind struct {
 	poold.Node
 	deleted  atomic.Bool
@@ -43,7 +43,7 @@ func (n *behind) Report(ctx context.Context) ([]provision.Pool, error) {
 	return n.Node.Report(ctx)
 }
 
-func TestWhatWasDeletedIsNotLookedForThoughTheLatestReportShowsIt(t *testing.T) {
+func TestADeletedVolumeIsNotLookedForThoughTheLatestReportShowsIt(t *testing.T) {
 	s := newSite(t, "")
 	n := &behind{Node: s.node, caughtUp: make(chan struct{})}
 	s.node = n
@@ -51,13 +51,13 @@ func TestWhatWasDeletedIsNotLookedForThoughTheLatestReportShowsIt(t *testing.T) 
 	s.create(pc, s.volume("a"))
 	a := s.start()
 	await(t, "the replica to be ready", s.says("a", isReady, v1alpha1.ReasonCarved))
-	await(t, "the report of it", func() bool { return a.listed(v1alpha1.VolumeName(s.name + "a")) })
+	await(t, "the report of it", func() bool { return a.observer.MayHaveVolume(v1alpha1.VolumeName(s.name + "a")) })
 	if err := s.Client.Delete(t.Context(), s.get("a")); err != nil {
 		t.Fatal(err)
 	}
 	await(t, "the data to go", s.says("a", isGone, v1alpha1.ReasonRemoved))
 	s.finish("a")
-	// What the agent does next for another volume shows that it has seen the end of this one.
+	// The agent's next action for another volume shows that it has seen the end of this one.
 	s.create(s.volume("b"))
 	defer s.finish("b")
 	await(t, "another replica", s.says("b", isReady, v1alpha1.ReasonCarved))

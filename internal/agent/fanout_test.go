@@ -20,7 +20,7 @@ import (
 
 func ownCapacities(s *site) labels.Selector { return report.OwnCapacities(s.name) }
 
-func TestWhatAnAgentReceivesDoesNotGrowWithTheCluster(t *testing.T) {
+func TestTheTrafficToAnAgentDoesNotGrowWithTheCluster(t *testing.T) {
 	s := newSite(t, "")
 	pc, sc := s.classes()
 	s.create(pc, sc)
@@ -31,15 +31,15 @@ func TestWhatAnAgentReceivesDoesNotGrowWithTheCluster(t *testing.T) {
 		received[others] = s.hears(others)
 	}
 	t.Logf("bytes received by other nodes: %v", received)
-	// The two measurements differ by what a heartbeat or a late write of the
-	// agent's own happens to add; a hundred neighbours would add 200 KiB.
+	// The two measurements differ by a heartbeat or a late write of the agent's own; a
+	// hundred neighbours would add 200 KiB.
 	if received[100] > 2*received[10]+16<<10 {
 		t.Errorf("bytes received by other nodes: %v", received)
 	}
 }
 
 // BenchmarkFanOut counts what an agent receives while other nodes join, each with
-// all that it brings, and one volume of its own is made.
+// all its objects, and one volume of its own is made.
 func BenchmarkFanOut(b *testing.B) {
 	for _, others := range []int{50, 500} {
 		b.Run(fmt.Sprintf("%d-neighbours", others), func(b *testing.B) {
@@ -57,8 +57,8 @@ func BenchmarkFanOut(b *testing.B) {
 	}
 }
 
-// hears returns the bytes that the agent receives while neighbours are made, and
-// then a volume of its own: what it had to be told of them has been told by then.
+// hears returns the bytes that the agent receives while neighbours are made, and then a
+// volume of its own: by then the agent has received all events about the neighbours.
 func (s *site) hears(others int) int64 {
 	s.t.Helper()
 	s.traffic.take()
@@ -83,7 +83,7 @@ func (s *site) neighbours(count int) {
 	}
 }
 
-// neighbour makes all that another node with one volume and one snapshot brings into
+// neighbour makes all objects that another node with one volume and one snapshot adds to
 // a cluster.
 func (s *site) neighbour(name string) error {
 	capacity := resource.MustParse("1Gi")

@@ -11,8 +11,8 @@ import (
 	"berth.dev/berth/internal/quarantine"
 )
 
-// A deleted Volume waits for its node, which is gone, until an administrator says that it does
-// not come back. It comes back.
+// A deleted Volume waits for its node, which is gone, until an administrator says that the node
+// does not come back. Then the node comes back.
 func TestANodeThatWasForgottenAndReturnsKeepsItsDataAsAnOrphan(t *testing.T) {
 	s := newSite(t, "")
 	pc, _ := s.classes()

@@ -25,7 +25,7 @@ const (
 	mib = int64(1 << 20)
 	gib = int64(1 << 30)
 
-	// patience is for a machine that is busy with other things.
+	// patience is long because the machine may be busy.
 	patience = 60 * time.Second
 )
 
@@ -88,7 +88,7 @@ func (s *site) start() *agent {
 	}
 	a := New(Options{
 		Node: s.name, Namespace: apitest.Namespace, KubeletDir: s.dir, Disks: s.node,
-		Mounts: func(v provision.Volume) ([]string, error) { return s.mounts.Mounts(v.Device), nil },
+		Mounts: func(v provision.Volume) ([]string, error) { return s.mounts.Mounts(v.Content.Source), nil },
 		Config: s.config, CSI: calls, RegistrationSocket: s.registration, HTTP: probes, Registry: prometheus.NewRegistry(),
 		OrphanRetention: s.retention, Version: "test", Log: logr.Discard(), Clock: s.clock,
 	})

@@ -34,7 +34,7 @@ func (a *Agent) serveHTTP(ctx context.Context, pinger *csi.Pinger, counters csim
 	return health.Serve(ctx, a.options.HTTP, mux)
 }
 
-// accepted returns nil if the kubelet knows the driver, or is not to know it.
+// accepted returns nil if the kubelet has accepted the driver, or the agent does not register.
 func (a *Agent) accepted() error {
 	if a.options.RegistrationSocket == "" || a.register.Registered() {
 		return nil

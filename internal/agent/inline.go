@@ -14,17 +14,17 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"berth.dev/berth/api/v1alpha1"
-	"berth.dev/berth/internal/agent/inline"
 	"berth.dev/berth/internal/agent/pools"
 	"berth.dev/berth/internal/provision"
+	"berth.dev/berth/internal/publish/inline"
 )
 
 // watchPatience is how long a pod that needs a new volume waits for the first
 // answer of the API server; the kubelet tries again.
 const watchPatience = 5 * time.Second
 
-// offers tells what the node has for new inline volumes, from the watch of the
-// cluster half and the latest report.
+// offers gives the inline service the classes, the node's labels and the pools for new
+// volumes, from the watch of the cluster half and the latest report.
 type offers struct {
 	node     string
 	observer *pools.Observer
@@ -38,14 +38,14 @@ func (o *offers) use(r client.Reader) { o.reader.Store(&r) }
 // Pools implements inline.Offers.
 func (o *offers) Pools() []provision.Pool { return o.observer.Latest().Pools }
 
-// Class implements inline.Offers. A watch that is not filled yet, or was never
-// connected, knows nothing; that is a reason to try again.
+// Class implements inline.Offers. While the watch is not filled yet, or was never
+// connected, the error is ErrUnavailable, so that the caller tries again.
 func (o *offers) Class(ctx context.Context, name string) (*v1alpha1.PoolClass, map[string]string, error) {
 	reader := o.reader.Load()
 	if reader == nil {
 		return nil, nil, fmt.Errorf("%w: PoolClass %s is not known yet", provision.ErrUnavailable, name)
 	}
-	ctx, cancel := context.WithTimeout(ctx, watchPatience) // a watch that is not filled is waited for
+	ctx, cancel := context.WithTimeout(ctx, watchPatience) // Get waits for a watch that is not filled
 	defer cancel()
 	class, node := &v1alpha1.PoolClass{}, nodeMetadata()
 	err := (*reader).Get(ctx, client.ObjectKey{Name: name}, class)
@@ -56,7 +56,7 @@ func (o *offers) Class(ctx context.Context, name string) (*v1alpha1.PoolClass, m
 		err = (*reader).Get(ctx, client.ObjectKey{Name: o.node}, node)
 	}
 	if err != nil {
-		// A deadline in it is not the caller's, so it is told and not wrapped.
+		// The error may hold the deadline above, not the caller's: it is quoted and not wrapped.
 		return nil, nil, fmt.Errorf("%w: PoolClass %s and the node's labels are not known yet: %s", provision.ErrUnavailable, name, err.Error())
 	}
 	return class, node.GetLabels(), nil
@@ -96,8 +96,8 @@ type podsOf struct {
 	live client.Reader
 }
 
-// Here implements inline.Pods. No resource version means the latest, not what a
-// cache holds.
+// Here implements inline.Pods. A list without a resource version reads the latest state,
+// not a cache.
 func (p podsOf) Here(ctx context.Context) (sets.Set[string], error) {
 	list := &metav1.PartialObjectMetadataList{}
 	list.SetGroupVersionKind(corev1.SchemeGroupVersion.WithKind("PodList"))

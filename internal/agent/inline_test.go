@@ -73,7 +73,7 @@ func (p *inlinePod) listed() bool {
 		*items[0].Inline == v1alpha1.InlineReference{PodUID: p.pod.UID, Name: inlineVolume} && items[0].Allocated.Value() == gib
 }
 
-// vanish ends the pod without the kubelet giving the volume back: the node went
+// vanish ends the pod without the kubelet unpublishing the volume: the node went
 // down, the pod was deleted by force, and the node came up again.
 func (p *inlinePod) vanish() {
 	p.t.Helper()

@@ -13,27 +13,23 @@ import (
 	"berth.dev/berth/api/v1alpha1"
 	"berth.dev/berth/internal/agent/manage"
 	"berth.dev/berth/internal/agent/report"
+	"berth.dev/berth/internal/signal"
 )
 
-// addManager adds what has pools made and extended as classes ask for it.
+// addManager adds the worker that has pools made and extended as classes ask for it.
 func (a *Agent) addManager(ctx context.Context, m ctrl.Manager, told func()) (*manage.Worker, error) {
 	worker := &manage.Worker{
 		Manager: a.disks, Told: told, Clock: a.options.Clock, Log: a.options.Log.WithName("manage"),
 		Facts: func(ctx context.Context) (manage.Facts, error) { return a.managed(ctx, m.GetClient()) },
 	}
-	// Reports alone would do; people who write a class do not want to wait for one.
-	asked := make(chan struct{}, 1)
-	signal := func() {
-		select {
-		case asked <- struct{}{}:
-		default:
-		}
-	}
+	// A round after each report would be enough. The watches save a user who writes a class
+	// the wait for the next report.
+	asked := signal.New()
 	changed := toolscache.ResourceEventHandlerFuncs{
-		AddFunc: func(any) { signal() }, UpdateFunc: func(any, any) { signal() }, DeleteFunc: func(any) { signal() },
+		AddFunc: func(any) { asked.Set() }, UpdateFunc: func(any, any) { asked.Set() }, DeleteFunc: func(any) { asked.Set() },
 	}
 	for o, handler := range map[client.Object]toolscache.ResourceEventHandler{
-		&v1alpha1.PoolClass{}: changed, &v1alpha1.StorageNode{}: changed, nodeMetadata(): onNode(signal),
+		&v1alpha1.PoolClass{}: changed, &v1alpha1.StorageNode{}: changed, nodeMetadata(): onNode(asked.Set),
 	} {
 		informer, err := m.GetCache().GetInformer(ctx, o, cache.BlockUntilSynced(false))
 		if err != nil {
@@ -46,8 +42,8 @@ func (a *Agent) addManager(ctx context.Context, m ctrl.Manager, told func()) (*m
 	return worker, m.Add(runnable(func(ctx context.Context) error { return a.manage(ctx, worker, asked) }))
 }
 
-// manage lets the worker do a round after each report of the pools, and when something
-// was asked.
+// manage lets the worker do a round after each report of the pools, and after each signal
+// on asked.
 func (a *Agent) manage(ctx context.Context, worker *manage.Worker, asked <-chan struct{}) error {
 	reports, done := a.observer.Subscribe()
 	defer done()
@@ -67,7 +63,8 @@ func (a *Agent) manage(ctx context.Context, worker *manage.Worker, asked <-chan 
 	}
 }
 
-// managed is what is known of the node for its pools. A Node that is gone asks for none.
+// managed collects the facts for the worker. They are empty if the Node is gone: then no
+// pool is asked for.
 func (a *Agent) managed(ctx context.Context, watched client.Reader) (f manage.Facts, err error) {
 	node := nodeMetadata()
 	if err := watched.Get(ctx, client.ObjectKey{Name: a.options.Node}, node); err != nil {

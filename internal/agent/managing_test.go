@@ -20,12 +20,12 @@ func (s *site) plug(name string) {
 	})
 }
 
-// made is the volume group that the site's class has made.
+// made is the volume group that Berth makes for the site's class.
 func (s *site) made() provision.PoolRef {
 	return provision.PoolRef{Type: provision.LVM, Name: "made-" + s.name}
 }
 
-// creating is a class that has a volume group made of all disks, with a thin pool in it.
+// creating is a class that asks for a volume group of all disks, with a thin pool in it.
 func (s *site) creating() *v1alpha1.PoolClass {
 	return &v1alpha1.PoolClass{
 		ObjectMeta: metav1.ObjectMeta{Name: "made-" + s.name},
@@ -37,7 +37,7 @@ func (s *site) creating() *v1alpha1.PoolClass {
 	}
 }
 
-// thin is the thin pool as reported; nil if it is not.
+// thin is the thin pool as reported; nil if it is not reported.
 func (s *site) thin() *v1alpha1.Pool {
 	s.t.Helper()
 	if n := s.storageNode(); n != nil {
@@ -50,7 +50,7 @@ func (s *site) thin() *v1alpha1.Pool {
 	return nil
 }
 
-// stands whether the node's pools stand like that.
+// stands says whether the condition PoolsManaged has that status and reason.
 func (s *site) stands(status metav1.ConditionStatus, reason provision.Reason) func() bool {
 	return func() bool {
 		n := s.storageNode()
@@ -62,7 +62,7 @@ func (s *site) stands(status metav1.ConditionStatus, reason provision.Reason) fu
 	}
 }
 
-// changed whether the thin pool has a size of at least so much, for that reason.
+// changed says whether the thin pool has at least that size, changed last for that reason.
 func (s *site) changed(bytes int64, reason v1alpha1.PoolChangeReason) func() bool {
 	return func() bool {
 		p := s.thin()

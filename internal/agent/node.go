@@ -8,16 +8,16 @@ import (
 	toolscache "k8s.io/client-go/tools/cache"
 )
 
-// nodeMetadata asks for the labels of a Node and not for its status, which
-// changes all the time.
+// nodeMetadata returns an empty object for reading or watching a Node's labels without its
+// status, which changes all the time.
 func nodeMetadata() *metav1.PartialObjectMetadata {
 	o := &metav1.PartialObjectMetadata{}
 	o.SetGroupVersionKind(corev1.SchemeGroupVersion.WithKind("Node"))
 	return o
 }
 
-// onNode calls f when the Node comes, goes, or has other labels. Each change of its
-// status comes by as well, as another version of the same metadata: that is no news.
+// onNode calls f when the Node comes or goes, or its labels change. The watch also shows each
+// change of the Node's status, as another version of the same metadata: onNode ignores it.
 func onNode(f func()) toolscache.ResourceEventHandler {
 	return toolscache.ResourceEventHandlerFuncs{
 		AddFunc: func(any) { f() },

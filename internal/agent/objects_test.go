@@ -71,7 +71,7 @@ func (s *site) entry(name string) *v1alpha1.ReplicaStatus {
 	return nil
 }
 
-// says whether the node's entry has a state and a reason.
+// says tells whether the node's entry has a state and a reason.
 func (s *site) says(name string, state v1alpha1.ReplicaState, reason string) func() bool {
 	return func() bool {
 		e := s.entry(name)
@@ -95,7 +95,7 @@ func (s *site) edit(name string, change func(*v1alpha1.Volume)) {
 	}
 }
 
-// finish plays the controller's part in a deletion, whatever became of the data.
+// finish plays the controller's part in a deletion, whether the data is gone or not.
 func (s *site) finish(name string) {
 	s.t.Helper()
 	if s.get(name) != nil {
@@ -109,7 +109,7 @@ func (s *site) has(name string) bool {
 	return ok
 }
 
-// capacity is what the node publishes for the site's StorageClass; empty if nothing.
+// capacity returns the capacity that the node publishes for the site's StorageClass; empty if none.
 func (s *site) capacity() string {
 	s.t.Helper()
 	var list storagev1.CSIStorageCapacityList

@@ -173,7 +173,7 @@ func TestAForgottenOrphanIsKeptWhileItIsInUse(t *testing.T) {
 	await(t, "the data to go", func() bool { return !s.has("a") })
 }
 
-// blocked says whether the report tells what stands in the way of forgetting.
+// blocked says whether the report tells why the orphan cannot be deleted.
 func (s *site) blocked() bool {
 	id := v1alpha1.VolumeName(s.name + "a")
 	want := "volume " + id + " on node " + s.name + " is to be deleted (it is named in spec.forget), and cannot be: "
@@ -181,9 +181,9 @@ func (s *site) blocked() bool {
 	return o != nil && len(o.Message) > len(want) && o.Message[:len(want)] == want
 }
 
-func TestWhatHasAnObjectAgainIsNotForgotten(t *testing.T) {
+func TestAnOrphanThatHasAnObjectAgainIsNotForgotten(t *testing.T) {
 	s, a := deserted(t)
-	a.stop() // so that the word is still there when the object is
+	a.stop() // so that the entry in spec.forget is still there when the object is made
 	if err := s.forget(); err != nil {
 		t.Fatal(err)
 	}
@@ -240,7 +240,7 @@ func TestANodeThatReturnsHasItsVolumes(t *testing.T) {
 	if err := s.Client.Get(t.Context(), client.ObjectKey{Name: s.name}, node); err != nil {
 		t.Fatal(err)
 	}
-	for _, o := range []client.Object{node, s.storageNode()} { // the second is the controller's part
+	for _, o := range []client.Object{node, s.storageNode()} { // the controller deletes the second
 		if err := s.Client.Delete(t.Context(), o); err != nil {
 			t.Fatal(err)
 		}

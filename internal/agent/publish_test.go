@@ -37,7 +37,7 @@ func TestCapacityFollowsTheFirstSecond(t *testing.T) {
 	}
 	left := resource.NewQuantity(10*gib-16*64*mib, resource.BinarySI).String()
 	await(t, "the capacity after all changes", func() bool {
-		clock.Step(time.Second) // more than once: the last change may come after a write that this let through
+		clock.Step(time.Second) // more than once: the last change may come after a write that this step let through
 		return s.capacity() == left
 	})
 }
@@ -86,7 +86,7 @@ func (s *site) label(labels map[string]string) {
 	}
 }
 
-func TestWhatOthersDeleteIsPublishedAgain(t *testing.T) {
+func TestADeletedReportAndCapacityArePublishedAgain(t *testing.T) {
 	s := newSite(t, "")
 	pc, sc := s.classes()
 	s.create(pc, sc)

@@ -2,7 +2,6 @@ package agent
 
 import (
 	"context"
-	"slices"
 	"time"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -26,8 +25,8 @@ import (
 )
 
 const (
-	// workers is how many replicas, and how many snapshots, are worked on at once. A pool that hangs takes
-	// as many as have work in it, each until its step times out.
+	// workers is how many replicas, and how many snapshots, the agent works on at once. A
+	// hanging pool blocks every worker that has work in it until that step times out.
 	workers = 8
 	// A step that failed is tried again after at least and at most this long.
 	minRetry = 100 * time.Millisecond
@@ -41,11 +40,11 @@ var _ manager.Runnable = runnable(nil)
 
 func (f runnable) Start(ctx context.Context) error { return f(ctx) }
 
-// addReplicas adds the replica worker with what feeds it.
+// addReplicas adds the replica worker, its formatter and its sweeper.
 func (a *Agent) addReplicas(m ctrl.Manager, poke func()) error {
 	formatter := replica.NewFormatter(a.disks, a.locks)
 	replicas := &replica.Worker{
-		Base:        a.base(m, poke, a.listed, a.orphans),
+		Base:        a.base(m, poke, a.observer.MayHaveVolume, a.orphans),
 		Objects:     replica.Cluster{Cluster: worker.NewCluster(a.options.Node, m.GetClient(), m.GetAPIReader())},
 		Provisioner: a.disks,
 		Format:      formatter.Enqueue,
@@ -68,14 +67,14 @@ func (a *Agent) addReplicas(m ctrl.Manager, poke func()) error {
 	return a.addWorker(m, "replicas", replicas, s)
 }
 
-// base is what the node's workers have in common. They poke the publisher when there is
-// news for it.
+// base returns the part that the node's workers have in common. They call poke when there
+// is news for the publisher.
 func (a *Agent) base(m ctrl.Manager, poke func(), listed func(id string) bool, lost *orphans.Set) worker.Base {
 	lost.Notify(poke)
 	word := a.word(m)
 	return worker.Base{
-		Node: a.options.Node, Locks: a.locks, Refused: poke, Doubt: a.observer.Doubt,
-		Listed: listed, Deleted: a.observer.Deleted, Pool: a.pool, Reported: a.inReport, Orphans: lost, Word: word.On, Waived: word.Waived,
+		Node: a.options.Node, Locks: a.locks, Refused: poke, ToolFailed: a.observer.ToolFailed,
+		Listed: listed, Deleted: a.observer.Deleted, Pool: a.observer.Pool, Reported: a.observer.HasRead, Orphans: lost, Word: word.On, Waived: word.Waived,
 	}
 }
 
@@ -98,42 +97,10 @@ func (a *Agent) addWorker(m ctrl.Manager, name string, r reconcile.Reconciler, s
 		Complete(r)
 }
 
-// word is what the cluster says of the node's orphans.
+// word returns the reader of the cluster's decisions about the node's orphans.
 func (a *Agent) word(m ctrl.Manager) orphans.Word {
 	return orphans.Word{
 		Node: a.options.Node, Watched: m.GetClient(), Live: m.GetAPIReader(),
 		Retention: a.options.OrphanRetention, Clock: a.options.Clock,
 	}
-}
-
-// pool is what the latest report says of a pool.
-func (a *Agent) pool(ref provision.PoolRef) provision.Pool {
-	for _, p := range a.observer.Latest().Pools {
-		if p.PoolRef == ref {
-			return p
-		}
-	}
-	return provision.Pool{PoolRef: ref}
-}
-
-// inReport says whether the latest report has read the pool of a name.
-func (a *Agent) inReport(pool string) (bool, error) {
-	if err := a.reported(); err != nil {
-		return false, err
-	}
-	return slices.ContainsFunc(a.observer.Latest().Pools, func(p provision.Pool) bool {
-		return p.Name == pool && !(p.Total == 0 && p.Problem != "") // of which nothing could be read
-	}), nil
-}
-
-// listed says whether the latest report shows a volume that was not deleted since. Before
-// the first one every volume may be there, and so it may be while some pool cannot be asked.
-func (a *Agent) listed(id string) bool {
-	if a.reported() != nil {
-		return true
-	}
-	snapshot := a.observer.Latest()
-	return !a.observer.Gone(id) && (snapshot.Silent != nil || slices.ContainsFunc(snapshot.Pools, func(p provision.Pool) bool {
-		return slices.ContainsFunc(p.Volumes, func(v provision.Volume) bool { return v.ID == id })
-	}))
 }

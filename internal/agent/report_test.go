@@ -10,12 +10,11 @@ import (
 	"k8s.io/apimachinery/pkg/util/resourceversion"
 
 	"berth.dev/berth/api/v1alpha1"
-	"berth.dev/berth/internal/agent/report"
 	"berth.dev/berth/internal/poold"
 	"berth.dev/berth/internal/provision"
 )
 
-// revision is one that every change from now on comes after.
+// revision returns a revision that comes before every change from now on.
 func (s *site) revision() string {
 	s.t.Helper()
 	var list v1alpha1.VolumeList
@@ -25,7 +24,7 @@ func (s *site) revision() string {
 	return list.ResourceVersion
 }
 
-// hasSeen whether the node's report was made after a revision.
+// hasSeen says whether the node's report was made after a revision.
 func (s *site) hasSeen(revision string) func() bool {
 	return func() bool {
 		n := s.storageNode()
@@ -40,7 +39,7 @@ func (s *site) hasSeen(revision string) func() bool {
 	}
 }
 
-// inventory is what the node's report lists.
+// inventory returns the inventory of the node's report.
 func (s *site) inventory() []v1alpha1.InventoryItem {
 	s.t.Helper()
 	var items []v1alpha1.InventoryItem
@@ -152,7 +151,7 @@ func TestANodeWithMorePoolsThanAReportHasPlaceForIsReported(t *testing.T) {
 	await(t, "the replica to be ready", s.says("a", isReady, v1alpha1.ReasonCarved))
 	await(t, "the capacity", func() bool { return s.capacity() == "9Gi" })
 	n := s.storageNode()
-	if len(n.Status.Pools) != 256 || meta.FindStatusCondition(n.Status.Conditions, report.PoolsLeftOut) == nil {
+	if len(n.Status.Pools) != 256 || meta.FindStatusCondition(n.Status.Conditions, v1alpha1.ConditionPoolsLeftOut) == nil {
 		t.Errorf("%d pools are reported, conditions %+v", len(n.Status.Pools), n.Status.Conditions)
 	}
 	if !slices.ContainsFunc(n.Status.Pools, func(p v1alpha1.Pool) bool { return p.Name == s.pool.Name }) {

@@ -4,7 +4,6 @@ import (
 	"context"
 	"fmt"
 	"maps"
-	"slices"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	ctrl "sigs.k8s.io/controller-runtime"
@@ -18,14 +17,14 @@ import (
 	"berth.dev/berth/internal/provision"
 )
 
-// addSnapshots adds the snapshot worker with what feeds it.
+// addSnapshots adds the snapshot worker and its sweeper.
 func (a *Agent) addSnapshots(ctx context.Context, m ctrl.Manager, poke func()) error {
 	// The sweeper may read before the controller has begun to watch.
 	if _, err := m.GetCache().GetInformer(ctx, &v1alpha1.Snapshot{}, cache.BlockUntilSynced(false)); err != nil {
 		return fmt.Errorf("watching snapshots: %w", err)
 	}
 	snapshots := &snapshot.Worker{
-		Base:        a.base(m, poke, a.listedSnapshot, a.orphanSnapshots),
+		Base:        a.base(m, poke, a.observer.MayHaveSnapshot, a.orphanSnapshots),
 		Objects:     snapshot.Cluster{Cluster: worker.NewCluster(a.options.Node, m.GetClient(), m.GetAPIReader())},
 		Provisioner: a.disks,
 	}
@@ -41,19 +40,6 @@ func (a *Agent) addSnapshots(ctx context.Context, m ctrl.Manager, poke func()) e
 	}
 	s := &sweeper{agent: a, stale: stale, listed: snapshots.Listed, orphans: snapshots.Orphans, object: object, named: v1alpha1.IsSnapshotName}
 	return a.addWorker(m, "snapshots", snapshots, s)
-}
-
-// listedSnapshot says whether the latest report shows a snapshot that was not deleted
-// since. Before the first one, and while some pool cannot be asked, every snapshot may be
-// there.
-func (a *Agent) listedSnapshot(id string) bool {
-	if a.reported() != nil {
-		return true
-	}
-	snapshot := a.observer.Latest()
-	return !a.observer.Gone(id) && (snapshot.Silent != nil || slices.ContainsFunc(snapshot.Pools, func(p provision.Pool) bool {
-		return slices.ContainsFunc(p.Snapshots, func(s provision.Snapshot) bool { return s.ID == id })
-	}))
 }
 
 // unaccounted are the volumes and snapshots that no object accounts for.

@@ -43,7 +43,7 @@ func (s *site) getSnapshot(name string) *v1alpha1.Snapshot {
 	return o
 }
 
-// tells whether the node's entry of a Snapshot has a state and a reason.
+// tells says whether the node's entry of a Snapshot has a state and a reason.
 func (s *site) tells(name string, state v1alpha1.SnapshotState, reason string) func() bool {
 	return func() bool {
 		e := s.getSnapshot(name).Entry(s.name)
@@ -84,7 +84,7 @@ func (s *site) from(snapshot, volume, size string) func(*v1alpha1.Volume) {
 	}
 }
 
-// write replaces what a volume holds, once it bears its filesystem.
+// write replaces the content of a volume, once it bears its filesystem.
 func (s *site) write(name, text string) {
 	s.t.Helper()
 	id := v1alpha1.VolumeName(s.name + name)
@@ -94,8 +94,8 @@ func (s *site) write(name, text string) {
 
 func (s *site) read(name string) string { return s.disks.Read(v1alpha1.VolumeName(s.name + name)) }
 
-// photographed is a site with volume a, which held "what was" when snapshot s was
-// taken of it, and holds "what is".
+// photographed is a site with volume a and its snapshot s. The volume held "what was" when
+// the snapshot was taken, and holds "what is" now.
 func photographed(t *testing.T) *site {
 	t.Helper()
 	s := newSite(t, "")
@@ -110,7 +110,7 @@ func photographed(t *testing.T) *site {
 	return s
 }
 
-// free plays the controller's part in the end of both.
+// free plays the controller's part in the deletion of both.
 func (s *site) free() { s.finish("a"); s.release("s") }
 
 func TestASnapshotIsTakenInOneWriteAndListed(t *testing.T) {
@@ -216,7 +216,7 @@ func TestASnapshotWhoseObjectVanishesIsKeptAndReported(t *testing.T) {
 	}
 	await(t, "the orphan to be reported", func() bool {
 		n := s.storageNode()
-		return n != nil && len(n.Status.Conditions) == 2 && n.Status.Conditions[1].Type == "Orphaned"
+		return n != nil && len(n.Status.Conditions) == 2 && n.Status.Conditions[1].Type == v1alpha1.ConditionOrphaned
 	})
 	if !s.kept("s") {
 		t.Error("the snapshot went with its object")

@@ -17,30 +17,30 @@ import (
 const (
 	// sweepInterval is the least time between two sweeps.
 	sweepInterval = time.Second
-	// inlineSweepTimeout bounds one sweep, so that a pool that hangs holds up the next
-	// but not for ever.
+	// inlineSweepTimeout bounds one sweep of inline volumes, so that a hanging pool does not
+	// hold up the next sweep for ever.
 	inlineSweepTimeout = time.Minute
 	// orphanInterval is how often a known orphan is looked at again.
 	orphanInterval = 10 * time.Minute
 )
 
-// sweeper sends the volumes, or the snapshots, that deserve a look after each report
+// sweeper enqueues the volumes, or the snapshots, that need another look after each report
 // of the pools.
 type sweeper struct {
 	agent *Agent
-	// stale names them; recovered says that the report before failed.
+	// stale returns the names of those objects; recovered says that the previous report failed.
 	stale func(ctx context.Context, pools []provision.Pool, recovered bool) ([]string, error)
-	// listed says whether the latest report shows one.
+	// listed says whether the latest report may have data of that name.
 	listed  func(id string) bool
 	orphans *orphans.Set
-	// object of a name, with nothing in it.
+	// object returns an empty object with that name.
 	object func(name string) client.Object
-	// named says whether a name is one of the kind.
+	// named says whether a name has the form of the sweeper's kind.
 	named func(name string) bool
 	swept chan<- event.GenericEvent
 
-	failed      bool      // the latest report did
-	orphansSeen time.Time // never: the first sweep looks at what was inherited
+	failed      bool      // the latest report failed
+	orphansSeen time.Time // zero at first: the first sweep looks at the inherited orphans
 }
 
 // start sweeps until ctx ends.
@@ -49,7 +49,7 @@ func (s *sweeper) start(ctx context.Context) error {
 	defer done()
 	for {
 		if snapshot := s.agent.observer.Latest(); snapshot.Err != nil {
-			s.failed = true // what cannot be asked has not lost anything
+			s.failed = true // a report that failed proves no loss
 		} else if err := s.sweep(ctx, snapshot.Pools); err != nil {
 			return err
 		}
@@ -90,8 +90,8 @@ func (s *sweeper) send(ctx context.Context, name string) {
 	}
 }
 
-// forgotten is what a StorageNode names in its spec, of the sweeper's kind: orphans, and
-// objects whose data is lost with its pool.
+// forgotten returns requests for the names of the sweeper's kind in a StorageNode's
+// spec.forget: orphans, and objects whose data is lost with its pool.
 func (s *sweeper) forgotten(_ context.Context, o client.Object) []reconcile.Request {
 	node, ok := o.(*v1alpha1.StorageNode)
 	if !ok {

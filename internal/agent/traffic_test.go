@@ -10,7 +10,7 @@ import (
 
 var errAway = errors.New("the API server is away")
 
-// traffic counts what goes between an agent and the API server, and cuts it.
+// traffic counts the traffic between an agent and the API server, and can cut it.
 type traffic struct {
 	mu       sync.Mutex
 	received int64
@@ -98,7 +98,7 @@ func (t *traffic) mend() {
 	t.away = false
 }
 
-// count counts the requests of a method whose path ends so.
+// count counts the requests of a method whose path has that suffix.
 func (t *traffic) count(method, suffix string) (n int) {
 	t.mu.Lock()
 	defer t.mu.Unlock()

@@ -76,7 +76,7 @@ func TestDeletionRemovesTheDataAndSaysSo(t *testing.T) {
 	}
 }
 
-func TestDeletionOfWhatWasNeverCarvedIsAnswered(t *testing.T) {
+func TestTheDeletionOfAVolumeThatWasNeverCarvedIsAnswered(t *testing.T) {
 	s := newSite(t, "")
 	s.create(s.volume("a"))
 	defer s.finish("a")
@@ -126,7 +126,7 @@ func TestALostLabelIsNoDeletion(t *testing.T) {
 	s.start()
 	await(t, "the replica to be ready", s.says("a", isReady, v1alpha1.ReasonCarved))
 	s.edit("a", func(v *v1alpha1.Volume) { v.Labels = nil })
-	// What the agent does next for another volume shows that it has seen the event.
+	// The agent's next action for another volume shows that it has seen the event.
 	await(t, "another replica", s.says("b", isReady, v1alpha1.ReasonCarved))
 	s.edit("b", func(v *v1alpha1.Volume) { v.Spec.Capacity = resource.MustParse("2Gi") })
 	await(t, "another expansion", func() bool { return s.entry("b").Capacity.Value() == 2*gib })
@@ -150,19 +150,19 @@ func TestAnObjectThatVanishesLeavesItsDataAndIsReported(t *testing.T) {
 	}
 	await(t, "the orphan to be reported", func() bool {
 		n := s.storageNode()
-		return n != nil && len(n.Status.Conditions) == 2 && n.Status.Conditions[1].Type == "Orphaned"
+		return n != nil && len(n.Status.Conditions) == 2 && n.Status.Conditions[1].Type == v1alpha1.ConditionOrphaned
 	})
 	if !s.has("a") {
 		t.Error("the data went with the object")
 	}
 }
 
-func TestARestartFindsWhatWasDone(t *testing.T) {
+func TestARestartedAgentFindsTheReplicaThatItCarved(t *testing.T) {
 	s := newSite(t, "")
 	pc, _ := s.classes()
 	s.create(pc, s.volume("a"))
 	defer s.finish("a")
-	// An earlier life carved the replica and ended before it could say so.
+	// An earlier run carved the replica and ended before it could report it.
 	_, err := s.node.Create(t.Context(), provision.CreateRequest{ID: s.get("a").Name, Pool: s.pool, Size: gib})
 	if err != nil {
 		t.Fatal(err)

@@ -7,11 +7,10 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"berth.dev/berth/api/v1alpha1"
-	"berth.dev/berth/internal/agent/staging"
+	"berth.dev/berth/internal/publish/staging"
 )
 
-// wishes reads what volumes should be from the watch of the cluster half, as
-// long as there is one.
+// wishes reads the specs of Volumes from the watch of the cluster half, while there is one.
 type wishes struct {
 	reader atomic.Pointer[client.Reader]
 }
@@ -20,8 +19,8 @@ var _ staging.Wishes = (*wishes)(nil)
 
 func (w *wishes) use(r client.Reader) { w.reader.Store(&r) }
 
-// Spec implements staging.Wishes. A watch that is not filled yet, or was never
-// connected, knows nothing; that is no error but a reason to try again.
+// Spec implements staging.Wishes. It returns nil while the watch is not filled yet, or was
+// never connected; that is no error but a reason to try again.
 func (w *wishes) Spec(ctx context.Context, id string) *v1alpha1.VolumeSpec {
 	reader := w.reader.Load()
 	if reader == nil {

@@ -17,8 +17,8 @@ import (
 // SchedulerAccount is berth-scheduler's service account in Namespace.
 const SchedulerAccount = "berth-scheduler"
 
-// Scheduler returns a client with a token of the scheduler's account. As with the agents'
-// its role allows every write to Berth's objects. The account is made with the first call:
+// Scheduler returns a client with a token of the scheduler's account. Like the agents'
+// role, its role allows every write to Berth's objects. The first call makes the account:
 // tests of the scheduler itself install the chart's, which may do less.
 func (e *Environment) Scheduler(t testing.TB) client.Client {
 	t.Helper()
@@ -58,7 +58,8 @@ func (e *Environment) installAccount(ctx context.Context, name string, rules ...
 	return errors.Join(failed...)
 }
 
-// tokenConfig is a connection with a token of an account, bound to an object or, with nil, to none.
+// tokenConfig is a connection with a token of an account. The token is bound to an object, or to
+// none if bound is nil.
 func (e *Environment) tokenConfig(ctx context.Context, name string, bound *authenticationv1.BoundObjectReference) (*rest.Config, error) {
 	account := &corev1.ServiceAccount{ObjectMeta: metav1.ObjectMeta{Namespace: Namespace, Name: name}}
 	token := &authenticationv1.TokenRequest{Spec: authenticationv1.TokenRequestSpec{BoundObjectRef: bound}}

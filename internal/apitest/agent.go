@@ -33,7 +33,7 @@ func (e *Environment) Agent(t testing.TB, node string) client.Client {
 	return c
 }
 
-// AgentConfig is Agent for those who make their own clients.
+// AgentConfig is Agent for callers that make their own clients.
 func (e *Environment) AgentConfig(t testing.TB, node string) *rest.Config {
 	t.Helper()
 	config, err := e.agentConfig(t.Context(), node)

@@ -73,14 +73,14 @@ func readFile(path string) ([]*unstructured.Unstructured, error) {
 	}
 }
 
-// Definitions are the custom resource definitions as the chart has them.
+// Definitions returns the custom resource definitions of the chart.
 func Definitions(t testing.TB) []*unstructured.Unstructured {
 	t.Helper()
 	return chartObjects(t, definitions)
 }
 
-// Policies are the admission policies and their bindings as the chart has them,
-// for the account of the default names.
+// Policies returns the admission policies of the chart and their bindings, for the
+// account of the default names.
 func Policies(t testing.TB) []*unstructured.Unstructured {
 	t.Helper()
 	return chartObjects(t, policies)

@@ -33,7 +33,7 @@ const (
 
 // Environment is a running API server.
 type Environment struct {
-	// Config is the administrator's.
+	// Config has the administrator's rights.
 	Config *rest.Config
 	// Client has the administrator's rights and no cache.
 	Client client.Client
@@ -55,7 +55,7 @@ var shared struct {
 // they are done or interrupted. It does not return.
 func Main(m *testing.M, options ...Option) {
 	shared.inMain, shared.options = true, options
-	log.SetLogger(logr.Discard()) // else controller-runtime complains, with a stack, that nobody did
+	log.SetLogger(logr.Discard()) // else controller-runtime complains that no logger was set
 	interrupted := make(chan os.Signal, 1)
 	signal.Notify(interrupted, os.Interrupt, syscall.SIGTERM)
 	go func() {

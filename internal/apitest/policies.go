@@ -46,7 +46,7 @@ func order(o *unstructured.Unstructured) int {
 	return rank
 }
 
-// awaitPolicies asks, without creating anything, for what lastPolicy forbids.
+// awaitPolicies tries, in a dry run, a request that lastPolicy forbids, until it is refused.
 func (e *Environment) awaitPolicies(ctx context.Context) error {
 	agent, err := e.agentClient(ctx, "apitest-probe")
 	if err != nil {

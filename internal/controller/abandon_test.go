@@ -27,7 +27,7 @@ func TestAReservationThatIsAbandonedLeavesItsRoom(t *testing.T) {
 	}
 }
 
-func TestWhatMayHaveDataIsNotAbandoned(t *testing.T) {
+func TestAVolumeThatMayHaveDataIsNotAbandoned(t *testing.T) {
 	c := newCluster(t)
 	n := c.node(t, "n", 10*gi)
 	p := controllertest.Start(t, c.Environment)

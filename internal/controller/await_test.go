@@ -8,7 +8,7 @@ import (
 	"k8s.io/apimachinery/pkg/util/wait"
 )
 
-// await waits for something that no event of a Volume tells.
+// await waits for a condition that no event of a Volume announces.
 func await(t *testing.T, what string, met func() bool) {
 	t.Helper()
 	err := wait.PollUntilContextTimeout(t.Context(), 10*time.Millisecond, time.Minute, true, func(context.Context) (bool, error) {

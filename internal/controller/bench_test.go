@@ -8,9 +8,9 @@ import (
 	"berth.dev/berth/internal/controller/controllertest"
 )
 
-// BenchmarkCreate measures a create with an agent that carves in no time, and
-// apart from it how long after the agent began to send its answer the call
-// returns: the agent's write, the event, and the call's own part.
+// BenchmarkCreate measures a create with an agent that carves in no time. It also
+// measures the time from the agent's answer to the return of the call: the agent's
+// write, the event, and the call's own part.
 func BenchmarkCreate(b *testing.B) {
 	c := newCluster(b)
 	n := c.node(b, "n", 1<<50)

@@ -17,7 +17,7 @@ func TestACreateCostsTwoWritesToTheVolumeAndNoList(t *testing.T) {
 	n := c.node(t, "n", 10*gi)
 	requests := &controllertest.Requests{}
 	p := controllertest.Start(t, c.Environment, controllertest.WithConfig(requests.Count(c.Config)))
-	mustCreate(t, p, c.request(n)) // what is done once at the start is done
+	mustCreate(t, p, c.request(n)) // this does the work that is done once at the start
 	watcher, err := client.NewWithWatch(c.Config, client.Options{Scheme: c.Scheme})
 	if err != nil {
 		t.Fatal(err)

@@ -14,9 +14,9 @@ import (
 
 	"berth.dev/berth/api/v1alpha1"
 	"berth.dev/berth/internal/controller/heartbeat"
-	"berth.dev/berth/internal/controller/snapshots"
 	"berth.dev/berth/internal/controller/upkeep"
 	"berth.dev/berth/internal/schedule"
+	"berth.dev/berth/internal/usecase/snapshots"
 )
 
 // cacheOptions names every kind that is cached. Reading another one through the
@@ -46,8 +46,8 @@ func cacheOptions(namespace string, extender bool) cache.Options {
 	}
 }
 
-// watch starts the informers, has the heartbeats listen, and returns what feeds
-// the ledger.
+// watch starts the informers, connects the heartbeats and the snapshot watchers to
+// them, and returns the informers that feed the ledger.
 func watch(ctx context.Context, m ctrl.Manager, beats *heartbeat.Heartbeats, taken *snapshots.Watchers) (from schedule.Informers, err error) {
 	from.Heartbeats = beats
 	for _, each := range []struct {

@@ -15,14 +15,14 @@ import (
 
 	"berth.dev/berth/api/v1alpha1"
 	"berth.dev/berth/internal/controller/controllertest"
-	"berth.dev/berth/internal/controller/volumes"
+	"berth.dev/berth/internal/usecase/volumes"
 )
 
-// errCrash is what the process sees of its own end.
+// errCrash is the error that the process sees when it ends.
 var errCrash = errors.New("the process ends here")
 
-// crash ends a process at one of its writes, before or after the API server has
-// got it. Nothing that the process writes later arrives.
+// crash ends a process at one of its writes, before or after the API server has got
+// it. Later writes of the process do not arrive.
 type crash struct {
 	at     int // counting from 1; 0 never comes
 	before bool
@@ -36,8 +36,8 @@ func newCrash(at int, before bool) *crash {
 	return &crash{at: at, before: before, down: make(chan struct{})}
 }
 
-// effect performs one write of the process. Only writes to Volumes and Snapshots have numbers,
-// and a lost compare-and-swap has none: it had no effect.
+// effect performs one write of the process. Only writes to Volumes and Snapshots are counted.
+// A lost compare-and-swap is not: it had no effect.
 func (c *crash) effect(object client.Object, write func() error) error {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -95,7 +95,7 @@ func (c *crash) wrap(inner client.Client) client.Client {
 	})
 }
 
-// unwatched lets a client that cannot watch be intercepted.
+// unwatched adds a Watch method that fails, so that the client can be intercepted.
 type unwatched struct{ client.Client }
 
 func (unwatched) Watch(context.Context, client.ObjectList, ...client.ListOption) (watch.Interface, error) {
@@ -163,7 +163,7 @@ func (pl *player) persist(t *testing.T, call call) {
 	}
 }
 
-// attempt makes one call, which ends with the process that it is made in.
+// attempt makes one call. The call ends when its process ends.
 func (pl *player) attempt(t *testing.T, call call) error {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(t.Context(), 10*time.Second)

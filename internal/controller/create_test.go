@@ -8,11 +8,11 @@ import (
 
 	"berth.dev/berth/api/v1alpha1"
 	"berth.dev/berth/internal/controller/controllertest"
-	"berth.dev/berth/internal/controller/volumes"
 	"berth.dev/berth/internal/provision"
+	"berth.dev/berth/internal/usecase/volumes"
 )
 
-func TestCreateReturnsWhatTheNodeCarved(t *testing.T) {
+func TestCreateReturnsTheSizeAndNodeOfTheCarvedVolume(t *testing.T) {
 	c := newCluster(t)
 	n := c.node(t, "n", 10*gi)
 	p := controllertest.Start(t, c.Environment)

@@ -8,12 +8,12 @@ import (
 	"berth.dev/berth/internal/schedule"
 )
 
-// What others own is cached without what nobody here reads: a cluster has many
-// pods and claims, and few are Berth's. A field that is cut looks empty, so
-// whoever reads more must add it here.
+// The cache keeps only the fields of foreign objects that this process reads: a
+// cluster has many pods and claims, and few are Berth's. A field that is cut looks
+// empty, so code that reads another field must add it here.
 
-// cutLabelledNode is cutNode for the extender, which sees by the labels what static
-// PersistentVolumes a Node reaches.
+// cutLabelledNode is cutNode for the extender. The extender also needs the labels,
+// which decide which static PersistentVolumes a Node can reach.
 func cutLabelledNode(obj any) (any, error) {
 	cut, err := cutNode(obj)
 	if node, ok := obj.(*corev1.Node); ok && err == nil {
@@ -22,7 +22,7 @@ func cutLabelledNode(obj any) (any, error) {
 	return cut, err
 }
 
-// cutNode keeps the name, whether the Node is ready, and what keeps pods from it.
+// cutNode keeps the name, the Ready condition, and the cordon and taints that keep pods away.
 func cutNode(obj any) (any, error) {
 	node, ok := obj.(*corev1.Node)
 	if !ok {
@@ -38,8 +38,9 @@ func cutNode(obj any) (any, error) {
 	return cut, nil
 }
 
-// cutPersistentVolume keeps, of Berth's own, where it is and whose; and all that a claim is
-// matched by of those that no claim has, which are few.
+// cutPersistentVolume keeps of Berth's own volumes their place, size, class and claim. Of
+// an available PersistentVolume, of which there are few, it keeps everything that is
+// matched with claims.
 func cutPersistentVolume(obj any) (any, error) {
 	pv, ok := obj.(*corev1.PersistentVolume)
 	if !ok {
@@ -65,7 +66,7 @@ func cutPersistentVolume(obj any) (any, error) {
 	return cut, nil
 }
 
-// cutClaim keeps the wish, what was chosen for it and which pod it was made for.
+// cutClaim keeps the spec, the class, the selected node and the pod that owns the claim.
 func cutClaim(obj any) (any, error) {
 	claim, ok := obj.(*corev1.PersistentVolumeClaim)
 	if !ok {
@@ -81,8 +82,8 @@ func cutClaim(obj any) (any, error) {
 	return cut, nil
 }
 
-// cutPod keeps the inline volumes that are Berth's, and how far the pod is; of one
-// that has no node yet also which claims it has, for the extender.
+// cutPod keeps Berth's inline volumes and the state of the pod. Of a pod that has no
+// node yet it also keeps the claims, for the extender.
 func cutPod(obj any) (any, error) {
 	pod, ok := obj.(*corev1.Pod)
 	if !ok {

@@ -21,7 +21,7 @@ func cut[T any](t *testing.T, f func(any) (any, error), obj *T) *T {
 	return got.(*T)
 }
 
-func TestAClaimKeepsWhatTheLedgerReads(t *testing.T) {
+func TestACachedClaimKeepsTheFieldsThatTheLedgerReads(t *testing.T) {
 	c := &corev1.PersistentVolumeClaim{ObjectMeta: metav1.ObjectMeta{
 		Namespace: "shop", Name: "data", UID: "u", Labels: map[string]string{"a": "b"},
 		Annotations:     map[string]string{schedule.SelectedNode: "n", "long": "story"},
@@ -85,7 +85,7 @@ func TestAPersistentVolumeOfOthersKeepsOnlyWhoseItIs(t *testing.T) {
 	}
 }
 
-func TestAPersistentVolumeThatNoClaimHasKeepsWhatClaimsAreMatchedBy(t *testing.T) {
+func TestAnUnclaimedPersistentVolumeKeepsTheFieldsThatMatchClaims(t *testing.T) {
 	pv := &corev1.PersistentVolume{ObjectMeta: metav1.ObjectMeta{
 		Name: "v", Labels: map[string]string{"disk": "old"}, Annotations: map[string]string{corev1.BetaStorageClassAnnotation: "x", "long": "story"},
 	}}

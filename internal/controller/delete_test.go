@@ -10,7 +10,6 @@ import (
 
 	"berth.dev/berth/api/v1alpha1"
 	"berth.dev/berth/internal/controller/controllertest"
-	"berth.dev/berth/internal/controller/upkeep"
 	"berth.dev/berth/internal/provision"
 )
 
@@ -31,7 +30,7 @@ func TestDeleteReturnsWhenTheDataAndTheObjectAreGone(t *testing.T) {
 	mustDelete(t, p, v.ID)
 }
 
-func TestDeletingWhatNeverWasIsNoError(t *testing.T) {
+func TestDeletingAVolumeThatNeverExistedIsNoError(t *testing.T) {
 	c := newCluster(t)
 	p := controllertest.Start(t, c.Environment)
 	for _, id := range []string{"pvc-00000000-0000-0000-0000-000000000000", "no such id", "../../etc/passwd"} {
@@ -105,7 +104,7 @@ func notReadyFor(reason string) func(*v1alpha1.Volume) error {
 		if v == nil {
 			return errors.New("it does not exist")
 		}
-		c := meta.FindStatusCondition(v.Status.Conditions, upkeep.ConditionReady)
+		c := meta.FindStatusCondition(v.Status.Conditions, v1alpha1.ConditionReady)
 		if c == nil || c.Status != metav1.ConditionFalse || c.Reason != reason || c.Message == "" {
 			return fmt.Errorf("condition Ready is %+v, want False for %s", c, reason)
 		}

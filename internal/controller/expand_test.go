@@ -5,8 +5,8 @@ import (
 
 	"berth.dev/berth/api/v1alpha1"
 	"berth.dev/berth/internal/controller/controllertest"
-	"berth.dev/berth/internal/controller/volumes"
 	"berth.dev/berth/internal/provision"
+	"berth.dev/berth/internal/usecase/volumes"
 )
 
 func TestExpandReturnsTheNewSize(t *testing.T) {
@@ -15,7 +15,7 @@ func TestExpandReturnsTheNewSize(t *testing.T) {
 	p := controllertest.Start(t, c.Environment)
 	v := mustCreate(t, p, c.request(n))
 
-	for range 2 { // again is no error
+	for range 2 { // a repeated call is no error
 		got, err := p.Volumes.Expand(within(t), v.ID, volumes.Size{Required: 2*gi + 1})
 		if err != nil {
 			t.Fatal(err)
@@ -74,7 +74,7 @@ func TestARefusedWishCanBeTakenBackWhole(t *testing.T) {
 	}
 }
 
-func TestExpandingWhatCannotBeExpanded(t *testing.T) {
+func TestAnImpossibleExpansionIsRefused(t *testing.T) {
 	c := newCluster(t)
 	n := c.node(t, "n", 4*gi)
 	p := controllertest.Start(t, c.Environment)

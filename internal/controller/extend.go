@@ -21,18 +21,18 @@ import (
 	"berth.dev/berth/internal/schedule/extender"
 )
 
-// Extender is how a stock scheduler is served. The zero value is not at all.
+// Extender says how to serve a stock scheduler. The zero value serves none.
 type Extender struct {
 	Listener net.Listener
 	// CertFile and KeyFile are the server's, and are read again when they change.
 	// Without them the listener must be on a loopback address.
 	CertFile, KeyFile string
-	// ClientCAFile has the certificates of those who may have signed the
-	// scheduler's. It goes with CertFile, and is read again for every connection.
+	// ClientCAFile has the certificates of the authorities that may sign the scheduler's
+	// certificate. It goes with CertFile, and is read again for every connection.
 	ClientCAFile string
 	// ClientName is the common name in the scheduler's certificate; SchedulerName
-	// unless set. An authority signs others' certificates too: that of the
-	// cluster every kubelet's.
+	// unless set. The name is checked since an authority signs other certificates
+	// too: the cluster's authority signs every kubelet's.
 	ClientName string
 	Strategy   ledger.Strategy
 }
@@ -40,7 +40,7 @@ type Extender struct {
 // SchedulerName is the name by which kube-scheduler is known to the API server.
 const SchedulerName = "system:kube-scheduler"
 
-// check refuses to answer strangers: a filter holds room.
+// check refuses a setup in which any client could ask: a filter call reserves room.
 func (e *Extender) check() error {
 	if (e.CertFile == "") != (e.KeyFile == "") {
 		return errors.New("the extender's certificate and key go together")
@@ -61,8 +61,8 @@ func (e *Extender) check() error {
 	return nil
 }
 
-// How often the API server is asked about what the scheduler has heard of and this
-// process has not. Informers are milliseconds behind each other, so a miss is rare.
+// These bound how often this process asks the API server about objects that the scheduler has
+// seen and this process has not. Informers are milliseconds behind each other, so a miss is rare.
 const (
 	missesPerSecond = 50
 	missesAtOnce    = 100
@@ -72,7 +72,7 @@ const (
 // seconds by default.
 const slowest = 10 * time.Second
 
-var errNotLeading = errors.New("another controller leads: it is the one that knows what is held")
+var errNotLeading = errors.New("another controller leads, and only that one knows the holds")
 
 func availableIn(o client.Object) []string {
 	if pv, ok := o.(*corev1.PersistentVolume); ok {
@@ -83,8 +83,8 @@ func availableIn(o client.Object) []string {
 	return nil
 }
 
-// addExtender serves the extender while this process leads. Holds live in the
-// leader's memory, so nobody else may answer.
+// addExtender serves the extender while this process leads. The leader keeps the
+// holds in memory, so no other process may answer.
 func addExtender(ctx context.Context, m ctrl.Manager, o Extender, book *schedule.Book, c clock.WithDelayedExecution) (*extender.Holds, error) {
 	if err := o.check(); err != nil {
 		return nil, err

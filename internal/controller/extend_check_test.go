@@ -5,7 +5,7 @@ import (
 	"testing"
 )
 
-// listening is a listener by its address alone.
+// listening is a listener that only has an address.
 type listening struct {
 	net.Listener
 	address net.Addr

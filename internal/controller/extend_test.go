@@ -26,7 +26,7 @@ func loopback(t *testing.T) net.Listener {
 	return l
 }
 
-// waitingPod makes a pod with one claim, for a scheduler that there is not.
+// waitingPod makes a pod with one claim, for a scheduler that does not exist.
 func (c *cluster) waitingPod(t *testing.T, claim string) *corev1.Pod {
 	t.Helper()
 	pod := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: c.class}}
@@ -45,7 +45,7 @@ func (c *cluster) waitingPod(t *testing.T, claim string) *corev1.Pod {
 func filter(t *testing.T, address net.Addr, pod *corev1.Pod, nodes ...string) (status int, result extender.FilterResult) {
 	t.Helper()
 	pod = &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: pod.Namespace, Name: pod.Name, UID: pod.UID}}
-	nodes = append([]string{}, nodes...) // none is not the same as not said
+	nodes = append([]string{}, nodes...) // an empty list is not the same as no list
 	body, err := json.Marshal(extender.Args{Pod: pod, NodeNames: &nodes})
 	if err != nil {
 		t.Fatal(err)
@@ -67,7 +67,7 @@ func filter(t *testing.T, address net.Addr, pod *corev1.Pod, nodes ...string) (s
 	return response.StatusCode, result
 }
 
-// waitingClass makes a StorageClass of the cluster's class, and a claim of it.
+// waitingClaim makes a StorageClass of the cluster's class, and a claim of it.
 func (c *cluster) waitingClaim(t *testing.T) *corev1.PersistentVolumeClaim {
 	t.Helper()
 	mode := storagev1.VolumeBindingWaitForFirstConsumer
@@ -105,7 +105,7 @@ func TestTheExtenderHoldsRoomUntilTheClaimHasItsNode(t *testing.T) {
 		t.Fatal(err)
 	}
 	await(t, "the claim to count for itself", func() bool {
-		p.Book.Unreserve(string(pod.UID), n.Name) // what the extender held for the pod
+		p.Book.Unreserve(string(pod.UID), n.Name) // the room that the extender held for the pod
 		return room() == 9*gi
 	})
 	r := c.requestFor(claim, n)

@@ -12,9 +12,9 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/certwatcher"
 )
 
-// tls is how connections are secured, and what has to run for it. Certificates
-// are rotated while the process runs, the clients' authority too, so nothing is
-// kept that a file no longer says.
+// tls returns the configuration that secures connections, and the watch that must run
+// for it. Certificates are rotated while the process runs, and so is the clients'
+// authority. So nothing is kept that the files no longer contain.
 func (e *Extender) tls() (config *tls.Config, watch func(context.Context) error, err error) {
 	watcher, err := certwatcher.New(e.CertFile, e.KeyFile)
 	if err != nil {
@@ -25,7 +25,7 @@ func (e *Extender) tls() (config *tls.Config, watch func(context.Context) error,
 		return nil, nil, err
 	}
 	config.ClientAuth = tls.RequireAndVerifyClientCert
-	config.SessionTicketsDisabled = true // or a client is let in by an authority that has been replaced
+	config.SessionTicketsDisabled = true // a ticket would admit a client of a replaced authority
 	strict := config.Clone()
 	config.GetConfigForClient = func(*tls.ClientHelloInfo) (*tls.Config, error) {
 		now := strict.Clone()

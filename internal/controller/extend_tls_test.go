@@ -141,7 +141,7 @@ func TestTheExtenderTakesUpRotatedCertificates(t *testing.T) {
 	}
 }
 
-// replace puts a copy of a file in the place of another, at once.
+// replace replaces a file atomically by a copy of another.
 func replace(t *testing.T, path, by string) {
 	t.Helper()
 	data, err := os.ReadFile(by)

@@ -9,12 +9,12 @@ import (
 
 	"berth.dev/berth/api/v1alpha1"
 	"berth.dev/berth/internal/controller/controllertest"
-	"berth.dev/berth/internal/controller/volumes"
+	"berth.dev/berth/internal/usecase/volumes"
 )
 
-// A scheduler that does not know where a source is chooses any node. The copy is made where
-// its source is, at the first call, and the PersistentVolume that the provisioner makes of the answer leads
-// the pod there.
+// A scheduler that does not know where a source is chooses any node. The first call makes the
+// copy on the node of the source. The provisioner makes a PersistentVolume of the answer, and
+// that leads the pod there.
 func TestACopyLeadsItsPodToItsSource(t *testing.T) {
 	c := newCluster(t)
 	source, other := c.node(t, "source", 10*gi), c.node(t, "other", 20*gi)

@@ -6,7 +6,7 @@ import (
 	"berth.dev/berth/internal/controller/controllertest"
 )
 
-func TestAVolumeSaysWithWhatOptionsItsFilesystemIsMade(t *testing.T) {
+func TestAVolumeNamesTheMkfsOptionsOfItsFilesystem(t *testing.T) {
 	c := newCluster(t)
 	n := c.node(t, "n", 10*gi)
 	p := controllertest.Start(t, c.Environment)

@@ -28,8 +28,8 @@ func readiness(synced <-chan struct{}) func() error {
 }
 
 // httpServer answers health checks and metrics. Healthy means that the process
-// answers; ready that calls can be served. Neither asks the API server: to
-// restart the controller does not bring the API server back.
+// answers; ready means that calls can be served. Neither asks the API server:
+// restarting the controller does not bring the API server back.
 func httpServer(listener net.Listener, ready func() error, counters csimetrics.CSIMetricsManager) *manager.Server {
 	mux := health.Mux(nil, health.Checks{"caches": health.Of(ready)})
 	counters.WithAdditionalRegistry(metrics.Registry).RegisterToServer(mux, "/metrics")

@@ -5,7 +5,7 @@ import (
 	"testing"
 
 	"berth.dev/berth/internal/controller/controllertest"
-	"berth.dev/berth/internal/controller/volumes"
+	"berth.dev/berth/internal/usecase/volumes"
 )
 
 func contains(page []volumes.Volume, id string) bool {
@@ -48,7 +48,7 @@ func TestPagesHoldEveryVolumeOnceWhileOthersComeAndGo(t *testing.T) {
 	}
 }
 
-func TestCapacityIsWhatTheNextCreateWouldFind(t *testing.T) {
+func TestCapacityIsTheRoomThatTheNextCreateWouldFind(t *testing.T) {
 	c := newCluster(t)
 	a, b := c.node(t, "a", 10*gi), c.node(t, "b", 5*gi)
 	p := controllertest.Start(t, c.Environment)

@@ -14,7 +14,7 @@ import (
 	"berth.dev/berth/api/v1alpha1"
 	"berth.dev/berth/internal/apitest"
 	"berth.dev/berth/internal/controller/controllertest"
-	"berth.dev/berth/internal/controller/volumes"
+	"berth.dev/berth/internal/usecase/volumes"
 )
 
 func TestMain(m *testing.M) { apitest.Main(m) }
@@ -40,7 +40,7 @@ func newCluster(t testing.TB) *cluster {
 
 var tests atomic.Int32
 
-// prefix is unique, a valid object name, and tells which test an object is of.
+// prefix returns a unique, valid object name that tells which test an object belongs to.
 func prefix(t testing.TB) string {
 	words := strings.FieldsFunc(strings.ToLower(t.Name()), func(r rune) bool { return (r < 'a' || r > 'z') && (r < '0' || r > '9') })
 	name := strings.Join(words, "-")
@@ -122,7 +122,7 @@ func placedOn(n *controllertest.Node) func(*v1alpha1.Volume) error {
 	}
 }
 
-// onlyOn checks that nothing is left of any other node: labels or entries.
+// onlyOn checks that no label or entry of any other node is left.
 func onlyOn(n *controllertest.Node) func(*v1alpha1.Volume) error {
 	return func(v *v1alpha1.Volume) error {
 		if err := placedOn(n)(v); err != nil {

@@ -22,7 +22,7 @@ import (
 	"berth.dev/berth/internal/controller/nodegone"
 )
 
-// departure is a node with a volume of the claim of the test, of a class that releases
+// departure is a node with a volume of the test's claim, of a class that releases
 // claims after an hour.
 type departure struct {
 	*cluster
@@ -34,7 +34,7 @@ type departure struct {
 	r      *nodegone.Reconciler
 }
 
-// depart prepares it, with two nodes beside it that stay.
+// depart prepares a departure, with two other nodes that stay.
 func depart(t *testing.T) *departure {
 	t.Helper()
 	c := newCluster(t)
@@ -56,7 +56,7 @@ func depart(t *testing.T) *departure {
 	return d
 }
 
-// releasing makes the class one that releases claims after an hour.
+// releasing changes the class to release claims after an hour.
 func (c *cluster) releasing(t *testing.T) {
 	t.Helper()
 	class := &v1alpha1.PoolClass{}
@@ -69,7 +69,7 @@ func (c *cluster) releasing(t *testing.T) {
 	}
 }
 
-// object is the volume, as the controller makes it.
+// object returns the Volume as the controller makes it.
 func (d *departure) object() *v1alpha1.Volume {
 	r := d.requestFor(d.claim)
 	v := &v1alpha1.Volume{
@@ -125,7 +125,7 @@ func (d *departure) after(wait time.Duration) {
 	d.must(err)
 }
 
-// shows what the volume says, whether the claim is there, and what becomes of the data with it.
+// shows checks the volume's mark, whether the claim exists, and the reclaim policy.
 func (d *departure) shows(status metav1.ConditionStatus, reason string, claim bool, policy corev1.PersistentVolumeReclaimPolicy) {
 	d.t.Helper()
 	if err := nodeGone(status, reason)(controllertest.Volume(d.t, d.Environment, d.volume)); err != nil {
@@ -149,7 +149,7 @@ func nodeGone(status metav1.ConditionStatus, reason string) func(*v1alpha1.Volum
 		if v == nil || v.DeletionTimestamp != nil || len(v.Finalizers) != 1 {
 			return fmt.Errorf("the volume does not stay: %+v", v)
 		}
-		c := meta.FindStatusCondition(v.Status.Conditions, nodegone.Condition)
+		c := meta.FindStatusCondition(v.Status.Conditions, v1alpha1.ConditionNodeGone)
 		if c == nil || c.Status != status || c.Reason != reason {
 			return fmt.Errorf("the volume says %+v, want %s %s", c, status, reason)
 		}
@@ -157,7 +157,7 @@ func nodeGone(status metav1.ConditionStatus, reason string) func(*v1alpha1.Volum
 	}
 }
 
-// told are the kinds of the objects that were told of something.
+// told returns the kinds of the objects that have an event of a reason.
 func (d *departure) told(reason string) map[string]bool {
 	d.t.Helper()
 	var list eventsv1.EventList
@@ -180,17 +180,17 @@ func TestTheClaimOfANodeThatStaysAwayIsReleasedAndTheDataKept(t *testing.T) {
 	d := depart(t)
 	d.goes()
 	d.after(0)
-	d.shows(metav1.ConditionTrue, nodegone.ReasonPending, true, remove)
+	d.shows(metav1.ConditionTrue, v1alpha1.ReasonReleasePending, true, remove)
 	d.after(time.Hour - time.Second)
-	d.shows(metav1.ConditionTrue, nodegone.ReasonPending, true, remove)
+	d.shows(metav1.ConditionTrue, v1alpha1.ReasonReleasePending, true, remove)
 	d.after(2 * time.Second)
-	d.shows(metav1.ConditionTrue, nodegone.ReasonReleased, false, retain)
-	if told := d.told(nodegone.ReasonReleased); len(told) != 3 {
+	d.shows(metav1.ConditionTrue, v1alpha1.ReasonClaimReleased, false, retain)
+	if told := d.told(v1alpha1.ReasonClaimReleased); len(told) != 3 {
 		t.Errorf("told of it were %v", told)
 	}
 	d.returns()
 	d.after(0)
-	d.shows(metav1.ConditionFalse, nodegone.ReasonReturned, false, retain)
+	d.shows(metav1.ConditionFalse, v1alpha1.ReasonNodeReturned, false, retain)
 }
 
 func TestTheClaimOfANodeThatReturnsIsKept(t *testing.T) {
@@ -199,11 +199,11 @@ func TestTheClaimOfANodeThatReturnsIsKept(t *testing.T) {
 	d.after(0)
 	d.returns()
 	d.after(2 * time.Hour)
-	d.shows(metav1.ConditionFalse, nodegone.ReasonReturned, true, remove)
+	d.shows(metav1.ConditionFalse, v1alpha1.ReasonNodeReturned, true, remove)
 	d.goes()
 	d.after(0)
 	d.after(time.Hour / 2)
-	d.shows(metav1.ConditionTrue, nodegone.ReasonPending, true, remove)
+	d.shows(metav1.ConditionTrue, v1alpha1.ReasonReleasePending, true, remove)
 }
 
 func TestAControllerThatWasDownCountsOnAndWaitsALittle(t *testing.T) {
@@ -212,9 +212,9 @@ func TestAControllerThatWasDownCountsOnAndWaitsALittle(t *testing.T) {
 	d.after(0)
 	d.r = &nodegone.Reconciler{Client: d.Client, Live: d.Client, Clock: d.clock, Instance: "next"}
 	d.after(10 * time.Hour)
-	d.shows(metav1.ConditionTrue, nodegone.ReasonPending, true, remove)
+	d.shows(metav1.ConditionTrue, v1alpha1.ReasonReleasePending, true, remove)
 	d.after(10 * time.Minute)
-	d.shows(metav1.ConditionTrue, nodegone.ReasonReleased, false, retain)
+	d.shows(metav1.ConditionTrue, v1alpha1.ReasonClaimReleased, false, retain)
 }
 
 func TestAClaimThatPodsUseGoesWhenTheyHaveGone(t *testing.T) {
@@ -224,42 +224,42 @@ func TestAClaimThatPodsUseGoesWhenTheyHaveGone(t *testing.T) {
 	d.goes()
 	d.after(0)
 	d.after(time.Hour)
-	d.shows(metav1.ConditionTrue, nodegone.ReasonReleasing, true, retain)
+	d.shows(metav1.ConditionTrue, v1alpha1.ReasonReleasingClaim, true, retain)
 	d.must(d.Client.Get(t.Context(), client.ObjectKeyFromObject(d.claim), d.claim))
 	d.claim.Finalizers = nil
 	d.must(d.Client.Update(t.Context(), d.claim))
 	d.after(time.Minute)
-	d.shows(metav1.ConditionTrue, nodegone.ReasonReleased, false, retain)
+	d.shows(metav1.ConditionTrue, v1alpha1.ReasonClaimReleased, false, retain)
 }
 
-func TestTheControllerMarksWhatIsOnANodeThatWasDeleted(t *testing.T) {
+func TestTheControllerMarksTheVolumesOfADeletedNode(t *testing.T) {
 	d := depart(t)
 	controllertest.Start(t, d.Environment)
 	for range 2 {
 		d.goes()
-		controllertest.Eventually(t, d.Environment, d.volume, nodeGone(metav1.ConditionTrue, nodegone.ReasonPending))
+		controllertest.Eventually(t, d.Environment, d.volume, nodeGone(metav1.ConditionTrue, v1alpha1.ReasonReleasePending))
 		d.returns()
-		controllertest.Eventually(t, d.Environment, d.volume, nodeGone(metav1.ConditionFalse, nodegone.ReasonReturned))
+		controllertest.Eventually(t, d.Environment, d.volume, nodeGone(metav1.ConditionFalse, v1alpha1.ReasonNodeReturned))
 	}
 }
 
-func TestTheControllerMarksWhatIsOnANodeThatWasDeletedWhileItWasDown(t *testing.T) {
+func TestTheControllerMarksTheVolumesOfANodeThatWasDeletedWhileItWasDown(t *testing.T) {
 	d := depart(t)
 	d.goes()
 	p := controllertest.Start(t, d.Environment)
-	controllertest.Eventually(t, d.Environment, d.volume, nodeGone(metav1.ConditionTrue, nodegone.ReasonPending))
+	controllertest.Eventually(t, d.Environment, d.volume, nodeGone(metav1.ConditionTrue, v1alpha1.ReasonReleasePending))
 	p.Stop(t)
 	d.returns()
 	controllertest.Start(t, d.Environment)
-	controllertest.Eventually(t, d.Environment, d.volume, nodeGone(metav1.ConditionFalse, nodegone.ReasonReturned))
+	controllertest.Eventually(t, d.Environment, d.volume, nodeGone(metav1.ConditionFalse, v1alpha1.ReasonNodeReturned))
 }
 
 func TestAVolumeThatComesToANodeThatIsGoneIsMarked(t *testing.T) {
 	d := depart(t)
 	d.goes()
 	controllertest.Start(t, d.Environment)
-	restored := d.object() // from a backup that is without labels
+	restored := d.object() // from a backup without labels
 	restored.Name, restored.Labels = "pvc-"+string(uuid.NewUUID()), nil
 	d.put(restored)
-	controllertest.Eventually(t, d.Environment, restored.Name, nodeGone(metav1.ConditionTrue, nodegone.ReasonKept))
+	controllertest.Eventually(t, d.Environment, restored.Name, nodeGone(metav1.ConditionTrue, v1alpha1.ReasonClaimKept))
 }

@@ -11,11 +11,10 @@ import (
 
 	"berth.dev/berth/api/v1alpha1"
 	"berth.dev/berth/internal/controller/controllertest"
-	"berth.dev/berth/internal/controller/upkeep"
-	"berth.dev/berth/internal/controller/volumes"
+	"berth.dev/berth/internal/usecase/volumes"
 )
 
-// requestFor is what the provisioner makes of a claim.
+// requestFor returns the request that the provisioner makes for a claim.
 func (c *cluster) requestFor(claim *corev1.PersistentVolumeClaim, allowed ...*controllertest.Node) volumes.Request {
 	r := c.request(allowed...)
 	r.Name = "pvc-" + string(claim.UID)
@@ -40,7 +39,7 @@ func orphaned(status metav1.ConditionStatus) func(*v1alpha1.Volume) error {
 		if v == nil {
 			return errors.New("it does not exist")
 		}
-		if !meta.IsStatusConditionPresentAndEqual(v.Status.Conditions, upkeep.ConditionOrphaned, status) {
+		if !meta.IsStatusConditionPresentAndEqual(v.Status.Conditions, v1alpha1.ConditionOrphaned, status) {
 			return fmt.Errorf("conditions are %+v, want Orphaned %s", v.Status.Conditions, status)
 		}
 		return nil

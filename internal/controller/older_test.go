@@ -41,7 +41,7 @@ func TestNoSnapshotIsTakenWhileAnotherNodeKeepsOneOfItsName(t *testing.T) {
 	}
 }
 
-// lists has a node list something as an orphan, and waits until the ledger knows it.
+// lists makes a node report an orphan, and waits until the ledger knows it.
 func (c *cluster) lists(t *testing.T, p *controllertest.Process, n *controllertest.Node, owner ledger.Owner, name func(*v1alpha1.InventoryItem)) {
 	t.Helper()
 	report := &v1alpha1.StorageNode{}

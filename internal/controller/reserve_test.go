@@ -4,7 +4,7 @@ import (
 	"testing"
 
 	"berth.dev/berth/internal/controller/controllertest"
-	"berth.dev/berth/internal/controller/volumes"
+	"berth.dev/berth/internal/usecase/volumes"
 )
 
 func TestAReservationIsPublishedByTheCallThatReturnsIt(t *testing.T) {

@@ -23,11 +23,11 @@ import (
 	"berth.dev/berth/internal/controller/heartbeat"
 	"berth.dev/berth/internal/controller/nodegone"
 	"berth.dev/berth/internal/controller/notices"
-	"berth.dev/berth/internal/controller/snapshots"
 	"berth.dev/berth/internal/controller/upkeep"
-	"berth.dev/berth/internal/controller/volumes"
 	"berth.dev/berth/internal/csi"
 	"berth.dev/berth/internal/schedule"
+	"berth.dev/berth/internal/usecase/snapshots"
+	"berth.dev/berth/internal/usecase/volumes"
 )
 
 // name of the process: its field manager and its leader election Lease.
@@ -36,20 +36,20 @@ const name = "berth-controller"
 // OrphanDelay is how long a Volume without claim and PersistentVolume is left alone.
 const OrphanDelay = 10 * time.Minute
 
-// ReservationDelay is how long a Volume that a scheduler made is left alone while
-// nobody has chosen its claim's node.
+// ReservationDelay is how long the controller leaves alone a Volume that a scheduler
+// made while no node is selected for its claim.
 const ReservationDelay = 2 * time.Minute
 
 // Options of the process.
 type Options struct {
-	// Config of the API server. Its rate limit is not used: the server has
-	// priority and fairness.
+	// Config of the API server. Its rate limit is not used: the API server has its
+	// own priority and fairness.
 	Config *rest.Config
 	// Namespace that Berth is installed in.
 	Namespace string
 	// LeaderElection lets only one of several processes run the reconcilers.
 	LeaderElection bool
-	// CSI is where the sidecars connect.
+	// CSI is the listener that the sidecars connect to.
 	CSI net.Listener
 	// HTTP serves /healthz, /readyz and /metrics.
 	HTTP net.Listener
@@ -61,13 +61,13 @@ type Options struct {
 	Version string
 	Log     logr.Logger
 	Clock   Clock
-	// OrphanDelay as the constant of that name, unless set.
+	// OrphanDelay replaces the constant of that name, if it is set.
 	OrphanDelay time.Duration
 	// Wrap, if set, is put around the client that writes. For tests.
 	Wrap func(client.Client) client.Client
 }
 
-// Clock is all that the process knows of time.
+// Clock is the only source of time for the process.
 type Clock interface {
 	clock.WithTicker
 	clock.WithDelayedExecution
@@ -78,9 +78,9 @@ type Process struct {
 	// Volumes are the use cases behind CSI. They work while Run runs.
 	Volumes   *volumes.Service
 	Snapshots *snapshots.Service
-	// Book is the ledger that they decide by.
+	// Book is the ledger that Volumes and Snapshots decide by.
 	Book *schedule.Book
-	// Synced is closed when they do.
+	// Synced is closed when Volumes and Snapshots work.
 	Synced  <-chan struct{}
 	manager ctrl.Manager
 }
@@ -130,8 +130,8 @@ func New(ctx context.Context, o Options) (*Process, error) {
 	return p, errors.Join(m.Add(everywhere(feed)), p.addServers(o))
 }
 
-// addServers adds what others talk to. The manager starts it after the caches;
-// calls are served once the ledger was told of everything.
+// addServers adds the CSI server and the HTTP server. The manager starts them after
+// the caches. CSI calls are served once the ledger has seen all objects.
 func (p *Process) addServers(o Options) error {
 	synced := make(chan struct{})
 	p.Synced = synced
@@ -150,7 +150,7 @@ func (p *Process) addServers(o Options) error {
 	}
 	serve := func(ctx context.Context) error {
 		if err := p.Book.WaitSynced(ctx); err != nil {
-			return nil //nolint:nilerr // it was told to stop
+			return nil //nolint:nilerr // the process was told to stop
 		}
 		close(synced)
 		return face.Serve(ctx, o.CSI)

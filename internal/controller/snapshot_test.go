@@ -10,9 +10,9 @@ import (
 
 	"berth.dev/berth/api/v1alpha1"
 	"berth.dev/berth/internal/controller/controllertest"
-	"berth.dev/berth/internal/controller/snapshots"
-	"berth.dev/berth/internal/controller/usecase"
 	"berth.dev/berth/internal/provision"
+	"berth.dev/berth/internal/usecase"
+	"berth.dev/berth/internal/usecase/snapshots"
 )
 
 func snapshotOf(volume string) snapshots.Request {
@@ -89,7 +89,7 @@ func TestASnapshotIsReturnedOnceTakenAndReadyOnceCopied(t *testing.T) {
 	})
 }
 
-func TestWhatCannotBeTakenIsRefusedAndNothingRemains(t *testing.T) {
+func TestASnapshotThatANodeRefusesLeavesNoObject(t *testing.T) {
 	tests := map[string]struct {
 		reason string
 		class  error
@@ -124,7 +124,7 @@ func TestWhatCannotBeTakenIsRefusedAndNothingRemains(t *testing.T) {
 	}
 }
 
-func TestNoSnapshotIsBegunOfWhatCannotBeRead(t *testing.T) {
+func TestNoSnapshotIsBegunOfAMissingOrUnfinishedVolume(t *testing.T) {
 	c := newCluster(t)
 	n := c.node(t, "n", 10*gi)
 	p := controllertest.Start(t, c.Environment)

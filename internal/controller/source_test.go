@@ -5,8 +5,8 @@ import (
 
 	"berth.dev/berth/api/v1alpha1"
 	"berth.dev/berth/internal/controller/controllertest"
-	"berth.dev/berth/internal/controller/volumes"
 	"berth.dev/berth/internal/provision"
+	"berth.dev/berth/internal/usecase/volumes"
 )
 
 func TestACopyGoesWhereItsSourceIs(t *testing.T) {

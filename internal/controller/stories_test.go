@@ -8,17 +8,17 @@ import (
 
 	"berth.dev/berth/api/v1alpha1"
 	"berth.dev/berth/internal/controller/controllertest"
-	"berth.dev/berth/internal/controller/volumes"
+	"berth.dev/berth/internal/usecase/volumes"
 )
 
-// story is a sequence of calls, each repeated by its sidecar until it has the
-// outcome that it should have, and what is left in the end.
+// story is a sequence of calls and a check of the final state. The sidecar repeats
+// each call until it has the expected outcome.
 type story struct {
 	calls []call
 	end   func() error
 }
 
-// call returns nil when it has had its outcome.
+// call returns nil when it has the expected outcome.
 type call func(ctx context.Context, v *volumes.Service) error
 
 // stories makes each story with nodes and a volume of its own.

@@ -19,7 +19,6 @@ import (
 	"berth.dev/berth/api/v1alpha1"
 	"berth.dev/berth/internal/apitest"
 	"berth.dev/berth/internal/controller/controllertest"
-	"berth.dev/berth/internal/controller/upkeep"
 )
 
 func TestLostLabelsAndFinalizersComeBack(t *testing.T) {
@@ -91,7 +90,7 @@ func TestAPoolClassCountsItsNodes(t *testing.T) {
 			if err := c.Client.Get(t.Context(), client.ObjectKey{Name: c.class}, class); err != nil {
 				t.Fatal(err)
 			}
-			ready := meta.FindStatusCondition(class.Status.Conditions, upkeep.ConditionReady)
+			ready := meta.FindStatusCondition(class.Status.Conditions, v1alpha1.ConditionReady)
 			return class.Status.Nodes == nodes && ready != nil && ready.Status == status
 		})
 	}
@@ -181,7 +180,7 @@ func TestOnlyTheLeaderReconcilesAndEveryProcessServes(t *testing.T) {
 	mustDelete(t, second, r.Name)
 }
 
-// claim is a claim that nobody binds.
+// claim is a claim that no controller binds.
 func (c *cluster) claim(t *testing.T, options ...func(*corev1.PersistentVolumeClaim)) *corev1.PersistentVolumeClaim {
 	t.Helper()
 	claim := &corev1.PersistentVolumeClaim{
@@ -197,7 +196,7 @@ func (c *cluster) claim(t *testing.T, options ...func(*corev1.PersistentVolumeCl
 	if err := c.Client.Create(t.Context(), claim); err != nil {
 		t.Fatal(err)
 	}
-	claim.Finalizers = nil // nobody is there to remove the protection
+	claim.Finalizers = nil // no controller runs that would remove the protection
 	if err := c.Client.Update(t.Context(), claim); err != nil {
 		t.Fatal(err)
 	}
@@ -205,7 +204,7 @@ func (c *cluster) claim(t *testing.T, options ...func(*corev1.PersistentVolumeCl
 	return claim
 }
 
-func TestNobodyIsSentToANodeWhoseAgentIsSilent(t *testing.T) {
+func TestTheCapacityOfASilentNodeIsWithdrawn(t *testing.T) {
 	c := newCluster(t)
 	silent, alive := c.node(t, "silent", 10*gi), c.node(t, "alive", 10*gi)
 	for _, n := range []*controllertest.Node{silent, alive} {

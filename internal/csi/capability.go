@@ -10,7 +10,7 @@ import (
 	"berth.dev/berth/internal/storageclass"
 )
 
-// accessModes are the modes of a volume that one node uses at a time.
+// accessModes are the access modes in which only one node at a time uses a volume.
 var accessModes = []csi.VolumeCapability_AccessMode_Mode{
 	csi.VolumeCapability_AccessMode_SINGLE_NODE_WRITER,
 	csi.VolumeCapability_AccessMode_SINGLE_NODE_SINGLE_WRITER,
@@ -18,10 +18,10 @@ var accessModes = []csi.VolumeCapability_AccessMode_Mode{
 	csi.VolumeCapability_AccessMode_SINGLE_NODE_READER_ONLY,
 }
 
-// use is how a volume is to be used, as far as it shapes the volume.
+// use is the requested use of a volume, as far as it shapes the volume.
 type use struct {
 	mode   v1alpha1.VolumeMode
-	fsType v1alpha1.FSType // empty: not said, or Block
+	fsType v1alpha1.FSType // empty: not given, or Block
 }
 
 // parseCapabilities reads the capabilities of a request. They must agree with
@@ -72,7 +72,7 @@ func invalid(format string, args ...any) error {
 	return &requestError{message: fmt.Sprintf(format, args...)}
 }
 
-// requestError keeps the class out of the message.
+// requestError is an errInvalid whose message does not contain the text of that class.
 type requestError struct{ message string }
 
 func (e *requestError) Error() string { return e.message }

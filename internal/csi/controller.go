@@ -8,8 +8,8 @@ import (
 	"google.golang.org/protobuf/types/known/wrapperspb"
 
 	"berth.dev/berth/api/v1alpha1"
-	"berth.dev/berth/internal/controller/volumes"
 	"berth.dev/berth/internal/storageclass"
+	"berth.dev/berth/internal/usecase/volumes"
 )
 
 // Volumes are the use cases behind the controller service. All are idempotent.
@@ -28,7 +28,7 @@ var _ Volumes = (*volumes.Service)(nil)
 type Controller struct {
 	csi.UnimplementedControllerServer
 	volumes Volumes
-	// snapshots is nil where they are not announced.
+	// snapshots is nil if the service does not announce snapshots.
 	snapshots Snapshots
 }
 
@@ -64,7 +64,7 @@ func (c *Controller) ControllerGetCapabilities(context.Context, *csi.ControllerG
 	return &csi.ControllerGetCapabilitiesResponse{Capabilities: capabilities}, nil
 }
 
-// CreateVolume makes a volume and returns it with its place.
+// CreateVolume makes a volume and returns it with its topology.
 func (c *Controller) CreateVolume(ctx context.Context, r *csi.CreateVolumeRequest) (*csi.CreateVolumeResponse, error) {
 	if r.GetVolumeContentSource() != nil && c.snapshots == nil {
 		return nil, invalid("creating a volume from a snapshot or another volume is not supported")
@@ -166,7 +166,7 @@ func (c *Controller) GetCapacity(ctx context.Context, r *csi.GetCapacityRequest)
 	return &csi.GetCapacityResponse{AvailableCapacity: room.Total, MaximumVolumeSize: wrapperspb.Int64(room.Largest)}, nil
 }
 
-// message is a volume as CSI tells it.
+// message returns the CSI message of a volume.
 func message(v volumes.Volume) *csi.Volume {
 	return &csi.Volume{VolumeId: v.ID, CapacityBytes: v.Capacity, AccessibleTopology: topologyOf(v.Nodes), ContentSource: sourceMessage(v.Source)}
 }

@@ -11,10 +11,10 @@ import (
 	"google.golang.org/protobuf/testing/protocmp"
 
 	"berth.dev/berth/api/v1alpha1"
-	"berth.dev/berth/internal/controller/volumes"
+	"berth.dev/berth/internal/usecase/volumes"
 )
 
-// answers gives every use case one volume or one error, and notes what was asked.
+// answers gives every use case one volume or one error, and records the arguments.
 type answers struct {
 	volume volumes.Volume
 	err    error
@@ -118,7 +118,7 @@ func TestGetCapacity(t *testing.T) {
 	}
 }
 
-func TestWhatAVolumeCanBeUsedAs(t *testing.T) {
+func TestOnlyMatchingCapabilitiesOfAVolumeAreConfirmed(t *testing.T) {
 	multi := csi.VolumeCapability_AccessMode_MULTI_NODE_MULTI_WRITER
 	tests := map[string]struct {
 		capability *csi.VolumeCapability

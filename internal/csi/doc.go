@@ -1,12 +1,12 @@
-// Package csi is Berth's face towards Kubernetes: the Container Storage
+// Package csi is Berth's interface to Kubernetes: the Container Storage
 // Interface over gRPC. It is the only package that knows CSI's messages.
 //
 // A server translates: request to use case, result to response, and in one
-// place (status.go) error class to gRPC code. What a call does is decided
-// behind the interfaces that the servers are made with.
+// place (status.go) error class to gRPC code. Each server is made with an interface,
+// and the use cases behind it decide the result of a call.
 //
-// A retry must be safe after every answer. So a code that tells the sidecar
-// "this is certainly not in progress" is given only for errors that are known to
-// be so; everything else, an unknown error included, is Unavailable, after which
-// the same call comes again.
+// A retry must be safe after every answer. Some codes tell the sidecar "this is
+// certainly not in progress". Berth returns these only for errors of which it is
+// sure. Every other error, an unknown one included, is Unavailable, after which the
+// sidecar repeats the call.
 package csi

@@ -13,7 +13,7 @@ import (
 	"berth.dev/berth/api/v1alpha1"
 )
 
-// driver is the CSIDriver of the chart, without what its values decide.
+// driver returns the CSIDriver of the chart, without the fields that the chart's values set.
 func driver(t *testing.T) storagev1.CSIDriver {
 	t.Helper()
 	template, err := os.ReadFile("../../charts/berth/templates/csidriver.yaml")
@@ -40,7 +40,7 @@ func announced(t *testing.T) []csi.NodeServiceCapability_RPC_Type {
 	return all
 }
 
-// What the chart says of the driver has to be what the driver does.
+// The chart must declare the behaviour of the driver.
 func TestTheChartDeclaresTheDriverThatThisIs(t *testing.T) {
 	d := driver(t)
 	if d.Name != v1alpha1.LocalDriverName {
@@ -59,8 +59,8 @@ func TestTheChartDeclaresTheDriverThatThisIs(t *testing.T) {
 	}
 }
 
-// Either the kubelet gives a volume's files to the pod's group or the driver does. With
-// ReadWriteOnceWithFSType, the default, a volume of another access mode got no group.
+// Either the kubelet gives a volume's files to the pod's group or the driver does. With the
+// default policy, ReadWriteOnceWithFSType, a volume of another access mode would get no group.
 func TestTheKubeletGivesVolumesToThePodsGroup(t *testing.T) {
 	if policy := driver(t).Spec.FSGroupPolicy; policy == nil || *policy != storagev1.FileFSGroupPolicy {
 		t.Errorf("the policy is %v, want File", policy)
@@ -70,7 +70,8 @@ func TestTheKubeletGivesVolumesToThePodsGroup(t *testing.T) {
 	}
 }
 
-// With it the kubelet mounts with the pod's SELinux context, where it labelled each file.
+// With SELinuxMount the kubelet mounts with the pod's SELinux context. Without it each file
+// is relabelled.
 func TestTheKubeletMountsWithAnSELinuxContext(t *testing.T) {
 	if on := driver(t).Spec.SELinuxMount; on == nil || !*on {
 		t.Error("the chart does not say that context= is understood")

@@ -8,7 +8,8 @@ import (
 	"berth.dev/berth/internal/mount"
 )
 
-// parseFlags separates the mount options from whether the mount is read-only.
+// parseFlags returns the mount options without "ro" and "rw", and whether the mount is
+// read-only.
 func parseFlags(capability *csi.VolumeCapability) (options []string, readOnly bool) {
 	readOnly = capability.GetAccessMode().GetMode() == csi.VolumeCapability_AccessMode_SINGLE_NODE_READER_ONLY
 	flags := capability.GetMount().GetMountFlags()
@@ -17,8 +18,9 @@ func parseFlags(capability *csi.VolumeCapability) (options []string, readOnly bo
 	return options, readOnly
 }
 
-// seLinuxContext is the one that the kubelet has the volume mounted with, or empty. It
-// says so for each pod, so that a pod of another context is not let in.
+// seLinuxContext returns the SELinux context that the kubelet wants the volume mounted with,
+// or empty. The kubelet sends it for each pod, so that Berth can refuse a pod with another
+// context.
 func seLinuxContext(capability *csi.VolumeCapability) (string, error) {
 	options, _ := parseFlags(capability)
 	for _, o := range options {
@@ -33,7 +35,7 @@ func seLinuxContext(capability *csi.VolumeCapability) (string, error) {
 	return "", nil
 }
 
-// mountOptions are those that any of the capabilities asks for.
+// mountOptions returns the mount options that any of the capabilities asks for.
 func mountOptions(capabilities []*csi.VolumeCapability) []string {
 	var all []string
 	for _, c := range capabilities {

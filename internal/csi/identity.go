@@ -10,13 +10,13 @@ import (
 	"berth.dev/berth/api/v1alpha1"
 )
 
-// Identity tells who the driver is and whether it is ready.
+// Identity is the CSI identity service: the driver's name and whether it is ready.
 type Identity struct {
 	csi.UnimplementedIdentityServer
 	// Version of the program.
 	Version string
-	// Ready returns nil when calls can be served. Probe reports it and does not
-	// fail: a driver that is still starting is not broken.
+	// Ready returns nil when calls can be served. Otherwise Probe reports "not ready" and
+	// does not fail: a driver that is still starting is not broken.
 	Ready func() error
 }
 

@@ -13,7 +13,7 @@ import (
 	"google.golang.org/grpc/status"
 )
 
-// routine calls come all the time and are logged only when they fail.
+// routine calls come all the time. At the default log level only their failures are logged.
 var routine = []string{
 	"Probe", "GetPluginInfo", "GetPluginCapabilities", "ControllerGetCapabilities",
 	"NodeGetCapabilities", "NodeGetVolumeStats", "GetCapacity", "ListVolumes", "ListSnapshots",
@@ -46,8 +46,8 @@ func (s *Server) observe(ctx context.Context, request any, info *grpc.UnaryServe
 	return response, err
 }
 
-// volumeOf is the id, or before there is one the name, of the volume that a
-// request is about.
+// volumeOf returns the id of the volume that a request is about, or its name if there is no
+// id yet.
 func volumeOf(request any) string {
 	switch r := request.(type) {
 	case interface{ GetVolumeId() string }:
@@ -68,8 +68,8 @@ func classify(ctx context.Context, request any, _ *grpc.UnaryServerInfo, handle 
 	return response, nil
 }
 
-// recover turns a panic into an error of the one call that it is in: the other
-// volumes of the process must not suffer.
+// recover turns a panic into the error of the call in which it happened, so that calls for
+// other volumes go on.
 func (s *Server) recover(_ context.Context, p any) error {
 	s.Log.Error(nil, "panic in a call", "panic", p, "stack", string(debug.Stack()))
 	return status.Errorf(codes.Internal, "internal error: %v (the log has the stack)", p)

@@ -7,8 +7,8 @@ import (
 	"google.golang.org/grpc"
 
 	"berth.dev/berth/api/v1alpha1"
-	"berth.dev/berth/internal/agent/inline"
-	"berth.dev/berth/internal/agent/staging"
+	"berth.dev/berth/internal/publish/inline"
+	"berth.dev/berth/internal/publish/staging"
 )
 
 // NodeVolumes are the use cases behind the node service. All are idempotent and
@@ -22,8 +22,8 @@ type NodeVolumes interface {
 	Stats(ctx context.Context, id, path string) (staging.Figures, error)
 }
 
-// InlineVolumes are the use cases for volumes that a pod's spec describes. The
-// kubelet neither stages nor expands those.
+// InlineVolumes are the use cases for inline volumes, which a pod's spec describes. The
+// kubelet neither stages nor expands them.
 type InlineVolumes interface {
 	Publish(ctx context.Context, r inline.PublishRequest) error
 	Unpublish(ctx context.Context, handle, target string) error
@@ -127,7 +127,7 @@ func (n *Node) publishInline(ctx context.Context, r *csi.NodePublishVolumeReques
 	return n.inline.Publish(ctx, request)
 }
 
-// NodeUnpublishVolume takes a volume off a pod's target path.
+// NodeUnpublishVolume removes a volume from a pod's target path.
 func (n *Node) NodeUnpublishVolume(ctx context.Context, r *csi.NodeUnpublishVolumeRequest) (*csi.NodeUnpublishVolumeResponse, error) {
 	if err := checkNodeCall(r.GetVolumeId(), "target path", r.GetTargetPath()); err != nil {
 		return nil, err
@@ -142,7 +142,7 @@ func (n *Node) NodeUnpublishVolume(ctx context.Context, r *csi.NodeUnpublishVolu
 	return &csi.NodeUnpublishVolumeResponse{}, nil
 }
 
-// NodeExpandVolume grows a mounted filesystem to its device.
+// NodeExpandVolume grows a mounted filesystem to the size of its device.
 func (n *Node) NodeExpandVolume(ctx context.Context, r *csi.NodeExpandVolumeRequest) (*csi.NodeExpandVolumeResponse, error) {
 	if err := checkNodeCall(r.GetVolumeId(), "volume path", r.GetVolumePath()); err != nil {
 		return nil, err

@@ -6,11 +6,11 @@ import (
 	"github.com/container-storage-interface/spec/lib/go/csi"
 
 	"berth.dev/berth/api/v1alpha1"
-	"berth.dev/berth/internal/agent/inline"
+	"berth.dev/berth/internal/publish/inline"
 	"berth.dev/berth/internal/storageclass"
 )
 
-// What the kubelet tells of the pod (podInfoOnMount of the CSIDriver).
+// The keys of the kubelet's data about the pod (podInfoOnMount of the CSIDriver).
 const (
 	ephemeralKey    = "csi.storage.k8s.io/ephemeral"
 	podUIDKey       = "csi.storage.k8s.io/pod.uid"

@@ -10,14 +10,14 @@ import (
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/status"
 
-	"berth.dev/berth/internal/agent/inline"
-	"berth.dev/berth/internal/agent/staging"
 	"berth.dev/berth/internal/provision"
+	"berth.dev/berth/internal/publish/inline"
+	"berth.dev/berth/internal/publish/staging"
 )
 
 const inlineHandle = "csi-0123456789abcdef0123456789abcdef0123456789abcdef0123456789abcdef"
 
-// inlineVolumes records what was asked of it.
+// inlineVolumes records the latest request and answers with one result.
 type inlineVolumes struct {
 	published   *inline.PublishRequest
 	unpublished string
@@ -39,8 +39,8 @@ func (i *inlineVolumes) Stats(context.Context, string, string) (staging.Figures,
 	return i.figures, i.err
 }
 
-// inlineContext is what the kubelet sends for an inline volume, with changes; an
-// empty value drops a key.
+// inlineContext returns the volume context that the kubelet sends for an inline volume, with
+// changes; an empty value drops a key.
 func inlineContext(changes map[string]string) map[string]string {
 	c := map[string]string{
 		"poolClass": "fast", "size": "1Gi",

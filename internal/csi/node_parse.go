@@ -8,12 +8,12 @@ import (
 	"google.golang.org/grpc/status"
 
 	"berth.dev/berth/api/v1alpha1"
-	"berth.dev/berth/internal/agent/staging"
 	"berth.dev/berth/internal/mount"
+	"berth.dev/berth/internal/publish/staging"
 )
 
-// nodeStatus gives the classes that only the node service knows their codes;
-// all others get theirs where every call does.
+// nodeStatus gives a code to the error classes that only the node service knows. toStatus
+// handles all others.
 func nodeStatus(err error) error {
 	switch {
 	case errors.Is(err, staging.ErrNotStaged):

@@ -11,10 +11,10 @@ import (
 	"google.golang.org/grpc/status"
 	"google.golang.org/protobuf/testing/protocmp"
 
-	"berth.dev/berth/internal/agent/staging"
 	"berth.dev/berth/internal/keyed"
 	"berth.dev/berth/internal/mount"
 	"berth.dev/berth/internal/provision"
+	"berth.dev/berth/internal/publish/staging"
 )
 
 const nodeVolume = "pvc-00000000-0000-0000-0000-000000000001"
@@ -65,7 +65,7 @@ func raw(m mode) *csi.VolumeCapability {
 const (
 	writer       = csi.VolumeCapability_AccessMode_SINGLE_NODE_WRITER
 	singleWriter = csi.VolumeCapability_AccessMode_SINGLE_NODE_SINGLE_WRITER
-	// What the kubelet makes of ReadWriteOnce, where a driver knows it.
+	// The kubelet sends this mode for ReadWriteOnce if the driver supports it.
 	severalWriters = csi.VolumeCapability_AccessMode_SINGLE_NODE_MULTI_WRITER
 
 	reader = csi.VolumeCapability_AccessMode_SINGLE_NODE_READER_ONLY

@@ -6,8 +6,8 @@ import (
 
 	"github.com/container-storage-interface/spec/lib/go/csi"
 
-	"berth.dev/berth/internal/controller/volumes"
 	"berth.dev/berth/internal/storageclass"
+	"berth.dev/berth/internal/usecase/volumes"
 )
 
 // maxName is the longest CSI name and id that the specification allows, in bytes.
@@ -47,7 +47,7 @@ func checkCreate(r *csi.CreateVolumeRequest) error {
 	return checkName("volume", r.GetName())
 }
 
-// checkName holds the CSI name of a kind of object to what the specification allows.
+// checkName checks the CSI name of an object against the specification.
 func checkName(kind, name string) error {
 	switch {
 	case name == "":

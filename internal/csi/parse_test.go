@@ -11,10 +11,10 @@ import (
 	"google.golang.org/grpc/status"
 
 	"berth.dev/berth/api/v1alpha1"
-	"berth.dev/berth/internal/controller/volumes"
+	"berth.dev/berth/internal/usecase/volumes"
 )
 
-// create is a request as the provisioner makes it, changed by options.
+// create returns a request as the external-provisioner sends it, changed by options.
 func create(options ...func(*csi.CreateVolumeRequest)) *csi.CreateVolumeRequest {
 	r := &csi.CreateVolumeRequest{
 		Name:               "pvc-00000000-0000-0000-0000-000000000001",

@@ -16,7 +16,7 @@ import (
 )
 
 // grace is how long calls in progress may take after the server was told to
-// stop. What they have begun goes on without them.
+// stop. A change that such a call has begun continues after it.
 const grace = 5 * time.Second
 
 // Service is one of the CSI services.
@@ -31,8 +31,8 @@ type Server struct {
 	Metrics  metrics.CSIMetricsManager
 }
 
-// Listen opens a unix socket, replacing one that a former process left. Its
-// owner and group may connect.
+// Listen opens a unix socket. It replaces a socket that an earlier process left. The
+// socket's owner and group may connect.
 func Listen(ctx context.Context, path string) (net.Listener, error) {
 	info, err := os.Lstat(path)
 	switch {

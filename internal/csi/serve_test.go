@@ -126,7 +126,7 @@ func TestAPanicIsTheErrorOfOneCallOnly(t *testing.T) {
 	}
 }
 
-func TestWhatIsNotAnnouncedIsUnimplemented(t *testing.T) {
+func TestACallOfAnUnannouncedCapabilityIsUnimplemented(t *testing.T) {
 	conn, _, _ := serve(t, &answers{})
 	_, err := csi.NewControllerClient(conn).CreateSnapshot(t.Context(), &csi.CreateSnapshotRequest{})
 	if status.Code(err) != codes.Unimplemented {

@@ -9,8 +9,8 @@ import (
 	"google.golang.org/protobuf/types/known/timestamppb"
 
 	"berth.dev/berth/api/v1alpha1"
-	"berth.dev/berth/internal/controller/snapshots"
 	"berth.dev/berth/internal/provision"
+	"berth.dev/berth/internal/usecase/snapshots"
 )
 
 // Snapshots are the use cases for snapshots. All are idempotent.
@@ -23,7 +23,7 @@ type Snapshots interface {
 
 var _ Snapshots = (*snapshots.Service)(nil)
 
-// sidecar begins the parameters that the csi-snapshotter adds for people to read.
+// sidecar is the prefix of the parameters that the csi-snapshotter adds for people to read.
 const sidecar = "csi.storage.k8s.io/"
 
 // WithSnapshots announces snapshots, and volumes that begin as copies.
@@ -75,8 +75,8 @@ func (c *Controller) DeleteSnapshot(ctx context.Context, r *csi.DeleteSnapshotRe
 	return &csi.DeleteSnapshotResponse{}, nil
 }
 
-// ListSnapshots returns the snapshots page by page. One that is asked for by its id
-// is read anew: the csi-snapshotter asks so whether it is ready.
+// ListSnapshots returns the snapshots page by page. A request for one id reads that
+// snapshot afresh: the csi-snapshotter uses it to ask whether the snapshot is ready.
 func (c *Controller) ListSnapshots(ctx context.Context, r *csi.ListSnapshotsRequest) (*csi.ListSnapshotsResponse, error) {
 	switch {
 	case c.snapshots == nil:
@@ -114,14 +114,14 @@ func listing(page []snapshots.Snapshot, next string) *csi.ListSnapshotsResponse 
 	return response
 }
 
-// snapshotMessage is a snapshot as CSI tells it.
+// snapshotMessage returns the CSI message of a snapshot.
 func snapshotMessage(s snapshots.Snapshot) *csi.Snapshot {
 	return &csi.Snapshot{
 		SnapshotId: s.ID, SourceVolumeId: s.Volume, SizeBytes: s.Size, CreationTime: timestamppb.New(s.Taken), ReadyToUse: s.Ready,
 	}
 }
 
-// parseSource reads what a volume is to be a copy of.
+// parseSource reads the source that a new volume shall be a copy of.
 func parseSource(s *csi.VolumeContentSource) (*v1alpha1.VolumeSource, error) {
 	switch {
 	case s == nil:
@@ -134,7 +134,7 @@ func parseSource(s *csi.VolumeContentSource) (*v1alpha1.VolumeSource, error) {
 	return nil, invalid("the content source names neither a snapshot nor a volume")
 }
 
-// sourceMessage is a source as CSI tells it.
+// sourceMessage returns the CSI message of a source.
 func sourceMessage(s *v1alpha1.VolumeSource) *csi.VolumeContentSource {
 	switch {
 	case s == nil:

@@ -12,12 +12,12 @@ import (
 	"google.golang.org/protobuf/types/known/timestamppb"
 
 	"berth.dev/berth/api/v1alpha1"
-	"berth.dev/berth/internal/controller/snapshots"
-	"berth.dev/berth/internal/controller/volumes"
 	"berth.dev/berth/internal/provision"
+	"berth.dev/berth/internal/usecase/snapshots"
+	"berth.dev/berth/internal/usecase/volumes"
 )
 
-// pictures gives every use case one snapshot or one error, and notes what was asked.
+// pictures gives every use case one snapshot or one error, and records the arguments.
 type pictures struct {
 	snapshot snapshots.Snapshot
 	err      error

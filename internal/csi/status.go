@@ -7,18 +7,18 @@ import (
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/status"
 
-	"berth.dev/berth/internal/controller/volumes"
 	"berth.dev/berth/internal/keyed"
 	"berth.dev/berth/internal/provision"
 	"berth.dev/berth/internal/storageclass"
+	"berth.dev/berth/internal/usecase/volumes"
 )
 
-// errInvalid is the class of a request that is malformed by itself.
+// errInvalid is the class of a request that is malformed whatever the state of the cluster.
 var errInvalid = errors.New("invalid request")
 
-// codeOf maps the classes of errors to codes, first match first. ResourceExhausted
-// makes the provisioner give the claim back to the scheduler; OutOfRange makes
-// the resizer let the user ask for less.
+// codeOf maps the classes of errors to codes; the first match decides. ResourceExhausted
+// makes the external-provisioner give the claim back to the scheduler; OutOfRange makes
+// the external-resizer let the user ask for less.
 var codeOf = []struct {
 	class error
 	code  codes.Code
@@ -42,8 +42,8 @@ var codeOf = []struct {
 	{provision.ErrUnavailable, codes.Unavailable},
 }
 
-// toStatus gives an error its code. What is a status already keeps it, and what
-// has no class is Unavailable: nothing is known of it, so it may be in progress.
+// toStatus gives an error its code. An error that is a status already keeps its code. An
+// error without a class is Unavailable: the operation may still be in progress.
 func toStatus(err error) error {
 	if err == nil {
 		return nil

@@ -6,11 +6,11 @@ import (
 	"github.com/container-storage-interface/spec/lib/go/csi"
 
 	"berth.dev/berth/api/v1alpha1"
-	"berth.dev/berth/internal/controller/volumes"
+	"berth.dev/berth/internal/usecase/volumes"
 )
 
-// parseRequirements reads where a volume may be. Nodes that are only preferred
-// are allowed as well when nothing else restricts the choice.
+// parseRequirements reads the nodes on which a volume may be. If no nodes are requisite,
+// all nodes are allowed, and the preferred ones among them.
 func parseRequirements(r *csi.TopologyRequirement) (volumes.Topology, error) {
 	allowed, err := parseTopologies(r.GetRequisite())
 	if err != nil {
@@ -42,8 +42,8 @@ func parseTopologies(topologies []*csi.Topology) ([]string, error) {
 	return nodes, nil
 }
 
-// parseTopology reads one segment: the node's name, and nothing else, since
-// nothing else says where a one-copy volume is.
+// parseTopology reads one segment. Its only key is the node's name, since no other key
+// says where a volume with one copy is.
 func parseTopology(topology *csi.Topology) (string, error) {
 	for key := range topology.GetSegments() {
 		if key != v1alpha1.TopologyKey {

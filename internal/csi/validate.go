@@ -7,12 +7,12 @@ import (
 	"github.com/container-storage-interface/spec/lib/go/csi"
 
 	"berth.dev/berth/api/v1alpha1"
-	"berth.dev/berth/internal/controller/volumes"
 	"berth.dev/berth/internal/storageclass"
+	"berth.dev/berth/internal/usecase/volumes"
 )
 
-// ValidateVolumeCapabilities confirms what an existing volume can be used as.
-// What it cannot is no error: the response then confirms nothing and says why.
+// ValidateVolumeCapabilities confirms that an existing volume supports the capabilities.
+// If it does not, that is no error: the response confirms nothing and says why.
 func (c *Controller) ValidateVolumeCapabilities(ctx context.Context, r *csi.ValidateVolumeCapabilitiesRequest) (*csi.ValidateVolumeCapabilitiesResponse, error) {
 	if err := checkID(r.GetVolumeId()); err != nil {
 		return nil, err
@@ -56,7 +56,7 @@ func unfit(v volumes.Volume, r *csi.ValidateVolumeCapabilitiesRequest) string {
 	return unlike(v, r)
 }
 
-// unlike says how a volume is not what parameters ask for, or returns an empty string.
+// unlike says how a volume differs from the parameters, or returns an empty string.
 func unlike(v volumes.Volume, r *csi.ValidateVolumeCapabilitiesRequest) string {
 	parameters, err := storageclass.Parse(r.GetParameters())
 	switch {

@@ -9,9 +9,9 @@ import (
 	"berth.dev/berth/internal/ownership"
 )
 
-// agentStep lets node i's agent take one step: carry out what it decided, or
-// decide. Between the two anything may happen. The bits of stale say what a
-// mutant remembers instead of asking.
+// agentStep lets node i's agent take one step: carry out its decision, or make one.
+// Between the two anything may happen. The bits of stale say which answers a mutant
+// remembers instead of asking.
 func (w *World) agentStep(i int, stale uint8) bool {
 	n := &w.nodes[i]
 	if !w.runs(i) {
@@ -31,8 +31,8 @@ func (w *World) agentStep(i int, stale uint8) bool {
 	return done
 }
 
-// Bits of a step: later names are less loaded; what is decided is carried out
-// with nothing between.
+// Bits of a step. backwards: nodes with later names are less loaded. atOnce: a
+// decision is carried out with no event in between.
 const (
 	backwards = 64
 	atOnce    = 128
@@ -114,7 +114,7 @@ func (w *World) diskSeenBy(i int) ownership.Disk {
 }
 
 // ask collects the peers' answers. An agent that means to destroy its copy also
-// asks them to confirm and hold what it holds.
+// asks them to confirm and hold the same data.
 func (w *World) ask(i int, v *ownership.Volume, stale uint8) []ownership.Peer {
 	n := &w.nodes[i]
 	if w.rules.Conduct.WordOfMouth {
@@ -145,7 +145,8 @@ func (w *World) ask(i int, v *ownership.Volume, stale uint8) []ownership.Peer {
 	return peers
 }
 
-// answer is peer j's copy as it is. A mutant may take what it last heard instead.
+// answer is peer j's copy as it is. A mutant may take the last answer that it heard
+// instead.
 func (w *World) answer(n *node, j int, stale uint8) ownership.Copy {
 	q := &w.nodes[j].copy
 	if !w.rules.Conduct.OldAnswers {
@@ -197,7 +198,8 @@ func withHold(holds []ownership.Hold, h ownership.Hold, now time.Time) []ownersh
 	return append(out, h)
 }
 
-// hearsay is what a shell would know that believes the record instead of asking.
+// hearsay are the answers that a shell assumes if it believes the record instead of
+// asking.
 func hearsay(v *ownership.Volume, me string) (out []ownership.Peer) {
 	if v == nil {
 		return nil

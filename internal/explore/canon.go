@@ -9,18 +9,18 @@ import (
 	"berth.dev/berth/internal/ownership"
 )
 
-// canon writes a world down so that two worlds which differ by a renaming look
-// the same: of nodes, of epoch ids, of snapshots and of what is in them. A node
-// is written as its place in an order, everything else as the number of its
-// first appearance; what a name stands for follows where it appears first.
+// canon writes a world down so that two worlds look the same if they differ only by
+// a renaming of nodes, epoch ids, snapshots or contents. A node is written as its
+// place in an order, everything else as the number of its first appearance; the
+// meaning of a name follows its first appearance.
 //
-// Left out is what nobody will ask for again; each such place says why. To write
-// down too much costs states, to leave out too much would hide some: the tests
+// State that is never read again is left out; each such place says why. Writing
+// down too much costs states, leaving out too much would hide some: the tests
 // compare with a run that writes down everything.
 type canon struct {
 	b []byte
 	w *World
-	// ahead is what may still happen to the world.
+	// ahead says what may still happen to the world.
 	ahead horizon
 	order [maxNodes]uint8 // the node at each place
 	place [maxNodes]uint8 // the place of each node, from 1
@@ -35,8 +35,8 @@ type canon struct {
 	kept     []ownership.Hold
 }
 
-// horizon is what may still happen in a run. What only matters then need not be
-// told apart otherwise.
+// horizon says what may still happen in a run. Differences that matter only for
+// other events need not be told apart.
 type horizon struct {
 	backups bool   // a restored backup, or a copy that goes: promises and numbers may go back
 	restore bool   // earlier versions of the record may come back
@@ -72,14 +72,14 @@ func (c *canon) node(name string) {
 	c.n(0)
 }
 
-// span writes a duration of which nothing beyond the limit matters.
+// span writes a duration, cut at the limit beyond which it does not matter.
 func (c *canon) span(d, limit time.Duration) {
 	if c.ahead.time {
 		c.n(uint64(min(d, limit) / time.Second))
 	}
 }
 
-// deadline writes how far away t is; what is over is over.
+// deadline writes how far away t is; all deadlines that have passed are alike.
 func (c *canon) deadline(t time.Time) {
 	if t.IsZero() {
 		c.n(0)
@@ -103,7 +103,8 @@ func (c *canon) epoch(e lineage.Epoch) {
 	c.n(e.Number) // its order among the others
 }
 
-// point writes a snapshot's name and, the first time, what was in it when it was taken.
+// point writes a snapshot's name and, the first time, its content when it was
+// taken.
 func (c *canon) point(p lineage.Point) {
 	if p.IsZero() {
 		c.n(0)
@@ -122,8 +123,8 @@ func (c *canon) point(p lineage.Point) {
 	c.content(held)
 }
 
-// content writes the first time what it was made from, so that equal numbers
-// mean equal histories.
+// content writes, the first time, the content that it was made from, so that equal
+// numbers mean equal histories.
 func (c *canon) content(v *content) {
 	if v == nil {
 		c.n(0)
@@ -138,7 +139,7 @@ func (c *canon) content(v *content) {
 	c.n(uint64(i) + 1)
 }
 
-// lineage is compared by value: who shares memory with whom is no state.
+// lineage is compared by value: shared memory is no state.
 func (c *canon) lineage(v lineage.Lineage) {
 	for i, l := range c.lineages {
 		if len(l) == len(v) && (len(v) == 0 || &l[0] == &v[0] || slices.Equal(l, v)) {

@@ -8,8 +8,8 @@ import (
 	"berth.dev/berth/internal/ownership"
 )
 
-// volume writes the record. Clean is for the consistency check alone, which is
-// not modelled.
+// volume writes the record. It leaves Clean out, which only the consistency check
+// needs, and that is not modelled.
 func (c *canon) volume(v *ownership.Volume) {
 	if v == nil {
 		c.n(0)
@@ -39,8 +39,8 @@ func (c *canon) volume(v *ownership.Volume) {
 	}
 }
 
-// primary writes who owns the epoch, or what its end was. A node that owns it no
-// more is only remembered by what controllers have counted about it.
+// primary writes the owner of the epoch, or how the epoch ended. A former owner
+// matters only for the controllers' counts about it.
 func (c *canon) primary(v *ownership.Volume) {
 	p := &v.Primary
 	c.n(uint64(p.Phase))
@@ -126,9 +126,9 @@ func (c *canon) machine(i int) {
 	c.pending(n.pending)
 }
 
-// ownEpochs writes what the node opened and gave up. Without backups a number
-// never comes again: then an epoch that is closed and over is like none, and
-// what was closed matters for the epochs at hand only.
+// ownEpochs writes the epochs that the node opened and gave up. Without backups a
+// number never comes again: then an epoch that is closed and over is like none, and
+// closed epochs matter only for the epochs at hand.
 func (c *canon) ownEpochs(n *node) {
 	p, v := &n.copy, c.w.server.current.volume
 	if c.ahead.backups || c.w.cfg.Kind.Traits().Reserves || v == nil {
@@ -146,8 +146,8 @@ func (c *canon) ownEpochs(n *node) {
 	}
 }
 
-// named writes the snapshots that were taken in an epoch: one that a node still
-// has open must not name another content the same.
+// named writes the snapshots that were taken in an epoch: an epoch that a node
+// still has open must not give one name to two contents.
 func (c *canon) named(e lineage.Epoch) {
 	t := &c.w.truth
 	for k := range t.named {
@@ -158,8 +158,8 @@ func (c *canon) named(e lineage.Epoch) {
 	c.n(0)
 }
 
-// held tells whether the snapshot exists anywhere. One that does not can not
-// become anybody's newest again.
+// held tells whether the snapshot exists anywhere. One that does not cannot become
+// the newest of any node again.
 func (c *canon) held(p lineage.Point) bool {
 	if p.IsZero() {
 		return false
@@ -178,8 +178,9 @@ func (c *canon) held(p lineage.Point) bool {
 	return false
 }
 
-// holds writes which snapshots are kept, and how long; for whom does not matter.
-// What can never have enough newer ones above it is not dropped in any case.
+// holds writes which snapshots are kept, and how long; for which node does not
+// matter. A snapshot that can never have enough newer ones above it is not dropped
+// in any case.
 func (c *canon) holds(p *ownership.Copy) {
 	kept := c.kept[:0]
 	for _, h := range p.Holds {
@@ -206,9 +207,9 @@ func (c *canon) holds(p *ownership.Copy) {
 	c.kept = kept
 }
 
-// evidence writes the records about the node's boots: which one had its power
-// cut, and which one renewed the lease. A machine that is off cannot come to own
-// an epoch, so that only the boot which owns it will be asked for.
+// evidence writes the records about the node's boots: which one had its power cut,
+// and which one renewed the lease. A machine that is off cannot come to own an
+// epoch, so only the boot that owns one matters.
 func (c *canon) evidence(i int) {
 	n := &c.w.nodes[i]
 	if c.ahead.backups {

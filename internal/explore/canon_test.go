@@ -8,7 +8,7 @@ import (
 	"berth.dev/berth/internal/ownership"
 )
 
-// worlds plays the beginnings of random schedules and shows what comes of them.
+// worlds plays the beginnings of random schedules and shows the resulting worlds.
 func worlds(schedules uint64, show func(w *World)) {
 	for seed := range schedules {
 		s := NewSource(seed)

@@ -21,10 +21,9 @@ func fingerprint(b []byte) (key [2]uint64) {
 	return [2]uint64{binary.BigEndian.Uint64(sum[:8]), binary.BigEndian.Uint64(sum[8:])}
 }
 
-// key is a fingerprint of everything that decides how the world can go on, the
-// same for all worlds that differ by a renaming. Nodes are ordered by what they
-// are (sign); of those that look alike every order is tried, and the least
-// description taken.
+// key is a fingerprint of everything that decides how the world can go on, the same
+// for all worlds that differ by a renaming. Nodes are ordered by their sign; of
+// those with equal signs every order is tried, and the least description taken.
 func (c *canon) key(w *World) [2]uint64 {
 	c.w = w
 	nodes := w.cfg.Nodes
@@ -59,8 +58,8 @@ func (c *canon) permute(k int) {
 	}
 }
 
-// sign tells nodes apart by what needs no name. Nodes with different signs are
-// different; those with equal signs may be.
+// sign tells nodes apart by properties that need no name. Nodes with different
+// signs are different; those with equal signs may be.
 func (c *canon) sign(i int) uint64 {
 	w, n := c.w, &c.w.nodes[i]
 	h := uint64(14695981039346656037)
@@ -126,7 +125,7 @@ func (c *canon) controller(ctl *controller) {
 		return
 	}
 	for _, i := range c.order[:c.w.cfg.Nodes] {
-		// The relation of these two decides what a majority is.
+		// The relation of these two decides which nodes make a majority.
 		c.span(ctl.lapsed[i], 1<<62)
 		c.span(ctl.steady[i], 1<<62)
 		c.span(ctl.lostFor[i], ownership.RebuildDelay)
@@ -134,7 +133,8 @@ func (c *canon) controller(ctl *controller) {
 	c.span(ctl.suspect, ownership.Settle)
 }
 
-// inFlight writes the streams. They may arrive in any order, so their own is no state.
+// inFlight writes the streams. They may arrive in any order, so their order is no
+// state.
 func (c *canon) inFlight() {
 	streams := c.w.streams
 	c.streams = c.streams[:0]
@@ -181,7 +181,7 @@ func (c *canon) links() {
 	}
 }
 
-// truth writes what the checks will compare with.
+// truth writes the values that the checks compare with.
 func (c *canon) truth() {
 	t := &c.w.truth
 	c.flags(c.w.server.down, t.open, t.restored)

@@ -2,8 +2,8 @@ package explore
 
 import "strings"
 
-// Catch looks for a schedule that shows what is wrong with the rules, and
-// shrinks it. It prefers harm done over a goal not reached.
+// Catch looks for a schedule that shows a mistake in the rules, and shrinks it. It
+// prefers harm done over a goal not reached.
 func Catch(rules *Rules, schedules uint64) (Outcome, bool) {
 	var stuck Outcome
 	buf := make([]Event, 0, Steps)

@@ -7,8 +7,8 @@ import (
 	"berth.dev/berth/internal/ownership"
 )
 
-// checkMount judges a mount: its epoch belongs to this node alone, and if it is
-// the record's, the data is all that was acknowledged.
+// checkMount judges a mount: its epoch belongs to this node alone, and if it is the
+// record's, the data has all acknowledged writes.
 func (w *World) checkMount(i int) {
 	n, t := &w.nodes[i], &w.truth
 	if n.copy.Promise.Epoch != n.copy.Opened || n.copy.Promise.Primary != names[i] {
@@ -48,8 +48,9 @@ func (w *World) superseded(i int, v *ownership.Volume) bool {
 	return v.Lineage.Knows(e) || v.Epoch.Number >= e.Number
 }
 
-// checkDiskWrite puts a write before the shared disk. The disk refuses who does
-// not hold the reservation; what it accepts must be in the order of epochs.
+// checkDiskWrite puts a write before the shared disk. The disk refuses a node that
+// does not hold the reservation. The writes that it accepts must be in the order of
+// epochs.
 func (w *World) checkDiskWrite(i int) {
 	n, t := &w.nodes[i], &w.truth
 	e := n.copy.Opened
@@ -72,7 +73,7 @@ func (w *World) checkDiskWrite(i int) {
 	t.log = append(slices.Clip(t.log), e)
 }
 
-// checkReserve: nobody takes the reservation from a newer epoch.
+// checkReserve: no node takes the reservation from a newer epoch.
 func (w *World) checkReserve(i int, k ownership.Key) {
 	if w.disk.Epoch.Number > k.Epoch.Number {
 		w.fail("fence: %s took the reservation for epoch %v from epoch %v", names[i], k.Epoch, w.disk.Epoch)
@@ -94,7 +95,7 @@ func (w *World) checkApply(s *stream) {
 	}
 }
 
-// checkDiscard judges the loss of live data on a node: what is not in the new
+// checkDiscard judges the loss of live data on a node: data that is not in the new
 // content must have been put aside.
 func (w *World) checkDiscard(i int, now *content) {
 	n := &w.nodes[i]
@@ -162,7 +163,7 @@ func (w *World) outlived(i int, p lineage.Point) bool {
 	return w.truth.restored && ok && newest != c && newest.includes(c)
 }
 
-// checkDrop: retention never drops the newest, nor the point to go on from.
+// checkDrop: retention never drops the newest snapshot, nor the recovery point.
 func (w *World) checkDrop(i int, points []lineage.Point) {
 	n := &w.nodes[i]
 	v := w.server.current.volume

@@ -15,8 +15,8 @@ const (
 // delay, more than the quarantine.
 var ticks = [...]time.Duration{5 * time.Second, 11 * time.Minute, 25 * time.Hour}
 
-// tick lets time pass for everybody. Leases are renewed where the API can be
-// reached; nodes that cannot must ask themselves whether to stop.
+// tick lets time pass for all processes. Nodes that reach the API renew their
+// leases; the others must ask themselves whether to stop.
 func (w *World) tick(d time.Duration) {
 	for i := 0; i < w.cfg.Nodes; i++ {
 		w.selfFence(i) // look before renewing: too late is too late
@@ -44,8 +44,8 @@ func (w *World) tick(d time.Duration) {
 	}
 }
 
-// observe is what a controller sees of the leases. One that cannot see the API
-// has seen nothing and starts counting anew.
+// observe lets a controller look at the leases. One that cannot reach the API has
+// seen nothing and starts counting anew.
 func (w *World) observe(c int, d time.Duration) {
 	ctl := &w.ctl[c]
 	if !w.linked(maxNodes+c, api) {

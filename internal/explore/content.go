@@ -1,8 +1,8 @@
 package explore
 
-// content is what a filesystem holds: the chain of all writes that went into
-// it. It is compared by identity, so it tells the truth about data whatever the
-// epochs and numbers on the labels say.
+// content is the content of a filesystem: the chain of all its writes. It is
+// compared by identity, so it tells the truth about data whatever the epochs and
+// numbers on the labels say.
 type content struct {
 	parent *content
 	write  uint32

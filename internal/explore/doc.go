@@ -9,20 +9,20 @@
 // late or twice, a machine crashes, sleeps or loses its media, links are cut,
 // the API server goes away or comes back from a backup, a pod writes.
 //
-// A process takes two steps for everything: it decides, and it carries out. What
-// happens in between is how races, lost answers and paused machines come about.
+// A process takes two steps for everything: it decides, and it carries out. Events
+// between the two make races, lost answers and paused machines.
 //
-// The world knows what no process does: what every snapshot really holds and
-// what has been acknowledged to the pod. Each event is judged at once against
-// the invariants (truth.go, checks.go); when the events are over all faults end,
-// and what is wanted must be reached (settle.go).
+// The world knows two things that no process knows: the real content of every
+// snapshot, and the writes acknowledged to the pod. Each event is checked at once
+// against the invariants (truth.go, checks.go). When the events are over all faults
+// end, and the world must reach its goals (settle.go).
 //
-//   - Random plays numbered schedules: a number is a schedule, for ever.
-//   - Exhaust visits every state within small bounds, each once under all names
-//     (canon.go) and without waits that nobody notices (reduce.go).
-//   - Shrink leaves out of a schedule what it can do without, and a Story tells
+//   - Random plays numbered schedules: a number always gives the same schedule.
+//   - Exhaust visits every state within small bounds, each once whatever its names
+//     (canon.go), and without waits that no process notices (reduce.go).
+//   - Shrink leaves out the events that a schedule does not need, and a Story tells
 //     the rest to a person.
-//   - Mutants are plausible mistakes. Each must be caught, or either the rule it
+//   - Mutants are plausible mistakes. Each must be caught. If one is not, the rule it
 //     breaks is not needed or the world is too kind.
 //
 // A World is a value. Nothing that it points to is changed in place, so that

@@ -6,7 +6,7 @@ import (
 )
 
 // dump writes a world down with everything in it, as it is: names, numbers and
-// history. It knows nothing of what matters, which is why canon is compared with it.
+// history. It does not judge which parts matter, so canon is compared with it.
 type dump struct {
 	b        []byte
 	versions bool // earlier ones of the record are state too
@@ -31,8 +31,8 @@ func (p *dump) stated(t reflect.Type) []int {
 	return fields
 }
 
-// unstated are the fields that are no state: what the world is made with, and
-// the version counter, which only ever is compared.
+// unstated are the fields that are no state: the tools that the world works with,
+// and the version counter, which is only ever compared.
 var unstated = map[string]bool{"rules": true, "scratch": true, "story": true, "verbose": true, "rv": true, "before": true,
 	"revisions": true, "writes": true, "now": true}
 

@@ -132,7 +132,7 @@ func (w *World) write(who int, p *pending) {
 		return
 	}
 	if p.read.rv != w.server.current.rv && !w.rules.Conduct.BlindWrites {
-		return // somebody was faster; read again
+		return // another process was faster; read again
 	}
 	w.checkRecord(p)
 	w.commit(p.action.Next)
@@ -151,7 +151,7 @@ func (w *World) send(i int, a *ownership.Action) {
 	}
 	src := &w.nodes[j]
 	if p := src.pending; p != nil && (p.action.Verb == ownership.Drop || p.action.Verb == ownership.RollBack) {
-		return // its volume's lock is held, and what is asked for may go
+		return // its volume's lock is held, and the snapshot asked for may go
 	}
 	s := stream{from: j, to: i, header: ownership.Stream{Promise: src.copy.Promise, Base: a.Base, Target: a.To}}
 	for k, p := range src.copy.Points {

@@ -6,8 +6,8 @@ import (
 	"strings"
 )
 
-// Event is one step of the world. It names what happens and to whom, not how
-// the dice fell, so that a schedule still makes sense when others are left out.
+// Event is one step of the world. It names its kind and its target and no random
+// numbers, so that a schedule still makes sense when other events are left out.
 type Event struct {
 	Kind Kind
 	A, B uint8
@@ -34,7 +34,7 @@ const (
 	resumes
 	cuts
 	heals
-	isolates // A from everybody
+	isolates // A from all endpoints
 	rejoins
 	apiStops
 	apiStarts
@@ -76,7 +76,7 @@ func (e Event) String() string {
 	return s
 }
 
-// ParseEvent reads what String wrote.
+// ParseEvent reads the output of String.
 func ParseEvent(line string) (Event, error) {
 	fields := strings.Fields(line)
 	if len(fields) == 0 {
@@ -193,7 +193,7 @@ func (w *World) machineEvent(k Kind, a, b int) bool {
 		return changed
 	case wrecks:
 		return w.wreck(a)
-	case taints: // an administrator taints only what is really off
+	case taints: // an administrator taints only a machine that is really off
 		changed := !n.up && !n.tainted
 		n.tainted = n.tainted || changed
 		return changed

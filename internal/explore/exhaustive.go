@@ -1,19 +1,19 @@
 package explore
 
-// Bounds limit an exhaustive exploration. Processes may always take a step;
-// what happens to them is counted.
+// Bounds limit an exhaustive exploration. Processes may always take a step; the
+// events that happen to them are counted.
 type Bounds struct {
 	Config Config
 	// How often each may happen in one history. Outages are crashes or power-offs,
 	// in any mixture; Crashes and PowerOffs are then not counted by themselves.
 	Writes, Wants, Outages, Crashes, PowerOffs, Pauses, Cuts, Wrecks, Restores, Factors, Losses, Repeats, Ticks int
-	// Prompt: what is decided is carried out at once, but for Delays decisions, for
-	// which anything may happen in between. If not, each may be delayed.
+	// Prompt: decisions are carried out at once, except for Delays of them, for
+	// which anything may happen in between. If not set, each may be delayed.
 	Prompt bool
 	Delays int
 	// Controllers is how many take part.
 	Controllers int
-	// SettleEvery is how rarely a state is also asked to come to rest: one in so many.
+	// SettleEvery: one in so many states is also brought to rest.
 	SettleEvery uint64
 	// MaxStates ends the exploration early; zero means never.
 	MaxStates int
@@ -21,11 +21,11 @@ type Bounds struct {
 	Workers int
 }
 
-// Explored is what an exhaustive exploration saw.
+// Explored is the result of an exhaustive exploration.
 type Explored struct {
-	// States are the worlds that no renaming makes equal, whatever may still
-	// happen to them. Visits is how often one was gone on from: again if it was
-	// reached with more still to happen.
+	// States counts the worlds that no renaming makes equal, whatever may still
+	// happen to them. Visits counts how often the search went on from one: again if
+	// it was reached with more still to happen.
 	States, Visits, Transitions, Settled, Depth int
 	// Complete: every state within the bounds was seen.
 	Complete  bool
@@ -33,14 +33,14 @@ type Explored struct {
 	Events    []Event
 }
 
-// budget is what may still happen on the way to a state: four bits for each
-// kind that is counted, so that two compare at once.
+// budget is how often each counted kind of event may still happen: four bits for
+// each kind, so that one operation compares two budgets.
 type budget uint64
 
 // counted are the kinds with a place in a budget.
 var counted = [...]Kind{appWrites, wants, crashes, powersOff, pauses, cuts, wrecks, restores, factors, loses, delivers, ticksBy, agentSteps}
 
-// delays is the kind as which a decision that waits is counted.
+// delays is the kind under which a delayed decision is counted.
 const delays = agentSteps
 
 // tops are the highest bits of all places. They stay clear: nothing happens more than seven times.
@@ -74,7 +74,7 @@ func place(k Kind) int {
 	return -1
 }
 
-// outage is what a power-off is counted as.
+// outage is the kind under which a power-off is counted.
 func (b *Bounds) outage() Kind {
 	if b.Outages > 0 {
 		return crashes
@@ -82,8 +82,8 @@ func (b *Bounds) outage() Kind {
 	return powersOff
 }
 
-// spend takes the event off the budget. Work is not counted, unless it waits, nor
-// is the end of a fault.
+// spend takes the event off the budget. A step of a process counts only if its
+// decision waits. The end of a fault does not count.
 func (b *Bounds) spend(left budget, e Event, waits bool) budget {
 	k := e.Kind
 	switch k {
@@ -104,8 +104,9 @@ func (b *Bounds) spend(left budget, e Event, waits bool) budget {
 	return left - 1<<place(k)
 }
 
-// successors lists what may happen next: what is counted first, so that a search
-// that takes the last goes through all that costs nothing before it pays.
+// successors lists the events that may happen next, the counted ones first: the
+// search takes the last one, and so goes through all free events before it spends
+// the budget.
 func (b *Bounds) successors(w *World, left budget, out []Event) []Event {
 	add := func(k Kind, a, b int) { out = append(out, Event{Kind: k, A: uint8(a), B: uint8(b)}) }
 	out = b.counted(w, left, out)
@@ -174,15 +175,15 @@ func (b *Bounds) counted(w *World, left budget, out []Event) []Event {
 	return out
 }
 
-// horizon is what these bounds let happen.
+// horizon says what may happen within these bounds.
 func (b *Bounds) horizon() horizon {
 	return horizon{backups: b.Restores+b.Wrecks+b.Factors > 0, restore: b.Restores > 0, time: b.Ticks > 0, renames: b.interchangeable(),
 		newest: uint64(1 + b.Writes)} // each snapshot but the first holds a write that the one before does not
 }
 
-// interchangeable tells whether the nodes are: where one rule or another takes
-// the first by name among equals, they are not. Those rules choose a victim or a
-// place for a replica, or a standby for a fence out of two.
+// interchangeable tells whether the nodes may be exchanged. They may not where a
+// rule takes the first by name among equals: those that choose a victim or a place
+// for a replica, or a standby for a fence out of two.
 func (b *Bounds) interchangeable() bool {
 	c := &b.Config
 	return b.Factors == 0 && c.Factor == c.Nodes && b.Restores == 0 && (c.Kind.Traits().Data || c.Nodes == 2 && b.Ticks == 0)

@@ -2,8 +2,8 @@ package explore
 
 import "testing"
 
-// caughtExhaustively are the mistakes that small bounds suffice to show, whoever
-// looks: a run that reduces nothing found them within the same bounds.
+// caughtExhaustively are the mistakes that small bounds suffice to show, with any
+// search: a run that reduces nothing found them within the same bounds.
 var caughtExhaustively = map[string][]string{
 	"a pod comes, writes and crashes": {"blind-writes", "any-epoch", "publish-without-epoch", "no-final-snapshot", "release-before-unmount",
 		"highest-number-wins", "any-epoch-streams", "newest-only"},
@@ -12,8 +12,8 @@ var caughtExhaustively = map[string][]string{
 	"a shared disk changes hands": {"blind-writes", "any-boot", "any-epoch"},
 }
 
-// TestMistakesAreCaughtExhaustively looks for mutants exhaustively, and plays what it
-// finds as a schedule in which nothing is reduced.
+// TestMistakesAreCaughtExhaustively looks for mutants exhaustively, and plays its
+// findings as schedules in which nothing is reduced.
 func TestMistakesAreCaughtExhaustively(t *testing.T) {
 	for _, b := range SmallBounds() {
 		for _, name := range caughtExhaustively[b.Name] {

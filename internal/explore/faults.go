@@ -105,8 +105,8 @@ func (w *World) restore(back int, gone bool) bool {
 	return true
 }
 
-// want places the pod on node i. The kubelets of the others let go as soon as
-// they run, unless both: then they have not heard of it.
+// want places the pod on node i. The kubelets of the others let go as soon as they
+// run, unless both is set: then they have not heard of it.
 func (w *World) want(i int, both bool) bool {
 	if i >= w.cfg.Nodes || w.nodes[i].wanted {
 		return false
@@ -143,8 +143,8 @@ func (w *World) link(i, j int, up bool) bool {
 	return true
 }
 
-// approve is the administrator agreeing to the snapshot that a controller
-// named, or to whatever it names next when anything is agreed.
+// approve lets the administrator agree to the snapshot that a controller named
+// last.
 func (w *World) approve(c int) bool {
 	v := w.server.current.volume
 	p := w.ctl[c].blocked
@@ -168,7 +168,7 @@ func (w *World) setFactor(n int) bool {
 	return true
 }
 
-// attach is the disk provisioner following the record.
+// attach lets the disk provisioner follow the record.
 func (w *World) attach(i int) bool {
 	v := w.server.current.volume
 	n := &w.nodes[i]

@@ -7,11 +7,11 @@ import (
 )
 
 // Mutant is a plausible mistake: the product's rules with one of them wrong. The
-// tests demand that the explorer finds every one; a rule whose absence nobody
-// notices is either not needed or not explored.
+// tests demand that the explorer finds every one; a rule that is not missed is
+// either not needed or not explored.
 type Mutant struct {
 	Name string
-	// Mistake says what is believed wrongly.
+	// Mistake is the wrong belief.
 	Mistake string
 	Break   func(*Rules)
 }

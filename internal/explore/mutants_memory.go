@@ -5,7 +5,7 @@ import (
 	"berth.dev/berth/internal/ownership"
 )
 
-// onlyLast is a memory of one epoch given up: it is recognised, none before it is.
+// onlyLast remembers one epoch that was given up: the last, and none before it.
 func onlyLast(asked func(f *ownership.NodeFacts) lineage.Epoch) func(nodeRule) nodeRule {
 	return seeing(func(f *ownership.NodeFacts) {
 		if f.Record != nil && f.Copy.Closed != asked(f) {

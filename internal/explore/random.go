@@ -15,9 +15,9 @@ var weights = [kinds]int{agentSteps: 300, controllerSteps: 90, delivers: 60, los
 	ticksBy: 60, crashes: 8, boots: 24, powersOff: 3, agentStops: 4, agentStarts: 10, pauses: 8, resumes: 20, cuts: 10, heals: 22, isolates: 3, rejoins: 8,
 	apiStops: 3, apiStarts: 9, restores: 3, forgets: 0, wrecks: 2, taints: 5, untaints: 8, approves: 6, factors: 4, attaches: 12}
 
-// storms are the moods of a schedule: which kinds come oftener, by what factor,
-// and zero for not at all. A fault that needs two others of its kind to do harm
-// would hardly ever be seen if all kinds were always equally likely.
+// storms are the moods of a schedule: the kinds that come more often, with their
+// factor; zero means not at all. A fault that needs two others of its kind to do
+// harm would hardly ever be seen if all kinds were always equally likely.
 var storms = []map[Kind]int{
 	{},
 	{isolates: 5, heals: 0, ticksBy: 2, restores: 0, wrecks: 0},
@@ -155,7 +155,7 @@ func (s Source) endpoint(nodes int) uint8 {
 	return uint8(i)
 }
 
-// Outcome is what a schedule led to.
+// Outcome is the result of a schedule.
 type Outcome struct {
 	Config    Config
 	Events    []Event

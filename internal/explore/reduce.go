@@ -2,21 +2,21 @@ package explore
 
 import "berth.dev/berth/internal/ownership"
 
-// reduce takes the steps at once that nobody can tell from a later one. Each
-// commutes with everything that others may do before it, and leaves nothing
+// reduce takes a step at once if no process can tell it from a later one. Each such
+// step commutes with everything that others may do before it, and makes nothing
 // impossible that was possible:
 //
-//   - A decision to write the record is forgotten when somebody was faster. The
-//     write would fail, and a version never comes again.
-//   - Opening and closing a copy and putting a branch aside is seen by nobody
-//     else, and nobody else changes what it changes: it may as well follow the
+//   - A decision to write the record is forgotten when another process was faster.
+//     The write would fail, and a version never comes again.
+//   - No other process sees the opening and closing of a copy or the putting aside
+//     of a branch, and none changes the same state: it may as well follow the
 //     decision at once. A crash before it is a crash before the decision.
 //   - A stream from an epoch older than the receiver's promise is refused whenever
 //     it comes, because promises only grow.
 //
-// The last two do not hold for a backup that takes numbers back and for a copy
-// that is lost, the second not where a clock may stop a node between the two.
-// note, if not nil, is told the same as events.
+// The last two do not hold if a backup takes numbers back or a copy is lost. The
+// second does not hold either where a clock may stop a node between the two.
+// note, if not nil, receives the same steps as events.
 func (w *World) reduce(ahead *horizon, note func(Kind, int)) {
 	if w.rules.Conduct != (Conduct{}) {
 		return

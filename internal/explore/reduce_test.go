@@ -47,10 +47,10 @@ func tiny() []Named {
 	}
 }
 
-// TestTheReducedRunReachesWhatTheFullRunReaches: what is left out and what is
-// taken at once hides no state. There is nothing concurrent in it for a race
-// detector, with which it would take ten times as long.
-func TestTheReducedRunReachesWhatTheFullRunReaches(t *testing.T) {
+// TestTheReducedRunReachesTheStatesOfTheFullRun: neither the state that canon
+// leaves out nor the steps taken at once hide a state. There is nothing concurrent
+// in it for a race detector, with which it would take ten times as long.
+func TestTheReducedRunReachesTheStatesOfTheFullRun(t *testing.T) {
 	for _, b := range tiny() {
 		t.Run(b.Name, func(t *testing.T) {
 			t.Parallel()

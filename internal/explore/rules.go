@@ -21,8 +21,8 @@ type Rules struct {
 	Conduct  Conduct
 }
 
-// Conduct is what the rules require of the shell. The zero value is what the
-// product does; each field is one way of getting it wrong.
+// Conduct is the behaviour that the rules require of the shell. The zero value is
+// the product's behaviour; each field is one mistake.
 type Conduct struct {
 	// CachedReads: decisions use whatever version a watch has delivered.
 	CachedReads bool
@@ -34,10 +34,9 @@ type Conduct struct {
 	OldAnswers bool
 	// OldProofs: evidence seen once is used for ever.
 	OldProofs bool
-	// BlindReserve: the reservation is taken whoever holds it.
+	// BlindReserve: the reservation is taken whichever node holds it.
 	BlindReserve bool
-	// WordOfMouth: replicas are not asked; recorded points are taken for what
-	// they hold.
+	// WordOfMouth: replicas are not asked; the recorded points are believed.
 	WordOfMouth bool
 	// ForgetfulPromises: promises live in memory only.
 	ForgetfulPromises bool

@@ -7,14 +7,14 @@ import (
 )
 
 // search is one exhaustive exploration. Each worker goes depth first through a
-// stack of its own, so that few worlds are in memory at once, and gives its
-// oldest, which has the most beneath it, to those that have nothing to do.
+// stack of its own, so that few worlds are in memory at once. It gives its oldest
+// world, which has the most beneath it, to idle workers.
 type search struct {
 	bounds Bounds
 	seen   visited
 	// key, if not nil, tells worlds apart instead of canon.
 	key func(*World) [2]uint64
-	// reduced: steps that nobody can tell from a later one are taken at once.
+	// reduced: a step is taken at once if no process can tell it from a later one.
 	reduced bool
 
 	visits, transitions, settled, depth atomic.Int64
@@ -142,8 +142,8 @@ func (s *search) end() {
 	s.wake.Broadcast()
 }
 
-// take waits for a world that somebody can spare. It returns false when nobody
-// has any left.
+// take waits for a world that another worker can spare. It returns false when no
+// worker has any left.
 func (s *search) take() (reached, bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()

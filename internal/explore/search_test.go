@@ -2,7 +2,7 @@ package explore
 
 import "testing"
 
-func TestSeveralWorkersSeeWhatOneSees(t *testing.T) {
+func TestSeveralWorkersSeeAsManyStatesAsOne(t *testing.T) {
 	for _, b := range SmallBounds() {
 		t.Run(b.Name, func(t *testing.T) {
 			one := Exhaust(b.Bounds, Berth(), Watch{})
@@ -23,7 +23,7 @@ func TestASearchThatIsToldToStopSaysSo(t *testing.T) {
 	}
 }
 
-func TestABudgetCoversWhatItExceeds(t *testing.T) {
+func TestABudgetCoversEveryBudgetThatIsNotLarger(t *testing.T) {
 	budgetOf := func(writes, crashes int) budget { return newBudget(&Bounds{Writes: writes, Crashes: crashes}) }
 	tests := map[string]struct {
 		a, b budget

@@ -4,8 +4,8 @@ import (
 	"berth.dev/berth/internal/ownership"
 )
 
-// Settle ends all faults and lets everybody work until nothing changes. What is
-// wanted then must have been reached: rule 6, nothing lives only in memory.
+// Settle ends all faults and lets all processes work until nothing changes. The
+// goals must then have been reached: rule 6, nothing lives only in memory.
 func (w *World) Settle() {
 	if w.Violation != "" {
 		return
@@ -58,7 +58,7 @@ func (w *World) onePod() {
 	}
 }
 
-// round lets everybody work once until they wait, and tells whether anybody did.
+// round lets every process work once until it waits, and tells whether any did.
 func (w *World) round(n int) (busy bool) {
 	for i := 0; i < w.cfg.Nodes; i++ {
 		w.attach(i)
@@ -77,7 +77,7 @@ func (w *World) round(n int) (busy bool) {
 	return busy
 }
 
-// arrive delivers a stream, or loses it if nobody can take it.
+// arrive delivers a stream, or loses it if its receiver cannot take it.
 func (w *World) arrive() bool {
 	if len(w.streams) == 0 {
 		return false
@@ -139,9 +139,9 @@ func (w *World) checkReplicaAtRest(v *ownership.Volume, e ownership.Replica) {
 	}
 }
 
-// gone tells whether the world itself destroyed every copy of what the volume
-// must go on from: then nothing can be expected. A copy in quarantine that would
-// do is for a person to adopt.
+// gone tells whether the world itself destroyed every copy that the volume could go
+// on from: then nothing can be expected. If a copy in quarantine would do, a person
+// has to adopt it.
 func (w *World) gone(v *ownership.Volume) bool {
 	if !v.Kind.Traits().Data {
 		return false

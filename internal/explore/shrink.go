@@ -8,7 +8,7 @@ func class(violation string) string {
 	return name
 }
 
-// Shrink leaves out whatever a schedule can do without and still break the same
+// Shrink leaves out the events that a schedule does not need to break the same
 // invariant, first in large pieces, then one event at a time.
 func Shrink(cfg Config, rules *Rules, events []Event, violation string) []Event {
 	breaks := func(candidate []Event) bool {

@@ -7,12 +7,12 @@ import (
 	"berth.dev/berth/internal/ownership"
 )
 
-// Story writes down a schedule for a person to read: each event, and what the
-// processes decided and did because of it.
+// Story writes down a schedule for a person to read: each event, and the decisions
+// and actions of the processes because of it.
 type Story struct {
 	b    strings.Builder
 	line int
-	// Detailed tells the way to rest after the faults too.
+	// Detailed: it also tells how the world comes to rest after the faults.
 	Detailed bool
 }
 

@@ -7,17 +7,17 @@ import (
 	"berth.dev/berth/internal/ownership"
 )
 
-// truth is what the world knows and no process does: what has been acknowledged
-// to the application, and what every snapshot really holds.
+// truth is the knowledge of the world that no process has: the writes acknowledged
+// to the application, and the real content of every snapshot.
 type truth struct {
 	// last is everything acknowledged and not given up by a recorded loss, and
 	// epoch the one in which it may grow.
 	last *content
-	// recalled is what last was before a backup brought back more.
+	// recalled is last as it was before a backup brought back more.
 	recalled *content
 	epoch    lineage.Epoch
 	open     bool
-	// named says what each snapshot held when it was taken.
+	// named is the content of each snapshot when it was taken.
 	named []namedPoint
 	// issued are the epochs that takeovers opened.
 	issued []lineage.Epoch
@@ -58,16 +58,16 @@ func (t *truth) data(p lineage.Point) (*content, bool) {
 	return nil, false
 }
 
-// recall takes in a backup from before a failover, whose recovery point is the
-// old one: what was given up is back, unless somebody knows better.
+// recall takes in a backup from before a failover, whose recovery point is the old
+// one: the writes that were given up are back, unless a node knows better.
 func (t *truth) recall(v *ownership.Volume) {
 	if c, ok := t.data(v.RecoveryPoint); ok && !v.Primary.Phase.Open() && v.Kind.Traits().Data && c.includes(t.last) {
 		t.last, t.recalled = c, t.last
 	}
 }
 
-// checkRepair judges a record that was mended. It may give up what a backup had
-// brought back, if it says so, and nothing else.
+// checkRepair judges a record that was mended. It may give up only the writes that
+// a backup had brought back, and must say so.
 func (w *World) checkRepair(old, v *ownership.Volume) {
 	t := &w.truth
 	if !v.Kind.Traits().Data || t.recalled == nil || v.RecoveryPoint == old.RecoveryPoint {
@@ -83,7 +83,8 @@ func (w *World) checkRepair(old, v *ownership.Volume) {
 }
 
 // wrote notes an acknowledged write. A writer whose epoch is over acknowledges
-// too, but into its own copy: that is not the volume any more.
+// writes too, but they go into its own copy and are not part of the volume any
+// more.
 func (t *truth) wrote(e lineage.Epoch, old, head *content) {
 	if t.open && e == t.epoch && old == t.last {
 		t.last = head
@@ -147,13 +148,13 @@ func (w *World) checkTakeover(old, v *ownership.Volume, p *pending) {
 	}
 	c, _ := t.data(v.RecoveryPoint)
 	if c == t.last {
-		if t.restored && !p.ignored { // what an epoch nobody could know of writes from now on is not the volume's
+		if t.restored && !p.ignored { // no node could know of the old epoch: its writes from now on are not the volume's
 			t.open, t.epoch = false, v.Epoch
 		}
 		return
 	}
 	if n := len(v.Losses); n > 0 && t.restored && v.Losses[n-1].Kept == v.RecoveryPoint {
-		t.last, t.open, t.epoch = c, false, v.Epoch // given up and recorded, before anybody could know better
+		t.last, t.open, t.epoch = c, false, v.Epoch // given up and recorded, before any node could know better
 		return
 	}
 	if p.ignored || !t.restored {
@@ -162,8 +163,8 @@ func (w *World) checkTakeover(old, v *ownership.Volume, p *pending) {
 	t.last, t.open, t.epoch = c, false, v.Epoch
 }
 
-// checkRecoveryPoint compares what the record calls the end of the epoch with
-// what was acknowledged.
+// checkRecoveryPoint compares the end of the epoch in the record with the
+// acknowledged writes.
 func (w *World) checkRecoveryPoint(old, v *ownership.Volume, p *pending) {
 	t := &w.truth
 	if !v.Kind.Traits().Data || !v.Lineage.Knows(t.epoch) {
@@ -175,7 +176,7 @@ func (w *World) checkRecoveryPoint(old, v *ownership.Volume, p *pending) {
 		w.fail("recovery point: snapshot %v was never taken", v.RecoveryPoint)
 	case c == t.last:
 	case t.restored && c.includes(t.last):
-		t.last = c // the backup is from before a loss: what was given up is back
+		t.last = c // the backup is from before a loss: the writes that were given up are back
 	case !t.last.includes(c):
 		w.fail("lineage: recovery point %v holds writes that are not part of the volume", v.RecoveryPoint)
 	case t.restored && w.anyWrecked():

@@ -2,8 +2,8 @@ package explore
 
 import "sync"
 
-// visited remembers which states were gone on from, and with what still allowed
-// to happen. It is split so that workers rarely wait for each other.
+// visited remembers the states that the search went on from, each with the budget
+// left. It is split so that workers rarely wait for each other.
 type visited struct{ shards [256]shard }
 
 type shard struct {
@@ -31,8 +31,8 @@ func (s slot) same(o slot) bool { return s.key == o.key && s.left>>budgetBits ==
 
 func (s slot) budget() budget { return s.left & (1<<budgetBits - 1) &^ tops }
 
-// enter tells whether there is any use in going on from the state: not if it was
-// done with at least as much allowed. first says that nobody has been there.
+// enter tells whether the search should go on from the state: not if it has done so
+// with a budget that covers this one. first says that the state is new.
 func (v *visited) enter(key [2]uint64, left budget) (enter, first bool) {
 	s := &v.shards[key[0]>>56]
 	s.mu.Lock()
@@ -81,7 +81,7 @@ func (s *shard) grow() {
 	}
 }
 
-// states counts the different ones.
+// states counts the different states.
 func (v *visited) states() (n int) {
 	for i := range v.shards {
 		s := &v.shards[i]

@@ -22,7 +22,7 @@ func (k *worker) work() {
 		if !ok {
 			return
 		}
-		k.stack = append(k.stack, r) // it was visited by whoever gave it
+		k.stack = append(k.stack, r) // the worker that gave it has visited it
 		for len(k.stack) > 0 && !k.s.stop.Load() {
 			top := len(k.stack) - 1
 			r := k.stack[top]
@@ -37,7 +37,7 @@ func (k *worker) work() {
 	}
 }
 
-// expand lets everything happen to a world that may.
+// expand applies to a world every event that may happen to it.
 func (k *worker) expand(r *reached) {
 	k.events = k.s.bounds.successors(&r.w, r.left, k.events[:0])
 	for i := 0; i < len(k.events); i++ {
@@ -60,7 +60,8 @@ func (k *worker) expand(r *reached) {
 	}
 }
 
-// deciding is what the process that takes a step has decided and not yet done.
+// deciding is the decision that the process of the event has made and not yet
+// carried out.
 func deciding(w *World, e Event) *pending {
 	switch e.Kind {
 	case agentSteps:
@@ -72,7 +73,7 @@ func deciding(w *World, e Event) *pending {
 }
 
 // variants adds other ways in which the same step could go: its effect may come
-// later, and what it chose among equals may be another.
+// later, and it may choose another source among equals.
 func (k *worker) variants(r *reached, next *World, e Event) {
 	if again, ok := tied(next, e); ok {
 		k.events = append(k.events, again)
@@ -83,8 +84,8 @@ func (k *worker) variants(r *reached, next *World, e Event) {
 	}
 }
 
-// quiet tells whether a step that got nothing done changed something all the
-// same: an answer to the kubelet, or what peers hold for one that leaves.
+// quiet tells whether a step that got nothing done changed something all the same:
+// an answer to the kubelet, or the holds of peers for a node that leaves.
 func quiet(w, next *World, e Event) bool {
 	i := int(e.A)
 	return e.Kind == agentSteps && (w.nodes[i].stopped != next.nodes[i].stopped || w.leaving(i, w.server.current.volume))

@@ -16,7 +16,7 @@ const (
 	endpoints = api + 1
 )
 
-// Config is what a world starts with.
+// Config says how a world starts.
 type Config struct {
 	Kind   ownership.Kind
 	Nodes  int
@@ -53,7 +53,7 @@ type World struct {
 	Violation string
 	story     *Story
 	scratch   *scratch
-	// verbose tells the way to rest too.
+	// verbose: the story also tells how the world comes to rest.
 	verbose bool
 }
 
@@ -82,7 +82,7 @@ type version struct {
 // node is a machine with its agent. The first part survives a crash.
 type node struct {
 	copy     ownership.Copy
-	data     []*content // what copy.Points hold
+	data     []*content // the contents of copy.Points
 	head     *content
 	branches []*content
 	boot     uint8
@@ -178,9 +178,8 @@ func New(cfg Config, rules *Rules) *World {
 
 const maxDataLoss = 5 * time.Minute
 
-// freshID is an id that nobody ever used or will use for an epoch: it is made of
-// the node and the number of epochs opened so far, so that equal worlds give
-// equal ids.
+// freshID is an id that no epoch has had or will have: it is made of the node and
+// the number of epochs opened so far, so that equal worlds give equal ids.
 func (w *World) freshID(i int) string {
 	if w.rules.Conduct.NoIDs {
 		return ""

@@ -1,6 +1,7 @@
-// Package health serves what kubelets and monitoring ask of a process: /healthz, /readyz
-// and /metrics.
+// Package health serves the pages that kubelets and monitoring request from a process:
+// /healthz, /readyz and /metrics.
 //
-// What is not healthy is restarted, so /healthz fails only for what a restart can mend.
-// What is not ready is left alone: a pool that cannot be listed belongs there.
+// The kubelet restarts a process that is not healthy, so /healthz fails only for faults that
+// a restart can repair. It does not restart a process that is not ready, so other faults, such
+// as a pool that cannot be listed, make /readyz fail.
 package health

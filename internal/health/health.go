@@ -11,13 +11,13 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/healthz"
 )
 
-// Checks are what is asked, by name. Without any, a process is well that answers.
+// Checks are the checks of a page, by name. Without any, a process that answers is healthy.
 type Checks = map[string]healthz.Checker
 
-// Of is a check that does not depend on the request.
+// Of returns a check that does not depend on the request.
 func Of(f func() error) healthz.Checker { return func(*http.Request) error { return f() } }
 
-// Mux answers /healthz and /readyz; /metrics is added to it.
+// Mux answers /healthz and /readyz. Callers add /metrics.
 func Mux(live, ready Checks) *http.ServeMux {
 	mux := http.NewServeMux()
 	mux.Handle("/healthz", http.StripPrefix("/healthz", &healthz.Handler{Checks: live}))
@@ -25,7 +25,7 @@ func Mux(live, ready Checks) *http.ServeMux {
 	return mux
 }
 
-// Server answers requests, and gives up on who is slow to ask.
+// Server answers requests. It gives up on a client that sends its request too slowly.
 func Server(h http.Handler) *http.Server {
 	return &http.Server{Handler: h, ReadHeaderTimeout: 10 * time.Second}
 }
@@ -33,7 +33,7 @@ func Server(h http.Handler) *http.Server {
 // Serve answers requests until ctx ends. It closes the listener.
 func Serve(ctx context.Context, l net.Listener, h http.Handler) error {
 	server := Server(h)
-	stop := context.AfterFunc(ctx, func() { _ = server.Close() }) // a probe is asked again elsewhere
+	stop := context.AfterFunc(ctx, func() { _ = server.Close() }) // a probe that is cut off is repeated
 	defer stop()
 	if err := server.Serve(l); err != nil && !errors.Is(err, http.ErrServerClosed) {
 		return fmt.Errorf("serving health and metrics: %w", err)

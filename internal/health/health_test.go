@@ -10,7 +10,7 @@ import (
 	"berth.dev/berth/internal/health/healthtest"
 )
 
-// serve serves until the test ends and returns the address and what Serve returned.
+// serve serves until stop is called or the test ends. stop returns the error of Serve.
 func serve(t *testing.T, h http.Handler) (url string, stop func() error) {
 	t.Helper()
 	l, err := (&net.ListenConfig{}).Listen(t.Context(), "tcp", "127.0.0.1:0")

@@ -9,7 +9,7 @@ import (
 	"golang.org/x/sync/semaphore"
 )
 
-// ErrLocked is TryLock's answer for a key that someone else holds.
+// ErrLocked is TryLock's error for a key that another operation holds.
 var ErrLocked = errors.New("another operation on it is in progress")
 
 // Locks is a set of locks by key. The zero value is ready to use.
@@ -18,8 +18,8 @@ type Locks[K comparable] struct {
 	locks map[K]*lock
 }
 
-// lock is held by whoever has tokens of it: one, to share it, or all of them. users
-// counts its holders and those who wait; the last one to leave takes it out of the map.
+// lock is held with its tokens: a shared holder has one of them, an exclusive holder has all.
+// users counts the holders and the waiters; the last one to leave removes the lock from the map.
 type lock struct {
 	tokens *semaphore.Weighted
 	users  int
@@ -31,14 +31,13 @@ const (
 )
 
 // Lock waits until key is free and takes it, or returns the cause of the
-// context's end.
-// unlock may be called more than once.
+// context's end. unlock may be called more than once.
 func (l *Locks[K]) Lock(ctx context.Context, key K) (unlock func(), err error) {
 	return l.take(ctx, key, all)
 }
 
-// Share is Lock for who shares the key with others that do. Who waits for the key alone
-// goes before those who come later to share it.
+// Share takes key in shared mode: several holders at once, but none while Lock holds it. A
+// waiting Lock goes before calls of Share that come later.
 func (l *Locks[K]) Share(ctx context.Context, key K) (unlock func(), err error) {
 	return l.take(ctx, key, one)
 }

@@ -125,7 +125,7 @@ func TestUnlockingTwiceFreesOnce(t *testing.T) {
 	}
 }
 
-func TestWhoSharesAKeyIsAloneWithThoseWhoDo(t *testing.T) {
+func TestAnExclusiveLockWaitsForAllSharersOfAKey(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var locks Locks[string]
 		share := func() func() {

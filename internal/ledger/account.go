@@ -6,7 +6,7 @@ import (
 	"slices"
 )
 
-// account is what is held for a claim, or for an inline volume of a pod.
+// account records the room held for a claim, or for an inline volume of a pod.
 //
 //	          Reserve                    Volume observed              (the Volume's own
 //	(nothing) ───────► hold ────────────────────────────► superseded   facts count now)
@@ -14,13 +14,13 @@ import (
 //	     └──────────────┘  │ no holder left, but the claim still names the node:
 //	                       └─ kept, because a provisioner may be at work there
 //
-// A hold and the Volume that follows it are never charged on one node together,
-// and there is no moment at which neither is.
+// A hold and the Volume that follows it are never charged on one node together, and
+// at every moment one of them is.
 type account struct {
 	owner *Owner
-	// class and bytes of the claim or inline volume, once observed. The class of an
-	// inline volume is what a tenant has written: it is a name, and has no number
-	// before an administrator has made a PoolClass of it.
+	// class and bytes of the claim or inline volume, once observed. A tenant writes
+	// the class of an inline volume: it is a name, and has no number before an
+	// administrator has made a PoolClass of that name.
 	class                int
 	className, namespace string
 	bytes                int64
@@ -31,7 +31,7 @@ type account struct {
 	observed bool
 	// bound claims get no new hold: their volume is somewhere already.
 	bound bool
-	// started is whether an inline volume exists on its node, by the word of its pod.
+	// started is whether an inline volume exists on its node, according to its pod.
 	started bool
 	// waits is the node that the account waits for, if any.
 	waits string
@@ -75,8 +75,8 @@ func (a *account) durable() bool {
 	return slices.ContainsFunc(a.links, func(v *volume) bool { return v.present })
 }
 
-// superseded is whether a linked volume is charged on the node already, with what
-// can be used there.
+// superseded is whether a linked volume is charged on the node already for data
+// that can be used there.
 func (a *account) superseded(node string) bool {
 	return slices.ContainsFunc(a.links, func(v *volume) bool {
 		return slices.ContainsFunc(v.posted, func(p place) bool { return p.node == node && !v.over(p) })
@@ -141,9 +141,10 @@ func (l *Ledger) prune(a *account) {
 	})
 }
 
-// assign gives an account that is promised to a node and has no hold there the
-// place that its own scheduler would have chosen: after a restart nobody knows
-// better. It returns the node it has to wait for, or "".
+// assign chooses a place for an account that is promised to a node and has no hold
+// there. It chooses as the account's own scheduler would have: after a restart
+// there is no record of that choice. It returns the node that the account has to
+// wait for, or "".
 func (l *Ledger) assign(a *account) (waitFor string) {
 	if a.promised == "" || a.bound || a.durable() || a.superseded(a.promised) {
 		return ""
@@ -172,7 +173,7 @@ func (a *account) put(pool string) {
 	a.holds = append(a.holds, hold{place: place{a.promised, pool}, class: a.class, bytes: a.bytes})
 }
 
-// choose picks the pool for an account that nobody chose one for.
+// choose picks a pool of the node for an account that has none.
 func (l *Ledger) choose(a *account, node *Node) (pool string, found bool) {
 	r := &Request{items: []item{{Demand: Demand{Owner: *a.owner, Bytes: a.bytes}, id: a.class, class: l.class(a.class)}}}
 	if chosen, verdict := node.Place(r, nil); verdict.Fits() {
@@ -201,8 +202,8 @@ func (l *Ledger) await(o Owner, waits *string, node string) {
 	l.waiting[node][o] = true
 }
 
-// revisit looks again at whatever waits for one of the nodes. Inline volumes come
-// first: they may be there, while a claim can still go elsewhere.
+// revisit settles the owners that wait for one of the nodes again. Inline volumes
+// come first: they may exist already, while a claim can still go elsewhere.
 func (l *Ledger) revisit(nodes ...string) {
 	var owners []Owner
 	for _, node := range nodes {

@@ -57,7 +57,7 @@ func TestOfSeveralRefusalsTheClosestOneIsTold(t *testing.T) {
 	c.wantReason(c.fits("p", "n1", claimed("c", 2*gib)), ledger.NoRoom)
 }
 
-// copyOf is claim c, which begins as a copy of what is in these places.
+// copyOf demands room for claim c, a copy of a source in these places.
 func copyOf(bytes int64, places ...ledger.Place) ledger.Demand {
 	return ledger.Demand{Owner: ledger.Claim("c"), Class: "fast", Bytes: bytes, Beside: append([]ledger.Place{}, places...)}
 }
@@ -114,7 +114,7 @@ func TestTheSmallestDiskThatFitsIsTaken(t *testing.T) {
 	}
 }
 
-func TestRoomIsWhatAClassCanStillHave(t *testing.T) {
+func TestRoomIsTheCapacityThatAClassCanStillUse(t *testing.T) {
 	c := newCluster(t, report("n1", volumeGroup("vg0", 10*gib), volumeGroup("vg1", 4*gib), volumeGroup("vg2", 50*gib, "other")))
 	c.class(ledger.Class{Name: "fast", Spare: gib})
 	c.ObserveVolume(volume("c", "n1", "vg0", 8*gib, ledger.Ready))
@@ -157,6 +157,9 @@ func TestEveryReasonHasANameAndAMessageOfItsOwn(t *testing.T) {
 			seen[s] = true
 		}
 	}
+	if r := ledger.TooManyWays + 1; r.String() != "Unknown" || r.Message() != "unknown reason" {
+		t.Errorf("what is no reason is called %q: %s", r, r.Message())
+	}
 }
 
 func TestASearchThatWouldTakeForeverIsGivenUpAndALargeOneIsNot(t *testing.T) {
@@ -172,7 +175,7 @@ func TestASearchThatWouldTakeForeverIsGivenUpAndALargeOneIsNot(t *testing.T) {
 	c.wantReason(c.fits("p", "n1", demands...), ledger.TooManyWays) // no pool has room for two
 }
 
-func TestASnapshotAndAQuestionOfWhatIfChangeNothing(t *testing.T) {
+func TestASnapshotAndAHypotheticalQuestionChangeNothing(t *testing.T) {
 	c := newCluster(t)
 	c.ObserveVolume(volume("c", "n1", "vg0", 8*gib, ledger.Ready))
 	before := c.Snapshot()

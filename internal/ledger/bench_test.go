@@ -130,8 +130,8 @@ func BenchmarkSnapshot(b *testing.B) {
 	measure(b, func(int) { l.Snapshot() })
 }
 
-// BenchmarkRebuild is what a restart costs: 5,000 nodes and 100,000 volumes,
-// each with a claim and a PersistentVolume.
+// BenchmarkRebuild measures a restart: 5,000 nodes and 100,000 volumes, each with a
+// claim and a PersistentVolume.
 func BenchmarkRebuild(b *testing.B) {
 	const nodes, volumes = 5000, 100_000
 	var before, after runtime.MemStats

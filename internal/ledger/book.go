@@ -3,11 +3,11 @@ package ledger
 import "slices"
 
 // book is one pool and all that is charged to it. A book never changes: every
-// change makes a new one, so that whoever reads a Node needs no lock.
+// change makes a new one, so that readers of a Node need no lock.
 type book struct {
 	Pool
-	// reported is whether the pool was in the node's last report. What is charged
-	// to a pool survives its absence.
+	// reported is whether the pool was in the node's last report. A pool that is
+	// absent keeps its charges.
 	reported bool
 	offers   []offer
 	// volumes are the facts of Volumes, holds those of claims and inline volumes.
@@ -18,21 +18,21 @@ type book struct {
 	sum
 }
 
-// sum is what facts add up to. It is summed from them anew on every change of
-// them, and never added to.
+// sum is the total of facts. Every change of the facts computes it anew; it is
+// never incremented.
 type sum struct {
-	// used is all that is taken; for the whole book also what is foreign and what
-	// only the inventory lists.
+	// used is the sum of the charges; for the whole book also foreign use and the
+	// items that only the inventory lists.
 	used int64
 	// yielding is the part of used that gives way to a primary.
 	yielding int64
 	// promised is the lowest limit among the classes of facts that have yet to be
 	// carved. Nothing new may go beyond it: a volume of a class with little spare
-	// must not take the room in which one with more was promised.
+	// must not take the room that was promised to one with more.
 	promised int64
 }
 
-// offer is what a pool offers to one class.
+// offer is a pool's limit for one class, and why it takes nothing new of the class.
 type offer struct {
 	class  int
 	limit  int64
@@ -42,7 +42,7 @@ type offer struct {
 // fact is one owner's charge on one pool.
 type fact struct {
 	owner *Owner
-	// bytes asked for; charge is what that takes of the pool.
+	// bytes are asked for; charge is how much of the pool they take.
 	bytes, charge int64
 	class         int32
 	// stated charges come from the node and are not reckoned.
@@ -54,7 +54,7 @@ type fact struct {
 	yields bool
 }
 
-// add sums facts up, beginning with what is there.
+// add adds facts to a sum.
 func (b *book) add(start sum, facts []fact) sum {
 	for i := range facts {
 		f := &facts[i]
@@ -103,7 +103,7 @@ func (b *book) offer(class int) *offer {
 	return nil
 }
 
-// closed is why the pool takes nothing new of the class, whatever is free.
+// closed is why the pool takes nothing new of the class, however much is free.
 func (b *book) closed(class int) Reason {
 	o := b.offer(class)
 	switch {
@@ -118,8 +118,8 @@ func (b *book) closed(class int) Reason {
 	}
 }
 
-// taken is what stands in the way of a new volume: standbys only stand in the
-// way of standbys.
+// taken is the use that counts against a new volume. Standbys count only against
+// standbys.
 func (b *book) taken(yields bool) int64 {
 	if yields {
 		return b.used
@@ -127,12 +127,12 @@ func (b *book) taken(yields bool) int64 {
 	return b.used - b.yielding
 }
 
-// room for a new volume of the class; negative when there is less than none.
+// room for a new volume of the class; negative when more is taken than may be.
 func (b *book) room(class int) int64 {
 	return min(b.limit(class), b.promised) - b.taken(false)
 }
 
-// made is what is taken by all that is there, but for one owner's.
+// made is the use of the pool by everything that exists, except one owner's.
 func (b *book) made(but *Owner) int64 {
 	sum := b.Foreign
 	for _, facts := range [][]fact{b.volumes, b.holds} {
@@ -150,8 +150,8 @@ func (b *book) made(but *Owner) int64 {
 	return sum
 }
 
-// find returns the index of the owner's fact, or -1. Most calls come with the
-// very pointer.
+// find returns the index of the owner's fact, or -1. Most calls pass the same
+// pointer that the fact has.
 func find(facts []fact, owner *Owner) int {
 	for i := range facts {
 		if facts[i].owner == owner || *facts[i].owner == *owner {
@@ -170,7 +170,7 @@ func (b *book) fact(owner *Owner) *fact {
 	return nil
 }
 
-// facts are those among which the owner's is.
+// facts returns the list that the owner's fact belongs in.
 func (b *book) facts(owner *Owner) *[]fact {
 	if owner.Kind == ByVolume {
 		return &b.volumes
@@ -205,8 +205,8 @@ func (b *book) with(f fact) *book {
 	return &next
 }
 
-// dropped returns a book without the owner's fact. What the inventory says of
-// the owner stays: that is the node's word.
+// dropped returns a book without the owner's fact. The owner's items in the
+// inventory stay, because they are the node's statement.
 func (b *book) dropped(owner *Owner) *book {
 	next := *b
 	facts := next.facts(owner)

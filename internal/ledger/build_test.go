@@ -103,7 +103,7 @@ func (c *cluster) reserve(pod, node string, demands ...ledger.Demand) map[ledger
 	return pools
 }
 
-// used is what is taken of a pool.
+// used is how much of a pool is taken.
 func (c *cluster) used(node, pool string) int64 {
 	for _, p := range c.Pools(node) {
 		if p.Pool.Name == pool {
@@ -113,7 +113,7 @@ func (c *cluster) used(node, pool string) int64 {
 	return 0
 }
 
-// charges are who takes how much of a pool.
+// charges are the charges to a pool, by owner.
 func (c *cluster) charges(node, pool string) map[ledger.Owner]int64 {
 	found := map[ledger.Owner]int64{}
 	for _, p := range c.Pools(node) {

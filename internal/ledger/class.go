@@ -6,8 +6,8 @@ import (
 	"slices"
 )
 
-// Class is what the ledger needs of a PoolClass. Several classes may serve one
-// pool, each with a spare of its own.
+// Class holds the fields of a PoolClass that the ledger needs. Several classes may
+// serve one pool, each with a spare of its own.
 type Class struct {
 	Name string
 	// Spare is kept free by volumes of this class, in bytes and in percent of
@@ -22,8 +22,9 @@ type Class struct {
 	MaxFill int
 	// Media that the class asks for; empty means any.
 	Media string
-	// Layout of a thick volume. Volumes carved under an older layout are
-	// believed to have the present one until their replicas say what they take.
+	// Layout of a thick volume. The ledger assumes the present layout also for
+	// volumes carved under an older one, until their replicas say how much they
+	// take.
 	Layout Layout
 	// InlineNamespaces are those whose pods may have inline volumes of the class; "*"
 	// is all of them.
@@ -74,7 +75,7 @@ type Layout struct {
 	Metadata int64
 }
 
-// maxImages is more than any volume group has disks.
+// maxImages is more than the number of disks of any volume group.
 const maxImages = 1024
 
 func (l Layout) check(class string) error {
@@ -86,8 +87,8 @@ func (l Layout) check(class string) error {
 	return nil
 }
 
-// charge is what a volume of so many bytes takes: every image holds its share of
-// the units, rounded up, and its metadata.
+// charge is how much of the pool a volume of this size takes: every image holds its
+// share of the units, rounded up, and its metadata.
 func (l Layout) charge(bytes, unit int64) int64 {
 	stripes := max(l.Stripes, 1)
 	images := stripes*max(l.Mirrors, 1) + l.Parity

@@ -78,7 +78,7 @@ func TestB13AVolumeWhoseDataIsMissingKeepsItsChargeAndARefusedOneDoesNot(t *test
 	c.wantReason(c.fits("p", "n1", claimed("d", 6*gib)), ledger.Fits)
 }
 
-func TestB14WhatAVolumeSaysOfItsPoolIsNeverOverwrittenByAChoice(t *testing.T) {
+func TestB14AChoiceNeverOverwritesThePoolOfAVolume(t *testing.T) {
 	c := newCluster(t, report("n1", disk("sda", 4*gib, "", "fast"), disk("sdb", 4*gib, "", "fast")))
 	held := c.reserve("p", "n1", claimed("c", gib))[ledger.Claim("c")]
 	if held != "sda" {
@@ -117,7 +117,7 @@ func TestB16APoolThatIsNotThereOffersNothingAndLosesNothing(t *testing.T) {
 	c.wantUsed("n1", "vg0", 4*gib)
 }
 
-func TestB17WhatARetainedOrCrashedVolumeLeftBehindIsDeducted(t *testing.T) {
+func TestB17ListedLeftoversAndRetainedVolumesAreDeducted(t *testing.T) {
 	c := newCluster(t)
 	// Neither a Volume nor a pod accounts for these; the node lists them.
 	vg := volumeGroup("vg0", 10*gib)

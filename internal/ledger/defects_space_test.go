@@ -37,7 +37,7 @@ func TestB2AClaimDeletedWhileItIsHeldIsRefundedByUnreserve(t *testing.T) {
 	c.wantUsed("n1", "vg0", 0)
 }
 
-func TestB3ARefundGoesToThePoolOnRecordWhateverTheEventNames(t *testing.T) {
+func TestB3ARefundGoesToTheRecordedPoolAndNotToThatOfTheEvent(t *testing.T) {
 	c := newCluster(t, report("n1", volumeGroup("vg0", 10*gib), volumeGroup("vg1", 10*gib)))
 	c.ObserveVolume(volume("c", "n1", "vg0", 4*gib, ledger.Ready))
 	c.wantUsed("n1", "vg0", 4*gib)
@@ -142,7 +142,7 @@ func TestB8AReservationWhoseBindingTimedOutStaysWhileAProvisionerMayBeAtWork(t *
 	c.wantUsed("n1", "vg0", 0)
 }
 
-func TestB9ARefundNeverFreesSomebodyElsesDisk(t *testing.T) {
+func TestB9ARefundNeverFreesTheDiskOfAnotherClaim(t *testing.T) {
 	c := newCluster(t, report("n1", disk("sda", 4*gib, "", "fast"), disk("sdb", 8*gib, "", "fast")))
 	first := c.reserve("p", "n1", claimed("c", 2*gib))[ledger.Claim("c")]
 	second := c.reserve("q", "n1", claimed("d", 2*gib))[ledger.Claim("d")]

@@ -5,51 +5,51 @@
 //
 //	node ─► pool ─► facts, each owned by a claim, a Volume or an inline volume
 //
-//	free = limit(class) - foreign - sum of facts - what only the node lists
+//	free = limit(class) - foreign - sum of facts - items that only the node lists
 //
 // Free space is worked out from the facts on every change and never incremented
 // or decremented, so no order of events can make it drift. The owner's record
 // says where its facts are; a refund follows the record, never the event that
 // caused it. That is why a deletion is observed by name alone.
 //
-// A fact is derived from statements, of which the strongest on a node counts:
+// A fact is derived from statements. On each node the strongest statement counts:
 //
 //	Volume   the object says where its replicas are, or are to be
-//	remains  of a replica, or a Volume, that went: the node may be clearing
-//	         it away, or its data may still be there
+//	remains  a replica, or a Volume, is gone, but the node may still be
+//	         clearing it away, or its data may still be there
 //	hold     made by Reserve, in the name of pods
 //
-// A PersistentVolume is no statement: it names no pool. It says which Volume is a
-// claim's, so that what was held for the claim is given back once that Volume is seen.
-// One that is retained keeps its charge through its Volume, and data without a
-// Volume is charged by its node's inventory.
+// A PersistentVolume is no statement: it names no pool. It says which Volume
+// belongs to a claim. Once the ledger sees that Volume, it gives back the hold of
+// the claim. A retained PersistentVolume keeps its charge through its Volume. Data
+// without a Volume is charged through its node's inventory.
 //
 // A hold stands while a pod in flight holds it, or while the claim still names
 // the node (a provisioner may be at work there), and until the Volume is seen.
-// A hold and a Volume of one claim are never charged on one node together, and
-// from Reserve on there is no moment at which neither is.
+// A hold and a Volume of one claim are never charged on one node together, and from
+// Reserve on one of them always is.
 //
 // # Kinds
 //
-// A Kind turns what it knows of a resource into two integers: what a volume takes
-// of a pool, and up to where the pool may be taken. Everything else - fitting,
-// scores, explanations, simulations - is written once over those. A device is a
-// pool of its own, named after the disk, so that a Volume names its disk by
-// naming its pool.
+// A Kind reduces a resource to two integers: the charge of a volume to a pool, and
+// the limit up to which the pool may be charged. Everything else - fitting, scores,
+// explanations, simulations - is written once over those. A device is a pool of its
+// own, named after the disk, so that a Volume names its disk by naming its pool.
 //
 // # Promises
 //
-// Classes with different spare may share a pool. The node carves in any order,
-// so nothing is placed that would leave less than the spare of anything which is
-// promised there and yet to be carved. With that, a scheduler which is alone
-// never sends a volume to a node that has to refuse it.
+// Classes with different spare may share a pool. The node carves in any order, so
+// the ledger places nothing that would leave less than the spare of any volume that
+// is promised there and yet to be carved. With that, a scheduler that is the only
+// one never sends a volume to a node that has to refuse it.
 //
-// What nobody chose a pool for gets one here: a claim whose node was selected by
-// others, an inline volume known from its pod alone, a wish of a claim for more.
-// It is charged if it fits. If it does not, the owner waits for the next report
-// of the node, because no wish may close a node. The inline volume of a bound pod
-// is charged beyond what was promised to others as long as its node could be making
-// it at this moment; one that the node can never make is not charged at all.
+// Three kinds of wishes come without a Reserve: a claim whose node another process
+// selected, an inline volume known from its pod alone, and a claim's wish to grow.
+// The ledger decides on them itself, and charges them if they fit. A wish that does
+// not fit is not charged, because no wish may close a node; its owner waits for the
+// next report of the node. There is one exception: the inline volume of a bound pod
+// is charged beyond the promises to others as long as its node could be making it
+// at this moment. One that the node can never make is not charged at all.
 //
 // # Reports and Volumes
 //
@@ -57,15 +57,15 @@
 // being counted twice or not at all between them:
 //
 //   - A report is atomic: total and foreign bytes are of one moment.
-//   - What is Berth's and has no Volume is in the report's inventory, by owner. It
-//     counts unless a fact of that owner does.
-//   - A report bears the revision of the Volumes its sorting was based on. When a
-//     replica is gone, or its Volume went before it was, its fact remains until a
-//     report of that revision or a later one has spoken for what may be left.
+//   - The report's inventory lists, by owner, everything of Berth's that has no
+//     Volume. An item counts unless a fact of its owner does.
+//   - A report carries the revision of the Volumes that its sorting was based on.
+//     When a replica is gone, or its Volume is gone before it, its fact remains until
+//     a report of that revision or a later one accounts for any data that is left.
 //
 // A pool that is missing from a report keeps its facts and offers nothing.
 //
-// # Who locks
+// # Locking
 //
 // The package starts no goroutine, reads no clock and does no I/O. A Ledger is
 // changed and asked under one mutex of its caller: Observe*, Reserve, Unreserve
@@ -74,6 +74,6 @@
 // and asked (Fit, Place, Score, Explain, Without) by any number of goroutines
 // without any lock. A change replaces the one Node it concerns.
 //
-// Fit on a Node that is a moment old may say yes to what is gone by now. Reserve
-// decides: it works everything out again, and takes all demands or none.
+// Fit on a Node that is a moment old may say yes although the room is gone by now.
+// Reserve decides: it works everything out again, and takes all demands or none.
 package ledger

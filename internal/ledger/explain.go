@@ -5,11 +5,11 @@ import (
 	"slices"
 )
 
-// Fact is one charge, for people and for comparison with what is really there.
+// Fact is one charge, for people and for comparison with the contents of the pool.
 type Fact struct {
 	Owner Owner
 	Class string
-	// Bytes that were asked for, and what that takes of the pool.
+	// Bytes that were asked for, and how much they take of the pool.
 	Bytes, Charge int64
 	// Carving is whether it may not be there yet.
 	Carving bool
@@ -26,7 +26,7 @@ type PoolState struct {
 	Facts []Fact // by owner
 }
 
-// Pools lists what is charged on a node, for `kubectl berth` and for the doctor.
+// Pools lists the charges on a node, for `kubectl berth` and for the doctor.
 func (l *Ledger) Pools(node string) []PoolState {
 	n := l.nodes[node]
 	if n == nil {
@@ -53,15 +53,14 @@ func (l *Ledger) facts(b *book) []Fact {
 	return facts
 }
 
-// Room is what a node can offer a class, each figure in the terms of the pools
+// Room is how much a node can offer a class, each figure in the terms of the pools
 // and in whole units.
 type Room struct {
 	// Largest charge that one pool can still take, and the sum over all pools.
 	Largest, Sum int64
 }
 
-// Room of a class on a node: what is published as capacity where a controller
-// has to publish it.
+// Room of a class on a node. A controller publishes it as capacity where it has to.
 func (l *Ledger) Room(node, class string) Room {
 	id, known := l.classIDs[class]
 	n := l.nodes[node]
@@ -87,7 +86,7 @@ type Explanation struct {
 	Demands []DemandExplanation
 }
 
-// DemandExplanation is what every pool of the node says to one demand alone.
+// DemandExplanation is the answer of every pool of the node to one demand alone.
 type DemandExplanation struct {
 	Demand Demand
 	Pools  []PoolExplanation
@@ -98,9 +97,9 @@ type PoolExplanation struct {
 	Pool, Kind string
 	// Total, Foreign and Used of the pool; Used includes Foreign.
 	Total, Foreign, Used int64
-	// Limit is up to where the pool may be used for the class, Promised up to
-	// where volumes that are yet to be carved allow it; Free is what is left
-	// below both, and Need what the demand takes.
+	// Limit is the most that may be used for the class, Promised the most that
+	// volumes which are yet to be carved allow. Free is the room left below both,
+	// and Need how much the demand takes.
 	Limit, Promised, Free, Need int64
 	Reason                      Reason
 }

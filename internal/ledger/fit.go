@@ -28,9 +28,9 @@ func (n *Node) Place(r *Request, to []Choice) ([]Choice, Verdict) {
 	return to, verdict
 }
 
-// answer makes a search's outcome a verdict. What keeps the demands from fitting
-// anywhere comes first. The search itself deals in numbers only: returning an
-// owner out of it would move its memory to the heap.
+// answer makes a search's outcome a verdict. A reason that keeps the demands from
+// fitting on any node comes first. The search itself deals in numbers only:
+// returning an owner out of it would move its memory to the heap.
 func (r *Request) answer(reason Reason, at int) Verdict {
 	switch {
 	case !r.verdict.Fits():
@@ -42,8 +42,8 @@ func (r *Request) answer(reason Reason, at int) Verdict {
 	}
 }
 
-// packing sets a search up. It returns it by value, and fills in its slices
-// here and nowhere else, because only so does it stay on the caller's stack.
+// packing sets a search up. It returns the search by value, and only this function
+// sets its slices. Otherwise the search would not stay on the caller's stack.
 func (n *Node) packing(r *Request, s *scratch) packing {
 	switch {
 	case !r.verdict.Fits():
@@ -68,8 +68,8 @@ func (n *Node) packing(r *Request, s *scratch) packing {
 	return p
 }
 
-// run finds a way to place all items, or says why there is none and on account
-// of which item; -1 is all of them.
+// run finds a way to place all items, or says why there is none and which item is
+// the reason; -1 is all of them.
 func (p *packing) run(yields bool) (reason Reason, at int) {
 	if p.refused != Fits || len(p.items) == 0 {
 		return p.refused, -1
@@ -87,8 +87,8 @@ func (p *packing) run(yields bool) (reason Reason, at int) {
 	}
 }
 
-// cleared is the node without what the request's owners hold there for
-// themselves: a reservation must never starve its own pod.
+// cleared is the node without the holds that the request's own owners have there: a
+// reservation must never starve its own pod.
 func (r *Request) cleared(n *Node) *Node {
 	for i := range r.items {
 		has := r.items[i].on(n.name)
@@ -109,8 +109,8 @@ func (r *Request) cleared(n *Node) *Node {
 // MaxScore is the best score.
 const MaxScore = 100
 
-// Score says how well the demands would lie on the node, from 0 to MaxScore. For
-// the pools that are shared the strategy says; for whole devices it is the share of the
+// Score says how well the demands would lie on the node, from 0 to MaxScore. The
+// strategy scores pools that are shared. A whole device scores the share of the
 // disk that is asked for. Demands that do not fit score 0.
 func (n *Node) Score(r *Request) int64 {
 	var s scratch

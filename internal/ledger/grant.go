@@ -1,16 +1,17 @@
 package ledger
 
-// Obstacle is what keeps a volume from growing: the zero Obstacle is none.
+// Obstacle says why a volume cannot grow. The zero Obstacle means that it can.
 type Obstacle struct {
 	Node, Pool string
 	Reason     Reason
-	// Need is how much more the replica would take, Free what the pool has left.
+	// Need is how much more the replica would take, Free the room that the pool has
+	// left.
 	Need, Free int64
 }
 
-// Grant sets room aside for a Volume to grow to the size on every node that has
-// a replica, or says which one it does not fit on. It asks at once what a claim's
-// wish asks when it is observed; what is granted to nobody's wish stands until the
+// Grant sets room aside for a Volume to grow to the size on every node that has a
+// replica, or says which one it does not fit on. It makes the check at once that a
+// claim's wish gets when it is observed. A grant without a wish stands until the
 // Volume is observed the next time. A Volume that is not known has NotReported.
 func (l *Ledger) Grant(name string, bytes int64) Obstacle {
 	v := l.volumes[name]

@@ -1,6 +1,7 @@
 package ledger_test
 
 import (
+	"slices"
 	"testing"
 
 	"berth.dev/berth/internal/ledger"
@@ -11,7 +12,7 @@ func wish(c *cluster, bytes int64) {
 	c.ObserveClaim(ledger.ClaimObject{UID: "c", Class: "fast", Requested: bytes, SelectedNode: "n1", Bound: true})
 }
 
-// wantGranted asks up to which size the volume of c is charged on n1.
+// wantGranted checks up to which size the volume of c is charged on n1.
 func (c *cluster) wantGranted(want int64) {
 	c.t.Helper()
 	var got int64
@@ -57,7 +58,7 @@ func TestAnExpansionThatCannotBeMetClosesNoNode(t *testing.T) {
 	c.wantUsed("n1", "vg0", 2*gib)
 }
 
-func TestAnExpansionNeverTakesWhatWasPromisedToAPod(t *testing.T) {
+func TestAnExpansionNeverTakesRoomThatAPodHolds(t *testing.T) {
 	c := newCluster(t)
 	c.ObserveVolume(volume("c", "n1", "vg0", 2*gib, ledger.Ready))
 	c.reserve("p", "n1", claimed("d", 7*gib))
@@ -93,7 +94,7 @@ func TestAGrantedExpansionIsWeighedAnewForOtherReplicas(t *testing.T) {
 	c.wantUsed("n2", "vg0", 2*gib)
 }
 
-func TestWhatANodeSaysAReplicaTakesReplacesTheReckoning(t *testing.T) {
+func TestTheNodesFigureForAReplicaReplacesTheReckoning(t *testing.T) {
 	c := newCluster(t)
 	v := volume("c", "n1", "vg0", 2*gib, ledger.Ready)
 	v.Replicas[0].Taken = 5 * gib // an older layout
@@ -112,9 +113,102 @@ func TestARefusedGrowthIsChargedAsItIs(t *testing.T) {
 	c.wantUsed("n1", "vg0", 2*gib)
 }
 
+func TestAVolumeOfUnknownSizeTakesItsDiskAndIsNotBeingCarved(t *testing.T) {
+	c := newCluster(t, report("n1", disk("sda", 4*gib, "", "fast")))
+	v := volume("c", "n1", "sda", 0, ledger.Ready)
+	c.ObserveVolume(v)
+	c.wantUsed("n1", "sda", 4*gib)
+	v.Capacity = gib
+	c.ObserveVolume(v)
+	if fact := c.Pools("n1")[0].Facts[0]; fact.Carving {
+		t.Errorf("it is said to be carved: %+v", fact)
+	}
+}
+
 func TestAVolumeWithoutReplicasIsGrantedNothingMore(t *testing.T) {
 	c := newCluster(t)
 	c.ObserveVolume(volume("c", "n1", "vg0", 2*gib, ledger.Gone))
 	wish(c, 6*gib)
+	c.wantGranted(0)
+}
+
+func TestAGrantStandsHoweverOftenItsObjectsAreSeen(t *testing.T) {
+	c := newCluster(t)
+	v := volume("c", "n1", "vg0", 2*gib, ledger.Ready)
+	v.Claim = "" // only its PersistentVolume names its claim
+	pv := ledger.PVObject{Name: "pv", Volume: v.Name, Claim: "c"}
+	c.ObserveVolume(v)
+	c.ObservePV(pv)
+	wish(c, 6*gib)
+	silent := report("n1", volumeGroup("vg0", 10*gib))
+	silent.Ready = false
+	c.report(silent) // it would be granted nothing now
+	c.ObserveVolume(v)
+	c.wantGranted(6 * gib)
+	c.ObservePV(pv)
+	c.wantGranted(6 * gib)
+}
+
+func TestAGrantOfLessThanWasGrantedTakesNothingBack(t *testing.T) {
+	c := newCluster(t)
+	c.ObserveVolume(volume("c", "n1", "vg0", 2*gib, ledger.Ready))
+	for _, bytes := range []int64{6 * gib, 4 * gib, gib} {
+		if o := c.Grant("pvc-c", bytes); o.Reason != ledger.Fits {
+			t.Errorf("%d MiB are refused: %+v", bytes/mib, o)
+		}
+		c.wantGranted(6 * gib)
+	}
+}
+
+func TestAGrowthWithinItsExtentIsGrantedInAnOverfullPool(t *testing.T) {
+	c := newCluster(t)
+	c.ObserveVolume(volume("c", "n1", "vg0", mib, ledger.Ready)) // it takes one extent of 4 MiB
+	c.ObserveVolume(volume("d", "n1", "vg0", 11*gib, ledger.Ready))
+	if o := c.Grant("pvc-c", 4*mib); o.Reason != ledger.Fits {
+		t.Errorf("refused: %+v", o)
+	}
+	if o := c.Grant("pvc-c", 5*mib); o.Reason != ledger.NoRoom {
+		t.Errorf("an extent too many: %+v", o)
+	}
+}
+
+func TestAnExpansionNeedsNoRoomWhereThereIsNoReplica(t *testing.T) {
+	for name, state := range map[string]ledger.ReplicaState{"gone": ledger.Gone, "refused": ledger.Refused} {
+		t.Run(name, func(t *testing.T) {
+			c, v := twoReplicas(t)
+			c.ObserveNodeGone("n2")
+			v.Replicas[1] = ledger.Replica{Node: "n2", Pool: "vg0", State: state}
+			c.ObserveVolume(v)
+			wish(c, 6*gib)
+			c.wantGranted(6 * gib)
+		})
+	}
+}
+
+func TestAGrantStandsInAnyOrderOfReplicas(t *testing.T) {
+	c, v := twoReplicas(t)
+	wish(c, 6*gib)
+	silent := report("n2", volumeGroup("vg0", 10*gib))
+	silent.Ready = false
+	c.report(silent) // it would be granted nothing now
+	slices.Reverse(v.Replicas)
+	c.ObserveVolume(v)
+	c.wantGranted(6 * gib)
+}
+
+func TestOfTwoReplicasInOnePoolTheFirstCounts(t *testing.T) {
+	c := newCluster(t)
+	v := volume("c", "n1", "vg0", 4*gib, ledger.Ready)
+	v.Replicas[0].Taken = 5 * gib
+	v.Replicas = append(v.Replicas, ledger.Replica{Node: "n1", Pool: "vg0"})
+	c.ObserveVolume(v)
+	c.wantUsed("n1", "vg0", 5*gib)
+}
+
+func TestAWishIsNotWeighedOnAPartialLedger(t *testing.T) {
+	c := &cluster{ledger.New(), t}
+	c.ObserveVolume(volume("c", "n1", "vg0", 2*gib, ledger.Gone))
+	wish(c, 6*gib)
+	c.report(report("n1", volumeGroup("vg0", 10*gib)))
 	c.wantGranted(0)
 }

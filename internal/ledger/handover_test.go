@@ -6,7 +6,7 @@ import (
 	"berth.dev/berth/internal/ledger"
 )
 
-// step is one event in the life of a claim, and what must be charged after it.
+// step is one event in the life of a claim, and the charge that must follow it.
 type step struct {
 	what string
 	do   func(*cluster)
@@ -83,6 +83,14 @@ func TestAChargePassesFromHoldToVolumeCountedExactlyOnce(t *testing.T) {
 			{"Reserve", reserved, size}, {"node selected", claimIs("n1", false), size}, {"pod gone", podGone, size},
 			{"claim gone", claimGone, 0},
 		},
+		"when the claim forgets its node under a pod that was bound": {
+			{"Reserve", reserved, size}, {"node selected", claimIs("n1", false), size}, {"pod bound", podBound, size},
+			{"node forgotten", claimIs("", false), size}, {"pod gone", podGone, 0},
+		},
+		"when the pod was reserved for twice": {
+			{"Reserve", reserved, size}, {"Reserve again", reserved, size}, {"pod bound", podBound, size},
+			{"carved", volumeIs(ledger.Ready), size}, {"refused after all", volumeIs(ledger.Refused), 0},
+		},
 		"when a PersistentVolume is all there is": {
 			{"PV", pvIs, 0}, {"Volume", volumeIs(ledger.Ready), size}, {"PV gone", func(c *cluster) { c.ObservePVGone("pv") }, size},
 		},
@@ -150,6 +158,9 @@ func TestCreateVolumeLearnsWhereRoomIsHeld(t *testing.T) {
 	if _, held := c.Held(ledger.Claim("c"), "n2"); held {
 		t.Error("room is held on another node")
 	}
+	if _, held := c.Held(ledger.Claim("unknown"), "n1"); held {
+		t.Error("room is held for what is not known")
+	}
 }
 
 func TestAClaimThatAPodMountsTwiceCountsOnce(t *testing.T) {
@@ -166,9 +177,77 @@ func TestUnreserveConcernsTheNamedNodeAlone(t *testing.T) {
 	c.wantUsed("n2", "vg0", size)
 }
 
-func TestASecondPodDoesNotChangeWhatTheFirstHolds(t *testing.T) {
+func TestASecondPodDoesNotChangeTheHoldOfTheFirst(t *testing.T) {
 	c := newCluster(t)
 	c.reserve("p", "n1", claimed("c", size))
 	c.reserve("q", "n1", claimed("c", gib)) // has not seen the claim's size
 	c.wantUsed("n1", "vg0", size)
+}
+
+func TestAnInlineVolumeIsHeldForItsPodThoughThePodAsItIsBoundDoesNotNameIt(t *testing.T) {
+	c := newCluster(t)
+	c.reserve("p", "n1", inline("p", "a", size))
+	podBound(c)
+	c.wantUsed("n1", "vg0", size)
+	podGone(c)
+	c.wantUsed("n1", "vg0", 0)
+}
+
+func TestAPodThatGoesGivesBackItsOwnHoldsAndNoOthers(t *testing.T) {
+	c := newCluster(t)
+	c.reserve("p", "n1", claimed("c", size), claimed("d", gib))
+	podBound(c)
+	volumeIs(ledger.Ready)(c) // the hold for c is done, that for d is not
+	c.wantUsed("n1", "vg0", size+gib)
+	podGone(c)
+	c.wantUsed("n1", "vg0", size)
+}
+
+func TestAPodThatIsBoundEndsNoHoldOfAnother(t *testing.T) {
+	c := newCluster(t, report("n1", volumeGroup("vg0", 10*gib)), report("n2", volumeGroup("vg0", 10*gib)))
+	c.reserve("p", "n1", claimed("c", size))
+	c.reserve("p", "n2", claimed("c", size))
+	c.reserve("q", "n2", claimed("c", size))
+	c.ObservePod(ledger.PodObject{UID: "q", Node: "n2"})
+	c.wantUsed("n1", "vg0", size)
+	c.wantUsed("n2", "vg0", size)
+}
+
+func TestOfPodsThatHoldOneClaimTheOneThatIsBoundIsDoneWithTheVolume(t *testing.T) {
+	c := newCluster(t)
+	c.reserve("p", "n1", claimed("c", size))
+	c.reserve("q", "n1", claimed("c", size))
+	c.ObservePod(ledger.PodObject{UID: "q", Node: "n1"})
+	volumeIs(ledger.Ready)(c)
+	volumeIs(ledger.Refused)(c)
+	c.wantUsed("n1", "vg0", size) // p is still in flight
+	unreserved(c)
+	c.wantUsed("n1", "vg0", 0)
+}
+
+func TestAVolumeIsItsOwnReservation(t *testing.T) {
+	c := newCluster(t, report("n1", volumeGroup("vg0", 10*gib), volumeGroup("vg1", 5*gib)))
+	c.reserve("p", "n1", claimed("c", size)) // in vg0
+	c.ObserveVolume(ledger.VolumeObject{Name: "static", Class: "fast", Capacity: size,
+		Replicas: []ledger.Replica{{Node: "n1", Pool: "vg1", State: ledger.Ready, Actual: size}}})
+	c.ObservePV(ledger.PVObject{Name: "pv", Volume: "static", Claim: "c"})
+	if got := c.reserve("q", "n1", claimed("c", size))[ledger.Claim("c")]; got != "vg1" {
+		t.Errorf("the claim is in %s, its Volume in vg1", got)
+	}
+	if c.KnowsPod("q") {
+		t.Error("room is held for a pod that needs none")
+	}
+	r, _ := c.Request(ledger.RequestOptions{}, ledger.Demand{Owner: ledger.Volume("static"), Class: "fast", Bytes: 100 * gib})
+	c.wantReason(c.Node("n1").Fit(r), ledger.Fits) // it is there
+	_, verdict := c.Reserve("n1", r)
+	c.wantReason(verdict, ledger.Invalid) // its placement says so
+}
+
+func TestAClaimThatAnotherPodHoldsGoesNowhereElseThoughItIsHeldHereToo(t *testing.T) {
+	c := newCluster(t, report("n1", volumeGroup("vg0", 10*gib)), report("n2", volumeGroup("vg0", 10*gib)), report("n3", volumeGroup("vg0", 10*gib)))
+	c.reserve("p", "n1", claimed("c", size))
+	c.reserve("p", "n2", claimed("c", size))
+	c.reserve("q", "n2", claimed("c", size))
+	c.Unreserve("p", "n2")
+	c.wantReason(c.fits("q", "n3", claimed("c", size)), ledger.HeldElsewhere)
 }

@@ -11,15 +11,15 @@ func (l *Ledger) there(a *account, node string) bool {
 	return listed
 }
 
-// assignInline is assign for an inline volume. Its pod is bound whether or not there
-// is room, and may ask for what no node has. So it is charged
+// assignInline is assign for an inline volume. Its pod is bound whether or not
+// there is room, and may ask for something that no node has. So it is charged
 //
 //   - where the node's inventory lists it;
 //   - in any case, once its pod has started;
 //   - and before that where the node could be making it at this moment.
 //
-// What the node cannot make is not charged, because no wish may close a node.
-// Whatever the node does not list is looked at again with its next report.
+// A volume that the node cannot make is not charged, because no wish may close a
+// node. A volume that the node does not list is checked again with its next report.
 func (l *Ledger) assignInline(a *account, node *Node) (waitFor string) {
 	id, known := l.classIDs[a.className]
 	if !known {
@@ -37,7 +37,7 @@ func (l *Ledger) assignInline(a *account, node *Node) (waitFor string) {
 		return ""
 	}
 	if held != nil && len(held.holders) == 0 && !a.started {
-		// What is charged to a pool survives its absence.
+		// A pool that is absent keeps its charges.
 		if b := node.book(held.pool); b == nil || b.reported && !l.makes(a, b) {
 			a.drop(a.promised)
 			held = nil
@@ -59,8 +59,8 @@ func (a *account) drop(node string) {
 	a.holds = slices.DeleteFunc(a.holds, func(h hold) bool { return h.node == node })
 }
 
-// making picks the pool, of those in which the node could be making the inline
-// volume, that has the most room.
+// making picks the pool with the most room among those in which the node could be
+// making the inline volume.
 func (l *Ledger) making(a *account, node *Node) (pool string, found bool) {
 	var most int64
 	for _, b := range node.books {
@@ -75,7 +75,7 @@ func (l *Ledger) making(a *account, node *Node) (pool string, found bool) {
 }
 
 // makes is whether the node could be making the inline volume in the pool at this
-// moment: beside what is there, and before what is yet to be made.
+// moment. It counts the volumes that exist, and not those that are yet to be made.
 func (l *Ledger) makes(a *account, b *book) bool {
 	if b.closed(a.class) != Fits || !l.class(a.class).admits(a.owner, a.namespace) {
 		return false

@@ -1,21 +1,21 @@
 package ledger
 
-// Kind is a kind of resource that a pool hands out. A kind reduces all it knows
-// to whole numbers - what a volume takes, and up to where the pool may be taken -
-// so that fitting, scoring, explaining and previewing are written once for all
-// kinds. A new kind is a new implementation; nothing else changes.
+// Kind is a kind of resource that a pool hands out. A kind reduces all it knows to
+// two whole numbers - the charge of a volume, and the limit of the pool - so that
+// fitting, scoring, explaining and previewing are written once for all kinds. A new
+// kind is a new implementation; nothing else changes.
 //
 // Implementations are values without state: they are called for every node and
 // pod, by many goroutines.
 type Kind interface {
 	// Name of the kind, for people.
 	Name() string
-	// Charge is what a volume of so many bytes takes of the pool. It does not
-	// depend on what else is there.
+	// Charge is how much of the pool a volume of this size takes. It does not
+	// depend on the other volumes of the pool.
 	Charge(p *Pool, c *Class, bytes int64) int64
-	// Limit is how much foreign use and all charges may be together once a
+	// Limit is the most that foreign use and all charges may be together once a
 	// volume of the class was added; it may be negative. The reason is Fits, or
-	// why the pool takes nothing new of the class whatever is free.
+	// says why the pool takes nothing new of the class, however much is free.
 	Limit(p *Pool, c *Class) (int64, Reason)
 	// Whole is true when a pool takes one volume and is then used up: the
 	// smallest that fits is then the best, whatever the strategy.
@@ -24,8 +24,8 @@ type Kind interface {
 
 // The kinds of pools. They are compared by identity.
 var (
-	// Thick pools carve bytes: volume groups, and any pool that sets aside what
-	// it promises.
+	// Thick pools carve bytes: volume groups, and any pool that sets aside the
+	// bytes it promises.
 	Thick Kind = thick{}
 	// Thin pools promise bytes and fill up later.
 	Thin Kind = thin{}
@@ -55,8 +55,8 @@ func (thin) Whole() bool  { return false }
 // Charge is the virtual size: a thin volume has no layout of its own.
 func (thin) Charge(p *Pool, _ *Class, bytes int64) int64 { return Layout{}.charge(bytes, p.Unit) }
 
-// Limit bounds the promises; the real fill only decides whether there may be
-// more of them. Spare is of real bytes, so it comes off before over-provisioning.
+// Limit bounds the promises; the real fill only decides whether there may be more
+// of them. Spare is of real bytes, so it is subtracted before over-provisioning.
 func (thin) Limit(p *Pool, c *Class) (int64, Reason) {
 	usable := p.Total - c.spare(p.Total)
 	fill := c.MaxFill

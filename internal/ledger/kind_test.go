@@ -1,13 +1,15 @@
 package ledger_test
 
 import (
+	"fmt"
 	"math"
+	"strings"
 	"testing"
 
 	"berth.dev/berth/internal/ledger"
 )
 
-func TestChargeIsWhatAVolumeTakesOfThePool(t *testing.T) {
+func TestTheChargeIsTheSpaceThatAVolumeTakesOfItsPool(t *testing.T) {
 	raid := func(stripes, mirrors, parity int64) ledger.Layout {
 		return ledger.Layout{Stripes: stripes, Mirrors: mirrors, Parity: parity, Metadata: 1}
 	}
@@ -61,6 +63,7 @@ func TestLimitIsUpToWhereAPoolMayBeTaken(t *testing.T) {
 		"less the spare in percent, rounded up":              {ledger.Pool{Kind: ledger.Thick, Total: 999, Unit: 1}, ledger.Class{SparePercent: 10}, 899, ledger.Fits},
 		"less both":                                          {pool(ledger.Thick), ledger.Class{Spare: 100, SparePercent: 10}, 800, ledger.Fits},
 		"a spare beyond the pool leaves less than nothing":   {pool(ledger.Thick), ledger.Class{Spare: 1500}, -500, ledger.Fits},
+		"a thin pool's too, which is not multiplied":         {pool(ledger.Thin), ledger.Class{Spare: 1500, Overprovision: 300}, -500, ledger.PoolFull},
 		"over-provisioning is for thin pools":                {pool(ledger.Thick), ledger.Class{Overprovision: 300}, 1000, ledger.Fits},
 		"a thin pool promises what it has":                   {pool(ledger.Thin), ledger.Class{}, 1000, ledger.Fits},
 		"or more than it has":                                {pool(ledger.Thin), ledger.Class{Overprovision: 250}, 2500, ledger.Fits},
@@ -89,6 +92,8 @@ func TestAClassThatMakesNoSenseIsRefusedAndTheOldOneStands(t *testing.T) {
 		"no name":                      {},
 		"a negative spare":             {Name: "fast", Spare: -1},
 		"a spare of more than all":     {Name: "fast", SparePercent: 101},
+		"a spare of less than none":    {Name: "fast", SparePercent: -1},
+		"a fill of less than none":     {Name: "fast", MaxFill: -1},
 		"a negative over-provisioning": {Name: "fast", Overprovision: -100},
 		"a fill of more than all":      {Name: "fast", MaxFill: 101},
 		"a negative number of stripes": {Name: "fast", Layout: ledger.Layout{Stripes: -2}},
@@ -108,6 +113,8 @@ func TestAPoolThatMakesNoSenseCountsAsNotReported(t *testing.T) {
 	good := volumeGroup("vg0", 10*gib)
 	for name, change := range map[string]func(*ledger.Pool){
 		"no kind":                        func(p *ledger.Pool) { p.Kind = nil },
+		"a negative data fill":           func(p *ledger.Pool) { p.Filled = -1 },
+		"a negative metadata fill":       func(p *ledger.Pool) { p.FilledMetadata = -1 },
 		"a negative total":               func(p *ledger.Pool) { p.Total = -1 },
 		"negative foreign use":           func(p *ledger.Pool) { p.Foreign = -1 },
 		"no unit":                        func(p *ledger.Pool) { p.Unit = 0 },
@@ -124,6 +131,58 @@ func TestAPoolThatMakesNoSenseCountsAsNotReported(t *testing.T) {
 			c.wantUsed("n1", "vg0", gib)
 			c.wantReason(c.fits("p", "n1", claimed("d", 3*gib)), ledger.NoRoom)
 			c.wantReason(c.fits("p", "n1", claimed("d", 2*gib)), ledger.Fits)
+		})
+	}
+}
+
+func TestOfPoolsThatAreTooManyOrNamedTwiceTheFirstCount(t *testing.T) {
+	for name, test := range map[string]struct {
+		pools []ledger.Pool
+		last  string // which must not be believed
+	}{
+		"named twice": {[]ledger.Pool{volumeGroup("vg00", gib), volumeGroup("vg00", 10*gib)}, "vg00"},
+		"too many":    {append(pools(256, gib), volumeGroup("last", 10*gib)), "last"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			c := newCluster(t, report("n2"))
+			err := c.ObserveNode(report("n1", test.pools...))
+			if err == nil || !strings.Contains(err.Error(), fmt.Sprintf("pool %q", test.last)) {
+				t.Errorf("the error is %v", err)
+			}
+			c.wantReason(c.fits("p", "n1", claimed("c", gib)), ledger.Fits)
+			c.wantReason(c.fits("p", "n1", claimed("c", 2*gib)), ledger.NoRoom)
+		})
+	}
+}
+
+func TestEverythingThatAClassSaysCountsOnceItChanges(t *testing.T) {
+	thin := ledger.Pool{Name: "thin", Kind: ledger.Thin, Total: 10 * gib, Unit: 4 * mib, Media: "ssd", Filled: 5 * gib, Classes: []string{"fast"}}
+	open := ledger.Class{Name: "fast", Overprovision: 200, InlineNamespaces: []string{"*"}}
+	thick := volumeGroup("vg0", 10*gib)
+	for name, test := range map[string]struct {
+		pool   ledger.Pool
+		change func(*ledger.Class)
+	}{
+		"the spare":                  {thick, func(c *ledger.Class) { c.Spare = 6 * gib }},
+		"the spare in percent":       {thick, func(c *ledger.Class) { c.SparePercent = 60 }},
+		"the media":                  {thick, func(c *ledger.Class) { c.Media = "hdd" }},
+		"the layout":                 {thick, func(c *ledger.Class) { c.Layout.Mirrors = 3 }},
+		"the namespaces":             {thick, func(c *ledger.Class) { c.InlineNamespaces = nil }},
+		"the over-provisioning":      {thin, func(c *ledger.Class) { c.Overprovision = 0 }},
+		"the fill that closes pools": {thin, func(c *ledger.Class) { c.MaxFill = 50 }},
+	} {
+		t.Run(name, func(t *testing.T) {
+			c := newCluster(t, report("n1", test.pool))
+			c.class(open)
+			c.ObserveVolume(volume("x", "n1", "thin", 8*gib, ledger.Ready))
+			demand := inline("p", "a", 5*gib)
+			c.wantReason(c.fits("p", "n1", demand), ledger.Fits)
+			changed := open
+			test.change(&changed)
+			c.class(changed)
+			if c.fits("p", "n1", demand).Fits() {
+				t.Error("it fits as before")
+			}
 		})
 	}
 }

@@ -5,9 +5,9 @@ import (
 	"slices"
 )
 
-// Ledger knows what every pool of every node has promised to whom. The zero
-// Ledger is not usable: call New. It is not safe for concurrent use; the Nodes
-// and Snapshots it hands out are.
+// Ledger records what every pool of every node has promised, by owner. The zero
+// Ledger is not usable: call New. It is not safe for concurrent use; the Nodes and
+// Snapshots it hands out are.
 type Ledger struct {
 	synced bool
 
@@ -21,11 +21,10 @@ type Ledger struct {
 	pvs      map[string]PVObject
 	pods     map[string]*pod
 
-	// waiting are the accounts, by node, that should have something there and
-	// could not be given it yet.
+	// waiting are the owners, by node, that should have room there and could not be
+	// given it yet.
 	waiting map[string]map[Owner]bool
-	// remains are the Volumes, by node, that went without their replicas having
-	// gone.
+	// remains are the Volumes, by node, that have remains there.
 	remains map[string]map[string]bool
 }
 
@@ -43,10 +42,10 @@ func New() *Ledger {
 	}
 }
 
-// SetSynced says that every kind of object has been listed once. Before that,
-// every question is answered with NotSynced and nothing is given to those that
-// wait: a ledger that has seen the nodes and not yet the volumes would call full
-// pools empty.
+// SetSynced says that every kind of object has been listed once. Before that, the
+// ledger answers every question with NotSynced and gives nothing to waiting owners:
+// a ledger that has seen the nodes and not yet the volumes would call full pools
+// empty.
 func (l *Ledger) SetSynced() {
 	l.synced = true
 	l.revisit(slices.Sorted(maps.Keys(l.waiting))...)
@@ -61,8 +60,8 @@ func (l *Ledger) Node(name string) *Node { return l.nodes[name] }
 // NodeNames lists the known nodes in order.
 func (l *Ledger) NodeNames() []string { return slices.Sorted(maps.Keys(l.nodes)) }
 
-// classID is the number of a class in this ledger. Facts and offers bear it
-// whether or not the class has been observed.
+// classID is the number of a class in this ledger. Facts and offers use it whether
+// or not the class has been observed.
 func (l *Ledger) classID(name string) int {
 	id, known := l.classIDs[name]
 	if !known {
@@ -87,15 +86,15 @@ func (l *Ledger) class(id int) *Class {
 // place is a pool of a node.
 type place struct{ node, pool string }
 
-// posting is a fact and where it belongs.
+// posting is a fact and its place.
 type posting struct {
 	place
 	fact
 }
 
-// post makes the owner's facts in all books what wanted says. Places the owner
-// was charged at before and is not any more are refunded by its own record,
-// posted, whatever event led here.
+// post sets the owner's facts in all books to wanted. It refunds the places that
+// are in posted, the owner's own record, and not in wanted, whatever event led
+// here.
 func (l *Ledger) post(posted []place, owner *Owner, wanted []posting) []place {
 	for _, at := range posted {
 		if !slices.ContainsFunc(wanted, func(w posting) bool { return w.place == at }) {
@@ -116,8 +115,8 @@ func (l *Ledger) post(posted []place, owner *Owner, wanted []posting) []place {
 	return places
 }
 
-// reckon fills in a fact's charge. Before the pool was ever reported its kind and
-// unit are unknown and the bytes themselves must do.
+// reckon fills in a fact's charge. Before the first report of the pool its kind and
+// unit are unknown, and the charge is the bytes themselves.
 func (l *Ledger) reckon(b *book, f fact) fact {
 	switch {
 	case f.stated:
@@ -143,7 +142,7 @@ func (l *Ledger) edit(at place, change func(*book) *book) {
 	l.setNode(node.with(change(old)))
 }
 
-// setNode stores a node, or forgets one of which nothing is left.
+// setNode stores a node, or forgets it if it has neither a report nor a book.
 func (l *Ledger) setNode(n *Node) {
 	if !n.reported && len(n.books) == 0 {
 		delete(l.nodes, n.name)

@@ -16,12 +16,13 @@ func memory(t *testing.T) *Ledger {
 	return l
 }
 
-// empty fails if the ledger remembers anything of what came and went.
+// wantEmpty fails if the ledger remembers any object that came and went.
 func (l *Ledger) wantEmpty(t *testing.T) {
 	t.Helper()
 	for what, n := range map[string]int{
 		"accounts": len(l.accounts), "nodes waited for": len(l.waiting), "pods": len(l.pods), "volumes": len(l.volumes),
 		"classes beside fast": len(l.classIDs) - 1, "nodes": len(l.nodes), "nodes with remains": len(l.remains),
+		"PersistentVolumes": len(l.pvs),
 	} {
 		if n != 0 {
 			t.Errorf("%d %s are kept", n, what)
@@ -29,7 +30,7 @@ func (l *Ledger) wantEmpty(t *testing.T) {
 	}
 }
 
-func TestOfClaimsThatAreGoneNothingIsKeptWhateverNodeTheyNamed(t *testing.T) {
+func TestClaimsOfUnknownNodesLeaveNothingBehind(t *testing.T) {
 	l := memory(t)
 	for i := range 10 {
 		c := ClaimObject{UID: fmt.Sprint(i), Class: "fast", Requested: 1}
@@ -45,7 +46,7 @@ func TestOfClaimsThatAreGoneNothingIsKeptWhateverNodeTheyNamed(t *testing.T) {
 	l.wantEmpty(t)
 }
 
-func TestOfInlineVolumesNothingIsKeptWhateverClassAndNodeTheyNamed(t *testing.T) {
+func TestInlineVolumesOfUnknownClassesAndNodesLeaveNothingBehind(t *testing.T) {
 	l := memory(t)
 	for i := range 10 {
 		uid := fmt.Sprint(i)
@@ -91,5 +92,73 @@ func TestAnInlineVolumeIsChargedOnceItsClassIsKnown(t *testing.T) {
 	}
 	if used := l.Pools("n")[0].Used; used != 5 {
 		t.Errorf("%d are in use, want 5", used)
+	}
+}
+
+// once returns a ledger with a node that has reported a pool, and a Volume on it.
+func once(t *testing.T) (l *Ledger, report func(generation int64)) {
+	t.Helper()
+	l = memory(t)
+	report = func(generation int64) {
+		pool := Pool{Name: "vg0", Kind: Thick, Total: 1 << 30, Unit: 1, Classes: []string{"fast"}}
+		if err := l.ObserveNode(Report{Node: "n", Generation: generation, Ready: true, Pools: []Pool{pool}}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	report(1)
+	l.ObserveVolume(VolumeObject{Name: "v", Claim: "c", Class: "fast", Capacity: 1, Replicas: []Replica{{Node: "n", Pool: "vg0", State: Ready, Actual: 1}}})
+	return l, report
+}
+
+func TestTheRemainsOfAVolumeAreForgottenOnceItsNodeHasReported(t *testing.T) {
+	for name, again := range map[string]bool{"of a Volume": false, "of a Volume that was made again": true} {
+		t.Run(name, func(t *testing.T) {
+			l, report := once(t)
+			l.ObserveVolumeGone("v", 2)
+			if again {
+				l.ObserveVolume(VolumeObject{Name: "v", Class: "fast", Capacity: 1})
+				l.ObserveVolumeGone("v", 3)
+			}
+			report(3)
+			l.ObserveNodeGone("n")
+			l.wantEmpty(t)
+		})
+	}
+}
+
+func TestOfAPersistentVolumeNothingIsKept(t *testing.T) {
+	l, _ := once(t)
+	l.ObservePV(PVObject{Name: "pv", Volume: "v", Claim: "c"})
+	l.ObservePV(PVObject{Name: "pv", Volume: "w", Claim: "d"})
+	l.ObservePVGone("pv")
+	l.ObserveVolumeGone("v", 0)
+	l.ObserveNodeGone("n")
+	l.wantEmpty(t)
+}
+
+func TestAnObjectThatIsSeenOftenIsKeptOnce(t *testing.T) {
+	l, _ := once(t)
+	r, _ := l.Request(RequestOptions{Pod: "p"}, Demand{Owner: Claim("d"), Class: "fast", Bytes: 1})
+	for range 3 {
+		l.ObservePV(PVObject{Name: "pv", Volume: "v", Claim: "c"})
+		l.ObservePod(PodObject{UID: "q", Node: "n", Inline: []InlineVolume{{Name: "i", Class: "fast", Bytes: 1}}})
+		l.Reserve("n", r)
+	}
+	for what, n := range map[string]int{
+		"PersistentVolumes of the Volume": len(l.volumes["v"].pvs), "claims of the Volume": len(l.volumes["v"].linked),
+		"Volumes of the claim": len(l.accounts[Claim("c")].links), "inline volumes of the pod": len(l.pods["q"].inline),
+		"claims that the pod holds": len(l.pods["p"].holds), "holders": len(l.accounts[Claim("d")].holds[0].holders),
+	} {
+		if n != 1 {
+			t.Errorf("%d %s are kept, want 1", n, what)
+		}
+	}
+}
+
+func TestAVolumeOfNoClaimIsLinkedToNone(t *testing.T) {
+	l := memory(t)
+	l.ObserveVolume(VolumeObject{Name: "v", Class: "fast", Capacity: 1})
+	if len(l.accounts) != 0 {
+		t.Errorf("the ledger knows the claims %v", l.accounts)
 	}
 }

@@ -14,7 +14,7 @@ func (x Explanation) Message(size func(int64) string) string {
 		return ""
 	case NotTogether:
 		return x.Verdict.Reason.Message() + x.together(size)
-	case SourceElsewhere, AgentTooOld:
+	case HeldElsewhere, SourceElsewhere, AgentTooOld:
 		return x.Verdict.Reason.Message() // no pool of the node has more to say
 	}
 	for _, d := range x.Demands {
@@ -27,7 +27,7 @@ func (x Explanation) Message(size func(int64) string) string {
 	return x.Verdict.Reason.Message()
 }
 
-// told is what the pools say that serve the class.
+// told is the answer of the pools that serve the class.
 func (d DemandExplanation) told(size func(int64) string) string {
 	var told []string
 	for _, p := range d.Pools {
@@ -45,7 +45,7 @@ func (p PoolExplanation) message(asked int64, size func(int64) string) string {
 	return fmt.Sprintf("pool %s: %s", p.Pool, p.Reason.Message())
 }
 
-// together lists what is asked for and what each pool has.
+// together lists the sizes asked for and the free space of each pool.
 func (x Explanation) together(size func(int64) string) string {
 	var asked, free []string
 	seen := map[string]bool{}

@@ -32,8 +32,8 @@ func (n *Node) book(pool string) *book {
 	return nil
 }
 
-// Pool returns what the node reported of a pool; false if it reported none of
-// that name.
+// Pool returns a pool as the node reported it; false if it reported none of that
+// name.
 func (n *Node) Pool(name string) (Pool, bool) {
 	if n == nil {
 		return Pool{}, false
@@ -65,9 +65,9 @@ func (n *Node) with(b *book) *Node {
 	return &next
 }
 
-// Without is the node as it would be if these owners had nothing on it: what is
-// left after an eviction. Evicting a pod frees its inline volumes and nothing
-// else, so a preemption asks with those alone.
+// Without is the node as it would be if these owners had nothing on it, as after an
+// eviction. Evicting a pod frees only its inline volumes, so a preemption asks with
+// those alone.
 func (n *Node) Without(owners ...Owner) *Node {
 	next := *n
 	next.books = slices.Clone(n.books)
@@ -77,8 +77,8 @@ func (n *Node) Without(owners ...Owner) *Node {
 	return &next
 }
 
-// WithoutPods is the node as it would be if these pods were evicted: without
-// their inline volumes. Their claims keep what they have.
+// WithoutPods is the node as it would be if these pods were evicted: without their
+// inline volumes. Their claims keep their room.
 func (n *Node) WithoutPods(uids ...string) *Node {
 	next := *n
 	next.books = slices.Clone(n.books)

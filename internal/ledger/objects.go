@@ -15,8 +15,7 @@ type VolumeObject struct {
 	Capacity int64
 	// Revision of the object; 0 if it is not known.
 	Revision int64
-	// Replicas by node and pool, the union of what is wanted and what is
-	// reported.
+	// Replicas by node and pool: those that are wanted and those that are reported.
 	Replicas []Replica
 }
 
@@ -26,7 +25,7 @@ type Replica struct {
 	State      ReplicaState
 	// Actual capacity, as its node reports it; 0 while unknown.
 	Actual int64
-	// Taken is what its node says it takes of the pool; 0 while unknown. It
+	// Taken is how much of the pool its node says it takes; 0 while unknown. It
 	// replaces the ledger's own reckoning once the replica is as large as wanted.
 	Taken int64
 	// Yields marks a standby whose slot a primary may have.
@@ -38,12 +37,12 @@ type ReplicaState uint8
 
 // The states of a replica.
 const (
-	// Pending: wanted, and nothing is known of it. It is charged: it may be
-	// being carved at this moment.
+	// Pending: wanted, and nothing is known of it. It is charged, because its node
+	// may be carving it at this moment.
 	Pending ReplicaState = iota
 	// Ready: it is there.
 	Ready
-	// Refused: its node will not have more of it than Actual.
+	// Refused: its node will not make it larger than Actual.
 	Refused
 	// Gone: nothing of it can be used again. Its node may be clearing it away still, and
 	// says so in its next report.
@@ -63,8 +62,8 @@ type ClaimObject struct {
 	Bound bool
 }
 
-// PVObject is a PersistentVolume of one of Berth's drivers. It names no pool, so it takes no
-// room for itself: it says which Volume is a claim's.
+// PVObject is a PersistentVolume of one of Berth's drivers. It names no pool, so it
+// takes no room for itself: it says which Volume belongs to a claim.
 type PVObject struct {
 	Name string
 	// Volume that it stands for: the volume handle.

@@ -33,8 +33,8 @@ func (l *Ledger) ObserveNode(r Report) error {
 	return err
 }
 
-// ObserveNodeGone takes in that a node reports no more. What is charged there
-// stands: a node that went is no proof that its data did.
+// ObserveNodeGone takes in that a node reports no more. Its charges stand: a node
+// that is gone is no proof that its data is gone.
 func (l *Ledger) ObserveNodeGone(name string) {
 	old := l.nodes[name]
 	if old == nil {
@@ -51,7 +51,7 @@ func (l *Ledger) ObserveNodeGone(name string) {
 	l.clear(name, func(remain) bool { return true })
 }
 
-// relisted looks again at whatever a node lists, or has listed before.
+// relisted settles again the owner of every item that one of the nodes lists.
 func (l *Ledger) relisted(nodes ...*Node) {
 	for _, n := range nodes {
 		for _, b := range n.books {
@@ -63,7 +63,7 @@ func (l *Ledger) relisted(nodes ...*Node) {
 }
 
 // ObserveClass takes in a PoolClass, new or changed. A class that is not valid is
-// refused, and what was known of it before stands.
+// refused, and stays as it was before.
 func (l *Ledger) ObserveClass(c Class) error {
 	if err := c.Check(); err != nil {
 		return err
@@ -83,7 +83,7 @@ func (l *Ledger) ObserveClassGone(name string) {
 	}
 }
 
-// setClass reckons every book anew in which the class plays a part.
+// setClass changes a class and reckons every book anew.
 func (l *Ledger) setClass(id int, c *Class) {
 	l.classes[id] = c
 	for name, n := range l.nodes {
@@ -127,11 +127,12 @@ func (l *Ledger) rebook(old *book, p Pool, reported bool) *book {
 	return next
 }
 
-// absent is the book of a pool that the node does not report. Nothing but its
-// facts is kept; when it comes back they are still there, reckoned anew.
+// absent is the book of a pool that the node does not report. It keeps only the
+// facts. When the pool comes back they are still there, reckoned anew.
 func (l *Ledger) absent(b *book) *book { return l.rebook(b, Pool{Name: b.Name}, false) }
 
-// clear ends the remains on a node that the node has spoken about since.
+// clear ends the remains on a node for which over is true: the node has reported
+// about them since, or is gone.
 func (l *Ledger) clear(node string, over func(remain) bool) {
 	for _, name := range slices.Sorted(maps.Keys(l.remains[node])) {
 		v := l.volumes[name]

@@ -19,7 +19,7 @@ func (l *Ledger) pod(uid string) *pod {
 	return p
 }
 
-// KnowsPod is whether the pod has inline volumes here or holds room: what becomes
+// KnowsPod is whether the pod has inline volumes here or holds room. Later changes
 // of any other pod need not be observed.
 func (l *Ledger) KnowsPod(uid string) bool { return l.pods[uid] != nil }
 
@@ -53,8 +53,8 @@ func (l *Ledger) ObservePod(o PodObject) {
 	l.release(o.UID)
 }
 
-// bind notes that the holder was bound to a node: what it holds on others is
-// free, and what it holds there stays until the volume is seen.
+// bind notes that the holder was bound to a node: its holds on others become free,
+// and its hold there stays until the volume is seen.
 func (l *Ledger) bind(a *account, uid, node string) {
 	for i := range a.holds {
 		h := &a.holds[i]
@@ -71,9 +71,9 @@ func (l *Ledger) bind(a *account, uid, node string) {
 	l.keep(a, uid)
 }
 
-// ObservePodGone takes in that a pod is gone, or has ended. It gives back what
-// its inline volumes took and what it held, except for claims that still name the
-// node: a provisioner may be at work there.
+// ObservePodGone takes in that a pod is gone, or has ended. It gives back the room
+// of its inline volumes and its holds, except for claims that still name the node:
+// a provisioner may be at work there.
 func (l *Ledger) ObservePodGone(uid string) {
 	p := l.pods[uid]
 	if p == nil {
@@ -121,7 +121,7 @@ func (l *Ledger) leave(uid string, a *account) {
 	}
 }
 
-// release forgets a pod of which nothing needs to be known.
+// release forgets a pod that has neither inline volumes nor holds.
 func (l *Ledger) release(uid string) {
 	if p := l.pods[uid]; p != nil && len(p.holds) == 0 && len(p.inline) == 0 {
 		delete(l.pods, uid)

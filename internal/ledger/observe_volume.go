@@ -2,12 +2,13 @@ package ledger
 
 import "slices"
 
-// ObserveVolume takes in a Volume, new or changed. From now on it says where the
-// data is; what was held for its claim on the same node passes over to it.
+// ObserveVolume takes in a Volume, new or changed. From now on the Volume says
+// where the data is. It replaces the hold of its claim on the same node.
 func (l *Ledger) ObserveVolume(o VolumeObject) {
 	v := l.volume(o.Name)
 	if v.growth > 0 && !slices.Equal(live(v.replicas), live(o.Replicas)) {
-		// It was granted for other replicas. What remains of one that went is charged without it.
+		// The growth was granted for other replicas. The remains of one that is
+		// gone are charged without it.
 		v.growth = 0
 		v.posted = l.post(v.posted, v.owner, l.wanted(v))
 	}
@@ -17,8 +18,8 @@ func (l *Ledger) ObserveVolume(o VolumeObject) {
 	l.settleVolume(v)
 }
 
-// leaving are the remains of the replicas that are gone by now. What an earlier
-// Volume of the name has left is the new one's.
+// leaving are the remains of the replicas that are gone by now. The new Volume
+// takes over the remains of an earlier one of the name.
 func (l *Ledger) leaving(v *volume, o VolumeObject) []remain {
 	var leaving []remain
 	for i := range o.Replicas {
@@ -44,14 +45,14 @@ func (l *Ledger) unheard(node string, revision int64) bool {
 	return n != nil && n.reported && n.generation > 0 && n.generation < revision
 }
 
-// stated is what the volume is charged at a place, to be charged on as it is.
+// stated is the volume's charge at a place, fixed so that it is not reckoned again.
 func (l *Ledger) stated(v *volume, at place) posting {
 	f := *l.nodes[at.node].book(at.pool).fact(v.owner)
 	f.stated = true
 	return posting{at, f}
 }
 
-// remain puts remains in the place of those that there were.
+// remain replaces the volume's remains.
 func (l *Ledger) remain(v *volume, next []remain) {
 	for _, r := range v.remains {
 		delete(l.remains[r.node], v.owner.ID)
@@ -65,10 +66,10 @@ func (l *Ledger) remain(v *volume, next []remain) {
 	}
 }
 
-// ObserveVolumeGone takes in that a Volume is gone, at a revision (0 if that is
-// not known). Replicas that had not gone before it stay charged until their node
-// has reported with the deletion in mind: only then does the report count as
-// foreign, or list, what may be left of them.
+// ObserveVolumeGone takes in that a Volume is gone, at a revision (0 if that is not
+// known). Replicas that were not gone before it stay charged until a report of
+// their node takes the deletion into account. Only such a report counts their
+// leftovers as foreign, or lists them.
 func (l *Ledger) ObserveVolumeGone(name string, revision int64) {
 	v := l.volumes[name]
 	if v == nil || !v.present {
@@ -86,7 +87,7 @@ func (l *Ledger) ObserveVolumeGone(name string, revision int64) {
 	l.settleVolume(v)
 }
 
-// leaves is whether what is charged at a place is what remains there.
+// leaves is whether the charge at a place is that of remains.
 func (v *volume) leaves(at place) bool {
 	return slices.ContainsFunc(v.remains, func(r remain) bool { return r.place == at })
 }
@@ -97,7 +98,7 @@ func (v *volume) over(at place) bool {
 }
 
 // ObservePV takes in a PersistentVolume, new or changed. It ties claims to volumes
-// that were not made for them, so that what was held for such a claim is given back.
+// that were not made for them, so that the hold of such a claim is given back.
 func (l *Ledger) ObservePV(o PVObject) {
 	if before, known := l.pvs[o.Name]; known && before.Volume != o.Volume {
 		l.ObservePVGone(o.Name)

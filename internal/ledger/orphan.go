@@ -1,7 +1,7 @@
 package ledger
 
-// Orphan returns where a node lists something of the owner that no object accounts for: the
-// first of the places in order, should there be several.
+// Orphan returns the place at which a node lists something of the owner that no
+// object accounts for. If there are several, it is the first in order.
 func (l *Ledger) Orphan(owner Owner) (node, pool string, found bool) {
 	for _, name := range l.NodeNames() {
 		for _, b := range l.nodes[name].books {

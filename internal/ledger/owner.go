@@ -20,9 +20,9 @@ const (
 	BySnapshot
 )
 
-// Owner is whom a charge belongs to. A charge without an owner does not exist,
-// which is what makes every refund exact: it is the owner's record that says
-// where and how much, never the event that ends it.
+// Owner identifies the object that a charge belongs to. Every charge has an owner,
+// so every refund is exact: the owner's record says where and how much, never the
+// event that ends the charge.
 type Owner struct {
 	Kind OwnerKind
 	// ID is the claim's UID, the Volume's name, the pod's UID or the snapshot's id.

@@ -15,14 +15,15 @@ func (m *mask) has(i int) bool { return m[i/64]&(1<<(i%64)) != 0 }
 type packing struct {
 	node    *Node
 	items   []item
-	options *RequestOptions // a pointer, so that its strategy keeps nothing else from the stack
+	options *RequestOptions // a pointer, so that its strategy does not move the rest to the heap
 	refused Reason          // before any search
 
-	// need is what each item takes of each pool, item by item; -1 is no.
+	// need is how much each item takes of each pool, item by item; -1 is no.
 	need []int64
-	// use and top of each pool: what is taken, and up to where it may be.
+	// use and top of each pool: how much is taken, and how much may be.
 	use, top []int64
-	// least is what the items from each on take at the very least together.
+	// least is, for each item, the least that it and all items after it take
+	// together.
 	least []int64
 	// chosen is the pool of each item.
 	chosen []int
@@ -53,7 +54,7 @@ func (p *packing) prepare(yields bool) (reason Reason, at int) {
 	return Fits, -1
 }
 
-// row fills in what item k takes of each pool, and returns the least of it.
+// row fills in how much item k takes of each pool, and returns the least of it.
 func (p *packing) row(k int) (least int64, reason Reason) {
 	it := &p.items[k]
 	row := p.need[k*len(p.node.books):][:len(p.node.books)]
@@ -86,7 +87,7 @@ func (p *packing) row(k int) (least int64, reason Reason) {
 	return least, reason
 }
 
-// alone is what the item takes of the pool, and whether it fits there alone.
+// alone is how much the item takes of the pool, and whether it fits there alone.
 func (p *packing) alone(it *item, i int, b *book) (int64, Reason) {
 	if why := it.barred(p.node, b); why != Fits {
 		return -1, why
@@ -113,8 +114,8 @@ func (p *packing) space() int64 {
 	return sum
 }
 
-// search places the items from the k-th on into what is left. Pools in banned
-// were found useless for an item just like this one.
+// search places the items from the k-th on into the room that is left. Pools in
+// banned were found useless for an item just like this one.
 func (p *packing) search(k int, space int64, banned mask) bool {
 	if k == len(p.items) {
 		return true
@@ -173,15 +174,16 @@ func (p *packing) best(k int, tried *mask) int {
 	return best
 }
 
-// left is what would be left of pool i with item k in it, and whether it fits.
+// left is the room that would be left in pool i with item k in it, and whether it
+// fits.
 func (p *packing) left(k, i int) (int64, bool) {
 	need := p.need[k*len(p.node.books)+i]
 	left := min(p.top[i], p.node.books[i].limit(p.items[k].id)) - p.use[i] - need
 	return left, need == 0 || need > 0 && left >= 0
 }
 
-// skipAlike marks the pools that would fail as pool i did: those that are to all
-// items still open what pool i is.
+// skipAlike marks the pools that would fail as pool i did: those that are the same
+// as pool i for all items that are yet to be placed.
 func (p *packing) skipAlike(k, i int, tried *mask) {
 	for j := range p.node.books {
 		if j != i && !tried.has(j) && p.alike(k, i, j) {

@@ -1,8 +1,8 @@
 package ledger
 
-// Reason says in one word why something fits or does not. The order matters:
-// where several pools refuse for different reasons, the last in this list is
-// told, because it is the one that came closest.
+// Reason says in one word why something fits or does not. The order matters: where
+// several pools refuse for different reasons, the ledger reports the last in this
+// list, because that pool came closest.
 type Reason uint8
 
 // The reasons of a Verdict.
@@ -19,11 +19,12 @@ const (
 	NotAdmitted
 	// HeldElsewhere: another pod in flight holds the same claim on another node.
 	HeldElsewhere
-	// NotReported: the node has not said what it has.
+	// NotReported: the node has not reported its pools.
 	NotReported
 	// NodeNotReady: the node's agent cannot list its pools, or is silent.
 	NodeNotReady
-	// SourceElsewhere: what the volume is to begin as a copy of is not on the node.
+	// SourceElsewhere: the source that the volume is to be a copy of is not on the
+	// node.
 	SourceElsewhere
 	// NotServed: no pool of the node serves the class.
 	NotServed
@@ -43,8 +44,8 @@ const (
 	NoRoom
 	// NotTogether: every volume fits alone, not all of them together.
 	NotTogether
-	// TooManyWays: the search for a way to fit all was given up. It takes more
-	// than sixteen thousand steps and refuses; it never promises too much.
+	// TooManyWays: the search for a way to fit all volumes gave up, after more than
+	// sixteen thousand steps. It refuses then; it never promises too much.
 	TooManyWays
 )
 

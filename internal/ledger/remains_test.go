@@ -1,6 +1,7 @@
 package ledger_test
 
 import (
+	"slices"
 	"testing"
 
 	"berth.dev/berth/internal/ledger"
@@ -29,7 +30,7 @@ func TestAVolumeTornAwayStaysChargedUntilItsNodeHasSpokenOfIt(t *testing.T) {
 	c.wantUsed("n1", "vg0", 0)
 }
 
-func TestWhatIsListedAndHasAVolumeIsCountedOnce(t *testing.T) {
+func TestAListedVolumeWithAnObjectIsCountedOnce(t *testing.T) {
 	c := newCluster(t)
 	left := ledger.Item{Owner: ledger.Volume("pvc-c"), Taken: 4 * gib}
 	c.report(listing(10, left))
@@ -59,6 +60,10 @@ func TestNothingRemainsOfAVolume(t *testing.T) {
 			c.ObserveVolumeGone("pvc-c", 20)
 			c.ObserveNodeGone("n1")
 		},
+		"when its node no longer says what it knows": func(c *cluster) {
+			c.ObserveVolumeGone("pvc-c", 20)
+			c.report(listing(0))
+		},
 		"when it is not known when it went": func(c *cluster) { c.ObserveVolumeGone("pvc-c", 0) },
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -71,13 +76,16 @@ func TestNothingRemainsOfAVolume(t *testing.T) {
 	}
 }
 
-func TestAVolumeMadeAgainTakesOverWhatRemained(t *testing.T) {
+func TestAVolumeMadeAgainTakesOverItsRemains(t *testing.T) {
 	c := newCluster(t)
 	c.report(listing(10))
 	c.ObserveVolume(volume("c", "n1", "vg0", 6*gib, ledger.Ready))
 	c.ObserveVolumeGone("pvc-c", 20)
 	c.wantReason(c.fits("p", "n1", claimed("c", 6*gib)), ledger.Fits) // its own remains do not stand in its way
 	c.reserve("p", "n1", claimed("c", 6*gib))
+	c.wantUsed("n1", "vg0", 6*gib)
+	c.wantReason(c.fits("p", "n1", claimed("c", 6*gib)), ledger.Fits) // nor beside its own hold
+	c.report(listing(20))                                             // nothing remains, the hold does
 	c.wantUsed("n1", "vg0", 6*gib)
 	c.ObserveVolume(volume("c", "n1", "vg0", 6*gib, ledger.Pending))
 	c.wantUsed("n1", "vg0", 6*gib)
@@ -117,7 +125,7 @@ func TestANodeThatGoesKeepsItsChargesForItsReturn(t *testing.T) {
 	c.wantUsed("n1", "vg0", 8*gib)
 }
 
-func TestNothingIsKeptOfWhatIsOver(t *testing.T) {
+func TestNothingIsKeptOfEndedPodsVolumesAndNodes(t *testing.T) {
 	c := newCluster(t)
 	c.reserve("p", "n1", claimed("c", gib), inline("p", "a", gib))
 	c.ObserveVolume(volume("c", "n1", "vg0", gib, ledger.Ready))
@@ -139,7 +147,7 @@ func TestAReportAtTheRevisionOfTheDeletionHasSpokenOfIt(t *testing.T) {
 	c.wantUsed("n1", "vg0", 0)
 }
 
-func TestWhatRemainedOfAnEarlierVolumeDoesNotComeBack(t *testing.T) {
+func TestTheRemainsOfAnEarlierVolumeDoNotComeBack(t *testing.T) {
 	c := newCluster(t)
 	c.report(listing(10))
 	c.ObserveVolume(volume("c", "n1", "vg0", 4*gib, ledger.Ready))
@@ -150,7 +158,7 @@ func TestWhatRemainedOfAnEarlierVolumeDoesNotComeBack(t *testing.T) {
 	c.wantUsed("n1", "vg0", 0)
 }
 
-func TestWhatRemainsIsChargedAsItWasWhateverItsClassBecomes(t *testing.T) {
+func TestRemainsKeepTheirChargeThoughTheirClassChanges(t *testing.T) {
 	c := newCluster(t)
 	c.report(listing(10))
 	c.ObserveVolume(volume("c", "n1", "vg0", 4*gib, ledger.Ready))
@@ -159,7 +167,7 @@ func TestWhatRemainsIsChargedAsItWasWhateverItsClassBecomes(t *testing.T) {
 	c.wantUsed("n1", "vg0", 4*gib)
 }
 
-func TestAClaimThatAnotherPodHoldsStaysInItsPoolWhateverRemains(t *testing.T) {
+func TestAClaimThatAnotherPodHoldsStaysInItsPoolDespiteRemains(t *testing.T) {
 	c := newCluster(t, report("n1", volumeGroup("vg0", 10*gib), volumeGroup("vg1", 9*gib)))
 	held := c.reserve("p", "n1", claimed("c", gib))[ledger.Claim("c")]
 	c.ObserveVolume(volume("c", "n1", held, gib, ledger.Pending))
@@ -171,4 +179,90 @@ func TestAClaimThatAnotherPodHoldsStaysInItsPoolWhateverRemains(t *testing.T) {
 	c.Unreserve("p", "n1")
 	c.ObserveNodeGone("n1")
 	c.wantUsed("n1", held, 6*gib)
+}
+
+func TestAClaimsHoldChoosesItsPoolOnceItsRemainsAreCleared(t *testing.T) {
+	pools := []ledger.Pool{volumeGroup("vg0", 10*gib), volumeGroup("vg1", 20*gib)}
+	c := newCluster(t, report("n1", pools...))
+	c.ObserveVolume(volume("c", "n1", "vg0", 4*gib, ledger.Ready))
+	c.ObserveVolumeGone("pvc-c", 20)
+	c.ObserveClaim(ledger.ClaimObject{UID: "c", Class: "fast", Requested: 4 * gib, SelectedNode: "n1"})
+	c.reserve("q", "n1", claimed("d", 20*gib)) // all of vg1
+	cleared := report("n1", pools...)
+	cleared.Generation = 20
+	c.report(cleared)
+	c.wantUsed("n1", "vg0", 4*gib)
+	c.wantUsed("n1", "vg1", 20*gib)
+}
+
+// twoReplicas is a Volume of 4 GiB on each of n1 and n2, which reported before it.
+func twoReplicas(t *testing.T) (*cluster, ledger.VolumeObject) {
+	t.Helper()
+	c := newCluster(t, report("n1", volumeGroup("vg0", 10*gib)), report("n2", volumeGroup("vg0", 10*gib)))
+	v := volume("c", "n1", "vg0", 4*gib, ledger.Ready)
+	v.Replicas = append(v.Replicas, ledger.Replica{Node: "n2", Pool: "vg0", State: ledger.Ready, Actual: 4 * gib})
+	c.ObserveVolume(v)
+	return c, v
+}
+
+// gone is the Volume at a revision, with the replicas on these nodes gone.
+func gone(v ledger.VolumeObject, revision int64, nodes ...string) ledger.VolumeObject {
+	v.Revision, v.Replicas = revision, slices.Clone(v.Replicas)
+	for i := range v.Replicas {
+		if slices.Contains(nodes, v.Replicas[i].Node) {
+			v.Replicas[i].State = ledger.Gone
+		}
+	}
+	return v
+}
+
+func TestANodeSpeaksOnlyForTheRemainsOnItself(t *testing.T) {
+	c, _ := twoReplicas(t)
+	c.ObserveVolumeGone("pvc-c", 20)
+	c.report(listing(20))
+	c.wantUsed("n1", "vg0", 0)
+	c.wantUsed("n2", "vg0", 4*gib)
+	other := listing(20)
+	other.Node = "n2"
+	c.report(other)
+	c.wantUsed("n2", "vg0", 0)
+	c.report(listing(21)) // lists nothing that the ledger remembers
+	c.wantUsed("n1", "vg0", 0)
+}
+
+func TestOneReplicaThatIsGoneFreesNoneOfTheOthers(t *testing.T) {
+	c, v := twoReplicas(t)
+	c.ObserveVolume(gone(v, 20, "n1"))
+	c.reserve("p", "n2", claimed("c", 4*gib)) // it is there already
+	c.wantUsed("n2", "vg0", 4*gib)
+	c.Unreserve("p", "n2")
+	c.ObserveVolumeGone("pvc-c", 30)
+	c.wantUsed("n1", "vg0", 4*gib)
+	c.wantUsed("n2", "vg0", 4*gib)
+}
+
+func TestTheRemainsOfAnEarlierVolumeAreChargedUntilItsNodeReportsThem(t *testing.T) {
+	c, v := twoReplicas(t)
+	c.ObserveVolumeGone("pvc-c", 20)
+	c.ObserveVolume(gone(v, 30, "n1", "n2"))
+	c.wantUsed("n1", "vg0", 4*gib)
+	c.wantUsed("n2", "vg0", 4*gib)
+	// The claim cannot use a replica that is gone, and needs room beside it.
+	c.wantReason(c.fits("p", "n1", claimed("c", 7*gib)), ledger.NoRoom)
+	c.ObserveVolumeGone("pvc-c", 40)
+	c.wantReason(c.fits("p", "n1", claimed("c", 7*gib)), ledger.NoRoom)
+	c.reserve("p", "n1", claimed("c", 4*gib))
+	c.wantUsed("n1", "vg0", 8*gib)
+	c.report(listing(25))
+	c.wantUsed("n1", "vg0", 4*gib)
+}
+
+func TestTheRemainsOfAReplicaAreChargedWithoutItsGrant(t *testing.T) {
+	c := newCluster(t)
+	v := volume("c", "n1", "vg0", 2*gib, ledger.Ready)
+	c.ObserveVolume(v)
+	wish(c, 6*gib)
+	c.wantUsed("n1", "vg0", 6*gib)
+	c.ObserveVolume(gone(v, 20, "n1"))
+	c.wantUsed("n1", "vg0", 2*gib)
 }

@@ -5,19 +5,19 @@ import (
 	"fmt"
 )
 
-// Report is what a node says of its pools: one atomic statement, so that total
-// and foreign bytes always belong together.
+// Report is a node's report of its pools. It is atomic, so that total and foreign
+// bytes always belong together.
 type Report struct {
 	// Node that reports.
 	Node string
-	// Generation is the highest revision among the Volumes that the agent had
-	// taken into account when it sorted what is in its pools into Berth's and
+	// Generation is the highest revision among the Volumes that the agent had taken
+	// into account when it sorted the contents of its pools into Berth's and
 	// foreign. Zero means that it does not say.
 	Generation int64
 	// Ready is false when the agent cannot list its pools or has lost its
 	// heartbeat: existing charges stand, nothing new is placed.
 	Ready bool
-	// Features are what the agent says that it can do.
+	// Features that the agent says it has.
 	Features []string
 	Pools    []Pool
 }
@@ -35,12 +35,12 @@ const (
 	Missing
 )
 
-// Pool is one pool in a Report. What a figure counts is up to its Kind: bytes,
-// or slots.
+// Pool is one pool in a Report. Its Kind decides whether a figure counts bytes or
+// slots.
 type Pool struct {
 	Name string
 	Kind Kind
-	// Total size, and what others than Berth use of it.
+	// Total size, and the part of it that others than Berth use.
 	Total, Foreign int64
 	// Unit that sizes are rounded up to: an extent, a chunk. At least 1.
 	Unit int64
@@ -53,19 +53,19 @@ type Pool struct {
 	Health         Health
 	// Classes that the pool serves on this node.
 	Classes []string
-	// Inventory names what is Berth's in the pool but is no replica of a Volume
-	// that the agent knows: inline volumes, and volumes whose Volume is gone. It
-	// is part of neither Foreign nor any Volume.
+	// Inventory lists the items of Berth's in the pool that are no replica of a
+	// Volume that the agent knows: inline volumes, and volumes whose Volume is
+	// gone. They are part of neither Foreign nor any Volume.
 	Inventory []Item
 }
 
 // Item is a volume that a report names.
 type Item struct {
 	Owner Owner
-	// Taken is what it takes of the pool.
+	// Taken is how much of the pool it takes.
 	Taken int64
-	// Orphan is whether no object accounts for it. One that is none has an object that the
-	// agent does not know yet, or is about to go.
+	// Orphan is whether no object accounts for it. An item that is no orphan has an
+	// object that the agent does not know yet, or is about to go.
 	Orphan bool
 }
 
@@ -91,9 +91,9 @@ func (p *Pool) check() error {
 	return nil
 }
 
-// valid returns the pools of a report that can be believed, and an error that
-// names the others. A pool with nonsense in it counts as not reported: what it
-// holds stays charged and nothing new is placed there.
+// valid returns the pools of a report that can be believed, and an error that names
+// the others. A pool with invalid figures counts as not reported: its charges stay
+// and nothing new is placed there.
 func (r *Report) valid() ([]Pool, error) {
 	var problems []error
 	seen := make(map[string]bool, len(r.Pools))

@@ -5,7 +5,7 @@ import (
 	"slices"
 )
 
-// Demand is one volume that room is asked for.
+// Demand asks for the room of one volume.
 type Demand struct {
 	Owner Owner
 	Class string
@@ -14,9 +14,10 @@ type Demand struct {
 	Namespace string
 	// Pool that it must come from; empty means any that serves the class.
 	Pool string
-	// Beside are the places of what it is to begin as a copy of: it must be made in
-	// one of them. Nil means that it begins blank and may be made anywhere; a source
-	// that is nowhere is not nil, and the volume then fits nowhere.
+	// Beside are the places of the source that the volume is to be a copy of: it
+	// must be made in one of them. Nil means that it begins blank and may be made
+	// anywhere. An empty list that is not nil is a source that is nowhere: the
+	// volume then fits nowhere.
 	Beside []Place
 	// Feature that the node's agent must have; empty means that any agent will do.
 	Feature string
@@ -34,7 +35,7 @@ type Request struct {
 	items   []item // the largest first
 }
 
-// item is a demand with what the ledger knows of its owner.
+// item is a demand with the ledger's knowledge of its owner.
 type item struct {
 	Demand
 	id        int
@@ -45,7 +46,7 @@ type item struct {
 	shared bool
 }
 
-// standing is something that the owner has at a place already.
+// standing is a volume or a hold that the owner has at a place already.
 type standing struct {
 	place
 	// fixed: it is there and stays there, so it needs no room and no choice.
@@ -54,17 +55,17 @@ type standing struct {
 	owner Owner
 }
 
-// RequestOptions are the choices of who asks.
+// RequestOptions are the caller's choices.
 type RequestOptions struct {
 	// Pod that the demands are for.
 	Pod string
 	// Strategy by which one of several places is chosen; nil is Spread.
 	Strategy Strategy
-	// Yields marks standbys: they only use slots that nobody else wants.
+	// Yields marks standbys: they only use slots that no primary wants.
 	Yields bool
 }
 
-// strategy is the one to go by.
+// strategy returns the strategy of the options, or the default.
 func (o *RequestOptions) strategy() Strategy {
 	if o.Strategy == nil {
 		return Spread
@@ -72,8 +73,8 @@ func (o *RequestOptions) strategy() Strategy {
 	return o.Strategy
 }
 
-// Request works demands out. Whatever keeps them from fitting on any node at all
-// is in the verdict, and every node will repeat it.
+// Request works demands out. The verdict names a reason that keeps them from
+// fitting on any node at all, and every node will repeat it.
 func (l *Ledger) Request(options RequestOptions, demands ...Demand) (*Request, Verdict) {
 	r := &Request{options: options, demands: slices.Clone(demands), items: make([]item, 0, len(demands))}
 	if !l.synced {
@@ -112,7 +113,7 @@ func (r *Request) refuse(reason Reason, owner Owner) {
 	}
 }
 
-// stand works out what the owner has already.
+// stand notes the volumes and holds that the owner has already.
 func (l *Ledger) stand(it *item, pod string) {
 	if it.Owner.Kind == ByVolume {
 		if v := l.volumes[it.Owner.ID]; v != nil {
@@ -137,8 +138,8 @@ func (l *Ledger) stand(it *item, pod string) {
 	}
 }
 
-// standOn notes where a volume is. What remains of one that went is found again
-// by a new one of its name, but need not be chosen; what is over is in the way.
+// standOn notes where a volume is. A new Volume finds the remains of an earlier one
+// of its name, but need not use them. Remains that are over only take room.
 func (it *item) standOn(v *volume) {
 	for _, at := range v.posted {
 		if v.over(at) {
@@ -148,7 +149,7 @@ func (it *item) standOn(v *volume) {
 	}
 }
 
-// on returns what the owner has on the node, or nil. What is fixed comes first.
+// on returns the owner's standing on the node, or nil. A fixed one comes first.
 func (it *item) on(node string) *standing {
 	var found *standing
 	for i := range it.standings {
@@ -160,12 +161,12 @@ func (it *item) on(node string) *standing {
 	return found
 }
 
-// elsewhere is whether the item has a source, and none on this node.
+// elsewhere is whether the item has a source, but not on this node.
 func (it *item) elsewhere(node string) bool {
 	return it.Beside != nil && !slices.ContainsFunc(it.Beside, func(p Place) bool { return p.Node == node })
 }
 
-// barred is why the item cannot use the pool, whatever is free there.
+// barred is why the item cannot use the pool, however much is free there.
 func (it *item) barred(n *Node, b *book) Reason {
 	switch {
 	case it.Pool != "" && it.Pool != b.Name:

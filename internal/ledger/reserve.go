@@ -3,10 +3,10 @@ package ledger
 import "slices"
 
 // Reserve sets room aside for the demands of the request's pod on a node, all of
-// them or nothing. What the same pod held there for the same owners is replaced,
-// so repeating it changes nothing. The request may be stale: everything is
-// checked again. Demands of Volumes are refused: a Volume is reserved by writing its
-// placement.
+// them or nothing. It replaces the holds that the same pod has there for the same
+// owners, so repeating it changes nothing. The request may be stale: everything is
+// checked again. Demands of Volumes are refused: a Volume is reserved by writing
+// its placement.
 func (l *Ledger) Reserve(node string, r *Request) ([]Choice, Verdict) {
 	fresh, verdict := l.Request(r.options, r.demands...)
 	if !verdict.Fits() {
@@ -31,7 +31,7 @@ func (l *Ledger) Reserve(node string, r *Request) ([]Choice, Verdict) {
 	return choices, Verdict{}
 }
 
-// hold records what was chosen.
+// hold records that a pod holds the chosen place for an item.
 func (l *Ledger) hold(it *item, at place, uid string) {
 	a := l.account(it.Owner)
 	h := a.hold(at.node)
@@ -52,9 +52,9 @@ func (l *Ledger) hold(it *item, at place, uid string) {
 	l.settle(a)
 }
 
-// Unreserve gives back what the pod holds on the node. It may be called without
-// a Reserve before it, and any number of times. What a claim's selected node
-// promises stays, as does what another pod holds.
+// Unreserve gives back the pod's holds on the node. It may be called without a
+// Reserve before it, and any number of times. A hold that the claim's selected node
+// promises stays, as does one that another pod has.
 func (l *Ledger) Unreserve(uid, node string) {
 	p := l.pods[uid]
 	if p == nil {
@@ -67,7 +67,7 @@ func (l *Ledger) Unreserve(uid, node string) {
 }
 
 // Held returns the pool in which room is held for a claim or an inline volume on
-// the node: where CreateVolume has to put what was promised.
+// the node. CreateVolume has to put the volume there.
 func (l *Ledger) Held(o Owner, node string) (pool string, held bool) {
 	if a := l.accounts[o]; a != nil {
 		if h := a.hold(node); h != nil {

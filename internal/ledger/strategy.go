@@ -10,8 +10,8 @@ import (
 type Strategy interface {
 	// Name in configurations.
 	Name() string
-	// Rank orders the pools of a node by what would be left of them, below their limit:
-	// the highest is taken.
+	// Rank orders the pools of a node by the room that would be left below their
+	// limit: the highest is taken.
 	Rank(left, limit int64) int64
 	// Score puts a pool, and with it its node, on the scale from 0 to MaxScore.
 	Score(left, limit int64) int64
@@ -19,13 +19,13 @@ type Strategy interface {
 
 // The strategies.
 var (
-	// Spread, which is meant where none is named, prefers where more bytes stay free: a
-	// large pool takes many volumes before it is worse than a small one that is empty.
+	// Spread, the default, prefers the pool in which more bytes stay free: a large
+	// pool takes many volumes before it is worse than a small one that is empty.
 	Spread Strategy = spread{}
-	// SpreadPercent prefers where a larger share of the pool stays free: all pools fill
-	// up alike, whatever their size.
+	// SpreadPercent prefers the pool of which a larger share stays free: all pools
+	// fill up alike, whatever their size.
 	SpreadPercent Strategy = spreadPercent{}
-	// Binpack prefers where a smaller share stays free.
+	// Binpack prefers the pool of which a smaller share stays free.
 	Binpack Strategy = binpack{}
 )
 
@@ -49,15 +49,15 @@ func (spread) Name() string { return "Spread" }
 
 func (spread) Rank(left, _ int64) int64 { return left }
 
-// Sizes of pools differ by orders of magnitude, so what counts is how often they double:
-// from 64 MiB to 64 TiB there are twenty times, of five points each.
+// Sizes of pools differ by orders of magnitude, so the score counts doublings:
+// there are twenty from 64 MiB to 64 TiB, of five points each.
 const (
 	leastDoubling = 26
 	doublings     = 20
 )
 
-// Score grows by the logarithm of what is left. What is smaller than 64 MiB is counted in
-// other things than bytes: there the share must do.
+// Score grows by the logarithm of the room that is left. A limit below 64 MiB is
+// counted in other things than bytes: there the score is the share.
 func (spread) Score(left, limit int64) int64 {
 	if limit < 1<<leastDoubling {
 		return share(left, limit)

@@ -35,7 +35,7 @@ func TestEachStrategyPrefersAnotherOfUnequalNodes(t *testing.T) {
 }
 
 func TestEachStrategyPrefersAnotherOfUnequalPoolsOfANode(t *testing.T) {
-	c := newCluster(t, report("n1", volumeGroup("half", 1000*gib), volumeGroup("empty", 100*gib), volumeGroup("tight", 90*gib)))
+	c := newCluster(t, report("n1", volumeGroup("half", 1000*gib), volumeGroup("vacant", 100*gib), volumeGroup("tight", 90*gib)))
 	c.ObserveVolume(volume("a", "n1", "half", 500*gib, ledger.Ready))
 	c.ObserveVolume(volume("b", "n1", "tight", 70*gib, ledger.Ready))
 	got := map[string]string{}
@@ -44,7 +44,7 @@ func TestEachStrategyPrefersAnotherOfUnequalPoolsOfANode(t *testing.T) {
 		choices, _ := c.Node("n1").Place(r, nil)
 		got[s.Name()] = choices[0].Pool
 	}
-	if diff := cmp.Diff(map[string]string{"Spread": "half", "SpreadPercent": "empty", "Binpack": "tight"}, got); diff != "" {
+	if diff := cmp.Diff(map[string]string{"Spread": "half", "SpreadPercent": "vacant", "Binpack": "tight"}, got); diff != "" {
 		t.Errorf("pools (-want +got):\n%s", diff)
 	}
 }
@@ -75,7 +75,7 @@ func TestAnyScoreIsOnTheScale(t *testing.T) {
 	}
 }
 
-func TestAWholeDiskIsScoredByWhatIsAskedOfIt(t *testing.T) {
+func TestAWholeDiskIsScoredByTheRequestedBytes(t *testing.T) {
 	c := newCluster(t, report("n1", disk("sda", 4*gib, "", "fast")))
 	for _, s := range ledger.Strategies {
 		r, _ := c.Request(ledger.RequestOptions{Strategy: s}, claimed("x", 2*gib))
@@ -95,5 +95,21 @@ func TestStrategiesAreFoundByName(t *testing.T) {
 	}
 	if !slices.Contains(ledger.Strategies, ledger.Spread) {
 		t.Error("the default is none of them")
+	}
+}
+
+func TestAPoolThatIsNotCountedInBytesIsScoredByItsFreeShare(t *testing.T) {
+	for _, s := range ledger.Strategies[:2] {
+		if score := s.Score(6, 8); score != 75 {
+			t.Errorf("%s gives 6 free slots of 8 the score %d", s.Name(), score)
+		}
+	}
+}
+
+func TestAPoolThatMayNotBeUsedAtAllRanksAsEmpty(t *testing.T) {
+	for _, limit := range []int64{0, -gib} {
+		if rank := ledger.SpreadPercent.Rank(-gib, limit); rank != 0 {
+			t.Errorf("with a limit of %d it ranks %d", limit, rank)
+		}
 	}
 }

@@ -5,10 +5,11 @@ import (
 	"slices"
 )
 
-// volume is a Volume, or what its remains say of it, with the claims that it is for.
+// volume is the record of a Volume, or of the remains of one, with its claims.
 type volume struct {
 	owner *Owner
-	// present is whether the Volume object exists. It alone is believed then.
+	// present is whether the Volume object exists. While it does, it alone is
+	// believed.
 	present  bool
 	claim    string
 	class    int
@@ -20,8 +21,8 @@ type volume struct {
 
 	// pvs are the names of the PersistentVolumes that stand for it, in order.
 	pvs []string
-	// remains are the charges of replicas that went, or whose Volume went before they
-	// were gone. They stand until the node has reported with that in mind.
+	// remains are the charges of replicas that are gone, or whose Volume was gone
+	// before them. They stand until a report of the node takes that into account.
 	remains []remain
 	// linked are the claims whose accounts know of this volume.
 	linked []string
@@ -34,8 +35,8 @@ type remain struct {
 	posting
 	// revision at which the Volume, or the replica, went.
 	revision int64
-	// over is whether the node has said that nothing of it can be used again. What
-	// else remains is found by a new Volume of the name.
+	// over is whether the node has said that nothing of it can be used again. A new
+	// Volume of the name finds the remains that are not over.
 	over bool
 }
 
@@ -62,8 +63,8 @@ func (v *volume) replica(r *Replica) (posting, bool) {
 	return posting{place{r.Node, r.Pool}, f}, true
 }
 
-// wanted lists the facts of a volume: what the Volume says, and what remains. Of two
-// statements on one place the first counts.
+// wanted lists the facts of a volume: those of the Volume's replicas, and its
+// remains. Of two facts on one place the first counts.
 func (l *Ledger) wanted(v *volume) []posting {
 	var facts []posting
 	add := func(p posting) {
@@ -93,9 +94,9 @@ func (l *Ledger) volume(name string) *volume {
 	return v
 }
 
-// settleVolume brings a volume's charges, and the accounts of its claims, in
-// line with all that is known. The volume comes first: what an account is given
-// must be weighed against what is left.
+// settleVolume brings a volume's charges, and the accounts of its claims, in line
+// with all that is known. The volume comes first, because its charges decide how
+// much room is left for the accounts.
 func (l *Ledger) settleVolume(v *volume) {
 	before := v.linked
 	l.link(v)
@@ -154,11 +155,11 @@ func live(replicas []Replica) []place {
 	return live
 }
 
-// grow posts the volume's charges, with the growth its claim asks for where that
-// fits on every node that has a replica. A wish that does not fit is not
-// charged: no claim can close a node by asking for the impossible. It is looked
-// at again with the next report. What was granted was granted for these replicas
-// and is weighed anew for others.
+// grow posts the volume's charges. They include the growth that its claim asks for,
+// if that fits on every node that has a replica. A wish that does not fit is not
+// charged: no claim can close a node by asking for the impossible. It is checked
+// again with the next report. A growth is granted for these replicas only, and is
+// checked anew for others.
 func (l *Ledger) grow(v *volume) (waitFor string) {
 	wish := int64(0)
 	for _, uid := range v.linked {

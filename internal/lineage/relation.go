@@ -2,7 +2,7 @@ package lineage
 
 import "slices"
 
-// Relation says how a replica's data stands to a lineage.
+// Relation says how a replica's data relates to a lineage.
 type Relation int
 
 const (
@@ -26,7 +26,7 @@ func (r Relation) String() string {
 // one, the place to roll back to.
 //
 // A dirty head is divergence even on top of a good snapshot: the next increment
-// would be applied to something that its sender does not have.
+// would be applied to data that its sender does not have.
 func (l Lineage) Relate(points []Point, dirty bool, end Point) (Relation, Point) {
 	if len(points) == 0 {
 		return Empty, Point{}

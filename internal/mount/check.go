@@ -4,14 +4,13 @@ import (
 	"cmp"
 	"fmt"
 	"path/filepath"
-	"regexp"
 
 	"berth.dev/berth/internal/provision"
 )
 
 // Check returns ErrInvalid for a request that can never be met.
 func (r Request) Check() error {
-	if err := cmp.Or(checkDevice(r.Device, r.Identity, r.Filesystem == provision.Dataset), checkPaths(r.Target)); err != nil {
+	if err := cmp.Or(checkFilesystem(r.Content, r.Filesystem), checkPaths(r.Target)); err != nil {
 		return err
 	}
 	return CheckOptions(r.Filesystem, r.Options)
@@ -23,36 +22,48 @@ func (r BindRequest) Check() error {
 		return fmt.Errorf("%w: %q is no SELinux context", provision.ErrInvalid, r.Context)
 	}
 	if r.Source == "" {
-		return cmp.Or(checkDevice(r.Device, r.Identity, false), checkPaths(r.Target))
+		return cmp.Or(checkDevice(r.Content), checkPaths(r.Target))
 	}
-	return cmp.Or(checkDevice(r.Device, r.Identity, provision.IsDataset(r.Device)), checkPaths(r.Source, r.Target))
+	return cmp.Or(checkContent(r.Content), checkPaths(r.Source, r.Target))
 }
 
 // Check returns ErrInvalid for a request that can never be met.
 func (r GrowRequest) Check() error {
-	if err := cmp.Or(checkDevice(r.Device, r.Identity, r.Filesystem == provision.Dataset), checkPaths(r.Target)); err != nil {
+	if err := cmp.Or(checkFilesystem(r.Content, r.Filesystem), checkPaths(r.Target)); err != nil {
 		return err
 	}
 	return CheckOptions(r.Filesystem, nil)
 }
 
-// A dataset below a zpool. The kernel takes anything for the source of a mount.
-var datasetName = regexp.MustCompile(`^[A-Za-z][A-Za-z0-9_.-]*(/[A-Za-z0-9][A-Za-z0-9_.-]*)+$`)
-
-const maxDatasetName = 255
-
-// checkDevice wants the path of a device and what it is proved by, or the name of a dataset.
-func checkDevice(device string, is provision.Identity, dataset bool) error {
-	if !dataset {
-		if is == "" {
-			return fmt.Errorf("%w: nothing says what device %.300q is to be", provision.ErrInvalid, device)
-		}
-		return checkPaths(device)
+// checkFilesystem accepts a volume that is the filesystem by itself, or a block device for a
+// filesystem that is made on one.
+func checkFilesystem(c provision.Content, name string) error {
+	if c.Tree != provision.ByItself(name) {
+		return fmt.Errorf("%w: %.300q cannot bear filesystem %q", provision.ErrInvalid, c.Source, name)
 	}
-	if len(device) > maxDatasetName || !datasetName.MatchString(device) {
-		return fmt.Errorf("%w: %.300q is no dataset of ZFS", provision.ErrInvalid, device)
+	return checkContent(c)
+}
+
+func checkContent(c provision.Content) error {
+	if !c.IsTree() {
+		return checkDevice(c)
 	}
-	return nil
+	t := filesystems[c.Tree].tree
+	if t == nil {
+		return fmt.Errorf("%w: no volume is a filesystem %q by itself", provision.ErrInvalid, c.Tree)
+	}
+	return t.check(c)
+}
+
+// checkDevice accepts the path of a block device with its identity.
+func checkDevice(c provision.Content) error {
+	switch {
+	case c.IsTree():
+		return fmt.Errorf("%w: %.300q is no block device", provision.ErrInvalid, c.Source)
+	case c.Identity == "":
+		return fmt.Errorf("%w: nothing says what device %.300q is to be", provision.ErrInvalid, c.Source)
+	}
+	return checkPaths(c.Source)
 }
 
 // CheckPath returns ErrInvalid for a path that is not absolute and clean.

@@ -56,23 +56,23 @@ func TestPathsAreAbsoluteAndClean(t *testing.T) {
 	} {
 		for _, err := range []error{
 			mount.CheckPath(path),
-			mount.Request{Device: "/dev/a", Identity: "dm:a", Target: path, Filesystem: "ext4"}.Check(),
-			mount.Request{Device: path, Identity: "dm:a", Target: "/a", Filesystem: "ext4"}.Check(),
-			mount.BindRequest{Device: "/dev/a", Identity: "dm:a", Target: path}.Check(),
-			mount.GrowRequest{Device: path, Identity: "dm:a", Target: "/a", Filesystem: "xfs"}.Check(),
+			mount.Request{Content: provision.Content{Source: "/dev/a", Identity: "dm:a"}, Target: path, Filesystem: "ext4"}.Check(),
+			mount.Request{Content: provision.Content{Source: path, Identity: "dm:a"}, Target: "/a", Filesystem: "ext4"}.Check(),
+			mount.BindRequest{Content: provision.Content{Source: "/dev/a", Identity: "dm:a"}, Target: path}.Check(),
+			mount.GrowRequest{Content: provision.Content{Source: path, Identity: "dm:a"}, Target: "/a", Filesystem: "xfs"}.Check(),
 		} {
 			if errors.Is(err, provision.ErrInvalid) == ok {
 				t.Errorf("%.20q: %v", path, err)
 			}
 		}
 	}
-	if err := (mount.BindRequest{Device: "/dev/a", Identity: "dm:a", Source: "a", Target: "/b"}).Check(); !errors.Is(err, provision.ErrInvalid) {
+	if err := (mount.BindRequest{Content: provision.Content{Source: "/dev/a", Identity: "dm:a"}, Source: "a", Target: "/b"}).Check(); !errors.Is(err, provision.ErrInvalid) {
 		t.Errorf("a relative source: %v", err)
 	}
 	for _, err := range []error{
-		mount.Request{Device: "/dev/a", Target: "/b", Filesystem: "ext4"}.Check(),
-		mount.BindRequest{Device: "/dev/a", Target: "/b"}.Check(),
-		mount.GrowRequest{Device: "/dev/a", Target: "/b", Filesystem: "ext4"}.Check(),
+		mount.Request{Content: provision.Content{Source: "/dev/a"}, Target: "/b", Filesystem: "ext4"}.Check(),
+		mount.BindRequest{Content: provision.Content{Source: "/dev/a"}, Target: "/b"}.Check(),
+		mount.GrowRequest{Content: provision.Content{Source: "/dev/a"}, Target: "/b", Filesystem: "ext4"}.Check(),
 	} {
 		if !errors.Is(err, provision.ErrInvalid) {
 			t.Errorf("a device of no identity: %v", err)

@@ -3,68 +3,30 @@ package mount
 import (
 	"fmt"
 	"maps"
-	"regexp"
 	"slices"
 	"strings"
 
 	"berth.dev/berth/internal/provision"
 )
 
-// flags are accepted for every filesystem. "ro" is a field of the request, and
-// whatever widens what a pod may do ("dev", "suid", "remount", "bind") is missing
-// on purpose.
+// flags are accepted for every filesystem. "ro" is a field of the request. Flags that
+// give a pod more rights ("dev", "suid", "remount", "bind") are missing on purpose.
 var flags = map[string]bool{
 	"noatime": true, "nodiratime": true, "relatime": true, "strictatime": true, "lazytime": true,
 	"nodev": true, "noexec": true, "nosuid": true, "sync": true, "dirsync": true,
 }
 
-// allowed are the options that are passed to one filesystem's driver, by what is said
-// of each to people.
-var allowed = map[string]map[string]*regexp.Regexp{
-	provision.Ext4: forms(map[string]string{
-		"discard": ``, "nodiscard": ``, "barrier=1": ``, "auto_da_alloc": ``, "noauto_da_alloc": ``, "journal_checksum": ``,
-		"commit=SECONDS":           `commit=[0-9]{1,4}`,
-		"data=ordered|journal":     `data=(ordered|journal)`,
-		"errors=remount-ro|panic":  `errors=(remount-ro|panic)`,
-		"stripe=BLOCKS":            `stripe=[0-9]{1,6}`,
-		"min|max_batch_time=USECS": `(min|max)_batch_time=[0-9]{1,7}`,
-	}),
-	provision.XFS: forms(map[string]string{
-		"discard": ``, "nodiscard": ``, "inode32": ``, "inode64": ``, "largeio": ``, "nolargeio": ``,
-		"noquota": ``, "uquota": ``, "gquota": ``, "pquota": ``, "swalloc": ``, "wsync": ``,
-		"logbsize=SIZE":  `logbsize=(16k|32k|64k|128k|256k|[0-9]{5,6})`,
-		"logbufs=2..8":   `logbufs=[2-8]`,
-		"allocsize=SIZE": `allocsize=[0-9]{1,7}[kmg]?`,
-	}),
-	// The rest of how a dataset is mounted is in its properties.
-	provision.Dataset: {},
-}
-
-// ignored are the flags that a filesystem would take and not heed.
-var ignored = map[string][]string{provision.Dataset: {"dirsync", "lazytime"}}
-
-// flagsOf are those of the flags that a filesystem heeds.
-func flagsOf(filesystem string) map[string]bool {
+// flags returns the flags that have an effect on the filesystem.
+func (f filesystem) flags() map[string]bool {
 	heeded := maps.Clone(flags)
-	for _, flag := range ignored[filesystem] {
+	for _, flag := range f.ignored {
 		delete(heeded, flag)
 	}
 	return heeded
 }
 
-// forms compiles them; without a form an option is just its name.
-func forms(options map[string]string) map[string]*regexp.Regexp {
-	compiled := map[string]*regexp.Regexp{}
-	for says, form := range options {
-		if form == "" {
-			form = regexp.QuoteMeta(says)
-		}
-		compiled[says] = regexp.MustCompile("^(" + form + ")$")
-	}
-	return compiled
-}
-
-// reasons why some options that people know are not on the list, by how they begin.
+// reasons says why some common options are not on the list. A key that ends with "=" is the
+// beginning of an option.
 var reasons = map[string]string{
 	"nouuid":        "Berth sets it for copies, and only there: elsewhere it would hide a second filesystem of one identity",
 	"noload":        "it shows a filesystem as it was before its journal is replayed",
@@ -87,23 +49,24 @@ var reasons = map[string]string{
 	"context=":      "it is no SELinux context: user:role:type or user:role:type:level, in double quotes where it has a comma",
 }
 
-// CheckOptions is CheckAsked with what Berth adds by itself: nouuid, for copies of xfs.
-func CheckOptions(filesystem string, options []string) error {
-	if filesystem == provision.XFS {
+// CheckOptions is CheckAsked, but also accepts the option that Berth itself adds: nouuid,
+// for copies of xfs.
+func CheckOptions(name string, options []string) error {
+	if name == provision.XFS {
 		options = slices.DeleteFunc(slices.Clone(options), func(o string) bool { return o == "nouuid" })
 	}
-	return CheckAsked(filesystem, options)
+	return CheckAsked(name, options)
 }
 
 // CheckAsked returns ErrInvalid unless every option is on the list of those that are
-// safe for the filesystem. Options come from users; a list of what is allowed cannot be
-// talked around.
-func CheckAsked(filesystem string, options []string) error {
-	known, ok := allowed[filesystem]
+// safe for the filesystem. Options come from users. A list of allowed options cannot be
+// circumvented; a list of forbidden ones could be.
+func CheckAsked(name string, options []string) error {
+	known, ok := filesystems[name]
 	if !ok {
-		return fmt.Errorf("%w: filesystem %q is not one of %s, %s, %s", provision.ErrInvalid, filesystem, provision.Ext4, provision.XFS, provision.Dataset)
+		return fmt.Errorf("%w: filesystem %q is not one of %s", provision.ErrInvalid, name, strings.Join(provision.Filesystems(), ", "))
 	}
-	label, flags := "", flagsOf(filesystem)
+	label, flags := "", known.flags()
 	for _, o := range options {
 		context, labelled := contextOf(o)
 		switch {
@@ -111,15 +74,16 @@ func CheckAsked(filesystem string, options []string) error {
 			return fmt.Errorf("%w: two SELinux contexts, %s and %s: a volume is mounted with one", provision.ErrInvalid, label, context)
 		case labelled:
 			label = context
-		case !flags[o] && !matches(known, o):
-			return refusal(filesystem, o)
+		case !flags[o] && !known.takes(o):
+			return known.refusal(name, o)
 		}
 	}
 	return nil
 }
 
-func matches(known map[string]*regexp.Regexp, option string) bool {
-	for _, form := range known {
+// takes says whether an option is on the list of those for the driver.
+func (f filesystem) takes(option string) bool {
+	for _, form := range f.options {
 		if form.MatchString(option) {
 			return true
 		}
@@ -127,18 +91,19 @@ func matches(known map[string]*regexp.Regexp, option string) bool {
 	return false
 }
 
-// refusal names the option, why it is not on the list if that is known, and the list.
-func refusal(filesystem, option string) error {
+// refusal returns the error for an option that is not on the list. It names the option, the
+// reason if there is one, and the list.
+func (f filesystem) refusal(name, option string) error {
 	why := ""
 	for begin, reason := range reasons {
 		if option == begin || strings.HasSuffix(begin, "=") && strings.HasPrefix(option, begin) {
 			why = ": " + reason
 		}
 	}
-	list := append(slices.Collect(maps.Keys(flagsOf(filesystem))), slices.Collect(maps.Keys(allowed[filesystem]))...)
+	list := append(slices.Collect(maps.Keys(f.flags())), slices.Collect(maps.Keys(f.options))...)
 	slices.Sort(list)
 	return fmt.Errorf("%w: mount option %.64q is not supported for %s%s (supported: ro, context=LABEL, %s)",
-		provision.ErrInvalid, option, filesystem, why, strings.Join(list, ", "))
+		provision.ErrInvalid, option, name, why, strings.Join(list, ", "))
 }
 
 // IsFlag says whether an accepted option is the same for every filesystem.

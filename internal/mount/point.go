@@ -36,8 +36,8 @@ func MakeFile(target string) error {
 	return checkKind(target, func(m os.FileMode) bool { return m.IsRegular() || m&os.ModeDevice != 0 })
 }
 
-// RemovePoint removes a mount point that nothing is mounted on. Never more than
-// that: what is in it is not Berth's, and an error.
+// RemovePoint removes an empty mount point that nothing is mounted on. It never removes
+// files: files in it are not Berth's, and the result is an error.
 func RemovePoint(target string) error {
 	if err := os.Remove(target); err != nil && !errors.Is(err, fs.ErrNotExist) {
 		return fmt.Errorf("removing mount point: %w", err)

@@ -11,8 +11,8 @@ import (
 var selinuxContext = regexp.MustCompile(`^[A-Za-z0-9_.]{1,64}:[A-Za-z0-9_.]{1,64}:[A-Za-z0-9_.]{1,64}(:s[0-9]{1,3}(-s[0-9]{1,3})?(:c[0-9]{1,4}([.,]c[0-9]{1,4}){0,64})?)?$`)
 
 // contextOf reads the mount option context=LABEL. The kubelet puts the label into double
-// quotes, and so must be one with a comma: in the kernel's list of options it would end
-// there.
+// quotes. A label with a comma must be quoted: in the kernel's list of options it would
+// otherwise end at the comma.
 func contextOf(option string) (label string, ok bool) {
 	value, found := strings.CutPrefix(option, "context=")
 	if !found {
@@ -31,8 +31,8 @@ func contextOf(option string) (label string, ok bool) {
 // IsContext says whether an option is meant to be an SELinux context.
 func IsContext(option string) bool { return strings.HasPrefix(option, "context=") }
 
-// Context is the SELinux context among accepted options, or empty: files then bear labels
-// of their own.
+// Context returns the SELinux context among accepted options. If it is empty, each file has
+// a label of its own.
 func Context(options []string) string {
 	for _, o := range options {
 		if label, ok := contextOf(o); ok {
@@ -42,7 +42,7 @@ func Context(options []string) string {
 	return ""
 }
 
-// ShownContext is the SELinux context of a mounted filesystem, from its options as the
+// ShownContext returns the SELinux context of a mounted filesystem, from its options as the
 // kernel lists them; empty if it has none.
 func ShownContext(options string) string {
 	quoted := false
@@ -57,10 +57,10 @@ func ShownContext(options string) string {
 	return ""
 }
 
-// SameContext says whether two contexts are one to the kernel, which lists categories
-// in order and joins neighbours: c3,c1,c2 is c1.c3. Types are not compared, since they
-// have aliases that only the policy knows, and the kernel shows another name than it was
-// given: it is their levels that keep pods apart.
+// SameContext says whether two contexts are the same for the kernel, which lists categories
+// in order and joins neighbours: c3,c1,c2 is c1.c3. Types are not compared: they have
+// aliases that only the policy knows, and the kernel may show another name than it was
+// given. The levels, which are compared, keep pods apart.
 func SameContext(a, b string) bool {
 	partsA, partsB := strings.SplitN(a, ":", 5), strings.SplitN(b, ":", 5)
 	const typeAt = 2
@@ -77,7 +77,7 @@ func SameContext(a, b string) bool {
 	return slices.Equal(partsA, partsB)
 }
 
-// categories lists them one by one.
+// categories returns the numbers of the categories in a list, sorted and without ranges.
 func categories(list string) []int {
 	var all []int
 	for part := range strings.SplitSeq(list, ",") {
@@ -94,7 +94,8 @@ func categories(list string) []int {
 	return slices.Compact(all)
 }
 
-// category is its number, at most 9999 in a context of the accepted form.
+// category returns the number of a category, at most 9999 in a context of the accepted form;
+// -1 if it is none.
 func category(name string) int {
 	n, err := strconv.Atoi(strings.TrimPrefix(name, "c"))
 	if err != nil {

@@ -47,7 +47,7 @@ func TestAVolumeIsMountedWithOneContext(t *testing.T) {
 		t.Errorf("two: %v", err)
 	}
 	for context, ok := range map[string]bool{"": true, "u:r:t:s0:c1,c2": true, "u:r:t:s0,suid": false, `"u:r:t"`: false} {
-		err := mount.BindRequest{Device: "/dev/a", Identity: "dm:a", Target: "/b", Context: context}.Check()
+		err := mount.BindRequest{Content: provision.Content{Source: "/dev/a", Identity: "dm:a"}, Target: "/b", Context: context}.Check()
 		if errors.Is(err, provision.ErrInvalid) == ok {
 			t.Errorf("a bind with %q: %v", context, err)
 		}

@@ -7,14 +7,14 @@ import (
 )
 
 // Verb is an effect that the shell carries out. Every effect is idempotent, and
-// every rule may be asked again after any of them, done or not: a decision
-// depends on what is, never on what was decided before.
+// every rule may be asked again after any of them, done or not: a decision depends
+// on the present facts, never on earlier decisions.
 type Verb int
 
 const (
 	// Nothing to do.
 	Nothing Verb = iota
-	// Done: what was asked for has been reached.
+	// Done: the requested state has been reached.
 	Done
 	// Wait: not now; ask again when something changed.
 	Wait
@@ -77,7 +77,7 @@ type Action struct {
 	Until       time.Time
 }
 
-// Why is the reason of a decision. It is formatted only when somebody reads it.
+// Why is the reason of a decision. It is formatted only when Message is called.
 type Why struct {
 	Reason Reason
 	// Node, Point, Epoch and Count are the particulars the message names.

@@ -2,10 +2,10 @@ package ownership
 
 import "berth.dev/berth/internal/lineage"
 
-// putBranchAside deals with data that is not, or no longer, part of the volume:
-// the unsent writes of an old primary. It is named after the epoch that wrote
-// it, put aside as a branch of its own, and only then rolled back from. Nothing
-// is thrown away here; the branch's end is a matter of policy.
+// putBranchAside deals with data that is not, or no longer, part of the volume: the
+// unsent writes of an old primary. It is named after the epoch that wrote it and
+// put aside as a branch of its own. Only then is the copy rolled back. Nothing is
+// thrown away here; the branch's end is a matter of policy.
 func putBranchAside(f *NodeFacts) (Action, bool) {
 	v, c := f.Record, &f.Copy
 	if !f.traits().Data || !c.Exists || f.Mounted || writtenHere(f) {
@@ -27,8 +27,8 @@ func putBranchAside(f *NodeFacts) (Action, bool) {
 	return Action{Verb: RollBack, To: common, Why: Why{Reason: RollingBack, Point: common}}, true
 }
 
-// writtenHere tells whether the copy holds what the current epoch wrote. The
-// phase would not do: a restored backup may say Preparing about such an epoch.
+// writtenHere tells whether the copy holds the writes of the current epoch. The
+// phase cannot tell: a restored backup may say Preparing about such an epoch.
 func writtenHere(f *NodeFacts) bool {
 	return f.Record.ownedBy(f.Me) && holdsEpoch(f.Record, &f.Copy)
 }

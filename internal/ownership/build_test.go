@@ -41,7 +41,7 @@ func volume(edits ...func(*Volume)) *Volume {
 	return v
 }
 
-// owned puts a in possession of epoch 2.
+// owned makes a the owner of epoch 2.
 func owned(phase Phase) func(*Volume) {
 	return func(v *Volume) {
 		v.Epoch, v.Primary.Phase = e2, phase

@@ -7,7 +7,7 @@ type Rule[F any] struct {
 	Decide func(*F) (Action, bool)
 }
 
-// Chain is an ordered list of rules: the first that decides, decides.
+// Chain is an ordered list of rules: the first rule that decides wins.
 type Chain[F any] []Rule[F]
 
 // Decide runs the chain. A chain in which no rule has anything to say means Nothing.

@@ -5,10 +5,11 @@ import "time"
 // QuarantineFor is how long a copy that looks orphaned is kept untouched.
 const QuarantineFor = 24 * time.Hour
 
-// collect deals with a copy that the record does not know. That is no decision
-// to destroy it: a backup from before the replica was made looks the same. The
-// copy waits with a name and a deadline; after that it goes only if enough
-// others hold what it holds, and if there is no record at all, never by itself.
+// collect deals with a copy that the record does not know. That is no decision to
+// destroy it: a backup from before the replica was made looks the same. The copy is
+// quarantined until a deadline. After that it is destroyed only if enough others
+// hold the same data. If there is no record at all, it stays until a person
+// decides.
 func collect(f *NodeFacts) (Action, bool) {
 	c := &f.Copy
 	if f.Record != nil {

@@ -7,9 +7,9 @@ import (
 	"berth.dev/berth/internal/lineage"
 )
 
-// Copy is what a node knows durably about its own replica, kept with the data
-// (logical volume tags, dataset properties) and not in the API: it survives an
-// API server that was restored from an old backup. The zero Copy is no replica.
+// Copy is a node's durable knowledge of its own replica. The node keeps it with the
+// data (logical volume tags, dataset properties) and not in the API, so it survives
+// an API server that was restored from an old backup. The zero Copy is no replica.
 type Copy struct {
 	Exists bool
 	// Promise is the newest epoch the node has heard of. It takes no data from
@@ -42,8 +42,8 @@ type Promise struct {
 	Primary string
 	Boot    string
 	Lineage lineage.Lineage
-	// Losses are those that the record listed when the epoch began: a backup may
-	// have forgotten what was given up before it.
+	// Losses are those that the record listed when the epoch began: a restored
+	// backup may have forgotten them.
 	Losses []Loss
 }
 
@@ -55,9 +55,9 @@ type Hold struct {
 }
 
 // GaveUp tells whether the node gave up e, an epoch of its own. Zero, no epoch,
-// counts as given up. Numbers suffice, because a node's own epochs have numbers
-// that grow; to compare for equality would forget one that was given up before
-// it was opened as soon as another is.
+// counts as given up. Comparing numbers suffices, because the numbers of a node's
+// own epochs grow. Comparing for equality would forget an epoch that was given up
+// before it was opened, as soon as the node gives up another.
 func (c *Copy) GaveUp(e lineage.Epoch) bool { return e.Number <= c.Closed.Number }
 
 // Tip is the newest snapshot, zero if there is none.
@@ -83,26 +83,27 @@ func (c *Copy) Has(p lineage.Point) bool {
 type Peer struct {
 	Node string
 	Copy Copy
-	// Confirmed: the peer has checked that it holds what the asker holds and
-	// keeps it for the asker for a while.
+	// Confirmed: the peer has checked that it holds the asker's data and keeps it
+	// for the asker for a while.
 	Confirmed bool
-	// Age is how old the peer's newest snapshot is, for the loss it would mean.
+	// Age is the age of the peer's newest snapshot: a failover to it loses the
+	// writes since.
 	Age time.Duration
 	// Near and Load order the sources of a catch-up.
 	Near bool
 	Load int
 }
 
-// Disk is what a node sees at a shared disk.
+// Disk is a node's view of a shared disk.
 type Disk struct {
 	Attached bool
-	// Holder of the reservation, zero if nobody holds it.
+	// Holder of the reservation, zero if there is none.
 	Holder Key
 }
 
-// Key is a reservation key. It names the epoch it serves, so that a holder can
-// be judged without the API. Fence keys are held by a standby that shut the
-// writer of that epoch out.
+// Key is a reservation key. It names the epoch it serves, so that a holder can be
+// judged without the API. A standby that shut the writer of that epoch out holds a
+// fence key.
 type Key struct {
 	Node  string
 	Epoch lineage.Epoch

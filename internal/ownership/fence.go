@@ -61,7 +61,7 @@ func requestFence(f *ControllerFacts) (Action, bool) {
 }
 
 // fenceAt writes the fence. With copies it also chooses the recovery point: the
-// best that the others hold now, as they say themselves.
+// best that the other nodes hold now, by their own answers.
 func fenceAt(f *ControllerFacts) (Action, bool) {
 	v := f.Record
 	if !v.Kind.Traits().Data {
@@ -82,8 +82,8 @@ func fenceAt(f *ControllerFacts) (Action, bool) {
 }
 
 // recoveryPoint is the newest valid point among the standbys that answered. The
-// primary's own copy does not count, because nobody can say when it stops
-// growing, unless the primary itself recorded that it has stopped.
+// primary's own copy does not count, because it may still grow, unless the primary
+// itself recorded that it has stopped.
 func recoveryPoint(v *Volume, peers []Peer) (best lineage.Point, age time.Duration) {
 	for i := range peers {
 		p := &peers[i]
@@ -110,7 +110,7 @@ func knownPoint(v *Volume) lineage.Point {
 }
 
 // lossAllowed holds a failover back until a better copy had time to answer, and
-// until policy or a person agrees to what would be lost.
+// until policy or a person agrees to the loss.
 func lossAllowed(f *ControllerFacts, best lineage.Point, age time.Duration, known lineage.Point) (Action, bool) {
 	v := f.Record
 	switch {
@@ -137,9 +137,9 @@ func betterMayAnswer(f *ControllerFacts, best lineage.Point) bool {
 	return false
 }
 
-// reposition lowers the recovery point of a volume that nobody owns, when the
-// nodes that hold it are lost. The point is never raised: between the fence and
-// now a cut-off writer may have gone on in its own copy and sent it on.
+// reposition lowers the recovery point of a volume without an owner, when the nodes
+// that hold it are lost. The point is never raised: between the fence and now a
+// cut-off writer may have gone on in its own copy and sent it on.
 func reposition(f *ControllerFacts) (Action, bool) {
 	v := f.Record
 	if !v.Kind.Traits().Data || v.Primary.Phase.Open() || v.Deleting {

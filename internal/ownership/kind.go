@@ -2,8 +2,8 @@ package ownership
 
 import "slices"
 
-// Kind says what a replica of the volume is. Everything in which the kinds
-// differ is a field of Traits; the rules ask the traits, never the kind.
+// Kind says what kind of replicas the volume has. Every difference between the
+// kinds is a field of Traits; the rules ask the traits, never the kind.
 type Kind int
 
 const (
@@ -20,7 +20,7 @@ func (k Kind) String() string { return [...]string{"OneCopy", "Snapshots", "Atta
 // Traits are the differences between the kinds.
 type Traits struct {
 	// Owned: Stage takes an epoch by compare-and-swap. A one-copy volume needs
-	// none, there is nobody to take it from.
+	// none: no other node can own it.
 	Owned bool
 	// Data: every replica holds data of its own, which can be old, diverge, be
 	// lost, and must be counted before one is removed.
@@ -28,24 +28,24 @@ type Traits struct {
 	// Reserves: the device itself refuses writers without the reservation, so a
 	// takeover ends with taking it, and only then is anything mounted.
 	Reserves bool
-	// Expires: replicas cost slots and hold nothing; they go when nobody has
-	// used the volume for a while.
+	// Expires: replicas cost slots and hold nothing; they are removed when the
+	// volume has not been used for a while.
 	Expires bool
 	// Proofs that the old writer is stopped which this kind accepts.
 	Proofs []ProofKind
 }
 
 // A paused machine outlives its self-fence for a moment when it wakes. It then
-// writes into its own copy, which no other replica will take: harmless. On a
-// shared disk the same write lands in everybody's data, so the contract is no
-// proof there and the disk must have been asked.
+// writes into its own copy. That is harmless, because no other replica will take
+// the write. On a shared disk the same write lands in the data of all nodes. So the
+// contract is no proof there, and the disk must have been asked.
 var traits = [...]Traits{
 	OneCopy:     {Data: true},
 	Snapshots:   {Owned: true, Data: true, Proofs: []ProofKind{Stopped, PowerOff, OutOfService, SelfFenced}},
 	Attachments: {Owned: true, Reserves: true, Expires: true, Proofs: []ProofKind{Stopped, PowerOff, OutOfService, Reservation}},
 }
 
-// Traits returns what is special about the kind.
+// Traits returns the traits of the kind.
 func (k Kind) Traits() *Traits { return &traits[k] }
 
 func (t *Traits) accepts(kind ProofKind) bool {

@@ -1,6 +1,6 @@
 package ownership
 
-// Life is where the volume as a whole stands, whoever owns it:
+// Life is the state of the volume as a whole, whichever node owns it:
 //
 //	(intent) ─► Pending ─► Creating ─► Created ◄─► Updating
 //	               ▲          │           ▲  │         │

@@ -6,9 +6,9 @@ type Node struct{ Stage, Unstage, Tend Chain[NodeFacts] }
 // NodeRules are the rules as the product uses them.
 func NodeRules() Node { return Node{Stage: StageRules, Unstage: UnstageRules, Tend: TendRules} }
 
-// Next returns what to answer the kubelet and what to do. While the kubelet asks
-// for something, its rules go first; when they only wait, or are done, there
-// may still be upkeep. An action of Nothing, Wait or Refuse needs no effect.
+// Next returns the answer to the kubelet and the action to carry out. While the
+// kubelet asks for something, its rules go first; when they only wait, or are done,
+// there may still be upkeep. An action of Nothing, Wait or Refuse needs no effect.
 func (n Node) Next(f *NodeFacts) (answer, do Action) {
 	switch {
 	case f.Wanted:

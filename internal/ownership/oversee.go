@@ -21,7 +21,7 @@ type ControllerFacts struct {
 	SuspectFor time.Duration
 }
 
-// Witness is somebody who could notice that a node is dead.
+// Witness is an observer that could notice that a node is dead.
 type Witness struct {
 	Name  string
 	Alive bool
@@ -51,7 +51,7 @@ var OverseeRules = Chain[ControllerFacts]{
 	{"repair record", overseeRepair},    // believe the nodes before an old backup
 	{"drop gone entries", dropGone},     // an entry leaves only from Gone
 	{"fence", fence},                    // only with proof, never while the brake holds
-	{"recovery point lost", reposition}, // nobody writes, and the point it should go on from is lost
+	{"recovery point lost", reposition}, // no node may write, and the point to go on from is lost
 	{"expire", expire},                  // unused attachments
 	{"rebuild", rebuild},                // too few
 	{"surplus", surplus},                // too many: removal, first phase
@@ -91,8 +91,8 @@ func Suspected(witnesses []Witness) bool {
 	return 2*dead > len(witnesses)
 }
 
-// BrakeHolds tells whether so many nodes look lost that the fault is more likely
-// in what we see than in them. One lost node is never a mass failure.
+// BrakeHolds tells whether so many nodes look lost that the controller's own view
+// is more likely at fault than they are. One lost node is never a mass failure.
 func BrakeHolds(nodes []Machine) bool {
 	lost := 0
 	for i := range nodes {
@@ -103,7 +103,7 @@ func BrakeHolds(nodes []Machine) bool {
 	return lost >= 2 && 3*lost > len(nodes)
 }
 
-// expire lets go of attachments that hold no data and serve nobody.
+// expire removes the attachments of an unused volume. They hold no data.
 func expire(f *ControllerFacts) (Action, bool) {
 	v := f.Record
 	if !v.Kind.Traits().Expires || v.Primary.Phase.Open() {

@@ -1,6 +1,6 @@
 package ownership
 
-// Phase is where the primary stands. The chart, with the only writer of each edge:
+// Phase is the state of the primary. The chart, with the only writer of each edge:
 //
 //	                  Stage                Stage
 //	(created) ─► Released ─────► Preparing ─────► Active
@@ -17,7 +17,7 @@ package ownership
 type Phase int
 
 const (
-	// Released: nobody writes; the recovery point is the final snapshot.
+	// Released: no node may write; the recovery point is the final snapshot.
 	Released Phase = iota
 	// Preparing: Node has opened the epoch and brings its replica to the recovery point.
 	Preparing

@@ -34,8 +34,9 @@ var proofNames = [...]string{"Stopped", "PowerOff", "OutOfService", "Reservation
 
 func (k ProofKind) String() string { return proofNames[k] }
 
-// deliberate proofs are somebody's explicit word about one node; a brake
-// against mistaken mass failover has nothing to say about them.
+// deliberate proofs are explicit statements of the node itself or of an
+// administrator about one node. The brake against mistaken mass failover does not
+// apply to them.
 func (k ProofKind) deliberate() bool { return k == Stopped || k == OutOfService }
 
 // Proof is evidence about one node, gathered after the record was read.
@@ -78,16 +79,16 @@ func recordedProofs(v *Volume) []Proof {
 	return out
 }
 
-// The self-fence contract. A node that has not renewed its lease for
-// SelfFenceAfter stops its writers, and a watchdog resets it if it is too dead to
-// do so. The controller waits longer, by the drift of two clocks and the time
-// the watchdog needs.
+// The self-fence contract. A node that has not renewed its lease for SelfFenceAfter
+// stops its writers. If it cannot do so any more, a watchdog resets it. The
+// controller waits longer, by the drift of two clocks and the time the watchdog
+// needs.
 const (
 	SelfFenceAfter  = 20 * time.Second
 	SelfFenceMargin = 10 * time.Second
 )
 
-// Contact is what a node knows about its own connection.
+// Contact is a node's knowledge of its own connection.
 type Contact struct {
 	// SinceRenewal is the time since the own lease was last renewed, by the
 	// node's boot-time clock, which runs on while the machine is paused.
@@ -103,13 +104,13 @@ type PeerContact struct {
 	SinceRenewal time.Duration
 }
 
-// MustStop tells whether the node has to stop its writers now: unmount, drop
-// what it is about to do, and close the epochs it has opened, mounted or not,
-// so that a mount that hangs cannot succeed after its time. It is asked
-// before every renewal, too: a machine that slept through its time must stop
-// before it renews, because it may have been fenced meanwhile. A node is exempt only
-// while a majority of the storage nodes, itself included, have all been without
-// the API for the whole time: then the API is away, not the node.
+// MustStop tells whether the node has to stop its writers now: unmount, drop the
+// action that it is about to carry out, and close the epochs it has opened, mounted
+// or not, so that a mount that hangs cannot succeed after its time. The node asks
+// it before every renewal, too: a machine that slept through its time must stop
+// before it renews, because it may have been fenced meanwhile. A node is exempt
+// only while a majority of the storage nodes, itself included, have all been
+// without the API for the whole time: then the API is away, not the node.
 func MustStop(c *Contact) (bool, Why) {
 	if c.SinceRenewal < SelfFenceAfter {
 		return false, Why{Reason: LeaseHeld}
@@ -127,7 +128,7 @@ func MustStop(c *Contact) (bool, Why) {
 	return true, Why{Reason: CutOff}
 }
 
-// Leases is what the controller observed about the storage nodes' leases.
+// Leases is the controller's observation of the storage nodes' leases.
 type Leases struct {
 	// Suspect is the node in question and Boot the boot id in its lapsed lease.
 	// The node may have booted again since.
@@ -145,9 +146,9 @@ type Leases struct {
 	Nodes, Steady int
 }
 
-// ContractProves tells whether the self-fence contract has run out, and gives
-// the proof. The majority asked for here and the one that exempts a node share a
-// member, which cannot both have renewed and not have renewed.
+// ContractProves tells whether the self-fence contract has run out, and gives the
+// proof. The majority required here and the one that exempts a node share a member,
+// and that member cannot both have renewed and not have renewed.
 func ContractProves(l *Leases) (Proof, bool) {
 	if !l.Watchdog || l.KubeletAlive || l.Lapsed < SelfFenceAfter+SelfFenceMargin || 2*l.Steady <= l.Nodes {
 		return Proof{}, false

@@ -2,11 +2,11 @@ package ownership
 
 import "fmt"
 
-// Reason is the stable name of why something was decided. It appears unchanged
-// in conditions, events, metrics and logs.
+// Reason is the stable name of the reason of a decision. It appears unchanged in
+// conditions, events, metrics and logs.
 type Reason string
 
-// The reasons, each with what it says to the user in message.
+// The reasons. The text of each for the user is in messages.
 const (
 	Settled                  Reason = "Settled"
 	VolumeUnknown            Reason = "VolumeUnknown"
@@ -107,7 +107,7 @@ var messages = map[Reason]string{
 	ShuttingOut:              "shutting node %[1]s out of epoch %[3]v at the device",
 	IntervalPassed:           "taking snapshot %[2]v, the interval has passed",
 	Reporting:                "reporting snapshot %[2]v of node %[1]s",
-	BranchKept:               "keeping what was written up to %[2]v as a branch of its own",
+	BranchKept:               "keeping the data written up to %[2]v as a branch of its own",
 	RollingBack:              "rolling back to snapshot %[2]v, the newest in common",
 	CatchingUp:               "fetching snapshot %[2]v from node %[1]s",
 	CopyInUse:                "the copy is in use",
@@ -120,16 +120,16 @@ var messages = map[Reason]string{
 	NothingNew:               "snapshot %[2]v is not newer than ours",
 	Accepted:                 "accepting snapshot %[2]v",
 	CopyGone:                 "the replica on node %[1]s is gone",
-	Unneeded:                 "the replica on node %[1]s is not needed; %[4]d others hold what it holds",
+	Unneeded:                 "the replica on node %[1]s is not needed; %[4]d others hold the same data",
 	TooFewOthers:             "only %[4]d other replicas hold what this one holds",
 	InTrash:                  "in the trash until the grace period ends",
 	CountedOn:                "the volume counts on this copy again",
 	LooksOrphaned:            "the record does not know this copy; it is kept, an administrator may delete it",
-	NotNeeded:                "%[4]d snapshots are needed by nobody",
+	NotNeeded:                "%[4]d snapshots are not needed",
 	LeaseHeld:                "the lease is renewed",
 	CutOff:                   "cut off from the API while others are not; stopping all writers",
 	APIAway:                  "the API is away for %[4]d nodes alike; writers go on",
-	Unused:                   "nobody has used the volume for a while",
+	Unused:                   "the volume was not used for a while",
 	BrakeHeld:                "too many nodes look lost at once; nothing is promoted or rebuilt until that is explained",
 	NoProof:                  "node %[1]s looks dead, but nothing proves that it cannot write; power it off or taint it out-of-service",
 	FenceRequested:           "node %[1]s shall shut the writer out at the device",
@@ -142,7 +142,7 @@ var messages = map[Reason]string{
 	TooManyReplicas:          "more replicas than wanted, removing the one on node %[1]s",
 }
 
-// Message says what was decided to a person.
+// Message explains the decision to a person.
 func (w Why) Message() string {
 	format, ok := messages[w.Reason]
 	if !ok {

@@ -6,24 +6,24 @@ import (
 	"berth.dev/berth/internal/lineage"
 )
 
-// Removing a replica takes two phases. First the record: an entry becomes
-// Removing by compare-and-swap, if enough others remain; from then on it counts
-// for nobody, so of two removals that need each other one is refused. Then the
-// node: it reads the record again, asks the others to show and to hold what it
-// holds, moves its copy to the trash, waits, asks once more and destroys it.
+// Removing a replica takes two phases. In the first an entry of the record becomes
+// Removing by compare-and-swap, if enough others remain. From then on no other
+// removal counts it, so of two removals that need each other one is refused. In the
+// second the node reads the record again, asks the others to show and to hold the
+// same data, moves its copy to the trash, waits, asks once more and destroys it.
 
-// Grace is how long a condemned copy stays in the trash. HoldFor is how long a
-// peer keeps what it confirmed.
+// Grace is how long a condemned copy stays in the trash. HoldFor is how long a peer
+// keeps data that it confirmed.
 const (
 	Grace   = time.Hour
 	HoldFor = 10 * time.Minute
 )
 
-// Confirm answers a peer that wants to destroy its copy of everything up to p.
-// Yes means that this node has it and keeps it for HoldFor. It may be about to
-// condemn its own copy: of two nodes that both believe to be the one that goes,
-// which a restored backup can bring about, each asks again before it destroys
-// and then finds the other condemned.
+// Confirm answers a peer that wants to destroy its copy of everything up to p. True
+// means that this node has that data and keeps it for HoldFor. This node may be
+// about to condemn its own copy: a restored backup can make two nodes each believe
+// that it is the one to go. Each asks again before it destroys, and then finds the
+// other condemned.
 func Confirm(c *Copy, asker string, p lineage.Point, now time.Time) (Hold, bool) {
 	if !c.Exists || c.Condemned || c.Quarantined {
 		return Hold{}, false
@@ -35,7 +35,7 @@ func Confirm(c *Copy, asker string, p lineage.Point, now time.Time) (Hold, bool)
 }
 
 // remaining counts the others that hold everything of the volume that the node
-// holds, as they themselves say now. The node itself never counts.
+// holds, by their own answers now. The node itself never counts.
 func remaining(v *Volume, node string, need lineage.Point, peers []Peer) int {
 	if end := v.end(); end.Seq > need.Seq {
 		need = end
@@ -106,7 +106,8 @@ func discard(f *NodeFacts, why Why) (Action, bool) {
 	return Action{Verb: Destroy, Why: why}, true
 }
 
-// deleteCopy carries out the one decision that needs no other copies.
+// deleteCopy destroys the copy of a volume that is being deleted, the one decision
+// that needs no other copies.
 func deleteCopy(f *NodeFacts) (Action, bool) {
 	e, _ := f.Record.Replica(f.Me)
 	if !f.Record.Deleting || f.Mounted || e.State == Gone {

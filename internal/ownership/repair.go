@@ -6,16 +6,17 @@ import (
 	"berth.dev/berth/internal/lineage"
 )
 
-// Repair mends a record that is older than what a node knows: the API server
-// came back from a backup. A promise proves that the record once was further on
-// if it comes from a later epoch of the same history: the record's epoch is
-// known to it, and the next epoch began where the record says an epoch begins,
-// or earlier because of a loss that the promise knows and the backup does not.
-// A promise that is merely higher has been left behind by a takeover that could
-// not hear of it; that is divergence and not for the record.
+// repairRecord mends a record that is older than a node's knowledge: the API server
+// came back from a backup. A promise proves that the record once was further on if
+// it comes from a later epoch of the same history: the promise knows the record's
+// epoch, and the next epoch began where the record says an epoch begins, or earlier
+// because of a loss that the promise knows and the backup does not. A promise that
+// only has a higher number was left behind by a takeover that could not hear of it.
+// That is divergence, and the record stays as it is.
 //
-// The repaired record says Active where nobody knows better: the next owner
-// must wait for a release or a fence, as if the backup had never happened.
+// The repaired record says Active unless the key at the disk or the owner's own
+// copy says otherwise: the next owner must wait for a release or a fence, as if the
+// backup had never happened.
 func repairRecord(f *NodeFacts) (Action, bool) {
 	if f.Record == nil || !f.traits().Owned {
 		return next()
@@ -67,8 +68,8 @@ func ownerCopy(peers []Peer, node string) *Copy {
 	return nil
 }
 
-// mend writes the record that the promise tells of. owner is the promise's
-// primary as it sees itself, nil if it could not be asked.
+// mend writes the record that the promise describes. owner is the copy of the
+// promise's primary, as that node answers, nil if it could not be asked.
 func mend(f *NodeFacts, p Promise, owner *Copy, fenced bool) (Action, bool) {
 	phase := Active
 	switch {

@@ -2,11 +2,11 @@ package ownership
 
 import "berth.dev/berth/internal/lineage"
 
-// retain drops snapshots that nobody needs. Kept are the newest, the recovery
-// point, what is held for others, the newest the volume still holds, Keep more,
-// and for every other replica the newest snapshot in common: without it that
-// replica could only be copied in full. Of a replica that does not answer only a
-// lower bound is known, so everything from its recorded point on is kept.
+// retain drops snapshots that are not needed. It keeps the newest, the recovery
+// point, those held for others, the newest the volume still holds, and Keep more.
+// For every other replica it keeps the newest snapshot in common: without it that
+// replica could only be copied in full. Only a lower bound is known of a replica
+// that does not answer, so retain keeps everything from its recorded point on.
 func retain(f *NodeFacts) (Action, bool) {
 	c := &f.Copy
 	if !f.traits().Data || len(c.Points) <= 1+f.Keep {

@@ -2,9 +2,9 @@ package ownership
 
 import "berth.dev/berth/internal/lineage"
 
-// followUp pulls what a peer has and we have not. Recorded numbers do not
-// matter here, nor who is primary: any peer that holds something newer of this
-// lineage will do.
+// followUp pulls snapshots that a peer has and this node lacks. Recorded numbers do
+// not matter here, nor does the primary: any peer that holds something newer of
+// this lineage will do.
 func followUp(f *NodeFacts) (Action, bool) {
 	v, c := f.Record, &f.Copy
 	if !f.traits().Data || f.Mounted || c.Dirty || v.ownedBy(f.Me) {
@@ -29,7 +29,7 @@ func followUp(f *NodeFacts) (Action, bool) {
 }
 
 // better prefers a source that can serve an increment, then a near one, then the
-// least loaded; equals go by name, so that everybody answers alike.
+// least loaded; equals go by name, so that every node answers alike.
 func better(f *NodeFacts, i, j int) bool {
 	a, b := &f.Peers[i], &f.Peers[j]
 	if x, y := a.Copy.Has(f.Copy.Tip()), b.Copy.Has(f.Copy.Tip()); x != y {

@@ -14,7 +14,7 @@ var StageRules = Chain[NodeFacts]{
 	{"repair record", repairRecord},       // a record from an old backup is mended before it is believed
 	{"step down", stepDown},               // a mount of a superseded epoch goes first
 	{"already mounted", stageMounted},     // idempotent
-	{"one copy", stageOneCopy},            // nobody to take it from
+	{"one copy", stageOneCopy},            // no other node to take it from
 	{"node in service", stageInService},   // or its taint, or lapsed lease, would be a proof about a writer
 	{"replica here", stageReplicaHere},    // a missing device is an error
 	{"restart", stageRestart},             // an epoch is never continued after a restart
@@ -23,9 +23,9 @@ var StageRules = Chain[NodeFacts]{
 	{"recovery point near", stageReach},   // never begin from anything else
 	{"take over", takeOver},               // the compare-and-swap
 	{"promise", adoptPromise},             // durable before the first write
-	{"put branch aside", putBranchAside},  // what lies beyond the recovery point
+	{"put branch aside", putBranchAside},  // data beyond the recovery point
 	{"catch up", stageCatchUp},            // exactly to the recovery point
-	{"reservation", stageReserve},         // shared disks: shut everybody else out
+	{"reservation", stageReserve},         // shared disks: shut all other nodes out
 	{"open copy", openCopy},               // durable before Active: tells a lost copy from an unused one
 	{"activate", activate},                // recorded before the first write
 	{"mount", stageMount},                 //
@@ -120,14 +120,14 @@ func stageReach(f *NodeFacts) (Action, bool) {
 		return next()
 	}
 	if f.Record.ownedBy(f.Me) {
-		// Unwritten as it is, so that the controller may choose again.
+		// The epoch is unwritten. Giving it up lets the controller choose again.
 		return Action{Verb: GiveUp, Why: Why{Reason: RecoveryPointUnreachable, Point: f.Record.RecoveryPoint}}, true
 	}
 	return wait(Why{Reason: RecoveryPointUnreachable, Point: f.Record.RecoveryPoint})
 }
 
-// takeOver opens the next epoch. Its branch is recorded in the same write: a
-// tip that a cut-off primary never reported can only be told by that.
+// takeOver opens the next epoch. It records the branch of the epoch in the same
+// write: only the branch identifies a tip that a cut-off primary never reported.
 func takeOver(f *NodeFacts) (Action, bool) {
 	v := f.Record
 	if v.Primary.Phase.Open() {
@@ -144,9 +144,9 @@ func takeOver(f *NodeFacts) (Action, bool) {
 	}), why)
 }
 
-// nextEpoch is above every number heard of, here, at the peers and at the disk,
-// and above all of this node's own: a promise may go back to lower numbers with a
-// restored backup, but what this node gave up stays given up.
+// nextEpoch is above every number known here, at the peers and at the disk. It is
+// also above all of this node's own epochs: a restored backup may lower a promise,
+// but an epoch that this node gave up stays given up.
 func nextEpoch(f *NodeFacts) lineage.Epoch {
 	c := &f.Copy
 	highest := max(f.Record.Epoch.Number, c.Promise.Epoch.Number, c.Opened.Number, c.Closed.Number, f.Disk.Holder.Epoch.Number)

@@ -2,8 +2,8 @@ package ownership
 
 import "berth.dev/berth/internal/lineage"
 
-// State is where one replica stands, apart from its role. One chart for copies
-// and attachments; the words in brackets are what a shared disk means by them:
+// State is the state of one replica, apart from its role. One chart serves copies
+// and attachments; the words in brackets are the terms for a shared disk:
 //
 //	Reserved ──► Syncing ◄──► Failed                  (pending, attaching, attach failed)
 //	   ▲          │  ▲ ▲        │
@@ -67,8 +67,8 @@ func (s State) MayFollow(old State) bool { return s == old || stateEdges[[2]Stat
 // counts tells whether a replica in this state is one of the volume's copies.
 func (s State) counts() bool { return s != Removing && s != Gone }
 
-// Role is what a replica is for the volume. It is derived, so that it cannot
-// disagree with the record's primary.
+// Role is the part that a replica plays for the volume. It is derived, so that it
+// cannot disagree with the record's primary.
 type Role int
 
 const (
@@ -97,7 +97,7 @@ func RoleOf(v *Volume, node string) Role {
 	}
 }
 
-// observe is the state that a copy deserves: what its node should report.
+// observe is the state that the node should report for its copy.
 func observe(f *NodeFacts) State {
 	if !f.traits().Data {
 		if f.Disk.Attached {

@@ -3,18 +3,18 @@ package ownership
 import "berth.dev/berth/internal/lineage"
 
 // TendRules answer "what next?" for a replica that no pod is asking for, and for
-// the upkeep of a mounted one. They are what an agent does by itself: at its
-// start, when the record changes, when a peer has something new.
+// the upkeep of a mounted one. An agent follows them by itself: at its start, when
+// the record changes, when a peer has something new.
 var TendRules = Chain[NodeFacts]{
 	{"repair record", repairRecord},      // believe the nodes before an old backup
 	{"step down", stepDown},              // superseded: stop writing first of all
 	{"collect", collect},                 // no record, or no entry in it
-	{"give up", giveUp},                  // an epoch that nobody uses here any more
+	{"give up", giveUp},                  // an epoch that is not used here any more
 	{"delete", deleteCopy},               //
 	{"fence request", executeFence},      // shut out a writer at the device
 	{"leave", leave},                     // removal, second phase
 	{"reprieve", reprieve},               // no longer meant to go
-	{"lost copy", admitLoss},             // nothing where something was recorded
+	{"lost copy", admitLoss},             // a copy was recorded and is not there
 	{"snapshot", periodicSnapshot},       //
 	{"release key", releaseStaleKey},     //
 	{"promise", followPromise},           // refuse older epochs from now on
@@ -24,9 +24,9 @@ var TendRules = Chain[NodeFacts]{
 	{"retain", retain},                   //
 }
 
-// stepDown stops a writer whose epoch is not the record's any more, or whom the
-// device refuses: a fence that was called off too late leaves it mounted and
-// useless, and only a new epoch helps.
+// stepDown stops a writer whose epoch is not the record's any more, or which the
+// device refuses. A fence that was called off too late leaves such a writer mounted
+// and useless, and only a new epoch helps.
 func stepDown(f *NodeFacts) (Action, bool) {
 	v := f.Record
 	if !f.Mounted || v == nil || !f.traits().Owned {
@@ -74,8 +74,8 @@ func executeFence(f *NodeFacts) (Action, bool) {
 	return record(v.with(func(n *Volume) { n.entry(f.Me).Fenced = r.Epoch }), Why{Reason: ShuttingOut, Node: v.Primary.Node, Epoch: r.Epoch})
 }
 
-// admitLoss corrects an entry whose copy is not there, so that nobody counts it
-// and it is filled again.
+// admitLoss corrects an entry whose copy is not there, so that the entry does not
+// count and the copy is filled again.
 func admitLoss(f *NodeFacts) (Action, bool) {
 	e, _ := f.Record.Replica(f.Me)
 	if !f.traits().Data || f.Copy.Exists || e.State == Reserved || e.State == Syncing || e.State == Failed {
@@ -113,7 +113,7 @@ func followPromise(f *NodeFacts) (Action, bool) {
 	return adoptPromise(f)
 }
 
-// report brings the node's own entry up to date; nobody else writes it.
+// report brings the node's own entry up to date; no other node reports it.
 func report(f *NodeFacts) (Action, bool) {
 	e, _ := f.Record.Replica(f.Me)
 	state, point := observe(f), f.Record.newest(f.Copy.Points)

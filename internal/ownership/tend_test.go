@@ -95,7 +95,7 @@ func TestARecordIsMendedOnlyByALaterStateOfItself(t *testing.T) {
 	}
 }
 
-func TestRetentionKeepsWhatOthersNeed(t *testing.T) {
+func TestRetentionKeepsThePointsThatOtherReplicasNeed(t *testing.T) {
 	tests := map[string]struct {
 		edit func(*NodeFacts)
 		want []lineage.Point
@@ -164,7 +164,7 @@ func TestAStreamIsJudgedBeforeItsFirstByte(t *testing.T) {
 	}
 }
 
-func TestWhatWasReceivedBindsTheReceiverToTheSendersEpoch(t *testing.T) {
+func TestAReceivedStreamBindsTheReceiverToTheSendersEpoch(t *testing.T) {
 	c := replica()
 	s := Stream{Promise: Promise{Epoch: e2, Primary: "a"}, Base: at(e1, 3), Target: at(e2, 4)}
 	if got := Received(&c, &s); got.Promise.Epoch != e2 || got.Tip() != at(e2, 4) || len(got.Points) != 4 {
@@ -176,7 +176,7 @@ func TestWhatWasReceivedBindsTheReceiverToTheSendersEpoch(t *testing.T) {
 	}
 }
 
-func TestAPeerConfirmsOnlyWhatItHoldsAndMeansToKeep(t *testing.T) {
+func TestAPeerConfirmsOnlyAPointThatItHoldsAndMeansToKeep(t *testing.T) {
 	tests := map[string]struct {
 		copy Copy
 		want bool

@@ -1,17 +1,17 @@
 package ownership
 
-// UnstageRules answer "what next?" while nobody wants to write here any more.
-// First what needs no API (stop, flush, keep the last writes), then the record.
-// A node that restarted uses them too: it gives up the epoch it can no longer
-// vouch for, and what it had written is not lost.
+// UnstageRules answer "what next?" while no pod wants to write here any more. The
+// steps that need no API come first (stop, flush, keep the last writes), then the
+// record. A node that restarted uses them too: it gives up the epoch it can no
+// longer vouch for, and its writes are not lost.
 var UnstageRules = Chain[NodeFacts]{
 	{"close copy", closeCopy},          // durable before the unmount: this epoch is never written again
 	{"unmount", unmount},               //
 	{"final snapshot", finalSnapshot},  // unmounting succeeds only with the last writes in a snapshot
 	{"reservation", giveUpReservation}, //
 	{"repair record", repairRecord},    // release into the right record
-	{"not the owner", unstageNotOwner}, // somebody else owns it: nothing to release
-	{"lost copy", reportLostCopy},      // what we wrote is gone; that is for the controller to settle
+	{"not the owner", unstageNotOwner}, // another node owns it, or none: nothing to release
+	{"lost copy", reportLostCopy},      // our writes are gone; the controller has to settle that
 	{"promise", adoptPromise},          //
 	{"release", release},               // the compare-and-swap
 }
@@ -63,8 +63,9 @@ func unstageNotOwner(f *NodeFacts) (Action, bool) {
 	return Action{Verb: Done, Why: Why{Reason: NotOwner}}, true
 }
 
-// reportLostCopy tells that we were writing and the copy which had the writes
-// is not there. Releasing would present an older copy as if nothing were missing.
+// reportLostCopy records that this node was writing and that the copy with the
+// writes is not there. Releasing would present an older copy as if nothing were
+// missing.
 func reportLostCopy(f *NodeFacts) (Action, bool) {
 	v := f.Record
 	if v.Primary.Phase != Active || holdsEpoch(v, &f.Copy) {
@@ -84,8 +85,8 @@ func reportLostCopy(f *NodeFacts) (Action, bool) {
 
 // release gives the volume back. If the copy was opened in this epoch, the final
 // snapshot is the new recovery point; if not, nothing was written and the old one
-// stays. The copy knows, the phase does not: a restored backup may say Preparing
-// about an epoch that has long been written.
+// stays. The copy decides this and not the phase: a restored backup may say
+// Preparing about an epoch that was written long ago.
 func release(f *NodeFacts) (Action, bool) {
 	v, c := f.Record, &f.Copy
 	return record(v.with(func(n *Volume) {

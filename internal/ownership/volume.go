@@ -15,23 +15,23 @@ type Volume struct {
 	Kind Kind
 	// Factor is how many replicas the volume shall have, the primary included.
 	Factor int
-	// Deleting: somebody decided that the volume's data shall be destroyed.
-	// Nothing else is such a decision, a vanished object least of all.
+	// Deleting: the volume's data shall be destroyed. Only this field records that
+	// decision. A vanished object is no such decision.
 	Deleting bool
 
-	// Epoch is the newest epoch opened, and Primary who opened it.
+	// Epoch is the newest epoch opened, and Primary the node that opened it.
 	Epoch   lineage.Epoch
 	Primary Primary
 	// RecoveryPoint is where the next epoch begins. Release sets it to the final
 	// snapshot, a fence to the best copy that could be reached. It is fixed from
 	// then until the next release or fence, except that a recorded loss may lower it.
 	RecoveryPoint lineage.Point
-	// Clean: the writer before flushed everything and unmounted. If not, the next
+	// Clean: the previous writer flushed everything and unmounted. If not, the next
 	// mount begins with a consistency check.
 	Clean bool
 	// Lineage is the history of epochs; its head is Epoch.
 	Lineage lineage.Lineage
-	// Losses lists what was given up, newest last.
+	// Losses lists the writes that were given up, newest last.
 	Losses []Loss
 
 	// FenceRequest asks a standby to take the reservation from the primary.
@@ -52,7 +52,8 @@ type Primary struct {
 	Phase Phase
 }
 
-// Replica is one node's entry. Figures in it are lower bounds: the node knows better.
+// Replica is one node's entry. Figures in it are lower bounds: the node may hold
+// more.
 type Replica struct {
 	Node  string
 	State State
@@ -103,9 +104,9 @@ func (v *Volume) Replica(node string) (Replica, bool) {
 	return Replica{}, false
 }
 
-// Holds tells whether p belongs to what the next writer will see: it lies in the
-// lineage and, while nobody writes, not beyond the recovery point. What an old
-// primary wrote after that point is not part of the volume any more.
+// Holds tells whether the next writer will see p: it lies in the lineage and, while
+// no epoch is open, not beyond the recovery point. Writes of an old primary after
+// that point are not part of the volume any more.
 func (v *Volume) Holds(p lineage.Point) bool {
 	if !v.Kind.Traits().Data {
 		return true

@@ -1,18 +1,22 @@
 package poold
 
-import "sync"
+import (
+	"sync"
 
-// broadcast hands each signal of one channel to every listener, so that two
-// watches do not take each other's.
+	"berth.dev/berth/internal/signal"
+)
+
+// broadcast passes each signal of one channel on to every listener, so that two
+// watches do not take signals from each other.
 type broadcast struct {
 	mu        sync.Mutex
-	listeners map[chan struct{}]struct{}
+	listeners map[signal.Signal]struct{}
 	// done is closed when no more signals come.
 	done chan struct{}
 }
 
 func newBroadcast() *broadcast {
-	return &broadcast{listeners: map[chan struct{}]struct{}{}, done: make(chan struct{})}
+	return &broadcast{listeners: map[signal.Signal]struct{}{}, done: make(chan struct{})}
 }
 
 // run forwards signals until stop is closed.
@@ -32,15 +36,12 @@ func (b *broadcast) send() {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	for c := range b.listeners {
-		select {
-		case c <- struct{}{}:
-		default: // one is waiting there already
-		}
+		c.Set()
 	}
 }
 
 func (b *broadcast) join() (signals <-chan struct{}, leave func()) {
-	c := make(chan struct{}, 1)
+	c := signal.New()
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	b.listeners[c] = struct{}{}

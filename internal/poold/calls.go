@@ -30,7 +30,7 @@ func (c *Client) Report(ctx context.Context) ([]provision.Pool, error) {
 	return pools, nil
 }
 
-// Warnings implements provision.Warner with those of the latest report.
+// Warnings implements provision.Warner with the warnings of the latest report.
 func (c *Client) Warnings() []provision.Warning {
 	if latest := c.warnings.Load(); latest != nil {
 		return *latest
@@ -71,7 +71,7 @@ func (c *Client) Delete(ctx context.Context, id string) error {
 // Mount implements mount.Mounter.
 func (c *Client) Mount(ctx context.Context, r mount.Request) error {
 	_, err := c.rpc.Mount(ctx, &pb.MountRequest{
-		Device: r.Device, Identity: string(r.Identity), Target: r.Target, Filesystem: r.Filesystem, Options: r.Options, ReadOnly: r.ReadOnly,
+		Device: r.Content.Source, Identity: string(r.Content.Identity), Tree: r.Content.Tree, Target: r.Target, Filesystem: r.Filesystem, Options: r.Options, ReadOnly: r.ReadOnly,
 	})
 	return fromStatus(ctx, err)
 }
@@ -79,7 +79,7 @@ func (c *Client) Mount(ctx context.Context, r mount.Request) error {
 // Bind implements mount.Mounter.
 func (c *Client) Bind(ctx context.Context, r mount.BindRequest) error {
 	_, err := c.rpc.Bind(ctx, &pb.BindRequest{
-		Device: r.Device, Identity: string(r.Identity), Source: r.Source, Target: r.Target, ReadOnly: r.ReadOnly, Context: r.Context,
+		Device: r.Content.Source, Identity: string(r.Content.Identity), Tree: r.Content.Tree, Source: r.Source, Target: r.Target, ReadOnly: r.ReadOnly, Context: r.Context,
 	})
 	return fromStatus(ctx, err)
 }
@@ -92,7 +92,7 @@ func (c *Client) Unmount(ctx context.Context, target string) error {
 
 // Grow implements mount.Mounter.
 func (c *Client) Grow(ctx context.Context, r mount.GrowRequest) error {
-	_, err := c.rpc.Grow(ctx, &pb.GrowRequest{Device: r.Device, Identity: string(r.Identity), Target: r.Target, Filesystem: r.Filesystem})
+	_, err := c.rpc.Grow(ctx, &pb.GrowRequest{Device: r.Content.Source, Identity: string(r.Content.Identity), Tree: r.Content.Tree, Target: r.Target, Filesystem: r.Filesystem})
 	return fromStatus(ctx, err)
 }
 

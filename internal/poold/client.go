@@ -14,25 +14,26 @@ import (
 
 	"berth.dev/berth/internal/poold/pb"
 	"berth.dev/berth/internal/provision"
+	"berth.dev/berth/internal/signal"
 )
 
 const (
-	// A call fails at once while poold is away; the connection is tried again this
-	// often, behind the calls.
+	// A call fails at once while poold is away. In the background the client tries to
+	// connect again, with a pause between minRetry and maxRetry.
 	minRetry = 50 * time.Millisecond
 	maxRetry = time.Second
-	// dialTimeout is for a poold that took the connection and does not speak.
+	// dialTimeout is for a poold that accepted the connection and does not answer.
 	dialTimeout = 2 * time.Second
-	// maxMessage is a report of some 100,000 volumes.
+	// maxMessage in bytes has room for a report of some 100,000 volumes.
 	maxMessage = 64 << 20
 )
 
 // Client is a Node in another process. While that process is away every call
-// returns ErrUnavailable at once; the client finds it again by itself.
+// returns ErrUnavailable at once. The client reconnects by itself.
 type Client struct {
 	conn    *grpc.ClientConn
 	rpc     pb.PooldClient
-	changed chan struct{}
+	changed signal.Signal
 	stop    context.CancelFunc
 	watch   sync.WaitGroup
 	// warnings of the latest report.
@@ -45,7 +46,7 @@ var _ Node = (*Client)(nil)
 // client lives until Close or the end of ctx.
 func Dial(ctx context.Context, socket string) (*Client, error) {
 	conn, err := grpc.NewClient("unix:"+socket,
-		grpc.WithTransportCredentials(insecure.NewCredentials()), // the kernel vouches for the peer
+		grpc.WithTransportCredentials(insecure.NewCredentials()), // the kernel identifies the peer
 		grpc.WithConnectParams(grpc.ConnectParams{
 			Backoff:           backoff.Config{BaseDelay: minRetry, Multiplier: 2, MaxDelay: maxRetry},
 			MinConnectTimeout: dialTimeout,
@@ -57,7 +58,7 @@ func Dial(ctx context.Context, socket string) (*Client, error) {
 		return nil, fmt.Errorf("connecting to poold: %w", err)
 	}
 	ctx, stop := context.WithCancel(ctx)
-	c := &Client{conn: conn, rpc: pb.NewPooldClient(conn), changed: make(chan struct{}, 1), stop: stop}
+	c := &Client{conn: conn, rpc: pb.NewPooldClient(conn), changed: signal.New(), stop: stop}
 	c.watch.Go(func() { c.follow(ctx) })
 	return c, nil
 }
@@ -69,7 +70,7 @@ func (c *Client) Close() error {
 	return c.conn.Close()
 }
 
-// Healthy returns nil if poold is there and can manage the node's pools.
+// Healthy returns nil if poold answers and can manage the node's pools.
 func (c *Client) Healthy(ctx context.Context) error {
 	response, err := healthpb.NewHealthClient(c.conn).Check(ctx, &healthpb.HealthCheckRequest{})
 	if err != nil {
@@ -81,8 +82,8 @@ func (c *Client) Healthy(ctx context.Context) error {
 	return nil
 }
 
-// Changed implements provision.Provisioner. It also signals when poold was lost
-// and found again, since changes may have been missed.
+// Changed implements provision.Provisioner. It also signals when the client has
+// reconnected to poold, since it may have missed changes.
 func (c *Client) Changed() <-chan struct{} { return c.changed }
 
 // follow keeps a watch open until ctx ends.
@@ -98,16 +99,9 @@ func (c *Client) follow(ctx context.Context) {
 		stream, err := c.rpc.Watch(ctx, &pb.WatchRequest{}, grpc.WaitForReady(true))
 		for err == nil {
 			if _, err = stream.Recv(); err == nil {
-				c.signal()
+				c.changed.Set()
 			}
 		}
 		pause.Reset(minRetry)
-	}
-}
-
-func (c *Client) signal() {
-	select {
-	case c.changed <- struct{}{}:
-	default:
 	}
 }

@@ -1,6 +1,8 @@
 package poold
 
 import (
+	"strings"
+
 	"berth.dev/berth/internal/poold/pb"
 	"berth.dev/berth/internal/provision"
 )
@@ -13,24 +15,39 @@ func refFromWire(r *pb.PoolRef) provision.PoolRef {
 
 func volumeToWire(v provision.Volume) *pb.Volume {
 	return &pb.Volume{
-		Id: v.ID, Pool: refToWire(v.Pool), Size: v.Size, Device: v.Device, Identity: string(v.Identity),
+		Id: v.ID, Pool: refToWire(v.Pool), Size: v.Size,
+		Device: v.Content.Source, Identity: string(v.Content.Identity), Tree: v.Content.Tree,
 		Filesystem: v.Filesystem, Problem: v.Problem, Inline: inlineToWire(v.Inline), Source: sourceToWire(v.Source), Copying: v.Copying,
 	}
 }
 
 func volumeFromWire(v *pb.Volume) provision.Volume {
 	return provision.Volume{
-		ID: v.GetId(), Pool: refFromWire(v.GetPool()), Size: v.GetSize(), Device: v.GetDevice(),
-		Identity: provision.Identity(v.GetIdentity()), Filesystem: v.GetFilesystem(), Problem: v.GetProblem(), Inline: inlineFromWire(v.GetInline()),
+		ID: v.GetId(), Pool: refFromWire(v.GetPool()), Size: v.GetSize(), Content: contentFromWire(v),
+		Filesystem: v.GetFilesystem(), Problem: v.GetProblem(), Inline: inlineFromWire(v.GetInline()),
 		Source: sourceFromWire(v.GetSource()), Copying: v.GetCopying(),
 	}
+}
+
+// contentFromWire reads the content that a message names. A program of before Content sends no
+// tree, and a dataset as the one device that has no path.
+func contentFromWire(m interface {
+	GetDevice() string
+	GetIdentity() string
+	GetTree() string
+}) provision.Content {
+	c := provision.Content{Source: m.GetDevice(), Identity: provision.Identity(m.GetIdentity()), Tree: m.GetTree()}
+	if c.Tree == "" && c.Source != "" && !strings.HasPrefix(c.Source, "/") {
+		c.Tree = provision.Dataset
+	}
+	return c
 }
 
 func createToWire(r provision.CreateRequest) *pb.CreateRequest {
 	return &pb.CreateRequest{
 		Id: r.ID, Pool: refToWire(r.Pool), Size: r.Size, Limits: limitsToWire(r.Limits), Labels: r.Labels,
 		Inline: inlineToWire(r.Inline), Source: sourceToWire(r.Source), Wipe: string(r.Wipe),
-		Filesystem: r.Filesystem, Zfs: zfsToWire(r.ZFS),
+		Filesystem: r.Tree, Zfs: zfsToWire(r.ZFS),
 	}
 }
 
@@ -38,11 +55,11 @@ func createFromWire(r *pb.CreateRequest) provision.CreateRequest {
 	return provision.CreateRequest{
 		ID: r.GetId(), Pool: refFromWire(r.GetPool()), Size: r.GetSize(), Limits: limitsFromWire(r.GetLimits()), Labels: r.GetLabels(),
 		Inline: inlineFromWire(r.GetInline()), Source: sourceFromWire(r.GetSource()), Wipe: provision.Wipe(r.GetWipe()),
-		Filesystem: r.GetFilesystem(), ZFS: zfsFromWire(r.GetZfs()),
+		Tree: r.GetFilesystem(), ZFS: zfsFromWire(r.GetZfs()),
 	}
 }
 
-// zfsToWire leaves out what leaves all to the pool.
+// zfsToWire sends no message for the zero value.
 func zfsToWire(o provision.ZFSOptions) *pb.ZFSOptions {
 	if o == (provision.ZFSOptions{}) {
 		return nil
@@ -68,7 +85,7 @@ func limitsFromWire(l *pb.Limits) provision.Limits {
 	}
 }
 
-// inlineToWire leaves out what is no inline volume.
+// inlineToWire sends no message for a volume that is not inline.
 func inlineToWire(i provision.Inline) *pb.Inline {
 	if i == (provision.Inline{}) {
 		return nil

@@ -11,8 +11,8 @@ import (
 	"berth.dev/berth/internal/provision"
 )
 
-// filled is a value no field of which is zero, so that one that is forgotten on the
-// way is missed.
+// filled returns a value without a zero field, so that a conversion that forgets a field
+// fails the test.
 func filled[T any]() (v T) {
 	n := 0
 	fill(reflect.ValueOf(&v).Elem(), &n)

@@ -11,9 +11,9 @@ import (
 	"google.golang.org/grpc/credentials"
 )
 
-// peerCredentials lets in root and poold's own user, by what the kernel says of
-// the process at the other end. The socket's mode says the same; a socket passed
-// on or made accessible by mistake does not open the door.
+// peerCredentials admits root and poold's own user, by the user that the kernel reports
+// for the process at the other end. The socket's mode enforces the same; this check also
+// protects a socket that was passed on or made accessible by mistake.
 type peerCredentials struct{}
 
 type peerInfo struct{ uid uint32 }

@@ -23,7 +23,7 @@ func TestRootAndTheOwnUserAreAdmitted(t *testing.T) {
 	}
 }
 
-func TestThePeersUserIsWhatTheKernelSays(t *testing.T) {
+func TestThePeersUserComesFromTheKernel(t *testing.T) {
 	dir, err := os.MkdirTemp("", "peer")
 	if err != nil {
 		t.Fatal(err)

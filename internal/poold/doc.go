@@ -1,9 +1,9 @@
 // Package poold is the node's root-only part: the provisioner and the mounter of
 // one node behind one interface, in this process or across a unix socket.
 //
-// Node is what the agent works with. NewLocal joins a provisioner and a mounter in
-// the same process; Dial reaches those of a poold process and behaves the same,
+// The agent works with a Node. NewLocal joins a provisioner and a mounter in
+// the same process. Dial reaches those of a poold process and behaves the same,
 // error classes included. poold knows nothing of Kubernetes and needs no
-// credentials of it; whoever may open the socket is root on this node, so the
-// socket is for root and poold's own user alone.
+// credentials for it. A process that may open the socket has the power of root on
+// this node, so only root and poold's own user may open it.
 package poold

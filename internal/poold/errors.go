@@ -13,11 +13,11 @@ import (
 	"berth.dev/berth/internal/provision"
 )
 
-// errorDomain marks the error details that are poold's.
+// errorDomain marks the error details that poold adds.
 const errorDomain = "poold.berth.dev"
 
-// classes are the errors that keep their meaning across the socket. The reason
-// decides; the code is for tools that look at the wire.
+// classes are the errors that keep their meaning across the socket. The client reads
+// the reason; the code is for tools that inspect the traffic.
 var classes = []struct {
 	class  error
 	reason string
@@ -35,7 +35,7 @@ var classes = []struct {
 	{mount.ErrNotMounted, "NOT_MOUNTED", codes.FailedPrecondition},
 }
 
-// toStatus is the wire form of an error of a Node.
+// toStatus returns the wire form of an error of a Node.
 func toStatus(err error) error {
 	if err == nil {
 		return nil
@@ -90,7 +90,7 @@ func fromStatus(ctx context.Context, err error) error {
 	}
 }
 
-// remoteError has the text of the error at the other side and its class.
+// remoteError has the text and the class of an error in the poold process.
 type remoteError struct {
 	text  string
 	class error

@@ -5,13 +5,13 @@ import (
 	"berth.dev/berth/internal/provision"
 )
 
-// Pools are everything the agent asks of its node's pools.
+// Pools has all the calls that the agent makes about its node's pools.
 type Pools interface {
 	provision.Full
 	provision.Manager
 }
 
-// Node is everything the agent asks of its node's disks.
+// Node has all the calls that the agent makes about its node's disks.
 type Node interface {
 	Pools
 	mount.Mounter
@@ -25,5 +25,5 @@ type local struct {
 // Warnings implements provision.Warner.
 func (l local) Warnings() []provision.Warning { return provision.WarningsOf(l.Pools) }
 
-// NewLocal is a Node in this process.
+// NewLocal makes a Node in this process.
 func NewLocal(p Pools, m mount.Mounter) Node { return local{p, m} }

@@ -20,8 +20,8 @@ import (
 	"berth.dev/berth/internal/run"
 )
 
-// serveSystem runs this machine's poold, which has filesystems made and counted, and dials
-// it.
+// serveSystem runs poold on this machine's LVM and dials it. poold makes filesystems, and made
+// counts them.
 func serveSystem(t *testing.T, made *conformance.Formats) (client *poold.Client, stop func()) {
 	t.Helper()
 	mounter, err := linux.New(linux.Config{Runner: run.Exec{}})

@@ -91,7 +91,7 @@ func (f failing) Get(context.Context, string) (provision.Volume, error) {
 
 func TestErrorClassesAndTextsCrossTheSocket(t *testing.T) {
 	for _, class := range []error{
-		provision.ErrNoSpace, provision.ErrNotFound, provision.ErrPoolMissing, provision.ErrConflict, provision.ErrInvalid,
+		provision.ErrNoSpace, provision.ErrNotFound, provision.ErrPoolMissing, provision.ErrConflict, provision.ErrInvalid, provision.ErrUnsupported,
 		provision.ErrInUse, provision.ErrUnavailable, mount.ErrCorrupt, mount.ErrNotMounted, context.DeadlineExceeded,
 	} {
 		t.Run(class.Error(), func(t *testing.T) {
@@ -175,7 +175,7 @@ func TestDeadlineReachesTheProvisioner(t *testing.T) {
 	}
 }
 
-// partly reports what it can, and says of what it cannot that it is silent.
+// partly is a node whose report returns the pools and also the error silent.
 type partly struct {
 	poold.Node
 	silent error
@@ -233,7 +233,7 @@ func TestSecondPooldOnOneSocketIsRefusedAndADeadOneIsReplaced(t *testing.T) {
 		t.Errorf("the second poold: %v, want an error that names the socket", err)
 	}
 	stop()
-	// What a killed process leaves behind.
+	// Leave a socket behind, as a killed process does.
 	dead, err := net.ListenUnix("unix", &net.UnixAddr{Name: s, Net: "unix"})
 	if err != nil {
 		t.Fatal(err)

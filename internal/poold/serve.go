@@ -19,8 +19,8 @@ import (
 	"berth.dev/berth/internal/poold/pb"
 )
 
-// stopGrace is how long calls under way may take when poold stops. What they
-// began to change is finished in any case; only their answers may be lost.
+// stopGrace is how long running calls may take when poold stops. The changes that
+// they began are finished in any case; only their answers may be lost.
 const stopGrace = 10 * time.Second
 
 // Config of a served Node.
@@ -29,8 +29,8 @@ type Config struct {
 	Socket string
 	// Node to serve.
 	Node Node
-	// Healthy returns why the node's pools cannot be managed; nil means it always
-	// can.
+	// Healthy returns an error that says why the node's pools cannot be managed. A nil
+	// function means that they always can.
 	Healthy func() error
 }
 
@@ -66,8 +66,8 @@ func Run(ctx context.Context, c Config) error {
 	return work.Wait()
 }
 
-// listen takes over the socket that a process which died left behind, but not
-// that of one which lives.
+// listen replaces the socket of a process that has died, but not that of a process that
+// still serves it.
 func listen(ctx context.Context, socket string) (net.Listener, error) {
 	if err := os.MkdirAll(filepath.Dir(socket), 0o700); err != nil {
 		return nil, fmt.Errorf("making socket directory: %w", err)
@@ -94,7 +94,7 @@ func listen(ctx context.Context, socket string) (net.Listener, error) {
 	return listener, nil
 }
 
-// recoverPanic keeps a defect in one call from ending the others.
+// recoverPanic turns a panic in one call into its error, so that the other calls go on.
 func recoverPanic(ctx context.Context, req any, info *grpc.UnaryServerInfo, handler grpc.UnaryHandler) (response any, err error) {
 	defer func() {
 		if p := recover(); p != nil {
@@ -104,8 +104,8 @@ func recoverPanic(ctx context.Context, req any, info *grpc.UnaryServerInfo, hand
 	return handler(ctx, req)
 }
 
-// health answers from what is known; it starts no process, so that a probe every
-// few seconds costs nothing.
+// health answers from memory. It starts no process, so a probe every few seconds costs
+// nothing.
 type health struct {
 	healthpb.UnimplementedHealthServer
 	healthy func() error

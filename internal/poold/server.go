@@ -10,7 +10,7 @@ import (
 	"berth.dev/berth/internal/provision"
 )
 
-// server speaks the wire form of a Node.
+// server serves a Node over gRPC.
 type server struct {
 	pb.UnimplementedPooldServer
 	node    Node
@@ -74,14 +74,14 @@ func (s *server) Delete(ctx context.Context, r *pb.DeleteRequest) (*pb.DeleteRes
 
 func (s *server) Mount(ctx context.Context, r *pb.MountRequest) (*pb.MountResponse, error) {
 	return &pb.MountResponse{}, toStatus(s.node.Mount(ctx, mount.Request{
-		Device: r.GetDevice(), Identity: provision.Identity(r.GetIdentity()), Target: r.GetTarget(),
+		Content: contentFromWire(r), Target: r.GetTarget(),
 		Filesystem: r.GetFilesystem(), Options: r.GetOptions(), ReadOnly: r.GetReadOnly(),
 	}))
 }
 
 func (s *server) Bind(ctx context.Context, r *pb.BindRequest) (*pb.BindResponse, error) {
 	return &pb.BindResponse{}, toStatus(s.node.Bind(ctx, mount.BindRequest{
-		Device: r.GetDevice(), Identity: provision.Identity(r.GetIdentity()), Source: r.GetSource(), Target: r.GetTarget(),
+		Content: contentFromWire(r), Source: r.GetSource(), Target: r.GetTarget(),
 		ReadOnly: r.GetReadOnly(), Context: r.GetContext(),
 	}))
 }
@@ -92,7 +92,7 @@ func (s *server) Unmount(ctx context.Context, r *pb.UnmountRequest) (*pb.Unmount
 
 func (s *server) Grow(ctx context.Context, r *pb.GrowRequest) (*pb.GrowResponse, error) {
 	return &pb.GrowResponse{}, toStatus(s.node.Grow(ctx, mount.GrowRequest{
-		Device: r.GetDevice(), Identity: provision.Identity(r.GetIdentity()), Target: r.GetTarget(), Filesystem: r.GetFilesystem(),
+		Content: contentFromWire(r), Target: r.GetTarget(), Filesystem: r.GetFilesystem(),
 	}))
 }
 

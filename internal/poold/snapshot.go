@@ -62,7 +62,7 @@ func snapshotFromWire(s *pb.Snapshot) provision.Snapshot {
 	}
 }
 
-// sourceToWire leaves out what is none.
+// sourceToWire sends no message for a volume without a source.
 func sourceToWire(s provision.Source) *pb.Source {
 	if s == (provision.Source{}) {
 		return nil

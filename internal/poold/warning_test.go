@@ -11,7 +11,7 @@ import (
 	provisionmemory "berth.dev/berth/internal/provision/memory"
 )
 
-// warning is a node of which an administrator should mend something.
+// warning is a node with warnings for its administrator.
 type warning struct {
 	*provisionmemory.Provisioner
 	warnings []provision.Warning

@@ -26,7 +26,7 @@ func zpools(t *testing.T) conformance.Harness {
 	host.PutFilesystem(dataset, map[string]string{"berth.dev:pool": dataset})
 	made := &conformance.Formats{}
 	client, stop := serveZpools(t, host, made)
-	on := func(v provision.Volume, f func(*zfstest.Dataset)) { host.On(v.Device, f) }
+	on := func(v provision.Volume, f func(*zfstest.Dataset)) { host.On(v.Content.Source, f) }
 	return conformance.Harness{
 		Provisioner: client,
 		Pool:        provision.PoolRef{Type: provision.ZFS, Name: provision.ZFSPrefix + dataset},

@@ -28,7 +28,7 @@ func TestADatasetIsMadeInAZpoolAlone(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			r := good()
-			r.Pool.Type, r.Filesystem, r.ZFS.RecordSize = tc.pool, tc.filesystem, tc.records
+			r.Pool.Type, r.Tree, r.ZFS.RecordSize = tc.pool, tc.filesystem, tc.records
 			if err := r.Check(); !errors.Is(err, tc.want) {
 				t.Errorf("got %v, want %v", err, tc.want)
 			}
@@ -36,25 +36,26 @@ func TestADatasetIsMadeInAZpoolAlone(t *testing.T) {
 	}
 }
 
-func TestFormattingKnowsADatasetByItsName(t *testing.T) {
+func TestFormattingKnowsADatasetByItsContent(t *testing.T) {
 	for name, tc := range map[string]struct {
-		device, recorded, asked string
-		met                     bool
-		want                    error
+		tree, recorded, asked string
+		met                   bool
+		want                  error
 	}{
-		"a blank dataset":           {"tank/pvc-1", "", provision.Dataset, false, nil},
-		"one that is in use":        {"tank/pvc-1", provision.Dataset, provision.Dataset, true, nil},
-		"a dataset with ext4":       {"tank/pvc-1", "", provision.Ext4, false, provision.ErrConflict},
-		"a device with a dataset":   {"/dev/vg/pvc-1", "", provision.Dataset, false, provision.ErrConflict},
-		"a device with ext4":        {"/dev/vg/pvc-1", "", provision.Ext4, false, nil},
-		"ext4 in place of the same": {"/dev/vg/pvc-1", provision.Ext4, provision.Ext4, true, nil},
+		"a blank dataset":           {provision.Dataset, "", provision.Dataset, false, nil},
+		"one that is in use":        {provision.Dataset, provision.Dataset, provision.Dataset, true, nil},
+		"a dataset with ext4":       {provision.Dataset, "", provision.Ext4, false, provision.ErrConflict},
+		"a dataset as raw":          {provision.Dataset, "", provision.Raw, false, provision.ErrConflict},
+		"a device with a dataset":   {"", "", provision.Dataset, false, provision.ErrConflict},
+		"a device with ext4":        {"", "", provision.Ext4, false, nil},
+		"ext4 in place of the same": {"", provision.Ext4, provision.Ext4, true, nil},
 	} {
 		t.Run(name, func(t *testing.T) {
 			r := provision.FormatRequest{ID: goodID, Filesystem: tc.asked}
 			if err := r.Check(); err != nil {
 				t.Fatal(err)
 			}
-			met, err := r.Met(provision.Volume{ID: goodID, Device: tc.device, Filesystem: tc.recorded})
+			met, err := r.Met(provision.Volume{ID: goodID, Content: provision.Content{Source: "pvc-1", Tree: tc.tree}, Filesystem: tc.recorded})
 			if met != tc.met || !errors.Is(err, tc.want) {
 				t.Errorf("met %v, %v; want %v, %v", met, err, tc.met, tc.want)
 			}

@@ -7,9 +7,9 @@ import (
 )
 
 // The classes of a provisioner's errors. Every error that leaves a Provisioner
-// wraps one of them or a context error; what wraps none is transient.
+// wraps one of them or a context error; an error that wraps none is transient.
 var (
-	// ErrNoSpace: the pool lacks room. Final here, another node may do.
+	// ErrNoSpace: the pool lacks room. Final on this node; another node may have room.
 	ErrNoSpace = errors.New("no space")
 	// ErrNotFound: no such volume on this node.
 	ErrNotFound = errors.New("volume not found")
@@ -28,8 +28,8 @@ var (
 	ErrUnavailable = errors.New("provisioner unavailable")
 )
 
-// Unavailable returns err as an ErrUnavailable; one that is an ErrUnavailable already
-// stays as it is, so that no message says it twice.
+// Unavailable returns err as an ErrUnavailable. An err that is one already is returned
+// unchanged, so that no message says it twice.
 func Unavailable(err error) error {
 	if errors.Is(err, ErrUnavailable) {
 		return err
@@ -37,8 +37,8 @@ func Unavailable(err error) error {
 	return fmt.Errorf("%w: %w", ErrUnavailable, err)
 }
 
-// Problem returns the text of err for the Problem of a volume or pool. Who refuses to use
-// one says ErrUnavailable itself, so the text does not begin with it.
+// Problem returns the text of err for the Problem of a volume or pool. A method that refuses
+// to use one adds ErrUnavailable itself, so the text does not begin with it.
 func Problem(err error) string {
 	return strings.TrimPrefix(err.Error(), ErrUnavailable.Error()+": ")
 }

@@ -7,31 +7,24 @@ import (
 	"berth.dev/berth/internal/quantity"
 )
 
-// Limits are how far the volumes of a class may use a pool. The zero value is a
+// Limits say how far the volumes of a class may use a pool. The zero value allows a
 // pool's whole size, promised once.
 type Limits struct {
-	// Spare bytes, and SparePercent of the pool's size, stay free: both together.
+	// Spare bytes plus SparePercent of the pool's size stay free.
 	Spare        int64
 	SparePercent int
 	// Overprovision is how many percent of a thin pool may be promised; less than
 	// 100 means 100.
 	Overprovision int
-	// MaxFill closes a thin pool once its data or its metadata is filled to so many
-	// percent; 0 means 100.
+	// MaxFill closes a thin pool to everything new once its data or its metadata is full
+	// to this many percent; 0 means 100.
 	MaxFill int
 }
 
-// MaxOverprovision in percent: a hundred times what there is. More is a slip of the pen.
+// MaxOverprovision in percent: a hundred times the pool's size. More is a typing error.
 const MaxOverprovision = 10000
 
-// kinds of the pools of each provisioner.
-var kinds = map[string]ledger.Kind{LVM: ledger.Thick, LVMThin: ledger.Thin, ZFS: ledger.Thick, Device: ledger.Device}
-
-// Kind is how the pools of a type of provisioner are reckoned, here and by the
-// schedulers alike; nil for a type that is not known.
-func Kind(provisioner string) ledger.Kind { return kinds[provisioner] }
-
-// Room is how many more bytes volumes of these limits may be promised in a pool, in
+// Room returns how many more bytes a pool may promise to volumes with these limits, in
 // whole units.
 func (l Limits) Room(p Pool) int64 {
 	if p.Unit <= 0 {
@@ -41,8 +34,8 @@ func (l Limits) Room(p Pool) int64 {
 	return max(room, 0) / p.Unit * p.Unit
 }
 
-// Admit returns nil if a pool takes so many more bytes, and else an error of class
-// ErrNoSpace that says what the pool has.
+// Admit returns nil if a pool has room for this many more bytes, and else an error of class
+// ErrNoSpace that says how full the pool is.
 func (l Limits) Admit(p Pool, more int64) error {
 	room, reason := l.room(p)
 	switch {
@@ -52,7 +45,7 @@ func (l Limits) Admit(p Pool, more int64) error {
 	case more > room:
 		kept := ""
 		if l.Spare > 0 || l.SparePercent > 0 {
-			kept = ", less what is kept spare"
+			kept = ", less the spare"
 		}
 		return fmt.Errorf("%w: pool %s has %s free%s, %s more asked",
 			ErrNoSpace, p.Name, quantity.Bytes(p.Free), kept, quantity.Bytes(more))
@@ -61,7 +54,7 @@ func (l Limits) Admit(p Pool, more int64) error {
 }
 
 func (l Limits) room(p Pool) (int64, ledger.Reason) {
-	kind := Kind(p.Type)
+	kind := TraitsOf(p.Type).Kind
 	if kind == nil {
 		return 0, ledger.Fits
 	}

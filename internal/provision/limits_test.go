@@ -11,7 +11,7 @@ import (
 
 const unit = int64(4 << 20)
 
-// pool of 100 units of which some are promised.
+// pool returns a pool of 100 units of which some are promised.
 func pool(kind string, promised int64) provision.Pool {
 	return provision.Pool{
 		PoolRef: provision.PoolRef{Type: kind, Name: "pool"},
@@ -30,7 +30,7 @@ func disk(promised int64) provision.Pool {
 	return p
 }
 
-func TestRoomIsWhatTheLimitsLeave(t *testing.T) {
+func TestRoomIsTheFreeSpaceWithinTheLimits(t *testing.T) {
 	for name, tc := range map[string]struct {
 		limits provision.Limits
 		pool   provision.Pool

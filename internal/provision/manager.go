@@ -8,57 +8,58 @@ import (
 	"strings"
 )
 
-// PoolWish is what a pool shall be. Only ever more comes of it: a pool is made and
-// grows, and none is removed, none shrinks and no disk leaves one.
+// PoolWish describes a pool that shall exist. A wish only ever adds: a pool is made and
+// grows. No pool is removed or shrunk, and no disk leaves one.
 type PoolWish struct {
-	// Pool that is meant. Its type says what may be asked beside it.
+	// Pool that is wished for. Its type decides which of the other fields may be set.
 	Pool PoolRef
-	// Disks by their names as pools that a volume group or a zpool takes: it is made of
-	// them, or grows by them. Those of a zpool are its vdevs, one after the other.
+	// Disks, by their names as pools, that a volume group or a zpool takes: it is made of
+	// them, or grows by them. For a zpool they are listed vdev by vdev.
 	Disks []string
-	// Zpool is how a zpool is made, and Search the nodes of disks (/dev/sda) that it may be
-	// on already; zero for other pools.
+	// Zpool says how to make a zpool. Search lists the device nodes of disks (/dev/sda) on
+	// which it may exist already. Both are zero for other pools.
 	Zpool  Zpool
 	Search []string
-	// SizePercent of its volume group is what a thin pool has at least; 0 asks for none.
+	// SizePercent of its volume group is the least size of a thin pool; 0 asks to make none.
 	SizePercent int
-	// Extension of a thin pool that fills up.
+	// Extension says when a thin pool that fills up is extended.
 	Extension Extension
 }
 
-// Extension extends a thin pool by so many percent of its data, or of its metadata, once
-// so many percent of that are taken. The zero value extends nothing.
+// Extension extends a thin pool's data, or its metadata, by By percent of its size once At
+// percent of it are used. The zero value extends nothing.
 type Extension struct{ At, By int }
 
-// Outcome is how a wish stands, for people.
+// Outcome says for people how far a wish is met.
 type Outcome struct {
 	Reason  Reason
 	Message string
 }
 
-// Reason is why a wish stands as it does.
+// Reason is the machine-readable part of an Outcome.
 type Reason string
 
-// How wishes stand.
+// The reasons of outcomes.
 const (
-	// PoolMade, PoolGrown, PoolExtended and PoolImported say what was done just now.
+	// PoolMade, PoolGrown, PoolExtended and PoolImported name the step that Ensure just took.
 	PoolMade     Reason = "Made"
 	PoolGrown    Reason = "Grown"
 	PoolExtended Reason = "Extended"
 	PoolImported Reason = "Imported"
-	// PoolAsAsked leaves nothing to do.
+	// PoolAsAsked: the wish is met, and nothing is left to do.
 	PoolAsAsked Reason = "AsAsked"
-	// PoolAwaitsDisks: there is no such pool, and nothing to make it of.
+	// PoolAwaitsDisks: there is no such pool, and there are no disks to make it of.
 	PoolAwaitsDisks Reason = "AwaitsDisks"
-	// PoolAbsent: there is no such pool, and none is to be made.
+	// PoolAbsent: there is no such pool, and the wish does not ask to make one.
 	PoolAbsent Reason = "Absent"
-	// PoolForeign was made by others, and is not changed.
+	// PoolForeign: Berth did not make the pool, and does not change it.
 	PoolForeign Reason = "Foreign"
-	// PoolDiffers was made by Berth otherwise than is asked now, and is not changed.
+	// PoolDiffers: Berth made the pool in another form than the wish asks, and does not
+	// change it.
 	PoolDiffers Reason = "Differs"
-	// PoolTroubled has a problem, and is not changed while it has.
+	// PoolTroubled: the pool has a problem, and Berth does not change it until that is gone.
 	PoolTroubled Reason = "Troubled"
-	// PoolNoRoom: its volume group has no room for what is asked.
+	// PoolNoRoom: the thin pool's volume group has no room for the size that is asked.
 	PoolNoRoom Reason = "NoRoom"
 	// DisksRefused: a disk was not taken, since it turned out not to be empty.
 	DisksRefused Reason = "DisksRefused"
@@ -74,15 +75,15 @@ func (r Reason) Met() bool { return r == PoolAsAsked }
 
 // Manager makes pools and lets them grow.
 type Manager interface {
-	// Ensure takes one step towards a wish, if there is one to take, and says how it
-	// stands. A wish that is met starts no process. Only disks that are empty are taken, and
-	// only pools that Ensure made are changed; a thin pool that others made is extended
-	// where Extension asks for it. What has begun to change a pool is carried to its end
-	// though the caller gives up.
+	// Ensure takes one step towards a wish, if there is one to take, and returns the
+	// outcome. A wish that is met starts no process. Ensure takes only empty disks, and
+	// changes only pools that it made itself, with one exception: it extends a thin pool
+	// that Berth did not make where Extension asks for it. A change that has begun is
+	// carried to its end even if the caller gives up.
 	Ensure(ctx context.Context, w PoolWish) (Outcome, error)
 }
 
-// MaxDisks that one wish may name.
+// MaxDisks is how many disks one wish may name.
 const MaxDisks = 1024
 
 // Check returns ErrInvalid for a wish that can never be met.
@@ -90,14 +91,14 @@ func (w PoolWish) Check() error {
 	if err := cmp.Or(checkPool(w.Pool.Name), w.Extension.check()); err != nil {
 		return err
 	}
-	switch {
+	switch t := TraitsOf(w.Pool.Type); {
 	case w.Pool.Type != TypeOf(w.Pool.Name):
 		return fmt.Errorf("%w: %q names no pool of type %s", ErrInvalid, w.Pool.Name, w.Pool.Type)
 	case w.SizePercent < 0 || w.SizePercent > 100:
 		return fmt.Errorf("%w: a size of %d percent is not between 0 and 100", ErrInvalid, w.SizePercent)
-	case w.Pool.Type != LVM && w.Pool.Type != ZFS && len(w.Disks) > 0:
+	case t.OfDisks == "" && len(w.Disks) > 0:
 		return fmt.Errorf("%w: a pool of type %s is not made of disks", ErrInvalid, w.Pool.Type)
-	case w.Pool.Type != LVMThin && (w.SizePercent != 0 || w.Extension != Extension{}):
+	case !t.FillsUp() && (w.SizePercent != 0 || w.Extension != Extension{}):
 		return fmt.Errorf("%w: a pool of type %s has no size in percent, and does not fill up", ErrInvalid, w.Pool.Type)
 	case w.Pool.Type != ZFS && (w.Zpool != Zpool{} || len(w.Search) > 0):
 		return fmt.Errorf("%w: a pool of type %s is no zpool", ErrInvalid, w.Pool.Type)

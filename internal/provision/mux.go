@@ -7,6 +7,8 @@ import (
 	"slices"
 
 	"golang.org/x/sync/errgroup"
+
+	"berth.dev/berth/internal/signal"
 )
 
 // Member is one of a node's provisioners, with the types of pools it serves.
@@ -15,21 +17,20 @@ type Member struct {
 	Provisioner
 }
 
-// Mux is all the provisioners of a node as one. A volume is where one of them has
-// it: nothing is remembered here that a restart could lose, but for the latest report of
-// each. A member whose kind of pool the node does not have reports none, and fails nothing.
+// Mux joins all the provisioners of a node into one. It keeps no record of which member has
+// a volume, but asks the members. So a restart loses nothing but the latest report of each.
+// A member whose kind of pool the node does not have reports no pools, and no error.
 type Mux struct {
 	members []Member
 	reports []lastReport // by member
-	changed chan struct{}
+	changed signal.Signal
 }
 
 var _ Full = (*Mux)(nil)
 
-// NewMux joins members that serve different types. Changes are signalled while Run
-// runs.
+// NewMux joins members that serve different types. It signals changes while Run runs.
 func NewMux(members ...Member) *Mux {
-	return &Mux{members: members, reports: make([]lastReport, len(members)), changed: make(chan struct{}, 1)}
+	return &Mux{members: members, reports: make([]lastReport, len(members)), changed: signal.New()}
 }
 
 // Run passes on the members' signals until ctx ends.
@@ -48,14 +49,7 @@ func (m *Mux) forward(ctx context.Context, signals <-chan struct{}) error {
 			return nil
 		case <-signals:
 		}
-		m.signal()
-	}
-}
-
-func (m *Mux) signal() {
-	select {
-	case m.changed <- struct{}{}:
-	default:
+		m.changed.Set()
 	}
 }
 
@@ -118,8 +112,8 @@ func (m *Mux) Format(ctx context.Context, r FormatRequest) (Volume, error) {
 	return holder.Format(ctx, r)
 }
 
-// Delete implements Provisioner. Unless one has the volume every member is asked: one that
-// does not hold it may know that others use its name.
+// Delete implements Provisioner. If no member has the volume, Delete asks every member: one
+// may know that something that is not Berth's has its name.
 func (m *Mux) Delete(ctx context.Context, id string) error {
 	if err := CheckID(id); err != nil {
 		return err
@@ -132,7 +126,7 @@ func (m *Mux) Delete(ctx context.Context, id string) error {
 	return nil
 }
 
-// find returns a volume and who holds it.
+// find returns a volume and the member that holds it.
 func (m *Mux) find(ctx context.Context, id string) (Volume, Member, error) {
 	return find(ctx, m.members, id, Member.Get)
 }

@@ -16,7 +16,7 @@ import (
 
 var tank = provision.PoolRef{Type: provision.ZFS, Name: "zfs:tank"}
 
-// mixed is a node with a volume group and a zpool, of which LVM starts processes.
+// mixed is a node with a volume group and a zpool. Only its LVM member starts processes.
 type mixed struct {
 	*provision.Mux
 	host    *lvmtest.Host
@@ -33,7 +33,7 @@ func newMixed(t *testing.T) mixed {
 		t.Fatal(err)
 	}
 	conformance.Watching(t, groups.Run)
-	<-groups.Changed() // it watches
+	<-groups.Changed() // it watches from here on
 	zpools := memory.New(memory.NewDisks(memory.PoolConfig{PoolRef: tank, Total: 100 * unit, Unit: unit}), nil)
 	m := mixed{host: host, groups: groups, started: started, Mux: provision.NewMux(
 		provision.Member{Types: []string{provision.LVM, provision.LVMThin}, Provisioner: groups},
@@ -81,7 +81,7 @@ func TestAVolumeOfOneMemberCostsTheToolsOfNoOther(t *testing.T) {
 	}
 }
 
-func TestWhatNobodyKnowsIsLookedForByAll(t *testing.T) {
+func TestAnUnknownVolumeIsLookedForByAllProvisioners(t *testing.T) {
 	m := newMixed(t)
 	if _, err := m.Get(t.Context(), goodID); !errors.Is(err, provision.ErrNotFound) {
 		t.Errorf("got %v", err)
@@ -91,7 +91,7 @@ func TestWhatNobodyKnowsIsLookedForByAll(t *testing.T) {
 	}
 }
 
-// theirs makes a volume that the provisioner of volume groups did not make itself.
+// theirs makes a volume behind the back of the provisioner of volume groups.
 func (m mixed) theirs(id string) {
 	m.host.Edit(func(groups map[string]*lvmtest.Group) string {
 		g := groups[thick.Name]
@@ -104,7 +104,7 @@ func (m mixed) theirs(id string) {
 func TestAVolumeThatCameBehindTheBackOfItsProvisionerIsNotMadeElsewhere(t *testing.T) {
 	m := newMixed(t)
 	m.theirs(goodID)
-	<-m.groups.Changed() // which is noticed
+	<-m.groups.Changed() // the provisioner has noticed it
 	if _, err := m.Create(t.Context(), volume(tank)); !errors.Is(err, provision.ErrConflict) {
 		t.Errorf("created in another pool: %v", err)
 	}

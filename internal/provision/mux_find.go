@@ -8,16 +8,16 @@ import (
 	"slices"
 )
 
-// Knower is what a provisioner can do besides whose tools take long to be asked: it says
-// what it knows without them.
+// Knower is an optional interface of a provisioner whose tools are slow: it says without them
+// which volumes and snapshots it knows.
 type Knower interface {
-	// Knows says whether a volume or a snapshot is here, and if it is not, whether that is
-	// sure: the provisioner has read everything and would have noticed what came since.
+	// Knows says whether a volume or a snapshot is here. If it is not, sure says whether that
+	// is certain: the provisioner has read everything and would have noticed later changes.
 	Knows(id string) (here, sure bool)
 }
 
-// has says whether a member knows that it has something, lacks whether it is sure that it
-// has not. Of one that has to be asked it is neither.
+// has says whether a member knows that it has a volume or snapshot, and lacks whether it is
+// sure that it has not. Both are false for a member that is no Knower.
 func (m Member) has(id string) bool {
 	k, able := m.Provisioner.(Knower)
 	if !able {
@@ -38,9 +38,9 @@ func (m Member) lacks(id string) bool {
 
 type getter[T any] func(Member, context.Context, string) (T, error)
 
-// find returns what a member has under an id, and the member. Those are asked first that
-// know of it, and those last that do not and would ask their tools. It is missing only if
-// every member says so: one that cannot be asked may have it.
+// find returns the volume or snapshot of an id, and the member that has it. It asks first the
+// members that know of it, and last the Knowers that do not, since these would ask their
+// tools. The id is missing only if every member says so: a member that fails may have it.
 func find[T any](ctx context.Context, members []Member, id string, get getter[T]) (none T, _ Member, _ error) {
 	var failure error
 	for _, member := range likely(members, id) {
@@ -58,7 +58,7 @@ func find[T any](ctx context.Context, members []Member, id string, get getter[T]
 	return none, Member{}, fmt.Errorf("%w: %s", ErrNotFound, id)
 }
 
-// likely returns the members in the order in which to look for something.
+// likely returns the members in the order in which find asks them for an id.
 func likely(members []Member, id string) []Member {
 	rank := func(m Member) int {
 		_, knower := m.Provisioner.(Knower)
@@ -73,8 +73,8 @@ func likely(members []Member, id string) []Member {
 	return slices.SortedStableFunc(slices.Values(members), func(a, b Member) int { return cmp.Compare(rank(a), rank(b)) })
 }
 
-// concerned returns who is to remove something: everybody, without those who are sure that
-// they lack what another one has.
+// concerned returns the members that a deletion asks: all of them or, if one is known to have
+// the volume or snapshot, those that are not sure that they lack it.
 func concerned[T any](ctx context.Context, members []Member, id string, get getter[T]) []Member {
 	held := slices.ContainsFunc(members, func(m Member) bool {
 		if _, knower := m.Provisioner.(Knower); knower {

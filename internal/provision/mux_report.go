@@ -9,21 +9,21 @@ import (
 	"time"
 )
 
-// reportPatience is how long a report waits for a member. A provisioner answers from what it
-// knows, and is given time to find out which of its pools does not answer.
+// reportPatience is how long a report waits for a member. A provisioner answers from its
+// cache. The time lets it find out which of its pools does not answer.
 const reportPatience = 15 * time.Second
 
 var errLate = fmt.Errorf("no answer in %v", reportPatience)
 
-// lastReport is what a member reported last.
+// lastReport keeps the latest report of a member.
 type lastReport struct {
 	mu    sync.Mutex
 	pools []Pool
-	// late counts the reports that nobody waits for any more and that have not ended.
+	// late counts the reports that are still running after their callers stopped waiting.
 	late int
 }
 
-// Report implements Provisioner. A member that fails, or that is late, holds up no other: its
+// Report implements Provisioner. A member that fails, or that is late, delays no other: its
 // pools are reported as they were last known, with a problem, and the error names it. While
 // it is late it is not asked again.
 func (m *Mux) Report(ctx context.Context) ([]Pool, error) {
@@ -34,7 +34,7 @@ func (m *Mux) Report(ctx context.Context) ([]Pool, error) {
 	for i, member := range m.members {
 		asking.Go(func() {
 			var err error
-			if pools[i], err = m.reports[i].ask(patient, member, m.signal); err != nil {
+			if pools[i], err = m.reports[i].ask(patient, member, m.changed.Set); err != nil {
 				failures[i] = fmt.Errorf("%w: pools of type %s: %w", ErrUnavailable, member.Types[0], err)
 			}
 		})
@@ -46,8 +46,8 @@ func (m *Mux) Report(ctx context.Context) ([]Pool, error) {
 	return slices.Concat(pools...), errors.Join(failures...)
 }
 
-// ask asks a member until ctx ends. The member is not told of that end: it goes on to find out
-// what it does not know, and signals once it has.
+// ask waits for a member's report until ctx ends. The report itself is not cancelled then: it
+// goes on in the background, and ask calls signal when it has ended.
 func (l *lastReport) ask(ctx context.Context, member Member, signal func()) ([]Pool, error) {
 	if l.isLate() {
 		return l.known(errLate), errLate
@@ -69,14 +69,14 @@ func (l *lastReport) ask(ctx context.Context, member Member, signal func()) ([]P
 	l.addLate(1)
 	go func() {
 		a := <-answered
-		_, _ = l.take(a.pools, a.err) // the next report tells
+		_, _ = l.take(a.pools, a.err) // the next report returns them
 		l.addLate(-1)
 		signal()
 	}()
 	return l.known(context.Cause(ctx)), context.Cause(ctx)
 }
 
-// take notes what a member answered, and returns what is known then.
+// take stores a member's answer, and returns the pools that are known then.
 func (l *lastReport) take(pools []Pool, err error) ([]Pool, error) {
 	if err != nil && len(pools) == 0 {
 		return l.known(err), err
@@ -87,7 +87,7 @@ func (l *lastReport) take(pools []Pool, err error) ([]Pool, error) {
 	return pools, err
 }
 
-// known are the pools that a member reported before it failed.
+// known returns the pools that a member reported before it failed, each with a problem.
 func (l *lastReport) known(failure error) []Pool {
 	l.mu.Lock()
 	defer l.mu.Unlock()

@@ -13,7 +13,7 @@ import (
 	"berth.dev/berth/internal/provision/memory"
 )
 
-// silence keeps the disks' provisioner from reporting, whatever becomes of its caller.
+// silence keeps the disks' provisioner from reporting, even after its caller has left.
 type silence struct {
 	mu   sync.Mutex
 	held chan struct{}
@@ -64,7 +64,7 @@ func (s *silence) fail(err error) {
 	s.err = err
 }
 
-// beside is a node with a volume group, and a disk of which a silence is.
+// beside returns a node with a volume group, and a disk whose provisioner has the silence s.
 func beside(s *silence) *provision.Mux {
 	groups := memory.NewDisks(memory.PoolConfig{PoolRef: thick, Total: 100 * unit, Unit: unit})
 	disks := memory.NewDisks(memory.PoolConfig{PoolRef: whole, Total: diskSize, Unit: diskSize})
@@ -74,7 +74,7 @@ func beside(s *silence) *provision.Mux {
 	)
 }
 
-// reported is a report in the form "pool" or "pool: problem", by pool.
+// reported returns the problem of each pool in a report, by the pool's name.
 func reported(t *testing.T, m *provision.Mux) (map[string]string, error) {
 	t.Helper()
 	pools, err := m.Report(t.Context())
@@ -138,7 +138,7 @@ func TestAMemberThatFailsIsReportedAsItWasKnown(t *testing.T) {
 	})
 }
 
-func TestWhoGivesUpOnAReportIsToldSo(t *testing.T) {
+func TestAReportThatItsCallerGivesUpIsAnError(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := &silence{}
 		m := beside(s)

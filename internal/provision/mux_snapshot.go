@@ -6,8 +6,8 @@ import (
 	"fmt"
 )
 
-// Snapshot implements Snapshotter. The volume is looked for first: nearly always it is there
-// and known, while a snapshot that is still to be made is known to nobody, and a member asks
+// Snapshot implements Snapshotter. It looks for the volume first: the volume is nearly always
+// there and known. No member knows a snapshot that is still to be made, and a member asks
 // its tools before it says so.
 func (m *Mux) Snapshot(ctx context.Context, r SnapshotRequest) (Snapshot, error) {
 	if err := r.Check(); err != nil {

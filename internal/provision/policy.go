@@ -2,17 +2,17 @@ package provision
 
 import "fmt"
 
-// Wipe is what becomes of a deleted volume's bytes before others may have its space.
-// The empty one is WipeDiscard.
+// Wipe says how a deleted volume's bytes are erased before another volume may have its space.
+// The empty value means WipeDiscard.
 type Wipe string
 
 const (
-	// WipeDiscard lets the disk drop them where the kernel vouches that they read as
+	// WipeDiscard lets the disk discard them where the kernel guarantees that they read as
 	// zeros then, and overwrites them with zeros elsewhere.
 	WipeDiscard Wipe = "Discard"
 	// WipeZero overwrites them with zeros.
 	WipeZero Wipe = "Zero"
-	// WipeNone leaves them to whoever gets the space.
+	// WipeNone leaves them in place: the next volume in that space can read them.
 	WipeNone Wipe = "None"
 )
 

@@ -1,29 +1,6 @@
 package provision
 
-import (
-	"context"
-	"strings"
-)
-
-// The types of provisioners, as in PoolClass.
-const (
-	// LVM carves thick logical volumes out of volume groups.
-	LVM = "LVM"
-	// LVMThin carves thin volumes out of thin pools.
-	LVMThin = "LVMThin"
-	// ZFS carves zvols and datasets out of zpools.
-	ZFS = "ZFS"
-	// Device hands out whole disks.
-	Device = "Device"
-)
-
-// What the names of pools begin with that no name of LVM's can.
-const (
-	// DiskPrefix begins the names of whole disks.
-	DiskPrefix = "disk:"
-	// ZFSPrefix begins those of zpools, and of filesystems in them.
-	ZFSPrefix = "zfs:"
-)
+import "context"
 
 // PoolRef names a pool of this node.
 type PoolRef struct {
@@ -35,20 +12,6 @@ type PoolRef struct {
 	Name string
 }
 
-// TypeOf is the type of a pool by the form of its name.
-func TypeOf(name string) string {
-	switch {
-	case strings.HasPrefix(name, DiskPrefix):
-		return Device
-	case strings.HasPrefix(name, ZFSPrefix):
-		return ZFS
-	case strings.Contains(name, "/"):
-		return LVMThin
-	default:
-		return LVM
-	}
-}
-
 // Volume is a provisioner's record of one volume.
 type Volume struct {
 	// ID is the CSI volume id.
@@ -57,26 +20,23 @@ type Volume struct {
 	Pool PoolRef
 	// Size in bytes, rounded up to the pool's allocation unit.
 	Size int64
-	// Device is what is mounted: the path of its block device or, of a volume that is a
-	// filesystem of ZFS, the name of the dataset.
-	Device string
-	// Identity that Device is proved by before it is used; empty for a dataset.
-	Identity Identity
-	// Filesystem that was made on it, or Raw; empty means blank: never formatted, and, unless an
-	// older Berth did so, never given to a pod.
+	// Content says where its data is.
+	Content Content
+	// Filesystem that was made on it, or Raw. Empty means blank: the volume was never
+	// formatted, and never given to a pod unless by a Berth that did not record Raw yet.
 	Filesystem string
 	// Problem is empty, or says why the volume cannot be used.
 	Problem string
-	// Inline is whose inline volume it is; zero for a volume that has a Volume
+	// Inline names the owner of an inline volume; zero for a volume that has a Volume
 	// object. It is recorded together with the volume and never changes.
 	Inline Inline
-	// Source that it began as a copy of; recorded likewise.
+	// Source that it began as a copy of. It is recorded together with the volume, too.
 	Source Source
-	// Copying is set while it is not yet a copy of its source and cannot be used.
+	// Copying is set until it is a complete copy of its source. It cannot be used before.
 	Copying bool
 }
 
-// IsRaw says whether no filesystem was made on a block device.
+// IsRaw says whether the volume's record names no filesystem: it is blank, or Raw.
 func (v Volume) IsRaw() bool { return v.Filesystem == "" || v.Filesystem == Raw }
 
 // Inline names the owner of an inline volume, which lives and dies with a pod.
@@ -85,33 +45,33 @@ type Inline struct {
 	PodUID, Name string
 }
 
-// Pool is one pool and what is in it, from one atomic report.
+// Pool is one pool with its volumes and snapshots, from one atomic report.
 type Pool struct {
 	PoolRef
-	// Total, Foreign and Free bytes. Foreign is what others than Berth use;
-	// Total - Foreign - the sum of Volumes and Wiping is Free, up to metadata overhead,
-	// which counts as foreign. In a thin pool they are what was promised, and Free is
-	// negative once that is more than there is.
+	// Total, Foreign and Free bytes. Foreign is used by others than Berth, and includes the
+	// overhead of metadata. Free is Total - Foreign - the sum of Volumes, Snapshots and
+	// Wiping. In a thin pool Foreign and the sum count promised bytes, so Free is negative
+	// once more than Total is promised.
 	Total, Foreign, Free int64
 	// Unit is the allocation unit in bytes: sizes are rounded up to it. A disk that
 	// is handed out whole is one unit.
 	Unit int64
-	// Fill of a thin pool; zero for a pool that sets aside what it promises.
+	// Fill of a thin pool; zero for a pool that allocates all the bytes it promises.
 	Fill Fill
 	// Media of a whole disk, MediaSSD or MediaHDD; else empty.
 	Media string
 	// Paths of a whole disk, by which a class may name it: its device node and the
-	// links to that.
+	// links to that node.
 	Paths []string
 	// Problem is empty, or says why nothing new may be placed in the pool.
 	Problem string
-	// Volumes and Snapshots of Berth in this pool. What the snapshots take is part
+	// Volumes and Snapshots of Berth in this pool. The room of the snapshots is part
 	// of neither Foreign nor Free.
 	Volumes   []Volume
 	Snapshots []Snapshot
-	// Wiping are volumes that were deleted and take room until they are wiped; they are
-	// part of neither Foreign, Free nor Volumes. The problem of one is why the last try
-	// failed; it is tried again.
+	// Wiping lists volumes that were deleted and take room until they are wiped. They are
+	// part of neither Foreign, Free nor Volumes. The Problem of one says why the last
+	// attempt to wipe it failed; the provisioner tries again.
 	Wiping []Volume
 }
 
@@ -139,18 +99,18 @@ type CreateRequest struct {
 	Limits Limits
 	// Labels are kept with the volume for people to read: claim and namespace.
 	Labels map[string]string
-	// Inline is whose inline volume it is; zero for any other.
+	// Inline names the owner of an inline volume; zero for any other.
 	Inline Inline
 	// Source that it shall be a copy of, in the same pool. A pool whose provisioner
 	// has no snapshots gives ErrUnsupported, a source that is not on the node ErrNotFound,
 	// and one that is larger ErrInvalid.
 	Source Source
-	// Wipe is what becomes of its bytes once it is deleted. It is recorded with the
+	// Wipe says how its bytes are erased once it is deleted. It is recorded with the
 	// volume where that matters: a provisioner that hands out nothing unwiped ignores it.
 	Wipe Wipe
-	// Filesystem that the volume is by itself, Dataset; empty for a block device. A source
-	// must be of the same kind.
-	Filesystem string
+	// Tree is the filesystem that the volume is to be by itself; empty for a block device. A
+	// source must be of the same kind.
+	Tree string
 	// ZFS says how a volume is kept in a zpool; other provisioners ignore it.
 	ZFS ZFSOptions
 }
@@ -168,8 +128,8 @@ type ExpandRequest struct {
 type FormatRequest struct {
 	ID         string
 	Filesystem string
-	// Options of mkfs in its own words, of those that package mkfs allows. They shape the
-	// filesystem when it is made and count for nothing afterwards.
+	// Options of mkfs in its own syntax, limited to those that package mkfs allows. They shape
+	// the filesystem when it is made and have no effect afterwards.
 	Options string
 }
 
@@ -178,41 +138,41 @@ type FormatRequest struct {
 // longer than the pool itself demands. Errors are of this package's classes.
 type Provisioner interface {
 	// Report returns every pool on the node with Berth's volumes in it. With an error it
-	// returns those that it knows of all the same, and none if it knows nothing: the error
-	// names what could not be asked, and a pool that is not among them may still be there.
+	// still returns the pools that it knows of, if any. The error names the pools or the
+	// member that did not answer. A pool that is not returned then may still exist.
 	Report(ctx context.Context) ([]Pool, error)
 
-	// Changed signals that a pool may have changed by other hands or by this
-	// provisioner; receivers call Report. It never blocks the sender.
+	// Changed signals that a pool may have changed, by this provisioner or by others;
+	// receivers call Report. It never blocks the sender.
 	Changed() <-chan struct{}
 
 	// Create makes a volume. If it exists with a size that Size rounds to, for the
-	// same owner and from the same source, it is returned; else the error is ErrConflict. No
-	// room is ErrNoSpace, a pool that is not there ErrPoolMissing. While a deleted volume
-	// of that id is being wiped there the error is ErrUnavailable.
+	// same owner and from the same source, Create returns it; if it exists otherwise, the
+	// error is ErrConflict. Without room the error is ErrNoSpace, for a pool that is not
+	// there ErrPoolMissing, and while a deleted volume of that id is being wiped there
+	// ErrUnavailable.
 	Create(ctx context.Context, r CreateRequest) (Volume, error)
 
-	// Get returns a volume from the provisioner's state without starting a
-	// process when it is known and its device is there; ErrNotFound if the node does
-	// not have it. A volume that is there and cannot be used has a Problem.
+	// Get returns a volume, or ErrNotFound if the node does not have it. It answers from
+	// memory and starts no process if the volume is known and its device is there. A
+	// volume that is there and cannot be used has a Problem.
 	Get(ctx context.Context, id string) (Volume, error)
 
 	// Expand makes a volume at least Size large and returns it.
 	Expand(ctx context.Context, r ExpandRequest) (Volume, error)
 
 	// Format makes the filesystem on a volume whose record says blank, then
-	// changes the record. Of a volume that is a filesystem by itself, and for Raw, it makes
-	// nothing, and records that it may hold data now. It returns at once for a volume recorded
-	// with the same filesystem; another one is ErrConflict. A crash between the two steps
-	// leaves the record blank, which is true as far as anyone's data is concerned: nothing
-	// was mounted yet.
+	// changes the record. For a volume that is a filesystem by itself, and for Raw, it makes
+	// nothing, and only records that the volume may hold data now. It returns at once for a
+	// volume recorded with the same filesystem; another one is ErrConflict. A crash between
+	// the two steps leaves the record blank. That loses no data: nothing was mounted yet.
 	Format(ctx context.Context, r FormatRequest) (Volume, error)
 
-	// Delete removes a volume; one that is gone is no error. The volume is gone when it
-	// returns, its space is free once it is wiped as Create was told. An open device is
-	// ErrInUse. A volume that was seen in a pool which is now missing is
+	// Delete removes a volume; one that is gone is no error. The volume is gone when Delete
+	// returns. Its space is free once it is wiped as the request to Create asked. An open
+	// device is ErrInUse. A volume that was seen in a pool which is now missing is
 	// ErrPoolMissing: its data may come back. A provisioner that has never seen the pool
-	// cannot know of the volume, so a caller that knows the pool's name looks for it in
-	// Report before it believes that the volume is gone.
+	// cannot know of the volume. So a caller that knows the pool's name looks for the pool
+	// in Report before it believes that the volume is gone.
 	Delete(ctx context.Context, id string) error
 }

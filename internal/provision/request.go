@@ -4,38 +4,27 @@ import (
 	"cmp"
 	"fmt"
 	"regexp"
+	"slices"
 	"strings"
 
 	"berth.dev/berth/internal/provision/mkfs"
 )
 
-// Filesystems that Format makes.
-const (
-	Ext4 = "ext4"
-	XFS  = "xfs"
-)
-
-// Dataset is a filesystem of ZFS itself. It is made with the volume, in a zpool alone.
-const Dataset = "zfs"
-
-// Raw is recorded in place of a filesystem of a block device that was given to a pod as it is.
-// Nothing is made on it; from then on it may hold data. Snapshots and copies of it bear the same
-// record: they hold what it held.
+// Raw is recorded in place of a filesystem when a block device is given to a pod as it is.
+// Nothing is made on the device, and from then on it may hold data. Its snapshots and copies
+// have the same record, since they hold the same data.
 const Raw = "raw"
-
-// IsDataset says whether a volume's device is a dataset: its name is no path.
-func IsDataset(device string) bool { return device != "" && !strings.HasPrefix(device, "/") }
 
 // MinSize is the smallest volume in bytes that a filesystem is made on; a blank
 // volume may be of any size.
 func MinSize(filesystem string) int64 {
-	switch filesystem {
-	case XFS:
+	switch {
+	case filesystem == XFS:
 		return 300 << 20 // mkfs.xfs refuses less
-	case Ext4:
-		return 32 << 20 // less has no room for a journal worth the name
-	case Dataset:
-		return 32 << 20 // as ext4, so that who reckons need not know which it will be
+	case filesystem == Ext4:
+		return 32 << 20 // less has no room for a useful journal
+	case ByItself(filesystem) != "":
+		return 32 << 20 // as ext4, so that a caller need not know which of them it will be
 	default:
 		return 1
 	}
@@ -59,16 +48,16 @@ var (
 	// An id becomes a device name and an argument. The prefixes keep it away from every
 	// name that LVM, ZFS or a tool's option parser reserves.
 	volumeID = regexp.MustCompile(`^(pvc|vol|inline)-[a-z0-9][a-z0-9-]{0,58}$`)
-	// What names a pool of any type; each provisioner knows its own more exactly.
+	// The name of a pool of any type. Each provisioner checks its own names more strictly.
 	poolName = regexp.MustCompile(`^([a-z]+:)?[A-Za-z0-9_+.][A-Za-z0-9_+.-]*(/[A-Za-z0-9_+.][A-Za-z0-9_+.-]*)*$`)
 	labelKey = regexp.MustCompile(`^[a-z][a-z0-9_.-]*$`)
-	// What an LVM tag may hold, without the "=" that ends the key.
+	// The characters of an LVM tag, without the "=" that ends the key.
 	label = regexp.MustCompile(`^[A-Za-z0-9_+./:-]*$`)
 	// A pod's UID and the name of a volume in it.
 	inlinePart = regexp.MustCompile(`^[A-Za-z0-9][A-Za-z0-9-]{0,62}$`)
 )
 
-// CheckID returns ErrInvalid for what cannot be the id of a volume.
+// CheckID returns ErrInvalid for a string that cannot be the id of a volume.
 func CheckID(id string) error {
 	if !volumeID.MatchString(id) || strings.HasSuffix(id, "-") {
 		return fmt.Errorf("%w: %q is no volume id", ErrInvalid, id)
@@ -81,7 +70,7 @@ func (r CreateRequest) Check() error {
 	if err := CheckID(r.ID); err != nil {
 		return err
 	}
-	if err := cmp.Or(checkPool(r.Pool.Name), checkSize(r.Size), r.Limits.check(), r.checkOwner(), r.Source.check(), r.Wipe.check(), r.ZFS.check(), r.checkFilesystem()); err != nil {
+	if err := cmp.Or(checkPool(r.Pool.Name), checkSize(r.Size), r.Limits.check(), r.checkOwner(), r.Source.check(), r.Wipe.check(), r.ZFS.check(), r.checkTree()); err != nil {
 		return err
 	}
 	if len(r.Labels) > maxLabels {
@@ -108,15 +97,15 @@ func (r FormatRequest) Check() error {
 	if err := CheckID(r.ID); err != nil {
 		return err
 	}
-	switch r.Filesystem {
-	case Ext4, XFS:
-	case Dataset, Raw:
-		if r.Options != "" {
-			return fmt.Errorf("%w: mkfs options %q: no mkfs makes %q", ErrInvalid, r.Options, r.Filesystem)
-		}
-		return nil
+	known := append(Filesystems(), Raw)
+	switch {
+	case !slices.Contains(known, r.Filesystem):
+		return fmt.Errorf("%w: filesystem %q is not one of %s", ErrInvalid, r.Filesystem, strings.Join(known, ", "))
+	case r.Makes():
+	case r.Options != "":
+		return fmt.Errorf("%w: mkfs options %q: no mkfs makes %q", ErrInvalid, r.Options, r.Filesystem)
 	default:
-		return fmt.Errorf("%w: filesystem %q is not one of %s, %s, %s, %s", ErrInvalid, r.Filesystem, Ext4, XFS, Dataset, Raw)
+		return nil
 	}
 	if err := mkfs.Check(r.Filesystem, r.Options); err != nil {
 		return fmt.Errorf("%w: mkfs option %w", ErrInvalid, err)
@@ -124,19 +113,20 @@ func (r FormatRequest) Check() error {
 	return nil
 }
 
-// Makes says whether a filesystem is made: the others are but recorded.
-func (r FormatRequest) Makes() bool { return r.Filesystem != Dataset && r.Filesystem != Raw }
+// Makes says whether Format runs mkfs. Raw, and a filesystem that the volume is by itself, are
+// only recorded.
+func (r FormatRequest) Makes() bool { return r.Filesystem != Raw && ByItself(r.Filesystem) == "" }
 
-// Met says whether a volume bears the filesystem already. The error says why it cannot
-// be made on it: a blank volume alone is formatted, and one that can be used.
+// Met says whether a volume has the filesystem already. The error says why the filesystem
+// cannot be made on it: Format takes only a volume that is blank and can be used.
 func (r FormatRequest) Met(v Volume) (bool, error) {
 	switch {
 	case v.Copying:
 		return false, fmt.Errorf("%w: volume %s is still being copied", ErrUnavailable, v.ID)
 	case v.Filesystem == r.Filesystem:
 		return true, nil
-	case v.Device != "" && IsDataset(v.Device) != (r.Filesystem == Dataset):
-		return false, fmt.Errorf("%w: volume %s is %s, which cannot become %s", ErrConflict, v.ID, v.Device, r.Filesystem)
+	case v.Content.Source != "" && v.Content.Tree != ByItself(r.Filesystem):
+		return false, fmt.Errorf("%w: volume %s is %s, which cannot become %s", ErrConflict, v.ID, v.Content.Source, r.Filesystem)
 	case v.Filesystem != "":
 		return false, fmt.Errorf("%w: volume %s is recorded as %s and cannot become %s", ErrConflict, v.ID, v.Filesystem, r.Filesystem)
 	case v.Problem != "":
@@ -145,17 +135,18 @@ func (r FormatRequest) Met(v Volume) (bool, error) {
 	return false, nil
 }
 
-// checkFilesystem is where every provisioner but ZFS's refuses a dataset.
-func (r CreateRequest) checkFilesystem() error {
+// checkTree refuses a volume of a form that the pools of the type do not have.
+func (r CreateRequest) checkTree() error {
+	t, form := TraitsOf(r.Pool.Type), "block devices"
 	switch {
-	case r.Filesystem == "":
+	case ByItself(r.Tree) != r.Tree:
+		return fmt.Errorf("%w: a volume is no %q filesystem by itself", ErrInvalid, r.Tree)
+	case t.Type == "" || t.Has(r.Tree): // a pool of an unknown type does not exist
 		return nil
-	case r.Filesystem != Dataset:
-		return fmt.Errorf("%w: a volume is no %q filesystem by itself", ErrInvalid, r.Filesystem)
-	case r.Pool.Type != ZFS && Kind(r.Pool.Type) != nil: // of an unknown type there is no pool
-		return fmt.Errorf("%w: pools of type %s have no filesystems of ZFS", ErrUnsupported, r.Pool.Type)
+	case r.Tree != "":
+		form = "filesystems of " + TraitsOfTree(r.Tree).Type
 	}
-	return nil
+	return fmt.Errorf("%w: pools of type %s have no %s", ErrUnsupported, r.Pool.Type, form)
 }
 
 func checkPool(name string) error {
@@ -174,8 +165,8 @@ func checkSize(size int64) error {
 	return nil
 }
 
-// checkOwner holds the two namespaces of ids apart: whoever sees an id knows
-// whether a Volume or a pod owns the data.
+// checkOwner keeps the two namespaces of ids apart: an id alone tells whether a Volume
+// or a pod owns the data.
 func (r CreateRequest) checkOwner() error {
 	inline := r.Inline != Inline{}
 	if inline && r.Source != (Source{}) {

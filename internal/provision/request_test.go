@@ -88,7 +88,7 @@ func TestRequestsThatCanNeverBeMetAreInvalid(t *testing.T) {
 	}
 }
 
-func TestWhatZFSKnowsOfIsTaken(t *testing.T) {
+func TestOptionsThatZFSKnowsAreAccepted(t *testing.T) {
 	for _, o := range []provision.ZFSOptions{
 		{}, {BlockSize: provision.MinZFSBlock}, {BlockSize: provision.MaxZFSBlock}, {Compression: "off"}, {Compression: "on"},
 		{Compression: "gzip-9"}, {Compression: "zstd"}, {Compression: "zstd-19"}, {Compression: "zstd-fast"}, {Compression: "zstd-fast-1000"},

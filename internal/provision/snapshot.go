@@ -7,8 +7,8 @@ import (
 	"time"
 )
 
-// Snapshot is a provisioner's record of what a volume held at one moment. It does
-// not depend on the volume, which may be gone.
+// Snapshot is a provisioner's record of a volume's data at one moment. It does not depend
+// on the volume, which may be gone.
 type Snapshot struct {
 	// ID is the CSI snapshot id.
 	ID string
@@ -16,25 +16,25 @@ type Snapshot struct {
 	Volume string
 	// Pool that holds it: the volume's.
 	Pool PoolRef
-	// Size of the volume in bytes when it was taken: what is made from it is as
+	// Size of the volume in bytes when it was taken. A volume made from the snapshot is as
 	// large, or larger.
 	Size int64
 	// Allocated bytes of the pool.
 	Allocated int64
 	// Filesystem that was on the volume, or Raw; empty means that it was blank.
 	Filesystem string
-	// Taken is when, in whole seconds and UTC by the node's clock: for people, never
-	// to decide by.
+	// Taken is its time by the node's clock, in whole seconds and UTC. It is for people;
+	// Berth never decides by it.
 	Taken time.Time
-	// Copying is set while its data is still being copied: what it holds is fixed,
-	// and nothing can be made from it yet.
+	// Copying is set while its data is still being copied. Its content is fixed already,
+	// but no volume can be made from it yet.
 	Copying bool
-	// Problem is empty, or says why nothing can be made from it.
+	// Problem is empty, or says why no volume can be made from it.
 	Problem string
 }
 
-// Source is what a volume begins as: a copy of a snapshot or of another volume. At
-// most one is named; a volume of none begins blank.
+// Source names the snapshot or the volume that a new volume is a copy of. At most one is
+// set; a volume without a source begins blank.
 type Source struct {
 	Snapshot, Volume string
 }
@@ -46,38 +46,35 @@ type SnapshotRequest struct {
 	Limits Limits
 }
 
-// Snapshotter is what a provisioner with snapshots can do besides. All methods may
-// be called concurrently; errors are of this package's classes.
+// Snapshotter is implemented by provisioners that have snapshots. All methods may be
+// called concurrently; errors are of this package's classes.
 type Snapshotter interface {
-	// Snapshot records what a volume holds at some moment between the call and its
-	// return, mounted or not. One that exists of the same volume is returned; of
-	// another volume it is ErrConflict. A volume that is not here is ErrNotFound, and no
-	// room ErrNoSpace.
+	// Snapshot keeps a volume's data as of some moment between the call and its return,
+	// whether the volume is mounted or not. It returns a snapshot of that id that exists;
+	// if that is of another volume, the error is ErrConflict. A volume that is not here is
+	// ErrNotFound, and no room is ErrNoSpace.
 	Snapshot(ctx context.Context, r SnapshotRequest) (Snapshot, error)
 
 	// GetSnapshot returns a snapshot; ErrNotFound if the node does not have it.
 	GetSnapshot(ctx context.Context, id string) (Snapshot, error)
 
-	// DeleteSnapshot removes a snapshot; one that is gone is no error. Volumes made
-	// from it do not need it, except while they are still copied: ErrInUse. With a
+	// DeleteSnapshot removes a snapshot; one that is gone is no error. Volumes made from
+	// it do not need it once they are copied; until then the error is ErrInUse. With a
 	// missing pool it fails as Delete does.
 	DeleteSnapshot(ctx context.Context, id string) error
 }
 
-// Full is everything that the provisioners of a node can do. What a pool's own
-// provisioner cannot is ErrUnsupported.
+// Full has all methods of the provisioners of a node. A call that a pool's provisioner
+// does not implement is ErrUnsupported.
 type Full interface {
 	Provisioner
 	Snapshotter
 }
 
-// Copies says whether pools of a type have snapshots, and volumes made from them.
-func Copies(provisioner string) bool { return kinds[provisioner] != nil && provisioner != Device }
-
-// Ids of snapshots look like those of volumes, and none is both.
+// Ids of snapshots have the form of volume ids, but another prefix: no id is both.
 var snapshotID = regexp.MustCompile(`^snap-[a-z0-9]([a-z0-9-]{0,57}[a-z0-9])?$`)
 
-// CheckSnapshotID returns ErrInvalid for what cannot be the id of a snapshot.
+// CheckSnapshotID returns ErrInvalid for a string that cannot be the id of a snapshot.
 func CheckSnapshotID(id string) error {
 	if !snapshotID.MatchString(id) {
 		return fmt.Errorf("%w: %q is no snapshot id", ErrInvalid, id)
@@ -108,8 +105,8 @@ func (s Source) check() error {
 	return nil
 }
 
-// Fits returns ErrInvalid for a volume that cannot begin as a copy of so many bytes
-// in that pool.
+// Fits returns ErrInvalid if the requested volume cannot be a copy of a source of size
+// bytes in that pool.
 func (r CreateRequest) Fits(pool PoolRef, size int64) error {
 	switch {
 	case r.Pool != pool:

@@ -1,7 +1,7 @@
 package provision
 
-// Warning is something that an administrator should mend on the machine although the pools
-// work.
+// Warning describes a fault of the machine that an administrator should repair although the
+// pools work.
 type Warning struct {
 	Reason  Reason
 	Message string
@@ -11,17 +11,17 @@ type Warning struct {
 const (
 	// WroteGroup says that a pod wrote a volume group of its own.
 	WroteGroup Reason = "VolumeGroupOfPod"
-	// ReadsPods says that the machine's own LVM reads what pods write.
+	// ReadsPods says that the machine's own LVM reads devices that pods write.
 	ReadsPods Reason = "LVMReadsPodDevices"
 )
 
-// Warner is a Provisioner that notices such things.
+// Warner is a Provisioner that notices such faults.
 type Warner interface {
-	// Warnings returns what is known, without asking anybody.
+	// Warnings returns the warnings that are known, from memory.
 	Warnings() []Warning
 }
 
-// WarningsOf returns the warnings of a provisioner; none of one that notices nothing.
+// WarningsOf returns the warnings of a provisioner; none if it is no Warner.
 func WarningsOf(p any) []Warning {
 	if w, ok := p.(Warner); ok {
 		return w.Warnings()

@@ -5,29 +5,29 @@ import (
 	"regexp"
 )
 
-// ZFSOptions are how a volume is kept in a zpool. ZFS records them with the volume.
-// The zero value leaves all to the pool.
+// ZFSOptions say how ZFS stores a volume in a zpool. ZFS records them with the volume.
+// The zero value leaves compression and record size to the pool.
 type ZFSOptions struct {
 	// BlockSize of a zvol in bytes, a power of two from MinZFSBlock to MaxZFSBlock; 0 is
 	// DefaultZFSBlock. It never changes, and a copy has its source's.
 	BlockSize int64
 	// Compression in ZFS's words; empty for that of the pool, also when it changes. A
-	// copy has its own, for what is written to it.
+	// copy has its own, for data that is written to the copy.
 	Compression string
 	// RecordSize is the largest block of a file in a dataset in bytes, a power of two from
 	// MinZFSRecord to MaxZFSRecord; 0 for that of the pool, also when it changes. A copy
-	// has its own, for the files that are written to it.
+	// has its own, for files that are written to the copy.
 	RecordSize int64
 }
 
-// The records of datasets, in bytes.
+// The bounds of RecordSize, in bytes.
 const (
 	MinZFSRecord = 512
 	MaxZFSRecord = 1 << 20
 )
 
-// The blocks of zvols, in bytes. ZFS takes smaller ones than these; the pointers to them
-// need more room than a volume is charged.
+// The bounds and the default of BlockSize, in bytes. ZFS accepts smaller blocks, but the
+// pointers to those need more room than Berth charges for a volume.
 const (
 	MinZFSBlock     = 8 << 10
 	DefaultZFSBlock = 16 << 10

@@ -7,17 +7,17 @@ import (
 	"strings"
 )
 
-// Zpool is how a zpool is made of disks.
+// Zpool says how to make a zpool of disks.
 type Zpool struct {
 	// Layout of every vdev.
 	Layout ZpoolLayout
 	// Width is how many disks a vdev has. The pool takes whole vdevs only.
 	Width int
-	// Ashift is the binary logarithm of the least that is written at once, in bytes.
+	// Ashift is the binary logarithm of the smallest write in bytes.
 	Ashift int
 }
 
-// ZpoolLayout is what keeps the data of a vdev when disks fail.
+// ZpoolLayout is the redundancy that keeps the data of a vdev when disks fail.
 type ZpoolLayout string
 
 // The layouts of zpools.
@@ -28,7 +28,7 @@ const (
 	ZpoolRaidZ2 ZpoolLayout = "RaidZ2"
 )
 
-// The bounds of what a zpool is made of.
+// The bounds of Width and Ashift.
 const (
 	MaxZpoolWidth  = 16
 	MinZpoolAshift = 12
@@ -36,14 +36,14 @@ const (
 )
 
 var (
-	// zpoolName is what ZFS allows for a zpool, and reservedZpoolName what of that it keeps
-	// for itself: it refuses such a name only after it has labelled the disks.
+	// zpoolName matches the names that ZFS allows for a zpool. reservedZpoolName matches those
+	// among them that are reserved: ZFS refuses its own only after it has labelled the disks.
 	zpoolName         = regexp.MustCompile(`^[A-Za-z][A-Za-z0-9_.-]{0,99}$`)
 	diskNode          = regexp.MustCompile(`^/dev/[A-Za-z0-9_!-]+$`)
 	reservedZpoolName = regexp.MustCompile(`^(mirror|raidz|draid|spare|c[0-9]|log$|berth-(new|trash)$)`)
 )
 
-// Check returns ErrInvalid for what no zpool can be.
+// Check returns ErrInvalid for a description that no zpool can have.
 func (z Zpool) Check() error {
 	least, most := z.Layout.widths()
 	if z.Width < least || z.Width > most || most == 0 {
@@ -69,7 +69,7 @@ func (l ZpoolLayout) widths() (least, most int) {
 	return 0, 0
 }
 
-// checkZpool is Check for a wish for a zpool.
+// checkZpool is the part of Check for a wish for a zpool.
 func (w PoolWish) checkZpool() error {
 	name := strings.TrimPrefix(w.Pool.Name, ZFSPrefix)
 	if !zpoolName.MatchString(name) || reservedZpoolName.MatchString(name) {

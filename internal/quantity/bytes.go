@@ -11,8 +11,8 @@ var units = []struct {
 	name string
 }{{1 << 40, "Ti"}, {1 << 30, "Gi"}, {1 << 20, "Mi"}, {1 << 10, "Ki"}}
 
-// Bytes prints a size as people write it in a claim. It is exact: "3Gi free,
-// 3Gi asked" would puzzle where 4Mi are missing, so that is 3068Mi.
+// Bytes prints a size as people write it in a claim. It is exact: a message "3Gi free,
+// 3Gi asked" would be confusing if 4Mi are missing, so it says "3068Mi free".
 func Bytes(n int64) string {
 	for _, unit := range units {
 		whole, rest := n/unit.size, n%unit.size

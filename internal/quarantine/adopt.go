@@ -16,9 +16,6 @@ import (
 	"berth.dev/berth/internal/storageclass"
 )
 
-// conditionOrphaned is True on a Volume that nobody refers to any more.
-const conditionOrphaned = "Orphaned"
-
 // Adoption asks for the objects of data that is on a node.
 type Adoption struct {
 	Node, Name string
@@ -31,19 +28,20 @@ type Adoption struct {
 	Claim *corev1.ObjectReference
 }
 
-// Adopted is what has come of an Adoption.
+// Adopted is the result of an Adoption.
 type Adopted struct {
 	Volume           *v1alpha1.Volume
 	PersistentVolume *corev1.PersistentVolume
-	// What of them was made now.
+	// NewVolume and NewPersistentVolume say which of them were made now.
 	NewVolume, NewPersistentVolume bool
 	// Rebound is whether the PersistentVolume was there and is kept for another claim now.
 	Rebound bool
 }
 
-// Adopt makes a Volume for data, in the place of one that nobody has data by, and a PersistentVolume that retains it, unless they
-// are there. The agent finds the data by the Volume and reports it. A PersistentVolume
-// that is there and whose claim is gone is kept for the claim that was asked for.
+// Adopt makes a Volume for data, and a PersistentVolume that retains it, unless they are
+// there. The new Volume takes the place of one that is superseded. The agent finds the data
+// by the Volume and reports it. A PersistentVolume that is there and whose claim is gone is
+// kept for the claim that was asked for.
 func Adopt(ctx context.Context, c client.Client, a Adoption) (Adopted, error) {
 	if !v1alpha1.IsVolumeName(a.Name) {
 		return Adopted{}, refuse("%s is the name of no volume", a.Name)
@@ -85,7 +83,7 @@ func Adopt(ctx context.Context, c client.Client, a Adoption) (Adopted, error) {
 // export makes the PersistentVolume of an adopted Volume.
 func (a Adoption) export(ctx context.Context, c client.Client, done *Adopted) error {
 	v := done.Volume
-	if !v.Spec.Adopted && v.Found() == "" && !meta.IsStatusConditionTrue(v.Status.Conditions, conditionOrphaned) {
+	if !v.Spec.Adopted && v.Found() == "" && !meta.IsStatusConditionTrue(v.Status.Conditions, v1alpha1.ConditionOrphaned) {
 		return refuse("Volume %s was not adopted: its PersistentVolume may be on the way", a.Name)
 	}
 	pv, err := a.persistentVolume(ctx, c, v)
@@ -99,7 +97,7 @@ func (a Adoption) export(ctx context.Context, c client.Client, done *Adopted) er
 	return nil
 }
 
-// present is the Volume that is there already, of the node's data or superseded; nil if there is none.
+// present returns the Volume of that name, of the node's data or superseded; nil if there is none.
 func present(ctx context.Context, c client.Reader, a Adoption) (*v1alpha1.Volume, error) {
 	v := &v1alpha1.Volume{}
 	err := c.Get(ctx, client.ObjectKey{Name: a.Name}, v)
@@ -118,7 +116,7 @@ func present(ctx context.Context, c client.Reader, a Adoption) (*v1alpha1.Volume
 	return v, nil
 }
 
-// placed refuses an object that exists and is not of what a node has.
+// placed refuses an object that exists and does not belong to the node's data.
 func placed(kind string, o client.Object, at []v1alpha1.ReplicaSpec, node string) error {
 	if o.GetDeletionTimestamp() != nil {
 		return refuse("%s %s is being deleted, and its data with it", kind, o.GetName())
@@ -134,7 +132,7 @@ func placed(kind string, o client.Object, at []v1alpha1.ReplicaSpec, node string
 		kind, o.GetName(), cmp.Or(strings.Join(nodes, ", "), "no node yet"), node)
 }
 
-// reporting is the node that has an orphan, once, which may be adopted.
+// reporting returns the node that lists an orphan exactly once, if the orphan may be adopted.
 func reporting(ctx context.Context, c client.Reader, node, name string) (*v1alpha1.StorageNode, error) {
 	n, err := storageNode(ctx, c, node)
 	if err != nil {
@@ -151,7 +149,7 @@ func reporting(ctx context.Context, c client.Reader, node, name string) (*v1alph
 	return n, nil
 }
 
-// volume is the Volume that the record beside the data allows.
+// volume returns a Volume that agrees with the record beside the data.
 func (a Adoption) volume(ctx context.Context, c client.Reader, pv *corev1.PersistentVolume) (*v1alpha1.Volume, error) {
 	n, err := reporting(ctx, c, a.Node, a.Name)
 	if err != nil {
@@ -177,7 +175,7 @@ func (a Adoption) volume(ctx context.Context, c client.Reader, pv *corev1.Persis
 	return v, err
 }
 
-// item is an orphan that is known to be reported once, with its pool.
+// item returns an orphan that is known to be reported once, with its pool.
 func item(n *v1alpha1.StorageNode, name string) (v1alpha1.Pool, *v1alpha1.Orphan) {
 	for _, p := range n.Status.Pools {
 		for _, i := range p.Inventory {
@@ -199,7 +197,7 @@ func sourceOf(o *v1alpha1.Orphan) *v1alpha1.VolumeSource {
 	return nil
 }
 
-// suits refuses a Volume that is not what its PersistentVolume promises.
+// suits refuses a Volume that differs from the promise of its PersistentVolume.
 func suits(v *v1alpha1.Volume, pv *corev1.PersistentVolume) error {
 	if pv == nil {
 		return nil
@@ -214,8 +212,8 @@ func suits(v *v1alpha1.Volume, pv *corev1.PersistentVolume) error {
 	return nil
 }
 
-// claimRef names the claim. Its uid is known if the volume's name has it: by another,
-// the Volume would be taken for one whose claim is gone.
+// claimRef names the claim. It sets the uid only if the volume's name has it: with another
+// uid the Volume would be taken for one whose claim is gone.
 func (a Adoption) claimRef(pv *corev1.PersistentVolume) *v1alpha1.ClaimReference {
 	ref := a.Claim
 	if ref == nil && pv != nil {
@@ -241,7 +239,7 @@ func (a Adoption) poolClass(ctx context.Context, c client.Reader, pool v1alpha1.
 		if client.IgnoreNotFound(err) != nil {
 			return "", fmt.Errorf("reading StorageClass %s: %w", pv.Spec.StorageClassName, err)
 		}
-		// One that is not there has no parameters, and names no class.
+		// A StorageClass that does not exist has no parameters, and names no PoolClass.
 		if parameters, invalid := storageclass.Parse(sc.Parameters); invalid == nil {
 			return parameters.PoolClass, nil
 		}

@@ -18,8 +18,8 @@ type SnapshotAdoption struct {
 	PoolClass string
 }
 
-// AdoptSnapshot makes a Snapshot for what is on a node, unless it is there, and says
-// whether it did. The agent finds the data by it and reports it.
+// AdoptSnapshot makes a Snapshot for a snapshot on a node, unless it is there, and says
+// whether it did. The agent finds the data by the Snapshot and reports it.
 func AdoptSnapshot(ctx context.Context, c client.Client, a SnapshotAdoption) (*v1alpha1.Snapshot, bool, error) {
 	if !v1alpha1.IsSnapshotName(a.Name) {
 		return nil, false, refuse("%s is the name of no snapshot", a.Name)
@@ -35,14 +35,14 @@ func AdoptSnapshot(ctx context.Context, c client.Client, a SnapshotAdoption) (*v
 	if s, err = a.snapshot(ctx, c); err != nil {
 		return nil, false, err
 	}
-	// Nothing replaces one that somebody else makes meanwhile.
+	// Create does not replace a Snapshot that another client makes meanwhile.
 	if err := c.Create(ctx, s); err != nil {
 		return nil, false, fmt.Errorf("making Snapshot %s: %w", a.Name, err)
 	}
 	return s, true, nil
 }
 
-// snapshot is the Snapshot that the record beside the data allows.
+// snapshot returns a Snapshot that agrees with the record beside the data.
 func (a SnapshotAdoption) snapshot(ctx context.Context, c client.Reader) (*v1alpha1.Snapshot, error) {
 	n, err := reporting(ctx, c, a.Node, a.Name)
 	if err != nil {
@@ -53,7 +53,7 @@ func (a SnapshotAdoption) snapshot(ctx context.Context, c client.Reader) (*v1alp
 	}
 	pool, orphan := item(n, a.Name)
 	if !v1alpha1.IsVolumeName(orphan.Source) {
-		return nil, refuse("what is recorded with %s does not say which volume it is of: it says %q", a.Name, orphan.Source)
+		return nil, refuse("the record of %s does not name the volume that it is of: it says %q", a.Name, orphan.Source)
 	}
 	s := &v1alpha1.Snapshot{Spec: v1alpha1.SnapshotSpec{
 		Volume: orphan.Source, VolumeMode: v1alpha1.Block, Adopted: true,

@@ -35,7 +35,7 @@ func ofClass(class string) *v1alpha1.Volume {
 	return v
 }
 
-// older takes a feature from what a node's agent says.
+// older removes a feature from those that a node's agent lists.
 func older(n *v1alpha1.StorageNode, feature string) *v1alpha1.StorageNode {
 	n.Status.Features = slices.DeleteFunc(n.Status.Features, func(f string) bool { return f == feature })
 	return n
@@ -46,12 +46,12 @@ func serving(n *v1alpha1.StorageNode, classes ...string) *v1alpha1.StorageNode {
 	return n
 }
 
-func TestAnAdoptedSnapshotIsWhatIsRecordedWithTheData(t *testing.T) {
+func TestAnAdoptedSnapshotMatchesTheRecordWithItsData(t *testing.T) {
 	taken := orphaned(photo, from(lost))
 	for name, tc := range map[string]struct {
 		objects []client.Object
 		class   string
-		want    func(*v1alpha1.SnapshotSpec) // from one of an ext4 volume of class fast
+		want    func(*v1alpha1.SnapshotSpec) // changed from that of an ext4 volume of class fast
 	}{
 		"of a filesystem":             {objects: []client.Object{node(taken)}, want: func(*v1alpha1.SnapshotSpec) {}},
 		"of a block device":           {objects: []client.Object{node(orphaned(photo, from(lost), blank))}, want: func(s *v1alpha1.SnapshotSpec) { s.VolumeMode, s.FSType = v1alpha1.Block, "" }},
@@ -93,8 +93,8 @@ func TestAdoptingASnapshotIsRefused(t *testing.T) {
 		"is being deleted":                            {node(taken), deleting},
 		"leaves adopted snapshots as they are":        {older(node(taken), v1alpha1.FeatureAdoptedSnapshots)},
 		"kubectl berth forget --undo":                 {forgetting(node(taken), photo)},
-		`which volume it is of: it says ""`:           {node(orphaned(photo))},
-		`which volume it is of: it says "root"`:       {node(orphaned(photo, from("root")))},
+		`the volume that it is of: it says ""`:        {node(orphaned(photo))},
+		`the volume that it is of: it says "root"`:    {node(orphaned(photo, from("root")))},
 	} {
 		t.Run(told, func(t *testing.T) {
 			c := cluster(t, interceptor.Funcs{Create: func(context.Context, client.WithWatch, client.Object, ...client.CreateOption) error {
@@ -111,7 +111,7 @@ func TestAdoptingASnapshotIsRefused(t *testing.T) {
 	}
 }
 
-func TestASnapshotThatSomebodyElseMakesMeanwhileIsNotReplaced(t *testing.T) {
+func TestASnapshotMadeByAnotherProcessMeanwhileIsNotReplaced(t *testing.T) {
 	theirs := photoOf("n2")
 	theirs.Spec.Adopted = false
 	c := cluster(t, interceptor.Funcs{Create: func(ctx context.Context, c client.WithWatch, o client.Object, opts ...client.CreateOption) error {
@@ -129,7 +129,7 @@ func TestASnapshotThatSomebodyElseMakesMeanwhileIsNotReplaced(t *testing.T) {
 	}
 }
 
-// contentFor is a VolumeSnapshotContent of a snapshot, which is named in one field.
+// contentFor is a VolumeSnapshotContent that names a snapshot in one field.
 func contentFor(t *testing.T, handle string, field ...string) *unstructured.Unstructured {
 	t.Helper()
 	o := &unstructured.Unstructured{Object: map[string]any{"spec": map[string]any{"driver": v1alpha1.LocalDriverName}}}

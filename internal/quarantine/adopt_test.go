@@ -27,17 +27,17 @@ func asFilesystem(pv *corev1.PersistentVolume) {
 	pv.Spec.VolumeMode = new(corev1.PersistentVolumeFilesystem)
 }
 
-// ofShop is what the claim of exported makes of a volume.
+// ofShop sets the claim of exported on a volume.
 func ofShop(s *v1alpha1.VolumeSpec) {
 	s.ClaimRef = &v1alpha1.ClaimReference{Namespace: "shop", Name: "db", UID: first}
 }
 
-func TestAnAdoptedVolumeIsWhatIsRecordedWithTheData(t *testing.T) {
+func TestAnAdoptedVolumeMatchesTheRecordWithItsData(t *testing.T) {
 	for name, tc := range map[string]struct {
 		orphan  v1alpha1.InventoryItem
 		objects []client.Object
 		change  func(*Adoption)
-		want    func(*v1alpha1.VolumeSpec) // from an ext4 volume of 1 GiB without a claim
+		want    func(*v1alpha1.VolumeSpec) // changed from an ext4 volume of 1 GiB without a claim
 	}{
 		"a filesystem":                          {orphan: orphaned(lost), want: func(*v1alpha1.VolumeSpec) {}},
 		"a block device":                        {orphan: orphaned(lost, blank), want: func(s *v1alpha1.VolumeSpec) { s.VolumeMode, s.FSType = v1alpha1.Block, "" }},
@@ -125,7 +125,7 @@ func TestAVolumeOfAPersistentVolumeWithoutAStorageClassIsOfThePoolsOnlyClass(t *
 func TestAPersistentVolumeIsMadeForAVolumeThatNoneIsOnTheWayFor(t *testing.T) {
 	orphan := func(status metav1.ConditionStatus) *v1alpha1.Volume {
 		v := volume(lost, "n1")
-		v.Status.Conditions = []metav1.Condition{{Type: conditionOrphaned, Status: status}}
+		v.Status.Conditions = []metav1.Condition{{Type: v1alpha1.ConditionOrphaned, Status: status}}
 		return v
 	}
 	found := v1alpha1.ReplicaStatus{Node: "n1", Pool: "vg0", State: v1alpha1.ReplicaReady, Reason: v1alpha1.ReasonFound}

@@ -39,7 +39,7 @@ func orphaned(name string, changes ...func(*v1alpha1.Orphan)) v1alpha1.Inventory
 	return i
 }
 
-// node is n1 with things in its pool vg0, which serves the class fast.
+// node is n1 with items in its pool vg0, which serves the class fast.
 func node(items ...v1alpha1.InventoryItem) *v1alpha1.StorageNode {
 	n := &v1alpha1.StorageNode{ObjectMeta: metav1.ObjectMeta{Name: "n1"}}
 	n.Status.Features = v1alpha1.AllFeatures()
@@ -47,7 +47,7 @@ func node(items ...v1alpha1.InventoryItem) *v1alpha1.StorageNode {
 	return n
 }
 
-// forgetting names things of the node as they are reported.
+// forgetting adds orphans of the node to spec.forget, as they are reported.
 func forgetting(n *v1alpha1.StorageNode, names ...string) *v1alpha1.StorageNode {
 	for _, name := range names {
 		n.Spec.Forget = append(n.Spec.Forget, v1alpha1.ForgottenOrphan{Pool: "vg0", Name: name, Size: resource.MustParse("1Gi"), Since: since, At: metav1.Unix(1500, 0)})

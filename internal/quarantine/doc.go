@@ -1,16 +1,16 @@
-// Package quarantine is what administrators do about data and objects that have lost
+// Package quarantine has the actions of administrators on data and objects that have lost
 // each other:
 //
-//   - List says what there is: data that no object accounts for, as the nodes report it,
+//   - List returns them: data that no object accounts for, as the nodes report it,
 //     and objects whose data is missing.
-//   - Adopt makes the objects for data anew, by what is recorded with the data. An
-//     adopted Volume is never made or formatted, and an adopted Snapshot never taken, so
-//     that the worst that can come of a mistake is one that says that its data is missing.
+//   - Adopt makes the objects for data anew, from the record beside the data. An
+//     adopted Volume is never made or formatted, and an adopted Snapshot never taken. So
+//     the worst result of a mistake is an object that says that its data is missing.
 //   - Forget names data that may be deleted in the spec of its node's StorageNode, by
 //     compare-and-swap with the report that shows it. The agent checks all of it again.
 //   - ForgetNode writes on Volumes and Snapshots that a node is gone for good, so that they do
 //     not wait for it once they are deleted. It deletes nothing.
 //
-// Every function reads the API server, never a cache, and may be repeated: what an
-// earlier run has done is found and left.
+// Every function reads the API server, never a cache, and may be repeated: it finds the
+// results of an earlier run and leaves them.
 package quarantine

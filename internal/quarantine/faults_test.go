@@ -18,8 +18,8 @@ import (
 
 var errAway = errors.New("connection refused")
 
-// breaking is an API server of which one request fails, the first being number 1. It counts
-// them, and what is written after the one that failed.
+// breaking is an API server on which one request fails, the first being number 1. It counts
+// the requests, and the writes after the one that failed.
 type breaking struct{ fails, asked, after int }
 
 func (b *breaking) ask(write bool, do func() error) error {
@@ -53,16 +53,16 @@ func (b *breaking) funcs() interceptor.Funcs {
 	}
 }
 
-// waitingForPool is a snapshot that is being deleted, and whose data is lost with its pool.
-func waitingForPool() *v1alpha1.Snapshot {
+// waitingForPool is a snapshot that is being deleted, and whose data is lost with a pool.
+func waitingForPool(pool string) *v1alpha1.Snapshot {
 	s := photoOf("n1")
 	s.DeletionTimestamp, s.Finalizers = &since, []string{v1alpha1.SnapshotFinalizer}
-	s.Status.Replicas = []v1alpha1.SnapshotReplica{{Node: "n1", Pool: "vg0", State: v1alpha1.SnapshotFailed, Reason: v1alpha1.ReasonPoolMissing,
+	s.Status.Replicas = []v1alpha1.SnapshotReplica{{Node: "n1", Pool: pool, State: v1alpha1.SnapshotFailed, Reason: v1alpha1.ReasonPoolMissing,
 		Taken: &since, RestoreSize: new(resource.MustParse("2Gi"))}}
 	return s
 }
 
-func TestARequestThatFailsEndsWhatWasAskedForAndIsTold(t *testing.T) {
+func TestAFailedAPIRequestEndsTheCommandWithItsError(t *testing.T) {
 	slow, taken := "slow", orphaned(photo, from(lost))
 	claim := claimed(first, "")
 	claim.Spec.StorageClassName = &slow
@@ -97,7 +97,8 @@ func TestARequestThatFailsEndsWhatWasAskedForAndIsTold(t *testing.T) {
 		"adopting a snapshot":                         {[]client.Object{node(taken), ofClass("slow")}, adoptSnapshot},
 		"forgetting a volume":                         {[]client.Object{node(orphaned(lost))}, forget(lost)},
 		"forgetting a snapshot":                       {[]client.Object{node(taken)}, forget(photo)},
-		"forgetting a snapshot that waits for a pool": {[]client.Object{node(), waitingForPool()}, forget(photo)},
+		"forgetting a snapshot that waits for a pool": {[]client.Object{node(), waitingForPool("vg0")}, forget(photo)},
+		"forgetting one beside another word":          {[]client.Object{forgetting(node(orphaned(lost)), photo), waitingForPool("vg0")}, forget(lost)},
 		"taking a word back": {[]client.Object{forgetting(node(orphaned(lost)), lost)}, func(ctx context.Context, c client.Client) error {
 			_, err := Remember(ctx, c, "n1", lost)
 			return err

@@ -16,7 +16,7 @@ import (
 	"berth.dev/berth/api/v1alpha1"
 )
 
-// ErrRefused is what all refusals wrap: nothing was done, and repeating it as it is
+// ErrRefused is wrapped by all refusals: nothing was done, and repeating the call as it is
 // will not help.
 var ErrRefused = errors.New("refused")
 
@@ -25,8 +25,8 @@ func refuse(format string, args ...any) error {
 }
 
 // Lookup returns an orphan that a node reports, or data that is lost with its pool and whose
-// object is being deleted. Its errors wrap ErrRefused if there is
-// none, or more than one of the name.
+// object is being deleted. Its errors wrap ErrRefused if there is none, or more than one of the
+// name.
 func Lookup(ctx context.Context, c client.Reader, node, name string) (Orphan, error) {
 	n, err := storageNode(ctx, c, node)
 	if err != nil {
@@ -35,7 +35,7 @@ func Lookup(ctx context.Context, c client.Reader, node, name string) (Orphan, er
 	return lookupAny(ctx, c, n, name)
 }
 
-// lookupAny is lookup, also for an object that waits for its data's pool to be deleted.
+// lookupAny is lookup that also finds an object that is being deleted and waits for its pool.
 func lookupAny(ctx context.Context, c client.Reader, n *v1alpha1.StorageNode, name string) (Orphan, error) {
 	o, err := lookup(n, name)
 	if err != nil {
@@ -60,9 +60,9 @@ func lookup(n *v1alpha1.StorageNode, name string) (Orphan, error) {
 	return Orphan{}, refuse("node %s has %s in pools %s and %s: which is the right one, only its bytes can tell", n.Name, name, found[0].Pool, found[1].Pool)
 }
 
-// Forget lets the agent of a node delete an orphan, which it returns. It is refused
-// for what has an object, or a PersistentVolume. Of data that is lost with its pool it lets
-// the object go that is being deleted. Saying it again renews the word.
+// Forget lets the agent of a node delete an orphan, which it returns. It refuses data
+// that has an object, or a PersistentVolume. For data that is lost with its pool it lets
+// the object go that is being deleted. A repeated call renews the entry in spec.forget.
 func Forget(ctx context.Context, c client.Client, node, name string, now time.Time) (Orphan, error) {
 	var o Orphan
 	err := retry.RetryOnConflict(retry.DefaultBackoff, func() error {
@@ -78,8 +78,12 @@ func Forget(ctx context.Context, c client.Client, node, name string, now time.Ti
 				return err
 			}
 		}
+		others, err := unheeded(ctx, c, n, o)
+		if err != nil {
+			return err
+		}
 		at := metav1.NewTime(now)
-		n.Spec.Forget = append(settled(n, o), v1alpha1.ForgottenOrphan{Pool: o.Pool, Name: o.Name, Size: o.Size, Since: *o.Since, At: at})
+		n.Spec.Forget = append(others, v1alpha1.ForgottenOrphan{Pool: o.Pool, Name: o.Name, Size: o.Size, Since: *o.Since, At: at})
 		o.Forgotten = &at
 		return c.Update(ctx, n) // its version makes it a compare-and-swap with the report
 	})
@@ -89,7 +93,7 @@ func Forget(ctx context.Context, c client.Client, node, name string, now time.Ti
 	return o, nil
 }
 
-// Remember takes back that an orphan may be deleted, and says whether it could be.
+// Remember takes back the word that an orphan may be deleted, and says whether there was one.
 func Remember(ctx context.Context, c client.Client, node, name string) (bool, error) {
 	was := false
 	err := retry.RetryOnConflict(retry.DefaultBackoff, func() error {
@@ -139,28 +143,35 @@ func forgettable(ctx context.Context, c client.Reader, o Orphan) error {
 	return err
 }
 
-// settled are the words for orphans that are there still, but the given one: the
-// others have been carried out.
-func settled(n *v1alpha1.StorageNode, but Orphan) []v1alpha1.ForgottenOrphan {
-	var open []v1alpha1.ForgottenOrphan
-	for _, p := range n.Status.Pools {
-		for _, i := range p.Inventory {
-			name := i.Volume + i.Snapshot
-			if p.Name == but.Pool && name == but.Name {
-				continue
-			}
-			if at := forgotten(n, p.Name, name, i.Orphan); at >= 0 {
-				open = append(open, n.Spec.Forget[at])
-			}
+// unheeded returns the entries of spec.forget, except one for the given orphan, that the agent may
+// still act on: it reports the orphan, or an object that is being deleted waits for the lost pool.
+// All others have been carried out, or are about data that has changed since.
+func unheeded(ctx context.Context, c client.Reader, n *v1alpha1.StorageNode, but Orphan) (open []v1alpha1.ForgottenOrphan, err error) {
+	reported := dataOf(n)
+	for _, f := range n.Spec.Forget {
+		if f.Pool == but.Pool && f.Name == but.Name {
+			continue
+		}
+		if slices.ContainsFunc(reported, func(o Orphan) bool { return o.Pool == f.Pool && o.Name == f.Name && o.Forgotten != nil }) {
+			open = append(open, f)
+			continue
+		}
+		lost, err := waitingFor(ctx, c, n.Name, f.Name, ErrRefused)
+		switch {
+		case errors.Is(err, ErrRefused): // no object waits
+		case err != nil:
+			return nil, err
+		case lost.Pool == f.Pool && lost.Since.Equal(&f.Since):
+			open = append(open, f)
 		}
 	}
-	return open
+	return open, nil
 }
 
-// forgotten is where a StorageNode's spec names an orphan as it is reported, or -1.
+// forgotten returns the index in spec.forget of an orphan exactly as it is reported, or -1.
 func forgotten(n *v1alpha1.StorageNode, pool, name string, o *v1alpha1.Orphan) int {
 	return slices.IndexFunc(n.Spec.Forget, func(f v1alpha1.ForgottenOrphan) bool {
-		return o != nil && f.Pool == pool && f.Name == name && f.Since.Equal(&o.Since) && f.Size.Cmp(o.Size) == 0
+		return f.Pool == pool && f.Name == name && f.Since.Equal(&o.Since) && f.Size.Cmp(o.Size) == 0
 	})
 }
 

@@ -17,7 +17,7 @@ import (
 	"berth.dev/berth/api/v1alpha1"
 )
 
-// named are the names that n1 is to forget.
+// named returns the names in spec.forget of n1.
 func named(t *testing.T, c client.Client) (names []string) {
 	t.Helper()
 	n := &v1alpha1.StorageNode{}
@@ -43,21 +43,32 @@ func TestForget(t *testing.T) {
 	notPlaced := func(o *v1alpha1.Orphan) { o.Reason = v1alpha1.OrphanNotPlaced }
 	twice := node(orphaned(lost))
 	twice.Status.Pools = append(twice.Status.Pools, v1alpha1.Pool{Name: "vg1", Inventory: []v1alpha1.InventoryItem{orphaned(lost)}})
+	later := func(o *v1alpha1.Orphan) { o.Since = metav1.Unix(3000, 0) }
+	moved := forgetting(node(orphaned(lost), orphaned(other)), other)
+	moved.Spec.Forget = append(moved.Spec.Forget, v1alpha1.ForgottenOrphan{Pool: "vg1", Name: other, Size: resource.MustParse("1Gi"), Since: since})
+	anew := waitingForPool("vg0")
+	anew.DeletionTimestamp = new(metav1.Unix(3000, 0))
 	for name, tc := range map[string]struct {
 		objects []client.Object
 		name    string   // lost, if empty
-		want    []string // that the node is to forget
+		want    []string // in spec.forget of the node
 		refusal string
 	}{
-		"a volume":                                      {objects: []client.Object{node(orphaned(lost))}, want: []string{lost}},
-		"a snapshot":                                    {objects: []client.Object{node(orphaned(photo))}, name: photo, want: []string{photo}},
-		"a volume beside others":                        {objects: []client.Object{forgetting(node(orphaned(lost), orphaned(other)), other)}, want: []string{other, lost}},
-		"it again":                                      {objects: []client.Object{forgetting(node(orphaned(lost)), lost)}, want: []string{lost}},
-		"what was done is cleared":                      {objects: []client.Object{forgetting(node(orphaned(lost)), other)}, want: []string{lost}},
-		"one beside it that nobody named":               {objects: []client.Object{node(orphaned(lost), orphaned(other))}, want: []string{lost}},
-		"one beside it that has an object again":        {objects: []client.Object{forgetting(node(orphaned(lost), v1alpha1.InventoryItem{Volume: other}), other)}, want: []string{lost}},
-		"one that no object knew of, and none is there": {objects: []client.Object{node(orphaned(lost, notPlaced))}, want: []string{lost}},
-		"a snapshot's object is there again":            {objects: []client.Object{node(orphaned(photo)), photoOf("n1")}, name: photo, refusal: "there is an object " + photo + " again"},
+		"a volume":                                       {objects: []client.Object{node(orphaned(lost))}, want: []string{lost}},
+		"a snapshot":                                     {objects: []client.Object{node(orphaned(photo))}, name: photo, want: []string{photo}},
+		"a volume beside others":                         {objects: []client.Object{forgetting(node(orphaned(lost), orphaned(other)), other)}, want: []string{other, lost}},
+		"it again":                                       {objects: []client.Object{forgetting(node(orphaned(lost)), lost)}, want: []string{lost}},
+		"what was done is cleared":                       {objects: []client.Object{forgetting(node(orphaned(lost)), other)}, want: []string{lost}},
+		"one beside it that nobody named":                {objects: []client.Object{node(orphaned(lost), orphaned(other))}, want: []string{lost}},
+		"one beside it that has an object again":         {objects: []client.Object{forgetting(node(orphaned(lost), v1alpha1.InventoryItem{Volume: other}), other)}, want: []string{lost}},
+		"one beside data that is lost with its pool":     {objects: []client.Object{forgetting(node(orphaned(lost)), photo), waitingForPool("vg0")}, want: []string{photo, lost}},
+		"one beside data that is lost with another pool": {objects: []client.Object{forgetting(node(orphaned(lost)), photo), waitingForPool("vg1")}, want: []string{lost}},
+		"one beside data that was deleted anew":          {objects: []client.Object{forgetting(node(orphaned(lost)), photo), anew}, want: []string{lost}},
+		"one beside an orphan of another time":           {objects: []client.Object{forgetting(node(orphaned(lost), orphaned(other, later)), other)}, want: []string{lost}},
+		"one beside two, of which one is gone":           {objects: []client.Object{forgetting(node(orphaned(lost), orphaned(other)), photo, other)}, want: []string{other, lost}},
+		"one beside a name that is gone from one pool":   {objects: []client.Object{moved}, want: []string{other, lost}},
+		"one that no object knew of, and none is there":  {objects: []client.Object{node(orphaned(lost, notPlaced))}, want: []string{lost}},
+		"a snapshot's object is there again":             {objects: []client.Object{node(orphaned(photo)), photoOf("n1")}, name: photo, refusal: "there is an object " + photo + " again"},
 		"PersistentVolumes of others are there": {objects: []client.Object{node(orphaned(lost)), called("a", exported(other)), called("b", exported(lost, foreign)), called("c", exported(lost, local))},
 			want: []string{lost}},
 		"no node":                     {refusal: "node n1 does not report"},

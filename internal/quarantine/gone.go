@@ -22,8 +22,8 @@ type Remnant struct {
 	object client.Object
 }
 
-// Remnants are what a node has that is gone for good, as the caller says. Errors wrap
-// ErrRefused if there is a Node of that name, or nothing of it.
+// Remnants returns the objects of a node that is gone for good, as the caller says. Errors
+// wrap ErrRefused if there is a Node of that name, or if no object names it.
 func Remnants(ctx context.Context, c client.Reader, node string) ([]Remnant, error) {
 	switch err := c.Get(ctx, client.ObjectKey{Name: node}, &corev1.Node{}); {
 	case err == nil:
@@ -59,9 +59,9 @@ func Remnants(ctx context.Context, c client.Reader, node string) ([]Remnant, err
 	return found, nil
 }
 
-// ForgetNode records, on everything that a node has or may have, that it is gone for good: none
-// of it waits for the node once it is deleted. Data is not touched. Saying it again adds
-// what came to be since.
+// ForgetNode records on all Remnants of a node that the node is gone for good: none of them
+// waits for the node once it is deleted. Data is not touched. A repeated call adds the
+// objects that were made since.
 func ForgetNode(ctx context.Context, c client.Client, node string) ([]Remnant, error) {
 	return eachRemnant(ctx, c, node, func(nodes []string) []string {
 		if slices.Contains(nodes, node) {
@@ -71,15 +71,15 @@ func ForgetNode(ctx context.Context, c client.Client, node string) ([]Remnant, e
 	})
 }
 
-// RememberNode takes that back, of what is there still.
+// RememberNode takes the record back from the objects that are still there.
 func RememberNode(ctx context.Context, c client.Client, node string) ([]Remnant, error) {
 	return eachRemnant(ctx, c, node, func(nodes []string) []string {
 		return slices.DeleteFunc(slices.Clone(nodes), func(n string) bool { return n == node })
 	})
 }
 
-// eachRemnant changes the word on everything that a node has. What was deleted meanwhile is no
-// error.
+// eachRemnant changes the list of forgotten nodes on all Remnants of a node. An object that
+// was deleted meanwhile is no error.
 func eachRemnant(ctx context.Context, c client.Client, node string, change func([]string) []string) ([]Remnant, error) {
 	found, err := Remnants(ctx, c, node)
 	if err != nil {

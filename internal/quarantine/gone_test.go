@@ -1,6 +1,7 @@
 package quarantine
 
 import (
+	"context"
 	"errors"
 	"slices"
 	"testing"
@@ -13,8 +14,8 @@ import (
 	"berth.dev/berth/api/v1alpha1"
 )
 
-// ruin is a cluster in which a volume and a snapshot are on n1, of which there is no Node, and
-// another volume on n2.
+// ruin is a cluster with a volume and a snapshot on n1, which has no Node, and another volume
+// on n2.
 func ruin(t *testing.T, more ...client.Object) client.Client {
 	t.Helper()
 	deleted := volume(lost, "n1")
@@ -24,14 +25,14 @@ func ruin(t *testing.T, more ...client.Object) client.Client {
 	return cluster(t, interceptor.Funcs{}, append(more, deleted, picture, volume(other, "n2"))...)
 }
 
-func TestWhatANodeOnlyReportedIsOfItToo(t *testing.T) {
+func TestRemnantsIncludeVolumesThatTheNodeOnlyReported(t *testing.T) {
 	c := cluster(t, interceptor.Funcs{}, withEntries(volume(lost), v1alpha1.ReplicaStatus{Node: "n1"}), volume(other))
 	if found, err := Remnants(t.Context(), c, "n1"); err != nil || len(found) != 1 || found[0].Name != lost {
 		t.Errorf("%+v, %v", found, err)
 	}
 }
 
-// saidOf are the words on an object.
+// saidOf returns the forgotten nodes of an object.
 func saidOf(t *testing.T, c client.Client, o client.Object, name string) []string {
 	t.Helper()
 	if err := c.Get(t.Context(), client.ObjectKey{Name: name}, o); err != nil {
@@ -85,5 +86,48 @@ func TestANodeIsNotForgottenThatIsThereOrHasNothing(t *testing.T) {
 				t.Errorf("the volume says %v", got)
 			}
 		})
+	}
+}
+
+// quiet fails the test if anything is updated.
+func quiet(t *testing.T) interceptor.Funcs {
+	return interceptor.Funcs{Update: func(_ context.Context, _ client.WithWatch, o client.Object, _ ...client.UpdateOption) error {
+		t.Errorf("%T %s is written, although nothing of it changes", o, o.GetName())
+		return nil
+	}}
+}
+
+func TestForgettingOrRememberingAgainWritesNothing(t *testing.T) {
+	told := volume(lost, "n1")
+	v1alpha1.SetForgottenNodes(told, []string{"n1"})
+	if _, err := ForgetNode(t.Context(), cluster(t, quiet(t), told), "n1"); err != nil {
+		t.Error(err)
+	}
+	if _, err := RememberNode(t.Context(), cluster(t, quiet(t), volume(lost, "n1")), "n1"); err != nil {
+		t.Error(err)
+	}
+	if was, err := Remember(t.Context(), cluster(t, quiet(t), node(orphaned(lost))), "n1", lost); err != nil || was {
+		t.Errorf("%v, %v", was, err)
+	}
+}
+
+func TestForgettingANodeKeepsAConcurrentChangeOfTheObject(t *testing.T) {
+	others := 0
+	c := cluster(t, interceptor.Funcs{Update: func(ctx context.Context, c client.WithWatch, o client.Object, opts ...client.UpdateOption) error {
+		if others++; others == 1 { // another node is said to be gone at the same time
+			v := volume(lost, "n1")
+			v.ResourceVersion = o.GetResourceVersion()
+			v1alpha1.SetForgottenNodes(v, []string{"n0"})
+			if err := c.Update(ctx, v); err != nil {
+				return err
+			}
+		}
+		return c.Update(ctx, o, opts...)
+	}}, volume(lost, "n1"))
+	if _, err := ForgetNode(t.Context(), c, "n1"); err != nil {
+		t.Fatal(err)
+	}
+	if got := saidOf(t, c, &v1alpha1.Volume{}, lost); !slices.Equal(got, []string{"n0", "n1"}) {
+		t.Errorf("the volume says %v", got)
 	}
 }

@@ -14,7 +14,7 @@ import (
 	"berth.dev/berth/internal/agent/entries"
 )
 
-// Missing is what something has lost.
+// Missing says which half is lost: the object or the data.
 type Missing string
 
 const (
@@ -24,8 +24,8 @@ const (
 	MissingData Missing = "Data"
 )
 
-// ReasonNodeGone is why data is missing whose node has no StorageNode. It is where the
-// node is, and is found when the node returns.
+// ReasonNodeGone is the reason of missing data whose node has no StorageNode. The data is
+// where the node is, and is found when the node returns.
 const ReasonNodeGone = "NodeGone"
 
 // Orphan is data without an object, or an object without data, on one node.
@@ -36,18 +36,18 @@ type Orphan struct {
 	Name    string            `json:"name"`
 	Missing Missing           `json:"missing"`
 	Size    resource.Quantity `json:"size"`
-	// Since when, as far as it is known.
+	// Since is when it lost its other half, as far as that is known.
 	Since *metav1.Time `json:"since,omitempty"`
 	// Deadline is when the data is deleted; nil if it is kept for ever.
 	Deadline *metav1.Time `json:"deadline,omitempty"`
-	// Forgotten is when it was said that the data may be deleted; nil if nobody has. The
-	// word is good for v1alpha1.ForgetValid.
+	// Forgotten is when an administrator said that the data may be deleted; nil if none has.
+	// That is valid for v1alpha1.ForgetValid.
 	Forgotten *metav1.Time `json:"forgotten,omitempty"`
 	Reason    string       `json:"reason"`
 	Message   string       `json:"message,omitempty"`
 }
 
-// List reads the cluster and returns what has lost its other half.
+// List reads the cluster and returns data without an object, and objects without data.
 func List(ctx context.Context, c client.Reader) ([]Orphan, error) {
 	var (
 		nodes     v1alpha1.StorageNodeList
@@ -62,7 +62,7 @@ func List(ctx context.Context, c client.Reader) ([]Orphan, error) {
 	return Find(nodes.Items, volumes.Items, snapshots.Items), nil
 }
 
-// Find returns what has lost its other half, by node, name and pool.
+// Find returns data without an object, and objects without data, by node, name and pool.
 func Find(nodes []v1alpha1.StorageNode, volumes []v1alpha1.Volume, snapshots []v1alpha1.Snapshot) []Orphan {
 	var found []Orphan
 	known := map[string]bool{}
@@ -102,7 +102,7 @@ func dataOf(n *v1alpha1.StorageNode) []Orphan {
 	return found
 }
 
-// loss is what an object says of its data on a node.
+// loss is the state of an object's data on a node, as the object shows it.
 type loss struct {
 	object               client.Object
 	node, pool           string
@@ -158,7 +158,7 @@ func (l loss) add(found []Orphan) []Orphan {
 	return append(found, o)
 }
 
-// said is when a node last changed what it says of an object; nil if it is not known.
+// said returns when a node last changed its entry in an object; nil if it is not known.
 func said(o client.Object, node string) *metav1.Time {
 	for _, f := range o.GetManagedFields() {
 		if f.Manager == entries.FieldManager(node) && f.Subresource == "status" {

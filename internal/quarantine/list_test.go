@@ -78,6 +78,11 @@ func TestFind(t *testing.T) {
 		"data that is to go": {
 			nodes: []v1alpha1.StorageNode{*forgetting(node(orphaned(lost)), lost)},
 			want:  []string{"n1/vg0 " + lost + " 1Gi lacks Object: NoObject since 1000, forgotten at 1500"}},
+		"data beside data that is to go": {
+			nodes: []v1alpha1.StorageNode{*forgetting(node(orphaned(lost), orphaned(other)), other)},
+			want: []string{
+				"n1/vg0 " + lost + " 1Gi lacks Object: NoObject since 1000",
+				"n1/vg0 " + other + " 1Gi lacks Object: NoObject since 1000, forgotten at 1500"}},
 		"data that was to go when it was another": {
 			nodes: []v1alpha1.StorageNode{*forgetting(node(orphaned(lost, func(o *v1alpha1.Orphan) { o.Since = metav1.Unix(1001, 0) })), lost)},
 			want:  []string{"n1/vg0 " + lost + " 1Gi lacks Object: NoObject since 1001"}},
@@ -96,6 +101,8 @@ func TestFind(t *testing.T) {
 			want: []string{"n1/vg0 " + lost + " 1Gi lacks Data: PoolMissing since 2000"}},
 		"a volume that was never made, whose pool is missing": {
 			nodes: []v1alpha1.StorageNode{*node()}, volumes: []v1alpha1.Volume{saying(v1alpha1.ReplicaFailed, "PoolMissing")}},
+		"a volume that could not be removed": {
+			nodes: []v1alpha1.StorageNode{*node()}, volumes: []v1alpha1.Volume{madeBefore(saying(v1alpha1.ReplicaFailed, "InUse"))}},
 		"a volume that is there again": {
 			nodes: []v1alpha1.StorageNode{*node()}, volumes: []v1alpha1.Volume{saying(v1alpha1.ReplicaReady, "DeviceMissing")}},
 		"a snapshot that is copied, whose node is gone": {
@@ -137,6 +144,29 @@ func TestFind(t *testing.T) {
 				lines = append(lines, line(o))
 			}
 			if diff := cmp.Diff(tc.want, lines); diff != "" {
+				t.Error(diff)
+			}
+		})
+	}
+}
+
+func TestLostDataIsListedWithTheMessageOfItsNode(t *testing.T) {
+	v, s := saying(v1alpha1.ReplicaFailed, "DeviceMissing"), photographed(v1alpha1.SnapshotFailed, "DeviceMissing")
+	v.Status.Replicas[0].Message, s.Status.Replicas[0].Message = "no logical volume", "no snapshot"
+	const away = "node n1 does not report: its data is where the node is, and is found when the node returns"
+	for name, tc := range map[string]struct {
+		nodes []v1alpha1.StorageNode
+		want  map[string]string
+	}{
+		"its data is missing": {[]v1alpha1.StorageNode{*node()}, map[string]string{lost: "no logical volume", photo: "no snapshot"}},
+		"its node is gone":    {nil, map[string]string{lost: away, photo: away}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			said := map[string]string{}
+			for _, o := range Find(tc.nodes, []v1alpha1.Volume{v}, []v1alpha1.Snapshot{s}) {
+				said[o.Name] = o.Message
+			}
+			if diff := cmp.Diff(tc.want, said); diff != "" {
 				t.Error(diff)
 			}
 		})

@@ -11,8 +11,8 @@ import (
 	"berth.dev/berth/api/v1alpha1"
 )
 
-// waitingFor is the object that is being deleted and waits on a node for a pool that is not
-// there; refused is returned if there is none.
+// waitingFor returns the object that is being deleted and waits on a node for a pool that is
+// not there; it returns refused if there is none.
 func waitingFor(ctx context.Context, c client.Reader, node, name string, refused error) (Orphan, error) {
 	var object client.Object
 	v, s := &v1alpha1.Volume{}, &v1alpha1.Snapshot{}

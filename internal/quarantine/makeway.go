@@ -15,15 +15,15 @@ import (
 )
 
 const (
-	// patience is how long a Volume that makes way is waited for, and until its node reports
-	// the data without it.
+	// patience is how long Adopt waits until a superseded Volume is gone and its node reports
+	// the data as an orphan.
 	patience = 30 * time.Second
-	// interval is how often that is looked at.
+	// interval is how often Adopt looks for that.
 	interval = 200 * time.Millisecond
 )
 
 // superseded says whether a Volume may make way for the data on a node: the node itself says
-// that the data is not the Volume's, or nobody was ever told of the Volume.
+// that the data is not the Volume's, or no client was ever told of the Volume.
 func superseded(v *v1alpha1.Volume, node string) bool {
 	if v.Spec.Adopted {
 		return false
@@ -43,8 +43,8 @@ func superseded(v *v1alpha1.Volume, node string) bool {
 	return v.Reserved() && v.Found() == "" || !carved && len(v.Spec.Replicas) == 0
 }
 
-// standing is the Volume that is there already and stays; nil if there is none. One that is
-// superseded is deleted: the nodes keep what they cannot prove to be its data.
+// standing returns the Volume of that name if it stays; nil if there is none. It deletes one
+// that is superseded: the nodes keep data that they cannot prove to be its own.
 func standing(ctx context.Context, c client.Client, a Adoption) (v *v1alpha1.Volume, err error) {
 	err = retry.RetryOnConflict(retry.DefaultBackoff, func() error {
 		if v, err = present(ctx, c, a); err != nil || v == nil || !superseded(v, a.Node) || v.DeletionTimestamp != nil {
@@ -54,7 +54,7 @@ func standing(ctx context.Context, c client.Client, a Adoption) (v *v1alpha1.Vol
 	})
 	switch {
 	case err != nil:
-		return nil, fmt.Errorf("looking for what is in the way of the data on node %s: %w", a.Node, err)
+		return nil, fmt.Errorf("looking for the object in the way of the data on node %s: %w", a.Node, err)
 	case v == nil || !superseded(v, a.Node):
 		return v, nil
 	}
@@ -75,7 +75,7 @@ func gone(ctx context.Context, c client.Client, a Adoption) error {
 		return err == nil, err
 	})
 	if wait.Interrupted(err) && ctx.Err() == nil {
-		return refuse("Volume %s, by which nobody has data, makes way for what node %s has, and that takes long: repeat the command", a.Name, a.Node)
+		return refuse("Volume %s, which has no data on any node, makes way for the data on node %s, and that takes long: repeat the command", a.Name, a.Node)
 	}
 	return err
 }

@@ -7,10 +7,12 @@ import (
 	"testing"
 
 	"k8s.io/apimachinery/pkg/api/resource"
+	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
 
 	"berth.dev/berth/api/v1alpha1"
+	"berth.dev/berth/internal/apitest/lagging"
 )
 
 func withEntries(v *v1alpha1.Volume, entries ...v1alpha1.ReplicaStatus) *v1alpha1.Volume {
@@ -23,12 +25,12 @@ func marked(v *v1alpha1.Volume) *v1alpha1.Volume {
 	return v
 }
 
-func TestAVolumeThatNobodyHasDataByMakesWayForTheData(t *testing.T) {
+func TestAVolumeWithoutDataMakesWayForTheOrphanOfItsName(t *testing.T) {
 	blank := v1alpha1.ReplicaStatus{Node: "n2", State: v1alpha1.ReplicaReady, Ready: true, Capacity: new(resource.MustParse("1Gi"))}
 	refused := v1alpha1.ReplicaStatus{Node: "n2", State: v1alpha1.ReplicaFailed, Reason: v1alpha1.ReasonNoSpace}
 	conflict := v1alpha1.ReplicaStatus{Node: "n1", State: v1alpha1.ReplicaFailed, Reason: v1alpha1.ReasonConflict}
-	noRoom, settled := conflict, conflict
-	noRoom.Reason, settled.State = v1alpha1.ReasonNoSpace, v1alpha1.ReplicaReady
+	noRoom, settled, apart := conflict, conflict, conflict
+	noRoom.Reason, settled.State, apart.State = v1alpha1.ReasonNoSpace, v1alpha1.ReplicaReady, v1alpha1.ReplicaGone
 	found := blank
 	found.Reason = v1alpha1.ReasonFound
 	adopted := volume(lost, "n2")
@@ -46,8 +48,10 @@ func TestAVolumeThatNobodyHasDataByMakesWayForTheData(t *testing.T) {
 		"another node has found data of the name":  {volume: withEntries(marked(volume(lost, "n2")), found), stays: true},
 		"it is on no node, and one had data by it": {volume: withEntries(volume(lost), blank), stays: true},
 		"it was adopted on another node":           {volume: withEntries(adopted), stays: true},
+		"it is a reservation on the node itself":   {volume: withEntries(marked(volume(lost, "n1"))), stays: true},
 		"one of two nodes had data by it":          {volume: withEntries(volume(lost), blank, refused), stays: true},
 		"the node has no room for it":              {volume: withEntries(volume(lost, "n1"), noRoom), stays: true},
+		"the node kept the data apart from it":     {volume: withEntries(volume(lost, "n2"), apart), stays: true},
 		"the node has it, after a conflict":        {volume: withEntries(volume(lost, "n1"), settled), stays: true},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -70,12 +74,51 @@ func TestAVolumeThatNobodyHasDataByMakesWayForTheData(t *testing.T) {
 	}
 }
 
-func TestAVolumeThatAnotherNodeHasDataByDoesNotMakeWay(t *testing.T) {
-	v := withEntries(volume(lost, "n1", "n2"), v1alpha1.ReplicaStatus{Node: "n1", State: v1alpha1.ReplicaFailed, Reason: v1alpha1.ReasonConflict},
-		v1alpha1.ReplicaStatus{Node: "n2", State: v1alpha1.ReplicaReady, Capacity: new(resource.MustParse("1Gi"))})
-	c := cluster(t, interceptor.Funcs{}, node(orphaned(lost)), exported(lost), v)
-	if done, err := Adopt(t.Context(), c, Adoption{Node: "n1", Name: lost}); err != nil || done.NewVolume || done.Volume.UID != "older" {
-		t.Errorf("%+v, %v", done, err)
+func TestAVolumeThatHasDataIsNotReplacedThoughTheNodeSaysThatTheDataIsNotIts(t *testing.T) {
+	conflict := v1alpha1.ReplicaStatus{Node: "n1", State: v1alpha1.ReplicaFailed, Reason: v1alpha1.ReasonConflict}
+	adopted := withEntries(volume(lost, "n1"), conflict)
+	adopted.Spec.Adopted = true
+	for name, v := range map[string]*v1alpha1.Volume{
+		"another node has it": withEntries(volume(lost, "n1", "n2"), conflict,
+			v1alpha1.ReplicaStatus{Node: "n2", State: v1alpha1.ReplicaReady, Capacity: new(resource.MustParse("1Gi"))}),
+		"it was adopted": adopted,
+	} {
+		t.Run(name, func(t *testing.T) {
+			c := cluster(t, interceptor.Funcs{}, node(orphaned(lost)), exported(lost), v)
+			if done, err := Adopt(t.Context(), c, Adoption{Node: "n1", Name: lost}); err != nil || done.NewVolume || done.Volume.UID != "older" {
+				t.Errorf("%+v, %v", done, err)
+			}
+		})
+	}
+}
+
+func TestAVolumeMakesWayOnlyIfItIsAsItWasWhenThatWasDecided(t *testing.T) {
+	for name, change := range map[string]func(context.Context, client.Client, *v1alpha1.Volume) error{
+		"its node has made it meanwhile": func(ctx context.Context, c client.Client, v *v1alpha1.Volume) error {
+			v.Status.Replicas = []v1alpha1.ReplicaStatus{{Node: "n2", State: v1alpha1.ReplicaReady}}
+			delete(v.Annotations, v1alpha1.ReservedAnnotation)
+			return errors.Join(c.Status().Update(ctx, v.DeepCopy()), c.Patch(ctx, v, client.RawPatch(types.MergePatchType, []byte(`{"metadata":{"annotations":null}}`))))
+		},
+		"it was made anew meanwhile": func(ctx context.Context, c client.Client, v *v1alpha1.Volume) error {
+			next := volume(lost, "n2")
+			next.UID = "newer"
+			return errors.Join(c.Delete(ctx, v), c.Create(ctx, next))
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			server := lagging.New(t, node(orphaned(lost)), withEntries(marked(volume(lost, "n2"))))
+			server.Before = func(w lagging.Write) error {
+				server.Before = nil
+				v := &v1alpha1.Volume{}
+				return errors.Join(server.Live().Get(t.Context(), client.ObjectKeyFromObject(w.Object), v), change(t.Context(), server.Others(), v))
+			}
+			if _, err := Adopt(t.Context(), server.Client(), Adoption{Node: "n1", Name: lost}); !errors.Is(err, ErrRefused) {
+				t.Errorf("error %v, want a refusal", err)
+			}
+			if err := server.Live().Get(t.Context(), client.ObjectKey{Name: lost}, &v1alpha1.Volume{}); err != nil {
+				t.Errorf("the volume of another node is gone: %v", err)
+			}
+		})
 	}
 }
 
@@ -136,7 +179,7 @@ func TestASnapshotLostWithItsPoolIsForgottenOnlyWhenItsObjectIsBeingDeleted(t *t
 		"it waits on another node":         {change: func(s *v1alpha1.Snapshot) { s.Status.Replicas[0].Node = "n2" }},
 	} {
 		t.Run(name, func(t *testing.T) {
-			s := waitingForPool()
+			s := waitingForPool("vg0")
 			tc.change(s)
 			c := cluster(t, interceptor.Funcs{}, node(), s)
 			o, err := Forget(t.Context(), c, "n1", photo, since.Time)

@@ -10,13 +10,13 @@ import (
 	"berth.dev/berth/api/v1alpha1"
 )
 
-// provisionedBy names the driver that deletes what a PersistentVolume stands for, should
-// an administrator change its reclaim policy.
+// provisionedBy is the annotation that names the driver. If an administrator changes the
+// reclaim policy, that driver deletes the volume of the PersistentVolume.
 const provisionedBy = "pv.kubernetes.io/provisioned-by"
 
-// persistentVolume is a PersistentVolume for an adopted Volume, as the provisioner
-// makes one, but that it retains: nobody who deletes a claim means data that was
-// just found.
+// persistentVolume returns a PersistentVolume for an adopted Volume, as the provisioner
+// makes one, except that it retains the data: a user who deletes a claim does not mean to
+// delete data that was just found.
 func (a Adoption) persistentVolume(ctx context.Context, c client.Reader, v *v1alpha1.Volume) (*corev1.PersistentVolume, error) {
 	class, err := a.storageClass(ctx, c)
 	if err != nil {
@@ -43,7 +43,7 @@ func (a Adoption) persistentVolume(ctx context.Context, c client.Reader, v *v1al
 	}, nil
 }
 
-// storageClass is what the PersistentVolume needs to be bound to the claim.
+// storageClass returns the class with which the PersistentVolume can be bound to the claim.
 func (a Adoption) storageClass(ctx context.Context, c client.Reader) (string, error) {
 	if a.StorageClass != "" || a.Claim == nil {
 		return a.StorageClass, nil

@@ -28,8 +28,8 @@ func (a Adoption) vacant(ctx context.Context, c client.Reader, pv *corev1.Persis
 		claim.Namespace, claim.Name, claim.Spec.VolumeName)
 }
 
-// rebinds says whether a PersistentVolume that is there, nil for none, is to be kept for
-// the claim that was asked for: if it is kept for none now, or for one that is gone.
+// rebinds says whether an existing PersistentVolume, nil for none, is to be kept for the
+// claim that was asked for: it is if it is kept for no claim now, or for one that is gone.
 func (a Adoption) rebinds(ctx context.Context, c client.Reader, pv *corev1.PersistentVolume) (bool, error) {
 	switch {
 	case a.Claim == nil || pv == nil:
@@ -56,8 +56,8 @@ func (a Adoption) rebinds(ctx context.Context, c client.Reader, pv *corev1.Persi
 	return true, nil
 }
 
-// rebind keeps a PersistentVolume for the claim. It is a compare-and-swap with what was
-// read.
+// rebind keeps a PersistentVolume for the claim. It is a compare-and-swap with the version
+// that was read.
 func (a Adoption) rebind(ctx context.Context, c client.Client, pv *corev1.PersistentVolume) error {
 	pv.Spec.ClaimRef = a.Claim
 	if err := c.Update(ctx, pv); err != nil {

@@ -14,7 +14,7 @@ import (
 	"berth.dev/berth/api/v1alpha1"
 )
 
-// the uid of the claim that exported names.
+// first is the uid of the claim that exported names.
 const first types.UID = "0f3c1c9e-1d2b-4c3d-8e4f-5a6b7c8d9e0f"
 
 // claimed is the claim shop/db, bound to a PersistentVolume if one is named.

@@ -14,8 +14,8 @@ import (
 )
 
 // VolumeSnapshot returns the two objects by which users reach a snapshot: a
-// VolumeSnapshotContent that retains it, and a VolumeSnapshot of the given name. They are
-// not made: the snapshot API is not Berth's, and a cluster may lack it.
+// VolumeSnapshotContent that retains it, and a VolumeSnapshot of the given name. It does
+// not create them: the snapshot API is not Berth's, and a cluster may lack it.
 //
 // It refuses a snapshot that a VolumeSnapshotContent refers to already: two of them
 // would each believe to be the only one.
@@ -34,7 +34,7 @@ func VolumeSnapshot(ctx context.Context, c client.Reader, s *v1alpha1.Snapshot, 
 			"metadata":   map[string]any{"name": s.Name},
 			"spec": map[string]any{
 				"driver":            v1alpha1.LocalDriverName,
-				"deletionPolicy":    "Retain", // nobody who deletes a VolumeSnapshot means data that was just found
+				"deletionPolicy":    "Retain", // a user who deletes a VolumeSnapshot does not mean to delete found data
 				"source":            map[string]any{"snapshotHandle": s.Name},
 				"sourceVolumeMode":  string(s.Spec.VolumeMode),
 				"volumeSnapshotRef": map[string]any{"namespace": as.Namespace, "name": as.Name},

@@ -9,7 +9,7 @@ import (
 
 // Command is one process to run.
 type Command struct {
-	// Operation is what the command is counted and timed as: "lvcreate".
+	// Operation is the name under which the command is counted and timed: "lvcreate".
 	Operation string
 	// Program is a path, or a name looked up in PATH.
 	Program string
@@ -32,7 +32,7 @@ type Runner interface {
 	Change(c Command) ([]byte, error)
 }
 
-// Observer is told of every command that ended, with how long it took.
+// Observer is called for every command that ended, with its duration.
 type Observer interface {
 	Observe(c Command, d time.Duration, err error)
 }

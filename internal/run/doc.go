@@ -5,11 +5,11 @@
 //
 //   - A query changes nothing. It takes a context and is killed, with everything
 //     it started, when that context ends.
-//   - A change takes no context, so nothing can kill it: a storage command that
-//     dies in the middle leaves a half-made volume behind. Who waits for it may give
-//     up; Tasks carries the whole operation to its end and tells its owner, who
-//     refreshes what it knows.
+//   - A change takes no context, so no caller can kill it: a storage command that
+//     dies while it runs leaves a half-made volume behind. A caller that waits for it may
+//     give up. Tasks carries the whole operation to its end, and the operation brings its
+//     owner's state up to date.
 //
-// A failed command is an *ExitError with the exit code and the tail of what it
-// wrote to standard error. Its text is for people; nothing is decided by it.
+// A failed command is an *ExitError with the exit code and the tail of its standard
+// error. That text is for people; Berth decides nothing by it.
 package run

@@ -17,7 +17,7 @@ const (
 	outputLimit = 64 << 20
 	stderrLimit = 4 << 10
 	// waitDelay is how long the pipes of a killed command may stay open, held by
-	// something that escaped its process group.
+	// a process that escaped its process group.
 	waitDelay = 2 * time.Second
 )
 
@@ -53,8 +53,8 @@ func (e Exec) run(c Command, cmd *exec.Cmd) ([]byte, error) {
 	var stderr tail
 	cmd.Stdout, cmd.Stderr = &stdout, &stderr
 	cmd.Env = append(os.Environ(), "LC_ALL=C", "LVM_SUPPRESS_FD_WARNINGS=1")
-	// Its own group, so that a query can be killed whole and a signal to Berth's
-	// group does not reach a change.
+	// Each command has its own process group. So a query is killed with all its children,
+	// and a signal to Berth's group does not reach a change.
 	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
 
 	start := e.now()

@@ -156,7 +156,7 @@ func readPID(t *testing.T, path string) int {
 	return pid
 }
 
-// gone is true of a process that ended, also while nobody has reaped it.
+// gone says whether a process has ended. It is also true for one that is not reaped yet.
 func gone(pid int) bool {
 	stat, err := os.ReadFile(filepath.Join("/proc", strconv.Itoa(pid), "stat"))
 	return err != nil || strings.Contains(string(stat), ") Z ") || syscall.Kill(pid, 0) != nil

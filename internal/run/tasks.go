@@ -7,13 +7,13 @@ import (
 	"sync"
 )
 
-// Tasks carries operations to their end whatever becomes of their callers. The
-// zero value is ready to use; its owner calls Wait before it goes. Unlike a
-// sync.WaitGroup it may be waited for while others begin.
+// Tasks carries operations to their end even if their callers give up. The zero value
+// is ready to use; its owner calls Wait before it ends. Unlike with a sync.WaitGroup,
+// new operations may begin while Wait waits.
 type Tasks struct {
 	mu      sync.Mutex
 	running int
-	// idle is closed when nothing runs any more; nil while nobody waits.
+	// idle is closed when the last operation ends; nil while no Wait is waiting.
 	idle chan struct{}
 }
 
@@ -32,7 +32,7 @@ func (t *Tasks) Wait() {
 	<-idle
 }
 
-// Go runs an operation that nobody waits for but Wait.
+// Go runs an operation in the background. Only Wait waits for it.
 func (t *Tasks) Go(operation func()) {
 	t.mu.Lock()
 	t.running++
@@ -53,10 +53,10 @@ func (t *Tasks) end() {
 }
 
 // Do runs an operation and waits for it or for the end of ctx, whichever comes
-// first. The operation itself sees a context that does not end: it is responsible
-// for bringing its owner's state up to date before it returns, since nobody may be
-// left to hear its result, and for giving back the locks its caller took for it. It
-// always begins, so that those locks are given back.
+// first. The operation itself sees a context that does not end. It must bring its
+// owner's state up to date before it returns, since its caller may have left without
+// its result. It must also release the locks that its caller took for it. Do always
+// starts the operation, so that those locks are released.
 func Do[T any](ctx context.Context, t *Tasks, operation func(context.Context) (T, error)) (T, error) {
 	type result struct {
 		value T

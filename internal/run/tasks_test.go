@@ -17,7 +17,7 @@ func TestCallerThatGivesUpLeavesTheChangeRunningToItsEnd(t *testing.T) {
 	release := filepath.Join(t.TempDir(), "release")
 	ctx, cancel := context.WithCancel(t.Context())
 	var tasks run.Tasks
-	var owner string // what the owner of the operation learnt
+	var owner string // the output that the operation's owner received
 	begun := make(chan struct{})
 
 	var wg sync.WaitGroup

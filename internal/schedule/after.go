@@ -2,9 +2,8 @@ package schedule
 
 import "k8s.io/client-go/tools/cache"
 
-// After is an informer whose every handler is followed by another one. A feed
-// that is given it tells the ledger first, so that what follows can ask the
-// ledger.
+// After wraps an informer so that next runs after every handler. A feed that gets
+// this informer tells the ledger first, so that next can ask the ledger.
 func After(informer Informer, next cache.ResourceEventHandler) Informer {
 	return after{informer, next}
 }
@@ -14,7 +13,7 @@ type after struct {
 	next cache.ResourceEventHandler
 }
 
-// AddEventHandler adds a handler, and the next one behind it.
+// AddEventHandler adds a handler, followed by the next one.
 func (a after) AddEventHandler(first cache.ResourceEventHandler) (cache.ResourceEventHandlerRegistration, error) {
 	return a.Informer.AddEventHandler(cache.ResourceEventHandlerDetailedFuncs{
 		AddFunc: func(obj any, initial bool) {

@@ -15,7 +15,7 @@ func (c *caught) AddEventHandler(h cache.ResourceEventHandler) (cache.ResourceEv
 	return nil, nil
 }
 
-func TestWhoComesAfterTheLedgerIsToldWhenTheLedgerKnows(t *testing.T) {
+func TestAHandlerChainedAfterTheLedgerSeesTheLedgersNewState(t *testing.T) {
 	f, informer := newFed(t), &caught{}
 	var free []int64
 	look := func() { free = append(free, f.book.Room("n1", "fast").Largest/gi) }

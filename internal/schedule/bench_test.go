@@ -31,8 +31,8 @@ func fullBook(n int) *Book {
 	return l.Book(&beats{})
 }
 
-// BenchmarkFilter is what the plugin's Filter costs on each node: the look-up
-// under the lock that is shared with the informers, and the fit.
+// BenchmarkFilter measures the cost of the plugin's Filter on each node: the look-up
+// under the lock that it shares with the informers, and the fit.
 func BenchmarkFilter(b *testing.B) {
 	book := fullBook(1000)
 	r, _ := book.Request(ledger.RequestOptions{Pod: "p"}, demand("1", 3*gi))
@@ -73,7 +73,7 @@ func BenchmarkRead(b *testing.B) {
 	}
 }
 
-// BenchmarkVolumeEvent is what one event of a Volume costs the feed.
+// BenchmarkVolumeEvent measures the cost of one event of a Volume for the feed.
 func BenchmarkVolumeEvent(b *testing.B) {
 	f := newFeeder(fullBook(1000), Informers{Heartbeats: &beats{}})
 	v := volumeFor("1", "node-0007", gi)
@@ -83,8 +83,8 @@ func BenchmarkVolumeEvent(b *testing.B) {
 	}
 }
 
-// BenchmarkLookAtHeartbeats is what is done every second in a large cluster,
-// whatever is scheduled.
+// BenchmarkLookAtHeartbeats measures the work of every second in a large cluster,
+// even when no pod is scheduled.
 func BenchmarkLookAtHeartbeats(b *testing.B) {
 	beats := heartbeat.New(clock.RealClock{})
 	f := newFeeder(NewBook(), Informers{Heartbeats: beats})

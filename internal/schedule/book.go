@@ -8,8 +8,8 @@ import (
 	"berth.dev/berth/internal/ledger"
 )
 
-// Book is the ledger behind a lock. Its methods may be called concurrently; what
-// they return never changes.
+// Book is the ledger behind a lock. Its methods may be called concurrently. Their
+// results never change.
 type Book struct {
 	mu     sync.RWMutex
 	ledger *ledger.Ledger
@@ -63,14 +63,14 @@ func (b *Book) Held(o ledger.Owner, node string) (pool string, held bool) {
 	return b.ledger.Held(o, node)
 }
 
-// Orphan returns where a node lists something of an owner that no object accounts for.
+// Orphan returns the node and pool that list data of an owner without an object.
 func (b *Book) Orphan(o ledger.Owner) (node, pool string, found bool) {
 	b.mu.RLock()
 	defer b.mu.RUnlock()
 	return b.ledger.Orphan(o)
 }
 
-// Grant sets room aside for a Volume to grow, or says what keeps it from that.
+// Grant sets room aside for a Volume to grow, or returns the obstacle.
 func (b *Book) Grant(volume string, bytes int64) ledger.Obstacle {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -84,14 +84,14 @@ func (b *Book) Room(node, class string) ledger.Room {
 	return b.ledger.Room(node, class)
 }
 
-// Pools lists what is charged on a node.
+// Pools lists the pools of a node with their charges.
 func (b *Book) Pools(node string) []ledger.PoolState {
 	b.mu.RLock()
 	defer b.mu.RUnlock()
 	return b.ledger.Pools(node)
 }
 
-// Synced is whether every kind of object was listed once.
+// Synced reports whether every kind of object was listed once.
 func (b *Book) Synced() bool {
 	b.mu.RLock()
 	defer b.mu.RUnlock()
@@ -117,8 +117,8 @@ func (b *Book) setSynced() {
 	}
 }
 
-// holdsFor is whether anything is known of a pod: inline volumes, or room that is
-// held for it.
+// holdsFor reports whether the ledger knows a pod: by its inline volumes, or by room
+// that is held for it.
 func (b *Book) holdsFor(podUID string) bool {
 	b.mu.RLock()
 	defer b.mu.RUnlock()

@@ -23,7 +23,7 @@ const (
 
 func quantity(n int64) resource.Quantity { return *resource.NewQuantity(n, resource.BinarySI) }
 
-// uidOf is a claim's UID for a short name: ids of volumes are made of it.
+// uidOf makes a claim's UID from a short name: ids of volumes are made of UIDs.
 func uidOf(name string) types.UID {
 	return types.UID("00000000-0000-0000-0000-00000000000" + name)
 }
@@ -165,7 +165,7 @@ func newFed(t *testing.T) *fed {
 	return f
 }
 
-// free is the largest volume that node n1 takes.
+// wantFree checks the size of the largest volume that node n1 takes.
 func (f *fed) wantFree(want int64) {
 	f.t.Helper()
 	if got := f.book.Room("n1", "fast").Largest; got != want {
@@ -185,7 +185,7 @@ func demand(claim string, bytes int64) ledger.Demand {
 	return ledger.Demand{Owner: ledger.Claim(string(uidOf(claim))), Class: "fast", Bytes: bytes}
 }
 
-// objects are what a Reader finds.
+// objects are the objects that a Reader finds.
 type objects struct {
 	claims  map[string]*corev1.PersistentVolumeClaim
 	pvs     map[string]*corev1.PersistentVolume
@@ -231,7 +231,7 @@ func (o *objects) taken(name, node string) {
 	o.berth[id] = snapshotOn(node, v1alpha1.SnapshotReady)
 }
 
-// snapshotOn is what a node says of a snapshot.
+// snapshotOn is a snapshot with the report of a node.
 func snapshotOn(node string, state v1alpha1.SnapshotState) *v1alpha1.Snapshot {
 	s := &v1alpha1.Snapshot{}
 	s.Spec.Replicas = []v1alpha1.ReplicaSpec{{Node: node, Pool: "vg0"}}

@@ -11,13 +11,13 @@ import (
 	"berth.dev/berth/internal/provision"
 )
 
-// report is what a StorageNode says. away is empty, or why its agent cannot be
-// expected to answer: what is there stays charged and nothing new is placed.
+// report converts a StorageNode. away is empty, or the reason why its agent cannot be
+// expected to answer: its volumes then stay charged, and nothing new is placed there.
 func report(n *v1alpha1.StorageNode, away string) ledger.Report {
 	r := ledger.Report{
 		Node:       n.Name,
 		Generation: revision(n.Status.VolumesRevision),
-		Ready:      away == "" && !meta.IsStatusConditionFalse(n.Status.Conditions, conditionReady),
+		Ready:      away == "" && !meta.IsStatusConditionFalse(n.Status.Conditions, v1alpha1.ConditionReady),
 		Features:   n.Status.Features,
 		Pools:      make([]ledger.Pool, 0, len(n.Status.Pools)),
 	}
@@ -27,15 +27,12 @@ func report(n *v1alpha1.StorageNode, away string) ledger.Report {
 	return r
 }
 
-// conditionReady of a StorageNode is False while its agent cannot list its pools.
-const conditionReady = "Ready"
-
-// pool of a report. One of a provisioner that is not known has no kind: the ledger
-// does not believe it, and nothing is placed there.
+// pool converts a pool of a report. A pool of an unknown provisioner has no kind: the
+// ledger does not believe it, and places nothing there.
 func pool(p *v1alpha1.Pool) ledger.Pool {
 	out := ledger.Pool{
 		Name:    p.Name,
-		Kind:    provision.Kind(string(p.Provisioner)),
+		Kind:    provision.TraitsOf(string(p.Provisioner)).Kind,
 		Total:   p.Total.Value(),
 		Foreign: p.Foreign.Value(),
 		Unit:    max(p.AllocationUnit.Value(), 1),
@@ -51,7 +48,7 @@ func pool(p *v1alpha1.Pool) ledger.Pool {
 	return out
 }
 
-// health of a pool; a word from a newer agent is no good news.
+// health converts the health of a pool. An unknown word of a newer agent counts as degraded.
 func health(h v1alpha1.PoolHealth) ledger.Health {
 	switch h {
 	case v1alpha1.PoolHealthy:
@@ -74,7 +71,7 @@ func item(i *v1alpha1.InventoryItem) ledger.Item {
 	return ledger.Item{Owner: owner, Taken: i.Allocated.Value(), Orphan: i.Orphan != nil}
 }
 
-// class is a PoolClass.
+// class converts a PoolClass.
 func class(c *v1alpha1.PoolClass) ledger.Class {
 	out := ledger.Class{Name: c.Name, Spare: value(c.Spec.Spare), SparePercent: int(c.Spec.SparePercent)}
 	if thin := c.Spec.LVMThin; thin != nil {
@@ -96,8 +93,8 @@ func value(q *resource.Quantity) int64 {
 	return q.Value()
 }
 
-// revision is a resourceVersion as a number, 0 where it is none: the API promises
-// that those of one resource compare as numbers.
+// revision returns a resourceVersion as a number, or 0 if it is no number. The API
+// promises that the versions of one resource compare as numbers.
 func revision(resourceVersion string) int64 {
 	n, err := strconv.ParseInt(resourceVersion, 10, 64)
 	if err != nil || n < 0 {

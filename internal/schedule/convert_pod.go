@@ -7,17 +7,16 @@ import (
 	storagev1 "k8s.io/api/storage/v1"
 
 	"berth.dev/berth/api/v1alpha1"
-	"berth.dev/berth/internal/controller/volumes"
 	"berth.dev/berth/internal/ledger"
 	"berth.dev/berth/internal/storageclass"
+	"berth.dev/berth/internal/usecase/volumes"
 )
 
-// SelectedNode is the annotation by which a scheduler gives a claim its node.
+// SelectedNode is the annotation in which a scheduler writes the node of a claim.
 const SelectedNode = volumes.SelectedNode
 
-// claim is a claim of one of Berth's classes, as large as its volume will be: a
-// filesystem may need more than was asked for. The error is that there will be
-// no volume for it.
+// claim converts a claim of one of Berth's classes. Its size is that of the volume to come: a
+// filesystem may need more than was asked for. An error means that there will be no volume.
 func claim(c *corev1.PersistentVolumeClaim, class *storagev1.StorageClass) (ledger.ClaimObject, error) {
 	request, err := volumes.ForClaim(c, class)
 	if err != nil {
@@ -34,15 +33,15 @@ func claim(c *corev1.PersistentVolumeClaim, class *storagev1.StorageClass) (ledg
 	return out, nil
 }
 
-// populated is whether another claim's volume will become this one's: its data
+// populated reports whether another claim's volume will become this one's: its data
 // comes from an object that the provisioner does not know.
 func populated(c *corev1.PersistentVolumeClaim) bool {
 	source := sourceOf(c)
 	return source != nil && !copies(source)
 }
 
-// pod is a pod, with its inline volumes of Berth's. Those that are malformed are
-// left out: their node refuses them.
+// pod converts a pod, with its inline volumes of Berth's. Malformed ones are left
+// out: their node refuses them.
 func pod(p *corev1.Pod) ledger.PodObject {
 	out := ledger.PodObject{
 		UID:       string(p.UID),
@@ -59,7 +58,7 @@ func pod(p *corev1.Pod) ledger.PodObject {
 	return out
 }
 
-// inline reads an inline volume. ours is whether it is Berth's.
+// inline reads an inline volume. ours says whether it is Berth's.
 func inline(v *corev1.Volume) (volume ledger.InlineVolume, ours bool, err error) {
 	if v.CSI == nil || v.CSI.Driver != v1alpha1.LocalDriverName {
 		return ledger.InlineVolume{}, false, nil
@@ -78,7 +77,7 @@ func hasInline(p *corev1.Pod) bool {
 	})
 }
 
-// started is whether a container ran: then the volumes are there.
+// started reports whether a container ran: then the volumes exist.
 func started(p *corev1.Pod) bool {
 	ran := func(s corev1.ContainerStatus) bool { return s.State.Running != nil || s.State.Terminated != nil }
 	return slices.ContainsFunc(p.Status.InitContainerStatuses, ran) || slices.ContainsFunc(p.Status.ContainerStatuses, ran)

@@ -95,7 +95,7 @@ func TestReplicasAreTheUnionOfWishAndReport(t *testing.T) {
 	}
 }
 
-func TestAReportSaysWhatIsBerthsAndHasNoVolume(t *testing.T) {
+func TestAReportListsTheDataOfBerthThatHasNoVolume(t *testing.T) {
 	n := storageNode("n1", 10*gi, func(n *v1alpha1.StorageNode) {
 		n.Status.VolumesRevision = "77"
 		n.Status.Pools[0].Foreign = quantity(gi)

@@ -9,7 +9,7 @@ import (
 	"berth.dev/berth/internal/ledger"
 )
 
-// volume is a Volume: its wanted replicas, and those that are still somewhere.
+// volume converts a Volume: its wanted replicas, and those that still exist elsewhere.
 func volume(v *v1alpha1.Volume) ledger.VolumeObject {
 	out := ledger.VolumeObject{Name: v.Name, Class: v.Spec.PoolClass, Capacity: v.Spec.Capacity.Value(), Revision: revision(v.ResourceVersion)}
 	if v.Spec.ClaimRef != nil {
@@ -23,7 +23,7 @@ func volume(v *v1alpha1.Volume) ledger.VolumeObject {
 		if wants(v, entry.Node) {
 			continue
 		}
-		// It is on its way out and will not grow to what the spec asks for.
+		// This replica is to be removed, and will not grow to the size in the spec.
 		left := ledger.Replica{Node: entry.Node, Pool: entry.Pool, State: ledger.Refused, Actual: value(entry.Capacity), Taken: value(entry.Allocated)}
 		if entry.State == v1alpha1.ReplicaGone {
 			left.State = ledger.Gone
@@ -33,7 +33,7 @@ func volume(v *v1alpha1.Volume) ledger.VolumeObject {
 	return out
 }
 
-// wantedReplica merges a wish with what its node says of it.
+// wantedReplica merges a replica of the spec with its node's report.
 func wantedReplica(v *v1alpha1.Volume, wanted v1alpha1.ReplicaSpec) ledger.Replica {
 	r := ledger.Replica{Node: wanted.Node, Pool: wanted.Pool}
 	entry := v.Entry(wanted.Node)
@@ -44,10 +44,10 @@ func wantedReplica(v *v1alpha1.Volume, wanted v1alpha1.ReplicaSpec) ledger.Repli
 		if v.DeletionTimestamp != nil {
 			r.State = ledger.Gone
 		}
-		return r // otherwise an answer to an older wish
+		return r // otherwise the entry answers an older request
 	}
 	r.Actual, r.Taken = value(entry.Capacity), value(entry.Allocated)
-	if entry.Capacity == nil { // something else of the name is in the pool
+	if entry.Capacity == nil { // other data of that name is in the pool
 		r.Actual = r.Taken
 	}
 	answered := entry.Requested != nil && entry.Requested.Cmp(v.Spec.Capacity) == 0
@@ -60,8 +60,8 @@ func wantedReplica(v *v1alpha1.Volume, wanted v1alpha1.ReplicaSpec) ledger.Repli
 	return r
 }
 
-// refusals are the reasons for which a node will not make more of a replica than
-// there is: for want of room, for good, or before somebody has changed something.
+// refusals are the reasons why a node will not make a replica larger than it is: it
+// lacks room, it never will, or something has to be changed first.
 var refusals = []string{
 	v1alpha1.ReasonNoSpace, v1alpha1.ReasonDeviceMissing, v1alpha1.ReasonConflict, v1alpha1.ReasonInvalid, v1alpha1.ReasonUnsupported,
 }
@@ -75,8 +75,8 @@ func wants(v *v1alpha1.Volume, node string) bool {
 	return false
 }
 
-// persistentVolume is a PersistentVolume of Berth's; false when it is another
-// driver's. Where it is, its Volume says alone.
+// persistentVolume converts a PersistentVolume of Berth's; false if it is another
+// driver's. Only its Volume says where it is.
 func persistentVolume(pv *corev1.PersistentVolume) (ledger.PVObject, bool) {
 	handle := handleOf(pv)
 	if handle == "" {
@@ -89,7 +89,7 @@ func persistentVolume(pv *corev1.PersistentVolume) (ledger.PVObject, bool) {
 	return out, true
 }
 
-// handleOf is the Volume that a PersistentVolume stands for, or empty.
+// handleOf returns the Volume that a PersistentVolume stands for, or empty.
 func handleOf(pv *corev1.PersistentVolume) string {
 	if pv.Spec.CSI == nil || pv.Spec.CSI.Driver != v1alpha1.LocalDriverName {
 		return ""
@@ -97,7 +97,7 @@ func handleOf(pv *corev1.PersistentVolume) string {
 	return pv.Spec.CSI.VolumeHandle
 }
 
-// nodeOf is the one node that a PersistentVolume is bound to, or empty.
+// nodeOf returns the one node that a PersistentVolume is bound to, or empty.
 func nodeOf(pv *corev1.PersistentVolume) string {
 	if pv.Spec.NodeAffinity == nil || pv.Spec.NodeAffinity.Required == nil {
 		return ""

@@ -12,8 +12,7 @@ import (
 	"k8s.io/utils/clock"
 )
 
-// Informer is what the shared informers of client-go and of controller-runtime
-// have in common.
+// Informer is the common part of the shared informers of client-go and of controller-runtime.
 type Informer interface {
 	AddEventHandler(handler cache.ResourceEventHandler) (cache.ResourceEventHandlerRegistration, error)
 }
@@ -22,42 +21,39 @@ type Informer interface {
 type Heartbeats interface {
 	// Away is empty, or says why a node cannot be expected to answer now.
 	Away(node string) string
-	// Notify calls back whenever something was heard of a node. Silence is not
-	// heard: it is looked for.
+	// Notify calls back after every event of a node. Silence is no event: Feed looks for it.
 	Notify(heard func(node string))
 }
 
-// Informers are what a Book is fed from.
+// Informers feed a Book.
 type Informers struct {
 	StorageNodes, PoolClasses, Volumes              Informer
 	Claims, PersistentVolumes, Pods, StorageClasses Informer
 	// Heartbeats decide, with a node's own report, whether it takes anything new.
 	Heartbeats Heartbeats
-	// Heard are waited for first: whether Heartbeats were told of every node.
+	// Heard tells whether Heartbeats were told of every node. Feed waits for that first.
 	Heard []cache.InformerSynced
-	// Returned, if set, is called with each node whose agent is heard of again
-	// after a silence: no event of the node's StorageNode says that. It must not
-	// block.
+	// Returned, if set, is called with each node whose agent is heard of again after
+	// a silence: no event of the node's StorageNode tells that. It must not block.
 	Returned func(node string)
 	Clock    clock.WithTicker
 	Log      logr.Logger
 }
 
-// lookAtHeartbeats is how often silence is looked for. It comes on top of the
-// length of a Lease, after which an agent counts as silent.
+// lookAtHeartbeats is how often Feed looks for silence. It comes on top of the length
+// of a Lease, after which an agent counts as silent.
 const lookAtHeartbeats = time.Second
 
-// Feed tells the book everything that the informers know, from now until ctx
-// ends, and calls it synced once all was told. The informers must be running, or
-// be started by others. It returns early only with an error, or nil when it was
-// stopped.
+// Feed tells the book everything that the informers know, from now until ctx ends, and
+// marks it synced once all was told. The informers must be running, or another goroutine
+// must start them. It returns early only with an error, or nil when it was stopped.
 func Feed(ctx context.Context, book *Book, from Informers) error {
 	f := newFeeder(book, from)
 	if !cache.WaitForCacheSync(ctx.Done(), from.Heard...) {
 		return nil
 	}
 	from.Heartbeats.Notify(f.heard)
-	// The classes first: what a claim takes is known by them alone.
+	// The classes come first: only they tell how much room a claim takes.
 	for _, step := range [][]listener{
 		{
 			{from.StorageClasses, handler(f.observeStorageClass, f.forgetStorageClass)},
@@ -84,7 +80,7 @@ func Feed(ctx context.Context, book *Book, from Informers) error {
 	return nil
 }
 
-// listener is a handler and what it listens to.
+// listener is a handler and its informer.
 type listener struct {
 	Informer
 	cache.ResourceEventHandler
@@ -103,8 +99,8 @@ func listen(step []listener) (heard []cache.InformerSynced, err error) {
 	return heard, err
 }
 
-// handler unwraps what an informer delivers. An update from one object to another
-// of the same name is a deletion that was missed.
+// handler unwraps the objects of an informer. An update from one object to another of
+// the same name is a deletion that was missed.
 func handler[T metav1.Object](observe, forget func(T)) cache.ResourceEventHandler {
 	return cache.ResourceEventHandlerFuncs{
 		AddFunc: func(obj any) {

@@ -18,7 +18,7 @@ import (
 	"berth.dev/berth/internal/ledger"
 )
 
-// source is a running informer and what it reads from.
+// source is a running informer and the source that it reads from.
 type source struct {
 	*cachetesting.FakeControllerSource
 	cache.SharedIndexInformer

@@ -13,7 +13,7 @@ import (
 	"berth.dev/berth/internal/storageclass"
 )
 
-// feeder adds what no object says alone.
+// feeder adds the facts that no single object has.
 type feeder struct {
 	book *Book
 	from Informers
@@ -21,7 +21,7 @@ type feeder struct {
 	mu sync.Mutex
 	// classes are the StorageClasses of Berth's that volumes can be made of.
 	classes map[string]*storagev1.StorageClass
-	// unbound claims by StorageClass: they are observed again when it changes.
+	// unbound holds the unbound claims by StorageClass: they are observed again when it changes.
 	unbound map[string]map[string]*corev1.PersistentVolumeClaim
 	nodes   map[string]reported
 }
@@ -62,8 +62,8 @@ func (f *feeder) observeStorageClass(c *storagev1.StorageClass) {
 	}
 }
 
-// forgetStorageClass changes nothing for claims that are there: a class is needed
-// to make a volume, not to have one.
+// forgetStorageClass changes nothing for existing claims: a class is needed to make a
+// volume, not to have one.
 func (f *feeder) forgetStorageClass(c *storagev1.StorageClass) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -104,9 +104,8 @@ func (f *feeder) forgetNode(n *v1alpha1.StorageNode) {
 	f.book.change(func(l *ledger.Ledger) { l.ObserveNodeGone(n.Name) })
 }
 
-// lookAtHeartbeats looks at all nodes: at what time one falls silent, no event
-// tells. It is done all the time, so it looks each node up once and allocates
-// nothing while nobody comes or goes.
+// lookAtHeartbeats looks at all nodes, since no event tells when a node falls silent. It runs
+// all the time, so it looks each node up once and allocates nothing while no node comes or goes.
 func (f *feeder) lookAtHeartbeats() {
 	f.mu.Lock()
 	var back []string
@@ -130,7 +129,7 @@ func (f *feeder) heard(node string) {
 	}
 }
 
-// returned calls back for nodes that are heard of again, without the lock.
+// returned calls Returned for nodes that are heard of again, without the lock.
 func (f *feeder) returned(nodes ...string) {
 	if f.from.Returned == nil {
 		return

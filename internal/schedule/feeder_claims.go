@@ -11,9 +11,9 @@ func (f *feeder) observeVolume(v *v1alpha1.Volume) {
 	f.book.change(func(l *ledger.Ledger) { l.ObserveVolume(volume(v)) })
 }
 
-// forgetVolume takes the version of the deleted object for the deletion's. Where
-// the deletion itself was missed that is an older one: what may be left of the
-// volume is then given up by an earlier report than it could be.
+// forgetVolume uses the version of the deleted object as that of the deletion. If the
+// informer missed the deletion, that version is too old: the ledger may then give up
+// the remains of the volume at an earlier report than with the right version.
 func (f *feeder) forgetVolume(v *v1alpha1.Volume) {
 	f.book.change(func(l *ledger.Ledger) { l.ObserveVolumeGone(v.Name, revision(v.ResourceVersion)) })
 }
@@ -36,8 +36,8 @@ func (f *feeder) observeClaim(c *corev1.PersistentVolumeClaim) {
 	f.charge(c)
 }
 
-// charge observes a claim under what its class says now. A claim of another
-// driver's, or of a class that is not there yet, is none of the ledger's.
+// charge observes a claim by the present state of its class. The ledger does not
+// charge a claim of another driver, or of a class that does not exist yet.
 func (f *feeder) charge(c *corev1.PersistentVolumeClaim) {
 	class := f.classes[storageClassOf(c)]
 	if class == nil {
@@ -91,7 +91,7 @@ func (f *feeder) forgetPod(p *corev1.Pod) {
 
 func claimKey(c *corev1.PersistentVolumeClaim) string { return c.Namespace + "/" + c.Name }
 
-// storageClassOf is the class that a claim names.
+// storageClassOf returns the class that a claim names.
 func storageClassOf(c *corev1.PersistentVolumeClaim) string {
 	if name, ok := c.Annotations[corev1.BetaStorageClassAnnotation]; ok {
 		return name

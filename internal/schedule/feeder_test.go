@@ -31,8 +31,8 @@ func TestAClaimIsChargedFromItsSelectedNodeToItsVolume(t *testing.T) {
 	f.wantFree(10 * gi)
 }
 
-// reportAt is n1's report, as its agent makes it once it has seen the Volumes up to a
-// revision.
+// reportAt observes n1's report, as its agent makes it once it has seen the Volumes
+// up to a revision.
 func (f *fed) reportAt(revision string, items ...v1alpha1.InventoryItem) {
 	f.observeNode(storageNode("n1", 10*gi, func(n *v1alpha1.StorageNode) {
 		n.Status.VolumesRevision, n.Status.Pools[0].Inventory = revision, items
@@ -75,7 +75,7 @@ func TestTheRoomOfAReplicaThatIsClearedAwayIsNeverFreeInBetween(t *testing.T) {
 	f.forgetVolume(volumeAt("21", gone))
 	f.wantFree(7 * gi)
 	f.reportAt("20", v1alpha1.InventoryItem{Volume: "pvc-" + string(uidOf("1")), Allocated: quantity(3 * gi)})
-	f.wantFree(7 * gi) // it is being wiped
+	f.wantFree(7 * gi) // the volume is being wiped
 	f.reportAt("21")
 	f.wantFree(10 * gi)
 }
@@ -181,7 +181,7 @@ func TestANodeWhoseAgentFallsSilentTakesNothingNew(t *testing.T) {
 		t.Errorf("returned: %v", f.returned)
 	}
 
-	f.observeNode(storageNode("n1", 12*gi)) // a report that was on its way
+	f.observeNode(storageNode("n1", 12*gi)) // a report that was already under way
 	f.wantFree(0)
 
 	delete(f.beats.away, "n1")
@@ -224,7 +224,7 @@ func TestTombstonesAreDeletions(t *testing.T) {
 	h.OnDelete(cache.DeletedFinalStateUnknown{Key: "x", Obj: &corev1.Pod{}}) // nonsense is ignored
 }
 
-func TestLookingForSilenceAllocatesNothingWhileNobodyFallsSilent(t *testing.T) {
+func TestLookingForSilenceAllocatesNothingWhileNoNodeFallsSilent(t *testing.T) {
 	f := newFeeder(NewBook(), Informers{Heartbeats: &beats{}})
 	for _, name := range []string{"n1", "n2", "n3"} {
 		f.observeNode(storageNode(name, gi))

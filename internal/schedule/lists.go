@@ -9,8 +9,8 @@ import (
 	"berth.dev/berth/api/v1alpha1"
 )
 
-// Lists are the objects of a cluster at one moment: what a Book is built from
-// where nothing is to be followed, and what a Reader finds then.
+// Lists holds the objects of a cluster at one moment. A caller that need not follow
+// changes builds a Book from it, and a Reader can read from it.
 type Lists struct {
 	StorageNodes      []v1alpha1.StorageNode
 	PoolClasses       []v1alpha1.PoolClass
@@ -20,16 +20,15 @@ type Lists struct {
 	Pods              []corev1.Pod
 	StorageClasses    []storagev1.StorageClass
 	Snapshots         []v1alpha1.Snapshot
-	// Nodes of Kubernetes: which static PersistentVolumes they reach, their labels say.
+	// Nodes of Kubernetes: their labels say which static PersistentVolumes they reach.
 	Nodes []corev1.Node
-	// VolumeSnapshots are nil where the cluster does not know such objects.
+	// VolumeSnapshots is nil if the cluster does not know such objects.
 	VolumeSnapshots []VolumeSnapshot
 }
 
 var _ Objects = (*Lists)(nil)
 
-// Book returns a synced Book of the lists. What schedulers hold in memory is not
-// in them.
+// Book returns a synced Book of the lists. The room that schedulers hold in memory is not in it.
 func (l *Lists) Book(beats Heartbeats) *Book {
 	f := newFeeder(NewBook(), Informers{Heartbeats: beats})
 	each(l.StorageClasses, f.observeStorageClass)

@@ -13,21 +13,21 @@ import (
 	"berth.dev/berth/api/v1alpha1"
 )
 
-// Objects is where a Reader looks up what a pod names. Each method returns nil
-// for what does not exist. The objects are shared: they are only read.
+// Objects is where a Reader looks up the objects that a pod names. Each method
+// returns nil for a missing object. The objects are shared: they are only read.
 type Objects interface {
 	Claim(ctx context.Context, namespace, name string) (*corev1.PersistentVolumeClaim, error)
 	PersistentVolume(ctx context.Context, name string) (*corev1.PersistentVolume, error)
 	StorageClass(ctx context.Context, name string) (*storagev1.StorageClass, error)
 	Volume(ctx context.Context, name string) (*v1alpha1.Volume, error)
 	Snapshot(ctx context.Context, name string) (*v1alpha1.Snapshot, error)
-	// VolumeSnapshot is ErrNoVolumeSnapshots where there cannot be any.
+	// VolumeSnapshot returns ErrNoVolumeSnapshots if there cannot be any.
 	VolumeSnapshot(ctx context.Context, namespace, name string) (*VolumeSnapshot, error)
 }
 
-// Cached looks everything up in one client or cache. A client that caches no
-// untyped objects, as is the default, reads VolumeSnapshots from the API server:
-// they are asked for only when a claim is made from one.
+// Cached looks everything up in one client or cache. A client that caches no untyped
+// objects, which is the default, reads VolumeSnapshots from the API server: it is
+// asked for them only when a claim is made from one.
 type Cached struct{ client.Reader }
 
 var _ Objects = Cached{}
@@ -76,15 +76,15 @@ func get[T client.Object](ctx context.Context, from client.Reader, key client.Ob
 	return into, nil
 }
 
-// Listed looks Kubernetes' own objects up in the listers that a scheduler has,
-// and Berth's in caches of their own.
+// Listed looks up Kubernetes' own objects in the listers of a scheduler, and Berth's
+// in their own caches.
 type Listed struct {
 	Claims            corelisters.PersistentVolumeClaimLister
 	PersistentVolumes corelisters.PersistentVolumeLister
 	StorageClasses    storagelisters.StorageClassLister
 	Volumes           client.Reader
-	// Snapshots returns where VolumeSnapshots and Berth's Snapshots are, or nil while
-	// there are none.
+	// Snapshots returns the reader of VolumeSnapshots and Berth's Snapshots, or nil
+	// while there is none.
 	Snapshots func() client.Reader
 }
 

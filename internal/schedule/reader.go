@@ -9,23 +9,22 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"berth.dev/berth/api/v1alpha1"
-	"berth.dev/berth/internal/controller/volumes"
 	"berth.dev/berth/internal/ledger"
+	"berth.dev/berth/internal/usecase/volumes"
 )
 
-// PodVolumes is what a pod wants of Berth.
+// PodVolumes are the volumes that a pod wants of Berth, or has.
 type PodVolumes struct {
 	// Wanted are the volumes that are yet to be placed, in the order of the pod's
-	// spec. Those that a static PersistentVolume is found for are among them: see
-	// Static.
+	// spec. They include volumes that a static PersistentVolume can serve: see Static.
 	Wanted []Wanted
-	// Holders are where the pod's volumes are already.
+	// Holders are the nodes that have the pod's volumes already.
 	Holders []Holder
 	// Unready, if not empty, says in people's words why the pod cannot be
 	// scheduled anywhere now: a claim is missing, or waits for others.
 	Unready string
-	// Sources are what the pod's unbound claims are to be made from, also where that
-	// is why the pod is not ready.
+	// Sources are the sources of the pod's unbound claims, also if one of them is the
+	// reason why the pod is not ready.
 	Sources []*Source
 }
 
@@ -38,15 +37,15 @@ type Wanted struct {
 	// Request makes the claim's Volume, once Topology and Pool are filled in. It
 	// is the zero Request for an inline volume, and for a claim that is Populated.
 	Request volumes.Request
-	// Populated claims do not begin blank: room is needed, and who schedules must
+	// Populated claims do not begin blank. They need room, but the scheduler must
 	// make no Volume for them. They get another claim's volume, or a copy, which only
-	// CreateVolume makes: it alone is told what of.
+	// CreateVolume makes: only CreateVolume is told the source.
 	Populated bool
-	// Source, if known, is what the volume has to be made beside.
+	// Source, if known, is the object that the volume has to be made beside.
 	Source *Source
 }
 
-// Holder is a node that has a replica of a volume of the pod's.
+// Holder is a node that has a replica of one of the pod's volumes.
 type Holder struct {
 	Volume, Node string
 	Standing     Standing
@@ -65,7 +64,7 @@ const (
 	Primary
 )
 
-// Demands lists what the pod wants, as the ledger is asked for it.
+// Demands lists the wanted volumes as demands to the ledger.
 func (v *PodVolumes) Demands() []ledger.Demand {
 	demands := make([]ledger.Demand, 0, len(v.Wanted))
 	for i := range v.Wanted {
@@ -74,8 +73,8 @@ func (v *PodVolumes) Demands() []ledger.Demand {
 	return demands
 }
 
-// Why says for people why the pod's volumes do not fit on a node, where more is
-// known of that than the ledger says; empty otherwise.
+// Why says for people why the pod's volumes do not fit on a node, if more is known
+// than the ledger says; empty otherwise.
 func (v *PodVolumes) Why(verdict ledger.Verdict) string {
 	if verdict.Reason != ledger.SourceElsewhere {
 		return ""
@@ -88,11 +87,11 @@ func (v *PodVolumes) Why(verdict ledger.Verdict) string {
 	return ""
 }
 
-// Reader reads what pods want.
+// Reader reads which volumes pods want.
 type Reader struct{ Objects Objects }
 
-// Read returns what the pod wants of Berth, or nil if that is nothing. A pod
-// without claims and inline volumes costs no allocation.
+// Read returns the volumes that the pod wants of Berth, or nil if there are none. A
+// pod without claims and inline volumes costs no allocation.
 func (r Reader) Read(ctx context.Context, pod *corev1.Pod) (*PodVolumes, error) {
 	var out *PodVolumes
 	ours := func() *PodVolumes {
@@ -142,10 +141,10 @@ type podClaim struct {
 	name  string
 	claim *corev1.PersistentVolumeClaim
 	class *storagev1.StorageClass
-	// problem is why the claim is of no use now. Whose it is may not be known
-	// then; a problem is told only beside volumes of Berth's.
+	// problem is the reason why the claim is of no use now. Its driver may then be
+	// unknown; a problem is told only beside volumes of Berth's.
 	problem string
-	// ours is whether the claim is Berth's.
+	// ours says whether the claim is Berth's.
 	ours bool
 	// holders of a bound claim.
 	holders []Holder
@@ -177,7 +176,7 @@ func (r Reader) claimOf(ctx context.Context, pod *corev1.Pod, v *corev1.Volume) 
 	return c, err
 }
 
-// claimName is the claim behind a volume of a pod, or empty.
+// claimName returns the claim behind a volume of a pod, or empty.
 func claimName(pod *corev1.Pod, v *corev1.Volume) string {
 	switch {
 	case v.PersistentVolumeClaim != nil:
@@ -189,7 +188,7 @@ func claimName(pod *corev1.Pod, v *corev1.Volume) string {
 	}
 }
 
-// templateOf tells whose an ephemeral claim will be that was not made yet.
+// templateOf finds out whether an ephemeral claim that was not made yet will be Berth's.
 func (r Reader) templateOf(ctx context.Context, v *corev1.Volume, c *podClaim) error {
 	if v.Ephemeral == nil || v.Ephemeral.VolumeClaimTemplate == nil || v.Ephemeral.VolumeClaimTemplate.Spec.StorageClassName == nil {
 		return nil

@@ -7,11 +7,11 @@ import (
 	storagev1 "k8s.io/api/storage/v1"
 
 	"berth.dev/berth/api/v1alpha1"
-	"berth.dev/berth/internal/controller/volumes"
 	"berth.dev/berth/internal/ledger"
+	"berth.dev/berth/internal/usecase/volumes"
 )
 
-// add puts the claim into what the pod wants, if it is Berth's.
+// add adds the claim to the pod's volumes, if it is Berth's.
 func (c *podClaim) add(to func() *PodVolumes) {
 	if !c.ours {
 		return
@@ -32,7 +32,7 @@ func (c *podClaim) add(to func() *PodVolumes) {
 	}
 }
 
-// waits is whether claims of the class wait for their pod.
+// waits reports whether claims of the class wait for their pod.
 func waits(class *storagev1.StorageClass) bool {
 	return class.VolumeBindingMode != nil && *class.VolumeBindingMode == storagev1.VolumeBindingWaitForFirstConsumer
 }
@@ -60,12 +60,12 @@ func (v *PodVolumes) want(c *podClaim) {
 		w.Demand.Beside = w.Source.Places
 	}
 	if w.Populated {
-		w.Request = volumes.Request{} // nobody shall make a blank volume of it
+		w.Request = volumes.Request{} // no scheduler shall make a blank volume of it
 	}
 	v.Wanted = append(v.Wanted, w)
 }
 
-// holders are the nodes with something of a volume, with how good it is.
+// holders returns the nodes with a replica of a volume, and how good it is.
 func holders(v *v1alpha1.Volume) []Holder {
 	var list []Holder
 	for i := range v.Status.Replicas {

@@ -11,10 +11,10 @@ import (
 	"berth.dev/berth/api/v1alpha1"
 )
 
-// source finds out what a claim of Berth's is to be made from and where that is:
-// elsewhere the copy cannot be made. Where that is not for Berth to say there is
-// none: the source is another driver's, or in another namespace, whose owner has
-// to allow it and who is not told about here.
+// source finds the source of a claim of Berth's and its places: the copy can be made
+// nowhere else. It finds none if that is not for Berth to say: a source of another
+// driver, or one in another namespace. The owner of that namespace has to allow the
+// copy, and this process is not told about that.
 func (r Reader) source(ctx context.Context, pod *corev1.Pod, c *podClaim) error {
 	named := sourceOf(c.claim)
 	if named == nil || !copies(named) || named.Namespace != nil && *named.Namespace != c.claim.Namespace {
@@ -53,8 +53,8 @@ func (r Reader) restoredSnapshot(ctx context.Context, pod *corev1.Pod, s *Source
 	return s.restored(of, snapshot), nil
 }
 
-// clonedVolume leaves the claim alone if its source waits for the same pod: both
-// go where the pod goes, one after the other.
+// clonedVolume ignores a source that waits for the same pod: both claims go where the
+// pod goes, one after the other.
 func (r Reader) clonedVolume(ctx context.Context, pod *corev1.Pod, s *Source) (problem string, err error) {
 	claim, err := r.Objects.Claim(ctx, pod.Namespace, s.Name)
 	switch {

@@ -8,11 +8,11 @@ import (
 	"github.com/google/go-cmp/cmp/cmpopts"
 	corev1 "k8s.io/api/core/v1"
 
-	"berth.dev/berth/internal/controller/volumes"
 	"berth.dev/berth/internal/ledger"
+	"berth.dev/berth/internal/usecase/volumes"
 )
 
-// from makes a claim's data come from an object; "" is the group of claims.
+// from makes an object the source of a claim; "" is the group of claims.
 func from(group, kind, name string) func(*corev1.PersistentVolumeClaim) {
 	return func(c *corev1.PersistentVolumeClaim) {
 		c.Spec.DataSourceRef = &corev1.TypedObjectReference{Kind: kind, Name: name}
@@ -49,7 +49,7 @@ func stocked(c *corev1.PersistentVolumeClaim) *objects {
 	return o
 }
 
-func TestNobodyMakesABlankVolumeForAClaimThatIsToHaveData(t *testing.T) {
+func TestAClaimThatIsToHaveDataGetsNoBlankVolume(t *testing.T) {
 	onN1, onN2 := []ledger.Place{{Node: "n1", Pool: "vg0"}}, []ledger.Place{{Node: "n2", Pool: "vg0"}}
 	tests := map[string]struct {
 		change func(*corev1.PersistentVolumeClaim)
@@ -91,7 +91,7 @@ func TestNobodyMakesABlankVolumeForAClaimThatIsToHaveData(t *testing.T) {
 	}
 }
 
-func TestAPodWaitsForWhatItsClaimIsMadeFrom(t *testing.T) {
+func TestAPodWaitsForTheSourceOfItsClaim(t *testing.T) {
 	ofClaim := func(unready string) string { return `claim "1" is made from claim "8", ` + unready }
 	ofSnapshot := func(unready string) string { return `claim "1" is made from snapshot "7", ` + unready }
 	tests := map[string]struct {

@@ -48,7 +48,7 @@ func read(t *testing.T, o *objects, pod *corev1.Pod) *PodVolumes {
 	return got
 }
 
-func TestWhatPodsWant(t *testing.T) {
+func TestClaimsAndInlineVolumesOfAPodBecomeDemands(t *testing.T) {
 	owned := func(c *corev1.PersistentVolumeClaim) {
 		c.Name = "web-1"
 		c.OwnerReferences = []metav1.OwnerReference{{UID: "web", Controller: new(true)}}
@@ -133,7 +133,7 @@ func TestTheRequestIsCreateVolumes(t *testing.T) {
 	}
 }
 
-func TestWhoHoldsWhatAPodHas(t *testing.T) {
+func TestHoldersAreTheNodesWithReplicasOfAPodsVolumes(t *testing.T) {
 	pv, v := pvFor("1", "n1"), volumeFor("1", "n1", gi)
 	claim := pvc("1", gi, boundTo(pv.Name))
 	replicated := v.DeepCopy()
@@ -141,7 +141,7 @@ func TestWhoHoldsWhatAPodHas(t *testing.T) {
 	replicated.Status.Replicas = append(replicated.Status.Replicas,
 		v1alpha1.ReplicaStatus{Node: "n2", State: v1alpha1.ReplicaReady, Ready: true},
 		v1alpha1.ReplicaStatus{Node: "n3", State: v1alpha1.ReplicaFailed},
-		v1alpha1.ReplicaStatus{Node: "n4", State: v1alpha1.ReplicaReady, Ready: true}) // on its way out
+		v1alpha1.ReplicaStatus{Node: "n4", State: v1alpha1.ReplicaReady, Ready: true}) // to be removed
 	replicated.Status.Primary = &v1alpha1.Primary{Node: "n1"}
 	tests := map[string]struct {
 		volume *v1alpha1.Volume

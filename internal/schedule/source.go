@@ -11,17 +11,17 @@ import (
 	"berth.dev/berth/internal/ledger"
 )
 
-// Source is what a claim is to begin as a copy of. A copy is made beside its
-// source, in the same pool.
+// Source is the object that a claim is to begin as a copy of. A copy is made beside
+// its source, in the same pool.
 type Source struct {
 	// Claim that is to be made from it.
 	Claim string
-	// Kind and Name of what the claim names, in its own namespace: a
+	// Kind and Name of the object that the claim names, in its own namespace: a
 	// PersistentVolumeClaim or a VolumeSnapshot.
 	Kind, Name string
 	// Places that have it.
 	Places []ledger.Place
-	// ignored sources are not for Berth to find: another driver's, which the
+	// ignored sources are not for Berth to find: those of another driver, which the
 	// provisioner refuses, and claims that wait for the same pod.
 	ignored bool
 }
@@ -32,8 +32,8 @@ const (
 	kindSnapshot = "VolumeSnapshot"
 )
 
-// sourceOf is what the claim's data comes from, or nil for a claim that begins
-// blank. Of the two fields the newer one counts; the API server keeps them alike.
+// sourceOf returns the object that the claim's data comes from, or nil for a claim that
+// begins blank. Of the two fields the newer one counts; the API server keeps them alike.
 func sourceOf(c *corev1.PersistentVolumeClaim) *corev1.TypedObjectReference {
 	if c.Spec.DataSourceRef != nil {
 		return c.Spec.DataSourceRef
@@ -44,8 +44,8 @@ func sourceOf(c *corev1.PersistentVolumeClaim) *corev1.TypedObjectReference {
 	return nil
 }
 
-// RestoredFrom is the VolumeSnapshot of its own namespace that a claim is to be made
-// from, or empty.
+// RestoredFrom returns the name of the VolumeSnapshot, in its own namespace, that a
+// claim is to be made from, or empty.
 func RestoredFrom(c *corev1.PersistentVolumeClaim) string {
 	s := sourceOf(c)
 	if s == nil || s.Kind != kindSnapshot || !copies(s) || s.Namespace != nil && *s.Namespace != c.Namespace {
@@ -54,8 +54,8 @@ func RestoredFrom(c *corev1.PersistentVolumeClaim) string {
 	return s.Name
 }
 
-// copies is whether a provisioner makes a copy of what is named, rather than a
-// populator something else.
+// copies reports whether a provisioner makes a copy of the source. Otherwise a
+// populator fills the claim.
 func copies(source *corev1.TypedObjectReference) bool {
 	group := ""
 	if source.APIGroup != nil {
@@ -64,8 +64,8 @@ func copies(source *corev1.TypedObjectReference) bool {
 	return source.Kind == kindClaim && group == "" || source.Kind == kindSnapshot && group == groupSnapshot
 }
 
-// String says for people what is made from what: no full stop, and open to a clause
-// that begins with ", which".
+// String says for people which claim is made from which source: no full stop, and
+// open to a clause that begins with ", which".
 func (s *Source) String() string {
 	word := "claim"
 	if s.Kind == kindSnapshot {
@@ -74,7 +74,7 @@ func (s *Source) String() string {
 	return fmt.Sprintf("claim %q is made from %s %q", s.Claim, word, s.Name)
 }
 
-// OfClaim is whether the source is the claim of this name.
+// OfClaim reports whether the source is the claim of this name.
 func (s *Source) OfClaim(name string) bool { return s.Kind == kindClaim && s.Name == name }
 
 // Where says for people where the source is.

@@ -10,9 +10,9 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 )
 
-// Statics looks up what PersistentVolumes claims could match that exist already.
+// Statics looks up the existing PersistentVolumes that claims could match.
 type Statics interface {
-	// Available are the PersistentVolumes of a StorageClass that no claim has.
+	// Available returns the PersistentVolumes of a StorageClass that no claim has.
 	Available(ctx context.Context, class string) ([]corev1.PersistentVolume, error)
 	// Node is a Node with its labels, or nil.
 	Node(ctx context.Context, name string) (*corev1.Node, error)
@@ -23,8 +23,8 @@ type Statics interface {
 // not in it.
 const AvailableIndex = "berth.dev/available-by-class"
 
-// AvailableIn is the class of a PersistentVolume that no claim has yet. One that is kept for a
-// claim by name alone counts: the claim has yet to be matched.
+// AvailableIn returns the class of a PersistentVolume that no claim has yet. A
+// PersistentVolume that names its claim without a UID counts: the claim has yet to be matched.
 func AvailableIn(pv *corev1.PersistentVolume) (class string, available bool) {
 	if pv.Spec.ClaimRef != nil && pv.Spec.ClaimRef.UID != "" {
 		return "", false
@@ -32,14 +32,14 @@ func AvailableIn(pv *corev1.PersistentVolume) (class string, available bool) {
 	return kubevolume.GetPersistentVolumeClass(pv), true
 }
 
-// Static holds the PersistentVolumes that exist and may serve claims of a pod.
-// The zero value knows of none.
+// Static holds the existing PersistentVolumes that may serve claims of a pod. The
+// zero value has none.
 type Static struct {
 	from      Statics
 	available map[string][]*corev1.PersistentVolume
 }
 
-// FindStatic finds the PersistentVolumes that may serve what is wanted.
+// FindStatic finds the PersistentVolumes that may serve the wanted volumes.
 func FindStatic(ctx context.Context, from Statics, wanted []Wanted) (Static, error) {
 	s := Static{from: from}
 	for i := range wanted {
@@ -86,9 +86,9 @@ func (s Static) Unmatched(ctx context.Context, wanted []Wanted, node string) ([]
 	return unmatched(wanted, s.available, n)
 }
 
-// unmatched goes through the claims as VolumeBinding does, by size, and leaves those for which
-// there is no PersistentVolume that the node can reach. A claim that has its node already is to
-// be provisioned there.
+// unmatched goes through the claims as VolumeBinding does, by size,
+// and keeps those without a PersistentVolume that the node can reach.
+// A claim that has its node already is to be provisioned there.
 func unmatched(wanted []Wanted, available map[string][]*corev1.PersistentVolume, node *corev1.Node) ([]Wanted, error) {
 	bySize := slices.DeleteFunc(slices.Clone(wanted), func(w Wanted) bool { return w.Claim == nil || w.Claim.Annotations[SelectedNode] != "" })
 	slices.SortStableFunc(bySize, func(a, b Wanted) int {
@@ -108,20 +108,20 @@ func unmatched(wanted []Wanted, available map[string][]*corev1.PersistentVolume,
 	return slices.DeleteFunc(slices.Clone(wanted), func(w Wanted) bool { return w.Claim != nil && served[w.Claim] }), nil
 }
 
-// Available are the PersistentVolumes of a StorageClass that no claim has. The cache must have
-// AvailableIndex.
+// Available returns the PersistentVolumes of a StorageClass
+// that no claim has. The cache must have AvailableIndex.
 func (c Cached) Available(ctx context.Context, class string) ([]corev1.PersistentVolume, error) {
 	var list corev1.PersistentVolumeList
 	err := c.List(ctx, &list, client.MatchingFields{AvailableIndex: class}, client.UnsafeDisableDeepCopy)
 	return list.Items, err
 }
 
-// Node is a Node, or nil.
+// Node returns a Node, or nil.
 func (c Cached) Node(ctx context.Context, name string) (*corev1.Node, error) {
 	return get(ctx, c.Reader, client.ObjectKey{Name: name}, &corev1.Node{})
 }
 
-// Available are the PersistentVolumes of a StorageClass that no claim has.
+// Available returns the PersistentVolumes of a StorageClass that no claim has.
 func (l *Lists) Available(_ context.Context, class string) ([]corev1.PersistentVolume, error) {
 	var list []corev1.PersistentVolume
 	for i := range l.PersistentVolumes {
@@ -132,7 +132,7 @@ func (l *Lists) Available(_ context.Context, class string) ([]corev1.PersistentV
 	return list, nil
 }
 
-// Node is a Node, or nil.
+// Node returns a Node, or nil.
 func (l *Lists) Node(_ context.Context, name string) (*corev1.Node, error) {
 	return first(l.Nodes, func(n *corev1.Node) bool { return n.Name == name }), nil
 }

@@ -67,7 +67,7 @@ func waiting(name, size string, change ...func(*corev1.PersistentVolumeClaim)) W
 var staticCases = map[string]struct {
 	volumes []corev1.PersistentVolume
 	wanted  []Wanted
-	// room is what needs room on node n, in zone a; "inline" is an inline volume.
+	// room names the volumes that need room on node n, in zone a; "inline" is an inline volume.
 	room []string
 }{
 	"a volume that fits":                       {[]corev1.PersistentVolume{static("v")}, []Wanted{waiting("1", "3Gi")}, nil},

@@ -14,18 +14,17 @@ import (
 // they were not read yet.
 var ErrNoVolumeSnapshots = errors.New("the cluster has no VolumeSnapshots, or they were not read yet")
 
-// VolumeSnapshot is what a Reader has to know of a VolumeSnapshot and of the
+// VolumeSnapshot has the facts that a Reader needs about a VolumeSnapshot and the
 // VolumeSnapshotContent that it is bound to.
 type VolumeSnapshot struct {
 	Namespace, Name string
-	// Deleting is whether it is being deleted.
+	// Deleting says whether it is being deleted.
 	Deleting bool
-	// Ready is whether volumes can be made from it, and Problem what its driver says
-	// about why not.
+	// Ready says whether volumes can be made from it. Problem is its driver's reason why not.
 	Ready   bool
 	Problem string
-	// Driver that took it, empty while it is bound to no content, and Handle the
-	// driver's id for it, empty while there is none.
+	// Driver is the driver that took it; empty while it is bound to no content.
+	// Handle is the driver's id for it; empty while there is none.
 	Driver, Handle string
 }
 
@@ -39,7 +38,7 @@ var (
 	VolumeSnapshotContentKind = schema.GroupVersionKind{Group: groupSnapshot, Version: "v1", Kind: "VolumeSnapshotContent"}
 )
 
-// fields that are read, of either kind, beside the metadata.
+// The fields that are read, of either kind, in addition to the metadata.
 var (
 	fieldContent = []string{"status", "boundVolumeSnapshotContentName"}
 	fieldReady   = []string{"status", "readyToUse"}
@@ -49,7 +48,7 @@ var (
 	fieldBoundTo = []string{"spec", "volumeSnapshotRef", "uid"}
 )
 
-// CutVolumeSnapshot is an object of the snapshot API without what is not read of it.
+// CutVolumeSnapshot returns an object of the snapshot API with only the fields that are read.
 func CutVolumeSnapshot(from *unstructured.Unstructured) *unstructured.Unstructured {
 	to := &unstructured.Unstructured{Object: map[string]any{}}
 	to.SetGroupVersionKind(from.GroupVersionKind())
@@ -100,7 +99,7 @@ func getSnapshotObject(ctx context.Context, from client.Reader, kind schema.Grou
 	return o, err
 }
 
-// text is a field, or empty.
+// text returns a field, or empty.
 func text(o *unstructured.Unstructured, field []string) string {
 	value, _, _ := unstructured.NestedString(o.Object, field...)
 	return value

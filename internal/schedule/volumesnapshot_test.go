@@ -67,7 +67,7 @@ func (u untyped) Get(_ context.Context, key client.ObjectKey, into client.Object
 	return nil
 }
 
-func TestWhatIsReadOfAVolumeSnapshot(t *testing.T) {
+func TestAVolumeSnapshotIsReadTheSameWholeOrCut(t *testing.T) {
 	tests := map[string]struct {
 		snapshot, content *unstructured.Unstructured
 		want              *VolumeSnapshot
@@ -107,7 +107,7 @@ func TestWhatIsReadOfAVolumeSnapshot(t *testing.T) {
 	}
 }
 
-func TestWhatIsNotReadIsCutOff(t *testing.T) {
+func TestUnreadFieldsOfAVolumeSnapshotAreCutOff(t *testing.T) {
 	got := CutVolumeSnapshot(parsed(t, snapshotObject))
 	want := parsed(t, `
 apiVersion: snapshot.storage.k8s.io/v1

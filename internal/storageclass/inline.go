@@ -26,12 +26,12 @@ var fromKubelet = []string{
 	"csi.storage.k8s.io/serviceAccount.tokens",
 }
 
-// Inline is what an inline volume in a pod asks for.
+// Inline is the request of a pod for an inline volume.
 type Inline struct {
 	PoolClass string
 	// Size in bytes, at least 1.
 	Size int64
-	// FSType, or empty where the pod does not say.
+	// FSType, or empty if the pod does not say.
 	FSType v1alpha1.FSType
 	// MkfsOptions as in Parameters.
 	MkfsOptions string

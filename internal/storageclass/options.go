@@ -5,23 +5,24 @@ import (
 
 	"berth.dev/berth/api/v1alpha1"
 	"berth.dev/berth/internal/mount"
+	"berth.dev/berth/internal/provision"
 	"berth.dev/berth/internal/provision/mkfs"
 )
 
-// OneNode is why an access mode of several nodes is refused, also that of readers: a pod
-// elsewhere would wait for ever.
+// OneNode is the reason why an access mode of several nodes is refused, also one for
+// readers: a pod elsewhere would wait for ever.
 const OneNode = "the volume lives on one node (use ReadWriteOnce or ReadWriteOncePod; " +
 	"pods of that node share a ReadWriteOnce volume, as readers with readOnly: true)"
 
-// CheckMkfsOptions returns an error that names the option and what is allowed unless
-// a filesystem can be made with the options.
+// CheckMkfsOptions returns an error unless a filesystem can be made with the options.
+// The error names the option and the allowed ones.
 func CheckMkfsOptions(fsType v1alpha1.FSType, options string) error {
 	if options == "" {
 		return nil
 	}
-	if fsType == v1alpha1.Dataset {
-		return Invalid("parameter %q: no mkfs makes a filesystem of ZFS: leave it out, or name %s or %s as %q",
-			MkfsOptionsKey, v1alpha1.Ext4, v1alpha1.XFS, FSTypeKey)
+	if tree := provision.TraitsOfTree(string(fsType)); tree.Type != "" {
+		return Invalid("parameter %q: no mkfs makes a filesystem of %s: leave it out, or name %s or %s as %q",
+			MkfsOptionsKey, tree.Type, v1alpha1.Ext4, v1alpha1.XFS, FSTypeKey)
 	}
 	if err := mkfs.Check(string(fsType), options); err != nil {
 		return Invalid("parameter %q: %v", MkfsOptionsKey, err)
@@ -29,9 +30,9 @@ func CheckMkfsOptions(fsType v1alpha1.FSType, options string) error {
 	return nil
 }
 
-// CheckMountOptions returns an error that names the option and what is allowed unless
-// a filesystem can be mounted with the options. Where it is not said which filesystem
-// it is, that is if none can.
+// CheckMountOptions returns an error unless a filesystem can be mounted with the
+// options. The error names the option and the allowed ones. If fsType is empty, it
+// returns an error only if no filesystem can be mounted with them.
 func CheckMountOptions(fsType v1alpha1.FSType, options []string) error {
 	if fsType != "" {
 		if err := mount.CheckAsked(string(fsType), options); err != nil {
@@ -40,8 +41,8 @@ func CheckMountOptions(fsType v1alpha1.FSType, options []string) error {
 		return nil
 	}
 	var problems []string
-	for _, each := range []v1alpha1.FSType{v1alpha1.Ext4, v1alpha1.XFS, v1alpha1.Dataset} {
-		err := CheckMountOptions(each, options)
+	for _, each := range provision.Filesystems() {
+		err := CheckMountOptions(v1alpha1.FSType(each), options)
 		if err == nil {
 			return nil
 		}

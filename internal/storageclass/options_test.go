@@ -8,8 +8,8 @@ import (
 	"berth.dev/berth/api/v1alpha1"
 )
 
-// refuses fails unless an error is of this package and says something; empty means
-// that there shall be none.
+// refuses fails the test unless an error is of this package and contains a text. An
+// empty text means that there must be no error.
 func refuses(t *testing.T, err error, says string) {
 	t.Helper()
 	switch {

@@ -10,11 +10,12 @@ import (
 	"k8s.io/apimachinery/pkg/util/validation"
 
 	"berth.dev/berth/api/v1alpha1"
+	"berth.dev/berth/internal/provision"
 	"berth.dev/berth/internal/provision/mkfs"
 )
 
-// The parameters that Berth knows. Those after MkfsOptionsKey are added to a
-// CreateVolume request by the external-provisioner and are not for people to set.
+// The parameters that Berth knows. The external-provisioner adds those after
+// MkfsOptionsKey to a CreateVolume request; they are not for people to set.
 const (
 	PoolClassKey      = "poolClass"
 	FSTypeKey         = "csi.storage.k8s.io/fstype"
@@ -24,41 +25,46 @@ const (
 	volumeNameKey     = "csi.storage.k8s.io/pv/name"
 )
 
-// settable are the parameters for people.
+// settable are the parameters that people may set.
 var settable = []string{PoolClassKey, FSTypeKey, MkfsOptionsKey}
 
-// DefaultFSType is made when neither class nor claim asks for another, but for claims whose
-// pools have filesystems of their own: see FSTypeFor.
+// DefaultFSType is made when neither class nor claim asks for another. The exceptions are
+// claims whose pools have filesystems of their own: see FSTypeFor.
 const DefaultFSType = v1alpha1.Ext4
 
-// FSTypeFor is the filesystem of a claim that asks for none, of a class with that provisioner.
+// FSTypeFor is the filesystem of a claim that asks for none, if its class has that provisioner.
 func FSTypeFor(provisioner v1alpha1.ProvisionerType) v1alpha1.FSType {
-	if provisioner == v1alpha1.ProvisionerZFS {
-		return v1alpha1.Dataset
-	}
-	return DefaultFSType
+	return v1alpha1.FSType(provision.TraitsOf(string(provisioner)).Default())
 }
 
 // CheckFSType returns an error unless volumes of a class can have the filesystem.
 func CheckFSType(fsType v1alpha1.FSType, class *v1alpha1.PoolClass) error {
-	if fsType == v1alpha1.Dataset && class.Spec.Provisioner != v1alpha1.ProvisionerZFS {
-		return Invalid("filesystem %s is for PoolClasses with provisioner ZFS, and PoolClass %s has %s: use %s or %s",
-			fsType, class.Name, class.Spec.Provisioner, v1alpha1.Ext4, v1alpha1.XFS)
+	traits, tree := provision.TraitsOf(string(class.Spec.Provisioner)), provision.TraitsOfTree(string(fsType))
+	if traits.Type == "" { // not known here; nearly all types have block devices
+		traits.Devices = true
 	}
-	return nil
+	if traits.Has(tree.Tree) {
+		return nil
+	}
+	others := "that have block devices"
+	if tree.Type != "" {
+		others = "with provisioner " + tree.Type
+	}
+	return Invalid("filesystem %s is for PoolClasses %s, and PoolClass %s has %s: use %s",
+		fsType, others, class.Name, class.Spec.Provisioner, strings.Join(traits.Filesystems(), " or "))
 }
 
 // ErrInvalid is wrapped by every error of this package.
 var ErrInvalid = errors.New("invalid StorageClass parameters")
 
-// Parameters is what a StorageClass asks for.
+// Parameters are the parameters of a StorageClass.
 type Parameters struct {
 	// PoolClass that volumes come from.
 	PoolClass string
-	// FSType, or empty where the class does not say.
+	// FSType, or empty if the class does not say.
 	FSType v1alpha1.FSType
-	// MkfsOptions that filesystems are made with, one blank between words. Whether they
-	// are allowed is for CheckMkfsOptions to say, once it is known for which filesystem.
+	// MkfsOptions that filesystems are made with, one blank between words.
+	// CheckMkfsOptions decides whether they are allowed, once the filesystem is known.
 	MkfsOptions string
 	// ClaimNamespace and ClaimName of the claim that the volume is for; both
 	// empty when the provisioner does not tell.
@@ -105,12 +111,14 @@ func (p *Parameters) set(key, value string) (err error) {
 
 // ParseFSType accepts the filesystems that Berth makes. Empty stays empty.
 func ParseFSType(name string) (v1alpha1.FSType, error) {
-	switch fsType := v1alpha1.FSType(name); fsType {
-	case "", v1alpha1.Ext4, v1alpha1.XFS, v1alpha1.Dataset:
-		return fsType, nil
+	if name == "" || slices.Contains(provision.Filesystems(), name) {
+		return v1alpha1.FSType(name), nil
 	}
-	return "", Invalid("filesystem %q is not supported (supported: %s, %s; %s in PoolClasses with provisioner ZFS)",
-		name, v1alpha1.Ext4, v1alpha1.XFS, v1alpha1.Dataset)
+	supported := []string{fmt.Sprintf("%s, %s", v1alpha1.Ext4, v1alpha1.XFS)}
+	for _, tree := range provision.Trees() {
+		supported = append(supported, fmt.Sprintf("%s in PoolClasses with provisioner %s", tree, provision.TraitsOfTree(tree).Type))
+	}
+	return "", Invalid("filesystem %q is not supported (supported: %s)", name, strings.Join(supported, "; "))
 }
 
 func objectName(key, value string) (string, error) {
@@ -132,8 +140,8 @@ func suggestion(key string) string {
 	return ""
 }
 
-// Invalid makes an error that wraps ErrInvalid and says only its message: for
-// what the parameters and the request say together.
+// Invalid makes an error that wraps ErrInvalid and says only its message. It is for
+// errors that depend on the parameters and the request together.
 func Invalid(format string, args ...any) error {
 	return &parameterError{message: fmt.Sprintf(format, args...)}
 }

@@ -25,8 +25,8 @@ type lab struct {
 	root    string
 }
 
-// newLab builds the program. The cache is the user's: building Kubernetes is
-// not what is tested.
+// newLab builds the program. It uses the user's cache: the tests do not test the build
+// of Kubernetes.
 func newLab(t *testing.T) *lab {
 	t.Helper()
 	l := &lab{t: t, program: filepath.Join(t.TempDir(), "lab"), root: filepath.Join(t.TempDir(), "state")}
@@ -45,7 +45,7 @@ func newLab(t *testing.T) *lab {
 	return l
 }
 
-// in returns the lab for a part of the test, whose failures are its own.
+// in returns the lab for a subtest, so that failures count for the subtest.
 func (l lab) in(t *testing.T) *lab {
 	l.t = t
 	return &l
@@ -107,7 +107,7 @@ func (l *lab) kubectl(args ...string) string {
 	return strings.TrimSpace(string(out))
 }
 
-// eventually waits until what is true, for up to two minutes.
+// eventually waits until is returns true, for up to two minutes.
 func (l *lab) eventually(what string, is func() bool) {
 	l.t.Helper()
 	deadline := time.NewTimer(2 * time.Minute)

@@ -111,7 +111,7 @@ func testPods(t *testing.T, l *lab) {
 	if got := l.kubectl("exec", "client", "--", "wget", "-qO-", "http://"+server+":8080/"); got != "hello" {
 		t.Errorf("the server on the other node says %q, want hello", got)
 	}
-	// It connects, runs a program that ends at once, and ends.
+	// nc connects, runs a program that ends at once, and ends.
 	l.kubectl("exec", "client", "--", "nc", "-w", "10", "10.96.0.1", "443", "-e", "true")
 	l.kubectl("delete", "-f", filepath.Join("testdata", "pods.yaml"), "--grace-period=1", "--timeout=120s")
 }

@@ -37,8 +37,7 @@ func TestNative(t *testing.T) {
 	t.Run("nothing native is left behind", func(t *testing.T) { testNothingNativeLeft(t, loops) })
 }
 
-// TestNativeInterrupted kills the command that starts a cluster, at moments that
-// differ.
+// TestNativeInterrupted kills the command that starts a cluster, at different moments.
 func TestNativeInterrupted(t *testing.T) {
 	for _, after := range []time.Duration{200 * time.Millisecond, 400 * time.Millisecond, 600 * time.Millisecond, time.Second} {
 		t.Run(after.String(), func(t *testing.T) {

@@ -13,7 +13,7 @@ import (
 	"berth.dev/berth/lab/internal/cluster"
 )
 
-// TestTheAPIServerGoesBackToABackup does so in both ways there are. It needs no nodes.
+// TestTheAPIServerGoesBackToABackup restores with and without BackInTime. It needs no nodes.
 func TestTheAPIServerGoesBackToABackup(t *testing.T) {
 	l := newLab(t)
 	l.do("up", "--native", "--nodes", "0")
@@ -38,7 +38,7 @@ func TestTheAPIServerGoesBackToABackup(t *testing.T) {
 	t.Run("what is no backup changes nothing", func(t *testing.T) { testNoBackup(t, l.in(t), backup) })
 }
 
-// revision is the API server's newest.
+// revision returns the API server's newest revision.
 func (l *lab) revision() int {
 	l.t.Helper()
 	var list struct {

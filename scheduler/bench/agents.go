@@ -16,7 +16,7 @@ import (
 	apply "berth.dev/berth/api/v1alpha1/applyconfiguration/api/v1alpha1"
 )
 
-// publishing is the form in which nodes say what they have free.
+// publishing is the form in which nodes publish their free space.
 type publishing int
 
 const (
@@ -24,8 +24,8 @@ const (
 	byAnnotation                   // an annotation of the Node
 )
 
-// agents answer for all nodes: volumes are carved in no time, out of pools that
-// are numbers, and what remains free is published with every answer.
+// agents answer for all nodes: volumes are carved in no time, out of pools that are
+// numbers, and every answer publishes the space that remains free.
 type agents struct {
 	ctx context.Context //nolint:containedctx // the handlers of informers have none
 	*server
@@ -37,7 +37,7 @@ type agents struct {
 	volumes map[string]*carved // by name
 }
 
-// carved is what has become of a volume. It fits once answered is closed.
+// carved is the state of a volume. fits may be read once answered is closed.
 type carved struct {
 	seen     *v1alpha1.Volume // as it was last
 	node     string
@@ -50,7 +50,7 @@ func newAgents(ctx context.Context, s *server, failed func(error)) *agents {
 	return &agents{ctx: ctx, server: s, failed: failed, used: map[string]int64{}, volumes: map[string]*carved{}}
 }
 
-// handler is what the informer of Volumes calls.
+// handler handles the events of the informer of Volumes.
 func (a *agents) handler() toolscache.ResourceEventHandler {
 	seen := func(obj any) {
 		v, ok := obj.(*v1alpha1.Volume)
@@ -118,7 +118,7 @@ func (a *agents) latest(c *carved) *v1alpha1.Volume {
 	return c.seen.DeepCopy()
 }
 
-// answer applies what an agent would.
+// answer applies the status that an agent would.
 func (a *agents) answer(v *v1alpha1.Volume, c *carved) error {
 	entry := apply.ReplicaStatus().WithNode(c.node).WithPool(v.Spec.Replicas[0].Pool).WithRequested(v.Spec.Capacity)
 	if c.fits {
@@ -133,14 +133,14 @@ func (a *agents) answer(v *v1alpha1.Volume, c *carved) error {
 	return nil
 }
 
-// free gives back what a volume held, which is gone.
+// free gives back the room of a volume that is gone.
 func (a *agents) free(v *v1alpha1.Volume) {
 	if c := a.find(v.Name); c != nil && c.seen.UID == v.UID {
 		a.forget(v.Name)
 	}
 }
 
-// forget a volume, and give back what it held.
+// forget removes a volume, and gives its room back.
 func (a *agents) forget(name string) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
@@ -154,7 +154,7 @@ func (a *agents) forget(name string) {
 	delete(a.volumes, name)
 }
 
-// say publishes what a node has free.
+// say publishes the free space of a node.
 func (a *agents) say(node string, free int64, form publishing) error {
 	var err error
 	switch form {
@@ -171,7 +171,7 @@ func (a *agents) say(node string, free int64, form publishing) error {
 	return nil
 }
 
-// find is what has become of a volume, or nil if there is none.
+// find is the state of a volume, or nil if there is none.
 func (a *agents) find(name string) *carved {
 	a.mu.Lock()
 	defer a.mu.Unlock()

@@ -40,8 +40,9 @@ var comparisons = []comparison{
 	{a: "no volumes, plugin", b: "no volumes, stock", alike: true},
 	{a: "no volumes in batches, plugin", b: "no volumes in batches, stock", alike: true},
 	{a: "inline volume, plugin", b: "no volumes, plugin", target: []target{{0, 0.9}}},
-	// The stock scheduler asks nobody whether an inline volume has room: what it loses on
-	// such pods is the price of the larger object, and only the rest is the plugin's.
+	// The stock scheduler does not check whether an inline volume has room: its
+	// loss on such pods is the price of the larger object, and only the rest is the
+	// plugin's.
 	{a: "inline volume, stock", b: "no volumes, stock"},
 	{a: "inline volume, plugin", b: "inline volume, stock"},
 	{a: "1 claim, plugin", b: "1 claim, stock", target: []target{{1000, 1.5}, {5000, 10}}},
@@ -80,8 +81,9 @@ func (c comparison) verdict(r figures.Interval, nodes int) string {
 	}
 }
 
-// pods is how many a side is given at once: what takes it some seconds. The cost
-// of published capacity grows with the square of the nodes, and with the claims.
+// pods is how many pods a side is given at once: enough to take it some seconds.
+// The cost of published capacity grows with the square of the nodes, and with the
+// claims.
 func (s side) pods(nodes int, factor float64) int {
 	n := 800.0
 	size := float64(nodes) / 1000

@@ -35,7 +35,7 @@ func TestAVerdictGoesByTheTargetForThatManyNodes(t *testing.T) {
 	}
 }
 
-func TestWhatIsComparedIsMeasured(t *testing.T) {
+func TestBothSidesOfEveryComparisonAreMeasured(t *testing.T) {
 	measured := map[string]bool{}
 	for _, s := range sides {
 		measured[s.name] = true
@@ -78,7 +78,7 @@ func TestSidesAreMeasuredInTurn(t *testing.T) {
 	}
 }
 
-func TestWhatIsMeasuredFirstDoesNotPayForTheServersFirstBurst(t *testing.T) {
+func TestTheFirstMeasurementDoesNotPayForTheServersFirstBurst(t *testing.T) {
 	for only, want := range map[string][]string{
 		"":                {"no volumes, plugin", "1 claim, plugin"},
 		"inline.*plugin":  {"inline volume, plugin"},

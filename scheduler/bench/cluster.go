@@ -19,7 +19,7 @@ import (
 // abreast is how many requests are sent at once where many objects are made.
 const abreast = 16
 
-// install makes what the chart and an administrator would.
+// install makes the objects that the chart and an administrator would make.
 func (s *server) install(ctx context.Context) error {
 	for _, object := range []client.Object{
 		&corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: namespace}},

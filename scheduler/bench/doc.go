@@ -3,8 +3,8 @@
 // chart.
 //
 // etcd, the API server and the schedulers are real and processes of their own.
-// Nodes are objects; what would run on them, and the provisioner, are simulated
-// in this process and answer at once, the same for every scheduler. One scheduler
-// runs at a time. All that are compared are measured in every round, so that what
-// disturbs the machine disturbs all alike, and ratios are of one round.
+// Nodes are objects; their agents, and the provisioner, are simulated in this
+// process and answer at once, the same for every scheduler. One scheduler runs at a
+// time. Every round measures all that are compared, so that a disturbance of the
+// machine disturbs all alike, and ratios are of one round.
 package main

@@ -14,13 +14,13 @@ import (
 	extenderv1 "k8s.io/kube-scheduler/extender/v1"
 )
 
-// capacityAnnotation is, on a Node, what its pool has free, and on a pod, what
-// the pod needs.
+// capacityAnnotation is, on a Node, the free space of its pool, and on a pod, the
+// space that the pod needs.
 const capacityAnnotation = "bench.berth.dev/capacity"
 
 // extender is one in the style of TopoLVM's and open-local's: it is sent whole
-// nodes, compares what annotations say, and sends the nodes that fit back. It
-// holds nothing for anybody.
+// nodes, compares annotations, and sends the nodes that fit back. It holds no room
+// for any pod.
 type extender struct {
 	url    string
 	server *http.Server
@@ -41,7 +41,7 @@ func startExtender(ctx context.Context) (*extender, error) {
 
 func (e *extender) stop() { _ = e.server.Close() }
 
-// answer decodes a question and encodes what f says.
+// answer decodes a question and encodes the answer of f.
 func answer[T any](f func(*extenderv1.ExtenderArgs) T) http.HandlerFunc {
 	return func(w http.ResponseWriter, r *http.Request) {
 		var args extenderv1.ExtenderArgs
@@ -68,7 +68,7 @@ func predicate(args *extenderv1.ExtenderArgs) extenderv1.ExtenderFilterResult {
 	return result
 }
 
-// prioritize is the logarithm of what is free, from 0 to 10.
+// prioritize is the logarithm of the free space, from 0 to 10.
 func prioritize(args *extenderv1.ExtenderArgs) extenderv1.HostPriorityList {
 	list := extenderv1.HostPriorityList{}
 	for i := range args.Nodes.Items {
@@ -79,7 +79,7 @@ func prioritize(args *extenderv1.ExtenderArgs) extenderv1.HostPriorityList {
 	return list
 }
 
-// capacity is what annotations say, or -1.
+// capacity is the value of the annotation, or -1.
 func capacity(annotations map[string]string) int64 {
 	n, err := strconv.ParseInt(annotations[capacityAnnotation], 10, 64)
 	if err != nil {

@@ -16,7 +16,7 @@ import (
 // ledgerFigure is one figure of a Go benchmark.
 type ledgerFigure struct {
 	dir, pkg, bench string // which
-	line, unit      string // of what it prints
+	line, unit      string // of its output
 	says, target    string
 	scale           float64
 	value           float64
@@ -58,7 +58,7 @@ func (r *results) measureLedger(ctx context.Context) error {
 	return nil
 }
 
-// benchmarks are what was printed, by line and unit.
+// benchmarks are the printed figures, by line and unit.
 type benchmarks map[string]map[string]float64
 
 func runBenchmark(ctx context.Context, dir, pkg, name string) (benchmarks, error) {
@@ -71,7 +71,7 @@ func runBenchmark(ctx context.Context, dir, pkg, name string) (benchmarks, error
 	return parseBenchmarks(strings.NewReader(string(out)))
 }
 
-// parseBenchmarks reads what `go test -bench` prints. Names lose their beginning,
+// parseBenchmarks reads the output of `go test -bench`. Names lose their beginning,
 // and the number of processors at their end.
 func parseBenchmarks(r io.Reader) (benchmarks, error) {
 	all := benchmarks{}

@@ -16,7 +16,7 @@ import (
 	"berth.dev/berth/api/v1alpha1"
 )
 
-// kind is what volumes a pod has.
+// kind says which volumes a pod has.
 type kind struct {
 	claims int
 	inline bool
@@ -73,7 +73,7 @@ func newTimes() *times {
 	return &times{created: map[string]time.Time{}, bound: map[string]time.Time{}, wake: make(chan struct{}, 1)}
 }
 
-// handler is what the informer of pods calls.
+// handler handles the events of the informer of pods.
 func (t *times) handler() toolscache.ResourceEventHandler {
 	seen := func(obj any) {
 		pod, ok := obj.(*corev1.Pod)

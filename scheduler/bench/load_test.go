@@ -47,7 +47,7 @@ func TestPodsThatAreNeverBoundAreStuck(t *testing.T) {
 	}
 }
 
-func TestWhatHasFailedElsewhereEndsTheWait(t *testing.T) {
+func TestAFailureElsewhereEndsTheWait(t *testing.T) {
 	cause := errors.New("an agent failed")
 	ctx, fail := context.WithCancelCause(t.Context())
 	fail(cause)
@@ -56,7 +56,7 @@ func TestWhatHasFailedElsewhereEndsTheWait(t *testing.T) {
 	}
 }
 
-func TestAPodSaysWhatItsClaimsNeed(t *testing.T) {
+func TestAPodIsAnnotatedWithTheCapacityOfItsClaims(t *testing.T) {
 	pod := kind{claims: 3}.pod("p")
 	if got := capacity(pod.Annotations); got != 3*volumeBytes || len(pod.Spec.Volumes) != 3 {
 		t.Errorf("%d volumes need %d", len(pod.Spec.Volumes), got)

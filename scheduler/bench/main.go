@@ -20,11 +20,11 @@ import (
 	"berth.dev/berth/scheduler/internal/controlplane"
 )
 
-// options are what the command line says.
+// options are those of the command line.
 type options struct {
 	sizes  sizes
 	rounds int
-	// during is what the rounds may take altogether.
+	// during is how long the rounds may take altogether.
 	during time.Duration
 	sides  *regexp.Regexp
 	root   string

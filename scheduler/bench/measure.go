@@ -86,7 +86,7 @@ func (g *stage) measure(ctx context.Context, s side, pods int, keep string) (out
 	return out, err
 }
 
-// warmUp waits until the scheduler has done what it does once, at its start. It
+// warmUp waits until the scheduler has done the work of its start. The scheduler
 // places pods without volumes before its ledger is complete, so the first pod has
 // one; and then nothing may go on in the background.
 func (g *stage) warmUp(ctx context.Context, c *scheduler, k kind) error {
@@ -169,7 +169,7 @@ func (g *stage) atOnce(ctx context.Context, c *scheduler, s side, pods int, out 
 	return <-profiled
 }
 
-// state is what can be read at one moment.
+// state is the reading of one moment.
 type state struct {
 	processor, whole        time.Duration
 	failed                  int
@@ -194,8 +194,8 @@ func (g *stage) look(ctx context.Context, c *scheduler) (s state, err error) {
 	return s, err
 }
 
-// record keeps what the scheduler and the API server count, and what the
-// scheduler has allocated.
+// record keeps the metrics of the scheduler and the API server, and the scheduler's
+// allocations.
 func (g *stage) record(ctx context.Context, c *scheduler, s side, keep, when string) error {
 	if keep == "" {
 		return nil

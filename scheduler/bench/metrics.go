@@ -11,7 +11,7 @@ import (
 	"github.com/prometheus/common/model"
 )
 
-// families are what a process says of itself.
+// families are the metrics of a process.
 type families map[string]*dto.MetricFamily
 
 func parse(raw []byte) (families, error) {
@@ -26,7 +26,7 @@ func parse(raw []byte) (families, error) {
 // counts are sums by name.
 type counts map[string]float64
 
-// since takes what was there before away, and what has not grown.
+// since is how much each count has grown, without those that have not.
 func (c counts) since(before counts) counts {
 	grown := counts{}
 	for name, n := range c {
@@ -64,7 +64,7 @@ func writes(from families) counts {
 	return all
 }
 
-// batching is what the scheduler says of opportunistic batching.
+// batching are the scheduler's counts of opportunistic batching.
 func batching(from families) counts {
 	all := counts{}
 	for _, m := range from["scheduler_batch_attempts_total"].GetMetric() {

@@ -24,7 +24,7 @@ scheduler_plugin_execution_duration_seconds_sum{extension_point="PreFilter",plug
 scheduler_plugin_execution_duration_seconds_count{extension_point="PreFilter",plugin="Berth",status="Skip"} 4
 `
 
-func TestMetricsAreCountedByWhatTheyAreAbout(t *testing.T) {
+func TestMetricsAreCountedByTheirLabels(t *testing.T) {
 	from, err := parse([]byte(exposed))
 	if err != nil {
 		t.Fatal(err)

@@ -89,7 +89,7 @@ func capacityOf(name string) *storagev1.CSIStorageCapacity {
 	}
 }
 
-// lease of an agent that is believed for a day, so that nobody has to renew it.
+// lease of an agent that is believed for a day, so that it need not be renewed.
 func lease(name string) *coordinationv1.Lease {
 	return &coordinationv1.Lease{
 		ObjectMeta: metav1.ObjectMeta{Namespace: berthNamespace, Name: v1alpha1.AgentLeasePrefix + name},

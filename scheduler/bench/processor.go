@@ -15,7 +15,7 @@ import (
 // supports.
 const tick = 10 * time.Millisecond
 
-// processorTime is what a process has used.
+// processorTime is the processor time that a process has used.
 func processorTime(pid int) (time.Duration, error) {
 	fields, err := statFields(pid)
 	if err != nil {
@@ -24,8 +24,8 @@ func processorTime(pid int) (time.Duration, error) {
 	return sum(fields[11:13])
 }
 
-// ownTime is what this process and its children have used, those that have ended
-// included.
+// ownTime is the processor time that this process and its children have used, those
+// that have ended included.
 func ownTime() (total time.Duration, err error) {
 	self := os.Getpid()
 	fields, err := statFields(self)
@@ -55,7 +55,7 @@ func ownTime() (total time.Duration, err error) {
 	return total, nil
 }
 
-// busyTime is what the machine's processors were used by all.
+// busyTime is the processor time that all programs of the machine have used.
 func busyTime() (time.Duration, error) {
 	data, err := os.ReadFile("/proc/stat")
 	if err != nil {

@@ -16,9 +16,9 @@ import (
 	"berth.dev/berth/api/v1alpha1"
 )
 
-// provisioner does at once what the external-provisioner, CreateVolume and the
-// PersistentVolume controller do together: the claim gets its Volume, unless the
-// scheduler made one, then a PersistentVolume, and is bound to it.
+// provisioner does at once the work of the external-provisioner, CreateVolume and
+// the PersistentVolume controller: the claim gets its Volume, unless the scheduler
+// made one, then a PersistentVolume, and is bound to it.
 type provisioner struct {
 	ctx context.Context //nolint:containedctx // the handlers of informers have none
 	*server
@@ -34,7 +34,7 @@ func newProvisioner(ctx context.Context, s *server, a *agents, failed func(error
 	return &provisioner{ctx: ctx, server: s, agents: a, failed: failed, busy: map[types.UID]bool{}}
 }
 
-// handler is what the informer of claims calls.
+// handler handles the events of the informer of claims.
 func (p *provisioner) handler() toolscache.ResourceEventHandler {
 	seen := func(obj any) {
 		claim, ok := obj.(*corev1.PersistentVolumeClaim)
@@ -166,7 +166,7 @@ func (p *provisioner) giveBack(claim *corev1.PersistentVolumeClaim, name string)
 	return nil
 }
 
-// remove deletes a Volume and waits for nobody.
+// remove deletes a Volume and its finalizers, and waits for no other process.
 func (s *server) remove(ctx context.Context, name string) error {
 	v := &v1alpha1.Volume{ObjectMeta: metav1.ObjectMeta{Name: name}}
 	err := s.berth.Patch(ctx, v, client.RawPatch(types.MergePatchType, []byte(`{"metadata":{"finalizers":null}}`)))

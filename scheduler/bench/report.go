@@ -75,7 +75,7 @@ func (r *results) page(w *bytes.Buffer) error {
 	return nil
 }
 
-// processorName is how many of which.
+// processorName is the number and the model of the processors.
 func processorName() string {
 	name := runtime.GOARCH
 	data, err := os.ReadFile("/proc/cpuinfo")

@@ -9,7 +9,7 @@ import (
 	"time"
 )
 
-// results are what the run found.
+// results are the findings of the run.
 type results struct {
 	options
 	// samples by number of nodes and name of the side, one for each round.
@@ -64,7 +64,7 @@ func (r *results) measureAll(ctx context.Context) (err error) {
 	return nil
 }
 
-// measureSize measures in rounds. None but the first is begun that would end
+// measureSize measures in rounds. After the first it begins no round that would end
 // after the deadline, if it took as long as the one before.
 func (r *results) measureSize(ctx context.Context, g *stage, nodes int, deadline time.Time) error {
 	watch, err := startWatch()
@@ -92,10 +92,10 @@ func (r *results) measureSize(ctx context.Context, g *stage, nodes int, deadline
 	return err
 }
 
-// ripen measures what does not count: the first burst of a kind of objects. The
-// API server gives those who watch a kind that was quiet so far room for ten
-// events each, ends their watches when they fall behind that, and gives them more
-// as it learns how much there is to tell. Who is measured first would pay for it.
+// ripen makes measurements that do not count: the first burst of a kind of objects.
+// The API server gives each watch of a kind that was quiet so far room for ten
+// events, ends a watch that falls behind that, and gives more room as it learns how
+// many events there are. Without ripen the first side measured would pay for that.
 func (r *results) ripen(ctx context.Context, g *stage, nodes int) error {
 	for _, s := range ripening(r.wanted()) {
 		fmt.Fprintf(os.Stderr, "==> %d nodes, not counted: %s\n", nodes, s.name)
@@ -141,8 +141,8 @@ func (r *results) wanted() []side {
 	return slices.DeleteFunc(slices.Clone(sides), func(s side) bool { return !r.sides.MatchString(s.name) })
 }
 
-// inTurn reverses every other round, so that what a measurement leaves behind
-// does not always meet the same one.
+// inTurn reverses every other round, so that the after-effects of a measurement do
+// not always meet the same one.
 func inTurn(all []side, round int) []side {
 	turned := slices.Clone(all)
 	if round%2 == 1 {
@@ -151,7 +151,7 @@ func inTurn(all []side, round int) []side {
 	return turned
 }
 
-// watch tells how much of the machine others use.
+// watch tells how much of the machine other programs use.
 type watch struct{ busy, own time.Duration }
 
 func startWatch() (w watch, err error) {
@@ -162,7 +162,7 @@ func startWatch() (w watch, err error) {
 	return w, err
 }
 
-// others is their share of all that was used since.
+// others is their share of all processor time used since.
 func (w watch) others() (float64, error) {
 	now, err := startWatch()
 	if err != nil || now.busy == w.busy {

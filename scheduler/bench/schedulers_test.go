@@ -17,7 +17,7 @@ profiles:
     pluginConfig: [{name: Berth, args: {strategy: Spread}}]
 `
 
-func TestConfigurationsDifferInWhatIsComparedAlone(t *testing.T) {
+func TestConfigurationsDifferOnlyInTheComparedFeature(t *testing.T) {
 	has := func(t *testing.T, p profile, batching bool) (words []string) {
 		t.Helper()
 		text, err := configuration(chartConfiguration, p, batching, "http://127.0.0.1:1")

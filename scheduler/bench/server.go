@@ -32,7 +32,7 @@ type server struct {
 }
 
 // notAdmitted are admission plugins that would wait for controllers which do not
-// run, or undo what a simulated node says of itself.
+// run, or undo the state that a simulated node reports.
 var notAdmitted = []string{"ServiceAccount", "StorageObjectInUseProtection", "TaintNodesByCondition"}
 
 // startServer starts etcd and the API server with Berth's definitions.

@@ -28,8 +28,8 @@ type stage struct {
 	serial      int    // of the last measurement
 }
 
-// setUp starts what is simulated. It runs until ctx ends; the context that is
-// returned ends before that, with the cause, when something simulated has failed.
+// setUp starts the simulated processes. They run until ctx ends. The returned
+// context ends before that, with the cause, when one of them has failed.
 func setUp(ctx context.Context, s *server, root string) (*stage, context.Context, error) {
 	ctx, fail := context.WithCancelCause(ctx)
 	g := &stage{server: s, times: newTimes()}

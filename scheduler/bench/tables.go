@@ -8,7 +8,7 @@ import (
 	"berth.dev/berth/test/figures"
 )
 
-// sidesTable is what each side did on so many nodes.
+// sidesTable shows the figures of each side on so many nodes.
 func (r *results) sidesTable(nodes int) *figures.Table {
 	t := &figures.Table{Head: []string{"what", "pods a second", "alone p50, ms", "alone p99, ms", "scheduler's processor a pod, ms", "everything's, ms", "pods at once", "alone", "failed provisions", "stuck pods"}}
 	for _, s := range r.wanted() {
@@ -53,7 +53,7 @@ func (c comparison) wants(nodes int) string {
 	}
 }
 
-// writesTable is what the pods without volumes cost the API server.
+// writesTable shows the writes that a pod costs the API server, by side.
 func (r *results) writesTable(nodes int) *figures.Table {
 	var named []string
 	names := map[string]bool{}
@@ -82,8 +82,8 @@ func (r *results) writesTable(nodes int) *figures.Table {
 	return t
 }
 
-// skipTable is what the scheduler's own metrics say of the plugins and of
-// batching, for pods without volumes.
+// skipTable shows the scheduler's own metrics of the plugins and of batching, for
+// pods without volumes.
 func (r *results) skipTable(nodes int) *figures.Table {
 	t := &figures.Table{Head: []string{"what", "timed PreFilter that skipped", "timed PreFilter that did not", "calls of Filter and Score", "hints tried", "used, %"}}
 	for _, s := range r.wanted() {

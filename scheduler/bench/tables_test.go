@@ -25,7 +25,7 @@ func measured(pattern string) *results {
 	return r
 }
 
-func TestThePageShowsRatiosFailuresAndWhatWasSkipped(t *testing.T) {
+func TestThePageShowsRatiosFailuresAndSkips(t *testing.T) {
 	var page bytes.Buffer
 	if err := measured("").page(&page); err != nil {
 		t.Fatal(err)
@@ -46,7 +46,7 @@ func TestThePageShowsRatiosFailuresAndWhatWasSkipped(t *testing.T) {
 	}
 }
 
-func TestWhatWasNotMeasuredIsNotShown(t *testing.T) {
+func TestUnmeasuredSidesAreNotShown(t *testing.T) {
 	r := measured("1 claim, (plugin|stock)")
 	if rows := r.comparisonsTable().Rows; len(rows) != 1 {
 		t.Errorf("compared are %v", rows)

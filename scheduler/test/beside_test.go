@@ -30,8 +30,8 @@ func (c *cluster) mixed(t *testing.T, count int, change func(*corev1.Pod), sched
 	})
 }
 
-// startBerth starts another berth-scheduler, with the chart's values and what the
-// test changes beyond.
+// startBerth starts another berth-scheduler, with the chart's values and the test's
+// own changes.
 func (c *cluster) startBerth(t *testing.T, change func(configuration map[string]any), values ...string) *controlplane.Process {
 	t.Helper()
 	path := c.installScheduler(t, values...)
@@ -42,8 +42,8 @@ func (c *cluster) startBerth(t *testing.T, change func(configuration map[string]
 	return run(t, p, err)
 }
 
-// wantRoomTaken: whoever waits when a pod ends gets its room, whichever scheduler
-// is the one's and the other's.
+// wantRoomTaken: when a pod ends a waiting pod gets its room, whichever scheduler
+// each belongs to.
 func (c *cluster) wantRoomTaken(t *testing.T, bound []corev1.Pod) {
 	t.Helper()
 	c.end(t, bound[0].Name)

@@ -22,8 +22,8 @@ func (c *cluster) burst(t *testing.T, count int, change func(*corev1.Pod)) {
 	}
 }
 
-// checkFull: the node of 10 GiB holds what three pods of 3 GiB have, and nothing
-// is left of what others tried.
+// checkFull: the node of 10 GiB holds the volumes of three pods of 3 GiB, and
+// nothing is left of the attempts of the others.
 func (c *cluster) checkFull(t *testing.T, n *controllertest.Node, perPod int, waiting []corev1.Pod) {
 	t.Helper()
 	wantReason(t, waiting, "not enough free space")

@@ -17,8 +17,8 @@ import (
 	"berth.dev/berth/internal/controller/controllertest"
 )
 
-// publish says how much a node has left, once and for all: what stock schedulers
-// go by is then always too much.
+// publish publishes a node's free space once and for all: the figure that stock
+// schedulers go by is then always too high.
 func (c *cluster) publish(t *testing.T, n *controllertest.Node, bytes int64) *storagev1.CSIStorageCapacity {
 	t.Helper()
 	published := &storagev1.CSIStorageCapacity{
@@ -31,8 +31,8 @@ func (c *cluster) publish(t *testing.T, n *controllertest.Node, bytes int64) *st
 	return published
 }
 
-// publishAlways keeps what is published at what the node has left, a moment later,
-// as an agent does.
+// publishAlways keeps the published capacity at the node's free space, a moment
+// later, as an agent does.
 func (c *cluster) publishAlways(t *testing.T, n *controllertest.Node) {
 	t.Helper()
 	published := c.publish(t, n, c.totals[n.Name])
@@ -54,7 +54,7 @@ func (c *cluster) publishAlways(t *testing.T, n *controllertest.Node) {
 	t.Cleanup(func() { stop(); done.Wait() })
 }
 
-// free is what a node's pool really has left.
+// free is the space that a node's pool really has left.
 func (c *cluster) free(ctx context.Context, n *controllertest.Node) (int64, error) {
 	total := c.totals[n.Name]
 	var list v1alpha1.VolumeList

@@ -14,13 +14,13 @@ import (
 	"berth.dev/berth/scheduler/internal/controlplane"
 )
 
-// account is the scheduler's in the chart.
+// account is the scheduler's service account in the chart.
 const account = "berth-scheduler"
 
-// root is the repository's.
+// root is the directory of the repository.
 var root = filepath.Join("..", "..")
 
-// installScheduler installs what the chart has for the scheduler but for its
+// installScheduler installs the chart's objects for the scheduler except its
 // Deployment, so that the process runs with the chart's configuration and with no
 // more rights than the chart gives. It returns the path of the configuration.
 func (c *cluster) installScheduler(t *testing.T, values ...string) string {

@@ -14,7 +14,7 @@ import (
 	"berth.dev/berth/internal/controller/controllertest"
 )
 
-// await waits until something is the case, and fails with what it waited for.
+// await waits until a condition is met, and fails with its name.
 func (c *cluster) await(t *testing.T, what string, met func(context.Context) (bool, error)) {
 	t.Helper()
 	if err := wait.PollUntilContextTimeout(t.Context(), 20*time.Millisecond, patience, true, met); err != nil {
@@ -32,7 +32,7 @@ func (c *cluster) awaitBound(t *testing.T, name string) {
 	})
 }
 
-// agree waits until a check has nothing to object, and fails with its last words.
+// agree waits until a check returns no error, and fails with its last one.
 func (c *cluster) agree(t *testing.T, check func(context.Context) error) {
 	t.Helper()
 	var objection error
@@ -56,7 +56,7 @@ func wantReason(t *testing.T, waiting []corev1.Pod, reason string) {
 }
 
 // wantHeld: in the end so many Volumes hold so much on the nodes, no node holds
-// more than it has, and the controller's ledger counts what the nodes hold.
+// more than it has, and the controller's ledger counts the same bytes.
 func (c *cluster) wantHeld(t *testing.T, volumes int, bytes int64, nodes ...*controllertest.Node) {
 	t.Helper()
 	c.agree(t, func(ctx context.Context) error {
@@ -96,7 +96,7 @@ func (c *cluster) wantRoom(t *testing.T, n *controllertest.Node, bytes int64) {
 	})
 }
 
-// wantVolumes: there are so many Volumes, and none that holds nothing.
+// wantVolumes: in the end there are so many Volumes, and none is left over.
 func (c *cluster) wantVolumes(t *testing.T, count int) {
 	t.Helper()
 	c.agree(t, func(ctx context.Context) error {
@@ -108,7 +108,7 @@ func (c *cluster) wantVolumes(t *testing.T, count int) {
 	})
 }
 
-// wantNoFailures: nobody was sent where there was no room.
+// wantNoFailures: no volume was sent to a node without room for it.
 func (c *cluster) wantNoFailures(t *testing.T, nodes ...*controllertest.Node) {
 	t.Helper()
 	if failures := c.provisioningFailures(t); len(failures) > 0 {

@@ -38,7 +38,7 @@ type cluster struct {
 
 var tests atomic.Int32
 
-// nextName is a class's that no other test has.
+// nextName is the name of a class that no other test has.
 func nextName() string { return fmt.Sprintf("t%d", tests.Add(1)) }
 
 func newCluster(t *testing.T) *cluster {
@@ -62,7 +62,7 @@ func withoutScheduler(t *testing.T, options ...controllertest.Option) *cluster {
 	return c
 }
 
-// startController starts what the controller's pod has in it.
+// startController starts the processes of the controller's pod.
 func (c *cluster) startController(t *testing.T, options ...controllertest.Option) {
 	t.Helper()
 	c.controller = controllertest.Start(t, c.Environment, options...)
@@ -70,14 +70,14 @@ func (c *cluster) startController(t *testing.T, options ...controllertest.Option
 	c.provisioner = run(t, provisioner, err)
 }
 
-// stopController ends all of the pod.
+// stopController ends all processes of the pod.
 func (c *cluster) stopController(t *testing.T) {
 	t.Helper()
 	c.provisioner.Kill()
 	c.controller.Stop(t)
 }
 
-// install makes what the chart and an administrator would.
+// install makes the objects that the chart and an administrator would make.
 func (c *cluster) install(t *testing.T) {
 	t.Helper()
 	controllertest.NewClass(t, c.Environment, c.class)
@@ -90,7 +90,8 @@ func (c *cluster) install(t *testing.T) {
 	c.create(t, &corev1.ServiceAccount{ObjectMeta: metav1.ObjectMeta{Namespace: c.class, Name: "default"}})
 	for _, object := range []client.Object{
 		&storagev1.CSIDriver{ObjectMeta: metav1.ObjectMeta{Name: v1alpha1.LocalDriverName}, Spec: storagev1.CSIDriverSpec{
-			// Capacity is published by nobody here: a scheduler that looked at it would place nothing.
+			// No process publishes capacity here: a scheduler that looked at it
+			// would place nothing.
 			StorageCapacity: new(true), AttachRequired: new(false), PodInfoOnMount: new(true),
 			VolumeLifecycleModes: []storagev1.VolumeLifecycleMode{storagev1.VolumeLifecyclePersistent, storagev1.VolumeLifecycleEphemeral},
 		}},

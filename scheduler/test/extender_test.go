@@ -9,8 +9,8 @@ import (
 	"berth.dev/berth/internal/controller/controllertest"
 )
 
-// What is published never shrinks here: without the extender every pod would be
-// sent to the node.
+// The published capacity never shrinks here: without the extender every pod would
+// be sent to the node.
 func TestAStockSchedulerThatAsksTheExtenderSendsNoPodInVain(t *testing.T) {
 	for _, claims := range []int{1, 3} {
 		t.Run(fmt.Sprintf("with %d claims each", claims), func(t *testing.T) {
@@ -31,8 +31,8 @@ func TestAStockSchedulerThatAsksTheExtenderSendsNoPodInVain(t *testing.T) {
 	}
 }
 
-// An inline volume is made when nobody can choose any more, and no Volume tells of
-// it: what counts is the pod.
+// An inline volume is made when no scheduler can choose any more, and no Volume
+// tells of it: the extender must count the pod.
 func TestAStockSchedulerThatAsksTheExtenderCountsInlineVolumes(t *testing.T) {
 	at, tls := loopback(t, "127.0.0.1:0"), newSecure(t)
 	c := withoutScheduler(t, tls.at(t, at))
@@ -68,8 +68,8 @@ func TestAStockSchedulerGoesOnWhileTheControllerIsAway(t *testing.T) {
 	c.wantNothingLeft(t, n)
 }
 
-// The Service reaches every controller. One that does not lead answers 503, and
-// the scheduler decides by what is published; once it leads it answers.
+// The Service reaches every controller. One that does not lead answers 503, and the
+// scheduler decides by the published capacity; once it leads it answers.
 func TestAStockSchedulerGoesOnWithoutAControllerThatDoesNotLead(t *testing.T) {
 	at, tls := loopback(t, "127.0.0.1:0"), newSecure(t)
 	c := withoutScheduler(t, controllertest.WithLeaderElection())

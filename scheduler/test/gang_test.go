@@ -41,7 +41,7 @@ func (c *cluster) gang(t *testing.T, count int, change func(*corev1.Pod)) {
 	}))
 }
 
-// wantPlaced: what the scheduler says of the gang as a whole.
+// wantPlaced: the scheduler reports this of the gang as a whole.
 func (c *cluster) wantPlaced(t *testing.T, status metav1.ConditionStatus, message string) {
 	t.Helper()
 	c.agree(t, func(ctx context.Context) error {

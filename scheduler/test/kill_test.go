@@ -34,13 +34,13 @@ func TestASchedulerThatIsKilledInTheMiddleOfABurst(t *testing.T) {
 		n := c.node(t, "a", 10*gi)
 		writes := c.writes(t)
 		c.burst(t, 5, c.withClaims(t, 1, 3*gi))
-		for _, most := range []int{2 * middle, middle} { // the second finds what the first has left
+		for _, most := range []int{2 * middle, middle} { // the second starts with the remains of the first
 			if !after(t, writes, 1+random.IntN(most)) {
 				t.Log("killed when all was quiet")
 			}
 			c.scheduler.Kill()
 			c.startScheduler(t)
-			drain(writes) // or what was written meanwhile would have the next one killed at its start
+			drain(writes) // or these writes would have the next one killed at its start
 		}
 		_, waiting := c.settle(t, 3)
 		c.checkFull(t, n, 1, waiting)

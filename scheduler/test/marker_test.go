@@ -153,7 +153,7 @@ func quality(r *corev1.ResourceRequirements) corev1.PodQOSClass {
 
 // An extender is asked about marked pods alone, so a scheduler without its entry
 // must never see one: it counts the mark as something that no node has.
-func TestAMarkedPodIsPlacedByNobodyElse(t *testing.T) {
+func TestASchedulerWithoutTheExtenderPlacesNoMarkedPod(t *testing.T) {
 	c := withoutScheduler(t)
 	c.publish(t, c.node(t, "a", 10*gi), 10*gi)
 	c.startStock(t, "unaware")

@@ -94,7 +94,7 @@ func (c *cluster) settle(t *testing.T, want int) (bound, waiting []corev1.Pod) {
 	err := wait.PollUntilContextTimeout(t.Context(), 50*time.Millisecond, patience, true, func(ctx context.Context) (done bool, err error) {
 		now, still, err := c.pods(ctx)
 		if err != nil {
-			return false, err // and what was seen last is told
+			return false, err // and the pods seen last are told
 		}
 		bound, waiting = now, still
 		unseen := slices.ContainsFunc(waiting, func(pod corev1.Pod) bool { return refused(&pod) == "" })

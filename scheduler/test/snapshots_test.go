@@ -22,8 +22,8 @@ import (
 	"berth.dev/berth/internal/schedule"
 )
 
-// definition is a kind of the snapshot API as far as anybody here reads it. The
-// status is no subresource, so that a test writes an object at once.
+// definition is a kind of the snapshot API as far as the tests need it. The status
+// is no subresource, so that a test writes an object at once.
 const definition = `
 apiVersion: apiextensions.k8s.io/v1
 kind: CustomResourceDefinition
@@ -159,8 +159,8 @@ func (c *cluster) wantSelected(t *testing.T, n *controllertest.Node) {
 	})
 }
 
-// The kinds of the snapshot API are installed late here, and nothing but what the
-// pod waits for happens: each step has to wake it.
+// The kinds of the snapshot API are installed late here, and nothing happens but
+// the events that the pod waits for: each step has to wake it.
 func TestARestoredClaimWaitsForItsSnapshotAndGoesWhereItIs(t *testing.T) {
 	c := newCluster(t)
 	c.node(t, "roomy", 20*gi)

@@ -16,7 +16,8 @@ import (
 	"berth.dev/berth/scheduler/internal/controlplane"
 )
 
-// secure is what the extender and the schedulers that ask it know each other by.
+// secure are the authorities by which the extender and the schedulers that ask it
+// know each other.
 type secure struct{ servers, schedulers *authority.Authority }
 
 func newSecure(t *testing.T) secure { return secure{authority.New(t), authority.New(t)} }

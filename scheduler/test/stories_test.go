@@ -81,7 +81,7 @@ func TestANodeWhoseAgentIsSilentGetsNothingUntilItIsHeardAgain(t *testing.T) {
 	c.settle(t, 1) // the scheduler has heard of the node by now, and not again since
 
 	err := wait.PollUntilContextTimeout(t.Context(), 100*time.Millisecond, patience, true, func(ctx context.Context) (bool, error) {
-		name := "probe" // until one is refused: when silence begins is the scheduler's to say
+		name := "probe" // until one is refused: the scheduler decides when silence begins
 		if err := c.Client.Create(ctx, c.pod(name, c.withInline(gi))); err != nil {
 			return false, err
 		}

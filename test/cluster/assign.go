@@ -7,7 +7,7 @@ import (
 )
 
 // assign copies one object's content into another of the same type, through
-// its wire form: the only copy every generated type has in common.
+// its wire form: the only way to copy that all generated types share.
 func assign(to, from client.Object) error {
 	raw, err := json.Marshal(from)
 	if err != nil {

@@ -13,7 +13,7 @@ import (
 )
 
 // Await waits until cond holds for the object that obj names, and leaves that
-// version in obj. While the object does not exist, cond is not asked.
+// version in obj. It does not call cond while the object does not exist.
 func Await[T client.Object](ctx context.Context, c *Cluster, obj T, what string, cond func(T) bool) error {
 	return c.watch(ctx, obj, what, func(event watch.Event) (bool, error) {
 		if event.Type == watch.Deleted {
@@ -41,7 +41,7 @@ func AwaitGone(ctx context.Context, c *Cluster, obj client.Object) error {
 var errAbsent = fmt.Errorf("object does not exist")
 
 // watch calls done with the object as it is and then with every change of it.
-// Asked for "gone", it returns errAbsent when there is nothing to watch.
+// If what is "gone", it returns errAbsent when there is nothing to watch.
 func (c *Cluster) watch(ctx context.Context, obj client.Object, what string, done func(watch.Event) (bool, error)) error {
 	name := describe(c, obj)
 	list, err := c.listOf(obj)

@@ -42,11 +42,11 @@ func Connect(ctx context.Context) (*Cluster, error) {
 	if err != nil {
 		return nil, fmt.Errorf("reading kubeconfig: %w", err)
 	}
-	// Without a logger the client complains with a stack trace. What goes wrong
-	// here comes back as an error.
+	// Without a logger the client complains with a stack trace. The client returns its
+	// failures as errors.
 	log.SetLogger(logr.Discard())
-	// The benchmarks count requests of others; this client must not be what
-	// waits.
+	// The benchmarks count requests of other processes; this client must not wait
+	// for its own limit.
 	config.QPS, config.Burst = 500, 1000
 	c, err := client.NewWithWatch(config, client.Options{Scheme: Scheme()})
 	if err != nil {

@@ -32,3 +32,16 @@ func (c *Cluster) Exec(ctx context.Context, pod *corev1.Pod, argv ...string) (st
 	}
 	return strings.TrimSpace(out.String()), nil
 }
+
+// Logs returns the output of a pod's first container so far.
+func (c *Cluster) Logs(ctx context.Context, pod *corev1.Pod) (string, error) {
+	set, err := kubernetes.NewForConfig(c.Config)
+	if err != nil {
+		return "", err
+	}
+	log, err := set.CoreV1().Pods(pod.Namespace).GetLogs(pod.Name, &corev1.PodLogOptions{Container: pod.Spec.Containers[0].Name}).DoRaw(ctx)
+	if err != nil {
+		return "", fmt.Errorf("reading the log of pod %s: %w", pod.Name, err)
+	}
+	return string(log), nil
+}

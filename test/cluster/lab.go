@@ -48,7 +48,7 @@ func output(cmd *exec.Cmd) (string, error) {
 	return strings.TrimSpace(out.String()), nil
 }
 
-// Plugin runs kubectl berth on the cluster, and returns what it prints.
+// Plugin runs kubectl berth on the cluster, and returns its output.
 func (c *Cluster) Plugin(ctx context.Context, args ...string) (string, error) {
 	path := filepath.Join(filepath.Dir(c.Lab.path), "kubectl-berth")
 	return output(exec.CommandContext(ctx, path, append(args, "--kubeconfig", c.kubeconfig)...))
@@ -59,5 +59,5 @@ func (l Lab) OnNode(ctx context.Context, node string, argv ...string) (string, e
 	return l.Output(ctx, append([]string{"exec", node, "--"}, argv...)...)
 }
 
-// Path of the lab's command.
+// Path returns the path of the lab's command.
 func (l Lab) Path() string { return l.path }

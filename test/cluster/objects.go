@@ -10,7 +10,7 @@ import (
 	"berth.dev/berth/api/v1alpha1"
 )
 
-// Image is what the pods run: busybox, built by the lab.
+// Image is the image of the pods: busybox, built by the lab.
 const Image = "localhost/busybox:1"
 
 // MountPath is where a pod has its first volume.
@@ -27,7 +27,7 @@ func Raw(c *corev1.PersistentVolumeClaim) {
 	c.Spec.VolumeMode = ptr.To(corev1.PersistentVolumeBlock)
 }
 
-// Claim is a claim for one node at a time.
+// Claim returns a claim for one node at a time.
 func Claim(namespace, name, class, size string, opts ...ClaimOption) *corev1.PersistentVolumeClaim {
 	c := &corev1.PersistentVolumeClaim{
 		ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: name},
@@ -48,13 +48,13 @@ func Claim(namespace, name, class, size string, opts ...ClaimOption) *corev1.Per
 // PodOption changes a pod that Pod makes.
 type PodOption func(*corev1.Pod)
 
-// OnNode pins a pod to a node by its host name label, so that the scheduler and
-// not the pod chooses among what remains.
+// OnNode pins a pod to a node by its host name label, so that the scheduler still
+// places the pod.
 func OnNode(node string) PodOption {
 	return func(p *corev1.Pod) { p.Spec.NodeSelector = map[string]string{corev1.LabelHostname: node} }
 }
 
-// Steadfast keeps a pod on a node that is away, where others are evicted.
+// Steadfast keeps a pod on a node that is away. Other pods are evicted from there.
 func Steadfast(p *corev1.Pod) {
 	for _, key := range []string{corev1.TaintNodeNotReady, corev1.TaintNodeUnreachable} {
 		p.Spec.Tolerations = append(p.Spec.Tolerations,
@@ -111,7 +111,7 @@ func suffix(i int) string {
 	return string(rune('0' + i))
 }
 
-// PoolClass is a class over volume groups.
+// PoolClass returns a class over volume groups.
 func PoolClass(name string, groups ...string) *v1alpha1.PoolClass {
 	return &v1alpha1.PoolClass{
 		ObjectMeta: metav1.ObjectMeta{Name: name},
@@ -122,7 +122,7 @@ func PoolClass(name string, groups ...string) *v1alpha1.PoolClass {
 	}
 }
 
-// StorageClass provisions from a PoolClass when the first pod is scheduled.
+// StorageClass returns a class that provisions from a PoolClass when the first pod is scheduled.
 func StorageClass(name string, parameters map[string]string) *storagev1.StorageClass {
 	return &storagev1.StorageClass{
 		ObjectMeta:           metav1.ObjectMeta{Name: name},

@@ -8,7 +8,8 @@ import (
 	"berth.dev/berth/api/v1alpha1"
 )
 
-// SnapshotClass takes snapshots by Berth, and deletes them with their VolumeSnapshots.
+// SnapshotClass returns a class whose snapshots Berth takes, and deletes with their
+// VolumeSnapshots.
 func SnapshotClass(name string) *snapshotv1.VolumeSnapshotClass {
 	return &snapshotv1.VolumeSnapshotClass{
 		ObjectMeta:     metav1.ObjectMeta{Name: name},
@@ -17,7 +18,7 @@ func SnapshotClass(name string) *snapshotv1.VolumeSnapshotClass {
 	}
 }
 
-// VolumeSnapshot is a snapshot of a claim's volume.
+// VolumeSnapshot returns a snapshot of a claim's volume.
 func VolumeSnapshot(namespace, name, class, claim string) *snapshotv1.VolumeSnapshot {
 	return &snapshotv1.VolumeSnapshot{
 		ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: name},

@@ -42,7 +42,7 @@ func run(ctx context.Context, args []string) error {
 	return nil
 }
 
-// sets are the chart values given after "install".
+// sets returns the chart values that were given after "install".
 func sets(args []string) []string {
 	if len(args) < 2 {
 		return nil
@@ -50,7 +50,7 @@ func sets(args []string) []string {
 	return args[1:]
 }
 
-// prepare brings up what is not there yet.
+// prepare brings up the lab and installs Berth, as far as they are not there yet.
 func prepare(ctx context.Context, s *steps, lab cluster.Lab, cfg install.Config) (*cluster.Cluster, error) {
 	err := s.do("Kubernetes with three nodes (make lab-down removes it)", func() error { return up(ctx, lab, cfg) })
 	if err != nil {

@@ -7,7 +7,7 @@ import (
 	"time"
 )
 
-// steps records what was done and how long it took.
+// steps records the steps of the demonstration and how long each took.
 type steps struct {
 	out   io.Writer
 	clock func() time.Time
@@ -19,7 +19,7 @@ type step struct {
 	took time.Duration
 }
 
-// do runs one step, says so while it works, and records its time.
+// do runs one step, shows its name while it works, and records its time.
 func (s *steps) do(name string, work func() error) error {
 	fmt.Fprintf(s.out, "==> %s\n", name)
 	start := s.clock()

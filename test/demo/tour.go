@@ -20,7 +20,7 @@ import (
 // limit bounds each wait of the tour: nodes are emulated and slow.
 const limit = 3 * time.Minute
 
-// place is where the data lie.
+// place says where the data are.
 type place struct {
 	pod, claim, node, group, volume, size, device, wrote, read string
 }

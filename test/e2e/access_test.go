@@ -30,7 +30,7 @@ func (b *bench) storageClass(name string, change func(*storagev1.StorageClass)) 
 // reading has a pod mount its first volume read-only.
 func reading(p *corev1.Pod) { p.Spec.Volumes[0].PersistentVolumeClaim.ReadOnly = true }
 
-// inGroup has a pod run as somebody whose group its volumes are given to.
+// inGroup has a pod run as a user without privileges, and gives its volumes to the pod's group.
 func inGroup(p *corev1.Pod) {
 	p.Spec.SecurityContext = &corev1.PodSecurityContext{RunAsUser: new(int64(1000)), RunAsGroup: new(int64(1000)), FSGroup: new(int64(2000))}
 }

@@ -30,8 +30,8 @@ func TestACloneHasTheDataOfItsSourceAndALifeOfItsOwn(t *testing.T) {
 	b.reads(cloned, "own")
 }
 
-// A copy of a thick volume takes as long as its data, so nothing here is large. While it
-// is made its source may be written, and shows that it has not moved.
+// The time of a copy of a thick volume grows with its data, so the volumes here are small. A
+// pod may write the source during the copy; the copy has the data of the moment it began.
 func TestACloneOfAThickVolumeAndARestoreAreWholeCopies(t *testing.T) {
 	t.Parallel()
 	b := begin(t)

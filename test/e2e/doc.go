@@ -1,4 +1,4 @@
-// Package e2e tests Berth as a user meets it: installed from its chart on a real
+// Package e2e tests Berth as a user sees it: installed from its chart on a real
 // Kubernetes, with claims and pods, on real volume groups.
 //
 // The tests carry the build tag e2e and expect a cluster with Berth on it:

@@ -48,7 +48,7 @@ func (b *bench) awaitEvent(o client.Object, text string) {
 	b.Helper()
 	ctx := b.within()
 	of := client.MatchingFieldsSelector{Selector: fields.OneTermEqualSelector("involvedObject.name", o.GetName())}
-	// A watch without a resource version begins with what is there.
+	// A watch without a resource version begins with the existing objects.
 	w, err := b.Watch(ctx, &corev1.EventList{}, client.InNamespace(b.namespace), of)
 	b.must(err, "watching events")
 	defer w.Stop()

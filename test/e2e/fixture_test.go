@@ -43,7 +43,7 @@ func begin(t *testing.T) *bench {
 // beginFor is begin for a test that takes longer than most.
 func beginFor(t *testing.T, long time.Duration) *bench {
 	t.Helper()
-	// It lives on into the clean-up, which the test's own context does not.
+	// This context lives until after the clean-up. The test's own context ends before it.
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(t.Context()), long)
 	t.Cleanup(cancel)
 	ns := &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{GenerateName: "e2e-"}}
@@ -71,7 +71,7 @@ func (b *bench) end(ns *corev1.Namespace) {
 	}
 }
 
-// picture is the volume as it is now, for whoever reads why a test failed.
+// picture returns the present state of the volume, for the log of a failed test.
 func (b *bench) picture(v *v1alpha1.Volume) string {
 	ctx, cancel := context.WithTimeout(b.ctx, limit)
 	defer cancel()
@@ -86,7 +86,7 @@ func (b *bench) picture(v *v1alpha1.Volume) string {
 	return string(text)
 }
 
-// volumes are the Volumes of this test's claims.
+// volumes returns the Volumes of this test's claims.
 func (b *bench) volumes(ctx context.Context) []v1alpha1.Volume {
 	var all v1alpha1.VolumeList
 	if err := b.List(ctx, &all); err != nil {
@@ -104,11 +104,13 @@ func (b *bench) volumes(ctx context.Context) []v1alpha1.Volume {
 func (b *bench) must(err error, what string) {
 	b.Helper()
 	if err != nil {
-		b.Fatalf("%s: %v", what, err)
+		b.Errorf("%s: %v", what, err)
+		b.tell()
+		b.FailNow()
 	}
 }
 
-// within is the context for one wait.
+// within returns the context for one wait.
 func (b *bench) within() context.Context {
 	ctx, cancel := context.WithTimeout(b.ctx, limit)
 	b.Cleanup(cancel)
@@ -160,7 +162,7 @@ func (b *bench) sh(p *corev1.Pod, script string) string {
 	return out
 }
 
-// labs is held by whoever changes the lab, which takes one command at a time.
+// labs is held by a test that changes the lab: the lab takes one command at a time.
 var labs sync.Mutex
 
 // lab runs a command of the lab's.
@@ -190,13 +192,13 @@ func (b *bench) onNode(node string, argv ...string) string {
 	return out
 }
 
-// logicalVolumes are the names of a node's logical volumes.
+// logicalVolumes returns the names of a node's logical volumes.
 func (b *bench) logicalVolumes(node string) []string {
 	b.Helper()
 	return strings.Fields(b.onNode(node, "lvs", "--noheadings", "-o", "lv_name"))
 }
 
-// volumeOf is the Volume of a bound claim.
+// volumeOf returns the Volume of a bound claim.
 func (b *bench) volumeOf(c *corev1.PersistentVolumeClaim) *v1alpha1.Volume {
 	b.Helper()
 	b.must(cluster.Await(b.within(), b.Cluster, c, "bound", cluster.Bound), "binding claim")

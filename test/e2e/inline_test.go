@@ -37,7 +37,7 @@ func ofSize(size string) map[string]string {
 	return map[string]string{"poolClass": class, "size": size}
 }
 
-// inlineOf are the logical volumes on a node that are tagged as a pod's.
+// inlineOf returns the logical volumes on a node with the tag of a pod's inline volume.
 func (b *bench) inlineOf(node string, pod *corev1.Pod) []string {
 	b.Helper()
 	var owned []string
@@ -49,10 +49,10 @@ func (b *bench) inlineOf(node string, pod *corev1.Pod) []string {
 	return owned
 }
 
-// tag is how the pod's volume says whose it is.
+// tag returns the tag of the pod's inline volume, which names the pod.
 func tag(pod *corev1.Pod) string { return "berth.dev/inline=" + string(pod.UID) + "/" + inlineVolume }
 
-// lists whether a node's report names the inline volume of a pod.
+// lists says whether a node's report names the inline volume of a pod.
 func lists(pod *corev1.Pod) func(*v1alpha1.StorageNode) bool {
 	return func(n *v1alpha1.StorageNode) bool {
 		return slices.ContainsFunc(n.Status.Pools, func(p v1alpha1.Pool) bool {

@@ -13,12 +13,11 @@ import (
 	"berth.dev/berth/test/cluster"
 )
 
-// kept is a volume whose bytes must stay: a payload that is written at once, which on a
-// raw device of sixteen mebibytes is all of it, and on a filesystem a log that a pod goes
-// on writing.
+// kept is a volume whose bytes must stay. It has a payload, which is written in one go and fills
+// a raw device of sixteen mebibytes. A filesystem also has a log that a pod keeps writing.
 type kept struct {
 	claim *corev1.PersistentVolumeClaim
-	pod   *corev1.Pod // the last that used it
+	pod   *corev1.Pod // the last pod that used it
 	// name of the Volume, and of the logical volume in the group.
 	name, group string
 	sum         string // of the payload
@@ -66,7 +65,7 @@ while :; do i=$((i+1)); echo $i >> /data/log; sync; sleep 1 & wait $!; done`}
 	}
 }
 
-// sum is the checksum of a payload as a pod reads it.
+// sum returns the checksum of a payload as a pod reads it.
 func (b *bench) sum(p *corev1.Pod, k *kept) string {
 	b.Helper()
 	sum, _, _ := strings.Cut(b.sh(p, "sha256sum < "+k.path()), " ")
@@ -91,14 +90,14 @@ func (b *bench) readsAll(p *corev1.Pod, k *kept) {
 	k.lines = lines
 }
 
-// groupOf is the volume group that has a logical volume; empty if none has.
+// groupOf returns the volume group that has a logical volume; empty if none has it.
 func (b *bench) groupOf(name string) string {
 	b.Helper()
 	return b.onNode(thinNode, "lvs", "--noheadings", "-o", "vg_name", "--select", "lv_name="+name)
 }
 
-// onDisk says whether the node has a volume's payload, by reading the device: also while
-// nobody has it mounted, and without mounting it.
+// onDisk returns an error unless the node has a volume's payload. It reads the device and
+// mounts nothing, so it also works while no pod has the volume mounted.
 func (b *bench) onDisk(k *kept) error {
 	device := "/dev/" + k.group + "/" + k.name
 	read := "cat " + device
@@ -116,7 +115,7 @@ func (b *bench) onDisk(k *kept) error {
 }
 
 // stay reads all volumes on their node again and again, for a time in which something
-// might destroy them. It ends the test once one is not as it was.
+// might destroy them. It ends the test as soon as one has changed.
 func (b *bench) stay(during string, d time.Duration, all []*kept) {
 	b.Helper()
 	over := time.NewTimer(d)

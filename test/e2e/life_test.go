@@ -51,8 +51,8 @@ func (b *bench) livesAndDies(fs, class string) {
 	b.wiped(node, volume.Name)
 }
 
-// wiped waits until a logical volume is gone, which is overwritten first when its volume
-// is deleted.
+// wiped waits until a logical volume is gone. After its volume is deleted, the node first
+// overwrites it.
 func (b *bench) wiped(node, name string) {
 	b.Helper()
 	ctx := b.within()

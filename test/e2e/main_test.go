@@ -12,10 +12,10 @@ import (
 	"berth.dev/berth/test/cluster"
 )
 
-// Tests that say so run side by side, after all others: those ask what a node
-// has left, or take one away.
+// Tests with t.Parallel run side by side, after all others. The others check how much
+// room a node has left, or take a node away.
 
-// limit is how long any one wait may take. Nodes are emulated and slow; a wait
+// limit is how long a single wait may take. Nodes are emulated and slow; a wait
 // that needs longer has failed.
 const limit = 6 * time.Minute
 

@@ -46,7 +46,7 @@ func TestAManagedPoolIsMadeOfADiskAndGrowsByAnother(t *testing.T) {
 		grown = p.Total.Value()
 		return p.Name == pool && grown >= 2*made
 	})
-	b.sh(pod, "dd if=/dev/urandom of=/data/more bs=1M count=380 && sync") // three quarters of it
+	b.sh(pod, "dd if=/dev/urandom of=/data/more bs=1M count=380 && sync") // three quarters of the volume
 	b.pool(node, "a thin pool that was extended", func(p v1alpha1.Pool) bool {
 		return p.Name == pool && p.Total.Value() > grown && p.LastChange != nil && p.LastChange.Reason == v1alpha1.PoolExtended
 	})

@@ -17,8 +17,8 @@ import (
 	"berth.dev/berth/test/cluster"
 )
 
-// unplug powers a node off and deletes its Node, as those do who give a machine up. The
-// node is there again when the test ends.
+// unplug powers a node off and deletes its Node, as an administrator does to give up a
+// machine. The node is back when the test ends.
 func (b *bench) unplug(node string) {
 	b.Helper()
 	b.lab("power", "off", node)
@@ -39,7 +39,7 @@ func (b *bench) plugIn(node string) {
 	}), "reporting")
 }
 
-// awaitMark waits until a Volume says something about its node.
+// awaitMark waits until the condition NodeGone of a Volume has a status and a reason.
 func (b *bench) awaitMark(v *v1alpha1.Volume, status metav1.ConditionStatus, reason string) {
 	b.Helper()
 	b.must(cluster.Await(b.within(), b.Cluster, v, reason, func(v *v1alpha1.Volume) bool {
@@ -112,7 +112,7 @@ func TestAStatefulSetGetsAnotherVolumeWhenItsNodeIsGone(t *testing.T) {
 	b.must(cluster.AwaitGone(b.within(), b.Cluster, old), "deleting the old volume")
 }
 
-// statefulSet makes one of a single pod with a volume, away from the node that the
+// statefulSet makes a StatefulSet of a single pod with a volume, away from the node that the
 // controller runs on.
 func (b *bench) statefulSet(name, class string) *appsv1.StatefulSet {
 	b.Helper()

@@ -21,9 +21,9 @@ import (
 	"berth.dev/berth/test/cluster"
 )
 
-// lose deletes a Volume or a Snapshot without anybody being told to delete its data, as an
+// lose deletes a Volume or a Snapshot without telling any node to delete its data, as an
 // old backup of the API server does. The finalizer must go first, and the controller puts
-// it back: only a deletion of the very version that has none is taken.
+// it back. So lose deletes only the very version that has no finalizer.
 func (b *bench) lose(o client.Object) {
 	b.Helper()
 	for ctx := b.within(); ; {
@@ -51,7 +51,7 @@ func (b *bench) plugin(args ...string) string {
 	return out
 }
 
-// awaitOrphans waits until a node reports data as orphans, and until the list has them.
+// awaitOrphans waits until a node reports data as orphans, and until kubectl berth lists them.
 func (b *bench) awaitOrphans(node string, names ...string) {
 	b.Helper()
 	report := &v1alpha1.StorageNode{ObjectMeta: metav1.ObjectMeta{Name: node}}
@@ -72,7 +72,7 @@ func (b *bench) awaitOrphans(node string, names ...string) {
 	}
 }
 
-// reports is whether a node reports data as an orphan.
+// reports says whether a node reports data as an orphan.
 func reports(n *v1alpha1.StorageNode, name string) bool {
 	for _, p := range n.Status.Pools {
 		for _, i := range p.Inventory {
@@ -84,7 +84,7 @@ func reports(n *v1alpha1.StorageNode, name string) bool {
 	return false
 }
 
-// setPolicy says what becomes of a volume when its claim goes.
+// setPolicy sets the reclaim policy of a PersistentVolume.
 func (b *bench) setPolicy(pv string, policy corev1.PersistentVolumeReclaimPolicy) {
 	b.Helper()
 	o := &corev1.PersistentVolume{}
@@ -106,7 +106,7 @@ func TestDataWhoseObjectsWereLostIsAdoptedOrForgotten(t *testing.T) {
 	}
 	adopted, forgotten := b.volumeOf(needed), b.volumeOf(needless)
 
-	// Of one volume the PersistentVolume stays, of the other nothing does.
+	// One volume keeps its PersistentVolume; the other keeps no object.
 	b.setPolicy(forgotten.Name, corev1.PersistentVolumeReclaimRetain)
 	b.remove(needless)
 	b.remove(&corev1.PersistentVolume{ObjectMeta: metav1.ObjectMeta{Name: forgotten.Name}})
@@ -160,7 +160,7 @@ func TestASnapshotWhoseObjectsWereLostIsAdoptedAndRestored(t *testing.T) {
 	b.reads(writer, "after")
 }
 
-// contentOf is what a VolumeSnapshot is bound to.
+// contentOf returns the VolumeSnapshotContent that a VolumeSnapshot is bound to.
 func (b *bench) contentOf(s *snapshotv1.VolumeSnapshot) *snapshotv1.VolumeSnapshotContent {
 	b.Helper()
 	c := &snapshotv1.VolumeSnapshotContent{}
@@ -168,7 +168,7 @@ func (b *bench) contentOf(s *snapshotv1.VolumeSnapshot) *snapshotv1.VolumeSnapsh
 	return c
 }
 
-// deletes says whether a snapshot goes with its content.
+// deletes sets whether the snapshot is deleted with its content.
 func (b *bench) deletes(c *snapshotv1.VolumeSnapshotContent, policy snapshotv1.DeletionPolicy) {
 	b.Helper()
 	before := c.DeepCopy()

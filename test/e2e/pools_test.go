@@ -73,8 +73,8 @@ func TestAThinPoolIsPromisedTwiceAndFilledAsDataIsWritten(t *testing.T) {
 	b.awaitEvent(disk, "more asked")
 }
 
-// gone removes the pods and claims of a test, and waits for its volumes: what they
-// are in goes next.
+// gone removes the pods and claims of a test, and waits until its volumes are gone: the
+// test removes their pool next.
 func (b *bench) gone() {
 	b.Helper()
 	volumes := b.volumes(b.within())
@@ -89,7 +89,7 @@ func TestAWholeDiskIsAVolumeAndLeavesNothingBehind(t *testing.T) {
 	t.Parallel()
 	b := begin(t)
 	const node = "node3"
-	device := b.plugged(node, "512M")
+	device := b.plugged(node, "128M")
 	class := b.class("disk", v1alpha1.PoolClassSpec{
 		Provisioner: v1alpha1.ProvisionerDevice, Devices: &v1alpha1.DevicePools{Paths: []string{device}},
 	})
@@ -99,7 +99,7 @@ func TestAWholeDiskIsAVolumeAndLeavesNothingBehind(t *testing.T) {
 	}
 	b.pool(node, "an empty disk", empty)
 
-	claim := b.claim("data", class, "100Mi")
+	claim := b.claim("data", class, "50Mi")
 	pod := b.run("first", claim)
 	b.sh(pod, "echo a secret that must not stay > /data/file && sync")
 	b.remove(pod)
@@ -107,7 +107,7 @@ func TestAWholeDiskIsAVolumeAndLeavesNothingBehind(t *testing.T) {
 	if got := b.sh(second, "cat /data/file"); got != "a secret that must not stay" {
 		t.Errorf("read %q", got)
 	}
-	if got := b.sh(second, "df -Pm /data | awk 'NR==2 {print ($2 > 400)}'"); got != "1" {
+	if got := b.sh(second, "df -Pm /data | awk 'NR==2 {print ($2 > 100)}'"); got != "1" {
 		t.Errorf("the volume is not the whole disk: %s", b.sh(second, "df -Pm /data"))
 	}
 

@@ -37,7 +37,7 @@ func TestAPowerFailureLosesNothingAndLeavesNothingBehind(t *testing.T) {
 	b.awaitRemoved(node, forgotten)
 }
 
-// awaitRestarted waits until a pod runs a container that was started anew.
+// awaitRestarted waits until a pod runs a restarted container.
 func (b *bench) awaitRestarted(pod *corev1.Pod) {
 	b.Helper()
 	before := pod.Status.ContainerStatuses[0].ContainerID

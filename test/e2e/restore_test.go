@@ -32,16 +32,16 @@ type restored struct {
 	grown, files *kept
 	taken        *snapshotv1.VolumeSnapshot
 
-	// deleted is in the backup too, and its data is gone.
+	// deleted is a volume that the backup also knows, and whose data is gone.
 	deleted *kept
 
-	// late are volumes of claims that the backup has, without a volume and without a
-	// pod; each with the scheduler of its pod. latest is one that the backup knows nothing of.
+	// late names claims that the backup has without a volume and without a pod, each with
+	// the scheduler of its pod. latest is a volume of a claim that the backup does not have.
 	late   map[string]cluster.PodOption
 	kept   map[string]*kept // late and latest, by the name of the claim
 	latest *kept
 	later  *v1alpha1.Snapshot
-	inIt   int // lines of the log in later, at least
+	inIt   int // least number of lines in the log of later
 }
 
 func TestAnAPIServerThatGoesBackDestroysNoData(t *testing.T) {
@@ -67,7 +67,7 @@ func TestAnAPIServerThatGoesBackDestroysNoData(t *testing.T) {
 	}
 }
 
-// newRestored makes two pools that have the same room, and one that is thin.
+// newRestored makes two thick pools of the same size, and a thin one.
 func newRestored(t *testing.T) *restored {
 	t.Helper()
 	b := beginFor(t, 15*limit)
@@ -89,7 +89,7 @@ func newRestored(t *testing.T) *restored {
 	return r
 }
 
-// volumesBefore makes what is in the backup.
+// volumesBefore makes the volumes, snapshots and claims that are in the backup.
 func (r *restored) volumesBefore() {
 	r.files = r.keep(r.claim("thin-files", r.thin, "64Mi"))
 	r.grown = r.keep(r.claim("grown", r.thick, "64Mi"))
@@ -102,7 +102,7 @@ func (r *restored) volumesBefore() {
 	}
 }
 
-// changesAfter is what happens between the backup and the restore.
+// changesAfter makes the changes between the backup and the restore.
 func (r *restored) changesAfter() {
 	r.remove(r.deleted.pod)
 	r.remove(r.deleted.claim)
@@ -123,16 +123,16 @@ func (r *restored) changesAfter() {
 	}
 	r.inIt = r.files.lines
 	_, r.later = r.snapshot("later", r.thin, r.files.claim)
-	// The pool that has the volume is no longer the one that a scheduler would take.
+	// Fill the pool that has the volume: a scheduler would now take the other pool.
 	r.onNode(thinNode, "lvcreate", "--yes", "--name", "foreign", "--extents", "90%FREE", r.kept["late"].group)
 }
 
-// all are the volumes whose data must be there.
+// all returns the volumes whose data must be there.
 func (r *restored) all() []*kept {
 	return slices.AppendSeq(slices.Clone(r.inBackup), maps.Values(r.kept))
 }
 
-// names of the volumes that the backup knows nothing of.
+// names returns the names of the volumes that the backup does not know.
 func (r *restored) names() []string {
 	var names []string
 	for _, k := range r.kept {
@@ -141,8 +141,8 @@ func (r *restored) names() []string {
 	return names
 }
 
-// startAnew starts kubelets and controllers anew, as Kubernetes' documentation asks for after a
-// restore: revisions that went back tell nobody who watches that anything has changed.
+// startAnew restarts kubelets and controllers, as Kubernetes' documentation asks for after a
+// restore: when revisions go back, a client that watches is not told of any change.
 func (r *restored) startAnew() {
 	r.stay("while nobody noticed", controller.ReservationDelay, r.all())
 	nodes, err := install.Nodes(r.within(), r.Lab)
@@ -160,8 +160,9 @@ func (r *restored) startAnew() {
 	r.must(install.Config{}.Await(r.within(), r.Cluster), "starting Berth anew")
 }
 
-// ownersReturn has those who made the pods make them again, then give up. For the time
-// in which a reservation is collected, each time, nothing may be destroyed.
+// ownersReturn makes the pods again, as their owners do, and then deletes them. After each of
+// the two it waits as long as Berth takes to collect a reservation: meanwhile nothing
+// may destroy data.
 func (r *restored) ownersReturn() {
 	var pods []*corev1.Pod
 	for name, scheduler := range r.late {
@@ -187,7 +188,7 @@ func (r *restored) ownersReturn() {
 	}
 }
 
-// adoptAll gives everything that was kept to claims again, whose pods read it.
+// adoptAll gives all kept data to claims again, and has their pods read it.
 func (r *restored) adoptAll() {
 	r.claim(r.latest.claim.Name, r.thick, "16Mi", cluster.Raw)
 	for name, k := range r.kept {

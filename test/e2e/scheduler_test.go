@@ -28,8 +28,8 @@ var (
 	berth    = by("berth-scheduler")
 )
 
-// burst posts one pod for each scheduler named, all for one node, each with so
-// many claims that together ask for three gibibytes.
+// burst posts one pod for each given scheduler, all for one node. Each pod has the given
+// number of claims, which together ask for three gibibytes.
 func (b *bench) burst(claims int, schedulers ...cluster.PodOption) {
 	b.Helper()
 	var objs []client.Object
@@ -44,8 +44,8 @@ func (b *bench) burst(claims int, schedulers ...cluster.PodOption) {
 	b.create(objs...)
 }
 
-// settle follows the pods until as many run as there is room for and each of the
-// others has been refused for lack of it.
+// settle follows the pods until as many run as there is room for, and the scheduler has
+// refused each of the others for lack of room.
 func (b *bench) settle(pods, fit int) {
 	b.Helper()
 	states := b.follow(pods, func(states map[string]string) bool {
@@ -63,12 +63,12 @@ func (b *bench) settle(pods, fit int) {
 	b.Logf("%d pods: %v", pods, states)
 }
 
-// follow watches the pods of the namespace until done, and returns what became
-// of each: "running", or why it is not scheduled.
+// follow watches the pods of the namespace until done returns true. It returns the state
+// of each pod: "running", or why it is not scheduled.
 func (b *bench) follow(pods int, done func(map[string]string) bool) map[string]string {
 	b.Helper()
 	ctx := b.within()
-	// A watch without a resource version begins with what is there.
+	// A watch without a resource version begins with the existing objects.
 	w, err := b.Watch(ctx, &corev1.PodList{}, client.InNamespace(b.namespace))
 	b.must(err, "watching pods")
 	defer w.Stop()
@@ -117,7 +117,7 @@ func (b *bench) carved(want int) {
 	}
 }
 
-// refusedByNode counts the attempts to provision that failed, for these claims or for all.
+// refusedByNode counts the failed attempts to provision, for these claims or for all.
 func (b *bench) refusedByNode(claims ...string) int {
 	b.Helper()
 	var events corev1.EventList
@@ -131,12 +131,12 @@ func (b *bench) refusedByNode(claims ...string) int {
 	return n
 }
 
-func TestBerthSchedulerPlacesWhatFitsAndNothingFails(t *testing.T) {
+func TestBerthSchedulerPlacesThePodsThatFitAndNothingFails(t *testing.T) {
 	begin(t).placesWhatFits(3)
 }
 
-// placesWhatFits checks that berth-scheduler sends no claim where it has to be
-// refused.
+// placesWhatFits checks that berth-scheduler sends no claim to a node that must refuse
+// it.
 func (b *bench) placesWhatFits(claims int) {
 	b.Helper()
 	b.burst(claims, berth, berth, berth, berth, berth)
@@ -147,8 +147,8 @@ func (b *bench) placesWhatFits(claims int) {
 	}
 }
 
-// The node publishes more than either claim, so a scheduler that reckons each
-// alone sends both there.
+// The node publishes more than each of the two claims, so a scheduler that looks at each
+// claim alone sends both there.
 func TestTheExtenderFitsAllClaimsOfAPodTogether(t *testing.T) {
 	b := begin(t)
 	claims := []*corev1.PersistentVolumeClaim{b.claim("one", classExt4, "5Gi"), b.claim("two", classExt4, "5Gi")}

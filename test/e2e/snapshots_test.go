@@ -14,13 +14,13 @@ import (
 	"berth.dev/berth/test/cluster"
 )
 
-// thinNode is where these tests have their thin pools. Their pods stay on it: it has
-// several of them at once, and may be slow to say that it is there.
+// thinNode has the thin pools of these tests. Their pods are not evicted from it: it runs
+// several of them at once, and may be slow to renew its lease.
 const thinNode = "node3"
 
-// thin makes a thin pool of a test's own, a class over it that makes volumes with a
-// filesystem, and a class for snapshots; all of the same name. When the test ends
-// nothing may be left in the pool.
+// thin makes a thin pool for one test, a class over it that makes volumes with a
+// filesystem, and a class for snapshots, all with the same name. When the test ends
+// the pool must be empty.
 func (b *bench) thin(name, fs string) (class string) {
 	b.Helper()
 	pool := group + "/" + name
@@ -49,7 +49,7 @@ func (b *bench) thin(name, fs string) (class string) {
 	return pc.Name
 }
 
-// goneWithSnapshots is gone for a test that takes snapshots.
+// goneWithSnapshots is like gone, for a test that takes snapshots.
 func (b *bench) goneWithSnapshots() {
 	b.Helper()
 	var all snapshotv1.VolumeSnapshotList
@@ -71,8 +71,8 @@ func (b *bench) snapshot(name, class string, of *corev1.PersistentVolumeClaim) (
 	return s, &v1alpha1.Snapshot{ObjectMeta: metav1.ObjectMeta{Name: v1alpha1.SnapshotName("snapshot-" + string(s.UID))}}
 }
 
-// A copy of xfs has its source's identity, which the kernel does not take beside it
-// without being told; clones are tried on ext4.
+// A copy of an xfs filesystem has the UUID of its source. The kernel does not mount both
+// at once without a special option. Other tests try clones on ext4.
 func TestASnapshotIsRestoredLargerBesideItsSourceAndOutlivesIt(t *testing.T) {
 	t.Parallel()
 	b := begin(t)
@@ -106,7 +106,7 @@ func TestASnapshotIsRestoredLargerBesideItsSourceAndOutlivesIt(t *testing.T) {
 	b.reads(reader, "restored")
 }
 
-// reads says what a pod must find in its file.
+// reads checks the content of a pod's file.
 func (b *bench) reads(pod *corev1.Pod, want string) {
 	b.Helper()
 	if got := b.sh(pod, "cat /data/file"); got != want {

@@ -76,9 +76,9 @@ func TestTheSchedulerObeysPublishedCapacity(t *testing.T) {
 	}
 }
 
-// Each node has room for one of these. All three claims are posted before any
-// capacity can be published anew, so the scheduler may well send two to one
-// node; the node refuses and the pod goes elsewhere.
+// Each node has room for one of these. The test posts all three claims before a node
+// can publish its new capacity, so the scheduler may send two to one node. The node
+// refuses one, and its pod goes elsewhere.
 func TestPodsThatAFullNodeRefusesLandElsewhere(t *testing.T) {
 	b := begin(t)
 	var pods []*corev1.Pod

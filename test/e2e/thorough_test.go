@@ -87,7 +87,7 @@ func TestANodeThatFallsSilentGetsNothingNew(t *testing.T) {
 		return strings.Contains(states["extended"], "Berth: the node's berth-agent is silent") && strings.Contains(states["berth"], "silent")
 	})
 	t.Logf("%v", states)
-	// The stock scheduler goes by the capacity that the node last published.
+	// The stock scheduler uses the capacity that the node published last.
 	b.awaitEvent(&corev1.PersistentVolumeClaim{ObjectMeta: metav1.ObjectMeta{Name: "stock"}}, "node "+silent)
 	if made := b.volumes(b.ctx); len(made) != 0 {
 		t.Errorf("volumes were made: %s", b.picture(&made[0]))
@@ -97,7 +97,7 @@ func TestANodeThatFallsSilentGetsNothingNew(t *testing.T) {
 	b.follow(len(schedulers), func(states map[string]string) bool { return count(states, "running") == len(schedulers) })
 }
 
-// tolerant pods mind nothing about a node but its storage.
+// tolerant pods accept every node: only storage decides where they run.
 func tolerant(p *corev1.Pod) {
 	p.Spec.Tolerations = []corev1.Toleration{{Operator: corev1.TolerationOpExists}}
 }

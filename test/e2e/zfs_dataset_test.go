@@ -14,7 +14,7 @@ import (
 func TestADatasetGrowsUnderItsPodAndIsCopiedAndGoes(t *testing.T) {
 	t.Parallel()
 	b := begin(t)
-	class := b.zpool("files", "", v1alpha1.ZFSPools{Recordsize: "8Ki", Compression: "zstd"}) // which filesystem is left to the class
+	class := b.zpool("files", "", v1alpha1.ZFSPools{Recordsize: "8Ki", Compression: "zstd"}) // without a filesystem: the class chooses it
 	source := b.claim("source", class, "200Mi")
 	writer := b.run("writer", source, cluster.Steadfast)
 	volume := b.volumeOf(source)
@@ -29,7 +29,7 @@ func TestADatasetGrowsUnderItsPodAndIsCopiedAndGoes(t *testing.T) {
 	taken, held := b.snapshot("taken", class, source)
 	b.sh(writer, "echo after > /data/file")
 
-	b.resize(source, "400Mi") // with its pod
+	b.resize(source, "400Mi") // while its pod runs
 	b.must(cluster.Await(b.within(), b.Cluster, source, "400Mi", cluster.HasCapacity("400Mi")), "growing")
 	b.must(cluster.Await(b.within(), b.Cluster, volume, "400Mi", func(v *v1alpha1.Volume) bool {
 		entry := v.Entry(zfsNode)

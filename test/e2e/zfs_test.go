@@ -19,12 +19,13 @@ import (
 
 // These tests need nodes with ZFS: lab up --zfs.
 
-// zfsNode is where they have their zpools.
+// zfsNode is the node with their zpools.
 const zfsNode = "node2"
 
-// zpool makes a zpool on disks of its own, with a filesystem for Berth in it, and a class
-// over that which makes volumes with a filesystem, the class's own if fs is empty, and a class
-// for snapshots. All have the same name; when the test ends nothing may be left but the hidden filesystems.
+// zpool makes a zpool on a disk of its own, with a filesystem for Berth in it. Over that it
+// makes a class whose volumes have the filesystem fs, or the class's default if fs is empty,
+// and a class for snapshots. The classes have the same name. When the test ends, only the
+// hidden filesystems may remain.
 func (b *bench) zpool(name, fs string, how v1alpha1.ZFSPools) (class string) {
 	b.Helper()
 	b.onNode(zfsNode, "modprobe", "zfs")
@@ -62,8 +63,8 @@ func (b *bench) zpool(name, fs string, how v1alpha1.ZFSPools) (class string) {
 	return pc.Name
 }
 
-// tidied waits until nothing is left in a pool but the hidden filesystems: what held snapshots
-// goes a moment after the last of them.
+// tidied waits until a pool has only the hidden filesystems. A dataset that had snapshots goes
+// a moment after the last of them.
 func (b *bench) tidied(dataset string) {
 	b.Helper()
 	ctx := b.within()
@@ -106,7 +107,7 @@ func TestAZvolIsKeptAsItsClassSaysAndGrowsAndOutlivesItsPods(t *testing.T) {
 
 	b.resize(disk, "128Mi")
 	b.must(cluster.Await(b.within(), b.Cluster, disk, "128Mi", cluster.HasCapacity("128Mi")), "growing")
-	b.remove(writer) // a filesystem grows when nobody uses it
+	b.remove(writer) // a filesystem on a zvol grows only while no pod uses it
 	b.remove(raw)
 	b.resize(files, "800Mi")
 	b.must(cluster.Await(b.within(), b.Cluster, b.volumeOf(files), "800Mi", func(v *v1alpha1.Volume) bool {

@@ -62,7 +62,7 @@ func drawBar(w io.Writer, bar Bar, y int, scale float64, unit string, legend map
 	fmt.Fprintf(w, `<text x="%.1f" y="%d">%.2f %s</text>`+"\n", x+6, y+17, sum, html.EscapeString(unit))
 }
 
-// extent is the longest sum, and the position of each segment's name in the
+// extent returns the longest sum, and the position of each segment's name in the
 // legend: the order in which the names first appear.
 func extent(bars []Bar) (longest float64, legend map[string]int) {
 	legend = map[string]int{}

@@ -1,3 +1,3 @@
-// Package figures turns measurements into what docs/benchmarks shows: quantiles,
+// Package figures turns measurements into the figures of docs/benchmarks: quantiles,
 // ratios with their intervals, Markdown tables and stacked bars.
 package figures

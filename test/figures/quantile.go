@@ -6,7 +6,7 @@ import (
 	"time"
 )
 
-// Quantile is the value below which the fraction q of the samples lies, by the
+// Quantile returns the value below which the fraction q of the samples lies, by the
 // nearest rank: a value that was measured, never one in between. It is zero
 // without samples.
 func Quantile(samples []time.Duration, q float64) time.Duration {
@@ -18,7 +18,7 @@ func Quantile(samples []time.Duration, q float64) time.Duration {
 	return sorted[min(max(rank, 1), len(sorted))-1]
 }
 
-// Seconds prints a duration with three digits that count.
+// Seconds prints a duration in seconds with three significant digits.
 func Seconds(d time.Duration) string {
 	s := d.Seconds()
 	switch {

@@ -7,10 +7,10 @@ import (
 	"slices"
 )
 
-// Interval is a figure and the interval that holds it with a confidence of 95 %.
+// Interval is a figure and the interval that contains it with a confidence of 95 %.
 type Interval struct{ Value, Low, High float64 }
 
-// String is the interval alone. One round has none.
+// String returns the interval alone. One round has none.
 func (i Interval) String() string {
 	if i.Low == i.High {
 		return "-"
@@ -21,9 +21,9 @@ func (i Interval) String() string {
 // resamples is how many times the rounds are drawn again.
 const resamples = 10_000
 
-// Ratio is the geometric mean of the rounds' ratios of a to b, with a bootstrap
-// interval: the rounds are drawn again with replacement, many times over, and the
-// middle 95 % of what comes out is the interval. The draws are always the same.
+// Ratio returns the geometric mean of the rounds' ratios of a to b, with a bootstrap
+// interval: it draws the rounds again with replacement, many times, and the middle 95 %
+// of the results is the interval. The draws are always the same.
 func Ratio(a, b []float64) Interval {
 	logs := make([]float64, min(len(a), len(b)))
 	for i := range logs {
@@ -53,7 +53,7 @@ func mean(values []float64) float64 {
 	return total / float64(len(values))
 }
 
-// Median of values, or NaN of none.
+// Median returns the median of values, or NaN if there are none.
 func Median(values []float64) float64 {
 	if len(values) == 0 {
 		return math.NaN()
@@ -66,7 +66,7 @@ func Median(values []float64) float64 {
 	return (sorted[middle-1] + sorted[middle]) / 2
 }
 
-// Digits prints three digits that count, and a dash for what is no number.
+// Digits prints three significant digits, and a dash for NaN and infinity.
 func Digits(v float64) string {
 	switch abs := math.Abs(v); {
 	case math.IsNaN(v), math.IsInf(v, 0):

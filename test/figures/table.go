@@ -7,7 +7,7 @@ import (
 	"unicode/utf8"
 )
 
-// Table is a Markdown table whose columns line up as text too.
+// Table is a Markdown table whose columns also line up as plain text.
 type Table struct {
 	Head []string
 	Rows [][]string
@@ -16,8 +16,8 @@ type Table struct {
 // Add appends a row.
 func (t *Table) Add(cells ...string) { t.Rows = append(t.Rows, cells) }
 
-// Print writes the table. The first column is text, the others are figures and
-// stand to the right.
+// Print writes the table. The first column is text; the others are figures, aligned
+// to the right.
 func (t *Table) Print(w io.Writer) {
 	widths := make([]int, len(t.Head))
 	for _, row := range append([][]string{t.Head}, t.Rows...) {

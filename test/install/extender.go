@@ -26,12 +26,11 @@ import (
 	"berth.dev/berth/test/cluster"
 )
 
-// Extender is the value that makes the controller serve its extender. It brings
-// ExtendedScheduler with it, which needs Scheduler too: it is made of that image.
+// Extender is the value that makes the controller serve its extender. With it Config also
+// installs ExtendedScheduler, which needs the value Scheduler, too: it uses that image.
 const Extender = "extender.enabled=true"
 
-// ExtendedScheduler is a scheduler with none of Berth's plugins that asks the
-// extender.
+// ExtendedScheduler is a scheduler without Berth's plugins that asks the extender.
 const ExtendedScheduler = "stock-with-extender"
 
 // extenderSecret has the extender's certificate, clientSecret that of its scheduler.
@@ -45,8 +44,8 @@ const extenderPort = "8443"
 
 func (c Config) extended() bool { return slices.Contains(c.Set, Extender) }
 
-// MakeExtenderSecrets makes the certificate that the extender serves with and the one that its
-// scheduler comes with, unless they were made before.
+// MakeExtenderSecrets makes the certificate that the extender serves with and the client
+// certificate of its scheduler, unless they exist.
 func (c Config) MakeExtenderSecrets(ctx context.Context, on *cluster.Cluster) error {
 	if !c.extended() {
 		return nil
@@ -79,7 +78,7 @@ func (c Config) MakeExtenderSecrets(ctx context.Context, on *cluster.Cluster) er
 	return nil
 }
 
-// schedulerCertificate makes a certificate that has signed itself: the lab's scheduler is the only
+// schedulerCertificate makes a self-signed certificate: the lab's scheduler is the only
 // client that its extender has to know.
 func schedulerCertificate() (certificate, key []byte, err error) {
 	own, err := rsa.GenerateKey(rand.Reader, 2048)
@@ -97,9 +96,8 @@ func schedulerCertificate() (certificate, key []byte, err error) {
 	return certificate, key, err
 }
 
-// extenderHost is the name that the certificate is for. The lab has neither names
-// nor addresses of Services, so the scheduler is told the controller's own address
-// and this name.
+// extenderHost is the name in the certificate. The lab has neither names nor addresses of
+// Services, so the scheduler's configuration has the controller's own address and this name.
 const extenderHost = "berth-extender." + Namespace + ".svc"
 
 var extendedConfig = template.Must(template.New("").Parse(`apiVersion: kubescheduler.config.k8s.io/v1
@@ -148,7 +146,7 @@ func (c Config) MakeExtendedScheduler(ctx context.Context, on *cluster.Cluster) 
 	return nil
 }
 
-// awaitExtender returns where the controller serves, once it is ready.
+// awaitExtender waits until the controller is ready, and returns its address.
 func awaitExtender(ctx context.Context, on *cluster.Cluster) (address string, err error) {
 	ctx, cancel := context.WithTimeout(ctx, 15*time.Minute)
 	defer cancel()
@@ -168,15 +166,15 @@ func awaitExtender(ctx context.Context, on *cluster.Cluster) (address string, er
 	return "", errors.New("the controller has no address")
 }
 
-// Where the scheduler's pod has its files.
+// Directories of the scheduler's pod.
 const (
 	configuration = "/etc/extended"
 	certificates  = "/etc/extender"
 )
 
-// extend makes a Deployment of the scheduler. It runs with what berth-scheduler
-// may do, which is what any scheduler may, and more. Another address makes another
-// pod: a scheduler reads its configuration once.
+// extend turns a Deployment into one of the scheduler. The scheduler has the rights of
+// berth-scheduler: those of any scheduler, and more. A new address makes a new pod, because
+// a scheduler reads its configuration once.
 func extend(d *appsv1.Deployment, address string) {
 	labels := map[string]string{"app": ExtendedScheduler}
 	d.Spec.Selector = &metav1.LabelSelector{MatchLabels: labels}

@@ -26,13 +26,13 @@ const Namespace = "berth-system"
 // VolumeGroup is made on every node, of its first data disk.
 const VolumeGroup = "vg0"
 
-// Config is how to install.
+// Config says how to install.
 type Config struct {
 	// Root of the repository.
 	Root string
-	// Log receives what the tools print.
+	// Log receives the output of the tools.
 	Log io.Writer
-	// Set are further values for the chart: "agent.poold=separate".
+	// Set are further values for the chart, such as "agent.poold=separate".
 	Set []string
 }
 
@@ -40,7 +40,7 @@ type Config struct {
 // fast as the machine, and the emulated nodes have enough to do.
 const controlNode = "control"
 
-// Scheduler is the value that installs berth-scheduler too.
+// Scheduler is the value that also installs berth-scheduler.
 const Scheduler = "scheduler.enabled=true"
 
 // images are the archives that the nodes need.
@@ -73,9 +73,9 @@ func (c Config) images(ctx context.Context, lab cluster.Lab) (images, error) {
 	return all, nil
 }
 
-// Up returns the arguments of the lab's command that brings a cluster up with a node
-// for the controller, and whose nodes have the images that each of them needs from the
-// start. A cluster that is up already is left as it is: see LoadImages.
+// Up returns the arguments of the lab's command that brings a cluster up. It has a node for
+// the controller, and its nodes have the images that all of them need from the start. The
+// lab leaves a cluster that is up already as it is: see LoadImages.
 func (c Config) Up(ctx context.Context, lab cluster.Lab) ([]string, error) {
 	all, err := c.images(ctx, lab)
 	if err != nil {
@@ -88,8 +88,7 @@ func (c Config) Up(ctx context.Context, lab cluster.Lab) ([]string, error) {
 	return args, nil
 }
 
-// LoadImages puts the images into the nodes that run them and have others, or
-// none.
+// LoadImages puts the images into the nodes that run them, unless they have them already.
 func (c Config) LoadImages(ctx context.Context, lab cluster.Lab) error {
 	all, err := c.images(ctx, lab)
 	if err != nil {
@@ -180,7 +179,7 @@ func MakePoolClass(ctx context.Context, c *cluster.Cluster) error {
 	return client.IgnoreAlreadyExists(c.Create(ctx, class))
 }
 
-// Await waits until every agent and all else that was installed is ready, and
+// Await waits until every agent and all other installed parts are ready, and
 // every node has its driver.
 func (c Config) Await(ctx context.Context, on *cluster.Cluster) error {
 	deployments := []string{"berth-controller"}

@@ -39,8 +39,8 @@ const snapshotControllerImage = "localhost/" + snapshotController + ":"
 //go:embed snapshot-controller.yaml
 var snapshotControllerObjects []byte
 
-// MakeSnapshotAPI gives the cluster what the chart expects of one in which it
-// switches snapshots on.
+// MakeSnapshotAPI gives the cluster the snapshot API and its controller, which the chart
+// expects if snapshots are switched on.
 func (c Config) MakeSnapshotAPI(ctx context.Context, on *cluster.Cluster) error {
 	if !c.snapshots() {
 		return nil
@@ -57,7 +57,7 @@ func (c Config) MakeSnapshotAPI(ctx context.Context, on *cluster.Cluster) error 
 	return nil
 }
 
-// snapshotDefinitions are those of VolumeSnapshots, their contents and classes.
+// snapshotDefinitions returns the definitions of VolumeSnapshots, their contents and classes.
 func (c Config) snapshotDefinitions(ctx context.Context) ([][]byte, error) {
 	list := exec.CommandContext(ctx, "go", "list", "-f", "{{.Module.Dir}}", snapshotAPI)
 	list.Dir = c.Root

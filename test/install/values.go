@@ -9,8 +9,8 @@ import (
 	"slices"
 )
 
-// values are what the chart is given beside the lab's file. All images have one
-// tag for ever, so their digests go into the pods: new ones make new pods.
+// values returns the values for the chart beside the lab's file. The tag of an image never
+// changes, so the values contain digests: new digests make new pods.
 func (c Config) values() ([]string, error) {
 	values := slices.Clone(c.Set)
 	if c.extended() {

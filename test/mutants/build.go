@@ -10,25 +10,26 @@ import (
 	"strings"
 )
 
-// The helpers beside the changed code. A change is awake if it has the number in the
-// environment. Those that are asked for are noted in a file, if one is named.
+// helpers is the code beside the changed code. A change is active if its number is in the
+// environment. The code records the changes that it reaches in a file, if one is named. It
+// allocates no memory for each check, because tests count allocations.
 const helpers = `package %s
 
 import (
 	mutantos "os"
 	mutantstrconv "strconv"
-	mutantsync "sync"
+	mutantatomic "sync/atomic"
 %s)
 
 var (
 	mutantNow, _    = mutantstrconv.Atoi(mutantos.Getenv("BERTH_MUTANT"))
 	mutantNotes, _  = mutantos.OpenFile(mutantos.Getenv("BERTH_MUTANTS_REACHED"), mutantos.O_APPEND|mutantos.O_WRONLY, 0)
-	mutantsNoted    mutantsync.Map
+	mutantsNoted    [%d]mutantatomic.Bool
 )
 
 func mutantOn(n int) bool {
 	if mutantNotes != nil {
-		if _, noted := mutantsNoted.LoadOrStore(n, true); !noted {
+		if mutantsNoted[n].CompareAndSwap(false, true) {
 			_, _ = mutantNotes.WriteString(mutantstrconv.Itoa(n) + "\n")
 		}
 	}
@@ -85,7 +86,7 @@ func build(ctx context.Context, c *code, all []*mutant) (*tests, error) {
 			imports, more = "\tmutantclient \""+clientPackage+"\"\n", readerHelper
 		}
 	}
-	err = put(filepath.Join(c.root, c.target.dir, "zz_mutants.go"), "zz_mutants.go", []byte(fmt.Sprintf(helpers, c.name, imports)+more))
+	err = put(filepath.Join(c.root, c.target.dir, "zz_mutants.go"), "zz_mutants.go", []byte(fmt.Sprintf(helpers, c.name, imports, len(all)+1)+more))
 	for _, s := range c.files {
 		if err == nil {
 			err = put(s.path, base(s.path), s.mutated(all))
@@ -112,8 +113,8 @@ func build(ctx context.Context, c *code, all []*mutant) (*tests, error) {
 	return t, nil
 }
 
-// flagsOf keep the tests of a package from writing to the tree: rapid notes down what failed,
-// and would begin with it the next time, though nothing is wrong with the code.
+// flagsOf returns flags that keep the tests of a package from writing to the tree. rapid would
+// record a failed example and begin with it the next time, although the code is correct.
 func flagsOf(ctx context.Context, tested string) ([]string, error) {
 	used, err := output(ctx, "go", "list", "-test", "-deps", "./"+tested)
 	if slices.Contains(strings.Fields(string(used)), "pgregory.net/rapid") {
@@ -124,7 +125,7 @@ func flagsOf(ctx context.Context, tested string) ([]string, error) {
 
 func (t *tests) remove() { os.RemoveAll(t.dir) }
 
-// numbers are the changes that a run has got to.
+// numbers returns the changes that a run has reached.
 func numbers(text string) map[string]bool {
 	reached := map[string]bool{}
 	for n := range strings.FieldsSeq(text) {

@@ -13,12 +13,12 @@ type finder struct {
 	source *source
 	in     string
 	found  []*mutant
-	// passedOn are the returns right after an error was found: that it is passed over
-	// is tried already, by the condition.
+	// passedOn are the returns right after a check found an error: the change of the
+	// condition already tries that the error is ignored.
 	passedOn map[ast.Stmt]bool
 }
 
-// mutants are all changes of a package.
+// mutants returns all changes of a package.
 func (c *code) mutants() []*mutant {
 	f := &finder{code: c, passedOn: map[ast.Stmt]bool{}}
 	for _, f.source = range c.files {
@@ -32,7 +32,7 @@ func (c *code) mutants() []*mutant {
 	return f.found
 }
 
-// wiring is what only a manager calls.
+// wiring names the functions that only a manager calls.
 var wiring = map[string]bool{"SetupWithManager": true}
 
 func nameOf(f *ast.FuncDecl) string {
@@ -54,7 +54,7 @@ func nameOf(f *ast.FuncDecl) string {
 	}
 }
 
-// walk finds what to change in the body of a function, and in those of functions in it.
+// walk finds the changes in the body of a function, and in the functions inside it.
 func (f *finder) walk(body ast.Node, signature *ast.FuncType) {
 	ast.Inspect(body, func(n ast.Node) bool {
 		switch n := n.(type) {
@@ -92,7 +92,7 @@ func (f *finder) walk(body ast.Node, signature *ast.FuncType) {
 	})
 }
 
-// truth changes what holds, in both directions or one.
+// truth changes a condition so that it never holds, always holds, or both in turn.
 func (f *finder) truth(e ast.Expr, never, always bool) {
 	if f.types.TypeOf(e) == nil || f.types.Types[e].Value != nil || !types.Identical(f.types.TypeOf(e).Underlying(), types.Typ[types.Bool]) &&
 		!types.Identical(f.types.TypeOf(e).Underlying(), types.Typ[types.UntypedBool]) {
@@ -106,8 +106,8 @@ func (f *finder) truth(e ast.Expr, never, always bool) {
 	}
 }
 
-// isError matches the look whether there is an error: what follows always without one is
-// an error that says nothing, which is no fault that anybody makes.
+// isError matches a check for an error. Such a check is not changed to hold always: it would
+// return an error without a text, a mistake that no programmer makes.
 var isError = regexp.MustCompile(`^(err|\w+Err) != nil$`)
 
 func (f *finder) condition(e ast.Expr, then []ast.Stmt) {
@@ -120,7 +120,7 @@ func (f *finder) condition(e ast.Expr, then []ast.Stmt) {
 
 func (f *finder) offset(p token.Pos) int { return f.fset.Position(p).Offset }
 
-// cases are conditions where the switch has no tag.
+// cases changes the conditions of a switch without a tag.
 func (f *finder) cases(s *ast.SwitchStmt) {
 	if s.Tag != nil {
 		return
@@ -134,20 +134,20 @@ func (f *finder) cases(s *ast.SwitchStmt) {
 	}
 }
 
-// operands of && and || are left out.
+// operands leaves out operands of && and ||.
 func (f *finder) operands(e *ast.BinaryExpr) {
 	if e.Op != token.LAND && e.Op != token.LOR {
 		return
 	}
 	for _, side := range []ast.Expr{e.X, e.Y} {
 		if inner, ok := side.(*ast.BinaryExpr); ok && inner.Op == e.Op {
-			continue // its operands are this one's
+			continue // its operands count as operands of this one
 		}
 		f.truth(side, e.Op == token.LOR, e.Op == token.LAND)
 	}
 }
 
-// results that are truths or errors are changed.
+// results changes returned booleans and errors.
 func (f *finder) results(r *ast.ReturnStmt, signature *ast.FuncType) {
 	if signature.Results == nil || len(r.Results) == 0 || len(r.Results) != signature.Results.NumFields() || f.passedOn[r] {
 		return
@@ -162,7 +162,7 @@ func (f *finder) results(r *ast.ReturnStmt, signature *ast.FuncType) {
 	}
 }
 
-// initial is the call of `if err := call(); err != nil`.
+// initial leaves out the call of `if err := call(); err != nil`.
 func (f *finder) initial(s ast.Stmt) {
 	if a, ok := s.(*ast.AssignStmt); ok && len(a.Rhs) == 1 {
 		f.failure(a.Rhs[0])
@@ -178,10 +178,10 @@ func (f *finder) failure(e ast.Expr) {
 	}
 }
 
-// quiet matches what is no effect: notes for people, and what is let go of at the end.
+// quiet matches statements that do not count as effects: panics, logs, and deferred releases.
 var quiet = regexp.MustCompile(`^(panic\(|_ = |defer (cancel|stop|\w+\.Close)\(|.*\b[lL]og\b.*\.(Info|Error)\()`)
 
-// effects leaves out the statements of a block that have one.
+// effects leaves out the statements of a block that have an effect.
 func (f *finder) effects(block []ast.Stmt) {
 	for _, s := range block {
 		if quiet.Match(f.source.text[f.offset(s.Pos()):f.offset(s.End())]) {
@@ -200,7 +200,8 @@ func (f *finder) effects(block []ast.Stmt) {
 	}
 }
 
-// lock leaves out taking a lock: whatever returns what gives it back, and an error.
+// lock leaves out the taking of a lock: a call that returns a function to release it, and an
+// error.
 func (f *finder) lock(a *ast.AssignStmt) {
 	if len(a.Lhs) != 2 || len(a.Rhs) != 1 {
 		return
@@ -215,7 +216,7 @@ func (f *finder) lock(a *ast.AssignStmt) {
 	}
 }
 
-// preconditions are left out one by one.
+// preconditions leaves out preconditions one by one.
 func (f *finder) preconditions(c *ast.CompositeLit) {
 	if !isType(f.types.TypeOf(c), clientPackage, "Preconditions") {
 		return
@@ -229,7 +230,7 @@ func (f *finder) preconditions(c *ast.CompositeLit) {
 
 const clientPackage = "sigs.k8s.io/controller-runtime/pkg/client"
 
-// reader has the cache read in place of the API server, where there are both.
+// reader replaces a read from the API server by a read from the cache, where there are both.
 func (f *finder) reader(e ast.Expr) {
 	s, ok := e.(*ast.SelectorExpr)
 	if !ok || !isType(f.types.TypeOf(s), clientPackage, "Reader") {

@@ -38,7 +38,7 @@ const tests1 = `package broken
 
 import "testing"
 
-func TestWhatIsHeldStays(t *testing.T) {
+func TestHeldDataStays(t *testing.T) {
 	kept = []string{"data"}
 	if err := remove("v", true, false); err == nil || kept == nil {
 		t.Error(err)
@@ -49,7 +49,7 @@ func TestWhatIsHeldStays(t *testing.T) {
 }
 `
 
-// put is a module of one package, in which the test runs.
+// put makes a module of one package, in which the test runs.
 func put(t *testing.T) target {
 	t.Helper()
 	dir := t.TempDir()
@@ -66,7 +66,7 @@ func put(t *testing.T) target {
 	return target{dir: "internal/broken"}
 }
 
-func TestWhatNoTestNoticesLives(t *testing.T) {
+func TestAChangeThatNoTestNoticesSurvives(t *testing.T) {
 	at := put(t)
 	code, err := load(t.Context(), at)
 	if err != nil {
@@ -120,7 +120,7 @@ import (
 	"pgregory.net/rapid"
 )
 
-func TestWhateverIsHeldStays(t *testing.T) {
+func TestHeldOrOpenDataStaysInEveryCase(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		kept = []string{"data"}
 		held, open := rapid.Bool().Draw(t, "held"), rapid.Bool().Draw(t, "open")
@@ -131,7 +131,7 @@ func TestWhateverIsHeldStays(t *testing.T) {
 }
 `
 
-func TestWhatFailsAtRandomIsNotNotedInTheTree(t *testing.T) {
+func TestARandomFailureWritesNothingIntoTheTree(t *testing.T) {
 	sums, err := os.ReadFile("../../go.sum")
 	if err != nil {
 		t.Fatal(err)

@@ -29,21 +29,21 @@ type code struct {
 	pkg        *types.Package
 }
 
-// source is a file that is changed.
+// source is a file to change.
 type source struct {
 	path string
 	text []byte
 	tree *ast.File
 }
 
-// listed is what go list says of a package.
+// listed is the description of a package by go list.
 type listed struct {
 	Dir, ImportPath, Name, Export string
 	GoFiles                       []string
 	DepOnly                       bool
 }
 
-// load reads and checks a package. What it imports is compiled for it.
+// load reads and type-checks a package. go list compiles the packages that it imports.
 func load(ctx context.Context, t target) (*code, error) {
 	out, err := output(ctx, "go", "list", "-export", "-deps", "-json=Dir,ImportPath,Name,Export,GoFiles,DepOnly", "./"+t.dir)
 	if err != nil {
@@ -81,7 +81,7 @@ func load(ctx context.Context, t target) (*code, error) {
 	return c, nil
 }
 
-// parse reads all files, and keeps those that are to be changed.
+// parse reads all files, and keeps those to change.
 func (c *code) parse(own listed) (trees []*ast.File, err error) {
 	for _, missing := range c.target.files {
 		if !slices.Contains(own.GoFiles, missing) {
@@ -106,7 +106,7 @@ func (c *code) parse(own listed) (trees []*ast.File, err error) {
 	return trees, nil
 }
 
-// output runs a program; what it complains of is in the error.
+// output runs a program and returns its output. An error contains its standard error.
 func output(ctx context.Context, name string, args ...string) ([]byte, error) {
 	command := exec.CommandContext(ctx, name, args...)
 	var complaint bytes.Buffer

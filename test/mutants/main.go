@@ -66,7 +66,7 @@ func tryAll(ctx context.Context, o options) error {
 	return errors.Join(failed...)
 }
 
-// tryPackage tries the changes of one package, and compares what lives with the list.
+// tryPackage tries the changes of one package, and compares the survivors with the list.
 func tryPackage(ctx context.Context, o options, t target, known survivors) error {
 	code, err := load(ctx, t)
 	if err != nil {

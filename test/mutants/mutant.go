@@ -9,13 +9,13 @@ import (
 	"strings"
 )
 
-// mutant is one change. What it is called must not depend on lines, or the list of
-// survivors would be out of date with each edit.
+// mutant is one change. Its key must not depend on line numbers: otherwise each edit of the
+// code would make the list of survivors out of date.
 type mutant struct {
 	number           int
 	dir, in          string // package and function
 	kind, text       string
-	nth              int // of those alike in the function
+	nth              int // among equal changes in the function
 	file             string
 	line             int
 	source           *source
@@ -31,7 +31,8 @@ func (m *mutant) key() string {
 	return key
 }
 
-// add notes a change of a node: it is put between the two texts, in which %d is its number.
+// add records a change of a node: the code of the node goes between the two texts, in which %d
+// is the number of the change.
 func (f *finder) add(kind string, n ast.Node, opening, closing string) {
 	from, to := f.fset.Position(n.Pos()), f.fset.Position(n.End())
 	m := &mutant{
@@ -54,7 +55,7 @@ func (f *finder) add(kind string, n ast.Node, opening, closing string) {
 
 func base(path string) string { return path[strings.LastIndexByte(path, '/')+1:] }
 
-// mutated is the file with all its changes, each asleep.
+// mutated returns the file with all its changes, each inactive until its number is set.
 func (s *source) mutated(all []*mutant) []byte {
 	type insert struct {
 		at, width, number int
@@ -67,7 +68,8 @@ func (s *source) mutated(all []*mutant) []byte {
 			inserts = append(inserts, insert{m.from, m.to - m.from, m.number, false, m.opening}, insert{m.to, m.to - m.from, m.number, true, m.closing})
 		}
 	}
-	// What ends at a place goes before what begins there; the wider is around the narrower.
+	// At one place closing texts come before opening ones, and a wider change is around a
+	// narrower one.
 	slices.SortFunc(inserts, func(a, b insert) int {
 		switch {
 		case a.at != b.at:

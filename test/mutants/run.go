@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -10,13 +11,14 @@ import (
 	"path/filepath"
 	"slices"
 	"strconv"
+	"strings"
 	"sync"
 	"time"
 
 	"golang.org/x/sync/errgroup"
 )
 
-// tests are those that are to notice, compiled with all changes of a package.
+// tests are the tests that must notice the changes of a package, compiled with all of them.
 type tests struct {
 	*code
 	dir    string
@@ -27,33 +29,87 @@ type tests struct {
 type suite struct {
 	dir, binary string
 	flags       []string
-	// reached are the numbers of the changes that its tests get to.
+	// tests are sorted, the quickest first.
+	tests []test
+}
+
+// test is one test of a suite: how long it takes, and the changes that it reaches.
+type test struct {
+	name    string
+	took    time.Duration
 	reached map[string]bool
 }
 
-// reach runs the tests without a change: they are to pass. It returns all that they get to.
+// reach runs each test without a change; it must pass. It returns all changes that they reach.
 func (t *tests) reach(ctx context.Context) (map[string]bool, error) {
 	all := map[string]bool{}
-	notes := filepath.Join(t.dir, "reached")
 	for i := range t.suites {
 		s := &t.suites[i]
-		if err := os.WriteFile(notes, nil, 0o600); err != nil {
-			return nil, err
-		}
-		if out, err := s.try(ctx, 30*time.Minute, "BERTH_MUTANTS_REACHED="+notes); err != nil {
-			return nil, fmt.Errorf("the tests fail without a change: %w\n%s", err, out)
-		}
-		text, err := os.ReadFile(notes)
+		names, err := s.list(ctx)
 		if err != nil {
 			return nil, err
 		}
-		s.reached = numbers(string(text))
-		maps.Copy(all, s.reached)
+		for _, name := range names {
+			alone, err := s.alone(ctx, name, filepath.Join(t.dir, "reached"))
+			if err != nil {
+				return nil, err
+			}
+			s.tests = append(s.tests, alone)
+			maps.Copy(all, alone.reached)
+		}
+		slices.SortFunc(s.tests, func(a, b test) int { return cmp.Compare(a.took, b.took) })
 	}
 	return all, nil
 }
 
-// run tries the changes, and returns those that lived.
+// list names the tests of a suite.
+func (s *suite) list(ctx context.Context) ([]string, error) {
+	command := exec.CommandContext(ctx, s.binary, "-test.list", "^(Test|Fuzz|Example)")
+	command.Dir = s.dir
+	out, err := command.Output()
+	if err != nil {
+		return nil, fmt.Errorf("listing the tests of %s: %w", s.dir, err)
+	}
+	return strings.Fields(string(out)), nil
+}
+
+// alone runs one test without a change.
+func (s *suite) alone(ctx context.Context, name, notes string) (test, error) {
+	if err := os.WriteFile(notes, nil, 0o600); err != nil {
+		return test{}, err
+	}
+	began := time.Now()
+	if out, err := s.try(ctx, 30*time.Minute, []string{name}, "BERTH_MUTANTS_REACHED="+notes); err != nil {
+		return test{}, fmt.Errorf("%s fails without a change: %w\n%s", name, err, out)
+	}
+	text, err := os.ReadFile(notes)
+	return test{name: name, took: time.Since(began), reached: numbers(string(text))}, err
+}
+
+// rounds returns the tests that reach a change, in runs of which each takes longer than the
+// one before: a quick test catches most changes.
+func (s *suite) rounds(number string) (rounds []round) {
+	room := time.Second
+	for _, one := range s.tests {
+		if !one.reached[number] {
+			continue
+		}
+		if len(rounds) == 0 || rounds[len(rounds)-1].took > room {
+			rounds, room = append(rounds, round{}), 3*room
+		}
+		last := &rounds[len(rounds)-1]
+		last.names, last.took = append(last.names, one.name), last.took+one.took
+	}
+	return rounds
+}
+
+// round is one run of some tests of a suite, and how long it takes without a change.
+type round struct {
+	names []string
+	took  time.Duration
+}
+
+// run tries the changes, and returns the survivors.
 func (t *tests) run(ctx context.Context, o options, chosen []*mutant) ([]*mutant, error) {
 	began := time.Now()
 	reached, err := t.reach(ctx)
@@ -73,7 +129,7 @@ func (t *tests) run(ctx context.Context, o options, chosen []*mutant) ([]*mutant
 			lives, err := !reached[strconv.Itoa(m.number)], error(nil)
 			how := "no test gets there"
 			if !lives {
-				lives, err = t.survives(ctx, m, 5*took+20*time.Second)
+				lives, err = t.survives(ctx, m)
 				how = "caught"
 			}
 			mu.Lock()
@@ -94,33 +150,33 @@ func (t *tests) run(ctx context.Context, o options, chosen []*mutant) ([]*mutant
 	return lived, group.Wait()
 }
 
-// survives is whether the tests that get to a change pass in spite of it. Tests that hang
-// have noticed it.
-func (t *tests) survives(ctx context.Context, m *mutant, limit time.Duration) (bool, error) {
+// survives says whether the tests that reach a change pass in spite of it. A test that hangs
+// counts as one that noticed it.
+func (t *tests) survives(ctx context.Context, m *mutant) (bool, error) {
 	number := strconv.Itoa(m.number)
 	for _, s := range t.suites {
-		if !s.reached[number] {
-			continue
-		}
-		_, err := s.try(ctx, limit, "BERTH_MUTANT="+number)
-		var failed *exec.ExitError
-		switch {
-		case ctx.Err() != nil:
-			return false, context.Cause(ctx)
-		case errors.As(err, &failed) || errors.Is(err, exec.ErrWaitDelay):
-			return false, nil
-		case err != nil:
-			return false, err
+		for _, r := range s.rounds(number) {
+			_, err := s.try(ctx, 5*r.took+20*time.Second, r.names, "BERTH_MUTANT="+number)
+			var failed *exec.ExitError
+			switch {
+			case ctx.Err() != nil:
+				return false, context.Cause(ctx)
+			case errors.As(err, &failed) || errors.Is(err, exec.ErrWaitDelay):
+				return false, nil
+			case err != nil:
+				return false, err
+			}
 		}
 	}
 	return true, nil
 }
 
-// try runs the tests.
-func (s *suite) try(ctx context.Context, limit time.Duration, environment string) (out []byte, err error) {
+// try runs some of the tests.
+func (s *suite) try(ctx context.Context, limit time.Duration, names []string, environment string) (out []byte, err error) {
 	ctx, cancel := context.WithTimeout(ctx, limit+10*time.Second)
 	defer cancel()
-	command := exec.CommandContext(ctx, s.binary, slices.Concat(s.flags, []string{"-test.failfast", "-test.short", "-test.timeout", limit.String()})...)
+	flags := []string{"-test.run", "^(" + strings.Join(names, "|") + ")$", "-test.failfast", "-test.short", "-test.timeout", limit.String()}
+	command := exec.CommandContext(ctx, s.binary, slices.Concat(s.flags, flags)...)
 	command.Dir = s.dir
 	command.Env = append(os.Environ(), environment)
 	command.WaitDelay = time.Second

@@ -7,7 +7,7 @@ import (
 	"strings"
 )
 
-// survivors are the changes that may live, and why.
+// survivors are the changes that may survive, and the reasons.
 type survivors map[string]string
 
 // readSurvivors reads the list: each entry is the name of a change and, indented below
@@ -42,8 +42,8 @@ func readSurvivors(path string) (survivors, error) {
 	return list, nil
 }
 
-// compare returns what lives and is not in the list, and the entries of a package that are
-// out of date: the change is caught, or there is no such change.
+// compare returns the survivors that are not in the list, and the entries of a package that
+// are out of date: a test catches the change, or there is no such change.
 func (s survivors) compare(dir string, all, tried, lived []*mutant) (unknown []*mutant, stale []string) {
 	named := func(list []*mutant) map[string]bool {
 		keys := map[string]bool{}

@@ -16,7 +16,8 @@ import (
 // environment names the controller, as gRPC does, and the PoolClass.
 func TestTheDeployedDriver(t *testing.T) {
 	kubelet := "/var/lib/kubelet"
-	// Not below pods: the kubelet clears away what it does not know there.
+	// The directory is not below pods, where the kubelet removes directories that it does not
+	// know.
 	place := filepath.Join(kubelet, "plugins", "local.berth.dev", "sanity")
 	t.Cleanup(func() { os.RemoveAll(place) })
 	if err := os.MkdirAll(place, 0o755); err != nil {
@@ -34,7 +35,7 @@ func TestTheDeployedDriver(t *testing.T) {
 	run(t, config, os.Getenv("BERTH_SKIPPED"))
 }
 
-// kind looks at a path itself: the suite would otherwise run a shell.
+// kind says what is at a path. Without it the suite would run a shell.
 func kind(path string) (csisanity.PathKind, error) {
 	info, err := os.Stat(path)
 	switch {

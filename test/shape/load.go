@@ -35,7 +35,7 @@ type module struct {
 const prefix = "berth.dev/berth/"
 
 // load parses the files of the programs and of every package of the repository that they
-// are made of. It leaves generated files out.
+// contain. It leaves out generated files.
 func (m module) load(ctx context.Context) ([]file, error) {
 	root, err := os.Getwd()
 	if err != nil {

@@ -30,7 +30,7 @@ func functions(files []file) (all []function) {
 	return all
 }
 
-// receiver is the name of a method's type; empty for a function.
+// receiver returns the name of a method's type; empty for a function.
 func receiver(fn *ast.FuncDecl) string {
 	if fn.Recv == nil {
 		return ""
@@ -58,7 +58,7 @@ type typeSize struct {
 	methods, files int
 }
 
-// types are those with methods, the one with the most first.
+// types returns the types with methods, the one with the most methods first.
 func types(all []function) []typeSize {
 	paths := map[typeSize]map[string]int{}
 	for _, fn := range all {
@@ -85,7 +85,7 @@ func types(all []function) []typeSize {
 	return sizes
 }
 
-// names are those of the functions and methods of a folder.
+// names returns the names of the functions and methods of a folder.
 func names(all []function, folder string) map[string]bool {
 	found := map[string]bool{}
 	for _, fn := range all {
@@ -96,7 +96,7 @@ func names(all []function, folder string) map[string]bool {
 	return found
 }
 
-// common counts the names that all sets have.
+// common counts the names that all sets contain.
 func common(sets ...map[string]bool) int {
 	n := 0
 	for name := range sets[0] {
@@ -107,7 +107,7 @@ func common(sets ...map[string]bool) int {
 	return n
 }
 
-// backend is a provisioner, and the words that say that code is about it.
+// backend is a provisioner, and the words that show that code is about it.
 type backend struct {
 	folder string
 	words  *regexp.Regexp
@@ -119,7 +119,7 @@ var backends = []backend{
 	{"internal/provision/btrfs", regexp.MustCompile(`(?i)btrfs|subvolume`)},
 }
 
-// outside are the files beyond the backend and the API that name it in their code.
+// outside returns the files beyond the backend and the API that name it in their code.
 func (b backend) outside(files []file) (paths []string) {
 	for _, f := range files {
 		if f.folder == b.folder || strings.HasPrefix(f.folder, b.folder+"/") || strings.HasPrefix(f.folder, "api/") {
@@ -148,8 +148,8 @@ func (f file) says(words *regexp.Regexp) (found bool) {
 	return found
 }
 
-// circles are the pairs of folders of internal that import each other, packages below them
-// included. No package does: the compiler sees to that.
+// circles returns the pairs of folders of internal that import each other, including the
+// packages below them. Two packages cannot import each other: the compiler refuses that.
 func circles(files []file) (pairs []string) {
 	imports := map[[2]string]bool{}
 	for _, f := range files {
@@ -170,7 +170,7 @@ func circles(files []file) (pairs []string) {
 	return pairs
 }
 
-// room is the first folder below internal.
+// room returns the first folder of a path below internal.
 func room(folder string) (name string, ok bool) {
 	parts := strings.Split(filepath.ToSlash(folder), "/")
 	if len(parts) < 2 || parts[0] != "internal" {
@@ -181,7 +181,7 @@ func room(folder string) (name string, ok bool) {
 
 var decision = regexp.MustCompile(`(?i)(verdict|decision|outcome|obstacle|action)$`)
 
-// decisions are the types that stand for one.
+// decisions returns the types that stand for a decision.
 func decisions(files []file) []string {
 	found := map[string]bool{}
 	for _, f := range files {

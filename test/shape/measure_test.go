@@ -65,8 +65,8 @@ func TestAFileNamesABackendInItsCodeAndNotInItsComments(t *testing.T) {
 
 func TestFoldersThatImportEachOtherAreFound(t *testing.T) {
 	files := sources(t,
-		"internal/csi/x.go", "package csi\nimport _ \"berth.dev/berth/internal/agent/staging\"\n",
-		"internal/agent/inline/x.go", "package inline\nimport _ \"berth.dev/berth/internal/csi\"\nimport _ \"berth.dev/berth/internal/run\"\n",
+		"internal/csi/x.go", "package csi\nimport _ \"berth.dev/berth/internal/agent/entries\"\n",
+		"internal/agent/report/x.go", "package report\nimport _ \"berth.dev/berth/internal/csi\"\nimport _ \"berth.dev/berth/internal/run\"\n",
 		"internal/run/x.go", "package run\nimport _ \"os\"\n",
 	)
 	if diff := cmp.Diff([]string{"agent and csi"}, circles(files)); diff != "" {
@@ -74,7 +74,7 @@ func TestFoldersThatImportEachOtherAreFound(t *testing.T) {
 	}
 }
 
-func TestTheTableNamesWhatIsTooLarge(t *testing.T) {
+func TestTheTableNamesLargeTypesAndCountsLongFunctions(t *testing.T) {
 	text := "package a\ntype T struct{}\ntype Verdict int\n// somebody calls it\n"
 	for i := range mostMethods + 1 {
 		text += "func (T) M" + string(rune('A'+i)) + "() {}\n"

@@ -9,7 +9,7 @@ import (
 	"text/tabwriter"
 )
 
-// The shape that is wanted: no type with more methods, and no function with more lines.
+// The limits of the shape: no type should have more methods, and no function more lines.
 const (
 	mostMethods = 25
 	mostLines   = 60

@@ -13,7 +13,7 @@ import (
 	"berth.dev/berth/internal/provision"
 )
 
-func TestWhatAnErrorBecomes(t *testing.T) {
+func TestAnErrorBecomesAReasonAndAMessage(t *testing.T) {
 	for name, tc := range map[string]struct {
 		err     error
 		reason  string

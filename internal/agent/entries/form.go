@@ -11,7 +11,7 @@ import (
 const (
 	// maxFieldManager is the API server's limit on a field manager's name.
 	maxFieldManager = 128
-	// maxMessage is what the schema allows.
+	// maxMessage is the schema's limit on a message.
 	maxMessage = 1024
 )
 
@@ -25,7 +25,7 @@ func FieldManager(node string) string {
 	return "agent-" + hex.EncodeToString(sum[:])
 }
 
-// Clip shortens a message to what the schema allows, at a rune's boundary.
+// Clip shortens a message to the schema's limit, at a rune's boundary.
 func Clip(s string) string {
 	if len(s) <= maxMessage {
 		return s
@@ -37,7 +37,7 @@ func Clip(s string) string {
 	return s[:end]
 }
 
-// Given is nil for the zero value, which the schema leaves out.
+// Given returns nil for the zero value, so that the apply configuration leaves it out.
 func Given[T comparable](v T) *T {
 	var zero T
 	if v == zero {
@@ -46,10 +46,10 @@ func Given[T comparable](v T) *T {
 	return &v
 }
 
-// Bytes is a size as a quantity.
+// Bytes returns a size as a quantity.
 func Bytes(n int64) *resource.Quantity { return resource.NewQuantity(n, resource.BinarySI) }
 
-// Copied is a quantity of its own, or nil.
+// Copied returns a deep copy, or nil.
 func Copied(q *resource.Quantity) *resource.Quantity {
 	if q == nil {
 		return nil

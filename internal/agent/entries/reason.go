@@ -10,16 +10,16 @@ import (
 )
 
 var (
-	// ErrWrongPool says that the class does not let it into the pool.
+	// ErrWrongPool says that the class does not select the pool.
 	ErrWrongPool = errors.New("pool is not of the class")
 	// ErrNoClass says that the class does not exist.
 	ErrNoClass = errors.New("pool class not found")
-	// ErrNoSource says that what it is to be a copy of is not on the node.
+	// ErrNoSource says that the source of a copy or a snapshot is not on the node.
 	ErrNoSource = errors.New("source not found")
 )
 
-// reasons maps the classes of errors to the reasons of an entry. What is not here is
-// transient: ReasonProvisionerError.
+// reasons maps the classes of errors to the reasons of an entry. An error of another class
+// is transient: ReasonProvisionerError.
 var reasons = []struct {
 	err    error
 	reason string
@@ -45,8 +45,8 @@ func Reason(err error) string {
 	return v1alpha1.ReasonProvisionerError
 }
 
-// Retried says whether trying the same again soon can help. The others wait for
-// a change: of the pool, the class or the wish.
+// Retried says whether trying the same again soon can help. The other reasons need a
+// change first: of the pool, the class or the wish.
 func Retried(reason string) bool {
 	switch reason {
 	case v1alpha1.ReasonProvisionerError, v1alpha1.ReasonInUse, v1alpha1.ReasonSourceMissing:

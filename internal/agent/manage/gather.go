@@ -3,33 +3,37 @@ package manage
 import (
 	"cmp"
 	"fmt"
+	"maps"
 	"slices"
 	"strings"
 
 	"k8s.io/apimachinery/pkg/api/equality"
 
 	"berth.dev/berth/api/v1alpha1"
-	"berth.dev/berth/internal/agent/poolclass"
+	"berth.dev/berth/internal/poolclass"
 	"berth.dev/berth/internal/provision"
 )
 
-// asked is what the classes of a node ask for, by the names of the pools.
+// asked holds the wishes of the classes of a node, by the names of the pools.
 type asked struct {
-	groups map[string]*groupAsked
-	zpools map[string]*zpoolAsked
-	pools  map[string]*poolAsked
+	// made are the pools that are made of disks, and thin those in them.
+	made map[string]*madeAsked
+	thin map[string]*thinAsked
 	// whole are the classes that hand out disks.
 	whole []v1alpha1.PoolClass
 	// refused are the wishes that an older class contradicts.
 	refused []Wish
 }
 
-type groupAsked struct {
+type madeAsked struct {
+	pool  provision.PoolRef
 	class string
 	disks *v1alpha1.DevicePools
+	// zpool says how to make a zpool; zero for other pools.
+	zpool provision.Zpool
 }
 
-type poolAsked struct {
+type thinAsked struct {
 	class     string
 	percent   int
 	extension provision.Extension
@@ -37,7 +41,7 @@ type poolAsked struct {
 
 // gather takes the classes in from the oldest to the youngest.
 func gather(f Facts) asked {
-	a := asked{groups: map[string]*groupAsked{}, zpools: map[string]*zpoolAsked{}, pools: map[string]*poolAsked{}}
+	a := asked{made: map[string]*madeAsked{}, thin: map[string]*thinAsked{}}
 	classes := slices.Clone(f.Classes)
 	slices.SortFunc(classes, func(x, y v1alpha1.PoolClass) int {
 		return cmp.Or(x.CreationTimestamp.Compare(y.CreationTimestamp.Time), cmp.Compare(x.Name, y.Name))
@@ -60,13 +64,27 @@ func gather(f Facts) asked {
 	return a
 }
 
-func (a *asked) askGroup(class, name string, disks *v1alpha1.DevicePools) {
-	switch g := a.groups[name]; {
-	case g == nil:
-		a.groups[name] = &groupAsked{class, disks}
-	case !equality.Semantic.DeepEqual(g.disks, disks):
-		a.refuse(class, provision.PoolRef{Type: provision.LVM, Name: name}, g.class, "other disks")
+// ask asks for a pool that is made of disks.
+func (a *asked) ask(m madeAsked) {
+	switch older := a.made[m.pool.Name]; {
+	case older == nil:
+		a.made[m.pool.Name] = &m
+	case older.zpool != m.zpool:
+		a.refuse(m.class, m.pool, older.class, "another layout")
+	case !equality.Semantic.DeepEqual(older.disks, m.disks):
+		a.refuse(m.class, m.pool, older.class, "other disks")
 	}
+}
+
+func (a *asked) askGroup(class, name string, disks *v1alpha1.DevicePools) {
+	a.ask(madeAsked{pool: provision.PoolRef{Type: provision.LVM, Name: name}, class: class, disks: disks})
+}
+
+// sorted returns the pools that are made of disks by their types and names.
+func (a *asked) sorted() []*madeAsked {
+	return slices.SortedFunc(maps.Values(a.made), func(x, y *madeAsked) int {
+		return cmp.Or(cmp.Compare(x.pool.Type, y.pool.Type), cmp.Compare(x.pool.Name, y.pool.Name))
+	})
 }
 
 func (a *asked) askThin(class string, spec *v1alpha1.LVMThinPools) {
@@ -75,7 +93,7 @@ func (a *asked) askThin(class string, spec *v1alpha1.LVMThinPools) {
 		if group, _, _ := strings.Cut(name, "/"); create.Disks != nil {
 			a.askGroup(class, group, create.Disks)
 		}
-		p := a.thin(class, name)
+		p := a.askedThin(class, name)
 		switch percent := int(create.SizePercent); p.percent {
 		case 0, percent:
 			p.percent = percent
@@ -87,7 +105,7 @@ func (a *asked) askThin(class string, spec *v1alpha1.LVMThinPools) {
 		return
 	}
 	for _, name := range spec.ThinPools {
-		p := a.thin(class, name)
+		p := a.askedThin(class, name)
 		switch e := (provision.Extension{At: int(spec.AutoExtend.AtPercent), By: int(spec.AutoExtend.ByPercent)}); p.extension {
 		case provision.Extension{}, e:
 			p.extension = e
@@ -98,11 +116,11 @@ func (a *asked) askThin(class string, spec *v1alpha1.LVMThinPools) {
 	}
 }
 
-func (a *asked) thin(class, name string) *poolAsked {
-	if a.pools[name] == nil {
-		a.pools[name] = &poolAsked{class: class}
+func (a *asked) askedThin(class, name string) *thinAsked {
+	if a.thin[name] == nil {
+		a.thin[name] = &thinAsked{class: class}
 	}
-	return a.pools[name]
+	return a.thin[name]
 }
 
 func (a *asked) refuse(class string, pool provision.PoolRef, older, what string) {

@@ -12,8 +12,8 @@ type Standing struct {
 	// Pool, and Class that asks for it.
 	Pool, Class string
 	provision.Outcome
-	// Last is what was done to the pool last by this process, and At when; it has no reason
-	// if nothing was.
+	// Last is the last change that this process made to the pool, and At its time; it has no
+	// reason if there was none.
 	Last provision.Outcome
 	At   time.Time
 }
@@ -21,7 +21,7 @@ type Standing struct {
 // Met says whether all is as asked.
 func (s Standing) Met() bool { return s.Reason.Met() || s.Reason.Done() }
 
-// standing of a wish, from what came of it.
+// standing returns how a wish stands after a step with this outcome or error.
 func (w Wish) standing(o provision.Outcome, err error) Standing {
 	if err != nil {
 		o = provision.Outcome{Reason: Failing, Message: err.Error()}

@@ -7,11 +7,11 @@ import (
 	"strings"
 
 	"berth.dev/berth/api/v1alpha1"
-	"berth.dev/berth/internal/agent/poolclass"
+	"berth.dev/berth/internal/poolclass"
 	"berth.dev/berth/internal/provision"
 )
 
-// The reasons that wishes are refused for, beside those of provision.
+// The reasons of standings, besides those of provision.
 const (
 	// Disagrees: an older class asks something else of the pool.
 	Disagrees provision.Reason = "Disagrees"
@@ -19,7 +19,7 @@ const (
 	Missing provision.Reason = "Missing"
 	// Contested: a disk matches several pools, and is left alone.
 	Contested provision.Reason = "Contested"
-	// Failing: what was tried failed, and is tried again.
+	// Failing: the last step failed, and is tried again.
 	Failing provision.Reason = "Failing"
 )
 
@@ -35,7 +35,7 @@ type Facts struct {
 	Listed []string
 }
 
-// Wish is what a class asks of a pool on a node.
+// Wish is the request of a class for a pool on a node.
 type Wish struct {
 	provision.PoolWish
 	// Class that asks.
@@ -46,22 +46,23 @@ type Wish struct {
 	Remarks []string
 	// contested says that a remark is about a disk that several pools could have.
 	contested bool
-	// lost says that the pool was here and is not. It is asked for all the same, without
-	// disks: it may be on disks that are.
+	// lost says that the pool was here and is not. Berth asks for it all the same, without
+	// disks to make it of: it may be on disks that are here.
 	lost bool
 }
 
-// Wishes are what the classes ask of a node, a volume group before the thin pools in it.
+// Wishes returns the wishes of the classes for a node, a volume group before its thin pools.
 func Wishes(f Facts) []Wish {
 	a := gather(f)
 	var wishes []Wish
-	for _, name := range slices.Sorted(maps.Keys(a.groups)) {
-		wishes = append(wishes, a.group(f, name))
+	for _, m := range a.sorted() {
+		if m.zpool == (provision.Zpool{}) {
+			wishes = append(wishes, a.group(f, m))
+		} else {
+			wishes = append(wishes, a.zpool(f, m))
+		}
 	}
-	for _, name := range slices.Sorted(maps.Keys(a.zpools)) {
-		wishes = append(wishes, a.zpool(f, name))
-	}
-	for _, name := range slices.Sorted(maps.Keys(a.pools)) {
+	for _, name := range slices.Sorted(maps.Keys(a.thin)) {
 		wishes = append(wishes, a.pool(f, name))
 	}
 	return append(wishes, a.refused...)
@@ -70,8 +71,8 @@ func Wishes(f Facts) []Wish {
 // Names are the pools that the classes ask Berth to make on a node.
 func Names(classes []v1alpha1.PoolClass, labels map[string]string) []string {
 	a := gather(Facts{Classes: classes, Labels: labels})
-	names := slices.AppendSeq(slices.Collect(maps.Keys(a.groups)), maps.Keys(a.zpools))
-	for name, p := range a.pools {
+	names := slices.Collect(maps.Keys(a.made))
+	for name, p := range a.thin {
 		if p.percent > 0 {
 			names = append(names, name)
 		}
@@ -80,17 +81,16 @@ func Names(classes []v1alpha1.PoolClass, labels map[string]string) []string {
 	return names
 }
 
-// group asks for a volume group of all the disks that match, and are empty and nobody
-// else's.
-func (a asked) group(f Facts, name string) Wish {
-	g := a.groups[name]
-	w := Wish{PoolWish: provision.PoolWish{Pool: provision.PoolRef{Type: provision.LVM, Name: name}}, Class: g.class}
+// group asks for a volume group of all the disks that match its class, are empty, and match
+// no other pool.
+func (a asked) group(f Facts, m *madeAsked) Wish {
+	w := Wish{PoolWish: provision.PoolWish{Pool: m.pool}, Class: m.class}
 	there := has(f.Pools, w.Pool)
-	if !there && lists(f.Listed, name) {
-		w.Refused = gone(name)
+	if !there && lists(f.Listed, m.pool.Name) {
+		w.Refused = gone(m.pool.Name)
 		return w
 	}
-	for _, p := range a.empty(f, &w, g.disks, there) {
+	for _, p := range a.empty(f, &w, m.disks, there) {
 		w.Disks = append(w.Disks, p.Name)
 	}
 	slices.Sort(w.Disks)
@@ -98,8 +98,8 @@ func (a asked) group(f Facts, name string) Wish {
 	return w
 }
 
-// empty are the disks that match, and are empty and nobody else's; of others it remarks
-// why they are not taken.
+// empty returns the disks that match, are empty, and match no other pool. For the others it
+// remarks why they are not taken.
 func (a asked) empty(f Facts, w *Wish, disks *v1alpha1.DevicePools, there bool) (free []provision.Pool) {
 	for _, p := range f.Pools {
 		if p.Type != provision.Device || !poolclass.Selects(disks, p) {
@@ -120,17 +120,13 @@ func (a asked) empty(f Facts, w *Wish, disks *v1alpha1.DevicePools, there bool) 
 	return free
 }
 
-// rivals are the others that a disk could be for: other volume groups and zpools, and
+// rivals returns the others that a disk also matches: other pools that are made of disks, and
 // classes that hand out disks.
 func (a asked) rivals(disk provision.Pool, pool string) (others []string) {
-	for _, name := range slices.Sorted(maps.Keys(a.groups)) {
-		if name != pool && poolclass.Selects(a.groups[name].disks, disk) {
-			others = append(others, "volume group "+name)
-		}
-	}
-	for _, name := range slices.Sorted(maps.Keys(a.zpools)) {
-		if name != pool && poolclass.Selects(a.zpools[name].disks, disk) {
-			others = append(others, "zpool "+strings.TrimPrefix(name, provision.ZFSPrefix))
+	for _, m := range a.sorted() {
+		if m.pool.Name != pool && poolclass.Selects(m.disks, disk) {
+			t := provision.TraitsOf(m.pool.Type)
+			others = append(others, t.OfDisks+" "+strings.TrimPrefix(m.pool.Name, t.Prefix))
 		}
 	}
 	for _, c := range a.whole {
@@ -142,7 +138,7 @@ func (a asked) rivals(disk provision.Pool, pool string) (others []string) {
 }
 
 func (a asked) pool(f Facts, name string) Wish {
-	p := a.pools[name]
+	p := a.thin[name]
 	w := Wish{Class: p.class, PoolWish: provision.PoolWish{
 		Pool: provision.PoolRef{Type: provision.LVMThin, Name: name}, SizePercent: p.percent, Extension: p.extension,
 	}}

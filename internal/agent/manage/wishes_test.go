@@ -36,7 +36,7 @@ func pool(kind, name string) provision.Pool {
 	return provision.Pool{PoolRef: provision.PoolRef{Type: kind, Name: name}, Total: 10 * gib, Free: 10 * gib, Unit: 4 << 20}
 }
 
-// class is one that is so many seconds old.
+// class is a PoolClass of that age in seconds.
 func class(name string, age int64, change func(*v1alpha1.PoolClassSpec)) v1alpha1.PoolClass {
 	c := v1alpha1.PoolClass{ObjectMeta: metav1.ObjectMeta{Name: name, CreationTimestamp: metav1.NewTime(time.Unix(1000-age, 0))}}
 	change(&c.Spec)
@@ -53,7 +53,7 @@ func group(name, pattern string) func(*v1alpha1.PoolClassSpec) {
 	}
 }
 
-// thin is a thin pool of so many percent, of disks if there is a pattern.
+// thin asks for a thin pool of that percentage, made of disks if there is a pattern.
 func thin(name, pattern string, percent int32) func(*v1alpha1.PoolClassSpec) {
 	return func(s *v1alpha1.PoolClassSpec) {
 		s.LVMThin = &v1alpha1.LVMThinPools{ThinPools: []string{name}, Create: &v1alpha1.ThinPoolCreation{SizePercent: percent}}
@@ -195,7 +195,7 @@ var wishCases = map[string]struct {
 		want: []string{"a vg0 of disk:sda"}},
 }
 
-func TestWhatClassesAskOfANode(t *testing.T) {
+func TestPoolClassesBecomeTheWishesOfANode(t *testing.T) {
 	for name, tc := range wishCases {
 		t.Run(name, func(t *testing.T) {
 			facts := Facts{Classes: tc.classes, Labels: map[string]string{"disks": "ssd"}, Pools: tc.pools, Listed: tc.listed}

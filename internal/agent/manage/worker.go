@@ -15,8 +15,8 @@ import (
 )
 
 const (
-	// patience is how long a step may take before the others of its group are tried again
-	// without it; it goes on.
+	// patience is how long a round waits for a step before it goes on to the next wish of the
+	// group. The step itself goes on.
 	patience = time.Minute
 	// A step that failed is tried again after at least and at most this long.
 	minRetry = 10 * time.Second
@@ -26,7 +26,7 @@ const (
 // Worker has wishes carried out, and keeps how they stand.
 type Worker struct {
 	Manager provision.Manager
-	// Facts returns what is known of the node.
+	// Facts returns the facts about the node.
 	Facts func(ctx context.Context) (Facts, error)
 	// Told is called when a standing has changed. It must not block.
 	Told  func()
@@ -41,14 +41,14 @@ type Worker struct {
 // key tells apart the wishes of several classes for one pool.
 type key struct{ pool, class string }
 
-// failure is a step that failed so often, and is tried again then.
+// failure says how often a step failed in a row, and when it is tried again.
 type failure struct {
 	times int
 	again time.Time
 }
 
-// Round takes one step of each wish. The wishes of one volume group are one after the
-// other, and the groups hold up each other no longer than patience.
+// Round takes one step of each wish: in a volume group one after the other, and for all
+// groups at once. It waits for no step longer than patience.
 func (w *Worker) Round(ctx context.Context) error {
 	facts, err := w.Facts(ctx)
 	if err != nil {
@@ -129,7 +129,7 @@ func (w *Worker) note(at key, err error) {
 	w.failures[at] = failure{times + 1, w.Clock.Now().Add(min(minRetry<<min(times, 10), maxRetry))}
 }
 
-// tell keeps a standing, and what was done last.
+// tell stores a standing with the last change of its pool, and calls Told if that is news.
 func (w *Worker) tell(at key, s Standing) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -147,7 +147,7 @@ func (w *Worker) tell(at key, s Standing) {
 	}
 }
 
-// forget drops what is not asked for any more.
+// forget drops the standings of wishes that no class has any more.
 func (w *Worker) forget(wishes []Wish) {
 	asked := map[key]bool{}
 	for _, wish := range wishes {

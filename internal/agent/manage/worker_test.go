@@ -31,7 +31,7 @@ func (n *node) Ensure(_ context.Context, w provision.PoolWish) (provision.Outcom
 	return n.outcomes[w.Pool.Name], n.err
 }
 
-// take returns what was asked since the last time.
+// take returns the wishes that were asked since the last call.
 func (n *node) take() (asked []string) {
 	n.mu.Lock()
 	defer n.mu.Unlock()
@@ -67,7 +67,7 @@ func (f *fixture) round(t *testing.T) {
 	}
 }
 
-// stands is how the wishes stand, in words.
+// stands returns how the wishes stand, in words.
 func (f *fixture) stands() (lines []string) {
 	for _, s := range f.Standings() {
 		lines = append(lines, strings.Join([]string{s.Class, s.Pool, string(s.Reason), string(s.Last.Reason)}, " "))
@@ -109,7 +109,7 @@ func TestThatNothingChangedIsNotTold(t *testing.T) {
 	}
 }
 
-func TestWhatFailsIsToldAndTriedAgainEverLessOften(t *testing.T) {
+func TestAFailedWishIsReportedAndTriedAgainEverLessOften(t *testing.T) {
 	f := newFixture(class("a", 1, group("vg0", "*")))
 	f.node.err = errors.New("vgcreate: exit code 5")
 	var tries []int

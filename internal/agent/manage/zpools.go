@@ -5,10 +5,8 @@ import (
 	"fmt"
 	"slices"
 
-	"k8s.io/apimachinery/pkg/api/equality"
-
 	"berth.dev/berth/api/v1alpha1"
-	"berth.dev/berth/internal/agent/poolclass"
+	"berth.dev/berth/internal/poolclass"
 	"berth.dev/berth/internal/provision"
 )
 
@@ -20,26 +18,12 @@ const (
 	sameSize = 16 << 20
 )
 
-type zpoolAsked struct {
-	class string
-	disks *v1alpha1.DevicePools
-	zpool provision.Zpool
-}
-
 func (a *asked) askZpool(class, name string, c *v1alpha1.ZpoolCreation) {
 	ref := provision.PoolRef{Type: provision.ZFS, Name: provision.ZFSPrefix + name}
-	asked := &zpoolAsked{class, &c.Disks, zpoolOf(c)}
-	switch z := a.zpools[ref.Name]; {
-	case z == nil:
-		a.zpools[ref.Name] = asked
-	case z.zpool != asked.zpool:
-		a.refuse(class, ref, z.class, "another layout")
-	case !equality.Semantic.DeepEqual(z.disks, asked.disks):
-		a.refuse(class, ref, z.class, "other disks")
-	}
+	a.ask(madeAsked{pool: ref, class: class, disks: &c.Disks, zpool: zpoolOf(c)})
 }
 
-// zpoolOf is how a class has its zpool made.
+// zpoolOf returns how a class wants its zpool made.
 func zpoolOf(c *v1alpha1.ZpoolCreation) provision.Zpool {
 	z := provision.Zpool{Layout: provision.ZpoolLayout(c.Layout), Width: int(c.Width), Ashift: int(cmp.Or(c.Ashift, provision.MinZpoolAshift))}
 	switch c.Layout {
@@ -51,33 +35,32 @@ func zpoolOf(c *v1alpha1.ZpoolCreation) provision.Zpool {
 	return z
 }
 
-// zpool asks for a zpool of whole vdevs of the disks that match, and are empty and nobody
-// else's.
-func (a asked) zpool(f Facts, name string) Wish {
-	z := a.zpools[name]
-	w := Wish{PoolWish: provision.PoolWish{Pool: provision.PoolRef{Type: provision.ZFS, Name: name}, Zpool: z.zpool}, Class: z.class}
+// zpool asks for a zpool of whole vdevs of the disks that match its class, are empty, and
+// match no other pool.
+func (a asked) zpool(f Facts, m *madeAsked) Wish {
+	w := Wish{PoolWish: provision.PoolWish{Pool: m.pool, Zpool: m.zpool}, Class: m.class}
 	there := has(f.Pools, w.Pool)
-	w.lost = !there && lists(f.Listed, name)
-	disks := a.empty(f, &w, z.disks, there)
+	w.lost = !there && lists(f.Listed, m.pool.Name)
+	disks := a.empty(f, &w, m.disks, there)
 	if !there {
-		w.Search = carriers(f, z.disks)
+		w.Search = carriers(f, m.disks)
 	}
-	if w.lost || z.zpool.Check() != nil {
+	if w.lost || m.zpool.Check() != nil {
 		return w
 	}
-	vdevs, waiting := vdevs(disks, z.zpool.Width)
+	vdevs, waiting := vdevs(disks, m.zpool.Width)
 	for _, p := range waiting {
-		w.Remarks = append(w.Remarks, waits(p, z.zpool))
+		w.Remarks = append(w.Remarks, waits(p, m.zpool))
 	}
-	most := provision.MaxDisks / z.zpool.Width
+	most := provision.MaxDisks / m.zpool.Width
 	for _, vdev := range vdevs[:min(len(vdevs), most)] {
 		w.Disks = append(w.Disks, vdev...)
 	}
 	return w
 }
 
-// carriers are the nodes of the disks that match and are not empty: a zpool may be on them.
-// On others it is not searched for, since other machines may be using what is on those.
+// carriers returns the device nodes of the disks that match and are not empty: the zpool may
+// be on them. No other disks are searched, since other machines may be using those.
 func carriers(f Facts, disks *v1alpha1.DevicePools) (nodes []string) {
 	for _, p := range f.Pools {
 		if p.Type == provision.Device && poolclass.Selects(disks, p) && p.Problem != "" && len(p.Paths) > 0 {
@@ -88,7 +71,7 @@ func carriers(f Facts, disks *v1alpha1.DevicePools) (nodes []string) {
 	return nodes[:min(len(nodes), provision.MaxDisks)]
 }
 
-// vdevs forms vdevs of disks of one size, the smallest first, and returns what is left.
+// vdevs forms vdevs of disks of one size, the smallest first, and returns the disks left over.
 func vdevs(disks []provision.Pool, width int) (vdevs [][]string, waiting []provision.Pool) {
 	slices.SortFunc(disks, func(a, b provision.Pool) int {
 		return cmp.Or(cmp.Compare(a.Total, b.Total), cmp.Compare(a.Name, b.Name))

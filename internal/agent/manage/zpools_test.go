@@ -11,7 +11,7 @@ import (
 	"berth.dev/berth/internal/provision"
 )
 
-// zpool has a class make a zpool of the disks that match, of so many a vdev.
+// zpool has a class make a zpool of the disks that match, with that width of a vdev.
 func zpool(name, pattern string, layout v1alpha1.ZpoolLayout, width int32) func(*v1alpha1.PoolClassSpec) {
 	return func(s *v1alpha1.PoolClassSpec) {
 		s.ZFS = &v1alpha1.ZFSPools{Pools: []string{name}, Create: &v1alpha1.ZpoolCreation{Disks: sd(pattern), Layout: layout, Width: width, Ashift: 12}}
@@ -75,7 +75,7 @@ var zpoolCases = map[string]struct {
 		pools:   []provision.Pool{disk("sda")}},
 }
 
-func TestWhatClassesAskOfZpools(t *testing.T) {
+func TestPoolClassesBecomeWishesForZpools(t *testing.T) {
 	for name, tc := range zpoolCases {
 		t.Run(name, func(t *testing.T) {
 			var got []string

@@ -1,8 +1,8 @@
-// Package metrics measures what an agent does with its node's disks, and shows
-// what is on them.
+// Package metrics measures an agent's operations on its node's disks, and shows the state
+// of its pools.
 //
-// CSI's own histogram begins at 100 ms; most of what a node does is faster, so
-// operations are measured here with finer buckets.
+// CSI's own histogram begins at 100 ms; most operations of a node are faster, so
+// they are measured here with finer buckets.
 package metrics
 
 import (
@@ -70,11 +70,11 @@ func (o *Operations) time(operation string) func(err *error) {
 	}
 }
 
-// Pools shows what is on the disks, read when the metrics are.
+// Pools shows the pools, the volumes and the orphans, read at each scrape.
 type Pools struct {
 	latest  func() ([]provision.Pool, error)
 	orphans func() int
-	// orphanSnapshots likewise.
+	// orphanSnapshots counts snapshots, as orphans counts volumes.
 	orphanSnapshots func() int
 }
 
@@ -130,7 +130,7 @@ func (p *Pools) Collect(c chan<- prometheus.Metric) {
 		gauge(poolBytes, float64(pool.Free), pool.Name, "free")
 		gauge(poolCount, float64(len(pool.Volumes)), pool.Name)
 		gauge(snapCount, float64(len(pool.Snapshots)), pool.Name)
-		if pool.Type == provision.LVMThin && pool.Total > 0 {
+		if provision.TraitsOf(pool.Type).FillsUp() && pool.Total > 0 {
 			gauge(poolFill, float64(pool.Fill.Data)/float64(pool.Total), pool.Name, "data")
 			gauge(poolFill, float64(pool.Fill.Metadata)/100, pool.Name, "metadata")
 		}

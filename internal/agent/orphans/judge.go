@@ -22,15 +22,15 @@ type Record struct {
 
 // The reasons of verdicts.
 const (
-	// ReasonKept: nobody has said that it may go.
+	// ReasonKept: no administrator has said that it may go, and no deadline has passed.
 	ReasonKept = "Kept"
-	// ReasonForgotten: an administrator has.
+	// ReasonForgotten: an administrator has named it in spec.forget.
 	ReasonForgotten = "Forgotten"
-	// ReasonExpired: nobody has adopted it in time.
+	// ReasonExpired: no administrator has adopted it in time.
 	ReasonExpired = "Expired"
-	// ReasonChanged: what was forgotten is not what is there.
+	// ReasonChanged: the data on the node is not the data that was to be forgotten.
 	ReasonChanged = "Changed"
-	// ReasonStale: it was said too long ago.
+	// ReasonStale: the entry of spec.forget is too old.
 	ReasonStale = "Stale"
 )
 
@@ -38,7 +38,7 @@ const (
 type Verdict struct {
 	Delete          bool
 	Reason, Message string
-	// Again is when to ask again though nothing has happened; 0 is never.
+	// Again is after how long to ask again though nothing has happened; 0 is never.
 	Again time.Duration
 }
 
@@ -46,11 +46,11 @@ type Verdict struct {
 const unreported = time.Minute
 
 // Judge decides on an orphan by its node's StorageNode; retention is how long orphans
-// are kept, 0 is for ever. It does not know whether the data has an object by now, nor
-// whether it is in use: the caller has to.
+// are kept, 0 is for ever. The caller has to check that the data has no object by now, and
+// is not in use.
 func Judge(n *v1alpha1.StorageNode, r Record, retention time.Duration, now time.Time) Verdict {
 	reported := find(n, r)
-	kept := Verdict{Reason: ReasonKept, Message: "nobody has said that it may go"}
+	kept := Verdict{Reason: ReasonKept, Message: "it is kept until it is adopted or forgotten"}
 	if reported == nil {
 		kept.Again = min(unreported, retention)
 		return kept
@@ -75,23 +75,23 @@ func Judge(n *v1alpha1.StorageNode, r Record, retention time.Duration, now time.
 type Lost struct {
 	// Name of the volume or the snapshot, and Pool that it was in.
 	Name, Pool string
-	// Deleted is since when the object is being deleted.
+	// Deleted is the object's deletion timestamp.
 	Deleted metav1.Time
 }
 
-// Waived says whether the StorageNode names it in spec.forget, since that deletion: then the
-// object may go without its data. Should the pool come back, the data is an orphan.
+// Waived says whether the StorageNode names the data in spec.forget, for that deletion. Then the
+// object may go without its data. If the pool comes back, the data is an orphan.
 func Waived(n *v1alpha1.StorageNode, l Lost, now time.Time) bool {
 	return slices.ContainsFunc(n.Spec.Forget, func(f v1alpha1.ForgottenOrphan) bool {
 		return f.Name == l.Name && f.Pool == l.Pool && f.Since.Equal(&l.Deleted) && now.Sub(f.At.Time).Abs() <= v1alpha1.ForgetValid
 	})
 }
 
-// heed judges by a word about an orphan of that name.
+// heed judges by the entry of spec.forget for an orphan of that name.
 func heed(f v1alpha1.ForgottenOrphan, o *v1alpha1.Orphan, r Record, now time.Time) Verdict {
 	if !f.Since.Equal(&o.Since) || f.Size.Value() != r.Size || o.Size.Value() != r.Size {
 		return Verdict{Reason: ReasonChanged, Message: fmt.Sprintf(
-			"what is to be forgotten had %d bytes and was an orphan since %s; this has %d bytes and is one since %s: it is kept, forget it again",
+			"the order to forget it is for %d bytes that are an orphan since %s; this data has %d bytes and is an orphan since %s: it is kept, forget it again",
 			f.Size.Value(), f.Since.UTC().Format(time.RFC3339), r.Size, o.Since.UTC().Format(time.RFC3339))}
 	}
 	if age := now.Sub(f.At.Time).Abs(); age > v1alpha1.ForgetValid {
@@ -103,12 +103,12 @@ func heed(f v1alpha1.ForgottenOrphan, o *v1alpha1.Orphan, r Record, now time.Tim
 }
 
 // grace is how long a process must have known an orphan before it deletes it by its
-// deadline. A report that came back with an old backup may have a deadline that has passed,
-// of data that was adopted since; and a clock may have jumped.
+// deadline. A report from an old backup may show a deadline that has passed, for data that
+// was adopted since; and a clock may have jumped.
 const grace = 24 * time.Hour
 
-// expired judges by the deadline: the one that people were told, and not before the
-// one that holds now, should the retention have been made longer.
+// expired judges by the deadline that was reported, or by the one that follows from the
+// retention now if that is later.
 func expired(o *v1alpha1.Orphan, r Record, retention time.Duration, now time.Time, kept Verdict) Verdict {
 	if o.Deadline == nil || o.Size.Value() != r.Size {
 		kept.Again = min(unreported, retention)
@@ -122,10 +122,10 @@ func expired(o *v1alpha1.Orphan, r Record, retention time.Duration, now time.Tim
 		kept.Again = left
 		return kept
 	}
-	return Verdict{Delete: true, Reason: ReasonExpired, Message: fmt.Sprintf("nobody adopted it before %s", deadline.UTC().Format(time.RFC3339))}
+	return Verdict{Delete: true, Reason: ReasonExpired, Message: fmt.Sprintf("it was not adopted before %s", deadline.UTC().Format(time.RFC3339))}
 }
 
-// find is what the report says of a record, nil if it is no orphan there.
+// find returns the report of a record, nil if it is no orphan there.
 func find(n *v1alpha1.StorageNode, r Record) *v1alpha1.Orphan {
 	for _, p := range n.Status.Pools {
 		if p.Name != r.Pool {

@@ -20,7 +20,7 @@ import (
 
 const gib = int64(1 << 30)
 
-// said is when pvc-1 is to be forgotten, where it is.
+// said is the time of the entry that says that pvc-1 is to be forgotten.
 const said = 2000
 
 var (
@@ -107,7 +107,7 @@ func TestJudge(t *testing.T) {
 	}
 }
 
-// says is a reader that has a StorageNode, or an error.
+// says returns a reader that has a StorageNode, or an error.
 func says(t *testing.T, n *v1alpha1.StorageNode, err error) client.Reader {
 	t.Helper()
 	scheme := runtime.NewScheme()
@@ -147,7 +147,7 @@ func TestTheAPIServerHasTheLastWord(t *testing.T) {
 			w := Word{Node: "n1", Watched: says(t, tc.watched, nil), Live: says(t, tc.live, tc.away), Clock: testingclock.NewFakePassiveClock(time.Unix(2000, 0))}
 			got, err := w.On(t.Context(), record)
 			asked := tc.away != nil && tc.watched.Spec.Forget != nil
-			if got.Delete != tc.goes || asked != errors.Is(err, away) {
+			if got.Delete != tc.goes || asked != errors.Is(err, away) || asked != (err != nil) {
 				t.Errorf("%+v, %v", got, err)
 			}
 		})

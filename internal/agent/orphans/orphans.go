@@ -8,7 +8,7 @@ import (
 	"berth.dev/berth/api/v1alpha1"
 )
 
-// Orphan is why something is one.
+// Orphan says why data is an orphan.
 type Orphan struct {
 	Reason v1alpha1.OrphanReason
 	// Message is for people.
@@ -16,12 +16,11 @@ type Orphan struct {
 }
 
 // Set is the volumes, or the snapshots, in the node's pools that no object accounts
-// for. It is a cache: the pools are the truth, and a restart finds the same orphans
-// again. Until it has, those of the last report are taken for granted: else the first
-// report of the new life would be without them, and nobody would know since when they
-// are orphans.
+// for. It is a cache: the pools are the truth, and after a restart the agent finds the same
+// orphans again. Until then it relies on those of the last report: else the first report
+// after the restart would lack them, and the time since when they are orphans would be lost.
 type Set struct {
-	// Now is the clock by which Known reckons; without one nothing is known for any time.
+	// Now is the clock that Known uses; without one Known returns 0.
 	Now func() time.Time
 
 	mu     sync.Mutex
@@ -30,11 +29,11 @@ type Set struct {
 	notify func()
 
 	inherited bool
-	looked    map[string]bool // at what, until the others are inherited
+	looked    map[string]bool // ids that were added or forgotten before Inherit
 }
 
-// Inherit takes over what the last report of an earlier life had, but for what has been
-// looked at since. Only the first call does anything.
+// Inherit takes over the orphans of the last report of an earlier run, except those that were
+// added or forgotten since the start. Only the first call does anything.
 func (o *Set) Inherit(earlier map[string]Orphan) {
 	o.change(func() bool {
 		if o.inherited {
@@ -72,7 +71,7 @@ func (o *Set) look(id string) {
 	o.looked[id] = true
 }
 
-// Notify has changes told to f, which must not block.
+// Notify sets f as the function to call after a change. f must not block.
 func (o *Set) Notify(f func()) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
@@ -100,7 +99,7 @@ func (o *Set) Forget(id string) {
 	})
 }
 
-// Known is for how long this process has known something as an orphan, without a break.
+// Known returns how long this process has known data as an orphan, without a break.
 func (o *Set) Known(id string) time.Duration {
 	o.mu.Lock()
 	defer o.mu.Unlock()
@@ -111,7 +110,7 @@ func (o *Set) Known(id string) time.Duration {
 	return o.Now().Sub(first)
 }
 
-// change applies an edit and, if it made a difference, tells of it.
+// change applies an edit and, if it made a difference, calls notify.
 func (o *Set) change(edit func() bool) bool {
 	o.mu.Lock()
 	changed, notify := edit(), o.notify

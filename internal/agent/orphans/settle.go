@@ -12,10 +12,10 @@ import (
 	"berth.dev/berth/api/v1alpha1"
 )
 
-// Case is data of which the API server says that it has no object.
+// Case is data that has no object, as the API server said.
 type Case struct {
 	Record
-	// What it is, "volume" or "snapshot", and the Node that it is on.
+	// What is the kind of the data, "volume" or "snapshot", and Node the node that it is on.
 	What, Node string
 	// Message says that it has no object, and what to do.
 	Message string
@@ -30,7 +30,7 @@ type Case struct {
 // staleDelay lets the watch see an object that was made in the meantime.
 const staleDelay = 20 * time.Millisecond
 
-// Settle keeps an orphan, unless somebody said that it may be deleted.
+// Settle keeps an orphan, or deletes it if Word allows that and it still has no object.
 func (o *Set) Settle(ctx context.Context, c Case) (reconcile.Result, error) {
 	c.Known = o.Known(c.Name)
 	why := Orphan{Reason: v1alpha1.OrphanNoObject, Message: c.Message}
@@ -42,7 +42,7 @@ func (o *Set) Settle(ctx context.Context, c Case) (reconcile.Result, error) {
 		o.Keep(ctx, c.What, c.Name, why)
 		return reconcile.Result{RequeueAfter: verdict.Again}, err
 	}
-	// After the word, so that who makes the object meanwhile is heard.
+	// After the word, so that an object that was made meanwhile saves the data.
 	if err := c.Object(ctx); !apierrors.IsNotFound(err) {
 		return reconcile.Result{RequeueAfter: staleDelay}, err
 	}

@@ -15,7 +15,7 @@ import (
 // requestTimeout bounds one request to the API server.
 const requestTimeout = 15 * time.Second
 
-// Word is what the cluster says of a node's orphans.
+// Word asks the StorageNode whether the orphans of its node may be deleted.
 type Word struct {
 	Node string
 	// Watched reads the cache, which may be stale, and Live the API server.
@@ -25,8 +25,8 @@ type Word struct {
 	Clock     clock.PassiveClock
 }
 
-// On judges an orphan. The API server is asked only where the watch says that the
-// orphan may go, and has the last word.
+// On judges an orphan. It asks the API server only where the watch says that the orphan
+// may go; then the API server's answer counts.
 func (w Word) On(ctx context.Context, r Record) (Verdict, error) {
 	verdict, err := w.by(ctx, w.Watched, r)
 	if err != nil || !verdict.Delete {
@@ -43,7 +43,7 @@ func (w Word) by(ctx context.Context, reader client.Reader, r Record) (Verdict, 
 	return Judge(n, r, w.Retention, w.Clock.Now()), nil
 }
 
-// Waived says whether nobody waits for data that is lost with its pool.
+// Waived says whether an administrator has given up data that is lost with its pool.
 func (w Word) Waived(ctx context.Context, l Lost) (bool, error) {
 	n, err := w.read(ctx, w.Watched)
 	if err != nil || !Waived(n, l, w.Clock.Now()) {

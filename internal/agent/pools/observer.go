@@ -1,4 +1,4 @@
-// Package pools keeps the latest report of a node's pools for those who act on
+// Package pools keeps the latest report of a node's pools for the parts that act on
 // it: the publisher, the replica worker, the health endpoints. It works without
 // the API server.
 package pools
@@ -12,11 +12,12 @@ import (
 	"k8s.io/utils/clock"
 
 	"berth.dev/berth/internal/provision"
+	"berth.dev/berth/internal/signal"
 )
 
 const (
-	// patience is how long a report may take. It is more than the node's provisioners are
-	// waited for: who hangs is told by a report of the others.
+	// patience is how long a report may take. It is longer than the node waits for each
+	// provisioner, so that the report still has the others and names the one that hangs.
 	patience = 30 * time.Second
 	// probe is how often the provisioner is asked when nothing changes: to notice
 	// that it hangs, and a change whose signal was lost.
@@ -31,16 +32,16 @@ type Reporter interface {
 	Changed() <-chan struct{}
 }
 
-// Snapshot is what was last heard of the pools.
-type Snapshot struct {
-	// Pools of the last report that told of any.
+// Latest is the report that the provisioners gave last.
+type Latest struct {
+	// Pools of the last report that did not fail as a whole.
 	Pools []provision.Pool
 	// Warnings that came with it.
 	Warnings []provision.Warning
-	// Err is why the latest report told of none, or nil.
+	// Err is why the latest report failed as a whole, or nil.
 	Err error
-	// Silent is nil, or which pools could not be asked for the latest report: of those Pools
-	// has what is known, or nothing.
+	// Silent is nil, or says which pools did not answer for the latest report: Pools has
+	// their last known state, or lacks them.
 	Silent error
 }
 
@@ -50,54 +51,51 @@ type Observer struct {
 	clock    clock.Clock
 	log      logr.Logger
 
-	doubted  chan struct{}
-	reported chan struct{} // closed by the first report that tells of pools
-	once     sync.Once
+	toolFailed signal.Signal
+	reported   chan struct{} // closed by the first report that did not fail as a whole
+	once       sync.Once
 
 	mu          sync.Mutex
-	latest      Snapshot
+	latest      Latest
 	deleted     map[string]bool // since the latest report
-	subscribers []chan struct{}
+	subscribers []signal.Signal
 }
 
 // NewObserver returns an observer that works once Start is called.
 func NewObserver(r Reporter, c clock.Clock, log logr.Logger) *Observer {
-	return &Observer{reporter: r, clock: c, log: log, doubted: make(chan struct{}, 1), reported: make(chan struct{}), latest: Snapshot{Err: provision.ErrUnavailable}, deleted: map[string]bool{}}
+	return &Observer{reporter: r, clock: c, log: log, toolFailed: signal.New(), reported: make(chan struct{}), latest: Latest{Err: provision.ErrUnavailable}, deleted: map[string]bool{}}
 }
 
-// Reported is closed once the provisioner has reported.
+// Reported returns a channel that is closed once the provisioner has reported.
 func (o *Observer) Reported() <-chan struct{} { return o.reported }
 
-// Doubt says that an operation met a provisioner that did not work: it is asked
-// at once. Doubt never blocks.
-func (o *Observer) Doubt() {
-	select {
-	case o.doubted <- struct{}{}:
-	default:
-	}
+// ToolFailed tells the observer that an operation met a provisioner that did not work. The
+// observer asks for a report at once. ToolFailed never blocks.
+func (o *Observer) ToolFailed() {
+	o.toolFailed.Set()
 }
 
-// Latest returns the latest snapshot. Its error is not nil before the first report.
-func (o *Observer) Latest() Snapshot {
+// Latest returns the latest report. Its error is not nil before the first report.
+func (o *Observer) Latest() Latest {
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	return o.latest
 }
 
-// Deleted notes that a volume or a snapshot was deleted here, which the latest snapshot may
+// Deleted notes that a volume or a snapshot was deleted here, which the latest report may
 // still show.
 //
-// It is not taken out of the snapshot: what it held may have to be wiped before its room is
-// free, and only a report tells both at once.
+// Deleted does not take it out of that report: its room may have to be wiped before it is
+// free, and only a new report tells both at once.
 func (o *Observer) Deleted(id string) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	o.deleted[id] = true
 }
 
-// Gone says whether something was deleted here since the latest report, so that nobody need
-// look for it: a provisioner may have to start a process to be sure that it is not there. A
-// report that was asked for before the deletion and came after it shows it once more.
+// Gone says whether a volume or a snapshot was deleted here since the latest report. Then no
+// worker need look for it: a provisioner may have to start a process to be sure that it is not
+// there. A report that began before the deletion and ended after it shows it once more.
 func (o *Observer) Gone(id string) bool {
 	o.mu.Lock()
 	defer o.mu.Unlock()
@@ -107,14 +105,14 @@ func (o *Observer) Gone(id string) bool {
 // Subscribe returns a channel that is signalled after each report until done is
 // called. A subscriber that is behind gets one signal for many reports.
 func (o *Observer) Subscribe() (signals <-chan struct{}, done func()) {
-	c := make(chan struct{}, 1)
+	c := signal.New()
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	o.subscribers = append(o.subscribers, c)
 	return c, func() { o.unsubscribe(c) }
 }
 
-func (o *Observer) unsubscribe(c chan struct{}) {
+func (o *Observer) unsubscribe(c signal.Signal) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	for i, s := range o.subscribers {
@@ -138,7 +136,7 @@ func (o *Observer) Start(ctx context.Context) error {
 			timer.Stop()
 			return nil
 		case <-o.reporter.Changed():
-		case <-o.doubted:
+		case <-o.toolFailed:
 		case <-timer.C():
 		}
 		timer.Stop()
@@ -165,14 +163,11 @@ func (o *Observer) store(pools []provision.Pool, err error) {
 	if err != nil && len(pools) == 0 {
 		o.latest.Err = err
 	} else {
-		o.latest = Snapshot{Pools: pools, Warnings: provision.WarningsOf(o.reporter), Silent: err}
+		o.latest = Latest{Pools: pools, Warnings: provision.WarningsOf(o.reporter), Silent: err}
 		clear(o.deleted)
 		o.once.Do(func() { close(o.reported) })
 	}
 	for _, c := range o.subscribers {
-		select {
-		case c <- struct{}{}:
-		default:
-		}
+		c.Set()
 	}
 }

@@ -18,7 +18,7 @@ import (
 type reporter struct {
 	changed chan struct{}
 	hang    bool
-	some    bool // some pools are known though it fails
+	some    bool // it fails, and some pools are known
 
 	mu      sync.Mutex
 	reports int
@@ -91,7 +91,7 @@ func TestADoubtIsClearedAtOnce(t *testing.T) {
 		o := observe(t, r)
 		synctest.Wait()
 		r.fail(provision.ErrUnavailable)
-		o.Doubt()
+		o.ToolFailed()
 		synctest.Wait()
 		if o.Latest().Err == nil {
 			t.Error("the failure is not seen")
@@ -176,7 +176,7 @@ func TestTheProvisionerIsAskedNowAndThen(t *testing.T) {
 	})
 }
 
-func TestWhoUnsubscribedIsNotSignalled(t *testing.T) {
+func TestASubscriberThatUnsubscribedIsNotSignalled(t *testing.T) {
 	o := NewObserver(&reporter{}, clock.RealClock{}, logr.Discard())
 	first, done := o.Subscribe()
 	second, _ := o.Subscribe()
@@ -196,7 +196,7 @@ func (*holding) Report(context.Context) ([]provision.Pool, error) {
 	return []provision.Pool{{Volumes: []provision.Volume{{ID: "a"}}}}, nil
 }
 
-func TestWhatWasDeletedIsGoneUntilTheNextReportAndItsRoomIsNotFree(t *testing.T) {
+func TestADeletedVolumeIsGoneUntilTheNextReportAndItsRoomIsNotFree(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		h := &holding{changed: make(chan struct{}, 1)}
 		o := NewObserver(h, clock.RealClock{}, logr.Discard())

@@ -1,6 +1,6 @@
-// Package register makes a CSI driver known to the kubelet, which watches a
-// directory for sockets and asks whoever listens there what it is. It takes the
-// place of the node-driver-registrar sidecar.
+// Package register makes a CSI driver known to the kubelet. The kubelet watches a
+// directory for sockets and asks the process at each of them which plugin it is. The
+// package takes the place of the node-driver-registrar sidecar.
 //
 // The socket is made again when it vanishes: an administrator, or a node that
 // is set up anew, may empty the kubelet's directory while the agent lives.
@@ -53,8 +53,8 @@ func (s *Server) GetInfo(context.Context, *registerapi.InfoRequest) (*registerap
 	}, nil
 }
 
-// NotifyRegistrationStatus hears what became of it. The kubelet tries again
-// while the socket is there, so a failure is only told.
+// NotifyRegistrationStatus receives the outcome of the registration. The kubelet tries
+// again while the socket is there, so a failure is only logged.
 func (s *Server) NotifyRegistrationStatus(_ context.Context, r *registerapi.RegistrationStatus) (*registerapi.RegistrationStatusResponse, error) {
 	s.registered.Store(r.GetPluginRegistered())
 	if r.GetPluginRegistered() {
@@ -95,7 +95,7 @@ func (s *Server) serve(ctx context.Context) error {
 		return fmt.Errorf("opening registration socket: %w", err)
 	}
 	if unix, ok := listener.(*net.UnixListener); ok {
-		// What is there when this one closes may be another process's socket.
+		// When this listener closes, the path may hold another process's socket.
 		unix.SetUnlinkOnClose(false)
 	}
 	own, err := os.Lstat(s.Socket)
@@ -116,7 +116,8 @@ func (s *Server) serve(ctx context.Context) error {
 	return s.clear(ctx, own)
 }
 
-// watch returns when the socket is not the one that was made, or at the end.
+// watch returns when the path no longer holds the socket that serve made, or when the
+// context ends.
 func (s *Server) watch(ctx context.Context, own os.FileInfo) {
 	ticker := s.Clock.NewTicker(look)
 	defer ticker.Stop()

@@ -72,7 +72,7 @@ func checkInfo(t *testing.T, k registerapi.RegistrationClient) {
 	}
 }
 
-func TestTheKubeletLearnsTheDriverAndSaysWhatBecameOfIt(t *testing.T) {
+func TestTheKubeletLearnsTheDriverAndReportsItsRegistration(t *testing.T) {
 	s, _ := start(t)
 	k := kubelet(t, s)
 	checkInfo(t, k)

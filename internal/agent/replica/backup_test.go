@@ -12,8 +12,8 @@ import (
 	"berth.dev/berth/internal/provision/memory"
 )
 
-// somebodys is a node with data in vg0, of which an API server that was restored from an
-// older backup knows nothing.
+// somebodys is a node with data in vg0 that is unknown to an API server that was restored from
+// an older backup.
 func somebodys(t *testing.T, fs string) *node {
 	t.Helper()
 	n := newNode()
@@ -24,19 +24,19 @@ func somebodys(t *testing.T, fs string) *node {
 	return n
 }
 
-// next is what the cluster does next.
+// next is the next change in the cluster.
 type next struct {
 	change option
 	stale  bool // the watch does not show it
 }
 
-func TestWhatTheClusterDoesAfterAnOldBackupDestroysNothing(t *testing.T) {
+func TestNoChangeOfTheClusterAfterAnOldBackupDestroysData(t *testing.T) {
 	end := next{change: deleting}
 	for name, tc := range map[string]struct {
 		begins option
 		then   []next
-		entry  string // reason of the entry at last; empty for none
-		files  bool   // it is about filesystems alone
+		entry  string // reason of the last entry; empty for none
+		files  bool   // only for volumes with a filesystem
 	}{
 		"placed in another pool, then collected":        {begins: in("vg1"), then: []next{end}, entry: "Conflict"},
 		"placed in another pool, then on another node":  {begins: in("vg1"), then: []next{{change: on("n2")}}, entry: "Conflict"},
@@ -87,7 +87,7 @@ func TestWhatTheClusterDoesAfterAnOldBackupDestroysNothing(t *testing.T) {
 	}
 }
 
-// rest steps until nothing is left to do now.
+// rest steps until there is nothing more to do for now.
 func (n *node) rest(t *testing.T) {
 	t.Helper()
 	for range 10 {
@@ -162,7 +162,7 @@ func TestAPoolThatIsNotThereIsNoProofThatTheDataIsGone(t *testing.T) {
 	})
 }
 
-func TestWhatWasNeverThereNeedsNoPool(t *testing.T) {
+func TestAReplicaThatWasNeverMadeIsRemovedWithoutItsPool(t *testing.T) {
 	n := newNode(volume(saying(failed(v1alpha1.ReasonPoolMissing)), deleting))
 	n.disks.RemovePool(vg0)
 	n.settle(t)

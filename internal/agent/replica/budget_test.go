@@ -7,6 +7,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	"berth.dev/berth/api/v1alpha1"
 	"berth.dev/berth/internal/provision/memory"
 )
 
@@ -25,7 +26,7 @@ func (c *tally) Before(_ context.Context, op memory.Operation, _ string) error {
 
 func (*tally) After(context.Context, memory.Operation, string) error { return nil }
 
-// take returns the counts, without Get of a volume that is there: that is known.
+// take returns the counts, without Get of a volume that is there, which needs no process.
 func (c *tally) take() map[memory.Operation]int {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -45,7 +46,7 @@ func TestAMissingVolumeIsNotLookedFor(t *testing.T) {
 	if diff := cmp.Diff(map[memory.Operation]int{memory.Create: 1}, c.take()); diff != "" {
 		t.Errorf("operations of a create: %s", diff)
 	}
-	n.settle(t) // the event of the own report
+	n.settle(t) // the event of the node's own report
 	if diff := cmp.Diff(map[memory.Operation]int{memory.Get: 1}, c.take()); diff != "" {
 		t.Errorf("operations of a look at a volume that is there: %s", diff)
 	}
@@ -56,10 +57,43 @@ func TestAMissingVolumeIsNotLookedFor(t *testing.T) {
 	if diff := cmp.Diff(map[memory.Operation]int{memory.Get: 1, memory.Delete: 1}, c.take()); diff != "" {
 		t.Errorf("operations of a delete: %s", diff)
 	}
-	n.settle(t) // the event of the own report
+	n.settle(t) // the event of the node's own report
 	n.drop()
-	n.settle(t) // the event of the object's end
+	n.settle(t) // the event of the object's deletion
 	if diff := cmp.Diff(map[memory.Operation]int{}, c.take()); diff != "" {
 		t.Errorf("operations after a delete: %s", diff)
+	}
+}
+
+func TestAReplicaThatLeftItsNodeIsNotLookedFor(t *testing.T) {
+	for name, unwanted := range map[string]option{"deleted": deleting, "moved away": on("n2")} {
+		t.Run(name, func(t *testing.T) {
+			c := &tally{counts: map[memory.Operation]int{}}
+			n := newNode(volume(unwanted, saying(gone())))
+			n.disturb = c
+			n.restart()
+			n.settle(t)
+			if diff := cmp.Diff(map[memory.Operation]int{}, c.take()); diff != "" {
+				t.Error(diff)
+			}
+		})
+	}
+}
+
+func TestABlockVolumeThatFoundNoRoomIsLookedForOnce(t *testing.T) {
+	c := &tally{counts: map[memory.Operation]int{}}
+	n := newNode(volume(block, of("99Gi")))
+	n.disturb = c
+	n.restart()
+	for _, want := range []map[memory.Operation]int{{memory.Get: 1, memory.Create: 1}, {memory.Create: 1}} {
+		if _, err := n.step(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+		if diff := cmp.Diff(want, c.take()); diff != "" {
+			t.Error(diff)
+		}
+	}
+	if !sameState(n.entry(t), v1alpha1.ReplicaFailed, v1alpha1.ReasonNoSpace) {
+		t.Errorf("entry %+v", n.entry(t))
 	}
 }

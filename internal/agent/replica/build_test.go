@@ -84,7 +84,7 @@ const (
 	original = "pvc-00000000-0000-0000-0000-00000000000a"
 )
 
-// restored makes it a copy of the snapshot.
+// restored makes the volume a copy of the snapshot.
 func restored(v *v1alpha1.Volume) { v.Spec.Source = &v1alpha1.VolumeSource{Snapshot: source} }
 
 func copyUnderWay() *v1alpha1.ReplicaStatus {
@@ -98,7 +98,7 @@ type recordOption func(*provision.Volume)
 
 // carved is the record of a formatted volume of 1 GiB in vg0.
 func carved(options ...recordOption) *provision.Volume {
-	r := &provision.Volume{ID: id, Pool: vg0, Size: gib, Device: "/dev/vg0/" + id, Filesystem: provision.Ext4}
+	r := &provision.Volume{ID: id, Pool: vg0, Size: gib, Content: provision.Content{Source: "/dev/vg0/" + id}, Filesystem: provision.Ext4}
 	for _, o := range options {
 		o(r)
 	}
@@ -111,7 +111,7 @@ func copying(r *provision.Volume) { r.Copying = true }
 
 func blank(r *provision.Volume) { r.Filesystem = "" }
 
-// inline makes it the inline volume of a pod.
+// inline makes the record that of a pod's inline volume.
 func inline(r *provision.Volume) {
 	r.ID, r.Inline = "inline-1", provision.Inline{PodUID: "uid", Name: "scratch"}
 }

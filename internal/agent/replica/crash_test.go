@@ -10,7 +10,7 @@ import (
 	"berth.dev/berth/internal/provision/memory"
 )
 
-// stories are what may happen to one volume, as edits of its object.
+// stories are the possible changes of one volume's object, in order.
 var stories = map[string][]option{
 	"create":                           {},
 	"create, expand":                   {of("3Gi")},
@@ -47,7 +47,7 @@ func TestACrashAtAnyEffectEndsInTheSameCopy(t *testing.T) {
 					t.Errorf("after a crash at effect %d (%s): the copy holds %q", k+1, effects[k], got.Held)
 				}
 				if name == "create, move away" && got.Entry == nil {
-					continue // it was not reported yet: what bears data is kept, and told as an orphan
+					continue // it was not reported yet: a volume with data is kept, and reported as an orphan
 				}
 				if e := got.Entry; e != nil && e.Reason == v1alpha1.ReasonFound {
 					e.Reason, e.Message = v1alpha1.ReasonCarved, "" // whoever comes later cannot tell who made it
@@ -61,7 +61,7 @@ func TestACrashAtAnyEffectEndsInTheSameCopy(t *testing.T) {
 }
 
 type ending struct {
-	Data  int64 // size of what is on the node
+	Data  int64 // size of the data on the node
 	Held  string
 	Entry *v1alpha1.ReplicaStatus
 }

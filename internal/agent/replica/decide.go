@@ -7,7 +7,7 @@ import (
 	"berth.dev/berth/internal/provision"
 )
 
-// Step is what to do next about one volume on this node.
+// Step is the next action for one volume on this node.
 type Step string
 
 const (
@@ -28,7 +28,7 @@ const (
 // Decision is a step and why.
 type Decision struct {
 	Step Step
-	// Entry is what the node has to say; nil when it has nothing to add.
+	// Entry is the node's report on the volume; nil when it has nothing to add.
 	Entry *v1alpha1.ReplicaStatus
 	// Format names the filesystem that is still to be made on the replica.
 	Format v1alpha1.FSType
@@ -36,7 +36,7 @@ type Decision struct {
 	Message string
 }
 
-// Decide compares a volume with what this node has of it.
+// Decide compares a volume with the facts of this node.
 func Decide(v *v1alpha1.Volume, node string, f Facts) Decision {
 	wish := wishFor(v, node)
 	if wish == nil || !v.DeletionTimestamp.IsZero() {
@@ -51,7 +51,7 @@ func Decide(v *v1alpha1.Volume, node string, f Facts) Decision {
 // decideAbsent is for a replica that should not be here.
 func decideAbsent(v *v1alpha1.Volume, node string, f Facts) Decision {
 	entry := v.Entry(node)
-	owed := entry != nil || !v.DeletionTimestamp.IsZero() && wishFor(v, node) != nil
+	owed := entry != nil || wishFor(v, node) != nil // with a wish, the object is being deleted
 	switch {
 	case f.Record == nil && !owed:
 		return Decision{Step: StepNone}
@@ -63,7 +63,7 @@ func decideAbsent(v *v1alpha1.Volume, node string, f Facts) Decision {
 		return Decision{Step: StepRemove}
 	}
 	d := Decision{Step: StepKeep, Message: fmt.Sprintf(
-		"volume %s in pool %s of node %s is kept: the Volume object does not want it, may come from an old backup, and nothing shows that the data is its own and that nobody was told of it; %s",
+		"volume %s in pool %s of node %s is kept: the Volume object does not want it, may come from an old backup, and nothing proves that the data is its own and that no process was told of it; %s",
 		v.Name, f.Record.Pool.Name, node, remedy(node, v.Name))}
 	if owed {
 		d.Entry = keptApartEntry(v, node, f.Record)
@@ -71,7 +71,7 @@ func decideAbsent(v *v1alpha1.Volume, node string, f Facts) Decision {
 	return d
 }
 
-// remedy is what to do about data whose object is not its own.
+// remedy tells an administrator what to do about data that is not its object's own.
 func remedy(node, name string) string {
 	return fmt.Sprintf("`kubectl berth adopt %s %s` makes a Volume for it as it is, and `kubectl berth forget %s %s` lets it go once there is no Volume of its name",
 		node, name, node, name)
@@ -113,7 +113,7 @@ func decidePresent(v *v1alpha1.Volume, wish *v1alpha1.ReplicaSpec, f Facts) Deci
 	return d
 }
 
-// otherThan says how what is in the pools is not what the volume wants; empty if it is.
+// otherThan says how the record differs from the wish of the volume; empty if it does not.
 func otherThan(v *v1alpha1.Volume, wish *v1alpha1.ReplicaSpec, record *provision.Volume, found bool) string {
 	unheard := found && !v.Entry(wish.Node).HasData()
 	switch {
@@ -123,13 +123,13 @@ func otherThan(v *v1alpha1.Volume, wish *v1alpha1.ReplicaSpec, record *provision
 		return fmt.Sprintf("the volume was made from %s, not from %s", nameOf(record.Source), nameOf(sourceOf(v)))
 	case record.Filesystem != "" && record.Filesystem != formatOf(v):
 		return fmt.Sprintf("the volume is recorded as %s, not as %s", record.Filesystem, formatOf(v))
-	case provision.IsDataset(record.Device) != (byItself(v) != ""):
-		return fmt.Sprintf("the volume is %s, which is not for filesystem %q", record.Device, v.Spec.FSType)
-	case v.Spec.Adopted && record.Filesystem == "" && v.Spec.VolumeMode == v1alpha1.Filesystem && !provision.IsDataset(record.Device):
-		// A block volume's data has no filesystem, and making one would be its end. On a
-		// dataset none is made.
+	case record.Content.Tree != provision.ByItself(string(v.Spec.FSType)):
+		return fmt.Sprintf("the volume is %s, which is not for filesystem %q", record.Content.Source, v.Spec.FSType)
+	case v.Spec.Adopted && record.Filesystem == "" && v.Spec.VolumeMode == v1alpha1.Filesystem && !record.Content.IsTree():
+		// The data may be a block volume's, which has no filesystem: making one would destroy
+		// it. In a tree Berth makes none.
 		return fmt.Sprintf("the volume was adopted with filesystem %s, and no filesystem was ever made on it", v.Spec.FSType)
-	case found && record.Problem != "": // of what is lost it would be forgotten that it was found
+	case found && record.Problem != "": // DeviceMissing would hide that it was found
 		return "the volume was there before, and cannot be used: " + record.Problem
 	case unheard && record.Size < v.Spec.Capacity.Value():
 		// Data that may be another object's is not touched, not even to make it larger.
@@ -138,7 +138,7 @@ func otherThan(v *v1alpha1.Volume, wish *v1alpha1.ReplicaSpec, record *provision
 	return ""
 }
 
-// formatOf is what is recorded of the volume once it may hold data.
+// formatOf returns the filesystem that is recorded of the volume once it may hold data.
 func formatOf(v *v1alpha1.Volume) string {
 	if v.Spec.VolumeMode == v1alpha1.Block {
 		return provision.Raw
@@ -146,7 +146,7 @@ func formatOf(v *v1alpha1.Volume) string {
 	return string(v.Spec.FSType)
 }
 
-// nameOf is a source for people.
+// nameOf names a source for people.
 func nameOf(s provision.Source) string {
 	switch {
 	case s.Snapshot != "":
@@ -158,7 +158,7 @@ func nameOf(s provision.Source) string {
 	}
 }
 
-// report says next unless the entry says it already.
+// report returns StepReport with next, or StepNone if the entry says the same already.
 func report(entry, next *v1alpha1.ReplicaStatus) Decision {
 	if sameEntry(entry, next) {
 		return Decision{Step: StepNone, Entry: next}
@@ -166,11 +166,10 @@ func report(entry, next *v1alpha1.ReplicaStatus) Decision {
 	return Decision{Step: StepReport, Entry: next}
 }
 
-// wasCarved says whether the entry proves that the replica's data was here once. A
-// copy that was not finished was of no use to anybody, and its source is there still.
+// wasCarved says whether the entry proves that the replica's data was here once. An
+// unfinished copy does not count: no pod could use it, and its source is still there.
 func wasCarved(e *v1alpha1.ReplicaStatus) bool {
-	return e != nil && (e.State == v1alpha1.ReplicaReady ||
-		e.State == v1alpha1.ReplicaFailed && e.Reason == v1alpha1.ReasonDeviceMissing)
+	return e != nil && (e.State == v1alpha1.ReplicaReady || e.Reason == v1alpha1.ReasonDeviceMissing)
 }
 
 // departed says whether the replica should not be here and the entry says that

@@ -16,7 +16,7 @@ func TestDecide(t *testing.T) {
 		record *provision.Volume
 		made   bool
 		step   Step
-		// state and reason of the entry; empty when nothing is said.
+		// state and reason of the entry; empty if the node writes none.
 		state  v1alpha1.ReplicaState
 		reason string
 		format v1alpha1.FSType
@@ -149,6 +149,25 @@ func TestDecide(t *testing.T) {
 	}
 }
 
+func TestOnlyDataWithoutARecordIsLostWithItsPool(t *testing.T) {
+	for name, tc := range map[string]struct {
+		record *provision.Volume
+		step   Step
+		state  v1alpha1.ReplicaState
+		reason string
+	}{
+		"there is no record": {step: StepReport, state: "Failed", reason: "PoolMissing"},
+		"there is one":       {record: carved(), step: StepRemove},
+	} {
+		t.Run(name, func(t *testing.T) {
+			d := Decide(volume(deleting, saying(ready("1Gi", "1Gi"))), here, Facts{Record: tc.record, Lost: true})
+			if d.Step != tc.step || !sameState(d.Entry, tc.state, tc.reason) {
+				t.Errorf("%s, %+v; want %s, %s %s", d.Step, d.Entry, tc.step, tc.state, tc.reason)
+			}
+		})
+	}
+}
+
 func sameState(e *v1alpha1.ReplicaStatus, state v1alpha1.ReplicaState, reason string) bool {
 	if e == nil {
 		return state == ""
@@ -177,7 +196,7 @@ func TestAConflictOfSourcesNamesBoth(t *testing.T) {
 	}
 }
 
-func TestAReplicaThatCannotBeUsedSaysWhatItTakesOfThePoolThatIsAskedFor(t *testing.T) {
+func TestAnUnusableReplicaReportsItsSizeInTheRequestedPool(t *testing.T) {
 	broken := func(r *provision.Volume) { r.Problem = "a physical volume is missing" }
 	for name, tc := range map[string]struct {
 		record *provision.Volume

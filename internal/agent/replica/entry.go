@@ -20,7 +20,7 @@ func readyEntry(v *v1alpha1.Volume, wish *v1alpha1.ReplicaSpec, record *provisio
 	return e
 }
 
-// foundEntry reports a replica that is as the spec wants it, and that this object did not make.
+// foundEntry reports a replica that is as the spec wants it, with data that may be another's.
 func foundEntry(v *v1alpha1.Volume, wish *v1alpha1.ReplicaSpec, record *provision.Volume) *v1alpha1.ReplicaStatus {
 	e := readyEntry(v, wish, record)
 	e.Reason = v1alpha1.ReasonFound
@@ -29,7 +29,7 @@ func foundEntry(v *v1alpha1.Volume, wish *v1alpha1.ReplicaSpec, record *provisio
 	return e
 }
 
-// copyingEntry reports a replica that takes its room and has not got its data yet.
+// copyingEntry reports a replica that takes its room and does not hold its data yet.
 func copyingEntry(v *v1alpha1.Volume, wish *v1alpha1.ReplicaSpec, record *provision.Volume) *v1alpha1.ReplicaStatus {
 	e := readyEntry(v, wish, record)
 	e.State, e.Ready, e.Reason = v1alpha1.ReplicaCopying, false, v1alpha1.ReasonCopying
@@ -37,8 +37,8 @@ func copyingEntry(v *v1alpha1.Volume, wish *v1alpha1.ReplicaSpec, record *provis
 	return e
 }
 
-// keptEntry reports a replica that works as it is but could not become what
-// the spec wants. Requested tells the controller that the wish was answered.
+// keptEntry reports a replica that works as it is but could not be brought to the
+// spec. Requested tells the controller that the wish was answered.
 func keptEntry(v *v1alpha1.Volume, wish *v1alpha1.ReplicaSpec, record *provision.Volume, reason, message string) *v1alpha1.ReplicaStatus {
 	e := readyEntry(v, wish, record)
 	e.Reason, e.Message = reason, entries.Clip(message)
@@ -56,7 +56,7 @@ func failedEntry(v *v1alpha1.Volume, wish *v1alpha1.ReplicaSpec, reason, message
 }
 
 // unusableEntry reports a replica that is where it should be and cannot be used. It
-// says what it takes there, so that nobody counts on the room.
+// gives the replica's size, so that the ledger does not count the room as free.
 func unusableEntry(v *v1alpha1.Volume, wish *v1alpha1.ReplicaSpec, record *provision.Volume, reason, message string) *v1alpha1.ReplicaStatus {
 	e := failedEntry(v, wish, reason, message)
 	e.Capacity, e.Allocated = entries.Bytes(record.Size), entries.Bytes(record.Size)
@@ -64,7 +64,8 @@ func unusableEntry(v *v1alpha1.Volume, wish *v1alpha1.ReplicaSpec, record *provi
 }
 
 // conflictEntry reports that something else bears the volume's name. It has no capacity, for
-// nothing of this object is there, and says what the other takes of the pool that is wanted.
+// nothing of this object is there. Allocated is the size of the other if that is in the wanted
+// pool.
 func conflictEntry(v *v1alpha1.Volume, wish *v1alpha1.ReplicaSpec, record *provision.Volume, message string) *v1alpha1.ReplicaStatus {
 	e := failedEntry(v, wish, v1alpha1.ReasonConflict, message)
 	if record.Pool.Name == wish.Pool {
@@ -83,8 +84,8 @@ func stuckEntry(v *v1alpha1.Volume, node string, record *provision.Volume, reaso
 	return e
 }
 
-// lostEntry reports a replica that should go, and whose pool is not on the node: the data may
-// come back with it. That the data is this object's stays said.
+// lostEntry reports a replica that should go and whose pool is not on the node: the data may
+// come back with the pool. The entry keeps a capacity, which says that the data is this object's.
 func lostEntry(v *v1alpha1.Volume, old *v1alpha1.ReplicaStatus) *v1alpha1.ReplicaStatus {
 	e := carried(v, old.Node)
 	e.Pool, e.State, e.Reason = old.Pool, v1alpha1.ReplicaFailed, v1alpha1.ReasonPoolMissing
@@ -92,18 +93,20 @@ func lostEntry(v *v1alpha1.Volume, old *v1alpha1.ReplicaStatus) *v1alpha1.Replic
 	if e.Capacity == nil {
 		e.Capacity = new(v.Spec.Capacity.DeepCopy())
 	}
-	e.Message = entries.Clip(fmt.Sprintf(
-		"node %s: pool %s is not there, and volume %s cannot be removed from it: bring the pool back, or, if it is lost for good, `kubectl berth forget %s %s`",
-		old.Node, old.Pool, v.Name, old.Node, v.Name))
+	remedy := "bring the pool back"
+	if !v.DeletionTimestamp.IsZero() { // forget counts only then
+		remedy += fmt.Sprintf(", or, if it is lost for good, `kubectl berth forget %s %s`", old.Node, v.Name)
+	}
+	e.Message = entries.Clip(fmt.Sprintf("node %s: pool %s is not there, and volume %s cannot be removed from it: %s", old.Node, old.Pool, v.Name, remedy))
 	return e
 }
 
-// keptApartEntry reports that nothing of this object is on the node, and that what bears its
-// name there is kept.
+// keptApartEntry reports that nothing of this object is on the node, and that the node keeps
+// the other data of its name.
 func keptApartEntry(v *v1alpha1.Volume, node string, record *provision.Volume) *v1alpha1.ReplicaStatus {
 	e := goneEntry(v, node)
 	e.Reason = v1alpha1.ReasonConflict
-	e.Message = entries.Clip(fmt.Sprintf("node %s: what is in pool %s under the name is not known to be this object's to remove, and is kept", node, record.Pool.Name))
+	e.Message = entries.Clip(fmt.Sprintf("node %s: pool %s holds data of this name. Nothing proves that it belongs to this object, so it is kept", node, record.Pool.Name))
 	return e
 }
 
@@ -118,7 +121,7 @@ func goneEntry(v *v1alpha1.Volume, node string) *v1alpha1.ReplicaStatus {
 	return e
 }
 
-// carried begins an entry with what this package does not decide.
+// carried begins an entry with the fields that this package does not decide.
 func carried(v *v1alpha1.Volume, node string) *v1alpha1.ReplicaStatus {
 	e := &v1alpha1.ReplicaStatus{Node: node}
 	if old := v.Entry(node); old != nil {

@@ -22,7 +22,7 @@ type blind struct{ Objects }
 
 func (blind) Watched(context.Context, string) (*v1alpha1.Volume, error) { return nil, errBroken }
 
-func TestNothingIsDoneAboutWhatIsNotKnown(t *testing.T) {
+func TestNothingIsDeletedWhileAFactIsUnknown(t *testing.T) {
 	removed := volume(on(here), saying(ready("1Gi", "1Gi")), deleting)
 	for name, test := range map[string]struct {
 		volume *v1alpha1.Volume
@@ -51,7 +51,7 @@ func TestNothingIsDoneAboutWhatIsNotKnown(t *testing.T) {
 	}
 }
 
-// taken are locks that nobody gets.
+// taken are locks that are never free.
 type taken struct{}
 
 func (taken) Lock(context.Context, string) (func(), error) { return nil, errBroken }
@@ -81,8 +81,8 @@ func TestAVolumeIsFormattedOnlyOnceItIsReported(t *testing.T) {
 	}
 }
 
-// What an earlier life has made is larger than the spec says by now, or smaller.
-func TestWhatAnEarlierLifeHasMadeOfAnotherSizeIsTakenOver(t *testing.T) {
+// A replica that an earlier run made is larger than the spec says by now, or smaller.
+func TestAReplicaOfAnEarlierRunWithAnotherSizeIsTakenOver(t *testing.T) {
 	for _, want := range []string{"512Mi", "2Gi"} {
 		n := newNode(volume(on(here), of(want)))
 		n.carve(t, "")
@@ -123,7 +123,7 @@ func TestDataThatHasItsObjectAgainOrIsGoneIsNoOrphan(t *testing.T) {
 	}
 }
 
-func TestWhatAVolumeWasMadeFromIsNamed(t *testing.T) {
+func TestTheSourceOfAVolumeIsNamed(t *testing.T) {
 	for want, source := range map[string]provision.Source{
 		"snapshot snap-1": {Snapshot: "snap-1"}, "volume pvc-1": {Volume: "pvc-1"}, "nothing": {},
 	} {
@@ -140,7 +140,7 @@ func TestVolumesThatDeserveALookAreInOrder(t *testing.T) {
 	}
 }
 
-// maker is a provisioner that makes filesystems, and fails as often as it is to.
+// maker is a provisioner that makes filesystems, and fails a given number of times.
 type maker struct {
 	provision.Provisioner
 	fails int
@@ -210,7 +210,7 @@ func TestAFilesystemThatCannotBeLockedIsNotMade(t *testing.T) {
 	}
 }
 
-// refusing is a provisioner that says that a volume is another one, and what it has of it.
+// refusing is a provisioner whose Create returns ErrConflict and whose Get returns get.
 type refusing struct {
 	provision.Provisioner
 	get error

@@ -56,7 +56,7 @@ func (f *Formatter) next(ctx context.Context) bool {
 	err := f.format(ctx, item)
 	switch {
 	case err == nil, errors.Is(err, provision.ErrNotFound), errors.Is(err, provision.ErrConflict):
-		// A conflict is for Stage to tell: there is no claim to tell here.
+		// Stage reports a conflict: there is no claim to report it to here.
 		f.queue.Forget(item)
 	case ctx.Err() == nil:
 		log.FromContext(ctx).Error(err, "formatting failed, trying again", "volume", item.ID)

@@ -10,8 +10,8 @@ import (
 	"berth.dev/berth/internal/provision/memory"
 )
 
-// life is the life of one volume: what the API server has of it can be set back to an older
-// state at any moment, while what is on the node stays.
+// life is the life of one volume: its object may be set back to an older state at any
+// moment, while the data on the node stays.
 type life struct {
 	*node
 	t      *testing.T
@@ -20,7 +20,7 @@ type life struct {
 	// bound is whether a PersistentVolume refers to the volume; a part of the backups.
 	bound   bool
 	backups []backup
-	// precious is whether somebody's data is on the node that nobody has let go.
+	// precious is whether the node has data of a user that the user has not given up.
 	precious bool
 	story    []string
 }
@@ -30,8 +30,8 @@ type backup struct {
 	bound  bool
 }
 
-// moves are what may happen next, each if it can. The controller's part is told by its own
-// rules: packages volumes and upkeep have them.
+// moves are the possible next events; each does nothing where it cannot happen. The
+// controller's moves follow its own rules, in packages volumes and upkeep.
 var moves = map[string]func(*life, *v1alpha1.Volume){
 	"reserve": func(l *life, v *v1alpha1.Volume) {
 		if v == nil {
@@ -72,7 +72,7 @@ var moves = map[string]func(*life, *v1alpha1.Volume){
 	"delete": func(l *life, v *v1alpha1.Volume) {
 		if v != nil && l.bound && v.DeletionTimestamp.IsZero() {
 			l.edit(deleting)
-			if usable(v) { // who deletes a claim that has its data means that data
+			if usable(v) { // a user who deletes a claim that has its data means that data
 				l.precious = false
 			}
 		}
@@ -106,7 +106,7 @@ func (l *life) pool() string { return []string{"vg0", "vg1"}[l.random.IntN(2)] }
 // again restarts the agent.
 func (l *life) again() {
 	l.restart()
-	l.worker.Listed = func(string) bool { return true } // in whatever pool
+	l.worker.Listed = func(string) bool { return true } // in any pool
 }
 
 // there says whether the volume is in a pool of the node.
@@ -115,7 +115,7 @@ func (l *life) there() bool {
 	return err == nil
 }
 
-// live lets one thing happen, and most times the node act on it.
+// live lets one event happen, and most times the node react.
 func (l *life) live(names []string) {
 	name := names[l.random.IntN(len(names))]
 	l.story = append(l.story, name)
@@ -129,7 +129,7 @@ func (l *life) live(names []string) {
 	}
 }
 
-func TestAnOldBackupDestroysNothingWhateverHappensNext(t *testing.T) {
+func TestAnOldBackupDestroysNothingInAnyOrderOfEvents(t *testing.T) {
 	names := []string{"reserve", "create", "publish", "publish", "use", "use", "move", "collect", "delete", "let go", "restart", "back up", "restore"}
 	used := 0
 	for _, kind := range [][]option{nil, {block}} {

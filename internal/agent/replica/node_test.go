@@ -25,7 +25,7 @@ type node struct {
 	worker    *Worker
 	formatted []provision.FormatRequest
 	refused   int
-	mounted   []string // where the volume is
+	mounted   []string // where the volume is mounted
 }
 
 func newNode(vs ...*v1alpha1.Volume) *node {
@@ -34,13 +34,14 @@ func newNode(vs ...*v1alpha1.Volume) *node {
 	return n
 }
 
-// given is what the cluster says of an orphan.
+// given is the decision of the cluster about an orphan.
 type given struct {
 	about   orphans.Record
 	word    orphans.Verdict
 	wordErr error
-	// waived is what is not waited for.
-	waived orphans.Lost
+	// waived is the data that an administrator has given up.
+	waived    orphans.Lost
+	waivedErr error
 }
 
 // restart forgets everything that is in the process's memory.
@@ -56,16 +57,16 @@ func (n *node) restart() {
 func (n *node) base() worker.Base {
 	return worker.Base{
 		Node: here, Locks: &keyed.Locks[string]{},
-		Refused: func() { n.refused++ },
-		Doubt:   func() {},
-		Listed:  func(string) bool { return n.has() },
-		Deleted: func(string) {},
-		Pool:    func(ref provision.PoolRef) provision.Pool { return provision.Pool{PoolRef: ref} },
+		Refused:    func() { n.refused++ },
+		ToolFailed: func() {},
+		Listed:     func(string) bool { return n.has() },
+		Deleted:    func(string) {},
+		Pool:       func(ref provision.PoolRef) provision.Pool { return provision.Pool{PoolRef: ref} },
 		Reported: func(pool string) (bool, error) {
-			all, err := memory.New(n.disks, nil).Report(context.Background()) //nolint:forbidigo // who asks gives none
+			all, err := memory.New(n.disks, nil).Report(context.Background()) //nolint:forbidigo // the caller passes no context
 			return slices.ContainsFunc(all, func(p provision.Pool) bool { return p.Name == pool }), err
 		},
-		Waived:  func(_ context.Context, l orphans.Lost) (bool, error) { return n.waived == l, nil },
+		Waived:  func(_ context.Context, l orphans.Lost) (bool, error) { return n.waived == l, n.waivedErr },
 		Orphans: &orphans.Set{},
 		Word: func(_ context.Context, r orphans.Record) (orphans.Verdict, error) {
 			n.about = r
@@ -80,7 +81,7 @@ func (n *node) step(ctx context.Context) (reconcile.Result, error) {
 	return n.stepStale(ctx)
 }
 
-// stepStale runs one reconciliation on what the watch showed before.
+// stepStale runs one reconciliation on the state that the watch showed before.
 func (n *node) stepStale(ctx context.Context) (reconcile.Result, error) {
 	return n.worker.Reconcile(ctx, reconcile.Request{NamespacedName: types.NamespacedName{Name: id}})
 }
@@ -96,7 +97,7 @@ func (n *node) settle(t *testing.T) {
 	t.Fatal("the volume does not settle in 10 steps")
 }
 
-// carve makes the volume behind Berth's back, as an earlier life would have.
+// carve makes the volume without the worker, as an earlier run would have.
 func (n *node) carve(t *testing.T, fs string) {
 	t.Helper()
 	p := memory.New(n.disks, nil)

@@ -33,8 +33,8 @@ func (c Cluster) Report(ctx context.Context, v *v1alpha1.Volume, e *v1alpha1.Rep
 		WithStatus(apply.VolumeStatus().WithReplicas(applied(e))))
 }
 
-// applied is the entry as an apply configuration: what it does not name, the
-// API server drops.
+// applied returns the entry as an apply configuration: the API server drops the
+// fields that it does not name.
 func applied(e *v1alpha1.ReplicaStatus) *apply.ReplicaStatusApplyConfiguration {
 	a := apply.ReplicaStatus().WithNode(e.Node).WithState(e.State).WithReady(e.Ready)
 	a.Pool = entries.Given(e.Pool)

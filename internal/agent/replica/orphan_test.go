@@ -19,11 +19,11 @@ func TestAnOrphanGoesOnlyWhenItIsForgottenAndFree(t *testing.T) {
 	for name, tc := range map[string]struct {
 		word    orphans.Verdict
 		wordErr error
-		live    *v1alpha1.Volume // made since the word was given; the watch shows nothing
+		live    *v1alpha1.Volume // made after the word; the watch shows no object
 		mounted []string
 		err     error
 		kept    bool
-		reason  v1alpha1.OrphanReason // empty: it is none
+		reason  v1alpha1.OrphanReason // empty: the data is no orphan
 	}{
 		"nobody has said anything":        {kept: true, reason: v1alpha1.OrphanNoObject},
 		"nobody can be asked":             {wordErr: errAway, err: errAway, kept: true, reason: v1alpha1.OrphanNoObject},
@@ -69,7 +69,7 @@ func TestAnObjectThatIsMadeAfterTheWordSavesTheData(t *testing.T) {
 	}
 }
 
-func TestNothingIsForgottenWhenTheLastQuestionFindsNobody(t *testing.T) {
+func TestAnOrphanIsNotForgottenIfTheLastReadFails(t *testing.T) {
 	n := newNode()
 	n.carve(t, "ext4")
 	n.word = forgotten
@@ -98,7 +98,7 @@ func TestTheWordIsAskedOfTheDataThatIsThere(t *testing.T) {
 	}
 }
 
-func TestWhatStandsInTheWayOfForgettingIsSaid(t *testing.T) {
+func TestAnOrphanThatCannotBeForgottenSaysWhy(t *testing.T) {
 	n := newNode()
 	n.carve(t, "ext4")
 	n.word, n.mounted = forgotten, []string{"/pod"}

@@ -50,6 +50,7 @@ func TestDataGoesOnlyWhereTheEntryProvesThatItIsTheObjects(t *testing.T) {
 		"the device was missing, and is back":  {entry: failed(v1alpha1.ReasonDeviceMissing), facts: Facts{Record: carved()}, goes: true, stays: true},
 		"it could not be removed before":       {entry: stuck(v1alpha1.ReasonInUse), facts: Facts{Record: carved()}, goes: true, stays: true},
 		"its pool was away, and is back":       {entry: stuck(v1alpha1.ReasonPoolMissing), facts: Facts{Record: carved()}, goes: true, stays: true},
+		"a reservation of a copy":              {entry: ready("1Gi", "1Gi"), facts: Facts{Record: carved(fromSnapshot)}, change: []option{marked, restored}, goes: true},
 		"no filesystem was ever made":          {facts: Facts{Record: carved(blank)}, goes: true},
 		"an unfinished copy of an older life":  {facts: Facts{Record: carved(fromSnapshot, copying)}, change: []option{restored}, goes: true},
 		"a block volume that was just made":    {facts: Facts{Record: carved(blank), Made: true}, change: []option{block}, goes: true},
@@ -100,7 +101,7 @@ func TestDataGoesOnlyWhereTheEntryProvesThatItIsTheObjects(t *testing.T) {
 	}
 }
 
-func TestWhatWasFoundIsToldFromWhatWasMade(t *testing.T) {
+func TestFoundReplicasAreToldApartFromMadeOnes(t *testing.T) {
 	for name, tc := range map[string]struct {
 		entry  *v1alpha1.ReplicaStatus
 		facts  Facts
@@ -120,6 +121,7 @@ func TestWhatWasFoundIsToldFromWhatWasMade(t *testing.T) {
 		"what was found before":                       {entry: because(v1alpha1.ReasonFound), facts: Facts{Record: carved()}, state: "Ready", reason: "Found"},
 		"what was made before":                        {entry: ready("1Gi", "1Gi"), facts: Facts{Record: carved()}, step: StepNone, state: "Ready", reason: "Carved"},
 		"a reservation with a filesystem":             {entry: ready("1Gi", "1Gi"), facts: Facts{Record: carved()}, change: []option{marked}, state: "Ready", reason: "Found"},
+		"a reservation of a copy, with a filesystem":  {entry: ready("1Gi", "1Gi"), facts: Facts{Record: carved(fromSnapshot)}, change: []option{marked, restored}, step: StepNone, state: "Ready", reason: "Carved"},
 		"a reservation of a block volume, given away": {entry: ready("1Gi", "1Gi"), facts: Facts{Record: carved(bears(provision.Raw))}, change: []option{marked, block}, state: "Ready", reason: "Found"},
 		"a block volume that was given away":          {entry: ready("1Gi", "1Gi"), facts: Facts{Record: carved(bears(provision.Raw))}, change: []option{block}, step: StepNone, state: "Ready", reason: "Carved"},
 		"a filesystem where a block device was given": {facts: Facts{Record: carved(bears(provision.Raw))}, state: "Failed", reason: "Conflict"},

@@ -5,7 +5,7 @@ import (
 	"berth.dev/berth/internal/provision"
 )
 
-// refusal is the entry for a step that failed; record is what the node has.
+// refusal returns the entry for a step that failed; record is the provisioner's.
 func refusal(v *v1alpha1.Volume, node string, step Step, record *provision.Volume, reason, message string) *v1alpha1.ReplicaStatus {
 	switch step {
 	case StepCreate:

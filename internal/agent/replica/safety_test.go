@@ -14,7 +14,7 @@ func unlabelled(v *v1alpha1.Volume) { v.Labels = nil }
 
 func TestDataIsRemovedOnlyOnTheWordOfTheLiveObject(t *testing.T) {
 	tests := map[string]struct {
-		live   *v1alpha1.Volume // what the API server has; the watch shows nothing
+		live   *v1alpha1.Volume // on the API server; the watch shows no object
 		fs     string           // of the data on the node
 		kept   bool
 		orphan bool
@@ -83,7 +83,7 @@ func TestADeletionThatTheWatchInventedRemovesNothing(t *testing.T) {
 	}
 }
 
-// deaf is a provisioner that cannot be asked.
+// deaf is a provisioner that does not answer.
 type deaf struct{}
 
 func (deaf) Before(context.Context, memory.Operation, string) error { return provision.ErrUnavailable }

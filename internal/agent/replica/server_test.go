@@ -12,9 +12,9 @@ import (
 
 var volumes = v1alpha1.Resource("volumes")
 
-// server is an API server that holds Volumes and versions. Its watch shows what
-// the test last let through. The real one is used in the package above; this
-// one can stop at any request.
+// server is an API server that holds Volumes and versions. Its watch shows the state of the
+// last sync. The tests of package agent use a real API server; this one can fail at any
+// request.
 type server struct {
 	mu      sync.Mutex
 	live    map[string]*v1alpha1.Volume
@@ -22,7 +22,7 @@ type server struct {
 	classes map[string]*v1alpha1.PoolClass
 	version int
 	reports int
-	// fail, if set, is asked before and after each request.
+	// fail, if set, is called before and after each request.
 	fail func(effect string) error
 }
 

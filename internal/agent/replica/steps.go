@@ -10,16 +10,16 @@ import (
 	"berth.dev/berth/api/v1alpha1"
 	"berth.dev/berth/internal/agent/entries"
 	"berth.dev/berth/internal/agent/orphans"
-	"berth.dev/berth/internal/agent/poolclass"
 	"berth.dev/berth/internal/agent/worker"
+	"berth.dev/berth/internal/poolclass"
 	"berth.dev/berth/internal/provision"
 )
 
-// what the data of this package is.
+// what names the kind of data of this package.
 const what = "volume"
 
-// record returns what the provisioner knows of a volume, nil when it says that
-// there is none.
+// record returns the provisioner's record of a volume, nil when the provisioner
+// says that there is none.
 func (w *Worker) record(ctx context.Context, id string) (*provision.Volume, error) {
 	ctx, cancel := context.WithTimeout(ctx, worker.StepTimeout)
 	defer cancel()
@@ -57,37 +57,22 @@ func (w *Worker) create(ctx context.Context, v *v1alpha1.Volume, c *v1alpha1.Poo
 	wish := wishFor(v, w.Node)
 	pool := provision.PoolRef{Type: string(c.Spec.Provisioner), Name: wish.Pool}
 	if !poolclass.Names(c, w.Pool(pool)) {
-		// Whoever may write a Volume must not reach pools that no administrator
+		// A user who may write Volumes must not reach pools that no administrator
 		// gave to the class.
 		return provision.Volume{}, fmt.Errorf("%w: PoolClass %s does not select pool %s", entries.ErrWrongPool, c.Name, wish.Pool)
 	}
 	source := sourceOf(v)
-	next, err := w.Provisioner.Create(ctx, provision.CreateRequest{
-		ID:         v.Name,
-		Pool:       pool,
-		Size:       v.Spec.Capacity.Value(),
-		Limits:     poolclass.Limits(c),
-		Labels:     labelsOf(v),
-		Source:     source,
-		Filesystem: byItself(v),
-		Wipe:       poolclass.Wipe(c),
-		ZFS:        poolclass.ZFS(c),
-	})
+	r := poolclass.Request(c, pool)
+	r.ID, r.Size, r.Labels, r.Source = v.Name, v.Spec.Capacity.Value(), labelsOf(v), source
+	r.Tree = provision.ByItself(string(v.Spec.FSType))
+	next, err := w.Provisioner.Create(ctx, r)
 	if errors.Is(err, provision.ErrNotFound) && source != (provision.Source{}) {
 		return next, fmt.Errorf("%w: %w", entries.ErrNoSource, err)
 	}
 	return next, err
 }
 
-// byItself is the filesystem that the replica is when it is carved; empty for a device.
-func byItself(v *v1alpha1.Volume) string {
-	if v.Spec.FSType == v1alpha1.Dataset {
-		return provision.Dataset
-	}
-	return ""
-}
-
-// sourceOf is what the volume begins as.
+// sourceOf returns the source that the volume begins as a copy of.
 func sourceOf(v *v1alpha1.Volume) provision.Source {
 	if v.Spec.Source == nil {
 		return provision.Source{}
@@ -95,10 +80,11 @@ func sourceOf(v *v1alpha1.Volume) provision.Source {
 	return provision.Source{Snapshot: v.Spec.Source.Snapshot, Volume: v.Spec.Source.Volume}
 }
 
-// doubt removes data that may have to go, or keeps it.
-func (w *Worker) doubt(ctx context.Context, record *provision.Volume, watched bool) (reconcile.Result, error) {
+// removeIfLive removes data that no Volume accounts for, if the Volume, read from the API server,
+// says so. Else it keeps the data.
+func (w *Worker) removeIfLive(ctx context.Context, record *provision.Volume, watched bool) (reconcile.Result, error) {
 	var live *v1alpha1.Volume
-	return w.Settle(ctx, worker.Doubtful{
+	return w.Settle(ctx, worker.Unaccounted{
 		Record: orphans.Record{Name: record.ID, Pool: record.Pool.Name, Size: record.Size},
 		What:   what, Watched: watched,
 		Lost: fmt.Sprintf("volume %s on node %s has no Volume object: the data is kept; adopt it, forget it, or restore the object", record.ID, w.Node),
@@ -125,8 +111,8 @@ func (w *Worker) doubt(ctx context.Context, record *provision.Volume, watched bo
 	})
 }
 
-// lost says whether that there is no record of what should go proves nothing: the entry has
-// the data in a pool that the node does not report, and it was not said that nobody waits for it.
+// lost says whether the missing record of data that should go proves nothing: the entry has
+// the data in a pool that the node does not report, and it was not waived.
 func (w *Worker) lost(ctx context.Context, v *v1alpha1.Volume) (bool, error) {
 	entry := v.Entry(w.Node)
 	if !entry.HasData() || wishFor(v, w.Node) != nil && v.DeletionTimestamp.IsZero() {
@@ -140,8 +126,7 @@ func (w *Worker) lost(ctx context.Context, v *v1alpha1.Volume) (bool, error) {
 	return !waived, err
 }
 
-// waived says whether an administrator has said that data which is lost with its pool is not
-// waited for.
+// waived says whether an administrator has given up data that is lost with its pool.
 func (w *Worker) waived(ctx context.Context, v *v1alpha1.Volume, pool string) (bool, error) {
 	if v.DeletionTimestamp.IsZero() {
 		return false, nil
@@ -149,8 +134,8 @@ func (w *Worker) waived(ctx context.Context, v *v1alpha1.Volume, pool string) (b
 	return w.Waived(ctx, orphans.Lost{Name: v.Name, Pool: pool, Deleted: *v.DeletionTimestamp})
 }
 
-// delete deletes a volume that no pod can see. The provisioner refuses what is
-// open; a raw block device that is bound into a pod need not be.
+// delete deletes a volume that no pod can see. The provisioner refuses an open device;
+// a raw block device that is bound into a pod need not be open.
 func (w *Worker) delete(ctx context.Context, record *provision.Volume) error {
 	paths, err := w.Mounts(*record)
 	switch {
@@ -173,7 +158,7 @@ func (w *Worker) delete(ctx context.Context, record *provision.Volume) error {
 // lost this node's label, or is data of which only the pool knows.
 func (w *Worker) unwatched(ctx context.Context, name string) (reconcile.Result, error) {
 	if !w.Listed(name) {
-		// Should a report be under way that shows it, the sweep comes back to it.
+		// If a report under way still shows it, the sweep comes back to it.
 		w.Orphans.Forget(name)
 		w.begun.Delete(name)
 		return reconcile.Result{}, nil
@@ -182,10 +167,10 @@ func (w *Worker) unwatched(ctx context.Context, name string) (reconcile.Result, 
 	if err != nil || record == nil {
 		return reconcile.Result{}, err
 	}
-	return w.doubt(ctx, record, false)
+	return w.removeIfLive(ctx, record, false)
 }
 
-// labelsOf are for the person who lists logical volumes.
+// labelsOf returns labels for people who list logical volumes.
 func labelsOf(v *v1alpha1.Volume) map[string]string {
 	if v.Spec.ClaimRef == nil {
 		return nil

@@ -7,11 +7,11 @@ import (
 	"berth.dev/berth/internal/provision"
 )
 
-// Stale names the volumes that deserve another look after the pools changed:
-// devices that were lost or came back, refused steps for which there is room
-// now, and volumes of which only a pool knows. What is under way is left to
-// those who are at it. After an outage of the provisioner, recovered, all that
-// is unfinished is looked at: what waits for its next try need not wait longer.
+// Stale returns the names of volumes that need another look after the pools changed:
+// devices that were lost or came back, refused steps for which there is room now, and
+// volumes that only a pool knows. It leaves steps under way to the workers that take
+// them. If recovered, after an outage of the provisioner, it returns all that are
+// unfinished: a volume that waits for its next try need not wait longer.
 func Stale(volumes []v1alpha1.Volume, node string, pools []provision.Pool, recovered bool) []string {
 	records := recordsOf(pools)
 	var stale []string
@@ -45,7 +45,7 @@ func deservesLook(v *v1alpha1.Volume, node string, record *provision.Volume, poo
 	}
 }
 
-// fits says whether a step that was refused for its pool's sake may succeed now.
+// fits says whether a step that was refused because of its pool may succeed now.
 func fits(v *v1alpha1.Volume, wish *v1alpha1.ReplicaSpec, entry *v1alpha1.ReplicaStatus, record *provision.Volume, pools []provision.Pool) bool {
 	if entry.Reason != v1alpha1.ReasonNoSpace && entry.Reason != v1alpha1.ReasonPoolMissing {
 		return false
@@ -54,7 +54,7 @@ func fits(v *v1alpha1.Volume, wish *v1alpha1.ReplicaSpec, entry *v1alpha1.Replic
 	if record != nil {
 		need -= record.Size
 	}
-	// The class is not asked: the most generous one there can be says whether to try.
+	// The class is not read: the most generous limits that a class can have decide.
 	generous := provision.Limits{Overprovision: provision.MaxOverprovision}
 	return slices.ContainsFunc(pools, func(p provision.Pool) bool { return p.Name == wish.Pool && generous.Room(p) >= need })
 }

@@ -7,7 +7,7 @@ import (
 	"berth.dev/berth/api/v1alpha1"
 )
 
-// lost is a node with data whose Volume is gone, while the watch shows it still.
+// lost is a node with data whose Volume is gone, while the watch still shows the Volume.
 func lost(t *testing.T, shown ...option) *node {
 	t.Helper()
 	n := newNode(volume(append([]option{on(here), saying(ready("1Gi", "1Gi"))}, shown...)...))
@@ -16,7 +16,7 @@ func lost(t *testing.T, shown ...option) *node {
 	return n
 }
 
-// A deletion of which the API server knows nothing was made before it was restored.
+// The deletion was made before the API server was restored, so the API server does not know it.
 func TestDataIsKeptThoughTheWatchShowsItsVolumeAsDeleted(t *testing.T) {
 	n := lost(t, deleting)
 	for range 3 {
@@ -29,7 +29,7 @@ func TestDataIsKeptThoughTheWatchShowsItsVolumeAsDeleted(t *testing.T) {
 	}
 }
 
-// Stage holds the lock while it formats and mounts what the worker would remove.
+// Stage holds the lock while it formats and mounts the volume that the worker would remove.
 func TestNothingIsDoneAboutAVolumeThatIsBeingStaged(t *testing.T) {
 	for name, test := range map[string]struct {
 		volume *v1alpha1.Volume

@@ -26,19 +26,19 @@ type Objects interface {
 	Report(ctx context.Context, v *v1alpha1.Volume, entry *v1alpha1.ReplicaStatus) error
 }
 
-// Worker brings the replicas of one node to what their Volumes want.
+// Worker brings the replicas of one node to the state that their Volumes want.
 type Worker struct {
 	worker.Base
 	Objects     Objects
 	Provisioner provision.Provisioner
-	// Format is told of a replica that is ready and still blank. It must not block.
+	// Format is called for a replica that is ready and still blank. It must not block.
 	Format func(r provision.FormatRequest)
 	// Mounts are the paths where a volume's device is mounted or bound.
 	Mounts func(v provision.Volume) ([]string, error)
 
-	// begun are the volumes, by name, of which this process saw that the node had nothing
-	// before it began to make them, with their objects' uids; until an entry says that they
-	// are there. What is lost of it with the process is kept instead of removed.
+	// begun maps the names of volumes to their objects' uids. A volume is in it if this
+	// process saw that the node had nothing of it before it began to make it, until an entry
+	// says that it is there. A restart loses the map: data is then kept instead of removed.
 	begun sync.Map
 }
 
@@ -75,7 +75,7 @@ func (w *Worker) Reconcile(ctx context.Context, r reconcile.Request) (reconcile.
 	return w.converge(ctx, v, record)
 }
 
-// begin carves a new replica, or finds what an earlier life has made.
+// begin carves a new replica, or finds the one that an earlier run of the agent made.
 func (w *Worker) begin(ctx context.Context, v *v1alpha1.Volume) (reconcile.Result, error) {
 	if !w.made(v) && !tellsItself(v) {
 		record, err := w.record(ctx, v.Name)
@@ -89,7 +89,7 @@ func (w *Worker) begin(ctx context.Context, v *v1alpha1.Volume) (reconcile.Resul
 	}
 	next, err := w.carve(ctx, v, StepCreate, nil)
 	if errors.Is(err, provision.ErrConflict) {
-		// What an earlier life has made may have another size by now.
+		// A replica that an earlier run made may have another size by now.
 		if record, err := w.record(ctx, v.Name); err == nil && record != nil {
 			return w.converge(ctx, v, record)
 		}
@@ -100,17 +100,17 @@ func (w *Worker) begin(ctx context.Context, v *v1alpha1.Volume) (reconcile.Resul
 	return w.converge(ctx, v, next)
 }
 
-// tellsItself says whether a record alone tells what was just made from what somebody may
-// have used: then there is no need to look before it is made, for which a provisioner may
-// have to start a process.
+// tellsItself says whether the record alone tells a volume that was just made from one that
+// a pod may have used. Then begin need not look for a record first, for which a provisioner
+// may have to start a process.
 func tellsItself(v *v1alpha1.Volume) bool {
 	return v.Spec.VolumeMode == v1alpha1.Filesystem && v.Spec.Source == nil
 }
 
-// made says whether what is there was made by this process, for this very object.
+// made says whether this process made the node's data, for this very object.
 func (w *Worker) made(v *v1alpha1.Volume) bool {
-	uid, begun := w.begun.Load(v.Name)
-	return begun && uid == v.UID
+	uid, _ := w.begun.Load(v.Name) // nil, which is no uid, if the volume was not begun
+	return uid == v.UID
 }
 
 // converge takes the step that Decide names, and reports.
@@ -130,7 +130,7 @@ func (w *Worker) converge(ctx context.Context, v *v1alpha1.Volume, record *provi
 	w.Orphans.Forget(v.Name)
 	switch d.Step {
 	case StepRemove:
-		return w.doubt(ctx, record, true)
+		return w.removeIfLive(ctx, record, true)
 	case StepExpand:
 		next, err := w.carve(ctx, v, d.Step, record)
 		if err != nil {

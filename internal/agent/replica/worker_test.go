@@ -1,6 +1,7 @@
 package replica
 
 import (
+	"context"
 	"testing"
 
 	"berth.dev/berth/api/v1alpha1"
@@ -128,9 +129,37 @@ func TestALostDeviceIsReportedAndNotReplaced(t *testing.T) {
 	}
 }
 
+func TestAReplicaThatLeftANodeIsMadeWhenItIsWantedThereAgain(t *testing.T) {
+	n := newNode(volume(on("n2"), saying(gone())))
+	n.settle(t)
+	n.edit(on(here))
+	n.settle(t)
+	if !n.has() || !sameState(n.entry(t), v1alpha1.ReplicaReady, v1alpha1.ReasonCarved) {
+		t.Errorf("data: %v, entry %+v", n.has(), n.entry(t))
+	}
+}
+
+// stingy is a provisioner that makes no volume larger, and does not say so.
+type stingy struct{ provision.Provisioner }
+
+func (s stingy) Expand(ctx context.Context, r provision.ExpandRequest) (provision.Volume, error) {
+	return s.Get(ctx, r.ID)
+}
+
+func TestAnExpansionThatMadeNothingLargerIsNotReportedAsOne(t *testing.T) {
+	n := newNode(volume())
+	n.settle(t)
+	n.worker.Provisioner = stingy{n.worker.Provisioner}
+	n.edit(of("2Gi"))
+	n.settle(t)
+	if e := n.entry(t); e.Capacity.Value() != gib || e.Requested.String() != "1Gi" {
+		t.Errorf("entry %+v", e)
+	}
+}
+
 func TestAStaleWatchCarvesNothingThatStays(t *testing.T) {
 	n := newNode(volume())
-	n.edit(on("n2")) // moved away, and the watch does not know
+	n.edit(on("n2")) // moved away, and the watch does not show it
 	if result, err := n.stepStale(t.Context()); err != nil || result.RequeueAfter != worker.StaleDelay {
 		t.Errorf("result %v, %v; want a quick retry", result, err)
 	}
@@ -158,7 +187,7 @@ func TestRemovalWaitsForTheDeviceToBeClosed(t *testing.T) {
 	}
 }
 
-func TestAPublishedRawBlockVolumeIsInUseAlthoughNobodyHasItOpen(t *testing.T) {
+func TestAPublishedRawBlockVolumeIsInUseAlthoughNoProcessHasItOpen(t *testing.T) {
 	n := newNode(volume(block))
 	n.settle(t)
 	n.mounted = []string{"/var/lib/kubelet/pods/p/dev"}

@@ -27,13 +27,13 @@ func TestAZvolIsMadeAsItsClassSaysThen(t *testing.T) {
 func TestADatasetIsMadeForAFilesystemOfZFSAndADeviceForAllElse(t *testing.T) {
 	tank := provision.PoolRef{Type: provision.ZFS, Name: "zfs:tank/berth"}
 	for name, tc := range map[string]struct {
-		change option
-		device string
-		wants  string // recorded in the end
+		change  option
+		content provision.Content
+		wants   string // the filesystem recorded in the end
 	}{
-		"zfs":       {func(v *v1alpha1.Volume) { v.Spec.FSType = v1alpha1.Dataset }, "tank/berth/" + id, provision.Dataset},
-		"ext4":      {func(*v1alpha1.Volume) {}, "/dev/zfs:tank/berth/" + id, provision.Ext4},
-		"raw block": {block, "/dev/zfs:tank/berth/" + id, ""},
+		"zfs":       {func(v *v1alpha1.Volume) { v.Spec.FSType = v1alpha1.Dataset }, dataset("tank/berth/" + id), provision.Dataset},
+		"ext4":      {func(*v1alpha1.Volume) {}, provision.Content{Source: "/dev/zfs:tank/berth/" + id}, provision.Ext4},
+		"raw block": {block, provision.Content{Source: "/dev/zfs:tank/berth/" + id}, ""},
 	} {
 		t.Run(name, func(t *testing.T) {
 			wanted := volume(func(v *v1alpha1.Volume) { v.Spec.PoolClass, v.Spec.Replicas[0].Pool = "tank", tank.Name }, tc.change)
@@ -43,29 +43,33 @@ func TestADatasetIsMadeForAFilesystemOfZFSAndADeviceForAllElse(t *testing.T) {
 				Provisioner: v1alpha1.ProvisionerZFS, ZFS: &v1alpha1.ZFSPools{Pools: []string{"tank/berth"}},
 			}}
 			n.settle(t)
-			if v, ok := n.disks.Device(tc.device); !ok || v.ID != id {
-				t.Errorf("there is no %s: %+v", tc.device, v)
+			if v, ok := n.disks.Device(tc.content.Source); !ok || v.Content.Tree != tc.content.Tree {
+				t.Errorf("there is no %+v: %+v", tc.content, v)
 			}
-			if d := Decide(wanted, here, Facts{Record: &provision.Volume{ID: id, Pool: tank, Size: gib, Device: tc.device}}); string(d.Format) != tc.wants {
+			if d := Decide(wanted, here, Facts{Record: &provision.Volume{ID: id, Pool: tank, Size: gib, Content: tc.content}}); string(d.Format) != tc.wants {
 				t.Errorf("to be formatted with %q, want %q", d.Format, tc.wants)
 			}
 		})
 	}
 }
 
+func dataset(name string) provision.Content {
+	return provision.Content{Source: name, Tree: provision.Dataset}
+}
+
 func TestAVolumeOfTheOtherKindIsReportedAndNeverFormatted(t *testing.T) {
 	zfs := func(v *v1alpha1.Volume) { v.Spec.FSType = v1alpha1.Dataset }
 	for name, tc := range map[string]struct {
-		v      *v1alpha1.Volume
-		device string
+		v       *v1alpha1.Volume
+		content provision.Content
 	}{
-		"a device in place of a dataset": {volume(zfs), "/dev/vg0/" + id},
-		"a dataset in place of a device": {volume(), "vg0/" + id},
-		"a dataset for a block volume":   {volume(block), "vg0/" + id},
+		"a device in place of a dataset": {volume(zfs), provision.Content{Source: "/dev/vg0/" + id}},
+		"a dataset in place of a device": {volume(), dataset("vg0/" + id)},
+		"a dataset for a block volume":   {volume(block), dataset("vg0/" + id)},
 	} {
 		t.Run(name, func(t *testing.T) {
 			record := carved(blank)
-			record.Device = tc.device
+			record.Content = tc.content
 			d := Decide(tc.v, here, Facts{Record: record})
 			if d.Step != StepReport || d.Entry.Reason != v1alpha1.ReasonConflict || d.Entry.Ready || d.Format != "" {
 				t.Errorf("decided %+v", d)
@@ -77,7 +81,7 @@ func TestAVolumeOfTheOtherKindIsReportedAndNeverFormatted(t *testing.T) {
 func TestAnAdoptedDatasetThatWasNeverUsedIsUsed(t *testing.T) {
 	zfs := func(v *v1alpha1.Volume) { v.Spec.FSType = v1alpha1.Dataset }
 	record := carved(blank)
-	record.Device = "vg0/" + id
+	record.Content = dataset("vg0/" + id)
 	if d := Decide(volume(adopted, zfs), here, Facts{Record: record}); !d.Entry.Ready || d.Format != v1alpha1.Dataset {
 		t.Errorf("decided %+v: nothing is made on it that could be the end of its data", d)
 	}

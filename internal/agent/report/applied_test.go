@@ -31,7 +31,7 @@ func TestEverythingThatIsDescribedIsApplied(t *testing.T) {
 			LastChange: &v1alpha1.PoolChange{At: metav1.Unix(3, 0), Reason: v1alpha1.PoolGrown, Message: "it was grown"},
 		}},
 		Conditions: []metav1.Condition{{
-			Type: Ready, Status: metav1.ConditionTrue, Reason: "Reporting", Message: "all is well", LastTransitionTime: metav1.NewTime(time.Unix(1, 0)),
+			Type: v1alpha1.ConditionReady, Status: metav1.ConditionTrue, Reason: "Reporting", Message: "all is well", LastTransitionTime: metav1.NewTime(time.Unix(1, 0)),
 		}},
 	}
 	fields := func(v any) (out map[string]any) {

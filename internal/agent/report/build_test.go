@@ -30,7 +30,7 @@ func free(n int64) poolOption { return func(p *provision.Pool) { p.Free = n } }
 
 func broken(p *provision.Pool) { p.Problem = "a physical volume is missing" }
 
-func seen(ps ...provision.Pool) pools.Snapshot { return pools.Snapshot{Pools: ps} }
+func seen(ps ...provision.Pool) pools.Latest { return pools.Latest{Pools: ps} }
 
 type classOption func(*v1alpha1.PoolClass)
 

@@ -9,22 +9,22 @@ import (
 	"k8s.io/apimachinery/pkg/labels"
 
 	"berth.dev/berth/api/v1alpha1"
-	"berth.dev/berth/internal/agent/poolclass"
 	"berth.dev/berth/internal/agent/pools"
+	"berth.dev/berth/internal/poolclass"
 	"berth.dev/berth/internal/storageclass"
 )
 
-// driverLabel is what people list capacities by, whoever published them.
+// driverLabel is the label by which people list capacities, no matter who published them.
 const driverLabel = "csi.storage.k8s.io/drivername"
 
-// Capacities are the objects that tell the scheduler what fits on the node: one
-// for each StorageClass that a pool of it serves. Names and namespace are
-// given; the owner is for the caller to set.
+// Capacities returns the objects that tell the scheduler the room on the node: one for
+// each StorageClass that one of its pools serves. They have names and a namespace; the
+// caller sets the owner.
 //
 // The figure is the largest volume that one pool takes now, and not a sum: a
-// volume never spans two pools. While the provisioner cannot be asked nothing
-// new should come, so it is zero.
-func Capacities(f Facts, s pools.Snapshot, node, namespace string) []storagev1.CSIStorageCapacity {
+// volume never spans two pools. While the pools cannot be listed no new volume
+// should be placed here, so the figure is zero.
+func Capacities(f Facts, s pools.Latest, node, namespace string) []storagev1.CSIStorageCapacity {
 	var capacities []storagev1.CSIStorageCapacity
 	for _, sc := range f.StorageClasses {
 		bytes, served := classCapacity(f, s, sc)
@@ -47,8 +47,8 @@ func Capacities(f Facts, s pools.Snapshot, node, namespace string) []storagev1.C
 	return capacities
 }
 
-// classCapacity says whether the node serves a StorageClass, and with how much.
-func classCapacity(f Facts, s pools.Snapshot, sc storagev1.StorageClass) (bytes int64, served bool) {
+// classCapacity says whether the node serves a StorageClass, and with how many bytes.
+func classCapacity(f Facts, s pools.Latest, sc storagev1.StorageClass) (bytes int64, served bool) {
 	if sc.Provisioner != v1alpha1.LocalDriverName {
 		return 0, false
 	}

@@ -19,7 +19,7 @@ func TestCapacities(t *testing.T) {
 	misspelt.Parameters["poolclass"] = "fast"
 	tests := map[string]struct {
 		facts    Facts
-		snapshot pools.Snapshot
+		snapshot pools.Latest
 		want     map[string]string // StorageClass -> capacity
 	}{
 		"the largest volume of one pool, in whole extents": {
@@ -34,7 +34,7 @@ func TestCapacities(t *testing.T) {
 			facts: facts(fast, storage("sc", "fast")), snapshot: seen(pool("vg0", broken), pool("vg1", free(2*gib))),
 			want: map[string]string{"sc": "1Gi"}},
 		"nothing while the provisioner cannot be asked": {
-			facts: facts(fast, storage("sc", "fast")), snapshot: pools.Snapshot{Pools: seen(pool("vg0")).Pools, Err: errors.New("away")},
+			facts: facts(fast, storage("sc", "fast")), snapshot: pools.Latest{Pools: seen(pool("vg0")).Pools, Err: errors.New("away")},
 			want: map[string]string{"sc": "0"}},
 		"none for a class without a pool here": {
 			facts: facts(fast, storage("sc", "fast")), snapshot: seen(pool("root")), want: map[string]string{}},

@@ -8,24 +8,20 @@ import (
 	"berth.dev/berth/internal/provision"
 )
 
-// Whoever adopts what was never used must not take a dataset for a block device.
+// An administrator who adopts an unused dataset must not take it for a block device.
 func TestAnOrphanedDatasetIsAFilesystemOfZFSAlsoBeforeItWasUsed(t *testing.T) {
 	for name, tc := range map[string]struct {
-		device, recorded, want string
+		tree, recorded, want string
 	}{
-		"a dataset in use":      {"tank/pvc-1", provision.Dataset, provision.Dataset},
-		"one that never was":    {"tank/pvc-1", "", provision.Dataset},
-		"a zvol with ext4":      {"/dev/zvol/tank/pvc-1", provision.Ext4, provision.Ext4},
-		"a zvol without any":    {"/dev/zvol/tank/pvc-1", "", ""},
-		"what has no device":    {"", provision.XFS, provision.XFS},
-		"a blank without any":   {"", "", ""},
-		"a logical volume's":    {"/dev/vg0/pvc-1", provision.XFS, provision.XFS},
-		"a logical volume, raw": {"/dev/vg0/pvc-1", "", ""},
-		"what a pod had as raw": {"/dev/vg0/pvc-1", provision.Raw, ""},
+		"a dataset in use":          {provision.Dataset, provision.Dataset, provision.Dataset},
+		"one that never was":        {provision.Dataset, "", provision.Dataset},
+		"a block device with xfs":   {"", provision.XFS, provision.XFS},
+		"a blank block device":      {"", "", ""},
+		"one that a pod had as raw": {"", provision.Raw, ""},
 	} {
 		t.Run(name, func(t *testing.T) {
 			f := Facts{Orphans: map[string]orphans.Orphan{"pvc-1": {Reason: v1alpha1.OrphanNoObject}}}
-			item := f.volume(provision.Volume{ID: "pvc-1", Size: gib, Device: tc.device, Filesystem: tc.recorded})
+			item := f.volume(provision.Volume{ID: "pvc-1", Size: gib, Content: provision.Content{Source: "pvc-1", Tree: tc.tree}, Filesystem: tc.recorded})
 			if item.Orphan == nil || item.Orphan.Filesystem != tc.want {
 				t.Errorf("reported as %+v, want %q", item.Orphan, tc.want)
 			}

@@ -12,27 +12,14 @@ import (
 
 	"berth.dev/berth/api/v1alpha1"
 	"berth.dev/berth/internal/agent/entries"
-	"berth.dev/berth/internal/agent/poolclass"
 	"berth.dev/berth/internal/agent/pools"
+	"berth.dev/berth/internal/poolclass"
 	"berth.dev/berth/internal/provision"
 )
 
-// The conditions of a StorageNode and their reasons.
-const (
-	// Ready is True while the agent can list its pools.
-	Ready = "Ready"
-	// Orphaned is True while the pools hold volumes or snapshots that no object accounts for;
-	// else it is absent.
-	Orphaned = "Orphaned"
-
-	reasonReporting   = "Reporting"
-	reasonUnavailable = "ProvisionerUnavailable"
-	reasonUnaccounted = "NoVolumeObject"
-)
-
-// Describe is the status of the node's StorageNode; the times of its conditions
-// are for the caller to set.
-func Describe(f Facts, s pools.Snapshot) v1alpha1.StorageNodeStatus {
+// Describe returns the status of the node's StorageNode; the caller sets the times of its
+// conditions.
+func Describe(f Facts, s pools.Latest) v1alpha1.StorageNodeStatus {
 	described, leftOut := fitted(describePools(f, s), f.Expected, s)
 	return v1alpha1.StorageNodeStatus{
 		Pools: described, VolumesRevision: f.Revision,
@@ -40,7 +27,7 @@ func Describe(f Facts, s pools.Snapshot) v1alpha1.StorageNodeStatus {
 	}
 }
 
-func describePools(f Facts, s pools.Snapshot) []v1alpha1.Pool {
+func describePools(f Facts, s pools.Latest) []v1alpha1.Pool {
 	var described []v1alpha1.Pool
 	present := map[string]bool{}
 	for _, p := range s.Pools {
@@ -94,15 +81,15 @@ func describePool(p provision.Pool, f Facts) v1alpha1.Pool {
 	return d
 }
 
-// coarse is a fill in whole hundredths of its pool, rounded up: whoever writes data
-// moves it all the time, and each report costs the API server a write.
+// coarse rounds the filled bytes of a pool up to whole hundredths of it. The exact figure
+// changes with every write of a pod, and each report costs the API server a write.
 func coarse(filled, total int64) int64 {
 	step := max(total/100, 1)
 	return min((filled+step-1)/step*step, max(total, filled))
 }
 
-// missingPool stands for a pool that holds volumes and is not there: it must be
-// seen, not silently left out.
+// missingPool describes a pool that holds volumes and is not there. The report shows it
+// instead of silently leaving it out.
 func missingPool(name string) v1alpha1.Pool {
 	return v1alpha1.Pool{
 		Name: name, Provisioner: v1alpha1.ProvisionerType(provision.TypeOf(name)),
@@ -112,7 +99,8 @@ func missingPool(name string) v1alpha1.Pool {
 	}
 }
 
-// absentPool stands for a pool that is not in a report which may lack some.
+// absentPool describes a pool that the report lacks. If silent is set the pool may be there
+// and not answer, so it is Degraded and not Missing.
 func absentPool(name string, silent error) v1alpha1.Pool {
 	p := missingPool(name)
 	if silent != nil {
@@ -121,10 +109,10 @@ func absentPool(name string, silent error) v1alpha1.Pool {
 	return p
 }
 
-func describeConditions(f Facts, s pools.Snapshot) []metav1.Condition {
-	ready := metav1.Condition{Type: Ready, Status: metav1.ConditionTrue, Reason: reasonReporting, Message: "the agent lists the node's pools"}
+func describeConditions(f Facts, s pools.Latest) []metav1.Condition {
+	ready := metav1.Condition{Type: v1alpha1.ConditionReady, Status: metav1.ConditionTrue, Reason: v1alpha1.ReasonReporting, Message: "the agent lists the node's pools"}
 	if s.Err != nil {
-		ready.Status, ready.Reason, ready.Message = metav1.ConditionFalse, reasonUnavailable, entries.Clip(s.Err.Error())
+		ready.Status, ready.Reason, ready.Message = metav1.ConditionFalse, v1alpha1.ReasonProvisionerUnavailable, entries.Clip(s.Err.Error())
 	}
 	conditions := append([]metav1.Condition{ready}, silent(s)...)
 	conditions = append(conditions, unwiped(s.Pools)...)
@@ -133,7 +121,7 @@ func describeConditions(f Facts, s pools.Snapshot) []metav1.Condition {
 	conditions = append(conditions, exposed(s.Warnings)...)
 	if n := len(f.Orphans); n > 0 {
 		conditions = append(conditions, metav1.Condition{
-			Type: Orphaned, Status: metav1.ConditionTrue, Reason: reasonUnaccounted,
+			Type: v1alpha1.ConditionOrphaned, Status: metav1.ConditionTrue, Reason: v1alpha1.ReasonNoVolumeObject,
 			Message: entries.Clip(fmt.Sprintf("%d volumes or snapshots on this node are kept although no object accounts for them; `kubectl berth orphans` lists them: %s",
 				n, strings.Join(slices.Sorted(maps.Keys(f.Orphans)), ", "))),
 		})

@@ -60,7 +60,7 @@ func TestDescribe(t *testing.T) {
 	expecting := func(f Facts, names ...string) Facts { f.Expected = names; return f }
 	tests := map[string]struct {
 		facts    Facts
-		snapshot pools.Snapshot
+		snapshot pools.Latest
 		want     []string
 		ready    string
 	}{
@@ -91,10 +91,10 @@ func TestDescribe(t *testing.T) {
 			snapshot: seen(pool("vg0")), want: []string{"vg0 Healthy largest 0 of 10Gi, classes []"}, ready: "True"},
 		"a pool with volumes that cannot be asked is not said to be missing": {
 			facts:    expecting(facts(nil), "vg1"),
-			snapshot: pools.Snapshot{Silent: errors.New("lvm hangs")}, want: []string{"vg1 Degraded largest 0 of 0, classes []"}, ready: "True"},
+			snapshot: pools.Latest{Silent: errors.New("lvm hangs")}, want: []string{"vg1 Degraded largest 0 of 0, classes []"}, ready: "True"},
 		"a provisioner that does not answer": {
 			facts:    facts([]v1alpha1.PoolClass{class("fast", []string{"vg0"})}),
-			snapshot: pools.Snapshot{Pools: seen(pool("vg0")).Pools, Err: errors.New("lvm hangs")},
+			snapshot: pools.Latest{Pools: seen(pool("vg0")).Pools, Err: errors.New("lvm hangs")},
 			want:     []string{"vg0 Healthy largest 10Gi of 10Gi, classes [fast]"}, ready: "False"},
 	}
 	for name, tc := range tests {
@@ -110,7 +110,7 @@ func TestDescribe(t *testing.T) {
 			if diff := cmp.Diff(tc.want, lines); diff != "" {
 				t.Error(diff)
 			}
-			if c := got.Conditions[0]; c.Type != Ready || string(c.Status) != tc.ready || c.Reason == "" {
+			if c := got.Conditions[0]; c.Type != v1alpha1.ConditionReady || string(c.Status) != tc.ready || c.Reason == "" {
 				t.Errorf("condition %+v; want Ready %s", c, tc.ready)
 			}
 		})
@@ -121,19 +121,19 @@ func TestPoolsThatCannotBeAskedAreNamedAndTheOthersKeepTheirCapacity(t *testing.
 	f := facts([]v1alpha1.PoolClass{class("fast", []string{"vg0"})}, storage("fast", "fast"))
 	unread := pool("zfs:tank", broken, func(p *provision.Pool) { p.Total, p.Free = 0, 0 })
 	for name, tc := range map[string]struct {
-		snapshot pools.Snapshot
+		snapshot pools.Latest
 		want     string
 	}{
 		"all answer":             {seen(pool("vg0")), ""},
-		"a provisioner does not": {pools.Snapshot{Pools: seen(pool("vg0")).Pools, Silent: errors.New("pools of type ZFS: no answer")}, "pools of type ZFS: no answer"},
+		"a provisioner does not": {pools.Latest{Pools: seen(pool("vg0")).Pools, Silent: errors.New("pools of type ZFS: no answer")}, "pools of type ZFS: no answer"},
 		"a pool was never read":  {seen(pool("vg0"), unread), "zfs:tank: " + unread.Problem},
 	} {
 		t.Run(name, func(t *testing.T) {
 			conditions := Describe(f, tc.snapshot).Conditions
-			if conditions[0].Type != Ready || conditions[0].Status != "True" || (len(conditions) > 1) != (tc.want != "") {
+			if conditions[0].Type != v1alpha1.ConditionReady || conditions[0].Status != "True" || (len(conditions) > 1) != (tc.want != "") {
 				t.Fatalf("conditions %+v", conditions)
 			}
-			if tc.want != "" && (conditions[1].Type != Silent || conditions[1].Status != "True" || !strings.HasSuffix(conditions[1].Message, tc.want)) {
+			if tc.want != "" && (conditions[1].Type != v1alpha1.ConditionSilent || conditions[1].Status != "True" || !strings.HasSuffix(conditions[1].Message, tc.want)) {
 				t.Errorf("condition %+v, want one that says %q", conditions[1], tc.want)
 			}
 			got := Capacities(f, tc.snapshot, "node", "berth")
@@ -148,7 +148,7 @@ func TestOrphansAreShownByName(t *testing.T) {
 	f := facts(nil)
 	f.Orphans = map[string]orphans.Orphan{"pvc-2": {}, "pvc-1": {}}
 	got := Describe(f, seen())
-	if len(got.Conditions) != 2 || got.Conditions[1].Type != Orphaned || !strings.HasSuffix(got.Conditions[1].Message, ": pvc-1, pvc-2") {
+	if len(got.Conditions) != 2 || got.Conditions[1].Type != v1alpha1.ConditionOrphaned || !strings.HasSuffix(got.Conditions[1].Message, ": pvc-1, pvc-2") {
 		t.Fatalf("conditions %+v", got.Conditions)
 	}
 	if len(Describe(facts(nil), seen()).Conditions) != 1 {

@@ -2,22 +2,22 @@
 // its CSIStorageCapacity objects, and the heartbeat that says that its agent is
 // alive.
 //
-// What is published is a function of the pools, the classes and the node's
+// The published objects are a function of the pools, the classes and the node's
 // labels:
 //
 //	Describe(facts, snapshot) -> pools and conditions of the StorageNode
 //	Capacities(facts, snapshot) -> one object per StorageClass that the node serves
 //
-// What a pool holds of Berth's and no Volume accounts for is in the report's
-// inventory, by owner. The report bears the revision of the Volumes that it was
-// sorted by; a deletion that may have left data behind is answered by a report
-// of that revision or a later one (Revisions).
+// The report's inventory lists, by owner, the data of Berth in a pool that no Volume
+// accounts for. The report bears the revision of the Volumes that this list is based
+// on. The agent answers a deletion that may have left data behind with a report of
+// that revision or a later one (Revisions).
 //
-// A change is published at once, then at most once a second, and only where it
-// differs from what was published before. Nobody polls the node, and a node's
-// cost does not grow with the cluster.
+// The agent publishes the first change at once and further ones at most once a second. It
+// writes only objects that differ from the published ones. Other components do not poll the
+// node, and a node's cost does not grow with the cluster.
 //
-// Capacity is the agent's and not the external-provisioner's to publish: its
-// central controller asks for every pair of node and class, once a minute, and
+// The agent publishes capacity, and not the external-provisioner: the central controller
+// of the external-provisioner asks once a minute for every pair of node and class, and
 // was minutes behind on a thousand nodes.
 package report

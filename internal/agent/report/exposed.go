@@ -5,16 +5,13 @@ import (
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
+	"berth.dev/berth/api/v1alpha1"
 	"berth.dev/berth/internal/agent/entries"
 	"berth.dev/berth/internal/provision"
 )
 
-// Exposed is True while the machine reads what pods write as its own, as far as Berth can
-// tell; else it is absent.
-const Exposed = "Exposed"
-
-// exposed is the condition of a node with warnings. Its reason is that of the first: what a
-// pod did comes before what it could do.
+// exposed is the condition of a node with warnings. Its reason is that of the first warning:
+// a warning that a pod did something comes before one that a pod could do something.
 func exposed(warnings []provision.Warning) []metav1.Condition {
 	if len(warnings) == 0 {
 		return nil
@@ -24,6 +21,6 @@ func exposed(warnings []provision.Warning) []metav1.Condition {
 		messages = append(messages, w.Message)
 	}
 	return []metav1.Condition{{
-		Type: Exposed, Status: metav1.ConditionTrue, Reason: string(warnings[0].Reason), Message: entries.Clip(strings.Join(messages, "; ")),
+		Type: v1alpha1.ConditionExposed, Status: metav1.ConditionTrue, Reason: string(warnings[0].Reason), Message: entries.Clip(strings.Join(messages, "; ")),
 	}}
 }

@@ -4,10 +4,11 @@ import (
 	"strings"
 	"testing"
 
+	"berth.dev/berth/api/v1alpha1"
 	"berth.dev/berth/internal/provision"
 )
 
-func TestANodeThatReadsWhatPodsWriteSaysSo(t *testing.T) {
+func TestANodeThatReadsTheDevicesOfPodsSaysSo(t *testing.T) {
 	s := seen(pool("vg0"))
 	if got := Describe(facts(nil), s); len(got.Conditions) != 1 {
 		t.Errorf("without a warning the conditions are %+v", got.Conditions)
@@ -21,7 +22,7 @@ func TestANodeThatReadsWhatPodsWriteSaysSo(t *testing.T) {
 		t.Fatalf("conditions %+v", got)
 	}
 	c := got[1]
-	if c.Type != Exposed || c.Status != "True" || c.Reason != string(provision.WroteGroup) || !strings.Contains(c.Message, "evil") || !strings.Contains(c.Message, "/dev/loop0") {
+	if c.Type != v1alpha1.ConditionExposed || c.Status != "True" || c.Reason != string(provision.WroteGroup) || !strings.Contains(c.Message, "evil") || !strings.Contains(c.Message, "/dev/loop0") {
 		t.Errorf("condition %+v", c)
 	}
 }

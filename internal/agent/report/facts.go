@@ -9,13 +9,13 @@ import (
 	"berth.dev/berth/api/v1alpha1"
 	"berth.dev/berth/internal/agent/manage"
 	"berth.dev/berth/internal/agent/orphans"
-	"berth.dev/berth/internal/agent/poolclass"
+	"berth.dev/berth/internal/poolclass"
 	"berth.dev/berth/internal/provision"
 )
 
-// Facts is what the API server says that a report depends on.
+// Facts are the inputs of a report besides the pools, most of them from the API server.
 type Facts struct {
-	// Node as its object has it; nil when there is no such Node (any more).
+	// Node is the metadata of the Node; nil when there is no such Node (any more).
 	Node           *metav1.PartialObjectMetadata
 	PoolClasses    []v1alpha1.PoolClass
 	StorageClasses []storagev1.StorageClass
@@ -24,14 +24,15 @@ type Facts struct {
 	// Orphans are volumes and snapshots in the pools that no object accounts for, by
 	// name.
 	Orphans map[string]orphans.Orphan
-	// Remembered are the pools that a class has Berth make, and that the report before
-	// lists: they are made once.
+	// Remembered are the pools that a class asks Berth to make and that the previous report
+	// lists: Berth makes a pool only once.
 	Remembered []string
 	// Standings are how the wishes for pools stand.
 	Standings []manage.Standing
 	// Accounted are the replicas that Volumes account for.
 	Accounted map[replica]bool
-	// Revision up to which the Volumes were seen for all that; empty if not known.
+	// Revision that the watch of the Volumes had reached when these facts were read; empty
+	// if not known.
 	Revision string
 	// Owed is the revision that has to be reported; empty if any will do.
 	Owed string

@@ -6,7 +6,7 @@ import (
 	"berth.dev/berth/api/v1alpha1"
 )
 
-func TestAnAgentSaysWhatOlderOnesCannot(t *testing.T) {
+func TestAnAgentListsTheFeaturesThatOlderOnesLack(t *testing.T) {
 	for _, feature := range []string{v1alpha1.FeatureCopies, v1alpha1.FeatureCopiesThick, v1alpha1.FeatureMkfsOptions, v1alpha1.FeatureAdoptedSnapshots, v1alpha1.FeatureDatasets} {
 		n := &v1alpha1.StorageNode{}
 		if n.Has(feature) {

@@ -13,22 +13,16 @@ import (
 	"berth.dev/berth/internal/agent/pools"
 )
 
-// PoolsLeftOut is True while the node has more pools, or a pool serves more classes, than a
-// report has place for; else it is absent.
-const PoolsLeftOut = "PoolsLeftOut"
-
-const reasonTooMany = "TooMany"
-
-// What the schema of a report allows. The ledger allows as many pools.
+// The limits of a report's schema. The ledger allows as many pools.
 const (
 	maxPools   = 256
 	maxClasses = 64
 )
 
-// fitted leaves out what the API server would refuse the whole report for: pools first that
-// hold nothing of Berth's, then those last in the order of their names. Nothing is placed in
-// what is left out, and the condition says so.
-func fitted(described []v1alpha1.Pool, expected []string, s pools.Snapshot) ([]v1alpha1.Pool, []metav1.Condition) {
+// fitted leaves out pools and classes beyond the schema's limits, for which the API server
+// would refuse the whole report. Pools that hold nothing of Berth's go first, then the last
+// ones by name. Nothing is placed in the parts that are left out, and the condition says so.
+func fitted(described []v1alpha1.Pool, expected []string, s pools.Latest) ([]v1alpha1.Pool, []metav1.Condition) {
 	var said []string
 	if n := len(described); n > maxPools {
 		first := map[string]int{}
@@ -55,7 +49,7 @@ func fitted(described []v1alpha1.Pool, expected []string, s pools.Snapshot) ([]v
 		return described, nil
 	}
 	return described, []metav1.Condition{{
-		Type: PoolsLeftOut, Status: metav1.ConditionTrue, Reason: reasonTooMany,
-		Message: entries.Clip("nothing is placed in what is left out: let the PoolClasses select less. " + strings.Join(said, "; ")),
+		Type: v1alpha1.ConditionPoolsLeftOut, Status: metav1.ConditionTrue, Reason: v1alpha1.ReasonTooMany,
+		Message: entries.Clip("no volume is placed in the pools that are left out: let the PoolClasses select less. " + strings.Join(said, "; ")),
 	}}
 }

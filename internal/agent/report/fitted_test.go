@@ -13,10 +13,10 @@ import (
 	"berth.dev/berth/internal/provision"
 )
 
-// shelf is a report of so many volume groups, which all of one class are.
-func shelf(n int) (v1alpha1.PoolClass, pools.Snapshot) {
+// shelf is a report of n volume groups, all of one class.
+func shelf(n int) (v1alpha1.PoolClass, pools.Latest) {
 	var names []string
-	var s pools.Snapshot
+	var s pools.Latest
 	for i := range n {
 		names = append(names, fmt.Sprintf("vg%03d", i))
 		s.Pools = append(s.Pools, pool(names[i]))
@@ -27,7 +27,7 @@ func shelf(n int) (v1alpha1.PoolClass, pools.Snapshot) {
 func TestAReportThatFitsIsWhole(t *testing.T) {
 	c, s := shelf(maxPools)
 	got := Describe(facts([]v1alpha1.PoolClass{c}), s)
-	if len(got.Pools) != maxPools || meta.FindStatusCondition(got.Conditions, PoolsLeftOut) != nil {
+	if len(got.Pools) != maxPools || meta.FindStatusCondition(got.Conditions, v1alpha1.ConditionPoolsLeftOut) != nil {
 		t.Errorf("%d pools, conditions %+v", len(got.Pools), got.Conditions)
 	}
 }
@@ -37,7 +37,7 @@ func TestOfTooManyPoolsThoseWithVolumesAreReportedAndTheConditionSaysSo(t *testi
 	last := len(s.Pools) - 1
 	s.Pools[last].Volumes = []provision.Volume{{ID: "pvc-1", Pool: s.Pools[last].PoolRef, Size: gib}}
 	f := facts([]v1alpha1.PoolClass{c}, storage("fast", "fast"))
-	// Its Volume accounts for it, and has not heard of it yet.
+	// Its Volume accounts for it, and does not report it yet.
 	f.Accounted = map[replica]bool{{"pvc-1", s.Pools[last].Name}: true}
 	f.Expected = []string{s.Pools[last-1].Name, "vg-away"}
 	got := Describe(f, s)
@@ -50,7 +50,7 @@ func TestOfTooManyPoolsThoseWithVolumesAreReportedAndTheConditionSaysSo(t *testi
 	if !slices.IsSortedFunc(got.Pools, func(a, b v1alpha1.Pool) int { return compare(a.Name, b.Name) }) {
 		t.Error("they are not in order")
 	}
-	left := meta.FindStatusCondition(got.Conditions, PoolsLeftOut)
+	left := meta.FindStatusCondition(got.Conditions, v1alpha1.ConditionPoolsLeftOut)
 	if left == nil || left.Status != "True" || !strings.Contains(left.Message, "267 pools") || !strings.Contains(left.Message, "vg253") {
 		t.Errorf("conditions %+v", got.Conditions)
 	}
@@ -68,7 +68,7 @@ func TestOfTooManyClassesThoseFirstByNameAreReported(t *testing.T) {
 	if c := got.Pools[0].Classes; len(c) != maxClasses || c[0] != "c000" {
 		t.Errorf("classes %v", c)
 	}
-	left := meta.FindStatusCondition(got.Conditions, PoolsLeftOut)
+	left := meta.FindStatusCondition(got.Conditions, v1alpha1.ConditionPoolsLeftOut)
 	if left == nil || !strings.Contains(left.Message, "pool vg0 serves 65 classes") || !strings.Contains(left.Message, "c064") {
 		t.Errorf("conditions %+v", got.Conditions)
 	}

@@ -18,7 +18,7 @@ import (
 const (
 	// beat is how often the Lease is renewed.
 	beat = 10 * time.Second
-	// lease is how long the controller believes in an agent that is silent.
+	// lease is how long the controller takes a silent agent for alive.
 	lease = 40 * time.Second
 )
 
@@ -35,8 +35,8 @@ func NewHeartbeat(o *Objects, c clock.WithTicker, log logr.Logger) *Heartbeat {
 	return &Heartbeat{objects: o, clock: c, log: log}
 }
 
-// Start renews the Lease until the context ends. A beat that fails is not made
-// up for: the next one comes soon.
+// Start renews the Lease until the context ends. It does not repeat a beat that
+// failed: the next one comes soon.
 func (h *Heartbeat) Start(ctx context.Context) error {
 	ticker := h.clock.NewTicker(beat)
 	defer ticker.Stop()

@@ -10,7 +10,7 @@ import (
 	"berth.dev/berth/internal/provision"
 )
 
-// What the schema of a pool allows.
+// The limits of a pool's schema.
 const (
 	maxInventory  = 256
 	maxFilesystem = 32
@@ -20,8 +20,8 @@ const (
 // replica is a volume in a pool of this node.
 type replica struct{ volume, pool string }
 
-// accountedFor are the replicas that Volumes place on a node or report there.
-// Whoever reckons by Volumes counts those, so the node must not list them.
+// accountedFor returns the replicas that Volumes place on a node or report there. The
+// ledger charges those by their Volumes, so the node must not list them.
 func accountedFor(volumes []v1alpha1.Volume, node string) map[replica]bool {
 	accounted := map[replica]bool{}
 	for i := range volumes {
@@ -40,11 +40,10 @@ func accountedFor(volumes []v1alpha1.Volume, node string) map[replica]bool {
 	return accounted
 }
 
-// inventory lists what is Berth's in a pool and is in no Volume, in the order of
-// the report: volumes, then all snapshots, since nobody reckons by Snapshot objects,
-// then what is being wiped.
-// What the list has no place for is returned as a sum: it counts as foreign, so that
-// nobody takes it for free.
+// inventory lists the data of Berth in a pool that is in no Volume, in the order of the
+// report: volumes, then all snapshots, since the ledger does not count Snapshot objects,
+// then volumes that are being wiped. It returns the size of the items that the list has no
+// place for as a sum: it counts as foreign, so that the ledger does not take it for free.
 func (f Facts) inventory(p provision.Pool) (items []v1alpha1.InventoryItem, rest int64) {
 	for _, v := range p.Volumes {
 		if !f.Accounted[replica{v.ID, p.Name}] {
@@ -73,21 +72,18 @@ func (f Facts) volume(v provision.Volume) v1alpha1.InventoryItem {
 		return i
 	}
 	i.Volume = v.ID
-	filesystem := v.Filesystem
-	if provision.IsDataset(v.Device) { // also before it was in use
-		filesystem = provision.Dataset
-	}
+	filesystem := cmp.Or(v.Content.Tree, v.Filesystem) // a tree is one also before it was in use
 	i.Orphan = f.orphan(v.ID, v.Size, filesystem, cmp.Or(v.Source.Snapshot, v.Source.Volume))
 	return i
 }
 
-// orphan is what to tell of an orphan, but for the times; nil for what is none.
+// orphan returns the report of an orphan, without the times; nil if the data is no orphan.
 func (f Facts) orphan(name string, size int64, filesystem, source string) *v1alpha1.Orphan {
 	why, orphaned := f.Orphans[name]
 	if !orphaned {
 		return nil
 	}
-	if filesystem == provision.Raw { // which is none
+	if filesystem == provision.Raw { // raw means that there is none
 		filesystem = ""
 	}
 	return &v1alpha1.Orphan{
@@ -96,6 +92,6 @@ func (f Facts) orphan(name string, size int64, filesystem, source string) *v1alp
 	}
 }
 
-// bounded keeps what somebody may have written beside the data from making the report
-// one that the API server refuses.
+// bounded cuts a text that is recorded beside the data. Another program may have written
+// a longer one there, for which the API server would refuse the whole report.
 func bounded(s string, length int) string { return s[:min(len(s), length)] }

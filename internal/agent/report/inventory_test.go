@@ -37,7 +37,7 @@ func ownedInline(pod, name string) poolOption {
 	}
 }
 
-// onNode is a Volume that node n1 is to hold, and whatever it says of it.
+// onNode is a Volume that is to have a replica on node n1, with its entries.
 func onNode(name, pool string, entries ...v1alpha1.ReplicaStatus) v1alpha1.Volume {
 	v := v1alpha1.Volume{}
 	v.Name = name
@@ -52,7 +52,7 @@ func saying(node, pool string, state v1alpha1.ReplicaState) v1alpha1.ReplicaStat
 	return v1alpha1.ReplicaStatus{Node: node, Pool: pool, State: state}
 }
 
-func TestTheInventoryListsWhatNoVolumeAccountsFor(t *testing.T) {
+func TestTheInventoryListsDataThatNoVolumeAccountsFor(t *testing.T) {
 	for name, tc := range map[string]struct {
 		volumes []v1alpha1.Volume
 		pool    provision.Pool
@@ -93,7 +93,7 @@ func TestTheInventoryListsWhatNoVolumeAccountsFor(t *testing.T) {
 	}
 }
 
-func TestWhatTheInventoryHasNoPlaceForIsForeign(t *testing.T) {
+func TestDataBeyondTheLimitOfTheInventoryCountsAsForeign(t *testing.T) {
 	p := pool("vg0")
 	for i := range maxInventory + 3 {
 		holding(fmt.Sprint("pvc-", i))(&p)

@@ -41,12 +41,12 @@ func managed(standings []manage.Standing) []metav1.Condition {
 	return []metav1.Condition{c}
 }
 
-// filling is the condition of a node with a thin pool of some class that fills up.
+// filling is the condition of a node on which a thin pool that serves a class fills up.
 func (f Facts) filling(pools []provision.Pool) []metav1.Condition {
 	highest := 0
 	var lines []string
 	for _, p := range pools {
-		if p.Type != provision.LVMThin || p.Total <= 0 || len(f.serving(p)) == 0 {
+		if !provision.TraitsOf(p.Type).FillsUp() || p.Total <= 0 || len(f.serving(p)) == 0 {
 			continue
 		}
 		data := int(coarse(p.Fill.Data, p.Total) * 100 / p.Total)
@@ -58,9 +58,9 @@ func (f Facts) filling(pools []provision.Pool) []metav1.Condition {
 	if lines == nil {
 		return nil
 	}
-	reason := "ThinPoolFilling"
+	reason := v1alpha1.ReasonThinPoolFilling
 	if highest >= v1alpha1.NearlyFullPercent {
-		reason = "ThinPoolNearlyFull"
+		reason = v1alpha1.ReasonThinPoolNearlyFull
 	}
 	slices.Sort(lines)
 	return []metav1.Condition{{
@@ -69,7 +69,7 @@ func (f Facts) filling(pools []provision.Pool) []metav1.Condition {
 	}}
 }
 
-// lastChange is what this process did to a pool last; nil if it did nothing.
+// lastChange returns the last change that this process made to a pool; nil if it made none.
 func (f Facts) lastChange(pool string) *v1alpha1.PoolChange {
 	var last *manage.Standing
 	for i, s := range f.Standings {
@@ -85,8 +85,8 @@ func (f Facts) lastChange(pool string) *v1alpha1.PoolChange {
 	}
 }
 
-// changed keeps what an earlier process did to pools last, which the report before
-// remembers.
+// changed keeps the last changes that an earlier process made to pools, which the previous
+// report lists.
 func changed(before, next []v1alpha1.Pool) []v1alpha1.Pool {
 	for i := range next {
 		for _, old := range before {
@@ -98,7 +98,7 @@ func changed(before, next []v1alpha1.Pool) []v1alpha1.Pool {
 	return next
 }
 
-// remembered are the pools of these that a report lists.
+// remembered returns the names in asked that a report lists.
 func remembered(before *v1alpha1.StorageNode, asked []string) (names []string) {
 	if before == nil {
 		return nil

@@ -91,7 +91,7 @@ func TestAPoolThatBerthMadeStaysListedWhenItIsGone(t *testing.T) {
 	if len(got) != 1 || got[0].Name != "vg0" || got[0].Health != v1alpha1.PoolMissing || !strings.Contains(got[0].Message, "not made anew") {
 		t.Errorf("listed %+v", got)
 	}
-	f.Expected = f.Remembered // which says more
+	f.Expected = f.Remembered // the message of an expected pool says more
 	if got := Describe(f, seen()).Pools; len(got) != 1 || !strings.Contains(got[0].Message, "volumes are in it") {
 		t.Errorf("listed %+v", got)
 	}
@@ -100,7 +100,7 @@ func TestAPoolThatBerthMadeStaysListedWhenItIsGone(t *testing.T) {
 	}
 }
 
-func TestOnlyWhatTheReportBeforeListsIsRemembered(t *testing.T) {
+func TestOnlyPoolsOfTheEarlierReportAreRemembered(t *testing.T) {
 	n := &v1alpha1.StorageNode{Status: v1alpha1.StorageNodeStatus{Pools: []v1alpha1.Pool{{Name: "vg0"}, {Name: "vg1"}}}}
 	if diff := cmp.Diff([]string{"vg1"}, remembered(n, []string{"vg1", "vg2"})); diff != "" {
 		t.Error(diff)
@@ -110,7 +110,7 @@ func TestOnlyWhatTheReportBeforeListsIsRemembered(t *testing.T) {
 	}
 }
 
-func TestWhatWasDoneToAPoolLastIsKeptAcrossRestarts(t *testing.T) {
+func TestTheLastChangeOfAPoolIsKeptAcrossRestarts(t *testing.T) {
 	f := facts([]v1alpha1.PoolClass{class("fast", []string{"vg0"})})
 	f.Standings = []manage.Standing{
 		{Pool: "vg0", Class: "a", Last: provision.Outcome{Reason: provision.PoolMade, Message: "made"}, At: time.Unix(10, 0)},

@@ -34,8 +34,8 @@ type Objects struct {
 	orphans         func() map[string]orphans.Orphan
 	revisions       *Revisions
 
-	// Standings returns how the wishes for pools stand; nil means that there are none. It
-	// is to be set before anything is published.
+	// Standings returns how the wishes for pools stand; nil means that there are none. The
+	// caller sets it before anything is published.
 	Standings func() []manage.Standing
 }
 
@@ -52,8 +52,8 @@ func (o *Objects) Facts(ctx context.Context) (Facts, error) {
 	if err != nil {
 		return Facts{}, err
 	}
-	// In this order, and before the Volumes are read: the report may know more than
-	// it says, not less.
+	// In this order, and before the Volumes are read: the report may rest on newer Volumes
+	// than its revision says, never on older ones.
 	owed := o.revisions.Owed()
 	revision := o.revisions.Latest()
 	var (
@@ -117,8 +117,7 @@ func (o *Objects) StorageNode(ctx context.Context) (*v1alpha1.StorageNode, error
 	return node, err
 }
 
-// ApplyStorageNode implements Cluster. It is forced: the object is the agent's
-// alone.
+// ApplyStorageNode implements Cluster. It forces the apply: only the agent writes the status.
 func (o *Objects) ApplyStorageNode(ctx context.Context, status v1alpha1.StorageNodeStatus) (types.UID, error) {
 	ctx, cancel := context.WithTimeout(ctx, requestTimeout)
 	defer cancel()

@@ -14,6 +14,7 @@ import (
 
 	"berth.dev/berth/api/v1alpha1"
 	"berth.dev/berth/internal/agent/pools"
+	"berth.dev/berth/internal/signal"
 )
 
 const (
@@ -40,21 +41,21 @@ type Cluster interface {
 	DeleteCapacity(ctx context.Context, name string) error
 }
 
-// Publisher keeps the StorageNode and the capacities of one node as they should
-// be. It writes only what differs from what it wrote last; Forget says that
-// somebody else changed it.
+// Publisher keeps the StorageNode and the capacities of one node up to date. It writes
+// only objects that differ from those it wrote last; Forget tells it that another writer
+// changed them.
 type Publisher struct {
-	// OrphanRetention is how long orphans are kept; 0 is for ever. It is to be set before
+	// OrphanRetention is how long orphans are kept; 0 is for ever. The caller sets it before
 	// Start.
 	OrphanRetention time.Duration
 
 	node, namespace string
 	cluster         Cluster
-	latest          func() pools.Snapshot
+	latest          func() pools.Latest
 	clock           clock.Clock
 	log             logr.Logger
-	poked           chan struct{}
-	forget          chan struct{}
+	poked           signal.Signal
+	forget          signal.Signal
 
 	// Used by Start alone.
 	uid      types.UID
@@ -64,28 +65,21 @@ type Publisher struct {
 }
 
 // New returns a publisher that works once Start is called.
-func New(node, namespace string, cluster Cluster, latest func() pools.Snapshot, c clock.Clock, log logr.Logger) *Publisher {
+func New(node, namespace string, cluster Cluster, latest func() pools.Latest, c clock.Clock, log logr.Logger) *Publisher {
 	return &Publisher{
 		node: node, namespace: namespace, cluster: cluster, latest: latest, clock: c, log: log,
-		poked: make(chan struct{}, 1), forget: make(chan struct{}, 1),
+		poked: signal.New(), forget: signal.New(),
 	}
 }
 
 // Poke says that something may have changed. It never blocks.
-func (p *Publisher) Poke() { signal(p.poked) }
+func (p *Publisher) Poke() { p.poked.Set() }
 
-// Forget says that the published objects may have been changed by others: all
-// are written again.
+// Forget says that another writer may have changed the published objects. The publisher
+// then writes all of them again.
 func (p *Publisher) Forget() {
-	signal(p.forget)
+	p.forget.Set()
 	p.Poke()
-}
-
-func signal(c chan struct{}) {
-	select {
-	case c <- struct{}{}:
-	default:
-	}
 }
 
 // Start publishes until the context ends: at once, and then at each poke, but
@@ -127,10 +121,10 @@ func (p *Publisher) publish(ctx context.Context) error {
 		return err
 	}
 	if facts.Node == nil {
-		return nil // the controller removes what is published of a Node that is gone
+		return nil // the controller removes the objects of a Node that is gone
 	}
 	snapshot := p.latest()
-	// Capacities first would name an owner that may not exist yet.
+	// The status first: it creates the StorageNode, which owns the capacities.
 	if err := p.publishStatus(ctx, Describe(facts, snapshot), facts.Owed); err != nil {
 		return err
 	}
@@ -160,8 +154,8 @@ func (p *Publisher) publishStatus(ctx context.Context, next v1alpha1.StorageNode
 	return nil
 }
 
-// news says whether a report has to be written. That the watch has come further
-// alone is no news: it does with every change of every volume.
+// news says whether a report has to be written. A newer revision alone is no reason: the
+// watch comes further with every change of every volume.
 func news(old, next v1alpha1.StorageNodeStatus, owed string) bool {
 	if before(old.VolumesRevision, owed) && before(old.VolumesRevision, next.VolumesRevision) {
 		return true

@@ -19,7 +19,7 @@ import (
 	"berth.dev/berth/internal/provision"
 )
 
-// cluster remembers what was written and when.
+// cluster records the writes and their times.
 type cluster struct {
 	mu         sync.Mutex
 	facts      Facts
@@ -74,13 +74,13 @@ func (c *cluster) DeleteCapacity(_ context.Context, name string) error {
 	return c.do("delete", func() { delete(c.capacities, name) })
 }
 
-func (c *cluster) latest() pools.Snapshot {
+func (c *cluster) latest() pools.Latest {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	return seen(c.pool)
 }
 
-// use changes what is free, and whatever else the test wants.
+// use changes the cluster as the test wants.
 func (c *cluster) use(change func(*cluster)) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -164,7 +164,7 @@ func TestAChangeAfterSilenceIsPublishedAtOnce(t *testing.T) {
 	})
 }
 
-func TestWhatDoesNotChangeIsNotWrittenAgain(t *testing.T) {
+func TestAnUnchangedReportIsNotWrittenAgain(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		p, c := publishing(t, nil)
 		for range 10 {
@@ -204,7 +204,7 @@ func TestACapacityOfAClassThatIsGoneIsDeleted(t *testing.T) {
 	})
 }
 
-func TestWhatOthersChangedIsWrittenAgain(t *testing.T) {
+func TestAReportThatOthersChangedIsWrittenAgain(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		p, c := publishing(t, nil)
 		c.use(func(c *cluster) { clear(c.capacities); c.node = nil })

@@ -41,7 +41,7 @@ func TestEveryDeletionIsOwedAReport(t *testing.T) {
 	}
 }
 
-// come moves the watch on, and owes a report if asked.
+// come moves the watch on to a revision, and sets the revision that is owed.
 func come(revision, owed string) func(*cluster) {
 	return func(c *cluster) { c.facts.Revision, c.facts.Owed = revision, owed }
 }

@@ -5,22 +5,18 @@ import (
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
+	"berth.dev/berth/api/v1alpha1"
 	"berth.dev/berth/internal/agent/entries"
 	"berth.dev/berth/internal/agent/pools"
 	"berth.dev/berth/internal/provision"
 )
 
-// Silent is True while some pools cannot be asked, and others can; else it is absent.
-const Silent = "Silent"
-
-const reasonNoAnswer = "NoAnswer"
-
-// unread says that nothing of a pool could be read: whatever a class names in it, and
-// whatever Berth has there, only its problem tells of it.
+// unread says that nothing of a pool could be read. Classes and inventory of such a pool are
+// not known, so only its problem tells of it.
 func unread(p provision.Pool) bool { return p.Total == 0 && p.Problem != "" }
 
-// silent is the condition of a node with pools that cannot be asked.
-func silent(s pools.Snapshot) []metav1.Condition {
+// silent is the condition of a node with pools that do not answer.
+func silent(s pools.Latest) []metav1.Condition {
 	var said []string
 	if s.Silent != nil {
 		said = append(said, s.Silent.Error())
@@ -34,7 +30,7 @@ func silent(s pools.Snapshot) []metav1.Condition {
 		return nil
 	}
 	return []metav1.Condition{{
-		Type: Silent, Status: metav1.ConditionTrue, Reason: reasonNoAnswer,
+		Type: v1alpha1.ConditionSilent, Status: metav1.ConditionTrue, Reason: v1alpha1.ReasonNoAnswer,
 		Message: entries.Clip("some of the node's pools cannot be asked, and nothing new is placed in them: " + strings.Join(said, "; ")),
 	}}
 }

@@ -9,12 +9,12 @@ import (
 	"berth.dev/berth/internal/agent/orphans"
 )
 
-// place is where something is in an inventory.
+// place identifies an item in the inventories.
 type place struct{ pool, volume, snapshot string }
 
-// dated gives orphans the time since when they are some, which is that of the report
-// before, and their deadlines. The report is all the memory there is: one that is lost
-// lets them stay longer.
+// dated gives each orphan its deadline, and the time since when it is an orphan, from the
+// previous report. Only the report stores that time: if the report is lost, orphans stay
+// longer.
 func dated(before, next []v1alpha1.Pool, retention time.Duration, now time.Time) []v1alpha1.Pool {
 	known := map[place]metav1.Time{}
 	each(before, func(at place, o *v1alpha1.Orphan) { known[at] = o.Since })
@@ -32,8 +32,8 @@ func dated(before, next []v1alpha1.Pool, retention time.Duration, now time.Time)
 	return next
 }
 
-// Orphans are the volumes and the snapshots that a report has as orphans; there is no
-// report if it is nil.
+// Orphans returns the volumes and the snapshots that a report has as orphans; n is nil if
+// there is no report.
 func Orphans(n *v1alpha1.StorageNode) (volumes, snapshots map[string]orphans.Orphan) {
 	volumes, snapshots = map[string]orphans.Orphan{}, map[string]orphans.Orphan{}
 	if n == nil {

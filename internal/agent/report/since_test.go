@@ -12,7 +12,7 @@ import (
 	"berth.dev/berth/internal/provision"
 )
 
-// orphaning makes things orphans because they have no object.
+// orphaning makes volumes and snapshots orphans because they have no object.
 func orphaning(names ...string) func(*cluster) {
 	return func(c *cluster) {
 		c.facts.Orphans = map[string]orphans.Orphan{}
@@ -22,21 +22,21 @@ func orphaning(names ...string) func(*cluster) {
 	}
 }
 
-// orphansOf are what a report says of the orphans, by name.
+// orphansOf returns the orphans of a report, by name.
 func orphansOf(n *v1alpha1.StorageNode) map[string]v1alpha1.Orphan {
 	found := map[string]v1alpha1.Orphan{}
 	each(n.Status.Pools, func(at place, o *v1alpha1.Orphan) { found[at.volume+at.snapshot] = *o })
 	return found
 }
 
-func TestAnOrphanIsReportedWithWhatAdoptingItNeeds(t *testing.T) {
+func TestAnOrphanIsReportedWithTheFactsThatItsAdoptionNeeds(t *testing.T) {
 	f := facts(nil)
 	f.Orphans = map[string]orphans.Orphan{
 		"pvc-1": {Reason: v1alpha1.OrphanNoObject, Message: "no object"}, "snap-1": {Reason: v1alpha1.OrphanNotPlaced, Message: "an old one"},
 	}
 	p := pool("vg0", holding("pvc-1", "pvc-2"), keeping("snap-1", "snap-2"))
 	p.Volumes[0].Filesystem, p.Volumes[0].Source = provision.XFS, provision.Source{Volume: "pvc-0"}
-	p.Snapshots[0].Filesystem = provision.Raw // which is adopted as a block device
+	p.Snapshots[0].Filesystem = provision.Raw // raw data is adopted as a block device
 	got := orphansOf(&v1alpha1.StorageNode{Status: Describe(f, seen(p))})
 	want := map[string]v1alpha1.Orphan{
 		"pvc-1":  {Reason: v1alpha1.OrphanNoObject, Message: "no object", Size: quantity(gib), Filesystem: "xfs", Source: "pvc-0"},
@@ -47,7 +47,7 @@ func TestAnOrphanIsReportedWithWhatAdoptingItNeeds(t *testing.T) {
 	}
 }
 
-func TestWhatSomebodyWroteBesideTheDataDoesNotMakeTheReportUnwritable(t *testing.T) {
+func TestOverlongRecordsBesideTheDataDoNotMakeTheReportInvalid(t *testing.T) {
 	f := facts(nil)
 	f.Orphans = map[string]orphans.Orphan{"pvc-1": {Reason: v1alpha1.OrphanNoObject}}
 	p := pool("vg0", holding("pvc-1"))

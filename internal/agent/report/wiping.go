@@ -11,15 +11,9 @@ import (
 	"berth.dev/berth/internal/provision"
 )
 
-// Unwiped is True while what deleted volumes left cannot be wiped, and so takes room;
-// else it is absent.
-const Unwiped = "Unwiped"
-
-const reasonWipingFails = "WipingFails"
-
-// beingWiped lists what deleted volumes left in a pool. It is listed although a Volume
-// may still account for it: who reckons counts it once, and no moment is left in which
-// the Volume is gone and its room seems free. It is nobody's to adopt, and so no orphan.
+// beingWiped lists deleted volumes that are not wiped yet. It lists them although a Volume
+// may still account for them: the ledger counts each once, and there is no moment in which
+// the Volume is gone and its room seems free. They cannot be adopted, and so are no orphans.
 func beingWiped(p provision.Pool) (items []v1alpha1.InventoryItem) {
 	for _, v := range p.Wiping {
 		items = append(items, Facts{}.volume(v))
@@ -27,7 +21,7 @@ func beingWiped(p provision.Pool) (items []v1alpha1.InventoryItem) {
 	return items
 }
 
-// unwiped is the condition of a node with pools in which something cannot be wiped.
+// unwiped is the condition of a node on which deleted volumes cannot be wiped.
 func unwiped(pools []provision.Pool) (conditions []metav1.Condition) {
 	var failures []string
 	bytes := int64(0)
@@ -44,7 +38,7 @@ func unwiped(pools []provision.Pool) (conditions []metav1.Condition) {
 	}
 	room := quantity(bytes)
 	return []metav1.Condition{{
-		Type: Unwiped, Status: metav1.ConditionTrue, Reason: reasonWipingFails,
+		Type: v1alpha1.ConditionUnwiped, Status: metav1.ConditionTrue, Reason: v1alpha1.ReasonWipingFails,
 		Message: entries.Clip(fmt.Sprintf("%s that deleted volumes left cannot be wiped and so given to others; it is tried again: %s",
 			room.String(), strings.Join(failures, ", "))),
 	}}

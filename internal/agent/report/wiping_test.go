@@ -8,7 +8,7 @@ import (
 	"berth.dev/berth/internal/provision"
 )
 
-// wiping puts what deleted volumes of a GiB each left into a pool.
+// wiping puts deleted volumes of a GiB each that are not wiped yet into a pool.
 func wiping(problem string, ids ...string) poolOption {
 	return func(p *provision.Pool) {
 		for _, id := range ids {
@@ -18,7 +18,7 @@ func wiping(problem string, ids ...string) poolOption {
 	}
 }
 
-func TestWhatIsBeingWipedTakesRoomByTheNameOfItsVolume(t *testing.T) {
+func TestDataThatIsBeingWipedTakesRoomUnderItsVolumesName(t *testing.T) {
 	for name, volumes := range map[string][]v1alpha1.Volume{
 		"whose Volume is gone":           nil,
 		"whose Volume is about to go":    {onNode("pvc-1", "", saying("n1", "vg0", v1alpha1.ReplicaGone))},
@@ -39,7 +39,7 @@ func TestAPoolOfNoClassIsReportedWhileSomethingIsWipedInIt(t *testing.T) {
 	}
 }
 
-func TestWhatCannotBeWipedIsACondition(t *testing.T) {
+func TestDataThatCannotBeWipedIsReportedAsACondition(t *testing.T) {
 	got := Describe(facts([]v1alpha1.PoolClass{class("fast", []string{"vg0"})}),
 		seen(pool("vg0", wiping("a broken sector", "pvc-1", "pvc-2"), wiping("", "pvc-3"))))
 	if len(got.Conditions) != 2 {
@@ -51,10 +51,10 @@ func TestWhatCannotBeWipedIsACondition(t *testing.T) {
 			t.Errorf("%q lacks %q", c.Message, want)
 		}
 	}
-	if c.Type != Unwiped || c.Status != "True" || c.Reason == "" || strings.Contains(c.Message, "pvc-3") {
+	if c.Type != v1alpha1.ConditionUnwiped || c.Status != "True" || c.Reason == "" || strings.Contains(c.Message, "pvc-3") {
 		t.Errorf("condition %+v", c)
 	}
-	// The rest of the pool serves on.
+	// The rest of the pool still serves.
 	if p := got.Pools[0]; p.Health != v1alpha1.PoolHealthy || p.LargestVolume.Value() != 7*gib {
 		t.Errorf("pool %+v", p)
 	}

@@ -19,12 +19,12 @@ const (
 
 var (
 	vg0    = provision.PoolRef{Type: "LVM", Name: "vg0"}
-	moment = time.Unix(1, 0).UTC() // of disks in memory
+	moment = time.Unix(1, 0).UTC() // at which disks in memory take snapshots
 )
 
 type option func(*v1alpha1.Snapshot)
 
-// snapshot is one of a volume of 1 GiB, wanted on node n1 in pool vg0.
+// snapshot is a Snapshot of a volume of 1 GiB, wanted on node n1 in pool vg0.
 func snapshot(options ...option) *v1alpha1.Snapshot {
 	s := &v1alpha1.Snapshot{
 		ObjectMeta: metav1.ObjectMeta{Name: id, Labels: map[string]string{v1alpha1.ReplicaLabel(here): ""}},
@@ -64,7 +64,7 @@ func took(state v1alpha1.SnapshotState, reason string) *v1alpha1.SnapshotReplica
 
 func ready() *v1alpha1.SnapshotReplica { return took(v1alpha1.SnapshotReady, v1alpha1.ReasonTaken) }
 
-// failed is an entry of one that was never taken.
+// failed is an entry of a snapshot that was never taken.
 func failed(reason string) *v1alpha1.SnapshotReplica {
 	return &v1alpha1.SnapshotReplica{Node: here, Pool: "vg0", State: v1alpha1.SnapshotFailed, Reason: reason}
 }

@@ -9,7 +9,7 @@ import (
 	"berth.dev/berth/internal/provision/memory"
 )
 
-// stories are what may happen to one snapshot, as edits of its object.
+// stories are the possible changes of one snapshot's object, in order.
 var stories = map[string][]option{
 	"take":                    {},
 	"take, delete":            {deleting},

@@ -8,7 +8,7 @@ import (
 	"berth.dev/berth/internal/provision"
 )
 
-// Step is what to do next about one snapshot on this node.
+// Step is the next action for one snapshot on this node.
 type Step string
 
 const (
@@ -27,26 +27,26 @@ const (
 // Decision is a step and why.
 type Decision struct {
 	Step Step
-	// Entry is what the node has to say; nil when it has nothing to add.
+	// Entry is the node's report on the snapshot; nil when it has nothing to add.
 	Entry *v1alpha1.SnapshotReplica
 	// Message explains StepKeep.
 	Message string
 }
 
-// final reasons of a snapshot that was not taken: no second try can help.
+// final are the reasons after which no second try to take the snapshot can help.
 var final = []string{v1alpha1.ReasonUnsupported, v1alpha1.ReasonInvalid, v1alpha1.ReasonConflict}
 
-// Facts are what a node knows of one snapshot, beside what its entry says.
+// Facts are the node's knowledge of one snapshot, besides its entry.
 type Facts struct {
-	// Record is the provisioner's; nil when it says that it has none. A provisioner that
-	// could not be asked must not be taken for one that has none.
+	// Record is the provisioner's; nil when the provisioner says that it has none. A
+	// provisioner that does not answer must not be taken for one that has none.
 	Record *provision.Snapshot
-	// Lost is whether no record proves nothing: the pool that the entry names is not in the
-	// node's report, and nobody has said that it is not to be waited for.
+	// Lost is whether a missing record proves nothing: the pool that the entry names is not
+	// in the node's report, and no administrator has given the snapshot up.
 	Lost bool
 }
 
-// Decide compares a snapshot with what this node has of it.
+// Decide compares a snapshot with the facts of this node.
 func Decide(s *v1alpha1.Snapshot, node string, f Facts) Decision {
 	wish := wishFor(s, node)
 	if wish == nil || !s.DeletionTimestamp.IsZero() {
@@ -61,7 +61,7 @@ func Decide(s *v1alpha1.Snapshot, node string, f Facts) Decision {
 // decideAbsent is for a snapshot that should not be here.
 func decideAbsent(s *v1alpha1.Snapshot, node string, f Facts) Decision {
 	entry := s.Entry(node)
-	owed := entry != nil || !s.DeletionTimestamp.IsZero() && wishFor(s, node) != nil
+	owed := entry != nil || wishFor(s, node) != nil // with a wish, the object is being deleted
 	switch {
 	case f.Record == nil && !owed:
 		return Decision{Step: StepNone}
@@ -81,16 +81,16 @@ func decideAbsent(s *v1alpha1.Snapshot, node string, f Facts) Decision {
 	return d
 }
 
-// remedy is what to do about a snapshot whose object is not its own.
+// remedy tells an administrator what to do about a snapshot that is not its object's own.
 func remedy(node, name string) string {
 	return fmt.Sprintf("`kubectl berth adopt %s %s` makes a Snapshot for it as it is, and `kubectl berth forget %s %s` lets it go once there is no Snapshot of its name",
 		node, name, node, name)
 }
 
-// proved says whether what is there is the very snapshot that the entry says was taken. Its
+// proved says whether the record is the very snapshot that the entry says was taken. The
 // name proves nothing: the object may come from an old backup of the API server.
 func proved(s *v1alpha1.Snapshot, entry *v1alpha1.SnapshotReplica, record *provision.Snapshot) bool {
-	return entry != nil && entry.Taken != nil && entry.Pool == record.Pool.Name && record.Volume == s.Spec.Volume &&
+	return entry != nil && entry.Pool == record.Pool.Name && record.Volume == s.Spec.Volume &&
 		sameTaken(entry, takenEntry(s, &v1alpha1.ReplicaSpec{Node: entry.Node}, record))
 }
 
@@ -132,7 +132,7 @@ func decidePresent(s *v1alpha1.Snapshot, wish *v1alpha1.ReplicaSpec, record *pro
 	return report(entry, next)
 }
 
-// report says next unless the entry says it already.
+// report returns StepReport with next, or StepNone if the entry says the same already.
 func report(entry, next *v1alpha1.SnapshotReplica) Decision {
 	if sameEntry(entry, next) {
 		return Decision{Step: StepNone, Entry: next}

@@ -17,7 +17,7 @@ func TestDecide(t *testing.T) {
 		snapshot *v1alpha1.Snapshot
 		record   *provision.Snapshot
 		step     Step
-		// state and reason of the entry; empty when nothing is said.
+		// state and reason of the entry; empty if the node writes none.
 		state  v1alpha1.SnapshotState
 		reason string
 		taken  bool
@@ -99,6 +99,25 @@ func TestDecide(t *testing.T) {
 			}
 			if diff := cmp.Diff(before, tc.snapshot); diff != "" {
 				t.Errorf("the snapshot was changed: %s", diff)
+			}
+		})
+	}
+}
+
+func TestOnlyDataWithoutARecordIsLostWithItsPool(t *testing.T) {
+	for name, tc := range map[string]struct {
+		record *provision.Snapshot
+		step   Step
+		state  v1alpha1.SnapshotState
+		reason string
+	}{
+		"there is no record": {step: StepReport, state: "Failed", reason: "PoolMissing"},
+		"there is one":       {record: record(), step: StepRemove},
+	} {
+		t.Run(name, func(t *testing.T) {
+			d := Decide(snapshot(deleting, saying(ready())), here, Facts{Record: tc.record, Lost: true})
+			if d.Step != tc.step || !sameState(d.Entry, tc.state, tc.reason) {
+				t.Errorf("%s, %+v; want %s, %s %s", d.Step, d.Entry, tc.step, tc.state, tc.reason)
 			}
 		})
 	}

@@ -39,27 +39,30 @@ func stuckEntry(s *v1alpha1.Snapshot, node string, record *provision.Snapshot, r
 	return e
 }
 
-// lostEntry reports a snapshot that should go, and whose pool is not on the node: it may come
-// back with it.
+// lostEntry reports a snapshot that should go and whose pool is not on the node: the snapshot
+// may come back with the pool.
 func lostEntry(s *v1alpha1.Snapshot, old *v1alpha1.SnapshotReplica) *v1alpha1.SnapshotReplica {
 	e := carried(s, old.Node)
 	e.Pool, e.State, e.Reason, e.Allocated = old.Pool, v1alpha1.SnapshotFailed, v1alpha1.ReasonPoolMissing, entries.Copied(old.Allocated)
-	e.Message = clipped("node %s: pool %s is not there, and snapshot %s cannot be removed from it: bring the pool back, or, if it is lost for good, `kubectl berth forget %s %s`",
-		old.Node, old.Pool, s.Name, old.Node, s.Name)
+	remedy := "bring the pool back"
+	if !s.DeletionTimestamp.IsZero() { // forget counts only then
+		remedy += fmt.Sprintf(", or, if it is lost for good, `kubectl berth forget %s %s`", old.Node, s.Name)
+	}
+	e.Message = clipped("node %s: pool %s is not there, and snapshot %s cannot be removed from it: %s", old.Node, old.Pool, s.Name, remedy)
 	return e
 }
 
-// keptApartEntry reports that nothing of this object is on the node, and that what bears its
-// name there is kept.
+// keptApartEntry reports that nothing of this object is on the node, and that the node keeps
+// the other snapshot of its name.
 func keptApartEntry(s *v1alpha1.Snapshot, node string, record *provision.Snapshot) *v1alpha1.SnapshotReplica {
 	e := goneEntry(s, node)
 	e.Reason = v1alpha1.ReasonConflict
-	e.Message = clipped("node %s: what is in pool %s under the name is not known to be this object's snapshot, and is kept", node, record.Pool.Name)
+	e.Message = clipped("node %s: pool %s holds data of this name. Nothing proves that it is this object's snapshot, so it is kept", node, record.Pool.Name)
 	return e
 }
 
-// goneEntry reports that nothing is left on the node. That it was taken once stays
-// said: should it be wanted again, it is not taken again.
+// goneEntry reports that nothing is left on the node. It keeps the time when the snapshot
+// was taken: if the object wants it here again, the node does not take it again.
 func goneEntry(s *v1alpha1.Snapshot, node string) *v1alpha1.SnapshotReplica {
 	e := carried(s, node)
 	e.State, e.Reason = v1alpha1.SnapshotGone, v1alpha1.ReasonRemoved
@@ -71,7 +74,7 @@ func goneEntry(s *v1alpha1.Snapshot, node string) *v1alpha1.SnapshotReplica {
 	return e
 }
 
-// carried begins an entry with what never changes.
+// carried begins an entry with the fields that never change.
 func carried(s *v1alpha1.Snapshot, node string) *v1alpha1.SnapshotReplica {
 	e := &v1alpha1.SnapshotReplica{Node: node}
 	if old := s.Entry(node); old != nil && old.Taken != nil {

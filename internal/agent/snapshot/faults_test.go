@@ -21,12 +21,12 @@ type blind struct{ Objects }
 
 func (blind) Watched(context.Context, string) (*v1alpha1.Snapshot, error) { return nil, errBroken }
 
-// stuck are locks that nobody gets.
+// stuck are locks that are never free.
 type stuck struct{}
 
 func (stuck) Lock(context.Context, string) (func(), error) { return nil, errBroken }
 
-// odd is a provisioner that says something else of the volume, or fails.
+// odd is a provisioner that returns another volume, or fails.
 type odd struct {
 	Provisioner
 	volume func(*provision.Volume)
@@ -48,7 +48,7 @@ func (o odd) GetSnapshot(ctx context.Context, id string) (provision.Snapshot, er
 	return o.Provisioner.GetSnapshot(ctx, id)
 }
 
-func TestNothingIsDoneAboutWhatIsNotKnown(t *testing.T) {
+func TestNothingIsDeletedWhileAFactIsUnknown(t *testing.T) {
 	for name, fault := range map[string]func(n *node){
 		"its lock cannot be had":        func(n *node) { n.worker.Locks = stuck{} },
 		"the watch cannot be read":      func(n *node) { n.worker.Objects = blind{n.server} },
@@ -69,7 +69,7 @@ func TestNothingIsDoneAboutWhatIsNotKnown(t *testing.T) {
 	}
 }
 
-func TestASnapshotOfWhatMayNotBeReadIsNotTaken(t *testing.T) {
+func TestNoSnapshotIsTakenOfAVolumeThatMayNotBeRead(t *testing.T) {
 	for name, volume := range map[string]func(*provision.Volume){
 		"an inline volume": func(v *provision.Volume) { v.Inline = provision.Inline{PodUID: "u", Name: "n"} },
 		"an unfinished copy": func(v *provision.Volume) {
@@ -88,8 +88,8 @@ func TestASnapshotOfWhatMayNotBeReadIsNotTaken(t *testing.T) {
 	}
 }
 
-// Whoever deletes or expands the volume holds its lock.
-func TestASnapshotIsTakenWhileItsVolumeIsHeldByNobodyElse(t *testing.T) {
+// A caller that deletes or expands the volume holds its lock.
+func TestASnapshotWaitsForTheLockOfItsVolume(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		n := newNode(t, snapshot())
 		unlock, err := n.locks.Lock(t.Context(), volume)
@@ -117,7 +117,7 @@ func TestASnapshotIsTakenWhileItsVolumeIsHeldByNobodyElse(t *testing.T) {
 	})
 }
 
-func TestASnapshotWhoseVolumeMayBeLockedByNobodyIsNotTaken(t *testing.T) {
+func TestASnapshotIsNotTakenIfItsVolumeCannotBeLocked(t *testing.T) {
 	n := newNode(t, snapshot())
 	n.worker.Locks = onlyFor{n.locks}
 	_, _ = n.step()
@@ -126,7 +126,7 @@ func TestASnapshotWhoseVolumeMayBeLockedByNobodyIsNotTaken(t *testing.T) {
 	}
 }
 
-// onlyFor are locks of snapshots; those of volumes nobody gets.
+// onlyFor grants locks of snapshots, and never those of volumes.
 type onlyFor struct {
 	snapshots interface {
 		Lock(ctx context.Context, key string) (func(), error)
@@ -205,7 +205,7 @@ func TestSnapshotsThatDeserveALookAreInOrder(t *testing.T) {
 	}
 }
 
-// unreadable is an API server that does not tell of volumes.
+// unreadable is an API server that does not answer for volumes.
 type unreadable struct{ Objects }
 
 func (unreadable) Volume(context.Context, string) (*v1alpha1.Volume, error) { return nil, errBroken }

@@ -43,13 +43,14 @@ func newNode(t *testing.T, s *v1alpha1.Snapshot) *node {
 // plain is the provisioner without any disturbance.
 func (n *node) plain() *memory.Provisioner { return memory.New(n.disks, nil) }
 
-// given is what the cluster says of an orphan.
+// given is the decision of the cluster about an orphan.
 type given struct {
 	about   orphans.Record
 	word    orphans.Verdict
 	wordErr error
-	// waived is what is not waited for.
-	waived orphans.Lost
+	// waived is the data that an administrator has given up.
+	waived    orphans.Lost
+	waivedErr error
 }
 
 // restart forgets everything that is in the process's memory.
@@ -61,16 +62,16 @@ func (n *node) restart() {
 func (n *node) base() worker.Base {
 	return worker.Base{
 		Node: here, Locks: n.locks,
-		Refused: func() { n.refused++ },
-		Doubt:   func() {},
-		Listed:  func(string) bool { return n.has() },
-		Deleted: func(string) {},
-		Pool:    func(ref provision.PoolRef) provision.Pool { return provision.Pool{PoolRef: ref} },
+		Refused:    func() { n.refused++ },
+		ToolFailed: func() {},
+		Listed:     func(string) bool { return n.has() },
+		Deleted:    func(string) {},
+		Pool:       func(ref provision.PoolRef) provision.Pool { return provision.Pool{PoolRef: ref} },
 		Reported: func(pool string) (bool, error) {
 			all, err := n.plain().Report(n.t.Context())
 			return slices.ContainsFunc(all, func(p provision.Pool) bool { return p.Name == pool }), err
 		},
-		Waived:  func(_ context.Context, l orphans.Lost) (bool, error) { return n.waived == l, nil },
+		Waived:  func(_ context.Context, l orphans.Lost) (bool, error) { return n.waived == l, n.waivedErr },
 		Orphans: &orphans.Set{},
 		Word: func(_ context.Context, r orphans.Record) (orphans.Verdict, error) {
 			n.about = r
@@ -79,7 +80,7 @@ func (n *node) base() worker.Base {
 	}
 }
 
-// take takes the snapshot behind the worker's back, as an earlier life would have.
+// take takes the snapshot without the worker, as an earlier run would have.
 func (n *node) take() {
 	n.t.Helper()
 	if _, err := n.plain().Snapshot(n.t.Context(), provision.SnapshotRequest{ID: id, Volume: volume}); err != nil {
@@ -113,7 +114,7 @@ func (n *node) step() (reconcile.Result, error) {
 	return n.stepStale()
 }
 
-// stepStale runs one reconciliation on what the watch showed before.
+// stepStale runs one reconciliation on the state that the watch showed before.
 func (n *node) stepStale() (reconcile.Result, error) {
 	return n.worker.Reconcile(n.t.Context(), reconcile.Request{NamespacedName: types.NamespacedName{Name: id}})
 }

@@ -39,8 +39,8 @@ func (c Cluster) Report(ctx context.Context, s *v1alpha1.Snapshot, e *v1alpha1.S
 		WithStatus(apply.SnapshotStatus().WithReplicas(applied(e))))
 }
 
-// applied is the entry as an apply configuration: what it does not name, the API
-// server drops.
+// applied returns the entry as an apply configuration: the API server drops the fields that
+// it does not name.
 func applied(e *v1alpha1.SnapshotReplica) *apply.SnapshotReplicaApplyConfiguration {
 	a := apply.SnapshotReplica().WithNode(e.Node).WithState(e.State)
 	a.Pool = entries.Given(e.Pool)

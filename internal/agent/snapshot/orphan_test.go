@@ -16,10 +16,10 @@ func TestAnOrphanedSnapshotGoesOnlyWhenItIsForgotten(t *testing.T) {
 	away := errors.New("connection refused")
 	for name, tc := range map[string]struct {
 		given  given
-		live   *v1alpha1.Snapshot // the watch shows nothing
+		live   *v1alpha1.Snapshot // the watch shows no object
 		err    error
 		kept   bool
-		reason v1alpha1.OrphanReason // empty: it is none
+		reason v1alpha1.OrphanReason // empty: it is no orphan
 	}{
 		"nobody has said anything":       {kept: true, reason: v1alpha1.OrphanNoObject},
 		"nobody can be asked":            {given: given{wordErr: away}, err: away, kept: true, reason: v1alpha1.OrphanNoObject},

@@ -11,16 +11,15 @@ import (
 
 var snapshots = v1alpha1.Resource("snapshots")
 
-// server is an API server with one snapshot at most, whose watch shows what the test
-// last let through. The real one is used in the package above; this one can stop at
-// any request.
+// server is an API server with one snapshot at most. Its watch shows the state of the last
+// sync. The tests of package agent use a real API server; this one can fail at any request.
 type server struct {
 	live, watched *v1alpha1.Snapshot
 	volume        *v1alpha1.Volume // nil: there is none
 	class         *v1alpha1.PoolClass
 	version       int
 	reports       int
-	// fail, if set, is asked before and after each request.
+	// fail, if set, is called before and after each request.
 	fail func(effect string) error
 }
 

@@ -11,15 +11,16 @@ import (
 	"berth.dev/berth/api/v1alpha1"
 	"berth.dev/berth/internal/agent/entries"
 	"berth.dev/berth/internal/agent/orphans"
-	"berth.dev/berth/internal/agent/poolclass"
 	"berth.dev/berth/internal/agent/worker"
+	"berth.dev/berth/internal/poolclass"
 	"berth.dev/berth/internal/provision"
 )
 
-// what the data of this package is.
+// what names the kind of data of this package.
 const what = "snapshot"
 
-// take takes the snapshot, while its volume can be neither deleted nor expanded.
+// take takes the snapshot. It holds the lock of the volume, so that the volume can be neither
+// deleted nor expanded meanwhile.
 func (w *Worker) take(ctx context.Context, s *v1alpha1.Snapshot) (*provision.Snapshot, error) {
 	class, err := worker.Class(ctx, w.Objects.Class, s.Spec.PoolClass)
 	if err != nil {
@@ -42,8 +43,8 @@ func (w *Worker) take(ctx context.Context, s *v1alpha1.Snapshot) (*provision.Sna
 	return &taken, nil
 }
 
-// check looks whether the volume is as the snapshot says. Whoever may write a
-// Snapshot must not reach pools that no administrator gave to the class.
+// check returns an error if the volume is not as the snapshot says. A user who may write
+// Snapshots must not reach pools that no administrator gave to the class.
 func (w *Worker) check(ctx context.Context, s *v1alpha1.Snapshot, c *v1alpha1.PoolClass) error {
 	volume, err := w.Provisioner.Get(ctx, s.Spec.Volume)
 	wish := wishFor(s, w.Node)
@@ -62,8 +63,9 @@ func (w *Worker) check(ctx context.Context, s *v1alpha1.Snapshot, c *v1alpha1.Po
 	return nil
 }
 
-// worded says of a volume that is not here whether it can come back. A volume whose
-// object does not want it here any more cannot: that makes the wish impossible.
+// worded tells of a volume that is not here whether it can come back: entries.ErrNoSource if
+// it can. If its object is gone or does not want it here any more, the wish can never be met:
+// provision.ErrInvalid.
 func (w *Worker) worded(ctx context.Context, s *v1alpha1.Snapshot, err error) error {
 	if !errors.Is(err, provision.ErrNotFound) {
 		return err
@@ -93,10 +95,11 @@ func wanted(v *v1alpha1.Volume, node string) bool {
 	return false
 }
 
-// doubt removes a snapshot that may have to go, or keeps it.
-func (w *Worker) doubt(ctx context.Context, record *provision.Snapshot, watched bool) (reconcile.Result, error) {
+// removeIfLive removes a snapshot that no Snapshot object accounts for, if the object, read from
+// the API server, says so. Else it keeps the snapshot.
+func (w *Worker) removeIfLive(ctx context.Context, record *provision.Snapshot, watched bool) (reconcile.Result, error) {
 	var live *v1alpha1.Snapshot
-	return w.Settle(ctx, worker.Doubtful{
+	return w.Settle(ctx, worker.Unaccounted{
 		Record: orphans.Record{Name: record.ID, Pool: record.Pool.Name, Size: record.Size},
 		What:   what, Watched: watched,
 		Lost: fmt.Sprintf("snapshot %s on node %s has no Snapshot object: it is kept; adopt it, forget it, or restore the object", record.ID, w.Node),
@@ -123,8 +126,8 @@ func (w *Worker) doubt(ctx context.Context, record *provision.Snapshot, watched 
 	})
 }
 
-// lost says whether that there is no record of what should go proves nothing: the entry has
-// the snapshot in a pool that the node does not report, and it was not said that nobody waits for it.
+// lost says whether the missing record of a snapshot that should go proves nothing: the entry
+// has the snapshot in a pool that the node does not report, and it was not waived.
 func (w *Worker) lost(ctx context.Context, s *v1alpha1.Snapshot) (bool, error) {
 	entry := s.Entry(w.Node)
 	wanted := wishFor(s, w.Node) != nil && s.DeletionTimestamp.IsZero()
@@ -139,8 +142,7 @@ func (w *Worker) lost(ctx context.Context, s *v1alpha1.Snapshot) (bool, error) {
 	return !waived, err
 }
 
-// waived says whether an administrator has said that a snapshot which is lost with its pool is
-// not waited for.
+// waived says whether an administrator has given up a snapshot that is lost with its pool.
 func (w *Worker) waived(ctx context.Context, s *v1alpha1.Snapshot, pool string) (bool, error) {
 	if s.DeletionTimestamp.IsZero() {
 		return false, nil
@@ -162,7 +164,7 @@ func (w *Worker) delete(ctx context.Context, id string) error {
 // this node's label, or only the pool knows of it.
 func (w *Worker) unwatched(ctx context.Context, name string) (reconcile.Result, error) {
 	if !w.Listed(name) {
-		// Should a report be under way that shows it, the sweep comes back to it.
+		// If a report under way still shows it, the sweep comes back to it.
 		w.Orphans.Forget(name)
 		return reconcile.Result{}, nil
 	}
@@ -170,5 +172,5 @@ func (w *Worker) unwatched(ctx context.Context, name string) (reconcile.Result, 
 	if err != nil || record == nil {
 		return reconcile.Result{}, err
 	}
-	return w.doubt(ctx, record, false)
+	return w.removeIfLive(ctx, record, false)
 }

@@ -7,10 +7,10 @@ import (
 	"berth.dev/berth/internal/provision"
 )
 
-// Stale names the snapshots that deserve another look after the pools changed: those
+// Stale returns the names of snapshots that need another look after the pools changed: those
 // that were lost or came back, whose data is copied now, for which there is room or a
-// volume now, and those of which only a pool knows. After an outage of the
-// provisioner, recovered, all that is unfinished is looked at.
+// volume now, and those that only a pool knows. If recovered, after an outage of the
+// provisioner, it returns all that are unfinished.
 func Stale(snapshots []v1alpha1.Snapshot, node string, pools []provision.Pool, recovered bool) []string {
 	records := recordsOf(pools)
 	var stale []string
@@ -44,8 +44,7 @@ func deservesLook(s *v1alpha1.Snapshot, node string, record *provision.Snapshot,
 	}
 }
 
-// possible says whether a snapshot that was refused for its pool's sake may be taken
-// now.
+// possible says whether a snapshot that was refused because of its pool may be taken now.
 func possible(s *v1alpha1.Snapshot, wish *v1alpha1.ReplicaSpec, entry *v1alpha1.SnapshotReplica, pools []provision.Pool) bool {
 	at := slices.IndexFunc(pools, func(p provision.Pool) bool { return p.Name == wish.Pool })
 	if at < 0 {
@@ -59,7 +58,7 @@ func possible(s *v1alpha1.Snapshot, wish *v1alpha1.ReplicaSpec, entry *v1alpha1.
 	case v1alpha1.ReasonSourceMissing:
 		return true
 	case v1alpha1.ReasonNoSpace, v1alpha1.ReasonPoolMissing:
-		// The class is not asked: the most generous one there can be says whether to try.
+		// The class is not read: the most generous limits that a class can have decide.
 		generous := provision.Limits{Overprovision: provision.MaxOverprovision}
 		return generous.Room(pools[at]) >= pools[at].Volumes[volume].Size
 	default:

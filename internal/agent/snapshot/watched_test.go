@@ -7,7 +7,7 @@ import (
 	"berth.dev/berth/api/v1alpha1"
 )
 
-// A deletion of which the API server knows nothing was made before it was restored.
+// The deletion was made before the API server was restored, so the API server does not know it.
 func TestASnapshotIsKeptThoughTheWatchShowsItsObjectAsDeleted(t *testing.T) {
 	n := newNode(t, snapshot(saying(ready()), deleting))
 	n.take()
@@ -23,7 +23,7 @@ func TestASnapshotIsKeptThoughTheWatchShowsItsObjectAsDeleted(t *testing.T) {
 	}
 }
 
-// Whoever makes a volume from a snapshot holds its lock.
+// A caller that makes a volume from a snapshot holds the snapshot's lock.
 func TestNothingIsDoneAboutASnapshotThatIsHeld(t *testing.T) {
 	for name, test := range map[string]struct {
 		snapshot *v1alpha1.Snapshot

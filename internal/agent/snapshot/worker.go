@@ -28,13 +28,13 @@ type Objects interface {
 	Report(ctx context.Context, s *v1alpha1.Snapshot, entry *v1alpha1.SnapshotReplica) error
 }
 
-// Provisioner is what the worker needs of the node's disks; poold.Node is one.
+// Provisioner is the part of the node's disks that the worker uses; poold.Node is one.
 type Provisioner interface {
 	provision.Snapshotter
 	Get(ctx context.Context, id string) (provision.Volume, error)
 }
 
-// Worker brings the snapshots of one node to what their objects want.
+// Worker brings the snapshots of one node to the state that their objects want.
 type Worker struct {
 	worker.Base
 	Objects     Objects
@@ -74,8 +74,8 @@ func (w *Worker) Reconcile(ctx context.Context, r reconcile.Request) (reconcile.
 }
 
 // begin takes a snapshot. It does not look first whether there is one: a provisioner
-// may have to start a process to be sure that there is none. One that an earlier life
-// took is found by the provisioner, or here after a refusal: its volume may be gone.
+// may have to start a process to be sure that there is none. If an earlier run of the agent
+// took it, the provisioner finds it, or begin does after a refusal: its volume may be gone.
 func (w *Worker) begin(ctx context.Context, s *v1alpha1.Snapshot) (reconcile.Result, error) {
 	taken, err := w.take(ctx, s)
 	if err == nil {
@@ -105,7 +105,7 @@ func (w *Worker) converge(ctx context.Context, s *v1alpha1.Snapshot, record *pro
 	}
 	w.Orphans.Forget(s.Name)
 	if d.Step == StepRemove {
-		return w.doubt(ctx, record, true)
+		return w.removeIfLive(ctx, record, true)
 	}
 	result, err := w.report(ctx, s, d)
 	if err == nil && result.IsZero() && f.Lost {
@@ -118,11 +118,12 @@ func (w *Worker) converge(ctx context.Context, s *v1alpha1.Snapshot, record *pro
 func (w *Worker) refuse(ctx context.Context, s *v1alpha1.Snapshot, step Step, record *provision.Snapshot, err error) (reconcile.Result, error) {
 	r := worker.Refusal{What: what, Name: s.Name, Step: string(step), Err: err}
 	r.Report = func(reason, message string) (reconcile.Result, error) {
+		entry := s.Entry(w.Node) // there is one: without it nothing is removed
 		next := stuckEntry(s, w.Node, record, reason, message)
-		if entry := s.Entry(w.Node); reason == v1alpha1.ReasonPoolMissing && entry != nil {
+		if reason == v1alpha1.ReasonPoolMissing {
 			next = lostEntry(s, entry) // whether the provisioner remembers the pool or not
 		}
-		return w.report(ctx, s, report(s.Entry(w.Node), next))
+		return w.report(ctx, s, report(entry, next))
 	}
 	if step == StepTake {
 		r.Final = final
@@ -141,7 +142,7 @@ func (w *Worker) report(ctx context.Context, s *v1alpha1.Snapshot, d Decision) (
 	return worker.Reported(w.Objects.Report(ctx, s, d.Entry))
 }
 
-// record returns what the provisioner knows of a snapshot, nil when it says that
+// record returns the provisioner's record of a snapshot, nil when the provisioner says that
 // there is none.
 func (w *Worker) record(ctx context.Context, id string) (*provision.Snapshot, error) {
 	ctx, cancel := context.WithTimeout(ctx, worker.StepTimeout)

@@ -65,7 +65,7 @@ func TestASnapshotThatFindsNoRoomWaits(t *testing.T) {
 	n.expect(v1alpha1.SnapshotReady, v1alpha1.ReasonTaken)
 }
 
-func TestWhatKeepsASnapshotFromBeingTaken(t *testing.T) {
+func TestASnapshotThatCannotBeTakenReportsItsReason(t *testing.T) {
 	tests := map[string]struct {
 		prepare func(*node)
 		reason  string
@@ -162,7 +162,7 @@ func TestASnapshotThatIsBeingCopiedFromStaysUntilThatIsDone(t *testing.T) {
 
 func TestRemovalIsOnlyOnTheWordOfTheLiveObject(t *testing.T) {
 	tests := map[string]struct {
-		live         *v1alpha1.Snapshot // the watch shows nothing
+		live         *v1alpha1.Snapshot // the watch shows no object
 		kept, orphan bool
 	}{
 		"no object":                          {kept: true, orphan: true},

@@ -46,8 +46,8 @@ func (c Cluster) Class(ctx context.Context, name string) (*v1alpha1.PoolClass, e
 }
 
 // Apply applies the node's entry. The resourceVersion in the body makes it a
-// compare-and-swap: an entry says what was true of the object as the agent saw it. It is
-// never forced: what another manager owns of the entry is not the agent's.
+// compare-and-swap: an entry holds for the object as the agent saw it. It is never forced:
+// the agent must not take over fields of the entry that another manager owns.
 func (c Cluster) Apply(ctx context.Context, body runtime.ApplyConfiguration) error {
 	ctx, cancel := context.WithTimeout(ctx, requestTimeout)
 	defer cancel()

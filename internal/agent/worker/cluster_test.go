@@ -14,7 +14,7 @@ import (
 	apply "berth.dev/berth/api/v1alpha1/applyconfiguration/api/v1alpha1"
 )
 
-// failing answers whatever it is asked with an error.
+// failing answers every request with an error.
 func failing(t *testing.T, err error) client.Client {
 	t.Helper()
 	scheme := runtime.NewScheme()

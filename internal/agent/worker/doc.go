@@ -1,7 +1,7 @@
-// Package worker is what the workers of a node's replicas and of its snapshots have in
-// common: how long they wait, whom they tell, what becomes of a step that failed, and
-// when data may go that its object does not want, or has no object.
+// Package worker holds the common parts of the workers of a node's replicas and of its
+// snapshots: how long they wait, whom they notify, how they handle a step that failed, and
+// when they may delete data that its object does not want, or that has no object.
 //
-// What kind of object it is, what it wants and what the provisioner has of it is known
-// to packages replica and snapshot alone.
+// Only packages replica and snapshot know the kind of the object, its wish and the
+// provisioner's record.
 package worker

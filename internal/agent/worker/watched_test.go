@@ -10,11 +10,11 @@ import (
 	"berth.dev/berth/internal/agent/orphans"
 )
 
-// An API server that was restored from a backup has no object, and the watch may still
-// show the one that was there before, whatever that one wants.
+// An API server that was restored from a backup does not have the object. The watch may
+// still show the one that was there before the restore, with any wish.
 func TestTheDataOfAnObjectThatOnlyTheWatchShowsIsKept(t *testing.T) {
 	b := &Base{Node: "n", Orphans: &orphans.Set{}, Word: func(context.Context, orphans.Record) (orphans.Verdict, error) { return orphans.Verdict{}, nil }}
-	_, err := b.Settle(t.Context(), Doubtful{
+	_, err := b.Settle(t.Context(), Unaccounted{
 		Record: orphans.Record{Name: "v"}, What: "volume", Watched: true,
 		Read:   func(context.Context) error { return missing },
 		Decide: func() (bool, string) { return true, "" },

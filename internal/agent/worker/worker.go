@@ -18,8 +18,8 @@ import (
 
 const (
 	// StepTimeout bounds each call of the provisioner and each wait for a lock, so that
-	// a hanging pool cannot hold a worker. What has begun is finished by the
-	// provisioner; the next try finds its outcome.
+	// a hanging pool cannot hold a worker. The provisioner finishes a step that has begun;
+	// the next try finds its outcome.
 	StepTimeout = time.Minute
 	// StaleDelay lets the watch catch up after a lost compare-and-swap.
 	StaleDelay = 20 * time.Millisecond
@@ -27,7 +27,7 @@ const (
 	RefusedDelay = time.Minute
 )
 
-// Locks are held by id, of volumes and of snapshots, and are shared with the CSI node
+// Locks locks volumes and snapshots by id. The workers share the locks with the CSI node
 // service.
 type Locks interface {
 	Lock(ctx context.Context, key string) (unlock func(), err error)
@@ -37,23 +37,24 @@ type Locks interface {
 type Base struct {
 	Node  string
 	Locks Locks
-	// Refused is told when a step found no room. It must not block.
+	// Refused is called when a step found no room. It must not block.
 	Refused func()
-	// Doubt is told when the provisioner did not work. It must not block.
-	Doubt func()
-	// Listed says whether the latest report of the pools shows something of the kind.
+	// ToolFailed is called when the provisioner failed for no specific reason, so that the
+	// pools are read again. It must not block.
+	ToolFailed func()
+	// Listed says whether the latest report of the pools may have data of that id.
 	Listed func(id string) bool
-	// Deleted is told of what was deleted, which the latest report still shows.
+	// Deleted is called after data was deleted, which the latest report still shows.
 	Deleted func(id string)
-	// Pool is what the latest report says of a pool; of one that it lacks, no more
-	// than the name.
+	// Pool returns a pool as the latest report has it, or only its name if the report lacks
+	// it.
 	Pool func(ref provision.PoolRef) provision.Pool
-	// Reported says whether the latest report of the pools has read the pool of a name: what
-	// it lacks there is not there. It fails before the first report.
+	// Reported says whether the latest report of the pools has read the pool with that name:
+	// then data that it lacks is not there. It fails before the first report.
 	Reported func(pool string) (bool, error)
-	// Waived says whether nobody waits for data that is lost with its pool.
+	// Waived says whether an administrator has given up data that is lost with its pool.
 	Waived func(ctx context.Context, l orphans.Lost) (bool, error)
-	// Orphans is told of data that no object accounts for.
+	// Orphans collects data that no object accounts for.
 	Orphans *orphans.Set
 	// Word says whether an orphan may be deleted.
 	Word func(ctx context.Context, r orphans.Record) (orphans.Verdict, error)
@@ -78,10 +79,10 @@ func Class(ctx context.Context, get func(ctx context.Context, name string) (*v1a
 	return class, nil
 }
 
-// Reported is what follows from the attempt to report an entry.
+// Reported turns the error of reporting an entry into a result.
 func Reported(err error) (reconcile.Result, error) {
 	switch {
-	case apierrors.IsNotFound(err): // nobody is left to be told
+	case apierrors.IsNotFound(err): // the object is gone
 		return reconcile.Result{}, nil
 	case apierrors.IsConflict(err):
 		return reconcile.Result{RequeueAfter: StaleDelay}, nil
@@ -91,7 +92,7 @@ func Reported(err error) (reconcile.Result, error) {
 
 // Refusal is a step that failed.
 type Refusal struct {
-	// What and Name are the object's, Step is what was tried.
+	// What and Name are the object's kind and name, Step is the step that failed.
 	What, Name, Step string
 	Err              error
 	// Final are the reasons for which no second try can help.
@@ -110,7 +111,7 @@ func (b *Base) Refuse(ctx context.Context, r Refusal) (reconcile.Result, error) 
 	case v1alpha1.ReasonNoSpace:
 		b.Refused()
 	case v1alpha1.ReasonProvisionerError:
-		b.Doubt()
+		b.ToolFailed()
 	}
 	if result, err := r.Report(reason, message); err != nil || !result.IsZero() {
 		return result, err

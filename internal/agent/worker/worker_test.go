@@ -22,7 +22,7 @@ var (
 	again    = reconcile.Result{RequeueAfter: StaleDelay}
 )
 
-func TestWhatFollowsFromAReport(t *testing.T) {
+func TestTheResultOfAReportDecidesARetry(t *testing.T) {
 	for name, tc := range map[string]struct {
 		err    error
 		result reconcile.Result
@@ -42,10 +42,10 @@ func TestWhatFollowsFromAReport(t *testing.T) {
 	}
 }
 
-// refused is what a worker did about a step that failed.
+// refused is the result of a step that failed.
 type refused struct {
-	room, doubt  int
-	reason, said string
+	room, toolFailed int
+	reason, said     string
 }
 
 func TestAStepThatFailedIsReportedAndTriedAgainInItsTime(t *testing.T) {
@@ -59,16 +59,16 @@ func TestAStepThatFailedIsReportedAndTriedAgainInItsTime(t *testing.T) {
 		failed         error
 	}{
 		"no room":                       {err: provision.ErrNoSpace, want: refused{room: 1, reason: "NoSpace"}, result: late},
-		"a tool that fails":             {err: errAway, want: refused{doubt: 1, reason: "ProvisionerError"}, failed: errAway},
+		"a tool that fails":             {err: errAway, want: refused{toolFailed: 1, reason: "ProvisionerError"}, failed: errAway},
 		"something that is in use":      {err: provision.ErrInUse, want: refused{reason: "InUse"}, failed: provision.ErrInUse},
 		"an impossible wish":            {err: provision.ErrInvalid, want: refused{reason: "Invalid"}, result: late},
 		"one that will stay impossible": {err: provision.ErrInvalid, final: []string{"Invalid"}, want: refused{reason: "Invalid"}},
-		"a report that lost":            {err: errAway, reported: again, want: refused{doubt: 1, reason: "ProvisionerError"}, result: again},
+		"a report that lost":            {err: errAway, reported: again, want: refused{toolFailed: 1, reason: "ProvisionerError"}, result: again},
 		"a report that failed":          {err: provision.ErrInUse, reportErr: errAway, want: refused{reason: "InUse"}, failed: errAway},
 	} {
 		t.Run(name, func(t *testing.T) {
 			var got refused
-			b := &Base{Node: "n", Refused: func() { got.room++ }, Doubt: func() { got.doubt++ }}
+			b := &Base{Node: "n", Refused: func() { got.room++ }, ToolFailed: func() { got.toolFailed++ }}
 			result, err := b.Refuse(t.Context(), Refusal{
 				What: "volume", Name: "v", Step: "Create", Err: fmt.Errorf("doing it: %w", tc.err), Final: tc.final,
 				Report: func(reason, message string) (reconcile.Result, error) {
@@ -84,10 +84,10 @@ func TestAStepThatFailedIsReportedAndTriedAgainInItsTime(t *testing.T) {
 	}
 }
 
-func TestAProcessThatEndsBlamesNobody(t *testing.T) {
+func TestAProcessThatEndsReportsNoFailure(t *testing.T) {
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()
-	b := &Base{Refused: func() { t.Error("told of no room") }, Doubt: func() { t.Error("told of doubt") }}
+	b := &Base{Refused: func() { t.Error("told of no room") }, ToolFailed: func() { t.Error("told of a failed tool") }}
 	_, err := b.Refuse(ctx, Refusal{Err: provision.ErrNoSpace, Report: func(string, string) (reconcile.Result, error) {
 		t.Error("reported")
 		return reconcile.Result{}, nil

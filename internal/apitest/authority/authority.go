@@ -29,7 +29,7 @@ type Authority struct {
 // Pair is a certificate with its key, in files.
 type Pair struct{ CertFile, KeyFile string }
 
-// New makes an authority that nobody trusts yet.
+// New makes an authority that no client or server trusts yet.
 func New(t testing.TB) *Authority {
 	t.Helper()
 	a := &Authority{key: newKey(t), File: filepath.Join(t.TempDir(), "ca.crt")}
@@ -41,7 +41,7 @@ func New(t testing.TB) *Authority {
 	return a
 }
 
-// Pool has this authority alone.
+// Pool returns a pool with this authority alone.
 func (a *Authority) Pool() *x509.CertPool {
 	pool := x509.NewCertPool()
 	pool.AddCert(a.certificate)
@@ -58,8 +58,8 @@ func (a *Authority) Issue(t testing.TB, name string) Pair {
 	return p
 }
 
-// Renew puts a new certificate, with a new key, in the place of another one, as
-// the kubelet does with a Secret that has changed.
+// Renew replaces a certificate and its key by new ones, as the kubelet does with a
+// Secret that has changed.
 func (a *Authority) Renew(t testing.TB, p Pair, name string) {
 	t.Helper()
 	key := newKey(t)
@@ -118,7 +118,7 @@ func pemOf(t testing.TB, c *x509.Certificate) []byte {
 	return data
 }
 
-// write replaces a file at once, so that nobody reads half of it.
+// write replaces a file atomically, so that no reader sees half of it.
 func write(t testing.TB, path string, data []byte) {
 	t.Helper()
 	if err := os.WriteFile(path+".new", data, 0o600); err != nil {

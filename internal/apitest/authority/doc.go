@@ -1,3 +1,3 @@
-// Package authority makes certificates for tests: an authority of its own for each
-// test, and what it signs, written to files as a Secret's mount has them.
+// Package authority makes certificates for tests. Each test has its own authority.
+// The certificates are written to files, as in the mount of a Secret.
 package authority

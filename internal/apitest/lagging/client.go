@@ -12,7 +12,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
 )
 
-// reads adds the cache to what a client writes.
+// reads adds reads from the cache to the functions of a client.
 func (s *Server) reads(funcs interceptor.Funcs) interceptor.Funcs {
 	funcs.Get = func(ctx context.Context, _ client.WithWatch, key client.ObjectKey, o client.Object, opts ...client.GetOption) error {
 		return s.cached(ctx, s.kindOf(o)).Get(ctx, key, o, opts...)
@@ -23,7 +23,7 @@ func (s *Server) reads(funcs interceptor.Funcs) interceptor.Funcs {
 	return funcs
 }
 
-// writes are those of Client, or those of others.
+// writes returns the write functions of Client, or those of Others.
 func (s *Server) writes(own bool) interceptor.Funcs {
 	do := func(verb string, o client.Object, write func() error) error {
 		return s.write(own, Write{verb, o}, write)
@@ -63,7 +63,8 @@ func (s *Server) writes(own bool) interceptor.Funcs {
 	}
 }
 
-// write is one of Client, or one of others, with what the test does around the former.
+// write makes a write of Client, or one of Others. It calls Before and After around a
+// write of Client.
 func (s *Server) write(own bool, w Write, do func() error) error {
 	if own && s.Before != nil {
 		if err := s.Before(w); err != nil {
@@ -78,8 +79,8 @@ func (s *Server) write(own bool, w Write, do func() error) error {
 	return err
 }
 
-// delete holds a deletion against the very object that it was decided about. The fake
-// client below knows one of the two preconditions.
+// delete checks that a deletion is for the very object that it was decided about. The
+// fake client below knows only one of the two preconditions.
 func (s *Server) delete(ctx context.Context, c client.Client, own bool, o client.Object, opts ...client.DeleteOption) error {
 	var options client.DeleteOptions
 	options.ApplyOptions(opts)
@@ -107,18 +108,18 @@ func (s *Server) delete(ctx context.Context, c client.Client, own bool, o client
 	return c.Delete(ctx, o, opts...)
 }
 
-// Informer tells of a kind as the cache shows it.
+// Informer returns an informer of a kind, as the cache shows it.
 func (s *Server) Informer(kind client.Object) Informer {
 	return Informer{s, s.kindOf(kind)}
 }
 
-// Informer is that of one kind.
+// Informer is the informer of one kind.
 type Informer struct {
 	server *Server
 	kind   schema.GroupVersionKind
 }
 
-// AddEventHandler tells of all that the cache shows, and from then on of each change.
+// AddEventHandler reports all objects that the cache shows, and from then on each change.
 func (i Informer) AddEventHandler(handler cache.ResourceEventHandler) (cache.ResourceEventHandlerRegistration, error) {
 	i.server.follow(i.server.t.Context(), i.kind)
 	i.server.mu.Lock()

@@ -25,7 +25,7 @@ import (
 	"berth.dev/berth/api/v1alpha1"
 )
 
-// Write is one that a client is about to make, or has made.
+// Write is a write that a client is about to make, or has made.
 type Write struct {
 	// Verb is create, update, patch, apply or delete; of a status, the word
 	// "status" follows.
@@ -38,7 +38,7 @@ type Write struct {
 // called concurrently; its fields are set by the test between calls.
 type Server struct {
 	// Before, if set, is called before each write of Client, and After once it was
-	// done. An error is returned in place of the write's.
+	// done. The writer gets their error in place of the write's.
 	Before, After func(Write) error
 
 	t      testing.TB
@@ -101,18 +101,18 @@ func (s *Server) identify(o client.Object) {
 	}
 }
 
-// Client is the manager's: it reads from the cache and writes to the server.
+// Client is the manager's client: it reads from the cache and writes to the server.
 func (s *Server) Client() client.Client { return s.own }
 
 // Live reads from the server.
 func (s *Server) Live() client.Reader { return struct{ client.Reader }{s.live} }
 
-// Others reads from the server and writes to it, as everybody else does. Nothing is
-// expected of its writes.
+// Others reads from the server and writes to it, like all other clients. Its writes
+// are not checked.
 func (s *Server) Others() client.Client { return s.others }
 
-// DeletedByUID names kinds of which Client may delete an object by its UID alone:
-// whatever is written to it meanwhile, it is to go.
+// DeletedByUID names kinds of which Client may delete an object by its UID alone: the
+// object is deleted even if it has changed meanwhile.
 func (s *Server) DeletedByUID(kinds ...client.Object) {
 	for _, kind := range kinds {
 		s.byUID[s.kindOf(kind)] = true
@@ -145,8 +145,8 @@ func (s *Server) Advance() {
 	s.catchUp()
 }
 
-// catchUp shows in the cache what has changed of the kinds that are not held, and
-// tells their informers: the newest state of each object alone, as after a relist.
+// catchUp updates the cache of the kinds that are not held, and tells their
+// informers: the newest state of each object alone, as after a relist.
 func (s *Server) catchUp() {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -179,7 +179,7 @@ func tell(listener cache.ResourceEventHandler, before, now map[types.NamespacedN
 	}
 }
 
-// list is what the server has of a kind.
+// list returns the server's objects of a kind.
 func (s *Server) list(ctx context.Context, kind schema.GroupVersionKind) map[types.NamespacedName]client.Object {
 	objects := map[types.NamespacedName]client.Object{}
 	list := s.listOf(kind)
@@ -209,7 +209,7 @@ func (s *Server) listOf(kind schema.GroupVersionKind) client.ObjectList {
 	return list
 }
 
-// cached is a client of what the cache shows of a kind.
+// cached returns a client of the cached objects of a kind.
 func (s *Server) cached(ctx context.Context, kind schema.GroupVersionKind) client.Reader {
 	s.follow(ctx, kind)
 	s.mu.Lock()
@@ -222,7 +222,7 @@ func (s *Server) cached(ctx context.Context, kind schema.GroupVersionKind) clien
 	return builder.WithObjects(slices.Collect(maps.Values(s.shown[kind]))...).Build()
 }
 
-// follow has the cache show a kind from now on.
+// follow makes the cache show a kind from now on.
 func (s *Server) follow(ctx context.Context, kind schema.GroupVersionKind) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -234,7 +234,7 @@ func (s *Server) follow(ctx context.Context, kind schema.GroupVersionKind) {
 	}
 }
 
-// kindOf is the kind of an object, or of the items of a list.
+// kindOf returns the kind of an object, or of the items of a list.
 func (s *Server) kindOf(o runtime.Object) schema.GroupVersionKind {
 	kind, err := apiutil.GVKForObject(o, s.scheme)
 	if err != nil {

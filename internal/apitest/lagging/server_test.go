@@ -14,7 +14,7 @@ import (
 	"berth.dev/berth/api/v1alpha1"
 )
 
-// failures counts what a test is told, in place of failing it.
+// failures counts the errors of a test, in place of failing it.
 type failures struct {
 	testing.TB
 	told int
@@ -26,7 +26,7 @@ func volume() *v1alpha1.Volume {
 	return &v1alpha1.Volume{ObjectMeta: metav1.ObjectMeta{Name: "v", UID: "first"}}
 }
 
-// found is what a reader has of the volume; nil if there is none.
+// found returns the volume as a reader has it; nil if there is none.
 func found(t *testing.T, from client.Reader) *v1alpha1.Volume {
 	t.Helper()
 	v := &v1alpha1.Volume{}

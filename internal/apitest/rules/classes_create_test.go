@@ -18,7 +18,7 @@ const (
 	percentOfGroup = "spec.lvmThin.create.sizePercent"
 )
 
-// creating has the class make the volume groups of disks.
+// creating makes the class create the volume groups from disks.
 func creating(groups []string, disks v1alpha1.DevicePools) func(*v1alpha1.PoolClass) {
 	return func(c *v1alpha1.PoolClass) {
 		c.Spec.LVM.VolumeGroups, c.Spec.LVM.Create = groups, &v1alpha1.GroupCreation{Disks: disks}

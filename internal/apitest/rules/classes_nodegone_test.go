@@ -19,7 +19,7 @@ func releasing(after time.Duration) func(*v1alpha1.PoolClass) {
 	}
 }
 
-// nodeGoneCases are classes that say what becomes of claims whose node was deleted.
+// nodeGoneCases are classes that say how claims are treated whose node was deleted.
 var nodeGoneCases = map[string]struct {
 	change  func(*v1alpha1.PoolClass)
 	refusal string

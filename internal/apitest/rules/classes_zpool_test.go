@@ -17,7 +17,7 @@ const (
 	widthStays   = "width is immutable: the vdevs of a zpool stay as they were made"
 )
 
-// making has the class make a zpool.
+// making makes the class create a zpool.
 func making(name string, layout v1alpha1.ZpoolLayout, width int32) func(*v1alpha1.PoolClass) {
 	return both(zpools(name), func(c *v1alpha1.PoolClass) {
 		c.Spec.ZFS.Create = &v1alpha1.ZpoolCreation{Disks: nvme(nil), Layout: layout, Width: width}

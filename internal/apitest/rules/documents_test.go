@@ -22,8 +22,8 @@ import (
 
 var example = regexp.MustCompile("(?s)```yaml\n(.*?)```")
 
-// objects are those of the examples in a document. What is no whole object, like a
-// part of a configuration, is left out.
+// objects returns the objects of the examples in a document. It leaves out an example
+// that is no whole object, like a part of a configuration.
 func objects(t *testing.T, document string) []*unstructured.Unstructured {
 	t.Helper()
 	text, err := os.ReadFile(document)

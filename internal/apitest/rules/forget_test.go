@@ -13,7 +13,7 @@ import (
 
 var agentForgets = denied("berth-agent-storagenodes", "an agent may not say what is to be forgotten")
 
-// orphaned is a volume whose Volume is gone, as the agent reports it in full.
+// orphaned is a volume whose Volume object is gone, as the agent reports it in full.
 func orphaned(volume string) v1alpha1.InventoryItem {
 	item, now := lost(volume), metav1.Now()
 	item.Orphan = &v1alpha1.Orphan{
@@ -33,8 +33,8 @@ func forgetting(names ...string) func(*v1alpha1.StorageNode) {
 	}
 }
 
-// forgetCases are changes of a StorageNode by which vol-a is forgotten; the
-// administrator may make each of them.
+// forgetCases are changes of a StorageNode whose spec says that vol-a is to be
+// forgotten. The administrator may make each of them.
 var forgetCases = map[string]struct {
 	change  func(*v1alpha1.StorageNode)
 	refusal string // to the node's own agent
@@ -49,7 +49,7 @@ var forgetCases = map[string]struct {
 	"another pool of what is to be forgotten": {change: func(n *v1alpha1.StorageNode) { n.Spec.Forget[0].Pool = "vg1" }, refusal: agentForgets},
 }
 
-func TestOnlyAdministratorsSayWhatIsToBeForgotten(t *testing.T) {
+func TestOnlyAdministratorsNameTheOrphansToForget(t *testing.T) {
 	env := apitest.Start(t)
 	for name, tc := range forgetCases {
 		t.Run(name, func(t *testing.T) {

@@ -19,8 +19,7 @@ func statusSchema(t *testing.T, plural string) apiextensionsv1.JSONSchemaProps {
 	return schema
 }
 
-// leaf is a field of an example, by where it is in it and by its path in the
-// schema.
+// leaf is a field of an example: its place in the example and its path in the schema.
 type leaf struct {
 	at     []any // keys and indexes, from the object's root
 	path   string
@@ -38,9 +37,8 @@ func (l leaf) String() string {
 // within says whether the field is below an item of that index.
 func (l leaf) within(index int) bool { return slices.Contains(l.at, any(index)) }
 
-// statusLeaves are the fields of an object's status. Every field of the schema
-// has to be there, in some item of each list, so that a new one is not
-// overlooked.
+// statusLeaves returns the fields of an object's status. The object must have every
+// field of the schema, in some item of each list, so that a new field is not overlooked.
 func statusLeaves(t *testing.T, plural string, object map[string]any) []leaf {
 	t.Helper()
 	schema := statusSchema(t, plural)
@@ -54,7 +52,7 @@ func statusLeaves(t *testing.T, plural string, object map[string]any) []leaf {
 	return found
 }
 
-// leaves are the fields of a value.
+// leaves returns the fields of a value.
 func leaves(schema apiextensionsv1.JSONSchemaProps, value any, path string, at ...any) []leaf {
 	var found []leaf
 	switch v := value.(type) {
@@ -111,7 +109,7 @@ func (l leaf) other(value any) any {
 	case l.schema.Format == "date-time":
 		return "2001-02-03T04:05:06Z"
 	case len(l.schema.Enum) == 0:
-		return value.(string) + "1" // a number stays one
+		return value.(string) + "1" // a number stays a number
 	}
 	for _, e := range l.schema.Enum {
 		if candidate := strings.Trim(string(e.Raw), `"`); candidate != value {

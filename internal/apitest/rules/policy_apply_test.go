@@ -65,6 +65,6 @@ func TestAnAgentCannotForceItsWayIntoAnothersEntry(t *testing.T) {
 	v := live(t, env.Client, newVolume(t))
 	expect(t, applyEntry(t.Context(), n2, v.Name, "n2", "mine", manager("n2")), "")
 	expect(t, applyEntry(t.Context(), n1, v.Name, "n2", "yours", manager("n1"), client.ForceOwnership), ownEntry)
-	// Nor under the other's name.
+	// The same is refused under the other agent's name.
 	expect(t, applyEntry(t.Context(), n1, v.Name, "n2", "yours", manager("n2"), client.ForceOwnership), ownEntry)
 }

@@ -39,7 +39,7 @@ var writers = map[string]string{
 	"replicas[].message":              entryOwner,
 }
 
-// nodeWriters does the same for StorageNode, the whole of which is its agent's.
+// nodeWriters does the same for StorageNode, whose whole status is its agent's.
 var nodeWriters = map[string]string{
 	"conditions[].type":                     nodeOwner,
 	"conditions[].status":                   nodeOwner,
@@ -82,14 +82,14 @@ const (
 	controller = "the controller alone"
 	entryOwner = "the agent whose entry it is"
 	entryKey   = "nobody: it is the entry's key"
-	// ownership goes by the requests in agentCases: what is allowed depends on
+	// ownership is tried by the requests in agentCases: the permission depends on
 	// more than the field.
 	ownership = "the agent that takes or holds the volume"
 	nodeOwner = "the agent of the node"
 )
 
-// everything fills every field of the entries and conditions, with values that
-// any one of them may leave and the schema still holds.
+// everything fills every field of the entries and conditions. A test may change any
+// one of the values, and the schema still holds.
 func everything(v *v1alpha1.Volume) {
 	size := resource.MustParse("10Gi")
 	for _, node := range []string{"n1", "n2"} {
@@ -106,7 +106,7 @@ func fullConditions() []metav1.Condition {
 		ObservedGeneration: 1, LastTransitionTime: metav1.Now()}}
 }
 
-// stored is an object as the API server has it.
+// stored returns an object from the API server.
 func stored(t *testing.T, env *apitest.Environment, object client.Object) *unstructured.Unstructured {
 	t.Helper()
 	gvk, err := env.Client.GroupVersionKindFor(object)

@@ -24,7 +24,7 @@ var (
 	ownCapacity       = denied("berth-agent-capacities", "the agent of n1 may write only capacities with the topology of its own node")
 )
 
-// theirs is another driver's StorageClass, and otherDriver the answer to an agent that publishes
+// theirs is another driver's StorageClass. otherDriver is the refusal to an agent that publishes
 // capacity of it.
 const theirs = "another-drivers"
 
@@ -125,7 +125,7 @@ func TestAnAgentCreatesNothingForOthers(t *testing.T) {
 	}
 }
 
-// objectsOf a node are what its agent writes, with how it changes them.
+// objectsOf returns the objects that the agent of a node writes, and how it changes each.
 func objectsOf(node string) map[string]struct {
 	object client.Object
 	edit   func(client.Object)
@@ -188,7 +188,7 @@ func TestAnAgentCannotMakeTheCapacityOfAnotherItsOwn(t *testing.T) {
 	expect(t, env.Agent(t, "n1").Update(t.Context(), c), "field is immutable")
 }
 
-func TestNobodyButAgentsIsBoundByTheirPolicies(t *testing.T) {
+func TestThePoliciesOfAgentsBindOnlyAgents(t *testing.T) {
 	env := apitest.Start(t)
 	v := live(t, env.Client, newVolume(t), ready("n1", "n2"), epoch("n1", 1), active("n1"))
 	fenced("n1")(v)

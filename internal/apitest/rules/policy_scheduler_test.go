@@ -11,10 +11,10 @@ import (
 
 	"berth.dev/berth/api/v1alpha1"
 	"berth.dev/berth/internal/apitest"
-	"berth.dev/berth/internal/controller/volumes"
+	"berth.dev/berth/internal/usecase/volumes"
 )
 
-// What the policy says to the scheduler.
+// The refusals of the policy to the scheduler.
 var (
 	onlyReservations = denied("berth-scheduler-volumes", "a scheduler makes a Volume only as a reservation, with the annotation berth.dev/reserved")
 	adoptsNothing    = denied("berth-scheduler-volumes", "a scheduler adopts no data")
@@ -33,8 +33,8 @@ func withReason(node string, state v1alpha1.ReplicaState, reason string) change 
 	return entry(node, func(r *v1alpha1.ReplicaStatus) { r.State, r.Reason = state, reason })
 }
 
-// schedulerCase is a Volume as it is, the change that the scheduler tries, and the refusals of
-// that and of a deletion.
+// schedulerCase is a Volume, the change that the scheduler tries, and the refusals of the
+// change and of a deletion.
 type schedulerCase struct {
 	volume   change
 	status   []change
@@ -85,7 +85,7 @@ var schedulerCases = map[string]schedulerCase{
 		status: []change{ready("n1")}, change: capacity("20Gi"), refusal: changesNoData, deletion: deletesNoVolume},
 }
 
-// heardScheduler is the scheduler, once the API server knows its role.
+// heardScheduler returns the scheduler's client, once the API server knows its role.
 func heardScheduler(t *testing.T, env *apitest.Environment) client.Client {
 	t.Helper()
 	c := env.Scheduler(t)
@@ -120,8 +120,8 @@ func TestASchedulerTouchesNothingThatMayHaveData(t *testing.T) {
 	}
 }
 
-// What the policy counts as data is what the controller counts.
-func TestTheSchedulersPolicyAgreesWithTheControllerOnWhatWasCarved(t *testing.T) {
+// The policy and the controller must count the same states as data.
+func TestTheSchedulersPolicyAndTheControllerAgreeOnCarvedVolumes(t *testing.T) {
 	env := apitest.Start(t)
 	scheduler := heardScheduler(t, env)
 	size := capacity("10Gi")

@@ -9,7 +9,7 @@ import (
 	"berth.dev/berth/internal/apitest"
 )
 
-// strayRequests are those of clients that an agent should never be.
+// strayRequests are requests of clients that an agent should never be.
 var strayRequests = map[string]struct {
 	request func(t *testing.T, env *apitest.Environment) error
 	refusal string

@@ -11,7 +11,7 @@ import (
 	"berth.dev/berth/internal/apitest"
 )
 
-// What the policies say to the agent of n1.
+// The refusals of the policies to the agent of n1.
 var (
 	unboundVolumes   = denied("berth-agent-volumes", "the token is not bound to a pod on a node")
 	ownEntry         = denied("berth-agent-volumes", "the agent of n1 may write only its own entry of status.replicas")

@@ -42,7 +42,7 @@ func byBlindPatch(ctx context.Context, c client.Client, v *v1alpha1.Volume, next
 	return c.Status().Patch(ctx, v, client.RawPatch(types.MergePatchType, body))
 }
 
-// wins records who was told that an epoch is theirs.
+// wins records the ids of the epochs that were won, by number.
 type wins struct {
 	sync.Mutex
 	ids map[int64][]string
@@ -54,7 +54,7 @@ func (w *wins) add(e v1alpha1.Epoch) {
 	w.ids[e.Number] = append(w.ids[e.Number], e.ID)
 }
 
-// race claims, and releases what it won, until the last epoch is reached.
+// race claims epochs, and releases those that it won, until the last epoch is reached.
 func race(ctx context.Context, c client.Client, name, node string, try claim, won *wins) error {
 	for attempt := 0; ; attempt++ {
 		v := &v1alpha1.Volume{}

@@ -15,7 +15,7 @@ import (
 
 const oneOwner = "an item of the inventory is one of volume, inline and snapshot"
 
-// lost is a volume whose Volume is gone.
+// lost is a volume whose Volume object is gone.
 func lost(volume string) v1alpha1.InventoryItem {
 	return v1alpha1.InventoryItem{Volume: volume, Allocated: resource.MustParse("1Gi")}
 }

@@ -39,7 +39,7 @@ func walk(path string, s apiextensionsv1.JSONSchemaProps, visit func(path string
 	}
 }
 
-// refusals are what some case of this package is refused with.
+// refusals returns every refusal that some case of this package expects.
 func refusals() map[string]bool {
 	seen := refusedClasses()
 	for _, cases := range []map[string]statusCase{epochCases, primaryCases, entryCases, specCases, agentCases} {
@@ -84,7 +84,7 @@ func refusals() map[string]bool {
 	return seen
 }
 
-// refusedClasses are what a PoolClass is refused with.
+// refusedClasses returns the refusals of PoolClasses.
 func refusedClasses() map[string]bool {
 	seen := map[string]bool{}
 	for _, tc := range classCases {
@@ -124,8 +124,8 @@ func TestEveryRuleRefusesSomeRequest(t *testing.T) {
 	}
 }
 
-// A list or string without a bound makes rules on it too dear for the API
-// server and lets one object fill its storage.
+// A list or string without a bound makes rules on it too expensive for the API
+// server, and lets one object fill its storage.
 func TestEveryListAndStringIsBounded(t *testing.T) {
 	for kind, schema := range schemas(t) {
 		walk("", schema, func(path string, s apiextensionsv1.JSONSchemaProps) {
@@ -170,7 +170,7 @@ func TestEveryPolicyRefusesSomeRequestByEachOfItsRules(t *testing.T) {
 	}
 }
 
-// said is what a rule tells the agent of n1.
+// said is the message of a rule to the agent of n1.
 func said(rule admissionv1.Validation) string {
 	if rule.MessageExpression == "" {
 		return rule.Message

@@ -46,7 +46,7 @@ func says(node string, state v1alpha1.SnapshotState) step {
 	}
 }
 
-// edited changes what a node says.
+// edited changes a node's report.
 func edited(node string, edit func(*v1alpha1.SnapshotReplica)) step {
 	return func(s *v1alpha1.Snapshot) { edit(s.Entry(node)) }
 }
@@ -73,7 +73,7 @@ func begun(t *testing.T, c client.Client, steps ...step) *v1alpha1.Snapshot {
 	return s
 }
 
-// snapshotSpecs are snapshots as somebody creates them.
+// snapshotSpecs are snapshots at their creation.
 var snapshotSpecs = map[string]struct {
 	change  step
 	refusal string
@@ -117,7 +117,7 @@ func TestASnapshotStaysOneOfItsVolume(t *testing.T) {
 	}
 }
 
-// snapshotChanges are changes of what a snapshot is of.
+// snapshotChanges are changes of a snapshot's spec.
 var snapshotChanges = map[string]struct {
 	change  step
 	refusal string
@@ -196,7 +196,7 @@ func TestAnAgentWritesOnlyItsOwnPartOfASnapshot(t *testing.T) {
 func TestEveryFieldOfASnapshotsStatusHasOneWriter(t *testing.T) {
 	env := apitest.Start(t)
 	agent := env.Agent(t, "n1")
-	// Failed: what was taken may be said or left out.
+	// In state Failed the fields of a taken snapshot may be set or left out.
 	stored := stored(t, env, begun(t, env.Client, says("n1", v1alpha1.SnapshotFailed), says("n2", v1alpha1.SnapshotFailed)))
 	for _, field := range statusLeaves(t, "snapshots", stored.Object) {
 		t.Run(field.String(), func(t *testing.T) {

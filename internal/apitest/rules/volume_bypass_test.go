@@ -11,8 +11,8 @@ import (
 	"berth.dev/berth/internal/apitest"
 )
 
-// Each of these would undo an ownership or forget a replica if a rule stood on
-// the field that it removes.
+// Each patch would undo an ownership or forget a replica if a rule were attached to
+// the field that the patch removes.
 var removals = map[string]struct {
 	kind  types.PatchType
 	patch string
@@ -36,7 +36,7 @@ func owned(t *testing.T, env *apitest.Environment) *v1alpha1.Volume {
 	return live(t, env.Client, newVolume(t), ready("n1", "n2"), epoch("n1", 3), active("n1"))
 }
 
-func TestNoPatchRemovesWhatAVolumeHasDecided(t *testing.T) {
+func TestNoPatchRemovesTheRecordedDecisionsOfAVolume(t *testing.T) {
 	env := apitest.Start(t)
 	for name, tc := range removals {
 		t.Run(name, func(t *testing.T) {
@@ -49,7 +49,7 @@ func TestNoPatchRemovesWhatAVolumeHasDecided(t *testing.T) {
 	}
 }
 
-func TestAForcedApplyDoesNotRemoveWhatAVolumeHasDecided(t *testing.T) {
+func TestAForcedApplyDoesNotRemoveTheRecordedDecisionsOfAVolume(t *testing.T) {
 	env := apitest.Start(t)
 	v := newVolume(t)
 	if err := env.Client.Create(t.Context(), v); err != nil {

@@ -52,7 +52,7 @@ func live(t *testing.T, c client.Client, v *v1alpha1.Volume, steps ...change) *v
 	return v
 }
 
-// unchanged compares what the API server has with what it had.
+// unchanged checks that the volume at the API server is still the same.
 func unchanged(t *testing.T, c client.Client, want *v1alpha1.Volume) {
 	t.Helper()
 	got := &v1alpha1.Volume{}
@@ -122,7 +122,7 @@ func dropped(node string) change {
 	}
 }
 
-// entry edits the entry of a node, made if need be.
+// entry edits the entry of a node, and makes it if needed.
 func entry(node string, edit func(*v1alpha1.ReplicaStatus)) change {
 	return func(v *v1alpha1.Volume) {
 		i := slices.IndexFunc(v.Status.Replicas, func(r v1alpha1.ReplicaStatus) bool { return r.Node == node })

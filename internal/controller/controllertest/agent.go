@@ -74,8 +74,8 @@ func (n *Node) follow(ctx context.Context, c client.WithWatch) error {
 	}
 }
 
-// answer does what the volume wants and applies the entry if it is new. A
-// conflict means that a newer event is on its way.
+// answer carries out the volume's spec and applies the entry if it is new. A conflict
+// means that a newer event is on its way.
 func (n *Node) answer(ctx context.Context, c client.Client, v *v1alpha1.Volume) error {
 	next := n.carry(v)
 	if next == nil || same(v.Entry(n.Name), next) {

@@ -9,8 +9,8 @@ import (
 	"berth.dev/berth/internal/quantity"
 )
 
-// carry brings the pool to what a volume wants and returns what the agent would
-// report, or nil if it has nothing to say.
+// carry changes the pool as a volume's spec asks and returns the entry that the agent
+// would report, or nil if it has nothing to say.
 func (n *Node) carry(v *v1alpha1.Volume) *v1alpha1.ReplicaStatus {
 	n.mu.Lock()
 	defer n.mu.Unlock()

@@ -1,4 +1,3 @@
-// Package controllertest runs the controller against a real API server, with
-// nodes whose agents are scripts: they answer as an agent would, with an agent's
-// token, out of pools that are numbers.
+// Package controllertest runs the controller against a real API server. The agents of its nodes
+// are scripts: they answer as an agent would, with an agent's token, and their pools are numbers.
 package controllertest

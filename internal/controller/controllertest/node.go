@@ -13,6 +13,7 @@ import (
 
 	"berth.dev/berth/api/v1alpha1"
 	"berth.dev/berth/internal/apitest"
+	"berth.dev/berth/internal/signal"
 )
 
 // Sizes in bytes.
@@ -30,22 +31,22 @@ type Node struct {
 	e    *apitest.Environment
 
 	mu sync.Mutex
-	// total is what the pool really has; held what it holds by volume id.
+	// total is the real size of the pool; held is its use by volume id. Both are bytes.
 	total int64
 	held  map[string]int64
 	// inUse devices cannot be removed; mute volumes get no answer.
 	inUse, mute map[string]bool
-	// failure, if set, is the answer to every wish: reason and message.
+	// failure, if set, is the answer to every request: reason and message.
 	failure [2]string
-	// copying snapshots are taken and never done; busy ones cannot be removed.
+	// copying snapshots are taken but never finish; busy ones cannot be removed.
 	copying, busy map[string]bool
 	// taken snapshots, by id, with the size of their volume.
 	taken map[string]int64
-	// refusals counts the wishes that there was no room for.
+	// refusals counts the requests that the pool had no room for.
 	refusals int
 	// answered is when the last answer about a volume was sent.
 	answered map[string]time.Time
-	poke     chan struct{}
+	poke     signal.Signal
 }
 
 // NewClass makes a PoolClass of the given name.
@@ -64,7 +65,7 @@ func NewClass(t testing.TB, e *apitest.Environment, name string) {
 // the given size for a class, and answers.
 func NewNode(t testing.TB, e *apitest.Environment, name, class string, total int64) *Node {
 	t.Helper()
-	n := &Node{Name: name, e: e, total: total, held: map[string]int64{}, inUse: map[string]bool{}, mute: map[string]bool{}, copying: map[string]bool{}, busy: map[string]bool{}, taken: map[string]int64{}, answered: map[string]time.Time{}, poke: make(chan struct{}, 1)}
+	n := &Node{Name: name, e: e, total: total, held: map[string]int64{}, inUse: map[string]bool{}, mute: map[string]bool{}, copying: map[string]bool{}, busy: map[string]bool{}, taken: map[string]int64{}, answered: map[string]time.Time{}, poke: signal.New()}
 	config := e.AgentConfig(t, name) // makes the Node
 	n.SetReady(t, true)
 	create(t, e, &coordinationv1.Lease{
@@ -93,7 +94,7 @@ func (n *Node) SetReady(t testing.TB, ready bool) {
 	})
 }
 
-// Report writes the StorageNode. What it says need not be what the pool has.
+// Report writes the StorageNode. The report may differ from the pool.
 func (n *Node) Report(t testing.TB, class string, total int64) {
 	t.Helper()
 	report := &v1alpha1.StorageNode{ObjectMeta: metav1.ObjectMeta{Name: n.Name}}
@@ -109,15 +110,14 @@ func (n *Node) Report(t testing.TB, class string, total int64) {
 	})
 }
 
-// SetOld makes the agent say nothing of what it can do, as one does that is older
-// than snapshots.
+// SetOld makes the agent report no features, like an agent that is older than snapshots.
 func (n *Node) SetOld(t testing.TB) {
 	t.Helper()
 	report := &v1alpha1.StorageNode{ObjectMeta: metav1.ObjectMeta{Name: n.Name}}
 	patch(t, n.e, report, func() { report.Status.Features = nil })
 }
 
-// Held is what the node's pool holds of a volume, or 0.
+// Held is how many bytes the node's pool holds of a volume, or 0.
 func (n *Node) Held(volume string) int64 {
 	n.mu.Lock()
 	defer n.mu.Unlock()
@@ -144,10 +144,10 @@ func (n *Node) SetInUse(volume string, open bool) { n.change(func() { n.inUse[vo
 // SetMute makes the agent ignore a volume, or not.
 func (n *Node) SetMute(volume string, mute bool) { n.change(func() { n.mute[volume] = mute }) }
 
-// SetTotal changes the size of the pool, and not what is reported of it.
+// SetTotal changes the size of the pool, but not its report.
 func (n *Node) SetTotal(total int64) { n.change(func() { n.total = total }) }
 
-// SetFailure makes every wish fail; an empty reason ends that.
+// SetFailure makes every request fail; an empty reason ends that.
 func (n *Node) SetFailure(reason, message string) {
 	n.change(func() { n.failure = [2]string{reason, message} })
 }
@@ -156,10 +156,7 @@ func (n *Node) change(f func()) {
 	n.mu.Lock()
 	f()
 	n.mu.Unlock()
-	select {
-	case n.poke <- struct{}{}:
-	default:
-	}
+	n.poke.Set()
 }
 
 func (n *Node) remove(t testing.TB) {

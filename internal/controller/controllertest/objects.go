@@ -31,7 +31,7 @@ func destroy(t testing.TB, e *apitest.Environment, object client.Object) {
 	}
 }
 
-// patch changes the status of an object as it is now.
+// patch changes the status of the object that the API server has now.
 func patch(t testing.TB, e *apitest.Environment, object client.Object, change func()) {
 	t.Helper()
 	if err := e.Client.Get(t.Context(), client.ObjectKeyFromObject(object), object); err != nil {
@@ -62,8 +62,8 @@ func read(ctx context.Context, e *apitest.Environment, id string) (*v1alpha1.Vol
 	return v, err
 }
 
-// Eventually waits until a Volume, nil if there is none, is as the check wants
-// it, and fails with the check's last objection.
+// Eventually waits until the check accepts a Volume, which is nil if there is none.
+// If that does not happen it fails with the check's last error.
 func Eventually(t testing.TB, e *apitest.Environment, id string, check func(*v1alpha1.Volume) error) {
 	t.Helper()
 	var last error

@@ -15,9 +15,9 @@ import (
 
 	"berth.dev/berth/internal/apitest"
 	"berth.dev/berth/internal/controller"
-	"berth.dev/berth/internal/controller/snapshots"
-	"berth.dev/berth/internal/controller/volumes"
 	"berth.dev/berth/internal/schedule"
+	"berth.dev/berth/internal/usecase/snapshots"
+	"berth.dev/berth/internal/usecase/volumes"
 )
 
 // patience is how long a test waits for something before it counts as missing.
@@ -38,13 +38,13 @@ type Process struct {
 // Option changes how a Process runs.
 type Option func(*controller.Options)
 
-// WithWrap puts something around the client that writes.
+// WithWrap wraps the client that writes.
 func WithWrap(wrap func(client.Client) client.Client) Option {
 	return func(o *controller.Options) { o.Wrap = wrap }
 }
 
-// WithMade has f told of each object that the process has made, once it has the answer: a
-// call that is cancelled earlier fails in the middle of the request.
+// WithMade calls f for each object that the process has made, once the process has the
+// answer: a call that is cancelled earlier fails in the middle of the request.
 func WithMade(f func(client.Object)) Option {
 	return WithWrap(func(c client.Client) client.Client { return maker{c, f} })
 }
@@ -123,7 +123,7 @@ func Start(t testing.TB, e *apitest.Environment, options ...Option) *Process {
 	return p
 }
 
-// Stop ends the process, as a kill would for all that is not in the API server.
+// Stop ends the process. Like a kill it loses everything that is not in the API server.
 func (p *Process) Stop(t testing.TB) {
 	t.Helper()
 	if p.stop == nil {
@@ -151,8 +151,8 @@ func listen(t testing.TB, network, address string) net.Listener {
 	return l
 }
 
-// socketPath is short: a unix socket's path holds 107 bytes, and a test's own
-// directory may have a longer one.
+// socketPath returns a short path: a unix socket's path holds 107 bytes, and a test's
+// own directory may be longer.
 func socketPath(t testing.TB) string {
 	t.Helper()
 	dir, err := os.MkdirTemp("", "berth")

@@ -9,7 +9,7 @@ import (
 	"k8s.io/client-go/rest"
 )
 
-// Requests records what a process asks the API server.
+// Requests records the requests of a process to the API server.
 type Requests struct {
 	mu   sync.Mutex
 	list []string
@@ -29,7 +29,7 @@ func (r *Requests) Count(config *rest.Config) *rest.Config {
 	return counted
 }
 
-// Reset forgets what was recorded.
+// Reset forgets the recorded requests.
 func (r *Requests) Reset() { r.take() }
 
 // Take returns the requests since the last Reset or Take, as "VERB path".
@@ -43,7 +43,7 @@ func (r *Requests) take() []string {
 	return list
 }
 
-// verb tells reads apart: a collection that is not watched is listed.
+// verb names the kind of a request. A GET of a collection is a list or a watch.
 func verb(request *http.Request) string {
 	if request.Method != http.MethodGet {
 		return request.Method

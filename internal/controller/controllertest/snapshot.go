@@ -19,8 +19,8 @@ import (
 	"berth.dev/berth/internal/apitest"
 )
 
-// serveSnapshots takes and removes snapshots until the test ends. It looks at every
-// one of the node again and again: a script need not be quick.
+// serveSnapshots takes and removes snapshots until the test ends. It polls all
+// snapshots of the node: a script need not be quick.
 func (n *Node) serveSnapshots(t testing.TB, config *rest.Config) {
 	t.Helper()
 	c, err := client.New(config, client.Options{Scheme: n.e.Scheme})
@@ -62,8 +62,8 @@ func (n *Node) lookAtSnapshots(ctx context.Context, c client.Client) error {
 	return nil
 }
 
-// snapshot brings the pool to what a snapshot wants and returns what the agent
-// would report, or nil if it has nothing to say.
+// snapshot changes the pool as a snapshot's spec asks and returns the entry that the
+// agent would report, or nil if it has nothing to say.
 func (n *Node) snapshot(s *v1alpha1.Snapshot) *apply.SnapshotReplicaApplyConfiguration {
 	n.mu.Lock()
 	defer n.mu.Unlock()
@@ -96,7 +96,7 @@ func (n *Node) snapshot(s *v1alpha1.Snapshot) *apply.SnapshotReplicaApplyConfigu
 	return entry.WithState(state).WithReason(v1alpha1.ReasonCarved).WithTaken(at).WithRestoreSize(amount(n.taken[s.Name]))
 }
 
-// Taken is the size of what the node has of a snapshot, and whether it has it.
+// Taken is the size of the node's copy of a snapshot, and whether it has one.
 func (n *Node) Taken(snapshot string) (int64, bool) {
 	n.mu.Lock()
 	defer n.mu.Unlock()
@@ -104,10 +104,10 @@ func (n *Node) Taken(snapshot string) (int64, bool) {
 	return size, taken
 }
 
-// SetCopying makes a snapshot take for ever, or not.
+// SetCopying sets whether a snapshot is taken but never finishes.
 func (n *Node) SetCopying(snapshot string, on bool) { n.change(func() { n.copying[snapshot] = on }) }
 
-// SetBusy makes a snapshot impossible to remove, or not.
+// SetBusy sets whether a snapshot cannot be removed.
 func (n *Node) SetBusy(snapshot string, on bool) { n.change(func() { n.busy[snapshot] = on }) }
 
 // Snapshot reads a Snapshot, or returns nil.
@@ -129,8 +129,7 @@ func readSnapshot(ctx context.Context, e *apitest.Environment, id string) (*v1al
 	return s, err
 }
 
-// EventuallySnapshot waits until a Snapshot, nil if there is none, is as the check
-// wants it.
+// EventuallySnapshot waits until the check accepts a Snapshot, which is nil if there is none.
 func EventuallySnapshot(t testing.TB, e *apitest.Environment, id string, check func(*v1alpha1.Snapshot) error) {
 	t.Helper()
 	var last error

@@ -13,16 +13,16 @@ import (
 	"k8s.io/utils/clock"
 
 	"berth.dev/berth/api/v1alpha1"
-	"berth.dev/berth/internal/controller/volumes"
+	"berth.dev/berth/internal/usecase/volumes"
 )
 
-// patience is how long a Lease without a duration of its own is believed.
+// patience is how long a Lease that names no duration is trusted.
 const patience = 40 * time.Second
 
 var _ volumes.Nodes = (*Heartbeats)(nil)
 
-// Heartbeats knows which Nodes are ready and when each agent was last heard of.
-// Its handlers must be fed by the informers of Nodes and Leases.
+// Heartbeats knows which Nodes are ready and when each agent last renewed its Lease.
+// The informers of Nodes and Leases must feed its handlers.
 type Heartbeats struct {
 	clock clock.PassiveClock
 	began time.Time
@@ -42,17 +42,17 @@ type beat struct {
 	patience time.Duration
 }
 
-// New makes Heartbeats that have heard of nobody.
+// New makes Heartbeats that know no node yet.
 func New(c clock.PassiveClock) *Heartbeats {
 	return &Heartbeats{clock: c, began: c.Now(), ready: map[string]bool{}, shut: map[string]bool{}, names: map[string]string{}, last: map[string]beat{}}
 }
 
-// NodeHandler is what the informer of Nodes calls.
+// NodeHandler returns the handler for the informer of Nodes.
 func (h *Heartbeats) NodeHandler() cache.ResourceEventHandler {
 	return handler(h.observeNode, h.forgetNode)
 }
 
-// LeaseHandler is what the informer of Leases calls.
+// LeaseHandler returns the handler for the informer of Leases.
 func (h *Heartbeats) LeaseHandler() cache.ResourceEventHandler {
 	return handler(h.observeLease, h.forgetLease)
 }
@@ -70,15 +70,15 @@ func handler(observe, forget func(obj any)) cache.ResourceEventHandler {
 	}
 }
 
-// Notify calls back whenever something was heard of a node. That it has fallen
-// silent is heard by nobody.
+// Notify adds a listener, which is called after every event of a node. An agent that
+// falls silent causes no event and no call.
 func (h *Heartbeats) Notify(heard func(node string)) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	h.listeners = append(h.listeners, heard)
 }
 
-// change changes what is known of a node and tells the listeners.
+// change runs a change of a node's state under the lock, and then calls the listeners.
 func (h *Heartbeats) change(node string, change func()) {
 	h.mu.Lock()
 	change()
@@ -114,7 +114,7 @@ func (h *Heartbeats) forgetNode(obj any) {
 	}
 }
 
-// shut is whether a Node is cordoned, or has a taint that a pod has to tolerate.
+// shut reports whether a Node is cordoned, or has a taint that a pod has to tolerate.
 func shut(node *corev1.Node) bool {
 	return node.Spec.Unschedulable || slices.ContainsFunc(node.Spec.Taints, func(t corev1.Taint) bool {
 		return t.Effect == corev1.TaintEffectNoSchedule || t.Effect == corev1.TaintEffectNoExecute
@@ -180,18 +180,18 @@ func (h *Heartbeats) Away(node string) string {
 	return ""
 }
 
-// Shut is whether new pods are kept from a node by a cordon or a taint. It says nothing of the
-// node's agent, which may tolerate both.
+// Shut reports whether a cordon or a taint keeps new pods from a node. It says nothing about
+// the node's agent, which may tolerate both.
 func (h *Heartbeats) Shut(node string) bool {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	return h.shut[node]
 }
 
-// Silence is whether a node's agent has not been heard of for as long as it asked to be
-// believed, and if it has, how long it takes until it is not. An agent that was never heard of is
-// given that time from when this process began to listen. Whether the Node is ready says
-// nothing of its agent.
+// Silence reports whether a node's agent has not renewed its Lease for longer than the Lease
+// lasts. If it is not silent, left is the time until it would be. An agent that was never seen
+// gets that time from the moment when this process began to listen. Whether the Node is ready
+// says nothing about its agent.
 func (h *Heartbeats) Silence(node string) (silent bool, left time.Duration) {
 	h.mu.Lock()
 	defer h.mu.Unlock()

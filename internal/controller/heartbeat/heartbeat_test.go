@@ -14,7 +14,7 @@ import (
 	"berth.dev/berth/api/v1alpha1"
 )
 
-// start is our clock. Nodes' clocks are elsewhere.
+// start is the time of our clock. The nodes' clocks differ.
 var start = time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC)
 
 func node(ready corev1.ConditionStatus) *corev1.Node {

@@ -15,14 +15,13 @@ const (
 	hour = time.Hour
 )
 
-// start is when the tests begin; the Node went then, where nothing else is said.
+// start is when the tests begin. The Node went then, unless a test says otherwise.
 var start = time.Unix(1_000_000, 0)
 
 type option func(*Facts)
 
-// facts are of a volume whose only copy is on n1, bound to the claim shop/db-0, of a class
-// that releases claims after an hour; n1 is the one of ten nodes that is gone, and nothing
-// was done about it yet.
+// facts describe a volume whose only copy is on n1. It is bound to the claim shop/db-0, and its
+// class releases claims after an hour. n1 is gone, alone of ten nodes, and no step was taken yet.
 func facts(options ...option) Facts {
 	f := Facts{
 		Volume: volume(), Node: gone, Class: class(v1alpha1.NodeGoneReleaseClaims), PersistentVolume: persistentVolume(), Claim: claim(),
@@ -64,11 +63,11 @@ func claim() *corev1.PersistentVolumeClaim {
 	return c
 }
 
-// says marks the volume, since the start.
+// says marks the volume as of the start.
 func says(status metav1.ConditionStatus, reason string) option {
 	return func(f *Facts) {
-		m := metav1.Condition{Type: Condition, Status: status, Reason: reason, LastTransitionTime: metav1.NewTime(start)}
-		if reason == ReasonPending {
+		m := metav1.Condition{Type: v1alpha1.ConditionNodeGone, Status: status, Reason: reason, LastTransitionTime: metav1.NewTime(start)}
+		if reason == v1alpha1.ReasonReleasePending {
 			m.Message = f.pending(start.Add(hour))
 		}
 		f.Volume.Status.Conditions = []metav1.Condition{m}
@@ -83,7 +82,7 @@ func after(d time.Duration) option {
 	}
 }
 
-// restarted is the process that has seen only the last of it.
+// restarted is a process that has seen only the last part of the absence.
 func restarted(seen time.Duration) option {
 	return func(f *Facts) { f.Watched = Watched{For: seen} }
 }

@@ -23,17 +23,18 @@ import (
 
 var errKilled = errors.New("the process was killed")
 
-// world is a cluster whose node n1 is gone, with a Reconciler that is killed at one of its
-// writes. The API server of the tests beside run.go is a real one; this one can stop
-// between any two requests.
+// world is a cluster whose node n1 is gone, with a Reconciler that
+// is killed at one of its writes. The tests beside run.go use a
+// real API server; this one can stop between any two requests.
 type world struct {
-	client.Client // as others use it
+	client.Client // for the other clients
 	server        *lagging.Server
 
 	t     *testing.T
 	clock *testingclock.FakePassiveClock
 	r     *Reconciler
-	// writes so far; killed before the write of that number is done, or after it.
+	// writes counts the writes so far. The process is killed before or after the write
+	// of that number.
 	writes, before, after int
 	killed                bool
 }
@@ -83,8 +84,7 @@ func (w *world) end() error {
 	return nil
 }
 
-// mayGo fails the test if something else than a claim is deleted, or a claim whose data
-// would go with it.
+// mayGo fails the test on any deletion but that of a claim whose data stays.
 func (w *world) mayGo(o client.Object) {
 	w.t.Helper()
 	claim, isClaim := o.(*corev1.PersistentVolumeClaim)
@@ -104,7 +104,7 @@ func (w *world) restart() {
 	w.r = &Reconciler{Client: w.server.Client(), Live: named{w.server.Live()}, Clock: w.clock, Instance: "test"}
 }
 
-// named reads nothing that has no name, as clients of a real API server.
+// named refuses to read an object without a name, like clients of a real API server.
 type named struct{ client.Reader }
 
 func (n named) Get(ctx context.Context, key client.ObjectKey, o client.Object, opts ...client.GetOption) error {
@@ -130,8 +130,8 @@ func (w *world) run() {
 	w.t.Fatal("it does not end")
 }
 
-// pass lets time pass, and reconciles when the delay of a mark and that of a process that has
-// just begun are over.
+// pass lets time pass. It reconciles when the delay of a mark is over, and again when the
+// delay of a process that has just begun is over.
 func (w *world) pass(d time.Duration) {
 	w.t.Helper()
 	for _, step := range []time.Duration{d, settle} {
@@ -140,7 +140,7 @@ func (w *world) pass(d time.Duration) {
 	}
 }
 
-// ending is what is there in the end.
+// ending is the final state.
 type ending struct {
 	Mark   string
 	Policy corev1.PersistentVolumeReclaimPolicy
@@ -181,7 +181,7 @@ func (w *world) events() []eventsv1.Event {
 	return list.Items
 }
 
-// play is a node that is gone for longer than the delay.
+// play runs the case of a node that is gone for longer than the delay.
 func play(t *testing.T, before, after int) (ending, int) {
 	t.Helper()
 	w := newWorld(t, shop()...)

@@ -15,7 +15,7 @@ func on(node string, status metav1.ConditionStatus, reason string, age time.Dura
 	v := volume()
 	v.Spec.Replicas[0].Node = node
 	if reason != "" {
-		v.Status.Conditions = []metav1.Condition{{Type: Condition, Status: status, Reason: reason, LastTransitionTime: metav1.NewTime(start.Add(-age))}}
+		v.Status.Conditions = []metav1.Condition{{Type: v1alpha1.ConditionNodeGone, Status: status, Reason: reason, LastTransitionTime: metav1.NewTime(start.Add(-age))}}
 	}
 	return *v
 }
@@ -27,18 +27,18 @@ func TestWhichNodesAreOneOfACrowd(t *testing.T) {
 		volume v1alpha1.Volume
 		counts bool
 	}{
-		"one whose claims are to be released now":      {releasing(on("x", yes, ReasonKept, 100*hour)), true},
-		"one whose claims were, and were made again":   {releasing(on("x", yes, ReasonReleased, 100*hour)), false},
+		"one whose claims are to be released now":      {releasing(on("x", yes, v1alpha1.ReasonClaimKept, 100*hour)), true},
+		"one whose claims were, and were made again":   {releasing(on("x", yes, v1alpha1.ReasonClaimReleased, 100*hour)), false},
 		"one that was just deleted":                    {on("x", "", "", 0), true},
-		"one that waits":                               {on("x", yes, ReasonPending, 100*hour), true},
-		"one whose claims are going":                   {on("x", yes, ReasonReleasing, 100*hour), true},
-		"one that is not believed to be gone":          {on("x", unknown, ReasonTooMany, 100*hour), true},
-		"one that goes again":                          {on("x", no, ReasonReturned, 100*hour), true},
-		"one whose claims were released lately":        {on("x", yes, ReasonReleased, 23*hour), true},
-		"one whose claims were released long ago":      {on("x", yes, ReasonReleased, 24*hour), false},
-		"one that went lately and whose claims stay":   {on("x", yes, ReasonKept, 23*hour), true},
-		"one that went long ago and whose claims stay": {on("x", yes, ReasonKept, 24*hour), false},
-		"one that is there":                            {on("present", yes, ReasonPending, hour), false},
+		"one that waits":                               {on("x", yes, v1alpha1.ReasonReleasePending, 100*hour), true},
+		"one whose claims are going":                   {on("x", yes, v1alpha1.ReasonReleasingClaim, 100*hour), true},
+		"one that is not believed to be gone":          {on("x", unknown, v1alpha1.ReasonTooManyNodesGone, 100*hour), true},
+		"one that goes again":                          {on("x", no, v1alpha1.ReasonNodeReturned, 100*hour), true},
+		"one whose claims were released lately":        {on("x", yes, v1alpha1.ReasonClaimReleased, 23*hour), true},
+		"one whose claims were released long ago":      {on("x", yes, v1alpha1.ReasonClaimReleased, 24*hour), false},
+		"one that went lately and whose claims stay":   {on("x", yes, v1alpha1.ReasonClaimKept, 23*hour), true},
+		"one that went long ago and whose claims stay": {on("x", yes, v1alpha1.ReasonClaimKept, 24*hour), false},
+		"one that is there":                            {on("present", yes, v1alpha1.ReasonReleasePending, hour), false},
 	} {
 		t.Run(name, func(t *testing.T) {
 			got := CrowdOf([]v1alpha1.Volume{tc.volume, tc.volume}, map[string]bool{"present": true}, start, due)

@@ -9,27 +9,7 @@ import (
 	"berth.dev/berth/api/v1alpha1"
 )
 
-// Condition is on a Volume whose node was deleted: True since when the Node is gone,
-// Unknown while too many nodes are gone for that to be believed, False once it is back.
-const Condition = "NodeGone"
-
-// The reasons of the condition.
-const (
-	// ReasonKept: the claim stays as it is.
-	ReasonKept = "ClaimKept"
-	// ReasonPending: the claim is released unless the node returns.
-	ReasonPending = "ReleasePending"
-	// ReasonReleasing: the claim is being deleted.
-	ReasonReleasing = "ReleasingClaim"
-	// ReasonReleased: the claim was deleted, and the data is kept.
-	ReasonReleased = "ClaimReleased"
-	// ReasonTooMany: so many nodes are gone that nothing is released.
-	ReasonTooMany = "TooManyNodesGone"
-	// ReasonReturned: the node is back.
-	ReasonReturned = "NodeReturned"
-)
-
-// Step is what to do next about one Volume.
+// Step is the next action on one Volume.
 type Step string
 
 const (
@@ -43,75 +23,76 @@ const (
 	StepDelete Step = "Delete"
 )
 
-// Verdict is a step and why.
+// Verdict is a step and its reason.
 type Verdict struct {
 	Step Step
-	// Status, Reason and Message of the condition; of other steps, the latter two say why.
+	// Status, Reason and Message are those of the condition. For other steps, Reason and
+	// Message explain the step.
 	Status          metav1.ConditionStatus
 	Reason, Message string
-	// Tell is whether events say the same.
+	// Tell asks for events that say the same.
 	Tell bool
-	// Again is when to look again though nothing has happened; 0 is never.
+	// Again is after how long to look again without an event; 0 is never.
 	Again time.Duration
 }
 
 const (
-	// lookAgain is how often something is looked at that is under way.
+	// lookAgain is the interval at which unfinished work is looked at.
 	lookAgain = 30 * time.Second
-	// lookSeldom is how often a claim is looked at that is kept as things stand.
+	// lookSeldom is the interval at which a claim is looked at that is kept for now.
 	lookSeldom = 5 * time.Minute
 )
 
 // Decide says what to do about a Volume of a node that is, or was, gone.
 func Decide(f Facts) Verdict {
 	m := mark(f.Volume)
-	releasing := m.Reason == ReasonReleasing
+	releasing := m.Reason == v1alpha1.ReasonReleasingClaim
 	switch {
 	case f.Volume.DeletionTimestamp != nil:
 		return Verdict{Step: StepNone, Message: "the volume is being deleted"}
 	case releasing && f.PersistentVolume != nil && f.Claim == nil:
-		return f.say(m, metav1.ConditionTrue, ReasonReleased, f.released())
+		return f.say(m, metav1.ConditionTrue, v1alpha1.ReasonClaimReleased, f.released())
 	case releasing && f.Claim != nil && f.Claim.DeletionTimestamp != nil:
-		return Verdict{Step: StepNone, Reason: ReasonReleasing, Message: "pods still use the claim", Again: lookAgain}
+		return Verdict{Step: StepNone, Reason: v1alpha1.ReasonReleasingClaim, Message: "pods still use the claim", Again: lookAgain}
 	case f.Present:
 		return f.returned(m)
-	case m.Reason == ReasonReleased:
-		return Verdict{Step: StepNone, Reason: m.Reason, Message: m.Message} // once for each time that a node is gone
+	case m.Reason == v1alpha1.ReasonClaimReleased:
+		return Verdict{Step: StepNone, Reason: m.Reason, Message: m.Message} // one release per absence
 	case !onlyOn(f.Volume, f.Node):
 		return Verdict{Step: StepNone, Message: "the volume has, or had, copies elsewhere"}
 	}
 	if why, again := f.kept(); why != "" {
-		v := f.say(m, metav1.ConditionTrue, ReasonKept, f.gone()+why)
+		v := f.say(m, metav1.ConditionTrue, v1alpha1.ReasonClaimKept, f.gone()+why)
 		v.Again = again
 		return v
 	}
 	if f.Crowd.tooMany() {
-		v := f.say(m, metav1.ConditionUnknown, ReasonTooMany, tooManyMessage)
+		v := f.say(m, metav1.ConditionUnknown, v1alpha1.ReasonTooManyNodesGone, tooManyMessage)
 		v.Again = lookAgain
 		return v
 	}
 	return f.release(m)
 }
 
-// release takes the next step towards a claim's end.
+// release decides the next step towards the deletion of a claim.
 func (f Facts) release(m metav1.Condition) Verdict {
 	_, after := f.Class.NodeGone()
 	if !counting(m) {
-		return f.say(m, metav1.ConditionTrue, ReasonPending, f.pending(f.Now.Add(after)))
+		return f.say(m, metav1.ConditionTrue, v1alpha1.ReasonReleasePending, f.pending(f.Now.Add(after)))
 	}
 	due := m.LastTransitionTime.Add(after)
 	left := max(due.Sub(f.Now), f.Watched.left(after))
 	switch {
 	case left > 0:
-		v := f.say(m, metav1.ConditionTrue, ReasonPending, f.pending(due))
+		v := f.say(m, metav1.ConditionTrue, v1alpha1.ReasonReleasePending, f.pending(due))
 		v.Again = left
 		return v
 	case f.PersistentVolume.Spec.PersistentVolumeReclaimPolicy != corev1.PersistentVolumeReclaimRetain:
-		return Verdict{Step: StepRetain, Reason: ReasonReleasing, Message: "the data must outlive the claim"}
-	case m.Reason != ReasonReleasing:
-		return f.say(m, metav1.ConditionTrue, ReasonReleasing, f.gone()+"its claim "+f.claimName()+" is being deleted")
+		return Verdict{Step: StepRetain, Reason: v1alpha1.ReasonReleasingClaim, Message: "the data must outlive the claim"}
+	case m.Reason != v1alpha1.ReasonReleasingClaim:
+		return f.say(m, metav1.ConditionTrue, v1alpha1.ReasonReleasingClaim, f.gone()+"its claim "+f.claimName()+" is being deleted")
 	}
-	return Verdict{Step: StepDelete, Reason: ReasonReleasing, Message: m.Message}
+	return Verdict{Step: StepDelete, Reason: v1alpha1.ReasonReleasingClaim, Message: m.Message}
 }
 
 // kept says why the claim stays, or nothing if it is to be released, and when to ask again.
@@ -125,7 +106,7 @@ func (f Facts) kept() (why string, again time.Duration) {
 		return "it has no PersistentVolume, or none that stays", lookSeldom
 	case claim == nil, claim.Spec.VolumeName != pv.Name:
 		return "no claim is bound to its PersistentVolume", lookSeldom
-	case claim.DeletionTimestamp != nil: // by others, who may want the data to go with it
+	case claim.DeletionTimestamp != nil: // by another client, which may want the data deleted with it
 		return "its claim is being deleted by others", lookSeldom
 	}
 	if owner := metav1.GetControllerOf(claim); owner != nil && owner.Kind == "Pod" {
@@ -134,31 +115,31 @@ func (f Facts) kept() (why string, again time.Duration) {
 	return "", 0
 }
 
-// returned is for a node that is there.
+// returned decides for a node that has a Node object.
 func (f Facts) returned(m metav1.Condition) Verdict {
 	if m.Status != metav1.ConditionTrue && m.Status != metav1.ConditionUnknown {
 		return Verdict{Step: StepNone, Message: "the node was not gone"}
 	}
 	message := "node " + f.Node + " has a Node object again"
-	if m.Reason == ReasonReleased {
+	if m.Reason == v1alpha1.ReasonClaimReleased {
 		message += ", and the claim was released meanwhile; " + f.wayBack()
 	}
-	v := f.say(m, metav1.ConditionFalse, ReasonReturned, message)
-	v.Tell = m.Reason == ReasonReleased
+	v := f.say(m, metav1.ConditionFalse, v1alpha1.ReasonNodeReturned, message)
+	v.Tell = m.Reason == v1alpha1.ReasonClaimReleased
 	return v
 }
 
-// say is the step to a mark, unless the Volume bears it.
+// say returns the step that writes a mark, or StepNone if the Volume has that mark already.
 func (f Facts) say(m metav1.Condition, status metav1.ConditionStatus, reason, message string) Verdict {
 	v := Verdict{Step: StepMark, Status: status, Reason: reason, Message: message}
 	if m.Status == status && m.Reason == reason && m.Message == message {
 		v.Step = StepNone
 		return v
 	}
-	// What is told once is not told again for its text alone.
+	// A new text alone is no reason to tell people again.
 	v.Tell = told[reason] && (m.Status != status || m.Reason != reason)
 	return v
 }
 
-// told are the reasons that people are told of by events.
-var told = map[string]bool{ReasonPending: true, ReasonReleased: true, ReasonTooMany: true}
+// told holds the reasons that are also published as events.
+var told = map[string]bool{v1alpha1.ReasonReleasePending: true, v1alpha1.ReasonClaimReleased: true, v1alpha1.ReasonTooManyNodesGone: true}

@@ -49,61 +49,61 @@ func TestDecide(t *testing.T) {
 		given []option
 		want  Verdict // without its message
 	}{
-		"the count begins":                         {given: nil, want: Verdict{Step: StepMark, Status: yes, Reason: ReasonPending, Tell: true}},
-		"the count goes on":                        {given: all(says(yes, ReasonPending), after(hour/2)), want: Verdict{Step: StepNone, Status: yes, Reason: ReasonPending, Again: hour / 2}},
-		"a clock that jumped releases nothing":     {given: all(says(yes, ReasonPending), after(time.Minute), jumped), want: Verdict{Step: StepNone, Status: yes, Reason: ReasonPending, Again: hour - time.Minute}},
-		"a clock that was set back keeps longer":   {given: all(says(yes, ReasonPending), after(2*hour), back), want: Verdict{Step: StepNone, Status: yes, Reason: ReasonPending, Again: 2 * hour}},
-		"a process that starts anew waits":         {given: all(says(yes, ReasonPending), after(hour), restarted(0)), want: Verdict{Step: StepNone, Status: yes, Reason: ReasonPending, Again: settle}},
-		"it goes on by the mark":                   {given: all(says(yes, ReasonPending), after(hour), restarted(settle)), want: Verdict{Step: StepRetain, Reason: ReasonReleasing}},
-		"it does not go on before the mark is due": {given: all(says(yes, ReasonPending), after(hour-time.Second), restarted(settle)), want: Verdict{Step: StepNone, Status: yes, Reason: ReasonPending, Again: time.Second}},
-		"a delay that was made longer holds":       {given: all(says(yes, ReasonPending), after(hour), slower), want: Verdict{Step: StepMark, Status: yes, Reason: ReasonPending, Again: hour}},
-		"without a delay it is an hour":            {given: all(undelayed, says(yes, ReasonPending), after(hour/2)), want: Verdict{Step: StepNone, Status: yes, Reason: ReasonPending, Again: hour / 2}},
-		"a class that was changed begins to count": {given: all(says(yes, ReasonKept), after(hour/2)), want: Verdict{Step: StepMark, Status: yes, Reason: ReasonPending, Tell: true}},
-		"it does so after whatever time":           {given: all(says(yes, ReasonKept), after(100*hour)), want: Verdict{Step: StepMark, Status: yes, Reason: ReasonPending, Tell: true}},
+		"the count begins":                         {given: nil, want: Verdict{Step: StepMark, Status: yes, Reason: v1alpha1.ReasonReleasePending, Tell: true}},
+		"the count goes on":                        {given: all(says(yes, v1alpha1.ReasonReleasePending), after(hour/2)), want: Verdict{Step: StepNone, Status: yes, Reason: v1alpha1.ReasonReleasePending, Again: hour / 2}},
+		"a clock that jumped releases nothing":     {given: all(says(yes, v1alpha1.ReasonReleasePending), after(time.Minute), jumped), want: Verdict{Step: StepNone, Status: yes, Reason: v1alpha1.ReasonReleasePending, Again: hour - time.Minute}},
+		"a clock that was set back keeps longer":   {given: all(says(yes, v1alpha1.ReasonReleasePending), after(2*hour), back), want: Verdict{Step: StepNone, Status: yes, Reason: v1alpha1.ReasonReleasePending, Again: 2 * hour}},
+		"a process that starts anew waits":         {given: all(says(yes, v1alpha1.ReasonReleasePending), after(hour), restarted(0)), want: Verdict{Step: StepNone, Status: yes, Reason: v1alpha1.ReasonReleasePending, Again: settle}},
+		"it goes on by the mark":                   {given: all(says(yes, v1alpha1.ReasonReleasePending), after(hour), restarted(settle)), want: Verdict{Step: StepRetain, Reason: v1alpha1.ReasonReleasingClaim}},
+		"it does not go on before the mark is due": {given: all(says(yes, v1alpha1.ReasonReleasePending), after(hour-time.Second), restarted(settle)), want: Verdict{Step: StepNone, Status: yes, Reason: v1alpha1.ReasonReleasePending, Again: time.Second}},
+		"a delay that was made longer holds":       {given: all(says(yes, v1alpha1.ReasonReleasePending), after(hour), slower), want: Verdict{Step: StepMark, Status: yes, Reason: v1alpha1.ReasonReleasePending, Again: hour}},
+		"without a delay it is an hour":            {given: all(undelayed, says(yes, v1alpha1.ReasonReleasePending), after(hour/2)), want: Verdict{Step: StepNone, Status: yes, Reason: v1alpha1.ReasonReleasePending, Again: hour / 2}},
+		"a class that was changed begins to count": {given: all(says(yes, v1alpha1.ReasonClaimKept), after(hour/2)), want: Verdict{Step: StepMark, Status: yes, Reason: v1alpha1.ReasonReleasePending, Tell: true}},
+		"it does so after whatever time":           {given: all(says(yes, v1alpha1.ReasonClaimKept), after(100*hour)), want: Verdict{Step: StepMark, Status: yes, Reason: v1alpha1.ReasonReleasePending, Tell: true}},
 
-		"first the data is kept":                      {given: all(says(yes, ReasonPending), after(hour)), want: Verdict{Step: StepRetain, Reason: ReasonReleasing}},
-		"then it is said what is done":                {given: all(says(yes, ReasonPending), after(hour), retained), want: Verdict{Step: StepMark, Status: yes, Reason: ReasonReleasing}},
-		"then it is done":                             {given: all(says(yes, ReasonReleasing), after(hour), retained), want: Verdict{Step: StepDelete, Reason: ReasonReleasing}},
-		"not while the policy is another again":       {given: all(says(yes, ReasonReleasing), after(hour)), want: Verdict{Step: StepRetain, Reason: ReasonReleasing}},
-		"pods that use the claim are waited for":      {given: all(says(yes, ReasonReleasing), after(hour), retained, deletedClaim), want: Verdict{Step: StepNone, Reason: ReasonReleasing, Again: lookAgain}},
-		"then it is told":                             {given: all(says(yes, ReasonReleasing), after(hour), retained, unclaimed), want: Verdict{Step: StepMark, Status: yes, Reason: ReasonReleased, Tell: true}},
-		"that is all":                                 {given: all(says(yes, ReasonReleased), after(2*hour), retained, unclaimed), want: Verdict{Step: StepNone, Reason: ReasonReleased}},
-		"a claim that has it again is left alone":     {given: all(says(yes, ReasonReleased), after(2*hour), retained), want: Verdict{Step: StepNone, Reason: ReasonReleased}},
-		"a process that starts anew in between waits": {given: all(says(yes, ReasonReleasing), after(hour), retained, restarted(0)), want: Verdict{Step: StepMark, Status: yes, Reason: ReasonPending, Tell: true, Again: settle}},
+		"first the data is kept":                      {given: all(says(yes, v1alpha1.ReasonReleasePending), after(hour)), want: Verdict{Step: StepRetain, Reason: v1alpha1.ReasonReleasingClaim}},
+		"then it is said what is done":                {given: all(says(yes, v1alpha1.ReasonReleasePending), after(hour), retained), want: Verdict{Step: StepMark, Status: yes, Reason: v1alpha1.ReasonReleasingClaim}},
+		"then it is done":                             {given: all(says(yes, v1alpha1.ReasonReleasingClaim), after(hour), retained), want: Verdict{Step: StepDelete, Reason: v1alpha1.ReasonReleasingClaim}},
+		"not while the policy is another again":       {given: all(says(yes, v1alpha1.ReasonReleasingClaim), after(hour)), want: Verdict{Step: StepRetain, Reason: v1alpha1.ReasonReleasingClaim}},
+		"pods that use the claim are waited for":      {given: all(says(yes, v1alpha1.ReasonReleasingClaim), after(hour), retained, deletedClaim), want: Verdict{Step: StepNone, Reason: v1alpha1.ReasonReleasingClaim, Again: lookAgain}},
+		"then it is told":                             {given: all(says(yes, v1alpha1.ReasonReleasingClaim), after(hour), retained, unclaimed), want: Verdict{Step: StepMark, Status: yes, Reason: v1alpha1.ReasonClaimReleased, Tell: true}},
+		"that is all":                                 {given: all(says(yes, v1alpha1.ReasonClaimReleased), after(2*hour), retained, unclaimed), want: Verdict{Step: StepNone, Reason: v1alpha1.ReasonClaimReleased}},
+		"a claim that has it again is left alone":     {given: all(says(yes, v1alpha1.ReasonClaimReleased), after(2*hour), retained), want: Verdict{Step: StepNone, Reason: v1alpha1.ReasonClaimReleased}},
+		"a process that starts anew in between waits": {given: all(says(yes, v1alpha1.ReasonReleasingClaim), after(hour), retained, restarted(0)), want: Verdict{Step: StepMark, Status: yes, Reason: v1alpha1.ReasonReleasePending, Tell: true, Again: settle}},
 
 		"a node that was not gone":                      {given: all(present), want: Verdict{Step: StepNone}},
-		"a node that returns in time":                   {given: all(says(yes, ReasonPending), after(hour), present), want: Verdict{Step: StepMark, Status: no, Reason: ReasonReturned}},
-		"a node that returned":                          {given: all(says(no, ReasonReturned), after(hour), present), want: Verdict{Step: StepNone}},
-		"a node that goes again":                        {given: all(says(no, ReasonReturned), after(hour)), want: Verdict{Step: StepMark, Status: yes, Reason: ReasonPending, Tell: true}},
-		"a node that returns before the claim goes":     {given: all(says(yes, ReasonReleasing), after(hour), retained, present), want: Verdict{Step: StepMark, Status: no, Reason: ReasonReturned}},
-		"a node that returns while the claim goes":      {given: all(says(yes, ReasonReleasing), after(hour), retained, deletedClaim, present), want: Verdict{Step: StepNone, Reason: ReasonReleasing, Again: lookAgain}},
-		"a node that returns when the claim has gone":   {given: all(says(yes, ReasonReleasing), after(hour), retained, unclaimed, present), want: Verdict{Step: StepMark, Status: yes, Reason: ReasonReleased, Tell: true}},
-		"a node that returns too late":                  {given: all(says(yes, ReasonReleased), after(2*hour), retained, unclaimed, present), want: Verdict{Step: StepMark, Status: no, Reason: ReasonReturned, Tell: true}},
-		"a node that returns with others that were out": {given: all(says(unknown, ReasonTooMany), after(hour), present), want: Verdict{Step: StepMark, Status: no, Reason: ReasonReturned}},
+		"a node that returns in time":                   {given: all(says(yes, v1alpha1.ReasonReleasePending), after(hour), present), want: Verdict{Step: StepMark, Status: no, Reason: v1alpha1.ReasonNodeReturned}},
+		"a node that returned":                          {given: all(says(no, v1alpha1.ReasonNodeReturned), after(hour), present), want: Verdict{Step: StepNone}},
+		"a node that goes again":                        {given: all(says(no, v1alpha1.ReasonNodeReturned), after(hour)), want: Verdict{Step: StepMark, Status: yes, Reason: v1alpha1.ReasonReleasePending, Tell: true}},
+		"a node that returns before the claim goes":     {given: all(says(yes, v1alpha1.ReasonReleasingClaim), after(hour), retained, present), want: Verdict{Step: StepMark, Status: no, Reason: v1alpha1.ReasonNodeReturned}},
+		"a node that returns while the claim goes":      {given: all(says(yes, v1alpha1.ReasonReleasingClaim), after(hour), retained, deletedClaim, present), want: Verdict{Step: StepNone, Reason: v1alpha1.ReasonReleasingClaim, Again: lookAgain}},
+		"a node that returns when the claim has gone":   {given: all(says(yes, v1alpha1.ReasonReleasingClaim), after(hour), retained, unclaimed, present), want: Verdict{Step: StepMark, Status: yes, Reason: v1alpha1.ReasonClaimReleased, Tell: true}},
+		"a node that returns too late":                  {given: all(says(yes, v1alpha1.ReasonClaimReleased), after(2*hour), retained, unclaimed, present), want: Verdict{Step: StepMark, Status: no, Reason: v1alpha1.ReasonNodeReturned, Tell: true}},
+		"a node that returns with others that were out": {given: all(says(unknown, v1alpha1.ReasonTooManyNodesGone), after(hour), present), want: Verdict{Step: StepMark, Status: no, Reason: v1alpha1.ReasonNodeReturned}},
 
-		"many nodes":                            {given: all(crowded), want: Verdict{Step: StepMark, Status: unknown, Reason: ReasonTooMany, Tell: true, Again: lookAgain}},
-		"many nodes when it is due":             {given: all(says(yes, ReasonPending), after(hour), crowded), want: Verdict{Step: StepMark, Status: unknown, Reason: ReasonTooMany, Tell: true, Again: lookAgain}},
-		"many nodes just before the claim goes": {given: all(says(yes, ReasonReleasing), after(hour), retained, crowded), want: Verdict{Step: StepMark, Status: unknown, Reason: ReasonTooMany, Tell: true, Again: lookAgain}},
-		"fewer again begin anew":                {given: all(says(unknown, ReasonTooMany), after(100*hour)), want: Verdict{Step: StepMark, Status: yes, Reason: ReasonPending, Tell: true}},
+		"many nodes":                            {given: all(crowded), want: Verdict{Step: StepMark, Status: unknown, Reason: v1alpha1.ReasonTooManyNodesGone, Tell: true, Again: lookAgain}},
+		"many nodes when it is due":             {given: all(says(yes, v1alpha1.ReasonReleasePending), after(hour), crowded), want: Verdict{Step: StepMark, Status: unknown, Reason: v1alpha1.ReasonTooManyNodesGone, Tell: true, Again: lookAgain}},
+		"many nodes just before the claim goes": {given: all(says(yes, v1alpha1.ReasonReleasingClaim), after(hour), retained, crowded), want: Verdict{Step: StepMark, Status: unknown, Reason: v1alpha1.ReasonTooManyNodesGone, Tell: true, Again: lookAgain}},
+		"fewer again begin anew":                {given: all(says(unknown, v1alpha1.ReasonTooManyNodesGone), after(100*hour)), want: Verdict{Step: StepMark, Status: yes, Reason: v1alpha1.ReasonReleasePending, Tell: true}},
 
-		"a class that keeps":                   {given: all(keeping), want: Verdict{Step: StepMark, Status: yes, Reason: ReasonKept}},
-		"a class that says nothing":            {given: all(silent), want: Verdict{Step: StepMark, Status: yes, Reason: ReasonKept}},
-		"no class":                             {given: all(classless), want: Verdict{Step: StepMark, Status: yes, Reason: ReasonKept}},
-		"a class that keeps in the middle":     {given: all(says(yes, ReasonReleasing), after(hour), retained, keeping), want: Verdict{Step: StepMark, Status: yes, Reason: ReasonKept}},
-		"a class that keeps, among many nodes": {given: all(keeping, crowded), want: Verdict{Step: StepMark, Status: yes, Reason: ReasonKept}},
-		"no PersistentVolume":                  {given: all(unexported), want: Verdict{Step: StepMark, Status: yes, Reason: ReasonKept, Again: lookSeldom}},
-		"no PersistentVolume, by now":          {given: all(says(yes, ReasonReleasing), after(hour), unexported), want: Verdict{Step: StepMark, Status: yes, Reason: ReasonKept, Again: lookSeldom}},
-		"a PersistentVolume that goes":         {given: all(goingPV), want: Verdict{Step: StepMark, Status: yes, Reason: ReasonKept, Again: lookSeldom}},
-		"no claim":                             {given: all(unclaimed), want: Verdict{Step: StepMark, Status: yes, Reason: ReasonKept, Again: lookSeldom}},
-		"a claim that is not bound to it":      {given: all(elsewhere), want: Verdict{Step: StepMark, Status: yes, Reason: ReasonKept, Again: lookSeldom}},
-		"a claim that somebody deletes":        {given: all(says(yes, ReasonPending), after(hour), deletedClaim), want: Verdict{Step: StepMark, Status: yes, Reason: ReasonKept, Again: lookSeldom}},
-		"a claim of a pod":                     {given: all(ephemeral), want: Verdict{Step: StepMark, Status: yes, Reason: ReasonKept, Again: lookSeldom}},
-		"a claim of a StatefulSet":             {given: all(ofSet), want: Verdict{Step: StepMark, Status: yes, Reason: ReasonPending, Tell: true}},
-		"a volume that left another node":      {given: all(left), want: Verdict{Step: StepMark, Status: yes, Reason: ReasonPending, Tell: true}},
+		"a class that keeps":                   {given: all(keeping), want: Verdict{Step: StepMark, Status: yes, Reason: v1alpha1.ReasonClaimKept}},
+		"a class that says nothing":            {given: all(silent), want: Verdict{Step: StepMark, Status: yes, Reason: v1alpha1.ReasonClaimKept}},
+		"no class":                             {given: all(classless), want: Verdict{Step: StepMark, Status: yes, Reason: v1alpha1.ReasonClaimKept}},
+		"a class that keeps in the middle":     {given: all(says(yes, v1alpha1.ReasonReleasingClaim), after(hour), retained, keeping), want: Verdict{Step: StepMark, Status: yes, Reason: v1alpha1.ReasonClaimKept}},
+		"a class that keeps, among many nodes": {given: all(keeping, crowded), want: Verdict{Step: StepMark, Status: yes, Reason: v1alpha1.ReasonClaimKept}},
+		"no PersistentVolume":                  {given: all(unexported), want: Verdict{Step: StepMark, Status: yes, Reason: v1alpha1.ReasonClaimKept, Again: lookSeldom}},
+		"no PersistentVolume, by now":          {given: all(says(yes, v1alpha1.ReasonReleasingClaim), after(hour), unexported), want: Verdict{Step: StepMark, Status: yes, Reason: v1alpha1.ReasonClaimKept, Again: lookSeldom}},
+		"a PersistentVolume that goes":         {given: all(goingPV), want: Verdict{Step: StepMark, Status: yes, Reason: v1alpha1.ReasonClaimKept, Again: lookSeldom}},
+		"no claim":                             {given: all(unclaimed), want: Verdict{Step: StepMark, Status: yes, Reason: v1alpha1.ReasonClaimKept, Again: lookSeldom}},
+		"a claim that is not bound to it":      {given: all(elsewhere), want: Verdict{Step: StepMark, Status: yes, Reason: v1alpha1.ReasonClaimKept, Again: lookSeldom}},
+		"a claim that somebody deletes":        {given: all(says(yes, v1alpha1.ReasonReleasePending), after(hour), deletedClaim), want: Verdict{Step: StepMark, Status: yes, Reason: v1alpha1.ReasonClaimKept, Again: lookSeldom}},
+		"a claim of a pod":                     {given: all(ephemeral), want: Verdict{Step: StepMark, Status: yes, Reason: v1alpha1.ReasonClaimKept, Again: lookSeldom}},
+		"a claim of a StatefulSet":             {given: all(ofSet), want: Verdict{Step: StepMark, Status: yes, Reason: v1alpha1.ReasonReleasePending, Tell: true}},
+		"a volume that left another node":      {given: all(left), want: Verdict{Step: StepMark, Status: yes, Reason: v1alpha1.ReasonReleasePending, Tell: true}},
 		"a volume with another copy":           {given: all(copied), want: Verdict{Step: StepNone}},
 		"a volume with a copy to come":         {given: all(replicated), want: Verdict{Step: StepNone}},
 		"a volume that is not gone elsewhere":  {given: all(moving), want: Verdict{Step: StepNone}},
-		"a volume that is deleted":             {given: all(says(yes, ReasonPending), after(hour), deleted), want: Verdict{Step: StepNone}},
+		"a volume that is deleted":             {given: all(says(yes, v1alpha1.ReasonReleasePending), after(hour), deleted), want: Verdict{Step: StepNone}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			f := facts(tc.given...)
@@ -123,8 +123,8 @@ func TestDecide(t *testing.T) {
 	}
 }
 
-func TestWhatWasReleasedSaysHowToHaveTheDataAgain(t *testing.T) {
-	v := Decide(facts(says(yes, ReasonReleasing), after(hour), retained, unclaimed))
+func TestTheMessageOfAReleasedClaimSaysHowToGetTheDataBack(t *testing.T) {
+	v := Decide(facts(says(yes, v1alpha1.ReasonReleasingClaim), after(hour), retained, unclaimed))
 	for _, part := range []string{"node n1", "shop/db-0 was deleted", "PersistentVolume " + id + " is retained", "kubectl berth adopt n1 " + id + " --claim", "spec.volumeName " + id} {
 		if !strings.Contains(v.Message, part) {
 			t.Errorf("%q lacks %q", v.Message, part)
@@ -139,13 +139,13 @@ func TestANodeThatReturnsTooLateSaysHowToHaveTheDataAgain(t *testing.T) {
 		given []option
 		want  string // the PersistentVolume that it names; empty if there is nothing to be done
 	}{
-		"the PersistentVolume has another name": {[]option{says(yes, ReasonReleased), unclaimed, named}, "data"},
-		"the PersistentVolume was deleted":      {[]option{says(yes, ReasonReleased), unclaimed, deleted}, id},
-		"the claim is there":                    {[]option{says(yes, ReasonPending)}, ""},
+		"the PersistentVolume has another name": {[]option{says(yes, v1alpha1.ReasonClaimReleased), unclaimed, named}, "data"},
+		"the PersistentVolume was deleted":      {[]option{says(yes, v1alpha1.ReasonClaimReleased), unclaimed, deleted}, id},
+		"the claim is there":                    {[]option{says(yes, v1alpha1.ReasonReleasePending)}, ""},
 	} {
 		t.Run(name, func(t *testing.T) {
 			v := Decide(facts(append(tc.given, after(2*hour), present)...))
-			if told := strings.HasSuffix(v.Message, "spec.volumeName "+tc.want); v.Reason != ReasonReturned || told != (tc.want != "") {
+			if told := strings.HasSuffix(v.Message, "spec.volumeName "+tc.want); v.Reason != v1alpha1.ReasonNodeReturned || told != (tc.want != "") || strings.Contains(v.Message, "released") != told {
 				t.Errorf("%+v", v)
 			}
 		})
@@ -153,17 +153,17 @@ func TestANodeThatReturnsTooLateSaysHowToHaveTheDataAgain(t *testing.T) {
 }
 
 func TestAMarkIsWrittenAgainIfAnythingOfItIsOther(t *testing.T) {
-	m := metav1.Condition{Type: Condition, Status: yes, Reason: ReasonPending, Message: "gone"}
+	m := metav1.Condition{Type: v1alpha1.ConditionNodeGone, Status: yes, Reason: v1alpha1.ReasonReleasePending, Message: "gone"}
 	for name, tc := range map[string]struct {
 		status          metav1.ConditionStatus
 		reason, message string
 		step            Step
 		tell            bool
 	}{
-		"nothing":     {yes, ReasonPending, "gone", StepNone, false},
-		"its status":  {unknown, ReasonPending, "gone", StepMark, true},
-		"its reason":  {yes, ReasonReleased, "gone", StepMark, true},
-		"its message": {yes, ReasonPending, "long gone", StepMark, false},
+		"nothing":     {yes, v1alpha1.ReasonReleasePending, "gone", StepNone, false},
+		"its status":  {unknown, v1alpha1.ReasonReleasePending, "gone", StepMark, true},
+		"its reason":  {yes, v1alpha1.ReasonClaimReleased, "gone", StepMark, true},
+		"its message": {yes, v1alpha1.ReasonReleasePending, "long gone", StepMark, false},
 	} {
 		if v := facts().say(m, tc.status, tc.reason, tc.message); v.Step != tc.step || v.Tell != tc.tell {
 			t.Errorf("%s: %+v", name, v)
@@ -174,7 +174,7 @@ func TestAMarkIsWrittenAgainIfAnythingOfItIsOther(t *testing.T) {
 func TestACountIsMarkedOnce(t *testing.T) {
 	f := facts()
 	v := Decide(f)
-	f.Volume.Status.Conditions = []metav1.Condition{{Type: Condition, Status: v.Status, Reason: v.Reason, Message: v.Message, LastTransitionTime: metav1.NewTime(start)}}
+	f.Volume.Status.Conditions = []metav1.Condition{{Type: v1alpha1.ConditionNodeGone, Status: v.Status, Reason: v.Reason, Message: v.Message, LastTransitionTime: metav1.NewTime(start)}}
 	f.Now = start.Add(time.Minute)
 	if v := Decide(f); v.Step != StepNone {
 		t.Errorf("%+v", v)

@@ -10,11 +10,11 @@ import (
 	"berth.dev/berth/api/v1alpha1"
 )
 
-// Facts are what is known of a Volume, its node and its claim.
+// Facts describe a Volume, its node and its claim.
 type Facts struct {
 	Volume *v1alpha1.Volume
 	Node   string
-	// Present is whether there is a Node of that name.
+	// Present says whether there is a Node of that name.
 	Present bool
 	// Class of the volume; nil if there is none of that name.
 	Class *v1alpha1.PoolClass
@@ -27,19 +27,19 @@ type Facts struct {
 	Now              time.Time
 }
 
-// Watched is what this process has seen of a node's absence.
+// Watched says for how long this process has seen a node missing.
 type Watched struct {
-	// For how long, by a clock that does not jump.
+	// For is that time, by a clock that does not jump.
 	For time.Duration
-	// Whole is whether it has seen all that the Volume's mark counts.
+	// Whole says that For covers all the time that the Volume's mark counts.
 	Whole bool
 }
 
-// settle is how long a process must have seen a node's absence that it did not see begin:
-// time for nodes and people to come back, after whatever befell the one before.
+// settle is how long a process must see a node missing if it did not see the absence begin.
+// It gives nodes and people time to come back after a failure that ended the process before.
 const settle = 10 * time.Minute
 
-// left is how much longer this process has to see the absence.
+// left is how much longer this process has to see the node missing.
 func (w Watched) left(after time.Duration) time.Duration {
 	if !w.Whole {
 		after = min(after, settle)
@@ -49,20 +49,20 @@ func (w Watched) left(after time.Duration) time.Duration {
 
 // mark is the Volume's condition NodeGone; zero if it has none.
 func mark(v *v1alpha1.Volume) metav1.Condition {
-	if c := meta.FindStatusCondition(v.Status.Conditions, Condition); c != nil {
+	if c := meta.FindStatusCondition(v.Status.Conditions, v1alpha1.ConditionNodeGone); c != nil {
 		return *c
 	}
 	return metav1.Condition{}
 }
 
-// counting is whether the delay counts since a mark's last transition. It does not while
-// the claim is kept: a class that is told to release claims later gives nodes that went before
-// the whole delay.
+// counting reports whether the delay counts from a mark's last transition. It does not while
+// the claim is kept: if its class is later changed to release claims, nodes that went before
+// still get the whole delay.
 func counting(m metav1.Condition) bool {
-	return m.Status == metav1.ConditionTrue && m.Reason != ReasonKept
+	return m.Status == metav1.ConditionTrue && m.Reason != v1alpha1.ReasonClaimKept
 }
 
-// onlyOn is whether a node has the only copy of a Volume.
+// onlyOn reports whether a node has the only copy of a Volume.
 func onlyOn(v *v1alpha1.Volume, node string) bool {
 	if len(v.Spec.Replicas) != 1 || v.Spec.Replicas[0].Node != node || v.Spec.Replication.Factor > 1 {
 		return false

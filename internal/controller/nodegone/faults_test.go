@@ -31,8 +31,8 @@ func (b *breaking) ask(do func() error) error {
 	return do()
 }
 
-// breakingCache is what the watches show. A Node or a claim that it cannot show is one that is
-// not there: the API server is asked before anything is decided by that.
+// breakingCache is the cache of the watches. It never fails for a Node or a claim: such a failure
+// counts as a missing object, and the API server is asked before anything is decided by that.
 type breakingCache struct {
 	client.Client
 	*breaking
@@ -95,8 +95,8 @@ func names(requests []reconcile.Request) (nodes []string) {
 
 func TestTheNodesOfAVolumeAreLookedAtThatAreGoneOrWereSaidToBe(t *testing.T) {
 	w := newWorld(t, node("n2"))
-	there, returned := on("n2", "", "", 0), on("n2", no, ReasonReturned, hour)
-	pending, lost := on("n2", yes, ReasonPending, hour), on("n1", "", "", 0)
+	there, returned := on("n2", "", "", 0), on("n2", no, v1alpha1.ReasonNodeReturned, hour)
+	pending, lost := on("n2", yes, v1alpha1.ReasonReleasePending, hour), on("n1", "", "", 0)
 	for name, tc := range map[string]struct {
 		object client.Object
 		want   []string

@@ -13,14 +13,14 @@ import (
 	"berth.dev/berth/api/v1alpha1"
 )
 
-// Look is a look at the whole cluster by the watches.
+// Look is a summary of the whole cluster, from the caches of the watches.
 type Look struct {
 	crowd Crowd
-	// exported are the names of PersistentVolumes by the volumes that they stand for.
+	// exported maps volumes to the names of the PersistentVolumes that stand for them.
 	exported map[string]string
 }
 
-// look is only taken when a node is gone, or was.
+// look lists the whole cluster. It is only called when a node is gone, or was.
 func (r *Reconciler) look(ctx context.Context) (Look, error) {
 	var (
 		volumes v1alpha1.VolumeList
@@ -71,8 +71,8 @@ func (r *Reconciler) cachedClaim(ctx context.Context, pv *corev1.PersistentVolum
 	return claim
 }
 
-// gather reads what a decision about a Volume needs; nil if there is no such Volume. The
-// Node is read last: it may have come back.
+// gather reads the facts for a decision about a Volume; nil if there is no such Volume.
+// It reads the Node last, since the Node may have come back.
 func (r *Reconciler) gather(ctx context.Context, node, volume string, look Look) (*Facts, error) {
 	f := &Facts{Node: node, Crowd: look.crowd, Volume: &v1alpha1.Volume{}}
 	if found, err := r.read(ctx, types.NamespacedName{Name: volume}, f.Volume); !found {
@@ -101,7 +101,7 @@ func (r *Reconciler) gather(ctx context.Context, node, volume string, look Look)
 func (r *Reconciler) gatherClaim(ctx context.Context, f *Facts, name string) error {
 	policy, _ := f.Class.NodeGone()
 	reason := mark(f.Volume).Reason
-	if name == "" || policy == v1alpha1.NodeGoneKeep && reason != ReasonReleasing && reason != ReasonReleased {
+	if name == "" || policy == v1alpha1.NodeGoneKeep && reason != v1alpha1.ReasonReleasingClaim && reason != v1alpha1.ReasonClaimReleased {
 		return nil
 	}
 	pv := &corev1.PersistentVolume{}
@@ -134,8 +134,8 @@ func (r *Reconciler) read(ctx context.Context, name types.NamespacedName, o clie
 	return true, nil
 }
 
-// watched is what was seen of the absence that the Volume's mark counts. One that is seen
-// for the first time is seen from now on.
+// watched says for how long this process has seen the absence that the Volume's mark
+// counts. The time begins when this process first sees the mark.
 func (r *Reconciler) watched(f *Facts) Watched {
 	seen := r.seen[f.Node]
 	if f.Present || !counting(mark(f.Volume)) {
@@ -150,7 +150,7 @@ func (r *Reconciler) watched(f *Facts) Watched {
 	return Watched{For: f.Now.Sub(s.since), Whole: s.whole}
 }
 
-// begin notes that this process has begun to count.
+// begin notes that this process has seen the count from its beginning.
 func (r *Reconciler) begin(f *Facts, now time.Time) {
 	r.seen[f.Node][f.Volume.UID] = sight{since: now, whole: true}
 }

@@ -14,8 +14,8 @@ import (
 	"berth.dev/berth/api/v1alpha1"
 )
 
-// graveyard is a cluster of two nodes and as many others that are gone for two days, with a
-// claim each, of a class that keeps claims.
+// graveyard is a cluster of two live nodes and of nodes that are gone for two days. Each
+// gone node has a claim, of a class that keeps claims.
 func graveyard(t *testing.T, dead int) (*world, func(time.Duration)) {
 	t.Helper()
 	objects := []client.Object{class(v1alpha1.NodeGoneKeep)}
@@ -142,14 +142,14 @@ func TestNodesThatWentLongAgoAreNoCrowdWhileTheirClaimsStay(t *testing.T) {
 				w.put(o)
 			}
 			w.wait(0)
-			if m := w.mark(); m.Reason != ReasonPending {
+			if m := w.mark(); m.Reason != v1alpha1.ReasonReleasePending {
 				t.Errorf("another node that goes is %+v", m)
 			}
 		})
 	}
 }
 
-func TestWhatIsOfOtherDriversDoesNotHideAVolumesClaim(t *testing.T) {
+func TestPersistentVolumesOfOtherDriversDoNotHideAVolumesClaim(t *testing.T) {
 	theirs, local := persistentVolume(), persistentVolume()
 	theirs.Name, theirs.UID, theirs.Spec.CSI.Driver = "theirs", "theirs", "theirs"
 	local.Name, local.UID, local.Spec.CSI = "local", "local", nil
@@ -164,7 +164,7 @@ func TestAVolumeWhosePersistentVolumeIsForNoClaimStaysAsItIs(t *testing.T) {
 	w := newWorld(t, volume(), class(v1alpha1.NodeGoneReleaseClaims), free, node("n2"), node("n3"))
 	w.wait(0)
 	w.wait(48 * hour)
-	if m := w.mark(); m.Reason != ReasonKept {
+	if m := w.mark(); m.Reason != v1alpha1.ReasonClaimKept {
 		t.Errorf("%+v", m)
 	}
 }

@@ -11,7 +11,7 @@ const tooManyMessage = "more nodes than three, or than half of all, were deleted
 
 func (f Facts) gone() string { return fmt.Sprintf("node %s has no Node object: ", f.Node) }
 
-// claimName is the claim that is to go, or that is gone.
+// claimName names the claim that is, or was, to be deleted.
 func (f Facts) claimName() string {
 	if f.PersistentVolume != nil && f.PersistentVolume.Spec.ClaimRef != nil {
 		ref := f.PersistentVolume.Spec.ClaimRef
@@ -30,7 +30,7 @@ func (f Facts) released() string {
 		f.gone(), f.claimName(), f.PersistentVolume.Name, f.wayBack())
 }
 
-// wayBack says how to have the data again.
+// wayBack says how to use the data again.
 func (f Facts) wayBack() string {
 	pv := f.Volume.Name
 	if f.PersistentVolume != nil {

@@ -3,6 +3,7 @@ package nodegone
 import (
 	"errors"
 	"testing"
+	"time"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
@@ -13,7 +14,7 @@ import (
 	"berth.dev/berth/internal/apitest/lagging"
 )
 
-// mark is the volume's, as the API server has it.
+// mark returns the volume's mark from the API server.
 func (w *world) mark() metav1.Condition {
 	w.t.Helper()
 	v := &v1alpha1.Volume{}
@@ -34,7 +35,7 @@ func TestANodeThatIsGoneStaysSoSinceThenThoughItsClaimIsKeptForAnotherReason(t *
 	}
 }
 
-// A count begins with a write, of which this process may not know that it was done.
+// A count begins with a write. The process may not know that the write was done.
 func TestACountWhoseBeginningWasNotAnsweredIsSeenFromThenOn(t *testing.T) {
 	objects := shop()
 	objects[1] = class(v1alpha1.NodeGoneKeep)
@@ -74,6 +75,23 @@ func TestAProcessThatStartsAnewSeesTheAbsenceForAWhileBeforeItReleases(t *testin
 	w.wait(10 * hour)
 	w.expect("True ReleasePending", true)
 	w.wait(settle)
+	w.expect("True ClaimReleased", false)
+}
+
+func TestAClaimIsReleasedNoSoonerAfterItsClassSaysSoForAProcessThatStartsAnew(t *testing.T) {
+	objects := shop()
+	objects[1] = class(v1alpha1.NodeGoneKeep)
+	w := newWorld(t, objects...)
+	w.wait(0)
+	w.wait(10 * hour)
+	w.release(hour)
+	w.wait(0)
+	w.expect("True ReleasePending", true)
+	w.restart()
+	w.wait(0)
+	w.wait(hour - time.Second)
+	w.expect("True ReleasePending", true)
+	w.wait(time.Second)
 	w.expect("True ClaimReleased", false)
 }
 

@@ -24,18 +24,18 @@ import (
 // Reconciler carries out what Decide says, node by node.
 type Reconciler struct {
 	Client client.Client
-	// Live reads what decisions are made by: they may lead to a deletion.
+	// Live reads the objects that decide, since a decision may delete a claim.
 	Live  client.Reader
 	Clock clock.PassiveClock
 	// Instance is the name of this process, for events.
 	Instance string
 
-	// seen is what this process has seen of the absence of nodes, by node and Volume. There
-	// is one worker.
+	// seen records since when this process sees nodes missing, by node and Volume. It has
+	// no lock since there is one worker.
 	seen map[string]map[types.UID]sight
 }
 
-// sight is since when an absence is seen, and whether its mark is as young.
+// sight says since when this process sees an absence, and whether it saw the count begin.
 type sight struct {
 	since time.Time
 	whole bool
@@ -56,7 +56,7 @@ func (r *Reconciler) SetupWithManager(m ctrl.Manager) error {
 		Complete(r)
 }
 
-// nodesOf are the nodes of a Volume that are gone, or of which it says so.
+// nodesOf returns the nodes of a Volume that are gone, or all if the Volume has a mark.
 func (r *Reconciler) nodesOf(ctx context.Context, o client.Object) []reconcile.Request {
 	v, ok := o.(*v1alpha1.Volume)
 	if !ok {
@@ -71,7 +71,7 @@ func (r *Reconciler) nodesOf(ctx context.Context, o client.Object) []reconcile.R
 	return requests
 }
 
-// nodesOfClass are the nodes of a class's Volumes that are gone.
+// nodesOfClass returns the gone nodes of a class's Volumes.
 func (r *Reconciler) nodesOfClass(ctx context.Context, class client.Object) []reconcile.Request {
 	var volumes v1alpha1.VolumeList
 	if err := r.Client.List(ctx, &volumes, client.UnsafeDisableDeepCopy); err != nil {
@@ -91,7 +91,7 @@ func (r *Reconciler) nodesOfClass(ctx context.Context, class client.Object) []re
 	return requests
 }
 
-// known is whether the watch shows a Node.
+// known reports whether the watch shows a Node.
 func (r *Reconciler) known(ctx context.Context, node string) bool {
 	return r.Client.Get(ctx, types.NamespacedName{Name: node}, &corev1.Node{}) == nil
 }
@@ -123,8 +123,8 @@ func (r *Reconciler) Reconcile(ctx context.Context, request ctrl.Request) (ctrl.
 	return ctrl.Result{RequeueAfter: next}, errors.Join(failed...)
 }
 
-// concerned are the Volumes of a node, as far as there is anything to do: all of them if it
-// is gone, and else those that bear a mark of it.
+// concerned returns the Volumes of a node that may need a step: all of them if the node is
+// gone, else those that have a mark.
 func (r *Reconciler) concerned(ctx context.Context, node string) ([]v1alpha1.Volume, error) {
 	var list v1alpha1.VolumeList
 	if err := r.Client.List(ctx, &list, client.HasLabels{v1alpha1.ReplicaLabel(node)}, client.UnsafeDisableDeepCopy); err != nil {
@@ -140,7 +140,7 @@ func (r *Reconciler) concerned(ctx context.Context, node string) ([]v1alpha1.Vol
 	return volumes, nil
 }
 
-// steps bounds how many are taken at once: what goes on for longer is looked at again.
+// steps bounds the steps of one call: a Volume that needs more of them is looked at again.
 const steps = 8
 
 // settle takes all steps that can be taken now about a Volume, and says when to look again.
@@ -161,13 +161,13 @@ func (r *Reconciler) settle(ctx context.Context, node, volume string, look Look)
 	return lookAgain, nil
 }
 
-// marked is whether a Volume says that its node is gone, or may be.
+// marked reports whether a Volume says that its node is gone, or may be.
 func marked(v *v1alpha1.Volume) bool {
 	m := mark(v)
 	return m.Type != "" && m.Status != metav1.ConditionFalse
 }
 
-// forget drops what was seen of Volumes that are not concerned any more.
+// forget drops the sights of Volumes that are no longer concerned.
 func (r *Reconciler) forget(node string, volumes []v1alpha1.Volume) {
 	old := r.seen[node]
 	kept := map[types.UID]sight{}

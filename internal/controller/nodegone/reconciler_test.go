@@ -36,7 +36,7 @@ func (w *world) put(o client.Object) {
 	}
 }
 
-// drop deletes something as others do.
+// drop deletes an object as another client does.
 func (w *world) drop(o client.Object) {
 	w.t.Helper()
 	if err := w.Delete(w.t.Context(), o); err != nil {
@@ -44,7 +44,7 @@ func (w *world) drop(o client.Object) {
 	}
 }
 
-// lonely is a volume that only shows that its node is gone.
+// lonely is a Volume without PersistentVolume and claim: it only shows that its node is gone.
 func lonely(node string) *v1alpha1.Volume {
 	v := volume()
 	v.Name, v.UID = "vol-"+node, types.UID("v-"+node)
@@ -87,12 +87,12 @@ func TestAnAbsenceWithABreakIsNotTakenForOne(t *testing.T) {
 	w := newWorld(t, shop()...)
 	w.wait(0)
 	w.put(node(gone))
-	w.before = w.writes + 1 // that the node is back is not marked
+	w.before = w.writes + 1 // the write of the mark that the node is back fails
 	w.clock.SetTime(start.Add(hour - time.Minute))
 	if _, err := w.r.Reconcile(t.Context(), ctrl.Request{NamespacedName: types.NamespacedName{Name: gone}}); !errors.Is(err, errKilled) {
 		t.Fatalf("error %v", err)
 	}
-	w.before, w.killed = 0, false // by a fault, and the process lives
+	w.before, w.killed = 0, false // the write failed, but the process lives
 	w.drop(node(gone))
 	w.wait(time.Minute)
 	w.expect("True ReleasePending", true)
@@ -116,7 +116,7 @@ func TestAClaimThatPodsUseIsDeletedOnce(t *testing.T) {
 	}
 }
 
-func TestWhatIsNotThereOrKeptIsNotWrittenAgainAndAgain(t *testing.T) {
+func TestAVolumeWithoutAPersistentVolumeIsMarkedOnlyOnce(t *testing.T) {
 	other := &corev1.PersistentVolume{ObjectMeta: metav1.ObjectMeta{Name: "theirs"}}
 	other.Spec.CSI = &corev1.CSIPersistentVolumeSource{Driver: "theirs", VolumeHandle: id}
 	w := newWorld(t, volume(), class(v1alpha1.NodeGoneReleaseClaims), other, node("n2"), node("n3"))

@@ -34,7 +34,7 @@ func changed[T client.Object](w *world, o T, change func(T)) {
 	}
 }
 
-// replaced is a PersistentVolume that was deleted and made again, for the same claim, with a change.
+// replaced deletes the PersistentVolume and makes it again with a change, for the same claim.
 func replaced(change func(*corev1.PersistentVolumeSpec)) func(*world) {
 	return func(w *world) {
 		w.drop(persistentVolume())
@@ -44,7 +44,7 @@ func replaced(change func(*corev1.PersistentVolumeSpec)) func(*world) {
 	}
 }
 
-func TestAClaimStaysIfWhatItWasReleasedForIsNotSoAnyMore(t *testing.T) {
+func TestAClaimStaysIfTheReasonForItsReleaseNoLongerHolds(t *testing.T) {
 	for name, others := range map[string]func(w *world){
 		"its node is back": func(w *world) { w.put(node(gone)) },
 		"its PersistentVolume is another's by now": func(w *world) {
@@ -68,7 +68,7 @@ func TestAClaimStaysIfWhatItWasReleasedForIsNotSoAnyMore(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			w := due(t)
-			w.server.Hold() // nothing of it has come by the watches
+			w.server.Hold() // the watches show none of the changes
 			others(w)
 			w.run()
 			c := claim()
@@ -79,7 +79,17 @@ func TestAClaimStaysIfWhatItWasReleasedForIsNotSoAnyMore(t *testing.T) {
 	}
 }
 
-// beforeDeletion does something just before a deletion of the process.
+// Only the live read of the Node prevents the deletion: neither the claim nor its
+// PersistentVolume changes when a node comes back.
+func TestAClaimStaysIfItsNodeIsBackAndTheWatchDoesNotShowIt(t *testing.T) {
+	w := due(t)
+	w.server.Hold(&corev1.Node{})
+	w.put(node(gone))
+	w.run()
+	w.expect("False NodeReturned", true)
+}
+
+// beforeDeletion runs a function just before the process deletes an object.
 func (w *world) beforeDeletion(do func()) {
 	count := w.server.Before
 	w.server.Before = func(wr lagging.Write) error {

@@ -10,10 +10,12 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/log"
+
+	"berth.dev/berth/api/v1alpha1"
 )
 
-// take carries out a step. What has changed since it was decided is no error: the next
-// look sees it.
+// take carries out a step. If an object has changed since the decision that is no
+// error: the next look sees the change.
 func (r *Reconciler) take(ctx context.Context, f *Facts, v Verdict) error {
 	var err error
 	switch v.Step {
@@ -35,11 +37,11 @@ func (r *Reconciler) take(ctx context.Context, f *Facts, v Verdict) error {
 	return nil
 }
 
-// mark writes the condition, once people were told: of what is told twice after a crash
-// they see one event, of what is not told they see none.
+// mark writes the condition after it has published the events. If the process crashes in between,
+// it publishes them again and people still see one event. In the other order they could see none.
 func (r *Reconciler) mark(ctx context.Context, f *Facts, v Verdict) error {
 	next := metav1.Condition{
-		Type: Condition, Status: v.Status, Reason: v.Reason, Message: v.Message,
+		Type: v1alpha1.ConditionNodeGone, Status: v.Status, Reason: v.Reason, Message: v.Message,
 		ObservedGeneration: f.Volume.Generation, LastTransitionTime: metav1.NewTime(f.Now.Truncate(time.Second)),
 	}
 	began := counting(next) && !counting(mark(f.Volume))
@@ -48,8 +50,8 @@ func (r *Reconciler) mark(ctx context.Context, f *Facts, v Verdict) error {
 			return err
 		}
 	}
-	if began { // also of a mark that was True before
-		meta.RemoveStatusCondition(&f.Volume.Status.Conditions, Condition)
+	if began { // this also restarts the time of a mark that was True before
+		meta.RemoveStatusCondition(&f.Volume.Status.Conditions, v1alpha1.ConditionNodeGone)
 	}
 	meta.SetStatusCondition(&f.Volume.Status.Conditions, next)
 	if err := r.Client.Status().Update(ctx, f.Volume); err != nil {
@@ -61,7 +63,7 @@ func (r *Reconciler) mark(ctx context.Context, f *Facts, v Verdict) error {
 	return nil
 }
 
-// retain keeps the PersistentVolume, and by it the data, when its claim goes.
+// retain makes sure that the PersistentVolume, and with it the data, stays when its claim goes.
 func (r *Reconciler) retain(ctx context.Context, f *Facts) error {
 	pv := f.PersistentVolume
 	before := client.MergeFromWithOptions(pv.DeepCopy(), client.MergeFromWithOptimisticLock{})
@@ -69,7 +71,7 @@ func (r *Reconciler) retain(ctx context.Context, f *Facts) error {
 	return r.Client.Patch(ctx, pv, before)
 }
 
-// delete deletes the claim as it was when that was decided, and no other.
+// delete deletes the claim only if it has not changed since the decision.
 func (r *Reconciler) delete(ctx context.Context, f *Facts) error {
 	return r.Client.Delete(ctx, f.Claim, client.Preconditions{UID: &f.Claim.UID, ResourceVersion: &f.Claim.ResourceVersion})
 }

@@ -21,9 +21,8 @@ const (
 	maxNote = 1024
 )
 
-// tell says by events of the claim, the PersistentVolume and the Volume what is to be
-// marked. The name of an event follows from what it tells, so that whoever tells it again
-// finds it there.
+// tell publishes a new mark as events of the claim, the PersistentVolume and the Volume.
+// The name of an event follows from its content, so a second attempt finds it there.
 func (r *Reconciler) tell(ctx context.Context, f *Facts, v Verdict) error {
 	for _, about := range f.audience() {
 		e := r.event(f, v, about)
@@ -31,7 +30,7 @@ func (r *Reconciler) tell(ctx context.Context, f *Facts, v Verdict) error {
 		switch {
 		case err == nil, apierrors.IsAlreadyExists(err):
 		case apierrors.IsNotFound(err), apierrors.HasStatusCause(err, corev1.NamespaceTerminatingCause):
-			// The claim's namespace goes, and whoever would read it.
+			// The claim's namespace is being deleted, and with it the readers of the event.
 		default:
 			return fmt.Errorf("telling of it at %s %s: %w", about.Kind, about.Name, err)
 		}
@@ -39,7 +38,7 @@ func (r *Reconciler) tell(ctx context.Context, f *Facts, v Verdict) error {
 	return nil
 }
 
-// audience is where people look. The claim may be gone already.
+// audience returns the objects where people look for events. The claim may be gone already.
 func (f Facts) audience() []corev1.ObjectReference {
 	at := []corev1.ObjectReference{{
 		APIVersion: v1alpha1.GroupVersion.String(), Kind: "Volume", Name: f.Volume.Name, UID: f.Volume.UID,
@@ -63,7 +62,7 @@ func (r *Reconciler) event(f *Facts, v Verdict, about corev1.ObjectReference) *e
 	sum := sha256.Sum256(fmt.Appendf(nil, "%s/%s/%s/%d", v.Reason, about.Kind, about.UID, since.Unix()))
 	namespace := about.Namespace
 	if namespace == "" {
-		namespace = metav1.NamespaceDefault // where events are of what is in no namespace
+		namespace = metav1.NamespaceDefault // where events of cluster-scoped objects are
 	}
 	note := v.Message
 	if len(note) > maxNote {

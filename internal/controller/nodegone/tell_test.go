@@ -20,7 +20,8 @@ import (
 	"berth.dev/berth/internal/apitest/lagging"
 )
 
-// eventsOf are the events of a reason, by the kind that they are of: their types and namespaces.
+// eventsOf returns the types and namespaces of the events
+// of a reason, by the kind of their object.
 func (w *world) eventsOf(reason string) map[string]string {
 	w.t.Helper()
 	found := map[string]string{}
@@ -54,7 +55,7 @@ func TestEventsAreWhereTheirObjectsAre(t *testing.T) {
 			tc.meanwhile(w)
 			w.put(node(gone))
 			w.run()
-			for reason, want := range map[string]map[string]string{ReasonPending: warned, ReasonReleased: warned, ReasonReturned: tc.want} {
+			for reason, want := range map[string]map[string]string{v1alpha1.ReasonReleasePending: warned, v1alpha1.ReasonClaimReleased: warned, v1alpha1.ReasonNodeReturned: tc.want} {
 				if diff := cmp.Diff(want, w.eventsOf(reason)); diff != "" {
 					t.Errorf("%s: %s", reason, diff)
 				}
@@ -75,11 +76,11 @@ func TestEachAbsenceIsToldOf(t *testing.T) {
 	}
 }
 
-func TestWhatIsToldAgainLaterIsOneEvent(t *testing.T) {
+func TestARetryAfterALostAnswerMakesOneEvent(t *testing.T) {
 	w := due(t)
 	answer := w.server.After
 	w.server.After = func(wr lagging.Write) error {
-		if e, ok := wr.Object.(*eventsv1.Event); ok && e.Reason == ReasonReleased {
+		if e, ok := wr.Object.(*eventsv1.Event); ok && e.Reason == v1alpha1.ReasonClaimReleased {
 			w.server.After = answer
 			return errAway
 		}
@@ -94,7 +95,7 @@ func TestWhatIsToldAgainLaterIsOneEvent(t *testing.T) {
 	}
 }
 
-func TestWhatCannotBeToldIsNotMarkedUnlessThereIsNobodyToTell(t *testing.T) {
+func TestAVolumeIsNotMarkedWhileItsEventFailsUnlessItsNamespaceIsGone(t *testing.T) {
 	terminating := &apierrors.StatusError{ErrStatus: metav1.Status{Reason: metav1.StatusReasonForbidden,
 		Details: &metav1.StatusDetails{Causes: []metav1.StatusCause{{Type: corev1.NamespaceTerminatingCause}}}}}
 	for name, tc := range map[string]struct {
@@ -127,7 +128,7 @@ func TestWhatCannotBeToldIsNotMarkedUnlessThereIsNobodyToTell(t *testing.T) {
 
 func TestANoteIsAsLongAsTheAPIServerTakesIt(t *testing.T) {
 	f := facts()
-	v := Verdict{Reason: ReasonPending, Message: "a" + strings.Repeat("ü", maxNote)}
+	v := Verdict{Reason: v1alpha1.ReasonReleasePending, Message: "a" + strings.Repeat("ü", maxNote)}
 	e := (&Reconciler{}).event(&f, v, corev1.ObjectReference{APIVersion: v1alpha1.GroupVersion.String(), Kind: "Volume"})
 	if len(e.Note) != maxNote-1 || !utf8.ValidString(e.Note) {
 		t.Errorf("%d bytes: %q", len(e.Note), e.Note)

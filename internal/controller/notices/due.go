@@ -12,8 +12,8 @@ import (
 )
 
 const (
-	// fresh is how long after its first report an orphan is news. Events are kept an
-	// hour by default; an older one is in the list of orphans.
+	// fresh is how long after its first report an orphan is news. The API server
+	// keeps events for an hour by default; an older orphan is in the list of orphans.
 	fresh = time.Hour
 	// ahead is how long before its deadline an orphan is told of once more.
 	ahead = 24 * time.Hour
@@ -25,17 +25,17 @@ const (
 	ReasonExpiring = "OrphanExpiring"
 )
 
-// Notice is one thing to tell of a StorageNode.
+// Notice is one event about a StorageNode.
 type Notice struct {
-	// Name of the event: the same for the same thing.
+	// Name of the event: equal events have equal names.
 	Name string
 	// Type of the event: Normal or Warning.
 	Type                    string
 	Action, Reason, Message string
 }
 
-// Due is what is to be told of a report now, and how long it is until there is more;
-// 0 if there will be none.
+// Due returns the notices that are due for a report, and how long it is until there
+// are more; 0 if there will be none.
 func Due(n *v1alpha1.StorageNode, now time.Time) (notices []Notice, next time.Duration) {
 	for _, p := range n.Status.Pools {
 		for _, i := range p.Inventory {

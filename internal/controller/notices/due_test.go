@@ -61,7 +61,7 @@ func TestDue(t *testing.T) {
 	}
 }
 
-func TestAnEventsNameIsOneOfWhatItTells(t *testing.T) {
+func TestEachNoticeHasAnEventNameOfItsOwn(t *testing.T) {
 	names := map[string]string{}
 	for what, n := range map[string]*v1alpha1.StorageNode{
 		"one": node("n1", orphan("pvc-1", 0, day)), "another volume": node("n1", orphan("pvc-2", 0, day)),
@@ -84,7 +84,7 @@ func TestAnEventsNameIsOneOfWhatItTells(t *testing.T) {
 	}
 }
 
-func TestWhatIsToldNamesTheOrphanAndTheWayOut(t *testing.T) {
+func TestANoticeNamesTheOrphanAndTheWayOut(t *testing.T) {
 	notices, _ := Due(node("n1", orphan("pvc-1", 0, day)), time.Unix(10, 0))
 	for i, want := range []string{
 		"pvc-1 in pool vg0 (1Gi) is kept: no object",

@@ -29,8 +29,8 @@ type Notices struct {
 	// Instance is the name of this process.
 	Instance string
 
-	// told are the names of the events that are there, by StorageNode: it saves the
-	// API server the question. There is one worker.
+	// told holds the names of the events that exist, by StorageNode. It saves
+	// requests to the API server. It has no lock since there is one worker.
 	told map[string]map[string]bool
 }
 
@@ -39,7 +39,7 @@ func (r *Notices) SetupWithManager(m ctrl.Manager) error {
 	return ctrl.NewControllerManagedBy(m).Named("orphan").For(&v1alpha1.StorageNode{}).Complete(r)
 }
 
-// Reconcile tells what is to be told of a StorageNode now.
+// Reconcile publishes the notices that are due for a StorageNode.
 func (r *Notices) Reconcile(ctx context.Context, request ctrl.Request) (ctrl.Result, error) {
 	n := &v1alpha1.StorageNode{}
 	if err := r.Client.Get(ctx, request.NamespacedName, n); err != nil {
@@ -71,7 +71,7 @@ func (r *Notices) tell(ctx context.Context, n *v1alpha1.StorageNode, notice Noti
 		note = strings.ToValidUTF8(note[:maxNote], "")
 	}
 	err := r.Client.Create(ctx, &eventsv1.Event{
-		// Events of what is in no namespace are in that one.
+		// Events of cluster-scoped objects are in that namespace.
 		ObjectMeta: metav1.ObjectMeta{Namespace: metav1.NamespaceDefault, Name: notice.Name},
 		EventTime:  metav1.NewMicroTime(r.Clock.Now()),
 		Regarding: corev1.ObjectReference{

@@ -17,7 +17,7 @@ import (
 
 func TestMain(m *testing.M) { apitest.Main(m) }
 
-// told are the reasons of a node's events.
+// told counts the events of a node, by reason.
 func told(t *testing.T, c client.Client, node string) map[string]int {
 	t.Helper()
 	var list eventsv1.EventList

@@ -13,19 +13,17 @@ import (
 	"berth.dev/berth/api/v1alpha1"
 )
 
-// The reasons of events about pools. What Berth did to one is "Pool" and the reason of
-// the change.
+// Reasons of events about pools, in addition to those of the StorageNode's conditions. The event
+// of a change that Berth made to a pool has the reason "Pool" followed by that of the change.
 const (
-	ReasonFilling     = "ThinPoolFilling"
-	ReasonNearlyFull  = "ThinPoolNearlyFull"
 	ReasonNotManaged  = "PoolsNotAsAsked"
 	actionManaged     = "Managed"
 	actionWatched     = "Watched"
 	reasonPool        = "Pool"
-	reasonAwaitsDisks = "AwaitsDisks" // which is no news: not every node has disks
+	reasonAwaitsDisks = "AwaitsDisks" // no news: not every node has disks
 )
 
-// poolNotices are what is to be told of a node's pools.
+// poolNotices returns the notices about a node's pools.
 func poolNotices(n *v1alpha1.StorageNode, now time.Time) (notices []Notice) {
 	for _, p := range n.Status.Pools {
 		if c := p.LastChange; c != nil && now.Sub(c.At.Time) < fresh {
@@ -46,21 +44,21 @@ func poolNotices(n *v1alpha1.StorageNode, now time.Time) (notices []Notice) {
 	return notices
 }
 
-// fillNotices tell of a thin pool that passed a threshold, once for each. It is told
-// again when it passes it again and the event is gone.
+// fillNotices returns the notices about a thin pool that has passed a threshold. Each
+// threshold is told once, and again if the pool passes it again when the event is gone.
 func fillNotices(node string, p v1alpha1.Pool) (notices []Notice) {
 	total := p.Total.Value()
 	if p.Filled == nil || total <= 0 || len(p.Classes) == 0 {
 		return nil
 	}
-	data := int(p.Filled.Value() / max(total/100, 1)) // which is reported in hundredths
+	data := int(p.Filled.Value() / max(total/100, 1)) // the agent reports it in hundredths
 	for _, of := range []struct {
 		what    string
 		percent int
 	}{{"data", data}, {"metadata", int(p.MetadataFilledPercent)}} {
-		reason, level := ReasonFilling, v1alpha1.FillingPercent
+		reason, level := v1alpha1.ReasonThinPoolFilling, v1alpha1.FillingPercent
 		if of.percent >= v1alpha1.NearlyFullPercent {
-			reason, level = ReasonNearlyFull, v1alpha1.NearlyFullPercent
+			reason, level = v1alpha1.ReasonThinPoolNearlyFull, v1alpha1.NearlyFullPercent
 		}
 		if of.percent < level {
 			continue

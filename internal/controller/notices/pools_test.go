@@ -39,7 +39,7 @@ func condition(status metav1.ConditionStatus, reason string, at int64) *v1alpha1
 	return n
 }
 
-func TestWhatIsToldOfPools(t *testing.T) {
+func TestNoticesReportFullPoolsChangesAndUnmetRequests(t *testing.T) {
 	for name, tc := range map[string]struct {
 		node *v1alpha1.StorageNode
 		want []string

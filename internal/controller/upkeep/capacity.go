@@ -17,24 +17,24 @@ import (
 	"berth.dev/berth/api/v1alpha1"
 )
 
-// Capacities withdraws what a silent agent has published: nothing can be made on its
-// node, and a scheduler that is told of room there would choose it again and again. The
-// objects are deleted and not set to zero: an agent that is there after all watches for deletions of
-// its objects, and publishes them again.
+// Capacities withdraws the capacities that a silent agent has published: no volume can be made on
+// its node, and a scheduler that is told of room there would choose the node again and again. The
+// objects are deleted and not set to zero: an agent that does run watches for deletions of its
+// objects, and publishes them again.
 type Capacities struct {
 	Client client.Client
 	// Namespace that agents publish in.
 	Namespace string
-	// Silence is whether a node's agent is silent, and if not, how long it takes until it
-	// would be.
+	// Silence reports whether a node's agent is silent, and if not, how long it takes
+	// until it would be.
 	Silence func(node string) (silent bool, left time.Duration)
 
-	// withdrawn are the silent nodes that were dealt with. There is one worker.
+	// withdrawn holds the silent nodes whose capacities are deleted. There is one worker.
 	withdrawn map[string]bool
 }
 
-// lookForSilence is how often a node is looked at whose agent is silent: it may have come
-// back.
+// lookForSilence is the interval at which a node with a silent agent is looked at: the
+// agent may have come back.
 const lookForSilence = 20 * time.Second
 
 // SetupWithManager adds the reconciler. It has one worker, which withdrawn relies on. Every
@@ -49,8 +49,8 @@ func (r *Capacities) SetupWithManager(m ctrl.Manager) error {
 		Complete(r)
 }
 
-// Reconcile deletes a node's capacities once each time that its agent falls silent. Those
-// of a node without a report go with the report, which owns them.
+// Reconcile deletes a node's capacities once each time that its agent falls silent. The
+// capacities of a node without a report go with the report, which owns them.
 func (r *Capacities) Reconcile(ctx context.Context, request ctrl.Request) (ctrl.Result, error) {
 	node := request.Name
 	if err := r.Client.Get(ctx, types.NamespacedName{Name: node}, &v1alpha1.StorageNode{}, client.UnsafeDisableDeepCopy); err != nil {

@@ -19,7 +19,7 @@ import (
 	"berth.dev/berth/api/v1alpha1"
 )
 
-// published is a capacity of a node's, in the namespace that Berth is in.
+// published is a capacity of a node, in Berth's namespace.
 func published(node string) *storagev1.CSIStorageCapacity {
 	return &storagev1.CSIStorageCapacity{ObjectMeta: metav1.ObjectMeta{
 		Namespace: "berth", Name: "berth-" + node, Labels: map[string]string{v1alpha1.CapacityLabel: v1alpha1.CapacityLabelValue(node)},
@@ -30,7 +30,7 @@ func published(node string) *storagev1.CSIStorageCapacity {
 type market struct {
 	client.Client
 	t        *testing.T
-	silent   bool // node n
+	silent   bool
 	requests int
 	fail     error
 	r        *Capacities
@@ -63,11 +63,16 @@ func newMarket(t *testing.T) *market {
 func (m *market) look(silent bool) (time.Duration, error) {
 	m.t.Helper()
 	m.silent = silent
-	result, err := m.r.Reconcile(m.t.Context(), ctrl.Request{NamespacedName: types.NamespacedName{Name: "n"}})
+	return m.lookAt("n")
+}
+
+func (m *market) lookAt(node string) (time.Duration, error) {
+	m.t.Helper()
+	result, err := m.r.Reconcile(m.t.Context(), ctrl.Request{NamespacedName: types.NamespacedName{Name: node}})
 	return result.RequeueAfter, err
 }
 
-// wantLeft checks whose capacities are there.
+// wantLeft checks which nodes still have capacities.
 func (m *market) wantLeft(want ...string) {
 	m.t.Helper()
 	var list storagev1.CSIStorageCapacityList
@@ -85,7 +90,7 @@ func (m *market) wantLeft(want ...string) {
 	}
 }
 
-func TestWhatASilentAgentHasPublishedIsWithdrawn(t *testing.T) {
+func TestTheCapacityOfASilentAgentIsWithdrawn(t *testing.T) {
 	m := newMarket(t)
 	if again, err := m.look(false); err != nil || again != 31*time.Second {
 		t.Errorf("looks again after %s, %v; want when it would be silent", again, err)
@@ -121,5 +126,38 @@ func TestANodeWithoutAReportIsLeftToItsOwner(t *testing.T) {
 	}
 	if again, err := m.look(true); err != nil || again != 0 || m.requests != 0 {
 		t.Errorf("looks again after %s, %v, with %d requests", again, err, m.requests)
+	}
+}
+
+func TestANodeWhoseReportWentAndCameIsWithdrawnAnew(t *testing.T) {
+	m := newMarket(t)
+	for requests := 1; requests <= 2; requests++ {
+		if _, err := m.look(true); err != nil || m.requests != requests {
+			t.Errorf("%d requests, want %d, %v", m.requests, requests, err)
+		}
+		report := &v1alpha1.StorageNode{ObjectMeta: metav1.ObjectMeta{Name: "n"}}
+		must(t, m.Delete(t.Context(), report))
+		if _, err := m.look(true); err != nil {
+			t.Error(err)
+		}
+		report.ResourceVersion = ""
+		must(t, m.Create(t.Context(), report))
+	}
+}
+
+func TestEachSilentNodeIsWithdrawnOnce(t *testing.T) {
+	m := newMarket(t)
+	must(t, m.Create(t.Context(), &v1alpha1.StorageNode{ObjectMeta: metav1.ObjectMeta{Name: "m"}}))
+	m.silent = true
+	for range 2 {
+		for _, node := range []string{"n", "m"} {
+			if _, err := m.lookAt(node); err != nil {
+				t.Error(err)
+			}
+		}
+	}
+	m.wantLeft("others/berth-n")
+	if m.requests != 2 {
+		t.Errorf("%d requests for two nodes", m.requests)
 	}
 }

@@ -17,7 +17,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
 	"berth.dev/berth/api/v1alpha1"
-	"berth.dev/berth/internal/controller/volumes"
+	"berth.dev/berth/internal/usecase/volumes"
 )
 
 // HandleIndex finds PersistentVolumes by the Berth volume that they refer to.
@@ -38,9 +38,9 @@ type Claims struct {
 	// Live reads claims that the cache lacks: the answer may lead to a deletion.
 	Live  client.Reader
 	Clock clock.PassiveClock
-	// Delay is how long a Volume is left alone after its creation, and between
-	// looks. A Volume that no node was found for is not: whoever still works at it
-	// begins with a new one, which is left alone.
+	// Delay is how long a Volume is left alone after its creation, and between looks.
+	// A Volume without a node gets no delay: a call that still works at it makes a
+	// new Volume, which is left alone.
 	Delay time.Duration
 }
 
@@ -60,7 +60,7 @@ func (r *Claims) SetupWithManager(m ctrl.Manager) error {
 		Complete(r)
 }
 
-// Reconcile looks whether anybody still wants a volume.
+// Reconcile checks whether a volume is still wanted.
 func (r *Claims) Reconcile(ctx context.Context, request ctrl.Request) (ctrl.Result, error) {
 	v := &v1alpha1.Volume{}
 	if err := r.Client.Get(ctx, types.NamespacedName{Name: request.Name}, v); err != nil {
@@ -91,7 +91,7 @@ func (r *Claims) Reconcile(ctx context.Context, request ctrl.Request) (ctrl.Resu
 	return ctrl.Result{}, discard(ctx, r.Client, v, "its claim is gone and it was never carved")
 }
 
-// referred says whether a PersistentVolume, of whatever name, is the volume.
+// referred reports whether a PersistentVolume of any name refers to the volume.
 func (r *Claims) referred(ctx context.Context, v *v1alpha1.Volume) (bool, error) {
 	var list corev1.PersistentVolumeList
 	err := r.Client.List(ctx, &list, client.MatchingFields{HandleIndex: v.Name}, client.Limit(1), client.UnsafeDisableDeepCopy)
@@ -101,8 +101,8 @@ func (r *Claims) referred(ctx context.Context, v *v1alpha1.Volume) (bool, error)
 	return len(list.Items) > 0, nil
 }
 
-// wanted is whether the claim is there and not bound to another volume, or there is a
-// PersistentVolume of the volume's name.
+// wanted reports whether the claim exists and is not bound to another volume, or
+// there is a PersistentVolume of the volume's name.
 func (r *Claims) wanted(ctx context.Context, v *v1alpha1.Volume) (bool, error) {
 	claim, err := claimOf(ctx, v, r.Client, r.Live)
 	if err != nil {
@@ -116,15 +116,15 @@ func (r *Claims) wanted(ctx context.Context, v *v1alpha1.Volume) (bool, error) {
 	return exported(ctx, v, r.Live)
 }
 
-// settle shows whether a volume with data belongs to nobody. One that never was
-// an orphan bears no mark of it.
+// settle updates the condition Orphaned of a volume. A volume that never was an
+// orphan does not get that condition.
 func (r *Claims) settle(ctx context.Context, v *v1alpha1.Volume, orphaned bool) error {
-	if !orphaned && meta.FindStatusCondition(v.Status.Conditions, ConditionOrphaned) == nil {
+	if !orphaned && meta.FindStatusCondition(v.Status.Conditions, v1alpha1.ConditionOrphaned) == nil {
 		return nil
 	}
-	c := metav1.Condition{Type: ConditionOrphaned, Status: metav1.ConditionFalse, Reason: reasonReferred, ObservedGeneration: v.Generation}
+	c := metav1.Condition{Type: v1alpha1.ConditionOrphaned, Status: metav1.ConditionFalse, Reason: v1alpha1.ReasonReferred, ObservedGeneration: v.Generation}
 	if orphaned {
-		c.Status, c.Reason = metav1.ConditionTrue, reasonClaimGone
+		c.Status, c.Reason = metav1.ConditionTrue, v1alpha1.ReasonClaimGone
 		c.Message = fmt.Sprintf("claim %s/%s is gone and no PersistentVolume refers to the volume: its data is kept; "+
 			"make a PersistentVolume with volumeHandle %s to use it, or delete the Volume to remove it",
 			v.Spec.ClaimRef.Namespace, v.Spec.ClaimRef.Name, v.Name)

@@ -10,13 +10,12 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"berth.dev/berth/api/v1alpha1"
-	"berth.dev/berth/internal/controller/usecase"
+	"berth.dev/berth/internal/usecase"
 )
 
-// forgotten are the replica labels of nodes that an object which is being deleted need not
-// wait for: an administrator said that they are gone for good, and the API server says that
-// there is no such Node. Nothing is deleted by it but the object: a node that returns
-// finds none, and keeps its data as an orphan.
+// forgotten returns the replica labels of nodes that an object under deletion need not wait for:
+// an administrator said that they are gone for good, and the API server has no such Node. This
+// deletes only the object: a node that returns finds no object, and keeps its data as an orphan.
 func forgotten(ctx context.Context, live client.Reader, nodes usecase.Nodes, o client.Object) (map[string]bool, error) {
 	if o.GetDeletionTimestamp() == nil {
 		return nil, nil
@@ -37,8 +36,9 @@ func forgotten(ctx context.Context, live client.Reader, nodes usecase.Nodes, o c
 	return labels, nil
 }
 
-// endWords takes off the word about nodes that are there again, and says whether there was any:
-// it is about the absence that the administrator knew of, and not about the next one.
+// endWords removes nodes that exist again from the annotation of forgotten nodes, and says
+// whether there were any. The annotation is about the absence that the administrator knew of,
+// not about the next one.
 func endWords(o client.Object, nodes usecase.Nodes) bool {
 	words := v1alpha1.ForgottenNodes(o)
 	var kept []string

@@ -18,6 +18,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
 
 	"berth.dev/berth/api/v1alpha1"
+	"berth.dev/berth/internal/apitest/lagging"
 )
 
 const (
@@ -25,14 +26,13 @@ const (
 	forgottenSnapshot = "snap-00000000-0000-0000-0000-000000000001"
 )
 
-// words are what administrators said on an object.
+// words adds nodes to the annotation of forgotten nodes.
 func words(nodes ...string) func(*v1alpha1.Volume) {
 	return func(v *v1alpha1.Volume) { v1alpha1.SetForgottenNodes(v, nodes) }
 }
 
-// upkeepOf runs the reconcilers of Volumes and Snapshots over objects that are being deleted if
-// they have a deletion in mind. The Nodes n and m are there, by the watch and by the API
-// server; live are others that only the latter knows.
+// upkeepOf runs the reconcilers of Volumes and Snapshots over objects. The watch and the API
+// server have the Nodes n and m; only the API server has those in live.
 func upkeepOf(t *testing.T, fail error, live []string, objects ...client.Object) client.Client {
 	t.Helper()
 	scheme := runtime.NewScheme()
@@ -60,7 +60,7 @@ func upkeepOf(t *testing.T, fail error, live []string, objects ...client.Object)
 	return c
 }
 
-// doomed is a Volume that is being deleted, on node lost, of which there is no Node.
+// doomed is a Volume under deletion on the node lost, which has no Node.
 func doomed(options ...func(*v1alpha1.Volume)) *v1alpha1.Volume {
 	v := volume(options...)
 	v.Name = forgottenVolume
@@ -73,7 +73,7 @@ func onLost(v *v1alpha1.Volume) {
 	v.Spec.Replicas = []v1alpha1.ReplicaSpec{{Node: "lost", Pool: "vg"}}
 }
 
-func TestWhatIsForgottenIsNotWaitedFor(t *testing.T) {
+func TestADeletedVolumeDoesNotWaitForForgottenNodes(t *testing.T) {
 	carved := entry("lost", v1alpha1.ReplicaReady, "Carved")
 	for name, test := range map[string]struct {
 		volume *v1alpha1.Volume
@@ -104,7 +104,7 @@ func TestWhatIsForgottenIsNotWaitedFor(t *testing.T) {
 	}
 }
 
-func TestASnapshotDoesNotWaitForWhatIsForgotten(t *testing.T) {
+func TestADeletedSnapshotDoesNotWaitForAForgottenNode(t *testing.T) {
 	s := &v1alpha1.Snapshot{ObjectMeta: metav1.ObjectMeta{Name: forgottenSnapshot, Finalizers: []string{v1alpha1.SnapshotFinalizer}}}
 	s.DeletionTimestamp = &metav1.Time{Time: metav1.Now().Time}
 	s.Labels = map[string]string{v1alpha1.ReplicaLabel("lost"): ""}
@@ -137,10 +137,81 @@ func TestAVolumeThatLivesKeepsTheWordUntilItsNodeIsThere(t *testing.T) {
 	}
 }
 
-func TestADeletionThatWaitsForANodeThatIsGoneSaysWhatEndsIt(t *testing.T) {
+func TestADeletionThatWaitsForANodeThatIsBackEndsTheWordAboutIt(t *testing.T) {
+	c := upkeepOf(t, nil, nil, doomed(entry("n", v1alpha1.ReplicaReady, "Carved"), words("n")))
+	got := &v1alpha1.Volume{}
+	must(t, c.Get(t.Context(), client.ObjectKey{Name: forgottenVolume}, got))
+	if said := v1alpha1.ForgottenNodes(got); len(said) != 0 {
+		t.Errorf("the words are %v: the node's next absence would be forgotten too", said)
+	}
+}
+
+func TestANodeIsForgottenIfTheAPIServerItselfHasNone(t *testing.T) {
+	lost := &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: "lost"}}
+	for name, test := range map[string]struct {
+		before, after bool // whether the cache shows the Node, and whether the API server has it
+		deaf          error
+		stays         bool
+	}{
+		"there is none": {},
+		"it came, and the cache does not show it yet": {after: true, stays: true},
+		"it went, and the cache shows it still":       {before: true},
+		"the API server does not answer":              {deaf: errBroken, stays: true},
+	} {
+		for kind, k := range kinds {
+			t.Run(kind+": "+name, func(t *testing.T) {
+				o := k.make()
+				o.GetLabels()[v1alpha1.ReplicaLabel("lost")] = ""
+				k.report(o, false)
+				v1alpha1.SetForgottenNodes(o, []string{"lost"})
+				s := lagging.New(t, o)
+				must(t, s.Others().Delete(t.Context(), k.make()))
+				if test.before {
+					must(t, s.Others().Create(t.Context(), lost.DeepCopy()))
+				}
+				s.Hold(lost)
+				switch {
+				case test.after:
+					must(t, s.Others().Create(t.Context(), lost.DeepCopy()))
+				case test.before:
+					must(t, s.Others().Delete(t.Context(), lost.DeepCopy()))
+				}
+				live := s.Live()
+				if test.deaf != nil {
+					live = deaf{live, lost}
+				}
+				err := look(t, k.reconciler(s.Client(), live), "o")
+				if there(t, s, k.make()) != test.stays || !errors.Is(err, test.deaf) {
+					t.Errorf("it stays: %v, want %v, %v", !test.stays, test.stays, err)
+				}
+			})
+		}
+	}
+}
+
+func TestAnObjectThatLivesNeedsNoAnswerAboutForgottenNodes(t *testing.T) {
+	for kind, k := range kinds {
+		t.Run(kind, func(t *testing.T) {
+			o := k.make()
+			o.SetFinalizers(nil)
+			v1alpha1.SetForgottenNodes(o, []string{"lost"})
+			s := lagging.New(t, o)
+			must(t, look(t, k.reconciler(s.Client(), deaf{s.Live(), &corev1.Node{}}), "o"))
+			if got := k.make(); !there(t, s, got) || len(got.GetFinalizers()) != 1 {
+				t.Errorf("finalizers %v", got.GetFinalizers())
+			}
+		})
+	}
+}
+
+func TestADeletionThatWaitsForAGoneNodeNamesTheCommandThatEndsIt(t *testing.T) {
 	const word = "kubectl berth forget lost --node-is-gone"
 	if p := problemOf(doomed(onLost), everyone); !strings.Contains(p.message, word) {
 		t.Errorf("says %q", p.message)
+	}
+	nameless := doomed(entry("n", v1alpha1.ReplicaGone, "Removed"), label("lost"))
+	if p := problemOf(nameless, everyone); !strings.Contains(p.message, v1alpha1.ReplicaLabel("lost")) || !strings.Contains(p.message, "forget NODE") {
+		t.Errorf("of a node of which only the label is known it says %q", p.message)
 	}
 	if p := problemOf(doomed(entry("far", v1alpha1.ReplicaReady, "Carved")), everyone); strings.Contains(p.message, "--node-is-gone") {
 		t.Errorf("of a Node that there is it says %q", p.message)

@@ -7,11 +7,11 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/controller/controllerutil"
 
-	"berth.dev/berth/internal/controller/usecase"
+	"berth.dev/berth/internal/usecase"
 )
 
-// tidyMetadata corrects finalizer, labels and words, and says whether it changed any. An object
-// that is being deleted does not wait for nodes whose labels are forgotten.
+// tidyMetadata corrects finalizer, labels and the annotation of forgotten nodes, and says whether
+// it changed any. An object under deletion does not wait for nodes whose labels are forgotten.
 func tidyMetadata(o client.Object, finalizer string, at usecase.Placed, nodes usecase.Nodes, forgotten map[string]bool) bool {
 	changed := endWords(o, nodes)
 	if o.GetDeletionTimestamp() != nil {

@@ -24,9 +24,8 @@ type PoolClasses struct {
 	Client client.Client
 }
 
-// SetupWithManager adds the reconciler. Counting the nodes of a class looks at all of
-// them, and reports come all the time: only one that begins or ceases to serve a class has it
-// counted.
+// SetupWithManager adds the reconciler. Counting the nodes of a class reads all of them, and
+// reports come all the time: a class is counted only when a report begins or ceases to serve it.
 func (r *PoolClasses) SetupWithManager(m ctrl.Manager) error {
 	queue := func(q workqueue.TypedRateLimitingInterface[reconcile.Request], before, after client.Object) {
 		for _, class := range changed(before, after) {
@@ -44,8 +43,8 @@ func (r *PoolClasses) SetupWithManager(m ctrl.Manager) error {
 		Complete(r)
 }
 
-// changed are the classes that one of two reports of a node serves and the other does not, in
-// order. Either may be nil.
+// changed returns the classes that one of two reports of a node serves and the other does
+// not. Either may be nil.
 func changed(before, after client.Object) []string {
 	was, is := servedBy(before), servedBy(after)
 	var classes []string
@@ -59,20 +58,19 @@ func changed(before, after client.Object) []string {
 			classes = append(classes, class)
 		}
 	}
-	slices.Sort(classes)
 	return classes
 }
 
-// servedBy are the classes that a report serves.
+// servedBy returns the classes that a report serves.
 func servedBy(o client.Object) map[string]bool {
 	classes := map[string]bool{}
 	report, ok := o.(*v1alpha1.StorageNode)
-	if !ok || report == nil {
+	if !ok {
 		return classes
 	}
 	for _, pool := range report.Status.Pools {
 		for _, class := range pool.Classes {
-			if !classes[class] && serves(report, class) {
+			if serves(report, class) {
 				classes[class] = true
 			}
 		}
@@ -112,11 +110,11 @@ func assess(class *v1alpha1.PoolClass, reports []v1alpha1.StorageNode) bool {
 			nodes++
 		}
 	}
-	ready := metav1.Condition{Type: ConditionReady, ObservedGeneration: class.Generation,
-		Status: metav1.ConditionTrue, Reason: reasonServed, Message: fmt.Sprintf("%d nodes serve this class", nodes)}
+	ready := metav1.Condition{Type: v1alpha1.ConditionReady, ObservedGeneration: class.Generation,
+		Status: metav1.ConditionTrue, Reason: v1alpha1.ReasonNodesServe, Message: fmt.Sprintf("%d nodes serve this class", nodes)}
 	switch nodes {
 	case 0:
-		ready.Status, ready.Reason = metav1.ConditionFalse, reasonNoNode
+		ready.Status, ready.Reason = metav1.ConditionFalse, v1alpha1.ReasonNoNode
 		ready.Message = "no node serves this class: none that it selects has one of its pools in good health"
 	case 1:
 		ready.Message = "1 node serves this class"
@@ -128,7 +126,7 @@ func assess(class *v1alpha1.PoolClass, reports []v1alpha1.StorageNode) bool {
 
 // serves says whether a node has a healthy pool of a class and can be asked.
 func serves(report *v1alpha1.StorageNode, class string) bool {
-	if meta.IsStatusConditionFalse(report.Status.Conditions, ConditionReady) {
+	if meta.IsStatusConditionFalse(report.Status.Conditions, v1alpha1.ConditionReady) {
 		return false
 	}
 	return slices.ContainsFunc(report.Status.Pools, func(pool v1alpha1.Pool) bool {

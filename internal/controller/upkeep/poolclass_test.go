@@ -1,6 +1,7 @@
 package upkeep
 
 import (
+	"errors"
 	"slices"
 	"testing"
 
@@ -9,9 +10,10 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"berth.dev/berth/api/v1alpha1"
+	"berth.dev/berth/internal/apitest/lagging"
 )
 
-// report is a node with one pool of class "fast".
+// report is the report of a node with one pool of class "fast".
 func report(options ...func(*v1alpha1.StorageNode)) v1alpha1.StorageNode {
 	n := v1alpha1.StorageNode{}
 	n.Status.Pools = []v1alpha1.Pool{{Name: "vg", Health: v1alpha1.PoolHealthy, Classes: []string{"fast"}}}
@@ -23,14 +25,14 @@ func report(options ...func(*v1alpha1.StorageNode)) v1alpha1.StorageNode {
 
 func ready(status metav1.ConditionStatus) func(*v1alpha1.StorageNode) {
 	return func(n *v1alpha1.StorageNode) {
-		n.Status.Conditions = []metav1.Condition{{Type: ConditionReady, Status: status}}
+		n.Status.Conditions = []metav1.Condition{{Type: v1alpha1.ConditionReady, Status: status}}
 	}
 }
 
 func degraded(n *v1alpha1.StorageNode)  { n.Status.Pools[0].Health = v1alpha1.PoolDegraded }
 func elsewhere(n *v1alpha1.StorageNode) { n.Status.Pools[0].Classes = []string{"slow"} }
 
-func TestWhoServesAClass(t *testing.T) {
+func TestAClassCountsTheNodesThatServeIt(t *testing.T) {
 	tests := map[string]struct {
 		reports []v1alpha1.StorageNode
 		nodes   int32
@@ -51,7 +53,7 @@ func TestWhoServesAClass(t *testing.T) {
 			if !assess(class, test.reports) {
 				t.Error("the first look changed nothing")
 			}
-			c := meta.FindStatusCondition(class.Status.Conditions, ConditionReady)
+			c := meta.FindStatusCondition(class.Status.Conditions, v1alpha1.ConditionReady)
 			if class.Status.Nodes != test.nodes || c == nil || c.Message != test.message {
 				t.Errorf("nodes %d, condition %+v", class.Status.Nodes, c)
 			}
@@ -60,6 +62,10 @@ func TestWhoServesAClass(t *testing.T) {
 			}
 			if assess(class, test.reports) {
 				t.Error("the same reports changed it again")
+			}
+			class.Status.Nodes = 7
+			if !assess(class, test.reports) || class.Status.Nodes != test.nodes {
+				t.Errorf("a number that others wrote stays: %d", class.Status.Nodes)
 			}
 		})
 	}
@@ -82,8 +88,45 @@ func TestOnlyAReportThatBeginsOrCeasesToServeAClassHasItCounted(t *testing.T) {
 		"a node that is not ready any more": {node(), node(ready(metav1.ConditionFalse)), []string{"fast"}},
 		"a node that stays not ready":       {node(ready(metav1.ConditionFalse)), node(ready(metav1.ConditionFalse), elsewhere), nil},
 	} {
-		if got := changed(test.before, test.after); !slices.Equal(got, test.want) {
+		got := changed(test.before, test.after)
+		if slices.Sort(got); !slices.Equal(got, test.want) {
 			t.Errorf("%s: %v, want %v", name, got, test.want)
 		}
 	}
+}
+
+func TestAClassSaysHowManyNodesServeIt(t *testing.T) {
+	class := &v1alpha1.PoolClass{ObjectMeta: metav1.ObjectMeta{Name: "fast"}}
+	report := aReport()
+	report.Status.Pools = []v1alpha1.Pool{{Name: "vg", Health: v1alpha1.PoolHealthy, Classes: []string{"fast"}}}
+	s := lagging.New(t, class, report)
+	r := &PoolClasses{Client: s.Client()}
+	s.Before = func(lagging.Write) error { return errBroken }
+	if err := look(t, r, "fast"); !errors.Is(err, errBroken) {
+		t.Errorf("got %v", err)
+	}
+	s.Before = nil
+	must(t, look(t, r, "fast"))
+	if there(t, s, class); class.Status.Nodes != 1 {
+		t.Errorf("%d nodes", class.Status.Nodes)
+	}
+	s.Before = func(lagging.Write) error { t.Error("it is written though nothing changed"); return nil }
+	must(t, look(t, r, "fast"))
+	must(t, look(t, r, "another"))
+	if classes := changed(nil, report); !slices.Equal(classes, []string{"fast"}) {
+		t.Errorf("got %v", classes)
+	}
+}
+
+func TestAClassThatChangesOrGoesMeanwhileIsNoError(t *testing.T) {
+	class := &v1alpha1.PoolClass{ObjectMeta: metav1.ObjectMeta{Name: "fast"}}
+	s := lagging.New(t, class)
+	r := &PoolClasses{Client: s.Client()}
+	s.Hold()
+	there(t, s, class)
+	class.Labels = map[string]string{"of": "others"}
+	must(t, s.Others().Update(t.Context(), class))
+	must(t, look(t, r, "fast")) // the event of the other write brings it back
+	must(t, s.Others().Delete(t.Context(), class))
+	must(t, look(t, r, "fast"))
 }

@@ -17,11 +17,11 @@ import (
 	"berth.dev/berth/internal/schedule"
 )
 
-// Reservations deletes the Volumes that a scheduler made for a pod which then was
-// not scheduled: at once if their claim is gone, after a while if nobody has
-// chosen a node for it. One whose claim bears a selected node stays: a
-// provisioner is, or will be, at work. One of which a node has found data loses
-// its mark: that data may be older than the reservation, and is no part of it.
+// Reservations deletes the Volumes that a scheduler made for a pod which then was not
+// scheduled: at once if their claim is gone, after a delay if no node is selected for
+// it. A reservation stays if its claim has a selected node: a provisioner is, or will
+// be, at work. A reservation of which a node has found data loses its mark: that data
+// may be older than the reservation, and is no part of it.
 type Reservations struct {
 	Client client.Client
 	// Live reads claims and PersistentVolumes: the answer may lead to a deletion.
@@ -32,7 +32,7 @@ type Reservations struct {
 	// Volume to selecting the claim's node.
 	Delay time.Duration
 
-	// idle reservations, by name. A process that starts anew gives all of them
+	// idle holds the idle reservations, by name. After a restart each of them gets
 	// the whole delay again.
 	idle map[string]idle
 }
@@ -63,7 +63,6 @@ func (r *Reservations) Reconcile(ctx context.Context, request ctrl.Request) (ctr
 		return ctrl.Result{}, nil
 	}
 	if v.Found() != "" {
-		delete(r.idle, request.Name)
 		return ctrl.Result{}, r.unmark(ctx, v)
 	}
 	claim, err := claimOf(ctx, v, r.Live)
@@ -94,16 +93,16 @@ func (r *Reservations) wanted(ctx context.Context, v *v1alpha1.Volume, claim *co
 			return true, nil
 		}
 		if owned, err := owns(ctx, claim, v, r.Live); owned || err != nil {
-			return owned, err
+			return true, err
 		}
 	}
 	return exported(ctx, v, r.Live)
 }
 
-// left is how much longer the reservation may be idle. Whoever writes it uses it.
+// left is how much longer the reservation may be idle. Every write of the Volume counts as use.
 func (r *Reservations) left(v *v1alpha1.Volume) time.Duration {
-	since, known := r.idle[v.Name]
-	if !known || since.version != v.ResourceVersion {
+	since := r.idle[v.Name]
+	if since.version != v.ResourceVersion {
 		if r.idle == nil {
 			r.idle = map[string]idle{}
 		}
@@ -113,7 +112,7 @@ func (r *Reservations) left(v *v1alpha1.Volume) time.Duration {
 	return r.Delay - r.Clock.Since(since.since)
 }
 
-// unmark makes a reservation a volume that may have data on it.
+// unmark turns a reservation into an ordinary volume, which may have data.
 func (r *Reservations) unmark(ctx context.Context, v *v1alpha1.Volume) error {
 	public := v.DeepCopy()
 	delete(public.Annotations, v1alpha1.ReservedAnnotation)
@@ -125,6 +124,5 @@ func (r *Reservations) unmark(ctx context.Context, v *v1alpha1.Volume) error {
 }
 
 func (r *Reservations) collect(ctx context.Context, v *v1alpha1.Volume) error {
-	delete(r.idle, v.Name)
-	return discard(ctx, r.Client, v, "it was reserved for a pod and nobody took it")
+	return discard(ctx, r.Client, v, "it was reserved for a pod that did not take it")
 }

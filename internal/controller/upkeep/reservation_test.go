@@ -2,6 +2,7 @@ package upkeep
 
 import (
 	"context"
+	"errors"
 	"testing"
 	"time"
 
@@ -42,7 +43,7 @@ func claimed(change func(*corev1.PersistentVolumeClaim)) *corev1.PersistentVolum
 	return c
 }
 
-// tidying is a reconciler on objects.
+// tidying is a reconciler with its objects.
 type tidying struct {
 	*Reservations
 	t     *testing.T
@@ -72,13 +73,15 @@ func (d *tidying) gone() bool {
 }
 
 func TestWhichReservationsGo(t *testing.T) {
-	public := reserved()
-	public.Annotations = nil
+	public, anyones, byName := reserved(), reserved(), reserved()
+	public.Annotations, anyones.Spec.ClaimRef, byName.Spec.ClaimRef.UID = nil, nil, ""
 	tests := map[string]struct {
 		objects []client.Object
 		goes    string
 	}{
 		"its claim is gone": {[]client.Object{reserved()}, "at once"},
+		"its claim is gone, and was known by its name alone": {[]client.Object{byName}, "at once"},
+		"it was made for no claim":                           {[]client.Object{anyones}, "never"},
 		"its claim was replaced by one of the name": {
 			[]client.Object{reserved(), claimed(func(c *corev1.PersistentVolumeClaim) {
 				c.UID, c.Annotations = "w", map[string]string{schedule.SelectedNode: "n"}
@@ -132,7 +135,7 @@ func TestAReservationThatIsUsedMeanwhileIsIdleAnew(t *testing.T) {
 	if err := d.Client.Get(t.Context(), client.ObjectKey{Name: "pvc-u"}, v); err != nil {
 		t.Fatal(err)
 	}
-	v.Spec.Replicas = []v1alpha1.ReplicaSpec{{Node: "m", Pool: "vg0"}} // placed again
+	v.Spec.Replicas = []v1alpha1.ReplicaSpec{{Node: "m", Pool: "vg0"}} // placed on another node
 	if err := d.Client.Update(t.Context(), v); err != nil {
 		t.Fatal(err)
 	}
@@ -145,6 +148,59 @@ func TestAReservationThatIsUsedMeanwhileIsIdleAnew(t *testing.T) {
 	}
 }
 
+func TestAReservationThatWasWantedMeanwhileIsIdleAnew(t *testing.T) {
+	c := theClaim()
+	d := newTidying(t, reserved(), c)
+	for _, selected := range []map[string]string{nil, {schedule.SelectedNode: "n"}, nil} {
+		must(t, d.Live.Get(t.Context(), client.ObjectKeyFromObject(c), c))
+		c.Annotations = selected
+		must(t, d.Client.Update(t.Context(), c))
+		d.look(time.Minute)
+		if d.gone() {
+			t.Fatalf("it is gone at once after its claim bore %v", selected)
+		}
+	}
+	d.look(0)
+	if !d.gone() {
+		t.Error("it stayed")
+	}
+}
+
+func TestEachReservationHasADelayOfItsOwn(t *testing.T) {
+	other, its := reserved(), theClaim()
+	other.Name, other.Spec.ClaimRef.Name, other.Spec.ClaimRef.UID = "pvc-w", "more", "w"
+	its.Name, its.UID = "more", "w"
+	d := newTidying(t, reserved(), theClaim(), other, its)
+	for range 2 {
+		for _, name := range []string{"pvc-u", "pvc-w"} {
+			must(t, look(t, d.Reservations, name))
+		}
+		d.clock.SetTime(d.clock.Now().Add(time.Minute))
+	}
+	var left v1alpha1.VolumeList
+	if must(t, d.Client.List(t.Context(), &left)); len(left.Items) != 0 {
+		t.Errorf("%d stayed, the first is %s", len(left.Items), left.Items[0].Name)
+	}
+}
+
+func TestNothingIsRememberedOfAReservationThatIsOver(t *testing.T) {
+	for name, end := range map[string]func(t *testing.T, s *lagging.Server){
+		"it was returned to its user": publish,
+		"it was deleted":              func(t *testing.T, s *lagging.Server) { t.Helper(); must(t, s.Others().Delete(t.Context(), reserved())) },
+	} {
+		t.Run(name, func(t *testing.T) {
+			s := lagging.New(t, reserved(), theClaim())
+			r := &Reservations{Client: s.Client(), Live: s.Live(), Clock: clocktesting.NewFakePassiveClock(time.Unix(1000, 0)), Delay: time.Minute}
+			must(t, look(t, r, "pvc-u"))
+			end(t, s)
+			must(t, look(t, r, "pvc-u"))
+			if len(r.idle) != 0 {
+				t.Errorf("remembers %v", r.idle)
+			}
+		})
+	}
+}
+
 func TestAReservationThatIsWantedIsLookedAtAgain(t *testing.T) {
 	d := newTidying(t, reserved(), claimed(func(c *corev1.PersistentVolumeClaim) {
 		c.Annotations = map[string]string{schedule.SelectedNode: "n"}
@@ -154,13 +210,29 @@ func TestAReservationThatIsWantedIsLookedAtAgain(t *testing.T) {
 	}
 }
 
-func TestWhatANodeHasFoundIsNoReservation(t *testing.T) {
+func TestAVolumeWithFoundDataIsNoReservation(t *testing.T) {
 	d := newTidying(t, saying(reserved(), v1alpha1.ReplicaReady, v1alpha1.ReasonFound))
 	d.look(0)
 	v := &v1alpha1.Volume{}
 	if err := d.Client.Get(t.Context(), client.ObjectKey{Name: "pvc-u"}, v); err != nil || v.Reserved() {
 		t.Errorf("marked: %v, %v", v.Reserved(), err)
 	}
+}
+
+func TestAMarkThatCannotBeTakenOffIsAnErrorUnlessTheVolumeChanges(t *testing.T) {
+	found := saying(reserved(), v1alpha1.ReplicaReady, v1alpha1.ReasonFound)
+	s := lagging.New(t, found)
+	r := &Reservations{Client: s.Client(), Live: s.Live()}
+	s.Before = func(lagging.Write) error { return errBroken }
+	if err := look(t, r, "pvc-u"); !errors.Is(err, errBroken) {
+		t.Errorf("got %v", err)
+	}
+	s.Before = nil
+	s.Hold()
+	write(t, s, func(v *v1alpha1.Volume) { v.Status.Replicas[0].Message = "news" })
+	must(t, look(t, r, "pvc-u")) // the event of the other write brings it back
+	must(t, s.Others().Delete(t.Context(), found))
+	must(t, look(t, r, "pvc-u"))
 }
 
 func TestAVolumeThatMayHaveDataIsKeptWhenItsClaimIsGone(t *testing.T) {

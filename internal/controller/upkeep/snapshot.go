@@ -10,7 +10,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"berth.dev/berth/api/v1alpha1"
-	"berth.dev/berth/internal/controller/usecase"
+	"berth.dev/berth/internal/usecase"
 )
 
 // Snapshots keeps finalizer and labels of Snapshots.

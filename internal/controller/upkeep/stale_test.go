@@ -1,8 +1,6 @@
 package upkeep
 
 import (
-	"context"
-	"errors"
 	"testing"
 	"time"
 
@@ -21,36 +19,6 @@ import (
 	"berth.dev/berth/internal/schedule"
 )
 
-var errBroken = errors.New("the API server is broken")
-
-// deaf is a reader of an API server that does not answer about one kind.
-type deaf struct {
-	client.Reader
-	to client.Object
-}
-
-func (d deaf) Get(ctx context.Context, key client.ObjectKey, o client.Object, opts ...client.GetOption) error {
-	if sameKind(o, d.to) {
-		return errBroken
-	}
-	return d.Reader.Get(ctx, key, o, opts...)
-}
-
-func sameKind(a, b client.Object) bool {
-	switch a.(type) {
-	case *corev1.Node:
-		_, same := b.(*corev1.Node)
-		return same
-	case *corev1.PersistentVolumeClaim:
-		_, same := b.(*corev1.PersistentVolumeClaim)
-		return same
-	case *corev1.PersistentVolume:
-		_, same := b.(*corev1.PersistentVolume)
-		return same
-	}
-	return false
-}
-
 // look reconciles an object of a name once.
 func look(t *testing.T, r reconcile.Reconciler, name string) error {
 	t.Helper()
@@ -58,7 +26,7 @@ func look(t *testing.T, r reconcile.Reconciler, name string) error {
 	return err
 }
 
-// there is whether the API server has an object.
+// there reports whether the API server has an object.
 func there(t *testing.T, s *lagging.Server, o client.Object) bool {
 	t.Helper()
 	err := s.Live().Get(t.Context(), client.ObjectKeyFromObject(o), o)
@@ -110,7 +78,7 @@ func TestWhichReportsGo(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			s := lagging.New(t, test.objects...)
-			s.DeletedByUID(&v1alpha1.StorageNode{}) // whatever the agent has said meanwhile
+			s.DeletedByUID(&v1alpha1.StorageNode{}) // even if the agent has reported meanwhile
 			if test.prepare != nil {
 				test.prepare(t, s)
 			}
@@ -122,14 +90,7 @@ func TestWhichReportsGo(t *testing.T) {
 	}
 }
 
-func TestAReportStaysWhereNobodyAnswersForItsNode(t *testing.T) {
-	s := lagging.New(t, aReport())
-	if err := look(t, &StorageNodes{Client: s.Client(), Live: deaf{s.Live(), &corev1.Node{}}}, "n"); !errors.Is(err, errBroken) || !there(t, s, aReport()) {
-		t.Errorf("got %v", err)
-	}
-}
-
-// unclaimed is a Volume of the claim shop/data that nobody has ever reported on.
+// unclaimed is a Volume of the claim shop/data. No node has ever reported on it.
 func unclaimed(options ...func(*v1alpha1.Volume)) *v1alpha1.Volume {
 	v := reserved()
 	v.Annotations, v.Status.Replicas = nil, nil
@@ -147,6 +108,11 @@ func carved(v *v1alpha1.Volume) {
 
 func theClaim() *corev1.PersistentVolumeClaim {
 	return claimed(func(*corev1.PersistentVolumeClaim) {})
+}
+
+// bound is that claim, bound to a PersistentVolume that stands for the Volume.
+func bound() *corev1.PersistentVolumeClaim {
+	return claimed(func(c *corev1.PersistentVolumeClaim) { c.Spec.VolumeName = "theirs" })
 }
 
 // exporting is a PersistentVolume of some name that stands for the Volume.
@@ -215,14 +181,14 @@ func TestWhichUnclaimedVolumesGo(t *testing.T) {
 			}
 			must(t, look(t, r, "pvc-u"))
 			v := unclaimed()
-			if there(t, s, v) != test.stays || test.stays && meta.IsStatusConditionTrue(v.Status.Conditions, ConditionOrphaned) != test.orphaned {
+			if there(t, s, v) != test.stays || test.stays && (meta.FindStatusCondition(v.Status.Conditions, v1alpha1.ConditionOrphaned) != nil) != test.orphaned {
 				t.Errorf("it stays: want %v; conditions %+v", test.stays, v.Status.Conditions)
 			}
 		})
 	}
 }
 
-// write is what the node reports.
+// write changes the Volume's status as its node does.
 func write(t *testing.T, s *lagging.Server, change func(*v1alpha1.Volume)) {
 	t.Helper()
 	v := unclaimed()
@@ -232,7 +198,7 @@ func write(t *testing.T, s *lagging.Server, change func(*v1alpha1.Volume)) {
 	}
 }
 
-// replace makes another Volume of the name while the cache shows the one before.
+// replace deletes the Volume and makes another of its name, while the cache shows the first.
 func replace(t *testing.T, s *lagging.Server) {
 	t.Helper()
 	s.Hold()
@@ -242,27 +208,6 @@ func replace(t *testing.T, s *lagging.Server) {
 	must(t, s.Others().Create(t.Context(), again))
 }
 
-func TestAVolumeStaysWhereNobodyAnswersForItsClaim(t *testing.T) {
-	for name, to := range map[string]client.Object{"claim": &corev1.PersistentVolumeClaim{}, "PersistentVolume": &corev1.PersistentVolume{}} {
-		t.Run(name, func(t *testing.T) {
-			s, r := orphanage(t, unclaimed())
-			r.Live = deaf{s.Live(), to}
-			if err := look(t, r, "pvc-u"); !errors.Is(err, errBroken) || !there(t, s, unclaimed()) {
-				t.Errorf("got %v", err)
-			}
-			tidy := &Reservations{Client: s.Client(), Live: r.Live, Clock: r.Clock, Delay: time.Minute}
-			write(t, s, func(*v1alpha1.Volume) {})
-			v := unclaimed()
-			there(t, s, v)
-			v.Annotations = reserved().Annotations
-			must(t, s.Others().Update(t.Context(), v))
-			if err := look(t, tidy, "pvc-u"); !errors.Is(err, errBroken) || !there(t, s, unclaimed()) {
-				t.Errorf("got %v", err)
-			}
-		})
-	}
-}
-
 func TestAVolumeThatIsWantedAgainIsNoOrphan(t *testing.T) {
 	s, r := orphanage(t, unclaimed(carved))
 	must(t, look(t, r, "pvc-u"))
@@ -270,18 +215,18 @@ func TestAVolumeThatIsWantedAgainIsNoOrphan(t *testing.T) {
 		must(t, s.Others().Create(t.Context(), wanted))
 		must(t, look(t, r, "pvc-u"))
 		v := unclaimed()
-		if !there(t, s, v) || !meta.IsStatusConditionFalse(v.Status.Conditions, ConditionOrphaned) {
+		if !there(t, s, v) || !meta.IsStatusConditionFalse(v.Status.Conditions, v1alpha1.ConditionOrphaned) {
 			t.Errorf("%s: %+v", name, v.Status.Conditions)
 		}
 		must(t, s.Others().Delete(t.Context(), wanted))
 		must(t, look(t, r, "pvc-u"))
-		if v := unclaimed(); !there(t, s, v) || !meta.IsStatusConditionTrue(v.Status.Conditions, ConditionOrphaned) {
+		if v := unclaimed(); !there(t, s, v) || !meta.IsStatusConditionTrue(v.Status.Conditions, v1alpha1.ConditionOrphaned) {
 			t.Errorf("without %s: %+v", name, v.Status.Conditions)
 		}
 	}
 }
 
-func TestAReservationStaysWhoeverUsesItMeanwhile(t *testing.T) {
+func TestAReservationThatIsUsedMeanwhileStays(t *testing.T) {
 	selected := func(t *testing.T, s *lagging.Server) {
 		t.Helper()
 		c := theClaim()
@@ -291,6 +236,14 @@ func TestAReservationStaysWhoeverUsesItMeanwhile(t *testing.T) {
 	}
 	for name, use := range map[string]func(t *testing.T, s *lagging.Server){
 		"its claim got its node, and the cache does not show that yet": func(t *testing.T, s *lagging.Server) { s.Hold(); selected(t, s) },
+		"its claim was bound to a PersistentVolume that the cache does not show yet": func(t *testing.T, s *lagging.Server) {
+			s.Hold()
+			c := theClaim()
+			there(t, s, c)
+			c.Spec.VolumeName = "theirs"
+			must(t, s.Others().Update(t.Context(), c))
+			must(t, s.Others().Create(t.Context(), exporting("theirs")))
+		},
 		"its PersistentVolume came, and the cache does not show it yet": func(t *testing.T, s *lagging.Server) {
 			s.Hold()
 			must(t, s.Others().Create(t.Context(), exporting("pvc-u")))
@@ -319,7 +272,7 @@ func TestAReservationStaysWhoeverUsesItMeanwhile(t *testing.T) {
 	}
 }
 
-// publish is what CreateVolume does before it returns a reservation.
+// publish makes the write that CreateVolume makes before it returns a reservation.
 func publish(t *testing.T, s *lagging.Server) {
 	t.Helper()
 	v := reserved()

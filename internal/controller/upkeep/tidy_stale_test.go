@@ -2,10 +2,11 @@ package upkeep
 
 import (
 	"errors"
-	"slices"
+	"strings"
 	"testing"
 
 	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 	ctrl "sigs.k8s.io/controller-runtime"
@@ -19,8 +20,8 @@ import (
 // kept is a kind whose finalizer, labels and entries a reconciler keeps.
 type kept struct {
 	make       func() client.Object
-	reconciler func(c client.Client) reconcile.Reconciler
-	// report is what the node says: that it has it, or that it has let go of it.
+	reconciler func(c client.Client, live client.Reader) reconcile.Reconciler
+	// report makes the node say that it has the object, or that it has let go of it.
 	report func(o client.Object, has bool)
 }
 
@@ -31,7 +32,7 @@ var kinds = map[string]kept{
 			v.Name, v.UID = "o", "first"
 			return v
 		},
-		reconciler: func(c client.Client) reconcile.Reconciler { return &Volumes{Client: c, Nodes: everyone} },
+		reconciler: func(c client.Client, live client.Reader) reconcile.Reconciler { return &Volumes{c, live, everyone} },
 		report: func(o client.Object, has bool) {
 			state := v1alpha1.ReplicaGone
 			if has {
@@ -47,7 +48,7 @@ var kinds = map[string]kept{
 			s.Spec.Replicas = []v1alpha1.ReplicaSpec{{Node: "n", Pool: "vg"}}
 			return s
 		},
-		reconciler: func(c client.Client) reconcile.Reconciler { return &Snapshots{Client: c, Nodes: everyone} },
+		reconciler: func(c client.Client, live client.Reader) reconcile.Reconciler { return &Snapshots{c, live, everyone} },
 		report: func(o client.Object, has bool) {
 			state := v1alpha1.SnapshotGone
 			if has {
@@ -58,7 +59,7 @@ var kinds = map[string]kept{
 	},
 }
 
-// say has the node report.
+// say makes the node report.
 func (k kept) say(t *testing.T, s *lagging.Server, has bool) {
 	t.Helper()
 	o := k.make()
@@ -101,7 +102,7 @@ func TestAnObjectIsLetGoOfWhenNoNodeHasAnything(t *testing.T) {
 				s := lagging.New(t, k.make())
 				must(t, s.Others().Delete(t.Context(), k.make()))
 				test.prepare(t, k, s)
-				result, err := k.reconciler(s.Client()).Reconcile(t.Context(), ctrl.Request{NamespacedName: types.NamespacedName{Name: "o"}})
+				result, err := k.reconciler(s.Client(), s.Live()).Reconcile(t.Context(), ctrl.Request{NamespacedName: types.NamespacedName{Name: "o"}})
 				if there(t, s, k.make()) != test.stays || !errors.Is(err, test.failed) {
 					t.Errorf("it stays: %v, %v", !test.stays, err)
 				}
@@ -114,26 +115,47 @@ func TestAnObjectIsLetGoOfWhenNoNodeHasAnything(t *testing.T) {
 }
 
 func TestAnObjectThatLostItsMarksGetsThemBack(t *testing.T) {
-	for kind, k := range kinds {
-		t.Run(kind, func(t *testing.T) {
-			o := k.make()
-			o.SetFinalizers(nil)
-			o.SetLabels(nil)
-			s := lagging.New(t, o)
-			must(t, look(t, k.reconciler(s.Client()), "o"))
-			got := k.make()
-			if _, labelled := got.GetLabels()[v1alpha1.ReplicaLabel("n")]; !there(t, s, got) || !labelled || len(got.GetFinalizers()) != 1 {
-				t.Errorf("labels %v, finalizers %v", got.GetLabels(), got.GetFinalizers())
-			}
-			writes := 0
-			s.Before = func(lagging.Write) error { writes++; return nil }
-			must(t, look(t, k.reconciler(s.Client()), "o"))
-			must(t, look(t, k.reconciler(s.Client()), "another"))
-			if writes != 0 {
-				t.Errorf("%d writes though nothing was wrong", writes)
-			}
-		})
+	for lost, lose := range map[string]func(o client.Object){
+		"its finalizer": func(o client.Object) { o.SetFinalizers(nil) },
+		"its labels":    func(o client.Object) { o.SetLabels(nil) },
+		"both":          func(o client.Object) { o.SetFinalizers(nil); o.SetLabels(nil) },
+	} {
+		for kind, k := range kinds {
+			t.Run(kind+": "+lost, func(t *testing.T) {
+				o := k.make()
+				lose(o)
+				s := lagging.New(t, o)
+				result, err := k.reconciler(s.Client(), s.Live()).Reconcile(t.Context(), ctrl.Request{NamespacedName: types.NamespacedName{Name: "o"}})
+				got := k.make()
+				if _, labelled := got.GetLabels()[v1alpha1.ReplicaLabel("n")]; !there(t, s, got) || !labelled || len(got.GetFinalizers()) != 1 {
+					t.Errorf("labels %v, finalizers %v", got.GetLabels(), got.GetFinalizers())
+				}
+				if err != nil || result.RequeueAfter != 0 {
+					t.Errorf("looks again in %s, %v: an object that lives waits for no time", result.RequeueAfter, err)
+				}
+				s.Before = func(w lagging.Write) error { t.Errorf("%s though nothing was wrong", w.Verb); return nil }
+				must(t, look(t, k.reconciler(s.Client(), s.Live()), "o"))
+				must(t, look(t, k.reconciler(s.Client(), s.Live()), "another"))
+			})
+		}
 	}
+}
+
+func TestAProblemIsWrittenOnce(t *testing.T) {
+	v := volume(entry("n", v1alpha1.ReplicaFailed, v1alpha1.ReasonDeviceMissing))
+	v.Name = "o"
+	s := lagging.New(t, v)
+	r := &Volumes{Client: s.Client(), Nodes: everyone}
+	must(t, look(t, r, "o"))
+	c := (*metav1.Condition)(nil)
+	if there(t, s, v) {
+		c = meta.FindStatusCondition(v.Status.Conditions, v1alpha1.ConditionReady)
+	}
+	if c == nil || c.Status != metav1.ConditionFalse || c.Reason != v1alpha1.ReasonDeviceMissing {
+		t.Errorf("condition is %+v", c)
+	}
+	s.Before = func(w lagging.Write) error { t.Errorf("%s though it is said already", w.Verb); return nil }
+	must(t, look(t, r, "o"))
 }
 
 func TestTheEntryOfANodeThatAVolumeHasLeftIsDropped(t *testing.T) {
@@ -183,6 +205,19 @@ func TestAVolumeOrAReservationThatGoesIsNotLookedAtAnyMore(t *testing.T) {
 	}
 }
 
+func TestAnOrphanSaysOnceWhoseItWasAndHowToUseIt(t *testing.T) {
+	s, r := orphanage(t, unclaimed(carved))
+	must(t, look(t, r, "pvc-u"))
+	v := unclaimed()
+	there(t, s, v)
+	if c := meta.FindStatusCondition(v.Status.Conditions, v1alpha1.ConditionOrphaned); c == nil ||
+		!strings.Contains(c.Message, "claim shop/data is gone") || !strings.Contains(c.Message, "volumeHandle pvc-u") {
+		t.Errorf("condition is %+v", c)
+	}
+	s.Before = func(w lagging.Write) error { t.Errorf("%s though it is said already", w.Verb); return nil }
+	must(t, look(t, r, "pvc-u"))
+}
+
 func TestAnOrphanThatCannotBeMarkedIsAnError(t *testing.T) {
 	s, r := orphanage(t, unclaimed(carved))
 	s.Before = func(lagging.Write) error { return errBroken }
@@ -192,7 +227,9 @@ func TestAnOrphanThatCannotBeMarkedIsAnError(t *testing.T) {
 	s.Before = nil
 	s.Hold()
 	write(t, s, func(v *v1alpha1.Volume) { v.Status.Replicas[0].Message = "news" })
-	must(t, look(t, r, "pvc-u")) // the event of that brings it back
+	must(t, look(t, r, "pvc-u")) // the event of the other write brings it back
+	must(t, s.Others().Delete(t.Context(), unclaimed()))
+	must(t, look(t, r, "pvc-u"))
 }
 
 func TestAVolumeOrAReportThatCannotBeDeletedIsAnError(t *testing.T) {
@@ -209,28 +246,7 @@ func TestAVolumeOrAReportThatCannotBeDeletedIsAnError(t *testing.T) {
 	must(t, look(t, &StorageNodes{Client: s.Client(), Live: s.Live()}, "another"))
 	s.Hold()
 	must(t, s.Others().Delete(t.Context(), aReport()))
+	must(t, s.Others().Delete(t.Context(), unclaimed()))
 	must(t, look(t, &StorageNodes{Client: s.Client(), Live: s.Live()}, "n")) // it is gone already
-}
-
-func TestAClassSaysHowManyNodesServeIt(t *testing.T) {
-	class := &v1alpha1.PoolClass{ObjectMeta: metav1.ObjectMeta{Name: "fast"}}
-	report := aReport()
-	report.Status.Pools = []v1alpha1.Pool{{Name: "vg", Health: v1alpha1.PoolHealthy, Classes: []string{"fast"}}}
-	s := lagging.New(t, class, report)
-	r := &PoolClasses{Client: s.Client()}
-	s.Before = func(lagging.Write) error { return errBroken }
-	if err := look(t, r, "fast"); !errors.Is(err, errBroken) {
-		t.Errorf("got %v", err)
-	}
-	s.Before = nil
-	must(t, look(t, r, "fast"))
-	if there(t, s, class); class.Status.Nodes != 1 {
-		t.Errorf("%d nodes", class.Status.Nodes)
-	}
-	s.Before = func(lagging.Write) error { t.Error("it is written though nothing changed"); return nil }
-	must(t, look(t, r, "fast"))
-	must(t, look(t, r, "another"))
-	if classes := changed(nil, report); !slices.Equal(classes, []string{"fast"}) {
-		t.Errorf("got %v", classes)
-	}
+	must(t, look(t, r, "pvc-u"))
 }

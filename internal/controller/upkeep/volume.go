@@ -11,11 +11,11 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"berth.dev/berth/api/v1alpha1"
-	"berth.dev/berth/internal/controller/usecase"
+	"berth.dev/berth/internal/usecase"
 )
 
-// lookAgain is how often a deletion that waits for nodes is looked at: no event
-// tells when a node has come to be away.
+// lookAgain is the interval at which a deletion that waits for nodes is looked at: no
+// event tells that a node is now away.
 const lookAgain = 30 * time.Second
 
 // Volumes keeps finalizer, labels, entries and the condition of Volumes.
@@ -68,7 +68,7 @@ func (r *Volumes) tidy(ctx context.Context, v *v1alpha1.Volume) error {
 	return nil
 }
 
-// departed says whether a node has nothing of the volume and should not have.
+// departed says whether a node has nothing of the volume and is not asked to have it.
 func departed(v *v1alpha1.Volume, entry *v1alpha1.ReplicaStatus) bool {
 	if entry.State != v1alpha1.ReplicaGone {
 		return false
@@ -81,8 +81,8 @@ func departed(v *v1alpha1.Volume, entry *v1alpha1.ReplicaStatus) bool {
 	return true
 }
 
-// tidyStatus drops the entries of nodes that have nothing left and shows what is
-// wrong. It runs after tidyMetadata has nothing to do: the label goes before the
+// tidyStatus drops the entries of nodes that have nothing left and shows the problem,
+// if any. It runs when tidyMetadata has nothing to do: the label goes before the
 // entry, or the node would report Gone again.
 func (r *Volumes) tidyStatus(v *v1alpha1.Volume) bool {
 	changed := false
@@ -99,8 +99,8 @@ func (r *Volumes) tidyStatus(v *v1alpha1.Volume) bool {
 	return show(&v.Status.Conditions, v.Generation, problemOf(v, r.Nodes)) || changed
 }
 
-// problemOf is what keeps a volume from being what it should be. Lack of room
-// is not among it: the call that asks for the room tells its user.
+// problemOf returns the problem of a volume that is not as its spec asks. Lack of
+// room is not one of them: the call that asks for the room tells its user.
 func problemOf(v *v1alpha1.Volume, nodes usecase.Nodes) problem {
 	for _, holder := range usecase.PlacedVolume(v).Holders(nodes) {
 		entry := holder.Entry
@@ -111,7 +111,7 @@ func problemOf(v *v1alpha1.Volume, nodes usecase.Nodes) problem {
 			continue
 		}
 		if holder.Node == "" {
-			return problem{reasonNodeAway, fmt.Sprintf("a Node that does not exist any more may still have the volume's data (label %s); "+
+			return problem{v1alpha1.ReasonNodeAway, fmt.Sprintf("a Node that does not exist any more may still have the volume's data (label %s); "+
 				"if it never comes back: kubectl berth forget NODE --node-is-gone", holder.Label)}
 		}
 		if away := nodes.Away(holder.Node); away != "" {
@@ -119,7 +119,7 @@ func problemOf(v *v1alpha1.Volume, nodes usecase.Nodes) problem {
 			if nodes.Labelled(holder.Label) == "" {
 				message += "; if it never comes back: kubectl berth forget " + holder.Node + " --node-is-gone"
 			}
-			return problem{reasonNodeAway, message}
+			return problem{v1alpha1.ReasonNodeAway, message}
 		}
 	}
 	return problem{}

@@ -9,8 +9,8 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"berth.dev/berth/api/v1alpha1"
-	"berth.dev/berth/internal/controller/usecase"
-	"berth.dev/berth/internal/controller/volumetest"
+	"berth.dev/berth/internal/usecase"
+	"berth.dev/berth/internal/usecase/volumetest"
 )
 
 var everyone = volumetest.Nodes{"n": "", "m": "", "far": "is silent"}
@@ -41,7 +41,7 @@ func label(node string) func(*v1alpha1.Volume) {
 
 func deleting(v *v1alpha1.Volume) { v.DeletionTimestamp = &metav1.Time{} }
 
-func TestTheFinalizerGoesWhenNobodyHasAnything(t *testing.T) {
+func TestTheFinalizerGoesWhenNoNodeMayHoldData(t *testing.T) {
 	tests := map[string]struct {
 		volume *v1alpha1.Volume
 		held   bool
@@ -74,11 +74,13 @@ func TestTheFinalizerGoesWhenNobodyHasAnything(t *testing.T) {
 
 func TestAVolumeThatIsWellIsNotWritten(t *testing.T) {
 	for name, v := range map[string]*v1alpha1.Volume{
-		"just created":          volume(),
-		"carved":                volume(entry("n", v1alpha1.ReplicaReady, "Carved")),
-		"refused an expansion":  volume(entry("n", v1alpha1.ReplicaReady, "NoSpace")),
-		"refused for room":      volume(entry("n", v1alpha1.ReplicaFailed, "NoSpace")),
-		"deleted, not answered": volume(deleting, entry("n", v1alpha1.ReplicaReady, "Carved")),
+		"just created":            volume(),
+		"carved":                  volume(entry("n", v1alpha1.ReplicaReady, "Carved")),
+		"refused an expansion":    volume(entry("n", v1alpha1.ReplicaReady, "NoSpace")),
+		"refused for room":        volume(entry("n", v1alpha1.ReplicaFailed, "NoSpace")),
+		"gone from its node":      volume(entry("n", v1alpha1.ReplicaGone, "Removed")),
+		"deleted, held by others": volume(deleting, entry("n", v1alpha1.ReplicaGone, "Removed"), func(v *v1alpha1.Volume) { v.Finalizers = []string{"theirs"} }),
+		"deleted, not answered":   volume(deleting, entry("n", v1alpha1.ReplicaReady, "Carved")),
 	} {
 		t.Run(name, func(t *testing.T) {
 			if tidyVolume(v) || (&Volumes{Nodes: everyone}).tidyStatus(v) {
@@ -98,10 +100,29 @@ func TestALabelGoesBeforeItsEntry(t *testing.T) {
 	}
 }
 
-func TestTheEntryOfAWantedNodeIsNeverDropped(t *testing.T) {
-	v := volume(entry("n", v1alpha1.ReplicaGone, "Removed"))
-	if (&Volumes{Nodes: everyone}).tidyStatus(v) || len(v.Status.Replicas) != 1 {
-		t.Errorf("entries %v", v.Status.Replicas)
+func TestOnlyTheEntryOfANodeThatHasNothingAndShouldNotIsDropped(t *testing.T) {
+	ready := entry("n", v1alpha1.ReplicaReady, "Carved")
+	for name, test := range map[string]struct {
+		volume *v1alpha1.Volume
+		kept   []string
+	}{
+		"its node lost it":                       {volume(entry("n", v1alpha1.ReplicaGone, "Removed")), []string{"n"}},
+		"it left a node, which has nothing":      {volume(ready, entry("m", v1alpha1.ReplicaGone, "Removed")), []string{"n"}},
+		"it left a node, which has data still":   {volume(ready, entry("m", v1alpha1.ReplicaReady, "Carved")), []string{"n", "m"}},
+		"it left a node, which cannot remove it": {volume(ready, entry("m", v1alpha1.ReplicaFailed, "InUse")), []string{"n", "m"}},
+		// The label stays, and a node without an entry is waited for when it is away.
+		"deleted, a node that it left has nothing": {volume(deleting, ready, label("m"), entry("m", v1alpha1.ReplicaGone, "Removed")), []string{"n", "m"}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			(&Volumes{Nodes: everyone}).tidyStatus(test.volume)
+			var kept []string
+			for _, entry := range test.volume.Status.Replicas {
+				kept = append(kept, entry.Node)
+			}
+			if !slices.Equal(kept, test.kept) {
+				t.Errorf("the entries of %v are kept, want %v", kept, test.kept)
+			}
+		})
 	}
 }
 
@@ -109,14 +130,14 @@ func TestTheConditionSaysWhatIsWrongAndWhenItIsOver(t *testing.T) {
 	r := &Volumes{Nodes: everyone}
 	v := volume(entry("n", v1alpha1.ReplicaFailed, v1alpha1.ReasonDeviceMissing))
 	r.tidyStatus(v)
-	c := meta.FindStatusCondition(v.Status.Conditions, ConditionReady)
+	c := meta.FindStatusCondition(v.Status.Conditions, v1alpha1.ConditionReady)
 	if c == nil || c.Status != metav1.ConditionFalse || c.Reason != v1alpha1.ReasonDeviceMissing || c.Message != "because" {
 		t.Fatalf("condition is %+v", c)
 	}
 	v.Status.Replicas = nil
 	entry("n", v1alpha1.ReplicaReady, v1alpha1.ReasonCarved)(v)
 	r.tidyStatus(v)
-	if c := meta.FindStatusCondition(v.Status.Conditions, ConditionReady); c == nil || c.Status != metav1.ConditionTrue {
+	if c := meta.FindStatusCondition(v.Status.Conditions, v1alpha1.ConditionReady); c == nil || c.Status != metav1.ConditionTrue {
 		t.Fatalf("afterwards it is %+v", c)
 	}
 	if r.tidyStatus(v) {
@@ -129,8 +150,8 @@ func TestADeletionThatWaitsSaysForWhom(t *testing.T) {
 		volume *v1alpha1.Volume
 		reason string
 	}{
-		"a node that is away":         {volume(deleting, entry("far", v1alpha1.ReplicaReady, "Carved")), reasonNodeAway},
-		"a node that is unknown":      {volume(deleting, label("lost")), reasonNodeAway},
+		"a node that is away":         {volume(deleting, entry("far", v1alpha1.ReplicaReady, "Carved")), v1alpha1.ReasonNodeAway},
+		"a node that is unknown":      {volume(deleting, label("lost")), v1alpha1.ReasonNodeAway},
 		"a device that is open":       {volume(deleting, entry("n", v1alpha1.ReplicaFailed, v1alpha1.ReasonInUse)), v1alpha1.ReasonInUse},
 		"a node that is about to":     {volume(deleting, entry("n", v1alpha1.ReplicaReady, "Carved")), ""},
 		"no deletion, a node is away": {volume(entry("far", v1alpha1.ReplicaReady, "Carved")), ""},

@@ -25,15 +25,15 @@ var whenDeleted = builder.WithPredicates(predicate.Funcs{
 	GenericFunc: func(event.GenericEvent) bool { return false },
 })
 
-// volumeOf is the Volume that is made for a claim, if Berth makes one.
+// volumeOf names the Volume that Berth makes for a claim, if it makes one.
 func volumeOf(_ context.Context, claim client.Object) []reconcile.Request {
 	name := v1alpha1.VolumeName("pvc-" + string(claim.GetUID()))
 	return []reconcile.Request{{NamespacedName: types.NamespacedName{Name: name}}}
 }
 
-// claimOf is the Volume's claim, or nil if it is gone. The first reader that
-// knows it is believed; the last must be the API server, since a claim that is gone
-// leads to a deletion.
+// claimOf returns the Volume's claim, or nil if it is gone. It believes the first
+// reader that knows the claim. The last reader must be the API server, since a
+// missing claim leads to a deletion.
 func claimOf(ctx context.Context, v *v1alpha1.Volume, readers ...client.Reader) (*corev1.PersistentVolumeClaim, error) {
 	ref := v.Spec.ClaimRef
 	for _, reader := range readers {
@@ -49,8 +49,8 @@ func claimOf(ctx context.Context, v *v1alpha1.Volume, readers ...client.Reader) 
 	return nil, nil
 }
 
-// owns is whether a claim is bound to the Volume: to the PersistentVolume that a provisioner
-// makes for it, or to another one that stands for it.
+// owns reports whether a claim is bound to the Volume: to the PersistentVolume that a
+// provisioner makes for it, or to another one that stands for it.
 func owns(ctx context.Context, claim *corev1.PersistentVolumeClaim, v *v1alpha1.Volume, live client.Reader) (bool, error) {
 	name := claim.Spec.VolumeName
 	if name == "" || name == v.Name {
@@ -63,7 +63,7 @@ func owns(ctx context.Context, claim *corev1.PersistentVolumeClaim, v *v1alpha1.
 	return slices.Contains(Handle(pv), v.Name), nil
 }
 
-// exported is whether there is a PersistentVolume of the Volume's name, which is
+// exported reports whether there is a PersistentVolume of the Volume's name, which is
 // the one that a provisioner makes.
 func exported(ctx context.Context, v *v1alpha1.Volume, live client.Reader) (bool, error) {
 	err := live.Get(ctx, types.NamespacedName{Name: v.Name}, &corev1.PersistentVolume{})
@@ -73,7 +73,7 @@ func exported(ctx context.Context, v *v1alpha1.Volume, live client.Reader) (bool
 	return err == nil, nil
 }
 
-// discard deletes a Volume as it was when that was decided, and no other.
+// discard deletes a Volume only if it has not changed since that was decided.
 func discard(ctx context.Context, c client.Client, v *v1alpha1.Volume, why string) error {
 	err := c.Delete(ctx, v, client.Preconditions{UID: &v.UID, ResourceVersion: &v.ResourceVersion})
 	if apierrors.IsNotFound(err) || apierrors.IsConflict(err) {
@@ -82,7 +82,7 @@ func discard(ctx context.Context, c client.Client, v *v1alpha1.Volume, why strin
 	if err != nil {
 		return fmt.Errorf("deleting volume %s: %s: %w", v.Name, why, err)
 	}
-	log.FromContext(ctx).Info("deleted a volume that nobody wants",
+	log.FromContext(ctx).Info("deleted a volume that is not wanted",
 		"volume", v.Name, "why", why, "claim", v.Spec.ClaimRef.Namespace+"/"+v.Spec.ClaimRef.Name)
 	return nil
 }

@@ -3,6 +3,6 @@
 // token, and pools and mounts in memory. No root is needed.
 //
 // skipped.txt lists the specs that the suite skips because the driver does not
-// announce what they need. A spec that begins to be skipped, or stops to be,
-// fails the test until the list says so.
+// announce the capability that they need. If the suite skips another spec, or no longer
+// skips one, the test fails until the list says so.
 package sanity

@@ -32,7 +32,7 @@ const (
 	class = "sanity"
 )
 
-// driver is where the suite finds the two halves of the driver.
+// driver has the sockets of the two halves of the driver, and the kubelet's directory.
 type driver struct{ node, controller, kubeletDir string }
 
 // start runs the driver with a pool that is large enough for the suite.
@@ -81,7 +81,7 @@ func startAgent(t *testing.T, e *apitest.Environment, d driver) {
 	a := agent.New(agent.Options{
 		Node: node, Namespace: apitest.Namespace, KubeletDir: d.kubeletDir,
 		Disks:    poold.NewLocal(memory.New(disks, nil), mounter),
-		Mounts:   func(v provision.Volume) ([]string, error) { return mounter.Mounts(v.Device), nil },
+		Mounts:   func(v provision.Volume) ([]string, error) { return mounter.Mounts(v.Content.Source), nil },
 		Config:   config,
 		CSI:      listen(t, "unix", d.node),
 		HTTP:     listen(t, "tcp", "127.0.0.1:0"),
@@ -99,7 +99,7 @@ func startAgent(t *testing.T, e *apitest.Environment, d driver) {
 	})
 }
 
-// logged keeps the agent's log for the case that the test fails.
+// logged writes the agent's log to the output of the test.
 func logged(t *testing.T) logr.Logger {
 	t.Helper()
 	return logr.FromSlogHandler(slog.NewTextHandler(t.Output(), &slog.HandlerOptions{Level: slog.LevelInfo}))

@@ -19,7 +19,7 @@ import (
 
 func TestMain(m *testing.M) { apitest.Main(m) }
 
-// skippedList is what the suite skips, one spec a line.
+// skippedList is the file that lists the specs that the suite skips, one per line.
 const skippedList = "skipped.txt"
 
 var rewrite = flag.Bool("rewrite", false, "write the list of skipped specs instead of comparing it")
@@ -58,7 +58,7 @@ func TestTheDriverPassesTheUpstreamSuite(t *testing.T) {
 	t.Logf("%d specs passed, %d were skipped", len(passed), len(skipped))
 }
 
-// kind looks at a path itself: the suite would otherwise run a shell.
+// kind returns the kind of a path. Without it the suite would run a shell.
 func kind(path string) (sanity.PathKind, error) {
 	info, err := os.Stat(path)
 	switch {

@@ -58,7 +58,7 @@ func boundNames() (out []string) {
 	return out
 }
 
-// processorTime is what the process has used of all cores.
+// processorTime is the time that the process has used on all cores.
 func processorTime() time.Duration {
 	var use syscall.Rusage
 	_ = syscall.Getrusage(syscall.RUSAGE_SELF, &use) // figures only

@@ -1,5 +1,5 @@
 // Explorer plays random schedules of failures against the ownership rules and
-// prints what it found. It is the long form of the package's tests.
+// prints its findings. It is the long form of the package's tests.
 //
 //	go run ./internal/explore/explorer -schedules 1000000
 //	go run ./internal/explore/explorer -exhaust "three nodes"

@@ -1,2 +1,2 @@
-// Package healthtest asks the pages of a process in tests.
+// Package healthtest requests the pages of a process in tests.
 package healthtest

@@ -6,7 +6,7 @@ import (
 	"testing"
 )
 
-// Get returns the status and the body of a page; the test fails if nobody answers.
+// Get returns the status and the body of a page; the test fails if no server answers.
 func Get(t testing.TB, url string) (status int, body string) {
 	t.Helper()
 	request, err := http.NewRequestWithContext(t.Context(), http.MethodGet, url, nil)

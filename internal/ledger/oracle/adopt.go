@@ -7,9 +7,9 @@ import (
 	"berth.dev/berth/internal/ledger"
 )
 
-// adopt takes over the choices that the rules leave to the ledger - where an
-// owner goes whom objects promise a node without naming a pool, and whether a
-// claim's wish for more is granted - after checking that they were legal.
+// adopt takes over the choices that the rules leave to the ledger, after checking
+// that they were legal. The choices are the pool of an owner whose objects name a
+// node and no pool, and whether a claim's wish for more is granted.
 func (m *Model) adopt(actual []Fact, synced bool) error {
 	m.relocate()
 	if err := m.giveUp(actual); err != nil {
@@ -71,7 +71,7 @@ func (m *Model) relocate() {
 	}
 }
 
-// asked is what an owner's own object asks for.
+// asked is the class and the size that an owner's own object asks for.
 func (m *Model) asked(o ledger.Owner) (class string, bytes int64) {
 	if o.Kind == ledger.ByClaim {
 		c := m.claims[o.ID]
@@ -131,7 +131,7 @@ func (m *Model) grow(actual []Fact) []Fact {
 	return grown
 }
 
-// legal checks that there was room for what the ledger chose.
+// legal checks that there was room for the ledger's choices.
 func (m *Model) legal(chosen []Fact) error {
 	if len(chosen) == 0 {
 		return nil

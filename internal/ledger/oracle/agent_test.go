@@ -6,9 +6,9 @@ import (
 	"berth.dev/berth/internal/ledger"
 )
 
-// What the agents and the controller do.
+// The acts of the agents and the controller.
 
-// agentWorks lets a node's agent carry out what the Volumes want of it.
+// agentWorks lets a node's agent carve and grow replicas as the Volumes ask.
 func (w *world) agentWorks(a, b, _ byte) {
 	n := w.nodes[int(a)%len(w.nodes)]
 	for _, name := range sortedKeys(w.volumes) {
@@ -60,7 +60,7 @@ func (w *world) agentReports(a, b, c byte) {
 	w.report(int(a)%len(w.nodes), !w.calm && b%16 == 0, b)
 }
 
-// report publishes what is in the node's pools.
+// report publishes the contents of the node's pools.
 func (w *world) report(i int, lacks bool, odd byte) {
 	n := w.nodes[i]
 	r := ledger.Report{Node: n.name, Generation: w.revision, Ready: w.calm || odd%32 != 6}
@@ -80,7 +80,7 @@ func (w *world) report(i int, lacks bool, odd byte) {
 	w.emit(reports, n.name, r)
 }
 
-// inventory is the pool as reported: with what no Volume accounts for.
+// inventory is the pool as reported, with the items that no Volume accounts for.
 func (w *world) inventory(p *pool) ledger.Pool {
 	q := p.Pool
 	q.Classes = slices.Clone(p.Classes)
@@ -120,7 +120,7 @@ func (w *world) publishes(a, b, _ byte) {
 	w.emitPod(p)
 }
 
-// unpublishes removes the inline volumes of pods that are no more.
+// unpublishes removes the inline volumes of pods that are gone.
 func (w *world) unpublishes(a, _, _ byte) {
 	for _, q := range w.nodes[int(a)%len(w.nodes)].pools {
 		for o := range q.inline {
@@ -185,7 +185,7 @@ func (w *world) leftovers(a, _, _ byte) {
 	}
 }
 
-// controllerExpands raises a Volume's capacity to what its claim asks for.
+// controllerExpands raises a Volume's capacity to the size that its claim asks for.
 func (w *world) controllerExpands(a, _, _ byte) {
 	c, found := choose(w.claims, a, func(c *claim) bool {
 		v := w.volumes["pvc-"+c.UID]

@@ -44,9 +44,9 @@ type brute struct {
 	chosen []int
 }
 
-// stand works out what a demand's owner has on the node: a volume or another
-// pod's hold fixes the pool, an own hold and what remains of a volume make way.
-// It is false when the claim is held for another pod elsewhere.
+// stand looks up the facts of a demand's owner on the node. A volume or another
+// pod's hold fixes the pool; an own hold and the remains of a volume make way. It
+// is false when the claim is held for another pod elsewhere.
 func (b *brute) stand(i int, pod string, facts *[]Fact) bool {
 	o := b.demands[i].Owner
 	var remains []ledger.Owner
@@ -127,7 +127,7 @@ func (b *brute) allowed(i, p int) bool {
 	return b.m.open(b.node, &b.pools[p], d.Class)
 }
 
-// holds is whether no pool is beyond the limit of anything placed in it.
+// holds is whether every pool is within the limits of everything placed in it.
 func (b *brute) holds() bool {
 	for p := range b.pools {
 		use, top, placed := b.sums[p].firm, b.sums[p].promised, false

@@ -8,9 +8,9 @@ import (
 	"berth.dev/berth/internal/ledger"
 )
 
-// calmActs are what happens where one scheduler with a ledger is alone: pods and
-// claims come and go, volumes grow once that was granted, the scheduler dies at
-// any point. Nobody else takes space.
+// calmActs are the acts of a cluster with one scheduler, which has a ledger: pods
+// and claims come and go, volumes grow once that was granted, the scheduler dies at
+// any point. Nothing else takes space.
 var calmActs = []act{
 	quiet((*world).claimComes), quiet((*world).claimComes), quiet((*world).claimComes),
 	quiet((*world).podComes), quiet((*world).podComes), quiet((*world).podComes),

@@ -146,8 +146,8 @@ func (w *world) relists(a, b, c byte) error {
 	return nil
 }
 
-// restarts kills a scheduler. The next one knows nothing but what it lists, kind
-// by kind in any order, and answers nothing before it has listed everything.
+// restarts kills a scheduler. The next one knows only the objects that it lists,
+// kind by kind in any order, and answers nothing before it has listed everything.
 func (w *world) restarts(a, b, _ byte) error {
 	i := int(a) % len(w.schedulers)
 	w.trace("the scheduler %d restarts", i)

@@ -1,9 +1,9 @@
-// Package oracle is a second, naive opinion on what the ledger should say.
+// Package oracle is a second, naive implementation of the ledger's rules.
 //
 // A Model is told every event that a Ledger is told and nothing more. It keeps
-// the objects as they were last seen, and works every charge and every figure
-// out from them again whenever it is asked, with arithmetic of its own, without
-// indexes and without memory of what it said before. Where the rules leave the
+// the objects as they were last seen. Whenever it is asked, it works every charge
+// and every figure out from them again, with arithmetic of its own, without
+// indexes and without memory of its earlier answers. Where the rules leave the
 // ledger a choice (which of several pools a claim gets), the model adopts the
 // ledger's choice after it has checked that it was a legal one.
 //

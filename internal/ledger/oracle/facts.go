@@ -59,7 +59,7 @@ func (m *Model) durable(claim string) bool {
 	return false
 }
 
-// promised is the node that objects promise an owner.
+// promised is the node that an owner's objects name.
 func (m *Model) promised(o ledger.Owner) string {
 	if o.Kind == ledger.ByClaim {
 		return m.claims[o.ID].SelectedNode
@@ -122,7 +122,7 @@ func (m *Model) Facts() []Fact {
 	return m.listed(facts)
 }
 
-// listed adds what only the reports name.
+// listed adds the items that only the reports name.
 func (m *Model) listed(facts []Fact) []Fact {
 	known := len(facts)
 	for node, r := range m.reports {
@@ -146,7 +146,7 @@ func (m *Model) priced(f Fact) Fact {
 	return f
 }
 
-// volumeFacts works out what Volumes and remains charge.
+// volumeFacts works out the charges of Volumes and remains.
 func (m *Model) volumeFacts() []Fact {
 	facts := make([]Fact, 0, 2*len(m.volumes)+len(m.remains)+len(m.holds))
 	add := func(f Fact) {

@@ -19,7 +19,7 @@ func (m *Model) there(o ledger.Owner, node string) bool {
 }
 
 // makes is whether the node could be making an inline volume in the pool, beside
-// what is there.
+// the volumes that exist.
 func (m *Model) makes(o ledger.Owner, node string, p *ledger.Pool, v ledger.InlineVolume) bool {
 	if _, reported := m.pool(node, p.Name); !reported || p.Health != ledger.Healthy || !slices.Contains(p.Classes, v.Class) {
 		return false
@@ -47,8 +47,8 @@ func (m *Model) couldBe(f Fact, class string, bytes int64) bool {
 	return m.there(f.Owner, f.Node) || m.makes(f.Owner, f.Node, p, ledger.InlineVolume{Class: class, Bytes: bytes})
 }
 
-// giveUp takes over that the ledger holds nothing any more for inline volumes that
-// their nodes cannot make, after checking that they cannot.
+// giveUp drops the holds of inline volumes that the ledger has dropped, after
+// checking that their nodes cannot make them.
 func (m *Model) giveUp(actual []Fact) error {
 	var problem error
 	m.holds = slices.DeleteFunc(m.holds, func(h Hold) bool {

@@ -6,7 +6,7 @@ import (
 	"berth.dev/berth/internal/ledger"
 )
 
-// The measures of the ledger, said once more: with integers that cannot
+// The measures of the ledger, implemented once more: with integers that cannot
 // overflow, and in the plainest form.
 
 const ceiling = int64(1) << 61
@@ -18,7 +18,7 @@ func capped(n *big.Int) int64 {
 	return n.Int64()
 }
 
-// small is where plain integers are safe, which is nearly always.
+// small is the size below which plain integers are safe: nearly every size.
 const small = int64(1) << 40
 
 // charge of a volume on a pool.

@@ -20,13 +20,13 @@ type Model struct {
 	// growth is the size that a claim's wish was granted, by Volume.
 	growth map[string]int64
 
-	// adopted counts the choices taken over from the ledger, by what they were.
+	// adopted counts the choices taken over from the ledger, by kind.
 	adopted map[string]int
 	// compared counts the comparisons.
 	compared int
 }
 
-// Hold is what pods hold for an owner on a node.
+// Hold is the room that pods hold for an owner on a node.
 type Hold struct {
 	Owner      ledger.Owner
 	Node, Pool string
@@ -36,7 +36,7 @@ type Hold struct {
 	Holders map[string]bool
 }
 
-// remain is a replica of a Volume that went before its data did.
+// remain is a replica that was gone, or whose Volume was gone, before its data.
 type remain struct {
 	volume, claim string
 	fact          Fact
@@ -126,7 +126,8 @@ func (m *Model) ObserveVolumeGone(name string, revision int64) {
 	if !present {
 		return
 	}
-	// What the node only lists may be of an earlier Volume of this name, elsewhere.
+	// Items that the node only lists are left out: they may be of an earlier Volume
+	// of this name, elsewhere.
 	for _, f := range m.volumeFacts() {
 		if f.Owner == ledger.Volume(name) && !m.remainsAt(name, f.Node, f.Pool) && m.unheard(f.Node, revision) {
 			f.stated = true
@@ -181,7 +182,7 @@ func (m *Model) ObservePodGone(uid string) {
 	m.drop(uid, "")
 }
 
-// Reserve records what the ledger chose.
+// Reserve records the ledger's choices.
 func (m *Model) Reserve(pod, node string, demands []ledger.Demand, choices []ledger.Choice) {
 	for _, c := range choices {
 		at := slices.IndexFunc(demands, func(d ledger.Demand) bool { return d.Owner == c.Owner })

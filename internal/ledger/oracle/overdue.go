@@ -6,8 +6,8 @@ import (
 	"berth.dev/berth/internal/ledger"
 )
 
-// Overdue lists what the ledger should have granted and did not: promised owners
-// without a place, and wishes without growth, for which there is room. It is
+// Overdue lists the grants that the ledger should have made and did not: promised
+// owners without a place, and wishes without growth, for which there is room. It is
 // meant for a ledger whose claims and reports have just been repeated.
 func (m *Model) Overdue() []string {
 	var overdue []string
@@ -31,7 +31,8 @@ func (m *Model) Overdue() []string {
 	return overdue
 }
 
-// overdueClaim is whether a claim has its node, nothing there, and room.
+// overdueClaim is whether a claim has a selected node, and nothing there, and would
+// fit.
 func (m *Model) overdueClaim(uid string) bool {
 	c, o := m.claims[uid], ledger.Claim(uid)
 	if c.SelectedNode == "" || c.Bound || m.durable(uid) || m.hold(o, c.SelectedNode) != nil || m.standsOn(o, c.SelectedNode) {

@@ -9,14 +9,14 @@ import (
 
 func sortedKeys[V any](m map[string]V) []string { return slices.Sorted(maps.Keys(m)) }
 
-// account is one pool, added up.
+// sum is one pool, added up.
 type sum struct {
 	used, firm int64
-	// promised is the lowest limit among what is yet to be carved.
+	// promised is the lowest limit among the facts that are yet to be carved.
 	promised int64
 }
 
-// add sums up what the facts take of a pool.
+// add sums up the facts of a pool.
 func (m *Model) add(facts []Fact, node, pool string) sum {
 	p, _ := m.pool(node, pool)
 	s := sum{used: p.Foreign, firm: p.Foreign, promised: ceiling}

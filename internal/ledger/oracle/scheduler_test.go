@@ -28,8 +28,8 @@ func newScheduler() *scheduler { return &scheduler{ledger: ledger.New(), model: 
 
 func (s *scheduler) check() error { return s.model.Compare(s.ledger) }
 
-// demandsOf is what a scheduler asks for a pod, from what it has seen: its
-// unbound claims and its inline volumes.
+// demandsOf are the demands of a scheduler for a pod, as far as it has seen them:
+// its unbound claims and its inline volumes.
 func (s *scheduler) demandsOf(p *pod) (demands []ledger.Demand, node string, ok bool) {
 	for _, uid := range p.claims {
 		c, seen := s.model.claims[uid]
@@ -113,7 +113,7 @@ func (w *world) advances(a, b, c byte) error {
 	return nil
 }
 
-// helps lets agent and provisioner do at once what the pod waits for.
+// helps lets agent and provisioner do at once the work that the pod waits for.
 func (w *world) helps(x *cycle, b byte) {
 	switch x.stage {
 	case 1:
@@ -156,8 +156,8 @@ func (w *world) step(s *scheduler, x *cycle) (more bool, err error) {
 	return true, nil
 }
 
-// places makes the Volumes of a pod's claims, or moves those that came to
-// nothing elsewhere.
+// places makes the Volumes of a pod's claims, or moves those that have nothing on
+// disk to the pod's node.
 func (w *world) places(x *cycle) bool {
 	for _, choice := range x.choices {
 		c := w.claims[choice.Owner.ID]
@@ -187,8 +187,8 @@ func (w *world) places(x *cycle) bool {
 	return true
 }
 
-// accepted is whether the agents have carved what the pod needs; it then tells
-// the claims their node.
+// accepted is whether the agents have carved the volumes that the pod needs; it
+// then tells the claims their node.
 func (w *world) accepted(x *cycle) (done, failed bool) {
 	for _, choice := range x.choices {
 		v := w.volumes["pvc-"+choice.Owner.ID]

@@ -16,8 +16,8 @@ var (
 	firstSeed = flag.Uint64("ledger.seed", 1, "the first seed")
 )
 
-// op is one step of a sequence: what happens, and three numbers that say to
-// whom. Any op makes sense in any state, so that a sequence can be cut anywhere.
+// op is one step of a sequence: an act, and three numbers that choose its objects.
+// Any op makes sense in any state, so that a sequence can be cut anywhere.
 type op struct{ what, a, b, c byte }
 
 // act is something that can happen.
@@ -38,8 +38,8 @@ var usual = []act{
 	(*world).delivered, (*world).delivered, (*world).delivered, (*world).delivered,
 }
 
-// unusual are the acts of which each sequence has a few kinds, but those often:
-// what goes wrong only after one thing happened three times is found that way.
+// unusual are the acts of which each sequence has a few kinds, but those often.
+// That finds failures that need the same act three times.
 var unusual = []act{
 	quiet((*world).nodeGoes), quiet((*world).unpublishes), quiet((*world).volumeGoes), quiet((*world).volumeGoes), quiet((*world).leftovers),
 	quiet((*world).controllerExpands), quiet((*world).replicates), quiet((*world).classChanges),
@@ -89,8 +89,8 @@ func run(w *world, ops []op) error {
 	return nil
 }
 
-// rests lets everything arrive. Then the ledger has granted what it could, and
-// says of the volumes exactly what one says that starts now.
+// rests lets everything arrive. Then the ledger has granted everything that fits,
+// and says the same of the volumes as a ledger that starts now.
 func (w *world) rests(s *scheduler) error {
 	w.trace("everything comes to rest")
 	if err := w.catchesUp(s, 0); err != nil {
@@ -115,7 +115,7 @@ func (w *world) rests(s *scheduler) error {
 	return sameVolumes(s, fresh)
 }
 
-// sameVolumes compares what two ledgers say of Volumes, leaving out wishes and
+// sameVolumes compares two ledgers' facts of Volumes, leaving out wishes and
 // remains, which depend on when they were seen.
 func sameVolumes(s, fresh *scheduler) error {
 	remains := func(f Fact) bool {
@@ -134,7 +134,7 @@ func sameVolumes(s, fresh *scheduler) error {
 	return nil
 }
 
-// shrink cuts a failing sequence down to what still fails.
+// shrink cuts a failing sequence down to a short one that still fails.
 func shrink(ops []op, fails func([]op) bool) []op {
 	for size := len(ops) / 2; size > 0; {
 		cut := false

@@ -6,8 +6,9 @@ import (
 	"berth.dev/berth/internal/ledger"
 )
 
-// simulates reserves and unreserves, as a gang does that tries placements out.
-// Nothing but the pool of what is promised anyway may change by it.
+// simulates reserves and unreserves, as a gang does that tries placements out. That
+// may change nothing. It leaves out owners that are promised to a node: their pool
+// may change by it.
 func (w *world) simulates(a, b, _ byte) error {
 	s := w.schedulers[int(a)%len(w.schedulers)]
 	p, found := choose(w.pods, b, func(p *pod) bool { return p.Node == "" && !p.cycle })

@@ -7,7 +7,7 @@ import (
 	"berth.dev/berth/internal/ledger"
 )
 
-// What users and stock controllers do.
+// The acts of users and stock controllers.
 
 var classNames = []string{"fast", "fast", "bulk", "raid", "thin", "disk", "lun"}
 

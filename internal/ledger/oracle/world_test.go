@@ -7,8 +7,8 @@ import (
 	"berth.dev/berth/internal/ledger"
 )
 
-// The world is a small cluster: what the API server holds, what is really in the
-// pools, and for each scheduler how much of it has arrived there.
+// The world is a small cluster: the objects of the API server, the real contents of
+// the pools, and for each scheduler how many changes have arrived there.
 type world struct {
 	revision int64
 	next     int    // for names
@@ -28,7 +28,7 @@ type world struct {
 	trace      func(format string, args ...any)
 }
 
-// node is a node and what is really on it.
+// node is a node with the real contents of its pools.
 type node struct {
 	name  string
 	pools []*pool
@@ -36,7 +36,8 @@ type node struct {
 
 type pool struct {
 	ledger.Pool
-	// carved and inline are the volumes that really exist, by what they take.
+	// carved and inline are the volumes that really exist, with the room that they
+	// take.
 	carved map[string]int64
 	inline map[ledger.Owner]int64
 }

@@ -18,7 +18,7 @@ func grows(t *testing.T, f fixture) {
 		before := f.stats(t, target)
 		f.Enlarge(dev)
 		for range 2 {
-			if err := f.Mounter.Grow(t.Context(), mount.GrowRequest{Device: dev.Device, Identity: dev.Identity, Target: target, Filesystem: fs}); err != nil {
+			if err := f.Mounter.Grow(t.Context(), mount.GrowRequest{Content: dev.Content, Target: target, Filesystem: fs}); err != nil {
 				t.Errorf("growing %s: %v", fs, err)
 			}
 		}
@@ -32,7 +32,7 @@ func grows(t *testing.T, f fixture) {
 
 func growsNothing(t *testing.T, f fixture) {
 	dev := f.Device(provision.Ext4)
-	r := mount.GrowRequest{Device: dev.Device, Identity: dev.Identity, Target: f.at("a"), Filesystem: provision.Ext4}
+	r := mount.GrowRequest{Content: dev.Content, Target: f.at("a"), Filesystem: provision.Ext4}
 	wantError(t, f.Mounter.Grow(t.Context(), r), mount.ErrNotMounted)
 }
 
@@ -53,7 +53,7 @@ func statsNothing(t *testing.T, f fixture) {
 	if err := mount.MakeDirectory(f.at("empty")); err != nil {
 		t.Fatal(err)
 	}
-	// The figures of the root disk would pass for the volume's.
+	// Otherwise the figures of the root disk would be taken for the volume's.
 	_, err = f.Mounter.Stats(t.Context(), f.at("empty"))
 	wantError(t, err, mount.ErrNotMounted)
 }

@@ -11,28 +11,28 @@ import (
 	"berth.dev/berth/internal/provision"
 )
 
-// Harness is a mounter and what makes devices for it.
+// Harness is a mounter, with functions that make devices for it.
 type Harness struct {
 	Mounter mount.Mounter
 
 	// Device makes a device of at least 32 MiB (ext4) or 300 MiB (xfs) with a
-	// filesystem on it; an empty one leaves it blank. Its path, identity and size are of
-	// interest.
+	// filesystem on it; an empty name leaves the device blank. The suite uses the path,
+	// identity and size of the volume.
 	Device func(filesystem string) provision.Volume
 
 	// Enlarge makes a device 64 MiB larger.
 	Enlarge func(v provision.Volume)
 
 	// Hold keeps the filesystem at a path busy until release; nil if the mounter
-	// knows no busy mounts.
+	// has no busy mounts.
 	Hold func(path string) (release func())
 
-	// Write and Read a file at a path on a mounted volume; nil if the mounter
-	// keeps no data.
+	// Write and Read access a file at a path on a mounted volume; nil if the mounter
+	// stores no data.
 	Write func(path, text string) error
 	Read  func(path string) (string, error)
 
-	// Labels says that the mounter knows SELinux contexts.
+	// Labels says that the mounter supports SELinux contexts.
 	Labels bool
 }
 
@@ -70,14 +70,14 @@ type fixture struct {
 
 func (f fixture) at(name string) string { return filepath.Join(f.dir, name) }
 
-// request asks for a device's filesystem at a name.
+// request returns a request for a device's filesystem at a name.
 func (f fixture) request(v provision.Volume, name, filesystem string) mount.Request {
-	return mount.Request{Device: v.Device, Identity: v.Identity, Target: f.at(name), Filesystem: filesystem}
+	return mount.Request{Content: v.Content, Target: f.at(name), Filesystem: filesystem}
 }
 
-// binding asks for a device, or for its filesystem that is at a source.
+// binding returns a request to bind a device, or its filesystem that is mounted at a source.
 func (f fixture) binding(v provision.Volume, source, name string) mount.BindRequest {
-	return mount.BindRequest{Device: v.Device, Identity: v.Identity, Source: source, Target: f.at(name)}
+	return mount.BindRequest{Content: v.Content, Source: source, Target: f.at(name)}
 }
 
 func (f fixture) mount(t *testing.T, v provision.Volume, name string) string {
@@ -89,7 +89,7 @@ func (f fixture) mount(t *testing.T, v provision.Volume, name string) string {
 		}
 	})
 	if err := f.Mounter.Mount(t.Context(), f.request(v, name, provision.Ext4)); err != nil {
-		t.Fatalf("mounting %s: %v", v.Device, err)
+		t.Fatalf("mounting %s: %v", v.Content.Source, err)
 	}
 	return target
 }

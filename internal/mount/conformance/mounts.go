@@ -53,22 +53,22 @@ func corrupt(t *testing.T, f fixture) {
 }
 
 func noDevice(t *testing.T, f fixture) {
-	missing := provision.Volume{Device: "/dev/berth/none", Identity: "dm:none"}
+	missing := provision.Volume{Content: provision.Content{Source: "/dev/berth/none", Identity: "dm:none"}}
 	wantError(t, f.Mounter.Mount(t.Context(), f.request(missing, "a", provision.Ext4)), provision.ErrNotFound)
 	wantError(t, f.Mounter.Bind(t.Context(), f.binding(missing, "", "b")), provision.ErrNotFound)
 }
 
-// otherDevice has a path lead to another volume's device than the one that is asked for.
+// otherDevice uses a path that leads to another volume's device than the requested one.
 func otherDevice(t *testing.T, f fixture) {
 	ctx, asked, there := t.Context(), f.Device(provision.Ext4), f.Device(provision.Ext4)
 	misled := asked
-	misled.Device = there.Device
+	misled.Content.Source = there.Content.Source
 	wantError(t, f.Mounter.Mount(ctx, f.request(misled, "staging", provision.Ext4)), provision.ErrUnavailable)
 	wantError(t, f.Mounter.Bind(ctx, f.binding(misled, "", "device")), provision.ErrUnavailable)
 	source := f.mount(t, there, "a")
 	f.write(t, source+"/file", "secret")
 	wantError(t, f.Mounter.Bind(ctx, f.binding(misled, source, "pod")), provision.ErrUnavailable)
-	grow := mount.GrowRequest{Device: misled.Device, Identity: misled.Identity, Target: source, Filesystem: provision.Ext4}
+	grow := mount.GrowRequest{Content: misled.Content, Target: source, Filesystem: provision.Ext4}
 	wantError(t, f.Mounter.Grow(ctx, grow), provision.ErrUnavailable)
 	f.mount(t, asked, "staging")
 	f.holds(t, f.at("staging")+"/file", "")
@@ -86,7 +86,7 @@ func invalid(t *testing.T, f fixture) {
 		func(r *mount.Request) { r.Target = "relative" },
 		func(r *mount.Request) { r.Filesystem = "vfat" },
 		func(r *mount.Request) { r.Options = []string{"noatime,suid"} },
-		func(r *mount.Request) { r.Identity = "" },
+		func(r *mount.Request) { r.Content.Identity = "" },
 	} {
 		r := f.request(dev, "a", provision.Ext4)
 		spoil(&r)
@@ -94,7 +94,7 @@ func invalid(t *testing.T, f fixture) {
 	}
 	wantError(t, m.Bind(ctx, f.binding(dev, "x", "a")), provision.ErrInvalid)
 	wantError(t, m.Unmount(ctx, "/a/../b"), provision.ErrInvalid)
-	wantError(t, m.Grow(ctx, mount.GrowRequest{Device: dev.Device, Identity: dev.Identity, Filesystem: provision.Ext4}), provision.ErrInvalid)
+	wantError(t, m.Grow(ctx, mount.GrowRequest{Content: dev.Content, Filesystem: provision.Ext4}), provision.ErrInvalid)
 	_, err := m.Stats(ctx, "x")
 	wantError(t, err, provision.ErrInvalid)
 	if _, err := os.Stat(f.at("a")); err == nil {

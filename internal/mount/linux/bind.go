@@ -21,22 +21,22 @@ func (m *Mounter) Bind(ctx context.Context, r mount.BindRequest) error {
 }
 
 func bind(r mount.BindRequest) error {
-	known, err := identify(r.Device, r.Identity)
+	known, err := identify(r.Content)
 	if err != nil {
 		return err
 	}
 	defer known.close()
 	w := want{source: known, readOnly: r.ReadOnly, node: r.Source == "", context: r.Context}
-	// Of a device what is open is bound, wherever its path leads by then.
-	from, makePoint := tree{of: known.device}, mount.MakeFile
+	// Bind the opened device itself: its path may lead elsewhere by then.
+	from, makePoint := origin{of: known.device}, mount.MakeFile
 	if !w.node {
-		from, makePoint = tree{path: r.Source}, mount.MakeDirectory
+		from, makePoint = origin{path: r.Source}, mount.MakeDirectory
 		entry, err := lookup(r.Source)
 		if err != nil {
 			return err
 		}
 		if entry == nil || !w.holds(entry) {
-			return fmt.Errorf("%w: %s at %s", mount.ErrNotMounted, r.Device, r.Source)
+			return fmt.Errorf("%w: %s at %s", mount.ErrNotMounted, r.Content.Source, r.Source)
 		}
 		if err := labelled(entry, w); err != nil {
 			return err
@@ -50,7 +50,7 @@ func bind(r mount.BindRequest) error {
 		return err
 	}
 	if err := from.attachCopy(r.Target, r.ReadOnly); err != nil {
-		return fmt.Errorf("binding %s at %s: %w", r.Device, r.Target, err)
+		return fmt.Errorf("binding %s at %s: %w", r.Content.Source, r.Target, err)
 	}
 	if done, err := mounted(r.Target, w); !done {
 		_ = unix.Unmount(r.Target, unix.UMOUNT_NOFOLLOW)
@@ -59,21 +59,21 @@ func bind(r mount.BindRequest) error {
 	return nil
 }
 
-// tree is what is bound: a directory by its path, or the node of a device that is open.
-type tree struct {
+// origin is the source of a bind: a directory by its path, or the node of an open device.
+type origin struct {
 	path string
 	of   *os.File
 }
 
-// attachCopy binds in one step: the copy is made read-only before anybody can see
-// it. A bind followed by a read-only remount would leave a writable mount behind if
-// it stopped in between.
-func (t tree) attachCopy(target string, readOnly bool) error {
+// attachCopy binds in one step: it makes the copy read-only before any process can see
+// it. The rejected alternative, a bind and then a read-only remount, would leave a
+// writable mount behind if Berth stopped in between.
+func (o origin) attachCopy(target string, readOnly bool) error {
 	from, flags := unix.AT_FDCWD, uint(unix.OPEN_TREE_CLONE|unix.OPEN_TREE_CLOEXEC)
-	if t.of != nil {
-		from, flags = int(t.of.Fd()), flags|unix.AT_EMPTY_PATH
+	if o.of != nil {
+		from, flags = int(o.of.Fd()), flags|unix.AT_EMPTY_PATH
 	}
-	fd, err := unix.OpenTree(from, t.path, flags)
+	fd, err := unix.OpenTree(from, o.path, flags)
 	if err != nil {
 		return fmt.Errorf("copying the mount: %w", err)
 	}
@@ -87,8 +87,8 @@ func (t tree) attachCopy(target string, readOnly bool) error {
 	return unix.MoveMount(fd, "", unix.AT_FDCWD, target, unix.MOVE_MOUNT_F_EMPTY_PATH)
 }
 
-// maxStacked bounds the mounts taken off one target, against a table that changes
-// as fast as it is emptied.
+// maxStacked bounds the mounts that Unmount removes from one target, in case others mount
+// there as fast as it unmounts.
 const maxStacked = 100
 
 // Unmount implements mount.Mounter.

@@ -4,6 +4,8 @@ import (
 	"testing"
 
 	"github.com/moby/sys/mountinfo"
+
+	"berth.dev/berth/internal/provision"
 )
 
 func TestADatasetIsKnownInTheMountTableByItsName(t *testing.T) {
@@ -19,7 +21,7 @@ func TestADatasetIsKnownInTheMountTableByItsName(t *testing.T) {
 		"a tmpfs that somebody so named": {mountinfo.Info{FSType: "tmpfs", Source: dataset, Root: "/"}, false},
 	} {
 		t.Run(name, func(t *testing.T) {
-			source, err := identify(dataset, "")
+			source, err := identify(provision.Content{Source: dataset, Tree: provision.Dataset})
 			if err != nil {
 				t.Fatal(err)
 			}

@@ -25,16 +25,16 @@ func mapper(t *testing.T, device string, args ...string) {
 	}
 }
 
-// A suspended device holds whatever is read or written until it is resumed, as one does
-// whose disk is gone.
-func TestFiguresOfADeviceThatDoesNotAnswerHoldNobodyAndStartNothing(t *testing.T) {
+// A suspended device blocks every read and write until it is resumed, like a device whose
+// disk is gone.
+func TestStatsOfADeviceThatDoesNotAnswerBlockNoCallerAndStartNoProcess(t *testing.T) {
 	d, dir := newDevices(t), t.TempDir()
 	for _, fs := range []string{provision.Ext4, provision.XFS} {
 		t.Run(fs, func(t *testing.T) {
 			device, target := d.make(fs), dir+"/"+fs
 			d.mount(device, fs, target)
-			mapper(t, device.Device, "suspend", "--noflush", "--nolockfs")
-			defer mapper(t, device.Device, "resume")
+			mapper(t, device.Content.Source, "suspend", "--noflush", "--nolockfs")
+			defer mapper(t, device.Content.Source, "resume")
 			d.counter.Take()
 			var wg sync.WaitGroup
 			for range 20 {

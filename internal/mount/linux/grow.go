@@ -14,8 +14,8 @@ import (
 	"berth.dev/berth/internal/run"
 )
 
-// slack is how much of a device a filesystem may leave unused without being worth
-// a process: the remainder of a block or of an allocation group.
+// slack is how many bytes of a device a filesystem may leave unused before Grow starts a
+// process: the remainder of a block or of an allocation group.
 const slack = 1 << 20
 
 // Grow implements mount.Mounter.
@@ -27,7 +27,7 @@ func (m *Mounter) Grow(ctx context.Context, r mount.GrowRequest) error {
 }
 
 func (m *Mounter) grow(r mount.GrowRequest) error {
-	source, err := identify(r.Device, r.Identity)
+	source, err := identify(r.Content)
 	if err != nil {
 		return err
 	}
@@ -37,9 +37,9 @@ func (m *Mounter) grow(r mount.GrowRequest) error {
 		return err
 	}
 	if entry == nil || !source.holds(entry) {
-		return fmt.Errorf("%w: %s at %s", mount.ErrNotMounted, r.Device, r.Target)
+		return fmt.Errorf("%w: %s at %s", mount.ErrNotMounted, r.Content.Source, r.Target)
 	}
-	if source.dataset != "" {
+	if r.Content.IsTree() {
 		return nil // it grew with its quota
 	}
 	device, err := source.size()
@@ -50,17 +50,17 @@ func (m *Mounter) grow(r mount.GrowRequest) error {
 	if err != nil || device-size < slack {
 		return err
 	}
-	c := run.Command{Operation: "resize2fs", Program: "resize2fs", Args: []string{r.Device}}
+	c := run.Command{Operation: "resize2fs", Program: "resize2fs", Args: []string{r.Content.Source}}
 	if r.Filesystem == provision.XFS {
 		c = run.Command{Operation: "xfs_growfs", Program: "xfs_growfs", Args: []string{"-d", r.Target}}
 	}
 	if _, err := m.runner.Change(c); err != nil {
-		return fmt.Errorf("growing %s on %s: %w", r.Filesystem, r.Device, err)
+		return fmt.Errorf("growing %s on %s: %w", r.Filesystem, r.Content.Source, err)
 	}
 	return nil
 }
 
-// size of the device in bytes, as the kernel knows it without asking the device.
+// size returns the size of the device in bytes. The kernel knows it without asking the device.
 func (s source) size() (int64, error) {
 	text, err := blockdev.ReadLine(fmt.Sprintf("/sys/dev/block/%d:%d/size", unix.Major(s.number), unix.Minor(s.number)))
 	if err != nil {
@@ -70,9 +70,9 @@ func (s source) size() (int64, error) {
 	return sectors * blockdev.Sector, err
 }
 
-// filesystemSize is the present size of a mounted filesystem. ext4 keeps its
-// superblock in the device's page cache; xfs does not, so what is on the device may
-// be old, and only its log size, which never changes, is taken from there.
+// filesystemSize returns the present size of a mounted filesystem in bytes. ext4 keeps its
+// superblock in the device's page cache. xfs does not, so the superblock on the device may
+// be old; only the log size, which never changes, is read from there.
 func filesystemSize(device *os.File, r mount.GrowRequest) (int64, error) {
 	s, err := superblockOf(device, r.Filesystem)
 	if err != nil || r.Filesystem == provision.Ext4 {

@@ -7,7 +7,6 @@ import (
 	"fmt"
 	"slices"
 	"strings"
-	"time"
 
 	"golang.org/x/sys/unix"
 
@@ -19,11 +18,10 @@ import (
 
 // Mounter mounts on this machine, in the mount namespace of this process.
 type Mounter struct {
-	runner       run.Runner
-	statsTimeout time.Duration
-	targets      keyed.Locks[string]
-	tasks        run.Tasks
-	stats        flights
+	runner  run.Runner
+	targets keyed.Locks[string]
+	tasks   run.Tasks
+	stats   flights
 }
 
 var _ mount.Mounter = (*Mounter)(nil)
@@ -32,9 +30,6 @@ var _ mount.Mounter = (*Mounter)(nil)
 type Config struct {
 	// Runner starts the tools of the filesystems.
 	Runner run.Runner
-	// StatsTimeout is how long a filesystem may take to tell its figures; 5 s by
-	// default.
-	StatsTimeout time.Duration
 }
 
 // New makes a mounter.
@@ -42,10 +37,10 @@ func New(c Config) (*Mounter, error) {
 	if c.Runner == nil {
 		return nil, errors.New("a mounter needs a runner")
 	}
-	return &Mounter{runner: c.Runner, statsTimeout: cmp.Or(c.StatsTimeout, 5*time.Second)}, nil
+	return &Mounter{runner: c.Runner}, nil
 }
 
-// Wait returns when no change is under way, also none whose caller gave up.
+// Wait returns when no change is running, including changes whose callers gave up.
 func (m *Mounter) Wait() { m.tasks.Wait() }
 
 // Mount implements mount.Mounter.
@@ -57,7 +52,7 @@ func (m *Mounter) Mount(ctx context.Context, r mount.Request) error {
 }
 
 func (m *Mounter) mount(r mount.Request) error {
-	source, err := identify(r.Device, r.Identity)
+	source, err := identify(r.Content)
 	if err != nil {
 		return err
 	}
@@ -66,7 +61,7 @@ func (m *Mounter) mount(r mount.Request) error {
 	if done, err := mounted(r.Target, w); done || err != nil {
 		return err
 	}
-	if source.dataset == "" { // ZFS repairs itself
+	if !r.Content.IsTree() { // a tree is repaired with its pool
 		if err := m.repair(source.device, r.Filesystem); err != nil {
 			return err
 		}
@@ -74,19 +69,20 @@ func (m *Mounter) mount(r mount.Request) error {
 	if err := mount.MakeDirectory(r.Target); err != nil {
 		return err
 	}
-	flags, data := options(r)
-	err = unix.Mount(r.Device, r.Target, r.Filesystem, flags, data)
+	from, own := mount.Arguments(r.Content)
+	flags, data := options(r, own)
+	err = unix.Mount(from, r.Target, r.Filesystem, flags, data)
 	switch {
 	case errors.Is(err, unix.EUCLEAN), errors.Is(err, unix.EBADMSG):
-		return fmt.Errorf("%w: mounting %s: %w: repair it by hand (%s)", mount.ErrCorrupt, r.Device, err, repairTool[r.Filesystem])
-	case source.dataset != "" && errors.Is(err, unix.ENOENT):
-		return fmt.Errorf("%w: dataset %s", provision.ErrNotFound, r.Device)
+		return fmt.Errorf("%w: mounting %s: %w: repair it by hand (%s)", mount.ErrCorrupt, r.Content.Source, err, mount.RepairTool(r.Filesystem))
+	case r.Content.IsTree() && errors.Is(err, unix.ENOENT):
+		return fmt.Errorf("%w: filesystem %s", provision.ErrNotFound, r.Content.Source)
 	case err != nil:
-		return fmt.Errorf("mounting %s at %s: %w", r.Device, r.Target, err)
+		return fmt.Errorf("mounting %s at %s: %w", r.Content.Source, r.Target, err)
 	}
-	if done, err := mounted(r.Target, w); !done { // by the number of what was proved
-		_ = unix.Unmount(r.Target, unix.UMOUNT_NOFOLLOW) // also: ZFS takes options that it does not heed
-		return cmp.Or(err, fmt.Errorf("%w: %s after mounting at %s", mount.ErrNotMounted, r.Device, r.Target))
+	if done, err := mounted(r.Target, w); !done { // compares the number of the proved device
+		_ = unix.Unmount(r.Target, unix.UMOUNT_NOFOLLOW) // also: ZFS may accept an option and ignore it
+		return cmp.Or(err, fmt.Errorf("%w: %s after mounting at %s", mount.ErrNotMounted, r.Content.Source, r.Target))
 	}
 	return nil
 }
@@ -97,12 +93,12 @@ var optionFlags = map[string]uintptr{
 	"noexec": unix.MS_NOEXEC, "nosuid": unix.MS_NOSUID, "sync": unix.MS_SYNCHRONOUS, "dirsync": unix.MS_DIRSYNC,
 }
 
-// options splits accepted options into the kernel's flags and the filesystem's own.
-func options(r mount.Request) (flags uintptr, data string) {
+// options splits accepted options into the kernel's flags and the filesystem's own, after those
+// that are given.
+func options(r mount.Request, own []string) (flags uintptr, data string) {
 	if r.ReadOnly {
 		flags = unix.MS_RDONLY
 	}
-	var own []string
 	for _, o := range r.Options {
 		switch {
 		case mount.IsFlag(o):
@@ -111,13 +107,13 @@ func options(r mount.Request) (flags uintptr, data string) {
 			own = append(own, o)
 		}
 	}
-	if label := mount.Context(r.Options); label != "" { // the kernel takes it once
+	if label := mount.Context(r.Options); label != "" { // the kernel accepts it only once
 		own = append(own, `context="`+label+`"`)
 	}
 	return flags, strings.Join(own, ",")
 }
 
-// change carries out an operation on a target to its end, one at a time.
+// change carries out an operation on a target to its end. Each target has one at a time.
 func (m *Mounter) change(ctx context.Context, target string, operation func() error) error {
 	unlock, err := m.targets.Lock(ctx, target)
 	if err != nil {

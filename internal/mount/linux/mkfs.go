@@ -11,13 +11,13 @@ import (
 
 var _ provision.Mkfs = (*Mounter)(nil).Mkfs
 
-// Mkfs is a provision.Mkfs, for provisioners alone. A device that is mounted is ErrInUse.
+// Mkfs is a provision.Mkfs; only provisioners may call it. A mounted device is ErrInUse.
 func (m *Mounter) Mkfs(_ context.Context, v provision.Volume, filesystem, options string) error {
 	args, err := mkfs.Args(filesystem, options)
 	if err != nil {
 		return fmt.Errorf("%w: mkfs option %w", provision.ErrInvalid, err)
 	}
-	source, err := identify(v.Device, v.Identity)
+	source, err := identify(v.Content)
 	if err != nil {
 		return err
 	}
@@ -27,9 +27,9 @@ func (m *Mounter) Mkfs(_ context.Context, v provision.Volume, filesystem, option
 		return err
 	}
 	if len(targets) > 0 {
-		return fmt.Errorf("%w: %s is mounted at %s", provision.ErrInUse, v.Device, targets[0])
+		return fmt.Errorf("%w: %s is mounted at %s", provision.ErrInUse, v.Content.Source, targets[0])
 	}
 	tool := "mkfs." + filesystem
-	_, err = m.runner.Change(run.Command{Operation: tool, Program: tool, Args: append(args, v.Device)})
+	_, err = m.runner.Change(run.Command{Operation: tool, Program: tool, Args: append(args, v.Content.Source)})
 	return err
 }

@@ -10,7 +10,7 @@ import (
 	"berth.dev/berth/internal/run"
 )
 
-// Each option is here once at least: the tool must know all that is on the list.
+// Each option is here at least once: the tool must support the whole list.
 func TestOptionsOfMkfsAreSeenInTheFilesystem(t *testing.T) {
 	d := newDevices(t)
 	for name, tc := range map[string]struct {
@@ -46,7 +46,7 @@ func TestOptionsOfMkfsAreSeenInTheFilesystem(t *testing.T) {
 			if err := d.mounter.Mount(t.Context(), request(device, tc.fs, target)); err != nil {
 				t.Fatal(err)
 			}
-			got := shown(t, tc.fs, device.Device, target)
+			got := shown(t, tc.fs, device.Content.Source, target)
 			for _, want := range tc.shows {
 				if !strings.Contains(got, want) {
 					t.Errorf("no %q in:\n%s", want, got)
@@ -62,7 +62,7 @@ func TestOptionsOfMkfsAreSeenInTheFilesystem(t *testing.T) {
 	}
 }
 
-// shown is what the tools tell of a mounted filesystem, with one blank between words.
+// shown returns the tools' description of a mounted filesystem, with one blank between words.
 func shown(t *testing.T, fs, device, target string) string {
 	t.Helper()
 	c := run.Command{Operation: "tune2fs", Program: "tune2fs", Args: []string{"-l", device}}

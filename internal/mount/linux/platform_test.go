@@ -61,13 +61,13 @@ func (d *devices) make(fs string) provision.Volume {
 	return v
 }
 
-// request asks for a device's filesystem at a target.
+// request returns a request for a device's filesystem at a target.
 func request(v provision.Volume, fs, target string) mount.Request {
-	return mount.Request{Device: v.Device, Identity: v.Identity, Target: target, Filesystem: fs}
+	return mount.Request{Content: v.Content, Target: target, Filesystem: fs}
 }
 
 func growth(v provision.Volume, fs, target string) mount.GrowRequest {
-	return mount.GrowRequest{Device: v.Device, Identity: v.Identity, Target: target, Filesystem: fs}
+	return mount.GrowRequest{Content: v.Content, Target: target, Filesystem: fs}
 }
 
 func TestConformanceOnRealDevices(t *testing.T) {
@@ -77,7 +77,7 @@ func TestConformanceOnRealDevices(t *testing.T) {
 		return conformance.Harness{
 			Mounter: d.mounter,
 			Device:  d.make,
-			Enlarge: func(v provision.Volume) { lvmtest.LVM(t, "lvextend", "--yes", "--size", "+64m", v.Device) },
+			Enlarge: func(v provision.Volume) { lvmtest.LVM(t, "lvextend", "--yes", "--size", "+64m", v.Content.Source) },
 			Hold: func(path string) func() {
 				f, err := os.Create(path + "/held")
 				if err != nil {
@@ -121,7 +121,7 @@ func TestMountsStartNoProcessUnlessTheyMust(t *testing.T) {
 		if got := d.counter.Take(); len(got) != 0 {
 			t.Errorf("mounting, growing what is large enough and figures of %s started %v", fs, got)
 		}
-		lvmtest.LVM(t, "lvextend", "--yes", "--size", "+64m", device.Device)
+		lvmtest.LVM(t, "lvextend", "--yes", "--size", "+64m", device.Content.Source)
 		if err := d.mounter.Grow(t.Context(), growth(device, fs, target)); err != nil {
 			t.Error(err)
 		}
@@ -140,12 +140,12 @@ func TestFilesystemThatWasNotUnmountedIsRepairedAndKeepsItsData(t *testing.T) {
 		if err := write(target+"/file", "kept"); err != nil {
 			t.Fatal(err)
 		}
-		copyDevice(t, device.Device, crashed.Device) // what a power loss leaves: a filesystem in use
+		copyDevice(t, device.Content.Source, crashed.Content.Source) // as after a power loss: a filesystem in use
 		if err := d.mounter.Unmount(t.Context(), target); err != nil {
-			t.Fatal(err) // xfs refuses two of one identity at once
+			t.Fatal(err) // xfs refuses to mount two filesystems of one UUID at once
 		}
 		d.counter.Take()
-		// What its journal holds was written, also for those who only read.
+		// The journal is replayed, also for a read-only mount.
 		for _, readOnly := range []bool{true, false} {
 			r := request(crashed, fs, again)
 			r.ReadOnly = readOnly
@@ -171,7 +171,7 @@ func TestFilesystemThatWasNotUnmountedIsRepairedAndKeepsItsData(t *testing.T) {
 func TestACopyOfXFSIsMountedBesideItsSource(t *testing.T) {
 	d := newDevices(t)
 	device, copied := d.make(provision.XFS), d.make("")
-	copyDevice(t, device.Device, copied.Device)
+	copyDevice(t, device.Content.Source, copied.Content.Source)
 	d.mount(device, provision.XFS, t.TempDir()+"/a")
 	r := request(copied, provision.XFS, t.TempDir()+"/b")
 	if err := d.mounter.Mount(t.Context(), r); err == nil {
@@ -191,7 +191,7 @@ func TestDestroyedFilesystemIsAnErrorAndNeverMadeAnew(t *testing.T) {
 	for _, fs := range []string{provision.Ext4, provision.XFS} {
 		for name, size := range map[string]int{"its beginning": 4 << 10, "its first part": 64 << 20} {
 			device := d.make(fs)
-			lvmtest.Overwrite(t, device.Device, size)
+			lvmtest.Overwrite(t, device.Content.Source, size)
 			d.counter.Take()
 			err := d.mounter.Mount(t.Context(), request(device, fs, t.TempDir()+"/a"))
 			if !errors.Is(err, mount.ErrCorrupt) {

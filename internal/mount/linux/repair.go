@@ -6,25 +6,21 @@ import (
 	"os"
 
 	"berth.dev/berth/internal/mount"
-	"berth.dev/berth/internal/provision"
 	"berth.dev/berth/internal/run"
 )
 
-// repairTool is what an administrator may repair a filesystem with by hand.
-var repairTool = map[string]string{provision.Ext4: "e2fsck", provision.XFS: "xfs_repair", provision.Dataset: "zpool scrub"}
-
-// What the exit code of e2fsck says, bit by bit.
+// The bits of the exit code of e2fsck.
 const (
 	fsckCorrected = 1 | 2 // damage was found and repaired
-	fsckLeft      = 4     // damage is left
+	fsckLeft      = 4     // some damage was not repaired
 )
 
-// repair makes a filesystem ready to be mounted. Whatever it finds, it never makes
+// repair makes a filesystem ready to be mounted. Whatever damage it finds, it never makes
 // a new one.
 //
-// An ext4 filesystem that was not unmounted cleanly, or that knows of damage, gets
-// what e2fsck does without asking. xfs replays its log when it is mounted, and its
-// repair tool is for administrators only.
+// If an ext4 filesystem was not unmounted cleanly, or its superblock records damage,
+// repair runs e2fsck -p, which makes only the repairs that need no question. xfs replays
+// its log when it is mounted, and its repair tool is for administrators only.
 func (m *Mounter) repair(opened *os.File, filesystem string) error {
 	s, err := superblockOf(opened, filesystem)
 	if err != nil || s.clean {

@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"sync"
+	"time"
 
 	"golang.org/x/sys/unix"
 
@@ -11,8 +12,8 @@ import (
 	"berth.dev/berth/internal/provision"
 )
 
-// flights are the calls of statfs under way, one per path: however many callers ask
-// for the figures of a dead device, one thread hangs.
+// flights are the running calls of statfs, one per path. However many callers ask for the
+// figures of a dead device, only one thread hangs.
 type flights struct {
 	mu     sync.Mutex
 	byPath map[string]*flight
@@ -23,6 +24,9 @@ type flight struct {
 	stats mount.Stats
 	err   error
 }
+
+// statsTimeout is how long a filesystem may take to return its figures.
+const statsTimeout = 5 * time.Second
 
 // Stats implements mount.Mounter.
 func (m *Mounter) Stats(ctx context.Context, path string) (mount.Stats, error) {
@@ -36,7 +40,7 @@ func (m *Mounter) Stats(ctx context.Context, path string) (mount.Stats, error) {
 	if entry == nil {
 		return mount.Stats{}, fmt.Errorf("%w: %s", mount.ErrNotMounted, path)
 	}
-	ctx, cancel := context.WithTimeoutCause(ctx, m.statsTimeout,
+	ctx, cancel := context.WithTimeoutCause(ctx, statsTimeout,
 		fmt.Errorf("%w: the filesystem at %s does not tell its figures", provision.ErrUnavailable, path))
 	defer cancel()
 	f := m.stats.join(path, statfs)
@@ -48,7 +52,7 @@ func (m *Mounter) Stats(ctx context.Context, path string) (mount.Stats, error) {
 	}
 }
 
-// join returns the call for a path that is under way, or begins one.
+// join returns the running call for a path, or starts one.
 func (f *flights) join(path string, read func(string) (mount.Stats, error)) *flight {
 	f.mu.Lock()
 	defer f.mu.Unlock()

@@ -10,12 +10,12 @@ import (
 	"berth.dev/berth/internal/provision"
 )
 
-// superblock is what Berth reads of a filesystem without its tools.
+// superblock has the data that Berth reads of a filesystem without its tools.
 type superblock struct {
 	filesystem string
 	// size of the filesystem in bytes.
 	size int64
-	// clean says that the filesystem was unmounted cleanly and knows of no damage.
+	// clean says that the filesystem was unmounted cleanly and records no damage.
 	clean bool
 	// log is the size in bytes of an xfs log inside the filesystem, which statfs
 	// does not count.
@@ -35,9 +35,9 @@ const (
 // The xfs superblock is at 0, big-endian.
 const xfsMagic = "XFSB"
 
-// readSuperblock reads the superblock of the filesystem that a device should bear.
-// Another one or none is ErrCorrupt; a device that cannot be read is not: its data
-// may be whole.
+// readSuperblock reads the superblock of the filesystem that a device should have.
+// Another one or none is ErrCorrupt. A device that cannot be read is another error: its
+// data may be intact.
 func readSuperblock(device io.ReaderAt, filesystem string) (superblock, error) {
 	b := make([]byte, 4096)
 	if _, err := device.ReadAt(b, 0); err != nil && !errors.Is(err, io.EOF) {

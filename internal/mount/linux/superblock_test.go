@@ -58,7 +58,7 @@ func TestSuperblocksAreRead(t *testing.T) {
 	}
 }
 
-func TestWhatIsNotTheRecordedFilesystemIsDamage(t *testing.T) {
+func TestADeviceWithoutItsRecordedFilesystemIsDamaged(t *testing.T) {
 	for name, tc := range map[string]struct {
 		device []byte
 		fs     string

@@ -22,12 +22,12 @@ type want struct {
 	readOnly bool
 	// node says that the device's node itself is bound, not its filesystem.
 	node bool
-	// context is the SELinux context of the filesystem; empty is content with any.
+	// context is the SELinux context of the filesystem; empty accepts any.
 	context string
 }
 
-// mounted says whether just that is at a target already; if something else is, the
-// error is ErrConflict.
+// mounted says whether the wanted mount is at a target already. Another mount there is
+// ErrConflict.
 func mounted(target string, w want) (bool, error) {
 	entry, err := lookup(target)
 	if entry == nil || err != nil {
@@ -48,7 +48,7 @@ func mounted(target string, w want) (bool, error) {
 	return err == nil, err
 }
 
-// labelled is nil if a mounted filesystem bears the SELinux context that is wanted.
+// labelled returns nil if a mounted filesystem has the wanted SELinux context.
 func labelled(e *mountinfo.Info, w want) error {
 	shown := mount.ShownContext(e.VFSOptions)
 	if w.context == "" || w.node || mount.SameContext(shown, w.context) {
@@ -59,7 +59,7 @@ func labelled(e *mountinfo.Info, w want) error {
 }
 
 // lookup returns the topmost mount at a target, nil if there is none or no such
-// path. It never touches what is mounted, so a dead device does not hang it.
+// path. It never accesses the mounted filesystem, so it does not hang on a dead device.
 func lookup(target string) (*mountinfo.Info, error) {
 	parent, err := filepath.EvalSymlinks(filepath.Dir(target))
 	if errors.Is(err, os.ErrNotExist) {
@@ -78,30 +78,29 @@ func lookup(target string) (*mountinfo.Info, error) {
 	return entries[len(entries)-1], nil
 }
 
-// source is what the mount table knows a volume by: a block device's number, or the name
-// of a dataset, which is mounted from no device.
+// source identifies a volume in the mount table: by a block device's number, or as a tree.
 type source struct {
+	content provision.Content
 	number  uint64
-	dataset string
-	// device is open, and proved to be the volume's: until it is closed its number is no
-	// other's.
+	// device is open, and proved to be the volume's. Until it is closed no other device can
+	// get its number.
 	device *os.File
 }
 
-// identify returns what a volume is known by, for as long as it is not closed.
-func identify(device string, is provision.Identity) (source, error) {
-	if provision.IsDataset(device) {
-		return source{dataset: device}, nil
+// identify returns the source of a volume. It is valid until the caller closes it.
+func identify(c provision.Content) (source, error) {
+	if c.IsTree() {
+		return source{content: c}, nil
 	}
-	f, err := os.Open(device)
+	f, err := os.Open(c.Source)
 	switch {
 	case errors.Is(err, os.ErrNotExist):
-		return source{}, fmt.Errorf("%w: device %s: %w", provision.ErrNotFound, device, err)
-	case err != nil: // also of a node that leads to no device
-		return source{}, fmt.Errorf("%w: opening device %s: %w", provision.ErrUnavailable, device, err)
+		return source{}, fmt.Errorf("%w: device %s: %w", provision.ErrNotFound, c.Source, err)
+	case err != nil: // also for a node that leads to no device
+		return source{}, fmt.Errorf("%w: opening device %s: %w", provision.ErrUnavailable, c.Source, err)
 	}
-	s := source{device: f}
-	err = blockdev.Prove(int(f.Fd()), device, is)
+	s := source{content: c, device: f}
+	err = blockdev.Prove(int(f.Fd()), c.Source, c.Identity)
 	if err == nil {
 		s.number, err = numberOf(f)
 	}
@@ -127,13 +126,14 @@ func numberOf(f *os.File) (uint64, error) {
 }
 
 func (s source) holds(e *mountinfo.Info) bool {
-	if s.dataset != "" {
-		return e.Root == "/" && e.FSType == provision.Dataset && e.Source == s.dataset
+	if s.content.IsTree() {
+		path, ok := mount.Within(s.content, e)
+		return ok && path == "/"
 	}
 	return holds(e, s.number)
 }
 
-// users returns where the filesystem of a device is mounted.
+// users returns the paths at which the filesystem of a device is mounted.
 func users(device uint64) ([]string, error) {
 	entries, err := mountinfo.GetMounts(func(e *mountinfo.Info) (skip, stop bool) { return !holds(e, device), false })
 	if err != nil {

@@ -7,7 +7,7 @@ import (
 	"path/filepath"
 	"slices"
 	"testing"
-	"time"
+	"testing/synctest"
 
 	"berth.dev/berth/internal/mount"
 	"berth.dev/berth/internal/provision"
@@ -24,7 +24,7 @@ func file(t *testing.T, content []byte) string {
 	return path
 }
 
-// opened is a file of such content, as a device is opened.
+// opened returns an open file with the content, in place of an open device.
 func opened(t *testing.T, content []byte) *os.File {
 	t.Helper()
 	f, err := os.Open(file(t, content))
@@ -37,7 +37,7 @@ func opened(t *testing.T, content []byte) *os.File {
 
 func withTools(t *testing.T, s *runtest.Script) *Mounter {
 	t.Helper()
-	m, err := New(Config{Runner: s, StatsTimeout: 50 * time.Millisecond})
+	m, err := New(Config{Runner: s})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -103,13 +103,13 @@ func TestDamagedVolumeIsNeverFormatted(t *testing.T) {
 	}
 }
 
-func TestMkfsRefusesWhatIsNoDevice(t *testing.T) {
+func TestMkfsRefusesFilesUnknownFilesystemsAndUnknownOptions(t *testing.T) {
 	var s runtest.Script
 	m := withTools(t, &s)
-	if err := m.Mkfs(t.Context(), provision.Volume{Device: file(t, nil), Identity: "dm:a"}, "ext4", ""); !errors.Is(err, provision.ErrNotFound) {
+	if err := m.Mkfs(t.Context(), provision.Volume{Content: provision.Content{Source: file(t, nil), Identity: "dm:a"}}, "ext4", ""); !errors.Is(err, provision.ErrNotFound) {
 		t.Errorf("a file: %v", err)
 	}
-	null := provision.Volume{Device: "/dev/null", Identity: "dm:a"}
+	null := provision.Volume{Content: provision.Content{Source: "/dev/null", Identity: "dm:a"}}
 	if err := m.Mkfs(t.Context(), null, "vfat", ""); !errors.Is(err, provision.ErrInvalid) {
 		t.Errorf("an unknown filesystem: %v", err)
 	}
@@ -122,12 +122,12 @@ func TestMkfsRefusesWhatIsNoDevice(t *testing.T) {
 }
 
 func TestMountOptionsAreSplitForTheKernel(t *testing.T) {
-	flags, data := options(mount.Request{ReadOnly: true, Options: []string{"noatime", "commit=5", "commit=5", "nodev", "discard"}})
+	flags, data := options(mount.Request{ReadOnly: true, Options: []string{"noatime", "commit=5", "commit=5", "nodev", "discard"}}, nil)
 	if flags != 1|4|0x400 || data != "commit=5,discard" {
 		t.Errorf("flags %#x, data %q", flags, data)
 	}
 	label := `context="u:r:t:s0:c1,c2"`
-	if _, data := options(mount.Request{Options: []string{label, "discard", `context="u:r:t:s0:c2,c1"`}}); data != "discard,"+label {
+	if _, data := options(mount.Request{Options: []string{label, "discard", `context="u:r:t:s0:c2,c1"`}}, nil); data != "discard,"+label {
 		t.Errorf("a context once and in quotes: %q", data)
 	}
 	for name := range optionFlags {
@@ -148,7 +148,7 @@ func TestFiguresOfADeadDeviceHangOneCallAndNoCaller(t *testing.T) {
 	var f flights
 	release, calls := make(chan struct{}), 0
 	dead := func(string) (mount.Stats, error) {
-		calls++ // one caller at a time, or the race detector speaks
+		calls++ // one caller at a time, or the race detector reports it
 		<-release
 		return mount.Stats{Total: 7}, nil
 	}
@@ -168,19 +168,21 @@ func TestFiguresOfADeadDeviceHangOneCallAndNoCaller(t *testing.T) {
 	<-f.join("/a", func(string) (mount.Stats, error) { return mount.Stats{}, nil }).done
 }
 
-func TestWhoAsksForTheFiguresOfADeadDeviceIsToldSo(t *testing.T) {
-	m := withTools(t, &runtest.Script{})
-	const mounted = "/proc"
-	release := make(chan struct{})
-	f := m.stats.join(mounted, func(string) (mount.Stats, error) { <-release; return mount.Stats{}, nil })
-	if _, err := m.Stats(t.Context(), mounted); !errors.Is(err, provision.ErrUnavailable) {
-		t.Errorf("got %v, want ErrUnavailable", err)
-	}
-	close(release)
-	<-f.done
-	if _, err := m.Stats(t.Context(), mounted); err != nil {
-		t.Errorf("once it answers: %v", err)
-	}
+func TestACallerThatAsksForTheFiguresOfADeadDeviceIsToldSo(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		m := withTools(t, &runtest.Script{})
+		const mounted = "/proc"
+		release := make(chan struct{})
+		f := m.stats.join(mounted, func(string) (mount.Stats, error) { <-release; return mount.Stats{}, nil })
+		if _, err := m.Stats(t.Context(), mounted); !errors.Is(err, provision.ErrUnavailable) {
+			t.Errorf("got %v, want ErrUnavailable", err)
+		}
+		close(release)
+		<-f.done
+		if _, err := m.Stats(t.Context(), mounted); err != nil {
+			t.Errorf("once it answers: %v", err)
+		}
+	})
 }
 
 func TestPathsThatAreNotMountedHaveNoFiguresAndNeedNoUnmount(t *testing.T) {

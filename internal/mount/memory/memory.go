@@ -11,8 +11,8 @@ import (
 	"berth.dev/berth/internal/provision"
 )
 
-// Devices finds the volume a device path leads to: memory.Disks of the
-// provisioner.
+// Devices finds the volume that a device path leads to. The provisioner's memory.Disks
+// implement it.
 type Devices interface {
 	Device(path string) (provision.Volume, bool)
 	// Open counts a user of a volume's device.
@@ -24,12 +24,12 @@ type Mounter struct {
 	devices Devices
 	mu      sync.Mutex
 	mounts  map[string]entry
-	// sizes of filesystems by device: they follow the device only when grown.
+	// sizes of filesystems by device. Only Grow adapts one to the size of its device.
 	sizes map[string]int64
 }
 
 type entry struct {
-	device      string
+	content     provision.Content
 	block       bool
 	readOnly    bool
 	context     string
@@ -50,22 +50,22 @@ func (m *Mounter) Mount(ctx context.Context, r mount.Request) error {
 	}
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	v, err := m.device(r.Device, r.Identity)
+	v, err := m.volume(r.Content)
 	if err != nil {
 		return err
 	}
-	want := entry{device: r.Device, readOnly: r.ReadOnly, context: mount.Context(r.Options)}
+	want := entry{content: r.Content, readOnly: r.ReadOnly, context: mount.Context(r.Options)}
 	if done, err := m.mounted(r.Target, want); done || err != nil {
 		return err
 	}
 	if v.Filesystem != r.Filesystem {
-		return fmt.Errorf("%w: %s bears %q, not %s", mount.ErrCorrupt, r.Device, v.Filesystem, r.Filesystem)
+		return fmt.Errorf("%w: %s bears %q, not %s", mount.ErrCorrupt, r.Content.Source, v.Filesystem, r.Filesystem)
 	}
 	if err := mount.MakeDirectory(r.Target); err != nil {
 		return err
 	}
-	if m.sizes[r.Device] == 0 {
-		m.sizes[r.Device] = v.Size
+	if m.sizes[r.Content.Source] == 0 {
+		m.sizes[r.Content.Source] = v.Size
 	}
 	m.put(r.Target, want, v)
 	return nil
@@ -78,17 +78,17 @@ func (m *Mounter) Bind(ctx context.Context, r mount.BindRequest) error {
 	}
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	v, err := m.device(r.Device, r.Identity)
+	v, err := m.volume(r.Content)
 	if err != nil {
 		return err
 	}
-	want := entry{device: r.Device, readOnly: r.ReadOnly, block: r.Source == "", context: r.Context}
+	want := entry{content: r.Content, readOnly: r.ReadOnly, block: r.Source == "", context: r.Context}
 	makePoint := mount.MakeFile
 	if !want.block {
 		makePoint = mount.MakeDirectory
 		source, ok := m.mounts[r.Source]
-		if !ok || source.device != r.Device || source.block {
-			return fmt.Errorf("%w: %s at %s", mount.ErrNotMounted, r.Device, r.Source)
+		if !ok || source.content != r.Content || source.block {
+			return fmt.Errorf("%w: %s at %s", mount.ErrNotMounted, r.Content.Source, r.Source)
 		}
 		if err := source.labelled(r.Source, want); err != nil {
 			return err
@@ -126,14 +126,14 @@ func (m *Mounter) Grow(ctx context.Context, r mount.GrowRequest) error {
 	}
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	v, err := m.device(r.Device, r.Identity)
+	v, err := m.volume(r.Content)
 	if err != nil {
 		return err
 	}
-	if e, ok := m.mounts[r.Target]; !ok || e.device != r.Device || e.block {
-		return fmt.Errorf("%w: %s at %s", mount.ErrNotMounted, r.Device, r.Target)
+	if e, ok := m.mounts[r.Target]; !ok || e.content != r.Content || e.block {
+		return fmt.Errorf("%w: %s at %s", mount.ErrNotMounted, r.Content.Source, r.Target)
 	}
-	m.sizes[r.Device] = v.Size
+	m.sizes[r.Content.Source] = v.Size
 	return nil
 }
 
@@ -148,9 +148,9 @@ func (m *Mounter) Stats(ctx context.Context, path string) (mount.Stats, error) {
 	if !ok || e.block {
 		return mount.Stats{}, fmt.Errorf("%w: %s", mount.ErrNotMounted, path)
 	}
-	size := m.sizes[e.device]
-	if provision.IsDataset(e.device) { // it has no device to be smaller than
-		v, err := m.device(e.device, "")
+	size := m.sizes[e.content.Source]
+	if e.content.IsTree() { // it always has the size of its volume
+		v, err := m.volume(e.content)
 		if err != nil {
 			return mount.Stats{}, err
 		}
@@ -163,13 +163,13 @@ func (m *Mounter) Stats(ctx context.Context, path string) (mount.Stats, error) {
 	}, nil
 }
 
-// Mounts returns the targets where a device is mounted, in order.
-func (m *Mounter) Mounts(device string) []string {
+// Mounts returns the targets where a source is mounted, in order.
+func (m *Mounter) Mounts(source string) []string {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	var targets []string
 	for target, e := range m.mounts {
-		if e.device == device {
+		if e.content.Source == source {
 			targets = append(targets, target)
 		}
 	}
@@ -177,36 +177,36 @@ func (m *Mounter) Mounts(device string) []string {
 	return targets
 }
 
-func (m *Mounter) device(path string, is provision.Identity) (provision.Volume, error) {
-	v, ok := m.devices.Device(path)
+func (m *Mounter) volume(c provision.Content) (provision.Volume, error) {
+	v, ok := m.devices.Device(c.Source)
 	switch {
 	case !ok:
-		return v, fmt.Errorf("%w: device %s", provision.ErrNotFound, path)
-	case v.Identity != is:
-		return v, fmt.Errorf("%w: %s is another device: %s, not %s", provision.ErrUnavailable, path, v.Identity, is)
+		return v, fmt.Errorf("%w: device %s", provision.ErrNotFound, c.Source)
+	case v.Content.Identity != c.Identity:
+		return v, fmt.Errorf("%w: %s is another device: %s, not %s", provision.ErrUnavailable, c.Source, v.Content.Identity, c.Identity)
 	}
 	return v, nil
 }
 
-// mounted says whether just that is at the target already.
+// mounted says whether the wanted mount is at the target already.
 func (m *Mounter) mounted(target string, want entry) (bool, error) {
 	e, ok := m.mounts[target]
 	if !ok {
 		return false, nil
 	}
-	if e.device != want.device || e.block != want.block || e.readOnly != want.readOnly {
-		return false, fmt.Errorf("%w: %s is mounted at %s in another way", provision.ErrConflict, e.device, target)
+	if e.content != want.content || e.block != want.block || e.readOnly != want.readOnly {
+		return false, fmt.Errorf("%w: %s is mounted at %s in another way", provision.ErrConflict, e.content.Source, target)
 	}
 	err := e.labelled(target, want)
 	return err == nil, err
 }
 
-// labelled is nil if a mount bears the SELinux context that is wanted.
+// labelled returns nil if a mount has the wanted SELinux context.
 func (e entry) labelled(target string, want entry) error {
 	if want.context == "" || want.block || mount.SameContext(e.context, want.context) {
 		return nil
 	}
-	return fmt.Errorf("%w: %s is mounted at %s with SELinux context %q, not %q", provision.ErrConflict, e.device, target, e.context, want.context)
+	return fmt.Errorf("%w: %s is mounted at %s with SELinux context %q, not %q", provision.ErrConflict, e.content.Source, target, e.context, want.context)
 }
 
 func (m *Mounter) put(target string, e entry, v provision.Volume) {

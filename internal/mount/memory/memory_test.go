@@ -51,14 +51,14 @@ func TestMountedVolumeCannotBeDeleted(t *testing.T) {
 	d := disks.NewDisks(disks.PoolConfig{PoolRef: pool, Total: 10 << 30})
 	p, m := disks.New(d, nil), memory.New(d)
 	v := device(t, p, "pvc-1", "ext4")
-	r := mount.Request{Device: v.Device, Identity: v.Identity, Target: t.TempDir() + "/a", Filesystem: "ext4"}
+	r := mount.Request{Content: v.Content, Target: t.TempDir() + "/a", Filesystem: "ext4"}
 	if err := m.Mount(t.Context(), r); err != nil {
 		t.Fatal(err)
 	}
 	if err := p.Delete(t.Context(), "pvc-1"); !errors.Is(err, provision.ErrInUse) {
 		t.Errorf("deleting while mounted: %v", err)
 	}
-	if got := m.Mounts(r.Device); len(got) != 1 || got[0] != r.Target {
+	if got := m.Mounts(r.Content.Source); len(got) != 1 || got[0] != r.Target {
 		t.Errorf("mounted at %v", got)
 	}
 	if err := m.Unmount(t.Context(), r.Target); err != nil {

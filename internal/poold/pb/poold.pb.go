@@ -80,17 +80,20 @@ func (x *PoolRef) GetName() string {
 }
 
 type Volume struct {
-	state         protoimpl.MessageState `protogen:"open.v1"`
-	Id            string                 `protobuf:"bytes,1,opt,name=id,proto3" json:"id,omitempty"`
-	Pool          *PoolRef               `protobuf:"bytes,2,opt,name=pool,proto3" json:"pool,omitempty"`
-	Size          int64                  `protobuf:"varint,3,opt,name=size,proto3" json:"size,omitempty"`
-	Device        string                 `protobuf:"bytes,4,opt,name=device,proto3" json:"device,omitempty"`
-	Filesystem    string                 `protobuf:"bytes,5,opt,name=filesystem,proto3" json:"filesystem,omitempty"`
-	Problem       string                 `protobuf:"bytes,6,opt,name=problem,proto3" json:"problem,omitempty"`
-	Inline        *Inline                `protobuf:"bytes,7,opt,name=inline,proto3" json:"inline,omitempty"`
-	Source        *Source                `protobuf:"bytes,8,opt,name=source,proto3" json:"source,omitempty"`
-	Copying       bool                   `protobuf:"varint,9,opt,name=copying,proto3" json:"copying,omitempty"`
-	Identity      string                 `protobuf:"bytes,10,opt,name=identity,proto3" json:"identity,omitempty"`
+	state      protoimpl.MessageState `protogen:"open.v1"`
+	Id         string                 `protobuf:"bytes,1,opt,name=id,proto3" json:"id,omitempty"`
+	Pool       *PoolRef               `protobuf:"bytes,2,opt,name=pool,proto3" json:"pool,omitempty"`
+	Size       int64                  `protobuf:"varint,3,opt,name=size,proto3" json:"size,omitempty"`
+	Device     string                 `protobuf:"bytes,4,opt,name=device,proto3" json:"device,omitempty"`
+	Filesystem string                 `protobuf:"bytes,5,opt,name=filesystem,proto3" json:"filesystem,omitempty"`
+	Problem    string                 `protobuf:"bytes,6,opt,name=problem,proto3" json:"problem,omitempty"`
+	Inline     *Inline                `protobuf:"bytes,7,opt,name=inline,proto3" json:"inline,omitempty"`
+	Source     *Source                `protobuf:"bytes,8,opt,name=source,proto3" json:"source,omitempty"`
+	Copying    bool                   `protobuf:"varint,9,opt,name=copying,proto3" json:"copying,omitempty"`
+	Identity   string                 `protobuf:"bytes,10,opt,name=identity,proto3" json:"identity,omitempty"`
+	// tree is the filesystem that the volume is by itself; empty for a block device. A program
+	// of before this field sends none, and a device without a leading slash is a dataset.
+	Tree          string `protobuf:"bytes,11,opt,name=tree,proto3" json:"tree,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -191,6 +194,13 @@ func (x *Volume) GetCopying() bool {
 func (x *Volume) GetIdentity() string {
 	if x != nil {
 		return x.Identity
+	}
+	return ""
+}
+
+func (x *Volume) GetTree() string {
+	if x != nil {
+		return x.Tree
 	}
 	return ""
 }
@@ -1485,6 +1495,7 @@ type MountRequest struct {
 	Options       []string               `protobuf:"bytes,4,rep,name=options,proto3" json:"options,omitempty"`
 	ReadOnly      bool                   `protobuf:"varint,5,opt,name=read_only,json=readOnly,proto3" json:"read_only,omitempty"`
 	Identity      string                 `protobuf:"bytes,6,opt,name=identity,proto3" json:"identity,omitempty"`
+	Tree          string                 `protobuf:"bytes,7,opt,name=tree,proto3" json:"tree,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -1561,6 +1572,13 @@ func (x *MountRequest) GetIdentity() string {
 	return ""
 }
 
+func (x *MountRequest) GetTree() string {
+	if x != nil {
+		return x.Tree
+	}
+	return ""
+}
+
 type MountResponse struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
 	unknownFields protoimpl.UnknownFields
@@ -1605,6 +1623,7 @@ type BindRequest struct {
 	ReadOnly      bool                   `protobuf:"varint,4,opt,name=read_only,json=readOnly,proto3" json:"read_only,omitempty"`
 	Context       string                 `protobuf:"bytes,5,opt,name=context,proto3" json:"context,omitempty"`
 	Identity      string                 `protobuf:"bytes,6,opt,name=identity,proto3" json:"identity,omitempty"`
+	Tree          string                 `protobuf:"bytes,7,opt,name=tree,proto3" json:"tree,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -1677,6 +1696,13 @@ func (x *BindRequest) GetContext() string {
 func (x *BindRequest) GetIdentity() string {
 	if x != nil {
 		return x.Identity
+	}
+	return ""
+}
+
+func (x *BindRequest) GetTree() string {
+	if x != nil {
+		return x.Tree
 	}
 	return ""
 }
@@ -1803,6 +1829,7 @@ type GrowRequest struct {
 	Target        string                 `protobuf:"bytes,2,opt,name=target,proto3" json:"target,omitempty"`
 	Filesystem    string                 `protobuf:"bytes,3,opt,name=filesystem,proto3" json:"filesystem,omitempty"`
 	Identity      string                 `protobuf:"bytes,4,opt,name=identity,proto3" json:"identity,omitempty"`
+	Tree          string                 `protobuf:"bytes,5,opt,name=tree,proto3" json:"tree,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -1861,6 +1888,13 @@ func (x *GrowRequest) GetFilesystem() string {
 func (x *GrowRequest) GetIdentity() string {
 	if x != nil {
 		return x.Identity
+	}
+	return ""
+}
+
+func (x *GrowRequest) GetTree() string {
+	if x != nil {
+		return x.Tree
 	}
 	return ""
 }
@@ -2036,7 +2070,7 @@ const file_internal_poold_pb_poold_proto_rawDesc = "" +
 	"\x1dinternal/poold/pb/poold.proto\x12\x0eberth.poold.v1\"1\n" +
 	"\aPoolRef\x12\x12\n" +
 	"\x04type\x18\x01 \x01(\tR\x04type\x12\x12\n" +
-	"\x04name\x18\x02 \x01(\tR\x04name\"\xc1\x02\n" +
+	"\x04name\x18\x02 \x01(\tR\x04name\"\xd5\x02\n" +
 	"\x06Volume\x12\x0e\n" +
 	"\x02id\x18\x01 \x01(\tR\x02id\x12+\n" +
 	"\x04pool\x18\x02 \x01(\v2\x17.berth.poold.v1.PoolRefR\x04pool\x12\x12\n" +
@@ -2050,7 +2084,8 @@ const file_internal_poold_pb_poold_proto_rawDesc = "" +
 	"\x06source\x18\b \x01(\v2\x16.berth.poold.v1.SourceR\x06source\x12\x18\n" +
 	"\acopying\x18\t \x01(\bR\acopying\x12\x1a\n" +
 	"\bidentity\x18\n" +
-	" \x01(\tR\bidentity\"<\n" +
+	" \x01(\tR\bidentity\x12\x12\n" +
+	"\x04tree\x18\v \x01(\tR\x04tree\"<\n" +
 	"\x06Source\x12\x1a\n" +
 	"\bsnapshot\x18\x01 \x01(\tR\bsnapshot\x12\x16\n" +
 	"\x06volume\x18\x02 \x01(\tR\x06volume\"\xfb\x01\n" +
@@ -2156,7 +2191,7 @@ const file_internal_poold_pb_poold_proto_rawDesc = "" +
 	"\aoptions\x18\x03 \x01(\tR\aoptions\"\x1f\n" +
 	"\rDeleteRequest\x12\x0e\n" +
 	"\x02id\x18\x01 \x01(\tR\x02id\"\x10\n" +
-	"\x0eDeleteResponse\"\xb1\x01\n" +
+	"\x0eDeleteResponse\"\xc5\x01\n" +
 	"\fMountRequest\x12\x16\n" +
 	"\x06device\x18\x01 \x01(\tR\x06device\x12\x16\n" +
 	"\x06target\x18\x02 \x01(\tR\x06target\x12\x1e\n" +
@@ -2165,26 +2200,29 @@ const file_internal_poold_pb_poold_proto_rawDesc = "" +
 	"filesystem\x12\x18\n" +
 	"\aoptions\x18\x04 \x03(\tR\aoptions\x12\x1b\n" +
 	"\tread_only\x18\x05 \x01(\bR\breadOnly\x12\x1a\n" +
-	"\bidentity\x18\x06 \x01(\tR\bidentity\"\x0f\n" +
-	"\rMountResponse\"\xa8\x01\n" +
+	"\bidentity\x18\x06 \x01(\tR\bidentity\x12\x12\n" +
+	"\x04tree\x18\a \x01(\tR\x04tree\"\x0f\n" +
+	"\rMountResponse\"\xbc\x01\n" +
 	"\vBindRequest\x12\x16\n" +
 	"\x06device\x18\x01 \x01(\tR\x06device\x12\x16\n" +
 	"\x06source\x18\x02 \x01(\tR\x06source\x12\x16\n" +
 	"\x06target\x18\x03 \x01(\tR\x06target\x12\x1b\n" +
 	"\tread_only\x18\x04 \x01(\bR\breadOnly\x12\x18\n" +
 	"\acontext\x18\x05 \x01(\tR\acontext\x12\x1a\n" +
-	"\bidentity\x18\x06 \x01(\tR\bidentity\"\x0e\n" +
+	"\bidentity\x18\x06 \x01(\tR\bidentity\x12\x12\n" +
+	"\x04tree\x18\a \x01(\tR\x04tree\"\x0e\n" +
 	"\fBindResponse\"(\n" +
 	"\x0eUnmountRequest\x12\x16\n" +
 	"\x06target\x18\x01 \x01(\tR\x06target\"\x11\n" +
-	"\x0fUnmountResponse\"y\n" +
+	"\x0fUnmountResponse\"\x8d\x01\n" +
 	"\vGrowRequest\x12\x16\n" +
 	"\x06device\x18\x01 \x01(\tR\x06device\x12\x16\n" +
 	"\x06target\x18\x02 \x01(\tR\x06target\x12\x1e\n" +
 	"\n" +
 	"filesystem\x18\x03 \x01(\tR\n" +
 	"filesystem\x12\x1a\n" +
-	"\bidentity\x18\x04 \x01(\tR\bidentity\"\x0e\n" +
+	"\bidentity\x18\x04 \x01(\tR\bidentity\x12\x12\n" +
+	"\x04tree\x18\x05 \x01(\tR\x04tree\"\x0e\n" +
 	"\fGrowResponse\"\"\n" +
 	"\fStatsRequest\x12\x12\n" +
 	"\x04path\x18\x01 \x01(\tR\x04path\"\xbb\x01\n" +

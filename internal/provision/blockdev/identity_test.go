@@ -37,7 +37,7 @@ func sysfs(t *testing.T, files map[string]string) (byNumber string) {
 	return byNumber
 }
 
-func TestADeviceIsWhatTheKernelSaysOfItsNumber(t *testing.T) {
+func TestTheKernelIdentifiesADeviceByItsNumber(t *testing.T) {
 	dir := sysfs(t, map[string]string{
 		"devices/dm-0/dm/name":       "vg0-pvc--a",
 		"devices/dm-0/dm/uuid":       "LVM-group1volume1",
@@ -107,7 +107,7 @@ func TestAnotherDeviceOrNoneIsRefused(t *testing.T) {
 	}
 }
 
-func TestWhatIsNoBlockDeviceIsProvedToBeNone(t *testing.T) {
+func TestAFileThatIsNoBlockDeviceIsRefused(t *testing.T) {
 	f, err := os.Open(os.DevNull)
 	if err != nil {
 		t.Fatal(err)

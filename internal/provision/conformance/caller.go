@@ -67,7 +67,8 @@ func restarts(t *testing.T, f fixture) {
 	}
 }
 
-// Whoever hears the signal and asks, sees what happened. A signal may come that tells nothing new.
+// A receiver of the signal that asks for a report sees the change. A signal may also come
+// without a change.
 func signals(t *testing.T, f fixture) {
 	for name, change := range map[string]struct {
 		do    func()
@@ -90,7 +91,7 @@ func signals(t *testing.T, f fixture) {
 	}
 }
 
-// quiet takes the signals that are due already.
+// quiet drops the signals that are already pending.
 func quiet(changed <-chan struct{}) {
 	for {
 		select {

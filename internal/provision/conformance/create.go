@@ -11,7 +11,7 @@ import (
 
 func roundsUp(t *testing.T, f fixture) {
 	v := f.create(t, 1, 3)
-	if v.Size != 3*f.unit || v.ID != id(1) || v.Pool != f.Pool || v.Filesystem != "" || v.Problem != "" || v.Device == "" {
+	if v.Size != 3*f.unit || v.ID != id(1) || v.Pool != f.Pool || v.Filesystem != "" || v.Problem != "" || v.Content.Source == "" {
 		t.Errorf("created %+v, want a blank volume of %d bytes", v, 3*f.unit)
 	}
 	f.holds(t, v)

@@ -33,7 +33,8 @@ func newFixture(t *testing.T, h Harness) fixture {
 
 func id(n int) string { return fmt.Sprintf("pvc-conformance-%d", n) }
 
-// size is one that the pool must round up to n units, or to the one it has.
+// size returns a size in bytes that the pool must round up to n units, or to the one unit of
+// a whole pool.
 func (f fixture) size(n int64) int64 {
 	if f.whole {
 		n = 1
@@ -43,7 +44,7 @@ func (f fixture) size(n int64) int64 {
 
 func (f fixture) request(n int, units int64) provision.CreateRequest {
 	return provision.CreateRequest{
-		ID: id(n), Pool: f.Pool, Size: f.size(units), Wipe: f.Wipe, Filesystem: f.Filesystem,
+		ID: id(n), Pool: f.Pool, Size: f.size(units), Wipe: f.Wipe, Tree: f.Filesystem,
 		Labels: map[string]string{"namespace": "shop", "claim": fmt.Sprintf("data-%d", n)},
 	}
 }
@@ -68,8 +69,8 @@ func (f fixture) format(t *testing.T, n int, fs string) {
 // native is the filesystem that is made on volumes of this kind.
 func (f fixture) native() string { return cmp.Or(f.Filesystem, provision.Ext4) }
 
-// made fails unless so many filesystems were made on a volume. One that is a filesystem by
-// itself never bears another.
+// made fails unless mkfs ran want times on a volume. It never runs on a volume that is a
+// filesystem by itself.
 func (f fixture) made(t *testing.T, n, want int) {
 	t.Helper()
 	if f.Filesystem != "" {

@@ -4,13 +4,22 @@ import (
 	"fmt"
 	"strings"
 	"testing"
+	"testing/synctest"
 
 	"berth.dev/berth/internal/provision"
 )
 
-// RunForgets runs the suite of what no tenant may see of another, unless the harness asks
-// for volumes that are not wiped. Start is called for each test.
-func RunForgets(t *testing.T, start func(*testing.T) Harness) {
+// RunForgets runs the suite which checks that no volume shows the data of a deleted one. It
+// varies how volumes are wiped, unless the harness asks for WipeNone. Start is called for each
+// test.
+func RunForgets(t *testing.T, start func(*testing.T) Harness) { runForgets(t, start, machineClock) }
+
+// RunForgetsPlayed is RunForgets with a clock as RunPlayed has it.
+func RunForgetsPlayed(t *testing.T, start func(*testing.T) Harness) {
+	runForgets(t, start, synctest.Test)
+}
+
+func runForgets(t *testing.T, start func(*testing.T) Harness, by clock) {
 	for name, test := range map[string]func(*testing.T, fixture){
 		"what a volume held is in none that has its space later": neverShows,
 		"what a volume held where it grew is in none either":     neverShowsGrowth,
@@ -18,21 +27,23 @@ func RunForgets(t *testing.T, start func(*testing.T) Harness) {
 		"what an open device holds is not touched":               keepsWhatIsOpen,
 	} {
 		t.Run(name, func(t *testing.T) {
-			f := newFixture(t, start(t))
-			// The rest is taken, so that each volume has the space of the one before.
-			f.create(t, 0, f.pool(t).Free/f.unit-roundUnits)
-			test(t, f)
+			by(t, func(t *testing.T) {
+				f := newFixture(t, start(t))
+				// Volume 0 takes the rest, so that each volume has the space of the one before.
+				f.create(t, 0, f.pool(t).Free/f.unit-roundUnits)
+				test(t, f)
+			})
 		})
 	}
 }
 
 const (
 	secret = "what nobody else may read"
-	// roundUnits are the space that volumes have in turn.
+	// roundUnits is the space, in units, that the volumes of a test have one after the other.
 	roundUnits = 4
 )
 
-// places in a volume, others in each round.
+// places returns offsets in a volume, one of which differs in each round.
 func places(v provision.Volume, unit int64, round, rounds int) (at []int64) {
 	for offset := int64(0); offset < v.Size; offset += unit {
 		at = append(at, offset, offset+unit-int64(len(secret)))
@@ -40,15 +51,15 @@ func places(v provision.Volume, unit int64, round, rounds int) (at []int64) {
 	return append(at, v.Size/2, (v.Size-4096)*int64(round)/int64(rounds)/4096*4096+512)
 }
 
-// blank fails if a volume shows anything at one of the places, be it before anything is
-// written near them or after: a thin pool gives a block to a volume when it is first written,
-// and what was on all the rest of the block would show.
+// blank fails if a volume shows data at one of the places, before or after a write near them.
+// The write matters since a thin pool gives a block to a volume at the first write to it: the
+// rest of the block could then show its old data.
 func (f fixture) blank(t *testing.T, v provision.Volume, at []int64) {
 	t.Helper()
 	f.showsNothing(t, v, at)
 	for _, offset := range at {
 		const page = 4096
-		f.WriteAt(v, "own", (offset/page^1)*page+page/2) // in the page beside, where no place is
+		f.WriteAt(v, "own", (offset/page^1)*page+page/2) // in the neighbouring page, which has no place
 	}
 	f.showsNothing(t, v, at)
 }
@@ -79,7 +90,7 @@ func neverShows(t *testing.T, f fixture) {
 			f.Wipe = []provision.Wipe{"", provision.WipeZero}[round%2]
 		}
 		v := f.create(t, 1+round%2, roundUnits)
-		f.blank(t, v, places(v, f.unit, max(round-1, 0), rounds)) // those of the one before
+		f.blank(t, v, places(v, f.unit, max(round-1, 0), rounds)) // the places of the volume before
 		f.fill(t, v, places(v, f.unit, round, rounds))
 		f.delete(t, 1+round%2)
 	}

@@ -7,13 +7,13 @@ import (
 	"berth.dev/berth/internal/provision"
 )
 
-// filesystemUnits is room enough for ext4 in units of 4 MiB.
+// filesystemUnits of 4 MiB have room for ext4.
 const filesystemUnits = 8
 
 func formatsOnce(t *testing.T, f fixture) {
 	v := f.create(t, 1, filesystemUnits)
 	v.Filesystem = f.native()
-	all := []string{"-I 512 -E stride=4", "", "-I 1024"} // those of the first count
+	all := []string{"-I 512 -E stride=4", "", "-I 1024"} // only the first ones have an effect
 	if f.Filesystem != "" {
 		all = []string{"", ""}
 	}
@@ -51,7 +51,7 @@ func recordsWhatIsGivenRaw(t *testing.T, f fixture) {
 	}
 }
 
-// isRaw fails unless a volume of eight units is found as it was, and is not formatted.
+// isRaw fails unless the raw volume is unchanged, and requests for ext4 or xfs are refused.
 func (f fixture) isRaw(t *testing.T, v provision.Volume) {
 	t.Helper()
 	f.holds(t, v)

@@ -30,7 +30,7 @@ func (f *Formats) Make(ctx context.Context, v provision.Volume, filesystem, opti
 	return f.Mkfs(ctx, v, filesystem, options)
 }
 
-// Of is how many were made on a volume.
+// Of returns how many filesystems were made on a volume.
 func (f *Formats) Of(id string) int {
 	f.mu.Lock()
 	defer f.mu.Unlock()

@@ -16,33 +16,35 @@ type Moment string
 
 // The moments.
 const (
-	// AtStart is before anything of it was read: whatever asks for it hangs.
+	// AtStart is before the provisioner has read anything of the pool: every query of it hangs.
 	AtStart Moment = "at the start"
 	// AtOpen is when the device of a volume in it is opened.
 	AtOpen Moment = "when a volume's device is opened"
-	// AtWatch is when it is looked at because others may have changed it.
+	// AtWatch is when the provisioner reads the pool because others may have changed it.
 	AtWatch Moment = "while it is watched"
 )
 
 // Two is a machine with two pools, of which one can stop answering.
 type Two struct {
-	// Start returns a provisioner that knows nothing yet, and what watches its pools. The one
-	// before is not used any more.
+	// Start returns a provisioner that knows nothing yet, and the function that watches its
+	// pools. The suite does not use the one before any more.
 	Start func() (p provision.Provisioner, run func(context.Context) error)
 	// Hangs is the pool that can stop answering, and Works the other.
 	Hangs, Works provision.PoolRef
-	// Hang has Hangs answer nobody, whatever becomes of the caller, until resume is called.
+	// Hang makes Hangs answer no query, even after the caller has given up, until resume is
+	// called.
 	Hang func(m Moment) (resume func())
-	// Touch has others write to Hangs, and Take has them take a part of Works.
+	// Touch writes to Hangs, and Take takes a part of Works, both as others than Berth.
 	Touch, Take func()
 }
 
-// hangTime is how long a caller waits, and a change by others may need to be noticed.
+// hangTime is how long a caller waits, and how long the provisioner may take to notice a
+// change by others.
 const hangTime = 10 * time.Minute
 
-// RunHangs runs the suite of pools that hang: such a pool holds up no other, and is named.
-// Start is called for each test. Time passes only while nothing else happens, so that no pool
-// but the one that hangs is ever late.
+// RunHangs runs the suite of pools that hang: such a pool delays no other, and is named.
+// Start is called for each test. Time is synctest's and passes only while all goroutines are
+// blocked, so no pool but the one that hangs is ever late.
 func RunHangs(t *testing.T, start func(*testing.T) Two) {
 	for name, test := range map[string]func(*testing.T, Two){
 		"a pool that hangs at the start is named and the other is served":    hangsAtStart,
@@ -55,7 +57,7 @@ func RunHangs(t *testing.T, start func(*testing.T) Two) {
 	}
 }
 
-// begin starts the provisioner as a node has it: beside others, and watched.
+// begin starts the provisioner as a node does: as a member of a Mux, and watched.
 func (w Two) begin(t *testing.T) (m *provision.Mux, stop func()) {
 	p, run := w.Start()
 	m = provision.NewMux(provision.Member{Types: []string{w.Works.Type}, Provisioner: p})
@@ -76,8 +78,8 @@ func (w Two) create(t *testing.T, m *provision.Mux, n int, in provision.PoolRef)
 	}
 }
 
-// report returns the pool that works and what is said of the one that hangs: its problem, or
-// why it is not in the report; empty if all is well.
+// report returns the pool that works, and the problem of the one that hangs or why that is not
+// in the report. The text is empty if all is well.
 func (w Two) report(t *testing.T, m *provision.Mux) (works provision.Pool, said string) {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(t.Context(), hangTime)
@@ -101,7 +103,7 @@ func (w Two) report(t *testing.T, m *provision.Mux) (works provision.Pool, said 
 	return works, said
 }
 
-// await reports until that is as it should be.
+// await repeats the report until ok accepts it.
 func (w Two) await(t *testing.T, m *provision.Mux, what string, ok func(works provision.Pool, said string) bool) {
 	t.Helper()
 	late := time.NewTimer(hangTime)
@@ -155,7 +157,7 @@ func hangsAtOpen(t *testing.T, w Two) {
 		defer close(hanging)
 		ctx, cancel := context.WithTimeout(t.Context(), time.Second)
 		defer cancel()
-		_, _ = m.Get(ctx, id(1)) // it may be known whether it hangs or not
+		_, _ = m.Get(ctx, id(1)) // it may answer: the volume can be known although its device hangs
 	}()
 	synctest.Wait()
 	if v, err := m.Get(t.Context(), id(2)); err != nil || v.Problem != "" {
@@ -183,7 +185,7 @@ func hangsAtWatch(t *testing.T, w Two) {
 	w.create(t, m, 1, w.Hangs)
 	w.create(t, m, 2, w.Works)
 	w.await(t, m, "both pools", well)
-	synctest.Wait() // it watches
+	synctest.Wait() // until the provisioner watches
 	before, _ := w.report(t, m)
 	resume := w.Hang(AtWatch)
 	defer resume()

@@ -2,23 +2,24 @@ package conformance
 
 import (
 	"testing"
+	"testing/synctest"
 
 	"berth.dev/berth/internal/provision"
 )
 
-// Harness is a provisioner over one empty pool, and hands to disturb it with.
+// Harness is a provisioner over one empty pool, with functions that disturb it.
 type Harness struct {
 	Provisioner provision.Provisioner
 
-	// Pool is the test's alone and empty; it holds at least 32 units.
+	// Pool is empty, and no other test uses it; it holds at least 32 units.
 	Pool provision.PoolRef
 
 	// Pools are Pool and at least one other like it, of one unit each. Only the suite
 	// of pools that are handed out whole needs them.
 	Pools []provision.PoolRef
 
-	// Restart returns a new provisioner over the same pool; the old one is not
-	// used any more.
+	// Restart returns a new provisioner over the same pool; the suite does not use the
+	// old one any more.
 	Restart func() provision.Provisioner
 
 	// PutForeign makes something in the pool that is not Berth's.
@@ -27,11 +28,11 @@ type Harness struct {
 	// Open opens a volume's device, as a mount does; the result closes it.
 	Open func(v provision.Volume) (closeDevice func())
 
-	// Mislead makes the path of a volume's device lead to the device of another volume; nil of
+	// Mislead makes the path of a volume's device lead to the device of another volume; nil for
 	// a provisioner without paths.
 	Mislead func(v, other provision.Volume)
 
-	// Scramble makes whatever signature the device bears unreadable.
+	// Scramble makes the signature on the device unreadable, if there is one.
 	Scramble func(v provision.Volume)
 
 	// Write puts a text at the beginning of a volume's device, and Read returns as
@@ -45,17 +46,17 @@ type Harness struct {
 	WriteAt func(v provision.Volume, text string, offset int64)
 	ReadAt  func(v provision.Volume, bytes int, offset int64) string
 
-	// Twin has another pool hold a volume of the same record, as a copy of a disk does, Namesake
-	// adds a pool of Pool's name with a volume, and Away takes Pool away; the result makes it
-	// undone. Each has a suite of its own.
+	// Twin puts a volume with the same record into another pool, as a copy of a disk does.
+	// Namesake adds a pool of Pool's name with a volume. Away takes Pool away. The result
+	// undoes it. Each has a suite of its own.
 	Twin     func(v provision.Volume) (remove func())
 	Namesake func(id string) (remove func())
 	Away     func() (back func())
 
-	// Wipe is asked for with each volume.
+	// Wipe is set in the request for each volume.
 	Wipe provision.Wipe
 
-	// Filesystem that volumes are by themselves: provision.Dataset, or empty.
+	// Filesystem is set in the request for each volume: provision.Dataset, or empty.
 	Filesystem string
 
 	// Formats returns how often a filesystem was made on a volume.
@@ -63,7 +64,18 @@ type Harness struct {
 }
 
 // Run runs the suite; start is called for each test.
-func Run(t *testing.T, start func(*testing.T) Harness) {
+func Run(t *testing.T, start func(*testing.T) Harness) { run(t, start, machineClock) }
+
+// RunPlayed is Run for a provisioner whose pools are played in memory. Each test has a clock of its
+// own, which jumps ahead whenever all goroutines wait.
+func RunPlayed(t *testing.T, start func(*testing.T) Harness) { run(t, start, synctest.Test) }
+
+// A clock runs a test by the time of the machine, or by that of a bubble (synctest.Test).
+type clock func(t *testing.T, test func(t *testing.T))
+
+func machineClock(t *testing.T, test func(t *testing.T)) { test(t) }
+
+func run(t *testing.T, start func(*testing.T) Harness, by clock) {
 	for name, test := range map[string]func(*testing.T, fixture){
 		"a new volume has the size asked for, rounded up to the pool's unit": roundsUp,
 		"a request repeated returns the same volume":                         repeats,
@@ -92,12 +104,15 @@ func Run(t *testing.T, start func(*testing.T) Harness) {
 		"an open device is in use and survives delete":                       inUse,
 		"what others put into the pool is counted and never touched":         foreign,
 		"a name taken by others is a conflict":                               foreignName,
-		"a caller that gives up leaves nothing half made":                    givesUp,
 		"a caller that is gone already changes nothing":                      goneAlready,
 		"a restart sees the same state":                                      restarts,
 		"changes are signalled":                                              signals,
 		"any sequence of operations agrees with the model":                   agreesWithModel,
 	} {
-		t.Run(name, func(t *testing.T) { test(t, newFixture(t, start(t))) })
+		t.Run(name, func(t *testing.T) {
+			by(t, func(t *testing.T) { test(t, newFixture(t, start(t))) })
+		})
 	}
+	// The time of a bubble stands still while the provisioner works, so no caller would give up.
+	t.Run("a caller that gives up leaves nothing half made", func(t *testing.T) { givesUp(t, newFixture(t, start(t))) })
 }

@@ -6,7 +6,7 @@ import (
 	"berth.dev/berth/internal/provision"
 )
 
-// RunTwins runs the suite of volumes that two pools hold, with harnesses that have a Twin.
+// RunTwins runs the suite of volumes that exist in two pools, with harnesses that have a Twin.
 func RunTwins(t *testing.T, start func(*testing.T) Harness) {
 	t.Run("one id in two pools is touched in neither", func(t *testing.T) {
 		f := fixtureOf(t, start(t))
@@ -59,7 +59,7 @@ func RunAway(t *testing.T, start func(*testing.T) Harness) {
 		if err := f.Provisioner.Delete(t.Context(), v.ID); err != nil {
 			t.Errorf("deleting what is not there: %v", err)
 		}
-		// By this a caller that knows the pool tells it from a volume that is gone.
+		// The missing pool tells a caller that the volume may still exist.
 		f.absent(t)
 		_, err = f.Provisioner.Create(t.Context(), f.request(1, 2))
 		wantError(t, err, provision.ErrPoolMissing)
@@ -67,13 +67,13 @@ func RunAway(t *testing.T, start func(*testing.T) Harness) {
 		f.Provisioner = f.Restart()
 		again, err := f.Provisioner.Get(t.Context(), v.ID)
 		wantError(t, err, nil)
-		v.Identity = again.Identity // the kernel counts a disk that is plugged in anew as another one
+		v.Content.Identity = again.Content.Identity // the kernel gives a disk that is plugged in again a new number
 		f.holds(t, v)
 		f.delete(t, 1)
 	})
 }
 
-// fixtureOf is over a pool of any kind.
+// fixtureOf returns a fixture over a pool of any kind.
 func fixtureOf(t *testing.T, h Harness) fixture {
 	t.Helper()
 	if len(h.Pools) > 0 {
@@ -95,7 +95,7 @@ func (f fixture) untouched(t *testing.T, id string, class error) {
 	wantError(t, f.Provisioner.Delete(ctx, id), class)
 }
 
-// troubled fails unless so many pools hold a volume, each with a problem.
+// troubled fails unless want pools report the volume with a problem.
 func (f fixture) troubled(t *testing.T, id string, want int) {
 	t.Helper()
 	pools, err := f.Provisioner.Report(t.Context())

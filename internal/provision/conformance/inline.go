@@ -11,7 +11,7 @@ const inlineID = "inline-conformance"
 
 func (f fixture) inline(units int64) provision.CreateRequest {
 	return provision.CreateRequest{
-		ID: inlineID, Pool: f.Pool, Size: f.size(units), Filesystem: f.Filesystem,
+		ID: inlineID, Pool: f.Pool, Size: f.size(units), Tree: f.Filesystem,
 		Inline: provision.Inline{PodUID: "0f3c1c9e-1d2b-4c3d-8e4f-5a6b7c8d9e0f", Name: "scratch"},
 		Labels: map[string]string{"namespace": "shop", "pod": "web-0"},
 	}

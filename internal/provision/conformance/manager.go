@@ -9,38 +9,38 @@ import (
 	"berth.dev/berth/internal/provision"
 )
 
-// ManagedNode is what reports the pools of a node and makes them.
+// ManagedNode reports the pools of a node and makes them.
 type ManagedNode interface {
 	provision.Manager
 	Report(ctx context.Context) ([]provision.Pool, error)
 }
 
-// Managed is a node without pools and without disks, and hands to change it with.
+// Managed is a node without pools and without disks, with functions that change it.
 type Managed struct {
 	Node ManagedNode
-	// Group is the volume group or the zpool that is made, the latter as a stripe, and Thin
-	// a thin pool in a volume group; zero for a zpool.
+	// Group is the volume group that the suite makes, or the zpool, made as a stripe. Thin
+	// is a thin pool in the volume group; zero for a zpool.
 	Group, Thin provision.PoolRef
-	// Plug puts an empty disk in, all of one size of at least 100 units, and returns its
-	// name as a pool.
+	// Plug adds an empty disk and returns its name as a pool. All disks have one size of at
+	// least 100 units.
 	Plug func() (disk string)
-	// Use writes to a disk as others do.
+	// Use writes to a disk, as a program other than Berth.
 	Use func(disk string)
-	// PutGroup makes the group as others do.
+	// PutGroup makes the group, as a program other than Berth.
 	PutGroup func()
-	// Fill fills the data and the metadata of the thin pool to so many percent.
+	// Fill fills the data and the metadata of the thin pool, each to a number of percent.
 	Fill func(data, metadata int)
 	// Restart returns a new node over the same disks.
 	Restart func() ManagedNode
 }
 
-// RunManager runs the suite for what makes volume groups, and thin pools in them.
+// RunManager runs the suite for managers of volume groups, and of thin pools in them.
 func RunManager(t *testing.T, start func(*testing.T) Managed) {
 	RunGroupManager(t, start)
 	runThinManager(t, start)
 }
 
-// RunGroupManager runs the part of the suite that is about what is made of disks: volume
+// RunGroupManager runs the part of the suite about pools that are made of disks: volume
 // groups, or zpools.
 func RunGroupManager(t *testing.T, start func(*testing.T) Managed) {
 	for name, test := range map[string]func(*managed){
@@ -63,7 +63,7 @@ type managed struct {
 	t *testing.T
 }
 
-// ensure holds the outcome of a wish against what is wanted.
+// ensure asks for a wish and fails unless its outcome has the wanted reason.
 func (m *managed) ensure(w provision.PoolWish, want provision.Reason) provision.Outcome {
 	m.t.Helper()
 	got, err := m.Node.Ensure(m.t.Context(), w)
@@ -81,8 +81,8 @@ func (m *managed) group(disks ...string) provision.PoolWish {
 	return w
 }
 
-// fits says whether a pool has about as much as the disks that it is made of: ZFS keeps
-// up to a tenth, and something of each disk, for itself.
+// fits says whether a pool is about as large as the disks that it is made of, in bytes. ZFS
+// keeps up to a tenth, and something of each disk, for itself.
 func (m *managed) fits(p provision.Pool, disks int64) bool {
 	least := disks - 4*p.Unit
 	if m.Group.Type == provision.ZFS {
@@ -91,7 +91,7 @@ func (m *managed) fits(p provision.Pool, disks int64) bool {
 	return p.Total >= least && p.Total <= disks+2*p.Unit
 }
 
-// pool is one as reported; the zero value if it is not.
+// pool returns a pool as reported; the zero value if it is not in the report.
 func (m *managed) pool(name string) provision.Pool {
 	m.t.Helper()
 	pools, err := m.Node.Report(m.t.Context())
@@ -105,7 +105,7 @@ func (m *managed) pool(name string) provision.Pool {
 	return pools[i]
 }
 
-// size of a pool that works.
+// size returns the bytes of a pool, and fails if the pool has a problem.
 func (m *managed) size(name string) int64 {
 	m.t.Helper()
 	p := m.pool(name)
@@ -204,7 +204,7 @@ func (m *managed) restarts() {
 	if m.size(m.Group.Name) != group {
 		m.t.Error("a restart changed the size")
 	}
-	m.ensure(m.group(m.Plug()), provision.PoolGrown) // it is known for Berth's own
+	m.ensure(m.group(m.Plug()), provision.PoolGrown) // so the restarted node knows it as Berth's
 }
 
 func (m *managed) refusesGroups() {
@@ -224,7 +224,7 @@ func (m *managed) refusesGroups() {
 	})
 }
 
-// refuse holds each of the wishes to be invalid.
+// refuse fails unless each of the wishes is ErrInvalid.
 func (m *managed) refuse(wishes map[string]provision.PoolWish) {
 	for name, w := range wishes {
 		if o, err := m.Node.Ensure(m.t.Context(), w); err == nil {

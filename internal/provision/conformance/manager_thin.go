@@ -36,7 +36,7 @@ func (m *managed) shares() {
 	if p.PoolRef != m.Thin || p.Free != p.Total || p.Problem != "" || p.Total > before/2 || p.Total < before/2-p.Unit {
 		m.t.Errorf("of a group of %d bytes was made %+v", before, p)
 	}
-	m.ensure(m.thin(20), provision.PoolAsAsked) // which it has
+	m.ensure(m.thin(20), provision.PoolAsAsked) // it has more
 	m.ensure(m.group(m.Plug()), provision.PoolGrown)
 	m.ensure(m.thin(50), provision.PoolGrown)
 	m.ensure(m.thin(50), provision.PoolAsAsked)

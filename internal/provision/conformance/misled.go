@@ -6,8 +6,8 @@ import (
 	"berth.dev/berth/internal/provision"
 )
 
-// A node or a link that was left of a device may lead to another one by now. Whatever is done
-// with a volume, it is done with its own device, or it fails.
+// A device node or a link may outlive its device and lead to another one by now. Each operation
+// on a volume uses the volume's own device, or it fails.
 
 func misled(t *testing.T, f fixture) {
 	if f.Mislead == nil || f.Filesystem != "" { // ZFS mounts a dataset by its name
@@ -24,7 +24,8 @@ func misledWhole(t *testing.T, f fixture) {
 	f.keepApart(t, v, f.on(t, 1).create(t, 2, 1))
 }
 
-// keepApart misleads the path of a blank volume, and has nothing happen to the other one.
+// keepApart misleads the path of a blank volume, and fails if an operation on that volume
+// changes the other one.
 func (f fixture) keepApart(t *testing.T, v, other provision.Volume) {
 	t.Helper()
 	const secret = "the other volume's"

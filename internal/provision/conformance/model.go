@@ -9,7 +9,7 @@ import (
 	"berth.dev/berth/internal/provision"
 )
 
-// model is what a provisioner should be: a map and a sum.
+// model is the reference that a provisioner is compared with: a map and a sum.
 type model struct {
 	t       *testing.T
 	f       fixture
@@ -17,9 +17,12 @@ type model struct {
 	volumes map[string]provision.Volume
 }
 
+// timeless is a test whose deadline rapid does not ask for: in a bubble there is none.
+type timeless struct{ *testing.T }
+
 func agreesWithModel(t *testing.T, f fixture) {
-	rapid.Check(t, func(rt *rapid.T) {
-		for _, v := range f.pool(t).Volumes { // what a failed sequence left
+	rapid.Check(timeless{t}, func(rt *rapid.T) {
+		for _, v := range f.pool(t).Volumes { // left by a sequence that failed
 			expect(rt, f.Provisioner.Delete(rt.Context(), v.ID), nil)
 		}
 		f.settle(t)
@@ -49,7 +52,7 @@ func (m *model) free() int64 {
 
 func (m *model) create(t *rapid.T) {
 	m.f.settle(m.t)
-	r := provision.CreateRequest{ID: anyID(t), Pool: m.f.Pool, Wipe: m.f.Wipe, Filesystem: m.f.Filesystem}
+	r := provision.CreateRequest{ID: anyID(t), Pool: m.f.Pool, Wipe: m.f.Wipe, Tree: m.f.Filesystem}
 	units := rapid.Int64Range(1, m.total/2).Draw(t, "units")
 	spare := rapid.Int64Range(0, m.total/4).Draw(t, "spare")
 	r.Size, r.Limits.Spare = units*m.f.unit, spare*m.f.unit
@@ -63,7 +66,7 @@ func (m *model) create(t *rapid.T) {
 	default:
 		expect(t, err, nil)
 		if !exists {
-			m.volumes[r.ID] = provision.Volume{ID: r.ID, Pool: m.f.Pool, Size: r.Size, Device: got.Device, Identity: got.Identity}
+			m.volumes[r.ID] = provision.Volume{ID: r.ID, Pool: m.f.Pool, Size: r.Size, Content: got.Content}
 		}
 	}
 }

@@ -6,11 +6,11 @@ import (
 	"testing"
 )
 
-// RoundsVariable says how often tests on real disks try what must hold each time; 5
-// times by default.
+// RoundsVariable is the environment variable that says how often tests on real disks repeat
+// a check that must hold each time; 5 times by default.
 const RoundsVariable = "BERTH_TEST_ROUNDS"
 
-// Rounds is how often to try.
+// Rounds returns how often to repeat.
 func Rounds(t testing.TB) int {
 	t.Helper()
 	text := os.Getenv(RoundsVariable)

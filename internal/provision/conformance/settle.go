@@ -11,8 +11,8 @@ import (
 // settleTimeout bounds how long a pool may take to be free again.
 const settleTimeout = 2 * time.Minute
 
-// settle waits until what deleted volumes left is gone: it may have to be wiped before
-// others have its space.
+// settle waits until the space of deleted volumes is free: it may have to be wiped before
+// another volume can have it.
 func (f fixture) settle(t testing.TB) {
 	t.Helper()
 	timeout := time.NewTimer(settleTimeout)
@@ -30,7 +30,7 @@ func (f fixture) settle(t testing.TB) {
 	}
 }
 
-// unsettled says what takes room in a pool and is no volume any more.
+// unsettled describes the pools where deleted volumes still take room; empty if there is none.
 func (f fixture) unsettled(t testing.TB) (waiting string) {
 	t.Helper()
 	pools := f.Pools
@@ -41,7 +41,7 @@ func (f fixture) unsettled(t testing.TB) (waiting string) {
 		f.Pool = pool
 		p := f.pool(t)
 		if len(p.Wiping) > 0 || f.whole && len(p.Volumes) == 0 && p.Free != p.Total {
-			waiting = fmt.Sprintf("%s: %s %+v", p.Name, p.Problem, p.Wiping)
+			waiting += fmt.Sprintf("%s: %s %+v\n", p.Name, p.Problem, p.Wiping)
 		}
 	}
 	return waiting

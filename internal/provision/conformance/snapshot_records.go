@@ -26,8 +26,8 @@ func repeatsSnapshot(_ *testing.T, c copies) {
 	c.holdsText(c.copied(2, units, ofSnapshot(1)), "first")
 }
 
-// isStill says whether a snapshot is what it was. How much of the pool it takes may be known
-// later only, and is as much as it can be until then.
+// isStill says whether a snapshot is unchanged. Its Allocated bytes may shrink: a provisioner
+// may learn them later, and reports the largest possible number until then.
 func isStill(was, is provision.Snapshot) bool {
 	if is.Allocated > was.Allocated {
 		return false
@@ -36,7 +36,7 @@ func isStill(was, is provision.Snapshot) bool {
 	return is == was
 }
 
-// toBeMeasured leaves out what comes of that.
+// toBeMeasured ignores Allocated, and the pool's Free, which depends on it.
 var toBeMeasured = cmp.Options{cmpopts.IgnoreFields(provision.Snapshot{}, "Allocated"), cmpopts.IgnoreFields(provision.Pool{}, "Free")}
 
 func snapshotConflicts(_ *testing.T, c copies) {

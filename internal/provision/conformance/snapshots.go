@@ -84,7 +84,7 @@ func (c copies) copied(n int, units int64, from provision.Source) provision.Volu
 	return v
 }
 
-// wait waits for news: what is copied is signalled.
+// wait waits for a change: the end of a copy is signalled.
 func (c copies) wait() {
 	c.t.Helper()
 	select {
@@ -105,5 +105,5 @@ func (c copies) holdsText(v provision.Volume, want string) {
 func ofSnapshot(n int) provision.Source { return provision.Source{Snapshot: snapshotID(n)} }
 func ofVolume(n int) provision.Source   { return provision.Source{Volume: id(n)} }
 
-// units that a volume of these tests has; a filesystem fits on it.
+// units is the size of the volumes of these tests; a filesystem fits on it.
 const units = filesystemUnits

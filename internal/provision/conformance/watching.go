@@ -6,8 +6,8 @@ import (
 	"testing"
 )
 
-// Watching runs what watches pools, each as Run of a provisioner does, until the test or
-// the returned stop ends it.
+// Watching runs the functions that watch pools, such as Run of a provisioner, until the test
+// ends or stop is called.
 func Watching(t testing.TB, run ...func(context.Context) error) (stop func()) {
 	t.Helper()
 	ctx, cancel := context.WithCancel(context.WithoutCancel(t.Context()))

@@ -57,7 +57,7 @@ func newWholeFixture(t *testing.T, h Harness) fixture {
 	return f.on(t, 0)
 }
 
-// on is the fixture with another pool than its own.
+// on returns the fixture with Pool set to the pool of that index.
 func (f fixture) on(t testing.TB, pool int) fixture {
 	t.Helper()
 	f.Pool = f.Pools[pool]
@@ -71,7 +71,7 @@ func takesWhole(t *testing.T, f fixture) {
 		small := f.request(i, 1)
 		small.Size = 1
 		v, err := f.Provisioner.Create(t.Context(), small)
-		if err != nil || v.Size != f.unit || v.ID != id(i) || v.Pool != f.Pool || v.Filesystem != "" || v.Problem != "" || v.Device == "" {
+		if err != nil || v.Size != f.unit || v.ID != id(i) || v.Pool != f.Pool || v.Filesystem != "" || v.Problem != "" || v.Content.Source == "" {
 			t.Errorf("created %+v, %v, want a blank volume of %d bytes", v, err, f.unit)
 		}
 		f.holds(t, v)

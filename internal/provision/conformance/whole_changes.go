@@ -129,7 +129,7 @@ func signalsWhole(t *testing.T, f fixture) {
 			t.Errorf("%s change was not signalled", name)
 		}
 	}
-	// Whoever hears the signal and asks, sees what happened.
+	// A receiver of the signal that asks for a report sees the changes.
 	if own, theirs := second.pool(t), f.pool(t); len(own.Volumes) != 1 || theirs.Foreign != f.unit {
 		t.Errorf("the report does not show the changes: %+v and %+v", own, theirs)
 	}

@@ -10,7 +10,7 @@ import (
 	"berth.dev/berth/internal/provision"
 )
 
-// wholeModel is what a provisioner of whole pools should be: a map from pool to volume.
+// wholeModel is the reference for a provisioner of whole pools: a map from pool to volume.
 type wholeModel struct {
 	t       *testing.T
 	f       fixture
@@ -25,7 +25,7 @@ func agreesWithWholeModel(t *testing.T, f fixture) {
 		units[on.Pool] = on.unit
 	}
 	rapid.Check(t, func(rt *rapid.T) {
-		for i := range f.Pools { // what a failed sequence left
+		for i := range f.Pools { // volumes left by a sequence that failed
 			for _, v := range f.on(t, i).pool(t).Volumes {
 				expect(rt, f.Provisioner.Delete(rt.Context(), v.ID), nil)
 			}
@@ -70,7 +70,7 @@ func (m *wholeModel) create(t *rapid.T) {
 	default:
 		expect(t, err, nil)
 		if !exists {
-			m.volumes[r.Pool] = provision.Volume{ID: r.ID, Pool: r.Pool, Size: unit, Device: got.Device, Identity: got.Identity}
+			m.volumes[r.Pool] = provision.Volume{ID: r.ID, Pool: r.Pool, Size: unit, Content: got.Content}
 		}
 	}
 }

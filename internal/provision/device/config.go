@@ -12,17 +12,17 @@ import (
 	"berth.dev/berth/internal/provision/wipe"
 )
 
-// ErrBusy says that somebody else has a disk or a partition open.
+// ErrBusy says that a disk or a partition is open or held elsewhere.
 var ErrBusy = errors.New("device is busy")
 
 // Disk is a whole disk as the kernel describes it.
 type Disk struct {
 	// Name of the kernel for it: "sdb".
 	Name string
-	// Sequence tells apart the disks that bear one name in turn.
+	// Sequence tells apart disks that have the same name at different times.
 	Sequence string
-	// Identity is what the disk says of itself, and stays the same wherever it is
-	// plugged in. Empty if it says nothing.
+	// Identity is reported by the disk itself, and stays the same wherever the disk is
+	// plugged in. Empty if the disk reports none.
 	Identity string
 	// Geometry of the disk.
 	gpt.Geometry
@@ -43,8 +43,8 @@ type Partition struct {
 	Start, Length int64
 }
 
-// Disks is what the provisioner sees of the machine's disks; package kernel
-// implements it. All that is read or written goes through it.
+// Disks gives the provisioner access to the machine's disks. Package kernel
+// implements it. All reads and writes go through it.
 type Disks interface {
 	// List returns the disks that could hold data for good: no loop, memory, mapped,
 	// optical, removable or read-only devices, none without a medium, and none that is
@@ -57,8 +57,8 @@ type Disks interface {
 	// Read opens a disk for reading.
 	Read(name string) (Reader, error)
 
-	// Hold opens a disk for writing, alone: it fails with ErrBusy while anything on it is
-	// mounted or held, and nothing can be until it is closed.
+	// Hold opens a disk for writing, exclusively. It fails with ErrBusy while anything on
+	// the disk is mounted or held, and nothing on it can be until the disk is closed.
 	Hold(name string) (Holder, error)
 
 	// Leads returns nil if a path leads to the device of an identity.
@@ -67,19 +67,19 @@ type Disks interface {
 	// Keep opens a partition for reading, which keeps the kernel from forgetting it.
 	Keep(path string) (io.Closer, error)
 
-	// Watch calls ready once nothing escapes it any more, and then written with the
+	// Watch calls ready once it misses no event any more, and then written with the
 	// path of each block device that a writer has closed, that appeared or that went,
 	// until ctx ends. Neither blocks.
 	Watch(ctx context.Context, ready func(), written func(device string)) error
 }
 
-// Reader reads what is on a disk, past every cache.
+// Reader reads a disk, past every cache.
 type Reader interface {
 	io.ReaderAt
 	io.Closer
 }
 
-// Holder changes a disk that nobody else may.
+// Holder changes a disk that it has open exclusively.
 type Holder interface {
 	io.Closer
 
@@ -92,10 +92,22 @@ type Holder interface {
 	// AddPartition tells the kernel of a partition; its node is there when it returns.
 	AddPartition(p Partition) error
 
-	// RemovePartition makes the kernel forget a partition. It is ErrBusy while anybody has
-	// it open, however.
+	// RemovePartition makes the kernel forget a partition. It fails with ErrBusy while the
+	// partition is open in any way.
 	RemovePartition(number int) error
 }
+
+const (
+	// readTimeout is how long a report waits for a disk.
+	readTimeout = 10 * time.Second
+	// lookInterval is how often the kernel is asked for its disks, without reading any, unless
+	// a report asked since the last time. That finds changes of which no event tells, such as
+	// links that udev makes late.
+	lookInterval = 10 * time.Second
+	// refreshInterval is how often all disks are read again although no change was noticed, and
+	// wiping is tried again after it failed.
+	refreshInterval = 5 * time.Minute
+)
 
 // Config of a provisioner.
 type Config struct {
@@ -104,15 +116,6 @@ type Config struct {
 	// Mkfs makes filesystems.
 	Mkfs provision.Mkfs
 
-	// ReadTimeout is how long a report waits for a disk; 10 s by default.
-	ReadTimeout time.Duration
-	// LookInterval is how often the kernel is asked for its disks, without reading any, unless
-	// a report asked since the last time; 10 s by default. It finds what no event tells of,
-	// such as links that udev makes late.
-	LookInterval time.Duration
-	// RefreshInterval is how often all disks are read again although no change was
-	// noticed, and wiping is tried again after it failed; 5 min by default.
-	RefreshInterval time.Duration
 	// WipeStep is how many bytes are wiped at a time; 256 MiB by default.
 	WipeStep int64
 	// WipeRecord is how many bytes are overwritten before that is recorded, so that a restart
@@ -127,13 +130,6 @@ type Config struct {
 func (c Config) withDefaults() (Config, error) {
 	if c.Disks == nil || c.Mkfs == nil {
 		return c, errors.New("a provisioner of disks needs disks and mkfs")
-	}
-	for value, otherwise := range map[*time.Duration]time.Duration{
-		&c.ReadTimeout: 10 * time.Second, &c.LookInterval: 10 * time.Second, &c.RefreshInterval: 5 * time.Minute,
-	} {
-		if *value == 0 {
-			*value = otherwise
-		}
 	}
 	if c.WipeStep == 0 {
 		c.WipeStep = 256 << 20

@@ -2,8 +2,10 @@ package device
 
 import (
 	"bytes"
+	"cmp"
 	"fmt"
 	"io"
+	"slices"
 	"sync"
 
 	"berth.dev/berth/internal/provision/device/gpt"
@@ -12,27 +14,28 @@ import (
 const mebibyte = 1 << 20
 
 const (
-	// headSize and tailSize are looked at on every disk. The second MiB is where
-	// partitions begin: a filesystem there is all that is left of a lost table.
+	// headSize and tailSize are how many bytes Berth reads at the beginning and at the end
+	// of every disk. Partitions begin at the second MiB: a filesystem there is the only
+	// trace of a lost table.
 	headSize = 2 * mebibyte
 	tailSize = mebibyte
-	// minFirst and minTail are what a table takes at either end, at least.
+	// minFirst and minTail are how many bytes a table takes at either end, at least.
 	minFirst = mebibyte
 	minTail  = 64 << 10
 	// minDisk is the smallest disk that is looked at.
 	minDisk = 8 * mebibyte
 )
 
-// content is what a disk bears.
+// content describes the data on a disk.
 type content struct {
 	kind kind
-	// what is on a foreign disk, for people.
+	// what names the data on a foreign disk, for people.
 	what string
 	// record of the volume, and whether both tables are complete.
 	record   record
 	complete bool
-	// problem is empty, or why the record must not be acted on: its table was changed
-	// by others.
+	// problem is why the record must not be acted on: others changed its table. Empty if
+	// there is none.
 	problem string
 }
 
@@ -44,7 +47,7 @@ const (
 	ours
 )
 
-// ends are what disks are read into, again and again.
+// ends are buffers into which the ends of disks are read, again and again.
 var ends = sync.Pool{New: func() any { return new([headSize + tailSize]byte) }}
 
 // look reads a disk.
@@ -61,7 +64,7 @@ func look(r io.ReaderAt, g gpt.Geometry) (content, error) {
 	return judge(i), nil
 }
 
-// judge says what a disk bears by its beginning and end.
+// judge returns the content of a disk, by its beginning and end.
 func judge(i gpt.Image) content {
 	if zeros(i.Head) && zeros(i.Tail) {
 		return content{kind: empty}
@@ -69,11 +72,11 @@ func judge(i gpt.Image) content {
 	primary, backup := i.Primary(), i.Backup()
 	switch {
 	case claimed(primary) && claimed(backup):
-		return later(i, judgeTable(i, primary), judgeTable(i, backup))
+		return later(judgeTable(i, primary), judgeTable(i, backup))
 	case claimed(primary):
-		return contradicted(judgeTable(i, primary), backup)
+		return alone(judgeTable(i, primary), backup)
 	case claimed(backup):
-		return contradicted(judgeTable(i, backup), primary)
+		return alone(judgeTable(i, backup), primary)
 	case primary.Valid || backup.Valid:
 		return content{kind: foreign, what: "a partition table"}
 	}
@@ -85,14 +88,13 @@ func judge(i gpt.Image) content {
 	return content{kind: foreign, what: describe(i.Head)}
 }
 
-// claimed says whether a table is valid and has a partition of Berth's.
+// claimed says whether a table has a partition of Berth's. A table that is not valid has no
+// partition at all.
 func claimed(t gpt.Table) bool {
-	for _, p := range t.Partitions {
-		if _, ours := isBerths(p); ours {
-			return t.Valid
-		}
-	}
-	return false
+	return slices.ContainsFunc(t.Partitions, func(p gpt.Partition) bool {
+		_, ours := isBerths(p)
+		return ours
+	})
 }
 
 func judgeTable(i gpt.Image, t gpt.Table) content {
@@ -124,39 +126,45 @@ func complete(i gpt.Image, r record) bool {
 	return true
 }
 
-// later chooses between two valid tables. Of what is being wiped that one is believed which
-// says that less is done.
-func later(i gpt.Image, primary, backup content) content {
-	a, b := primary.record, backup.record
-	if primary.kind != ours || backup.kind != ours {
-		return primary
+// later chooses between two valid tables. While the volume is being wiped, it chooses the one
+// that says that less is done.
+func later(primary, backup content) content {
+	switch {
+	case backup.kind != ours:
+		return contradicted(primary)
+	case primary.kind != ours:
+		return contradicted(backup)
 	}
+	a, b := primary.record, backup.record
 	chosen := primary
 	if b.status.rank() > a.status.rank() || b.status == a.status && b.wiped < a.wiped {
 		chosen = backup
 	}
-	if primary.problem+backup.problem != "" {
-		chosen.problem = primary.problem + backup.problem
-	}
+	chosen.problem = cmp.Or(primary.problem, backup.problem)
 	same := a
 	same.status, same.wiped = b.status, b.wiped
 	if same != b || a.status != b.status && a.status.rank() == b.status.rank() {
 		chosen.problem = fmt.Sprintf("its two partition tables disagree: one names volume %s, the other %s", a.id, b.id)
 	}
-	chosen.complete = complete(i, chosen.record)
 	return chosen
 }
 
-// contradicted is a record whose other table may be somebody else's.
-func contradicted(c content, other gpt.Table) content {
+// alone judges a record that only one of the tables bears: the other is damaged, or others wrote it.
+func alone(c content, other gpt.Table) content {
 	if other.Valid {
-		c.problem = "others wrote one of the disk's two partition tables"
+		return contradicted(c)
 	}
 	return c
 }
 
-// begun recognises a table of which only an entry was written yet, or is left: all else
-// where a table goes is zeros or belongs to that entry.
+// contradicted gives a record the problem that others wrote the other table.
+func contradicted(c content) content {
+	c.problem = "others wrote one of the disk's two partition tables"
+	return c
+}
+
+// begun recognises a table of which only an entry was written yet, or is left. The rest of
+// the place of a table must be zeros, or belong to that entry.
 func begun(i gpt.Image, entry *gpt.Partition) (content, bool) {
 	if entry == nil {
 		return content{}, false
@@ -187,7 +195,7 @@ func zeros(b []byte) bool {
 	return true
 }
 
-// signatures of what is most often found, for people; nothing is decided by them.
+// signatures of the most frequent data, for messages to people. They decide nothing.
 var signatures = []struct {
 	offset int
 	magic  string

@@ -13,7 +13,7 @@ import (
 
 const secret = "what nobody else may read"
 
-// story is the life of a volume on a disk, and what its user was told so far.
+// story is the life of a volume on a disk, and the answers that its user got so far.
 type story struct {
 	t    *testing.T
 	node *node
@@ -24,7 +24,7 @@ type story struct {
 	unwanted bool
 }
 
-// live goes through the life from wherever it stands, until something fails.
+// live goes on with the life, until something fails.
 func (s *story) live(ctx context.Context) error {
 	if !s.unwanted {
 		v, err := s.node.Create(ctx, provision.CreateRequest{ID: id, Pool: pool("naa.a"), Size: 1})
@@ -32,7 +32,7 @@ func (s *story) live(ctx context.Context) error {
 			return err
 		}
 		s.made = true
-		s.node.machine.WritePartition(v.Device, secret)
+		s.node.machine.WritePartition(v.Content.Source, secret)
 		if _, err := s.node.Format(ctx, provision.FormatRequest{ID: id, Filesystem: provision.XFS}); err != nil {
 			return err
 		}
@@ -66,7 +66,7 @@ func (s *story) wiped(ctx context.Context) error {
 	}
 }
 
-// check holds what is found after a crash against what was answered before it.
+// check compares the state after a crash with the answers before it.
 func (s *story) check() {
 	s.t.Helper()
 	v, err := s.node.Get(s.t.Context(), id)
@@ -92,8 +92,8 @@ func (s *story) check() {
 }
 
 // A process that ends at any effect, with the machine or alone, leaves a disk from which
-// the next one goes on; nothing that was answered is forgotten, and no byte of the volume
-// is left in the end.
+// the next process goes on. No answer becomes untrue, and no byte of the volume is left in
+// the end.
 func TestAProcessMayEndAtAnyEffect(t *testing.T) {
 	t.Run("on a disk that discards", func(t *testing.T) { endsAnywhere(t, func(*devicetest.Machine) {}) })
 	t.Run("on a disk that is overwritten", func(t *testing.T) { endsAnywhere(t, func(m *devicetest.Machine) { m.Plain("sda") }) })
@@ -132,7 +132,7 @@ func endsAnywhere(t *testing.T, prepare func(*devicetest.Machine)) {
 	}
 }
 
-// A volume that was begun is deleted like any other, and its disk serves another.
+// A volume that was begun is deleted like any other, and its disk serves another volume.
 func TestADiskServesAnotherVolumeWhereverTheFirstOneStopped(t *testing.T) {
 	for at := range 7 {
 		m := devicetest.NewMachine(devicetest.Disk("sda", "naa.a", diskSize))
@@ -155,13 +155,13 @@ func TestADiskServesAnotherVolumeWhereverTheFirstOneStopped(t *testing.T) {
 	}
 }
 
-func TestNoVolumeHoldsWhatAnotherLeft(t *testing.T) {
+func TestNoVolumeHoldsDataOfAnother(t *testing.T) {
 	m := disks()
 	n := start(t, m)
 	for round := range 20 {
 		v := n.create(t, fmt.Sprintf("pvc-%d", round), pool("naa.b"))
 		m.Medium("sdb").Put([]byte(secret), mib+v.Size-int64(len(secret))-int64(round)*4096)
-		m.WritePartition(v.Device, secret)
+		m.WritePartition(v.Content.Source, secret)
 		n.delete(t, v.ID)
 		n.await(t, pool("naa.b"), "a free disk", free)
 		if m.Medium("sdb").Used() {

@@ -41,12 +41,12 @@ func (p *Provisioner) Create(ctx context.Context, r provision.CreateRequest) (pr
 
 // lock takes the locks of a volume and of a disk, in this order. Callers whose context
 // ends leave the queue.
-func (p *Provisioner) lock(ctx context.Context, id, pool string) (unlock func(), err error) {
-	unlockVolume, err := p.volumes.Lock(ctx, id)
+func (c *changer) lock(ctx context.Context, id, pool string) (unlock func(), err error) {
+	unlockVolume, err := c.volumes.Lock(ctx, id)
 	if err != nil {
 		return nil, err
 	}
-	unlockPool, err := p.pools.Lock(ctx, pool)
+	unlockPool, err := c.pools.Lock(ctx, pool)
 	if err != nil {
 		unlockVolume()
 		return nil, err
@@ -54,17 +54,17 @@ func (p *Provisioner) lock(ctx context.Context, id, pool string) (unlock func(),
 	return func() { unlockPool(); unlockVolume() }, nil
 }
 
-func (p *Provisioner) createLocked(ctx context.Context, r provision.CreateRequest) (provision.Volume, error) {
-	if err := p.refresh(ctx); err != nil {
+func (c *changer) createLocked(ctx context.Context, r provision.CreateRequest) (provision.Volume, error) {
+	if err := c.refresh(ctx); err != nil {
 		return provision.Volume{}, err
 	}
-	d, err := p.state.find(r.ID)
+	d, err := c.state.find(r.ID)
 	switch {
 	case errors.Is(err, provision.ErrNotFound):
-		if err := p.admit(r); err != nil {
+		if err := c.admit(r); err != nil {
 			return provision.Volume{}, err
 		}
-		if err := p.take(ctx, r); err != nil {
+		if err := c.take(ctx, r); err != nil {
 			return provision.Volume{}, err
 		}
 	case err != nil:
@@ -76,28 +76,29 @@ func (p *Provisioner) createLocked(ctx context.Context, r provision.CreateReques
 	case d.trouble() != "":
 		return d.volume(), nil
 	default:
-		if usable, err := p.usable(ctx, &d); usable || err != nil {
-			return d.volume(), err
+		if usable, _ := c.usable(ctx, &d); usable { // the error is the context's, which does not end
+			return d.volume(), nil
 		}
-		err = p.activateLocked(ctx, d.pool, r.ID) // it was begun, or the machine was restarted
-		if err != nil && !p.ready(&d) {
+		err = c.activateLocked(ctx, d.pool, r.ID) // it was begun, or the machine was restarted
+		if err != nil && !c.ready(&d) {
 			return provision.Volume{}, err
 		}
 	}
-	d, err = p.state.find(r.ID)
+	d, err = c.state.find(r.ID)
 	if err != nil {
 		return provision.Volume{}, err
 	}
-	if v := d.volume(); v.Problem != "" || !p.ready(&d) {
-		return provision.Volume{}, fmt.Errorf("%w: volume %s was made, and its partition %s is not there %s", provision.ErrUnavailable, v.ID, v.Device, v.Problem)
+	if v := d.volume(); v.Problem != "" || !c.ready(&d) {
+		return provision.Volume{}, fmt.Errorf("%w: volume %s was made, and its partition %s is not there %s", provision.ErrUnavailable, v.ID, v.Content.Source, v.Problem)
 	}
 	return d.volume(), nil
 }
 
-// admit decides from what is known whether the disk can be had. A disk that is taken,
-// or bears what is not Berth's, has no room; one that cannot be asked has a problem.
-func (p *Provisioner) admit(r provision.CreateRequest) (err error) {
-	p.state.with(r.Pool.Name, func(d *disk) {
+// admit decides from the known facts whether the disk can be had. The error is ErrNoSpace
+// for a disk that is taken or bears foreign data, and ErrUnavailable for one that cannot be
+// read.
+func (c *changer) admit(r provision.CreateRequest) (err error) {
+	c.state.with(r.Pool.Name, func(d *disk) {
 		switch {
 		case d == nil || d.missing:
 			err = fmt.Errorf("%w: disk %s is not there", provision.ErrPoolMissing, r.Pool.Name)
@@ -115,10 +116,10 @@ func (p *Provisioner) admit(r provision.CreateRequest) (err error) {
 	return err
 }
 
-// take makes a volume of a disk that is empty, which is looked at again with the disk
-// opened exclusively.
-func (p *Provisioner) take(ctx context.Context, r provision.CreateRequest) error {
-	h, err := p.hold(r.Pool.Name)
+// take makes a volume of an empty disk. It looks again whether the disk is empty, with the
+// disk opened exclusively.
+func (c *changer) take(ctx context.Context, r provision.CreateRequest) error {
+	h, err := c.hold(r.Pool.Name)
 	if errors.Is(err, provision.ErrInUse) {
 		return fmt.Errorf("%w: an empty disk that others use: %w", provision.ErrUnavailable, err)
 	}
@@ -130,7 +131,7 @@ func (p *Provisioner) take(ctx context.Context, r provision.CreateRequest) error
 		return fmt.Errorf("%w: disk %s (%s) is not empty any more", provision.ErrNoSpace, r.Pool.Name, h.disk.Name)
 	}
 	var random [16]byte
-	if _, err := io.ReadFull(p.config.Random, random[:]); err != nil {
+	if _, err := io.ReadFull(c.config.Random, random[:]); err != nil {
 		return fmt.Errorf("making an identity: %w", err)
 	}
 	made := record{id: r.ID, guid: gpt.Random(random)}

@@ -33,11 +33,14 @@ func (p *Provisioner) Delete(ctx context.Context, id string) error {
 	return err
 }
 
-func (p *Provisioner) deleteLocked(pool, id string) error {
-	if _, err := p.state.find(id); errors.Is(err, provision.ErrNotFound) {
-		return nil // deleted meanwhile, and perhaps being wiped
+func (c *changer) deleteLocked(pool, id string) error {
+	if _, err := c.state.find(id); err != nil {
+		if errors.Is(err, provision.ErrNotFound) {
+			return nil // deleted meanwhile, and perhaps being wiped
+		}
+		return err
 	}
-	h, err := p.hold(pool)
+	h, err := c.hold(pool)
 	if errors.Is(err, provision.ErrPoolMissing) {
 		return fmt.Errorf("%w, and holds volume %s", err, id)
 	}
@@ -45,20 +48,20 @@ func (p *Provisioner) deleteLocked(pool, id string) error {
 		return err
 	}
 	defer h.release()
-	c := h.content
+	is := h.content
 	switch {
-	case c.kind != ours || c.record.id != id || c.record.status == wiping:
+	case is.kind != ours || is.record.id != id || is.record.status == wiping:
 		return nil // deleted meanwhile
-	case c.problem != "":
-		return fmt.Errorf("%w: disk %s with volume %s: %s", provision.ErrUnavailable, h.disk.Name, id, c.problem)
+	case is.problem != "":
+		return fmt.Errorf("%w: disk %s with volume %s: %s", provision.ErrUnavailable, h.disk.Name, id, is.problem)
 	}
-	// The kernel refuses while anybody has the partition open, and from here on nobody
-	// can open it. Should the next step fail, the volume is still there, and its partition
-	// is made again when it is asked for.
+	// The kernel refuses this while the partition is open. From here on no process can open
+	// it. If the next step fails, the volume is still there, and its partition is made again
+	// when the volume is asked for.
 	if err := h.deactivate(); err != nil {
 		return err
 	}
-	gone := c.record
+	gone := is.record
 	gone.status = wiping
 	return h.write(&gone)
 }

@@ -8,11 +8,11 @@ import (
 	"berth.dev/berth/internal/provision"
 )
 
-// disk is what is known of one disk.
+// disk holds the facts about one disk.
 type disk struct {
 	// pool is its name as a pool.
 	pool string
-	// Disk is what the kernel says of it, and last said if it is missing.
+	// Disk is the kernel's description of it; the last one if the disk is missing.
 	Disk
 	// twins are the kernel's names of all disks that bear this identity, if there are
 	// several.
@@ -36,13 +36,13 @@ type disk struct {
 	wipe *attempt
 }
 
-// attempt is one go at making a disk empty.
+// attempt is one attempt at making a disk empty.
 type attempt struct {
 	percent int64
 	failed  error
 }
 
-// of says how it stands, with what a volume left.
+// of says how the wiping of a deleted volume stands.
 func (w *attempt) of(id string) string {
 	switch {
 	case w == nil:
@@ -62,8 +62,8 @@ func (d *disk) holds() *record {
 	return &d.content.record
 }
 
-// node is the path of the partition that a record describes, and whether the kernel
-// knows it as such.
+// node returns the path of the partition that a record describes, and whether the kernel
+// knows that partition.
 func (d Disk) node(r record) (path string, known bool) {
 	start, length := r.extent(d.Geometry)
 	for _, p := range d.Partitions {
@@ -77,7 +77,7 @@ func (d Disk) node(r record) (path string, known bool) {
 // partitionNumber of every volume.
 const partitionNumber = 1
 
-// partitionName is what the kernel calls the volume's partition.
+// partitionName returns the kernel's name for the volume's partition.
 func (d Disk) partitionName() string {
 	if d.Name[len(d.Name)-1] >= '0' && d.Name[len(d.Name)-1] <= '9' {
 		return fmt.Sprintf("%sp%d", d.Name, partitionNumber)
@@ -85,18 +85,18 @@ func (d Disk) partitionName() string {
 	return fmt.Sprintf("%s%d", d.Name, partitionNumber)
 }
 
-// same says whether the kernel's name stands for the same disk in both.
+// same says whether both describe the same disk, under the same name of the kernel.
 func (d Disk) same(other Disk) bool {
 	return d.Name == other.Name && d.Sequence == other.Sequence && d.Identity == other.Identity && d.Geometry == other.Geometry
 }
 
-// equal says whether the kernel says the same of both.
+// equal says whether both descriptions are the same.
 func (d Disk) equal(other Disk) bool {
 	return d.same(other) && d.Rotational == other.Rotational && slices.Equal(d.Links, other.Links) &&
 		slices.Equal(d.Holders, other.Holders) && slices.Equal(d.Partitions, other.Partitions)
 }
 
-// trouble is empty, or why nothing may be done with the disk at all.
+// trouble returns why nothing may be done with the disk at all; empty if there is no reason.
 func (d *disk) trouble() string {
 	switch {
 	case d.missing:
@@ -111,7 +111,8 @@ func (d *disk) trouble() string {
 	}
 }
 
-// closed is empty, or why no volume can be made on the disk though it can be read.
+// closed returns why no volume can be made on the disk although it can be read; empty if
+// there is no reason.
 func (d *disk) closed() string {
 	c := d.content
 	switch {
@@ -135,14 +136,14 @@ func (d *disk) ref() provision.PoolRef {
 	return provision.PoolRef{Type: provision.Device, Name: d.pool}
 }
 
-// volume is the disk's volume as the world sees it.
+// volume returns the disk's volume as callers see it.
 func (d *disk) volume() provision.Volume {
 	r := d.content.record
 	start, size := r.extent(d.Geometry)
 	device, _ := d.node(r)
 	v := provision.Volume{
-		ID: r.id, Pool: d.ref(), Size: size, Device: device, Filesystem: string(r.status),
-		Identity: provision.PartitionIdentity(d.Sequence, d.Disk.Identity, start, size),
+		ID: r.id, Pool: d.ref(), Size: size, Filesystem: string(r.status),
+		Content: provision.Content{Source: device, Identity: provision.PartitionIdentity(d.Sequence, d.Disk.Identity, start, size)},
 	}
 	if v.Problem = d.trouble(); v.Problem == "" {
 		v.Problem = d.content.problem
@@ -150,7 +151,7 @@ func (d *disk) volume() provision.Volume {
 	return v
 }
 
-// figures are the pool without its volume.
+// figures returns the pool without its volume.
 func (d *disk) figures() provision.Pool {
 	first, last := d.Whole()
 	total := (last - first + 1) * d.Block
@@ -160,7 +161,7 @@ func (d *disk) figures() provision.Pool {
 	}
 	p.Paths = append([]string{"/dev/" + d.Name}, d.Links...)
 	if d.holds() != nil {
-		p.Total = d.volume().Size // what a smaller disk had, if it grew since
+		p.Total = d.volume().Size // less than the disk has, if it grew since
 		p.Unit, p.Free = p.Total, 0
 		p.Problem = d.trouble()
 		return p
@@ -174,7 +175,7 @@ func (d *disk) figures() provision.Pool {
 	return p
 }
 
-// report is the disk as the world sees it.
+// report returns the disk as callers see it.
 func (d *disk) report() provision.Pool {
 	p := d.figures()
 	if d.holds() != nil {

@@ -11,7 +11,7 @@ import (
 	"berth.dev/berth/internal/provision/device/gpt"
 )
 
-// The whole point: nothing of others is ever written to.
+// This is the main point: Berth never writes to data of others.
 func TestADiskWithAnythingOnItIsNeverWritten(t *testing.T) {
 	for name, tc := range map[string]struct {
 		what   string // that the problem names
@@ -32,16 +32,16 @@ func TestADiskWithAnythingOnItIsNeverWritten(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			m := disks()
-			m.WriteDisk("sda", tc.offset, tc.bytes) // before it is looked at: to be told of it takes a moment
+			m.WriteDisk("sda", tc.offset, tc.bytes) // before Berth looks at it: an event takes a moment
 			n := start(t, m)
-			m.CrashAfter(0) // any write would be its end, and is counted
+			m.CrashAfter(0) // any write would end the process, and is counted
 			p := n.report(t, pool("naa.a"))
 			if p == nil || !strings.Contains(p.Problem, tc.what) || !strings.Contains(p.Problem, "wipefs --all /dev/sda") || p.Free != 0 || p.Foreign != p.Total {
 				t.Errorf("reported %+v", p)
 			}
 			_, err := n.Create(t.Context(), provision.CreateRequest{ID: id, Pool: pool("naa.a"), Size: 1})
-			if !errors.Is(err, provision.ErrNoSpace) {
-				t.Errorf("creating: %v, want ErrNoSpace", err)
+			if !errors.Is(err, provision.ErrNoSpace) || !strings.Contains(err.Error(), tc.what) {
+				t.Errorf("creating: %v, want ErrNoSpace and what there is", err)
 			}
 			n.delete(t, id)
 			if effects := m.Live(); effects != 0 {
@@ -144,7 +144,7 @@ func TestAMountedVolumeIsInUse(t *testing.T) {
 	m := disks()
 	n := start(t, m)
 	v := n.create(t, id, pool("naa.a"))
-	unmount := m.Mount(v.Device)
+	unmount := m.Mount(v.Content.Source)
 	if err := n.Delete(t.Context(), id); !errors.Is(err, provision.ErrInUse) {
 		t.Errorf("deleting: %v, want ErrInUse", err)
 	}
@@ -155,8 +155,8 @@ func TestAMountedVolumeIsInUse(t *testing.T) {
 	n.delete(t, id)
 }
 
-// Somebody edits the table of a volume's disk: the volume is shown, with what is wrong,
-// and nothing is done to it.
+// Others edit the table of a volume's disk: the volume is shown with a problem, and nothing
+// is done to it.
 func TestAVolumeWhoseTableOthersChangedIsLeftAlone(t *testing.T) {
 	m := disks()
 	n := start(t, m)
@@ -187,8 +187,8 @@ func TestAVolumeWhoseTableOthersChangedIsLeftAlone(t *testing.T) {
 	}
 }
 
-// Nobody told that the disk was written over: the disk itself is asked before mkfs.
-func TestNoFilesystemIsMadeOnWhatIsNoBlankVolumeAnyMore(t *testing.T) {
+// No event told that the disk was overwritten: Berth reads the disk itself before mkfs.
+func TestNoFilesystemIsMadeOnAVolumeThatOthersOverwrote(t *testing.T) {
 	m := disks()
 	n := newNode(t, m) // does not watch
 	n.create(t, id, pool("naa.a"))
@@ -202,7 +202,7 @@ func TestNoFilesystemIsMadeOnWhatIsNoBlankVolumeAnyMore(t *testing.T) {
 	}
 }
 
-func TestWhatIsNoRequestForADiskIsRefused(t *testing.T) {
+func TestARequestThatADiskCannotServeIsRefused(t *testing.T) {
 	n := start(t, disks())
 	for name, tc := range map[string]struct {
 		request provision.CreateRequest

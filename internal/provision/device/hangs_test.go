@@ -20,7 +20,7 @@ type slow struct {
 	*devicetest.Machine
 	mu   sync.Mutex
 	hung map[string]chan struct{}
-	// begun counts what hangs.
+	// begun counts the openings that hang.
 	begun int
 }
 
@@ -83,7 +83,7 @@ func TestADiskThatHangsHoldsUpNoOtherPool(t *testing.T) {
 				return m.Hang("sda")
 			},
 			Touch: func() { m.WriteDisk("sda", diskSize/2, "theirs") },
-			// What others take of a disk is all of it.
+			// Others always take all of a disk.
 			Take: func() { m.Fail("sdb", io.ErrUnexpectedEOF) },
 		}
 	})

@@ -8,32 +8,32 @@ import (
 	"berth.dev/berth/internal/provision"
 )
 
-// held is a disk that is opened exclusively, with what is on it now.
+// held is a disk that is opened exclusively, with its present content.
 type held struct {
-	p    *Provisioner
+	r    *reader
 	pool string
 	Holder
 	disk    Disk
 	content content
 }
 
-// hold opens a disk exclusively and reads it. The kernel gives it to one at a time;
-// release gives it back.
-func (p *Provisioner) hold(pool string) (*held, error) {
-	d, err := p.present(pool)
+// hold opens a disk exclusively and reads it. The kernel lets only one opener at a time
+// have it. release closes it.
+func (r *reader) hold(pool string) (*held, error) {
+	d, err := r.present(pool)
 	if err != nil {
 		return nil, err
 	}
-	holder, err := p.config.Disks.Hold(d.Name)
+	holder, err := r.config.Disks.Hold(d.Name)
 	switch {
 	case errors.Is(err, ErrBusy):
 		return nil, fmt.Errorf("%w: something on disk %s is mounted or held: lsblk /dev/%s on the node shows what", provision.ErrInUse, d.Name, d.Name)
 	case err != nil:
 		return nil, fmt.Errorf("%w: opening disk %s: %w", provision.ErrUnavailable, d.Name, err)
 	}
-	// The name may have passed to another disk before it was opened. From here on it
-	// cannot: the kernel keeps it while the disk is open.
-	now, ok := p.config.Disks.Find(d.Name)
+	// The name may have passed to another disk before the disk was opened. From here on it
+	// cannot: the kernel keeps the name while the disk is open.
+	now, ok := r.config.Disks.Find(d.Name)
 	if !ok || !now.same(d) {
 		holder.Close()
 		return nil, fmt.Errorf("%w: another disk is named %s now", provision.ErrUnavailable, d.Name)
@@ -43,21 +43,21 @@ func (p *Provisioner) hold(pool string) (*held, error) {
 		holder.Close()
 		return nil, fmt.Errorf("%w: disk %s: %w", provision.ErrUnavailable, d.Name, err)
 	}
-	p.state.with(pool, func(d *disk) {
+	r.state.with(pool, func(d *disk) {
 		if d != nil {
 			d.changing = true
 			d.turn++
 		}
 	})
-	return &held{p: p, pool: pool, Holder: holder, disk: now, content: c}, nil
+	return &held{r: r, pool: pool, Holder: holder, disk: now, content: c}, nil
 }
 
 // present returns a disk as the kernel describes it now.
-func (p *Provisioner) present(pool string) (found Disk, err error) {
-	if _, err := p.list(); err != nil {
+func (r *reader) present(pool string) (found Disk, err error) {
+	if _, err := r.list(); err != nil {
 		return Disk{}, err
 	}
-	p.state.with(pool, func(d *disk) {
+	r.state.with(pool, func(d *disk) {
 		switch {
 		case d == nil || d.missing:
 			err = fmt.Errorf("%w: disk %s is not there", provision.ErrPoolMissing, pool)
@@ -70,28 +70,27 @@ func (p *Provisioner) present(pool string) (found Disk, err error) {
 	return found, err
 }
 
-// release reads the disk once more, so that what is known is what is there whatever
-// became of the change, and gives it back.
+// release reads the disk once more, so that the facts are true whatever became of the
+// change, and closes it.
 func (h *held) release() {
 	c, err := look(h, h.disk.Geometry)
 	h.Close()
 	h.learnt(c, err)
-	h.p.signal()
-	h.p.nudge()
+	h.r.changed.Set()
+	h.r.nudge()
 }
 
-// learnt takes over what was read from the disk in the end, and what the kernel says of
-// it then.
+// learnt takes in the content that was read from the disk in the end, and the kernel's
+// description of it then.
 func (h *held) learnt(c content, err error) {
-	h.p.looks.Lock()
-	defer h.p.looks.Unlock()
-	now, ok := h.p.config.Disks.Find(h.disk.Name)
-	h.p.state.with(h.pool, func(d *disk) {
+	h.r.looks.Lock()
+	defer h.r.looks.Unlock()
+	now, ok := h.r.config.Disks.Find(h.disk.Name)
+	h.r.state.with(h.pool, func(d *disk) {
 		if d == nil {
 			return
 		}
 		d.changing = false
-		d.turn++
 		if !ok || !now.same(d.Disk) || !d.same(h.disk) {
 			d.stale = true
 			return
@@ -102,7 +101,7 @@ func (h *held) learnt(c content, err error) {
 	})
 }
 
-// write brings the disk to a record, or to none.
+// write writes a record to the disk, or removes its table if there is to be none.
 func (h *held) write(to *record) error {
 	for _, w := range h.content.writes(h.disk.Geometry, to) {
 		if _, err := h.WriteAt(w.Data, w.Offset); err != nil {
@@ -130,12 +129,12 @@ func (h *held) activate(ctx context.Context, r record) error {
 	return nil
 }
 
-// keep holds the disk's partition open. One that does not answer is no matter here.
-func (h *held) keep(ctx context.Context, path string) { _ = h.p.keep(ctx, h.pool, path) }
+// keep holds the disk's partition open. Here it does not matter if the disk does not answer.
+func (h *held) keep(ctx context.Context, path string) { _ = h.r.keep(ctx, h.pool, path) }
 
 // deactivate makes the kernel forget the disk's partitions.
 func (h *held) deactivate() error {
-	<-h.p.letGo(func(pool string) bool { return pool != h.pool })
+	<-h.r.letGo(func(pool string) bool { return pool != h.pool })
 	for _, p := range h.disk.Partitions {
 		switch err := h.RemovePartition(p.Number); {
 		case errors.Is(err, ErrBusy):
@@ -148,21 +147,21 @@ func (h *held) deactivate() error {
 }
 
 // activateLocked completes the table of a volume and makes its partition known.
-func (p *Provisioner) activateLocked(ctx context.Context, pool, id string) error {
-	if _, err := p.state.find(id); err != nil {
+func (c *changer) activateLocked(ctx context.Context, pool, id string) error {
+	if _, err := c.state.find(id); err != nil {
 		return err // deleted meanwhile
 	}
-	h, err := p.hold(pool)
+	h, err := c.hold(pool)
 	if err != nil {
 		return err
 	}
 	defer h.release()
-	c := h.content
-	if c.kind != ours || c.record.id != id || c.record.status == wiping || c.problem != "" {
-		return nil // others were here; release makes it known
+	is := h.content
+	if is.kind != ours || is.record.id != id || is.record.status == wiping || is.problem != "" {
+		return nil // others changed the disk; release takes that in
 	}
-	if err := h.write(&c.record); err != nil {
+	if err := h.write(&is.record); err != nil {
 		return err
 	}
-	return h.activate(ctx, c.record)
+	return h.activate(ctx, is.record)
 }

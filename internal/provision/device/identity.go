@@ -9,12 +9,12 @@ import (
 	"berth.dev/berth/internal/provision"
 )
 
-// maxIdentity leaves a pool's name well below what any object may bear.
+// maxIdentity keeps a pool's name well below the limit for the name of any object.
 const maxIdentity = 128
 
 var unsafeRun = regexp.MustCompile(`[^A-Za-z0-9_+.-]+`)
 
-// poolName is a disk's name as a pool, empty for a disk without identity. Two
+// poolName returns a disk's name as a pool, empty for a disk without identity. Two
 // identities that become one name are treated as one identity: neither disk is used.
 func poolName(identity string) string {
 	name := strings.Trim(unsafeRun.ReplaceAllString(identity, "_"), "_-")

@@ -7,12 +7,13 @@ import (
 	"time"
 )
 
-// keeps are the volumes' partitions that are held open, by pool.
+// keeps holds the partitions of volumes open, by pool.
 //
 // Whenever a writer closes a disk, udev makes the kernel forget its partitions and find
-// them again, so that a node may vanish just when somebody mounts it. The kernel does not
-// do that while a partition is open, so the provisioner has those of volumes open for
-// reading. That hinders no mount, and is let go before it matters who else has them open.
+// them again, so that a node may vanish just when it is mounted. The kernel does not do
+// that while a partition is open, so the provisioner has the partitions of volumes open for
+// reading. That hinders no mount. The provisioner closes a partition before it matters
+// whether other processes have it open.
 //
 // Opening a partition may hang, as on a disk that does not answer. So the lock is not held
 // meanwhile, and one opening at a time is under way for each pool.
@@ -32,24 +33,24 @@ type opening struct {
 	path string
 	// ended is closed when it is over.
 	ended chan struct{}
-	// unwanted says that what it opens is to be closed at once.
+	// unwanted says that the partition is to be closed as soon as it is open.
 	unwanted bool
 }
 
-// keep holds a volume's partition open. What cannot be opened is no matter here: who
-// needs it will see. The error is errNoAnswer, or the cause of the context's end.
-func (p *Provisioner) keep(ctx context.Context, pool, path string) error {
-	late := time.NewTimer(p.config.ReadTimeout)
+// keep holds a volume's partition open. It does not matter here if the partition cannot be
+// opened: its user will see that. The error is errNoAnswer, or the cause of the context's end.
+func (r *reader) keep(ctx context.Context, pool, path string) error {
+	late := time.NewTimer(readTimeout)
 	defer late.Stop()
 	for {
-		o, mine := p.keeps.begin(pool, path)
+		o, mine := r.keeps.begin(pool, path)
 		if o == nil {
 			return nil
 		}
 		if mine {
 			go func() {
-				opened, err := p.config.Disks.Keep(path)
-				p.keeps.end(pool, o, opened, err)
+				opened, err := r.config.Disks.Keep(path)
+				r.keeps.end(pool, o, opened, err)
 			}()
 		}
 		select {
@@ -65,8 +66,8 @@ func (p *Provisioner) keep(ctx context.Context, pool, path string) error {
 	}
 }
 
-// begin returns the opening that is under way, or one that is the caller's to do; nil if
-// the path is held open already.
+// begin returns the opening that is under way, or a new one that the caller has to do; nil
+// if the path is held open already.
 func (k *keeps) begin(pool, path string) (o *opening, mine bool) {
 	k.mu.Lock()
 	defer k.mu.Unlock()
@@ -88,7 +89,7 @@ func (k *keeps) begin(pool, path string) (o *opening, mine bool) {
 	return o, true
 }
 
-// end takes in what an opening came to.
+// end takes in the result of an opening.
 func (k *keeps) end(pool string, o *opening, opened io.Closer, err error) {
 	defer close(o.ended)
 	k.mu.Lock()
@@ -103,19 +104,19 @@ func (k *keeps) end(pool string, o *opening, opened io.Closer, err error) {
 	}
 }
 
-// letGo closes the partitions that are kept and not among those to be kept further. Closing
-// one may hang as opening it may; gone is closed when all of them are.
-func (p *Provisioner) letGo(unless func(pool string) bool) (gone <-chan struct{}) {
-	p.keeps.mu.Lock()
-	defer p.keeps.mu.Unlock()
+// letGo closes the kept partitions of all pools for which unless is false. Closing one may
+// hang, as opening it may. gone is closed when all of them are closed.
+func (r *reader) letGo(unless func(pool string) bool) (gone <-chan struct{}) {
+	r.keeps.mu.Lock()
+	defer r.keeps.mu.Unlock()
 	var closing sync.WaitGroup
-	for pool, k := range p.keeps.open {
+	for pool, k := range r.keeps.open {
 		if !unless(pool) {
-			delete(p.keeps.open, pool)
+			delete(r.keeps.open, pool)
 			closing.Go(func() { k.Close() })
 		}
 	}
-	for pool, o := range p.keeps.opening {
+	for pool, o := range r.keeps.opening {
 		if !unless(pool) {
 			o.unwanted = true
 			closing.Go(func() { <-o.ended })

@@ -9,16 +9,16 @@ import (
 	"berth.dev/berth/internal/provision"
 )
 
-// Lend calls take with the nodes of those of the disks that are empty, if any is, and
-// returns why the others are not lent. A disk is looked at as for a volume, opened
-// exclusively, and no volume can be made on it until take returns.
+// Lend calls take with the nodes of the disks that are empty, if any is, and returns why
+// the others are not lent. It looks at a disk as for a volume, opened exclusively. No volume
+// can be made on the disk until take returns.
 //
-// Nobody can hold a disk open while LVM takes it, which opens it exclusively itself. In
-// the moment between, only LVM's own look for signatures keeps it from taking what
-// others have just written.
+// Berth cannot hold a disk open while LVM takes it: LVM opens the disk exclusively itself.
+// In the moment between, only LVM's own search for signatures keeps LVM from taking a disk
+// that others have just written to.
 func (p *Provisioner) Lend(ctx context.Context, disks []string, take func(nodes []string) error) (refused []error, err error) {
 	disks = slices.Clone(disks)
-	slices.Sort(disks) // whoever locks several does so in one order
+	slices.Sort(disks) // all callers lock disks in this order
 	disks = slices.Compact(disks)
 	for _, pool := range disks {
 		unlock, err := p.pools.Lock(ctx, pool)
@@ -39,20 +39,20 @@ func (p *Provisioner) Lend(ctx context.Context, disks []string, take func(nodes 
 	if len(lent) == 0 {
 		return refused, nil
 	}
-	defer p.signal()
-	defer p.staleOf(lent) // before they are unlocked, so that nobody decides by what was there
+	defer p.changed.Set()
+	defer p.staleOf(lent) // before they are unlocked, so that no operation decides by their old content
 	return refused, take(nodes)
 }
 
 // prove returns the node of a disk that is empty, or why it is not lent.
-func (p *Provisioner) prove(pool string) (node string, err error) {
-	h, err := p.hold(pool)
+func (r *reader) prove(pool string) (node string, err error) {
+	h, err := r.hold(pool)
 	if err != nil {
 		return "", err
 	}
 	defer h.release()
-	if _, err := p.present(pool); err != nil {
-		return "", err // a second way to it turned up
+	if _, err := r.present(pool); err != nil {
+		return "", err // a second path to the disk turned up
 	}
 	now := disk{pool: pool, Disk: h.disk, content: h.content, read: true}
 	if held := now.holds(); held != nil {
@@ -68,9 +68,9 @@ func (p *Provisioner) prove(pool string) (node string, err error) {
 }
 
 // staleOf notes that disks may have been written.
-func (p *Provisioner) staleOf(pools []string) {
+func (r *reader) staleOf(pools []string) {
 	for _, pool := range pools {
-		p.state.with(pool, func(d *disk) {
+		r.state.with(pool, func(d *disk) {
 			if d != nil {
 				d.stale = true
 			}

@@ -76,7 +76,7 @@ func TestNoDiskWithAnythingOnItOrInItsWayIsLent(t *testing.T) {
 			"at the last moment": func(m *devicetest.Machine, use func()) { m.BeforeHold(use) },
 		} {
 			if moment != "before" && (name == "a volume of Berth's" || name == "who holds it open") {
-				continue // a lock keeps the one out, the other is somebody who came first
+				continue // a lock keeps the volume out, and the holder has to come first
 			}
 			t.Run(name+" "+moment, func(t *testing.T) {
 				m := disks()
@@ -106,7 +106,7 @@ func TestADiskThatIsLentBearsNoVolumeAndIsLookedAtAfterwards(t *testing.T) {
 			_, err := n.Create(t.Context(), provision.CreateRequest{ID: id, Pool: pool("naa.a"), Size: 1})
 			made <- err
 		}()
-		m.Medium("sda").Put([]byte("LABELONE"), 512) // and nobody tells
+		m.Medium("sda").Put([]byte("LABELONE"), 512) // and no event tells
 		return nil
 	})
 	if err != nil || len(refused) > 0 {

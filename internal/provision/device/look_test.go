@@ -14,8 +14,8 @@ import (
 	"berth.dev/berth/internal/provision/device/devicetest"
 )
 
-// asked counts how often the kernel is asked for its disks. Once late is set, each of them
-// has a link of which no event told.
+// asked counts how often the kernel is asked for its disks. Once late is set, each disk has
+// a link of which no event told.
 type asked struct {
 	*devicetest.Machine
 	times atomic.Int32
@@ -35,13 +35,14 @@ func (a *asked) List() ([]device.Disk, error) {
 
 func lateLink(disk string) string { return "/dev/disk/by-id/late-" + disk }
 
+// interval is that of the provisioner.
 const interval = 10 * time.Second
 
-// looking is a provisioner that watches disks in a bubble of time.
+// looking returns a provisioner that watches disks in a bubble of synctest.
 func looking(t *testing.T) (*asked, *device.Provisioner) {
 	t.Helper()
 	kernel := &asked{Machine: disks()}
-	p, err := device.New(device.Config{Disks: kernel, LookInterval: interval, Mkfs: func(context.Context, provision.Volume, string, string) error { return nil }})
+	p, err := device.New(device.Config{Disks: kernel, Mkfs: func(context.Context, provision.Volume, string, string) error { return nil }})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -49,7 +50,7 @@ func looking(t *testing.T) (*asked, *device.Provisioner) {
 	return kernel, p
 }
 
-func TestTheKernelIsAskedOnceInEachIntervalWhoeverAsks(t *testing.T) {
+func TestTheKernelIsAskedOnceInEachIntervalWithAndWithoutReports(t *testing.T) {
 	for name, report := range map[string]func(*testing.T, *device.Provisioner){
 		"nobody wants reports": func(*testing.T, *device.Provisioner) {},
 		"somebody wants a report in each": func(t *testing.T, p *device.Provisioner) {
@@ -76,7 +77,7 @@ func TestTheKernelIsAskedOnceInEachIntervalWhoeverAsks(t *testing.T) {
 	}
 }
 
-func TestWhatNoEventTellsOfIsSignalledThoughReportsEnded(t *testing.T) {
+func TestAChangeWithoutAnEventIsSignalledThoughReportsEnded(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		kernel, p := looking(t)
 		<-time.After(time.Second)

@@ -6,7 +6,6 @@ import (
 	"strings"
 	"testing"
 	"testing/synctest"
-	"time"
 
 	"berth.dev/berth/internal/provision"
 	"berth.dev/berth/internal/provision/conformance"
@@ -14,7 +13,7 @@ import (
 	"berth.dev/berth/internal/provision/device/devicetest"
 )
 
-func TestADiskIsReportedAsWhatItIs(t *testing.T) {
+func TestADiskIsReportedWithItsMediaSizeAndPaths(t *testing.T) {
 	ssd := devicetest.Disk("nvme0n1", "eui.1", diskSize)
 	ssd.Links = []string{"/dev/disk/by-id/nvme-one"}
 	hdd := devicetest.Disk("sda", "t10.ATA  disk", diskSize)
@@ -32,7 +31,7 @@ func TestADiskIsReportedAsWhatItIs(t *testing.T) {
 	}
 	for identity, device := range map[string]string{"eui.1": "/dev/nvme0n1p1", "t10.ATA_disk": "/dev/sda1"} {
 		v := n.create(t, "pvc-"+identity[:1], pool(identity))
-		if p := n.report(t, pool(identity)); v.Device != device || !slices.Equal(p.Paths, want[identity].Paths) {
+		if p := n.report(t, pool(identity)); v.Content.Source != device || !slices.Equal(p.Paths, want[identity].Paths) {
 			t.Errorf("%s has volume %+v and is reported as %+v", identity, v, p)
 		}
 	}
@@ -87,8 +86,39 @@ func TestAVolumeOnTwoDisksIsTouchedOnNeither(t *testing.T) {
 	if _, err := n.Get(t.Context(), id); !errors.Is(err, provision.ErrConflict) {
 		t.Errorf("getting: %v, want ErrConflict", err)
 	}
+	if _, err := n.Create(t.Context(), ask(id, "naa.a")); !errors.Is(err, provision.ErrConflict) || !strings.Contains(err.Error(), "one is a copy") {
+		t.Errorf("creating: %v, want ErrConflict and why", err)
+	}
 	if effects := m.Live(); effects != 0 {
 		t.Errorf("there were %d tries to change a disk", effects)
+	}
+}
+
+// A process that has just begun has not read all disks: a copy may be on one that is slow.
+func TestAVolumeIsNotTouchedBeforeEveryDiskWasRead(t *testing.T) {
+	for name, slow := range map[string]string{"the volume's": "sda", "the copy's": "nvme0n1"} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				m := disks()
+				newNode(t, m).create(t, id, pool("naa.a"))
+				m.Pull("nvme0n1")
+				m.Plug(devicetest.Disk("nvme0n1", "eui.c", diskSize), m.Medium("sda").Copy())
+				resume := m.Hang(slow)
+				n := start(t, m)
+				synctest.Wait()
+				m.CrashAfter(0)
+				deleted := make(chan error, 1)
+				go func() { deleted <- n.Delete(t.Context(), id) }()
+				synctest.Wait()
+				resume()
+				if err := <-deleted; !errors.Is(err, provision.ErrConflict) {
+					t.Errorf("deleting: %v, want ErrConflict", err)
+				}
+				if effects := m.Live(); effects != 0 {
+					t.Errorf("there were %d tries to change a disk", effects)
+				}
+			})
+		})
 	}
 }
 
@@ -111,23 +141,23 @@ func TestAVolumeWhoseDiskIsGoneIsNotTakenForDeleted(t *testing.T) {
 	}
 	m.Plug(devicetest.Disk("sdq", "naa.a", diskSize), medium) // the kernel names it anew
 	n.await(t, pool("naa.a"), "the disk", func(p *provision.Pool) bool { return p.Problem == "" && p.Volumes[0].Problem == "" })
-	if v, err := n.Get(t.Context(), id); err != nil || v.Device != "/dev/sdq1" || v.Problem != "" {
+	if v, err := n.Get(t.Context(), id); err != nil || v.Content.Source != "/dev/sdq1" || v.Problem != "" {
 		t.Errorf("got %+v, %v", v, err)
 	}
 	n.delete(t, id)
 }
 
-// Two disks swap their names between a report and what follows it.
+// Two disks swap their names between two requests.
 func TestNamesAreNotTrusted(t *testing.T) {
 	m := devicetest.NewMachine(devicetest.Disk("sda", "naa.a", diskSize), devicetest.Disk("sdb", "naa.b", diskSize))
 	n := newNode(t, m) // does not watch
 	n.create(t, id, pool("naa.a"))
-	m.WritePartition(n.create(t, "pvc-other", pool("naa.b")).Device, secret)
+	m.WritePartition(n.create(t, "pvc-other", pool("naa.b")).Content.Source, secret)
 	a, b := m.Pull("sda"), m.Pull("sdb")
 	m.Plug(devicetest.Disk("sda", "naa.b", diskSize), b)
 	m.Plug(devicetest.Disk("sdb", "naa.a", diskSize), a)
 	v, err := n.Format(t.Context(), provision.FormatRequest{ID: id, Filesystem: provision.Ext4})
-	if err != nil || v.Device != "/dev/sdb1" {
+	if err != nil || v.Content.Source != "/dev/sdb1" {
 		t.Errorf("formatted %+v, %v", v, err)
 	}
 	if got := m.ReadPartition("/dev/sda1", len(secret)); got != secret {
@@ -135,8 +165,8 @@ func TestNamesAreNotTrusted(t *testing.T) {
 	}
 }
 
-// Time passes only while nothing else happens, so that no disk but the one that hangs
-// is ever too late.
+// Time passes only while nothing else happens, so that only the disk that hangs is ever
+// too late.
 func TestAHangingDiskHoldsUpNoOther(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		m := disks()
@@ -189,28 +219,30 @@ func TestADiskThatIsNotWipedStaysClosed(t *testing.T) {
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
-			m := disks()
-			n := newNode(t, m)
-			var err error
-			n.Provisioner, err = device.New(device.Config{Disks: m, Mkfs: n.mkfs.make, WipeStep: mib, RefreshInterval: 50 * time.Millisecond})
-			if err != nil {
-				t.Fatal(err)
-			}
-			conformance.Watching(t, n.Run)
-			v := n.create(t, id, pool("naa.a"))
-			m.WritePartition(v.Device, secret)
-			tc.broken(m)
-			n.delete(t, id)
-			failed := func(p *provision.Pool) bool { return strings.Contains(p.Problem, "failed") && p.Free == 0 }
-			n.await(t, pool("naa.a"), "the problem", failed)
-			if _, err := n.Create(t.Context(), provision.CreateRequest{ID: "pvc-other", Pool: pool("naa.a"), Size: 1}); !errors.Is(err, provision.ErrNoSpace) {
-				t.Errorf("creating: %v, want ErrNoSpace", err)
-			}
-			tc.mend(m)
-			n.await(t, pool("naa.a"), "a free disk", free)
-			if m.Medium("sda").Used() {
-				t.Error("the disk is free and not empty")
-			}
+			synctest.Test(t, func(t *testing.T) {
+				m := disks()
+				n := newNode(t, m)
+				var err error
+				n.Provisioner, err = device.New(device.Config{Disks: m, Mkfs: n.mkfs.make, WipeStep: mib})
+				if err != nil {
+					t.Fatal(err)
+				}
+				conformance.Watching(t, n.Run)
+				v := n.create(t, id, pool("naa.a"))
+				m.WritePartition(v.Content.Source, secret)
+				tc.broken(m)
+				n.delete(t, id)
+				failed := func(p *provision.Pool) bool { return strings.Contains(p.Problem, "failed") && p.Free == 0 }
+				n.await(t, pool("naa.a"), "the problem", failed)
+				if _, err := n.Create(t.Context(), provision.CreateRequest{ID: "pvc-other", Pool: pool("naa.a"), Size: 1}); !errors.Is(err, provision.ErrNoSpace) {
+					t.Errorf("creating: %v, want ErrNoSpace", err)
+				}
+				tc.mend(m)
+				n.await(t, pool("naa.a"), "a free disk", free)
+				if m.Medium("sda").Used() {
+					t.Error("the disk is free and not empty")
+				}
+			})
 		})
 	}
 }

@@ -96,7 +96,7 @@ func startReal(t *testing.T) running {
 	}
 	var mu sync.Mutex
 	formats := new(int)
-	made, err := device.New(device.Config{Disks: kernel.Disks{}, LookInterval: 2 * time.Second, Mkfs: func(ctx context.Context, v provision.Volume, fs, options string) error {
+	made, err := device.New(device.Config{Disks: kernel.Disks{}, Mkfs: func(ctx context.Context, v provision.Volume, fs, options string) error {
 		mu.Lock()
 		defer mu.Unlock()
 		*formats++
@@ -130,7 +130,7 @@ func (r running) pools(t *testing.T, disks []realDisk) (refs []provision.PoolRef
 
 func TestConformanceOnRealDisks(t *testing.T) { conformance.RunWhole(t, realHarness) }
 
-func TestRealDisksTellWhoIsWho(t *testing.T) {
+func TestRealDisksPassTheIdentitySuite(t *testing.T) {
 	conformance.RunTwins(t, realHarness)
 	conformance.RunAway(t, realHarness)
 }
@@ -150,16 +150,16 @@ func realHarness(t *testing.T) conformance.Harness {
 		},
 		PutForeign: func(string, int64) { disks[0].command("mkfs.ext4", "-q", "-F", disks[0].path) },
 		Open: func(v provision.Volume) func() {
-			f, err := os.Open(v.Device)
+			f, err := os.Open(v.Content.Source)
 			if err != nil {
 				t.Fatal(err)
 			}
 			return func() { f.Close() }
 		},
-		Scramble: func(v provision.Volume) { blockdevtest.WriteAt(t, v.Device, strings.Repeat("x", 1<<20), 0) },
+		Scramble: func(v provision.Volume) { blockdevtest.WriteAt(t, v.Content.Source, strings.Repeat("x", 1<<20), 0) },
 		Formats:  func(string) int { return *r.formats },
-		Write:    func(v provision.Volume, text string) { blockdevtest.WriteAt(t, v.Device, text, 0) },
-		Read:     func(v provision.Volume, bytes int) string { return blockdevtest.ReadAt(t, v.Device, bytes, 0) },
+		Write:    func(v provision.Volume, text string) { blockdevtest.WriteAt(t, v.Content.Source, text, 0) },
+		Read:     func(v provision.Volume, bytes int) string { return blockdevtest.ReadAt(t, v.Content.Source, bytes, 0) },
 		Twin: func(provision.Volume) func() {
 			disks[0].command("dd", "if="+disks[0].path, "of="+disks[1].path, "bs=1M", "count=4", "oflag=direct", "status=none")
 			disks[0].command("blockdev", "--rereadpt", disks[1].path)
@@ -179,12 +179,12 @@ func TestOldBytesAreNeverInANewVolumeOnARealDisk(t *testing.T) {
 		v := r.create(t, id, ref)
 		places := []int64{0, v.Size - 4096, v.Size / 2, (v.Size / 4096) * int64(round) / int64(rounds) * 4096}
 		for _, at := range places {
-			if got := blockdevtest.ReadAt(t, v.Device, len(secret), at); strings.Trim(got, "\x00") != "" {
+			if got := blockdevtest.ReadAt(t, v.Content.Source, len(secret), at); strings.Trim(got, "\x00") != "" {
 				t.Fatalf("round %d: the volume bears %q at %d", round, got, at)
 			}
 		}
 		for _, at := range places {
-			blockdevtest.WriteAt(t, v.Device, secret, at)
+			blockdevtest.WriteAt(t, v.Content.Source, secret, at)
 		}
 		begin := time.Now()
 		r.delete(t, id)
@@ -197,7 +197,7 @@ func TestOtherProgramsReadTheTableOfARealDisk(t *testing.T) {
 	disks := realDisks(t)
 	r := startReal(t)
 	v := r.create(t, id, r.pools(t, disks)[0])
-	said := disks[0].command("blkid", "--probe", "--output", "export", v.Device)
+	said := disks[0].command("blkid", "--probe", "--output", "export", v.Content.Source)
 	for _, want := range []string{"PART_ENTRY_SCHEME=gpt", "PART_ENTRY_NAME=pvc-0b0e6f2e8a4e4f579a538b6f3f1f9a10", "PART_ENTRY_TYPE=919eaef5-12ab-4786-b5c4-26615e4068ce"} {
 		if !strings.Contains(said, want) {
 			t.Errorf("blkid lacks %s in: %s", want, said)
@@ -221,12 +221,12 @@ func TestAVolumeIsFoundByItsDiskAloneOnARealDisk(t *testing.T) {
 		t.Fatal(err)
 	}
 	holder.Close()
-	if (kernel.Disks{}).Leads(v.Device, v.Identity) == nil {
+	if (kernel.Disks{}).Leads(v.Content.Source, v.Content.Identity) == nil {
 		t.Fatal("the partition is still there")
 	}
 	r = startReal(t)
 	v.Filesystem = provision.Ext4
-	if got, err := r.Get(t.Context(), id); err != nil || got != v || (kernel.Disks{}).Leads(v.Device, v.Identity) != nil {
+	if got, err := r.Get(t.Context(), id); err != nil || got != v || (kernel.Disks{}).Leads(v.Content.Source, v.Content.Identity) != nil {
 		t.Errorf("found %+v, %v; want %+v", got, err, v)
 	}
 }

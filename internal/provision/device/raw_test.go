@@ -7,13 +7,14 @@ import (
 	"berth.dev/berth/internal/provision"
 )
 
-// Who stages again what an older Berth gave to a pod tells this from all other failures.
+// A caller that stages a volume again that an older Berth gave to a pod distinguishes this error
+// from all others.
 func TestADiskThatIsInUseIsNotRecordedAsGivenToAPodBeforeItIsLetGo(t *testing.T) {
 	m := disks()
 	n := start(t, m)
 	v := n.create(t, id, pool("naa.a"))
 	r := provision.FormatRequest{ID: id, Filesystem: provision.Raw}
-	unmount := m.Mount(v.Device)
+	unmount := m.Mount(v.Content.Source)
 	if _, err := n.Format(t.Context(), r); !errors.Is(err, provision.ErrInUse) {
 		t.Errorf("error %v; want %v", err, provision.ErrInUse)
 	}
@@ -21,7 +22,7 @@ func TestADiskThatIsInUseIsNotRecordedAsGivenToAPodBeforeItIsLetGo(t *testing.T)
 		t.Errorf("%+v, %v; want %+v", got, err, v)
 	}
 	unmount()
-	defer m.Open(v.Device)() // as a program does that only reads and writes
+	defer m.Open(v.Content.Source)() // as a program does that only reads and writes
 	if got, err := n.Format(t.Context(), r); err != nil || got.Filesystem != provision.Raw {
 		t.Errorf("%+v, %v", got, err)
 	}

@@ -9,15 +9,15 @@ import (
 	"berth.dev/berth/internal/provision/device/gpt"
 )
 
-// status is how far a volume's life has got. It only advances.
+// status is the stage of a volume's life. It only advances.
 type status string
 
 const (
-	blank  status = ""
-	ext4   status = provision.Ext4
-	xfs    status = provision.XFS
-	raw    status = provision.Raw
-	wiping status = "wiping"
+	blank  = status("")
+	ext4   = status(provision.Ext4)
+	xfs    = status(provision.XFS)
+	raw    = status(provision.Raw)
+	wiping = status("wiping")
 )
 
 func (s status) rank() int {
@@ -32,7 +32,7 @@ func (s status) rank() int {
 }
 
 // types are the partition types that are Berth's own, one for each status. They are
-// on disks for good.
+// on disks, so they must never change.
 var types = map[status]gpt.GUID{
 	blank:  guid("919EAEF5-12AB-4786-B5C4-26615E4068CE"),
 	ext4:   guid("2230E761-4589-48CF-84B1-52507B7D1F47"),
@@ -49,7 +49,7 @@ func guid(text string) gpt.GUID {
 	return g
 }
 
-// record is what a disk says of its volume.
+// record is a volume as its partition table describes it.
 type record struct {
 	id          string
 	status      status
@@ -62,27 +62,26 @@ type record struct {
 const (
 	// maxName is how many characters a partition's name holds.
 	maxName = 36
-	// withoutHyphens is the bit among a partition's attributes, of those that are its
-	// type's, which says that the id ends in a UUID whose hyphens were left out: the id of a
-	// claim's volume is four characters too long with them.
+	// withoutHyphens is a bit of a partition's attributes, one of those whose meaning the
+	// partition's type defines. It says that the id ends in a UUID whose hyphens were left
+	// out: with them the id of a claim's volume is four characters too long.
 	withoutHyphens = 1 << 48
 	// wipedAt is the first of the bits that say how much is wiped, in parts of the volume. An
 	// older Berth does not act on a table with any of them set.
 	wipedAt = 49
-	// wipedParts are in a volume: 4 GiB each of one of 4 TiB.
+	// wipedParts is the number of parts of a volume: each is 4 GiB in a volume of 4 TiB.
 	wipedParts = 1 << 10
 )
 
-// wipedTo is the record of a volume of so many bytes of which so many are wiped.
+// wipedTo returns the record of a volume of length bytes, of which done bytes are wiped.
 func (r record) wipedTo(done, length int64) record {
-	r.wiped = 0
 	if part := partsOf(length, 1); part > 0 {
 		r.wiped = min(done/part, wipedParts-1)
 	}
 	return r
 }
 
-// partsOf is how many bytes so many parts of a volume are, rounded down to pages.
+// partsOf returns how many bytes so many parts of a volume are, rounded down to pages.
 func partsOf(length, parts int64) int64 {
 	const page = 4096
 	return length / wipedParts / page * page * parts
@@ -102,7 +101,7 @@ func checkName(id string) error {
 }
 
 func encodeName(id string) (name string, attributes uint64) {
-	if len(id) > maxName && longID.MatchString(id) {
+	if longID.MatchString(id) { // all of these are longer than maxName
 		prefix, uuid, _ := strings.Cut(id, "-")
 		return prefix + "-" + strings.ReplaceAll(uuid, "-", ""), withoutHyphens
 	}
@@ -112,13 +111,10 @@ func encodeName(id string) (name string, attributes uint64) {
 func decodeName(name string, attributes uint64) (id string, ok bool) {
 	id = name
 	if attributes&withoutHyphens != 0 {
-		if !shortID.MatchString(name) {
-			return "", false
-		}
 		id = shortID.ReplaceAllString(name, "$1$2-$3-$4-$5-$6")
 	}
-	back, bits := encodeName(id)
-	return id, back == name && bits == attributes && provision.CheckID(id) == nil
+	_, bits := encodeName(id) // Berth would write the same name and attributes
+	return id, bits == attributes && provision.CheckID(id) == nil
 }
 
 func (r record) partition() gpt.Partition {
@@ -126,7 +122,7 @@ func (r record) partition() gpt.Partition {
 	return gpt.Partition{Type: types[r.status], ID: r.guid, First: r.first, Last: r.last, Attributes: attributes | uint64(r.wiped)<<wipedAt, Name: name} //nolint:gosec // not negative
 }
 
-// extent is the volume's place on the disk in bytes.
+// extent returns the volume's place on the disk in bytes.
 func (r record) extent(g gpt.Geometry) (start, length int64) {
 	return r.first * g.Block, (r.last - r.first + 1) * g.Block
 }

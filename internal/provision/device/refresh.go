@@ -12,59 +12,59 @@ import (
 var errNoAnswer = errors.New("it does not answer")
 
 // list asks the kernel for its disks, and returns whether anything is new.
-func (p *Provisioner) list() (changed bool, err error) {
-	p.looks.Lock()
-	defer p.looks.Unlock()
-	disks, err := p.config.Disks.List()
+func (r *reader) list() (changed bool, err error) {
+	r.looks.Lock()
+	defer r.looks.Unlock()
+	disks, err := r.config.Disks.List()
 	if err != nil {
 		return false, fmt.Errorf("%w: listing disks: %w", provision.ErrUnavailable, err)
 	}
-	changed = p.state.apply(disks)
-	p.letGo(p.state.has) // an open partition of a disk that went would keep its name from the next
+	changed = r.state.apply(disks)
+	r.letGo(r.state.has) // an open partition of a disk that went would keep its name from the next disk
 	return changed, nil
 }
 
 // refresh asks the kernel for its disks and reads those that may have been written.
-// A disk that does not answer in time is left to itself.
-func (p *Provisioner) refresh(ctx context.Context) error {
-	if _, err := p.list(); err != nil {
+// It does not wait any longer for a disk that does not answer in time.
+func (r *reader) refresh(ctx context.Context) error {
+	if _, err := r.list(); err != nil {
 		return err
 	}
-	timer := time.NewTimer(p.config.ReadTimeout)
+	timer := time.NewTimer(readTimeout)
 	defer timer.Stop()
-	for pool, done := range p.beginReading() {
+	for pool, done := range r.beginReading() {
 		select {
 		case <-done:
 		case <-ctx.Done():
 			return context.Cause(ctx)
 		case <-timer.C:
 			timer.Reset(0) // the others had as long
-			p.state.with(pool, func(d *disk) {
+			r.state.with(pool, func(d *disk) {
 				if d != nil && d.reading == done {
 					d.unreadable = errNoAnswer
 				}
 			})
 		}
 	}
-	p.nudge()
+	r.nudge()
 	return nil
 }
 
 // beginReading starts to read every disk that may have been written, all at the same
-// time, and returns what ends the readings, by pool. A disk that an own change is at
-// work on is left to that.
-func (p *Provisioner) beginReading() map[string]chan struct{} {
-	p.state.mu.Lock()
-	defer p.state.mu.Unlock()
+// time, and returns channels that are closed when the readings end, by pool. It leaves
+// out a disk that an own change works on: that change reads the disk at its end.
+func (r *reader) beginReading() map[string]chan struct{} {
+	r.state.mu.Lock()
+	defer r.state.mu.Unlock()
 	under := map[string]chan struct{}{}
-	for pool, d := range p.state.disks {
+	for pool, d := range r.state.disks {
 		if d.reading == nil && d.stale && !d.changing && !d.missing {
 			d.stale, d.reading = false, make(chan struct{})
 			of, turn, done := d.Disk, d.turn, d.reading
-			// Nobody waits for this in the end: a disk that hangs would keep the process.
-			go p.read(pool, of, turn, done)
+			// The process does not wait for this at its end: a disk that hangs would keep it alive.
+			go r.read(pool, of, turn, done)
 		}
-		// A disk that did not answer the last time holds up nobody again.
+		// A caller does not wait again for a disk that did not answer the last time.
 		if d.reading != nil && !errors.Is(d.unreadable, errNoAnswer) {
 			under[pool] = d.reading
 		}
@@ -72,16 +72,16 @@ func (p *Provisioner) beginReading() map[string]chan struct{} {
 	return under
 }
 
-// read reads one disk and notes what is on it, unless it was changed meanwhile.
-func (p *Provisioner) read(pool string, of Disk, turn int, done chan struct{}) {
+// read reads one disk and notes its content, unless it was changed meanwhile.
+func (r *reader) read(pool string, of Disk, turn int, done chan struct{}) {
 	defer close(done)
-	c, err := p.lookAt(of)
+	c, err := r.lookAt(of)
 	again := false
-	p.state.with(pool, func(d *disk) {
+	r.state.with(pool, func(d *disk) {
 		if d == nil || d.reading != done {
 			return
 		}
-		again = errors.Is(d.unreadable, errNoAnswer) // nobody waits for this any more
+		again = errors.Is(d.unreadable, errNoAnswer) // no caller waits for this any more
 		d.reading = nil
 		switch {
 		case d.turn != turn:
@@ -92,11 +92,11 @@ func (p *Provisioner) read(pool string, of Disk, turn int, done chan struct{}) {
 		}
 	})
 	if again {
-		p.signal()
+		r.changed.Set()
 	}
 }
 
-// learn takes over what was read.
+// learn takes in the result of a reading.
 func (d *disk) learn(c content, err error) {
 	if d.unreadable = err; err == nil {
 		d.content, d.read = c, true
@@ -104,14 +104,14 @@ func (d *disk) learn(c content, err error) {
 }
 
 // lookAt reads a disk, and makes sure that it is the disk that is meant.
-func (p *Provisioner) lookAt(d Disk) (content, error) {
-	r, err := p.config.Disks.Read(d.Name)
+func (r *reader) lookAt(d Disk) (content, error) {
+	opened, err := r.config.Disks.Read(d.Name)
 	if err != nil {
 		return content{}, err
 	}
-	defer r.Close()
-	if now, ok := p.config.Disks.Find(d.Name); !ok || !now.same(d) {
+	defer opened.Close()
+	if now, ok := r.config.Disks.Find(d.Name); !ok || !now.same(d) {
 		return content{}, errors.New("another disk has its name now")
 	}
-	return look(r, d.Geometry)
+	return look(opened, d.Geometry)
 }

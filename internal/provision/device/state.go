@@ -11,7 +11,7 @@ import (
 	"berth.dev/berth/internal/provision"
 )
 
-// state is what is known of all disks, by their names as pools.
+// state holds the facts about all disks, by their names as pools.
 type state struct {
 	mu    sync.Mutex
 	disks map[string]*disk
@@ -26,8 +26,8 @@ func (s *state) with(pool string, f func(*disk)) {
 	f(s.disks[pool])
 }
 
-// apply takes over what the kernel says of all disks, and returns whether that is
-// anything new.
+// apply takes in the kernel's descriptions of all disks, and returns whether anything is
+// new.
 func (s *state) apply(list []Disk) (changed bool) {
 	byPool := map[string][]Disk{}
 	for _, d := range list {
@@ -58,7 +58,7 @@ func (s *state) apply(list []Disk) (changed bool) {
 	return changed
 }
 
-// applyOne takes over what the kernel says of the disks of one identity.
+// applyOne takes in the kernel's descriptions of the disks of one identity.
 func (s *state) applyOne(pool string, found []Disk) (changed bool) {
 	d := s.disks[pool]
 	if d == nil {
@@ -80,6 +80,18 @@ func (s *state) applyOne(pool string, found []Disk) (changed bool) {
 	return changed
 }
 
+// seen says whether every disk was read, or could not be.
+func (s *state) seen() bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for _, d := range s.disks {
+		if !d.read && d.unreadable == nil {
+			return false
+		}
+	}
+	return s.listed
+}
+
 // has says whether a disk is there that holds a volume.
 func (s *state) has(pool string) bool {
 	s.mu.Lock()
@@ -88,8 +100,8 @@ func (s *state) has(pool string) bool {
 	return d != nil && !d.missing && (d.holds() != nil || d.changing)
 }
 
-// pools are all disks as the world sees them. A disk that was never read is left out:
-// whoever looks for a volume in it must not take it for one without.
+// pools returns all disks as callers see them. It leaves out a disk that was never read:
+// a caller must not take it for a disk without a volume.
 func (s *state) pools() []provision.Pool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -109,15 +121,15 @@ func (s *state) pools() []provision.Pool {
 	return pools
 }
 
-// find returns the disk that holds a volume, as it is known now. Two disks with one
-// volume are copies, and nothing is done with either.
+// find returns the disk that holds a volume, as it is known now. It returns ErrConflict for
+// two disks with one volume: they are copies, and nothing is done with either.
 func (s *state) find(id string) (found disk, err error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return s.holder(id)
 }
 
-// holder is find for who holds the state's lock.
+// holder is find for a caller that holds the state's lock.
 func (s *state) holder(id string) (found disk, err error) {
 	for _, name := range slices.Sorted(maps.Keys(s.disks)) {
 		d := s.disks[name]
@@ -135,7 +147,7 @@ func (s *state) holder(id string) (found disk, err error) {
 	return found, nil
 }
 
-// known returns a disk by its kernel's name.
+// known returns a disk by the kernel's name for it.
 func (s *state) known(name string) *disk {
 	for _, d := range s.disks {
 		if d.Name == name && !d.missing {
@@ -164,7 +176,8 @@ func (s *state) staleAll() {
 	}
 }
 
-// toWipe begins to wipe the disks that are to be wiped and are not.
+// toWipe begins an attempt for each disk that is to be wiped and has none, and returns the
+// attempts by pool.
 func (s *state) toWipe() map[string]*attempt {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -179,7 +192,8 @@ func (s *state) toWipe() map[string]*attempt {
 	return begun
 }
 
-// retryWipes lets what failed for one of these reasons, or for any, be tried again.
+// retryWipes lets wipings be tried again that failed for one of these reasons, or, if none is
+// given, for any reason.
 func (s *state) retryWipes(reasons ...error) (found bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -195,7 +209,7 @@ func (s *state) retryWipes(reasons ...error) (found bool) {
 	return found
 }
 
-// trouble says which of some disks cannot be read.
+// trouble returns which of the disks for which of is true cannot be read.
 func (s *state) trouble(of func(*disk) bool) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()

@@ -15,7 +15,7 @@ import (
 	"berth.dev/berth/internal/provision/device/gpt"
 )
 
-// drive is a disk in memory: zeros, and what was written over them, in turn.
+// drive is a disk in memory: zeros, and the writes over them, in turn.
 type drive struct {
 	gpt.Geometry
 	written []gpt.Write
@@ -42,7 +42,7 @@ func (d drive) look() content {
 	return c
 }
 
-// after is the drive as it is once writes were made, and the drive stays as it is.
+// after returns a copy of the drive to which writes were made.
 func (d drive) after(writes []gpt.Write) drive {
 	d.written = slices.Clone(d.written)
 	for _, w := range writes {
@@ -60,10 +60,10 @@ func (d drive) recordOf(id string, s status) record {
 
 const claimID = "pvc-0b0e6f2e-8a4e-4f57-9a53-8b6f3f1f9a10"
 
-// Every write of every change, from every state that any crash can leave, and from every
-// state that a crash then can leave, and so on: what the disk bears is what it was or what
-// it becomes, and once it is that it stays so.
-func TestWhateverACrashLeavesIsKnown(t *testing.T) {
+// The test makes every write of every change, from every state that any crash can leave, and
+// from every state that a crash then can leave, and so on. After each write the disk bears its
+// old content or the new one, and once it bears the new one it keeps it.
+func TestEveryCrashLeavesAKnownTable(t *testing.T) {
 	for _, block := range []int64{512, 4096} {
 		d := newDrive(8<<20+block*3, block)
 		seen, due := map[string]bool{}, []drive{d}
@@ -96,7 +96,7 @@ func TestWhateverACrashLeavesIsKnown(t *testing.T) {
 	}
 }
 
-// next are the records that a disk may be brought to; nil is none.
+// next returns the records that a disk may be brought to; nil stands for no record.
 func next(d drive, c content) []*record {
 	if c.kind == empty {
 		return []*record{new(d.recordOf(claimID, blank))}
@@ -130,7 +130,7 @@ func same(a, b content) bool {
 	return a.kind == b.kind && a.record == b.record && a.problem == b.problem
 }
 
-// key is what tells two states of a disk apart.
+// key returns a text that is different for different states of a disk.
 func (d drive) key() string {
 	byPlace := map[int64]string{}
 	for _, w := range d.written {
@@ -162,7 +162,7 @@ func TestAVolumeStaysOnADiskThatGrows(t *testing.T) {
 	}
 }
 
-func TestWhatOthersDidToATableIsNotActedOn(t *testing.T) {
+func TestATableThatOthersChangedIsAVolumeWithAProblem(t *testing.T) {
 	d := newDrive(8<<20, 512)
 	r := d.recordOf(claimID, ext4)
 	table := d.after(d.Writes(r.partition()))
@@ -226,8 +226,7 @@ func TestAnythingElseIsForeign(t *testing.T) {
 	}
 }
 
-// Bytes that happen to be there never make a volume of a disk, and never crash the
-// reader.
+// Random bytes never make a volume of a disk, and never crash the reader.
 func TestGarbageIsNeverAVolume(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		d := newDrive(8<<20, 512)

@@ -3,6 +3,7 @@ package device
 import (
 	"context"
 	"path/filepath"
+	"sync/atomic"
 	"time"
 
 	"golang.org/x/sync/errgroup"
@@ -10,103 +11,96 @@ import (
 	"berth.dev/berth/internal/provision"
 )
 
-// Run watches for changes by others and wipes what deleted volumes left, until ctx
+// watcher notices changes by others.
+type watcher struct {
+	*reader
+	// reported is set by each report and taken back by Run, which asks the kernel itself
+	// only if no report did meanwhile.
+	reported atomic.Bool
+}
+
+// Run watches for changes by others and wipes the disks of deleted volumes, until ctx
 // ends; then it waits for the changes under way. Without it only own changes are
 // signalled, and no disk becomes free again.
 func (p *Provisioner) Run(ctx context.Context) error {
-	defer p.letGoAll()
+	defer p.watcher.letGoAll()
 	defer p.Wait()
 	work, ctx := errgroup.WithContext(ctx)
-	work.Go(func() error { return p.config.Disks.Watch(ctx, p.watching, p.written) })
+	work.Go(func() error { return p.config.Disks.Watch(ctx, p.watcher.watching, p.watcher.written) })
 	work.Go(func() error {
-		p.tick(ctx)
+		p.watcher.tick(ctx)
 		return nil
 	})
 	work.Go(func() error {
-		p.wipeAll(ctx)
+		p.wiper.wipeAll(ctx, &p.tasks)
 		return nil
 	})
 	return work.Wait()
 }
 
-// letGoAll closes every partition that is kept, and waits no longer for a disk than a report.
-func (p *Provisioner) letGoAll() {
-	late := time.NewTimer(p.config.ReadTimeout)
+// letGoAll closes every partition that is kept. It waits no longer for a disk than a report does.
+func (w *watcher) letGoAll() {
+	late := time.NewTimer(readTimeout)
 	defer late.Stop()
 	select {
-	case <-p.letGo(func(string) bool { return false }):
+	case <-w.letGo(func(string) bool { return false }):
 	case <-late.C:
 	}
 }
 
-// watching is told that from now on nothing escapes notice. What was written since an
-// earlier report may have.
-func (p *Provisioner) watching() {
-	p.state.staleAll()
-	p.signal()
+// watching is called once the watch misses nothing any more. Writes since an earlier report
+// may have been missed.
+func (w *watcher) watching() {
+	w.state.staleAll()
+	w.changed.Set()
 }
 
-// written is told that somebody wrote to a device, or that it came or went. Only whole
-// disks matter: what is written to a partition of Berth's is its user's data.
-func (p *Provisioner) written(path string) {
+// written is called when a writer closed a device, or when it came or went. Only whole
+// disks matter: a write to a partition of Berth's is its user's data.
+func (w *watcher) written(path string) {
 	name := filepath.Base(path)
-	if p.state.written(name) {
-		p.signal()
+	if w.state.written(name) {
+		w.changed.Set()
 		return
 	}
-	if _, ok := p.config.Disks.Find(name); ok {
-		p.signal()
+	if _, ok := w.config.Disks.Find(name); ok {
+		w.changed.Set()
 	}
 }
 
-// tick asks the kernel for its disks often, unless reports do, which tell of what is new
-// themselves; and it reads all of them again now and then, in case a change escaped
-// notice.
-func (p *Provisioner) tick(ctx context.Context) {
-	// Disks that are to be wiped must be found though nobody asks for a report. What
-	// fails is tried again.
-	_ = p.refresh(ctx)
-	look := time.NewTicker(p.config.LookInterval)
+// tick asks the kernel for its disks often, unless reports do: a report itself tells what
+// is new. It reads all disks again now and then, in case a change was missed.
+func (w *watcher) tick(ctx context.Context) {
+	// Disks that are to be wiped must be found even if no caller asks for a report. If this
+	// fails, it is tried again.
+	_ = w.refresh(ctx)
+	look := time.NewTicker(lookInterval)
 	defer look.Stop()
-	refresh := time.NewTicker(p.config.RefreshInterval)
+	refresh := time.NewTicker(refreshInterval)
 	defer refresh.Stop()
 	for {
 		select {
 		case <-ctx.Done():
 			return
 		case <-look.C:
-			if !p.reported.Swap(false) {
-				p.notice()
+			if !w.reported.Swap(false) {
+				w.notice()
 			}
-			if p.state.retryWipes(provision.ErrInUse) { // somebody looked at the disk just then
-				p.nudge()
+			if w.state.retryWipes(provision.ErrInUse) { // another process had the disk open just then
+				w.nudge()
 			}
 		case <-refresh.C:
-			p.state.staleAll()
-			p.state.retryWipes()
-			_ = p.refresh(ctx)
-			p.signal()
+			w.state.staleAll()
+			w.state.retryWipes()
+			_ = w.refresh(ctx)
+			w.changed.Set()
 		}
 	}
 }
 
-// notice asks the kernel for its disks, and signals what is new.
-func (p *Provisioner) notice() {
-	if changed, err := p.list(); err != nil || changed {
-		p.signal()
-	}
-}
-
-// wipeAll wipes every disk that a deleted volume left, all at the same time.
-func (p *Provisioner) wipeAll(ctx context.Context) {
-	for {
-		for pool, w := range p.state.toWipe() {
-			p.tasks.Go(func() { p.wipe(ctx, pool, w) })
-		}
-		select {
-		case <-ctx.Done():
-			return
-		case <-p.wipes:
-		}
+// notice asks the kernel for its disks, and signals a change if anything is new.
+func (w *watcher) notice() {
+	if changed, err := w.list(); err != nil || changed {
+		w.changed.Set()
 	}
 }

@@ -5,28 +5,46 @@ import (
 
 	"berth.dev/berth/internal/provision"
 	"berth.dev/berth/internal/provision/wipe"
+	"berth.dev/berth/internal/run"
 )
 
-// wipe makes a disk empty that a deleted volume left.
-func (p *Provisioner) wipe(ctx context.Context, pool string, w *attempt) {
-	err := p.wipeHeld(ctx, pool, w)
-	p.state.with(pool, func(d *disk) {
-		// It may be another disk's turn, if that one was pulled.
-		if w.failed = err; d != nil && d.wipe == w && (err == nil || ctx.Err() != nil) {
+// wiper wipes the disks of deleted volumes.
+type wiper struct{ *reader }
+
+// wipeAll wipes the disks of all deleted volumes, all at the same time.
+func (w *wiper) wipeAll(ctx context.Context, tasks *run.Tasks) {
+	for {
+		for pool, a := range w.state.toWipe() {
+			tasks.Go(func() { w.wipe(ctx, pool, a) })
+		}
+		select {
+		case <-ctx.Done():
+			return
+		case <-w.wipes:
+		}
+	}
+}
+
+// wipe makes the disk of a deleted volume empty.
+func (w *wiper) wipe(ctx context.Context, pool string, a *attempt) {
+	err := w.wipeHeld(ctx, pool, a)
+	w.state.with(pool, func(d *disk) {
+		// The pool may have another disk by now, if this one was pulled.
+		if a.failed = err; d != nil && d.wipe == a && (err == nil || ctx.Err() != nil) {
 			d.wipe = nil
 		}
 	})
-	p.signal()
+	w.changed.Set()
 }
 
-// wipeHeld holds the disk to the end, which keeps everybody else away. Operations on
-// it do not wait for that: they see what the disk is.
-func (p *Provisioner) wipeHeld(ctx context.Context, pool string, w *attempt) error {
-	unlock, err := p.pools.Lock(ctx, pool)
+// wipeHeld has the disk open exclusively to the end, which keeps all others away. Operations
+// on the disk do not wait for that: they see that it is being wiped.
+func (w *wiper) wipeHeld(ctx context.Context, pool string, a *attempt) error {
+	unlock, err := w.pools.Lock(ctx, pool)
 	if err != nil {
 		return err
 	}
-	h, err := p.hold(pool)
+	h, err := w.hold(pool)
 	unlock()
 	if err != nil {
 		return err
@@ -34,33 +52,30 @@ func (p *Provisioner) wipeHeld(ctx context.Context, pool string, w *attempt) err
 	defer h.release()
 	r := h.content.record
 	if h.content.kind != ours || h.content.problem != "" || r.status != wiping {
-		return nil // others were here; release makes it known
+		return nil // others changed the disk; release takes that in
 	}
-	if err := h.deactivate(); err != nil { // a restart of the machine brought them back
+	if err := h.deactivate(); err != nil { // a restart of the machine brought the partitions back
 		return err
 	}
 	start, length := r.extent(h.disk.Geometry)
-	whole := wipe.Range{Offset: start, Length: length, Step: p.config.WipeStep, Done: partsOf(length, r.wiped)}
-	marks := wipe.Marks{Bytes: p.config.WipeRecord, Interval: wipe.MarkInterval}
-	marks.From(whole.Done, p.config.Now())
+	whole := wipe.Range{Offset: start, Length: length, Step: w.config.WipeStep, Done: partsOf(length, r.wiped)}
+	marks := wipe.Marks{Bytes: w.config.WipeRecord, Interval: wipe.MarkInterval}
+	marks.From(whole.Done, w.config.Now())
 	err = wipe.Do(ctx, h, provision.WipeDiscard, whole, func(done int64, lasts bool) error {
-		p.state.with(pool, func(*disk) { w.percent = done * 100 / length })
-		if !lasts || !marks.Due(done, p.config.Now()) {
+		w.state.with(pool, func(*disk) { a.percent = done * 100 / length })
+		if !lasts || !marks.Due(done, w.config.Now()) {
 			return nil
 		}
 		return h.rewrite(r.wipedTo(done, length))
 	})
-	if err != nil { // the table still says what is to be done
+	if err != nil { // the table still says that the disk is to be wiped
 		return err
 	}
 	return h.write(nil)
 }
 
-// rewrite brings the disk to another record of its volume, on which the next write builds.
+// rewrite writes another record of the volume to its disk. The next write builds on that record.
 func (h *held) rewrite(r record) error {
-	if h.content.complete && h.content.record == r {
-		return nil
-	}
 	if err := h.write(&r); err != nil {
 		return err
 	}

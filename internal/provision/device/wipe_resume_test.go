@@ -8,14 +8,13 @@ import (
 	"berth.dev/berth/internal/provision/device/devicetest"
 )
 
-// A disk of which everything has to be overwritten is wiped at some time, however often its
-// node restarts.
-func TestARestartGoesOnBehindWhatIsRecordedAsWiped(t *testing.T) {
+// A disk that has to be overwritten whole is wiped in the end, however often its node restarts.
+func TestAfterARestartWipingGoesOnBehindTheRecordedProgress(t *testing.T) {
 	const size, perLife = 96 * mib, 40 // effects: each record takes some of them
 	m := devicetest.NewMachine(devicetest.Disk("sda", "naa.a", size))
 	m.Plain("sda")
 	n := start(t, m)
-	m.WritePartition(n.create(t, id, pool("naa.a")).Device, secret)
+	m.WritePartition(n.create(t, id, pool("naa.a")).Content.Source, secret)
 	m.CrashAfter(perLife)
 	n.delete(t, id)
 	lives := 1

@@ -6,10 +6,10 @@ import (
 	"berth.dev/berth/internal/provision/device/gpt"
 )
 
-// writes bring a disk from what it bears to a record, or to none, which takes the
-// table away. After each of them the disk is still known for what it was, or already for
-// what it becomes. A table of which a part is missing is completed first: the part that is
-// there would otherwise be changed while nothing else tells what the disk is.
+// writes returns the writes that bring a disk from its content to a record, or to none,
+// which removes the table. After each write the disk is known by its old record, or already
+// by its new one. If a part of the table is missing, the table is completed first: otherwise
+// a write would change the only part that tells whose disk it is.
 func (c content) writes(g gpt.Geometry, to *record) []gpt.Write {
 	var writes []gpt.Write
 	if c.kind == ours && !c.complete {
@@ -25,7 +25,7 @@ func (c content) writes(g gpt.Geometry, to *record) []gpt.Write {
 	}
 }
 
-// removal takes a table away in the order opposite to that in which it was written.
+// removal removes a table, in the order opposite to that in which it was written.
 func removal(g gpt.Geometry, r record) []gpt.Write {
 	writes := g.Writes(r.partition())
 	slices.Reverse(writes)

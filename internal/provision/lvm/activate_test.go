@@ -9,7 +9,7 @@ import (
 	"berth.dev/berth/internal/run"
 )
 
-// rebooted is a machine whose volumes are there and inactive.
+// rebooted returns a machine whose volumes exist and are inactive.
 func rebooted(volumes ...string) *lvmtest.Host {
 	host := lvmtest.NewHost(map[string]int64{vg.Name: 100})
 	host.Edit(func(groups map[string]*lvmtest.Group) string {
@@ -31,7 +31,7 @@ func TestAfterARebootAllVolumesAreActivatedOnceAndForeignOnesNot(t *testing.T) {
 	}
 	p.Wait()
 	for _, id := range []string{"pvc-1", "pvc-2"} {
-		if v, err := p.Get(t.Context(), id); err != nil || v.Problem != "" || !host.Exists(v.Device) {
+		if v, err := p.Get(t.Context(), id); err != nil || v.Problem != "" || !host.Exists(v.Content.Source) {
 			t.Errorf("%s: %+v, %v", id, v, err)
 		}
 	}
@@ -51,9 +51,9 @@ func TestVolumeWhoseDeviceIsNotThereIsActivatedWhenAskedFor(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	deactivate := func() { host.On(v.Device, func(v *lvmtest.Volume) { v.Active = false }) }
+	deactivate := func() { host.On(v.Content.Source, func(v *lvmtest.Volume) { v.Active = false }) }
 	deactivate()
-	if v, err := p.Get(t.Context(), "pvc-1"); err != nil || v.Problem != "" || !host.Exists(v.Device) {
+	if v, err := p.Get(t.Context(), "pvc-1"); err != nil || v.Problem != "" || !host.Exists(v.Content.Source) {
 		t.Errorf("got %+v, %v", v, err)
 	}
 	deactivate()
@@ -78,11 +78,11 @@ func TestANodeThatTheMachineLeftIsMadeAnew(t *testing.T) {
 			counter, c := counted(host)
 			p, _ := start(t, c)
 			v, other := create(t, p, request("pvc-1", 1)), create(t, p, request("pvc-2", 1))
-			tc.left(host, v.Device, other.Device)
+			tc.left(host, v.Content.Source, other.Content.Source)
 			counter.Take()
 			for range 2 {
-				if got, err := p.Get(t.Context(), v.ID); err != nil || got != v || host.Leads(v.Device, v.Identity) != nil {
-					t.Errorf("got %+v, %v, want %+v, and its node: %v", got, err, v, host.Leads(v.Device, v.Identity))
+				if got, err := p.Get(t.Context(), v.ID); err != nil || got != v || host.Leads(v.Content.Source, v.Content.Identity) != nil {
+					t.Errorf("got %+v, %v, want %+v, and its node: %v", got, err, v, host.Leads(v.Content.Source, v.Content.Identity))
 				}
 			}
 			if got := counter.Take(); !maps.Equal(got, tc.processes) {
@@ -97,16 +97,16 @@ func TestAVolumeOfWhichTheKernelDidNotTellIsKnownByTheNextReport(t *testing.T) {
 	_, c := counted(host)
 	c.Devices = mute{host}
 	p, _ := start(t, c)
-	if v := create(t, p, request("pvc-1", 1)); v.Identity != "" {
-		t.Errorf("it is known as %q", v.Identity)
+	if v := create(t, p, request("pvc-1", 1)); v.Content.Identity != "" {
+		t.Errorf("it is known as %q", v.Content.Identity)
 	}
 	v, err := p.Get(t.Context(), "pvc-1")
-	if err != nil || v.Problem != "" || host.Leads(v.Device, v.Identity) != nil {
+	if err != nil || v.Problem != "" || host.Leads(v.Content.Source, v.Content.Identity) != nil {
 		t.Errorf("got %+v, %v", v, err)
 	}
 }
 
-// mute does not tell what a device is.
+// mute is a machine whose kernel does not tell the UUID of a device.
 type mute struct{ *lvmtest.Host }
 
 func (mute) UUID(string) (string, error) { return "", errors.New("no answer") }

@@ -3,86 +3,67 @@ package lvm
 import (
 	"time"
 
+	"berth.dev/berth/internal/provision/lvm/group"
 	"berth.dev/berth/internal/provision/reading"
 )
 
-// ask begins a query. Whatever was due before is due until its answer was taken in.
-func (s *state) ask() reading.Moment {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	return s.clock.Now()
-}
-
 // apply takes an answer in.
-func (s *state) apply(a answer, now time.Time) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	if s.groups == nil {
-		s.groups = map[string]*group{}
-	}
+func (s *state) apply(a group.Answer, now time.Time) {
+	s.Lock()
+	defer s.Unlock()
 	reported := map[string]bool{}
-	for name, why := range a.contested {
+	for name, why := range a.Contested {
 		reported[name] = true
-		s.refuse(name, why, a.asked)
+		s.refuse(name, why, a.Asked)
 	}
-	for _, stranger := range a.strangers {
-		if g := s.groups[stranger.name]; g != nil && g.uuid == stranger.uuid && g.holdsAny() {
-			reported[g.name] = true
-			s.refuse(g.name, "it is not used, since pods may write to it: "+stranger.String(), a.asked)
+	for _, stranger := range a.Strangers {
+		if g := s.Units()[stranger.Name]; g != nil && g.UUID == stranger.UUID && g.HoldsAny() {
+			reported[g.Name] = true
+			s.refuse(g.Name, "it is not used, since pods may write to it: "+stranger.String(), a.Asked)
 		}
 	}
-	for _, g := range a.groups {
-		reported[g.name] = true
+	for _, g := range a.Groups {
+		reported[g.Name] = true
 		if why := s.replaced(g, a); why != "" {
-			s.refuse(g.name, why, a.asked)
+			s.refuse(g.Name, why, a.Asked)
 			continue
 		}
-		s.applyGroup(g, a.asked, now)
+		s.applyGroup(g, a.Asked, now)
 	}
-	if a.all {
-		s.loaded = true
-		s.mark.Read(a.asked)
-		s.strangers = a.strangers
+	if a.All {
+		s.mark.Read(a.Asked)
+		s.strangers = a.Strangers
 		s.forget(reported, a)
 	}
 }
 
-func (s *state) applyGroup(g *group, asked reading.Moment, now time.Time) {
-	old := s.groups[g.name]
+func (s *state) applyGroup(g *group.Facts, asked reading.Moment, now time.Time) {
+	old := s.Units()[g.Name]
 	if old != nil {
-		if old.mark.Overtaken(asked) || old.outran(g, asked) {
-			old.read, old.silent = now, nil
+		if old.Mark.Overtaken(asked) || old.Outran(g, asked) {
+			old.Read, old.Silent = now, nil
 			return
 		}
-		g.mark, g.busySince, g.own = old.mark, old.busySince, old.own
+		g.Account, g.Own = old.Account, old.Own
 	}
-	g.mark.Read(asked)
-	g.takeOver(old)
-	g.remember(old)
-	g.read = now
-	s.groups[g.name] = g
+	g.Mark.Read(asked)
+	g.Inherit(old)
+	g.Read, g.Silent = now, nil
+	s.Put(g.Name, g)
 }
 
-// outran says that an answer lacks an own change that is known: LVM was asked before it,
-// and looked before it too. Nothing that was due is settled by such an answer: the group's
-// number as it is known counts what others did before the own change, and what that was
-// is not known.
-func (g *group) outran(answer *group, asked reading.Moment) bool {
-	return answer.uuid == g.uuid && asked < g.own && answer.seqno < g.seqno
-}
-
-// forget drops the groups that are gone. Those that hold anything of Berth's are kept as
-// missing: a disk that comes back brings them back, and until then nobody must take
-// them for deleted. One that has another name now is not gone.
-func (s *state) forget(reported map[string]bool, a answer) {
-	for name, g := range s.groups {
+// forget drops the groups that are gone. It keeps those that hold anything of Berth's, as
+// missing: they come back with their disk, and until then a caller must not take the volumes for
+// deleted. A group that was renamed is dropped, since it is known by its new name.
+func (s *state) forget(reported map[string]bool, a group.Answer) {
+	for name, g := range s.Units() {
 		switch {
-		case reported[name], g.mark.Overtaken(a.asked):
-		case !g.holdsAny(), a.renamed(g):
-			delete(s.groups, name)
+		case reported[name], g.Mark.Overtaken(a.Asked):
+		case !g.HoldsAny(), a.Renamed(g):
+			s.Drop(name)
 		default:
-			g.missing, g.refused, g.silent = true, "", nil
-			g.mark.Read(a.asked)
+			g.Missing, g.Refused, g.Silent = true, "", nil
+			g.Mark.Read(a.Asked)
 		}
 	}
 }

@@ -5,6 +5,7 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"testing/synctest"
 
 	"berth.dev/berth/internal/provision"
 	"berth.dev/berth/internal/provision/lvm/lvmtest"
@@ -13,7 +14,7 @@ import (
 
 const kib = 1 << 10
 
-// setArea has LVM tell of the area of a group's metadata.
+// setArea has LVM report this area of a group's metadata, in bytes.
 func setArea(host *lvmtest.Host, size, free int64) {
 	host.Edit(func(groups map[string]*lvmtest.Group) string {
 		g := groups[vg.Name]
@@ -23,7 +24,7 @@ func setArea(host *lvmtest.Host, size, free int64) {
 	})
 }
 
-func TestAGroupWhoseMetadataIsNearlyFullTakesNothingNewAndKeepsWhatItHas(t *testing.T) {
+func TestAGroupWithNearlyFullMetadataTakesNothingNewAndKeepsItsVolumes(t *testing.T) {
 	for name, tc := range map[string]struct {
 		size, free int64
 		full       bool
@@ -37,7 +38,7 @@ func TestAGroupWhoseMetadataIsNearlyFullTakesNothingNewAndKeepsWhatItHas(t *test
 		"a small area has less than its part":    {188 * kib, 11 * kib, true},
 		"a large area keeps no more than others": {16 << 20, 33 * kib, false},
 	} {
-		t.Run(name, func(t *testing.T) {
+		t.Run(name, inBubble(func(t *testing.T) {
 			host := thinHost()
 			_, c := counted(host)
 			p, _ := start(t, c)
@@ -72,76 +73,82 @@ func TestAGroupWhoseMetadataIsNearlyFullTakesNothingNewAndKeepsWhatItHas(t *test
 			if err := p.Delete(t.Context(), "pvc-old"); err != nil {
 				t.Errorf("deleting: %v", err)
 			}
-		})
+		}))
 	}
 }
 
-// A report comes some minutes later, and a hundred volumes before it.
+// The next report may come minutes later, after a hundred volumes were made.
 func TestOwnChangesAreReckonedWithUntilLVMTellsOfTheMetadata(t *testing.T) {
-	host := lvmtest.NewHost(map[string]int64{vg.Name: 100})
-	started, c := counted(host)
-	p, _ := start(t, c)
-	setArea(host, 1020*kib, 34*kib)
-	poolOf(t, p, vg)
-	started.Take()
-	for _, id := range []string{"pvc-1", "pvc-2", "pvc-3"} {
-		create(t, p, request(id, 1))
-	}
-	if n := started.Take()["fullreport"]; n > 0 {
-		t.Errorf("LVM was asked %d times while there is room by any reckoning", n)
-	}
-	create(t, p, request("pvc-4", 1)) // the one that may be too many: LVM says that it is not
-	if n := started.Take()["fullreport"]; n == 0 {
-		t.Error("LVM was not asked when there may be no room")
-	}
-	setArea(host, 1020*kib, 31*kib)
-	eventually(t, func() bool { return poolOf(t, p, vg).Problem != "" }, "what others did is not noticed")
-	if _, err := p.Create(t.Context(), request("pvc-5", 1)); !errors.Is(err, provision.ErrNoSpace) {
-		t.Errorf("got %v, want ErrNoSpace", err)
-	}
+	synctest.Test(t, func(t *testing.T) {
+		host := lvmtest.NewHost(map[string]int64{vg.Name: 100})
+		started, c := counted(host)
+		p, _ := start(t, c)
+		setArea(host, 1020*kib, 34*kib)
+		poolOf(t, p, vg)
+		started.Take()
+		for _, id := range []string{"pvc-1", "pvc-2", "pvc-3"} {
+			create(t, p, request(id, 1))
+		}
+		if n := started.Take()["fullreport"]; n > 0 {
+			t.Errorf("LVM was asked %d times while there is room by any reckoning", n)
+		}
+		create(t, p, request("pvc-4", 1)) // it may be one too many: LVM says that it is not
+		if n := started.Take()["fullreport"]; n == 0 {
+			t.Error("LVM was not asked when there may be no room")
+		}
+		setArea(host, 1020*kib, 31*kib)
+		eventually(t, func() bool { return poolOf(t, p, vg).Problem != "" }, "what others did is not noticed")
+		if _, err := p.Create(t.Context(), request("pvc-5", 1)); !errors.Is(err, provision.ErrNoSpace) {
+			t.Errorf("got %v, want ErrNoSpace", err)
+		}
+	})
 }
 
 func TestARecordThatCannotBeWrittenDoesNotEndTheWiping(t *testing.T) {
-	host, c := wiping()
-	c.WipeStep, c.WipeRecord = unit, unit
-	host.Disturb(func(h *lvmtest.Host) {
-		h.Around = func(c run.Command, do func() ([]byte, error)) ([]byte, error) {
-			if slices.ContainsFunc(c.Args, func(a string) bool { return strings.HasPrefix(a, "berth.dev/wiped=") }) {
-				return nil, exit5(c) // LVM has no room to note it
+	synctest.Test(t, func(t *testing.T) {
+		host, c := wiping()
+		c.WipeStep, c.WipeRecord = unit, unit
+		host.Disturb(func(h *lvmtest.Host) {
+			h.Around = func(c run.Command, do func() ([]byte, error)) ([]byte, error) {
+				if slices.ContainsFunc(c.Args, func(a string) bool { return strings.HasPrefix(a, "berth.dev/wiped=") }) {
+					return nil, exit5(c) // LVM has no room to note it
+				}
+				return do()
 			}
-			return do()
+		})
+		p, _ := start(t, c)
+		holdsSecret(t, host, p, request("pvc-1", 8))
+		if err := p.Delete(t.Context(), "pvc-1"); err != nil {
+			t.Fatal(err)
+		}
+		settle(t, p)
+		if v := create(t, p, request("pvc-2", 100)); shows(host, v) {
+			t.Error("something is left")
 		}
 	})
-	p, _ := start(t, c)
-	holdsSecret(t, host, p, request("pvc-1", 8))
-	if err := p.Delete(t.Context(), "pvc-1"); err != nil {
-		t.Fatal(err)
-	}
-	settle(t, p)
-	if v := create(t, p, request("pvc-2", 100)); shows(host, v) {
-		t.Error("something is left")
-	}
 }
 
 func TestNoChangeIsArchived(t *testing.T) {
-	host, c := wiping()
-	var seen []string
-	host.Disturb(func(h *lvmtest.Host) {
-		h.Around = func(c run.Command, do func() ([]byte, error)) ([]byte, error) {
-			if c.Operation != "lvmconfig" { // it only prints settings
-				seen = append(seen, strings.Join(c.Args, " "))
+	synctest.Test(t, func(t *testing.T) {
+		host, c := wiping()
+		var seen []string
+		host.Disturb(func(h *lvmtest.Host) {
+			h.Around = func(c run.Command, do func() ([]byte, error)) ([]byte, error) {
+				if c.Operation != "lvmconfig" { // it only prints settings
+					seen = append(seen, strings.Join(c.Args, " "))
+				}
+				return do()
 			}
-			return do()
+		})
+		p, stop := start(t, c)
+		create(t, p, request("pvc-1", 1))
+		stop()
+		for _, command := range seen {
+			if !strings.Contains(command, "backup{archive=0}") {
+				t.Errorf("started %s", command)
+			}
 		}
 	})
-	p, stop := start(t, c)
-	create(t, p, request("pvc-1", 1))
-	stop()
-	for _, command := range seen {
-		if !strings.Contains(command, "backup{archive=0}") {
-			t.Errorf("started %s", command)
-		}
-	}
 }
 
 func TestGroupsThatBerthMakesHaveAmpleRoomForMetadata(t *testing.T) {

@@ -4,6 +4,7 @@ import (
 	"context"
 	"sync"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/google/go-cmp/cmp"
@@ -74,23 +75,25 @@ func testBudget(t *testing.T, pool provision.PoolRef, wipe provision.Wipe, delet
 }
 
 func TestOneForeignChangeCostsOneReport(t *testing.T) {
-	host := lvmtest.NewHost(map[string]int64{vg.Name: 100, "other": 100})
-	counter, c := counted(host)
-	p, _ := start(t, c)
-	awaitChange(t, p) // it watches
-	if _, err := p.Report(t.Context()); err != nil {
-		t.Fatal(err)
-	}
-	counter.Take()
-	host.PutForeign(vg.Name, "theirs", unit)
-	awaitChange(t, p)
-	pools, err := p.Report(t.Context())
-	if err != nil || pools[1].Foreign != unit {
-		t.Errorf("reported %+v, %v", pools, err)
-	}
-	if got := counter.Take(); !cmp.Equal(got, map[string]int{"fullreport": 1}) {
-		t.Errorf("started %v", got)
-	}
+	synctest.Test(t, func(t *testing.T) {
+		host := lvmtest.NewHost(map[string]int64{vg.Name: 100, "other": 100})
+		counter, c := counted(host)
+		p, _ := start(t, c)
+		awaitChange(t, p) // it watches
+		if _, err := p.Report(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+		counter.Take()
+		host.PutForeign(vg.Name, "theirs", unit)
+		awaitChange(t, p)
+		pools, err := p.Report(t.Context())
+		if err != nil || pools[1].Foreign != unit {
+			t.Errorf("reported %+v, %v", pools, err)
+		}
+		if got := counter.Take(); !cmp.Equal(got, map[string]int{"fullreport": 1}) {
+			t.Errorf("started %v", got)
+		}
+	})
 }
 
 func awaitChange(t *testing.T, p provision.Provisioner) {
@@ -102,49 +105,57 @@ func awaitChange(t *testing.T, p provision.Provisioner) {
 	}
 }
 
+// inBubble runs a case with a clock of its own, which jumps ahead whenever all goroutines wait.
+func inBubble(test func(t *testing.T)) func(t *testing.T) {
+	return func(t *testing.T) { synctest.Test(t, test) }
+}
+
+// eventually calls ok until it is true, ever more rarely: in a bubble, minutes may pass until the
+// provisioner looks again.
 func eventually(t *testing.T, ok func() bool, failure string) {
 	t.Helper()
-	tick := time.NewTicker(time.Millisecond)
-	defer tick.Stop()
-	for deadline := time.After(time.Minute); !ok(); {
+	deadline := time.After(time.Hour)
+	for pause := time.Millisecond; !ok(); pause = min(2*pause, time.Second) {
 		select {
-		case <-tick.C:
+		case <-time.After(pause):
 		case <-deadline:
 			t.Fatal(failure)
 		}
 	}
 }
 
-func TestWhatChangedBeforeTheWatchBeganIsSeen(t *testing.T) {
-	host := lvmtest.NewHost(map[string]int64{vg.Name: 100})
-	_, c := counted(host)
-	early, err := lvm.New(c)
-	if err != nil {
-		t.Fatal(err)
-	}
-	if _, err := early.Report(t.Context()); err != nil {
-		t.Fatal(err)
-	}
-	host.PutForeign(vg.Name, "theirs", unit) // nobody watches yet
-	ctx, stop := context.WithCancel(t.Context())
-	var running sync.WaitGroup
-	running.Go(func() {
-		if err := early.Run(ctx); err != nil {
-			t.Error(err)
+func TestAChangeBeforeTheWatchBeganIsSeen(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		host := lvmtest.NewHost(map[string]int64{vg.Name: 100})
+		_, c := counted(host)
+		early, err := lvm.New(c)
+		if err != nil {
+			t.Fatal(err)
 		}
+		if _, err := early.Report(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+		host.PutForeign(vg.Name, "theirs", unit) // the provisioner does not watch yet
+		ctx, stop := context.WithCancel(t.Context())
+		var running sync.WaitGroup
+		running.Go(func() {
+			if err := early.Run(ctx); err != nil {
+				t.Error(err)
+			}
+		})
+		awaitChange(t, early)
+		if pools, err := early.Report(t.Context()); err != nil || pools[0].Foreign != unit {
+			t.Errorf("reported %+v, %v", pools, err)
+		}
+		stop()
+		running.Wait()
 	})
-	awaitChange(t, early)
-	if pools, err := early.Report(t.Context()); err != nil || pools[0].Foreign != unit {
-		t.Errorf("reported %+v, %v", pools, err)
-	}
-	stop()
-	running.Wait()
 }
 
 func TestThickSnapshotsAndCopiesStartNoMoreProcessesThanTheyMust(t *testing.T) {
 	for name, tc := range map[string]struct {
 		wipe provision.Wipe
-		// copied is what making a copy of a volume starts, deleted what deleting a snapshot does.
+		// copied are the processes of copying a volume, deleted those of deleting a snapshot.
 		copied, deleted map[string]int
 	}{
 		"wiped": {"", map[string]int{"lvcreate": 2, "lvchange": 1, "lvconvert": 1, "lvremove": 1}, map[string]int{"lvchange": 1, "lvremove": 1}},
@@ -205,42 +216,44 @@ func testThickBudget(t *testing.T, wipe provision.Wipe, copied, deleted map[stri
 }
 
 func TestSnapshotsAndCopiesStartNoMoreProcessesThanTheyMust(t *testing.T) {
-	host := thinHost()
-	counter, c := counted(host)
-	p, _ := start(t, c)
-	awaitChange(t, p) // it watches
-	create(t, p, requestIn(thin, "pvc-1", 2))
-	counter.Take()
-	restored := provision.Source{Snapshot: "snap-1"}
-	for _, step := range []struct {
-		name string
-		do   deed
-		want map[string]int
-	}{
-		{"snapshot", snap("snap-1", "pvc-1"), map[string]int{"lvcreate": 1}},
-		{"snapshot again", snap("snap-1", "pvc-1"), nil},
-		{"get snapshot", func(ctx context.Context, _ *lvmtest.Host, p provision.Full) error {
-			_, err := p.GetSnapshot(ctx, "snap-1")
-			return err
-		}, nil},
-		{"restore", carve(copyOf("pvc-2", 2, restored)), map[string]int{"lvcreate": 1}},
-		{"restore again", carve(copyOf("pvc-2", 2, restored)), nil},
-		{"restore larger", carve(copyOf("pvc-3", 4, restored)), map[string]int{"lvcreate": 1, "lvextend": 1}},
-		{"restore larger again", carve(copyOf("pvc-3", 4, restored)), nil},
-		{"clone", carve(copyOf("pvc-4", 2, provision.Source{Volume: "pvc-1"})), map[string]int{"lvcreate": 1}},
-		{"delete snapshot", func(ctx context.Context, _ *lvmtest.Host, p provision.Full) error {
-			return p.DeleteSnapshot(ctx, "snap-1")
-		}, map[string]int{"lvremove": 1}},
-		{"report", func(ctx context.Context, _ *lvmtest.Host, p provision.Full) error {
-			_, err := p.Report(ctx)
-			return err
-		}, nil},
-	} {
-		if err := step.do(t.Context(), host, p); err != nil {
-			t.Fatalf("%s: %v", step.name, err)
+	synctest.Test(t, func(t *testing.T) {
+		host := thinHost()
+		counter, c := counted(host)
+		p, _ := start(t, c)
+		awaitChange(t, p) // it watches
+		create(t, p, requestIn(thin, "pvc-1", 2))
+		counter.Take()
+		restored := provision.Source{Snapshot: "snap-1"}
+		for _, step := range []struct {
+			name string
+			do   deed
+			want map[string]int
+		}{
+			{"snapshot", snap("snap-1", "pvc-1"), map[string]int{"lvcreate": 1}},
+			{"snapshot again", snap("snap-1", "pvc-1"), nil},
+			{"get snapshot", func(ctx context.Context, _ *lvmtest.Host, p provision.Full) error {
+				_, err := p.GetSnapshot(ctx, "snap-1")
+				return err
+			}, nil},
+			{"restore", carve(copyOf("pvc-2", 2, restored)), map[string]int{"lvcreate": 1}},
+			{"restore again", carve(copyOf("pvc-2", 2, restored)), nil},
+			{"restore larger", carve(copyOf("pvc-3", 4, restored)), map[string]int{"lvcreate": 1, "lvextend": 1}},
+			{"restore larger again", carve(copyOf("pvc-3", 4, restored)), nil},
+			{"clone", carve(copyOf("pvc-4", 2, provision.Source{Volume: "pvc-1"})), map[string]int{"lvcreate": 1}},
+			{"delete snapshot", func(ctx context.Context, _ *lvmtest.Host, p provision.Full) error {
+				return p.DeleteSnapshot(ctx, "snap-1")
+			}, map[string]int{"lvremove": 1}},
+			{"report", func(ctx context.Context, _ *lvmtest.Host, p provision.Full) error {
+				_, err := p.Report(ctx)
+				return err
+			}, nil},
+		} {
+			if err := step.do(t.Context(), host, p); err != nil {
+				t.Fatalf("%s: %v", step.name, err)
+			}
+			if got := counter.Take(); !cmp.Equal(got, step.want) && len(got)+len(step.want) > 0 {
+				t.Errorf("%s started %v, want %v", step.name, got, step.want)
+			}
 		}
-		if got := counter.Take(); !cmp.Equal(got, step.want) && len(got)+len(step.want) > 0 {
-			t.Errorf("%s started %v, want %v", step.name, got, step.want)
-		}
-	}
+	})
 }

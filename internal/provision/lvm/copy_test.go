@@ -5,7 +5,7 @@ import (
 	"strings"
 	"sync/atomic"
 	"testing"
-	"time"
+	"testing/synctest"
 
 	"berth.dev/berth/internal/provision"
 	"berth.dev/berth/internal/provision/lvm"
@@ -13,8 +13,8 @@ import (
 	"berth.dev/berth/internal/run"
 )
 
-// stunted is a copy of 8 units of ext4 that could not be made as large as asked, 12 units.
-// Once heal is called it can be.
+// stunted makes a copy of an ext4 volume of 8 units. The copy should have 12 units, but LVM fails
+// to extend it until heal is called.
 func stunted(t *testing.T) (host *lvmtest.Host, p *lvm.Provisioner, heal func()) {
 	t.Helper()
 	host = thinHost()
@@ -26,7 +26,6 @@ func stunted(t *testing.T) (host *lvmtest.Host, p *lvm.Provisioner, heal func())
 		return nil, exit5(c)
 	})
 	_, c := counted(host)
-	c.QueryTimeout = time.Second // which is also how often it is tried again
 	p, _ = start(t, c)
 	create(t, p, requestIn(thin, "pvc-1", 8))
 	if _, err := p.Format(t.Context(), provision.FormatRequest{ID: "pvc-1", Filesystem: provision.Ext4}); err != nil {
@@ -50,27 +49,29 @@ func wantWhole(t *testing.T, host *lvmtest.Host, p provision.Provisioner, units 
 }
 
 func TestACopyThatIsTooSmallYetTakesItsRoomAndCannotBeUsed(t *testing.T) {
-	_, p, _ := stunted(t)
-	if v, err := p.Get(t.Context(), "pvc-2"); err != nil || !v.Copying || v.Size != 12*unit {
-		t.Errorf("got %+v, %v", v, err)
-	}
-	if pool := poolOf(t, p, thin); pool.Free != 80*unit {
-		t.Errorf("reported %+v", pool)
-	}
-	_, format := p.Format(t.Context(), provision.FormatRequest{ID: "pvc-2", Filesystem: provision.Ext4})
-	_, snapshot := p.Snapshot(t.Context(), snapshotOf("pvc-2"))
-	_, clone := p.Create(t.Context(), copyOf("pvc-3", 12, provision.Source{Volume: "pvc-2"}))
-	for _, err := range []error{format, snapshot, clone} {
-		if !errors.Is(err, provision.ErrUnavailable) {
-			t.Errorf("using it: %v", err)
+	synctest.Test(t, func(t *testing.T) {
+		_, p, _ := stunted(t)
+		if v, err := p.Get(t.Context(), "pvc-2"); err != nil || !v.Copying || v.Size != 12*unit {
+			t.Errorf("got %+v, %v", v, err)
 		}
-	}
-	if err := p.Delete(t.Context(), "pvc-2"); err != nil {
-		t.Errorf("deleting it: %v", err)
-	}
+		if pool := poolOf(t, p, thin); pool.Free != 80*unit {
+			t.Errorf("reported %+v", pool)
+		}
+		_, format := p.Format(t.Context(), provision.FormatRequest{ID: "pvc-2", Filesystem: provision.Ext4})
+		_, snapshot := p.Snapshot(t.Context(), snapshotOf("pvc-2"))
+		_, clone := p.Create(t.Context(), copyOf("pvc-3", 12, provision.Source{Volume: "pvc-2"}))
+		for _, err := range []error{format, snapshot, clone} {
+			if !errors.Is(err, provision.ErrUnavailable) {
+				t.Errorf("using it: %v", err)
+			}
+		}
+		if err := p.Delete(t.Context(), "pvc-2"); err != nil {
+			t.Errorf("deleting it: %v", err)
+		}
+	})
 }
 
-func TestACopyThatIsTooSmallYetIsFinishedByWhoeverAsks(t *testing.T) {
+func TestACopyThatIsStillTooSmallIsFinishedByTheNextCall(t *testing.T) {
 	for name, tc := range map[string]struct {
 		ask   func(*testing.T, *lvm.Provisioner) error
 		units int64
@@ -95,20 +96,20 @@ func TestACopyThatIsTooSmallYetIsFinishedByWhoeverAsks(t *testing.T) {
 			return err
 		}, 20},
 	} {
-		t.Run(name, func(t *testing.T) {
+		t.Run(name, inBubble(func(t *testing.T) {
 			host, p, heal := stunted(t)
 			heal()
 			if err := tc.ask(t, p); err != nil {
 				t.Fatal(err)
 			}
 			wantWhole(t, host, p, tc.units)
-		})
+		}))
 	}
 }
 
 func TestACopyThatIsTooSmallYetIsFinishedWithoutBeingAskedFor(t *testing.T) {
 	for name, restart := range map[string]bool{"after a while": false, "after a restart": true} {
-		t.Run(name, func(t *testing.T) {
+		t.Run(name, inBubble(func(t *testing.T) {
 			host, p, heal := stunted(t)
 			heal()
 			if restart {
@@ -120,6 +121,6 @@ func TestACopyThatIsTooSmallYetIsFinishedWithoutBeingAskedFor(t *testing.T) {
 				return err == nil && !v.Copying
 			}, "the copy is not finished")
 			wantWhole(t, host, p, 12)
-		})
+		}))
 	}
 }

@@ -4,24 +4,33 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"time"
 
 	"berth.dev/berth/internal/provision"
 	"berth.dev/berth/internal/provision/lvm/duplicate"
-	"berth.dev/berth/internal/run"
+	"berth.dev/berth/internal/provision/lvm/group"
 )
 
-// goOn does what is to be done next about a copy of a thick volume.
-func (p *Provisioner) goOn(ctx context.Context, name, id string) error {
-	ctx, end, err := p.copying.begin(ctx, id)
+// copier fills copies of thick volumes in the background.
+type copier struct {
+	*changer
+	*chores
+	// running are the copies that are being filled.
+	running transfers
+}
+
+// goOn takes the next step of a copy of a thick volume.
+func (p *copier) goOn(ctx context.Context, name, id string) error {
+	ctx, end, err := p.running.begin(ctx, id)
 	if err != nil {
-		return nil // it is being deleted, and that goes on with it
+		return nil // the copy is being deleted, and the deletion deals with it
 	}
 	defer end()
 	if err = p.catchUp(ctx, name); err == nil {
 		switch p.next(name, id) {
-		case todoFill:
+		case group.TodoFill:
 			err = p.fill(ctx, name, id)
-		case todoDrop:
+		case group.TodoDrop:
 			err = p.carryOut(ctx, p.drop(name, id))
 		}
 	}
@@ -31,30 +40,30 @@ func (p *Provisioner) goOn(ctx context.Context, name, id string) error {
 	return err
 }
 
-func (p *Provisioner) next(name, id string) (next todo) {
-	p.state.with(name, func(g *group) {
+func (p *copier) next(name, id string) (next group.Todo) {
+	p.engine.With(name, func(g *group.Facts) {
 		if g != nil {
-			next = g.next(id)
+			next = g.Next(id)
 		}
 	})
 	return next
 }
 
-// catchUp reads a group again unless its number on the disk is the known one. A process that
-// is ending, or a command that outlived the one that ran it, may have made a copy whole, or
-// others a volume of what is to be wiped, and somebody may have used it since: to write to it
-// once more would undo what they wrote.
-func (p *Provisioner) catchUp(ctx context.Context, name string) error {
-	unlock, err := p.groups.Lock(ctx, name)
+// catchUp reads a group again unless its number on the disk is the known one. A process of Berth
+// that is ending, or a command that outlived the process that ran it, may have made a copy whole.
+// An administrator may have made a remnant a volume again. A pod may have used either since, and
+// one more write would destroy the pod's data.
+func (p *reader) catchUp(ctx context.Context, name string) error {
+	unlock, err := p.engine.UnitLocks.Lock(ctx, name)
 	if err != nil {
 		return err
 	}
 	defer unlock()
 	var devices []string
 	var known uint64
-	p.state.with(name, func(g *group) {
+	p.engine.With(name, func(g *group.Facts) {
 		if g != nil {
-			devices, known = g.devices, g.seqno
+			devices, known = g.Devices, g.Seqno
 		}
 	})
 	if seqno, err := p.sequence(ctx, devices); err == nil && seqno == known {
@@ -64,42 +73,32 @@ func (p *Provisioner) catchUp(ctx context.Context, name string) error {
 	if ctx.Err() != nil {
 		return context.Cause(ctx) // and nothing was learnt
 	}
-	p.state.with(name, func(g *group) {
-		if g != nil && g.silent != nil {
-			err = g.usable("", p.config.Now())
+	p.engine.With(name, func(g *group.Facts) {
+		if g != nil && g.Silent != nil {
+			err = g.Usable("", time.Now())
 		}
 	})
 	return err
 }
 
-// fill makes a copy whole, from the beginning each time, and records that it is.
-func (p *Provisioner) fill(ctx context.Context, name, id string) error {
+// fill fills a copy, from the beginning each time, and records that it is whole.
+func (p *copier) fill(ctx context.Context, name, id string) error {
 	if err := p.duplicate(ctx, name, id); err != nil {
 		if ctx.Err() == nil {
-			p.refresh(ctx, name) // its cow may have been given up, and then it is lost
+			p.refresh(ctx, name) // the kernel may have given up its cow, and then the copy is lost
 		}
 		return err
 	}
-	return p.carryOut(ctx, change{
-		group: name, id: id,
-		plan:    func(g *group, _ bool) (bool, int64, error) { return g.planWhole(id) },
-		command: func(int64) run.Command { return p.config.wholeCommand(name, id) },
-		learn: func(g *group, _ int64) {
-			if c, left := g.find(id), g.pending[id]; c != nil && left != nil {
-				c.copying, c.readOnly, left.tries = false, g.snapshots[id] != nil, tries{due: left.due}
-				g.settled(id)
-			}
-		},
-	})
+	return p.carryOut(ctx, change{group: name, id: id, plan: func(g *group.Facts, _ bool) (*group.Step, error) { return p.planner().Whole(g, id) }})
 }
 
-// duplicate writes all that a copy is to hold.
-func (p *Provisioner) duplicate(ctx context.Context, name, id string) error {
+// duplicate writes all the data of a copy.
+func (p *copier) duplicate(ctx context.Context, name, id string) error {
 	var source string
 	var want int64
-	p.state.with(name, func(g *group) {
+	p.engine.With(name, func(g *group.Facts) {
 		if g != nil {
-			source, want = g.fillsFrom(id)
+			source, want = g.FillsFrom(id)
 		}
 	})
 	from, err := p.open(ctx, name, source)
@@ -118,10 +117,10 @@ func (p *Provisioner) duplicate(ctx context.Context, name, id string) error {
 		return fmt.Errorf("opening %s/%s to write it: %w", name, id, err)
 	}
 	defer to.Close()
-	if err := p.catchUp(ctx, name); err != nil { // nobody else can fill it from now on
+	if err := p.catchUp(ctx, name); err != nil { // no other process can fill it from now on
 		return err
 	}
-	if p.next(name, id) != todoFill {
+	if p.next(name, id) != group.TodoFill {
 		return fmt.Errorf("%w: logical volume %s/%s was changed meanwhile", provision.ErrUnavailable, name, id)
 	}
 	if err := duplicate.Do(ctx, to, from, want, p.config.CopyStep); err != nil {
@@ -131,7 +130,7 @@ func (p *Provisioner) duplicate(ctx context.Context, name, id string) error {
 }
 
 // open opens a logical volume for reading.
-func (p *Provisioner) open(ctx context.Context, name, lv string) (Looker, error) {
+func (p *copier) open(ctx context.Context, name, lv string) (Looker, error) {
 	path, is, err := p.awake(ctx, name, lv)
 	if err != nil {
 		return nil, err
@@ -143,69 +142,34 @@ func (p *Provisioner) open(ctx context.Context, name, lv string) (Looker, error)
 	return from, nil
 }
 
-// cow takes a copy-on-write snapshot of a volume for a copy. From then on what the copy
-// is to hold is fixed. plan says whether there is the copy already, or why there cannot be.
-func (p *Provisioner) cow(name, id, of string, plan func(*group) (done bool, err error)) change {
-	var how provision.Wipe
+// cow takes a copy-on-write snapshot of a volume for a copy. From then on the contents of the
+// copy are fixed. there says whether the copy exists already, or why it cannot be made.
+func (p *copier) cow(name, id, of string, there func(*group.Facts) (done bool, err error)) change {
 	begun := false
 	return change{
-		group: name, id: id, makes: cowName(id), writes: cowMakes,
-		plan: func(g *group, _ bool) (done bool, size int64, err error) {
-			if done, err = plan(g); done || err != nil {
-				return done, 0, err
+		group: name, id: id, begins: func() { begun = true },
+		plan: func(g *group.Facts, _ bool) (*group.Step, error) {
+			if done, err := there(g); done || err != nil {
+				return nil, err
 			}
-			if begun && g.kept(id) == nil {
-				return true, 0, nil // the command failed, and had made it
+			if begun && g.Kept(id) == nil {
+				return nil, nil // the command failed, but made it
 			}
-			how = g.volumes[of].wipe
-			size, err = g.planCow(id, of)
-			return false, size, err
-		},
-		command: func(size int64) run.Command {
-			begun = true
-			return p.config.cowCommand(name, id, of, size, how)
-		},
-		learn: func(g *group, size int64) {
-			left := g.pendingOf(id)
-			left.cow, left.due = &cow{of: of, size: size, wipe: how}, p.config.Now()
+			return p.planner().Cow(g, id, of)
 		},
 	}
 }
 
-// drop gives up a copy-on-write snapshot. What the volume held before it was overwritten
-// is below it, and is wiped as the volume would be.
-func (p *Provisioner) drop(name, id string) change {
-	wiped := true
-	p.state.with(name, func(g *group) {
-		if g != nil && g.next(id) == todoDrop {
-			wiped = g.pending[id].cow.wipe != provision.WipeNone
-		}
-	})
-	c := change{
-		group: name, id: id, writes: cowMakes,
-		plan:    func(g *group, _ bool) (bool, int64, error) { return g.planDrop(id) },
-		command: func(int64) run.Command { return p.config.removeCommand(name, cowName(id)) },
-		learn: func(g *group, _ int64) {
-			if left := g.pending[id]; left != nil && left.cow != nil {
-				if wiped {
-					g.wiping[cowName(id)] = &remnant{size: left.cow.size, how: left.cow.wipe}
-				}
-				left.cow = nil
-				g.settled(id)
-			}
-		},
-	}
-	if wiped {
-		c.writes, c.command = 1, func(int64) run.Command { return p.config.splitCommand(name, id) }
-	}
-	return c
+// drop gives up a copy-on-write snapshot.
+func (p *copier) drop(name, id string) change {
+	return change{group: name, id: id, plan: func(g *group.Facts, _ bool) (*group.Step, error) { return p.planner().Drop(g, id) }}
 }
 
-// cowable returns why the kernel can take no copy-on-write snapshot for a copy that is not
-// there yet, if it cannot.
-func (p *Provisioner) cowable(id string) error {
+// cowable returns why the kernel cannot take a copy-on-write snapshot for a copy; nil if it can,
+// or if the copy exists.
+func (p *copier) cowable(id string) error {
 	if p.state.holds(id) {
 		return nil
 	}
-	return p.provide(cowTarget)
+	return p.provide(group.CowTarget)
 }

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"sync"
 	"testing"
+	"testing/synctest"
 
 	"berth.dev/berth/internal/provision"
 	"berth.dev/berth/internal/provision/lvm/lvmtest"
@@ -14,8 +15,8 @@ import (
 
 var errCrash = errors.New("the process ends here")
 
-// crash ends a process at one of its effects: before a command or after it, which are
-// two effects. Whoever is dead starts no other.
+// crash ends a process at one of its effects. Each command has two effects, one before it and
+// one after it. A dead process starts no other command.
 type crash struct {
 	mu       sync.Mutex
 	at, seen int
@@ -55,7 +56,7 @@ func (c *crash) around(command run.Command, do func() ([]byte, error)) (out []by
 	return out, c.effect()
 }
 
-// deed is a step of a story: done again it changes nothing.
+// deed is an idempotent step of a story.
 type deed func(ctx context.Context, host *lvmtest.Host, p provision.Full) error
 
 func carve(r provision.CreateRequest) deed {
@@ -105,7 +106,7 @@ var story = []deed{
 	},
 }
 
-// live goes on with the story and returns how far it came.
+// live goes on with the story and returns the index of the step that failed, or the number of steps.
 func live(t *testing.T, host *lvmtest.Host, p provision.Full, from int) (next int, err error) {
 	for next = from; next < len(story); next++ {
 		if err := story[next](t.Context(), host, p); err != nil {
@@ -115,11 +116,11 @@ func live(t *testing.T, host *lvmtest.Host, p provision.Full, from int) (next in
 	return next, nil
 }
 
-// whole fails for a volume that passes for whole and is not as large as it is said to be.
+// whole fails if a volume is reported as whole and does not have the size that is reported.
 func whole(t *testing.T, host *lvmtest.Host, p provision.Provisioner) {
 	t.Helper()
 	for _, v := range poolOf(t, p, thin).Volumes {
-		host.On(v.Device, func(lv *lvmtest.Volume) {
+		host.On(v.Content.Source, func(lv *lvmtest.Volume) {
 			if got := lv.Extents * unit; got != v.Size && !v.Copying {
 				t.Errorf("%+v has %d bytes", v, got)
 			}
@@ -128,38 +129,40 @@ func whole(t *testing.T, host *lvmtest.Host, p provision.Provisioner) {
 }
 
 func TestAProcessMayEndAtAnyEffectOfSnapshotsAndCopies(t *testing.T) {
-	for at := 1; ; at++ {
-		host := thinHost()
-		dying := &crash{at: at}
-		host.Around = dying.around
-		_, c := counted(host)
-		p, stop := start(t, c)
-		next, err := live(t, host, p, 0)
-		stop()
-		if err == nil {
-			if effects := 2 * 9; at != effects+1 {
-				t.Errorf("the story has %d effects, want %d", at-1, effects)
+	synctest.Test(t, func(t *testing.T) {
+		for at := 1; ; at++ {
+			host := thinHost()
+			dying := &crash{at: at}
+			host.Around = dying.around
+			_, c := counted(host)
+			p, stop := start(t, c)
+			next, err := live(t, host, p, 0)
+			stop()
+			if err == nil {
+				if effects := 2 * 9; at != effects+1 {
+					t.Errorf("the story has %d effects, want %d", at-1, effects)
+				}
+				return
 			}
-			return
+			if !dying.dead() {
+				t.Fatalf("effect %d: %v", at, err)
+			}
+			host.Around = nil
+			p, stop = start(t, c)
+			whole(t, host, p)
+			if _, err := live(t, host, p, next); err != nil {
+				t.Errorf("effect %d: the story does not go on at %d: %v", at, next, err)
+			}
+			checkEnd(t, host, p)
+			stop()
+			if t.Failed() {
+				t.Fatalf("crashed at effect %d", at)
+			}
 		}
-		if !dying.dead() {
-			t.Fatalf("effect %d: %v", at, err)
-		}
-		host.Around = nil
-		p, stop = start(t, c)
-		whole(t, host, p)
-		if _, err := live(t, host, p, next); err != nil {
-			t.Errorf("effect %d: the story does not go on at %d: %v", at, next, err)
-		}
-		checkEnd(t, host, p)
-		stop()
-		if t.Failed() {
-			t.Fatalf("crashed at effect %d", at)
-		}
-	}
+	})
 }
 
-// checkEnd holds what is left against the story.
+// checkEnd fails unless the pool is as the end of the story leaves it.
 func checkEnd(t *testing.T, host *lvmtest.Host, p provision.Provisioner) {
 	t.Helper()
 	whole(t, host, p)

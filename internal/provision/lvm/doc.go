@@ -1,129 +1,133 @@
-// Package lvm provisions logical volumes: thick ones out of a node's volume groups,
-// and thin ones out of the thin pools in them.
+// Package lvm provisions logical volumes: thick ones out of a node's volume groups, and thin ones
+// out of the thin pools in them.
 //
-// # What is whose
+// # Ownership
 //
-// A volume's identity is kept with the volume: the logical volume bears the
-// volume's id as its name and in a tag, and a second tag records the filesystem once
-// one was made, or that a pod was given the device. Every other logical volume is foreign: counted, never touched. That
-// holds for thin pools themselves, which administrators repair, and make and grow unless
-// Berth does. Names are the group's: a thick and a thin volume of one group cannot share
-// one.
+// A volume's identity is kept with the volume. The logical volume bears the volume's id as its
+// name and in a tag. A second tag records the filesystem once one was made, or that a pod was
+// given the device. Every other logical volume is foreign: Berth counts it and never touches it.
+// That holds for thin pools, too: administrators repair them, and make and grow them unless Berth
+// does. Names belong to the group: a thick and a thin volume of one group cannot have the same
+// name.
 //
-// # What pods write
+// # Devices that pods write to
 //
-// LVM reads what a pod writes to its raw block volume as it reads any disk: a loop device of the
-// kubelet's, a zvol, a disk that was handed out. Whether pods write to a device is told by
-// what it is to the kernel, never by what is on it (writtenByPods). LVM's own commands are kept from
-// such devices by a filter beside the machine's, and what a report holds of them is dropped: a
-// device may appear while LVM begins, or be let through by the machine's filter. So it is
-// neither pool nor holder, and no command is run on it.
+// LVM reads a device that a pod writes to, such as its raw block volume, as it reads any disk.
+// Such a device is a loop device of the kubelet's, a zvol, or a disk that was handed out. The
+// kernel's description of a device decides whether pods write to it, never its contents
+// (writtenByPods). A filter, in addition to the machine's own, keeps LVM's commands from such
+// devices. Berth also drops them from each report: a device may appear while LVM starts, or the
+// machine's filter may let it through. So a group on such a device is no pool and holds no
+// volumes, and Berth runs no command on it.
 //
-// A name alone does not say which group is meant. Two groups of one name are both not believed, and nor is one
-// that has the name of another that held volumes: what was known stays known, and nothing is changed. That
-// makes names of groups unambiguous wherever a command bears one; LVM itself changes neither of
-// two that it sees. An id that two groups hold is of no use until one of them is gone.
+// A name alone does not identify a group. If two groups have one name, Berth uses neither. Nor
+// does it use a group that has the name of another one that held volumes. In both cases Berth
+// keeps the facts that it knew before, and changes nothing. So a group's name is unambiguous in
+// every command. LVM itself changes neither of two groups of one name that it sees. An id cannot
+// be used while two groups hold it.
 //
 // # Groups and pools that Berth makes
 //
-// Ensure makes volume groups of disks that package device has proved to be empty, and thin
-// pools in them, and tags them with their names. Only what bears that tag is grown; a thin
-// pool of others is extended where its extension is asked for in so many words. Each step
-// is one LVM process, decided upon from a fresh report, and brings the group from one
-// state that a wish can be held against to another. Nothing is removed or made smaller.
-// LVM is not told to take what bears a signature: should somebody write to a disk in the
-// moment after it was proved to be empty, LVM asks, and nobody says yes.
+// Ensure makes volume groups of disks that package device has proved to be empty, and thin pools
+// in the groups. It tags both with their names, and grows only those that bear that tag. It
+// extends a thin pool of others only on an explicit request for the extension. Each step is one
+// LVM process, chosen from a fresh report, and leaves the group in a state that can be compared
+// with a wish. Ensure removes nothing and makes nothing smaller. A process may write to a disk
+// just after the disk was proved to be empty. LVM asks before it takes a disk that bears a
+// signature. Berth gives no answer, which LVM takes as no.
 //
-// A process that ends within vgcreate can leave a physical volume without a group. Such a
-// disk is not empty any more and stays out until it is cleared, since it looks like one
-// that an administrator has just taken out of a group or is about to put into one.
+// A process that ends during vgcreate can leave a physical volume without a group. Such a disk is
+// not empty any more, and Berth does not use it until it is cleared: it looks like a disk that an
+// administrator has just taken out of a group or is about to put into one.
 //
 // # State without processes
 //
-// What the provisioner knows comes from LVM's own report, one process for all volume
-// groups, and is then kept up to date by its own operations. LVM numbers every change
-// of a volume group (seqno): a report is applied only if it is not older than what is
-// known, and after an own change the number on the disk must have grown by as much as
-// LVM counts for it (two for making and removing thin volumes and any snapshot, one for all
-// thick volumes that are removed together, else one), or others changed the group too and it is read again: until an answer was applied that was
-// asked for after that was noticed (package reading). Free space is never stored: it
-// is the total, less what others use, less the volumes and the snapshots.
+// The provisioner caches LVM's own report, which takes one process for all volume groups. Its own
+// operations then keep the cache up to date. LVM numbers every change of a volume group (seqno).
+// A report is applied only if it is not older than the cache. After a change by Berth the number
+// on the disk must have grown by as much as LVM counts for the change: two for making or removing
+// a thin volume or any snapshot of LVM's, one for all thick volumes that are removed together,
+// else one. Otherwise others changed the group, too. The group then stays due to be read until
+// Berth applies an answer that was requested after it noticed this (package reading). Free space
+// is never stored: it is the total, less the space that others use, less the volumes and the
+// snapshots.
 //
-// So a create, delete, expansion or thin snapshot costs one LVM process, a thin copy that is
-// larger than its source two, Format one more than mkfs, and looking something up none. What
-// waits to be removed from one pool is removed by one process. For more nobody waits: one for
-// what is wiped, and for a thick copy, which costs one or two while somebody waits, one to
-// three more. Changes by others are noticed by watching
-// the physical volumes for writers that close them, without polling.
+// So a create, a delete, an expansion or a thin snapshot costs one LVM process. A thin copy that
+// is larger than its source costs two. Format costs one besides mkfs, and a lookup none. Removals
+// that wait in one pool share one process. The caller of a thick copy waits for one or two. No
+// caller waits for the other processes, which run in the background: one to remove a wiped
+// volume, and one to three more for a thick copy. Berth notices changes by others without
+// polling: it watches the physical volumes for writers that close them.
 //
 // # Thin pools
 //
-// A thin pool promises: its figures are virtual sizes, and how much of it holds data
-// is its fill. Fill and the pool's mode are the kernel's, asked by ioctl without a
-// process: whenever LVM reports, around every own change of the pool, and every ten
-// seconds while there are thin pools. A change is signalled when the fill has moved by
-// a hundredth since the last signal. Nothing new is placed in a pool that does not
-// work, whose fill the kernel does not tell, or that hands out blocks unzeroed, which
-// would show one tenant what another deleted; volumes that are there go on.
+// The figures of a thin pool are promises: virtual sizes. The part of the pool that holds data is
+// its fill. Berth asks the kernel for the fill and the pool's mode, by ioctl without a process:
+// whenever LVM reports, before and after every own change of the pool, and every ten seconds
+// while there are thin pools. A change is signalled when the fill has moved by a hundredth since
+// the last signal. Nothing new is placed in a pool that does not work, whose fill the kernel does
+// not tell, or that hands out blocks without zeroing them, which would show one tenant the data
+// that another deleted. Volumes that exist in it stay in use.
 //
 // # Snapshots and copies
 //
-// A snapshot of a thin volume is a thin snapshot of LVM's, named and tagged by its own id
-// as a volume is, read-only and never activated by Berth. LVM suspends the volume while it
-// is taken, which brings a mounted filesystem to rest. A copy is a writable one, of a
-// snapshot or at once of a volume. Neither depends on what it was taken of. Each may come
-// to hold all of its size, and is promised that as a volume is.
+// A snapshot of a thin volume is a thin snapshot of LVM's, named and tagged by its own id as a
+// volume is. It is read-only, and Berth never activates it. LVM suspends the volume while it
+// takes the snapshot, which freezes a mounted filesystem. A copy is a writable thin snapshot, of
+// a snapshot or directly of a volume. Neither depends on its source. Each may come to hold data
+// of its full size, and that size is promised to it as to a volume.
 //
-// A copy that is to be larger than its source is extended by a second process. The first
-// records how large it must be: one found smaller has not been used yet. It counts with
-// the size it was promised, is listed as being copied, and is extended by whoever asks
-// for it again, by the next process, or else within half a minute.
+// If a copy must be larger than its source, a second LVM process extends it. The first one
+// records the required size, so a copy that is found smaller has not been used yet. Until it is
+// extended it counts with the size it was promised and is listed as being copied. The next
+// request for it extends it, or else Berth does so when it starts again, or within half a minute.
 //
 // # Thick copies
 //
-// A snapshot or a copy of a thick volume is a logical volume of its own, filled byte by
-// byte in the background, one at a time in each group. What it is to hold is fixed before it
-// is made: by a snapshot, which nothing changes, or else by a copy-on-write snapshot of
-// LVM's of the volume, which suspends that as a thin one does. Such a snapshot has room for
-// all of the volume, so it cannot overflow. It is counted as foreign, and is made a plain
-// logical volume again and wiped once the copy is whole: what it saved is a tenant's.
+// A snapshot or a copy of a thick volume is a logical volume of its own. Berth fills it byte by
+// byte in the background, one at a time in each group. Its data is fixed before it is made: by a
+// snapshot, which nothing changes, or else by a copy-on-write snapshot of LVM's of the volume.
+// LVM suspends the volume for that as for a thin snapshot. A copy-on-write snapshot has room for
+// all of the volume, so it cannot overflow. It is counted as foreign. Once the copy is whole,
+// Berth makes it a plain logical volume again and wipes it, since it holds a tenant's data.
 //
-// Until it is whole a copy bears another tag, by which an older Berth takes it for foreign.
-// After a crash it is filled from the beginning. If what it was to hold is lost it is never
-// filled with what came later, and says so. Before anything is written the copy is held
-// alone and the group's number on the disk is looked at: a process that is ending may have
-// made it whole, and somebody may use it.
+// Until it is whole a copy bears another tag, by which an older Berth takes it for foreign. After
+// a crash it is filled from the beginning. If its data is lost before that, Berth reports it and
+// never fills the copy with later data. Before Berth writes anything it opens the copy
+// exclusively and reads the group's number on the disk: a process that is ending may have made
+// the copy whole, and a pod may use it.
 //
-// # Being wiped
+// # Wiping
 //
-// What a thick volume held would be on the extents of the next one. So unless its record
-// says otherwise, Delete does not remove it: one change of the group turns its tag, and
-// then the volume is gone, while its name and its room are taken. Run wipes it (package
-// wipe), one at a time in each group and with the device held alone, and removes it only
-// then. How much was overwritten is recorded in a tag from time to time, and a restart goes
-// on behind that; what fails is kept and tried again.
+// The next thick volume on the same extents could read the data of a removed one. So Delete does
+// not remove a thick volume, unless its record says otherwise. One change of the group replaces
+// its tag. Then the volume is gone, but its name and its room stay taken. Run wipes it (package
+// wipe), one at a time in each group and with the device opened exclusively, and removes it only
+// then. A tag records from time to time how many bytes were overwritten, and after a restart Run
+// continues behind them. A volume that cannot be wiped is kept, and Run tries again.
 //
 // # Device nodes
 //
-// A node proves nothing. In a container LVM makes the nodes itself, and the machine's LVM, which
-// leaves that to udev, does not take them away when it deactivates a volume: such a node leads
-// to nothing, or to what bears the number next. What is used is the device of the name and the
-// UUID that LVM reported, proved on the open device. A node that leads elsewhere is made anew, by
-// activating the volume or else by telling LVM to make its nodes.
+// A device node is no proof of a volume. In a container LVM makes the nodes itself. The machine's
+// LVM leaves nodes to udev, and does not remove them when it deactivates such a volume. A node
+// then leads to no device, or to the next device that gets the number. So Berth uses only the
+// device with the name and the UUID that LVM reported, and checks both on the open device. Berth
+// has a node made anew that leads elsewhere: it activates the volume, or else tells LVM to make
+// the nodes.
 //
 // # Failure
 //
-// Nothing is decided by the text of an LVM message. When a change fails, the group
-// is read again and the facts decide: the volume is there, or gone, or there is no
-// room, or the group is missing; what is left is transient and carries the message.
+// Berth decides nothing by the text of an LVM message. When a change fails, Berth reads the group
+// again and decides by the facts: the volume is there, or gone, or there is no room, or the group
+// is missing. Any other failure is transient and carries the message.
 //
-// An LVM command that dies can leave the device suspended that it was changing, or a thin
-// pool with all of its devices, and the pods that use it waiting. That is resumed after a
-// change that failed, by the next process, and else within half a minute, with what LVM has
-// recorded of it: a table that was loaded and perhaps never recorded is dropped first. What
-// cannot be resumed is a problem.
+// An LVM command that dies can leave the device suspended that it was changing, or a thin pool
+// with all of its devices. The pods that use it then wait. Berth resumes it after a change that
+// failed, when Berth starts again, or else within half a minute. It resumes it with the table
+// that LVM has recorded, and first drops a table that was loaded and perhaps never recorded. A
+// device that cannot be resumed is reported as a problem.
 //
-// A volume group that blocks blocks itself alone: changes are ordered per group,
-// reports have a time limit, and when the report of all groups exceeds it each is
-// asked on its own.
+// A volume group that blocks does not block the others: changes are ordered per group, reports
+// have a time limit, and when the report of all groups exceeds it Berth asks for each group on
+// its own.
 package lvm

@@ -1,17 +1,17 @@
 package lvm
 
-// Halted is how many copies somebody keeps from being filled.
+// Halted returns how many copies other operations keep from being filled.
 func (p *Provisioner) Halted() int {
-	p.copying.mu.Lock()
-	defer p.copying.mu.Unlock()
-	return len(p.copying.halted)
+	p.copier.running.mu.Lock()
+	defer p.copier.running.mu.Unlock()
+	return len(p.copier.running.halted)
 }
 
-// Waiting is how much waits to be removed.
+// Waiting returns how many volumes and snapshots wait to be removed.
 func (p *Provisioner) Waiting() (n int) {
-	p.removals.mu.Lock()
-	defer p.removals.mu.Unlock()
-	for _, waiting := range p.removals.waiting {
+	p.remover.removals.mu.Lock()
+	defer p.remover.removals.mu.Unlock()
+	for _, waiting := range p.remover.removals.waiting {
 		n += len(waiting)
 	}
 	return n

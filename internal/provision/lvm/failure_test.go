@@ -5,6 +5,8 @@ import (
 	"errors"
 	"strings"
 	"testing"
+	"testing/synctest"
+	"time"
 
 	"berth.dev/berth/internal/provision"
 	"berth.dev/berth/internal/provision/lvm/lvmtest"
@@ -65,38 +67,40 @@ func TestFactsDecideWhenACommandFails(t *testing.T) {
 }
 
 func TestVolumesOfAGroupThatVanishedAreNotTakenForDeleted(t *testing.T) {
-	host := lvmtest.NewHost(map[string]int64{vg.Name: 100, "empty": 10})
-	_, c := counted(host)
-	p, _ := start(t, c)
-	awaitChange(t, p) // it watches
-	if _, err := p.Create(t.Context(), request("pvc-1", 1)); err != nil {
-		t.Fatal(err)
-	}
-	var gone *lvmtest.Group
-	host.Edit(func(groups map[string]*lvmtest.Group) string {
-		gone = groups[vg.Name]
-		delete(groups, vg.Name)
-		delete(groups, "empty")
-		return gone.Device
+	synctest.Test(t, func(t *testing.T) {
+		host := lvmtest.NewHost(map[string]int64{vg.Name: 100, "empty": 10})
+		_, c := counted(host)
+		p, _ := start(t, c)
+		awaitChange(t, p) // it watches
+		if _, err := p.Create(t.Context(), request("pvc-1", 1)); err != nil {
+			t.Fatal(err)
+		}
+		var gone *lvmtest.Group
+		host.Edit(func(groups map[string]*lvmtest.Group) string {
+			gone = groups[vg.Name]
+			delete(groups, vg.Name)
+			delete(groups, "empty")
+			return gone.Device
+		})
+		// The signal of the create may still be due.
+		eventually(t, func() bool {
+			pools, err := p.Report(t.Context())
+			return err == nil && len(pools) == 1 && strings.Contains(pools[0].Problem, "missing") && len(pools[0].Volumes) == 1
+		}, "the group with the volume is not reported as missing, or the empty one is still there")
+		if err := p.Delete(t.Context(), "pvc-1"); !errors.Is(err, provision.ErrPoolMissing) {
+			t.Errorf("deleting: %v, want ErrPoolMissing", err)
+		}
+		if v, err := p.Get(t.Context(), "pvc-1"); err != nil || v.Problem == "" {
+			t.Errorf("getting: %+v, %v; want a problem", v, err)
+		}
+		if _, err := p.Create(t.Context(), request("pvc-2", 1)); !errors.Is(err, provision.ErrPoolMissing) {
+			t.Errorf("creating: %v, want ErrPoolMissing", err)
+		}
+		host.Edit(func(groups map[string]*lvmtest.Group) string { groups[vg.Name] = gone; return gone.Device })
+		if err := p.Delete(t.Context(), "pvc-1"); err != nil {
+			t.Errorf("deleting when the group came back: %v", err)
+		}
 	})
-	// The signal of the create may still be due.
-	eventually(t, func() bool {
-		pools, err := p.Report(t.Context())
-		return err == nil && len(pools) == 1 && strings.Contains(pools[0].Problem, "missing") && len(pools[0].Volumes) == 1
-	}, "the group with the volume is not reported as missing, or the empty one is still there")
-	if err := p.Delete(t.Context(), "pvc-1"); !errors.Is(err, provision.ErrPoolMissing) {
-		t.Errorf("deleting: %v, want ErrPoolMissing", err)
-	}
-	if v, err := p.Get(t.Context(), "pvc-1"); err != nil || v.Problem == "" {
-		t.Errorf("getting: %+v, %v; want a problem", v, err)
-	}
-	if _, err := p.Create(t.Context(), request("pvc-2", 1)); !errors.Is(err, provision.ErrPoolMissing) {
-		t.Errorf("creating: %v, want ErrPoolMissing", err)
-	}
-	host.Edit(func(groups map[string]*lvmtest.Group) string { groups[vg.Name] = gone; return gone.Device })
-	if err := p.Delete(t.Context(), "pvc-1"); err != nil {
-		t.Errorf("deleting when the group came back: %v", err)
-	}
 }
 
 func TestDamagedGroupsAreReportedAndTakeNothingNew(t *testing.T) {
@@ -117,6 +121,30 @@ func TestDamagedGroupsAreReportedAndTakeNothingNew(t *testing.T) {
 				t.Errorf("creating: %v", err)
 			}
 		})
+	}
+}
+
+// A disk whose cable is plugged in again may tell of it, and a path that works again does not.
+func TestAGroupThatIsWholeAgainWithoutAnEventIsUsedSoon(t *testing.T) {
+	for name, breaks := range map[string]func(groups map[string]*lvmtest.Group){
+		"it was damaged": func(groups map[string]*lvmtest.Group) { groups[vg.Name].Missing = 1 },
+		"it was missing": func(groups map[string]*lvmtest.Group) { delete(groups, vg.Name) },
+	} {
+		t.Run(name, inBubble(func(t *testing.T) {
+			host := lvmtest.NewHost(map[string]int64{vg.Name: 100})
+			_, c := counted(host)
+			p, _ := start(t, c)
+			awaitChange(t, p) // it watches
+			create(t, p, request("pvc-1", 1))
+			var g *lvmtest.Group
+			host.Edit(func(groups map[string]*lvmtest.Group) string { g = groups[vg.Name]; breaks(groups); return g.Device })
+			eventually(t, func() bool { return poolOf(t, p, vg).Problem != "" }, "no problem is reported")
+			host.Edit(func(groups map[string]*lvmtest.Group) string { g.Missing, groups[vg.Name] = 0, g; return "" })
+			<-time.After(time.Minute)
+			if got := poolOf(t, p, vg); got.Problem != "" {
+				t.Errorf("a minute later: %s", got.Problem)
+			}
+		}))
 	}
 }
 
@@ -178,7 +206,7 @@ func TestDeviceNodeOfAnotherVolumeIsNeverFormatted(t *testing.T) {
 		t.Fatal(err)
 	}
 	format := provision.FormatRequest{ID: "pvc-1", Filesystem: "ext4"}
-	host.Mislead(v.Device, "/dev/vg-a/root")
+	host.Mislead(v.Content.Source, "/dev/vg-a/root")
 	host.Around = only("vgmknodes", func(c run.Command, _ func() ([]byte, error)) ([]byte, error) { return nil, exit5(c) })
 	if _, err := p.Format(t.Context(), format); !errors.Is(err, provision.ErrUnavailable) || !strings.Contains(err.Error(), "is another device: dm:vg--a-root ") {
 		t.Errorf("got %v, want ErrUnavailable that says what the device is", err)

@@ -10,11 +10,12 @@ import (
 	"time"
 
 	"berth.dev/berth/internal/provision"
+	"berth.dev/berth/internal/provision/lvm/group"
 )
 
-// How full a thin pool is changes without any change of its group, and whether it
-// works too. The kernel is asked: at every report of LVM, before and after every own
-// change, and from time to time.
+// The fill of a thin pool changes without any change of its group, and so does whether it works.
+// Berth asks the kernel: at every report of LVM, before and after every own change, and from time
+// to time.
 
 // thinTarget is the device mapper's name for the target of a thin pool.
 const thinTarget = "thin-pool"
@@ -23,68 +24,68 @@ var errAsleep = errors.New("LVM activated it and the kernel does not know it")
 
 // kernelStatus asks the kernel for the status of a thin pool; the zero status if it
 // is not active.
-func (p *Provisioner) kernelStatus(group, thin string) thinStatus {
-	mapping := mappingName(group, thin)
+func (p *reader) kernelStatus(name, thin string) group.ThinStatus {
+	mapping := group.MappingName(name, thin)
 	// A pool with volumes has a device of its own below the one that bears its name.
-	for _, name := range []string{mapping + "-tpool", mapping} {
-		kind, status, err := p.config.Devices.Target(name)
+	for _, device := range []string{mapping + "-tpool", mapping} {
+		kind, status, err := p.config.Devices.Target(device)
 		switch {
 		case errors.Is(err, fs.ErrNotExist):
 			continue
 		case err != nil:
-			return thinStatus{failure: "the kernel does not tell how full the thin pool is: " + err.Error()}
+			return group.ThinStatus{Failure: "the kernel does not tell how full the thin pool is: " + err.Error()}
 		case kind != thinTarget:
 			continue
 		}
-		s, err := parseThinStatus(status)
+		s, err := group.ParseThinStatus(status)
 		if err != nil {
-			return thinStatus{failure: err.Error()}
+			return group.ThinStatus{Failure: err.Error()}
 		}
 		return s
 	}
-	return thinStatus{}
+	return group.ThinStatus{}
 }
 
 // look asks the kernel for the status of a group's thin pools and says whether there
 // is any news since the last signal.
-func (p *Provisioner) look(group string, pools ...string) (news bool) {
+func (p *reader) look(name string, pools ...string) (news bool) {
 	for _, thin := range pools {
 		if thin == "" {
 			continue
 		}
-		status := p.kernelStatus(group, thin)
-		p.state.onPool(group, thin, func(pool *thinPool) {
-			pool.kernel = status
-			if status.live() {
-				pool.refused = ""
+		status := p.kernelStatus(name, thin)
+		p.onPool(name, thin, func(pool *group.ThinPool) {
+			pool.Kernel = status
+			if status.Live() {
+				pool.Refused = ""
 			}
-			news = news || status.news(pool.told)
+			news = news || status.News(pool.Told)
 		})
 	}
 	return news
 }
 
-// rouse makes sure that a thin pool is active before it promises more, since the
-// kernel knows how full it is only then. roused says that the pool was inactive and is active
-// now. The group's lock is held.
-func (p *Provisioner) rouse(name, thin string) (roused bool, err error) {
+// rouse makes sure that a thin pool is active before it promises more, since only then the kernel
+// knows its fill. roused says that the pool was inactive and is active now. The caller holds the
+// group's lock.
+func (p *waker) rouse(name, thin string) (roused bool, err error) {
 	p.look(name, thin)
 	asleep := false
-	p.state.with(name, func(g *group) {
-		asleep = g != nil && g.trouble(p.config.Now()) == "" && g.pools[thin] != nil && g.pools[thin].asleep()
+	p.engine.With(name, func(g *group.Facts) {
+		asleep = g != nil && g.Trouble(time.Now()) == "" && g.Pools[thin] != nil && g.Pools[thin].Asleep()
 	})
 	if !asleep {
 		return false, nil
 	}
-	lacking := p.provide(poolTarget)
-	p.begin(name)
-	_, err = p.change(p.config.activateCommand(name, thin))
-	p.end(name)
+	lacking := p.provide(group.PoolTarget)
+	ended := p.engine.Begin(name, name)
+	_, err = p.change(p.tool.ActivateCommand(name, thin))
+	ended()
 	err = explained(err, lacking)
 	p.look(name, thin)
-	p.state.onPool(name, thin, func(pool *thinPool) {
-		pool.active = err == nil
-		if err == nil && pool.asleep() {
+	p.onPool(name, thin, func(pool *group.ThinPool) {
+		pool.Active = err == nil
+		if err == nil && pool.Asleep() {
 			err = errAsleep
 		}
 	})
@@ -96,16 +97,16 @@ func (p *Provisioner) rouse(name, thin string) (roused bool, err error) {
 }
 
 // refuse notes that thin pools could not be activated, unless they are live all the same.
-func (p *Provisioner) refuse(name string, err error, pools ...string) {
+func (p *waker) refuse(name string, err error, pools ...string) {
 	for _, thin := range pools {
-		p.state.onPool(name, thin, func(pool *thinPool) {
-			if pool.asleep() {
-				pool.active, pool.refused = false, refusal(name+"/"+thin, err)
+		p.onPool(name, thin, func(pool *group.ThinPool) {
+			if pool.Asleep() {
+				pool.Active, pool.Refused = false, refusal(name+"/"+thin, err)
 			}
 		})
 	}
 	if len(pools) > 0 {
-		p.signal()
+		p.engine.Changed.Set()
 	}
 }
 
@@ -117,41 +118,38 @@ func refusal(pool string, err error) string {
 	return "the thin pool cannot be activated (if its check finds damage, repair it: lvconvert --repair " + pool + "): " + err.Error()
 }
 
-// rouseRefused tries again to activate what could not be, behind its caller's back: nothing
-// new is asked of a pool that has a problem.
-func (p *Provisioner) rouseRefused(ctx context.Context) {
-	for name, pools := range p.state.thinPools(isRefused) {
-		p.tasks.Go(func() {
-			unlock, err := p.groups.Lock(ctx, name)
+// rouseRefused tries again, in the background, to activate the pools that could not be activated.
+// No request does that, since nothing new is placed in a pool that has a problem.
+func (p *waker) rouseRefused(ctx context.Context) {
+	for name, pools := range p.thinPools(isRefused) {
+		p.engine.Tasks.Go(func() {
+			unlock, err := p.engine.UnitLocks.Lock(ctx, name)
 			if err != nil {
 				return
 			}
 			defer unlock()
 			for _, thin := range pools {
 				if _, err := p.rouse(name, thin); err == nil { // else it is still the pool's problem
-					p.signal()
+					p.engine.Changed.Set()
 				}
 			}
 		})
 	}
 }
 
-// asleep says that the kernel knows nothing of the pool, for it is not active.
-func (p *thinPool) asleep() bool { return !p.kernel.live() && p.kernel.failure == "" }
-
 // onPool runs f on a thin pool, unless there is none, under the state's lock.
-func (s *state) onPool(name, thin string, f func(*thinPool)) {
-	s.with(name, func(g *group) {
-		if g != nil && g.pools[thin] != nil {
-			f(g.pools[thin])
+func (p *reader) onPool(name, thin string, f func(*group.ThinPool)) {
+	p.state.With(name, func(g *group.Facts) {
+		if g != nil && g.Pools[thin] != nil {
+			f(g.Pools[thin])
 		}
 	})
 }
 
-// watchFill asks the kernel for the status of all thin pools now and then. It asks
-// for nothing while there are none.
-func (p *Provisioner) watchFill(ctx context.Context) {
-	fill := time.NewTicker(p.config.FillInterval)
+// watchFill asks the kernel for the status of all thin pools every fillInterval. It asks for
+// nothing while there are none.
+func (p *waker) watchFill(ctx context.Context) {
+	fill := time.NewTicker(fillInterval)
 	defer fill.Stop()
 	for {
 		select {
@@ -164,44 +162,44 @@ func (p *Provisioner) watchFill(ctx context.Context) {
 	}
 }
 
-// lookAround looks at the thin pools of all groups. One that does not answer holds up
-// its own group alone.
-func (p *Provisioner) lookAround() {
-	for name, pools := range p.state.thinPools(isIdle) {
+// lookAround looks at the thin pools of all groups. A pool that does not answer holds up only its
+// own group.
+func (p *waker) lookAround() {
+	for name, pools := range p.thinPools(isIdle) {
 		if !p.looks.begin(name) {
 			continue
 		}
-		p.tasks.Go(func() {
+		p.engine.Tasks.Go(func() {
 			defer p.looks.end(name)
 			if !p.look(name, pools...) {
 				return
 			}
-			p.state.with(name, func(g *group) {
+			p.engine.With(name, func(g *group.Facts) {
 				if g != nil {
-					g.tell()
+					g.Pools.Tell()
 				}
 			})
-			p.signal()
+			p.engine.Changed.Set()
 		})
 	}
 }
 
 // thinPools returns the names of some of the thin pools by their groups, in a stable order.
-func (s *state) thinPools(some func(*group, *thinPool) bool) map[string][]string {
-	s.mu.Lock()
-	defer s.mu.Unlock()
+func (p *waker) thinPools(some func(*group.Facts, *group.ThinPool) bool) map[string][]string {
+	p.state.Lock()
+	defer p.state.Unlock()
 	byGroup := map[string][]string{}
-	for _, g := range s.groups {
-		for _, thin := range slices.Sorted(maps.Keys(g.pools)) {
-			if some(g, g.pools[thin]) {
-				byGroup[g.name] = append(byGroup[g.name], thin)
+	for _, g := range p.state.Units() {
+		for _, thin := range slices.Sorted(maps.Keys(g.Pools)) {
+			if some(g, g.Pools[thin]) {
+				byGroup[g.Name] = append(byGroup[g.Name], thin)
 			}
 		}
 	}
 	return byGroup
 }
 
-// isRefused says that a pool could not be activated. isIdle says that no own change is about
-// to change its group: while one is, devices come and go, and it looks at its end.
-func isRefused(_ *group, p *thinPool) bool { return p.refused != "" }
-func isIdle(g *group, _ *thinPool) bool    { return g.busySince.IsZero() }
+// isRefused says that a pool could not be activated. isIdle says that no own change of its group
+// is under way: during a change devices come and go, and the change looks at the pool at its end.
+func isRefused(_ *group.Facts, p *group.ThinPool) bool { return p.Refused != "" }
+func isIdle(g *group.Facts, _ *group.ThinPool) bool    { return !g.Busy() }

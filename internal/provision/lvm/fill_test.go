@@ -5,7 +5,7 @@ import (
 	"strings"
 	"sync/atomic"
 	"testing"
-	"time"
+	"testing/synctest"
 
 	"berth.dev/berth/internal/provision"
 	"berth.dev/berth/internal/provision/lvm"
@@ -25,10 +25,9 @@ func TestAPoolThatDoesNotWorkIsReportedAndTakesNothingNew(t *testing.T) {
 		"needs a check":      {func(p *lvmtest.ThinPool) { p.NeedsCheck = true }, "needs a check", provision.ErrUnavailable},
 		"unknown to Berth":   {func(p *lvmtest.ThinPool) { p.Mode = "half_open" }, "not understood", provision.ErrUnavailable},
 	} {
-		t.Run(name, func(t *testing.T) {
+		t.Run(name, inBubble(func(t *testing.T) {
 			host := thinHost()
 			_, c := counted(host)
-			c.FillInterval = time.Millisecond
 			p, _ := start(t, c)
 			v := create(t, p, promised("pvc-1", 10))
 			onPool(host, tc.damage)
@@ -51,11 +50,11 @@ func TestAPoolThatDoesNotWorkIsReportedAndTakesNothingNew(t *testing.T) {
 			onPool(host, func(p *lvmtest.ThinPool) { p.Mode, p.NeedsCheck = "", false })
 			eventually(t, func() bool { return poolOf(t, p, thin).Problem == "" }, "the way back is not reported")
 			create(t, p, promised("pvc-2", 1))
-		})
+		}))
 	}
 }
 
-// deactivate takes a thin pool and its volume from the kernel, which is no change of the group.
+// deactivate removes a thin pool and its volume from the kernel. The group does not change.
 func deactivate(host *lvmtest.Host) {
 	for _, name := range []string{"/dev/" + thin.Name, "/dev/vg-a/pvc-1"} {
 		host.On(name, func(v *lvmtest.Volume) { v.Active = false })
@@ -84,33 +83,34 @@ func TestAPoolThatCannotBeActivatedForAVolumeSaysSo(t *testing.T) {
 }
 
 func TestAPoolThatCannotBeActivatedKeepsItsProblemUntilItCan(t *testing.T) {
-	host := thinHost()
-	host.On("/dev/"+thin.Name, func(v *lvmtest.Volume) { v.Active = false })
-	var tried, heals atomic.Int64
-	disturb(host, only("lvchange", func(c run.Command, do func() ([]byte, error)) ([]byte, error) {
-		if tried.Add(1); heals.Load() > 0 {
-			return do()
+	synctest.Test(t, func(t *testing.T) {
+		host := thinHost()
+		host.On("/dev/"+thin.Name, func(v *lvmtest.Volume) { v.Active = false })
+		var tried, heals atomic.Int64
+		disturb(host, only("lvchange", func(c run.Command, do func() ([]byte, error)) ([]byte, error) {
+			if tried.Add(1); heals.Load() > 0 {
+				return do()
+			}
+			return nil, exit5(c)
+		}))
+		_, c := counted(host)
+		p, _ := start(t, c)
+		if _, err := p.Create(t.Context(), promised("pvc-1", 1)); err == nil {
+			t.Fatal("created in a pool that cannot be activated")
 		}
-		return nil, exit5(c)
-	}))
-	_, c := counted(host)
-	c.RefreshInterval = 5 * time.Millisecond
-	p, _ := start(t, c)
-	if _, err := p.Create(t.Context(), promised("pvc-1", 1)); err == nil {
-		t.Fatal("created in a pool that cannot be activated")
-	}
-	eventually(t, func() bool {
-		if poolOf(t, p, thin).Problem == "" {
-			t.Fatal("what LVM reports hides that the pool cannot be activated")
-		}
-		return tried.Load() > 5
-	}, "it is not tried again")
-	heals.Store(1)
-	eventually(t, func() bool { pool := poolOf(t, p, thin); return pool.Problem == "" && pool.Fill.Metadata > 0 }, "it is not activated")
-	create(t, p, promised("pvc-1", 1))
+		eventually(t, func() bool {
+			if poolOf(t, p, thin).Problem == "" {
+				t.Fatal("what LVM reports hides that the pool cannot be activated")
+			}
+			return tried.Load() > 5
+		}, "it is not tried again")
+		heals.Store(1)
+		eventually(t, func() bool { pool := poolOf(t, p, thin); return pool.Problem == "" && pool.Fill.Metadata > 0 }, "it is not activated")
+		create(t, p, promised("pvc-1", 1))
+	})
 }
 
-// The kernel writes nothing to the metadata before, and LVM alone has it checked.
+// The kernel writes nothing to the metadata before the check, and only LVM runs the check.
 func TestAPoolThatNeedsACheckWorksAgainOnceItIsActivatedAnew(t *testing.T) {
 	for name, needed := range map[string]func(*testing.T, *lvm.Provisioner) error{
 		"for a volume of it": func(t *testing.T, p *lvm.Provisioner) error { _, err := p.Get(t.Context(), "pvc-1"); return err },
@@ -119,10 +119,9 @@ func TestAPoolThatNeedsACheckWorksAgainOnceItIsActivatedAnew(t *testing.T) {
 			return err
 		},
 	} {
-		t.Run(name, func(t *testing.T) {
+		t.Run(name, inBubble(func(t *testing.T) {
 			host := thinHost()
 			_, c := counted(host)
-			c.FillInterval = time.Millisecond
 			p, _ := start(t, c)
 			create(t, p, promised("pvc-1", 10))
 			onPool(host, func(p *lvmtest.ThinPool) { p.NeedsCheck = true })
@@ -143,7 +142,7 @@ func TestAPoolThatNeedsACheckWorksAgainOnceItIsActivatedAnew(t *testing.T) {
 			})
 			eventually(t, func() bool { pool := poolOf(t, p, thin); return pool.Problem == "" && pool.Fill.Metadata > 0 }, "the pool does not work")
 			create(t, p, promised("pvc-3", 1))
-		})
+		}))
 	}
 }
 
@@ -191,7 +190,7 @@ func (l *listener) Target(name string) (kind, status string, err error) {
 	return l.Host.Target(name)
 }
 
-// rounds waits until the kernel was asked so often again.
+// rounds waits until the kernel was asked n more times.
 func (l *listener) rounds(t *testing.T, n int64) {
 	t.Helper()
 	before := l.asked.Load()
@@ -199,84 +198,90 @@ func (l *listener) rounds(t *testing.T, n int64) {
 }
 
 func TestAFillThatMovesByAHundredthIsSignalledWithoutAnyProcess(t *testing.T) {
-	host := thinHost()
-	counter, c := counted(host)
-	devices := &listener{Host: host}
-	c.Devices, c.FillInterval = devices, time.Millisecond
-	p, _ := start(t, c)
-	awaitChange(t, p) // it watches
-	v := create(t, p, promised("pvc-1", 100))
-	poolOf(t, p, thin)
-	counter.Take()
-	silent := func() bool {
-		select {
-		case <-p.Changed():
-			return false
-		default:
-			return true
+	synctest.Test(t, func(t *testing.T) {
+		host := thinHost()
+		counter, c := counted(host)
+		devices := &listener{Host: host}
+		c.Devices = devices
+		p, _ := start(t, c)
+		awaitChange(t, p) // it watches
+		v := create(t, p, promised("pvc-1", 100))
+		poolOf(t, p, thin)
+		counter.Take()
+		silent := func() bool {
+			select {
+			case <-p.Changed():
+				return false
+			default:
+				return true
+			}
 		}
-	}
-	silent() // what the create signalled
-	host.On(v.Device, func(v *lvmtest.Volume) { v.Data = unit - 1<<16 })
-	devices.rounds(t, 10)
-	if !silent() {
-		t.Error("a fill that moved by less than a hundredth is signalled")
-	}
-	write(host, v, 1)
-	awaitChange(t, p)
-	if pool := poolOf(t, p, thin); pool.Fill.Data != unit {
-		t.Errorf("reported %+v", pool)
-	}
-	if got := counter.Take(); len(got) != 0 {
-		t.Errorf("started %v", got)
-	}
+		silent() // takes the signal of the create
+		host.On(v.Content.Source, func(v *lvmtest.Volume) { v.Data = unit - 1<<16 })
+		devices.rounds(t, 10)
+		if !silent() {
+			t.Error("a fill that moved by less than a hundredth is signalled")
+		}
+		write(host, v, 1)
+		awaitChange(t, p)
+		if pool := poolOf(t, p, thin); pool.Fill.Data != unit {
+			t.Errorf("reported %+v", pool)
+		}
+		if got := counter.Take(); len(got) != 0 {
+			t.Errorf("started %v", got)
+		}
+	})
 }
 
 func TestNothingIsAskedOfTheKernelWithoutThinPools(t *testing.T) {
-	host := lvmtest.NewHost(map[string]int64{vg.Name: 100})
-	_, c := counted(host)
-	devices := &listener{Host: host}
-	c.Devices, c.FillInterval = devices, time.Millisecond
-	p, stop := start(t, c)
-	awaitChange(t, p) // it watches
-	create(t, p, request("pvc-1", 1))
-	host.AddThinPool(vg.Name, "pool", 10)
-	if asked := devices.asked.Load(); asked != 0 {
-		t.Errorf("the kernel was asked %d times", asked)
-	}
-	eventually(t, func() bool { pools, err := p.Report(t.Context()); return err == nil && len(pools) == 2 }, "a new thin pool was not noticed")
-	devices.rounds(t, 10)
-	stop()
+	synctest.Test(t, func(t *testing.T) {
+		host := lvmtest.NewHost(map[string]int64{vg.Name: 100})
+		_, c := counted(host)
+		devices := &listener{Host: host}
+		c.Devices = devices
+		p, stop := start(t, c)
+		awaitChange(t, p) // it watches
+		create(t, p, request("pvc-1", 1))
+		host.AddThinPool(vg.Name, "pool", 10)
+		if asked := devices.asked.Load(); asked != 0 {
+			t.Errorf("the kernel was asked %d times", asked)
+		}
+		eventually(t, func() bool { pools, err := p.Report(t.Context()); return err == nil && len(pools) == 2 }, "a new thin pool was not noticed")
+		devices.rounds(t, 10)
+		stop()
+	})
 }
 
 func TestAThinPoolThatIsNotActiveIsActivatedBeforeItPromises(t *testing.T) {
-	host := thinHost()
-	host.On("/dev/"+thin.Name, func(v *lvmtest.Volume) { v.Active = false })
-	counter, c := counted(host)
-	p, _ := start(t, c)
-	awaitChange(t, p) // it watches
-	if pool := poolOf(t, p, thin); pool.Problem != "" || pool.Fill != (provision.Fill{}) {
-		t.Errorf("reported %+v", pool)
-	}
-	if got := counter.Take(); got["lvchange"] != 0 {
-		t.Errorf("a pool without volumes of Berth's was activated: %v", got)
-	}
-	host.Around = only("lvchange", func(c run.Command, _ func() ([]byte, error)) ([]byte, error) { return nil, exit5(c) })
-	if _, err := p.Create(t.Context(), promised("pvc-1", 1)); !errors.Is(err, provision.ErrUnavailable) || !strings.Contains(err.Error(), "something strange") {
-		t.Errorf("creating in a pool that cannot be activated: %v", err)
-	}
-	if problem := poolOf(t, p, thin).Problem; !strings.Contains(problem, "something strange") {
-		t.Errorf("the problem is %q", problem)
-	}
-	host.Around = nil
-	create(t, p, promised("pvc-1", 1))
-	create(t, p, promised("pvc-2", 1))
-	if pool := poolOf(t, p, thin); pool.Problem != "" || pool.Fill.Metadata != 11 {
-		t.Errorf("reported %+v", pool)
-	}
-	if got := counter.Take(); got["lvchange"] != 2 || got["lvcreate"] != 2 {
-		t.Errorf("started %v, want one attempt in vain, one activation and two creates", got)
-	}
+	synctest.Test(t, func(t *testing.T) {
+		host := thinHost()
+		host.On("/dev/"+thin.Name, func(v *lvmtest.Volume) { v.Active = false })
+		counter, c := counted(host)
+		p, _ := start(t, c)
+		awaitChange(t, p) // it watches
+		if pool := poolOf(t, p, thin); pool.Problem != "" || pool.Fill != (provision.Fill{}) {
+			t.Errorf("reported %+v", pool)
+		}
+		if got := counter.Take(); got["lvchange"] != 0 {
+			t.Errorf("a pool without volumes of Berth's was activated: %v", got)
+		}
+		host.Around = only("lvchange", func(c run.Command, _ func() ([]byte, error)) ([]byte, error) { return nil, exit5(c) })
+		if _, err := p.Create(t.Context(), promised("pvc-1", 1)); !errors.Is(err, provision.ErrUnavailable) || !strings.Contains(err.Error(), "something strange") {
+			t.Errorf("creating in a pool that cannot be activated: %v", err)
+		}
+		if problem := poolOf(t, p, thin).Problem; !strings.Contains(problem, "something strange") {
+			t.Errorf("the problem is %q", problem)
+		}
+		host.Around = nil
+		create(t, p, promised("pvc-1", 1))
+		create(t, p, promised("pvc-2", 1))
+		if pool := poolOf(t, p, thin); pool.Problem != "" || pool.Fill.Metadata != 11 {
+			t.Errorf("reported %+v", pool)
+		}
+		if got := counter.Take(); got["lvchange"] != 2 || got["lvcreate"] != 2 {
+			t.Errorf("started %v, want one attempt in vain, one activation and two creates", got)
+		}
+	})
 }
 
 func TestAfterARebootThinVolumesAreActivatedWithTheirPool(t *testing.T) {
@@ -295,7 +300,7 @@ func TestAfterARebootThinVolumesAreActivatedWithTheirPool(t *testing.T) {
 	poolOf(t, p, thin)
 	p.Wait()
 	for _, id := range []string{"pvc-1", "pvc-2"} {
-		if v, err := p.Get(t.Context(), id); err != nil || v.Problem != "" || v.Pool != thin || !host.Exists(v.Device) {
+		if v, err := p.Get(t.Context(), id); err != nil || v.Problem != "" || v.Pool != thin || !host.Exists(v.Content.Source) {
 			t.Errorf("%s: %+v, %v", id, v, err)
 		}
 	}
@@ -321,7 +326,7 @@ func TestAChangeThatLeavesItsPoolInactiveIsMadeOnceMore(t *testing.T) {
 		creations int
 	}{
 		"and its pool is sound":        {failures: 1, creations: 2},
-		"but not for ever":             {failures: 2, want: "changing volume group vg-a: lvcreate", creations: 2},
+		"but not for ever":             {failures: 9, want: "changing volume group vg-a: lvcreate", creations: 4},
 		"unless its pool is not sound": {failures: 1, damaged: true, want: "activating thin pool vg-a/pool: lvchange", creations: 1},
 	} {
 		t.Run(name, func(t *testing.T) {

@@ -4,14 +4,15 @@ import (
 	"strings"
 	"sync"
 	"testing"
+	"testing/synctest"
 
 	"berth.dev/berth/internal/provision"
 	"berth.dev/berth/internal/provision/lvm"
 	"berth.dev/berth/internal/provision/lvm/lvmtest"
 )
 
-// finishing is a machine on which another process makes a copy whole just before this one
-// has its device, and its user writes to it.
+// finishing is a machine on which another process makes a copy whole just before this process
+// holds the copy's device. The copy's user then writes to it.
 type finishing struct {
 	*lvmtest.Host
 	once sync.Once
@@ -37,22 +38,24 @@ func (f *finishing) Hold(path string, is provision.Identity) (lvm.Holder, error)
 }
 
 func TestACopyThatAnotherProcessMadeWholeIsNotFilledOnceMore(t *testing.T) {
-	host := lvmtest.NewHost(map[string]int64{vg.Name: 100})
-	_, c := counted(host)
-	fast(&c)
-	c.Devices = &finishing{Host: host}
-	p, _ := start(t, c)
-	holdsSecret(t, host, p, request("pvc-1", 2))
-	r := request("pvc-2", 2)
-	r.Source = provision.Source{Volume: "pvc-1"}
-	if _, err := p.Create(t.Context(), r); err != nil {
-		t.Fatal(err)
-	}
-	eventually(t, func() bool {
-		v, err := p.Get(t.Context(), "pvc-2")
-		return err == nil && !v.Copying && poolOf(t, p, vg).Free == 96*unit
-	}, "it is not whole, or what it was copied from is left")
-	if got := host.ReadAt("/dev/vg-a/pvc-2", len(mine), at); got != mine {
-		t.Errorf("it holds %q", got)
-	}
+	synctest.Test(t, func(t *testing.T) {
+		host := lvmtest.NewHost(map[string]int64{vg.Name: 100})
+		_, c := counted(host)
+		c.CopyStep = unit
+		c.Devices = &finishing{Host: host}
+		p, _ := start(t, c)
+		holdsSecret(t, host, p, request("pvc-1", 2))
+		r := request("pvc-2", 2)
+		r.Source = provision.Source{Volume: "pvc-1"}
+		if _, err := p.Create(t.Context(), r); err != nil {
+			t.Fatal(err)
+		}
+		eventually(t, func() bool {
+			v, err := p.Get(t.Context(), "pvc-2")
+			return err == nil && !v.Copying && poolOf(t, p, vg).Free == 96*unit
+		}, "it is not whole, or what it was copied from is left")
+		if got := host.ReadAt("/dev/vg-a/pvc-2", len(mine), at); got != mine {
+			t.Errorf("it holds %q", got)
+		}
+	})
 }

@@ -7,20 +7,21 @@ import (
 	"strings"
 	"sync"
 
+	"berth.dev/berth/internal/provision/lvm/group"
 	"berth.dev/berth/internal/run"
 )
 
-// guard is what is known of the machine's own settings of LVM.
+// guard caches the machine's own LVM settings.
 type guard struct {
 	mu    sync.Mutex
 	known bool
-	host  hostSettings
+	host  group.HostSettings
 	// zvols says that the machine has some.
 	zvols bool
 }
 
-// reads returns a device of those that pods write to, or will, which the machine's own LVM
-// reads; empty if it reads none, or if that is not known.
+// reads returns a device of a kind that pods write to, now or later, and that the machine's own
+// LVM reads. It is empty if LVM reads none, or if the settings are not known.
 func (g *guard) reads() string {
 	g.mu.Lock()
 	defer g.mu.Unlock()
@@ -28,13 +29,13 @@ func (g *guard) reads() string {
 	case !g.known:
 		return ""
 	case g.zvols:
-		return g.host.reads(slices.Concat(someLoops, someZvols)...)
+		return g.host.Reads(slices.Concat(someLoops, someZvols)...)
 	}
-	return g.host.reads(someLoops...)
+	return g.host.Reads(someLoops...)
 }
 
-// saw notes what kinds of devices there are, and returns the machine's settings.
-func (g *guard) saw(blocks map[string]Block) hostSettings {
+// saw notes whether there are zvols, and returns the machine's settings.
+func (g *guard) saw(blocks map[string]group.Block) group.HostSettings {
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	g.zvols = false
@@ -50,18 +51,18 @@ func (g *guard) isKnown() bool {
 	return g.known
 }
 
-// learnHost reads the machine's settings of LVM. That looks at no disk.
-func (p *Provisioner) learnHost(ctx context.Context) error {
-	out, err := p.ask(ctx, p.config.hostCommand())
+// learnHost reads the machine's LVM settings. The command reads no disk.
+func (p *reader) learnHost(ctx context.Context) error {
+	out, err := p.ask(ctx, p.tool.HostCommand())
 	if err != nil {
 		return err
 	}
-	host, err := parseHost(out)
+	host, err := group.ParseHost(out)
 	if err != nil {
 		return err
 	}
-	if host.devicesFile != "" && !p.config.Devices.DevicesFile(host.devicesFile) {
-		host.devicesFile = "" // without the file LVM reads all devices
+	if host.DevicesFile != "" && !p.config.Devices.DevicesFile(host.DevicesFile) {
+		host.DevicesFile = "" // without the file LVM reads all devices
 	}
 	p.guard.mu.Lock()
 	defer p.guard.mu.Unlock()
@@ -70,7 +71,7 @@ func (p *Provisioner) learnHost(ctx context.Context) error {
 }
 
 // askGuarded is ask for a command that reads disks.
-func (p *Provisioner) askGuarded(ctx context.Context, c run.Command) ([]byte, error) {
+func (p *reader) askGuarded(ctx context.Context, c run.Command) ([]byte, error) {
 	if !p.guard.isKnown() {
 		if err := p.learnHost(ctx); err != nil {
 			return nil, err
@@ -84,7 +85,7 @@ func (p *Provisioner) askGuarded(ctx context.Context, c run.Command) ([]byte, er
 }
 
 // change runs a command that changes a group, which was read before.
-func (p *Provisioner) change(c run.Command) ([]byte, error) {
+func (p *reader) change(c run.Command) ([]byte, error) {
 	c, err := p.guarded(c)
 	if err != nil {
 		return nil, err
@@ -92,28 +93,28 @@ func (p *Provisioner) change(c run.Command) ([]byte, error) {
 	return p.config.Runner.Change(c)
 }
 
-// guarded is a command that does not read what pods write.
-func (p *Provisioner) guarded(c run.Command) (run.Command, error) {
+// guarded returns a command with a filter that keeps LVM from the devices that pods write to.
+func (p *reader) guarded(c run.Command) (run.Command, error) {
 	blocks, err := p.config.Devices.Blocks()
 	if err != nil {
 		return c, fmt.Errorf("looking which devices pods write to: %w", err)
 	}
 	c.Args = slices.Clone(c.Args)
-	c.Args[configAt] += " " + p.guard.saw(blocks).with(patterns(writtenByPods(blocks), blocks))
+	c.Args[group.ConfigAt] += " " + p.guard.saw(blocks).With(group.Patterns(group.WrittenByPods(blocks), blocks))
 	return c, nil
 }
 
 // unknownDevice is LVM's word for a physical volume that is away.
 const unknownDevice = "[unknown]"
 
-// strange returns what says why a physical volume is none of the node's; nothing of one that
-// is.
-func (p *Provisioner) strange() (of func(device string) string, err error) {
+// strange returns a function that says why a physical volume is none of the node's. The function
+// returns an empty string for one that is.
+func (p *reader) strange() (of func(device string) string, err error) {
 	blocks, err := p.config.Devices.Blocks()
 	if err != nil {
 		return nil, fmt.Errorf("looking which devices pods write to: %w", err)
 	}
-	written := writtenByPods(blocks)
+	written := group.WrittenByPods(blocks)
 	return func(device string) string {
 		if device == unknownDevice {
 			return ""

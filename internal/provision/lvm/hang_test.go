@@ -7,6 +7,7 @@ import (
 	"strings"
 	"sync"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"berth.dev/berth/internal/provision"
@@ -26,106 +27,100 @@ func mentions(c run.Command, group string) bool {
 }
 
 func TestGroupWhoseChangeHangsHoldsUpNoOther(t *testing.T) {
-	host := lvmtest.NewHost(map[string]int64{vg.Name: 100, other.Name: 100})
-	_, c := counted(host)
-	now := time.Unix(1000, 0)
-	var clock sync.Mutex
-	c.Now = func() time.Time {
-		clock.Lock()
-		defer clock.Unlock()
-		return now
-	}
-	release, begun := make(chan struct{}), make(chan struct{})
-	host.Around = func(c run.Command, do func() ([]byte, error)) ([]byte, error) {
-		if c.Operation == "lvcreate" && mentions(c, vg.Name) {
-			close(begun)
-			<-release
+	synctest.Test(t, func(t *testing.T) {
+		host := lvmtest.NewHost(map[string]int64{vg.Name: 100, other.Name: 100})
+		_, c := counted(host)
+		release, begun := make(chan struct{}), make(chan struct{})
+		host.Around = func(c run.Command, do func() ([]byte, error)) ([]byte, error) {
+			if c.Operation == "lvcreate" && mentions(c, vg.Name) {
+				close(begun)
+				<-release
+			}
+			return do()
 		}
-		return do()
-	}
-	p, _ := start(t, c)
-	ctx, cancel := context.WithCancel(t.Context())
-	var caller sync.WaitGroup
-	caller.Go(func() {
-		if _, err := p.Create(ctx, request("pvc-1", 1)); !errors.Is(err, context.Canceled) {
-			t.Errorf("the caller that gave up: %v", err)
+		p, _ := start(t, c)
+		ctx, cancel := context.WithCancel(t.Context())
+		var caller sync.WaitGroup
+		caller.Go(func() {
+			if _, err := p.Create(ctx, request("pvc-1", 1)); !errors.Is(err, context.Canceled) {
+				t.Errorf("the caller that gave up: %v", err)
+			}
+		})
+		<-begun
+		cancel()
+		caller.Wait()
+
+		if _, err := p.Create(t.Context(), inOther("pvc-2")); err != nil {
+			t.Errorf("creating in another group: %v", err)
+		}
+		short, cancel := context.WithTimeout(t.Context(), 20*time.Millisecond)
+		defer cancel()
+		if _, err := p.Create(short, request("pvc-3", 1)); !errors.Is(err, context.DeadlineExceeded) {
+			t.Errorf("creating in the same group: %v, want its own context's error", err)
+		}
+		if err := p.Healthy(); err != nil {
+			t.Errorf("a change that has just begun is no trouble: %v", err)
+		}
+		<-time.After(3 * time.Minute) // on the clock of the bubble
+		if pools, err := p.Report(t.Context()); err != nil || pools[0].Problem != "" || !strings.Contains(pools[1].Problem, "3m0s") {
+			t.Errorf("reported %+v, %v; want trouble with %s alone", pools, err, vg.Name)
+		}
+		if err := p.Healthy(); !errors.Is(err, provision.ErrUnavailable) {
+			t.Errorf("health: %v", err)
+		}
+		close(release)
+		eventually(t, func() bool {
+			v, err := p.Get(t.Context(), "pvc-1")
+			return err == nil && v.Size == unit
+		}, "the change was not finished")
+		if _, err := p.Get(t.Context(), "pvc-3"); !errors.Is(err, provision.ErrNotFound) {
+			t.Errorf("what its caller left in the queue was done: %v", err)
+		}
+		if err := p.Healthy(); err != nil {
+			t.Errorf("healthy again: %v", err)
 		}
 	})
-	<-begun
-	cancel()
-	caller.Wait()
-
-	if _, err := p.Create(t.Context(), inOther("pvc-2")); err != nil {
-		t.Errorf("creating in another group: %v", err)
-	}
-	short, cancel := context.WithTimeout(t.Context(), 20*time.Millisecond)
-	defer cancel()
-	if _, err := p.Create(short, request("pvc-3", 1)); !errors.Is(err, context.DeadlineExceeded) {
-		t.Errorf("creating in the same group: %v, want its own context's error", err)
-	}
-	if err := p.Healthy(); err != nil {
-		t.Errorf("a change that has just begun is no trouble: %v", err)
-	}
-	clock.Lock()
-	now = now.Add(3 * time.Minute)
-	clock.Unlock()
-	if pools, err := p.Report(t.Context()); err != nil || pools[0].Problem != "" || !strings.Contains(pools[1].Problem, "3m0s") {
-		t.Errorf("reported %+v, %v; want trouble with %s alone", pools, err, vg.Name)
-	}
-	if err := p.Healthy(); !errors.Is(err, provision.ErrUnavailable) {
-		t.Errorf("health: %v", err)
-	}
-	close(release)
-	eventually(t, func() bool {
-		v, err := p.Get(t.Context(), "pvc-1")
-		return err == nil && v.Size == unit
-	}, "the change was not finished")
-	if _, err := p.Get(t.Context(), "pvc-3"); !errors.Is(err, provision.ErrNotFound) {
-		t.Errorf("what its caller left in the queue was done: %v", err)
-	}
-	if err := p.Healthy(); err != nil {
-		t.Errorf("healthy again: %v", err)
-	}
 }
 
 func TestGroupThatDoesNotAnswerIsReportedAndTheOthersStayKnown(t *testing.T) {
-	host := lvmtest.NewHost(map[string]int64{vg.Name: 100, other.Name: 100})
-	_, c := counted(host)
-	c.QueryTimeout = 50 * time.Millisecond
-	release := make(chan struct{})
-	host.Around = func(c run.Command, do func() ([]byte, error)) ([]byte, error) {
-		if c.Operation == "fullreport" && !mentions(c, other.Name) {
-			select {
-			case <-release:
-			case <-t.Context().Done():
+	synctest.Test(t, func(t *testing.T) {
+		host := lvmtest.NewHost(map[string]int64{vg.Name: 100, other.Name: 100})
+		_, c := counted(host)
+		release := make(chan struct{})
+		host.Around = func(c run.Command, do func() ([]byte, error)) ([]byte, error) {
+			if c.Operation == "fullreport" && !mentions(c, other.Name) {
+				select {
+				case <-release:
+				case <-t.Context().Done():
+				}
 			}
+			return do()
 		}
-		return do()
-	}
-	p, _ := start(t, c)
-	pools, err := p.Report(t.Context())
-	if err != nil || len(pools) != 2 || pools[0].Problem != "" || pools[0].Total != 100*unit || !strings.Contains(pools[1].Problem, "does not answer") {
-		t.Fatalf("reported %+v, %v", pools, err)
-	}
-	if _, err := p.Create(t.Context(), inOther("pvc-1")); err != nil {
-		t.Errorf("creating in the group that answers: %v", err)
-	}
-	if _, err := p.Create(t.Context(), request("pvc-2", 1)); !errors.Is(err, provision.ErrUnavailable) {
-		t.Errorf("creating in the one that does not: %v", err)
-	}
-	// It may be in the group that was never read: claiming that it is gone would
-	// lose track of it.
-	if err := p.Delete(t.Context(), "pvc-3"); !errors.Is(err, provision.ErrUnavailable) {
-		t.Errorf("deleting what may be in the silent group: %v", err)
-	}
-	if err := p.Healthy(); !errors.Is(err, provision.ErrUnavailable) {
-		t.Errorf("health: %v", err)
-	}
-	close(release)
-	eventually(t, func() bool {
+		p, _ := start(t, c)
 		pools, err := p.Report(t.Context())
-		return err == nil && pools[1].Problem == "" && pools[1].Total == 100*unit && p.Healthy() == nil
-	}, "the group was not asked again")
+		if err != nil || len(pools) != 2 || pools[0].Problem != "" || pools[0].Total != 100*unit || !strings.Contains(pools[1].Problem, "does not answer") {
+			t.Fatalf("reported %+v, %v", pools, err)
+		}
+		if _, err := p.Create(t.Context(), inOther("pvc-1")); err != nil {
+			t.Errorf("creating in the group that answers: %v", err)
+		}
+		if _, err := p.Create(t.Context(), request("pvc-2", 1)); !errors.Is(err, provision.ErrUnavailable) {
+			t.Errorf("creating in the one that does not: %v", err)
+		}
+		// It may be in the group that was never read: claiming that it is gone would
+		// lose track of it.
+		if err := p.Delete(t.Context(), "pvc-3"); !errors.Is(err, provision.ErrUnavailable) {
+			t.Errorf("deleting what may be in the silent group: %v", err)
+		}
+		if err := p.Healthy(); !errors.Is(err, provision.ErrUnavailable) {
+			t.Errorf("health: %v", err)
+		}
+		close(release)
+		eventually(t, func() bool {
+			pools, err := p.Report(t.Context())
+			return err == nil && pools[1].Problem == "" && pools[1].Total == 100*unit && p.Healthy() == nil
+		}, "the group was not asked again")
+	})
 }
 
 func TestReportOlderThanAnOwnChangeDoesNotHideIt(t *testing.T) {
@@ -144,7 +139,7 @@ func TestReportOlderThanAnOwnChangeDoesNotHideIt(t *testing.T) {
 	})
 	var reader sync.WaitGroup
 	reader.Go(func() {
-		// Not there: LVM is asked for everything, and answers late.
+		// The volume is not known: LVM is asked for everything, and answers late.
 		if _, err := p.Get(t.Context(), "pvc-missing"); !errors.Is(err, provision.ErrNotFound) {
 			t.Error(err)
 		}
@@ -160,8 +155,8 @@ func TestReportOlderThanAnOwnChangeDoesNotHideIt(t *testing.T) {
 	}
 }
 
-// stubborn is a runner whose queries go on though their contexts end, as those do that
-// wait for a disk which does not answer.
+// stubborn is a runner whose queries go on after their contexts end, like queries that wait for
+// a disk that does not answer.
 type stubborn struct {
 	run.Runner
 	mu      sync.Mutex
@@ -198,39 +193,40 @@ func (s *stubborn) hang() (release func()) {
 }
 
 func TestAQueryThatCannotBeEndedIsLeftBehindAndNoOtherIsSentAfterIt(t *testing.T) {
-	host := lvmtest.NewHost(map[string]int64{vg.Name: 100})
-	_, c := counted(host)
-	c.QueryTimeout = 20 * time.Millisecond
-	s := &stubborn{Runner: c.Runner}
-	c.Runner = s
-	p, _ := start(t, c)
-	if _, err := p.Create(t.Context(), request("pvc-1", 1)); err != nil {
-		t.Fatal(err)
-	}
-	release := s.hang()
-	t.Cleanup(release)
-	host.PutForeign(vg.Name, "theirs", unit)
-	eventually(t, func() bool {
-		pools, err := p.Report(t.Context())
-		return err == nil && len(pools) == 1 && strings.Contains(pools[0].Problem, "does not answer")
-	}, "the trouble is not reported")
-	// What is not known has to be looked for, and every group is asked for again.
-	for range 3 {
-		if _, err := p.Get(t.Context(), "pvc-2"); err == nil {
-			t.Error("found what is not there")
+	synctest.Test(t, func(t *testing.T) {
+		host := lvmtest.NewHost(map[string]int64{vg.Name: 100})
+		_, c := counted(host)
+		s := &stubborn{Runner: c.Runner}
+		c.Runner = s
+		p, _ := start(t, c)
+		if _, err := p.Create(t.Context(), request("pvc-1", 1)); err != nil {
+			t.Fatal(err)
 		}
-		pools, err := p.Report(t.Context())
-		if err != nil || len(pools) != 1 || pools[0].Total != 100*unit || len(pools[0].Volumes) != 1 {
-			t.Errorf("reported %+v, %v; want what was known", pools, err)
+		release := s.hang()
+		t.Cleanup(release)
+		host.PutForeign(vg.Name, "theirs", unit)
+		eventually(t, func() bool {
+			pools, err := p.Report(t.Context())
+			return err == nil && len(pools) == 1 && strings.Contains(pools[0].Problem, "does not answer")
+		}, "the trouble is not reported")
+		// Get looks for an unknown volume in every group, so every group is asked for again.
+		for range 3 {
+			if _, err := p.Get(t.Context(), "pvc-2"); err == nil {
+				t.Error("found what is not there")
+			}
+			pools, err := p.Report(t.Context())
+			if err != nil || len(pools) != 1 || pools[0].Total != 100*unit || len(pools[0].Volumes) != 1 {
+				t.Errorf("reported %+v, %v; want what was known", pools, err)
+			}
 		}
-	}
-	if s.mu.Lock(); s.begun != 1 {
-		t.Errorf("%d queries wait for the disk, want one", s.begun)
-	}
-	s.mu.Unlock()
-	release()
-	eventually(t, func() bool {
-		pools, err := p.Report(t.Context())
-		return err == nil && pools[0].Problem == "" && pools[0].Foreign == unit
-	}, "LVM was not asked again")
+		if s.mu.Lock(); s.begun != 1 {
+			t.Errorf("%d queries wait for the disk, want one", s.begun)
+		}
+		s.mu.Unlock()
+		release()
+		eventually(t, func() bool {
+			pools, err := p.Report(t.Context())
+			return err == nil && pools[0].Problem == "" && pools[0].Foreign == unit
+		}, "LVM was not asked again")
+	})
 }

@@ -9,7 +9,6 @@ import (
 	"slices"
 	"strings"
 	"testing"
-	"time"
 
 	"berth.dev/berth/internal/provision"
 	"berth.dev/berth/internal/provision/blockdev/blockdevtest"
@@ -18,7 +17,7 @@ import (
 	"berth.dev/berth/internal/run"
 )
 
-// tool runs a program of the machine and returns what it said.
+// tool runs a program of the machine and returns its output.
 func tool(t *testing.T, program string, args ...string) string {
 	t.Helper()
 	out, err := run.Exec{}.Change(run.Command{Operation: program, Program: program, Args: args})
@@ -39,7 +38,7 @@ func attach(t *testing.T, path string) (loop string, detach func()) {
 		}
 		attached = false
 		tool(t, "losetup", "--detach", loop)
-		eventually(t, func() bool { // whoever looks at it just now keeps it for as long
+		eventually(t, func() bool { // a process that has it open just now keeps it for as long
 			_, err := os.Stat(filepath.Join("/sys/block", filepath.Base(loop), "loop"))
 			return errors.Is(err, os.ErrNotExist)
 		}, "the loop device stays")
@@ -48,16 +47,16 @@ func attach(t *testing.T, path string) (loop string, detach func()) {
 	return loop, detach
 }
 
-// lvmOn runs LVM on one device, as a machine does that has no other.
+// lvmOn runs LVM on one device, like on a machine that has no other device.
 func lvmOn(t *testing.T, device string, args ...string) {
 	t.Helper()
 	filter := `activation{udev_sync=0 udev_rules=0 monitoring=0} devices{obtain_device_list_from_udev=0 global_filter=["a|^` + device + `$|","r|.*|"]}`
 	tool(t, "lvm", append([]string{args[0], "--config", filter}, args[1:]...)...)
 }
 
-// imitation is a file with a group of a name, with logical volumes that pass for formatted ones of
-// Berth's, and with one that passes for what is to be wiped. It is made before the
-// machine has a group of that name: LVM makes no second one.
+// imitation makes a file with a volume group of this name. Some of its logical volumes look like
+// formatted volumes of Berth's, and one looks like a volume to be wiped. The file must be made
+// before the machine has a group of that name, because LVM makes no second one.
 func imitation(t *testing.T, group string, ids ...string) (path string) {
 	t.Helper()
 	path = image(t, 32<<20)
@@ -78,7 +77,7 @@ func imitation(t *testing.T, group string, ids ...string) (path string) {
 	return path
 }
 
-// image is a file that a volume group can be on.
+// image makes a file that can hold a volume group.
 func image(t *testing.T, size int64) string {
 	t.Helper()
 	path := filepath.Join(t.TempDir(), "disk.img")
@@ -91,7 +90,7 @@ func image(t *testing.T, size int64) string {
 	return path
 }
 
-func TestWhatAPodWritesIsNotReadAsTheNodesOnRealLVM(t *testing.T) {
+func TestAVolumeGroupWrittenByAPodIsNotReadAsTheNodesOnRealLVM(t *testing.T) {
 	for name, group := range map[string]string{"a group of the pool's name": "vg-berth", "a group of another name": "evil"} {
 		t.Run(name, func(t *testing.T) {
 			written := imitation(t, group, "pvc-victim", "pvc-theirs")
@@ -109,8 +108,8 @@ func TestWhatAPodWritesIsNotReadAsTheNodesOnRealLVM(t *testing.T) {
 			}
 			victim := carve("pvc-victim", 8<<20)
 			raw := carve("pvc-raw", 64<<20)
-			tool(t, "dd", "if="+written, "of="+raw.Device, "bs=1M", "oflag=direct", "status=none") // by the pod
-			loop, detach := attach(t, raw.Device)                                                  // by the kubelet
+			tool(t, "dd", "if="+written, "of="+raw.Content.Source, "bs=1M", "oflag=direct", "status=none") // by the pod
+			loop, detach := attach(t, raw.Content.Source)                                                  // by the kubelet
 			stop()
 			p, _ = start(t, c)
 			for range 20 {
@@ -150,7 +149,7 @@ func TestAGroupOnALoopDeviceOverAFileIsAPoolOnRealLVM(t *testing.T) {
 	}
 }
 
-// copied adds a copy of a disk to the machine, its group by the name vg-clone.
+// copied adds a copy of a disk to the machine. The group on the copy has the name vg-clone.
 func copied(t *testing.T, disk string) (remove func()) {
 	t.Helper()
 	twin := image(t, 256<<20)
@@ -182,7 +181,7 @@ func onLoop(t *testing.T) conformance.Harness {
 		_, detach := attach(t, theirs)
 		return detach
 	}
-	h.Away = func() func() { // without its label a disk is none of LVM's
+	h.Away = func() func() { // without its label LVM does not know the disk
 		label := blockdevtest.ReadAt(t, loop, 4096, 0)
 		blockdevtest.WriteAt(t, loop, strings.Repeat("\x00", len(label)), 0)
 		return func() { blockdevtest.WriteAt(t, loop, label, 0) }
@@ -190,7 +189,7 @@ func onLoop(t *testing.T) conformance.Harness {
 	return h
 }
 
-func TestRealLVMTellsWhoIsWho(t *testing.T) {
+func TestRealLVMPassesTheIdentitySuite(t *testing.T) {
 	conformance.RunTwins(t, onLoop)
 	conformance.RunNamesakes(t, onLoop)
 	conformance.RunAway(t, onLoop)
@@ -228,7 +227,6 @@ func TestADiskOfAnotherNodeTakesNoGroupAwayOnRealLVM(t *testing.T) {
 	pool := lvmtest.RealGroup(t, "vg-berth", loop)
 	lvmtest.EmptyAfter(t, pool.Name)
 	c, _, _ := lvmtest.RealConfig(t)
-	c.QueryTimeout = 15 * time.Second // after which it looks again
 	p, stop := start(t, c)
 	mine, err := p.Create(t.Context(), provision.CreateRequest{ID: "pvc-1", Pool: pool, Size: 8 << 20, Wipe: provision.WipeNone})
 	if err != nil {

@@ -7,6 +7,7 @@ import (
 	"strings"
 	"sync"
 	"testing"
+	"testing/synctest"
 
 	"berth.dev/berth/internal/provision"
 	"berth.dev/berth/internal/provision/conformance"
@@ -14,7 +15,8 @@ import (
 	"berth.dev/berth/internal/run"
 )
 
-// identities are harnesses over a thick and a thin pool with what disturbs who is who.
+// identities returns harnesses over a thick and a thin pool, with hooks that add copies of disks
+// and groups of the same name, and that take the group away.
 func identities() map[string]func(*testing.T) conformance.Harness {
 	starts := map[string]func(*testing.T) conformance.Harness{}
 	for name, pool := range map[string]provision.PoolRef{"thick": vg, "thin": thin} {
@@ -51,7 +53,7 @@ func drop(host *lvmtest.Host, key string) (g *lvmtest.Group) {
 	return g
 }
 
-func TestPlayedLVMTellsWhoIsWho(t *testing.T) {
+func TestPlayedLVMPassesTheIdentitySuite(t *testing.T) {
 	for name, start := range identities() {
 		t.Run(name, func(t *testing.T) {
 			conformance.RunTwins(t, start)
@@ -62,20 +64,22 @@ func TestPlayedLVMTellsWhoIsWho(t *testing.T) {
 }
 
 func TestAVolumeIsUsableAgainOnceTheCopyOfItsDiskIsTakenAway(t *testing.T) {
-	host := lvmtest.NewHost(map[string]int64{vg.Name: 100})
-	_, c := counted(host)
-	p, _ := start(t, c)
-	v := create(t, p, request("pvc-1", 8))
-	looked := func() (provision.Volume, error) {
-		if _, err := p.Report(t.Context()); err != nil {
-			t.Fatal(err)
+	synctest.Test(t, func(t *testing.T) {
+		host := lvmtest.NewHost(map[string]int64{vg.Name: 100})
+		_, c := counted(host)
+		p, _ := start(t, c)
+		v := create(t, p, request("pvc-1", 8))
+		looked := func() (provision.Volume, error) {
+			if _, err := p.Report(t.Context()); err != nil {
+				t.Fatal(err)
+			}
+			return p.Get(t.Context(), v.ID)
 		}
-		return p.Get(t.Context(), v.ID)
-	}
-	putGroup(host, "vgclone", "vgclone", "clone", "/dev/sdz", v.ID)
-	eventually(t, func() bool { _, err := looked(); return errors.Is(err, provision.ErrConflict) }, "the copy is not noticed")
-	drop(host, "vgclone")
-	eventually(t, func() bool { got, err := looked(); return err == nil && got == v }, "the volume is not usable again")
+		putGroup(host, "vgclone", "vgclone", "clone", "/dev/sdz", v.ID)
+		eventually(t, func() bool { _, err := looked(); return errors.Is(err, provision.ErrConflict) }, "the copy is not noticed")
+		drop(host, "vgclone")
+		eventually(t, func() bool { got, err := looked(); return err == nil && got == v }, "the volume is not usable again")
+	})
 }
 
 // recorder notes the arguments of all commands.
@@ -107,25 +111,27 @@ func (r *recorder) taken() [][]string {
 	return slices.Clone(r.args)
 }
 
-func TestLVMIsNotToldToReadWhatPodsWrite(t *testing.T) {
-	host := lvmtest.NewHost(map[string]int64{vg.Name: 100})
-	host.Attach("loop5", published)
-	host.Settings.GlobalFilter = []string{"r|^/dev/drbd|"}
-	_, c := counted(host)
-	recorded := &recorder{Runner: c.Runner}
-	c.Runner = recorded
-	p, _ := start(t, c)
-	create(t, p, request("pvc-1", 8))
-	if _, err := p.Expand(t.Context(), provision.ExpandRequest{ID: "pvc-1", Size: 16 * unit}); err != nil {
-		t.Error(err)
-	}
-	if err := p.Delete(t.Context(), "pvc-1"); err != nil {
-		t.Error(err)
-	}
-	settle(t, p)
-	for _, args := range recorded.taken() {
-		if args[0] != "lvmconfig" && (!strings.Contains(args[2], "devices/filter=[") || !strings.Contains(args[2], "^/dev/loop5$") || strings.Contains(args[2], "global_filter")) {
-			t.Errorf("%v", args)
+func TestEveryLVMCommandFiltersTheDevicesOfPods(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		host := lvmtest.NewHost(map[string]int64{vg.Name: 100})
+		host.Attach("loop5", published)
+		host.Settings.GlobalFilter = []string{"r|^/dev/drbd|"}
+		_, c := counted(host)
+		recorded := &recorder{Runner: c.Runner}
+		c.Runner = recorded
+		p, _ := start(t, c)
+		create(t, p, request("pvc-1", 8))
+		if _, err := p.Expand(t.Context(), provision.ExpandRequest{ID: "pvc-1", Size: 16 * unit}); err != nil {
+			t.Error(err)
 		}
-	}
+		if err := p.Delete(t.Context(), "pvc-1"); err != nil {
+			t.Error(err)
+		}
+		settle(t, p)
+		for _, args := range recorded.taken() {
+			if args[0] != "lvmconfig" && (!strings.Contains(args[2], "devices/filter=[") || !strings.Contains(args[2], "^/dev/loop5$") || strings.Contains(args[2], "global_filter")) {
+				t.Errorf("%v", args)
+			}
+		}
+	})
 }

@@ -6,20 +6,20 @@ var _ provision.Knower = (*Provisioner)(nil)
 
 // Knows implements provision.Knower.
 func (p *Provisioner) Knows(id string) (here, sure bool) {
-	p.state.mu.Lock()
-	defer p.state.mu.Unlock()
-	return len(p.state.holders(id)) > 0, p.state.sure()
+	p.engine.Lock()
+	defer p.engine.Unlock()
+	return len(p.state.holders(id)) > 0, p.sure()
 }
 
-// sure says that all is known: every group has been read and is watched since, nobody
-// changed one that was not read again, and no own change is under way. It is called within
-// with.
-func (s *state) sure() bool {
-	if !s.loaded || s.mark.Due() || !s.watched {
+// sure says that the cache is complete: every group was read, has been watched since, and was
+// read again after each change by others, and no own change is under way. The caller holds the
+// state's lock.
+func (p *reader) sure() bool {
+	if p.state.mark.Due() || !p.state.watched {
 		return false
 	}
-	for _, g := range s.groups {
-		if g.mark.Due() || g.silent != nil || g.read.IsZero() || !g.busySince.IsZero() {
+	for _, g := range p.state.Units() {
+		if g.Mark.Due() || g.Silent != nil || g.Read.IsZero() || g.Busy() {
 			return false
 		}
 	}

@@ -3,39 +3,22 @@ package lvm
 import (
 	"context"
 	"fmt"
-	"sync"
-	"sync/atomic"
+	"time"
 
-	"berth.dev/berth/internal/keyed"
 	"berth.dev/berth/internal/provision"
-	"berth.dev/berth/internal/run"
+	"berth.dev/berth/internal/provision/engine"
+	"berth.dev/berth/internal/provision/lvm/group"
 )
 
 // Provisioner is a provision.Provisioner over the volume groups of this machine and
 // the thin pools in them.
 type Provisioner struct {
-	config  Config
-	state   state
-	guard   guard
-	changed chan struct{}
-	// volumes orders the operations of each volume, groups the changes of each volume
-	// group, and reports the reading of what is stale.
-	volumes, groups, reports keyed.Locks[string]
-	// removals wait for their groups.
-	removals             removals
-	tasks                run.Tasks
-	firstLook            sync.Once
-	checks, looks, mends checks
-	// readings are physical volumes of which the number is being read, and strangers devices
-	// that may have become some.
-	readings  checks
-	strangers strangers
-	// behind counts the queries that could not be ended.
-	behind atomic.Int64
-	// copies are filled, and what deleted volumes left is wiped.
-	copies, wipes *chores
-	// copying are the copies that are being filled.
-	copying transfers
+	*changer
+	remover remover
+	copier  copier
+	wiper   wiper
+	watcher watcher
+	manager manager
 }
 
 // New makes a provisioner. It starts nothing; Run watches for changes by others.
@@ -44,29 +27,45 @@ func New(c Config) (*Provisioner, error) {
 	if err != nil {
 		return nil, err
 	}
-	p := &Provisioner{config: c, changed: make(chan struct{}, 1)}
-	p.wipes = newChores((*group).remains, p.wipeRemnant)
-	p.copies = newChores(func(g *group) map[string]*tries { return p.copying.without(g.copies()) }, p.goOn)
+	r := &reader{config: c, tool: group.Tool{Program: c.Program, Udev: c.Udev}}
+	w := &waker{reader: r}
+	made := &changer{waker: w}
+	p := &Provisioner{changer: made, remover: remover{changer: made}, manager: manager{waker: w}}
+	p.copier.changer, p.wiper.changer, p.watcher.changer = made, made, made
+	r.engine = engine.New(engine.Config[*group.Facts]{Backend: backend{w}, Noun: "volume group", Now: time.Now})
+	r.state.Book = &r.engine.Book
+	p.wiper.chores = newChores((*group.Facts).Remains, p.wiper.wipeRemnant)
+	p.copier.chores = newChores(func(g *group.Facts) map[string]*group.Tries { return p.copier.running.without(g.Copies()) }, p.copier.goOn)
+	p.watcher.chores = []*chores{p.copier.chores, p.wiper.chores}
+	r.nudge = func() {
+		for _, c := range p.watcher.chores {
+			c.kick()
+		}
+	}
+	r.seen = func(ctx context.Context) {
+		p.activateAll(ctx)
+		p.mend(ctx)
+	}
 	return p, nil
 }
 
 // Changed implements provision.Provisioner.
-func (p *Provisioner) Changed() <-chan struct{} { return p.changed }
+func (p *Provisioner) Changed() <-chan struct{} { return p.engine.Changed }
 
-// Wait returns when no change is under way, also none whose caller gave up.
-func (p *Provisioner) Wait() { p.tasks.Wait() }
+// Wait returns when no change is under way, not even one whose caller gave up.
+func (p *Provisioner) Wait() { p.engine.Tasks.Wait() }
 
-// Healthy returns why LVM cannot be used, from what is known without asking it.
-func (p *Provisioner) Healthy() error { return p.state.trouble(p.config.Now()) }
+// Healthy returns why LVM cannot be used, from the cache, without asking LVM.
+func (p *Provisioner) Healthy() error { return p.state.trouble(time.Now()) }
 
-// Report implements provision.Provisioner. It reads again what others may have
-// changed, and nothing else. Groups for which LVM does not answer are reported from
-// what is known, with a problem that says how old that is.
+// Report implements provision.Provisioner. It reads again only the groups that others may have
+// changed. Groups for which LVM does not answer are reported from the cache, with a problem that
+// says how old that is.
 func (p *Provisioner) Report(ctx context.Context) ([]provision.Pool, error) {
-	if err := p.refreshDue(ctx); err != nil {
+	if err := p.engine.RefreshDue(ctx); err != nil {
 		return nil, err
 	}
-	return p.state.pools(p.config.Now()), nil
+	return p.state.pools(time.Now()), nil
 }
 
 // Get implements provision.Provisioner.
@@ -78,50 +77,32 @@ func (p *Provisioner) Get(ctx context.Context, id string) (provision.Volume, err
 	if err != nil {
 		return provision.Volume{}, err
 	}
-	name, _ := split(pool)
+	name, _ := group.Split(pool)
 	v, err := p.view(name, id)
-	if err != nil || v.Problem != "" || p.config.Devices.Leads(v.Device, v.Identity) == nil {
+	if err != nil || v.Problem != "" || p.config.Devices.Leads(v.Content.Source, v.Content.Identity) == nil {
 		return v, err
 	}
 	return p.activated(ctx, name, id)
 }
 
-// locate returns the pool of a volume or a snapshot. What is not known is looked for
-// once in a fresh report before it is declared missing. ErrConflict says that there are two.
-func (p *Provisioner) locate(ctx context.Context, id string) (pool provision.PoolRef, err error) {
-	if err := p.load(ctx); err != nil {
-		return pool, err
-	}
-	if pool, ok, err := p.state.find(id); ok {
-		return pool, err
-	}
-	if err := p.refreshAll(ctx); err != nil {
-		return pool, err
-	}
-	if pool, ok, err := p.state.find(id); ok {
-		return pool, err
-	}
-	if name, ok := p.state.unread(); ok {
-		return pool, fmt.Errorf("%w: %s may be in volume group %s, which was never read", provision.ErrUnavailable, id, name)
-	}
-	return pool, fmt.Errorf("%w: %s", provision.ErrNotFound, id)
+// locate returns the pool of a volume or a snapshot. An id that is not known is looked for once
+// in a fresh report before it is declared missing. ErrConflict says that two groups hold it.
+func (p *reader) locate(ctx context.Context, id string) (pool provision.PoolRef, err error) {
+	err = p.engine.Locate(ctx, id, func() (ok bool, err error) {
+		pool, ok, err = p.state.find(id)
+		return ok, err
+	}, p.refreshAll)
+	return pool, err
 }
 
 // view returns a volume as it is known now.
-func (p *Provisioner) view(name, id string) (v provision.Volume, err error) {
-	p.state.with(name, func(g *group) {
-		if g == nil || g.volumes[id] == nil {
+func (p *reader) view(name, id string) (v provision.Volume, err error) {
+	p.engine.With(name, func(g *group.Facts) {
+		if g == nil || g.Volumes[id] == nil {
 			err = fmt.Errorf("%w: %s", provision.ErrNotFound, id)
 			return
 		}
-		v = g.view(id)
+		v = g.View(id)
 	})
 	return v, err
-}
-
-func (p *Provisioner) signal() {
-	select {
-	case p.changed <- struct{}{}:
-	default:
-	}
 }

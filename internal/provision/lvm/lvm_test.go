@@ -2,7 +2,6 @@ package lvm_test
 
 import (
 	"testing"
-	"time"
 
 	"berth.dev/berth/internal/provision"
 	"berth.dev/berth/internal/provision/conformance"
@@ -19,7 +18,7 @@ var (
 const unit = lvmtest.Unit
 
 func TestConformanceOnPlayedLVM(t *testing.T) {
-	conformance.Run(t, func(t *testing.T) conformance.Harness {
+	conformance.RunPlayed(t, func(t *testing.T) conformance.Harness {
 		host := lvmtest.NewHost(map[string]int64{vg.Name: 100, "other": 10})
 		h := harness(t, host, vg)
 		h.PutForeign = func(name string, size int64) { host.PutForeign(vg.Name, name, size) }
@@ -27,10 +26,10 @@ func TestConformanceOnPlayedLVM(t *testing.T) {
 	})
 }
 
-func TestNoPlayedVolumeShowsWhatAnotherHeld(t *testing.T) {
+func TestNoPlayedVolumeShowsDataOfAnother(t *testing.T) {
 	for name, pool := range map[string]provision.PoolRef{"thick": vg, "thin": thin} {
 		t.Run(name, func(t *testing.T) {
-			conformance.RunForgets(t, func(t *testing.T) conformance.Harness {
+			conformance.RunForgetsPlayed(t, func(t *testing.T) conformance.Harness {
 				host := lvmtest.NewHost(map[string]int64{vg.Name: 210})
 				host.AddThinPool(vg.Name, "pool", 100)
 				return harness(t, host, pool)
@@ -40,7 +39,7 @@ func TestNoPlayedVolumeShowsWhatAnotherHeld(t *testing.T) {
 }
 
 func TestConformanceOfThinPoolsOnPlayedLVM(t *testing.T) {
-	conformance.Run(t, thinHarness)
+	conformance.RunPlayed(t, thinHarness)
 }
 
 func TestConformanceOfSnapshotsOnPlayedLVM(t *testing.T) {
@@ -64,7 +63,7 @@ func thinHarness(t *testing.T) conformance.Harness {
 	return h
 }
 
-// harness over one pool, which lacks a hand to put something foreign in it.
+// harness returns a harness over one pool, without PutForeign.
 func harness(t *testing.T, host *lvmtest.Host, pool provision.PoolRef) conformance.Harness {
 	made := &conformance.Formats{Mkfs: host.Mkfs}
 	p, stop := start(t, config(host, made.Make))
@@ -77,23 +76,25 @@ func harness(t *testing.T, host *lvmtest.Host, pool provision.PoolRef) conforman
 			return p
 		},
 		Open: func(v provision.Volume) func() {
-			host.On(v.Device, func(v *lvmtest.Volume) { v.Open = true })
-			return func() { host.On(v.Device, func(v *lvmtest.Volume) { v.Open = false }) }
+			host.On(v.Content.Source, func(v *lvmtest.Volume) { v.Open = true })
+			return func() { host.On(v.Content.Source, func(v *lvmtest.Volume) { v.Open = false }) }
 		},
-		Mislead: func(v, other provision.Volume) { host.Mislead(v.Device, other.Device) },
+		Mislead: func(v, other provision.Volume) { host.Mislead(v.Content.Source, other.Content.Source) },
 		Scramble: func(v provision.Volume) {
-			host.On(v.Device, func(v *lvmtest.Volume) { v.Signature = "" })
+			host.On(v.Content.Source, func(v *lvmtest.Volume) { v.Signature = "" })
 		},
-		WriteAt: func(v provision.Volume, text string, offset int64) { host.WriteAt(v.Device, text, offset) },
-		ReadAt:  func(v provision.Volume, bytes int, offset int64) string { return host.ReadAt(v.Device, bytes, offset) },
+		WriteAt: func(v provision.Volume, text string, offset int64) { host.WriteAt(v.Content.Source, text, offset) },
+		ReadAt: func(v provision.Volume, bytes int, offset int64) string {
+			return host.ReadAt(v.Content.Source, bytes, offset)
+		},
 		Formats: made.Of,
-		Write:   func(v provision.Volume, text string) { host.WriteAt(v.Device, text, 0) },
-		Read:    func(v provision.Volume, bytes int) string { return host.ReadAt(v.Device, bytes, 0) },
+		Write:   func(v provision.Volume, text string) { host.WriteAt(v.Content.Source, text, 0) },
+		Read:    func(v provision.Volume, bytes int) string { return host.ReadAt(v.Content.Source, bytes, 0) },
 	}
 }
 
 func config(host *lvmtest.Host, mkfs provision.Mkfs) lvm.Config {
-	return lvm.Config{Runner: host, Devices: host, Mkfs: mkfs, OpenPatience: time.Millisecond}
+	return lvm.Config{Runner: host, Devices: host, Mkfs: mkfs}
 }
 
 // start makes a provisioner and runs it until the test or the returned stop ends

@@ -44,7 +44,7 @@ func TestConformanceOfManagedPoolsOnPlayedLVM(t *testing.T) {
 	})
 }
 
-// fill fills the thin pool.
+// fill fills the data and the metadata of the thin pool to these percentages.
 func (m *bare) fill(data, metadata int) {
 	m.Edit(func(groups map[string]*lvmtest.Group) string {
 		g := groups[vg.Name]

@@ -16,7 +16,7 @@ import (
 	"berth.dev/berth/internal/run"
 )
 
-const diskUnits = 129 // of a disk: one is LVM's own
+const diskUnits = 129 // of a disk: LVM needs one for itself
 
 // bare is a machine with disks and no volume group yet.
 type bare struct {
@@ -38,7 +38,7 @@ func (m *bare) plug(name string) {
 	m.disks.Plug(devicetest.Disk(name, "naa."+name, diskUnits*unit), devicetest.NewMedium())
 }
 
-// label is what LVM writes to a disk. It does not take one that bears a signature of others.
+// label writes LVM's label to a disk. It refuses a disk that bears a signature of another program.
 func (m *bare) label(node string) (int64, error) {
 	name := filepath.Base(node)
 	own := make([]byte, 8)
@@ -49,7 +49,7 @@ func (m *bare) label(node string) (int64, error) {
 	return diskUnits * unit, nil
 }
 
-// managed is what runs on a machine between two restarts.
+// managed holds the provisioners that run on a machine between two restarts.
 type managed struct {
 	*lvm.Provisioner
 	disks *device.Provisioner
@@ -66,7 +66,7 @@ func (m *bare) boot(t *testing.T, r run.Runner) managed {
 	return managed{p, disks, stop}
 }
 
-// free are the disks that are reported as empty.
+// free returns the names of the disks that are reported as empty.
 func (n managed) free(t *testing.T) (names []string) {
 	t.Helper()
 	pools, err := n.disks.Report(t.Context())
@@ -81,7 +81,7 @@ func (n managed) free(t *testing.T) (names []string) {
 	return names
 }
 
-// ensure wishes for the group with all the disks that are free, and for its thin pool
+// ensure asks for the group with all the disks that are free, and for its thin pool
 // unless percent is 0.
 func (n managed) ensure(t *testing.T, percent int) (group, pool provision.Outcome, err error) {
 	t.Helper()
@@ -101,7 +101,7 @@ func mustEnsure(t *testing.T, n managed, percent int, group, pool provision.Reas
 	}
 }
 
-// devices are the disks of the group, nil if there is none.
+// devices returns the disks of the group, nil if there is none.
 func (m *bare) devices() (devices []string) {
 	m.Edit(func(groups map[string]*lvmtest.Group) string {
 		if g := groups[vg.Name]; g != nil {
@@ -156,7 +156,7 @@ func TestAThinPoolIsMadeKeepsItsShareAndIsExtendedBeforeItIsFull(t *testing.T) {
 	if p := poolOf(t, n.Provisioner, thin); p.Total != 153*unit || p.Fill.Data != 105*unit {
 		t.Errorf("reported %+v", p)
 	}
-	m.On("/dev/vg-a/theirs", func(v *lvmtest.Volume) { v.Data = 1000 * unit }) // faster than anybody looks
+	m.On("/dev/vg-a/theirs", func(v *lvmtest.Volume) { v.Data = 1000 * unit }) // faster than the provisioner looks
 	m.On("/dev/vg-a/pool", func(v *lvmtest.Volume) { v.Thin.Filled = 85 })
 	mustReport(t, n)
 	for _, want := range []provision.Reason{provision.PoolExtended, provision.PoolExtended, provision.PoolExtended, provision.PoolNoRoom} {
@@ -167,7 +167,7 @@ func TestAThinPoolIsMadeKeepsItsShareAndIsExtendedBeforeItIsFull(t *testing.T) {
 	}
 }
 
-// mustReport makes what the kernel says of thin pools known.
+// mustReport has the provisioner read the kernel's status of the thin pools.
 func mustReport(t *testing.T, n managed) {
 	t.Helper()
 	if _, err := n.Create(t.Context(), provision.CreateRequest{ID: "pvc-look", Pool: thin, Size: 1 << 50}); !errors.Is(err, provision.ErrNoSpace) {
@@ -190,7 +190,7 @@ func TestAWishThatIsMetStartsNoProcess(t *testing.T) {
 	}
 }
 
-func TestWhatOthersMadeIsNotChanged(t *testing.T) {
+func TestGroupsAndPoolsOfOthersAreNotChanged(t *testing.T) {
 	for name, tc := range map[string]struct {
 		theirs      func(*bare)
 		group, pool provision.Reason
@@ -300,7 +300,7 @@ func TestADiskThatIsNoLongerEmptyIsNamed(t *testing.T) {
 	m := bareMachine("sda")
 	n := m.boot(t, m)
 	wish := provision.PoolWish{Pool: vg, Disks: n.free(t)}
-	m.disks.Medium("sda").Put([]byte("XFSB"), 0) // and nobody tells
+	m.disks.Medium("sda").Put([]byte("XFSB"), 0) // without a signal
 	got, err := n.Ensure(t.Context(), wish)
 	if err != nil || got.Reason != provision.DisksRefused || !strings.Contains(got.Message, "xfs") || m.devices() != nil {
 		t.Errorf("got %+v, %v", got, err)

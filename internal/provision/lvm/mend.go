@@ -7,118 +7,90 @@ import (
 	"strings"
 
 	"berth.dev/berth/internal/provision"
+	"berth.dev/berth/internal/provision/lvm/group"
 )
 
-// A process that dies in the middle takes the LVM command it runs with it. Two things can
-// be left that no later command puts right by itself: a copy that is too small yet, and a
-// device, or a thin pool with all of its devices, that is suspended while it is changed, on
-// which whoever uses it waits for ever.
-// Both are put right when the groups are first seen, and tried again from time to time.
+// If Berth's process dies, the LVM command that it runs can die with it. That can leave two
+// things that no later command repairs by itself. One is a copy that is still too small. The
+// other is a device, or a thin pool with all of its devices, that is suspended in the middle of a
+// change: a process that uses it waits for ever. Berth repairs both when it first sees the
+// groups, and tries again from time to time.
 
-// mend puts right what is left in all groups, behind its caller's back.
-func (p *Provisioner) mend(ctx context.Context) {
-	for name, copies := range p.state.unfinished() {
+// mend repairs these leftovers of all groups, in the background.
+func (p *changer) mend(ctx context.Context) {
+	for name, copies := range p.unfinished() {
 		if !p.mends.begin(name) {
 			continue
 		}
-		p.tasks.Go(func() {
+		p.engine.Tasks.Go(func() {
 			defer p.mends.end(name)
-			unlock, err := p.groups.Lock(ctx, name)
+			unlock, err := p.engine.UnitLocks.Lock(ctx, name)
 			if err != nil {
 				return
 			}
 			defer unlock()
 			p.resume(name)
 			for _, id := range slices.Sorted(maps.Keys(copies)) {
-				_ = p.carryOutLocked(ctx, p.growth(copies[id], id)) // it is still listed as being copied
+				_ = p.carryOutLocked(ctx, p.growth(name, id)) // it is still listed as being copied
 			}
 		})
 	}
 }
 
-// resume resumes the volumes and the thin pools of a group that are suspended. What fails
-// shows as their problem. The group's lock is held: no command of this process is at work
-// on them, and LVM reports nothing in the middle of another's.
-func (p *Provisioner) resume(name string) {
+// resume resumes the suspended volumes and thin pools of a group. A failure shows as their
+// problem. The caller holds the group's lock, so no command of this process works on them. LVM
+// does not report in the middle of another process's command.
+func (p *waker) resume(name string) {
 	var ids, pools []string
-	p.state.with(name, func(g *group) { ids, pools = g.suspended(), g.suspendedPools() })
+	p.engine.With(name, func(g *group.Facts) { ids, pools = g.Suspended(), g.SuspendedPools() })
 	if len(ids)+len(pools) == 0 {
 		return
 	}
-	p.begin(name)
+	ended := p.engine.Begin(name, name)
 	err := p.reload(name, ids, pools)
-	p.end(name)
+	ended()
 	p.look(name, pools...)
 	now := p.mapped()
-	p.state.with(name, func(g *group) {
+	p.engine.With(name, func(g *group.Facts) {
 		if g == nil {
 			return
 		}
 		for _, id := range ids {
-			if c := g.find(id); c != nil {
-				c.suspended, c.frozen = err != nil, err != nil
+			if c := g.Find(id); c != nil {
+				c.Suspended, c.Frozen = err != nil, err != nil
 			}
-			if r := g.wiping[id]; r != nil {
-				r.suspended = err != nil
+			if r := g.Wiping[id]; r != nil {
+				r.Suspended = err != nil
 			}
-			if left := g.pending[strings.TrimPrefix(id, cowPrefix)]; left != nil && left.cow != nil {
-				left.cow.suspended = err != nil
+			if left := g.Pending[strings.TrimPrefix(id, group.CowPrefix)]; left != nil && left.Cow != nil {
+				left.Cow.Suspended = err != nil
 			}
 		}
 		for _, thin := range pools {
-			if pool := g.pools[thin]; pool != nil {
-				pool.suspended = now.suspends(name, thin)
+			if pool := g.Pools[thin]; pool != nil {
+				pool.Suspended = now.suspends(name, thin)
 			}
 		}
 	})
-	p.signal()
+	p.engine.Changed.Set()
 	p.nudge()
 }
 
-// suspended returns the volumes, and what is left of some, that are; none of a group that is nil.
-func (g *group) suspended() (ids []string) {
-	if g == nil || !g.changeable() {
-		return nil
-	}
-	for id, v := range g.volumes {
-		if v.suspended {
-			ids = append(ids, id)
-		}
-	}
-	for id, s := range g.snapshots {
-		if s.suspended {
-			ids = append(ids, id)
-		}
-	}
-	for id, left := range g.pending {
-		if left.cow != nil && left.cow.suspended {
-			ids = append(ids, cowName(id))
-		}
-	}
-	for id, r := range g.wiping {
-		if r.suspended {
-			ids = append(ids, id)
-		}
-	}
-	slices.Sort(ids)
-	return ids
-}
-
-// unfinished returns the groups in which something is to be mended, with the copies that
-// are not yet as large as they must be and the pools of these.
-func (s *state) unfinished() map[string]map[string]provision.PoolRef {
-	s.mu.Lock()
-	defer s.mu.Unlock()
+// unfinished returns the groups in which something is to be mended, with the copies that are
+// still too small and the pools of these.
+func (p *changer) unfinished() map[string]map[string]provision.PoolRef {
+	p.state.Lock()
+	defer p.state.Unlock()
 	byGroup := map[string]map[string]provision.PoolRef{}
-	for _, g := range s.groups {
+	for _, g := range p.state.Units() {
 		copies := map[string]provision.PoolRef{}
-		for id, v := range g.volumes {
-			if v.growing {
-				copies[id] = g.ref(v.pool)
+		for id, v := range g.Volumes {
+			if v.Growing {
+				copies[id] = g.Ref(v.Pool)
 			}
 		}
-		if len(copies)+len(g.suspended())+len(g.suspendedPools()) > 0 {
-			byGroup[g.name] = copies
+		if len(copies)+len(g.Suspended())+len(g.SuspendedPools()) > 0 {
+			byGroup[g.Name] = copies
 		}
 	}
 	return byGroup

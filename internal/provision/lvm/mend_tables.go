@@ -5,22 +5,23 @@ import (
 	"slices"
 	"strings"
 
+	"berth.dev/berth/internal/provision/lvm/group"
 	"berth.dev/berth/internal/run"
 )
 
-// Which table a suspended device is resumed with matters. LVM loads new tables before it
-// suspends, and records the change only then: a command that dies in between leaves tables
-// loaded of which LVM knows nothing, with a thin pool's data on extents that are free for
-// others. What LVM has recorded wins. It loads that itself (lvchange --refresh), but only
-// where it differs from what is in use, and then puts into use whatever is loaded. So what
-// is loaded is dropped first. To resume the devices alone (dmsetup resume) would use what is
-// loaded, recorded or not.
+// A suspended device must be resumed with the right table. LVM loads new tables before it
+// suspends, and records the change only then. A command that dies in between leaves loaded tables
+// of which LVM knows nothing, with a thin pool's data on extents that are free for others. The
+// table that LVM has recorded is the right one. LVM loads it itself (lvchange --refresh), but
+// only where it differs from the table in use, and then puts any loaded table into use. So Berth
+// first drops the loaded table. To resume the devices alone (dmsetup resume) would use the loaded
+// table, recorded or not.
 
 // mapper are the device mapper's devices at one moment, and whether they are suspended.
 type mapper map[string]bool
 
-// mapped asks the kernel. What it does not tell is not known to be suspended.
-func (p *Provisioner) mapped() mapper {
+// mapped asks the kernel. If the kernel does not tell, no device counts as suspended.
+func (p *reader) mapped() mapper {
 	devices, err := p.config.Devices.Mapped()
 	if err != nil {
 		return nil
@@ -28,29 +29,29 @@ func (p *Provisioner) mapped() mapper {
 	return devices
 }
 
-// parts matches what follows in the names of the devices that a logical volume is made of:
-// LVM keeps these words out of the names of all others.
+// parts matches the suffix behind the name of a logical volume in the names of the devices that
+// it is made of. LVM does not allow these words in the names of other logical volumes.
 var parts = regexp.MustCompile(`^(_(tdata|tmeta|vdata|cdata|cmeta|cvol|corig|wcorig|mlog|iorig|imeta|[rm]image_[0-9]+|rmeta_[0-9]+))*(-[a-z]+)?$`)
 
 // of returns the devices that a logical volume is made of, its own first.
-func (m mapper) of(group, lv string) (names []string) {
-	for name := range m {
-		if rest, found := strings.CutPrefix(name, mappingName(group, lv)); found && parts.MatchString(rest) {
-			names = append(names, name)
+func (m mapper) of(name, lv string) (names []string) {
+	for device := range m {
+		if rest, found := strings.CutPrefix(device, group.MappingName(name, lv)); found && parts.MatchString(rest) {
+			names = append(names, device)
 		}
 	}
 	slices.Sort(names)
 	return names
 }
 
-// suspends says whether anything that a logical volume is made of is suspended.
-func (m mapper) suspends(group, lv string) bool {
-	return slices.ContainsFunc(m.of(group, lv), func(name string) bool { return m[name] })
+// suspends says whether any device that a logical volume is made of is suspended.
+func (m mapper) suspends(name, lv string) bool {
+	return slices.ContainsFunc(m.of(name, lv), func(name string) bool { return m[name] })
 }
 
-// reload resumes what is suspended of a group's volumes and thin pools, with what LVM has
-// recorded of them.
-func (p *Provisioner) reload(name string, ids, pools []string) error {
+// reload resumes the suspended volumes and thin pools of a group with the tables that LVM has
+// recorded.
+func (p *waker) reload(name string, ids, pools []string) error {
 	now, err := p.config.Devices.Mapped()
 	if err != nil {
 		return err
@@ -64,16 +65,20 @@ func (p *Provisioner) reload(name string, ids, pools []string) error {
 			}
 		}
 	}
-	// LVM refreshes no pool that is live through its volumes alone, and resumes it when it is
-	// activated by itself.
+	// LVM does not refresh a pool that is live only through its volumes. It resumes such a pool
+	// when the pool itself is activated.
 	var asleep, awake []string
-	p.state.with(name, func(g *group) { asleep, awake = g.asleep(pools) })
+	p.engine.With(name, func(g *group.Facts) {
+		if g != nil {
+			asleep, awake = g.Pools.Inactive(pools), g.Pools.Active(pools)
+		}
+	})
 	for _, c := range []struct {
 		lvs     []string
 		command func(group string, lvs ...string) run.Command
 	}{
-		{asleep, p.config.activateCommand},
-		{slices.Concat(awake, ids), p.config.resumeCommand},
+		{asleep, p.tool.ActivateCommand},
+		{slices.Concat(awake, ids), p.tool.ResumeCommand},
 	} {
 		if len(c.lvs) == 0 {
 			continue
@@ -85,62 +90,30 @@ func (p *Provisioner) reload(name string, ids, pools []string) error {
 	return nil
 }
 
-// asleep tells those of some thin pools that are not active by themselves from the others.
-func (g *group) asleep(pools []string) (asleep, awake []string) {
-	for _, name := range pools {
-		switch {
-		case g == nil || g.pools[name] == nil:
-		case g.pools[name].active:
-			awake = append(awake, name)
-		default:
-			asleep = append(asleep, name)
-		}
-	}
-	return asleep, awake
-}
-
-// suspendedPools returns the thin pools that are; none of a group that is nil.
-func (g *group) suspendedPools() (names []string) {
-	if g == nil || !g.changeable() {
-		return nil
-	}
-	for name, p := range g.pools {
-		if p.suspended {
-			names = append(names, name)
-		}
-	}
-	slices.Sort(names)
-	return names
-}
-
-func suspendedPool(name string) string {
-	return "the thin pool is suspended, and whoever writes to its volumes waits: resume it (lvchange --refresh " + name + ")"
-}
-
-// noticeSuspended has groups read again in which a thin pool is suspended that was not, or
-// the other way round. A change by others suspends one too, for a moment: LVM's report, which
-// waits for the end of it, tells the one from the other.
-func (p *Provisioner) noticeSuspended() {
-	pools := p.state.thinPools(isIdle)
+// noticeSuspended marks a group to be read again if one of its thin pools was suspended or
+// resumed since. A change by others also suspends a pool, for a moment. LVM's report waits for
+// the end of such a change, so it tells the two cases apart.
+func (p *waker) noticeSuspended() {
+	pools := p.thinPools(isIdle)
 	if len(pools) == 0 {
 		return
 	}
 	now := p.mapped()
 	for name, all := range pools {
 		changed := false
-		p.state.with(name, func(g *group) {
+		p.engine.With(name, func(g *group.Facts) {
 			for _, thin := range all {
-				if g == nil || g.pools[thin] == nil || g.pools[thin].suspended == now.suspends(g.name, thin) {
+				if g == nil || g.Pools[thin] == nil || g.Pools[thin].Suspended == now.suspends(g.Name, thin) {
 					continue
 				}
 				changed = true
 			}
 			if changed {
-				p.state.noticed(g)
+				p.engine.Touch(g)
 			}
 		})
 		if changed {
-			p.signal()
+			p.engine.Changed.Set()
 		}
 	}
 }

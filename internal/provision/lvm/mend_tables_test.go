@@ -4,7 +4,7 @@ import (
 	"errors"
 	"strings"
 	"testing"
-	"time"
+	"testing/synctest"
 
 	"berth.dev/berth/internal/provision"
 	"berth.dev/berth/internal/provision/lvm"
@@ -12,7 +12,7 @@ import (
 	"berth.dev/berth/internal/run"
 )
 
-// extending is what an extension of the thin pool leaves that dies in the middle.
+// extending leaves the thin pool as a command does that dies while it extends the pool.
 func extending(host *lvmtest.Host, recorded bool) {
 	host.On("/dev/"+thin.Name, func(pool *lvmtest.Volume) {
 		pool.Suspended, pool.Maps, pool.Loaded = true, pool.Extents, pool.Extents+50
@@ -27,7 +27,7 @@ func disturb(host *lvmtest.Host, around func(run.Command, func() ([]byte, error)
 	host.Disturb(func(h *lvmtest.Host) { h.Around = around })
 }
 
-// wantMended fails unless the kernel has of the thin pool what LVM has recorded.
+// wantMended fails unless the thin pool is resumed, and is mapped as LVM has recorded it.
 func wantMended(t *testing.T, host *lvmtest.Host) {
 	t.Helper()
 	host.On("/dev/"+thin.Name, func(pool *lvmtest.Volume) {
@@ -37,7 +37,7 @@ func wantMended(t *testing.T, host *lvmtest.Host) {
 	})
 }
 
-func TestAThinPoolThatADeadCommandLeftSuspendedIsWhatLVMHasRecorded(t *testing.T) {
+func TestASuspendedThinPoolOfADeadCommandIsMendedToLVMsRecord(t *testing.T) {
 	for when, recorded := range map[string]bool{"before LVM recorded it": false, "after LVM recorded it": true} {
 		for how, die := range map[string]func(*testing.T, *lvmtest.Host, *lvm.Provisioner){
 			"with its process": func(t *testing.T, host *lvmtest.Host, _ *lvm.Provisioner) {
@@ -52,7 +52,7 @@ func TestAThinPoolThatADeadCommandLeftSuspendedIsWhatLVMHasRecorded(t *testing.T
 					return nil, exit5(c)
 				}))
 				host.On("/dev/vg-a/pvc-1", func(v *lvmtest.Volume) { v.Data = 95 * unit })
-				create(t, p, promised("pvc-2", 1)) // which looks how full the pool is
+				create(t, p, promised("pvc-2", 1)) // which reads how full the pool is
 				wish := provision.PoolWish{Pool: thin, Extension: provision.Extension{At: 80, By: 20}}
 				if got, err := p.Ensure(t.Context(), wish); err == nil {
 					t.Errorf("the extension that died is told as %+v", got)
@@ -70,7 +70,7 @@ func TestAThinPoolThatADeadCommandLeftSuspendedIsWhatLVMHasRecorded(t *testing.T
 	}
 }
 
-func TestAVolumeIsResumedWithWhatLVMHasRecorded(t *testing.T) {
+func TestAVolumeIsResumedWithTheTableOfLVMsRecord(t *testing.T) {
 	host := thinHost()
 	create(t, over(t, host), request("pvc-1", 2))
 	host.On("/dev/vg-a/pvc-1", func(v *lvmtest.Volume) { v.Suspended, v.Loaded = true, 5 })
@@ -84,31 +84,33 @@ func TestAVolumeIsResumedWithWhatLVMHasRecorded(t *testing.T) {
 	})
 }
 
-// An administrator may have been at work on one of them.
-func TestWhatOthersResumedMeanwhileIsNoProblem(t *testing.T) {
-	host := thinHost()
-	first := over(t, host)
-	create(t, first, request("pvc-1", 2))
-	create(t, first, request("pvc-2", 2))
-	suspend(host, "pvc-1")
-	suspend(host, "pvc-2")
-	disturb(host, only("fullreport", func(_ run.Command, do func() ([]byte, error)) ([]byte, error) {
-		out, err := do()
-		host.On("/dev/vg-a/pvc-1", func(v *lvmtest.Volume) { v.Suspended = false })
-		return out, err
-	}))
-	p := over(t, host)
-	poolOf(t, p, vg)
-	p.Wait()
-	disturb(host, nil)
-	wantResumed(t, host, "pvc-2")
-	// What is suspended is not wiped, until it is known to be resumed.
-	for _, id := range []string{"pvc-1", "pvc-2"} {
-		if err := p.Delete(t.Context(), id); err != nil {
-			t.Fatal(err)
+// An administrator may have resumed one of them.
+func TestAVolumeThatOthersResumedMeanwhileIsNoProblem(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		host := thinHost()
+		first := over(t, host)
+		create(t, first, request("pvc-1", 2))
+		create(t, first, request("pvc-2", 2))
+		suspend(host, "pvc-1")
+		suspend(host, "pvc-2")
+		disturb(host, only("fullreport", func(_ run.Command, do func() ([]byte, error)) ([]byte, error) {
+			out, err := do()
+			host.On("/dev/vg-a/pvc-1", func(v *lvmtest.Volume) { v.Suspended = false })
+			return out, err
+		}))
+		p := over(t, host)
+		poolOf(t, p, vg)
+		p.Wait()
+		disturb(host, nil)
+		wantResumed(t, host, "pvc-2")
+		// A suspended volume is not wiped until the provisioner knows that it is resumed.
+		for _, id := range []string{"pvc-1", "pvc-2"} {
+			if err := p.Delete(t.Context(), id); err != nil {
+				t.Fatal(err)
+			}
 		}
-	}
-	settle(t, p)
+		settle(t, p)
+	})
 }
 
 func TestAPoolThatIsLiveThroughItsVolumesAloneIsResumed(t *testing.T) {
@@ -145,55 +147,57 @@ func TestNoVolumeIsActivatedInAPoolThatIsSuspended(t *testing.T) {
 }
 
 func TestAPoolThatCannotBeResumedTakesNothingUntilItIs(t *testing.T) {
-	host := thinHost()
-	create(t, over(t, host), promised("pvc-1", 2))
-	extending(host, false)
-	broken := true
-	disturb(host, only("lvchange", func(c run.Command, do func() ([]byte, error)) ([]byte, error) {
-		if broken {
-			return nil, exit5(c)
+	synctest.Test(t, func(t *testing.T) {
+		host := thinHost()
+		create(t, over(t, host), promised("pvc-1", 2))
+		extending(host, false)
+		broken := true
+		disturb(host, only("lvchange", func(c run.Command, do func() ([]byte, error)) ([]byte, error) {
+			if broken {
+				return nil, exit5(c)
+			}
+			return do()
+		}))
+		_, c := counted(host)
+		p, stop := start(t, c)
+		eventually(t, func() bool { return strings.Contains(poolOf(t, p, thin).Problem, "lvchange --refresh "+thin.Name) }, "nothing is said of it")
+		if _, err := p.Create(t.Context(), promised("pvc-2", 1)); !errors.Is(err, provision.ErrUnavailable) {
+			t.Errorf("created in a pool that is suspended: %v", err)
 		}
-		return do()
-	}))
-	_, c := counted(host)
-	c.QueryTimeout = time.Second // which is also how often it is tried again
-	p, stop := start(t, c)
-	eventually(t, func() bool { return strings.Contains(poolOf(t, p, thin).Problem, "lvchange --refresh "+thin.Name) }, "nothing is said of it")
-	if _, err := p.Create(t.Context(), promised("pvc-2", 1)); !errors.Is(err, provision.ErrUnavailable) {
-		t.Errorf("created in a pool that is suspended: %v", err)
-	}
-	wish := provision.PoolWish{Pool: thin, Extension: provision.Extension{At: 80, By: 20}}
-	if got, err := p.Ensure(t.Context(), wish); err != nil || got.Reason != provision.PoolTroubled {
-		t.Errorf("extending a pool that is suspended: %+v, %v", got, err)
-	}
-	if err := p.Delete(t.Context(), "pvc-1"); !errors.Is(err, provision.ErrUnavailable) {
-		t.Errorf("deleted in a pool that is suspended: %v", err)
-	}
-	stop()
-	broken = false
-	p, _ = start(t, c)
-	eventually(t, func() bool { return poolOf(t, p, thin).Problem == "" }, "it is not resumed")
-	wantMended(t, host)
-	if err := p.Delete(t.Context(), "pvc-1"); err != nil {
-		t.Error(err)
-	}
+		wish := provision.PoolWish{Pool: thin, Extension: provision.Extension{At: 80, By: 20}}
+		if got, err := p.Ensure(t.Context(), wish); err != nil || got.Reason != provision.PoolTroubled {
+			t.Errorf("extending a pool that is suspended: %+v, %v", got, err)
+		}
+		if err := p.Delete(t.Context(), "pvc-1"); !errors.Is(err, provision.ErrUnavailable) {
+			t.Errorf("deleted in a pool that is suspended: %v", err)
+		}
+		stop()
+		broken = false
+		p, _ = start(t, c)
+		eventually(t, func() bool { return poolOf(t, p, thin).Problem == "" }, "it is not resumed")
+		wantMended(t, host)
+		if err := p.Delete(t.Context(), "pvc-1"); err != nil {
+			t.Error(err)
+		}
+	})
 }
 
 func TestAPoolThatSuspendsWhileTheProvisionerRunsIsResumed(t *testing.T) {
-	host := thinHost()
-	_, c := counted(host)
-	c.FillInterval, c.QueryTimeout = 10*time.Millisecond, 20*time.Millisecond // how soon it is seen, and mended
-	p, _ := start(t, c)
-	create(t, p, promised("pvc-1", 2))
-	extending(host, true) // by a command of others that died
-	eventually(t, func() bool {
-		<-p.Changed()
-		poolOf(t, p, thin)
-		resumed := false
-		host.On("/dev/"+thin.Name, func(pool *lvmtest.Volume) { resumed = !pool.Suspended })
-		return resumed
-	}, "it is not resumed")
-	wantMended(t, host)
+	synctest.Test(t, func(t *testing.T) {
+		host := thinHost()
+		_, c := counted(host)
+		p, _ := start(t, c)
+		create(t, p, promised("pvc-1", 2))
+		extending(host, true) // as if a command of another process died
+		eventually(t, func() bool {
+			<-p.Changed()
+			poolOf(t, p, thin)
+			resumed := false
+			host.On("/dev/"+thin.Name, func(pool *lvmtest.Volume) { resumed = !pool.Suspended })
+			return resumed
+		}, "it is not resumed")
+		wantMended(t, host)
+	})
 }
 
 func TestAPoolThatOthersAreChangingIsLeftAlone(t *testing.T) {
@@ -223,7 +227,7 @@ func TestAPoolThatOthersAreChangingIsLeftAlone(t *testing.T) {
 	next.Wait()
 }
 
-// unloading makes dropping a table an effect.
+// unloading makes dropping a table an effect at which a process may end.
 type unloading struct {
 	*lvmtest.Host
 	dying *crash
@@ -240,33 +244,35 @@ func (u unloading) Unload(name string) error {
 }
 
 func TestAProcessMayEndAtAnyEffectOfMendingAPool(t *testing.T) {
-	for _, recorded := range []bool{false, true} {
-		for at := 1; ; at++ {
-			host := thinHost()
-			create(t, over(t, host), promised("pvc-1", 2))
-			extending(host, recorded)
-			dying := &crash{at: at}
-			disturb(host, dying.around)
-			_, c := counted(host)
-			c.Devices = unloading{host, dying}
-			p, stop := start(t, c)
-			_, _ = p.Report(t.Context())
-			p.Wait()
-			stop()
-			ended := !dying.dead()
-			disturb(host, nil)
-			next := over(t, host)
-			poolOf(t, next, thin)
-			next.Wait()
-			if wantMended(t, host); t.Failed() {
-				t.Fatalf("crashed at effect %d, recorded: %v", at, recorded)
-			}
-			if ended {
-				if effects := 2 * (5 + 1); at != effects+1 {
-					t.Errorf("mending has %d effects, want %d", at-1, effects)
+	synctest.Test(t, func(t *testing.T) {
+		for _, recorded := range []bool{false, true} {
+			for at := 1; ; at++ {
+				host := thinHost()
+				create(t, over(t, host), promised("pvc-1", 2))
+				extending(host, recorded)
+				dying := &crash{at: at}
+				disturb(host, dying.around)
+				_, c := counted(host)
+				c.Devices = unloading{host, dying}
+				p, stop := start(t, c)
+				_, _ = p.Report(t.Context())
+				p.Wait()
+				stop()
+				ended := !dying.dead()
+				disturb(host, nil)
+				next := over(t, host)
+				poolOf(t, next, thin)
+				next.Wait()
+				if wantMended(t, host); t.Failed() {
+					t.Fatalf("crashed at effect %d, recorded: %v", at, recorded)
 				}
-				break
+				if ended {
+					if effects := 2 * (5 + 1); at != effects+1 {
+						t.Errorf("mending has %d effects, want %d", at-1, effects)
+					}
+					break
+				}
 			}
 		}
-	}
+	})
 }

@@ -3,7 +3,7 @@ package lvm_test
 import (
 	"strings"
 	"testing"
-	"time"
+	"testing/synctest"
 
 	"berth.dev/berth/internal/provision/lvm"
 	"berth.dev/berth/internal/provision/lvm/lvmtest"
@@ -53,30 +53,31 @@ func TestADeviceThatADeadCommandLeftSuspendedIsResumed(t *testing.T) {
 }
 
 func TestADeviceThatCannotBeResumedIsAProblemUntilItCan(t *testing.T) {
-	host := thinHost()
-	create(t, over(t, host), promised("pvc-1", 2))
-	suspend(host, "pvc-1")
-	tried := make(chan struct{})
-	host.Around = only("lvchange", func(c run.Command, do func() ([]byte, error)) ([]byte, error) {
-		select {
-		case <-tried:
-			return do()
-		default:
-			close(tried)
-			return nil, exit5(c)
+	synctest.Test(t, func(t *testing.T) {
+		host := thinHost()
+		create(t, over(t, host), promised("pvc-1", 2))
+		suspend(host, "pvc-1")
+		tried := make(chan struct{})
+		host.Around = only("lvchange", func(c run.Command, do func() ([]byte, error)) ([]byte, error) {
+			select {
+			case <-tried:
+				return do()
+			default:
+				close(tried)
+				return nil, exit5(c)
+			}
+		})
+		_, c := counted(host)
+		p, _ := start(t, c)
+		problem := func() string {
+			v, err := p.Get(t.Context(), "pvc-1")
+			if err != nil {
+				t.Fatal(err)
+			}
+			return v.Problem
 		}
+		eventually(t, func() bool { return strings.Contains(problem(), "lvchange --refresh vg-a/pvc-1") }, "nothing is said of it")
+		eventually(t, func() bool { return problem() == "" }, "it is not resumed")
+		wantResumed(t, host, "pvc-1")
 	})
-	_, c := counted(host)
-	c.QueryTimeout = time.Second // which is also how often it is tried again
-	p, _ := start(t, c)
-	problem := func() string {
-		v, err := p.Get(t.Context(), "pvc-1")
-		if err != nil {
-			t.Fatal(err)
-		}
-		return v.Problem
-	}
-	eventually(t, func() bool { return strings.Contains(problem(), "lvchange --refresh vg-a/pvc-1") }, "nothing is said of it")
-	eventually(t, func() bool { return problem() == "" }, "it is not resumed")
-	wantResumed(t, host, "pvc-1")
 }

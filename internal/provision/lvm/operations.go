@@ -5,9 +5,10 @@ import (
 	"context"
 	"fmt"
 	"slices"
+	"time"
 
 	"berth.dev/berth/internal/provision"
-	"berth.dev/berth/internal/run"
+	"berth.dev/berth/internal/provision/lvm/group"
 )
 
 // Create implements provision.Provisioner.
@@ -21,14 +22,16 @@ func (p *Provisioner) Create(ctx context.Context, r provision.CreateRequest) (pr
 	if err := p.known(ctx, r.Pool); err != nil {
 		return provision.Volume{}, err
 	}
-	name, thin := split(r.Pool)
-	changes := []change{p.creation(r), p.growth(r.Pool, r.ID)}
+	name, thin := group.Split(r.Pool)
+	changes := []change{p.creation(r), p.growth(name, r.ID)}
 	if r.Source.Volume != "" && thin == "" {
-		if err := p.cowable(r.ID); err != nil {
+		if err := p.copier.cowable(r.ID); err != nil {
 			return provision.Volume{}, err
 		}
-		changes = slices.Insert(changes, 0, p.cow(name, r.ID, r.Source.Volume, func(g *group) (done bool, err error) {
-			done, _, err = p.planCreation(g, r)
+		changes = slices.Insert(changes, 0, p.copier.cow(name, r.ID, r.Source.Volume, func(g *group.Facts) (done bool, err error) {
+			if _, done, err = p.planner().Creatable(g, r); !done {
+				err = cmp.Or(p.state.elsewhere(r), err)
+			}
 			return done, err
 		}))
 	}
@@ -41,53 +44,24 @@ func (p *Provisioner) Create(ctx context.Context, r provision.CreateRequest) (pr
 
 // creation makes a volume: blank, or as a copy that may be too small yet.
 func (p *Provisioner) creation(r provision.CreateRequest) change {
-	name, thin := split(r.Pool)
-	var from carved
-	return change{
-		group: name, id: r.ID, thin: thin, makes: r.ID, grows: thin != "", writes: makes(thin),
-		plan: func(g *group, _ bool) (done bool, size int64, err error) {
-			done, size, err = p.planCreation(g, r)
-			if !done && err == nil {
-				from, err = g.source(r)
-			}
-			if !done && err == nil && r.Source.Volume != "" && thin == "" {
-				err = g.kept(r.ID)
-			}
-			return done, size, err
-		},
-		command: func(size int64) run.Command {
-			if r.Source == (provision.Source{}) {
-				return p.config.createCommand(r, size)
-			}
-			return p.config.copyCommand(r, from, size)
-		},
-		learn: func(g *group, size int64) {
-			v := &volume{
-				carved: carved{pool: thin, size: size, filesystem: from.filesystem, active: true, wipe: r.Wipe},
-				inline: r.Inline, source: r.Source,
-			}
-			if copied := r.Source != (provision.Source{}); copied && thin == "" {
-				v.copying, g.pendingOf(r.ID).due = true, p.config.Now()
-			} else {
-				v.growing = copied && from.size < size
-			}
-			g.volumes[r.ID] = v
-		},
-	}
+	name, thin := group.Split(r.Pool)
+	return change{group: name, id: r.ID, grows: thin, plan: func(g *group.Facts, _ bool) (*group.Step, error) {
+		s, err := p.planner().Create(g, r)
+		if s != nil || err != nil { // the volume is not there
+			err = cmp.Or(p.state.elsewhere(r), err)
+		}
+		return s, err
+	}}
 }
 
-// planCreation is planCreate with a look at the other groups. It is called within with.
-func (p *Provisioner) planCreation(g *group, r provision.CreateRequest) (done bool, size int64, err error) {
-	done, size, err = g.planCreate(r, p.config.Now())
-	if !done {
-		err = cmp.Or(p.state.elsewhere(r), err)
-	}
-	return done, size, err
+// growth makes a thin copy as large as it must be.
+func (p *changer) growth(name, id string) change {
+	return change{group: name, id: id, plan: func(g *group.Facts, _ bool) (*group.Step, error) { return p.planner().Grow(g, id) }}
 }
 
 // notElsewhere returns ErrConflict if another pool holds the volume.
 func (p *Provisioner) notElsewhere(ctx context.Context, r provision.CreateRequest) error {
-	if err := p.load(ctx); err != nil {
+	if err := p.engine.LoadOnce(ctx); err != nil {
 		return err
 	}
 	elsewhere := func() (provision.PoolRef, bool, error) {
@@ -99,28 +73,14 @@ func (p *Provisioner) notElsewhere(ctx context.Context, r provision.CreateReques
 		return err
 	}
 	if other {
-		name, _ := split(pool)
+		name, _ := group.Split(pool)
 		p.refresh(ctx, name)
 		pool, other, err = elsewhere()
 	}
 	if err == nil && other {
-		err = conflictElsewhere(r.ID, pool)
+		err = group.ConflictElsewhere(r.ID, pool)
 	}
 	return err
-}
-
-func conflictElsewhere(id string, pool provision.PoolRef) error {
-	return fmt.Errorf("%w: volume %s exists in pool %s", provision.ErrConflict, id, pool.Name)
-}
-
-// makes is how often LVM writes a group's metadata to make or remove a volume or a
-// snapshot: for a thin one before and after the message to the pool, so that neither is
-// lost.
-func makes(thin string) uint64 {
-	if thin != "" {
-		return 2
-	}
-	return 1
 }
 
 // known returns ErrPoolMissing unless there is such a pool.
@@ -128,7 +88,7 @@ func (p *Provisioner) known(ctx context.Context, ref provision.PoolRef) error {
 	if ref.Type != provision.LVM && ref.Type != provision.LVMThin || ref.Type != provision.TypeOf(ref.Name) {
 		return fmt.Errorf("%w: no pool of type %s that LVM manages is named %s", provision.ErrPoolMissing, ref.Type, ref.Name)
 	}
-	name, thin := split(ref)
+	name, thin := group.Split(ref)
 	if p.state.hasPool(name, thin) {
 		return nil
 	}
@@ -139,7 +99,7 @@ func (p *Provisioner) known(ctx context.Context, ref provision.PoolRef) error {
 	case p.state.hasPool(name, thin):
 		return nil
 	case p.state.has(name):
-		return cmp.Or(p.state.unknown(name, p.config.Now()), noThinPool(ref.Name))
+		return cmp.Or(p.state.unknown(name, time.Now()), group.NoThinPool(ref.Name))
 	}
 	return fmt.Errorf("%w: no volume group is named %s", provision.ErrPoolMissing, name)
 }
@@ -153,16 +113,10 @@ func (p *Provisioner) Expand(ctx context.Context, r provision.ExpandRequest) (pr
 	if err != nil {
 		return provision.Volume{}, err
 	}
-	name, thin := split(pool)
+	name, thin := group.Split(pool)
 	err = p.carryOut(ctx, change{
-		group: name, id: r.ID, thin: thin, grows: thin != "",
-		plan:    func(g *group, _ bool) (bool, int64, error) { return g.planExpand(r, p.config.Now()) },
-		command: func(size int64) run.Command { return p.config.extendCommand(name, r.ID, size) },
-		learn: func(g *group, size int64) {
-			if v := g.volumes[r.ID]; v != nil {
-				v.size, v.growing = size, false
-			}
-		},
+		group: name, id: r.ID, grows: thin,
+		plan: func(g *group.Facts, _ bool) (*group.Step, error) { return p.planner().Expand(g, r) },
 	})
 	if err != nil {
 		return provision.Volume{}, err

@@ -11,8 +11,8 @@ import (
 	"berth.dev/berth/internal/run"
 )
 
-// unwatched is a provisioner that has seen its group and does not watch it: what it
-// notices of others it notices by the group's number.
+// unwatched returns a provisioner that has seen its group and does not watch it. It notices
+// changes by others only by the group's number.
 func unwatched(t *testing.T) (*lvmtest.Host, *lvm.Provisioner) {
 	t.Helper()
 	host := lvmtest.NewHost(map[string]int64{vg.Name: 100})
@@ -26,8 +26,8 @@ func unwatched(t *testing.T) (*lvmtest.Host, *lvm.Provisioner) {
 	return host, p
 }
 
-// slowed begins a query, which LVM answers at once and whose answer arrives only when
-// arrive is called. Other queries are not held up.
+// slowed begins a query. LVM answers it at once, but the answer arrives only when arrive is
+// called. Other queries are not held up.
 func slowed(t *testing.T, host *lvmtest.Host, query func()) (arrive func()) {
 	t.Helper()
 	looked, may, done := make(chan struct{}), make(chan struct{}), make(chan struct{})
@@ -51,12 +51,12 @@ func slowed(t *testing.T, host *lvmtest.Host, query func()) (arrive func()) {
 	}
 }
 
-// An own change counts on from what others did before it, though what that was is not
-// known. So when it overtakes the answer that would tell, that has to be asked for again.
-func TestWhatOthersDidIsSeenThoughAnOwnChangeOvertakesTheReport(t *testing.T) {
+// An own change raises the number that others' changes have left, though these changes are not
+// known yet. So if it overtakes the report that would show them, LVM must be asked again.
+func TestAChangeByOthersIsSeenThoughAnOwnChangeOvertakesTheReport(t *testing.T) {
 	host, p := unwatched(t)
 	host.PutForeign(vg.Name, "theirs", 3*unit)
-	create(t, p, request("pvc-1", 2)) // after which the number tells that there is more
+	create(t, p, request("pvc-1", 2)) // after which the number shows that others changed the group, too
 	arrive := slowed(t, host, func() { _, _ = p.Report(t.Context()) })
 	create(t, p, request("pvc-2", 2))
 	arrive()
@@ -65,7 +65,7 @@ func TestWhatOthersDidIsSeenThoughAnOwnChangeOvertakesTheReport(t *testing.T) {
 	}
 }
 
-func TestWhatOthersDidIsNotForgottenForAnOlderAnswer(t *testing.T) {
+func TestAChangeByOthersIsNotForgottenForAnOlderAnswer(t *testing.T) {
 	host, p := unwatched(t)
 	arrive := slowed(t, host, func() { _, _ = p.Get(t.Context(), "pvc-unknown") })
 	host.PutForeign(vg.Name, "theirs", 3*unit)
@@ -80,21 +80,21 @@ func TestWhatOthersDidIsNotForgottenForAnOlderAnswer(t *testing.T) {
 	}
 }
 
-func TestWhatIsDueStaysDueForWhoeverAsksWhileItIsRead(t *testing.T) {
+func TestAnAbandonedReportStaysDueForTheNextCaller(t *testing.T) {
 	host, p := unwatched(t)
 	host.PutForeign(vg.Name, "theirs", 3*unit)
 	create(t, p, request("pvc-1", 2))
 	ctx, cancel := context.WithCancel(t.Context())
 	arrive := slowed(t, host, func() { _, _ = p.Report(ctx) })
-	cancel() // who asked first goes away without an answer
+	cancel() // the first caller goes away without an answer
 	defer arrive()
 	if pool := poolOf(t, p, vg); pool.Foreign != 3*unit {
 		t.Errorf("reported %+v", pool)
 	}
 }
 
-// Where the number cannot be read, what is known of an own change is not lost for an answer
-// that is older than it.
+// A report that is older than an own change does not hide the change, even where the number
+// cannot be read.
 func TestAnOwnChangeIsNotForgottenForAnOlderAnswer(t *testing.T) {
 	for name, unreadable := range map[string]bool{"the number is read": false, "the number cannot be read": true} {
 		t.Run(name, func(t *testing.T) {

@@ -6,7 +6,6 @@ import (
 	"errors"
 	"os"
 	"testing"
-	"time"
 
 	"golang.org/x/sys/unix"
 
@@ -22,7 +21,7 @@ func TestConformanceOnRealLVM(t *testing.T) {
 	conformance.Run(t, func(t *testing.T) conformance.Harness { return lvmtest.RealConformance(t, pool) })
 }
 
-func TestNoVolumeShowsWhatAnotherHeldOnRealLVM(t *testing.T) {
+func TestNoVolumeShowsDataOfAnotherOnRealLVM(t *testing.T) {
 	pool := lvmtest.RealGroup(t, "vg-berth", lvmtest.Disks(t, 1)[0])
 	conformance.RunForgets(t, func(t *testing.T) conformance.Harness {
 		h := lvmtest.RealConformance(t, pool)
@@ -80,32 +79,32 @@ func TestVolumesAreActivatedAfterARebootOnRealLVM(t *testing.T) {
 	}
 	stop()
 	lvmtest.LVM(t, "vgchange", "--activate", "n", pool.Name)
-	if (kernel.Devices{}).Leads(v.Device, v.Identity) == nil {
+	if (kernel.Devices{}).Leads(v.Content.Source, v.Content.Identity) == nil {
 		t.Fatal("the volume is still active")
 	}
 	p, _ = start(t, c)
 	got, err := p.Get(t.Context(), "pvc-1")
-	if err != nil || got != v || (kernel.Devices{}).Leads(v.Device, v.Identity) != nil {
+	if err != nil || got != v || (kernel.Devices{}).Leads(v.Content.Source, v.Content.Identity) != nil {
 		t.Errorf("after the reboot: %+v, %v; want %+v", got, err, v)
 	}
 }
 
-// Whoever writes to a device alone must not find that a filesystem was mounted on it meanwhile.
-func TestADeviceThatIsHeldIsNobodyElses(t *testing.T) {
+// While a process holds a device to write to it, no other process may mount a filesystem on it.
+func TestAHeldDeviceIsRefusedToOtherCallers(t *testing.T) {
 	pool := lvmtest.RealGroup(t, "vg-berth", lvmtest.Disks(t, 1)[0])
 	lvmtest.LVM(t, "lvcreate", "--yes", "--size", "4m", "--name", "held", pool.Name)
 	v, devices := lvmtest.RealVolume(t, pool.Name, "held"), kernel.Devices{}
-	h, err := devices.Hold(v.Device, v.Identity)
+	h, err := devices.Hold(v.Content.Source, v.Content.Identity)
 	if err != nil {
 		t.Fatal(err)
 	}
-	if other, err := devices.Hold(v.Device, v.Identity); !errors.Is(err, lvm.ErrBusy) {
+	if other, err := devices.Hold(v.Content.Source, v.Content.Identity); !errors.Is(err, lvm.ErrBusy) {
 		t.Errorf("it is held a second time: %v, %v", other, err)
 	}
 	if err := h.Close(); err != nil {
 		t.Error(err)
 	}
-	if other, err := devices.Hold(v.Device, "dm:vg--berth-held LVM-another"); !errors.Is(err, provision.ErrUnavailable) {
+	if other, err := devices.Hold(v.Content.Source, "dm:vg--berth-held LVM-another"); !errors.Is(err, provision.ErrUnavailable) {
 		t.Errorf("it is held as another device: %v, %v", other, err)
 	}
 }
@@ -114,7 +113,6 @@ func TestGroupLockedByAnotherProcessHoldsUpNoOtherOnRealLVM(t *testing.T) {
 	disks := lvmtest.Disks(t, 2)
 	a, b := lvmtest.RealGroup(t, "vg-a", disks[0]), lvmtest.RealGroup(t, "vg-b", disks[1])
 	c, _, _ := lvmtest.RealConfig(t)
-	c.QueryTimeout = 15 * time.Second // a report takes a fraction of that on a slow machine
 	p, _ := start(t, c)
 	lock, err := os.OpenFile("/run/lock/lvm/V_"+a.Name, os.O_CREATE|os.O_RDWR, 0o600)
 	if err != nil {

@@ -4,54 +4,47 @@ import (
 	"context"
 	"errors"
 	"sync"
+	"sync/atomic"
+	"time"
 
 	"berth.dev/berth/internal/provision"
+	"berth.dev/berth/internal/provision/engine"
+	"berth.dev/berth/internal/provision/lvm/group"
 	"berth.dev/berth/internal/run"
 )
 
-// load reads all groups if that was never done.
-func (p *Provisioner) load(ctx context.Context) error {
-	p.state.mu.Lock()
-	loaded := p.state.loaded
-	p.state.mu.Unlock()
-	if loaded {
-		return nil
-	}
-	return p.refreshDue(ctx)
+// reader asks LVM and the kernel, and caches their answers.
+type reader struct {
+	config Config
+	engine *engine.Engine[*group.Facts]
+	state  state
+	tool   group.Tool
+	guard  guard
+	// readings are the physical volumes whose sequence number is being read.
+	readings checks
+	// behind counts the queries that could not be ended.
+	behind atomic.Int64
+	// nudge makes all chores look for work.
+	nudge func()
+	// seen is called once, when LVM first answered for all groups.
+	seen      func(ctx context.Context)
+	firstLook sync.Once
 }
 
-// refreshDue reads what is stale. Callers at the same time share one reading.
-func (p *Provisioner) refreshDue(ctx context.Context) error {
-	unlock, err := p.reports.Lock(ctx, "")
-	if err != nil {
-		return err
-	}
-	defer unlock()
-	names, all := p.state.due()
-	if all {
-		return p.refreshAll(ctx)
-	}
-	p.refreshEach(ctx, names)
-	return context.Cause(ctx)
-}
-
-// refreshAll reads all groups with one process. If LVM does not answer, some group
-// may block it: the groups are found by name and each is asked on its own, so that
-// the others stay known. While a group is silent only the others are read.
-func (p *Provisioner) refreshAll(ctx context.Context) error {
+// refreshAll reads all groups with one process. If LVM does not answer, some group may block it.
+// refreshAll then lists the groups by name and asks for each on its own, so that the others stay
+// known. While LVM does not answer for a group only the others are read.
+func (p *reader) refreshAll(ctx context.Context) error {
 	if names, all := p.state.answering(); !all {
 		p.refreshEach(ctx, names)
 		return context.Cause(ctx)
 	}
-	asked := p.state.ask()
+	asked := p.engine.Asked()
 	a, err := p.query(ctx)
 	if err == nil {
-		a.all, a.asked = true, asked
+		a.All, a.Asked = true, asked
 		p.apply(a)
-		p.firstLook.Do(func() {
-			p.activateAll(context.WithoutCancel(ctx))
-			p.mend(context.WithoutCancel(ctx))
-		})
+		p.firstLook.Do(func() { p.seen(context.WithoutCancel(ctx)) })
 		return nil
 	}
 	if ctx.Err() != nil {
@@ -71,14 +64,11 @@ func (p *Provisioner) refreshAll(ctx context.Context) error {
 		}
 	}
 	p.refreshEach(ctx, names)
-	p.state.mu.Lock()
-	p.state.loaded = true
-	p.state.mu.Unlock()
 	return context.Cause(ctx)
 }
 
 // refreshEach reads each of the named groups, at the same time.
-func (p *Provisioner) refreshEach(ctx context.Context, names []string) {
+func (p *reader) refreshEach(ctx context.Context, names []string) {
 	var readers sync.WaitGroup
 	for _, name := range names {
 		readers.Go(func() { p.refresh(ctx, name) })
@@ -86,13 +76,13 @@ func (p *Provisioner) refreshEach(ctx context.Context, names []string) {
 	readers.Wait()
 }
 
-// refresh reads one group. Whatever comes of it is in the state: the group as it
-// is, that LVM does not answer for it, or that it is gone.
-func (p *Provisioner) refresh(ctx context.Context, name string) {
-	asked := p.state.ask()
+// refresh reads one group. It puts the result into the state: the group as it is, that LVM does
+// not answer for it, or that it is gone.
+func (p *reader) refresh(ctx context.Context, name string) {
+	asked := p.engine.Asked()
 	a, err := p.query(ctx, name)
 	if err == nil && p.state.is(name, a) {
-		a.asked = asked
+		a.Asked = asked
 		p.apply(a)
 		return
 	}
@@ -104,41 +94,41 @@ func (p *Provisioner) refresh(ctx context.Context, name string) {
 	}
 	if _, answered := errors.AsType[*run.ExitError](err); answered || err == nil {
 		// The group may be gone, have another name or share it. Only a report of all can tell.
-		asked := p.state.ask()
+		asked := p.engine.Asked()
 		if a, err := p.query(ctx); err == nil {
-			a.all, a.asked = true, asked
+			a.All, a.Asked = true, asked
 			p.apply(a)
 		}
 	}
 }
 
-// apply takes an answer in, and has what it shows to be wiped wiped.
-func (p *Provisioner) apply(a answer) {
-	p.state.apply(a, p.config.Now())
+// apply takes in an answer, and makes the chores look for work in it.
+func (p *reader) apply(a group.Answer) {
+	p.state.apply(a, time.Now())
 	p.nudge()
 }
 
 // query asks LVM for a report of the named groups, or of all.
-func (p *Provisioner) query(ctx context.Context, groups ...string) (answer, error) {
+func (p *reader) query(ctx context.Context, groups ...string) (group.Answer, error) {
 	before := p.mapped()
-	out, err := p.askGuarded(ctx, p.config.reportCommand(groups...))
+	out, err := p.askGuarded(ctx, p.tool.ReportCommand(groups...))
 	if err != nil {
-		return answer{}, err
+		return group.Answer{}, err
 	}
-	read, err := parse(out)
+	read, err := group.Parse(out)
 	if err != nil {
-		return answer{}, err
+		return group.Answer{}, err
 	}
 	strange, err := p.strange()
 	if err != nil {
-		return answer{}, err
+		return group.Answer{}, err
 	}
-	a := sift(read, strange)
+	a := group.Sift(read, strange)
 	after := p.mapped()
-	for _, g := range a.groups {
-		for name, pool := range g.pools {
-			pool.kernel = p.kernelStatus(g.name, name)
-			pool.suspended = before.suspends(g.name, name) && after.suspends(g.name, name)
+	for _, g := range a.Groups {
+		for name, pool := range g.Pools {
+			pool.Kernel = p.kernelStatus(g.Name, name)
+			pool.Suspended = before.suspends(g.Name, name) && after.suspends(g.Name, name)
 		}
 	}
 	return a, nil
@@ -146,10 +136,10 @@ func (p *Provisioner) query(ctx context.Context, groups ...string) (answer, erro
 
 // queryNames asks for the names of the groups alone, which LVM can tell without
 // waiting for the lock of any.
-func (p *Provisioner) queryNames(ctx context.Context) ([]string, error) {
-	out, err := p.askGuarded(ctx, p.config.namesCommand())
+func (p *reader) queryNames(ctx context.Context) ([]string, error) {
+	out, err := p.askGuarded(ctx, p.tool.NamesCommand())
 	if err != nil {
 		return nil, err
 	}
-	return parseNames(out)
+	return group.ParseNames(out)
 }

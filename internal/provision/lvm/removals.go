@@ -6,15 +6,15 @@ import (
 	"sync"
 
 	"berth.dev/berth/internal/provision"
-	"berth.dev/berth/internal/run"
+	"berth.dev/berth/internal/provision/lvm/group"
 )
 
-// Most of what LVM takes to remove a volume is what it takes to start and to read the disks.
-// So what waits to be removed from one pool is removed by one process: by that of whoever
-// comes first to the group.
+// LVM spends most of the time of a removal on its start and on reading the disks. So one process
+// makes the removals that wait in one pool: the process of the caller that is the first to get
+// the group's lock.
 
-// atOnce bounds how much is removed by one process, for which all other changes of the
-// group wait.
+// atOnce bounds how many removals one process makes, since all other changes of the group wait
+// for it.
 const atOnce = 16
 
 // removal is a volume or a snapshot that waits to be removed from a pool.
@@ -23,7 +23,8 @@ type removal struct {
 	pool provision.PoolRef
 	// unlock gives back the lock of its id.
 	unlock func()
-	// taken ends the wait for the group: another caller has it, and removes this too.
+	// taken ends the wait for the group's lock: another caller has it, and makes this removal
+	// too.
 	taken context.CancelFunc
 	ended chan error
 }
@@ -43,8 +44,8 @@ func (q *removals) add(r *removal) {
 	q.waiting[r.pool] = append(q.waiting[r.pool], r)
 }
 
-// take takes a removal and the next ones of its pool, so many at most, out of the queue; none
-// if another took it.
+// take takes a removal and the next ones of its pool out of the queue, atMost in all. It returns
+// none if another caller took the removal.
 func (q *removals) take(r *removal, atMost int) (taken []*removal) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
@@ -61,10 +62,17 @@ func (q *removals) take(r *removal, atMost int) (taken []*removal) {
 	return taken
 }
 
-// removeWithOthers is carryOut for a removal, which is made with those of its pool that wait
-// too.
-func (p *Provisioner) removeWithOthers(ctx context.Context, pool provision.PoolRef, c change) error {
-	unlock, err := p.volumes.Lock(ctx, c.id)
+// remover removes volumes and snapshots.
+type remover struct {
+	*changer
+	// removals wait for their groups.
+	removals removals
+}
+
+// removeWithOthers is carryOut for a removal. It makes the removal together with others that wait
+// in the pool.
+func (p *remover) removeWithOthers(ctx context.Context, pool provision.PoolRef, c change) error {
+	unlock, err := p.engine.IDLocks.Lock(ctx, c.id)
 	if err != nil {
 		return err
 	}
@@ -72,14 +80,14 @@ func (p *Provisioner) removeWithOthers(ctx context.Context, pool provision.PoolR
 	defer taken()
 	r := &removal{change: c, pool: pool, unlock: unlock, taken: taken, ended: make(chan error, 1)}
 	p.removals.add(r)
-	unlockGroup, err := p.groups.Lock(waiting, c.group)
+	unlockGroup, err := p.engine.UnitLocks.Lock(waiting, c.group)
 	switch {
 	case err == nil:
-		p.tasks.Go(func() {
+		p.engine.Tasks.Go(func() {
 			defer unlockGroup()
 			p.removeAll(context.WithoutCancel(ctx), p.removals.take(r, atOnce))
 		})
-	case len(p.removals.take(r, 1)) > 0: // its caller gave up, and nobody removes it
+	case len(p.removals.take(r, 1)) > 0: // its caller gave up, and no other caller took it
 		unlock()
 		return err
 	}
@@ -91,49 +99,55 @@ func (p *Provisioner) removeWithOthers(ctx context.Context, pool provision.PoolR
 	}
 }
 
-// removeAll makes removals for who holds their group's lock.
-func (p *Provisioner) removeAll(ctx context.Context, all []*removal) {
+// removeAll makes removals. The caller holds their group's lock.
+func (p *remover) removeAll(ctx context.Context, all []*removal) {
 	for _, r := range all {
 		r.taken()
 	}
 	p.removeTogether(ctx, all)
-	for _, r := range all { // what is gone is done, and the rest has a reason of its own
+	for _, r := range all { // one that is made has no step left, and each other gets its own error
 		err := p.carryOutLocked(ctx, r.change)
 		r.unlock()
 		r.ended <- err
 	}
 }
 
-// removeTogether removes by one process what can be removed, as far as is known, if that is
+// removeTogether makes with one process the removals that the cached facts allow, if they are
 // more than one.
-func (p *Provisioner) removeTogether(ctx context.Context, all []*removal) {
+func (p *remover) removeTogether(ctx context.Context, all []*removal) {
 	var together []change
 	for _, r := range all {
-		if done, _, err := p.decide(r.change, false); !done && err == nil {
+		if done, err := p.decide(r.change); !done && err == nil {
 			together = append(together, r.change)
 		}
 	}
 	if len(together) > 1 {
-		_ = p.execute(ctx, p.inOne(together), 0) // what it left is tried one by one
+		_, thin := group.Split(all[0].pool)
+		p.removeInOne(ctx, p.inOne(together, thin))
 	}
 }
 
-// inOne is one change for several removals of a pool. LVM writes the group for each thin volume,
-// and once for all that is carved out of the group.
-func (p *Provisioner) inOne(removals []change) change {
-	one := change{group: removals[0].group, thin: removals[0].thin, writes: makes(removals[0].thin)}
-	if one.thin != "" {
-		one.writes *= uint64(len(removals))
+// removeInOne carries out one change for several removals. The removals that it does not make are
+// tried one by one.
+func (p *remover) removeInOne(ctx context.Context, c change) {
+	made := p.planned(c)
+	steps, err := p.engine.Decide(made, false)
+	if err == nil {
+		defer p.engine.End(made)
+		_, err = p.engine.Take(ctx, made, steps)
 	}
+	if err != nil {
+		backend{p.waker}.LookAgain(ctx, c.group)
+	}
+}
+
+// inOne is one change for several removals of a pool, each of which was planned.
+func (p *remover) inOne(removals []change, thin string) change {
 	var ids []string
 	for _, c := range removals {
 		ids = append(ids, c.id)
 	}
-	one.command = func(int64) run.Command { return p.config.removeCommand(one.group, ids...) }
-	one.learn = func(g *group, size int64) {
-		for _, c := range removals {
-			c.learn(g, size)
-		}
-	}
-	return one
+	return change{group: removals[0].group, plan: func(*group.Facts, bool) (*group.Step, error) {
+		return p.planner().Removal(removals[0].group, thin, ids...), nil
+	}}
 }

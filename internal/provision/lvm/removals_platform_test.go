@@ -38,7 +38,7 @@ func TestSeveralAreRemovedByOneProcessOnRealLVM(t *testing.T) {
 	}
 }
 
-func TestWhatIsOpenKeepsNothingElseOnRealLVM(t *testing.T) {
+func TestAnOpenVolumeKeepsNoOtherFromRemovalOnRealLVM(t *testing.T) {
 	for _, pool := range realPools(t) {
 		t.Run(pool.Type, func(t *testing.T) {
 			p, g, _ := removingReal(t)
@@ -64,14 +64,14 @@ func TestWhatIsOpenKeepsNothingElseOnRealLVM(t *testing.T) {
 	}
 }
 
-// realPools are a volume group and a thin pool in it.
+// realPools makes a volume group and a thin pool in it.
 func realPools(t *testing.T) []provision.PoolRef {
 	t.Helper()
 	group := lvmtest.RealGroup(t, "vg-berth", lvmtest.Disks(t, 1)[0])
 	return []provision.PoolRef{group, lvmtest.RealThinPool(t, group.Name, "pool", 256<<20)}
 }
 
-// removingReal is a provisioner of this machine whose first removal is held.
+// removingReal starts a provisioner on this machine. A gate holds its first removal.
 func removingReal(t *testing.T) (*lvm.Provisioner, *gate, *run.Counter) {
 	t.Helper()
 	c, counter, _ := lvmtest.RealConfig(t)

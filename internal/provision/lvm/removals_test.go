@@ -9,6 +9,7 @@ import (
 	"sync"
 	"sync/atomic"
 	"testing"
+	"testing/synctest"
 
 	"github.com/google/go-cmp/cmp"
 
@@ -18,7 +19,7 @@ import (
 	"berth.dev/berth/internal/run"
 )
 
-// gate holds the first process that removes anything until it is opened.
+// gate holds the first process that removes anything until the gate is opened.
 type gate struct {
 	run.Runner
 	once        sync.Once
@@ -36,7 +37,7 @@ func (g *gate) Change(c run.Command) ([]byte, error) {
 	return g.Runner.Change(c)
 }
 
-// underWay is a removal that is.
+// underWay is a removal in progress.
 type underWay struct {
 	id    string
 	ended chan error
@@ -54,7 +55,7 @@ func removeSoon(ctx context.Context, p *lvm.Provisioner, id string) underWay {
 	return d
 }
 
-// removeAtOnce removes something, and all the rest while its process is at work.
+// removeAtOnce removes the first of ids, and all others while the process of the first is at work.
 func (g *gate) removeAtOnce(t *testing.T, p *lvm.Provisioner, ids ...string) (failed map[string]error) {
 	t.Helper()
 	all := []underWay{removeSoon(t.Context(), p, ids[0])}
@@ -73,7 +74,7 @@ func (g *gate) removeAtOnce(t *testing.T, p *lvm.Provisioner, ids ...string) (fa
 	return failed
 }
 
-// carveSome makes volumes that nothing is wiped of, and returns their names.
+// carveSome makes volumes that are not wiped when they are deleted, and returns their ids.
 func carveSome(t *testing.T, p *lvm.Provisioner, pool provision.PoolRef, n int) (ids []string) {
 	t.Helper()
 	for i := range n {
@@ -87,7 +88,7 @@ func carveSome(t *testing.T, p *lvm.Provisioner, pool provision.PoolRef, n int) 
 	return ids
 }
 
-// removing is a provisioner on a played host whose first removal is held.
+// removing starts a provisioner on a played host. A gate holds its first removal.
 func removing(t *testing.T) (*lvmtest.Host, *lvm.Provisioner, *gate, *run.Counter) {
 	t.Helper()
 	host := lvmtest.NewHost(map[string]int64{vg.Name: 100})
@@ -100,7 +101,7 @@ func removing(t *testing.T) (*lvmtest.Host, *lvm.Provisioner, *gate, *run.Counte
 	return host, p, g, counter
 }
 
-func TestWhatWaitsToBeRemovedIsRemovedByOneProcess(t *testing.T) {
+func TestWaitingRemovalsRunInOneProcess(t *testing.T) {
 	for name, tc := range map[string]struct {
 		pool provision.PoolRef
 		n    int
@@ -135,7 +136,7 @@ func TestWhatWaitsToBeRemovedIsRemovedByOneProcess(t *testing.T) {
 	}
 }
 
-func TestWhatCannotBeRemovedKeepsNothingElse(t *testing.T) {
+func TestAVolumeThatCannotBeRemovedKeepsNoOtherFromRemoval(t *testing.T) {
 	host, p, g, counter := removing(t)
 	ids := carveSome(t, p, thin, 5)
 	if _, err := p.Snapshot(t.Context(), provision.SnapshotRequest{ID: "snap-1", Volume: ids[2]}); err != nil {
@@ -152,30 +153,32 @@ func TestWhatCannotBeRemovedKeepsNothingElse(t *testing.T) {
 	}
 }
 
-func TestWhoGivesUpWaitingRemovesNothing(t *testing.T) {
-	_, p, g, _ := removing(t)
-	ids := carveSome(t, p, vg, 3)
-	first := removeSoon(t.Context(), p, ids[0])
-	<-g.begun
-	ctx, cancel := context.WithCancel(t.Context())
-	second := removeSoon(ctx, p, ids[1])
-	eventually(t, func() bool { return p.Waiting() == 1 }, "it does not wait")
-	third := removeSoon(t.Context(), p, ids[2])
-	eventually(t, func() bool { return p.Waiting() == 2 }, "it does not wait")
-	cancel()
-	if err := <-second.ended; !errors.Is(err, context.Canceled) {
-		t.Errorf("who gave up got %v", err)
-	}
-	close(g.open)
-	if err := errors.Join(<-first.ended, <-third.ended); err != nil {
-		t.Error(err)
-	}
-	if left := poolOf(t, p, vg); len(left.Volumes) != 1 || left.Volumes[0].ID != ids[1] {
-		t.Errorf("left is %+v", left)
-	}
-	if err := p.Delete(t.Context(), ids[1]); err != nil { // its lock was given back
-		t.Error(err)
-	}
+func TestACallerThatGivesUpWaitingRemovesNothing(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		_, p, g, _ := removing(t)
+		ids := carveSome(t, p, vg, 3)
+		first := removeSoon(t.Context(), p, ids[0])
+		<-g.begun
+		ctx, cancel := context.WithCancel(t.Context())
+		second := removeSoon(ctx, p, ids[1])
+		eventually(t, func() bool { return p.Waiting() == 1 }, "it does not wait")
+		third := removeSoon(t.Context(), p, ids[2])
+		eventually(t, func() bool { return p.Waiting() == 2 }, "it does not wait")
+		cancel()
+		if err := <-second.ended; !errors.Is(err, context.Canceled) {
+			t.Errorf("who gave up got %v", err)
+		}
+		close(g.open)
+		if err := errors.Join(<-first.ended, <-third.ended); err != nil {
+			t.Error(err)
+		}
+		if left := poolOf(t, p, vg); len(left.Volumes) != 1 || left.Volumes[0].ID != ids[1] {
+			t.Errorf("left is %+v", left)
+		}
+		if err := p.Delete(t.Context(), ids[1]); err != nil { // its lock was released
+			t.Error(err)
+		}
+	})
 }
 
 func TestAChangeByOthersIsNoticedThoughSeveralAreRemoved(t *testing.T) {
@@ -197,7 +200,8 @@ func TestAChangeByOthersIsNoticedThoughSeveralAreRemoved(t *testing.T) {
 	}
 }
 
-// dying is a process that ends while it removes several things, of which some are gone by then.
+// dying is a process that ends while it removes several logical volumes. gone is how many of them
+// are removed by then.
 type dying struct {
 	run.Runner
 	gone int
@@ -228,7 +232,7 @@ func (d *dying) Change(c run.Command) ([]byte, error) {
 	return nil, errCrash
 }
 
-// removed is how many things a command removes.
+// removed returns how many logical volumes a command removes.
 func removed(c run.Command) int {
 	if c.Operation != "lvremove" {
 		return 0

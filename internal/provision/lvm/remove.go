@@ -6,16 +6,16 @@ import (
 	"fmt"
 
 	"berth.dev/berth/internal/provision"
-	"berth.dev/berth/internal/run"
+	"berth.dev/berth/internal/provision/lvm/group"
 )
 
-// Delete implements provision.Provisioner. What is to be wiped is free once Run has
-// wiped it.
+// Delete implements provision.Provisioner. The room of a volume that must be wiped is free once
+// Run has wiped it.
 func (p *Provisioner) Delete(ctx context.Context, id string) error {
 	if err := provision.CheckID(id); err != nil {
 		return err
 	}
-	if p.state.left(id) {
+	if p.wiper.left(id) {
 		return nil // deleted, and being wiped
 	}
 	return p.remove(ctx, id)
@@ -25,7 +25,7 @@ func (p *Provisioner) Delete(ctx context.Context, id string) error {
 func (p *Provisioner) remove(ctx context.Context, id string) error {
 	pool, err := p.locate(ctx, id)
 	if errors.Is(err, provision.ErrNotFound) {
-		if p.state.left(id) {
+		if p.wiper.left(id) {
 			return nil
 		}
 		if other, taken := p.state.taken(id); taken {
@@ -36,20 +36,18 @@ func (p *Provisioner) remove(ctx context.Context, id string) error {
 	if err != nil {
 		return err
 	}
-	name, thin := split(pool)
-	release, err := p.copying.halt(ctx, id)
+	name, thin := group.Split(pool)
+	release, err := p.copier.running.halt(ctx, id)
 	if err != nil {
 		return err
 	}
 	defer p.nudge()
 	defer release()
-	if p.state.wipes(name, id) {
-		return p.mark(ctx, name, id)
+	if p.wiper.wipes(name, id) {
+		return p.wiper.mark(ctx, name, id)
 	}
-	return p.removeWithOthers(ctx, pool, change{
-		group: name, id: id, thin: thin, writes: makes(thin),
-		plan:    func(g *group, fresh bool) (bool, int64, error) { return g.planDelete(id, fresh) },
-		command: func(int64) run.Command { return p.config.removeCommand(name, id) },
-		learn:   func(g *group, _ int64) { g.discard(id) },
+	return p.remover.removeWithOthers(ctx, pool, change{
+		group: name, id: id,
+		plan: func(g *group.Facts, fresh bool) (*group.Step, error) { return p.planner().Remove(g, thin, id, fresh) },
 	})
 }

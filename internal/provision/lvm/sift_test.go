@@ -5,16 +5,17 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"testing/synctest"
 
 	"berth.dev/berth/internal/provision"
-	"berth.dev/berth/internal/provision/lvm"
+	"berth.dev/berth/internal/provision/lvm/group"
 	"berth.dev/berth/internal/provision/lvm/lvmtest"
 )
 
 // published is a loop device as the kubelet makes one for a raw block volume.
-var published = lvm.Block{Backing: "/dev/dm-7", Over: "dm-7"}
+var published = group.Block{Backing: "/dev/dm-7", Over: "dm-7"}
 
-// putGroup puts a group with a volume of a size that bears the tags of a formatted one.
+// putGroup adds a group with volumes of these ids, which bear the tags of formatted ones.
 func putGroup(host *lvmtest.Host, key, name, uuid, device string, ids ...string) {
 	host.Edit(func(groups map[string]*lvmtest.Group) string {
 		g := &lvmtest.Group{Name: name, UUID: uuid, Device: device, Extents: 100, Seqno: 50, Volumes: map[string]*lvmtest.Volume{}}
@@ -27,7 +28,7 @@ func putGroup(host *lvmtest.Host, key, name, uuid, device string, ids ...string)
 	})
 }
 
-// whatIs returns a group's volumes and number as they are on its disk.
+// whatIs returns the ids of a group's volumes, and its number, as they are on its disk.
 func whatIs(host *lvmtest.Host, key string) (ids []string, seqno uint64) {
 	host.Edit(func(groups map[string]*lvmtest.Group) string {
 		for id := range groups[key].Volumes {
@@ -40,7 +41,8 @@ func whatIs(host *lvmtest.Host, key string) (ids []string, seqno uint64) {
 	return ids, seqno
 }
 
-// report returns the names of the pools that are reported without a problem, and those with one.
+// report returns the names of the pools that are reported without a problem, and the problems of
+// the others by name.
 func report(t *testing.T, p provision.Provisioner) (fine []string, troubled map[string]string) {
 	t.Helper()
 	pools, err := p.Report(t.Context())
@@ -58,15 +60,15 @@ func report(t *testing.T, p provision.Provisioner) (fine []string, troubled map[
 	return fine, troubled
 }
 
-// blindHost is a machine whose LVM sees what pods write whatever it is told, as for a moment
-// when a device appears while a command begins.
+// blindHost sets whether LVM ignores its filters and so reads devices that pods write to. Real LVM
+// does so for a moment when a device appears while a command begins.
 func blindHost(host *lvmtest.Host, blind bool) {
 	host.Disturb(func(h *lvmtest.Host) { h.IgnoresFilters = blind })
 }
 
-func TestWhatAPodWritesIsNoVolumeGroupOfTheNode(t *testing.T) {
+func TestAVolumeGroupWrittenByAPodIsNotTheNodes(t *testing.T) {
 	for name, blind := range map[string]bool{"LVM is kept from it": false, "LVM sees it all the same": true} {
-		t.Run(name, func(t *testing.T) {
+		t.Run(name, inBubble(func(t *testing.T) {
 			host := lvmtest.NewHost(map[string]int64{vg.Name: 100})
 			_, c := counted(host)
 			p, stop := start(t, c)
@@ -76,7 +78,7 @@ func TestWhatAPodWritesIsNoVolumeGroupOfTheNode(t *testing.T) {
 			blindHost(host, blind)
 			putGroup(host, "a-first", vg.Name, "theirs", "/dev/loop5", "pvc-1", "pvc-2")
 			putGroup(host, "evil", "evil", "evils", "/dev/loop6", "pvc-1", "pvc-3")
-			host.Edit(func(groups map[string]*lvmtest.Group) string { // what an agent would activate, wipe or fill
+			host.Edit(func(groups map[string]*lvmtest.Group) string { // volumes that an agent would activate, wipe or fill
 				for tag, id := range map[string]string{"volume": "pvc-idle", "wiping": "pvc-wiped", "copying": "pvc-copied"} {
 					groups["evil"].Volumes[id] = &lvmtest.Volume{Extents: 1, Tags: []string{"berth.dev/" + tag + "=" + id}, Suspended: tag == "wiping"}
 				}
@@ -90,7 +92,7 @@ func TestWhatAPodWritesIsNoVolumeGroupOfTheNode(t *testing.T) {
 				if fine, troubled := report(t, p); !slices.Equal(fine, []string{vg.Name}) || len(troubled) > 0 {
 					t.Fatalf("reported %v and %v, want %s alone", fine, troubled, vg.Name)
 				}
-				if v, err := p.Get(t.Context(), "pvc-1"); err != nil || v.Device != "/dev/"+vg.Name+"/pvc-1" || v.Filesystem != "" || v.Problem != "" {
+				if v, err := p.Get(t.Context(), "pvc-1"); err != nil || v.Content.Source != "/dev/"+vg.Name+"/pvc-1" || v.Filesystem != "" || v.Problem != "" {
 					t.Errorf("got %+v, %v", v, err)
 				}
 				for _, id := range []string{"pvc-2", "pvc-3"} {
@@ -99,7 +101,7 @@ func TestWhatAPodWritesIsNoVolumeGroupOfTheNode(t *testing.T) {
 					}
 				}
 			}
-			if !blind { // with both to be seen LVM changes neither, for that moment
+			if !blind { // as long as LVM sees both groups it changes neither
 				create(t, p, request("pvc-4", 8))
 				if err := p.Delete(t.Context(), "pvc-1"); err != nil {
 					t.Error(err)
@@ -129,13 +131,13 @@ func TestWhatAPodWritesIsNoVolumeGroupOfTheNode(t *testing.T) {
 			if all := strings.Join(messages, "\n"); blind && (!strings.Contains(all, "evil (evils) on /dev/loop6") || !strings.Contains(all, "(theirs) on /dev/loop5")) {
 				t.Errorf("warned of %q", all)
 			}
-		})
+		}))
 	}
 }
 
 func TestAGroupOnALoopDeviceOverAFileIsTheNodes(t *testing.T) {
 	host := lvmtest.NewHost(nil)
-	host.Attach("loop0", lvm.Block{Backing: "/srv/vg.img"})
+	host.Attach("loop0", group.Block{Backing: "/srv/vg.img"})
 	putGroup(host, "vg-file", "vg-file", "u", "/dev/loop0", "pvc-1")
 	_, c := counted(host)
 	p, _ := start(t, c)
@@ -147,7 +149,7 @@ func TestAGroupOnALoopDeviceOverAFileIsTheNodes(t *testing.T) {
 	}
 }
 
-// untouched fails unless nothing can be done to a volume, and says why.
+// untouched fails unless every operation on a volume is refused with an error of this class.
 func untouched(t *testing.T, p provision.Full, id string, class error) {
 	t.Helper()
 	_, expanding := p.Expand(t.Context(), provision.ExpandRequest{ID: id, Size: 64 * unit})
@@ -161,155 +163,165 @@ func untouched(t *testing.T, p provision.Full, id string, class error) {
 }
 
 func TestTwoGroupsOfOneNameAreNeitherBelievedNorChanged(t *testing.T) {
-	host := lvmtest.NewHost(map[string]int64{vg.Name: 100})
-	_, c := counted(host)
-	p, stop := start(t, c)
-	mine := create(t, p, request("pvc-1", 8))
-	putGroup(host, "a-other", vg.Name, "other-node", "/dev/sdz", "pvc-1", "pvc-9")
-	_, seqno := whatIs(host, vg.Name)
-	eventually(t, func() bool { _, troubled := report(t, p); return troubled[vg.Name] != "" }, "no trouble is reported")
-	_, troubled := report(t, p)
-	for _, want := range []string{vg.Name + "-uuid on /dev/disk-" + vg.Name, "other-node on /dev/sdz"} {
-		if !strings.Contains(troubled[vg.Name], want) {
-			t.Errorf("the problem %q does not name %q", troubled[vg.Name], want)
+	synctest.Test(t, func(t *testing.T) {
+		host := lvmtest.NewHost(map[string]int64{vg.Name: 100})
+		_, c := counted(host)
+		p, stop := start(t, c)
+		mine := create(t, p, request("pvc-1", 8))
+		putGroup(host, "a-other", vg.Name, "other-node", "/dev/sdz", "pvc-1", "pvc-9")
+		_, seqno := whatIs(host, vg.Name)
+		eventually(t, func() bool { _, troubled := report(t, p); return troubled[vg.Name] != "" }, "no trouble is reported")
+		_, troubled := report(t, p)
+		for _, want := range []string{vg.Name + "-uuid on /dev/disk-" + vg.Name, "other-node on /dev/sdz"} {
+			if !strings.Contains(troubled[vg.Name], want) {
+				t.Errorf("the problem %q does not name %q", troubled[vg.Name], want)
+			}
 		}
-	}
-	if v, err := p.Get(t.Context(), "pvc-1"); err != nil || v.Problem == "" || v.Size != mine.Size {
-		t.Errorf("what was known is %+v, %v; want it with a problem", v, err)
-	}
-	untouched(t, p, "pvc-1", provision.ErrUnavailable)
-	if _, err := p.Create(t.Context(), request("pvc-2", 1)); !errors.Is(err, provision.ErrUnavailable) {
-		t.Errorf("creating: %v", err)
-	}
-	stop()
-	p, _ = start(t, c)
-	for _, id := range []string{"pvc-1", "pvc-9", "pvc-new"} {
-		if _, err := p.Get(t.Context(), id); !errors.Is(err, provision.ErrUnavailable) {
-			t.Errorf("%s after a restart: %v, want %v: it may be there", id, err, provision.ErrUnavailable)
+		if v, err := p.Get(t.Context(), "pvc-1"); err != nil || v.Problem == "" || v.Size != mine.Size {
+			t.Errorf("what was known is %+v, %v; want it with a problem", v, err)
 		}
-		if err := p.Delete(t.Context(), id); !errors.Is(err, provision.ErrUnavailable) {
-			t.Errorf("deleting %s after a restart: %v, want %v", id, err, provision.ErrUnavailable)
+		untouched(t, p, "pvc-1", provision.ErrUnavailable)
+		if _, err := p.Create(t.Context(), request("pvc-2", 1)); !errors.Is(err, provision.ErrUnavailable) {
+			t.Errorf("creating: %v", err)
 		}
-	}
-	if _, now := whatIs(host, vg.Name); now != seqno {
-		t.Error("the group was changed")
-	}
-	if _, now := whatIs(host, "a-other"); now != 50 {
-		t.Error("the other group was changed")
-	}
-	host.Edit(func(groups map[string]*lvmtest.Group) string {
-		delete(groups, "a-other")
-		return "/dev/sdz"
+		stop()
+		p, _ = start(t, c)
+		for _, id := range []string{"pvc-1", "pvc-9", "pvc-new"} {
+			if _, err := p.Get(t.Context(), id); !errors.Is(err, provision.ErrUnavailable) {
+				t.Errorf("%s after a restart: %v, want %v: it may be there", id, err, provision.ErrUnavailable)
+			}
+			if err := p.Delete(t.Context(), id); !errors.Is(err, provision.ErrUnavailable) {
+				t.Errorf("deleting %s after a restart: %v, want %v", id, err, provision.ErrUnavailable)
+			}
+		}
+		if _, now := whatIs(host, vg.Name); now != seqno {
+			t.Error("the group was changed")
+		}
+		if _, now := whatIs(host, "a-other"); now != 50 {
+			t.Error("the other group was changed")
+		}
+		host.Edit(func(groups map[string]*lvmtest.Group) string {
+			delete(groups, "a-other")
+			return "/dev/sdz"
+		})
+		eventually(t, func() bool { fine, _ := report(t, p); return slices.Equal(fine, []string{vg.Name}) }, "the group is not believed again")
+		if got, err := p.Get(t.Context(), "pvc-1"); err != nil || got != mine {
+			t.Errorf("got %+v, %v; want %+v", got, err, mine)
+		}
 	})
-	eventually(t, func() bool { fine, _ := report(t, p); return slices.Equal(fine, []string{vg.Name}) }, "the group is not believed again")
-	if got, err := p.Get(t.Context(), "pvc-1"); err != nil || got != mine {
-		t.Errorf("got %+v, %v; want %+v", got, err, mine)
-	}
 }
 
 func TestAnotherGroupDoesNotTakeThePlaceOfOneThatHoldsVolumes(t *testing.T) {
-	host := lvmtest.NewHost(map[string]int64{vg.Name: 100})
-	_, c := counted(host)
-	p, _ := start(t, c)
-	mine := create(t, p, request("pvc-1", 8))
-	var away *lvmtest.Group
-	host.Edit(func(groups map[string]*lvmtest.Group) string {
-		away = groups[vg.Name]
-		delete(groups, vg.Name)
-		return away.Device
+	synctest.Test(t, func(t *testing.T) {
+		host := lvmtest.NewHost(map[string]int64{vg.Name: 100})
+		_, c := counted(host)
+		p, _ := start(t, c)
+		mine := create(t, p, request("pvc-1", 8))
+		var away *lvmtest.Group
+		host.Edit(func(groups map[string]*lvmtest.Group) string {
+			away = groups[vg.Name]
+			delete(groups, vg.Name)
+			return away.Device
+		})
+		putGroup(host, vg.Name, vg.Name, "other-node", "/dev/sdz", "pvc-1", "pvc-9")
+		eventually(t, func() bool { _, troubled := report(t, p); return strings.Contains(troubled[vg.Name], "other-node") }, "no trouble is reported")
+		if v, err := p.Get(t.Context(), "pvc-1"); err != nil || v.Problem == "" || v.Size != mine.Size {
+			t.Errorf("got %+v, %v; want what was known, with a problem", v, err)
+		}
+		untouched(t, p, "pvc-1", provision.ErrUnavailable)
+		if ids, seqno := whatIs(host, vg.Name); len(ids) != 2 || seqno != 50 {
+			t.Errorf("the other group was changed: %v, %d", ids, seqno)
+		}
+		host.Edit(func(groups map[string]*lvmtest.Group) string {
+			groups[vg.Name] = away
+			return away.Device
+		})
+		eventually(t, func() bool { fine, _ := report(t, p); return slices.Equal(fine, []string{vg.Name}) }, "the group is not believed again")
 	})
-	putGroup(host, vg.Name, vg.Name, "other-node", "/dev/sdz", "pvc-1", "pvc-9")
-	eventually(t, func() bool { _, troubled := report(t, p); return strings.Contains(troubled[vg.Name], "other-node") }, "no trouble is reported")
-	if v, err := p.Get(t.Context(), "pvc-1"); err != nil || v.Problem == "" || v.Size != mine.Size {
-		t.Errorf("got %+v, %v; want what was known, with a problem", v, err)
-	}
-	untouched(t, p, "pvc-1", provision.ErrUnavailable)
-	if ids, seqno := whatIs(host, vg.Name); len(ids) != 2 || seqno != 50 {
-		t.Errorf("the other group was changed: %v, %d", ids, seqno)
-	}
-	host.Edit(func(groups map[string]*lvmtest.Group) string {
-		groups[vg.Name] = away
-		return away.Device
-	})
-	eventually(t, func() bool { fine, _ := report(t, p); return slices.Equal(fine, []string{vg.Name}) }, "the group is not believed again")
 }
 
 func TestAGroupThatHeldNothingMayBeMadeAnew(t *testing.T) {
-	host := lvmtest.NewHost(map[string]int64{vg.Name: 100})
-	_, c := counted(host)
-	p, _ := start(t, c)
-	report(t, p)
-	putGroup(host, vg.Name, vg.Name, "made anew", "/dev/sdz")
-	host.PutForeign(vg.Name, "theirs", unit)
-	eventually(t, func() bool { return poolOf(t, p, vg).Foreign == unit }, "the new group is not seen")
-	create(t, p, request("pvc-1", 8))
-	if fine, troubled := report(t, p); !slices.Equal(fine, []string{vg.Name}) {
-		t.Errorf("reported %v and %v", fine, troubled)
-	}
+	synctest.Test(t, func(t *testing.T) {
+		host := lvmtest.NewHost(map[string]int64{vg.Name: 100})
+		_, c := counted(host)
+		p, _ := start(t, c)
+		report(t, p)
+		putGroup(host, vg.Name, vg.Name, "made anew", "/dev/sdz")
+		host.PutForeign(vg.Name, "theirs", unit)
+		eventually(t, func() bool { return poolOf(t, p, vg).Foreign == unit }, "the new group is not seen")
+		create(t, p, request("pvc-1", 8))
+		if fine, troubled := report(t, p); !slices.Equal(fine, []string{vg.Name}) {
+			t.Errorf("reported %v and %v", fine, troubled)
+		}
+	})
 }
 
 func TestOneIDInTwoGroupsIsTouchedInNeither(t *testing.T) {
-	host := lvmtest.NewHost(map[string]int64{vg.Name: 100})
-	_, c := counted(host)
-	p, _ := start(t, c)
-	mine := create(t, p, request("pvc-1", 8))
-	create(t, p, request("pvc-2", 8))
-	putGroup(host, "vgclone", "vgclone", "clone", "/dev/sdz", "pvc-1")
-	_, seqno := whatIs(host, vg.Name)
-	eventually(t, func() bool { fine, _ := report(t, p); return len(fine) == 2 }, "the copy is not reported")
-	for range 20 {
-		if v, err := p.Get(t.Context(), "pvc-1"); !errors.Is(err, provision.ErrConflict) || !strings.Contains(err.Error(), vg.Name+"/pvc-1") || !strings.Contains(err.Error(), "vgclone/pvc-1") {
-			t.Fatalf("got %+v, %v; want a conflict that names both", v, err)
-		}
-	}
-	untouched(t, p, "pvc-1", provision.ErrConflict)
-	if _, err := p.Create(t.Context(), request("pvc-1", 8)); !errors.Is(err, provision.ErrConflict) {
-		t.Errorf("creating: %v", err)
-	}
-	for _, pool := range []string{vg.Name, "vgclone"} {
-		for _, v := range poolOf(t, p, provision.PoolRef{Type: provision.LVM, Name: pool}).Volumes {
-			if (v.Problem != "") != (v.ID == "pvc-1") {
-				t.Errorf("%+v in pool %s", v, pool)
+	synctest.Test(t, func(t *testing.T) {
+		host := lvmtest.NewHost(map[string]int64{vg.Name: 100})
+		_, c := counted(host)
+		p, _ := start(t, c)
+		mine := create(t, p, request("pvc-1", 8))
+		create(t, p, request("pvc-2", 8))
+		putGroup(host, "vgclone", "vgclone", "clone", "/dev/sdz", "pvc-1")
+		_, seqno := whatIs(host, vg.Name)
+		eventually(t, func() bool { fine, _ := report(t, p); return len(fine) == 2 }, "the copy is not reported")
+		for range 20 {
+			if v, err := p.Get(t.Context(), "pvc-1"); !errors.Is(err, provision.ErrConflict) || !strings.Contains(err.Error(), vg.Name+"/pvc-1") || !strings.Contains(err.Error(), "vgclone/pvc-1") {
+				t.Fatalf("got %+v, %v; want a conflict that names both", v, err)
 			}
 		}
-	}
-	if ids, now := whatIs(host, vg.Name); now != seqno || len(ids) != 2 {
-		t.Error("the group was changed")
-	}
-	if _, now := whatIs(host, "vgclone"); now != 50 {
-		t.Error("the copy was changed")
-	}
-	host.Edit(func(groups map[string]*lvmtest.Group) string {
-		delete(groups["vgclone"].Volumes, "pvc-1")
-		groups["vgclone"].Seqno++
-		return "/dev/sdz"
+		untouched(t, p, "pvc-1", provision.ErrConflict)
+		if _, err := p.Create(t.Context(), request("pvc-1", 8)); !errors.Is(err, provision.ErrConflict) {
+			t.Errorf("creating: %v", err)
+		}
+		for _, pool := range []string{vg.Name, "vgclone"} {
+			for _, v := range poolOf(t, p, provision.PoolRef{Type: provision.LVM, Name: pool}).Volumes {
+				if (v.Problem != "") != (v.ID == "pvc-1") {
+					t.Errorf("%+v in pool %s", v, pool)
+				}
+			}
+		}
+		if ids, now := whatIs(host, vg.Name); now != seqno || len(ids) != 2 {
+			t.Error("the group was changed")
+		}
+		if _, now := whatIs(host, "vgclone"); now != 50 {
+			t.Error("the copy was changed")
+		}
+		host.Edit(func(groups map[string]*lvmtest.Group) string {
+			delete(groups["vgclone"].Volumes, "pvc-1")
+			groups["vgclone"].Seqno++
+			return "/dev/sdz"
+		})
+		eventually(t, func() bool {
+			report(t, p)
+			v, err := p.Get(t.Context(), "pvc-1")
+			return err == nil && v == mine
+		}, "the volume is not usable again")
 	})
-	eventually(t, func() bool {
-		report(t, p)
-		v, err := p.Get(t.Context(), "pvc-1")
-		return err == nil && v == mine
-	}, "the volume is not usable again")
 }
 
 func TestAGroupThatIsRenamedIsNotMissing(t *testing.T) {
-	host := lvmtest.NewHost(map[string]int64{vg.Name: 100})
-	_, c := counted(host)
-	p, _ := start(t, c)
-	create(t, p, request("pvc-1", 8))
-	host.Edit(func(groups map[string]*lvmtest.Group) string {
-		g := groups[vg.Name]
-		delete(groups, vg.Name)
-		g.UUID, g.Name, g.Seqno = vg.Name+"-uuid", "renamed", g.Seqno+1
-		groups["renamed"] = g
-		return g.Device
-	})
-	eventually(t, func() bool {
-		fine, troubled := report(t, p)
-		return slices.Equal(fine, []string{"renamed"}) && len(troubled) == 0
-	}, "the group is not reported by its new name alone")
-	for range 20 {
-		if v, err := p.Get(t.Context(), "pvc-1"); err != nil || v.Pool.Name != "renamed" || v.Problem != "" {
-			t.Fatalf("got %+v, %v", v, err)
+	synctest.Test(t, func(t *testing.T) {
+		host := lvmtest.NewHost(map[string]int64{vg.Name: 100})
+		_, c := counted(host)
+		p, _ := start(t, c)
+		create(t, p, request("pvc-1", 8))
+		host.Edit(func(groups map[string]*lvmtest.Group) string {
+			g := groups[vg.Name]
+			delete(groups, vg.Name)
+			g.UUID, g.Name, g.Seqno = vg.Name+"-uuid", "renamed", g.Seqno+1
+			groups["renamed"] = g
+			return g.Device
+		})
+		eventually(t, func() bool {
+			fine, troubled := report(t, p)
+			return slices.Equal(fine, []string{"renamed"}) && len(troubled) == 0
+		}, "the group is not reported by its new name alone")
+		for range 20 {
+			if v, err := p.Get(t.Context(), "pvc-1"); err != nil || v.Pool.Name != "renamed" || v.Problem != "" {
+				t.Fatalf("got %+v, %v", v, err)
+			}
 		}
-	}
+	})
 }

@@ -3,14 +3,13 @@ package lvm_test
 import (
 	"errors"
 	"testing"
-	"time"
 
 	"berth.dev/berth/internal/provision"
 	"berth.dev/berth/internal/provision/lvm/lvmtest"
 	"berth.dev/berth/internal/run"
 )
 
-// A change that LVM begins there is done at some time, when nobody reckons with it.
+// LVM would finish a change that it begins there at some later time, when no caller expects it.
 func TestNothingIsChangedInAGroupThatDoesNotAnswer(t *testing.T) {
 	for name, tc := range map[string]struct {
 		pool provision.PoolRef
@@ -20,10 +19,9 @@ func TestNothingIsChangedInAGroupThatDoesNotAnswer(t *testing.T) {
 		"a thick volume that is wiped":    {vg, provision.WipeZero},
 		"a thick volume that is not even": {vg, provision.WipeNone},
 	} {
-		t.Run(name, func(t *testing.T) {
+		t.Run(name, inBubble(func(t *testing.T) {
 			host := thinHost()
 			_, c := counted(host)
-			c.QueryTimeout = 50 * time.Millisecond
 			p, _ := start(t, c)
 			r := requestIn(tc.pool, "pvc-1", 2)
 			r.Wipe = tc.wipe
@@ -57,6 +55,6 @@ func TestNothingIsChangedInAGroupThatDoesNotAnswer(t *testing.T) {
 			if err := p.Delete(t.Context(), "pvc-1"); err != nil {
 				t.Errorf("deleting when it answers again: %v", err)
 			}
-		})
+		}))
 	}
 }

@@ -5,6 +5,7 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"berth.dev/berth/internal/provision"
@@ -26,74 +27,77 @@ func take(t *testing.T, p provision.Full, r provision.SnapshotRequest) provision
 }
 
 func TestASnapshotIsKeptFromUseAndACopyIsNot(t *testing.T) {
-	host := thinHost()
-	_, c := counted(host)
-	c.Now = func() time.Time { return time.Unix(86400, 5) }
-	p, stop := start(t, c)
-	create(t, p, promised("pvc-1", 2))
-	s := take(t, p, snapshotOf("pvc-1"))
-	if want := (provision.Snapshot{ID: "snap-1", Volume: "pvc-1", Pool: thin, Size: 2 * unit, Allocated: 2 * unit, Taken: time.Unix(86400, 0).UTC()}); s != want {
-		t.Errorf("took %+v, want %+v", s, want)
-	}
-	create(t, p, copyOf("pvc-2", 2, provision.Source{Snapshot: s.ID}))
-	stop()
-	for _, reboot := range []bool{false, true} {
-		if reboot {
-			for _, id := range []string{"pvc-1", "pvc-2"} {
-				host.On("/dev/vg-a/"+id, func(v *lvmtest.Volume) { v.Active = false })
-			}
-			p, stop = start(t, c)
-			poolOf(t, p, thin)
-			p.Wait()
-			stop()
+	synctest.Test(t, func(t *testing.T) {
+		host := thinHost()
+		_, c := counted(host)
+		p, stop := start(t, c)
+		create(t, p, promised("pvc-1", 2))
+		s := take(t, p, snapshotOf("pvc-1"))
+		if want := (provision.Snapshot{ID: "snap-1", Volume: "pvc-1", Pool: thin, Size: 2 * unit, Allocated: 2 * unit, Taken: time.Now().Truncate(time.Second).UTC()}); s != want {
+			t.Errorf("took %+v, want %+v", s, want)
 		}
-		host.On("/dev/vg-a/snap-1", func(v *lvmtest.Volume) {
-			if v.Active || !v.ReadOnly || !slices.Contains(v.Tags, "berth.dev/snapshot=snap-1") {
-				t.Errorf("reboot %v: the snapshot is %+v", reboot, v)
+		create(t, p, copyOf("pvc-2", 2, provision.Source{Snapshot: s.ID}))
+		stop()
+		for _, reboot := range []bool{false, true} {
+			if reboot {
+				for _, id := range []string{"pvc-1", "pvc-2"} {
+					host.On("/dev/vg-a/"+id, func(v *lvmtest.Volume) { v.Active = false })
+				}
+				p, stop = start(t, c)
+				poolOf(t, p, thin)
+				p.Wait()
+				stop()
 			}
-		})
-		host.On("/dev/vg-a/pvc-2", func(v *lvmtest.Volume) {
-			if !v.Active || v.ReadOnly {
-				t.Errorf("reboot %v: the copy is %+v", reboot, v)
-			}
-		})
-	}
+			host.On("/dev/vg-a/snap-1", func(v *lvmtest.Volume) {
+				if v.Active || !v.ReadOnly || !slices.Contains(v.Tags, "berth.dev/snapshot=snap-1") {
+					t.Errorf("reboot %v: the snapshot is %+v", reboot, v)
+				}
+			})
+			host.On("/dev/vg-a/pvc-2", func(v *lvmtest.Volume) {
+				if !v.Active || v.ReadOnly {
+					t.Errorf("reboot %v: the copy is %+v", reboot, v)
+				}
+			})
+		}
+	})
 }
 
 func TestSnapshotsOfOthersAreCountedAndNeverTouched(t *testing.T) {
-	host := thinHost()
-	p := over(t, host)
-	create(t, p, promised("pvc-1", 2))
-	take(t, p, snapshotOf("pvc-1"))
-	host.PutForeignThin(vg.Name, "pool", "snap-theirs", "pvc-1", 2*unit)
-	host.Edit(func(groups map[string]*lvmtest.Group) string { // somebody renames a snapshot, and so keeps it
-		g := groups[vg.Name]
-		g.Volumes["snap-kept"] = g.Volumes["snap-1"]
-		delete(g.Volumes, "snap-1")
-		g.Seqno++
-		return g.Device
+	synctest.Test(t, func(t *testing.T) {
+		host := thinHost()
+		p := over(t, host)
+		create(t, p, promised("pvc-1", 2))
+		take(t, p, snapshotOf("pvc-1"))
+		host.PutForeignThin(vg.Name, "pool", "snap-theirs", "pvc-1", 2*unit)
+		host.Edit(func(groups map[string]*lvmtest.Group) string { // an administrator renames a snapshot, and so keeps it
+			g := groups[vg.Name]
+			g.Volumes["snap-kept"] = g.Volumes["snap-1"]
+			delete(g.Volumes, "snap-1")
+			g.Seqno++
+			return g.Device
+		})
+		eventually(t, func() bool { return poolOf(t, p, thin).Foreign == 4*unit }, "the snapshots were not noticed")
+		if pool := poolOf(t, p, thin); len(pool.Snapshots) != 0 || pool.Free != 94*unit {
+			t.Errorf("reported %+v", pool)
+		}
+		for _, id := range []string{"snap-theirs", "snap-kept"} {
+			if _, err := p.GetSnapshot(t.Context(), id); !errors.Is(err, provision.ErrNotFound) {
+				t.Errorf("getting %s: %v", id, err)
+			}
+			if err := p.DeleteSnapshot(t.Context(), id); !errors.Is(err, provision.ErrConflict) {
+				t.Errorf("deleting %s: %v", id, err)
+			}
+			if _, err := p.Snapshot(t.Context(), provision.SnapshotRequest{ID: id, Volume: "pvc-1"}); !errors.Is(err, provision.ErrConflict) {
+				t.Errorf("taking %s: %v", id, err)
+			}
+		}
+		if err := p.Delete(t.Context(), "pvc-1"); err != nil {
+			t.Errorf("deleting their origin: %v", err)
+		}
+		if pool := poolOf(t, p, thin); pool.Foreign != 4*unit {
+			t.Errorf("in the end %+v", pool)
+		}
 	})
-	eventually(t, func() bool { return poolOf(t, p, thin).Foreign == 4*unit }, "the snapshots were not noticed")
-	if pool := poolOf(t, p, thin); len(pool.Snapshots) != 0 || pool.Free != 94*unit {
-		t.Errorf("reported %+v", pool)
-	}
-	for _, id := range []string{"snap-theirs", "snap-kept"} {
-		if _, err := p.GetSnapshot(t.Context(), id); !errors.Is(err, provision.ErrNotFound) {
-			t.Errorf("getting %s: %v", id, err)
-		}
-		if err := p.DeleteSnapshot(t.Context(), id); !errors.Is(err, provision.ErrConflict) {
-			t.Errorf("deleting %s: %v", id, err)
-		}
-		if _, err := p.Snapshot(t.Context(), provision.SnapshotRequest{ID: id, Volume: "pvc-1"}); !errors.Is(err, provision.ErrConflict) {
-			t.Errorf("taking %s: %v", id, err)
-		}
-	}
-	if err := p.Delete(t.Context(), "pvc-1"); err != nil {
-		t.Errorf("deleting their origin: %v", err)
-	}
-	if pool := poolOf(t, p, thin); pool.Foreign != 4*unit {
-		t.Errorf("in the end %+v", pool)
-	}
 }
 
 func TestSnapshotsAndCopiesAreAdmittedAsVolumesAre(t *testing.T) {
@@ -163,32 +167,34 @@ func TestFactsDecideWhenASnapshotFails(t *testing.T) {
 }
 
 func TestSnapshotsOfAGroupThatVanishedAreNotTakenForDeleted(t *testing.T) {
-	host := thinHost()
-	p := over(t, host)
-	create(t, p, promised("pvc-1", 2))
-	s := take(t, p, snapshotOf("pvc-1"))
-	if err := p.Delete(t.Context(), "pvc-1"); err != nil {
-		t.Fatal(err)
-	}
-	host.Edit(func(groups map[string]*lvmtest.Group) string {
-		g := groups[vg.Name]
-		delete(groups, vg.Name)
-		return g.Device
+	synctest.Test(t, func(t *testing.T) {
+		host := thinHost()
+		p := over(t, host)
+		create(t, p, promised("pvc-1", 2))
+		s := take(t, p, snapshotOf("pvc-1"))
+		if err := p.Delete(t.Context(), "pvc-1"); err != nil {
+			t.Fatal(err)
+		}
+		host.Edit(func(groups map[string]*lvmtest.Group) string {
+			g := groups[vg.Name]
+			delete(groups, vg.Name)
+			return g.Device
+		})
+		eventually(t, func() bool {
+			got, err := p.GetSnapshot(t.Context(), s.ID)
+			_, reportErr := p.Report(t.Context())
+			return err == nil && reportErr == nil && strings.Contains(got.Problem, "missing")
+		}, "the snapshot has no problem")
+		if err := p.DeleteSnapshot(t.Context(), s.ID); !errors.Is(err, provision.ErrPoolMissing) {
+			t.Errorf("deleting: %v", err)
+		}
+		if _, err := p.Create(t.Context(), copyOf("pvc-2", 2, provision.Source{Snapshot: s.ID})); !errors.Is(err, provision.ErrPoolMissing) {
+			t.Errorf("restoring: %v", err)
+		}
 	})
-	eventually(t, func() bool {
-		got, err := p.GetSnapshot(t.Context(), s.ID)
-		_, reportErr := p.Report(t.Context())
-		return err == nil && reportErr == nil && strings.Contains(got.Problem, "missing")
-	}, "the snapshot has no problem")
-	if err := p.DeleteSnapshot(t.Context(), s.ID); !errors.Is(err, provision.ErrPoolMissing) {
-		t.Errorf("deleting: %v", err)
-	}
-	if _, err := p.Create(t.Context(), copyOf("pvc-2", 2, provision.Source{Snapshot: s.ID})); !errors.Is(err, provision.ErrPoolMissing) {
-		t.Errorf("restoring: %v", err)
-	}
 }
 
-func TestASnapshotThatSomebodyLooksIntoIsInUse(t *testing.T) {
+func TestAnOpenSnapshotIsInUse(t *testing.T) {
 	host := thinHost()
 	p := over(t, host)
 	create(t, p, promised("pvc-1", 2))

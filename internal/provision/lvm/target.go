@@ -5,23 +5,18 @@ import (
 	"fmt"
 
 	"berth.dev/berth/internal/provision"
+	"berth.dev/berth/internal/provision/lvm/group"
 )
 
-// The device mapper's names for the targets that not every kernel has loaded: that of thin
-// pools, which comes with that of thin volumes, and that of copy-on-write snapshots.
-const (
-	poolTarget = "thin-pool"
-	cowTarget  = "snapshot"
-)
-
-// modules are the kernel's that have the targets.
-var modules = map[string]string{poolTarget: "dm-thin-pool", cowTarget: "dm-snapshot"}
+// modules are the kernel's modules by the targets that they provide.
+var modules = map[string]string{group.PoolTarget: "dm-thin-pool", group.CowTarget: "dm-snapshot"}
 
 var errNoTarget = errors.New("the node's kernel lacks a target of the device mapper")
 
-// provide has the kernel load what a target needs, and returns why it lacks it. From within a
-// container LVM could not: it would start modprobe, which is the machine's and not there.
-func (p *Provisioner) provide(target string) error {
+// provide has the kernel load the module of a target, and returns why the kernel lacks the
+// target. LVM in a container could not load it: it would start modprobe, which only the machine
+// has.
+func (p *waker) provide(target string) error {
 	switch able, err := p.config.Devices.Provides(target); {
 	case err != nil:
 		return fmt.Errorf("%w: asking the kernel for the device mapper's target %s: %w", provision.ErrUnavailable, target, err)
@@ -33,7 +28,8 @@ func (p *Provisioner) provide(target string) error {
 	return nil
 }
 
-// explained is why LVM failed that needed a target: for want of that, if it is lacking.
+// explained returns why an LVM command failed that needs a target: lacking if the kernel has no
+// such target, else failure.
 func explained(failure, lacking error) error {
 	if failure != nil && errors.Is(lacking, errNoTarget) {
 		return lacking

@@ -8,8 +8,8 @@ import (
 	"berth.dev/berth/internal/provision/lvm/lvmtest"
 )
 
-// restarted is a machine with an inactive thin pool and a volume in it, of whose kernel a
-// target is not there.
+// restarted returns a machine with an inactive thin pool and a volume in it. presence says
+// whether its kernel has the target of thin pools.
 func restarted(t *testing.T, presence lvmtest.Presence) *lvmtest.Host {
 	t.Helper()
 	host := thinHost()
@@ -24,7 +24,7 @@ func restarted(t *testing.T, presence lvmtest.Presence) *lvmtest.Host {
 	return host
 }
 
-func TestTheKernelIsAskedToLoadWhatThinPoolsNeed(t *testing.T) {
+func TestTheKernelIsAskedToLoadTheModuleOfThinPools(t *testing.T) {
 	t.Run("to activate one", func(t *testing.T) {
 		_, c := counted(restarted(t, lvmtest.Unloaded))
 		p, _ := start(t, c)

@@ -6,13 +6,14 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"testing/synctest"
 
 	"berth.dev/berth/internal/provision"
 	"berth.dev/berth/internal/provision/lvm"
 	"berth.dev/berth/internal/provision/lvm/lvmtest"
 )
 
-// copying is the life of a thick volume, of a snapshot and of copies, for as long as the
+// copying is the story of a thick volume, a snapshot and copies. It goes on for as long as the
 // process lives.
 type copying struct {
 	t    *testing.T
@@ -24,7 +25,7 @@ type copying struct {
 	trace trace
 }
 
-// thickStory is told from its beginning to its end, each step again until it is done.
+// thickStory runs from its first step to its last. Each step is repeated until it succeeds.
 var thickStory = []func(*copying) error{
 	func(s *copying) error { _, err := s.p.Create(s.t.Context(), request("pvc-1", 2)); return err },
 	func(s *copying) error { return s.write("pvc-1", "old") },
@@ -46,8 +47,8 @@ var thickStory = []func(*copying) error{
 	(*copying).free,
 }
 
-// write puts a text on each unit of a volume, as its user does: whatever became of the
-// process.
+// write puts a text on each unit of a volume, as its user does. It fails once the process is dead,
+// and the story repeats it with the next process.
 func (s *copying) write(id, text string) error {
 	if s.c.dead() {
 		return errCrash
@@ -65,21 +66,21 @@ func (s *copying) make(id string, units int64, source provision.Source) error {
 	return err
 }
 
-// whole returns nil if a copy is whole, and fails the test if it is not what it says.
+// whole returns nil if a copy is whole, and fails the test if it has a problem or wrong content.
 func (s *copying) whole(id, want string) error {
 	v, err := s.p.Get(s.t.Context(), id)
 	switch {
 	case err != nil:
 		return err
 	case v.Problem != "" && s.c.dead():
-		return errCrash // which is its problem
+		return errCrash // which causes the problem
 	case v.Problem != "":
 		s.t.Errorf("%s: %s", id, v.Problem)
 	case v.Copying:
 		return errors.New("it is being copied")
 	}
 	for at := int64(0); at < 2*unit; at += unit {
-		if got := s.host.ReadAt(v.Device, len(want)+1, at+4096); got != want+"\x00" {
+		if got := s.host.ReadAt(v.Content.Source, len(want)+1, at+4096); got != want+"\x00" {
 			s.t.Errorf("%s holds %q at %d, want %q", id, got, at+4096, want)
 		}
 	}
@@ -99,7 +100,7 @@ func (s *copying) free() error {
 	return nil
 }
 
-// live goes on with the story and returns how far it came.
+// live goes on with the story and returns the index of the step that failed, or the number of steps.
 func (s *copying) live(from int) (next int) {
 	for next = from; next < len(thickStory); next++ {
 		var err error
@@ -118,7 +119,7 @@ func (s *copying) live(from int) (next int) {
 	return next
 }
 
-// check holds what a new process finds against what was answered before.
+// check compares the snapshot that a new process finds with the one that was answered before.
 func (s *copying) check() {
 	s.t.Helper()
 	if s.taken.ID == "" {
@@ -134,17 +135,19 @@ func (s *copying) check() {
 }
 
 // A process that ends at any effect of a copy, with the machine or alone, leaves a group
-// from which the next one goes on: a snapshot that was answered holds what the volume held
-// then, no copy passes for whole that is not, and no room and no byte is left behind.
+// from which the next one goes on. A snapshot that was answered holds the content that the volume
+// had then. No incomplete copy is reported as whole. No room and no byte is left behind.
 func TestAProcessMayEndAtAnyEffectOfThickCopies(t *testing.T) {
 	for name, reboot := range map[string]bool{"alone": false, "with its machine": true} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			for at := 1; !crashThick(t, at, reboot); at++ {
-				if t.Failed() {
-					t.Fatalf("crashed at effect %d", at)
+			synctest.Test(t, func(t *testing.T) {
+				for at := 1; !crashThick(t, at, reboot); at++ {
+					if t.Failed() {
+						t.Fatalf("crashed at effect %d", at)
+					}
 				}
-			}
+			})
 		})
 	}
 }
@@ -190,7 +193,7 @@ func crashThick(t *testing.T, at int, reboot bool) (told bool) {
 	return false
 }
 
-// blank fails if a new volume shows anything of those before.
+// blank fails if a new volume shows any content of deleted ones.
 func blank(t *testing.T, host *lvmtest.Host, p provision.Provisioner) {
 	t.Helper()
 	pool := poolOf(t, p, vg)
@@ -199,29 +202,31 @@ func blank(t *testing.T, host *lvmtest.Host, p provision.Provisioner) {
 	}
 }
 
-// What a process that was ending did after its successor had looked is seen before the
-// successor writes: a copy that is whole may be in use.
+// A process that is ending may change the group after its successor has read it. The successor
+// notices that before it writes: a copy that became whole may be in use.
 func TestACopyThatAnotherProcessMadeWholeIsNotFilledAgain(t *testing.T) {
-	s := thick(t, 100)
-	opened := func(open bool) { s.host.On("/dev/vg-a/pvc-2", func(v *lvmtest.Volume) { v.Open = open }) }
-	if _, err := s.copy("pvc-2", 2, provision.Source{Volume: "pvc-1"}); err != nil {
-		t.Fatal(err)
-	}
-	s.stop() // before anything is copied
-	opened(true)
-	s.restart()
-	s.let()
-	eventually(t, func() bool { v, err := s.p.Get(t.Context(), "pvc-2"); return err == nil && v.Problem != "" }, "it is filled though others have it open")
-	s.host.Edit(func(groups map[string]*lvmtest.Group) (unnoticed string) {
-		v := groups[vg.Name].Volumes["pvc-2"]
-		v.Tags = append(slices.DeleteFunc(v.Tags, func(tag string) bool { return strings.HasPrefix(tag, "berth.dev/copying=") }), "berth.dev/volume=pvc-2")
-		groups[vg.Name].Seqno++
-		return ""
+	synctest.Test(t, func(t *testing.T) {
+		s := thick(t, 100)
+		opened := func(open bool) { s.host.On("/dev/vg-a/pvc-2", func(v *lvmtest.Volume) { v.Open = open }) }
+		if _, err := s.copy("pvc-2", 2, provision.Source{Volume: "pvc-1"}); err != nil {
+			t.Fatal(err)
+		}
+		s.stop() // before anything is copied
+		opened(true)
+		s.restart()
+		s.let()
+		eventually(t, func() bool { v, err := s.p.Get(t.Context(), "pvc-2"); return err == nil && v.Problem != "" }, "it is filled though others have it open")
+		s.host.Edit(func(groups map[string]*lvmtest.Group) (unnoticed string) {
+			v := groups[vg.Name].Volumes["pvc-2"]
+			v.Tags = append(slices.DeleteFunc(v.Tags, func(tag string) bool { return strings.HasPrefix(tag, "berth.dev/copying=") }), "berth.dev/volume=pvc-2")
+			groups[vg.Name].Seqno++
+			return ""
+		})
+		s.host.WriteAt("/dev/vg-a/pvc-2", "its user's", 4096)
+		opened(false)
+		eventually(t, func() bool { v, err := s.p.Get(t.Context(), "pvc-2"); return err == nil && !v.Copying }, "it is not seen to be whole")
+		if got := s.host.ReadAt("/dev/vg-a/pvc-2", 10, 4096); got != "its user's" {
+			t.Errorf("it holds %q", got)
+		}
 	})
-	s.host.WriteAt("/dev/vg-a/pvc-2", "its user's", 4096)
-	opened(false)
-	eventually(t, func() bool { v, err := s.p.Get(t.Context(), "pvc-2"); return err == nil && !v.Copying }, "it is not seen to be whole")
-	if got := s.host.ReadAt("/dev/vg-a/pvc-2", 10, 4096); got != "its user's" {
-		t.Errorf("it holds %q", got)
-	}
 }

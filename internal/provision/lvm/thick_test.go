@@ -5,7 +5,7 @@ import (
 	"strings"
 	"sync"
 	"testing"
-	"time"
+	"testing/synctest"
 
 	"berth.dev/berth/internal/provision"
 	"berth.dev/berth/internal/provision/lvm"
@@ -13,19 +13,15 @@ import (
 	"berth.dev/berth/internal/run"
 )
 
-// site is a machine with a thick volume of two units, of which copies are not made before
-// they may be.
+// site is a machine with a thick volume of two units. Copies of it are filled only after let is
+// called.
 type site struct {
 	*testing.T
 	host *lvmtest.Host
 	p    *lvm.Provisioner
 	may  chan struct{}
-	// let allows it, and stop ends the process.
+	// let allows the filling of copies, and stop ends the process.
 	let, stop func()
-}
-
-var fast = func(c *lvm.Config) {
-	c.WipeRetry, c.OpenPatience, c.CopyStep = time.Millisecond, time.Millisecond, unit
 }
 
 func thick(t *testing.T, units int64, change ...func(*provision.CreateRequest)) *site {
@@ -38,11 +34,11 @@ func thick(t *testing.T, units int64, change ...func(*provision.CreateRequest)) 
 		f(&r)
 	}
 	holdsSecret(t, host, s.p, r)
-	t.Cleanup(s.let) // before the provisioner is waited for
+	t.Cleanup(s.let) // before the test waits for the provisioner
 	return s
 }
 
-// restart makes a provisioner over the machine as it is, in the place of one that dies.
+// restart ends the provisioner and starts a new one over the machine as it is.
 func (s *site) restart() {
 	s.stop()
 	dead := make(chan struct{})
@@ -57,7 +53,7 @@ func (s *site) restart() {
 		}
 	})
 	_, c := counted(s.host)
-	fast(&c)
+	c.CopyStep = unit
 	p, stop := start(s.T, c)
 	s.p, s.stop = p, sync.OnceFunc(func() { close(dead); stop() })
 }
@@ -82,7 +78,7 @@ func (s *site) took() provision.Snapshot {
 	return got
 }
 
-// await waits until the snapshot is as it is wanted.
+// await waits until ok accepts the snapshot.
 func (s *site) await(want string, ok func(provision.Snapshot) bool) (got provision.Snapshot) {
 	s.Helper()
 	eventually(s.T, func() bool {
@@ -113,103 +109,115 @@ func (s *site) wantErrors(class error, errs map[string]error) {
 	}
 }
 
-func TestASnapshotOfAThickVolumeHoldsWhatWasThereWhenItWasTaken(t *testing.T) {
-	s := thick(t, 100)
-	taken := s.took()
-	s.host.WriteAt("/dev/vg-a/pvc-1", strings.Repeat("x", len(secret)), 4096)
-	if got := s.awaitWhole(); !got.Taken.Equal(taken.Taken) || got.Size != 2*unit || got.Pool != vg {
-		t.Errorf("took %+v, and then it is %+v", taken, got)
-	}
-	if got := s.host.ReadAt("/dev/vg-a/snap-1", len(secret), 4096); got != secret {
-		t.Errorf("it holds %q", got)
-	}
-	s.host.On("/dev/vg-a/snap-1", func(v *lvmtest.Volume) {
-		if !v.ReadOnly {
-			t.Error("it can be written")
+func TestASnapshotOfAThickVolumeHoldsTheDataOfItsMoment(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := thick(t, 100)
+		taken := s.took()
+		s.host.WriteAt("/dev/vg-a/pvc-1", strings.Repeat("x", len(secret)), 4096)
+		if got := s.awaitWhole(); !got.Taken.Equal(taken.Taken) || got.Size != 2*unit || got.Pool != vg {
+			t.Errorf("took %+v, and then it is %+v", taken, got)
 		}
+		if got := s.host.ReadAt("/dev/vg-a/snap-1", len(secret), 4096); got != secret {
+			t.Errorf("it holds %q", got)
+		}
+		s.host.On("/dev/vg-a/snap-1", func(v *lvmtest.Volume) {
+			if !v.ReadOnly {
+				t.Error("it can be written")
+			}
+		})
 	})
 }
 
 func TestACopyTakesItsRoomAndAsMuchAgainWhileItIsMade(t *testing.T) {
-	s := thick(t, 100)
-	s.took()
-	// Two units of what is overwritten meanwhile, and one for the records of it.
-	if p := s.pool(); p.Free != 93*unit || p.Foreign != 3*unit || len(p.Snapshots) != 1 {
-		t.Errorf("while it is made: %+v", p)
-	}
-	s.awaitWhole()
-	eventually(t, func() bool { return s.pool().Free == 96*unit }, "what helped takes room for ever")
-	if p := s.pool(); p.Foreign != 0 || len(p.Wiping) != 0 {
-		t.Errorf("in the end: %+v", p)
-	}
+	synctest.Test(t, func(t *testing.T) {
+		s := thick(t, 100)
+		s.took()
+		// Two units for the data that is overwritten meanwhile, and one for the records of it.
+		if p := s.pool(); p.Free != 93*unit || p.Foreign != 3*unit || len(p.Snapshots) != 1 {
+			t.Errorf("while it is made: %+v", p)
+		}
+		s.awaitWhole()
+		eventually(t, func() bool { return s.pool().Free == 96*unit }, "what helped takes room for ever")
+		if p := s.pool(); p.Foreign != 0 || len(p.Wiping) != 0 {
+			t.Errorf("in the end: %+v", p)
+		}
+	})
 }
 
 func TestACopyForWhichThereIsNoRoomLeavesNothing(t *testing.T) {
-	s := thick(t, 6) // one unit too few
-	_, snapshot := s.snapshot("snap-1", "pvc-1")
-	_, clone := s.copy("pvc-2", 2, provision.Source{Volume: "pvc-1"})
-	s.wantErrors(provision.ErrNoSpace, map[string]error{"a snapshot": snapshot, "a clone": clone})
-	if p := s.pool(); p.Free != 4*unit || len(p.Snapshots)+len(p.Wiping) != 0 || len(p.Volumes) != 1 {
-		t.Errorf("left is %+v", p)
-	}
+	synctest.Test(t, func(t *testing.T) {
+		s := thick(t, 6) // one unit too few
+		_, snapshot := s.snapshot("snap-1", "pvc-1")
+		_, clone := s.copy("pvc-2", 2, provision.Source{Volume: "pvc-1"})
+		s.wantErrors(provision.ErrNoSpace, map[string]error{"a snapshot": snapshot, "a clone": clone})
+		if p := s.pool(); p.Free != 4*unit || len(p.Snapshots)+len(p.Wiping) != 0 || len(p.Volumes) != 1 {
+			t.Errorf("left is %+v", p)
+		}
+	})
 }
 
 func TestARestoreNeedsNoMoreThanItsOwnRoom(t *testing.T) {
-	s := thick(t, 7)
-	s.took()
-	s.awaitWhole()
-	eventually(t, func() bool { return s.pool().Free == 3*unit }, "the room does not come back")
-	if _, err := s.copy("pvc-2", 3, provision.Source{Snapshot: "snap-1"}); err != nil {
-		t.Fatal(err)
-	}
-	eventually(t, func() bool { v, err := s.p.Get(t.Context(), "pvc-2"); return err == nil && !v.Copying }, "the copy is not made")
-	if got := s.host.ReadAt("/dev/vg-a/pvc-2", len(secret), unit+4096); got != secret {
-		t.Errorf("it holds %q", got)
-	}
+	synctest.Test(t, func(t *testing.T) {
+		s := thick(t, 7)
+		s.took()
+		s.awaitWhole()
+		eventually(t, func() bool { return s.pool().Free == 3*unit }, "the room does not come back")
+		if _, err := s.copy("pvc-2", 3, provision.Source{Snapshot: "snap-1"}); err != nil {
+			t.Fatal(err)
+		}
+		eventually(t, func() bool { v, err := s.p.Get(t.Context(), "pvc-2"); return err == nil && !v.Copying }, "the copy is not made")
+		if got := s.host.ReadAt("/dev/vg-a/pvc-2", len(secret), unit+4096); got != secret {
+			t.Errorf("it holds %q", got)
+		}
+	})
 }
 
 func TestNothingIsMadeOfACopyThatIsNotWholeAndItsSourceIsKept(t *testing.T) {
-	s := thick(t, 100)
-	s.took()
-	if _, err := s.copy("pvc-2", 2, provision.Source{Volume: "pvc-1"}); err != nil {
-		t.Fatal(err)
-	}
-	ctx := t.Context()
-	_, restore := s.copy("pvc-3", 2, provision.Source{Snapshot: "snap-1"})
-	_, clone := s.copy("pvc-3", 2, provision.Source{Volume: "pvc-2"})
-	_, snapshot := s.snapshot("snap-2", "pvc-2")
-	_, format := s.p.Format(ctx, provision.FormatRequest{ID: "pvc-2", Filesystem: provision.Ext4})
-	_, expand := s.p.Expand(ctx, provision.ExpandRequest{ID: "pvc-2", Size: 3 * unit})
-	_, source := s.p.Expand(ctx, provision.ExpandRequest{ID: "pvc-1", Size: 3 * unit})
-	s.wantErrors(provision.ErrUnavailable, map[string]error{
-		"restoring": restore, "cloning": clone, "taking a snapshot": snapshot, "formatting": format, "expanding": expand, "expanding its source": source,
+	synctest.Test(t, func(t *testing.T) {
+		s := thick(t, 100)
+		s.took()
+		if _, err := s.copy("pvc-2", 2, provision.Source{Volume: "pvc-1"}); err != nil {
+			t.Fatal(err)
+		}
+		ctx := t.Context()
+		_, restore := s.copy("pvc-3", 2, provision.Source{Snapshot: "snap-1"})
+		_, clone := s.copy("pvc-3", 2, provision.Source{Volume: "pvc-2"})
+		_, snapshot := s.snapshot("snap-2", "pvc-2")
+		_, format := s.p.Format(ctx, provision.FormatRequest{ID: "pvc-2", Filesystem: provision.Ext4})
+		_, expand := s.p.Expand(ctx, provision.ExpandRequest{ID: "pvc-2", Size: 3 * unit})
+		_, source := s.p.Expand(ctx, provision.ExpandRequest{ID: "pvc-1", Size: 3 * unit})
+		s.wantErrors(provision.ErrUnavailable, map[string]error{
+			"restoring": restore, "cloning": clone, "taking a snapshot": snapshot, "formatting": format, "expanding": expand, "expanding its source": source,
+		})
+		s.wantErrors(provision.ErrInUse, map[string]error{"deleting the source": s.p.Delete(ctx, "pvc-1")})
+		s.awaitWhole()
+		eventually(t, func() bool { return s.p.Delete(ctx, "pvc-1") == nil }, "the source cannot be deleted afterwards")
 	})
-	s.wantErrors(provision.ErrInUse, map[string]error{"deleting the source": s.p.Delete(ctx, "pvc-1")})
-	s.awaitWhole()
-	eventually(t, func() bool { return s.p.Delete(ctx, "pvc-1") == nil }, "the source cannot be deleted afterwards")
 }
 
 func TestASnapshotIsKeptWhileAVolumeIsMadeFromIt(t *testing.T) {
-	s := thick(t, 100)
-	s.took()
-	s.awaitWhole()
-	begun, may := make(chan struct{}), make(chan struct{})
-	s.host.Disturb(func(h *lvmtest.Host) {
-		h.Copying = func(_ string, offset, _ int64, do func() error) error {
-			if offset == 0 {
-				close(begun)
-				<-may
+	synctest.Test(t, func(t *testing.T) {
+		s := thick(t, 100)
+		s.took()
+		s.awaitWhole()
+		begun, may := make(chan struct{}), make(chan struct{})
+		s.host.Disturb(func(h *lvmtest.Host) {
+			h.Copying = func(_ string, offset, _ int64, do func() error) error {
+				if offset == 0 {
+					close(begun)
+					<-may
+				}
+				return do()
 			}
-			return do()
+		})
+		if _, err := s.copy("pvc-2", 2, provision.Source{Snapshot: "snap-1"}); err != nil {
+			t.Fatal(err)
 		}
+		<-begun
+		s.wantErrors(provision.ErrInUse, map[string]error{"deleting it": s.p.DeleteSnapshot(t.Context(), "snap-1")})
+		close(may)
+		eventually(t, func() bool { return s.p.DeleteSnapshot(t.Context(), "snap-1") == nil }, "it cannot be deleted afterwards")
 	})
-	if _, err := s.copy("pvc-2", 2, provision.Source{Snapshot: "snap-1"}); err != nil {
-		t.Fatal(err)
-	}
-	<-begun
-	s.wantErrors(provision.ErrInUse, map[string]error{"deleting it": s.p.DeleteSnapshot(t.Context(), "snap-1")})
-	close(may)
-	eventually(t, func() bool { return s.p.DeleteSnapshot(t.Context(), "snap-1") == nil }, "it cannot be deleted afterwards")
 }
 
 func TestACopyThatIsDeletedIsCopiedNoFurther(t *testing.T) {
@@ -226,7 +234,7 @@ func TestACopyThatIsDeletedIsCopiedNoFurther(t *testing.T) {
 		},
 	} {
 		for how, policy := range map[string]provision.Wipe{"and wiped": "", "and left": provision.WipeNone} {
-			t.Run(name+" "+how, func(t *testing.T) {
+			t.Run(name+" "+how, inBubble(func(t *testing.T) {
 				s := thick(t, 100, func(r *provision.CreateRequest) { r.Wipe = policy })
 				begun := make(chan struct{}, 1)
 				s.host.Disturb(func(h *lvmtest.Host) {
@@ -254,7 +262,7 @@ func TestACopyThatIsDeletedIsCopiedNoFurther(t *testing.T) {
 				if err := s.p.Delete(t.Context(), "pvc-1"); err != nil {
 					t.Error(err)
 				}
-			})
+			}))
 		}
 	}
 }
@@ -269,7 +277,7 @@ func TestACopyWhoseMomentIsLostIsNeverFilledWithALaterOne(t *testing.T) {
 		"the kernel gave it up":   {func(v map[string]*lvmtest.Volume) { v["cow-snap-1"].Broken = true }, "could not be written"},
 		"the volume went with it": {func(v map[string]*lvmtest.Volume) { delete(v, "cow-snap-1"); delete(v, "pvc-1") }, "is gone"},
 	} {
-		t.Run(name, func(t *testing.T) {
+		t.Run(name, inBubble(func(t *testing.T) {
 			s := thick(t, 100)
 			s.took()
 			s.host.Edit(func(groups map[string]*lvmtest.Group) string {
@@ -290,76 +298,84 @@ func TestACopyWhoseMomentIsLostIsNeverFilledWithALaterOne(t *testing.T) {
 			if err := s.p.DeleteSnapshot(t.Context(), "snap-1"); err != nil {
 				t.Errorf("deleting it: %v", err)
 			}
-		})
+		}))
 	}
 }
 
 func TestAKernelWithoutSnapshotsOfThickVolumesIsSaidToLackThem(t *testing.T) {
-	s := thick(t, 100)
-	s.host.Disturb(func(h *lvmtest.Host) { h.Targets = map[string]lvmtest.Presence{"snapshot": lvmtest.Missing} })
-	_, snapshot := s.snapshot("snap-1", "pvc-1")
-	_, clone := s.copy("pvc-2", 2, provision.Source{Volume: "pvc-1"})
-	for _, err := range []error{snapshot, clone} {
-		if !errors.Is(err, provision.ErrUnavailable) || !strings.Contains(err.Error(), "modprobe dm-snapshot") {
-			t.Errorf("got %v", err)
+	synctest.Test(t, func(t *testing.T) {
+		s := thick(t, 100)
+		s.host.Disturb(func(h *lvmtest.Host) { h.Targets = map[string]lvmtest.Presence{"snapshot": lvmtest.Missing} })
+		_, snapshot := s.snapshot("snap-1", "pvc-1")
+		_, clone := s.copy("pvc-2", 2, provision.Source{Volume: "pvc-1"})
+		for _, err := range []error{snapshot, clone} {
+			if !errors.Is(err, provision.ErrUnavailable) || !strings.Contains(err.Error(), "modprobe dm-snapshot") {
+				t.Errorf("got %v", err)
+			}
 		}
-	}
-	if p := s.pool(); p.Free != 98*unit {
-		t.Errorf("left is %+v", p)
-	}
+		if p := s.pool(); p.Free != 98*unit {
+			t.Errorf("left is %+v", p)
+		}
+	})
 }
 
 func TestACopyThatFailsSaysWhyAndIsTriedAgain(t *testing.T) {
-	s := thick(t, 100)
-	s.host.Disturb(func(h *lvmtest.Host) {
-		h.Copying = func(string, int64, int64, func() error) error { return errors.New("a broken sector") }
+	synctest.Test(t, func(t *testing.T) {
+		s := thick(t, 100)
+		s.host.Disturb(func(h *lvmtest.Host) {
+			h.Copying = func(string, int64, int64, func() error) error { return errors.New("a broken sector") }
+		})
+		if _, err := s.snapshot("snap-1", "pvc-1"); err != nil {
+			t.Fatal(err)
+		}
+		s.await("failing", func(got provision.Snapshot) bool {
+			return got.Copying && strings.Contains(got.Problem, "a broken sector")
+		})
+		s.host.Disturb(func(h *lvmtest.Host) { h.Copying = nil })
+		if got := s.awaitWhole(); got.Problem != "" {
+			t.Errorf("it is whole, and %q", got.Problem)
+		}
 	})
-	if _, err := s.snapshot("snap-1", "pvc-1"); err != nil {
-		t.Fatal(err)
-	}
-	s.await("failing", func(got provision.Snapshot) bool {
-		return got.Copying && strings.Contains(got.Problem, "a broken sector")
-	})
-	s.host.Disturb(func(h *lvmtest.Host) { h.Copying = nil })
-	if got := s.awaitWhole(); got.Problem != "" {
-		t.Errorf("it is whole, and %q", got.Problem)
-	}
 }
 
 func TestASnapshotWhoseVolumeIsCarvedInVainLeavesNothing(t *testing.T) {
-	s := thick(t, 100)
-	s.host.Disturb(func(h *lvmtest.Host) {
-		h.Around = only("lvcreate", func(c run.Command, do func() ([]byte, error)) ([]byte, error) {
-			if strings.Contains(strings.Join(c.Args, " "), "berth.dev/cow=") {
-				return do()
-			}
-			return nil, exit5(c)
+	synctest.Test(t, func(t *testing.T) {
+		s := thick(t, 100)
+		s.host.Disturb(func(h *lvmtest.Host) {
+			h.Around = only("lvcreate", func(c run.Command, do func() ([]byte, error)) ([]byte, error) {
+				if strings.Contains(strings.Join(c.Args, " "), "berth.dev/cow=") {
+					return do()
+				}
+				return nil, exit5(c)
+			})
 		})
+		if got, err := s.snapshot("snap-1", "pvc-1"); err == nil {
+			t.Fatalf("took %+v", got)
+		}
+		eventually(t, func() bool { p := s.pool(); return p.Free == 98*unit && p.Foreign == 0 }, "what helped is left")
+		s.host.Disturb(func(h *lvmtest.Host) { h.Around = nil })
+		s.took()
 	})
-	if got, err := s.snapshot("snap-1", "pvc-1"); err == nil {
-		t.Fatalf("took %+v", got)
-	}
-	eventually(t, func() bool { p := s.pool(); return p.Free == 98*unit && p.Foreign == 0 }, "what helped is left")
-	s.host.Disturb(func(h *lvmtest.Host) { h.Around = nil })
-	s.took()
 }
 
 func TestAnotherLogicalVolumeOfTheNameIsNotTouched(t *testing.T) {
-	s := thick(t, 100)
-	s.host.PutForeign(vg.Name, "cow-snap-1", unit)
-	_, err := s.snapshot("snap-1", "pvc-1")
-	s.wantErrors(provision.ErrConflict, map[string]error{"taking it": err})
-	s.host.PutForeignCow(vg.Name, "cow-theirs", "pvc-1", unit)
-	s.restart()
-	s.wantErrors(provision.ErrInUse, map[string]error{"deleting what somebody took a snapshot of": s.p.Delete(t.Context(), "pvc-1")})
-	if p := s.pool(); p.Foreign != 2*unit {
-		t.Errorf("reported %+v", p)
-	}
+	synctest.Test(t, func(t *testing.T) {
+		s := thick(t, 100)
+		s.host.PutForeign(vg.Name, "cow-snap-1", unit)
+		_, err := s.snapshot("snap-1", "pvc-1")
+		s.wantErrors(provision.ErrConflict, map[string]error{"taking it": err})
+		s.host.PutForeignCow(vg.Name, "cow-theirs", "pvc-1", unit)
+		s.restart()
+		s.wantErrors(provision.ErrInUse, map[string]error{"deleting what somebody took a snapshot of": s.p.Delete(t.Context(), "pvc-1")})
+		if p := s.pool(); p.Foreign != 2*unit {
+			t.Errorf("reported %+v", p)
+		}
+	})
 }
 
-func TestWhatIsSuspendedIsResumedBeforeItIsCopied(t *testing.T) {
+func TestASuspendedVolumeIsResumedBeforeItIsCopied(t *testing.T) {
 	for _, id := range []string{"pvc-1", "snap-1", "cow-snap-1"} {
-		t.Run(id, func(t *testing.T) {
+		t.Run(id, inBubble(func(t *testing.T) {
 			s := thick(t, 100)
 			s.took()
 			s.stop()
@@ -367,9 +383,9 @@ func TestWhatIsSuspendedIsResumedBeforeItIsCopied(t *testing.T) {
 			s.restart()
 			s.pool()
 			s.awaitWhole()
-			if id != "cow-snap-1" { // which is gone
+			if id != "cow-snap-1" { // which is removed by then
 				wantResumed(t, s.host, id)
 			}
-		})
+		}))
 	}
 }

@@ -4,6 +4,7 @@ import (
 	"errors"
 	"strings"
 	"testing"
+	"testing/synctest"
 
 	"github.com/google/go-cmp/cmp"
 
@@ -20,7 +21,7 @@ func thinHost() *lvmtest.Host {
 	return host
 }
 
-// over provisions over a host and watches it.
+// over starts a provisioner over a host, and returns once it watches the host.
 func over(t *testing.T, host *lvmtest.Host) *lvm.Provisioner {
 	t.Helper()
 	_, c := counted(host)
@@ -29,7 +30,7 @@ func over(t *testing.T, host *lvmtest.Host) *lvm.Provisioner {
 	return p
 }
 
-// promised is a request that may promise the pool twice.
+// promised returns a request that allows volumes of twice the pool's size in total.
 func promised(id string, units int64) provision.CreateRequest {
 	r := requestIn(thin, id, units)
 	r.Limits.Overprovision = 200
@@ -43,7 +44,7 @@ func onPool(host *lvmtest.Host, f func(*lvmtest.ThinPool)) {
 
 // write puts so many units of data into a thin volume.
 func write(host *lvmtest.Host, v provision.Volume, units int64) {
-	host.On(v.Device, func(v *lvmtest.Volume) { v.Data = units * unit })
+	host.On(v.Content.Source, func(v *lvmtest.Volume) { v.Data = units * unit })
 }
 
 func poolOf(t *testing.T, p provision.Provisioner, ref provision.PoolRef) provision.Pool {
@@ -118,33 +119,35 @@ func TestAPoolThatIsFilledTooFarTakesNothingNew(t *testing.T) {
 }
 
 func TestTheFiguresOfAGroupAndItsThinPoolAreKeptApart(t *testing.T) {
-	host := thinHost()
-	p := over(t, host)
-	thick, thinly := create(t, p, request("pvc-1", 10)), create(t, p, promised("pvc-2", 150))
-	host.PutForeignThin(vg.Name, "pool", "theirs", "", 20*unit)
-	host.PutForeignThin(vg.Name, "pool", "snapshot", "pvc-2", 150*unit)
-	host.PutForeign(vg.Name, "thick", 5*unit)
-	write(host, thinly, 30)
-	onPool(host, func(p *lvmtest.ThinPool) { p.Filled = 17 })
-	want := []provision.Pool{{
-		PoolRef: vg, Total: 200 * unit, Foreign: 107 * unit, Free: 83 * unit, Unit: unit, Volumes: []provision.Volume{thick},
-	}, {
-		PoolRef: thin, Total: 100 * unit, Foreign: 170 * unit, Free: -220 * unit, Unit: unit, Volumes: []provision.Volume{thinly},
-		Fill: provision.Fill{Data: 30 * unit, Metadata: 17},
-	}}
-	eventually(t, func() bool {
-		pools, err := p.Report(t.Context())
-		return err == nil && cmp.Equal(pools, want)
-	}, "the figures are not as they should be")
-	if err := p.Delete(t.Context(), "pvc-2"); err != nil {
-		t.Errorf("deleting the origin of a thin snapshot: %v", err)
-	}
-	if pool := poolOf(t, p, thin); pool.Foreign != 170*unit || pool.Free != -70*unit || pool.Fill.Data != 0 {
-		t.Errorf("after the deletion %+v", pool)
-	}
+	synctest.Test(t, func(t *testing.T) {
+		host := thinHost()
+		p := over(t, host)
+		thick, thinly := create(t, p, request("pvc-1", 10)), create(t, p, promised("pvc-2", 150))
+		host.PutForeignThin(vg.Name, "pool", "theirs", "", 20*unit)
+		host.PutForeignThin(vg.Name, "pool", "snapshot", "pvc-2", 150*unit)
+		host.PutForeign(vg.Name, "thick", 5*unit)
+		write(host, thinly, 30)
+		onPool(host, func(p *lvmtest.ThinPool) { p.Filled = 17 })
+		want := []provision.Pool{{
+			PoolRef: vg, Total: 200 * unit, Foreign: 107 * unit, Free: 83 * unit, Unit: unit, Volumes: []provision.Volume{thick},
+		}, {
+			PoolRef: thin, Total: 100 * unit, Foreign: 170 * unit, Free: -220 * unit, Unit: unit, Volumes: []provision.Volume{thinly},
+			Fill: provision.Fill{Data: 30 * unit, Metadata: 17},
+		}}
+		eventually(t, func() bool {
+			pools, err := p.Report(t.Context())
+			return err == nil && cmp.Equal(pools, want)
+		}, "the figures are not as they should be")
+		if err := p.Delete(t.Context(), "pvc-2"); err != nil {
+			t.Errorf("deleting the origin of a thin snapshot: %v", err)
+		}
+		if pool := poolOf(t, p, thin); pool.Foreign != 170*unit || pool.Free != -70*unit || pool.Fill.Data != 0 {
+			t.Errorf("after the deletion %+v", pool)
+		}
+	})
 }
 
-func TestNamesAreTheGroupsWhateverThePool(t *testing.T) {
+func TestANameIsUniqueInItsGroupAcrossPools(t *testing.T) {
 	host := thinHost()
 	host.PutForeign(vg.Name, "pvc-theirs", unit)
 	host.PutForeignThin(vg.Name, "pool", "pvc-thin", "", unit)
@@ -184,7 +187,7 @@ func TestPoolsThatAreNotThereAreMissing(t *testing.T) {
 func TestAThinPoolIsNeverTakenForAVolume(t *testing.T) {
 	host := thinHost()
 	host.Edit(func(groups map[string]*lvmtest.Group) string {
-		g := groups[vg.Name] // somebody made a thin pool of one of Berth's volumes
+		g := groups[vg.Name] // an administrator made a thin pool of one of Berth's volumes
 		g.Volumes["pvc-9"] = &lvmtest.Volume{Extents: 10, Thin: &lvmtest.ThinPool{}, Tags: []string{"berth.dev/volume=pvc-9"}}
 		return ""
 	})
@@ -204,27 +207,29 @@ func TestAThinPoolIsNeverTakenForAVolume(t *testing.T) {
 }
 
 func TestASnapshotThatWouldGoWithItsOriginKeepsIt(t *testing.T) {
-	for _, pool := range []provision.PoolRef{vg, thin} {
-		host := thinHost()
-		p := over(t, host)
-		create(t, p, requestIn(pool, "pvc-1", 2))
-		snapshot := func(f func(g *lvmtest.Group)) {
-			host.Edit(func(groups map[string]*lvmtest.Group) string {
-				g := groups[vg.Name]
-				f(g)
-				g.Seqno++
-				return g.Device
-			})
+	synctest.Test(t, func(t *testing.T) {
+		for _, pool := range []provision.PoolRef{vg, thin} {
+			host := thinHost()
+			p := over(t, host)
+			create(t, p, requestIn(pool, "pvc-1", 2))
+			snapshot := func(f func(g *lvmtest.Group)) {
+				host.Edit(func(groups map[string]*lvmtest.Group) string {
+					g := groups[vg.Name]
+					f(g)
+					g.Seqno++
+					return g.Device
+				})
+			}
+			before := poolOf(t, p, vg).Foreign
+			snapshot(func(g *lvmtest.Group) { g.Volumes["cow"] = &lvmtest.Volume{Extents: 1, Origin: "pvc-1"} })
+			eventually(t, func() bool { return poolOf(t, p, vg).Foreign == before+unit }, "the snapshot was not noticed")
+			if err := p.Delete(t.Context(), "pvc-1"); !errors.Is(err, provision.ErrInUse) || !strings.Contains(err.Error(), "vg-a/cow") {
+				t.Errorf("deleting: %v, want it to name the snapshot", err)
+			}
+			snapshot(func(g *lvmtest.Group) { delete(g.Volumes, "cow") })
+			eventually(t, func() bool { return p.Delete(t.Context(), "pvc-1") == nil }, "the volume cannot be deleted")
 		}
-		before := poolOf(t, p, vg).Foreign
-		snapshot(func(g *lvmtest.Group) { g.Volumes["cow"] = &lvmtest.Volume{Extents: 1, Origin: "pvc-1"} })
-		eventually(t, func() bool { return poolOf(t, p, vg).Foreign == before+unit }, "the snapshot was not noticed")
-		if err := p.Delete(t.Context(), "pvc-1"); !errors.Is(err, provision.ErrInUse) || !strings.Contains(err.Error(), "vg-a/cow") {
-			t.Errorf("deleting: %v, want it to name the snapshot", err)
-		}
-		snapshot(func(g *lvmtest.Group) { delete(g.Volumes, "cow") })
-		eventually(t, func() bool { return p.Delete(t.Context(), "pvc-1") == nil }, "the volume cannot be deleted")
-	}
+	})
 }
 
 func TestFactsDecideWhenAThinCommandFails(t *testing.T) {
@@ -262,23 +267,25 @@ func TestFactsDecideWhenAThinCommandFails(t *testing.T) {
 }
 
 func TestAnotherChangeDuringAThinOneIsSeen(t *testing.T) {
-	host := thinHost()
-	counter, c := counted(host)
-	p, _ := start(t, c)
-	awaitChange(t, p) // it watches
-	poolOf(t, p, thin)
-	counter.Take()
-	host.Around = only("lvcreate", func(_ run.Command, do func() ([]byte, error)) ([]byte, error) {
-		host.PutForeignThin(vg.Name, "pool", "theirs", "", 7*unit)
-		return do()
+	synctest.Test(t, func(t *testing.T) {
+		host := thinHost()
+		counter, c := counted(host)
+		p, _ := start(t, c)
+		awaitChange(t, p) // it watches
+		poolOf(t, p, thin)
+		counter.Take()
+		host.Around = only("lvcreate", func(_ run.Command, do func() ([]byte, error)) ([]byte, error) {
+			host.PutForeignThin(vg.Name, "pool", "theirs", "", 7*unit)
+			return do()
+		})
+		create(t, p, promised("pvc-1", 1))
+		if pool := poolOf(t, p, thin); pool.Foreign != 7*unit {
+			t.Errorf("reported %+v", pool)
+		}
+		if got := counter.Take(); got["fullreport"] == 0 {
+			t.Errorf("the group was not read again: %v", got)
+		}
 	})
-	create(t, p, promised("pvc-1", 1))
-	if pool := poolOf(t, p, thin); pool.Foreign != 7*unit {
-		t.Errorf("reported %+v", pool)
-	}
-	if got := counter.Take(); got["fullreport"] == 0 {
-		t.Errorf("the group was not read again: %v", got)
-	}
 }
 
 func TestAVolumeThatIsToBeACopyIsNeverMadeBlank(t *testing.T) {

@@ -9,8 +9,8 @@ import (
 	"berth.dev/berth/internal/run"
 )
 
-// trace is what was done to a machine and when it ended. A story that goes wrong once in
-// thousands of times is told by it.
+// trace lists the operations on a machine in the order in which they ended. It explains a story
+// that goes wrong once in thousands of times.
 type trace struct {
 	mu    sync.Mutex
 	lines []string
@@ -28,7 +28,7 @@ func (r *trace) String() string {
 	return strings.Join(r.lines, "\n")
 }
 
-// on has what is done to a machine noted, around the disturbances that there are.
+// on records the operations on a machine. It wraps the disturbances that are set already.
 func (r *trace) on(host *lvmtest.Host) {
 	part := func(what string, around func(string, int64, int64, func() error) error) func(string, int64, int64, func() error) error {
 		return func(path string, offset, length int64, do func() error) error {

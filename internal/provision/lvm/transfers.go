@@ -5,14 +5,16 @@ import (
 	"errors"
 	"maps"
 	"sync"
+
+	"berth.dev/berth/internal/provision/lvm/group"
 )
 
-// transfers are the copies that are being filled, so that one can be stopped that is to be
-// deleted. The zero value is ready to use.
+// transfers are the copies that are being filled. halt stops one that is to be deleted. The zero
+// value is ready to use.
 type transfers struct {
 	mu      sync.Mutex
 	running map[string]*transfer
-	// halted counts who keeps a copy from being filled.
+	// halted counts, by copy, the calls of halt that are not released yet.
 	halted map[string]int
 }
 
@@ -76,10 +78,10 @@ func (t *transfers) halt(ctx context.Context, id string) (release func(), err er
 	}
 }
 
-// without leaves out what is halted.
-func (t *transfers) without(due map[string]*tries) map[string]*tries {
+// without takes the halted copies out of due.
+func (t *transfers) without(due map[string]*group.Tries) map[string]*group.Tries {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	maps.DeleteFunc(due, func(id string, _ *tries) bool { return t.halted[id] > 0 })
+	maps.DeleteFunc(due, func(id string, _ *group.Tries) bool { return t.halted[id] > 0 })
 	return due
 }

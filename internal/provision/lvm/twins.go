@@ -6,21 +6,22 @@ import (
 	"strings"
 
 	"berth.dev/berth/internal/provision"
+	"berth.dev/berth/internal/provision/lvm/group"
 )
 
-// holders returns the pools that hold a volume or a snapshot of an id. What a group held that is
-// away counts while no other has it: else a copy that was imported, and removed, would stand in
-// the way for ever. That a volume is used only in the pool which its object names is for those to
-// see to who know the object. It is called within with.
+// holders returns the pools that hold a volume or a snapshot of an id. A missing group counts
+// only if no other group holds the id: otherwise an imported copy that was removed again would
+// block the id for ever. The callers that know a volume's object see to it that the volume is
+// used only in the pool that the object names. The caller holds the state's lock.
 func (s *state) holders(id string) []provision.PoolRef {
 	var there, away []provision.PoolRef
-	for _, g := range s.groups {
-		switch c := g.find(id); {
+	for _, g := range s.Units() {
+		switch c := g.Find(id); {
 		case c == nil:
-		case g.missing:
-			away = append(away, g.ref(c.pool))
+		case g.Missing:
+			away = append(away, g.Ref(c.Pool))
 		default:
-			there = append(there, g.ref(c.pool))
+			there = append(there, g.Ref(c.Pool))
 		}
 	}
 	if len(there) == 0 {
@@ -29,9 +30,9 @@ func (s *state) holders(id string) []provision.PoolRef {
 	return there
 }
 
-// twins returns why an id is of no use, if two groups hold it: a copy of a disk that was
-// imported (vgimportclone), for one. Guessing which is right could destroy data. It is called
-// within with.
+// twins returns why an id cannot be used if two groups hold it. One cause is a copy of a disk
+// that was imported (vgimportclone). Guessing which is right could destroy data. The caller holds
+// the state's lock.
 func (s *state) twins(id string) error {
 	pools := s.holders(id)
 	if len(pools) < 2 {
@@ -39,7 +40,7 @@ func (s *state) twins(id string) error {
 	}
 	var names []string
 	for _, p := range pools {
-		group, _ := split(p)
+		group, _ := group.Split(p)
 		names = append(names, group+"/"+id)
 	}
 	slices.Sort(names)
@@ -47,7 +48,7 @@ func (s *state) twins(id string) error {
 		provision.ErrConflict, strings.Join(names, " and "))
 }
 
-// markTwins gives what is in several pools the problem that it is.
+// markTwins sets a problem on each volume and snapshot that is in several pools.
 func (s *state) markTwins(pools []provision.Pool) {
 	mark := func(id string, problem *string) {
 		if err := s.twins(id); err != nil {

@@ -8,10 +8,11 @@ import (
 
 var _ provision.Warner = (*Provisioner)(nil)
 
-// advice is what keeps the machine's own LVM from what pods write.
+// advice is the setting that keeps the machine's own LVM from the devices that pods write to.
 const advice = `devices { global_filter = [ "r|^/dev/loop|", "r|^/dev/zd[0-9]|" ] } in /etc/lvm/lvm.conf, as docs/pools.md says`
 
-// someLoops stand for those that the kubelet makes, and someZvols for those of the machine.
+// someLoops stand for the loop devices that the kubelet makes, and someZvols for the zvols of the
+// machine.
 var (
 	someLoops = []string{"/dev/loop0", "/dev/loop7", "/dev/loop31"}
 	someZvols = []string{"/dev/zd0", "/dev/zd16"}
@@ -19,21 +20,16 @@ var (
 
 // Warnings implements provision.Warner.
 func (p *Provisioner) Warnings() (warnings []provision.Warning) {
-	strangers, groups := p.state.strange()
+	p.engine.Lock()
+	strangers, groups := slices.Clone(p.state.strangers), len(p.engine.Units()) > 0
+	p.engine.Unlock()
 	for _, s := range strangers {
 		warnings = append(warnings, provision.Warning{Reason: provision.WroteGroup, Message: s.String() +
-			". Berth does not use it; the machine's own LVM may, and then holds the pod's volume: deactivate it (vgchange --activate n --select vg_uuid=" + s.uuid + "), and set " + advice})
+			". Berth does not use it; the machine's own LVM may, and then holds the pod's volume: deactivate it (vgchange --activate n --select vg_uuid=" + s.UUID + "), and set " + advice})
 	}
 	if device := p.guard.reads(); groups && device != "" {
 		warnings = append(warnings, provision.Warning{Reason: provision.ReadsPods, Message: "the machine's own LVM reads " + device +
 			", and with devices of that kind what pods write to raw block volumes: its commands and udev may take that for a volume group of the machine. Set " + advice})
 	}
 	return warnings
-}
-
-// strange returns the groups that pods wrote, and whether there are any of the node.
-func (s *state) strange() (strangers []stranger, groups bool) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	return slices.Clone(s.strangers), len(s.groups) > 0
 }

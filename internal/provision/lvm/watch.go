@@ -6,69 +6,82 @@ import (
 	"time"
 
 	"golang.org/x/sync/errgroup"
+
+	"berth.dev/berth/internal/provision/engine"
+	"berth.dev/berth/internal/provision/lvm/group"
 )
 
-// Run watches for changes by others, fills copies of thick volumes and wipes what deleted
-// volumes left, until ctx ends; then it waits for the changes under way. Without it only
-// own changes are signalled, what is to be copied is not, and what is to be wiped takes
-// room.
+// watcher notices changes by others, and starts the chores.
+type watcher struct {
+	*changer
+	chores []*chores
+	// checks are the groups that are about to be checked, and strangers devices that may have
+	// become physical volumes.
+	checks    checks
+	strangers strangers
+}
+
+// Run watches for changes by others, fills copies of thick volumes and wipes deleted volumes,
+// until ctx ends; then it waits for the changes under way. Without Run only own changes are
+// signalled, copies are not filled, and deleted volumes that must be wiped keep their room.
 func (p *Provisioner) Run(ctx context.Context) error {
 	defer p.Wait()
 	work, ctx := errgroup.WithContext(ctx)
 	work.Go(func() error {
-		return p.config.Devices.Watch(ctx, p.watching, func(device string) { p.written(ctx, device) })
+		return p.config.Devices.Watch(ctx, p.watcher.watching, func(device string) { p.watcher.written(ctx, device) })
 	})
 	work.Go(func() error {
-		p.tick(ctx)
+		p.watcher.tick(ctx)
 		return nil
 	})
 	work.Go(func() error {
 		p.watchFill(ctx)
 		return nil
 	})
-	for _, c := range []*chores{p.copies, p.wipes} {
+	for _, c := range p.watcher.chores {
 		work.Go(func() error {
-			p.attend(ctx, c)
+			c.attend(ctx, p.reader)
 			return nil
 		})
 	}
 	return work.Wait()
 }
 
-// watching is told that from now on nothing escapes notice. What changed since an
-// earlier report may have.
-func (p *Provisioner) watching() {
-	p.state.mu.Lock()
+// watching is called when no change escapes notice any more. A change between an earlier report
+// and this call may have escaped.
+func (p *watcher) watching() {
+	p.engine.Lock()
 	p.state.watched = true
-	p.state.mu.Unlock()
+	p.engine.Unlock()
 	p.state.staleAll()
-	p.signal()
+	p.engine.Changed.Set()
 }
 
-// tick reads everything again now and then, in case a change escaped notice, and
-// asks for groups that were silent or refused more often, and mends what is left half done.
-func (p *Provisioner) tick(ctx context.Context) {
-	refresh := time.NewTicker(p.config.RefreshInterval)
+// tick reads everything again every refreshInterval, in case a change escaped notice. Every
+// retryInterval it asks again for groups that are silent, missing or refused, and mends leftovers:
+// a disk may work again without any event.
+func (p *watcher) tick(ctx context.Context) {
+	refresh := time.NewTicker(refreshInterval)
 	defer refresh.Stop()
-	retry := time.NewTicker(p.config.QueryTimeout)
+	retry := time.NewTicker(retryInterval)
 	defer retry.Stop()
 	for {
 		select {
 		case <-ctx.Done():
 			return
 		case <-refresh.C:
-			_ = p.learnHost(ctx) // what was known of it counts on
+			_ = p.learnHost(ctx) // if it fails the known settings stay valid
 			p.state.staleAll()
-			p.signal()
+			p.engine.Changed.Set()
 			p.rouseRefused(ctx)
 		case <-retry.C:
-			if p.state.refuses() {
+			if p.state.some(func(g *group.Facts) bool { return !g.Changeable() }) {
 				p.state.staleAll()
-				p.signal()
+				p.engine.Changed.Set()
 			}
-			if silent := p.state.silentNames(); len(silent) > 0 {
+			if silent := p.engine.Silent(); len(silent) > 0 {
 				p.refreshEach(ctx, silent)
-				p.signal()
+				p.engine.Changed.Set()
 			}
 			p.mend(ctx)
 		}
@@ -107,18 +120,18 @@ func (c *checks) end(group string) {
 	delete(c.pending, group)
 }
 
-// written is told that somebody wrote to a device, or that it came or went.
-func (p *Provisioner) written(ctx context.Context, device string) {
-	if p.state.refuses() { // it may be what a group is refused for
+// written is called when a writer has closed a device, or when a device came or went.
+func (p *watcher) written(ctx context.Context, device string) {
+	if p.state.some(func(g *group.Facts) bool { return g.Refused != "" }) { // the device may be the reason why a group is refused
 		p.state.staleAll()
-		p.signal()
+		p.engine.Changed.Set()
 		return
 	}
 	for name, devices := range p.state.devices() {
 		for _, d := range devices {
 			if p.config.Devices.Same(d, device) {
 				if p.checks.begin(name) {
-					p.tasks.Go(func() { p.check(ctx, name, device) })
+					p.engine.Tasks.Go(func() { p.check(ctx, name, device) })
 				}
 				return
 			}
@@ -128,20 +141,21 @@ func (p *Provisioner) written(ctx context.Context, device string) {
 		// Not known as a physical volume; it may have become one.
 		if _, err := p.config.Devices.Sequence(device); err == nil {
 			p.state.staleAll()
-			p.signal()
+			p.engine.Changed.Set()
 		}
 	})
 }
 
-// strangers are devices that are being looked at and may be anybody's: one that does not
-// answer holds up nobody, and nobody waits for it in the end.
+// strangers are devices that are being looked at and need not be physical volumes. A device that
+// does not answer holds up no other, and Wait does not wait for it.
 type strangers struct {
 	mu sync.Mutex
-	// again says that somebody wrote to one since looking at it began.
+	// again says, by device, whether it was written to since the look at it began.
 	again map[string]bool
 }
 
-// look has a device looked at, and once more if it is being looked at.
+// look calls read for a device in the background, and once more if a read of the device is
+// running.
 func (s *strangers) look(device string, read func()) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -171,12 +185,12 @@ func (s *strangers) more(device string) bool {
 	return false
 }
 
-// check compares the group's number on the disk with the known one. It waits for an
-// own change under way: that updates the known number at its end, and so does not
-// look like somebody else's.
-func (p *Provisioner) check(ctx context.Context, name, device string) {
-	unlock, err := p.groups.Lock(ctx, name)
-	p.checks.end(name) // before the disk is read: what is written later is checked again
+// check compares the group's number on the disk with the known one. It waits for an own change
+// under way, which updates the known number at its end and so does not look like a change by
+// others.
+func (p *watcher) check(ctx context.Context, name, device string) {
+	unlock, err := p.engine.UnitLocks.Lock(ctx, name)
+	p.checks.end(name) // before the disk is read: a later write is checked again
 	if err != nil {
 		return
 	}
@@ -186,9 +200,9 @@ func (p *Provisioner) check(ctx context.Context, name, device string) {
 		return
 	}
 	changed := false
-	p.state.with(name, func(g *group) {
-		if err == nil && g != nil && g.seqno != seqno {
-			p.state.noticed(g)
+	p.engine.With(name, func(g *group.Facts) {
+		if err == nil && g != nil && g.Seqno != seqno {
+			p.engine.Touch(g)
 			changed = true
 		}
 	})
@@ -197,17 +211,18 @@ func (p *Provisioner) check(ctx context.Context, name, device string) {
 		changed = true
 	}
 	if changed {
-		p.signal()
+		p.engine.Changed.Set()
 	}
 }
 
-// number is the group's number on a physical volume. One that does not answer is left to itself,
-// as LVM is when it reports, and not asked again until it has answered.
-func (p *Provisioner) number(ctx context.Context, device string) (uint64, error) {
+// number returns the group's number on a physical volume. It leaves the read behind if the device
+// does not answer within queryTimeout, as ask does with LVM, and does not read the device again
+// until it has answered.
+func (p *reader) number(ctx context.Context, device string) (uint64, error) {
 	if !p.readings.begin(device) {
-		return 0, errNoAnswer
+		return 0, engine.ErrNoAnswer
 	}
-	ctx, cancel := context.WithTimeoutCause(ctx, p.config.QueryTimeout, errNoAnswer)
+	ctx, cancel := context.WithTimeoutCause(ctx, queryTimeout, engine.ErrNoAnswer)
 	defer cancel()
 	type answer struct {
 		seqno uint64
@@ -216,7 +231,7 @@ func (p *Provisioner) number(ctx context.Context, device string) (uint64, error)
 	read := make(chan answer, 1)
 	go func() {
 		seqno, err := p.config.Devices.Sequence(device)
-		p.readings.end(device) // before who waits can ask again
+		p.readings.end(device) // before the waiting caller can ask again
 		read <- answer{seqno, err}
 	}()
 	select {

@@ -7,52 +7,48 @@ import (
 	"time"
 
 	"berth.dev/berth/internal/provision"
+	"berth.dev/berth/internal/provision/lvm/group"
 	"berth.dev/berth/internal/provision/wipe"
 	"berth.dev/berth/internal/run"
 )
 
-// mark deletes a volume that is to be wiped: from the one change on that turns its tag
-// it is no volume any more, whatever becomes of the wiping. The group is not locked
-// while the volume may be in use: others need it.
-func (p *Provisioner) mark(ctx context.Context, name, id string) error {
-	unlock, err := p.volumes.Lock(ctx, id)
+// wiper wipes and removes remnants, the logical volumes of deleted volumes, in the background.
+type wiper struct {
+	*changer
+	*chores
+}
+
+// mark deletes a volume that is to be wiped. One change replaces its tag. From then on it is no
+// volume any more, even if the wiping fails. mark does not lock the group while the volume may be
+// in use, since others need the lock.
+func (p *wiper) mark(ctx context.Context, name, id string) error {
+	unlock, err := p.engine.IDLocks.Lock(ctx, id)
 	if err != nil {
 		return err
 	}
-	_, err = run.Do(ctx, &p.tasks, func(ctx context.Context) (struct{}, error) {
+	_, err = run.Do(ctx, &p.engine.Tasks, func(ctx context.Context) (struct{}, error) {
 		defer unlock()
 		return struct{}{}, p.markLocked(ctx, name, id)
 	})
 	return err
 }
 
-func (p *Provisioner) markLocked(ctx context.Context, name, id string) error {
-	var found carved
-	c := change{
-		group: name, id: id,
-		plan: func(g *group, fresh bool) (done bool, size int64, err error) {
-			if done, size, err = g.planDelete(id, fresh); !done {
-				found = *g.find(id)
-			}
-			return done, size, err
-		},
-		command: func(int64) run.Command { return p.config.markCommand(name, id, found) },
-		learn:   func(g *group, _ int64) { g.bury(id) },
-	}
-	done, _, err := p.decide(c, false)
-	if errors.Is(err, provision.ErrInUse) { // by something that is known, which may be gone
+func (p *wiper) markLocked(ctx context.Context, name, id string) error {
+	c := change{group: name, id: id, plan: func(g *group.Facts, fresh bool) (*group.Step, error) { return p.planner().Mark(g, id, fresh) }}
+	done, err := p.decide(c)
+	if errors.Is(err, provision.ErrInUse) { // the known user may be gone
 		p.refresh(ctx, name)
-		done, _, err = p.decide(c, false)
+		done, err = p.decide(c)
 	}
 	if done || errors.Is(err, provision.ErrInUse) {
-		return err // deleted meanwhile, and perhaps held by who wipes it
+		return err // deleted meanwhile, and perhaps held by the wiper
 	}
-	// LVM refuses to remove what is open, and would not refuse this. Whoever opens the
-	// device from now on keeps it from being wiped and removed until it is closed.
-	if err := p.closed(ctx, mappingName(name, id), 0); err != nil {
+	// LVM refuses to remove an open volume, and would not refuse this change. A process that
+	// opens the device from now on keeps it from being wiped and removed until it closes it.
+	if err := p.closed(ctx, group.MappingName(name, id), 0); err != nil {
 		return fmt.Errorf("volume %s: %w", id, err)
 	}
-	unlock, err := p.groups.Lock(ctx, name)
+	unlock, err := p.engine.UnitLocks.Lock(ctx, name)
 	if err != nil {
 		return err
 	}
@@ -64,10 +60,11 @@ func (p *Provisioner) markLocked(ctx context.Context, name, id string) error {
 // openPause is how soon to look again at a device that is open.
 const openPause = 50 * time.Millisecond
 
-// closed returns nil once a device is open no more often than by who asks. Udev opens
-// it for a moment whenever a writer has closed it, so ErrInUse has to wait a little.
-func (p *Provisioner) closed(ctx context.Context, mapping string, own int) error {
-	patience := time.NewTimer(p.config.OpenPatience)
+// closed returns nil once a device is open no more often than the caller itself has it open
+// (own). Udev opens a device for a moment whenever a writer has closed it, so closed waits for
+// openPatience before it returns ErrInUse.
+func (p *waker) closed(ctx context.Context, mapping string, own int) error {
+	patience := time.NewTimer(openPatience)
 	defer patience.Stop()
 	pause := time.NewTicker(openPause)
 	defer pause.Stop()
@@ -89,18 +86,12 @@ func (p *Provisioner) closed(ctx context.Context, mapping string, own int) error
 	}
 }
 
-// wipeRemnant wipes what was not overwritten yet, and then removes it. Whoever opens it in the
-// meantime keeps it, and nobody writes a tenant's bytes to what is no volume.
-func (p *Provisioner) wipeRemnant(ctx context.Context, name, id string) error {
-	plan := func(g *group, _ bool) (done bool, size int64, err error) {
-		done, err = g.planRemove(id)
-		return done, 0, err
-	}
-	c := change{group: name, id: id, plan: plan,
-		command: func(int64) run.Command { return p.config.removeCommand(name, id) },
-		learn:   func(g *group, _ int64) { delete(g.wiping, id) },
-	}
-	if done, _, err := p.decide(c, false); done || err != nil {
+// wipeRemnant wipes the part of a remnant that was not overwritten yet, and then removes the
+// remnant. A process that opens it in between keeps LVM from removing it. No tenant's data is
+// written to it meanwhile, since it is no volume.
+func (p *wiper) wipeRemnant(ctx context.Context, name, id string) error {
+	c := change{group: name, id: id, plan: func(g *group.Facts, _ bool) (*group.Step, error) { return p.planner().RemoveWiped(g, id) }}
+	if done, err := p.decide(c); done || err != nil {
 		return err
 	}
 	if wiped, err := p.wipeDevice(ctx, name, id); !wiped || err != nil {
@@ -109,9 +100,9 @@ func (p *Provisioner) wipeRemnant(ctx context.Context, name, id string) error {
 	return p.carryOut(ctx, c)
 }
 
-// wipeDevice wipes a remnant, unless it is none any more: others may have made a volume of
-// it again, and nobody noticed. Once the device is held its user cannot begin.
-func (p *Provisioner) wipeDevice(ctx context.Context, name, id string) (wiped bool, err error) {
+// wipeDevice wipes a remnant, unless it is a volume again: an administrator may have made it one,
+// unnoticed by Berth. While the device is held no pod can begin to use it.
+func (p *wiper) wipeDevice(ctx context.Context, name, id string) (wiped bool, err error) {
 	h, err := p.hold(ctx, name, id)
 	if err != nil {
 		return false, err
@@ -128,25 +119,26 @@ func (p *Provisioner) wipeDevice(ctx context.Context, name, id string) (wiped bo
 	if err != nil {
 		return false, fmt.Errorf("%w: looking how large it is: %w", provision.ErrUnavailable, err)
 	}
-	whole := wipe.Range{Length: size, Step: p.config.WipeStep, Done: r.wiped}
-	err = wipe.Do(ctx, h, r.how, whole, p.wiped(ctx, name, id, r.wiped))
+	whole := wipe.Range{Length: size, Step: p.config.WipeStep, Done: r.Wiped}
+	err = wipe.Do(ctx, h, r.How, whole, p.wiped(ctx, name, id, r.Wiped))
 	return err == nil, err
 }
 
-// remnant returns what is known of a remnant that may be wiped; nil if there is none.
-func (p *Provisioner) remnant(name, id string) (r *remnant, err error) {
-	p.state.with(name, func(g *group) {
-		done := false
-		if done, err = g.planRemove(id); !done && err == nil {
-			is := *g.wiping[id]
+// remnant returns the facts about a remnant that may be wiped; nil if there is none.
+func (p *wiper) remnant(name, id string) (r *group.Remnant, err error) {
+	p.engine.With(name, func(g *group.Facts) {
+		there := false
+		if there, err = group.Wipeable(g, id); there && err == nil {
+			is := *g.Wiping[id]
 			r = &is
 		}
 	})
 	return r, err
 }
 
-// hold opens the device of a remnant, and makes sure that nobody else has it open.
-func (p *Provisioner) hold(ctx context.Context, name, id string) (Holder, error) {
+// hold opens the device of a remnant or of a copy for writing, and makes sure that no other
+// process has it open.
+func (p *waker) hold(ctx context.Context, name, id string) (Holder, error) {
 	path, is, err := p.awake(ctx, name, id)
 	if err != nil {
 		return nil, err
@@ -158,20 +150,20 @@ func (p *Provisioner) hold(ctx context.Context, name, id string) (Holder, error)
 	if err != nil {
 		return nil, provision.Unavailable(err)
 	}
-	if err := p.closed(ctx, mappingName(name, id), 1); err != nil {
+	if err := p.closed(ctx, group.MappingName(name, id), 1); err != nil {
 		h.Close()
 		return nil, err
 	}
 	return h, nil
 }
 
-// awake makes sure that a logical volume has its device, as it need not after a restart of
-// the machine, and returns its path and what it is proved by.
-func (p *Provisioner) awake(ctx context.Context, name, lv string) (path string, is provision.Identity, err error) {
+// awake makes sure that a logical volume has its device, which may be absent after a restart of
+// the machine. It returns the path of the device and the identity that proves it.
+func (p *waker) awake(ctx context.Context, name, lv string) (path string, is provision.Identity, err error) {
 	if path, is = p.device(name, lv); p.config.Devices.Leads(path, is) == nil {
 		return path, is, nil
 	}
-	unlock, err := p.groups.Lock(ctx, name)
+	unlock, err := p.engine.UnitLocks.Lock(ctx, name)
 	if err != nil {
 		return "", "", err
 	}

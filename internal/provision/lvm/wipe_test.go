@@ -6,7 +6,7 @@ import (
 	"strings"
 	"sync"
 	"testing"
-	"time"
+	"testing/synctest"
 
 	"berth.dev/berth/internal/provision"
 	"berth.dev/berth/internal/provision/lvm"
@@ -16,7 +16,7 @@ import (
 
 const secret = "what nobody else may read"
 
-// remnants are what deleted volumes left in the group, by the report.
+// remnants returns the deleted volumes of the group that are still to be wiped, by the report.
 func remnants(t *testing.T, p provision.Provisioner) []provision.Volume {
 	t.Helper()
 	return poolOf(t, p, vg).Wiping
@@ -37,20 +37,19 @@ func failing(t *testing.T, p provision.Provisioner, problem string) {
 	}, "nothing that is left says "+problem)
 }
 
-// wiping is a provisioner that tries again at once, over an empty group.
+// wiping returns a host with an empty group, and the configuration of a provisioner.
 func wiping() (*lvmtest.Host, lvm.Config) {
 	host := lvmtest.NewHost(map[string]int64{vg.Name: 100})
 	_, c := counted(host)
-	c.WipeRetry, c.OpenPatience = time.Millisecond, time.Millisecond
 	return host, c
 }
 
-// held makes a volume that holds a secret on each of its units.
+// holdsSecret makes a volume that holds a secret on each of its units.
 func holdsSecret(t *testing.T, host *lvmtest.Host, p provision.Provisioner, r provision.CreateRequest) provision.Volume {
 	t.Helper()
 	v := create(t, p, r)
 	for at := int64(0); at < v.Size; at += unit {
-		host.WriteAt(v.Device, secret, at+4096)
+		host.WriteAt(v.Content.Source, secret, at+4096)
 	}
 	return v
 }
@@ -58,7 +57,7 @@ func holdsSecret(t *testing.T, host *lvmtest.Host, p provision.Provisioner, r pr
 // shows says whether a volume holds something on one of its units.
 func shows(host *lvmtest.Host, v provision.Volume) bool {
 	for at := int64(0); at < v.Size; at += unit {
-		if strings.Trim(host.ReadAt(v.Device, len(secret), at+4096), "\x00") != "" {
+		if strings.Trim(host.ReadAt(v.Content.Source, len(secret), at+4096), "\x00") != "" {
 			return true
 		}
 	}
@@ -73,50 +72,52 @@ func remove(t *testing.T, p provision.Provisioner, id string) {
 }
 
 func TestADeletedVolumeTakesRoomUntilItIsWiped(t *testing.T) {
-	host, c := wiping()
-	begun, release := make(chan struct{}), make(chan struct{})
-	host.Wiping = func(_ string, _, _ int64, do func() error) error {
-		close(begun)
-		<-release
-		return do()
-	}
-	p, _ := start(t, c)
-	holdsSecret(t, host, p, request("pvc-1", 2))
-	remove(t, p, "pvc-1")
-	<-begun
-	if _, err := p.Get(t.Context(), "pvc-1"); !errors.Is(err, provision.ErrNotFound) {
-		t.Errorf("getting it: %v", err)
-	}
-	if err := p.Delete(t.Context(), "pvc-1"); err != nil {
-		t.Errorf("deleting it again: %v", err)
-	}
-	if _, err := p.Create(t.Context(), request("pvc-1", 2)); !errors.Is(err, provision.ErrUnavailable) || !strings.Contains(err.Error(), "being wiped") {
-		t.Errorf("making it again: %v", err)
-	}
-	if _, err := p.Create(t.Context(), request("pvc-2", 99)); !errors.Is(err, provision.ErrNoSpace) {
-		t.Errorf("on its space: %v", err)
-	}
-	pool := poolOf(t, p, vg)
-	if len(pool.Wiping) != 1 || pool.Wiping[0].ID != "pvc-1" || pool.Wiping[0].Size != 2*unit || pool.Wiping[0].Problem != "" ||
-		len(pool.Volumes) != 0 || pool.Free != 98*unit || pool.Foreign != 0 || pool.Problem != "" {
-		t.Errorf("reported %+v", pool)
-	}
-	other := create(t, p, request("pvc-3", 1)) // which does not wait for the wiping
-	remove(t, p, other.ID)
-	quiet(p)
-	host.Disturb(func(h *lvmtest.Host) { h.Wiping = nil })
-	close(release)
-	awaitChange(t, p) // the room is news
-	settle(t, p)
-	if pool := poolOf(t, p, vg); pool.Free != 100*unit {
-		t.Errorf("reported %+v", pool)
-	}
-	if v := create(t, p, request("pvc-1", 100)); shows(host, v) {
-		t.Error("the next volume shows it")
-	}
+	synctest.Test(t, func(t *testing.T) {
+		host, c := wiping()
+		begun, release := make(chan struct{}), make(chan struct{})
+		host.Wiping = func(_ string, _, _ int64, do func() error) error {
+			close(begun)
+			<-release
+			return do()
+		}
+		p, _ := start(t, c)
+		holdsSecret(t, host, p, request("pvc-1", 2))
+		remove(t, p, "pvc-1")
+		<-begun
+		if _, err := p.Get(t.Context(), "pvc-1"); !errors.Is(err, provision.ErrNotFound) {
+			t.Errorf("getting it: %v", err)
+		}
+		if err := p.Delete(t.Context(), "pvc-1"); err != nil {
+			t.Errorf("deleting it again: %v", err)
+		}
+		if _, err := p.Create(t.Context(), request("pvc-1", 2)); !errors.Is(err, provision.ErrUnavailable) || !strings.Contains(err.Error(), "being wiped") {
+			t.Errorf("making it again: %v", err)
+		}
+		if _, err := p.Create(t.Context(), request("pvc-2", 99)); !errors.Is(err, provision.ErrNoSpace) {
+			t.Errorf("on its space: %v", err)
+		}
+		pool := poolOf(t, p, vg)
+		if len(pool.Wiping) != 1 || pool.Wiping[0].ID != "pvc-1" || pool.Wiping[0].Size != 2*unit || pool.Wiping[0].Problem != "" ||
+			len(pool.Volumes) != 0 || pool.Free != 98*unit || pool.Foreign != 0 || pool.Problem != "" {
+			t.Errorf("reported %+v", pool)
+		}
+		other := create(t, p, request("pvc-3", 1)) // which does not wait for the wiping
+		remove(t, p, other.ID)
+		quiet(p)
+		host.Disturb(func(h *lvmtest.Host) { h.Wiping = nil })
+		close(release)
+		awaitChange(t, p) // the free room is signalled
+		settle(t, p)
+		if pool := poolOf(t, p, vg); pool.Free != 100*unit {
+			t.Errorf("reported %+v", pool)
+		}
+		if v := create(t, p, request("pvc-1", 100)); shows(host, v) {
+			t.Error("the next volume shows it")
+		}
+	})
 }
 
-// quiet takes the signals that are due already.
+// quiet takes the signals that are pending.
 func quiet(p provision.Provisioner) {
 	for {
 		select {
@@ -127,7 +128,7 @@ func quiet(p provision.Provisioner) {
 	}
 }
 
-func TestWhatCannotBeWipedIsKeptAndTriedAgain(t *testing.T) {
+func TestAVolumeThatCannotBeWipedIsKeptAndTriedAgain(t *testing.T) {
 	broken := func(string, int64, int64, func() error) error { return errors.New("a broken sector") }
 	lies := func(string, int64, int64, func() error) error { return nil }
 	removal := only("lvremove", func(c run.Command, _ func() ([]byte, error)) ([]byte, error) { return nil, exit5(c) })
@@ -136,7 +137,7 @@ func TestWhatCannotBeWipedIsKeptAndTriedAgain(t *testing.T) {
 		h.On("/dev/vg-a/pvc-1", func(v *lvmtest.Volume) { v.Open = open })
 	}
 	for name, tc := range map[string]struct {
-		before, after func(h *lvmtest.Host) // the deletion, and what ends the trouble
+		before, after func(h *lvmtest.Host) // before the deletion; after ends the trouble
 		problem       string
 	}{
 		"a disk that cannot be written": {func(h *lvmtest.Host) { h.Wiping = broken }, calm, "a broken sector"},
@@ -149,7 +150,7 @@ func TestWhatCannotBeWipedIsKeptAndTriedAgain(t *testing.T) {
 			})
 		}, func(h *lvmtest.Host) { open(h, false) }, "it is open"},
 	} {
-		t.Run(name, func(t *testing.T) {
+		t.Run(name, inBubble(func(t *testing.T) {
 			host, c := wiping()
 			p, _ := start(t, c)
 			holdsSecret(t, host, p, request("pvc-1", 2))
@@ -164,26 +165,27 @@ func TestWhatCannotBeWipedIsKeptAndTriedAgain(t *testing.T) {
 			if v := create(t, p, request("pvc-2", 100)); shows(host, v) {
 				t.Error("the next volume shows it")
 			}
-		})
+		}))
 	}
 }
 
 // Udev looks at a device whenever a writer has closed it.
 func TestADeviceThatIsOpenForAMomentIsNotInUse(t *testing.T) {
-	host, c := wiping()
-	c.OpenPatience = time.Minute
-	looks := &looked{Host: host, left: 4} // two by each of the deletion and the wiping
-	c.Devices = looks
-	p, _ := start(t, c)
-	create(t, p, request("pvc-1", 1))
-	remove(t, p, "pvc-1")
-	settle(t, p)
-	if looks.left > 0 {
-		t.Errorf("nobody looked whether it was open %d times more", looks.left)
-	}
+	synctest.Test(t, func(t *testing.T) {
+		host, c := wiping()
+		looks := &looked{Host: host, left: 4} // two by each of the deletion and the wiping
+		c.Devices = looks
+		p, _ := start(t, c)
+		create(t, p, request("pvc-1", 1))
+		remove(t, p, "pvc-1")
+		settle(t, p)
+		if looks.left > 0 {
+			t.Errorf("nobody looked whether it was open %d times more", looks.left)
+		}
+	})
 }
 
-// looked shows every second time somebody who has a device open besides.
+// looked is a host that reports every second time that one more process has a device open.
 type looked struct {
 	*lvmtest.Host
 	mu   sync.Mutex
@@ -211,7 +213,7 @@ func TestThePolicyThatWasRecordedHolds(t *testing.T) {
 		"made before there was a word": {nil, true},
 		"a word that is not known":     {[]string{"berth.dev/wipe=Shred"}, true},
 	} {
-		t.Run(name, func(t *testing.T) {
+		t.Run(name, inBubble(func(t *testing.T) {
 			host, c := wiping()
 			host.Edit(func(groups map[string]*lvmtest.Group) string {
 				g := groups[vg.Name]
@@ -225,92 +227,100 @@ func TestThePolicyThatWasRecordedHolds(t *testing.T) {
 			if v := create(t, p, request("pvc-2", 100)); shows(host, v) == tc.wiped {
 				t.Errorf("the next volume shows it: %v", !tc.wiped)
 			}
-		})
+		}))
 	}
 }
 
-func TestWhatARestartFindsIsWiped(t *testing.T) {
-	host, c := wiping()
-	marked := func(id string, layout string) *lvmtest.Volume {
-		return &lvmtest.Volume{Extents: 2, Layout: layout, Tags: []string{"berth.dev/wiping=" + id}} // inactive
-	}
-	host.Edit(func(groups map[string]*lvmtest.Group) string {
-		g := groups[vg.Name]
-		for n := range 3 {
-			id := fmt.Sprint("pvc-", n)
-			g.Volumes[id] = marked(id, "linear")
+func TestTheRemnantsThatARestartFindsAreWiped(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		host, c := wiping()
+		marked := func(id string, layout string) *lvmtest.Volume {
+			return &lvmtest.Volume{Extents: 2, Layout: layout, Tags: []string{"berth.dev/wiping=" + id}} // inactive
 		}
-		g.Volumes["pvc-raid"] = marked("pvc-raid", "raid,raid1")
-		g.Volumes["pvc-moved"] = marked("pvc-1", "linear") // not ours by its name
-		g.Volumes["pvc-cached"] = marked("pvc-cached", "cache")
-		g.Volumes["pvc-stopped"] = marked("pvc-stopped", "linear")
-		g.Volumes["pvc-stopped"].Active, g.Volumes["pvc-stopped"].Suspended = true, true
-		g.Volumes["pvc-seen"] = marked("pvc-seen", "linear")
-		g.Volumes["cow"] = &lvmtest.Volume{Extents: 1, Origin: "pvc-seen"}
-		return g.Device
+		host.Edit(func(groups map[string]*lvmtest.Group) string {
+			g := groups[vg.Name]
+			for n := range 3 {
+				id := fmt.Sprint("pvc-", n)
+				g.Volumes[id] = marked(id, "linear")
+			}
+			g.Volumes["pvc-raid"] = marked("pvc-raid", "raid,raid1")
+			g.Volumes["pvc-moved"] = marked("pvc-1", "linear") // not Berth's by its name
+			g.Volumes["pvc-cached"] = marked("pvc-cached", "cache")
+			g.Volumes["pvc-stopped"] = marked("pvc-stopped", "linear")
+			g.Volumes["pvc-stopped"].Active, g.Volumes["pvc-stopped"].Suspended = true, true
+			g.Volumes["pvc-seen"] = marked("pvc-seen", "linear")
+			g.Volumes["cow"] = &lvmtest.Volume{Extents: 1, Origin: "pvc-seen"}
+			return g.Device
+		})
+		p, _ := start(t, c)
+		eventually(t, func() bool {
+			left := remnants(t, p)
+			return len(left) == 2 && strings.Contains(left[0].Problem, "lvconvert") && strings.Contains(left[1].Problem, "vg-a/cow")
+		}, "what can be wiped is not, or what cannot is not reported")
+		if pool := poolOf(t, p, vg); pool.Foreign != 3*unit || pool.Free != 93*unit {
+			t.Errorf("reported %+v", pool)
+		}
 	})
-	p, _ := start(t, c)
-	eventually(t, func() bool {
-		left := remnants(t, p)
-		return len(left) == 2 && strings.Contains(left[0].Problem, "lvconvert") && strings.Contains(left[1].Problem, "vg-a/cow")
-	}, "what can be wiped is not, or what cannot is not reported")
-	if pool := poolOf(t, p, vg); pool.Foreign != 3*unit || pool.Free != 93*unit {
-		t.Errorf("reported %+v", pool)
-	}
 }
 
-// An administrator may make a volume again of what is to be wiped.
-func TestWhatIsAVolumeAgainIsNotWipedThoughNobodyNoticed(t *testing.T) {
-	host, c := wiping()
-	p, _ := start(t, c)
-	create(t, p, request("pvc-1", 2))
-	host.Disturb(func(h *lvmtest.Host) {
-		h.Around = only("lvchange", func(_ run.Command, do func() ([]byte, error)) ([]byte, error) {
-			defer host.On("/dev/vg-a/pvc-1", func(v *lvmtest.Volume) { v.Open = true })
-			return do()
+// An administrator may turn a logical volume that is to be wiped into a volume again.
+func TestARemnantMadeAVolumeAgainUnnoticedIsNotWiped(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		host, c := wiping()
+		p, _ := start(t, c)
+		create(t, p, request("pvc-1", 2))
+		host.Disturb(func(h *lvmtest.Host) {
+			h.Around = only("lvchange", func(_ run.Command, do func() ([]byte, error)) ([]byte, error) {
+				defer host.On("/dev/vg-a/pvc-1", func(v *lvmtest.Volume) { v.Open = true })
+				return do()
+			})
 		})
+		remove(t, p, "pvc-1")
+		failing(t, p, "it is open")
+		host.WriteAt("/dev/vg-a/pvc-1", "its user's", unit+4096)
+		host.Edit(func(groups map[string]*lvmtest.Group) (unnoticed string) {
+			v := groups[vg.Name].Volumes["pvc-1"]
+			v.Tags, v.Open = []string{"berth.dev/volume=pvc-1"}, false
+			groups[vg.Name].Seqno++
+			return ""
+		})
+		eventually(t, func() bool { return len(remnants(t, p)) == 0 }, "it is still to be wiped")
+		if _, err := p.Get(t.Context(), "pvc-1"); err != nil {
+			t.Fatalf("the volume is lost: %v", err)
+		}
+		if got := host.ReadAt("/dev/vg-a/pvc-1", 10, unit+4096); got != "its user's" {
+			t.Errorf("it holds %q", got)
+		}
 	})
-	remove(t, p, "pvc-1")
-	failing(t, p, "it is open")
-	host.WriteAt("/dev/vg-a/pvc-1", "its user's", unit+4096)
-	host.Edit(func(groups map[string]*lvmtest.Group) (unnoticed string) {
-		v := groups[vg.Name].Volumes["pvc-1"]
-		v.Tags, v.Open = []string{"berth.dev/volume=pvc-1"}, false
-		groups[vg.Name].Seqno++
-		return ""
-	})
-	eventually(t, func() bool { return len(remnants(t, p)) == 0 }, "it is still to be wiped")
-	if _, err := p.Get(t.Context(), "pvc-1"); err != nil {
-		t.Fatalf("the volume is lost: %v", err)
-	}
-	if got := host.ReadAt("/dev/vg-a/pvc-1", 10, unit+4096); got != "its user's" {
-		t.Errorf("it holds %q", got)
-	}
 }
 
 func TestADeviceNodeOfAnotherVolumeIsNeverWiped(t *testing.T) {
-	host, c := wiping()
-	host.PutForeign("vg-a", "root", unit)
-	host.Wiping = func(path string, _, _ int64, do func() error) error {
-		if path != "/dev/vg-a/pvc-1" {
-			t.Errorf("%s is wiped", path)
+	synctest.Test(t, func(t *testing.T) {
+		host, c := wiping()
+		host.PutForeign("vg-a", "root", unit)
+		host.Wiping = func(path string, _, _ int64, do func() error) error {
+			if path != "/dev/vg-a/pvc-1" {
+				t.Errorf("%s is wiped", path)
+			}
+			return do()
 		}
-		return do()
-	}
-	host.Around = only("vgmknodes", func(c run.Command, _ func() ([]byte, error)) ([]byte, error) { return nil, exit5(c) })
-	p, _ := start(t, c)
-	v := create(t, p, request("pvc-1", 8))
-	host.Mislead(v.Device, "/dev/vg-a/root")
-	remove(t, p, "pvc-1")
-	failing(t, p, "is another device: dm:vg--a-root ")
+		host.Around = only("vgmknodes", func(c run.Command, _ func() ([]byte, error)) ([]byte, error) { return nil, exit5(c) })
+		p, _ := start(t, c)
+		v := create(t, p, request("pvc-1", 8))
+		host.Mislead(v.Content.Source, "/dev/vg-a/root")
+		remove(t, p, "pvc-1")
+		failing(t, p, "is another device: dm:vg--a-root ")
+	})
 }
 
-func TestWhatADeletedVolumeLeftIsWipedThoughTheMachineDeactivatedIt(t *testing.T) {
-	host, c := wiping()
-	p, _ := start(t, c)
-	v := create(t, p, request("pvc-1", 8))
-	host.WriteAt(v.Device, "a tenant's", 0)
-	host.Deactivate(v.Device)
-	remove(t, p, "pvc-1")
-	settle(t, p)
+func TestADeletedVolumeIsWipedThoughTheMachineDeactivatedIt(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		host, c := wiping()
+		p, _ := start(t, c)
+		v := create(t, p, request("pvc-1", 8))
+		host.WriteAt(v.Content.Source, "a tenant's", 0)
+		host.Deactivate(v.Content.Source)
+		remove(t, p, "pvc-1")
+		settle(t, p)
+	})
 }

@@ -6,28 +6,28 @@ import (
 	"fmt"
 )
 
-// ErrCrash is what a process sees of its own end.
+// ErrCrash is the error of the effect at which the process ends, and of all later ones.
 var ErrCrash = errors.New("the process ends here")
 
-// Crash is a Disturbance that ends a process at its effect number At, counting
-// from 1: before the effect happens, or after it happened and before anybody
-// hears of it, which are two numbers. A process that is dead has no more effects.
-// It is for one goroutine.
+// Crash is a Disturbance that ends a process at number At of its effects, counting
+// from 1. Each effect has two numbers: one just before it happens, and one after it
+// happened and before its caller has the result. A process that is dead has no more
+// effects. Only one goroutine may use a Crash.
 type Crash struct {
-	// At is the effect, 0 for none.
+	// At is the number at which the process ends, 0 for never.
 	At int
-	// Seen effects so far.
+	// Seen counts the numbers so far.
 	Seen int
-	// Dead is set when the process has ended; whoever starts a new one clears it.
+	// Dead is set when the process has ended. Code that starts a new process clears it.
 	Dead bool
-	// Effects by name.
+	// Effects are the names of these numbers.
 	Effects []string
 }
 
 var _ Disturbance = (*Crash)(nil)
 
-// Effect is one effect of another kind than the provisioner's. If it fails the
-// effect does not happen, or nobody hears of it.
+// Effect counts an effect that is not the provisioner's. If it fails, the effect does
+// not happen, or its result is lost.
 func (c *Crash) Effect(name string) error {
 	if c.Dead {
 		return ErrCrash
@@ -40,7 +40,7 @@ func (c *Crash) Effect(name string) error {
 	return nil
 }
 
-// Around does what has an effect, with a moment to crash on either side.
+// Around calls do, with a possible crash before and after it.
 func (c *Crash) Around(name string, do func() error) error {
 	if err := c.Effect("before " + name); err != nil {
 		return err

@@ -10,6 +10,7 @@ import (
 	"sync"
 
 	"berth.dev/berth/internal/provision"
+	"berth.dev/berth/internal/signal"
 )
 
 // PoolConfig describes an empty pool.
@@ -24,11 +25,11 @@ type PoolConfig struct {
 	Paths []string
 }
 
-// Disks are the pools of one node and what is in them.
+// Disks are the pools of one node with their contents.
 type Disks struct {
 	mu       sync.Mutex
 	pools    map[provision.PoolRef]*pool
-	changed  []chan struct{}
+	changed  []signal.Signal
 	openByID map[string]int
 	formats  map[string]int
 }
@@ -87,7 +88,7 @@ func newPool(c PoolConfig) *pool {
 	}
 }
 
-// RemovePool takes a pool away with all that is in it.
+// RemovePool removes a pool with its contents.
 func (d *Disks) RemovePool(ref provision.PoolRef) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
@@ -95,7 +96,7 @@ func (d *Disks) RemovePool(ref provision.PoolRef) {
 	d.notify()
 }
 
-// SetProblem gives a pool a problem, or takes it away with an empty text.
+// SetProblem sets the problem of a pool; an empty text clears it.
 func (d *Disks) SetProblem(ref provision.PoolRef, problem string) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
@@ -105,7 +106,7 @@ func (d *Disks) SetProblem(ref provision.PoolRef, problem string) {
 	}
 }
 
-// SetFill says how much of a thin pool holds data.
+// SetFill sets how much of a thin pool holds data.
 func (d *Disks) SetFill(ref provision.PoolRef, fill provision.Fill) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
@@ -115,7 +116,7 @@ func (d *Disks) SetFill(ref provision.PoolRef, fill provision.Fill) {
 	}
 }
 
-// SetFillPercent says how full a thin pool is, in percent of its data and its metadata.
+// SetFillPercent sets how full a thin pool is, in percent of its data and its metadata.
 func (d *Disks) SetFillPercent(ref provision.PoolRef, data, metadata int) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
@@ -125,7 +126,7 @@ func (d *Disks) SetFillPercent(ref provision.PoolRef, data, metadata int) {
 	}
 }
 
-// PutForeign puts something that is not Berth's into a pool.
+// PutForeign reserves space in a pool under a name, as a volume that is not Berth's does.
 func (d *Disks) PutForeign(ref provision.PoolRef, name string, size int64) error {
 	d.mu.Lock()
 	defer d.mu.Unlock()
@@ -142,7 +143,7 @@ func (d *Disks) PutForeign(ref provision.PoolRef, name string, size int64) error
 	return nil
 }
 
-// RemoveForeign takes away what PutForeign put.
+// RemoveForeign removes a name that PutForeign put, and frees its space.
 func (d *Disks) RemoveForeign(ref provision.PoolRef, name string) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
@@ -165,19 +166,19 @@ func (d *Disks) Open(id string) (closeDevice func()) {
 	})
 }
 
-// Formats is how often a filesystem was made on a volume of an id.
+// Formats returns how often a filesystem was made on a volume of an id.
 func (d *Disks) Formats(id string) int {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	return d.formats[id]
 }
 
-// Device returns the volume a device path leads to.
+// Device returns the volume that a device path, or the source of a tree, leads to.
 func (d *Disks) Device(device string) (provision.Volume, bool) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	v, _ := d.find(path.Base(device))
-	return v, v.Device == device && device != ""
+	return v, v.Content.Source == device && device != ""
 }
 
 // Labels returns the labels a volume was created with.
@@ -190,7 +191,7 @@ func (d *Disks) Labels(id string) map[string]string {
 	return nil
 }
 
-// Wipe returns what a volume was created with. Nothing has to be wiped here.
+// Wipe returns the Wipe that a volume was created with. Disks wipe nothing.
 func (d *Disks) Wipe(id string) provision.Wipe {
 	d.mu.Lock()
 	defer d.mu.Unlock()
@@ -200,7 +201,7 @@ func (d *Disks) Wipe(id string) provision.Wipe {
 	return ""
 }
 
-// ZFS returns what a volume was created with, whatever its pool.
+// ZFS returns the ZFSOptions that a volume was created with, in a pool of any type.
 func (d *Disks) ZFS(id string) provision.ZFSOptions {
 	d.mu.Lock()
 	defer d.mu.Unlock()
@@ -214,22 +215,19 @@ func (d *Disks) ZFS(id string) provision.ZFSOptions {
 func (d *Disks) watch() <-chan struct{} {
 	d.mu.Lock()
 	defer d.mu.Unlock()
-	c := make(chan struct{}, 1)
+	c := signal.New()
 	d.changed = append(d.changed, c)
 	return c
 }
 
-// notify is called with mu held.
+// notify signals all watchers. The caller holds mu.
 func (d *Disks) notify() {
 	for _, c := range d.changed {
-		select {
-		case c <- struct{}{}:
-		default:
-		}
+		c.Set()
 	}
 }
 
-// find is called with mu held.
+// find returns a volume and its pool; nil if there is none. The caller holds mu.
 func (d *Disks) find(id string) (provision.Volume, *pool) {
 	for _, p := range d.pools {
 		if v, ok := p.volumes[id]; ok {
@@ -255,7 +253,7 @@ func (d *Disks) report() []provision.Pool {
 	return report
 }
 
-// figures are the pool as reported, but for its volumes.
+// figures returns the pool as reported, without its volumes and snapshots.
 func (p *pool) figures(ref provision.PoolRef) provision.Pool {
 	return provision.Pool{
 		PoolRef: ref, Total: p.total, Foreign: sum(maps.Values(p.foreign)), Free: p.free(), Unit: p.unit,
@@ -263,7 +261,7 @@ func (p *pool) figures(ref provision.PoolRef) provision.Pool {
 	}
 }
 
-// free is never kept, so that it cannot drift.
+// free computes the free bytes each time: a stored number could drift.
 func (p *pool) free() int64 {
 	free := p.total - sum(maps.Values(p.foreign))
 	for _, v := range p.volumes {

@@ -2,7 +2,7 @@ package memory
 
 import "context"
 
-// Operation names what a Disturbance may disturb.
+// Operation names a call that a Disturbance may disturb.
 type Operation string
 
 // The operations of a provisioner.

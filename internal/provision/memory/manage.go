@@ -10,11 +10,11 @@ import (
 
 var _ provision.Manager = (*Provisioner)(nil)
 
-// metadata of every thin pool that is made here, and of the spare of it, in units.
+// metadata is the room in units for the metadata of a thin pool that is made here, and for
+// its spare.
 const metadata = 2
 
-// Ensure implements provision.Manager. The disks that groups are made of are the pools of
-// type Device.
+// Ensure implements provision.Manager. It makes groups of the pools of type Device.
 func (p *Provisioner) Ensure(ctx context.Context, w provision.PoolWish) (o provision.Outcome, err error) {
 	if err := w.Check(); err != nil {
 		return o, err
@@ -73,8 +73,8 @@ func (d *Disks) ensureGroup(w provision.PoolWish) provision.Outcome {
 	return outcome(provision.PoolMade, "volume group %s was made %s", name, strings.Join(refused, ", "))
 }
 
-// take takes the disks that are empty, and returns what they have together and which were
-// not.
+// take takes the disks that are empty. It returns their bytes together, and the names of the
+// disks that were not empty.
 func (d *Disks) take(names []string) (total int64, refused []string) {
 	for _, name := range names {
 		p := d.pools[provision.PoolRef{Type: provision.Device, Name: name}]

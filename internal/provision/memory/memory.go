@@ -19,7 +19,7 @@ type Provisioner struct {
 
 var _ provision.Provisioner = (*Provisioner)(nil)
 
-// New makes a provisioner over disks. A nil disturbance leaves it in peace.
+// New makes a provisioner over disks. A nil disturbance disturbs nothing.
 func New(d *Disks, disturbance Disturbance) *Provisioner {
 	if disturbance == nil {
 		disturbance = calm{}
@@ -27,7 +27,7 @@ func New(d *Disks, disturbance Disturbance) *Provisioner {
 	return &Provisioner{disks: d, disturbance: disturbance, changed: d.watch()}
 }
 
-// Wait returns when no change is under way, also none whose caller gave up.
+// Wait returns when no change is running, including changes whose callers gave up.
 func (p *Provisioner) Wait() { p.tasks.Wait() }
 
 // Changed implements provision.Provisioner.

@@ -24,7 +24,7 @@ func TestConformanceOfSnapshots(t *testing.T) {
 	conformance.RunSnapshots(t, harness)
 }
 
-func TestNoVolumeShowsWhatAnotherHeld(t *testing.T) {
+func TestNoVolumeShowsDataOfAnother(t *testing.T) {
 	conformance.RunForgets(t, harness)
 }
 
@@ -72,7 +72,7 @@ func harnessOn(t *testing.T, pool provision.PoolRef) conformance.Harness {
 	}
 }
 
-// extended is a content with zeros where nothing was written.
+// extended returns a content padded with zeros to size bytes.
 func extended(content string, size int64) []byte {
 	return append([]byte(content), make([]byte, max(size-int64(len(content)), 0))...)
 }

@@ -86,13 +86,13 @@ func (d *Disks) snapshot(r provision.SnapshotRequest) (provision.Snapshot, error
 	return s, nil
 }
 
-// copies says whether a pool has snapshots. All have that are not handed out whole,
-// whether the real ones of their type have them or not: what is tested with this
-// provisioner does not depend on the type.
-func copies(pool provision.PoolRef) bool { return pool.Type != provision.Device }
+// copies says whether a pool has snapshots. All pools have them that are not handed out
+// whole, even if real pools of their type have none: tests with this provisioner do not
+// depend on the type.
+func copies(pool provision.PoolRef) bool { return provision.TraitsOf(pool.Type).Copies != "" }
 
-// source says what a volume begins as: the filesystem and the content of its source.
-// It is called with mu held.
+// source returns the filesystem and the content of the source that a new volume is a copy of.
+// The caller holds mu.
 func (d *Disks) source(r provision.CreateRequest) (filesystem, content string, err error) {
 	if r.Source == (provision.Source{}) {
 		return "", "", nil
@@ -112,7 +112,7 @@ func (d *Disks) source(r provision.CreateRequest) (filesystem, content string, e
 	return s.Filesystem, p.contents[s.ID], r.Fits(s.Pool, s.Size)
 }
 
-// Write replaces what a volume holds.
+// Write replaces the content of a volume.
 func (d *Disks) Write(id, content string) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
@@ -121,7 +121,7 @@ func (d *Disks) Write(id, content string) {
 	}
 }
 
-// Read returns what a volume holds.
+// Read returns the content of a volume.
 func (d *Disks) Read(id string) string {
 	d.mu.Lock()
 	defer d.mu.Unlock()
@@ -132,7 +132,7 @@ func (d *Disks) Read(id string) string {
 	return p.contents[id]
 }
 
-// findSnapshot is called with mu held.
+// findSnapshot returns a snapshot and its pool; nil if there is none. The caller holds mu.
 func (d *Disks) findSnapshot(id string) (provision.Snapshot, *pool) {
 	for _, p := range d.pools {
 		if s, ok := p.snapshots[id]; ok {

@@ -35,7 +35,7 @@ func (d *Disks) create(r provision.CreateRequest) (provision.Volume, error) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	if v, p := d.find(r.ID); p != nil {
-		if v.Pool != r.Pool || v.Size != provision.RoundUp(r.Size, p.unit) || v.Inline != r.Inline || v.Source != r.Source || v.Device != deviceOf(r) {
+		if v.Pool != r.Pool || v.Size != provision.RoundUp(r.Size, p.unit) || v.Inline != r.Inline || v.Source != r.Source || v.Content != contentOf(r) {
 			return keep, fmt.Errorf("%w: volume %s exists with %d bytes in pool %s for %+v from %+v", provision.ErrConflict, v.ID, v.Size, v.Pool.Name, v.Inline, v.Source)
 		}
 		return v, nil
@@ -59,7 +59,7 @@ func (d *Disks) create(r provision.CreateRequest) (provision.Volume, error) {
 		return keep, err
 	}
 	v := provision.Volume{
-		ID: r.ID, Pool: r.Pool, Size: size, Device: deviceOf(r), Identity: identityOf(r),
+		ID: r.ID, Pool: r.Pool, Size: size, Content: contentOf(r),
 		Filesystem: filesystem, Inline: r.Inline, Source: r.Source,
 	}
 	p.volumes[r.ID], p.labels[r.ID], p.contents[r.ID], p.wipes[r.ID], p.zfs[r.ID] = v, maps.Clone(r.Labels), content, r.Wipe, r.ZFS
@@ -67,20 +67,13 @@ func (d *Disks) create(r provision.CreateRequest) (provision.Volume, error) {
 	return v, nil
 }
 
-// deviceOf is what a volume is mounted by.
-func deviceOf(r provision.CreateRequest) string {
-	if r.Filesystem == provision.Dataset {
-		return strings.TrimPrefix(r.Pool.Name, provision.ZFSPrefix) + "/" + r.ID
+// contentOf returns the content of a new volume. A tree has its pool's name before its own, as
+// a dataset has.
+func contentOf(r provision.CreateRequest) provision.Content {
+	if r.Tree != "" {
+		return provision.Content{Source: strings.TrimPrefix(r.Pool.Name, provision.TraitsOf(r.Pool.Type).Prefix) + "/" + r.ID, Tree: r.Tree}
 	}
-	return path.Join("/dev", r.Pool.Name, r.ID)
-}
-
-// identityOf is by what a device is told from those of all other volumes.
-func identityOf(r provision.CreateRequest) provision.Identity {
-	if r.Filesystem == provision.Dataset {
-		return ""
-	}
-	return provision.Identity("memory:" + r.ID)
+	return provision.Content{Source: path.Join("/dev", r.Pool.Name, r.ID), Identity: provision.Identity("memory:" + r.ID)}
 }
 
 func (d *Disks) remove(id string) error {
@@ -102,6 +95,7 @@ func (d *Disks) remove(id string) error {
 	delete(p.labels, id)
 	delete(p.wipes, id)
 	delete(p.contents, id)
+	delete(p.zfs, id)
 	d.notify()
 	return nil
 }

@@ -39,7 +39,7 @@ func TestConformanceOfWholePools(t *testing.T) {
 	})
 }
 
-// padded is a text with as many zeros as a device has after it.
+// padded returns a text padded with zeros to a number of bytes.
 func padded(text string, bytes int) string {
 	b := make([]byte, bytes)
 	copy(b, text)

@@ -2,10 +2,10 @@ package mkfs
 
 import "slices"
 
-// defaults of each filesystem, and the flags that every one is made with: over
-// whatever the device holds, since that it is blank is the provisioner's record to
-// say, not the tool's. Nothing is discarded first, which can take minutes; ext4 keeps
-// no blocks for root and sets up its tables later.
+// always are the flags that every filesystem is made with. They let the tool overwrite
+// any content: the provisioner's record, not the tool, decides whether the device is
+// blank. defaults are options that a request may override. They discard nothing first,
+// which can take minutes; ext4 keeps no blocks for root and sets up its tables later.
 var (
 	always = map[string][]string{ext4: {"-F", "-q"}, xfs: {"-f", "-q"}}
 
@@ -15,7 +15,7 @@ var (
 	}
 )
 
-// Args are the arguments of mkfs for a filesystem with options, without the device.
+// Args returns the arguments of mkfs for a filesystem with options, without the device.
 func Args(filesystem, options string) ([]string, error) {
 	asked, err := parse(filesystem, options)
 	if err != nil {
@@ -34,7 +34,7 @@ func Args(filesystem, options string) ([]string, error) {
 	return append(slices.Clone(base), render(append(settings, asked...))...), nil
 }
 
-// render puts the keys of a flag into one list: mkfs.ext4 heeds only the last.
+// render puts the keys of a flag into one list: of several, mkfs.ext4 uses only the last.
 func render(settings []setting) []string {
 	var args []string
 	at := map[string]int{} // of a flag's list

@@ -8,8 +8,8 @@ import (
 	"strings"
 )
 
-// consistent refuses what is said twice, and what the tool would refuse of what is said
-// together: it runs when the pod waits already.
+// consistent refuses a setting that is given twice, and settings that the tool would refuse
+// together. The tool would refuse them only while the pod is waiting already.
 func consistent(filesystem string, all []setting) error {
 	said := map[string]string{}
 	for _, s := range all {
@@ -32,7 +32,7 @@ func consistent(filesystem string, all []setting) error {
 	return nil
 }
 
-// blocks holds the sizes of xfs to that of its blocks.
+// blocks checks the other sizes of xfs against the size of its blocks.
 func blocks(said map[string]string) error {
 	of := func(name, byDefault string) int {
 		n, _ := strconv.Atoi(cmp.Or(said[name], byDefault)) // one of a list of numbers

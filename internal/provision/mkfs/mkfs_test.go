@@ -31,7 +31,7 @@ func TestOptionsBecomeArguments(t *testing.T) {
 	}
 }
 
-func TestWhatIsNotOnTheListIsNamedWithWhatIs(t *testing.T) {
+func TestARefusedOptionIsNamedWithTheSupportedOnes(t *testing.T) {
 	for name, tc := range map[string]struct{ filesystem, options, want string }{
 		"an identity":                        {ext4, "-U clear", `"-U" is not supported for ext4 (supported: -b -E`},
 		"a journal elsewhere":                {ext4, "-J device=/dev/sda", `-J "device" is not supported (supported: size=4..10240)`},
@@ -95,7 +95,7 @@ func TestOptionsAreRecordedWithOneBlankBetweenWords(t *testing.T) {
 	}
 }
 
-// Whatever is accepted, the arguments hold no word that the tool would take for a
+// The arguments of any accepted options have no word that the tool would take for a
 // device, and each flag once.
 func TestNoAcceptedOptionsNameADevice(t *testing.T) {
 	words := []string{"-K", "-I", "512", "-E", "discard", "nodiscard", "stride=4", "stride=4,discard", "-m", "1", "reflink=0", "-d", "su=4k,sw=2", "-i", "size=512", "2048", "/dev/sda", "--", "-"}

@@ -24,9 +24,9 @@ type key struct {
 	value value
 }
 
-// allowed are the options of each filesystem. Inodes of ext4 are no larger than the
-// smallest block and no smaller than what holds a year after 2038; a xfs filesystem
-// without checksums is one that kernels give up.
+// allowed lists the options of each filesystem. Inodes of ext4 are no larger than the
+// smallest block, and large enough for a year after 2038. Checksums of xfs cannot be
+// turned off: kernels drop support for xfs without them.
 var allowed = map[string][]option{
 	ext4: {
 		{flag: "-b", value: oneOf("1024", "2048", "4096")},

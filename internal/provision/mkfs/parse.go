@@ -5,23 +5,23 @@ import (
 	"strings"
 )
 
-// MaxLength of options in bytes.
+// MaxLength is the largest length of options in bytes.
 const MaxLength = 512
 
-// setting is one thing that is said: a flag, or a key of a flag, with its value.
+// setting is a flag, or one key of a flag, with its value.
 type setting struct{ flag, key, value string }
 
-// name is the same for settings that contradict each other.
+// name is the same for two settings of one feature, such as "x" and "^x".
 func (s setting) name() string { return s.flag + " " + strings.TrimPrefix(s.key, "^") }
 
-// Check says what is wrong with options for a filesystem, in mkfs's own words and
-// separated by blanks. It names the option and what is allowed in its place.
+// Check says what is wrong with options for a filesystem. The options have mkfs's own
+// syntax and are separated by blanks. The error names the option and the allowed ones.
 func Check(filesystem, options string) error {
 	_, err := parse(filesystem, options)
 	return err
 }
 
-// Normal is how options are recorded: with one blank between words.
+// Normal returns options in the form that is recorded: with one blank between words.
 func Normal(options string) string { return strings.Join(strings.Fields(options), " ") }
 
 func parse(filesystem, options string) ([]setting, error) {
@@ -51,7 +51,7 @@ func parse(filesystem, options string) ([]setting, error) {
 	return all, consistent(filesystem, all)
 }
 
-// parse reads what follows the flag.
+// parse reads the word that follows the flag.
 func (o option) parse(word string) ([]setting, error) {
 	if o.keys == nil {
 		if !o.value.accepts(word) {

@@ -8,9 +8,9 @@ import (
 	"strings"
 )
 
-// value is what may stand for the value of an option.
+// value describes the allowed values of an option.
 type value struct {
-	// says is for people: "0|1", "1024..65536". Empty for what has no value.
+	// says is for people: "0|1", "1024..65536". Empty for an option without a value.
 	says    string
 	accepts func(string) bool
 }
@@ -24,8 +24,8 @@ func oneOf(words ...string) value {
 	return value{strings.Join(words, "|"), func(s string) bool { return slices.Contains(words, s) }}
 }
 
-// between accepts whole numbers without sign or leading zeros: what the tools read
-// as octal or as a percentage is none.
+// between accepts whole numbers without sign or leading zeros. It refuses forms that the
+// tools read as octal or as a percentage.
 func between(low, high int64) value {
 	return value{fmt.Sprintf("%d..%d", low, high), func(s string) bool {
 		n, err := strconv.ParseInt(s, 10, 64)
@@ -35,5 +35,5 @@ func between(low, high int64) value {
 
 var size = regexp.MustCompile(`^[1-9][0-9]{0,9}[kmg]?$`)
 
-// bytes accepts sizes in the words of xfs: 65536, 64k, 1m.
+// bytes accepts sizes in the syntax of xfs: 65536, 64k, 1m.
 var bytes = value{"BYTES[k|m|g]", size.MatchString}

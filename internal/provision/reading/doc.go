@@ -1,12 +1,12 @@
-// Package reading keeps account of what was read of something that others change too: a
-// volume group, a zpool. It says what is to be read again, and which answers are news.
+// Package reading decides when a cached object that other programs change too, such as a
+// volume group or a zpool, must be read again, and which answers are newer than the cache.
 //
-// Reading takes a while, and meanwhile others change things, more is asked, and own
-// changes are made. So an answer may not say how things are when it comes, but how they
-// were when it was asked for. Nothing that was noticed is ever lost: something is due until
-// an answer was taken in that was asked for later than the last change was noticed.
+// A read takes time. Meanwhile other programs make changes, Berth makes changes, and more
+// reads begin. So an answer may show the state at the time of its request, not at the time
+// it arrives. No noticed change is ever lost: an object is due until Berth takes in an answer
+// that was requested later than the last change was noticed.
 //
-// The rejected alternative is a flag that is taken down when the question is asked. When
-// the answer comes to nothing, because the reader gave up or because an own change overtook
-// it, nobody remembers that it was needed.
+// The rejected alternative is a flag that is cleared when the read begins. If the answer is
+// then dropped, because the reader gave up or because a change by Berth overtook it, no
+// record is left that the read was needed.
 package reading

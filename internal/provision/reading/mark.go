@@ -1,10 +1,10 @@
 package reading
 
-// Moment is a place in the order in which things happened; 0 is before all of them.
+// Moment is the place of an event in the order of a Clock; 0 is before all events.
 type Moment uint64
 
-// Clock orders what happens. The zero value is ready to use. Its owner guards it, by the
-// lock that guards what it orders.
+// Clock orders events. The zero value is ready to use. Its owner guards it with the lock
+// that guards the marks.
 type Clock struct{ last Moment }
 
 // Now returns a moment later than all before.
@@ -13,18 +13,18 @@ func (c *Clock) Now() Moment {
 	return c.last
 }
 
-// Mark is the account that is kept of one thing. The zero value is of one that was never read.
+// Mark records when one object changed and was read. The zero value means it was never read.
 type Mark struct{ changed, asked Moment }
 
-// Changed notes that others may have changed it, at a moment or before.
+// Changed notes that the object may have changed, at a moment or before.
 func (m *Mark) Changed(at Moment) { m.changed = max(m.changed, at) }
 
-// Due says whether it is to be read: it may have changed since the answer that is known was
-// asked for.
+// Due says whether the object must be read: it may have changed since the request of the
+// latest known answer.
 func (m *Mark) Due() bool { return m.asked <= m.changed }
 
-// Overtaken says whether an answer is known that was asked for after this one.
+// Overtaken says whether an answer is known that was requested after this one.
 func (m *Mark) Overtaken(asked Moment) bool { return asked < m.asked }
 
-// Read notes that an answer was taken in that was asked for at a moment.
+// Read notes that an answer was taken in that was requested at a moment.
 func (m *Mark) Read(asked Moment) { m.asked = max(m.asked, asked) }

@@ -9,7 +9,7 @@ import (
 	"berth.dev/berth/internal/provision/reading"
 )
 
-func TestWhatIsDue(t *testing.T) {
+func TestAnObjectIsDueUnlessItWasReadSinceItsLastChange(t *testing.T) {
 	for name, tc := range map[string]struct {
 		happens func(c *reading.Clock, m *reading.Mark)
 		due     bool
@@ -65,7 +65,7 @@ func TestAnAnswerIsOvertakenByOneThatWasAskedForLater(t *testing.T) {
 	}
 }
 
-// world is something with a version, readers of it that are under way, and what is known.
+// world is an object with a version, the reads of it that are running, and the known version.
 type world struct {
 	version, known int
 	clock          reading.Clock
@@ -73,16 +73,15 @@ type world struct {
 	readers        []reader
 }
 
-// reader asked at a moment, and saw a version at some time after that.
+// reader asked at a moment, and saw a version at some time after that; -1 if not yet.
 type reader struct {
 	asked reading.Moment
 	saw   int
 }
 
-// Whatever the order in which others change it, changes are noticed, questions are asked
-// and answers come or come to nothing: what is not due is known with all of its changes that
-// were noticed.
-func TestWhatIsNotDueIsKnown(t *testing.T) {
+// In any order of changes, notices, requests, answers and dropped answers: if the object is
+// not due, the known version has all changes that were noticed.
+func TestAnObjectThatIsNotDueIsKnown(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		w, noticed := &world{}, 0
 		t.Repeat(map[string]func(*rapid.T){

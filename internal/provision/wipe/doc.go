@@ -1,3 +1,4 @@
-// Package wipe makes what a deleted volume held unreadable: afterwards the range reads
-// as zeros, whoever reads it. It says how, and checks it; the devices are its callers'.
+// Package wipe erases the data of a deleted volume: afterwards every read of the range
+// returns zeros. The package chooses the method and checks the result. Its callers
+// implement the devices.
 package wipe

@@ -2,17 +2,17 @@ package wipe
 
 import "time"
 
-// What a restart may cost by default: so much is wiped again.
+// The defaults of Marks. They bound the work that a restart repeats.
 const (
 	MarkBytes    = 64 << 30
 	MarkInterval = 5 * time.Minute
 )
 
-// Marks says when progress is worth a record: a restart then begins behind it, so that a
-// large disk is wiped at some time though its node restarts every day. Each record is a
-// change of the metadata, so there are few, and none for what is wiped soon.
+// Marks says when to record the progress of a wipe. After a restart the wipe continues at
+// the record, so that a large disk is wiped in the end even if its node restarts every day.
+// Each record is a change of the metadata, so there are few, and none for a short wipe.
 type Marks struct {
-	// Bytes and Interval after which there is one.
+	// Bytes or Interval after which progress is recorded.
 	Bytes    int64
 	Interval time.Duration
 
@@ -20,11 +20,11 @@ type Marks struct {
 	at   time.Time
 }
 
-// From begins with what is recorded.
+// From sets the recorded progress and its time.
 func (m *Marks) From(done int64, now time.Time) { m.done, m.at = done, now }
 
-// Due says whether it shall be recorded that so much is done, and takes it that it is. Less
-// than is recorded always is.
+// Due says whether the caller shall record that done bytes are wiped; if so, it assumes that
+// the caller does. Progress below the record is always due.
 func (m *Marks) Due(done int64, now time.Time) bool {
 	if done >= m.done && done-m.done < m.Bytes && (done == m.done || now.Sub(m.at) < m.Interval) {
 		return false

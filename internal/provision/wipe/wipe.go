@@ -10,42 +10,42 @@ import (
 	"berth.dev/berth/internal/provision"
 )
 
-// Device is what is wiped. What it was told is on it for good when a method returns.
+// Device is the device to wipe. A change is durable on it when a method returns.
 type Device interface {
-	// ReadAt reads what is on the device, past every cache.
+	// ReadAt reads from the device itself, past every cache.
 	io.ReaderAt
 
-	// Discard lets go of what stores a range. The error is errors.ErrUnsupported where
-	// the kernel does not vouch that the range reads as zeros then.
+	// Discard discards a range. The error is errors.ErrUnsupported where the kernel does
+	// not guarantee that the range reads as zeros then.
 	Discard(offset, length int64) error
 
-	// Overwrite makes a range zeros, by the device itself if it can.
+	// Overwrite fills a range with zeros. The device does it itself if it can.
 	Overwrite(offset, length int64) error
 }
 
-// ErrNotZeros says that a device did not do what it said.
+// ErrNotZeros says that a range does not read as zeros although the device reported success.
 var ErrNotZeros = errors.New("the device says that it was overwritten with zeros, and it was not")
 
 // Range of a device in bytes, and how much of it is wiped at a time.
 type Range struct {
 	Offset, Length, Step int64
-	// Done is how much of it, from its beginning, need not be wiped again: what Progress was
-	// told last that lasts. What is out of range counts as nothing.
+	// Done is how many bytes, from its beginning, need not be wiped again: the latest number
+	// that Progress received as lasting. A number out of range counts as 0.
 	Done int64
 }
 
-// Progress is told how much of a range is done, from its beginning, and whether that lasts: a
-// later attempt may go on behind it. Only what was overwritten and read back lasts, since a
-// discard takes no time, and is worth nothing once a later one turns out to be a lie. An error
-// ends the wiping.
+// Progress receives how many bytes of a range are done, from its beginning, and whether that
+// lasts: then a later attempt may continue behind them. Only bytes that were overwritten and
+// read back count as lasting. A discard takes no time to repeat, and proves nothing once a
+// later discard turns out to have done nothing. An error ends the wiping.
 type Progress func(done int64, lasts bool) error
 
-// Do wipes a range. Between the steps it looks whether ctx ended, and tells progress. A
-// sample of each step is read back. A device that says it has discarded and did not, or that
-// does so in places only, is overwritten from the beginning, for what was discarded before is
-// worth nothing either; one that
-// does not even do that is an error, and nothing lasts then. What was begun by overwriting is
-// ended so. Whatever the error, all of the range that does not last has to be wiped again.
+// Do wipes a range. Between the steps it checks whether ctx has ended, and calls progress. It
+// reads back a sample of each step. If a discard did nothing or is not supported, even only in
+// places, Do overwrites the range from the beginning, since the discards before it prove
+// nothing either. If an overwrite did nothing, Do returns ErrNotZeros, and nothing lasts then.
+// An attempt that continues behind Done bytes overwrites, too. After any error, all of the
+// range that does not last has to be wiped again.
 func Do(ctx context.Context, d Device, how provision.Wipe, r Range, progress Progress) error {
 	if r.Done < 0 || r.Done > r.Length {
 		r.Done = 0

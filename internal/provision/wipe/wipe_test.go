@@ -17,7 +17,7 @@ import (
 
 var errBroken = errors.New("a broken sector")
 
-// device is one in memory, full of what nobody else may read.
+// device is a device in memory, full of data that no later volume may read.
 type device struct {
 	data []byte
 	// discard and overwrite fail with these errors; liesDiscarding and lies do nothing
@@ -25,7 +25,7 @@ type device struct {
 	discard, overwrite, read error
 	liesDiscarding, lies     bool
 	discards, overwrites     int
-	// discardable is how often it discards; 0 is always.
+	// discardable is how often it supports a discard; 0 is always.
 	discardable int
 }
 
@@ -64,7 +64,7 @@ func TestADeviceIsZerosOrTheWipingFailed(t *testing.T) {
 	for name, tc := range map[string]struct {
 		how    provision.Wipe
 		device func(*device)
-		// discards and overwrites that are tried of the four steps.
+		// discards and overwrites are the numbers of tries; there are four steps.
 		discards, overwrites int
 		want                 error
 	}{
@@ -135,7 +135,7 @@ func TestWipingStopsBetweenTwoStepsWhenItsContextEnds(t *testing.T) {
 	}
 }
 
-// attempt wipes until so many steps are done, and returns what lasts.
+// attempt wipes until steps steps are done, and returns how many bytes last.
 func attempt(t *testing.T, d *device, how provision.Wipe, r wipe.Range, steps int) (lasting int64, err error) {
 	t.Helper()
 	ctx, cancel := context.WithCancel(t.Context())
@@ -153,14 +153,14 @@ func attempt(t *testing.T, d *device, how provision.Wipe, r wipe.Range, steps in
 	return lasting, err
 }
 
-func TestALaterAttemptGoesOnBehindWhatLasts(t *testing.T) {
+func TestALaterAttemptGoesOnBehindTheLastingProgress(t *testing.T) {
 	const size, step = 1 << 20, 1 << 18
 	unsupported := fmt.Errorf("no such thing: %w", errors.ErrUnsupported)
 	for name, tc := range map[string]struct {
 		how    provision.Wipe
 		device func(*device)
-		// lasts after two of four steps, and in the end so much is discarded and overwritten in
-		// steps.
+		// lasts is how many bytes last after two of four steps. discards and overwrites are
+		// the steps of both attempts together.
 		lasts                int64
 		discards, overwrites int
 	}{
@@ -194,7 +194,7 @@ func TestALaterAttemptGoesOnBehindWhatLasts(t *testing.T) {
 	}
 }
 
-func TestNothingLastsOfADeviceThatDoesNotDoWhatItSays(t *testing.T) {
+func TestNoProgressLastsOnADeviceThatIgnoresWrites(t *testing.T) {
 	d := full(1 << 20)
 	r := wipe.Range{Length: 1 << 20, Step: 1 << 18}
 	lasts, err := attempt(t, d, provision.WipeZero, r, 2)

@@ -65,7 +65,7 @@ func TestVolumesOfAZpoolAreMadeAtTheSameTime(t *testing.T) {
 	}
 }
 
-// What is asked for at the same time is admitted one after the other: what is being made
+// Requests at the same time are admitted one after the other: a volume that is being made
 // has its room.
 func TestNoMoreIsMadeAtTheSameTimeThanThereIsRoomFor(t *testing.T) {
 	h := newHost()
@@ -191,8 +191,8 @@ func TestAVolumeIsMadeOnceOfASnapshotOfItself(t *testing.T) {
 	}
 }
 
-// A snapshot may be deleted, and another volume's be taken under its name, while somebody waits
-// to delete it.
+// While a caller waits to delete a snapshot, it may be deleted, and a snapshot of another volume
+// may be taken under its name.
 func TestAVolumeStaysWhereItIsWhileASnapshotIsDeletedThatBecameItsOwn(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		h := newHost()
@@ -243,9 +243,9 @@ func TestAVolumeStaysWhereItIsWhileASnapshotIsDeletedThatBecameItsOwn(t *testing
 	})
 }
 
-// Whatever is asked for at the same time, what is known is what is there, and nothing is
-// left over.
-func TestWhateverHappensAtTheSameTimeIsKnown(t *testing.T) {
+// Whatever is asked for at the same time, the known facts are those that a new process reads,
+// and nothing is left over.
+func TestAfterConcurrentCallsTheKnownFactsAreTrue(t *testing.T) {
 	for seed := range uint64(20) {
 		t.Run(fmt.Sprint(seed), func(t *testing.T) {
 			h := newHost()
@@ -264,8 +264,8 @@ func TestWhateverHappensAtTheSameTimeIsKnown(t *testing.T) {
 	}
 }
 
-// wander asks for random things of a few volumes. Most that others did meanwhile makes
-// impossible is refused, and never for a reason that nobody can act on.
+// wander makes random requests for a few volumes. Other callers make many of them impossible.
+// Those are refused, and only for a reason that the caller can act on.
 func wander(t *testing.T, p *zfs.Provisioner, random *rand.Rand) {
 	id := func() string { return fmt.Sprint("pvc-", random.IntN(4)) }
 	snapshot := func() string { return fmt.Sprint("snap-", random.IntN(3)) }

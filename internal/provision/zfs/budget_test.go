@@ -50,7 +50,7 @@ func TestOperationsStartNoMoreProcessesThanTheyMust(t *testing.T) {
 	for _, step := range []struct {
 		name string
 		do   func() error
-		// want is what the caller waits for, and later what follows.
+		// want are the processes that the caller waits for, and later those that follow.
 		want, later processes
 	}{
 		{"the first report, of two zpools", report, processes{"zfs list": 2, "zfs version": 1}, nil},
@@ -88,7 +88,7 @@ func TestOperationsStartNoMoreProcessesThanTheyMust(t *testing.T) {
 	}
 }
 
-func TestWhatIsElsewhereIsLookedForOnlyWhereItCouldBe(t *testing.T) {
+func TestAMissingVolumeIsLookedForOnlyWhereItCouldBe(t *testing.T) {
 	h := newHost()
 	h.PutForeign("other/theirs", unit)
 	counter, c := counted(h)

@@ -13,8 +13,8 @@ import (
 // SUSPENDED and others.
 type Pool struct{ Name, State string }
 
-// Devices is what the provisioner sees of ZFS without starting a process, and without
-// waiting for a zpool that does not answer; package kernel implements it.
+// Devices tells the provisioner about ZFS without starting a process, and without waiting
+// for a zpool that does not answer. Package kernel implements it.
 type Devices interface {
 	Labels
 
@@ -27,8 +27,8 @@ type Devices interface {
 	// Zvols counts the zvols that have a device, of all zpools.
 	Zvols() (int, error)
 
-	// Locate makes the link to a zvol lead to its device, and waits a moment for one
-	// that is about to appear. An error means that it did not.
+	// Locate makes the link to a zvol lead to its device, and waits a moment for a device
+	// that is about to appear. An error means that it did not appear.
 	Locate(ctx context.Context, dataset string) error
 
 	// Forget removes a link to a zvol that went.
@@ -37,9 +37,9 @@ type Devices interface {
 	// Settle waits until udev does not look at a zvol any more, some seconds at most.
 	Settle(ctx context.Context, dataset string)
 
-	// WriteOut has what is kept for a volume elsewhere written to it: what is in memory of the
-	// filesystem that it is or that is mounted from it, or of the device itself, and what a loss
-	// of power left in ZFS's intent log.
+	// WriteOut writes all data to a volume that the kernel still keeps elsewhere: in memory, for
+	// the volume's filesystem or its device, and in ZFS's intent log after a loss of power.
+	// files says that the volume is a dataset.
 	WriteOut(ctx context.Context, dataset string, files bool) error
 
 	// Claimed says whether a zvol is mounted, or claimed by another device.
@@ -49,6 +49,14 @@ type Devices interface {
 	// process does not see it; true if that cannot be told.
 	Mounted(dataset string) bool
 }
+
+const (
+	// queryTimeout is how long ZFS may take to report.
+	queryTimeout = 30 * time.Second
+	// watchInterval is how often the kernel is asked which zpools there are and whether they
+	// work.
+	watchInterval = 5 * time.Second
+)
 
 // Config of a provisioner.
 type Config struct {
@@ -63,14 +71,9 @@ type Config struct {
 	Disks Lender
 	// Program is the ZFS binary, "zfs" by default, and Zpool its other one, "zpool".
 	Program, Zpool string
-	// QueryTimeout is how long ZFS may take to report; 30 s by default.
-	QueryTimeout time.Duration
 	// RefreshInterval is how often zpools are read again, which is how changes by others
 	// are noticed; 1 min by default.
 	RefreshInterval time.Duration
-	// WatchInterval is how often the kernel is asked which zpools there are and whether
-	// they work; 5 s by default.
-	WatchInterval time.Duration
 	// Pause returns after a moment, or when ctx ends; a zpool is tidied if nothing changed
 	// meanwhile. It takes 1 s by default.
 	Pause func(ctx context.Context)
@@ -88,14 +91,8 @@ func (c Config) withDefaults() (Config, error) {
 	if c.Zpool == "" {
 		c.Zpool = "zpool"
 	}
-	if c.QueryTimeout == 0 {
-		c.QueryTimeout = 30 * time.Second
-	}
 	if c.RefreshInterval == 0 {
 		c.RefreshInterval = time.Minute
-	}
-	if c.WatchInterval == 0 {
-		c.WatchInterval = 5 * time.Second
 	}
 	if c.Pause == nil {
 		c.Pause = moment

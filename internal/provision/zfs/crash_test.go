@@ -19,9 +19,9 @@ import (
 
 var errCrash = errors.New("the process ends here")
 
-// crash ends the process at a command that changes something: before it, after it and before
-// anybody hears of it, and halfway if it makes something, which takes a loss of power. Each
-// has a number.
+// crash ends the process at a command that changes something: before it, or after it and before
+// the process knows the result. If the command makes something, it can also end halfway, as in a
+// loss of power. Each of these moments has a number.
 type crash struct {
 	halve    func(run.Command) // leaves what ZFS makes first
 	at, seen int
@@ -55,7 +55,7 @@ func (c *crash) here() bool {
 	return c.dead
 }
 
-// story is a life of volumes, as they are asked for and formatted.
+// story says how the volumes of a life are asked for and formatted.
 type story struct {
 	ask        func(*provision.CreateRequest)
 	filesystem string
@@ -63,10 +63,11 @@ type story struct {
 
 var (
 	zvols = story{func(*provision.CreateRequest) {}, provision.Ext4}
-	files = story{func(r *provision.CreateRequest) { r.Filesystem = provision.Dataset }, provision.Dataset}
+	files = story{func(r *provision.CreateRequest) { r.Tree = provision.Dataset }, provision.Dataset}
 )
 
-// life is one of volumes and snapshots that depend on each other in every way.
+// life returns the steps of a life of volumes and snapshots that depend on each other in every
+// way.
 func (s story) life(ctx context.Context, p *zfs.Provisioner) []func() error {
 	volume := func(id string, units int64, from provision.Source) func() error {
 		return func() error {
@@ -106,12 +107,12 @@ func (s story) life(ctx context.Context, p *zfs.Provisioner) []func() error {
 	}
 }
 
-// seen is what a pool shows to the world, without what only time decides.
+// seen returns the report of all pools as text, after all sweeps: before, it depends on time.
 func seen(t *testing.T, p *zfs.Provisioner) []string {
 	t.Helper()
 	p.Wait()
 	pools, err := p.Report(t.Context())
-	p.Wait() // what it sweeps up
+	p.Wait() // for the sweep that the report began
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -133,7 +134,7 @@ func fresh(t *testing.T, h *zfstest.Host) *zfs.Provisioner {
 	return p
 }
 
-// datasets are the names of all there is, snapshots included.
+// datasets returns the names of all datasets and snapshots.
 func datasets(h *zfstest.Host) (names []string) {
 	h.Edit(func(zpools map[string]*zfstest.Zpool) {
 		for _, z := range zpools {

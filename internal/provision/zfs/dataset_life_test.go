@@ -25,14 +25,14 @@ func TestAMountedDatasetIsNotDeleted(t *testing.T) {
 					t.Fatal(err)
 				}
 			}
-			h.On(v.Device, func(d *zfstest.Dataset) { d.Mounted = true })
+			h.On(v.Content.Source, func(d *zfstest.Dataset) { d.Mounted = true })
 			if err := p.Delete(t.Context(), v.ID); !errors.Is(err, provision.ErrInUse) {
 				t.Errorf("while it is mounted: %v", err)
 			}
 			if got, err := p.Get(t.Context(), v.ID); err != nil || got != v {
 				t.Errorf("it is %+v, %v", got, err)
 			}
-			h.On(v.Device, func(d *zfstest.Dataset) { d.Mounted = false })
+			h.On(v.Content.Source, func(d *zfstest.Dataset) { d.Mounted = false })
 			if err := p.Delete(t.Context(), v.ID); err != nil {
 				t.Error(err)
 			}
@@ -44,18 +44,19 @@ func TestADatasetGrowsWhileItIsMounted(t *testing.T) {
 	h := newHost()
 	p, _ := start(t, config(h))
 	v := made(t, p, dataset("pvc-1", 8))
-	h.On(v.Device, func(d *zfstest.Dataset) { d.Mounted = true })
+	h.On(v.Content.Source, func(d *zfstest.Dataset) { d.Mounted = true })
 	got, err := p.Expand(t.Context(), provision.ExpandRequest{ID: v.ID, Size: 9 * unit})
 	if err != nil || got.Size != 9*unit {
 		t.Errorf("%+v, %v", got, err)
 	}
-	h.On(v.Device, func(d *zfstest.Dataset) {
+	h.On(v.Content.Source, func(d *zfstest.Dataset) {
 		if d.Refquota != 9*unit || d.Refreservation != 9*unit {
 			t.Errorf("quota %d, reservation %d", d.Refquota, d.Refreservation)
 		}
 	})
 }
 
+// A command that sets quota and reservation may set the one and fail at the other.
 func TestAGrowthThatFailedHalfwayIsTakenBack(t *testing.T) {
 	h := newHost()
 	p, _ := start(t, config(h))
@@ -70,14 +71,14 @@ func TestAGrowthThatFailedHalfwayIsTakenBack(t *testing.T) {
 	if got, err := p.Get(t.Context(), v.ID); err != nil || got != v {
 		t.Errorf("it is %+v, %v", got, err)
 	}
-	h.On(v.Device, func(d *zfstest.Dataset) {
+	h.On(v.Content.Source, func(d *zfstest.Dataset) {
 		if d.Refquota != 8*unit || d.Refreservation != 8*unit {
 			t.Errorf("quota %d, reservation %d", d.Refquota, d.Refreservation)
 		}
 	})
 }
 
-func TestTheSizeOfADatasetIsWhatItMayHoldAndHasRoomFor(t *testing.T) {
+func TestTheSizeOfADatasetIsTheLowerOfItsQuotaAndReservation(t *testing.T) {
 	for name, tc := range map[string]struct{ quota, reservation, want int64 }{
 		"both":                   {8 * unit, 8 * unit, 8 * unit},
 		"growing":                {9 * unit, 8 * unit, 8 * unit},
@@ -89,7 +90,7 @@ func TestTheSizeOfADatasetIsWhatItMayHoldAndHasRoomFor(t *testing.T) {
 			h := newHost()
 			p, _ := start(t, config(h))
 			v := made(t, p, dataset("pvc-1", 4))
-			h.On(v.Device, func(d *zfstest.Dataset) { d.Refquota, d.Refreservation = tc.quota, tc.reservation })
+			h.On(v.Content.Source, func(d *zfstest.Dataset) { d.Refquota, d.Refreservation = tc.quota, tc.reservation })
 			if got, err := fresh(t, h).Get(t.Context(), v.ID); err != nil || got.Size != tc.want {
 				t.Errorf("%+v, %v, want %d bytes", got, err, tc.want)
 			}
@@ -168,7 +169,7 @@ func TestADeletedDatasetIsRolledBackOnce(t *testing.T) {
 	if _, err := p.Snapshot(t.Context(), provision.SnapshotRequest{ID: "snap-1", Volume: v.ID}); err != nil {
 		t.Fatal(err)
 	}
-	h.On(v.Device, func(d *zfstest.Dataset) { d.Written = true })
+	h.On(v.Content.Source, func(d *zfstest.Dataset) { d.Written = true })
 	if err := p.Delete(t.Context(), v.ID); err != nil {
 		t.Fatal(err)
 	}
@@ -179,7 +180,7 @@ func TestADeletedDatasetIsRolledBackOnce(t *testing.T) {
 		}
 	})
 	counter, c := counted(h)
-	again, _ := start(t, c) // what it sees, ZFS wrote by itself
+	again, _ := start(t, c) // it sees only data that ZFS itself wrote
 	made(t, again, dataset("pvc-2", 8))
 	again.Wait()
 	if n := counter.Take()["zfs rollback"]; n != 0 {

@@ -25,7 +25,7 @@ import (
 	"berth.dev/berth/internal/run"
 )
 
-// node is a provisioner over a zpool of the test's, and what mounts its datasets.
+// node is a provisioner over a zpool of the test's, and a mounter for its datasets.
 type node struct {
 	*testing.T
 	*zfs.Provisioner
@@ -61,7 +61,7 @@ func (f node) must(err error) {
 // dataset makes a volume and records that it is in use.
 func (f node) dataset(id string, size int64, change ...func(*provision.CreateRequest)) provision.Volume {
 	f.Helper()
-	r := provision.CreateRequest{ID: id, Pool: f.pool, Size: size, Filesystem: provision.Dataset}
+	r := provision.CreateRequest{ID: id, Pool: f.pool, Size: size, Tree: provision.Dataset}
 	for _, c := range change {
 		c(&r)
 	}
@@ -72,11 +72,11 @@ func (f node) dataset(id string, size int64, change ...func(*provision.CreateReq
 	return v
 }
 
-// mount mounts a dataset where the test's files are.
+// mount mounts a dataset in a temporary directory of the test.
 func (f node) mount(v provision.Volume, options ...string) (dir string) {
 	f.Helper()
 	dir = filepath.Join(f.TempDir(), "mounted")
-	r := mount.Request{Device: v.Device, Target: dir, Filesystem: provision.Dataset, Options: options}
+	r := mount.Request{Content: v.Content, Target: dir, Filesystem: provision.Dataset, Options: options}
 	for range 2 { // the second time it is there
 		f.must(f.mounter.Mount(f.Context(), r))
 	}
@@ -125,7 +125,7 @@ func TestADatasetIsFilledAndGrowsWhileItIsMountedOnRealZFS(t *testing.T) {
 	v := f.dataset("pvc-files", 24*mib, func(r *provision.CreateRequest) {
 		r.ZFS = provision.ZFSOptions{RecordSize: 128 << 10, Compression: "off"}
 	})
-	if got := zfstest.Run(t, "zfs", "get", "-Hpo", "value", "recordsize,compression,mountpoint,canmount,acltype,xattr,refquota,refreservation", v.Device); got != "131072\noff\nlegacy\nnoauto\nposix\nsa\n25165824\n25165824" {
+	if got := zfstest.Run(t, "zfs", "get", "-Hpo", "value", "recordsize,compression,mountpoint,canmount,acltype,xattr,refquota,refreservation", v.Content.Source); got != "131072\noff\nlegacy\nnoauto\nposix\nsa\n25165824\n25165824" {
 		t.Errorf("kept as %q", got)
 	}
 	dir := f.mount(v, "noatime", "nosuid")
@@ -146,7 +146,7 @@ func TestADatasetIsFilledAndGrowsWhileItIsMountedOnRealZFS(t *testing.T) {
 		t.Errorf("growing while it is full: %+v, %v", grown, err)
 	}
 	t.Logf("growing took %v", time.Since(started).Round(time.Millisecond))
-	f.must(f.mounter.Grow(t.Context(), mount.GrowRequest{Device: v.Device, Target: dir, Filesystem: provision.Dataset}))
+	f.must(f.mounter.Grow(t.Context(), mount.GrowRequest{Content: v.Content, Target: dir, Filesystem: provision.Dataset}))
 	if after, err := f.mounter.Stats(t.Context(), dir); err != nil || after.Total < before.Total+64*mib {
 		t.Errorf("figures %+v, %v; before %+v", after, err, before)
 	}
@@ -216,8 +216,8 @@ func TestADatasetThatIsMountedAnywhereIsNotDeletedOnRealZFS(t *testing.T) {
 	}
 }
 
-// elsewhere has a process in a mount namespace of its own, which has the mounts of now,
-// until leave.
+// elsewhere starts a process in a mount namespace of its own, which keeps the present mounts
+// until leave is called.
 func (f node) elsewhere() (leave func()) {
 	f.Helper()
 	there := filepath.Join(f.TempDir(), "there")
@@ -244,15 +244,15 @@ func (f node) elsewhere() (leave func()) {
 	return func() { cancel(); <-ended }
 }
 
-func TestWhatACrashLeftIsMadeAgainOnRealZFS(t *testing.T) {
+func TestTheLeftoverOfACrashIsMadeAgainOnRealZFS(t *testing.T) {
 	f := newNode(t)
 	source := f.dataset("pvc-files", 64<<20)
 	f.must(os.WriteFile(filepath.Join(f.mount(source), "file"), bytes.Repeat([]byte("kept"), 1<<20), 0o600))
-	zfstest.Run(t, "zfs", "snapshot", source.Device+"@theirs")
+	zfstest.Run(t, "zfs", "snapshot", source.Content.Source+"@theirs")
 	for id, make := range map[string][]string{
 		"pvc-blank": {"create", "-o", "mountpoint=legacy", volumes + "pvc-blank"},
 		"pvc-zvol":  {"create", "-s", "-V", "64M", volumes + "pvc-zvol"},
-		"pvc-clone": {"clone", source.Device + "@theirs", volumes + "pvc-clone"},
+		"pvc-clone": {"clone", source.Content.Source + "@theirs", volumes + "pvc-clone"},
 	} {
 		zfstest.Run(t, "zfs", make...)
 		c, _, _ := zfstest.RealConfig(t)
@@ -260,7 +260,7 @@ func TestWhatACrashLeftIsMadeAgainOnRealZFS(t *testing.T) {
 		if _, err := p.Get(t.Context(), id); !errors.Is(err, provision.ErrNotFound) {
 			t.Errorf("%s is there: %v", id, err)
 		}
-		if _, err := p.Create(t.Context(), provision.CreateRequest{ID: id, Pool: f.pool, Size: 64 << 20, Filesystem: provision.Dataset}); err != nil {
+		if _, err := p.Create(t.Context(), provision.CreateRequest{ID: id, Pool: f.pool, Size: 64 << 20, Tree: provision.Dataset}); err != nil {
 			t.Errorf("%s: %v", id, err)
 		}
 		if got := zfstest.Run(t, "zfs", "get", "-Hpo", "value", "refreservation,origin", volumes+id); got != "67108864\n-" {
@@ -269,7 +269,7 @@ func TestWhatACrashLeftIsMadeAgainOnRealZFS(t *testing.T) {
 	}
 }
 
-// ZFS refuses the reservation of a zvol when it has made it, and udev looks at it by then.
+// ZFS refuses the reservation of a zvol after it has made the zvol, and udev looks at it by then.
 func TestAVolumeThatHadNoRoomIsNotThereOnRealZFS(t *testing.T) {
 	f := newNode(t)
 	r := provision.CreateRequest{ID: "pvc-source", Pool: f.pool, Size: 64 << 20}
@@ -277,7 +277,7 @@ func TestAVolumeThatHadNoRoomIsNotThereOnRealZFS(t *testing.T) {
 	f.must(err)
 	_, err = f.Report(t.Context())
 	f.must(err)
-	zfstest.Run(t, "zfs", "create", "-o", "mountpoint=none", "-o", "reservation=3G", "tank/theirs") // nobody has seen it
+	zfstest.Run(t, "zfs", "create", "-o", "mountpoint=none", "-o", "reservation=3G", "tank/theirs") // the provisioner has not seen it
 	for n, from := range []provision.Source{{}, {Volume: "pvc-source"}, {}, {Volume: "pvc-source"}} {
 		r.ID, r.Size, r.Source = "pvc-"+strconv.Itoa(n), 1<<30, from
 		if _, err := f.Create(t.Context(), r); !errors.Is(err, provision.ErrNoSpace) {
@@ -291,12 +291,12 @@ func TestAVolumeThatHadNoRoomIsNotThereOnRealZFS(t *testing.T) {
 	}
 }
 
-// Eight at once are what ZFS must bear, and udev.
+// ZFS and udev must bear eight changes at once.
 func TestVolumesAreMadeCopiedAndDeletedAtTheSameTimeOnRealZFS(t *testing.T) {
 	f := newNode(t)
 	f.dataset("pvc-first", 8<<20)
 	for name, filesystem := range map[string]string{"zvols": "", "datasets": provision.Dataset} {
-		source := provision.CreateRequest{ID: "pvc-" + name, Pool: f.pool, Size: 8 << 20, Filesystem: filesystem}
+		source := provision.CreateRequest{ID: "pvc-" + name, Pool: f.pool, Size: 8 << 20, Tree: filesystem}
 		_, err := f.Create(t.Context(), source)
 		f.must(err)
 		_, err = f.Snapshot(t.Context(), provision.SnapshotRequest{ID: "snap-" + name, Volume: source.ID})
@@ -338,7 +338,7 @@ func realDatasetHarness(t *testing.T) conformance.Harness {
 	m := realMounter(t)
 	open := func(v provision.Volume) (dir string, closeVolume func()) {
 		dir = filepath.Join(t.TempDir(), "mounted")
-		if err := m.Mount(t.Context(), mount.Request{Device: v.Device, Target: dir, Filesystem: provision.Dataset}); err != nil {
+		if err := m.Mount(t.Context(), mount.Request{Content: v.Content, Target: dir, Filesystem: provision.Dataset}); err != nil {
 			t.Fatal(err)
 		}
 		return dir, func() {

@@ -24,8 +24,8 @@ func datasetHarness(t *testing.T) conformance.Harness {
 	h := harnessOf(t, host)
 	h.Filesystem = provision.Dataset
 	h.Open = func(v provision.Volume) func() {
-		host.On(v.Device, func(d *zfstest.Dataset) { d.Mounted = true })
-		return func() { host.On(v.Device, func(d *zfstest.Dataset) { d.Mounted = false }) }
+		host.On(v.Content.Source, func(d *zfstest.Dataset) { d.Mounted = true })
+		return func() { host.On(v.Content.Source, func(d *zfstest.Dataset) { d.Mounted = false }) }
 	}
 	return h
 }
@@ -33,7 +33,7 @@ func datasetHarness(t *testing.T) conformance.Harness {
 // dataset asks for a volume that is a filesystem.
 func dataset(id string, units int64) provision.CreateRequest {
 	r := request(id, units)
-	r.Filesystem = provision.Dataset
+	r.Tree = provision.Dataset
 	return r
 }
 
@@ -46,13 +46,13 @@ func made(t *testing.T, p provision.Provisioner, r provision.CreateRequest) prov
 	return v
 }
 
-func TestADatasetIsToPodsWhatOtherFilesystemsAre(t *testing.T) {
+func TestADatasetHasThePropertiesOfAPodsFilesystem(t *testing.T) {
 	h := newHost()
 	p, _ := start(t, config(h))
 	r := dataset("pvc-1", 8)
 	r.ZFS = provision.ZFSOptions{BlockSize: 64 << 10, Compression: "zstd-3", RecordSize: 8 << 10}
 	v := made(t, p, r)
-	if v.Device != volumes+"pvc-1" || v.Size != 8*unit || v.Filesystem != "" {
+	if v.Content.Source != volumes+"pvc-1" || v.Size != 8*unit || v.Filesystem != "" {
 		t.Errorf("made %+v", v)
 	}
 	size := fmt.Sprint(8 * unit)
@@ -60,7 +60,7 @@ func TestADatasetIsToPodsWhatOtherFilesystemsAre(t *testing.T) {
 		"mountpoint": "legacy", "canmount": "noauto", "xattr": "sa", "acltype": "posixacl",
 		"refquota": size, "refreservation": size, "recordsize": "8192", "compression": "zstd-3",
 	}
-	h.On(v.Device, func(d *zfstest.Dataset) {
+	h.On(v.Content.Source, func(d *zfstest.Dataset) {
 		if diff := cmp.Diff(want, d.Props, cmpopts.IgnoreMapEntries(isBerths)); diff != "" || d.Volsize != 0 {
 			t.Errorf("a dataset of %d bytes has (-want +got):\n%s", d.Volsize, diff)
 		}
@@ -77,7 +77,7 @@ func TestACopyOfADatasetIsOneOfItsOwnClass(t *testing.T) {
 	made(t, p, r)
 	r = dataset("pvc-2", 9)
 	r.Source.Volume, r.ZFS.RecordSize = "pvc-1", 1<<20
-	h.On(made(t, p, r).Device, func(d *zfstest.Dataset) {
+	h.On(made(t, p, r).Content.Source, func(d *zfstest.Dataset) {
 		if d.Props["recordsize"] != "1048576" || d.Props["mountpoint"] != "legacy" || d.Refquota != 9*unit || d.Refreservation != 9*unit {
 			t.Errorf("the copy is %+v", d)
 		}
@@ -104,7 +104,7 @@ func TestACopyIsOfTheKindOfItsSource(t *testing.T) {
 		"a dataset of a zvol":            {provision.Dataset, provision.Source{Volume: "pvc-zvol"}},
 	} {
 		r := request("pvc-copy", 8)
-		r.Filesystem, r.Source = tc.filesystem, tc.source
+		r.Tree, r.Source = tc.filesystem, tc.source
 		if v, err := p.Create(t.Context(), r); !errors.Is(err, provision.ErrInvalid) {
 			t.Errorf("%s: %+v, %v", name, v, err)
 		}
@@ -137,7 +137,6 @@ func TestADatasetIsFoundAfterARestartWithoutAnyDevice(t *testing.T) {
 	}
 }
 
-// A command that sets quota and reservation may set the one and fail at the other.
 func TestADatasetOfOthersIsNeverAVolume(t *testing.T) {
 	for name, tc := range map[string]struct {
 		at    string

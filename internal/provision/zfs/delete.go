@@ -6,10 +6,11 @@ import (
 	"fmt"
 
 	"berth.dev/berth/internal/provision"
+	"berth.dev/berth/internal/provision/zfs/zpool"
 )
 
-// Delete implements provision.Provisioner. A volume whose snapshots are needed moves
-// to the trash, where it is no volume any more; any other is destroyed.
+// Delete implements provision.Provisioner. It moves a volume that has snapshots to the
+// trash, where it is no volume any more, and destroys any other volume.
 func (p *Provisioner) Delete(ctx context.Context, id string) error {
 	if err := provision.CheckID(id); err != nil {
 		return err
@@ -27,29 +28,13 @@ func (p *Provisioner) Delete(ctx context.Context, id string) error {
 	if err != nil {
 		return err
 	}
-	return p.carryOut(ctx, change{
-		zpool: holder, id: id,
-		plan: func(z *zpool) ([]step, error) { return p.planDelete(z, id) },
-		// It is there, nothing depends on it and the zpool answers: what is left is that
-		// somebody has it open.
-		refused: func(_ *zpool, failure error) error {
+	return p.engine.CarryOut(ctx, zpool.Change{
+		Unit: holder, ID: id,
+		Plan: p.planned(holder, func(z *zpool.Facts) ([]zpool.Step, error) { return p.planner().Delete(z, id) }),
+		// The volume is there, nothing depends on it and the zpool answers: the only cause left
+		// is that a process has it open.
+		Refused: func(_ *zpool.Facts, failure error) error {
 			return fmt.Errorf("%w: volume %s: %w", provision.ErrInUse, id, failure)
 		},
 	})
-}
-
-func (p *Provisioner) planDelete(z *zpool, id string) ([]step, error) {
-	name, d := z.volume(id)
-	if d == nil {
-		return p.discardSteps(z, id), nil
-	}
-	if err := z.answers(p.config.Now()); err != nil {
-		return nil, err
-	}
-	if len(d.snapshots) == 0 {
-		return []step{p.destroyStep(name, d)}, nil
-	}
-	away := p.moveStep(name, z.trashName(d.parent, id), trash)
-	away.check = func() error { return p.unmounted(name, d) } // renaming would not mind
-	return append(p.areaSteps(z, d.parent, trash), away), nil
 }

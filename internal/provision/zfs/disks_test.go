@@ -23,7 +23,7 @@ func requestIn(pool provision.PoolRef, id string) provision.CreateRequest {
 	return provision.CreateRequest{ID: id, Pool: pool, Size: 2 * unit}
 }
 
-// eventually waits until something holds.
+// eventually waits until ok returns true.
 func eventually(t *testing.T, ok func() bool, failure string) {
 	t.Helper()
 	tick := time.NewTicker(50 * time.Millisecond)
@@ -37,7 +37,7 @@ func eventually(t *testing.T, ok func() bool, failure string) {
 	}
 }
 
-// A suspended zpool hangs the command that changes it, and nobody else; what hung is
+// A suspended zpool hangs the command that changes it, and no other caller. The change is
 // done when the zpool is back.
 func TestASuspendedZpoolRecoversOnRealZFS(t *testing.T) {
 	disk := blockdevtest.Disks(t, 2)[1]
@@ -93,7 +93,7 @@ func TestVolumesComeBackWithTheirZpoolOnRealZFS(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	blockdevtest.WriteAt(t, v.Device, "kept", 0)
+	blockdevtest.WriteAt(t, v.Content.Source, "kept", 0)
 	s, err := p.Snapshot(t.Context(), provision.SnapshotRequest{ID: "snap-1", Volume: "pvc-1"})
 	if err != nil {
 		t.Fatal(err)
@@ -105,16 +105,16 @@ func TestVolumesComeBackWithTheirZpoolOnRealZFS(t *testing.T) {
 	zfstest.Run(t, "udevadm", "settle")
 	zfstest.Run(t, "zpool", "export", "tank")
 	if got, err := p.Get(t.Context(), "pvc-1"); err == nil && got.Problem == "" {
-		// What is known is as old as the last look at the kernel.
+		// The facts are as old as the last look at the kernel.
 		eventually(t, func() bool { got, err := p.Get(t.Context(), "pvc-1"); return err == nil && got.Problem != "" }, "the volume has no problem")
 	}
 	stop()
 	zfstest.Run(t, "zpool", "import", "tank")
 	zfstest.Run(t, "udevadm", "settle")
-	os.Remove(v.Device) // as where there is no udev
+	os.Remove(v.Content.Source) // as on a machine without udev
 	c.Devices = &kernel.Devices{}
 	p, _ = start(t, c)
-	if got, err := p.Get(t.Context(), "pvc-1"); err != nil || got != v || blockdevtest.ReadAt(t, got.Device, 4, 0) != "kept" {
+	if got, err := p.Get(t.Context(), "pvc-1"); err != nil || got != v || blockdevtest.ReadAt(t, got.Content.Source, 4, 0) != "kept" {
 		t.Errorf("after the import: %+v, %v; want %+v with its data", got, err, v)
 	}
 	if got, err := p.GetSnapshot(t.Context(), "snap-1"); err != nil || got != s {
@@ -133,10 +133,10 @@ func TestOldBytesAreNeverReadFromANewVolumeOnRealZFS(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if got := blockdevtest.ReadAt(t, v.Device, 2*unit, 0); strings.Trim(got, "\x00") != "" {
+		if got := blockdevtest.ReadAt(t, v.Content.Source, 2*unit, 0); strings.Trim(got, "\x00") != "" {
 			t.Fatal("a new volume is not blank")
 		}
-		blockdevtest.WriteAt(t, v.Device, secret, 0)
+		blockdevtest.WriteAt(t, v.Content.Source, secret, 0)
 		zfstest.Run(t, "udevadm", "settle")
 		if err := p.Delete(t.Context(), "pvc-1"); err != nil {
 			t.Fatal(err)
@@ -144,7 +144,7 @@ func TestOldBytesAreNeverReadFromANewVolumeOnRealZFS(t *testing.T) {
 	}
 }
 
-// halveReal takes away what ZFS adds after it made something.
+// halveReal takes away the reservation and the record that ZFS adds after it made a dataset.
 func halveReal(t *testing.T, c run.Command) {
 	name := c.Args[len(c.Args)-1]
 	zfstest.Run(t, "zfs", "set", "refreservation=none", name)

@@ -5,7 +5,6 @@ import (
 	"errors"
 	"strings"
 	"testing"
-	"time"
 
 	"berth.dev/berth/internal/provision"
 	"berth.dev/berth/internal/provision/zfs/zfstest"
@@ -57,7 +56,6 @@ func TestFactsDecideWhenACommandFails(t *testing.T) {
 			h := newHost()
 			h.PutFilesystem(parent+"/berth-volumes", hidden)
 			c := config(h)
-			c.WatchInterval = time.Hour // whoever sees the zpool fail has another message
 			p, _ := start(t, c)
 			create(t, p, "pvc-1", 1)
 			once := false
@@ -86,7 +84,7 @@ func TestFactsDecideWhenACommandFails(t *testing.T) {
 	}
 }
 
-func TestWhatIsRefusedWhileLittleIsLeftHadNoRoom(t *testing.T) {
+func TestAFailedCreationInAnAlmostFullZpoolCountsAsNoRoom(t *testing.T) {
 	h := newHost()
 	p, _ := start(t, config(h))
 	create(t, p, "pvc-1", 150)
@@ -101,7 +99,7 @@ func TestAStaleLinkIsNotFormatted(t *testing.T) {
 	h := newHost()
 	c := config(h)
 	c.Mkfs = func(ctx context.Context, v provision.Volume, filesystem, options string) error {
-		h.Mislead(v.Device, devices+volumes+"pvc-2")
+		h.Mislead(v.Content.Source, devices+volumes+"pvc-2")
 		return h.Mkfs(ctx, v, filesystem, options)
 	}
 	p, _ := start(t, c)
@@ -110,7 +108,7 @@ func TestAStaleLinkIsNotFormatted(t *testing.T) {
 	if _, err := p.Format(t.Context(), provision.FormatRequest{ID: "pvc-1", Filesystem: provision.Ext4}); !errors.Is(err, provision.ErrUnavailable) {
 		t.Errorf("got %v, want ErrUnavailable", err)
 	}
-	h.On(other.Device, func(d *zfstest.Dataset) {
+	h.On(other.Content.Source, func(d *zfstest.Dataset) {
 		if d.Signature != "" {
 			t.Error("a filesystem was made on a device that is not the volume's")
 		}
@@ -121,7 +119,7 @@ func TestAVolumeThatUdevLooksAtIsDeletedAllTheSame(t *testing.T) {
 	h := newHost()
 	p, _ := start(t, config(h))
 	v := create(t, p, "pvc-1", 8)
-	h.On(v.Device, func(d *zfstest.Dataset) { d.Probed = true })
+	h.On(v.Content.Source, func(d *zfstest.Dataset) { d.Probed = true })
 	if err := p.Delete(t.Context(), "pvc-1"); err != nil {
 		t.Error(err)
 	}
@@ -132,14 +130,14 @@ func TestAMountedVolumeWithSnapshotsIsInUse(t *testing.T) {
 	p, _ := start(t, config(h))
 	v := create(t, p, "pvc-1", 8)
 	snap(t, p, "snap-1", "pvc-1")
-	h.On(v.Device, func(d *zfstest.Dataset) { d.Mounted = true })
+	h.On(v.Content.Source, func(d *zfstest.Dataset) { d.Mounted = true })
 	if err := p.Delete(t.Context(), "pvc-1"); !errors.Is(err, provision.ErrInUse) {
 		t.Errorf("got %v, want ErrInUse", err)
 	}
 	if got, err := p.Get(t.Context(), "pvc-1"); err != nil || got != v {
 		t.Errorf("after that it is %+v, %v", got, err)
 	}
-	h.On(v.Device, func(d *zfstest.Dataset) { d.Mounted = false })
+	h.On(v.Content.Source, func(d *zfstest.Dataset) { d.Mounted = false })
 	if err := p.Delete(t.Context(), "pvc-1"); err != nil {
 		t.Error(err)
 	}
@@ -149,7 +147,7 @@ func TestAMountedVolumeDoesNotGrow(t *testing.T) {
 	h := newHost()
 	p, _ := start(t, config(h))
 	v := create(t, p, "pvc-1", 8)
-	mount := func(yes bool) { h.On(v.Device, func(d *zfstest.Dataset) { d.Mounted = yes }) }
+	mount := func(yes bool) { h.On(v.Content.Source, func(d *zfstest.Dataset) { d.Mounted = yes }) }
 	grow := func() (provision.Volume, error) {
 		return p.Expand(t.Context(), provision.ExpandRequest{ID: "pvc-1", Size: 200 * unit})
 	}

@@ -60,7 +60,7 @@ func TestARenamedVolumeIsNotBerths(t *testing.T) {
 	}
 }
 
-func TestWhatIsInheritedIsNoRecord(t *testing.T) {
+func TestAnInheritedPropertyIsNoRecord(t *testing.T) {
 	h := newHost()
 	edit(h, parent, func(d *zfstest.Dataset) {
 		d.Props["berth.dev:volume"], d.Props["berth.dev:fs"], d.Props["berth.dev:source"] = "pvc-0", "xfs", "volume/pvc-9"
@@ -168,7 +168,7 @@ func TestABackupWithItsPropertiesIsNoVolume(t *testing.T) {
 	}
 }
 
-func TestTwoVolumesOfOneIDAreUsedByNobody(t *testing.T) {
+func TestTwoVolumesOfOneIDAreBothRefused(t *testing.T) {
 	h := newHost()
 	p, _ := start(t, config(h))
 	create(t, p, "pvc-1", 1)

@@ -59,7 +59,7 @@ func TestAZpoolThatHangsHoldsUpNoOther(t *testing.T) {
 		s := &slow{Host: host}
 		host.Around = func(c run.Command, do func() ([]byte, error)) ([]byte, error) {
 			if held := s.waiting(c.Args[len(c.Args)-1]); held != nil {
-				<-held // nor does it die
+				<-held // nor can it be killed
 			}
 			return do()
 		}
@@ -68,7 +68,7 @@ func TestAZpoolThatHangsHoldsUpNoOther(t *testing.T) {
 			Works: provision.PoolRef{Type: provision.ZFS, Name: "zfs:other"},
 			Start: func() (provision.Provisioner, func(context.Context) error) {
 				c := config(host)
-				c.Devices, c.WatchInterval, c.RefreshInterval = s, 0, 0
+				c.Devices, c.RefreshInterval = s, 0
 				p, err := zfs.New(c)
 				if err != nil {
 					t.Fatal(err)

@@ -4,7 +4,7 @@ import (
 	"errors"
 	"strings"
 	"testing"
-	"time"
+	"testing/synctest"
 
 	"berth.dev/berth/internal/provision"
 	"berth.dev/berth/internal/provision/zfs"
@@ -16,7 +16,7 @@ type configuration = zfs.Config
 
 func newProvisioner(c zfs.Config) (*zfs.Provisioner, error) { return zfs.New(c) }
 
-// reported is the pool of the tests.
+// reported returns the pool of the tests as it is reported.
 func reported(t *testing.T, p provision.Provisioner) provision.Pool {
 	t.Helper()
 	pools, err := p.Report(t.Context())
@@ -62,7 +62,7 @@ func TestAZpoolThatFailsSaysWhatToDoAndTakesNothingNew(t *testing.T) {
 	}
 }
 
-func TestASuspendedZpoolIsNeverAskedAndHangsNobody(t *testing.T) {
+func TestASuspendedZpoolIsNeverAskedAndBlocksNoCaller(t *testing.T) {
 	h := newHost()
 	p, _ := start(t, config(h))
 	create(t, p, "pvc-1", 2)
@@ -116,7 +116,7 @@ func TestVolumesOfAZpoolThatWentAreNotTakenForDeleted(t *testing.T) {
 	}
 	h.Edit(func(zpools map[string]*zfstest.Zpool) { zpools["tank"] = gone })
 	if err := p.Delete(t.Context(), "pvc-1"); err != nil {
-		// What is known may be behind for one call.
+		// The facts may be out of date for one call.
 		reported(t, p)
 		if err := p.Delete(t.Context(), "pvc-1"); err != nil {
 			t.Errorf("deleting when the zpool came back: %v", err)
@@ -125,36 +125,37 @@ func TestVolumesOfAZpoolThatWentAreNotTakenForDeleted(t *testing.T) {
 }
 
 func TestAZpoolThatDoesNotAnswerHangsItselfAlone(t *testing.T) {
-	h := newHost()
-	c := config(h)
-	c.QueryTimeout = 20 * time.Millisecond
-	release := make(chan struct{})
-	defer close(release)
-	h.Around = func(c run.Command, do func() ([]byte, error)) ([]byte, error) {
-		if c.Args[0] == "list" && c.Args[len(c.Args)-1] == "tank" {
-			<-release // nor does it die
+	synctest.Test(t, func(t *testing.T) {
+		h := newHost()
+		c := config(h)
+		release := make(chan struct{})
+		defer close(release)
+		h.Around = func(c run.Command, do func() ([]byte, error)) ([]byte, error) {
+			if c.Args[0] == "list" && c.Args[len(c.Args)-1] == "tank" {
+				<-release // nor can it be killed
+			}
+			return do()
 		}
-		return do()
-	}
-	p, err := zfs.New(c)
-	if err != nil {
-		t.Fatal(err)
-	}
-	pools, err := p.Report(t.Context())
-	if err != nil || len(pools) != 2 || !strings.Contains(pools[1].Problem, "does not answer") || pools[0].Problem != "" {
-		t.Fatalf("reported %+v, %v", pools, err)
-	}
-	r := request("pvc-1", 1)
-	r.Pool.Name = "zfs:other"
-	if _, err := p.Create(t.Context(), r); err != nil {
-		t.Errorf("creating in the zpool that answers: %v", err)
-	}
-	if _, err := p.Get(t.Context(), "pvc-2"); !errors.Is(err, provision.ErrUnavailable) {
-		t.Errorf("what may be in the silent zpool: %v, want ErrUnavailable", err)
-	}
-	if _, err := p.Create(t.Context(), request("pvc-3", 1)); !errors.Is(err, provision.ErrUnavailable) {
-		t.Errorf("creating in the silent zpool: %v, want ErrUnavailable", err)
-	}
+		p, err := zfs.New(c)
+		if err != nil {
+			t.Fatal(err)
+		}
+		pools, err := p.Report(t.Context())
+		if err != nil || len(pools) != 2 || !strings.Contains(pools[1].Problem, "does not answer") || pools[0].Problem != "" {
+			t.Fatalf("reported %+v, %v", pools, err)
+		}
+		r := request("pvc-1", 1)
+		r.Pool.Name = "zfs:other"
+		if _, err := p.Create(t.Context(), r); err != nil {
+			t.Errorf("creating in the zpool that answers: %v", err)
+		}
+		if _, err := p.Get(t.Context(), "pvc-2"); !errors.Is(err, provision.ErrUnavailable) {
+			t.Errorf("what may be in the silent zpool: %v, want ErrUnavailable", err)
+		}
+		if _, err := p.Create(t.Context(), request("pvc-3", 1)); !errors.Is(err, provision.ErrUnavailable) {
+			t.Errorf("creating in the silent zpool: %v, want ErrUnavailable", err)
+		}
+	})
 }
 
 func TestAMachineWithoutZpoolsReportsNone(t *testing.T) {

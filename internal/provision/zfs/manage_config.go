@@ -4,18 +4,18 @@ import "context"
 
 // Lender lends whole disks that are empty; package device has one.
 type Lender interface {
-	// Lend calls take with the nodes of those of the disks that are proved to be empty, if
-	// there are any, and returns why the others are not lent.
+	// Lend proves which of the disks are empty, and calls take with their nodes if there are
+	// any. It returns why the others are not lent.
 	Lend(ctx context.Context, disks []string, take func(nodes []string) error) (refused []error, err error)
 }
 
-// Labels is what must be known before zpools are made of disks.
+// Labels tells the manager how to name disks, and whether udev is at work.
 type Labels interface {
-	// Alias is a name of a disk's node that it keeps when it is plugged in again; the node
-	// itself if it has none.
+	// Alias returns a name of a disk's node that the disk keeps when it is plugged in again;
+	// the node itself if there is none.
 	Alias(node string) string
 
-	// Udev says whether udev is at work. zpool waits for it after it labelled a disk, and
-	// without it gives up when that is done.
+	// Udev says whether udev is at work. The program zpool labels a disk and then waits for
+	// udev: without udev it gives up, and the disk is labelled.
 	Udev() bool
 }

@@ -85,8 +85,8 @@ func TestAProcessMayEndAtAnyEffectOfManagingZpools(t *testing.T) {
 	}
 }
 
-// A machine may end in the middle of the command: what it labelled is not empty any more,
-// and nobody can tell whose it is.
+// A machine may end in the middle of the command. A disk that was labelled is not empty any
+// more, and nothing tells whose it is.
 func TestADiskThatAnEndingMachineLeftLabelledIsNotTaken(t *testing.T) {
 	m := bareMachine("sda", "sdb", "sdc")
 	ended := false

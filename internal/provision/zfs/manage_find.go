@@ -5,62 +5,46 @@ import (
 	"fmt"
 	"strings"
 	"sync"
-	"time"
 
 	"berth.dev/berth/internal/provision"
+	"berth.dev/berth/internal/provision/zfs/zpool"
 )
 
-// findings are what was found out about zpools that classes ask for, by name. They are
-// for saying how a wish stands: what is acted upon is found out anew.
+// findings holds findings about zpools that classes ask for, by name. They serve only to
+// say how a wish stands: before the manager acts, it finds them out anew.
 type findings struct {
 	mu sync.Mutex
-	of map[string]finding
+	of map[string]zpool.Finding
 	// searching is set while a search for zpools has no answer.
 	searching bool
 }
 
-type finding struct {
-	// mark of the zpool that is imported, and when it was read; zero if it was not.
-	mark   string
-	marked time.Time
-	// onDisks are the zpools of that name that are not imported, on which disks they were
-	// searched for and when; zero if they were not.
-	onDisks  []found
-	on       []string
-	searched time.Time
-	// seen says that the zpool was imported when this process looked at some time.
-	seen bool
-}
-
-// found is a zpool that is not imported.
-type found struct{ name, id, mark string }
-
-func (f *findings) get(name string) finding {
+func (f *findings) get(name string) zpool.Finding {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	return f.of[name]
 }
 
 // edit changes a finding.
-func (f *findings) edit(name string, change func(*finding)) {
+func (f *findings) edit(name string, change func(*zpool.Finding)) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	if f.of == nil {
-		f.of = map[string]finding{}
+		f.of = map[string]zpool.Finding{}
 	}
 	now := f.of[name]
 	change(&now)
 	f.of[name] = now
 }
 
-// forget forgets what is to be found out anew.
+// forget drops a finding, so that it is found out anew. It keeps Seen.
 func (f *findings) forget(name string) {
-	f.edit(name, func(now *finding) { *now = finding{seen: now.seen} })
+	f.edit(name, func(now *zpool.Finding) { *now = zpool.Finding{Seen: now.Seen} })
 }
 
-func (f *findings) see(name string) { f.edit(name, func(now *finding) { now.seen = true }) }
+func (f *findings) see(name string) { f.edit(name, func(now *zpool.Finding) { now.Seen = true }) }
 
-// begin says whether a search may begin: one that hangs is not joined by others.
+// begin says whether a search may begin: none begins while another has no answer.
 func (f *findings) begin() bool {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -75,48 +59,48 @@ func (f *findings) end() {
 	f.searching = false
 }
 
-// readMark asks a zpool that is imported for its mark, for who holds its lock.
-func (p *Provisioner) readMark(ctx context.Context, name string) error {
-	out, err := p.askOf(ctx, name, p.config.markCommand(name))
+// readMark asks a zpool that is imported for its mark. The caller holds the zpool's lock.
+func (m *manager) readMark(ctx context.Context, name string) error {
+	out, err := m.askOf(ctx, name, m.poolTool.MarkCommand(name))
 	if err != nil {
 		return fmt.Errorf("reading who made zpool %s: %w", name, err)
 	}
-	p.findings.edit(name, func(f *finding) { f.mark, f.marked = strings.TrimSpace(string(out)), p.config.Now() })
+	m.findings.edit(name, func(f *zpool.Finding) { f.Mark, f.Marked = strings.TrimSpace(string(out)), m.config.Now() })
 	return nil
 }
 
 // search looks on disks for zpools of a name that are not imported.
-func (p *Provisioner) search(ctx context.Context, name string, nodes []string) error {
-	if !p.findings.begin() {
+func (m *manager) search(ctx context.Context, name string, nodes []string) error {
+	if !m.findings.begin() {
 		return fmt.Errorf("%w: an earlier search of the disks for zpools has no answer yet", provision.ErrUnavailable)
 	}
-	out, err := p.ask(ctx, p.config.findCommand(p.aliases(nodes)), p.findings.end)
+	out, err := m.ask(ctx, m.poolTool.FindCommand(m.aliases(nodes)), m.findings.end)
 	if err != nil {
 		return fmt.Errorf("searching the disks for zpool %s: %w", name, err)
 	}
-	p.findings.edit(name, func(f *finding) {
-		f.onDisks, f.on, f.searched = nil, nodes, p.config.Now()
+	m.findings.edit(name, func(f *zpool.Finding) {
+		f.OnDisks, f.On, f.Searched = nil, nodes, m.config.Now()
 		for _, z := range parseFound(string(out)) {
-			if z.name == name {
-				f.onDisks = append(f.onDisks, z)
+			if z.Name == name {
+				f.OnDisks = append(f.OnDisks, z)
 			}
 		}
 	})
 	return nil
 }
 
-func (p *Provisioner) aliases(nodes []string) []string {
+func (m *manager) aliases(nodes []string) []string {
 	names := make([]string, len(nodes))
 	for i, node := range nodes {
-		names[i] = p.config.Devices.Alias(node)
+		names[i] = m.config.Devices.Alias(node)
 	}
 	return names
 }
 
-// parseFound reads what ZFS prints of zpools that can be imported. Until version 2.3 it
-// has this form alone: a paragraph for each, with a line for each word that matters here.
-// What goes on in the next line begins with a tab.
-func parseFound(printed string) (zpools []found) {
+// parseFound reads the list of zpools that can be imported, as ZFS prints it. Until version
+// 2.3 there is only this form: a paragraph for each zpool, with a line for each word that
+// matters here. A line that continues the one before it begins with a tab.
+func parseFound(printed string) (zpools []zpool.Found) {
 	for line := range strings.Lines(printed) {
 		word, value, ok := strings.Cut(strings.TrimSpace(line), ": ")
 		if !ok || strings.HasPrefix(line, "\t") {
@@ -124,16 +108,16 @@ func parseFound(printed string) (zpools []found) {
 		}
 		switch word {
 		case "pool":
-			zpools = append(zpools, found{name: value})
+			zpools = append(zpools, zpool.Found{Name: value})
 		case "id", "comment":
 			if len(zpools) == 0 {
 				continue
 			}
 			last := &zpools[len(zpools)-1]
 			if word == "id" {
-				last.id = value
+				last.ID = value
 			} else {
-				last.mark = value
+				last.Mark = value
 			}
 		}
 	}

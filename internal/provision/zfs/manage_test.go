@@ -46,7 +46,7 @@ func (m *bare) plug(name string) {
 	m.disks.Plug(devicetest.Disk(name, "naa."+name, diskSize), devicetest.NewMedium())
 }
 
-// label is what zpool writes to a disk. It does not take one that bears a signature.
+// label writes to a disk as zpool does. It refuses a disk that bears a signature.
 func (m *bare) label(node string) (int64, error) {
 	name := filepath.Base(node)
 	if m.disks.Medium(name).Used() {
@@ -56,7 +56,7 @@ func (m *bare) label(node string) (int64, error) {
 	return diskSize, nil
 }
 
-// managed is what runs on a machine between two restarts.
+// managed has the provisioners that run on a machine between two restarts.
 type managed struct {
 	*zfs.Provisioner
 	disks   *device.Provisioner
@@ -73,7 +73,7 @@ func (m *bare) boot(t *testing.T) managed {
 	return managed{p, disks, counter, stop}
 }
 
-// mux is the machine's node.
+// mux returns the provisioners of the machine as one node.
 func (n managed) mux() *provision.Mux {
 	return provision.NewMux(
 		provision.Member{Types: []string{provision.ZFS}, Provisioner: n.Provisioner},
@@ -81,8 +81,8 @@ func (n managed) mux() *provision.Mux {
 	)
 }
 
-// matching are whole vdevs of the disks that are reported as empty, and the nodes of the
-// others.
+// matching returns the disks that are reported as empty, as many as make whole vdevs, and the
+// nodes of the disks that are not empty.
 func (n managed) matching(t *testing.T, width int) (free, used []string) {
 	t.Helper()
 	pools, err := n.disks.Report(t.Context())
@@ -115,7 +115,7 @@ func (n managed) mustEnsure(t *testing.T, z provision.Zpool, want provision.Reas
 	return got
 }
 
-// zpool is how the zpool is made; the zero value if there is none.
+// zpool returns the vdevs and options of the zpool; the zero value if there is none.
 func (m *bare) zpool() (made zfstest.Made) {
 	m.Edit(func(zpools map[string]*zfstest.Zpool) {
 		if z := zpools["made"]; z != nil {
@@ -183,7 +183,8 @@ func TestAZpoolIsMadeOfNamesThatDisksKeep(t *testing.T) {
 	}
 }
 
-// theirs are zpools of that name that Berth did not make, and disks for it.
+// theirs are machines on which Berth must not give a disk to the zpool: others made one of that
+// name, it is in trouble, or the machine is not ready.
 var theirs = map[string]struct {
 	put    func(m *bare)
 	reason provision.Reason
@@ -206,7 +207,7 @@ var theirs = map[string]struct {
 	"with other programs":     {func(m *bare) { m.Tools = "zfs-2.3.1" }, provision.PoolTroubled, "2.3.1"},
 }
 
-// leave has a disk with a zpool that is not imported.
+// leave plugs a disk in with a zpool that is not imported.
 func (m *bare) leave(comment string) {
 	m.disks.Plug(devicetest.Disk("sdz", "naa.sdz", diskSize), devicetest.NewMedium())
 	m.disks.WriteDisk("sdz", 512, "EFI PART")
@@ -314,7 +315,7 @@ func TestAVdevLacksADiskThatIsNoLongerEmpty(t *testing.T) {
 	n := m.boot(t)
 	free, _ := n.matching(t, 2)
 	wish := provision.PoolWish{Pool: wished, Zpool: mirror, Disks: free}
-	m.disks.Medium("sdb").Put([]byte("XFSB"), 0) // and nobody tells
+	m.disks.Medium("sdb").Put([]byte("XFSB"), 0) // and no event tells
 	got, err := n.Ensure(t.Context(), wish)
 	if err != nil || got.Reason != provision.DisksRefused || !strings.Contains(got.Message, "xfs") || m.disks.Medium("sda").Used() {
 		t.Errorf("got %+v, %v; the other disk is written: %v", got, err, m.disks.Medium("sda").Used())

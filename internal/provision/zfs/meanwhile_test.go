@@ -5,10 +5,12 @@ import (
 	"errors"
 	"strings"
 	"testing"
+	"testing/synctest"
 
 	"berth.dev/berth/internal/provision"
 	"berth.dev/berth/internal/provision/zfs"
 	"berth.dev/berth/internal/provision/zfs/zfstest"
+	"berth.dev/berth/internal/run"
 )
 
 // busy is a machine on which something happens while a volume is being made.
@@ -16,7 +18,7 @@ type busy struct {
 	*zfstest.Host
 	// unlisted is how often the kernel does not tell its zpools.
 	unlisted int
-	// written happens once, while what a source has in memory is written.
+	// written is called once, while a source's data in memory is written out.
 	written func()
 }
 
@@ -113,7 +115,7 @@ func TestAPoolThatWentMeanwhileIsMissing(t *testing.T) {
 				})
 			}
 			if b.written = func() { goes(); reported(t, p) }; tc.request.Source.Volume == "" {
-				goes() // and nobody is told
+				goes() // and the provisioner is not told
 			}
 			if v, err := p.Create(t.Context(), tc.request); !errors.Is(err, provision.ErrPoolMissing) {
 				t.Errorf("%+v, %v; want ErrPoolMissing", v, err)
@@ -134,4 +136,34 @@ func TestAVolumeThatIsMadeInAnotherPoolMeanwhileIsAConflict(t *testing.T) {
 	if v, err := p.Create(t.Context(), other); !errors.Is(err, provision.ErrConflict) {
 		t.Errorf("%+v, %v; want ErrConflict", v, err)
 	}
+}
+
+// A caller that waits to delete the leftover of a volume may find that the whole zpool went.
+func TestTheLeftoverOfACrashIsGoneWithItsZpool(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		b := &busy{Host: newHost()}
+		left(b.Host, volumes+"pvc-1", 0)
+		p := b.provisioner(t)
+		reported(t, p)
+		deleted := make(chan error, 1)
+		b.Around = func(c run.Command, do func() ([]byte, error)) ([]byte, error) {
+			switch c.Operation {
+			case "zfs destroy": // it is still there, and is being made again
+				go func() { deleted <- p.Delete(t.Context(), "pvc-1") }()
+				synctest.Wait()
+			case "zfs create":
+				b.Take("tank")
+				if _, err := p.Report(t.Context()); err != nil {
+					t.Error(err)
+				}
+			}
+			return do()
+		}
+		if v, err := p.Create(t.Context(), request("pvc-1", 1)); !errors.Is(err, provision.ErrPoolMissing) {
+			t.Errorf("%+v, %v; want ErrPoolMissing", v, err)
+		}
+		if err := <-deleted; err != nil {
+			t.Errorf("deleting it: %v", err)
+		}
+	})
 }

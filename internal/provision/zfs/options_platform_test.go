@@ -15,8 +15,8 @@ import (
 	"berth.dev/berth/internal/run"
 )
 
-// ZFS has nothing else to show where nothing was written.
-func TestNoVolumeShowsWhatAnotherHeldOnRealZFS(t *testing.T) {
+// ZFS has no old data to show where nothing was written.
+func TestNoVolumeShowsDataOfAnotherOnRealZFS(t *testing.T) {
 	zfstest.RealZpool(t, "tank", blockdevtest.Disks(t, 1)[0])
 	conformance.RunForgets(t, realHarness)
 }
@@ -64,16 +64,16 @@ func TestAPoolCanHideThePartitionsOfItsVolumesOnRealZFS(t *testing.T) {
 	for id, source := range map[string]provision.Source{"pvc-1": {}, "pvc-2": {Volume: "pvc-1"}} {
 		v, err := p.Create(t.Context(), provision.CreateRequest{ID: "pvc-1", Pool: pool, Size: 64 << 20})
 		if err == nil {
-			blockdevtest.WriteAt(t, v.Device, partitionTable(), 0)
+			blockdevtest.WriteAt(t, v.Content.Source, partitionTable(), 0)
 			v, err = p.Create(t.Context(), provision.CreateRequest{ID: id, Pool: pool, Size: 64 << 20, Source: source})
 		}
 		if err != nil {
 			t.Fatal(err)
 		}
-		// It may refuse to look at all.
-		_, _ = run.Exec{}.Change(run.Command{Operation: "rereadpt", Program: "blockdev", Args: []string{"--rereadpt", v.Device}})
+		// The kernel may refuse to look for partitions at all.
+		_, _ = run.Exec{}.Change(run.Command{Operation: "rereadpt", Program: "blockdev", Args: []string{"--rereadpt", v.Content.Source}})
 		zfstest.Run(t, "udevadm", "settle")
-		node, err := filepath.EvalSymlinks(v.Device)
+		node, err := filepath.EvalSymlinks(v.Content.Source)
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -27,7 +27,7 @@ func TestAVolumeIsKeptAsItsClassSays(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			h.On(v.Device, func(d *zfstest.Dataset) {
+			h.On(v.Content.Source, func(d *zfstest.Dataset) {
 				if d.Block != tc.block || d.Props["compression"] != tc.compression {
 					t.Errorf("blocks of %d, compression %q", d.Block, d.Props["compression"])
 				}
@@ -51,14 +51,14 @@ func TestACopyHasItsSourcesBlocksAndItsOwnCompression(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	h.On(v.Device, func(d *zfstest.Dataset) {
+	h.On(v.Content.Source, func(d *zfstest.Dataset) {
 		if d.Block != 64<<10 || d.Props["compression"] != "zstd" {
 			t.Errorf("blocks of %d, compression %q", d.Block, d.Props["compression"])
 		}
 	})
 }
 
-func TestAVolumeIsTheSameWhateverItsClassSaysLater(t *testing.T) {
+func TestAVolumeKeepsItsOptionsThoughItsClassChanges(t *testing.T) {
 	h := newHost()
 	p, _ := start(t, config(h))
 	v := create(t, p, "pvc-1", 8)
@@ -67,7 +67,7 @@ func TestAVolumeIsTheSameWhateverItsClassSaysLater(t *testing.T) {
 	if again, err := p.Create(t.Context(), r); err != nil || again != v {
 		t.Errorf("%+v, %v", again, err)
 	}
-	h.On(v.Device, func(d *zfstest.Dataset) {
+	h.On(v.Content.Source, func(d *zfstest.Dataset) {
 		if d.Block != 16<<10 || d.Props["compression"] != "" {
 			t.Errorf("blocks of %d, compression %q", d.Block, d.Props["compression"])
 		}

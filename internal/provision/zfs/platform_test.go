@@ -34,7 +34,7 @@ func TestConformanceOnRealZFS(t *testing.T) {
 	t.Run("snapshots", func(t *testing.T) { conformance.RunSnapshots(t, realHarness) })
 }
 
-func TestRealZFSTellsWhoIsWho(t *testing.T) {
+func TestRealZFSPassesTheIdentitySuite(t *testing.T) {
 	start := func(t *testing.T) conformance.Harness {
 		disks := blockdevtest.Disks(t, 2)
 		zfstest.RealZpool(t, "tank", disks[0])
@@ -47,7 +47,7 @@ func TestRealZFSTellsWhoIsWho(t *testing.T) {
 			zfstest.Run(t, "sh", "-c", "zfs send -p "+volumes+v.ID+"@twin | zfs receive "+theirs+"/"+v.ID)
 			zfstest.Run(t, "zfs", "destroy", volumes+v.ID+"@twin")
 			return func() {
-				zfstest.Run(t, "udevadm", "settle") // it looks at every new device
+				zfstest.Run(t, "udevadm", "settle") // udev looks at every new device
 				zfstest.Run(t, "zfs", "destroy", "-R", theirs)
 			}
 		}
@@ -78,19 +78,21 @@ func realHarness(t *testing.T) conformance.Harness {
 		},
 		PutForeign: func(name string, size int64) { zfstest.RealForeign(t, volumes+name, size) },
 		Open: func(v provision.Volume) func() {
-			f, err := os.Open(v.Device)
+			f, err := os.Open(v.Content.Source)
 			if err != nil {
 				t.Fatal(err)
 			}
 			return func() { f.Close() }
 		},
-		Mislead:  func(v, other provision.Volume) { blockdevtest.Mislead(t, v.Device, other.Device) },
-		Scramble: func(v provision.Volume) { blockdevtest.WriteAt(t, v.Device, strings.Repeat("\x00", 1<<20), 0) },
-		Write:    func(v provision.Volume, text string) { blockdevtest.WriteAt(t, v.Device, text, 0) },
-		Read:     func(v provision.Volume, bytes int) string { return blockdevtest.ReadAt(t, v.Device, bytes, 0) },
-		WriteAt:  func(v provision.Volume, text string, offset int64) { blockdevtest.WriteAt(t, v.Device, text, offset) },
+		Mislead:  func(v, other provision.Volume) { blockdevtest.Mislead(t, v.Content.Source, other.Content.Source) },
+		Scramble: func(v provision.Volume) { blockdevtest.WriteAt(t, v.Content.Source, strings.Repeat("\x00", 1<<20), 0) },
+		Write:    func(v provision.Volume, text string) { blockdevtest.WriteAt(t, v.Content.Source, text, 0) },
+		Read:     func(v provision.Volume, bytes int) string { return blockdevtest.ReadAt(t, v.Content.Source, bytes, 0) },
+		WriteAt: func(v provision.Volume, text string, offset int64) {
+			blockdevtest.WriteAt(t, v.Content.Source, text, offset)
+		},
 		ReadAt: func(v provision.Volume, bytes int, offset int64) string {
-			return blockdevtest.ReadAt(t, v.Device, bytes, offset)
+			return blockdevtest.ReadAt(t, v.Content.Source, bytes, offset)
 		},
 		Formats: made.Of,
 	}
@@ -101,7 +103,7 @@ func TestProcessesPerOperationOnRealZFS(t *testing.T) {
 	pool := zfstest.RealPool(t, parent)
 	c, counter, _ := zfstest.RealConfig(t)
 	now := time.Now()
-	c.Now = func() time.Time { return now } // what was just read is new however slow the machine
+	c.Now = func() time.Time { return now } // a reading stays recent however slow the machine is
 	p, _ := start(t, c)
 	awaitChange(t, p)
 	ctx := t.Context()

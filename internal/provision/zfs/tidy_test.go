@@ -10,8 +10,8 @@ import (
 	"berth.dev/berth/internal/run"
 )
 
-// later has zpools tidied when it is said, and not before. When the test ends, whoever waits
-// goes on.
+// later has zpools tidied when the test calls tidy, and not before. When the test ends, a waiting
+// tidier goes on.
 func later(t *testing.T, c *zfs.Config) (tidy func(*zfs.Provisioner)) {
 	moments := make(chan struct{})
 	c.Pause = func(context.Context) {
@@ -33,7 +33,7 @@ func later(t *testing.T, c *zfs.Config) (tidy func(*zfs.Provisioner)) {
 	}
 }
 
-func TestWhatIsLeftOverIsSeenToThoughOthersMadeAStepImpossible(t *testing.T) {
+func TestLeftoversAreRemovedThoughAnotherDeletionMakesAStepImpossible(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		h := newHost()
 		p := fresh(t, h)

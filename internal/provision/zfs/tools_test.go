@@ -5,6 +5,7 @@ import (
 	"strings"
 	"sync"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"berth.dev/berth/internal/provision"
@@ -102,56 +103,60 @@ func TestAMachineWithoutZpoolsStartsNoProcess(t *testing.T) {
 }
 
 func TestAZpoolThatComesLaterIsNoticed(t *testing.T) {
-	h := zfstest.NewHost(nil)
-	p, _ := start(t, config(h))
-	if pools, err := p.Report(t.Context()); err != nil || len(pools) != 0 {
-		t.Fatalf("reported %+v, %v", pools, err)
-	}
-	awaitChange(t, p) // it runs
-	h.Edit(func(zpools map[string]*zfstest.Zpool) {
-		zpools["tank"] = &zfstest.Zpool{State: "ONLINE", Size: 1 << 30, Datasets: map[string]*zfstest.Dataset{
-			"tank": {Props: map[string]string{}, Snapshots: map[string]*zfstest.Snapshot{}},
-		}}
+	synctest.Test(t, func(t *testing.T) {
+		h := zfstest.NewHost(nil)
+		p, _ := start(t, config(h))
+		if pools, err := p.Report(t.Context()); err != nil || len(pools) != 0 {
+			t.Fatalf("reported %+v, %v", pools, err)
+		}
+		awaitChange(t, p) // it runs
+		h.Edit(func(zpools map[string]*zfstest.Zpool) {
+			zpools["tank"] = &zfstest.Zpool{State: "ONLINE", Size: 1 << 30, Datasets: map[string]*zfstest.Dataset{
+				"tank": {Props: map[string]string{}, Snapshots: map[string]*zfstest.Snapshot{}},
+			}}
+		})
+		awaitChange(t, p)
+		pools, err := p.Report(t.Context())
+		if err != nil || len(pools) != 1 || pools[0].Name != "zfs:tank" || pools[0].Problem != "" || pools[0].Free == 0 {
+			t.Errorf("reported %+v, %v", pools, err)
+		}
 	})
-	awaitChange(t, p)
-	pools, err := p.Report(t.Context())
-	if err != nil || len(pools) != 1 || pools[0].Name != "zfs:tank" || pools[0].Problem != "" || pools[0].Free == 0 {
-		t.Errorf("reported %+v, %v", pools, err)
-	}
 }
 
 func TestAReportWaitsForTheFirstReading(t *testing.T) {
-	h := newHost()
-	c := config(h)
-	c.RefreshInterval = time.Millisecond
-	var once sync.Once
-	reading, goOn := make(chan struct{}), make(chan struct{})
-	h.Around = func(c run.Command, do func() ([]byte, error)) ([]byte, error) {
-		if c.Args[0] == "list" {
-			once.Do(func() { close(reading) })
-			<-goOn
+	synctest.Test(t, func(t *testing.T) {
+		h := newHost()
+		c := config(h)
+		c.RefreshInterval = time.Millisecond
+		var once sync.Once
+		reading, goOn := make(chan struct{}), make(chan struct{})
+		h.Around = func(c run.Command, do func() ([]byte, error)) ([]byte, error) {
+			if c.Args[0] == "list" {
+				once.Do(func() { close(reading) })
+				<-goOn
+			}
+			return do()
 		}
-		return do()
-	}
-	p, _ := start(t, c)
-	<-reading // not for the report's sake
-	reports := make(chan []provision.Pool, 1)
-	go func() {
-		pools, err := p.Report(t.Context())
-		if err != nil {
-			t.Error(err)
+		p, _ := start(t, c)
+		<-reading // it began before the report
+		reports := make(chan []provision.Pool, 1)
+		go func() {
+			pools, err := p.Report(t.Context())
+			if err != nil {
+				t.Error(err)
+			}
+			reports <- pools
+		}()
+		select {
+		case pools := <-reports:
+			t.Errorf("reported before anything was read: %+v", pools)
+			close(goOn)
+			return
+		case <-time.After(50 * time.Millisecond):
+			close(goOn)
 		}
-		reports <- pools
-	}()
-	select {
-	case pools := <-reports:
-		t.Errorf("reported before anything was read: %+v", pools)
-		close(goOn)
-		return
-	case <-time.After(50 * time.Millisecond):
-		close(goOn)
-	}
-	if pools := <-reports; len(pools) != 3 || pools[1].Problem != "" {
-		t.Errorf("reported %+v", pools)
-	}
+		if pools := <-reports; len(pools) != 3 || pools[1].Problem != "" {
+			t.Errorf("reported %+v", pools)
+		}
+	})
 }

@@ -10,11 +10,11 @@ import (
 	"berth.dev/berth/internal/run"
 )
 
-// A zvol that cannot be made for want of room is taken away again, and nothing else is: not by
-// the clock, nor because its room is not reserved.
+// Berth destroys a zvol again that it could not make for want of room, and no other volume:
+// neither the time of its making nor a missing reservation is a reason.
 func TestAVolumeThatTheChangeDidNotMakeStaysWhenItHasNoRoom(t *testing.T) {
 	for name, tc := range map[string]struct {
-		// since leaves the volume without its room, and perhaps more.
+		// since changes the volume after its reservation was taken away.
 		since func(*zfstest.Dataset)
 		// known says that the provisioner has seen it so.
 		known bool

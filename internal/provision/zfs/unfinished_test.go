@@ -9,7 +9,7 @@ import (
 	"berth.dev/berth/internal/provision/zfs/zfstest"
 )
 
-// left is what a loss of power left of a volume: it has its place, and no properties.
+// left puts the leftover of a loss of power: a zvol in the place of a volume, without properties.
 func left(h *zfstest.Host, name string, data int64) {
 	h.PutFilesystem(parent+"/berth-volumes", hidden)
 	h.Edit(func(zpools map[string]*zfstest.Zpool) {
@@ -19,7 +19,7 @@ func left(h *zfstest.Host, name string, data int64) {
 
 func there(h *zfstest.Host, name string) bool { return slices.Contains(datasets(h), name) }
 
-func TestWhatACrashLeftOfAVolumeIsNoVolume(t *testing.T) {
+func TestTheLeftoverOfAVolumeIsNoVolume(t *testing.T) {
 	h := newHost()
 	left(h, volumes+"pvc-1", 0)
 	p, _ := start(t, config(h))
@@ -34,7 +34,7 @@ func TestWhatACrashLeftOfAVolumeIsNoVolume(t *testing.T) {
 	}
 }
 
-func TestWhatACrashLeftOfAVolumeIsDeletedAsOne(t *testing.T) {
+func TestTheLeftoverOfAVolumeIsDeletedAsAVolume(t *testing.T) {
 	h := newHost()
 	left(h, volumes+"pvc-1", 0)
 	p, _ := start(t, config(h))
@@ -47,7 +47,7 @@ func TestWhatACrashLeftOfAVolumeIsDeletedAsOne(t *testing.T) {
 	}
 }
 
-func TestWhatBearsNoRecordIsNobodysIfItCouldBeSomebodys(t *testing.T) {
+func TestAZvolThatMayBelongToOthersIsNeverDestroyed(t *testing.T) {
 	for name, tc := range map[string]struct {
 		id      string
 		disturb func(*zfstest.Dataset)
@@ -74,33 +74,32 @@ func TestWhatBearsNoRecordIsNobodysIfItCouldBeSomebodys(t *testing.T) {
 	}
 }
 
-// ZFS makes a zvol before it reserves its room, and cannot take one back that udev looks at.
+// ZFS makes a zvol before it reserves its room, and cannot destroy it again if udev looks at it.
 func TestAVolumeThatHadNoRoomIsNotThere(t *testing.T) {
-	h := newHost()
-	h.Lingering = true
-	p, _ := start(t, config(h))
-	create(t, p, "pvc-1", 1)
-	if _, err := p.Format(t.Context(), provision.FormatRequest{ID: "pvc-1", Filesystem: provision.Ext4}); err != nil {
-		t.Fatal(err)
-	}
-	takeRoom(h)
-	if _, err := p.Create(t.Context(), request("pvc-2", 100)); !errors.Is(err, provision.ErrNoSpace) {
-		t.Errorf("got %v, want ErrNoSpace", err)
-	}
-	if there(h, volumes+"pvc-2") {
-		t.Errorf("there is %v", datasets(h))
-	}
-	r := request("pvc-3", 100)
-	r.Source.Volume = "pvc-1"
-	if _, err := p.Create(t.Context(), r); !errors.Is(err, provision.ErrNoSpace) {
-		t.Errorf("got %v, want ErrNoSpace", err)
-	}
-	if p.Wait(); there(h, volumes+"pvc-3") {
-		t.Errorf("there is %v", datasets(h))
+	for name, from := range map[string]provision.Source{"a blank one": {}, "a copy of one with a filesystem": {Volume: "pvc-1"}} {
+		t.Run(name, func(t *testing.T) {
+			h := newHost()
+			h.Lingering = true
+			p, _ := start(t, config(h))
+			create(t, p, "pvc-1", 1)
+			if _, err := p.Format(t.Context(), provision.FormatRequest{ID: "pvc-1", Filesystem: provision.Ext4}); err != nil {
+				t.Fatal(err)
+			}
+			reported(t, p)
+			takeRoom(h)
+			r := request("pvc-2", 100)
+			r.Source = from
+			if _, err := p.Create(t.Context(), r); !errors.Is(err, provision.ErrNoSpace) {
+				t.Errorf("got %v, want ErrNoSpace", err)
+			}
+			if p.Wait(); there(h, volumes+"pvc-2") {
+				t.Errorf("there is %v", datasets(h))
+			}
+		})
 	}
 }
 
-// takeRoom has others take most of a zpool, which nobody has seen yet.
+// takeRoom has others take most of a zpool. The provisioner has not seen that yet.
 func takeRoom(h *zfstest.Host) {
 	h.Edit(func(zpools map[string]*zfstest.Zpool) {
 		zpools["tank"].Datasets["tank/theirs"] = &zfstest.Dataset{Props: map[string]string{}, Data: 900 << 20}
@@ -119,7 +118,7 @@ func TestAHiddenFilesystemThatACrashLeftVisibleIsHidden(t *testing.T) {
 	})
 }
 
-// cutShort leaves what a loss of power leaves of a zvol that grew: its room did not.
+// cutShort leaves a zvol as a loss of power does: it grew, and its reservation did not.
 func cutShort(h *zfstest.Host, name string, size int64) {
 	edit(h, name, func(d *zfstest.Dataset) { d.Volsize = size })
 }
@@ -143,7 +142,7 @@ func TestAZvolThatGrewWithoutItsRoomGetsIt(t *testing.T) {
 	roomIsWhole(t, h, volumes+"pvc-1", 16*unit)
 }
 
-// What is reserved is for pointers, too, so it may be enough for a little more.
+// The reservation is for pointers, too, so it may be enough for a slightly larger zvol.
 func TestAZvolThatGrewALittleWithoutItsRoomGrowsWithIt(t *testing.T) {
 	h := newHost()
 	create(t, fresh(t, h), "pvc-1", 100)

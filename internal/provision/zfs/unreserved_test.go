@@ -8,8 +8,8 @@ import (
 	"berth.dev/berth/internal/provision/zfs/zfstest"
 )
 
-// unreserved leaves of a volume of 8 units what a crash leaves: its room is not reserved, and
-// it may have less than its size.
+// unreserved makes a volume of 8 units as a crash leaves it: its room is not reserved, and it may
+// be smaller. It returns the room that was reserved.
 func unreserved(t *testing.T, h *zfstest.Host, r provision.CreateRequest, size int64) (room int64) {
 	t.Helper()
 	made(t, fresh(t, h), r)

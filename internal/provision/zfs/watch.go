@@ -11,25 +11,25 @@ import (
 // Run watches for changes by others until ctx ends, then waits for the changes under
 // way. Without it only own changes are signalled.
 //
-// Zpools that come, go, fail or recover are seen in the kernel's own files, without a
-// process. What happens within a zpool ZFS tells only to a process that stays, so it
-// is read again now and then instead.
+// It sees in the kernel's own files, without a process, which zpools come, go, fail or
+// recover. ZFS tells of changes within a zpool only to a process that keeps running, so
+// Run reads the zpools again now and then instead.
 func (p *Provisioner) Run(ctx context.Context) error {
 	defer p.Wait()
 	refresh := time.NewTicker(p.config.RefreshInterval)
 	defer refresh.Stop()
-	watch := time.NewTicker(p.config.WatchInterval)
+	watch := time.NewTicker(watchInterval)
 	defer watch.Stop()
-	p.state.staleAll() // what changed since an earlier report
-	p.signal()
+	p.engine.ChangedAll() // they may have changed since an earlier report
+	p.engine.Changed.Set()
 	for {
 		select {
 		case <-ctx.Done():
 			return nil
 		case <-watch.C:
-			// What cannot be listed is the next report's error.
+			// If the zpools cannot be listed, the next report returns the error.
 			if pools, err := p.config.Devices.Pools(); err == nil && p.state.notice(pools) {
-				p.signal()
+				p.engine.Changed.Set()
 			}
 		case <-refresh.C:
 			p.readAgain(ctx)
@@ -37,17 +37,17 @@ func (p *Provisioner) Run(ctx context.Context) error {
 	}
 }
 
-// readAgain reads all zpools again and signals what is news. A zpool that did not
-// answer is asked again, too.
-func (p *Provisioner) readAgain(ctx context.Context) {
-	before := p.state.pools(time.Time{})
-	p.state.staleAll()
-	p.refreshEach(ctx, p.state.names())
-	if p.changedSince(before) {
-		p.signal()
+// readAgain reads all zpools again, also those that did not answer, and signals a change
+// if there is one.
+func (r *reader) readAgain(ctx context.Context) {
+	before := r.state.pools(time.Time{})
+	r.engine.ChangedAll()
+	r.engine.RefreshEach(ctx, r.engine.Names())
+	if r.changedSince(before) {
+		r.engine.Changed.Set()
 	}
 }
 
-func (p *Provisioner) changedSince(before []provision.Pool) bool {
-	return !reflect.DeepEqual(before, p.state.pools(time.Time{}))
+func (r *reader) changedSince(before []provision.Pool) bool {
+	return !reflect.DeepEqual(before, r.state.pools(time.Time{}))
 }

@@ -34,7 +34,7 @@ func mounted(t *testing.T, device string) (dir string) {
 	return dir
 }
 
-func TestWhatWasWrittenToAFilesystemIsInASnapshotOnRealZFS(t *testing.T) {
+func TestASnapshotHasAllDataWrittenToAFilesystemOnRealZFS(t *testing.T) {
 	zfstest.RealZpool(t, "tank", blockdevtest.Disks(t, 1)[0])
 	pool := zfstest.RealPool(t, parent)
 	c, _, _ := zfstest.RealConfig(t)
@@ -46,16 +46,16 @@ func TestWhatWasWrittenToAFilesystemIsInASnapshotOnRealZFS(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if err := os.WriteFile(filepath.Join(mounted(t, v.Device), "file"), []byte("just now"), 0o600); err != nil {
+	if err := os.WriteFile(filepath.Join(mounted(t, v.Content.Source), "file"), []byte("just now"), 0o600); err != nil {
 		t.Fatal(err)
 	}
 	copied := restored(t, p, v, "later")
-	if got, err := os.ReadFile(filepath.Join(mounted(t, copied.Device), "file")); err != nil || string(got) != "just now" {
+	if got, err := os.ReadFile(filepath.Join(mounted(t, copied.Content.Source), "file")); err != nil || string(got) != "just now" {
 		t.Errorf("the copy has %q, %v", got, err)
 	}
 }
 
-func TestWhatWasWrittenToADeviceIsInASnapshotOnRealZFS(t *testing.T) {
+func TestASnapshotHasAllDataWrittenToADeviceOnRealZFS(t *testing.T) {
 	zfstest.RealZpool(t, "tank", blockdevtest.Disks(t, 1)[0])
 	pool := zfstest.RealPool(t, parent)
 	c, _, _ := zfstest.RealConfig(t)
@@ -64,7 +64,7 @@ func TestWhatWasWrittenToADeviceIsInASnapshotOnRealZFS(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	f, err := os.OpenFile(v.Device, os.O_WRONLY, 0) // closing it would write it out
+	f, err := os.OpenFile(v.Content.Source, os.O_WRONLY, 0) // closing it would write it out
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -72,7 +72,7 @@ func TestWhatWasWrittenToADeviceIsInASnapshotOnRealZFS(t *testing.T) {
 	if _, err := f.WriteString("just now"); err != nil {
 		t.Fatal(err)
 	}
-	if got := blockdevtest.ReadAt(t, restored(t, p, v, "later").Device, 8, 0); got != "just now" {
+	if got := blockdevtest.ReadAt(t, restored(t, p, v, "later").Content.Source, 8, 0); got != "just now" {
 		t.Errorf("the copy has %q", got)
 	}
 }

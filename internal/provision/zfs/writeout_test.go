@@ -9,11 +9,11 @@ import (
 	"berth.dev/berth/internal/provision/zfs/zfstest"
 )
 
-// written is a volume part of whose content is in memory only.
+// written makes a volume part of whose content is only in memory.
 func written(t *testing.T, h *zfstest.Host) *zfs.Provisioner {
 	p, _ := start(t, config(h))
 	v := create(t, p, "pvc-1", 2)
-	h.On(v.Device, func(d *zfstest.Dataset) { d.Content, d.Cached, d.Written = "old and ", "new", true })
+	h.On(v.Content.Source, func(d *zfstest.Dataset) { d.Content, d.Cached, d.Written = "old and ", "new", true })
 	return p
 }
 
@@ -22,7 +22,7 @@ func content(h *zfstest.Host, id string) (text string) {
 	return text
 }
 
-func TestWhatWasWrittenBeforeASnapshotIsInIt(t *testing.T) {
+func TestASnapshotHasAllDataWrittenBeforeIt(t *testing.T) {
 	h := newHost()
 	p := written(t, h)
 	snap(t, p, "snap-1", "pvc-1")
@@ -33,7 +33,7 @@ func TestWhatWasWrittenBeforeASnapshotIsInIt(t *testing.T) {
 	}
 }
 
-func TestWhatWasWrittenBeforeACloneIsInIt(t *testing.T) {
+func TestACloneHasAllDataWrittenBeforeIt(t *testing.T) {
 	h := newHost()
 	p := written(t, h)
 	r := request("pvc-2", 2)
@@ -43,7 +43,7 @@ func TestWhatWasWrittenBeforeACloneIsInIt(t *testing.T) {
 	}
 }
 
-func TestNothingIsTakenOfWhatCannotBeWritten(t *testing.T) {
+func TestNoCopyIsTakenOfAVolumeWhoseDataCannotBeWrittenOut(t *testing.T) {
 	h := newHost()
 	p := written(t, h)
 	fail := func(err error) { h.On(devices+volumes+"pvc-1", func(d *zfstest.Dataset) { d.Failing = err }) }

@@ -2,27 +2,16 @@ package zfs
 
 import (
 	"context"
-	"fmt"
-	"sync"
 
-	"berth.dev/berth/internal/keyed"
 	"berth.dev/berth/internal/provision"
-	"berth.dev/berth/internal/run"
+	"berth.dev/berth/internal/provision/engine"
+	"berth.dev/berth/internal/provision/zfs/zpool"
 )
 
 // Provisioner is a provision.Provisioner over the zpools of this machine.
 type Provisioner struct {
-	config  Config
-	state   state
-	changed chan struct{}
-	// ids orders the operations of each volume and snapshot, zpools keeps the reading of
-	// each zpool from what changes it, and reports orders the reading of what is stale.
-	ids, zpools, reports keyed.Locks[string]
-	tasks                run.Tasks
-	tidyOnce             sync.Once
-
-	// findings are about zpools that classes ask for.
-	findings findings
+	tidier
+	manager manager
 }
 
 var _ provision.Full = (*Provisioner)(nil)
@@ -33,24 +22,28 @@ func New(c Config) (*Provisioner, error) {
 	if err != nil {
 		return nil, err
 	}
-	return &Provisioner{config: c, changed: make(chan struct{}, 1)}, nil
+	r := &reader{config: c, tool: zpool.Tool{Program: c.Program}, poolTool: zpool.PoolTool{Program: c.Zpool}}
+	p := &Provisioner{tidier: tidier{changer{r}}, manager: manager{reader: r}}
+	r.engine = engine.New(engine.Config[*zpool.Facts]{Backend: backend{p}, Noun: "zpool", Together: true, Now: c.Now})
+	r.state.Book = &r.engine.Book
+	return p, nil
 }
 
 // Changed implements provision.Provisioner.
-func (p *Provisioner) Changed() <-chan struct{} { return p.changed }
+func (p *Provisioner) Changed() <-chan struct{} { return p.engine.Changed }
 
 // Wait returns when no change is under way, also none whose caller gave up.
-func (p *Provisioner) Wait() { p.tasks.Wait() }
+func (p *Provisioner) Wait() { p.engine.Tasks.Wait() }
 
 // Healthy returns nil as long as ZFS answers and its programs go with the kernel's
 // module. It starts no process.
 func (p *Provisioner) Healthy() error { return p.state.unanswered(p.config.Now()) }
 
-// Report implements provision.Provisioner. It reads again what others may have
-// changed, and nothing else. Zpools for which ZFS does not answer are reported from
-// what is known, with a problem that says so.
+// Report implements provision.Provisioner. It reads only the zpools again that others may
+// have changed. If ZFS does not answer for a zpool, it reports the facts known so far, with
+// a problem that says so.
 func (p *Provisioner) Report(ctx context.Context) ([]provision.Pool, error) {
-	if err := p.refreshDue(ctx); err != nil {
+	if err := p.engine.RefreshDue(ctx); err != nil {
 		return nil, err
 	}
 	return p.state.pools(p.config.Now()), nil
@@ -67,13 +60,13 @@ func (p *Provisioner) Get(ctx context.Context, id string) (provision.Volume, err
 	return p.ready(ctx, id)
 }
 
-// volumeIn, unfinishedIn and snapshotIn say whether a zpool holds what bears an id: a volume,
-// what a crash left of one, or a snapshot.
-func volumeIn(z *zpool, id string) bool     { _, d := z.volume(id); return d != nil }
-func unfinishedIn(z *zpool, id string) bool { return len(z.unfinished(id)) > 0 }
-func snapshotIn(z *zpool, id string) bool   { _, s := z.snapshot(id); return s != nil }
+// volumeIn, unfinishedIn and snapshotIn say whether a zpool holds a volume of an id, a volume of
+// the id that a crash left half made, or a snapshot of the id.
+func volumeIn(z *zpool.Facts, id string) bool     { _, d := z.Volume(id); return d != nil }
+func unfinishedIn(z *zpool.Facts, id string) bool { return len(z.Unfinished(id)) > 0 }
+func snapshotIn(z *zpool.Facts, id string) bool   { _, s := z.Snapshot(id); return s != nil }
 
-// locateVolume and locateSnapshot return the zpool that holds what bears an id.
+// locateVolume and locateSnapshot return the zpool that holds the volume or snapshot of an id.
 func (p *Provisioner) locateVolume(ctx context.Context, id string) (string, error) {
 	return p.locate(ctx, id, volumeIn, p.lookForVolumes)
 }
@@ -82,32 +75,28 @@ func (p *Provisioner) locateSnapshot(ctx context.Context, id string) (string, er
 	return p.locate(ctx, id, snapshotIn, p.lookForSnapshots)
 }
 
-// locate looks again for what is not known before it is declared missing.
-func (p *Provisioner) locate(ctx context.Context, id string, holds func(*zpool, string) bool, look func(context.Context) error) (string, error) {
-	for _, look := range []func(context.Context) error{p.load, look} {
-		if err := look(ctx); err != nil {
-			return "", err
+// locate returns the zpool for which holds is true of an id. It looks again for an unknown id
+// before it says that the id is missing.
+func (p *Provisioner) locate(ctx context.Context, id string, holds func(*zpool.Facts, string) bool, look func(context.Context) error) (holder string, err error) {
+	err = p.engine.Locate(ctx, id, func() (ok bool, err error) {
+		if holder, ok = p.state.find(id, holds); ok {
+			err = p.state.twins(id)
 		}
-		if name, ok := p.state.find(id, holds); ok {
-			return name, p.state.twins(id)
-		}
-	}
-	if name, ok := p.state.unread(); ok {
-		return "", fmt.Errorf("%w: %s may be in zpool %s, which was never read", provision.ErrUnavailable, id, name)
-	}
-	return "", notFound(id)
+		return ok, err
+	}, look)
+	return holder, err
 }
 
 // ready returns a volume whose device is there, or one with a problem.
 func (p *Provisioner) ready(ctx context.Context, id string) (v provision.Volume, err error) {
-	err = notFound(id)
+	err = zpool.NotFound(id)
 	var dataset string
-	p.state.each(func(z *zpool) {
-		if name, d := z.volume(id); d != nil {
-			v, dataset, err = z.view(name, p.config.Now()), name, nil
+	for _, z := range p.engine.All() {
+		if name, d := z.Volume(id); d != nil {
+			v, dataset, err = z.View(name, p.config.Now()), name, nil
 		}
-	})
-	if err != nil || v.Problem != "" || provision.IsDataset(v.Device) {
+	}
+	if err != nil || v.Problem != "" || v.Content.IsTree() {
 		return v, err
 	}
 	if err := p.config.Devices.Locate(ctx, dataset); err != nil {
@@ -117,13 +106,4 @@ func (p *Provisioner) ready(ctx context.Context, id string) (v provision.Volume,
 		v.Problem = "the device of zvol " + dataset + " is not there: " + provision.Problem(err)
 	}
 	return v, nil
-}
-
-func notFound(id string) error { return fmt.Errorf("%w: %s", provision.ErrNotFound, id) }
-
-func (p *Provisioner) signal() {
-	select {
-	case p.changed <- struct{}{}:
-	default:
-	}
 }

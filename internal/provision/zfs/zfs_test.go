@@ -9,13 +9,14 @@ import (
 	"berth.dev/berth/internal/provision/conformance"
 	"berth.dev/berth/internal/provision/zfs"
 	"berth.dev/berth/internal/provision/zfs/zfstest"
+	"berth.dev/berth/internal/provision/zfs/zpool"
 	"berth.dev/berth/internal/run"
 )
 
 var tank = provision.PoolRef{Type: provision.ZFS, Name: "zfs:tank/berth"}
 
 const (
-	unit    = zfs.Unit
+	unit    = zpool.Unit
 	parent  = "tank/berth"
 	volumes = parent + "/berth-volumes/"
 	devices = "/dev/zvol/"
@@ -35,7 +36,7 @@ func TestConformanceOnPlayedZFS(t *testing.T) { conformance.Run(t, harness) }
 
 func TestConformanceOfSnapshotsOnPlayedZFS(t *testing.T) { conformance.RunSnapshots(t, harness) }
 
-func TestPlayedZFSTellsWhoIsWho(t *testing.T) {
+func TestPlayedZFSPassesTheIdentitySuite(t *testing.T) {
 	start := func(t *testing.T) conformance.Harness {
 		host := newHost()
 		h := harnessOf(t, host)
@@ -76,17 +77,17 @@ func harnessOf(t *testing.T, host *zfstest.Host) conformance.Harness {
 		},
 		PutForeign: func(name string, size int64) { host.PutForeign(volumes+name, size) },
 		Open: func(v provision.Volume) func() {
-			host.On(v.Device, func(d *zfstest.Dataset) { d.Open = true })
-			return func() { host.On(v.Device, func(d *zfstest.Dataset) { d.Open = false }) }
+			host.On(v.Content.Source, func(d *zfstest.Dataset) { d.Open = true })
+			return func() { host.On(v.Content.Source, func(d *zfstest.Dataset) { d.Open = false }) }
 		},
-		Mislead:  func(v, other provision.Volume) { host.Mislead(v.Device, other.Device) },
+		Mislead:  func(v, other provision.Volume) { host.Mislead(v.Content.Source, other.Content.Source) },
 		Scramble: func(provision.Volume) {},
 		Formats:  made.Of,
 		Write: func(v provision.Volume, text string) {
-			host.On(v.Device, func(d *zfstest.Dataset) { d.Content, d.Written = text, true })
+			host.On(v.Content.Source, func(d *zfstest.Dataset) { d.Content, d.Written = text, true })
 		},
 		Read: func(v provision.Volume, bytes int) (text string) {
-			host.On(v.Device, func(d *zfstest.Dataset) { text = d.Content[:bytes] })
+			host.On(v.Content.Source, func(d *zfstest.Dataset) { text = d.Content[:bytes] })
 			return text
 		},
 	}
@@ -94,7 +95,7 @@ func harnessOf(t *testing.T, host *zfstest.Host) conformance.Harness {
 
 func config(host *zfstest.Host) zfs.Config {
 	return zfs.Config{
-		Runner: host, Devices: host, RefreshInterval: time.Hour, WatchInterval: time.Millisecond, Pause: func(context.Context) {},
+		Runner: host, Devices: host, RefreshInterval: time.Hour, Pause: func(context.Context) {},
 		Mkfs: host.Mkfs,
 	}
 }

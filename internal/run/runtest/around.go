@@ -7,11 +7,11 @@ import (
 	"berth.dev/berth/internal/run"
 )
 
-// Around runs around a command that is played: it may wait, fail instead, or fail after
-// the command did its work. Nil is nothing.
+// Around wraps a command that is played: it may wait, fail in place of the command, or fail
+// after the command did its work. A nil Around adds nothing.
 type Around func(c run.Command, do func() ([]byte, error)) ([]byte, error)
 
-// Play plays a command with that around it.
+// Play plays a command, wrapped by a.
 func (a Around) Play(c run.Command, play func(run.Command) ([]byte, error)) ([]byte, error) {
 	if a == nil {
 		return play(c)
@@ -19,7 +19,7 @@ func (a Around) Play(c run.Command, play func(run.Command) ([]byte, error)) ([]b
 	return a(c, func() ([]byte, error) { return play(c) })
 }
 
-// Only is around the commands of one operation.
+// Only wraps the commands of one operation and no others.
 func Only(operation string, a Around) Around {
 	return func(c run.Command, do func() ([]byte, error)) ([]byte, error) {
 		if c.Operation == operation {
@@ -29,7 +29,7 @@ func Only(operation string, a Around) Around {
 	}
 }
 
-// Query plays a command for somebody who stops waiting for it when ctx ends.
+// Query plays a command for a caller that stops waiting for it when ctx ends.
 func Query(ctx context.Context, c run.Command, play func(run.Command) ([]byte, error)) ([]byte, error) {
 	type result struct {
 		out []byte

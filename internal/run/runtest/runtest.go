@@ -1,5 +1,5 @@
-// Package runtest plays commands in tests: Script is a run.Runner whose programs are Go
-// functions, and the rest is for stand-ins that are Runners themselves.
+// Package runtest plays commands in tests. Script is a run.Runner whose programs are Go
+// functions. The rest helps fakes that are Runners themselves.
 package runtest
 
 import (
@@ -10,12 +10,12 @@ import (
 	"berth.dev/berth/internal/run"
 )
 
-// Program plays a command: it gets the arguments and returns standard output. A
-// change is played with a context that never ends.
+// Program plays a command: it gets the arguments and returns standard output. For a
+// change its context never ends.
 type Program func(ctx context.Context, c run.Command) ([]byte, error)
 
-// Script is a Runner that starts no process. Handle says what plays each
-// operation; an operation nobody plays fails like a missing program.
+// Script is a Runner that starts no process. Handle sets the Program of each
+// operation; an operation without one fails like a missing program.
 type Script struct {
 	mu       sync.Mutex
 	programs map[string]Program
@@ -60,12 +60,12 @@ func (s *Script) play(ctx context.Context, c run.Command) ([]byte, error) {
 	return p(ctx, c)
 }
 
-// Exit is the error of a command that ended with a code and a message.
+// Exit returns the error of a command that ended with a code and a message.
 func Exit(c run.Command, code int, stderr string) error {
 	return &run.ExitError{Command: c, Code: code, Stderr: stderr}
 }
 
-// Fixed plays a command that always prints the same.
+// Fixed returns a Program that always prints the same text.
 func Fixed(stdout string) Program {
 	return func(context.Context, run.Command) ([]byte, error) { return []byte(stdout), nil }
 }

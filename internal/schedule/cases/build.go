@@ -71,7 +71,7 @@ func selected(c corev1.PersistentVolumeClaim, node string) corev1.PersistentVolu
 	return c
 }
 
-// volume is a claim's, and carved on a node's vg0.
+// volume is the Volume of a claim, carved in vg0 of a node.
 func volume(claim, node string, bytes int64) v1alpha1.Volume {
 	v := v1alpha1.Volume{ObjectMeta: metav1.ObjectMeta{Name: "pvc-" + uidPrefix + claim}}
 	v.Spec.Capacity, v.Spec.PoolClass = quantity(bytes), "fast"

@@ -10,24 +10,23 @@ import (
 // Case is a pod to be scheduled in a cluster.
 type Case struct {
 	schedule.Lists
-	// Silent nodes, with how their silence is told.
+	// Silent maps silent nodes to the message about their silence.
 	Silent map[string]string
 	Pod    *corev1.Pod
 	// Nodes is the answer of every node.
 	Nodes map[string]Answer
-	// Unready is part of why the pod fits nowhere, whatever the nodes have; the
-	// Nodes are then empty.
+	// Unready is part of the reason why the pod fits on no node at all. Nodes is then empty.
 	Unready string
 	// Best node under Spread; empty where several are equal, or none fits.
 	Best string
 }
 
-// Answer is a node's. Of a node that fits, Pools says which pool each of the pod's
-// new volumes gets, by the volume's name in the pod.
+// Answer is the answer of a node. If the node fits, Pools says which pool each of the
+// pod's new volumes gets, by the volume's name in the pod.
 type Answer struct {
 	Reason ledger.Reason
 	Pools  map[string]string
-	// Told is part of what people are told of a node that does not fit.
+	// Told is part of the message about a node that does not fit.
 	Told string
 }
 
@@ -43,8 +42,8 @@ func (c *Case) Book() *schedule.Book { return c.Lists.Book(c) }
 // Reader reads the pod.
 func (c *Case) Reader() schedule.Reader { return schedule.Reader{Objects: &c.Lists} }
 
-// VolumeOf is the volume in the pod that an owner stands for: claims are named
-// after it, and their UIDs end in the name.
+// VolumeOf names the volume in the pod that an owner stands for. Claims are named
+// after the volume, and their UIDs end in the name.
 func VolumeOf(o ledger.Owner) string {
 	if o.Kind == ledger.ByPod {
 		return o.Inline

@@ -36,7 +36,7 @@ func source(name, node string, bytes int64) func(*schedule.Lists) {
 // snapshotID is the id of the snapshot of this name, which is one digit.
 func snapshotID(name string) string { return "snap-" + uidPrefix + name }
 
-// taken is a snapshot of Berth's, as it is when nothing is amiss.
+// taken is a snapshot of Berth's without any problem.
 func taken(name string) schedule.VolumeSnapshot {
 	return schedule.VolumeSnapshot{Namespace: "shop", Name: name, Ready: true, Driver: v1alpha1.LocalDriverName, Handle: snapshotID(name)}
 }
@@ -48,7 +48,7 @@ func snapshots(s ...schedule.VolumeSnapshot) func(*schedule.Lists) {
 	}
 }
 
-// kept adds what a node says of the snapshot of this name.
+// kept adds a node's report of the snapshot of this name.
 func kept(name, node, pool string, state v1alpha1.SnapshotState) func(*schedule.Lists) {
 	return func(l *schedule.Lists) {
 		s := v1alpha1.Snapshot{}
@@ -62,7 +62,7 @@ func kept(name, node, pool string, state v1alpha1.SnapshotState) func(*schedule.
 // elsewhere is the answer of a node that lacks the source.
 func elsewhere(told string) Answer { return Answer{Reason: ledger.SourceElsewhere, Told: told} }
 
-// copies are about claims that are made from something.
+// copies are about claims that are made from a source.
 func copies() map[string]Case {
 	return map[string]Case{
 		"a clone goes to the node of its source": {
@@ -97,7 +97,7 @@ func copies() map[string]Case {
 	}
 }
 
-// sourceless are about copies of what is nowhere, or not yet.
+// sourceless are about claims whose source does not exist, or is not ready.
 func sourceless() map[string]Case {
 	restored := func(unready string, options ...func(*schedule.Lists)) Case {
 		return Case{Lists: with(with(two(), claims(restore(claim("1", gi), "7"))), options...), Pod: pod("1"), Unready: `claim "1" is made from snapshot "7", ` + unready}

@@ -1,4 +1,4 @@
-// Package cases is one table of scheduling questions: a cluster, a pod, and the
-// nodes that it fits on. Every form of the scheduler is held to it - the ledger
-// itself, the extender, the plugin - so that they cannot come to disagree.
+// Package cases is one table of scheduling questions: a cluster, a pod, and the nodes
+// that it fits on. The ledger itself, the extender and the plugin are all tested with
+// it, so that they cannot disagree.
 package cases

@@ -22,7 +22,7 @@ func TestTheLedgerAnswersEveryCase(t *testing.T) {
 				return
 			}
 			if v == nil {
-				return // nothing of ours is asked
+				return // the pod wants nothing of ours
 			}
 			book := c.Book()
 			r, _ := book.Request(ledger.RequestOptions{Pod: string(c.Pod.UID)}, v.Demands()...)

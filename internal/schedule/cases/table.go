@@ -16,7 +16,7 @@ type pools = map[string]string
 func fits(p pools) Answer             { return Answer{Pools: p} }
 func not(reason ledger.Reason) Answer { return Answer{Reason: reason} }
 
-// with is a cluster as options complete it.
+// with applies options to a cluster.
 func with(l schedule.Lists, options ...func(*schedule.Lists)) schedule.Lists {
 	for _, option := range options {
 		option(&l)
@@ -82,7 +82,7 @@ func sizes() map[string]Case {
 	}
 }
 
-// occupied are about what is in the way, and what is not.
+// occupied are about things that take room from a pod, and things that do not.
 func occupied() map[string]Case {
 	return map[string]Case{
 		"volumes of others are in the way": {
@@ -156,7 +156,7 @@ func closed() map[string]Case {
 	}
 }
 
-// waiting are about what is not for the nodes to answer.
+// waiting are about answers that do not depend on the nodes.
 func waiting() map[string]Case {
 	return map[string]Case{
 		"a claim that does not wait has to be bound first": {

@@ -1,4 +1,4 @@
-// Package explain says for people where a pod's volumes fit and why not
-// elsewhere, with the figures that the ledger reckons with. What schedulers hold
-// in memory for pods in flight is not among them.
+// Package explain says for people where a pod's volumes fit and why not elsewhere,
+// with the figures of the ledger. These do not include the room that schedulers hold
+// in memory for pods in flight.
 package explain

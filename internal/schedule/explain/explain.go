@@ -28,7 +28,7 @@ type Node struct {
 	Away string
 }
 
-// Cluster is what is asked.
+// Cluster is the cluster that is explained.
 type Cluster struct {
 	*schedule.Lists
 	Heartbeats schedule.Heartbeats
@@ -62,7 +62,7 @@ func order(n Node) int {
 	return 1
 }
 
-// Claim explains a claim as if a pod came that uses it alone.
+// Claim explains a claim as if a pod used it alone.
 func (c Cluster) Claim(ctx context.Context, namespace, name string) (Report, error) {
 	claim, err := c.Lists.Claim(ctx, namespace, name)
 	if err != nil {

@@ -44,7 +44,7 @@ small: does not fit: pool vg0 has 1Gi free, 2Gi asked
 	}
 }
 
-func TestWhatElseIsExplained(t *testing.T) {
+func TestTheExplanationNamesTheReasonInEachCase(t *testing.T) {
 	for name, told := range map[string]string{
 		"several claims are fitted together":                "n: does not fit: not enough free space for all of the pod's volumes together: pool vg0 has 5Gi free; 3Gi + 3Gi asked",
 		"an inline volume counts beside a claim":            "inline scratch  fast   3Gi",

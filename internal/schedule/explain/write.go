@@ -52,7 +52,7 @@ func (r Report) writeWanted(w io.Writer, subject string) {
 	fmt.Fprintln(w)
 }
 
-// name of a demand as people know it.
+// name returns the name of a demand for people.
 func (r Report) name(o ledger.Owner) string {
 	for _, wanted := range r.Volumes.Wanted {
 		if wanted.Demand.Owner == o && wanted.Claim != nil {
@@ -91,7 +91,7 @@ func figures(p ledger.PoolExplanation) string {
 	return strings.Join([]string{p.Pool, size(p.Total), size(p.Foreign), size(p.Used), size(p.Free), size(p.Need), p.Reason.String()}, "\t")
 }
 
-// answer is a node's last word.
+// answer sums up the answer of a node.
 func (r Report) answer(n Node) string {
 	switch {
 	case n.Away != "":

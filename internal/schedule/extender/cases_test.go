@@ -21,7 +21,7 @@ import (
 	"berth.dev/berth/internal/schedule/cases"
 )
 
-// world is what an extender reads: a cluster, and the pods in it that wait for a node.
+// world holds the objects that an extender reads: a cluster, and its pods that wait for a node.
 type world struct {
 	*schedule.Lists
 	pods []*corev1.Pod
@@ -54,10 +54,10 @@ func ask(t *testing.T, c *cases.Case) *asked {
 	return askOn(t, c, worldOf(c), &world{Lists: &schedule.Lists{}})
 }
 
-// misses is how often these tests' extenders may ask beside the cache.
+// misses is how often these tests' extenders may ask the API server.
 const misses = 30
 
-// askOn asks an extender whose cache may lack things that there are.
+// askOn asks an extender whose cache may lack existing objects.
 func askOn(t *testing.T, c *cases.Case, cached, live *world) *asked {
 	t.Helper()
 	a := &asked{t: t, world: cached, book: c.Book(), clock: clocktesting.NewFakeClock(time.Unix(0, 0))}
@@ -111,7 +111,7 @@ func (a *asked) answers(c *cases.Case) {
 	}
 }
 
-func TestWhoCannotAnswerSaysSo(t *testing.T) {
+func TestTheExtenderAnswersWithTheRightHTTPStatus(t *testing.T) {
 	c := cases.All()["one claim goes where there is room"]
 	a := ask(t, &c)
 	a.world.pods = []*corev1.Pod{{ObjectMeta: metav1.ObjectMeta{Namespace: "x", Name: "plain", UID: "u"}}}

@@ -23,15 +23,15 @@ type Extender struct {
 	Strategy ledger.Strategy
 }
 
-// held is on how many nodes room is held for one pod, the best ones. On more the
-// holds would cost more than they save: which of hundreds of nodes the scheduler
-// takes is not known, and two pods seldom meet on one.
+// held is the number of nodes on which room is held for one pod: the best ones. Holds
+// on more nodes would cost more than they save. The extender does not know which of
+// hundreds of nodes the scheduler takes, and two pods seldom meet on one.
 const held = 16
 
-// Filter says on which of the nodes the pod's volumes fit, and holds the room on
-// the best of them. A claim that goes to another is decided by its node, but an
-// inline volume is made when nobody can choose any more: a pod that has one is
-// given only nodes on which room is held. The Book must be synced.
+// Filter says on which of the nodes the pod's volumes fit, and holds the room on the
+// best of them. If a claim goes to another node, that node decides. But an inline
+// volume is made when no other node can be chosen any more, so a pod that has one
+// gets only nodes on which room is held. The Book must be synced.
 func (e *Extender) Filter(ctx context.Context, question *corev1.Pod, nodes []string) (FilterResult, error) {
 	pod, v, err := e.read(ctx, question)
 	if err != nil {
@@ -74,13 +74,11 @@ func (e *Extender) Filter(ctx context.Context, question *corev1.Pod, nodes []str
 	return out, nil
 }
 
-// errNoSuchPod is the answer to a question about a pod that there is not, or that has
-// its node.
+// errNoSuchPod is the answer to a question about a pod that does not exist, or that has its node.
 var errNoSuchPod = errors.New("no pod of that name and UID waits for a node")
 
-// read finds the pod that a question is about, and what it wants. Of the question only its
-// name and UID count: room is held for what the API server says of it, and never
-// for what a question claims.
+// read finds the pod of a question, and its volumes. Only the name and the UID in the question
+// count: room is held for the pod as the API server describes it, never as the question does.
 func (e *Extender) read(ctx context.Context, question *corev1.Pod) (*corev1.Pod, *schedule.PodVolumes, error) {
 	pod, err := e.Objects.Pod(ctx, question.Namespace, question.Name, question.UID)
 	if err != nil {
@@ -93,7 +91,7 @@ func (e *Extender) read(ctx context.Context, question *corev1.Pod) (*corev1.Pod,
 	return pod, v, err
 }
 
-// fitting are the nodes with room; of the others it is noted why not.
+// fitting returns the nodes with room, and notes in out why the others do not fit.
 func (e *Extender) fitting(ctx context.Context, q *query, nodes []string, out *FilterResult) ([]string, error) {
 	fitting := make([]string, 0, len(nodes))
 	for _, node := range nodes {
@@ -115,7 +113,7 @@ func (e *Extender) fitting(ctx context.Context, q *query, nodes []string, out *F
 	return fitting, nil
 }
 
-// best are the best of the nodes, on which room is now held.
+// best holds room on the best of the nodes, and returns those.
 func (e *Extender) best(ctx context.Context, q *query, fitting []string) ([]string, error) {
 	type scored struct {
 		node    string
@@ -133,7 +131,7 @@ func (e *Extender) best(ctx context.Context, q *query, fitting []string) ([]stri
 		}
 	}
 	slices.SortStableFunc(list, func(a, b scored) int { return cmp.Compare(b.score, a.score) })
-	best := []string{} // the protocol tells none from nothing said
+	best := []string{} // the protocol distinguishes an empty list from no list
 	for _, s := range list {
 		if len(best) == held {
 			break
@@ -149,7 +147,7 @@ func hasInline(v *schedule.PodVolumes) bool {
 	return slices.ContainsFunc(v.Wanted, func(w schedule.Wanted) bool { return w.Claim == nil })
 }
 
-// refusal is why the volumes do not fit on a node, and whether they might after
+// refusal says why the volumes do not fit on a node, and whether they might fit after
 // an eviction of pods with inline volumes.
 func (e *Extender) refusal(name string, r *ledger.Request, v *schedule.PodVolumes) (message string, evictable bool) {
 	node := e.Book.Node(name)
@@ -169,8 +167,8 @@ func (e *Extender) refusal(name string, r *ledger.Request, v *schedule.PodVolume
 	return message, len(pods) > 0 && node.WithoutPods(pods...).Fit(r).Fits()
 }
 
-// Prioritize says how well the pod's volumes would lie on each node. A node that
-// holds a replica of one of them is best, and so is one where static volumes serve them all.
+// Prioritize says how well each node suits the pod's volumes. A node that holds a replica of
+// one of them is best, and so is a node where static volumes serve them all.
 func (e *Extender) Prioritize(ctx context.Context, question *corev1.Pod, nodes []string) ([]HostPriority, error) {
 	pod, v, err := e.read(ctx, question)
 	if err != nil {

@@ -14,7 +14,7 @@ import (
 
 // How long room is held.
 const (
-	// Patience is for a pod whose claims get no node, or that has none.
+	// Patience is for a pod whose claims get no node, or that has no claims.
 	Patience = 2 * time.Second
 	// Binding is for the inline volumes of a pod whose claims have got their node
 	// and are waited for. Once the pod is bound the ledger charges them itself.
@@ -28,16 +28,16 @@ type Holds struct {
 
 	mu   sync.Mutex
 	pods map[string]*hold
-	// claims are the pods that wait for a claim's node, by the claim's UID.
+	// claims maps the UID of a claim to the pods that wait for its node.
 	claims map[string]map[string]bool
 }
 
-// hold is what is held for one pod.
+// hold is the room that is held for one pod.
 type hold struct {
 	nodes []string
 	// open claims have no node yet.
 	open map[string]bool
-	// inline is whether there are inline volumes among what is held.
+	// inline says whether the room is also for inline volumes.
 	inline bool
 	timer  clock.Timer
 }
@@ -48,7 +48,7 @@ func NewHolds(book *schedule.Book, c clock.WithDelayedExecution) *Holds {
 	return &Holds{book: book, clock: c, pods: map[string]*hold{}, claims: map[string]map[string]bool{}}
 }
 
-// hold notes that room is held on the nodes, in place of what was held before.
+// hold notes that room is held on the nodes, and replaces an earlier hold of the pod.
 func (h *Holds) hold(pod string, nodes []string, v *schedule.PodVolumes) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -81,7 +81,7 @@ func (h *Holds) hold(pod string, nodes []string, v *schedule.PodVolumes) {
 	next.timer = h.clock.AfterFunc(Patience, func() { h.expire(pod, next) })
 }
 
-// expire gives back what was held in vain, unless another hold has come into its place.
+// expire gives back room that was held in vain, unless another hold has replaced this one.
 func (h *Holds) expire(pod string, of *hold) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -90,7 +90,7 @@ func (h *Holds) expire(pod string, of *hold) {
 	}
 }
 
-// Handler is what the feed calls with every claim, after the ledger knows it.
+// Handler returns the handler that the feed calls with every claim, after the ledger knows it.
 func (h *Holds) Handler() cache.ResourceEventHandler {
 	observe := func(obj any) {
 		if c, ok := obj.(*corev1.PersistentVolumeClaim); ok {
@@ -102,9 +102,9 @@ func (h *Holds) Handler() cache.ResourceEventHandler {
 	return cache.ResourceEventHandlerFuncs{AddFunc: observe, UpdateFunc: func(_, obj any) { observe(obj) }}
 }
 
-// selected gives back what is held for the claim's pods on other nodes at once,
-// and on the node itself when every claim has got it: the ledger charges a claim
-// there by its selected node.
+// selected gives back at once the room that is held for the claim's pods on other
+// nodes. When every claim has this node, it gives back the room on it too: the ledger
+// charges a claim there by its selected node.
 func (h *Holds) selected(claim, node string) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -129,7 +129,7 @@ func (h *Holds) selected(claim, node string) {
 	delete(h.claims, claim)
 }
 
-// end gives everything back. The timer was stopped, or has come here.
+// end gives everything back. The timer was stopped, or it is the caller.
 func (h *Holds) end(pod string, of *hold) {
 	h.unreserve(pod, of.nodes, func(string) bool { return false })
 	h.forget(pod, of)

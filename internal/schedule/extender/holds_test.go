@@ -95,7 +95,7 @@ func TestRoomIsHeldUntilPatienceEnds(t *testing.T) {
 
 func TestRoomOnOtherNodesIsFreeAsSoonAsOneIsSelected(t *testing.T) {
 	a, c := filtered(t)
-	a.holds.Handler().OnUpdate(nil, &c.Claims[0]) // nothing is selected yet
+	a.holds.Handler().OnUpdate(nil, &c.Claims[0]) // no node is selected yet
 	a.wantFree("large", 18*gi)
 	a.holds.Handler().OnUpdate(nil, selectedOn(&c, "small"))
 	a.wantFree("large", 20*gi)
@@ -110,7 +110,7 @@ func TestASecondLookAtAPodReplacesTheFirst(t *testing.T) {
 	a.filter(c.Pod, []string{"large"})
 	a.wantFree("large", 18*gi)
 	a.wantFree("small", 4*gi)
-	a.clock.Step(Patience / 2) // the first look's time
+	a.clock.Step(Patience / 2) // the first hold would end now
 	a.wantFree("large", 18*gi)
 	a.clock.Step(Patience / 2)
 	a.wantFree("large", 20*gi)
@@ -137,7 +137,7 @@ func TestATimerThatFiresAsTheLastClaimIsSelectedEndsNothing(t *testing.T) {
 	pod := string(c.Pod.UID)
 	fired := a.holds.pods[pod]
 	a.holds.Handler().OnAdd(selectedOn(&c, "n"), false)
-	a.holds.expire(pod, fired) // it waited for the lock
+	a.holds.expire(pod, fired) // the timer waited for the lock
 	a.wantFree("n", 4*gi)
 	a.clock.Step(Binding)
 	a.wantFree("n", 10*gi)

@@ -12,20 +12,20 @@ import (
 	"berth.dev/berth/internal/schedule"
 )
 
-// Source is where objects are looked up. What does not exist is nil.
+// Source is where objects are looked up. A missing object is nil.
 type Source interface {
 	schedule.Objects
 	schedule.Statics
 	Pod(ctx context.Context, namespace, name string) (*corev1.Pod, error)
 }
 
-// Objects looks things up in a cache, and pods, claims and storage classes that it lacks in the
-// API server.
+// Objects looks objects up in a cache. Pods, claims and storage classes that the cache lacks it
+// looks up in the API server.
 //
-// The scheduler asks about pods that are in its own cache, with their claims, and it may be ahead.
-// A claim that nobody here has heard of cannot be told from one that is not Berth's, and the pod
-// would be let go anywhere: with several claims, to a node that has room for some of them
-// and keeps those for ever.
+// The scheduler asks about pods and claims in its own cache, which may be ahead of this one. A
+// claim that this process does not know looks like a claim that is not Berth's. The pod would
+// then be allowed on any node: with several claims, on a node that has room for some of them and
+// keeps those for ever.
 type Objects struct {
 	Source
 	Live Source
@@ -34,11 +34,11 @@ type Objects struct {
 }
 
 // errTooManyMisses is an answer that a scheduler can go on with: it asks again, or decides
-// by what the nodes publish.
+// by the capacities that the nodes publish.
 var errTooManyMisses = errors.New("too many questions about objects that the controller has not heard of: ask again")
 
-// Pod returns the pod of that name and UID, or nil: one of another UID is not the one
-// that the question is about.
+// Pod returns the pod of that name and UID, or nil: a pod with another UID is not the
+// one that the question is about.
 func (o Objects) Pod(ctx context.Context, namespace, name string, uid types.UID) (*corev1.Pod, error) {
 	pod, err := o.Source.Pod(ctx, namespace, name)
 	if (pod == nil || pod.UID != uid) && err == nil && name != "" && namespace != "" {

@@ -9,14 +9,13 @@ import (
 	"berth.dev/berth/internal/schedule"
 )
 
-// query is what the ledger is asked about one pod.
+// query is the question to the ledger about one pod.
 type query struct {
 	book    *schedule.Book
 	options ledger.RequestOptions
 	volumes *schedule.PodVolumes
 	static  schedule.Static
-	// all is the request for everything that is wanted, which is what is asked of nearly
-	// every node.
+	// all is the request for all wanted volumes. Nearly every node is asked for it.
 	all *ledger.Request
 }
 
@@ -28,8 +27,8 @@ func (e *Extender) query(ctx context.Context, pod *corev1.Pod, v *schedule.PodVo
 	return q, err
 }
 
-// on is what is asked of a node: without the claims that a static PersistentVolume serves
-// there. It is nil where they serve everything that is wanted.
+// on returns the request to a node: without the claims that a static PersistentVolume
+// serves there. It is nil if these serve all wanted volumes.
 func (q *query) on(ctx context.Context, node string) (*ledger.Request, error) {
 	if !q.static.Any() {
 		return q.all, nil

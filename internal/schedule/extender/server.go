@@ -11,11 +11,11 @@ import (
 	corev1 "k8s.io/api/core/v1"
 )
 
-// maxBody is the largest question that is read: a pod and the names of all nodes
-// of the largest clusters.
+// maxBody is the largest question in bytes that is read: a pod and the names of all
+// nodes of the largest clusters.
 const maxBody = 16 << 20
 
-// Handler serves the extender while ready says nil.
+// Handler serves the extender while ready returns nil.
 func Handler(e *Extender, ready func() error, log logr.Logger) http.Handler {
 	mux := http.NewServeMux()
 	mux.Handle("POST /filter", question(ready, log, func(ctx context.Context, pod *corev1.Pod, nodes []string) (any, error) {
@@ -34,8 +34,7 @@ type answer func(ctx context.Context, pod *corev1.Pod, nodes []string) (any, err
 func question(ready func() error, log logr.Logger, ask answer) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if err := ready(); err != nil {
-			// The Service may lead to another process next time, and only a new
-			// connection asks it.
+			// The Service may lead to another process next time, but only on a new connection.
 			w.Header().Set("Connection", "close")
 			http.Error(w, err.Error(), http.StatusServiceUnavailable)
 			return

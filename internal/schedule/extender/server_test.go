@@ -46,7 +46,7 @@ func TestASchedulerThatReachesAFollowerFindsTheLeaderNext(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		_, _ = io.Copy(io.Discard, response.Body) // as far as it goes, the connection may be used again
+		_, _ = io.Copy(io.Discard, response.Body) // after that the connection can be used again
 		_ = response.Body.Close()
 		seen = append(seen, response.StatusCode)
 	}

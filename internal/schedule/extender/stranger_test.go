@@ -27,7 +27,7 @@ func (a *asked) status(pod *corev1.Pod, nodes ...string) int {
 	return status
 }
 
-// Two nodes, 20Gi and 4Gi, and a pod with a claim of 2Gi.
+// spacious has two nodes, 20Gi and 4Gi, and a pod with a claim of 2Gi.
 func spacious(t *testing.T) (*asked, cases.Case) {
 	t.Helper()
 	c := cases.All()["where it fits on both the one with more to spare is better"]
@@ -58,7 +58,7 @@ func TestNothingIsHeldForAPodThatDoesNotWaitForANode(t *testing.T) {
 	}
 }
 
-func TestRoomIsHeldForWhatThePodHasAndNotForWhatTheQuestionSays(t *testing.T) {
+func TestRoomIsHeldForThePodsRealVolumesAndNotForThoseOfTheQuestion(t *testing.T) {
 	a, c := spacious(t)
 	forged := c.Pod.DeepCopy()
 	forged.Spec.Volumes = []corev1.Volume{{Name: "v", VolumeSource: corev1.VolumeSource{CSI: &corev1.CSIVolumeSource{
@@ -68,7 +68,7 @@ func TestRoomIsHeldForWhatThePodHasAndNotForWhatTheQuestionSays(t *testing.T) {
 	a.wantFree("large", 18*gi)
 }
 
-// A claim that does not exist is asked for at the API server each time.
+// A claim that does not exist is looked up at the API server each time.
 func TestTheAPIServerIsAskedOnlySoOften(t *testing.T) {
 	c := cases.All()["where it fits on both the one with more to spare is better"]
 	empty := &world{Lists: &schedule.Lists{}}

@@ -2,11 +2,10 @@ package extender
 
 import corev1 "k8s.io/api/core/v1"
 
-// The messages of kube-scheduler's extender protocol, version 1, as far as they
-// are used. They are written out because the module that has them is the
-// scheduler's, which this one does not import.
+// The messages of kube-scheduler's extender protocol, version 1, as far as they are used. They
+// are written out here because their module is the scheduler's, which this one does not import.
 
-// Args is what the scheduler sends.
+// Args is the request of the scheduler.
 type Args struct {
 	Pod *corev1.Pod
 	// NodeNames is nil from a scheduler that is not configured to send names.
@@ -16,8 +15,8 @@ type Args struct {
 // FilterResult is the answer to filter.
 type FilterResult struct {
 	NodeNames *[]string
-	// FailedNodes may fit after an eviction, those of
-	// FailedAndUnresolvableNodes may not. Both are told why.
+	// FailedNodes may fit after an eviction, FailedAndUnresolvableNodes may not. Both
+	// map nodes to reasons.
 	FailedNodes                map[string]string
 	FailedAndUnresolvableNodes map[string]string
 	Error                      string

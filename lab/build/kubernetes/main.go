@@ -29,8 +29,8 @@ import (
 	scheduler "k8s.io/kubernetes/cmd/kube-scheduler/app"
 )
 
-// programs maps the name in argv[0] to what runs; only the chosen one is
-// constructed, because constructing a command already registers global state.
+// programs maps the name in argv[0] to the function that runs. Only the chosen command
+// is constructed, because constructing a command already registers global state.
 var programs = map[string]func(){
 	"etcd":                    func() { etcdmain.Main(os.Args) },
 	"kube-apiserver":          func() { os.Exit(cli.Run(apiserver.NewAPIServerCommand())) },

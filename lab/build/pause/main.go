@@ -1,5 +1,5 @@
 // Command pause holds the namespaces of a pod open. As process 1 of a pod with
-// a shared process namespace it also reaps what others leave behind.
+// a shared process namespace it also reaps orphaned processes.
 package main
 
 import (

@@ -12,7 +12,7 @@ import (
 	"berth.dev/berth/lab/internal/progress"
 )
 
-// app is what the commands share.
+// app is the state that the commands share.
 type app struct {
 	report progress.Reporter
 	close  func()

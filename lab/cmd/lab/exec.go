@@ -40,8 +40,8 @@ func (a *app) exec() *cobra.Command {
 	return cmd
 }
 
-// splitExec takes off the separator before the command. Flags end at NODE, so
-// that the command's own are left alone; the separator then is an argument.
+// splitExec removes the separator before the command. The lab's flags end at NODE, so
+// that it leaves the command's flags alone; the separator then is an argument.
 func splitExec(args []string) (node string, argv []string, err error) {
 	node, argv = args[0], args[1:]
 	if argv[0] == "--" {
@@ -53,7 +53,7 @@ func splitExec(args []string) (node string, argv []string, err error) {
 	return node, argv, nil
 }
 
-// runOn runs a program on a node; its failure is this program's.
+// runOn runs a program on a node. If the program fails, this one exits with its code.
 func (a *app) runOn(ctx context.Context, node string, r guest.ExecRequest) error {
 	c, err := a.cluster()
 	if err != nil {

@@ -62,7 +62,8 @@ node1/console). Without a name, list all logs with their paths.`,
 	return cmd
 }
 
-// printLog copies a log, and what is appended to it until ctx ends.
+// printLog copies a log. If follow is set, it also copies lines that are appended later,
+// until ctx ends.
 func printLog(ctx context.Context, w io.Writer, path string, follow bool) error {
 	f, err := os.Open(path)
 	if err != nil {

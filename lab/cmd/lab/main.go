@@ -11,7 +11,7 @@ import (
 	"syscall"
 )
 
-// exitError is the error of a command whose exit code is passed through.
+// exitError makes the lab exit with the exit code of the command that it ran.
 type exitError int
 
 func (e exitError) Error() string { return fmt.Sprintf("exit code %d", int(e)) }

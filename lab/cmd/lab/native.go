@@ -6,7 +6,7 @@ import (
 	"berth.dev/berth/lab/internal/native"
 )
 
-// native are what the processes of a native node run.
+// native returns the commands that the processes of a native node run.
 func (a *app) native() []*cobra.Command {
 	return []*cobra.Command{
 		{

@@ -9,7 +9,7 @@ import (
 	"berth.dev/berth/lab/internal/cluster"
 )
 
-// onNode is a command that does one thing to one node.
+// onNode returns a command that does one thing to one node.
 func (a *app) onNode(use, short string, do func(*cluster.Cluster, context.Context, string) error) *cobra.Command {
 	return &cobra.Command{
 		Use:               use + " NODE",
@@ -35,7 +35,7 @@ func (a *app) power() *cobra.Command {
 	return cmd
 }
 
-// faults are the commands that disturb a node and undo that.
+// faults returns the commands that disturb a node, and those that undo it.
 func (a *app) faults() []*cobra.Command {
 	return []*cobra.Command{
 		a.onNode("pause", "Stop a node's clockwork; it does not notice", (*cluster.Cluster).Pause),

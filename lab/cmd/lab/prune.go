@@ -50,7 +50,8 @@ type pruning struct {
 }
 
 func (p pruning) run(ctx context.Context) error {
-	// First: what a cluster takes from now on is younger than what is listed.
+	// Held comes before the list: an artefact that a cluster takes from now on is younger
+	// than the list.
 	holder, held, err := p.store.Held()
 	if err != nil {
 		return err
@@ -74,7 +75,7 @@ func (p pruning) run(ctx context.Context) error {
 	return err
 }
 
-// remove returns what was removed, also if it came to an error.
+// remove returns the entries that it removed, also with an error.
 func (p pruning) remove(ctx context.Context, stale []artefact.Entry) (removed []artefact.Entry, err error) {
 	if p.dry {
 		return stale, nil

@@ -17,7 +17,7 @@ import (
 
 var today = time.Date(2024, 5, 31, 12, 0, 0, 0, time.UTC)
 
-// cache is a store with artefacts by the number of days for which nobody used them.
+// cache returns a store with artefacts. days says how many days each has been unused.
 func cache(t *testing.T, days map[string]int) *artefact.Store {
 	t.Helper()
 	store := &artefact.Store{Dir: t.TempDir()}
@@ -41,7 +41,7 @@ func aged(t *testing.T, path string, days int) {
 	}
 }
 
-// prune runs the command and returns what it printed, and what is left.
+// prune runs the command and returns its output and the remaining artefacts.
 func prune(t *testing.T, p pruning) (out string, left []string) {
 	t.Helper()
 	var b bytes.Buffer
@@ -62,7 +62,7 @@ func prune(t *testing.T, p pruning) (out string, left []string) {
 
 const twoWeeks = 14 * 24 * time.Hour
 
-func TestPruneRemovesWhatWasNotUsedForTwoWeeks(t *testing.T) {
+func TestPruneRemovesArtefactsUnusedForTwoWeeks(t *testing.T) {
 	store := cache(t, map[string]int{"containerd": 1, "kubernetes": 15, "userland": 40})
 	want := `ARTEFACT                          SIZE   LAST USED
 userland-e3b0c44298fc1c149afb     3.0M   40d ago
@@ -83,7 +83,7 @@ kubernetes-e3b0c44298fc1c149afb   3.0M   15d ago
 	}
 }
 
-func TestPruneLeavesWhatAClusterMayUse(t *testing.T) {
+func TestPruneKeepsTheArtefactsThatAClusterMayUse(t *testing.T) {
 	store := cache(t, map[string]int{"containerd": 19, "kubernetes": 20, "userland": 40})
 	state := filepath.Join(t.TempDir(), "cluster.json")
 	if err := os.WriteFile(state, nil, 0o600); err != nil {

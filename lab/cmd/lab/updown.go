@@ -87,8 +87,8 @@ func absolute(paths []string) ([]string, error) {
 	return out, nil
 }
 
-// checkSettings refuses flags that contradict the cluster there is: it cannot
-// change them, and to ignore them would surprise.
+// checkSettings refuses flags that contradict the running cluster: the lab cannot
+// change them, and to ignore them would surprise the user.
 func checkSettings(cmd *cobra.Command, lab cluster.Lab, name string, asked cluster.Settings) error {
 	c, err := lab.Open(name)
 	if errors.Is(err, cluster.ErrNotUp) {
@@ -140,7 +140,7 @@ func (a *app) kubeconfig() *cobra.Command {
 	}
 }
 
-// forward is what the forwarder process runs.
+// forward returns the command that the forwarder process runs.
 func (a *app) forward() *cobra.Command {
 	var listen, netns, target string
 	cmd := &cobra.Command{

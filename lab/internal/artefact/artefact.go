@@ -29,7 +29,7 @@ type Recipe struct {
 // processes, may share the directory.
 type Store struct {
 	Dir    string
-	Report progress.Reporter // nil reports to nobody
+	Report progress.Reporter // nil discards the reports
 }
 
 // BuildError says that an artefact could not be made and where its log is.
@@ -51,7 +51,7 @@ var validName = regexp.MustCompile(`^[a-z0-9][a-z0-9.-]*$`)
 func (r Recipe) Address() string {
 	h := sha256.New()
 	for _, k := range r.Key {
-		// The length first, or {"ab", "c"} and {"a", "bc"} would be the same.
+		// The length comes first: without it {"ab", "c"} and {"a", "bc"} would be the same.
 		fmt.Fprintf(h, "%d:%s", len(k), k)
 	}
 	return r.Name + "-" + hex.EncodeToString(h.Sum(nil))[:20]
@@ -108,8 +108,8 @@ func (s *Store) makeOnce(ctx context.Context, r Recipe, dir string, step progres
 	return nil
 }
 
-// makeIn makes the artefact beside its final place and moves it there. The
-// lock is held, so leftovers of an earlier crash are nobody's work.
+// makeIn makes the artefact beside its final place and moves it there. The caller
+// holds the lock, so no process is working on the leftovers of an earlier crash.
 func makeIn(ctx context.Context, r Recipe, dir string, log io.Writer) error {
 	part := dir + ".part"
 	if err := os.RemoveAll(part); err != nil {
@@ -120,7 +120,7 @@ func makeIn(ctx context.Context, r Recipe, dir string, log io.Writer) error {
 	}
 	err := r.Make(ctx, part, log)
 	if err == nil {
-		// Who unpacks an archive may have given the directory a time of its own.
+		// Make may have unpacked an archive that gave the directory another time.
 		err = touch(part)
 	}
 	if err == nil {
@@ -144,8 +144,8 @@ func exists(dir string) bool {
 	return err == nil
 }
 
-// touch marks an artefact as used, so that its time tells which ones are stale; one that
-// does not exist is fs.ErrNotExist. A cache that can only be read still serves.
+// touch marks an artefact as used, so that its time shows whether it is stale. It returns
+// fs.ErrNotExist for one that does not exist. A read-only cache still serves.
 func touch(dir string) error {
 	now := time.Now()
 	if err := os.Chtimes(dir, now, now); err != nil && !errors.Is(err, fs.ErrPermission) {

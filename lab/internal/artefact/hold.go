@@ -11,9 +11,9 @@ import (
 	"time"
 )
 
-// Hold keeps what is taken from the store from now on, as long as there is a file at
-// path: a cluster comes back to things after a long time, and opens them then. Calling
-// it again for that path begins anew.
+// Hold keeps the artefacts that are taken from the store from now on, as long as there is
+// a file at path: a cluster opens its artefacts again after a long time. Another call for
+// the same path begins anew.
 func (s *Store) Hold(path string) error {
 	sum := sha256.Sum256([]byte(path))
 	file := filepath.Join(s.holds(), hex.EncodeToString(sum[:10]))
@@ -32,8 +32,8 @@ func (s *Store) Hold(path string) error {
 
 func (s *Store) holds() string { return filepath.Join(s.Dir, "holds") }
 
-// Held returns the file for which artefacts are kept longest, and since when
-// they are; no file if there is none. Holds of files that are gone are removed.
+// Held returns the file of the oldest hold and the time since which it keeps artefacts; no
+// file if there is no hold. It removes the holds of files that are gone.
 func (s *Store) Held() (path string, since time.Time, err error) {
 	entries, err := os.ReadDir(s.holds())
 	if err != nil && !errors.Is(err, fs.ErrNotExist) {

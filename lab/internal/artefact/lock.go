@@ -9,9 +9,9 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// lock takes an exclusive lock on a file, calling waiting once if somebody
-// else has it. The kernel frees the lock when the holder dies. It polls,
-// because a blocked flock cannot be ended by a context.
+// lock takes an exclusive lock on a file, and calls waiting once if another holder
+// has it. The kernel frees the lock when the holder dies. lock polls, because a
+// context cannot end a blocked flock.
 func lock(ctx context.Context, path string, waiting func()) (unlock func(), err error) {
 	f, err := os.OpenFile(path, os.O_CREATE|os.O_RDWR, 0o644)
 	if err != nil {

@@ -13,24 +13,24 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// Entry is an artefact in the store, or what is left of one that was never finished.
+// Entry is an artefact in the store, or the leftovers of one that was never finished.
 type Entry struct {
 	// Name of its directory.
 	Name string
-	// Size is what it takes of the disk, in bytes.
+	// Size is how much of the disk it takes, in bytes.
 	Size int64
-	// Used is when somebody got it last; zero if nobody can, since a removal was
-	// interrupted.
+	// Used is the time of the last Get. It is zero if Get cannot return the entry, because
+	// a removal was interrupted.
 	Used time.Time
 }
 
-// goneSuffix is on what is being removed.
+// goneSuffix ends the name of a directory that is being removed.
 const goneSuffix = ".gone"
 
-// address is the form of the names that Get gives, and of what a maker that died leaves.
+// address matches the names that Get gives, and those of the leftovers of a maker that died.
 var address = regexp.MustCompile(`^([a-z0-9][a-z0-9.-]*-[0-9a-f]{20})(\.part|\` + goneSuffix + `)?$`)
 
-// Entries lists the artefacts by name. What else is in the store is none of them.
+// Entries lists the artefacts by name. It leaves out all other files in the store.
 func (s *Store) Entries() ([]Entry, error) {
 	dirs, err := os.ReadDir(s.Dir)
 	if errors.Is(err, fs.ErrNotExist) {
@@ -60,8 +60,8 @@ func (s *Store) Entries() ([]Entry, error) {
 	return all, nil
 }
 
-// sizeOf counts blocks, since images have holes. What cannot be read counts nothing: the
-// figure is for people.
+// sizeOf counts blocks, since images have holes. Files that it cannot read count nothing:
+// the figure is for people.
 func sizeOf(dir string) (bytes int64) {
 	_ = filepath.WalkDir(dir, func(path string, _ fs.DirEntry, err error) error {
 		var st unix.Stat_t
@@ -73,7 +73,7 @@ func sizeOf(dir string) (bytes int64) {
 	return bytes
 }
 
-// Stale are the entries that nobody has used since a moment.
+// Stale returns the entries whose last use is before a moment.
 func Stale(all []Entry, since time.Time) []Entry {
 	var stale []Entry
 	for _, e := range all {
@@ -84,8 +84,8 @@ func Stale(all []Entry, since time.Time) []Entry {
 	return stale
 }
 
-// Remove removes an entry and returns whether it did: one that was used since it was
-// listed stays, and so does one that is being made. Who has files of it open keeps them.
+// Remove removes an entry and returns whether it did. An entry that was used since it was
+// listed stays, and so does one that is being made. Open files of it stay readable.
 func (s *Store) Remove(ctx context.Context, e Entry) (bool, error) {
 	form := address.FindStringSubmatch(e.Name)
 	if form == nil {
@@ -94,7 +94,7 @@ func (s *Store) Remove(ctx context.Context, e Entry) (bool, error) {
 	if err := os.MkdirAll(filepath.Join(s.Dir, "log"), 0o755); err != nil {
 		return false, fmt.Errorf("removing %s: %w", e.Name, err)
 	}
-	// Without waiting: a maker may take an hour.
+	// Remove does not wait for the lock: a maker may hold it for an hour.
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
 	unlock, err := lock(ctx, filepath.Join(s.Dir, "log", form[1]+".lock"), cancel)
@@ -122,9 +122,9 @@ func (s *Store) remove(e Entry, address string) (bool, error) {
 	return true, errors.Join(os.RemoveAll(gone), removeFile(filepath.Join(s.Dir, "log", address+".log")))
 }
 
-// setAside takes an artefact from its place, since nobody must get one that is half gone,
-// unless it was used since. Who gets it does not lock it, so the time is looked at again
-// afterwards.
+// setAside moves an artefact out of its place, so that Get cannot return one that is half
+// removed. It leaves an artefact that was used since. Get takes no lock, so setAside checks
+// the time again after the move.
 func setAside(dir, gone string, used time.Time) (bool, error) {
 	if err := os.RemoveAll(gone); err != nil {
 		return false, err

@@ -16,7 +16,7 @@ import (
 
 var epoch = time.Date(2024, 5, 1, 0, 0, 0, 0, time.UTC)
 
-// cache is a store with artefacts that were used on some days of May.
+// cache returns a store with artefacts that were last used on the given days of May.
 func cache(t *testing.T, days ...int) (store *artefact.Store, addresses []string) {
 	t.Helper()
 	store = &artefact.Store{Dir: t.TempDir()}
@@ -58,7 +58,7 @@ func names(all []artefact.Entry) []string {
 	return names
 }
 
-func TestWhatNobodyHasUsedIsStale(t *testing.T) {
+func TestAnArtefactUnusedForLongIsStale(t *testing.T) {
 	store, addresses := cache(t, 3, 20)
 	for _, other := range []string{"guests", "log", "holds", "notes-1234", "." + addresses[0]} {
 		if err := os.MkdirAll(filepath.Join(store.Dir, other), 0o755); err != nil {
@@ -95,7 +95,7 @@ func TestAStaleArtefactIsRemovedWithItsLogAndCanBeMadeAgain(t *testing.T) {
 	}
 }
 
-func TestWhatIsUsedAfterTheLookStays(t *testing.T) {
+func TestAnArtefactUsedAfterTheListingIsNotRemoved(t *testing.T) {
 	store, _ := cache(t, 1)
 	all := entries(t, store)
 	var made atomic.Int32
@@ -110,7 +110,7 @@ func TestWhatIsUsedAfterTheLookStays(t *testing.T) {
 	}
 }
 
-func TestWhatIsBeingMadeStays(t *testing.T) {
+func TestAnArtefactThatIsBeingMadeIsNotRemoved(t *testing.T) {
 	store := &artefact.Store{Dir: t.TempDir()}
 	_, err := store.Get(t.Context(), artefact.Recipe{Name: "thing", Make: func(ctx context.Context, dir string, _ io.Writer) error {
 		age(t, dir, 1)
@@ -130,7 +130,7 @@ func TestWhatIsBeingMadeStays(t *testing.T) {
 	}
 }
 
-func TestWhatACrashLeftIsRemoved(t *testing.T) {
+func TestTheLeftoversOfACrashAreStaleAndRemoved(t *testing.T) {
 	store, addresses := cache(t, 1)
 	if err := os.Rename(filepath.Join(store.Dir, addresses[0]), filepath.Join(store.Dir, addresses[0]+".gone")); err != nil {
 		t.Fatal(err)
@@ -166,7 +166,7 @@ func TestNothingButAnArtefactIsRemoved(t *testing.T) {
 	}
 }
 
-func TestAClusterHoldsWhatItTookAsLongAsItIsThere(t *testing.T) {
+func TestAClusterHoldsItsArtefactsUntilItsStateIsRemoved(t *testing.T) {
 	store := &artefact.Store{Dir: t.TempDir()}
 	dir := t.TempDir()
 	state := func(name string) string { return filepath.Join(dir, name) }

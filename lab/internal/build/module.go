@@ -44,7 +44,7 @@ func (m Module) Programs() []string {
 
 var majorVersion = regexp.MustCompile(`/v[0-9]+$`)
 
-// programName is what Go calls the program of a package.
+// programName returns the name that Go gives to the program of a package.
 func programName(pkg string) string { return path.Base(majorVersion.ReplaceAllString(pkg, "")) }
 
 // Recipe returns the recipe whose artefact is a directory with the module's
@@ -100,7 +100,7 @@ func (m Module) build(ctx context.Context, dir, out string, log io.Writer) error
 	return nil
 }
 
-// explain adds what to install to the error of a build that needs C libraries.
+// explain adds the packages to install to the error of a build that needs C libraries.
 func (m Module) explain(err error) error {
 	if len(m.Debian) == 0 {
 		return err
@@ -108,8 +108,8 @@ func (m Module) explain(err error) error {
 	return fmt.Errorf("%w\nit needs the Debian packages %s", err, strings.Join(m.Debian, " "))
 }
 
-// args are the same for every build of a module: the compiler's cache is
-// shared only between builds with the same flags.
+// args returns the same arguments for every build of a module, because builds share the
+// compiler's cache only if their flags are the same.
 func (m Module) args(out string) []string {
 	args := []string{"build", "-trimpath", "-buildvcs=false", "-ldflags", strings.Join(append([]string{"-s", "-w"}, m.LDFlags...), " ")}
 	if len(m.Tags) > 0 {

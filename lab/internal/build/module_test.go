@@ -98,7 +98,7 @@ func TestACompilerErrorIsInTheLog(t *testing.T) {
 	}
 }
 
-func TestAProgramNobodyKnowsIsRefusedWithAList(t *testing.T) {
+func TestAnUnknownProgramIsRefusedWithTheListOfPrograms(t *testing.T) {
 	_, err := Program(t.Context(), &artefact.Store{Dir: t.TempDir()}, "helm")
 	if err == nil || !strings.Contains(err.Error(), "csi-provisioner") {
 		t.Errorf("error is %v, want the programs there are", err)

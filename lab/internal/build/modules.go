@@ -30,7 +30,7 @@ var Kubernetes = Module{
 	},
 }
 
-// Containerd has the container runtime without the storage drivers nobody uses here.
+// Containerd has the container runtime without the storage drivers that the lab does not use.
 var Containerd = Module{
 	Name: "containerd",
 	Packages: []string{
@@ -91,8 +91,8 @@ var Snapshotter = Module{
 	LDFlags: []string{"-X main.version=v8.7.0"},
 }
 
-// Etcd has the tools by which an administrator saves etcd's data and sets it back, of
-// the etcd that Kubernetes has.
+// Etcd has the tools with which an administrator saves and restores etcd's data, in the
+// version of etcd that Kubernetes has.
 var Etcd = Module{
 	Name:     "etcd",
 	Packages: []string{"go.etcd.io/etcd/etcdctl/v3", "go.etcd.io/etcd/etcdutl/v3"},

@@ -38,8 +38,8 @@ func busybox(ctx context.Context, _ *artefact.Store) (image.Spec, string, error)
 	return s, sum, nil
 }
 
-// MissingPackages returns the Debian packages that the machine has not and needs for some
-// images, or for all if none is named.
+// MissingPackages returns the Debian packages that the named images need and the machine
+// lacks; of all images if none is named.
 func MissingPackages(refs ...string) []string {
 	if len(refs) > 0 && !slices.Contains(refs, Busybox) {
 		return nil

@@ -29,7 +29,7 @@ type Archive struct {
 	Path string // OCI archive
 }
 
-// source makes the specification of an image, after building what is in it.
+// source makes the specification of an image, after building its contents.
 // Paths in the specification are content addresses or come with a key.
 type source struct {
 	ref  string

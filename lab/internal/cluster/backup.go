@@ -23,7 +23,7 @@ func (c *Cluster) Backup(ctx context.Context, file string) error {
 }
 
 // Restore sets the API server back to a state that [Cluster.Backup] saved. Nodes, their
-// disks and what runs on them stay as they are.
+// disks and their processes stay as they are.
 func (c *Cluster) Restore(ctx context.Context, r controlplane.Restoration) error {
 	if err := needRoot(); err != nil {
 		return err

@@ -14,7 +14,7 @@ import (
 	"berth.dev/berth/lab/internal/progress"
 )
 
-// Lab is where clusters live and how they are made.
+// Lab says where clusters live and how they are made.
 type Lab struct {
 	Root   string // state directory, [DefaultRoot] for people
 	Store  *artefact.Store
@@ -52,7 +52,7 @@ func (l Lab) Open(name string) (*Cluster, error) {
 	return &Cluster{lab: l, paths: p, state: st}, nil
 }
 
-// Settings returns what the cluster was asked to be.
+// Settings returns the settings with which the cluster was made.
 func (c *Cluster) Settings() Settings { return c.state.get().Settings }
 
 // Begun reports whether anything of the cluster was started. Until then its
@@ -72,7 +72,7 @@ func (c *Cluster) change(f func() error) error {
 		return err
 	}
 	defer lock.release()
-	// Somebody may have changed it since Open.
+	// Another command may have changed it since Open.
 	if c.state, err = loadState(c.paths.state(), c.paths.name); err != nil {
 		return err
 	}

@@ -40,7 +40,7 @@ func (l Lab) Down(ctx context.Context, name string) error {
 	if err := lock.remove(); err != nil {
 		return err
 	}
-	// The last cluster takes the directory along; others still need it.
+	// This succeeds only with the last cluster: others still need the directory.
 	_ = os.Remove(l.Root)
 	return nil
 }
@@ -83,8 +83,8 @@ func (c *Cluster) powerOffAll(ctx context.Context) error {
 	return g.Wait()
 }
 
-// removeNetwork ends whoever still lives in the cluster's namespace, also what
-// was started by a command that died before it could record it.
+// removeNetwork removes the cluster's network. First it ends all processes in its namespace,
+// including those that a command started and died before it could record them.
 func removeNetwork(ctx context.Context, name string) error {
 	net, err := network.Open(name)
 	if errors.Is(err, network.ErrNotExist) {
@@ -103,8 +103,8 @@ func removeNetwork(ctx context.Context, name string) error {
 	return net.Destroy(ctx)
 }
 
-// others leaves this process out, whose first thread may have got stuck in the
-// namespace: it would end itself instead of the cluster.
+// others leaves out this process, whose first thread may have got stuck in the
+// namespace: Down would kill itself instead of the cluster.
 func others(all []process.Record) []process.Record {
 	return slices.DeleteFunc(all, func(r process.Record) bool { return r.PID == os.Getpid() })
 }

@@ -78,8 +78,8 @@ func (c *Cluster) awaitForwarder(ctx context.Context, address string, rec proces
 	}
 }
 
-// freePort asks the kernel for a port nobody listens on. Somebody may take it
-// before the forwarder does; then the forwarder ends and says so.
+// freePort asks the kernel for a port that no process listens on. Another process may
+// take it before the forwarder does; then the forwarder ends and says so.
 func freePort(ctx context.Context) (int, error) {
 	var config net.ListenConfig
 	l, err := config.Listen(ctx, "tcp", "127.0.0.1:0")

@@ -17,8 +17,8 @@ func (e *BusyError) Error() string {
 	return fmt.Sprintf("another lab command is changing cluster %q: try again when it has finished", e.Name)
 }
 
-// fileLock keeps two commands that change one cluster apart. The kernel frees
-// it when the holder dies.
+// fileLock keeps two commands from changing one cluster at the same time. The kernel
+// frees it when the holder dies.
 type fileLock struct{ file *os.File }
 
 // takeLock takes the lock file at path, or returns a [BusyError] at once: a
@@ -39,7 +39,7 @@ func takeLock(path, name string) (*fileLock, error) {
 			}
 			return nil, fmt.Errorf("locking %s: %w", path, err)
 		}
-		// The holder before us may have removed the file: then others lock
+		// The previous holder may have removed the file: then other commands lock
 		// the new file of that name, and this one protects nothing.
 		if same, err := isAt(f, path); err != nil || same {
 			return &fileLock{f}, err

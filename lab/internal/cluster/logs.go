@@ -8,7 +8,7 @@ import (
 )
 
 // Logs returns the path of every log of the cluster by name: a process of the
-// control plane ("etcd"), or a node with what wrote it ("node1/kubelet").
+// control plane ("etcd"), or a node and a process on it ("node1/kubelet").
 func (c *Cluster) Logs() map[string]string {
 	logs := map[string]string{}
 	for _, rec := range c.state.processes() {

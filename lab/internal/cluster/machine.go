@@ -8,8 +8,8 @@ import (
 	"berth.dev/berth/lab/internal/native"
 )
 
-// Machine is what a node runs on: a guest, or a part of this machine. What one
-// kind cannot do it refuses with the reason.
+// Machine is the machine of a node: a guest, or a part of this machine. A kind of
+// machine that cannot do something returns an error with the reason.
 type Machine interface {
 	Power() guest.Power
 	PID() int
@@ -28,7 +28,7 @@ type Machine interface {
 	AddDisk(ctx context.Context, size int64) (guest.Disk, error)
 	RemoveDisk(ctx context.Context, name string) error
 
-	// Logs returns the log files by what wrote them.
+	// Logs returns the log files by the name of the process that wrote them.
 	Logs() map[string]string
 }
 
@@ -40,7 +40,7 @@ func (c *Cluster) open(node string) (Machine, error) {
 	return opened(guest.Open(c.paths.node(node)))
 }
 
-// opened keeps a nil machine from being a Machine that is not nil.
+// opened returns a nil Machine on an error. A nil M in a Machine would not be nil.
 func opened[M Machine](m M, err error) (Machine, error) {
 	if err != nil {
 		return nil, err

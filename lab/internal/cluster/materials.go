@@ -16,7 +16,7 @@ import (
 	"berth.dev/berth/lab/internal/progress"
 )
 
-// materials are what a cluster is made of and all nodes share.
+// materials are the files that a cluster is made of and that all nodes share.
 type materials struct {
 	image guest.Image
 	tools string // disk image with the programs of a node
@@ -94,8 +94,8 @@ func (c *Cluster) gather(ctx context.Context) (materials, error) {
 	return m, g.Wait()
 }
 
-// getRuntime gets what runs a node's containers, one after the other: each build alone
-// keeps all processors busy.
+// getRuntime gets the programs that run a node's containers, one after the other: each
+// build alone keeps all processors busy.
 func (c *Cluster) getRuntime(ctx context.Context, p *node.Programs) (err error) {
 	if p.Containerd, err = build.Containerd.Get(ctx, c.lab.Store); err != nil {
 		return err

@@ -55,7 +55,7 @@ func (c *Cluster) withMachine(node string, f func(Machine) error) error {
 	})
 }
 
-// PowerOff pulls a node's plug.
+// PowerOff switches a node off at once, as if its plug were pulled.
 func (c *Cluster) PowerOff(ctx context.Context, node string) error {
 	return c.withMachine(node, func(m Machine) error { return m.PowerOff(ctx) })
 }
@@ -73,8 +73,7 @@ func (c *Cluster) PowerOn(ctx context.Context, node string) error {
 	})
 }
 
-// Pause stops a node's clockwork, as a hypervisor does that is overloaded or
-// moves a machine.
+// Pause stops a node, as an overloaded hypervisor does, or one that moves a machine.
 func (c *Cluster) Pause(ctx context.Context, node string) error {
 	return c.withMachine(node, func(m Machine) error { return m.Pause(ctx) })
 }

@@ -24,8 +24,8 @@ func newPaths(root, name string) (paths, error) {
 	return paths{root: root, name: name}, err
 }
 
-// network returns the name of the cluster's network, which is the machine's and
-// not the state directory's: clusters of one name in two of these are two.
+// network returns the name of the cluster's network. Network names belong to the machine, not
+// to a state directory: two clusters of one name in two directories have two networks.
 func (p paths) network() string {
 	if p.root == DefaultRoot {
 		return p.name

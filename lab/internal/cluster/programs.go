@@ -9,8 +9,8 @@ import (
 	"berth.dev/berth/lab/internal/release"
 )
 
-// programs are the directories with the cluster's Kubernetes programs. They
-// are recorded, so that a component that is started again is the same one.
+// programs are the directories with the cluster's Kubernetes programs. The state file
+// records them, so that a restarted component runs the same program.
 type programs struct {
 	Kubernetes string `json:"kubernetes"` // the control plane, kubectl and the kubelet
 	Etcd       string `json:"etcd"`

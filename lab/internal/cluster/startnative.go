@@ -13,8 +13,8 @@ import (
 	"berth.dev/berth/lab/internal/progress"
 )
 
-// startNative makes a native node if there is none, powers it on and gives it
-// its images, which takes no longer here than preparing them would.
+// startNative makes a native node if there is none, powers it on and loads its images.
+// Loading takes no longer here than preparing an image disk would.
 func (c *Cluster) startNative(ctx context.Context, m materials, net *network.Network, config controlplane.Config, index int) error {
 	name := c.nodeName(index)
 	machine, err := native.Open(c.paths.node(name))
@@ -61,5 +61,6 @@ func (c *Cluster) makeNative(ctx context.Context, m materials, net *network.Netw
 	})
 }
 
-// cgroup is named as the network is: no two clusters of a machine share either.
+// cgroup returns the name of a node's cgroup. It contains the network's name: no two
+// clusters of a machine share either.
 func (c *Cluster) cgroup(node string) string { return "/berth-lab-" + c.paths.network() + "/" + node }

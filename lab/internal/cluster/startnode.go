@@ -18,7 +18,7 @@ import (
 	"berth.dev/berth/lab/internal/progress"
 )
 
-// processors of a node. More than one, or a busy kubelet would starve udev.
+// processors of a node. With only one, a busy kubelet would starve udev.
 const processors = 2
 
 // startNode makes a node's machine if there is none and powers it on. A
@@ -71,7 +71,7 @@ func (c *Cluster) seed(ctx context.Context, net *network.Network, config control
 	return node.Seed(settings)
 }
 
-// nodeConfig makes what distinguishes a node: addresses and certificates.
+// nodeConfig makes the configuration of one node: its addresses and certificates.
 func (c *Cluster) nodeConfig(ctx context.Context, net *network.Network, config controlplane.Config, index int) (node.Config, error) {
 	name := c.nodeName(index)
 	address, err1 := network.NodeAddress(index)
@@ -110,10 +110,10 @@ func (c *Cluster) nodeConfig(ctx context.Context, net *network.Network, config c
 	}, nil
 }
 
-// clusterDNS is an address nobody serves: the lab has no cluster DNS.
+// clusterDNS is an address that no process serves: the lab has no cluster DNS.
 var clusterDNS = netip.MustParseAddr("10.96.0.10")
 
-// awaitNodes waits until every node that can be is Ready.
+// awaitNodes waits until every node that can become Ready is Ready.
 func (c *Cluster) awaitNodes(ctx context.Context, config controlplane.Config) error {
 	if len(c.Nodes()) == 0 {
 		return nil
@@ -146,8 +146,8 @@ func (c *Cluster) awaitNodes(ctx context.Context, config controlplane.Config) er
 	})
 }
 
-// notReady returns the nodes that are not Ready and are not kept from it by a
-// test: paused and disconnected nodes stay as they are.
+// notReady returns the nodes that are not Ready. It leaves out the paused and
+// disconnected nodes: a test keeps those from being Ready.
 func (c *Cluster) notReady(ctx context.Context, client *controlplane.Client) []string {
 	ready, _ := nodesReady(ctx, client) // no answer: nothing is Ready
 	var waiting []string

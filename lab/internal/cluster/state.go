@@ -16,22 +16,22 @@ import (
 // ErrNotUp says that there is no cluster of that name.
 var ErrNotUp = errors.New("there is no such cluster: start it with `lab up`")
 
-// Settings are what the cluster was asked to be. They stay for its life.
+// Settings are the settings that the user gave for the cluster. They stay for its life.
 type Settings struct {
 	Nodes    int    `json:"nodes"`
 	Memory   int64  `json:"memory"`   // bytes per node
 	Disks    int    `json:"disks"`    // empty data disks per node
 	DiskSize int64  `json:"diskSize"` // bytes
 	Release  string `json:"release,omitempty"`
-	// Native nodes are parts of this machine instead of guests. Memory does not
+	// Native makes nodes parts of this machine instead of guests. Memory does not
 	// bound them.
 	Native bool `json:"native,omitempty"`
-	// Control is one node more, which is native whatever the others are, for what need not run
-	// beside the data. It has no disks, and the taint of a control plane.
+	// Control adds one node, for pods that need not run beside the data. It is native even if
+	// the other nodes are guests. It has no disks, and has the taint of a control plane.
 	Control bool `json:"control,omitempty"`
-	// ZFS is in the nodes' kernel, and its tools beside it.
+	// ZFS says that the nodes' kernel has ZFS, and the nodes have its tools.
 	ZFS bool `json:"zfs,omitempty"`
-	// Images are archives of images that every node has when it starts.
+	// Images are archives of the images that every node has when it starts.
 	Images []string `json:"images,omitempty"`
 }
 
@@ -60,7 +60,7 @@ func (s Settings) validate() error {
 	return errors.Join(errs...)
 }
 
-// minMemory is what kernel, containerd and kubelet need beside a few pods.
+// minMemory is the memory in bytes that kernel, containerd and kubelet need beside a few pods.
 const minMemory = 512 << 20
 
 // contents is the state file.
@@ -104,8 +104,8 @@ func loadState(path, name string) (*state, error) {
 	return st, nil
 }
 
-// get returns a copy that nobody else changes; maps are to be read only
-// through the state's methods.
+// get returns a copy that no other goroutine changes. Its maps are shared: read them
+// only through the state's methods.
 func (s *state) get() contents {
 	s.mu.Lock()
 	defer s.mu.Unlock()

@@ -10,7 +10,7 @@ import (
 	"berth.dev/berth/lab/internal/guest"
 )
 
-// Status is what a cluster looks like from outside.
+// Status is the state of a cluster, seen from outside.
 type Status struct {
 	Name       string          `json:"name"`
 	Kubeconfig string          `json:"kubeconfig"`
@@ -30,7 +30,7 @@ type ProcessStatus struct {
 // NodeStatus is a node and its machine.
 type NodeStatus struct {
 	Name string `json:"name"`
-	// Control is said of the node that [Settings.Control] asks for.
+	// Control marks the node that [Settings.Control] asks for.
 	Control bool         `json:"control,omitempty"`
 	Power   string       `json:"power"` // on, off, paused or missing
 	Cut     bool         `json:"cut"`   // from the network
@@ -50,7 +50,7 @@ type DiskStatus struct {
 // cluster does not.
 const statusLimit = 3 * time.Second
 
-// Status returns what the cluster looks like now.
+// Status returns the present state of the cluster.
 func (c *Cluster) Status(ctx context.Context) (Status, error) {
 	s := Status{Name: c.paths.name, Kubeconfig: c.Kubeconfig()}
 	for _, name := range append(controlplane.Components, forwarder) {

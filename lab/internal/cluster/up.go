@@ -12,8 +12,8 @@ import (
 	"berth.dev/berth/lab/internal/progress"
 )
 
-// Up brings the named cluster up. What runs already stays as it is; what is
-// missing is started. The settings count only for a cluster that is new.
+// Up brings the named cluster up. Parts that run already stay as they are; Up starts the
+// missing ones. The settings count only for a new cluster.
 func (l Lab) Up(ctx context.Context, name string, settings Settings) (*Cluster, error) {
 	if err := errors.Join(needRoot(), settings.validate()); err != nil {
 		return nil, err

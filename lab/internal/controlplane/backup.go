@@ -15,8 +15,8 @@ import (
 	"berth.dev/berth/lab/internal/progress"
 )
 
-// Backup writes the state of the API server to a file, with etcd's own tool and
-// while all runs. A file that is there is replaced once the new one is complete.
+// Backup writes the state of the API server to a file, with etcd's own tool and while
+// everything runs. It replaces an existing file once the new one is complete.
 func Backup(ctx context.Context, c Config, journal Journal, file string) error {
 	if rec, ok := journal.Process(etcd); !ok || !rec.Alive() {
 		return errors.New("etcd does not run: `lab up` starts it again")
@@ -28,24 +28,24 @@ func Backup(ctx context.Context, c Config, journal Journal, file string) error {
 	})
 }
 
-// Restoration is how an older state of the API server is set back.
+// Restoration says how to restore an older state of the API server.
 type Restoration struct {
 	File string // that [Backup] wrote
 	// BackInTime lets revisions go back with the state, so that they are used a
-	// second time. Otherwise they go on far above the backup's, and whoever
-	// watches is told to read everything anew.
+	// second time. Otherwise they go on far above those of the backup, and the API server
+	// tells clients that watch to read everything anew.
 	BackInTime bool
 }
 
-// bump is how far revisions go on above the backup's: what etcd's documentation
-// says for Kubernetes.
+// bump is how far above those of the backup revisions go on. etcd's documentation
+// recommends this value for Kubernetes.
 const bump = "--bump-revision=1000000000"
 
 // Restore ends the control plane, gives etcd the state of a backup and starts the
-// control plane again. A file that is no backup is refused before anything ends.
+// control plane again. It refuses a file that is no backup before it ends anything.
 //
-// All four components are started anew, as Kubernetes' documentation asks for. Kubelets
-// and whatever runs in pods go on with what they know.
+// Restore restarts all four components, as Kubernetes' documentation asks for. Kubelets
+// and the processes in pods keep running with the state that they have.
 func Restore(ctx context.Context, c Config, journal Journal, r Restoration, step progress.Step) error {
 	step.Note("reading %s", filepath.Base(r.File))
 	if err := os.RemoveAll(c.restoredData()); err != nil { // of a command that was killed
@@ -79,7 +79,8 @@ func explainBackup(file string, err error) error {
 func (c Config) data() string         { return filepath.Join(c.Dir, "etcd") }
 func (c Config) restoredData() string { return filepath.Join(c.Dir, "etcd.restored") }
 
-// restoreArgs make a data directory for the member that etcdArgs start.
+// restoreArgs returns the arguments of etcdutl that make a data directory for the member
+// that etcdArgs start.
 func (c Config) restoreArgs(r Restoration) []string {
 	args := []string{"snapshot", "restore", r.File, "--data-dir=" + c.restoredData()}
 	for _, a := range c.etcdArgs() {
@@ -94,7 +95,7 @@ func (c Config) restoreArgs(r Restoration) []string {
 	return args
 }
 
-// stop ends all components at once, first those that would complain.
+// stop kills all components, first those that would complain about the end of others.
 func stop(ctx context.Context, journal Journal) error {
 	for _, name := range slices.Backward(Components) {
 		if rec, ok := journal.Process(name); ok {
@@ -106,8 +107,8 @@ func stop(ctx context.Context, journal Journal) error {
 	return nil
 }
 
-// exchangeData puts the restored data in place and removes what was there. The two
-// change places at once: etcd would begin an empty cluster where it finds no data.
+// exchangeData puts the restored data in place and removes the old data. The two directories
+// change places in one step: etcd would begin an empty cluster where it finds no data.
 func (c Config) exchangeData() error {
 	err := unix.Renameat2(unix.AT_FDCWD, c.restoredData(), unix.AT_FDCWD, c.data(), unix.RENAME_EXCHANGE)
 	if err != nil {

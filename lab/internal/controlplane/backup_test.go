@@ -81,14 +81,14 @@ func TestDataThatIsMissingIsNotExchanged(t *testing.T) {
 	}
 }
 
-func TestABackupOfWhatDoesNotRunSaysHowToStartIt(t *testing.T) {
+func TestABackupOfAStoppedControlPlaneSaysHowToStartIt(t *testing.T) {
 	err := Backup(t.Context(), testConfig(t), ended{}, "/backup")
 	if err == nil || !strings.Contains(err.Error(), "lab up") {
 		t.Errorf("error is %v", err)
 	}
 }
 
-// refuses is an etcdutl that takes no file.
+// refuses makes a stand-in for etcdutl that refuses every file.
 func refuses(t *testing.T) (tools string) {
 	t.Helper()
 	tools = t.TempDir()

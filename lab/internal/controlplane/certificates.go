@@ -9,7 +9,7 @@ import (
 // Admin is the user of the cluster's administrator.
 var Admin = pki.Subject{Name: "lab-admin", Groups: []string{"system:masters"}}
 
-// writeCertificates makes what the arguments name.
+// writeCertificates makes the certificates and keys that the components' arguments name.
 func (c Config) writeCertificates() error {
 	local := netip.MustParseAddr("127.0.0.1") // the forwarder's clients know the server by it
 	pairs := map[string]pki.Subject{

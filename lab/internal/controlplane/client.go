@@ -43,7 +43,7 @@ func NewClient(c Config) (*Client, error) {
 	}}, nil
 }
 
-// Close gives up idle connections.
+// Close closes idle connections.
 func (c *Client) Close() { c.http.CloseIdleConnections() }
 
 // Get returns the body of a path, or an error unless the answer is 200.

@@ -3,5 +3,5 @@
 //
 // They are four processes and not one, so that a test can kill each alone. The
 // programs may be self-built or official ones; both take the same arguments.
-// Timings are chosen so that the loss of a node is noticed in seconds.
+// Kubernetes notices the loss of a node within 50 seconds and evicts its pods 3 seconds later.
 package controlplane

@@ -9,20 +9,20 @@ import (
 	"berth.dev/berth/lab/internal/progress"
 )
 
-// Journal remembers the processes of a cluster beyond the end of the command.
+// Journal records the processes of a cluster beyond the end of the command.
 type Journal interface {
-	// Process returns what was last recorded under a name.
+	// Process returns the latest record under a name.
 	Process(name string) (process.Record, bool)
 	// RecordProcess records a process under its name, durably.
 	RecordProcess(process.Record) error
 }
 
-// startLimit bounds the wait for each of the two readiness conditions. It is for what
-// hangs: a component that ended is noticed at once, and a busy machine takes minutes.
+// startLimit bounds the wait for each of the two readiness conditions. It is for components
+// that hang: one that ended is noticed at once, and a busy machine takes minutes.
 const startLimit = 4 * time.Minute
 
 // Start starts the components that do not run, records each at once, and
-// returns when the cluster accepts pods. Components that run stay as they are.
+// returns when the cluster accepts pods. Running components stay as they are.
 func Start(ctx context.Context, c Config, journal Journal, step progress.Step) error {
 	if err := c.writeCertificates(); err != nil {
 		return err
@@ -67,7 +67,7 @@ func ensure(ctx context.Context, c Config, journal Journal, components []string)
 	return nil
 }
 
-// check reports a component that has ended although it was started.
+// check returns an error if a component has ended although it was started.
 func check(c Config, journal Journal, components []string) error {
 	for _, name := range components {
 		if rec, ok := journal.Process(name); !ok || !rec.Alive() {

@@ -6,8 +6,8 @@ import (
 	"strings"
 )
 
-// cpioWriter writes the "newc" archive format the kernel unpacks an initramfs
-// from. Times and owners are zero, so equal content gives equal archives.
+// cpioWriter writes the "newc" archive format, from which the kernel unpacks an
+// initramfs. Times and owners are zero, so equal content gives equal archives.
 type cpioWriter struct {
 	w     io.Writer
 	inode int
@@ -50,7 +50,7 @@ func (c *cpioWriter) entry(name string, mode, major, minor int, data []byte) err
 	return err
 }
 
-// pad fills up to the next multiple of four.
+// pad adds zero bytes up to the next multiple of four.
 func pad(b *strings.Builder, length int) {
 	for ; length%4 != 0; length++ {
 		b.WriteByte(0)

@@ -24,8 +24,8 @@ func NewDisks(count int, size int64) []Disk {
 	return disks
 }
 
-// AddDisk adds an empty disk, while the machine runs or is off, and returns it
-// with a name that is free. The guest sees it some moments later.
+// AddDisk adds an empty disk with a free name, while the machine runs or is off, and
+// returns it. The guest sees it some moments later.
 func (m *Machine) AddDisk(ctx context.Context, size int64) (Disk, error) {
 	disk := Disk{Name: m.freeDiskName(), Size: size}
 	if err := disk.validate(); err != nil {
@@ -91,7 +91,7 @@ func (m *Machine) removeDisk(ctx context.Context, name string) error {
 	return nil
 }
 
-// unplug is repeatable: an earlier try may have got half way.
+// unplug is idempotent: an earlier try may have stopped half way.
 func unplug(ctx context.Context, c *qmp.Client, disk string) error {
 	device := deviceID(disk)
 	err := c.Execute(ctx, "device_del", map[string]any{"id": device}, nil)
@@ -124,7 +124,8 @@ func (m *Machine) monitor(ctx context.Context, f func(context.Context, *qmp.Clie
 	return errors.Join(f(ctx, c), c.Close())
 }
 
-// freeDiskName skips names of disks that failed half-way too: QEMU may hold them.
+// freeDiskName returns an unused name. It also skips names of disks whose creation failed
+// half way: QEMU may still hold them.
 func (m *Machine) freeDiskName() string {
 	for i := 1; ; i++ {
 		name := fmt.Sprintf("disk%d", i)

@@ -8,12 +8,12 @@
 // filesystem made by debootstrap, and an initramfs that holds only disk
 // drivers and guestd, the guest's whole system software (see guestd). Each
 // guest writes into an overlay of its own, which outlives power cycles. A second
-// image has ZFS besides, whose modules are built once from Debian's source.
+// image also has ZFS, whose modules are built once from Debian's source.
 //
-// A guest that has booted is as bare as a host: it has loaded the drivers of its disks and
-// interfaces, made the device files by which the kernel loads further modules when they
-// are opened, and has udev, whose rules are Debian's. Whatever needs the device mapper, or a
-// target of it, gets it as on any other host.
+// A guest that has booted is as bare as a host. It has loaded the drivers of its disks and
+// interfaces. It has the device files by which the kernel loads further modules when a
+// program opens them. It runs udev with Debian's rules. A program that needs the device
+// mapper, or a target of it, gets it as on any other host.
 //
 // # Machine
 //
@@ -21,9 +21,9 @@
 // logs. Any later command opens it again with [Open]. The QEMU process is
 // found by the recorded pid and start time.
 //
-// Power off is a SIGKILL, pause a SIGSTOP, of the QEMU process: the guest gets
-// no chance to tidy up, as with the real thing. What it wrote to a disk is
-// kept by the host, so a power-off is a crash of the machine and not the loss
+// Power off is a SIGKILL of the QEMU process, pause a SIGSTOP: the guest gets
+// no chance to tidy up, as with a real machine. The host keeps all data that the
+// guest wrote to a disk, so a power-off is a crash of the machine and not the loss
 // of a disk's write cache.
 //
 // # Disks

@@ -89,8 +89,8 @@ func (m *Machine) mustBeOn() error {
 }
 
 const (
-	// sessionTimeout is how long a guest that runs may take to answer: it may
-	// be busy, or be booting still.
+	// sessionTimeout is how long a running guest may take to answer: it may be
+	// busy, or still boot.
 	sessionTimeout = 30 * time.Second
 	readyInterval  = 20 * time.Millisecond
 )

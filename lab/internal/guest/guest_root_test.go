@@ -18,8 +18,8 @@ import (
 	"berth.dev/berth/lab/internal/progress"
 )
 
-// These tests boot real guests from the image in the lab's cache, which they
-// make if need be.
+// These tests boot real guests from the image in the lab's cache, and make the
+// image if it is missing.
 
 func image(t testing.TB) Image {
 	t.Helper()
@@ -38,7 +38,7 @@ func image(t testing.TB) Image {
 	return i
 }
 
-// booted is a guest in a network of its own that answers.
+// booted is a running guest in a network of its own. It answers.
 type booted struct {
 	*Machine
 	t   *testing.T
@@ -107,7 +107,7 @@ func (b booted) run(argv ...string) string {
 	return strings.TrimSpace(string(out))
 }
 
-// succeeds reports whether a program in the guest ends well.
+// succeeds reports whether a program in the guest exits with 0.
 func (b booted) succeeds(argv ...string) bool {
 	b.t.Helper()
 	code, err := b.Exec(b.t.Context(), ExecRequest{Argv: argv})

@@ -8,21 +8,21 @@ import (
 	"berth.dev/berth/lab/internal/artefact"
 )
 
-// Image is what all guests have in common. Its files are never written to.
+// Image is the set of files that all guests share. Nothing writes to them.
 type Image struct {
 	Kernel    string `json:"kernel"`
 	Initramfs string `json:"initramfs"`
 	Root      string `json:"root"` // raw ext4
 }
 
-// GetImage returns the image, making what is not in the store yet: about two
-// minutes the first time.
+// GetImage returns the image, and makes the parts that are not in the store yet. That
+// takes about two minutes the first time.
 func GetImage(ctx context.Context, store *artefact.Store) (Image, error) {
 	return getImage(ctx, store, rootRecipe())
 }
 
-// GetZFSImage is GetImage for guests that have ZFS besides: about ten minutes more
-// the first time, for its kernel modules.
+// GetZFSImage is GetImage for guests that also have ZFS. The first time it takes about ten
+// minutes more, for the kernel modules.
 func GetZFSImage(ctx context.Context, store *artefact.Store) (Image, error) {
 	base, err := zfsRootRecipe(ctx, store)
 	if err != nil {

@@ -20,8 +20,8 @@ import (
 
 const initramfsFile = "initramfs"
 
-// guestdSource is compiled where the lab runs, so a guest always has the
-// guestd that belongs to the lab, and the lab needs no source tree around it.
+// guestdSource is the source that the lab compiles on the machine it runs on. So a guest
+// always has the guestd that belongs to the lab, and the lab needs no source tree around it.
 //
 //go:embed guestd/*.go reaper/*.go wire/*.go
 var guestdSource embed.FS
@@ -108,7 +108,7 @@ func buildGuestd(ctx context.Context, dir string, sources []sourceFile, log io.W
 }
 
 // writeInitramfs leaves the archive uncompressed: the host reads it from its
-// cache at once, the emulated processor would unpack it slowly.
+// cache fast, and the emulated processor would unpack it slowly.
 func writeInitramfs(w io.Writer, program []byte, modules fs.FS) error {
 	var archive bytes.Buffer
 	c := &cpioWriter{w: &archive}

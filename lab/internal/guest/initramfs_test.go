@@ -74,7 +74,7 @@ kernel/block/virtio_blk.ko: kernel/virtio/virtio_ring.ko kernel/virtio/virtio.ko
 kernel/char/virtio-rng.ko.xz: kernel/virtio/virtio.ko
 `
 
-func TestModulesAreLoadedAfterWhatTheyNeedAndOnce(t *testing.T) {
+func TestEachModuleIsLoadedOnceAndAfterItsDependencies(t *testing.T) {
 	deps, err := parseDependencies(strings.NewReader(moduleDependencies))
 	if err != nil {
 		t.Fatal(err)
@@ -139,9 +139,9 @@ func TestGuestdSourceIsWholeAndWithoutTests(t *testing.T) {
 	}
 }
 
-// The source that is embedded has to be all that guestd needs: it is compiled on
-// machines without the project.
-func TestGuestdIsMadeOfWhatIsEmbedded(t *testing.T) {
+// The embedded source must be complete: the lab compiles it on machines without the
+// project.
+func TestGuestdIsBuiltFromTheEmbeddedSource(t *testing.T) {
 	sources, err := guestdFiles()
 	if err != nil {
 		t.Fatal(err)

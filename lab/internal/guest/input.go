@@ -7,8 +7,8 @@ import (
 	"berth.dev/berth/lab/internal/guest/wire"
 )
 
-// input sends a session's input, never more than the guest allows. Errors show
-// on the receiving side of the session.
+// input sends a session's input, never more than the guest allows. The receiving
+// side of the session sees the errors.
 type input struct {
 	out    *wire.Writer
 	window chan struct{} // holds one for each frame under way
@@ -23,18 +23,18 @@ func newInput(w io.Writer) *input {
 	}
 }
 
-// end stops the sending; whoever reads the source notices at its next frame.
+// end stops the sending; the goroutine that reads the source notices at its next frame.
 func (i *input) end() { close(i.ended) }
 
 // taken makes room for one more frame.
 func (i *input) taken() {
 	select {
 	case <-i.window:
-	default: // the guest is wrong; more room than there is cannot be had
+	default: // the guest confirmed a frame that was not sent
 	}
 }
 
-// copy sends all of r and then its end; a nil r is at its end.
+// copy sends all of r and then the end of the input; a nil r is empty.
 func (i *input) copy(r io.Reader) {
 	if r != nil {
 		buffer := make([]byte, wire.Chunk)
@@ -57,7 +57,7 @@ func (i *input) Write(p []byte) (int, error) {
 	}
 }
 
-// resize sends the sizes of the terminal; nil never sends one.
+// resize sends the sizes of the terminal. With nil it sends none.
 func (i *input) resize(sizes <-chan wire.Window) {
 	for {
 		select {

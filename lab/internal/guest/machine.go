@@ -31,14 +31,14 @@ func serviceLog(service string) string { return service + ".log" }
 // ErrNotExist says that a directory holds no machine.
 var ErrNotExist = errors.New("the machine does not exist")
 
-// Machine is a virtual machine, on or off. Its methods may be called by
-// several processes, but callers see to it that only one changes it at a time.
+// Machine is a virtual machine, on or off. Several processes may call its methods,
+// but the callers must make sure that only one changes it at a time.
 type Machine struct {
 	dir string
 	record
 }
 
-// record is what machine.json holds.
+// record is the content of machine.json.
 type record struct {
 	Spec     Spec           `json:"spec"`
 	Plan     wire.Plan      `json:"plan"`
@@ -46,8 +46,8 @@ type record struct {
 	ExecPort int            `json:"execPort"`
 }
 
-// Create makes a machine in dir, which may exist, without starting it. A
-// machine that was half made there is made anew.
+// Create makes a machine in dir, which may exist, without starting it. It makes a
+// half-made machine there anew.
 func Create(ctx context.Context, dir string, s Spec) (*Machine, error) {
 	s.Seed.Plan.Hostname, s.Seed.Plan.Token = s.Name, rand.Text()
 	if err := errors.Join(s.Validate(), s.Seed.Plan.Validate()); err != nil {
@@ -60,7 +60,7 @@ func Create(ctx context.Context, dir string, s Spec) (*Machine, error) {
 	return m, nil
 }
 
-// create makes the record last: with it the machine exists.
+// create writes the record last: with it the machine exists.
 func (m *Machine) create(ctx context.Context, seed Seed) error {
 	if err := os.MkdirAll(m.dir, 0o700); err != nil {
 		return err
@@ -84,13 +84,13 @@ func (m *Machine) create(ctx context.Context, seed Seed) error {
 	return m.save()
 }
 
-// overlay makes a disk that holds only what the machine changes of another.
+// overlay makes a disk that holds only the machine's changes to another disk.
 func (m *Machine) overlay(ctx context.Context, base, file string) error {
 	return process.Run(ctx, process.Command{Path: "qemu-img", Args: []string{
 		"create", "-q", "-f", "qcow2", "-F", "raw", "-b", base, filepath.Join(m.dir, file)}})
 }
 
-// Reseed replaces what the machine finds at its next boot, except its name
+// Reseed replaces the seed that the machine finds at its next boot, except its name
 // and token.
 func (m *Machine) Reseed(seed Seed) error {
 	seed.Plan.Hostname, seed.Plan.Token = m.Plan.Hostname, m.Plan.Token
@@ -158,7 +158,7 @@ func (m *Machine) Name() string { return m.Spec.Name }
 // Disks returns the machine's data disks.
 func (m *Machine) Disks() []Disk { return m.Spec.Disks }
 
-// Logs returns the log files of the machine by what wrote them: its kernel
+// Logs returns the log files of the machine by their writer: its kernel
 // ("console"), its services, and QEMU itself ("qemu").
 func (m *Machine) Logs() map[string]string {
 	logs := map[string]string{"console": filepath.Join(m.dir, consoleLog), "qemu": filepath.Join(m.dir, qemuLog)}
@@ -168,8 +168,8 @@ func (m *Machine) Logs() map[string]string {
 	return logs
 }
 
-// lastWords returns the end of what QEMU, else the guest's kernel, had to say,
-// and where the rest is.
+// lastWords returns the end of the log of QEMU, or of the guest's kernel if that is
+// empty, and the path of the whole log.
 func (m *Machine) lastWords() string {
 	const lines = 8
 	for _, log := range []string{qemuLog, consoleLog} {

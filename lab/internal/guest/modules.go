@@ -8,8 +8,8 @@ import (
 	"strings"
 )
 
-// bootModules are what a guest needs to find its disks and its interfaces;
-// everything else it loads from its root filesystem.
+// bootModules are the modules that a guest needs to find its disks and its interfaces.
+// It loads all others from its root filesystem.
 var bootModules = []string{"virtio_pci", "virtio_blk", "virtio_scsi", "sd_mod", "virtio_net", "virtio_console"}
 
 // dependencies is the content of a kernel's modules.dep: the file of each

@@ -8,8 +8,8 @@ import (
 	"strings"
 )
 
-// Output runs a program in the guest and returns its standard output. A
-// program that fails is an error with what it wrote to standard error.
+// Output runs a program in the guest and returns its standard output. If the
+// program fails, the error contains its standard error.
 func (m *Machine) Output(ctx context.Context, argv ...string) ([]byte, error) {
 	var stdout, stderr bytes.Buffer
 	code, err := m.Exec(ctx, ExecRequest{Argv: argv, Stdout: &stdout, Stderr: &stderr})
@@ -23,8 +23,8 @@ func (m *Machine) Output(ctx context.Context, argv ...string) ([]byte, error) {
 	return stdout.Bytes(), nil
 }
 
-// Pipe runs a program in the guest with an input and discards its output. A
-// program that fails is an error with what it wrote to standard error.
+// Pipe runs a program in the guest with an input and discards its output. If the
+// program fails, the error contains its standard error.
 func (m *Machine) Pipe(ctx context.Context, stdin io.Reader, argv ...string) error {
 	var stderr bytes.Buffer
 	code, err := m.Exec(ctx, ExecRequest{Argv: argv, Stdin: stdin, Stderr: &stderr})

@@ -13,8 +13,8 @@ import (
 	"berth.dev/berth/lab/internal/progress"
 )
 
-// hostPrograms are what the lab runs on the machine to make and run guests,
-// with the Debian packages they are in.
+// hostPrograms are the programs that the lab runs on the machine to make and run
+// guests, with their Debian packages.
 var hostPrograms = map[string]string{
 	"qemu-system-x86_64": "qemu-system-x86",
 	"qemu-img":           "qemu-utils",
@@ -25,8 +25,8 @@ var hostPrograms = map[string]string{
 
 const installTimeout = 10 * time.Minute
 
-// MissingPackages returns the Debian packages the machine needs to have for
-// guests and has not.
+// MissingPackages returns the Debian packages that the machine needs for guests
+// and lacks.
 func MissingPackages() []string {
 	return missing(hostPrograms, func(name string) bool {
 		if strings.HasPrefix(name, "/") {
@@ -49,7 +49,7 @@ func missing(programs map[string]string, present func(string) bool) []string {
 	return slices.Compact(packages)
 }
 
-// InstallPackages installs Debian packages on the machine. None is no work.
+// InstallPackages installs Debian packages on the machine. It does nothing if there are none.
 func InstallPackages(ctx context.Context, report progress.Reporter, packages []string) (err error) {
 	if len(packages) == 0 {
 		return nil

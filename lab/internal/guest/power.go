@@ -39,8 +39,8 @@ func (m *Machine) Power() Power {
 	}
 }
 
-// PowerOn starts the machine; one that is on already is left as it is. It
-// returns when QEMU runs: see [Machine.WaitReady].
+// PowerOn starts the machine, and does nothing if it is on already. It returns
+// when QEMU runs: see [Machine.WaitReady].
 func (m *Machine) PowerOn(ctx context.Context) error {
 	if m.Process.Alive() {
 		return nil
@@ -71,7 +71,7 @@ func (m *Machine) PowerOn(ctx context.Context) error {
 }
 
 // PowerOff ends the machine at once, as a pulled plug does. It works on paused
-// machines too; one that is off is left as it is.
+// machines, too, and does nothing if the machine is off.
 func (m *Machine) PowerOff(ctx context.Context) error {
 	if err := m.Process.Stop(ctx, 0); err != nil {
 		return fmt.Errorf("powering off %s: %w", m.Spec.Name, err)
@@ -82,11 +82,11 @@ func (m *Machine) PowerOff(ctx context.Context) error {
 	return nil
 }
 
-// Pause stops the machine's clockwork. To others it is silent; it does not
-// notice itself, except that time has jumped when it is resumed.
+// Pause stops the machine. For others it is silent. The machine itself does not notice,
+// except that time has jumped when it is resumed.
 func (m *Machine) Pause(context.Context) error { return m.signal("pausing", syscall.SIGSTOP) }
 
-// Resume undoes [Machine.Pause], and lets a machine go on that QEMU has stopped.
+// Resume undoes [Machine.Pause], and continues a machine that QEMU has stopped.
 func (m *Machine) Resume(ctx context.Context) error {
 	if err := m.signal("resuming", syscall.SIGCONT); err != nil {
 		return err
@@ -98,7 +98,7 @@ func (m *Machine) Resume(ctx context.Context) error {
 	return nil
 }
 
-// ErrStopped says that QEMU holds a machine that could not write to its disks.
+// ErrStopped says that QEMU has stopped a machine because it could not write to its disks.
 var ErrStopped = errors.New("it is stopped since there is no room for its disks: make some, then `lab resume` it")
 
 // stopped asks QEMU why a machine does not answer. The guest itself notices nothing.
@@ -125,8 +125,8 @@ func (m *Machine) signal(verb string, sig syscall.Signal) error {
 }
 
 // endLost ends a QEMU process of this machine that was started but not
-// recorded, because the lab died in between. Whoever listens on the machine's
-// own socket is that process; the kernel knows its number.
+// recorded, because the lab died in between. The process that listens on the
+// machine's own socket is that process; the kernel knows its pid.
 func (m *Machine) endLost(ctx context.Context) error {
 	socket, closeDir, err := m.socket()
 	if err != nil {
@@ -161,8 +161,8 @@ func (m *Machine) endLost(ctx context.Context) error {
 	return nil
 }
 
-// socket returns a path of QEMU's socket for as long as closeDir was not
-// called. The real path may be longer than the 107 bytes the kernel allows.
+// socket returns a path of QEMU's socket that is valid until closeDir is called.
+// The real path may be longer than the 107 bytes that the kernel allows.
 func (m *Machine) socket() (path string, closeDir func() error, err error) {
 	dir, err := os.Open(m.dir)
 	if err != nil {
@@ -194,7 +194,7 @@ func isStopped(pid int) bool {
 	return err == nil && strings.Contains(string(data), "\nState:\tT")
 }
 
-// freePort returns a port of 127.0.0.1 that nobody listens on. Somebody may
+// freePort returns a port of 127.0.0.1 that no process listens on. Another process may
 // take it before QEMU does; then QEMU ends at once and says so in its log.
 func freePort(netns string) (int, error) {
 	port := 0

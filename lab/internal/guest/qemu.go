@@ -10,24 +10,24 @@ import (
 
 const qemuProgram = "qemu-system-x86_64"
 
-// processorModel has all that can be emulated but five-level page tables, which
-// cost time at each look-up, and fast string operations: told of them, the guest copies
-// and clears memory byte by byte, which takes an emulator five times as long as words.
-// Leaving out more needs a try with containers: without SVM, for one, the kernel takes
-// its own addresses for invalid, and without AVX programs in Go take twice as long.
+// processorModel has all features that QEMU can emulate but two. Five-level page tables
+// cost time at each look-up. With fast string operations the guest copies and clears
+// memory byte by byte, which takes an emulator five times as long as words.
+// To leave out more, try it with containers first: without SVM, for example, the kernel
+// takes its own addresses for invalid, and without AVX programs in Go take twice as long.
 const processorModel = "max,-la57,-erms"
 
-// start is what differs between two starts of a machine.
+// start holds the values that differ between two starts of a machine.
 type start struct {
 	execPort int    // of 127.0.0.1, leads to guestd
 	tscKHz   uint64 // frequency of the host's time stamp counter, or 0
 }
 
-// kernelArguments are those of a guest's kernel. Programs are at the same addresses each
-// time (norandmaps): QEMU then translates each program once, not once a process, and a
-// process that starts takes a third of the time. Timers wait for the clock's next tick
-// (highres=off): the timer's registers are devices, and to write one costs more than what
-// most timers are for.
+// kernelArguments returns the arguments of a guest's kernel. Programs are at the same
+// addresses each time (norandmaps): QEMU then translates each program once, not once per
+// process, and starting a process takes a third of the time. Timers wait for the clock's
+// next tick (highres=off): the timer's registers are devices, and a write to one costs more
+// than the work that most timers start.
 func (b start) kernelArguments() string {
 	args := "console=ttyS0 loglevel=4 panic=-1 net.ifnames=0 mitigations=off random.trust_cpu=on " +
 		"no_timer_check cryptomgr.notests norandmaps highres=off"
@@ -106,9 +106,9 @@ func systemDisks(s Spec, dir string) []systemDisk {
 	return disks
 }
 
-// backend returns the arguments of blockdev-add. The host's cache is never
-// flushed: a guest that dies loses nothing, and the lab does not outlive its
-// machine's crash anyway. What a guest overwrites with zeros takes no room on the
+// backend returns the arguments of blockdev-add. QEMU never flushes the host's
+// cache: a guest that dies loses nothing, and the lab does not outlive a crash of its
+// machine anyway. Blocks that a guest overwrites with zeros take no room on the
 // host: volumes are wiped all the time.
 func (d Disk) backend(dir string) map[string]any {
 	return map[string]any{

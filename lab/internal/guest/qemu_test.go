@@ -25,7 +25,7 @@ func arguments(t *testing.T, s Spec, p wire.Plan) string {
 	return strings.Join(args, " ")
 }
 
-func TestCommandLineHasWhatTheMachineIs(t *testing.T) {
+func TestTheCommandLineDescribesTheMachine(t *testing.T) {
 	s := spec()
 	s.Tap, s.NetNS, s.Tools, s.Images = "tap-node1", "/run/netns/lab", "/img/tools.img", "/img/images.img"
 	plan := wire.Plan{

@@ -12,7 +12,7 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// smallDir is a directory with room for 96 MiB, and more if asked for.
+// smallDir returns a directory with room for 96 MiB. grow gives it more.
 func smallDir(t *testing.T) (dir string, grow func()) {
 	t.Helper()
 	dir = t.TempDir()
@@ -32,7 +32,7 @@ func smallDir(t *testing.T) (dir string, grow func()) {
 	}
 }
 
-// fill writes to the first disk what takes 128 MiB of it.
+// fill writes 128 MiB from a file to the first disk.
 func (b booted) fill(from string) (code int, err error) {
 	disk := b.Disks()[0].Device("node1")
 	return b.Exec(b.t.Context(), ExecRequest{Argv: []string{"dd", "if=" + from, "of=" + disk, "bs=1M", "count=128", "oflag=direct"}})

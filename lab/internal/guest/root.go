@@ -16,19 +16,19 @@ import (
 const (
 	kernelFile = "vmlinuz"
 	rootFile   = "root.img"
-	bootDir    = "modules" // what the initramfs needs, in load order by name
+	bootDir    = "modules" // modules of the initramfs, in load order by name
 
-	// The guests' Debian is the same on every machine, whatever that runs. It
+	// The guests' Debian is the same on every machine, whatever system that runs. It
 	// comes from debootstrap's own mirror.
 	suite   = "bookworm"
 	keyring = "/usr/share/keyrings/debian-archive-keyring.gpg"
 
-	// rootSize is how much a guest can write; the file is sparse.
+	// rootSize is the size of the root filesystem; the file is sparse.
 	rootSize = "24G"
 )
 
-// guestPackages is what a storage system finds on an ordinary node, and the
-// kernel. Mind that each adds to the time of the first start.
+// guestPackages are the packages that a storage system finds on an ordinary node, and the
+// kernel. Each adds to the time of the first start.
 var guestPackages = []string{
 	"btrfs-progs", "cryptsetup-bin", "dmeventd", "e2fsprogs", "iproute2", "iptables", "iputils-ping", "kmod",
 	"linux-image-cloud-amd64", "lvm2", "mount", "open-iscsi", "parted", "procps", "sg3-utils",
@@ -52,7 +52,7 @@ func makeRoot(ctx context.Context, dir string, log io.Writer) error {
 	return finishRoot(ctx, tree, dir, log)
 }
 
-// debian is a directory that Debian is to be installed in.
+// debian describes a directory with Debian, and how to install it.
 type debian struct {
 	tree, components string
 	packages         []string
@@ -65,7 +65,7 @@ func installDebian(ctx context.Context, d debian, log io.Writer) error {
 			"--variant=minbase", "--components=" + d.components, "--keyring=" + keyring,
 			"--include=" + strings.Join(d.packages, ","), suite, d.tree,
 		},
-		// No initramfs of Debian's: the lab makes its own.
+		// The lab makes its own initramfs, so Debian makes none.
 		Env: []string{"INITRD=No", "DEBIAN_FRONTEND=noninteractive", "LC_ALL=C"},
 		Log: log,
 	})
@@ -75,7 +75,7 @@ func installDebian(ctx context.Context, d debian, log io.Writer) error {
 	return nil
 }
 
-// finishRoot turns a tree with a kernel in it into what guests boot from.
+// finishRoot turns a tree with a kernel in it into the files that guests boot from.
 func finishRoot(ctx context.Context, tree, dir string, log io.Writer) error {
 	if err := takeKernel(tree, dir); err != nil {
 		return fmt.Errorf("taking the kernel out of the root filesystem: %w", err)
@@ -144,7 +144,7 @@ func parseFile[T any](path string, parse func(io.Reader) (T, error)) (T, error) 
 	return parse(f)
 }
 
-// trim removes what no guest reads, and puts in what every guest must have.
+// trim removes files that no guest reads, and adds those that every guest must have.
 func trim(tree string) error {
 	for _, name := range []string{
 		"boot", "var/cache/apt", "var/lib/apt/lists", "var/cache/debconf", "var/log",
@@ -159,16 +159,16 @@ func trim(tree string) error {
 			return err
 		}
 	}
-	// Without it no pod sandbox starts.
+	// Without this file no pod sandbox starts.
 	return os.WriteFile(filepath.Join(tree, "etc/hosts"), []byte("127.0.0.1 localhost\n::1 localhost\n"), 0o644)
 }
 
-// Ext4 is a disk image to be made.
+// Ext4 describes a disk image to be made.
 type Ext4 struct {
 	Tree     string // directory whose copy the image holds
 	Image    string // path of the image
 	Size     string // as mke2fs takes it; the file is sparse
-	ReadOnly bool   // nobody will ever write to it: it needs no journal
+	ReadOnly bool   // nothing will ever write to it: it needs no journal
 }
 
 // MakeExt4 makes a disk image. Nothing is mounted.

@@ -20,9 +20,9 @@ const bootTimeout = 3 * time.Minute
 const cleanupTimeout = 30 * time.Second
 
 // Run makes a throw-away machine below dir, runs one program in it and returns
-// the program's exit code. Nothing of the machine is left, however Run ends:
-// the guest powers off when its session breaks, and what a killed Run left on
-// disk is removed by the next one.
+// the program's exit code. Nothing of the machine remains, however Run ends:
+// the guest powers off when its session breaks, and the next Run removes the files
+// of a killed one.
 func Run(ctx context.Context, dir string, s Spec, r ExecRequest, report progress.Reporter) (code int, err error) {
 	own, unlock, err := ownDirectory(ctx, dir)
 	if err != nil {
@@ -58,8 +58,8 @@ func boot(ctx context.Context, m *Machine, report progress.Reporter) (err error)
 }
 
 // ownDirectory makes a directory that is locked as long as this process lives,
-// and removes those that are not. One process at a time does this, so that
-// nobody takes a directory for left over before it is locked.
+// and removes directories without a lock. One process at a time does this, so that
+// no process takes a new directory for a leftover before it is locked.
 func ownDirectory(ctx context.Context, parent string) (dir string, unlock func(), err error) {
 	if err := os.MkdirAll(parent, 0o700); err != nil {
 		return "", nil, err
@@ -83,7 +83,7 @@ func ownDirectory(ctx context.Context, parent string) (dir string, unlock func()
 	return dir, func() { lock.Close() }, nil
 }
 
-// sweep removes what killed runs left: directories that nobody holds.
+// sweep removes the leftovers of killed runs: directories that no process has locked.
 func sweep(ctx context.Context, parent string) error {
 	dirs, err := filepath.Glob(filepath.Join(parent, "run-*"))
 	if err != nil {

@@ -10,7 +10,7 @@ import (
 	"berth.dev/berth/lab/internal/guest/wire"
 )
 
-// Spec is a machine to be made.
+// Spec describes a machine to be made.
 type Spec struct {
 	Name   string `json:"name"`
 	Image  Image  `json:"image"`
@@ -19,16 +19,16 @@ type Spec struct {
 	// Tools is a raw ext4 image that is mounted read-only on [wire.ToolsDir],
 	// or empty. Many machines may share it.
 	Tools string `json:"tools,omitempty"`
-	// Images is a raw ext4 image whose copy, made as it is written to, is mounted
-	// on [wire.ImagesDir], or empty. Many machines may share it.
+	// Images is a raw ext4 image, or empty. A copy-on-write copy of it is mounted on
+	// [wire.ImagesDir]. Many machines may share it.
 	Images string `json:"images,omitempty"`
 	Disks  []Disk `json:"disks,omitempty"`
 	// NetNS is the namespace that holds Tap, or empty for a machine without
 	// network.
 	NetNS string `json:"netns,omitempty"`
 	Tap   string `json:"tap,omitempty"`
-	// Seed is what the machine finds when it boots. Hostname and Token are
-	// filled in by [Create].
+	// Seed is the seed that the machine finds when it boots. [Create] fills in Hostname
+	// and Token.
 	Seed Seed `json:"-"`
 }
 

@@ -15,16 +15,16 @@ import (
 // kernelPackage is Debian's kernel for guests.
 const kernelPackage = "linux-image-cloud-amd64"
 
-// zfsKernelPackages build ZFS for the kernel that they bring: Debian has its modules
-// as source only. Compiler and headers stay out of the guests.
+// zfsKernelPackages are the kernel and the packages that build ZFS for it: Debian has the
+// modules of ZFS as source only. Compiler and headers stay out of the guests.
 var zfsKernelPackages = []string{kernelPackage, "linux-headers-cloud-amd64", "zfs-dkms"}
 
-// zfsKernelDirs are what a guest needs of a tree with those packages.
+// zfsKernelDirs are the directories that a guest needs of a tree with those packages.
 var zfsKernelDirs = []string{"boot", "lib/modules"}
 
-// zfsKernelRecipe makes the kernel with ZFS among its modules. It is apart from the
-// root filesystem, which changes more often and takes less time. The kernel goes with
-// the modules, so that the two always fit.
+// zfsKernelRecipe makes the kernel with ZFS among its modules. It is separate from the
+// root filesystem, which changes more often and takes less time. Kernel and modules are
+// one artefact, so that they always fit each other.
 func zfsKernelRecipe() artefact.Recipe {
 	return artefact.Recipe{
 		Name: "guest-kernel-zfs",
@@ -88,8 +88,8 @@ func zfsRootRecipe(ctx context.Context, store *artefact.Store) (artefact.Recipe,
 	}, nil
 }
 
-// copyTree copies a directory's files. Links, which lead to where the modules were
-// built, are left out.
+// copyTree copies a directory's files. It leaves out links, which lead to the directory
+// that the modules were built in.
 func copyTree(to, from string) error {
 	return filepath.WalkDir(from, func(path string, entry os.DirEntry, err error) error {
 		if err != nil {

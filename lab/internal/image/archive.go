@@ -175,8 +175,8 @@ func (a *archive) layers(s Spec) ([]descriptor, error) {
 	return append(all, d), err
 }
 
-// layer copies a tar into the archive. It is read twice, because its digest
-// comes before its content.
+// layer copies a tar into the archive. It reads the tar twice, because the digest
+// comes before the content.
 func (a *archive) layer(path string) (descriptor, error) {
 	f, err := os.Open(path)
 	if err != nil {

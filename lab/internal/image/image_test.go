@@ -135,7 +135,7 @@ func TestTheSameInputGivesTheSameBytes(t *testing.T) {
 	}
 }
 
-func TestWhatCannotBecomeAnImageIsRefused(t *testing.T) {
+func TestAnInvalidImageSpecIsRefused(t *testing.T) {
 	good := func() image.Spec {
 		return image.Spec{Ref: "localhost/x:1", Links: []image.Link{{Path: "/a", Target: "b"}}}
 	}

@@ -10,8 +10,8 @@ import (
 	"strings"
 )
 
-// writeTop writes the layer with the specification's own files. Parent
-// directories are written too, once each and before what is in them.
+// writeTop writes the layer with the specification's own files. It also writes their
+// parent directories, once each and before their contents.
 func (s Spec) writeTop(w io.Writer) error {
 	tw := tar.NewWriter(w)
 	made := map[string]bool{"/": true}
@@ -59,8 +59,8 @@ func (s Spec) writeEntry(tw *tar.Writer, p string) error {
 	if !info.Mode().IsRegular() {
 		return fmt.Errorf("%s is not a regular file", s.Files[i].Source)
 	}
-	// Neither time nor owner nor mode of the source: they differ from machine
-	// to machine and would change the digest.
+	// The header has neither time nor owner nor mode of the source: they differ from
+	// machine to machine and would change the digest.
 	if err := tw.WriteHeader(&tar.Header{Typeflag: tar.TypeReg, Name: inTar(p), Mode: 0o755, Size: info.Size()}); err != nil {
 		return err
 	}

@@ -9,7 +9,7 @@ import (
 	"os"
 )
 
-// Identity is what a node knows an image by.
+// Identity is the name and digest by which a node knows an image.
 type Identity struct {
 	Ref    string
 	Digest string // of the manifest

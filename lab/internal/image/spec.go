@@ -8,7 +8,7 @@ import (
 	"strings"
 )
 
-// Spec says what goes into an image.
+// Spec describes an image.
 type Spec struct {
 	Ref        string   // name under which a node finds it, e.g. "localhost/busybox:1"
 	Layers     []string // root filesystem tars, lowest first
@@ -34,8 +34,8 @@ type Link struct {
 	Target string
 }
 
-// A registry or "localhost", any path, and a tag: containerd's CRI plugin
-// normalises shorter names, and the image would then not be found.
+// validRef matches a registry or "localhost", any path, and a tag. containerd's CRI plugin
+// normalises shorter names, so that the kubelet would not find the image.
 var validRef = regexp.MustCompile(`^[a-z0-9][a-z0-9.-]*(:[0-9]+)?(/[a-z0-9][a-z0-9._-]*)+:[A-Za-z0-9_][A-Za-z0-9._-]{0,127}$`)
 
 var validUser = regexp.MustCompile(`^([0-9]+(:[0-9]+)?)?$`)

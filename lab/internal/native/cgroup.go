@@ -17,9 +17,9 @@ import (
 // cgroupRoot is where the hierarchies are mounted.
 const cgroupRoot = "/sys/fs/cgroup"
 
-// hierarchies returns the directories of the machine's cgroup hierarchies. With
-// the unified one alone, the controllers would have to be taken from systemd,
-// which is not tried here.
+// hierarchies returns the directories of the machine's cgroup hierarchies. On a
+// machine with only the unified one, the lab would have to take the controllers
+// from systemd; it does not support that.
 func hierarchies() ([]string, error) {
 	entries, err := os.ReadDir(cgroupRoot)
 	if err != nil {
@@ -63,8 +63,8 @@ func enterCgroup(name string, pid int) error {
 	return nil
 }
 
-// inheritSets gives a cgroup and those above it the processors and memory of the
-// one above, without which nothing may enter it.
+// inheritSets gives a cgroup, and those above it, the processors and memory nodes of its
+// parent. Without them no process may enter it.
 func inheritSets(hierarchy, name string) error {
 	parent := filepath.Dir(name)
 	if parent != "/" {
@@ -84,8 +84,7 @@ func inheritSets(hierarchy, name string) error {
 	return nil
 }
 
-// removeCgroup removes a cgroup with all below it, and those above it that are
-// left empty.
+// removeCgroup removes a cgroup with all below it, and its parent if that is then empty.
 func removeCgroup(ctx context.Context, name string) error {
 	entries, err := os.ReadDir(cgroupRoot)
 	if err != nil {
@@ -130,7 +129,7 @@ func removeTree(ctx context.Context, dir string) error {
 // emptyLimit is how long killed processes may take to leave their cgroups.
 const emptyLimit = 5 * time.Second
 
-// removeEmpty removes a cgroup as soon as nobody is in it.
+// removeEmpty removes a cgroup as soon as no process is in it.
 func removeEmpty(ctx context.Context, dir string) error {
 	for {
 		err := os.Remove(dir)

@@ -19,8 +19,8 @@ var environment = []string{
 	"HOME=/root", "LANG=C.UTF-8", "TERM=linux",
 }
 
-// Exec runs a program in the node and returns its exit code, a shell's for one
-// that does not exist.
+// Exec runs a program in the node and returns its exit code. For a program that does
+// not exist it returns a shell's exit code.
 func (m *Machine) Exec(ctx context.Context, r guest.ExecRequest) (int, error) {
 	switch {
 	case len(r.Argv) == 0:
@@ -34,7 +34,7 @@ func (m *Machine) Exec(ctx context.Context, r guest.ExecRequest) (int, error) {
 	if dir == "" {
 		dir = "/root"
 	}
-	// env looks the program up in the node, where its path leads elsewhere than here.
+	// env looks the program up in the node, where its path may be another file than here.
 	args := append([]string{"--ignore-environment", "--chdir=" + dir}, environment...)
 	args = append(append(args, r.Env...), r.Argv...)
 	err := process.Run(ctx, process.Command{
@@ -56,8 +56,8 @@ func discard(w io.Writer) io.Writer {
 	return w
 }
 
-// Output runs a program in the node and returns its standard output. A program
-// that fails is an error with what it wrote to standard error.
+// Output runs a program in the node and returns its standard output. If the program
+// fails, the error contains its standard error.
 func (m *Machine) Output(ctx context.Context, argv ...string) ([]byte, error) {
 	var out bytes.Buffer
 	err := m.mustExec(ctx, guest.ExecRequest{Argv: argv, Stdout: &out})

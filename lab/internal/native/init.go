@@ -13,7 +13,7 @@ import (
 	"berth.dev/berth/lab/internal/guest/reaper"
 )
 
-// self leads to this program also where its path leads elsewhere.
+// self is this program's file, also where its path is another file or none.
 const self = "/proc/self/exe"
 
 // Init is process 1 of the node in dir. It returns only with an error, and the

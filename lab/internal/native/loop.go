@@ -52,7 +52,7 @@ func attachLoop(path string) (int, error) {
 			return 0, fmt.Errorf("finding a free loop device: %w", err)
 		}
 		err = bindLoop(loopPath(number), file)
-		if !errors.Is(err, unix.EBUSY) { // somebody else was faster
+		if !errors.Is(err, unix.EBUSY) { // another process was faster
 			return number, err
 		}
 	}
@@ -67,9 +67,9 @@ func bindLoop(path string, file *os.File) error {
 	return unix.IoctlLoopConfigure(int(device.Fd()), &unix.LoopConfig{Fd: uint32(file.Fd())})
 }
 
-// detachLoops detaches every loop device over a file below dir, whoever made it:
-// what a node puts on loop devices goes with the node. Files are told by device
-// and inode, since a path may be another one in the node.
+// detachLoops detaches every loop device over a file below dir, including those that a
+// program in the node made: they go with the node. It recognizes files by device
+// and inode, since a file may have another path in the node.
 func detachLoops(dir string) error {
 	devices, err := filepath.Glob("/sys/block/loop*/loop/backing_file")
 	if err != nil || len(devices) == 0 {

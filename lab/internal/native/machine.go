@@ -18,7 +18,7 @@ import (
 // Files of a node's directory. The data disks are beside them.
 const (
 	recordFile = "machine.json"
-	upperDir   = "upper" // what the node writes over the machine's root directory
+	upperDir   = "upper" // the node's writes over the machine's root directory
 	workDir    = "work"  // overlayfs' own
 	rootDir    = "root"  // where the node's root is mounted, in the node
 	logDir     = "log"
@@ -26,13 +26,13 @@ const (
 	initLog    = "init.log"
 )
 
-// Spec is a node to be made.
+// Spec describes a node to be made.
 type Spec struct {
 	Name    string       `json:"name"`
 	Network string       `json:"network"` // name of the lab's network
 	Address netip.Prefix `json:"address"`
 	MAC     string       `json:"mac"`
-	// Programs are the machine's files by place below [wire.ToolsDir].
+	// Programs are the machine's files by their path below [wire.ToolsDir].
 	Programs map[string]string `json:"programs"`
 	Services []wire.Service    `json:"services"`
 	Disks    []guest.Disk      `json:"disks,omitempty"`
@@ -42,14 +42,14 @@ type Spec struct {
 	Files []guest.File `json:"-"`
 }
 
-// Machine is a native node, on or off. Callers see to it that only one process
+// Machine is a native node, on or off. Callers must make sure that only one process
 // changes it at a time.
 type Machine struct {
 	dir string
 	record
 }
 
-// record is what machine.json holds.
+// record is the content of machine.json.
 type record struct {
 	Spec    Spec           `json:"spec"`
 	Process process.Record `json:"process"`
@@ -66,7 +66,7 @@ func Create(dir string, s Spec) (*Machine, error) {
 	return m, nil
 }
 
-// create makes the record last: with it the node exists.
+// create writes the record last: with it the node exists.
 func (m *Machine) create() error {
 	for _, dir := range append([]string{upperDir, workDir, rootDir, logDir}, stateDirs()...) {
 		if err := os.MkdirAll(filepath.Join(m.dir, dir), 0o755); err != nil {
@@ -127,8 +127,7 @@ func (m *Machine) PID() int { return m.Process.PID }
 // Disks returns the node's data disks.
 func (m *Machine) Disks() []guest.Disk { return m.Spec.Disks }
 
-// Device returns the path of a data disk in the node, or nothing while the node
-// is off.
+// Device returns the path of a data disk in the node; empty while the node is off.
 func (m *Machine) Device(d guest.Disk) string {
 	for i, mine := range m.Spec.Disks {
 		if mine.Name == d.Name && i < len(m.Loops) {
@@ -138,7 +137,7 @@ func (m *Machine) Device(d guest.Disk) string {
 	return ""
 }
 
-// Logs returns the log files of the node by what wrote them.
+// Logs returns the log files of the node by the name of their writer.
 func (m *Machine) Logs() map[string]string {
 	logs := map[string]string{"init": filepath.Join(m.dir, logDir, initLog)}
 	for _, s := range m.Spec.Services {

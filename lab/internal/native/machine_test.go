@@ -41,7 +41,7 @@ func TestANodeIsFoundAgainAsItWasMade(t *testing.T) {
 		t.Fatal(err)
 	}
 	want := m.record
-	want.Spec.Files = nil // they are in its root directory by now
+	want.Spec.Files = nil // Create has written them to its root directory
 	if diff := cmp.Diff(want, again.record, cmp.Comparer(func(a, b netip.Prefix) bool { return a == b })); diff != "" {
 		t.Errorf("node changed on its way through the file:\n%s", diff)
 	}
@@ -59,7 +59,7 @@ func TestADirectoryWithoutARecordIsNoNode(t *testing.T) {
 	}
 }
 
-func TestWhatANodeWithoutAKernelCannotDoIsRefused(t *testing.T) {
+func TestANativeNodeRefusesPauseResumeAndDisks(t *testing.T) {
 	m, _ := create(t)
 	_, diskErr := m.AddDisk(t.Context(), 1<<20)
 	for what, err := range map[string]error{

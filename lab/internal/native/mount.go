@@ -46,9 +46,9 @@ func bindFile(source, target string) error {
 	return nil
 }
 
-// showPrograms puts programs in place by links into their directories, which are
-// mounted. A program of its own mount could not start containers: runc finds
-// itself by the directory it is in, beneath all mounts.
+// showPrograms mounts the directories of the programs, and links to the programs there.
+// A mount of a single program would not do: runc finds itself by its
+// directory beneath all mounts, and could not start containers.
 func showPrograms(root string, programs map[string]string) error {
 	shown := map[string]string{}
 	for _, place := range slices.Sorted(maps.Keys(programs)) {
@@ -95,8 +95,8 @@ var deviceLinks = map[string]string{
 // loopMajor is the kernel's number of loop devices.
 const loopMajor = 7
 
-// makeDevices fills a node's /dev. The machine's disks are not in it, so that
-// nothing in the node takes them for its own.
+// makeDevices fills a node's /dev. It leaves out the machine's disks, so that
+// no program in the node takes them for the node's.
 func makeDevices(dir string, loops []int) error {
 	for _, d := range devices {
 		if err := makeNode(filepath.Join(dir, d.name), unix.S_IFCHR|d.mode, unix.Mkdev(d.major, d.minor)); err != nil {
@@ -121,5 +121,5 @@ func makeNode(path string, mode uint32, number uint64) error {
 	if err := unix.Mknod(path, mode, int(number)); err != nil { //nolint:gosec // as the kernel takes it
 		return fmt.Errorf("making device %s: %w", filepath.Base(path), err)
 	}
-	return os.Chmod(path, os.FileMode(mode&0o777)) // the umask does not count
+	return os.Chmod(path, os.FileMode(mode&0o777)) // the umask does not decide
 }

@@ -17,7 +17,7 @@ import (
 	"berth.dev/berth/lab/internal/process"
 )
 
-// namespaces are what a node has of its own.
+// namespaces are the namespaces that a node has of its own.
 const namespaces = unix.CLONE_NEWNS | unix.CLONE_NEWPID | unix.CLONE_NEWNET | unix.CLONE_NEWUTS | unix.CLONE_NEWIPC
 
 // Power returns the node's state.
@@ -28,7 +28,7 @@ func (m *Machine) Power() guest.Power {
 	return guest.Off
 }
 
-// PowerOn starts the node; one that is on is left as it is. It returns when
+// PowerOn starts the node, and does nothing if it is on. It returns when
 // process 1 is at work: see [Machine.WaitReady].
 func (m *Machine) PowerOn(ctx context.Context) error {
 	if m.Process.Alive() {
@@ -77,7 +77,7 @@ func (m *Machine) powerOn(ctx context.Context) error {
 	return m.release(ctx, net, out)
 }
 
-// release gives process 1 its network and cgroups and lets it go.
+// release gives process 1 its network and cgroups, and then the line that it waits for.
 func (m *Machine) release(ctx context.Context, net *network.Network, out io.Writer) error {
 	if err := net.Cable(ctx, m.Spec.Name, m.Process.PID, m.Spec.Address, m.Spec.MAC); err != nil {
 		return err
@@ -89,8 +89,8 @@ func (m *Machine) release(ctx context.Context, net *network.Network, out io.Writ
 	return err
 }
 
-// PowerOff ends the node at once. What it wrote to its disks stays: a crash of
-// its kernel, which is the machine's too, cannot be played.
+// PowerOff ends the node at once. All writes to its disks stay: the lab cannot
+// simulate a crash of the kernel, which is the machine's, too.
 func (m *Machine) PowerOff(ctx context.Context) error {
 	err := m.Process.Stop(ctx, 0)
 	if err == nil {
@@ -105,7 +105,7 @@ func (m *Machine) PowerOff(ctx context.Context) error {
 	return nil
 }
 
-// tidy removes what the kernel keeps of a node that is off.
+// tidy removes the loop devices and cgroups that the kernel keeps of a node that is off.
 func (m *Machine) tidy(ctx context.Context) error {
 	return errors.Join(detachLoops(m.dir), removeCgroup(ctx, m.Spec.Cgroup))
 }
@@ -138,23 +138,23 @@ func (m *Machine) lastWords() string {
 	return fmt.Sprintf("log %s is empty", path)
 }
 
-// errShared is the answer to what only a machine with its own kernel can do.
+// errShared is the error of operations that only a machine with its own kernel can do.
 func (m *Machine) errShared(what string) error {
 	return fmt.Errorf("%s is a native node, which %s: use a cluster of guests (lab up without --native)", m.Spec.Name, what)
 }
 
-// Pause is refused.
+// Pause returns an error: see errShared.
 func (m *Machine) Pause(context.Context) error { return m.errShared("cannot be paused") }
 
-// Resume is refused.
+// Resume returns an error: see errShared.
 func (m *Machine) Resume(context.Context) error { return m.errShared("cannot be paused") }
 
-// AddDisk is refused.
+// AddDisk returns an error: see errShared.
 func (m *Machine) AddDisk(context.Context, int64) (guest.Disk, error) {
 	return guest.Disk{}, m.errShared("has the disks it was made with")
 }
 
-// RemoveDisk is refused.
+// RemoveDisk returns an error: see errShared.
 func (m *Machine) RemoveDisk(context.Context, string) error {
 	return m.errShared("has the disks it was made with")
 }

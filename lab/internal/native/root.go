@@ -15,9 +15,9 @@ import (
 // logsInNode is where a node has its log directory.
 const logsInNode = wire.ToolsDir + "/log"
 
-// states are the node's directories that outlive its power cycles, by place in
-// the node's directory. They are no part of the layered root: containers'
-// layers cannot lie on a layer, and what the machine has there is not the node's.
+// states are the node's directories that outlive its power cycles, by their place in
+// the node's directory. They are no part of the layered root: overlayfs cannot put
+// containers' layers on a layer, and the machine's files there are not the node's.
 var states = map[string]string{
 	"lib/containerd":  wire.ImagesDir,
 	"lib/kubelet":     "/var/lib/kubelet",
@@ -30,8 +30,8 @@ var states = map[string]string{
 
 func stateDirs() []string { return slices.Sorted(maps.Keys(states)) }
 
-// shields are kernel parameters that the kubelet sets. They are the machine's: it
-// sets plain files instead.
+// shields are plain files in the place of kernel parameters that the kubelet sets. The
+// parameters are those of the machine: the kubelet writes the files instead.
 var shields = map[string]string{
 	"vm/overcommit_memory": "1", "vm/panic_on_oom": "0", "kernel/panic": "10", "kernel/panic_on_oops": "1",
 }
@@ -39,7 +39,7 @@ var shields = map[string]string{
 const none = unix.MS_NOSUID | unix.MS_NODEV | unix.MS_NOEXEC
 
 // mountRoot makes the node's root directory and enters it. It runs in the node's
-// own mount namespace, from which nothing reaches the machine's.
+// own mount namespace, whose mounts do not propagate to the machine's.
 func (m *Machine) mountRoot() error {
 	if err := unix.Mount("", "/", "", unix.MS_REC|unix.MS_PRIVATE, ""); err != nil {
 		return fmt.Errorf("leaving the machine's mounts: %w", err)
@@ -97,7 +97,7 @@ func (m *Machine) fill(root string) error {
 	return os.MkdirAll(filepath.Join(root, "run/lock"), 0o755)
 }
 
-// pivot makes root the root directory and lets go of the machine's.
+// pivot makes root the root directory and unmounts the machine's.
 func pivot(root string) error {
 	if err := os.Chdir(root); err != nil {
 		return err
@@ -111,7 +111,8 @@ func pivot(root string) error {
 	if err := os.Chdir("/"); err != nil {
 		return err
 	}
-	// As systemd makes it: volumes mounted by one container appear in others.
+	// The root is shared, as systemd makes it: volumes that one container mounts appear in
+	// others.
 	if err := unix.Mount("", "/", "", unix.MS_REC|unix.MS_SHARED, ""); err != nil {
 		return fmt.Errorf("sharing the root: %w", err)
 	}

@@ -16,7 +16,7 @@ import (
 const (
 	restartDelay = time.Second // at least, between two starts
 	socketLimit  = 2 * time.Minute
-	// specInNode shows the record, whose own path is not in the node.
+	// specInNode is the record's path in the node, which does not have the record's own path.
 	specInNode = wire.ToolsDir + "/machine.json"
 )
 

@@ -32,8 +32,8 @@ func (n *Network) Cable(ctx context.Context, node string, pid int, address netip
 	return nil
 }
 
-// Unplug removes the cable of a node that is off. The kernel does so too, but in
-// its own time. A cable that does not exist is no error.
+// Unplug removes the cable of a node that is off. The kernel does so, too, but some
+// time later. A cable that does not exist is no error.
 func (n *Network) Unplug(ctx context.Context, node string) error {
 	if err := ctx.Err(); err != nil {
 		return err

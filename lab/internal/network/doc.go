@@ -9,11 +9,11 @@
 // needs only a default route to the bridge, and a node that is added later is
 // known to all others at once.
 //
-// The bridge carries the address of the `kubernetes` Service too. With an API
+// The bridge also has the address of the `kubernetes` Service. With an API
 // server that listens on port 443 of all addresses, pods reach it there
 // directly: no kube-proxy, no address translation, no netfilter modules.
 //
-// A tap that is down is a pulled cable: [Network.Cut] and [Network.Heal].
+// [Network.Cut] sets a tap down, which is like a pulled cable; [Network.Heal] undoes it.
 //
 // Every call is idempotent. The names of the namespace and of the taps are
 // functions of the lab's and the node's name, so that a half-made network is

@@ -24,7 +24,7 @@ func Dial(ctx context.Context, path, address string) (net.Conn, error) {
 		return conn, nil
 	}
 	// The address must be numeric: then the dialer makes its one socket on the
-	// calling thread, which is the one that is in the namespace.
+	// calling thread, and only that thread is in the namespace.
 	if _, err := netip.ParseAddrPort(address); err != nil {
 		return nil, fmt.Errorf("connecting: %w", err)
 	}
@@ -72,8 +72,8 @@ func forward(ctx context.Context, listener net.Listener, path, target string) er
 	}
 }
 
-// carry copies both ways until both sides are done. The end of one direction
-// is passed on alone, since the other may have much to say still.
+// carry copies both ways until both sides are done. It passes on the end of one
+// direction alone, since the other may still have data to send.
 func carry(ctx context.Context, client net.Conn, path, target string) {
 	defer client.Close()
 	server, err := Dial(ctx, path, target)

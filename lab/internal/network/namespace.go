@@ -13,7 +13,8 @@ import (
 // namespaceDir is where iproute2 keeps named namespaces.
 const namespaceDir = "/run/netns"
 
-// ensureNamespace makes the file at path stand for a network namespace.
+// ensureNamespace makes a network namespace and mounts it on the file at path, unless it
+// is there already.
 func ensureNamespace(path string) error {
 	exists, err := isNamespace(path)
 	if err != nil || exists {
@@ -48,8 +49,8 @@ func mountNewNamespace(path string) error {
 	return nil
 }
 
-// isNamespace reports whether path stands for a namespace. A plain file is
-// what an interrupted creation leaves.
+// isNamespace reports whether a namespace is mounted at path. An interrupted creation
+// leaves a plain file.
 func isNamespace(path string) (bool, error) {
 	var fs unix.Statfs_t
 	err := unix.Statfs(path, &fs)
@@ -81,7 +82,7 @@ func removeNamespace(path string) error {
 	return nil
 }
 
-// needRoot adds to a refusal what to do about it.
+// needRoot adds to an error about missing rights that root is needed.
 func needRoot(err error) error {
 	if errors.Is(err, unix.EPERM) && os.Geteuid() != 0 {
 		return fmt.Errorf("%w: the lab must be run as root", err)

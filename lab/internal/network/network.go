@@ -88,7 +88,7 @@ func (n *Network) Destroy(ctx context.Context) error {
 func ensureBridge() error {
 	for setting, value := range map[string]string{
 		"net/ipv4/ip_forward":                  "1",
-		"net/ipv4/conf/all/send_redirects":     "0", // the router is meant to be on the way
+		"net/ipv4/conf/all/send_redirects":     "0", // packets are meant to pass the router
 		"net/ipv4/conf/default/send_redirects": "0",
 		"net/ipv6/conf/default/disable_ipv6":   "1",
 	} {

@@ -55,7 +55,7 @@ func TestNetworkIsCompletedByASecondCreateAndGoneAfterDestroy(t *testing.T) {
 	}
 }
 
-func TestCreateReplacesWhatAnInterruptedCreateLeft(t *testing.T) {
+func TestCreateReplacesTheNamespaceFileOfAnInterruptedCreate(t *testing.T) {
 	path := filepath.Join(namespaceDir, "berth-lab-network-test")
 	if err := os.MkdirAll(namespaceDir, 0o755); err != nil {
 		t.Fatal(err)

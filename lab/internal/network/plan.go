@@ -22,13 +22,13 @@ var (
 	APIService = netip.MustParseAddr("10.96.0.1")
 )
 
-// MaxNodes is how many nodes the addresses suffice for.
+// MaxNodes is the number of nodes that the addresses are enough for.
 const MaxNodes = 200
 
 const (
 	bridge = "lab0"
-	// A bridge takes over the lowest address of its ports unless it has one
-	// of its own; guests would then lose their neighbour entry for a while.
+	// bridgeMAC is fixed because a bridge otherwise takes over the lowest address of
+	// its ports; guests would then lose their neighbour entry for a while.
 	bridgeMAC = "02:77:00:00:00:01"
 )
 

@@ -25,8 +25,8 @@ func (n *Network) Tap(ctx context.Context, node string) (string, error) {
 	return name, nil
 }
 
-// ensureTap runs inside the namespace. Attaching to the bridge comes last: a
-// tap that is attached is complete, and only its cable may be pulled.
+// ensureTap runs inside the namespace. It attaches the tap to the bridge last: an
+// attached tap is complete, and at most cut.
 func ensureTap(name string) error {
 	attrs := netlink.NewLinkAttrs()
 	attrs.Name = name

@@ -6,7 +6,7 @@ import (
 	"net/netip"
 )
 
-// Config is one node.
+// Config describes one node.
 type Config struct {
 	Name       string
 	Control    bool         // has the taint of a control plane
@@ -22,9 +22,9 @@ type Config struct {
 	ServingCert []byte // PEM, of the kubelet's server; must name Address
 	ServingKey  []byte
 
-	// Cgroup is the cgroup that holds the node on the machine it shares the
+	// Cgroup is the cgroup that holds the node on the machine that it shares the
 	// kernel with, as an absolute path in every hierarchy; empty for a guest,
-	// which has all of its kernel.
+	// which has its own kernel.
 	Cgroup string
 }
 

@@ -3,12 +3,12 @@
 //
 // The programs are on one read-only disk that all nodes share ([Tools]), so
 // that new programs need neither a new root filesystem nor a copy per node.
-// What differs between nodes is in the seed ([Seed]): name, addresses,
+// The seed ([Seed]) holds the parts that differ between nodes: name, addresses,
 // certificates and configuration files. Everything a node writes (images,
-// containers, pods' data) is on its own root disk and outlives power cycles;
-// the leases of pod addresses are in memory and do not, like the pods'
+// containers, pods' data) is on its own root disk and outlives power cycles.
+// The leases of pod addresses are in memory and do not, like the pods'
 // interfaces themselves.
 //
-// The kubelet looks at its pods more often than by default; its lease is the
-// default's, since emulated nodes stand still for seconds on a busy machine.
+// The kubelet looks at its pods more often than by default. Its lease has the
+// default duration, since emulated nodes stand still for seconds on a busy machine.
 package node

@@ -15,7 +15,7 @@ import (
 	"berth.dev/berth/lab/internal/process"
 )
 
-// imagesSize is what containerd has for images and the containers' own layers.
+// imagesSize is the space that containerd has for images and the containers' own layers.
 // The file is sparse.
 const imagesSize = "10G"
 
@@ -68,7 +68,7 @@ func importAll(ctx context.Context, tree, containerd string, archives []string, 
 	if err != nil {
 		return err
 	}
-	// It is stopped even when the caller has given up.
+	// stop works even when ctx has ended.
 	stop := func() error { return server.Stop(context.WithoutCancel(ctx), 20*time.Second) }
 	if err := importInto(ctx, socket, filepath.Join(containerd, "ctr"), archives, log); err != nil {
 		words, _ := os.ReadFile(filepath.Join(run, "log"))

@@ -1,9 +1,9 @@
 package node
 
-// kubelet returns the KubeletConfiguration. What it leaves out is the
-// kubelet's default, so are the intervals of its lease and status: an emulated
-// processor feels each renewal, and on a busy machine a short lease runs out while
-// the node is well. What a pod waits for is looked at more often than by default.
+// kubelet returns the KubeletConfiguration. All other settings have the kubelet's
+// defaults, also the intervals of its lease and status: each renewal slows an emulated
+// processor, and on a busy machine a short lease runs out while the node is well. The
+// kubelet checks the conditions that a pod waits for more often than by default.
 func (c Config) kubelet() map[string]any {
 	settings := map[string]any{
 		"apiVersion":               "kubelet.config.k8s.io/v1beta1",
@@ -28,11 +28,14 @@ func (c Config) kubelet() map[string]any {
 		"shutdownGracePeriod": "0s",
 		"serializeImagePulls": false,
 
-		// A test may fill the root disk; it must not lose its node and images.
+		// A test may fill the root disk; it must not lose its node and images. Without any
+		// limit the kubelet also does not ask every ten seconds how much each pod uses, which
+		// would slow an emulated processor.
 		"evictionHard": map[string]string{
-			"memory.available": "50Mi", "nodefs.available": "1%", "nodefs.inodesFree": "1%", "imagefs.available": "1%",
+			"memory.available": "0%", "nodefs.available": "0%", "nodefs.inodesFree": "0%", "imagefs.available": "0%",
 		},
-		"imageGCHighThresholdPercent": 100,
+		"localStorageCapacityIsolation": false,
+		"imageGCHighThresholdPercent":   100,
 	}
 	if c.Control {
 		settings["registerWithTaints"] = []map[string]string{{"key": "node-role.kubernetes.io/control-plane", "effect": "NoSchedule"}}
@@ -40,7 +43,7 @@ func (c Config) kubelet() map[string]any {
 	if c.Cgroup != "" {
 		settings["cgroupRoot"] = c.Cgroup
 		settings["failCgroupV1"] = false
-		settings["enforceNodeAllocatable"] = []string{} // nothing is the node's alone
+		settings["enforceNodeAllocatable"] = []string{} // the node shares everything with the machine
 	}
 	return settings
 }

@@ -22,9 +22,9 @@ type Guest interface {
 
 var _ Guest = (*guest.Machine)(nil)
 
-// Missing returns those of the OCI archives whose images the node's containerd lacks,
-// or has with other content under the same name. It asks the node once for all of
-// them: a command takes a second there.
+// Missing returns the OCI archives whose images the node's containerd lacks, or has
+// with other content under the same name. It asks the node once for all of them: a
+// command takes a second there.
 func Missing(ctx context.Context, g Guest, archives []string) (missing []string, err error) {
 	list, err := g.Output(ctx, ctr("images", "list")...)
 	if err != nil {

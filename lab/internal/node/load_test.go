@@ -93,7 +93,7 @@ func TestALoadedImageIsOnTheDisk(t *testing.T) {
 	}
 }
 
-func TestLoadPassesOnWhatFailed(t *testing.T) {
+func TestLoadReturnsTheCauseOfItsFailure(t *testing.T) {
 	path, _ := archive(t)
 	broken := errors.New("containerd is down")
 	if err := Load(t.Context(), &memory{fail: broken}, path); !errors.Is(err, broken) {

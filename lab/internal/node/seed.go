@@ -30,7 +30,7 @@ const (
 	Kubelet    = "kubelet"
 )
 
-// Seed returns what a guest needs to be the node.
+// Seed returns the seed that makes a guest the node.
 func Seed(c Config) (guest.Seed, error) {
 	if err := c.validate(); err != nil {
 		return guest.Seed{}, fmt.Errorf("configuring node %s: %w", c.Name, err)
@@ -65,21 +65,20 @@ func Seed(c Config) (guest.Seed, error) {
 	}, nil
 }
 
-// services are in order: the kubelet ends at once when containerd's socket is
-// not there.
+// services returns the services in the order in which they must start: the kubelet ends at
+// once when containerd's socket is not there.
 func (c Config) services() []wire.Service {
 	return []wire.Service{
 		{Name: Containerd, Socket: containerdSocket, Argv: []string{binDir + "/containerd", "--config", containerdConfig}},
 		{Name: Kubelet, Argv: []string{binDir + "/kubelet",
 			"--config", kubeletConfig, "--kubeconfig", kubeconfig, "--hostname-override", c.Name,
 			"--node-ip", c.Address.Addr().String(), "--cert-dir", "/var/lib/kubelet/pki", "--v=2",
-			// An idle kubelet reads what each cgroup uses. Eviction, which depends on it,
-			// has the node's own read anew whenever it looks.
+			// Housekeeping reads the usage of each cgroup, also while the node is idle.
 			"--housekeeping-interval=1m"}},
 	}
 }
 
-// machineID is the same whenever the node boots, and another for each node.
+// machineID returns an id that is the same at each boot of a node, and different for each node.
 func machineID(name string) string {
 	sum := sha256.Sum256([]byte("berth lab node " + name))
 	return hex.EncodeToString(sum[:16])

@@ -138,7 +138,7 @@ func TestNodesDifferInNameAndMachineIDAndKeepThem(t *testing.T) {
 	}
 }
 
-func TestIncompleteConfigurationNamesWhatIsMissing(t *testing.T) {
+func TestSeedNamesTheMissingOrWrongPartOfAConfiguration(t *testing.T) {
 	for want, spoil := range map[string]func(*Config){
 		"address":               func(c *Config) { c.Address = netip.Prefix{} },
 		"pod network":           func(c *Config) { c.Pods = netip.Prefix{} },

@@ -22,7 +22,7 @@ type Programs struct {
 	CNI        string // directory with bridge, host-local and loopback
 }
 
-// Files returns source by place below the disk's root.
+// Files returns the source of each file by its path below the disk's root.
 func (p Programs) Files() map[string]string {
 	files := map[string]string{
 		"bin/kubelet": p.Kubelet,

@@ -17,10 +17,10 @@ import (
 	"time"
 )
 
-// lifetime of every certificate. A cluster is hours old, rarely weeks.
+// lifetime of every certificate. A cluster lives for hours, rarely for weeks.
 const lifetime = 365 * 24 * time.Hour
 
-// Authority is a certificate authority that keeps what it issues in a directory.
+// Authority is a certificate authority that keeps its certificates in a directory.
 type Authority struct {
 	dir  string
 	cert *x509.Certificate
@@ -33,7 +33,7 @@ type Pair struct {
 	Key  []byte
 }
 
-// Subject is whom a certificate speaks for and where it may serve.
+// Subject names the user of a certificate, and the addresses where it may serve.
 type Subject struct {
 	Name   string   // common name: the Kubernetes user
 	Groups []string // organisations: the Kubernetes groups
@@ -136,7 +136,7 @@ func save(dir, name string, template, parent *x509.Certificate, key, signer *ecd
 		return Pair{}, err
 	}
 	pair := Pair{Cert: encode("CERTIFICATE", der), Key: encode("EC PRIVATE KEY", keyDER)}
-	// The certificate last: load takes its presence for both.
+	// The certificate comes last: if it is there, load expects the key, too.
 	if err := writeFile(filepath.Join(dir, name+".key"), pair.Key); err != nil {
 		return Pair{}, err
 	}
@@ -150,8 +150,8 @@ func load(dir, name string) (Pair, error) {
 	}
 	key, err := os.ReadFile(filepath.Join(dir, name+".key"))
 	if err != nil {
-		// Not wrapped: a certificate without its key is damage, and must not
-		// look like a certificate that is still to be made.
+		// The error is not wrapped: a certificate without its key is damage, and must
+		// not look like a certificate that is still to be made.
 		return Pair{}, fmt.Errorf("reading the key of certificate %s: %v", name, err) //nolint:errorlint // a missing key must not pass for a missing pair
 	}
 	return Pair{Cert: cert, Key: key}, nil

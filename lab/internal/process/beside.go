@@ -8,12 +8,12 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// besideKinds are the namespaces of a node that is no virtual machine, the one
-// of mounts last: with it the thread's paths mean other files.
+// besideKinds are the namespaces of a native node. The mount namespace is the last: after
+// the thread has entered it, paths mean other files.
 var besideKinds = []string{"pid", "net", "uts", "ipc", "mnt"}
 
-// startBeside starts cmd in the namespaces of another process. The thread is
-// thrown away, see startIn.
+// startBeside starts cmd in the namespaces of another process. The thread ends with the
+// call, see startIn.
 func startBeside(pid int, cmd *exec.Cmd) error {
 	var namespaces []int
 	defer func() {

@@ -28,7 +28,8 @@ type Spec struct {
 	Namespaces uintptr
 }
 
-// Record identifies a detached process for good; keep it as JSON.
+// Record identifies a detached process also after other processes get its pid. Store it as
+// JSON.
 type Record struct {
 	Name      string `json:"name"`
 	PID       int    `json:"pid"`
@@ -65,15 +66,16 @@ func Start(ctx context.Context, s Spec) (Record, error) {
 		cmd.Stdin = s.Stdin
 	}
 	cmd.SysProcAttr = &syscall.SysProcAttr{Setsid: true, Cloneflags: s.Namespaces}
-	// What the lab's caller has open, a lock perhaps, is not held for a cluster's life.
+	// The process must not inherit open files of the lab's caller, such as a lock: it would
+	// hold them for the life of the cluster.
 	if err := unix.CloseRange(3, math.MaxUint32, unix.CLOSE_RANGE_CLOEXEC); err != nil {
 		return Record{}, fmt.Errorf("keeping open files from %s: %w", s.Name, err)
 	}
 	if err := startIn(s.NetNS, cmd); err != nil {
 		return Record{}, fmt.Errorf("starting %s: %w", s.Name, err)
 	}
-	// Nobody waits for it: it ends as a zombie while this command lives, which
-	// Alive and Stop treat as ended, and is reaped by init afterwards.
+	// This command never waits for the process. If the process ends first it is a zombie,
+	// which Alive and Stop treat as ended; init reaps it after this command.
 	pid := cmd.Process.Pid
 	st, err := readStat(pid)
 	if err != nil {
@@ -91,7 +93,7 @@ func (r Record) Alive() bool {
 	return err == nil && st.startTime == r.StartTime && st.state != 'Z' && st.state != 'X'
 }
 
-// Signal sends sig to the recorded process; [os.ErrProcessDone] if it ended.
+// Signal sends sig to the recorded process. It returns [os.ErrProcessDone] if that has ended.
 func (r Record) Signal(sig os.Signal) error {
 	number, ok := sig.(syscall.Signal)
 	if !ok {
@@ -109,7 +111,7 @@ func (r Record) Signal(sig os.Signal) error {
 }
 
 // Stop asks the process to end, and kills it when it has not ended after
-// grace. A grace of zero kills at once. It returns when the process is gone; a
+// grace. A grace of zero kills at once. Stop returns when the process is gone; a
 // process that was gone already is no error.
 func (r Record) Stop(ctx context.Context, grace time.Duration) error {
 	fd, err := r.open()
@@ -137,8 +139,8 @@ func (r Record) Stop(ctx context.Context, grace time.Duration) error {
 	return nil
 }
 
-// open returns a pidfd of the recorded process. The start time is compared
-// after the descriptor is open: from then on it cannot mean another process.
+// open returns a pidfd of the recorded process. It compares the start time after
+// the descriptor is open: from then on the descriptor cannot mean another process.
 func (r Record) open() (int, error) {
 	if r.PID <= 0 {
 		return -1, os.ErrProcessDone

@@ -11,9 +11,9 @@ import (
 )
 
 // InNamespace returns the processes that live in the network namespace at
-// path. It finds what was started there by a command that died before it could
-// record it, and the children of what was recorded. The calling process may be
-// among them: its first thread cannot be thrown away after [InNetNS].
+// path. Among them are processes that a command started there and died before it
+// could record them, and children of recorded processes. The calling process may be
+// among them, too: its first thread cannot end after [InNetNS].
 func InNamespace(path string) ([]Record, error) {
 	wanted, err := os.Stat(path)
 	if errors.Is(err, fs.ErrNotExist) {
@@ -32,7 +32,7 @@ func InNamespace(path string) ([]Record, error) {
 		if err != nil {
 			continue
 		}
-		// A process that ends while we look is no longer of interest.
+		// A process may end meanwhile: it is skipped.
 		namespace, err := os.Stat(filepath.Join("/proc", entry.Name(), "ns", "net"))
 		if err != nil || !os.SameFile(namespace, wanted) {
 			continue

@@ -11,9 +11,9 @@ import (
 // startIn starts cmd in the network namespace at path, or in the current one
 // if path is empty.
 //
-// A child inherits the namespace of the thread that forks it, so the thread is
-// moved and then thrown away: a goroutine that ends while locked takes its
-// thread with it.
+// A child inherits the namespace of the thread that forks it. So startIn moves a thread
+// into the namespace and then ends it: a goroutine that ends while it is locked to its
+// thread ends that thread.
 func startIn(path string, cmd *exec.Cmd) error {
 	if path == "" {
 		return cmd.Start()
@@ -21,9 +21,8 @@ func startIn(path string, cmd *exec.Cmd) error {
 	return InNetNS(path, cmd.Start)
 }
 
-// InNetNS calls f on a thread that is in the network namespace at path. What f
-// opens (sockets, processes) belongs to that namespace; goroutines it starts
-// do not.
+// InNetNS calls f on a thread that is in the network namespace at path. Sockets and
+// processes that f opens belong to that namespace; goroutines that it starts do not.
 func InNetNS(path string, f func() error) error {
 	fd, err := unix.Open(path, unix.O_RDONLY|unix.O_CLOEXEC, 0)
 	if err != nil {

@@ -80,7 +80,7 @@ func TestADetachedProcessIsRecordedAndStopped(t *testing.T) {
 	}
 }
 
-func TestADetachedProcessHoldsNoLockOfWhoeverStartedTheLab(t *testing.T) {
+func TestADetachedProcessHoldsNoLockOfItsCaller(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "lock")
 	callers, err := unix.Open(path, unix.O_CREAT|unix.O_RDWR, 0o600) // as a shell opens files: children have it too
 	if err != nil {

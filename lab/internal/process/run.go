@@ -51,8 +51,8 @@ type Command struct {
 	Env   []string // added to the environment of the lab itself
 	Dir   string
 	NetNS string // path of a network namespace to run in, or empty
-	// Beside is the pid of a process whose namespaces to run in, or 0. The
-	// program is the same path on both sides.
+	// Beside is the pid of a process in whose namespaces the program runs, or 0. The
+	// program has the same path on both sides.
 	Beside int
 	Stdin  io.Reader
 	// Stdout gets standard output; nil means Log for Run.
@@ -95,8 +95,8 @@ func (c Command) run(ctx context.Context) error {
 	cmd.Env = append(os.Environ(), c.Env...)
 	cmd.Dir, cmd.Stdin, cmd.Stdout = c.Dir, c.Stdin, c.Stdout
 	cmd.Stderr = io.MultiWriter(stderr, c.log())
-	// Its own process group, ended as a whole when ctx ends: a compiler or
-	// installer has children that would otherwise go on working.
+	// The program has its own process group, which ends as a whole when ctx ends:
+	// children of a compiler or an installer would otherwise go on working.
 	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
 	cmd.Cancel = func() error { return syscall.Kill(-cmd.Process.Pid, syscall.SIGKILL) }
 	cmd.WaitDelay = 5 * time.Second

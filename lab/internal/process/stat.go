@@ -7,7 +7,7 @@ import (
 	"strconv"
 )
 
-// stat is what the lab needs of /proc/PID/stat.
+// stat holds the fields of /proc/PID/stat that the lab needs.
 type stat struct {
 	state     byte
 	startTime uint64
@@ -22,8 +22,8 @@ func readStat(pid int) (stat, error) {
 }
 
 // parseStat parses a line of /proc/PID/stat. The second field is the program's
-// name in parentheses and may itself hold spaces and parentheses, so fields
-// are counted from the last closing one.
+// name in parentheses, which may itself contain spaces and parentheses. So parseStat
+// counts the fields from the last closing parenthesis.
 func parseStat(line []byte) (stat, error) {
 	end := bytes.LastIndexByte(line, ')')
 	fields := bytes.Fields(line[end+1:])

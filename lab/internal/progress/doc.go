@@ -1,4 +1,4 @@
-// Package progress tells a person what long work is doing.
+// Package progress shows the progress of long work to a person.
 //
 // Work is a set of named steps that may run side by side. On a terminal each
 // running step has one live line with its elapsed time; into a pipe or a file

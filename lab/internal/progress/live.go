@@ -81,7 +81,7 @@ func (l *live) draw(finished string) {
 		fmt.Fprintln(&b, clip(s.line(l.now()), width-1))
 	}
 	l.drawn = len(l.running)
-	_, _ = l.w.Write(b.Bytes()) // a terminal that went away is no reason to stop
+	_, _ = l.w.Write(b.Bytes()) // the work goes on without a terminal
 }
 
 type liveStep struct {

@@ -35,7 +35,7 @@ func New(w io.Writer) (Reporter, func()) {
 	return NewPlain(w, time.Now), func() {}
 }
 
-// Discard reports to nobody.
+// Discard drops all reports.
 var Discard Reporter = discard{}
 
 type discard struct{}

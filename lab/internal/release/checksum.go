@@ -13,7 +13,7 @@ import (
 	"strings"
 )
 
-// ChecksumError says that a binary is not what its publisher says it is.
+// ChecksumError says that a binary does not match its publisher's checksum.
 type ChecksumError struct {
 	File string
 	Want string
@@ -24,10 +24,10 @@ func (e *ChecksumError) Error() string {
 	return fmt.Sprintf("%s does not match its checksum: it should have %s and has %s", e.File, e.Want, e.Got)
 }
 
-// ErrNoChecksum says that nothing tells whether a binary is genuine.
+// ErrNoChecksum says that a binary has no checksum file.
 var ErrNoChecksum = errors.New("there is no checksum file beside it (.sha256 or .sha512)")
 
-// checksum is what a publisher says of a file.
+// checksum is the publisher's checksum of a file.
 type checksum struct {
 	algorithm string
 	value     string // lower-case hexadecimal

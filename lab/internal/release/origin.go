@@ -14,11 +14,11 @@ import (
 	"time"
 )
 
-// origin is where the files of a release are.
+// origin is the source of the files of a release.
 type origin interface {
 	// open returns a file's content, or [fs.ErrNotExist].
 	open(ctx context.Context, name string) (io.ReadCloser, error)
-	// of returns how people call a file of the origin.
+	// of returns the name of a file of the origin, for messages.
 	of(name string) string
 }
 
@@ -40,8 +40,8 @@ func newOrigin(location string) (origin, error) {
 	return directory(location), nil
 }
 
-// transport gives up on a server that does not answer; a large download may
-// take as long as it needs.
+// transport returns a transport that gives up on a server that does not answer. A large
+// download may take as long as it needs.
 func transport() *http.Transport {
 	t := http.DefaultTransport.(*http.Transport).Clone()
 	t.ResponseHeaderTimeout = 30 * time.Second

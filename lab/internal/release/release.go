@@ -13,16 +13,16 @@ import (
 	"berth.dev/berth/lab/internal/artefact"
 )
 
-// Required are the binaries a release must have. etcd is published elsewhere:
-// it is taken too if it is there.
+// Required are the binaries that a release must have. etcd is published elsewhere:
+// Get also takes it if it is there.
 var Required = []string{"kube-apiserver", "kube-controller-manager", "kube-scheduler", "kubectl", "kubelet"}
 
 // Etcd is the binary a release may lack.
 const Etcd = "etcd"
 
 // Get returns a directory with the binaries of the release at location, a
-// directory or base URL, after comparing each with its checksum. What was
-// fetched once is kept by its checksum, so only the checksums are read again.
+// directory or base URL, after comparing each with its checksum. The store keeps
+// fetched binaries by their checksums, so the next Get reads only the checksums again.
 func Get(ctx context.Context, store *artefact.Store, location string) (string, error) {
 	o, err := newOrigin(location)
 	if err != nil {
@@ -66,8 +66,8 @@ func checksums(ctx context.Context, o origin) (map[string]checksum, error) {
 	return sums, nil
 }
 
-// fetch writes a file and compares what it wrote; the caller throws the
-// directory away if it does not match.
+// fetch writes a file and compares its checksum. If it does not match, the caller removes
+// the directory.
 func fetch(ctx context.Context, o origin, name, path string, want checksum) error {
 	in, err := o.open(ctx, name)
 	if err != nil {

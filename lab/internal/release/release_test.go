@@ -113,7 +113,7 @@ func TestABinaryThatWasChangedIsRefused(t *testing.T) {
 	}
 }
 
-func TestWhatIsNoReleaseIsRefused(t *testing.T) {
+func TestAReleaseWithABadChecksumOrAMissingBinaryIsRefused(t *testing.T) {
 	cases := map[string]struct {
 		damage func(t *testing.T, dir string)
 		is     error

@@ -15,18 +15,19 @@ import (
 )
 
 // archive is Debian's package archive as this machine reaches it, with every component
-// that the wanted packages are in: ZFS's are in contrib, which few machines list. What
-// apt knows of it is kept apart from what it knows for the machine.
+// that the wanted packages are in: ZFS's are in contrib, which few machines list. Its
+// package lists are separate from those of the machine's own apt.
 type archive struct{ dir string }
 
 // components of Debian that the wanted packages are in.
 const components = "main contrib"
 
-// machineLists change whenever the machine's apt is updated.
+// machineLists is the directory of the machine's package lists. It changes with each update
+// of apt.
 const machineLists = "/var/lib/apt/lists"
 
-// openArchive fetches what apt must know of the archive, anew after each update of the
-// machine's own apt.
+// openArchive fetches the package lists of the archive. It does so again after each update
+// of the machine's own apt.
 func openArchive(ctx context.Context, store *artefact.Store) (archive, error) {
 	out, err := process.Output(ctx, process.Command{
 		Path: "apt-get",
@@ -84,7 +85,7 @@ func (a archive) update(ctx context.Context, sources string, log io.Writer) erro
 	return nil
 }
 
-// options make apt look at the archive alone, and leave no trace of it.
+// options returns the options that make apt use only the archive and write nothing elsewhere.
 func (a archive) options() []string {
 	var args []string
 	for _, o := range []string{

@@ -23,7 +23,7 @@ func TestEveryReleaseOfDebianIsASourceOnceWithAllComponents(t *testing.T) {
 	}
 }
 
-func TestPackagesAreReadFromWhatAptWouldFetch(t *testing.T) {
+func TestPackagesAreReadFromTheURIsThatAptWouldFetch(t *testing.T) {
 	got, err := parseURIs([]byte(`'https://mirror/z/zfsutils-linux_2.1.11-1+deb12u1_amd64.deb' zfsutils-linux_2.1.11-1+deb12u1_amd64.deb 502308 SHA256:0
 'https://mirror/l/libx_1%3a2.0-1_amd64.deb' libx_1%3a2.0-1_amd64.deb 1 SHA256:0
 Reading package lists...

@@ -11,8 +11,8 @@ import (
 )
 
 // dropBroken removes programs and libraries that need a library which is not
-// in the tree, until all that is left can be loaded. It returns what it
-// removed: the consequence of the packages that were left out.
+// in the tree, until all others can be loaded. It returns the removed files:
+// they are the consequence of the packages that were left out.
 func (t tree) dropBroken() []string {
 	var removed []string
 	for {

@@ -20,9 +20,9 @@ var wanted = []string{
 	"btrfs-progs", "e2fsprogs", "lvm2", "mount", "thin-provisioning-tools", "util-linux", "xfsprogs", "zfsutils-linux",
 }
 
-// unwanted are packages that the wanted ones depend on for programs nobody
+// unwanted are packages that the wanted ones depend on for programs that nothing
 // runs in the image: maintainer scripts, xfs_scrub (ICU and Python), zdb, crash
-// reports. What still needs a library of theirs is dropped with them.
+// reports. Files that need a library of theirs are dropped with them.
 var unwanted = []string{
 	"debconf", "dpkg", "gcc-12-base", "init-system-helpers", "libaudit-common", "libcrypt1", "libdb5.3", "libffi8",
 	"libfile-find-rule-perl", "libgdbm-compat4", "libgdbm6", "libicu72", "libnsl2", "libnumber-compare-perl", "libperl5.36",
@@ -39,7 +39,7 @@ type deb struct {
 
 func (d deb) String() string { return d.name + "=" + d.version }
 
-// resolve asks apt for the wanted packages and all they depend on, as if
+// resolve asks apt for the wanted packages and all their dependencies, as if
 // nothing were installed, so that the answer is the same on every machine.
 func (a archive) resolve(ctx context.Context, log io.Writer) ([]deb, error) {
 	empty, err := os.CreateTemp("", "berth-lab-status-*")

@@ -28,8 +28,8 @@ var dropped = []string{
 	"etc/pam.d", "etc/security", "var", "usr/share/pam", "usr/share/pam-configs", "usr/share/terminfo", "usr/lib/terminfo",
 }
 
-// add reads the files of a package. Debian's older packages still ship files
-// in /bin, /lib and /sbin; they go below /usr, where those are links to.
+// add reads the files of a package. Debian's older packages still ship files in /bin,
+// /lib and /sbin. add puts them below /usr, because these directories are links to there.
 func (t tree) add(r io.Reader) error {
 	tr := tar.NewReader(r)
 	for {
@@ -55,7 +55,7 @@ func (t tree) add(r io.Reader) error {
 	}
 }
 
-// put keeps only what determines behaviour: no times, no owners by name.
+// put keeps only the attributes that determine behaviour: no times, no owners by name.
 func (t tree) put(name string, h *tar.Header, data []byte) {
 	link := h.Linkname
 	if h.Typeflag == tar.TypeLink {
@@ -83,7 +83,7 @@ func unneeded(name string) bool {
 	return slices.ContainsFunc(dropped, func(d string) bool { return name == d || strings.HasPrefix(name, d+"/") })
 }
 
-// addBase adds what the missing base packages would have brought.
+// addBase adds the files that the missing base packages would have brought.
 func (t tree) addBase() {
 	for _, top := range mergedDirs {
 		t.put(top, &tar.Header{Typeflag: tar.TypeSymlink, Linkname: "usr/" + top, Mode: 0o777}, nil)

@@ -22,7 +22,7 @@ var needed = []string{
 	"xfs_growfs", "xfs_repair", "zfs", "zpool",
 }
 
-// format is part of the key: raise it when the same packages shall give another tree.
+// format is part of the key: raise it if the same packages must give another tree.
 const format = "1"
 
 // Get returns the path of the root filesystem tar, made if need be.

@@ -20,7 +20,8 @@ import (
 	"k8s.io/kubernetes/pkg/scheduler/framework/plugins/volumebinding/metrics"
 )
 
-// Binder is upstream's binder, but for pods whose unbound claims are all Berth's.
+// Binder is upstream's binder, except for pods whose unbound claims are all
+// Berth's.
 type Binder struct {
 	volumebinding.SchedulerVolumeBinder
 
@@ -32,13 +33,13 @@ type Binder struct {
 	nodes   corelisters.NodeLister
 	waiters *waiters
 	timeout time.Duration
-	// podEvery as the constant of that name, unless set.
+	// podEvery replaces the constant of that name if set.
 	podEvery time.Duration
 }
 
-// podEvery is how often it is looked whether the pod is there still. That is not
-// waited for by events: a handler of pods would be called, and two goroutines woken,
-// for every change of every pod in the cluster, and nearly all have no claim here.
+// podEvery is how often Binder checks whether the pod still exists. It uses no
+// events for that: a handler of pods would be called, and two goroutines woken, for
+// every change of every pod in the cluster, and nearly all have no claim here.
 const podEvery = time.Second
 
 // NewBinder wraps a binder. It listens to the factory's informers of claims and
@@ -78,9 +79,9 @@ func (b *Binder) BindPodVolumes(ctx context.Context, pod *corev1.Pod, volumes *v
 	return nil
 }
 
-// ours is whether all unbound claims are to be provisioned by Berth. Static
-// matches go the stock way, whoever's they are: they are rare, and what has to be
-// written for them is upstream's secret.
+// ours is whether all unbound claims are to be provisioned by Berth. Static matches
+// go the stock way for every driver: they are rare, and only upstream knows which
+// objects to write for them.
 func (b *Binder) ours(volumes *volumebinding.PodVolumes) bool {
 	if len(volumes.StaticBindings) > 0 || len(volumes.DynamicProvisions) == 0 {
 		return false

@@ -24,7 +24,7 @@ func (upstream) BindPodVolumes(context.Context, *corev1.Pod, *volumebinding.PodV
 	return errUpstream
 }
 
-func TestWhoBindsTheVolumesOfAPod(t *testing.T) {
+func TestBerthBindsAPodsClaimsOnlyIfItProvisionsAllOfThem(t *testing.T) {
 	static := []*volumebinding.BindingInfo{{}}
 	tests := map[string]struct {
 		classes  []string
@@ -114,7 +114,7 @@ func TestBindingEndsWithAnErrorThatSaysWhy(t *testing.T) {
 	}
 }
 
-func TestABindingThatNobodyAnswersEndsAfterItsTimeAndNamesTheClaim(t *testing.T) {
+func TestAnUnansweredBindingEndsAtItsDeadline(t *testing.T) {
 	c := newCluster(t)
 	err := <-c.bind(t.Context(), time.Millisecond, c.volumes(t, "a"))
 	if !errors.Is(err, context.DeadlineExceeded) {

@@ -28,7 +28,8 @@ func MaskCapacity(factory informers.SharedInformerFactory) error {
 	return nil
 }
 
-// maskCapacity works in place, as transforms do, and drops what nobody reads.
+// maskCapacity works in place, as transforms do, and drops managed fields, which
+// are not read.
 func maskCapacity(obj any) (any, error) {
 	if accessor, err := meta.Accessor(obj); err == nil {
 		accessor.SetManagedFields(nil)

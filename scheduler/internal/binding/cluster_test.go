@@ -71,7 +71,7 @@ func newCluster(t *testing.T) *cluster {
 	return c
 }
 
-// provision is what upstream's binder has assumed: a claim with its node.
+// provision is the assumption of upstream's binder: a claim with its node.
 func (c *cluster) provision(t *testing.T, name, class string) *volumebinding.DynamicProvision {
 	t.Helper()
 	claim := &corev1.PersistentVolumeClaim{
@@ -140,7 +140,7 @@ func (c *cluster) change(t *testing.T, name string, change func(*corev1.Persiste
 	}
 }
 
-// bound does what the provisioner and the PersistentVolume controller do.
+// bound does the work of the provisioner and the PersistentVolume controller.
 func (c *cluster) bound(t *testing.T, name string) {
 	t.Helper()
 	c.persistentVolume(t, name, "n1")

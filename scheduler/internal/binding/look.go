@@ -10,9 +10,9 @@ import (
 	"k8s.io/component-helpers/storage/volume"
 )
 
-// look says which of the claims, as they were written, is yet to be bound, or
-// nothing when all are. An error means that they will not be, and that the pod
-// has to be scheduled again.
+// look returns the name of a claim, of those written, that is yet to be bound, or
+// nothing when all are. An error means that they will not be, and that the pod has
+// to be scheduled again.
 func (b *Binder) look(pod *corev1.Pod, written []*corev1.PersistentVolumeClaim) (waiting string, err error) {
 	if _, err := b.pods.Pods(pod.Namespace).Get(pod.Name); apierrors.IsNotFound(err) {
 		return "", fmt.Errorf("the pod was deleted meanwhile: %w", err)
@@ -62,13 +62,13 @@ func (b *Binder) bound(written, now *corev1.PersistentVolumeClaim, node *corev1.
 	if err := volume.CheckNodeAffinity(pv, node.Labels); err != nil {
 		return false, fmt.Errorf("PersistentVolume %s does not belong on node %s: %w", pv.Name, node.Name, err)
 	}
-	// The phase is written last, and the kubelet looks at nothing else: a pod that
-	// came to it earlier would be set aside for seconds.
+	// The phase is written last, and the kubelet looks at nothing else: it would
+	// set a pod that came earlier aside for seconds.
 	return metav1.HasAnnotation(now.ObjectMeta, volume.AnnBindCompleted) && now.Status.Phase == corev1.ClaimBound, nil
 }
 
-// older is whether a is from before b. What cannot be compared counts as not
-// older: the rest of the look then decides.
+// older is whether a is from before b. Versions that cannot be compared count as
+// not older: the rest of the look then decides.
 func older(a, b *corev1.PersistentVolumeClaim) bool {
 	order, err := resourceversion.CompareResourceVersion(a.ResourceVersion, b.ResourceVersion)
 	return err == nil && order < 0

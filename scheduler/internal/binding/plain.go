@@ -25,9 +25,9 @@ func isPlain(state fwk.CycleState) bool {
 	return err == nil
 }
 
-// PreFilter is VolumeBinding's; then Filter is skipped where it would refuse no
-// node. Whether that is so is read from the informers, which may be behind what the
-// scheduler has assumed, and Reserve makes up for that.
+// PreFilter runs VolumeBinding's, and then skips Filter where it would refuse no
+// node. It decides that from the informers, which may be behind the state that the
+// scheduler has assumed. Reserve makes up for that.
 func (p *Plugin) PreFilter(ctx context.Context, state fwk.CycleState, pod *corev1.Pod, nodes []fwk.NodeInfo) (*fwk.PreFilterResult, *fwk.Status) {
 	result, status := p.VolumeBinding.PreFilter(ctx, state, pod, nodes)
 	if !status.IsSuccess() || !p.anywhere(pod) {
@@ -46,8 +46,8 @@ func (p *Plugin) PreScore(ctx context.Context, state fwk.CycleState, pod *corev1
 	return p.VolumeBinding.PreScore(ctx, state, pod, nodes)
 }
 
-// Reserve has the one node looked at that was chosen, if Filter was skipped: what
-// is to be written is worked out there.
+// Reserve runs Filter for the chosen node if Filter was skipped: Filter works out
+// the objects to write.
 func (p *Plugin) Reserve(ctx context.Context, state fwk.CycleState, pod *corev1.Pod, node string) *fwk.Status {
 	if isPlain(state) {
 		info, err := p.nodes.NodeInfos().Get(node)

@@ -143,7 +143,7 @@ func TestNodesAreLookedAtOnlyWhereTheyDiffer(t *testing.T) {
 	}
 }
 
-func TestWhatFilterSkippedReserveWorksOut(t *testing.T) {
+func TestReserveWorksOutTheBindingsWhereFilterWasSkipped(t *testing.T) {
 	p := newProfile(t, false, claimOf("a", "ours"), claimOf("b", "ours"))
 	state := framework.NewCycleState()
 	if _, status, _ := p.RunPreFilterPlugins(t.Context(), state, p.pod); !status.IsSuccess() {

@@ -21,8 +21,8 @@ import (
 // Name of the plugin.
 const Name = "BerthVolumeBinding"
 
-// Plugin is VolumeBinding with another Binder, which looks at no node where all
-// are alike.
+// Plugin is VolumeBinding with another Binder. It filters and scores no nodes where
+// all are alike.
 type Plugin struct {
 	*volumebinding.VolumeBinding
 
@@ -43,11 +43,11 @@ var (
 	_ fwk.SignPlugin        = (*Plugin)(nil)
 )
 
-// Name of the plugin, which differs from that of the one inside.
+// Name of the plugin, which differs from the name of the one inside.
 func (*Plugin) Name() string { return Name }
 
-// New makes the plugin. Its arguments are those of VolumeBinding; available is
-// whether a StorageClass has PersistentVolumes that nobody has.
+// New makes the plugin. Its arguments are those of VolumeBinding; available tells
+// whether a StorageClass has PersistentVolumes that no claim has.
 func New(ctx context.Context, arguments runtime.Object, handle fwk.Handle, available func(class string) bool) (*Plugin, error) {
 	args, err := decode(arguments)
 	if err != nil {

@@ -5,36 +5,38 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/client-go/tools/cache"
+
+	"berth.dev/berth/internal/signal"
 )
 
-// waiters wakes those who wait for something to happen to a claim. It says that
-// something happened, not what: who is woken looks at the listers, which are as
-// new as the event or newer.
+// waiters wakes the goroutines that wait for a change of a claim. It does not say
+// what has changed: a woken goroutine looks at the listers, which are as new as the
+// event or newer.
 type waiters struct {
 	mu    sync.Mutex
-	byKey map[key]map[chan struct{}]bool
+	byKey map[key]map[signal.Signal]bool
 }
 
 // key is a claim. A PersistentVolume counts as its claim.
 type key struct{ namespace, name string }
 
-func newWaiters() *waiters { return &waiters{byKey: map[key]map[chan struct{}]bool{}} }
+func newWaiters() *waiters { return &waiters{byKey: map[key]map[signal.Signal]bool{}} }
 
 // wait begins to listen. stop ends it.
 func (w *waiters) wait(keys []key) (woken <-chan struct{}, stop func()) {
-	c := make(chan struct{}, 1)
+	c := signal.New()
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	for _, k := range keys {
 		if w.byKey[k] == nil {
-			w.byKey[k] = map[chan struct{}]bool{}
+			w.byKey[k] = map[signal.Signal]bool{}
 		}
 		w.byKey[k][c] = true
 	}
 	return c, func() { w.forget(keys, c) }
 }
 
-func (w *waiters) forget(keys []key, c chan struct{}) {
+func (w *waiters) forget(keys []key, c signal.Signal) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	for _, k := range keys {
@@ -49,14 +51,11 @@ func (w *waiters) wake(k key) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	for c := range w.byKey[k] {
-		select {
-		case c <- struct{}{}:
-		default: // it is awake already and has not looked yet
-		}
+		c.Set()
 	}
 }
 
-// handler wakes those who wait for the objects of one informer.
+// handler wakes the goroutines that wait for the objects of one informer.
 func (w *waiters) handler() cache.ResourceEventHandler {
 	wake := func(obj any) {
 		if unknown, ok := obj.(cache.DeletedFinalStateUnknown); ok {

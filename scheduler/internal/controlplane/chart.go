@@ -13,13 +13,13 @@ import (
 	"k8s.io/apimachinery/pkg/util/yaml"
 )
 
-// Render is what the chart has for the scheduler in a namespace. root is the
-// repository's; values are as helm's --set has them.
+// Render returns the chart's objects for the scheduler in a namespace. root is the
+// repository's root; values are in the form of helm's --set.
 func Render(ctx context.Context, root, namespace string, values ...string) ([]*unstructured.Unstructured, error) {
 	return Template(ctx, root, namespace, []string{"scheduler", "scheduler-rbac"}, append(values, "scheduler.enabled=true")...)
 }
 
-// Template is what some of the chart's templates make.
+// Template returns the objects that some of the chart's templates make.
 func Template(ctx context.Context, root, namespace string, templates []string, values ...string) ([]*unstructured.Unstructured, error) {
 	args := []string{"template", "berth", filepath.Join(root, "charts", "berth"), "--namespace", namespace}
 	for _, name := range templates {
@@ -48,7 +48,7 @@ func Template(ctx context.Context, root, namespace string, templates []string, v
 	}
 }
 
-// Configuration is the scheduler's configuration among what Render returns, or
+// Configuration is the scheduler's configuration among the objects of Render, or
 // empty.
 func Configuration(objects []*unstructured.Unstructured) string {
 	for _, object := range objects {

@@ -17,8 +17,8 @@ type Process struct {
 	done chan error
 }
 
-// Start starts a program, with more in its environment than the caller has. Its
-// log goes to a new file in dir.
+// Start starts a program, with variables added to the environment of the caller.
+// Its log goes to a new file in dir.
 func Start(dir string, environment []string, path string, args ...string) (*Process, error) {
 	log, err := os.CreateTemp(dir, filepath.Base(path)+"-*.log")
 	if err != nil {

@@ -13,14 +13,14 @@ import (
 	"berth.dev/berth/internal/schedule"
 )
 
-// heard is that every agent is.
+// heard says that every agent is heard.
 type heard struct{}
 
 func (heard) Away(string) string  { return "" }
 func (heard) Notify(func(string)) {}
 
-// BenchmarkInline is what the plugin costs a pod with an inline volume in a cluster
-// of 1,000 nodes: kube-scheduler asks 420 of those and scores them.
+// BenchmarkInline measures the cost of the plugin for a pod with an inline volume
+// in a cluster of 1,000 nodes: kube-scheduler asks 420 of those and scores them.
 func BenchmarkInline(b *testing.B) {
 	lists := &schedule.Lists{PoolClasses: make([]v1alpha1.PoolClass, 1)}
 	lists.PoolClasses[0].Name = "fast"

@@ -108,7 +108,7 @@ func (c *cluster) reserve(t testing.TB, pod *corev1.Pod, node string) (fwk.Cycle
 	return state, c.RunReservePluginsReserve(t.Context(), state, pod, node)
 }
 
-// used is what is charged on a node's pools.
+// used is the sum of the charges on a node's pools.
 func (c *cluster) used(node string) int64 {
 	var used int64
 	for _, pool := range c.ledger.Pools(node) {

@@ -13,7 +13,7 @@ import (
 
 const stateKey fwk.StateKey = Name
 
-// cycle is what is known of a pod in one scheduling cycle.
+// cycle is the plugin's knowledge of a pod in one scheduling cycle.
 type cycle struct {
 	want    *schedule.PodVolumes
 	options ledger.RequestOptions
@@ -21,18 +21,18 @@ type cycle struct {
 	request *ledger.Request
 	// static, if set, knows which claims match volumes that exist.
 	static *static
-	// holders is how good a node's replicas are, for nodes that have any.
+	// holders is the standing of a node's replicas, for nodes that have any.
 	holders map[string]schedule.Standing
 	// evicted and added are the pods that a simulation takes off and puts on a
 	// node. They are copied, never changed, because clones share them.
 	evicted map[string][]string
 	added   map[string][]extra
 	refusal *refusal
-	// create is what PreBind has to make; Reserve knows.
+	// create are the Volumes that PreBind has to make; Reserve sets it.
 	create []schedule.Wanted
 }
 
-// extra is what a pod would take that is put on a node.
+// extra is the demand of a pod that a simulation puts on a node.
 type extra struct {
 	pod     string
 	demands []ledger.Demand

@@ -1,17 +1,17 @@
 // Package plugin is Berth's plugin for kube-scheduler: it places pods by the
 // ledger and reserves the room for their volumes.
 //
-//	PreFilter         what the pod wants; Skip if that is nothing of Berth's
+//	PreFilter         what does the pod want; Skip if it is nothing of Berth's
 //	Filter            does it all fit on the node, together
 //	PreScore, Score   where it lies best; nodes that hold a replica first
 //	Reserve           room is held in the ledger, for all volumes or none
 //	PreBind           the Volumes are written with their placement
-//	Unreserve         what is held is given back, by the ledger's own record
+//	Unreserve         the hold is given back, by the ledger's own record
 //
 // # A pod without volumes of Berth
 //
-// costs one look at its volumes. All later phases are skipped, nothing is written
-// for it, and its signature for batching is empty.
+// Such a pod costs one look at its volumes. All later phases are skipped, nothing
+// is written for it, and its signature for batching is empty.
 //
 // # From hold to Volume
 //
@@ -24,16 +24,17 @@
 //
 // # Static volumes
 //
-// A claim may match a PersistentVolume that exists already. Which, VolumeBinding's
-// binder decides for each node; it is asked only where the claim's class has such
-// volumes at all. A claim that is matched needs no room and gets no Volume.
+// A claim may match a PersistentVolume that exists already. VolumeBinding's binder
+// decides for each node which one; the plugin asks it only where the claim's class
+// has such volumes at all. A claim that is matched needs no room and gets no
+// Volume.
 //
 // # Clones and restores
 //
 // A claim that begins as a copy goes where its source is. Filter refuses the other
-// nodes one by one instead of PreFilter leaving them out, because only so are people
-// told why. What a pod waits for is read again after the pod was noted as refused:
-// it comes by watches that the scheduler's queue knows nothing of.
+// nodes one by one. If PreFilter left them out, people would not be told why. The
+// plugin reads the source again after it has noted the pod as refused: the source
+// comes by watches that the scheduler's queue knows nothing of.
 //
 // # Refusals
 //

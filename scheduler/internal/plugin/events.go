@@ -26,15 +26,16 @@ func (p *Plugin) EventsToRegister(context.Context) ([]fwk.ClusterEventWithHint, 
 			return nil, err
 		}
 	}
+	w := waking{p.Book, p.Reader, p.Refusals, p.Lifetime}
 	on := func(resource fwk.EventResource, action fwk.ActionType, hint func(event) (bool, error)) fwk.ClusterEventWithHint {
 		return fwk.ClusterEventWithHint{Event: fwk.ClusterEvent{Resource: resource, ActionType: action}, QueueingHintFn: asHint(hint)}
 	}
 	return []fwk.ClusterEventWithHint{
-		on(fwk.AssignedPod, fwk.Delete, p.afterPod),
-		on(fwk.PersistentVolumeClaim, fwk.Add|fwk.Update, p.afterClaim),
-		on(fwk.PersistentVolume, fwk.Add|fwk.Update, p.afterPersistentVolume),
-		on(fwk.StorageClass, fwk.Add|fwk.Update, p.afterStorageClass),
-		on(fwk.Node, fwk.Add, p.afterNode),
+		on(fwk.AssignedPod, fwk.Delete, w.afterPod),
+		on(fwk.PersistentVolumeClaim, fwk.Add|fwk.Update, w.afterClaim),
+		on(fwk.PersistentVolume, fwk.Add|fwk.Update, w.afterPersistentVolume),
+		on(fwk.StorageClass, fwk.Add|fwk.Update, w.afterStorageClass),
+		on(fwk.Node, fwk.Add, w.afterNode),
 	}, nil
 }
 
@@ -76,9 +77,19 @@ func fits(book Book, want *schedule.PodVolumes, pod *corev1.Pod, nodes []string)
 	return verdict.Fits() && slices.ContainsFunc(nodes, func(node string) bool { return book.Node(node).Fit(request).Fits() })
 }
 
-// afterPod: a pod has gone, or one that was placed is given up. What the latter
-// held is given back by now, and a claim that both name is held nowhere any more.
-func (p *Plugin) afterPod(e event) (bool, error) {
+// waking decides which events wake a pod that was refused.
+type waking struct {
+	book     Book
+	reader   Reader
+	refusals *Refusals
+	// lifetime is the scheduler's. Hints are called without a context.
+	lifetime context.Context
+}
+
+// afterPod: a pod has gone, or one that was placed is given up. The room of the
+// latter is given back by now, and a claim that both pods name is held nowhere any
+// more.
+func (w waking) afterPod(e event) (bool, error) {
 	gone, _, err := util.As[*corev1.Pod](e.old, nil)
 	if err != nil {
 		return true, err
@@ -91,26 +102,26 @@ func (p *Plugin) afterPod(e event) (bool, error) {
 			return true, nil
 		}
 	}
-	return Fits(p.Lifetime, p.Book, p.Reader, e.pod, gone.Spec.NodeName)
+	return Fits(w.lifetime, w.book, w.reader, e.pod, gone.Spec.NodeName)
 }
 
-func (p *Plugin) afterClaim(e event) (bool, error) {
+func (w waking) afterClaim(e event) (bool, error) {
 	_, claim, err := util.As[*corev1.PersistentVolumeClaim](e.old, e.new)
 	if err != nil {
 		return true, err
 	}
-	return p.needs(e.pod, claim.Namespace, claim.Name)
+	return w.needs(e.pod, claim.Namespace, claim.Name)
 }
 
 // needs is whether a pod names a claim, or one that is to be made from it.
-func (p *Plugin) needs(pod *corev1.Pod, namespace, claim string) (bool, error) {
+func (w waking) needs(pod *corev1.Pod, namespace, claim string) (bool, error) {
 	if uses(pod, namespace, claim) {
 		return true, nil
 	}
-	if pod.Namespace != namespace || !p.Refusals.isSourced(pod) {
+	if pod.Namespace != namespace || !w.refusals.isSourced(pod) {
 		return false, nil
 	}
-	want, err := p.Reader.Read(p.Lifetime, pod)
+	want, err := w.reader.Read(w.lifetime, pod)
 	if want == nil || err != nil {
 		return true, err
 	}
@@ -120,21 +131,23 @@ func (p *Plugin) needs(pod *corev1.Pod, namespace, claim string) (bool, error) {
 // afterPersistentVolume: the volume that a claim names has appeared, or one that
 // a claim could match. It can be matched only once its phase says Available, which
 // is written after it was made, or when it was taken from its last claim.
-func (p *Plugin) afterPersistentVolume(e event) (bool, error) {
+func (w waking) afterPersistentVolume(e event) (bool, error) {
 	_, pv, err := util.As[*corev1.PersistentVolume](e.old, e.new)
 	if err != nil {
 		return true, err
 	}
 	if claim := pv.Spec.ClaimRef; claim != nil {
-		return p.needs(e.pod, claim.Namespace, claim.Name)
+		return w.needs(e.pod, claim.Namespace, claim.Name)
 	}
-	return p.wants(e.pod, func(w schedule.Wanted) bool { return w.Class != nil && w.Class.Name == pv.Spec.StorageClassName })
+	return w.wants(e.pod, func(wanted schedule.Wanted) bool {
+		return wanted.Class != nil && wanted.Class.Name == pv.Spec.StorageClassName
+	})
 }
 
-// wants is whether the pod wants a volume of some kind. What cannot be said, as
-// long as a claim is not ready, counts as wanted.
-func (p *Plugin) wants(pod *corev1.Pod, kind func(schedule.Wanted) bool) (bool, error) {
-	want, err := p.Reader.Read(p.Lifetime, pod)
+// wants is whether the pod wants a volume of some kind. While a claim is not ready
+// the answer is yes.
+func (w waking) wants(pod *corev1.Pod, kind func(schedule.Wanted) bool) (bool, error) {
+	want, err := w.reader.Read(w.lifetime, pod)
 	if want == nil || err != nil || want.Unready != "" {
 		return true, err
 	}
@@ -160,21 +173,21 @@ func claimName(pod *corev1.Pod, v *corev1.Volume) string {
 	}
 }
 
-func (p *Plugin) afterStorageClass(e event) (bool, error) {
+func (w waking) afterStorageClass(e event) (bool, error) {
 	_, class, err := util.As[*storagev1.StorageClass](e.old, e.new)
 	if err != nil {
 		return true, err
 	}
-	return p.wants(e.pod, func(w schedule.Wanted) bool { return w.Class != nil && w.Class.Name == class.Name })
+	return w.wants(e.pod, func(wanted schedule.Wanted) bool { return wanted.Class != nil && wanted.Class.Name == class.Name })
 }
 
 // afterNode: a node that holds one of the pod's volumes has come back.
-func (p *Plugin) afterNode(e event) (bool, error) {
+func (w waking) afterNode(e event) (bool, error) {
 	_, node, err := util.As[*corev1.Node](e.old, e.new)
 	if err != nil {
 		return true, err
 	}
-	want, err := p.Reader.Read(p.Lifetime, e.pod)
+	want, err := w.reader.Read(w.lifetime, e.pod)
 	if want == nil || err != nil {
 		return true, err
 	}

@@ -26,7 +26,7 @@ func (c *cluster) hint(t *testing.T, pod *corev1.Pod, resource fwk.EventResource
 	return false
 }
 
-func TestWhatWakesAPodThatFindsNoRoom(t *testing.T) {
+func TestOnlyEventsThatMayHelpWakeAPodThatFindsNoRoom(t *testing.T) {
 	type occurrence struct {
 		resource fwk.EventResource
 		action   fwk.ActionType

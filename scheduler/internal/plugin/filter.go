@@ -32,7 +32,7 @@ func (p *Plugin) Filter(ctx context.Context, state fwk.CycleState, pod *corev1.P
 		if verdict.Fits() {
 			return nil
 		}
-		// A change between the question and the note would wake nobody, so the
+		// A change between the question and the note would wake no pod, so the
 		// refusal counts only if nothing has changed since.
 		if p.Refusals.refuse(c.refusal, name, verdict.Reason); p.Book.Node(name) == now {
 			return fwk.NewStatus(p.remedy(node, request, verdict, pod, info), c.why(verdict))
@@ -40,9 +40,9 @@ func (p *Plugin) Filter(ctx context.Context, state fwk.CycleState, pod *corev1.P
 	}
 }
 
-// requestOn is what is asked of one node: without the claims that a static
-// PersistentVolume is found for there, and with what simulated pods would take.
-// It is nearly always the request for all.
+// requestOn is the request for one node: without the claims that a static
+// PersistentVolume is found for there, and with the demands of simulated pods. It
+// is nearly always the request for all.
 func (p *Plugin) requestOn(ctx context.Context, c *cycle, pod *corev1.Pod, node *corev1.Node) (*ledger.Request, error) {
 	added := c.added[node.Name]
 	if c.static == nil && len(added) == 0 {
@@ -60,8 +60,8 @@ func (p *Plugin) requestOn(ctx context.Context, c *cycle, pod *corev1.Pod, node 
 	return request, nil
 }
 
-// remedy is Unschedulable if the pod would fit once all pods of lower priority
-// were evicted, which only those with inline volumes can bring about.
+// remedy is Unschedulable if the pod would fit once all pods of lower priority were
+// evicted. Only evicting those with inline volumes can bring that about.
 func (p *Plugin) remedy(node *ledger.Node, request *ledger.Request, verdict ledger.Verdict, pod *corev1.Pod, info fwk.NodeInfo) fwk.Code {
 	if verdict.Reason != ledger.NoRoom && verdict.Reason != ledger.NotTogether && verdict.Reason != ledger.TooManyWays {
 		return fwk.UnschedulableAndUnresolvable

@@ -23,9 +23,9 @@ import (
 	testframework "k8s.io/kubernetes/pkg/scheduler/testing/framework"
 
 	"berth.dev/berth/api/v1alpha1"
-	"berth.dev/berth/internal/controller/volumes"
 	"berth.dev/berth/internal/ledger"
 	"berth.dev/berth/internal/schedule"
+	"berth.dev/berth/internal/usecase/volumes"
 )
 
 func TestMain(m *testing.M) {
@@ -33,7 +33,7 @@ func TestMain(m *testing.M) {
 	os.Exit(m.Run())
 }
 
-// objects are what a pod may name.
+// objects are the objects that a pod may name.
 type objects struct {
 	claims  map[string]*corev1.PersistentVolumeClaim
 	pvs     map[string]*corev1.PersistentVolume
@@ -63,7 +63,7 @@ func (o *objects) VolumeSnapshot(_ context.Context, namespace, name string) (*sc
 	return &schedule.VolumeSnapshot{Namespace: namespace, Name: name, Ready: true, Driver: v1alpha1.LocalDriverName, Handle: snapshotID}, nil
 }
 
-// snapshotID is every snapshot's.
+// snapshotID is the id of every snapshot.
 const snapshotID = "snap-00000000-0000-0000-0000-000000000000"
 
 func (o *objects) Snapshot(context.Context, string) (*v1alpha1.Snapshot, error) {
@@ -162,7 +162,7 @@ func (c *cluster) snapshot() *backendcache.Snapshot {
 	return backendcache.NewSnapshot(pods, slices.Collect(maps.Values(c.nodes)))
 }
 
-// report is a node's word, and makes the Node.
+// report makes the Node and observes its report.
 func (c *cluster) report(t testing.TB, n nodeSpec) {
 	t.Helper()
 	c.nodes[n.name] = &corev1.Node{}

@@ -2,8 +2,8 @@ package plugin
 
 import "context"
 
-// Moved is whether a refused pod would hear something else by now about what its
-// claims are made from: it has come, has gone, or is where the pod fits.
+// Moved is whether the sources of a refused pod's claims have changed in a way that
+// matters to it: one has come, has gone, or is where the pod fits.
 func Moved(ctx context.Context, book Book, reader Reader, refused Refused) (bool, error) {
 	if len(refused.want.Sources) == 0 {
 		return false, nil

@@ -11,8 +11,9 @@ import (
 	"berth.dev/berth/scheduler/internal/binding"
 )
 
-// Order returns a check of the handle's profile. It reads what the framework has
-// built, not the configuration: how that is defaulted and merged may change.
+// Order returns a check of the handle's profile. It reads the plugins that the
+// framework has built and not the configuration: the rules of defaulting and
+// merging may change.
 func Order(handle fwk.Handle) func() error {
 	return func() error {
 		profile, ok := handle.(interface{ ListPlugins() *config.Plugins })

@@ -8,9 +8,9 @@ import (
 	fwk "k8s.io/kube-scheduler/framework"
 	"k8s.io/kubernetes/pkg/scheduler/framework/plugins/volumebinding"
 
-	"berth.dev/berth/internal/controller/volumes"
 	"berth.dev/berth/internal/ledger"
 	"berth.dev/berth/internal/schedule"
+	"berth.dev/berth/internal/usecase/volumes"
 )
 
 // Name of the plugin.
@@ -34,7 +34,7 @@ type Plugin struct {
 	// the profile is complete; nil allows everything.
 	Order func() error
 
-	// acceptance as the constant of that name, unless set.
+	// acceptance replaces the constant of that name if set.
 	acceptance time.Duration
 }
 
@@ -47,12 +47,12 @@ type Book interface {
 	Held(o ledger.Owner, node string) (pool string, held bool)
 }
 
-// Reader reads what a pod wants; nil is nothing of Berth's.
+// Reader reads the volumes that a pod wants; nil is none of Berth's.
 type Reader interface {
 	Read(ctx context.Context, pod *corev1.Pod) (*schedule.PodVolumes, error)
 }
 
-// Creator makes Volumes, and gives up those that nobody was told of.
+// Creator makes Volumes, and gives up those that are only reserved.
 type Creator interface {
 	Create(ctx context.Context, r volumes.Request) (volumes.Volume, error)
 	Abandon(ctx context.Context, name string) error
@@ -60,7 +60,7 @@ type Creator interface {
 
 // Static finds PersistentVolumes that claims could match.
 type Static struct {
-	// Available is whether a StorageClass has PersistentVolumes that nobody has.
+	// Available is whether a StorageClass has PersistentVolumes that no claim has.
 	Available func(class string) bool
 	// Binder decides which claim gets which, node by node. It is the one of the
 	// profile's other plugin, which may be made after this one.
@@ -82,8 +82,8 @@ var (
 func (*Plugin) Name() string { return Name }
 
 // SignPod lets the scheduler treat pods of one signature alike. Pods with inline
-// volumes alone are alike where their volumes are; what a claim needs depends on
-// the claim, so pods with claims of Berth's are signed by nobody.
+// volumes alone are alike where their volumes are. The needs of a claim depend on
+// the claim, so pods with claims of Berth's get no signature.
 func (p *Plugin) SignPod(ctx context.Context, pod *corev1.Pod) ([]fwk.SignFragment, *fwk.Status) {
 	want, err := p.Reader.Read(ctx, pod)
 	switch {

@@ -68,7 +68,7 @@ func TestAnEvictionFreesNoClaims(t *testing.T) {
 	}
 }
 
-func TestWhatANominatedPodWillTakeIsCounted(t *testing.T) {
+func TestTheRoomOfANominatedPodIsCounted(t *testing.T) {
 	c := newCluster(t, node("n1", 4*gi))
 	c.claim("theirs", 3*gi)
 	c.claim("ours", 3*gi)

@@ -12,12 +12,12 @@ import (
 	"berth.dev/berth/internal/schedule"
 )
 
-// PreFilter works out what the pod wants, once for all nodes.
+// PreFilter works out the demands of the pod, once for all nodes.
 func (p *Plugin) PreFilter(ctx context.Context, state fwk.CycleState, pod *corev1.Pod, _ []fwk.NodeInfo) (*fwk.PreFilterResult, *fwk.Status) {
 	want, err := p.Reader.Read(ctx, pod)
 	if err == nil && want != nil && want.Unready != "" && len(want.Sources) > 0 {
-		// The source comes by other watches than the scheduler's events: what changes
-		// from now on wakes the pod, and what has changed by now is seen here.
+		// The source comes by other watches than the scheduler's events: a change
+		// from now on wakes the pod, and the second read sees every change before.
 		p.Refusals.begin(pod, want).refused.Store(true)
 		want, err = p.Reader.Read(ctx, pod)
 	}
@@ -30,7 +30,7 @@ func (p *Plugin) PreFilter(ctx context.Context, state fwk.CycleState, pod *corev
 		return nil, fwk.NewStatus(fwk.UnschedulableAndUnresolvable, want.Unready)
 	}
 	c := &cycle{want: want, options: ledger.RequestOptions{Pod: uid(pod), Strategy: p.Strategy}, refusal: p.Refusals.begin(pod, want)}
-	c.refusal.refused.Store(true) // before the ledger is asked: what changes from now on wakes the pod
+	c.refusal.refused.Store(true) // before the ledger is asked: every change from now on wakes the pod
 	var verdict ledger.Verdict
 	c.request, verdict = p.Book.Request(c.options, want.Demands()...)
 	if !verdict.Fits() {
@@ -75,8 +75,8 @@ func reachable(holders []schedule.Holder) *fwk.PreFilterResult {
 // PreFilterExtensions let the scheduler ask what would be if pods came or went.
 func (p *Plugin) PreFilterExtensions() fwk.PreFilterExtensions { return p }
 
-// RemovePod takes a pod off a node in thought: its inline volumes go, its claims
-// keep what they have.
+// RemovePod simulates that a pod leaves a node: its inline volumes go, its claims
+// keep their room.
 func (p *Plugin) RemovePod(_ context.Context, state fwk.CycleState, _ *corev1.Pod, removed fwk.PodInfo, node fwk.NodeInfo) *fwk.Status {
 	c, pod := read(state), removed.GetPod()
 	if c == nil || c.remove(node.Node().Name, uid(pod)) || !hasInline(pod) {
@@ -86,7 +86,7 @@ func (p *Plugin) RemovePod(_ context.Context, state fwk.CycleState, _ *corev1.Po
 	return nil
 }
 
-// AddPod puts a pod on a node in thought: back where RemovePod took it off, or
+// AddPod simulates that a pod comes to a node: back where RemovePod took it off, or
 // one that is nominated and on no node yet.
 func (p *Plugin) AddPod(ctx context.Context, state fwk.CycleState, _ *corev1.Pod, added fwk.PodInfo, node fwk.NodeInfo) *fwk.Status {
 	c, pod := read(state), added.GetPod()

@@ -40,8 +40,7 @@ func why(reason ledger.Reason) string {
 	return reason.Message()
 }
 
-// why is a verdict for people, with the names of what the pod's claims are made
-// from.
+// why is a verdict for people, with the names of the sources of the pod's claims.
 func (c *cycle) why(verdict ledger.Verdict) string {
 	if told := c.want.Why(verdict); told != "" {
 		return "node(s) did not have the source: " + told

@@ -18,14 +18,14 @@ import (
 // knows is refused again, and for long.
 type Refusals struct {
 	// Exists is whether a pod is there still, by the watch whose deletions come to
-	// Forget. Nil is for those that never ask.
+	// Forget. Nil skips that check.
 	Exists func(pod *corev1.Pod) bool
 
 	mu    sync.Mutex
 	byUID map[string]*refusal
 	// numbers of the nodes in each refusal's set.
 	numbers map[string]int
-	// sourced are the pods whose claims are to be made from something.
+	// sourced are the pods whose claims are to be made from a source.
 	sourced map[string]bool
 
 	// trials are the pods that hold room on a node in a simulation, and begun is
@@ -35,19 +35,19 @@ type Refusals struct {
 	over   func()
 }
 
-// trial is what a pod of a group holds on a node while the scheduler tries
+// trial is the room that a pod of a group holds on a node while the scheduler tries
 // whether all of the group can be placed. It is given back in any case.
 type trial struct{ pod, node string }
 
-// refusal is set before what was refused is believed: see Filter.
+// refusal notes that a pod was refused, before the refusal is believed: see Filter.
 type refusal struct {
 	pod     *corev1.Pod
 	want    *schedule.PodVolumes
 	refused atomic.Bool
-	// full are the nodes that were refused for want of what a report may bring, a bit
-	// for each.
+	// full are the nodes that were refused for a curable reason, a bit for each.
 	full []uint64
-	// woken is how often the pod was woken, and since when it may be again.
+	// woken is how often the pod was woken, rests the time from which it may be
+	// again.
 	woken int
 	rests time.Time
 	// due is whether it is to be woken then.
@@ -57,7 +57,7 @@ type refusal struct {
 // Refused is a pod that was refused.
 type Refused struct {
 	Pod *corev1.Pod
-	// want is what was read of it then.
+	// want is what the pod wanted when it was read then.
 	want *schedule.PodVolumes
 	of   *refusal
 }
@@ -110,14 +110,15 @@ func (r *Refusals) refuse(each *refusal, node string, reason ledger.Reason) {
 	each.refused.Store(true)
 }
 
-// curable are the reasons that may be over with a node's next report, with the end of
-// a volume, or with a claim that is given back. What a node serves is another matter.
+// curable are the reasons that may be over with a node's next report, with the end
+// of a volume, or with a claim that is given back. Reasons about the classes that a
+// node serves are not among them.
 var curable = map[ledger.Reason]bool{
 	ledger.HeldElsewhere: true, ledger.NodeNotReady: true, ledger.PoolMissing: true, ledger.PoolUnhealthy: true, ledger.PoolFull: true,
 	ledger.NoRoom: true, ledger.NotTogether: true, ledger.TooManyWays: true,
 }
 
-// On are those of the nodes that the pod was refused for a reason that may be over.
+// On returns those of the nodes that refused the pod for a curable reason.
 func (r *Refusals) On(refused Refused, nodes map[string]bool) []string {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -130,15 +131,16 @@ func (r *Refusals) On(refused Refused, nodes map[string]bool) []string {
 	return on
 }
 
-// Back-off of the pods that are woken: as long as the scheduler's own by default. A pod
-// that is woken passes that one by.
+// Back-off of the pods that are woken: as long as the scheduler's own by default,
+// which a woken pod bypasses.
 const (
 	firstRest = time.Second
 	maxRest   = 10 * time.Second
 )
 
-// Wake says whether a refused pod may be woken now. It may not be woken again before it
-// has rested, the longer the more often it was woken; next is when, and Due tells then.
+// Wake says whether a refused pod may be woken now. After it was woken a pod rests,
+// the longer the more often it was woken. next is the end of its rest, and Due says
+// then that it was to be woken.
 func (r *Refusals) Wake(refused Refused, now time.Time) (wakes bool, next time.Time) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -166,7 +168,7 @@ func (r *Refusals) Forget(pod *corev1.Pod) {
 	delete(r.sourced, uid(pod))
 }
 
-// Sourced is whether there is any pod whose claims are to be made from something.
+// Sourced is whether there is any pod whose claims are to be made from a source.
 func (r *Refusals) Sourced() bool {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -193,8 +195,8 @@ func (r *Refusals) Pods() []Refused {
 	return pods
 }
 
-// Simulations is how many trials have begun, and whether any is not over: what
-// the ledger says meanwhile keeps pods waiting that may fit a moment later.
+// Simulations is how many trials have begun, and whether any is not over: meanwhile
+// the ledger refuses pods that may fit a moment later.
 func (r *Refusals) Simulations() (begun uint64, running bool) {
 	r.mu.Lock()
 	defer r.mu.Unlock()

@@ -13,9 +13,9 @@ import (
 	"k8s.io/klog/v2"
 	fwk "k8s.io/kube-scheduler/framework"
 
-	"berth.dev/berth/internal/controller/volumes"
 	"berth.dev/berth/internal/ledger"
 	"berth.dev/berth/internal/schedule"
+	"berth.dev/berth/internal/usecase/volumes"
 )
 
 // acceptance is how long PreBind waits for the nodes' answers. A node that takes
@@ -24,8 +24,8 @@ const acceptance = 5 * time.Second
 
 func (p *Plugin) patience() time.Duration { return cmp.Or(p.acceptance, acceptance) }
 
-// Reserve holds room for all of the pod's volumes on the node, or for none. What
-// Filter saw may be gone by now; the ledger works everything out again.
+// Reserve holds room for all of the pod's volumes on the node, or for none. The
+// room that Filter saw may be gone by now; the ledger works everything out again.
 func (p *Plugin) Reserve(_ context.Context, state fwk.CycleState, pod *corev1.Pod, node string) *fwk.Status {
 	c := read(state)
 	if c == nil {
@@ -35,7 +35,7 @@ func (p *Plugin) Reserve(_ context.Context, state fwk.CycleState, pod *corev1.Po
 	if c.static != nil {
 		request, _ = p.Book.Request(c.options, demandsOf(wanted)...)
 	}
-	p.Refusals.refuse(c.refusal, node, ledger.NoRoom) // before the ledger is asked: what changes from now on wakes the pod
+	p.Refusals.refuse(c.refusal, node, ledger.NoRoom) // before the ledger is asked: every change from now on wakes the pod
 	on := trial{uid(pod), node}
 	if state.IsPodGroupSchedulingCycle() {
 		p.Refusals.try(on)
@@ -49,8 +49,8 @@ func (p *Plugin) Reserve(_ context.Context, state fwk.CycleState, pod *corev1.Po
 	return nil
 }
 
-// toCreate is what PreBind makes. An inline volume is made by its node, when the
-// pod is there; a claim that is populated gets another claim's volume.
+// toCreate are the Volumes that PreBind makes. The node makes an inline volume,
+// when the pod is there; a claim that is populated gets another claim's volume.
 func toCreate(wanted []schedule.Wanted) []schedule.Wanted {
 	var create []schedule.Wanted
 	for _, w := range wanted {
@@ -61,8 +61,8 @@ func toCreate(wanted []schedule.Wanted) []schedule.Wanted {
 	return create
 }
 
-// Unreserve gives back what the pod holds on the node. It may be called any
-// number of times, and without a Reserve before it.
+// Unreserve gives back the room that the pod holds on the node. It may be called
+// any number of times, and without a Reserve before it.
 func (p *Plugin) Unreserve(_ context.Context, state fwk.CycleState, pod *corev1.Pod, node string) {
 	if read(state) != nil {
 		p.Book.Unreserve(uid(pod), node)
@@ -82,9 +82,9 @@ func (p *Plugin) PreBindPreFlight(_ context.Context, state fwk.CycleState, _ *co
 // PreBind writes the pod's Volumes, in the pools that are held for them.
 //
 // A refusal is an error and no rejection: a rejected pod would wait for an event,
-// while one that failed is tried again, and by then the ledger knows. What its
-// other Volumes took is given up: two pods that each have a part of what they need
-// would wait for each other.
+// while one that failed is tried again, and by then the ledger knows. PreBind then
+// gives up the room of the pod's other Volumes. Otherwise two pods that each have a
+// part of the room they need would wait for each other.
 func (p *Plugin) PreBind(ctx context.Context, state fwk.CycleState, _ *corev1.Pod, node string) *fwk.Status {
 	c := read(state)
 	if c == nil {
@@ -95,7 +95,7 @@ func (p *Plugin) PreBind(ctx context.Context, state fwk.CycleState, _ *corev1.Po
 	for i, w := range c.create {
 		all.Go(func() { failed[i] = p.create(ctx, w, node) })
 	}
-	all.Wait() // one that fails does not cut the others short: what they took has to be known
+	all.Wait() // one that fails does not cut the others short: the room they took has to be known
 	at := slices.IndexFunc(failed, func(err error) bool { return errors.Is(err, volumes.ErrUnplaceable) })
 	if at < 0 {
 		return fwk.AsStatus(errors.Join(failed...))
@@ -107,7 +107,7 @@ func (p *Plugin) PreBind(ctx context.Context, state fwk.CycleState, _ *corev1.Po
 // abandon gives up the Volumes of a pod that cannot have all of them.
 func (p *Plugin) abandon(ctx context.Context, created []schedule.Wanted) {
 	if len(created) < 2 {
-		return // what is refused is off its node already
+		return // the refused volume is off its node already
 	}
 	for _, w := range created {
 		if err := p.Volumes.Abandon(ctx, w.Request.Name); err != nil {

@@ -10,7 +10,7 @@ import (
 	fwk "k8s.io/kube-scheduler/framework"
 	"k8s.io/kubernetes/pkg/scheduler/framework"
 
-	"berth.dev/berth/internal/controller/volumes"
+	"berth.dev/berth/internal/usecase/volumes"
 )
 
 func TestReserveHoldsRoomForAllVolumesOrForNone(t *testing.T) {
@@ -53,7 +53,7 @@ func TestReserveDecidesAgain(t *testing.T) {
 	}
 }
 
-func TestUnreserveGivesBackWhatWasHeldHoweverOftenItIsCalled(t *testing.T) {
+func TestUnreserveGivesBackTheHeldRoomHoweverOftenItIsCalled(t *testing.T) {
 	c := newCluster(t, node("n1", 10*gi), node("n2", 10*gi))
 	c.claim("a", 3*gi)
 	pod := podWith("p", "a")
@@ -154,7 +154,7 @@ func TestAPodThatCannotHaveAllItsVolumesKeepsNone(t *testing.T) {
 	}
 }
 
-func TestWhatIsMadeStaysIfTheServerFailed(t *testing.T) {
+func TestAVolumeThatWasMadeStaysIfTheServerFailsAnother(t *testing.T) {
 	c := newCluster(t, node("n1", 10*gi))
 	c.claim("a", gi)
 	c.claim("b", gi)

@@ -54,8 +54,8 @@ func standings(holders []schedule.Holder) map[string]schedule.Standing {
 	return byNode
 }
 
-// Score is up to half for what the node holds, and up to half for how well the
-// rest lies there. Where no node holds anything the latter counts alone.
+// Score is up to half for the replicas on the node, and up to half for how well the
+// rest lies there. Where no node holds anything only the rest counts.
 func (p *Plugin) Score(_ context.Context, state fwk.CycleState, _ *corev1.Pod, info fwk.NodeInfo) (int64, *fwk.Status) {
 	c := read(state)
 	if c == nil {

@@ -26,7 +26,7 @@ func (c *cluster) cloned() *corev1.Pod {
 	return podWith("p", "a")
 }
 
-func TestAPodIsToldWhereWhatItsClaimIsMadeFromIs(t *testing.T) {
+func TestTheRefusalOfAPodNamesTheNodeOfItsSource(t *testing.T) {
 	c := newCluster(t, node("n1", 10*gi), node("n2", 10*gi))
 	c.objects.snapshots["nightly"] = "n2"
 	pod := c.restored()
@@ -106,7 +106,7 @@ func TestAPodThatWaitsForASnapshotIsWokenWhenThatChanges(t *testing.T) {
 	}
 }
 
-func TestAPodIsNotWokenByWhatOthersAreMadeFrom(t *testing.T) {
+func TestAPodIsNotWokenByTheSourcesOfOtherPods(t *testing.T) {
 	c := newCluster(t, node("n1", gi))
 	c.claim("a", 2*gi)
 	pod := podWith("p", "a")

@@ -14,19 +14,19 @@ import (
 	"berth.dev/berth/internal/schedule"
 )
 
-// static is what the binder says of a pod whose claims may match volumes that
-// exist. The binder's answers in Filter are kept: Reserve must go by the answer
-// for the node that Filter let pass.
+// static holds the binder's answers for a pod whose claims may match volumes that
+// exist. The answers in Filter are kept: Reserve must go by the answer for the node
+// that Filter let pass.
 type static struct {
 	claims *volumebinding.PodVolumeClaims
 
 	mu sync.Mutex
-	// unmatched is what needs room, by node.
+	// unmatched are the volumes that need room, by node.
 	unmatched map[string][]schedule.Wanted
 }
 
-// mayMatch is whether a wanted claim's class has PersistentVolumes that exist
-// and that nobody has.
+// mayMatch is whether a wanted claim's class has PersistentVolumes that exist and
+// that no claim has.
 func (p *Plugin) mayMatch(want *schedule.PodVolumes) bool {
 	if p.Static.Available == nil {
 		return false
@@ -40,8 +40,8 @@ func (p *Plugin) mayMatch(want *schedule.PodVolumes) bool {
 	return false
 }
 
-// unmatched is what needs room on the node. Where the binder sees a conflict
-// VolumeBinding refuses the node, and it does not matter what is said here.
+// unmatched are the volumes that need room on the node. Where the binder sees a
+// conflict VolumeBinding refuses the node, and this answer does not matter.
 func (p *Plugin) unmatched(ctx context.Context, c *cycle, pod *corev1.Pod, node *corev1.Node) ([]schedule.Wanted, error) {
 	if c.static == nil {
 		return c.want.Wanted, nil
@@ -69,7 +69,7 @@ func (p *Plugin) unmatched(ctx context.Context, c *cycle, pod *corev1.Pod, node 
 	return wanted, nil
 }
 
-// wantedOn is what needs room on a node that Filter let pass.
+// wantedOn are the volumes that need room on a node that Filter let pass.
 func (c *cycle) wantedOn(node string) []schedule.Wanted {
 	if c.static == nil {
 		return c.want.Wanted

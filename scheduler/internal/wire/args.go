@@ -21,7 +21,7 @@ type Args struct {
 const defaultNamespace = "berth-system"
 
 // decode reads the arguments. Unknown ones are refused: a mistyped one would
-// otherwise be a default that nobody chose.
+// otherwise silently give the default.
 func decode(arguments runtime.Object) (Args, error) {
 	var args Args
 	switch given := arguments.(type) {

@@ -9,8 +9,8 @@ import (
 	"berth.dev/berth/internal/schedule"
 )
 
-// indexAvailable returns whether a StorageClass has PersistentVolumes that nobody
-// has.
+// indexAvailable returns a function that tells whether a StorageClass has
+// PersistentVolumes that no claim has.
 func indexAvailable(informer cache.SharedIndexInformer) (func(class string) bool, error) {
 	if err := informer.AddIndexers(cache.Indexers{schedule.AvailableIndex: availableIn}); err != nil {
 		return nil, fmt.Errorf("indexing PersistentVolumes: %w", err)

@@ -10,8 +10,8 @@ import (
 	"berth.dev/berth/internal/schedule"
 )
 
-// watch puts the waker behind the ledger's feed: whatever may free room there
-// wakes the pods that fit now.
+// watch puts the waker behind the ledger's feed: every change that may free room
+// there wakes the pods that fit now.
 func (w *waker) watch(from *schedule.Informers) {
 	everything := func(any) { w.everything() }
 	from.PoolClasses = schedule.After(from.PoolClasses, cache.ResourceEventHandlerFuncs{AddFunc: everything, UpdateFunc: func(_, obj any) { everything(obj) }})
@@ -32,8 +32,9 @@ func (w *waker) watch(from *schedule.Informers) {
 	from.Returned = func(node string) { w.freed(node) }
 }
 
-// reports wakes for what a node says. What it serves seldom changes; the rest may
-// change every second, and concerns those alone whom the node was refused.
+// reports wakes pods for the reports of a node. The classes that it serves seldom
+// change; the rest may change every second, and concerns only the pods that were
+// refused the node.
 func (w *waker) reports() cache.ResourceEventHandler {
 	return cache.ResourceEventHandlerFuncs{
 		AddFunc: func(obj any) {
@@ -60,7 +61,7 @@ func serveAlike(a, b v1alpha1.Pool) bool {
 	return a.Name == b.Name && a.Media == b.Media && slices.Equal(a.Classes, b.Classes)
 }
 
-// left wakes for the nodes that an object was on before it changed or went.
+// left wakes pods for the nodes that an object was on before it changed or went.
 func (w *waker) left(nodes func(obj any) []string) cache.ResourceEventHandler {
 	was := func(obj any) {
 		if unknown, ok := obj.(cache.DeletedFinalStateUnknown); ok {

@@ -80,8 +80,8 @@ func (p *Plugins) VolumeBinding(ctx context.Context, arguments runtime.Object, h
 	return made, nil
 }
 
-// available is whether a StorageClass has PersistentVolumes that nobody has, by an
-// index that all plugins share.
+// available is whether a StorageClass has PersistentVolumes that no claim has, by
+// an index that all plugins share.
 func (p *Plugins) available(handle fwk.Handle) (func(class string) bool, error) {
 	if p.index == nil {
 		var err error

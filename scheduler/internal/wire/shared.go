@@ -21,14 +21,14 @@ import (
 
 	"berth.dev/berth/api/v1alpha1"
 	"berth.dev/berth/internal/controller/heartbeat"
-	"berth.dev/berth/internal/controller/volumes"
 	"berth.dev/berth/internal/schedule"
+	"berth.dev/berth/internal/usecase/volumes"
 )
 
-// fieldOwner of what the scheduler writes.
+// fieldOwner of the fields that the scheduler writes.
 const fieldOwner = "berth-scheduler"
 
-// shared is what the plugins of all profiles have in common.
+// shared is the state that the plugins of all profiles have in common.
 type shared struct {
 	namespace string
 	book      *schedule.Book
@@ -109,8 +109,8 @@ type cluster struct {
 	cache  cache.Cache
 	client client.Client
 	live   client.Reader
-	// snapshots are in a cache of their own: to look for what a cluster may not know
-	// keeps nobody waiting who reads volumes.
+	// snapshots are in a cache of their own: a lookup of kinds that the cluster may
+	// not know must not delay the readers of volumes.
 	snapshots *snapshots
 }
 
@@ -148,9 +148,10 @@ func connect(config *rest.Config, namespace string) (*cluster, error) {
 	return &cluster{cache: objects, client: client.WithFieldOwner(cached, fieldOwner), live: live, snapshots: &snapshots{from: taken}}, nil
 }
 
-// talk leaves it to each kind what it is sent as: protobuf for Kubernetes' own, of
-// which every agent renews a Lease again and again, and JSON for custom resources,
-// which know nothing else. The scheduler's connection is set to protobuf alone.
+// talk lets each kind have its own encoding: protobuf for Kubernetes' own, among
+// them the Leases that every agent renews again and again, and JSON for custom
+// resources, which know nothing else. The scheduler's connection is set to protobuf
+// alone.
 func talk(config *rest.Config) *rest.Config {
 	config = rest.CopyConfig(config)
 	config.ContentType, config.AcceptContentTypes = "", ""
@@ -171,7 +172,7 @@ func (c *cluster) placed(ctx context.Context, name string) ([]string, error) {
 	return nodes, nil
 }
 
-// feeds is what the ledger is fed from, with the heartbeats listening.
+// feeds are the informers that feed the ledger, with the heartbeats listening.
 func (c *cluster) feeds(ctx context.Context, factory informers.SharedInformerFactory, beats *heartbeat.Heartbeats) (schedule.Informers, error) {
 	core := factory.Core().V1()
 	from := schedule.Informers{

@@ -19,7 +19,7 @@ import (
 	"berth.dev/berth/internal/schedule"
 )
 
-// snapshots follows VolumeSnapshots and Berth's own Snapshots from when the cluster
+// snapshots follows VolumeSnapshots and Berth's own Snapshots once the cluster
 // knows the former: their definitions are not Berth's, and may come late or never.
 type snapshots struct {
 	from cache.Cache
@@ -28,7 +28,7 @@ type snapshots struct {
 	ready   atomic.Bool
 }
 
-// lookForSnapshots is how often it is looked whether the cluster knows them.
+// lookForSnapshots is how often follow checks whether the cluster knows them.
 const lookForSnapshots = 10 * time.Second
 
 // reader is where they are, or nil as long as not all of them were read.
@@ -60,8 +60,8 @@ func (s *snapshots) follow(ctx context.Context, c clock.WithTicker) error {
 	}
 }
 
-// begin reads them, and calls back with every change from then on. The error is
-// that not all of their kinds are known, and then nothing is listened to.
+// begin reads them, and calls back with every change from then on. It fails if not
+// all of their kinds are known, and then listens to nothing.
 func (s *snapshots) begin(ctx context.Context) error {
 	var informers []cache.Informer
 	for _, object := range []client.Object{
@@ -97,7 +97,7 @@ func untyped(kind schema.GroupVersionKind) *unstructured.Unstructured {
 	return o
 }
 
-// cutSnapshot keeps of each object what is read of it.
+// cutSnapshot keeps the fields of an object that are read.
 func cutSnapshot(obj any) (any, error) {
 	if o, ok := obj.(*unstructured.Unstructured); ok {
 		return schedule.CutVolumeSnapshot(o), nil

@@ -109,7 +109,7 @@ func TestSnapshotsAreFollowedFromWhenTheClusterKnowsThem(t *testing.T) {
 	}
 }
 
-func TestNobodyFollowsSnapshotsAfterTheEnd(t *testing.T) {
+func TestSnapshotsAreNotFollowedAfterTheEnd(t *testing.T) {
 	r := &registry{unknown: &meta.NoKindMatchError{}, asked: make(chan struct{}, 9)}
 	s := &snapshots{from: r, changed: func() {}}
 	ctx, stop := context.WithCancel(t.Context())
@@ -119,7 +119,7 @@ func TestNobodyFollowsSnapshotsAfterTheEnd(t *testing.T) {
 	}
 }
 
-func TestOfSnapshotsOnlyWhatIsReadIsKept(t *testing.T) {
+func TestACachedVolumeSnapshotKeepsOnlyTheFieldsThatAreRead(t *testing.T) {
 	vs := untyped(schedule.VolumeSnapshotKind)
 	vs.SetAnnotations(map[string]string{"a": "long"})
 	kept, err := cutSnapshot(vs)
@@ -133,7 +133,7 @@ func TestOfSnapshotsOnlyWhatIsReadIsKept(t *testing.T) {
 	}
 }
 
-// restores says that every pod wants what reader says, once a snapshot is ready.
+// restores says the same of every pod as reader, once a snapshot is ready.
 type restores struct{ ready bool }
 
 func (r *restores) Read(ctx context.Context, pod *corev1.Pod) (*schedule.PodVolumes, error) {
@@ -168,7 +168,7 @@ func TestPodsThatWaitForASourceAreWokenByItAlone(t *testing.T) {
 	}
 }
 
-func TestWhereNobodyWaitsForASourceNothingIsLookedAt(t *testing.T) {
+func TestAChangeOfASourceIsIgnoredIfNoPodWaitsForOne(t *testing.T) {
 	s := newStation(t)
 	s.refuse(t, podOf("a", "one"))
 	s.sourced()

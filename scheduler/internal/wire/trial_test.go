@@ -41,7 +41,7 @@ func TestRoomThatComesFreeDuringASimulationWakesPodsWhenItIsOver(t *testing.T) {
 	}
 }
 
-func TestTheEndOfASimulationAloneWakesNobody(t *testing.T) {
+func TestTheEndOfASimulationAloneWakesNoPod(t *testing.T) {
 	s := newStation(t)
 	nodeOf(t, s.ledger, "n1", 4*gi)
 	first, second := podOf("first", "one"), podOf("second", "one")
@@ -64,7 +64,7 @@ func TestTheEndOfASimulationAloneWakesNobody(t *testing.T) {
 	}
 }
 
-// lookIfDue does what run does when it is called.
+// lookIfDue does the same as run when the waker is due.
 func (s *station) lookIfDue(t *testing.T) {
 	t.Helper()
 	select {

@@ -11,6 +11,7 @@ import (
 	"k8s.io/klog/v2"
 	"k8s.io/utils/clock"
 
+	"berth.dev/berth/internal/signal"
 	"berth.dev/berth/scheduler/internal/plugin"
 )
 
@@ -27,20 +28,20 @@ type waker struct {
 	reader   plugin.Reader
 	refusals *plugin.Refusals
 	clock    clock.WithDelayedExecution
-	due      chan struct{}
-	alarm    time.Time // when pods have rested next; only look knows
+	due      signal.Signal
+	alarm    time.Time // when the next pods have rested; only look uses it
 
 	mu       sync.Mutex
 	profiles []activator
 	changes
 }
 
-// changes are what the waker has been told of and has not looked at.
+// changes are the events that the waker has been told of and has not looked at.
 type changes struct {
 	nodes   map[string]bool // on which room may have come free
-	opened  map[string]bool // that serve what they did not serve before
+	opened  map[string]bool // whose pools serve something new
 	all     bool            // everything may have changed
-	sources bool            // what claims are made from may have changed
+	sources bool            // sources of claims may have changed
 	rested  bool            // pods that were to be woken may be by now
 }
 
@@ -51,7 +52,7 @@ func (c *changes) none() bool {
 }
 
 func newWaker(book plugin.Book, reader plugin.Reader, c clock.WithDelayedExecution) *waker {
-	w := &waker{book: book, reader: reader, clock: c, due: make(chan struct{}, 1), changes: noChanges()}
+	w := &waker{book: book, reader: reader, clock: c, due: signal.New(), changes: noChanges()}
 	w.refusals = plugin.NewRefusals(w.wake)
 	return w
 }
@@ -62,8 +63,8 @@ func (w *waker) add(profile activator) {
 	w.profiles = append(w.profiles, profile)
 }
 
-// freed asks for the pods to be woken that were refused on these nodes and fit there
-// now, soon and by another goroutine. It must be called after the ledger knows.
+// freed asks another goroutine to wake, soon, the pods that were refused on these
+// nodes and fit there now. It must be called after the ledger knows.
 func (w *waker) freed(nodes ...string) {
 	w.told(func(c *changes) {
 		for _, node := range nodes {
@@ -72,8 +73,8 @@ func (w *waker) freed(nodes ...string) {
 	})
 }
 
-// open asks for the pods to be woken that fit on a node which serves what it did not
-// serve before, wherever they were refused.
+// open asks for the pods to be woken that fit on a node whose pools serve something
+// new, wherever they were refused.
 func (w *waker) open(node string) { w.told(func(c *changes) { c.opened[node] = true }) }
 
 func (w *waker) told(change func(*changes)) {
@@ -86,20 +87,17 @@ func (w *waker) told(change func(*changes)) {
 // everything asks for all refused pods to be woken.
 func (w *waker) everything() { w.told(func(c *changes) { c.all = true }) }
 
-// sourced asks for the pods to be woken whose claims are made from something that
-// has come, gone or moved. Where there are none it costs nothing.
+// sourced asks for the pods to be woken whose sources have come, gone or moved.
+// Where there are no such pods it costs nothing.
 func (w *waker) sourced() {
 	if !w.refusals.Sourced() {
-		return // one that comes now reads what has changed
+		return // a pod that comes now reads the change
 	}
 	w.told(func(c *changes) { c.sources = true })
 }
 
 func (w *waker) wake() {
-	select {
-	case w.due <- struct{}{}:
-	default:
-	}
+	w.due.Set()
 }
 
 // run wakes pods when it is due, until ctx ends.
@@ -115,11 +113,11 @@ func (w *waker) run(ctx context.Context) {
 }
 
 // look wakes the pods that fit by now. While the scheduler simulates, the ledger
-// says less than there is; what may be overlooked for that is looked at again.
+// shows less room than there is. Checks that this may have made wrong are repeated.
 func (w *waker) look(ctx context.Context) {
 	before, simulating := w.refusals.Simulations()
 	if simulating {
-		return // and called again
+		return // and called again when the last simulation ends
 	}
 	w.mu.Lock()
 	changed := w.changes
@@ -166,7 +164,7 @@ func (w *waker) look(ctx context.Context) {
 	}
 }
 
-// again has what was asked of the ledger looked at once more.
+// again has the questions to the ledger asked once more.
 func (w *waker) again(changed changes) {
 	if len(changed.nodes) == 0 && len(changed.opened) == 0 && !changed.sources {
 		return
@@ -178,8 +176,8 @@ func (w *waker) again(changed changes) {
 	})
 }
 
-// concerns is whether what has changed lets a pod be placed by now, or is to be told
-// to it otherwise. What cannot be told is tried.
+// concerns is whether the changes let a pod be placed by now, or change the message
+// that it waits with. If that cannot be found out, the pod is tried.
 func (w *waker) concerns(ctx context.Context, refused plugin.Refused, changed *changes) bool {
 	if changed.all || changed.rested && w.refusals.Due(refused) {
 		return true

@@ -74,7 +74,7 @@ type station struct {
 	one, two queue
 }
 
-// use has pods read by another reader.
+// use replaces the reader of pods.
 func (s *station) use(r plugin.Reader) { s.reads, s.reader = r, r }
 
 func newStation(t *testing.T) *station {
@@ -154,7 +154,7 @@ func TestAPodThatIsBoundIsNotWoken(t *testing.T) {
 	}
 }
 
-// lookAgain has told of what frees room and looks at it.
+// lookAgain tells of a change that frees room and lets the waker look at it.
 func (s *station) lookAgain(t *testing.T, tell func()) []string {
 	t.Helper()
 	tell()
@@ -203,7 +203,7 @@ func TestAPodThatHasToRestIsWokenWhenItHasRested(t *testing.T) {
 	if woken := s.lookAgain(t, func() { s.freed("n1") }); woken != nil {
 		t.Errorf("%v is woken at once", woken)
 	}
-	<-s.due // what it was told above
+	<-s.due // the changes it was told of above
 	s.clock.Step(time.Second)
 	<-s.due
 	if woken := s.lookAgain(t, func() {}); len(woken) != 1 {
@@ -211,7 +211,7 @@ func TestAPodThatHasToRestIsWokenWhenItHasRested(t *testing.T) {
 	}
 }
 
-func TestANodeThatServesWhatItDidNotServeWakesWhoeverFitsThere(t *testing.T) {
+func TestANodeThatServesANewClassWakesThePodsThatFitThere(t *testing.T) {
 	s := newStation(t)
 	s.refuse(t, podOf("a", "one"))
 	nodeOf(t, s.ledger, "n2", 4*gi)
@@ -244,7 +244,7 @@ func TestAPodIsReadOnceHoweverManyNodesAreFreed(t *testing.T) {
 	}
 }
 
-// reads counts.
+// reads is a reader that counts.
 type reads struct {
 	reader
 	n int
@@ -286,7 +286,7 @@ func (i *informer) AddEventHandler(h cache.ResourceEventHandler) (cache.Resource
 	return nil, nil
 }
 
-func TestWhatFreesRoomIsHeardAfterTheLedger(t *testing.T) {
+func TestTheWakerHearsOfFreedRoomAfterTheLedger(t *testing.T) {
 	volume := &v1alpha1.Volume{Spec: v1alpha1.VolumeSpec{Replicas: []v1alpha1.ReplicaSpec{{Node: "n1"}}}}
 	claim := &corev1.PersistentVolumeClaim{ObjectMeta: metav1.ObjectMeta{Annotations: map[string]string{schedule.SelectedNode: "n1"}}}
 	ended := podOf("gone", "one")

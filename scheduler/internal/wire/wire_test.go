@@ -39,7 +39,8 @@ func TestArguments(t *testing.T) {
 
 func TestKubernetesOwnObjectsAreSentAsTheyAreSmallest(t *testing.T) {
 	scheduler := &rest.Config{ContentConfig: rest.ContentConfig{ContentType: runtime.ContentTypeProtobuf, AcceptContentTypes: runtime.ContentTypeProtobuf}}
-	// What is set here would hold for custom resources too, which must be JSON.
+	// A content type set here would hold for custom resources too, which must be
+	// JSON.
 	if ours := talk(scheduler); ours.ContentType != "" || ours.AcceptContentTypes != "" {
 		t.Errorf("all kinds are sent as %q and asked for as %q", ours.ContentType, ours.AcceptContentTypes)
 	}
@@ -48,7 +49,7 @@ func TestKubernetesOwnObjectsAreSentAsTheyAreSmallest(t *testing.T) {
 	}
 }
 
-func TestTheIndexHoldsVolumesThatNobodyHas(t *testing.T) {
+func TestTheIndexHoldsOnlyVolumesThatNoClaimOwns(t *testing.T) {
 	tests := map[string]struct {
 		claim *corev1.ObjectReference
 		in    bool

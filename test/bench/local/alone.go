@@ -9,9 +9,9 @@ import (
 	"berth.dev/berth/internal/run"
 )
 
-// alone shows a provisioner its own zpool and nothing of what others make in theirs beside
-// it: on a node of its own it would not read them, nor look again for every zvol that it does
-// not know.
+// alone shows a provisioner only its own zpool, and hides the zpools of the other sides. On a
+// node of its own the provisioner would not read those, nor look again for every zvol that it
+// does not know.
 type alone struct {
 	zfs.Devices
 	zpool  string
@@ -30,7 +30,7 @@ func (a alone) Zvols() (int, error) {
 	return n - a.others.count(), err
 }
 
-// zvols is a runner that knows which zvols there are by its commands.
+// zvols is a runner that learns from its commands which zvols exist.
 type zvols struct {
 	run.Runner
 	mu    sync.Mutex

@@ -1,6 +1,6 @@
 package main
 
-// comparison is what is measured of volumes in pools of a kind.
+// comparison names the sides and operations to measure on volumes in one kind of pool.
 type comparison struct {
 	pool       string
 	atOnce     bool
@@ -8,8 +8,8 @@ type comparison struct {
 	operations []string
 }
 
-// What is done to volumes: to those that cannot be copied at once, to those whose copies do
-// not depend on them, and to those whose copies do.
+// The operations on three kinds of volumes: those that cannot be copied in an instant, those
+// whose copies do not depend on them, and those whose copies do.
 var (
 	uncopied    = []string{create, deletion}
 	independent = []string{create, snapshot, clone, deletion, deleteSnapshot}
@@ -18,7 +18,7 @@ var (
 
 var both = []string{bareSide, socketSide}
 
-// onLVM shows in its first comparison what the socket costs, too: it is the same for all.
+// onLVM also shows, in its first comparison, the cost of the socket, which is the same for all.
 var onLVM = []comparison{
 	{thick, false, []string{bareSide, socketSide, localSide}, uncopied},
 	{thick, true, both, uncopied},
@@ -33,8 +33,8 @@ var inZpools = []comparison{
 	{dataset, true, both, dependent},
 }
 
-// series is a comparison with its numbers. Whoever does many things at once does as many of
-// them in each round.
+// series returns the series of a comparison, with its numbers of volumes. A side that carries
+// out several operations at once carries out that many in each round.
 func (c comparison) series(o options) series {
 	s := series{pool: c.pool, atOnce: 1, operations: c.operations, names: c.sides, few: o.few()}
 	if c.atOnce {

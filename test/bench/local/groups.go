@@ -1,6 +1,6 @@
 package main
 
-// thinSize is enough for what LVM writes by itself: nobody fills the volumes.
+// thinSize is enough for the data that LVM itself writes: nothing fills the volumes.
 const thinSize = "512M"
 
 // withoutUdev makes LVM manage device nodes itself, as Berth has it do: mixed with

@@ -5,9 +5,9 @@ import (
 	"fmt"
 )
 
-// measureGuest measures what needs disks, in the machine that this process may
-// overwrite the disks of. The kernel's ZFS is loaded when all that has nothing to do with it
-// was measured.
+// measureGuest carries out the measurements that need disks, in a machine whose disks this
+// process may overwrite. It loads the kernel's ZFS after all measurements that do not
+// need it.
 func measureGuest(ctx context.Context, o options) (r guestResults, err error) {
 	if r.Machine, err = thisMachine(); err != nil {
 		return r, err
@@ -51,7 +51,7 @@ func (r *guestResults) compare(ctx context.Context, o options, all []comparison)
 	return nil
 }
 
-// measureMore measures what is compared with nothing.
+// measureMore carries out the measurements that have no bare command to compare with.
 func (r *guestResults) measureMore(ctx context.Context, o options) error {
 	err := onPools(ctx, thick, []string{socketSide}, func(ctx context.Context, d disksOf) (err error) {
 		r.Wiping, err = measureWiping(ctx, d)
@@ -73,8 +73,8 @@ func (r *guestResults) measureMore(ctx context.Context, o options) error {
 	return nil
 }
 
-// onPools does something with disks that are served anew when each side has its pool: as
-// if they had been there before.
+// onPools calls do while each side has its pool. Berth starts to serve the disks only
+// then, as if the pools had been there before.
 func onPools(ctx context.Context, pool string, sides []string, do func(context.Context, disksOf) error) error {
 	return inPools(ctx, pool, sides, func(ctx context.Context) error { return withDisks(ctx, do) })
 }

@@ -27,8 +27,8 @@ const (
 	groupName = "vg-bench"
 )
 
-// idleAgent is what an agent process uses on a node with volumes, beside a real API
-// server. Its disks are in this process, behind poold's socket.
+// idleAgent measures the resources that an agent process uses on a node with volumes, beside
+// a real API server. Its disks are in this process, behind poold's socket.
 func (r *results) idleAgent(ctx context.Context) error {
 	dir, err := os.MkdirTemp("", "bench-local-")
 	if err != nil {
@@ -58,7 +58,7 @@ func (r *results) idleAgent(ctx context.Context) error {
 	})
 }
 
-// withMemory does something while poold serves a volume group in memory.
+// withMemory calls do while poold serves a volume group in memory.
 func withMemory(ctx context.Context, socket string, do func(context.Context) error) error {
 	pool := memory.PoolConfig{PoolRef: provision.PoolRef{Type: provision.LVM, Name: groupName}, Total: 1 << 40}
 	disks := memory.NewDisks(pool)
@@ -115,7 +115,7 @@ func (s server) populate(ctx context.Context, volumes int) error {
 	return err
 }
 
-// volume is one as the controller makes it for the node.
+// volume returns a Volume as the controller makes it for the node.
 func volume(n int) *v1alpha1.Volume {
 	return &v1alpha1.Volume{
 		ObjectMeta: metav1.ObjectMeta{

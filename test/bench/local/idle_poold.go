@@ -11,13 +11,14 @@ import (
 	"berth.dev/berth/internal/provision"
 )
 
-// In the guest.
+// Paths in the guest.
 const (
 	berthProgram = "/root/berth"
 	pooldSocket  = "/run/berth-bench/poold.sock"
 )
 
-// idlePoold is what a poold process uses on a node with volumes, on real LVM.
+// idlePoold measures the resources that a poold process uses on a node with volumes, on real
+// LVM.
 func idlePoold(ctx context.Context, o options) (i idle, err error) {
 	err = inPools(ctx, thick, []string{socketSide}, func(ctx context.Context) error {
 		return withProgram(ctx, []string{berthProgram, "poold", "--socket", pooldSocket}, func(ctx context.Context, pid int) error {

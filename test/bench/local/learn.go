@@ -10,13 +10,15 @@ import (
 )
 
 const (
-	// model is the side whose commands are the templates of others, in socketSide's pool.
+	// model is the side whose commands are the templates for other sides. Its volumes are in
+	// socketSide's pool.
 	model = "model"
 	// warmUp is the number of a volume that is not measured, like the one after it.
 	warmUp = 1_000_000
 )
 
-// which of two volumes an operation is rehearsed on: the second one is never copied.
+// which returns the number of the volume to rehearse an operation on. Of the two volumes the
+// second one is never copied.
 func which(operation string, n int) int {
 	if operation == deletion {
 		return n + 1
@@ -24,7 +26,7 @@ func which(operation string, n int) int {
 	return n
 }
 
-// rehearse has a side carry all operations out once, on volumes that do not count.
+// rehearse has a side carry out all operations once, on volumes that are not measured.
 func (s series) rehearse(ctx context.Context, one side, n int) error {
 	if err := one.do(ctx, create, n+1); err != nil {
 		return fmt.Errorf("%s: %w", create, err)
@@ -40,13 +42,13 @@ func (s series) rehearse(ctx context.Context, one side, n int) error {
 	return nil
 }
 
-// learn has Berth carry the operations out on the model's volumes and returns the commands
-// that change something, with those that follow. An operation that starts none is compared with
-// nothing.
+// learn has Berth carry out the operations on the model's volumes. It returns the commands that
+// change something, including those that Berth starts after its answer. It fails for an
+// operation that starts none: there is nothing to compare that with.
 func (s series) learn(ctx context.Context, b berth, r *recorder) (map[string][]run.Command, error) {
 	b.name = model
 	s.tidying.finish()
-	r.take() // the rehearsal's
+	r.take() // drop the commands of the rehearsal
 	learnt := map[string][]run.Command{}
 	err := s.rehearse(ctx, watched{b, func(operation string, n int) error {
 		s.tidying.finish()
@@ -63,7 +65,7 @@ func (s series) learn(ctx context.Context, b berth, r *recorder) (map[string][]r
 	return learnt, nil
 }
 
-// watched is a side after each of whose operations something is done.
+// watched is a side that calls after when an operation has ended.
 type watched struct {
 	side
 	after func(operation string, n int) error
@@ -76,7 +78,7 @@ func (w watched) do(ctx context.Context, operation string, n int) error {
 	return w.after(operation, n)
 }
 
-// retarget turns a command about the model's volumes into the same about a volume of
+// retarget turns a command on the model's volumes into the same command on a volume of
 // another side.
 func retarget(c run.Command, side string, n int) run.Command {
 	names := strings.NewReplacer(
@@ -100,7 +102,7 @@ type recorder struct {
 	commands []run.Command
 }
 
-// Change implements run.Runner. What failed was tried again.
+// Change implements run.Runner. It drops failed commands: Berth tries those again.
 func (r *recorder) Change(c run.Command) ([]byte, error) {
 	out, err := r.Runner.Change(c)
 	if err == nil {

@@ -25,7 +25,7 @@ func thisMachine() (m machine, err error) {
 	}, nil
 }
 
-// processorName is what /proc/cpuinfo calls the first processor.
+// processorName returns the name of the first processor in /proc/cpuinfo.
 func processorName(cpuinfo string) string {
 	for line := range strings.Lines(cpuinfo) {
 		if key, value, found := strings.Cut(line, ":"); found && strings.TrimSpace(key) == "model name" {

@@ -12,7 +12,7 @@ import (
 	"time"
 )
 
-// options are what the command line says.
+// options are the options of the command line.
 type options struct {
 	volumes, rounds, atOnce int
 	idleVolumes             int
@@ -21,11 +21,11 @@ type options struct {
 	root, out               string
 }
 
-// few is how many volumes the other operations are carried out on, one after the other: on
-// all of them it would take hours.
+// few returns the number of volumes for the operations other than create, one after the
+// other: with all volumes they would take hours.
 func (o options) few() int { return max(o.rounds, o.volumes/8) }
 
-// most is how long everything may take together.
+// most is how long the whole run may take.
 const most = 2 * time.Hour
 
 func main() {
@@ -64,7 +64,7 @@ func carryOut(ctx context.Context, o options) error {
 	return json.NewEncoder(os.Stdout).Encode(r)
 }
 
-// progress tells whoever waits how far it is.
+// progress tells the user how far the run is.
 func progress(format string, args ...any) {
 	fmt.Fprintf(os.Stderr, "==> "+format+"\n", args...)
 }

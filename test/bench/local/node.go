@@ -19,18 +19,18 @@ import (
 	"berth.dev/berth/internal/run"
 )
 
-// disksOf is a node's disks: in this process, and behind poold's socket, served by this
-// process too, where its processes can be counted.
+// disksOf is a node's disks, once in this process and once behind poold's socket. This
+// process serves the socket, too, so that it can count the processes that poold starts.
 type disksOf struct {
 	local, remote poold.Node
-	// bare starts what is not Berth's; counter and changes see what is.
+	// bare starts the commands of the bare side; counter and changes see Berth's commands.
 	bare    *zvols
 	counter *run.Counter
 	changes *recorder
 	tidying *tidying
 }
 
-// newDisks are disks without what serves them.
+// newDisks returns disks that no provisioner serves yet.
 func newDisks(r run.Runner) disksOf {
 	changes := &recorder{Runner: r}
 	return disksOf{
@@ -39,7 +39,7 @@ func newDisks(r run.Runner) disksOf {
 	}
 }
 
-// served are the provisioners of disks.
+// served holds the provisioners of disks.
 type served struct {
 	groups *lvm.Provisioner
 	zpools *zfs.Provisioner
@@ -72,7 +72,7 @@ func (d *disksOf) serve() (s served, err error) {
 
 func (s served) healthy() error { return errors.Join(s.groups.Healthy(), s.zpools.Healthy()) }
 
-// withDisks does something with the node's disks.
+// withDisks calls do with the node's disks.
 func withDisks(ctx context.Context, do func(ctx context.Context, d disksOf) error) error {
 	d := newDisks(run.Exec{})
 	s, err := d.serve()

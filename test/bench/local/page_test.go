@@ -14,7 +14,7 @@ import (
 	"berth.dev/berth/test/figures"
 )
 
-// started are the processes of an operation; in a zpool, those of a clone are followed by others.
+// started returns the processes of an operation. In a zpool others follow those of a clone.
 func started(c comparison, operation string) processes {
 	p := newProcesses(c.pool, operation)
 	switch {
@@ -31,7 +31,8 @@ func started(c comparison, operation string) processes {
 	return p
 }
 
-// measured is a run in which Berth took a quarter more than the bare commands.
+// measured returns the results of a run in which Berth took a quarter more than the bare
+// commands.
 func measured() *results {
 	g := guestResults{
 		Machine: machine{Kernel: "6.1", LVM: "2.03", ZFS: "2.1.11", Processor: "TCG", Processors: 2},
@@ -63,7 +64,7 @@ func measured() *results {
 	}
 }
 
-func TestThePageShowsRatiosProcessesAndWhatIsIdle(t *testing.T) {
+func TestThePageShowsRatiosProcessesAndIdleCosts(t *testing.T) {
 	var page bytes.Buffer
 	measured().page(&page)
 	for what, pattern := range map[string]string{
@@ -103,7 +104,7 @@ func TestAShortRunSaysSo(t *testing.T) {
 	}
 }
 
-func TestWhatTheGuestPrintsIsReadBack(t *testing.T) {
+func TestThePrintedResultsOfAGuestAreReadBack(t *testing.T) {
 	g := measured().guest
 	text, err := json.Marshal(g)
 	if err != nil {

@@ -21,14 +21,14 @@ const (
 // onZFS says whether a pool is a zpool.
 func onZFS(pool string) bool { return pool == zvol || pool == dataset }
 
-// disks of the guest: one for the pool of each side, so that the pools are alike and none
-// grows by what another side does.
+// disks of the guest: one for the pool of each side, so that the pools are alike and no side
+// makes the pool of another grow.
 var disks = map[string]string{socketSide: "/dev/sda", localSide: "/dev/sdb", bareSide: "/dev/sdc"}
 
-// poolName is the volume group or the zpool of a side.
+// poolName returns the name of the volume group or the zpool of a side.
 func poolName(side string) string { return "bench-" + side }
 
-// poolOf is the pool of a side.
+// poolOf returns the pool of a side.
 func poolOf(pool, side string) provision.PoolRef {
 	switch name := poolName(side); {
 	case onZFS(pool):
@@ -40,7 +40,7 @@ func poolOf(pool, side string) provision.PoolRef {
 	}
 }
 
-// inPools does something while each named side has an empty pool.
+// inPools calls do while each named side has an empty pool.
 func inPools(ctx context.Context, pool string, sides []string, do func(ctx context.Context) error) (err error) {
 	makePool, removePool := makeGroup, removeGroup
 	if onZFS(pool) {
@@ -55,7 +55,7 @@ func inPools(ctx context.Context, pool string, sides []string, do func(ctx conte
 	return do(ctx)
 }
 
-// runTool runs a command, as an administrator would, and returns what it printed.
+// runTool runs a command, as an administrator would, and returns its output.
 func runTool(program string, args ...string) (string, error) {
 	out, err := run.Exec{}.Change(run.Command{Operation: program, Program: program, Args: args})
 	if err != nil {
@@ -64,8 +64,8 @@ func runTool(program string, args ...string) (string, error) {
 	return strings.TrimSpace(string(out)), nil
 }
 
-// settle waits until udev has looked at all devices that came, went or changed. Whoever is
-// next would wait for it else, or find a zvol in use.
+// settle waits until udev has handled all devices that came, went or changed. Otherwise the
+// next side would wait for udev, or find a zvol in use.
 func settle() error {
 	_, err := runTool("udevadm", "settle", "--timeout=120")
 	return err

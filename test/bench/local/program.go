@@ -13,7 +13,7 @@ import (
 // endGrace is how long a program may take to end.
 const endGrace = 30 * time.Second
 
-// withProgram does something while a program runs, and ends it.
+// withProgram calls do while a program runs, and then ends the program.
 func withProgram(ctx context.Context, argv []string, do func(ctx context.Context, pid int) error) error {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
@@ -28,7 +28,7 @@ func withProgram(ctx context.Context, argv []string, do func(ctx context.Context
 	ended := make(chan error, 1)
 	go func() {
 		ended <- cmd.Wait()
-		cancel() // what is done with it is in vain now
+		cancel() // do is useless without the program
 	}()
 	err := do(ctx, cmd.Process.Pid)
 	early := ctx.Err() != nil
@@ -39,7 +39,7 @@ func withProgram(ctx context.Context, argv []string, do func(ctx context.Context
 	return err
 }
 
-// tail is the end of what a program said.
+// tail returns the end of a program's output.
 func tail(said []byte) []byte {
 	const most = 2000
 	return said[max(0, len(said)-most):]

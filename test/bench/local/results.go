@@ -4,51 +4,51 @@ import "time"
 
 // The sides that are compared.
 const (
-	// bareSide starts what one would start without Berth.
+	// bareSide starts the commands that an administrator would start without Berth.
 	bareSide = "bare"
-	// socketSide and localSide are Berth.
+	// socketSide is Berth behind poold's socket, localSide Berth in one process.
 	socketSide = "socket"
 	localSide  = "local"
 )
 
-// What is made and deleted.
+// The operations.
 const (
 	create   = "create"
 	snapshot = "snapshot"
 	clone    = "clone"
-	// deletion is of a volume that was never copied, deleteCopied of one that has a snapshot
-	// and a clone, both of which stay.
+	// deletion deletes a volume that was never copied, deleteCopied one that has a snapshot
+	// and a clone. Snapshot and clone stay.
 	deletion       = "delete"
 	deleteCopied   = "delete what was copied"
 	deleteSnapshot = "delete snapshot"
 )
 
-// subject is what was measured.
+// subject names what was measured: an operation on so many volumes at once in a kind of pool.
 type subject struct {
-	// Pool is a kind of pools.
+	// Pool is a kind of pool.
 	Pool, Operation string
 	AtOnce          int
 }
 
-// sample is what one side took for a subject: seconds for each operation, by round.
+// sample is the time that one side took for a subject: seconds for each operation, by round.
 type sample struct {
 	subject
 	Side    string
 	Seconds []float64
 }
 
-// processes are those that Berth started for so many operations: those that its callers waited
-// for, and those that followed.
+// processes counts the processes that Berth started for a number of operations: Started are
+// those that its callers waited for, Followed those after its answers.
 type processes struct {
 	Pool, Operation   string
 	Operations        int
 	Started, Followed map[string]int
-	// Following is what followed in seconds for each operation, by round, of those that were
-	// one after the other.
+	// Following is how long the work after the answers took, in seconds for each operation, by
+	// round. It covers only operations that were carried out one after the other.
 	Following []float64
 }
 
-// wiping is what a volume costs that is wiped when it is deleted, in seconds by round.
+// wiping is the cost of deleting a volume that is wiped, in seconds by round.
 type wiping struct {
 	How            string
 	Size           int64
@@ -56,15 +56,16 @@ type wiping struct {
 	Processes      processes
 }
 
-// idle is what a process uses that has nothing to do.
+// idle is the usage of a process that has nothing to do.
 type idle struct {
 	Volumes int
-	// Resident bytes, and how many of them are not of files.
+	// Resident and Anonymous count bytes of memory. Anonymous is the part of Resident that
+	// does not come from files.
 	Resident, Anonymous int64
 	Processor, Observed time.Duration
 }
 
-// asked are the calls for statistics that were answered in a second, by round.
+// asked counts the calls for statistics that were answered in a second, by round.
 type asked struct {
 	// Poold is "embedded" or "separate".
 	Poold     string
@@ -73,13 +74,13 @@ type asked struct {
 	Processes int
 }
 
-// machine is where something was measured.
+// machine describes the machine of a measurement.
 type machine struct {
 	Kernel, LVM, ZFS, Processor string
 	Processors                  int
 }
 
-// guestResults is what was measured in the guest.
+// guestResults are the results of the measurements in the guest.
 type guestResults struct {
 	Machine   machine
 	Samples   []sample
@@ -89,7 +90,7 @@ type guestResults struct {
 	Stats     []asked
 }
 
-// results are all.
+// results are all results of a run.
 type results struct {
 	options
 	guest   guestResults

@@ -14,29 +14,29 @@ type series struct {
 	pool       string
 	atOnce     int
 	operations []string
-	// many volumes are created, at least twice as many as few; everything else is done to few
-	// of them.
+	// many is how many volumes are created, at least twice as many as few. All other operations
+	// are carried out on few of them.
 	many, few int
 	// sides by name, and their order.
 	sides map[string]side
 	names []string
-	// counts are the processes that Berth started since they were asked for.
+	// counts returns the processes that Berth started since the last call.
 	counts func() map[string]int
-	// tidying is what Berth does after its answers.
+	// tidying is the work of Berth after its answers.
 	tidying *tidying
-	// settle waits until the machine has done what was left of the last operations.
+	// settle waits until the machine has finished the work of the last operations.
 	settle func() error
 }
 
-// rest waits until neither Berth nor the machine has anything left to do of the last operations.
+// rest waits until both Berth and the machine have finished the work of the last operations.
 func (s series) rest() error {
 	s.tidying.finish()
 	return s.settle()
 }
 
-// span are the volumes that a side carries an operation out on, from one to another: those
-// first that are copied, then those that are deleted without that. Who shows something beside
-// the comparison itself makes no more than these.
+// span returns the range of volumes that a side carries out an operation on. The first few are
+// copied, the next few are deleted without a copy. localSide only shows the cost of the socket,
+// so it creates no more than these.
 func (s series) span(operation, name string) (from, to int) {
 	switch {
 	case operation == create && (name == bareSide || name == socketSide):
@@ -50,8 +50,8 @@ func (s series) span(operation, name string) (from, to int) {
 	}
 }
 
-// measure carries a series out, in rounds. All sides are in each round, and each time
-// another one begins, so what disturbs the machine disturbs them alike.
+// measure carries out a series in rounds. Each round has all sides, and begins with
+// another one each time, so that disturbances of the machine hit all sides alike.
 func (s series) measure(ctx context.Context, rounds int) (samples []sample, started []processes, err error) {
 	for _, operation := range s.operations {
 		about := subject{Pool: s.pool, Operation: operation, AtOnce: s.atOnce}
@@ -78,14 +78,14 @@ func (s series) measure(ctx context.Context, rounds int) (samples []sample, star
 	return samples, started, nil
 }
 
-// turn has a side carry out one operation on the volumes from one to another. What Berth starts
-// for it is counted, and what follows is waited for: it would disturb whoever is next, and be
-// taken for his.
+// turn has a side carry out one operation on a range of volumes. It counts the processes that
+// Berth starts for it, and waits for the work after the answers: that would disturb the next
+// side, and be counted as its work.
 func (s series) turn(ctx context.Context, name, operation string, from, to int, used *processes) (time.Duration, error) {
 	if err := s.rest(); err != nil {
 		return 0, err
 	}
-	s.counts() // those from before
+	s.counts() // drop earlier processes
 	took, err := s.batch(ctx, s.sides[name], operation, from, to)
 	if _, ours := s.sides[name].(berth); !ours || err != nil {
 		return took, err
@@ -99,7 +99,7 @@ func (s series) turn(ctx context.Context, name, operation string, from, to int, 
 	return took, nil
 }
 
-// batch carries out one operation on the volumes from one to another.
+// batch carries out one operation on a range of volumes.
 func (s series) batch(ctx context.Context, one side, operation string, from, to int) (time.Duration, error) {
 	all, ctx := errgroup.WithContext(ctx)
 	all.SetLimit(s.atOnce)
@@ -111,7 +111,7 @@ func (s series) batch(ctx context.Context, one side, operation string, from, to 
 	return time.Since(begun), err
 }
 
-// share is the part of n that is of a round.
+// share returns the part of n that belongs to a round.
 func share(n, rounds, round int) (from, to int) { return n * round / rounds, n * (round + 1) / rounds }
 
 func newProcesses(pool, operation string) processes {
@@ -128,7 +128,7 @@ func (p *processes) add(operations int, started, followed map[string]int) {
 	}
 }
 
-// merge adds up what is about the same.
+// merge adds up the processes of the same operation in the same kind of pool.
 func merge(all []processes) (merged []processes) {
 	for _, p := range all {
 		i := slices.IndexFunc(merged, func(m processes) bool { return m.Pool == p.Pool && m.Operation == p.Operation })

@@ -20,11 +20,11 @@ import (
 // server is a running API server with Berth's definitions.
 type server struct {
 	client.Client
-	// kubeconfig is the path of an administrator's.
+	// kubeconfig is the path of an administrator's kubeconfig.
 	kubeconfig, version string
 }
 
-// withServer does something while etcd and an API server run. What is kept goes to dir.
+// withServer calls do while etcd and an API server run. It writes the kubeconfig to dir.
 func withServer(ctx context.Context, o options, dir string, do func(context.Context, server) error) (err error) {
 	assets := os.Getenv("KUBEBUILDER_ASSETS")
 	if assets == "" {

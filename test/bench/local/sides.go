@@ -14,7 +14,7 @@ type side interface {
 	do(ctx context.Context, operation string, n int) error
 }
 
-// Ids bear the side's name, since they are unique on a node, and the number of the volume.
+// Ids contain the side's name, because an id must be unique on a node, and the volume's number.
 
 func volumeID(side string, n int) string   { return fmt.Sprintf("pvc-%s-%d", side, n) }
 func snapshotID(side string, n int) string { return fmt.Sprintf("snap-%s-%d", side, n) }
@@ -28,7 +28,7 @@ type berth struct {
 	filesystem string
 }
 
-// newBerth is a side with volumes in its pool of a kind.
+// newBerth returns a side with volumes in its pool of a kind.
 func newBerth(name string, node provision.Full, pool string) berth {
 	b := berth{name: name, node: node, pool: poolOf(pool, name)}
 	if pool == dataset {
@@ -40,10 +40,10 @@ func newBerth(name string, node provision.Full, pool string) berth {
 const volumeSize = 16 << 20
 
 func (b berth) do(ctx context.Context, operation string, n int) (err error) {
-	// A class like others: a thin pool promises more than it has.
+	// The limits are those of a usual class: a thin pool promises more than it has.
 	limits := provision.Limits{Overprovision: provision.MaxOverprovision}
 	request := provision.CreateRequest{
-		ID: volumeID(b.name, n), Pool: b.pool, Size: volumeSize, Limits: limits, Wipe: provision.WipeNone, Filesystem: b.filesystem,
+		ID: volumeID(b.name, n), Pool: b.pool, Size: volumeSize, Limits: limits, Wipe: provision.WipeNone, Tree: b.filesystem,
 		Labels: map[string]string{"claim": fmt.Sprintf("data-%d", n), "namespace": "bench"},
 	}
 	switch operation {
@@ -83,8 +83,8 @@ func (b bare) do(_ context.Context, operation string, n int) error {
 	return nil
 }
 
-// sidesOf makes the sides of a series. Each rehearses it: what is done once in a pool is
-// done then. Berth's commands are known from then on.
+// sidesOf makes the sides of a series. Each side rehearses the series, so that work that is
+// done once per pool is done then. From Berth's rehearsal sidesOf learns Berth's commands.
 func sidesOf(ctx context.Context, s series, d disksOf) (map[string]side, error) {
 	through := newBerth(socketSide, d.remote, s.pool)
 	if err := s.rehearse(ctx, through, warmUp); err != nil {

@@ -20,7 +20,7 @@ var errNoMkfs = errors.New("nothing is formatted here")
 
 func noMkfs(context.Context, provision.Volume, string, string) error { return errNoMkfs }
 
-// played is a series of four volumes on a machine that is played.
+// played returns a series of four volumes on a simulated machine.
 func played(pool string, operations, sides []string, d disksOf) series {
 	return series{
 		pool: pool, atOnce: 2, operations: operations, names: sides, many: 4, few: 2,
@@ -28,7 +28,7 @@ func played(pool string, operations, sides []string, d disksOf) series {
 	}
 }
 
-// playedGroups are a node's disks with volume groups and a thin pool for each side.
+// playedGroups returns a simulated node's disks with volume groups and a thin pool for each side.
 func playedGroups(t *testing.T) (disksOf, *lvmtest.Host) {
 	t.Helper()
 	groups := map[string]int64{}
@@ -49,12 +49,12 @@ func playedGroups(t *testing.T) (disksOf, *lvmtest.Host) {
 	return d, host
 }
 
-// rehearsed says whether something was made before the measuring.
+// rehearsed says whether a volume was made before the measurement.
 func rehearsed(name string) bool {
 	return strings.Contains(name, model) || strings.Contains(name, "100000")
 }
 
-// volumesOf are the volumes of a side with their tags, in which the side is not named.
+// volumesOf returns the volumes of a side with their tags, without the side's name.
 func volumesOf(host *lvmtest.Host, side string) map[string][]string {
 	all := map[string][]string{}
 	host.Edit(func(groups map[string]*lvmtest.Group) string {
@@ -64,7 +64,7 @@ func volumesOf(host *lvmtest.Host, side string) map[string][]string {
 			}
 			var tags []string
 			for _, tag := range v.Tags {
-				if !strings.Contains(tag, "taken=") { // the clock's
+				if !strings.Contains(tag, "taken=") { // it depends on the clock
 					tags = append(tags, strings.ReplaceAll(tag, side, "SIDE"))
 				}
 			}
@@ -75,7 +75,7 @@ func volumesOf(host *lvmtest.Host, side string) map[string][]string {
 	return all
 }
 
-func TestTheBareSideMakesWhatBerthMakes(t *testing.T) {
+func TestTheBareSideMakesTheSameVolumesAsBerth(t *testing.T) {
 	for name, pool := range map[string]struct {
 		kind       string
 		operations []string

@@ -17,10 +17,10 @@ import (
 	"google.golang.org/grpc/credentials/insecure"
 
 	"berth.dev/berth/api/v1alpha1"
-	"berth.dev/berth/internal/agent/staging"
 	"berth.dev/berth/internal/csi"
 	"berth.dev/berth/internal/keyed"
 	"berth.dev/berth/internal/provision"
+	"berth.dev/berth/internal/publish/staging"
 )
 
 const statsRounds = 5
@@ -77,7 +77,7 @@ func measureStats(ctx context.Context, o options, d disksOf) (all []asked, err e
 // node is the name of this machine.
 const node = "bench"
 
-// filesystem is what every volume is to bear.
+// filesystem wishes for ext4 on every volume.
 type filesystem struct{}
 
 // Spec implements staging.Wishes.
@@ -88,7 +88,7 @@ func (filesystem) Spec(context.Context, string) *v1alpha1.VolumeSpec {
 	}
 }
 
-// withFace does something while CSI is served on a socket.
+// withFace calls do while it serves CSI on a socket.
 func withFace(ctx context.Context, socket string, volumes csi.NodeVolumes, do func(context.Context, csipb.NodeClient) error) error {
 	listener, err := csi.Listen(ctx, socket)
 	if err != nil {
@@ -113,7 +113,7 @@ func withFace(ctx context.Context, socket string, volumes csi.NodeVolumes, do fu
 	return work.Wait()
 }
 
-// ask asks again and again for a while, so many at once, and returns how many calls
+// ask sends requests for the time d, atOnce at a time, and returns how many calls
 // were answered in a second, by round. The first round does not count.
 func ask(ctx context.Context, c csipb.NodeClient, r *csipb.NodeGetVolumeStatsRequest, atOnce int, d time.Duration) (perSecond []float64, err error) {
 	for round := range statsRounds + 1 {

@@ -12,7 +12,7 @@ import (
 // target is the most that an operation may take, as a ratio to the bare command.
 const target = 1.3
 
-// of returns what a side took for a subject, or nothing.
+// of returns the seconds that a side took for a subject, or nil.
 func (g *guestResults) of(about subject, side string) []float64 {
 	for _, s := range g.Samples {
 		if s.subject == about && s.Side == side {
@@ -22,7 +22,7 @@ func (g *guestResults) of(about subject, side string) []float64 {
 	return nil
 }
 
-// subjects are those that were measured, in their order.
+// subjects returns the measured subjects in their order.
 func (g *guestResults) subjects() (all []subject) {
 	for _, s := range g.Samples {
 		if !slices.Contains(all, s.subject) {
@@ -40,7 +40,7 @@ func (s subject) title() string {
 	return s.Pool + ", " + s.Operation + ", " + how
 }
 
-// lines are the sides that are compared, Berth's with another one.
+// lines are the pairs of sides to compare: a side of Berth with another one.
 var lines = []struct{ base, by, title string }{
 	{bareSide, socketSide, ""},
 	{bareSide, localSide, ", in process"},
@@ -62,7 +62,7 @@ func (g *guestResults) comparison() *figures.Table {
 	return t
 }
 
-// verdict says whether the target is met. One round has no interval, and shows nothing.
+// verdict says whether the target is met. One round has no interval, and so no verdict.
 func verdict(r figures.Interval) string {
 	switch {
 	case r.Low == r.High:
@@ -93,8 +93,8 @@ func (p processes) row(title string) []string {
 	return []string{title, p.each(p.Started), p.each(p.Followed), takes}
 }
 
-// each is what there is for one operation: "1 lvcreate", or "1.02 lvcreate" where it is not
-// the same each time.
+// each returns the processes of one operation: "1 lvcreate", or "1.02 lvcreate" where the
+// number is not the same each time.
 func (p processes) each(started map[string]int) string {
 	var parts []string
 	for _, name := range slices.Sorted(maps.Keys(started)) {
@@ -138,7 +138,7 @@ func (g *guestResults) statsTable() *figures.Table {
 	return t
 }
 
-// bars are what each side takes for each operation, one after the other, in milliseconds.
+// bars shows how long each side takes for each operation, one after the other, in milliseconds.
 func (g *guestResults) bars() (bars []figures.Bar) {
 	for _, about := range g.subjects() {
 		if about.AtOnce > 1 {

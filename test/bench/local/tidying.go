@@ -6,11 +6,12 @@ import (
 	"time"
 )
 
-// moment is the pause after which Berth tidies a zpool in which nothing changed: its default.
+// moment is the pause after which Berth tidies a zpool in which nothing changed. It is
+// Berth's default.
 const moment = time.Second
 
-// tidying is what Berth does in its zpools after its answers. It is waited for, or it would go
-// on while somebody else is measured.
+// tidying is the work that Berth does in its zpools after its answers. The benchmark waits for
+// it, because it would otherwise go on while another side is measured.
 type tidying struct {
 	// wait returns when nothing is left to do.
 	wait   func()
@@ -21,17 +22,17 @@ type tidying struct {
 // stretch is a time from one instant to another.
 type stretch struct{ from, to time.Time }
 
-// pause is what zfs.Config asks for. There is one at a time in a zpool, and Berth has one zpool.
+// pause is the Pause of zfs.Config. A zpool has one pause at a time, and Berth has one zpool.
 func (t *tidying) pause(ctx context.Context) {
 	from := time.Now()
-	_ = pause(ctx, moment) // it says only that ctx ended
+	_ = pause(ctx, moment) // the error says only that ctx ended
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	t.paused = append(t.paused, stretch{from, time.Now()})
 }
 
-// finish waits until nothing is left to do, and returns how long that took without the pauses:
-// they say nothing of what it costs. All of them have ended by then.
+// finish waits until nothing is left to do, and returns how long that took without the pauses,
+// which cost nothing. All pauses have ended by then.
 func (t *tidying) finish() time.Duration {
 	waited := stretch{from: time.Now()}
 	t.wait()
@@ -43,8 +44,8 @@ func (t *tidying) finish() time.Duration {
 	return waited.without(paused)
 }
 
-// without is how long a stretch is without what of it was paused. A pause may have begun before
-// the stretch did, so the lengths of the pauses are not to be subtracted as they are.
+// without returns the length of a stretch without its pauses. A pause may have begun before
+// the stretch, so without subtracts only the part of it that is within the stretch.
 func (s stretch) without(paused []stretch) time.Duration {
 	left := s.to.Sub(s.from)
 	for _, p := range paused {

@@ -33,7 +33,7 @@ func TestPausesAreNotCountedAsWork(t *testing.T) {
 	}
 }
 
-func TestWhatFollowsIsTimedFromTheLastAnswer(t *testing.T) {
+func TestFollowUpWorkIsTimedFromTheLastAnswer(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		const work = 300 * time.Millisecond
 		var d tidying
@@ -53,7 +53,7 @@ func TestWhatFollowsIsTimedFromTheLastAnswer(t *testing.T) {
 	})
 }
 
-func TestWhatFollowsIsTimedWhereOperationsAreOneAfterTheOther(t *testing.T) {
+func TestFollowUpWorkIsTimedOnlyForSequentialOperations(t *testing.T) {
 	for atOnce, want := range map[int]int{1: 2, 2: 0} {
 		d, _, _ := playedZpools(t)
 		s := played(zvol, dependent, both, d)

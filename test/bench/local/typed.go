@@ -7,8 +7,8 @@ import (
 	"berth.dev/berth/internal/run"
 )
 
-// typed are the commands that are taken for the bare ones. Of LVM they are Berth's own: an
-// administrator would type no other. Of ZFS they come to the same volumes.
+// typed returns the commands of the bare side. For LVM they are Berth's own: an administrator
+// would type the same. For ZFS they are other commands that make the same volumes.
 func typed(pool string, learnt map[string][]run.Command) map[string][]run.Command {
 	if !onZFS(pool) {
 		return learnt
@@ -20,14 +20,14 @@ func typed(pool string, learnt map[string][]run.Command) map[string][]run.Comman
 	return all
 }
 
-// typedZFS is what one types for an operation on the model's volume. Its properties are those
-// that Berth gives it.
+// typedZFS returns the commands that an administrator types for an operation on the model's
+// volume. The volume gets the properties that Berth gives it.
 func typedZFS(operation string, learnt []run.Command) []run.Command {
 	volume, copied := poolName(socketSide)+"/"+volumeID(model, 0), poolName(socketSide)+"/"+cloneID(model, 0)
 	switch operation {
-	case clone: // its base stays
+	case clone: // the snapshot that it is made from stays
 		return slices.DeleteFunc(inPool(learnt), func(c run.Command) bool { return c.Args[0] == "destroy" })
-	case deleteCopied: // the clone takes the snapshots over, or they would be in the way
+	case deleteCopied: // the clone takes over the snapshots, which would prevent the deletion
 		return []run.Command{zfsCommand("promote", copied), zfsCommand("destroy", volume)}
 	case deleteSnapshot:
 		return []run.Command{zfsCommand("destroy", copied+"@"+snapshotID(model, 0))}
@@ -36,8 +36,8 @@ func typedZFS(operation string, learnt []run.Command) []run.Command {
 	}
 }
 
-// inPool is the same about volumes that are in the pool itself: an administrator needs no
-// filesystem to tell his volumes from those of others.
+// inPool returns the same commands for volumes that are in the pool itself: an administrator
+// needs no filesystem to tell his volumes from other ones.
 func inPool(learnt []run.Command) (commands []run.Command) {
 	for _, c := range learnt {
 		c.Args = slices.Clone(c.Args)

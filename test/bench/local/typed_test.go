@@ -9,7 +9,8 @@ import (
 	"berth.dev/berth/internal/run"
 )
 
-// learntZvols are the commands by which Berth changes something for each operation on zvols.
+// learntZvols returns the commands with which Berth changes something for each operation on
+// zvols.
 func learntZvols(t *testing.T) map[string][]run.Command {
 	t.Helper()
 	d, _, _ := playedZpools(t)
@@ -35,7 +36,7 @@ func operationsOf(all map[string][]run.Command) map[string][]string {
 	return operations
 }
 
-// arguments are those of all commands, one in a line.
+// arguments returns the arguments of all commands, one command per line.
 func arguments(all map[string][]run.Command) string {
 	var b strings.Builder
 	for _, commands := range all {
@@ -46,7 +47,7 @@ func arguments(all map[string][]run.Command) string {
 	return b.String()
 }
 
-func TestWhatIsTypedIsOneCommandUnlessZFSNeedsMore(t *testing.T) {
+func TestATypedOperationIsOneCommandUnlessZFSNeedsMore(t *testing.T) {
 	learnt := learntZvols(t)
 	got := typed(zvol, learnt)
 	want := map[string][]string{
@@ -61,7 +62,7 @@ func TestWhatIsTypedIsOneCommandUnlessZFSNeedsMore(t *testing.T) {
 	}
 }
 
-func TestWhatFollowsAnOperationIsLearntWithIt(t *testing.T) {
+func TestTheFollowUpCommandsOfAnOperationAreLearntWithIt(t *testing.T) {
 	want := map[string][]string{
 		create: {"create"}, snapshot: {"snapshot"}, clone: {"snapshot", "clone", "destroy"},
 		deletion: {"destroy"}, deleteCopied: {"rename", "set", "rollback"}, deleteSnapshot: {"destroy"},

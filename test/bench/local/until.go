@@ -11,7 +11,7 @@ const (
 	patience  = 5 * time.Minute
 )
 
-// until waits until something holds.
+// until waits until holds returns true.
 func until(ctx context.Context, what string, holds func() bool) error {
 	ctx, cancel := context.WithTimeout(ctx, patience)
 	defer cancel()

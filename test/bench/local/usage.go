@@ -11,8 +11,8 @@ import (
 // ticks of processor time in a second, on every Linux that Go supports.
 const ticks = 100
 
-// used is what a process and those that it started and that have ended have used of
-// the processors, and the memory it has.
+// used is the processor time that a process and its ended children have used, and the memory
+// that the process has.
 type used struct {
 	processor           time.Duration
 	resident, anonymous int64
@@ -38,8 +38,8 @@ func usedBy(pid int) (u used, err error) {
 	}, nil
 }
 
-// observe looks for a while what a process uses that is left alone. It comes to rest
-// for as long first.
+// observe measures for the time d how much a process uses that nothing disturbs. First it
+// leaves the process the same time to come to rest.
 func observe(ctx context.Context, pid, volumes int, d time.Duration) (i idle, err error) {
 	progress("a process with %d volumes that has nothing to do: %s to come to rest, %s to look at it", volumes, d, d)
 	if err := pause(ctx, d); err != nil {

@@ -28,7 +28,7 @@ func TestAProcessIsSeenToUseMemoryAndTheProcessor(t *testing.T) {
 	}
 }
 
-// The test's own program stands for those that are measured.
+// The test's own program takes the place of the measured programs.
 func TestMain(m *testing.M) {
 	switch os.Getenv("BENCH_LOCAL_TEST_ROLE") {
 	case "wait":

@@ -14,8 +14,8 @@ const (
 	wipedRounds = 5
 )
 
-// measureWiping deletes volumes one after the other that are to be wiped: how long the
-// caller waits, and how long it takes until the room is free.
+// measureWiping deletes volumes with wiping, one after the other. It measures how long the
+// caller waits, and how long it takes until the space is free.
 func measureWiping(ctx context.Context, d disksOf) (all []wiping, err error) {
 	pool := poolOf(thick, socketSide)
 	for _, how := range []provision.Wipe{provision.WipeDiscard, provision.WipeZero} {
@@ -45,7 +45,7 @@ func measureWiping(ctx context.Context, d disksOf) (all []wiping, err error) {
 	return all, nil
 }
 
-// wiped waits until nothing of deleted volumes is left in a pool.
+// wiped waits until a pool has no remains of deleted volumes.
 func wiped(ctx context.Context, p provision.Provisioner, pool provision.PoolRef) error {
 	var failed error
 	err := until(ctx, "a deleted volume is wiped", func() bool {

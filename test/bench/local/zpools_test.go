@@ -15,7 +15,7 @@ import (
 	"berth.dev/berth/internal/run"
 )
 
-// administrator is a machine that also does what Berth never asks of ZFS.
+// administrator is a machine that also knows a ZFS command that Berth never uses.
 type administrator struct{ *zfstest.Host }
 
 func (a administrator) Change(c run.Command) ([]byte, error) {
@@ -38,8 +38,8 @@ func (a administrator) promote(name string) {
 	})
 }
 
-// playedZpools are a node's disks with a zpool for each side. Berth tidies its own when that is
-// waited for, and not before.
+// playedZpools returns a simulated node's disks with a zpool for each side. Berth tidies its
+// zpool when the test waits for that, and not before.
 func playedZpools(t *testing.T) (disksOf, *zfstest.Host, *zfs.Provisioner) {
 	t.Helper()
 	zpools := map[string]int64{}
@@ -81,8 +81,8 @@ func playedZpools(t *testing.T) (disksOf, *zfstest.Host, *zfs.Provisioner) {
 // trashArea is the filesystem in a pool in which Berth keeps volumes that were deleted.
 const trashArea = "berth-trash"
 
-// datasetsOf are the properties of what a side has in its zpool, and of the snapshots of that,
-// in which the side is not named. Where it has its volumes makes no difference.
+// datasetsOf returns the properties of the datasets of a side in its zpool, and of their
+// snapshots, without the side's name. The place of the volumes in the zpool makes no difference.
 func datasetsOf(host *zfstest.Host, side string) map[string]map[string]string {
 	all := map[string]map[string]string{}
 	host.Edit(func(zpools map[string]*zfstest.Zpool) {
@@ -100,8 +100,8 @@ func datasetsOf(host *zfstest.Host, side string) map[string]map[string]string {
 	return all
 }
 
-// withoutSide leaves out when a snapshot was taken: what is typed says of each when the model's
-// was, and that is another second than Berth's.
+// withoutSide removes the side's name, and the times of snapshots: a typed command contains
+// the time of the model's snapshot, which is another second than that of Berth's.
 func withoutSide(props map[string]string, side string) map[string]string {
 	same := map[string]string{}
 	for k, v := range props {
@@ -131,12 +131,12 @@ func measureAll(t *testing.T, s series, d disksOf) (started []processes) {
 	return started
 }
 
-func TestWhatIsTypedComesToTheVolumesThatBerthMakes(t *testing.T) {
+func TestTypedCommandsMakeTheSameVolumesAsBerth(t *testing.T) {
 	for _, pool := range []string{zvol, dataset} {
 		t.Run(pool, func(t *testing.T) {
 			host, _ := playZpools(t, pool, []string{create, snapshot, clone})
 			made := datasetsOf(host, socketSide)
-			if len(made) != 4+2+2+2 { // volumes, snapshots, clones and what they are of
+			if len(made) != 4+2+2+2 { // volumes, snapshots, clones and their origins
 				t.Errorf("Berth made %v", slices.Sorted(maps.Keys(made)))
 			}
 			if diff := cmp.Diff(made, datasetsOf(host, bareSide)); diff != "" {
@@ -153,7 +153,7 @@ func TestWhatIsTypedComesToTheVolumesThatBerthMakes(t *testing.T) {
 	}
 }
 
-func TestCopiesStayWhenWhatTheyAreOfIsDeleted(t *testing.T) {
+func TestCopiesStayWhenTheirSourceIsDeleted(t *testing.T) {
 	for _, pool := range []string{zvol, dataset} {
 		t.Run(pool, func(t *testing.T) {
 			host, _ := playZpools(t, pool, dependent)
@@ -173,7 +173,7 @@ func TestCopiesStayWhenWhatTheyAreOfIsDeleted(t *testing.T) {
 	}
 }
 
-func TestWhatFollowsIsToldFromWhatTheCallerWaitsFor(t *testing.T) {
+func TestFollowUpCommandsAreCountedApartFromAwaitedOnes(t *testing.T) {
 	want := map[string][2]string{
 		create:         {"1 zfs create", "0"},
 		snapshot:       {"1 zfs snapshot", "1 zfs list"},

@@ -23,7 +23,7 @@ import (
 // commandMetric counts, in an agent, the processes it started.
 const commandMetric = "berth_poold_command_seconds"
 
-// operation is what one step in a volume's life cost.
+// operation is the cost of one step in a volume's life.
 type operation struct {
 	name      string
 	processes map[string]int // by command, on the volume's node
@@ -34,8 +34,8 @@ type operation struct {
 // counters are the sums at one moment.
 type counters struct{ processes, writes map[string]int }
 
-// countLife takes one volume through its life and counts what each step costs.
-// A step's own requests are told from others by being the only thing happening.
+// countLife takes one volume through its life and counts the cost of each step.
+// It runs nothing else meanwhile, so all counted requests belong to the step.
 func (r *results) countLife(ctx context.Context, c *cluster.Cluster, _ options) error {
 	return inNamespace(ctx, c, func(ns string) error {
 		ctx, cancel := context.WithTimeout(ctx, wait)
@@ -56,8 +56,8 @@ func (r *results) countLife(ctx context.Context, c *cluster.Cluster, _ options) 
 			{"expand", func() error { return grow(ctx, c, claim) }},
 			{"unpublish", func() error { return gone(ctx, c, pod) }},
 			{"delete", func() error {
-				// Deleting it is over when its bytes are wiped. Whether the Volume is gone is
-				// not asked: the question would be counted.
+				// The deletion ends when the bytes are wiped. The step does not ask whether the
+				// Volume is gone: the request would be counted.
 				volume := &corev1.PersistentVolume{ObjectMeta: metav1.ObjectMeta{Name: claim.Spec.VolumeName}}
 				if err := gone(ctx, c, claim); err != nil {
 					return err
@@ -121,8 +121,8 @@ func gone(ctx context.Context, c *cluster.Cluster, o client.Object) error {
 	return cluster.AwaitGone(ctx, c, o)
 }
 
-// readStats has the kubelet collect the volume's figures: its summary is asked
-// until it shows the claim.
+// readStats has the kubelet collect the volume's statistics: it asks for the kubelet's
+// summary until that shows the claim.
 func readStats(ctx context.Context, c *cluster.Cluster, pod *corev1.Pod) error {
 	set, err := kubernetes.NewForConfig(c.Config)
 	if err != nil {

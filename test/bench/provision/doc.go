@@ -1,8 +1,7 @@
-// Command provision measures how a claim becomes a running pod on the lab, and
-// what that costs, and writes docs/benchmarks/provision.md and its chart.
+// Command provision measures how a claim becomes a running pod on the lab, and the
+// cost of that, and writes docs/benchmarks/provision.md and its chart.
 //
-// Times come from the lab's emulated nodes, on which work of the processor is
-// ten to twenty times slower than on real ones: read them as ratios to the rows
-// measured beside them in the same run, a pod without a volume and the bare
-// commands. Counts do not depend on the machine.
+// Times come from the lab's emulated nodes, whose processors are ten to twenty times
+// slower than real ones. Read them as ratios to the other rows of the same run: a pod
+// without a volume, and the bare commands. Counts do not depend on the machine.
 package main

@@ -33,7 +33,7 @@ func main() {
 	}
 }
 
-// options are what the command line says.
+// options are the options of the command line.
 type options struct {
 	runs, burst int
 	native      bool

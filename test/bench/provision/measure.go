@@ -20,10 +20,10 @@ import (
 // wait bounds every single wait.
 const wait = 5 * time.Minute
 
-// classes are what is measured; the empty one is a pod without a volume.
+// classes are the measured StorageClasses; the empty one means a pod without a volume.
 var classes = []string{"", "berth-ext4", "berth-xfs"}
 
-// results are what the run found.
+// results are the results of the run.
 type results struct {
 	life       []operation
 	sequential map[string][]timeline
@@ -34,7 +34,7 @@ type results struct {
 	node       corev1.NodeSystemInfo
 }
 
-// look notes what the nodes run.
+// look records the software of the nodes.
 func (r *results) look(ctx context.Context, c *cluster.Cluster, _ options) error {
 	var node corev1.Node
 	if err := c.Get(ctx, client.ObjectKey{Name: "node1"}, &node); err != nil {
@@ -57,7 +57,7 @@ func pair(namespace, name, class string, opts ...cluster.PodOption) (pod *corev1
 }
 
 // sequence makes claims and pods one after the other, the classes in turn, so
-// that what disturbs the machine disturbs all alike.
+// that disturbances of the machine hit all classes alike.
 func (r *results) sequence(ctx context.Context, c *cluster.Cluster, o options) error {
 	r.sequential = map[string][]timeline{}
 	return inNamespace(ctx, c, func(ns string) error {
@@ -152,7 +152,7 @@ func failedEvents(ctx context.Context, c *cluster.Cluster, ns string) (int, erro
 	return n, nil
 }
 
-// bareCommands times on one node what must be done in any case.
+// bareCommands times, on one node, the commands that are needed in any case.
 func (r *results) bareCommands(ctx context.Context, c *cluster.Cluster, o options) error {
 	r.bare = map[string][]time.Duration{}
 	script := `t() { date +%s%N; }
@@ -190,8 +190,8 @@ func post(ctx context.Context, c *cluster.Cluster, objs []client.Object) error {
 	return nil
 }
 
-// remove deletes objects, the last first, and waits until no Volume is left of
-// them: the next run begins on a quiet machine.
+// remove deletes objects, the last first, and waits until no Volume of theirs
+// remains: the next run begins on a quiet machine.
 func remove(ctx context.Context, c *cluster.Cluster, objs []client.Object) error {
 	for _, obj := range slices.Backward(objs) {
 		if err := c.Delete(ctx, obj); err != nil {
@@ -217,8 +217,8 @@ func awaitNoVolumes(ctx context.Context, c *cluster.Cluster) error {
 	return nil
 }
 
-// awaitWiped waits until the nodes have overwritten what deleted volumes held and given
-// it up, which goes on when their Volumes are gone, and would disturb what is timed next.
+// awaitWiped waits until the nodes have overwritten and removed deleted volumes. That goes on
+// after their Volumes are gone, and would disturb the next measurement.
 func awaitWiped(ctx context.Context, c *cluster.Cluster) error {
 	ctx, cancel := context.WithTimeout(ctx, wait)
 	defer cancel()
@@ -240,7 +240,7 @@ func awaitWiped(ctx context.Context, c *cluster.Cluster) error {
 	return nil
 }
 
-// inNamespace does something in a new namespace and removes it with all it holds.
+// inNamespace calls do with a new namespace and then removes that with all its objects.
 func inNamespace(ctx context.Context, c *cluster.Cluster, do func(name string) error) error {
 	ns := &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{GenerateName: "bench-"}}
 	if err := c.Create(ctx, ns); err != nil {

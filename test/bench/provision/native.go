@@ -15,7 +15,7 @@ import (
 	"berth.dev/berth/test/install"
 )
 
-// nativeState is where the cluster lives that this benchmark makes. It is never
+// nativeState is the directory of the cluster that this benchmark makes. It is never
 // the one that people work with.
 const nativeState = "/var/lib/berth-lab-bench"
 
@@ -30,7 +30,7 @@ var variants = []variant{
 
 const berthScheduler = "berth-scheduler"
 
-// by has a scheduler place the pod; the empty one is Kubernetes' own.
+// by has a scheduler place the pod. An empty name means Kubernetes' own scheduler.
 func by(scheduler string) cluster.PodOption {
 	return func(p *corev1.Pod) { p.Spec.SchedulerName = scheduler }
 }
@@ -103,7 +103,7 @@ func nativeCluster(ctx context.Context, lab cluster.Lab) (*cluster.Cluster, erro
 	return installed(ctx, lab, cfg)
 }
 
-// putStandIn makes the stand-in the node's LVM, for what its administrator does.
+// putStandIn makes the stand-in the node's LVM, for commands that an administrator runs there.
 func putStandIn(ctx context.Context, lab cluster.Lab, program string) error {
 	const place = "/usr/local/sbin/lvm"
 	source, err := os.Open(program)
@@ -146,8 +146,8 @@ func installed(ctx context.Context, lab cluster.Lab, cfg install.Config) (*clust
 	return c, cfg.Await(ctx, c)
 }
 
-// measure makes pods one after the other, the variants in turn, so that what
-// disturbs the machine disturbs all alike. The first round is not counted.
+// measure makes pods one after the other, the variants in turn, so that disturbances
+// of the machine hit all variants alike. The first round is not counted.
 func (r *nativeResults) measure(ctx context.Context, c *cluster.Cluster, o options) error {
 	var seen results
 	if err := seen.look(ctx, c, o); err != nil {

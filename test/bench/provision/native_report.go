@@ -26,7 +26,7 @@ func (v variant) title() string {
 	return title(v.class) + ", " + cmp.Or(v.scheduler, "stock scheduler")
 }
 
-// took is the same for all runs of a variant.
+// took returns the times from posted to running of all runs of a variant.
 func (r *nativeResults) took(v variant) []time.Duration { return tooks(r.lines[v]) }
 
 func (r *nativeResults) headline() *figures.Table {
@@ -40,8 +40,8 @@ func (r *nativeResults) headline() *figures.Table {
 	return t
 }
 
-// setAside counts the pods that came to the kubelet too early. It tries again
-// after five seconds or more, and nothing else takes so long.
+// setAside counts the pods that came to the kubelet too early. The kubelet tries such a pod
+// again after five seconds or more, and nothing else takes so long.
 func (r *nativeResults) setAside() int {
 	n := 0
 	for _, lines := range r.lines {
@@ -54,14 +54,14 @@ func (r *nativeResults) setAside() int {
 	return n
 }
 
-// reached are the steps by when they are first seen, which is not in one order
-// for both schedulers.
+// reached are the names of the steps when they are first seen. Their order differs
+// between the two schedulers.
 var reached = [stations]string{
 	selected: "claim has its node", placed: "Volume has its place", carved: "agent reports it carved",
 	bound: "claim is bound", scheduled: "pod is bound to its node", running: "pod runs",
 }
 
-// journey is when each step was seen, in milliseconds after posting.
+// journey returns when each step was seen, in milliseconds after posting.
 func (t *timeline) journey() string {
 	var all strings.Builder
 	for s := selected; s < stations; s++ {
@@ -141,7 +141,7 @@ measured goes before other work, as far as the kernel lets it.
 	fmt.Fprint(w, elsewhere)
 }
 
-// elsewhere is what was measured of another driver, by the same clock.
+// elsewhere is the text about the measurement of another driver, by the same clock.
 const elsewhere = `
 ## Beside TopoLVM
 

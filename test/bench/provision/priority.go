@@ -14,7 +14,7 @@ import (
 )
 
 const (
-	// ahead is the niceness of what is measured.
+	// ahead is the niceness of the measured processes.
 	ahead = -15
 	// cpuGroups is the hierarchy of cgroups that divides the processors, and
 	// mostShares the largest weight in it.
@@ -22,9 +22,9 @@ const (
 	mostShares = "262144"
 )
 
-// goAhead lets this program, and all it starts from now on, use the processors
-// before other programs of the machine. It takes no more of them than else, but
-// waits less.
+// goAhead lets this program, and all programs that it starts from now on, use the
+// processors before other programs of the machine. They take no more processor time than
+// otherwise, but wait less.
 func goAhead() error {
 	if err := unix.Setpriority(unix.PRIO_PROCESS, 0, ahead); err != nil {
 		return fmt.Errorf("raising the priority: %w", err)
@@ -32,8 +32,8 @@ func goAhead() error {
 	return nil
 }
 
-// letAhead does the same for a native node, whose cgroup counts as one process
-// to those outside.
+// letAhead does the same for a native node. To the scheduler outside of it the node's cgroup
+// counts as one process.
 func letAhead(ctx context.Context, lab cluster.Lab) error {
 	out, err := lab.Output(ctx, "status", "-o", "json")
 	if err != nil {

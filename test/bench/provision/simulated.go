@@ -16,9 +16,9 @@ import (
 	"berth.dev/berth/test/figures"
 )
 
-// simulated are what a real API server and simulated nodes show on the machine
-// itself, where nothing is emulated: benchmarks of the packages that carry it
-// out, and the unit of each that is of interest here.
+// simulated are the measurements with a real API server and simulated nodes on the machine
+// itself, where nothing is emulated. Each names the benchmark of a package that carries it
+// out, and the unit to show.
 var simulated = []struct{ pkg, bench, rounds, unit, says string }{
 	{"./internal/controller", "Create", "200x", "p50-ms-from-answer", "CreateVolume returns after the agent's answer, p50, ms"},
 	{"./internal/controller", "Create", "200x", "p95-ms-from-answer", "CreateVolume returns after the agent's answer, p95, ms"},
@@ -48,7 +48,7 @@ func (r *results) simulate(ctx context.Context, c *cluster.Cluster, _ options) e
 	return nil
 }
 
-// benchmark returns what one benchmark reports, by unit.
+// benchmark returns the figures of one benchmark, by unit.
 func benchmark(ctx context.Context, assets, pkg, name, rounds string) (map[string]float64, error) {
 	cmd := exec.CommandContext(ctx, "go", "test", "-run", "^$", "-bench", name, "-benchtime", rounds, pkg)
 	cmd.Env = append(os.Environ(), "KUBEBUILDER_ASSETS="+assets)

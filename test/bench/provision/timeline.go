@@ -34,14 +34,14 @@ var between = [stations]string{
 	bound: "provisioner binds the claim", scheduled: "scheduler sees it bound", running: "mounted, pod started",
 }
 
-// timeline is when each station was first seen.
+// timeline holds the time when each station was first seen.
 type timeline [stations]time.Time
 
-// took is the time from posted to running.
+// took returns the time from posted to running.
 func (t *timeline) took() time.Duration { return t[running].Sub(t[posted]) }
 
-// stretch is the time that ended at a station; zero where there was none, as
-// for a pod without a volume.
+// stretch returns the time from the station before to a station; zero if the station was
+// not reached, as for a pod without a volume.
 func (t *timeline) stretch(s station) time.Duration {
 	if t[s].IsZero() {
 		return 0
@@ -54,8 +54,8 @@ func (t *timeline) stretch(s station) time.Duration {
 	return 0
 }
 
-// recorder watches claims, volumes and pods and writes down when what happened
-// to each name. A claim and its pod bear one name.
+// recorder watches claims, volumes and pods and records the timeline of each name. A claim
+// and its pod have the same name.
 type recorder struct {
 	mu       sync.Mutex
 	lines    map[string]*timeline
@@ -123,7 +123,7 @@ func (r *recorder) mark(name string, s station, reached bool, at time.Time) {
 	}
 }
 
-// await waits until n pods have come to run since the last await.
+// await waits until n pods have reached running since the last await.
 func (r *recorder) await(ctx context.Context, n int) error {
 	for range n {
 		select {

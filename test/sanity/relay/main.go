@@ -1,6 +1,6 @@
-// Command relay lets a Unix socket be reached from other machines: it passes on
+// Command relay makes a Unix socket reachable from other machines: it passes on
 // every connection that it accepts at an address. The conformance suite runs beside
-// the agent and reaches the controller's socket, which is on another node, by it.
+// the agent. Through the relay it reaches the controller's socket on another node.
 package main
 
 import (

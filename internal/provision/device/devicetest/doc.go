@@ -1,4 +1,4 @@
-// Package devicetest plays a machine's disks in memory: what is on them, what the
-// kernel knows of them, and who has them open. It can end a process at every write. Real
-// disks it makes empty.
+// Package devicetest plays a machine's disks in memory: their content, the kernel's
+// description of them, and the programs that have them open. It can end a process at every
+// write. It also makes real disks empty.
 package devicetest

@@ -9,8 +9,7 @@ import (
 	"berth.dev/berth/internal/provision/device"
 )
 
-// Lender makes a provisioner for tests in which pools are made of its disks and no volume
-// is.
+// Lender makes a provisioner for tests that make pools of its disks, and no volumes.
 func Lender(t testing.TB, disks device.Disks) *device.Provisioner {
 	t.Helper()
 	p, err := device.New(device.Config{Disks: disks, Mkfs: func(context.Context, provision.Volume, string, string) error {

@@ -14,7 +14,7 @@ import (
 	"berth.dev/berth/internal/provision/device/gpt"
 )
 
-// ErrCrash is what a process sees of its own end.
+// ErrCrash is the error of every effect that a process tries after its end.
 var ErrCrash = errors.New("the process ends here")
 
 // Machine has disks. It outlives the provisioners that are made over it.
@@ -27,13 +27,13 @@ type Machine struct {
 	effects  int
 	crashAt  int
 	before   func()
-	// nodes are those that do not lead to their own partitions, and to which they lead.
+	// nodes are the nodes that lead to another partition than their own, and the node of that.
 	nodes map[string]string
 }
 
 var _ device.Disks = (*Machine)(nil)
 
-// plugged is a disk and what the kernel knows of it.
+// plugged is a disk and the kernel's facts about it.
 type plugged struct {
 	device.Disk
 	*Medium
@@ -51,7 +51,7 @@ func Disk(name, identity string, size int64) device.Disk {
 	return device.Disk{Name: name, Identity: identity, Geometry: gpt.Geometry{Size: size, Block: 512}}
 }
 
-// NewMachine has empty disks.
+// NewMachine returns a machine with empty disks.
 func NewMachine(disks ...device.Disk) *Machine {
 	m := &Machine{disks: map[string]*plugged{}, watchers: map[int]func(string){}}
 	for _, d := range disks {
@@ -72,7 +72,7 @@ func (m *Machine) Plug(d device.Disk, medium *Medium) {
 	m.tell(d.Name)
 }
 
-// Pull takes a disk out, and returns what it holds.
+// Pull takes a disk out, and returns its medium.
 func (m *Machine) Pull(name string) *Medium {
 	m.mu.Lock()
 	medium := m.disks[name].Medium
@@ -93,7 +93,7 @@ func (m *Machine) Reboot() {
 	}
 }
 
-// Edit changes what the kernel says of a disk, and tells those who watch.
+// Edit changes the kernel's description of a disk, and tells the watchers.
 func (m *Machine) Edit(name string, edit func(*device.Disk)) {
 	m.mu.Lock()
 	edit(&m.disks[name].Disk)
@@ -101,13 +101,13 @@ func (m *Machine) Edit(name string, edit func(*device.Disk)) {
 	m.tell(name)
 }
 
-// Fail lets all that is done with a disk fail; nil heals it.
+// Fail makes every operation on a disk fail; nil heals it.
 func (m *Machine) Fail(name string, err error) {
 	m.with(name, func(p *plugged) { p.fault = err })
 	m.tell(name)
 }
 
-// Hang lets reading from a disk wait until resume is called.
+// Hang makes every reading from a disk wait until resume is called.
 func (m *Machine) Hang(name string) (resume func()) {
 	hang := make(chan struct{})
 	m.with(name, func(p *plugged) { p.hang = hang })
@@ -118,14 +118,14 @@ func (m *Machine) Hang(name string) (resume func()) {
 	})
 }
 
-// Lie lets a disk say that it overwrote data, and not do it.
+// Lie makes a disk say that it overwrote data, and not do it.
 func (m *Machine) Lie(name string, lies bool) { m.with(name, func(p *plugged) { p.lies = lies }) }
 
-// Plain makes a disk one of which nobody vouches that what it discarded reads as zeros.
+// Plain makes a disk one for which the kernel does not vouch that discarded data reads as zeros.
 func (m *Machine) Plain(name string) { m.with(name, func(p *plugged) { p.plain = true }) }
 
-// CrashAfter ends the process after so many more effects: whatever it tries then
-// fails, and has no effect. Live takes that back.
+// CrashAfter ends the process after so many more effects: every later attempt fails,
+// and has no effect. Live takes that back.
 func (m *Machine) CrashAfter(effects int) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -167,7 +167,7 @@ func (m *Machine) with(name string, f func(*plugged)) {
 	f(p)
 }
 
-// tell tells those who watch that something was written.
+// tell tells the watchers that a disk was written.
 func (m *Machine) tell(name string) {
 	m.mu.Lock()
 	var told []func(string)

@@ -9,16 +9,16 @@ import (
 
 const page = 4096
 
-// Medium is what a disk holds. What was never written is zeros.
+// Medium holds the data of a disk. Bytes that were never written are zeros.
 type Medium struct {
 	mu    sync.Mutex
 	pages map[int64][]byte
 }
 
-// NewMedium is empty.
+// NewMedium returns an empty medium.
 func NewMedium() *Medium { return &Medium{pages: map[int64][]byte{}} }
 
-// Copy is another medium with the same content.
+// Copy returns another medium with the same content.
 func (m *Medium) Copy() *Medium {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -72,7 +72,7 @@ func (m *Medium) Used() bool {
 	return false
 }
 
-// zero clears whole pages, which all callers ask for.
+// zero clears whole pages. All callers ask for whole pages.
 func (m *Medium) zero(offset, length int64) {
 	m.mu.Lock()
 	defer m.mu.Unlock()

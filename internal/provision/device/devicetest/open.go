@@ -53,8 +53,8 @@ func (m *Machine) open(name string, hold bool) (*file, error) {
 	return &file{machine: m, disk: p, writable: hold}, nil
 }
 
-// Close implements io.Closer. Whoever watches is told that a writer is done; udev then
-// makes the kernel find the partitions anew, which it does unless one is open.
+// Close implements io.Closer. It tells the watchers that a writer is done. udev then makes
+// the kernel find the partitions anew, which the kernel does unless one is open.
 func (f *file) Close() error {
 	f.once.Do(func() {
 		if !f.writable {
@@ -116,8 +116,8 @@ func (f *file) WriteAt(b []byte, offset int64) (int, error) {
 	})
 }
 
-// Discard implements device.Holder: the disk does as it was told, or says so, unless nobody
-// vouches for it.
+// Discard implements device.Holder. It overwrites the range, or returns ErrUnsupported for a
+// plain disk.
 func (f *file) Discard(offset, length int64) error {
 	f.machine.mu.Lock()
 	plain := f.disk.plain

@@ -17,7 +17,7 @@ func Clear(t testing.TB, path string) {
 	overwrite(t, path, func(h device.Holder, size int64) error { return h.Overwrite(0, size) })
 }
 
-// ClearEnds is Clear for who knows that only so many bytes at its beginning and its end are
+// ClearEnds is Clear for a disk of which only so many bytes at its beginning and its end are
 // not empty.
 func ClearEnds(t testing.TB, path string, length int64) {
 	t.Helper()

@@ -49,7 +49,7 @@ func (m *Machine) WritePartition(path, text string) {
 	m.tell(path[len("/dev/"):])
 }
 
-// ReadPartition reads what is at the beginning of a partition.
+// ReadPartition reads the beginning of a partition.
 func (m *Machine) ReadPartition(path string, bytes int) string {
 	p, start := m.at(path)
 	b := make([]byte, bytes)
@@ -67,7 +67,7 @@ func (m *Machine) at(path string) (*plugged, int64) {
 	return p, part.Start
 }
 
-// Medium of a disk.
+// Medium returns the medium of a disk.
 func (m *Machine) Medium(name string) (medium *Medium) {
 	m.with(name, func(p *plugged) { medium = p.Medium })
 	return medium

@@ -30,7 +30,7 @@ func ParseGUID(text string) (g GUID, err error) {
 	return g, nil
 }
 
-// String is the usual form.
+// String returns the usual form.
 func (g GUID) String() string {
 	parts := make([]string, 0, len(groups))
 	for _, group := range groups {
@@ -51,8 +51,8 @@ func Random(random [16]byte) GUID {
 	return g
 }
 
-// disk is the GUID of the disk whose one partition has the GUID g: another one, that
-// follows from it.
+// disk returns the GUID of the disk whose one partition has the GUID g. It is another GUID,
+// which follows from g.
 func (g GUID) disk() GUID {
 	g[15] = ^g[15]
 	return g

@@ -20,8 +20,8 @@ type Table struct {
 	Valid bool
 	// Partitions of a valid table, in its order.
 	Partitions []Partition
-	// Entry is what the place of the first entry holds, whatever the header says; nil
-	// if it is not used.
+	// Entry is the entry in the place of the first one, whatever the header says; nil if
+	// it is not used.
 	Entry *Partition
 }
 
@@ -31,7 +31,7 @@ func (i Image) Primary() Table { return i.table(1, 2) }
 // Backup reads the table at the end of the disk.
 func (i Image) Backup() Table { return i.table(i.Size/i.Block-1, i.backupEntries()) }
 
-// Has says whether the disk holds what a write would put there.
+// Has says whether the disk already holds the data of a write.
 func (i Image) Has(w Write) bool {
 	return bytes.Equal(i.at(w.Offset, int64(len(w.Data))), w.Data)
 }

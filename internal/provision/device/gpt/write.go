@@ -27,8 +27,8 @@ type Partition struct {
 	Name        string
 }
 
-// Write is one block of a table and where it goes. A block is written whole or not at
-// all.
+// Write is one block of a table and its offset on the disk, in bytes. A block is written
+// whole or not at all.
 type Write struct {
 	Offset int64
 	Data   []byte
@@ -40,7 +40,7 @@ func (g Geometry) Whole() (first, last int64) {
 	return mebibyte / g.Block, (g.Size-mebibyte)/mebibyte*mebibyte/g.Block - 1
 }
 
-// Writes are the five blocks of a table with one partition in the order in which they
+// Writes returns the five blocks of a table with one partition in the order in which they
 // must be written: backup entry, backup header, primary entry, protective master boot
 // record, primary header. All other blocks outside of the partition are zeros.
 func (g Geometry) Writes(p Partition) []Write {
@@ -96,7 +96,7 @@ func (g Geometry) header(p Partition, array []byte, own, other, entriesAt int64)
 	return b
 }
 
-// protective is a master boot record that keeps programs which know nothing else
+// protective returns a master boot record that keeps programs which know no GUID tables
 // from taking the disk for empty.
 func (g Geometry) protective() []byte {
 	b := make([]byte, g.Block)

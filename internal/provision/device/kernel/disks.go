@@ -32,12 +32,12 @@ const (
 	sector   = blockdev.Sector
 )
 
-// linkDirs are where udev keeps names that lead to a disk.
+// linkDirs are the directories in which udev keeps names that lead to a disk.
 var linkDirs = []string{"disk/by-id", "disk/by-path"}
 
-// noDisks begin the names of what the kernel lists with a device of its own and is no
-// place for data: optical and floppy drives, network block devices, zvols, the boot and
-// protected areas of flash cards.
+// noDisks are prefixes of the names of block devices that are no place for data, even if the
+// kernel lists them with a device of their own: optical and floppy drives, network block
+// devices, zvols. describe also leaves out the boot and protected areas of flash cards.
 var noDisks = []string{"sr", "fd", "nbd", "loop", "ram", "zram", "dm-", "md", "zd"}
 
 // List implements device.Disks.
@@ -77,7 +77,8 @@ func (Disks) Watch(ctx context.Context, ready func(), written func(device string
 	return blockdev.Watch(ctx, ready, written)
 }
 
-// describe reads what sysfs says of a disk, unless it is none that could be handed out.
+// describe reads the description of a disk from sysfs. It returns false for a disk that
+// cannot be handed out.
 func (k Disks) describe(name string) (device.Disk, bool) {
 	a := attributes(filepath.Join(k.root, blockDir, name))
 	if strings.ContainsRune(name, '/') || name == "" || !a.has("device") || a.has("partition") ||
@@ -101,12 +102,12 @@ func (k Disks) describe(name string) (device.Disk, bool) {
 	return d, usable
 }
 
-// remote says whether a disk is reached over a network: other nodes may reach it as well,
-// and it was attached for something else than to be handed out here.
+// remote says whether a disk is reached over a network. Other nodes may reach such a disk as
+// well, and it was attached for another purpose than to be handed out here.
 func (a attributes) remote() bool {
 	path, err := filepath.EvalSymlinks(string(a))
 	if err != nil || strings.Contains(path, "/session") || strings.Contains(path, "/rport-") {
-		return true // iSCSI and Fibre Channel; what cannot be resolved went just now
+		return true // iSCSI and Fibre Channel; a path that cannot be resolved went just now
 	}
 	transports, err := filepath.Glob(filepath.Join(string(a), "device/nvme*/transport"))
 	for _, t := range append(transports, filepath.Join(string(a), "device/transport")) {
@@ -117,7 +118,7 @@ func (a attributes) remote() bool {
 	return err != nil
 }
 
-// links are the names in /dev/disk by the disk they lead to.
+// links returns the names in /dev/disk by the disk they lead to.
 func (k Disks) links() map[string][]string {
 	links := map[string][]string{}
 	for _, dir := range linkDirs {
@@ -140,7 +141,7 @@ func (k Disks) links() map[string][]string {
 // attributes is a directory of sysfs.
 type attributes string
 
-// text is a one-line file, empty if there is none.
+// text returns the content of a one-line file; empty if there is none.
 func (a attributes) text(name string) string {
 	text, err := blockdev.ReadLine(filepath.Join(string(a), name))
 	if err != nil {
@@ -149,7 +150,7 @@ func (a attributes) text(name string) string {
 	return text
 }
 
-// number is 0 for what is none.
+// number returns the number in a file; 0 if there is none.
 func (a attributes) number(name string) int64 {
 	n, err := strconv.ParseInt(a.text(name), 10, 54)
 	if err != nil {

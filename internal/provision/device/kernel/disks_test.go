@@ -43,7 +43,7 @@ func (m machine) file(path, text string) {
 	}
 }
 
-// disk makes a disk of 1 GiB, with more files than every disk has.
+// disk makes a disk of 1 GiB, with the files that every disk has and with more.
 func (m machine) disk(name string, more map[string]string) {
 	m.t.Helper()
 	files := map[string]string{
@@ -89,7 +89,7 @@ func TestADiskIsDescribedAsSysfsSays(t *testing.T) {
 	}
 }
 
-func TestWhatIsNoDiskToKeepIsNotListed(t *testing.T) {
+func TestOnlyFixedWritableDisksAreListed(t *testing.T) {
 	m := newMachine(t)
 	for name, more := range map[string]map[string]string{
 		"sda":          nil,
@@ -126,7 +126,7 @@ func TestWhatIsNoDiskToKeepIsNotListed(t *testing.T) {
 	}
 }
 
-// Several nodes may reach such a disk, and whoever attached it means to use it.
+// Several nodes may reach such a disk, and it was attached for another use.
 func TestDisksOverANetworkAreNotListed(t *testing.T) {
 	m := newMachine(t)
 	m.disk("nvme0n1", map[string]string{"device/transport": "tcp"})
@@ -155,7 +155,7 @@ func TestDisksOverANetworkAreNotListed(t *testing.T) {
 	}
 }
 
-func TestADiskIsKnownByTheBestOfWhatItSays(t *testing.T) {
+func TestADiskIsIdentifiedByItsBestIdentifier(t *testing.T) {
 	for name, tc := range map[string]struct {
 		files map[string]string
 		want  string

@@ -1,3 +1,3 @@
-// Package kernel is what the running kernel tells of a machine's whole disks, by
-// sysfs, and the system calls that read and change them.
+// Package kernel describes a machine's whole disks, as the running kernel tells of them in
+// sysfs, and has the system calls that read and change them.
 package kernel

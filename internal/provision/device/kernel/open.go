@@ -14,7 +14,7 @@ import (
 	"berth.dev/berth/internal/provision/device"
 )
 
-// file is a disk that is open, past the page cache.
+// file is a disk that is open. Its reads and writes go past the page cache.
 type file struct{ blockdev.File }
 
 // Read implements device.Disks.
@@ -26,9 +26,9 @@ func (k Disks) Read(name string) (device.Reader, error) {
 	return f, nil
 }
 
-// Hold implements device.Disks. Opening exclusively is what mounting does too, and the
-// kernel grants it to one. A lock on the disk asks udev not to look at it meanwhile, which
-// would make it forget the partitions and find them again.
+// Hold implements device.Disks. It opens the disk exclusively, as mounting does, which the
+// kernel grants to one opener. A lock on the disk asks udev not to look at it meanwhile: udev
+// would make the kernel forget the partitions and find them again.
 func (k Disks) Hold(name string) (device.Holder, error) {
 	f, err := k.open(name, unix.O_RDWR|unix.O_EXCL)
 	if err != nil {
@@ -56,7 +56,8 @@ func (k Disks) open(name string, flags int) (*file, error) {
 	return &file{f}, nil
 }
 
-// proved returns nil if what is open is the kernel's device of a name, wherever its node led.
+// proved returns nil if the open file is the device to which the kernel gives a name. The node
+// of that name may lead to another device.
 func (k Disks) proved(f blockdev.File, name string) error {
 	var st unix.Stat_t
 	if err := unix.Fstat(f.Fd(), &st); err != nil {

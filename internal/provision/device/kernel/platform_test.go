@@ -12,7 +12,8 @@ import (
 	"berth.dev/berth/internal/provision/blockdev/blockdevtest"
 )
 
-// discarded is a range discarded, or overwritten where the disk at hand has no such thing.
+// discarded returns a function that discards a range, or overwrites it if the disk at hand
+// cannot discard.
 func discarded(f *file) func(offset, length int64) error {
 	return func(offset, length int64) error {
 		err := f.Discard(offset, length)
@@ -23,7 +24,7 @@ func discarded(f *file) func(offset, length int64) error {
 	}
 }
 
-// Both ways of making a range zeros, whichever the disk at hand would get.
+// Both ways of making a range zeros are tried, whichever Berth would use on the disk at hand.
 func TestARangeOfARealDiskBecomesZeros(t *testing.T) {
 	f, err := Disks{}.open(filepath.Base(blockdevtest.Disks(t, 1)[0]), os.O_RDWR|os.O_EXCL)
 	if err != nil {

@@ -1,3 +1,2 @@
-// Package duplicate makes one device hold what another holds. It says how; the devices
-// are its callers'.
+// Package duplicate copies the content of one device to another. Its callers open the devices.
 package duplicate

@@ -9,22 +9,22 @@ import (
 	"berth.dev/berth/internal/provision/blockdev"
 )
 
-// Target is what is written.
+// Target is a device that Do writes.
 type Target interface {
-	// WriteAt writes past every cache. The data begins in memory where a block may begin.
+	// WriteAt bypasses every cache. The data is aligned to blocks in memory.
 	io.WriterAt
 
-	// Zero makes a range zeros, by the device itself if it can.
+	// Zero fills a range with zeros. The device itself does it if it can.
 	Zero(offset, length int64) error
 
-	// Sync returns when all that was written is on the device for good.
+	// Sync returns when all written data is durable on the device.
 	Sync() error
 }
 
-// Do writes the first bytes of a source to the beginning of a target, a step at a time,
-// and returns when they are there for good. Between the steps it looks whether ctx
-// ended. Zeros are written too: nothing says what the target held before. Whatever the
-// error, all has to be written again.
+// Do copies the first length bytes of a source to the beginning of a target, step bytes at a
+// time, and returns when they are durable there. Between two steps it checks whether ctx has
+// ended. It writes zeros, too, because the target may hold anything. After any error the
+// caller must have everything written again.
 func Do(ctx context.Context, to Target, from io.ReaderAt, length, step int64) error {
 	step = min(step, length)
 	buffer, zeros := blockdev.Buffer(int(step)), make([]byte, step)

@@ -14,7 +14,7 @@ import (
 
 var errBroken = errors.New("a broken sector")
 
-// target is a device in memory that holds something else before.
+// target is a device in memory that holds other data at first.
 type target struct {
 	data, synced []byte
 	fails        error
@@ -51,7 +51,7 @@ func (s broken) ReadAt(b []byte, at int64) (int, error) {
 	return s.Reader.ReadAt(b, at)
 }
 
-func TestATargetHoldsWhatItsSourceHeldWhateverWasThere(t *testing.T) {
+func TestTheCopiedPartOfATargetEqualsItsSource(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		pieces := rapid.SliceOfN(rapid.SampledFrom([]string{"\x00\x00\x00\x00", "data", "\x00\x00\x00x"}), 0, 20).Draw(t, "pieces")
 		var content []byte
@@ -71,7 +71,7 @@ func TestATargetHoldsWhatItsSourceHeldWhateverWasThere(t *testing.T) {
 	})
 }
 
-func TestWhatCannotBeReadOrWrittenIsAnError(t *testing.T) {
+func TestAFailedReadOrWriteIsAnError(t *testing.T) {
 	content := bytes.Repeat([]byte("data"), 8)
 	for name, tc := range map[string]struct {
 		from broken

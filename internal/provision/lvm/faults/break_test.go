@@ -12,16 +12,16 @@ import (
 	"berth.dev/berth/internal/provision/lvm/lvmtest"
 )
 
-// metadata is what LVM keeps for itself at the beginning of a physical volume.
+// metadata is how many bytes LVM keeps for itself at the beginning of a physical volume.
 const metadata = mib
 
-// started is a provisioner that looks again soon.
+// started returns a running provisioner with short intervals.
 func started(t *testing.T) (p *lvm.Provisioner, stop func()) {
 	t.Helper()
 	return lvmtest.Start(t, hasty(t))
 }
 
-// overwrite writes to a device until that fails; nil if it never does.
+// overwrite writes size bytes to a device, and returns nil only if all of them are on it.
 func overwrite(device string, size int64) error {
 	f, err := os.OpenFile(device, os.O_WRONLY, 0)
 	if err != nil {

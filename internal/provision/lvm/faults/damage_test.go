@@ -14,12 +14,14 @@ import (
 	"berth.dev/berth/internal/provision/lvm/lvmtest"
 )
 
-// What the kernel keeps at the beginning of a thin pool's metadata, and in blocks of it.
+// The layout of the first block of a thin pool's metadata, which the kernel writes. Sizes and
+// offsets are in bytes.
 const (
 	thinBlock = 4096
 	thinMagic = 27022010
 	magicAt   = 32
-	// indexAt is where the block's number stands that leads to what is taken of the metadata.
+	// indexAt is where the number of the block is that leads to the space map of the metadata. The
+	// space map tells which blocks of the metadata are in use.
 	indexAt = 208
 )
 
@@ -29,7 +31,7 @@ func TestAThinPoolWhoseMetadataIsDamagedIsRepairedOnRealLVM(t *testing.T) {
 	ref := lvmtest.RealThinPool(t, group.Name, "pool", 64*mib)
 	p, _ := started(t)
 	v := made(t, p, request(ref, "pvc-kept", 8))
-	put(t, v.Device, v.Size, secret)
+	put(t, v.Content.Source, v.Size, secret)
 	table := strings.Fields(faultydisk.Dmsetup(t, "table", "vg--berth-pool_tmeta"))
 	sector, err := strconv.ParseInt(table[len(table)-1], 10, 64)
 	if err != nil {
@@ -55,13 +57,13 @@ func TestAThinPoolWhoseMetadataIsDamagedIsRepairedOnRealLVM(t *testing.T) {
 		t.Errorf("after the repair the volume has the problem %q", problem)
 	}
 	eventually(t, p, ref, func(p provision.Pool) bool { return sound(p) && p.Fill.Data > 0 }, "the pool does not work")
-	holds(t, v.Device, v.Size, secret)
+	holds(t, v.Content.Source, v.Size, secret)
 	made(t, p, request(ref, "pvc-new", 4))
-	emptied(t, p, ref, "pool", "pool_meta0") // as LVM names what it repaired
+	emptied(t, p, ref, "pool", "pool_meta0") // LVM's name for the metadata before the repair
 }
 
-// damage loses what is taken of a pool's metadata, which begins at a place of the disk. All
-// that leads to the volumes' data stays, so that a repair can be whole.
+// damage destroys the space map of a pool's metadata, which begins at this offset of the disk.
+// The mappings to the volumes' data stay, so that a repair can restore everything.
 func damage(t *testing.T, at int64) {
 	t.Helper()
 	f, err := os.OpenFile(diskPath, os.O_RDWR, 0)
@@ -69,7 +71,7 @@ func damage(t *testing.T, at int64) {
 		t.Fatal(err)
 	}
 	defer f.Close()
-	faultydisk.Settled(t, f) // the kernel wrote past what is cached of the disk
+	faultydisk.Settled(t, f) // the kernel wrote past the page cache of the disk
 	first := make([]byte, thinBlock)
 	if _, err := f.ReadAt(first, at); err != nil {
 		t.Fatal(err)

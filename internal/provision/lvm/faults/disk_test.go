@@ -20,8 +20,8 @@ const (
 	diskPath = "/dev/mapper/" + diskName
 )
 
-// newDisk makes an empty disk out of the beginning of a real one. LVM sees it alone: what
-// it is made of bears the same label.
+// newDisk makes an empty disk out of the beginning of a real one. LVM sees only the new disk,
+// because the real one bears the same label.
 func newDisk(t *testing.T, backing string, size int64) *faultydisk.Disk {
 	t.Helper()
 	seeOnly(t, diskPath)
@@ -30,7 +30,7 @@ func newDisk(t *testing.T, backing string, size int64) *faultydisk.Disk {
 	return d
 }
 
-// seeOnly has all LVM commands of this process read a configuration of their own.
+// seeOnly has all LVM commands of this process see one device alone, by a configuration file.
 func seeOnly(t *testing.T, path string) {
 	dir := t.TempDir()
 	config := fmt.Sprintf("devices {\n\tglobal_filter = [ \"a|^%s$|\", \"r|.*|\" ]\n\tuse_devicesfile = 0\n}\n", path)
@@ -40,7 +40,7 @@ func seeOnly(t *testing.T, path string) {
 	t.Setenv("LVM_SYSTEM_DIR", dir)
 }
 
-// freed takes away all that the device mapper still has on the disk.
+// freed removes the devices that the device mapper still has on the disk.
 func freed(t *testing.T) {
 	t.Helper()
 	for {
@@ -54,8 +54,8 @@ func freed(t *testing.T) {
 	}
 }
 
-// devices are the names of the logical volumes' devices that the kernel has and that are
-// open so often at most.
+// devices returns the names of the logical volumes' devices in the kernel that are open at most
+// opened times.
 func devices(t *testing.T, opened int) (names []string) {
 	t.Helper()
 	for line := range strings.Lines(faultydisk.Dmsetup(t, "info", "--columns", "--noheadings", "--separator", " ", "--options", "name,open")) {

@@ -6,20 +6,18 @@ import (
 	"context"
 	"sync"
 	"testing"
-	"time"
 
 	"berth.dev/berth/internal/provision/lvm/lvmtest"
 )
 
-// Whoever waits for such a disk cannot even be killed.
-func TestADiskThatDoesNotAnswerHoldsUpNobodyForEverOnRealLVM(t *testing.T) {
+// A process that waits for such a disk cannot even be killed.
+func TestADiskThatDoesNotAnswerBlocksNoCallForEverOnRealLVM(t *testing.T) {
 	d := newDisk(t, lvmtest.Disks(t, 1)[0], 64*mib)
 	ref := lvmtest.RealGroup(t, groupName, diskPath)
 	c := hasty(t)
-	c.QueryTimeout = 5 * time.Second
 	p, _ := lvmtest.Start(t, c)
 	kept := made(t, p, request(ref, "pvc-kept", 8))
-	put(t, kept.Device, kept.Size, secret)
+	put(t, kept.Content.Source, kept.Size, secret)
 	made(t, p, request(ref, "pvc-gone", 4))
 
 	d.Suspend()
@@ -31,12 +29,12 @@ func TestADiskThatDoesNotAnswerHoldsUpNobodyForEverOnRealLVM(t *testing.T) {
 		_, err := p.Create(ctx, request(ref, "pvc-new", 4))
 		return err
 	})
-	// What LVM began it would do when the disk answers, unexpected.
+	// LVM would finish a change that it began once the disk answers, when no caller expects it.
 	refused(t, "deleting", func(ctx context.Context) error { return p.Delete(ctx, "pvc-gone") })
 
 	answers()
 	eventually(t, p, ref, sound, "the group did not come back")
 	made(t, p, request(ref, "pvc-new", 4))
-	holds(t, kept.Device, kept.Size, secret)
+	holds(t, kept.Content.Source, kept.Size, secret)
 	emptied(t, p, ref)
 }

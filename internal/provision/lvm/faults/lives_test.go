@@ -28,7 +28,8 @@ func find(t *testing.T, p provision.Provisioner, id string) *provision.Volume {
 	return &v
 }
 
-// expect fails unless a volume is there, or is not, or either while that is under way.
+// expect fails if a volume is not there between the steps made and deleted, or is there outside
+// of them. During these two steps both are right.
 func expect(t *testing.T, p provision.Provisioner, id string, step, made, deleted int) *provision.Volume {
 	t.Helper()
 	v := find(t, p, id)
@@ -46,7 +47,7 @@ func makes(r provision.CreateRequest) func(*testing.T, *lvm.Provisioner) {
 }
 
 func writes(id, text string, size int64) func(*testing.T, *lvm.Provisioner) {
-	return func(t *testing.T, p *lvm.Provisioner) { t.Helper(); put(t, find(t, p, id).Device, size, text) }
+	return func(t *testing.T, p *lvm.Provisioner) { t.Helper(); put(t, find(t, p, id).Content.Source, size, text) }
 }
 
 func deletes(id string) func(*testing.T, *lvm.Provisioner) {
@@ -58,8 +59,8 @@ func deletes(id string) func(*testing.T, *lvm.Provisioner) {
 	}
 }
 
-// inertGroup makes the volume group on the disk one that the machine does not activate by
-// itself as soon as udev sees the disk: below what is active no disk can be made another.
+// inertGroup makes the volume group on the disk. The machine does not activate the group by itself
+// when udev sees the disk: the tests cannot replace the content of a disk below active volumes.
 func inertGroup(t *testing.T) {
 	t.Helper()
 	lvmtest.LVM(t, "vgcreate", "--yes", "-ff", "--setautoactivation", "n", groupName, diskPath)
@@ -88,7 +89,7 @@ func thickLife() life {
 		check: func(t *testing.T, p *lvm.Provisioner, step int) {
 			if v := expect(t, p, id, step, created, deleted); v != nil {
 				if step > written {
-					holds(t, v.Device, 4*mib, secret)
+					holds(t, v.Content.Source, 4*mib, secret)
 				}
 				if step > expanded && v.Size != 8*mib {
 					t.Errorf("%+v was expanded", *v)
@@ -101,11 +102,11 @@ func thickLife() life {
 	}
 }
 
-// showsNothing looks through all the room of a group for what a deleted volume held.
+// showsNothing fails if the free space of a group shows the content of a deleted volume.
 func showsNothing(t *testing.T, p *lvm.Provisioner, ref provision.PoolRef) {
 	t.Helper()
 	v := made(t, p, provision.CreateRequest{ID: "pvc-all", Pool: ref, Size: pool(t, p, ref).Free, Wipe: provision.WipeNone})
-	if strings.Contains(blockdevtest.ReadAt(t, v.Device, int(v.Size), 0), secret) {
+	if strings.Contains(blockdevtest.ReadAt(t, v.Content.Source, int(v.Size), 0), secret) {
 		t.Error("what a volume held that was wiped is read")
 	}
 	if err := p.Delete(t.Context(), v.ID); err != nil {

@@ -15,15 +15,15 @@ import (
 	"berth.dev/berth/internal/provision/lvm/lvmtest"
 )
 
-// Every thin volume takes a block of the metadata, so those that LVM knows nothing of fill
-// it fast. They stand for the mappings and the snapshots that do in earnest.
+// Every thin volume takes a block of the metadata, so thin volumes that LVM does not know fill
+// it fast. They stand for the mappings and the snapshots that fill it in production.
 func TestAThinPoolWhoseMetadataIsFullComesBackOnRealLVM(t *testing.T) {
 	newDisk(t, lvmtest.Disks(t, 1)[0], 128*mib)
 	group := lvmtest.RealGroup(t, groupName, diskPath)
 	ref := lvmtest.RealThinPool(t, group.Name, "pool", 64*mib, "--poolmetadatasize", "4M")
 	p, _ := started(t)
 	v := made(t, p, request(ref, "pvc-kept", 8))
-	put(t, v.Device, v.Size, secret)
+	put(t, v.Content.Source, v.Size, secret)
 	if _, err := p.Snapshot(t.Context(), snapshotOf(v.ID, "snap-kept")); err != nil {
 		t.Fatal(err)
 	}
@@ -52,7 +52,7 @@ func TestAThinPoolWhoseMetadataIsFullComesBackOnRealLVM(t *testing.T) {
 			refused(t, what, do)
 		}
 	}
-	holds(t, v.Device, v.Size, secret)
+	holds(t, v.Content.Source, v.Size, secret)
 
 	lvmtest.LVM(t, "lvextend", "--yes", "--poolmetadatasize", "+8M", ref.Name)
 	eventually(t, p, ref, func(p provision.Pool) bool { return p.Problem == "" }, "more metadata did not help")
@@ -62,12 +62,12 @@ func TestAThinPoolWhoseMetadataIsFullComesBackOnRealLVM(t *testing.T) {
 		}
 	}
 	restored := made(t, p, copyOf(request(ref, "pvc-restored", 8), "snap-kept"))
-	holds(t, restored.Device, restored.Size, secret)
-	holds(t, v.Device, v.Size, secret)
+	holds(t, restored.Content.Source, restored.Size, secret)
+	holds(t, v.Content.Source, v.Size, secret)
 	emptied(t, p, ref, "pool")
 }
 
-// message tells the kernel's thin pool something, and says whether it did that.
+// message sends a message to the kernel's thin pool, and says whether the pool accepted it.
 func message(t *testing.T, text string) bool {
 	t.Helper()
 	return faultydisk.Tell("vg--berth-pool-tpool", text) == nil
@@ -82,7 +82,7 @@ func copyOf(r provision.CreateRequest, snapshot string) provision.CreateRequest 
 	return r
 }
 
-// thinSteps are operations that end in the same, however often they are done.
+// thinSteps returns idempotent operations by their names.
 func thinSteps(p *lvm.Provisioner, ref provision.PoolRef) map[string]func(ctx context.Context) error {
 	return map[string]func(ctx context.Context) error{
 		"creating": func(ctx context.Context) error {

@@ -24,15 +24,15 @@ const (
 	secret   = "what somebody wrote"
 )
 
-// hasty is the configuration of a provisioner that looks again soon.
+// hasty returns the configuration of a provisioner with short intervals.
 func hasty(t *testing.T) lvm.Config {
 	t.Helper()
 	c, _, _ := lvmtest.RealConfig(t)
-	c.RefreshInterval, c.FillInterval, c.WipeRetry, c.WipeStep = 5*time.Second, time.Second/4, time.Second, mib
+	c.WipeStep = mib
 	return c
 }
 
-// within does something that must end, one way or the other.
+// within calls do, which must end in time, with or without an error.
 func within(t *testing.T, what string, do func(ctx context.Context) error) error {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(t.Context(), patience)
@@ -55,7 +55,7 @@ func within(t *testing.T, what string, do func(ctx context.Context) error) error
 	}
 }
 
-// refused does something that must fail, and say what it is about.
+// refused calls do, which must fail with an error that names the group or the volume.
 func refused(t *testing.T, what string, do func(ctx context.Context) error) {
 	t.Helper()
 	err := within(t, what, do)
@@ -64,7 +64,7 @@ func refused(t *testing.T, what string, do func(ctx context.Context) error) {
 	}
 }
 
-// pool is how a pool is reported.
+// pool returns a pool as it is reported; the zero value if it is not.
 func pool(t *testing.T, p provision.Provisioner, ref provision.PoolRef) (found provision.Pool) {
 	t.Helper()
 	var pools []provision.Pool
@@ -82,7 +82,7 @@ func pool(t *testing.T, p provision.Provisioner, ref provision.PoolRef) (found p
 	return pools[i]
 }
 
-// eventually waits until a pool is reported so.
+// eventually waits until ok accepts a pool as it is reported.
 func eventually(t *testing.T, p provision.Provisioner, ref provision.PoolRef, ok func(provision.Pool) bool, failure string) {
 	t.Helper()
 	var last provision.Pool
@@ -106,7 +106,8 @@ func eventually(t *testing.T, p provision.Provisioner, ref provision.PoolRef, ok
 	}, failure)
 }
 
-// sound says that nothing is wrong with a pool nor with what is in it.
+// sound says whether a pool has no problem, nor have its volumes and snapshots, and no volume is
+// being copied.
 func sound(p provision.Pool) bool {
 	return p.Problem == "" && !slices.ContainsFunc(p.Volumes, func(v provision.Volume) bool { return v.Problem != "" || v.Copying }) &&
 		!slices.ContainsFunc(p.Snapshots, func(s provision.Snapshot) bool { return s.Problem != "" })
@@ -126,7 +127,7 @@ func made(t *testing.T, p provision.Provisioner, r provision.CreateRequest) prov
 	return v
 }
 
-// places are where a volume of so many bytes bears a text.
+// places returns the offsets at which a volume of size bytes bears a text.
 func places(size int64) []int64 { return []int64{0, mib + faultydisk.SectorSize, size - 4096} }
 
 // put writes a text in several places of a device.
@@ -147,13 +148,14 @@ func holds(t *testing.T, device string, size int64, text string) {
 	}
 }
 
-// names are those of the group's logical volumes, as LVM has them.
+// names returns the names of the group's logical volumes, from LVM.
 func names(t *testing.T) []string {
 	t.Helper()
 	return strings.Fields(lvmtest.LVM(t, "lvs", "--noheadings", "--options", "lv_name", groupName))
 }
 
-// emptied deletes all that is in a pool, and finds it as if nothing had ever been in it.
+// emptied deletes the volumes and snapshots in a pool. It fails unless all room is free again
+// and only the logical volumes in remains are left.
 func emptied(t *testing.T, p provision.Full, ref provision.PoolRef, remains ...string) {
 	t.Helper()
 	found := pool(t, p, ref)

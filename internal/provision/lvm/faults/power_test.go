@@ -13,28 +13,28 @@ import (
 	"berth.dev/berth/internal/provision/lvm/lvmtest"
 )
 
-// life is what becomes of some volumes, in steps that can be done again. A power failure
-// comes in the middle of one: those before it were answered.
+// life is a sequence of idempotent steps on some volumes. The power fails in the middle of a
+// step. The provisioner has answered the steps before it.
 type life struct {
 	// prepare makes the pool.
 	prepare func(t *testing.T) provision.PoolRef
 	steps   []func(t *testing.T, p *lvm.Provisioner)
-	// check fails unless all is there that was promised by the steps before one, and
-	// nothing that they took away.
+	// check fails unless everything is there that the steps before this one promised, and
+	// nothing that they removed.
 	check func(t *testing.T, p *lvm.Provisioner, step int)
 	// remains are the logical volumes that are there when all is deleted.
 	remains []string
 }
 
-// powerDisk is how large the disk is: it is written anew for each failure.
+// powerDisk is the size of the disk in bytes. The tests write the disk anew for each failure.
 const powerDisk = 64 * mib
 
 func TestThePowerMayFailAtEveryWriteOfThickVolumesOnRealLVM(t *testing.T) {
 	powerFails(t, thickLife())
 }
 
-// powerFails lives through a life once, and then goes on with it from every write that the
-// disk had completed when the power failed, or from as many as there are to be rounds.
+// powerFails runs a life once. Then it lets the power fail at every write of the life, or at as
+// many writes as there are to be rounds, and goes on with the life from there.
 func powerFails(t *testing.T, l life) {
 	backings := lvmtest.Disks(t, 2)
 	d := newDisk(t, backings[0], powerDisk)
@@ -45,7 +45,7 @@ func powerFails(t *testing.T, l life) {
 	d.FailAt(moments, entries, func(t *testing.T, step int) { goOn(t, l, ref, step) })
 }
 
-// record writes down what a life writes to the disk. All before a mark is on the disk.
+// record runs a life and records its writes to the disk. All writes before a mark are durable.
 func record(t *testing.T, d *faultydisk.Disk, log string, l life) (ref provision.PoolRef, entries []writelog.Entry) {
 	t.Helper()
 	reach := func(step int) {
@@ -67,7 +67,7 @@ func record(t *testing.T, d *faultydisk.Disk, log string, l life) (ref provision
 	return ref, entries
 }
 
-// goOn has a new provisioner live on from where the power failed.
+// goOn lets a new provisioner go on with the life from the step in which the power failed.
 func goOn(t *testing.T, l life, ref provision.PoolRef, step int) {
 	p, stop := started(t)
 	if got := pool(t, p, ref); got.Problem != "" || got.PoolRef != ref {

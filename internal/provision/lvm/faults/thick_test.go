@@ -13,7 +13,7 @@ import (
 	"berth.dev/berth/internal/provision/lvm/lvmtest"
 )
 
-// faults are what a disk does, by its table.
+// faults are the ways in which a disk fails, each with its table.
 var faults = map[string]struct {
 	table func(*faultydisk.Disk) string
 	// changes says that LVM can still change the group.
@@ -33,9 +33,9 @@ func TestADiskThatFailsLosesAndLeaksNothingOnRealLVM(t *testing.T) {
 			ref := lvmtest.RealGroup(t, groupName, diskPath)
 			p, stop := started(t)
 			kept := made(t, p, request(ref, "pvc-kept", 8))
-			put(t, kept.Device, kept.Size, secret)
+			put(t, kept.Content.Source, kept.Size, secret)
 			gone := made(t, p, request(ref, "pvc-gone", 8))
-			put(t, gone.Device, gone.Size, secret)
+			put(t, gone.Content.Source, gone.Size, secret)
 			made(t, p, request(ref, "pvc-grown", 4))
 			made(t, p, request(ref, "pvc-blank", 32))
 
@@ -45,7 +45,7 @@ func TestADiskThatFailsLosesAndLeaksNothingOnRealLVM(t *testing.T) {
 			d.Heal()
 			eventually(t, p, ref, sound, "the group did not come back")
 			doThick(t, p, ref)
-			holds(t, kept.Device, kept.Size, secret)
+			holds(t, kept.Content.Source, kept.Size, secret)
 			stop()
 			p, _ = started(t)
 			eventually(t, p, ref, func(p provision.Pool) bool { return sound(p) && len(p.Volumes) == 4 && len(p.Wiping) == 0 }, "a new provisioner sees something else")
@@ -54,7 +54,7 @@ func TestADiskThatFailsLosesAndLeaksNothingOnRealLVM(t *testing.T) {
 	}
 }
 
-// thickSteps are operations that end in the same, however often they are done.
+// thickSteps returns idempotent operations by their names.
 func thickSteps(p *lvm.Provisioner, ref provision.PoolRef) map[string]func(ctx context.Context) error {
 	return map[string]func(ctx context.Context) error{
 		"creating": func(ctx context.Context) error {
@@ -73,8 +73,8 @@ func thickSteps(p *lvm.Provisioner, ref provision.PoolRef) map[string]func(ctx c
 	}
 }
 
-// tryThick finds every operation refused that needs what does not work. Expanding and
-// deleting change LVM's metadata and nothing else; what was deleted then waits to be wiped.
+// tryThick checks that every operation is refused that needs the failed part of the disk.
+// Expanding and deleting change only LVM's metadata. The deleted volume then waits to be wiped.
 func tryThick(t *testing.T, p *lvm.Provisioner, ref provision.PoolRef, changes bool) {
 	t.Helper()
 	for what, do := range thickSteps(p, ref) {
@@ -96,7 +96,7 @@ func tryThick(t *testing.T, p *lvm.Provisioner, ref provision.PoolRef, changes b
 	}
 }
 
-// doThick finds that every operation works, and was not done twice.
+// doThick checks that every operation works, and took effect only once.
 func doThick(t *testing.T, p *lvm.Provisioner, ref provision.PoolRef) {
 	t.Helper()
 	for what, do := range thickSteps(p, ref) {

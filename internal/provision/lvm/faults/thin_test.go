@@ -21,42 +21,43 @@ func TestAThinPoolWhoseDiskFailsComesBackOnRealLVM(t *testing.T) {
 			ref := lvmtest.RealThinPool(t, group.Name, "pool", 64*mib)
 			p, _ := started(t)
 			v := made(t, p, request(ref, "pvc-kept", 8))
-			put(t, v.Device, v.Size, secret)
+			put(t, v.Content.Source, v.Size, secret)
 			if _, err := p.Snapshot(t.Context(), snapshotOf(v.ID, "snap-kept")); err != nil {
 				t.Fatal(err)
 			}
 			other := made(t, p, request(ref, "pvc-other", 8))
 
 			d.Load(fault.table(d))
-			if err := within(t, "writing", func(context.Context) error { return overwrite(other.Device, other.Size) }); err == nil {
+			if err := within(t, "writing", func(context.Context) error { return overwrite(other.Content.Source, other.Size) }); err == nil {
 				t.Error("a disk that fails was written")
 			}
 			for what, do := range thinSteps(p, ref) {
 				refused(t, what, do)
 			}
-			// Where LVM and the kernel can read all, and nobody wrote since, only who writes sees it.
+			// If only writes fail, LVM and the kernel can read everything. As long as nothing else is
+			// written, only the writer sees the failure.
 			if name != onlyWrites {
 				eventually(t, p, ref, func(p provision.Pool) bool { return p.Problem != "" }, "a pool that failed has no problem")
 			}
 
 			d.Heal()
 			wayBack(t, p, ref)
-			holds(t, v.Device, v.Size, secret)
+			holds(t, v.Content.Source, v.Size, secret)
 			for what, do := range thinSteps(p, ref) {
 				if err := within(t, what, do); err != nil {
 					t.Errorf("%s when the disk works again: %v", what, err)
 				}
 			}
 			restored := made(t, p, copyOf(request(ref, "pvc-restored", 12), "snap-kept"))
-			holds(t, restored.Device, 8*mib, secret)
+			holds(t, restored.Content.Source, 8*mib, secret)
 			eventually(t, p, ref, sound, "the pool did not come back")
 			emptied(t, p, ref, "pool")
 		})
 	}
 }
 
-// wayBack goes the way that a pool's problem names, once the disk works again: the command
-// is run as it stands there, and what uses the volumes then has them activated.
+// wayBack repairs a pool as the pool's problem says, once the disk works again. It runs the
+// command exactly as the problem names it, and then gets the volumes, which activates them.
 func wayBack(t *testing.T, p *lvm.Provisioner, ref provision.PoolRef) {
 	t.Helper()
 	const deactivates = "(lvchange --activate n "
@@ -82,7 +83,7 @@ func wayBack(t *testing.T, p *lvm.Provisioner, ref provision.PoolRef) {
 	eventually(t, p, ref, func(p provision.Pool) bool { return p.Problem == "" && p.Fill.Data > 0 }, "the pool that was activated anew does not work")
 }
 
-// between is what stands in a text between two others.
+// between returns the part of a text between two others.
 func between(t *testing.T, text, before, after string) string {
 	t.Helper()
 	_, rest, found := strings.Cut(text, before)

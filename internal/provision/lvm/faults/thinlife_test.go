@@ -19,7 +19,7 @@ func TestThePowerMayFailAtEveryWriteOfThinVolumesOnRealLVM(t *testing.T) {
 	powerFails(t, thinLife())
 }
 
-// thinLife makes a volume and a snapshot of it, restores that into a larger one, and
+// thinLife makes a volume and a snapshot of it, restores the snapshot into a larger volume, and
 // deletes them all.
 func thinLife() life {
 	const before, after = "before the snapshot", "behind the snapshot"
@@ -56,7 +56,7 @@ func thinLife() life {
 				if step > overwritten {
 					want = after
 				}
-				holds(t, v.Device, 8*mib, want)
+				holds(t, v.Content.Source, 8*mib, want)
 			}
 			s, err := p.GetSnapshot(t.Context(), snapID)
 			switch there := err == nil && s.Problem == "" && s.Size == 8*mib; {
@@ -66,7 +66,7 @@ func thinLife() life {
 				t.Errorf("the snapshot should not be there: %+v", s)
 			}
 			if v := expect(t, p, copyID, step, restored, emptied); v != nil && !v.Copying {
-				holds(t, v.Device, 8*mib, before)
+				holds(t, v.Content.Source, 8*mib, before)
 				if v.Size != 12*mib {
 					t.Errorf("%+v was restored", *v)
 				}

@@ -11,14 +11,14 @@ import (
 	"berth.dev/berth/internal/provision/lvm/lvmtest"
 )
 
-func TestARestartGoesOnBehindWhatIsRecordedAsWipedOnRealLVM(t *testing.T) {
+func TestAfterARestartWipingGoesOnBehindTheRecordedProgressOnRealLVM(t *testing.T) {
 	newDisk(t, lvmtest.Disks(t, 1)[0], 128*mib)
 	ref := lvmtest.RealGroup(t, groupName, diskPath)
 	c := hasty(t)
 	c.WipeRecord = 8 * mib
 	p, stop := lvmtest.Start(t, c)
 	v := made(t, p, request(ref, "pvc-gone", 64))
-	put(t, v.Device, v.Size, secret)
+	put(t, v.Content.Source, v.Size, secret)
 	if err := p.Delete(t.Context(), v.ID); err != nil {
 		t.Fatal(err)
 	}
@@ -27,12 +27,12 @@ func TestARestartGoesOnBehindWhatIsRecordedAsWipedOnRealLVM(t *testing.T) {
 	}, "nothing is recorded")
 	stop()
 	const mark = "written where nothing is wiped again"
-	blockdevtest.WriteAt(t, v.Device, mark, 64<<10) // behind what LVM zeroes of a new volume
+	blockdevtest.WriteAt(t, v.Content.Source, mark, 64<<10) // behind the part of a new volume that LVM zeroes
 
 	p, _ = lvmtest.Start(t, c)
 	lvmtest.Settle(t.Context(), t, p, ref)
 	all := made(t, p, provision.CreateRequest{ID: "pvc-all", Pool: ref, Size: pool(t, p, ref).Free, Wipe: provision.WipeNone})
-	content := blockdevtest.ReadAt(t, all.Device, int(all.Size), 0)
+	content := blockdevtest.ReadAt(t, all.Content.Source, int(all.Size), 0)
 	if strings.Contains(content, secret) {
 		t.Error("what the volume held is read")
 	}

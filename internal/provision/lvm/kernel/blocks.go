@@ -11,13 +11,13 @@ import (
 	"golang.org/x/sys/unix"
 
 	"berth.dev/berth/internal/provision/blockdev"
-	"berth.dev/berth/internal/provision/lvm"
+	"berth.dev/berth/internal/provision/lvm/group"
 )
 
-// Blocks returns the block devices of this machine. It opens loop devices alone, for which the
-// kernel reads nothing, and asks them what they lead to: the path that sysfs tells of need
-// not be there in a container.
-func (Devices) Blocks() (map[string]lvm.Block, error) { return blocks("/sys", backing) }
+// Blocks returns the block devices of this machine. It opens only loop devices, for which the
+// kernel reads nothing, and asks each for the device behind it: the path that sysfs shows may not
+// exist in a container.
+func (Devices) Blocks() (map[string]group.Block, error) { return blocks("/sys", backing) }
 
 // Name returns the kernel's name of a block device.
 func (Devices) Name(path string) (string, error) {
@@ -37,20 +37,20 @@ func (Devices) DevicesFile(name string) bool {
 	return err == nil
 }
 
-// nameOf returns the kernel's name of the device of a number.
+// nameOf returns the kernel's name of the device with this number.
 func nameOf(sys string, n uint64) (string, error) {
 	target, err := os.Readlink(filepath.Join(sys, "dev/block", fmt.Sprintf("%d:%d", unix.Major(n), unix.Minor(n))))
 	return filepath.Base(target), err
 }
 
-// blocks reads sysfs, and what loop devices lead to by backing.
-func blocks(sys string, backing func(loop string) (n uint64, err error)) (map[string]lvm.Block, error) {
+// blocks reads the block devices from sysfs. It calls backing for each loop device.
+func blocks(sys string, backing func(loop string) (n uint64, err error)) (map[string]group.Block, error) {
 	dir := filepath.Join(sys, "class/block")
 	entries, err := os.ReadDir(dir)
 	if err != nil {
 		return nil, fmt.Errorf("listing block devices: %w", err)
 	}
-	all := make(map[string]lvm.Block, len(entries))
+	all := make(map[string]group.Block, len(entries))
 	for _, e := range entries {
 		b, err := block(sys, filepath.Join(dir, e.Name()), backing)
 		if gone(err) {
@@ -64,10 +64,10 @@ func blocks(sys string, backing func(loop string) (n uint64, err error)) (map[st
 	return all, nil
 }
 
-// gone says that a device went while it was looked at.
+// gone says whether an error means that a device disappeared while it was read.
 func gone(err error) bool { return errors.Is(err, fs.ErrNotExist) || errors.Is(err, unix.ENODEV) }
 
-func block(sys, dir string, backing func(string) (uint64, error)) (b lvm.Block, err error) {
+func block(sys, dir string, backing func(string) (uint64, error)) (b group.Block, err error) {
 	name := filepath.Base(dir)
 	if b.Below, err = below(dir); err != nil {
 		return b, err
@@ -85,7 +85,7 @@ func block(sys, dir string, backing func(string) (uint64, error)) (b lvm.Block, 
 	return b, err
 }
 
-// below returns the disk of a partition, or what else a device is made of.
+// below returns the disk of a partition, or the devices that any other device is made of.
 func below(dir string) (names []string, err error) {
 	if _, err := os.Stat(filepath.Join(dir, "partition")); err == nil {
 		path, err := filepath.EvalSymlinks(dir)
@@ -101,7 +101,8 @@ func below(dir string) (names []string, err error) {
 	return names, nil
 }
 
-// partitionName is the name that the partition table gives a partition; empty for what is none.
+// partitionName returns the name of a partition in its partition table. It is empty for a
+// partition without a name and for any other device.
 func partitionName(dir string) (string, error) {
 	b, err := os.ReadFile(filepath.Join(dir, "uevent"))
 	if err != nil {
@@ -115,11 +116,11 @@ func partitionName(dir string) (string, error) {
 	return "", nil
 }
 
-// unknown stands for the device that a loop device leads to which cannot be asked.
+// unknown stands for the device behind a loop device that cannot be asked for it.
 const unknown = "that cannot be told"
 
-// leadsTo returns what a loop device leads to, and the kernel's name of that if it is a block
-// device; nothing for one that leads nowhere.
+// leadsTo returns the path behind a loop device, and the kernel's name of the block device there
+// if it is one. Both are empty for a loop device that is not attached.
 func leadsTo(sys, dir string, backing func(string) (uint64, error)) (path, over string, err error) {
 	path, err = blockdev.ReadLine(filepath.Join(dir, "loop/backing_file"))
 	if gone(err) {
@@ -130,20 +131,19 @@ func leadsTo(sys, dir string, backing func(string) (uint64, error)) (path, over 
 	}
 	n, err := backing(filepath.Base(dir))
 	switch {
-	case errors.Is(err, unix.ENXIO): // it leads nowhere since
+	case errors.Is(err, unix.ENXIO): // it was detached meanwhile
 		return "", "", nil
-	case err != nil: // it may be anybody's
+	case err != nil: // it may lead to any device
 		over = unknown
 	case n != 0:
 		if over, err = nameOf(sys, n); err != nil {
-			over = fmt.Sprintf("%d:%d", unix.Major(n), unix.Minor(n)) // which went
+			over = fmt.Sprintf("%d:%d", unix.Major(n), unix.Minor(n)) // the device is gone
 		}
 	}
 	return path, over, nil
 }
 
-// backing returns the number of the block device that a loop device leads to; 0 if that is a
-// file.
+// backing returns the number of the block device behind a loop device; 0 if a file is behind it.
 func backing(loop string) (uint64, error) {
 	fd, err := unix.Open(filepath.Join("/dev", loop), unix.O_RDONLY|unix.O_CLOEXEC, 0)
 	if err != nil {

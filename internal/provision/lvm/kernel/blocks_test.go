@@ -9,11 +9,11 @@ import (
 	"github.com/google/go-cmp/cmp"
 	"golang.org/x/sys/unix"
 
-	"berth.dev/berth/internal/provision/lvm"
+	"berth.dev/berth/internal/provision/lvm/group"
 )
 
-// sysfs is a directory with what the kernel would show, by path; a path that ends in a slash is
-// a directory, and class/block leads to all that is below devices.
+// sysfs makes a directory with these files, by path, as the kernel would show them. class/block
+// links to all disks and partitions below devices, dev/block to those with a file dev.
 func sysfs(t *testing.T, files map[string]string) string {
 	t.Helper()
 	root := t.TempDir()
@@ -72,7 +72,7 @@ func TestBlockDevicesAreReadFromSysfs(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	want := map[string]lvm.Block{
+	want := map[string]group.Block{
 		"sda": {}, "sda1": {Below: []string{"sda"}, Partition: "pvc-1"}, "sdb": {}, "sdb1": {Below: []string{"sdb"}},
 		"dm-0": {Below: []string{"sda"}, Mapping: "vg0-pvc--1", MappingUUID: "LVM-abc"}, "md0": {Below: []string{"sda1", "sdb1"}},
 		"loop0": {Backing: "/srv/vg.img"}, "loop1": {Backing: "/dev/dm-0", Over: "dm-0"}, "loop2": {Backing: "/dev/gone", Over: "7:77"},

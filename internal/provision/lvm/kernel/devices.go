@@ -22,14 +22,15 @@ func (Devices) Leads(path string, is provision.Identity) error { return blockdev
 // Same says whether two paths lead to one block device.
 func (Devices) Same(a, b string) bool { return blockdev.Same(a, b) }
 
-// Watch tells of block devices that a writer has closed, that came or that went.
+// Watch calls written for each block device that a writer has closed, that appeared or that
+// disappeared.
 func (Devices) Watch(ctx context.Context, ready func(), written func(device string)) error {
 	return blockdev.Watch(ctx, ready, written)
 }
 
 // Sequence returns the sequence number in the LVM metadata of a physical volume.
 func (Devices) Sequence(device string) (uint64, error) {
-	// LVM writes past the page cache and so must be read past it.
+	// LVM's writes bypass the page cache, so the read must bypass it, too.
 	fd, err := unix.Open(device, unix.O_RDONLY|unix.O_DIRECT|unix.O_CLOEXEC, 0)
 	if err != nil {
 		return 0, fmt.Errorf("opening %s: %w", device, err)

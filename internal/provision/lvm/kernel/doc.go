@@ -1,4 +1,4 @@
-// Package kernel is what the running kernel and the disks tell the LVM provisioner
-// without a process: device nodes, mappings and what those say of themselves, the
-// sequence number in LVM's on-disk metadata, and which block devices a writer has closed.
+// Package kernel reads facts for the LVM provisioner from the running kernel and the disks,
+// without a process: device nodes, mappings and their status, the sequence number in LVM's
+// on-disk metadata, and the block devices that a writer has closed.
 package kernel

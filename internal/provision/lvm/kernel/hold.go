@@ -12,13 +12,13 @@ import (
 	"berth.dev/berth/internal/provision/lvm"
 )
 
-// file is a logical volume that is open, past the page cache.
+// file is an open logical volume. Its reads and writes bypass the page cache.
 type file struct{ blockdev.File }
 
 var _ lvm.Holder = file{}
 
-// Hold opens a device for writing, alone. Opening exclusively is what mounting does
-// too, and the kernel grants it to one.
+// Hold opens a device exclusively for writing. A mount opens its device exclusively, too, and
+// the kernel allows only one such opener.
 func (Devices) Hold(path string, is provision.Identity) (lvm.Holder, error) {
 	return proved(path, unix.O_RDWR|unix.O_EXCL, is)
 }
@@ -49,10 +49,10 @@ func (f file) Size() (size int64, err error) {
 	return size, err
 }
 
-// alignment that every disk is content with.
+// alignment, in bytes, is enough for every disk.
 const alignment = 4096
 
-// ReadAt implements lvm.Looker, and reads whole blocks straight to where they are wanted.
+// ReadAt implements lvm.Looker. It reads whole, aligned blocks directly into b.
 func (f file) ReadAt(b []byte, offset int64) (int, error) {
 	if len(b) == 0 || (uintptr(unsafe.Pointer(&b[0]))|uintptr(len(b))|uintptr(offset))%alignment != 0 { //nolint:gosec // alignment only
 		return f.File.ReadAt(b, offset)
@@ -60,12 +60,12 @@ func (f file) ReadAt(b []byte, offset int64) (int, error) {
 	return f.whole(b, offset, unix.Pread, io.ErrUnexpectedEOF)
 }
 
-// WriteAt implements lvm.Holder, for data that begins and ends where blocks do.
+// WriteAt implements lvm.Holder. The data must begin and end at block boundaries.
 func (f file) WriteAt(b []byte, offset int64) (int, error) {
 	return f.whole(b, offset, unix.Pwrite, io.ErrShortWrite)
 }
 
-// whole reads or writes all that is asked for.
+// whole reads or writes all of b, or returns an error.
 func (f file) whole(b []byte, offset int64, part func(fd int, b []byte, offset int64) (int, error), short error) (done int, err error) {
 	return behind(func() (done int, err error) {
 		for done < len(b) {

@@ -9,7 +9,7 @@ import (
 	"berth.dev/berth/internal/provision/blockdev"
 )
 
-func TestWhatIsWrittenIsReadWholeOrIsAnError(t *testing.T) {
+func TestWrittenDataIsReadWholeOrIsAnError(t *testing.T) {
 	content := blockdev.Buffer(3 * alignment)
 	for i := range content {
 		content[i] = byte(i % 251)

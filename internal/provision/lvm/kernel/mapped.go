@@ -13,7 +13,7 @@ import (
 )
 
 // Mapped returns all device-mapper devices by their names, and whether they are
-// suspended. To ask waits for none of them.
+// suspended. The call waits for none of the devices.
 func (Devices) Mapped() (suspended map[string]bool, err error) { return mapped("/sys/block") }
 
 func mapped(dir string) (suspended map[string]bool, err error) {

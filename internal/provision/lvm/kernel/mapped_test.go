@@ -25,7 +25,7 @@ func TestDevicesAreListedWithWhetherTheyAreSuspended(t *testing.T) {
 	dir := t.TempDir()
 	listed(t, dir, "dm-0", map[string]string{"name": "vg-pool-tpool\n", "suspended": "1\n"})
 	listed(t, dir, "dm-1", map[string]string{"name": "vg-pool_tdata\n", "suspended": "0\n"})
-	listed(t, dir, "dm-2", map[string]string{"name": "vg-going\n"}) // which goes in this moment
+	listed(t, dir, "dm-2", map[string]string{"name": "vg-going\n"}) // which disappears just now
 	listed(t, dir, "loop0", map[string]string{"name": "none", "suspended": "1\n"})
 	got, err := mapped(dir)
 	if want := (map[string]bool{"vg-pool-tpool": true, "vg-pool_tdata": false}); err != nil || !maps.Equal(got, want) {
@@ -33,7 +33,7 @@ func TestDevicesAreListedWithWhetherTheyAreSuspended(t *testing.T) {
 	}
 }
 
-func TestWhatCannotBeReadIsAnError(t *testing.T) {
+func TestAnUnreadableMappingIsAnError(t *testing.T) {
 	dir := t.TempDir()
 	listed(t, dir, "dm-0", map[string]string{"name": "vg-pool\n"})
 	if err := os.Mkdir(filepath.Join(dir, "dm-0", "dm", "suspended"), 0o700); err != nil {

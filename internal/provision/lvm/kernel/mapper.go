@@ -11,14 +11,14 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// mapperControl is where the device mapper is asked.
+// mapperControl is the control device, which takes requests to the device mapper.
 var mapperControl = filepath.Join("/dev", unix.DM_DIR, unix.DM_CONTROL_NODE)
 
-// targetTypeAt is where the type is in the description of a target.
+// targetTypeAt is the offset of the type in the description of a target.
 const targetTypeAt = unix.SizeofDmTargetSpec - unix.DM_MAX_TYPE_NAME
 
-// targetSpace is room for the answer: one target and its status. What more than one
-// target needs is of no interest.
+// targetSpace is how many bytes an answer can have: one target and its status. The answer for
+// a device of several targets need not fit.
 const targetSpace = 16 << 10
 
 var (
@@ -28,7 +28,7 @@ var (
 
 // Target returns the type and the status of the one target that a device-mapper
 // device consists of; fs.ErrNotExist if there is no such device, or no device mapper
-// at all. The kernel is told not to flush anything for it, which would start input and
+// at all. The request tells the kernel not to flush anything: a flush would start input and
 // output on a thin pool.
 func (Devices) Target(name string) (kind, status string, err error) {
 	answer, err := askMapper(unix.DM_TABLE_STATUS, name)
@@ -63,9 +63,9 @@ func (Devices) UUID(name string) (string, error) {
 	return text(uuid[:]), nil
 }
 
-// Provides says whether the kernel has a type of target. It loads the module for it, if
-// there is one, with the machine's own modprobe: from wherever it is asked. A kernel that
-// is older than the question (5.2) is not doubted.
+// Provides says whether the kernel has a type of target. The kernel loads the module for it, if
+// there is one, with the machine's own modprobe, also for a process in a container. Provides assumes
+// that a kernel too old for this request (before 5.2) has the target.
 func (Devices) Provides(target string) (bool, error) {
 	switch _, err := askMapper(unix.DM_GET_TARGET_VERSION, target); {
 	case errors.Is(err, unix.EINVAL):
@@ -91,7 +91,7 @@ func askMapper(request uintptr, name string) (answer []byte, err error) {
 	defer control.Close()
 	_, _, errno := unix.Syscall(unix.SYS_IOCTL, control.Fd(), request, uintptr(unsafe.Pointer(&answer[0]))) //nolint:gosec // the answer is written into the request
 	switch {
-	case errno == unix.ENXIO: // the device mapper's word for no such device
+	case errno == unix.ENXIO: // the device mapper's error for a missing device
 		return nil, fmt.Errorf("device %s: %w", name, os.ErrNotExist)
 	case errno != 0:
 		return nil, fmt.Errorf("asking for the status of device %s: %w", name, errno)
@@ -99,14 +99,14 @@ func askMapper(request uintptr, name string) (answer []byte, err error) {
 	return answer, nil
 }
 
-// mapperRequest asks for the status of a device by its name.
+// mapperRequest returns a request about a device, by its name.
 func mapperRequest(name string) ([]byte, error) {
 	request := make([]byte, targetSpace)
 	header := (*unix.DmIoctl)(unsafe.Pointer(&request[0])) //nolint:gosec // large enough
 	if name == "" || len(name) >= len(header.Name) {
 		return nil, fmt.Errorf("%q cannot be the name of a device: %w", name, unix.EINVAL)
 	}
-	header.Version = [3]uint32{unix.DM_VERSION_MAJOR, 0, 0} // any of this interface
+	header.Version = [3]uint32{unix.DM_VERSION_MAJOR, 0, 0} // any minor version of this interface
 	header.Data_size, header.Data_start = targetSpace, unix.SizeofDmIoctl
 	header.Flags = unix.DM_NOFLUSH_FLAG
 	copy(header.Name[:], name)
@@ -127,7 +127,7 @@ func parseTarget(answer []byte) (kind, status string, err error) {
 	return text(answer[start+targetTypeAt : start+unix.SizeofDmTargetSpec]), status, nil
 }
 
-// text is what comes before the zero that ends it.
+// text returns the part of b before its first zero byte.
 func text(b []byte) string {
 	before, _, _ := bytes.Cut(b, []byte{0})
 	return string(before)

@@ -10,7 +10,7 @@ import (
 	"pgregory.net/rapid"
 )
 
-// answer is what the kernel makes of a request about a device with these targets.
+// answer returns the kernel's answer to a request about a device with these targets.
 func answer(t testing.TB, kinds []string, status string) []byte {
 	b, err := mapperRequest("vg-pool-tpool")
 	if err != nil {

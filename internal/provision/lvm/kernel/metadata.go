@@ -20,10 +20,10 @@ const (
 
 	labelMagic = "LABELONE"
 	labelType  = "LVM2 001"
-	// Within the label's sector: the offset of what follows the label, and its type.
+	// Within the label's sector: where the offset of the label's content and its type are.
 	labelOffsetAt = 20
 	labelTypeAt   = 24
-	// After the label: uuid and device size, then two lists of (offset, size) pairs
+	// The label's content: uuid and device size, then two lists of (offset, size) pairs
 	// that end with zeros: data areas and metadata areas.
 	uuidAndSize = 32 + 8
 
@@ -33,7 +33,7 @@ const (
 	slotAt      = 40
 	slotIgnored = 1
 
-	// textStart is as much of the text as holds the sequence number.
+	// textStart is how many bytes of the text are enough to hold the sequence number.
 	textStart = 1024
 )
 
@@ -87,7 +87,7 @@ func metadataAreas(head []byte) ([]area, error) {
 	return nil, errNoMetadata
 }
 
-// areaList reads one list and returns what follows it.
+// areaList reads one list and returns it with the bytes that follow it.
 func areaList(b []byte) (areas []area, rest []byte) {
 	const pair = 16
 	for len(b) >= pair {

@@ -8,13 +8,13 @@ import (
 
 const (
 	ofThread = 1 // this thread, of which the id is 0
-	// lowest is the last of the levels that still have their share: a copy that starves
-	// slows its volume down for ever.
+	// lowest is the lowest level of the best-effort class, which still gets its share. The idle
+	// class may get none, and a copy that starves slows its volume down for ever.
 	lowest = 2<<13 | 7
 )
 
-// behind does input and output that may wait for everybody else's. A kernel or a disk that
-// knows no priorities does it all the same.
+// behind runs do with the lowest priority of input and output, so that all other input and
+// output goes first. If the kernel or the disk knows no priorities, it runs do all the same.
 func behind(do func() (int, error)) (int, error) {
 	runtime.LockOSThread() // the kernel keeps it by thread
 	defer runtime.UnlockOSThread()

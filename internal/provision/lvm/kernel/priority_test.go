@@ -17,7 +17,7 @@ func priority(t *testing.T) uintptr {
 	return p
 }
 
-func TestWhatMayWaitHasTheLowestPriorityAndNothingElse(t *testing.T) {
+func TestOnlyBackgroundWorkHasTheLowestPriority(t *testing.T) {
 	runtime.LockOSThread()
 	defer runtime.UnlockOSThread()
 	before, broken := priority(t), errors.New("a broken sector")

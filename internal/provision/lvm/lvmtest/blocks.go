@@ -8,13 +8,13 @@ import (
 	"slices"
 	"strings"
 
-	"berth.dev/berth/internal/provision/lvm"
+	"berth.dev/berth/internal/provision/lvm/group"
 )
 
-// Settings are the machine's own of LVM, as lvmconfig shows them.
+// Settings are the machine's LVM settings, as lvmconfig shows them.
 type Settings struct {
 	GlobalFilter, Filter []string
-	// DevicesFile is in use.
+	// DevicesFile says whether LVM uses its devices file.
 	DevicesFile bool
 }
 
@@ -38,18 +38,19 @@ func (s Settings) show() []byte {
 	return []byte(b.String())
 }
 
-// Attach makes a device what it is to be, by the kernel's name.
-func (h *Host) Attach(name string, b lvm.Block) {
+// Attach sets the block device that the kernel has under this name.
+func (h *Host) Attach(name string, b group.Block) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	if h.blocks == nil {
-		h.blocks = map[string]lvm.Block{}
+		h.blocks = map[string]group.Block{}
 	}
 	h.blocks[name] = b
 }
 
-// Blocks implements lvm.Devices. A disk that nothing is said of is just one.
-func (h *Host) Blocks() (map[string]lvm.Block, error) {
+// Blocks implements lvm.Devices. It leaves out devices that were not attached: they count as
+// plain disks.
+func (h *Host) Blocks() (map[string]group.Block, error) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	return maps.Clone(h.blocks), nil
@@ -98,7 +99,8 @@ func rejected(patterns []string, device string) bool {
 	return false
 }
 
-// ambiguous returns a group that operands name and that is not there once.
+// ambiguous returns the first group that operands name and that does not exist exactly once, and
+// how many such groups there are.
 func (h *Host) ambiguous(operands, unseen []string) (name string, n int, is bool) {
 	for _, operand := range operands {
 		name, _, _ := strings.Cut(operand, "/")

@@ -20,8 +20,8 @@ type step struct {
 	want map[string]int
 }
 
-// deletion is what deleting a volume starts: what a thick one leaves is marked, wiped and
-// then removed.
+// deletion returns the processes that deleting a volume starts. A thick volume is marked, wiped
+// and then removed.
 func deletion(pool provision.PoolRef) map[string]int {
 	if pool.Type == provision.LVMThin {
 		return map[string]int{"lvremove": 1}
@@ -29,7 +29,7 @@ func deletion(pool provision.PoolRef) map[string]int {
 	return map[string]int{"lvchange": 1, "lvremove": 1}
 }
 
-// RealBudget holds each operation on a real pool to the processes it may start.
+// RealBudget fails if an operation on a real pool starts other processes than it may.
 func RealBudget(t *testing.T, pool provision.PoolRef) {
 	c, counter, _ := RealConfig(t)
 	p, _ := Start(t, c)
@@ -78,7 +78,7 @@ func RealBudget(t *testing.T, pool provision.PoolRef) {
 	}
 }
 
-// snapshotSteps are about a volume of 128 MiB.
+// snapshotSteps returns steps that snapshot and copy a volume of 128 MiB.
 func snapshotSteps(ctx context.Context, p *lvm.Provisioner, pool provision.PoolRef) []step {
 	snapshot := provision.SnapshotRequest{ID: "snap-1", Volume: "pvc-1", Limits: provision.Limits{Overprovision: 1000}}
 	copied := func(id string, size int64, source provision.Source) func() error {

@@ -13,7 +13,7 @@ import (
 	"berth.dev/berth/internal/run"
 )
 
-// arguments are a command's, taken apart.
+// arguments are the parsed arguments of a command.
 type arguments struct {
 	flags    map[string]string
 	tags     []string // --addtag
@@ -124,7 +124,7 @@ func (h *Host) create(a arguments, fail failure) ([]byte, error) {
 	default:
 		v := &Volume{Extents: extents, Tags: a.tags, Active: true}
 		g.Volumes[name] = v
-		g.zero(v, 0, 4096) // what --zero and --wipesignatures are about, and no more
+		g.zero(v, 0, 4096) // --zero and --wipesignatures clear this much, and no more
 		g.commit(h)
 		return nil, nil
 	}
@@ -180,8 +180,9 @@ func (h *Host) alter(v *Volume, operand string, a arguments) (written bool, err 
 	return written, err
 }
 
-// remove removes logical volumes, as LVM does: one that is in use keeps no other, and a group is
-// written once for all that is carved out of it, and twice for each thin volume.
+// remove removes logical volumes, as LVM does. A volume in use does not keep it from removing the
+// others. LVM writes the group twice for each thin volume and each snapshot, and once for all
+// other volumes together.
 func (h *Host) remove(operands []string, fail failure) (out []byte, err error) {
 	var written *Group
 	for _, operand := range operands {
@@ -206,11 +207,11 @@ func (h *Host) remove(operands []string, fail failure) (out []byte, err error) {
 	return out, err
 }
 
-// change changes what a volume is, and says whether LVM writes metadata for it.
+// change plays lvchange on a volume, and says whether LVM writes metadata for it.
 func (v *Volume) change(a arguments) (written bool, err error) {
 	if _, refresh := a.flags["--refresh"]; refresh || a.flags["--activate"] == "y" {
 		if refresh && v.Active || !refresh && v.Thin != nil && !v.Active {
-			v.refresh() // also a pool that was live through its volumes, and now is by itself
+			v.refresh() // also a pool that was active only through its volumes
 		}
 		v.Active = v.Active || !refresh && !v.Skip
 		return false, nil
@@ -222,11 +223,10 @@ func (v *Volume) change(a arguments) (written bool, err error) {
 	return true, nil
 }
 
-// open says whether anybody has its device open.
+// open says whether its device is open.
 func (v *Volume) open() bool { return v.Open || v.held || v.looks > 0 }
 
-// permit makes a volume one that can be written, or that cannot. To ask for what is so is
-// an error.
+// permit makes a volume writable or read-only. It is an error if the volume is so already.
 func (v *Volume) permit(how string) error {
 	if how == "" {
 		return nil

@@ -10,10 +10,10 @@ import (
 	"berth.dev/berth/internal/provision/lvm"
 )
 
-// What is written to a volume stands on the extents that it has, and is there still when
-// they are another one's. A thin volume's is its own.
+// Data that is written to a volume stays on the volume's extents, also when they belong to
+// another volume later. A thin volume has content of its own.
 
-// where returns the place of a byte of a volume, and what it is a place in.
+// where returns the place of a byte of a volume, and the content that this is a place in.
 func (g *Group) where(v *Volume, offset int64) (content map[int64]byte, at int64) {
 	if shown := v.shown(); shown != nil {
 		return shown, offset
@@ -21,7 +21,7 @@ func (g *Group) where(v *Volume, offset int64) (content map[int64]byte, at int64
 	return g.content, g.place(v)[offset/Unit]*Unit + offset%Unit
 }
 
-// place is the extents of a volume: the lowest that are free when it is first asked for.
+// place returns the extents of a volume: the lowest ones that are free at the first call.
 func (g *Group) place(v *Volume) []int64 {
 	if g.content == nil {
 		g.content = map[int64]byte{}
@@ -48,8 +48,8 @@ func (g *Group) isTaken(extent int64) bool {
 	return false
 }
 
-// each calls f for every byte in a range of a volume that is not zero, with its offset in
-// the volume, and what it is in.
+// each calls f for every byte in a range of a volume that is not zero, with the content that the
+// byte is in, its place there and its offset in the volume.
 func (g *Group) each(v *Volume, offset, length int64, f func(content map[int64]byte, at, offset int64)) {
 	for begin := offset; begin < offset+length; {
 		end := min(begin/Unit*Unit+Unit, offset+length)
@@ -63,7 +63,7 @@ func (g *Group) each(v *Volume, offset, length int64, f func(content map[int64]b
 	}
 }
 
-// zero makes a range of a volume zeros.
+// zero fills a range of a volume with zeros.
 func (g *Group) zero(v *Volume, offset, length int64) {
 	g.each(v, offset, length, func(content map[int64]byte, at, offset int64) {
 		g.save(v, offset)
@@ -119,7 +119,7 @@ func (h *Host) Opens(name string) (opened int, err error) {
 	return opened, nil
 }
 
-// held is a device that is open alone.
+// held is a device that Hold or Look opened.
 type held struct {
 	h       *Host
 	path    string
@@ -191,7 +191,7 @@ func (d *held) ReadAt(b []byte, offset int64) (int, error) {
 	return copy(b, d.h.ReadAt(d.path, len(b), offset)), err
 }
 
-// Discard implements lvm.Holder: the disk does not vouch for zeros.
+// Discard implements lvm.Holder: the disk does not promise zeros after a discard.
 func (d *held) Discard(int64, int64) error { return errors.ErrUnsupported }
 
 // Overwrite implements lvm.Holder.

@@ -6,11 +6,11 @@ import (
 	"strings"
 )
 
-// A copy-on-write snapshot shows what its origin held when it was taken. What is
-// overwritten there later is saved on the extents of its own, and stays on them.
+// A copy-on-write snapshot shows the content that its origin had when it was taken. Data that
+// is overwritten in the origin later is saved on the snapshot's own extents, and stays on them.
 
-// createCow makes a copy-on-write snapshot. LVM writes the metadata twice: there is a plain
-// logical volume in between.
+// createCow makes a copy-on-write snapshot. LVM writes the metadata twice: it makes a plain
+// logical volume first.
 func (h *Host) createCow(a arguments, fail failure) ([]byte, error) {
 	g, origin := h.device("/dev/" + a.operands[0])
 	name := a.flags["--name"]
@@ -53,7 +53,7 @@ func (g *Group) split(v *Volume) error {
 	return nil
 }
 
-// save saves what is about to be overwritten at a place of a volume.
+// save saves a byte of a volume in its copy-on-write snapshots, before it is overwritten.
 func (g *Group) save(v *Volume, offset int64) {
 	if v.Pool != "" || v.Origin != "" {
 		return
@@ -69,7 +69,7 @@ func (g *Group) save(v *Volume, offset int64) {
 	}
 }
 
-// shown is what a snapshot shows; nil for what is none.
+// shown is the content of a snapshot or of a thin volume; nil for any other volume.
 func (v *Volume) shown() map[int64]byte {
 	switch {
 	case v.Pool != "" && v.own == nil:
@@ -80,7 +80,7 @@ func (v *Volume) shown() map[int64]byte {
 	return v.own
 }
 
-// size of a volume's device in bytes: a snapshot is as large as what it is of.
+// size of a volume's device in bytes: a copy-on-write snapshot is as large as its origin.
 func (g *Group) size(v *Volume) int64 {
 	if v.Pool == "" && v.Origin != "" && g.Volumes[v.Origin] != nil {
 		return g.Volumes[v.Origin].Extents * Unit
@@ -88,11 +88,11 @@ func (g *Group) size(v *Volume) int64 {
 	return v.Extents * Unit
 }
 
-// Presence of a type of target in the kernel.
+// Presence says whether the kernel has a type of target.
 type Presence int
 
-// What the kernel says of a type of target; it is there unless it is said to be missing, or
-// not to be loaded until the kernel is asked for it: LVM, in a container, cannot load it.
+// A type of target is Present by default. One that is Unloaded is loaded when the kernel is asked
+// for it: LVM, in a container, cannot load it.
 const (
 	Present Presence = iota
 	Missing
@@ -109,7 +109,7 @@ func (h *Host) Provides(target string) (bool, error) {
 	return h.Targets[target] == Present, nil
 }
 
-// lacks is LVM's word for a target that the kernel has not loaded; empty if it has.
+// lacks is LVM's error for a target that the kernel has not loaded; empty if it has.
 func (h *Host) lacks(target string) string {
 	if h.Targets[target] == Present {
 		return ""

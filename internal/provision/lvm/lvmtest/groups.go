@@ -7,11 +7,11 @@ import (
 	"strings"
 )
 
-// metadataBlock is what the kernel counts a thin pool's metadata in.
+// metadataBlock is the size, in bytes, of the blocks of a thin pool's metadata.
 const metadataBlock = 4 << 10
 
 // takeDisks makes a group of disks or adds them to one. LVM asks before it takes a disk
-// that bears a signature, and whoever says yes beforehand loses what was there.
+// that bears a signature. With --yes LVM would overwrite the disk without asking.
 func (h *Host) takeDisks(operation string, a arguments, fail failure) ([]byte, error) {
 	if _, yes := a.flags["--yes"]; yes {
 		return fail("a disk with data on it would be overwritten")
@@ -64,7 +64,7 @@ func (g *Group) devices() (rows []map[string]string) {
 	return rows
 }
 
-// createPool makes a thin pool. LVM keeps as much again of the metadata as a spare.
+// createPool makes a thin pool. LVM also keeps a spare as large as the pool's metadata.
 func (h *Host) createPool(g *Group, a arguments, fail failure) ([]byte, error) {
 	name := a.flags["--name"]
 	data, err := extents(a.flags["--size"])
@@ -106,7 +106,7 @@ func (g *Group) extend(v *Volume, a arguments) error {
 	return nil
 }
 
-// extendMetadata extends a thin pool's metadata, and the spare of it.
+// extendMetadata extends a thin pool's metadata, and its spare.
 func (g *Group) extendMetadata(v *Volume, by string) error {
 	more, err := extents(strings.TrimPrefix(by, "+"))
 	switch {

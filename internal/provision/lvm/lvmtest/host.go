@@ -9,7 +9,7 @@ import (
 	"sync"
 
 	"berth.dev/berth/internal/provision"
-	"berth.dev/berth/internal/provision/lvm"
+	"berth.dev/berth/internal/provision/lvm/group"
 	"berth.dev/berth/internal/run"
 	"berth.dev/berth/internal/run/runtest"
 )
@@ -17,21 +17,21 @@ import (
 // Unit is the extent size of every group.
 const Unit = 4 << 20
 
-// Host is a machine with volume groups: it runs LVM commands and answers what can
-// be seen of its devices.
+// Host is a machine with volume groups. It runs LVM commands and answers questions about its
+// devices.
 type Host struct {
 	// Around runs around every command.
 	Around runtest.Around
-	// Wiping, if set, runs around every overwriting of a part of a device likewise.
+	// Wiping, if set, runs around every step that wipes a part of a device.
 	Wiping func(path string, offset, length int64, do func() error) error
-	// Label, if set, writes a physical volume's label to a disk and returns the disk's size;
-	// or why LVM does not take it.
+	// Label, if set, writes a physical volume's label to a disk and returns the disk's size. The
+	// error says why LVM does not take the disk.
 	Label func(node string) (size int64, err error)
-	// Copying, if set, runs around every writing of a part of a copy likewise.
+	// Copying, if set, runs around every step that writes a part of a copy.
 	Copying func(path string, offset, length int64, do func() error) error
-	// Unreadable says that no disk shows the number of its group.
+	// Unreadable says that the number of a group cannot be read from its disks.
 	Unreadable bool
-	// IgnoresFilters says that LVM reads all devices, whatever it is told.
+	// IgnoresFilters says that LVM reads all devices, whatever its filters are.
 	IgnoresFilters bool
 	// Settings of the machine's own LVM.
 	Settings Settings
@@ -40,14 +40,15 @@ type Host struct {
 
 	mu       sync.Mutex
 	groups   map[string]*Group
-	blocks   map[string]lvm.Block
+	blocks   map[string]group.Block
 	watchers map[chan string]struct{}
-	// nodes are those that do not lead to their own devices, and to whose they lead.
+	// nodes are the device nodes that lead to a wrong device, each with the path of that device's
+	// volume; empty if there is no device.
 	nodes map[string]string
 }
 
-// Group is a volume group. Two can have one name: one of them is kept by another key, and
-// reached by commands that do not see the first.
+// Group is a volume group. Two can have one name. One of them is then kept by another key, and
+// a command that does not see the first can read it.
 type Group struct {
 	Name, Device string
 	// UUID is made of the name unless it is given.
@@ -59,7 +60,8 @@ type Group struct {
 	// Tags of the group, and More devices than the first.
 	Tags, More []string
 	Volumes    map[string]*Volume
-	// AreaSize of LVM's metadata of the group and what of it is AreaFree; 0 if it is not told.
+	// AreaSize is the size of the group's metadata area in bytes, AreaFree how much of it is free.
+	// Both are 0 if LVM does not report them.
 	AreaSize, AreaFree int64
 	// content of its disk, by the place of each byte; zeros are left out.
 	content map[int64]byte
@@ -67,12 +69,13 @@ type Group struct {
 
 // Volume is a logical volume.
 type Volume struct {
-	// Extents of its size; a thin volume takes none of the group.
+	// Extents of its size. A thin volume takes none of the group's.
 	Extents      int64
 	Tags         []string
 	Active, Open bool
-	// Suspended by a command that died, which left a table of so many extents Loaded and not
-	// in use. The kernel Maps others than are recorded, unless that is 0.
+	// Suspended says that a command died and left the device suspended. Loaded is how many extents
+	// the table has that the command loaded and did not put into use. Maps is how many extents the
+	// kernel maps; 0 if it maps as many as LVM has recorded.
 	Suspended    bool
 	Loaded, Maps int64
 	// Pool of a thin volume, and Data it holds there in bytes.
@@ -82,20 +85,21 @@ type Volume struct {
 	Thin *ThinPool
 	// Origin of a snapshot.
 	Origin string
-	// Skip says that it is not activated unless that is asked for in so many words, and
+	// Skip says that LVM does not activate it unless a command asks for that explicitly, and
 	// ReadOnly that its device cannot be written.
 	Skip, ReadOnly bool
-	// Signature stands for a filesystem on the device, and Content for what else is.
+	// Signature stands for a filesystem on the device, and Content for other data there.
 	Signature, Content string
 	// Layout that others gave it; "linear" if empty.
 	Layout string
-	// at are its extents on the disk, and own what is written at places of a thin volume.
+	// at are its extents on the disk, and own is the content of a thin volume or a snapshot, by the
+	// place of each byte.
 	at  []int64
 	own map[int64]byte
-	// held is set while it is open alone, and looks counts who reads it.
+	// held is set while it is open exclusively, and looks counts its readers.
 	held  bool
 	looks int
-	// Broken is a copy-on-write snapshot that the kernel gave up.
+	// Broken says that the kernel gave up this copy-on-write snapshot.
 	Broken bool
 }
 
@@ -117,7 +121,7 @@ func (h *Host) AddGroup(name string, extents int64) {
 	})
 }
 
-// Edit changes the groups as others do: f returns the device it wrote to.
+// Edit changes the groups as other programs do. f returns the device it wrote to.
 func (h *Host) Edit(f func(groups map[string]*Group) (device string)) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -134,7 +138,7 @@ func (h *Host) PutForeign(group, name string, size int64) {
 	})
 }
 
-// closed tells the watchers that a writer closed a device; mu is held.
+// closed tells the watchers that a writer closed a device. The caller holds mu.
 func (h *Host) closed(device string) {
 	for w := range h.watchers {
 		select {
@@ -157,7 +161,7 @@ func (h *Host) Change(c run.Command) ([]byte, error) {
 	return around.Play(c, h.do)
 }
 
-// Disturb changes the disturbances while a provisioner is at work.
+// Disturb lets f change the fields of h while a provisioner is at work.
 func (h *Host) Disturb(f func(h *Host)) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -208,7 +212,7 @@ func (h *Host) Watch(ctx context.Context, ready func(), written func(string)) er
 func (h *Host) Mkfs(_ context.Context, v provision.Volume, filesystem, _ string) error {
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	device, _, err := h.proved(v.Device, v.Identity)
+	device, _, err := h.proved(v.Content.Source, v.Content.Identity)
 	if err == nil {
 		device.Signature = filesystem
 	}

@@ -8,12 +8,12 @@ import (
 	"berth.dev/berth/internal/provision"
 )
 
-// A device node leads to whatever bears its number. LVM makes that of a logical volume when it
-// makes or activates it, and anew when it is told to; whoever deactivates it elsewhere leaves
-// the node behind.
+// A device node leads to the device that bears its number. LVM makes the node of a logical volume
+// when it makes or activates the volume, and again when it is told to. The machine's own LVM
+// leaves the node behind when it deactivates the volume.
 
-// Mislead makes the node of a logical volume lead to the device of another one's, or to none if
-// that is empty.
+// Mislead makes the node of a logical volume lead to the device of another one, or to none if to
+// is empty.
 func (h *Host) Mislead(path, to string) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -30,7 +30,7 @@ func (h *Host) Deactivate(path string) {
 	h.On(path, func(v *Volume) { v.Active = false })
 }
 
-// behind is the path of the logical volume to whose device a node leads; mu is held.
+// behind returns the path of the logical volume to whose device a node leads. The caller holds mu.
 func (h *Host) behind(path string) string {
 	if to, wrong := h.nodes[path]; wrong {
 		return to
@@ -38,7 +38,8 @@ func (h *Host) behind(path string) string {
 	return path
 }
 
-// opened is what a node leads to, with its own path; mu is held.
+// opened returns the volume to whose device a node leads, with the volume's own path and identity.
+// The caller holds mu.
 func (h *Host) opened(path string) (v *Volume, own string, is provision.Identity, err error) {
 	own = h.behind(path)
 	g, v := h.device(own)
@@ -49,7 +50,8 @@ func (h *Host) opened(path string) (v *Volume, own string, is provision.Identity
 	return v, own, provision.MappedIdentity(g.mapping(name), g.mappingUUID(name)), nil
 }
 
-// proved is what a node leads to if that is what it should; mu is held.
+// proved is opened with a check of the identity: another device is ErrUnavailable. The caller
+// holds mu.
 func (h *Host) proved(path string, is provision.Identity) (v *Volume, own string, err error) {
 	v, own, got, err := h.opened(path)
 	if err == nil && (got != is || is == "") {

@@ -16,8 +16,8 @@ import (
 	"berth.dev/berth/internal/run"
 )
 
-// RealConfig is a provisioner's over this machine, with what counts its processes and the
-// filesystems that it makes.
+// RealConfig returns the configuration of a provisioner over this machine, with counters of the
+// processes that it starts and of the filesystems that it makes.
 func RealConfig(t testing.TB) (lvm.Config, *run.Counter, *conformance.Formats) {
 	t.Helper()
 	counter := run.Count(run.Exec{})
@@ -55,7 +55,7 @@ func RealConformance(t testing.TB, pool provision.PoolRef) conformance.Harness {
 	return h
 }
 
-// Settle waits until nothing of a deleted volume is left in a pool.
+// Settle waits until a pool has no deleted volume left to wipe.
 func Settle(ctx context.Context, t testing.TB, p provision.Provisioner, pool provision.PoolRef) {
 	t.Helper()
 	Eventually(t, func() bool {
@@ -78,7 +78,7 @@ func Eventually(t testing.TB, ok func() bool, failure string) {
 	}
 }
 
-// RealVolume is an active logical volume by its path and identity.
+// RealVolume returns an active logical volume with its path and identity.
 func RealVolume(t testing.TB, group, name string) provision.Volume {
 	t.Helper()
 	mapping := doubled(group) + "-" + doubled(name)
@@ -86,5 +86,5 @@ func RealVolume(t testing.TB, group, name string) provision.Volume {
 	if err != nil {
 		t.Fatal(err)
 	}
-	return provision.Volume{ID: name, Device: "/dev/" + group + "/" + name, Identity: provision.MappedIdentity(mapping, uuid)}
+	return provision.Volume{ID: name, Content: provision.Content{Source: "/dev/" + group + "/" + name, Identity: provision.MappedIdentity(mapping, uuid)}}
 }

@@ -41,7 +41,7 @@ func LVM(t testing.TB, args ...string) string {
 // withoutUdev makes LVM manage the device nodes itself, as the provisioner does by default.
 const withoutUdev = "activation{udev_sync=0 udev_rules=0 monitoring=0} devices{obtain_device_list_from_udev=0}"
 
-// tidy runs an LVM command that leaves no node behind, whoever made it.
+// tidy runs an LVM command that leaves no device node behind, whichever LVM made the node.
 func tidy(t testing.TB, args ...string) {
 	t.Helper()
 	command(t, append([]string{args[0], "--config", withoutUdev}, args[1:]...)...)
@@ -67,7 +67,7 @@ func RealGroup(t testing.TB, name, disk string) provision.PoolRef {
 	return provision.PoolRef{Type: provision.LVM, Name: name}
 }
 
-// EmptyAfter removes what a test leaves in a volume group, or in a thin pool.
+// EmptyAfter removes the logical volumes that a test leaves in a volume group or a thin pool.
 func EmptyAfter(t testing.TB, pool string) {
 	t.Helper()
 	group, thin, _ := strings.Cut(pool, "/")
@@ -85,8 +85,8 @@ func RealForeign(t testing.TB, group, name string, size int64) {
 		"--size", strconv.FormatInt(size, 10)+"b", "--name", name, group)
 }
 
-// RealThinPool makes an empty thin pool in a volume group for the time of a test. It
-// fails what does not fit instead of letting it wait.
+// RealThinPool makes an empty thin pool in a volume group for the time of a test. The pool
+// fails writes that do not fit instead of letting them wait.
 func RealThinPool(t testing.TB, group, name string, size int64, options ...string) provision.PoolRef {
 	t.Helper()
 	pool := group + "/" + name
@@ -115,21 +115,23 @@ func RealHarness(t testing.TB, pool provision.PoolRef, formats func(id string) i
 		Wipe:       provision.WipeNone,
 		PutForeign: func(name string, size int64) { foreign(t, pool.Name, name, size) },
 		Open: func(v provision.Volume) func() {
-			f, err := os.Open(v.Device)
+			f, err := os.Open(v.Content.Source)
 			if err != nil {
 				t.Fatal(err)
 			}
 			return func() { f.Close() }
 		},
-		Mislead:  func(v, other provision.Volume) { blockdevtest.Mislead(t, v.Device, other.Device) },
-		Scramble: func(v provision.Volume) { Overwrite(t, v.Device, 1<<20) },
-		WriteAt:  func(v provision.Volume, text string, offset int64) { blockdevtest.WriteAt(t, v.Device, text, offset) },
+		Mislead:  func(v, other provision.Volume) { blockdevtest.Mislead(t, v.Content.Source, other.Content.Source) },
+		Scramble: func(v provision.Volume) { Overwrite(t, v.Content.Source, 1<<20) },
+		WriteAt: func(v provision.Volume, text string, offset int64) {
+			blockdevtest.WriteAt(t, v.Content.Source, text, offset)
+		},
 		ReadAt: func(v provision.Volume, bytes int, offset int64) string {
-			return blockdevtest.ReadAt(t, v.Device, bytes, offset)
+			return blockdevtest.ReadAt(t, v.Content.Source, bytes, offset)
 		},
 		Formats: formats,
-		Write:   func(v provision.Volume, text string) { blockdevtest.WriteAt(t, v.Device, text, 0) },
-		Read:    func(v provision.Volume, bytes int) string { return blockdevtest.ReadAt(t, v.Device, bytes, 0) },
+		Write:   func(v provision.Volume, text string) { blockdevtest.WriteAt(t, v.Content.Source, text, 0) },
+		Read:    func(v provision.Volume, bytes int) string { return blockdevtest.ReadAt(t, v.Content.Source, bytes, 0) },
 	}
 }
 

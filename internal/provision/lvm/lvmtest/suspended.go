@@ -1,9 +1,9 @@
 package lvmtest
 
 // A command that dies in the middle leaves devices suspended, and tables loaded that are
-// not in use: other ones than LVM has recorded, if it died before it recorded them.
+// not in use. If it died before LVM recorded its change, these tables differ from LVM's metadata.
 
-// InUse is how many extents the kernel maps of a logical volume.
+// InUse returns how many extents of a logical volume the kernel maps.
 func (v *Volume) InUse() int64 {
 	if v.Maps > 0 {
 		return v.Maps
@@ -11,8 +11,8 @@ func (v *Volume) InUse() int64 {
 	return v.Extents
 }
 
-// refresh resumes a logical volume. LVM loads what it has recorded where that differs from
-// what is in use, and puts into use whatever is loaded.
+// refresh resumes a logical volume. LVM loads the table that it has recorded if another one is in
+// use. It then puts any loaded table into use.
 func (v *Volume) refresh() {
 	if !v.Suspended {
 		return

@@ -8,21 +8,21 @@ import (
 	"strings"
 )
 
-// ThinPool is what a thin pool has beside its extents, which are for data.
+// ThinPool is the state of a thin pool, except its extents for data.
 type ThinPool struct {
-	// Metadata is how many extents its metadata and the spare of that take.
+	// Metadata is how many extents its metadata and the spare take together.
 	Metadata int64
 	// Filled is how much of the metadata is taken, in percent.
 	Filled int
 	// Blocks of metadata; 1000 if it is 0.
 	Blocks int64
-	// Mode is the kernel's word for what it does: empty while it works.
+	// Mode is the kernel's name for the mode of the pool: empty while the pool works.
 	Mode string
-	// NeedsCheck of its metadata, and Unzeroed blocks.
+	// NeedsCheck says that its metadata needs a check, and Unzeroed that it does not zero blocks.
 	NeedsCheck, Unzeroed bool
 }
 
-// block is what a thin pool gives its volumes at a time.
+// block is how many bytes a thin pool gives its volumes at a time.
 const block = 64 << 10
 
 // AddThinPool makes an active thin pool.
@@ -35,7 +35,7 @@ func (h *Host) AddThinPool(group, name string, extents int64) {
 	})
 }
 
-// PutForeignThin makes a thin volume that bears no tag; a snapshot with an origin.
+// PutForeignThin makes a thin volume that bears no tag. With an origin it is a snapshot.
 func (h *Host) PutForeignThin(group, pool, name, origin string, size int64) {
 	h.Edit(func(groups map[string]*Group) string {
 		g := groups[group]
@@ -103,8 +103,8 @@ func (h *Host) createThinSnapshot(a arguments, fail failure) ([]byte, error) {
 	return nil, nil
 }
 
-// remove removes a logical volume as LVM does when nobody says no: a thin pool goes
-// with its volumes, an origin with its snapshots unless they are thin.
+// remove removes a logical volume as LVM does with --yes. It removes a thin pool with its
+// volumes, and an origin with its snapshots unless they are thin.
 func (g *Group) remove(id string) {
 	for name, v := range g.Volumes {
 		switch {
@@ -136,8 +136,8 @@ func (g *Group) mode(pool string) string {
 	return cmp.Or(v.Thin.Mode, full, "rw")
 }
 
-// live says that the kernel has a thin pool, and layered that it is below a device of
-// the pool's name.
+// live says whether the kernel has a thin pool, and layered whether the pool is below a device
+// of its name.
 func (g *Group) live(pool string) (live, layered bool) {
 	for _, v := range g.Volumes {
 		layered = layered || v.Pool == pool && v.Active
@@ -145,8 +145,8 @@ func (g *Group) live(pool string) (live, layered bool) {
 	return layered || g.Volumes[pool].Active, layered
 }
 
-// check is what LVM has done to the metadata of a thin pool before it activates that, if only
-// for a volume. Whether what is sound may then be written again is for LVM's caller to say.
+// check plays the check of a thin pool's metadata, which LVM runs before it activates the pool or
+// a volume in it. LVM's caller decides whether sound metadata may then be written again.
 func (g *Group) check(name string, a arguments) {
 	name = cmp.Or(g.Volumes[name].Pool, name)
 	pool := g.Volumes[name]
@@ -196,7 +196,7 @@ func (g *Group) status(pool string) string {
 
 func doubled(name string) string { return strings.ReplaceAll(name, "-", "--") }
 
-// health is LVM's word, which it has from the kernel.
+// health returns LVM's name for the health of a pool. LVM learns it from the kernel.
 func (g *Group) health(v *Volume) string {
 	if v.Thin == nil {
 		return ""

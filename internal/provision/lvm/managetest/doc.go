@@ -1,3 +1,3 @@
-// Package managetest has the tests of volume groups and thin pools that Berth makes, on
-// real LVM and real disks.
+// Package managetest tests volume groups and thin pools that Berth makes, on real LVM and
+// real disks.
 package managetest

@@ -92,7 +92,7 @@ func (n *node) report() []provision.Pool {
 	return pools
 }
 
-// pool is one as reported.
+// pool returns a pool as it is reported.
 func (n *node) pool(name string) provision.Pool {
 	n.t.Helper()
 	pools := n.report()
@@ -103,7 +103,7 @@ func (n *node) pool(name string) provision.Pool {
 	return pools[i]
 }
 
-// free are the test disks that are reported as empty.
+// free returns the names of the test disks that are reported as empty.
 func (n *node) free() (names []string) {
 	n.t.Helper()
 	for _, p := range n.report() {
@@ -114,7 +114,7 @@ func (n *node) free() (names []string) {
 	return names
 }
 
-// named is the pool's name of a test disk, whatever is on it.
+// named returns the name of a test disk's pool, whatever is on the disk.
 func (n *node) named(path string) []string {
 	n.t.Helper()
 	for _, p := range n.report() {
@@ -133,7 +133,7 @@ func command(t *testing.T, program string, args ...string) {
 	}
 }
 
-// hold opens a disk alone.
+// hold opens a disk exclusively.
 func (n *node) hold(path string) device.Holder {
 	n.t.Helper()
 	holder, err := kernel.Disks{}.Hold(filepath.Base(path))
@@ -166,7 +166,7 @@ func (n *node) partition(path string) {
 	}
 }
 
-// noise writes a MiB that means nothing; a negative place is before the disk's end.
+// noise writes a MiB of meaningless data. A negative offset counts from the disk's end.
 func (n *node) noise(path string, at int64) {
 	n.t.Helper()
 	if at < 0 {
@@ -197,7 +197,7 @@ type endless struct{}
 
 func (endless) Read(b []byte) (int, error) { return copy(b, bytes.Repeat([]byte{0xa5}, len(b))), nil }
 
-// digest is of the beginning and the end of a disk.
+// digest returns the digest of the beginning and the end of a disk.
 func (n *node) digest(path string) [sha256.Size]byte {
 	n.t.Helper()
 	const part = 8 << 20

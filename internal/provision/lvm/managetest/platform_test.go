@@ -82,7 +82,7 @@ func TestADiskThatCarriesAnythingIsNeverTaken(t *testing.T) {
 	n.ensure(provision.PoolWish{Pool: vg, Disks: n.free()}, provision.PoolMade)
 }
 
-// What keeps a disk safe that somebody writes to just after it was proved to be empty.
+// This keeps a disk safe that another process writes to just after it was proved to be empty.
 func TestLVMItselfTakesNoDiskWithASignatureUnlessItIsTold(t *testing.T) {
 	n := start(t)
 	path := n.disks[0]
@@ -129,7 +129,7 @@ func TestAThinPoolIsMadeKeptAtItsShareAndExtendedAsItFills(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	n.fill(v.Device, second.Total*85/100)
+	n.fill(v.Content.Source, second.Total*85/100)
 	var third provision.Pool
 	lvmtest.Eventually(t, func() bool {
 		third = n.pool(thin.Name)

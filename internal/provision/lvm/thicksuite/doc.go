@@ -1,3 +1,3 @@
-// Package thicksuite holds snapshots and copies of thick volumes to the conformance suite,
-// and to what is particular to them, on real LVM: platform tests in a guest of their own.
+// Package thicksuite runs the conformance suite and special tests for snapshots and copies of
+// thick volumes on real LVM. Its platform tests run in a guest of their own.
 package thicksuite

@@ -18,10 +18,10 @@ import (
 	"berth.dev/berth/internal/provision/lvm/lvmtest"
 )
 
-// find returns where a device shows a text, or -1.
+// find returns the offset at which a device shows a text, or -1.
 func find(b *bench, v provision.Volume, text string) int64 {
 	b.Helper()
-	f, err := os.Open(v.Device)
+	f, err := os.Open(v.Content.Source)
 	if err != nil {
 		b.Fatal(err)
 	}
@@ -38,8 +38,9 @@ func find(b *bench, v provision.Volume, text string) int64 {
 	}
 }
 
-// What a process leaves that dies between two steps, made by hand as LVM makes it.
-func TestWhatADeadProcessLeftOfACopyIsGoneOnWithOnRealLVM(t *testing.T) {
+// The test makes by hand, as LVM makes them, the logical volumes that a process leaves if it dies
+// between two steps.
+func TestACopyOfADeadProcessIsFinishedOrCleanedUpOnRealLVM(t *testing.T) {
 	cow := func(id string) []string {
 		return []string{"lvcreate", "--yes", "--type", "snapshot", "--size", "68m", "--chunksize", "64k", "--name", "cow-" + id, "--addtag", "berth.dev/cow=" + id, "vg-berth/pvc-1"}
 	}
@@ -50,7 +51,7 @@ func TestWhatADeadProcessLeftOfACopyIsGoneOnWithOnRealLVM(t *testing.T) {
 	for name, tc := range map[string]struct {
 		left   [][]string
 		reboot bool
-		// snapshots that there are in the end, and the problem of one.
+		// snapshots is how many there are in the end, and problem is the problem of one.
 		snapshots int
 		problem   string
 	}{
@@ -65,7 +66,7 @@ func TestWhatADeadProcessLeftOfACopyIsGoneOnWithOnRealLVM(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			b := begin(t)
 			v := b.make("pvc-1", 64, provision.Source{})
-			blockdevtest.WriteAt(t, v.Device, "held", 1<<20)
+			blockdevtest.WriteAt(t, v.Content.Source, "held", 1<<20)
 			b.stop()
 			for _, command := range tc.left {
 				lvmtest.LVM(t, command...)
@@ -89,7 +90,7 @@ func TestWhatADeadProcessLeftOfACopyIsGoneOnWithOnRealLVM(t *testing.T) {
 			if tc.snapshots == 1 && tc.problem == "" {
 				r := b.make("pvc-2", 64, provision.Source{Snapshot: "snap-1"})
 				b.settle()
-				if got := blockdevtest.ReadAt(t, r.Device, 4, 1<<20); tc.left[1] != nil && strings.Contains(strings.Join(tc.left[1], " "), "copying") && got != "held" {
+				if got := blockdevtest.ReadAt(t, r.Content.Source, 4, 1<<20); tc.left[1] != nil && strings.Contains(strings.Join(tc.left[1], " "), "copying") && got != "held" {
 					t.Errorf("it holds %q", got)
 				}
 			}

@@ -31,7 +31,7 @@ type bench struct {
 	p      *lvm.Provisioner
 	stop   func()
 	pool   provision.PoolRef
-	// foreign bytes that others have in the group.
+	// foreign is how many bytes foreign volumes have in the group.
 	foreign int64
 }
 
@@ -63,7 +63,7 @@ func (b *bench) snapshot(id, volume string) provision.Snapshot {
 	return s
 }
 
-// fill makes a logical volume of others', which leaves so many bytes.
+// fill makes a foreign logical volume, which leaves so many bytes free.
 func (b *bench) fill(but int64) {
 	b.Helper()
 	pools, err := b.p.Report(b.Context())
@@ -74,8 +74,8 @@ func (b *bench) fill(but int64) {
 	lvmtest.RealForeign(b, b.pool.Name, "theirs", b.foreign)
 }
 
-// settle waits until all copies are whole, nothing that helped takes room, and nothing is
-// left to be wiped.
+// settle waits until all copies are whole, no copy-on-write snapshot takes room any more, and
+// nothing is left to be wiped.
 func (b *bench) settle() provision.Pool {
 	b.Helper()
 	var pool provision.Pool
@@ -102,13 +102,13 @@ func (b *bench) settle() provision.Pool {
 	return pool
 }
 
-// mounted mounts a volume until the end of the test. A copy of xfs has its source's
-// identity, which the kernel does not take beside it without being told.
+// mounted mounts a volume until the end of the test. A copy of xfs has the UUID of its source.
+// The kernel mounts both at once only with the option nouuid.
 func (b *bench) mounted(v provision.Volume) (dir string, unmount func()) {
 	b.Helper()
 	dir = b.TempDir()
 	options := map[string]string{provision.XFS: "nouuid"}[v.Filesystem]
-	if err := unix.Mount(v.Device, dir, v.Filesystem, 0, options); err != nil {
+	if err := unix.Mount(v.Content.Source, dir, v.Filesystem, 0, options); err != nil {
 		b.Fatalf("mounting %+v: %v", v, err)
 	}
 	unmounted := false
@@ -159,7 +159,7 @@ func TestASnapshotOfAMountedThickVolumeHoldsAllThatWasWrittenBeforeOnRealLVM(t *
 	}
 }
 
-// write writes a file, and nobody syncs it.
+// write writes a file and does not sync it.
 func (b *bench) write(file, text string) {
 	b.Helper()
 	if err := os.WriteFile(file, []byte(text), 0o600); err != nil {
@@ -167,21 +167,21 @@ func (b *bench) write(file, text string) {
 	}
 }
 
-func TestWhatWasOverwrittenWhileItWasCopiedIsNotLeftOnRealLVM(t *testing.T) {
+func TestDataOverwrittenDuringACopyLeavesNoTraceOnRealLVM(t *testing.T) {
 	b := begin(t)
 	const secret, size = "what nobody else may read", 64
-	b.fill(5 * size * mib) // so that a new volume gets what was deleted
+	b.fill(5 * size * mib) // so that a new volume gets the extents of deleted ones
 	v := b.make("pvc-1", size, provision.Source{})
 	places := make([]int64, 0, size)
 	for at := int64(0); at < size*mib; at += mib {
 		places = append(places, at+8192)
 	}
 	for _, at := range places {
-		blockdevtest.WriteAt(t, v.Device, secret, at)
+		blockdevtest.WriteAt(t, v.Content.Source, secret, at)
 	}
 	b.snapshot("snap-1", v.ID)
 	for _, at := range places {
-		blockdevtest.WriteAt(t, v.Device, "something else altogether", at)
+		blockdevtest.WriteAt(t, v.Content.Source, "something else altogether", at)
 	}
 	b.settle()
 	for _, at := range places {

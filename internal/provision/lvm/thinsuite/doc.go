@@ -1,3 +1,3 @@
-// Package thinsuite holds thin volumes, their snapshots and copies to the conformance
-// suites on real LVM, with platform tests in a guest of their own: they take minutes there.
+// Package thinsuite runs the conformance suites for thin volumes, their snapshots and copies on
+// real LVM. Its platform tests run in a guest of their own, because they take minutes there.
 package thinsuite

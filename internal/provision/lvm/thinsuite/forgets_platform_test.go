@@ -15,8 +15,8 @@ import (
 
 const poolSize = 128 << 20
 
-// used makes every block of a thin pool one that others have written. The kernel gives out
-// blocks in turn, and begins again with the first when it has come to the last.
+// used fills every block of a thin pool with the data of a foreign volume, which it then removes.
+// The kernel gives out blocks in turn, and begins again with the first after the last.
 func used(t *testing.T, pool provision.PoolRef) {
 	t.Helper()
 	lvmtest.RealForeignThin(t, pool.Name, "theirs", poolSize)
@@ -35,7 +35,7 @@ func used(t *testing.T, pool provision.PoolRef) {
 	lvmtest.LVM(t, "lvremove", "--yes", "vg-berth/theirs")
 }
 
-func TestNoThinVolumeShowsWhatAnotherHeldOnRealLVM(t *testing.T) {
+func TestNoThinVolumeShowsDataOfAnotherOnRealLVM(t *testing.T) {
 	group := lvmtest.RealGroup(t, "vg-berth", lvmtest.Disks(t, 1)[0])
 	pool := lvmtest.RealThinPool(t, group.Name, "pool", poolSize)
 	used(t, pool)

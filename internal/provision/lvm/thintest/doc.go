@@ -1,3 +1,3 @@
-// Package thintest tries thin pools on real LVM, with platform tests in a guest of
-// their own: beside those of package lvm they would take too long.
+// Package thintest tests thin pools on real LVM. Its platform tests run in a guest of their
+// own, because together with those of package lvm they would take too long.
 package thintest

@@ -8,7 +8,6 @@ import (
 	"os"
 	"strings"
 	"testing"
-	"time"
 
 	"berth.dev/berth/internal/provision"
 	"berth.dev/berth/internal/provision/blockdev/blockdevtest"
@@ -24,19 +23,18 @@ func TestProcessesPerOperationInARealThinPool(t *testing.T) {
 	lvmtest.RealBudget(t, thinPool(t, 256))
 }
 
-// thinPool is one of so many MiB, in a group of its own.
+// thinPool makes a thin pool of size MiB, in a group of its own.
 func thinPool(t *testing.T, size int64, options ...string) provision.PoolRef {
 	t.Helper()
 	group := lvmtest.RealGroup(t, "vg-berth", lvmtest.Disks(t, 1)[0])
 	return lvmtest.RealThinPool(t, group.Name, "pool", size*mib, options...)
 }
 
-// realThin is a provisioner over such a pool.
+// realThin starts a provisioner over such a pool.
 func realThin(t *testing.T, size int64, options ...string) (*lvm.Provisioner, provision.PoolRef) {
 	t.Helper()
 	pool := thinPool(t, size, options...)
 	c, _, _ := lvmtest.RealConfig(t)
-	c.FillInterval = time.Second / 4
 	p, _ := lvmtest.Start(t, c)
 	return p, pool
 }
@@ -54,7 +52,7 @@ func made(t *testing.T, p provision.Provisioner, r provision.CreateRequest) prov
 	return v
 }
 
-// pattern fills so many MiB of a device; the error is of the write or of its end.
+// pattern fills the first size MiB of a device. The error is that of a write or of the sync.
 func pattern(t *testing.T, device string, size int64) error {
 	t.Helper()
 	f, err := os.OpenFile(device, os.O_WRONLY, 0)
@@ -70,7 +68,7 @@ func pattern(t *testing.T, device string, size int64) error {
 	return f.Sync()
 }
 
-// reportedOf waits until the pool is reported so.
+// reportedOf waits until ok accepts the pool as it is reported.
 func reportedOf(t *testing.T, p provision.Provisioner, pool provision.PoolRef, ok func(provision.Pool) bool, failure string) {
 	t.Helper()
 	lvmtest.Eventually(t, func() bool {
@@ -104,14 +102,14 @@ func TestAThinPoolThatFillsUpComesBackOnRealLVM(t *testing.T) {
 		old := made(t, p, thinRequest(pool, "pvc-1", 128))
 		v := made(t, p, thinRequest(pool, "pvc-2", 128))
 		if round == 0 {
-			if err := pattern(t, old.Device, 40); err != nil {
+			if err := pattern(t, old.Content.Source, 40); err != nil {
 				t.Fatal(err)
 			}
 			reportedOf(t, p, pool, func(p provision.Pool) bool {
 				return p.Fill.Data == 40*mib && p.Fill.Metadata > 0 && p.Fill.Metadata < 30
 			}, "what was written is not seen in the fill")
 		}
-		if err := pattern(t, v.Device, 40); err == nil {
+		if err := pattern(t, v.Content.Source, 40); err == nil {
 			t.Fatal("more was written than the pool holds")
 		}
 		reportedOf(t, p, pool, full, "a pool that is full is not reported")
@@ -129,8 +127,8 @@ func TestAThinPoolThatFillsUpComesBackOnRealLVM(t *testing.T) {
 	}
 }
 
-// leak writes a little into each block of a volume, and says whether anything else
-// than that can be read.
+// leak writes a little into each block of a volume, and says whether bytes that pattern
+// wrote can be read from the rest.
 func leak(t *testing.T, device string, size int64) bool {
 	t.Helper()
 	const block, little = 64 << 10, 4 << 10
@@ -149,14 +147,14 @@ func leak(t *testing.T, device string, size int64) bool {
 	return strings.Contains(blockdevtest.ReadAt(t, device, int(size*mib), 0), "\xa5")
 }
 
-func TestWhatADeletedThinVolumeHeldIsNeverReadFromANewOneOnRealLVM(t *testing.T) {
+func TestANewThinVolumeNeverShowsDataOfADeletedOneOnRealLVM(t *testing.T) {
 	p, pool := realThin(t, 16) // so small that blocks are used again
 	for round := range conformance.Rounds(t) {
 		v := made(t, p, thinRequest(pool, "pvc-1", 12))
-		if leak(t, v.Device, 12) {
+		if leak(t, v.Content.Source, 12) {
 			t.Fatalf("round %d: a new volume shows what a deleted one held", round)
 		}
-		if err := pattern(t, v.Device, 12); err != nil {
+		if err := pattern(t, v.Content.Source, 12); err != nil {
 			t.Fatal(err)
 		}
 		if err := p.Delete(t.Context(), v.ID); err != nil {
@@ -171,7 +169,7 @@ func TestAPoolThatDoesNotZeroIsClosedUntilItDoesOnRealLVM(t *testing.T) {
 	if !errors.Is(err, provision.ErrUnavailable) || !strings.Contains(err.Error(), "lvchange --zero y "+pool.Name) {
 		t.Errorf("creating: %v", err)
 	}
-	// That old bytes can be read there is what the other test would see.
+	// Old bytes can be read there, so the test of deleted volumes would see them.
 	lvmtest.RealForeignThin(t, pool.Name, "theirs", 12*mib)
 	if err := pattern(t, "/dev/vg-berth/theirs", 12); err != nil {
 		t.Fatal(err)
@@ -194,11 +192,11 @@ func TestThinVolumesAndTheirPoolAreActivatedAfterARebootOnRealLVM(t *testing.T) 
 	stop()
 	lvmtest.LVM(t, "vgchange", "--activate", "n", "vg-berth")
 	p, stop = lvmtest.Start(t, c)
-	if got, err := p.Get(t.Context(), v.ID); err != nil || got != v || (kernel.Devices{}).Leads(v.Device, v.Identity) != nil {
+	if got, err := p.Get(t.Context(), v.ID); err != nil || got != v || (kernel.Devices{}).Leads(v.Content.Source, v.Content.Identity) != nil {
 		t.Errorf("after the reboot: %+v, %v; want %+v", got, err, v)
 	}
 	p.Wait()
-	// The pool is active by itself: it stays when its last volume goes.
+	// The pool is active by itself: it stays active when its last volume is deleted.
 	if err := p.Delete(t.Context(), v.ID); err != nil {
 		t.Fatal(err)
 	}
@@ -206,7 +204,7 @@ func TestThinVolumesAndTheirPoolAreActivatedAfterARebootOnRealLVM(t *testing.T) 
 		t.Errorf("the pool is %q, %v", kind, err)
 	}
 	stop()
-	// Nor does it need a volume to be activated when one is to be made.
+	// A pool without volumes is activated, too, when a volume is to be made.
 	lvmtest.LVM(t, "vgchange", "--activate", "n", "vg-berth")
 	p, _ = lvmtest.Start(t, c)
 	made(t, p, thinRequest(pool, "pvc-2", 8))

@@ -19,7 +19,7 @@ import (
 func mounted(t *testing.T, v provision.Volume) (dir string) {
 	t.Helper()
 	dir = t.TempDir()
-	if err := unix.Mount(v.Device, dir, v.Filesystem, 0, ""); err != nil {
+	if err := unix.Mount(v.Content.Source, dir, v.Filesystem, 0, ""); err != nil {
 		t.Fatalf("mounting %+v: %v", v, err)
 	}
 	t.Cleanup(func() {
@@ -45,7 +45,7 @@ func TestASnapshotOfAMountedFilesystemHoldsAllThatWasWrittenBeforeOnRealLVM(t *t
 		t.Fatal(err)
 	}
 	file := filepath.Join(mounted(t, v), "file")
-	if err := os.WriteFile(file, []byte("before"), 0o600); err != nil { // and nobody syncs it
+	if err := os.WriteFile(file, []byte("before"), 0o600); err != nil { // without a sync
 		t.Fatal(err)
 	}
 	s, err := p.Snapshot(t.Context(), provision.SnapshotRequest{ID: "snap-1", Volume: v.ID})
@@ -67,13 +67,13 @@ func TestASnapshotOfAMountedFilesystemHoldsAllThatWasWrittenBeforeOnRealLVM(t *t
 	}
 }
 
-func TestWhatADeadProcessLeftIsMendedOnRealLVM(t *testing.T) {
+func TestTheLeftoversOfADeadProcessAreMendedOnRealLVM(t *testing.T) {
 	pool := thinPool(t, 512)
 	c, _, _ := lvmtest.RealConfig(t)
 	p, stop := lvmtest.Start(t, c)
 	made(t, p, thinRequest(pool, "pvc-1", 64))
 	stop()
-	// Between the two steps of a copy, and while a snapshot is taken.
+	// As if a process died between the two steps of a copy, and another while it took a snapshot.
 	lvmtest.LVM(t, "lvcreate", "--yes", "--snapshot", "--setactivationskip", "n", "--name", "pvc-2", "--addtag", "berth.dev/volume=pvc-2",
 		"--addtag", "berth.dev/source=pvc-1", "--addtag", "berth.dev/size=134217728", "vg-berth/pvc-1")
 	if _, err := (run.Exec{}).Change(run.Command{Operation: "suspend", Program: "dmsetup", Args: []string{"suspend", "vg--berth-pvc--1"}}); err != nil {
@@ -84,11 +84,11 @@ func TestWhatADeadProcessLeftIsMendedOnRealLVM(t *testing.T) {
 		v, err := p.Get(t.Context(), "pvc-2")
 		return err == nil && v.Size == 128*mib && !v.Copying
 	}, "what was left too small is not extended")
-	v, err := p.Get(t.Context(), "pvc-1") // whose node the machine's udev may have taken
+	v, err := p.Get(t.Context(), "pvc-1") // whose node the machine's udev may have removed
 	if err != nil {
 		t.Fatal(err)
 	}
-	if err := pattern(t, v.Device, 1); err != nil { // which would wait for ever
+	if err := pattern(t, v.Content.Source, 1); err != nil { // which would wait for ever on a suspended device
 		t.Error(err)
 	}
 }

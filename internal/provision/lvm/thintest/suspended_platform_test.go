@@ -31,7 +31,7 @@ const (
 	dataDevice = ownDevice + "_tdata"
 )
 
-// larger is the table of a device that was extended by so many sectors.
+// larger returns the table of a device, extended by this many sectors.
 func larger(t *testing.T, table string, by int64) string {
 	t.Helper()
 	words := strings.Fields(table)
@@ -48,13 +48,12 @@ func larger(t *testing.T, table string, by int64) string {
 func TestAThinPoolThatWasLeftSuspendedIsMendedOnRealLVM(t *testing.T) {
 	all, pool := t, thinPool(t, 64)
 	c, _, _ := lvmtest.RealConfig(t)
-	c.FillInterval = time.Second
 	p, stop := lvmtest.Start(t, c)
 	v := made(t, p, thinRequest(pool, "pvc-1", 32))
 	for name, suspended := range map[string][]string{
 		"its own device":          {ownDevice},
 		"all but what it is of":   {ownDevice, ownDevice + "-tpool"},
-		"the pool itself alone":   {ownDevice + "-tpool"}, // by somebody's hand
+		"the pool itself alone":   {ownDevice + "-tpool"}, // by an administrator
 		"the pool and its volume": {"vg--berth-pvc--1", ownDevice, ownDevice + "-tpool"},
 		"all of it":               {ownDevice, ownDevice + "-tpool", dataDevice, ownDevice + "_tmeta"},
 	} {
@@ -64,7 +63,7 @@ func TestAThinPoolThatWasLeftSuspendedIsMendedOnRealLVM(t *testing.T) {
 			dmsetup(t, "load", dataDevice, "--table", larger(t, before, 8192))
 			suspend(t, suspended...)
 			written := make(chan error, 1) // it waits in the kernel
-			go func() { written <- overwrite(v.Device, 16*mib) }()
+			go func() { written <- overwrite(v.Content.Source, 16*mib) }()
 			p, stop = lvmtest.Start(all, c)
 			reportedOf(t, p, pool, func(got provision.Pool) bool { return got.Problem == "" && mended(t) }, "the pool is not mended")
 			ends(t, written)
@@ -79,7 +78,7 @@ func TestAThinPoolThatWasLeftSuspendedIsMendedOnRealLVM(t *testing.T) {
 	t.Run("while the provisioner runs", func(t *testing.T) {
 		suspend(t, ownDevice, ownDevice+"-tpool")
 		written := make(chan error, 1)
-		go func() { written <- overwrite(v.Device, 32*mib) }()
+		go func() { written <- overwrite(v.Content.Source, 32*mib) }()
 		lvmtest.Eventually(t, func() bool {
 			if _, err := p.Report(t.Context()); err != nil {
 				t.Fatal(err)
@@ -102,7 +101,7 @@ func suspend(t *testing.T, devices ...string) {
 	}
 }
 
-// ends fails unless what somebody writes ends well.
+// ends fails unless a write ends without an error.
 func ends(t *testing.T, written <-chan error) {
 	t.Helper()
 	select {
@@ -125,7 +124,7 @@ func overwrite(device string, size int64) error {
 	return errors.Join(err, f.Sync(), f.Close())
 }
 
-// mended says that nothing is suspended.
+// mended says whether no device is suspended.
 func mended(t *testing.T) bool {
 	t.Helper()
 	devices, err := (kernel.Devices{}).Mapped()

@@ -13,8 +13,8 @@ import (
 	"berth.dev/berth/internal/run"
 )
 
-// lateUdev is the udev of a host that is behind: while LVM makes the first volume, it takes
-// away the node of the pool's metadata, which it takes for the one LVM removed just before.
+// lateUdev plays the udev of a host on which udev is late. While LVM makes the first volume, udev
+// removes the node of the pool's metadata: it mistakes it for the one LVM removed just before.
 type lateUdev struct {
 	run.Runner
 
@@ -46,7 +46,7 @@ func TestTheFirstVolumeOfAPoolIsMadeThoughALateUdevTakesTheNodesOfThePoolOnRealL
 	if n := counter.Take()["lvcreate"]; n != 2 {
 		t.Fatalf("LVM was asked to make the volume %d times, so that udev took nothing", n)
 	}
-	if err := pattern(t, v.Device, 1); err != nil {
+	if err := pattern(t, v.Content.Source, 1); err != nil {
 		t.Error(err)
 	}
 }

@@ -1,3 +1,3 @@
-// Package memorytest has harnesses for the conformance suites over disks in memory, for
-// all who serve these in one way or another.
+// Package memorytest has harnesses for the conformance suites over disks in memory, for the
+// tests of every package that serves such disks.
 package memorytest

@@ -11,7 +11,7 @@ import (
 
 const unit = 4 << 20
 
-// Managed is a harness over empty disks; start makes a node over them.
+// Managed returns a harness over empty disks; start makes a node over them.
 func Managed(t *testing.T, disks *memory.Disks, start func() conformance.ManagedNode) conformance.Managed {
 	group := provision.PoolRef{Type: provision.LVM, Name: "vg"}
 	thin := provision.PoolRef{Type: provision.LVMThin, Name: "vg/thin"}

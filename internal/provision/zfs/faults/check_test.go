@@ -8,8 +8,8 @@ import (
 	"berth.dev/berth/internal/provision"
 )
 
-// check fails unless all is there that was promised by the steps before one, with what it
-// held, and nothing that they took away. The step itself may have been taken, or in part.
+// check fails unless all is there that the steps before one promised, with its content, and
+// nothing that they deleted. The step itself may have been taken, or in part.
 func (n *node) check(step int) {
 	n.Helper()
 	content := func(v *provision.Volume) {
@@ -55,7 +55,7 @@ func (n *node) checkFiles(v *provision.Volume, step int) {
 	n.grown(v, step, filesGrown)
 }
 
-// grown fails unless a volume has the size that it has before a step, or behind it.
+// grown fails unless a volume has its old size before the step grows, and its new size after it.
 func (n *node) grown(v *provision.Volume, step, grows int) {
 	n.Helper()
 	switch {
@@ -76,7 +76,8 @@ func (n *node) reserved() {
 	}
 }
 
-// expect fails unless a volume is there, or is not, or either while that is under way.
+// expect fails if a volume is not there between the steps made and deleted, or if it is there
+// before or after them. It returns the volume, or nil.
 func (n *node) expect(id string, step, made, deleted int) *provision.Volume {
 	n.Helper()
 	v := n.find(id)

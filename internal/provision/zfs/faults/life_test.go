@@ -8,7 +8,7 @@ import (
 
 const (
 	mib = int64(1 << 20)
-	// Of one length: one takes the other's place.
+	// Both have the same length: one overwrites the other.
 	before = "before the snapshot"
 	behind = "behind the snapshot"
 
@@ -48,9 +48,9 @@ var (
 	grows = []int{filesGrown, zvolGrown}
 )
 
-// life makes a zvol and a dataset, copies them in every way, and deletes what depends on
-// each other. In some steps it waits until what is left over is swept up, and after the
-// others that goes on beside the next one.
+// life makes a zvol and a dataset, copies them in every way, and deletes volumes and snapshots
+// that depend on each other. In some steps it waits until leftovers are swept up. After the
+// other steps the sweep goes on during the next step.
 var life = [lived]func(n *node){
 	zvolMade:         func(n *node) { n.make(zvolID, 4, "", provision.Source{}) },
 	filesMade:        func(n *node) { n.make(filesID, 4, provision.Dataset, provision.Source{}) },
@@ -74,7 +74,7 @@ var life = [lived]func(n *node){
 
 func (n *node) make(id string, size int64, filesystem string, from provision.Source) {
 	n.Helper()
-	_, err := n.Create(n.Context(), provision.CreateRequest{ID: id, Pool: ref, Size: size * mib, Filesystem: filesystem, Source: from})
+	_, err := n.Create(n.Context(), provision.CreateRequest{ID: id, Pool: ref, Size: size * mib, Tree: filesystem, Source: from})
 	n.must(err)
 }
 

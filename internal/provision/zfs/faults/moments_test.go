@@ -10,10 +10,10 @@ import (
 	"berth.dev/berth/internal/provision/blockdev/faultydisk/writelog"
 )
 
-// size is no multiple of a label's: the last ones are below the end.
+// size is no multiple of a label's size: the last labels do not end at the end of the disk.
 const size = 64<<20 + 4096
 
-// uberblock is a write of one into a label, between others of the ring.
+// uberblock returns a write of an uberblock into a label, between other blocks of the ring.
 func uberblock(label int64, group uint64) writelog.Entry {
 	data := make([]byte, 4*uberblockSize)
 	binary.LittleEndian.PutUint64(data[uberblockSize:], uberblockMagic)
@@ -32,7 +32,7 @@ func TestThePowerFailsBehindTheFirstUberblockOfEachGroupAndWhenAStepWasAnswered(
 		data, uberblock(0, 8), uberblock(1, 8), uberblock(2, 8), uberblock(3, 8),
 		data, uberblock(3, 9), uberblock(0, 9), {Mark: "step-1"},
 		data, uberblock(2, 10), {Mark: "step-2"},
-		uberblock(1, 3), data, // what ZFS knew before
+		uberblock(1, 3), data, // an uberblock of an older group
 		{Mark: "dm-log-writes-end"},
 	}
 	want := []faultydisk.Moment{{Entry: 1, Step: 0}, {Entry: 4, Step: 0}, {Entry: 9, Step: 0}, {Entry: 10, Step: 1}, {Entry: 13, Step: 2}, {Entry: 16, Step: 2}}

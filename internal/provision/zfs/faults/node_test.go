@@ -31,19 +31,20 @@ const (
 
 var ref = provision.PoolRef{Type: provision.ZFS, Name: provision.ZFSPrefix + zpool}
 
-// node is what a machine has from when it is switched on until its power fails.
+// node is a machine from when it is switched on until its power fails.
 type node struct {
 	*testing.T
 	*zfs.Provisioner
 	mounter *linux.Mounter
-	// mounts is where datasets are mounted, by their ids, and open are the zvols in use.
+	// mounts is the directory in which datasets are mounted, by their ids. open are the zvols in
+	// use.
 	mounts string
 	open   map[string]*os.File
 	// end leaves the zpool to others.
 	end func()
 }
 
-// boot brings the zpool with a command of zpool's, and nothing else yet.
+// boot makes or imports the zpool with a command of zpool, and starts nothing else yet.
 func boot(t *testing.T, zpoolArgs ...string) *node {
 	t.Helper()
 	mounter, err := linux.New(linux.Config{Runner: run.Exec{}})
@@ -51,7 +52,7 @@ func boot(t *testing.T, zpoolArgs ...string) *node {
 		t.Fatal(err)
 	}
 	n := &node{T: t, mounter: mounter, mounts: t.TempDir(), open: map[string]*os.File{}}
-	zfstest.Run(t, "udevadm", "settle") // it looks at a disk that was written
+	zfstest.Run(t, "udevadm", "settle") // udev looks at a disk that was written
 	zfstest.Run(t, "zpool", zpoolArgs...)
 	n.end = sync.OnceFunc(n.leave)
 	t.Cleanup(func() { n.end() })
@@ -94,26 +95,26 @@ func (n *node) must(err error) {
 func (n *node) file(v provision.Volume) string {
 	n.Helper()
 	dir := filepath.Join(n.mounts, v.ID)
-	n.must(n.mounter.Mount(n.Context(), mount.Request{Device: v.Device, Target: dir, Filesystem: provision.Dataset}))
+	n.must(n.mounter.Mount(n.Context(), mount.Request{Content: v.Content, Target: dir, Filesystem: provision.Dataset}))
 	return filepath.Join(dir, "file")
 }
 
-// put writes a text into a volume, durably, and goes on using it: ZFS writes out all it has
-// of one that nobody uses any more, and its intent log would never be needed.
+// put writes a text into a volume, durably, and goes on using the volume: ZFS writes out all data
+// of a volume that is no longer in use, and its intent log would never be needed.
 func (n *node) put(id, text string) {
 	n.Helper()
 	v := n.find(id)
 	switch {
 	case v == nil:
 		n.Fatalf("volume %s is lost", id)
-	case provision.IsDataset(v.Device):
+	case v.Content.IsTree():
 		f, err := os.OpenFile(n.file(*v), os.O_WRONLY|os.O_CREATE, 0o600)
 		n.must(err)
 		_, err = f.WriteString(text)
 		n.must(errors.Join(err, f.Sync(), f.Close()))
 		return
 	case n.open[id] == nil:
-		f, err := os.OpenFile(v.Device, os.O_WRONLY, 0)
+		f, err := os.OpenFile(v.Content.Source, os.O_WRONLY, 0)
 		n.must(err)
 		n.open[id] = f
 	}
@@ -124,26 +125,26 @@ func (n *node) put(id, text string) {
 	n.must(n.open[id].Sync())
 }
 
-// places are where a zvol bears a text that was put into one of a size.
+// places returns the offsets at which put writes a text into a zvol of a size.
 func places(size int64) []int64 { return []int64{0, size - 4096} }
 
-// holds fails unless a volume bears a text as one of so many bytes does into which it was put.
+// holds fails unless a volume bears a text where put writes it into a volume of size bytes.
 func (n *node) holds(v provision.Volume, size int64, text string) {
 	n.Helper()
-	if provision.IsDataset(v.Device) {
+	if v.Content.IsTree() {
 		if got, err := os.ReadFile(n.file(v)); err != nil || string(got) != text {
 			n.Errorf("dataset %s holds %q, %v, want %q", v.ID, got, err, text)
 		}
 		return
 	}
 	for _, at := range places(size) {
-		if got := blockdevtest.ReadAt(n, v.Device, len(text), at); got != text {
+		if got := blockdevtest.ReadAt(n, v.Content.Source, len(text), at); got != text {
 			n.Errorf("zvol %s holds %q at %d, want %q", v.ID, got, at, text)
 		}
 	}
 }
 
-// unused has nobody use a volume.
+// unused ends all use of a volume: it closes and unmounts it.
 func (n *node) unused(id string) {
 	n.Helper()
 	if f := n.open[id]; f != nil {
@@ -166,7 +167,7 @@ func (n *node) find(id string) *provision.Volume {
 	return &v
 }
 
-// pool is how the pool is reported, which has no problem.
+// pool returns the pool as it is reported, and fails if it has a problem.
 func (n *node) pool() provision.Pool {
 	n.Helper()
 	pools, err := n.Report(n.Context())
@@ -176,7 +177,8 @@ func (n *node) pool() provision.Pool {
 	return pools[0]
 }
 
-// emptied deletes all that is in the pool, and finds it as if nothing had ever been in it.
+// emptied deletes all volumes and snapshots of the pool, and fails unless all room is free and
+// only the hidden filesystems are left.
 func (n *node) emptied() {
 	n.Helper()
 	found := n.pool()

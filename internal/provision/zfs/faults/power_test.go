@@ -15,8 +15,8 @@ import (
 	"berth.dev/berth/internal/provision/zfs/zfstest"
 )
 
-// powerDisk is how large the disk is, which is written anew for each failure. In a smaller one
-// a life has no room: ZFS keeps half of it for itself.
+// powerDisk is the size in bytes of the disk, which is written anew for each failure. A life has
+// no room on a smaller one: ZFS keeps half of it for itself.
 const powerDisk = 128 * mib
 
 func TestThePowerMayFailAtEveryMomentOfVolumesOnRealZFS(t *testing.T) {
@@ -34,8 +34,8 @@ func TestThePowerMayFailAtEveryMomentOfVolumesOnRealZFS(t *testing.T) {
 	}
 }
 
-// record writes down what a life writes to the disk. Nobody has the disk keep what was
-// answered: that is what an answer says.
+// record logs the writes of a life to the disk. It does not sync the disk after a step: an
+// answer must mean that its effect is on the disk.
 func record(t *testing.T, d *faultydisk.Disk, log string) []writelog.Entry {
 	t.Helper()
 	return d.Record(log, func() {
@@ -51,8 +51,8 @@ func record(t *testing.T, d *faultydisk.Disk, log string) []writelog.Entry {
 	})
 }
 
-// goOn has a new provisioner live on from where the power failed, and says what was there in
-// parts.
+// goOn has a new provisioner continue the life at the step in which the power failed. It returns
+// how many volumes were there in parts.
 func goOn(t *testing.T, step int) parts {
 	n := boot(t, "import", "-f", "-N", "-o", "cachefile=none", "-d", diskPath, zpool)
 	found := look(t)
@@ -72,7 +72,7 @@ func goOn(t *testing.T, step int) parts {
 	return found
 }
 
-// parts are how many volumes are there in parts, without their record or without their room,
+// parts says how many volumes were there in parts, without their record or without their room,
 // in so many looks.
 type parts struct{ looks, unrecorded, unreserved int }
 
@@ -82,7 +82,7 @@ func (p *parts) add(more parts) {
 	p.unreserved += more.unreserved
 }
 
-// look looks for volumes that are there in parts, before anybody can do something about it.
+// look looks for volumes that are there in parts, before a provisioner can complete them.
 func look(t *testing.T) (found parts) {
 	t.Helper()
 	found.looks = 1
@@ -99,7 +99,7 @@ func look(t *testing.T) (found parts) {
 	return found
 }
 
-// row is what ZFS has of a volume, or of a part of one.
+// row is ZFS's report of a volume, or of a part of one.
 type row struct {
 	name, record string
 	size, room   int64

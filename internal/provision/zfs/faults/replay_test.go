@@ -13,9 +13,9 @@ import (
 	"berth.dev/berth/internal/provision/zfs/zfstest"
 )
 
-// What was written durably may be in ZFS's intent log only, which a dataset's next mount
-// reads; whoever copies one that nobody mounted since has to see to that.
-func TestWhatWasWrittenBeforeThePowerFailedIsInACopyTakenBeforeTheNextMountOnRealZFS(t *testing.T) {
+// Data that was written durably may be only in ZFS's intent log, which a dataset's next mount
+// replays. To copy a dataset that was not mounted since, Berth must replay the log itself.
+func TestACopyAfterAPowerFailureHasAllDurableDataOnRealZFS(t *testing.T) {
 	zfstest.Run(t, "modprobe", "zfs")
 	backings := blockdevtest.Disks(t, 2)
 	d := faultydisk.New(t, diskName, backings[0], powerDisk)

@@ -9,8 +9,8 @@ import (
 	"berth.dev/berth/internal/provision/blockdev/faultydisk/writelog"
 )
 
-// What ZFS keeps at the ends of a disk: four labels, two at each, and in the second half of
-// each a ring of uberblocks.
+// ZFS keeps four labels on a disk, two at each end. The second half of each label is a ring of
+// uberblocks.
 const (
 	labelSize     = 256 << 10
 	ringAt        = 128 << 10
@@ -20,7 +20,7 @@ const (
 	groupAt        = 16
 )
 
-// inRing says whether there may be an uberblock at a place of a disk of so many bytes.
+// inRing says whether there may be an uberblock at an offset of a disk of so many bytes.
 func inRing(at, size int64) bool {
 	end := size / labelSize * labelSize
 	return (at < 2*labelSize || at >= end-2*labelSize && at < end) && at%labelSize >= ringAt
@@ -37,8 +37,8 @@ func group(e writelog.Entry, size int64) (last uint64) {
 	return last
 }
 
-// moments are those behind the first uberblock of each group of changes, and those at which
-// a step was answered.
+// moments returns the moments behind the first uberblock of each group of changes, and those at
+// which a step was answered.
 func moments(entries []writelog.Entry, size int64) []faultydisk.Moment {
 	behind := map[int]bool{}
 	var valid uint64
@@ -50,8 +50,8 @@ func moments(entries []writelog.Entry, size int64) []faultydisk.Moment {
 	return faultydisk.Moments(entries, func(n int, e writelog.Entry) bool { return behind[n] || e.Mark != "" })
 }
 
-// chosen are so many of the moments, or all: half of them in the middle of steps that take
-// several groups, where a volume is there in parts, and the others spread.
+// chosen returns so many of the moments, or all. Half of them are in the middle of steps that
+// take several groups, where a volume is there in parts. The others are spread.
 func chosen(all []faultydisk.Moment, steps []int, most int) []faultydisk.Moment {
 	var middles []faultydisk.Moment
 	for _, step := range steps {

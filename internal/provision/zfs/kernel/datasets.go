@@ -36,7 +36,7 @@ func mountedIn(dir, dataset string) bool {
 	return false
 }
 
-// objectSet is the dataset that statistics are of, from lines of name, type and value.
+// objectSet returns the dataset of a file of statistics, whose lines have name, type and value.
 func objectSet(file string) (string, error) {
 	f, err := os.Open(file)
 	if err != nil {
@@ -55,9 +55,9 @@ func objectSet(file string) (string, error) {
 	return "", errors.New("statistics that name no dataset")
 }
 
-// writeOutFiles writes out a filesystem of ZFS that is mounted here: what was written to
-// its files is in a snapshot anyway, and what was written to mapped memory is not. One that is
-// mounted nowhere is looked at.
+// writeOutFiles writes out a filesystem of ZFS that is mounted here. A snapshot has the data that
+// was written to its files anyway, and not the data that was written to mapped memory. If the
+// filesystem is mounted nowhere, writeOutFiles replays its intent log.
 func writeOutFiles(dataset string) error {
 	mounts, err := mountinfo.GetMounts(func(m *mountinfo.Info) (skip, stop bool) {
 		return m.FSType != "zfs" || m.Source != dataset, false
@@ -72,14 +72,15 @@ func writeOutFiles(dataset string) error {
 		}
 	}
 	if mountedIn(statistics, dataset) {
-		return nil // elsewhere
+		return nil // it is mounted elsewhere
 	}
 	return replay(dataset)
 }
 
-// replay has ZFS write to a dataset what was written durably before a loss of power: that is in
-// its intent log until it is mounted next, and in no snapshot taken before. The filesystem
-// is opened and mounted nowhere, so nobody sees it, and whoever mounts it meanwhile can.
+// replay has ZFS replay the intent log of a dataset. Data that was written durably before a loss
+// of power is in the log until the dataset is mounted next, and in no snapshot taken before that.
+// replay opens the filesystem and mounts it nowhere, so no process sees it, and another process
+// can mount it meanwhile.
 func replay(dataset string) error {
 	fd, err := unix.Fsopen("zfs", unix.FSOPEN_CLOEXEC)
 	if err != nil {

@@ -23,23 +23,24 @@ const (
 	// is renamed, and pause how long to wait before looking again.
 	patience = 20 * time.Second
 	pause    = 20 * time.Millisecond
-	// youth is the age of the devices that alone are asked at first, for a brief time: mostly
-	// the one that is looked for was just made, and a node may have thousands.
+	// youth is how old a device may be to be asked at first, for a brief time: mostly the
+	// device that is looked for was just made, and a node may have thousands.
 	youth = 10 * time.Second
 	brief = 200 * time.Millisecond
 )
 
 // Devices are the zvols of this machine. The zero value is ready to use.
 //
-// A link is believed when the device itself tells that name, each time: after a zpool was
-// exported and imported its zvols may bear each other's numbers. The links to zvols are udev's, where there is one. They are made here too: a
-// container has no udev of its own, and that of the machine comes later.
+// A link is believed only if the device itself tells that name, each time: after a zpool was
+// exported and imported, its zvols may bear each other's numbers. udev makes the links to zvols,
+// where it runs. Devices makes them, too: a container has no udev of its own, and the machine's
+// udev comes later.
 type Devices struct {
-	// asking has one at a time look for the device of a zvol: to open it may hang.
+	// asking lets one goroutine at a time look for the device of a zvol: opening it may hang.
 	asking keyed.Locks[string]
-	// linking has one at a time replace a link: what takes its place has one name for all.
+	// linking lets one goroutine at a time replace a link: all use the same temporary name.
 	linking sync.Mutex
-	// writing has one at a time write what is kept in memory for a volume.
+	// writing lets one goroutine at a time write out a volume.
 	writing keyed.Locks[string]
 }
 
@@ -99,8 +100,9 @@ func (*Devices) Forget(dataset string) {
 	}
 }
 
-// Settle implements zfs.Devices. Whoever looks at a device for a moment locks it
-// meanwhile, as systemd's rules of locking block devices demand; whoever uses it does not.
+// Settle implements zfs.Devices. A program that looks at a device for a moment, as udev does,
+// locks it meanwhile, as systemd's rules of locking block devices demand. A program that uses
+// the device does not lock it.
 func (d *Devices) Settle(ctx context.Context, dataset string) {
 	device, err := d.find(dataset, time.Time{})
 	if err != nil {
@@ -128,7 +130,7 @@ func (d *Devices) Settle(ctx context.Context, dataset string) {
 func (d *Devices) Claimed(dataset string) bool {
 	device, err := d.find(dataset, time.Time{})
 	if err != nil {
-		return false // nobody can use it
+		return false // no process can use it
 	}
 	fd, err := unix.Open(device, unix.O_RDONLY|unix.O_EXCL|unix.O_NONBLOCK|unix.O_CLOEXEC, 0)
 	if err == nil {
@@ -150,7 +152,7 @@ func (d *Devices) connect(dataset, device string) error {
 	return nil
 }
 
-// relink replaces whatever link there is in one step.
+// relink replaces the link at a path, if there is one, in one step.
 func (d *Devices) relink(path, target string) error {
 	d.linking.Lock()
 	defer d.linking.Unlock()

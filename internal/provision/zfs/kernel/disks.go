@@ -8,7 +8,7 @@ import (
 
 const (
 	idDir = "/dev/disk/by-id"
-	// udevControl is there while udev is.
+	// udevControl is there while udev runs.
 	udevControl = "/run/udev/control"
 )
 
@@ -21,8 +21,8 @@ func (*Devices) Udev() bool {
 // Alias implements zfs.Labels.
 func (*Devices) Alias(node string) string { return aliasIn(idDir, node) }
 
-// aliasIn takes the first of several by their names: those that tell model and serial
-// number come before the bare numbers.
+// aliasIn takes the first of several links by their names: those with model and serial
+// number come before those with bare numbers.
 func aliasIn(dir, node string) string {
 	entries, err := os.ReadDir(dir)
 	if err != nil {

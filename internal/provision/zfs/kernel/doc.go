@@ -1,3 +1,3 @@
-// Package kernel is what Linux shows of ZFS without a process: zpools in the files
-// of its statistics, and zvols as block devices that tell their names.
+// Package kernel finds ZFS on Linux without starting a process: zpools in the files of
+// ZFS's statistics, and zvols as block devices that tell their names.
 package kernel

@@ -9,8 +9,8 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// find returns the device of a zvol: where its link leads, if it leads there. Else those
-// that came since a time are asked.
+// find returns the device of a zvol. It follows the zvol's link. If that does not lead to the
+// device, it asks the devices that came since a time.
 func (d *Devices) find(dataset string, since time.Time) (string, error) {
 	if device, err := filepath.EvalSymlinks(link(dataset)); err == nil && is(device, dataset) {
 		return device, nil
@@ -34,7 +34,7 @@ func (d *Devices) find(dataset string, since time.Time) (string, error) {
 	return "", fmt.Errorf("none of %d zvols is %s", len(nodes), dataset)
 }
 
-// node is that of a device.
+// node is the node of a device, and when it was made.
 type node struct {
 	path string
 	born time.Time
@@ -48,8 +48,8 @@ func nodeOf(path string) (node, error) {
 	return node{path, time.Unix(st.Ctim.Unix())}, nil
 }
 
-// newestFirst sorts devices by how likely it is that one of them is looked for. To ask one is to
-// open it, which takes ZFS a while.
+// newestFirst sorts devices by age: a new one is most likely the one that is looked for. Asking
+// a device means to open it, which takes ZFS a while.
 func newestFirst(nodes []node) {
 	slices.SortStableFunc(nodes, func(a, b node) int { return b.born.Compare(a.born) })
 }

@@ -8,7 +8,7 @@ import (
 	"testing"
 )
 
-func TestWhoMakesALinkAtTheSameTimeIsInNobodysWay(t *testing.T) {
+func TestConcurrentCallersMakeOneLinkWithoutErrors(t *testing.T) {
 	dir := t.TempDir()
 	path, device := filepath.Join(dir, "zvol", "tank", "pvc-1"), filepath.Join(dir, "zd0")
 	if err := os.WriteFile(device, nil, 0o600); err != nil {

@@ -13,13 +13,13 @@ import (
 // statistics has a directory for each imported zpool.
 const statistics = "/proc/spl/kstat/zfs"
 
-// module has what the kernel says of its ZFS, once that is loaded.
+// module has the version of the kernel's ZFS, once that is loaded.
 const module = "/sys/module/zfs/version"
 
 // Module implements zfs.Devices.
 func (*Devices) Module() string { return versionIn(module) }
 
-// versionIn takes a module that does not tell its version for none.
+// versionIn returns a module's version; empty if the module does not tell it or is not there.
 func versionIn(file string) string {
 	version, err := blockdev.ReadLine(file)
 	if err != nil {
@@ -34,7 +34,7 @@ func (*Devices) Zvols() (int, error) {
 	return len(entries), err
 }
 
-// zvolsIn are the paths of the zvols among block devices.
+// zvolsIn returns the paths of the zvols among block devices.
 func zvolsIn(dir string) ([]string, error) { return filepath.Glob(filepath.Join(dir, "zd[0-9]*")) }
 
 // Pools implements zfs.Devices.
@@ -55,7 +55,7 @@ func poolsIn(dir string) ([]zfs.Pool, error) {
 		}
 		state, err := blockdev.ReadLine(filepath.Join(dir, e.Name(), "state"))
 		if errors.Is(err, fs.ErrNotExist) {
-			continue // it goes, or comes
+			continue // the zpool goes, or comes
 		}
 		if err != nil {
 			return nil, err

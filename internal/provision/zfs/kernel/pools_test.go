@@ -56,7 +56,7 @@ func TestALinkIsReplacedInOneStep(t *testing.T) {
 	}
 }
 
-func TestWhatIsNoZvolIsNotConfirmed(t *testing.T) {
+func TestADeviceThatIsNoZvolIsNotConfirmed(t *testing.T) {
 	if _, err := nameOf("/dev/null"); err == nil {
 		t.Error("/dev/null told the name of a dataset")
 	}

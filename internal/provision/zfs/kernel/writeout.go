@@ -12,9 +12,9 @@ import (
 	"berth.dev/berth/internal/provision/blockdev"
 )
 
-// WriteOut implements zfs.Devices. Whoever waits may give up; the kernel does not, so
-// nobody begins anew while it is at it. Joining in would not do: what was written since it
-// began may be left out.
+// WriteOut implements zfs.Devices. A caller may give up, but the kernel does not. So another
+// caller begins anew only when the kernel is done. Sharing the result would not do: data that
+// was written since the kernel began may be left out.
 func (d *Devices) WriteOut(ctx context.Context, dataset string, files bool) error {
 	unlock, err := d.writing.Lock(ctx, dataset)
 	if err != nil {
@@ -40,7 +40,7 @@ func (d *Devices) WriteOut(ctx context.Context, dataset string, files bool) erro
 func (d *Devices) writeOut(dataset string) error {
 	fd, there, err := d.open(dataset)
 	if err != nil || !there {
-		return err // nobody can have written to what is not there
+		return err // no process can have written to a device that is not there
 	}
 	defer unix.Close(fd)
 	var st unix.Stat_t
@@ -62,16 +62,16 @@ func (d *Devices) writeOut(dataset string) error {
 	return nil
 }
 
-// writePages gives ZFS what was written to a zvol as a device, which is in every snapshot from
-// then on. Fsync would have it in the intent log besides, and for a zvol that is opened for
-// this alone ZFS would make one: a transaction group more.
+// writePages gives ZFS the data that was written to a zvol as a device. From then on it is in
+// every snapshot. Fsync would write it to the intent log, too. For a zvol that is opened only for
+// this, ZFS would first make an intent log: one more transaction group.
 func writePages(fd int) error {
 	const all = unix.SYNC_FILE_RANGE_WAIT_BEFORE | unix.SYNC_FILE_RANGE_WRITE | unix.SYNC_FILE_RANGE_WAIT_AFTER
 	return unix.SyncFileRange(fd, 0, 0, all)
 }
 
-// open opens the device of a zvol, once if its link leads there: ZFS takes a while for each
-// time.
+// open opens the device of a zvol. It does so only once if the zvol's link leads there: opening
+// takes ZFS a while.
 func (d *Devices) open(dataset string) (fd int, there bool, err error) {
 	if fd, err := openNode(link(dataset)); err == nil {
 		if name, err := blockdev.Zvol(fd); err == nil && name == dataset {
@@ -81,7 +81,7 @@ func (d *Devices) open(dataset string) (fd int, there bool, err error) {
 	}
 	device, err := d.find(dataset, time.Time{})
 	if err != nil {
-		return 0, false, nil //nolint:nilerr // it has none
+		return 0, false, nil //nolint:nilerr // it has no device
 	}
 	fd, err = openNode(device)
 	return fd, err == nil, err
@@ -92,7 +92,7 @@ func isOn(m *mountinfo.Info, device uint64) bool {
 }
 
 // syncMount writes out the filesystem that is mounted at a path, if it is on the device:
-// another may be mounted over it.
+// another filesystem may be mounted over it.
 func syncMount(path string, device uint64) (there bool, err error) {
 	fd, err := unix.Open(path, unix.O_RDONLY|unix.O_DIRECTORY|unix.O_NONBLOCK|unix.O_CLOEXEC, 0)
 	if errors.Is(err, unix.ENOENT) || errors.Is(err, unix.ENOTDIR) {

@@ -67,7 +67,7 @@ func (n *node) restart() {
 	)
 }
 
-// tidy leaves no zpool, and empty disks.
+// tidy destroys all zpools and empties the disks.
 func (n *node) tidy() {
 	n.t.Helper()
 	for zpool := range strings.FieldsSeq(zfstest.Run(n.t, "zpool", "list", "-H", "-o", "name")) {
@@ -88,7 +88,7 @@ func (n *node) clear(path string) {
 	devicetest.ClearEnds(n.t, path, 16<<20)
 }
 
-// named is the pool's name of a test disk, whatever is on it.
+// named returns the name of the pool of a test disk, whatever is on the disk.
 func (n *node) named(path string) string {
 	n.t.Helper()
 	for _, p := range n.report() {
@@ -109,8 +109,8 @@ func (n *node) report() []provision.Pool {
 	return pools
 }
 
-// wish is for a zpool of all the test disks that are reported as empty, if they are whole
-// vdevs.
+// wish returns a wish for a zpool of the test disks that are reported as empty, as far as they
+// make whole vdevs.
 func (n *node) wish(z provision.Zpool) provision.PoolWish {
 	w := provision.PoolWish{Pool: tank, Zpool: z}
 	for _, p := range n.report() {

@@ -16,7 +16,8 @@ import (
 	"berth.dev/berth/internal/run"
 )
 
-// A machine that ends leaves its zpools as they are: nothing says that they are not in use.
+// A machine that ends leaves its zpools as they are: nothing on them says that they are not in
+// use.
 func TestAMirrorIsMadeAndComesBackAfterTheMachineEnded(t *testing.T) {
 	n := begin(t)
 	n.ensure(mirror, provision.PoolMade)
@@ -34,7 +35,7 @@ func TestAMirrorIsMadeAndComesBackAfterTheMachineEnded(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	blockdevtest.WriteAt(t, v.Device, "kept", 0)
+	blockdevtest.WriteAt(t, v.Content.Source, "kept", 0)
 	n.stop()
 	zfstest.Run(t, "udevadm", "settle")
 	zfstest.Run(t, "zpool", "sync", "made")
@@ -44,7 +45,7 @@ func TestAMirrorIsMadeAndComesBackAfterTheMachineEnded(t *testing.T) {
 	n.ensure(mirror, provision.PoolImported)
 	n.ensure(mirror, provision.PoolAsAsked)
 	got, err := n.Get(t.Context(), "pvc-1")
-	if err != nil || got != v || blockdevtest.ReadAt(t, got.Device, 4, 0) != "kept" {
+	if err != nil || got != v || blockdevtest.ReadAt(t, got.Content.Source, 4, 0) != "kept" {
 		t.Errorf("the volume is %+v, %v", got, err)
 	}
 	if err := n.Delete(t.Context(), "pvc-1"); err != nil {
@@ -82,7 +83,7 @@ func TestConformanceOfManagedZpoolsOnRealZFS(t *testing.T) {
 	})
 }
 
-// killer kills what makes a zpool after a while.
+// killer kills the command that makes a zpool after a while.
 type killer struct {
 	run.Runner
 	t     *testing.T
@@ -98,7 +99,7 @@ func (k killer) Change(c run.Command) ([]byte, error) {
 	return k.Query(ctx, c)
 }
 
-// Whatever is left is a zpool, empty disks, or disks that say what they carry.
+// The killed command leaves a zpool, empty disks, or disks that say what they carry.
 func TestTheMakingOfAZpoolMayBeKilledAtAnyMoment(t *testing.T) {
 	for _, after := range []time.Duration{100 * time.Millisecond, 500 * time.Millisecond, time.Second, 2 * time.Second, 4 * time.Second} {
 		t.Run(after.String(), func(t *testing.T) {

@@ -11,7 +11,7 @@ import (
 	"berth.dev/berth/internal/run"
 )
 
-// arguments are a command's, taken apart.
+// arguments are the parsed arguments of a command.
 type arguments struct {
 	flags    map[string]string
 	props    map[string]string // of -o
@@ -105,7 +105,7 @@ func (z *Zpool) absent(name string) error {
 	return nil
 }
 
-// reservation is what ZFS reserves for a zvol with blocks of 16 KiB.
+// reservation returns how many bytes ZFS reserves for a zvol with blocks of 16 KiB.
 func reservation(volsize int64) int64 { return volsize + volsize/64 + 7<<18 }
 
 func (h *Host) create(z *Zpool, a arguments, name string) error {
@@ -151,8 +151,8 @@ func (h *Host) clone(z *Zpool, a arguments, name string) error {
 	return h.put(z, name, d)
 }
 
-// put adds a dataset with its properties. When there is no room for its reservation ZFS has
-// made it already, and cannot destroy a zvol that udev looks at.
+// put adds a dataset with its properties. If there is no room for its reservation, ZFS has
+// made the dataset already, and cannot destroy a zvol that udev looks at.
 func (h *Host) put(z *Zpool, name string, d *Dataset) error {
 	if err := d.promise(d.Props); err != nil {
 		return err

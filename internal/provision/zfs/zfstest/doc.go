@@ -1,3 +1,3 @@
-// Package zfstest is a machine with ZFS made of maps, for tests: it runs the zfs
-// commands that package zfs uses, and answers what can be seen of its devices.
+// Package zfstest plays a machine with ZFS in memory, for tests: it runs the zfs and
+// zpool commands that package zfs uses, and implements the view of its devices.
 package zfstest

@@ -11,6 +11,7 @@ import (
 
 	"berth.dev/berth/internal/provision"
 	"berth.dev/berth/internal/provision/zfs"
+	"berth.dev/berth/internal/provision/zfs/zpool"
 	"berth.dev/berth/internal/run"
 	"berth.dev/berth/internal/run/runtest"
 )
@@ -20,13 +21,13 @@ type Host struct {
 	// Around runs around every command.
 	Around runtest.Around
 
-	// Version of the kernel's module, and Tools what its programs print of theirs.
+	// Version of the kernel's module, and Tools the version that the programs print.
 	Version, Tools string
 
-	// Lingering says that zvols stay for which there was no room.
+	// Lingering says that a zvol stays although there was no room for it.
 	Lingering bool
 
-	// Label, which zpools are made with, writes to a disk and returns what it has room for.
+	// Label writes to a disk of which a zpool is made, and returns the room on it, in bytes.
 	Label func(node string) (size int64, err error)
 	// Aliases of disks by their nodes; NoUdev says that udev does not run.
 	Aliases map[string]string
@@ -34,7 +35,7 @@ type Host struct {
 
 	mu     sync.Mutex
 	zpools map[string]*Zpool
-	// links are those that do not lead to their own zvols, and to which they lead.
+	// links are the links that do not lead to their own zvols, and the zvols to which they lead.
 	links map[string]string
 	left  []onDisks
 	txg   int64
@@ -47,7 +48,7 @@ type Zpool struct {
 	// Size in bytes of all its datasets together.
 	Size     int64
 	Datasets map[string]*Dataset
-	// Made says what it is made of, if a command made it.
+	// Made has its vdevs and options, if a command made it.
 	Made Made
 }
 
@@ -65,8 +66,8 @@ type Dataset struct {
 	Written bool
 	// Signature stands for a filesystem on a zvol.
 	Signature string
-	// Cached is what follows it and is in the kernel's memory only; Failing is why that
-	// cannot be written.
+	// Cached follows Content and is only in the kernel's memory. Failing is why it cannot be
+	// written.
 	Cached  string
 	Failing error
 	// Created is when it was made.
@@ -74,7 +75,7 @@ type Dataset struct {
 	// Origin of a clone.
 	Origin    string
 	Snapshots map[string]*Snapshot
-	// Open and Mounted by somebody, and Probed by udev.
+	// Open and Mounted by a process, and Probed by udev.
 	Open, Mounted, Probed bool
 }
 
@@ -121,8 +122,8 @@ func (h *Host) PutFilesystem(name string, props map[string]string) {
 	})
 }
 
-// PutForeign makes a zvol that bears no record, holds something and takes just what is
-// charged for a size.
+// PutForeign makes a zvol that bears no record, holds something and takes just the room
+// that is charged for a size.
 func (h *Host) PutForeign(name string, size int64) {
 	h.Edit(func(zpools map[string]*Zpool) {
 		all := zpools[zpoolOf(name)].Datasets
@@ -130,12 +131,13 @@ func (h *Host) PutForeign(name string, size int64) {
 			all[parentOf(name)] = filesystem()
 		}
 		d := filesystem()
-		d.Volsize, d.Refreservation, d.Data = size, zfs.Charge((size+zfs.Unit-1)/zfs.Unit*zfs.Unit), size/2
+		d.Volsize, d.Refreservation, d.Data = size, zpool.Charge((size+zpool.Unit-1)/zpool.Unit*zpool.Unit), size/2
 		all[name] = d
 	})
 }
 
-// Halve leaves of what a command made what ZFS makes first: a dataset without properties.
+// Halve undoes a command in part. It leaves the part that ZFS makes first: a dataset without
+// properties.
 func (h *Host) Halve(c run.Command) {
 	h.Edit(func(zpools map[string]*Zpool) {
 		name := c.Args[len(c.Args)-1]
@@ -215,19 +217,19 @@ func (h *Host) Mislead(link, to string) {
 	h.links[link] = to
 }
 
-// Mkfs is a provision.Mkfs that leaves what a zvol holds.
+// Mkfs is a provision.Mkfs that keeps the content of a zvol.
 func (h *Host) Mkfs(_ context.Context, v provision.Volume, filesystem, _ string) error {
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	dataset, d := h.behind(v.Device)
-	if d == nil || provision.ZvolIdentity(dataset) != v.Identity {
-		return fmt.Errorf("%w: %s is another device: %s, not %s", provision.ErrUnavailable, v.Device, dataset, v.Identity)
+	dataset, d := h.behind(v.Content.Source)
+	if d == nil || provision.ZvolIdentity(dataset) != v.Content.Identity {
+		return fmt.Errorf("%w: %s is another device: %s, not %s", provision.ErrUnavailable, v.Content.Source, dataset, v.Content.Identity)
 	}
 	d.Signature = filesystem
 	return nil
 }
 
-// behind is the zvol that a link leads to; mu is held.
+// behind returns the zvol that a link leads to; mu is held.
 func (h *Host) behind(link string) (name string, d *Dataset) {
 	if to, wrong := h.links[link]; wrong {
 		link = to
@@ -279,7 +281,7 @@ func (h *Host) find(name string) (*Zpool, *Dataset) {
 	return z, z.Datasets[name]
 }
 
-// findSnapshot returns a snapshot with what it is of; mu is held.
+// findSnapshot returns a snapshot with its dataset; mu is held.
 func (h *Host) findSnapshot(name string) (*Dataset, *Snapshot) {
 	of, at, _ := strings.Cut(name, "@")
 	_, d := h.find(of)

@@ -27,7 +27,7 @@ func (h *Host) list(name string, snapshots bool) []byte {
 	return out.Bytes()
 }
 
-// listSnapshots prints those that are there, as ZFS does.
+// listSnapshots prints the snapshots that are there, as ZFS does.
 func (h *Host) listSnapshots(names []string) (printed []byte, err error) {
 	var out bytes.Buffer
 	for _, name := range names {
@@ -51,7 +51,7 @@ func (z *Zpool) print(out *bytes.Buffer, name string, d *Dataset) {
 	}
 	written := int64(0)
 	if d.Volsize == 0 {
-		written = 1024 // by ZFS itself, also after a rollback
+		written = 1024 // ZFS itself writes, also after a rollback
 	}
 	if d.Written {
 		written = 4 << 20
@@ -88,7 +88,7 @@ func (z *Zpool) printSnapshot(out *bytes.Buffer, of, at string, s *Snapshot) {
 	out.WriteString(strings.Join(append(line, "-"), "\t") + "\n")
 }
 
-// property is a dataset's own or inherited from those above.
+// property returns a dataset's own property, or the one inherited from the datasets above.
 func (z *Zpool) property(name, key string) string {
 	for ; name != ""; name = parentOf(name) {
 		if v := z.Datasets[name].Props[key]; v != "" {
@@ -98,14 +98,14 @@ func (z *Zpool) property(name, key string) string {
 	return ""
 }
 
-// metadata that any dataset takes.
+// metadata is the number of bytes that any dataset takes.
 const metadata = 24 << 10
 
 func (d *Dataset) referenced() int64 { return metadata + d.Data + int64(len(d.Content)) }
 
 func (s *Snapshot) referenced() int64 { return metadata + int64(len(s.Content)) }
 
-// used is what a dataset takes, with its snapshots and all below it.
+// used returns how many bytes a dataset takes, with its snapshots and all below it.
 func (z *Zpool) used(name string) (used int64) {
 	for other, d := range z.Datasets {
 		if other != name && !strings.HasPrefix(other, name+"/") {

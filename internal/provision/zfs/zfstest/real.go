@@ -13,10 +13,11 @@ import (
 	"berth.dev/berth/internal/provision/conformance"
 	"berth.dev/berth/internal/provision/zfs"
 	"berth.dev/berth/internal/provision/zfs/kernel"
+	"berth.dev/berth/internal/provision/zfs/zpool"
 	"berth.dev/berth/internal/run"
 )
 
-// Run runs a command, as an administrator would, and returns what it printed.
+// Run runs a command, as an administrator would, and returns its output.
 func Run(t testing.TB, program string, args ...string) string {
 	t.Helper()
 	out, err := run.Exec{}.Change(run.Command{Operation: program, Program: program, Args: args})
@@ -32,7 +33,7 @@ func RealZpool(t testing.TB, name, disk string) {
 	Run(t, "modprobe", "zfs")
 	Run(t, "zpool", "create", "-f", "-O", "mountpoint=none", name, disk)
 	t.Cleanup(func() {
-		Run(t, "udevadm", "settle") // it looks at every new device
+		Run(t, "udevadm", "settle") // udev looks at every new device
 		Run(t, "zpool", "destroy", "-f", name)
 	})
 }
@@ -49,23 +50,23 @@ func RealPool(t testing.TB, dataset string) provision.PoolRef {
 	return provision.PoolRef{Type: provision.ZFS, Name: provision.ZFSPrefix + dataset}
 }
 
-// RealForeign makes a zvol that is not Berth's, holds something and takes just what is charged
-// for a size. Above it there may be a filesystem only that Berth makes.
+// RealForeign makes a zvol that is not Berth's, holds something and takes just the room that is
+// charged for a size. If the filesystem above it is missing, RealForeign makes it as Berth does.
 func RealForeign(t testing.TB, dataset string, size int64) {
 	t.Helper()
 	above := dataset[:strings.LastIndexByte(dataset, '/')]
 	if _, err := (run.Exec{}).Change(run.Command{Operation: "zfs list", Program: "zfs", Args: []string{"list", above}}); err != nil {
 		Run(t, "zfs", "create", "-o", "mountpoint=none", "-o", "canmount=off", above)
 	}
-	whole := provision.RoundUp(size, zfs.Unit)
-	Run(t, "zfs", "create", "-s", "-V", strconv.FormatInt(whole, 10), "-o", "refreservation="+strconv.FormatInt(zfs.Charge(whole), 10), dataset)
+	whole := provision.RoundUp(size, zpool.Unit)
+	Run(t, "zfs", "create", "-s", "-V", strconv.FormatInt(whole, 10), "-o", "refreservation="+strconv.FormatInt(zpool.Charge(whole), 10), dataset)
 	Run(t, "udevadm", "settle")
 	Run(t, "dd", "if=/dev/urandom", "of=/dev/zvol/"+dataset, "bs=1M", "count=2", "oflag=direct")
 	Run(t, "zpool", "sync")
 }
 
-// RealConfig is a provisioner's over this machine, with what counts its processes and the
-// filesystems that it makes.
+// RealConfig returns a provisioner's config for this machine, a counter of its processes, and
+// a record of the filesystems that it makes.
 func RealConfig(t testing.TB) (zfs.Config, *run.Counter, *conformance.Formats) {
 	t.Helper()
 	counter := run.Count(run.Exec{})

@@ -9,11 +9,11 @@ import (
 	"strings"
 )
 
-// Made is what a zpool is made of.
+// Made has the vdevs and options of a zpool.
 type Made struct {
 	// Comment on the zpool.
 	Comment string
-	// Vdevs and their disks, each with its layout before them unless it is a single disk.
+	// Vdevs are lists of disks, each with its layout first unless it is a single disk.
 	Vdevs [][]string
 	// Ashift of the last vdev, and Cachefile that notes the zpool.
 	Ashift, Cachefile string
@@ -120,7 +120,7 @@ func layoutOf(vdev []string) string {
 	return fmt.Sprint(vdev[0], len(vdev)-1)
 }
 
-// labelVdev writes to disks one after the other, and returns what they have room for.
+// labelVdev writes to disks one after the other, and returns the room on them, in bytes.
 func (h *Host) labelVdev(vdev []string) (size int64, err error) {
 	disks, lost := vdev, 0
 	if !strings.HasPrefix(vdev[0], "/") {

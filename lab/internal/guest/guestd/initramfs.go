@@ -21,7 +21,7 @@ const (
 	diskTimeout = 30 * time.Second
 )
 
-// enterRoot is the first thing that runs in a guest.
+// enterRoot is the first function that runs in a guest.
 func enterRoot(ctx context.Context) error {
 	for _, m := range []mount{
 		{"proc", "/proc", "proc", 0, ""},

@@ -33,8 +33,8 @@ var systemMounts = []mount{
 	{"bpf", "/sys/fs/bpf", "bpf", nosuid, "mode=700"},
 }
 
-// mountSystem mounts what a Linux system has besides its root. The root is
-// shared, as systemd makes it: volumes mounted by one container must appear in
+// mountSystem mounts the filesystems that a Linux system has besides its root. It makes
+// the root shared, as systemd does: volumes that one container mounts must appear in
 // others.
 func mountSystem() error {
 	for _, m := range systemMounts {

@@ -48,7 +48,7 @@ func makeStaticNodes(dev string) error {
 	return nil
 }
 
-// text is what the kernel wrote into a field of fixed size.
+// text returns the string that the kernel wrote into a field of fixed size.
 func text(field []int8) string {
 	var b strings.Builder
 	for _, c := range field {

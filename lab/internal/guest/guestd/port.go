@@ -38,8 +38,8 @@ func announce(port string) error {
 	return f.Close()
 }
 
-// logTo returns what a service writes its log to. It is a pipe, which outlives the
-// service, and not the port: a service that writes there itself can hang for ever,
+// logTo returns the file that a service writes its log to. It is a pipe, which outlives the
+// service, and not the port: a service that writes to the port itself can hang for ever,
 // see patient.
 func logTo(port *os.File) (*os.File, error) {
 	r, w, err := os.Pipe()
@@ -56,8 +56,8 @@ func logTo(port *os.File) (*os.File, error) {
 }
 
 // patient writes to a port, and asks it again now and then whether it has room.
-// The port takes one message at a time, and it has been seen that its driver was
-// never woken by the host's answer; it looks for the answer when it is asked.
+// The port takes one message at a time. It has happened that the host's answer never
+// woke the port's driver; the driver looks for the answer when it is asked.
 type patient struct {
 	port  *os.File
 	again time.Duration

@@ -12,8 +12,8 @@ import (
 	"berth.dev/berth/lab/internal/guest/wire"
 )
 
-// readSeed reads the plan and unpacks the files beside it below root. Files
-// are replaced, never written in place: programs may be running.
+// readSeed reads the plan and unpacks the files beside it below root. It replaces
+// files and never writes them in place: programs may be running.
 func readSeed(r io.Reader, root string) (wire.Plan, error) {
 	var plan wire.Plan
 	archive := tar.NewReader(r)
@@ -72,7 +72,7 @@ func replaceFile(r io.Reader, path string, mode os.FileMode) error {
 		f.Close()
 		return err
 	}
-	if err := f.Chmod(mode); err != nil { // the umask and an old leftover do not count
+	if err := f.Chmod(mode); err != nil { // neither the umask nor an old leftover decides
 		f.Close()
 		return err
 	}

@@ -88,7 +88,7 @@ func readPlan(ctx context.Context) (wire.Plan, error) {
 }
 
 // delegateCgroups moves all processes out of the root cgroup and switches its
-// controllers on for children: only a cgroup without processes may have them.
+// controllers on for children: the kernel allows that only for a cgroup without processes.
 func delegateCgroups(root string) error {
 	leaf := filepath.Join(root, "init")
 	if err := os.MkdirAll(leaf, 0o755); err != nil {
@@ -111,18 +111,18 @@ func delegateCgroups(root string) error {
 	return nil
 }
 
-// startDevices does for devices what the boot of a Debian machine does, and no more: what
-// else a storage system needs of the kernel it must get by itself. Volume groups are
-// activated by lvm2's own rule for udev (69-lvm.rules), at boot and when a disk
-// is plugged in: where systemd does not run, the rule calls vgchange itself.
+// startDevices sets up devices as the boot of a Debian machine does, and no further: a
+// storage system must load the other modules that it needs by itself. lvm2's own rule for
+// udev (69-lvm.rules) activates volume groups, at boot and when a disk is plugged in:
+// without systemd the rule calls vgchange itself.
 func startDevices(ctx context.Context, plan wire.Plan) error {
 	if err := makeStaticNodes("/dev"); err != nil {
 		return err
 	}
 	commands := [][]string{
 		{"/lib/systemd/systemd-udevd", "--daemon"},
-		// Disks and what belongs to them. The rest of a virtual machine needs
-		// no attention, and loading drivers for all of it takes seconds.
+		// Only disks and their SCSI devices. The other devices of a virtual machine
+		// need no drivers, and loading drivers for all of them takes seconds.
 		{"udevadm", "trigger", "--action=add", "--subsystem-match=block", "--subsystem-match=scsi", "--subsystem-match=misc"},
 		{"udevadm", "settle", "--timeout=170"},
 	}
@@ -172,12 +172,12 @@ func interfaceByMAC(mac string) (string, error) {
 	return "", fmt.Errorf("no interface with hardware address %s", mac)
 }
 
-// run runs a program of the guest with its output on the console on failure.
+// run runs a program of the guest. If it fails, run prints its output on the console.
 func run(ctx context.Context, stdin string, argv ...string) error {
 	cmd := exec.CommandContext(ctx, argv[0], argv[1:]...)
 	cmd.Stdin = strings.NewReader(stdin)
 	out, err := cmd.CombinedOutput()
-	// A daemon may keep the output open: what counts is that the program ended.
+	// A daemon may keep the output open. It is enough that the program ended.
 	if err != nil && !errors.Is(err, exec.ErrWaitDelay) {
 		return fmt.Errorf("running %s: %w: %s", strings.Join(argv, " "), err, out)
 	}

@@ -90,8 +90,8 @@ func (s *server) authenticate(conn net.Conn) (wire.Request, error) {
 	return request, conn.SetReadDeadline(time.Time{})
 }
 
-// holdTether makes the first session of a tethered guest its tether and
-// returns what to do at the session's end.
+// holdTether makes the first session of a tethered guest its tether. It returns
+// the function to call at the session's end.
 func (s *server) holdTether() func() {
 	release := func() {}
 	if s.onTetherLost == nil {

@@ -30,7 +30,7 @@ type session struct {
 	conn    net.Conn
 	out     *wire.Writer
 	ended   atomic.Bool
-	reader  sync.WaitGroup // reads what the client sends
+	reader  sync.WaitGroup // reads the client's frames
 	feeder  sync.WaitGroup // writes the program's input
 }
 
@@ -51,7 +51,7 @@ func (s *session) run(ctx context.Context) int {
 	}
 	cmd.Stdout, cmd.Stderr = s.out.Stream(wire.Stdout), s.out.Stream(wire.Stderr)
 	cmd.SysProcAttr = &syscall.SysProcAttr{Setsid: true}
-	// A pipe of our own: with cmd.Stdin, Wait would wait for the client's input too.
+	// A pipe: with cmd.Stdin, Wait would wait for the end of the client's input, too.
 	stdin, err := cmd.StdinPipe()
 	if err != nil {
 		return s.fail(err)
@@ -64,8 +64,8 @@ func (s *session) run(ctx context.Context) int {
 }
 
 // finish tells the client the result and waits until it has hung up: closing
-// with input unread would make the kernel drop what is still on its way to the
-// client.
+// with unread input would make the kernel drop data that is still on its way to
+// the client.
 func (s *session) finish(code int) {
 	if s.out.WriteJSON(wire.Exited, wire.Result{Code: code}) != nil {
 		return
@@ -76,17 +76,17 @@ func (s *session) finish(code int) {
 	_, _ = io.Copy(io.Discard, s.conn)
 }
 
-// wait waits for the program's end. From then on its process group is left
-// alone: a daemon may live on in it, or its number belong to others.
+// wait waits for the program's end. From then on nothing kills its process group:
+// a daemon may live on in it, or other processes may have its number.
 func (s *session) wait(cmd *exec.Cmd) int {
 	err := cmd.Wait()
 	s.ended.Store(true)
 	return exitCode(err)
 }
 
-// readClient passes on what the client sends. When the client is gone, the
-// program's process group is killed. The program's input is written by another
-// goroutine, for the program may not take it.
+// readClient passes on the client's frames. When the client is gone, it kills the
+// program's process group. Another goroutine writes the program's input, because
+// the program may not read it.
 func (s *session) readClient(pid int, stdin io.WriteCloser, resize func(wire.Window)) {
 	input := make(chan []byte, wire.InputWindow+1) // and the end
 	s.feeder.Go(func() { s.feed(stdin, input) })
@@ -113,8 +113,8 @@ func (s *session) readClient(pid int, stdin io.WriteCloser, resize func(wire.Win
 	}
 }
 
-// feed writes the program's input. A program may close it early: the rest is
-// then taken and dropped.
+// feed writes the program's input. A program may close it early: feed then takes
+// the rest and drops it.
 func (s *session) feed(stdin io.WriteCloser, input <-chan []byte) {
 	for payload := range input {
 		if len(payload) == 0 {
@@ -126,7 +126,7 @@ func (s *session) feed(stdin io.WriteCloser, input <-chan []byte) {
 	}
 }
 
-// fail tells why a program could not be started, with a shell's exit codes.
+// fail tells the client why a program could not be started, with a shell's exit codes.
 func (s *session) fail(err error) int {
 	_, _ = io.WriteString(s.out.Stream(wire.Stderr), "lab: "+err.Error()+"\n")
 	if errors.Is(err, exec.ErrNotFound) || errors.Is(err, fs.ErrNotExist) {
@@ -138,7 +138,7 @@ func (s *session) fail(err error) int {
 func exitCode(err error) int {
 	exit, ok := errors.AsType[*exec.ExitError](err)
 	if !ok {
-		return 0 // ended well, or only its output lingers
+		return 0 // exited with 0, or only its output lingers
 	}
 	status, ok := exit.Sys().(syscall.WaitStatus)
 	if ok && status.Signaled() {

@@ -67,7 +67,7 @@ func (c *Client) greet(ctx context.Context) error {
 func (c *Client) Close() error { return c.conn.Close() }
 
 // Execute runs a command and decodes its answer into result, which may be nil.
-// A refusal is an [Error]. After any other error the client is of no more use.
+// A refusal is an [Error]. After any other error the client cannot be used any more.
 func (c *Client) Execute(ctx context.Context, command string, arguments, result any) error {
 	defer c.closeWhenDone(ctx)()
 	request := struct {
@@ -128,13 +128,13 @@ func eventKey(m message) string {
 	return m.Event + " " + data.Device
 }
 
-// closeWhenDone makes the end of ctx end whatever the connection waits for.
+// closeWhenDone closes the connection when ctx ends, and so ends any wait on it.
 func (c *Client) closeWhenDone(ctx context.Context) (stop func()) {
 	cancel := context.AfterFunc(ctx, func() { c.conn.Close() })
 	return func() { cancel() }
 }
 
-// describe prefers the reason why the connection was closed to the fact.
+// describe returns the cause of the end of ctx, which closed the connection, or else err.
 func describe(ctx context.Context, err error) error {
 	if ctx.Err() != nil {
 		return context.Cause(ctx)

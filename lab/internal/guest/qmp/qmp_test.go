@@ -120,7 +120,7 @@ func TestSilentQEMUIsGivenUpWhenTheContextEnds(t *testing.T) {
 	}
 }
 
-func TestNobodyListeningIsAnError(t *testing.T) {
+func TestDialFailsWithoutAListener(t *testing.T) {
 	if c, err := Dial(t.Context(), filepath.Join(t.TempDir(), "none")); err == nil {
 		c.Close()
 		t.Error("connected to nobody")

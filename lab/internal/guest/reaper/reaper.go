@@ -1,4 +1,4 @@
-// Package reaper is what process 1 of a node does, in a guest and in a namespace.
+// Package reaper is the work of process 1 of a node, in a guest and in a namespace.
 package reaper
 
 import (
@@ -8,9 +8,9 @@ import (
 	"syscall"
 )
 
-// Run starts a program and collects every process that is orphaned, until the
-// program ends; it returns only with an error. Reaping takes any child, so whoever
-// wants to wait for children of its own has to be that other program.
+// Run starts a program and collects every orphaned process until the program ends.
+// It returns only with an error. Reaping takes any child, so code that wants to wait
+// for children of its own must be in that other program.
 func Run(program string, args []string, attributes *os.ProcAttr) error {
 	child, err := os.StartProcess(program, args, attributes)
 	if err != nil {

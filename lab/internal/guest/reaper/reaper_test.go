@@ -9,8 +9,8 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// The test's own process must not reap: it would take other children. So it runs
-// itself once more to do it.
+// The test's own process must not reap: it would take other children. So it starts
+// itself a second time, and that process reaps.
 func TestMain(m *testing.M) {
 	if program := os.Getenv("REAPER_RUNS"); program != "" {
 		// Orphans come to it as they do to process 1.
@@ -24,7 +24,7 @@ func TestMain(m *testing.M) {
 	os.Exit(m.Run())
 }
 
-// reaped is what Run returns for a program of the shell.
+// reaped returns the error of Run for a shell script.
 func reaped(t *testing.T, program string) string {
 	t.Helper()
 	cmd := exec.CommandContext(t.Context(), os.Args[0])

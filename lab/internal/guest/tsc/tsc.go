@@ -1,9 +1,9 @@
 // Package tsc measures the frequency of the processor's time stamp counter.
 //
-// An emulated processor shows the host's counter. A guest finds out how fast
-// it runs by comparing it with an emulated timer, and gets that wrong, by
-// factors, when the host is busy: its clock then races for as long as it runs.
-// The host can measure it exactly.
+// An emulated processor shows the host's counter. A guest measures the counter's
+// frequency by comparing it with an emulated timer. When the host is busy, the result
+// is several times too high or too low, and the guest's clock then runs at the wrong
+// speed as long as the guest runs. The host can measure the frequency exactly.
 package tsc
 
 import (
@@ -27,8 +27,8 @@ func KiloHertz() uint64 {
 	return measure(read, func() time.Duration { return time.Since(start) }, interval)
 }
 
-// measure takes the median of several measurements: each is off if the thread
-// loses the processor between looking at one clock and at the other.
+// measure returns the median of several measurements: one is wrong if the thread
+// loses the processor between reading one clock and the other.
 func measure(read counter, now func() time.Duration, interval time.Duration) uint64 {
 	const times = 5
 	var results []uint64

@@ -6,7 +6,7 @@ import (
 )
 
 // fake is a clock and a counter that run evenly, except for a pause now and
-// then between a look at the one and at the other.
+// then between reading one and reading the other.
 type fake struct {
 	at    time.Duration
 	looks int

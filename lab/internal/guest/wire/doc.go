@@ -1,7 +1,6 @@
-// Package wire is what the lab and the program inside a guest say to each
-// other: the plan a guest reads when it boots, and the frames of an exec
-// session.
+// Package wire is the protocol between the lab and the program inside a guest:
+// the plan that a guest reads when it boots, and the frames of an exec session.
 //
-// It imports the standard library only, because the guest's program is built
-// from its source alone, wherever the lab runs.
+// It imports the standard library only, because the lab builds the guest's program
+// from its source alone.
 package wire

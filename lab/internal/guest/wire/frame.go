@@ -42,22 +42,22 @@ type Window struct {
 	Columns uint16 `json:"columns"`
 }
 
-// Result is how a program ended: its exit code, 128 plus the number of the
+// Result says how a program ended: its exit code, or 128 plus the number of the
 // signal that ended it, 127 if it was not found, 126 if it could not be run.
 type Result struct {
 	Code int `json:"code"`
 }
 
-// MaxPayload bounds a frame, so that a peer that speaks something else is
-// found out early.
+// MaxPayload bounds the payload of a frame in bytes, so that a peer that speaks another
+// protocol is noticed early.
 const MaxPayload = 1 << 20
 
-// InputWindow is how many frames of input a client may send before the first
-// of them is taken. A guest can therefore always read on, and notices a client
-// that goes away even while the program leaves its input alone.
+// InputWindow is how many frames of input a client may send before the program has
+// taken the first of them. So a guest can always read on, and it notices a client
+// that goes away even while the program does not read its input.
 const InputWindow = 16
 
-// Chunk is the size in which streams are cut into frames.
+// Chunk is the size in bytes of the frames that streams are cut into.
 const Chunk = 32 << 10
 
 var errTooLong = errors.New("frame is longer than the protocol allows")

@@ -28,7 +28,7 @@ const (
 	// ManagementMAC is the hardware address of the interface for exec. Each
 	// guest has a network of its own behind it, so all guests have the same.
 	ManagementMAC     = "02:77:00:00:ff:01"
-	ManagementAddress = "192.0.2.15" // TEST-NET-1: nobody's address in a cluster
+	ManagementAddress = "192.0.2.15" // TEST-NET-1: never an address in a cluster
 	ManagementNetwork = "192.0.2.0/24"
 	ManagementPort    = 7
 
@@ -41,7 +41,7 @@ const (
 	LogPortPrefix = "log."
 )
 
-// Plan is what a guest is to be.
+// Plan says how guestd sets up a guest.
 type Plan struct {
 	Hostname string            `json:"hostname"`
 	Token    string            `json:"token"` // an exec session must present it
@@ -50,7 +50,7 @@ type Plan struct {
 	Sysctl   map[string]string `json:"sysctl,omitempty"`  // path below /proc/sys to value
 	Services []Service         `json:"services,omitempty"`
 	// Tethered guests power off when their first session ends, or when none
-	// has begun for a while: nothing is left when whoever started it dies.
+	// has begun for a while: nothing remains when the process that started one dies.
 	Tethered bool `json:"tethered,omitempty"`
 }
 
@@ -67,8 +67,8 @@ type Service struct {
 	Name string   `json:"name"`
 	Argv []string `json:"argv"`
 	Env  []string `json:"env,omitempty"`
-	// Socket is the path of a unix socket; the service is ready when somebody
-	// accepts connections there. Empty: ready once started.
+	// Socket is the path of a unix socket; the service is ready when it accepts
+	// connections there. Empty: ready once started.
 	Socket string `json:"socket,omitempty"`
 	// Once: ready when it has ended, and not started again. A failure is
 	// logged and does not keep later services from starting.

@@ -10,7 +10,7 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// mapped is LVM's name of a volume for the device mapper.
+// mapped returns LVM's name of a volume for the device mapper.
 func mapped(g *group, name string) string {
 	double := func(s string) string { return strings.ReplaceAll(s, "-", "--") }
 	return double(g.Name) + "-" + double(name)
@@ -20,8 +20,8 @@ func nodePath(g *group, name string) string { return filepath.Join("/dev/mapper"
 
 func linkPath(g *group, name string) string { return filepath.Join("/dev", g.Name, name) }
 
-// activate gives a volume its loop device, its nodes and its name in sysfs, as
-// far as it lacks them.
+// activate gives a volume its loop device, its device nodes and its name in sysfs,
+// unless it has them.
 func activate(g *group, name string) error {
 	node := nodePath(g, name)
 	if err := os.MkdirAll(filepath.Dir(node), 0o755); err != nil {
@@ -68,8 +68,8 @@ func isActive(g *group, name string) bool {
 	return bound && isPresent(number, mapped(g, name))
 }
 
-// isOpen says whether somebody has mounted a volume or, in this process
-// namespace, opened it.
+// isOpen says whether a volume is mounted, or opened by a process in this process
+// namespace.
 func isOpen(g *group, name string) bool {
 	node := nodePath(g, name)
 	fd, err := unix.Open(node, unix.O_RDONLY|unix.O_EXCL|unix.O_CLOEXEC, 0)

@@ -7,7 +7,7 @@ import (
 	"strings"
 )
 
-// arguments are a command's, taken apart.
+// arguments are the parsed arguments of a command.
 type arguments struct {
 	flags    map[string]string
 	tags     []string // --addtag

@@ -18,7 +18,7 @@ func TestACommandIsTakenApartAsBerthWritesIt(t *testing.T) {
 	}
 }
 
-func TestWhatIsNoSizeIsRefused(t *testing.T) {
+func TestAnInvalidSizeIsRefused(t *testing.T) {
 	for _, size := range []string{"", "b", "-4b", "1g", "0b"} {
 		if n, err := parse([]string{"--size", size}).extents(); err == nil {
 			t.Errorf("size %q was taken for %d extents", size, n)

@@ -45,7 +45,7 @@ func (g *group) find(name string) *logical {
 	return g.Volumes[i]
 }
 
-// groups returns the groups on the loop devices there are in /dev.
+// groups returns the groups on the loop devices in /dev.
 func groups() ([]*group, error) {
 	paths, err := filepath.Glob("/dev/loop[0-9]*")
 	if err != nil {
@@ -83,8 +83,8 @@ func findGroup(name string) (*group, error) {
 	return all[i], nil
 }
 
-// commit writes the group as its next version. Closing the device is what tells
-// others of it.
+// commit writes the group as its next version. Other processes notice it when commit
+// closes the device.
 func (g *group) commit() error {
 	g.Seqno++
 	f, err := os.OpenFile(g.device, os.O_RDWR, 0)
@@ -121,7 +121,7 @@ func createGroup(a arguments) error {
 	return g.commit()
 }
 
-// removeGroup removes a group with all it holds.
+// removeGroup removes a group with all its volumes.
 func removeGroup(a arguments) error {
 	name, err := a.operand()
 	if err != nil {
@@ -137,7 +137,7 @@ func removeGroup(a arguments) error {
 	return wipe(g.device)
 }
 
-// wipeDevice takes the label off a device, if it bears one.
+// wipeDevice removes the label from a device, if there is one.
 func wipeDevice(a arguments) error {
 	device, err := a.operand()
 	if err != nil {

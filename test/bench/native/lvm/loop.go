@@ -35,7 +35,7 @@ func attach(node, image string) (number uint32, err error) {
 		if err := unlink(node); err != nil {
 			return 0, err
 		}
-		if !errors.Is(err, unix.EBUSY) { // somebody else was faster
+		if !errors.Is(err, unix.EBUSY) { // another process was faster
 			return 0, err
 		}
 	}
@@ -69,8 +69,8 @@ func growLoop(g *group, name string) error {
 	})
 }
 
-// boundLoop returns the loop device of a node if it is over the image: another
-// one may have its number since the machine was started.
+// boundLoop returns the loop device of a device node if it is over the image. Since
+// the machine was started, another image may have got its number.
 func boundLoop(node, image string) (number uint32, bound bool) {
 	var at, of unix.Stat_t
 	if unix.Stat(node, &at) != nil || unix.Stat(image, &of) != nil || at.Mode&unix.S_IFMT != unix.S_IFBLK {

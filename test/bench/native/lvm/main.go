@@ -10,7 +10,7 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// What LVM is taken to need: 20 ms to answer, 80 ms to change a group.
+// The assumed delays of LVM: 20 ms to answer, 80 ms to change a group.
 const (
 	queryDelay  = 20 * time.Millisecond
 	changeDelay = 80 * time.Millisecond
@@ -24,7 +24,7 @@ const (
 
 func main() {
 	args := os.Args
-	if filepath.Base(args[0]) == "lvm" { // otherwise a link named as the command
+	if filepath.Base(args[0]) == "lvm" { // otherwise it runs by a link with the command's name
 		args = args[1:]
 	}
 	if len(args) == 0 {
@@ -44,8 +44,8 @@ func main() {
 
 var errUnknown = errors.New("the lvm stand-in does not know this command")
 
-// command is one of LVM's. Changes exclude each other and every query, as LVM's
-// lock of the only group that is used here does.
+// command is a command of LVM. Changes exclude each other and every query, like LVM's
+// lock of a group: only one group is used here.
 type command struct {
 	do      func(arguments) error
 	delay   time.Duration
@@ -65,7 +65,7 @@ var commands = map[string]command{
 	"lvchange":   {changeVolume, changeDelay, unix.LOCK_EX},
 }
 
-// lockDir is shared by the node and the agent's container.
+// lockDir is a directory that the node and the agent's container share.
 const lockDir = "/run/lock/lvm"
 
 func perform(name string, a arguments) error {

@@ -9,7 +9,7 @@ import (
 	"strings"
 )
 
-// printNames prints the names of the groups, in JSON or for people.
+// printNames prints the names of the groups, as JSON or as text.
 func printNames(a arguments) error {
 	all, err := groups()
 	if err != nil {

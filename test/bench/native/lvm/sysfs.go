@@ -16,8 +16,8 @@ func entry(number uint32) string {
 	return filepath.Join(numbersDir, fmt.Sprintf("%d:%d", loopMajor, number))
 }
 
-// present makes sysfs, as this mount namespace sees it, tell a device-mapper name
-// of a loop device.
+// present gives a loop device a device-mapper name in sysfs, as this mount namespace
+// sees it.
 func present(number uint32, name, uuid string) error {
 	if err := overlay(); err != nil {
 		return err
@@ -47,7 +47,7 @@ func present(number uint32, name, uuid string) error {
 	return nil
 }
 
-// withdraw undoes present. What is left of it would only name a device that is free.
+// withdraw undoes present. A failure would only leave the name of a free device.
 func withdraw(number uint32) { _ = os.RemoveAll(entry(number)) }
 
 func isPresent(number uint32, name string) bool {
@@ -55,8 +55,7 @@ func isPresent(number uint32, name string) bool {
 	return err == nil && strings.TrimSpace(string(got)) == name
 }
 
-// overlay puts a directory that can be written over the kernel's, with the same
-// entries.
+// overlay mounts a writable directory with the same entries over the kernel's.
 func overlay() error {
 	var fs unix.Statfs_t
 	if err := unix.Statfs(numbersDir, &fs); err != nil {

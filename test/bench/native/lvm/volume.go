@@ -10,7 +10,7 @@ import (
 	"strings"
 )
 
-// imageDir holds the volumes' files. The agent's container has it from its node.
+// imageDir holds the volumes' files. The agent's container mounts it from its node.
 const imageDir = "/etc/lvm/stand-in"
 
 func imageFile(group, name string) string { return filepath.Join(imageDir, group, name) }

@@ -10,9 +10,9 @@ import (
 // DevicePoolsApplyConfiguration represents a declarative configuration of the DevicePools type for use
 // with apply.
 //
-// DevicePools selects disks, to be handed out whole or to make pools of. A disk must match all that
-// is said here, and be empty: one that bears a partition table, a filesystem or any
-// other signature is never taken.
+// DevicePools selects disks, to be handed out whole or to make pools of. A disk must match every
+// field, and be empty: Berth never takes a disk with a partition table, a filesystem or
+// any other signature.
 type DevicePoolsApplyConfiguration struct {
 	// paths are patterns of device nodes or links to them, in which * stands for any
 	// characters but a slash: /dev/disk/by-id/nvme-*, /dev/sd*.
@@ -21,7 +21,7 @@ type DevicePoolsApplyConfiguration struct {
 	MinSize *resource.Quantity `json:"minSize,omitempty"`
 	// maxSize of a disk.
 	MaxSize *resource.Quantity `json:"maxSize,omitempty"`
-	// media of a disk: SSD or HDD. Empty takes both.
+	// media of a disk: SSD or HDD. Empty selects both.
 	Media *apiv1alpha1.Media `json:"media,omitempty"`
 }
 

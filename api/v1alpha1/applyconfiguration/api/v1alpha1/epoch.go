@@ -9,8 +9,8 @@ package v1alpha1
 // an old backup may reach the same number again, and must not pass for the same
 // ownership.
 type EpochApplyConfiguration struct {
-	// number grows with each ownership, by one or more: an agent that has
-	// promised a higher one goes past it.
+	// number grows with each ownership. It grows by more than one where an agent
+	// has promised a higher number: the next epoch must be above that.
 	Number *int64 `json:"number,omitempty"`
 	// id is random, and compared for equality only.
 	ID *string `json:"id,omitempty"`

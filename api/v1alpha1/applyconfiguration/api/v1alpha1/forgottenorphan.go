@@ -10,19 +10,20 @@ import (
 // ForgottenOrphanApplyConfiguration represents a declarative configuration of the ForgottenOrphan type for use
 // with apply.
 //
-// ForgottenOrphan names one orphan exactly as its node reports it, so that the word
-// for one cannot be taken for another's.
+// ForgottenOrphan names one orphan exactly as its node reports it, so that an order about
+// one orphan cannot apply to another.
 type ForgottenOrphanApplyConfiguration struct {
-	// pool that it is in.
+	// pool that the orphan is in.
 	Pool *string `json:"pool,omitempty"`
 	// name of the volume or the snapshot.
 	Name *string `json:"name,omitempty"`
-	// size as reported.
+	// size in bytes, as reported.
 	Size *resource.Quantity `json:"size,omitempty"`
 	// since as reported.
 	Since *v1.Time `json:"since,omitempty"`
-	// at is when that was said. The word is good for a day: one that comes back with an old
-	// backup, or that waited for a pod to end, may be about data that is needed by now.
+	// at is when the administrator gave the order. It is valid for a day: an order that was
+	// restored from an old backup, or that waited for a pod to end, may name data that is
+	// needed by now.
 	At *v1.Time `json:"at,omitempty"`
 }
 

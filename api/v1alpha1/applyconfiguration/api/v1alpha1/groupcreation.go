@@ -8,9 +8,9 @@ package v1alpha1
 // GroupCreation lets Berth make the volume group that its class names, out of empty
 // disks, on every node that the class selects.
 type GroupCreationApplyConfiguration struct {
-	// disks that the volume group is made of. Disks that match later are added to it.
-	// None is ever taken out. What another driver attaches to the node for a pod is an
-	// empty disk too: the paths must not match it.
+	// disks that the volume group is made of. Berth adds disks that match later, and never
+	// takes one out. A disk that another driver attaches to the node for a pod is empty too:
+	// the paths must not match it.
 	Disks *DevicePoolsApplyConfiguration `json:"disks,omitempty"`
 }
 

@@ -9,8 +9,8 @@ import (
 // InlineReferenceApplyConfiguration represents a declarative configuration of the InlineReference type for use
 // with apply.
 //
-// InlineReference names an inline volume: one that a pod's spec describes, and
-// that lives and dies with the pod.
+// InlineReference names an inline volume: a pod's spec describes it, and it lives and
+// dies with the pod.
 type InlineReferenceApplyConfiguration struct {
 	// podUID of the pod.
 	PodUID *types.UID `json:"podUID,omitempty"`

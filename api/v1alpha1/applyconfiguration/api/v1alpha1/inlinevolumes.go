@@ -5,10 +5,10 @@ package v1alpha1
 // InlineVolumesApplyConfiguration represents a declarative configuration of the InlineVolumes type for use
 // with apply.
 //
-// InlineVolumes says whose pods may have inline volumes of a class. Quotas of claims do not
-// count such volumes.
+// InlineVolumes names the namespaces whose pods may have inline volumes of a class. Quotas of
+// claims do not count such volumes.
 type InlineVolumesApplyConfiguration struct {
-	// namespaces whose pods may; * stands for all.
+	// namespaces whose pods may have inline volumes; * stands for all.
 	Namespaces []string `json:"namespaces,omitempty"`
 }
 

@@ -9,18 +9,18 @@ import (
 // InventoryItemApplyConfiguration represents a declarative configuration of the InventoryItem type for use
 // with apply.
 //
-// InventoryItem is something of Berth's in a pool that has no Volume object.
+// InventoryItem is an inline volume, a snapshot, or a volume without a Volume object in a pool.
 type InventoryItemApplyConfiguration struct {
-	// volume is the name of the Volume that it was made for.
+	// volume is the name of the Volume that the item was made for.
 	Volume *string `json:"volume,omitempty"`
-	// inline says whose inline volume it is.
+	// inline names the inline volume, and its pod.
 	Inline *InlineReferenceApplyConfiguration `json:"inline,omitempty"`
 	// snapshot is the id of a snapshot.
 	Snapshot *string `json:"snapshot,omitempty"`
-	// allocated is how many bytes it takes of the pool.
+	// allocated is how many bytes of the pool the item takes.
 	Allocated *resource.Quantity `json:"allocated,omitempty"`
-	// orphan is set for what no object accounts for, as the API server itself said
-	// when it was asked. It is kept.
+	// orphan is set if no object accounts for the item, which the agent has asked the API
+	// server itself. Berth keeps the item, until its deadline if it has one.
 	Orphan *OrphanApplyConfiguration `json:"orphan,omitempty"`
 }
 

@@ -12,15 +12,15 @@ import (
 // LVMPools names the volume groups of a class.
 type LVMPoolsApplyConfiguration struct {
 	// volumeGroups are names of volume groups, or patterns of names in which * stands for
-	// any characters and ? for one. A node serves the class from those that it has.
+	// any characters and ? for one. A node serves the class from those of them that it has.
 	VolumeGroups []string `json:"volumeGroups,omitempty"`
 	// create lets Berth make the volume group, and grow it.
 	Create *GroupCreationApplyConfiguration `json:"create,omitempty"`
-	// wipe says what becomes of a deleted volume's bytes before others may have its
-	// space: Discard lets the disk drop them where it is sure that they read as zeros
-	// then, and overwrites them with zeros elsewhere; Zero always overwrites them; None
-	// leaves them, and whoever gets a raw block volume on the space may read them. It is
-	// recorded with each volume when that is made: a change holds for volumes made later.
+	// wipe says what Berth does with a deleted volume's bytes before another volume may have
+	// the space. Discard lets the disk drop them where they then surely read as zeros, and
+	// overwrites them with zeros elsewhere. Zero always overwrites them. None leaves them: a pod
+	// with a raw block volume on the space can read them. Berth records the policy with each
+	// volume when it makes it: a change applies to volumes that are made later.
 	Wipe *apiv1alpha1.WipePolicy `json:"wipe,omitempty"`
 }
 

@@ -5,22 +5,21 @@ package v1alpha1
 // LVMThinPoolsApplyConfiguration represents a declarative configuration of the LVMThinPools type for use
 // with apply.
 //
-// LVMThinPools names the thin pools of a class, and how far they may be promised.
+// LVMThinPools names the thin pools of a class, and how much of them Berth may promise to volumes.
 type LVMThinPoolsApplyConfiguration struct {
 	// thinPools are thin pools, as volume group/logical volume. A node serves the class
-	// from those that it has.
+	// from those of them that it has.
 	ThinPools []string `json:"thinPools,omitempty"`
 	// create lets Berth make the thin pool, with its volume group if disks are named.
 	Create *ThinPoolCreationApplyConfiguration `json:"create,omitempty"`
-	// autoExtend lets Berth extend the thin pools before they are full, those too that it
-	// did not make. Without it nobody does but who administers the node.
+	// autoExtend lets Berth extend the thin pools before they are full, including those that
+	// it did not make. Without it that is left to the administrator of the node.
 	AutoExtend *ThinPoolExtensionApplyConfiguration `json:"autoExtend,omitempty"`
-	// overprovisionPercent of a pool, less its spare, may be promised to volumes
-	// together. 100 promises what there is, and no more.
+	// overprovisionPercent is how much of a pool, less its spare, Berth may promise to all
+	// volumes together. 100 promises no more than the pool has.
 	OverprovisionPercent *int32 `json:"overprovisionPercent,omitempty"`
-	// maxFillPercent closes a pool for new volumes, and for the growth of those it
-	// has, once its data or its metadata is filled to so many percent: volumes that
-	// are there need the rest.
+	// maxFillPercent closes a pool to new volumes and to the growth of its volumes, once its
+	// data or its metadata is that full: the existing volumes need the rest.
 	MaxFillPercent *int32 `json:"maxFillPercent,omitempty"`
 }
 

@@ -10,11 +10,11 @@ import (
 // OnNodeGoneApplyConfiguration represents a declarative configuration of the OnNodeGone type for use
 // with apply.
 //
-// OnNodeGone says what becomes of claims whose only copy is on a node whose Node object
-// was deleted. A Node that is there and not ready is not gone.
+// OnNodeGone says what Berth does with claims whose only copy is on a node whose Node object
+// was deleted. A Node that exists and is not ready is not gone.
 type OnNodeGoneApplyConfiguration struct {
-	// policy is Keep, or ReleaseClaims. A deleted Node object is no proof that data is
-	// gone: neither deletes any.
+	// policy is Keep or ReleaseClaims. Neither deletes data: a deleted Node object is no proof
+	// that the data is gone.
 	Policy *apiv1alpha1.NodeGonePolicy `json:"policy,omitempty"`
 	// after is how long a Node must have been gone before claims are released.
 	After *v1.Duration `json:"after,omitempty"`

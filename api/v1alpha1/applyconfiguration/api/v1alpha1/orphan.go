@@ -11,21 +11,22 @@ import (
 // OrphanApplyConfiguration represents a declarative configuration of the Orphan type for use
 // with apply.
 //
-// Orphan is what is known of data that no object accounts for.
+// Orphan describes data that no object accounts for.
 type OrphanApplyConfiguration struct {
-	// since is when it was first reported, by the node's clock.
+	// since is when the agent first reported the orphan, by the node's clock.
 	Since *v1.Time `json:"since,omitempty"`
 	// reason is NoObject or NotPlaced.
 	Reason *apiv1alpha1.OrphanReason `json:"reason,omitempty"`
-	// message says why it is an orphan, or why it could not be deleted.
+	// message says why the data is an orphan, or why the agent could not delete it.
 	Message *string `json:"message,omitempty"`
-	// deadline is when it is deleted if nobody adopts it; absent if it is kept for ever.
+	// deadline is when the agent deletes the data unless an administrator adopts it; absent
+	// if the agent keeps it for ever.
 	Deadline *v1.Time `json:"deadline,omitempty"`
-	// size in bytes of the volume, or of the volume that a snapshot is of.
+	// size in bytes of the volume, or of the volume that a snapshot was taken of.
 	Size *resource.Quantity `json:"size,omitempty"`
-	// filesystem that was made on it; empty means that none ever was.
+	// filesystem that was made on the volume; empty means that none ever was.
 	Filesystem *string `json:"filesystem,omitempty"`
-	// source is the name of the snapshot or the volume that it began as a copy of.
+	// source is the name of the snapshot or the volume that the orphan began as a copy of.
 	Source *string `json:"source,omitempty"`
 }
 

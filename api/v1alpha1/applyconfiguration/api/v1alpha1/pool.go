@@ -11,42 +11,43 @@ import (
 // with apply.
 //
 // Pool is one pool of a node. It states total and foreign bytes, never free
-// ones: what Berth's own volumes take is known from the Volumes, and a free
-// figure would race with every volume being created.
+// ones: the Volumes say how much Berth's own volumes take, and a free figure
+// would race with every volume being created.
 type PoolApplyConfiguration struct {
 	// name of the pool on its node: a volume group (vg0), a thin pool in one
 	// (vg0/thin), or a disk (disk:nvme-eui.0025385b71b0a1c2).
 	Name *string `json:"name,omitempty"`
 	// provisioner that serves the pool.
 	Provisioner *apiv1alpha1.ProvisionerType `json:"provisioner,omitempty"`
-	// total is the size of the pool.
+	// total is the size of the pool in bytes.
 	Total *resource.Quantity `json:"total,omitempty"`
-	// foreign is what others than Berth use of it, and what Berth uses and
-	// inventory has no place for.
+	// foreign is how many bytes others than Berth use, and how many Berth uses for
+	// items that do not fit into inventory.
 	Foreign *resource.Quantity `json:"foreign,omitempty"`
-	// filled is how much of a thin pool holds data, in steps of a hundredth of it.
-	// Total and foreign count what is promised.
+	// filled is how many bytes of a thin pool hold data, in steps of one percent of its size.
+	// total and foreign count promised bytes.
 	Filled *resource.Quantity `json:"filled,omitempty"`
 	// metadataFilledPercent is how full a thin pool's metadata is.
 	MetadataFilledPercent *int32 `json:"metadataFilledPercent,omitempty"`
 	// media of a disk.
 	Media *apiv1alpha1.Media `json:"media,omitempty"`
-	// allocationUnit is what sizes are rounded up to: an extent; the whole of a disk.
+	// allocationUnit is the unit in bytes that sizes are rounded up to: an extent, or the
+	// whole of a disk.
 	AllocationUnit *resource.Quantity `json:"allocationUnit,omitempty"`
-	// largestVolume is the largest volume that could be created when the report
-	// was made. For display and coarse filtering; not for accounting.
+	// largestVolume is the size in bytes of the largest volume that could be created when
+	// the agent made the report. It is for display and coarse filtering, not for accounting.
 	LargestVolume *resource.Quantity `json:"largestVolume,omitempty"`
-	// inventory is what is Berth's in the pool and is no replica of a Volume that
-	// the agent knows: inline volumes, snapshots, and volumes whose Volume is gone. It
-	// is part of neither foreign nor any Volume.
+	// inventory lists the things of Berth's in the pool that are no replica of a Volume that
+	// the agent knows: inline volumes, snapshots, and volumes whose Volume is gone. Neither
+	// foreign nor any Volume counts them.
 	Inventory []InventoryItemApplyConfiguration `json:"inventory,omitempty"`
 	// classes are the PoolClasses that this pool serves on this node.
 	Classes []string `json:"classes,omitempty"`
-	// health is Healthy, or why nothing new should be placed here.
+	// health is Healthy, or says why no new volume should be placed here.
 	Health *apiv1alpha1.PoolHealth `json:"health,omitempty"`
 	// message explains a pool that is not healthy.
 	Message *string `json:"message,omitempty"`
-	// lastChange is what Berth did to the pool last because a PoolClass asks for it.
+	// lastChange is the latest change that Berth made to the pool because a PoolClass asks for it.
 	LastChange *PoolChangeApplyConfiguration `json:"lastChange,omitempty"`
 }
 

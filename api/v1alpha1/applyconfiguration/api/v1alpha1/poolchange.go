@@ -10,13 +10,13 @@ import (
 // PoolChangeApplyConfiguration represents a declarative configuration of the PoolChange type for use
 // with apply.
 //
-// PoolChange is something that Berth did to a pool because a PoolClass asks for it.
+// PoolChange is a change that Berth made to a pool because a PoolClass asks for it.
 type PoolChangeApplyConfiguration struct {
-	// at is when, by the node's clock.
+	// at is the time of the change, by the node's clock.
 	At *v1.Time `json:"at,omitempty"`
 	// reason is Made, Grown, Extended or Imported.
 	Reason *apiv1alpha1.PoolChangeReason `json:"reason,omitempty"`
-	// message says what was done.
+	// message describes the change.
 	Message *string `json:"message,omitempty"`
 }
 

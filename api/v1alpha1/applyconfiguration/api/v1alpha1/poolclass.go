@@ -19,9 +19,9 @@ import (
 type PoolClassApplyConfiguration struct {
 	v1.TypeMetaApplyConfiguration    `json:""`
 	*v1.ObjectMetaApplyConfiguration `json:"metadata,omitempty"`
-	// spec is what the administrator wants.
+	// spec is the administrator's wish.
 	Spec *PoolClassSpecApplyConfiguration `json:"spec,omitempty"`
-	// status is what the controller sees of it.
+	// status is the controller's view of the class.
 	Status *PoolClassStatusApplyConfiguration `json:"status,omitempty"`
 }
 

@@ -35,8 +35,8 @@ type PoolClassSpecApplyConfiguration struct {
 	// inlineVolumes says whose pods may describe volumes of the class in their own spec.
 	// Without it no pod may.
 	InlineVolumes *InlineVolumesApplyConfiguration `json:"inlineVolumes,omitempty"`
-	// onNodeGone says what becomes of the claims whose only copy is on a node whose Node
-	// object was deleted. Without it they are kept.
+	// onNodeGone says what Berth does with claims whose only copy is on a node whose Node
+	// object was deleted. Without it Berth keeps them.
 	OnNodeGone *OnNodeGoneApplyConfiguration `json:"onNodeGone,omitempty"`
 }
 

@@ -5,11 +5,11 @@ package v1alpha1
 // ReplicaSpecApplyConfiguration represents a declarative configuration of the ReplicaSpec type for use
 // with apply.
 //
-// ReplicaSpec is the wish for a replica on a node.
+// ReplicaSpec asks for a replica on a node.
 type ReplicaSpecApplyConfiguration struct {
 	// node that should hold the replica.
 	Node *string `json:"node,omitempty"`
-	// pool of that node that it comes from.
+	// pool of that node to take the replica from.
 	Pool *string `json:"pool,omitempty"`
 }
 

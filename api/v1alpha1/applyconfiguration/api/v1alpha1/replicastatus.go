@@ -14,19 +14,19 @@ import (
 type ReplicaStatusApplyConfiguration struct {
 	// node that reports.
 	Node *string `json:"node,omitempty"`
-	// pool that holds the replica, or was to.
+	// pool that holds the replica, or should have held it.
 	Pool *string `json:"pool,omitempty"`
 	// state of the replica.
 	State *apiv1alpha1.ReplicaState `json:"state,omitempty"`
-	// ready is whether the replica could become primary.
+	// ready says whether the replica could become primary.
 	Ready *bool `json:"ready,omitempty"`
-	// active is whether the replica is in use by the primary.
+	// active says whether the primary uses the replica.
 	Active *bool `json:"active,omitempty"`
-	// capacity of the replica as it is; absent when there is none. The volume's
-	// own cannot shrink below it.
+	// capacity is the actual size of the replica in bytes; absent when there is no
+	// replica. The capacity of the volume cannot shrink below it.
 	Capacity *resource.Quantity `json:"capacity,omitempty"`
-	// allocated is how many bytes the replica takes of its pool; absent when
-	// there is none. It may be more than capacity: mirrors and extents.
+	// allocated is how many bytes of its pool the replica takes; absent when there is
+	// no replica. It may be more than capacity, because of mirrors and extents.
 	Allocated *resource.Quantity `json:"allocated,omitempty"`
 	// requested is the capacity from the spec that this report answers.
 	Requested *resource.Quantity `json:"requested,omitempty"`

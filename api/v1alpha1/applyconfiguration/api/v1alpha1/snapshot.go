@@ -14,14 +14,14 @@ import (
 // SnapshotApplyConfiguration represents a declarative configuration of the Snapshot type for use
 // with apply.
 //
-// Snapshot is what a volume held at one moment. It does not need its volume, and
+// Snapshot is the data of a volume at one moment. It does not need its volume, and
 // volumes that were made from it do not need it.
 type SnapshotApplyConfiguration struct {
 	v1.TypeMetaApplyConfiguration    `json:""`
 	*v1.ObjectMetaApplyConfiguration `json:"metadata,omitempty"`
-	// spec is what the snapshot is of, and where it should be.
+	// spec names the volume of the snapshot, and the nodes that should hold it.
 	Spec *SnapshotSpecApplyConfiguration `json:"spec,omitempty"`
-	// status is what has become of it.
+	// status is the observed state of the snapshot.
 	Status *SnapshotStatusApplyConfiguration `json:"status,omitempty"`
 }
 

@@ -15,18 +15,18 @@ import (
 type SnapshotReplicaApplyConfiguration struct {
 	// node that reports.
 	Node *string `json:"node,omitempty"`
-	// pool that holds it, or was to.
+	// pool that holds the snapshot, or should have held it.
 	Pool *string `json:"pool,omitempty"`
-	// state of it.
+	// state of the snapshot on the node.
 	State *apiv1alpha1.SnapshotState `json:"state,omitempty"`
-	// taken is when it was taken, by the node's clock.
+	// taken is when the snapshot was taken, by the node's clock.
 	Taken *v1.Time `json:"taken,omitempty"`
-	// restoreSize is the size of the volume when it was taken: what is made from the
-	// snapshot is as large, or larger.
+	// restoreSize is the size in bytes of the volume when the snapshot was taken. A volume
+	// that is made from the snapshot has at least this size.
 	RestoreSize *resource.Quantity `json:"restoreSize,omitempty"`
-	// allocated is how many bytes it takes of its pool.
+	// allocated is how many bytes of its pool the snapshot takes.
 	Allocated *resource.Quantity `json:"allocated,omitempty"`
-	// reason is a CamelCase word for the state, from the list of a Volume's replica.
+	// reason is a CamelCase word for the state, from the same list as a Volume replica's reason.
 	Reason *string `json:"reason,omitempty"`
 	// message is for people.
 	Message *string `json:"message,omitempty"`

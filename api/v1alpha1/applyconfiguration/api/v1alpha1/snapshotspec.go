@@ -9,21 +9,21 @@ import (
 // SnapshotSpecApplyConfiguration represents a declarative configuration of the SnapshotSpec type for use
 // with apply.
 //
-// SnapshotSpec says what a snapshot is of.
+// SnapshotSpec names the volume of a snapshot, and the nodes that should hold it.
 type SnapshotSpecApplyConfiguration struct {
-	// volume is the Volume that the snapshot is of.
+	// volume is the name of the Volume that the snapshot is taken of.
 	Volume *string `json:"volume,omitempty"`
-	// volumeMode of the volume, which may be gone when the first volume is made from
-	// the snapshot: bytes are copied, so what is in them stays what it is.
+	// volumeMode of the volume. The spec repeats it because the volume may be gone when the
+	// first volume is made from the snapshot: a copy has the same bytes, so the same mode.
 	VolumeMode *apiv1alpha1.VolumeMode `json:"volumeMode,omitempty"`
 	// fsType of a Filesystem volume.
 	FSType *apiv1alpha1.FSType `json:"fsType,omitempty"`
-	// poolClass of the volume: what it keeps spare, no snapshot takes.
+	// poolClass of the volume. No snapshot takes the space that the class keeps spare.
 	PoolClass *string `json:"poolClass,omitempty"`
-	// adopted says that it was taken before this object was made. No node takes it:
-	// where it is missing, a snapshot of what the volume holds now must not take its place.
+	// adopted says that the snapshot is older than this object. No node takes it: a
+	// snapshot of the volume's current data must not take the place of a missing one.
 	Adopted *bool `json:"adopted,omitempty"`
-	// replicas are the nodes that should hold it, with the pool of the volume there.
+	// replicas are the nodes that should hold the snapshot, each with the volume's pool there.
 	Replicas []ReplicaSpecApplyConfiguration `json:"replicas,omitempty"`
 }
 

@@ -5,7 +5,7 @@ package v1alpha1
 // SnapshotStatusApplyConfiguration represents a declarative configuration of the SnapshotStatus type for use
 // with apply.
 //
-// SnapshotStatus is what has become of a snapshot.
+// SnapshotStatus is the observed state of a snapshot.
 type SnapshotStatusApplyConfiguration struct {
 	// replicas are the reports of the nodes, each written by its own agent.
 	Replicas []SnapshotReplicaApplyConfiguration `json:"replicas,omitempty"`

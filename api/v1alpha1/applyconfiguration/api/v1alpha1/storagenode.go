@@ -14,13 +14,13 @@ import (
 // StorageNodeApplyConfiguration represents a declarative configuration of the StorageNode type for use
 // with apply.
 //
-// StorageNode is what one node has to offer. It bears the Node's name; its status is
-// written by that node's agent only, its spec by administrators. The controller deletes
+// StorageNode describes the pools of one node. It has the name of the Node. Only that node's
+// agent writes its status; administrators write its spec. The controller deletes
 // it when the Node is gone. Deleting it never deletes data.
 type StorageNodeApplyConfiguration struct {
 	v1.TypeMetaApplyConfiguration    `json:""`
 	*v1.ObjectMetaApplyConfiguration `json:"metadata,omitempty"`
-	// spec is what administrators tell the node's agent.
+	// spec holds the orders of administrators to the node's agent.
 	Spec *StorageNodeSpecApplyConfiguration `json:"spec,omitempty"`
 	// status is the agent's latest report.
 	Status *StorageNodeStatusApplyConfiguration `json:"status,omitempty"`

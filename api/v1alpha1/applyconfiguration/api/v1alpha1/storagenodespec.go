@@ -5,10 +5,10 @@ package v1alpha1
 // StorageNodeSpecApplyConfiguration represents a declarative configuration of the StorageNodeSpec type for use
 // with apply.
 //
-// StorageNodeSpec is what administrators tell a node's agent.
+// StorageNodeSpec holds the orders of administrators to a node's agent.
 type StorageNodeSpecApplyConfiguration struct {
-	// forget names the orphans whose data may be deleted. The agent deletes one only
-	// while its report still shows the same one.
+	// forget names the orphans whose data the agent may delete. It deletes one only while
+	// its report still shows exactly that orphan.
 	Forget []ForgottenOrphanApplyConfiguration `json:"forget,omitempty"`
 }
 

@@ -11,18 +11,17 @@ import (
 //
 // StorageNodeStatus is one atomic report of a node's pools.
 type StorageNodeStatusApplyConfiguration struct {
-	// pools are the node's pools that at least one PoolClass selects, or that hold anything
-	// of Berth's. If there are more than the list has place for, the condition
-	// PoolsLeftOut says so.
+	// pools are the node's pools that at least one PoolClass selects, or that hold data of
+	// Berth's. If they do not all fit into the list, the condition PoolsLeftOut says so.
 	Pools []PoolApplyConfiguration `json:"pools,omitempty"`
-	// volumesRevision is the highest resourceVersion among the Volumes that the
-	// agent had seen, their deletions included, when it sorted what is in its
-	// pools into Volumes, inventory and foreign. What went by that revision and
-	// is in none of them takes no room any more.
+	// volumesRevision is the highest resourceVersion of a Volume, or of a Volume's deletion,
+	// that the agent had seen when it divided the contents of its pools into Volumes,
+	// inventory and foreign. A Volume that was gone by that revision and is in none of the
+	// three takes no space any more.
 	VolumesRevision *string `json:"volumesRevision,omitempty"`
-	// features are what the node's agent can do that agents could not always do. One that
-	// is older than a feature does not list it, and is not asked for it: it would not
-	// refuse, but do something else.
+	// features are the abilities of the node's agent that older agents lack. An older agent
+	// does not list a feature, and Berth does not ask it for that: the agent would not refuse,
+	// but do something else.
 	Features []string `json:"features,omitempty"`
 	// conditions: Ready is True while the agent can list its pools.
 	Conditions []v1.ConditionApplyConfiguration `json:"conditions,omitempty"`

@@ -11,9 +11,9 @@ type ThinPoolCreationApplyConfiguration struct {
 	// disks that the volume group is made of, as in a class of volume groups. Without
 	// them another class must create the volume group.
 	Disks *DevicePoolsApplyConfiguration `json:"disks,omitempty"`
-	// sizePercent of the volume group is what the thin pool has at least. It is extended
-	// to that when the volume group grows. What is left is for autoExtend, and for the
-	// volumes of other classes.
+	// sizePercent is the least share of the volume group that the thin pool has. Berth extends
+	// the thin pool to it when the volume group grows. The remainder is for autoExtend, and for
+	// the volumes of other classes.
 	SizePercent *int32 `json:"sizePercent,omitempty"`
 }
 

@@ -7,9 +7,10 @@ package v1alpha1
 //
 // ThinPoolExtension extends thin pools before they are full.
 type ThinPoolExtensionApplyConfiguration struct {
-	// atPercent of its data, or of its metadata, a thin pool is extended.
+	// atPercent is how full its data or its metadata must be before a thin pool is extended.
 	AtPercent *int32 `json:"atPercent,omitempty"`
-	// byPercent of what it has it is extended each time, while its volume group has room.
+	// byPercent of its current size is added to the thin pool each time, while its volume group
+	// has room.
 	ByPercent *int32 `json:"byPercent,omitempty"`
 }
 

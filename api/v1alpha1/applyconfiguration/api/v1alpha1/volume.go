@@ -14,19 +14,19 @@ import (
 // VolumeApplyConfiguration represents a declarative configuration of the Volume type for use
 // with apply.
 //
-// Volume is one volume: what it should be, where its replicas are, and which of
+// Volume is one volume: its desired state, the nodes of its replicas, and which of
 // them may write.
 //
 // ---
-// Rules that compare with the old object stand here at the root: a rule on a
-// field is not evaluated when the field, or a parent of it, was or becomes
-// absent, so {"status":null} would pass it by.
+// Rules that compare with the old object stand here at the root. The API server
+// does not evaluate a rule on a field when the field, or a parent of it, was or
+// becomes absent: {"status":null} would get past it.
 type VolumeApplyConfiguration struct {
 	v1.TypeMetaApplyConfiguration    `json:""`
 	*v1.ObjectMetaApplyConfiguration `json:"metadata,omitempty"`
-	// spec is what the volume should be.
+	// spec is the desired state of the volume.
 	Spec *VolumeSpecApplyConfiguration `json:"spec,omitempty"`
-	// status is what has become of it.
+	// status is the observed state of the volume.
 	Status *VolumeStatusApplyConfiguration `json:"status,omitempty"`
 }
 

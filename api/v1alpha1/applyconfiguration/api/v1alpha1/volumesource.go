@@ -5,7 +5,7 @@ package v1alpha1
 // VolumeSourceApplyConfiguration represents a declarative configuration of the VolumeSource type for use
 // with apply.
 //
-// VolumeSource is what a volume begins as a copy of.
+// VolumeSource names the snapshot or volume that a volume begins as a copy of.
 type VolumeSourceApplyConfiguration struct {
 	// snapshot is the name of a Snapshot.
 	Snapshot *string `json:"snapshot,omitempty"`

@@ -10,28 +10,28 @@ import (
 // VolumeSpecApplyConfiguration represents a declarative configuration of the VolumeSpec type for use
 // with apply.
 //
-// VolumeSpec is what a volume should be.
+// VolumeSpec is the desired state of a volume.
 type VolumeSpecApplyConfiguration struct {
-	// capacity is the size in bytes that was asked for; a replica may be a little
-	// larger, by its pool's allocation unit. It may be taken back to what every
-	// replica fits in, so that an expansion for which there was no room can be
-	// given up; data never shrinks.
+	// capacity is the requested size in bytes. A replica may be a little larger, because of
+	// the allocation unit of its pool. capacity may shrink, but not below the largest replica,
+	// so that an expansion without room can be given up; data never shrinks.
 	Capacity *resource.Quantity `json:"capacity,omitempty"`
 	// volumeMode is Filesystem or Block.
 	VolumeMode *apiv1alpha1.VolumeMode `json:"volumeMode,omitempty"`
 	// fsType of a Filesystem volume.
 	FSType *apiv1alpha1.FSType `json:"fsType,omitempty"`
-	// mkfsOptions that its filesystem is made with, in the words of mkfs, of those that
-	// Berth knows to be safe. They count once: nothing changes them afterwards.
+	// mkfsOptions are the command-line options of mkfs for the filesystem. Berth accepts only
+	// options that it knows to be safe. They apply once: nothing changes them afterwards.
 	MkfsOptions *string `json:"mkfsOptions,omitempty"`
 	// poolClass that the replicas come from.
 	PoolClass *string `json:"poolClass,omitempty"`
-	// claimRef names the claim the volume was made for, if one was.
+	// claimRef names the claim that the volume was made for, if there is one.
 	ClaimRef *ClaimReferenceApplyConfiguration `json:"claimRef,omitempty"`
-	// source is what the volume begins as a copy of; without one it begins blank.
+	// source names the snapshot or volume that this volume begins as a copy of. Without it
+	// the volume begins blank.
 	Source *VolumeSourceApplyConfiguration `json:"source,omitempty"`
-	// adopted says that the data was there before this object. No node makes it or
-	// formats it: where it is missing, an empty volume must not take its place.
+	// adopted says that the data is older than this object. No node makes the volume or
+	// formats it: an empty volume must not take the place of missing data.
 	Adopted *bool `json:"adopted,omitempty"`
 	// sharing says how many nodes may write at once.
 	Sharing *apiv1alpha1.Sharing `json:"sharing,omitempty"`
@@ -39,7 +39,7 @@ type VolumeSpecApplyConfiguration struct {
 	Placement *apiv1alpha1.Placement `json:"placement,omitempty"`
 	// replication says how many replicas there should be.
 	Replication *ReplicationApplyConfiguration `json:"replication,omitempty"`
-	// replicas are the nodes that should hold one, with the pool it comes from.
+	// replicas are the nodes that should hold a replica, each with the pool to take it from.
 	Replicas []ReplicaSpecApplyConfiguration `json:"replicas,omitempty"`
 }
 

@@ -9,7 +9,7 @@ import (
 // VolumeStatusApplyConfiguration represents a declarative configuration of the VolumeStatus type for use
 // with apply.
 //
-// VolumeStatus is what has become of a volume.
+// VolumeStatus is the observed state of a volume.
 type VolumeStatusApplyConfiguration struct {
 	// conditions of the volume as a whole, set by the controller when there is
 	// something to say: a volume whose replica became ready at once has none.

@@ -9,26 +9,26 @@ import (
 // ZFSPoolsApplyConfiguration represents a declarative configuration of the ZFSPools type for use
 // with apply.
 //
-// ZFSPools names the zpools of a class, and how volumes are kept in them. What is said
-// of volumes holds for those that are made later; ZFS records it with each.
+// ZFSPools names the zpools of a class, and the properties of volumes in them. A change of
+// these properties applies to volumes that are made later: ZFS records them with each volume.
 type ZFSPoolsApplyConfiguration struct {
-	// pools are existing zpools (tank), or filesystems in them that bear the mark of a pool
+	// pools are existing zpools (tank), or filesystems in them that have the mark of a pool
 	// (tank/berth, after zfs set berth.dev:pool=tank/berth tank/berth). A node serves the
-	// class from those that it has.
+	// class from those of them that it has.
 	Pools []string `json:"pools,omitempty"`
 	// create lets Berth make the zpool, grow it, and import it when the node starts.
 	Create *ZpoolCreationApplyConfiguration `json:"create,omitempty"`
-	// volblocksize is the size of the blocks of a volume that is a block device, or bears
-	// ext4 or xfs: small ones suit databases, large
-	// ones compress better and take less metadata. A copy has its source's.
+	// volblocksize is the block size of a volume that is a block device, or has ext4 or xfs
+	// on it: small blocks suit databases, large blocks compress better and take less
+	// metadata. A copy has the block size of its source.
 	Volblocksize *apiv1alpha1.Volblocksize `json:"volblocksize,omitempty"`
-	// recordsize is the largest block of a file in a volume of filesystem zfs: that of a
-	// database's pages suits databases. Without it a volume has that of its pool, also when it
-	// changes. A copy has its own, for the files that are written to it.
+	// recordsize is the largest block of a file in a volume of filesystem zfs. For a database,
+	// use the size of its pages. Without it a volume follows the recordsize of its pool, also
+	// when that changes. A copy has its own, which applies to files that are written to it.
 	Recordsize *apiv1alpha1.Recordsize `json:"recordsize,omitempty"`
-	// compression of what is written to a volume: on, off, lz4, zle, lzjb, gzip or
-	// gzip-1 to gzip-9, zstd or zstd-1 to zstd-19, zstd-fast or zstd-fast-1 to
-	// zstd-fast-1000. Without it a volume has that of its pool, also when it changes.
+	// compression of the data that is written to a volume: on, off, lz4, zle, lzjb, gzip or
+	// gzip-1 to gzip-9, zstd or zstd-1 to zstd-19, zstd-fast or zstd-fast-1 to zstd-fast-1000.
+	// Without it a volume follows the compression of its pool, also when that changes.
 	Compression *string `json:"compression,omitempty"`
 }
 

@@ -10,20 +10,20 @@ import (
 // with apply.
 //
 // ZpoolCreation lets Berth make the zpool that its class names, out of empty disks, on
-// every node that the class selects. What is said of the zpool holds for good.
+// every node that the class selects. layout, width and ashift never change.
 type ZpoolCreationApplyConfiguration struct {
-	// disks that the zpool is made of. Disks that match later are added to it, as many at a
-	// time as a vdev of its layout has. None is ever taken out. What another driver
-	// attaches to the node for a pod is an empty disk too: the paths must not match it.
+	// disks that the zpool is made of. Berth adds disks that match later, as many at a
+	// time as a vdev of the layout has, and never takes one out. A disk that another driver
+	// attaches to the node for a pod is empty too: the paths must not match it.
 	Disks *DevicePoolsApplyConfiguration `json:"disks,omitempty"`
-	// layout of every vdev: Stripe is one disk, whose loss is the loss of the zpool; Mirror
-	// is two disks that hold the same; RaidZ1 and RaidZ2 are width disks, of which one or
-	// two may fail. The disks of one vdev are of one size. Immutable.
+	// layout of every vdev: Stripe is one disk, and the zpool is lost with it; Mirror is two
+	// disks that hold the same data; RaidZ1 and RaidZ2 are width disks, of which one (RaidZ1)
+	// or two (RaidZ2) may fail. All disks of one vdev have the same size. Immutable.
 	Layout *apiv1alpha1.ZpoolLayout `json:"layout,omitempty"`
 	// width is how many disks each vdev of RaidZ1 or RaidZ2 has. Immutable.
 	Width *int32 `json:"width,omitempty"`
-	// ashift is the binary logarithm of the least that is written to a disk at once: 12
-	// for 4 KiB. Immutable.
+	// ashift is the binary logarithm of the smallest write to a disk, in bytes: 12 for
+	// 4 KiB. Immutable.
 	Ashift *int32 `json:"ashift,omitempty"`
 }
 

@@ -72,7 +72,7 @@ func TestALogIsReadAsItWasWritten(t *testing.T) {
 	}
 }
 
-func TestWhatIsNoLogIsAnError(t *testing.T) {
+func TestAnInvalidLogIsAnError(t *testing.T) {
 	good := logged(Entry{Offset: 0, Data: filled(1, 2)}, Entry{Mark: "end"})
 	for name, log := range map[string][]byte{
 		"nothing":         nil,

@@ -1,0 +1,229 @@
+package engine_test
+
+import (
+	"context"
+	"errors"
+	"slices"
+	"sync/atomic"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"berth.dev/berth/internal/provision"
+	"berth.dev/berth/internal/provision/engine"
+)
+
+// box is a unit that holds a list of things.
+type box struct {
+	name   string
+	things []string
+	engine.Account
+}
+
+// shelf is a backend of boxes. world has the things that are really in each box.
+type shelf struct {
+	*engine.Engine[*box]
+	world map[string][]string
+	// unfit is the error of Fit.
+	unfit error
+	// cleared says that LookAgain removed something that was in the way.
+	cleared bool
+	looks   int
+	ended   atomic.Int64
+}
+
+func (s *shelf) Discover(context.Context) error {
+	s.Lock()
+	defer s.Unlock()
+	for name := range s.world {
+		if s.Units()[name] == nil {
+			s.Put(name, &box{name: name})
+		}
+	}
+	return nil
+}
+
+func (s *shelf) Loaded(context.Context) {}
+
+func (s *shelf) Refresh(_ context.Context, name string) {
+	asked := s.Asked()
+	s.With(name, func(b *box) {
+		b.things, b.Read = slices.Clone(s.world[name]), time.Unix(1, 0)
+		b.Mark.Read(asked)
+	})
+}
+
+func (s *shelf) LookAgain(ctx context.Context, name string) bool {
+	s.looks++
+	s.Refresh(ctx, name)
+	return s.cleared
+}
+
+func (s *shelf) Fit(*box, string, []engine.Step[*box]) error { return s.unfit }
+
+func (s *shelf) Ended(context.Context, string) { s.ended.Add(1) }
+
+// newShelf returns a shelf with one box that holds some things and was read.
+func newShelf(t *testing.T, together bool, things ...string) *shelf {
+	t.Helper()
+	s := &shelf{world: map[string][]string{"a": things}}
+	s.Engine = engine.New(engine.Config[*box]{Backend: s, Noun: "box", Together: together, Now: time.Now})
+	if err := s.LoadOnce(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	return s
+}
+
+// put is a change that puts a thing into the box, by an effect that may fail.
+func (s *shelf) put(thing string, effect func() error) engine.Change[*box] {
+	return engine.Change[*box]{Unit: "a", ID: thing, Plan: func(b *box, _ bool) ([]engine.Step[*box], error) {
+		if slices.Contains(b.things, thing) {
+			return nil, nil
+		}
+		return []engine.Step[*box]{{Name: "put " + thing, Takes: 1, Pool: "a", Do: func(context.Context) (func(*box), error) {
+			if err := effect(); err != nil {
+				return nil, err
+			}
+			return func(b *box) { b.things = append(b.things, thing) }, nil
+		}}}, nil
+	}}
+}
+
+var errStuck = errors.New("it is stuck")
+
+func TestTheFactsDecideHowAChangeEndsAndNotTheCommandsMessage(t *testing.T) {
+	for name, tc := range map[string]struct {
+		// fails is how often the effect fails. done says that it is there all the same.
+		fails   int
+		done    bool
+		cleared bool
+		unfit   error
+		known   bool
+		want    error
+		tries   int
+		looks   int
+	}{
+		"it is made":                                   {tries: 1},
+		"it is there already":                          {known: true},
+		"it failed, and is there all the same":         {fails: 9, done: true, tries: 1, looks: 1},
+		"it fails, and nothing is different then":      {fails: 9, want: errStuck, tries: 1, looks: 1},
+		"it fails, and what was in the way goes":       {fails: 1, cleared: true, tries: 2, looks: 1},
+		"it fails however often something is cleared":  {fails: 99, cleared: true, want: errStuck, tries: 4, looks: 4},
+		"nothing may be changed, and that is told":     {unfit: provision.ErrUnavailable, want: provision.ErrUnavailable, looks: 1},
+		"nothing may be changed, and nothing needs be": {unfit: provision.ErrUnavailable, known: true},
+	} {
+		t.Run(name, func(t *testing.T) {
+			var things []string
+			if tc.known {
+				things = []string{"new"}
+			}
+			s := newShelf(t, false, things...)
+			s.cleared, s.unfit = tc.cleared, tc.unfit
+			tries := 0
+			err := s.CarryOut(t.Context(), s.put("new", func() error {
+				if tries++; tries > tc.fails {
+					return nil
+				}
+				if tc.done {
+					s.world["a"] = []string{"new"}
+				}
+				return errStuck
+			}))
+			if !errors.Is(err, tc.want) || tries != tc.tries || s.looks != tc.looks {
+				t.Errorf("%v after %d tries and %d looks; want %v, %d, %d", err, tries, s.looks, tc.want, tc.tries, tc.looks)
+			}
+			if n := s.ended.Load(); n != 1 {
+				t.Errorf("its end was told %d times", n)
+			}
+			s.With("a", func(b *box) {
+				if b.Busy() || b.Promised("") != 0 {
+					t.Errorf("it is under way still, and has %d promised", b.Promised(""))
+				}
+			})
+		})
+	}
+}
+
+func TestTheLeftoversOfAFailedChangeAreUndone(t *testing.T) {
+	s := newShelf(t, false)
+	c, undone := s.put("new", func() error { return errStuck }), 0
+	c.Undo = func(*box, bool) ([]engine.Step[*box], error) {
+		return []engine.Step[*box]{{Do: func(context.Context) (func(*box), error) { undone++; return func(*box) {}, nil }}}, nil
+	}
+	if err := s.CarryOut(t.Context(), c); !errors.Is(err, errStuck) || undone != 1 {
+		t.Errorf("%v, taken back %d times", err, undone)
+	}
+	c.Plan = s.put("new", func() error { return nil }).Plan
+	if err := s.CarryOut(t.Context(), c); err != nil || undone != 1 {
+		t.Errorf("%v, taken back %d times", err, undone)
+	}
+}
+
+func TestAUnitIsMadeReadyBeforeItIsPlannedFor(t *testing.T) {
+	s := newShelf(t, false)
+	c, ready := s.put("new", func() error { return nil }), false
+	plan := c.Plan
+	c.Plan = func(b *box, fresh bool) ([]engine.Step[*box], error) {
+		if !ready {
+			return nil, errStuck
+		}
+		return plan(b, fresh)
+	}
+	c.Prepare = func(context.Context) (bool, error) { ready = true; return true, nil }
+	if err := s.CarryOut(t.Context(), c); err != nil {
+		t.Error(err)
+	}
+	c.Prepare = func(context.Context) (bool, error) { t.Error("it is made ready for nothing"); return false, nil }
+	if err := s.CarryOut(t.Context(), c); err != nil {
+		t.Error(err)
+	}
+}
+
+func TestACallerThatGivesUpLeavesItsChangeToItself(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := newShelf(t, false)
+		ctx, giveUp := context.WithCancel(t.Context())
+		goOn := make(chan struct{})
+		time.AfterFunc(time.Second, giveUp)
+		time.AfterFunc(time.Minute, func() { close(goOn) })
+		if err := s.CarryOut(ctx, s.put("new", func() error { <-goOn; return nil })); !errors.Is(err, context.Canceled) {
+			t.Errorf("error %v", err)
+		}
+		s.Tasks.Wait()
+		s.With("a", func(b *box) {
+			if !slices.Contains(b.things, "new") {
+				t.Error("it was not made")
+			}
+		})
+	})
+}
+
+func TestChangesOfAUnitRunTogetherOnlyWhereThatIsSaid(t *testing.T) {
+	for name, together := range map[string]bool{"together": true, "one after the other": false} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				s := newShelf(t, together)
+				running, most := 0, 0
+				for _, thing := range []string{"one", "two", "three"} {
+					s.Tasks.Go(func() {
+						_ = s.CarryOut(t.Context(), s.put(thing, func() error {
+							s.Lock()
+							running++
+							most = max(most, running)
+							s.Unlock()
+							<-time.After(time.Second)
+							s.Lock()
+							running--
+							s.Unlock()
+							return nil
+						}))
+					})
+				}
+				s.Tasks.Wait()
+				if want := map[bool]int{true: 3, false: 1}[together]; most != want {
+					t.Errorf("%d ran at the same time, want %d", most, want)
+				}
+			})
+		})
+	}
+}

@@ -1,0 +1,84 @@
+package group
+
+import (
+	"regexp"
+	"strings"
+
+	"berth.dev/berth/internal/provision"
+)
+
+// Block is the kernel's description of a block device. None of it is read from the device, which
+// a pod may have written.
+type Block struct {
+	// Below are the kernel's names of the devices that it is made of; of a partition its disk.
+	Below []string
+	// Partition is the name that the partition table gives it.
+	Partition string
+	// Mapping is the device mapper's name, and MappingUUID its uuid.
+	Mapping, MappingUUID string
+	// Backing is the path of the file or device that a loop device leads to, empty if it leads
+	// nowhere. Over is the kernel's name of that device, empty if it is a file.
+	Backing, Over string
+}
+
+// publishes is in the path by which the kubelet gives a raw block volume to a pod: the
+// name of a directory that all its plugins share.
+const publishes = "/volumeDevices/"
+
+// volumeMapping matches the device mapper's names of logical volumes with ids of Berth's.
+var volumeMapping = regexp.MustCompile(`[^-]-(pvc|vol|inline)--`)
+
+// WrittenByPods returns why pods write to a device, or may, by the kernel's names of the devices.
+// A loop device over an ordinary file belongs to an administrator, and can be in a volume group.
+func WrittenByPods(blocks map[string]Block) map[string]string {
+	given := map[string]bool{}
+	for _, b := range blocks {
+		if b.Over != "" && strings.Contains(b.Backing, publishes) {
+			given[b.Over] = true
+		}
+	}
+	why := map[string]string{}
+	var judge func(name string) string
+	judge = func(name string) string {
+		if known, done := why[name]; done {
+			return known
+		}
+		why[name] = "" // no device is below itself, whatever the kernel says
+		reason := blocks[name].writtenByPods(name, given[name])
+		for _, below := range blocks[name].Below {
+			if by := judge(below); reason == "" && by != "" {
+				reason = "it is on " + below + ": " + by
+			}
+		}
+		why[name] = reason
+		return reason
+	}
+	for name := range blocks {
+		judge(name)
+	}
+	return why
+}
+
+// writtenByPods is empty, or says why pods write to a device, apart from the devices below it.
+// given says that the kubelet has given the device to a pod.
+func (b Block) writtenByPods(name string, given bool) string {
+	switch {
+	case given:
+		return "the kubelet has given it to a pod"
+	case strings.HasPrefix(name, "loop") && b.Over != "":
+		return "it leads to the block device " + b.Over
+	case strings.HasPrefix(name, "loop") && strings.Contains(b.Backing, publishes):
+		return "it leads to " + b.Backing
+	case strings.HasPrefix(name, "loop") && b.Backing == "" && len(b.Below) == 0:
+		return "it is a loop device that leads nowhere"
+	case strings.HasPrefix(name, "zd"):
+		return "it is a volume of ZFS"
+	case strings.HasPrefix(name, "nbd"), strings.HasPrefix(name, "rbd"):
+		return "it is a block device of the network"
+	case b.Partition != "" && provision.CheckID(b.Partition) == nil:
+		return "it is volume " + b.Partition + ", a whole disk"
+	case strings.HasPrefix(b.MappingUUID, "LVM-") && volumeMapping.MatchString(b.Mapping):
+		return "it is the logical volume " + b.Mapping
+	}
+	return ""
+}

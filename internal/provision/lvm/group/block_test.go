@@ -1,0 +1,53 @@
+package group
+
+import (
+	"maps"
+	"strings"
+	"testing"
+)
+
+func TestDevicesThatPodsWriteToAreTold(t *testing.T) {
+	const kubelets = "/var/lib/kubelet/plugins/kubernetes.io/csi/volumeDevices/publish/pvc-1/pod"
+	disk := map[string]Block{"sda": {}, "dm-0": {Mapping: "vg0-pvc--1", MappingUUID: "LVM-abc"}}
+	for name, tc := range map[string]struct {
+		device string
+		blocks map[string]Block
+		why    string // empty: it can be the node's
+	}{
+		"a disk":                     {"sda", nil, ""},
+		"a partition":                {"sda1", map[string]Block{"sda1": {Below: []string{"sda"}, Partition: "data"}}, ""},
+		"an encrypted disk":          {"dm-5", map[string]Block{"dm-5": {Below: []string{"sda"}, Mapping: "luks-1", MappingUUID: "CRYPT-1"}}, ""},
+		"a loop device over a file":  {"loop0", map[string]Block{"loop0": {Backing: "/srv/vg.img"}}, ""},
+		"a logical volume of others": {"dm-5", map[string]Block{"dm-5": {Mapping: "vg0-root", MappingUUID: "LVM-abc"}}, ""},
+		"a logical volume of a group named like it":       {"dm-5", map[string]Block{"dm-5": {Mapping: "my--pvc--1-root", MappingUUID: "LVM-abc"}}, ""},
+		"a volume group's disk that is in a loop by hand": {"sda", map[string]Block{"loop1": {Backing: "/dev/sda", Over: "sda"}}, ""},
+
+		"a loop device over a volume":           {"loop0", map[string]Block{"loop0": {Backing: "/dev/dm-0", Over: "dm-0"}}, "dm-0"},
+		"a loop device over a volume by bind":   {"loop0", map[string]Block{"loop0": {Backing: "/", Over: "dm-0"}}, "dm-0"},
+		"a loop device over a volume's file":    {"loop0", map[string]Block{"loop0": {Backing: kubelets}}, kubelets},
+		"a loop device that leads nowhere":      {"loop0", map[string]Block{"loop0": {}}, "nowhere"},
+		"a partition of such a loop device":     {"loop0p1", map[string]Block{"loop0": {Over: "dm-0"}, "loop0p1": {Below: []string{"loop0"}}}, "it is on loop0"},
+		"a disk that the kubelet gave to a pod": {"sdb", map[string]Block{"sdb": {}, "loop0": {Backing: kubelets, Over: "sdb"}}, "given"},
+		"a file in a loop device that the kubelet gave to a pod": {"loop1", map[string]Block{
+			"loop1": {Backing: "/srv/x.img"}, "loop0": {Backing: kubelets, Over: "loop1"}}, "given"},
+		"a volume of ZFS":                   {"zd16", map[string]Block{"zd16": {}}, "ZFS"},
+		"a partition of a volume of ZFS":    {"zd16p1", map[string]Block{"zd16": {}, "zd16p1": {Below: []string{"zd16"}}}, "ZFS"},
+		"a network block device":            {"nbd0", map[string]Block{"nbd0": {}}, "network"},
+		"a Ceph block device":               {"rbd0", map[string]Block{"rbd0": {}}, "network"},
+		"a whole disk of Berth's":           {"sdb1", map[string]Block{"sdb1": {Below: []string{"sdb"}, Partition: "pvc-00000000000000000000000000000001"}}, "whole disk"},
+		"a volume":                          {"dm-0", nil, "vg0-pvc--1"},
+		"an array over loop devices":        {"md127", map[string]Block{"md127": {Below: []string{"sda", "loop0"}}, "loop0": {Over: "dm-0"}}, "it is on loop0"},
+		"an encrypted device over a volume": {"dm-5", map[string]Block{"dm-5": {Below: []string{"dm-0"}, MappingUUID: "CRYPT-1"}}, "it is on dm-0"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			blocks := map[string]Block{}
+			for _, some := range []map[string]Block{disk, tc.blocks} {
+				maps.Copy(blocks, some)
+			}
+			why := WrittenByPods(blocks)[tc.device]
+			if (why != "") != (tc.why != "") || !strings.Contains(why, tc.why) {
+				t.Errorf("written by pods: %q, want %q", why, tc.why)
+			}
+		})
+	}
+}

@@ -1,0 +1,94 @@
+package group
+
+import (
+	"slices"
+	"strings"
+	"testing"
+)
+
+// shown are LVM's settings as lvmconfig shows them.
+func shown(global, filter, rest string) []byte {
+	return []byte("devices {\n\tdir=\"/dev\"\n\tglobal_filter=" + global + "\n\tscan=[\"/dev\"]\n\tfilter=" + filter + "\n" + rest + "\tscan_lvs=0\n}\n")
+}
+
+const (
+	acceptAll = `["a|.*|"]`
+	noLoops   = `["r|^/dev/loop|","r#^/dev/zd[0-9]#"]`
+	oneDisk   = `["a|^/dev/sda$|","r|.*|"]`
+	inUse     = "\tuse_devicesfile=1\n\tdevicesfile=\"system.devices\"\n"
+	notInUse  = "\tuse_devicesfile=0\n\tdevicesfile=\"system.devices\"\n"
+)
+
+func TestTheMachinesOwnFilterIsJudged(t *testing.T) {
+	for name, tc := range map[string]struct {
+		settings []byte
+		reads    string
+	}{
+		"none":                                {shown(acceptAll, acceptAll, notInUse), "/dev/loop0"},
+		"all loop devices and zvols":          {shown(noLoops, acceptAll, notInUse), ""},
+		"the same in the other filter":        {shown(acceptAll, noLoops, notInUse), ""},
+		"one disk alone":                      {shown(oneDisk, acceptAll, ""), ""},
+		"a single pattern that is no list":    {shown(`"r/loop|zd/"`, acceptAll, ""), ""},
+		"one loop device alone":               {shown(`["r|^/dev/loop0$|"]`, acceptAll, notInUse), "/dev/loop7"},
+		"all is accepted first":               {shown(`["a|.*|","r|^/dev/loop|"]`, acceptAll, notInUse), "/dev/loop0"},
+		"zvols are left":                      {shown(`["r|loop|"]`, acceptAll, notInUse), "/dev/zd0"},
+		"brackets for delimiters":             {shown(`["r(^/dev/(loop|zd))"]`, acceptAll, ""), ""},
+		"a pattern that cannot be understood": {shown(`["r|[|"]`, acceptAll, ""), "/dev/loop0"},
+		"a devices file":                      {shown(acceptAll, acceptAll, inUse), ""},
+	} {
+		t.Run(name, func(t *testing.T) {
+			host, err := ParseHost(tc.settings)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if got := host.Reads("/dev/loop0", "/dev/loop7", "/dev/zd0"); got != tc.reads {
+				t.Errorf("it reads %q, want %q", got, tc.reads)
+			}
+		})
+	}
+	if _, err := ParseHost(shown(`["a|.*`, acceptAll, "")); err == nil {
+		t.Error("settings that are cut short are believed")
+	}
+}
+
+func TestBerthsFilterTakesNothingFromTheMachines(t *testing.T) {
+	for name, tc := range map[string]struct {
+		global, filter, want string
+	}{
+		"none":         {acceptAll, acceptAll, `devices/global_filter=["r|x|"]`},
+		"global":       {noLoops, acceptAll, `devices/filter=["r|x|"]`},
+		"not global":   {acceptAll, noLoops, `devices/global_filter=["r|x|"]`},
+		"both":         {oneDisk, noLoops, `devices/global_filter=["r|x|","a|^/dev/sda$|","r|.*|"]`},
+		"with escapes": {`["r|a\"b\\.c|"]`, noLoops, `devices/global_filter=["r|x|","r|a\"b\\.c|"]`},
+	} {
+		host, err := ParseHost(shown(tc.global, tc.filter, ""))
+		if err != nil {
+			t.Fatal(err)
+		}
+		if got := host.With([]string{"r|x|"}); got != tc.want {
+			t.Errorf("%s: %s, want %s", name, got, tc.want)
+		}
+	}
+}
+
+func TestTheFilterRejectsOnlyDevicesThatPodsWriteTo(t *testing.T) {
+	blocks := map[string]Block{
+		"sda": {}, "sdb": {}, "sdb1": {Below: []string{"sdb"}, Partition: "pvc-1"}, "loop1": {Backing: "/srv/vg.img"}, "loop10": {Over: "dm-0"},
+		"dm-0": {Mapping: "vg0-pvc--1", MappingUUID: "LVM-a"}, "dm-1": {Mapping: "luks", MappingUUID: "CRYPT-a", Below: []string{"loop10"}}, "zd0": {},
+		"cciss!c0d0p1": {Partition: "pvc-2", Below: []string{"cciss!c0d0"}},
+	}
+	got := Patterns(WrittenByPods(blocks), blocks)
+	for _, path := range []string{"/dev/loop10", "/dev/sdb1", "/dev/dm-1", "/dev/zd0", "/dev/zd0p1", "/dev/nbd0", "/dev/rbd3", "/dev/mapper/vg0-pvc--1", "/dev/cciss/c0d0p1"} {
+		if !rejects(got, path) {
+			t.Errorf("%s is not rejected by %v", path, got)
+		}
+	}
+	for _, path := range []string{"/dev/sda", "/dev/sdb", "/dev/sdb10", "/dev/loop1", "/dev/loop100", "/dev/mapper/my--pvc--1-root", "/dev/mapper/mpatha"} {
+		if rejects(got, path) {
+			t.Errorf("%s is rejected by %v", path, got)
+		}
+	}
+	if slices.ContainsFunc(got, func(p string) bool { return strings.HasPrefix(p, "a") }) {
+		t.Errorf("%v accepts something that the machine may not", got)
+	}
+}

@@ -1,0 +1,149 @@
+package provision
+
+import (
+	"cmp"
+	"slices"
+	"strings"
+
+	"berth.dev/berth/api/v1alpha1"
+	"berth.dev/berth/internal/ledger"
+)
+
+// The types of provisioners, as in PoolClass.
+const (
+	// LVM carves thick logical volumes out of volume groups.
+	LVM = string(v1alpha1.ProvisionerLVM)
+	// LVMThin carves thin volumes out of thin pools.
+	LVMThin = string(v1alpha1.ProvisionerLVMThin)
+	// ZFS carves zvols and datasets out of zpools.
+	ZFS = string(v1alpha1.ProvisionerZFS)
+	// Device hands out whole disks.
+	Device = string(v1alpha1.ProvisionerDevice)
+)
+
+// The prefixes of pool names. No name of LVM's can begin with one of them.
+const (
+	// DiskPrefix begins the names of whole disks.
+	DiskPrefix = "disk:"
+	// ZFSPrefix begins the names of zpools, and of filesystems in them.
+	ZFSPrefix = "zfs:"
+)
+
+// Filesystems that mkfs makes on a block device.
+const (
+	Ext4 = string(v1alpha1.Ext4)
+	XFS  = string(v1alpha1.XFS)
+)
+
+// Dataset is a filesystem of ZFS itself. Only a zpool can hold one, and it is made with the
+// volume.
+const Dataset = string(v1alpha1.Dataset)
+
+// Traits are the properties of a type of provisioner on which the rest of Berth depends. Code
+// that treats types differently asks for a trait, and not for the name of a type.
+type Traits struct {
+	// Type is the name of the type.
+	Type string
+	// Prefix begins the names of its pools. With Slash a name also contains a slash.
+	Prefix string
+	Slash  bool
+	// Kind has the rules by which the room in its pools is computed, here and by the
+	// schedulers alike.
+	Kind ledger.Kind
+	// Copies is the feature of agents that take snapshots in its pools, and make volumes as
+	// copies; empty if there are no snapshots.
+	Copies string
+	// Devices says that its volumes can be block devices.
+	Devices bool
+	// Tree is the filesystem that its volumes can be by themselves, by the kernel's name;
+	// empty if they cannot. TreeFeature is the feature of agents that make such volumes;
+	// empty if all agents that know the type do.
+	Tree, TreeFeature string
+	// OfDisks is the word for one of its pools, if Berth makes them of empty disks; else empty.
+	OfDisks string
+}
+
+// table has one row for each type. The first row whose form a pool's name has is its type's.
+var table = []Traits{
+	{
+		Type: Device, Prefix: DiskPrefix, Kind: ledger.Device, Devices: true,
+	},
+	{
+		Type: ZFS, Prefix: ZFSPrefix, Kind: ledger.Thick, Copies: v1alpha1.FeatureCopies, Devices: true,
+		Tree: Dataset, TreeFeature: v1alpha1.FeatureDatasets, OfDisks: "zpool",
+	},
+	{
+		Type: LVMThin, Slash: true, Kind: ledger.Thin, Copies: v1alpha1.FeatureCopies, Devices: true,
+	},
+	{
+		Type: LVM, Kind: ledger.Thick, Copies: v1alpha1.FeatureCopiesThick, Devices: true, OfDisks: "volume group",
+	},
+}
+
+// TraitsOf returns the traits of a type; zero for a type that is not known.
+func TraitsOf(provisioner string) Traits {
+	return row(func(t Traits) bool { return t.Type == provisioner })
+}
+
+// TraitsOfTree returns the traits of the type whose volumes can be a filesystem by themselves;
+// zero for a filesystem that is made on a block device.
+func TraitsOfTree(filesystem string) Traits {
+	return row(func(t Traits) bool { return filesystem != "" && t.Tree == filesystem })
+}
+
+// TypeOf returns the type of a pool by the form of its name.
+func TypeOf(pool string) string {
+	return row(func(t Traits) bool {
+		return strings.HasPrefix(pool, t.Prefix) && (!t.Slash || strings.Contains(pool, "/"))
+	}).Type
+}
+
+func row(is func(Traits) bool) Traits {
+	if i := slices.IndexFunc(table, is); i >= 0 {
+		return table[i]
+	}
+	return Traits{}
+}
+
+// Trees are the filesystems that volumes can be by themselves.
+func Trees() (trees []string) {
+	for _, t := range table {
+		if t.Tree != "" {
+			trees = append(trees, t.Tree)
+		}
+	}
+	return trees
+}
+
+// Filesystems are all those that a volume can bear or be.
+func Filesystems() []string { return append([]string{Ext4, XFS}, Trees()...) }
+
+// ByItself returns the filesystem if volumes can be it by themselves; empty for one that is made
+// on a block device.
+func ByItself(filesystem string) string { return TraitsOfTree(filesystem).Tree }
+
+// Default is the filesystem of a claim that asks for none.
+func (t Traits) Default() string { return cmp.Or(t.Tree, Ext4) }
+
+// Filesystems are those that its volumes can bear or be.
+func (t Traits) Filesystems() (filesystems []string) {
+	if t.Devices {
+		filesystems = append(filesystems, Ext4, XFS)
+	}
+	if t.Tree != "" {
+		filesystems = append(filesystems, t.Tree)
+	}
+	return filesystems
+}
+
+// Has says whether a volume can be that filesystem by itself or, if tree is empty, a block
+// device.
+func (t Traits) Has(tree string) bool {
+	if tree == "" {
+		return t.Devices
+	}
+	return t.Tree == tree
+}
+
+// FillsUp says whether its pools promise more than they hold, so that they can fill up.
+func (t Traits) FillsUp() bool { return t.Kind == ledger.Thin }

@@ -1,0 +1,77 @@
+package kubeletdir
+
+import (
+	"errors"
+	"os"
+	"path/filepath"
+	"testing"
+
+	"berth.dev/berth/internal/provision"
+)
+
+const uid = "0f3c1c9e-1d2b-4c3d-8e4f-5a6b7c8d9e0f"
+
+func TestATargetSaysWhichVolumeOfWhichPodItIsFor(t *testing.T) {
+	dir := t.TempDir()
+	for name, tc := range map[string]struct {
+		target string
+		ok     bool
+	}{
+		"a volume's mount":             {"/pods/" + uid + "/volumes/kubernetes.io~csi/scratch/mount", true},
+		"a volume's directory":         {"/pods/" + uid + "/volumes/kubernetes.io~csi/scratch", false},
+		"something in the volume":      {"/pods/" + uid + "/volumes/kubernetes.io~csi/scratch/mount/x", false},
+		"a volume of another kind":     {"/pods/" + uid + "/volumes/kubernetes.io~empty-dir/scratch/mount", false},
+		"a raw block volume":           {"/plugins/kubernetes.io/csi/volumeDevices/publish/pvc-1/" + uid, false},
+		"a volume of no pod":           {"/pods/volumes/kubernetes.io~csi/scratch/mount", false},
+		"a path out of the directory":  {"/pods/../../volumes/kubernetes.io~csi/scratch/mount", false},
+		"another place of a volume":    {"/pods/" + uid + "/volumes/kubernetes.io~csi/scratch/other", false},
+		"the volumes of all the pod's": {"/pods/" + uid + "/volumes/kubernetes.io~csi", false},
+	} {
+		t.Run(name, func(t *testing.T) {
+			pod, volume, err := New(dir).PodVolume(dir + tc.target)
+			switch {
+			case tc.ok && (err != nil || pod != uid || volume != "scratch"):
+				t.Errorf("read %q of %q, %v", volume, pod, err)
+			case !tc.ok && !errors.Is(err, provision.ErrInvalid):
+				t.Errorf("error %v; want %v", err, provision.ErrInvalid)
+			}
+		})
+	}
+}
+
+func TestAPodsVolumeIsThereAsLongAsItsMountPointIs(t *testing.T) {
+	dir := t.TempDir()
+	d := New(dir)
+	if _, err := d.HasPodVolume(uid, "scratch"); err == nil {
+		t.Error("a directory without pods proves that a volume is gone")
+	}
+	volumes := filepath.Join(dir, "pods", uid, "volumes/kubernetes.io~csi")
+	for _, place := range []string{"scratch/mount", "leftover"} {
+		if err := os.MkdirAll(filepath.Join(volumes, place), 0o750); err != nil {
+			t.Fatal(err)
+		}
+	}
+	// This is all that a kubelet may leave of a volume when its machine is lost.
+	if err := os.WriteFile(filepath.Join(volumes, "leftover", "vol_data.json"), nil, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	for name, tc := range map[string]struct {
+		pod, volume string
+		want, fails bool
+	}{
+		"the volume":            {uid, "scratch", true, false},
+		"another volume":        {uid, "cache", false, false},
+		"what is left of one":   {uid, "leftover", false, false},
+		"a volume of another":   {"another", "scratch", false, false},
+		"a name that is a path": {uid, "../../volumes", false, true},
+		"a pod that is a path":  {"../pods/" + uid, "scratch", false, true},
+		"no name":               {uid, "", false, true},
+	} {
+		t.Run(name, func(t *testing.T) {
+			got, err := d.HasPodVolume(tc.pod, tc.volume)
+			if got != tc.want || (err != nil) != tc.fails {
+				t.Errorf("there: %v, %v", got, err)
+			}
+		})
+	}
+}

@@ -1,0 +1,73 @@
+package staging
+
+import (
+	"errors"
+	"testing"
+
+	"berth.dev/berth/internal/mount"
+	"berth.dev/berth/internal/provision"
+)
+
+func TestExpandGrowsTheFilesystemToItsDevice(t *testing.T) {
+	n := newNode(t)
+	n.volume(t, id, "ext4")
+	n.stage(t, id)
+	n.publish(t, id, "pod1")
+	if _, err := n.Expand(t.Context(), id, n.path("pod1"), 128*mib); !errors.Is(err, provision.ErrUnavailable) {
+		t.Errorf("error %v before the device grew; want %v", err, provision.ErrUnavailable)
+	}
+	if _, err := n.pool.Expand(t.Context(), provision.ExpandRequest{ID: id, Size: 128 * mib}); err != nil {
+		t.Fatal(err)
+	}
+	for range 2 {
+		if size, err := n.Expand(t.Context(), id, n.path("pod1"), 128*mib); err != nil || size != 128*mib {
+			t.Errorf("size %d, %v", size, err)
+		}
+	}
+	figures, err := n.Stats(t.Context(), id, n.path("pod1"))
+	if err != nil || figures.Total != 128*mib || figures.Inodes == 0 || figures.Block {
+		t.Errorf("figures %+v, %v", figures, err)
+	}
+}
+
+func TestABlockVolumeHasATotalAndNothingToGrow(t *testing.T) {
+	n := newNode(t)
+	n.volume(t, id, "")
+	n.publish(t, id, "dev1")
+	for range 2 { // as an older Berth gave it to its pod, and as this one does
+		figures, err := n.Stats(t.Context(), id, n.path("dev1"))
+		if want := (Figures{Block: true, Stats: mount.Stats{Total: 64 * mib}}); err != nil || figures != want {
+			t.Errorf("figures %+v, %v; want %+v", figures, err, want)
+		}
+		if size, err := n.Expand(t.Context(), id, n.path("dev1"), 64*mib); err != nil || size != 64*mib {
+			t.Errorf("size %d, %v", size, err)
+		}
+		n.stage(t, id)
+	}
+	if n.grown[n.record(t, id).Content.Source] {
+		t.Error("what the pod wrote to its device was taken for a filesystem, and grown")
+	}
+}
+
+func TestAVolumeThatIsNotAtThePathIsNotFound(t *testing.T) {
+	n := newNode(t)
+	n.volume(t, id, "ext4")
+	n.volume(t, other, "ext4")
+	n.stage(t, id)
+	n.stage(t, other)
+	n.publish(t, id, "pod1")
+	for what, at := range map[string]struct{ id, path string }{
+		"another path":              {id, n.path("pod2")},
+		"a relative path":           {id, "some/path"},
+		"another volume's path":     {other, n.path("pod1")},
+		"a volume that is not here": {"pvc-00000000-0000-0000-0000-00000000000f", n.path("pod1")},
+		"no volume of ours":         {"../../etc", n.path("pod1")},
+	} {
+		if _, err := n.Stats(t.Context(), at.id, at.path); !errors.Is(err, provision.ErrNotFound) {
+			t.Errorf("stats of %s: %v; want %v", what, err, provision.ErrNotFound)
+		}
+		if _, err := n.Expand(t.Context(), at.id, at.path, 0); !errors.Is(err, provision.ErrNotFound) {
+			t.Errorf("expand of %s: %v; want %v", what, err, provision.ErrNotFound)
+		}
+	}
+}

@@ -1,0 +1,156 @@
+package staging
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+
+	"berth.dev/berth/api/v1alpha1"
+	"berth.dev/berth/internal/mount"
+	"berth.dev/berth/internal/provision"
+)
+
+// StageRequest asks for a volume's filesystem at the staging path. A raw block
+// volume is recorded as given away: there is nothing to mount.
+type StageRequest struct {
+	ID, Path string
+	Block    bool
+	// Filesystem, or empty for the one that the volume was made with.
+	Filesystem string
+	// Options of the mount.
+	Options  []string
+	ReadOnly bool
+}
+
+// Stage mounts a volume, after making its filesystem if it was never formatted.
+func (s *Service) Stage(ctx context.Context, r StageRequest) error {
+	end, err := s.beginAlone(ctx, r.ID, r.Path)
+	if err != nil {
+		return err
+	}
+	defer end()
+	record, err := s.intended(ctx, r.ID)
+	if err != nil {
+		return err
+	}
+	if r.Block {
+		return s.given(ctx, record)
+	}
+	if record, err = s.formatted(ctx, record, r.Filesystem); err != nil {
+		return err
+	}
+	if err := s.disks.Mount(ctx, mount.Request{
+		Content: record.Content, Target: r.Path,
+		Filesystem: record.Filesystem, Options: options(record, r.Options), ReadOnly: r.ReadOnly,
+	}); err != nil {
+		return fmt.Errorf("mounting volume %s: %w", r.ID, err)
+	}
+	if r.ReadOnly {
+		return nil
+	}
+	// The device may have grown while the volume was not mounted.
+	return s.grow(ctx, record, r.Path)
+}
+
+// given records beside a raw block volume that a pod is about to get it: it may hold data from
+// then on. Without the record it looks like a reservation that no pod ever took.
+func (s *Service) given(ctx context.Context, record provision.Volume) error {
+	if err := refuseFilesystem(record); err != nil || record.Filesystem == provision.Raw {
+		return err
+	}
+	if spec := s.wishes.Spec(ctx, record.ID); spec != nil && spec.VolumeMode != v1alpha1.Block {
+		return fmt.Errorf("%w: volume %s is to bear %s and cannot be used as a raw block volume", provision.ErrInvalid, record.ID, spec.FSType)
+	}
+	_, err := s.disks.Format(ctx, provision.FormatRequest{ID: record.ID, Filesystem: provision.Raw})
+	if err == nil || errors.Is(err, provision.ErrInUse) && s.published(record) {
+		return nil
+	}
+	return fmt.Errorf("recording that volume %s is given to a pod: %w", record.ID, err)
+}
+
+// published says whether a pod has the volume already. Then an older Berth staged it. Its disk
+// may be open, so that nothing can be recorded; the next Stage records it.
+func (s *Service) published(record provision.Volume) bool {
+	paths, err := s.mounts(record)
+	return err == nil && len(paths) > 0
+}
+
+// options returns the options of a mount. A copy of an xfs filesystem bears the UUID of its
+// source, and the kernel mounts only one filesystem of a UUID unless nouuid is set. For volumes
+// that are no copies the kernel still checks: Berth made no second filesystem of that UUID.
+func options(record provision.Volume, asked []string) []string {
+	if record.Filesystem != provision.XFS || record.Source == (provision.Source{}) {
+		return asked
+	}
+	return append(slices.Clone(asked), "nouuid")
+}
+
+// Unstage unmounts a volume. It needs no record: a volume whose device is lost
+// must come off as well.
+func (s *Service) Unstage(ctx context.Context, id, path string) error {
+	end, err := s.beginAlone(ctx, id, path)
+	if err != nil {
+		return err
+	}
+	defer end()
+	if err := s.disks.Unmount(ctx, path); err != nil {
+		return fmt.Errorf("unmounting volume %s: %w", id, err)
+	}
+	return nil
+}
+
+// formatted returns the record of a volume that bears a filesystem.
+func (s *Service) formatted(ctx context.Context, record provision.Volume, asked string) (provision.Volume, error) {
+	switch {
+	case record.Filesystem == provision.Raw:
+		return record, fmt.Errorf("%w: volume %s was given to a pod as a raw block volume: its data would be lost", provision.ErrInvalid, record.ID)
+	case record.Filesystem != "":
+		return record, refuseOther(record, asked)
+	}
+	spec := s.wishes.Spec(ctx, record.ID)
+	switch {
+	case spec == nil:
+		return record, fmt.Errorf("%w: volume %s was never formatted, and its Volume object, which says whether it should be, is not known yet", provision.ErrUnavailable, record.ID)
+	case spec.VolumeMode != v1alpha1.Filesystem:
+		return record, fmt.Errorf("%w: volume %s is a raw block volume: its data would be lost", provision.ErrInvalid, record.ID)
+	case spec.Adopted && !record.Content.IsTree(): // in a tree none is made
+		return record, fmt.Errorf("%w: volume %s was adopted with filesystem %s, and no filesystem was ever made on it: making one could be the end of its data",
+			provision.ErrConflict, record.ID, spec.FSType)
+	}
+	fs := string(spec.FSType)
+	if asked != "" && asked != fs {
+		return record, fmt.Errorf("%w: volume %s is to bear %s, not %s", provision.ErrInvalid, record.ID, fs, asked)
+	}
+	record, err := s.disks.Format(ctx, provision.FormatRequest{ID: record.ID, Filesystem: fs, Options: spec.MkfsOptions})
+	if err != nil {
+		return record, fmt.Errorf("making filesystem: %w", err)
+	}
+	return record, nil
+}
+
+func (s *Service) grow(ctx context.Context, record provision.Volume, path string) error {
+	r := mount.GrowRequest{Content: record.Content, Target: path, Filesystem: record.Filesystem}
+	if err := s.disks.Grow(ctx, r); err != nil {
+		return fmt.Errorf("growing filesystem of volume %s: %w", record.ID, err)
+	}
+	return nil
+}
+
+func refuseOther(record provision.Volume, asked string) error {
+	if asked != "" && asked != record.Filesystem {
+		return fmt.Errorf("%w: volume %s bears %s, not %s", provision.ErrInvalid, record.ID, record.Filesystem, asked)
+	}
+	return nil
+}
+
+func refuseFilesystem(record provision.Volume) error {
+	if record.Content.IsTree() {
+		return fmt.Errorf("%w: volume %s is a filesystem of %s and cannot be used as a raw block volume",
+			provision.ErrInvalid, record.ID, provision.TraitsOfTree(record.Content.Tree).Type)
+	}
+	if !record.IsRaw() {
+		return fmt.Errorf("%w: volume %s bears %s and cannot be used as a raw block volume", provision.ErrInvalid, record.ID, record.Filesystem)
+	}
+	return nil
+}

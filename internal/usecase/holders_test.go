@@ -1,0 +1,94 @@
+package usecase
+
+import (
+	"errors"
+	"slices"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+
+	"berth.dev/berth/api/v1alpha1"
+	"berth.dev/berth/internal/provision"
+	"berth.dev/berth/internal/usecase/volumetest"
+)
+
+// unnamed is the node of a label whose Node was deleted. Away must not be asked about it, so
+// these nodes say that it is here.
+const unnamed = ""
+
+func TestHoldersAreTheNodesThatMayHaveDataOfAVolume(t *testing.T) {
+	nodes := volumetest.Nodes{"n": "", "m": "", "far": "is silent", unnamed: ""}
+	tests := map[string]struct {
+		volume *v1alpha1.Volume
+		want   []string
+		labels []string
+	}{
+		"nobody":                              {build(gi), nil, nil},
+		"the node that the spec wants":        {build(gi, wanted("n")), []string{"n"}, []string{"n"}},
+		"a node that has reported":            {build(gi, says("n", v1alpha1.ReplicaReady, v1alpha1.ReasonCarved, gi, gi)), []string{"n"}, []string{"n"}},
+		"a node that reports it gone has not": {build(gi, labelled("n"), says("n", v1alpha1.ReplicaGone, v1alpha1.ReasonRemoved, 0, 0)), nil, nil},
+		"a wanted node that reports it gone has not, and stays labelled": {
+			build(gi, wanted("n"), says("n", v1alpha1.ReplicaGone, v1alpha1.ReasonRemoved, 0, 0)), nil, []string{"n"},
+		},
+		"an earlier node that is away may have": {build(gi, wanted("n"), labelled("far")), []string{"far", "n"}, []string{"far", "n"}},
+		"an earlier node that is here has not":  {build(gi, wanted("n"), labelled("m")), []string{"n"}, []string{"n"}},
+		"a node that does not exist any more may have": {
+			build(gi, labelled("lost")), []string{""}, []string{"lost"},
+		},
+		"a spec without its label": {
+			build(gi, func(v *v1alpha1.Volume) { v.Spec.Replicas = []v1alpha1.ReplicaSpec{{Node: "n", Pool: "vg"}} }), []string{"n"}, []string{"n"},
+		},
+	}
+	for name, test := range tests {
+		t.Run(name, func(t *testing.T) {
+			test.volume.Labels["team"] = "shop"
+			var got []string
+			for _, holder := range PlacedVolume(test.volume).Holders(nodes) {
+				got = append(got, holder.Node)
+			}
+			slices.Sort(got)
+			if diff := cmp.Diff(test.want, got); diff != "" {
+				t.Errorf("holders: %s", diff)
+			}
+			want := map[string]string{"team": "shop"}
+			for _, node := range test.labels {
+				want[v1alpha1.ReplicaLabel(node)] = ""
+			}
+			if diff := cmp.Diff(want, PlacedVolume(test.volume).NodeLabels(nodes)); diff != "" {
+				t.Errorf("labels: %s", diff)
+			}
+		})
+	}
+}
+
+func TestVerdictsOnADeletion(t *testing.T) {
+	here := volumetest.Nodes{"n": "", "m": "", unnamed: ""}
+	away := volumetest.Nodes{"n": "is silent", "m": ""}
+	tests := map[string]struct {
+		volume  *v1alpha1.Volume
+		nodes   volumetest.Nodes
+		outcome Outcome
+		class   error
+	}{
+		"the node has not answered":                  {build(gi, wanted("n"), says("n", v1alpha1.ReplicaReady, v1alpha1.ReasonCarved, gi, gi)), here, Waiting, nil},
+		"the node was never heard":                   {build(gi, wanted("n")), here, Waiting, nil},
+		"all is gone but the object":                 {build(gi, wanted("n"), says("n", v1alpha1.ReplicaGone, v1alpha1.ReasonRemoved, 0, 0)), here, Waiting, nil},
+		"the device is open":                         {build(gi, wanted("n"), says("n", v1alpha1.ReplicaFailed, v1alpha1.ReasonInUse, gi, 0)), here, Failed, provision.ErrInUse},
+		"the node is away":                           {build(gi, wanted("n"), says("n", v1alpha1.ReplicaReady, v1alpha1.ReasonCarved, gi, gi)), away, Done, nil},
+		"the node does not exist":                    {build(gi, wanted("x")), here, Done, nil},
+		"one node is away, another is not":           {build(gi, wanted("n"), wanted("m")), away, Waiting, nil},
+		"one node is here, another was deleted":      {build(gi, wanted("n"), labelled("x")), here, Waiting, nil},
+		"the only node was deleted":                  {build(gi, labelled("x")), here, Done, nil},
+		"an earlier node is away":                    {build(gi, labelled("n")), away, Done, nil},
+		"an earlier node is back":                    {build(gi, labelled("n")), here, Waiting, nil},
+		"a volume that is nowhere waits for its end": {build(gi), here, Waiting, nil},
+	}
+	for name, test := range tests {
+		t.Run(name, func(t *testing.T) {
+			got := PlacedVolume(test.volume).Removed(test.nodes)
+			if got.Outcome != test.outcome || !errors.Is(got.Err(), test.class) {
+				t.Errorf("got %v %v, want %v %v", got.Outcome, got.Err(), test.outcome, test.class)
+			}
+		})
+	}
+}
