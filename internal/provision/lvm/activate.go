@@ -52,14 +52,7 @@ func (p *waker) activateLocked(name string, ids ...string) error {
 			idle = g.Pools.Idle(all)
 		}
 	})
-	var lacking error
-	if len(all) > 0 {
-		lacking = p.provide(group.PoolTarget)
-	}
-	ended := p.engine.Begin(name, name)
-	_, err := p.change(p.tool.ActivateCommand(name, slices.Concat(idle, ids)...))
-	ended()
-	err = explained(err, lacking)
+	err := p.activate(name, all, slices.Concat(idle, ids)...)
 	if err == nil {
 		p.engine.With(name, func(g *group.Facts) { g.Activated(ids, idle) })
 	}
@@ -68,6 +61,46 @@ func (p *waker) activateLocked(name string, ids ...string) error {
 		p.refuse(name, err, all...)
 	}
 	return err
+}
+
+// activate has LVM activate logical volumes. pools are the thin pools among and below them.
+func (p *waker) activate(name string, pools []string, lvs ...string) error {
+	var lacking error
+	if len(pools) > 0 {
+		lacking = p.provide(group.PoolTarget)
+	}
+	defer p.engine.Begin(name, name)()
+	if left := p.leftParts(name, pools); len(left) > 0 {
+		if _, err := p.change(p.tool.DeactivateCommand(name, left...)); err != nil {
+			return fmt.Errorf("its parts are active without it, and cannot be deactivated: %w", err)
+		}
+	}
+	_, err := p.change(p.tool.ActivateCommand(name, lvs...))
+	return explained(err, lacking)
+}
+
+// leftParts returns the active parts of the thin pools that the kernel does not know. An
+// activation that fails halfway leaves its pool's parts active, and from then on LVM refuses to
+// activate the pool. A part that is read-only was activated by an administrator, who looks at it:
+// LVM activates a part alone only in this way. Such a part is left alone.
+func (p *reader) leftParts(name string, pools []string) (lvs []string) {
+	if len(pools) == 0 {
+		return nil
+	}
+	now := p.mapped()
+	p.engine.With(name, func(g *group.Facts) {
+		for _, thin := range pools {
+			if g == nil || g.Pools[thin] == nil || !g.Pools[thin].Asleep() {
+				continue
+			}
+			for _, part := range group.PartsOf(thin) {
+				if device, is := now[group.MappingName(name, part)]; is && !device.ReadOnly {
+					lvs = append(lvs, part)
+				}
+			}
+		}
+	})
+	return lvs
 }
 
 // inactive returns the inactive volumes by the groups that can activate them.

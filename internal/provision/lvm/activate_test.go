@@ -1,10 +1,17 @@
 package lvm_test
 
 import (
+	"cmp"
 	"errors"
 	"maps"
+	"slices"
+	"strings"
 	"testing"
+	"testing/synctest"
+	"time"
 
+	"berth.dev/berth/internal/provision"
+	"berth.dev/berth/internal/provision/lvm"
 	"berth.dev/berth/internal/provision/lvm/lvmtest"
 	"berth.dev/berth/internal/run"
 )
@@ -128,4 +135,120 @@ func TestVolumeRenamedByHandIsNoLongerBerths(t *testing.T) {
 	if err := p.Delete(t.Context(), "pvc-2"); err == nil || errors.Is(err, errors.ErrUnsupported) {
 		t.Errorf("deleting it: %v, want a refusal", err)
 	}
+}
+
+func TestAPoolWhosePartsAFailedActivationLeftBehindIsActivated(t *testing.T) {
+	for name, needed := range map[string]func(*testing.T, *lvm.Provisioner) error{
+		"for a volume of it": func(t *testing.T, p *lvm.Provisioner) error {
+			v, err := p.Get(t.Context(), "pvc-1")
+			return cmp.Or(err, problem(v.Problem))
+		},
+		"for a new volume": func(t *testing.T, p *lvm.Provisioner) error {
+			_, err := p.Create(t.Context(), promised("pvc-2", 1))
+			return err
+		},
+	} {
+		for _, part := range []string{"_tdata", "_tmeta"} {
+			t.Run(name+" despite "+part, inBubble(func(t *testing.T) {
+				host := thinHost()
+				p := over(t, host)
+				create(t, p, promised("pvc-1", 10))
+				deactivate(host)
+				onPool(host, func(pool *lvmtest.ThinPool) { pool.Parts = map[string]bool{part: false} })
+				if err := needed(t, p); err != nil {
+					t.Fatal(err)
+				}
+				if !host.Exists("/dev/" + thin.Name) {
+					t.Error("the pool is not active")
+				}
+			}))
+		}
+	}
+}
+
+func problem(p string) error {
+	if p == "" {
+		return nil
+	}
+	return errors.New(p)
+}
+
+// refusing returns a machine whose thin pool cannot be activated as long as fails returns true,
+// the times at which LVM was told to activate the pool, and a provisioner that knows it.
+func refusing(t *testing.T, fails func(host *lvmtest.Host) bool) (host *lvmtest.Host, tried *[]time.Time, p *lvm.Provisioner) {
+	t.Helper()
+	host, tried = thinHost(), &[]time.Time{}
+	host.On("/dev/"+thin.Name, func(v *lvmtest.Volume) { v.Active = false })
+	disturb(host, only("lvchange", func(c run.Command, do func() ([]byte, error)) ([]byte, error) {
+		if slices.Contains(c.Args, "n") {
+			return do()
+		}
+		*tried = append(*tried, time.Now())
+		if fails(host) {
+			return nil, exit5(c)
+		}
+		return do()
+	}))
+	_, c := counted(host)
+	p, _ = start(t, c)
+	if _, err := p.Create(t.Context(), promised("pvc-1", 1)); !errors.Is(err, provision.ErrUnavailable) {
+		t.Fatalf("creating in a pool that cannot be activated: %v", err)
+	}
+	return host, tried, p
+}
+
+// One failure must not keep a pool from its users for ever.
+func TestAnActivationThatFailsOnceAndLeavesPartsIsMadeGoodWithinAMinute(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		first := true
+		_, _, p := refusing(t, func(host *lvmtest.Host) bool {
+			if first {
+				first = false
+				onPool(host, func(pool *lvmtest.ThinPool) { pool.Parts = map[string]bool{"_tdata": false, "_tmeta": false} })
+				return true
+			}
+			return false
+		})
+		<-time.After(time.Minute)
+		if pool := poolOf(t, p, thin); pool.Problem != "" {
+			t.Errorf("the problem is %q", pool.Problem)
+		}
+		create(t, p, promised("pvc-1", 1))
+	})
+}
+
+func TestAPoolThatCannotBeActivatedIsTriedEverMoreRarely(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		_, tried, p := refusing(t, func(*lvmtest.Host) bool { return true })
+		<-time.After(time.Hour)
+		p.Wait()
+		at := *tried
+		if n := len(at); n < 10 || n > 20 {
+			t.Fatalf("it was tried %d times in an hour", n)
+		}
+		if soon, late := at[1].Sub(at[0]), at[len(at)-1].Sub(at[len(at)-2]); soon > time.Minute || late < 4*time.Minute || late > 6*time.Minute {
+			t.Errorf("it was tried again after %v at first and after %v in the end", soon, late)
+		}
+	})
+}
+
+// LVM activates a part alone only read-only, for an administrator who looks at it.
+func TestAPartThatAnAdministratorLooksAtIsLeftAlone(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		host := thinHost()
+		p := over(t, host)
+		create(t, p, promised("pvc-1", 10))
+		deactivate(host)
+		onPool(host, func(pool *lvmtest.ThinPool) { pool.Parts = map[string]bool{"_tmeta": true} })
+		if v, err := p.Get(t.Context(), "pvc-1"); err != nil || !strings.Contains(v.Problem, "prohibited while logical volume vg-a/pool_tmeta is active") {
+			t.Errorf("got %+v, %v", v, err)
+		}
+		onPool(host, func(pool *lvmtest.ThinPool) {
+			if len(pool.Parts) != 1 {
+				t.Error("the part was deactivated")
+			}
+			pool.Parts = nil
+		})
+		eventually(t, func() bool { return poolOf(t, p, thin).Problem == "" }, "the pool is not activated afterwards")
+	})
 }

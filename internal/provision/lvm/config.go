@@ -46,9 +46,8 @@ type Devices interface {
 	// input or output.
 	Target(name string) (kind, status string, err error)
 
-	// Mapped returns all device-mapper devices by their names, and whether they are suspended. A
-	// process that writes to a suspended device waits until it is resumed.
-	Mapped() (suspended map[string]bool, err error)
+	// Mapped returns all device-mapper devices by their names.
+	Mapped() (map[string]group.Mapping, error)
 
 	// Unload drops the table that was loaded into a device-mapper device and is not in use yet.
 	// It is no error if the device has none or is gone.
@@ -113,8 +112,8 @@ const (
 	// openPatience is how long a device that is to be wiped may stay open before it counts as in
 	// use, since udev opens devices for a moment. LVM waits as long.
 	openPatience = 5 * time.Second
-	// wipeRetry is how long wiping, or copying, pauses after a failure. It doubles with each
-	// further failure, up to refreshInterval.
+	// wipeRetry is how long wiping, copying, or activating a thin pool pauses after a failure. It
+	// doubles with each further failure, up to refreshInterval.
 	wipeRetry = 10 * time.Second
 )
 

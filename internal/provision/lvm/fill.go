@@ -57,7 +57,7 @@ func (p *reader) look(name string, pools ...string) (news bool) {
 		p.onPool(name, thin, func(pool *group.ThinPool) {
 			pool.Kernel = status
 			if status.Live() {
-				pool.Refused = ""
+				pool.Refused, pool.Tries = "", group.Tries{}
 			}
 			news = news || status.News(pool.Told)
 		})
@@ -77,11 +77,7 @@ func (p *waker) rouse(name, thin string) (roused bool, err error) {
 	if !asleep {
 		return false, nil
 	}
-	lacking := p.provide(group.PoolTarget)
-	ended := p.engine.Begin(name, name)
-	_, err = p.change(p.tool.ActivateCommand(name, thin))
-	ended()
-	err = explained(err, lacking)
+	err = p.activate(name, []string{thin}, thin)
 	p.look(name, thin)
 	p.onPool(name, thin, func(pool *group.ThinPool) {
 		pool.Active = err == nil
@@ -102,6 +98,7 @@ func (p *waker) refuse(name string, err error, pools ...string) {
 		p.onPool(name, thin, func(pool *group.ThinPool) {
 			if pool.Asleep() {
 				pool.Active, pool.Refused = false, refusal(name+"/"+thin, err)
+				pool.Tries.Again(err, time.Now(), wipeRetry, refreshInterval)
 			}
 		})
 	}
@@ -118,10 +115,14 @@ func refusal(pool string, err error) string {
 	return "the thin pool cannot be activated (if its check finds damage, repair it: lvconvert --repair " + pool + "): " + err.Error()
 }
 
-// rouseRefused tries again, in the background, to activate the pools that could not be activated.
-// No request does that, since nothing new is placed in a pool that has a problem.
+// rouseRefused tries again, in the background, to activate the pools that could not be activated
+// and are due. No request does that, since nothing new is placed in a pool that has a problem.
 func (p *waker) rouseRefused(ctx context.Context) {
-	for name, pools := range p.thinPools(isRefused) {
+	now := time.Now()
+	due := func(_ *group.Facts, pool *group.ThinPool) bool {
+		return pool.Refused != "" && !now.Before(pool.Tries.Due)
+	}
+	for name, pools := range p.thinPools(due) {
 		p.engine.Tasks.Go(func() {
 			unlock, err := p.engine.UnitLocks.Lock(ctx, name)
 			if err != nil {
@@ -199,7 +200,6 @@ func (p *waker) thinPools(some func(*group.Facts, *group.ThinPool) bool) map[str
 	return byGroup
 }
 
-// isRefused says that a pool could not be activated. isIdle says that no own change of its group
-// is under way: during a change devices come and go, and the change looks at the pool at its end.
-func isRefused(_ *group.Facts, p *group.ThinPool) bool { return p.Refused != "" }
-func isIdle(g *group.Facts, _ *group.ThinPool) bool    { return !g.Busy() }
+// isIdle says that no own change of a pool's group is under way: during a change devices come and
+// go, and the change looks at the pool at its end.
+func isIdle(g *group.Facts, _ *group.ThinPool) bool { return !g.Busy() }

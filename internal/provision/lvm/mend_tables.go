@@ -17,8 +17,8 @@ import (
 // first drops the loaded table. To resume the devices alone (dmsetup resume) would use the loaded
 // table, recorded or not.
 
-// mapper are the device mapper's devices at one moment, and whether they are suspended.
-type mapper map[string]bool
+// mapper are the device mapper's devices at one moment, by their names.
+type mapper map[string]group.Mapping
 
 // mapped asks the kernel. If the kernel does not tell, no device counts as suspended.
 func (p *reader) mapped() mapper {
@@ -46,7 +46,7 @@ func (m mapper) of(name, lv string) (names []string) {
 
 // suspends says whether any device that a logical volume is made of is suspended.
 func (m mapper) suspends(name, lv string) bool {
-	return slices.ContainsFunc(m.of(name, lv), func(name string) bool { return m[name] })
+	return slices.ContainsFunc(m.of(name, lv), func(name string) bool { return m[name].Suspended })
 }
 
 // reload resumes the suspended volumes and thin pools of a group with the tables that LVM has

@@ -58,8 +58,8 @@ func (p *watcher) watching() {
 }
 
 // tick reads everything again every refreshInterval, in case a change escaped notice. Every
-// retryInterval it asks again for groups that are silent, missing or refused, and mends leftovers:
-// a disk may work again without any event.
+// retryInterval it asks again for groups that are silent, missing or refused, mends leftovers, and
+// tries to activate thin pools again: a disk may work again without any event.
 func (p *watcher) tick(ctx context.Context) {
 	refresh := time.NewTicker(refreshInterval)
 	defer refresh.Stop()
@@ -73,7 +73,6 @@ func (p *watcher) tick(ctx context.Context) {
 			_ = p.learnHost(ctx) // if it fails the known settings stay valid
 			p.state.staleAll()
 			p.engine.Changed.Set()
-			p.rouseRefused(ctx)
 		case <-retry.C:
 			if p.state.some(func(g *group.Facts) bool { return !g.Changeable() }) {
 				p.state.staleAll()
@@ -84,6 +83,7 @@ func (p *watcher) tick(ctx context.Context) {
 				p.engine.Changed.Set()
 			}
 			p.mend(ctx)
+			p.rouseRefused(ctx)
 		}
 	}
 }

@@ -21,6 +21,14 @@ type Block struct {
 	Backing, Over string
 }
 
+// Mapping is the state of a device-mapper device.
+type Mapping struct {
+	// Suspended says that a process that writes to the device waits until it is resumed.
+	Suspended bool
+	// ReadOnly says that the kernel refuses to write to the device.
+	ReadOnly bool
+}
+
 // publishes is in the path by which the kubelet gives a raw block volume to a pod: the
 // name of a directory that all its plugins share.
 const publishes = "/volumeDevices/"

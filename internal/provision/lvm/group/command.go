@@ -153,6 +153,11 @@ func (t Tool) ActivateCommand(group string, ids ...string) run.Command {
 	return t.command("lvchange", append([]string{"--yes", "--activate", "y"}, within(group, ids)...)...)
 }
 
+// DeactivateCommand deactivates logical volumes. LVM leaves those active that are open, and fails.
+func (t Tool) DeactivateCommand(group string, lvs ...string) run.Command {
+	return t.command("lvchange", append([]string{"--yes", "--activate", "n"}, within(group, lvs)...)...)
+}
+
 // NodesCommand makes the nodes of an active volume anew. It tells LVM to make them itself, since
 // udev does not touch nodes that it did not make.
 func (t Tool) NodesCommand(group, id string) run.Command {

@@ -113,7 +113,7 @@ func (g *Facts) Inherit(old *Facts) {
 		if before := old.Pools[name]; before != nil {
 			p.Told = before.Told
 			if p.Asleep() && g.Seqno == old.Seqno {
-				p.Refused = before.Refused
+				p.Refused, p.Tries = before.Refused, before.Tries
 			}
 		}
 	}

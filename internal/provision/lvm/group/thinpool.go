@@ -31,6 +31,8 @@ type ThinPool struct {
 	// Refused is empty, or says why the pool could not be activated. It stays until the pool is
 	// activated or others change the group, as a repair does.
 	Refused string
+	// Tries to activate a pool that is refused.
+	Tries Tries
 }
 
 // ThinPools are the thin pools of a group by name.
@@ -164,6 +166,9 @@ func NoThinPool(name string) error {
 
 // Asleep says that the kernel knows nothing of the pool, for it is not active.
 func (p *ThinPool) Asleep() bool { return !p.Kernel.Live() && p.Kernel.Failure == "" }
+
+// PartsOf returns the names of the logical volumes that a thin pool is made of.
+func PartsOf(thin string) []string { return []string{thin + "_tdata", thin + "_tmeta"} }
 
 func suspendedPool(name string) string {
 	return "the thin pool is suspended, and writes to its volumes wait: resume it (lvchange --refresh " + name + ")"

@@ -10,33 +10,34 @@ import (
 	"golang.org/x/sys/unix"
 
 	"berth.dev/berth/internal/provision/blockdev"
+	"berth.dev/berth/internal/provision/lvm/group"
 )
 
-// Mapped returns all device-mapper devices by their names, and whether they are
-// suspended. The call waits for none of the devices.
-func (Devices) Mapped() (suspended map[string]bool, err error) { return mapped("/sys/block") }
+// Mapped returns all device-mapper devices by their names. The call waits for none of the devices.
+func (Devices) Mapped() (map[string]group.Mapping, error) { return mapped("/sys/block") }
 
-func mapped(dir string) (suspended map[string]bool, err error) {
-	devices, err := filepath.Glob(filepath.Join(dir, "dm-*", "dm"))
+func mapped(dir string) (map[string]group.Mapping, error) {
+	devices, err := filepath.Glob(filepath.Join(dir, "dm-*"))
 	if err != nil {
 		return nil, err
 	}
-	suspended = make(map[string]bool, len(devices))
+	all := make(map[string]group.Mapping, len(devices))
 	for _, d := range devices {
-		name, err := blockdev.ReadLine(filepath.Join(d, "name"))
-		state := ""
-		if err == nil {
-			state, err = blockdev.ReadLine(filepath.Join(d, "suspended"))
+		var values [3]string
+		for i, file := range []string{"dm/name", "dm/suspended", "ro"} {
+			if values[i], err = blockdev.ReadLine(filepath.Join(d, file)); err != nil {
+				break
+			}
 		}
 		switch {
 		case errors.Is(err, fs.ErrNotExist) || errors.Is(err, unix.ENODEV): // it went meanwhile
 		case err != nil:
-			return nil, fmt.Errorf("asking whether a device is suspended: %w", err)
+			return nil, fmt.Errorf("reading the state of a device: %w", err)
 		default:
-			suspended[name] = state == "1"
+			all[values[0]] = group.Mapping{Suspended: values[1] == "1", ReadOnly: values[2] == "1"}
 		}
 	}
-	return suspended, nil
+	return all, nil
 }
 
 // Unload drops the table that was loaded into a device-mapper device and is not in use.

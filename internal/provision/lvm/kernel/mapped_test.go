@@ -5,13 +5,15 @@ import (
 	"os"
 	"path/filepath"
 	"testing"
+
+	"berth.dev/berth/internal/provision/lvm/group"
 )
 
 // listed puts a device into the kernel's list.
 func listed(t *testing.T, dir, device string, files map[string]string) {
 	t.Helper()
-	dir = filepath.Join(dir, device, "dm")
-	if err := os.MkdirAll(dir, 0o700); err != nil {
+	dir = filepath.Join(dir, device)
+	if err := os.MkdirAll(filepath.Join(dir, "dm"), 0o700); err != nil {
 		t.Fatal(err)
 	}
 	for name, content := range files {
@@ -21,21 +23,23 @@ func listed(t *testing.T, dir, device string, files map[string]string) {
 	}
 }
 
-func TestDevicesAreListedWithWhetherTheyAreSuspended(t *testing.T) {
+func TestDevicesAreListedWithTheirState(t *testing.T) {
 	dir := t.TempDir()
-	listed(t, dir, "dm-0", map[string]string{"name": "vg-pool-tpool\n", "suspended": "1\n"})
-	listed(t, dir, "dm-1", map[string]string{"name": "vg-pool_tdata\n", "suspended": "0\n"})
-	listed(t, dir, "dm-2", map[string]string{"name": "vg-going\n"}) // which disappears just now
-	listed(t, dir, "loop0", map[string]string{"name": "none", "suspended": "1\n"})
+	listed(t, dir, "dm-0", map[string]string{"dm/name": "vg-pool-tpool\n", "dm/suspended": "1\n", "ro": "0\n"})
+	listed(t, dir, "dm-1", map[string]string{"dm/name": "vg-pool_tdata\n", "dm/suspended": "0\n", "ro": "0\n"})
+	listed(t, dir, "dm-2", map[string]string{"dm/name": "vg-pool_tmeta\n", "dm/suspended": "0\n", "ro": "1\n"})
+	listed(t, dir, "dm-3", map[string]string{"dm/name": "vg-going\n"}) // which disappears just now
+	listed(t, dir, "loop0", map[string]string{"dm/name": "none", "dm/suspended": "1\n", "ro": "0\n"})
 	got, err := mapped(dir)
-	if want := (map[string]bool{"vg-pool-tpool": true, "vg-pool_tdata": false}); err != nil || !maps.Equal(got, want) {
+	want := map[string]group.Mapping{"vg-pool-tpool": {Suspended: true}, "vg-pool_tdata": {}, "vg-pool_tmeta": {ReadOnly: true}}
+	if err != nil || !maps.Equal(got, want) {
 		t.Errorf("listed %v, %v; want %v", got, err, want)
 	}
 }
 
 func TestAnUnreadableMappingIsAnError(t *testing.T) {
 	dir := t.TempDir()
-	listed(t, dir, "dm-0", map[string]string{"name": "vg-pool\n"})
+	listed(t, dir, "dm-0", map[string]string{"dm/name": "vg-pool\n"})
 	if err := os.Mkdir(filepath.Join(dir, "dm-0", "dm", "suspended"), 0o700); err != nil {
 		t.Fatal(err)
 	}

@@ -135,6 +135,11 @@ func (h *Host) edit(operation string, a arguments, fail failure) ([]byte, error)
 		return h.remove(a.operands, fail)
 	}
 	for _, operand := range a.operands {
+		if is, err := h.deactivatePart(operand, a); err != nil {
+			return fail("%v", err)
+		} else if is {
+			continue
+		}
 		g, v := h.device("/dev/" + operand)
 		if v == nil {
 			return fail("Failed to find logical volume %q", operand)
@@ -146,6 +151,9 @@ func (h *Host) edit(operation string, a arguments, fail failure) ([]byte, error)
 				return fail("extending %s: %v", operand, err)
 			}
 		case "lvchange":
+			if err := g.prohibited(id); err != nil && a.flags["--activate"] == "y" {
+				return fail("%v", err)
+			}
 			g.check(id, a)
 			written, err := h.alter(v, operand, a)
 			if err != nil {

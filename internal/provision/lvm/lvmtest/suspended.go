@@ -1,5 +1,7 @@
 package lvmtest
 
+import "berth.dev/berth/internal/provision/lvm/group"
+
 // A command that dies in the middle leaves devices suspended, and tables loaded that are
 // not in use. If it died before LVM recorded its change, these tables differ from LVM's metadata.
 
@@ -46,18 +48,24 @@ func (g *Group) devicesOf(name string) (names []string) {
 }
 
 // Mapped implements lvm.Devices.
-func (h *Host) Mapped() (suspended map[string]bool, err error) {
+func (h *Host) Mapped() (map[string]group.Mapping, error) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	suspended = map[string]bool{}
+	devices := map[string]group.Mapping{}
 	for _, g := range h.groups {
 		for name, v := range g.Volumes {
 			for _, device := range g.devicesOf(name) {
-				suspended[device] = v.Suspended
+				devices[device] = group.Mapping{Suspended: v.Suspended}
+			}
+			if v.Thin == nil {
+				continue
+			}
+			for part, readOnly := range v.Thin.Parts {
+				devices[g.mapping(name)+part] = group.Mapping{ReadOnly: readOnly}
 			}
 		}
 	}
-	return suspended, nil
+	return devices, nil
 }
 
 // Unload implements lvm.Devices.

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"io/fs"
 	"maps"
+	"slices"
 	"strings"
 )
 
@@ -20,6 +21,9 @@ type ThinPool struct {
 	Mode string
 	// NeedsCheck says that its metadata needs a check, and Unzeroed that it does not zero blocks.
 	NeedsCheck, Unzeroed bool
+	// Parts are the logical volumes "_tdata" and "_tmeta" that are active although the pool is not,
+	// and whether they are read-only.
+	Parts map[string]bool
 }
 
 // block is how many bytes a thin pool gives its volumes at a time.
@@ -156,6 +160,37 @@ func (g *Group) check(name string, a arguments) {
 	if live, _ := g.live(name); !live && strings.Contains(a.flags["--config"], "--clear-needs-check-flag") {
 		pool.Thin.NeedsCheck = false
 	}
+}
+
+// deactivatePart plays lvchange for a part of a thin pool, and says whether the operand is one.
+// A pool that is active holds its parts.
+func (h *Host) deactivatePart(operand string, a arguments) (is bool, err error) {
+	at := strings.LastIndex(operand, "_t")
+	if at < 0 || a.flags["--activate"] != "n" {
+		return false, nil
+	}
+	g, pool := h.device("/dev/" + operand[:at])
+	if pool == nil || pool.Thin == nil {
+		return false, nil
+	}
+	if live, _ := g.live(operand[len(g.Name)+1 : at]); live {
+		return true, fmt.Errorf("logical volume %s in use", operand)
+	}
+	delete(pool.Thin.Parts, operand[at:])
+	return true, nil
+}
+
+// prohibited returns why LVM does not activate a pool or a volume of it, or nil.
+func (g *Group) prohibited(name string) error {
+	name = cmp.Or(g.Volumes[name].Pool, name)
+	pool := g.Volumes[name]
+	if pool == nil || pool.Thin == nil {
+		return nil
+	}
+	for _, part := range slices.Sorted(maps.Keys(pool.Thin.Parts)) {
+		return fmt.Errorf("activation of logical volume %[1]s/%[2]s is prohibited while logical volume %[1]s/%[2]s%[3]s is active", g.Name, name, part)
+	}
+	return nil
 }
 
 // Target implements lvm.Devices.

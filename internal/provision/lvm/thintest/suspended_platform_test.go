@@ -131,8 +131,8 @@ func mended(t *testing.T) bool {
 	if err != nil {
 		t.Fatal(err)
 	}
-	for _, suspended := range devices {
-		if suspended {
+	for _, device := range devices {
+		if device.Suspended {
 			return false
 		}
 	}
