@@ -141,6 +141,24 @@ func (w *World) checkDestroy(i int, p *pending) {
 	if p.read.volume == nil {
 		w.fail("last copies: %s destroyed its copy because the record was missing", names[i])
 	}
+	if n.head != nil && !w.kept(i) {
+		w.fail("destroyed: %s destroyed writes that are neither in the volume nor in a branch or another copy", names[i])
+	}
+}
+
+// kept tells whether all that the node's copy holds is also in the volume, in a branch, or in the
+// copy of another node.
+func (w *World) kept(i int) bool {
+	head := w.nodes[i].head
+	if w.truth.last.includes(head) {
+		return true
+	}
+	for j := range w.nodes {
+		if o := &w.nodes[j]; j != i && o.copy.Exists && o.head.includes(head) || slices.ContainsFunc(o.branches, func(b *content) bool { return b.includes(head) }) {
+			return true
+		}
+	}
+	return false
 }
 
 // worth is how much of the volume the node's copy holds.

@@ -114,6 +114,16 @@ var removalMutants = []Mutant{
 			}
 		})
 	}},
+	{"leaves-with-branch", "a copy that is to go needs no branch", func(r *Rules) {
+		r.Tend = r.Tend.Alter("put branch aside", func(old nodeRule) nodeRule {
+			return func(f *ownership.NodeFacts) (ownership.Action, bool) {
+				if e, _ := f.Record.Replica(f.Me); e.State == ownership.Removing {
+					return ownership.Action{}, false
+				}
+				return old(f)
+			}
+		})
+	}},
 	{"trash-stays-trash", "a condemned copy goes, whatever the record says by then", func(r *Rules) {
 		r.Tend = r.Tend.Without("reprieve").Alter("leave", func(old nodeRule) nodeRule {
 			return func(f *ownership.NodeFacts) (ownership.Action, bool) {

@@ -12,13 +12,13 @@ var TendRules = Chain[NodeFacts]{
 	{"give up", giveUp},                  // an epoch that is not used here any more
 	{"delete", deleteCopy},               //
 	{"fence request", executeFence},      // shut out a writer at the device
+	{"promise", followPromise},           // refuse older epochs from now on
+	{"put branch aside", putBranchAside}, // before the copy that holds it may go
 	{"leave", leave},                     // removal, second phase
 	{"reprieve", reprieve},               // no longer meant to go
 	{"lost copy", admitLoss},             // a copy was recorded and is not there
 	{"snapshot", periodicSnapshot},       //
 	{"release key", releaseStaleKey},     //
-	{"promise", followPromise},           // refuse older epochs from now on
-	{"put branch aside", putBranchAside}, //
 	{"catch up", followUp},               //
 	{"report", report},                   //
 	{"retain", retain},                   //

@@ -52,6 +52,7 @@ func TestAnAgentTendsItsReplicaAndDecides(t *testing.T) {
 		"to take a snapshot when it is due":                {on("a", active, with(promised(active), opened(e2), func(c *Copy) { c.Dirty = true }), mounted, func(f *NodeFacts) { f.SnapshotDue = true }), verdict{Snapshot, IntervalPassed}},
 		"to promise a new epoch":                           {on("b", active), verdict{Persist, PromisingEpoch}},
 		"to put a branch aside":                            {on("b", volume(), with(known, func(c *Copy) { c.Points = points(e1, 3, 4) })), verdict{Preserve, BranchKept}},
+		"to put a branch aside before it leaves":           {on("c", removing, with(promised(removing), func(c *Copy) { c.Points = points(e1, 3, 4) })), verdict{Preserve, BranchKept}},
 		"to roll back once it is put aside":                {on("b", volume(), with(known, func(c *Copy) { c.Points, c.Preserved = points(e1, 3, 4), at(e1, 4) })), verdict{RollBack, RollingBack}},
 		"to fetch what a peer has":                         {on("b", volume(func(v *Volume) { v.RecoveryPoint = at(e1, 4) }), with(known), newer), verdict{Pull, CatchingUp}},
 		"not to fetch what lies beyond the recovery point": {on("b", volume(), with(known), newer), verdict{Nothing, Settled}},
