@@ -39,12 +39,13 @@ const (
 )
 
 func (w *World) think(i int, stale uint8) bool {
-	if !w.linked(i, api) {
-		return false
-	}
 	n := &w.nodes[i]
-	read := w.read(stale)
+	read, unread := &version{}, !w.linked(i, api)
+	if !unread {
+		read = w.read(stale)
+	}
 	f := w.nodeFacts(i, read, stale)
+	f.Absent = read.volume == nil && !unread
 	f.Unstaging = !n.wanted && (n.mounted || n.stopped)
 	answer, a := w.rules.Node.Next(f)
 	if f.Wanted || f.Unstaging {
@@ -60,7 +61,7 @@ func (w *World) think(i int, stale uint8) bool {
 		return false
 	}
 	w.tell(i, "decides", a)
-	p := &pending{action: a, read: read, ignored: w.someoneKnowsMore(i, read.volume)}
+	p := &pending{action: a, read: read, unread: unread, ignored: w.someoneKnowsMore(i, read.volume)}
 	if v := w.server.current.volume; v != nil {
 		p.factor = v.Factor
 	}

@@ -259,6 +259,7 @@ func (c *canon) pending(p *pending) {
 		c.reservation(a.Expect)
 	case ownership.Condemn, ownership.Quarantine:
 		c.deadline(a.Until)
+		c.flags(p.unread)
 	case ownership.Destroy:
 		c.n(uint64(p.factor))
 		for _, j := range c.order[:c.w.cfg.Nodes] {

@@ -58,6 +58,9 @@ func (w *World) removeSteps(i int, p *pending) {
 	case ownership.Reprieve:
 		n.copy.Condemned, n.copy.Quarantined = false, false
 	case ownership.Quarantine:
+		if p.unread {
+			w.fail("quarantine: %s quarantined its copy because it could not read the record", names[i])
+		}
 		n.copy.Quarantined, n.copy.DestroyAt = true, p.action.Until
 	case ownership.Destroy:
 		w.checkDestroy(i, p)

@@ -103,6 +103,9 @@ var removalMutants = []Mutant{
 			}
 		})
 	}},
+	{"error-is-not-found", "a record that cannot be read is not there", func(r *Rules) {
+		r.Unstage, r.Tend = r.Unstage.Without("record read"), r.Tend.Without("record read")
+	}},
 	{"orphans-go", "a copy without an entry is nobody's", func(r *Rules) {
 		r.Tend = r.Tend.Alter("collect", func(old nodeRule) nodeRule {
 			return func(f *ownership.NodeFacts) (ownership.Action, bool) {

@@ -109,6 +109,7 @@ type pending struct {
 	read    *version
 	factor  int
 	wrecked [maxNodes]uint8
+	unread  bool // the record could not be read
 	ignored bool // a reachable node knew of an epoch that the decision ignores
 	brake   bool
 	age     time.Duration

@@ -91,7 +91,7 @@ func opened(e lineage.Epoch) func(*Copy) { return func(c *Copy) { c.Opened = e }
 
 // on are the facts of a node with a good copy, two peers like it, and a boot id boot1.
 func on(node string, v *Volume, edits ...func(*NodeFacts)) *NodeFacts {
-	f := &NodeFacts{Me: node, Boot: "boot1", Now: now, Record: v, Copy: replica(), FreshID: "fresh", Keep: 2}
+	f := &NodeFacts{Me: node, Boot: "boot1", Now: now, Record: v, Absent: v == nil, Copy: replica(), FreshID: "fresh", Keep: 2}
 	for _, n := range []string{"a", "b", "c"} {
 		if n != node {
 			f.Peers = append(f.Peers, Peer{Node: n, Copy: replica(), Confirmed: true})
@@ -103,6 +103,7 @@ func on(node string, v *Volume, edits ...func(*NodeFacts)) *NodeFacts {
 	return f
 }
 
+func unread(f *NodeFacts)  { f.Record, f.Absent = nil, false }
 func wanted(f *NodeFacts)  { f.Wanted = true }
 func mounted(f *NodeFacts) { f.Mounted = true }
 func alone(f *NodeFacts)   { f.Peers = nil }

@@ -120,8 +120,12 @@ func (k Key) IsZero() bool { return k == Key{} }
 type NodeFacts struct {
 	Me, Boot string
 	Now      time.Time
-	// Record is the uncached record; nil means the API answered "not found".
+	// Record is the uncached record; nil if it was not read.
 	Record *Volume
+	// Absent says that the API answered that there is no record. If Record is nil and Absent is
+	// false, the record could not be read. The rules then touch only what needs no record, so a
+	// shell that loses an error can neither quarantine a copy nor end an unmount too early.
+	Absent bool
 	Copy   Copy
 	// Wanted: the kubelet asks for the volume here.
 	Wanted bool
@@ -142,6 +146,13 @@ type NodeFacts struct {
 	FreshID string
 	// Keep is how many snapshots beyond the necessary are kept.
 	Keep int
+}
+
+func recordRead(f *NodeFacts) (Action, bool) {
+	if f.Record == nil && !f.Absent {
+		return wait(Why{Reason: RecordUnread})
+	}
+	return next()
 }
 
 func (f *NodeFacts) traits() *Traits { return f.Record.Kind.Traits() }

@@ -9,6 +9,7 @@ type Reason string
 // The reasons. The text of each for the user is in messages.
 const (
 	Settled                  Reason = "Settled"
+	RecordUnread             Reason = "RecordUnread"
 	VolumeUnknown            Reason = "VolumeUnknown"
 	VolumeDeleting           Reason = "VolumeDeleting"
 	Mounted                  Reason = "Mounted"
@@ -77,6 +78,7 @@ const (
 // The verbs %[1]s node, %[2]v point, %[3]v epoch and %[4]d count are filled from Why.
 var messages = map[Reason]string{
 	Settled:                  "nothing to do",
+	RecordUnread:             "the record of this volume could not be read",
 	VolumeUnknown:            "there is no record of this volume; staging never creates one",
 	VolumeDeleting:           "the volume is being deleted",
 	Mounted:                  "mounted here in epoch %[3]v",

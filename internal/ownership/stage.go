@@ -10,6 +10,7 @@ import (
 // after every action, they lead from any state, after any crash, to Done. The
 // one place where ownership is taken is the rule "take over".
 var StageRules = Chain[NodeFacts]{
+	{"record read", recordRead},           // nothing begins without the record
 	{"volume exists", stageExists},        // staging never creates a volume
 	{"repair record", repairRecord},       // a record from an old backup is mended before it is believed
 	{"step down", stepDown},               // a mount of a superseded epoch goes first

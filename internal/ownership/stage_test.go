@@ -18,6 +18,7 @@ func TestStageDecides(t *testing.T) {
 		facts *NodeFacts
 		want  verdict
 	}{
+		"to wait for a record that could not be read":        {on("a", volume(), unread), verdict{Wait, RecordUnread}},
 		"never to create a volume":                           {on("a", nil), verdict{Refuse, VolumeUnknown}},
 		"not to mount what is being deleted":                 {on("a", volume(func(v *Volume) { v.Deleting = true })), verdict{Refuse, VolumeDeleting}},
 		"nothing more when it is mounted":                    {on("a", active, with(promised(active), opened(e2)), mounted), verdict{Done, Mounted}},

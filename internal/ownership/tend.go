@@ -6,6 +6,7 @@ import "berth.dev/berth/internal/lineage"
 // the upkeep of a mounted one. An agent follows them by itself: at its start, when
 // the record changes, when a peer has something new.
 var TendRules = Chain[NodeFacts]{
+	{"record read", recordRead},          // an error says nothing about the record
 	{"repair record", repairRecord},      // believe the nodes before an old backup
 	{"step down", stepDown},              // superseded: stop writing first of all
 	{"collect", collect},                 // no record, or no entry in it

@@ -31,6 +31,7 @@ func TestAnAgentTendsItsReplicaAndDecides(t *testing.T) {
 		"to release what nobody wants here":                {on("a", active, with(promised(active), opened(e2))), verdict{GiveUp, NotWanted}},
 		"to shut a writer out when it is asked to":         {on("b", disk, with(promised(disk)), attached(Key{Node: "a", Epoch: e2})), verdict{Reserve, ShuttingOut}},
 		"to report that the writer is shut out":            {on("b", disk, with(promised(disk)), attached(Key{Node: "b", Epoch: e2, Fence: true})), verdict{Record, ShuttingOut}},
+		"to leave a copy alone while the API is away":      {on("a", volume(), unread), verdict{Wait, RecordUnread}},
 		"to quarantine a copy without a record":            {on("a", nil), verdict{Quarantine, LooksOrphaned}},
 		"to keep such a copy until a person decides":       {on("a", nil, with(func(c *Copy) { c.Quarantined = true })), verdict{Wait, LooksOrphaned}},
 		"to quarantine a copy without an entry":            {on("d", volume()), verdict{Quarantine, LooksOrphaned}},

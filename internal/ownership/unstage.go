@@ -9,6 +9,7 @@ var UnstageRules = Chain[NodeFacts]{
 	{"unmount", unmount},               //
 	{"final snapshot", finalSnapshot},  // unmounting succeeds only with the last writes in a snapshot
 	{"reservation", giveUpReservation}, //
+	{"record read", recordRead},        // without it the release waits, and so does the answer
 	{"repair record", repairRecord},    // release into the right record
 	{"not the owner", unstageNotOwner}, // another node owns it, or none: nothing to release
 	{"lost copy", reportLostCopy},      // our writes are gone; the controller has to settle that
