@@ -207,11 +207,15 @@ func (c *canon) holds(p *ownership.Copy) {
 	c.kept = kept
 }
 
-// evidence writes the records about the node's boots: which one had its power cut,
-// and which one renewed the lease. A machine that is off cannot come to own an
+// evidence writes the nodes that the node's lease names, and the records about its boots: which one
+// had its power cut, and which one renewed the lease. A machine that is off cannot come to own an
 // epoch, so only the boot that owns one matters.
 func (c *canon) evidence(i int) {
 	n := &c.w.nodes[i]
+	c.flags(n.deleted)
+	for _, j := range c.order[:c.w.cfg.Nodes] {
+		c.flags(n.members&(1<<j) != 0)
+	}
 	if c.ahead.backups {
 		c.n(uint64(n.boot - n.leased))
 		if n.poweroff > 0 {

@@ -1,6 +1,7 @@
 package explore
 
 import (
+	"math/bits"
 	"time"
 
 	"berth.dev/berth/internal/ownership"
@@ -32,7 +33,7 @@ func (w *World) tick(d time.Duration) {
 		if n.up && !n.paused && w.linked(i, api) {
 			n.sinceKubelet = 0
 			if n.agent {
-				n.sinceRenewal, n.leased = 0, n.boot
+				n.sinceRenewal, n.leased, n.members = 0, n.boot, w.members(i)
 			}
 		}
 	}
@@ -42,6 +43,16 @@ func (w *World) tick(d time.Duration) {
 	for i := 0; i < w.cfg.Nodes; i++ {
 		w.selfFence(i)
 	}
+}
+
+// members are node self and those that have a Node object, a bit each.
+func (w *World) members(self int) (all uint8) {
+	for i := range w.cfg.Nodes {
+		if i == self || !w.nodes[i].deleted {
+			all |= 1 << i
+		}
+	}
+	return all
 }
 
 // observe lets a controller look at the leases. One that cannot reach the API has
@@ -91,9 +102,9 @@ func (w *World) selfFence(i int) {
 		}
 		return
 	}
-	c := ownership.Contact{SinceRenewal: n.sinceRenewal, Nodes: w.cfg.Nodes}
+	c := ownership.Contact{SinceRenewal: n.sinceRenewal, Nodes: bits.OnesCount8(n.members)}
 	for j := 0; j < w.cfg.Nodes; j++ {
-		if j != i && w.answers(i, j) {
+		if j != i && n.members&(1<<j) != 0 && w.answers(i, j) {
 			c.Peers = append(c.Peers, ownership.PeerContact{SinceRenewal: w.nodes[j].sinceRenewal})
 		}
 	}

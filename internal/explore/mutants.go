@@ -158,6 +158,14 @@ var proofMutants = []Mutant{
 			return contract(&g)
 		}
 	}},
+	{"members-now", "the nodes that are left are all nodes", func(r *Rules) {
+		contract := r.Contract
+		r.Contract = func(l *ownership.Leases) (ownership.Proof, bool) {
+			g := *l
+			g.Named = g.Counted
+			return contract(&g)
+		}
+	}},
 	{"no-margin", "the controller need not wait longer than the node", func(r *Rules) {
 		contract := r.Contract
 		r.Contract = func(l *ownership.Leases) (ownership.Proof, bool) {

@@ -1,6 +1,7 @@
 package explore
 
 import (
+	"math/bits"
 	"time"
 
 	"berth.dev/berth/internal/ownership"
@@ -86,7 +87,7 @@ func (w *World) controllerFacts(c int, read *version) *ownership.ControllerFacts
 	}
 	f.Nodes = w.scratch.machines[:0]
 	for j := 0; j < w.cfg.Nodes; j++ {
-		f.Nodes = append(f.Nodes, ownership.Machine{Name: names[j], Lost: w.lost(c, j), LostFor: w.ctl[c].lostFor[j], Fits: !w.nodes[j].tainted})
+		f.Nodes = append(f.Nodes, ownership.Machine{Name: names[j], Lost: w.lost(c, j), LostFor: w.ctl[c].lostFor[j], Fits: !w.nodes[j].tainted && !w.nodes[j].deleted})
 		if !w.rules.Conduct.WordOfMouth && w.answers(who, j) {
 			f.Peers = append(f.Peers, w.probe(j, v))
 		}
@@ -163,12 +164,29 @@ func (w *World) proofs(c, p int) []ownership.Proof {
 	return out
 }
 
+// setNames are the names of all sets of nodes.
+var setNames = func() (out [1 << maxNodes]ownership.Members) {
+	for set := range out {
+		var nodes []string
+		for j := range maxNodes {
+			if set&(1<<j) != 0 {
+				nodes = append(nodes, names[j])
+			}
+		}
+		if len(nodes) > 0 {
+			out[set] = ownership.MembersOf(nodes[0], nodes)
+		}
+	}
+	return out
+}()
+
 func (w *World) leases(c, p int) *ownership.Leases {
-	ctl := &w.ctl[c]
+	ctl, members := &w.ctl[c], w.members(p)
 	l := &ownership.Leases{Suspect: names[p], Boot: bootNames[w.nodes[p].leased], Watchdog: w.cfg.Watchdog,
-		KubeletAlive: w.nodes[p].sinceKubelet < leaseDuration, Lapsed: ctl.lapsed[p], Nodes: w.cfg.Nodes}
+		KubeletAlive: w.nodes[p].sinceKubelet < leaseDuration, Lapsed: ctl.lapsed[p],
+		Named: setNames[w.nodes[p].members], Counted: setNames[members], Nodes: bits.OnesCount8(members)}
 	for j := 0; j < w.cfg.Nodes; j++ {
-		if j != p && ctl.steady[j] >= ctl.lapsed[p] && ctl.lapsed[p] > 0 {
+		if j != p && !w.nodes[j].deleted && ctl.steady[j] >= ctl.lapsed[p] && ctl.lapsed[p] > 0 {
 			l.Steady++
 		}
 	}

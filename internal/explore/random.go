@@ -13,7 +13,7 @@ const Steps = 200
 // work; faults come in storms and calms, or nothing would ever get done.
 var weights = [kinds]int{agentSteps: 300, controllerSteps: 90, delivers: 60, loses: 5, appWrites: 90, wants: 26, unwants: 10,
 	ticksBy: 60, crashes: 8, boots: 24, powersOff: 3, agentStops: 4, agentStarts: 10, pauses: 8, resumes: 20, cuts: 10, heals: 22, isolates: 3, rejoins: 8,
-	apiStops: 3, apiStarts: 9, restores: 3, forgets: 0, wrecks: 2, taints: 5, untaints: 8, approves: 6, factors: 4, attaches: 12}
+	apiStops: 3, apiStarts: 9, restores: 3, forgets: 0, wrecks: 2, taints: 5, untaints: 8, approves: 6, factors: 4, attaches: 12, deletesNode: 3, addsNode: 5}
 
 // storms are the moods of a schedule: the kinds that come more often, with their
 // factor; zero means not at all. A fault that needs two others of its kind to do
@@ -21,6 +21,7 @@ var weights = [kinds]int{agentSteps: 300, controllerSteps: 90, delivers: 60, los
 var storms = []map[Kind]int{
 	{},
 	{isolates: 5, heals: 0, ticksBy: 2, restores: 0, wrecks: 0},
+	{cuts: 6, heals: 0, ticksBy: 3, deletesNode: 8, restores: 0, wrecks: 0},
 	{cuts: 6, heals: 2, ticksBy: 2, restores: 0, wrecks: 0},
 	{crashes: 3, boots: 2, powersOff: 3, taints: 3, restores: 0},
 	{pauses: 5, resumes: 2, agentStops: 2, restores: 0, wrecks: 0, ticksBy: 2},
@@ -132,6 +133,8 @@ func (s Source) fitting(w *World, k Kind) uint8 {
 			fits = n.up && !n.agent
 		case untaints:
 			fits = n.tainted
+		case addsNode:
+			fits = n.deleted
 		}
 		if fits {
 			return uint8(j)

@@ -164,6 +164,13 @@ func (r *renaming) machine(n node) node {
 	c.Holds = holds
 	n.data, n.head, n.branches, n.pending = r.all(n.data), r.content(n.head), r.all(n.branches), r.pending(n.pending)
 	n.boot, n.leased = n.boot+1, n.leased+1
+	members := n.members
+	n.members = 0
+	for i := range r.to {
+		if members&(1<<i) != 0 {
+			n.members |= 1 << r.to[i]
+		}
+	}
 	if n.poweroff > 0 {
 		n.poweroff++
 	}

@@ -37,6 +37,7 @@ func (w *World) endFaults() {
 		w.boot(i)
 		w.agentUp(i)
 		w.machineEvent(untaints, i, 0)
+		w.machineEvent(addsNode, i, 0)
 	}
 	w.onePod()
 }

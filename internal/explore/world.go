@@ -88,6 +88,8 @@ type node struct {
 	boot     uint8
 	tainted  bool
 	leased   uint8 // the boot that renewed the lease last
+	members  uint8 // the storage nodes that the lease names, a bit each
+	deleted  bool  // its Node object is gone
 	poweroff uint8 // the boots up to here have a power-off record
 	wrecked  uint8 // media losses
 
@@ -160,7 +162,7 @@ func New(cfg Config, rules *Rules) *World {
 	}
 	for i := 0; i < cfg.Nodes; i++ {
 		n := &w.nodes[i]
-		n.up, n.agent, n.boot, n.leased = true, true, 1, 1
+		n.up, n.agent, n.boot, n.leased, n.members = true, true, 1, 1, 1<<cfg.Nodes-1
 		if i >= cfg.Factor {
 			continue
 		}

@@ -137,7 +137,7 @@ func TestTheRecoveryPointOfAnUnownedVolume(t *testing.T) {
 func older(r *Replica) { r.Point = at(e1, 2) }
 
 func TestTheSelfFenceContract(t *testing.T) {
-	due := Leases{Suspect: "a", Boot: "boot1", Watchdog: true, Lapsed: SelfFenceAfter + SelfFenceMargin, Nodes: 3, Steady: 2}
+	due := Leases{Suspect: "a", Boot: "boot1", Watchdog: true, Lapsed: SelfFenceAfter + SelfFenceMargin, Named: "abc", Counted: "abc", Nodes: 3, Steady: 2}
 	tests := map[string]struct {
 		edit func(*Leases)
 		want bool
@@ -147,6 +147,9 @@ func TestTheSelfFenceContract(t *testing.T) {
 		"proves nothing while the kubelet lives":       {func(l *Leases) { l.KubeletAlive = true }, false},
 		"proves nothing before the margin has passed":  {func(l *Leases) { l.Lapsed = SelfFenceAfter }, false},
 		"proves nothing when most leases lapsed alike": {func(l *Leases) { l.Steady = 1 }, false},
+		"proves nothing when a node left the cluster":  {func(l *Leases) { l.Counted, l.Nodes = "ac", 2 }, false},
+		"proves nothing when the lease names no nodes": {func(l *Leases) { l.Named, l.Counted = "", "" }, false},
+		"proves nothing in a cluster of two":           {func(l *Leases) { l.Named, l.Counted, l.Nodes, l.Steady = "ab", "ab", 2, 1 }, false},
 	}
 	for name, tt := range tests {
 		t.Run(name, func(t *testing.T) {
@@ -156,6 +159,22 @@ func TestTheSelfFenceContract(t *testing.T) {
 				t.Errorf("ContractProves() = %v, %t", p, ok)
 			}
 		})
+	}
+}
+
+func TestASetOfNodesIsNamedAfterItsMembers(t *testing.T) {
+	of := MembersOf("a", []string{"b", "a", "c"})
+	for _, same := range []Members{MembersOf("a", []string{"a", "b", "c"}), MembersOf("a", []string{"c", "b"}), MembersOf("b", []string{"c", "a"})} {
+		if same != of {
+			t.Error("one set has two names")
+		}
+	}
+	named := map[Members][]string{}
+	for _, nodes := range [][]string{nil, {"b"}, {"b", "c"}, {"bc"}, {"b c"}, {"b\n1 c"}} {
+		if other, is := named[MembersOf("a", nodes)]; is {
+			t.Errorf("%q and %q have one name", nodes, other)
+		}
+		named[MembersOf("a", nodes)] = nodes
 	}
 }
 

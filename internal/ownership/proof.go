@@ -1,6 +1,10 @@
 package ownership
 
 import (
+	"crypto/sha256"
+	"encoding/hex"
+	"fmt"
+	"slices"
 	"time"
 
 	"berth.dev/berth/internal/lineage"
@@ -88,13 +92,30 @@ const (
 	SelfFenceMargin = 10 * time.Second
 )
 
+// Members names a set of storage nodes. A node writes into its lease the set over which it counts
+// its majority, with each renewal, and counts over that set until the next renewal. Two majorities
+// of one set share a member. Majorities of different sets need not: if Nodes are deleted during a
+// partition, the rest may be a majority of itself and have no member in common with the majority
+// that exempts the old primary.
+type Members string
+
+// MembersOf returns the name of the set for a node's lease: the storage nodes and the node itself,
+// even if its Node was deleted. A node counts itself in its majority, so it must be in the set.
+func MembersOf(node string, storage []string) Members {
+	h := sha256.New()
+	for _, n := range slices.Compact(slices.Sorted(slices.Values(append([]string{node}, storage...)))) {
+		fmt.Fprintf(h, "%d %s\n", len(n), n)
+	}
+	return Members(hex.EncodeToString(h.Sum(nil)[:16]))
+}
+
 // Contact is a node's knowledge of its own connection.
 type Contact struct {
 	// SinceRenewal is the time since the own lease was last renewed, by the
 	// node's boot-time clock, which runs on while the machine is paused.
 	SinceRenewal time.Duration
-	// Nodes is how many storage nodes there are, this one included; Peers are
-	// those that answer now.
+	// Nodes is how many storage nodes the set has that the own lease names, this one
+	// included; Peers are those of them that answer now.
 	Nodes int
 	Peers []PeerContact
 }
@@ -141,15 +162,21 @@ type Leases struct {
 	// the later of its last renewal and the controller's own first contact with
 	// the API: a controller that was away has seen nothing.
 	Lapsed time.Duration
-	// Nodes is how many storage nodes there are, Steady how many renewed their
+	// Named is the set that the lapsed lease names, and Counted the set of the suspect and the
+	// present storage nodes. Nodes is how many Counted has, Steady how many of them renewed their
 	// lease throughout that time.
-	Nodes, Steady int
+	Named, Counted Members
+	Nodes, Steady  int
 }
 
 // ContractProves tells whether the self-fence contract has run out, and gives the
 // proof. The majority required here and the one that exempts a node share a member,
-// and that member cannot both have renewed and not have renewed.
+// and that member cannot both have renewed and not have renewed. Of two nodes one is no majority,
+// so the contract proves nothing in a cluster of two.
 func ContractProves(l *Leases) (Proof, bool) {
+	if l.Named == "" || l.Named != l.Counted {
+		return Proof{}, false
+	}
 	if !l.Watchdog || l.KubeletAlive || l.Lapsed < SelfFenceAfter+SelfFenceMargin || 2*l.Steady <= l.Nodes {
 		return Proof{}, false
 	}
