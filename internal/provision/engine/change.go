@@ -153,11 +153,11 @@ func (e *Engine[U]) Make(ctx context.Context, c Change[U], h *Hold) error {
 
 // attempt takes the steps of a change, and looks again whenever the plan or a step fails.
 func (e *Engine[U]) attempt(ctx context.Context, c Change[U], h *Hold) error {
-	steps, _, err := e.ready(ctx, c, false)
-	if err != nil { // the facts may be out of date
+	_, outdated := e.Left(c, false) // an error may come from facts that are out of date
+	if outdated != nil {
 		e.lookAgain(ctx, c, h)
-		steps, err = e.Decide(c, true)
 	}
+	steps, _, err := e.ready(ctx, c, outdated != nil)
 	var failed string
 	var failure error
 	cleared := false
@@ -178,7 +178,8 @@ func (e *Engine[U]) attempt(ctx context.Context, c Change[U], h *Hold) error {
 	return e.refusal(c, failure)
 }
 
-// ready plans a change and has the unit prepared for it. changed says that it was not ready.
+// ready plans a change and has the unit prepared for it. changed says that it was not ready. No
+// step may be taken in a unit that could not be prepared.
 func (e *Engine[U]) ready(ctx context.Context, c Change[U], fresh bool) (steps []Step[U], changed bool, err error) {
 	steps, err = e.Decide(c, fresh)
 	if c.Prepare == nil || err == nil && len(steps) == 0 {

@@ -179,6 +179,15 @@ func TestAUnitIsMadeReadyBeforeItIsPlannedFor(t *testing.T) {
 	}
 }
 
+func TestNoStepIsTakenInAUnitThatCannotBeMadeReady(t *testing.T) {
+	s := newShelf(t, false)
+	c := s.put("new", func() error { t.Error("the step was taken"); return nil })
+	c.Prepare = func(context.Context) (bool, error) { return false, errStuck }
+	if err := s.CarryOut(t.Context(), c); !errors.Is(err, errStuck) {
+		t.Error(err)
+	}
+}
+
 func TestACallerThatGivesUpLeavesItsChangeToItself(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := newShelf(t, false)
