@@ -20,6 +20,9 @@ const patience = time.Second
 func Ask(ctx context.Context, r run.Runner, c run.Command, limit time.Duration, left func() (ended func())) ([]byte, error) {
 	ctx, cancel := context.WithTimeoutCause(ctx, limit, ErrNoAnswer)
 	defer cancel()
+	if ctx.Err() != nil { // the caller is gone: a fast answer must not hide that
+		return nil, context.Cause(ctx)
+	}
 	type result struct {
 		out []byte
 		err error

@@ -69,6 +69,8 @@ func (e *Engine[U]) CarryOutLocked(ctx context.Context, unlock func(), changes .
 	}
 	_, err = run.Do(ctx, &e.Tasks, func(ctx context.Context) (none struct{}, _ error) {
 		h := &Hold{unlock: unlockUnit}
+		// A report that began earlier would leave the unit out: its lock was taken.
+		defer e.Changed.Set()
 		defer e.backend.Ended(ctx, unit)
 		defer unlock()
 		defer h.release()
@@ -141,7 +143,8 @@ func (h *Hold) release() {
 	}
 }
 
-// Make makes a change for a caller that has the locks of the ids and, by h, of the unit.
+// Make makes a change for a caller that has the locks of the ids and, by h, of the unit. The
+// caller sets Changed.
 func (e *Engine[U]) Make(ctx context.Context, c Change[U], h *Hold) error {
 	defer e.End(c)
 	err := e.attempt(ctx, c, h)
@@ -245,10 +248,9 @@ func (e *Engine[U]) Decide(c Change[U], fresh bool) (steps []Step[U], err error)
 	return steps, err
 }
 
-// Take takes steps until one fails. failed is the name of that step.
+// Take takes steps until one fails. failed is the name of that step. The caller sets Changed.
 func (e *Engine[U]) Take(ctx context.Context, c Change[U], steps []Step[U]) (failed string, failure error) {
 	var none U
-	defer e.Changed.Set()
 	for _, s := range steps {
 		learn, err := s.Do(ctx)
 		if err != nil {

@@ -30,6 +30,8 @@ type shelf struct {
 	cleared bool
 	looks   int
 	ended   atomic.Int64
+	// early says that Changed was set before the change had ended.
+	early bool
 }
 
 func (s *shelf) Discover(context.Context) error {
@@ -61,7 +63,14 @@ func (s *shelf) LookAgain(ctx context.Context, name string) bool {
 
 func (s *shelf) Fit(*box, string, []engine.Step[*box]) error { return s.unfit }
 
-func (s *shelf) Ended(context.Context, string) { s.ended.Add(1) }
+func (s *shelf) Ended(context.Context, string) {
+	s.ended.Add(1)
+	select {
+	case <-s.Changed:
+		s.early = true
+	default:
+	}
+}
 
 // newShelf returns a shelf with one box that holds some things and was read.
 func newShelf(t *testing.T, together bool, things ...string) *shelf {
@@ -185,6 +194,21 @@ func TestNoStepIsTakenInAUnitThatCannotBeMadeReady(t *testing.T) {
 	c.Prepare = func(context.Context) (bool, error) { return false, errStuck }
 	if err := s.CarryOut(t.Context(), c); !errors.Is(err, errStuck) {
 		t.Error(err)
+	}
+}
+
+func TestAReportIsAskedForOnceTheLockOfTheUnitIsFree(t *testing.T) {
+	s := newShelf(t, false)
+	if err := s.CarryOut(t.Context(), s.put("new", func() error { return nil })); err != nil {
+		t.Fatal(err)
+	}
+	select {
+	case <-s.Changed:
+	default:
+		t.Error("no report is asked for")
+	}
+	if s.early {
+		t.Error("a report is asked for while it would leave the unit out")
 	}
 }
 

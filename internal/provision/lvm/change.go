@@ -108,6 +108,7 @@ func (p *changer) carryOut(ctx context.Context, changes ...change) error {
 
 // carryOutLocked is carryOut for a caller that holds the locks.
 func (p *changer) carryOutLocked(ctx context.Context, c change) error {
+	defer p.engine.Changed.Set()
 	return p.engine.Make(ctx, p.planned(c), &engine.Hold{})
 }
 

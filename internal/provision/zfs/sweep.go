@@ -6,22 +6,22 @@ import (
 	"berth.dev/berth/internal/provision/zfs/zpool"
 )
 
-// sweep removes the leftovers in a zpool, and says whether there were any. It skips a leftover
+// sweep removes the leftovers in a zpool, and says whether it took a step for that. It skips a leftover
 // whose id another change has locked: the zpool is tidied again when that change ends.
-func (t *tidier) sweep(ctx context.Context, name string) (swept bool) {
+func (t *tidier) sweep(ctx context.Context, name string) (stepped bool) {
 	for more := true; more; {
 		more = false
 		var names []string
 		t.engine.With(name, func(z *zpool.Facts) { names = t.planner().Untidy(z) })
 		for _, of := range names {
 			did, failed, err := t.sweepUp(ctx, name, of)
-			swept = swept || did
+			stepped = stepped || did || failed != ""
 			// A dataset that had no leftovers any more may have some again. And another change may
 			// have made the failed step impossible, and have left the rest to this sweep.
 			more = more || err == nil || failed != "" && !t.isNext(name, of, failed)
 		}
 	}
-	return swept
+	return stepped
 }
 
 // isNext says whether a step is the next one that removes leftovers of a dataset.

@@ -69,13 +69,13 @@ func TestADetachedProcessIsRecordedAndStopped(t *testing.T) {
 	if !rec.Alive() {
 		t.Fatal("process is not alive after its start")
 	}
-	if err := rec.Stop(t.Context(), 5*time.Second); err != nil {
+	if err := rec.Stop(t.Context(), time.Minute); err != nil {
 		t.Fatal(err)
 	}
 	if rec.Alive() {
 		t.Error("process is alive after Stop")
 	}
-	if err := rec.Stop(t.Context(), time.Second); err != nil {
+	if err := rec.Stop(t.Context(), time.Minute); err != nil {
 		t.Errorf("stopping it again: %v", err)
 	}
 }
@@ -108,7 +108,7 @@ func TestAStoppedProcessThatIsPausedEndsToo(t *testing.T) {
 	if err := rec.Signal(syscall.SIGSTOP); err != nil {
 		t.Fatal(err)
 	}
-	if err := rec.Stop(t.Context(), 5*time.Second); err != nil || rec.Alive() {
+	if err := rec.Stop(t.Context(), time.Minute); err != nil || rec.Alive() {
 		t.Errorf("Stop: %v, alive: %v", err, rec.Alive())
 	}
 }
