@@ -19,15 +19,15 @@ func TestTheNameThatAProvisionerMakesOfAClaimIsKept(t *testing.T) {
 
 func TestAnyOtherNameIsHashed(t *testing.T) {
 	for name, csiName := range map[string]string{
-		"an empty name":               "",
-		"a path":                      "../../etc/passwd",
-		"an option":                   "-rf",
-		"a name that LVM reserves":    "snapshot",
-		"a uid in capitals":           "pvc-0F3C1C9E-1D2B-4C3D-8E4F-5A6B7C8D9E0F",
-		"a uid that is too long":      "pvc-0f3c1c9e-1d2b-4c3d-8e4f-5a6b7c8d9e0f0",
-		"a uid with a line after it":  "pvc-0f3c1c9e-1d2b-4c3d-8e4f-5a6b7c8d9e0f\n",
-		"a name longer than a label":  strings.Repeat("x", 1000),
-		"a name that looks like ours": "vol-" + strings.Repeat("a", 32),
+		"an empty name":                        "",
+		"a path":                               "../../etc/passwd",
+		"an option":                            "-rf",
+		"a name that LVM reserves":             "snapshot",
+		"a uid in capitals":                    "pvc-0F3C1C9E-1D2B-4C3D-8E4F-5A6B7C8D9E0F",
+		"a uid that is too long":               "pvc-0f3c1c9e-1d2b-4c3d-8e4f-5a6b7c8d9e0f0",
+		"a line break follows the uid":         "pvc-0f3c1c9e-1d2b-4c3d-8e4f-5a6b7c8d9e0f\n",
+		"a name longer than a label":           strings.Repeat("x", 1000),
+		"a name that looks like a hashed name": "vol-" + strings.Repeat("a", 32),
 	} {
 		t.Run(name, func(t *testing.T) {
 			got := VolumeName(csiName)

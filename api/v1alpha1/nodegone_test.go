@@ -15,13 +15,13 @@ func TestAClassKeepsClaimsUnlessItSaysOtherwise(t *testing.T) {
 		policy NodeGonePolicy
 		after  time.Duration
 	}{
-		"no class":                       {nil, NodeGoneKeep, 0},
-		"a class that says nothing":      {saying(nil), NodeGoneKeep, 0},
-		"a class without a policy":       {saying(&OnNodeGone{After: minute}), NodeGoneKeep, 0},
-		"a class that keeps":             {saying(&OnNodeGone{Policy: NodeGoneKeep, After: minute}), NodeGoneKeep, 0},
-		"a class that releases":          {saying(&OnNodeGone{Policy: NodeGoneReleaseClaims, After: minute}), NodeGoneReleaseClaims, time.Minute},
-		"a class that does not say when": {saying(&OnNodeGone{Policy: NodeGoneReleaseClaims}), NodeGoneReleaseClaims, time.Hour},
-		"a class of the future":          {saying(&OnNodeGone{Policy: "Move", After: minute}), NodeGoneKeep, 0},
+		"no class":                                    {nil, NodeGoneKeep, 0},
+		"a class without onNodeGone":                  {saying(nil), NodeGoneKeep, 0},
+		"a class without a policy":                    {saying(&OnNodeGone{After: minute}), NodeGoneKeep, 0},
+		"a class keeps the claims":                    {saying(&OnNodeGone{Policy: NodeGoneKeep, After: minute}), NodeGoneKeep, 0},
+		"a class releases the claims after a minute":  {saying(&OnNodeGone{Policy: NodeGoneReleaseClaims, After: minute}), NodeGoneReleaseClaims, time.Minute},
+		"a class releases the claims without a delay": {saying(&OnNodeGone{Policy: NodeGoneReleaseClaims}), NodeGoneReleaseClaims, time.Hour},
+		"a class of a later version moves the claims": {saying(&OnNodeGone{Policy: "Move", After: minute}), NodeGoneKeep, 0},
 	} {
 		t.Run(name, func(t *testing.T) {
 			if policy, after := tc.class.NodeGone(); policy != tc.policy || after != tc.after {

@@ -72,11 +72,11 @@ func TestExplainSaysWhereASnapshotIs(t *testing.T) {
 		funcs       interceptor.Funcs
 		told, notes string
 	}{
-		"it is on a node":               {interceptor.Funcs{}, `large: does not fit: claim "1" is made from snapshot "nightly", which is on node small`, ""},
-		"it does not exist":             {refuse(apierrors.NewNotFound(resource, "nightly")), `claim "1" is made from snapshot "nightly", which does not exist`, ""},
-		"the cluster knows none":        {refuse(&meta.NoKindMatchError{}), `which is not known: the cluster has no VolumeSnapshots`, ""},
-		"who asks may not read it":      {refuse(apierrors.NewForbidden(resource, "nightly", nil)), `which is not known`, "VolumeSnapshots in namespace shop, or their contents, may not be read"},
-		"the API server has no answer ": {refuse(apierrors.NewServiceUnavailable("later")), "", "reading snapshot shop/nightly: later"},
+		"the snapshot is on a node":            {interceptor.Funcs{}, `large: does not fit: claim "1" is made from snapshot "nightly", which is on node small`, ""},
+		"the snapshot does not exist":          {refuse(apierrors.NewNotFound(resource, "nightly")), `claim "1" is made from snapshot "nightly", which does not exist`, ""},
+		"the cluster has no VolumeSnapshots":   {refuse(&meta.NoKindMatchError{}), `which is not known: the cluster has no VolumeSnapshots`, ""},
+		"the caller may not read the snapshot": {refuse(apierrors.NewForbidden(resource, "nightly", nil)), `which is not known`, "VolumeSnapshots in namespace shop, or their contents, may not be read"},
+		"the API server has no answer ":        {refuse(apierrors.NewServiceUnavailable("later")), "", "reading snapshot shop/nightly: later"},
 	}
 	for name, test := range tests {
 		t.Run(name, func(t *testing.T) {

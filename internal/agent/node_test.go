@@ -19,13 +19,13 @@ func TestANodeIsNewsWhenItsLabelsAreAndNotWhenItsStatusIs(t *testing.T) {
 		event func(h toolscache.ResourceEventHandler)
 		told  int
 	}{
-		"it is seen first":           {func(h toolscache.ResourceEventHandler) { h.OnAdd(node("1", "a", ssd), true) }, 1},
-		"its status was written":     {func(h toolscache.ResourceEventHandler) { h.OnUpdate(node("1", "a", ssd), node("2", "a", ssd)) }, 0},
-		"it has other labels":        {func(h toolscache.ResourceEventHandler) { h.OnUpdate(node("1", "a", ssd), node("2", "a", hdd)) }, 1},
-		"it has labels at last":      {func(h toolscache.ResourceEventHandler) { h.OnUpdate(node("1", "a", nil), node("2", "a", hdd)) }, 1},
-		"another one took its place": {func(h toolscache.ResourceEventHandler) { h.OnUpdate(node("1", "a", ssd), node("2", "b", ssd)) }, 1},
-		"it is gone":                 {func(h toolscache.ResourceEventHandler) { h.OnDelete(node("1", "a", ssd)) }, 1},
-		"it has been gone for a while": {func(h toolscache.ResourceEventHandler) {
+		"the watch sees the node for the first time": {func(h toolscache.ResourceEventHandler) { h.OnAdd(node("1", "a", ssd), true) }, 1},
+		"the kubelet writes the status of the node":  {func(h toolscache.ResourceEventHandler) { h.OnUpdate(node("1", "a", ssd), node("2", "a", ssd)) }, 0},
+		"the labels of the node change":              {func(h toolscache.ResourceEventHandler) { h.OnUpdate(node("1", "a", ssd), node("2", "a", hdd)) }, 1},
+		"the node gets its first labels":             {func(h toolscache.ResourceEventHandler) { h.OnUpdate(node("1", "a", nil), node("2", "a", hdd)) }, 1},
+		"a new node takes the name":                  {func(h toolscache.ResourceEventHandler) { h.OnUpdate(node("1", "a", ssd), node("2", "b", ssd)) }, 1},
+		"the node is deleted":                        {func(h toolscache.ResourceEventHandler) { h.OnDelete(node("1", "a", ssd)) }, 1},
+		"the watch missed the deletion of the node": {func(h toolscache.ResourceEventHandler) {
 			h.OnDelete(toolscache.DeletedFinalStateUnknown{Obj: node("1", "a", ssd)})
 		}, 1},
 	} {

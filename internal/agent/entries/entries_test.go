@@ -19,19 +19,19 @@ func TestAnErrorBecomesAReasonAndAMessage(t *testing.T) {
 		reason  string
 		retried bool
 	}{
-		"no room":                      {provision.ErrNoSpace, "NoSpace", false},
-		"no pool":                      {provision.ErrPoolMissing, "PoolMissing", false},
-		"no class":                     {ErrNoClass, "PoolMissing", false},
-		"a pool of no class":           {ErrWrongPool, "PoolMissing", false},
-		"an impossible wish":           {provision.ErrInvalid, "Invalid", false},
-		"a pool without copies":        {provision.ErrUnsupported, "Unsupported", false},
-		"something of that name":       {provision.ErrConflict, "Conflict", false},
-		"an open device":               {provision.ErrInUse, "InUse", true},
-		"a source that is not there":   {fmt.Errorf("%w: %w", ErrNoSource, provision.ErrNotFound), "SourceMissing", true},
-		"a volume that is not there":   {provision.ErrNotFound, "ProvisionerError", true},
-		"a provisioner that is away":   {provision.ErrUnavailable, "ProvisionerError", true},
-		"a provisioner that hangs":     {context.DeadlineExceeded, "ProvisionerError", true},
-		"an error that nobody foresaw": {errors.New("exit status 5"), "ProvisionerError", true},
+		"no room":                    {provision.ErrNoSpace, "NoSpace", false},
+		"no pool":                    {provision.ErrPoolMissing, "PoolMissing", false},
+		"no class":                   {ErrNoClass, "PoolMissing", false},
+		"a pool of no class":         {ErrWrongPool, "PoolMissing", false},
+		"an impossible wish":         {provision.ErrInvalid, "Invalid", false},
+		"a pool without copies":      {provision.ErrUnsupported, "Unsupported", false},
+		"other data bears the name":  {provision.ErrConflict, "Conflict", false},
+		"an open device":             {provision.ErrInUse, "InUse", true},
+		"a source that is not there": {fmt.Errorf("%w: %w", ErrNoSource, provision.ErrNotFound), "SourceMissing", true},
+		"a volume that is not there": {provision.ErrNotFound, "ProvisionerError", true},
+		"a provisioner that is away": {provision.ErrUnavailable, "ProvisionerError", true},
+		"a provisioner that hangs":   {context.DeadlineExceeded, "ProvisionerError", true},
+		"an error without a class":   {errors.New("exit status 5"), "ProvisionerError", true},
 	} {
 		t.Run(name, func(t *testing.T) {
 			err := fmt.Errorf("doing it: %w", tc.err)

@@ -100,18 +100,18 @@ var wishCases = map[string]struct {
 	listed  []string
 	want    []string
 }{
-	"classes that ask for nothing": {
+	"classes that create no group": {
 		classes: []v1alpha1.PoolClass{class("a", 1, func(s *v1alpha1.PoolClassSpec) { s.LVM = &v1alpha1.LVMPools{VolumeGroups: []string{"vg0"}} }), class("b", 1, whole("*"))},
 		pools:   []provision.Pool{disk("sda")}},
-	"a group of the empty disks that match": {
+	"a class takes the empty disks that match": {
 		classes: []v1alpha1.PoolClass{class("a", 1, group("vg0", "*"))},
 		pools:   []provision.Pool{disk("sdb"), disk("sda"), disk("nvme0n1"), disk("sdd", holding), pool("LVM", "other")},
 		want:    []string{"a vg0 of disk:sda,disk:sdb"}},
-	"a group without a disk, and why": {
+	"a remark says why a group gets no disk": {
 		classes: []v1alpha1.PoolClass{class("a", 1, group("vg0", "*"))},
 		pools:   []provision.Pool{disk("sda", used)},
 		want:    []string{"a vg0 remark: disk:sda (/dev/sda): it carries an ext filesystem"}},
-	"the disks that a group has are no remark": {
+	"the disks of an existing group cause no remark": {
 		classes: []v1alpha1.PoolClass{class("a", 1, group("vg0", "*"))},
 		pools:   []provision.Pool{pool("LVM", "vg0"), disk("sda", used), disk("sdb")},
 		want:    []string{"a vg0 of disk:sdb"}},
@@ -124,24 +124,24 @@ var wishCases = map[string]struct {
 			disk("sda"), disk("sdb", func(p *provision.Pool) { p.Media = provision.MediaHDD }), disk("sdc", func(p *provision.Pool) { p.Total = gib }),
 		},
 		want: []string{"a vg0 of disk:sda"}},
-	"a class for other nodes": {
+	"a class that selects other nodes": {
 		classes: []v1alpha1.PoolClass{class("a", 1, func(s *v1alpha1.PoolClassSpec) {
 			group("vg0", "*")(s)
 			s.NodeSelector = &metav1.LabelSelector{MatchLabels: map[string]string{"disks": "hdd"}}
 		})},
 		pools: []provision.Pool{disk("sda")}},
-	"a disk that two groups could have is nobody's": {
+	"no group gets a disk that two groups match": {
 		classes: []v1alpha1.PoolClass{class("a", 2, group("vg0", "*")), class("b", 1, group("vg1", "b"))},
 		pools:   []provision.Pool{disk("sda"), disk("sdb")},
 		want: []string{
 			"a vg0 of disk:sda remark: disk:sdb (/dev/sdb) is left alone, for it also matches volume group vg1: let it match one",
 			"b vg1 remark: disk:sdb (/dev/sdb) is left alone, for it also matches volume group vg0: let it match one",
 		}},
-	"a disk that may be handed out whole is nobody's": {
+	"no group gets a disk that another class gives out whole": {
 		classes: []v1alpha1.PoolClass{class("a", 1, group("vg0", "*")), class("w", 1, whole("b"))},
 		pools:   []provision.Pool{disk("sda"), disk("sdb")},
 		want:    []string{"a vg0 of disk:sda remark: disk:sdb (/dev/sdb) is left alone, for it also matches PoolClass w: let it match one"}},
-	"a disk that a volume has was decided about": {
+	"a disk already holds a volume": {
 		classes: []v1alpha1.PoolClass{class("a", 1, group("vg0", "*")), class("w", 1, whole("b"))},
 		pools:   []provision.Pool{disk("sda"), disk("sdb", holding)},
 		want:    []string{"a vg0 of disk:sda"}},
@@ -149,11 +149,11 @@ var wishCases = map[string]struct {
 		classes: []v1alpha1.PoolClass{class("b", 2, group("vg0", "*")), class("a", 1, group("vg0", "*"))},
 		pools:   []provision.Pool{disk("sda")},
 		want:    []string{"b vg0 of disk:sda"}},
-	"two classes that do not": {
+	"two classes disagree about a group": {
 		classes: []v1alpha1.PoolClass{class("a", 1, group("vg0", "b")), class("b", 2, group("vg0", "*"))},
 		pools:   []provision.Pool{disk("sda")},
 		want:    []string{"b vg0 of disk:sda", "a vg0 refused: Disagrees"}},
-	"two classes of one second": {
+	"two disagreeing classes were created in the same second": {
 		classes: []v1alpha1.PoolClass{class("b", 1, group("vg0", "b")), class("a", 1, group("vg0", "*"))},
 		pools:   []provision.Pool{disk("sda")},
 		want:    []string{"a vg0 of disk:sda", "b vg0 refused: Disagrees"}},
@@ -168,28 +168,28 @@ var wishCases = map[string]struct {
 	"thin pools that are extended": {
 		classes: []v1alpha1.PoolClass{class("t", 1, extended(70, 10, "vg0/thin", "vg1/thin"))},
 		want:    []string{"t vg0/thin at 70 by 10", "t vg1/thin at 70 by 10"}},
-	"a thin pool that one class makes and another extends": {
+	"one class creates a thin pool and another extends the pool": {
 		classes: []v1alpha1.PoolClass{class("t", 2, thin("vg0/thin", "", 80)), class("u", 1, extended(70, 10, "vg0/thin"))},
 		want:    []string{"t vg0/thin 80% at 70 by 10"}},
-	"thin pools of two minds": {
+	"four classes disagree about a thin pool": {
 		classes: []v1alpha1.PoolClass{
 			class("t", 4, thin("vg0/thin", "", 80)), class("u", 3, extended(70, 10, "vg0/thin")),
 			class("v", 2, thin("vg0/thin", "", 90)), class("w", 1, extended(80, 10, "vg0/thin")),
 		},
 		want: []string{"t vg0/thin 80% at 70 by 10", "v vg0/thin refused: Disagrees", "w vg0/thin refused: Disagrees"}},
-	"a group that was here is not made of other disks": {
+	"a lost group is not made again of other disks": {
 		classes: []v1alpha1.PoolClass{class("a", 1, group("vg0", "*"))},
 		pools:   []provision.Pool{disk("sda")}, listed: []string{"vg0"},
 		want: []string{"a vg0 refused: Missing"}},
-	"a group whose thin pool was here": {
+	"a lost thin pool and its group are not made again": {
 		classes: []v1alpha1.PoolClass{class("t", 1, thin("vg0/thin", "*", 80))},
 		pools:   []provision.Pool{disk("sda")}, listed: []string{"vg0/thin"},
 		want: []string{"t vg0 refused: Missing", "t vg0/thin 80% refused: Missing"}},
-	"a thin pool that was here": {
+	"a lost thin pool is not made again": {
 		classes: []v1alpha1.PoolClass{class("t", 1, thin("vg0/thin", "*", 80))},
 		pools:   []provision.Pool{disk("sda"), pool("LVM", "vg0")}, listed: []string{"vg0", "vg0/thin"},
 		want: []string{"t vg0 of disk:sda", "t vg0/thin 80% refused: Missing"}},
-	"a group like one that was here": {
+	"a lost group with a similar name does not matter": {
 		classes: []v1alpha1.PoolClass{class("a", 1, group("vg0", "*"))},
 		pools:   []provision.Pool{disk("sda")}, listed: []string{"vg00"},
 		want: []string{"a vg0 of disk:sda"}},

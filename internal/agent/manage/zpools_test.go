@@ -30,7 +30,7 @@ var zpoolCases = map[string]struct {
 		classes: []v1alpha1.PoolClass{class("z", 1, zpool("tank", "*", v1alpha1.ZpoolStripe, 0))},
 		pools:   []provision.Pool{disk("sdb"), disk("sda", sized(gib)), disk("sdc", used)},
 		want:    []string{"z zfs:tank of disk:sda,disk:sdb remark: disk:sdc (/dev/sdc): it carries an ext filesystem"}},
-	"mirrors take pairs, and the odd one waits": {
+	"mirrors take pairs, and the odd disk waits": {
 		classes: []v1alpha1.PoolClass{class("z", 1, zpool("tank", "*", v1alpha1.ZpoolMirror, 0))},
 		pools:   []provision.Pool{pool("ZFS", "zfs:tank"), disk("sda"), disk("sdb"), disk("sdc")},
 		want:    []string{"z zfs:tank of disk:sda,disk:sdb remark: disk:sdc (/dev/sdc) waits until there are 2 of its size, which is a vdev of Mirror"}},
@@ -39,7 +39,7 @@ var zpoolCases = map[string]struct {
 		pools:   []provision.Pool{disk("sda", sized(2*gib)), disk("sdb"), disk("sdc", sized(2*gib+sameSize)), disk("sdd", sized(gib))},
 		want: []string{"z zfs:tank of disk:sda,disk:sdc remark: disk:sdd (/dev/sdd) waits until there are 2 of its size, which is a vdev of Mirror " +
 			"remark: disk:sdb (/dev/sdb) waits until there are 2 of its size, which is a vdev of Mirror"}},
-	"nearly one size is another": {
+	"a disk of a slightly different size waits": {
 		classes: []v1alpha1.PoolClass{class("z", 1, zpool("tank", "a", v1alpha1.ZpoolMirror, 0))},
 		pools:   []provision.Pool{pool("ZFS", "zfs:tank"), disk("sda", sized(gib)), disk("sdb", sized(gib+sameSize+1))},
 		want:    []string{"z zfs:tank remark: disk:sda (/dev/sda) waits until there are 2 of its size, which is a vdev of Mirror"}},
@@ -47,30 +47,30 @@ var zpoolCases = map[string]struct {
 		classes: []v1alpha1.PoolClass{class("z", 1, zpool("tank", "*", v1alpha1.ZpoolRaidZ2, 4))},
 		pools:   []provision.Pool{disk("sda"), disk("sdb"), disk("sdc"), disk("sdd"), disk("sde")},
 		want:    []string{"z zfs:tank of disk:sda,disk:sdb,disk:sdc,disk:sdd remark: disk:sde (/dev/sde) waits until there are 4 of its size, which is a vdev of RaidZ2"}},
-	"a disk that ZFS would label and refuse": {
+	"a disk is too small for ZFS": {
 		classes: []v1alpha1.PoolClass{class("z", 1, zpool("tank", "*", v1alpha1.ZpoolStripe, 0))},
 		pools:   []provision.Pool{disk("sda", sized(leastDisk-1)), disk("sdb", sized(leastDisk))},
 		want:    []string{"z zfs:tank of disk:sdb remark: disk:sda (/dev/sda) is too small for a zpool"}},
-	"a disk that a volume group could have is nobody's": {
+	"no zpool gets a disk that a volume group matches": {
 		classes: []v1alpha1.PoolClass{class("z", 2, zpool("tank", "*", v1alpha1.ZpoolStripe, 0)), class("a", 1, group("vg0", "b"))},
 		pools:   []provision.Pool{disk("sda"), disk("sdb")},
 		want: []string{
 			"a vg0 remark: disk:sdb (/dev/sdb) is left alone, for it also matches zpool tank: let it match one",
 			"z zfs:tank of disk:sda remark: disk:sdb (/dev/sdb) is left alone, for it also matches volume group vg0: let it match one",
 		}},
-	"two layouts for one zpool": {
+	"two classes want different layouts of a zpool": {
 		classes: []v1alpha1.PoolClass{class("z", 1, zpool("tank", "*", v1alpha1.ZpoolStripe, 0)), class("y", 2, zpool("tank", "*", v1alpha1.ZpoolMirror, 0))},
 		pools:   []provision.Pool{disk("sda"), disk("sdb")},
 		want:    []string{"y zfs:tank of disk:sda,disk:sdb", "z zfs:tank refused: Disagrees"}},
-	"other disks for one zpool": {
+	"two classes want different disks for a zpool": {
 		classes: []v1alpha1.PoolClass{class("z", 1, zpool("tank", "a", v1alpha1.ZpoolStripe, 0)), class("y", 2, zpool("tank", "*", v1alpha1.ZpoolStripe, 0))},
 		pools:   []provision.Pool{disk("sda"), disk("sdb")},
 		want:    []string{"y zfs:tank of disk:sda,disk:sdb", "z zfs:tank refused: Disagrees"}},
-	"a zpool that was here is asked for, and given no disk": {
+	"a lost zpool gets no disk": {
 		classes: []v1alpha1.PoolClass{class("z", 1, zpool("tank", "*", v1alpha1.ZpoolStripe, 0))},
 		pools:   []provision.Pool{disk("sda")}, listed: []string{"zfs:tank"},
 		want: []string{"z zfs:tank"}},
-	"a zpool that others make": {
+	"a class names a zpool and does not create the zpool": {
 		classes: []v1alpha1.PoolClass{class("z", 1, func(s *v1alpha1.PoolClassSpec) { s.ZFS = &v1alpha1.ZFSPools{Pools: []string{"tank"}} })},
 		pools:   []provision.Pool{disk("sda")}},
 }

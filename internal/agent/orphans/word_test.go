@@ -20,13 +20,13 @@ func TestADeletionDoesNotWaitForLostDataThatWasNamedAfterItBegan(t *testing.T) {
 		now  int64
 		want bool
 	}{
-		"it is named":                         {word: func(*v1alpha1.ForgottenOrphan) {}, now: said, want: true},
-		"it was named a day ago":              {word: func(*v1alpha1.ForgottenOrphan) {}, now: said + 86400, want: true},
-		"it was named more than a day ago":    {word: func(*v1alpha1.ForgottenOrphan) {}, now: said + 86401},
-		"it was named by a clock far ahead":   {word: func(*v1alpha1.ForgottenOrphan) {}, now: said - 86401},
-		"another is named":                    {word: func(f *v1alpha1.ForgottenOrphan) { f.Name = "pvc-2" }, now: said},
-		"it is named in another pool":         {word: func(f *v1alpha1.ForgottenOrphan) { f.Pool = "vg1" }, now: said},
-		"it was named in an earlier deletion": {word: func(f *v1alpha1.ForgottenOrphan) { f.Since = metav1.Unix(999, 0) }, now: said},
+		"an administrator named the data":                        {word: func(*v1alpha1.ForgottenOrphan) {}, now: said, want: true},
+		"an administrator named the data a day ago":              {word: func(*v1alpha1.ForgottenOrphan) {}, now: said + 86400, want: true},
+		"an administrator named the data more than a day ago":    {word: func(*v1alpha1.ForgottenOrphan) {}, now: said + 86401},
+		"a clock far ahead stamped the order":                    {word: func(*v1alpha1.ForgottenOrphan) {}, now: said - 86401},
+		"an administrator named other data":                      {word: func(f *v1alpha1.ForgottenOrphan) { f.Name = "pvc-2" }, now: said},
+		"an administrator named the data in another pool":        {word: func(f *v1alpha1.ForgottenOrphan) { f.Pool = "vg1" }, now: said},
+		"an administrator named the data in an earlier deletion": {word: func(f *v1alpha1.ForgottenOrphan) { f.Since = metav1.Unix(999, 0) }, now: said},
 	} {
 		t.Run(name, func(t *testing.T) {
 			l := Lost{Name: "pvc-1", Pool: "vg0", Deleted: metav1.NewTime(since)}
@@ -44,14 +44,14 @@ func TestTheAPIServerHasTheLastWordOnLostDataToo(t *testing.T) {
 		watchFails, liveFails error
 		want                  bool
 	}{
-		"both say that nobody waits":  {watched: node(named()), live: node(named()), want: true},
-		"it was taken back":           {watched: node(named()), live: node()},
-		"the watch has not got it":    {watched: node(), live: node(named())},
-		"the API server is away":      {watched: node(named()), liveFails: away},
-		"the watch cannot be read":    {live: node(named()), watchFails: away},
-		"neither has a StorageNode":   {},
-		"the StorageNode is gone":     {watched: node(named())},
-		"it is kept and nobody asked": {watched: node()},
+		"the watch and the API server name the data":             {watched: node(named()), live: node(named()), want: true},
+		"the API server does not name the data any more":         {watched: node(named()), live: node()},
+		"only the API server names the data":                     {watched: node(), live: node(named())},
+		"the API server is away":                                 {watched: node(named()), liveFails: away},
+		"the watch cannot be read":                               {live: node(named()), watchFails: away},
+		"neither the watch nor the API server has a StorageNode": {},
+		"the StorageNode is gone":                                {watched: node(named())},
+		"the watch does not name the data":                       {watched: node()},
 	} {
 		t.Run(name, func(t *testing.T) {
 			w := Word{Node: "n1", Watched: says(t, tc.watched, tc.watchFails), Live: says(t, tc.live, tc.liveFails),
@@ -105,11 +105,11 @@ func TestAnOrphanIsDeletedByAWordThatKnewForHowLongItIsOneAndIsNoneThen(t *testi
 		asked, gone            bool // whether Settle tries to delete it, and whether it goes
 		says                   string
 	}{
-		"the word was heard":        {object: gone, asked: true, gone: true},
-		"the word was not heard":    {word: away, object: gone, says: "no object"},
-		"its object is not read":    {object: away, says: "an orphan"},
-		"its object is there again": {says: "an orphan"},
-		"it cannot be deleted":      {object: gone, deletion: away, asked: true, says: "volume pvc-1 on node n1 is to be deleted (named), and cannot be: connection refused"},
+		"the order was read":                      {object: gone, asked: true, gone: true},
+		"the order cannot be read":                {word: away, object: gone, says: "no object"},
+		"the object of the orphan cannot be read": {object: away, says: "an orphan"},
+		"the object of the orphan exists again":   {says: "an orphan"},
+		"the data cannot be deleted":              {object: gone, deletion: away, asked: true, says: "volume pvc-1 on node n1 is to be deleted (named), and cannot be: connection refused"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			now := time.Unix(0, 0)

@@ -38,19 +38,19 @@ func TestNoChangeOfTheClusterAfterAnOldBackupDestroysData(t *testing.T) {
 		entry  string // reason of the last entry; empty for none
 		files  bool   // only for volumes with a filesystem
 	}{
-		"placed in another pool, then collected":        {begins: in("vg1"), then: []next{end}, entry: "Conflict"},
-		"placed in another pool, then on another node":  {begins: in("vg1"), then: []next{{change: on("n2")}}, entry: "Conflict"},
-		"placed in another pool, then on no node":       {begins: in("vg1"), then: []next{{change: on()}}, entry: "Conflict"},
-		"placed on another node, then collected there":  {begins: on("n2"), then: []next{end}},
-		"placed in another pool, deleted unseen":        {begins: in("vg1"), then: []next{{change: deleting, stale: true}}, entry: "Conflict"},
-		"reserved in the same pool, then collected":     {begins: marked, then: []next{end}, entry: "Conflict"},
-		"reserved in the same pool, then abandoned":     {begins: marked, then: []next{{change: on()}}, entry: "Conflict"},
-		"reserved in the same pool, then moved":         {begins: marked, then: []next{{change: on("n2")}, end}, entry: "Conflict"},
-		"as large as it was not, then collected":        {begins: of("3Gi"), then: []next{end}, entry: "Conflict"},
-		"with another filesystem, then collected":       {begins: func(v *v1alpha1.Volume) { v.Spec.FSType = v1alpha1.XFS }, then: []next{end}, entry: "Conflict", files: true},
-		"from another source, then collected":           {begins: restored, then: []next{end}, entry: "Conflict"},
-		"deleted before the node has said anything":     {begins: deleting, entry: "Conflict"},
-		"placed elsewhere before the node said a thing": {begins: on("n2"), then: []next{{change: on()}}},
+		"the backup places the volume in another pool, then the volume is deleted":         {begins: in("vg1"), then: []next{end}, entry: "Conflict"},
+		"the backup places the volume in another pool, then on another node":               {begins: in("vg1"), then: []next{{change: on("n2")}}, entry: "Conflict"},
+		"the backup places the volume in another pool, then on no node":                    {begins: in("vg1"), then: []next{{change: on()}}, entry: "Conflict"},
+		"the backup places the volume on another node, then the volume is deleted":         {begins: on("n2"), then: []next{end}},
+		"the backup places the volume in another pool, then the watch misses the deletion": {begins: in("vg1"), then: []next{{change: deleting, stale: true}}, entry: "Conflict"},
+		"the backup reserves the same pool, then the volume is deleted":                    {begins: marked, then: []next{end}, entry: "Conflict"},
+		"the backup reserves the same pool, then places the volume on no node":             {begins: marked, then: []next{{change: on()}}, entry: "Conflict"},
+		"the backup reserves the same pool, then places the volume on another node":        {begins: marked, then: []next{{change: on("n2")}, end}, entry: "Conflict"},
+		"the backup wants another size, then the volume is deleted":                        {begins: of("3Gi"), then: []next{end}, entry: "Conflict"},
+		"the backup wants another filesystem, then the volume is deleted":                  {begins: func(v *v1alpha1.Volume) { v.Spec.FSType = v1alpha1.XFS }, then: []next{end}, entry: "Conflict", files: true},
+		"the backup wants another source, then the volume is deleted":                      {begins: restored, then: []next{end}, entry: "Conflict"},
+		"the volume is deleted before the node has reported":                               {begins: deleting, entry: "Conflict"},
+		"the volume loses another node before this node has reported":                      {begins: on("n2"), then: []next{{change: on()}}},
 	} {
 		for kind, fs := range map[string]string{"a filesystem": "ext4", "a block volume": ""} {
 			if fs == "" && tc.files {
@@ -145,7 +145,7 @@ func TestAPoolThatIsNotThereIsNoProofThatTheDataIsGone(t *testing.T) {
 		t.Fatalf("%v, %v, entry %+v", result, err, e)
 	}
 
-	t.Run("it comes back, and the deletion goes on", func(t *testing.T) {
+	t.Run("the pool comes back, and the deletion goes on", func(t *testing.T) {
 		n := newNode(n.get())
 		n.carve(t, "ext4")
 		n.settle(t)
@@ -153,7 +153,7 @@ func TestAPoolThatIsNotThereIsNoProofThatTheDataIsGone(t *testing.T) {
 			t.Errorf("data is there: %v, entry %+v", n.has(), n.entry(t))
 		}
 	})
-	t.Run("an administrator says that it is lost", func(t *testing.T) {
+	t.Run("an administrator says that the data is lost", func(t *testing.T) {
 		n.waived = orphans.Lost{Name: id, Pool: "vg0", Deleted: metav1.Time{Time: n.get().DeletionTimestamp.Time}}
 		n.settle(t)
 		if e := n.entry(t); !sameState(e, v1alpha1.ReplicaGone, v1alpha1.ReasonRemoved) {

@@ -51,12 +51,12 @@ func TestAVolumeOfThisProcessIsKeptOnceItsObjectComesFromAnOldBackup(t *testing.
 		before func(t *testing.T) *node
 		backup option
 	}{
-		"it was reported": {before: func(t *testing.T) *node {
+		"the node reported the volume": {before: func(t *testing.T) *node {
 			n := newNode(volume(block, marked))
 			_, _ = n.step(t.Context())
 			return n
 		}},
-		"it was reported, and the answer was lost": {before: func(t *testing.T) *node {
+		"the node reported the volume, and the answer was lost": {before: func(t *testing.T) *node {
 			n := newNode(volume(block, marked))
 			n.fail = func(effect string) error {
 				if effect == "after report" {
@@ -69,19 +69,19 @@ func TestAVolumeOfThisProcessIsKeptOnceItsObjectComesFromAnOldBackup(t *testing.
 			n.fail = nil
 			return n
 		}},
-		"it was deleted": {before: func(t *testing.T) *node {
+		"the volume was deleted": {before: func(t *testing.T) *node {
 			n := begun(t)
 			n.edit(deleting)
 			_, _ = n.step(t.Context())
 			return n
 		}},
-		"its object was gone": {before: func(t *testing.T) *node {
+		"the object of the volume was gone": {before: func(t *testing.T) *node {
 			n := begun(t)
 			n.drop()
 			_, _ = n.step(t.Context())
 			return n
 		}},
-		"another object had its name": {before: begun, backup: func(v *v1alpha1.Volume) { v.UID = "another" }},
+		"another object had the name of the volume": {before: begun, backup: func(v *v1alpha1.Volume) { v.UID = "another" }},
 	} {
 		t.Run(name, func(t *testing.T) {
 			n := tc.before(t)

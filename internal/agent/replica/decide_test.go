@@ -22,7 +22,7 @@ func TestDecide(t *testing.T) {
 		format v1alpha1.FSType
 	}{
 		"a new volume is carved": {volume: volume(), step: StepCreate},
-		"what was carved before a crash is reported": {
+		"a replica carved before a crash is reported": {
 			volume: volume(), record: carved(blank), step: StepReport, state: "Ready", reason: "Carved", format: "ext4"},
 		"a blank replica is formatted although it was reported": {
 			volume: volume(saying(ready("1Gi", "1Gi"))), record: carved(blank), step: StepNone, state: "Ready", reason: "Carved", format: "ext4"},
@@ -67,9 +67,9 @@ func TestDecide(t *testing.T) {
 			volume: volume(adopted, on("n2")), record: carved(blank), step: StepKeep},
 		"a larger wish expands": {
 			volume: volume(of("2Gi"), saying(ready("1Gi", "1Gi"))), record: carved(), step: StepExpand},
-		"what was carved before a crash expands": {
+		"a replica carved before a crash expands": {
 			volume: volume(of("2Gi")), record: carved(blank), step: StepExpand},
-		"a wish that was taken back is met by what is there": {
+		"the carved size meets a wish whose expansion was taken back": {
 			volume: volume(saying(ready("1Gi", "5Gi"))), record: carved(), step: StepReport, state: "Ready", reason: "Carved"},
 		"an extent more than the wish is ready": {
 			volume: volume(), record: carved(blank, sized(gib+4<<20)), step: StepReport, state: "Ready", reason: "Carved", format: "ext4"},
@@ -82,17 +82,17 @@ func TestDecide(t *testing.T) {
 			volume: volume(restored, saying(copyUnderWay())), record: carved(fromSnapshot), step: StepReport, state: "Ready", reason: "Carved"},
 		"a copy under way is neither expanded nor formatted": {
 			volume: volume(restored, of("2Gi")), record: carved(fromSnapshot, copying, blank), step: StepReport, state: "Copying", reason: "Copying"},
-		"a copy of what bears a filesystem is not formatted": {
+		"a copy of a formatted source is not formatted": {
 			volume: volume(restored), record: carved(fromSnapshot), made: true, step: StepReport, state: "Ready", reason: "Carved"},
-		"a copy of what was never formatted is formatted": {
+		"a copy of a blank source is formatted": {
 			volume: volume(restored), record: carved(fromSnapshot, blank), step: StepReport, state: "Ready", reason: "Carved", format: "ext4"},
 		"an unfinished copy that was lost is made again": {
 			volume: volume(restored, saying(copyUnderWay())), step: StepCreate},
 		"a finished copy that was lost is not made again": {
 			volume: volume(restored, saying(ready("1Gi", "1Gi"))), step: StepReport, state: "Failed", reason: "DeviceMissing"},
-		"a volume that has no source is not one that has": {
+		"a volume without a source does not accept a copy": {
 			volume: volume(), record: carved(fromSnapshot), step: StepReport, state: "Failed", reason: "Conflict"},
-		"a volume that has a source is not one that has none": {
+		"a volume with a source does not accept an ordinary replica": {
 			volume: volume(restored), record: carved(), step: StepReport, state: "Failed", reason: "Conflict"},
 		"a broken copy is broken, finished or not": {
 			volume: volume(restored), record: carved(fromSnapshot, copying, func(r *provision.Volume) { r.Problem = "a disk is missing" }),
@@ -102,21 +102,21 @@ func TestDecide(t *testing.T) {
 
 		"a volume being deleted loses its data": {
 			volume: volume(deleting, saying(ready("1Gi", "1Gi"))), record: carved(), step: StepRemove},
-		"a volume being deleted before it was reported or formatted goes": {
+		"a volume that is deleted before its first report and format goes": {
 			volume: volume(deleting), record: carved(blank), step: StepRemove},
-		"a deletion of what was never carved is answered": {
+		"the node answers a deletion though nothing was carved": {
 			volume: volume(deleting), step: StepReport, state: "Gone", reason: "Removed"},
-		"a deletion is answered after the data is gone": {
+		"the node answers a deletion after the data is gone": {
 			volume: volume(deleting, saying(ready("1Gi", "1Gi"))), step: StepReport, state: "Gone", reason: "Removed"},
-		"a deletion is answered once": {
+		"the node answers a deletion only once": {
 			volume: volume(deleting, saying(gone())), step: StepNone, state: "Gone", reason: "Removed"},
-		"a deletion elsewhere is none of this node's business": {
+		"the node ignores a deletion on another node": {
 			volume: volume(deleting, on("n2")), step: StepNone},
 		"a reservation that moved away is removed": {
 			volume: volume(marked, on("n2"), saying(ready("1Gi", "1Gi"))), record: carved(blank), step: StepRemove},
 		"a volume that CreateVolume may have returned is kept though it moved away": {
 			volume: volume(on("n2"), saying(ready("1Gi", "1Gi"))), record: carved(), step: StepKeep, state: "Gone", reason: "Conflict"},
-		"it is kept though it is deleted then": {
+		"a volume that moved away is kept also when the volume is deleted": {
 			volume: volume(deleting, on("n2"), saying(ready("1Gi", "1Gi"))), record: carved(), step: StepKeep, state: "Gone", reason: "Conflict"},
 		"a replica that moved away and is gone is reported": {
 			volume: volume(on("n2"), saying(failed(v1alpha1.ReasonNoSpace))), step: StepReport, state: "Gone", reason: "Removed"},
@@ -126,7 +126,7 @@ func TestDecide(t *testing.T) {
 			volume: volume(on("n2")), record: carved(), step: StepKeep},
 		"a block device that the object does not know of is kept": {
 			volume: volume(block, on("n2")), record: carved(blank), step: StepKeep},
-		"a volume elsewhere with nothing here needs nothing": {
+		"the node ignores a volume of another node": {
 			volume: volume(on("n2")), step: StepNone},
 	}
 	for name, tc := range tests {
@@ -156,8 +156,8 @@ func TestOnlyDataWithoutARecordIsLostWithItsPool(t *testing.T) {
 		state  v1alpha1.ReplicaState
 		reason string
 	}{
-		"there is no record": {step: StepReport, state: "Failed", reason: "PoolMissing"},
-		"there is one":       {record: carved(), step: StepRemove},
+		"the pool has no record of the data": {step: StepReport, state: "Failed", reason: "PoolMissing"},
+		"the pool has a record of the data":  {record: carved(), step: StepRemove},
 	} {
 		t.Run(name, func(t *testing.T) {
 			d := Decide(volume(deleting, saying(ready("1Gi", "1Gi"))), here, Facts{Record: tc.record, Lost: true})
@@ -183,10 +183,10 @@ func TestAConflictOfSourcesNamesBoth(t *testing.T) {
 		record *provision.Volume
 		want   string
 	}{
-		"none is wanted, and one of a snapshot is there": {volume(), carved(fromSnapshot), "made from snapshot " + source + ", not from nothing"},
-		"none is wanted, and one of a volume is there":   {volume(), carved(fromVolume), "made from volume " + original + ", not from nothing"},
-		"one of a volume is wanted, and none is there":   {volume(copied), carved(), "made from nothing, not from volume " + original},
-		"one of a snapshot is wanted, not of a volume":   {volume(restored), carved(fromVolume), "made from volume " + original + ", not from snapshot " + source},
+		"a volume without a source finds a copy of a snapshot": {volume(), carved(fromSnapshot), "made from snapshot " + source + ", not from nothing"},
+		"a volume without a source finds a copy of a volume":   {volume(), carved(fromVolume), "made from volume " + original + ", not from nothing"},
+		"a copy of a volume finds data without a source":       {volume(copied), carved(), "made from nothing, not from volume " + original},
+		"a copy of a snapshot finds a copy of a volume":        {volume(restored), carved(fromVolume), "made from volume " + original + ", not from snapshot " + source},
 	} {
 		t.Run(name, func(t *testing.T) {
 			if e := Decide(tc.volume, here, Facts{Record: tc.record}).Entry; e.Reason != v1alpha1.ReasonConflict || !strings.Contains(e.Message, tc.want) {
@@ -202,10 +202,10 @@ func TestAnUnusableReplicaReportsItsSizeInTheRequestedPool(t *testing.T) {
 		record *provision.Volume
 		want   int64
 	}{
-		"a broken one":                   {carved(broken), gib},
-		"one with another filesystem":    {carved(func(r *provision.Volume) { r.Filesystem = provision.XFS }), gib},
-		"one in another pool":            {carved(func(r *provision.Volume) { r.Pool.Name = "vg1" }), 0},
-		"one that is not there any more": {nil, 0},
+		"a broken replica":                  {carved(broken), gib},
+		"a replica with another filesystem": {carved(func(r *provision.Volume) { r.Filesystem = provision.XFS }), gib},
+		"a replica in another pool":         {carved(func(r *provision.Volume) { r.Pool.Name = "vg1" }), 0},
+		"a lost replica":                    {nil, 0},
 	} {
 		t.Run(name, func(t *testing.T) {
 			e := Decide(volume(saying(ready("1Gi", "1Gi"))), "n1", Facts{Record: tc.record}).Entry

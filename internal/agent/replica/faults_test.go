@@ -29,12 +29,12 @@ func TestNothingIsDeletedWhileAFactIsUnknown(t *testing.T) {
 		fault  func(n *node)
 		want   error
 	}{
-		"its lock cannot be had": {removed, func(n *node) {
+		"the lock of the volume cannot be had": {removed, func(n *node) {
 			n.worker.Locks = taken{}
 		}, errBroken},
-		"the watch cannot be read":      {removed, func(n *node) { n.worker.Objects = blind{n.server} }, errBroken},
-		"its mounts cannot be read":     {removed, func(n *node) { n.worker.Mounts = func(provision.Volume) ([]string, error) { return nil, errBroken } }, errBroken},
-		"its provisioner does not know": {removed, func(n *node) { n.worker.Provisioner = memory.New(n.disks, deaf{}) }, provision.ErrUnavailable},
+		"the watch cannot be read":                {removed, func(n *node) { n.worker.Objects = blind{n.server} }, errBroken},
+		"the mounts of the volume cannot be read": {removed, func(n *node) { n.worker.Mounts = func(provision.Volume) ([]string, error) { return nil, errBroken } }, errBroken},
+		"the provisioner does not answer":         {removed, func(n *node) { n.worker.Provisioner = memory.New(n.disks, deaf{}) }, provision.ErrUnavailable},
 	} {
 		t.Run(name, func(t *testing.T) {
 			n := newNode(test.volume)
@@ -108,8 +108,8 @@ func labelledHere(v *v1alpha1.Volume) {
 
 func TestDataThatHasItsObjectAgainOrIsGoneIsNoOrphan(t *testing.T) {
 	for name, prepare := range map[string]func(n *node){
-		"its object is back": func(n *node) { n.carve(t, "ext4"); n.edit(saying(ready("1Gi", "1Gi"))) },
-		"it is gone":         func(n *node) { n.drop() },
+		"the object of the data is back": func(n *node) { n.carve(t, "ext4"); n.edit(saying(ready("1Gi", "1Gi"))) },
+		"the data is gone":               func(n *node) { n.drop() },
 	} {
 		t.Run(name, func(t *testing.T) {
 			n := newNode(volume(on(here)))
@@ -162,10 +162,10 @@ func TestAFilesystemIsMadeUntilItIsThereOrCannotBe(t *testing.T) {
 		maker maker
 		tries int
 	}{
-		"it is made at once":       {maker{}, 1},
-		"a fault passes":           {maker{fails: 2, as: errBroken}, 3},
-		"its volume is gone":       {maker{fails: 9, as: provision.ErrNotFound}, 1},
-		"it bears another already": {maker{fails: 9, as: provision.ErrConflict}, 1},
+		"the filesystem is made at once":            {maker{}, 1},
+		"a fault passes after two tries":            {maker{fails: 2, as: errBroken}, 3},
+		"the volume of the filesystem is gone":      {maker{fails: 9, as: provision.ErrNotFound}, 1},
+		"the volume has another filesystem already": {maker{fails: 9, as: provision.ErrConflict}, 1},
 	} {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {

@@ -36,17 +36,17 @@ func TestDataWhosePoolVanishesBeforeItIsDeletedIsWaitedFor(t *testing.T) {
 		err    error
 		again  time.Duration
 	}{
-		"no administrator has said anything": {
+		"no administrator gives the data up": {
 			volume: volume(deleting, told), fails: provision.ErrPoolMissing, state: "Failed", reason: "PoolMissing", says: "kubectl berth forget n1 " + id, again: worker.RefusedDelay},
-		"no node has said anything either": {
+		"no administrator gives the data up, and no node has reported the data": {
 			volume: volume(deleting), fails: provision.ErrPoolMissing, state: "Failed", reason: "PoolMissing", says: provision.ErrPoolMissing.Error(), again: worker.RefusedDelay},
-		"an administrator says that it is lost": {
+		"an administrator says that the data is lost": {
 			volume: volume(deleting, told), given: given{waived: notWaitedFor()}, fails: provision.ErrPoolMissing, state: "Gone", reason: "Removed"},
-		"what an administrator says cannot be read": {
+		"the administrator's word cannot be read": {
 			volume: volume(deleting, told), given: given{waivedErr: errAway}, fails: provision.ErrPoolMissing, state: "Failed", reason: "ProvisionerError", says: errAway.Error(), err: errAway},
-		"it is in use, and said to be lost": {
+		"an administrator gives up a device that is in use": {
 			volume: volume(deleting, told), given: given{waived: notWaitedFor()}, fails: provision.ErrInUse, state: "Failed", reason: "InUse", says: provision.ErrInUse.Error(), err: provision.ErrInUse},
-		"it moved away, and there is no deletion to speak of": {
+		"an administrator gives up data of a volume that moved away": {
 			volume: volume(moved, told), given: given{waived: orphans.Lost{Name: id, Pool: "vg0"}}, fails: provision.ErrPoolMissing,
 			state: "Failed", reason: "PoolMissing", says: "bring the pool back", again: worker.RefusedDelay},
 	} {
@@ -74,13 +74,13 @@ func TestDataOfWhichNoPoolTellsIsGoneOnlyWhereThatIsKnown(t *testing.T) {
 		err    error
 		again  time.Duration
 	}{
-		"it moved away, and there is no deletion to speak of": {
+		"an administrator gives up data of a volume that moved away": {
 			change: moved, fault: func(n *node) { n.waived = orphans.Lost{Name: id, Pool: "vg0"} },
 			state: "Failed", reason: "PoolMissing", again: worker.RefusedDelay},
 		"the pools were not reported yet": {
 			change: deleting, fault: func(n *node) { n.worker.Reported = func(string) (bool, error) { return false, errBroken } },
 			state: "Ready", reason: "Carved", err: errBroken},
-		"what an administrator says cannot be read": {
+		"the administrator's word cannot be read": {
 			change: deleting, fault: func(n *node) { n.waivedErr = errAway }, state: "Ready", reason: "Carved", err: errAway},
 		"the API server is not told": {
 			change: deleting, fault: func(n *node) { n.fail = func(string) error { return errAway } }, state: "Ready", reason: "Carved", err: errAway},

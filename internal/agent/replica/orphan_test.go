@@ -25,12 +25,12 @@ func TestAnOrphanGoesOnlyWhenItIsForgottenAndFree(t *testing.T) {
 		kept    bool
 		reason  v1alpha1.OrphanReason // empty: the data is no orphan
 	}{
-		"nobody has said anything":        {kept: true, reason: v1alpha1.OrphanNoObject},
-		"nobody can be asked":             {wordErr: errAway, err: errAway, kept: true, reason: v1alpha1.OrphanNoObject},
-		"it is forgotten":                 {word: forgotten},
-		"it is forgotten and mounted":     {word: forgotten, mounted: []string{"/pod"}, err: provision.ErrInUse, kept: true, reason: v1alpha1.OrphanNoObject},
-		"it is forgotten and was adopted": {word: forgotten, live: volume(unlabelled, adopted), kept: true},
-		"an object from an old backup does not place it here, and it is forgotten": {
+		"no administrator forgot the orphan":                              {kept: true, reason: v1alpha1.OrphanNoObject},
+		"the administrator's word cannot be read":                         {wordErr: errAway, err: errAway, kept: true, reason: v1alpha1.OrphanNoObject},
+		"an administrator forgot the orphan":                              {word: forgotten},
+		"an administrator forgot the orphan, and a pod mounts the orphan": {word: forgotten, mounted: []string{"/pod"}, err: provision.ErrInUse, kept: true, reason: v1alpha1.OrphanNoObject},
+		"an administrator forgot the orphan and then adopted the orphan":  {word: forgotten, live: volume(unlabelled, adopted), kept: true},
+		"an administrator forgot the orphan, and an old object places the volume on another node": {
 			word: forgotten, live: volume(unlabelled, on("n2")), kept: true, reason: v1alpha1.OrphanNotPlaced},
 	} {
 		t.Run(name, func(t *testing.T) {

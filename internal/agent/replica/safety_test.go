@@ -19,18 +19,18 @@ func TestDataIsRemovedOnlyOnTheWordOfTheLiveObject(t *testing.T) {
 		kept   bool
 		orphan bool
 	}{
-		"no object":                                      {fs: "ext4", kept: true, orphan: true},
-		"no object and nothing on the device":            {kept: true, orphan: true},
-		"the label is lost, the wish stands":             {live: volume(unlabelled, saying(ready("1Gi", "1Gi"))), fs: "ext4", kept: true},
-		"the label is lost before the first report":      {live: volume(unlabelled), kept: true},
-		"moved away, with an entry":                      {live: volume(unlabelled, on("n2"), saying(ready("1Gi", "1Gi"))), fs: "ext4", kept: true, orphan: true},
-		"moved away, with an entry, and deleted":         {live: volume(unlabelled, deleting, on("n2"), saying(ready("1Gi", "1Gi"))), fs: "ext4", kept: true, orphan: true},
-		"moved away, with an entry, and a reservation":   {live: volume(unlabelled, marked, on("n2"), saying(ready("1Gi", "1Gi")))},
-		"moved away before the first report":             {live: volume(unlabelled, on("n2"))},
-		"an object from an old backup that names n2":     {live: volume(unlabelled, on("n2")), fs: "ext4", kept: true, orphan: true},
-		"an old backup of a block volume that names n2":  {live: volume(unlabelled, block, on("n2")), kept: true, orphan: true},
-		"being deleted":                                  {live: volume(unlabelled, deleting, saying(ready("1Gi", "1Gi"))), fs: "ext4"},
-		"being deleted, labelled, the watch is far back": {live: volume(deleting, saying(ready("1Gi", "1Gi"))), fs: "ext4"},
+		"no object":                    {fs: "ext4", kept: true, orphan: true},
+		"no object and a blank volume": {kept: true, orphan: true},
+		"the object lost the label and wants the volume here":               {live: volume(unlabelled, saying(ready("1Gi", "1Gi"))), fs: "ext4", kept: true},
+		"the object lost the label before the first report":                 {live: volume(unlabelled), kept: true},
+		"the volume moved away after the first report":                      {live: volume(unlabelled, on("n2"), saying(ready("1Gi", "1Gi"))), fs: "ext4", kept: true, orphan: true},
+		"the volume moved away after the first report and is being deleted": {live: volume(unlabelled, deleting, on("n2"), saying(ready("1Gi", "1Gi"))), fs: "ext4", kept: true, orphan: true},
+		"a reservation moved away after the first report":                   {live: volume(unlabelled, marked, on("n2"), saying(ready("1Gi", "1Gi")))},
+		"a blank volume moved away before the first report":                 {live: volume(unlabelled, on("n2"))},
+		"an object from an old backup that names n2":                        {live: volume(unlabelled, on("n2")), fs: "ext4", kept: true, orphan: true},
+		"an old backup of a block volume that names n2":                     {live: volume(unlabelled, block, on("n2")), kept: true, orphan: true},
+		"the object is being deleted":                                       {live: volume(unlabelled, deleting, saying(ready("1Gi", "1Gi"))), fs: "ext4"},
+		"the object is being deleted, and the watch is far behind":          {live: volume(deleting, saying(ready("1Gi", "1Gi"))), fs: "ext4"},
 	}
 	for name, tc := range tests {
 		t.Run(name, func(t *testing.T) {

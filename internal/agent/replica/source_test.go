@@ -64,8 +64,8 @@ func TestACopyThatCannotBeIsSaidAndNotTriedSoon(t *testing.T) {
 		change option
 		reason string
 	}{
-		"smaller than its source": {of("512Mi"), v1alpha1.ReasonInvalid},
-		"in a pool without copies": {func(v *v1alpha1.Volume) {
+		"the copy is smaller than the source": {of("512Mi"), v1alpha1.ReasonInvalid},
+		"the pool makes no copies": {func(v *v1alpha1.Volume) {
 			v.Spec.PoolClass, v.Spec.Replicas[0].Pool = "disks", disk.Name
 		}, v1alpha1.ReasonUnsupported},
 	} {

@@ -35,8 +35,8 @@ func TestNothingIsDoneAboutAVolumeThatIsBeingStaged(t *testing.T) {
 		volume *v1alpha1.Volume
 		carved bool
 	}{
-		"it would be carved":  {volume(on(here)), false},
-		"it would be removed": {volume(on(here), saying(ready("1Gi", "1Gi")), deleting), true},
+		"the worker would carve the volume":  {volume(on(here)), false},
+		"the worker would remove the volume": {volume(on(here), saying(ready("1Gi", "1Gi")), deleting), true},
 	} {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {

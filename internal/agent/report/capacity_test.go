@@ -22,26 +22,26 @@ func TestCapacities(t *testing.T) {
 		snapshot pools.Latest
 		want     map[string]string // StorageClass -> capacity
 	}{
-		"the largest volume of one pool, in whole extents": {
+		"the capacity is the largest volume of one pool, in whole extents": {
 			facts: facts(fast, storage("sc", "fast")), snapshot: seen(pool("vg0", free(3*gib)), pool("vg1", free(5*gib+mib))),
 			want: map[string]string{"sc": "4Gi"}},
 		"two StorageClasses of one PoolClass": {
 			facts: facts(fast, storage("a", "fast"), storage("b", "fast")), snapshot: seen(pool("vg0")),
 			want: map[string]string{"a": "9Gi", "b": "9Gi"}},
-		"less than the spare is nothing": {
+		"a pool with less than its spare has no capacity": {
 			facts: facts(fast, storage("sc", "fast")), snapshot: seen(pool("vg0", free(mib))), want: map[string]string{"sc": "0"}},
 		"a broken pool does not count": {
 			facts: facts(fast, storage("sc", "fast")), snapshot: seen(pool("vg0", broken), pool("vg1", free(2*gib))),
 			want: map[string]string{"sc": "1Gi"}},
-		"nothing while the provisioner cannot be asked": {
+		"the provisioner does not answer": {
 			facts: facts(fast, storage("sc", "fast")), snapshot: pools.Latest{Pools: seen(pool("vg0")).Pools, Err: errors.New("away")},
 			want: map[string]string{"sc": "0"}},
-		"none for a class without a pool here": {
+		"a class without a pool on this node": {
 			facts: facts(fast, storage("sc", "fast")), snapshot: seen(pool("root")), want: map[string]string{}},
-		"none for another PoolClass":          {facts: facts(fast, storage("sc", "slow")), snapshot: seen(pool("vg0")), want: map[string]string{}},
-		"none for another driver":             {facts: facts(fast, foreign), snapshot: seen(pool("vg0")), want: map[string]string{}},
-		"none for a class that is not valid":  {facts: facts(fast, misspelt), snapshot: seen(pool("vg0")), want: map[string]string{}},
-		"none on a node that is not selected": {facts: facts([]v1alpha1.PoolClass{class("fast", []string{"vg0"}, onlyOn("hdd"))}, storage("sc", "fast")), snapshot: seen(pool("vg0")), want: map[string]string{}},
+		"a class of an unknown PoolClass":           {facts: facts(fast, storage("sc", "slow")), snapshot: seen(pool("vg0")), want: map[string]string{}},
+		"a class of another driver":                 {facts: facts(fast, foreign), snapshot: seen(pool("vg0")), want: map[string]string{}},
+		"a class with a misspelt parameter":         {facts: facts(fast, misspelt), snapshot: seen(pool("vg0")), want: map[string]string{}},
+		"a PoolClass that does not select the node": {facts: facts([]v1alpha1.PoolClass{class("fast", []string{"vg0"}, onlyOn("hdd"))}, storage("sc", "fast")), snapshot: seen(pool("vg0")), want: map[string]string{}},
 	}
 	for name, tc := range tests {
 		t.Run(name, func(t *testing.T) {

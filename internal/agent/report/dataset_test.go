@@ -13,11 +13,11 @@ func TestAnOrphanedDatasetIsAFilesystemOfZFSAlsoBeforeItWasUsed(t *testing.T) {
 	for name, tc := range map[string]struct {
 		tree, recorded, want string
 	}{
-		"a dataset in use":          {provision.Dataset, provision.Dataset, provision.Dataset},
-		"one that never was":        {provision.Dataset, "", provision.Dataset},
-		"a block device with xfs":   {"", provision.XFS, provision.XFS},
-		"a blank block device":      {"", "", ""},
-		"one that a pod had as raw": {"", provision.Raw, ""},
+		"a dataset in use":                            {provision.Dataset, provision.Dataset, provision.Dataset},
+		"a dataset that was never in use":             {provision.Dataset, "", provision.Dataset},
+		"a block device with xfs":                     {"", provision.XFS, provision.XFS},
+		"a blank block device":                        {"", "", ""},
+		"a block device that a pod used as raw block": {"", provision.Raw, ""},
 	} {
 		t.Run(name, func(t *testing.T) {
 			f := Facts{Orphans: map[string]orphans.Orphan{"pvc-1": {Reason: v1alpha1.OrphanNoObject}}}

@@ -28,12 +28,12 @@ func TestTheFillOfAThinPoolIsSaidInHundredths(t *testing.T) {
 		filled   string
 		percent  int32
 	}{
-		"a byte is a hundredth":       {1, 1, "1Gi", 1},
-		"a hundredth is a hundredth":  {gib, 1, "1Gi", 1},
-		"half":                        {50 * gib, 2, "50Gi", 2},
-		"a little more than half":     {50*gib + 1, 2, "51Gi", 2},
-		"all is all":                  {100 * gib, 100, "100Gi", 100},
-		"more than all is no percent": {100 * gib, 101, "100Gi", 100},
+		"a byte counts as a hundredth":      {1, 1, "1Gi", 1},
+		"a hundredth counts as a hundredth": {gib, 1, "1Gi", 1},
+		"half":                              {50 * gib, 2, "50Gi", 2},
+		"a little more than half":           {50*gib + 1, 2, "51Gi", 2},
+		"a full pool":                       {100 * gib, 100, "100Gi", 100},
+		"a metadata fill of more than 100 percent is cut": {100 * gib, 101, "100Gi", 100},
 	} {
 		t.Run(name, func(t *testing.T) {
 			thin.Fill = provision.Fill{Data: tc.data, Metadata: tc.metadata}
@@ -69,18 +69,18 @@ func TestDescribe(t *testing.T) {
 			snapshot: seen(pool("vg1"), pool("vg0", free(gib+mib))),
 			want:     []string{"vg0 Healthy largest 1Gi of 10Gi, classes [fast slow]", "vg1 Healthy largest 10Gi of 10Gi, classes [slow]"},
 			ready:    "True"},
-		"a pool of no class is left out": {
+		"a pool without a class is left out": {
 			facts: facts(nil), snapshot: seen(pool("root")), ready: "True"},
-		"a pool of which nothing can be read is shown": {
+		"an unreadable pool is shown": {
 			facts: facts(nil), snapshot: seen(pool("root"), pool("zfs:tank", broken, func(p *provision.Pool) { p.Total, p.Free = 0, 0 })),
 			want: []string{"zfs:tank Degraded largest 0 of 0, classes []"}, ready: "True"},
-		"a class for other nodes does not count": {
+		"a class that selects other nodes does not count": {
 			facts:    facts([]v1alpha1.PoolClass{class("hdd", []string{"vg0"}, onlyOn("hdd")), class("ssd", []string{"vg0"}, onlyOn("ssd"))}),
 			snapshot: seen(pool("vg0")), want: []string{"vg0 Healthy largest 10Gi of 10Gi, classes [ssd]"}, ready: "True"},
 		"spare bytes are kept": {
 			facts:    facts([]v1alpha1.PoolClass{class("fast", []string{"vg0"}, spare("9Gi"))}),
 			snapshot: seen(pool("vg0")), want: []string{"vg0 Healthy largest 1Gi of 10Gi, classes [fast]"}, ready: "True"},
-		"a broken pool takes nothing": {
+		"a broken pool takes no volume": {
 			facts:    facts([]v1alpha1.PoolClass{class("fast", []string{"vg0"})}),
 			snapshot: seen(pool("vg0", broken)), want: []string{"vg0 Degraded largest 0 of 10Gi, classes [fast]"}, ready: "True"},
 		"a pool that vanished with volumes in it is shown": {
@@ -124,9 +124,9 @@ func TestPoolsThatCannotBeAskedAreNamedAndTheOthersKeepTheirCapacity(t *testing.
 		snapshot pools.Latest
 		want     string
 	}{
-		"all answer":             {seen(pool("vg0")), ""},
-		"a provisioner does not": {pools.Latest{Pools: seen(pool("vg0")).Pools, Silent: errors.New("pools of type ZFS: no answer")}, "pools of type ZFS: no answer"},
-		"a pool was never read":  {seen(pool("vg0"), unread), "zfs:tank: " + unread.Problem},
+		"all provisioners answer":       {seen(pool("vg0")), ""},
+		"a provisioner does not answer": {pools.Latest{Pools: seen(pool("vg0")).Pools, Silent: errors.New("pools of type ZFS: no answer")}, "pools of type ZFS: no answer"},
+		"a pool was never read":         {seen(pool("vg0"), unread), "zfs:tank: " + unread.Problem},
 	} {
 		t.Run(name, func(t *testing.T) {
 			conditions := Describe(f, tc.snapshot).Conditions

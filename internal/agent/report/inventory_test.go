@@ -58,20 +58,20 @@ func TestTheInventoryListsDataThatNoVolumeAccountsFor(t *testing.T) {
 		pool    provision.Pool
 		want    []string
 	}{
-		"an empty pool":                     {pool: pool("vg0")},
-		"a volume that is wanted here":      {[]v1alpha1.Volume{onNode("pvc-1", "vg0")}, pool("vg0", holding("pvc-1")), nil},
-		"a volume of which nothing is said": {nil, pool("vg0", holding("pvc-1")), []string{"pvc-1 1Gi"}},
-		"a volume that is wanted in another pool": {
+		"an empty pool": {pool: pool("vg0")},
+		"an object wants the volume in this pool": {[]v1alpha1.Volume{onNode("pvc-1", "vg0")}, pool("vg0", holding("pvc-1")), nil},
+		"no object knows the volume":              {nil, pool("vg0", holding("pvc-1")), []string{"pvc-1 1Gi"}},
+		"an object wants the volume in another pool": {
 			[]v1alpha1.Volume{onNode("pvc-1", "vg1")}, pool("vg0", holding("pvc-1")), []string{"pvc-1 1Gi"}},
-		"a volume that is no longer wanted and reported still": {
+		"an object reports the volume but wants no copy any more": {
 			[]v1alpha1.Volume{onNode("pvc-1", "", saying("n1", "vg0", v1alpha1.ReplicaReady))}, pool("vg0", holding("pvc-1")), nil},
-		"a volume that was reported gone and is there": {
+		"an object reports that the volume is gone": {
 			[]v1alpha1.Volume{onNode("pvc-1", "", saying("n1", "vg0", v1alpha1.ReplicaGone))}, pool("vg0", holding("pvc-1")), []string{"pvc-1 1Gi"}},
-		"a volume that another node reports": {
+		"an object reports the volume on another node": {
 			[]v1alpha1.Volume{onNode("pvc-1", "", saying("n2", "vg0", v1alpha1.ReplicaReady))}, pool("vg0", holding("pvc-1")), []string{"pvc-1 1Gi"}},
 		"an inline volume": {
 			nil, pool("vg0", holding("inline-1"), ownedInline("uid", "scratch")), []string{"scratch of uid 1Gi"}},
-		"a snapshot, by what it takes": {
+		"a snapshot of a volume": {
 			[]v1alpha1.Volume{onNode("pvc-1", "vg0")}, pool("vg0", holding("pvc-1"), keeping("snap-1")), []string{"snap-1 1Gi"}},
 		"a snapshot whose volume is gone": {
 			nil, pool("vg0", keeping("snap-1")), []string{"snap-1 1Gi"}},

@@ -32,12 +32,12 @@ func TestHowPoolsStandIsToldInOneCondition(t *testing.T) {
 		standings []manage.Standing
 		want      string
 	}{
-		"nothing is asked": {nil, ""},
-		"all is as asked": {
+		"no class manages a pool": {nil, ""},
+		"all pools are as wanted": {
 			[]manage.Standing{standing("vg0", provision.PoolAsAsked, "vg0 has 2 disks"), standing("vg1", provision.PoolGrown, "vg1 was grown")},
 			"True AsAsked: PoolClass fast: vg0 has 2 disks; PoolClass fast: vg1 was grown",
 		},
-		"some is not": {
+		"some pools are not as wanted": {
 			[]manage.Standing{
 				standing("vg0", provision.PoolAsAsked, "vg0 has 2 disks"), standing("vg1", provision.PoolForeign, "vg1 is not Berth's"),
 				standing("vg2", manage.Failing, "vgcreate failed"),
@@ -66,12 +66,12 @@ func TestAThinPoolThatFillsUpIsACondition(t *testing.T) {
 		metadata int
 		want     string
 	}{
-		"with room":        {[]v1alpha1.PoolClass{thin}, 79 * gib / 10, 79, ""},
-		"of no class":      {nil, 10 * gib, 100, ""},
-		"with data":        {[]v1alpha1.PoolClass{thin}, 8 * gib, 10, "True ThinPoolFilling: thin pool vg0/thin is filled to 80%, its metadata to 10%"},
-		"with metadata":    {[]v1alpha1.PoolClass{thin}, gib, 85, "True ThinPoolFilling: thin pool vg0/thin is filled to 10%, its metadata to 85%"},
-		"until it is full": {[]v1alpha1.PoolClass{thin}, 9 * gib, 10, "True ThinPoolNearlyFull"},
-		"and it is full":   {[]v1alpha1.PoolClass{thin}, 10 * gib, 10, "True ThinPoolNearlyFull: thin pool vg0/thin is filled to 100%"},
+		"a thin pool with room":               {[]v1alpha1.PoolClass{thin}, 79 * gib / 10, 79, ""},
+		"a full thin pool without a class":    {nil, 10 * gib, 100, ""},
+		"a thin pool whose data fills up":     {[]v1alpha1.PoolClass{thin}, 8 * gib, 10, "True ThinPoolFilling: thin pool vg0/thin is filled to 80%, its metadata to 10%"},
+		"a thin pool whose metadata fills up": {[]v1alpha1.PoolClass{thin}, gib, 85, "True ThinPoolFilling: thin pool vg0/thin is filled to 10%, its metadata to 85%"},
+		"a nearly full thin pool":             {[]v1alpha1.PoolClass{thin}, 9 * gib, 10, "True ThinPoolNearlyFull"},
+		"a full thin pool":                    {[]v1alpha1.PoolClass{thin}, 10 * gib, 10, "True ThinPoolNearlyFull: thin pool vg0/thin is filled to 100%"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			p := pool("vg0/thin")

@@ -20,14 +20,14 @@ func TestEveryDeletionIsOwedAReport(t *testing.T) {
 		deleted []any
 		want    string
 	}{
-		"nothing was deleted":                {},
+		"no volume was deleted":              {},
 		"a volume with data":                 {[]any{at("7", onNode("pvc-1", "vg0", saying("n1", "vg0", v1alpha1.ReplicaReady)))}, "7"},
-		"a volume of which nothing was said": {[]any{at("7", onNode("pvc-1", "vg0"))}, "7"},
+		"a volume that no node has reported": {[]any{at("7", onNode("pvc-1", "vg0"))}, "7"},
 		"a volume that was reported gone":    {[]any{at("7", onNode("pvc-1", "", saying("n1", "vg0", v1alpha1.ReplicaGone)))}, "7"},
 		"a volume that another node reported gone": {
 			[]any{at("7", onNode("pvc-1", "vg0", saying("n2", "vg0", v1alpha1.ReplicaGone)))}, "7"},
-		"two, of which the later came first": {[]any{at("10", onNode("pvc-1", "vg0")), at("9", onNode("pvc-2", "vg0"))}, "10"},
-		"a deletion that the watch missed":   {[]any{cache.DeletedFinalStateUnknown{Key: "pvc-1"}}, "42"},
+		"two volumes, and the later deletion came first": {[]any{at("10", onNode("pvc-1", "vg0")), at("9", onNode("pvc-2", "vg0"))}, "10"},
+		"a deletion that the watch missed":               {[]any{cache.DeletedFinalStateUnknown{Key: "pvc-1"}}, "42"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			r := NewRevisions("n1", func() string { return "42" })
@@ -60,7 +60,7 @@ func TestARevisionAloneIsNotWrittenUnlessItIsOwed(t *testing.T) {
 			{"figures that changed", func(c *cluster) { come("7", "")(c); c.pool.Free = gib }, 2, "7"},
 			{"a deletion that was seen already", come("7", "6"), 2, "7"},
 			{"a deletion", come("9", "8"), 3, "9"},
-			{"more changes after it", come("11", "8"), 3, "9"},
+			{"more changes after the deletion", come("11", "8"), 3, "9"},
 		} {
 			c.use(step.change)
 			p.Poke()

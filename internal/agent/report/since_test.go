@@ -98,12 +98,12 @@ func TestDated(t *testing.T) {
 		since     time.Time
 		deadline  time.Time // zero: none
 	}{
-		"a new one":                      {reason: v1alpha1.OrphanNoObject, since: time.Unix(5000, 0)},
-		"a new one with a deadline":      {reason: v1alpha1.OrphanNoObject, retention: time.Hour, since: time.Unix(5000, 0), deadline: time.Unix(8600, 0)},
-		"an old one":                     {before: reported(v1alpha1.OrphanNoObject, start, "pvc-1"), reason: v1alpha1.OrphanNoObject, since: start},
-		"an old one gets a deadline":     {before: reported(v1alpha1.OrphanNoObject, start, "pvc-1"), reason: v1alpha1.OrphanNoObject, retention: time.Hour, since: start, deadline: time.Unix(4600, 0)},
-		"another was one":                {before: reported(v1alpha1.OrphanNoObject, start, "pvc-2"), reason: v1alpha1.OrphanNoObject, since: time.Unix(5000, 0)},
-		"one that has an object, though": {reason: v1alpha1.OrphanNotPlaced, retention: time.Hour, since: time.Unix(5000, 0)},
+		"a new orphan":                         {reason: v1alpha1.OrphanNoObject, since: time.Unix(5000, 0)},
+		"a new orphan gets a deadline":         {reason: v1alpha1.OrphanNoObject, retention: time.Hour, since: time.Unix(5000, 0), deadline: time.Unix(8600, 0)},
+		"a known orphan":                       {before: reported(v1alpha1.OrphanNoObject, start, "pvc-1"), reason: v1alpha1.OrphanNoObject, since: start},
+		"a known orphan gets a deadline":       {before: reported(v1alpha1.OrphanNoObject, start, "pvc-1"), reason: v1alpha1.OrphanNoObject, retention: time.Hour, since: start, deadline: time.Unix(4600, 0)},
+		"another orphan was known":             {before: reported(v1alpha1.OrphanNoObject, start, "pvc-2"), reason: v1alpha1.OrphanNoObject, since: time.Unix(5000, 0)},
+		"data with an object gets no deadline": {reason: v1alpha1.OrphanNotPlaced, retention: time.Hour, since: time.Unix(5000, 0)},
 	} {
 		t.Run(name, func(t *testing.T) {
 			next := dated(tc.before, reported(tc.reason, now, "pvc-1"), tc.retention, now)

@@ -20,10 +20,10 @@ func wiping(problem string, ids ...string) poolOption {
 
 func TestDataThatIsBeingWipedTakesRoomUnderItsVolumesName(t *testing.T) {
 	for name, volumes := range map[string][]v1alpha1.Volume{
-		"whose Volume is gone":           nil,
-		"whose Volume is about to go":    {onNode("pvc-1", "", saying("n1", "vg0", v1alpha1.ReplicaGone))},
-		"whose Volume is not told yet":   {onNode("pvc-1", "vg0", saying("n1", "vg0", v1alpha1.ReplicaReady))},
-		"whose Volume is made elsewhere": {onNode("pvc-1", "vg9")},
+		"the Volume is gone":                   nil,
+		"the Volume reports the replica gone":  {onNode("pvc-1", "", saying("n1", "vg0", v1alpha1.ReplicaGone))},
+		"the Volume still reports the replica": {onNode("pvc-1", "vg0", saying("n1", "vg0", v1alpha1.ReplicaReady))},
+		"the Volume is placed in another pool": {onNode("pvc-1", "vg9")},
 	} {
 		items, rest := Facts{Accounted: accountedFor(volumes, "n1")}.inventory(pool("vg0", wiping("", "pvc-1")))
 		if len(items) != 1 || items[0].Volume != "pvc-1" || items[0].Allocated.Value() != gib || rest != 0 {

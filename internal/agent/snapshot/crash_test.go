@@ -11,9 +11,9 @@ import (
 
 // stories are the possible changes of one snapshot's object, in order.
 var stories = map[string][]option{
-	"take":                    {},
-	"take, delete":            {deleting},
-	"take, want it elsewhere": {on("n2")},
+	"take":                        {},
+	"take, delete":                {deleting},
+	"take, place on another node": {on("n2")},
 }
 
 func TestACrashAtAnyEffectEndsInTheSameState(t *testing.T) {

@@ -50,10 +50,10 @@ func (o odd) GetSnapshot(ctx context.Context, id string) (provision.Snapshot, er
 
 func TestNothingIsDeletedWhileAFactIsUnknown(t *testing.T) {
 	for name, fault := range map[string]func(n *node){
-		"its lock cannot be had":        func(n *node) { n.worker.Locks = stuck{} },
-		"the watch cannot be read":      func(n *node) { n.worker.Objects = blind{n.server} },
-		"its provisioner does not know": func(n *node) { n.worker.Provisioner = odd{Provisioner: n.plain(), err: errBroken} },
-		"nor does it of one without a label": func(n *node) {
+		"the lock of the snapshot cannot be had": func(n *node) { n.worker.Locks = stuck{} },
+		"the watch cannot be read":               func(n *node) { n.worker.Objects = blind{n.server} },
+		"the provisioner does not answer":        func(n *node) { n.worker.Provisioner = odd{Provisioner: n.plain(), err: errBroken} },
+		"the provisioner does not answer about a snapshot without the label": func(n *node) {
 			n.edit(unlabelled)
 			n.worker.Provisioner = odd{Provisioner: n.plain(), err: errBroken}
 		},
@@ -162,8 +162,8 @@ func TestASnapshotThatTheWatchedObjectDoesNotNameIsKept(t *testing.T) {
 
 func TestASnapshotThatHasItsObjectAgainOrIsGoneIsNoOrphan(t *testing.T) {
 	for name, prepare := range map[string]func(n *node){
-		"its object is back": func(n *node) { n.edit(saying(took(v1alpha1.SnapshotCopying, v1alpha1.ReasonCopying))); n.take() },
-		"it is gone":         func(n *node) { n.live = nil },
+		"the object of the snapshot is back": func(n *node) { n.edit(saying(took(v1alpha1.SnapshotCopying, v1alpha1.ReasonCopying))); n.take() },
+		"the object of the snapshot is gone": func(n *node) { n.live = nil },
 	} {
 		t.Run(name, func(t *testing.T) {
 			n := newNode(t, snapshot())
@@ -182,9 +182,9 @@ func TestASnapshotOfAVolumeThatIsNotComingBackIsRefusedForGood(t *testing.T) {
 		volume *v1alpha1.Volume
 		reason string
 	}{
-		"its volume is gone":      {nil, v1alpha1.ReasonInvalid},
-		"its volume is going":     {&v1alpha1.Volume{ObjectMeta: metav1.ObjectMeta{DeletionTimestamp: &metav1.Time{Time: moment}}, Spec: v1alpha1.VolumeSpec{Replicas: []v1alpha1.ReplicaSpec{{Node: here, Pool: "vg0"}}}}, v1alpha1.ReasonInvalid},
-		"its volume is elsewhere": {&v1alpha1.Volume{Spec: v1alpha1.VolumeSpec{Replicas: []v1alpha1.ReplicaSpec{{Node: "n2", Pool: "vg0"}}}}, v1alpha1.ReasonInvalid},
+		"the volume does not exist":     {nil, v1alpha1.ReasonInvalid},
+		"the volume is being deleted":   {&v1alpha1.Volume{ObjectMeta: metav1.ObjectMeta{DeletionTimestamp: &metav1.Time{Time: moment}}, Spec: v1alpha1.VolumeSpec{Replicas: []v1alpha1.ReplicaSpec{{Node: here, Pool: "vg0"}}}}, v1alpha1.ReasonInvalid},
+		"the volume is on another node": {&v1alpha1.Volume{Spec: v1alpha1.VolumeSpec{Replicas: []v1alpha1.ReplicaSpec{{Node: "n2", Pool: "vg0"}}}}, v1alpha1.ReasonInvalid},
 	} {
 		t.Run(name, func(t *testing.T) {
 			n := newNode(t, snapshot())
@@ -242,10 +242,10 @@ func TestASnapshotIsTriedAgainWhereItsVolumeIsAlone(t *testing.T) {
 		pools []provision.Pool
 		stale bool
 	}{
-		"its volume is back":                {[]provision.Pool{with(roomy, volume)}, true},
-		"its volume is back beside another": {[]provision.Pool{with(roomy, "pvc-2", volume)}, true},
-		"its volume is not there":           {[]provision.Pool{with(roomy, "pvc-2")}, false},
-		"its volume is in another pool":     {[]provision.Pool{with(other, volume), with(roomy, "pvc-2")}, false},
+		"the volume is back":                       {[]provision.Pool{with(roomy, volume)}, true},
+		"the volume is back beside another volume": {[]provision.Pool{with(roomy, "pvc-2", volume)}, true},
+		"the volume is not in the pool":            {[]provision.Pool{with(roomy, "pvc-2")}, false},
+		"the volume is in another pool":            {[]provision.Pool{with(other, volume), with(roomy, "pvc-2")}, false},
 	} {
 		t.Run(name, func(t *testing.T) {
 			s := *snapshot(saying(failed(v1alpha1.ReasonSourceMissing)))

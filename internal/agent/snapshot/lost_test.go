@@ -30,15 +30,15 @@ func TestASnapshotWhosePoolVanishesBeforeItIsDeletedIsWaitedFor(t *testing.T) {
 		err    error
 		again  time.Duration
 	}{
-		"no administrator has said anything": {
+		"no administrator gives the snapshot up": {
 			change: deleting, fails: provision.ErrPoolMissing, state: "Failed", reason: "PoolMissing", says: "kubectl berth forget n1 " + id, again: worker.RefusedDelay},
-		"an administrator says that it is lost": {
+		"an administrator says that the snapshot is lost": {
 			change: deleting, given: given{waived: notWaitedFor()}, fails: provision.ErrPoolMissing, state: "Gone", reason: "Removed"},
-		"what an administrator says cannot be read": {
+		"the administrator's word cannot be read": {
 			change: deleting, given: given{waivedErr: errAway}, fails: provision.ErrPoolMissing, state: "Failed", reason: "ProvisionerError", says: errAway.Error(), err: errAway},
-		"it is in use, and said to be lost": {
+		"an administrator gives up a snapshot that is in use": {
 			change: deleting, given: given{waived: notWaitedFor()}, fails: provision.ErrInUse, state: "Failed", reason: "InUse", says: provision.ErrInUse.Error(), err: provision.ErrInUse},
-		"it is wanted elsewhere, and there is no deletion to speak of": {
+		"an administrator gives up a snapshot that moved away": {
 			change: on("n2"), given: given{waived: orphans.Lost{Name: id, Pool: "vg0"}}, fails: provision.ErrPoolMissing,
 			state: "Failed", reason: "PoolMissing", says: "bring the pool back", again: worker.RefusedDelay},
 	} {
@@ -67,13 +67,13 @@ func TestASnapshotOfWhichNoPoolTellsIsGoneOnlyWhereThatIsKnown(t *testing.T) {
 		err    error
 		again  time.Duration
 	}{
-		"it is wanted elsewhere, and there is no deletion to speak of": {
+		"an administrator gives up a snapshot that moved away": {
 			change: on("n2"), fault: func(n *node) { n.waived = orphans.Lost{Name: id, Pool: "vg0"} },
 			state: "Failed", reason: "PoolMissing", again: worker.RefusedDelay},
 		"the pools were not reported yet": {
 			change: deleting, fault: func(n *node) { n.worker.Reported = func(string) (bool, error) { return false, errBroken } },
 			state: "Ready", reason: "Taken", err: errBroken},
-		"what an administrator says cannot be read": {
+		"the administrator's word cannot be read": {
 			change: deleting, fault: func(n *node) { n.waivedErr = errAway }, state: "Ready", reason: "Taken", err: errAway},
 		"the API server is not told": {
 			change: deleting, fault: func(n *node) { n.fail = func(string) error { return errAway } }, state: "Ready", reason: "Taken", err: errAway},
@@ -105,9 +105,9 @@ func TestASnapshotThatIsThereGoesThoughThePoolsWereNotReportedYet(t *testing.T) 
 
 func TestASnapshotThatWasNeverTakenOrIsGoneNeedsNoPool(t *testing.T) {
 	for name, change := range map[string]option{
-		"nothing was said of it": func(*v1alpha1.Snapshot) {},
-		"it could not be taken":  saying(failed(v1alpha1.ReasonPoolMissing)),
-		"it was removed before":  saying(took(v1alpha1.SnapshotGone, v1alpha1.ReasonRemoved)),
+		"the node has not reported the snapshot": func(*v1alpha1.Snapshot) {},
+		"the node could not take the snapshot":   saying(failed(v1alpha1.ReasonPoolMissing)),
+		"the node had removed the snapshot":      saying(took(v1alpha1.SnapshotGone, v1alpha1.ReasonRemoved)),
 	} {
 		t.Run(name, func(t *testing.T) {
 			n := newNode(t, snapshot(deleting, change))

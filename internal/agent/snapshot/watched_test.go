@@ -29,8 +29,8 @@ func TestNothingIsDoneAboutASnapshotThatIsHeld(t *testing.T) {
 		snapshot *v1alpha1.Snapshot
 		taken    bool
 	}{
-		"it would be taken":   {snapshot(), false},
-		"it would be removed": {snapshot(saying(ready()), deleting), true},
+		"the worker would take the snapshot":   {snapshot(), false},
+		"the worker would remove the snapshot": {snapshot(saying(ready()), deleting), true},
 	} {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {

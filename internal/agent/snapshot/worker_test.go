@@ -71,14 +71,14 @@ func TestASnapshotThatCannotBeTakenReportsItsReason(t *testing.T) {
 		reason  string
 		retried bool // soon
 	}{
-		"its volume is not here yet": {func(n *node) { n.loseVolume() }, v1alpha1.ReasonSourceMissing, true},
-		"its volume does not exist":  {func(n *node) { n.loseVolume(); n.volume = nil }, v1alpha1.ReasonInvalid, false},
-		"its volume moved away":      {func(n *node) { n.loseVolume(); n.volume.Spec.Replicas = nil }, v1alpha1.ReasonInvalid, false},
-		"its volume is in another pool": {func(n *node) {
+		"the volume is not on the node yet": {func(n *node) { n.loseVolume() }, v1alpha1.ReasonSourceMissing, true},
+		"the volume does not exist":         {func(n *node) { n.loseVolume(); n.volume = nil }, v1alpha1.ReasonInvalid, false},
+		"the volume moved away":             {func(n *node) { n.loseVolume(); n.volume.Spec.Replicas = nil }, v1alpha1.ReasonInvalid, false},
+		"the volume is in another pool": {func(n *node) {
 			n.edit(func(s *v1alpha1.Snapshot) { s.Spec.Replicas[0].Pool = "vg1" })
 		}, v1alpha1.ReasonInvalid, false},
-		"its class does not exist":     {func(n *node) { n.class = nil }, v1alpha1.ReasonPoolMissing, false},
-		"its class names another pool": {func(n *node) { n.class.Spec.LVM.VolumeGroups = []string{"vg1"} }, v1alpha1.ReasonPoolMissing, false},
+		"the class does not exist":     {func(n *node) { n.class = nil }, v1alpha1.ReasonPoolMissing, false},
+		"the class names another pool": {func(n *node) { n.class.Spec.LVM.VolumeGroups = []string{"vg1"} }, v1alpha1.ReasonPoolMissing, false},
 		"the pool has no snapshots":    {func(n *node) { n.disturb = failing{provision.ErrUnsupported}; n.restart() }, v1alpha1.ReasonUnsupported, false},
 		"poold does not answer":        {func(n *node) { n.disturb = failing{provision.ErrUnavailable}; n.restart() }, v1alpha1.ReasonProvisionerError, true},
 	}
@@ -165,12 +165,12 @@ func TestRemovalIsOnlyOnTheWordOfTheLiveObject(t *testing.T) {
 		live         *v1alpha1.Snapshot // the watch shows no object
 		kept, orphan bool
 	}{
-		"no object":                          {kept: true, orphan: true},
-		"the label is lost":                  {live: snapshot(unlabelled, saying(ready())), kept: true},
-		"an object from an old backup":       {live: snapshot(unlabelled, on("n2")), kept: true, orphan: true},
-		"not wanted here any more":           {live: snapshot(unlabelled, on("n2"), saying(ready()))},
-		"being deleted":                      {live: snapshot(unlabelled, deleting, saying(ready()))},
-		"being deleted, the watch is behind": {live: snapshot(deleting, saying(ready()))},
+		"no object":                                            {kept: true, orphan: true},
+		"the object lost the label":                            {live: snapshot(unlabelled, saying(ready())), kept: true},
+		"an object from an old backup":                         {live: snapshot(unlabelled, on("n2")), kept: true, orphan: true},
+		"the object places the snapshot on another node":       {live: snapshot(unlabelled, on("n2"), saying(ready()))},
+		"the object is being deleted":                          {live: snapshot(unlabelled, deleting, saying(ready()))},
+		"the object is being deleted, and the watch is behind": {live: snapshot(deleting, saying(ready()))},
 	}
 	for name, tc := range tests {
 		t.Run(name, func(t *testing.T) {

@@ -36,10 +36,10 @@ func TestWhetherTheCacheOrTheAPIServerWasAskedItsErrorIsTold(t *testing.T) {
 	c := NewCluster("n", failing(t, errUnread), failing(t, errAway))
 	_, noClass := c.Class(t.Context(), "fast")
 	for name, tc := range map[string]struct{ got, want error }{
-		"what is watched":  {c.Get(t.Context(), "v", &v1alpha1.Volume{}), errUnread},
-		"a class":          {noClass, errUnread},
-		"what is live":     {c.Read(t.Context(), "v", &v1alpha1.Volume{}), errAway},
-		"what is reported": {c.Apply(t.Context(), apply.Volume("v")), errUnread}, // by the client that has the cache
+		"a Volume read from the cache":                {c.Get(t.Context(), "v", &v1alpha1.Volume{}), errUnread},
+		"a class read from the cache":                 {noClass, errUnread},
+		"a Volume read from the API server":           {c.Read(t.Context(), "v", &v1alpha1.Volume{}), errAway},
+		"a Volume written by the client of the cache": {c.Apply(t.Context(), apply.Volume("v")), errUnread}, // by the client that has the cache
 	} {
 		if !errors.Is(tc.got, tc.want) {
 			t.Errorf("%s: %v, want %v", name, tc.got, tc.want)

@@ -24,13 +24,13 @@ func TestDataGoesOnlyOnTheWordOfItsObject(t *testing.T) {
 		result  reconcile.Result
 		failed  error
 	}{
-		"the object wants it removed":              {remove: true, gone: true},
-		"the object does not know of it":           {keep: "from an old backup", orphan: v1alpha1.OrphanNotPlaced},
-		"the object wants it, and the watch lags":  {watched: true, result: again},
-		"the object wants it, and has lost a mark": {},
-		"the object cannot be read":                {read: errAway, remove: true, failed: errAway, orphan: v1alpha1.OrphanNoObject},
-		"there is no object":                       {read: missing, remove: true, orphan: v1alpha1.OrphanNoObject},
-		"there is none, and it was forgotten":      {read: missing, word: orphans.Verdict{Delete: true}, gone: true},
+		"the object wants the data removed":                             {remove: true, gone: true},
+		"the object does not know the data":                             {keep: "from an old backup", orphan: v1alpha1.OrphanNotPlaced},
+		"the object does not want the data removed, and the watch lags": {watched: true, result: again},
+		"the object wants the data and has lost a mark":                 {},
+		"the object cannot be read":                                     {read: errAway, remove: true, failed: errAway, orphan: v1alpha1.OrphanNoObject},
+		"there is no object":                                            {read: missing, remove: true, orphan: v1alpha1.OrphanNoObject},
+		"there is no object, and an administrator forgot the data":      {read: missing, word: orphans.Verdict{Delete: true}, gone: true},
 	} {
 		t.Run(name, func(t *testing.T) {
 			b := &Base{Node: "n", Orphans: &orphans.Set{}, Word: func(context.Context, orphans.Record) (orphans.Verdict, error) { return tc.word, nil }}

@@ -28,10 +28,10 @@ func TestTheResultOfAReportDecidesARetry(t *testing.T) {
 		result reconcile.Result
 		failed bool
 	}{
-		"it was written":               {},
-		"there is nobody to report to": {err: missing},
-		"the object has changed":       {err: outdated, result: again},
-		"the API server is away":       {err: errAway, failed: true},
+		"the report was written":           {},
+		"the object of the report is gone": {err: missing},
+		"the object has changed":           {err: outdated, result: again},
+		"the API server is away":           {err: errAway, failed: true},
 	} {
 		t.Run(name, func(t *testing.T) {
 			result, err := Reported(tc.err)
@@ -58,13 +58,13 @@ func TestAStepThatFailedIsReportedAndTriedAgainInItsTime(t *testing.T) {
 		result         reconcile.Result
 		failed         error
 	}{
-		"no room":                       {err: provision.ErrNoSpace, want: refused{room: 1, reason: "NoSpace"}, result: late},
-		"a tool that fails":             {err: errAway, want: refused{toolFailed: 1, reason: "ProvisionerError"}, failed: errAway},
-		"something that is in use":      {err: provision.ErrInUse, want: refused{reason: "InUse"}, failed: provision.ErrInUse},
-		"an impossible wish":            {err: provision.ErrInvalid, want: refused{reason: "Invalid"}, result: late},
-		"one that will stay impossible": {err: provision.ErrInvalid, final: []string{"Invalid"}, want: refused{reason: "Invalid"}},
-		"a report that lost":            {err: errAway, reported: again, want: refused{toolFailed: 1, reason: "ProvisionerError"}, result: again},
-		"a report that failed":          {err: provision.ErrInUse, reportErr: errAway, want: refused{reason: "InUse"}, failed: errAway},
+		"no room":                          {err: provision.ErrNoSpace, want: refused{room: 1, reason: "NoSpace"}, result: late},
+		"a tool that fails":                {err: errAway, want: refused{toolFailed: 1, reason: "ProvisionerError"}, failed: errAway},
+		"the device is in use":             {err: provision.ErrInUse, want: refused{reason: "InUse"}, failed: provision.ErrInUse},
+		"an impossible wish":               {err: provision.ErrInvalid, want: refused{reason: "Invalid"}, result: late},
+		"a wish that will stay impossible": {err: provision.ErrInvalid, final: []string{"Invalid"}, want: refused{reason: "Invalid"}},
+		"the report met a conflict":        {err: errAway, reported: again, want: refused{toolFailed: 1, reason: "ProvisionerError"}, result: again},
+		"the report failed":                {err: provision.ErrInUse, reportErr: errAway, want: refused{reason: "InUse"}, failed: errAway},
 	} {
 		t.Run(name, func(t *testing.T) {
 			var got refused
