@@ -48,23 +48,23 @@ func TestADeletionNamesTheObjectThatItWasDecidedAbout(t *testing.T) {
 		told  int
 		stays bool
 	}{
-		"by nothing": {by: func(*v1alpha1.Volume) []client.DeleteOption { return nil }, told: 2},
-		"by its UID": {by: func(*v1alpha1.Volume) []client.DeleteOption {
+		"the deletion names no precondition": {by: func(*v1alpha1.Volume) []client.DeleteOption { return nil }, told: 2},
+		"the deletion names the UID": {by: func(*v1alpha1.Volume) []client.DeleteOption {
 			return []client.DeleteOption{client.Preconditions{UID: &uid}}
 		}, told: 1},
-		"by its UID, where that is enough": {by: func(*v1alpha1.Volume) []client.DeleteOption {
+		"the deletion names the UID of a kind that needs no more": {by: func(*v1alpha1.Volume) []client.DeleteOption {
 			return []client.DeleteOption{client.Preconditions{UID: &uid}}
 		}, byUID: true},
-		"by its resourceVersion": {by: func(v *v1alpha1.Volume) []client.DeleteOption {
+		"the deletion names the resourceVersion": {by: func(v *v1alpha1.Volume) []client.DeleteOption {
 			return []client.DeleteOption{client.Preconditions{ResourceVersion: &v.ResourceVersion}}
 		}, told: 1},
-		"by both": {by: func(v *v1alpha1.Volume) []client.DeleteOption {
+		"the deletion names the UID and the resourceVersion": {by: func(v *v1alpha1.Volume) []client.DeleteOption {
 			return []client.DeleteOption{client.Preconditions{UID: &uid, ResourceVersion: &v.ResourceVersion}}
 		}},
-		"by another UID": {by: func(v *v1alpha1.Volume) []client.DeleteOption {
+		"the deletion names the UID of another object": {by: func(v *v1alpha1.Volume) []client.DeleteOption {
 			return []client.DeleteOption{client.Preconditions{UID: &stranger, ResourceVersion: &v.ResourceVersion}}
 		}, stays: true},
-		"by the resourceVersion that it once had": {by: func(*v1alpha1.Volume) []client.DeleteOption {
+		"the deletion names an old resourceVersion": {by: func(*v1alpha1.Volume) []client.DeleteOption {
 			return []client.DeleteOption{client.Preconditions{UID: &uid, ResourceVersion: new("0")}}
 		}, stays: true},
 	} {

@@ -54,29 +54,29 @@ var creationCases = map[string]struct {
 	"a volume group of large SSDs": {change: creating([]string{"vg"}, nvme(func(d *v1alpha1.DevicePools) {
 		d.MinSize, d.Media = new(resource.MustParse("1Ti")), v1alpha1.SSD
 	}))},
-	"two volume groups of the same disks": {change: creating([]string{"vg", "vg1"}, nvme(nil)), refusal: oneGroup},
-	"volume groups of a pattern":          {change: creating([]string{"vg*"}, nvme(nil)), refusal: oneGroup},
-	"a volume group of any disk":          {change: creating([]string{"vg"}, v1alpha1.DevicePools{}), refusal: "spec.lvm.create.disks.paths"},
-	"a volume group of files":             {change: creating([]string{"vg"}, v1alpha1.DevicePools{Paths: []string{"/home/*"}}), refusal: diskIsNoFile},
-	"disks of a part of a byte": {change: creating([]string{"vg"}, nvme(func(d *v1alpha1.DevicePools) {
+	"two volume groups share the same disks": {change: creating([]string{"vg", "vg1"}, nvme(nil)), refusal: oneGroup},
+	"a pattern names the volume group":       {change: creating([]string{"vg*"}, nvme(nil)), refusal: oneGroup},
+	"a volume group takes any disk":          {change: creating([]string{"vg"}, v1alpha1.DevicePools{}), refusal: "spec.lvm.create.disks.paths"},
+	"a volume group takes files as disks":    {change: creating([]string{"vg"}, v1alpha1.DevicePools{Paths: []string{"/home/*"}}), refusal: diskIsNoFile},
+	"the smallest disk has half a byte": {change: creating([]string{"vg"}, nvme(func(d *v1alpha1.DevicePools) {
 		d.MinSize = new(resource.MustParse("0.5"))
 	})), refusal: partOfAByte},
-	"a thin pool in somebody's volume group": {change: thinCreation(func(*v1alpha1.ThinPoolCreation) {})},
-	"a thin pool with its volume group":      {change: thinCreation(func(c *v1alpha1.ThinPoolCreation) { c.Disks = new(nvme(nil)) })},
-	"a thin pool of all of it":               {change: thinCreation(func(c *v1alpha1.ThinPoolCreation) { c.SizePercent = 100 })},
-	"a thin pool of more":                    {change: thinCreation(func(c *v1alpha1.ThinPoolCreation) { c.SizePercent = 101 }), refusal: percentOfGroup},
-	"a thin pool of less than nothing":       {change: thinCreation(func(c *v1alpha1.ThinPoolCreation) { c.SizePercent = -1 }), refusal: percentOfGroup},
-	"two thin pools of one size": {change: both(thinCreation(func(*v1alpha1.ThinPoolCreation) {}), func(c *v1alpha1.PoolClass) {
+	"a thin pool in an existing volume group":          {change: thinCreation(func(*v1alpha1.ThinPoolCreation) {})},
+	"a thin pool and the volume group around the pool": {change: thinCreation(func(c *v1alpha1.ThinPoolCreation) { c.Disks = new(nvme(nil)) })},
+	"a thin pool fills the volume group":               {change: thinCreation(func(c *v1alpha1.ThinPoolCreation) { c.SizePercent = 100 })},
+	"a thin pool exceeds the volume group":             {change: thinCreation(func(c *v1alpha1.ThinPoolCreation) { c.SizePercent = 101 }), refusal: percentOfGroup},
+	"a thin pool has a negative size":                  {change: thinCreation(func(c *v1alpha1.ThinPoolCreation) { c.SizePercent = -1 }), refusal: percentOfGroup},
+	"one class creates two thin pools": {change: both(thinCreation(func(*v1alpha1.ThinPoolCreation) {}), func(c *v1alpha1.PoolClass) {
 		c.Spec.LVMThin.ThinPools = []string{"vg/thin", "vg/thin2"}
 	}), refusal: onePool},
-	"two thin pools that are extended": {change: both(extension(80, 20, 90), func(c *v1alpha1.PoolClass) {
+	"one class extends two thin pools": {change: both(extension(80, 20, 90), func(c *v1alpha1.PoolClass) {
 		c.Spec.LVMThin.ThinPools = []string{"vg/thin", "vg1/thin"}
 	})},
-	"extended as it is closed":          {change: extension(90, 20, 90)},
-	"extended after it is closed":       {change: extension(91, 20, 90), refusal: closedBefore},
-	"extended while it is nearly empty": {change: extension(49, 20, 90), refusal: "spec.lvmThin.autoExtend.atPercent"},
-	"extended when it is full":          {change: extension(100, 20, 100), refusal: "spec.lvmThin.autoExtend.atPercent"},
-	"more than doubled":                 {change: extension(80, 101, 90), refusal: "spec.lvmThin.autoExtend.byPercent"},
+	"the class extends the pool at the fill that closes the pool":    {change: extension(90, 20, 90)},
+	"the class extends the pool after the fill that closes the pool": {change: extension(91, 20, 90), refusal: closedBefore},
+	"the class extends the pool at less than half":                   {change: extension(49, 20, 90), refusal: "spec.lvmThin.autoExtend.atPercent"},
+	"the class extends the pool when the pool is full":               {change: extension(100, 20, 100), refusal: "spec.lvmThin.autoExtend.atPercent"},
+	"one extension more than doubles the pool":                       {change: extension(80, 101, 90), refusal: "spec.lvmThin.autoExtend.byPercent"},
 }
 
 func TestAPoolClassAsksOnlyForPoolsThatCanBeMade(t *testing.T) {

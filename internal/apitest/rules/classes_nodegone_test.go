@@ -24,14 +24,14 @@ var nodeGoneCases = map[string]struct {
 	change  func(*v1alpha1.PoolClass)
 	refusal string
 }{
-	"claims that go after a minute":   {change: releasing(time.Minute)},
-	"claims that go after days":       {change: releasing(90*time.Hour + time.Second)},
-	"claims that go at once":          {change: releasing(0), refusal: delayBounds},
-	"claims that go too soon":         {change: releasing(59 * time.Second), refusal: delayBounds},
-	"claims that go before the node":  {change: releasing(-time.Hour), refusal: "spec.onNodeGone.after"},
-	"claims that go in another life":  {change: releasing(8761 * time.Hour), refusal: delayBounds},
-	"claims that go in half a second": {change: releasing(500 * time.Millisecond), refusal: "spec.onNodeGone.after"},
-	"claims that move": {change: func(c *v1alpha1.PoolClass) {
+	"the class releases claims after a minute":         {change: releasing(time.Minute)},
+	"the class releases claims after days":             {change: releasing(90*time.Hour + time.Second)},
+	"the class releases claims at once":                {change: releasing(0), refusal: delayBounds},
+	"the class releases claims before a minute":        {change: releasing(59 * time.Second), refusal: delayBounds},
+	"the class releases claims after a negative delay": {change: releasing(-time.Hour), refusal: "spec.onNodeGone.after"},
+	"the class releases claims after more than a year": {change: releasing(8761 * time.Hour), refusal: delayBounds},
+	"the class releases claims after half a second":    {change: releasing(500 * time.Millisecond), refusal: "spec.onNodeGone.after"},
+	"the class moves claims": {change: func(c *v1alpha1.PoolClass) {
 		c.Spec.OnNodeGone = &v1alpha1.OnNodeGone{Policy: "Move"}
 	}, refusal: `Unsupported value: "Move"`},
 }
@@ -67,9 +67,9 @@ func TestClaimsAreKeptUnlessAPoolClassSaysOtherwise(t *testing.T) {
 		policy v1alpha1.NodeGonePolicy
 		after  time.Duration
 	}{
-		"nothing is said":       {nil, v1alpha1.NodeGoneKeep, 0},
-		"nothing is said of it": {&v1alpha1.OnNodeGone{}, v1alpha1.NodeGoneKeep, 0},
-		"no delay is said":      {&v1alpha1.OnNodeGone{Policy: v1alpha1.NodeGoneReleaseClaims}, v1alpha1.NodeGoneReleaseClaims, time.Hour},
+		"the class has no onNodeGone":       {nil, v1alpha1.NodeGoneKeep, 0},
+		"the class has an empty onNodeGone": {&v1alpha1.OnNodeGone{}, v1alpha1.NodeGoneKeep, 0},
+		"the class names no delay":          {&v1alpha1.OnNodeGone{Policy: v1alpha1.NodeGoneReleaseClaims}, v1alpha1.NodeGoneReleaseClaims, time.Hour},
 	} {
 		t.Run(name, func(t *testing.T) {
 			c := newClass(t, "vg")

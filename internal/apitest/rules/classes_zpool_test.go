@@ -32,27 +32,27 @@ var zpoolCreationCases = map[string]struct {
 	change  func(*v1alpha1.PoolClass)
 	refusal string
 }{
-	"a stripe":                     {change: making("tank", v1alpha1.ZpoolStripe, 0)},
-	"mirrors":                      {change: making("tank", v1alpha1.ZpoolMirror, 0)},
-	"raidz1 of three":              {change: making("tank", v1alpha1.ZpoolRaidZ1, 3)},
-	"raidz2 of sixteen":            {change: making("tank", v1alpha1.ZpoolRaidZ2, 16)},
-	"raidz1 of any width":          {change: making("tank", v1alpha1.ZpoolRaidZ1, 0), refusal: raidzWidth},
-	"raidz1 of two":                {change: making("tank", v1alpha1.ZpoolRaidZ1, 2), refusal: "spec.zfs.create.width"},
-	"raidz2 of three":              {change: making("tank", v1alpha1.ZpoolRaidZ2, 3), refusal: raidz2Width},
-	"raidz2 of seventeen":          {change: making("tank", v1alpha1.ZpoolRaidZ2, 17), refusal: "spec.zfs.create.width"},
-	"mirrors of three":             {change: making("tank", v1alpha1.ZpoolMirror, 3), refusal: raidzWidth},
-	"a layout that ZFS has not":    {change: making("tank", "RAID10", 0), refusal: `Unsupported value: "RAID10"`},
-	"no layout":                    {change: making("tank", "", 0), refusal: "spec.zfs.create.layout"},
-	"a filesystem in a zpool":      {change: making("tank/berth", v1alpha1.ZpoolMirror, 0), refusal: oneZpool},
-	"a zpool like a layout":        {change: making("mirrored", v1alpha1.ZpoolMirror, 0), refusal: reservedName},
-	"a zpool like a disk":          {change: making("c0t0", v1alpha1.ZpoolMirror, 0), refusal: reservedName},
-	"a zpool that is a log":        {change: making("log", v1alpha1.ZpoolMirror, 0), refusal: reservedName},
-	"a zpool that begins with log": {change: making("logs", v1alpha1.ZpoolMirror, 0)},
-	"any disk":                     {change: zpoolCreation(func(c *v1alpha1.ZpoolCreation) { c.Disks = v1alpha1.DevicePools{} }), refusal: "spec.zfs.create.disks.paths"},
-	"blocks of 512 bytes":          {change: zpoolCreation(func(c *v1alpha1.ZpoolCreation) { c.Ashift = 9 }), refusal: "spec.zfs.create.ashift"},
-	"blocks of 64 KiB":             {change: zpoolCreation(func(c *v1alpha1.ZpoolCreation) { c.Ashift = 16 })},
-	"blocks of 128 KiB":            {change: zpoolCreation(func(c *v1alpha1.ZpoolCreation) { c.Ashift = 17 }), refusal: "spec.zfs.create.ashift"},
-	"two zpools of the same disks": {change: both(making("tank", v1alpha1.ZpoolMirror, 0), func(c *v1alpha1.PoolClass) {
+	"a stripe":                                 {change: making("tank", v1alpha1.ZpoolStripe, 0)},
+	"mirrors":                                  {change: making("tank", v1alpha1.ZpoolMirror, 0)},
+	"raidz1 of three":                          {change: making("tank", v1alpha1.ZpoolRaidZ1, 3)},
+	"raidz2 of sixteen":                        {change: making("tank", v1alpha1.ZpoolRaidZ2, 16)},
+	"raidz1 without a width":                   {change: making("tank", v1alpha1.ZpoolRaidZ1, 0), refusal: raidzWidth},
+	"raidz1 of two":                            {change: making("tank", v1alpha1.ZpoolRaidZ1, 2), refusal: "spec.zfs.create.width"},
+	"raidz2 of three":                          {change: making("tank", v1alpha1.ZpoolRaidZ2, 3), refusal: raidz2Width},
+	"raidz2 of seventeen":                      {change: making("tank", v1alpha1.ZpoolRaidZ2, 17), refusal: "spec.zfs.create.width"},
+	"mirrors of three":                         {change: making("tank", v1alpha1.ZpoolMirror, 3), refusal: raidzWidth},
+	"a layout that ZFS does not know":          {change: making("tank", "RAID10", 0), refusal: `Unsupported value: "RAID10"`},
+	"no layout":                                {change: making("tank", "", 0), refusal: "spec.zfs.create.layout"},
+	"a filesystem in a zpool":                  {change: making("tank/berth", v1alpha1.ZpoolMirror, 0), refusal: oneZpool},
+	"a zpool with the name of a layout":        {change: making("mirrored", v1alpha1.ZpoolMirror, 0), refusal: reservedName},
+	"a zpool with the name of a disk":          {change: making("c0t0", v1alpha1.ZpoolMirror, 0), refusal: reservedName},
+	"a zpool with the name log":                {change: making("log", v1alpha1.ZpoolMirror, 0), refusal: reservedName},
+	"a zpool with a name that begins with log": {change: making("logs", v1alpha1.ZpoolMirror, 0)},
+	"a zpool takes any disk":                   {change: zpoolCreation(func(c *v1alpha1.ZpoolCreation) { c.Disks = v1alpha1.DevicePools{} }), refusal: "spec.zfs.create.disks.paths"},
+	"blocks of 512 bytes":                      {change: zpoolCreation(func(c *v1alpha1.ZpoolCreation) { c.Ashift = 9 }), refusal: "spec.zfs.create.ashift"},
+	"blocks of 64 KiB":                         {change: zpoolCreation(func(c *v1alpha1.ZpoolCreation) { c.Ashift = 16 })},
+	"blocks of 128 KiB":                        {change: zpoolCreation(func(c *v1alpha1.ZpoolCreation) { c.Ashift = 17 }), refusal: "spec.zfs.create.ashift"},
+	"two zpools share the same disks": {change: both(making("tank", v1alpha1.ZpoolMirror, 0), func(c *v1alpha1.PoolClass) {
 		c.Spec.ZFS.Pools = []string{"tank", "fast"}
 	}), refusal: oneZpool},
 }
@@ -72,10 +72,10 @@ var zpoolChanges = map[string]struct {
 	change  func(*v1alpha1.ZpoolCreation)
 	refusal string
 }{
-	"other disks":    {func(z *v1alpha1.ZpoolCreation) { z.Disks.Paths = []string{"/dev/disk/by-id/ata-*"} }, ""},
-	"another layout": {func(z *v1alpha1.ZpoolCreation) { z.Layout, z.Width = v1alpha1.ZpoolStripe, 0 }, layoutStays},
-	"another width":  {func(z *v1alpha1.ZpoolCreation) { z.Width = 4 }, widthStays},
-	"another ashift": {func(z *v1alpha1.ZpoolCreation) { z.Ashift = 13 }, ashiftStays},
+	"the class names new disks":    {func(z *v1alpha1.ZpoolCreation) { z.Disks.Paths = []string{"/dev/disk/by-id/ata-*"} }, ""},
+	"the class names a new layout": {func(z *v1alpha1.ZpoolCreation) { z.Layout, z.Width = v1alpha1.ZpoolStripe, 0 }, layoutStays},
+	"the class names a new width":  {func(z *v1alpha1.ZpoolCreation) { z.Width = 4 }, widthStays},
+	"the class names a new ashift": {func(z *v1alpha1.ZpoolCreation) { z.Ashift = 13 }, ashiftStays},
 }
 
 func TestHowAZpoolIsMadeHoldsForGood(t *testing.T) {

@@ -17,14 +17,14 @@ func TestTheRecordsOfAClassAreOfASizeThatZFSHas(t *testing.T) {
 		size    v1alpha1.Recordsize
 		refusal string
 	}{
-		"the smallest":        {size: "512"},
-		"a database's":        {size: "8Ki"},
-		"the largest":         {size: "1Mi"},
-		"smaller":             {size: "256", refusal: `Unsupported value: "256"`},
-		"larger":              {size: "2Mi", refusal: `Unsupported value: "2Mi"`},
-		"of no power of two":  {size: "24Ki", refusal: `Unsupported value: "24Ki"`},
-		"written another way": {size: "8192", refusal: `Unsupported value: "8192"`},
-		"that of the pool":    {},
+		"the smallest recordsize":              {size: "512"},
+		"the recordsize of a database":         {size: "8Ki"},
+		"the largest recordsize":               {size: "1Mi"},
+		"smaller":                              {size: "256", refusal: `Unsupported value: "256"`},
+		"larger":                               {size: "2Mi", refusal: `Unsupported value: "2Mi"`},
+		"a recordsize that is no power of two": {size: "24Ki", refusal: `Unsupported value: "24Ki"`},
+		"a recordsize without a unit":          {size: "8192", refusal: `Unsupported value: "8192"`},
+		"no recordsize":                        {},
 	} {
 		t.Run(name, func(t *testing.T) {
 			c := newClass(t, "vg")
@@ -44,12 +44,12 @@ var datasetCases = map[string]struct {
 	change  change
 	refusal string
 }{
-	"in a zpool":           {change: all(wanted("n1"), fsType(v1alpha1.Dataset), inPool("zfs:tank/berth"))},
-	"without a place yet":  {change: all(wanted(), fsType(v1alpha1.Dataset))},
-	"ext4 in a zpool":      {change: all(wanted("n1"), inPool("zfs:tank"))},
-	"in a volume group":    {change: all(wanted("n1"), fsType(v1alpha1.Dataset), inPool("vg0")), refusal: datasetMisplaced},
-	"one of two elsewhere": {change: all(wanted("n1", "n2"), fsType(v1alpha1.Dataset), inPool("zfs:tank")), refusal: datasetMisplaced},
-	"with options of mkfs": {change: all(wanted(), fsType(v1alpha1.Dataset), made("-I 512")), refusal: mkfsMisplaced},
+	"a dataset in a zpool":                              {change: all(wanted("n1"), fsType(v1alpha1.Dataset), inPool("zfs:tank/berth"))},
+	"a dataset without a place yet":                     {change: all(wanted(), fsType(v1alpha1.Dataset))},
+	"ext4 in a zpool":                                   {change: all(wanted("n1"), inPool("zfs:tank"))},
+	"a dataset in a volume group":                       {change: all(wanted("n1"), fsType(v1alpha1.Dataset), inPool("vg0")), refusal: datasetMisplaced},
+	"a dataset with a second replica in a volume group": {change: all(wanted("n1", "n2"), fsType(v1alpha1.Dataset), inPool("zfs:tank")), refusal: datasetMisplaced},
+	"a dataset with options of mkfs":                    {change: all(wanted(), fsType(v1alpha1.Dataset), made("-I 512")), refusal: mkfsMisplaced},
 }
 
 func TestAVolumeOfFilesystemZFSIsInAPoolOfZFS(t *testing.T) {

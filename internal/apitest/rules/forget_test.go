@@ -39,14 +39,14 @@ var forgetCases = map[string]struct {
 	change  func(*v1alpha1.StorageNode)
 	refusal string // to the node's own agent
 }{
-	"a label":                                 {change: func(n *v1alpha1.StorageNode) { n.Labels = map[string]string{"edited": "yes"} }},
-	"one that is to be forgotten, too":        {change: forgetting("vol-a", "vol-b"), refusal: agentForgets},
-	"another that is to be forgotten":         {change: forgetting("vol-b"), refusal: agentForgets},
-	"none that is to be forgotten":            {change: forgetting(), refusal: agentForgets},
-	"another size of what is to be forgotten": {change: func(n *v1alpha1.StorageNode) { n.Spec.Forget[0].Size = resource.MustParse("2Gi") }, refusal: agentForgets},
-	"another time of what is to be forgotten": {change: func(n *v1alpha1.StorageNode) { n.Spec.Forget[0].Since = metav1.Unix(2, 0) }, refusal: agentForgets},
-	"another moment at which that was said":   {change: func(n *v1alpha1.StorageNode) { n.Spec.Forget[0].At = metav1.Unix(2, 0) }, refusal: agentForgets},
-	"another pool of what is to be forgotten": {change: func(n *v1alpha1.StorageNode) { n.Spec.Forget[0].Pool = "vg1" }, refusal: agentForgets},
+	"a label":                             {change: func(n *v1alpha1.StorageNode) { n.Labels = map[string]string{"edited": "yes"} }},
+	"a second orphan to forget":           {change: forgetting("vol-a", "vol-b"), refusal: agentForgets},
+	"a different orphan to forget":        {change: forgetting("vol-b"), refusal: agentForgets},
+	"no orphan to forget":                 {change: forgetting(), refusal: agentForgets},
+	"a new size of the orphan to forget":  {change: func(n *v1alpha1.StorageNode) { n.Spec.Forget[0].Size = resource.MustParse("2Gi") }, refusal: agentForgets},
+	"a new time of the orphan to forget":  {change: func(n *v1alpha1.StorageNode) { n.Spec.Forget[0].Since = metav1.Unix(2, 0) }, refusal: agentForgets},
+	"a new moment of the order to forget": {change: func(n *v1alpha1.StorageNode) { n.Spec.Forget[0].At = metav1.Unix(2, 0) }, refusal: agentForgets},
+	"a new pool of the orphan to forget":  {change: func(n *v1alpha1.StorageNode) { n.Spec.Forget[0].Pool = "vg1" }, refusal: agentForgets},
 }
 
 func TestOnlyAdministratorsNameTheOrphansToForget(t *testing.T) {

@@ -77,15 +77,15 @@ var createDenials = map[string]struct {
 	object  client.Object
 	refusal string
 }{
-	"the StorageNode of another":            {storageNode("n2"), ownNode},
-	"the Lease of another":                  {lease(v1alpha1.AgentLeasePrefix + "n2"), ownLease},
+	"the StorageNode of another node":       {storageNode("n2"), ownNode},
+	"the Lease of another node":             {lease(v1alpha1.AgentLeasePrefix + "n2"), ownLease},
 	"a Lease that elects a leader":          {lease("berth-controller"), ownLease},
 	"a Lease that bears the node's name":    {lease("n1"), ownLease},
-	"the capacity of another":               {reported("denied", topology(v1alpha1.TopologyKey, "n2")), ownCapacity},
+	"the capacity of another node":          {reported("denied", topology(v1alpha1.TopologyKey, "n2")), ownCapacity},
 	"a capacity of all nodes":               {reported("denied", topology()), ownCapacity},
 	"a capacity without topology":           {reported("denied", nil), ownCapacity},
 	"a capacity of every node with a label": {reported("denied", anyNode()), ownCapacity},
-	"a capacity by another label":           {reported("denied", topology("zone", "n1")), ownCapacity},
+	"a capacity by a foreign label":         {reported("denied", topology("zone", "n1")), ownCapacity},
 	"a capacity by two labels":              {reported("denied", topology(v1alpha1.TopologyKey, "n1", "zone", "a")), ownCapacity},
 	"a capacity with an expression":         {reported("denied", ownAndMore()), ownCapacity},
 	"a PoolClass": {&v1alpha1.PoolClass{ObjectMeta: metav1.ObjectMeta{Name: "denied"}, Spec: v1alpha1.PoolClassSpec{

@@ -46,14 +46,14 @@ type schedulerCase struct {
 var schedulerCases = map[string]schedulerCase{
 	"moves a reservation that no node has answered": {
 		volume: reserved, change: wanted("n3")},
-	"takes a reservation off its node": {
+	"takes a refused reservation off the node": {
 		volume: reserved, status: []change{withReason("n1", v1alpha1.ReplicaFailed, v1alpha1.ReasonNoSpace)}, change: wanted()},
 	"moves a reservation that was carved": {
 		volume: reserved, status: []change{ready("n1")}, change: wanted("n3")},
-	"empties a reservation of which a node has found data": {
+	"empties a reservation after a node found data": {
 		volume: reserved, status: []change{all(ready("n1"), withReason("n1", v1alpha1.ReplicaReady, v1alpha1.ReasonFound))},
 		change: wanted(), refusal: changesNoData, deletion: deletesNoVolume},
-	"empties a reservation beside data of its name": {
+	"empties a reservation after a node found data of the same name": {
 		volume: reserved, status: []change{withReason("n1", v1alpha1.ReplicaFailed, v1alpha1.ReasonConflict)},
 		change: wanted(), refusal: changesNoData, deletion: deletesNoVolume},
 	"empties a marked Volume that was adopted": {
@@ -62,7 +62,7 @@ var schedulerCases = map[string]schedulerCase{
 		volume: reserved, change: published, refusal: leavesTheMark},
 	"places a Volume that no node could make": {
 		status: []change{withReason("n1", v1alpha1.ReplicaFailed, v1alpha1.ReasonNoSpace)}, change: wanted("n3"), deletion: deletesNoVolume},
-	"places a Volume of which nothing is left": {
+	"places a Volume that the node reports gone": {
 		status: []change{ready("n1"), gone("n1")}, change: wanted("n3"), deletion: deletesNoVolume},
 	"makes a Volume a reservation": {
 		change: reserved, refusal: leavesTheMark, deletion: deletesNoVolume},
@@ -70,13 +70,13 @@ var schedulerCases = map[string]schedulerCase{
 		status: []change{ready("n1")}, change: wanted(), refusal: changesNoData, deletion: deletesNoVolume},
 	"empties a Volume that is being copied": {
 		status: []change{copying("n1")}, change: wanted(), refusal: changesNoData, deletion: deletesNoVolume},
-	"empties a Volume that its node has trouble with": {
+	"empties a Volume whose replica failed": {
 		status: []change{ready("n1"), entry("n1", func(r *v1alpha1.ReplicaStatus) { r.State, r.Ready = v1alpha1.ReplicaFailed, false })},
 		change: wanted(), refusal: changesNoData, deletion: deletesNoVolume},
-	"empties a Volume whose device is missing": {
+	"empties a Volume after the node reports the device missing": {
 		status: []change{withReason("n1", v1alpha1.ReplicaFailed, v1alpha1.ReasonDeviceMissing)},
 		change: wanted(), refusal: changesNoData, deletion: deletesNoVolume},
-	"empties a Volume beside data of its name": {
+	"empties a Volume after a node found data of the same name": {
 		status: []change{withReason("n1", v1alpha1.ReplicaFailed, v1alpha1.ReasonConflict)},
 		change: wanted(), refusal: changesNoData, deletion: deletesNoVolume},
 	"empties a Volume that was adopted": {

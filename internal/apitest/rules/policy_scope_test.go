@@ -53,7 +53,7 @@ var strayRequests = map[string]struct {
 		request: func(t *testing.T, env *apitest.Environment) error {
 			return env.Agent(t, "n1").Delete(t.Context(), begun(t, env.Client))
 		}, refusal: outOfScope},
-	"a snapshot where none is wanted": {
+	"a snapshot report from a node without a place": {
 		request: func(t *testing.T, env *apitest.Environment) error {
 			s := newSnapshot(t)
 			s.Spec.Replicas = s.Spec.Replicas[1:]

@@ -41,11 +41,11 @@ var agentCases = map[string]statusCase{
 		change: ready("n1")},
 	"reports beside another node": {
 		before: []change{ready("n2")}, change: ready("n1")},
-	"changes its report": {
+	"changes the own report": {
 		before: []change{ready("n1", "n2")}, change: failed("n1")},
-	"reports that nothing is left": {
+	"reports the replica gone": {
 		before: []change{ready("n1", "n2")}, change: gone("n1")},
-	"drops its entry when nothing is left": {
+	"drops the own entry after the replica is gone": {
 		before: []change{ready("n2", "n1"), gone("n1")}, change: dropped("n1")},
 	"reorders the entries": {
 		before: []change{ready("n2", "n3"), ready("n1")},
@@ -59,7 +59,7 @@ var agentCases = map[string]statusCase{
 		before: []change{ready("n1", "n2"), gone("n2")}, change: dropped("n2"), refusal: ownEntry},
 	"adds an entry for another node": {
 		before: []change{ready("n1")}, change: ready("n2"), refusal: ownEntry},
-	"trades another node's entry for one of a third": {
+	"replaces the entry of a second node by the entry of a third node": {
 		before: []change{ready("n1", "n2"), gone("n2")}, change: all(dropped("n2"), ready("n3")), refusal: ownEntry},
 	"becomes the first primary": {
 		before: []change{ready("n1", "n2")}, change: epoch("n1", 1)},
@@ -67,15 +67,15 @@ var agentCases = map[string]statusCase{
 		before: []change{ready("n1", "n2"), epoch("n2", 1), released("n2")}, change: epoch("n1", 2)},
 	"takes over from a fenced primary": {
 		before: []change{ready("n1", "n2"), epoch("n2", 1), fenced("n2")}, change: epoch("n1", 2)},
-	"reports in the same write as it takes over": {
+	"reports and takes over in the same write": {
 		before: []change{ready("n2"), epoch("n2", 1), released("n2")}, change: all(ready("n1"), epoch("n1", 2))},
 	"takes over from a preparing primary": {
 		before: []change{ready("n1", "n2"), epoch("n2", 1)}, change: epoch("n1", 2), refusal: primaryMoves},
-	"takes over though its replica is not ready": {
+	"takes over though the own replica is not ready": {
 		before: []change{ready("n2"), failed("n1"), epoch("n2", 1), released("n2")}, change: epoch("n1", 2), refusal: epochReady},
 	"becomes active": {
 		before: []change{ready("n1"), epoch("n1", 1)}, change: active("n1")},
-	"releases what it has": {
+	"releases the own ownership": {
 		before: []change{ready("n1"), epoch("n1", 1), active("n1")}, change: all(released("n1"), unstaged("n1", 1))},
 	"makes another node primary": {
 		before: []change{ready("n1", "n2")}, change: epoch("n2", 1), refusal: ownPrimary},
@@ -87,13 +87,13 @@ var agentCases = map[string]statusCase{
 		before: []change{ready("n1", "n2"), epoch("n2", 1), active("n2")}, change: released("n2"), refusal: ownPrimary},
 	"fences itself": {
 		before: []change{ready("n1"), epoch("n1", 1), active("n1")}, change: fenced("n1"), refusal: ownPrimary},
-	"calls its fenced ownership released": {
+	"calls the own fenced ownership released": {
 		before: []change{ready("n1"), epoch("n1", 1), fenced("n1")}, change: released("n1"), refusal: withinEpoch},
 	"raises the epoch of another node": {
 		before: []change{ready("n1", "n2"), epoch("n2", 1)}, change: numbered(2), refusal: ownEpoch},
-	"goes past an epoch it promised locally": {
+	"goes past an epoch that the node promised locally": {
 		before: []change{ready("n1"), epoch("n1", 1), released("n1")}, change: epoch("n1", 1000001)},
-	"uses the numbers up": {
+	"claims an epoch too far ahead": {
 		before: []change{ready("n1"), epoch("n1", 1), released("n1")}, change: epoch("n1", 1000002), refusal: ownEpoch},
 	"sets a condition": {
 		before: []change{ready("n1")}, change: condition(metav1.ConditionTrue), refusal: ownFields},

@@ -83,12 +83,12 @@ var snapshotSpecs = map[string]struct {
 	"a snapshot that was adopted":          {change: func(s *v1alpha1.Snapshot) { s.Spec.Adopted = true }},
 	"a snapshot that has no place yet":     {change: func(s *v1alpha1.Snapshot) { s.Spec.Replicas = nil }},
 	"a name that the csi-snapshotter made": {change: func(s *v1alpha1.Snapshot) { s.Name = "snapshot-0f3c1c9e-1d2b-4c3d-8e4f-5a6b7c8d9e0f" }, refusal: snapshotForm},
-	"a snapshot of nothing":                {change: func(s *v1alpha1.Snapshot) { s.Spec.Volume = "" }, refusal: "spec.volume"},
-	"a snapshot of what is not Berth's":    {change: func(s *v1alpha1.Snapshot) { s.Spec.Volume = "root" }, refusal: "spec.volume"},
-	"a snapshot of no class":               {change: func(s *v1alpha1.Snapshot) { s.Spec.PoolClass = "" }, refusal: "spec.poolClass"},
+	"a snapshot without a volume":          {change: func(s *v1alpha1.Snapshot) { s.Spec.Volume = "" }, refusal: "spec.volume"},
+	"a snapshot of a foreign volume":       {change: func(s *v1alpha1.Snapshot) { s.Spec.Volume = "root" }, refusal: "spec.volume"},
+	"a snapshot without a class":           {change: func(s *v1alpha1.Snapshot) { s.Spec.PoolClass = "" }, refusal: "spec.poolClass"},
 	"a snapshot of a block device":         {change: func(s *v1alpha1.Snapshot) { s.Spec.VolumeMode, s.Spec.FSType = v1alpha1.Block, "" }},
-	"a snapshot of no mode":                {change: func(s *v1alpha1.Snapshot) { s.Spec.VolumeMode = "" }, refusal: "spec.volumeMode"},
-	"a filesystem of no type":              {change: func(s *v1alpha1.Snapshot) { s.Spec.FSType = "" }, refusal: fsTypeNeeded},
+	"a snapshot without a mode":            {change: func(s *v1alpha1.Snapshot) { s.Spec.VolumeMode = "" }, refusal: "spec.volumeMode"},
+	"a filesystem without a type":          {change: func(s *v1alpha1.Snapshot) { s.Spec.FSType = "" }, refusal: fsTypeNeeded},
 	"a block device with a filesystem":     {change: func(s *v1alpha1.Snapshot) { s.Spec.VolumeMode = v1alpha1.Block }, refusal: fsTypeNeeded},
 }
 
@@ -122,11 +122,11 @@ var snapshotChanges = map[string]struct {
 	change  step
 	refusal string
 }{
-	"another volume":     {func(s *v1alpha1.Snapshot) { s.Spec.Volume = v1alpha1.VolumeName("another") }, snapshotImmutable},
-	"another class":      {func(s *v1alpha1.Snapshot) { s.Spec.PoolClass = "slow" }, snapshotImmutable},
-	"another mode":       {func(s *v1alpha1.Snapshot) { s.Spec.VolumeMode, s.Spec.FSType = v1alpha1.Block, "" }, snapshotImmutable},
-	"another filesystem": {func(s *v1alpha1.Snapshot) { s.Spec.FSType = v1alpha1.XFS }, fsTypeImmutable},
-	"adopting it later":  {func(s *v1alpha1.Snapshot) { s.Spec.Adopted = true }, adoptedImmutable},
+	"the volume changes":                         {func(s *v1alpha1.Snapshot) { s.Spec.Volume = v1alpha1.VolumeName("another") }, snapshotImmutable},
+	"the class changes":                          {func(s *v1alpha1.Snapshot) { s.Spec.PoolClass = "slow" }, snapshotImmutable},
+	"the mode changes":                           {func(s *v1alpha1.Snapshot) { s.Spec.VolumeMode, s.Spec.FSType = v1alpha1.Block, "" }, snapshotImmutable},
+	"the filesystem changes":                     {func(s *v1alpha1.Snapshot) { s.Spec.FSType = v1alpha1.XFS }, fsTypeImmutable},
+	"an administrator adopts the snapshot later": {func(s *v1alpha1.Snapshot) { s.Spec.Adopted = true }, adoptedImmutable},
 }
 
 // snapshotCases are requests of the agent of n1.
@@ -135,24 +135,24 @@ var snapshotCases = map[string]struct {
 	change  step
 	refusal string
 }{
-	"takes it":                             {change: says("n1", v1alpha1.SnapshotReady)},
-	"takes it beside another node":         {before: []step{says("n2", v1alpha1.SnapshotReady)}, change: says("n1", v1alpha1.SnapshotCopying)},
-	"has it copied":                        {before: []step{says("n1", v1alpha1.SnapshotCopying)}, change: says("n1", v1alpha1.SnapshotReady)},
-	"fails":                                {change: failing("n1")},
-	"loses it":                             {before: []step{says("n1", v1alpha1.SnapshotReady)}, change: says("n1", v1alpha1.SnapshotFailed)},
-	"removes it":                           {before: []step{says("n1", v1alpha1.SnapshotReady)}, change: says("n1", v1alpha1.SnapshotGone)},
-	"drops its entry when nothing is left": {before: []step{says("n1", v1alpha1.SnapshotGone)}, change: withdrawn("n1")},
-	"drops its entry while it has it":      {before: []step{says("n1", v1alpha1.SnapshotReady)}, change: withdrawn("n1"), refusal: entryLeaves},
-	"has it without a time":                {change: unmarked(func(r *v1alpha1.SnapshotReplica) { r.Taken = nil }), refusal: snapshotIncludes},
-	"has it without a size":                {change: unmarked(func(r *v1alpha1.SnapshotReplica) { r.RestoreSize = nil }), refusal: snapshotIncludes},
-	"takes it again": {before: []step{says("n1", v1alpha1.SnapshotReady)}, refusal: takenOnce,
+	"takes the snapshot":                             {change: says("n1", v1alpha1.SnapshotReady)},
+	"takes the snapshot beside another node":         {before: []step{says("n2", v1alpha1.SnapshotReady)}, change: says("n1", v1alpha1.SnapshotCopying)},
+	"finishes copying the snapshot":                  {before: []step{says("n1", v1alpha1.SnapshotCopying)}, change: says("n1", v1alpha1.SnapshotReady)},
+	"fails":                                          {change: failing("n1")},
+	"loses the snapshot":                             {before: []step{says("n1", v1alpha1.SnapshotReady)}, change: says("n1", v1alpha1.SnapshotFailed)},
+	"removes the snapshot":                           {before: []step{says("n1", v1alpha1.SnapshotReady)}, change: says("n1", v1alpha1.SnapshotGone)},
+	"drops the own entry after the snapshot is gone": {before: []step{says("n1", v1alpha1.SnapshotGone)}, change: withdrawn("n1")},
+	"drops the own entry of an existing snapshot":    {before: []step{says("n1", v1alpha1.SnapshotReady)}, change: withdrawn("n1"), refusal: entryLeaves},
+	"reports a snapshot without a time":              {change: unmarked(func(r *v1alpha1.SnapshotReplica) { r.Taken = nil }), refusal: snapshotIncludes},
+	"reports a snapshot without a size":              {change: unmarked(func(r *v1alpha1.SnapshotReplica) { r.RestoreSize = nil }), refusal: snapshotIncludes},
+	"changes the time of the snapshot": {before: []step{says("n1", v1alpha1.SnapshotReady)}, refusal: takenOnce,
 		change: edited("n1", func(r *v1alpha1.SnapshotReplica) { r.Taken = &metav1.Time{Time: time.Unix(2, 0)} })},
-	"has it grow": {before: []step{says("n1", v1alpha1.SnapshotReady)}, refusal: takenOnce,
+	"changes the size of the snapshot": {before: []step{says("n1", v1alpha1.SnapshotReady)}, refusal: takenOnce,
 		change: edited("n1", func(r *v1alpha1.SnapshotReplica) { r.RestoreSize = new(resource.MustParse("11Gi")) })},
 	"reports for another node": {before: []step{says("n1", v1alpha1.SnapshotReady)}, change: says("n2", v1alpha1.SnapshotReady), refusal: ownSnapshot},
-	"changes another node's entry": {before: []step{says("n2", v1alpha1.SnapshotReady)}, refusal: ownSnapshot,
+	"changes the entry of another node": {before: []step{says("n2", v1alpha1.SnapshotReady)}, refusal: ownSnapshot,
 		change: edited("n2", func(r *v1alpha1.SnapshotReplica) { r.Message = "mine" })},
-	"drops another node's entry": {before: []step{says("n2", v1alpha1.SnapshotGone)}, change: withdrawn("n2"), refusal: ownSnapshot},
+	"drops the entry of another node": {before: []step{says("n2", v1alpha1.SnapshotGone)}, change: withdrawn("n2"), refusal: ownSnapshot},
 }
 
 // failing makes a node say that it could not take it.

@@ -17,18 +17,18 @@ var removals = map[string]struct {
 	kind  types.PatchType
 	patch string
 }{
-	"a merge patch of status to null":       {types.MergePatchType, `{"status":null}`},
-	"a merge patch of epoch to null":        {types.MergePatchType, `{"status":{"epoch":null}}`},
-	"a merge patch of primary to null":      {types.MergePatchType, `{"status":{"primary":null}}`},
-	"a merge patch of both to null":         {types.MergePatchType, `{"status":{"epoch":null,"primary":null}}`},
-	"a merge patch of replicas to null":     {types.MergePatchType, `{"status":{"replicas":null}}`},
-	"a merge patch with one entry for all":  {types.MergePatchType, `{"status":{"replicas":[{"node":"n1","state":"Failed","ready":false}]}}`},
-	"a JSON patch that removes the status":  {types.JSONPatchType, `[{"op":"remove","path":"/status"}]`},
-	"a JSON patch that removes the epoch":   {types.JSONPatchType, `[{"op":"remove","path":"/status/epoch"}]`},
-	"a JSON patch that removes the entries": {types.JSONPatchType, `[{"op":"remove","path":"/status/replicas"}]`},
-	"a JSON patch that removes one entry":   {types.JSONPatchType, `[{"op":"remove","path":"/status/replicas/1"}]`},
-	"a JSON patch that lowers the epoch":    {types.JSONPatchType, `[{"op":"replace","path":"/status/epoch","value":{"number":1,"id":"random-1"}}]`},
-	"a JSON patch that moves the primary":   {types.JSONPatchType, `[{"op":"replace","path":"/status/primary","value":{"node":"n2","phase":"Active"}}]`},
+	"a merge patch of status to null":                  {types.MergePatchType, `{"status":null}`},
+	"a merge patch of epoch to null":                   {types.MergePatchType, `{"status":{"epoch":null}}`},
+	"a merge patch of primary to null":                 {types.MergePatchType, `{"status":{"primary":null}}`},
+	"a merge patch of epoch and primary to null":       {types.MergePatchType, `{"status":{"epoch":null,"primary":null}}`},
+	"a merge patch of replicas to null":                {types.MergePatchType, `{"status":{"replicas":null}}`},
+	"a merge patch that replaces all entries with one": {types.MergePatchType, `{"status":{"replicas":[{"node":"n1","state":"Failed","ready":false}]}}`},
+	"a JSON patch that removes the status":             {types.JSONPatchType, `[{"op":"remove","path":"/status"}]`},
+	"a JSON patch that removes the epoch":              {types.JSONPatchType, `[{"op":"remove","path":"/status/epoch"}]`},
+	"a JSON patch that removes the entries":            {types.JSONPatchType, `[{"op":"remove","path":"/status/replicas"}]`},
+	"a JSON patch that removes one entry":              {types.JSONPatchType, `[{"op":"remove","path":"/status/replicas/1"}]`},
+	"a JSON patch that lowers the epoch":               {types.JSONPatchType, `[{"op":"replace","path":"/status/epoch","value":{"number":1,"id":"random-1"}}]`},
+	"a JSON patch that moves the primary":              {types.JSONPatchType, `[{"op":"replace","path":"/status/primary","value":{"node":"n2","phase":"Active"}}]`},
 }
 
 func owned(t *testing.T, env *apitest.Environment) *v1alpha1.Volume {

@@ -44,27 +44,27 @@ var createCases = map[string]struct {
 	"a block volume":                        {change: block},
 	"a volume that has no place yet":        {change: wanted()},
 	"a volume named by a claim's uid":       {change: named("pvc-0f3c1c9e-1d2b-4c3d-8e4f-5a6b7c8d9e0f")},
-	"a name that is not Berth's":            {change: named("vg-root"), refusal: nameForm},
+	"a foreign name":                        {change: named("vg-root"), refusal: nameForm},
 	"a name with a claim's uid in capitals": {change: named("pvc-0F3C1C9E-1D2B-4C3D-8E4F-5A6B7C8D9E0F"), refusal: "metadata.name"},
 	"no capacity":                           {change: capacity("0"), refusal: capacityPositive},
 	"a negative capacity":                   {change: capacity("-1Gi"), refusal: capacityPositive},
 	"half a byte":                           {change: capacity("500m"), refusal: capacityPositive},
-	"more bytes than can be counted":        {change: capacity("10Ei"), refusal: capacityPositive},
+	"a capacity beyond 64 bits":             {change: capacity("10Ei"), refusal: capacityPositive},
 	"a filesystem volume without fsType":    {change: fsType(""), refusal: fsTypeNeeded},
 	"a block volume with fsType":            {change: all(block, fsType(v1alpha1.XFS)), refusal: fsTypeNeeded},
 	"an fsType that Berth does not make":    {change: fsType("ntfs"), refusal: `Unsupported value: "ntfs"`},
 	"options of mkfs":                       {change: made("-I 512 -O ^metadata_csum -E stride=4,nodiscard")},
 	"options of mkfs for a block volume":    {change: all(block, made("-I 512")), refusal: mkfsMisplaced},
 	"options of mkfs for a copy":            {change: all(from("", v1alpha1.VolumeName("a")), made("-I 512")), refusal: mkfsMisplaced},
-	"options that are no options":           {change: made("/dev/sda"), refusal: "spec.mkfsOptions"},
-	"options that a shell would read":       {change: made("-I 512;reboot"), refusal: "spec.mkfsOptions"},
+	"a path as options of mkfs":             {change: made("/dev/sda"), refusal: "spec.mkfsOptions"},
+	"options with a shell command":          {change: made("-I 512;reboot"), refusal: "spec.mkfsOptions"},
 	"a factor of zero":                      {change: func(v *v1alpha1.Volume) { v.Spec.Replication.Factor = 0 }, refusal: "spec.replication.factor"},
 	"a factor of nine":                      {change: func(v *v1alpha1.Volume) { v.Spec.Replication.Factor = 9 }, refusal: "spec.replication.factor"},
 	"a volume from a snapshot":              {change: from(v1alpha1.SnapshotName("a"), "")},
 	"a volume from a volume":                {change: from("", v1alpha1.VolumeName("a"))},
-	"a volume from both":                    {change: from(v1alpha1.SnapshotName("a"), v1alpha1.VolumeName("a")), refusal: oneSource},
-	"a volume from nothing":                 {change: from("", ""), refusal: oneSource},
-	"a volume from what is not Berth's":     {change: from("", "root"), refusal: "spec.source.volume"},
+	"a volume from a snapshot and a volume": {change: from(v1alpha1.SnapshotName("a"), v1alpha1.VolumeName("a")), refusal: oneSource},
+	"a volume with an empty source":         {change: from("", ""), refusal: oneSource},
+	"a volume from a foreign volume":        {change: from("", "root"), refusal: "spec.source.volume"},
 	"no pool class":                         {change: func(v *v1alpha1.Volume) { v.Spec.PoolClass = "" }, refusal: "spec.poolClass"},
 	"a replica without a pool": {refusal: "spec.replicas[0].pool",
 		change: func(v *v1alpha1.Volume) { v.Spec.Replicas[0].Pool = "" }},
@@ -105,15 +105,15 @@ var specCases = map[string]statusCase{
 		change: capacity("5Gi")},
 	"a volume does not shrink below a replica": {
 		before: []change{ready("n1", "n2")}, change: capacity("9Gi"), refusal: capacityShrinks},
-	"a volume shrinks to what all replicas fit in": {
+	"a volume shrinks to the size of the largest replica": {
 		before: []change{sized("n1", "5Gi"), sized("n2", "6Gi")}, change: capacity("6Gi")},
-	"a volume does not shrink below its largest replica": {
+	"a volume does not shrink below the largest replica": {
 		before: []change{sized("n1", "5Gi"), sized("n2", "7Gi")}, change: capacity("6Gi"), refusal: capacityShrinks},
 	"sizes are compared as quantities": {
 		before: []change{sized("n1", "1024Mi")}, change: capacity("1Gi")},
 	"a replica that is gone does not hold the size": {
 		before: []change{sized("n1", "5Gi"), sized("n2", "10Gi"), gone("n2")}, change: capacity("5Gi")},
-	"a replica that failed at its size still holds it": {
+	"a failed replica still holds the size": {
 		before: []change{sized("n1", "10Gi"), entry("n1", func(r *v1alpha1.ReplicaStatus) { r.State, r.Ready = v1alpha1.ReplicaFailed, false })},
 		change: capacity("9Gi"), refusal: capacityShrinks},
 	"the factor changes": {
@@ -140,7 +140,7 @@ var specCases = map[string]statusCase{
 		change: wanted("n1", "n2", "n3")},
 	"a replica is removed": {
 		before: []change{ready("n1", "n2")}, change: wanted("n2")},
-	"a replica does not change its pool": {
+	"a replica does not change the pool": {
 		change: func(v *v1alpha1.Volume) { v.Spec.Replicas[0].Pool = "other" }, refusal: poolImmutable},
 	"the wish for a preparing primary stays": {
 		before: []change{ready("n1", "n2"), epoch("n1", 1)}, change: wanted("n2"), refusal: primaryWanted},
@@ -173,9 +173,9 @@ func TestTheOptionsOfAFilesystemStayAsItWasMade(t *testing.T) {
 		change  change
 		refusal string
 	}{
-		"others":       {made("-I 1024"), mkfsImmutable},
-		"none":         {made(""), mkfsImmutable},
-		"another size": {change: capacity("20Gi")},
+		"the options change": {made("-I 1024"), mkfsImmutable},
+		"the options vanish": {made(""), mkfsImmutable},
+		"the size changes":   {change: capacity("20Gi")},
 	} {
 		t.Run(name, func(t *testing.T) {
 			v := live(t, env.Client, newVolume(t, made("-I 512")))

@@ -52,11 +52,11 @@ var epochCases = map[string]statusCase{
 		before: []change{ready("n1")}, change: numbered(1), refusal: epochAlone},
 	"a primary cannot come without an epoch": {
 		before: []change{ready("n1")}, change: phase("n1", v1alpha1.PrimaryPreparing), refusal: epochAlone},
-	"an epoch may go past numbers that were promised elsewhere": {
+	"an epoch may skip numbers that were promised on other nodes": {
 		before: []change{ready("n1"), epoch("n1", 1), released("n1")}, change: epoch("n1", 9)},
 	"an epoch cannot decrease": {
 		before: []change{ready("n1"), epoch("n1", 5), released("n1")}, change: epoch("n1", 4), refusal: epochDecreased},
-	"an epoch cannot take another id": {
+	"an epoch cannot change the id": {
 		before: []change{ready("n1"), epoch("n1", 5)}, refusal: epochID,
 		change: func(v *v1alpha1.Volume) { v.Status.Epoch.ID = "somebody-else" }},
 	"an id cannot serve two epochs": {
@@ -81,13 +81,13 @@ var primaryCases = map[string]statusCase{
 		before: []change{ready("n1"), epoch("n1", 1), active("n1")}, change: released("n1")},
 	"active is fenced": {
 		before: []change{ready("n1"), epoch("n1", 1), active("n1")}, change: fenced("n1")},
-	"active does not go back to preparing in its epoch": {
+	"active does not go back to preparing in the same epoch": {
 		before: []change{ready("n1"), epoch("n1", 1), active("n1")}, change: phase("n1", v1alpha1.PrimaryPreparing), refusal: withinEpoch},
-	"released does not become active in its epoch": {
+	"released does not become active in the same epoch": {
 		before: []change{ready("n1"), epoch("n1", 1), released("n1")}, change: active("n1"), refusal: withinEpoch},
-	"what was released cleanly is not fenced afterwards": {
+	"a released primary is not fenced afterwards": {
 		before: []change{ready("n1"), epoch("n1", 1), released("n1")}, change: fenced("n1"), refusal: withinEpoch},
-	"what was fenced is not called clean afterwards": {
+	"a fenced primary is not released afterwards": {
 		before: []change{ready("n1"), epoch("n1", 1), fenced("n1")}, change: released("n1"), refusal: withinEpoch},
 	"the primary does not move within an epoch": {
 		before: []change{ready("n1", "n2"), epoch("n1", 1), released("n1")}, change: released("n2"), refusal: withinEpoch},
@@ -99,7 +99,7 @@ var primaryCases = map[string]statusCase{
 		before: []change{ready("n1", "n2"), epoch("n1", 1)}, change: epoch("n2", 2), refusal: primaryMoves},
 	"an active primary does not move": {
 		before: []change{ready("n1", "n2"), epoch("n1", 1), active("n1")}, change: epoch("n2", 2), refusal: primaryMoves},
-	"an active primary begins again after its node restarted": {
+	"an active primary begins again after the node restarted": {
 		before: []change{ready("n1"), epoch("n1", 1), active("n1")}, change: epoch("n1", 2)},
 	"a fenced node comes back with a new epoch": {
 		before: []change{ready("n1"), epoch("n1", 1), fenced("n1")}, change: epoch("n1", 2)},
@@ -110,19 +110,19 @@ var entryCases = map[string]statusCase{
 		before: []change{ready("n1", "n2")}, change: dropped("n2"), refusal: entryLeaves},
 	"an entry of a failed replica stays": {
 		before: []change{failed("n1")}, change: dropped("n1"), refusal: entryLeaves},
-	"an entry does not leave with its list": {
+	"an entry does not leave with the list": {
 		before: []change{ready("n1")}, refusal: entryLeaves,
 		change: func(v *v1alpha1.Volume) { v.Status.Replicas = nil }},
 	"an entry does not leave with the status": {
 		before: []change{ready("n1")}, refusal: entryLeaves,
 		change: func(v *v1alpha1.Volume) { v.Status = v1alpha1.VolumeStatus{} }},
-	"an entry does not make room for its successor in one write": {
+	"one write does not replace an entry by another": {
 		before: []change{ready("n1")}, change: all(dropped("n1"), ready("n9")), refusal: entryLeaves},
 	"an entry leaves from gone": {
 		before: []change{ready("n1", "n2"), gone("n2")}, change: dropped("n2")},
-	"a gone entry cannot be dropped together with a ready one": {
+	"a ready entry does not leave together with a gone entry": {
 		before: []change{ready("n1", "n2"), gone("n2")}, change: all(dropped("n2"), dropped("n1")), refusal: entryLeaves},
-	"a node may hold a replica again after its entry left": {
+	"a node may hold a replica again after the entry left": {
 		before: []change{ready("n1"), unstaged("n1", 3), gone("n1"), dropped("n1")}, change: ready("n1")},
 	"an unstaged epoch grows": {
 		before: []change{ready("n1"), unstaged("n1", 3)}, change: unstaged("n1", 4)},
@@ -138,7 +138,7 @@ var entryCases = map[string]statusCase{
 	"a replica that is being copied is not ready": {
 		before: []change{ready("n1")}, refusal: readyEntry,
 		change: entry("n1", func(r *v1alpha1.ReplicaStatus) { r.State = v1alpha1.ReplicaCopying })},
-	"a ready replica says how large it is": {
+	"a ready replica reports a size": {
 		before: []change{ready("n1")}, refusal: readyEntry,
 		change: entry("n1", func(r *v1alpha1.ReplicaStatus) { r.Capacity = nil })},
 	"a node has one entry": {
@@ -152,7 +152,7 @@ var entryCases = map[string]statusCase{
 	"a message is bounded": {
 		refusal: "may not be more than 1024 bytes",
 		change:  entry("n1", func(r *v1alpha1.ReplicaStatus) { r.Message = strings.Repeat("x", 1025) })},
-	"a state is one of the known ones": {
+	"an unknown state is refused": {
 		refusal: `Unsupported value: "Purple"`,
 		change:  entry("n1", func(r *v1alpha1.ReplicaStatus) { r.State = "Purple" })},
 }
