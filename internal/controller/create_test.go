@@ -57,13 +57,13 @@ func TestTheSameNameWithOtherParametersIsAConflict(t *testing.T) {
 		change func(*volumes.Request)
 		told   string
 	}{
-		"a larger size":      {func(r *volumes.Request) { r.Size.Required = 2 * gi }, "its size is 1Gi, less than the required 2Gi"},
-		"a smaller limit":    {func(r *volumes.Request) { r.Size = volumes.Size{Required: 64 * mi, Limit: 512 * mi} }, "more than the limit of 512Mi"},
-		"another filesystem": {func(r *volumes.Request) { r.FSType = v1alpha1.XFS }, "its filesystem is ext4, not xfs"},
-		"options of mkfs":    {func(r *volumes.Request) { r.MkfsOptions = "-I 512" }, `the options "", not with "-I 512"`},
-		"another volumeMode": {func(r *volumes.Request) { r.Mode, r.FSType = v1alpha1.Block, "" }, "its volumeMode is Filesystem, not Block"},
-		"another PoolClass":  {func(r *volumes.Request) { r.PoolClass = "other" }, "its PoolClass is " + c.class},
-		"another claim":      {func(r *volumes.Request) { r.Claim = &v1alpha1.ClaimReference{Namespace: "x", Name: "y"} }, "belongs to claim default/" + c.class},
+		"a larger size":          {func(r *volumes.Request) { r.Size.Required = 2 * gi }, "its size is 1Gi, less than the required 2Gi"},
+		"a smaller limit":        {func(r *volumes.Request) { r.Size = volumes.Size{Required: 64 * mi, Limit: 512 * mi} }, "more than the limit of 512Mi"},
+		"a different filesystem": {func(r *volumes.Request) { r.FSType = v1alpha1.XFS }, "its filesystem is ext4, not xfs"},
+		"options of mkfs":        {func(r *volumes.Request) { r.MkfsOptions = "-I 512" }, `the options "", not with "-I 512"`},
+		"a different volumeMode": {func(r *volumes.Request) { r.Mode, r.FSType = v1alpha1.Block, "" }, "its volumeMode is Filesystem, not Block"},
+		"a different PoolClass":  {func(r *volumes.Request) { r.PoolClass = "other" }, "its PoolClass is " + c.class},
+		"a different claim":      {func(r *volumes.Request) { r.Claim = &v1alpha1.ClaimReference{Namespace: "x", Name: "y"} }, "belongs to claim default/" + c.class},
 	}
 	for name, test := range tests {
 		t.Run(name, func(t *testing.T) {
@@ -206,10 +206,10 @@ func TestFailuresOfTheNodeAreTold(t *testing.T) {
 		reason string
 		class  error
 	}{
-		"a provisioner that fails is transient":   {v1alpha1.ReasonProvisionerError, provision.ErrUnavailable},
-		"a wish that cannot be met is final":      {v1alpha1.ReasonInvalid, provision.ErrInvalid},
-		"something of that name is a conflict":    {v1alpha1.ReasonConflict, provision.ErrConflict},
-		"a pool that is missing may be elsewhere": {v1alpha1.ReasonPoolMissing, volumes.ErrUnplaceable},
+		"a provisioner that fails is transient":           {v1alpha1.ReasonProvisionerError, provision.ErrUnavailable},
+		"a wish that cannot be met is final":              {v1alpha1.ReasonInvalid, provision.ErrInvalid},
+		"other data of the same name is a conflict":       {v1alpha1.ReasonConflict, provision.ErrConflict},
+		"a missing pool sends the volume to another node": {v1alpha1.ReasonPoolMissing, volumes.ErrUnplaceable},
 	}
 	for name, test := range tests {
 		t.Run(name, func(t *testing.T) {

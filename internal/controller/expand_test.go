@@ -84,12 +84,12 @@ func TestAnImpossibleExpansionIsRefused(t *testing.T) {
 		size  volumes.Size
 		class error
 	}{
-		"no such volume":               {"pvc-00000000-0000-0000-0000-000000000000", volumes.Size{Required: gi}, provision.ErrNotFound},
-		"an id that is not Berth's":    {"../x", volumes.Size{Required: gi}, provision.ErrNotFound},
-		"a negative size":              {v.ID, volumes.Size{Required: -1}, provision.ErrInvalid},
-		"an absurd size":               {v.ID, volumes.Size{Required: volumes.MaxSize + 1}, volumes.ErrOutOfRange},
-		"a limit below what is there":  {v.ID, volumes.Size{Required: 64 * mi, Limit: 512 * mi}, volumes.ErrOutOfRange},
-		"a limit below what is wanted": {v.ID, volumes.Size{Required: 2 * gi, Limit: gi}, provision.ErrInvalid},
+		"an unknown volume":               {"pvc-00000000-0000-0000-0000-000000000000", volumes.Size{Required: gi}, provision.ErrNotFound},
+		"a foreign id":                    {"../x", volumes.Size{Required: gi}, provision.ErrNotFound},
+		"a negative size":                 {v.ID, volumes.Size{Required: -1}, provision.ErrInvalid},
+		"an absurd size":                  {v.ID, volumes.Size{Required: volumes.MaxSize + 1}, volumes.ErrOutOfRange},
+		"a limit below the capacity":      {v.ID, volumes.Size{Required: 64 * mi, Limit: 512 * mi}, volumes.ErrOutOfRange},
+		"a limit below the required size": {v.ID, volumes.Size{Required: 2 * gi, Limit: gi}, provision.ErrInvalid},
 	}
 	for name, test := range tests {
 		t.Run(name, func(t *testing.T) {

@@ -19,17 +19,17 @@ func TestTheExtenderIsNotServedToStrangers(t *testing.T) {
 		extender Extender
 		allowed  bool
 	}{
-		"in the clear on loopback":        {Extender{Listener: on("127.0.0.1")}, true},
-		"in the clear on loopback, IPv6":  {Extender{Listener: on("::1")}, true},
-		"in the clear on every address":   {Extender{Listener: on("0.0.0.0")}, false},
-		"in the clear on a pod's address": {Extender{Listener: on("10.0.0.7")}, false},
-		"on something that is no TCP":     {Extender{Listener: listening{address: &net.UnixAddr{Name: "x"}}}, false},
-		"with a certificate alone":        {Extender{Listener: on("0.0.0.0"), CertFile: "c", KeyFile: "k"}, false},
-		"so on loopback":                  {Extender{Listener: on("127.0.0.1"), CertFile: "c", KeyFile: "k"}, false},
-		"with a certificate and no key":   {Extender{Listener: on("127.0.0.1"), CertFile: "c"}, false},
-		"with a key and no certificate":   {Extender{Listener: on("127.0.0.1"), KeyFile: "k"}, false},
-		"with clients and no certificate": {Extender{Listener: on("127.0.0.1"), ClientCAFile: "ca"}, false},
-		"with clients and a certificate":  {Extender{Listener: on("0.0.0.0"), CertFile: "c", KeyFile: "k", ClientCAFile: "ca"}, true},
+		"plain HTTP on loopback":                                     {Extender{Listener: on("127.0.0.1")}, true},
+		"plain HTTP on loopback over IPv6":                           {Extender{Listener: on("::1")}, true},
+		"plain HTTP on every address":                                {Extender{Listener: on("0.0.0.0")}, false},
+		"plain HTTP on the address of a pod":                         {Extender{Listener: on("10.0.0.7")}, false},
+		"plain HTTP on a Unix socket":                                {Extender{Listener: listening{address: &net.UnixAddr{Name: "x"}}}, false},
+		"a certificate without an authority for clients":             {Extender{Listener: on("0.0.0.0"), CertFile: "c", KeyFile: "k"}, false},
+		"a certificate without an authority for clients on loopback": {Extender{Listener: on("127.0.0.1"), CertFile: "c", KeyFile: "k"}, false},
+		"a certificate without a key":                                {Extender{Listener: on("127.0.0.1"), CertFile: "c"}, false},
+		"a key without a certificate":                                {Extender{Listener: on("127.0.0.1"), KeyFile: "k"}, false},
+		"an authority for clients without a certificate":             {Extender{Listener: on("127.0.0.1"), ClientCAFile: "ca"}, false},
+		"an authority for clients and a certificate":                 {Extender{Listener: on("0.0.0.0"), CertFile: "c", KeyFile: "k", ClientCAFile: "ca"}, true},
 	}
 	for name, test := range tests {
 		if err := test.extender.check(); (err == nil) != test.allowed {

@@ -84,12 +84,12 @@ func TestTheExtenderAnswersOnlyWhomItsAuthorityHasSigned(t *testing.T) {
 		from *http.Client
 		says string
 	}{
-		"a client without a certificate":       {caller(servers), "certificate required"},
-		"a client of another authority":        {caller(servers, strangers.Issue(t, controller.SchedulerName).Load(t)), "tls: "},
-		"a client of the server's authority":   {caller(servers, servers.Issue(t, controller.SchedulerName).Load(t)), "tls: "},
-		"a kubelet of the same authority":      {caller(servers, schedulers.Issue(t, "system:node:n").Load(t)), "tls: "},
-		"a client that does not trust Berth's": {caller(schedulers, schedulers.Issue(t, controller.SchedulerName).Load(t)), "certificate signed by unknown authority"},
-		"a client that speaks nothing but 1.2": {old(caller(servers, schedulers.Issue(t, controller.SchedulerName).Load(t))), "protocol version not supported"},
+		"a client without a certificate":                        {caller(servers), "certificate required"},
+		"a client with a certificate of a foreign authority":    {caller(servers, strangers.Issue(t, controller.SchedulerName).Load(t)), "tls: "},
+		"a client with a certificate of the server's authority": {caller(servers, servers.Issue(t, controller.SchedulerName).Load(t)), "tls: "},
+		"a kubelet with a certificate of the right authority":   {caller(servers, schedulers.Issue(t, "system:node:n").Load(t)), "tls: "},
+		"a client that does not trust the server's authority":   {caller(schedulers, schedulers.Issue(t, controller.SchedulerName).Load(t)), "certificate signed by unknown authority"},
+		"a client that speaks only TLS 1.2":                     {old(caller(servers, schedulers.Issue(t, controller.SchedulerName).Load(t))), "protocol version not supported"},
 	}
 	for name, test := range refused {
 		t.Run(name, func(t *testing.T) {

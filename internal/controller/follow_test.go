@@ -29,15 +29,15 @@ func TestACopyLeadsItsPodToItsSource(t *testing.T) {
 		change   func(*volumes.Request)
 		follows  bool
 	}{
-		"a scheduler chose another node":                      {selected: other.Name, follows: true},
-		"and the class allows both":                           {selected: other.Name, allowed: only(source.Name, other.Name), follows: true},
-		"and the class does not allow the source's":           {selected: other.Name, allowed: only(other.Name)},
-		"and the class speaks of another topology":            {selected: other.Name, allowed: []corev1.TopologySelectorTerm{{MatchLabelExpressions: []corev1.TopologySelectorLabelRequirement{{Key: "zone", Values: []string{source.Name}}}}}},
-		"nobody has chosen: what is requisite is a condition": {},
-		"a scheduler has chosen a third one meanwhile":        {selected: "third"},
-		"the claim is another one of that name":               {selected: other.Name, change: func(r *volumes.Request) { r.Claim.UID = "another" }},
-		"the claim is not known":                              {selected: other.Name, change: func(r *volumes.Request) { r.Claim = nil }},
-		"the volume is no copy":                               {selected: other.Name, change: func(r *volumes.Request) { r.Source, r.FSType = nil, v1alpha1.Ext4 }},
+		"a scheduler chose another node":                                          {selected: other.Name, follows: true},
+		"a scheduler chose another node, and the class allows both nodes":         {selected: other.Name, allowed: only(source.Name, other.Name), follows: true},
+		"a scheduler chose another node, and the class forbids the source's node": {selected: other.Name, allowed: only(other.Name)},
+		"a scheduler chose another node, and the class names another topology":    {selected: other.Name, allowed: []corev1.TopologySelectorTerm{{MatchLabelExpressions: []corev1.TopologySelectorLabelRequirement{{Key: "zone", Values: []string{source.Name}}}}}},
+		"no scheduler has chosen a node":                                          {},
+		"a scheduler has chosen a third node meanwhile":                           {selected: "third"},
+		"a new claim has the name of the old claim":                               {selected: other.Name, change: func(r *volumes.Request) { r.Claim.UID = "another" }},
+		"the claim is not known":                                                  {selected: other.Name, change: func(r *volumes.Request) { r.Claim = nil }},
+		"the volume is no copy":                                                   {selected: other.Name, change: func(r *volumes.Request) { r.Source, r.FSType = nil, v1alpha1.Ext4 }},
 	}
 	for name, test := range tests {
 		t.Run(name, func(t *testing.T) {

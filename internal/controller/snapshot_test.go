@@ -98,7 +98,7 @@ func TestASnapshotThatANodeRefusesLeavesNoObject(t *testing.T) {
 		"no room":                              {v1alpha1.ReasonNoSpace, provision.ErrNoSpace, false},
 		"a provisioner without snapshots":      {v1alpha1.ReasonUnsupported, provision.ErrUnsupported, false},
 		"a wish that cannot be met":            {v1alpha1.ReasonInvalid, provision.ErrInvalid, false},
-		"something else of that name":          {v1alpha1.ReasonConflict, provision.ErrConflict, false},
+		"other data of the same name":          {v1alpha1.ReasonConflict, provision.ErrConflict, false},
 		"a provisioner that fails tries again": {v1alpha1.ReasonProvisionerError, provision.ErrUnavailable, true},
 	}
 	c := newCluster(t)

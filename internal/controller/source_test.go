@@ -18,8 +18,8 @@ func TestACopyGoesWhereItsSourceIs(t *testing.T) {
 	v := mustCreate(t, p, source)
 	s := mustTake(t, p, snapshotOf(v.ID))
 	for name, from := range map[string]*v1alpha1.VolumeSource{
-		"of a snapshot": {Snapshot: s.ID},
-		"of a volume":   {Volume: v.ID},
+		"a copy of a snapshot": {Snapshot: s.ID},
+		"a copy of a volume":   {Volume: v.ID},
 	} {
 		t.Run(name, func(t *testing.T) {
 			r := c.request()
@@ -104,14 +104,14 @@ func TestACopyThatCannotBeIsRefusedBeforeAnythingIsMade(t *testing.T) {
 		class  error
 		told   string
 	}{
-		"smaller than its source":       {func(r *volumes.Request) { r.Size = volumes.Size{Required: gi} }, volumes.ErrOutOfRange, "1Gi asked, less than the 2Gi of "},
-		"limited below its source":      {func(r *volumes.Request) { r.Size = volumes.Size{Limit: gi} }, volumes.ErrOutOfRange, "the limit of 1Gi is below the 2Gi of "},
-		"of another volumeMode":         {func(r *volumes.Request) { r.Mode, r.FSType = v1alpha1.Block, "" }, provision.ErrInvalid, "is of volumeMode Filesystem"},
-		"with another filesystem":       {func(r *volumes.Request) { r.FSType = v1alpha1.XFS }, provision.ErrInvalid, "has the filesystem ext4"},
-		"of a class without the pool":   {func(r *volumes.Request) { r.PoolClass = c.class + "-other" }, provision.ErrInvalid, "does not select that pool"},
-		"of a snapshot that is not":     {func(r *volumes.Request) { r.Source = &v1alpha1.VolumeSource{Snapshot: "snap-" + nobody} }, provision.ErrNotFound, "snap-" + nobody},
-		"of what is no snapshot's name": {func(r *volumes.Request) { r.Source = &v1alpha1.VolumeSource{Snapshot: "x"} }, provision.ErrNotFound, "not an id"},
-		"of a volume that is not":       {func(r *volumes.Request) { r.Source = &v1alpha1.VolumeSource{Volume: "pvc-" + nobody} }, provision.ErrNotFound, "pvc-" + nobody},
+		"a copy smaller than the source":       {func(r *volumes.Request) { r.Size = volumes.Size{Required: gi} }, volumes.ErrOutOfRange, "1Gi asked, less than the 2Gi of "},
+		"a copy with a limit below the source": {func(r *volumes.Request) { r.Size = volumes.Size{Limit: gi} }, volumes.ErrOutOfRange, "the limit of 1Gi is below the 2Gi of "},
+		"a copy with another volumeMode":       {func(r *volumes.Request) { r.Mode, r.FSType = v1alpha1.Block, "" }, provision.ErrInvalid, "is of volumeMode Filesystem"},
+		"a copy with another filesystem":       {func(r *volumes.Request) { r.FSType = v1alpha1.XFS }, provision.ErrInvalid, "has the filesystem ext4"},
+		"a copy in a class without the pool":   {func(r *volumes.Request) { r.PoolClass = c.class + "-other" }, provision.ErrInvalid, "does not select that pool"},
+		"a copy of an unknown snapshot":        {func(r *volumes.Request) { r.Source = &v1alpha1.VolumeSource{Snapshot: "snap-" + nobody} }, provision.ErrNotFound, "snap-" + nobody},
+		"a copy of a foreign snapshot":         {func(r *volumes.Request) { r.Source = &v1alpha1.VolumeSource{Snapshot: "x"} }, provision.ErrNotFound, "not an id"},
+		"a copy of an unknown volume":          {func(r *volumes.Request) { r.Source = &v1alpha1.VolumeSource{Volume: "pvc-" + nobody} }, provision.ErrNotFound, "pvc-" + nobody},
 	}
 	for of, source := range map[string]*v1alpha1.VolumeSource{"snapshot": {Snapshot: s.ID}, "volume": {Volume: v.ID}} {
 		for name, test := range tests {

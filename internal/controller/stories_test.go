@@ -43,7 +43,7 @@ var stories = map[string]func(t *testing.T, c *cluster) story{
 		r := c.request()
 		return story{calls: []call{createdOn(r, honest)}, end: heldBy(t, c, r.Name, honest, gi, liar)}
 	},
-	"create, rescheduled after it was carved": func(t *testing.T, c *cluster) story {
+	"create, rescheduled after the carving": func(t *testing.T, c *cluster) story {
 		a, b := c.node(t, "a", 10*gi), c.node(t, "b", 10*gi)
 		r := c.request(a)
 		return story{

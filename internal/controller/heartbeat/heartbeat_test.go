@@ -58,7 +58,7 @@ func TestAway(t *testing.T) {
 		events func(h *Heartbeats, c *clocktesting.FakePassiveClock)
 		away   string // part of the reason; empty means that the node can answer
 	}{
-		"a node that nobody has seen": {
+		"a node that the watch has not shown": {
 			events: func(*Heartbeats, *clocktesting.FakePassiveClock) {}, away: "does not exist",
 		},
 		"a node without an agent": {
@@ -70,14 +70,14 @@ func TestAway(t *testing.T) {
 				h.observeLease(lease(longAgo, 40))
 			},
 		},
-		"an agent that is within its time": {
+		"an agent renewed the Lease 40 seconds ago": {
 			events: func(h *Heartbeats, c *clocktesting.FakePassiveClock) {
 				h.observeNode(node(corev1.ConditionTrue))
 				h.observeLease(lease(longAgo, 40))
 				c.SetTime(start.Add(40 * time.Second))
 			},
 		},
-		"an agent that is silent": {
+		"an agent renewed the Lease 41 seconds ago": {
 			events: func(h *Heartbeats, c *clocktesting.FakePassiveClock) {
 				h.observeNode(node(corev1.ConditionTrue))
 				h.observeLease(lease(longAgo, 40))
@@ -93,7 +93,7 @@ func TestAway(t *testing.T) {
 				c.SetTime(start.Add(60 * time.Second))
 			},
 		},
-		"a Lease that somebody edits is not renewed": {
+		"an edit that keeps the renew time does not renew the Lease": {
 			events: func(h *Heartbeats, c *clocktesting.FakePassiveClock) {
 				h.observeNode(node(corev1.ConditionTrue))
 				h.observeLease(lease(longAgo, 40))
@@ -102,7 +102,7 @@ func TestAway(t *testing.T) {
 				c.SetTime(start.Add(60 * time.Second))
 			}, away: "silent for 1m0s",
 		},
-		"an agent that took its Lease back": {
+		"an agent deletes the Lease": {
 			events: func(h *Heartbeats, _ *clocktesting.FakePassiveClock) {
 				h.observeNode(node(corev1.ConditionTrue))
 				h.observeLease(lease(longAgo, 40))
@@ -148,12 +148,12 @@ func TestANodeIsShutByACordonAndByTaintsThatKeepPodsAway(t *testing.T) {
 		spec corev1.NodeSpec
 		shut bool
 	}{
-		"nothing":                     {},
-		"a cordon":                    {corev1.NodeSpec{Unschedulable: true}, true},
-		"a taint for new pods":        {corev1.NodeSpec{Taints: []corev1.Taint{{Effect: corev1.TaintEffectNoSchedule}}}, true},
-		"a taint for all pods":        {corev1.NodeSpec{Taints: []corev1.Taint{{Effect: corev1.TaintEffectNoExecute}}}, true},
-		"a taint that is a wish":      {corev1.NodeSpec{Taints: []corev1.Taint{{Effect: corev1.TaintEffectPreferNoSchedule}}}, false},
-		"a wish and a taint that not": {corev1.NodeSpec{Taints: []corev1.Taint{{Effect: corev1.TaintEffectPreferNoSchedule}, {Effect: corev1.TaintEffectNoSchedule}}}, true},
+		"no cordon and no taint":            {},
+		"a cordon":                          {corev1.NodeSpec{Unschedulable: true}, true},
+		"a taint for new pods":              {corev1.NodeSpec{Taints: []corev1.Taint{{Effect: corev1.TaintEffectNoSchedule}}}, true},
+		"a taint for all pods":              {corev1.NodeSpec{Taints: []corev1.Taint{{Effect: corev1.TaintEffectNoExecute}}}, true},
+		"a taint that only prefers no pods": {corev1.NodeSpec{Taints: []corev1.Taint{{Effect: corev1.TaintEffectPreferNoSchedule}}}, false},
+		"a taint for new pods and a taint that only prefers no pods": {corev1.NodeSpec{Taints: []corev1.Taint{{Effect: corev1.TaintEffectPreferNoSchedule}, {Effect: corev1.TaintEffectNoSchedule}}}, true},
 	} {
 		t.Run(name, func(t *testing.T) {
 			h := New(clocktesting.NewFakePassiveClock(start))

@@ -27,18 +27,18 @@ func TestWhichNodesAreOneOfACrowd(t *testing.T) {
 		volume v1alpha1.Volume
 		counts bool
 	}{
-		"one whose claims are to be released now":      {releasing(on("x", yes, v1alpha1.ReasonClaimKept, 100*hour)), true},
-		"one whose claims were, and were made again":   {releasing(on("x", yes, v1alpha1.ReasonClaimReleased, 100*hour)), false},
-		"one that was just deleted":                    {on("x", "", "", 0), true},
-		"one that waits":                               {on("x", yes, v1alpha1.ReasonReleasePending, 100*hour), true},
-		"one whose claims are going":                   {on("x", yes, v1alpha1.ReasonReleasingClaim, 100*hour), true},
-		"one that is not believed to be gone":          {on("x", unknown, v1alpha1.ReasonTooManyNodesGone, 100*hour), true},
-		"one that goes again":                          {on("x", no, v1alpha1.ReasonNodeReturned, 100*hour), true},
-		"one whose claims were released lately":        {on("x", yes, v1alpha1.ReasonClaimReleased, 23*hour), true},
-		"one whose claims were released long ago":      {on("x", yes, v1alpha1.ReasonClaimReleased, 24*hour), false},
-		"one that went lately and whose claims stay":   {on("x", yes, v1alpha1.ReasonClaimKept, 23*hour), true},
-		"one that went long ago and whose claims stay": {on("x", yes, v1alpha1.ReasonClaimKept, 24*hour), false},
-		"one that is there":                            {on("present", yes, v1alpha1.ReasonReleasePending, hour), false},
+		"a changed class releases the claims of the node now": {releasing(on("x", yes, v1alpha1.ReasonClaimKept, 100*hour)), true},
+		"the node's claims were released and made again":      {releasing(on("x", yes, v1alpha1.ReasonClaimReleased, 100*hour)), false},
+		"the node was just deleted":                           {on("x", "", "", 0), true},
+		"the node's claims wait for their release":            {on("x", yes, v1alpha1.ReasonReleasePending, 100*hour), true},
+		"the node's claims are being released":                {on("x", yes, v1alpha1.ReasonReleasingClaim, 100*hour), true},
+		"the node was gone in an earlier crowd":               {on("x", unknown, v1alpha1.ReasonTooManyNodesGone, 100*hour), true},
+		"the node returned and is gone again":                 {on("x", no, v1alpha1.ReasonNodeReturned, 100*hour), true},
+		"the node's claims were released 23 hours ago":        {on("x", yes, v1alpha1.ReasonClaimReleased, 23*hour), true},
+		"the node's claims were released a day ago":           {on("x", yes, v1alpha1.ReasonClaimReleased, 24*hour), false},
+		"the node's claims are kept since 23 hours":           {on("x", yes, v1alpha1.ReasonClaimKept, 23*hour), true},
+		"the node's claims are kept since a day":              {on("x", yes, v1alpha1.ReasonClaimKept, 24*hour), false},
+		"the node exists":                                     {on("present", yes, v1alpha1.ReasonReleasePending, hour), false},
 	} {
 		t.Run(name, func(t *testing.T) {
 			got := CrowdOf([]v1alpha1.Volume{tc.volume, tc.volume}, map[string]bool{"present": true}, start, due)

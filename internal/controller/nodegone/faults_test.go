@@ -101,11 +101,11 @@ func TestTheNodesOfAVolumeAreLookedAtThatAreGoneOrWereSaidToBe(t *testing.T) {
 		object client.Object
 		want   []string
 	}{
-		"one of a node that is there":            {&there, nil},
-		"one whose node came back":               {&returned, nil},
-		"one whose node is there, and is marked": {&pending, []string{"n2"}},
-		"one of a node that is gone":             {&lost, []string{"n1"}},
-		"what is no volume":                      {node("n1"), nil},
+		"a Volume of an existing node":                 {&there, nil},
+		"a Volume whose node came back":                {&returned, nil},
+		"a Volume whose existing node is still marked": {&pending, []string{"n2"}},
+		"a Volume whose node is gone":                  {&lost, []string{"n1"}},
+		"an object that is no Volume":                  {node("n1"), nil},
 	} {
 		if got := names(w.r.nodesOf(t.Context(), tc.object)); !slices.Equal(got, tc.want) {
 			t.Errorf("%s: %v, want %v", name, got, tc.want)

@@ -107,17 +107,17 @@ func TestNodesThatWentLongAgoAreNoCrowdWhileTheirClaimsStay(t *testing.T) {
 		}
 	}
 	for name, decay := range map[string]func(*world) func(string){
-		"their PersistentVolumes were deleted": func(w *world) func(string) { return func(name string) { w.drop(exportOf(name)) } },
-		"their PersistentVolumes have no claim": func(w *world) func(string) {
+		"the PersistentVolumes were deleted": func(w *world) func(string) { return func(name string) { w.drop(exportOf(name)) } },
+		"the PersistentVolumes have no claim": func(w *world) func(string) {
 			return replace(w, func(pv *corev1.PersistentVolume) { pv.Spec.ClaimRef = nil })
 		},
-		"their PersistentVolumes are of another driver": func(w *world) func(string) {
+		"the PersistentVolumes are of another driver": func(w *world) func(string) {
 			return replace(w, func(pv *corev1.PersistentVolume) { pv.Spec.CSI.Driver = "theirs" })
 		},
-		"their PersistentVolumes are of no driver": func(w *world) func(string) {
+		"the PersistentVolumes are of no driver": func(w *world) func(string) {
 			return replace(w, func(pv *corev1.PersistentVolume) { pv.Spec.CSI = nil })
 		},
-		"their claims were made again": func(w *world) func(string) {
+		"new claims have the names of the old claims": func(w *world) func(string) {
 			return func(name string) {
 				c := claim()
 				c.Name, c.Spec.VolumeName = name, exportOf(name).Name
@@ -126,8 +126,8 @@ func TestNodesThatWentLongAgoAreNoCrowdWhileTheirClaimsStay(t *testing.T) {
 				w.put(c)
 			}
 		},
-		"their volumes are being deleted": func(w *world) func(string) { return func(name string) { w.drop(lonely(name)) } },
-		"their class keeps claims":        func(w *world) func(string) { w.keep(); return func(string) {} },
+		"the Volumes are being deleted": func(w *world) func(string) { return func(name string) { w.drop(lonely(name)) } },
+		"the class keeps claims":        func(w *world) func(string) { w.keep(); return func(string) {} },
 	} {
 		t.Run(name, func(t *testing.T) {
 			w, _ := graveyard(t, 4)

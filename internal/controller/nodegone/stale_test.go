@@ -46,16 +46,16 @@ func replaced(change func(*corev1.PersistentVolumeSpec)) func(*world) {
 
 func TestAClaimStaysIfTheReasonForItsReleaseNoLongerHolds(t *testing.T) {
 	for name, others := range map[string]func(w *world){
-		"its node is back": func(w *world) { w.put(node(gone)) },
-		"its PersistentVolume is another's by now": func(w *world) {
+		"the node is back": func(w *world) { w.put(node(gone)) },
+		"the PersistentVolume belongs to another claim by now": func(w *world) {
 			changed(w, persistentVolume(), func(pv *corev1.PersistentVolume) { pv.Spec.ClaimRef.UID = "another" })
 		},
-		"its PersistentVolume is gone by now":              func(w *world) { w.drop(persistentVolume()) },
-		"its PersistentVolume is of no driver by now":      replaced(func(s *corev1.PersistentVolumeSpec) { s.CSI = nil }),
-		"its PersistentVolume is of another driver by now": replaced(func(s *corev1.PersistentVolumeSpec) { s.CSI.Driver = "theirs" }),
-		"its PersistentVolume is of another volume by now": replaced(func(s *corev1.PersistentVolumeSpec) { s.CSI.VolumeHandle = "pvc-x" }),
-		"its PersistentVolume is kept for no claim by now": replaced(func(s *corev1.PersistentVolumeSpec) { s.ClaimRef = nil }),
-		"its volume is on another node by now": func(w *world) {
+		"the PersistentVolume is gone by now":              func(w *world) { w.drop(persistentVolume()) },
+		"the PersistentVolume is of no driver by now":      replaced(func(s *corev1.PersistentVolumeSpec) { s.CSI = nil }),
+		"the PersistentVolume is of another driver by now": replaced(func(s *corev1.PersistentVolumeSpec) { s.CSI.Driver = "theirs" }),
+		"the PersistentVolume is of another volume by now": replaced(func(s *corev1.PersistentVolumeSpec) { s.CSI.VolumeHandle = "pvc-x" }),
+		"the PersistentVolume names no claim by now":       replaced(func(s *corev1.PersistentVolumeSpec) { s.ClaimRef = nil }),
+		"the Volume is on another node by now": func(w *world) {
 			v := volume()
 			if err := w.Get(w.t.Context(), client.ObjectKeyFromObject(v), v); err != nil {
 				w.t.Fatal(err)

@@ -44,10 +44,10 @@ func TestEventsAreWhereTheirObjectsAre(t *testing.T) {
 		meanwhile func(w *world)
 		want      map[string]string
 	}{
-		"its PersistentVolume is there":        {func(*world) {}, normal},
-		"its class keeps claims by now":        {func(w *world) { w.keep() }, normal},
-		"its PersistentVolume is for no claim": {replaced(func(s *corev1.PersistentVolumeSpec) { s.ClaimRef = nil }), unclaimed},
-		"its PersistentVolume was deleted":     {func(w *world) { w.drop(persistentVolume()) }, unexported},
+		"the PersistentVolume exists":         {func(*world) {}, normal},
+		"the class keeps claims by now":       {func(w *world) { w.keep() }, normal},
+		"the PersistentVolume names no claim": {replaced(func(s *corev1.PersistentVolumeSpec) { s.ClaimRef = nil }), unclaimed},
+		"the PersistentVolume was deleted":    {func(w *world) { w.drop(persistentVolume()) }, unexported},
 	} {
 		t.Run(name, func(t *testing.T) {
 			w := due(t)
@@ -102,11 +102,11 @@ func TestAVolumeIsNotMarkedWhileItsEventFailsUnlessItsNamespaceIsGone(t *testing
 		fails error
 		mark  string
 	}{
-		"the API server is away": {errAway, " "},
-		"its namespace is gone":  {apierrors.NewNotFound(corev1.Resource("namespaces"), "shop"), "True ReleasePending"},
-		"its namespace is going": {terminating, "True ReleasePending"},
-		"the event is there":     {apierrors.NewAlreadyExists(eventsv1.Resource("events"), "e"), "True ReleasePending"},
-		"events may not be made": {apierrors.NewForbidden(eventsv1.Resource("events"), "e", errAway), " "},
+		"the API server is away":              {errAway, " "},
+		"the namespace of the event is gone":  {apierrors.NewNotFound(corev1.Resource("namespaces"), "shop"), "True ReleasePending"},
+		"the namespace of the event is going": {terminating, "True ReleasePending"},
+		"the event is there":                  {apierrors.NewAlreadyExists(eventsv1.Resource("events"), "e"), "True ReleasePending"},
+		"the controller may not make events":  {apierrors.NewForbidden(eventsv1.Resource("events"), "e", errAway), " "},
 	} {
 		t.Run(name, func(t *testing.T) {
 			w := newWorld(t, shop()...)

@@ -38,15 +38,15 @@ func TestDue(t *testing.T) {
 		want  []string
 		next  time.Duration
 	}{
-		"no orphan":                    {items: []v1alpha1.InventoryItem{{Volume: "pvc-1"}}},
-		"a new one":                    {items: []v1alpha1.InventoryItem{orphan("pvc-1", 0, 0)}, now: 3599, want: []string{ReasonFound}},
-		"an old one":                   {items: []v1alpha1.InventoryItem{orphan("pvc-1", 0, 0)}, now: 3600},
-		"a node whose clock is ahead":  {items: []v1alpha1.InventoryItem{orphan("pvc-1", 9999, 0)}, now: 5, want: []string{ReasonFound}},
-		"a deadline that is far":       {items: []v1alpha1.InventoryItem{orphan("pvc-1", 0, 3*day)}, now: day, next: day * time.Second},
-		"a deadline that is near":      {items: []v1alpha1.InventoryItem{orphan("pvc-1", 0, 3*day)}, now: 2 * day, want: []string{ReasonExpiring}},
-		"a deadline that has passed":   {items: []v1alpha1.InventoryItem{orphan("pvc-1", 0, 3*day)}, now: 3 * day},
-		"a new one with a deadline":    {items: []v1alpha1.InventoryItem{orphan("pvc-1", 0, day)}, now: 1, want: []string{ReasonFound, ReasonExpiring}},
-		"the nearest of two deadlines": {items: []v1alpha1.InventoryItem{orphan("pvc-1", 0, 5*day), orphan("pvc-2", 0, 4*day)}, now: day, next: 2 * day * time.Second},
+		"no orphan":                      {items: []v1alpha1.InventoryItem{{Volume: "pvc-1"}}},
+		"a new orphan":                   {items: []v1alpha1.InventoryItem{orphan("pvc-1", 0, 0)}, now: 3599, want: []string{ReasonFound}},
+		"an old orphan":                  {items: []v1alpha1.InventoryItem{orphan("pvc-1", 0, 0)}, now: 3600},
+		"the clock of the node is ahead": {items: []v1alpha1.InventoryItem{orphan("pvc-1", 9999, 0)}, now: 5, want: []string{ReasonFound}},
+		"a deadline that is far":         {items: []v1alpha1.InventoryItem{orphan("pvc-1", 0, 3*day)}, now: day, next: day * time.Second},
+		"a deadline that is near":        {items: []v1alpha1.InventoryItem{orphan("pvc-1", 0, 3*day)}, now: 2 * day, want: []string{ReasonExpiring}},
+		"a deadline that has passed":     {items: []v1alpha1.InventoryItem{orphan("pvc-1", 0, 3*day)}, now: 3 * day},
+		"a new orphan with a deadline":   {items: []v1alpha1.InventoryItem{orphan("pvc-1", 0, day)}, now: 1, want: []string{ReasonFound, ReasonExpiring}},
+		"the nearest of two deadlines":   {items: []v1alpha1.InventoryItem{orphan("pvc-1", 0, 5*day), orphan("pvc-2", 0, 4*day)}, now: day, next: 2 * day * time.Second},
 	} {
 		t.Run(name, func(t *testing.T) {
 			notices, next := Due(node("n1", tc.items...), time.Unix(tc.now, 0))

@@ -44,19 +44,19 @@ func TestNoticesReportFullPoolsChangesAndUnmetRequests(t *testing.T) {
 		node *v1alpha1.StorageNode
 		want []string
 	}{
-		"a thin pool with room":              {thin(filled("7Gi", 79)), nil},
-		"a thin pool that fills up":          {thin(filled("8Gi", 11)), []string{"Warning ThinPoolFilling"}},
-		"a thin pool that is nearly full":    {thin(filled("9Gi", 11)), []string{"Warning ThinPoolNearlyFull"}},
-		"metadata that fills up":             {thin(filled("1Gi", 85)), []string{"Warning ThinPoolFilling"}},
-		"both at once":                       {thin(filled("10Gi", 95)), []string{"Warning ThinPoolNearlyFull", "Warning ThinPoolNearlyFull"}},
-		"a thin pool of no class":            {thin(func(p *v1alpha1.Pool) { filled("9Gi", 99)(p); p.Classes = nil }), nil},
-		"a pool that was extended just now":  {thin(changedAt(v1alpha1.PoolExtended, 1000)), []string{"Normal PoolExtended"}},
-		"a zpool that was imported just now": {thin(changedAt(v1alpha1.PoolImported, 1000)), []string{"Normal PoolImported"}},
-		"a pool that was made long ago":      {thin(changedAt(v1alpha1.PoolMade, -3600)), nil},
-		"pools as they are asked for":        {condition(metav1.ConditionTrue, "AsAsked", 1000), nil},
-		"a group of others":                  {condition(metav1.ConditionFalse, "Foreign", 1000), []string{"Warning PoolsNotAsAsked"}},
-		"a group of others since long ago":   {condition(metav1.ConditionFalse, "Foreign", -3600), []string{"Warning PoolsNotAsAsked"}},
-		"a node without disks is no concern": {condition(metav1.ConditionFalse, "AwaitsDisks", 1000), nil},
+		"a thin pool with room":                                 {thin(filled("7Gi", 79)), nil},
+		"a thin pool that fills up":                             {thin(filled("8Gi", 11)), []string{"Warning ThinPoolFilling"}},
+		"a thin pool that is nearly full":                       {thin(filled("9Gi", 11)), []string{"Warning ThinPoolNearlyFull"}},
+		"metadata of a thin pool that fills up":                 {thin(filled("1Gi", 85)), []string{"Warning ThinPoolFilling"}},
+		"data and metadata of a thin pool that are nearly full": {thin(filled("10Gi", 95)), []string{"Warning ThinPoolNearlyFull", "Warning ThinPoolNearlyFull"}},
+		"a full thin pool without a class":                      {thin(func(p *v1alpha1.Pool) { filled("9Gi", 99)(p); p.Classes = nil }), nil},
+		"a pool that was extended just now":                     {thin(changedAt(v1alpha1.PoolExtended, 1000)), []string{"Normal PoolExtended"}},
+		"a zpool that was imported just now":                    {thin(changedAt(v1alpha1.PoolImported, 1000)), []string{"Normal PoolImported"}},
+		"a pool that was made long ago":                         {thin(changedAt(v1alpha1.PoolMade, -3600)), nil},
+		"the pools are as wanted":                               {condition(metav1.ConditionTrue, "AsAsked", 1000), nil},
+		"a foreign volume group":                                {condition(metav1.ConditionFalse, "Foreign", 1000), []string{"Warning PoolsNotAsAsked"}},
+		"a foreign volume group since long ago":                 {condition(metav1.ConditionFalse, "Foreign", -3600), []string{"Warning PoolsNotAsAsked"}},
+		"a node without disks is no concern":                    {condition(metav1.ConditionFalse, "AwaitsDisks", 1000), nil},
 	} {
 		t.Run(name, func(t *testing.T) {
 			notices, next := Due(tc.node, time.Unix(1001, 0))

@@ -121,22 +121,22 @@ func TestWhereTheCacheDoesNotAnswerNothingIsWritten(t *testing.T) {
 		of string
 		r  func(c client.Client, claims *Claims) reconcile.Reconciler
 	}{
-		"whether a volume is claimed": {&v1alpha1.Volume{}, "pvc-u", func(c client.Client, claims *Claims) reconcile.Reconciler {
+		"Claims cannot read the Volume": {&v1alpha1.Volume{}, "pvc-u", func(c client.Client, claims *Claims) reconcile.Reconciler {
 			return &Claims{Client: c, Live: claims.Live, Clock: claims.Clock}
 		}},
-		"which PersistentVolume refers to a volume": {&corev1.PersistentVolume{}, "pvc-u", func(c client.Client, claims *Claims) reconcile.Reconciler {
+		"Claims cannot read the PersistentVolumes": {&corev1.PersistentVolume{}, "pvc-u", func(c client.Client, claims *Claims) reconcile.Reconciler {
 			return &Claims{Client: c, Live: claims.Live, Clock: claims.Clock}
 		}},
-		"whether a volume is reserved": {&v1alpha1.Volume{}, "pvc-u", func(c client.Client, claims *Claims) reconcile.Reconciler {
+		"Reservations cannot read the Volume": {&v1alpha1.Volume{}, "pvc-u", func(c client.Client, claims *Claims) reconcile.Reconciler {
 			return &Reservations{Client: c, Live: claims.Live, Clock: claims.Clock}
 		}},
-		"whether there is a report": {&v1alpha1.StorageNode{}, "n", func(c client.Client, claims *Claims) reconcile.Reconciler {
+		"StorageNodes cannot read the report": {&v1alpha1.StorageNode{}, "n", func(c client.Client, claims *Claims) reconcile.Reconciler {
 			return &StorageNodes{Client: c, Live: claims.Live}
 		}},
-		"whether a node publishes": {&v1alpha1.StorageNode{}, "n", func(c client.Client, _ *Claims) reconcile.Reconciler {
+		"Capacities cannot read the report": {&v1alpha1.StorageNode{}, "n", func(c client.Client, _ *Claims) reconcile.Reconciler {
 			return &Capacities{Client: c, Silence: func(string) (bool, time.Duration) { return true, 0 }}
 		}},
-		"which nodes serve a class": {&v1alpha1.StorageNode{}, "fast", func(c client.Client, _ *Claims) reconcile.Reconciler {
+		"PoolClasses cannot read the reports": {&v1alpha1.StorageNode{}, "fast", func(c client.Client, _ *Claims) reconcile.Reconciler {
 			return &PoolClasses{Client: c}
 		}},
 	} {

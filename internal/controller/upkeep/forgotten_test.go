@@ -81,18 +81,18 @@ func TestADeletedVolumeDoesNotWaitForForgottenNodes(t *testing.T) {
 		fail   error
 		gone   bool
 	}{
-		"nobody has said anything":                         {doomed(onLost, carved), nil, nil, false},
-		"its node is forgotten":                            {doomed(onLost, carved, words("lost")), nil, nil, true},
-		"it had not answered":                              {doomed(onLost, words("lost")), nil, nil, true},
-		"of its node only the label is known":              {doomed(entry("n", v1alpha1.ReplicaGone, "Removed"), label("lost"), words("lost")), nil, nil, true},
-		"another node was meant":                           {doomed(onLost, carved, words("other")), nil, nil, false},
-		"another node has something too":                   {doomed(onLost, carved, entry("m", v1alpha1.ReplicaReady, "Carved"), words("lost")), nil, nil, false},
-		"another node that is silent has something too":    {doomed(onLost, carved, entry("far", v1alpha1.ReplicaReady, "Carved"), words("lost")), nil, nil, false},
-		"both are forgotten":                               {doomed(onLost, carved, entry("other", v1alpha1.ReplicaReady, "Carved"), words("lost", "other")), nil, nil, true},
-		"a node that is there was meant":                   {doomed(entry("n", v1alpha1.ReplicaReady, "Carved"), words("n")), nil, nil, false},
-		"a node that is silent was meant":                  {doomed(onLost, entry("far", v1alpha1.ReplicaReady, "Carved"), words("far", "lost")), nil, nil, false},
-		"there is a Node of that name that no watch knows": {doomed(onLost, carved, words("lost")), []string{"lost"}, nil, false},
-		"the API server does not say":                      {doomed(onLost, carved, words("lost")), nil, errors.New("no answer"), false},
+		"no administrator forgot the node":                       {doomed(onLost, carved), nil, nil, false},
+		"an administrator forgot the node":                       {doomed(onLost, carved, words("lost")), nil, nil, true},
+		"an administrator forgot a node that had not answered":   {doomed(onLost, words("lost")), nil, nil, true},
+		"an administrator forgot a node that only a label names": {doomed(entry("n", v1alpha1.ReplicaGone, "Removed"), label("lost"), words("lost")), nil, nil, true},
+		"an administrator forgot another node":                   {doomed(onLost, carved, words("other")), nil, nil, false},
+		"another node still has data":                            {doomed(onLost, carved, entry("m", v1alpha1.ReplicaReady, "Carved"), words("lost")), nil, nil, false},
+		"another, silent node still has data":                    {doomed(onLost, carved, entry("far", v1alpha1.ReplicaReady, "Carved"), words("lost")), nil, nil, false},
+		"an administrator forgot both nodes":                     {doomed(onLost, carved, entry("other", v1alpha1.ReplicaReady, "Carved"), words("lost", "other")), nil, nil, true},
+		"an administrator forgot a node that is there":           {doomed(entry("n", v1alpha1.ReplicaReady, "Carved"), words("n")), nil, nil, false},
+		"an administrator forgot a node that is silent":          {doomed(onLost, entry("far", v1alpha1.ReplicaReady, "Carved"), words("far", "lost")), nil, nil, false},
+		"only the API server knows the forgotten Node":           {doomed(onLost, carved, words("lost")), []string{"lost"}, nil, false},
+		"the API server does not answer":                         {doomed(onLost, carved, words("lost")), nil, errors.New("no answer"), false},
 	} {
 		t.Run(name, func(t *testing.T) {
 			c := upkeepOf(t, test.fail, test.live, test.volume)
@@ -153,10 +153,10 @@ func TestANodeIsForgottenIfTheAPIServerItselfHasNone(t *testing.T) {
 		deaf          error
 		stays         bool
 	}{
-		"there is none": {},
-		"it came, and the cache does not show it yet": {after: true, stays: true},
-		"it went, and the cache shows it still":       {before: true},
-		"the API server does not answer":              {deaf: errBroken, stays: true},
+		"the API server has no Node":                              {},
+		"the Node came, and the cache does not show the Node yet": {after: true, stays: true},
+		"the Node went, and the cache still shows the Node":       {before: true},
+		"the API server does not answer":                          {deaf: errBroken, stays: true},
 	} {
 		for kind, k := range kinds {
 			t.Run(kind+": "+name, func(t *testing.T) {

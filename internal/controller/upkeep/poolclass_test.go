@@ -38,13 +38,13 @@ func TestAClassCountsTheNodesThatServeIt(t *testing.T) {
 		nodes   int32
 		message string
 	}{
-		"nobody":                       {nil, 0, "no node serves this class: none that it selects has one of its pools in good health"},
-		"one node":                     {[]v1alpha1.StorageNode{report()}, 1, "1 node serves this class"},
-		"two nodes":                    {[]v1alpha1.StorageNode{report(), report(ready(metav1.ConditionTrue))}, 2, "2 nodes serve this class"},
-		"a node that is not ready":     {[]v1alpha1.StorageNode{report(), report(ready(metav1.ConditionFalse))}, 1, "1 node serves this class"},
-		"a pool that is degraded":      {[]v1alpha1.StorageNode{report(), report(degraded)}, 1, "1 node serves this class"},
-		"a pool that serves others":    {[]v1alpha1.StorageNode{report(), report(elsewhere)}, 1, "1 node serves this class"},
-		"a node with two of its pools": {[]v1alpha1.StorageNode{report(func(n *v1alpha1.StorageNode) { n.Status.Pools = append(n.Status.Pools, n.Status.Pools[0]) })}, 1, "1 node serves this class"},
+		"no node":                            {nil, 0, "no node serves this class: none that it selects has one of its pools in good health"},
+		"one node":                           {[]v1alpha1.StorageNode{report()}, 1, "1 node serves this class"},
+		"two nodes":                          {[]v1alpha1.StorageNode{report(), report(ready(metav1.ConditionTrue))}, 2, "2 nodes serve this class"},
+		"a node that is not ready":           {[]v1alpha1.StorageNode{report(), report(ready(metav1.ConditionFalse))}, 1, "1 node serves this class"},
+		"a pool that is degraded":            {[]v1alpha1.StorageNode{report(), report(degraded)}, 1, "1 node serves this class"},
+		"a pool that serves another class":   {[]v1alpha1.StorageNode{report(), report(elsewhere)}, 1, "1 node serves this class"},
+		"a node with two pools of the class": {[]v1alpha1.StorageNode{report(func(n *v1alpha1.StorageNode) { n.Status.Pools = append(n.Status.Pools, n.Status.Pools[0]) })}, 1, "1 node serves this class"},
 	}
 	for name, test := range tests {
 		t.Run(name, func(t *testing.T) {
@@ -79,14 +79,14 @@ func TestOnlyAReportThatBeginsOrCeasesToServeAClassHasItCounted(t *testing.T) {
 		before, after client.Object
 		want          []string
 	}{
-		"a node that comes":                 {none, node(), []string{"fast"}},
-		"a node that goes":                  {node(), none, []string{"fast"}},
-		"a pool that fills":                 {node(), node(fuller), nil},
-		"a pool that degrades":              {node(), node(degraded), []string{"fast"}},
-		"a pool that is well again":         {node(degraded), node(), []string{"fast"}},
-		"a pool that serves another class":  {node(), node(elsewhere), []string{"fast", "slow"}},
-		"a node that is not ready any more": {node(), node(ready(metav1.ConditionFalse)), []string{"fast"}},
-		"a node that stays not ready":       {node(ready(metav1.ConditionFalse)), node(ready(metav1.ConditionFalse), elsewhere), nil},
+		"a node that comes":                    {none, node(), []string{"fast"}},
+		"a node that goes":                     {node(), none, []string{"fast"}},
+		"a pool that fills":                    {node(), node(fuller), nil},
+		"a pool that degrades":                 {node(), node(degraded), []string{"fast"}},
+		"a pool that is well again":            {node(degraded), node(), []string{"fast"}},
+		"a pool that changes to another class": {node(), node(elsewhere), []string{"fast", "slow"}},
+		"a node that is not ready any more":    {node(), node(ready(metav1.ConditionFalse)), []string{"fast"}},
+		"a node that stays not ready":          {node(ready(metav1.ConditionFalse)), node(ready(metav1.ConditionFalse), elsewhere), nil},
 	} {
 		got := changed(test.before, test.after)
 		if slices.Sort(got); !slices.Equal(got, test.want) {

@@ -79,34 +79,34 @@ func TestWhichReservationsGo(t *testing.T) {
 		objects []client.Object
 		goes    string
 	}{
-		"its claim is gone": {[]client.Object{reserved()}, "at once"},
-		"its claim is gone, and was known by its name alone": {[]client.Object{byName}, "at once"},
-		"it was made for no claim":                           {[]client.Object{anyones}, "never"},
-		"its claim was replaced by one of the name": {
+		"the claim is gone": {[]client.Object{reserved()}, "at once"},
+		"the claim is gone, and the reservation knew only the claim's name": {[]client.Object{byName}, "at once"},
+		"the reservation was made for no claim":                             {[]client.Object{anyones}, "never"},
+		"a new claim has the name of the old claim": {
 			[]client.Object{reserved(), claimed(func(c *corev1.PersistentVolumeClaim) {
 				c.UID, c.Annotations = "w", map[string]string{schedule.SelectedNode: "n"}
 			})}, "at once"},
-		"nobody has chosen its claim's node": {[]client.Object{reserved(), claimed(func(*corev1.PersistentVolumeClaim) {})}, "after the delay"},
-		"its claim bears our node": {
+		"no scheduler has chosen a node for the claim": {[]client.Object{reserved(), claimed(func(*corev1.PersistentVolumeClaim) {})}, "after the delay"},
+		"the claim names the reserved node": {
 			[]client.Object{reserved(), claimed(func(c *corev1.PersistentVolumeClaim) {
 				c.Annotations = map[string]string{schedule.SelectedNode: "n"}
 			})}, "never"},
-		"its claim is bound to it": {
+		"the claim is bound to the reservation": {
 			[]client.Object{reserved(), claimed(func(c *corev1.PersistentVolumeClaim) { c.Spec.VolumeName = "pvc-u" })}, "never"},
-		"its claim is bound to it by another PersistentVolume": {
+		"the claim is bound to the reservation by another PersistentVolume": {
 			[]client.Object{reserved(), standingFor("pv", "pvc-u"), claimed(func(c *corev1.PersistentVolumeClaim) { c.Spec.VolumeName = "pv" })}, "never"},
-		"its claim is bound to another volume": {
+		"the claim is bound to another volume": {
 			[]client.Object{reserved(), standingFor("pv", "pvc-other"), claimed(func(c *corev1.PersistentVolumeClaim) { c.Spec.VolumeName = "pv" })}, "after the delay"},
-		"its claim is bound to another volume, and bore our node": {
+		"the claim is bound to another volume and names the reserved node": {
 			[]client.Object{reserved(), standingFor("pv", "pvc-other"), claimed(func(c *corev1.PersistentVolumeClaim) {
 				c.Spec.VolumeName, c.Annotations = "pv", map[string]string{schedule.SelectedNode: "n"}
 			})}, "after the delay"},
-		"a node has found data of its name":             {[]client.Object{saying(reserved(), v1alpha1.ReplicaReady, v1alpha1.ReasonFound)}, "never"},
-		"a node has data of its name that it keeps":     {[]client.Object{saying(reserved(), v1alpha1.ReplicaFailed, v1alpha1.ReasonConflict)}, "never"},
-		"a node has no room for it, and its claim went": {[]client.Object{saying(reserved(), v1alpha1.ReplicaFailed, v1alpha1.ReasonNoSpace)}, "at once"},
-		"a PersistentVolume refers to it": {
+		"a node has found data of the same name":                        {[]client.Object{saying(reserved(), v1alpha1.ReplicaReady, v1alpha1.ReasonFound)}, "never"},
+		"a node keeps foreign data of the same name":                    {[]client.Object{saying(reserved(), v1alpha1.ReplicaFailed, v1alpha1.ReasonConflict)}, "never"},
+		"a node has no room for the reservation, and the claim is gone": {[]client.Object{saying(reserved(), v1alpha1.ReplicaFailed, v1alpha1.ReasonNoSpace)}, "at once"},
+		"a PersistentVolume refers to the reservation": {
 			[]client.Object{reserved(), &corev1.PersistentVolume{ObjectMeta: metav1.ObjectMeta{Name: "pvc-u"}}}, "never"},
-		"it was returned to its user": {[]client.Object{public}, "never"},
+		"a call returned the volume to the user": {[]client.Object{public}, "never"},
 	}
 	for name, test := range tests {
 		t.Run(name, func(t *testing.T) {
@@ -185,8 +185,8 @@ func TestEachReservationHasADelayOfItsOwn(t *testing.T) {
 
 func TestNothingIsRememberedOfAReservationThatIsOver(t *testing.T) {
 	for name, end := range map[string]func(t *testing.T, s *lagging.Server){
-		"it was returned to its user": publish,
-		"it was deleted":              func(t *testing.T, s *lagging.Server) { t.Helper(); must(t, s.Others().Delete(t.Context(), reserved())) },
+		"a call returned the volume to the user": publish,
+		"a client deleted the reservation":       func(t *testing.T, s *lagging.Server) { t.Helper(); must(t, s.Others().Delete(t.Context(), reserved())) },
 	} {
 		t.Run(name, func(t *testing.T) {
 			s := lagging.New(t, reserved(), theClaim())
@@ -243,14 +243,14 @@ func TestAVolumeThatMayHaveDataIsKeptWhenItsClaimIsGone(t *testing.T) {
 		claims []client.Object
 		kept   bool
 	}{
-		"ready":                        {volume: reserved(), kept: true},
-		"its volume group was renamed": {volume: saying(reserved(), v1alpha1.ReplicaFailed, v1alpha1.ReasonConflict), kept: true},
-		"found":                        {volume: saying(reserved(), v1alpha1.ReplicaReady, v1alpha1.ReasonFound), kept: true},
-		"adopted, and its node has not said a word": {volume: adopted, kept: true},
-		"there was no room":                         {volume: saying(reserved(), v1alpha1.ReplicaFailed, v1alpha1.ReasonNoSpace)},
-		"there was no room, and its claim waits": {volume: saying(reserved(), v1alpha1.ReplicaFailed, v1alpha1.ReasonNoSpace), kept: true,
+		"ready":                                  {volume: reserved(), kept: true},
+		"the volume group was renamed":           {volume: saying(reserved(), v1alpha1.ReplicaFailed, v1alpha1.ReasonConflict), kept: true},
+		"found":                                  {volume: saying(reserved(), v1alpha1.ReplicaReady, v1alpha1.ReasonFound), kept: true},
+		"adopted, and the node has not reported": {volume: adopted, kept: true},
+		"there was no room":                      {volume: saying(reserved(), v1alpha1.ReplicaFailed, v1alpha1.ReasonNoSpace)},
+		"there was no room, and the claim waits": {volume: saying(reserved(), v1alpha1.ReplicaFailed, v1alpha1.ReasonNoSpace), kept: true,
 			claims: []client.Object{claimed(func(*corev1.PersistentVolumeClaim) {})}},
-		"there was no room, and its claim has another volume": {volume: saying(reserved(), v1alpha1.ReplicaFailed, v1alpha1.ReasonNoSpace),
+		"there was no room, and the claim has another volume": {volume: saying(reserved(), v1alpha1.ReplicaFailed, v1alpha1.ReasonNoSpace),
 			claims: []client.Object{standingFor("pv", "pvc-other"), claimed(func(c *corev1.PersistentVolumeClaim) { c.Spec.VolumeName = "pv" })}},
 	} {
 		t.Run(name, func(t *testing.T) {

@@ -55,19 +55,19 @@ func TestWhichReportsGo(t *testing.T) {
 		prepare func(t *testing.T, s *lagging.Server)
 		stays   bool
 	}{
-		"its Node is gone":  {objects: []client.Object{aReport()}},
-		"its Node is there": {objects: []client.Object{aReport(), aNode()}, stays: true},
-		"its Node came, and the cache does not show it yet": {
+		"the Node is gone": {objects: []client.Object{aReport()}},
+		"the Node exists":  {objects: []client.Object{aReport(), aNode()}, stays: true},
+		"the Node came, and the cache does not show the Node yet": {
 			[]client.Object{aReport()}, func(t *testing.T, s *lagging.Server) {
 				s.Hold()
 				must(t, s.Others().Create(t.Context(), aNode()))
 			}, true},
-		"its Node went, and the cache shows it still": {
+		"the Node went, and the cache still shows the Node": {
 			[]client.Object{aReport(), aNode()}, func(t *testing.T, s *lagging.Server) {
 				s.Hold()
 				must(t, s.Others().Delete(t.Context(), aNode()))
 			}, true},
-		"another report has its name by now": {
+		"a new report has the name of the old report": {
 			[]client.Object{aReport()}, func(t *testing.T, s *lagging.Server) {
 				s.Hold()
 				must(t, s.Others().Delete(t.Context(), aReport()))
@@ -138,40 +138,40 @@ func TestWhichUnclaimedVolumesGo(t *testing.T) {
 		stays    bool
 		orphaned bool
 	}{
-		"its claim is gone":               {objects: []client.Object{unclaimed()}},
-		"its claim is there":              {objects: []client.Object{unclaimed(), theClaim()}, stays: true},
-		"a claim of the name is not its":  {objects: []client.Object{unclaimed(), claimed(func(c *corev1.PersistentVolumeClaim) { c.UID = "w" })}},
-		"a PersistentVolume refers to it": {objects: []client.Object{unclaimed(), exporting("theirs")}, stays: true},
-		"a PersistentVolume has its name": {objects: []client.Object{unclaimed(), &corev1.PersistentVolume{ObjectMeta: metav1.ObjectMeta{Name: "pvc-u"}}}, stays: true},
-		"it has data":                     {objects: []client.Object{unclaimed(carved)}, stays: true, orphaned: true},
-		"it is young":                     {objects: []client.Object{unclaimed(func(v *v1alpha1.Volume) { v.CreationTimestamp = metav1.NewTime(time.Unix(950, 0)) })}, stays: true},
-		"it is young, and on no node": {objects: []client.Object{unclaimed(func(v *v1alpha1.Volume) {
+		"the claim is gone":                             {objects: []client.Object{unclaimed()}},
+		"the claim exists":                              {objects: []client.Object{unclaimed(), theClaim()}, stays: true},
+		"a new claim has the name of the old claim":     {objects: []client.Object{unclaimed(), claimed(func(c *corev1.PersistentVolumeClaim) { c.UID = "w" })}},
+		"a PersistentVolume refers to the volume":       {objects: []client.Object{unclaimed(), exporting("theirs")}, stays: true},
+		"a PersistentVolume has the name of the volume": {objects: []client.Object{unclaimed(), &corev1.PersistentVolume{ObjectMeta: metav1.ObjectMeta{Name: "pvc-u"}}}, stays: true},
+		"the volume has data":                           {objects: []client.Object{unclaimed(carved)}, stays: true, orphaned: true},
+		"the volume is young":                           {objects: []client.Object{unclaimed(func(v *v1alpha1.Volume) { v.CreationTimestamp = metav1.NewTime(time.Unix(950, 0)) })}, stays: true},
+		"the volume is young and on no node": {objects: []client.Object{unclaimed(func(v *v1alpha1.Volume) {
 			v.CreationTimestamp = metav1.NewTime(time.Unix(950, 0))
 			v.Spec.Replicas = nil
 		})}},
-		"it is reserved":                  {objects: []client.Object{unclaimed(func(v *v1alpha1.Volume) { v.Annotations = reserved().Annotations })}, stays: true},
-		"it was made for no claim":        {objects: []client.Object{unclaimed(func(v *v1alpha1.Volume) { v.Spec.ClaimRef = nil })}, stays: true},
-		"it was made for a claim by name": {objects: []client.Object{unclaimed(func(v *v1alpha1.Volume) { v.Spec.ClaimRef.UID = "" })}, stays: true},
-		"its claim came, and the cache does not show it yet": {
+		"the volume is reserved":                  {objects: []client.Object{unclaimed(func(v *v1alpha1.Volume) { v.Annotations = reserved().Annotations })}, stays: true},
+		"the volume was made for no claim":        {objects: []client.Object{unclaimed(func(v *v1alpha1.Volume) { v.Spec.ClaimRef = nil })}, stays: true},
+		"the volume was made for a claim by name": {objects: []client.Object{unclaimed(func(v *v1alpha1.Volume) { v.Spec.ClaimRef.UID = "" })}, stays: true},
+		"the claim came, and the cache does not show the claim yet": {
 			[]client.Object{unclaimed()}, func(t *testing.T, s *lagging.Server) {
 				s.Hold()
 				must(t, s.Others().Create(t.Context(), theClaim()))
 			}, true, false},
-		"its PersistentVolume came, and the cache does not show it yet": {
+		"the PersistentVolume came, and the cache does not show the PersistentVolume yet": {
 			[]client.Object{unclaimed()}, func(t *testing.T, s *lagging.Server) {
 				s.Hold()
 				must(t, s.Others().Create(t.Context(), exporting("pvc-u")))
 			}, true, false},
-		"its node has carved it, and the cache does not show it yet": {
+		"the node has carved the volume, and the cache does not show the data yet": {
 			[]client.Object{unclaimed()}, func(t *testing.T, s *lagging.Server) {
 				s.Hold()
 				write(t, s, carved)
 			}, true, false},
-		"its node carves it just before": {
+		"the node carves the volume just before the deletion": {
 			[]client.Object{unclaimed()}, func(t *testing.T, s *lagging.Server) {
 				s.Before = func(lagging.Write) error { write(t, s, carved); return nil }
 			}, true, false},
-		"another Volume has its name by now": {
+		"a new Volume has the name of the old Volume": {
 			[]client.Object{unclaimed()}, replace, true, false},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -235,8 +235,8 @@ func TestAReservationThatIsUsedMeanwhileStays(t *testing.T) {
 		must(t, s.Others().Update(t.Context(), c))
 	}
 	for name, use := range map[string]func(t *testing.T, s *lagging.Server){
-		"its claim got its node, and the cache does not show that yet": func(t *testing.T, s *lagging.Server) { s.Hold(); selected(t, s) },
-		"its claim was bound to a PersistentVolume that the cache does not show yet": func(t *testing.T, s *lagging.Server) {
+		"a scheduler chose a node for the claim, and the cache does not show the choice yet": func(t *testing.T, s *lagging.Server) { s.Hold(); selected(t, s) },
+		"the claim was bound to a PersistentVolume that the cache does not show yet": func(t *testing.T, s *lagging.Server) {
 			s.Hold()
 			c := theClaim()
 			there(t, s, c)
@@ -244,18 +244,18 @@ func TestAReservationThatIsUsedMeanwhileStays(t *testing.T) {
 			must(t, s.Others().Update(t.Context(), c))
 			must(t, s.Others().Create(t.Context(), exporting("theirs")))
 		},
-		"its PersistentVolume came, and the cache does not show it yet": func(t *testing.T, s *lagging.Server) {
+		"the PersistentVolume came, and the cache does not show the PersistentVolume yet": func(t *testing.T, s *lagging.Server) {
 			s.Hold()
 			must(t, s.Others().Create(t.Context(), exporting("pvc-u")))
 		},
-		"it was returned to its user, and the cache does not show that yet": func(t *testing.T, s *lagging.Server) {
+		"a call returned the volume, and the cache does not show the answer yet": func(t *testing.T, s *lagging.Server) {
 			s.Hold()
 			publish(t, s)
 		},
-		"it is returned to its user just before": func(t *testing.T, s *lagging.Server) {
+		"a call returns the volume just before the deletion": func(t *testing.T, s *lagging.Server) {
 			s.Before = func(lagging.Write) error { publish(t, s); return nil }
 		},
-		"another Volume has its name by now": replace,
+		"a new Volume has the name of the old Volume": replace,
 	} {
 		t.Run(name, func(t *testing.T) {
 			s := lagging.New(t, reserved(), theClaim())

@@ -77,9 +77,9 @@ func TestAnObjectIsLetGoOfWhenNoNodeHasAnything(t *testing.T) {
 		again   bool
 		failed  error
 	}{
-		"its node has let go of it": {func(t *testing.T, k kept, s *lagging.Server) { k.say(t, s, false) }, false, true, nil},
-		"its node has it":           {func(t *testing.T, k kept, s *lagging.Server) { k.say(t, s, true) }, true, true, nil},
-		"its node has it again, and the cache does not show it": {func(t *testing.T, k kept, s *lagging.Server) {
+		"the node has removed the data": {func(t *testing.T, k kept, s *lagging.Server) { k.say(t, s, false) }, false, true, nil},
+		"the node has the data":         {func(t *testing.T, k kept, s *lagging.Server) { k.say(t, s, true) }, true, true, nil},
+		"the node has the data again, and the cache does not show the data": {func(t *testing.T, k kept, s *lagging.Server) {
 			k.say(t, s, false)
 			s.Hold()
 			k.say(t, s, true)
@@ -88,7 +88,7 @@ func TestAnObjectIsLetGoOfWhenNoNodeHasAnything(t *testing.T) {
 			k.say(t, s, false)
 			s.Before = func(lagging.Write) error { return errBroken }
 		}, true, false, errBroken},
-		"it is gone, and the cache shows it still": {func(t *testing.T, k kept, s *lagging.Server) {
+		"the object is gone, and the cache still shows the object": {func(t *testing.T, k kept, s *lagging.Server) {
 			k.say(t, s, false)
 			s.Hold()
 			o := k.make()
@@ -106,7 +106,7 @@ func TestAnObjectIsLetGoOfWhenNoNodeHasAnything(t *testing.T) {
 				if there(t, s, k.make()) != test.stays || !errors.Is(err, test.failed) {
 					t.Errorf("it stays: %v, %v", !test.stays, err)
 				}
-				if conflicts := kind == "volume" && name != "its node has let go of it" && name != "its node has it"; !conflicts && (result.RequeueAfter == lookAgain) != test.again {
+				if conflicts := kind == "volume" && name != "the node has removed the data" && name != "the node has the data"; !conflicts && (result.RequeueAfter == lookAgain) != test.again {
 					t.Errorf("looks again in %s", result.RequeueAfter)
 				}
 			})
@@ -116,8 +116,8 @@ func TestAnObjectIsLetGoOfWhenNoNodeHasAnything(t *testing.T) {
 
 func TestAnObjectThatLostItsMarksGetsThemBack(t *testing.T) {
 	for lost, lose := range map[string]func(o client.Object){
-		"its finalizer": func(o client.Object) { o.SetFinalizers(nil) },
-		"its labels":    func(o client.Object) { o.SetLabels(nil) },
+		"the finalizer": func(o client.Object) { o.SetFinalizers(nil) },
+		"the labels":    func(o client.Object) { o.SetLabels(nil) },
 		"both":          func(o client.Object) { o.SetFinalizers(nil); o.SetLabels(nil) },
 	} {
 		for kind, k := range kinds {

@@ -46,19 +46,19 @@ func TestTheFinalizerGoesWhenNoNodeMayHoldData(t *testing.T) {
 		volume *v1alpha1.Volume
 		held   bool
 	}{
-		"a volume that lives":                 {volume(entry("n", v1alpha1.ReplicaGone, "Removed")), true},
-		"deleted, its node has not answered":  {volume(deleting), true},
-		"deleted, its node has it":            {volume(deleting, entry("n", v1alpha1.ReplicaReady, "Carved")), true},
-		"deleted, its node cannot remove it":  {volume(deleting, entry("n", v1alpha1.ReplicaFailed, "InUse")), true},
-		"deleted, its node has it no more":    {volume(deleting, entry("n", v1alpha1.ReplicaGone, "Removed")), false},
-		"deleted, another node still has it":  {volume(deleting, entry("n", v1alpha1.ReplicaGone, "Removed"), entry("m", v1alpha1.ReplicaReady, "Carved")), true},
-		"deleted, an earlier node is away":    {volume(deleting, entry("n", v1alpha1.ReplicaGone, "Removed"), label("far")), true},
-		"deleted, an earlier node is unknown": {volume(deleting, entry("n", v1alpha1.ReplicaGone, "Removed"), label("lost")), true},
-		"deleted, an earlier node is here":    {volume(deleting, entry("n", v1alpha1.ReplicaGone, "Removed"), label("m")), false},
-		"deleted, its labels were lost": {
+		"a volume that lives":                                {volume(entry("n", v1alpha1.ReplicaGone, "Removed")), true},
+		"deleted, and the node has not answered":             {volume(deleting), true},
+		"deleted, and the node has the data":                 {volume(deleting, entry("n", v1alpha1.ReplicaReady, "Carved")), true},
+		"deleted, and the node cannot remove the data":       {volume(deleting, entry("n", v1alpha1.ReplicaFailed, "InUse")), true},
+		"deleted, and the node has removed the data":         {volume(deleting, entry("n", v1alpha1.ReplicaGone, "Removed")), false},
+		"deleted, and another node still has data":           {volume(deleting, entry("n", v1alpha1.ReplicaGone, "Removed"), entry("m", v1alpha1.ReplicaReady, "Carved")), true},
+		"deleted, and an earlier node is away":               {volume(deleting, entry("n", v1alpha1.ReplicaGone, "Removed"), label("far")), true},
+		"deleted, and an earlier node is unknown":            {volume(deleting, entry("n", v1alpha1.ReplicaGone, "Removed"), label("lost")), true},
+		"deleted, and an earlier node is there without data": {volume(deleting, entry("n", v1alpha1.ReplicaGone, "Removed"), label("m")), false},
+		"deleted, and the labels were lost": {
 			volume(deleting, entry("n", v1alpha1.ReplicaReady, "Carved"), func(v *v1alpha1.Volume) { v.Labels = nil }), true,
 		},
-		"deleted, on no node": {
+		"deleted, and on no node": {
 			volume(deleting, func(v *v1alpha1.Volume) { v.Spec.Replicas, v.Labels = nil, nil }), false,
 		},
 	}
@@ -74,13 +74,13 @@ func TestTheFinalizerGoesWhenNoNodeMayHoldData(t *testing.T) {
 
 func TestAVolumeThatIsWellIsNotWritten(t *testing.T) {
 	for name, v := range map[string]*v1alpha1.Volume{
-		"just created":            volume(),
-		"carved":                  volume(entry("n", v1alpha1.ReplicaReady, "Carved")),
-		"refused an expansion":    volume(entry("n", v1alpha1.ReplicaReady, "NoSpace")),
-		"refused for room":        volume(entry("n", v1alpha1.ReplicaFailed, "NoSpace")),
-		"gone from its node":      volume(entry("n", v1alpha1.ReplicaGone, "Removed")),
-		"deleted, held by others": volume(deleting, entry("n", v1alpha1.ReplicaGone, "Removed"), func(v *v1alpha1.Volume) { v.Finalizers = []string{"theirs"} }),
-		"deleted, not answered":   volume(deleting, entry("n", v1alpha1.ReplicaReady, "Carved")),
+		"just created":         volume(),
+		"carved":               volume(entry("n", v1alpha1.ReplicaReady, "Carved")),
+		"refused an expansion": volume(entry("n", v1alpha1.ReplicaReady, "NoSpace")),
+		"refused for room":     volume(entry("n", v1alpha1.ReplicaFailed, "NoSpace")),
+		"gone from the node":   volume(entry("n", v1alpha1.ReplicaGone, "Removed")),
+		"deleted, and another finalizer holds the object": volume(deleting, entry("n", v1alpha1.ReplicaGone, "Removed"), func(v *v1alpha1.Volume) { v.Finalizers = []string{"theirs"} }),
+		"deleted, and the node has not answered":          volume(deleting, entry("n", v1alpha1.ReplicaReady, "Carved")),
 	} {
 		t.Run(name, func(t *testing.T) {
 			if tidyVolume(v) || (&Volumes{Nodes: everyone}).tidyStatus(v) {
@@ -106,12 +106,12 @@ func TestOnlyTheEntryOfANodeThatHasNothingAndShouldNotIsDropped(t *testing.T) {
 		volume *v1alpha1.Volume
 		kept   []string
 	}{
-		"its node lost it":                       {volume(entry("n", v1alpha1.ReplicaGone, "Removed")), []string{"n"}},
-		"it left a node, which has nothing":      {volume(ready, entry("m", v1alpha1.ReplicaGone, "Removed")), []string{"n"}},
-		"it left a node, which has data still":   {volume(ready, entry("m", v1alpha1.ReplicaReady, "Carved")), []string{"n", "m"}},
-		"it left a node, which cannot remove it": {volume(ready, entry("m", v1alpha1.ReplicaFailed, "InUse")), []string{"n", "m"}},
+		"the node lost the data":                                      {volume(entry("n", v1alpha1.ReplicaGone, "Removed")), []string{"n"}},
+		"the volume left a node, and the node has no data":            {volume(ready, entry("m", v1alpha1.ReplicaGone, "Removed")), []string{"n"}},
+		"the volume left a node, and the node still has data":         {volume(ready, entry("m", v1alpha1.ReplicaReady, "Carved")), []string{"n", "m"}},
+		"the volume left a node, and the node cannot remove the data": {volume(ready, entry("m", v1alpha1.ReplicaFailed, "InUse")), []string{"n", "m"}},
 		// The label stays, and a node without an entry is waited for when it is away.
-		"deleted, a node that it left has nothing": {volume(deleting, ready, label("m"), entry("m", v1alpha1.ReplicaGone, "Removed")), []string{"n", "m"}},
+		"deleted, and a node that the volume left has no data": {volume(deleting, ready, label("m"), entry("m", v1alpha1.ReplicaGone, "Removed")), []string{"n", "m"}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			(&Volumes{Nodes: everyone}).tidyStatus(test.volume)
@@ -150,11 +150,11 @@ func TestADeletionThatWaitsSaysForWhom(t *testing.T) {
 		volume *v1alpha1.Volume
 		reason string
 	}{
-		"a node that is away":         {volume(deleting, entry("far", v1alpha1.ReplicaReady, "Carved")), v1alpha1.ReasonNodeAway},
-		"a node that is unknown":      {volume(deleting, label("lost")), v1alpha1.ReasonNodeAway},
-		"a device that is open":       {volume(deleting, entry("n", v1alpha1.ReplicaFailed, v1alpha1.ReasonInUse)), v1alpha1.ReasonInUse},
-		"a node that is about to":     {volume(deleting, entry("n", v1alpha1.ReplicaReady, "Carved")), ""},
-		"no deletion, a node is away": {volume(entry("far", v1alpha1.ReplicaReady, "Carved")), ""},
+		"the node is away":                                {volume(deleting, entry("far", v1alpha1.ReplicaReady, "Carved")), v1alpha1.ReasonNodeAway},
+		"the node is unknown":                             {volume(deleting, label("lost")), v1alpha1.ReasonNodeAway},
+		"the device is open":                              {volume(deleting, entry("n", v1alpha1.ReplicaFailed, v1alpha1.ReasonInUse)), v1alpha1.ReasonInUse},
+		"the node is about to remove the data":            {volume(deleting, entry("n", v1alpha1.ReplicaReady, "Carved")), ""},
+		"the volume is not deleted, and the node is away": {volume(entry("far", v1alpha1.ReplicaReady, "Carved")), ""},
 	}
 	for name, test := range tests {
 		t.Run(name, func(t *testing.T) {
