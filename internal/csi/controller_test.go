@@ -125,18 +125,18 @@ func TestOnlyMatchingCapabilitiesOfAVolumeAreConfirmed(t *testing.T) {
 		parameters map[string]string
 		refused    string
 	}{
-		"as it is":              {capability: mounted(writer, "ext4")},
-		"without a filesystem":  {capability: mounted(writer, "")},
-		"with its parameters":   {capability: mounted(writer, ""), parameters: map[string]string{"poolClass": "fast", "csi.storage.k8s.io/fstype": "ext4"}},
-		"a mount option":        {capability: mounted(writer, "", "commit=30")},
-		"another's option":      {capability: mounted(writer, "", "inode64"), refused: `"inode64" is not supported for ext4`},
-		"options of mkfs":       {capability: mounted(writer, ""), parameters: map[string]string{"poolClass": "fast", "mkfsOptions": "-I 512"}, refused: "made with the options"},
-		"another filesystem":    {capability: mounted(writer, "xfs"), refused: "the volume's filesystem is ext4"},
-		"a block device":        {capability: raw(writer), refused: "the volume is a Filesystem volume"},
-		"several nodes":         {capability: mounted(multi, "ext4"), refused: "not supported"},
-		"another pool class":    {capability: mounted(writer, ""), parameters: map[string]string{"poolClass": "slow"}, refused: "PoolClass is fast"},
-		"unknown parameters":    {capability: mounted(writer, ""), parameters: map[string]string{"x": "y"}, refused: "unknown parameter"},
-		"a class of another fs": {capability: mounted(writer, ""), parameters: map[string]string{"poolClass": "fast", "csi.storage.k8s.io/fstype": "xfs"}, refused: "filesystem is ext4"},
+		"the filesystem of the volume":         {capability: mounted(writer, "ext4")},
+		"no filesystem":                        {capability: mounted(writer, "")},
+		"the parameters of the volume":         {capability: mounted(writer, ""), parameters: map[string]string{"poolClass": "fast", "csi.storage.k8s.io/fstype": "ext4"}},
+		"a mount option":                       {capability: mounted(writer, "", "commit=30")},
+		"a mount option of another filesystem": {capability: mounted(writer, "", "inode64"), refused: `"inode64" is not supported for ext4`},
+		"options of mkfs":                      {capability: mounted(writer, ""), parameters: map[string]string{"poolClass": "fast", "mkfsOptions": "-I 512"}, refused: "made with the options"},
+		"a different filesystem":               {capability: mounted(writer, "xfs"), refused: "the volume's filesystem is ext4"},
+		"a block device":                       {capability: raw(writer), refused: "the volume is a Filesystem volume"},
+		"several nodes":                        {capability: mounted(multi, "ext4"), refused: "not supported"},
+		"a different pool class":               {capability: mounted(writer, ""), parameters: map[string]string{"poolClass": "slow"}, refused: "PoolClass is fast"},
+		"unknown parameters":                   {capability: mounted(writer, ""), parameters: map[string]string{"x": "y"}, refused: "unknown parameter"},
+		"a class of a different filesystem":    {capability: mounted(writer, ""), parameters: map[string]string{"poolClass": "fast", "csi.storage.k8s.io/fstype": "xfs"}, refused: "filesystem is ext4"},
 	}
 	for name, test := range tests {
 		t.Run(name, func(t *testing.T) {

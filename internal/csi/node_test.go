@@ -80,18 +80,18 @@ func TestParseStage(t *testing.T) {
 		want       staging.StageRequest
 		refused    bool
 	}{
-		"a filesystem that is not named": {capability: mounted(writer, ""), want: with(func(r *staging.StageRequest) { r.Options = nil })},
+		"no filesystem": {capability: mounted(writer, ""), want: with(func(r *staging.StageRequest) { r.Options = nil })},
 		"a filesystem with options": {capability: mounted(writer, "xfs", "noatime", "rw"),
 			want: with(func(r *staging.StageRequest) { r.Filesystem, r.Options = "xfs", []string{"noatime"} })},
-		"the SELinux context of its pods": {capability: mounted(writer, "", `context="u:r:t:s0:c1,c2"`),
+		"the SELinux context of the pods": {capability: mounted(writer, "", `context="u:r:t:s0:c1,c2"`),
 			want: with(func(r *staging.StageRequest) { r.Options = []string{`context="u:r:t:s0:c1,c2"`} })},
-		"a read-only option":      {capability: mounted(writer, "", "ro"), want: with(func(r *staging.StageRequest) { r.ReadOnly = true })},
-		"a mode for readers":      {capability: mounted(reader, ""), want: with(func(r *staging.StageRequest) { r.ReadOnly = true })},
-		"a raw block device":      {capability: raw(writer), want: with(func(r *staging.StageRequest) { r.Block = true })},
-		"a mode for many nodes":   {capability: mounted(multi, ""), refused: true},
-		"an unknown filesystem":   {capability: mounted(writer, "ntfs"), refused: true},
-		"no capability":           {refused: true},
-		"a capability of no kind": {capability: &csi.VolumeCapability{AccessMode: raw(writer).AccessMode}, refused: true},
+		"a read-only option":                  {capability: mounted(writer, "", "ro"), want: with(func(r *staging.StageRequest) { r.ReadOnly = true })},
+		"a mode for readers":                  {capability: mounted(reader, ""), want: with(func(r *staging.StageRequest) { r.ReadOnly = true })},
+		"a raw block device":                  {capability: raw(writer), want: with(func(r *staging.StageRequest) { r.Block = true })},
+		"a mode for many nodes":               {capability: mounted(multi, ""), refused: true},
+		"an unknown filesystem":               {capability: mounted(writer, "ntfs"), refused: true},
+		"no capability":                       {refused: true},
+		"a capability without mount or block": {capability: &csi.VolumeCapability{AccessMode: raw(writer).AccessMode}, refused: true},
 	}
 	for name, tc := range tests {
 		t.Run(name, func(t *testing.T) {
@@ -128,19 +128,19 @@ func TestParsePublish(t *testing.T) {
 		"read-only": {
 			request: &csi.NodePublishVolumeRequest{VolumeCapability: mounted(writer, ""), StagingTargetPath: "/stage", Readonly: true},
 			want:    staging.PublishRequest{StagingPath: "/stage", ReadOnly: true}},
-		"for readers": {
+		"a mode for readers": {
 			request: &csi.NodePublishVolumeRequest{VolumeCapability: mounted(reader, ""), StagingTargetPath: "/stage"},
 			want:    staging.PublishRequest{StagingPath: "/stage", ReadOnly: true}},
-		"with the SELinux context of its pod": {
+		"the SELinux context of the pod": {
 			request: &csi.NodePublishVolumeRequest{VolumeCapability: mounted(writer, "", "noatime", `context="u:r:t:s0:c1,c2"`), StagingTargetPath: "/stage"},
 			want:    staging.PublishRequest{StagingPath: "/stage", Context: "u:r:t:s0:c1,c2"}},
-		"for several pods": {
+		"a mode for several pods": {
 			request: &csi.NodePublishVolumeRequest{VolumeCapability: mounted(severalWriters, ""), StagingTargetPath: "/stage"},
 			want:    staging.PublishRequest{StagingPath: "/stage"}},
 		"a raw block device for readers": {
 			request: &csi.NodePublishVolumeRequest{VolumeCapability: raw(severalWriters), Readonly: true},
 			want:    staging.PublishRequest{Block: true, ReadOnly: true}},
-		"for a single writer": {
+		"a mode for a single writer": {
 			request: &csi.NodePublishVolumeRequest{VolumeCapability: mounted(singleWriter, ""), StagingTargetPath: "/stage"},
 			want:    staging.PublishRequest{StagingPath: "/stage", Exclusive: true}},
 		"a raw block device needs no staging path": {
@@ -177,7 +177,7 @@ func TestNodeCallsWithoutAFieldAreInvalid(t *testing.T) {
 			_, err := n.NodePublishVolume(ctx, &csi.NodePublishVolumeRequest{VolumeId: nodeVolume, TargetPath: "/p", VolumeCapability: mounted(writer, "")})
 			return err
 		},
-		"publish with a context that is none": func() error {
+		"publish with a malformed SELinux context": func() error {
 			_, err := n.NodePublishVolume(ctx, &csi.NodePublishVolumeRequest{
 				VolumeId: nodeVolume, TargetPath: "/p", StagingTargetPath: "/s", VolumeCapability: mounted(writer, "", "context=a,suid")})
 			return err

@@ -120,19 +120,19 @@ func TestParseCreate(t *testing.T) {
 			}),
 			refused: "capabilities disagree: Filesystem and Block",
 		},
-		"neither mount nor block": {
+		"a capability without mount or block": {
 			request: create(func(r *csi.CreateVolumeRequest) {
 				r.VolumeCapabilities = []*csi.VolumeCapability{{AccessMode: &csi.VolumeCapability_AccessMode{Mode: writer}}}
 			}),
 			refused: "neither mount nor block",
 		},
-		"several nodes that write": {
+		"several nodes write": {
 			request: create(func(r *csi.CreateVolumeRequest) {
 				r.VolumeCapabilities = []*csi.VolumeCapability{mounted(csi.VolumeCapability_AccessMode_MULTI_NODE_MULTI_WRITER, "")}
 			}),
 			refused: "access mode MULTI_NODE_MULTI_WRITER is not supported",
 		},
-		"several nodes that read": {
+		"several nodes read": {
 			request: create(func(r *csi.CreateVolumeRequest) {
 				r.VolumeCapabilities = []*csi.VolumeCapability{mounted(csi.VolumeCapability_AccessMode_MULTI_NODE_READER_ONLY, "")}
 			}),
@@ -142,7 +142,7 @@ func TestParseCreate(t *testing.T) {
 			request: create(func(r *csi.CreateVolumeRequest) { r.VolumeCapabilities = []*csi.VolumeCapability{mounted(0, "")} }),
 			refused: "access mode UNKNOWN",
 		},
-		"a clone": {
+		"an empty source": {
 			request: create(func(r *csi.CreateVolumeRequest) { r.VolumeContentSource = &csi.VolumeContentSource{} }), refused: "neither a snapshot nor a volume",
 		},
 		"a VolumeAttributesClass": {
@@ -160,7 +160,7 @@ func TestParseCreate(t *testing.T) {
 			}),
 			refused: "lacks the key " + v1alpha1.TopologyKey,
 		},
-		"a preferred node that is not allowed": {
+		"a preferred node that is not requisite": {
 			request: create(func(r *csi.CreateVolumeRequest) {
 				r.AccessibilityRequirements = &csi.TopologyRequirement{Requisite: at("a"), Preferred: at("b")}
 			}),

@@ -131,12 +131,12 @@ func TestListSnapshots(t *testing.T) {
 		entries int
 		next    string
 	}{
-		"a page":                              {&csi.ListSnapshotsRequest{MaxEntries: 3, StartingToken: "x"}, nil, []any{"", "x", 3}, 1, "more"},
-		"those of a volume":                   {&csi.ListSnapshotsRequest{SourceVolumeId: id}, nil, []any{id, "", 0}, 1, "more"},
-		"one by its id":                       {&csi.ListSnapshotsRequest{SnapshotId: snapID}, nil, []any{snapID}, 1, ""},
-		"one by its id and volume":            {&csi.ListSnapshotsRequest{SnapshotId: snapID, SourceVolumeId: id}, nil, []any{snapID}, 1, ""},
-		"one by its id, of another volume":    {&csi.ListSnapshotsRequest{SnapshotId: snapID, SourceVolumeId: "x"}, nil, []any{snapID}, 0, ""},
-		"one that does not exist is no error": {&csi.ListSnapshotsRequest{SnapshotId: "x"}, missing, []any{"x"}, 0, ""},
+		"lists a page":                        {&csi.ListSnapshotsRequest{MaxEntries: 3, StartingToken: "x"}, nil, []any{"", "x", 3}, 1, "more"},
+		"lists the snapshots of a volume":     {&csi.ListSnapshotsRequest{SourceVolumeId: id}, nil, []any{id, "", 0}, 1, "more"},
+		"lists a snapshot by id":              {&csi.ListSnapshotsRequest{SnapshotId: snapID}, nil, []any{snapID}, 1, ""},
+		"lists a snapshot by id and volume":   {&csi.ListSnapshotsRequest{SnapshotId: snapID, SourceVolumeId: id}, nil, []any{snapID}, 1, ""},
+		"lists no snapshot of another volume": {&csi.ListSnapshotsRequest{SnapshotId: snapID, SourceVolumeId: "x"}, nil, []any{snapID}, 0, ""},
+		"lists no snapshot for an unknown id": {&csi.ListSnapshotsRequest{SnapshotId: "x"}, missing, []any{"x"}, 0, ""},
 	}
 	for name, test := range tests {
 		t.Run(name, func(t *testing.T) {

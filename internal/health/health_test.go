@@ -30,8 +30,8 @@ func TestAProcessIsWellWhereNothingIsWrong(t *testing.T) {
 		live, ready     Checks
 		healthz, readyz int
 	}{
-		"nothing is asked":       {nil, nil, ok, ok},
-		"all is well":            {Checks{"csi": well}, Checks{"csi": well}, ok, ok},
+		"no checks":              {nil, nil, ok, ok},
+		"all checks pass":        {Checks{"csi": well}, Checks{"csi": well}, ok, ok},
 		"a pool cannot be read":  {Checks{"csi": well}, Checks{"csi": well, "pools": ill}, ok, failing},
 		"calls are not answered": {Checks{"csi": ill}, Checks{"csi": ill}, failing, failing},
 	} {

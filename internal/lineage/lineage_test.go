@@ -27,18 +27,18 @@ func TestALineageContains(t *testing.T) {
 		point   lineage.Point
 		want    bool
 	}{
-		"a point before the fork":                       {forked, at(e1, 2), true},
-		"the fork itself":                               {forked, at(e1, 3), true},
-		"not what the old epoch wrote after the fork":   {forked, at(e1, 4), false},
-		"what the next epoch wrote after the fork":      {forked, at(e2, 4), true},
-		"not a number the epoch never had":              {forked, at(e2, 3), false},
-		"anything the head writes":                      {forked, at(e3, 99), true},
-		"not an abandoned epoch":                        {abandoned, at(e2, 4), false},
-		"not what lay under the abandoned epoch":        {abandoned, at(e1, 3), false},
-		"what the path around the abandoned epoch used": {abandoned, at(e1, 2), true},
-		"not an epoch with the number but another id":   {forked, at(lineage.Epoch{Number: 2, ID: "impostor"}, 4), false},
-		"not an epoch it never heard of":                {forked, at(lineage.Epoch{Number: 9, ID: "nine"}, 1), false},
-		"not nothing":                                   {forked, lineage.Point{}, false},
+		"includes a point before the fork":                      {forked, at(e1, 2), true},
+		"includes the fork":                                     {forked, at(e1, 3), true},
+		"excludes writes of the old epoch after the fork":       {forked, at(e1, 4), false},
+		"includes writes of the next epoch after the fork":      {forked, at(e2, 4), true},
+		"excludes a number that the epoch never had":            {forked, at(e2, 3), false},
+		"includes every write of the head":                      {forked, at(e3, 99), true},
+		"excludes an abandoned epoch":                           {abandoned, at(e2, 4), false},
+		"excludes points below an abandoned epoch":              {abandoned, at(e1, 3), false},
+		"includes points on the path around an abandoned epoch": {abandoned, at(e1, 2), true},
+		"excludes an epoch with the same number and another id": {forked, at(lineage.Epoch{Number: 2, ID: "impostor"}, 4), false},
+		"excludes an unknown epoch":                             {forked, at(lineage.Epoch{Number: 9, ID: "nine"}, 1), false},
+		"excludes the empty point":                              {forked, lineage.Point{}, false},
 	}
 	for name, tt := range tests {
 		t.Run(name, func(t *testing.T) {
@@ -63,7 +63,7 @@ func TestAReplicaStandsToALineage(t *testing.T) {
 		"diverged with an unsent tip":                 {points: []lineage.Point{at(e1, 3), at(e1, 4)}, want: lineage.Diverged, common: at(e1, 3)},
 		"diverged with unsnapshotted writes":          {points: []lineage.Point{at(e1, 3)}, dirty: true, want: lineage.Diverged, common: at(e1, 3)},
 		"diverged beyond the end of a released epoch": {points: []lineage.Point{at(e2, 4), at(e2, 5)}, end: at(e2, 4), want: lineage.Diverged, common: at(e2, 4)},
-		"unrelated without anything in common":        {points: []lineage.Point{at(e1, 4)}, want: lineage.Unrelated},
+		"unrelated without a common point":            {points: []lineage.Point{at(e1, 4)}, want: lineage.Unrelated},
 	}
 	for name, tt := range tests {
 		t.Run(name, func(t *testing.T) {

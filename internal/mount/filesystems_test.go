@@ -38,11 +38,11 @@ func TestTheMountTableShowsATreeAndPartsOfIt(t *testing.T) {
 		path    string
 		ok      bool
 	}{
-		"a dataset":                        {dataset, mountinfo.Info{FSType: "zfs", Source: "tank/pvc-1", Root: "/"}, "/", true},
-		"a directory in a dataset":         {dataset, mountinfo.Info{FSType: "zfs", Source: "tank/pvc-1", Root: "/sub"}, "/sub", true},
-		"another dataset":                  {dataset, mountinfo.Info{FSType: "zfs", Source: "tank/pvc-2", Root: "/"}, "/", false},
-		"a tmpfs of a dataset's name":      {dataset, mountinfo.Info{FSType: "tmpfs", Source: "tank/pvc-1", Root: "/"}, "/", false},
-		"a block device, which is no tree": {provision.Content{Source: "/dev/a"}, mountinfo.Info{FSType: "ext4", Source: "/dev/a", Root: "/"}, "", false},
+		"a dataset":                          {dataset, mountinfo.Info{FSType: "zfs", Source: "tank/pvc-1", Root: "/"}, "/", true},
+		"a directory in a dataset":           {dataset, mountinfo.Info{FSType: "zfs", Source: "tank/pvc-1", Root: "/sub"}, "/sub", true},
+		"a different dataset":                {dataset, mountinfo.Info{FSType: "zfs", Source: "tank/pvc-2", Root: "/"}, "/", false},
+		"a tmpfs with the name of a dataset": {dataset, mountinfo.Info{FSType: "tmpfs", Source: "tank/pvc-1", Root: "/"}, "/", false},
+		"a block device has no tree":         {provision.Content{Source: "/dev/a"}, mountinfo.Info{FSType: "ext4", Source: "/dev/a", Root: "/"}, "", false},
 	} {
 		t.Run(name, func(t *testing.T) {
 			path, ok := mount.Within(tc.content, &tc.line)

@@ -13,18 +13,18 @@ func TestSELinuxContextsAreReadFromTheirOption(t *testing.T) {
 		option, label string
 		ok            bool
 	}{
-		"as the kubelet writes it":        {`context="system_u:object_r:container_file_t:s0:c15,c25"`, "system_u:object_r:container_file_t:s0:c15,c25", true},
-		"without a level":                 {`context=system_u:object_r:nfs_t`, "system_u:object_r:nfs_t", true},
-		"with a range of levels":          {`context=u:r:t:s0-s15:c0.c1023`, "u:r:t:s0-s15:c0.c1023", true},
-		"a comma without quotes":          {`context=u:r:t:s0:c1,c2`, "", false},
-		"one quote":                       {`context="u:r:t:s0`, "", false},
-		"a quote at the end":              {`context=u:r:t:s0"`, "", false},
-		"an option behind it":             {`context="u:r:t:s0",suid`, "", false},
-		"an option within it":             {`context="u:r:t:s0,suid"`, "", false},
-		"nothing":                         {`context=`, "", false},
-		"a user alone":                    {`context=system_u`, "", false},
-		"a line behind it":                {"context=u:r:t\nsuid", "", false},
-		"the option of another mechanism": {`fscontext=u:r:t`, "", false},
+		"a context in the form of the kubelet":  {`context="system_u:object_r:container_file_t:s0:c15,c25"`, "system_u:object_r:container_file_t:s0:c15,c25", true},
+		"a context without a level":             {`context=system_u:object_r:nfs_t`, "system_u:object_r:nfs_t", true},
+		"a context with a range of levels":      {`context=u:r:t:s0-s15:c0.c1023`, "u:r:t:s0-s15:c0.c1023", true},
+		"a comma without quotes":                {`context=u:r:t:s0:c1,c2`, "", false},
+		"a single quote mark":                   {`context="u:r:t:s0`, "", false},
+		"a quote mark at the end alone":         {`context=u:r:t:s0"`, "", false},
+		"an option after the context":           {`context="u:r:t:s0",suid`, "", false},
+		"an option within the quoted context":   {`context="u:r:t:s0,suid"`, "", false},
+		"an empty context":                      {`context=`, "", false},
+		"a user alone":                          {`context=system_u`, "", false},
+		"a line after the context":              {"context=u:r:t\nsuid", "", false},
+		"a similar option with another meaning": {`fscontext=u:r:t`, "", false},
 	} {
 		t.Run(name, func(t *testing.T) {
 			err := mount.CheckAsked("xfs", []string{"noatime", tc.option})
@@ -73,19 +73,19 @@ func TestContextsAreComparedAsTheKernelDoes(t *testing.T) {
 		a, b string
 		same bool
 	}{
-		"equal":                      {"u:r:t:s0:c1,c2", "u:r:t:s0:c1,c2", true},
-		"in another order":           {"u:r:t:s0:c2,c1", "u:r:t:s0:c1,c2", true},
-		"neighbours that are joined": {"u:r:t:s0:c3,c1,c2", "u:r:t:s0:c1.c3", true},
-		"twice":                      {"u:r:t:s0:c1,c1", "u:r:t:s0:c1", true},
-		"without a level":            {"u:r:t", "u:r:t", true},
-		"another category":           {"u:r:t:s0:c1,c2", "u:r:t:s0:c1,c3", false},
-		"one category more":          {"u:r:t:s0:c1", "u:r:t:s0:c1,c2", false},
-		"none":                       {"u:r:t:s0", "u:r:t:s0:c1", false},
-		"another sensitivity":        {"u:r:t:s0:c1", "u:r:t:s1:c1", false},
-		"a type by its alias":        {"u:r:a:s0:c1", "u:r:b:s0:c1", true},
-		"another role":               {"u:a:t:s0:c1", "u:b:t:s0:c1", false},
-		"none and none":              {"", "", true},
-		"a context and none":         {"u:r:t", "", false},
+		"equal":                                {"u:r:t:s0:c1,c2", "u:r:t:s0:c1,c2", true},
+		"the same categories in another order": {"u:r:t:s0:c2,c1", "u:r:t:s0:c1,c2", true},
+		"a range of categories":                {"u:r:t:s0:c3,c1,c2", "u:r:t:s0:c1.c3", true},
+		"a category twice":                     {"u:r:t:s0:c1,c1", "u:r:t:s0:c1", true},
+		"equal contexts without a level":       {"u:r:t", "u:r:t", true},
+		"a different category":                 {"u:r:t:s0:c1,c2", "u:r:t:s0:c1,c3", false},
+		"an additional category":               {"u:r:t:s0:c1", "u:r:t:s0:c1,c2", false},
+		"no category":                          {"u:r:t:s0", "u:r:t:s0:c1", false},
+		"a different sensitivity":              {"u:r:t:s0:c1", "u:r:t:s1:c1", false},
+		"an alias of the same type":            {"u:r:a:s0:c1", "u:r:b:s0:c1", true},
+		"a different role":                     {"u:a:t:s0:c1", "u:b:t:s0:c1", false},
+		"two empty contexts":                   {"", "", true},
+		"a context and an empty context":       {"u:r:t", "", false},
 	} {
 		t.Run(name, func(t *testing.T) {
 			if mount.SameContext(tc.a, tc.b) != tc.same || mount.SameContext(tc.b, tc.a) != tc.same {

@@ -13,10 +13,10 @@ func TestAVolumeOfAnOlderPooldIsATreeIfItsDeviceIsNoPath(t *testing.T) {
 		sent *pb.Volume
 		want provision.Content
 	}{
-		"a dataset":          {&pb.Volume{Device: "tank/berth-volumes/pvc-1"}, provision.Content{Source: "tank/berth-volumes/pvc-1", Tree: provision.Dataset}},
-		"a zvol":             {&pb.Volume{Device: "/dev/zvol/tank/pvc-1", Identity: "zvol:tank/pvc-1"}, provision.Content{Source: "/dev/zvol/tank/pvc-1", Identity: "zvol:tank/pvc-1"}},
-		"a volume of none":   {&pb.Volume{}, provision.Content{}},
-		"one of a new poold": {&pb.Volume{Device: "/dev/a[/pvc-1]", Tree: "btrfs"}, provision.Content{Source: "/dev/a[/pvc-1]", Tree: "btrfs"}},
+		"a dataset":                 {&pb.Volume{Device: "tank/berth-volumes/pvc-1"}, provision.Content{Source: "tank/berth-volumes/pvc-1", Tree: provision.Dataset}},
+		"a zvol":                    {&pb.Volume{Device: "/dev/zvol/tank/pvc-1", Identity: "zvol:tank/pvc-1"}, provision.Content{Source: "/dev/zvol/tank/pvc-1", Identity: "zvol:tank/pvc-1"}},
+		"a volume without a device": {&pb.Volume{}, provision.Content{}},
+		"a volume of a newer poold": {&pb.Volume{Device: "/dev/a[/pvc-1]", Tree: "btrfs"}, provision.Content{Source: "/dev/a[/pvc-1]", Tree: "btrfs"}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			if got := volumeFromWire(tc.sent).Content; got != tc.want {

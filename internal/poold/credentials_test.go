@@ -12,10 +12,10 @@ func TestRootAndTheOwnUserAreAdmitted(t *testing.T) {
 		uid  uint32
 		want bool
 	}{
-		"root":            {0, true},
-		"poold's own":     {uint32(os.Geteuid()), true},
-		"nobody":          {65534, os.Geteuid() == 65534},
-		"an ordinary one": {1000, os.Geteuid() == 1000},
+		"root":              {0, true},
+		"the user of poold": {uint32(os.Geteuid()), true},
+		"the user nobody":   {65534, os.Geteuid() == 65534},
+		"an ordinary user":  {1000, os.Geteuid() == 1000},
 	} {
 		if got := admitted(tc.uid); got != tc.want {
 			t.Errorf("%s: admitted is %v", name, got)

@@ -14,11 +14,11 @@ func TestADatasetIsKnownInTheMountTableByItsName(t *testing.T) {
 		line mountinfo.Info
 		want bool
 	}{
-		"itself":                         {mountinfo.Info{FSType: "zfs", Source: dataset, Root: "/", Major: 0, Minor: 52}, true},
-		"another":                        {mountinfo.Info{FSType: "zfs", Source: dataset + "0", Root: "/"}, false},
-		"a snapshot of it":               {mountinfo.Info{FSType: "zfs", Source: dataset + "@snap-1", Root: "/"}, false},
-		"a directory in it":              {mountinfo.Info{FSType: "zfs", Source: dataset, Root: "/sub"}, false},
-		"a tmpfs that somebody so named": {mountinfo.Info{FSType: "tmpfs", Source: dataset, Root: "/"}, false},
+		"the dataset":                          {mountinfo.Info{FSType: "zfs", Source: dataset, Root: "/", Major: 0, Minor: 52}, true},
+		"a different dataset":                  {mountinfo.Info{FSType: "zfs", Source: dataset + "0", Root: "/"}, false},
+		"a snapshot of the dataset":            {mountinfo.Info{FSType: "zfs", Source: dataset + "@snap-1", Root: "/"}, false},
+		"a directory in the dataset":           {mountinfo.Info{FSType: "zfs", Source: dataset, Root: "/sub"}, false},
+		"a tmpfs with the name of the dataset": {mountinfo.Info{FSType: "tmpfs", Source: dataset, Root: "/"}, false},
 	} {
 		t.Run(name, func(t *testing.T) {
 			source, err := identify(provision.Content{Source: dataset, Tree: provision.Dataset})

@@ -17,7 +17,7 @@ func TestOptionsOfMkfsAreSeenInTheFilesystem(t *testing.T) {
 		fs, options string
 		shows       []string
 	}{
-		"ext4 as it is made": {provision.Ext4, "", []string{"Inode size: 256", "Reserved block count: 0"}},
+		"ext4 with the defaults": {provision.Ext4, "", []string{"Inode size: 256", "Reserved block count: 0"}},
 		"ext4 for small files on a stripe": {
 			provision.Ext4,
 			"-b 1024 -E nodiscard,lazy_itable_init=0,lazy_journal_init=0,packed_meta_blocks=1,stride=4,stripe_width=16 -i 4096 -I 512 -J size=8 -m 3 -O large_dir,metadata_csum,metadata_csum_seed,orphan_file",
@@ -27,13 +27,13 @@ func TestOptionsOfMkfsAreSeenInTheFilesystem(t *testing.T) {
 			provision.Ext4, "-b 2048 -E discard -I 1024 -N 1024 -O ^large_dir,^metadata_csum,^metadata_csum_seed,^orphan_file",
 			[]string{"Block size: 2048", "Inode size: 1024", "Reserved block count: 0"},
 		},
-		"xfs as it is made": {provision.XFS, "", []string{"isize=512", "bsize=4096"}},
+		"xfs with the defaults": {provision.XFS, "", []string{"isize=512", "bsize=4096"}},
 		"xfs for old kernels on a stripe": {
 			provision.XFS,
 			"-b size=1024 -d agcount=2,su=64k,sw=2 -i size=512,maxpct=10,sparse=0 -K -l size=64m,su=32k -m bigtime=0,crc=1,finobt=0,inobtcount=0,reflink=0,rmapbt=0 -n size=4096 -s size=1024",
 			[]string{"agcount=2", "isize=512", "sectsz=1024", "finobt=0", "reflink=0", "bigtime=0", "imaxpct=10", "sunit=64 swidth=128", "naming =version 2 bsize=4096"},
 		},
-		"xfs with all it knows": {
+		"xfs with all features": {
 			provision.XFS, "-i size=2048,nrext64=1,sparse=1 -m bigtime=1,finobt=1,inobtcount=1,reflink=1,rmapbt=1 -n size=65536 -s size=4096",
 			[]string{"isize=2048", "sectsz=4096", "finobt=1", "reflink=1", "rmapbt=1", "bigtime=1", "naming =version 2 bsize=65536"},
 		},

@@ -42,12 +42,12 @@ func TestSuperblocksAreRead(t *testing.T) {
 		fs     string
 		want   superblock
 	}{
-		"a clean ext4":           {ext4Device(1, 0x40, 1000), "ext4", superblock{"ext4", 4096000, true, 0}},
-		"a large ext4":           {ext4Device(1, 0x80, 1<<33), "ext4", superblock{"ext4", 1 << 45, true, 0}},
-		"ext4 with a journal":    {ext4Device(1, ext4Recover, 10), "ext4", superblock{"ext4", 40960, false, 0}},
-		"ext4 that knows errors": {ext4Device(3, 0, 10), "ext4", superblock{"ext4", 40960, false, 0}},
-		"ext4 never unmounted":   {ext4Device(0, 0, 10), "ext4", superblock{"ext4", 40960, false, 0}},
-		"xfs with its log":       {xfsDevice(100000), "xfs", superblock{"xfs", 409600000, true, 2560 * 4096}},
+		"a clean ext4":              {ext4Device(1, 0x40, 1000), "ext4", superblock{"ext4", 4096000, true, 0}},
+		"a large ext4":              {ext4Device(1, 0x80, 1<<33), "ext4", superblock{"ext4", 1 << 45, true, 0}},
+		"ext4 with a journal":       {ext4Device(1, ext4Recover, 10), "ext4", superblock{"ext4", 40960, false, 0}},
+		"ext4 with recorded errors": {ext4Device(3, 0, 10), "ext4", superblock{"ext4", 40960, false, 0}},
+		"ext4 never unmounted":      {ext4Device(0, 0, 10), "ext4", superblock{"ext4", 40960, false, 0}},
+		"xfs with an internal log":  {xfsDevice(100000), "xfs", superblock{"xfs", 409600000, true, 2560 * 4096}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			got, err := readSuperblock(bytes.NewReader(tc.device), tc.fs)

@@ -17,11 +17,11 @@ func TestAnotherSELinuxContextThanAskedIsAConflictThatNamesBoth(t *testing.T) {
 		want    want
 		ok      bool
 	}{
-		"the one that is asked":        {`rw,context="` + shown + `"`, want{context: shown}, true},
-		"another":                      {`rw,context="` + shown + `"`, want{context: other}, false},
-		"none where one is asked":      {`rw,seclabel`, want{context: shown}, false},
-		"one where none is asked":      {`rw,context="` + shown + `"`, want{}, true},
-		"the node of a block volume's": {`rw,seclabel`, want{context: shown, node: true}, true},
+		"the mount has the wanted context":                    {`rw,context="` + shown + `"`, want{context: shown}, true},
+		"the mount has a different context":                   {`rw,context="` + shown + `"`, want{context: other}, false},
+		"the mount lacks the wanted context":                  {`rw,seclabel`, want{context: shown}, false},
+		"the mount has a context that no caller wants":        {`rw,context="` + shown + `"`, want{}, true},
+		"the device node of a block volume lacks the context": {`rw,seclabel`, want{context: shown, node: true}, true},
 	} {
 		t.Run(name, func(t *testing.T) {
 			err := labelled(&mountinfo.Info{Source: "/dev/a", Mountpoint: "/stage", VFSOptions: tc.options}, tc.want)

@@ -50,15 +50,15 @@ func TestRepairFollowsTheExitCode(t *testing.T) {
 		class error // nil: it may be mounted
 		fails bool
 	}{
-		"nothing was wrong":                 {code: 0},
-		"damage was repaired":               {code: 1},
-		"repaired, with a reboot advised":   {code: 2},
-		"repaired both":                     {code: 3},
-		"damage is left":                    {code: 4, class: mount.ErrCorrupt, fails: true},
-		"some repaired, some left":          {code: 5, class: mount.ErrCorrupt, fails: true},
-		"the tool could not work":           {code: 8, fails: true},
-		"the tool was stopped by a request": {code: 32, fails: true},
-		"the tool was killed":               {code: -1, fails: true},
+		"the tool found no damage":                      {code: 0},
+		"the tool repaired damage":                      {code: 1},
+		"the tool repaired damage and advises a reboot": {code: 2},
+		"the tool sets both bits of a repair":           {code: 3},
+		"the tool left damage":                          {code: 4, class: mount.ErrCorrupt, fails: true},
+		"the tool repaired some damage and left some":   {code: 5, class: mount.ErrCorrupt, fails: true},
+		"the tool could not work":                       {code: 8, fails: true},
+		"a request stopped the tool":                    {code: 32, fails: true},
+		"a signal killed the tool":                      {code: -1, fails: true},
 	} {
 		t.Run(name, func(t *testing.T) {
 			var s runtest.Script

@@ -30,11 +30,11 @@ func (n *node) survive(comeBack func(*node), step func() error) {
 
 // endings are the ways in which a volume ends.
 var endings = map[string]func(n *node, comeBack func(*node)){
-	"the kubelet gives it back": func(n *node, comeBack func(*node)) {
+	"the kubelet unpublishes the volume": func(n *node, comeBack func(*node)) {
 		n.survive(comeBack, func() error { return n.Unpublish(n.t.Context(), h, n.target()) })
 		n.kubeletForgets()
 	},
-	"the kubelet lost it": func(n *node, comeBack func(*node)) {
+	"the kubelet loses the volume": func(n *node, comeBack func(*node)) {
 		n.reboot()
 		n.kubeletForgets()
 		n.here.Delete(uid)
@@ -43,7 +43,7 @@ var endings = map[string]func(n *node, comeBack func(*node)){
 			return n.Sweep(n.t.Context(), n.Pools())
 		})
 	},
-	"the kubelet begins to give it back and loses it": func(n *node, comeBack func(*node)) {
+	"the kubelet begins to unpublish the volume and loses the volume": func(n *node, comeBack func(*node)) {
 		_ = n.Unpublish(n.t.Context(), h, n.target())
 		n.crash.Dead = false
 		n.reboot()

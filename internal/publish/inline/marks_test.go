@@ -46,9 +46,9 @@ func TestAMarkIsOfOneVolumeOfOnePod(t *testing.T) {
 		t.Fatal(err)
 	}
 	for name, change := range map[string]func(*Mark){
-		"another volume": func(m *Mark) { m.ID += "0" },
-		"another pod":    func(m *Mark) { m.Owner.PodUID += "0" },
-		"another name":   func(m *Mark) { m.Owner.Name += "0" },
+		"a different volume": func(m *Mark) { m.ID += "0" },
+		"a different pod":    func(m *Mark) { m.Owner.PodUID += "0" },
+		"a different name":   func(m *Mark) { m.Owner.Name += "0" },
 	} {
 		m := Mark{id, owner}
 		change(&m)
@@ -111,14 +111,14 @@ func TestAMarkThatFailsSaysWhy(t *testing.T) {
 		call    func(d MarkDir) error
 		why     string
 	}{
-		"it cannot be looked for":                 {inFile, has, "not a directory"},
-		"its directory cannot be made":            {inFile, set, "making directory of marks"},
-		"it cannot be written":                    {full, set, "is a directory"},
-		"it cannot be synced":                     {unsynced, set, "sync"},
-		"it cannot be removed":                    {full, remove, "directory not empty"},
-		"the directory of marks cannot be read":   {inFile, list, "listing marks"},
-		"a directory is not there to be synced":   {func(*testing.T, MarkDir) {}, func(d MarkDir) error { return syncDir(string(d)) }, "no such file"},
-		"a directory of the kernel is not synced": {func(*testing.T, MarkDir) {}, func(MarkDir) error { return syncDir("/proc") }, "sync"},
+		"the mark cannot be looked for":              {inFile, has, "not a directory"},
+		"the directory of marks cannot be made":      {inFile, set, "making directory of marks"},
+		"the mark cannot be written":                 {full, set, "is a directory"},
+		"the mark cannot be synced":                  {unsynced, set, "sync"},
+		"the mark cannot be removed":                 {full, remove, "directory not empty"},
+		"the directory of marks cannot be read":      {inFile, list, "listing marks"},
+		"a missing directory cannot be synced":       {func(*testing.T, MarkDir) {}, func(d MarkDir) error { return syncDir(string(d)) }, "no such file"},
+		"a directory of the kernel cannot be synced": {func(*testing.T, MarkDir) {}, func(MarkDir) error { return syncDir("/proc") }, "sync"},
 	} {
 		t.Run(what, func(t *testing.T) {
 			d := MarkDir(filepath.Join(t.TempDir(), "marks"))

@@ -47,26 +47,26 @@ func TestAnUnreasonableRequestMakesNothing(t *testing.T) {
 		change func(n *node, r *PublishRequest)
 		want   error
 	}{
-		"an id that is a claim's":      {func(_ *node, r *PublishRequest) { r.Handle = "pvc-" + uid }, provision.ErrInvalid},
-		"an id of no length":           {func(_ *node, r *PublishRequest) { r.Handle = "csi-0123" }, provision.ErrInvalid},
-		"another pod's target":         {func(_ *node, r *PublishRequest) { r.PodUID = "another" }, provision.ErrInvalid},
-		"a target outside":             {func(_ *node, r *PublishRequest) { r.Target = "/etc/pods/" + uid }, provision.ErrInvalid},
-		"a target that is no volume's": {func(n *node, r *PublishRequest) { r.Target = n.dir + "/pods/x" }, provision.ErrInvalid},
-		"too small for ext4":           {func(_ *node, r *PublishRequest) { r.Size = 31 * mib }, provision.ErrInvalid},
+		"the id of a claim's volume":               {func(_ *node, r *PublishRequest) { r.Handle = "pvc-" + uid }, provision.ErrInvalid},
+		"an id that is too short":                  {func(_ *node, r *PublishRequest) { r.Handle = "csi-0123" }, provision.ErrInvalid},
+		"the target of another pod":                {func(_ *node, r *PublishRequest) { r.PodUID = "another" }, provision.ErrInvalid},
+		"a target outside the kubelet's directory": {func(_ *node, r *PublishRequest) { r.Target = "/etc/pods/" + uid }, provision.ErrInvalid},
+		"a target that belongs to no volume":       {func(n *node, r *PublishRequest) { r.Target = n.dir + "/pods/x" }, provision.ErrInvalid},
+		"too small for ext4":                       {func(_ *node, r *PublishRequest) { r.Size = 31 * mib }, provision.ErrInvalid},
 		"too small for xfs": {func(_ *node, r *PublishRequest) { r.Filesystem, r.Size = provision.XFS, 299*mib },
 			provision.ErrInvalid},
 		"an unknown filesystem":      {func(_ *node, r *PublishRequest) { r.Filesystem = "ntfs" }, provision.ErrInvalid},
 		"a dangerous option":         {func(_ *node, r *PublishRequest) { r.Options = []string{"suid"} }, provision.ErrInvalid},
-		"more than any pool has":     {func(_ *node, r *PublishRequest) { r.Size = 3 * gib }, provision.ErrNoSpace},
-		"a class that is not known":  {func(n *node, _ *PublishRequest) { n.class = nil }, provision.ErrUnavailable},
+		"a size beyond every pool":   {func(_ *node, r *PublishRequest) { r.Size = 3 * gib }, provision.ErrNoSpace},
+		"an unknown class":           {func(n *node, _ *PublishRequest) { n.class = nil }, provision.ErrUnavailable},
 		"a class without pools here": {func(n *node, _ *PublishRequest) { n.class.Spec.LVM.VolumeGroups = []string{"vg9"} }, provision.ErrPoolMissing},
-		"a class for other nodes": {func(n *node, _ *PublishRequest) {
+		"a class that selects other nodes": {func(n *node, _ *PublishRequest) {
 			n.class.Spec.NodeSelector = &metav1.LabelSelector{MatchLabels: map[string]string{"ssd": "yes"}}
 		}, provision.ErrPoolMissing},
-		"a class without inline volumes": {func(n *node, _ *PublishRequest) { n.class.Spec.InlineVolumes = nil }, provision.ErrInvalid},
-		"a class for other namespaces":   {func(_ *node, r *PublishRequest) { r.PodNamespace = "shopping" }, provision.ErrInvalid},
-		"a pod of no namespace":          {func(_ *node, r *PublishRequest) { r.PodNamespace = "" }, provision.ErrInvalid},
-		"more than the spare leaves": {func(n *node, _ *PublishRequest) {
+		"a class without inline volumes":              {func(n *node, _ *PublishRequest) { n.class.Spec.InlineVolumes = nil }, provision.ErrInvalid},
+		"a class for a namespace with a similar name": {func(_ *node, r *PublishRequest) { r.PodNamespace = "shopping" }, provision.ErrInvalid},
+		"a pod without a namespace":                   {func(_ *node, r *PublishRequest) { r.PodNamespace = "" }, provision.ErrInvalid},
+		"a size that would use the spare": {func(n *node, _ *PublishRequest) {
 			n.class.Spec.Spare, n.class.Spec.SparePercent = new(resource.MustParse("512Mi")), 60
 		}, provision.ErrNoSpace},
 	} {
@@ -117,8 +117,8 @@ func TestAVolumeIsMadeWhereThereIsMostRoom(t *testing.T) {
 
 func TestAPoolThatWasLostOrFilledMeanwhileIsPassedOver(t *testing.T) {
 	for what, changes := range map[string]func(n *node) error{
-		"it is full": func(n *node) error { return n.disks.PutForeign(vg0, "root", 2*gib) },
-		"it is gone": func(n *node) error { n.disks.RemovePool(vg0); return nil },
+		"the preferred pool is full": func(n *node) error { return n.disks.PutForeign(vg0, "root", 2*gib) },
+		"the preferred pool is gone": func(n *node) error { n.disks.RemovePool(vg0); return nil },
 	} {
 		t.Run(what, func(t *testing.T) {
 			n := newNode(t)

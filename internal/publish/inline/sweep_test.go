@@ -15,11 +15,11 @@ func TestTheSweepRemovesOnlyVolumesOfPodsUnknownToKubeletAndAPIServer(t *testing
 		removed bool
 		fails   bool
 	}{
-		"both know the pod":             {func(*node) {}, false, false},
-		"only the kubelet knows it":     {func(n *node) { n.here.Delete(uid) }, false, false},
-		"only the API server knows it":  {func(n *node) { n.kubeletForgets() }, false, false},
-		"neither knows it":              {func(n *node) { n.kubeletForgets(); n.here.Delete(uid) }, true, false},
-		"the API server does not speak": {func(n *node) { n.kubeletForgets(); n.here.Delete(uid); n.err = errors.New("away") }, false, true},
+		"the kubelet and the API server know the pod":          {func(*node) {}, false, false},
+		"only the kubelet knows the pod":                       {func(n *node) { n.here.Delete(uid) }, false, false},
+		"only the API server knows the pod":                    {func(n *node) { n.kubeletForgets() }, false, false},
+		"neither the kubelet nor the API server knows the pod": {func(n *node) { n.kubeletForgets(); n.here.Delete(uid) }, true, false},
+		"the API server does not answer":                       {func(n *node) { n.kubeletForgets(); n.here.Delete(uid); n.err = errors.New("away") }, false, true},
 		"the kubelet's directory is not there": {func(n *node) {
 			n.here.Delete(uid)
 			n.Service.kubelet = kubeletdir.New(n.dir + "/nowhere")

@@ -27,9 +27,9 @@ func TestUnpublishCanBeRepeatedAndNeedsNoVolume(t *testing.T) {
 
 func TestAPodCanEndAlthoughItsPoolDoesNotWork(t *testing.T) {
 	for what, breaks := range map[string]func(n *node){
-		"it is not available": func(n *node) { n.fails["Delete"] = provision.ErrUnavailable },
-		"it is missing":       func(n *node) { n.fails["Delete"] = provision.ErrPoolMissing },
-		"it does not answer":  func(n *node) { n.Service.disks = hanging{n.Service.disks} },
+		"the pool is not available": func(n *node) { n.fails["Delete"] = provision.ErrUnavailable },
+		"the pool is missing":       func(n *node) { n.fails["Delete"] = provision.ErrPoolMissing },
+		"the pool does not answer":  func(n *node) { n.Service.disks = hanging{n.Service.disks} },
 	} {
 		t.Run(what, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {

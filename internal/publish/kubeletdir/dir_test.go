@@ -24,18 +24,18 @@ func TestPathsMustLieBelowTheKubeletsDirectory(t *testing.T) {
 		path string
 		ok   bool
 	}{
-		"below":                           {dir + "/pods/a/mount", true},
-		"below, with parents to be made":  {dir + "/plugins/x/y/globalmount", true},
-		"the directory itself":            {dir, false},
-		"beside, with the same beginning": {dir + "-2/pods", false},
-		"elsewhere":                       {"/etc/cron.d/x", false},
-		"out by dots":                     {dir + "/pods/../../elsewhere/x", false},
-		"not clean":                       {dir + "/pods//a", false},
-		"a trailing slash":                {dir + "/pods/a/", false},
-		"relative":                        {"pods/a", false},
-		"empty":                           {"", false},
-		"out by a link":                   {dir + "/pods/way-out/x", false},
-		"out by a link, to be made":       {dir + "/pods/way-out/x/y/z", false},
+		"a path below the directory":                        {dir + "/pods/a/mount", true},
+		"a path below the directory with missing parents":   {dir + "/plugins/x/y/globalmount", true},
+		"the directory itself":                              {dir, false},
+		"a directory with a longer name":                    {dir + "-2/pods", false},
+		"a path outside the directory":                      {"/etc/cron.d/x", false},
+		"a path that leaves the directory by dots":          {dir + "/pods/../../elsewhere/x", false},
+		"a path with two slashes":                           {dir + "/pods//a", false},
+		"a trailing slash":                                  {dir + "/pods/a/", false},
+		"a relative path":                                   {"pods/a", false},
+		"an empty path":                                     {"", false},
+		"a path that leaves the directory by a link":        {dir + "/pods/way-out/x", false},
+		"a missing path behind a link out of the directory": {dir + "/pods/way-out/x/y/z", false},
 	}
 	d := New(dir)
 	for name, tc := range tests {

@@ -17,15 +17,15 @@ func TestATargetSaysWhichVolumeOfWhichPodItIsFor(t *testing.T) {
 		target string
 		ok     bool
 	}{
-		"a volume's mount":             {"/pods/" + uid + "/volumes/kubernetes.io~csi/scratch/mount", true},
-		"a volume's directory":         {"/pods/" + uid + "/volumes/kubernetes.io~csi/scratch", false},
-		"something in the volume":      {"/pods/" + uid + "/volumes/kubernetes.io~csi/scratch/mount/x", false},
-		"a volume of another kind":     {"/pods/" + uid + "/volumes/kubernetes.io~empty-dir/scratch/mount", false},
-		"a raw block volume":           {"/plugins/kubernetes.io/csi/volumeDevices/publish/pvc-1/" + uid, false},
-		"a volume of no pod":           {"/pods/volumes/kubernetes.io~csi/scratch/mount", false},
-		"a path out of the directory":  {"/pods/../../volumes/kubernetes.io~csi/scratch/mount", false},
-		"another place of a volume":    {"/pods/" + uid + "/volumes/kubernetes.io~csi/scratch/other", false},
-		"the volumes of all the pod's": {"/pods/" + uid + "/volumes/kubernetes.io~csi", false},
+		"a volume's mount":                        {"/pods/" + uid + "/volumes/kubernetes.io~csi/scratch/mount", true},
+		"a volume's directory":                    {"/pods/" + uid + "/volumes/kubernetes.io~csi/scratch", false},
+		"a file in the volume":                    {"/pods/" + uid + "/volumes/kubernetes.io~csi/scratch/mount/x", false},
+		"a volume of another kind":                {"/pods/" + uid + "/volumes/kubernetes.io~empty-dir/scratch/mount", false},
+		"a raw block volume":                      {"/plugins/kubernetes.io/csi/volumeDevices/publish/pvc-1/" + uid, false},
+		"a volume without a pod":                  {"/pods/volumes/kubernetes.io~csi/scratch/mount", false},
+		"a path out of the directory":             {"/pods/../../volumes/kubernetes.io~csi/scratch/mount", false},
+		"a directory beside the mount point":      {"/pods/" + uid + "/volumes/kubernetes.io~csi/scratch/other", false},
+		"the directory of all volumes of the pod": {"/pods/" + uid + "/volumes/kubernetes.io~csi", false},
 	} {
 		t.Run(name, func(t *testing.T) {
 			pod, volume, err := New(dir).PodVolume(dir + tc.target)
@@ -59,13 +59,13 @@ func TestAPodsVolumeIsThereAsLongAsItsMountPointIs(t *testing.T) {
 		pod, volume string
 		want, fails bool
 	}{
-		"the volume":            {uid, "scratch", true, false},
-		"another volume":        {uid, "cache", false, false},
-		"what is left of one":   {uid, "leftover", false, false},
-		"a volume of another":   {"another", "scratch", false, false},
-		"a name that is a path": {uid, "../../volumes", false, true},
-		"a pod that is a path":  {"../pods/" + uid, "scratch", false, true},
-		"no name":               {uid, "", false, true},
+		"the volume":                       {uid, "scratch", true, false},
+		"an unknown volume of the pod":     {uid, "cache", false, false},
+		"a leftover without a mount point": {uid, "leftover", false, false},
+		"a volume of an unknown pod":       {"another", "scratch", false, false},
+		"a name that is a path":            {uid, "../../volumes", false, true},
+		"a pod that is a path":             {"../pods/" + uid, "scratch", false, true},
+		"no name":                          {uid, "", false, true},
 	} {
 		t.Run(name, func(t *testing.T) {
 			got, err := d.HasPodVolume(tc.pod, tc.volume)

@@ -31,7 +31,7 @@ func TestOnlyCopiesOfXFSAreMountedWithNouuid(t *testing.T) {
 		want       bool
 	}{
 		"a copy of xfs":    {"xfs", other, true},
-		"its source":       {"xfs", id, false},
+		"a source of xfs":  {"xfs", id, false},
 		"a copy of ext4":   {"ext4", other, false},
 		"a source of ext4": {"ext4", id, false},
 	} {

@@ -30,29 +30,29 @@ func TestAFailedStepIsReportedAndEndsTheCall(t *testing.T) {
 		operation string
 		call      func(context.Context, *node) error
 	}{
-		"staging, the filesystem is not made": {"format", func(ctx context.Context, n *node) error {
+		"the format fails while the volume is staged": {"format", func(ctx context.Context, n *node) error {
 			return n.Stage(ctx, StageRequest{ID: blank, Path: n.path("stage-" + blank)})
 		}},
-		"staging, nothing is mounted": {"mount", func(ctx context.Context, n *node) error {
+		"the mount fails while the volume is staged": {"mount", func(ctx context.Context, n *node) error {
 			return n.Stage(ctx, StageRequest{ID: blank, Path: n.path("stage-" + blank)})
 		}},
-		"staging again, the filesystem does not grow": {"grow", func(ctx context.Context, n *node) error {
+		"the growth fails while the volume is staged again": {"grow", func(ctx context.Context, n *node) error {
 			return n.Stage(ctx, StageRequest{ID: id, Path: n.path("stage-" + id)})
 		}},
-		"staging a raw block volume that a pod has, nothing is recorded": {"format", func(ctx context.Context, n *node) error {
+		"the record fails while a raw block volume is staged": {"format", func(ctx context.Context, n *node) error {
 			return n.Stage(ctx, StageRequest{ID: other, Path: n.path("stage-" + other), Block: true})
 		}},
-		"unstaging, it stays mounted":    {"unmount", func(ctx context.Context, n *node) error { return n.Unstage(ctx, id, n.path("stage-"+id)) }},
-		"unpublishing, it stays mounted": {"unmount", func(ctx context.Context, n *node) error { return n.Unpublish(ctx, id, n.path("pod1")) }},
-		"publishing for one pod, the mount table is not read": {"table", func(ctx context.Context, n *node) error {
+		"the unmount fails while the volume is unstaged":    {"unmount", func(ctx context.Context, n *node) error { return n.Unstage(ctx, id, n.path("stage-"+id)) }},
+		"the unmount fails while the volume is unpublished": {"unmount", func(ctx context.Context, n *node) error { return n.Unpublish(ctx, id, n.path("pod1")) }},
+		"the mount table fails while the volume is published for one pod": {"table", func(ctx context.Context, n *node) error {
 			r := n.publication(id, "pod2")
 			r.Exclusive = true
 			return n.Publish(ctx, r)
 		}},
-		"figures, of the filesystem":  {"stats", figures},
-		"figures, of the mount table": {"table", figures},
-		"growing, of the filesystem":  {"grow", grown},
-		"growing, of the mount table": {"table", grown},
+		"the filesystem fails while figures are read":  {"stats", figures},
+		"the mount table fails while figures are read": {"table", figures},
+		"the filesystem fails while the volume grows":  {"grow", grown},
+		"the mount table fails while the volume grows": {"table", grown},
 	} {
 		t.Run(name, func(t *testing.T) {
 			n := running(t)

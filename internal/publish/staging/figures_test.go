@@ -57,11 +57,11 @@ func TestAVolumeThatIsNotAtThePathIsNotFound(t *testing.T) {
 	n.stage(t, other)
 	n.publish(t, id, "pod1")
 	for what, at := range map[string]struct{ id, path string }{
-		"another path":              {id, n.path("pod2")},
-		"a relative path":           {id, "some/path"},
-		"another volume's path":     {other, n.path("pod1")},
-		"a volume that is not here": {"pvc-00000000-0000-0000-0000-00000000000f", n.path("pod1")},
-		"no volume of ours":         {"../../etc", n.path("pod1")},
+		"a path without a mount":     {id, n.path("pod2")},
+		"a relative path":            {id, "some/path"},
+		"the path of another volume": {other, n.path("pod1")},
+		"an unknown volume":          {"pvc-00000000-0000-0000-0000-00000000000f", n.path("pod1")},
+		"a foreign id":               {"../../etc", n.path("pod1")},
 	} {
 		if _, err := n.Stats(t.Context(), at.id, at.path); !errors.Is(err, provision.ErrNotFound) {
 			t.Errorf("stats of %s: %v; want %v", what, err, provision.ErrNotFound)

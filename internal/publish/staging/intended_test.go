@@ -24,11 +24,11 @@ func TestAVolumeIsUsedOnlyInThePoolThatItsObjectNames(t *testing.T) {
 		replicas []v1alpha1.ReplicaSpec
 		want     error
 	}{
-		"another pool of this node":      {"ext4", []v1alpha1.ReplicaSpec{{Node: here, Pool: "evil"}}, provision.ErrConflict},
-		"a thin pool of the same group":  {"ext4", []v1alpha1.ReplicaSpec{{Node: here, Pool: vg0.Name + "/thin"}}, provision.ErrConflict},
-		"another pool, a raw volume":     {"", []v1alpha1.ReplicaSpec{{Node: here, Pool: "evil"}}, provision.ErrConflict},
-		"the same pool of another node":  {"ext4", []v1alpha1.ReplicaSpec{{Node: "node-2", Pool: vg0.Name}}, provision.ErrUnavailable},
-		"one of two replicas, this pool": {"ext4", []v1alpha1.ReplicaSpec{{Node: "node-2", Pool: "evil"}, {Node: here, Pool: vg0.Name}}, nil},
+		"the object names another pool of this node":            {"ext4", []v1alpha1.ReplicaSpec{{Node: here, Pool: "evil"}}, provision.ErrConflict},
+		"the object names a thin pool of the same volume group": {"ext4", []v1alpha1.ReplicaSpec{{Node: here, Pool: vg0.Name + "/thin"}}, provision.ErrConflict},
+		"the object of a raw volume names another pool":         {"", []v1alpha1.ReplicaSpec{{Node: here, Pool: "evil"}}, provision.ErrConflict},
+		"the object names the same pool of another node":        {"ext4", []v1alpha1.ReplicaSpec{{Node: "node-2", Pool: vg0.Name}}, provision.ErrUnavailable},
+		"the object names this pool and a pool of another node": {"ext4", []v1alpha1.ReplicaSpec{{Node: "node-2", Pool: "evil"}, {Node: here, Pool: vg0.Name}}, nil},
 	} {
 		t.Run(name, func(t *testing.T) {
 			n := newNode(t)

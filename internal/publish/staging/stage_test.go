@@ -45,13 +45,13 @@ func TestAVolumeIsFormattedOnlyAsItsSpecSays(t *testing.T) {
 		want  error
 		says  string
 	}{
-		"its Volume is not known yet":         {want: provision.ErrUnavailable},
-		"its Volume says raw block":           {spec: spec("", vg0), want: provision.ErrInvalid, says: "is a raw block volume"},
-		"its Volume says raw block of ext4":   {spec: block, want: provision.ErrInvalid, says: "is a raw block volume"},
-		"another filesystem than its own":     {spec: spec("ext4", vg0), asked: "xfs", want: provision.ErrInvalid, says: "is to bear ext4, not xfs"},
-		"its Volume was adopted":              {spec: adopted, want: provision.ErrConflict},
-		"its Volume says ext4, nothing asked": {spec: spec("ext4", vg0)},
-		"its Volume says ext4, ext4 asked":    {spec: spec("ext4", vg0), asked: "ext4"},
+		"the Volume is not known yet":                                {want: provision.ErrUnavailable},
+		"the Volume wants raw block":                                 {spec: spec("", vg0), want: provision.ErrInvalid, says: "is a raw block volume"},
+		"the Volume wants raw block with the filesystem ext4":        {spec: block, want: provision.ErrInvalid, says: "is a raw block volume"},
+		"the call asks for another filesystem than the Volume":       {spec: spec("ext4", vg0), asked: "xfs", want: provision.ErrInvalid, says: "is to bear ext4, not xfs"},
+		"the Volume was adopted":                                     {spec: adopted, want: provision.ErrConflict},
+		"the Volume wants ext4, and the call asks for no filesystem": {spec: spec("ext4", vg0)},
+		"the Volume wants ext4, and the call asks for ext4":          {spec: spec("ext4", vg0), asked: "ext4"},
 	}
 	for name, tc := range tests {
 		t.Run(name, func(t *testing.T) {
@@ -91,12 +91,12 @@ func TestAFormattedVolumeIsStagedWithoutKnowingItsObject(t *testing.T) {
 func TestStagingNeverCreatesAVolume(t *testing.T) {
 	n := newNode(t)
 	for what, request := range map[string]StageRequest{
-		"missing":          {ID: id, Path: n.path("stage")},
-		"missing block":    {ID: id, Path: n.path("stage"), Block: true},
-		"no name of ours":  {ID: "../../etc", Path: n.path("stage")},
-		"an empty id":      {Path: n.path("stage")},
-		"a name of LVM":    {ID: "lvol0", Path: n.path("stage")},
-		"an option's name": {ID: "-y", Path: n.path("stage")},
+		"an unknown volume":           {ID: id, Path: n.path("stage")},
+		"an unknown raw block volume": {ID: id, Path: n.path("stage"), Block: true},
+		"a foreign id":                {ID: "../../etc", Path: n.path("stage")},
+		"an empty id":                 {Path: n.path("stage")},
+		"a name of an LVM volume":     {ID: "lvol0", Path: n.path("stage")},
+		"an option as id":             {ID: "-y", Path: n.path("stage")},
 	} {
 		if err := n.Stage(t.Context(), request); !errors.Is(err, provision.ErrNotFound) {
 			t.Errorf("%s: error %v; want %v", what, err, provision.ErrNotFound)
