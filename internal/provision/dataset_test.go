@@ -13,18 +13,18 @@ func TestADatasetIsMadeInAZpoolAlone(t *testing.T) {
 		records          int64
 		want             error
 	}{
-		"a block device anywhere":   {provision.LVM, "", 0, nil},
-		"a dataset in a zpool":      {provision.ZFS, provision.Dataset, 0, nil},
-		"small records":             {provision.ZFS, provision.Dataset, provision.MinZFSRecord, nil},
-		"large records":             {provision.ZFS, provision.Dataset, provision.MaxZFSRecord, nil},
-		"records too small":         {provision.ZFS, provision.Dataset, 256, provision.ErrInvalid},
-		"records too large":         {provision.ZFS, provision.Dataset, 2 << 20, provision.ErrInvalid},
-		"records of no power":       {provision.ZFS, provision.Dataset, 3 << 10, provision.ErrInvalid},
-		"records of less":           {provision.ZFS, provision.Dataset, -512, provision.ErrInvalid},
-		"a dataset in a group":      {provision.LVM, provision.Dataset, 0, provision.ErrUnsupported},
-		"a dataset in a thin pool":  {provision.LVMThin, provision.Dataset, 0, provision.ErrUnsupported},
-		"a dataset on a whole disk": {provision.Device, provision.Dataset, 0, provision.ErrUnsupported},
-		"ext4 without its device":   {provision.ZFS, provision.Ext4, 0, provision.ErrInvalid},
+		"a block device anywhere":    {provision.LVM, "", 0, nil},
+		"a dataset in a zpool":       {provision.ZFS, provision.Dataset, 0, nil},
+		"small records":              {provision.ZFS, provision.Dataset, provision.MinZFSRecord, nil},
+		"large records":              {provision.ZFS, provision.Dataset, provision.MaxZFSRecord, nil},
+		"records too small":          {provision.ZFS, provision.Dataset, 256, provision.ErrInvalid},
+		"records too large":          {provision.ZFS, provision.Dataset, 2 << 20, provision.ErrInvalid},
+		"records of no power of two": {provision.ZFS, provision.Dataset, 3 << 10, provision.ErrInvalid},
+		"records of a negative size": {provision.ZFS, provision.Dataset, -512, provision.ErrInvalid},
+		"a dataset in a group":       {provision.LVM, provision.Dataset, 0, provision.ErrUnsupported},
+		"a dataset in a thin pool":   {provision.LVMThin, provision.Dataset, 0, provision.ErrUnsupported},
+		"a dataset on a whole disk":  {provision.Device, provision.Dataset, 0, provision.ErrUnsupported},
+		"ext4 as a tree":             {provision.ZFS, provision.Ext4, 0, provision.ErrInvalid},
 	} {
 		t.Run(name, func(t *testing.T) {
 			r := good()
@@ -42,13 +42,13 @@ func TestFormattingKnowsADatasetByItsContent(t *testing.T) {
 		met                   bool
 		want                  error
 	}{
-		"a blank dataset":           {provision.Dataset, "", provision.Dataset, false, nil},
-		"one that is in use":        {provision.Dataset, provision.Dataset, provision.Dataset, true, nil},
-		"a dataset with ext4":       {provision.Dataset, "", provision.Ext4, false, provision.ErrConflict},
-		"a dataset as raw":          {provision.Dataset, "", provision.Raw, false, provision.ErrConflict},
-		"a device with a dataset":   {"", "", provision.Dataset, false, provision.ErrConflict},
-		"a device with ext4":        {"", "", provision.Ext4, false, nil},
-		"ext4 in place of the same": {"", provision.Ext4, provision.Ext4, true, nil},
+		"a blank dataset":             {provision.Dataset, "", provision.Dataset, false, nil},
+		"a dataset in use":            {provision.Dataset, provision.Dataset, provision.Dataset, true, nil},
+		"a dataset with ext4":         {provision.Dataset, "", provision.Ext4, false, provision.ErrConflict},
+		"a dataset as raw":            {provision.Dataset, "", provision.Raw, false, provision.ErrConflict},
+		"a device with a dataset":     {"", "", provision.Dataset, false, provision.ErrConflict},
+		"a device with ext4":          {"", "", provision.Ext4, false, nil},
+		"a device with the same ext4": {"", provision.Ext4, provision.Ext4, true, nil},
 	} {
 		t.Run(name, func(t *testing.T) {
 			r := provision.FormatRequest{ID: goodID, Filesystem: tc.asked}

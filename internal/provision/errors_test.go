@@ -12,9 +12,9 @@ func TestAnErrorSaysOnceThatTheProvisionerIsUnavailable(t *testing.T) {
 	cause := errors.New("the disk is gone")
 	once := provision.Unavailable(cause)
 	for name, err := range map[string]error{
-		"marked once":  once,
-		"marked twice": provision.Unavailable(once),
-		"by a Problem": fmt.Errorf("%w: %s", provision.ErrUnavailable, provision.Problem(once)),
+		"marked once":         once,
+		"marked twice":        provision.Unavailable(once),
+		"marked by a Problem": fmt.Errorf("%w: %s", provision.ErrUnavailable, provision.Problem(once)),
 	} {
 		if want := "provisioner unavailable: the disk is gone"; err.Error() != want {
 			t.Errorf("%s: got %q, want %q", name, err, want)

@@ -118,11 +118,11 @@ func TestAMemberThatFailsIsReportedAsItWasKnown(t *testing.T) {
 			t.Fatal(err)
 		}
 		for name, trouble := range map[string]func() (end func()){
-			"it fails": func() func() {
+			"the member fails": func() func() {
 				s.fail(provision.ErrUnavailable)
 				return func() { s.fail(nil) }
 			},
-			"it hangs": s.begin,
+			"the member hangs": s.begin,
 		} {
 			end := trouble()
 			said, err := reported(t, m)

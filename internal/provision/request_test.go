@@ -20,8 +20,8 @@ func TestVolumeIDsAreGuarded(t *testing.T) {
 	}{
 		"a claim's name":           {goodID, true},
 		"a hashed name":            {"vol-" + strings.Repeat("a2", 16), true},
-		"nothing":                  {"", false},
-		"only a prefix":            {"pvc-", false},
+		"an empty id":              {"", false},
+		"a prefix alone":           {"pvc-", false},
 		"an option":                {"-f", false},
 		"a foreign prefix":         {"root", false},
 		"a path":                   {"pvc-a/../b", false},
@@ -31,7 +31,7 @@ func TestVolumeIDsAreGuarded(t *testing.T) {
 		"a separator":              {"pvc-a b", false},
 		"a new line":               {goodID + "\n", false},
 		"a hyphen at the end":      {"pvc-a-", false},
-		"too long":                 {"pvc-" + strings.Repeat("a", 60), false},
+		"an id that is too long":   {"pvc-" + strings.Repeat("a", 60), false},
 	} {
 		t.Run(name, func(t *testing.T) {
 			if err := provision.CheckID(tc.id); errors.Is(err, provision.ErrInvalid) == tc.ok {
@@ -115,11 +115,11 @@ func TestOnlyKnownOptionsMakeAFilesystem(t *testing.T) {
 		filesystem, options string
 		ok                  bool
 	}{
-		"one of ext4":            {"ext4", "-I 512", true},
-		"one of xfs":             {"xfs", "-m reflink=0", true},
-		"one of xfs for ext4":    {"ext4", "-m reflink=0", false},
-		"one that is not listed": {"ext4", "-U clear", false},
-		"one where none is made": {"raw", "-I 512", false},
+		"an option of ext4":          {"ext4", "-I 512", true},
+		"an option of xfs":           {"xfs", "-m reflink=0", true},
+		"an option of xfs for ext4":  {"ext4", "-m reflink=0", false},
+		"an unknown option of ext4":  {"ext4", "-U clear", false},
+		"an option for a raw device": {"raw", "-I 512", false},
 	} {
 		t.Run(name, func(t *testing.T) {
 			err := provision.FormatRequest{ID: goodID, Filesystem: tc.filesystem, Options: tc.options}.Check()
@@ -155,15 +155,15 @@ func TestOnlyABlankVolumeThatCanBeUsedIsFormatted(t *testing.T) {
 		met  bool
 		want error
 	}{
-		"blank":                               {provision.Volume{}, false, nil},
-		"formatted so":                        {provision.Volume{Filesystem: provision.XFS}, true, nil},
-		"formatted so, and not usable now":    {provision.Volume{Filesystem: provision.XFS, Problem: "suspended"}, true, nil},
-		"formatted otherwise":                 {provision.Volume{Filesystem: provision.Ext4}, false, provision.ErrConflict},
-		"given to a pod as it is":             {provision.Volume{Filesystem: provision.Raw}, false, provision.ErrConflict},
-		"such a copy of what a pod was given": {provision.Volume{Copying: true, Filesystem: provision.Raw}, false, provision.ErrUnavailable},
-		"blank and not usable":                {provision.Volume{Problem: "suspended"}, false, provision.ErrUnavailable},
-		"a copy that is not its source yet":   {provision.Volume{Copying: true}, false, provision.ErrUnavailable},
-		"such a copy of what is formatted so": {provision.Volume{Copying: true, Filesystem: provision.XFS}, false, provision.ErrUnavailable},
+		"blank":                              {provision.Volume{}, false, nil},
+		"formatted with the same filesystem": {provision.Volume{Filesystem: provision.XFS}, true, nil},
+		"formatted with the same filesystem and not usable": {provision.Volume{Filesystem: provision.XFS, Problem: "suspended"}, true, nil},
+		"formatted with another filesystem":                 {provision.Volume{Filesystem: provision.Ext4}, false, provision.ErrConflict},
+		"given to a pod as a raw device":                    {provision.Volume{Filesystem: provision.Raw}, false, provision.ErrConflict},
+		"an unfinished copy of a raw device":                {provision.Volume{Copying: true, Filesystem: provision.Raw}, false, provision.ErrUnavailable},
+		"blank and not usable":                              {provision.Volume{Problem: "suspended"}, false, provision.ErrUnavailable},
+		"an unfinished copy of a blank volume":              {provision.Volume{Copying: true}, false, provision.ErrUnavailable},
+		"an unfinished copy with the same filesystem":       {provision.Volume{Copying: true, Filesystem: provision.XFS}, false, provision.ErrUnavailable},
 	} {
 		t.Run(name, func(t *testing.T) {
 			met, err := provision.FormatRequest{ID: goodID, Filesystem: provision.XFS}.Met(tc.v)

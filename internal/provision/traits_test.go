@@ -73,10 +73,10 @@ func TestAVolumeHasOneOfTheFormsThatItsTypeKnows(t *testing.T) {
 		device, tree bool
 		filesystems  []string
 	}{
-		"devices alone": {provision.Traits{Devices: true}, true, false, []string{"ext4", "xfs"}},
-		"both":          {provision.Traits{Devices: true, Tree: "zfs"}, true, true, []string{"ext4", "xfs", "zfs"}},
-		"trees alone":   {provision.Traits{Tree: "zfs"}, false, true, []string{"zfs"}},
-		"another tree":  {provision.Traits{Tree: "btrfs"}, false, false, []string{"btrfs"}},
+		"devices alone":         {provision.Traits{Devices: true}, true, false, []string{"ext4", "xfs"}},
+		"devices and trees":     {provision.Traits{Devices: true, Tree: "zfs"}, true, true, []string{"ext4", "xfs", "zfs"}},
+		"trees alone":           {provision.Traits{Tree: "zfs"}, false, true, []string{"zfs"}},
+		"trees of another kind": {provision.Traits{Tree: "btrfs"}, false, false, []string{"btrfs"}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			if device, tree := tc.traits.Has(""), tc.traits.Has("zfs"); device != tc.device || tree != tc.tree {

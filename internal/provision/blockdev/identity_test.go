@@ -52,10 +52,10 @@ func TestTheKernelIdentifiesADeviceByItsNumber(t *testing.T) {
 		major, minor uint32
 		want         provision.Identity
 	}{
-		"a logical volume":               {253, 0, provision.MappedIdentity("vg0-pvc--a", "LVM-group1volume1")},
-		"a partition":                    {8, 1, provision.PartitionIdentity("7", "naa.5000 x", 1<<20, 4<<20)},
-		"a disk":                         {8, 0, ""},
-		"what sysfs does not tell of it": {230, 0, ""},
+		"a logical volume":                      {253, 0, provision.MappedIdentity("vg0-pvc--a", "LVM-group1volume1")},
+		"a partition":                           {8, 1, provision.PartitionIdentity("7", "naa.5000 x", 1<<20, 4<<20)},
+		"a disk":                                {8, 0, ""},
+		"a device that sysfs does not identify": {230, 0, ""},
 	} {
 		t.Run(name, func(t *testing.T) {
 			if got, err := identify(dir, unix.Mkdev(tc.major, tc.minor)); err != nil || got != tc.want {
@@ -88,12 +88,12 @@ func TestAnotherDeviceOrNoneIsRefused(t *testing.T) {
 		err     error
 		says    string
 	}{
-		"of another uuid":           {got: other, is: is, says: "/dev/vg0/a is another device: dm:vg0-a LVM-2, not dm:vg0-a LVM-1"},
-		"of no known kind":          {is: is, says: "of an unknown kind"},
-		"gone":                      {err: os.ErrNotExist, is: is, says: "leads to no device"},
-		"that does not tell":        {err: unix.EIO, is: is, says: "input/output error"},
-		"that nothing is known of":  {got: is, says: "it is not known which device"},
-		"of no kind, nothing known": {says: "it is not known which device"},
+		"a device of another uuid":                       {got: other, is: is, says: "/dev/vg0/a is another device: dm:vg0-a LVM-2, not dm:vg0-a LVM-1"},
+		"a device of an unknown kind":                    {is: is, says: "of an unknown kind"},
+		"a path without a device":                        {err: os.ErrNotExist, is: is, says: "leads to no device"},
+		"a device that cannot be read":                   {err: unix.EIO, is: is, says: "input/output error"},
+		"a device without an expected identity":          {got: is, says: "it is not known which device"},
+		"an unknown device without an expected identity": {says: "it is not known which device"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			err := compare("/dev/vg0/a", tc.got, tc.err, tc.is)

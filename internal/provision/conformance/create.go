@@ -66,7 +66,7 @@ func invalid(t *testing.T, f fixture) {
 		"an owner without an inline id":    func(r *provision.CreateRequest) { r.Inline = f.inline(1).Inline },
 		"an owner that is no pod":          func(r *provision.CreateRequest) { *r = f.inline(1); r.Inline.PodUID = "a/b" },
 		"an owner without name":            func(r *provision.CreateRequest) { *r = f.inline(1); r.Inline.Name = "" },
-		"more percent spare than there is": func(r *provision.CreateRequest) { r.Limits.SparePercent = 101 },
+		"a spare of more than 100 percent": func(r *provision.CreateRequest) { r.Limits.SparePercent = 101 },
 		"a strange label":                  func(r *provision.CreateRequest) { r.Labels = map[string]string{"a": "\n"} },
 	} {
 		r := good

@@ -21,10 +21,10 @@ func RunForgetsPlayed(t *testing.T, start func(*testing.T) Harness) {
 
 func runForgets(t *testing.T, start func(*testing.T) Harness, by clock) {
 	for name, test := range map[string]func(*testing.T, fixture){
-		"what a volume held is in none that has its space later": neverShows,
-		"what a volume held where it grew is in none either":     neverShowsGrowth,
-		"a restart does not keep what is deleted":                neverShowsAfterRestart,
-		"what an open device holds is not touched":               keepsWhatIsOpen,
+		"a later volume does not show the data of a deleted volume": neverShows,
+		"a later volume does not show the data of a grown volume":   neverShowsGrowth,
+		"a restart does not keep deleted data":                      neverShowsAfterRestart,
+		"a refused delete does not touch an open device":            keepsWhatIsOpen,
 	} {
 		t.Run(name, func(t *testing.T) {
 			by(t, func(t *testing.T) {

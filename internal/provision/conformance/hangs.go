@@ -47,9 +47,9 @@ const hangTime = 10 * time.Minute
 // blocked, so no pool but the one that hangs is ever late.
 func RunHangs(t *testing.T, start func(*testing.T) Two) {
 	for name, test := range map[string]func(*testing.T, Two){
-		"a pool that hangs at the start is named and the other is served":    hangsAtStart,
-		"a device that hangs when it is opened holds up its own volume only": hangsAtOpen,
-		"a pool that hangs while it is watched hides no change of the other": hangsAtWatch,
+		"the report names a pool that hangs at the start and serves the other pool": hangsAtStart,
+		"a device that hangs at opening delays only one volume":                     hangsAtOpen,
+		"a pool that hangs in the watch hides no change of the other pool":          hangsAtWatch,
 	} {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) { test(t, start(t)) })

@@ -78,34 +78,34 @@ func machineClock(t *testing.T, test func(t *testing.T)) { test(t) }
 func run(t *testing.T, start func(*testing.T) Harness, by clock) {
 	for name, test := range map[string]func(*testing.T, fixture){
 		"a new volume has the size asked for, rounded up to the pool's unit": roundsUp,
-		"a request repeated returns the same volume":                         repeats,
+		"a repeated request returns the same volume":                         repeats,
 		"the same id with another size or pool is a conflict":                conflicts,
-		"a request that can never be met is invalid":                         invalid,
-		"a pool that is not there is missing":                                poolMissing,
+		"an impossible request is invalid":                                   invalid,
+		"an unknown pool is missing":                                         poolMissing,
 		"a full pool has no space, and the next smaller volume fits":         noSpace,
-		"an inline volume keeps the record of its owner":                     keepsOwner,
+		"an inline volume keeps the record of the owner":                     keepsOwner,
 		"an inline volume is not given to another owner":                     refusesOtherOwner,
 		"a spare in percent of the pool stays free":                          spareInPercent,
 		"the spare stays free on create":                                     spareOnCreate,
 		"the spare stays free on expand":                                     spareOnExpand,
-		"ten requests at once for one volume make one":                       sameAtOnce,
+		"ten requests at once for a volume make a single volume":             sameAtOnce,
 		"requests at once for different volumes all succeed":                 differentAtOnce,
-		"requests at once never give out more than there is":                 neverOvercommits,
+		"requests at once never give out more room than the pool has":        neverOvercommits,
 		"a volume grows and never shrinks":                                   expands,
-		"expanding a volume that is not there is not found":                  expandNotFound,
+		"expanding an unknown volume is not found":                           expandNotFound,
 		"a blank volume is formatted once":                                   formatsOnce,
 		"another filesystem on a formatted volume is a conflict":             formatConflict,
-		"many format requests at once make one filesystem":                   formatAtOnce,
+		"many format requests at once make a single filesystem":              formatAtOnce,
 		"an unreadable signature does not make a volume blank":               formatsByRecord,
-		"a block device is recorded as given away, and nothing made on it":   recordsWhatIsGivenRaw,
+		"a block device is recorded as given away and gets no filesystem":    recordsWhatIsGivenRaw,
 		"a volume made again after delete is blank":                          blankAfterDelete,
-		"a path that leads to another volume is not believed":                misled,
-		"delete is done when it returns and can be repeated":                 deletes,
+		"a path that leads to another volume is refused":                     misled,
+		"a delete is done at the return and can be repeated":                 deletes,
 		"an open device is in use and survives delete":                       inUse,
-		"what others put into the pool is counted and never touched":         foreign,
-		"a name taken by others is a conflict":                               foreignName,
-		"a caller that is gone already changes nothing":                      goneAlready,
-		"a restart sees the same state":                                      restarts,
+		"foreign data in the pool is counted and never touched":              foreign,
+		"a name of foreign data is a conflict":                               foreignName,
+		"a call after the caller gave up changes nothing":                    goneAlready,
+		"a restart changes no record":                                        restarts,
 		"changes are signalled":                                              signals,
 		"any sequence of operations agrees with the model":                   agreesWithModel,
 	} {
@@ -114,5 +114,5 @@ func run(t *testing.T, start func(*testing.T) Harness, by clock) {
 		})
 	}
 	// The time of a bubble stands still while the provisioner works, so no caller would give up.
-	t.Run("a caller that gives up leaves nothing half made", func(t *testing.T) { givesUp(t, newFixture(t, start(t))) })
+	t.Run("a caller that gives up leaves no unfinished volume", func(t *testing.T) { givesUp(t, newFixture(t, start(t))) })
 }

@@ -8,7 +8,7 @@ import (
 
 // RunTwins runs the suite of volumes that exist in two pools, with harnesses that have a Twin.
 func RunTwins(t *testing.T, start func(*testing.T) Harness) {
-	t.Run("one id in two pools is touched in neither", func(t *testing.T) {
+	t.Run("an id in two pools is touched in neither pool", func(t *testing.T) {
 		f := fixtureOf(t, start(t))
 		v := f.create(t, 1, 2)
 		remove := f.Twin(v)
@@ -29,7 +29,7 @@ func RunTwins(t *testing.T, start func(*testing.T) Harness) {
 // RunNamesakes runs the suite of pools that share a name, with harnesses that have a
 // Namesake.
 func RunNamesakes(t *testing.T, start func(*testing.T) Harness) {
-	t.Run("of two pools of one name neither is believed nor changed", func(t *testing.T) {
+	t.Run("two pools with the same name are neither believed nor changed", func(t *testing.T) {
 		f := fixtureOf(t, start(t))
 		v := f.create(t, 1, 2)
 		remove := f.Namesake(id(2))
@@ -49,7 +49,7 @@ func RunNamesakes(t *testing.T, start func(*testing.T) Harness) {
 // RunAway runs the suite of pools that are away when the process begins, with harnesses that
 // have an Away.
 func RunAway(t *testing.T, start func(*testing.T) Harness) {
-	t.Run("a pool that was never seen is not in the report, and holds what it held when it is back", func(t *testing.T) {
+	t.Run("a pool that was away at the start is not reported and comes back with the volumes", func(t *testing.T) {
 		f := fixtureOf(t, start(t))
 		v := f.create(t, 1, 2)
 		back := f.Away()

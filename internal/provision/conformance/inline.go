@@ -43,9 +43,9 @@ func refusesOtherOwner(t *testing.T, f fixture) {
 		t.Fatal(err)
 	}
 	for name, owner := range map[string]provision.Inline{
-		"another pod":              {PodUID: "another", Name: r.Inline.Name},
-		"another volume of it":     {PodUID: r.Inline.PodUID, Name: "cache"},
-		"a pod whose name is long": {PodUID: r.Inline.PodUID + "-0", Name: r.Inline.Name},
+		"another pod":                    {PodUID: "another", Name: r.Inline.Name},
+		"another volume of the same pod": {PodUID: r.Inline.PodUID, Name: "cache"},
+		"a pod with a longer name":       {PodUID: r.Inline.PodUID + "-0", Name: r.Inline.Name},
 	} {
 		other := r
 		other.Inline = owner

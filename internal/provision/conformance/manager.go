@@ -44,15 +44,15 @@ func RunManager(t *testing.T, start func(*testing.T) Managed) {
 // groups, or zpools.
 func RunGroupManager(t *testing.T, start func(*testing.T) Managed) {
 	for name, test := range map[string]func(*managed){
-		"a group is made of the disks that are named":         (*managed).makes,
-		"a group grows by disks that come later":              (*managed).grows,
-		"without a disk there is no group":                    (*managed).awaits,
-		"a disk that others use is not taken":                 (*managed).sparesUsed,
-		"a disk is taken once":                                (*managed).takesOnce,
-		"a group of others is left as it is":                  (*managed).leavesForeign,
-		"many wishes at once make one group":                  (*managed).atOnce,
-		"a restart changes nothing":                           (*managed).restarts,
-		"a wish for a group that can never be met is invalid": (*managed).refusesGroups,
+		"a group is made of the named disks":        (*managed).makes,
+		"a group grows by disks that come later":    (*managed).grows,
+		"a group without disks is not made":         (*managed).awaits,
+		"a used disk is not taken":                  (*managed).sparesUsed,
+		"a disk is taken once":                      (*managed).takesOnce,
+		"a foreign group is left alone":             (*managed).leavesForeign,
+		"many wishes at once make a single group":   (*managed).atOnce,
+		"a restart changes nothing":                 (*managed).restarts,
+		"an impossible wish for a group is invalid": (*managed).refusesGroups,
 	} {
 		t.Run(name, func(t *testing.T) { test(&managed{Managed: start(t), t: t}) })
 	}
@@ -214,13 +214,13 @@ func (m *managed) refusesGroups() {
 	shared := m.group()
 	shared.SizePercent = 50
 	m.refuse(map[string]provision.PoolWish{
-		"no pool":                     {Disks: []string{"disk:a"}},
-		"a disk that is none":         asked,
-		"an option":                   {Pool: provision.PoolRef{Type: m.Group.Type, Name: "-f"}},
-		"a group that fills up":       fills,
-		"a group of a share":          shared,
-		"a group of another kind":     {Pool: provision.PoolRef{Type: provision.LVM, Name: "zfs:tank"}},
-		"a volume group like a zpool": {Pool: provision.PoolRef{Type: provision.LVM, Name: "vg"}, Zpool: provision.Zpool{Layout: provision.ZpoolMirror}},
+		"no pool":                                   {Disks: []string{"disk:a"}},
+		"a path in place of a disk":                 asked,
+		"an option":                                 {Pool: provision.PoolRef{Type: m.Group.Type, Name: "-f"}},
+		"an extension of a group":                   fills,
+		"a group with a share of itself":            shared,
+		"a volume group with the name of a zpool":   {Pool: provision.PoolRef{Type: provision.LVM, Name: "zfs:tank"}},
+		"a volume group with the layout of a zpool": {Pool: provision.PoolRef{Type: provision.LVM, Name: "vg"}, Zpool: provision.Zpool{Layout: provision.ZpoolMirror}},
 	})
 }
 

@@ -10,13 +10,13 @@ import (
 // runThinManager runs the part of the suite that is about thin pools in volume groups.
 func runThinManager(t *testing.T, start func(*testing.T) Managed) {
 	for name, test := range map[string]func(*managed){
-		"without a group there is no thin pool":                 (*managed).awaitsGroup,
-		"a thin pool has its share of a group and keeps it":     (*managed).shares,
-		"a thin pool is not made in a group of others":          (*managed).sparesForeignGroup,
-		"a thin pool that nobody asks for is not made":          (*managed).makesNoneUnasked,
-		"a thin pool that fills up is extended while it can be": (*managed).extends,
-		"a restart changes no thin pool":                        (*managed).restartsThin,
-		"a wish for a thin pool that can never be met":          (*managed).refuses,
+		"a thin pool without a volume group is not made":                 (*managed).awaitsGroup,
+		"a thin pool takes and keeps a share of the group":               (*managed).shares,
+		"a thin pool is not made in a foreign group":                     (*managed).sparesForeignGroup,
+		"a thin pool without a wish is not made":                         (*managed).makesNoneUnasked,
+		"a thin pool that fills up is extended while the group has room": (*managed).extends,
+		"a restart changes no thin pool":                                 (*managed).restartsThin,
+		"an impossible wish for a thin pool is invalid":                  (*managed).refuses,
 	} {
 		t.Run(name, func(t *testing.T) { test(&managed{Managed: start(t), t: t}) })
 	}
@@ -98,10 +98,10 @@ func (m *managed) restartsThin() {
 
 func (m *managed) refuses() {
 	m.refuse(map[string]provision.PoolWish{
-		"a thin pool made of disks": {Pool: m.Thin, Disks: []string{"disk:a"}},
-		"more than the group":       {Pool: m.Thin, SizePercent: 101},
-		"an extension at once":      {Pool: m.Thin, Extension: provision.Extension{At: 1, By: 20}},
-		"an extension by nothing":   {Pool: m.Thin, Extension: provision.Extension{At: 80}},
-		"a thin pool as its group":  {Pool: provision.PoolRef{Type: provision.LVM, Name: m.Thin.Name}},
+		"a thin pool made of disks":                   {Pool: m.Thin, Disks: []string{"disk:a"}},
+		"a share of more than the group":              {Pool: m.Thin, SizePercent: 101},
+		"an extension at one percent":                 {Pool: m.Thin, Extension: provision.Extension{At: 1, By: 20}},
+		"an extension by zero":                        {Pool: m.Thin, Extension: provision.Extension{At: 80}},
+		"a thin pool with the type of a volume group": {Pool: provision.PoolRef{Type: provision.LVM, Name: m.Thin.Name}},
 	})
 }

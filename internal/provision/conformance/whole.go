@@ -10,33 +10,33 @@ import (
 // is called for each test.
 func RunWhole(t *testing.T, start func(*testing.T) Harness) {
 	for name, test := range map[string]func(*testing.T, fixture){
-		"a volume takes the pool whole":                             takesWhole,
-		"a request repeated returns the same volume":                repeatsWhole,
-		"the same id with another size or pool is a conflict":       conflictsWhole,
-		"a request that can never be met is invalid":                invalid,
-		"a pool that is not there is missing":                       poolMissing,
-		"more than the pool has, and a second volume, has no space": noSpaceWhole,
-		"ten requests at once for one volume make one":              sameAtOnce,
-		"requests at once for different pools all succeed":          differentPoolsAtOnce,
-		"requests at once for one pool make one volume":             onePoolAtOnce,
-		"a volume is as large as it can be":                         expandsWhole,
-		"expanding a volume that is not there is not found":         expandNotFound,
-		"a blank volume is formatted once":                          formatsOnce,
-		"another filesystem on a formatted volume is a conflict":    formatConflict,
-		"many format requests at once make one filesystem":          formatAtOnce,
-		"an unreadable signature does not make a volume blank":      formatsByRecord,
-		"a block device is recorded as given, and nothing made":     recordsWhatIsGivenRaw,
-		"a volume made again after delete is blank":                 blankAfterDelete,
-		"a path that leads to another volume is not believed":       misledWhole,
-		"delete is done when it returns and can be repeated":        deletesWhole,
-		"what a volume held is not in the next one":                 forgets,
-		"an open device is in use and survives delete":              inUse,
-		"a pool that others use is closed and never touched":        foreignWhole,
-		"a caller that gives up leaves nothing half made":           givesUp,
-		"a caller that is gone already changes nothing":             goneAlready,
-		"a restart sees the same state":                             restartsWhole,
-		"changes are signalled":                                     signalsWhole,
-		"any sequence of operations agrees with the model":          agreesWithWholeModel,
+		"a volume takes the pool whole":                                   takesWhole,
+		"a repeated request returns the same volume":                      repeatsWhole,
+		"the same id with another size or pool is a conflict":             conflictsWhole,
+		"an impossible request is invalid":                                invalid,
+		"an unknown pool is missing":                                      poolMissing,
+		"a pool has no space for a larger volume or a second volume":      noSpaceWhole,
+		"ten requests at once for a volume make a single volume":          sameAtOnce,
+		"requests at once for different pools all succeed":                differentPoolsAtOnce,
+		"requests at once for a pool make a single volume":                onePoolAtOnce,
+		"expanding never changes the size of a volume":                    expandsWhole,
+		"expanding an unknown volume is not found":                        expandNotFound,
+		"a blank volume is formatted once":                                formatsOnce,
+		"another filesystem on a formatted volume is a conflict":          formatConflict,
+		"many format requests at once make a single filesystem":           formatAtOnce,
+		"an unreadable signature does not make a volume blank":            formatsByRecord,
+		"a block device is recorded as given away and gets no filesystem": recordsWhatIsGivenRaw,
+		"a volume made again after delete is blank":                       blankAfterDelete,
+		"a path that leads to another volume is refused":                  misledWhole,
+		"a delete is done at the return and can be repeated":              deletesWhole,
+		"the next volume does not show the data of a deleted volume":      forgets,
+		"an open device is in use and survives delete":                    inUse,
+		"a pool with foreign data is closed and never touched":            foreignWhole,
+		"a caller that gives up leaves no unfinished volume":              givesUp,
+		"a call after the caller gave up changes nothing":                 goneAlready,
+		"a restart changes no record":                                     restartsWhole,
+		"changes are signalled":                                           signalsWhole,
+		"any sequence of operations agrees with the model":                agreesWithWholeModel,
 	} {
 		t.Run(name, func(t *testing.T) { test(t, newWholeFixture(t, start(t))) })
 	}
@@ -99,9 +99,9 @@ func repeatsWhole(t *testing.T, f fixture) {
 func conflictsWhole(t *testing.T, f fixture) {
 	v := f.create(t, 1, 1)
 	for name, change := range map[string]func(*provision.CreateRequest){
-		"larger":            func(r *provision.CreateRequest) { r.Size = f.unit + 1 },
-		"another pool":      func(r *provision.CreateRequest) { r.Pool, r.Size = f.Pools[1], 1 },
-		"a pool that isn't": func(r *provision.CreateRequest) { r.Pool.Name += "-other" },
+		"larger":          func(r *provision.CreateRequest) { r.Size = f.unit + 1 },
+		"another pool":    func(r *provision.CreateRequest) { r.Pool, r.Size = f.Pools[1], 1 },
+		"an unknown pool": func(r *provision.CreateRequest) { r.Pool.Name += "-other" },
 	} {
 		r := f.request(1, 1)
 		change(&r)

@@ -95,8 +95,8 @@ func (s *story) check() {
 // the next process goes on. No answer becomes untrue, and no byte of the volume is left in
 // the end.
 func TestAProcessMayEndAtAnyEffect(t *testing.T) {
-	t.Run("on a disk that discards", func(t *testing.T) { endsAnywhere(t, func(*devicetest.Machine) {}) })
-	t.Run("on a disk that is overwritten", func(t *testing.T) { endsAnywhere(t, func(m *devicetest.Machine) { m.Plain("sda") }) })
+	t.Run("a disk discards", func(t *testing.T) { endsAnywhere(t, func(*devicetest.Machine) {}) })
+	t.Run("a disk is overwritten", func(t *testing.T) { endsAnywhere(t, func(m *devicetest.Machine) { m.Plain("sda") }) })
 }
 
 func endsAnywhere(t *testing.T, prepare func(*devicetest.Machine)) {

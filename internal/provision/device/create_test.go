@@ -39,8 +39,8 @@ func TestConcurrentRequestsMakeOneVolumeOnOneDisk(t *testing.T) {
 		second provision.CreateRequest
 		want   error
 	}{
-		"one volume on two disks": {ask(id, "naa.b"), provision.ErrConflict},
-		"two volumes on one disk": {ask("pvc-other", "naa.a"), provision.ErrNoSpace},
+		"the same volume on two disks": {ask(id, "naa.b"), provision.ErrConflict},
+		"two volumes on the same disk": {ask("pvc-other", "naa.a"), provision.ErrNoSpace},
 	} {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
@@ -194,39 +194,39 @@ func TestAVolumeThatCannotBeMadeUsableIsNotGivenOut(t *testing.T) {
 		disturb func(*faulty)
 		want    error
 	}{
-		"others hold the disk, and its partition is forgotten": {func(f *faulty) {
+		"a foreign device holds the disk, and the kernel has forgotten the partition": {func(f *faulty) {
 			f.forget("sda")
 			f.Edit("sda", func(d *device.Disk) { d.Holders = []string{"md0"} })
 		}, provision.ErrInUse},
-		"a partition of others is open in its place": {func(f *faulty) {
+		"a foreign partition is open in the place of the volume's partition": {func(f *faulty) {
 			f.partitions("sda", []device.Partition{{Name: "sda2", Number: 2, Start: mib, Length: mib}})
 			f.Open("/dev/sda2")
 		}, provision.ErrInUse},
-		"its partition cannot be added": {func(f *faulty) {
+		"the partition cannot be added": {func(f *faulty) {
 			f.forget("sda")
 			f.fault = always(partitioned)
 		}, errFaulty},
-		"its table cannot be written": {func(f *faulty) {
+		"the table cannot be written": {func(f *faulty) {
 			f.forget("sda")
 			lose(f.Machine, "sda", true)
 			f.fault = always(written)
 		}, errFaulty},
-		"others write their table at the last moment": {func(f *faulty) {
+		"a foreign program writes a table at the last moment": {func(f *faulty) {
 			f.forget("sda")
 			f.BeforeHold(func() { put(f.Machine, "sda", theirs()[2:]) })
 		}, provision.ErrUnavailable},
-		"others write their table over a damaged one at the last moment": {func(f *faulty) {
+		"a foreign program writes a table over a damaged table at the last moment": {func(f *faulty) {
 			lose(f.Machine, "sda", false)
 			f.BeforeHold(func() { put(f.Machine, "sda", theirs()[2:]) })
 		}, provision.ErrUnavailable},
-		"others clear the disk at the last moment": {func(f *faulty) {
+		"a foreign program clears the disk at the last moment": {func(f *faulty) {
 			f.forget("sda")
 			f.BeforeHold(func() {
 				f.Medium("sda").Put(make([]byte, mib), 0)
 				f.Medium("sda").Put(make([]byte, mib), diskSize-mib)
 			})
 		}, provision.ErrNotFound},
-		"its node leads to another": {func(f *faulty) { f.Mislead("/dev/sda1", "/dev/sdb1") }, provision.ErrUnavailable},
+		"the device node leads to another disk": {func(f *faulty) { f.Mislead("/dev/sda1", "/dev/sdb1") }, provision.ErrUnavailable},
 	} {
 		t.Run(name, func(t *testing.T) {
 			f, n := deafNode(t)

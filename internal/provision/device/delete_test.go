@@ -38,9 +38,9 @@ func TestAVolumeThatItsDeletionWaitedForIsLookedAtAgain(t *testing.T) {
 		// stays says that it is not deleted.
 		stays bool
 	}{
-		"nothing":                  {func(*testing.T, *faulty, *node, func()) {}, nil, false},
-		"its deletion is given up": {func(_ *testing.T, _ *faulty, _ *node, giveUp func()) { giveUp() }, context.Canceled, true},
-		"a copy of it turns up": {func(t *testing.T, f *faulty, n *node, _ func()) {
+		"the volume stays the same":        {func(*testing.T, *faulty, *node, func()) {}, nil, false},
+		"the caller gives the deletion up": {func(_ *testing.T, _ *faulty, _ *node, giveUp func()) { giveUp() }, context.Canceled, true},
+		"a copy of the volume turns up": {func(t *testing.T, f *faulty, n *node, _ func()) {
 			copied(f.Machine)
 			n.report(t, pool("eui.c"))
 		}, provision.ErrConflict, true},
@@ -96,11 +96,11 @@ func TestConcurrentDeletionsSucceedThoughTheDiskIsBeingWiped(t *testing.T) {
 // The last moment: the provisioner is about to open the disk.
 func TestNothingIsWrittenToADiskThatNoLongerBearsTheVolume(t *testing.T) {
 	for name, last := range map[string]func(*testing.T, *faulty){
-		"its disk was cleared":               func(_ *testing.T, f *faulty) { overwritten(f.Machine, "sda", "nvme0n1") },
-		"others wrote their table":           func(_ *testing.T, f *faulty) { put(f.Machine, "sda", theirs()) },
-		"others wrote one of the two tables": func(_ *testing.T, f *faulty) { put(f.Machine, "sda", theirs()[2:]) },
-		"another process deleted it":         func(t *testing.T, f *faulty) { f.again(t).delete(t, id) },
-		"another volume was put on its disk": func(t *testing.T, f *faulty) {
+		"the disk was cleared":                      func(_ *testing.T, f *faulty) { overwritten(f.Machine, "sda", "nvme0n1") },
+		"a foreign program wrote a partition table": func(_ *testing.T, f *faulty) { put(f.Machine, "sda", theirs()) },
+		"a foreign program wrote the primary table": func(_ *testing.T, f *faulty) { put(f.Machine, "sda", theirs()[2:]) },
+		"another process deleted the volume":        func(t *testing.T, f *faulty) { f.again(t).delete(t, id) },
+		"another volume was put on the disk": func(t *testing.T, f *faulty) {
 			f.again(t).create(t, "pvc-other", pool("eui.c"))
 			overwritten(f.Machine, "sda", "nvme0n1")
 		},

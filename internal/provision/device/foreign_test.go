@@ -18,17 +18,17 @@ func TestADiskWithAnythingOnItIsNeverWritten(t *testing.T) {
 		offset int64
 		bytes  string
 	}{
-		"an ext filesystem":               {"ext filesystem", 1080, "\x53\xef"},
-		"an xfs filesystem":               {"xfs", 0, "XFSB"},
-		"a physical volume":               {"LVM", 512, "LABELONE"},
-		"an encrypted volume":             {"encrypted", 0, "LUKS\xba\xbe"},
-		"a boot record":                   {"partition table", 510, "\x55\xaa"},
-		"a damaged partition table":       {"partition table", 512, "EFI PART"},
-		"a backup of a partition table":   {"data", diskSize - 512, "EFI PART"},
-		"a filesystem without its table":  {"without its partition table", mib + 1080, "\x53\xef"},
-		"a byte at the very beginning":    {"data", 0, "x"},
-		"a byte at the very end":          {"data", diskSize - 1, "x"},
-		"a RAID member, known by its end": {"data", diskSize - 4096, "\xfc\x4e\x2b\xa9"},
+		"an ext filesystem":                          {"ext filesystem", 1080, "\x53\xef"},
+		"an xfs filesystem":                          {"xfs", 0, "XFSB"},
+		"a physical volume":                          {"LVM", 512, "LABELONE"},
+		"an encrypted volume":                        {"encrypted", 0, "LUKS\xba\xbe"},
+		"a boot record":                              {"partition table", 510, "\x55\xaa"},
+		"a damaged partition table":                  {"partition table", 512, "EFI PART"},
+		"a backup of a partition table":              {"data", diskSize - 512, "EFI PART"},
+		"a filesystem that lost the partition table": {"without its partition table", mib + 1080, "\x53\xef"},
+		"a byte at the very beginning":               {"data", 0, "x"},
+		"a byte at the very end":                     {"data", diskSize - 1, "x"},
+		"a RAID member with the mark at the end":     {"data", diskSize - 4096, "\xfc\x4e\x2b\xa9"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			m := disks()
@@ -53,7 +53,7 @@ func TestADiskWithAnythingOnItIsNeverWritten(t *testing.T) {
 
 func TestADiskThatIsUsedBetweenReportAndCreateIsNotTaken(t *testing.T) {
 	for name, use := range map[string]func(*devicetest.Machine){
-		"written, and nobody told": func(m *devicetest.Machine) { m.Medium("sda").Put([]byte("XFSB"), 0) },
+		"written without an event": func(m *devicetest.Machine) { m.Medium("sda").Put([]byte("XFSB"), 0) },
 		"held by another device":   func(m *devicetest.Machine) { m.Edit("sda", func(d *device.Disk) { d.Holders = []string{"md0"} }) },
 		"partitioned": func(m *devicetest.Machine) {
 			m.Edit("sda", func(d *device.Disk) {
@@ -93,7 +93,7 @@ func TestADiskThatIsUsedAtTheMomentItIsTakenIsNotTaken(t *testing.T) {
 				d.Partitions = []device.Partition{{Name: "sda1", Number: 1, Start: mib, Length: mib}}
 			})
 		},
-		"another disk by now": func(m *devicetest.Machine) {
+		"replaced by another disk": func(m *devicetest.Machine) {
 			m.Pull("sda")
 			m.Plug(devicetest.Disk("sda", "naa.z", diskSize), devicetest.NewMedium())
 		},

@@ -26,20 +26,20 @@ func TestNoFilesystemIsMadeOnADiskThatIsNotTheVolumesAnyMore(t *testing.T) {
 		"the disk cannot be read": {func(_ *testing.T, f *faulty, _ *node) {
 			f.beforeRead = func() { f.Fail("sda", errFaulty) }
 		}, provision.ErrUnavailable},
-		"others wrote one of the two tables": {func(_ *testing.T, f *faulty, _ *node) {
+		"a foreign program wrote the primary table": {func(_ *testing.T, f *faulty, _ *node) {
 			f.beforeRead = func() { put(f.Machine, "sda", theirs()[2:]) }
 		}, provision.ErrConflict},
-		"another volume was put on it": {func(_ *testing.T, f *faulty, n *node) {
+		"another volume was put on the disk": {func(_ *testing.T, f *faulty, n *node) {
 			n.create(t, "pvc-other", pool("eui.c"))
 			f.beforeRead = func() { overwritten(f.Machine, "sda", "nvme0n1") }
 		}, provision.ErrConflict},
-		"it is plugged in anew": {func(t *testing.T, f *faulty, n *node) {
+		"the disk is plugged in anew": {func(t *testing.T, f *faulty, n *node) {
 			f.beforeKeep = func() {
 				f.Plug(devicetest.Disk("sdq", "naa.a", diskSize), f.Pull("sda"))
 				n.report(t, pool("naa.a"))
 			}
 		}, provision.ErrConflict},
-		"a copy of it turns up": {func(t *testing.T, f *faulty, n *node) {
+		"a copy of the disk turns up": {func(t *testing.T, f *faulty, n *node) {
 			f.beforeKeep = func() {
 				copied(f.Machine)
 				n.report(t, pool("eui.c"))
@@ -61,12 +61,12 @@ func TestNoFilesystemIsMadeOnADiskThatIsNotTheVolumesAnyMore(t *testing.T) {
 // The disk may have changed while mkfs ran.
 func TestAFilesystemIsRecordedOnlyWithTheVolumeItWasMadeOn(t *testing.T) {
 	for name, last := range map[string]func(t *testing.T, f *faulty){
-		"others wrote one of the two tables": func(_ *testing.T, f *faulty) { put(f.Machine, "sda", theirs()[2:]) },
-		"another volume was put on it": func(t *testing.T, f *faulty) {
+		"a foreign program wrote the primary table": func(_ *testing.T, f *faulty) { put(f.Machine, "sda", theirs()[2:]) },
+		"another volume was put on the disk": func(t *testing.T, f *faulty) {
 			f.again(t).create(t, "pvc-other", pool("eui.c"))
 			overwritten(f.Machine, "sda", "nvme0n1")
 		},
-		"another process recorded another": func(t *testing.T, f *faulty) {
+		"another process recorded another filesystem": func(t *testing.T, f *faulty) {
 			if err := formatted(t, f.again(t), provision.XFS); err != nil {
 				t.Error(err)
 			}

@@ -24,12 +24,12 @@ func TestAVolumeIsNotBelievedToBeOnADiskThatTookThePlaceOfItsOwn(t *testing.T) {
 		// there says that the volume is there.
 		there bool
 	}{
-		"another disk took its place": {func(_ *testing.T, f *faulty, _ *node) { replace(f) }, false},
-		"another disk took its place, and was reported": {func(t *testing.T, f *faulty, n *node) {
+		"another disk took the place of the disk": {func(_ *testing.T, f *faulty, _ *node) { replace(f) }, false},
+		"another disk took the place of the disk and was reported": {func(t *testing.T, f *faulty, n *node) {
 			replace(f)
 			n.report(t, pool("naa.a"))
 		}, false},
-		"the kernel did not find it for a moment": {func(_ *testing.T, f *faulty, _ *node) { f.unfound = 1 }, true},
+		"the kernel does not find the disk for a moment": {func(_ *testing.T, f *faulty, _ *node) { f.unfound = 1 }, true},
 	} {
 		t.Run(name, func(t *testing.T) {
 			f := &faulty{Machine: disks()}
@@ -48,14 +48,14 @@ func TestAVolumeIsNotBelievedToBeOnADiskThatTookThePlaceOfItsOwn(t *testing.T) {
 // The kernel does not forget a partition that is open.
 func TestThePartitionOfAVolumeIsKeptOpenFromTheBeginning(t *testing.T) {
 	for name, begin := range map[string]func(f *faulty, n *node) error{
-		"it was made": func(*faulty, *node) error { return nil },
-		"it was added anew": func(f *faulty, _ *node) error {
+		"the volume was made": func(*faulty, *node) error { return nil },
+		"the partition was added anew": func(f *faulty, _ *node) error {
 			f.Reboot()
 			f.forget("sda")
 			_, err := f.again(t).Get(t.Context(), id)
 			return err
 		},
-		"its table was completed": func(f *faulty, _ *node) error {
+		"the table was completed": func(f *faulty, _ *node) error {
 			f.Reboot()
 			lose(f.Machine, "sda", true)
 			_, err := f.again(t).Get(t.Context(), id)

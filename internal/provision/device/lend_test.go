@@ -41,16 +41,16 @@ func TestNoDiskWithAnythingOnItOrInItsWayIsLent(t *testing.T) {
 	for name, use := range map[string]func(*testing.T, *devicetest.Machine, *node){
 		"an ext4 filesystem": func(_ *testing.T, m *devicetest.Machine, _ *node) { m.WriteDisk("sda", 1080, "\x53\xef") },
 		"a physical volume":  func(_ *testing.T, m *devicetest.Machine, _ *node) { m.WriteDisk("sda", 512, "LABELONE") },
-		"bytes at its end": func(_ *testing.T, m *devicetest.Machine, _ *node) {
+		"foreign bytes at the end": func(_ *testing.T, m *devicetest.Machine, _ *node) {
 			m.WriteDisk("sda", diskSize-mib, strings.Repeat("x", int(mib)))
 		},
-		"a volume of Berth's": func(t *testing.T, _ *devicetest.Machine, n *node) { n.create(t, id, pool("naa.a")) },
+		"a volume of Berth": func(t *testing.T, _ *devicetest.Machine, n *node) { n.create(t, id, pool("naa.a")) },
 		"a partition table": func(_ *testing.T, m *devicetest.Machine, _ *node) {
 			for _, w := range table.Writes(gpt.Partition{Type: gpt.GUID{1}, ID: gpt.GUID{2}, First: 2048, Last: 5000, Name: "theirs"}) {
 				m.WriteDisk("sda", w.Offset, string(w.Data))
 			}
 		},
-		"a device above it": func(_ *testing.T, m *devicetest.Machine, _ *node) {
+		"a device above the disk": func(_ *testing.T, m *devicetest.Machine, _ *node) {
 			m.Edit("sda", func(d *device.Disk) { d.Holders = []string{"md0"} })
 		},
 		"a partition without a table": func(_ *testing.T, m *devicetest.Machine, _ *node) {
@@ -58,7 +58,7 @@ func TestNoDiskWithAnythingOnItOrInItsWayIsLent(t *testing.T) {
 				d.Partitions = []device.Partition{{Name: "sda1", Number: 1, Start: mib, Length: mib}}
 			})
 		},
-		"who holds it open": func(t *testing.T, m *devicetest.Machine, _ *node) {
+		"an opened disk": func(t *testing.T, m *devicetest.Machine, _ *node) {
 			holder, err := m.Hold("sda")
 			if err != nil {
 				t.Fatal(err)
@@ -68,14 +68,14 @@ func TestNoDiskWithAnythingOnItOrInItsWayIsLent(t *testing.T) {
 		"a twin": func(_ *testing.T, m *devicetest.Machine, _ *node) {
 			m.Plug(devicetest.Disk("sdz", "naa.a", diskSize), m.Medium("sda"))
 		},
-		"faults":              func(_ *testing.T, m *devicetest.Machine, _ *node) { m.Fail("sda", errors.New("input/output error")) },
-		"nothing, being gone": func(_ *testing.T, m *devicetest.Machine, _ *node) { m.Pull("sda") },
+		"faults":         func(_ *testing.T, m *devicetest.Machine, _ *node) { m.Fail("sda", errors.New("input/output error")) },
+		"a missing disk": func(_ *testing.T, m *devicetest.Machine, _ *node) { m.Pull("sda") },
 	} {
 		for moment, when := range map[string]func(m *devicetest.Machine, use func()){
 			"before":             func(_ *devicetest.Machine, use func()) { use() },
 			"at the last moment": func(m *devicetest.Machine, use func()) { m.BeforeHold(use) },
 		} {
-			if moment != "before" && (name == "a volume of Berth's" || name == "who holds it open") {
+			if moment != "before" && (name == "a volume of Berth" || name == "an opened disk") {
 				continue // a lock keeps the volume out, and the holder has to come first
 			}
 			t.Run(name+" "+moment, func(t *testing.T) {

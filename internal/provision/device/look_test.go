@@ -52,8 +52,8 @@ func looking(t *testing.T) (*asked, *device.Provisioner) {
 
 func TestTheKernelIsAskedOnceInEachIntervalWithAndWithoutReports(t *testing.T) {
 	for name, report := range map[string]func(*testing.T, *device.Provisioner){
-		"nobody wants reports": func(*testing.T, *device.Provisioner) {},
-		"somebody wants a report in each": func(t *testing.T, p *device.Provisioner) {
+		"no caller wants reports": func(*testing.T, *device.Provisioner) {},
+		"a caller wants a report in each interval": func(t *testing.T, p *device.Provisioner) {
 			if _, err := p.Report(t.Context()); err != nil {
 				t.Fatal(err)
 			}

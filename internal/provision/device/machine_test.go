@@ -211,10 +211,10 @@ func TestADiskThatIsNotWipedStaysClosed(t *testing.T) {
 	for name, tc := range map[string]struct {
 		broken, mend func(*devicetest.Machine)
 	}{
-		"it says that it was wiped, and was not": {
+		"the disk lies about a wipe": {
 			func(m *devicetest.Machine) { m.Lie("sda", true) }, func(m *devicetest.Machine) { m.Lie("sda", false) },
 		},
-		"the process has no effect": {
+		"the process ends in the middle": {
 			func(m *devicetest.Machine) { m.CrashAfter(8) }, func(m *devicetest.Machine) { m.Live() },
 		},
 	} {

@@ -14,12 +14,12 @@ func TestAPartitionThatIsNotAsBerthWritesItIsNoRecord(t *testing.T) {
 		t.Fatalf("as Berth writes it: %+v, %v", r, err)
 	}
 	for name, change := range map[string]func(*gpt.Partition){
-		"a type of others":                  func(p *gpt.Partition) { p.Type = gpt.GUID{1} },
+		"a foreign type":                    func(p *gpt.Partition) { p.Type = gpt.GUID{1} },
 		"an attribute that Berth never set": func(p *gpt.Partition) { p.Attributes |= 1 },
-		"hyphens left out of no UUID":       func(p *gpt.Partition) { p.Name = "pvc-1" },
-		"wiped, and not deleted":            func(p *gpt.Partition) { p.Attributes |= 1 << wipedAt },
-		"a beginning before its first MiB":  func(p *gpt.Partition) { p.First-- },
-		"an end before its beginning":       func(p *gpt.Partition) { p.Last = p.First - 1 },
+		"a shortened name that is no UUID":  func(p *gpt.Partition) { p.Name = "pvc-1" },
+		"a wipe without a deletion":         func(p *gpt.Partition) { p.Attributes |= 1 << wipedAt },
+		"a beginning before the first MiB":  func(p *gpt.Partition) { p.First-- },
+		"an end before the beginning":       func(p *gpt.Partition) { p.Last = p.First - 1 },
 		"an end in the place of the backup": func(p *gpt.Partition) { p.Last = (d.Size - minTail) / d.Block },
 	} {
 		p := whole

@@ -171,8 +171,8 @@ func TestATableThatOthersChangedIsAVolumeWithAProblem(t *testing.T) {
 	theirs := gpt.Partition{Type: gpt.GUID{1}, ID: gpt.GUID{2}, First: 2048, Last: 4000, Name: "theirs"}
 	for name, tc := range map[string]drive{
 		"another volume in the primary table": table.after(d.Writes(other.partition())[2:]),
-		"a table of theirs as the primary":    table.after(d.Writes(theirs)[2:]),
-		"a table of theirs as the backup":     table.after(d.Writes(theirs)[:2]),
+		"a foreign table as the primary":      table.after(d.Writes(theirs)[2:]),
+		"a foreign table as the backup":       table.after(d.Writes(theirs)[:2]),
 		"two filesystems":                     table.after(d.Writes(d.recordOf(claimID, xfs).partition())[2:]),
 		"a second partition":                  table.after(second(d.Writes(r.partition()))),
 	} {
@@ -208,13 +208,13 @@ func TestAnythingElseIsForeign(t *testing.T) {
 	outside.last = d.Size / 512
 	strange := d.recordOf("not-a-volume", blank)
 	foreigners := map[string]drive{
-		"their table":                           d.after(d.Writes(theirs)),
-		"their table, only the primary":         d.after(d.Writes(theirs)[2:]),
-		"a volume that does not fit":            d.after(d.Writes(outside.partition())),
-		"a partition of Berth's type, misnamed": d.after(d.Writes(strange.partition())),
-		"an entry and something else":           d.after(append(writes[:1:1], gpt.Write{Offset: 100, Data: []byte("x")})),
-		"a boot record alone":                   d.after(writes[3:4]),
-		"a header alone":                        d.after(writes[4:]),
+		"a foreign table":                          d.after(d.Writes(theirs)),
+		"a foreign primary table without a backup": d.after(d.Writes(theirs)[2:]),
+		"a volume that does not fit":               d.after(d.Writes(outside.partition())),
+		"a misnamed partition of Berth's type":     d.after(d.Writes(strange.partition())),
+		"an entry and a foreign byte":              d.after(append(writes[:1:1], gpt.Write{Offset: 100, Data: []byte("x")})),
+		"a boot record alone":                      d.after(writes[3:4]),
+		"a header alone":                           d.after(writes[4:]),
 	}
 	for _, at := range []int64{0, 511, 1 << 20, 2<<20 - 1, 7 << 20, 8<<20 - 1} {
 		foreigners[fmt.Sprintf("a byte at %d", at)] = d.after([]gpt.Write{{Offset: at, Data: []byte{1}}})
@@ -247,14 +247,14 @@ func TestIDsAreKeptInAPartitionsName(t *testing.T) {
 		id, partition string
 		fits          bool
 	}{
-		"a claim's volume":               {claimID, "pvc-0b0e6f2e8a4e4f579a538b6f3f1f9a10", true},
-		"a hashed name":                  {"vol-" + strings.Repeat("a2", 16), "vol-" + strings.Repeat("a2", 16), true},
-		"what looks like it, shortened":  {"pvc-0b0e6f2e8a4e4f579a538b6f3f1f9a10", "pvc-0b0e6f2e8a4e4f579a538b6f3f1f9a10", true},
-		"a short name":                   {"pvc-conformance-1", "pvc-conformance-1", true},
-		"a long name that is no UUID":    {"pvc-" + strings.Repeat("a", 40), "", false},
-		"a UUID and more":                {claimID + "-1", "", false},
-		"an inline volume's long name":   {"inline-" + strings.Repeat("a", 40), "", false},
-		"a UUID with characters of none": {"pvc-0b0e6f2e-8a4e-4f57-9a53-8b6f3f1f9a1x", "", false},
+		"a claim's volume":              {claimID, "pvc-0b0e6f2e8a4e4f579a538b6f3f1f9a10", true},
+		"a hashed name":                 {"vol-" + strings.Repeat("a2", 16), "vol-" + strings.Repeat("a2", 16), true},
+		"an id in the shortened form":   {"pvc-0b0e6f2e8a4e4f579a538b6f3f1f9a10", "pvc-0b0e6f2e8a4e4f579a538b6f3f1f9a10", true},
+		"a short name":                  {"pvc-conformance-1", "pvc-conformance-1", true},
+		"a long name that is no UUID":   {"pvc-" + strings.Repeat("a", 40), "", false},
+		"a UUID and more":               {claimID + "-1", "", false},
+		"an inline volume's long name":  {"inline-" + strings.Repeat("a", 40), "", false},
+		"a UUID with a wrong character": {"pvc-0b0e6f2e-8a4e-4f57-9a53-8b6f3f1f9a1x", "", false},
 	} {
 		t.Run(name, func(t *testing.T) {
 			if err := checkName(tc.id); errors.Is(err, provision.ErrInvalid) == tc.fits {
@@ -276,13 +276,13 @@ func TestIDsAreKeptInAPartitionsName(t *testing.T) {
 
 func TestNamesOfPoolsAreSafeAndDistinct(t *testing.T) {
 	for name, tc := range map[string]struct{ identity, want string }{
-		"a world-wide name":    {"naa.5000c500a1b2c3d4", "disk:naa.5000c500a1b2c3d4"},
-		"spaces":               {"t10.ATA     DISK  9   SERIAL ", "disk:t10.ATA_DISK_9_SERIAL"},
-		"what says nothing":    {" ", ""},
-		"nothing":              {"", ""},
-		"an option":            {"-rf", "disk:rf"},
-		"a path":               {"../../etc", "disk:.._.._etc"},
-		"letters of elsewhere": {"vendör", "disk:vend_r"},
+		"a world-wide name":      {"naa.5000c500a1b2c3d4", "disk:naa.5000c500a1b2c3d4"},
+		"spaces":                 {"t10.ATA     DISK  9   SERIAL ", "disk:t10.ATA_DISK_9_SERIAL"},
+		"a blank identity":       {" ", ""},
+		"an empty identity":      {"", ""},
+		"an option":              {"-rf", "disk:rf"},
+		"a path":                 {"../../etc", "disk:.._.._etc"},
+		"a letter outside ASCII": {"vendör", "disk:vend_r"},
 	} {
 		if got := poolName(tc.identity); got != tc.want {
 			t.Errorf("%s: %q, want %q", name, got, tc.want)

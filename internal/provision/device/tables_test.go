@@ -75,9 +75,9 @@ func TestAnEntryOfATableBesideAnythingElseIsForeign(t *testing.T) {
 	d := newDrive(8<<20, 512)
 	writes := d.Writes(d.recordOf(claimID, blank).partition())
 	for name, at := range map[string]drive{
-		"at the beginning":     d.after(append(writes[:1:1], gpt.Write{Offset: 100, Data: []byte("x")})),
-		"at the end":           d.after(append(writes[:1:1], gpt.Write{Offset: d.Size - mebibyte/2, Data: []byte("x")})),
-		"no name in the entry": d.after(d.Writes(record{}.partition())[:1]),
+		"a byte at the beginning": d.after(append(writes[:1:1], gpt.Write{Offset: 100, Data: []byte("x")})),
+		"a byte at the end":       d.after(append(writes[:1:1], gpt.Write{Offset: d.Size - mebibyte/2, Data: []byte("x")})),
+		"no name in the entry":    d.after(d.Writes(record{}.partition())[:1]),
 	} {
 		if c := at.look(); c.kind != foreign {
 			t.Errorf("%s: the disk bears %+v", name, c)

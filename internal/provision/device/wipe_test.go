@@ -25,8 +25,8 @@ func deletedOn(t *testing.T) (*faulty, *node) {
 // The last moment: the provisioner is about to open the disk.
 func TestOnlyTheRemnantOfADeletedVolumeIsWiped(t *testing.T) {
 	for name, last := range map[string]func(*testing.T, *faulty){
-		"the disk was cleared":               func(_ *testing.T, f *faulty) { overwritten(f.Machine, "sda", "nvme0n1") },
-		"others wrote one of the two tables": func(_ *testing.T, f *faulty) { put(f.Machine, "sda", theirs()[2:]) },
+		"the disk was cleared":                      func(_ *testing.T, f *faulty) { overwritten(f.Machine, "sda", "nvme0n1") },
+		"a foreign program wrote the primary table": func(_ *testing.T, f *faulty) { put(f.Machine, "sda", theirs()[2:]) },
 		"another volume was put on the disk": func(t *testing.T, f *faulty) {
 			f.again(t).create(t, "pvc-other", pool("eui.c"))
 			overwritten(f.Machine, "sda", "nvme0n1")
@@ -234,8 +234,8 @@ func TestADiskThatIsUsedTwiceIsWipedTwice(t *testing.T) {
 func TestADiskThatIgnoresAnOverwriteIsWipedFromItsBeginningAgain(t *testing.T) {
 	// The provisioner records its progress after the second of its five overwrites.
 	for name, tc := range map[string]struct{ ends, ignored int }{
-		"after a record":  {0, 4}, // the process makes four overwrites, and the disk ignores the last one
-		"after a restart": {3, 1}, // the process ends after three, and the disk ignores the first one of the next process
+		"after the process recorded the progress": {0, 4}, // the process makes four overwrites, and the disk ignores the last one
+		"after a restart of the process":          {3, 1}, // the process ends after three, and the disk ignores the first one of the next process
 	} {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {

@@ -112,14 +112,14 @@ func TestTheFactsDecideHowAChangeEndsAndNotTheCommandsMessage(t *testing.T) {
 		tries   int
 		looks   int
 	}{
-		"it is made":                                   {tries: 1},
-		"it is there already":                          {known: true},
-		"it failed, and is there all the same":         {fails: 9, done: true, tries: 1, looks: 1},
-		"it fails, and nothing is different then":      {fails: 9, want: errStuck, tries: 1, looks: 1},
-		"it fails, and what was in the way goes":       {fails: 1, cleared: true, tries: 2, looks: 1},
-		"it fails however often something is cleared":  {fails: 99, cleared: true, want: errStuck, tries: 4, looks: 4},
-		"nothing may be changed, and that is told":     {unfit: provision.ErrUnavailable, want: provision.ErrUnavailable, looks: 1},
-		"nothing may be changed, and nothing needs be": {unfit: provision.ErrUnavailable, known: true},
+		"the command makes the change":                                {tries: 1},
+		"the change was made before":                                  {known: true},
+		"the command fails, and the change is there all the same":     {fails: 9, done: true, tries: 1, looks: 1},
+		"the command fails, and the facts stay the same":              {fails: 9, want: errStuck, tries: 1, looks: 1},
+		"the command fails, and an obstacle goes":                     {fails: 1, cleared: true, tries: 2, looks: 1},
+		"the command fails however many obstacles go":                 {fails: 99, cleared: true, want: errStuck, tries: 4, looks: 4},
+		"the unit may not be changed, and the error says so":          {unfit: provision.ErrUnavailable, want: provision.ErrUnavailable, looks: 1},
+		"the unit may not be changed, and the change was made before": {unfit: provision.ErrUnavailable, known: true},
 	} {
 		t.Run(name, func(t *testing.T) {
 			var things []string

@@ -14,29 +14,29 @@ func TestAnObjectIsDueUnlessItWasReadSinceItsLastChange(t *testing.T) {
 		happens func(c *reading.Clock, m *reading.Mark)
 		due     bool
 	}{
-		"what was never read": {func(*reading.Clock, *reading.Mark) {}, true},
-		"what was read":       {func(c *reading.Clock, m *reading.Mark) { m.Read(c.Now()) }, false},
-		"what changed since": {func(c *reading.Clock, m *reading.Mark) {
+		"the object was never read": {func(*reading.Clock, *reading.Mark) {}, true},
+		"the object was read":       {func(c *reading.Clock, m *reading.Mark) { m.Read(c.Now()) }, false},
+		"the object changed after the read": {func(c *reading.Clock, m *reading.Mark) {
 			m.Read(c.Now())
 			m.Changed(c.Now())
 		}, true},
-		"what changed while it was read": {func(c *reading.Clock, m *reading.Mark) {
+		"the object changed during the read": {func(c *reading.Clock, m *reading.Mark) {
 			asked := c.Now()
 			m.Changed(c.Now())
 			m.Read(asked)
 		}, true},
-		"what is being read, for the answer may come to nothing": {func(c *reading.Clock, m *reading.Mark) {
+		"a new read of the changed object has not answered yet": {func(c *reading.Clock, m *reading.Mark) {
 			m.Read(c.Now())
 			m.Changed(c.Now())
 			c.Now()
 		}, true},
-		"what an older answer came for after a newer one": {func(c *reading.Clock, m *reading.Mark) {
+		"an older answer came after a newer answer": {func(c *reading.Clock, m *reading.Mark) {
 			older := c.Now()
 			m.Changed(c.Now())
 			m.Read(c.Now())
 			m.Read(older)
 		}, false},
-		"what an older change is noted of": {func(c *reading.Clock, m *reading.Mark) {
+		"an older change was noted after a newer read": {func(c *reading.Clock, m *reading.Mark) {
 			older := c.Now()
 			m.Read(c.Now())
 			m.Changed(older)

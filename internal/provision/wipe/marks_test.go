@@ -14,14 +14,14 @@ func TestProgressIsRecordedWhenItTookLong(t *testing.T) {
 		after          time.Duration
 		want           bool
 	}{
-		"a little, soon":                {0, 9, 59 * time.Second, false},
-		"much":                          {0, 10, 0, true},
-		"a little, after long":          {0, 1, time.Minute, true},
-		"nothing, after long":           {5, 5, time.Hour, false},
-		"much behind what is recorded":  {50, 60, 0, true},
-		"less than is recorded":         {50, 0, 0, true},
-		"nothing where nothing is":      {0, 0, time.Hour, false},
-		"a little behind what is there": {50, 59, 0, false},
+		"a little progress, soon":            {0, 9, 59 * time.Second, false},
+		"much progress":                      {0, 10, 0, true},
+		"a little progress, after a minute":  {0, 1, time.Minute, true},
+		"no progress, after an hour":         {5, 5, time.Hour, false},
+		"much progress since the record":     {50, 60, 0, true},
+		"less progress than the record says": {50, 0, 0, true},
+		"no progress and no record":          {0, 0, time.Hour, false},
+		"a little progress since the record": {50, 59, 0, false},
 	} {
 		t.Run(name, func(t *testing.T) {
 			m := wipe.Marks{Bytes: 10, Interval: time.Minute}

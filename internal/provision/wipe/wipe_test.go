@@ -68,22 +68,22 @@ func TestADeviceIsZerosOrTheWipingFailed(t *testing.T) {
 		discards, overwrites int
 		want                 error
 	}{
-		"discarded":                         {provision.WipeDiscard, func(*device) {}, 4, 0, nil},
-		"overwritten":                       {provision.WipeZero, func(*device) {}, 0, 4, nil},
-		"a word that is not known discards": {"Shred", func(*device) {}, 4, 0, nil},
-		"nobody vouches for zeros":          {provision.WipeDiscard, func(d *device) { d.discard = unsupported }, 1, 4, nil},
-		"nobody vouches for zeros any more": {provision.WipeDiscard, func(d *device) { d.discardable = 2 }, 3, 4, nil},
-		"a discard that did nothing":        {provision.WipeDiscard, func(d *device) { d.liesDiscarding = true }, 1, 4, nil},
-		"one that is found out late": {provision.WipeDiscard, func(d *device) {
+		"discarded":                                       {provision.WipeDiscard, func(*device) {}, 4, 0, nil},
+		"overwritten":                                     {provision.WipeZero, func(*device) {}, 0, 4, nil},
+		"an unknown way of wiping discards":               {"Shred", func(*device) {}, 4, 0, nil},
+		"the device does not support discards":            {provision.WipeDiscard, func(d *device) { d.discard = unsupported }, 1, 4, nil},
+		"the device supports only the first two discards": {provision.WipeDiscard, func(d *device) { d.discardable = 2 }, 3, 4, nil},
+		"a discard leaves the data":                       {provision.WipeDiscard, func(d *device) { d.liesDiscarding = true }, 1, 4, nil},
+		"a discard leaves data between the samples": {provision.WipeDiscard, func(d *device) {
 			d.liesDiscarding = true
 			clear(d.data[:size/4])
 			d.data[size/8] = 'x' // between the samples
 		}, 2, 4, nil},
-		"a device that does nothing at all":     {provision.WipeDiscard, func(d *device) { d.lies = true }, 1, 1, wipe.ErrNotZeros},
-		"one that does nothing when told twice": {provision.WipeZero, func(d *device) { d.lies = true }, 0, 1, wipe.ErrNotZeros},
-		"a discard that breaks":                 {provision.WipeDiscard, func(d *device) { d.discard = errBroken }, 1, 0, errBroken},
-		"a device that cannot be written":       {provision.WipeZero, func(d *device) { d.overwrite = errBroken }, 0, 1, errBroken},
-		"a device that cannot be read":          {provision.WipeZero, func(d *device) { d.read = errBroken }, 0, 1, errBroken},
+		"neither a discard nor an overwrite clears the data": {provision.WipeDiscard, func(d *device) { d.lies = true }, 1, 1, wipe.ErrNotZeros},
+		"an overwrite leaves the data":                       {provision.WipeZero, func(d *device) { d.lies = true }, 0, 1, wipe.ErrNotZeros},
+		"a discard fails":                                    {provision.WipeDiscard, func(d *device) { d.discard = errBroken }, 1, 0, errBroken},
+		"an overwrite fails":                                 {provision.WipeZero, func(d *device) { d.overwrite = errBroken }, 0, 1, errBroken},
+		"a read fails":                                       {provision.WipeZero, func(d *device) { d.read = errBroken }, 0, 1, errBroken},
 	} {
 		t.Run(name, func(t *testing.T) {
 			d := full(size)
@@ -164,10 +164,10 @@ func TestALaterAttemptGoesOnBehindTheLastingProgress(t *testing.T) {
 		lasts                int64
 		discards, overwrites int
 	}{
-		"overwritten":                    {provision.WipeZero, func(*device) {}, 2 * step, 0, 4},
-		"where nobody vouches for zeros": {provision.WipeDiscard, func(d *device) { d.discard = unsupported }, 2 * step, 1, 4},
-		"what was discarded does not":    {provision.WipeDiscard, func(*device) {}, 0, 6, 0},
-		"after a discard that did nothing": {provision.WipeDiscard, func(d *device) { d.liesDiscarding = true },
+		"overwritten":                            {provision.WipeZero, func(*device) {}, 2 * step, 0, 4},
+		"the device does not support discards":   {provision.WipeDiscard, func(d *device) { d.discard = unsupported }, 2 * step, 1, 4},
+		"the progress of discards does not last": {provision.WipeDiscard, func(*device) {}, 0, 6, 0},
+		"an earlier discard left the data": {provision.WipeDiscard, func(d *device) { d.liesDiscarding = true },
 			2 * step, 1, 4},
 	} {
 		t.Run(name, func(t *testing.T) {

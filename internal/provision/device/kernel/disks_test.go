@@ -160,15 +160,15 @@ func TestADiskIsIdentifiedByItsBestIdentifier(t *testing.T) {
 		files map[string]string
 		want  string
 	}{
-		"NVMe":               {map[string]string{"wwid": "eui.0025\n", "device/serial": "S1"}, "eui.0025"},
-		"SCSI":               {map[string]string{"device/wwid": "naa.5000\n", "device/vpd_pg80": "\x00\x80\x00\x02S1"}, "naa.5000"},
-		"virtio":             {map[string]string{"device/wwid": "", "serial": "data-1\n"}, "virtio-data-1"},
-		"flash":              {map[string]string{"device/wwid": "", "device/cid": "1501\n"}, "mmc-1501"},
-		"model and serial":   {map[string]string{"device/wwid": "", "device/model": "M\n", "device/serial": "S\n"}, "_M_S"},
-		"model and page 80h": {map[string]string{"device/wwid": "", "device/vendor": "V", "device/model": "M", "device/vpd_pg80": "\x00\x80\x00\x04 S1\x00rest"}, "V_M_S1"},
-		"a page of another":  {map[string]string{"device/wwid": "", "device/model": "M", "device/vpd_pg80": "\x00\x83\x00\x02S1"}, ""},
-		"only a model":       {map[string]string{"device/wwid": "", "device/model": "M"}, ""},
-		"nothing":            {map[string]string{"device/wwid": ""}, ""},
+		"NVMe":                   {map[string]string{"wwid": "eui.0025\n", "device/serial": "S1"}, "eui.0025"},
+		"SCSI":                   {map[string]string{"device/wwid": "naa.5000\n", "device/vpd_pg80": "\x00\x80\x00\x02S1"}, "naa.5000"},
+		"virtio":                 {map[string]string{"device/wwid": "", "serial": "data-1\n"}, "virtio-data-1"},
+		"flash":                  {map[string]string{"device/wwid": "", "device/cid": "1501\n"}, "mmc-1501"},
+		"model and serial":       {map[string]string{"device/wwid": "", "device/model": "M\n", "device/serial": "S\n"}, "_M_S"},
+		"model and page 80h":     {map[string]string{"device/wwid": "", "device/vendor": "V", "device/model": "M", "device/vpd_pg80": "\x00\x80\x00\x04 S1\x00rest"}, "V_M_S1"},
+		"model and a wrong page": {map[string]string{"device/wwid": "", "device/model": "M", "device/vpd_pg80": "\x00\x83\x00\x02S1"}, ""},
+		"a model alone":          {map[string]string{"device/wwid": "", "device/model": "M"}, ""},
+		"no identifier":          {map[string]string{"device/wwid": ""}, ""},
 	} {
 		t.Run(name, func(t *testing.T) {
 			m := newMachine(t)

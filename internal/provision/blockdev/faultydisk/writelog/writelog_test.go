@@ -75,12 +75,12 @@ func TestALogIsReadAsItWasWritten(t *testing.T) {
 func TestAnInvalidLogIsAnError(t *testing.T) {
 	good := logged(Entry{Offset: 0, Data: filled(1, 2)}, Entry{Mark: "end"})
 	for name, log := range map[string][]byte{
-		"nothing":         nil,
-		"an empty disk":   make([]byte, 4096),
-		"a log cut short": good[:2*sector],
-		"data cut short":  good[:3*sector],
-		"another version": append(append(append([]byte{}, good[:8]...), 2), good[9:]...),
-		"a mark too long": logged(Entry{Mark: string(filled('x', 1))}),
+		"an empty log":                nil,
+		"an empty disk":               make([]byte, 4096),
+		"a log cut short":             good[:2*sector],
+		"data cut short":              good[:3*sector],
+		"a log of an unknown version": append(append(append([]byte{}, good[:8]...), 2), good[9:]...),
+		"a mark too long":             logged(Entry{Mark: string(filled('x', 1))}),
 	} {
 		if entries, err := Read(bytes.NewReader(log)); err == nil {
 			t.Errorf("%s is read as %v", name, entries)
