@@ -75,10 +75,10 @@ func TestANodeThatTheMachineLeftIsMadeAnew(t *testing.T) {
 		left      func(host *lvmtest.Host, own, other string)
 		processes map[string]int
 	}{
-		"of a volume that it deactivated":                 {func(h *lvmtest.Host, own, _ string) { h.Deactivate(own) }, map[string]int{"lvchange": 1}},
-		"of one whose number is another's by now":         {func(h *lvmtest.Host, own, other string) { h.Deactivate(own); h.Mislead(own, other) }, map[string]int{"lvchange": 1}},
-		"of one that it activated again without the node": {func(h *lvmtest.Host, own, other string) { h.Mislead(own, other) }, map[string]int{"lvchange": 1, "vgmknodes": 1}},
-		"of one that it activated again, which went":      {func(h *lvmtest.Host, own, _ string) { h.Mislead(own, "") }, map[string]int{"lvchange": 1, "vgmknodes": 1}},
+		"LVM deactivated the volume":                                           {func(h *lvmtest.Host, own, _ string) { h.Deactivate(own) }, map[string]int{"lvchange": 1}},
+		"LVM deactivated the volume, and another device took the number":       {func(h *lvmtest.Host, own, other string) { h.Deactivate(own); h.Mislead(own, other) }, map[string]int{"lvchange": 1}},
+		"LVM activated the volume again, and the node leads to another device": {func(h *lvmtest.Host, own, other string) { h.Mislead(own, other) }, map[string]int{"lvchange": 1, "vgmknodes": 1}},
+		"LVM activated the volume again, and the node leads to no device":      {func(h *lvmtest.Host, own, _ string) { h.Mislead(own, "") }, map[string]int{"lvchange": 1, "vgmknodes": 1}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			host := lvmtest.NewHost(map[string]int64{vg.Name: 100})
@@ -139,11 +139,11 @@ func TestVolumeRenamedByHandIsNoLongerBerths(t *testing.T) {
 
 func TestAPoolWhosePartsAFailedActivationLeftBehindIsActivated(t *testing.T) {
 	for name, needed := range map[string]func(*testing.T, *lvm.Provisioner) error{
-		"for a volume of it": func(t *testing.T, p *lvm.Provisioner) error {
+		"a volume of the pool needs the pool": func(t *testing.T, p *lvm.Provisioner) error {
 			v, err := p.Get(t.Context(), "pvc-1")
 			return cmp.Or(err, problem(v.Problem))
 		},
-		"for a new volume": func(t *testing.T, p *lvm.Provisioner) error {
+		"a new volume needs the pool": func(t *testing.T, p *lvm.Provisioner) error {
 			_, err := p.Create(t.Context(), promised("pvc-2", 1))
 			return err
 		},

@@ -29,14 +29,14 @@ func TestAGroupWithNearlyFullMetadataTakesNothingNewAndKeepsItsVolumes(t *testin
 		size, free int64
 		full       bool
 	}{
-		"LVM does not tell":                      {0, 0, false},
-		"there is room":                          {1020 * kib, 500 * kib, false},
-		"there is as little as is kept":          {1020 * kib, 32 * kib, false},
-		"there is less":                          {1020 * kib, 32*kib - 1, true},
-		"there is none":                          {1020 * kib, 0, true},
-		"a small area keeps a small part":        {188 * kib, 12 * kib, false},
-		"a small area has less than its part":    {188 * kib, 11 * kib, true},
-		"a large area keeps no more than others": {16 << 20, 33 * kib, false},
+		"LVM reports no area":                          {0, 0, false},
+		"the area has room":                            {1020 * kib, 500 * kib, false},
+		"the area has exactly the reserve":             {1020 * kib, 32 * kib, false},
+		"the area has less than the reserve":           {1020 * kib, 32*kib - 1, true},
+		"the area is full":                             {1020 * kib, 0, true},
+		"a small area keeps a small reserve":           {188 * kib, 12 * kib, false},
+		"a small area has less than the small reserve": {188 * kib, 11 * kib, true},
+		"a large area keeps no larger reserve":         {16 << 20, 33 * kib, false},
 	} {
 		t.Run(name, inBubble(func(t *testing.T) {
 			host := thinHost()

@@ -76,22 +76,22 @@ func TestACopyThatIsStillTooSmallIsFinishedByTheNextCall(t *testing.T) {
 		ask   func(*testing.T, *lvm.Provisioner) error
 		units int64
 	}{
-		"by the request repeated": {func(t *testing.T, p *lvm.Provisioner) error {
+		"the caller repeats the request": {func(t *testing.T, p *lvm.Provisioner) error {
 			_, err := p.Create(t.Context(), larger)
 			return err
 		}, 12},
-		"by the request repeated without its source": {func(t *testing.T, p *lvm.Provisioner) error {
+		"the caller repeats the request after the source is gone": {func(t *testing.T, p *lvm.Provisioner) error {
 			if err := p.Delete(t.Context(), "pvc-1"); err != nil {
 				return err
 			}
 			_, err := p.Create(t.Context(), larger)
 			return err
 		}, 12},
-		"by an expansion to no more than it was to have": {func(t *testing.T, p *lvm.Provisioner) error {
+		"the caller expands the copy to less than the wanted size": {func(t *testing.T, p *lvm.Provisioner) error {
 			_, err := p.Expand(t.Context(), provision.ExpandRequest{ID: "pvc-2", Size: 10 * unit})
 			return err
 		}, 12},
-		"by an expansion to more": {func(t *testing.T, p *lvm.Provisioner) error {
+		"the caller expands the copy to more than the wanted size": {func(t *testing.T, p *lvm.Provisioner) error {
 			_, err := p.Expand(t.Context(), provision.ExpandRequest{ID: "pvc-2", Size: 20 * unit})
 			return err
 		}, 20},

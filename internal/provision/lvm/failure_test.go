@@ -27,14 +27,14 @@ func TestFactsDecideWhenACommandFails(t *testing.T) {
 		want      error
 		strange   bool // transient, with LVM's message
 	}{
-		"created all the same":   {"lvcreate", func(_ *lvmtest.Host, do func() ([]byte, error)) { _, _ = do() }, nil, false},
-		"not created":            {"lvcreate", func(*lvmtest.Host, func() ([]byte, error)) {}, nil, true},
-		"somebody took the room": {"lvcreate", func(h *lvmtest.Host, _ func() ([]byte, error)) { h.PutForeign(vg.Name, "theirs", 99*unit) }, provision.ErrNoSpace, false},
-		"somebody took the name": {"lvcreate", func(h *lvmtest.Host, _ func() ([]byte, error)) { h.PutForeign(vg.Name, "pvc-2", unit) }, provision.ErrConflict, false},
-		"the group went": {"lvcreate", func(h *lvmtest.Host, _ func() ([]byte, error)) {
+		"LVM made the volume all the same": {"lvcreate", func(_ *lvmtest.Host, do func() ([]byte, error)) { _, _ = do() }, nil, false},
+		"LVM made no volume":               {"lvcreate", func(*lvmtest.Host, func() ([]byte, error)) {}, nil, true},
+		"another program took the room":    {"lvcreate", func(h *lvmtest.Host, _ func() ([]byte, error)) { h.PutForeign(vg.Name, "theirs", 99*unit) }, provision.ErrNoSpace, false},
+		"another program took the name":    {"lvcreate", func(h *lvmtest.Host, _ func() ([]byte, error)) { h.PutForeign(vg.Name, "pvc-2", unit) }, provision.ErrConflict, false},
+		"the group vanished": {"lvcreate", func(h *lvmtest.Host, _ func() ([]byte, error)) {
 			h.Edit(func(groups map[string]*lvmtest.Group) string { delete(groups, vg.Name); return "" })
 		}, provision.ErrPoolMissing, false},
-		"a disk went": {"lvcreate", func(h *lvmtest.Host, _ func() ([]byte, error)) {
+		"a disk vanished": {"lvcreate", func(h *lvmtest.Host, _ func() ([]byte, error)) {
 			h.Edit(func(groups map[string]*lvmtest.Group) string { groups[vg.Name].Missing = 1; return "" })
 		}, provision.ErrUnavailable, false},
 	} {
@@ -127,8 +127,8 @@ func TestDamagedGroupsAreReportedAndTakeNothingNew(t *testing.T) {
 // A disk whose cable is plugged in again may tell of it, and a path that works again does not.
 func TestAGroupThatIsWholeAgainWithoutAnEventIsUsedSoon(t *testing.T) {
 	for name, breaks := range map[string]func(groups map[string]*lvmtest.Group){
-		"it was damaged": func(groups map[string]*lvmtest.Group) { groups[vg.Name].Missing = 1 },
-		"it was missing": func(groups map[string]*lvmtest.Group) { delete(groups, vg.Name) },
+		"the group lacked a disk": func(groups map[string]*lvmtest.Group) { groups[vg.Name].Missing = 1 },
+		"the group was missing":   func(groups map[string]*lvmtest.Group) { delete(groups, vg.Name) },
 	} {
 		t.Run(name, inBubble(func(t *testing.T) {
 			host := lvmtest.NewHost(map[string]int64{vg.Name: 100})

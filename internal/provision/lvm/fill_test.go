@@ -19,11 +19,11 @@ func TestAPoolThatDoesNotWorkIsReportedAndTakesNothingNew(t *testing.T) {
 		problem string
 		want    error
 	}{
-		"metadata read-only": {func(p *lvmtest.ThinPool) { p.Mode = "ro" }, "cannot be written", provision.ErrUnavailable},
-		"out of data":        {func(p *lvmtest.ThinPool) { p.Mode = "out_of_data_space" }, "lvextend --size +SIZE vg-a/pool", provision.ErrNoSpace},
-		"failed":             {func(p *lvmtest.ThinPool) { p.Mode = "Fail" }, "lvconvert --repair vg-a/pool", provision.ErrUnavailable},
-		"needs a check":      {func(p *lvmtest.ThinPool) { p.NeedsCheck = true }, "needs a check", provision.ErrUnavailable},
-		"unknown to Berth":   {func(p *lvmtest.ThinPool) { p.Mode = "half_open" }, "not understood", provision.ErrUnavailable},
+		"the metadata is read-only":                    {func(p *lvmtest.ThinPool) { p.Mode = "ro" }, "cannot be written", provision.ErrUnavailable},
+		"the pool is out of data":                      {func(p *lvmtest.ThinPool) { p.Mode = "out_of_data_space" }, "lvextend --size +SIZE vg-a/pool", provision.ErrNoSpace},
+		"the pool has failed":                          {func(p *lvmtest.ThinPool) { p.Mode = "Fail" }, "lvconvert --repair vg-a/pool", provision.ErrUnavailable},
+		"the pool needs a check":                       {func(p *lvmtest.ThinPool) { p.NeedsCheck = true }, "needs a check", provision.ErrUnavailable},
+		"the pool has a mode that Berth does not know": {func(p *lvmtest.ThinPool) { p.Mode = "half_open" }, "not understood", provision.ErrUnavailable},
 	} {
 		t.Run(name, inBubble(func(t *testing.T) {
 			host := thinHost()
@@ -113,8 +113,8 @@ func TestAPoolThatCannotBeActivatedKeepsItsProblemUntilItCan(t *testing.T) {
 // The kernel writes nothing to the metadata before the check, and only LVM runs the check.
 func TestAPoolThatNeedsACheckWorksAgainOnceItIsActivatedAnew(t *testing.T) {
 	for name, needed := range map[string]func(*testing.T, *lvm.Provisioner) error{
-		"for a volume of it": func(t *testing.T, p *lvm.Provisioner) error { _, err := p.Get(t.Context(), "pvc-1"); return err },
-		"for a new volume": func(t *testing.T, p *lvm.Provisioner) error {
+		"a volume of the pool needs the pool": func(t *testing.T, p *lvm.Provisioner) error { _, err := p.Get(t.Context(), "pvc-1"); return err },
+		"a new volume needs the pool": func(t *testing.T, p *lvm.Provisioner) error {
 			_, err := p.Create(t.Context(), promised("pvc-2", 1))
 			return err
 		},
@@ -325,9 +325,9 @@ func TestAChangeThatLeavesItsPoolInactiveIsMadeOnceMore(t *testing.T) {
 		want      string
 		creations int
 	}{
-		"and its pool is sound":        {failures: 1, creations: 2},
-		"but not for ever":             {failures: 9, want: "changing volume group vg-a: lvcreate", creations: 4},
-		"unless its pool is not sound": {failures: 1, damaged: true, want: "activating thin pool vg-a/pool: lvchange", creations: 1},
+		"a sound pool gets a second try":       {failures: 1, creations: 2},
+		"a sound pool gets four tries at most": {failures: 9, want: "changing volume group vg-a: lvcreate", creations: 4},
+		"an unsound pool gets no second try":   {failures: 1, damaged: true, want: "activating thin pool vg-a/pool: lvchange", creations: 1},
 	} {
 		t.Run(name, func(t *testing.T) {
 			host := thinHost()

@@ -195,15 +195,15 @@ func TestGroupsAndPoolsOfOthersAreNotChanged(t *testing.T) {
 		theirs      func(*bare)
 		group, pool provision.Reason
 	}{
-		"their group": {func(m *bare) { m.AddGroup(vg.Name, 100) }, provision.PoolForeign, provision.PoolForeign},
-		"a group of ours that they renamed": {func(m *bare) {
+		"a foreign group": {func(m *bare) { m.AddGroup(vg.Name, 100) }, provision.PoolForeign, provision.PoolForeign},
+		"a renamed group of Berth": {func(m *bare) {
 			m.AddGroup(vg.Name, 100)
 			m.Edit(func(g map[string]*lvmtest.Group) string {
 				g[vg.Name].Tags = []string{"berth.dev/managed=vg-b", "fast"}
 				return ""
 			})
 		}, provision.PoolForeign, provision.PoolForeign},
-		"a pool in their group": {func(m *bare) {
+		"a thin pool in a foreign group": {func(m *bare) {
 			m.AddGroup(vg.Name, 100)
 			m.AddThinPool(vg.Name, "pool", 10)
 		}, provision.PoolForeign, provision.PoolAsAsked},
@@ -214,7 +214,7 @@ func TestGroupsAndPoolsOfOthersAreNotChanged(t *testing.T) {
 				return ""
 			})
 		}, provision.PoolTroubled, provision.PoolTroubled},
-		"their logical volume in our group": {func(m *bare) {
+		"a foreign logical volume in a group of Berth": {func(m *bare) {
 			m.AddGroup(vg.Name, 100)
 			m.PutForeign(vg.Name, "pool", unit)
 			m.Edit(func(g map[string]*lvmtest.Group) string {

@@ -38,15 +38,15 @@ func wantMended(t *testing.T, host *lvmtest.Host) {
 }
 
 func TestASuspendedThinPoolOfADeadCommandIsMendedToLVMsRecord(t *testing.T) {
-	for when, recorded := range map[string]bool{"before LVM recorded it": false, "after LVM recorded it": true} {
+	for when, recorded := range map[string]bool{"before LVM records the table": false, "after LVM records the table": true} {
 		for how, die := range map[string]func(*testing.T, *lvmtest.Host, *lvm.Provisioner){
-			"with its process": func(t *testing.T, host *lvmtest.Host, _ *lvm.Provisioner) {
+			"the command and the provisioner die": func(t *testing.T, host *lvmtest.Host, _ *lvm.Provisioner) {
 				extending(host, recorded)
 				next := over(t, host)
 				poolOf(t, next, thin)
 				next.Wait()
 			},
-			"by itself": func(t *testing.T, host *lvmtest.Host, p *lvm.Provisioner) {
+			"the command alone dies": func(t *testing.T, host *lvmtest.Host, p *lvm.Provisioner) {
 				disturb(host, only("lvextend", func(c run.Command, _ func() ([]byte, error)) ([]byte, error) {
 					extending(host, recorded)
 					return nil, exit5(c)

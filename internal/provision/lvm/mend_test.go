@@ -25,13 +25,13 @@ func wantResumed(t *testing.T, host *lvmtest.Host, id string) {
 
 func TestADeviceThatADeadCommandLeftSuspendedIsResumed(t *testing.T) {
 	for name, die := range map[string]func(*testing.T, *lvmtest.Host, *lvm.Provisioner){
-		"with its process": func(t *testing.T, host *lvmtest.Host, _ *lvm.Provisioner) {
+		"the command and the provisioner die": func(t *testing.T, host *lvmtest.Host, _ *lvm.Provisioner) {
 			suspend(host, "pvc-1")
 			next := over(t, host)
 			poolOf(t, next, thin)
 			next.Wait()
 		},
-		"by itself": func(t *testing.T, host *lvmtest.Host, p *lvm.Provisioner) {
+		"the command alone dies": func(t *testing.T, host *lvmtest.Host, p *lvm.Provisioner) {
 			host.Around = only("lvcreate", func(c run.Command, _ func() ([]byte, error)) ([]byte, error) {
 				suspend(host, "pvc-1")
 				return nil, exit5(c)

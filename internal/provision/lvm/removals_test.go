@@ -107,10 +107,10 @@ func TestWaitingRemovalsRunInOneProcess(t *testing.T) {
 		n    int
 		want map[string]int
 	}{
-		"one after the first":             {vg, 2, map[string]int{"lvremove": 2}},
-		"some of the group":               {vg, 8, map[string]int{"lvremove": 2}},
-		"some of a thin pool":             {thin, 8, map[string]int{"lvremove": 2}},
-		"more than others shall wait for": {vg, 1 + 16 + 3, map[string]int{"lvremove": 3}},
+		"two removals from a group":       {vg, 2, map[string]int{"lvremove": 2}},
+		"eight removals from a group":     {vg, 8, map[string]int{"lvremove": 2}},
+		"eight removals from a thin pool": {thin, 8, map[string]int{"lvremove": 2}},
+		"twenty removals from a group":    {vg, 1 + 16 + 3, map[string]int{"lvremove": 3}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			host, p, g, counter := removing(t)

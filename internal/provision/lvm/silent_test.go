@@ -15,9 +15,9 @@ func TestNothingIsChangedInAGroupThatDoesNotAnswer(t *testing.T) {
 		pool provision.PoolRef
 		wipe provision.Wipe
 	}{
-		"a thin volume":                   {thin, ""},
-		"a thick volume that is wiped":    {vg, provision.WipeZero},
-		"a thick volume that is not even": {vg, provision.WipeNone},
+		"a thin volume":                    {thin, ""},
+		"a thick volume that is wiped":     {vg, provision.WipeZero},
+		"a thick volume that is not wiped": {vg, provision.WipeNone},
 	} {
 		t.Run(name, inBubble(func(t *testing.T) {
 			host := thinHost()

@@ -106,10 +106,10 @@ func TestSnapshotsAndCopiesAreAdmittedAsVolumesAre(t *testing.T) {
 		fill   func(*lvmtest.Host)
 		want   error
 	}{
-		"the pool is promised":        {provision.Limits{}, func(*lvmtest.Host) {}, provision.ErrNoSpace},
-		"it may be promised twice":    {provision.Limits{Overprovision: 200}, func(*lvmtest.Host) {}, nil},
-		"and is filled too far":       {provision.Limits{Overprovision: 200, MaxFill: 80}, func(h *lvmtest.Host) { onPool(h, func(p *lvmtest.ThinPool) { p.Filled = 80 }) }, provision.ErrNoSpace},
-		"and its metadata is damaged": {provision.Limits{Overprovision: 200}, func(h *lvmtest.Host) { onPool(h, func(p *lvmtest.ThinPool) { p.NeedsCheck = true }) }, provision.ErrUnavailable},
+		"the pool may be promised once":                           {provision.Limits{}, func(*lvmtest.Host) {}, provision.ErrNoSpace},
+		"the pool may be promised twice":                          {provision.Limits{Overprovision: 200}, func(*lvmtest.Host) {}, nil},
+		"the pool may be promised twice and is filled too far":    {provision.Limits{Overprovision: 200, MaxFill: 80}, func(h *lvmtest.Host) { onPool(h, func(p *lvmtest.ThinPool) { p.Filled = 80 }) }, provision.ErrNoSpace},
+		"the pool may be promised twice and has damaged metadata": {provision.Limits{Overprovision: 200}, func(h *lvmtest.Host) { onPool(h, func(p *lvmtest.ThinPool) { p.NeedsCheck = true }) }, provision.ErrUnavailable},
 	} {
 		t.Run(name, func(t *testing.T) {
 			host := thinHost()
@@ -143,11 +143,11 @@ func TestFactsDecideWhenASnapshotFails(t *testing.T) {
 		disturb func(h *lvmtest.Host, do func() ([]byte, error))
 		want    error
 	}{
-		"taken all the same": {func(_ *lvmtest.Host, do func() ([]byte, error)) { _, _ = do() }, nil},
-		"the volume went":    {edit(func(g *lvmtest.Group) { delete(g.Volumes, "pvc-1") }), provision.ErrNotFound},
-		"the pool went":      {edit(func(g *lvmtest.Group) { delete(g.Volumes, "pool") }), provision.ErrUnavailable},
-		"the pool filled up": {edit(func(g *lvmtest.Group) { g.Volumes["pvc-1"].Data = 100 * unit }), provision.ErrNoSpace},
-		"somebody took the name": {edit(func(g *lvmtest.Group) {
+		"LVM took the snapshot all the same": {func(_ *lvmtest.Host, do func() ([]byte, error)) { _, _ = do() }, nil},
+		"the volume vanished":                {edit(func(g *lvmtest.Group) { delete(g.Volumes, "pvc-1") }), provision.ErrNotFound},
+		"the pool vanished":                  {edit(func(g *lvmtest.Group) { delete(g.Volumes, "pool") }), provision.ErrUnavailable},
+		"the pool filled up":                 {edit(func(g *lvmtest.Group) { g.Volumes["pvc-1"].Data = 100 * unit }), provision.ErrNoSpace},
+		"another program took the name": {edit(func(g *lvmtest.Group) {
 			g.Volumes["snap-1"] = &lvmtest.Volume{Extents: 1}
 		}), provision.ErrConflict},
 	} {

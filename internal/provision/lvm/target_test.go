@@ -25,7 +25,7 @@ func restarted(t *testing.T, presence lvmtest.Presence) *lvmtest.Host {
 }
 
 func TestTheKernelIsAskedToLoadTheModuleOfThinPools(t *testing.T) {
-	t.Run("to activate one", func(t *testing.T) {
+	t.Run("the provisioner activates a thin pool", func(t *testing.T) {
 		_, c := counted(restarted(t, lvmtest.Unloaded))
 		p, _ := start(t, c)
 		create(t, p, promised("pvc-2", 1))
@@ -36,14 +36,14 @@ func TestTheKernelIsAskedToLoadTheModuleOfThinPools(t *testing.T) {
 			t.Errorf("the problem is %q", problem)
 		}
 	})
-	t.Run("to activate a volume in one", func(t *testing.T) {
+	t.Run("the provisioner activates a thin volume", func(t *testing.T) {
 		_, c := counted(restarted(t, lvmtest.Unloaded))
 		p, _ := start(t, c)
 		if v, err := p.Get(t.Context(), "pvc-1"); err != nil || v.Problem != "" {
 			t.Errorf("got %+v, %v", v, err)
 		}
 	})
-	t.Run("to make one", func(t *testing.T) {
+	t.Run("the provisioner makes a thin pool", func(t *testing.T) {
 		m := bareMachine("sda")
 		m.Targets = map[string]lvmtest.Presence{"thin-pool": lvmtest.Unloaded}
 		mustEnsure(t, m.boot(t, m), 50, provision.PoolMade, provision.PoolMade)
@@ -54,7 +54,7 @@ func TestAKernelWithoutThinPoolsIsSaidToLackThemAndNothingIsToBeRepaired(t *test
 	said := func(text string) bool {
 		return strings.Contains(text, "modprobe dm-thin-pool") && strings.Contains(text, "/etc/modules-load.d") && !strings.Contains(text, "--repair")
 	}
-	t.Run("to activate one", func(t *testing.T) {
+	t.Run("the provisioner activates a thin pool", func(t *testing.T) {
 		_, c := counted(restarted(t, lvmtest.Missing))
 		p, _ := start(t, c)
 		if _, err := p.Create(t.Context(), promised("pvc-2", 1)); err == nil || !said(err.Error()) {
@@ -67,7 +67,7 @@ func TestAKernelWithoutThinPoolsIsSaidToLackThemAndNothingIsToBeRepaired(t *test
 			t.Errorf("got %+v, %v", v, err)
 		}
 	})
-	t.Run("to make one", func(t *testing.T) {
+	t.Run("the provisioner makes a thin pool", func(t *testing.T) {
 		m := bareMachine("sda")
 		m.Targets = map[string]lvmtest.Presence{"thin-pool": lvmtest.Missing}
 		if _, _, err := m.boot(t, m).ensure(t, 50); err == nil || !said(err.Error()) {

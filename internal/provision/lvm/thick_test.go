@@ -272,10 +272,10 @@ func TestACopyWhoseMomentIsLostIsNeverFilledWithALaterOne(t *testing.T) {
 		lose func(map[string]*lvmtest.Volume)
 		want string
 	}{
-		"somebody removed it":     {func(v map[string]*lvmtest.Volume) { delete(v, "cow-snap-1") }, "is gone"},
-		"somebody renamed it":     {func(v map[string]*lvmtest.Volume) { v["mine"] = v["cow-snap-1"]; delete(v, "cow-snap-1") }, "is gone"},
-		"the kernel gave it up":   {func(v map[string]*lvmtest.Volume) { v["cow-snap-1"].Broken = true }, "could not be written"},
-		"the volume went with it": {func(v map[string]*lvmtest.Volume) { delete(v, "cow-snap-1"); delete(v, "pvc-1") }, "is gone"},
+		"an administrator removed the copy-on-write volume": {func(v map[string]*lvmtest.Volume) { delete(v, "cow-snap-1") }, "is gone"},
+		"an administrator renamed the copy-on-write volume": {func(v map[string]*lvmtest.Volume) { v["mine"] = v["cow-snap-1"]; delete(v, "cow-snap-1") }, "is gone"},
+		"the kernel invalidated the copy-on-write volume":   {func(v map[string]*lvmtest.Volume) { v["cow-snap-1"].Broken = true }, "could not be written"},
+		"the copy-on-write volume and the source are gone":  {func(v map[string]*lvmtest.Volume) { delete(v, "cow-snap-1"); delete(v, "pvc-1") }, "is gone"},
 	} {
 		t.Run(name, inBubble(func(t *testing.T) {
 			s := thick(t, 100)

@@ -155,11 +155,11 @@ func TestANameIsUniqueInItsGroupAcrossPools(t *testing.T) {
 	create(t, p, request("pvc-1", 2))
 	create(t, p, requestIn(thin, "pvc-2", 2))
 	for name, r := range map[string]provision.CreateRequest{
-		"a thick volume's, thin":    requestIn(thin, "pvc-1", 2),
-		"a thin volume's, thick":    request("pvc-2", 2),
-		"others' thick one's, thin": requestIn(thin, "pvc-theirs", 1),
-		"others' thin one's, thick": request("pvc-thin", 1),
-		"others' thin one's, thin":  requestIn(thin, "pvc-thin", 1),
+		"a thin volume with the name of a thick volume":         requestIn(thin, "pvc-1", 2),
+		"a thick volume with the name of a thin volume":         request("pvc-2", 2),
+		"a thin volume with the name of a foreign thick volume": requestIn(thin, "pvc-theirs", 1),
+		"a thick volume with the name of a foreign thin volume": request("pvc-thin", 1),
+		"a thin volume with the name of a foreign thin volume":  requestIn(thin, "pvc-thin", 1),
 	} {
 		if _, err := p.Create(t.Context(), r); !errors.Is(err, provision.ErrConflict) {
 			t.Errorf("%s: %v, want ErrConflict", name, err)
@@ -237,14 +237,14 @@ func TestFactsDecideWhenAThinCommandFails(t *testing.T) {
 		disturb func(h *lvmtest.Host, do func() ([]byte, error))
 		want    error
 	}{
-		"created all the same": {func(_ *lvmtest.Host, do func() ([]byte, error)) { _, _ = do() }, nil},
-		"the pool went": {func(h *lvmtest.Host, _ func() ([]byte, error)) {
+		"LVM made the volume all the same": {func(_ *lvmtest.Host, do func() ([]byte, error)) { _, _ = do() }, nil},
+		"the pool vanished": {func(h *lvmtest.Host, _ func() ([]byte, error)) {
 			h.Edit(func(groups map[string]*lvmtest.Group) string { delete(groups[vg.Name].Volumes, "pool"); return "" })
 		}, provision.ErrPoolMissing},
 		"the pool filled up": {func(h *lvmtest.Host, _ func() ([]byte, error)) {
 			h.On("/dev/vg-a/pvc-1", func(v *lvmtest.Volume) { v.Data = 100 * unit })
 		}, provision.ErrNoSpace},
-		"somebody was promised the rest": {func(h *lvmtest.Host, _ func() ([]byte, error)) {
+		"another program was promised the rest": {func(h *lvmtest.Host, _ func() ([]byte, error)) {
 			h.PutForeignThin(vg.Name, "pool", "theirs", "", 200*unit)
 		}, provision.ErrNoSpace},
 		"the pool broke": {func(h *lvmtest.Host, _ func() ([]byte, error)) {

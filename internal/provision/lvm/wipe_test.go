@@ -143,7 +143,7 @@ func TestAVolumeThatCannotBeWipedIsKeptAndTriedAgain(t *testing.T) {
 		"a disk that cannot be written": {func(h *lvmtest.Host) { h.Wiping = broken }, calm, "a broken sector"},
 		"a disk that lies":              {func(h *lvmtest.Host) { h.Wiping = lies }, calm, "it was not"},
 		"a removal that fails":          {func(h *lvmtest.Host) { h.Around = removal }, calm, "something strange"},
-		"somebody who opened it just then": {func(h *lvmtest.Host) {
+		"a process opens the volume just then": {func(h *lvmtest.Host) {
 			h.Around = only("lvchange", func(_ run.Command, do func() ([]byte, error)) ([]byte, error) {
 				defer open(h, true)
 				return do()
@@ -207,11 +207,11 @@ func TestThePolicyThatWasRecordedHolds(t *testing.T) {
 		tags  []string
 		wiped bool
 	}{
-		"zeros":                        {[]string{"berth.dev/wipe=Zero"}, true},
-		"discarded":                    {[]string{"berth.dev/wipe=Discard"}, true},
-		"left":                         {[]string{"berth.dev/wipe=None"}, false},
-		"made before there was a word": {nil, true},
-		"a word that is not known":     {[]string{"berth.dev/wipe=Shred"}, true},
+		"zeros":                              {[]string{"berth.dev/wipe=Zero"}, true},
+		"left unwiped":                       {[]string{"berth.dev/wipe=Discard"}, true},
+		"left":                               {[]string{"berth.dev/wipe=None"}, false},
+		"made by a version without a policy": {nil, true},
+		"an unknown policy":                  {[]string{"berth.dev/wipe=Shred"}, true},
 	} {
 		t.Run(name, inBubble(func(t *testing.T) {
 			host, c := wiping()

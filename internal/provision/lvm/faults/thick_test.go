@@ -19,16 +19,16 @@ var faults = map[string]struct {
 	// changes says that LVM can still change the group.
 	changes bool
 }{
-	"all that is asked of it":         {(*faultydisk.Disk).Fails, false},
-	onlyWrites:                        {(*faultydisk.Disk).FailsWrites, false},
-	"all that is behind the metadata": {func(d *faultydisk.Disk) string { return d.FailsBehind(metadata) }, true},
+	"every request":                     {(*faultydisk.Disk).Fails, false},
+	onlyWrites:                          {(*faultydisk.Disk).FailsWrites, false},
+	"every request behind the metadata": {func(d *faultydisk.Disk) string { return d.FailsBehind(metadata) }, true},
 }
 
-const onlyWrites = "what is written"
+const onlyWrites = "writes alone"
 
 func TestADiskThatFailsLosesAndLeaksNothingOnRealLVM(t *testing.T) {
 	for name, fault := range faults {
-		t.Run("it fails "+name, func(t *testing.T) {
+		t.Run("the disk fails "+name, func(t *testing.T) {
 			d := newDisk(t, lvmtest.Disks(t, 1)[0], 128*mib)
 			ref := lvmtest.RealGroup(t, groupName, diskPath)
 			p, stop := started(t)

@@ -15,7 +15,7 @@ import (
 
 func TestAThinPoolWhoseDiskFailsComesBackOnRealLVM(t *testing.T) {
 	for name, fault := range faults {
-		t.Run("it fails "+name, func(t *testing.T) {
+		t.Run("the disk fails "+name, func(t *testing.T) {
 			d := newDisk(t, lvmtest.Disks(t, 1)[0], 128*mib)
 			group := lvmtest.RealGroup(t, groupName, diskPath)
 			ref := lvmtest.RealThinPool(t, group.Name, "pool", 64*mib)

@@ -24,17 +24,17 @@ func TestTheMachinesOwnFilterIsJudged(t *testing.T) {
 		settings []byte
 		reads    string
 	}{
-		"none":                                {shown(acceptAll, acceptAll, notInUse), "/dev/loop0"},
-		"all loop devices and zvols":          {shown(noLoops, acceptAll, notInUse), ""},
-		"the same in the other filter":        {shown(acceptAll, noLoops, notInUse), ""},
-		"one disk alone":                      {shown(oneDisk, acceptAll, ""), ""},
-		"a single pattern that is no list":    {shown(`"r/loop|zd/"`, acceptAll, ""), ""},
-		"one loop device alone":               {shown(`["r|^/dev/loop0$|"]`, acceptAll, notInUse), "/dev/loop7"},
-		"all is accepted first":               {shown(`["a|.*|","r|^/dev/loop|"]`, acceptAll, notInUse), "/dev/loop0"},
-		"zvols are left":                      {shown(`["r|loop|"]`, acceptAll, notInUse), "/dev/zd0"},
-		"brackets for delimiters":             {shown(`["r(^/dev/(loop|zd))"]`, acceptAll, ""), ""},
-		"a pattern that cannot be understood": {shown(`["r|[|"]`, acceptAll, ""), "/dev/loop0"},
-		"a devices file":                      {shown(acceptAll, acceptAll, inUse), ""},
+		"no filter": {shown(acceptAll, acceptAll, notInUse), "/dev/loop0"},
+		"the global filter rejects loop devices and zvols": {shown(noLoops, acceptAll, notInUse), ""},
+		"the local filter rejects loop devices and zvols":  {shown(acceptAll, noLoops, notInUse), ""},
+		"the global filter accepts only one disk":          {shown(oneDisk, acceptAll, ""), ""},
+		"a single pattern outside a list":                  {shown(`"r/loop|zd/"`, acceptAll, ""), ""},
+		"the global filter rejects only one loop device":   {shown(`["r|^/dev/loop0$|"]`, acceptAll, notInUse), "/dev/loop7"},
+		"the global filter accepts all devices first":      {shown(`["a|.*|","r|^/dev/loop|"]`, acceptAll, notInUse), "/dev/loop0"},
+		"the global filter leaves zvols":                   {shown(`["r|loop|"]`, acceptAll, notInUse), "/dev/zd0"},
+		"brackets for delimiters":                          {shown(`["r(^/dev/(loop|zd))"]`, acceptAll, ""), ""},
+		"a pattern that cannot be understood":              {shown(`["r|[|"]`, acceptAll, ""), "/dev/loop0"},
+		"a devices file":                                   {shown(acceptAll, acceptAll, inUse), ""},
 	} {
 		t.Run(name, func(t *testing.T) {
 			host, err := ParseHost(tc.settings)
@@ -55,11 +55,11 @@ func TestBerthsFilterTakesNothingFromTheMachines(t *testing.T) {
 	for name, tc := range map[string]struct {
 		global, filter, want string
 	}{
-		"none":         {acceptAll, acceptAll, `devices/global_filter=["r|x|"]`},
-		"global":       {noLoops, acceptAll, `devices/filter=["r|x|"]`},
-		"not global":   {acceptAll, noLoops, `devices/global_filter=["r|x|"]`},
-		"both":         {oneDisk, noLoops, `devices/global_filter=["r|x|","a|^/dev/sda$|","r|.*|"]`},
-		"with escapes": {`["r|a\"b\\.c|"]`, noLoops, `devices/global_filter=["r|x|","r|a\"b\\.c|"]`},
+		"no filter":                   {acceptAll, acceptAll, `devices/global_filter=["r|x|"]`},
+		"a global filter":             {noLoops, acceptAll, `devices/filter=["r|x|"]`},
+		"a local filter":              {acceptAll, noLoops, `devices/global_filter=["r|x|"]`},
+		"a global and a local filter": {oneDisk, noLoops, `devices/global_filter=["r|x|","a|^/dev/sda$|","r|.*|"]`},
+		"a filter with escapes":       {`["r|a\"b\\.c|"]`, noLoops, `devices/global_filter=["r|x|","r|a\"b\\.c|"]`},
 	} {
 		host, err := ParseHost(shown(tc.global, tc.filter, ""))
 		if err != nil {

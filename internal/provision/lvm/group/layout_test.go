@@ -23,15 +23,15 @@ func TestAThinPoolIsLaidOutByTheSizeOfItsGroup(t *testing.T) {
 		percent int
 		want    layout
 	}{
-		"a small group":               {gib, 50, layout{gib / 2, 8 << 20, 64 << 10}},
-		"all of a small group":        {gib, 100, layout{gib - 16<<20, 8 << 20, 64 << 10}},
-		"a part that is no extent":    {10 * extent, 55, layout{5 * extent, 8 << 20, 64 << 10}},
-		"next to nothing":             {10 * extent, 5, layout{0, 8 << 20, 64 << 10}},
-		"a group of a hundred GiB":    {100 * gib, 80, layout{80 * gib, 160 << 20, 64 << 10}},
-		"half a TiB":                  {tib, 50, layout{tib / 2, gib, 64 << 10}},
-		"larger chunks from there on": {2 * tib, 50, layout{tib, gib, 128 << 10}},
-		"more than LVM can manage":    {1 << 60, 50, layout{1 << 59, maxMetadata, 1 << 30}},
-		"a very large group":          {1 << 50, 50, layout{1 << 49, gib, 64 << 20}},
+		"a small group":                      {gib, 50, layout{gib / 2, 8 << 20, 64 << 10}},
+		"a whole small group":                {gib, 100, layout{gib - 16<<20, 8 << 20, 64 << 10}},
+		"a part that is no whole extent":     {10 * extent, 55, layout{5 * extent, 8 << 20, 64 << 10}},
+		"a part smaller than an extent":      {10 * extent, 5, layout{0, 8 << 20, 64 << 10}},
+		"a group of a hundred GiB":           {100 * gib, 80, layout{80 * gib, 160 << 20, 64 << 10}},
+		"half a TiB":                         {tib, 50, layout{tib / 2, gib, 64 << 10}},
+		"a pool of a TiB gets larger chunks": {2 * tib, 50, layout{tib, gib, 128 << 10}},
+		"a pool beyond the limits of LVM":    {1 << 60, 50, layout{1 << 59, maxMetadata, 1 << 30}},
+		"a very large group":                 {1 << 50, 50, layout{1 << 49, gib, 64 << 20}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			g := sized(tc.total)
@@ -54,14 +54,14 @@ func TestAThinPoolIsExtendedUntilItIsBelowTheThreshold(t *testing.T) {
 		e       provision.Extension
 		want    int64
 	}{
-		"nobody asks":              {100, use{99, 100}, provision.Extension{}, 100},
-		"the kernel tells nothing": {100, use{}, e, 100},
-		"below the threshold":      {100, use{79, 100}, e, 100},
-		"at the threshold":         {100, use{80, 100}, e, 120},
-		"beyond one step":          {100, use{97, 100}, e, 144},
-		"by an extent at least":    {3, use{9, 10}, e, 4},
-		"an extension by all":      {100, use{100, 100}, provision.Extension{At: 99, By: 100}, 200},
-		"the largest there is":     {1 << 38, use{80, 100}, e, 1<<38 + (1<<38)/5},
+		"the wish has no extension":    {100, use{99, 100}, provision.Extension{}, 100},
+		"the kernel reports no fill":   {100, use{}, e, 100},
+		"a fill below the threshold":   {100, use{79, 100}, e, 100},
+		"a fill at the threshold":      {100, use{80, 100}, e, 120},
+		"a fill that needs two steps":  {100, use{97, 100}, e, 144},
+		"a step of at least an extent": {3, use{9, 10}, e, 4},
+		"a step of 100 percent":        {100, use{100, 100}, provision.Extension{At: 99, By: 100}, 200},
+		"the largest possible pool":    {1 << 38, use{80, 100}, e, 1<<38 + (1<<38)/5},
 	} {
 		t.Run(name, func(t *testing.T) {
 			if got := sized(0).extended(tc.extents*extent, tc.use, tc.e); got != tc.want*extent {
@@ -91,17 +91,17 @@ func TestAThinPoolThatHasToBeRepairedIsNotExtended(t *testing.T) {
 		pool ThinPool
 		fit  bool
 	}{
-		"a pool that works":                   {ThinPool{Kernel: ThinStatus{mode: modeWorks}}, true},
-		"a pool that is not active":           {ThinPool{}, true},
-		"a pool that does not zero":           {ThinPool{zeroing: false, Kernel: ThinStatus{mode: modeWorks}}, true},
-		"a pool that is out of data":          {ThinPool{Kernel: ThinStatus{mode: modeOutOfData}}, true},
-		"a pool that is out of metadata":      {ThinPool{Kernel: ThinStatus{mode: modeReadOnly}}, false},
-		"a pool that has failed":              {ThinPool{Kernel: ThinStatus{mode: modeFailed}}, false},
-		"a pool that needs a check":           {ThinPool{Kernel: ThinStatus{mode: modeWorks, needsCheck: true}}, false},
-		"out of data, and needs a check":      {ThinPool{Kernel: ThinStatus{mode: modeOutOfData, needsCheck: true}}, false},
-		"a pool that the kernel is silent of": {ThinPool{Kernel: ThinStatus{Failure: "no answer"}}, false},
-		"a pool that lacks a disk":            {ThinPool{health: "partial", Kernel: ThinStatus{mode: modeWorks}}, false},
-		"a pool that cannot be activated":     {ThinPool{Refused: "no module"}, false},
+		"a pool that works":                            {ThinPool{Kernel: ThinStatus{mode: modeWorks}}, true},
+		"a pool that is not active":                    {ThinPool{}, true},
+		"a pool that does not zero":                    {ThinPool{zeroing: false, Kernel: ThinStatus{mode: modeWorks}}, true},
+		"a pool that is out of data":                   {ThinPool{Kernel: ThinStatus{mode: modeOutOfData}}, true},
+		"a pool that is out of metadata":               {ThinPool{Kernel: ThinStatus{mode: modeReadOnly}}, false},
+		"a pool that has failed":                       {ThinPool{Kernel: ThinStatus{mode: modeFailed}}, false},
+		"a pool that needs a check":                    {ThinPool{Kernel: ThinStatus{mode: modeWorks, needsCheck: true}}, false},
+		"a pool that is out of data and needs a check": {ThinPool{Kernel: ThinStatus{mode: modeOutOfData, needsCheck: true}}, false},
+		"a pool without an answer of the kernel":       {ThinPool{Kernel: ThinStatus{Failure: "no answer"}}, false},
+		"a pool that lacks a disk":                     {ThinPool{health: "partial", Kernel: ThinStatus{mode: modeWorks}}, false},
+		"a pool that cannot be activated":              {ThinPool{Refused: "no module"}, false},
 	} {
 		t.Run(name, func(t *testing.T) {
 			if why := tc.pool.unfit("vg0/thin"); (why == "") != tc.fit {

@@ -29,14 +29,14 @@ func TestTheNextStepOfACopyIsReadFromTheReport(t *testing.T) {
 		cows    int64
 		wiping  int
 	}{
-		"to be filled":                           {nil, TodoFill, false, true, 4 * 4 << 20, 0},
-		"whole":                                  {[]string{"copying=snap-1", "snapshot=snap-1"}, TodoDrop, false, true, 4 * 4 << 20, 0},
-		"what helped is not a snapshot any more": {[]string{"copying=snap-1", "snapshot=snap-1", `"origin":"pvc-1"`, `"origin":""`}, todoNothing, false, false, 0, 1},
-		"it went before the copy was whole":      {[]string{`"origin":"pvc-1"`, `"origin":""`}, todoNothing, true, true, 0, 1},
-		"somebody took it over":                  {[]string{"berth.dev/cow=snap-1", "mine"}, todoNothing, true, true, 0, 0},
-		"the kernel gave it up":                  {[]string{"swi-a-s", "swi-I-s"}, todoNothing, true, true, 4 * 4 << 20, 0},
-		"likewise, and it is suspended":          {[]string{"swi-a-s", "swi-S-s"}, todoNothing, true, true, 4 * 4 << 20, 0},
-		"nobody was told of it":                  {[]string{"copying=snap-1", "wiping=snap-1"}, TodoDrop, false, false, 4 * 4 << 20, 1},
+		"the copy is to be filled": {nil, TodoFill, false, true, 4 * 4 << 20, 0},
+		"the copy is whole":        {[]string{"copying=snap-1", "snapshot=snap-1"}, TodoDrop, false, true, 4 * 4 << 20, 0},
+		"the copy is whole, and the copy-on-write volume lost the origin":    {[]string{"copying=snap-1", "snapshot=snap-1", `"origin":"pvc-1"`, `"origin":""`}, todoNothing, false, false, 0, 1},
+		"the copy-on-write volume lost the origin before the copy was whole": {[]string{`"origin":"pvc-1"`, `"origin":""`}, todoNothing, true, true, 0, 1},
+		"another program took the copy-on-write volume over":                 {[]string{"berth.dev/cow=snap-1", "mine"}, todoNothing, true, true, 0, 0},
+		"the kernel invalidated the copy-on-write snapshot":                  {[]string{"swi-a-s", "swi-I-s"}, todoNothing, true, true, 4 * 4 << 20, 0},
+		"the kernel invalidated and suspended the copy-on-write snapshot":    {[]string{"swi-a-s", "swi-S-s"}, todoNothing, true, true, 4 * 4 << 20, 0},
+		"a call deleted the unfinished copy":                                 {[]string{"copying=snap-1", "wiping=snap-1"}, TodoDrop, false, false, 4 * 4 << 20, 1},
 	} {
 		t.Run(name, func(t *testing.T) {
 			g := reportOf(t, copiedGroup, tc.replace...)

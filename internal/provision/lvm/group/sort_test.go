@@ -60,11 +60,11 @@ func TestTheProblemsOfAThinPoolAreReported(t *testing.T) {
 		replace []string
 		want    string
 	}{
-		"nothing of note":           {nil, ""},
-		"blocks are not zeroed":     {[]string{"twi-aotz--", "twi-aot---"}, "lvchange --zero y vg/pool"},
-		"LVM says no flags":         {[]string{"twi-aotz--", ""}, "lvchange --zero y vg/pool"},
-		"a disk of it is missing":   {[]string{`"","lv_attr":"twi`, `"partial","lv_attr":"twi`}, "partial"},
-		"the kernel's word is left": {[]string{`"","lv_attr":"twi`, `"out_of_data","lv_attr":"twi`}, ""},
+		"a sound pool":          {nil, ""},
+		"blocks are not zeroed": {[]string{"twi-aotz--", "twi-aot---"}, "lvchange --zero y vg/pool"},
+		"LVM says no flags":     {[]string{"twi-aotz--", ""}, "lvchange --zero y vg/pool"},
+		"the pool lacks a disk": {[]string{`"","lv_attr":"twi`, `"partial","lv_attr":"twi`}, "partial"},
+		"the kernel and not LVM tells that the pool is out of data": {[]string{`"","lv_attr":"twi`, `"out_of_data","lv_attr":"twi`}, ""},
 	} {
 		if got := thinReport(t, tc.replace...).Pool("pool", noon).Problem; !strings.Contains(got, tc.want) || (got == "") != (tc.want == "") {
 			t.Errorf("%s: %q, want %q", name, got, tc.want)
@@ -77,9 +77,9 @@ func TestTheVolumesThatDependOnAnOriginAreKnown(t *testing.T) {
 		replace []string
 		want    string
 	}{
-		"a copy-on-write snapshot":                  {nil, "cow"},
-		"a thin snapshot alone":                     {[]string{`"","origin":"pvc-1"}`, `"","origin":""}`}, ""},
-		"a thin volume of another pool built on it": {[]string{`"","origin":"pvc-1"}`, `"","origin":""}`, `"pool_lv":"pool","origin":"pvc-1"`, `"pool_lv":"pool2","origin":"pvc-1"`}, "snap"},
+		"a copy-on-write snapshot":                      {nil, "cow"},
+		"a thin snapshot alone":                         {[]string{`"","origin":"pvc-1"}`, `"","origin":""}`}, ""},
+		"a thin volume of another pool with the origin": {[]string{`"","origin":"pvc-1"}`, `"","origin":""}`, `"pool_lv":"pool","origin":"pvc-1"`, `"pool_lv":"pool2","origin":"pvc-1"`}, "snap"},
 	} {
 		if got := thinReport(t, tc.replace...).dependents["pvc-1"]; got != tc.want {
 			t.Errorf("%s: %q, want %q", name, got, tc.want)

@@ -18,30 +18,30 @@ func TestTagsTellTheRoleOfALogicalVolume(t *testing.T) {
 		lv, tags string
 		want     record
 	}{
-		"not Berth's":                 {"pvc-1", "", record{}},
-		"blank":                       {"pvc-1", "berth.dev/volume=pvc-1", record{kind: isVolume}},
-		"formatted":                   {"pvc-1", "berth.dev/fs=ext4,berth.dev/volume=pvc-1,x", record{kind: isVolume, filesystem: "ext4"}},
-		"another volume":              {"pvc-1", "berth.dev/volume=pvc-2", record{}},
-		"a longer name":               {"pvc-1", "berth.dev/volume=pvc-11", record{}},
-		"only a record":               {"pvc-1", "berth.dev/fs=ext4", record{filesystem: "ext4"}},
-		"a pod's":                     {"pvc-1", "berth.dev/inline=uid-1/scratch,berth.dev/volume=pvc-1", record{kind: isVolume, inline: scratch}},
-		"a snapshot":                  {"snap-1", "berth.dev/of=pvc-1,berth.dev/snapshot=snap-1,berth.dev/taken=86400", record{kind: isSnapshot, of: "pvc-1", taken: time.Unix(86400, 0).UTC()}},
-		"a snapshot that was renamed": {"mine", "berth.dev/of=pvc-1,berth.dev/snapshot=snap-1", record{of: "pvc-1"}},
-		"a restored one":              {"pvc-1", "berth.dev/source=snap-1,berth.dev/volume=pvc-1", record{kind: isVolume, source: provision.Source{Snapshot: "snap-1"}}},
-		"a clone to be larger": {"pvc-1", "berth.dev/size=4096,berth.dev/source=pvc-2,berth.dev/volume=pvc-1",
+		"a volume without tags":     {"pvc-1", "", record{}},
+		"blank":                     {"pvc-1", "berth.dev/volume=pvc-1", record{kind: isVolume}},
+		"formatted":                 {"pvc-1", "berth.dev/fs=ext4,berth.dev/volume=pvc-1,x", record{kind: isVolume, filesystem: "ext4"}},
+		"the tag of another volume": {"pvc-1", "berth.dev/volume=pvc-2", record{}},
+		"the tag of a longer name":  {"pvc-1", "berth.dev/volume=pvc-11", record{}},
+		"a filesystem without the tag of a volume": {"pvc-1", "berth.dev/fs=ext4", record{filesystem: "ext4"}},
+		"a volume of a pod":                        {"pvc-1", "berth.dev/inline=uid-1/scratch,berth.dev/volume=pvc-1", record{kind: isVolume, inline: scratch}},
+		"a snapshot":                               {"snap-1", "berth.dev/of=pvc-1,berth.dev/snapshot=snap-1,berth.dev/taken=86400", record{kind: isSnapshot, of: "pvc-1", taken: time.Unix(86400, 0).UTC()}},
+		"a snapshot that was renamed":              {"mine", "berth.dev/of=pvc-1,berth.dev/snapshot=snap-1", record{of: "pvc-1"}},
+		"a restored volume":                        {"pvc-1", "berth.dev/source=snap-1,berth.dev/volume=pvc-1", record{kind: isVolume, source: provision.Source{Snapshot: "snap-1"}}},
+		"a clone that is to grow": {"pvc-1", "berth.dev/size=4096,berth.dev/source=pvc-2,berth.dev/volume=pvc-1",
 			record{kind: isVolume, source: provision.Source{Volume: "pvc-2"}, size: 4096}},
-		"to be left as it is":              {"pvc-1", "berth.dev/volume=pvc-1,berth.dev/wipe=None", record{kind: isVolume, wipe: provision.WipeNone}},
-		"deleted":                          {"pvc-1", "berth.dev/inline=uid-1/scratch,berth.dev/wipe=Zero,berth.dev/wiping=pvc-1", record{kind: isRemnant, inline: scratch, wipe: provision.WipeZero}},
-		"another, deleted":                 {"pvc-1", "berth.dev/wiping=pvc-2", record{}},
-		"a volume that is said to be both": {"pvc-1", "berth.dev/volume=pvc-1,berth.dev/wiping=pvc-1", record{kind: isVolume}},
-		"likewise in the other order":      {"pvc-1", "berth.dev/wiping=pvc-1,berth.dev/volume=pvc-1", record{kind: isVolume}},
-		"a copy to be filled":              {"pvc-1", "berth.dev/copying=pvc-1,berth.dev/source=snap-1", record{kind: isVolume, copying: true, source: provision.Source{Snapshot: "snap-1"}}},
-		"a snapshot to be filled":          {"snap-1", "berth.dev/copying=snap-1,berth.dev/of=pvc-1", record{kind: isSnapshot, copying: true, of: "pvc-1"}},
-		"another copy to be filled":        {"mine", "berth.dev/copying=pvc-1", record{}},
-		"a copy that is said to be whole":  {"pvc-1", "berth.dev/copying=pvc-1,berth.dev/volume=pvc-1", record{kind: isVolume, copying: true}},
-		"what a copy is filled from":       {"cow-snap-1", "berth.dev/cow=snap-1,berth.dev/wipe=Zero", record{kind: isCow, cow: "snap-1", wipe: provision.WipeZero}},
-		"the same renamed":                 {"mine", "berth.dev/cow=snap-1", record{}},
-		"a size that is none":              {"pvc-1", "berth.dev/size=big,berth.dev/volume=pvc-1", record{kind: isVolume}},
+		"a volume that is left unwiped":                 {"pvc-1", "berth.dev/volume=pvc-1,berth.dev/wipe=None", record{kind: isVolume, wipe: provision.WipeNone}},
+		"a deleted volume":                              {"pvc-1", "berth.dev/inline=uid-1/scratch,berth.dev/wipe=Zero,berth.dev/wiping=pvc-1", record{kind: isRemnant, inline: scratch, wipe: provision.WipeZero}},
+		"the tag of another deleted volume":             {"pvc-1", "berth.dev/wiping=pvc-2", record{}},
+		"the tags of a volume and a deletion":           {"pvc-1", "berth.dev/volume=pvc-1,berth.dev/wiping=pvc-1", record{kind: isVolume}},
+		"the tags of a deletion and a volume":           {"pvc-1", "berth.dev/wiping=pvc-1,berth.dev/volume=pvc-1", record{kind: isVolume}},
+		"a copy to be filled":                           {"pvc-1", "berth.dev/copying=pvc-1,berth.dev/source=snap-1", record{kind: isVolume, copying: true, source: provision.Source{Snapshot: "snap-1"}}},
+		"a snapshot to be filled":                       {"snap-1", "berth.dev/copying=snap-1,berth.dev/of=pvc-1", record{kind: isSnapshot, copying: true, of: "pvc-1"}},
+		"the tag of another unfinished copy":            {"mine", "berth.dev/copying=pvc-1", record{}},
+		"the tags of an unfinished and a finished copy": {"pvc-1", "berth.dev/copying=pvc-1,berth.dev/volume=pvc-1", record{kind: isVolume, copying: true}},
+		"a copy-on-write volume":                        {"cow-snap-1", "berth.dev/cow=snap-1,berth.dev/wipe=Zero", record{kind: isCow, cow: "snap-1", wipe: provision.WipeZero}},
+		"a renamed copy-on-write volume":                {"mine", "berth.dev/cow=snap-1", record{}},
+		"a size that is no number":                      {"pvc-1", "berth.dev/size=big,berth.dev/volume=pvc-1", record{kind: isVolume}},
 	} {
 		if got := parseTags(tc.lv, tc.tags); got != tc.want {
 			t.Errorf("%s: %+v, want %+v", name, got, tc.want)
@@ -55,25 +55,25 @@ func TestANewVolumeIsTaggedWithAllThatIsRecordedOfIt(t *testing.T) {
 		from    carved
 		want    string
 	}{
-		"a claim's": {
+		"a volume of a claim": {
 			provision.CreateRequest{ID: "pvc-1", Labels: map[string]string{"namespace": "shop", "claim": "data"}}, carved{},
 			"berth.dev/volume=pvc-1 berth.dev/wipe=Discard berth.dev/label/claim=data berth.dev/label/namespace=shop",
 		},
-		"a pod's": {
+		"a volume of a pod": {
 			provision.CreateRequest{ID: "inline-1", Inline: scratch, Labels: map[string]string{"pod": "web-0"}}, carved{},
 			"berth.dev/volume=inline-1 berth.dev/inline=uid-1/scratch berth.dev/wipe=Discard berth.dev/label/pod=web-0",
 		},
-		"one that is overwritten in the end": {
+		"a volume that is overwritten in the end": {
 			provision.CreateRequest{ID: "pvc-1", Wipe: provision.WipeZero}, carved{}, "berth.dev/volume=pvc-1 berth.dev/wipe=Zero",
 		},
-		"one that is left as it is": {
+		"a volume that is left unwiped": {
 			provision.CreateRequest{ID: "pvc-1", Wipe: provision.WipeNone}, carved{}, "berth.dev/volume=pvc-1 berth.dev/wipe=None",
 		},
-		"a restored one": {
+		"a restored volume": {
 			provision.CreateRequest{ID: "pvc-1", Pool: thinPoolRef, Wipe: provision.WipeZero, Source: provision.Source{Snapshot: "snap-1"}}, carved{size: 8, filesystem: "xfs"},
 			"berth.dev/volume=pvc-1 berth.dev/source=snap-1 berth.dev/fs=xfs",
 		},
-		"a clone to be larger": {
+		"a clone that is to grow": {
 			provision.CreateRequest{ID: "pvc-1", Pool: thinPoolRef, Source: provision.Source{Volume: "pvc-2"}}, carved{size: 4},
 			"berth.dev/volume=pvc-1 berth.dev/source=pvc-2 berth.dev/size=8",
 		},

@@ -21,10 +21,10 @@ func TestTheKernelsStatusOfAThinPoolIsUnderstood(t *testing.T) {
 		"a fill that is rounded up": {
 			"2 116/1024 641/1025 - rw no_discard_passdown error_if_no_space - 256", provision.Fill{Data: 641, Metadata: 12}, "",
 		},
-		"a pool of which a snapshot is held": {
+		"a pool with a held snapshot of the metadata": {
 			"2 1/1024 512/1024 77 rw discard_passdown queue_if_no_space - 256", provision.Fill{Data: 512, Metadata: 1}, "",
 		},
-		"no room": {
+		"a pool without room": {
 			"2 118/1024 1024/1024 - out_of_data_space discard_passdown error_if_no_space - 256", provision.Fill{Data: 1024, Metadata: 12}, "lvextend --size",
 		},
 		"metadata that cannot be written": {
@@ -33,10 +33,10 @@ func TestTheKernelsStatusOfAThinPoolIsUnderstood(t *testing.T) {
 		"metadata to be checked": {
 			"2 118/1024 1/1024 - ro discard_passdown error_if_no_space needs_check 256", provision.Fill{Data: 1, Metadata: 12}, "needs a check",
 		},
-		"a failed pool":                {"Fail", provision.Fill{}, "has failed"},
-		"a pool that cannot say":       {"Error", provision.Fill{}, "has failed"},
-		"a kernel that says no more":   {"0 1/2 3/4 - rw", provision.Fill{Data: 768, Metadata: 50}, ""},
-		"the largest pool that may be": {"0 1/2 18446744073709551615/18446744073709551615 - rw", provision.Fill{Data: 1024, Metadata: 50}, ""},
+		"a failed pool":                  {"Fail", provision.Fill{}, "has failed"},
+		"a pool with an error":           {"Error", provision.Fill{}, "has failed"},
+		"a kernel with a shorter answer": {"0 1/2 3/4 - rw", provision.Fill{Data: 768, Metadata: 50}, ""},
+		"the largest possible pool":      {"0 1/2 18446744073709551615/18446744073709551615 - rw", provision.Fill{Data: 1024, Metadata: 50}, ""},
 	} {
 		t.Run(name, func(t *testing.T) {
 			s, err := ParseThinStatus(tc.text)
@@ -52,13 +52,13 @@ func TestTheKernelsStatusOfAThinPoolIsUnderstood(t *testing.T) {
 
 func TestAStatusThatIsNotUnderstoodIsAnError(t *testing.T) {
 	for name, text := range map[string]string{
-		"nothing":                  "",
-		"too little":               "0 1/2 3/4 -",
-		"a word for a number":      "0 one/2 3/4 - rw",
-		"no total":                 "0 1 3/4 - rw",
-		"more taken than there is": "0 1/2 5/4 - rw",
-		"a pool of nothing":        "0 0/0 0/0 - rw",
-		"a mode of another day":    "0 1/2 3/4 - half_open",
+		"an empty answer":                  "",
+		"an answer that is cut short":      "0 1/2 3/4 -",
+		"a word for a number":              "0 one/2 3/4 - rw",
+		"no total":                         "0 1 3/4 - rw",
+		"more blocks taken than the total": "0 1/2 5/4 - rw",
+		"a pool without blocks":            "0 0/0 0/0 - rw",
+		"an unknown mode":                  "0 1/2 3/4 - half_open",
 	} {
 		if s, err := ParseThinStatus(text); err == nil || s.Live() {
 			t.Errorf("%s: %+v, %v", name, s, err)
@@ -89,17 +89,17 @@ func TestAThinPoolThatMovedByAHundredthIsNews(t *testing.T) {
 		change func(*ThinStatus)
 		want   bool
 	}{
-		"nothing":                       {func(*ThinStatus) {}, false},
+		"no change":                     {func(*ThinStatus) {}, false},
 		"less than a hundredth of data": {func(s *ThinStatus) { s.data.taken = 509 }, false},
 		"a hundredth of data":           {func(s *ThinStatus) { s.data.taken = 510 }, true},
 		"a hundredth of data less":      {func(s *ThinStatus) { s.data.taken = 490 }, true},
 		"a little metadata":             {func(s *ThinStatus) { s.metadata.taken = 51 }, false},
 		"a hundredth of metadata":       {func(s *ThinStatus) { s.metadata.taken = 52 }, true},
 		"a larger pool":                 {func(s *ThinStatus) { s.data.total = 2000 }, true},
-		"another mode":                  {func(s *ThinStatus) { s.mode = modeReadOnly }, true},
+		"a new mode":                    {func(s *ThinStatus) { s.mode = modeReadOnly }, true},
 		"a check that is needed":        {func(s *ThinStatus) { s.needsCheck = true }, true},
-		"a kernel that does not tell":   {func(s *ThinStatus) { *s = ThinStatus{Failure: "a"} }, true},
-		"a pool that is not there":      {func(s *ThinStatus) { *s = ThinStatus{} }, true},
+		"a kernel without an answer":    {func(s *ThinStatus) { *s = ThinStatus{Failure: "a"} }, true},
+		"a missing pool":                {func(s *ThinStatus) { *s = ThinStatus{} }, true},
 	} {
 		if got := status(tc.change).News(told); got != tc.want {
 			t.Errorf("%s: %v, want %v", name, got, tc.want)

@@ -47,11 +47,11 @@ func TestAnswersThatDoNotFitAreErrors(t *testing.T) {
 		answer []byte
 		want   error
 	}{
-		"no table":          {answer(t, nil, ""), errShortAnswer},
-		"no target":         {short, errShortAnswer},
-		"more than is held": {long, errShortAnswer},
-		"more than fits":    {full, errShortAnswer},
-		"two targets":       {answer(t, []string{"linear", "linear"}, "x"), errNotOneTarget},
+		"no table":                          {answer(t, nil, ""), errShortAnswer},
+		"no target":                         {short, errShortAnswer},
+		"an answer longer than the buffer":  {long, errShortAnswer},
+		"an answer that the kernel cut off": {full, errShortAnswer},
+		"two targets":                       {answer(t, []string{"linear", "linear"}, "x"), errNotOneTarget},
 	} {
 		if kind, status, err := parseTarget(tc.answer); !errors.Is(err, tc.want) {
 			t.Errorf("%s: read %q, %q, %v, want %v", name, kind, status, err, tc.want)

@@ -68,12 +68,12 @@ func TestSequenceIsReadWhereverTheTextIsInTheRing(t *testing.T) {
 func TestDeviceWithoutMetadataSaysSo(t *testing.T) {
 	good := disk{labelSector: 1, textAt: 512, seqno: 7}
 	for name, b := range map[string][]byte{
-		"an empty disk":           make([]byte, 1<<16),
-		"an area that is ignored": disk{labelSector: 1, textAt: 512, flags: slotIgnored}.bytes(),
-		"an area never written":   disk{labelSector: 1}.bytes(),
-		"another kind of label":   bytes.Replace(good.bytes(), []byte(labelType), []byte("LVM3 001"), 1),
-		"a header that is gone":   bytes.Replace(good.bytes(), []byte(areaMagic), make([]byte, len(areaMagic)), 1),
-		"a text without number":   bytes.Replace(good.bytes(), []byte("seqno"), []byte("xxxxx"), 1),
+		"an empty disk":                    make([]byte, 1<<16),
+		"an area that is ignored":          disk{labelSector: 1, textAt: 512, flags: slotIgnored}.bytes(),
+		"an area never written":            disk{labelSector: 1}.bytes(),
+		"an unknown kind of label":         bytes.Replace(good.bytes(), []byte(labelType), []byte("LVM3 001"), 1),
+		"a missing header":                 bytes.Replace(good.bytes(), []byte(areaMagic), make([]byte, len(areaMagic)), 1),
+		"a text without a sequence number": bytes.Replace(good.bytes(), []byte("seqno"), []byte("xxxxx"), 1),
 	} {
 		t.Run(name, func(t *testing.T) {
 			if n, err := readSequence(bytes.NewReader(b)); !errors.Is(err, errNoMetadata) {

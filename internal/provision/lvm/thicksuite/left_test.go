@@ -55,13 +55,13 @@ func TestACopyOfADeadProcessIsFinishedOrCleanedUpOnRealLVM(t *testing.T) {
 		snapshots int
 		problem   string
 	}{
-		"before anything was carved for the snapshot":        {[][]string{cow("snap-1")}, false, 0, ""},
-		"before the copy-on-write snapshot is one":           {[][]string{{"lvcreate", "--yes", "--size", "68m", "--name", "cow-snap-1", "--addtag", "berth.dev/cow=snap-1", "vg-berth"}}, false, 0, ""},
-		"before it is filled":                                {[][]string{cow("snap-1"), target("berth.dev/copying=snap-1")}, false, 1, ""},
-		"before it is filled, with its machine":              {[][]string{cow("snap-1"), target("berth.dev/copying=snap-1")}, true, 1, ""},
-		"before what helped is removed":                      {[][]string{cow("snap-1"), target("berth.dev/snapshot=snap-1")}, false, 1, ""},
-		"before what helped is removed, with its machine":    {[][]string{cow("snap-1"), target("berth.dev/snapshot=snap-1")}, true, 1, ""},
-		"and somebody removed what it was to be filled from": {[][]string{target("berth.dev/copying=snap-1")}, false, 1, "is gone"},
+		"the process died before the snapshot was carved":                                {[][]string{cow("snap-1")}, false, 0, ""},
+		"the process died before the copy-on-write volume became a snapshot":             {[][]string{{"lvcreate", "--yes", "--size", "68m", "--name", "cow-snap-1", "--addtag", "berth.dev/cow=snap-1", "vg-berth"}}, false, 0, ""},
+		"the process died before the copy was filled":                                    {[][]string{cow("snap-1"), target("berth.dev/copying=snap-1")}, false, 1, ""},
+		"the machine died before the copy was filled":                                    {[][]string{cow("snap-1"), target("berth.dev/copying=snap-1")}, true, 1, ""},
+		"the process died before the copy-on-write snapshot was removed":                 {[][]string{cow("snap-1"), target("berth.dev/snapshot=snap-1")}, false, 1, ""},
+		"the machine died before the copy-on-write snapshot was removed":                 {[][]string{cow("snap-1"), target("berth.dev/snapshot=snap-1")}, true, 1, ""},
+		"an administrator removed the copy-on-write snapshot before the copy was filled": {[][]string{target("berth.dev/copying=snap-1")}, false, 1, "is gone"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			b := begin(t)

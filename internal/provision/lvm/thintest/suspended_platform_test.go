@@ -51,11 +51,11 @@ func TestAThinPoolThatWasLeftSuspendedIsMendedOnRealLVM(t *testing.T) {
 	p, stop := lvmtest.Start(t, c)
 	v := made(t, p, thinRequest(pool, "pvc-1", 32))
 	for name, suspended := range map[string][]string{
-		"its own device":          {ownDevice},
-		"all but what it is of":   {ownDevice, ownDevice + "-tpool"},
-		"the pool itself alone":   {ownDevice + "-tpool"}, // by an administrator
-		"the pool and its volume": {"vg--berth-pvc--1", ownDevice, ownDevice + "-tpool"},
-		"all of it":               {ownDevice, ownDevice + "-tpool", dataDevice, ownDevice + "_tmeta"},
+		"the top device of the pool":                   {ownDevice},
+		"the top and the middle device of the pool":    {ownDevice, ownDevice + "-tpool"},
+		"the middle device of the pool":                {ownDevice + "-tpool"}, // by an administrator
+		"the volume and the upper devices of the pool": {"vg--berth-pvc--1", ownDevice, ownDevice + "-tpool"},
+		"all devices of the pool":                      {ownDevice, ownDevice + "-tpool", dataDevice, ownDevice + "_tmeta"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			stop()
@@ -75,7 +75,7 @@ func TestAThinPoolThatWasLeftSuspendedIsMendedOnRealLVM(t *testing.T) {
 			}
 		})
 	}
-	t.Run("while the provisioner runs", func(t *testing.T) {
+	t.Run("a running provisioner mends the pool", func(t *testing.T) {
 		suspend(t, ownDevice, ownDevice+"-tpool")
 		written := make(chan error, 1)
 		go func() { written <- overwrite(v.Content.Source, 32*mib) }()
