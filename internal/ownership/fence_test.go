@@ -63,32 +63,32 @@ func TestTheControllerDecidesAboutASilentPrimary(t *testing.T) {
 		facts *ControllerFacts
 		want  verdict
 	}{
-		"nothing while it is not suspected":                   {overseeing(active, func(f *ControllerFacts) { f.Witnesses = []Witness{{"b", true}, {"c", false}} }), verdict{Nothing, Settled}},
-		"to wait without proof":                               {overseeing(active), verdict{Wait, NoProof}},
-		"that an expired lease is no proof":                   {overseeing(active, proof(LeaseExpired)), verdict{Wait, NoProof}},
-		"that a deleted Node is no proof":                     {overseeing(active, proof(NodeDeleted)), verdict{Wait, NoProof}},
-		"that silence is no proof":                            {overseeing(active, proof(Unreachable)), verdict{Wait, NoProof}},
-		"to fence with a power record":                        {overseeing(active, proof(PowerOff)), verdict{Record, WriterFenced}},
-		"to fence with an out-of-service taint":               {overseeing(active, proof(OutOfService)), verdict{Record, WriterFenced}},
-		"to fence when the self-fence contract has run out":   {overseeing(active, proof(SelfFenced)), verdict{Record, WriterFenced}},
-		"to fence when the node itself recorded that it quit": {overseeing(volume(owned(Active), entry("a", func(r *Replica) { r.Unstaged = e2 }))), verdict{Record, WriterFenced}},
-		"to fence a node that died while it prepared":         {overseeing(volume(owned(Preparing)), proof(PowerOff)), verdict{Record, WriterFenced}},
-		"not by a power record about an earlier boot":         {overseeing(active, func(f *ControllerFacts) { f.Proofs = []Proof{{Kind: PowerOff, Node: "a", Boot: "boot0"}} }), verdict{Wait, NoProof}},
-		"not by proof about another node":                     {overseeing(active, func(f *ControllerFacts) { f.Proofs = []Proof{{Kind: OutOfService, Node: "b"}} }), verdict{Wait, NoProof}},
-		"not by what the node recorded about an older epoch":  {overseeing(volume(owned(Active), entry("a", func(r *Replica) { r.Unstaged = e1 }))), verdict{Wait, NoProof}},
-		"not while the brake holds":                           {overseeing(active, proof(PowerOff), lost("a", "b")), verdict{Wait, BrakeHeld}},
-		"a person's word passes the brake":                    {overseeing(active, proof(OutOfService), lost("a", "b")), verdict{Record, WriterFenced}},
-		"not without any copy":                                {overseeing(active, proof(PowerOff), silent("b"), silent("c")), verdict{Wait, NoCandidate}},
-		"to wait a moment for a better copy":                  {overseeing(ahead, proof(PowerOff), silent("c"), func(f *ControllerFacts) { f.SuspectFor = 0 }), verdict{Wait, Settling}},
-		"to go on without it after that moment":               {overseeing(ahead, proof(PowerOff), silent("c")), verdict{Record, WriterFenced}},
-		"not beyond the policy's loss":                        {overseeing(active, proof(PowerOff), aged), verdict{Wait, PromotionBlocked}},
-		"not a manual volume":                                 {overseeing(manual, proof(PowerOff)), verdict{Wait, PromotionBlocked}},
-		"a manual volume when a person names the snapshot":    {overseeing(volume(owned(Active), func(v *Volume) { v.Failover = Failover{Approved: at(e1, 3)} }), proof(PowerOff), aged), verdict{Record, WriterFenced}},
-		"to ask a standby to shut a shared disk's writer out": {overseeing(disk), verdict{Record, FenceRequested}},
-		"to wait for that standby":                            {overseeing(volume(owned(Active), shared, func(v *Volume) { v.FenceRequest = FenceRequest{"b", e2} })), verdict{Wait, FenceRequested}},
-		"to ask another when that standby is lost too":        {overseeing(volume(owned(Active), shared, func(v *Volume) { v.FenceRequest = FenceRequest{"b", e2} }), func(f *ControllerFacts) { f.Nodes[1].Lost = true }), verdict{Record, FenceRequested}},
-		"to fence once the device refuses the writer":         {overseeing(volume(owned(Active), shared, entry("b", func(r *Replica) { r.Fenced = e2 }))), verdict{Record, WriterFenced}},
-		"that a self-fence is no proof for a shared disk":     {overseeing(disk, proof(SelfFenced)), verdict{Record, FenceRequested}},
+		"to do nothing while the peers do not suspect the primary": {overseeing(active, func(f *ControllerFacts) { f.Witnesses = []Witness{{"b", true}, {"c", false}} }), verdict{Nothing, Settled}},
+		"to wait without proof":                                             {overseeing(active), verdict{Wait, NoProof}},
+		"to wait after an expired lease":                                    {overseeing(active, proof(LeaseExpired)), verdict{Wait, NoProof}},
+		"to wait after the deletion of the Node":                            {overseeing(active, proof(NodeDeleted)), verdict{Wait, NoProof}},
+		"to wait after silence":                                             {overseeing(active, proof(Unreachable)), verdict{Wait, NoProof}},
+		"to fence with a power record":                                      {overseeing(active, proof(PowerOff)), verdict{Record, WriterFenced}},
+		"to fence with an out-of-service taint":                             {overseeing(active, proof(OutOfService)), verdict{Record, WriterFenced}},
+		"to fence when the self-fence contract has run out":                 {overseeing(active, proof(SelfFenced)), verdict{Record, WriterFenced}},
+		"to fence when the node recorded the end of the epoch":              {overseeing(volume(owned(Active), entry("a", func(r *Replica) { r.Unstaged = e2 }))), verdict{Record, WriterFenced}},
+		"to fence a node that died while preparing":                         {overseeing(volume(owned(Preparing)), proof(PowerOff)), verdict{Record, WriterFenced}},
+		"to wait after a power record of an earlier boot":                   {overseeing(active, func(f *ControllerFacts) { f.Proofs = []Proof{{Kind: PowerOff, Node: "a", Boot: "boot0"}} }), verdict{Wait, NoProof}},
+		"to wait after a proof about another node":                          {overseeing(active, func(f *ControllerFacts) { f.Proofs = []Proof{{Kind: OutOfService, Node: "b"}} }), verdict{Wait, NoProof}},
+		"to wait after the end of an older epoch":                           {overseeing(volume(owned(Active), entry("a", func(r *Replica) { r.Unstaged = e1 }))), verdict{Wait, NoProof}},
+		"to wait while the brake holds":                                     {overseeing(active, proof(PowerOff), lost("a", "b")), verdict{Wait, BrakeHeld}},
+		"to fence by a person's word though the brake holds":                {overseeing(active, proof(OutOfService), lost("a", "b")), verdict{Record, WriterFenced}},
+		"to wait while no replica has a copy to promote":                    {overseeing(active, proof(PowerOff), silent("b"), silent("c")), verdict{Wait, NoCandidate}},
+		"to wait a moment for a better copy":                                {overseeing(ahead, proof(PowerOff), silent("c"), func(f *ControllerFacts) { f.SuspectFor = 0 }), verdict{Wait, Settling}},
+		"to fence after that moment without the better copy":                {overseeing(ahead, proof(PowerOff), silent("c")), verdict{Record, WriterFenced}},
+		"to wait when the loss exceeds the policy":                          {overseeing(active, proof(PowerOff), aged), verdict{Wait, PromotionBlocked}},
+		"to wait with a manual volume":                                      {overseeing(manual, proof(PowerOff)), verdict{Wait, PromotionBlocked}},
+		"to fence a manual volume when a person names the snapshot":         {overseeing(volume(owned(Active), func(v *Volume) { v.Failover = Failover{Approved: at(e1, 3)} }), proof(PowerOff), aged), verdict{Record, WriterFenced}},
+		"to ask a standby to shut out the writer of a shared disk":          {overseeing(disk), verdict{Record, FenceRequested}},
+		"to wait for the standby":                                           {overseeing(volume(owned(Active), shared, func(v *Volume) { v.FenceRequest = FenceRequest{"b", e2} })), verdict{Wait, FenceRequested}},
+		"to ask another standby when the asked standby is lost":             {overseeing(volume(owned(Active), shared, func(v *Volume) { v.FenceRequest = FenceRequest{"b", e2} }), func(f *ControllerFacts) { f.Nodes[1].Lost = true }), verdict{Record, FenceRequested}},
+		"to fence once the device refuses the writer":                       {overseeing(volume(owned(Active), shared, entry("b", func(r *Replica) { r.Fenced = e2 }))), verdict{Record, WriterFenced}},
+		"to ask a standby though the writer of a shared disk fenced itself": {overseeing(disk, proof(SelfFenced)), verdict{Record, FenceRequested}},
 	}
 	for name, tt := range tests {
 		t.Run(name, func(t *testing.T) { expect(t, OverseeRules.Decide(tt.facts), tt.want) })
@@ -121,13 +121,13 @@ func TestTheRecoveryPointOfAnUnownedVolume(t *testing.T) {
 		facts *ControllerFacts
 		want  verdict
 	}{
-		"stays while somebody has it":             {overseeing(volume()), verdict{Nothing, Settled}},
-		"stays while its holder may come back":    {overseeing(volume(), behind), verdict{Nothing, Settled}},
-		"is lowered when its holders are lost":    {overseeing(volume(entry("b", older), entry("c", older)), behind, lost("a")), verdict{Record, RecoveryPointLost}},
+		"stays while a replica has the point":     {overseeing(volume()), verdict{Nothing, Settled}},
+		"stays while the holder may come back":    {overseeing(volume(), behind), verdict{Nothing, Settled}},
+		"is lowered when the holders are lost":    {overseeing(volume(entry("b", older), entry("c", older)), behind, lost("a")), verdict{Record, RecoveryPointLost}},
 		"is not lowered while the brake holds":    {overseeing(volume(entry("b", older), entry("c", older)), behind, lost("a", "b")), verdict{Wait, BrakeHeld}},
 		"is not lowered beyond the policy's loss": {overseeing(volume(entry("b", older), entry("c", older)), behind, lost("a"), func(f *ControllerFacts) { f.Peers[0].Age = time.Hour }), verdict{Wait, PromotionBlocked}},
 		"is never raised by a copy that turns up": {overseeing(volume(owned(Fenced)), func(f *ControllerFacts) { f.Peers[0].Copy.Points = append(f.Peers[0].Copy.Points, at(e2, 4)) }), verdict{Nothing, Settled}},
-		"cannot be lowered to nothing":            {overseeing(volume(), silent("b"), silent("c"), lost("a", "b", "c"), func(f *ControllerFacts) { f.Nodes = append(f.Nodes, make([]Machine, 9)...) }), verdict{Wait, NoCandidate}},
+		"cannot be lowered without a copy":        {overseeing(volume(), silent("b"), silent("c"), lost("a", "b", "c"), func(f *ControllerFacts) { f.Nodes = append(f.Nodes, make([]Machine, 9)...) }), verdict{Wait, NoCandidate}},
 	}
 	for name, tt := range tests {
 		t.Run(name, func(t *testing.T) { expect(t, OverseeRules.Decide(tt.facts), tt.want) })
@@ -142,14 +142,14 @@ func TestTheSelfFenceContract(t *testing.T) {
 		edit func(*Leases)
 		want bool
 	}{
-		"proves when all its time has passed":          {func(*Leases) {}, true},
-		"proves nothing without a watchdog":            {func(l *Leases) { l.Watchdog = false }, false},
-		"proves nothing while the kubelet lives":       {func(l *Leases) { l.KubeletAlive = true }, false},
-		"proves nothing before the margin has passed":  {func(l *Leases) { l.Lapsed = SelfFenceAfter }, false},
-		"proves nothing when most leases lapsed alike": {func(l *Leases) { l.Steady = 1 }, false},
-		"proves nothing when a node left the cluster":  {func(l *Leases) { l.Counted, l.Nodes = "ac", 2 }, false},
-		"proves nothing when the lease names no nodes": {func(l *Leases) { l.Named, l.Counted = "", "" }, false},
-		"proves nothing in a cluster of two":           {func(l *Leases) { l.Named, l.Counted, l.Nodes, l.Steady = "ab", "ab", 2, 1 }, false},
+		"proves a stop after the full time":            {func(*Leases) {}, true},
+		"proves no stop without a watchdog":            {func(l *Leases) { l.Watchdog = false }, false},
+		"proves no stop while the kubelet lives":       {func(l *Leases) { l.KubeletAlive = true }, false},
+		"proves no stop before the margin has passed":  {func(l *Leases) { l.Lapsed = SelfFenceAfter }, false},
+		"proves no stop when most leases lapsed alike": {func(l *Leases) { l.Steady = 1 }, false},
+		"proves no stop when a node left the cluster":  {func(l *Leases) { l.Counted, l.Nodes = "ac", 2 }, false},
+		"proves no stop when the lease names no nodes": {func(l *Leases) { l.Named, l.Counted = "", "" }, false},
+		"proves no stop in a cluster of two":           {func(l *Leases) { l.Named, l.Counted, l.Nodes, l.Steady = "ab", "ab", 2, 1 }, false},
 	}
 	for name, tt := range tests {
 		t.Run(name, func(t *testing.T) {
@@ -184,11 +184,11 @@ func TestANodeStopsItsWriters(t *testing.T) {
 		contact Contact
 		want    bool
 	}{
-		"not while its lease is renewed":                  {Contact{SinceRenewal: short, Nodes: 3}, false},
-		"when it is cut off from everybody":               {Contact{SinceRenewal: long, Nodes: 3}, true},
-		"when a peer still has the API":                   {Contact{SinceRenewal: long, Nodes: 3, Peers: []PeerContact{{long}, {short}}}, true},
-		"not when a majority has been without API alike":  {Contact{SinceRenewal: long, Nodes: 3, Peers: []PeerContact{{long}}}, false},
-		"when only a minority has been without API alike": {Contact{SinceRenewal: long, Nodes: 5, Peers: []PeerContact{{long}}}, true},
+		"keeps the writers while the node renews the lease":         {Contact{SinceRenewal: short, Nodes: 3}, false},
+		"stops the writers when no peer answers":                    {Contact{SinceRenewal: long, Nodes: 3}, true},
+		"stops the writers when a peer still reaches the API":       {Contact{SinceRenewal: long, Nodes: 3, Peers: []PeerContact{{long}, {short}}}, true},
+		"keeps the writers when a majority lost the API alike":      {Contact{SinceRenewal: long, Nodes: 3, Peers: []PeerContact{{long}}}, false},
+		"stops the writers when only a minority lost the API alike": {Contact{SinceRenewal: long, Nodes: 5, Peers: []PeerContact{{long}}}, true},
 	}
 	for name, tt := range tests {
 		t.Run(name, func(t *testing.T) {

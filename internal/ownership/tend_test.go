@@ -23,42 +23,42 @@ func TestAnAgentTendsItsReplicaAndDecides(t *testing.T) {
 		facts *NodeFacts
 		want  verdict
 	}{
-		"nothing when all is well":                         {on("b", volume(), with(known)), verdict{Nothing, Settled}},
-		"to close an epoch that has been replaced":         {on("b", active, with(opened(e1)), mounted), verdict{Close, Superseded}},
-		"to unmount an epoch that has been replaced":       {on("b", active, with(opened(e1), func(c *Copy) { c.Closed = e1 }), mounted), verdict{Unmount, Superseded}},
-		"to stop when it has been fenced":                  {on("a", fenced, with(opened(e2)), mounted), verdict{Close, Superseded}},
-		"to stop when the device refuses it":               {on("a", volume(owned(Active), shared), with(opened(e2)), attached(Key{Node: "b", Epoch: e2, Fence: true}), mounted), verdict{Close, ShutOut}},
-		"to release what nobody wants here":                {on("a", active, with(promised(active), opened(e2))), verdict{GiveUp, NotWanted}},
-		"to shut a writer out when it is asked to":         {on("b", disk, with(promised(disk)), attached(Key{Node: "a", Epoch: e2})), verdict{Reserve, ShuttingOut}},
-		"to report that the writer is shut out":            {on("b", disk, with(promised(disk)), attached(Key{Node: "b", Epoch: e2, Fence: true})), verdict{Record, ShuttingOut}},
-		"to leave a copy alone while the API is away":      {on("a", volume(), unread), verdict{Wait, RecordUnread}},
-		"to quarantine a copy without a record":            {on("a", nil), verdict{Quarantine, LooksOrphaned}},
-		"to keep such a copy until a person decides":       {on("a", nil, with(func(c *Copy) { c.Quarantined = true })), verdict{Wait, LooksOrphaned}},
-		"to quarantine a copy without an entry":            {on("d", volume()), verdict{Quarantine, LooksOrphaned}},
-		"to keep an orphan that others need":               {on("d", volume(), with(func(c *Copy) { c.Quarantined = true }), alone), verdict{Wait, TooFewOthers}},
-		"to condemn an orphan that nobody needs":           {on("d", volume(), with(func(c *Copy) { c.Quarantined = true })), verdict{Condemn, Unneeded}},
-		"to condemn a copy of a volume being deleted":      {on("a", volume(func(v *Volume) { v.Deleting = true })), verdict{Condemn, VolumeDeleting}},
-		"to destroy a copy of a deleted volume":            {on("a", volume(func(v *Volume) { v.Deleting = true }), with(due)), verdict{Destroy, VolumeDeleting}},
-		"that its copy of a deleted volume is gone":        {on("a", volume(func(v *Volume) { v.Deleting = true }), noCopy), verdict{Record, CopyGone}},
-		"to condemn a copy that enough others hold":        {on("c", removing), verdict{Condemn, Unneeded}},
-		"to take the removal back when too few confirm":    {on("c", removing, refused), verdict{Record, TooFewOthers}},
-		"to leave the trash when too few confirm":          {on("c", removing, with(due), refused), verdict{Reprieve, TooFewOthers}},
-		"to wait while the copy is in the trash":           {on("c", removing, with(condemned)), verdict{Wait, InTrash}},
-		"to destroy it after that":                         {on("c", removing, with(due)), verdict{Destroy, Unneeded}},
-		"that the removed copy is gone":                    {on("c", removing, noCopy), verdict{Record, CopyGone}},
-		"nothing once that is recorded":                    {on("c", volume(state("c", Gone)), noCopy), verdict{Nothing, CopyGone}},
-		"to leave the trash when it counts again":          {on("c", volume(), with(condemned)), verdict{Reprieve, CountedOn}},
-		"to leave quarantine when it counts again":         {on("c", volume(), with(func(c *Copy) { c.Quarantined = true })), verdict{Reprieve, CountedOn}},
-		"to record a copy that is lost":                    {on("b", volume(), noCopy), verdict{Record, CopyLost}},
-		"to take a snapshot when it is due":                {on("a", active, with(promised(active), opened(e2), func(c *Copy) { c.Dirty = true }), mounted, func(f *NodeFacts) { f.SnapshotDue = true }), verdict{Snapshot, IntervalPassed}},
-		"to promise a new epoch":                           {on("b", active), verdict{Persist, PromisingEpoch}},
-		"to put a branch aside":                            {on("b", volume(), with(known, func(c *Copy) { c.Points = points(e1, 3, 4) })), verdict{Preserve, BranchKept}},
-		"to put a branch aside before it leaves":           {on("c", removing, with(promised(removing), func(c *Copy) { c.Points = points(e1, 3, 4) })), verdict{Preserve, BranchKept}},
-		"to roll back once it is put aside":                {on("b", volume(), with(known, func(c *Copy) { c.Points, c.Preserved = points(e1, 3, 4), at(e1, 4) })), verdict{RollBack, RollingBack}},
-		"to fetch what a peer has":                         {on("b", volume(func(v *Volume) { v.RecoveryPoint = at(e1, 4) }), with(known), newer), verdict{Pull, CatchingUp}},
-		"not to fetch what lies beyond the recovery point": {on("b", volume(), with(known), newer), verdict{Nothing, Settled}},
-		"to report what it holds":                          {on("b", volume(entry("b", older)), with(known)), verdict{Record, Reporting}},
-		"to drop what nobody needs":                        {on("b", volume(), with(known), func(f *NodeFacts) { f.Keep = 1 }), verdict{Drop, NotNeeded}},
+		"to do nothing when all is well":                                      {on("b", volume(), with(known)), verdict{Nothing, Settled}},
+		"to close a superseded epoch":                                         {on("b", active, with(opened(e1)), mounted), verdict{Close, Superseded}},
+		"to unmount a superseded epoch":                                       {on("b", active, with(opened(e1), func(c *Copy) { c.Closed = e1 }), mounted), verdict{Unmount, Superseded}},
+		"to close a fenced epoch":                                             {on("a", fenced, with(opened(e2)), mounted), verdict{Close, Superseded}},
+		"to close an epoch when the device refuses the node":                  {on("a", volume(owned(Active), shared), with(opened(e2)), attached(Key{Node: "b", Epoch: e2, Fence: true}), mounted), verdict{Close, ShutOut}},
+		"to release an epoch that no pod on the node wants":                   {on("a", active, with(promised(active), opened(e2))), verdict{GiveUp, NotWanted}},
+		"to shut a writer out when the controller asks":                       {on("b", disk, with(promised(disk)), attached(Key{Node: "a", Epoch: e2})), verdict{Reserve, ShuttingOut}},
+		"to report that the writer is shut out":                               {on("b", disk, with(promised(disk)), attached(Key{Node: "b", Epoch: e2, Fence: true})), verdict{Record, ShuttingOut}},
+		"to leave a copy alone while the API is away":                         {on("a", volume(), unread), verdict{Wait, RecordUnread}},
+		"to quarantine a copy without a record":                               {on("a", nil), verdict{Quarantine, LooksOrphaned}},
+		"to keep a quarantined copy until a person decides":                   {on("a", nil, with(func(c *Copy) { c.Quarantined = true })), verdict{Wait, LooksOrphaned}},
+		"to quarantine a copy without an entry":                               {on("d", volume()), verdict{Quarantine, LooksOrphaned}},
+		"to keep an orphan while too few other copies exist":                  {on("d", volume(), with(func(c *Copy) { c.Quarantined = true }), alone), verdict{Wait, TooFewOthers}},
+		"to condemn an orphan when enough other copies exist":                 {on("d", volume(), with(func(c *Copy) { c.Quarantined = true })), verdict{Condemn, Unneeded}},
+		"to condemn a copy of a volume being deleted":                         {on("a", volume(func(v *Volume) { v.Deleting = true })), verdict{Condemn, VolumeDeleting}},
+		"to destroy a copy of a deleted volume":                               {on("a", volume(func(v *Volume) { v.Deleting = true }), with(due)), verdict{Destroy, VolumeDeleting}},
+		"to record that the copy of a deleted volume is gone":                 {on("a", volume(func(v *Volume) { v.Deleting = true }), noCopy), verdict{Record, CopyGone}},
+		"to condemn a surplus copy":                                           {on("c", removing), verdict{Condemn, Unneeded}},
+		"to take the removal back when too few confirm":                       {on("c", removing, refused), verdict{Record, TooFewOthers}},
+		"to leave the trash when too few confirm":                             {on("c", removing, with(due), refused), verdict{Reprieve, TooFewOthers}},
+		"to wait while the copy is in the trash":                              {on("c", removing, with(condemned)), verdict{Wait, InTrash}},
+		"to destroy the copy when the time in the trash is over":              {on("c", removing, with(due)), verdict{Destroy, Unneeded}},
+		"to record that the removed copy is gone":                             {on("c", removing, noCopy), verdict{Record, CopyGone}},
+		"to do nothing when the record says that the copy is gone":            {on("c", volume(state("c", Gone)), noCopy), verdict{Nothing, CopyGone}},
+		"to take a copy out of the trash when the record counts on the copy":  {on("c", volume(), with(condemned)), verdict{Reprieve, CountedOn}},
+		"to take a copy out of quarantine when the record counts on the copy": {on("c", volume(), with(func(c *Copy) { c.Quarantined = true })), verdict{Reprieve, CountedOn}},
+		"to record a copy that is lost":                                       {on("b", volume(), noCopy), verdict{Record, CopyLost}},
+		"to take a snapshot when it is due":                                   {on("a", active, with(promised(active), opened(e2), func(c *Copy) { c.Dirty = true }), mounted, func(f *NodeFacts) { f.SnapshotDue = true }), verdict{Snapshot, IntervalPassed}},
+		"to promise a new epoch":                                              {on("b", active), verdict{Persist, PromisingEpoch}},
+		"to put a branch aside":                                               {on("b", volume(), with(known, func(c *Copy) { c.Points = points(e1, 3, 4) })), verdict{Preserve, BranchKept}},
+		"to put a branch aside before the copy leaves":                        {on("c", removing, with(promised(removing), func(c *Copy) { c.Points = points(e1, 3, 4) })), verdict{Preserve, BranchKept}},
+		"to roll back when the branch is put aside":                           {on("b", volume(), with(known, func(c *Copy) { c.Points, c.Preserved = points(e1, 3, 4), at(e1, 4) })), verdict{RollBack, RollingBack}},
+		"to fetch a point that a peer has":                                    {on("b", volume(func(v *Volume) { v.RecoveryPoint = at(e1, 4) }), with(known), newer), verdict{Pull, CatchingUp}},
+		"not to fetch a point beyond the recovery point":                      {on("b", volume(), with(known), newer), verdict{Nothing, Settled}},
+		"to report the points of the copy":                                    {on("b", volume(entry("b", older)), with(known)), verdict{Record, Reporting}},
+		"to drop points that no replica needs":                                {on("b", volume(), with(known), func(f *NodeFacts) { f.Keep = 1 }), verdict{Drop, NotNeeded}},
 	}
 	for name, tt := range tests {
 		t.Run(name, func(t *testing.T) { expect(t, TendRules.Decide(tt.facts), tt.want) })
@@ -102,12 +102,12 @@ func TestRetentionKeepsThePointsThatOtherReplicasNeed(t *testing.T) {
 		edit func(*NodeFacts)
 		want []lineage.Point
 	}{
-		"everything but the newest goes when all have it":      {func(*NodeFacts) {}, points(e1, 1, 2)},
-		"the newest in common with a peer that is behind":      {func(f *NodeFacts) { f.Peers[0].Copy.Points = points(e1, 1, 2) }, points(e1, 1)},
-		"everything from what a silent peer reported":          {func(f *NodeFacts) { f.Peers = f.Peers[1:]; entry("a", older)(f.Record) }, points(e1, 1)},
-		"what is held for another":                             {func(f *NodeFacts) { f.Copy.Holds = []Hold{{For: "c", Point: at(e1, 1), Until: now.Add(time.Second)}} }, points(e1, 2)},
-		"no longer than it is held":                            {func(f *NodeFacts) { f.Copy.Holds = []Hold{{For: "c", Point: at(e1, 1), Until: now}} }, points(e1, 1, 2)},
-		"the recovery point though something newer lies there": {func(f *NodeFacts) { f.Record.RecoveryPoint = at(e1, 2) }, points(e1, 1)},
+		"keeps only the newest point when all replicas have the newest point": {func(*NodeFacts) {}, points(e1, 1, 2)},
+		"keeps the newest common point of a peer that is behind":              {func(f *NodeFacts) { f.Peers[0].Copy.Points = points(e1, 1, 2) }, points(e1, 1)},
+		"keeps all points since the report of a silent peer":                  {func(f *NodeFacts) { f.Peers = f.Peers[1:]; entry("a", older)(f.Record) }, points(e1, 1)},
+		"keeps a point that is held for another replica":                      {func(f *NodeFacts) { f.Copy.Holds = []Hold{{For: "c", Point: at(e1, 1), Until: now.Add(time.Second)}} }, points(e1, 2)},
+		"drops a point when the hold is over":                                 {func(f *NodeFacts) { f.Copy.Holds = []Hold{{For: "c", Point: at(e1, 1), Until: now}} }, points(e1, 1, 2)},
+		"keeps the recovery point though a newer point exists":                {func(f *NodeFacts) { f.Record.RecoveryPoint = at(e1, 2) }, points(e1, 1)},
 	}
 	for name, tt := range tests {
 		t.Run(name, func(t *testing.T) {
@@ -136,18 +136,18 @@ func TestAStreamIsJudgedBeforeItsFirstByte(t *testing.T) {
 		mounted bool
 		want    Reason
 	}{
-		"the next increment is accepted":             {func(*Copy, *Stream) {}, false, Accepted},
-		"nothing is applied under a mount":           {func(*Copy, *Stream) {}, true, CopyInUse},
-		"nothing is applied over unsnapshotted data": {func(c *Copy, _ *Stream) { c.Dirty = true }, false, CopyInUse},
-		"nothing is applied to a condemned copy":     {func(c *Copy, _ *Stream) { c.Condemned = true }, false, CopyCondemned},
-		"an older epoch is refused":                  {func(c *Copy, _ *Stream) { c.Promise.Epoch = e3 }, false, StaleEpoch},
+		"the next increment is accepted":              {func(*Copy, *Stream) {}, false, Accepted},
+		"a stream is refused under a mount":           {func(*Copy, *Stream) {}, true, CopyInUse},
+		"a stream is refused over unsnapshotted data": {func(c *Copy, _ *Stream) { c.Dirty = true }, false, CopyInUse},
+		"a stream to a condemned copy is refused":     {func(c *Copy, _ *Stream) { c.Condemned = true }, false, CopyCondemned},
+		"an older epoch is refused":                   {func(c *Copy, _ *Stream) { c.Promise.Epoch = e3 }, false, StaleEpoch},
 		"a rival epoch of the same number is refused": {func(c *Copy, _ *Stream) {
 			c.Promise.Epoch = lineage.Epoch{Number: 2, ID: "rival"}
 		}, false, RivalEpoch},
 		"a target outside the sender's lineage is refused": {func(_ *Copy, s *Stream) { s.Target = at(e1, 4) }, false, NotInLineage},
 		"an increment on another base is refused":          {func(_ *Copy, s *Stream) { s.Base = at(e1, 2) }, false, WrongBase},
 		"an increment backwards is refused":                {func(_ *Copy, s *Stream) { s.Target = at(e1, 3) }, false, NothingNew},
-		"a full copy replaces what is older":               {func(_ *Copy, s *Stream) { s.Base = lineage.Point{} }, false, Accepted},
+		"a full copy replaces older data":                  {func(_ *Copy, s *Stream) { s.Base = lineage.Point{} }, false, Accepted},
 		"a full copy does not replace a branch": {func(c *Copy, s *Stream) {
 			s.Base, c.Points = lineage.Point{}, points(e1, 3, 4)
 		}, false, WouldDestroyBranch},
@@ -211,15 +211,15 @@ func TestTheControllerKeepsTheNumberOfReplicas(t *testing.T) {
 		facts *ControllerFacts
 		want  verdict
 	}{
-		"one that is gone leaves the record":                 {overseeing(volume(state("c", Gone))), verdict{Record, CopyGone}},
-		"one that is missing for long is replaced":           {overseeing(volume(), extra, lost("c")), verdict{Record, TooFewReplicas}},
-		"none is built where it does not fit":                {overseeing(volume(), extra, lost("c"), func(f *ControllerFacts) { f.Nodes[3].Fits = false }), verdict{Nothing, Settled}},
-		"none is built while the brake holds":                {overseeing(volume(), extra, lost("b", "c")), verdict{Wait, BrakeHeld}},
-		"one too many is marked":                             {overseeing(volume(two), all), verdict{Record, TooManyReplicas}},
-		"none is marked while too few others answer":         {overseeing(volume(two)), verdict{Wait, TooFewOthers}},
-		"attachments of an unused volume get a deadline":     {overseeing(idle), verdict{Record, Unused}},
-		"attachments go when the deadline has passed":        {overseeing(expired), verdict{Record, Unused}},
-		"attachments are not replaced while nobody uses any": {overseeing(volume(shared, func(v *Volume) { v.ExpireAt = now.Add(time.Hour) }), extra, lost("c")), verdict{Nothing, Settled}},
+		"a gone replica leaves the record":                 {overseeing(volume(state("c", Gone))), verdict{Record, CopyGone}},
+		"a replica that is missing for long is replaced":   {overseeing(volume(), extra, lost("c")), verdict{Record, TooFewReplicas}},
+		"no replica is built on a node without room":       {overseeing(volume(), extra, lost("c"), func(f *ControllerFacts) { f.Nodes[3].Fits = false }), verdict{Nothing, Settled}},
+		"no replica is built while the brake holds":        {overseeing(volume(), extra, lost("b", "c")), verdict{Wait, BrakeHeld}},
+		"a surplus replica is marked":                      {overseeing(volume(two), all), verdict{Record, TooManyReplicas}},
+		"no replica is marked while too few others answer": {overseeing(volume(two)), verdict{Wait, TooFewOthers}},
+		"attachments of an unused volume get a deadline":   {overseeing(idle), verdict{Record, Unused}},
+		"attachments go when the deadline has passed":      {overseeing(expired), verdict{Record, Unused}},
+		"attachments of an unused volume are not replaced": {overseeing(volume(shared, func(v *Volume) { v.ExpireAt = now.Add(time.Hour) }), extra, lost("c")), verdict{Nothing, Settled}},
 	}
 	for name, tt := range tests {
 		t.Run(name, func(t *testing.T) { expect(t, OverseeRules.Decide(tt.facts), tt.want) })
@@ -233,11 +233,11 @@ func TestTheLeastUsefulReplicaGoesFirst(t *testing.T) {
 		facts *ControllerFacts
 		want  string
 	}{
-		"the last by name among equals":    {overseeing(volume(two), all), "c"},
-		"a dead one before all":            {overseeing(volume(two), all, lost("b")), "b"},
-		"one that is not ready":            {overseeing(volume(two, state("a", Lagging)), all), "a"},
-		"the one furthest behind":          {overseeing(volume(two, entry("b", older)), all), "b"},
-		"never the owner, however useless": {overseeing(volume(two, owned(Active), state("a", Lagging)), all, func(f *ControllerFacts) { f.Witnesses = nil }), "c"},
+		"the last by name goes among equals":    {overseeing(volume(two), all), "c"},
+		"a dead replica goes before all others": {overseeing(volume(two), all, lost("b")), "b"},
+		"a replica that is not ready goes":      {overseeing(volume(two, state("a", Lagging)), all), "a"},
+		"the replica furthest behind goes":      {overseeing(volume(two, entry("b", older)), all), "b"},
+		"the owner never goes, however useless": {overseeing(volume(two, owned(Active), state("a", Lagging)), all, func(f *ControllerFacts) { f.Witnesses = nil }), "c"},
 	}
 	for name, tt := range tests {
 		t.Run(name, func(t *testing.T) {

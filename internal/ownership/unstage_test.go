@@ -16,22 +16,22 @@ func TestUnstageDecides(t *testing.T) {
 		facts *NodeFacts
 		want  verdict
 	}{
-		"to close the epoch before it unmounts":       {on("a", active, with(promised(active), opened(e2)), mounted), verdict{Close, ClosingEpoch}},
-		"to unmount":                                  {on("a", active, with(promised(active), opened(e2), closed), mounted), verdict{Unmount, NotWanted}},
-		"to keep the last writes":                     {on("a", active, with(promised(active), opened(e2), closed, dirty)), verdict{Snapshot, KeepingLastWrites}},
-		"to keep the last writes without the API":     {on("a", active, with(opened(e2), closed, dirty), unread), verdict{Snapshot, KeepingLastWrites}},
-		"to close the epoch without the API":          {on("a", active, with(promised(active), opened(e2)), mounted, unread), verdict{Close, ClosingEpoch}},
-		"to unmount without the API":                  {on("a", active, with(promised(active), opened(e2), closed), mounted, unread), verdict{Unmount, NotWanted}},
-		"to wait with the answer without the API":     {on("a", active, with(promised(active), opened(e2), closed), unread), verdict{Wait, RecordUnread}},
-		"that a volume without a record needs none":   {on("a", nil, with(opened(e2), closed)), verdict{Done, NotOwner}},
-		"to give the reservation up":                  {on("a", sharedActive, with(promised(sharedActive), opened(e2), closed), attached(Key{Node: "a", Epoch: e2})), verdict{Unreserve, NotWanted}},
-		"that there is nothing to release for others": {on("b", active), verdict{Done, NotOwner}},
-		"not to forget what it gave up unopened":      {on("b", active, with(func(c *Copy) { c.Opened, c.Closed = e1, e2 })), verdict{Done, NotOwner}},
-		"to release what it wrote":                    {on("a", active, with(promised(active), opened(e2), closed)), verdict{Record, Releasing}},
-		"to release what it never wrote":              {on("a", prep, with(promised(prep), closed)), verdict{Record, Releasing}},
-		"to report that what it wrote is lost":        {on("a", active, with(promised(active), closed), rebooted), verdict{Record, CopyLost}},
-		"to report that what it wrote is rolled back": {on("a", active, with(promised(active), opened(e2), closed, func(c *Copy) { c.Points = points(e1, 1, 2) })), verdict{Record, CopyLost}},
-		"to wait once it has reported the loss":       {on("a", volume(owned(Active), entry("a", func(r *Replica) { r.Unstaged = e2 })), with(promised(active), closed)), verdict{Wait, CopyLost}},
+		"to close the epoch before the unmount":                 {on("a", active, with(promised(active), opened(e2)), mounted), verdict{Close, ClosingEpoch}},
+		"to unmount":                                            {on("a", active, with(promised(active), opened(e2), closed), mounted), verdict{Unmount, NotWanted}},
+		"to keep the last writes":                               {on("a", active, with(promised(active), opened(e2), closed, dirty)), verdict{Snapshot, KeepingLastWrites}},
+		"to keep the last writes without the API":               {on("a", active, with(opened(e2), closed, dirty), unread), verdict{Snapshot, KeepingLastWrites}},
+		"to close the epoch without the API":                    {on("a", active, with(promised(active), opened(e2)), mounted, unread), verdict{Close, ClosingEpoch}},
+		"to unmount without the API":                            {on("a", active, with(promised(active), opened(e2), closed), mounted, unread), verdict{Unmount, NotWanted}},
+		"to wait with the answer without the API":               {on("a", active, with(promised(active), opened(e2), closed), unread), verdict{Wait, RecordUnread}},
+		"to be done with a volume that has no record":           {on("a", nil, with(opened(e2), closed)), verdict{Done, NotOwner}},
+		"to give the reservation up":                            {on("a", sharedActive, with(promised(sharedActive), opened(e2), closed), attached(Key{Node: "a", Epoch: e2})), verdict{Unreserve, NotWanted}},
+		"to be done on a node that owns no epoch":               {on("b", active), verdict{Done, NotOwner}},
+		"not to forget an epoch that the node gave up unopened": {on("b", active, with(func(c *Copy) { c.Opened, c.Closed = e1, e2 })), verdict{Done, NotOwner}},
+		"to release an epoch with writes":                       {on("a", active, with(promised(active), opened(e2), closed)), verdict{Record, Releasing}},
+		"to release an epoch without writes":                    {on("a", prep, with(promised(prep), closed)), verdict{Record, Releasing}},
+		"to report writes that a restart lost":                  {on("a", active, with(promised(active), closed), rebooted), verdict{Record, CopyLost}},
+		"to report writes that a rollback lost":                 {on("a", active, with(promised(active), opened(e2), closed, func(c *Copy) { c.Points = points(e1, 1, 2) })), verdict{Record, CopyLost}},
+		"to wait after the report of the loss":                  {on("a", volume(owned(Active), entry("a", func(r *Replica) { r.Unstaged = e2 })), with(promised(active), closed)), verdict{Wait, CopyLost}},
 	}
 	for name, tt := range tests {
 		t.Run(name, func(t *testing.T) { expect(t, UnstageRules.Decide(tt.facts), tt.want) })
@@ -45,9 +45,9 @@ func TestAReleaseMovesTheRecoveryPointToTheFinalSnapshotOnlyIfSomethingWasWritte
 		copy   []func(*Copy)
 		want   uint64
 	}{
-		"written":                              {volume(owned(Active)), []func(*Copy){opened(e2), closed}, 4},
-		"written, though a backup forgot that": {volume(owned(Preparing)), []func(*Copy){opened(e2), closed}, 4},
-		"never written":                        {volume(owned(Preparing)), []func(*Copy){func(c *Copy) { c.Closed = e2 }}, 3},
+		"written": {volume(owned(Active)), []func(*Copy){opened(e2), closed}, 4},
+		"written, though a backup forgot the writing": {volume(owned(Preparing)), []func(*Copy){opened(e2), closed}, 4},
+		"never written": {volume(owned(Preparing)), []func(*Copy){func(c *Copy) { c.Closed = e2 }}, 3},
 	}
 	for name, tt := range tests {
 		t.Run(name, func(t *testing.T) {

@@ -53,12 +53,12 @@ func TestAnAdoptedSnapshotMatchesTheRecordWithItsData(t *testing.T) {
 		class   string
 		want    func(*v1alpha1.SnapshotSpec) // changed from that of an ext4 volume of class fast
 	}{
-		"of a filesystem":             {objects: []client.Object{node(taken)}, want: func(*v1alpha1.SnapshotSpec) {}},
-		"of a block device":           {objects: []client.Object{node(orphaned(photo, from(lost), blank))}, want: func(s *v1alpha1.SnapshotSpec) { s.VolumeMode, s.FSType = v1alpha1.Block, "" }},
-		"of a volume that is there":   {objects: []client.Object{serving(node(taken), "fast", "slow"), ofClass("slow")}, want: func(s *v1alpha1.SnapshotSpec) { s.PoolClass = "slow" }},
-		"of a class that is named":    {objects: []client.Object{serving(node(taken), "fast", "slow")}, class: "slow", want: func(s *v1alpha1.SnapshotSpec) { s.PoolClass = "slow" }},
-		"beside its volume's orphan":  {objects: []client.Object{node(taken, orphaned(lost))}, want: func(*v1alpha1.SnapshotSpec) {}},
-		"of a name that was restored": {objects: []client.Object{node(orphaned(photo, from(other)))}, want: func(s *v1alpha1.SnapshotSpec) { s.Volume = other }},
+		"a snapshot of a filesystem":                 {objects: []client.Object{node(taken)}, want: func(*v1alpha1.SnapshotSpec) {}},
+		"a snapshot of a block device":               {objects: []client.Object{node(orphaned(photo, from(lost), blank))}, want: func(s *v1alpha1.SnapshotSpec) { s.VolumeMode, s.FSType = v1alpha1.Block, "" }},
+		"a snapshot of an existing volume":           {objects: []client.Object{serving(node(taken), "fast", "slow"), ofClass("slow")}, want: func(s *v1alpha1.SnapshotSpec) { s.PoolClass = "slow" }},
+		"a class that the administrator names":       {objects: []client.Object{serving(node(taken), "fast", "slow")}, class: "slow", want: func(s *v1alpha1.SnapshotSpec) { s.PoolClass = "slow" }},
+		"a snapshot beside the orphan of the volume": {objects: []client.Object{node(taken, orphaned(lost))}, want: func(*v1alpha1.SnapshotSpec) {}},
+		"a snapshot of another volume":               {objects: []client.Object{node(orphaned(photo, from(other)))}, want: func(s *v1alpha1.SnapshotSpec) { s.Volume = other }},
 	} {
 		t.Run(name, func(t *testing.T) {
 			c := cluster(t, interceptor.Funcs{}, tc.objects...)
@@ -151,11 +151,11 @@ func TestASnapshotIsReachedByOneVolumeSnapshotAtMost(t *testing.T) {
 		content *unstructured.Unstructured
 		refused bool
 	}{
-		"nothing refers to it":          {},
-		"another snapshot's content":    {content: contentFor(t, "snap-x", "status", "snapshotHandle")},
-		"another driver's content":      {content: contentOfAnother},
-		"its content was made by taker": {content: contentFor(t, photo, "status", "snapshotHandle"), refused: true},
-		"its content was made by hand":  {content: contentFor(t, photo, "spec", "source", "snapshotHandle"), refused: true},
+		"no content refers to the snapshot":                 {},
+		"a content refers to another snapshot":              {content: contentFor(t, "snap-x", "status", "snapshotHandle")},
+		"a content belongs to another driver":               {content: contentOfAnother},
+		"the snapshotter made the content of the snapshot":  {content: contentFor(t, photo, "status", "snapshotHandle"), refused: true},
+		"an administrator made the content of the snapshot": {content: contentFor(t, photo, "spec", "source", "snapshotHandle"), refused: true},
 	} {
 		t.Run(name, func(t *testing.T) {
 			objects := []client.Object{node(orphaned(photo, from(lost)))}

@@ -39,28 +39,28 @@ func TestAnAdoptedVolumeMatchesTheRecordWithItsData(t *testing.T) {
 		change  func(*Adoption)
 		want    func(*v1alpha1.VolumeSpec) // changed from an ext4 volume of 1 GiB without a claim
 	}{
-		"a filesystem":                          {orphan: orphaned(lost), want: func(*v1alpha1.VolumeSpec) {}},
-		"a block device":                        {orphan: orphaned(lost, blank), want: func(s *v1alpha1.VolumeSpec) { s.VolumeMode, s.FSType = v1alpha1.Block, "" }},
-		"a copy of a snapshot":                  {orphan: orphaned(lost, from(photo)), want: func(s *v1alpha1.VolumeSpec) { s.Source = &v1alpha1.VolumeSource{Snapshot: photo} }},
-		"a copy of a volume":                    {orphan: orphaned(lost, from(other)), want: func(s *v1alpha1.VolumeSpec) { s.Source = &v1alpha1.VolumeSource{Volume: other} }},
-		"of a class that is named":              {orphan: orphaned(lost), change: func(a *Adoption) { a.PoolClass = "slow" }, want: func(s *v1alpha1.VolumeSpec) { s.PoolClass = "slow" }},
-		"of a StorageClass that is not there":   {orphan: orphaned(lost), objects: []client.Object{exported(lost)}, want: ofShop},
-		"of a StorageClass that names no class": {orphan: orphaned(lost), objects: []client.Object{exported(lost), storageClass("slow", "")}, want: ofShop},
-		"a block device that its PersistentVolume promises": {orphan: orphaned(lost, blank), objects: []client.Object{exported(lost, asBlock)}, want: func(s *v1alpha1.VolumeSpec) {
+		"a filesystem":                         {orphan: orphaned(lost), want: func(*v1alpha1.VolumeSpec) {}},
+		"a block device":                       {orphan: orphaned(lost, blank), want: func(s *v1alpha1.VolumeSpec) { s.VolumeMode, s.FSType = v1alpha1.Block, "" }},
+		"a copy of a snapshot":                 {orphan: orphaned(lost, from(photo)), want: func(s *v1alpha1.VolumeSpec) { s.Source = &v1alpha1.VolumeSource{Snapshot: photo} }},
+		"a copy of a volume":                   {orphan: orphaned(lost, from(other)), want: func(s *v1alpha1.VolumeSpec) { s.Source = &v1alpha1.VolumeSource{Volume: other} }},
+		"a class that the administrator names": {orphan: orphaned(lost), change: func(a *Adoption) { a.PoolClass = "slow" }, want: func(s *v1alpha1.VolumeSpec) { s.PoolClass = "slow" }},
+		"a StorageClass that does not exist":   {orphan: orphaned(lost), objects: []client.Object{exported(lost)}, want: ofShop},
+		"a StorageClass without a PoolClass":   {orphan: orphaned(lost), objects: []client.Object{exported(lost), storageClass("slow", "")}, want: ofShop},
+		"a block device whose PersistentVolume promises a block device": {orphan: orphaned(lost, blank), objects: []client.Object{exported(lost, asBlock)}, want: func(s *v1alpha1.VolumeSpec) {
 			s.VolumeMode, s.FSType = v1alpha1.Block, ""
 			ofShop(s)
 		}},
-		"a filesystem that its PersistentVolume promises": {orphan: orphaned(lost), objects: []client.Object{exported(lost, asFilesystem)}, want: ofShop},
-		"for another claim than its PersistentVolume's": {orphan: orphaned(lost), objects: []client.Object{exported(lost, retained)},
+		"a filesystem whose PersistentVolume promises a filesystem": {orphan: orphaned(lost), objects: []client.Object{exported(lost, asFilesystem)}, want: ofShop},
+		"a claim that is not the claim of the PersistentVolume": {orphan: orphaned(lost), objects: []client.Object{exported(lost, retained)},
 			change: func(a *Adoption) { a.Claim = &corev1.ObjectReference{Namespace: "shop", Name: "db-copy"} },
 			want: func(s *v1alpha1.VolumeSpec) {
 				s.ClaimRef = &v1alpha1.ClaimReference{Namespace: "shop", Name: "db-copy"}
 			}},
-		"of its PersistentVolume's class": {orphan: orphaned(lost), objects: []client.Object{exported(lost), storageClass("slow", "hdd")}, want: func(s *v1alpha1.VolumeSpec) {
+		"the class of the PersistentVolume": {orphan: orphaned(lost), objects: []client.Object{exported(lost), storageClass("slow", "hdd")}, want: func(s *v1alpha1.VolumeSpec) {
 			s.PoolClass = "hdd"
 			ofShop(s)
 		}},
-		"for a claim": {orphan: orphaned(lost), change: func(a *Adoption) { a.Claim = &corev1.ObjectReference{Namespace: "shop", Name: "db", UID: "another"} },
+		"a claim that the administrator names": {orphan: orphaned(lost), change: func(a *Adoption) { a.Claim = &corev1.ObjectReference{Namespace: "shop", Name: "db", UID: "another"} },
 			want: func(s *v1alpha1.VolumeSpec) { s.ClaimRef = &v1alpha1.ClaimReference{Namespace: "shop", Name: "db"} }},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -94,9 +94,9 @@ func TestTheDataOfTheNameIsAdoptedAndNoOther(t *testing.T) {
 		node *v1alpha1.StorageNode
 		pool string
 	}{
-		"another is listed before it":          {node(orphaned(other, blank), orphaned(lost)), "vg0"},
-		"another is to be forgotten":           {forgetting(node(orphaned(other), orphaned(lost)), other), "vg0"},
-		"it is the orphan in one of two pools": {twice, "vg1"},
+		"the report lists another orphan first":          {node(orphaned(other, blank), orphaned(lost)), "vg0"},
+		"another orphan is to be forgotten":              {forgetting(node(orphaned(other), orphaned(lost)), other), "vg0"},
+		"the data is an orphan in only one of two pools": {twice, "vg1"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			done, err := Adopt(t.Context(), cluster(t, interceptor.Funcs{}, tc.node), Adoption{Node: "n1", Name: lost})
@@ -133,10 +133,10 @@ func TestAPersistentVolumeIsMadeForAVolumeThatNoneIsOnTheWayFor(t *testing.T) {
 		volume  *v1alpha1.Volume
 		refused bool
 	}{
-		"its data was found":              {volume: withEntries(volume(lost, "n1"), found)},
-		"no object refers to it":          {volume: orphan(metav1.ConditionTrue)},
-		"its claim is there again":        {volume: orphan(metav1.ConditionFalse), refused: true},
-		"its creation may not have ended": {volume: volume(lost, "n1"), refused: true},
+		"the node found the data":         {volume: withEntries(volume(lost, "n1"), found)},
+		"no object refers to the volume":  {volume: orphan(metav1.ConditionTrue)},
+		"the claim exists again":          {volume: orphan(metav1.ConditionFalse), refused: true},
+		"the creation may not have ended": {volume: volume(lost, "n1"), refused: true},
 	} {
 		t.Run(name, func(t *testing.T) {
 			c := cluster(t, interceptor.Funcs{}, node(), tc.volume)
@@ -241,12 +241,12 @@ func TestThePersistentVolumeIsOfTheStorageClassThatIsNamedOrOfTheClaims(t *testi
 		named   string
 		want    string
 	}{
-		"named, without a claim":     {named: "fast", want: "fast"},
-		"named, and the claim's too": {objects: []client.Object{slow}, claim: ref, named: "fast", want: "fast"},
-		"the claim's":                {objects: []client.Object{slow}, claim: ref, want: "slow"},
-		"a claim without a class":    {objects: []client.Object{claimed(first, "")}, claim: ref},
-		"a claim that is not there":  {claim: ref},
-		"neither":                    {},
+		"the administrator names a StorageClass and no claim":                        {named: "fast", want: "fast"},
+		"the administrator names a StorageClass and a claim of another StorageClass": {objects: []client.Object{slow}, claim: ref, named: "fast", want: "fast"},
+		"the administrator names a claim with a StorageClass":                        {objects: []client.Object{slow}, claim: ref, want: "slow"},
+		"the administrator names a claim without a StorageClass":                     {objects: []client.Object{claimed(first, "")}, claim: ref},
+		"the administrator names a claim that does not exist":                        {claim: ref},
+		"the administrator names no StorageClass and no claim":                       {},
 	} {
 		t.Run(name, func(t *testing.T) {
 			c := cluster(t, interceptor.Funcs{}, append(tc.objects, node(orphaned(lost)))...)

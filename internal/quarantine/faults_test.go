@@ -91,15 +91,15 @@ func TestAFailedAPIRequestEndsTheCommandWithItsError(t *testing.T) {
 		do      func(context.Context, client.Client) error
 	}{
 		"adopting a volume":                           {[]client.Object{node(orphaned(lost)), claim}, adopt("db")},
-		"adopting one with a PersistentVolume":        {[]client.Object{node(orphaned(lost)), exported(lost), storageClass("slow", "hdd")}, adopt("")},
-		"adopting one for another claim":              {[]client.Object{volume(lost, "n1"), exported(lost, retained)}, adopt("db-copy")},
-		"adopting one that another makes way for":     {[]client.Object{node(orphaned(lost)), withEntries(marked(volume(lost, "n2")))}, adopt("")},
+		"adopting a volume with a PersistentVolume":   {[]client.Object{node(orphaned(lost)), exported(lost), storageClass("slow", "hdd")}, adopt("")},
+		"adopting a volume for another claim":         {[]client.Object{volume(lost, "n1"), exported(lost, retained)}, adopt("db-copy")},
+		"adopting a volume in place of a reservation": {[]client.Object{node(orphaned(lost)), withEntries(marked(volume(lost, "n2")))}, adopt("")},
 		"adopting a snapshot":                         {[]client.Object{node(taken), ofClass("slow")}, adoptSnapshot},
 		"forgetting a volume":                         {[]client.Object{node(orphaned(lost))}, forget(lost)},
 		"forgetting a snapshot":                       {[]client.Object{node(taken)}, forget(photo)},
 		"forgetting a snapshot that waits for a pool": {[]client.Object{node(), waitingForPool("vg0")}, forget(photo)},
-		"forgetting one beside another word":          {[]client.Object{forgetting(node(orphaned(lost)), photo), waitingForPool("vg0")}, forget(lost)},
-		"taking a word back": {[]client.Object{forgetting(node(orphaned(lost)), lost)}, func(ctx context.Context, c client.Client) error {
+		"forgetting a volume beside an earlier order": {[]client.Object{forgetting(node(orphaned(lost)), photo), waitingForPool("vg0")}, forget(lost)},
+		"taking an order back": {[]client.Object{forgetting(node(orphaned(lost)), lost)}, func(ctx context.Context, c client.Client) error {
 			_, err := Remember(ctx, c, "n1", lost)
 			return err
 		}},
@@ -111,11 +111,11 @@ func TestAFailedAPIRequestEndsTheCommandWithItsError(t *testing.T) {
 			_, err := List(ctx, c)
 			return err
 		}},
-		"looking one up": {[]client.Object{node(orphaned(lost))}, func(ctx context.Context, c client.Client) error {
+		"looking an orphan up": {[]client.Object{node(orphaned(lost))}, func(ctx context.Context, c client.Client) error {
 			_, err := Lookup(ctx, c, "n1", lost)
 			return err
 		}},
-		"reaching a snapshot": {nil, func(ctx context.Context, c client.Client) error {
+		"making a VolumeSnapshot": {nil, func(ctx context.Context, c client.Client) error {
 			_, err := VolumeSnapshot(ctx, c, photoOf("n1"), types.NamespacedName{Namespace: "shop", Name: "nightly"})
 			return err
 		}},
@@ -160,8 +160,8 @@ func TestAVolumeThatDoesNotMakeWayIsNotWaitedForForEver(t *testing.T) {
 		patience time.Duration // of the caller
 		want     error
 	}{
-		"it takes long":       {time.Hour, ErrRefused},
-		"the caller gives up": {time.Second, context.DeadlineExceeded},
+		"the volume does not go": {time.Hour, ErrRefused},
+		"the caller gives up":    {time.Second, context.DeadlineExceeded},
 	} {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {

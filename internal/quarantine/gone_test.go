@@ -74,8 +74,8 @@ func TestANodeIsNotForgottenThatIsThereOrHasNothing(t *testing.T) {
 		node string
 		more []client.Object
 	}{
-		"there is such a Node": {"n1", []client.Object{&corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: "n1"}}}},
-		"nothing is on it":     {"n7", nil},
+		"the Node exists":                {"n1", []client.Object{&corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: "n1"}}}},
+		"no object has data on the node": {"n7", nil},
 	} {
 		t.Run(name, func(t *testing.T) {
 			c := ruin(t, test.more...)

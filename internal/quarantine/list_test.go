@@ -70,31 +70,31 @@ func TestFind(t *testing.T) {
 		snapshots []v1alpha1.Snapshot
 		want      []string
 	}{
-		"nothing": {},
+		"an empty cluster": {},
 		"data without an object": {
 			nodes: []v1alpha1.StorageNode{*node(orphaned(lost))}, want: []string{"n1/vg0 " + lost + " 1Gi lacks Object: NoObject since 1000"}},
 		"a snapshot without an object": {
 			nodes: []v1alpha1.StorageNode{*node(orphaned(photo))}, want: []string{"n1/vg0 " + photo + " 1Gi lacks Object: NoObject since 1000"}},
-		"data that is to go": {
+		"data with an order to forget": {
 			nodes: []v1alpha1.StorageNode{*forgetting(node(orphaned(lost)), lost)},
 			want:  []string{"n1/vg0 " + lost + " 1Gi lacks Object: NoObject since 1000, forgotten at 1500"}},
-		"data beside data that is to go": {
+		"data beside data with an order to forget": {
 			nodes: []v1alpha1.StorageNode{*forgetting(node(orphaned(lost), orphaned(other)), other)},
 			want: []string{
 				"n1/vg0 " + lost + " 1Gi lacks Object: NoObject since 1000",
 				"n1/vg0 " + other + " 1Gi lacks Object: NoObject since 1000, forgotten at 1500"}},
-		"data that was to go when it was another": {
+		"data of another time than the order": {
 			nodes: []v1alpha1.StorageNode{*forgetting(node(orphaned(lost, func(o *v1alpha1.Orphan) { o.Since = metav1.Unix(1001, 0) })), lost)},
 			want:  []string{"n1/vg0 " + lost + " 1Gi lacks Object: NoObject since 1001"}},
-		"data that was to go when it was larger": {
+		"data of another size than the order": {
 			nodes: []v1alpha1.StorageNode{*forgetting(node(orphaned(lost, func(o *v1alpha1.Orphan) { o.Size = resource.MustParse("2Gi") })), lost)},
 			want:  []string{"n1/vg0 " + lost + " 2Gi lacks Object: NoObject since 1000"}},
-		"data that was to go in another pool": {
+		"data in another pool than the order": {
 			nodes: []v1alpha1.StorageNode{*moved(forgetting(node(orphaned(lost)), lost))},
 			want:  []string{"n1/vg1 " + lost + " 1Gi lacks Object: NoObject since 1000"}},
-		"a volume that is copied, whose node is gone": {
+		"a volume under copy on a gone node": {
 			volumes: []v1alpha1.Volume{saying(v1alpha1.ReplicaCopying, "Copying")}, want: []string{"n1/vg0 " + lost + " 1Gi lacks Data: NodeGone"}},
-		"a volume whose data was missing, whose node is gone": {
+		"a volume with missing data on a gone node": {
 			volumes: []v1alpha1.Volume{saying(v1alpha1.ReplicaFailed, "DeviceMissing")}, want: []string{"n1/vg0 " + lost + " 1Gi lacks Data: NodeGone"}},
 		"a volume whose pool is missing": {
 			nodes: []v1alpha1.StorageNode{*node()}, volumes: []v1alpha1.Volume{madeBefore(saying(v1alpha1.ReplicaFailed, "PoolMissing"))},
@@ -105,7 +105,7 @@ func TestFind(t *testing.T) {
 			nodes: []v1alpha1.StorageNode{*node()}, volumes: []v1alpha1.Volume{madeBefore(saying(v1alpha1.ReplicaFailed, "InUse"))}},
 		"a volume that is there again": {
 			nodes: []v1alpha1.StorageNode{*node()}, volumes: []v1alpha1.Volume{saying(v1alpha1.ReplicaReady, "DeviceMissing")}},
-		"a snapshot that is copied, whose node is gone": {
+		"a snapshot under copy on a gone node": {
 			snapshots: []v1alpha1.Snapshot{photographed(v1alpha1.SnapshotCopying, "Copying")}, want: []string{"n1/vg0 " + photo + " 2Gi lacks Data: NodeGone"}},
 		"a snapshot whose pool is missing": {
 			nodes: []v1alpha1.StorageNode{*node()}, snapshots: []v1alpha1.Snapshot{takenBefore(photographed(v1alpha1.SnapshotFailed, "PoolMissing"))},
@@ -120,9 +120,9 @@ func TestFind(t *testing.T) {
 		"a snapshot of unknown size whose data is missing": {
 			nodes: []v1alpha1.StorageNode{*node()}, snapshots: []v1alpha1.Snapshot{ofUnknownSize(photographed(v1alpha1.SnapshotFailed, "DeviceMissing"))},
 			want: []string{"n1/vg0 " + photo + " 0 lacks Data: DeviceMissing"}},
-		"an inventory of what is no orphan": {nodes: []v1alpha1.StorageNode{*node(kept)}},
-		"a volume that is there":            {nodes: []v1alpha1.StorageNode{*node()}, volumes: []v1alpha1.Volume{saying(v1alpha1.ReplicaReady, "Carved")}},
-		"a volume that found no room":       {nodes: []v1alpha1.StorageNode{*node()}, volumes: []v1alpha1.Volume{saying(v1alpha1.ReplicaFailed, "NoSpace")}},
+		"an inventory without orphans": {nodes: []v1alpha1.StorageNode{*node(kept)}},
+		"a volume whose data exists":   {nodes: []v1alpha1.StorageNode{*node()}, volumes: []v1alpha1.Volume{saying(v1alpha1.ReplicaReady, "Carved")}},
+		"a volume that found no room":  {nodes: []v1alpha1.StorageNode{*node()}, volumes: []v1alpha1.Volume{saying(v1alpha1.ReplicaFailed, "NoSpace")}},
 		"a volume whose data is missing": {
 			nodes: []v1alpha1.StorageNode{*node()}, volumes: []v1alpha1.Volume{saying(v1alpha1.ReplicaFailed, "DeviceMissing")},
 			want: []string{"n1/vg0 " + lost + " 1Gi lacks Data: DeviceMissing since 2000"}},
@@ -134,7 +134,7 @@ func TestFind(t *testing.T) {
 			want: []string{"n1/vg0 " + photo + " 2Gi lacks Data: DeviceMissing"}},
 		"a snapshot whose node is gone": {
 			snapshots: []v1alpha1.Snapshot{photographed(v1alpha1.SnapshotReady, "Taken")}, want: []string{"n1/vg0 " + photo + " 2Gi lacks Data: NodeGone"}},
-		"several, in order": {
+		"several orphans, in order": {
 			nodes: []v1alpha1.StorageNode{*node(orphaned(other), orphaned(lost))},
 			want:  []string{"n1/vg0 " + lost + " 1Gi lacks Object: NoObject since 1000", "n1/vg0 " + other + " 1Gi lacks Object: NoObject since 1000"}},
 	} {
@@ -158,8 +158,8 @@ func TestLostDataIsListedWithTheMessageOfItsNode(t *testing.T) {
 		nodes []v1alpha1.StorageNode
 		want  map[string]string
 	}{
-		"its data is missing": {[]v1alpha1.StorageNode{*node()}, map[string]string{lost: "no logical volume", photo: "no snapshot"}},
-		"its node is gone":    {nil, map[string]string{lost: away, photo: away}},
+		"the data is missing": {[]v1alpha1.StorageNode{*node()}, map[string]string{lost: "no logical volume", photo: "no snapshot"}},
+		"the node is gone":    {nil, map[string]string{lost: away, photo: away}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			said := map[string]string{}

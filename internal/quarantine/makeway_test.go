@@ -39,20 +39,20 @@ func TestAVolumeWithoutDataMakesWayForTheOrphanOfItsName(t *testing.T) {
 		volume *v1alpha1.Volume
 		stays  bool
 	}{
-		"the node says that the data is another's": {volume: withEntries(volume(lost, "n1"), conflict)},
-		"it is a reservation elsewhere":            {volume: withEntries(marked(volume(lost, "n2")), blank)},
-		"it is a reservation on no node":           {volume: withEntries(marked(volume(lost)))},
-		"it is on no node, and nobody has it":      {volume: withEntries(volume(lost), refused)},
-		"another node has data by it":              {volume: withEntries(volume(lost, "n2"), blank), stays: true},
-		"another node was asked for it":            {volume: withEntries(volume(lost, "n2")), stays: true},
-		"another node has found data of the name":  {volume: withEntries(marked(volume(lost, "n2")), found), stays: true},
-		"it is on no node, and one had data by it": {volume: withEntries(volume(lost), blank), stays: true},
-		"it was adopted on another node":           {volume: withEntries(adopted), stays: true},
-		"it is a reservation on the node itself":   {volume: withEntries(marked(volume(lost, "n1"))), stays: true},
-		"one of two nodes had data by it":          {volume: withEntries(volume(lost), blank, refused), stays: true},
-		"the node has no room for it":              {volume: withEntries(volume(lost, "n1"), noRoom), stays: true},
-		"the node kept the data apart from it":     {volume: withEntries(volume(lost, "n2"), apart), stays: true},
-		"the node has it, after a conflict":        {volume: withEntries(volume(lost, "n1"), settled), stays: true},
+		"the node reports a conflict with the data":                      {volume: withEntries(volume(lost, "n1"), conflict)},
+		"the volume is a reservation on another node":                    {volume: withEntries(marked(volume(lost, "n2")), blank)},
+		"the volume is a reservation on no node":                         {volume: withEntries(marked(volume(lost)))},
+		"the volume is on no node, and no node has data":                 {volume: withEntries(volume(lost), refused)},
+		"another node has data of the volume":                            {volume: withEntries(volume(lost, "n2"), blank), stays: true},
+		"another node was asked to make the volume":                      {volume: withEntries(volume(lost, "n2")), stays: true},
+		"another node has found data of the name":                        {volume: withEntries(marked(volume(lost, "n2")), found), stays: true},
+		"the volume is on no node, and another node had data":            {volume: withEntries(volume(lost), blank), stays: true},
+		"the volume was adopted on another node":                         {volume: withEntries(adopted), stays: true},
+		"the volume is a reservation on the same node":                   {volume: withEntries(marked(volume(lost, "n1"))), stays: true},
+		"the volume is on no node, and the entry of one node shows data": {volume: withEntries(volume(lost), blank, refused), stays: true},
+		"the node has no room for the volume":                            {volume: withEntries(volume(lost, "n1"), noRoom), stays: true},
+		"the node kept the data apart from the volume":                   {volume: withEntries(volume(lost, "n2"), apart), stays: true},
+		"the node has the volume after a conflict":                       {volume: withEntries(volume(lost, "n1"), settled), stays: true},
 	} {
 		t.Run(name, func(t *testing.T) {
 			c := cluster(t, interceptor.Funcs{}, node(orphaned(lost)), tc.volume)
@@ -79,9 +79,9 @@ func TestAVolumeThatHasDataIsNotReplacedThoughTheNodeSaysThatTheDataIsNotIts(t *
 	adopted := withEntries(volume(lost, "n1"), conflict)
 	adopted.Spec.Adopted = true
 	for name, v := range map[string]*v1alpha1.Volume{
-		"another node has it": withEntries(volume(lost, "n1", "n2"), conflict,
+		"another node has the data": withEntries(volume(lost, "n1", "n2"), conflict,
 			v1alpha1.ReplicaStatus{Node: "n2", State: v1alpha1.ReplicaReady, Capacity: new(resource.MustParse("1Gi"))}),
-		"it was adopted": adopted,
+		"the volume was adopted": adopted,
 	} {
 		t.Run(name, func(t *testing.T) {
 			c := cluster(t, interceptor.Funcs{}, node(orphaned(lost)), exported(lost), v)
@@ -94,12 +94,12 @@ func TestAVolumeThatHasDataIsNotReplacedThoughTheNodeSaysThatTheDataIsNotIts(t *
 
 func TestAVolumeMakesWayOnlyIfItIsAsItWasWhenThatWasDecided(t *testing.T) {
 	for name, change := range map[string]func(context.Context, client.Client, *v1alpha1.Volume) error{
-		"its node has made it meanwhile": func(ctx context.Context, c client.Client, v *v1alpha1.Volume) error {
+		"the node makes the volume meanwhile": func(ctx context.Context, c client.Client, v *v1alpha1.Volume) error {
 			v.Status.Replicas = []v1alpha1.ReplicaStatus{{Node: "n2", State: v1alpha1.ReplicaReady}}
 			delete(v.Annotations, v1alpha1.ReservedAnnotation)
 			return errors.Join(c.Status().Update(ctx, v.DeepCopy()), c.Patch(ctx, v, client.RawPatch(types.MergePatchType, []byte(`{"metadata":{"annotations":null}}`))))
 		},
-		"it was made anew meanwhile": func(ctx context.Context, c client.Client, v *v1alpha1.Volume) error {
+		"another client replaces the volume meanwhile": func(ctx context.Context, c client.Client, v *v1alpha1.Volume) error {
 			next := volume(lost, "n2")
 			next.UID = "newer"
 			return errors.Join(c.Delete(ctx, v), c.Create(ctx, next))
@@ -134,13 +134,13 @@ func TestADataLostWithItsPoolIsForgottenOnlyWhenItsObjectIsBeingDeleted(t *testi
 		deleting bool
 		said     bool
 	}{
-		"it waits for its pool":               {entry: waiting, deleting: true, said: true},
-		"nobody deletes it":                   {entry: waiting},
-		"it was never there":                  {entry: never, deleting: true},
-		"it is there":                         {entry: there, deleting: true},
-		"its pool is there, and it is not":    {entry: broken, deleting: true},
-		"it is being made":                    {entry: copying, deleting: true},
-		"it waits for a pool of another node": {entry: func(e v1alpha1.ReplicaStatus) v1alpha1.ReplicaStatus { e.Node = "n2"; return e }(waiting), deleting: true},
+		"the volume waits for the missing pool":       {entry: waiting, deleting: true, said: true},
+		"the volume is not being deleted":             {entry: waiting},
+		"the volume was never made":                   {entry: never, deleting: true},
+		"the volume exists":                           {entry: there, deleting: true},
+		"the pool exists without the data":            {entry: broken, deleting: true},
+		"the volume is being copied":                  {entry: copying, deleting: true},
+		"the volume waits for a pool of another node": {entry: func(e v1alpha1.ReplicaStatus) v1alpha1.ReplicaStatus { e.Node = "n2"; return e }(waiting), deleting: true},
 	} {
 		t.Run(name, func(t *testing.T) {
 			v := withEntries(volume(lost, "n1"), tc.entry)
@@ -171,12 +171,12 @@ func TestASnapshotLostWithItsPoolIsForgottenOnlyWhenItsObjectIsBeingDeleted(t *t
 		change func(*v1alpha1.Snapshot)
 		said   bool
 	}{
-		"it waits for its pool":            {change: func(*v1alpha1.Snapshot) {}, said: true},
-		"nobody deletes it":                {change: func(s *v1alpha1.Snapshot) { s.DeletionTimestamp = nil }},
-		"it was never taken":               {change: func(s *v1alpha1.Snapshot) { s.Status.Replicas[0].Taken = nil }},
-		"it is there":                      {change: func(s *v1alpha1.Snapshot) { s.Status.Replicas[0].State = v1alpha1.SnapshotReady }},
-		"its pool is there, and it is not": {change: func(s *v1alpha1.Snapshot) { s.Status.Replicas[0].Reason = v1alpha1.ReasonDeviceMissing }},
-		"it waits on another node":         {change: func(s *v1alpha1.Snapshot) { s.Status.Replicas[0].Node = "n2" }},
+		"the snapshot waits for the missing pool":       {change: func(*v1alpha1.Snapshot) {}, said: true},
+		"the snapshot is not being deleted":             {change: func(s *v1alpha1.Snapshot) { s.DeletionTimestamp = nil }},
+		"the snapshot was never taken":                  {change: func(s *v1alpha1.Snapshot) { s.Status.Replicas[0].Taken = nil }},
+		"the snapshot exists":                           {change: func(s *v1alpha1.Snapshot) { s.Status.Replicas[0].State = v1alpha1.SnapshotReady }},
+		"the pool exists without the data":              {change: func(s *v1alpha1.Snapshot) { s.Status.Replicas[0].Reason = v1alpha1.ReasonDeviceMissing }},
+		"the snapshot waits for a pool of another node": {change: func(s *v1alpha1.Snapshot) { s.Status.Replicas[0].Node = "n2" }},
 	} {
 		t.Run(name, func(t *testing.T) {
 			s := waitingForPool("vg0")

@@ -69,7 +69,7 @@ func TestOperationsStartNoMoreProcessesThanTheyMust(t *testing.T) {
 		{"restore", copied("pvc-2", provision.Source{Snapshot: "snap-1"}), processes{"zfs clone": 1}, nil},
 		{"delete with a snapshot", remove("pvc-1"), processes{"zfs rename": 1}, processes{"zfs set": 1, "zfs rollback": 1}},
 		{"clone", copied("pvc-3", provision.Source{Volume: "pvc-2"}), processes{"zfs snapshot": 1, "zfs clone": 1}, processes{"zfs destroy": 1}},
-		{"delete the clone, and with it its base", remove("pvc-3"), processes{"zfs destroy": 1}, nil},
+		{"delete the clone and the base of the clone", remove("pvc-3"), processes{"zfs destroy": 1}, nil},
 		{"delete the copy", remove("pvc-2"), processes{"zfs destroy": 1}, nil},
 		{"delete the snapshot, and the volume with the last", func() error { return p.DeleteSnapshot(ctx, "snap-1") }, processes{"zfs destroy": 1}, processes{"zfs destroy": 1}},
 		{"delete again", remove("pvc-1"), nil, nil},

@@ -80,11 +80,11 @@ func TestAGrowthThatFailedHalfwayIsTakenBack(t *testing.T) {
 
 func TestTheSizeOfADatasetIsTheLowerOfItsQuotaAndReservation(t *testing.T) {
 	for name, tc := range map[string]struct{ quota, reservation, want int64 }{
-		"both":                   {8 * unit, 8 * unit, 8 * unit},
-		"growing":                {9 * unit, 8 * unit, 8 * unit},
-		"without a reservation":  {8 * unit, 0, 8 * unit},
-		"without a quota":        {0, 8 * unit, 8 * unit},
-		"reserved more than may": {8 * unit, 9 * unit, 8 * unit},
+		"an equal quota and reservation": {8 * unit, 8 * unit, 8 * unit},
+		"a growing dataset":              {9 * unit, 8 * unit, 8 * unit},
+		"a quota without a reservation":  {8 * unit, 0, 8 * unit},
+		"a reservation without a quota":  {0, 8 * unit, 8 * unit},
+		"a reservation above the quota":  {8 * unit, 9 * unit, 8 * unit},
 	} {
 		t.Run(name, func(t *testing.T) {
 			h := newHost()
@@ -125,7 +125,7 @@ func TestDatasetsCostNoMoreProcessesThanTheyMust(t *testing.T) {
 		want map[string]int
 	}{
 		{"create", copied("pvc-1", provision.Source{}), map[string]int{"zfs create": 1}},
-		{"record that it is in use", func(ctx context.Context) error {
+		{"record the use", func(ctx context.Context) error {
 			_, err := p.Format(ctx, provision.FormatRequest{ID: "pvc-1", Filesystem: provision.Dataset})
 			return err
 		}, map[string]int{"zfs set": 1}},

@@ -142,10 +142,10 @@ func TestADatasetOfOthersIsNeverAVolume(t *testing.T) {
 		at    string
 		props map[string]string
 	}{
-		"no record":                      {parent + "/pvc-1", nil},
-		"the record of another":          {parent + "/pvc-1", map[string]string{"berth.dev:volume": "pvc-2"}},
-		"a record outside of every pool": {"tank/theirs/pvc-1", map[string]string{"berth.dev:volume": "pvc-1"}},
-		"a pool of that name":            {parent + "/pvc-1", map[string]string{"berth.dev:volume": "pvc-1", "berth.dev:pool": parent + "/pvc-1"}},
+		"no record":                          {parent + "/pvc-1", nil},
+		"a record of another volume":         {parent + "/pvc-1", map[string]string{"berth.dev:volume": "pvc-2"}},
+		"a record outside of every pool":     {"tank/theirs/pvc-1", map[string]string{"berth.dev:volume": "pvc-1"}},
+		"a pool with the name of the volume": {parent + "/pvc-1", map[string]string{"berth.dev:volume": "pvc-1", "berth.dev:pool": parent + "/pvc-1"}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			h := newHost()

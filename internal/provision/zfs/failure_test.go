@@ -44,10 +44,10 @@ func TestFactsDecideWhenACommandFails(t *testing.T) {
 		want      error
 		strange   bool // transient, with ZFS's message
 	}{
-		"made all the same":      {"zfs create", func(_ *zfstest.Host, do func() ([]byte, error)) { _, _ = do() }, nil, false},
-		"not made":               {"zfs create", func(*zfstest.Host, func() ([]byte, error)) {}, nil, true},
-		"somebody took the room": {"zfs create", func(h *zfstest.Host, _ func() ([]byte, error)) { h.PutForeign(parent+"/theirs", 920<<20) }, provision.ErrNoSpace, false},
-		"somebody took the name": {"zfs create", func(h *zfstest.Host, _ func() ([]byte, error)) { h.PutForeign(volumes+"pvc-2", unit) }, provision.ErrConflict, false},
+		"ZFS made the zvol all the same": {"zfs create", func(_ *zfstest.Host, do func() ([]byte, error)) { _, _ = do() }, nil, false},
+		"ZFS made no zvol":               {"zfs create", func(*zfstest.Host, func() ([]byte, error)) {}, nil, true},
+		"another program took the room":  {"zfs create", func(h *zfstest.Host, _ func() ([]byte, error)) { h.PutForeign(parent+"/theirs", 920<<20) }, provision.ErrNoSpace, false},
+		"another program took the name":  {"zfs create", func(h *zfstest.Host, _ func() ([]byte, error)) { h.PutForeign(volumes+"pvc-2", unit) }, provision.ErrConflict, false},
 		"the zpool degraded": {"zfs create", func(h *zfstest.Host, _ func() ([]byte, error)) {
 			h.Edit(func(zpools map[string]*zfstest.Zpool) { zpools["tank"].State = "DEGRADED" })
 		}, nil, true},

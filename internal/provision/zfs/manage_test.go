@@ -190,21 +190,21 @@ var theirs = map[string]struct {
 	reason provision.Reason
 	says   string
 }{
-	"that is imported":           {func(m *bare) { m.putZpool("") }, provision.PoolForeign, "not made by Berth"},
-	"with a comment like a mark": {func(m *bare) { m.putZpool("berth.dev:Stripe:1:99") }, provision.PoolForeign, "not made by Berth"},
-	"of another layout":          {func(m *bare) { m.putZpool("berth.dev:Mirror:2:12") }, provision.PoolDiffers, "Mirror of 2 disks"},
-	"that is degraded": {func(m *bare) {
+	"a foreign zpool is imported":               {func(m *bare) { m.putZpool("") }, provision.PoolForeign, "not made by Berth"},
+	"a foreign zpool has a comment like a mark": {func(m *bare) { m.putZpool("berth.dev:Stripe:1:99") }, provision.PoolForeign, "not made by Berth"},
+	"the zpool has another layout":              {func(m *bare) { m.putZpool("berth.dev:Mirror:2:12") }, provision.PoolDiffers, "Mirror of 2 disks"},
+	"the zpool is degraded": {func(m *bare) {
 		m.putZpool("berth.dev:Stripe:1:12")
 		m.Edit(func(zpools map[string]*zfstest.Zpool) { zpools["made"].State = "DEGRADED" })
 	}, provision.PoolTroubled, "degraded"},
-	"that is not imported": {func(m *bare) { m.leave("") }, provision.PoolForeign, "zpool import made"},
-	"twice": {func(m *bare) {
+	"a foreign zpool is not imported": {func(m *bare) { m.leave("") }, provision.PoolForeign, "zpool import made"},
+	"two zpools have the name": {func(m *bare) {
 		m.leave("berth.dev:Stripe:1:12")
 		m.leave("berth.dev:Stripe:1:12")
 	}, provision.PoolTroubled, "2 zpools named made"},
-	"while udev does not run": {func(m *bare) { m.NoUdev = true }, provision.PoolTroubled, "udev"},
-	"without ZFS":             {func(m *bare) { m.Version = "" }, provision.PoolTroubled, "modprobe zfs"},
-	"with other programs":     {func(m *bare) { m.Tools = "zfs-2.3.1" }, provision.PoolTroubled, "2.3.1"},
+	"udev does not run":                  {func(m *bare) { m.NoUdev = true }, provision.PoolTroubled, "udev"},
+	"ZFS is missing":                     {func(m *bare) { m.Version = "" }, provision.PoolTroubled, "modprobe zfs"},
+	"the programs and the module differ": {func(m *bare) { m.Tools = "zfs-2.3.1" }, provision.PoolTroubled, "2.3.1"},
 }
 
 // leave plugs a disk in with a zpool that is not imported.

@@ -101,7 +101,7 @@ func TestAPoolThatWentMeanwhileIsMissing(t *testing.T) {
 		request provision.CreateRequest
 		gone    string // zpool or dataset
 	}{
-		"its zpool": {copied, "other"}, "its dataset": {in("zfs:tank/late", "pvc-2"), "tank/late"},
+		"the zpool": {copied, "other"}, "the dataset": {in("zfs:tank/late", "pvc-2"), "tank/late"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			b := &busy{Host: newHost()}

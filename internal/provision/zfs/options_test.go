@@ -13,10 +13,10 @@ func TestAVolumeIsKeptAsItsClassSays(t *testing.T) {
 		block       int64
 		compression string // its own; the pool's if empty
 	}{
-		"nothing":       {provision.ZFSOptions{}, 16 << 10, ""},
-		"blocks":        {provision.ZFSOptions{BlockSize: 64 << 10}, 64 << 10, ""},
-		"compression":   {provision.ZFSOptions{Compression: "zstd-3"}, 16 << 10, "zstd-3"},
-		"both of these": {provision.ZFSOptions{BlockSize: 8 << 10, Compression: "off"}, 8 << 10, "off"},
+		"the defaults":                   {provision.ZFSOptions{}, 16 << 10, ""},
+		"a block size":                   {provision.ZFSOptions{BlockSize: 64 << 10}, 64 << 10, ""},
+		"a compression":                  {provision.ZFSOptions{Compression: "zstd-3"}, 16 << 10, "zstd-3"},
+		"a block size and a compression": {provision.ZFSOptions{BlockSize: 8 << 10, Compression: "off"}, 8 << 10, "off"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			h := newHost()

@@ -18,14 +18,14 @@ func TestProgramsOfAnotherSeriesThanTheModulesChangeNothing(t *testing.T) {
 		tools, module string
 		fit           bool
 	}{
-		"the same":                     {"zfs-2.1.11-1+deb12u1", "2.1.11-1+deb12u1", true},
-		"another build":                {"zfs-2.1.11-1", "2.1.5-1ubuntu6~22.04.4", true},
-		"an older module":              {"zfs-2.1.11-1", "2.0.3-9", false},
-		"a newer module":               {"zfs-2.1.11-1", "2.2.4", false},
-		"two digits":                   {"zfs-2.1.11-1", "2.10.0", false},
-		"a module of the past":         {"zfs-2.1.11-1", "0.8.3-1ubuntu12", false},
-		"programs that say something":  {"usage: zfs", "2.1.11", false},
-		"a module that says something": {"zfs-2.1.11-1", "unknown", false},
+		"the same version":                   {"zfs-2.1.11-1+deb12u1", "2.1.11-1+deb12u1", true},
+		"another version of the same series": {"zfs-2.1.11-1", "2.1.5-1ubuntu6~22.04.4", true},
+		"an older module":                    {"zfs-2.1.11-1", "2.0.3-9", false},
+		"a newer module":                     {"zfs-2.1.11-1", "2.2.4", false},
+		"a series of two digits":             {"zfs-2.1.11-1", "2.10.0", false},
+		"a very old module":                  {"zfs-2.1.11-1", "0.8.3-1ubuntu12", false},
+		"programs without a version":         {"usage: zfs", "2.1.11", false},
+		"a module without a version":         {"zfs-2.1.11-1", "unknown", false},
 	} {
 		t.Run(name, func(t *testing.T) {
 			h := newHost()

@@ -20,12 +20,12 @@ func TestAVolumeThatTheChangeDidNotMakeStaysWhenItHasNoRoom(t *testing.T) {
 		known bool
 		want  error
 	}{
-		"it is known, and empty":                                   {func(*zfstest.Dataset) {}, true, provision.ErrNoSpace},
-		"it is known, holds data, and the clock went on":           {func(d *zfstest.Dataset) { d.Data, d.Created = 16<<20, time.Now().Add(48*time.Hour) }, true, provision.ErrNoSpace},
-		"others made it meanwhile, and it holds data":              {func(d *zfstest.Dataset) { d.Data = 16 << 20 }, false, provision.ErrNoSpace},
-		"others made it meanwhile, and formatted it":               {func(d *zfstest.Dataset) { d.Props["berth.dev:fs"] = provision.Ext4 }, false, provision.ErrNoSpace},
-		"others made it meanwhile, and took a snapshot":            {func(d *zfstest.Dataset) { d.Snapshots["daily"] = &zfstest.Snapshot{Volsize: d.Volsize} }, false, provision.ErrNoSpace},
-		"others made it meanwhile, of another size, with its room": {func(d *zfstest.Dataset) { d.Volsize, d.Refreservation = 50*unit, 51*unit }, false, provision.ErrConflict},
+		"the provisioner knows the empty zvol":                                       {func(*zfstest.Dataset) {}, true, provision.ErrNoSpace},
+		"the provisioner knows the zvol, the zvol holds data, and the clock went on": {func(d *zfstest.Dataset) { d.Data, d.Created = 16<<20, time.Now().Add(48*time.Hour) }, true, provision.ErrNoSpace},
+		"another program made a zvol with data meanwhile":                            {func(d *zfstest.Dataset) { d.Data = 16 << 20 }, false, provision.ErrNoSpace},
+		"another program made and formatted a zvol meanwhile":                        {func(d *zfstest.Dataset) { d.Props["berth.dev:fs"] = provision.Ext4 }, false, provision.ErrNoSpace},
+		"another program made a zvol with a snapshot meanwhile":                      {func(d *zfstest.Dataset) { d.Snapshots["daily"] = &zfstest.Snapshot{Volsize: d.Volsize} }, false, provision.ErrNoSpace},
+		"another program made a zvol of another size with reserved room meanwhile":   {func(d *zfstest.Dataset) { d.Volsize, d.Refreservation = 50*unit, 51*unit }, false, provision.ErrConflict},
 	} {
 		t.Run(name, func(t *testing.T) {
 			h := newHost()

@@ -52,9 +52,9 @@ func TestAZvolThatMayBelongToOthersIsNeverDestroyed(t *testing.T) {
 		id      string
 		disturb func(*zfstest.Dataset)
 	}{
-		"it holds something":      {"pvc-1", func(d *zfstest.Dataset) { d.Data = 2 << 20 }},
-		"it has somebody's name":  {"home", func(*zfstest.Dataset) {}},
-		"it has another's record": {"pvc-1", func(d *zfstest.Dataset) { d.Props["berth.dev:volume"] = "pvc-2" }},
+		"the zvol holds data":                       {"pvc-1", func(d *zfstest.Dataset) { d.Data = 2 << 20 }},
+		"the zvol has a foreign name":               {"home", func(*zfstest.Dataset) {}},
+		"the zvol has the record of another volume": {"pvc-1", func(d *zfstest.Dataset) { d.Props["berth.dev:volume"] = "pvc-2" }},
 	} {
 		t.Run(name, func(t *testing.T) {
 			h := newHost()
@@ -155,7 +155,7 @@ func TestAZvolThatGrewALittleWithoutItsRoomGrowsWithIt(t *testing.T) {
 }
 
 func TestAZvolThatGrewWithoutItsRoomHasItWhenItsGrowthIsAnswered(t *testing.T) {
-	for name, size := range map[string]int64{"as far as it was to grow": 16, "further": 40} {
+	for name, size := range map[string]int64{"to the wanted size": 16, "beyond the wanted size": 40} {
 		t.Run(name, func(t *testing.T) {
 			h := newHost()
 			create(t, fresh(t, h), "pvc-1", 8)

@@ -26,7 +26,7 @@ func TestAVolumeWithoutItsRoomGetsIt(t *testing.T) {
 		story
 		size int64
 	}{
-		"a zvol": {zvols, 8}, "a zvol that has not its size": {zvols, 4}, "a dataset": {files, 8},
+		"a zvol": {zvols, 8}, "a zvol below the wanted size": {zvols, 4}, "a dataset": {files, 8},
 	} {
 		t.Run(name, func(t *testing.T) {
 			h := newHost()
@@ -61,9 +61,9 @@ func TestAVolumeWithoutItsRoomStaysSoWhereItMustNotBeGiven(t *testing.T) {
 		state string
 		want  error
 	}{
-		"a smaller one is asked for":     {func(r *provision.CreateRequest) { r.Size = 2 * unit }, "ONLINE", provision.ErrConflict},
-		"the class keeps the room spare": {func(r *provision.CreateRequest) { r.Limits.SparePercent = 100 }, "ONLINE", provision.ErrNoSpace},
-		"the zpool lost a disk":          {func(*provision.CreateRequest) {}, "DEGRADED", provision.ErrUnavailable},
+		"the caller asks for a smaller volume": {func(r *provision.CreateRequest) { r.Size = 2 * unit }, "ONLINE", provision.ErrConflict},
+		"the class keeps the room spare":       {func(r *provision.CreateRequest) { r.Limits.SparePercent = 100 }, "ONLINE", provision.ErrNoSpace},
+		"the zpool lost a disk":                {func(*provision.CreateRequest) {}, "DEGRADED", provision.ErrUnavailable},
 	} {
 		t.Run(name, func(t *testing.T) {
 			h := newHost()

@@ -12,16 +12,16 @@ func TestADatasetIsMountedIfTheKernelKeepsStatisticsOfIt(t *testing.T) {
 		files map[string]string
 		want  bool
 	}{
-		"no zpool at all": {nil, false},
-		"nothing mounted": {map[string]string{"state": "ONLINE\n"}, false},
-		"itself": {map[string]string{
+		"no zpool":           {nil, false},
+		"no mounted dataset": {map[string]string{"state": "ONLINE\n"}, false},
+		"the dataset": {map[string]string{
 			"objset-0x36": head + "dataset_name                    7    tank/berth/pvc-1\nwrites                          4    4095\n",
 		}, true},
-		"others alone": {map[string]string{
+		"datasets with similar names": {map[string]string{
 			"objset-0x36": head + "dataset_name                    7    tank/berth/pvc-10\n",
 			"objset-0x37": head + "dataset_name                    7    tank/berth/pvc\n",
 		}, false},
-		"what cannot be read": {map[string]string{"objset-0x36": head}, true},
+		"an unreadable file": {map[string]string{"objset-0x36": head}, true},
 	} {
 		t.Run(name, func(t *testing.T) {
 			dir := t.TempDir()

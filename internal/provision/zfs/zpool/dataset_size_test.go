@@ -56,13 +56,13 @@ func TestASnapshotsSizeIsNeverTakenFromAnImpossibleRecord(t *testing.T) {
 		row  Row
 		want int64
 	}{
-		"a zvol's":                    {Row{volsize: 8 * Unit, size: "-"}, 8 * Unit},
-		"a dataset's, recorded":       {Row{size: fmt.Sprint(8 * Unit), referenced: Unit}, 8 * Unit},
-		"by others, of what it holds": {Row{size: "-", referenced: Unit + 1}, 2 * Unit},
-		"recorded in words":           {Row{size: "large", referenced: 1}, Unit},
-		"recorded as nothing":         {Row{size: "0", referenced: 1}, Unit},
-		"recorded beyond all sizes":   {Row{size: fmt.Sprint(int64(provision.MaxSize) + 1), referenced: 1}, Unit},
-		"recorded below zero":         {Row{size: "-4194304", referenced: 1}, Unit},
+		"the size of a zvol":                            {Row{volsize: 8 * Unit, size: "-"}, 8 * Unit},
+		"the recorded size of a dataset":                {Row{size: fmt.Sprint(8 * Unit), referenced: Unit}, 8 * Unit},
+		"the referenced bytes of an unrecorded dataset": {Row{size: "-", referenced: Unit + 1}, 2 * Unit},
+		"a size in words":                               {Row{size: "large", referenced: 1}, Unit},
+		"a size of zero":                                {Row{size: "0", referenced: 1}, Unit},
+		"a size beyond all limits":                      {Row{size: fmt.Sprint(int64(provision.MaxSize) + 1), referenced: 1}, Unit},
+		"a negative size":                               {Row{size: "-4194304", referenced: 1}, Unit},
 	} {
 		if got := sizeOfSnapshot(tc.row); got != tc.want {
 			t.Errorf("%s: %d, want %d", name, got, tc.want)
