@@ -36,51 +36,51 @@ func TestReplicasAreTheUnionOfWishAndReport(t *testing.T) {
 		change []func(*v1alpha1.Volume)
 		want   []ledger.Replica
 	}{
-		"one that is carved": {nil, on(ledger.Ready, gi, 0)},
-		"one that says what it takes": {
+		"a carved replica": {nil, on(ledger.Ready, gi, 0)},
+		"a replica that reports the room that it takes": {
 			[]func(*v1alpha1.Volume){entry(func(r *v1alpha1.ReplicaStatus) { r.Allocated = new(quantity(2 * gi)) })}, on(ledger.Ready, gi, 2*gi)},
-		"one whose data is being copied takes its room and has not answered": {
+		"a replica under copy takes room and has not answered": {
 			[]func(*v1alpha1.Volume){entry(func(r *v1alpha1.ReplicaStatus) {
 				r.State, r.Ready, r.Allocated = v1alpha1.ReplicaCopying, false, new(quantity(2*gi))
 			})}, on(ledger.Pending, gi, 2*gi)},
-		"one that nobody has answered for": {
+		"a replica without an answer": {
 			[]func(*v1alpha1.Volume){func(v *v1alpha1.Volume) { v.Status.Replicas = nil }}, on(ledger.Pending, 0, 0)},
-		"one that was asked to grow since": {
+		"a replica that was asked to grow": {
 			[]func(*v1alpha1.Volume){func(v *v1alpha1.Volume) { v.Spec.Capacity = quantity(2 * gi) }}, on(ledger.Pending, gi, 0)},
-		"one that may not grow": {
+		"a replica that may not grow": {
 			[]func(*v1alpha1.Volume){entry(func(r *v1alpha1.ReplicaStatus) { r.Reason = v1alpha1.ReasonNoSpace })}, on(ledger.Refused, gi, 0)},
-		"one that was refused": {
+		"a refused replica": {
 			[]func(*v1alpha1.Volume){entry(func(r *v1alpha1.ReplicaStatus) {
 				r.State, r.Reason, r.Capacity = v1alpha1.ReplicaFailed, v1alpha1.ReasonNoSpace, nil
 			})}, on(ledger.Refused, 0, 0)},
-		"a refusal of an older wish is none": {
+		"a refusal of an older wish does not count": {
 			[]func(*v1alpha1.Volume){entry(func(r *v1alpha1.ReplicaStatus) {
 				r.State, r.Reason, r.Capacity, r.Requested = v1alpha1.ReplicaFailed, v1alpha1.ReasonNoSpace, nil, new(quantity(5*gi))
 			})}, on(ledger.Pending, 0, 0)},
-		"one that failed and may yet come": {
+		"a failed replica that may come yet": {
 			[]func(*v1alpha1.Volume){entry(func(r *v1alpha1.ReplicaStatus) {
 				r.State, r.Reason, r.Capacity = v1alpha1.ReplicaFailed, v1alpha1.ReasonProvisionerError, nil
 			})}, on(ledger.Pending, 0, 0)},
-		"one that went and is wanted again": {
+		"a gone replica that is wanted again": {
 			[]func(*v1alpha1.Volume){entry(func(r *v1alpha1.ReplicaStatus) { r.State = v1alpha1.ReplicaGone })}, on(ledger.Pending, 0, 0)},
-		"one that went with its volume": {
+		"a replica that went with the volume": {
 			[]func(*v1alpha1.Volume){entry(func(r *v1alpha1.ReplicaStatus) { r.State = v1alpha1.ReplicaGone }), func(v *v1alpha1.Volume) { v.DeletionTimestamp = &metav1.Time{} }},
 			on(ledger.Gone, 0, 0)},
-		"one that is on its way out does not grow": {
+		"a replica that leaves the node does not grow": {
 			[]func(*v1alpha1.Volume){wish(), func(v *v1alpha1.Volume) { v.Spec.Capacity = quantity(9 * gi) }}, on(ledger.Refused, gi, 0)},
-		"one that is on its way in and one that is on its way out": {
+		"a replica that comes and a replica that leaves": {
 			[]func(*v1alpha1.Volume){wish("n2")}, append([]ledger.Replica{{Node: "n2", Pool: "vg0"}}, on(ledger.Refused, gi, 0)...)},
-		"one that is gone and not wanted": {
+		"a gone replica that is not wanted": {
 			[]func(*v1alpha1.Volume){wish(), entry(func(r *v1alpha1.ReplicaStatus) { r.State, r.Capacity = v1alpha1.ReplicaGone, nil })}, on(ledger.Gone, 0, 0)},
-		"one whose disk is lost": {[]func(*v1alpha1.Volume){failed(v1alpha1.ReasonDeviceMissing)}, on(ledger.Refused, 0, 0)},
-		"one whose disk is lost in part, and which takes its room still": {
+		"a replica on a lost disk": {[]func(*v1alpha1.Volume){failed(v1alpha1.ReasonDeviceMissing)}, on(ledger.Refused, 0, 0)},
+		"a replica on a partly lost disk still takes room": {
 			[]func(*v1alpha1.Volume){failed(v1alpha1.ReasonDeviceMissing), entry(func(r *v1alpha1.ReplicaStatus) { r.Capacity = new(quantity(gi)) })}, on(ledger.Refused, gi, 0)},
-		"one in whose place something else is": {[]func(*v1alpha1.Volume){failed(v1alpha1.ReasonConflict)}, on(ledger.Refused, 0, 0)},
-		"one in whose place something else is, which takes room of the pool": {
+		"foreign data in the place of the replica": {[]func(*v1alpha1.Volume){failed(v1alpha1.ReasonConflict)}, on(ledger.Refused, 0, 0)},
+		"foreign data in the place of the replica takes room": {
 			[]func(*v1alpha1.Volume){failed(v1alpha1.ReasonConflict), entry(func(r *v1alpha1.ReplicaStatus) { r.Allocated = new(quantity(gi)) })}, on(ledger.Refused, gi, gi)},
-		"one that can never be made":              {[]func(*v1alpha1.Volume){failed(v1alpha1.ReasonInvalid)}, on(ledger.Refused, 0, 0)},
-		"one that its node does not know to make": {[]func(*v1alpha1.Volume){failed(v1alpha1.ReasonUnsupported)}, on(ledger.Refused, 0, 0)},
-		"one whose pool is away":                  {[]func(*v1alpha1.Volume){failed(v1alpha1.ReasonPoolMissing)}, on(ledger.Pending, 0, 0)},
+		"an impossible replica":                    {[]func(*v1alpha1.Volume){failed(v1alpha1.ReasonInvalid)}, on(ledger.Refused, 0, 0)},
+		"a replica that the node does not support": {[]func(*v1alpha1.Volume){failed(v1alpha1.ReasonUnsupported)}, on(ledger.Refused, 0, 0)},
+		"a replica in a missing pool":              {[]func(*v1alpha1.Volume){failed(v1alpha1.ReasonPoolMissing)}, on(ledger.Pending, 0, 0)},
 	}
 	for name, test := range tests {
 		t.Run(name, func(t *testing.T) {
@@ -130,12 +130,12 @@ func TestWhenANodeTakesNothingNew(t *testing.T) {
 		ready  bool
 		health ledger.Health
 	}{
-		"it is well":                        {storageNode("n1", gi), "", true, ledger.Healthy},
-		"its agent is silent":               {storageNode("n1", gi), "silent", false, ledger.Healthy},
-		"its agent cannot list its pools":   {storageNode("n1", gi, notReady), "", false, ledger.Healthy},
-		"its pool is degraded":              {storageNode("n1", gi, sick(v1alpha1.PoolDegraded)), "", true, ledger.Degraded},
-		"its pool is missing":               {storageNode("n1", gi, sick(v1alpha1.PoolMissing)), "", true, ledger.Missing},
-		"its pool is something yet unknown": {storageNode("n1", gi, sick("Melting")), "", true, ledger.Degraded},
+		"the node is well":                {storageNode("n1", gi), "", true, ledger.Healthy},
+		"the agent is silent":             {storageNode("n1", gi), "silent", false, ledger.Healthy},
+		"the agent cannot list the pools": {storageNode("n1", gi, notReady), "", false, ledger.Healthy},
+		"the pool is degraded":            {storageNode("n1", gi, sick(v1alpha1.PoolDegraded)), "", true, ledger.Degraded},
+		"the pool is missing":             {storageNode("n1", gi, sick(v1alpha1.PoolMissing)), "", true, ledger.Missing},
+		"the pool has an unknown health":  {storageNode("n1", gi, sick("Melting")), "", true, ledger.Degraded},
 	}
 	for name, test := range tests {
 		t.Run(name, func(t *testing.T) {
@@ -186,8 +186,8 @@ func TestAClassSaysHowFarItsPoolsMayBeUsed(t *testing.T) {
 		spec v1alpha1.PoolClassSpec
 		want ledger.Class
 	}{
-		"of thin pools": {thin, ledger.Class{SparePercent: 5, Overprovision: 300, MaxFill: 80}},
-		"of disks":      {disks, ledger.Class{Media: "SSD"}},
+		"a class of thin pools": {thin, ledger.Class{SparePercent: 5, Overprovision: 300, MaxFill: 80}},
+		"a class of disks":      {disks, ledger.Class{Media: "SSD"}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			if diff := cmp.Diff(test.want, class(&v1alpha1.PoolClass{Spec: test.spec})); diff != "" {

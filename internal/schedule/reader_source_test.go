@@ -56,18 +56,18 @@ func TestAClaimThatIsToHaveDataGetsNoBlankVolume(t *testing.T) {
 		beside []ledger.Place
 		blank  bool
 	}{
-		"it begins blank":                             {change: func(*corev1.PersistentVolumeClaim) {}, blank: true},
-		"a populator fills it":                        {change: from("images.example", "Image", "x")},
-		"a populator fills it from a claim-like kind": {change: from("other.example", "PersistentVolumeClaim", "8")},
-		"it restores a snapshot":                      {change: from(groupSnapshot, "VolumeSnapshot", "7"), beside: onN2},
-		"it restores one, in the older field":         {change: inOlderField(from(groupSnapshot, "VolumeSnapshot", "7")), beside: onN2},
-		"it restores another driver's snapshot":       {change: from(groupSnapshot, "VolumeSnapshot", "5")},
-		"it restores one of another namespace":        {change: inNamespace("other", from(groupSnapshot, "VolumeSnapshot", "7"))},
-		"it clones a claim":                           {change: from("", "PersistentVolumeClaim", "8"), beside: onN1},
-		"it clones one, in the older field":           {change: inOlderField(from("", "PersistentVolumeClaim", "8")), beside: onN1},
-		"it clones another driver's claim":            {change: from("", "PersistentVolumeClaim", "6")},
-		"it clones a claim of another namespace":      {change: inNamespace("other", from("", "PersistentVolumeClaim", "8"))},
-		"it clones one, and says its own namespace":   {change: inNamespace("shop", from("", "PersistentVolumeClaim", "8")), beside: onN1},
+		"the claim begins blank":                                {change: func(*corev1.PersistentVolumeClaim) {}, blank: true},
+		"a populator fills the claim":                           {change: from("images.example", "Image", "x")},
+		"a populator fills the claim from a claim-like kind":    {change: from("other.example", "PersistentVolumeClaim", "8")},
+		"the claim restores a snapshot":                         {change: from(groupSnapshot, "VolumeSnapshot", "7"), beside: onN2},
+		"the claim restores a snapshot, in the older field":     {change: inOlderField(from(groupSnapshot, "VolumeSnapshot", "7")), beside: onN2},
+		"the claim restores a snapshot of another driver":       {change: from(groupSnapshot, "VolumeSnapshot", "5")},
+		"the claim restores a snapshot of another namespace":    {change: inNamespace("other", from(groupSnapshot, "VolumeSnapshot", "7"))},
+		"the claim clones a claim":                              {change: from("", "PersistentVolumeClaim", "8"), beside: onN1},
+		"the claim clones a claim, in the older field":          {change: inOlderField(from("", "PersistentVolumeClaim", "8")), beside: onN1},
+		"the claim clones a claim of another driver":            {change: from("", "PersistentVolumeClaim", "6")},
+		"the claim clones a claim of another namespace":         {change: inNamespace("other", from("", "PersistentVolumeClaim", "8"))},
+		"the claim clones a claim and names the same namespace": {change: inNamespace("shop", from("", "PersistentVolumeClaim", "8")), beside: onN1},
 	}
 	for name, test := range tests {
 		t.Run(name, func(t *testing.T) {

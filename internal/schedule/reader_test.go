@@ -58,12 +58,12 @@ func TestClaimsAndInlineVolumesOfAPodBecomeDemands(t *testing.T) {
 		pod     *corev1.Pod
 		demands []ledger.Demand
 	}{
-		"a claim":                    {shop(pvc("1", gi)), podWith(claimVolume("1")), []ledger.Demand{demand("1", gi)}},
-		"several claims":             {shop(pvc("1", gi), pvc("2", 2*gi)), podWith(claimVolume("1"), claimVolume("2")), []ledger.Demand{demand("1", gi), demand("2", 2*gi)}},
-		"one claim twice":            {shop(pvc("1", gi)), podWith(claimVolume("1"), claimVolume("1")), []ledger.Demand{demand("1", gi)}},
-		"a claim below the smallest": {shop(pvc("1", 1)), podWith(claimVolume("1")), []ledger.Demand{demand("1", 32*mi)}},
-		"beside another driver's":    {shop(pvc("1", gi), pvc("2", gi, ofClass("cloud"))), podWith(claimVolume("1"), claimVolume("2")), []ledger.Demand{demand("1", gi)}},
-		"an ephemeral claim":         {shop(pvc("1", gi, owned)), podWith(ephemeralVolume("1", "local")), []ledger.Demand{demand("1", gi)}},
+		"a claim":                                  {shop(pvc("1", gi)), podWith(claimVolume("1")), []ledger.Demand{demand("1", gi)}},
+		"several claims":                           {shop(pvc("1", gi), pvc("2", 2*gi)), podWith(claimVolume("1"), claimVolume("2")), []ledger.Demand{demand("1", gi), demand("2", 2*gi)}},
+		"the same claim twice":                     {shop(pvc("1", gi)), podWith(claimVolume("1"), claimVolume("1")), []ledger.Demand{demand("1", gi)}},
+		"a claim below the smallest":               {shop(pvc("1", 1)), podWith(claimVolume("1")), []ledger.Demand{demand("1", 32*mi)}},
+		"a claim beside a claim of another driver": {shop(pvc("1", gi), pvc("2", gi, ofClass("cloud"))), podWith(claimVolume("1"), claimVolume("2")), []ledger.Demand{demand("1", gi)}},
+		"an ephemeral claim":                       {shop(pvc("1", gi, owned)), podWith(ephemeralVolume("1", "local")), []ledger.Demand{demand("1", gi)}},
 		"an inline volume": {shop(), podWith(scratch("1Gi")),
 			[]ledger.Demand{{Owner: ledger.Inline("web", "scratch"), Class: "fast", Bytes: gi, Namespace: "shop"}}},
 	}
@@ -85,13 +85,13 @@ func TestPodsThatWantNothingOfBerth(t *testing.T) {
 	o := shop(pvc("2", gi, ofClass("cloud")), bound)
 	o.pvs["cloud-pv"] = &corev1.PersistentVolume{}
 	for name, pod := range map[string]*corev1.Pod{
-		"no volumes":                       podWith(),
-		"a config map":                     podWith(corev1.Volume{Name: "x", VolumeSource: corev1.VolumeSource{ConfigMap: &corev1.ConfigMapVolumeSource{}}}),
-		"another driver's claim":           podWith(claimVolume("2")),
-		"another driver's volume":          podWith(claimVolume("3")),
-		"another driver's inline volume":   podWith(inlineVolume("s", "secrets.example", nil)),
-		"a claim that nobody knows of":     podWith(claimVolume("9")),
-		"another driver's ephemeral claim": podWith(ephemeralVolume("9", "cloud")),
+		"no volumes":                           podWith(),
+		"a config map":                         podWith(corev1.Volume{Name: "x", VolumeSource: corev1.VolumeSource{ConfigMap: &corev1.ConfigMapVolumeSource{}}}),
+		"a claim of another driver":            podWith(claimVolume("2")),
+		"a volume of another driver":           podWith(claimVolume("3")),
+		"an inline volume of another driver":   podWith(inlineVolume("s", "secrets.example", nil)),
+		"an unknown claim":                     podWith(claimVolume("9")),
+		"an ephemeral claim of another driver": podWith(ephemeralVolume("9", "cloud")),
 	} {
 		if got := read(t, o, pod); got != nil {
 			t.Errorf("%s: %+v", name, got)
@@ -105,13 +105,13 @@ func TestWhyAPodHasToWait(t *testing.T) {
 		pod     *corev1.Pod
 		told    string
 	}{
-		"a claim that does not wait":     {shop(pvc("1", gi, ofClass("eager"))), podWith(claimVolume("1")), `claim "1" is to be bound before`},
-		"a claim that goes":              {shop(pvc("1", gi, func(c *corev1.PersistentVolumeClaim) { c.DeletionTimestamp = &metav1.Time{} })), podWith(claimVolume("1")), `claim "1" is being deleted`},
-		"an ephemeral claim to be made":  {shop(), podWith(ephemeralVolume("1", "local")), `claim "web-1" of an ephemeral volume is not made yet`},
-		"an ephemeral claim of another":  {shop(pvc("1", gi, func(c *corev1.PersistentVolumeClaim) { c.Name = "web-1" })), podWith(ephemeralVolume("1", "local")), "was not made for the pod"},
-		"an inline volume without size":  {shop(), podWith(inlineVolume("s", v1alpha1.LocalDriverName, map[string]string{"poolClass": "fast"})), `inline volume "s": volumeAttribute "size" is required`},
-		"a claim that many nodes share":  {shop(pvc("1", gi, func(c *corev1.PersistentVolumeClaim) { c.Spec.AccessModes[0] = corev1.ReadWriteMany })), podWith(claimVolume("1")), "access mode ReadWriteMany is not supported"},
-		"a claim that is much too large": {shop(pvc("1", 1<<61)), podWith(claimVolume("1")), `claim "1": 2097152Ti is more than`},
+		"a claim that does not wait":        {shop(pvc("1", gi, ofClass("eager"))), podWith(claimVolume("1")), `claim "1" is to be bound before`},
+		"a claim that is being deleted":     {shop(pvc("1", gi, func(c *corev1.PersistentVolumeClaim) { c.DeletionTimestamp = &metav1.Time{} })), podWith(claimVolume("1")), `claim "1" is being deleted`},
+		"an ephemeral claim to be made":     {shop(), podWith(ephemeralVolume("1", "local")), `claim "web-1" of an ephemeral volume is not made yet`},
+		"an ephemeral claim of another pod": {shop(pvc("1", gi, func(c *corev1.PersistentVolumeClaim) { c.Name = "web-1" })), podWith(ephemeralVolume("1", "local")), "was not made for the pod"},
+		"an inline volume without size":     {shop(), podWith(inlineVolume("s", v1alpha1.LocalDriverName, map[string]string{"poolClass": "fast"})), `inline volume "s": volumeAttribute "size" is required`},
+		"a claim that many nodes share":     {shop(pvc("1", gi, func(c *corev1.PersistentVolumeClaim) { c.Spec.AccessModes[0] = corev1.ReadWriteMany })), podWith(claimVolume("1")), "access mode ReadWriteMany is not supported"},
+		"a claim that is much too large":    {shop(pvc("1", 1<<61)), podWith(claimVolume("1")), `claim "1": 2097152Ti is more than`},
 	}
 	for name, test := range tests {
 		t.Run(name, func(t *testing.T) {
@@ -147,7 +147,7 @@ func TestHoldersAreTheNodesWithReplicasOfAPodsVolumes(t *testing.T) {
 		volume *v1alpha1.Volume
 		want   []Holder
 	}{
-		"one copy":                  {v, []Holder{{pv.Name, "n1", Standby}}},
+		"a single copy":             {v, []Holder{{pv.Name, "n1", Standby}}},
 		"three copies":              {replicated, []Holder{{pv.Name, "n1", Primary}, {pv.Name, "n2", Standby}, {pv.Name, "n3", Unfit}}},
 		"a volume that is not seen": {nil, []Holder{{pv.Name, "n1", Primary}}},
 	}

@@ -37,24 +37,24 @@ func TestWhereASnapshotCanBeRestored(t *testing.T) {
 		places   []ledger.Place
 		ignored  bool
 	}{
-		"it is ready on a node":              {&ready, snapshotOn("n1", v1alpha1.SnapshotReady), "", n1, false},
-		"it is ready on some of its nodes":   {&ready, kept, "", append(n1, ledger.Place{Node: "n2", Pool: "vg1"}), false},
-		"it does not exist":                  {nil, nil, "which does not exist", nil, false},
-		"it is another driver's":             {with(func(s *VolumeSnapshot) { s.Driver = "x" }), nil, "", nil, true},
-		"it is another driver's, and going":  {with(func(s *VolumeSnapshot) { s.Driver, s.Deleting = "x", true }), nil, "", nil, true},
-		"it goes":                            {with(func(s *VolumeSnapshot) { s.Deleting = true }), snapshotOn("n1", v1alpha1.SnapshotReady), "which is being deleted", nil, false},
-		"it has no content yet":              {&VolumeSnapshot{}, nil, "which is not taken yet", nil, false},
-		"it has none, and why":               {&VolumeSnapshot{Problem: "no class"}, nil, "which is not taken yet: no class", nil, false},
-		"it is not ready":                    {with(func(s *VolumeSnapshot) { s.Ready = false }), snapshotOn("n1", v1alpha1.SnapshotReady), "which is not ready to use", nil, false},
-		"it is not ready, and why":           {with(func(s *VolumeSnapshot) { s.Ready, s.Problem = false, "no room" }), nil, "which is not ready to use: no room", nil, false},
-		"it is ready and has no id":          {with(func(s *VolumeSnapshot) { s.Handle = "" }), nil, "which is not ready to use", nil, false},
-		"Berth does not know it":             {&ready, nil, "which is lost: Berth has no snapshot snap-x", nil, false},
-		"Berth is deleting it":               {&ready, going, "which is being deleted", nil, false},
-		"its node copies it":                 {&ready, snapshotOn("n1", v1alpha1.SnapshotCopying), "which is not ready to use", nil, false},
-		"its node could not take it":         {&ready, failed(false), "which is not ready to use", nil, false},
-		"its node took it and has lost it":   {&ready, failed(true), "which is lost on node n1: the disk is gone", nil, false},
-		"its node has said nothing yet":      {&ready, &v1alpha1.Snapshot{Spec: v1alpha1.SnapshotSpec{Replicas: kept.Spec.Replicas}}, "which is not ready to use", nil, false},
-		"only a node that shall not have it": {&ready, &v1alpha1.Snapshot{Status: v1alpha1.SnapshotStatus{Replicas: kept.Status.Replicas}}, "which is not ready to use", nil, false},
+		"the snapshot is ready on a node":                       {&ready, snapshotOn("n1", v1alpha1.SnapshotReady), "", n1, false},
+		"the snapshot is ready on some of the nodes":            {&ready, kept, "", append(n1, ledger.Place{Node: "n2", Pool: "vg1"}), false},
+		"the VolumeSnapshot does not exist":                     {nil, nil, "which does not exist", nil, false},
+		"the VolumeSnapshot belongs to another driver":          {with(func(s *VolumeSnapshot) { s.Driver = "x" }), nil, "", nil, true},
+		"the VolumeSnapshot of another driver is being deleted": {with(func(s *VolumeSnapshot) { s.Driver, s.Deleting = "x", true }), nil, "", nil, true},
+		"the VolumeSnapshot is being deleted":                   {with(func(s *VolumeSnapshot) { s.Deleting = true }), snapshotOn("n1", v1alpha1.SnapshotReady), "which is being deleted", nil, false},
+		"the VolumeSnapshot has no content yet":                 {&VolumeSnapshot{}, nil, "which is not taken yet", nil, false},
+		"the VolumeSnapshot has no content and says why":        {&VolumeSnapshot{Problem: "no class"}, nil, "which is not taken yet: no class", nil, false},
+		"the VolumeSnapshot is not ready":                       {with(func(s *VolumeSnapshot) { s.Ready = false }), snapshotOn("n1", v1alpha1.SnapshotReady), "which is not ready to use", nil, false},
+		"the VolumeSnapshot is not ready and says why":          {with(func(s *VolumeSnapshot) { s.Ready, s.Problem = false, "no room" }), nil, "which is not ready to use: no room", nil, false},
+		"the VolumeSnapshot is ready and has no id":             {with(func(s *VolumeSnapshot) { s.Handle = "" }), nil, "which is not ready to use", nil, false},
+		"Berth does not know the snapshot":                      {&ready, nil, "which is lost: Berth has no snapshot snap-x", nil, false},
+		"Berth is deleting the snapshot":                        {&ready, going, "which is being deleted", nil, false},
+		"the node is copying the snapshot":                      {&ready, snapshotOn("n1", v1alpha1.SnapshotCopying), "which is not ready to use", nil, false},
+		"the node could not take the snapshot":                  {&ready, failed(false), "which is not ready to use", nil, false},
+		"the node took the snapshot and has lost the snapshot":  {&ready, failed(true), "which is lost on node n1: the disk is gone", nil, false},
+		"the node has not reported":                             {&ready, &v1alpha1.Snapshot{Spec: v1alpha1.SnapshotSpec{Replicas: kept.Spec.Replicas}}, "which is not ready to use", nil, false},
+		"only an unwanted node has the snapshot":                {&ready, &v1alpha1.Snapshot{Status: v1alpha1.SnapshotStatus{Replicas: kept.Status.Replicas}}, "which is not ready to use", nil, false},
 	}
 	for name, test := range tests {
 		t.Run(name, func(t *testing.T) {
@@ -81,18 +81,18 @@ func TestWhereAVolumeCanBeCloned(t *testing.T) {
 		problem string
 		nodes   []string
 	}{
-		"it is ready on its node": {volumeFor("8", "n1", gi), "", []string{"n1"}},
-		"it is not known":         {nil, "whose volume does not exist", nil},
-		"it goes":                 {changed(func(v *v1alpha1.Volume) { v.DeletionTimestamp = now() }), "whose volume is being deleted", nil},
-		"no node has answered":    {changed(func(v *v1alpha1.Volume) { v.Status.Replicas = nil }), "which is not ready on any node", nil},
-		"its node has lost it": {changed(func(v *v1alpha1.Volume) {
+		"the volume is ready on the node": {volumeFor("8", "n1", gi), "", []string{"n1"}},
+		"the volume does not exist":       {nil, "whose volume does not exist", nil},
+		"the volume is being deleted":     {changed(func(v *v1alpha1.Volume) { v.DeletionTimestamp = now() }), "whose volume is being deleted", nil},
+		"no node has answered":            {changed(func(v *v1alpha1.Volume) { v.Status.Replicas = nil }), "which is not ready on any node", nil},
+		"the node has lost the volume": {changed(func(v *v1alpha1.Volume) {
 			v.Status.Replicas[0].Ready, v.Status.Replicas[0].Message = false, "no device"
 		}), "which is not ready on node n1: no device", nil},
-		"one of its nodes is ready": {changed(func(v *v1alpha1.Volume) {
+		"one of two nodes is ready": {changed(func(v *v1alpha1.Volume) {
 			v.Spec.Replicas = append(v.Spec.Replicas, v1alpha1.ReplicaSpec{Node: "n2", Pool: "vg0"})
 			v.Status.Replicas = append(v.Status.Replicas, v1alpha1.ReplicaStatus{Node: "n2"})
 		}), "", []string{"n1"}},
-		"it leaves a node": {changed(func(v *v1alpha1.Volume) { v.Spec.Replicas = nil }), "which is not ready on any node", nil},
+		"the volume leaves the node": {changed(func(v *v1alpha1.Volume) { v.Spec.Replicas = nil }), "which is not ready on any node", nil},
 	}
 	for name, test := range tests {
 		t.Run(name, func(t *testing.T) {

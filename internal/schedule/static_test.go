@@ -72,17 +72,17 @@ var staticCases = map[string]struct {
 }{
 	"a volume that fits":                       {[]corev1.PersistentVolume{static("v")}, []Wanted{waiting("1", "3Gi")}, nil},
 	"a volume that the node reaches":           {[]corev1.PersistentVolume{static("v", reachedFrom("a"))}, []Wanted{waiting("1", "3Gi")}, nil},
-	"a volume elsewhere":                       {[]corev1.PersistentVolume{static("v", reachedFrom("b"))}, []Wanted{waiting("1", "3Gi")}, []string{"1"}},
+	"a volume that the node does not reach":    {[]corev1.PersistentVolume{static("v", reachedFrom("b"))}, []Wanted{waiting("1", "3Gi")}, []string{"1"}},
 	"a volume that is too small":               {[]corev1.PersistentVolume{static("v")}, []Wanted{waiting("1", "5Gi")}, []string{"1"}},
 	"a volume that a claim has":                {[]corev1.PersistentVolume{static("v", keptFor("2", "2"))}, []Wanted{waiting("1", "3Gi")}, []string{"1"}},
 	"a volume that is kept for another claim":  {[]corev1.PersistentVolume{static("v", keptFor("2", ""))}, []Wanted{waiting("1", "3Gi")}, []string{"1"}},
 	"a volume that is kept for the claim":      {[]corev1.PersistentVolume{static("v", keptFor("1", ""))}, []Wanted{waiting("1", "3Gi")}, nil},
 	"a volume of another class":                {[]corev1.PersistentVolume{static("v", func(pv *corev1.PersistentVolume) { pv.Spec.StorageClassName = "x" })}, []Wanted{waiting("1", "3Gi")}, []string{"1"}},
-	"a volume that its last claim has left":    {[]corev1.PersistentVolume{static("v", phase(corev1.VolumeReleased))}, []Wanted{waiting("1", "3Gi")}, []string{"1"}},
+	"a volume that the last claim has left":    {[]corev1.PersistentVolume{static("v", phase(corev1.VolumeReleased))}, []Wanted{waiting("1", "3Gi")}, []string{"1"}},
 	"a volume for reading alone":               {[]corev1.PersistentVolume{static("v", func(pv *corev1.PersistentVolume) { pv.Spec.AccessModes[0] = corev1.ReadOnlyMany })}, []Wanted{waiting("1", "3Gi")}, []string{"1"}},
-	"one volume for two claims":                {[]corev1.PersistentVolume{static("v")}, []Wanted{waiting("1", "3Gi"), waiting("2", "2Gi")}, []string{"1"}},
+	"a single volume for two claims":           {[]corev1.PersistentVolume{static("v")}, []Wanted{waiting("1", "3Gi"), waiting("2", "2Gi")}, []string{"1"}},
 	"two volumes, the smaller for the smaller": {[]corev1.PersistentVolume{static("v"), static("w", holding("2Gi"))}, []Wanted{waiting("1", "3Gi"), waiting("2", "2Gi")}, nil},
-	"a claim that has its node":                {[]corev1.PersistentVolume{static("v")}, []Wanted{waiting("1", "3Gi", func(c *corev1.PersistentVolumeClaim) { c.Annotations = map[string]string{SelectedNode: "n"} })}, []string{"1"}},
+	"a claim with a chosen node":               {[]corev1.PersistentVolume{static("v")}, []Wanted{waiting("1", "3Gi", func(c *corev1.PersistentVolumeClaim) { c.Annotations = map[string]string{SelectedNode: "n"} })}, []string{"1"}},
 	"an inline volume beside a claim":          {[]corev1.PersistentVolume{static("v")}, []Wanted{{}, waiting("1", "3Gi")}, []string{"inline"}},
 	"a claim that selects the volume by labels": {[]corev1.PersistentVolume{static("v")}, []Wanted{waiting("1", "3Gi", func(c *corev1.PersistentVolumeClaim) {
 		c.Spec.Selector = &metav1.LabelSelector{MatchLabels: map[string]string{"disk": "old"}}

@@ -72,19 +72,19 @@ func TestAVolumeSnapshotIsReadTheSameWholeOrCut(t *testing.T) {
 		snapshot, content *unstructured.Unstructured
 		want              *VolumeSnapshot
 	}{
-		"none": {nil, nil, nil},
-		"one that is ready": {parsed(t, snapshotObject), parsed(t, contentObject),
+		"no snapshot": {nil, nil, nil},
+		"a ready snapshot": {parsed(t, snapshotObject), parsed(t, contentObject),
 			&VolumeSnapshot{Namespace: "shop", Name: "nightly", Ready: true, Driver: v1alpha1.LocalDriverName, Handle: "snap-1"}},
-		"one that is going": {parsed(t, snapshotObject, []string{"metadata", "deletionTimestamp"}, "2026-01-02T03:04:05Z"), parsed(t, contentObject),
+		"a snapshot that is being deleted": {parsed(t, snapshotObject, []string{"metadata", "deletionTimestamp"}, "2026-01-02T03:04:05Z"), parsed(t, contentObject),
 			&VolumeSnapshot{Namespace: "shop", Name: "nightly", Deleting: true, Ready: true, Driver: v1alpha1.LocalDriverName, Handle: "snap-1"}},
-		"one without a status": {parsed(t, snapshotObject, []string{"status"}, map[string]any{}), parsed(t, contentObject),
+		"a snapshot without a status": {parsed(t, snapshotObject, []string{"status"}, map[string]any{}), parsed(t, contentObject),
 			&VolumeSnapshot{Namespace: "shop", Name: "nightly"}},
-		"one that could not be taken": {parsed(t, snapshotObject, []string{"status"}, map[string]any{"error": map[string]any{"message": "no room"}}), nil,
+		"a snapshot that could not be taken": {parsed(t, snapshotObject, []string{"status"}, map[string]any{"error": map[string]any{"message": "no room"}}), nil,
 			&VolumeSnapshot{Namespace: "shop", Name: "nightly", Problem: "no room"}},
-		"one whose content is not there": {parsed(t, snapshotObject), nil, &VolumeSnapshot{Namespace: "shop", Name: "nightly", Ready: true}},
-		"one whose content is another's": {parsed(t, snapshotObject), parsed(t, contentObject, []string{"spec", "volumeSnapshotRef", "uid"}, "u9"),
+		"a snapshot without the content": {parsed(t, snapshotObject), nil, &VolumeSnapshot{Namespace: "shop", Name: "nightly", Ready: true}},
+		"a snapshot with the content of another snapshot": {parsed(t, snapshotObject), parsed(t, contentObject, []string{"spec", "volumeSnapshotRef", "uid"}, "u9"),
 			&VolumeSnapshot{Namespace: "shop", Name: "nightly", Ready: true}},
-		"one of a shape that nobody knows": {parsed(t, snapshotObject, []string{"status"}, "fine"), nil, &VolumeSnapshot{Namespace: "shop", Name: "nightly"}},
+		"a snapshot of an unknown shape": {parsed(t, snapshotObject, []string{"status"}, "fine"), nil, &VolumeSnapshot{Namespace: "shop", Name: "nightly"}},
 	}
 	for name, test := range tests {
 		t.Run(name, func(t *testing.T) {

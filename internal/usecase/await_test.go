@@ -40,30 +40,30 @@ func TestAwait(t *testing.T) {
 		"an update with the answer ends the wait": {
 			events: func(h cache.ResourceEventHandler) { h.OnUpdate(nil, version("11", "uid", true)) }, done: true,
 		},
-		"an update from before the write does not": {
+		"an update from before the write does not end the wait": {
 			events: func(h cache.ResourceEventHandler) { h.OnUpdate(nil, version("9", "uid", true)) },
 		},
-		"the end of an earlier object of that name does not": {
+		"the end of an earlier object of the same name does not end the wait": {
 			events: func(h cache.ResourceEventHandler) { h.OnDelete(version("8", "old", false)) },
 		},
-		"the end of the object does": {
+		"the end of the object ends the wait": {
 			events: func(h cache.ResourceEventHandler) { h.OnDelete(version("12", "uid", false)) }, gone: true,
 		},
-		"the end of the object that the informer missed does": {
+		"the end of the object that the informer missed ends the wait": {
 			events: func(h cache.ResourceEventHandler) {
 				h.OnDelete(cache.DeletedFinalStateUnknown{Obj: version("10", "uid", false)})
 			}, gone: true,
 		},
-		"the end of an object that the informer has never seen does not": {
+		"the end of an object that the informer has never seen does not end the wait": {
 			events: func(h cache.ResourceEventHandler) { h.OnDelete(cache.DeletedFinalStateUnknown{Key: "v"}) },
 		},
-		"an update whose version cannot be compared does": {
+		"an update with an unknown version ends the wait": {
 			events: func(h cache.ResourceEventHandler) { h.OnUpdate(nil, version("strange", "uid", true)) }, done: true,
 		},
-		"a newer object of that name does": {
+		"a newer object of the same name ends the wait": {
 			events: func(h cache.ResourceEventHandler) { h.OnAdd(version("12", "new", true), false) }, gone: true,
 		},
-		"another volume's answer does not": {
+		"the answer of another volume does not end the wait": {
 			events: func(h cache.ResourceEventHandler) {
 				other := version("11", "uid", true)
 				other.Name = "other"

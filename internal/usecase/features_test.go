@@ -30,11 +30,11 @@ func TestAnAgentIsAskedForTheCopiesThatItSaysItMakes(t *testing.T) {
 		features []string
 		may      map[string]bool
 	}{
-		"one that says nothing": {nil, map[string]bool{"vg0": false, "vg0/thin": false, "zfs:tank/berth": false}},
-		"one that is older than copies of thick volumes": {
+		"an agent without features": {nil, map[string]bool{"vg0": false, "vg0/thin": false, "zfs:tank/berth": false}},
+		"an agent from before copies of thick volumes": {
 			[]string{v1alpha1.FeatureCopies}, map[string]bool{"vg0": false, "vg0/thin": true, "zfs:tank/berth": true},
 		},
-		"one of this version": {v1alpha1.AllFeatures(), map[string]bool{"vg0": true, "vg0/thin": true, "zfs:tank/berth": true}},
+		"an agent of this version": {v1alpha1.AllFeatures(), map[string]bool{"vg0": true, "vg0/thin": true, "zfs:tank/berth": true}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			for pool, may := range tc.may {

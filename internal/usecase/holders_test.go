@@ -23,19 +23,19 @@ func TestHoldersAreTheNodesThatMayHaveDataOfAVolume(t *testing.T) {
 		want   []string
 		labels []string
 	}{
-		"nobody":                              {build(gi), nil, nil},
-		"the node that the spec wants":        {build(gi, wanted("n")), []string{"n"}, []string{"n"}},
-		"a node that has reported":            {build(gi, says("n", v1alpha1.ReplicaReady, v1alpha1.ReasonCarved, gi, gi)), []string{"n"}, []string{"n"}},
-		"a node that reports it gone has not": {build(gi, labelled("n"), says("n", v1alpha1.ReplicaGone, v1alpha1.ReasonRemoved, 0, 0)), nil, nil},
-		"a wanted node that reports it gone has not, and stays labelled": {
+		"no node":                              {build(gi), nil, nil},
+		"the node that the spec wants":         {build(gi, wanted("n")), []string{"n"}, []string{"n"}},
+		"a node that has reported":             {build(gi, says("n", v1alpha1.ReplicaReady, v1alpha1.ReasonCarved, gi, gi)), []string{"n"}, []string{"n"}},
+		"a node that reports gone has no data": {build(gi, labelled("n"), says("n", v1alpha1.ReplicaGone, v1alpha1.ReasonRemoved, 0, 0)), nil, nil},
+		"a wanted node that reports gone has no data and keeps the label": {
 			build(gi, wanted("n"), says("n", v1alpha1.ReplicaGone, v1alpha1.ReasonRemoved, 0, 0)), nil, []string{"n"},
 		},
-		"an earlier node that is away may have": {build(gi, wanted("n"), labelled("far")), []string{"far", "n"}, []string{"far", "n"}},
-		"an earlier node that is here has not":  {build(gi, wanted("n"), labelled("m")), []string{"n"}, []string{"n"}},
-		"a node that does not exist any more may have": {
+		"an earlier node that is away may have data": {build(gi, wanted("n"), labelled("far")), []string{"far", "n"}, []string{"far", "n"}},
+		"an earlier node that is there has no data":  {build(gi, wanted("n"), labelled("m")), []string{"n"}, []string{"n"}},
+		"a node that does not exist any more may have data": {
 			build(gi, labelled("lost")), []string{""}, []string{"lost"},
 		},
-		"a spec without its label": {
+		"the label of the wanted node is lost": {
 			build(gi, func(v *v1alpha1.Volume) { v.Spec.Replicas = []v1alpha1.ReplicaSpec{{Node: "n", Pool: "vg"}} }), []string{"n"}, []string{"n"},
 		},
 	}
@@ -70,18 +70,18 @@ func TestVerdictsOnADeletion(t *testing.T) {
 		outcome Outcome
 		class   error
 	}{
-		"the node has not answered":                  {build(gi, wanted("n"), says("n", v1alpha1.ReplicaReady, v1alpha1.ReasonCarved, gi, gi)), here, Waiting, nil},
-		"the node was never heard":                   {build(gi, wanted("n")), here, Waiting, nil},
-		"all is gone but the object":                 {build(gi, wanted("n"), says("n", v1alpha1.ReplicaGone, v1alpha1.ReasonRemoved, 0, 0)), here, Waiting, nil},
-		"the device is open":                         {build(gi, wanted("n"), says("n", v1alpha1.ReplicaFailed, v1alpha1.ReasonInUse, gi, 0)), here, Failed, provision.ErrInUse},
-		"the node is away":                           {build(gi, wanted("n"), says("n", v1alpha1.ReplicaReady, v1alpha1.ReasonCarved, gi, gi)), away, Done, nil},
-		"the node does not exist":                    {build(gi, wanted("x")), here, Done, nil},
-		"one node is away, another is not":           {build(gi, wanted("n"), wanted("m")), away, Waiting, nil},
-		"one node is here, another was deleted":      {build(gi, wanted("n"), labelled("x")), here, Waiting, nil},
-		"the only node was deleted":                  {build(gi, labelled("x")), here, Done, nil},
-		"an earlier node is away":                    {build(gi, labelled("n")), away, Done, nil},
-		"an earlier node is back":                    {build(gi, labelled("n")), here, Waiting, nil},
-		"a volume that is nowhere waits for its end": {build(gi), here, Waiting, nil},
+		"the node has not answered":                               {build(gi, wanted("n"), says("n", v1alpha1.ReplicaReady, v1alpha1.ReasonCarved, gi, gi)), here, Waiting, nil},
+		"the node was never heard":                                {build(gi, wanted("n")), here, Waiting, nil},
+		"the node reports gone, and the object remains":           {build(gi, wanted("n"), says("n", v1alpha1.ReplicaGone, v1alpha1.ReasonRemoved, 0, 0)), here, Waiting, nil},
+		"the device is open":                                      {build(gi, wanted("n"), says("n", v1alpha1.ReplicaFailed, v1alpha1.ReasonInUse, gi, 0)), here, Failed, provision.ErrInUse},
+		"the node is away":                                        {build(gi, wanted("n"), says("n", v1alpha1.ReplicaReady, v1alpha1.ReasonCarved, gi, gi)), away, Done, nil},
+		"the node does not exist":                                 {build(gi, wanted("x")), here, Done, nil},
+		"a node is away, and another node is there":               {build(gi, wanted("n"), wanted("m")), away, Waiting, nil},
+		"a node is there, and another node was deleted":           {build(gi, wanted("n"), labelled("x")), here, Waiting, nil},
+		"the only node was deleted":                               {build(gi, labelled("x")), here, Done, nil},
+		"an earlier node is away":                                 {build(gi, labelled("n")), away, Done, nil},
+		"an earlier node is back":                                 {build(gi, labelled("n")), here, Waiting, nil},
+		"a volume without a node waits for the end of the object": {build(gi), here, Waiting, nil},
 	}
 	for name, test := range tests {
 		t.Run(name, func(t *testing.T) {

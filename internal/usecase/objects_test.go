@@ -33,16 +33,16 @@ func TestAnUnreadableObjectIsNotTakenForMissing(t *testing.T) {
 	s := lagging.New(t, build(gi))
 	for name, call := range map[string]func() error{
 		"get": func() error { _, err := volumesBy(s.Client(), broken{}).Get(t.Context(), "v"); return err },
-		"find, by the cache": func() error {
+		"find, while the cache is broken": func() error {
 			_, err := volumesBy(broken{s.Client()}, s.Live()).Find(t.Context(), "v")
 			return err
 		},
-		"find, by the API server": func() error {
+		"find, while the API server is broken": func() error {
 			_, err := volumesBy(s.Client(), broken{}).Find(t.Context(), "v")
 			return err
 		},
-		"delete":                        func() error { return volumesBy(s.Client(), broken{}).Delete(t.Context(), "v", carved) },
-		"ask for what its agent can do": func() error { return MayCopy(t.Context(), broken{}, "n", "vg0") },
+		"delete":                            func() error { return volumesBy(s.Client(), broken{}).Delete(t.Context(), "v", carved) },
+		"ask for the features of the agent": func() error { return MayCopy(t.Context(), broken{}, "n", "vg0") },
 	} {
 		t.Run(name, func(t *testing.T) {
 			if err := call(); !errors.Is(err, errBroken) {

@@ -111,8 +111,8 @@ func TestAMistakeInAnInlineVolumeIsExplainedOnThePod(t *testing.T) {
 		attributes map[string]string
 		says       string
 	}{
-		"an unknown attribute":   {map[string]string{"poolClass": class, "size": "64Mi", "colour": "blue"}, "colour"},
-		"more than the node has": {ofSize("100Gi"), "no space"},
+		"an unknown attribute":              {map[string]string{"poolClass": class, "size": "64Mi", "colour": "blue"}, "colour"},
+		"a size above the room of the node": {ofSize("100Gi"), "no space"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()

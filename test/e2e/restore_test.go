@@ -49,8 +49,8 @@ func TestAnAPIServerThatGoesBackDestroysNoData(t *testing.T) {
 		args []string
 		wake func(*restored)
 	}{
-		"and revisions go on":   {nil, func(*restored) {}},
-		"and revisions go back": {[]string{"--back-in-time"}, (*restored).startAnew},
+		"the revisions go on":   {nil, func(*restored) {}},
+		"the revisions go back": {[]string{"--back-in-time"}, (*restored).startAnew},
 	} {
 		t.Run(name, func(t *testing.T) {
 			r := newRestored(t)

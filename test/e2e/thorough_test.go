@@ -54,9 +54,9 @@ func TestASchedulerAloneFillsAPoolAndNoMore(t *testing.T) {
 		scheduler cluster.PodOption
 		claims    int
 	}{
-		"stock":             {stock, 1},
-		"with the extender": {extended, 1},
-		"with the extender and three claims each": {extended, 3},
+		"the stock scheduler":                                          {stock, 1},
+		"the stock scheduler with the extender":                        {extended, 1},
+		"the stock scheduler with the extender, and three claims each": {extended, 3},
 	}
 	for name, test := range tests {
 		t.Run(name, func(t *testing.T) {

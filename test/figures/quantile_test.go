@@ -15,12 +15,12 @@ func TestAQuantileIsASampleOfTheNearestRank(t *testing.T) {
 		q       float64
 		want    time.Duration
 	}{
-		"no samples":               {nil, 0.5, 0},
-		"one sample is every one":  {twenty[:1], 0.95, 20 * time.Second},
-		"the median of twenty":     {twenty, 0.5, 10 * time.Second},
-		"the 95th of twenty":       {twenty, 0.95, 19 * time.Second},
-		"the whole is the largest": {twenty, 1, 20 * time.Second},
-		"nothing is the smallest":  {twenty, 0, 1 * time.Second},
+		"no samples":                                 {nil, 0.5, 0},
+		"a single sample is every quantile":          {twenty[:1], 0.95, 20 * time.Second},
+		"the median of twenty":                       {twenty, 0.5, 10 * time.Second},
+		"the 95th of twenty":                         {twenty, 0.95, 19 * time.Second},
+		"the highest quantile is the largest sample": {twenty, 1, 20 * time.Second},
+		"the lowest quantile is the smallest sample": {twenty, 0, 1 * time.Second},
 	}
 	for name, tt := range tests {
 		t.Run(name, func(t *testing.T) {

@@ -64,10 +64,10 @@ func TestAMedianLiesInTheMiddle(t *testing.T) {
 		values []float64
 		want   float64
 	}{
-		"of an odd number":    {[]float64{9, 1, 5}, 5},
-		"of an even number":   {[]float64{9, 1, 5, 7}, 6},
-		"of one":              {[]float64{3}, 3},
-		"with one far astray": {[]float64{1, 1, 1, 1000}, 1},
+		"an odd number of values":  {[]float64{9, 1, 5}, 5},
+		"an even number of values": {[]float64{9, 1, 5, 7}, 6},
+		"a single value":           {[]float64{3}, 3},
+		"a value far astray":       {[]float64{1, 1, 1, 1000}, 1},
 	} {
 		if got := Median(tt.values); got != tt.want {
 			t.Errorf("%s: got %v, want %v", name, got, tt.want)

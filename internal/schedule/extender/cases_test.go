@@ -121,13 +121,13 @@ func TestTheExtenderAnswersWithTheRightHTTPStatus(t *testing.T) {
 		ready      error
 		status     int
 	}{
-		"not the leader":         {"/filter", `{}`, http.ErrServerClosed, http.StatusServiceUnavailable},
-		"no question":            {"/filter", `nonsense`, nil, http.StatusBadRequest},
-		"no pod":                 {"/filter", `{"NodeNames":[]}`, nil, http.StatusBadRequest},
-		"whole nodes":            {"/filter", `{` + plain + `,"Nodes":{"items":[]}}`, nil, http.StatusBadRequest},
-		"another verb":           {"/bind", `{}`, nil, http.StatusNotFound},
-		"no nodes":               {"/prioritize", `{` + plain + `,"NodeNames":[]}`, nil, http.StatusOK},
-		"a pod without a volume": {"/filter", `{` + plain + `,"NodeNames":["x"]}`, nil, http.StatusOK},
+		"the server is not the leader": {"/filter", `{}`, http.ErrServerClosed, http.StatusServiceUnavailable},
+		"a malformed question":         {"/filter", `nonsense`, nil, http.StatusBadRequest},
+		"no pod":                       {"/filter", `{"NodeNames":[]}`, nil, http.StatusBadRequest},
+		"whole nodes":                  {"/filter", `{` + plain + `,"Nodes":{"items":[]}}`, nil, http.StatusBadRequest},
+		"an unknown verb":              {"/bind", `{}`, nil, http.StatusNotFound},
+		"no nodes":                     {"/prioritize", `{` + plain + `,"NodeNames":[]}`, nil, http.StatusOK},
+		"a pod without a volume":       {"/filter", `{` + plain + `,"NodeNames":["x"]}`, nil, http.StatusOK},
 	}
 	for name, test := range tests {
 		t.Run(name, func(t *testing.T) {

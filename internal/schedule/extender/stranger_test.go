@@ -36,12 +36,12 @@ func spacious(t *testing.T) (*asked, cases.Case) {
 
 func TestNothingIsHeldForAPodThatDoesNotWaitForANode(t *testing.T) {
 	tests := map[string]func(a *asked, pod *corev1.Pod){
-		"there is no such pod":             func(_ *asked, pod *corev1.Pod) { pod.Name = "nobody" },
-		"the pod of that name is another":  func(_ *asked, pod *corev1.Pod) { pod.UID = "another" },
-		"the question names no pod":        func(_ *asked, pod *corev1.Pod) { pod.Name, pod.Namespace = "", "" },
-		"the pod has its node":             func(a *asked, _ *corev1.Pod) { a.world.pods[0].Spec.NodeName = "small" },
-		"the pod is of another namespace":  func(_ *asked, pod *corev1.Pod) { pod.Namespace = "elsewhere" },
-		"the pod was deleted and is known": func(a *asked, _ *corev1.Pod) { a.world.pods = nil },
+		"the pod does not exist":                  func(_ *asked, pod *corev1.Pod) { pod.Name = "nobody" },
+		"a new pod has the name of the old pod":   func(_ *asked, pod *corev1.Pod) { pod.UID = "another" },
+		"the question names no pod":               func(_ *asked, pod *corev1.Pod) { pod.Name, pod.Namespace = "", "" },
+		"the pod has a node already":              func(a *asked, _ *corev1.Pod) { a.world.pods[0].Spec.NodeName = "small" },
+		"the question names another namespace":    func(_ *asked, pod *corev1.Pod) { pod.Namespace = "elsewhere" },
+		"the pod was deleted after the last look": func(a *asked, _ *corev1.Pod) { a.world.pods = nil },
 	}
 	for name, change := range tests {
 		t.Run(name, func(t *testing.T) {

@@ -42,8 +42,8 @@ func TestAnUnreadableObjectIsAnErrorAndChangesNothing(t *testing.T) {
 		call   func(ctx context.Context, s *stage) error
 	}{
 		"a snapshot that is to be taken":   {&v1alpha1.Snapshot{}, nil, create},
-		"its volume":                       {&v1alpha1.Volume{}, nil, create},
-		"the agent that is to take it":     {&v1alpha1.StorageNode{}, nil, create},
+		"the volume of a new snapshot":     {&v1alpha1.Volume{}, nil, create},
+		"the agent for a new snapshot":     {&v1alpha1.StorageNode{}, nil, create},
 		"a snapshot that is shown":         {&v1alpha1.Snapshot{}, []client.Object{snapshot(taken)}, get},
 		"a snapshot that is to be deleted": {&v1alpha1.Snapshot{}, []client.Object{snapshot(taken)}, remove},
 		"all snapshots":                    {&v1alpha1.SnapshotList{}, []client.Object{snapshot(taken)}, list},
@@ -78,7 +78,7 @@ func TestNoSnapshotIsTakenOnTheWordOfAStaleCache(t *testing.T) {
 		class     error
 	}{
 		"the volume is being deleted": {func(s *stage) { s.must(s.Others().Delete(s.t.Context(), volume())) }, provision.ErrNotFound},
-		"an older agent is in the place of the one that takes snapshots": {func(s *stage) {
+		"an older agent replaced the agent on the node": {func(s *stage) {
 			node := &v1alpha1.StorageNode{}
 			s.must(s.Live().Get(s.t.Context(), client.ObjectKey{Name: "n"}, node))
 			node.Status.Features = nil
@@ -103,11 +103,11 @@ func TestAWriteThatFailsSaysWhy(t *testing.T) {
 		remains bool
 		writes  []string
 	}{
-		"the wish is not written":                    {func(s *stage) { s.refuses = errBroken }, errBroken, false, []string{"create"}},
-		"another process was faster, and deletes it": {func(s *stage) { s.refuses = errExists }, usecase.ErrBusy, false, []string{"create"}},
-		"another's wish cannot be read":              {func(s *stage) { s.refuses, s.first = errExists, func() { s.unread = &v1alpha1.Snapshot{} } }, errBroken, false, []string{"create"}},
-		"a wish that was refused is not taken back":  {func(s *stage) { s.make(); s.refuses = errBroken }, errBroken, true, []string{"delete"}},
-		"a wish that was refused was taken back":     {func(s *stage) { s.make(); s.first = s.drop }, provision.ErrNoSpace, false, []string{"delete"}},
+		"the wish is not written":                        {func(s *stage) { s.refuses = errBroken }, errBroken, false, []string{"create"}},
+		"another process makes and deletes the snapshot": {func(s *stage) { s.refuses = errExists }, usecase.ErrBusy, false, []string{"create"}},
+		"the snapshot of another process cannot be read": {func(s *stage) { s.refuses, s.first = errExists, func() { s.unread = &v1alpha1.Snapshot{} } }, errBroken, false, []string{"create"}},
+		"a wish that was refused is not taken back":      {func(s *stage) { s.make(); s.refuses = errBroken }, errBroken, true, []string{"delete"}},
+		"a wish that was refused was taken back":         {func(s *stage) { s.make(); s.first = s.drop }, provision.ErrNoSpace, false, []string{"delete"}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			play(t, func(t *testing.T, s *stage) {

@@ -202,18 +202,18 @@ func TestCreateGoesOnFromTheExistingObject(t *testing.T) {
 		writes  []string
 	}{
 		"the cache shows the snapshot": {func(s *stage) { s.make() }, nil},
-		"the cache does not show it yet": {func(s *stage) {
+		"the cache does not show the snapshot yet": {func(s *stage) {
 			s.Hold()
 			s.make()
 		}, []string{"create"}},
 		"another process is faster": {func(s *stage) { s.first = func() { s.make() } }, []string{"create"}},
-		"its node answers while the call waits": {func(s *stage) {
+		"the node answers while the call waits": {func(s *stage) {
 			answer := s.says
 			s.says = nil
 			s.make()
 			later(func() { s.says = answer; s.answer() })
 		}, nil},
-		"it is gone and the cache shows it still": {func(s *stage) {
+		"the snapshot is gone, and the cache still shows the snapshot": {func(s *stage) {
 			s.make()
 			s.Hold()
 			s.drop()
@@ -242,19 +242,19 @@ func TestASnapshotThatIsRefusedForGoodLeavesNoObject(t *testing.T) {
 		remains bool
 		writes  []string
 	}{
-		"there is no volume":                {func(*stage) {}, nil, provision.ErrNotFound, false, nil},
-		"the volume is being deleted":       {func(*stage) {}, volume(func(v *v1alpha1.Volume) { v.DeletionTimestamp = &metav1.Time{Time: time.Unix(1, 0)} }), provision.ErrNotFound, false, nil},
-		"the volume is not ready":           {func(*stage) {}, volume(func(v *v1alpha1.Volume) { v.Status.Replicas[0].Ready = false }), provision.ErrUnavailable, false, nil},
-		"the volume is on a whole disk":     {func(*stage) {}, volume(func(v *v1alpha1.Volume) { v.Spec.Replicas[0].Pool = "disk:wwn-1" }), provision.ErrUnsupported, false, nil},
-		"its node is away":                  {func(s *stage) { s.nodes["n"] = "is silent" }, volume(), provision.ErrUnavailable, false, nil},
-		"the snapshot is being deleted":     {func(s *stage) { s.says = nil; s.make(); s.must(s.Others().Delete(s.t.Context(), snapshot())) }, volume(), usecase.ErrBusy, true, nil},
-		"the snapshot is of another volume": {func(s *stage) { s.make(elsewhere) }, volume(), provision.ErrConflict, true, nil},
-		"its node has no room":              {func(s *stage) { s.says = entry(v1alpha1.SnapshotFailed, v1alpha1.ReasonNoSpace) }, volume(), provision.ErrNoSpace, false, []string{"create", "delete"}},
-		"its node tries again":              {func(s *stage) { s.says = entry(v1alpha1.SnapshotFailed, v1alpha1.ReasonProvisionerError) }, volume(), provision.ErrUnavailable, true, []string{"create"}},
-		"its node does not answer":          {func(s *stage) { s.says = nil }, volume(), context.DeadlineExceeded, true, []string{"create"}},
-		"its node falls silent":             {func(s *stage) { s.says = nil; s.first = func() { s.nodes["n"] = "is silent" } }, volume(), provision.ErrUnavailable, true, []string{"create"}},
-		"somebody deletes it meanwhile":     {func(s *stage) { s.says = nil; later(s.drop) }, volume(), usecase.ErrBusy, false, []string{"create"}},
-		"its agent is older than snapshots": {func(s *stage) {
+		"there is no volume":                            {func(*stage) {}, nil, provision.ErrNotFound, false, nil},
+		"the volume is being deleted":                   {func(*stage) {}, volume(func(v *v1alpha1.Volume) { v.DeletionTimestamp = &metav1.Time{Time: time.Unix(1, 0)} }), provision.ErrNotFound, false, nil},
+		"the volume is not ready":                       {func(*stage) {}, volume(func(v *v1alpha1.Volume) { v.Status.Replicas[0].Ready = false }), provision.ErrUnavailable, false, nil},
+		"the volume is on a whole disk":                 {func(*stage) {}, volume(func(v *v1alpha1.Volume) { v.Spec.Replicas[0].Pool = "disk:wwn-1" }), provision.ErrUnsupported, false, nil},
+		"the node is away":                              {func(s *stage) { s.nodes["n"] = "is silent" }, volume(), provision.ErrUnavailable, false, nil},
+		"the snapshot is being deleted":                 {func(s *stage) { s.says = nil; s.make(); s.must(s.Others().Delete(s.t.Context(), snapshot())) }, volume(), usecase.ErrBusy, true, nil},
+		"the snapshot is of another volume":             {func(s *stage) { s.make(elsewhere) }, volume(), provision.ErrConflict, true, nil},
+		"the node has no room":                          {func(s *stage) { s.says = entry(v1alpha1.SnapshotFailed, v1alpha1.ReasonNoSpace) }, volume(), provision.ErrNoSpace, false, []string{"create", "delete"}},
+		"the node tries again":                          {func(s *stage) { s.says = entry(v1alpha1.SnapshotFailed, v1alpha1.ReasonProvisionerError) }, volume(), provision.ErrUnavailable, true, []string{"create"}},
+		"the node does not answer":                      {func(s *stage) { s.says = nil }, volume(), context.DeadlineExceeded, true, []string{"create"}},
+		"the node falls silent":                         {func(s *stage) { s.says = nil; s.first = func() { s.nodes["n"] = "is silent" } }, volume(), provision.ErrUnavailable, true, []string{"create"}},
+		"another client deletes the snapshot meanwhile": {func(s *stage) { s.says = nil; later(s.drop) }, volume(), usecase.ErrBusy, false, []string{"create"}},
+		"the agent is too old for snapshots": {func(s *stage) {
 			s.must(s.Others().Delete(s.t.Context(), &v1alpha1.StorageNode{ObjectMeta: metav1.ObjectMeta{Name: "n"}}))
 		}, volume(), provision.ErrUnavailable, false, nil},
 	} {
@@ -329,14 +329,14 @@ func TestTheAnswerOfItsNodeDecidesHowADeletionEnds(t *testing.T) {
 		class   error
 		writes  []string
 	}{
-		"its node has removed it":  {func(*stage) {}, []client.Object{snapshot(taken)}, nil, []string{"delete"}},
-		"its node is mute":         {func(s *stage) { s.says = nil }, []client.Object{snapshot(taken)}, context.DeadlineExceeded, []string{"delete"}},
-		"its node is away":         {func(s *stage) { s.says, s.nodes["n"] = nil, "is silent" }, []client.Object{snapshot(taken)}, nil, []string{"delete"}},
-		"it is used":               {func(s *stage) { s.says = nil }, []client.Object{snapshot(func(o *v1alpha1.Snapshot) { o.Status.Replicas = []v1alpha1.SnapshotReplica{*inUse} })}, provision.ErrInUse, []string{"delete"}},
-		"it goes already":          {func(s *stage) { s.says, s.nodes["n"] = nil, "is silent" }, []client.Object{snapshot(taken, deleting)}, nil, nil},
-		"there is none":            {func(*stage) {}, nil, nil, nil},
-		"another took its name":    {func(s *stage) { s.first = func() { s.drop(); s.make() } }, []client.Object{snapshot(taken)}, usecase.ErrBusy, []string{"delete"}},
-		"somebody else was faster": {func(s *stage) { s.first = s.drop }, []client.Object{snapshot(taken)}, nil, []string{"delete"}},
+		"the node has removed the snapshot":         {func(*stage) {}, []client.Object{snapshot(taken)}, nil, []string{"delete"}},
+		"the node does not answer":                  {func(s *stage) { s.says = nil }, []client.Object{snapshot(taken)}, context.DeadlineExceeded, []string{"delete"}},
+		"the node is away":                          {func(s *stage) { s.says, s.nodes["n"] = nil, "is silent" }, []client.Object{snapshot(taken)}, nil, []string{"delete"}},
+		"a process uses the snapshot":               {func(s *stage) { s.says = nil }, []client.Object{snapshot(func(o *v1alpha1.Snapshot) { o.Status.Replicas = []v1alpha1.SnapshotReplica{*inUse} })}, provision.ErrInUse, []string{"delete"}},
+		"the snapshot is being deleted already":     {func(s *stage) { s.says, s.nodes["n"] = nil, "is silent" }, []client.Object{snapshot(taken, deleting)}, nil, nil},
+		"the snapshot does not exist":               {func(*stage) {}, nil, nil, nil},
+		"a new snapshot took the name":              {func(s *stage) { s.first = func() { s.drop(); s.make() } }, []client.Object{snapshot(taken)}, usecase.ErrBusy, []string{"delete"}},
+		"another client deleted the snapshot first": {func(s *stage) { s.first = s.drop }, []client.Object{snapshot(taken)}, nil, []string{"delete"}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			play(t, func(t *testing.T, s *stage) {
@@ -373,12 +373,12 @@ func TestOnlySnapshotsThatWereTakenAreShown(t *testing.T) {
 		of     string
 		want   int
 	}{
-		"taken":                       {snapshot(taken), "", 1},
-		"taken, of the volume":        {snapshot(taken), source, 1},
-		"taken, of another":           {snapshot(taken), "pvc-2", 0},
-		"not taken yet":               {snapshot(), "", 0},
-		"taken and marked to go":      {snapshot(taken, deleting), "", 0},
-		"gone, and its object is not": {snapshot(taken, func(o *v1alpha1.Snapshot) { o.Status.Replicas[0].State = v1alpha1.SnapshotGone }), "", 0},
+		"taken":                                  {snapshot(taken), "", 1},
+		"taken, and asked for by volume":         {snapshot(taken), source, 1},
+		"taken, and asked for by another volume": {snapshot(taken), "pvc-2", 0},
+		"not taken yet":                          {snapshot(), "", 0},
+		"taken and marked to go":                 {snapshot(taken, deleting), "", 0},
+		"gone, and the object remains":           {snapshot(taken, func(o *v1alpha1.Snapshot) { o.Status.Replicas[0].State = v1alpha1.SnapshotGone }), "", 0},
 	} {
 		t.Run(name, func(t *testing.T) {
 			play(t, func(t *testing.T, s *stage) {

@@ -30,9 +30,9 @@ func TestNoSnapshotIsTakenWhileAnotherPlaceKeepsOneOfItsName(t *testing.T) {
 		node, pool string
 		refused    bool
 	}{
-		"another node":                     {"m", "vg0/thin", true},
-		"another pool of the node":         {"n", "vg1/thin", true},
-		"where it would be taken, it does": {"n", "vg0/thin", false},
+		"another node keeps data of the name":             {"m", "vg0/thin", true},
+		"another pool of the node keeps data of the name": {"n", "vg1/thin", true},
+		"the pool of the volume keeps data of the name":   {"n", "vg0/thin", false},
 	} {
 		t.Run(name, func(t *testing.T) {
 			play(t, func(t *testing.T, s *stage) {

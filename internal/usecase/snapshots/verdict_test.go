@@ -44,22 +44,22 @@ func TestVerdictsOnASnapshot(t *testing.T) {
 		outcome  usecase.Outcome
 		class    error
 	}{
-		"no entry yet":                     {wanted(), nil, usecase.Waiting, nil},
-		"no entry, and the node is away":   {wanted(), away{"n": "is silent"}, usecase.Failed, provision.ErrUnavailable},
-		"gone, from an earlier wish":       {wanted(says(v1alpha1.SnapshotGone, "", false)), nil, usecase.Waiting, nil},
-		"taken and being copied":           {wanted(says(v1alpha1.SnapshotCopying, "", true)), nil, usecase.Done, nil},
-		"ready":                            {wanted(says(v1alpha1.SnapshotReady, "", true)), nil, usecase.Done, nil},
-		"ready on a node that is away":     {wanted(says(v1alpha1.SnapshotReady, "", true)), away{"n": "is silent"}, usecase.Done, nil},
-		"no room":                          {wanted(says(broken, v1alpha1.ReasonNoSpace, false)), nil, usecase.Refused, provision.ErrNoSpace},
-		"no room, on a node that is away":  {wanted(says(broken, v1alpha1.ReasonNoSpace, false)), away{"n": "is silent"}, usecase.Refused, provision.ErrNoSpace},
-		"no snapshots":                     {wanted(says(broken, v1alpha1.ReasonUnsupported, false)), nil, usecase.Refused, provision.ErrUnsupported},
-		"never to be met":                  {wanted(says(broken, v1alpha1.ReasonInvalid, false)), nil, usecase.Refused, provision.ErrInvalid},
-		"another of that name":             {wanted(says(broken, v1alpha1.ReasonConflict, false)), nil, usecase.Refused, provision.ErrConflict},
-		"no pool, which may come back":     {wanted(says(broken, v1alpha1.ReasonPoolMissing, false)), nil, usecase.Failed, provision.ErrUnavailable},
-		"a provisioner that fails":         {wanted(says(broken, v1alpha1.ReasonProvisionerError, false)), nil, usecase.Failed, provision.ErrUnavailable},
-		"a reason that cannot be known":    {wanted(says(broken, "Novelty", false)), nil, usecase.Failed, provision.ErrUnavailable},
-		"taken, and then no room for more": {wanted(says(broken, v1alpha1.ReasonNoSpace, true)), nil, usecase.Failed, provision.ErrUnavailable},
-		"taken, and then lost":             {wanted(says(broken, v1alpha1.ReasonDeviceMissing, true)), nil, usecase.Failed, provision.ErrUnavailable},
+		"no entry yet":                      {wanted(), nil, usecase.Waiting, nil},
+		"no entry, and the node is away":    {wanted(), away{"n": "is silent"}, usecase.Failed, provision.ErrUnavailable},
+		"gone, from an earlier wish":        {wanted(says(v1alpha1.SnapshotGone, "", false)), nil, usecase.Waiting, nil},
+		"taken and being copied":            {wanted(says(v1alpha1.SnapshotCopying, "", true)), nil, usecase.Done, nil},
+		"ready":                             {wanted(says(v1alpha1.SnapshotReady, "", true)), nil, usecase.Done, nil},
+		"ready on a node that is away":      {wanted(says(v1alpha1.SnapshotReady, "", true)), away{"n": "is silent"}, usecase.Done, nil},
+		"no room":                           {wanted(says(broken, v1alpha1.ReasonNoSpace, false)), nil, usecase.Refused, provision.ErrNoSpace},
+		"no room, on a node that is away":   {wanted(says(broken, v1alpha1.ReasonNoSpace, false)), away{"n": "is silent"}, usecase.Refused, provision.ErrNoSpace},
+		"a provisioner without snapshots":   {wanted(says(broken, v1alpha1.ReasonUnsupported, false)), nil, usecase.Refused, provision.ErrUnsupported},
+		"an impossible wish":                {wanted(says(broken, v1alpha1.ReasonInvalid, false)), nil, usecase.Refused, provision.ErrInvalid},
+		"other data of the same name":       {wanted(says(broken, v1alpha1.ReasonConflict, false)), nil, usecase.Refused, provision.ErrConflict},
+		"a missing pool that may come back": {wanted(says(broken, v1alpha1.ReasonPoolMissing, false)), nil, usecase.Failed, provision.ErrUnavailable},
+		"a provisioner that fails":          {wanted(says(broken, v1alpha1.ReasonProvisionerError, false)), nil, usecase.Failed, provision.ErrUnavailable},
+		"an unknown reason":                 {wanted(says(broken, "Novelty", false)), nil, usecase.Failed, provision.ErrUnavailable},
+		"taken, and then no room for more":  {wanted(says(broken, v1alpha1.ReasonNoSpace, true)), nil, usecase.Failed, provision.ErrUnavailable},
+		"taken, and then lost":              {wanted(says(broken, v1alpha1.ReasonDeviceMissing, true)), nil, usecase.Failed, provision.ErrUnavailable},
 	}
 	for name, test := range tests {
 		t.Run(name, func(t *testing.T) {
@@ -87,13 +87,13 @@ func TestWhereASnapshotIsTaken(t *testing.T) {
 		class  error
 		told   string
 	}{
-		"on the node that has the volume": {on("vg0/thin", true), nil, nil, ""},
-		"of a zvol":                       {on("zfs:tank", true), nil, nil, ""},
-		"not before the volume is ready":  {on("vg0/thin", false), nil, provision.ErrUnavailable, "not ready"},
-		"not before its node answers":     {silent, nil, provision.ErrUnavailable, "not ready"},
-		"not on a node that is away":      {on("vg0/thin", true), away{"n": "is silent"}, provision.ErrUnavailable, "node n, which has volume v: is silent"},
-		"of a thick volume":               {on("vg0", true), nil, nil, ""},
-		"not of a whole disk":             {on("disk:wwn-1", true), nil, provision.ErrUnsupported, `PoolClass "fast", whose provisioner Device has no snapshots`},
+		"the node has the volume":    {on("vg0/thin", true), nil, nil, ""},
+		"the volume is a zvol":       {on("zfs:tank", true), nil, nil, ""},
+		"the volume is not ready":    {on("vg0/thin", false), nil, provision.ErrUnavailable, "not ready"},
+		"the node has not answered":  {silent, nil, provision.ErrUnavailable, "not ready"},
+		"the node is away":           {on("vg0/thin", true), away{"n": "is silent"}, provision.ErrUnavailable, "node n, which has volume v: is silent"},
+		"the volume is thick":        {on("vg0", true), nil, nil, ""},
+		"the volume is a whole disk": {on("disk:wwn-1", true), nil, provision.ErrUnsupported, `PoolClass "fast", whose provisioner Device has no snapshots`},
 	}
 	for name, test := range tests {
 		t.Run(name, func(t *testing.T) {
@@ -113,13 +113,13 @@ func TestASnapshotExistsOnceItIsTaken(t *testing.T) {
 		want     bool
 		ready    bool
 	}{
-		"wanted":           {wanted(), false, false},
-		"refused":          {wanted(says(v1alpha1.SnapshotFailed, v1alpha1.ReasonNoSpace, false)), false, false},
-		"being copied":     {wanted(says(v1alpha1.SnapshotCopying, "", true)), true, false},
-		"ready":            {wanted(says(v1alpha1.SnapshotReady, "", true)), true, true},
-		"taken and broken": {wanted(says(v1alpha1.SnapshotFailed, v1alpha1.ReasonDeviceMissing, true)), true, false},
-		"of no known size": {wanted(sizeless), true, false},
-		"ready on one node, and being copied on the next": {
+		"wanted":                {wanted(), false, false},
+		"refused":               {wanted(says(v1alpha1.SnapshotFailed, v1alpha1.ReasonNoSpace, false)), false, false},
+		"being copied":          {wanted(says(v1alpha1.SnapshotCopying, "", true)), true, false},
+		"ready":                 {wanted(says(v1alpha1.SnapshotReady, "", true)), true, true},
+		"taken and broken":      {wanted(says(v1alpha1.SnapshotFailed, v1alpha1.ReasonDeviceMissing, true)), true, false},
+		"taken, without a size": {wanted(sizeless), true, false},
+		"ready on one node and being copied on the next node": {
 			wanted(says(v1alpha1.SnapshotReady, "", true), says(v1alpha1.SnapshotCopying, "", true)), true, true,
 		},
 		"gone": {wanted(says(v1alpha1.SnapshotGone, "", true)), false, false},

@@ -27,12 +27,12 @@ func TestAVolumeLeavesANodeThatFailsAgain(t *testing.T) {
 		class   error
 		on      string
 	}{
-		"and goes to another":                {again, nil, []string{"n", "m"}, nil, "m"},
-		"and goes nowhere, if it must":       {again, nil, []string{"n"}, volumes.ErrUnplaceable, ""},
-		"unless it may have data there":      {says("n", broken, reason, gi, gi), nil, []string{"n", "m"}, provision.ErrUnavailable, "n"},
-		"unless that was for good":           {says("n", broken, v1alpha1.ReasonUnsupported, 0, gi), nil, []string{"n", "m"}, provision.ErrUnsupported, "n"},
-		"unless it has another reason now":   {says("n", broken, reason, 0, gi/2), refuses(v1alpha1.ReasonInvalid), []string{"n", "m"}, provision.ErrInvalid, "n"},
-		"unless it had not failed before it": {says("n", v1alpha1.ReplicaCopying, reason, 0, gi), refuses(reason), []string{"n", "m"}, provision.ErrUnavailable, "n"},
+		"the volume goes to another node":                               {again, nil, []string{"n", "m"}, nil, "m"},
+		"the volume goes to no node if no other node is allowed":        {again, nil, []string{"n"}, volumes.ErrUnplaceable, ""},
+		"the volume stays on a node that may have data":                 {says("n", broken, reason, gi, gi), nil, []string{"n", "m"}, provision.ErrUnavailable, "n"},
+		"the volume stays after a refusal for good":                     {says("n", broken, v1alpha1.ReasonUnsupported, 0, gi), nil, []string{"n", "m"}, provision.ErrUnsupported, "n"},
+		"the volume stays when the node fails for another reason now":   {says("n", broken, reason, 0, gi/2), refuses(v1alpha1.ReasonInvalid), []string{"n", "m"}, provision.ErrInvalid, "n"},
+		"the volume stays when the node had not failed before the call": {says("n", v1alpha1.ReplicaCopying, reason, 0, gi), refuses(reason), []string{"n", "m"}, provision.ErrUnavailable, "n"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			play(t, func(t *testing.T, s *stage) {
@@ -65,16 +65,16 @@ func TestAVolumeThatFindsNoPlaceAnyMoreIsTakenOffItsNode(t *testing.T) {
 	}{
 		"no node has room": {existing(wanted("n"), full("n")), func() volumes.Request { return request("m") },
 			func(s *stage) { s.nodes["m"] = "is silent" }, volumes.ErrUnplaceable, []string{"update"}},
-		"and it has no node": {existing(), func() volumes.Request { return request("m") },
+		"no node has room, and the volume has no node": {existing(), func() volumes.Request { return request("m") },
 			func(s *stage) { s.nodes["m"] = "is silent" }, volumes.ErrUnplaceable, nil},
-		"its source is gone": {existing(wanted("n"), full("n"), func(v *v1alpha1.Volume) { v.Spec.Source = &fromVolume }),
+		"the source of the volume is gone": {existing(wanted("n"), full("n"), func(v *v1alpha1.Volume) { v.Spec.Source = &fromVolume }),
 			func() volumes.Request { return copyOf(fromVolume) }, func(*stage) {}, provision.ErrNotFound, []string{"update"}},
-		"the other node's agent is too old, as only the API server says yet": {existing(wanted("n"), full("n"), options), func() volumes.Request {
+		"only the API server shows that the other agent is too old": {existing(wanted("n"), full("n"), options), func() volumes.Request {
 			r := request("m")
 			r.MkfsOptions = "-I 512"
 			return r
 		}, func(s *stage) { s.replaceAgent("m") }, provision.ErrUnavailable, []string{"update"}},
-		"the other node's agent makes no filesystems of ZFS any more": {existing(wanted("n"), full("n"), func(v *v1alpha1.Volume) { v.Spec.FSType = v1alpha1.Dataset }), func() volumes.Request {
+		"only the API server shows that the other agent makes no filesystems of ZFS": {existing(wanted("n"), full("n"), func(v *v1alpha1.Volume) { v.Spec.FSType = v1alpha1.Dataset }), func() volumes.Request {
 			r := request("m")
 			r.FSType = ""
 			return r
@@ -113,9 +113,9 @@ func TestAVolumeThatWentAfterAWriteThatLostIsNotReturned(t *testing.T) {
 		meanwhile func(s *stage)
 		class     error
 	}{
-		"nothing is left":   {(*stage).drop, volumes.ErrBusy},
-		"it cannot be read": {func(s *stage) { s.unread = &v1alpha1.Volume{} }, errBroken},
-		"it is about to go": {func(s *stage) { s.must(s.Others().Delete(s.t.Context(), s.volume())) }, volumes.ErrBusy},
+		"another client deletes the volume": {(*stage).drop, volumes.ErrBusy},
+		"the volume cannot be read":         {func(s *stage) { s.unread = &v1alpha1.Volume{} }, errBroken},
+		"the volume is being deleted":       {func(s *stage) { s.must(s.Others().Delete(s.t.Context(), s.volume())) }, volumes.ErrBusy},
 	} {
 		t.Run(name, func(t *testing.T) {
 			play(t, func(t *testing.T, s *stage) {
@@ -134,11 +134,11 @@ func TestAFailedWriteIsAnErrorAndHoldsNoRoom(t *testing.T) {
 		request volumes.Request
 		objects []client.Object
 	}{
-		"a volume that is to be made":      {request("n"), nil},
-		"a volume that is to be moved":     {request("m"), []client.Object{existing(wanted("n"), carved("n"))}},
-		"a volume that is to be nowhere":   {request("n"), []client.Object{existing(wanted("n"), full("n"))}},
-		"a reservation of another shape":   {larger, []client.Object{existing(wanted("n"), carved("n"), reserved)}},
-		"a reservation that is to be used": {request("n"), []client.Object{existing(wanted("n"), carved("n"), reserved)}},
+		"a volume that is to be made":             {request("n"), nil},
+		"a volume that is to be moved":            {request("m"), []client.Object{existing(wanted("n"), carved("n"))}},
+		"a volume that is to leave the only node": {request("n"), []client.Object{existing(wanted("n"), full("n"))}},
+		"a reservation of another size":           {larger, []client.Object{existing(wanted("n"), carved("n"), reserved)}},
+		"a reservation that is to be used":        {request("n"), []client.Object{existing(wanted("n"), carved("n"), reserved)}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			play(t, func(t *testing.T, s *stage) {

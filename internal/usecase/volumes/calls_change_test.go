@@ -39,10 +39,10 @@ func TestTheAnswersOfItsNodesDecideHowADeletionEnds(t *testing.T) {
 		class  error
 		writes []string
 	}{
-		"its device is open":                     {existing(wanted("n"), says("n", v1alpha1.ReplicaFailed, v1alpha1.ReasonInUse, gi, gi)), "", provision.ErrInUse, []string{"delete"}},
-		"its node is away":                       {existing(wanted("n"), carved("n")), "is silent", nil, []string{"delete"}},
-		"its node is mute":                       {existing(wanted("n"), carved("n")), "", context.DeadlineExceeded, []string{"delete"}},
-		"it is on its way, and its node is away": {existing(wanted("n"), carved("n"), deleting), "is silent", nil, nil},
+		"the device is open":       {existing(wanted("n"), says("n", v1alpha1.ReplicaFailed, v1alpha1.ReasonInUse, gi, gi)), "", provision.ErrInUse, []string{"delete"}},
+		"the node is away":         {existing(wanted("n"), carved("n")), "is silent", nil, []string{"delete"}},
+		"the node does not answer": {existing(wanted("n"), carved("n")), "", context.DeadlineExceeded, []string{"delete"}},
+		"the volume is being deleted already, and the node is away": {existing(wanted("n"), carved("n"), deleting), "is silent", nil, nil},
 	} {
 		t.Run(name, func(t *testing.T) {
 			play(t, func(t *testing.T, s *stage) {
@@ -88,16 +88,16 @@ func TestADeletionThatLostToAnotherHasSucceeded(t *testing.T) {
 
 func TestAVolumeGrows(t *testing.T) {
 	for name, prepare := range map[string]func(s *stage){
-		"at once": func(*stage) {},
-		"though it is written meanwhile": func(s *stage) {
+		"the node answers at once": func(*stage) {},
+		"another client writes the volume meanwhile": func(s *stage) {
 			s.first = func() { s.change(func(v *v1alpha1.Volume) { v.Labels["team"] = "shop" }) }
 		},
-		"though the ledger has not heard that it is wanted": func(s *stage) {
+		"the ledger has not heard of the larger size": func(s *stage) {
 			s.change(func(v *v1alpha1.Volume) { v.Spec.Capacity = *bytes(2 * gi) })
 			s.take("n", "vg", 9*gi)
 			later(s.answer)
 		},
-		"once its node has answered": func(s *stage) {
+		"the node answers later": func(s *stage) {
 			s.agents["n"] = nil
 			later(func() { s.agents["n"] = carves; s.answer() })
 		},
@@ -123,14 +123,14 @@ func TestAVolumeThatDoesNotGrowKeepsItsSize(t *testing.T) {
 		class  error
 		writes []string
 	}{
-		"it is as large already":            {agent: carves, size: volumes.Size{Required: gi}, spec: gi},
-		"it is larger than the limit":       {agent: carves, size: volumes.Size{Limit: volumetest.Mi, Required: volumetest.Mi}, spec: gi, class: volumes.ErrOutOfRange},
-		"the ledger has no room for it":     {agent: carves, size: volumes.Size{Required: 100 * gi}, spec: gi, class: volumes.ErrOutOfRange},
-		"no volume is of such a size":       {agent: carves, size: volumes.Size{Required: -1}, spec: gi, class: provision.ErrInvalid},
-		"there is no such volume":           {agent: carves, id: "pvc-none", size: volumes.Size{Required: 2 * gi}, spec: gi, class: provision.ErrNotFound},
-		"its name is not one of Berth's":    {agent: carves, id: "theirs", size: volumes.Size{Required: 2 * gi}, spec: gi, class: provision.ErrNotFound},
-		"its node says that it has no room": {agent: refusesToGrow, size: volumes.Size{Required: 2 * gi}, spec: 2 * gi, class: volumes.ErrOutOfRange, writes: []string{"update"}},
-		"its node does not answer":          {size: volumes.Size{Required: 2 * gi}, spec: 2 * gi, class: context.DeadlineExceeded, writes: []string{"update"}},
+		"the volume has the size already":     {agent: carves, size: volumes.Size{Required: gi}, spec: gi},
+		"the volume is larger than the limit": {agent: carves, size: volumes.Size{Limit: volumetest.Mi, Required: volumetest.Mi}, spec: gi, class: volumes.ErrOutOfRange},
+		"the ledger has no room for the size": {agent: carves, size: volumes.Size{Required: 100 * gi}, spec: gi, class: volumes.ErrOutOfRange},
+		"the size is negative":                {agent: carves, size: volumes.Size{Required: -1}, spec: gi, class: provision.ErrInvalid},
+		"the volume does not exist":           {agent: carves, id: "pvc-none", size: volumes.Size{Required: 2 * gi}, spec: gi, class: provision.ErrNotFound},
+		"the name is foreign":                 {agent: carves, id: "theirs", size: volumes.Size{Required: 2 * gi}, spec: gi, class: provision.ErrNotFound},
+		"the node has no room":                {agent: refusesToGrow, size: volumes.Size{Required: 2 * gi}, spec: 2 * gi, class: volumes.ErrOutOfRange, writes: []string{"update"}},
+		"the node does not answer":            {size: volumes.Size{Required: 2 * gi}, spec: 2 * gi, class: context.DeadlineExceeded, writes: []string{"update"}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			play(t, func(t *testing.T, s *stage) {
@@ -161,9 +161,9 @@ func refusesToGrow(v *v1alpha1.Volume) v1alpha1.ReplicaStatus {
 
 func TestAVolumeThatGoesWhileItGrowsIsNotReturned(t *testing.T) {
 	for name, prepare := range map[string]func(s *stage){
-		"before the write":             func(s *stage) { s.first = s.drop },
-		"after the write":              func(s *stage) { s.agents["n"] = nil; later(s.drop) },
-		"and the cache shows it still": func(s *stage) { s.Hold(); s.drop() },
+		"another client deletes the volume before the write":       func(s *stage) { s.first = s.drop },
+		"another client deletes the volume after the write":        func(s *stage) { s.agents["n"] = nil; later(s.drop) },
+		"the volume is gone, and the cache still shows the volume": func(s *stage) { s.Hold(); s.drop() },
 	} {
 		t.Run(name, func(t *testing.T) {
 			play(t, func(t *testing.T, s *stage) {
@@ -181,8 +181,8 @@ func TestANodeThatFallsSilentIsNotWaitedFor(t *testing.T) {
 		said  volumetest.Option
 		class error
 	}{
-		"before it has answered": {carved("n"), provision.ErrUnavailable},
-		"after it has refused":   {says("n", v1alpha1.ReplicaReady, v1alpha1.ReasonNoSpace, gi, 2*gi), volumes.ErrOutOfRange},
+		"the node has not answered": {carved("n"), provision.ErrUnavailable},
+		"the node has refused":      {says("n", v1alpha1.ReplicaReady, v1alpha1.ReasonNoSpace, gi, 2*gi), volumes.ErrOutOfRange},
 	} {
 		t.Run(name, func(t *testing.T) {
 			play(t, func(t *testing.T, s *stage) {

@@ -52,8 +52,8 @@ func copyOf(s v1alpha1.VolumeSource, allowed ...string) volumes.Request {
 
 func TestACopyIsMadeWhereItsSourceIs(t *testing.T) {
 	for name, r := range map[string]volumes.Request{
-		"of a volume":   copyOf(v1alpha1.VolumeSource{Volume: sourceID}),
-		"of a snapshot": copyOf(v1alpha1.VolumeSource{Snapshot: photoID}, "n", "m"),
+		"a copy of a volume":   copyOf(v1alpha1.VolumeSource{Volume: sourceID}),
+		"a copy of a snapshot": copyOf(v1alpha1.VolumeSource{Snapshot: photoID}, "n", "m"),
 	} {
 		t.Run(name, func(t *testing.T) {
 			play(t, func(t *testing.T, s *stage) {
@@ -95,32 +95,32 @@ func TestAnImpossibleCopyIsRefusedAndLeavesNothing(t *testing.T) {
 		prepare func(s *stage)
 		class   error
 	}{
-		"its source may not be reached":    {copyOf(fromVolume, "n"), source(), nil, volumes.ErrUnplaceable},
-		"its source is gone":               {copyOf(fromVolume), source(), drop(source()), provision.ErrNotFound},
-		"its source goes":                  {copyOf(fromVolume), source(deleting), nil, provision.ErrNotFound},
-		"its source is not ready":          {copyOf(fromVolume), source(func(v *v1alpha1.Volume) { v.Status.Replicas = nil }), nil, provision.ErrUnavailable},
-		"its source is not open to copies": {copyOf(fromVolume), source(func(v *v1alpha1.Volume) { v.Status.Replicas[0].Ready = false }), nil, provision.ErrUnavailable},
-		"its source is of no size":         {copyOf(fromVolume), source(func(v *v1alpha1.Volume) { v.Status.Replicas[0].Capacity = nil }), nil, provision.ErrUnavailable},
-		"its source is not one of Berth's": {copyOf(v1alpha1.VolumeSource{Volume: "theirs"}), source(), nil, provision.ErrNotFound},
-		"its source has another mode":      {copyOf(fromVolume), source(func(v *v1alpha1.Volume) { v.Spec.VolumeMode = v1alpha1.Block }), nil, provision.ErrInvalid},
-		"its source is larger than the limit": {func() volumes.Request {
+		"the node of the source is not allowed": {copyOf(fromVolume, "n"), source(), nil, volumes.ErrUnplaceable},
+		"the source is gone":                    {copyOf(fromVolume), source(), drop(source()), provision.ErrNotFound},
+		"the source is being deleted":           {copyOf(fromVolume), source(deleting), nil, provision.ErrNotFound},
+		"no node has reported the source":       {copyOf(fromVolume), source(func(v *v1alpha1.Volume) { v.Status.Replicas = nil }), nil, provision.ErrUnavailable},
+		"the source is not ready":               {copyOf(fromVolume), source(func(v *v1alpha1.Volume) { v.Status.Replicas[0].Ready = false }), nil, provision.ErrUnavailable},
+		"the source has no size":                {copyOf(fromVolume), source(func(v *v1alpha1.Volume) { v.Status.Replicas[0].Capacity = nil }), nil, provision.ErrUnavailable},
+		"the source has a foreign name":         {copyOf(v1alpha1.VolumeSource{Volume: "theirs"}), source(), nil, provision.ErrNotFound},
+		"the source has another mode":           {copyOf(fromVolume), source(func(v *v1alpha1.Volume) { v.Spec.VolumeMode = v1alpha1.Block }), nil, provision.ErrInvalid},
+		"the source is larger than the limit": {func() volumes.Request {
 			r := copyOf(fromVolume)
 			r.Size = volumes.Size{Limit: 512 * volumetest.Mi}
 			return r
 		}(), source(), nil, volumes.ErrOutOfRange},
-		"its class does not select the pool":    {copyOf(fromVolume), source(func(v *v1alpha1.Volume) { v.Spec.Replicas[0].Pool = "other" }), nil, provision.ErrInvalid},
-		"its pool is not there any more":        {copyOf(fromVolume), source(func(v *v1alpha1.Volume) { v.Spec.Replicas[0].Pool = "vg9" }), nil, volumes.ErrUnplaceable},
-		"its agent is older than copies by now": {copyOf(fromVolume), source(), older, provision.ErrUnavailable},
-		"its snapshot is gone":                  {copyOf(fromSnapshot), photo(v1alpha1.SnapshotReady), drop(photo(v1alpha1.SnapshotReady)), provision.ErrNotFound},
-		"its snapshot goes": {copyOf(fromSnapshot), photoWith(func(o *v1alpha1.Snapshot) {
+		"the class does not select the pool of the source": {copyOf(fromVolume), source(func(v *v1alpha1.Volume) { v.Spec.Replicas[0].Pool = "other" }), nil, provision.ErrInvalid},
+		"the pool of the source is gone":                   {copyOf(fromVolume), source(func(v *v1alpha1.Volume) { v.Spec.Replicas[0].Pool = "vg9" }), nil, volumes.ErrUnplaceable},
+		"the agent is too old for copies by now":           {copyOf(fromVolume), source(), older, provision.ErrUnavailable},
+		"the snapshot is gone":                             {copyOf(fromSnapshot), photo(v1alpha1.SnapshotReady), drop(photo(v1alpha1.SnapshotReady)), provision.ErrNotFound},
+		"the snapshot is being deleted": {copyOf(fromSnapshot), photoWith(func(o *v1alpha1.Snapshot) {
 			o.DeletionTimestamp, o.Finalizers = &metav1.Time{Time: time.Unix(1000, 0)}, []string{v1alpha1.SnapshotFinalizer}
 		}), nil, provision.ErrNotFound},
-		"its snapshot is of no size":                 {copyOf(fromSnapshot), photoWith(func(o *v1alpha1.Snapshot) { o.Status.Replicas[0].RestoreSize = nil }), nil, provision.ErrUnavailable},
-		"no node has its snapshot":                   {copyOf(fromSnapshot), photoWith(func(o *v1alpha1.Snapshot) { o.Status.Replicas = nil }), nil, provision.ErrUnavailable},
-		"its snapshot is not ready":                  {copyOf(fromSnapshot), photo(v1alpha1.SnapshotCopying), nil, provision.ErrUnavailable},
-		"its snapshot is not one of Berth's":         {copyOf(v1alpha1.VolumeSource{Snapshot: "theirs"}), photo(v1alpha1.SnapshotReady), nil, provision.ErrNotFound},
-		"its snapshot's node is away":                {copyOf(fromSnapshot), photo(v1alpha1.SnapshotReady), func(s *stage) { s.nodes["m"] = "is silent" }, volumes.ErrUnplaceable},
-		"its mount options are another filesystem's": {func() volumes.Request { r := copyOf(fromVolume); r.MountOptions = []string{"commit=9"}; return r }(), source(), nil, nil},
+		"the snapshot has no size":                       {copyOf(fromSnapshot), photoWith(func(o *v1alpha1.Snapshot) { o.Status.Replicas[0].RestoreSize = nil }), nil, provision.ErrUnavailable},
+		"no node has the snapshot":                       {copyOf(fromSnapshot), photoWith(func(o *v1alpha1.Snapshot) { o.Status.Replicas = nil }), nil, provision.ErrUnavailable},
+		"the snapshot is not ready":                      {copyOf(fromSnapshot), photo(v1alpha1.SnapshotCopying), nil, provision.ErrUnavailable},
+		"the snapshot has a foreign name":                {copyOf(v1alpha1.VolumeSource{Snapshot: "theirs"}), photo(v1alpha1.SnapshotReady), nil, provision.ErrNotFound},
+		"the node of the snapshot is away":               {copyOf(fromSnapshot), photo(v1alpha1.SnapshotReady), func(s *stage) { s.nodes["m"] = "is silent" }, volumes.ErrUnplaceable},
+		"the mount options belong to another filesystem": {func() volumes.Request { r := copyOf(fromVolume); r.MountOptions = []string{"commit=9"}; return r }(), source(), nil, nil},
 	} {
 		t.Run(name, func(t *testing.T) {
 			play(t, func(t *testing.T, s *stage) {
@@ -150,8 +150,8 @@ func (s *stage) remove(o client.Object) {
 
 func TestACopyThatItsNodeRefusesIsMadeNowhereElse(t *testing.T) {
 	for name, meanwhile := range map[string]func(s *stage){
-		"its source is there":              func(*stage) {},
-		"its source was deleted meanwhile": func(s *stage) { s.remove(source()) },
+		"the source exists":                           func(*stage) {},
+		"another client deletes the source meanwhile": func(s *stage) { s.remove(source()) },
 	} {
 		t.Run(name, func(t *testing.T) {
 			play(t, func(t *testing.T, s *stage) {

@@ -61,12 +61,12 @@ func TestCreateGoesOnFromTheExistingObject(t *testing.T) {
 		"another process is faster": {func(s *stage) {
 			s.first = func() { s.make("n") }
 		}, []string{"create"}},
-		"its node answers while the call waits": {func(s *stage) {
+		"the node answers while the call waits": {func(s *stage) {
 			s.agents["n"] = nil
 			s.make("n")
 			later(func() { s.agents["n"] = carves; s.answer() })
 		}, nil},
-		"the volume is gone and the cache shows it still": {func(s *stage) {
+		"the volume is gone, and the cache still shows the volume": {func(s *stage) {
 			s.make("n")
 			s.Hold()
 			s.drop()
@@ -93,12 +93,12 @@ func TestAnExistingVolumeThatDiffersFromTheRequestIsLeftAlone(t *testing.T) {
 		change func(r *volumes.Request)
 		class  error
 	}{
-		"it is being deleted": {existing(wanted("n"), carved("n"), deleting), func(*volumes.Request) {}, volumes.ErrBusy},
-		"it is too small":     {existing(wanted("n"), carved("n")), func(r *volumes.Request) { r.Size.Required = 2 * gi }, provision.ErrConflict},
-		"it is another claim's": {existing(wanted("n"), carved("n")), func(r *volumes.Request) {
+		"the volume is being deleted": {existing(wanted("n"), carved("n"), deleting), func(*volumes.Request) {}, volumes.ErrBusy},
+		"the volume is too small":     {existing(wanted("n"), carved("n")), func(r *volumes.Request) { r.Size.Required = 2 * gi }, provision.ErrConflict},
+		"the volume belongs to another claim": {existing(wanted("n"), carved("n")), func(r *volumes.Request) {
 			r.Claim = &v1alpha1.ClaimReference{Namespace: "theirs", Name: "data"}
 		}, provision.ErrConflict},
-		"it is a copy": {existing(wanted("n"), carved("n"), func(v *v1alpha1.Volume) { v.Spec.Source = &v1alpha1.VolumeSource{Volume: "pvc-2"} }), func(*volumes.Request) {}, provision.ErrConflict},
+		"the volume is a copy": {existing(wanted("n"), carved("n"), func(v *v1alpha1.Volume) { v.Spec.Source = &v1alpha1.VolumeSource{Volume: "pvc-2"} }), func(*volumes.Request) {}, provision.ErrConflict},
 	} {
 		t.Run(name, func(t *testing.T) {
 			play(t, func(t *testing.T, s *stage) {
@@ -118,9 +118,9 @@ func TestAVolumeThatGoesWhileItIsMadeIsNotReturned(t *testing.T) {
 		node    string
 		objects []client.Object
 	}{
-		"by its node":             {"n", nil},
-		"off the node that it is": {"m", []client.Object{existing(wanted("n"))}},
-		"on the node that it was": {"n", []client.Object{existing(carved("n"))}},
+		"a new volume":                           {"n", nil},
+		"a volume that is to leave the node":     {"m", []client.Object{existing(wanted("n"))}},
+		"a volume that is to return to the node": {"n", []client.Object{existing(carved("n"))}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			play(t, func(t *testing.T, s *stage) {
@@ -141,13 +141,13 @@ func TestANodeThatDoesNotTakeTheVolumeIsLeft(t *testing.T) {
 		class   error
 		on      string
 	}{
-		"another node has it":          {n: refuses(v1alpha1.ReasonNoSpace), m: carves, allowed: []string{"n", "m"}, on: "m"},
-		"another node may not have it": {n: refuses(v1alpha1.ReasonNoSpace), m: carves, allowed: []string{"n"}, class: volumes.ErrUnplaceable},
-		"all refuse":                   {n: refuses(v1alpha1.ReasonNoSpace), m: refuses(v1alpha1.ReasonPoolMissing), allowed: []string{"n", "m"}, class: volumes.ErrUnplaceable},
-		"it falls silent":              {m: carves, silent: true, allowed: []string{"n", "m"}, on: "m"},
-		"it has failed for good":       {n: refuses(v1alpha1.ReasonInvalid), m: carves, allowed: []string{"n", "m"}, class: provision.ErrInvalid, on: "n"},
-		"it does not answer":           {m: carves, allowed: []string{"n", "m"}, class: context.DeadlineExceeded, on: "n"},
-		"it has failed for now":        {n: refuses(v1alpha1.ReasonProvisionerError), m: carves, allowed: []string{"n", "m"}, class: provision.ErrUnavailable, on: "n"},
+		"another node takes the volume": {n: refuses(v1alpha1.ReasonNoSpace), m: carves, allowed: []string{"n", "m"}, on: "m"},
+		"no other node is allowed":      {n: refuses(v1alpha1.ReasonNoSpace), m: carves, allowed: []string{"n"}, class: volumes.ErrUnplaceable},
+		"all nodes refuse the volume":   {n: refuses(v1alpha1.ReasonNoSpace), m: refuses(v1alpha1.ReasonPoolMissing), allowed: []string{"n", "m"}, class: volumes.ErrUnplaceable},
+		"the node falls silent":         {m: carves, silent: true, allowed: []string{"n", "m"}, on: "m"},
+		"the node fails for good":       {n: refuses(v1alpha1.ReasonInvalid), m: carves, allowed: []string{"n", "m"}, class: provision.ErrInvalid, on: "n"},
+		"the node does not answer":      {m: carves, allowed: []string{"n", "m"}, class: context.DeadlineExceeded, on: "n"},
+		"the node fails for now":        {n: refuses(v1alpha1.ReasonProvisionerError), m: carves, allowed: []string{"n", "m"}, class: provision.ErrUnavailable, on: "n"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			play(t, func(t *testing.T, s *stage) {

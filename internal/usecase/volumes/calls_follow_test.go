@@ -56,19 +56,19 @@ func TestACopyFollowsItsSourceWhereTheNodeIsButAChoice(t *testing.T) {
 		change  func(c *choice)
 		follows bool
 	}{
-		"a scheduler chose another node":            {func(*choice) {}, true},
-		"and the class allows both":                 {allow(in(key, "n", "m")), true},
-		"and one term of the class allows it":       {allow(in(key, "n"), in(key, "m")), true},
-		"and the class does not allow the source's": {allow(in(key, "n")), false},
-		"and the class speaks of another topology":  {allow(in("zone", "m")), false},
-		"nobody has chosen":                         {func(c *choice) { c.claim.Annotations = nil }, false},
-		"a third node was chosen meanwhile":         {func(c *choice) { c.claim.Annotations[volumes.SelectedNode] = "far" }, false},
-		"more than one node is allowed":             {func(c *choice) { c.request.Topology.Allowed = []string{"n", "far"} }, false},
-		"the claim is not known":                    {func(c *choice) { c.request.Claim = nil }, false},
-		"the claim is gone":                         {func(c *choice) { c.claim = nil }, false},
-		"the claim is another one of that name":     {func(c *choice) { c.claim.UID = "another" }, false},
-		"the claim has no class":                    {func(c *choice) { c.claim.Spec.StorageClassName = nil }, false},
-		"the class is gone":                         {func(c *choice) { c.class = nil }, false},
+		"a scheduler chose another node":                                                     {func(*choice) {}, true},
+		"a scheduler chose another node, and the class allows both nodes":                    {allow(in(key, "n", "m")), true},
+		"a scheduler chose another node, and one term of the class allows the source's node": {allow(in(key, "n"), in(key, "m")), true},
+		"a scheduler chose another node, and the class forbids the source's node":            {allow(in(key, "n")), false},
+		"a scheduler chose another node, and the class names another topology":               {allow(in("zone", "m")), false},
+		"no scheduler has chosen a node":                                                     {func(c *choice) { c.claim.Annotations = nil }, false},
+		"a third node was chosen meanwhile":                                                  {func(c *choice) { c.claim.Annotations[volumes.SelectedNode] = "far" }, false},
+		"the request allows more than one node":                                              {func(c *choice) { c.request.Topology.Allowed = []string{"n", "far"} }, false},
+		"the claim is not known":                                                             {func(c *choice) { c.request.Claim = nil }, false},
+		"the claim is gone":                                                                  {func(c *choice) { c.claim = nil }, false},
+		"a new claim has the name of the old claim":                                          {func(c *choice) { c.claim.UID = "another" }, false},
+		"the claim has no class":                                                             {func(c *choice) { c.claim.Spec.StorageClassName = nil }, false},
+		"the class is gone":                                                                  {func(c *choice) { c.class = nil }, false},
 	} {
 		t.Run(name, func(t *testing.T) {
 			c := choose(test.change)
@@ -100,12 +100,12 @@ func TestAVolumeThatIsNoCopyGoesWhereItsClaimIs(t *testing.T) {
 
 func TestACopyFollowsTheAPIServerAndNotAStaleCache(t *testing.T) {
 	for name, write := range map[string]func(c *choice) (now, before client.Object){
-		"of its claim": func(c *choice) (now, before client.Object) {
+		"the cache shows an old claim": func(c *choice) (now, before client.Object) {
 			stale := c.claim.DeepCopy()
 			stale.Annotations = nil
 			return c.claim, stale
 		},
-		"of its class": func(c *choice) (now, before client.Object) {
+		"the cache shows an old class": func(c *choice) (now, before client.Object) {
 			stale := c.class.DeepCopy()
 			stale.AllowedTopologies = []corev1.TopologySelectorTerm{in(v1alpha1.TopologyKey, "n")}
 			return c.class, stale
@@ -140,10 +140,10 @@ func TestACopyFollowsNothingThatCannotBeRead(t *testing.T) {
 		class   error
 		there   bool
 	}{
-		"its claim":                      {&corev1.PersistentVolumeClaim{}, "n", errBroken, false},
-		"its class":                      {&storagev1.StorageClass{}, "n", errBroken, false},
-		"its claim, and it may be there": {&corev1.PersistentVolumeClaim{}, "m", nil, false},
-		"its claim, and it is there":     {&corev1.PersistentVolumeClaim{}, "n", errBroken, true},
+		"the claim cannot be read": {&corev1.PersistentVolumeClaim{}, "n", errBroken, false},
+		"the class cannot be read": {&storagev1.StorageClass{}, "n", errBroken, false},
+		"the claim cannot be read, and the request allows the source's node": {&corev1.PersistentVolumeClaim{}, "m", nil, false},
+		"the claim cannot be read, and the copy exists":                      {&corev1.PersistentVolumeClaim{}, "n", errBroken, true},
 	} {
 		t.Run(name, func(t *testing.T) {
 			c := choose(func(c *choice) { c.request.Topology.Allowed = []string{test.allowed} })

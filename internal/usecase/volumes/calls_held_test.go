@@ -40,8 +40,8 @@ func (s *stage) take(node, pool string, bytes int64) {
 
 func TestRoomThatAnotherTakesMeanwhileIsNotPromised(t *testing.T) {
 	for name, change := range map[string]func(r *volumes.Request, s *stage){
-		"to a claim": func(*volumes.Request, *stage) {},
-		"to a volume without one": func(r *volumes.Request, s *stage) {
+		"a claim asks for the room": func(*volumes.Request, *stage) {},
+		"a caller without a claim asks for the room": func(r *volumes.Request, s *stage) {
 			r.Name, r.Claim, s.name = "by-hand", nil, v1alpha1.VolumeName("by-hand")
 		},
 	} {
@@ -113,10 +113,10 @@ func TestAVolumeGoesIntoThePoolThatHoldsItsRoom(t *testing.T) {
 		change  func(r *volumes.Request)
 		want    string
 	}{
-		"as the ledger says":              {request("n"), func(*volumes.Request) {}, "wide"},
-		"unless another pool is named":    {request("n"), func(r *volumes.Request) { r.Pool = "vg" }, "vg"},
-		"unless it is larger by now":      {request("n"), func(r *volumes.Request) { r.Size.Required = 6 * gi }, "vg"},
-		"unless its source is in another": {copyOf(v1alpha1.VolumeSource{Volume: sourceID}, "n"), func(*volumes.Request) {}, "vg"},
+		"the volume goes into the pool of the ledger":            {request("n"), func(*volumes.Request) {}, "wide"},
+		"the volume goes into the named pool":                    {request("n"), func(r *volumes.Request) { r.Pool = "vg" }, "vg"},
+		"the volume is larger by now and goes into another pool": {request("n"), func(r *volumes.Request) { r.Size.Required = 6 * gi }, "vg"},
+		"the volume goes into the pool of the source":            {copyOf(v1alpha1.VolumeSource{Volume: sourceID}, "n"), func(*volumes.Request) {}, "vg"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			play(t, func(t *testing.T, s *stage) {

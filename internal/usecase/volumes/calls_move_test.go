@@ -14,9 +14,9 @@ import (
 
 func TestAVolumeIsMovedToWhereItIsAskedFor(t *testing.T) {
 	for name, volume := range map[string]*v1alpha1.Volume{
-		"its node has refused":      existing(wanted("n"), full("n")),
-		"it has no node":            existing(),
-		"nobody was told of it yet": existing(wanted("n"), carved("n")),
+		"the node has refused the volume":          existing(wanted("n"), full("n")),
+		"the volume has no node":                   existing(),
+		"no PersistentVolume refers to the volume": existing(wanted("n"), carved("n")),
 	} {
 		t.Run(name, func(t *testing.T) {
 			play(t, func(t *testing.T, s *stage) {
@@ -45,7 +45,7 @@ func TestAVolumeThatAPersistentVolumeRefersToStaysWhereItIs(t *testing.T) {
 }
 
 func TestAVolumeIsTakenOffNoNodeThatHasNotAnswered(t *testing.T) {
-	t.Run("it never answers", func(t *testing.T) {
+	t.Run("the node never answers", func(t *testing.T) {
 		play(t, func(t *testing.T, s *stage) {
 			s.agents["n"] = nil
 			_, err := s.Create(within(t), request("m"))
@@ -54,7 +54,7 @@ func TestAVolumeIsTakenOffNoNodeThatHasNotAnswered(t *testing.T) {
 			s.wroteOnly()
 		}, existing(wanted("n")))
 	})
-	t.Run("it answers that it has it", func(t *testing.T) {
+	t.Run("the node answers that the volume is carved", func(t *testing.T) {
 		play(t, func(t *testing.T, s *stage) {
 			s.agents["n"] = nil
 			s.must(s.Others().Create(t.Context(), persistentVolume()))
@@ -64,7 +64,7 @@ func TestAVolumeIsTakenOffNoNodeThatHasNotAnswered(t *testing.T) {
 			s.on("n")
 		}, existing(wanted("n")))
 	})
-	t.Run("it is away", func(t *testing.T) {
+	t.Run("the node is away", func(t *testing.T) {
 		play(t, func(t *testing.T, s *stage) {
 			s.agents["n"], s.nodes["n"] = nil, "is silent"
 			_, err := s.Create(within(t), request("m"))
@@ -82,8 +82,8 @@ func TestTheAnswerOfANodeCountsThoughItIsAwayNow(t *testing.T) {
 		said  volumetest.Option
 		class error
 	}{
-		"it has the volume":             {carved("n"), nil},
-		"it will never have the volume": {says("n", v1alpha1.ReplicaFailed, v1alpha1.ReasonInvalid, 0, gi), provision.ErrInvalid},
+		"the node has the volume":             {carved("n"), nil},
+		"the node will never have the volume": {says("n", v1alpha1.ReplicaFailed, v1alpha1.ReasonInvalid, 0, gi), provision.ErrInvalid},
 	} {
 		t.Run(name, func(t *testing.T) {
 			play(t, func(t *testing.T, s *stage) {

@@ -41,11 +41,11 @@ func TestNoVolumeIsMadeWhileANodeKeepsDataOfItsName(t *testing.T) {
 
 func TestAVolumeThatMayHaveDataOnItsNodeIsNotMoved(t *testing.T) {
 	for name, volume := range map[string]*v1alpha1.Volume{
-		"its node has found data":           existing(wanted("n"), found("n")),
-		"its node has found other data":     existing(wanted("n"), says("n", v1alpha1.ReplicaFailed, v1alpha1.ReasonConflict, 0, gi)),
-		"a node that it was on has found":   existing(wanted("n"), carved("n"), found("far")),
-		"it was adopted":                    existing(wanted("n"), carved("n"), func(v *v1alpha1.Volume) { v.Spec.Adopted = true }),
-		"it is reserved, and data is found": existing(wanted("n"), found("n"), reserved),
+		"the node has found data":                  existing(wanted("n"), found("n")),
+		"the node has found foreign data":          existing(wanted("n"), says("n", v1alpha1.ReplicaFailed, v1alpha1.ReasonConflict, 0, gi)),
+		"an earlier node has found data":           existing(wanted("n"), carved("n"), found("far")),
+		"the volume was adopted":                   existing(wanted("n"), carved("n"), func(v *v1alpha1.Volume) { v.Spec.Adopted = true }),
+		"the node has found data of a reservation": existing(wanted("n"), found("n"), reserved),
 	} {
 		t.Run(name, func(t *testing.T) {
 			play(t, func(t *testing.T, s *stage) {
@@ -68,17 +68,17 @@ func TestAReservationOfAnotherShapeMakesWay(t *testing.T) {
 		spec    int64
 		writes  []string
 	}{
-		"its node lets it go":                              {func(*stage) {}, nil, 2 * gi, []string{"delete", "create"}},
-		"it has just been collected":                       {func(s *stage) { s.first = s.drop }, nil, 2 * gi, []string{"delete", "create"}},
-		"it has just been collected, and its node is away": {func(s *stage) { s.nodes["n"], s.first = "is silent", s.drop }, volumes.ErrUnplaceable, 0, []string{"delete"}},
-		"its node is mute":                                 {func(s *stage) { s.agents["n"] = nil }, context.DeadlineExceeded, gi, []string{"delete"}},
-		"its node is away":                                 {func(s *stage) { s.agents["n"], s.nodes["n"] = nil, "is silent" }, volumes.ErrBusy, gi, []string{"delete"}},
-		"its user is told of it":                           {func(s *stage) { s.first = func() { s.change(func(v *v1alpha1.Volume) { v.Annotations = nil }) } }, provision.ErrConflict, gi, []string{"delete"}},
-		"its node has found data": {func(s *stage) {
+		"the node removes the reservation":                                      {func(*stage) {}, nil, 2 * gi, []string{"delete", "create"}},
+		"another client has just deleted the reservation":                       {func(s *stage) { s.first = s.drop }, nil, 2 * gi, []string{"delete", "create"}},
+		"another client has just deleted the reservation, and the node is away": {func(s *stage) { s.nodes["n"], s.first = "is silent", s.drop }, volumes.ErrUnplaceable, 0, []string{"delete"}},
+		"the node does not answer":                                              {func(s *stage) { s.agents["n"] = nil }, context.DeadlineExceeded, gi, []string{"delete"}},
+		"the node is away":                                                      {func(s *stage) { s.agents["n"], s.nodes["n"] = nil, "is silent" }, volumes.ErrBusy, gi, []string{"delete"}},
+		"another call returns the reservation to the user":                      {func(s *stage) { s.first = func() { s.change(func(v *v1alpha1.Volume) { v.Annotations = nil }) } }, provision.ErrConflict, gi, []string{"delete"}},
+		"the node has found data": {func(s *stage) {
 			s.agents["n"] = nil
 			s.change(func(v *v1alpha1.Volume) { v.Status.Replicas[0].Reason = v1alpha1.ReasonFound })
 		}, provision.ErrConflict, gi, nil},
-		"it is taken by its new owner": {func(s *stage) { s.first = func() { s.drop(); s.make("n") } }, provision.ErrConflict, gi, []string{"delete"}},
+		"a new volume takes the name": {func(s *stage) { s.first = func() { s.drop(); s.make("n") } }, provision.ErrConflict, gi, []string{"delete"}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			play(t, func(t *testing.T, s *stage) {

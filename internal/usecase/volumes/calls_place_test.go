@@ -18,14 +18,14 @@ func TestAVolumeGoesWhereTheAgentMakesItAsAsked(t *testing.T) {
 	older.Status.Features = []string{v1alpha1.FeatureCopies}
 	r := request()
 	r.Topology.Preferred, r.MkfsOptions = []string{"m", "n"}, "-I 512"
-	t.Run("another node, as the ledger knows", func(t *testing.T) {
+	t.Run("the ledger knows that an agent is too old, and another node gets the volume", func(t *testing.T) {
 		play(t, func(t *testing.T, s *stage) {
 			_, err := s.Create(within(t), r)
 			s.must(err)
 			s.on("n")
 		}, older)
 	})
-	t.Run("nowhere, as only the API server says yet", func(t *testing.T) {
+	t.Run("only the API server knows that an agent is too old, and no node gets the volume", func(t *testing.T) {
 		play(t, func(t *testing.T, s *stage) {
 			s.replaceAgent("m")
 			if _, err := s.Create(within(t), r); !errors.Is(err, provision.ErrUnavailable) || !strings.Contains(err.Error(), "upgrade it") {
@@ -46,13 +46,13 @@ func TestAVolumeGoesWhereAPodMayRunIfItCan(t *testing.T) {
 		want      string
 		preferred []string
 	}{
-		"none is shut":                           {want: "m"},
-		"the first by name is shut":              {shut: []string{"m"}, want: "n"},
-		"the one that is preferred is shut":      {shut: []string{"m"}, preferred: []string{"m", "n"}, want: "n"},
-		"the open one is preferred":              {shut: []string{"n"}, preferred: []string{"m", "n"}, want: "m"},
-		"all are shut":                           {shut: []string{"m", "n"}, preferred: []string{"n", "m"}, want: "n"},
-		"a scheduler has chosen the one that is": {shut: []string{"n"}, request: func(r *volumes.Request) { r.Topology.Allowed = []string{"n"} }, want: "n"},
-		"the open one has refused":               {shut: []string{"m"}, full: "n", want: "m"},
+		"no node is shut":                      {want: "m"},
+		"the first node by name is shut":       {shut: []string{"m"}, want: "n"},
+		"the preferred node is shut":           {shut: []string{"m"}, preferred: []string{"m", "n"}, want: "n"},
+		"the preferred node is open":           {shut: []string{"n"}, preferred: []string{"m", "n"}, want: "m"},
+		"all nodes are shut":                   {shut: []string{"m", "n"}, preferred: []string{"n", "m"}, want: "n"},
+		"a scheduler has chosen the shut node": {shut: []string{"n"}, request: func(r *volumes.Request) { r.Topology.Allowed = []string{"n"} }, want: "n"},
+		"the open node has refused":            {shut: []string{"m"}, full: "n", want: "m"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			play(t, func(t *testing.T, s *stage) {
@@ -149,10 +149,10 @@ func TestTheRoomForNewVolumesIsThatOfNodesThatAnswer(t *testing.T) {
 			allowed        []string
 			total, largest int64
 		}{
-			"of a class":            {"fast", nil, 20 * gi, 10 * gi},
-			"of any":                {"", nil, 20 * gi, 10 * gi},
-			"of a node":             {"fast", []string{"n"}, 10 * gi, 10 * gi},
-			"of a node that is far": {"fast", []string{"far"}, 0, 0},
+			"the room of a class":         {"fast", nil, 20 * gi, 10 * gi},
+			"the room of all classes":     {"", nil, 20 * gi, 10 * gi},
+			"the room of a node":          {"fast", []string{"n"}, 10 * gi, 10 * gi},
+			"the room of an unknown node": {"fast", []string{"far"}, 0, 0},
 		} {
 			got, err := s.Capacity(within(t), test.class, test.allowed)
 			if err != nil || got.Total != test.total || got.Largest != test.largest {
@@ -170,9 +170,9 @@ func TestTheRoomForNewVolumesIsThatOfNodesThatAnswer(t *testing.T) {
 
 func TestAVolumeThatIsNotNamedAfterAClaimGetsANameOfItsOwn(t *testing.T) {
 	for name, claim := range map[string]*v1alpha1.ClaimReference{
-		"for nobody":  nil,
-		"for a claim": {Namespace: "shop", Name: "data", UID: "theirs"},
-		"for a claim of which but the name is known": {Namespace: "shop", Name: "data"},
+		"a volume without a claim":                          nil,
+		"a volume with a claim":                             {Namespace: "shop", Name: "data", UID: "theirs"},
+		"a volume with a claim that is known by name alone": {Namespace: "shop", Name: "data"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			play(t, func(t *testing.T, s *stage) {

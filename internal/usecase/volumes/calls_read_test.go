@@ -31,15 +31,15 @@ func TestAnUnreadableObjectIsAnErrorAndChangesNothing(t *testing.T) {
 			_, err := s.Expand(ctx, id, volumes.Size{Required: 2 * gi})
 			return err
 		}},
-		"a volume that is to be abandoned": {&v1alpha1.Volume{}, there, func(ctx context.Context, s *stage) error { return s.Abandon(ctx, id) }},
-		"a volume that is to be deleted":   {&v1alpha1.Volume{}, there, func(ctx context.Context, s *stage) error { return s.Delete(ctx, id) }},
-		"all volumes":                      {&v1alpha1.VolumeList{}, there, func(ctx context.Context, s *stage) error { _, _, err := s.List(ctx, "", 0); return err }},
-		"who refers to a volume":           {&corev1.PersistentVolume{}, there, create(request("m"))},
-		"the snapshot of a copy":           {&v1alpha1.Snapshot{}, []client.Object{photo(v1alpha1.SnapshotReady)}, create(copyOf(v1alpha1.VolumeSource{Snapshot: photoID}))},
-		"the agent that makes a copy":      {&v1alpha1.StorageNode{}, []client.Object{source()}, create(copyOf(v1alpha1.VolumeSource{Volume: sourceID}))},
-		"the class of a filesystem":        {&v1alpha1.PoolClass{}, nil, create(request("n"))},
-		"the class of room":                {&v1alpha1.PoolClass{}, nil, func(ctx context.Context, s *stage) error { _, err := s.Capacity(ctx, "fast", nil); return err }},
-		"all classes":                      {&v1alpha1.PoolClassList{}, nil, func(ctx context.Context, s *stage) error { _, err := s.Capacity(ctx, "", nil); return err }},
+		"a volume that is to be abandoned":                 {&v1alpha1.Volume{}, there, func(ctx context.Context, s *stage) error { return s.Abandon(ctx, id) }},
+		"a volume that is to be deleted":                   {&v1alpha1.Volume{}, there, func(ctx context.Context, s *stage) error { return s.Delete(ctx, id) }},
+		"all volumes":                                      {&v1alpha1.VolumeList{}, there, func(ctx context.Context, s *stage) error { _, _, err := s.List(ctx, "", 0); return err }},
+		"the PersistentVolume of a volume that is to move": {&corev1.PersistentVolume{}, there, create(request("m"))},
+		"the snapshot of a copy":                           {&v1alpha1.Snapshot{}, []client.Object{photo(v1alpha1.SnapshotReady)}, create(copyOf(v1alpha1.VolumeSource{Snapshot: photoID}))},
+		"the agent that makes a copy":                      {&v1alpha1.StorageNode{}, []client.Object{source()}, create(copyOf(v1alpha1.VolumeSource{Volume: sourceID}))},
+		"the class of a filesystem":                        {&v1alpha1.PoolClass{}, nil, create(request("n"))},
+		"the class of room":                                {&v1alpha1.PoolClass{}, nil, func(ctx context.Context, s *stage) error { _, err := s.Capacity(ctx, "fast", nil); return err }},
+		"all classes":                                      {&v1alpha1.PoolClassList{}, nil, func(ctx context.Context, s *stage) error { _, err := s.Capacity(ctx, "", nil); return err }},
 	} {
 		t.Run(name, func(t *testing.T) {
 			play(t, func(t *testing.T, s *stage) {
@@ -60,9 +60,9 @@ func TestTheAPIServerIsNotAskedForAnInvalidID(t *testing.T) {
 		class  error
 		call   func(ctx context.Context, s *stage) error
 	}{
-		"to delete a volume": {&v1alpha1.Volume{}, nil, func(ctx context.Context, s *stage) error { return s.Delete(ctx, "theirs") }},
-		"to show a volume":   {&v1alpha1.Volume{}, provision.ErrNotFound, func(ctx context.Context, s *stage) error { _, err := s.Get(ctx, "theirs"); return err }},
-		"to copy a snapshot": {&v1alpha1.Snapshot{}, provision.ErrNotFound, create(v1alpha1.VolumeSource{Snapshot: "theirs"})},
+		"a call deletes a volume":  {&v1alpha1.Volume{}, nil, func(ctx context.Context, s *stage) error { return s.Delete(ctx, "theirs") }},
+		"a call shows a volume":    {&v1alpha1.Volume{}, provision.ErrNotFound, func(ctx context.Context, s *stage) error { _, err := s.Get(ctx, "theirs"); return err }},
+		"a call copies a snapshot": {&v1alpha1.Snapshot{}, provision.ErrNotFound, create(v1alpha1.VolumeSource{Snapshot: "theirs"})},
 	} {
 		t.Run(name, func(t *testing.T) {
 			play(t, func(t *testing.T, s *stage) {

@@ -39,22 +39,22 @@ func TestARefusalTellsOfTheNodesThatMatter(t *testing.T) {
 		told    string
 		allowed []string
 	}{
-		"there is none": {volumetest.Nodes{}, nil, silent, "no node has reported its pools yet: is the berth-agent DaemonSet running?", nil},
-		"those that serve the class": {
+		"no node has reported": {volumetest.Nodes{}, nil, silent, "no node has reported its pools yet: is the berth-agent DaemonSet running?", nil},
+		"the refusal names only nodes that serve the class": {
 			volumetest.Nodes{"n": "", "m": ""}, []client.Object{useless}, silent, "node m: is silent", nil,
 		},
-		"the first of many": {
+		"the refusal names the first of many nodes": {
 			volumetest.Nodes{"a": "", "b": "", "c": "", "d": "", "e": ""}, nil, silent, "node a: is silent; node b: is silent; node c: is silent; and 2 more nodes", nil,
 		},
-		"as many as are told": {volumetest.Nodes{"a": "", "b": "", "c": ""}, nil, silent, "node a: is silent; node b: is silent; node c: is silent", nil},
-		"what their agents say": {
+		"the refusal names all of three nodes": {volumetest.Nodes{"a": "", "b": "", "c": ""}, nil, silent, "node a: is silent; node b: is silent; node c: is silent", nil},
+		"the refusal tells the problems of the agents": {
 			volumetest.Nodes{"n": "", "m": ""}, []client.Object{unready("n", "lvm is broken"), unready("m", "")}, func(*stage) {},
 			"node m: is not ready; node n: is not ready: lvm is broken", nil,
 		},
-		"what the ledger says, if the agents say nothing": {
+		"the refusal tells the reason of the ledger when the agents have no problem": {
 			volumetest.Nodes{"n": "is silent"}, nil, func(s *stage) { s.nodes["n"] = "" }, "node n: is not ready", nil,
 		},
-		"each of them once": {volumetest.Nodes{"n": "", "m": ""}, nil, silent, "node m: is silent; node n: is silent", []string{"n", "m", "n"}},
+		"the refusal names each node once": {volumetest.Nodes{"n": "", "m": ""}, nil, silent, "node m: is silent; node n: is silent", []string{"n", "m", "n"}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
@@ -92,8 +92,8 @@ func TestALimitHoldsForTheSizeThatThePoolCarves(t *testing.T) {
 		limit int64
 		class error
 	}{
-		"which is below it": {gi + volumetest.Mi, nil},
-		"which is above it": {gi + 2, volumes.ErrOutOfRange},
+		"the limit is above the carved size": {gi + volumetest.Mi, nil},
+		"the limit is below the carved size": {gi + 2, volumes.ErrOutOfRange},
 	} {
 		t.Run(name, func(t *testing.T) {
 			play(t, func(t *testing.T, s *stage) {

@@ -75,13 +75,13 @@ func TestAReservationIsAbandoned(t *testing.T) {
 
 func TestAVolumeThatMayNotBeAbandonedStays(t *testing.T) {
 	for name, volume := range map[string]*v1alpha1.Volume{
-		"its user was told of it":     existing(wanted("n"), carved("n")),
-		"it is being deleted":         existing(wanted("n"), carved("n"), reserved, deleting),
-		"its node has found data":     existing(wanted("n"), reserved, found("n")),
-		"its node has not answered":   existing(wanted("n"), reserved),
-		"its node answers still":      existing(wanted("n"), reserved, says("n", v1alpha1.ReplicaCopying, v1alpha1.ReasonCopying, gi, gi)),
-		"its node answered less":      existing(wanted("n"), reserved, says("n", v1alpha1.ReplicaReady, v1alpha1.ReasonCarved, gi, volumetest.Mi)),
-		"another than one node is it": existing(reserved),
+		"a call returned the volume to the user": existing(wanted("n"), carved("n")),
+		"the volume is being deleted":            existing(wanted("n"), carved("n"), reserved, deleting),
+		"the node has found data":                existing(wanted("n"), reserved, found("n")),
+		"the node has not answered":              existing(wanted("n"), reserved),
+		"the node is still copying":              existing(wanted("n"), reserved, says("n", v1alpha1.ReplicaCopying, v1alpha1.ReasonCopying, gi, gi)),
+		"the node answered a smaller wish":       existing(wanted("n"), reserved, says("n", v1alpha1.ReplicaReady, v1alpha1.ReasonCarved, gi, volumetest.Mi)),
+		"the volume has no node":                 existing(reserved),
 	} {
 		t.Run(name, func(t *testing.T) {
 			play(t, func(t *testing.T, s *stage) {
@@ -95,8 +95,8 @@ func TestAVolumeThatMayNotBeAbandonedStays(t *testing.T) {
 func TestAnAbandonedReservationThatIsUsedMeanwhileStays(t *testing.T) {
 	publish := func(s *stage) { s.change(func(v *v1alpha1.Volume) { v.Annotations = nil }) }
 	for name, prepare := range map[string]func(s *stage){
-		"the cache shows it as it was": func(s *stage) { s.Hold(); publish(s) },
-		"just before the write":        func(s *stage) { s.first = func() { publish(s) } },
+		"another call returned the volume, and the cache does not show the answer": func(s *stage) { s.Hold(); publish(s) },
+		"another call returns the volume just before the write":                    func(s *stage) { s.first = func() { publish(s) } },
 	} {
 		t.Run(name, func(t *testing.T) {
 			play(t, func(t *testing.T, s *stage) {

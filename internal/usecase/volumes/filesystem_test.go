@@ -61,20 +61,20 @@ func TestAClaimThatNamesNoFilesystemGetsThatOfItsClass(t *testing.T) {
 		want    v1alpha1.FSType
 		refused string
 	}{
-		"of ZFS":                            {class: classOf(v1alpha1.ProvisionerZFS), request: files, want: v1alpha1.Dataset},
-		"of LVM":                            {class: classOf(v1alpha1.ProvisionerLVM), request: files, want: v1alpha1.Ext4},
-		"of nobody knows what":              {request: files, want: v1alpha1.Ext4},
-		"a block volume of ZFS":             {class: classOf(v1alpha1.ProvisionerZFS), request: Request{Mode: v1alpha1.Block}, want: ""},
-		"ext4 by name, of ZFS":              {class: classOf(v1alpha1.ProvisionerZFS), request: with(func(r *Request) { r.FSType = v1alpha1.Ext4 }), want: v1alpha1.Ext4},
-		"zfs by name, of ZFS":               {class: classOf(v1alpha1.ProvisionerZFS), request: with(func(r *Request) { r.FSType = v1alpha1.Dataset }), want: v1alpha1.Dataset},
-		"zfs by name, of nobody knows what": {request: with(func(r *Request) { r.FSType = v1alpha1.Dataset }), want: v1alpha1.Dataset},
-		"zfs by name, of LVM":               {class: classOf(v1alpha1.ProvisionerLVM), request: with(func(r *Request) { r.FSType = v1alpha1.Dataset }), refused: "PoolClass fast has LVM: use ext4 or xfs"},
-		"options of ext4, of ZFS":           {class: classOf(v1alpha1.ProvisionerZFS), request: with(func(r *Request) { r.MkfsOptions = "-I 512" }), refused: "no mkfs makes a filesystem of ZFS"},
-		"options of ext4, of LVM":           {class: classOf(v1alpha1.ProvisionerLVM), request: with(func(r *Request) { r.MkfsOptions = "-I 512" }), want: v1alpha1.Ext4},
-		"mounted as ext4, of ZFS":           {class: classOf(v1alpha1.ProvisionerZFS), request: with(func(r *Request) { r.MountOptions = []string{"commit=9"} }), refused: `"commit=9" is not supported for zfs`},
-		"mounted as both, of ZFS":           {class: classOf(v1alpha1.ProvisionerZFS), request: with(func(r *Request) { r.MountOptions = []string{"noatime"} }), want: v1alpha1.Dataset},
-		"a copy of a dataset":               {class: classOf(v1alpha1.ProvisionerZFS), request: with(func(r *Request) { r.Source, r.FSType = &v1alpha1.VolumeSource{}, v1alpha1.Dataset }), want: v1alpha1.Dataset},
-		"a copy of ext4 on a zvol":          {class: classOf(v1alpha1.ProvisionerZFS), request: with(func(r *Request) { r.Source, r.FSType = &v1alpha1.VolumeSource{}, v1alpha1.Ext4 }), want: v1alpha1.Ext4},
+		"a class of ZFS":                                   {class: classOf(v1alpha1.ProvisionerZFS), request: files, want: v1alpha1.Dataset},
+		"a class of LVM":                                   {class: classOf(v1alpha1.ProvisionerLVM), request: files, want: v1alpha1.Ext4},
+		"an unknown class":                                 {request: files, want: v1alpha1.Ext4},
+		"a block volume of ZFS":                            {class: classOf(v1alpha1.ProvisionerZFS), request: Request{Mode: v1alpha1.Block}, want: ""},
+		"ext4 by name in a class of ZFS":                   {class: classOf(v1alpha1.ProvisionerZFS), request: with(func(r *Request) { r.FSType = v1alpha1.Ext4 }), want: v1alpha1.Ext4},
+		"zfs by name in a class of ZFS":                    {class: classOf(v1alpha1.ProvisionerZFS), request: with(func(r *Request) { r.FSType = v1alpha1.Dataset }), want: v1alpha1.Dataset},
+		"zfs by name in an unknown class":                  {request: with(func(r *Request) { r.FSType = v1alpha1.Dataset }), want: v1alpha1.Dataset},
+		"zfs by name in a class of LVM":                    {class: classOf(v1alpha1.ProvisionerLVM), request: with(func(r *Request) { r.FSType = v1alpha1.Dataset }), refused: "PoolClass fast has LVM: use ext4 or xfs"},
+		"options of ext4 in a class of ZFS":                {class: classOf(v1alpha1.ProvisionerZFS), request: with(func(r *Request) { r.MkfsOptions = "-I 512" }), refused: "no mkfs makes a filesystem of ZFS"},
+		"options of ext4 in a class of LVM":                {class: classOf(v1alpha1.ProvisionerLVM), request: with(func(r *Request) { r.MkfsOptions = "-I 512" }), want: v1alpha1.Ext4},
+		"a mount option of ext4 in a class of ZFS":         {class: classOf(v1alpha1.ProvisionerZFS), request: with(func(r *Request) { r.MountOptions = []string{"commit=9"} }), refused: `"commit=9" is not supported for zfs`},
+		"a mount option of ext4 and zfs in a class of ZFS": {class: classOf(v1alpha1.ProvisionerZFS), request: with(func(r *Request) { r.MountOptions = []string{"noatime"} }), want: v1alpha1.Dataset},
+		"a copy of a dataset":                              {class: classOf(v1alpha1.ProvisionerZFS), request: with(func(r *Request) { r.Source, r.FSType = &v1alpha1.VolumeSource{}, v1alpha1.Dataset }), want: v1alpha1.Dataset},
+		"a copy of ext4 on a zvol":                         {class: classOf(v1alpha1.ProvisionerZFS), request: with(func(r *Request) { r.Source, r.FSType = &v1alpha1.VolumeSource{}, v1alpha1.Ext4 }), want: v1alpha1.Ext4},
 	} {
 		t.Run(name, func(t *testing.T) {
 			a := callAt(cluster{class: tc.class}, tc.request)
@@ -105,10 +105,10 @@ func TestADatasetIsPlacedOnlyWhereTheAgentMakesThem(t *testing.T) {
 		fsType v1alpha1.FSType
 		want   error
 	}{
-		"an agent that makes them":         {able, v1alpha1.Dataset, nil},
-		"an older agent":                   {old, v1alpha1.Dataset, provision.ErrUnavailable},
-		"no agent":                         {nil, v1alpha1.Dataset, provision.ErrUnavailable},
-		"an older agent for what it knows": {old, v1alpha1.Ext4, nil},
+		"an agent that makes datasets": {able, v1alpha1.Dataset, nil},
+		"an older agent":               {old, v1alpha1.Dataset, provision.ErrUnavailable},
+		"no agent":                     {nil, v1alpha1.Dataset, provision.ErrUnavailable},
+		"an older agent for ext4":      {old, v1alpha1.Ext4, nil},
 	} {
 		t.Run(name, func(t *testing.T) {
 			a := callAt(cluster{node: tc.node}, Request{Mode: v1alpha1.Filesystem, FSType: tc.fsType})

@@ -19,20 +19,20 @@ func TestSizes(t *testing.T) {
 		class  error
 		told   string
 	}{
-		"what is required":                       {size: Size{Required: 5 * gi}, fsType: v1alpha1.Ext4, want: 5 * gi},
-		"nothing asked gives the default":        {fsType: v1alpha1.Ext4, want: DefaultSize},
-		"a limit alone bounds the default":       {size: Size{Limit: 512 * mi}, fsType: v1alpha1.Ext4, want: 512 * mi},
-		"a large limit alone gives the default":  {size: Size{Limit: 8 * gi}, fsType: v1alpha1.Ext4, want: DefaultSize},
-		"a small ext4 is rounded up":             {size: Size{Required: 1}, fsType: v1alpha1.Ext4, want: 32 * mi},
-		"a small xfs is rounded up":              {size: Size{Required: 1}, fsType: v1alpha1.XFS, want: 300 * mi},
-		"a small block volume is rounded up":     {size: Size{Required: 1}, mode: v1alpha1.Block, fsType: none, want: 4 * mi},
-		"a limit that forbids rounding up":       {size: Size{Required: 1, Limit: 100 * mi}, fsType: v1alpha1.XFS, class: ErrOutOfRange, told: "the limit of 100Mi is below the 300Mi that xfs needs"},
-		"the largest size":                       {size: Size{Required: MaxSize}, fsType: v1alpha1.Ext4, want: MaxSize},
-		"more than the largest size":             {size: Size{Required: MaxSize + 1}, fsType: v1alpha1.Ext4, class: ErrOutOfRange, told: "more than"},
-		"a negative size":                        {size: Size{Required: -1}, fsType: v1alpha1.Ext4, class: provision.ErrInvalid, told: "negative"},
-		"a negative limit":                       {size: Size{Limit: -1}, fsType: v1alpha1.Ext4, class: provision.ErrInvalid, told: "negative"},
-		"a limit below what is required":         {size: Size{Required: 2 * gi, Limit: gi}, fsType: v1alpha1.Ext4, class: provision.ErrInvalid, told: "the limit of 1Gi is below the required 2Gi"},
-		"a block volume's limit below its least": {size: Size{Limit: 1}, mode: v1alpha1.Block, class: ErrOutOfRange, told: "a block volume needs"},
+		"the required size":                              {size: Size{Required: 5 * gi}, fsType: v1alpha1.Ext4, want: 5 * gi},
+		"no size gives the default":                      {fsType: v1alpha1.Ext4, want: DefaultSize},
+		"a limit alone bounds the default":               {size: Size{Limit: 512 * mi}, fsType: v1alpha1.Ext4, want: 512 * mi},
+		"a large limit alone gives the default":          {size: Size{Limit: 8 * gi}, fsType: v1alpha1.Ext4, want: DefaultSize},
+		"a small ext4 is rounded up":                     {size: Size{Required: 1}, fsType: v1alpha1.Ext4, want: 32 * mi},
+		"a small xfs is rounded up":                      {size: Size{Required: 1}, fsType: v1alpha1.XFS, want: 300 * mi},
+		"a small block volume is rounded up":             {size: Size{Required: 1}, mode: v1alpha1.Block, fsType: none, want: 4 * mi},
+		"a limit that forbids rounding up":               {size: Size{Required: 1, Limit: 100 * mi}, fsType: v1alpha1.XFS, class: ErrOutOfRange, told: "the limit of 100Mi is below the 300Mi that xfs needs"},
+		"the largest size":                               {size: Size{Required: MaxSize}, fsType: v1alpha1.Ext4, want: MaxSize},
+		"a size above the largest size":                  {size: Size{Required: MaxSize + 1}, fsType: v1alpha1.Ext4, class: ErrOutOfRange, told: "more than"},
+		"a negative size":                                {size: Size{Required: -1}, fsType: v1alpha1.Ext4, class: provision.ErrInvalid, told: "negative"},
+		"a negative limit":                               {size: Size{Limit: -1}, fsType: v1alpha1.Ext4, class: provision.ErrInvalid, told: "negative"},
+		"a limit below the required size":                {size: Size{Required: 2 * gi, Limit: gi}, fsType: v1alpha1.Ext4, class: provision.ErrInvalid, told: "the limit of 1Gi is below the required 2Gi"},
+		"a limit below the least size of a block volume": {size: Size{Limit: 1}, mode: v1alpha1.Block, class: ErrOutOfRange, told: "a block volume needs"},
 	}
 	for name, test := range tests {
 		t.Run(name, func(t *testing.T) {

@@ -15,13 +15,13 @@ func TestHowLargeACopyIs(t *testing.T) {
 		want  int64
 		class error
 	}{
-		"no size":                                   {Size{}, gi + 4*mi, nil},
-		"what its source was asked for":             {Size{Required: gi + 1}, gi + 4*mi, nil},
-		"what its source has":                       {Size{Required: gi + 4*mi}, gi + 4*mi, nil},
-		"more":                                      {Size{Required: 2 * gi, Limit: 3 * gi}, 2 * gi, nil},
-		"less than its source was asked for":        {Size{Required: gi}, 0, ErrOutOfRange},
-		"a limit below its source":                  {Size{Limit: gi}, 0, ErrOutOfRange},
-		"a limit between what it asked for and has": {Size{Required: gi + 1, Limit: gi + 2*mi}, 0, ErrOutOfRange},
+		"no size":                                                    {Size{}, gi + 4*mi, nil},
+		"the size that the source was asked for":                     {Size{Required: gi + 1}, gi + 4*mi, nil},
+		"the size that the source has":                               {Size{Required: gi + 4*mi}, gi + 4*mi, nil},
+		"a larger size":                                              {Size{Required: 2 * gi, Limit: 3 * gi}, 2 * gi, nil},
+		"less than the source was asked for":                         {Size{Required: gi}, 0, ErrOutOfRange},
+		"a limit below the size of the source":                       {Size{Limit: gi}, 0, ErrOutOfRange},
+		"a limit between the wanted and the real size of the source": {Size{Required: gi + 1, Limit: gi + 2*mi}, 0, ErrOutOfRange},
 	}
 	for name, test := range tests {
 		t.Run(name, func(t *testing.T) {
@@ -40,13 +40,13 @@ func TestACopyHasTheModeAndFilesystemOfItsSource(t *testing.T) {
 		fsType v1alpha1.FSType
 		class  error
 	}{
-		"the same":               {xfs, v1alpha1.Filesystem, v1alpha1.XFS, nil},
-		"whatever its source is": {xfs, v1alpha1.Filesystem, "", nil},
-		"another filesystem":     {xfs, v1alpha1.Filesystem, v1alpha1.Ext4, provision.ErrInvalid},
-		"another volumeMode":     {xfs, v1alpha1.Block, "", provision.ErrInvalid},
-		"of a zvol":              {origin{at: place{"n", "zfs:tank/berth"}, mode: v1alpha1.Block}, v1alpha1.Block, "", nil},
-		"of a volume group":      {origin{at: place{"n", "vg0"}, mode: v1alpha1.Filesystem}, v1alpha1.Filesystem, "", nil},
-		"of a whole disk":        {origin{at: place{"n", "disk:wwn-1"}, mode: v1alpha1.Filesystem}, v1alpha1.Filesystem, "", provision.ErrUnsupported},
+		"the filesystem of the source": {xfs, v1alpha1.Filesystem, v1alpha1.XFS, nil},
+		"no filesystem":                {xfs, v1alpha1.Filesystem, "", nil},
+		"another filesystem":           {xfs, v1alpha1.Filesystem, v1alpha1.Ext4, provision.ErrInvalid},
+		"another volumeMode":           {xfs, v1alpha1.Block, "", provision.ErrInvalid},
+		"a source on a zvol":           {origin{at: place{"n", "zfs:tank/berth"}, mode: v1alpha1.Block}, v1alpha1.Block, "", nil},
+		"a source in a volume group":   {origin{at: place{"n", "vg0"}, mode: v1alpha1.Filesystem}, v1alpha1.Filesystem, "", nil},
+		"a source on a whole disk":     {origin{at: place{"n", "disk:wwn-1"}, mode: v1alpha1.Filesystem}, v1alpha1.Filesystem, "", provision.ErrUnsupported},
 	}
 	for name, test := range tests {
 		t.Run(name, func(t *testing.T) {

@@ -16,26 +16,26 @@ func TestVerdictsOnACreate(t *testing.T) {
 		outcome usecase.Outcome
 		class   error
 	}{
-		"no entry yet":                           {build(gi, wanted("n")), waiting, nil},
-		"carved":                                 {build(gi, wanted("n"), says("n", ready, v1alpha1.ReasonCarved, gi, gi)), done, nil},
-		"carved larger than asked":               {build(gi, wanted("n"), says("n", ready, v1alpha1.ReasonCarved, gi+4*mi, gi)), done, nil},
-		"carved for an earlier wish":             {build(2*gi, wanted("n"), says("n", ready, v1alpha1.ReasonCarved, gi, gi)), waiting, nil},
-		"ready but smaller than asked":           {build(2*gi, wanted("n"), says("n", ready, v1alpha1.ReasonNoSpace, gi, 2*gi)), refused, ErrUnplaceable},
-		"no room":                                {build(gi, wanted("n"), says("n", broken, v1alpha1.ReasonNoSpace, 0, gi)), refused, ErrUnplaceable},
-		"no room for an earlier wish":            {build(gi, wanted("n"), says("n", broken, v1alpha1.ReasonNoSpace, 0, 2*gi)), waiting, nil},
-		"no pool":                                {build(gi, wanted("n"), says("n", broken, v1alpha1.ReasonPoolMissing, 0, gi)), refused, ErrUnplaceable},
-		"invalid":                                {build(gi, wanted("n"), says("n", broken, v1alpha1.ReasonInvalid, 0, gi)), failed, provision.ErrInvalid},
-		"conflict":                               {build(gi, wanted("n"), says("n", broken, v1alpha1.ReasonConflict, 0, gi)), failed, provision.ErrConflict},
-		"a provisioner that fails":               {build(gi, wanted("n"), says("n", broken, v1alpha1.ReasonProvisionerError, 0, gi)), failed, provision.ErrUnavailable},
-		"a device that is missing":               {build(gi, wanted("n"), says("n", broken, v1alpha1.ReasonDeviceMissing, 0, gi)), failed, provision.ErrUnavailable},
-		"a reason that this version cannot know": {build(gi, wanted("n"), says("n", broken, "Novelty", 0, gi)), failed, provision.ErrUnavailable},
-		"a copy that is under way":               {build(gi, wanted("n"), says("n", v1alpha1.ReplicaCopying, v1alpha1.ReasonCopying, gi, gi)), waiting, nil},
-		"a provisioner that makes no copies":     {build(gi, wanted("n"), says("n", broken, v1alpha1.ReasonUnsupported, 0, gi)), failed, provision.ErrUnsupported},
-		"gone, from an earlier placement":        {build(gi, wanted("n"), says("n", gone, v1alpha1.ReasonRemoved, 0, gi)), waiting, nil},
-		"another node's answer":                  {build(gi, wanted("n"), says("m", ready, v1alpha1.ReasonCarved, gi, gi)), waiting, nil},
-		"of a size that no node was asked for":   {build(gi, wanted("n"), says("n", ready, v1alpha1.ReasonCarved, gi, 0)), waiting, nil},
-		"of no size":                             {build(gi, wanted("n"), says("n", ready, v1alpha1.ReasonCarved, 0, gi)), failed, provision.ErrUnavailable},
-		"one of two": {
+		"no entry yet":                       {build(gi, wanted("n")), waiting, nil},
+		"carved":                             {build(gi, wanted("n"), says("n", ready, v1alpha1.ReasonCarved, gi, gi)), done, nil},
+		"carved larger than asked":           {build(gi, wanted("n"), says("n", ready, v1alpha1.ReasonCarved, gi+4*mi, gi)), done, nil},
+		"carved for an earlier wish":         {build(2*gi, wanted("n"), says("n", ready, v1alpha1.ReasonCarved, gi, gi)), waiting, nil},
+		"ready but smaller than asked":       {build(2*gi, wanted("n"), says("n", ready, v1alpha1.ReasonNoSpace, gi, 2*gi)), refused, ErrUnplaceable},
+		"no room":                            {build(gi, wanted("n"), says("n", broken, v1alpha1.ReasonNoSpace, 0, gi)), refused, ErrUnplaceable},
+		"no room for an earlier wish":        {build(gi, wanted("n"), says("n", broken, v1alpha1.ReasonNoSpace, 0, 2*gi)), waiting, nil},
+		"no pool":                            {build(gi, wanted("n"), says("n", broken, v1alpha1.ReasonPoolMissing, 0, gi)), refused, ErrUnplaceable},
+		"invalid":                            {build(gi, wanted("n"), says("n", broken, v1alpha1.ReasonInvalid, 0, gi)), failed, provision.ErrInvalid},
+		"conflict":                           {build(gi, wanted("n"), says("n", broken, v1alpha1.ReasonConflict, 0, gi)), failed, provision.ErrConflict},
+		"a provisioner that fails":           {build(gi, wanted("n"), says("n", broken, v1alpha1.ReasonProvisionerError, 0, gi)), failed, provision.ErrUnavailable},
+		"a device that is missing":           {build(gi, wanted("n"), says("n", broken, v1alpha1.ReasonDeviceMissing, 0, gi)), failed, provision.ErrUnavailable},
+		"an unknown reason":                  {build(gi, wanted("n"), says("n", broken, "Novelty", 0, gi)), failed, provision.ErrUnavailable},
+		"a copy that is under way":           {build(gi, wanted("n"), says("n", v1alpha1.ReplicaCopying, v1alpha1.ReasonCopying, gi, gi)), waiting, nil},
+		"a provisioner that makes no copies": {build(gi, wanted("n"), says("n", broken, v1alpha1.ReasonUnsupported, 0, gi)), failed, provision.ErrUnsupported},
+		"gone, from an earlier placement":    {build(gi, wanted("n"), says("n", gone, v1alpha1.ReasonRemoved, 0, gi)), waiting, nil},
+		"an answer of another node":          {build(gi, wanted("n"), says("m", ready, v1alpha1.ReasonCarved, gi, gi)), waiting, nil},
+		"an answer to no wish":               {build(gi, wanted("n"), says("n", ready, v1alpha1.ReasonCarved, gi, 0)), waiting, nil},
+		"an answer without a size":           {build(gi, wanted("n"), says("n", ready, v1alpha1.ReasonCarved, 0, gi)), failed, provision.ErrUnavailable},
+		"an answer of one node of two": {
 			build(gi, wanted("n"), wanted("m"), says("n", ready, v1alpha1.ReasonCarved, gi, gi)), waiting, nil,
 		},
 	}
@@ -59,7 +59,7 @@ func TestVerdictsOnAnExpansion(t *testing.T) {
 		class   error
 	}{
 		"grown":           {build(2*gi, wanted("n"), says("n", v1alpha1.ReplicaReady, v1alpha1.ReasonCarved, 2*gi, 2*gi)), done, nil},
-		"not yet":         {build(2*gi, wanted("n"), says("n", v1alpha1.ReplicaReady, v1alpha1.ReasonCarved, gi, gi)), waiting, nil},
+		"not grown yet":   {build(2*gi, wanted("n"), says("n", v1alpha1.ReplicaReady, v1alpha1.ReasonCarved, gi, gi)), waiting, nil},
 		"no room":         {build(2*gi, wanted("n"), says("n", v1alpha1.ReplicaReady, v1alpha1.ReasonNoSpace, gi, 2*gi)), failed, ErrOutOfRange},
 		"no pool now":     {build(2*gi, wanted("n"), says("n", v1alpha1.ReplicaReady, v1alpha1.ReasonPoolMissing, gi, 2*gi)), failed, provision.ErrUnavailable},
 		"lvm that failed": {build(2*gi, wanted("n"), says("n", v1alpha1.ReplicaReady, v1alpha1.ReasonProvisionerError, gi, 2*gi)), failed, provision.ErrUnavailable},
@@ -79,16 +79,16 @@ func TestAVolumeIsCarvedIfANodeMayHoldItsData(t *testing.T) {
 		volume *v1alpha1.Volume
 		want   bool
 	}{
-		"no entry":          {build(gi, wanted("n")), false},
-		"refused":           {build(gi, wanted("n"), says("n", v1alpha1.ReplicaFailed, v1alpha1.ReasonNoSpace, 0, gi)), false},
-		"ready":             {build(gi, wanted("n"), says("n", v1alpha1.ReplicaReady, v1alpha1.ReasonCarved, gi, gi)), true},
-		"being copied":      {build(gi, wanted("n"), says("n", v1alpha1.ReplicaCopying, v1alpha1.ReasonCopying, gi, gi)), true},
-		"ready elsewhere":   {build(gi, wanted("n"), says("m", v1alpha1.ReplicaReady, v1alpha1.ReasonCarved, gi, gi)), true},
-		"device missing":    {build(gi, wanted("n"), says("n", v1alpha1.ReplicaFailed, v1alpha1.ReasonDeviceMissing, 0, gi)), true},
-		"cannot be removed": {build(gi, says("n", v1alpha1.ReplicaFailed, v1alpha1.ReasonInUse, gi, 0)), true},
-		"adopted":           {build(gi, wanted("n"), func(v *v1alpha1.Volume) { v.Spec.Adopted = true }), true},
-		"other data found":  {build(gi, wanted("n"), says("n", v1alpha1.ReplicaFailed, v1alpha1.ReasonConflict, 0, gi)), true},
-		"gone":              {build(gi, says("n", v1alpha1.ReplicaGone, v1alpha1.ReasonRemoved, gi, 0)), false},
+		"no entry":              {build(gi, wanted("n")), false},
+		"refused":               {build(gi, wanted("n"), says("n", v1alpha1.ReplicaFailed, v1alpha1.ReasonNoSpace, 0, gi)), false},
+		"ready":                 {build(gi, wanted("n"), says("n", v1alpha1.ReplicaReady, v1alpha1.ReasonCarved, gi, gi)), true},
+		"being copied":          {build(gi, wanted("n"), says("n", v1alpha1.ReplicaCopying, v1alpha1.ReasonCopying, gi, gi)), true},
+		"ready on another node": {build(gi, wanted("n"), says("m", v1alpha1.ReplicaReady, v1alpha1.ReasonCarved, gi, gi)), true},
+		"device missing":        {build(gi, wanted("n"), says("n", v1alpha1.ReplicaFailed, v1alpha1.ReasonDeviceMissing, 0, gi)), true},
+		"cannot be removed":     {build(gi, says("n", v1alpha1.ReplicaFailed, v1alpha1.ReasonInUse, gi, 0)), true},
+		"adopted":               {build(gi, wanted("n"), func(v *v1alpha1.Volume) { v.Spec.Adopted = true }), true},
+		"foreign data found":    {build(gi, wanted("n"), says("n", v1alpha1.ReplicaFailed, v1alpha1.ReasonConflict, 0, gi)), true},
+		"gone":                  {build(gi, says("n", v1alpha1.ReplicaGone, v1alpha1.ReasonRemoved, gi, 0)), false},
 	}
 	for name, test := range tests {
 		t.Run(name, func(t *testing.T) {
@@ -108,14 +108,14 @@ func TestAVolumeIsAsLargeAsItsSmallestReplica(t *testing.T) {
 		volume *v1alpha1.Volume
 		want   int64
 	}{
-		"no node":                 {build(gi), 0},
-		"one":                     {build(gi, wanted("n"), has("n", ready, gi)), gi},
-		"one that was taken off":  {build(gi, has("n", ready, gi)), 0},
-		"one that is gone":        {build(gi, wanted("n"), has("n", gone, gi)), 0},
-		"one that says no size":   {build(gi, wanted("n"), has("n", ready, 0)), 0},
-		"the second":              {build(gi, wanted("n"), wanted("m"), has("n", ready, 2*gi), has("m", ready, gi)), gi},
-		"the first":               {build(gi, wanted("n"), wanted("m"), has("n", ready, gi), has("m", ready, 2*gi)), gi},
-		"the second is not there": {build(gi, wanted("n"), wanted("m"), has("n", ready, gi)), 0},
+		"no node":                               {build(gi), 0},
+		"a single replica":                      {build(gi, wanted("n"), has("n", ready, gi)), gi},
+		"a replica that is not wanted any more": {build(gi, has("n", ready, gi)), 0},
+		"a gone replica":                        {build(gi, wanted("n"), has("n", gone, gi)), 0},
+		"a replica without a size":              {build(gi, wanted("n"), has("n", ready, 0)), 0},
+		"the second replica is smaller":         {build(gi, wanted("n"), wanted("m"), has("n", ready, 2*gi), has("m", ready, gi)), gi},
+		"the first replica is smaller":          {build(gi, wanted("n"), wanted("m"), has("n", ready, gi), has("m", ready, 2*gi)), gi},
+		"the second replica is missing":         {build(gi, wanted("n"), wanted("m"), has("n", ready, gi)), 0},
 	} {
 		t.Run(name, func(t *testing.T) {
 			if got := capacity(test.volume); got != test.want {
@@ -135,16 +135,16 @@ func TestTheCapacityToAskFor(t *testing.T) {
 		want   int64
 		class  error
 	}{
-		"more than there is":                       {grown(gi, gi), Size{Required: 2 * gi}, 2 * gi, nil},
-		"what is there":                            {grown(gi, gi), Size{Required: gi}, gi, nil},
-		"less than there is":                       {grown(gi, gi), Size{Required: mi}, gi, nil},
-		"what rounding gave already":               {grown(gi+1, gi+4*mi), Size{Required: gi + 2}, gi + 1, nil},
-		"less, after a refusal":                    {grown(8*gi, gi), Size{Required: 2 * gi}, 2 * gi, nil},
-		"nothing more, after a refusal":            {grown(8*gi, gi), Size{Required: gi}, gi, nil},
-		"a volume that no node has answered for":   {build(2*gi, wanted("n")), Size{Required: gi}, 2 * gi, nil},
-		"more than there is, within a limit":       {grown(gi, gi), Size{Required: 2 * gi, Limit: 3 * gi}, 2 * gi, nil},
-		"nothing, of what no node has answered":    {build(2*gi, wanted("n")), Size{}, 2 * gi, nil},
-		"a limit below what is there is too small": {grown(gi, gi), Size{Required: mi, Limit: gi - 1}, 0, ErrOutOfRange},
+		"more than the capacity":                 {grown(gi, gi), Size{Required: 2 * gi}, 2 * gi, nil},
+		"exactly the capacity":                   {grown(gi, gi), Size{Required: gi}, gi, nil},
+		"less than the capacity":                 {grown(gi, gi), Size{Required: mi}, gi, nil},
+		"a size within the rounded capacity":     {grown(gi+1, gi+4*mi), Size{Required: gi + 2}, gi + 1, nil},
+		"a smaller size after a refusal":         {grown(8*gi, gi), Size{Required: 2 * gi}, 2 * gi, nil},
+		"the capacity after a refusal":           {grown(8*gi, gi), Size{Required: gi}, gi, nil},
+		"a volume that no node has answered for": {build(2*gi, wanted("n")), Size{Required: gi}, 2 * gi, nil},
+		"more than the capacity, within a limit": {grown(gi, gi), Size{Required: 2 * gi, Limit: 3 * gi}, 2 * gi, nil},
+		"no size, and no node has answered":      {build(2*gi, wanted("n")), Size{}, 2 * gi, nil},
+		"a limit below the capacity":             {grown(gi, gi), Size{Required: mi, Limit: gi - 1}, 0, ErrOutOfRange},
 	}
 	for name, test := range tests {
 		t.Run(name, func(t *testing.T) {

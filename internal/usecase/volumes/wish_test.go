@@ -59,29 +59,29 @@ func TestTheSchedulerAndTheProvisionerRequestTheSameVolume(t *testing.T) {
 				s.Parameters["mkfsOptions"], s.MountOptions = "-I 512", []string{"noatime"}
 			},
 			with(func(r *Request) { r.MkfsOptions, r.MountOptions = "-I 512", []string{"noatime"} })},
-		"what its source says of a copy's filesystem": {
+		"a clone by dataSource has no options of a filesystem": {
 			func(c *corev1.PersistentVolumeClaim, s *storagev1.StorageClass) {
 				s.Parameters["mkfsOptions"], s.MountOptions = "-m reflink=0", []string{"inode64"}
 				c.Spec.DataSource = &corev1.TypedLocalObjectReference{Kind: "PersistentVolumeClaim", Name: "source"}
 			},
 			plain},
-		"nor of a copy by a reference": {
+		"a clone by dataSourceRef has no options of a filesystem": {
 			func(c *corev1.PersistentVolumeClaim, s *storagev1.StorageClass) {
 				s.Parameters["mkfsOptions"], s.MountOptions = "-m reflink=0", []string{"inode64"}
 				c.Spec.DataSourceRef = &corev1.TypedObjectReference{Kind: "PersistentVolumeClaim", Name: "source"}
 			},
 			plain},
-		"a claim that says that it is no block volume": {
+		"a claim of the volumeMode Filesystem": {
 			func(c *corev1.PersistentVolumeClaim, _ *storagev1.StorageClass) {
 				c.Spec.VolumeMode = new(corev1.PersistentVolumeFilesystem)
 			},
 			plain},
-		"a claim of no VolumeAttributesClass": {
+		"a claim with an empty VolumeAttributesClass": {
 			func(c *corev1.PersistentVolumeClaim, _ *storagev1.StorageClass) {
 				c.Spec.VolumeAttributesClassName = new("")
 			},
 			plain},
-		"a claim that has its volume already, whatever it has become": {
+		"a bound claim with a later VolumeAttributesClass": {
 			func(c *corev1.PersistentVolumeClaim, _ *storagev1.StorageClass) {
 				c.Spec.VolumeAttributesClassName, c.Spec.VolumeName = new("gold"), "pvc-"+claimID
 			},

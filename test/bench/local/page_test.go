@@ -68,20 +68,20 @@ func TestThePageShowsRatiosProcessesAndIdleCosts(t *testing.T) {
 	var page bytes.Buffer
 	measured().page(&page)
 	for what, pattern := range map[string]string{
-		"a ratio with its verdict":                    `thick, create, one after the other +\| +600 \| +750 \| +1\.25 \| +- \| +1 round \|`,
-		"the same within the process":                 `thick, delete, one after the other, in process +\| +600 \| +750 \|`,
-		"many at once":                                `thin, snapshot, 8 at once +\|`,
-		"what is typed for ZFS":                       `zvol, delete what was copied, one after the other +\| +600 \| +750 \|`,
-		"how many volumes that is":                    `makes 100 volumes .* to 12 of them[^%]* 8 in\n *each round, to 16 volumes`,
-		"processes of an operation":                   `thick, create +\| +1 lvcreate \| +0 \| +0 \|`,
-		"those that follow, and how long":             `zvol, clone +\| +1 zfs clone \| +0\.75 zfs destroy \| +200 \|`,
-		"those of a volume that is wiped":             `thick, delete and wipe by Discard +\| +1 lvchange \| +1 lvremove \| +400 \|`,
-		"which of them are which":                     `operation +\| +its caller waits for \| +what follows \| +that takes, ms \|`,
-		"how long wiping takes":                       `64 MiB, wiped by Discard +\| +400 \| +800 \|`,
-		"an agent that has nothing to do":             `agent.* +\| +200 \| +80\.0 \| +40\.0 \| +20\.0 \|`,
-		"a poold, in a minute of which half was seen": `poold.* +\| +200 \| +64\.0 \| +32\.0 \| +100 \|`,
-		"statistics":                                  `embedded +\| +1 \| +450 \| +400 \| +500 \| +0 \|`,
-		"the machines":                                `\(EPYC\), Linux 6\.9\..*\n.*Linux 6\.1, LVM 2\.03, ZFS 2\.1\.11`,
+		"a ratio with its verdict":                      `thick, create, one after the other +\| +600 \| +750 \| +1\.25 \| +- \| +1 round \|`,
+		"a ratio within the process":                    `thick, delete, one after the other, in process +\| +600 \| +750 \|`,
+		"operations at once":                            `thin, snapshot, 8 at once +\|`,
+		"an operation on zvols":                         `zvol, delete what was copied, one after the other +\| +600 \| +750 \|`,
+		"the number of volumes":                         `makes 100 volumes .* to 12 of them[^%]* 8 in\n *each round, to 16 volumes`,
+		"processes of an operation":                     `thick, create +\| +1 lvcreate \| +0 \| +0 \|`,
+		"processes that follow, and how long they take": `zvol, clone +\| +1 zfs clone \| +0\.75 zfs destroy \| +200 \|`,
+		"processes of a volume that is wiped":           `thick, delete and wipe by Discard +\| +1 lvchange \| +1 lvremove \| +400 \|`,
+		"the head of the table of processes":            `operation +\| +its caller waits for \| +what follows \| +that takes, ms \|`,
+		"the time of wiping":                            `64 MiB, wiped by Discard +\| +400 \| +800 \|`,
+		"an idle agent":                                 `agent.* +\| +200 \| +80\.0 \| +40\.0 \| +20\.0 \|`,
+		"a poold that was seen for half a minute":       `poold.* +\| +200 \| +64\.0 \| +32\.0 \| +100 \|`,
+		"statistics":                                    `embedded +\| +1 \| +450 \| +400 \| +500 \| +0 \|`,
+		"the machines":                                  `\(EPYC\), Linux 6\.9\..*\n.*Linux 6\.1, LVM 2\.03, ZFS 2\.1\.11`,
 	} {
 		if !regexp.MustCompile(pattern).MatchString(page.String()) {
 			t.Errorf("%s is missing: no match for %s in\n%s", what, pattern, page.String())

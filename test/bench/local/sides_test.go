@@ -83,8 +83,8 @@ func TestTheBareSideMakesTheSameVolumesAsBerth(t *testing.T) {
 	}{
 		"thick volumes":                      {thick, []string{create}, 4},
 		"thin volumes, snapshots and clones": {thin, []string{create, snapshot, clone}, 8},
-		"what is left of thin volumes":       {thin, independent, 4},
-		"what is left of thick volumes":      {thick, uncopied, 2},
+		"independent thin volumes":           {thin, independent, 4},
+		"uncopied thick volumes":             {thick, uncopied, 2},
 	} {
 		t.Run(name, func(t *testing.T) {
 			d, host := playedGroups(t)
@@ -126,12 +126,12 @@ func TestEachOperationIsOnTheVolumesThatItNeeds(t *testing.T) {
 		operation, side string
 		from, to        int
 	}{
-		"Berth makes all":                           {create, socketSide, 0, 100},
-		"so do the bare commands":                   {create, bareSide, 0, 100},
-		"others make what they need":                {create, localSide, 0, 24},
-		"some are copied":                           {clone, socketSide, 0, 12},
-		"those are deleted as such":                 {deleteCopied, bareSide, 0, 12},
-		"others are deleted that were never copied": {deletion, localSide, 12, 24},
+		"Berth makes all volumes":                            {create, socketSide, 0, 100},
+		"the bare commands make all volumes":                 {create, bareSide, 0, 100},
+		"Berth in the process makes only the needed volumes": {create, localSide, 0, 24},
+		"Berth copies some volumes":                          {clone, socketSide, 0, 12},
+		"the bare commands delete the copied volumes":        {deleteCopied, bareSide, 0, 12},
+		"Berth in the process deletes uncopied volumes":      {deletion, localSide, 12, 24},
 	} {
 		t.Run(name, func(t *testing.T) {
 			if from, to := s.span(tc.operation, tc.side); from != tc.from || to != tc.to {

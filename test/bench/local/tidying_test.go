@@ -17,13 +17,13 @@ func TestPausesAreNotCountedAsWork(t *testing.T) {
 		paused []stretch
 		want   time.Duration
 	}{
-		"none":                          {nil, 5 * time.Second},
-		"two within it":                 {[]stretch{{second(11), second(12)}, {second(13), second(13.5)}}, 3500 * time.Millisecond},
-		"one that began before it":      {[]stretch{{second(9.25), second(10.25)}}, 4750 * time.Millisecond},
-		"one that ended after it":       {[]stretch{{second(14.5), second(15.5)}}, 4500 * time.Millisecond},
-		"one that was over":             {[]stretch{{second(8), second(9)}}, 5 * time.Second},
-		"all of it":                     {[]stretch{{second(9), second(16)}}, 0},
-		"more than all of it, together": {[]stretch{{second(10), second(14)}, {second(11), second(15)}}, 0},
+		"no pause":                                {nil, 5 * time.Second},
+		"two pauses within the wait":              {[]stretch{{second(11), second(12)}, {second(13), second(13.5)}}, 3500 * time.Millisecond},
+		"a pause that began before the wait":      {[]stretch{{second(9.25), second(10.25)}}, 4750 * time.Millisecond},
+		"a pause that ended after the wait":       {[]stretch{{second(14.5), second(15.5)}}, 4500 * time.Millisecond},
+		"a pause before the wait":                 {[]stretch{{second(8), second(9)}}, 5 * time.Second},
+		"a pause over the whole wait":             {[]stretch{{second(9), second(16)}}, 0},
+		"two pauses that cover the wait together": {[]stretch{{second(10), second(14)}, {second(11), second(15)}}, 0},
 	} {
 		t.Run(name, func(t *testing.T) {
 			if got := waited.without(tc.paused); got != tc.want {
