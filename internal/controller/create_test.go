@@ -235,7 +235,7 @@ func TestFailuresOfTheNodeAreTold(t *testing.T) {
 }
 
 func TestAClaimDoesNotStayWithANodeThatFailsAgainAndAgain(t *testing.T) {
-	for name, elsewhere := range map[string]bool{"another node may have it": true, "no other node may": false} {
+	for name, elsewhere := range map[string]bool{"the request allows another node": true, "the request allows no other node": false} {
 		t.Run(name, func(t *testing.T) {
 			c := newCluster(t)
 			broken, healthy := c.node(t, "broken", 20*gi), c.node(t, "healthy", 10*gi)

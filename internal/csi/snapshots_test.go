@@ -154,7 +154,7 @@ func TestListSnapshots(t *testing.T) {
 }
 
 func TestACopyIsAskedForAndToldWithItsSource(t *testing.T) {
-	for name, source := range map[string]*v1alpha1.VolumeSource{"of a snapshot": {Snapshot: snapID}, "of a volume": {Volume: id}} {
+	for name, source := range map[string]*v1alpha1.VolumeSource{"a copy of a snapshot": {Snapshot: snapID}, "a copy of a volume": {Volume: id}} {
 		t.Run(name, func(t *testing.T) {
 			copied := ext4Volume
 			copied.Source = source

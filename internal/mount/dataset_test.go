@@ -22,7 +22,7 @@ func TestADatasetIsMountedByItsNameAndNothingElseIs(t *testing.T) {
 		"an option":                {"tank/-o", provision.Dataset, provision.Dataset, false},
 		"a step up":                {"tank/../pvc-1", provision.Dataset, provision.Dataset, false},
 		"a blank":                  {"tank/pvc 1", provision.Dataset, provision.Dataset, false},
-		"nothing":                  {"", provision.Dataset, provision.Dataset, false},
+		"an empty name":            {"", provision.Dataset, provision.Dataset, false},
 		"too long":                 {"tank/" + strings.Repeat("a", 255), provision.Dataset, provision.Dataset, false},
 		"ext4 on a dataset":        {"tank/pvc-1", provision.Dataset, provision.Ext4, false},
 		"a tree of ext4":           {"tank/pvc-1", provision.Ext4, provision.Ext4, false},

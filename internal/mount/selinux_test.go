@@ -73,7 +73,7 @@ func TestContextsAreComparedAsTheKernelDoes(t *testing.T) {
 		a, b string
 		same bool
 	}{
-		"equal":                                {"u:r:t:s0:c1,c2", "u:r:t:s0:c1,c2", true},
+		"equal contexts":                       {"u:r:t:s0:c1,c2", "u:r:t:s0:c1,c2", true},
 		"the same categories in another order": {"u:r:t:s0:c2,c1", "u:r:t:s0:c1,c2", true},
 		"a range of categories":                {"u:r:t:s0:c3,c1,c2", "u:r:t:s0:c1.c3", true},
 		"a category twice":                     {"u:r:t:s0:c1,c1", "u:r:t:s0:c1", true},

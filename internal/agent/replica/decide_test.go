@@ -24,7 +24,7 @@ func TestDecide(t *testing.T) {
 		"a new volume is carved": {volume: volume(), step: StepCreate},
 		"a replica carved before a crash is reported": {
 			volume: volume(), record: carved(blank), step: StepReport, state: "Ready", reason: "Carved", format: "ext4"},
-		"a blank replica is formatted although it was reported": {
+		"a reported blank replica is formatted": {
 			volume: volume(saying(ready("1Gi", "1Gi"))), record: carved(blank), step: StepNone, state: "Ready", reason: "Carved", format: "ext4"},
 		"a block volume is never formatted": {
 			volume: volume(block), record: carved(blank), made: true, step: StepReport, state: "Ready", reason: "Carved"},
@@ -100,7 +100,7 @@ func TestDecide(t *testing.T) {
 		"an unfinished copy that is not wanted here is removed": {
 			volume: volume(restored, on("n2")), record: carved(fromSnapshot, copying), step: StepRemove},
 
-		"a volume being deleted loses its data": {
+		"a deleted volume loses the data": {
 			volume: volume(deleting, saying(ready("1Gi", "1Gi"))), record: carved(), step: StepRemove},
 		"a volume that is deleted before its first report and format goes": {
 			volume: volume(deleting), record: carved(blank), step: StepRemove},
@@ -114,13 +114,13 @@ func TestDecide(t *testing.T) {
 			volume: volume(deleting, on("n2")), step: StepNone},
 		"a reservation that moved away is removed": {
 			volume: volume(marked, on("n2"), saying(ready("1Gi", "1Gi"))), record: carved(blank), step: StepRemove},
-		"a volume that CreateVolume may have returned is kept though it moved away": {
+		"a volume that CreateVolume may have returned is kept though the volume moved away": {
 			volume: volume(on("n2"), saying(ready("1Gi", "1Gi"))), record: carved(), step: StepKeep, state: "Gone", reason: "Conflict"},
 		"a volume that moved away is kept also when the volume is deleted": {
 			volume: volume(deleting, on("n2"), saying(ready("1Gi", "1Gi"))), record: carved(), step: StepKeep, state: "Gone", reason: "Conflict"},
 		"a replica that moved away and is gone is reported": {
 			volume: volume(on("n2"), saying(failed(v1alpha1.ReasonNoSpace))), step: StepReport, state: "Gone", reason: "Removed"},
-		"a replica that moved away before it was reported or formatted is removed": {
+		"a replica that moved away before the first report and the format is removed": {
 			volume: volume(on("n2")), record: carved(blank), step: StepRemove},
 		"data that the object does not know of is kept": {
 			volume: volume(on("n2")), record: carved(), step: StepKeep},

@@ -160,7 +160,7 @@ func TestAMarkIsWrittenAgainIfAnythingOfItIsOther(t *testing.T) {
 		step            Step
 		tell            bool
 	}{
-		"nothing":                 {yes, v1alpha1.ReasonReleasePending, "gone", StepNone, false},
+		"no part of the mark":     {yes, v1alpha1.ReasonReleasePending, "gone", StepNone, false},
 		"the status of the mark":  {unknown, v1alpha1.ReasonReleasePending, "gone", StepMark, true},
 		"the reason of the mark":  {yes, v1alpha1.ReasonClaimReleased, "gone", StepMark, true},
 		"the message of the mark": {yes, v1alpha1.ReasonReleasePending, "long gone", StepMark, false},

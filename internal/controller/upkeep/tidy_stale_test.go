@@ -116,9 +116,9 @@ func TestAnObjectIsLetGoOfWhenNoNodeHasAnything(t *testing.T) {
 
 func TestAnObjectThatLostItsMarksGetsThemBack(t *testing.T) {
 	for lost, lose := range map[string]func(o client.Object){
-		"the finalizer": func(o client.Object) { o.SetFinalizers(nil) },
-		"the labels":    func(o client.Object) { o.SetLabels(nil) },
-		"both":          func(o client.Object) { o.SetFinalizers(nil); o.SetLabels(nil) },
+		"the finalizer":                func(o client.Object) { o.SetFinalizers(nil) },
+		"the labels":                   func(o client.Object) { o.SetLabels(nil) },
+		"the finalizer and the labels": func(o client.Object) { o.SetFinalizers(nil); o.SetLabels(nil) },
 	} {
 		for kind, k := range kinds {
 			t.Run(kind+": "+lost, func(t *testing.T) {

@@ -189,7 +189,7 @@ func TestACopyOfXFSIsMountedBesideItsSource(t *testing.T) {
 func TestDestroyedFilesystemIsAnErrorAndNeverMadeAnew(t *testing.T) {
 	d := newDevices(t)
 	for _, fs := range []string{provision.Ext4, provision.XFS} {
-		for name, size := range map[string]int{"its beginning": 4 << 10, "its first part": 64 << 20} {
+		for name, size := range map[string]int{"the beginning": 4 << 10, "the first part": 64 << 20} {
 			device := d.make(fs)
 			lvmtest.Overwrite(t, device.Content.Source, size)
 			d.counter.Take()

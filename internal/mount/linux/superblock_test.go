@@ -63,7 +63,7 @@ func TestADeviceWithoutItsRecordedFilesystemIsDamaged(t *testing.T) {
 		device []byte
 		fs     string
 	}{
-		"nothing":                {make([]byte, 4096), "ext4"},
+		"a blank device":         {make([]byte, 4096), "ext4"},
 		"xfs for ext4":           {xfsDevice(10), "ext4"},
 		"ext4 for xfs":           {ext4Device(1, 0, 10), "xfs"},
 		"a device that is short": {make([]byte, 100), "xfs"},

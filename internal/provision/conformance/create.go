@@ -39,9 +39,9 @@ func repeats(t *testing.T, f fixture) {
 func conflicts(t *testing.T, f fixture) {
 	v := f.create(t, 1, 2)
 	for name, change := range map[string]func(*provision.CreateRequest){
-		"larger":       func(r *provision.CreateRequest) { r.Size = 3 * f.unit },
-		"smaller":      func(r *provision.CreateRequest) { r.Size = f.unit },
-		"another pool": func(r *provision.CreateRequest) { r.Pool.Name += "-other" },
+		"a larger size":  func(r *provision.CreateRequest) { r.Size = 3 * f.unit },
+		"a smaller size": func(r *provision.CreateRequest) { r.Size = f.unit },
+		"another pool":   func(r *provision.CreateRequest) { r.Pool.Name += "-other" },
 	} {
 		r := f.request(1, 2)
 		change(&r)

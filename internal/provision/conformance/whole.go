@@ -99,7 +99,7 @@ func repeatsWhole(t *testing.T, f fixture) {
 func conflictsWhole(t *testing.T, f fixture) {
 	v := f.create(t, 1, 1)
 	for name, change := range map[string]func(*provision.CreateRequest){
-		"larger":          func(r *provision.CreateRequest) { r.Size = f.unit + 1 },
+		"a larger size":   func(r *provision.CreateRequest) { r.Size = f.unit + 1 },
 		"another pool":    func(r *provision.CreateRequest) { r.Pool, r.Size = f.Pools[1], 1 },
 		"an unknown pool": func(r *provision.CreateRequest) { r.Pool.Name += "-other" },
 	} {

@@ -96,7 +96,7 @@ func TestAVolumeOnTwoDisksIsTouchedOnNeither(t *testing.T) {
 
 // A process that has just begun has not read all disks: a copy may be on one that is slow.
 func TestAVolumeIsNotTouchedBeforeEveryDiskWasRead(t *testing.T) {
-	for name, slow := range map[string]string{"the volume's": "sda", "the copy's": "nvme0n1"} {
+	for name, slow := range map[string]string{"the disk of the volume is slow": "sda", "the disk of the copy is slow": "nvme0n1"} {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				m := disks()

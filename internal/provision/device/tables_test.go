@@ -113,7 +113,7 @@ func (d damaged) ReadAt(b []byte, offset int64) (int, error) {
 // Data that was read from another disk before must not pass for the content of this one.
 func TestADiskThatCannotBeReadAtOneEndIsNotJudged(t *testing.T) {
 	d := newDrive(8<<20, 512)
-	for name, at := range map[string]int64{"its beginning": 0, "its end": d.Size - tailSize} {
+	for name, at := range map[string]int64{"the beginning": 0, "the end": d.Size - tailSize} {
 		if c, err := look(damaged{d, at}, d.Geometry); !errors.Is(err, errDamaged) {
 			t.Errorf("%s: %+v, %v", name, c, err)
 		}

@@ -91,7 +91,7 @@ func image(t *testing.T, size int64) string {
 }
 
 func TestAVolumeGroupWrittenByAPodIsNotReadAsTheNodesOnRealLVM(t *testing.T) {
-	for name, group := range map[string]string{"a group of the pool's name": "vg-berth", "a group of another name": "evil"} {
+	for name, group := range map[string]string{"a group with the name of the pool": "vg-berth", "a group of another name": "evil"} {
 		t.Run(name, func(t *testing.T) {
 			written := imitation(t, group, "pvc-victim", "pvc-theirs")
 			pool := lvmtest.RealGroup(t, "vg-berth", lvmtest.Disks(t, 1)[0])

@@ -67,7 +67,7 @@ func blindHost(host *lvmtest.Host, blind bool) {
 }
 
 func TestAVolumeGroupWrittenByAPodIsNotTheNodes(t *testing.T) {
-	for name, blind := range map[string]bool{"LVM is kept from it": false, "LVM sees it all the same": true} {
+	for name, blind := range map[string]bool{"LVM obeys the filter": false, "LVM ignores the filter": true} {
 		t.Run(name, inBubble(func(t *testing.T) {
 			host := lvmtest.NewHost(map[string]int64{vg.Name: 100})
 			_, c := counted(host)

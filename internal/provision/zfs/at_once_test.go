@@ -128,7 +128,7 @@ func TestAReportDoesNotWaitForAChange(t *testing.T) {
 }
 
 func TestAVolumeStaysWhileACopyOfItIsMade(t *testing.T) {
-	for name, from := range map[string]provision.Source{"of a snapshot": {Snapshot: "snap-1"}, "of the volume": {Volume: "pvc-1"}} {
+	for name, from := range map[string]provision.Source{"a copy of a snapshot": {Snapshot: "snap-1"}, "a copy of the volume": {Volume: "pvc-1"}} {
 		t.Run(name, func(t *testing.T) {
 			h := newHost()
 			p, _ := start(t, config(h))

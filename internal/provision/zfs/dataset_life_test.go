@@ -15,7 +15,7 @@ import (
 )
 
 func TestAMountedDatasetIsNotDeleted(t *testing.T) {
-	for name, snapshot := range map[string]bool{"without a snapshot": false, "with one": true} {
+	for name, snapshot := range map[string]bool{"without a snapshot": false, "with a snapshot": true} {
 		t.Run(name, func(t *testing.T) {
 			h := newHost()
 			p, _ := start(t, config(h))

@@ -76,7 +76,7 @@ func TestAZvolThatMayBelongToOthersIsNeverDestroyed(t *testing.T) {
 
 // ZFS makes a zvol before it reserves its room, and cannot destroy it again if udev looks at it.
 func TestAVolumeThatHadNoRoomIsNotThere(t *testing.T) {
-	for name, from := range map[string]provision.Source{"a blank one": {}, "a copy of one with a filesystem": {Volume: "pvc-1"}} {
+	for name, from := range map[string]provision.Source{"a blank volume": {}, "a copy of a volume with a filesystem": {Volume: "pvc-1"}} {
 		t.Run(name, func(t *testing.T) {
 			h := newHost()
 			h.Lingering = true

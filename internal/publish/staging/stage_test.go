@@ -188,7 +188,7 @@ func TestAVolumeThatAPodHadAsARawBlockDeviceIsNotFormatted(t *testing.T) {
 	n := newNode(t)
 	n.volume(t, id, "")
 	n.stage(t, id)
-	for what, known := range map[string]*v1alpha1.VolumeSpec{"its Volume says ext4": spec("ext4", vg0), "its Volume says raw": spec("", vg0), "unknown": nil} {
+	for what, known := range map[string]*v1alpha1.VolumeSpec{"the Volume wants ext4": spec("ext4", vg0), "the Volume wants raw block": spec("", vg0), "unknown": nil} {
 		n.specs[id] = known
 		for _, asked := range []string{"", "ext4", provision.Raw} {
 			err := n.Stage(t.Context(), StageRequest{ID: id, Path: n.path("stage"), Filesystem: asked})
