@@ -35,7 +35,7 @@ func TestAnAgentTendsItsReplicaAndDecides(t *testing.T) {
 		"to quarantine a copy without a record":                               {on("a", nil), verdict{Quarantine, LooksOrphaned}},
 		"to keep a quarantined copy until a person decides":                   {on("a", nil, with(func(c *Copy) { c.Quarantined = true })), verdict{Wait, LooksOrphaned}},
 		"to quarantine a copy without an entry":                               {on("d", volume()), verdict{Quarantine, LooksOrphaned}},
-		"to keep an orphan while too few other copies exist":                  {on("d", volume(), with(func(c *Copy) { c.Quarantined = true }), alone), verdict{Wait, TooFewOthers}},
+		"to keep an orphan while too few others answer":                       {on("d", volume(), with(func(c *Copy) { c.Quarantined = true }), alone), verdict{Wait, TooFewOthers}},
 		"to condemn an orphan when enough other copies exist":                 {on("d", volume(), with(func(c *Copy) { c.Quarantined = true })), verdict{Condemn, Unneeded}},
 		"to condemn a copy of a volume being deleted":                         {on("a", volume(func(v *Volume) { v.Deleting = true })), verdict{Condemn, VolumeDeleting}},
 		"to destroy a copy of a deleted volume":                               {on("a", volume(func(v *Volume) { v.Deleting = true }), with(due)), verdict{Destroy, VolumeDeleting}},

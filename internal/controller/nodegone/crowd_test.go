@@ -36,8 +36,8 @@ func TestWhichNodesAreOneOfACrowd(t *testing.T) {
 		"the node returned and is gone again":                 {on("x", no, v1alpha1.ReasonNodeReturned, 100*hour), true},
 		"the node's claims were released 23 hours ago":        {on("x", yes, v1alpha1.ReasonClaimReleased, 23*hour), true},
 		"the node's claims were released a day ago":           {on("x", yes, v1alpha1.ReasonClaimReleased, 24*hour), false},
-		"the node's claims are kept since 23 hours":           {on("x", yes, v1alpha1.ReasonClaimKept, 23*hour), true},
-		"the node's claims are kept since a day":              {on("x", yes, v1alpha1.ReasonClaimKept, 24*hour), false},
+		"the node's claims have been kept for 23 hours":       {on("x", yes, v1alpha1.ReasonClaimKept, 23*hour), true},
+		"the node's claims have been kept for a day":          {on("x", yes, v1alpha1.ReasonClaimKept, 24*hour), false},
 		"the node exists":                                     {on("present", yes, v1alpha1.ReasonReleasePending, hour), false},
 	} {
 		t.Run(name, func(t *testing.T) {

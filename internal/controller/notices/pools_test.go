@@ -55,7 +55,7 @@ func TestNoticesReportFullPoolsChangesAndUnmetRequests(t *testing.T) {
 		"a pool that was made long ago":                         {thin(changedAt(v1alpha1.PoolMade, -3600)), nil},
 		"the pools are as wanted":                               {condition(metav1.ConditionTrue, "AsAsked", 1000), nil},
 		"a foreign volume group":                                {condition(metav1.ConditionFalse, "Foreign", 1000), []string{"Warning PoolsNotAsAsked"}},
-		"a foreign volume group since long ago":                 {condition(metav1.ConditionFalse, "Foreign", -3600), []string{"Warning PoolsNotAsAsked"}},
+		"a volume group that has been foreign for long":         {condition(metav1.ConditionFalse, "Foreign", -3600), []string{"Warning PoolsNotAsAsked"}},
 		"a node without disks is no concern":                    {condition(metav1.ConditionFalse, "AwaitsDisks", 1000), nil},
 	} {
 		t.Run(name, func(t *testing.T) {
