@@ -85,7 +85,7 @@ func (s *Store) makeOnce(ctx context.Context, r Recipe, dir string, step progres
 	if err := os.MkdirAll(filepath.Join(s.Dir, "log"), 0o755); err != nil {
 		return fmt.Errorf("creating artefact store: %w", err)
 	}
-	unlock, err := lock(ctx, filepath.Join(s.Dir, "log", r.Address()+".lock"), func() {
+	unlock, err := Lock(ctx, filepath.Join(s.Dir, "log", r.Address()+".lock"), func() {
 		step.Note("waiting for another lab command that makes it")
 	})
 	if err != nil {

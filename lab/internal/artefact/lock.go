@@ -9,10 +9,10 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// lock takes an exclusive lock on a file, and calls waiting once if another holder
-// has it. The kernel frees the lock when the holder dies. lock polls, because a
+// Lock takes an exclusive lock on a file, and calls waiting once if another holder
+// has it. The kernel frees the lock when the holder dies. Lock polls, because a
 // context cannot end a blocked flock.
-func lock(ctx context.Context, path string, waiting func()) (unlock func(), err error) {
+func Lock(ctx context.Context, path string, waiting func()) (unlock func(), err error) {
 	f, err := os.OpenFile(path, os.O_CREATE|os.O_RDWR, 0o644)
 	if err != nil {
 		return nil, err

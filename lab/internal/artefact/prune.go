@@ -97,7 +97,7 @@ func (s *Store) Remove(ctx context.Context, e Entry) (bool, error) {
 	// Remove does not wait for the lock: a maker may hold it for an hour.
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
-	unlock, err := lock(ctx, filepath.Join(s.Dir, "log", form[1]+".lock"), cancel)
+	unlock, err := Lock(ctx, filepath.Join(s.Dir, "log", form[1]+".lock"), cancel)
 	if errors.Is(err, context.Canceled) {
 		return false, nil
 	}

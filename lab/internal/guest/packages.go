@@ -9,6 +9,7 @@ import (
 	"strings"
 	"time"
 
+	"berth.dev/berth/lab/internal/artefact"
 	"berth.dev/berth/lab/internal/process"
 	"berth.dev/berth/lab/internal/progress"
 )
@@ -24,6 +25,10 @@ var hostPrograms = map[string]string{
 }
 
 const installTimeout = 10 * time.Minute
+
+// installLock is the file that a lab locks while it installs packages: the machine has one set
+// of packages, and apt-get fails while another apt-get runs.
+const installLock = "/run/berth-lab-packages.lock"
 
 // MissingPackages returns the Debian packages that the machine needs for guests
 // and lacks.
@@ -62,9 +67,23 @@ func InstallPackages(ctx context.Context, report progress.Reporter, packages []s
 	defer func() { step.Done(err) }()
 	ctx, cancel := context.WithTimeoutCause(ctx, installTimeout, errors.New("it took more than "+installTimeout.String()))
 	defer cancel()
+	if err := install(ctx, step, installLock, packages); err != nil {
+		return fmt.Errorf("installing what the lab needs: %w; try it yourself: %s", err, advice)
+	}
+	return nil
+}
+
+// install installs packages while it holds a lock. apt-get itself waits for other users of the
+// package database, such as unattended upgrades.
+func install(ctx context.Context, step progress.Step, lock string, packages []string) error {
+	unlock, err := artefact.Lock(ctx, lock, func() { step.Note("another lab installs packages") })
+	if err != nil {
+		return err
+	}
+	defer unlock()
 	for _, args := range [][]string{
 		{"update"},
-		append([]string{"install", "--yes", "--no-install-recommends"}, packages...),
+		append([]string{"install", "--yes", "--no-install-recommends", "-o", "DPkg::Lock::Timeout=300"}, packages...),
 	} {
 		step.Note("apt-get %s", args[0])
 		err := process.Run(ctx, process.Command{
@@ -72,7 +91,7 @@ func InstallPackages(ctx context.Context, report progress.Reporter, packages []s
 			Env: []string{"DEBIAN_FRONTEND=noninteractive", "LC_ALL=C"},
 		})
 		if err != nil {
-			return fmt.Errorf("installing what the lab needs: %w; try it yourself: %s", err, advice)
+			return err
 		}
 	}
 	return nil

@@ -1,7 +1,6 @@
 package guest
 
 import (
-	"slices"
 	"strings"
 	"testing"
 
@@ -97,13 +96,5 @@ func TestBadSpecificationsAreRefusedWithTheReason(t *testing.T) {
 				t.Errorf("got %v, want an error about %q", err, tc.want)
 			}
 		})
-	}
-}
-
-func TestMissingPackagesAreNamedOnceAndInOrder(t *testing.T) {
-	programs := map[string]string{"a": "pkg-2", "b": "pkg-1", "c": "pkg-2", "d": "pkg-3"}
-	got := missing(programs, func(name string) bool { return name == "d" })
-	if want := []string{"pkg-1", "pkg-2"}; !slices.Equal(got, want) {
-		t.Errorf("got %v, want %v", got, want)
 	}
 }
