@@ -23,8 +23,8 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/metrics/server"
 
 	"berth.dev/berth/api/v1alpha1"
-	"berth.dev/berth/internal/agent/entries"
 	"berth.dev/berth/internal/agent/report"
+	"berth.dev/berth/internal/decide/entries"
 )
 
 const (

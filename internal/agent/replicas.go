@@ -21,7 +21,6 @@ import (
 	"berth.dev/berth/internal/agent/orphans"
 	"berth.dev/berth/internal/agent/replica"
 	"berth.dev/berth/internal/agent/worker"
-	"berth.dev/berth/internal/provision"
 )
 
 const (
@@ -43,19 +42,13 @@ func (f runnable) Start(ctx context.Context) error { return f(ctx) }
 // addReplicas adds the replica worker, its formatter and its sweeper.
 func (a *Agent) addReplicas(m ctrl.Manager, poke func()) error {
 	formatter := replica.NewFormatter(a.disks, a.locks)
+	objects := replica.Cluster{Cluster: worker.NewCluster(a.options.Node, m.GetClient(), m.GetAPIReader())}
 	replicas := &replica.Worker{
 		Base:        a.base(m, poke, a.observer.MayHaveVolume, a.orphans),
-		Objects:     replica.Cluster{Cluster: worker.NewCluster(a.options.Node, m.GetClient(), m.GetAPIReader())},
+		Objects:     objects,
 		Provisioner: a.disks,
 		Format:      formatter.Enqueue,
 		Mounts:      a.options.Mounts,
-	}
-	stale := func(ctx context.Context, pools []provision.Pool, recovered bool) ([]string, error) {
-		var volumes v1alpha1.VolumeList
-		if err := m.GetClient().List(ctx, &volumes); err != nil {
-			return nil, err
-		}
-		return replica.Stale(volumes.Items, a.options.Node, pools, recovered), nil
 	}
 	if err := m.Add(runnable(formatter.Start)); err != nil {
 		return err
@@ -63,7 +56,7 @@ func (a *Agent) addReplicas(m ctrl.Manager, poke func()) error {
 	object := func(name string) client.Object {
 		return &v1alpha1.Volume{ObjectMeta: metav1.ObjectMeta{Name: name}}
 	}
-	s := &sweeper{agent: a, stale: stale, listed: replicas.Listed, orphans: replicas.Orphans, object: object, named: v1alpha1.IsVolumeName}
+	s := &sweeper{agent: a, stale: objects.Stale, listed: replicas.Listed, orphans: replicas.Orphans, object: object, named: v1alpha1.IsVolumeName}
 	return a.addWorker(m, "replicas", replicas, s)
 }
 

@@ -14,7 +14,6 @@ import (
 	"berth.dev/berth/internal/agent/orphans"
 	"berth.dev/berth/internal/agent/snapshot"
 	"berth.dev/berth/internal/agent/worker"
-	"berth.dev/berth/internal/provision"
 )
 
 // addSnapshots adds the snapshot worker and its sweeper.
@@ -23,22 +22,16 @@ func (a *Agent) addSnapshots(ctx context.Context, m ctrl.Manager, poke func()) e
 	if _, err := m.GetCache().GetInformer(ctx, &v1alpha1.Snapshot{}, cache.BlockUntilSynced(false)); err != nil {
 		return fmt.Errorf("watching snapshots: %w", err)
 	}
+	objects := snapshot.Cluster{Cluster: worker.NewCluster(a.options.Node, m.GetClient(), m.GetAPIReader())}
 	snapshots := &snapshot.Worker{
 		Base:        a.base(m, poke, a.observer.MayHaveSnapshot, a.orphanSnapshots),
-		Objects:     snapshot.Cluster{Cluster: worker.NewCluster(a.options.Node, m.GetClient(), m.GetAPIReader())},
+		Objects:     objects,
 		Provisioner: a.disks,
-	}
-	stale := func(ctx context.Context, pools []provision.Pool, recovered bool) ([]string, error) {
-		var list v1alpha1.SnapshotList
-		if err := m.GetClient().List(ctx, &list); err != nil {
-			return nil, err
-		}
-		return snapshot.Stale(list.Items, a.options.Node, pools, recovered), nil
 	}
 	object := func(name string) client.Object {
 		return &v1alpha1.Snapshot{ObjectMeta: metav1.ObjectMeta{Name: name}}
 	}
-	s := &sweeper{agent: a, stale: stale, listed: snapshots.Listed, orphans: snapshots.Orphans, object: object, named: v1alpha1.IsSnapshotName}
+	s := &sweeper{agent: a, stale: objects.Stale, listed: snapshots.Listed, orphans: snapshots.Orphans, object: object, named: v1alpha1.IsSnapshotName}
 	return a.addWorker(m, "snapshots", snapshots, s)
 }
 

@@ -11,7 +11,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"berth.dev/berth/api/v1alpha1"
-	"berth.dev/berth/internal/agent/entries"
+	"berth.dev/berth/internal/decide/entries"
 )
 
 // Missing says which half is lost: the object or the data.

@@ -13,8 +13,11 @@ type target struct {
 
 // targets are the packages that delete, format, wipe, adopt, mount, place or promise.
 var targets = []target{
-	{dir: "internal/agent/replica", files: []string{"decide.go", "facts.go", "formatter.go", "refusal.go", "steps.go", "sweep.go", "worker.go"}},
-	{dir: "internal/agent/snapshot", files: []string{"decide.go", "steps.go", "sweep.go", "worker.go"}},
+	{dir: "internal/decide/replica", files: []string{"decide.go", "proof.go", "stale.go"}, with: []string{"internal/agent/replica"}},
+	{dir: "internal/decide/snapshot", files: []string{"decide.go", "stale.go"}, with: []string{"internal/agent/snapshot"}},
+	{dir: "internal/decide/placed", files: []string{"stale.go", "view.go"}, with: []string{"internal/decide/replica", "internal/decide/snapshot"}},
+	{dir: "internal/agent/replica", files: []string{"formatter.go", "steps.go", "worker.go"}},
+	{dir: "internal/agent/snapshot", files: []string{"steps.go", "worker.go"}},
 	{dir: "internal/agent/worker", with: []string{"internal/agent/replica", "internal/agent/snapshot"}},
 	{dir: "internal/agent/orphans", with: []string{"internal/agent/replica"}},
 	{dir: "internal/publish/inline"},

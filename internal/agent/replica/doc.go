@@ -1,44 +1,18 @@
 // Package replica carries out the replicas of one node.
 //
 // It watches the Volumes that bear the node's label, compares each with the
-// provisioner's record, takes one step, and reports the outcome in the node's
-// own entry of status.replicas, with one server-side apply.
+// provisioner's record, takes the one step that package decide/replica names, and reports the
+// outcome in the node's own entry of status.replicas, with one server-side apply.
 //
-// The decision is a function of three values:
+// The decision is a function of volume, node and facts, so a restart at any point loses nothing:
+// the worker finds the record again, and the same decision follows. One fact is only in memory:
+// that this process made a replica. Without it, after a restart, the worker keeps data that it
+// could have removed.
 //
-//	Decide(volume, node, facts) -> step, reason, message
+// What the package guarantees, besides the guarantees of the decision:
 //
-// so a restart at any point loses nothing: the worker finds the record again, and the
-// same decision follows. One fact is only in memory: that this process made a replica.
-// Without it, after a restart, the worker keeps data that it could have removed.
-//
-// What the package guarantees:
-//
-//   - A replica whose entry was Ready is never made again. If its record is gone,
-//     the entry says DeviceMissing: an empty volume in the place of data would
-//     be worse than none.
-//   - A replica that is made from a source is ready only once it holds the data. If it is
-//     lost before that, it may be made again: no pod could use it, and the source
-//     is still there.
 //   - Data is removed only if the object itself, read live just before, says so:
 //     it is being deleted, or its spec no longer lists the node. An event of the watch proves
 //     nothing; losing the label looks like a deletion.
-//   - Data is removed only if it is proved to be the data of that object. The name is no
-//     proof: the object may come from an old backup, and the data may be newer than that. One
-//     proof is the node's own entry, if it says that the data is in the pool where it is. The
-//     other is that no pod can have used the data. All other data is kept and reported as an
-//     orphan, and the object goes without it. An orphan is deleted if it is forgotten (package
-//     orphans) and there still is no object.
-//   - Data that was there before the node had reported anything on the object is reported as
-//     Found and used as it is. Berth neither formats a reservation nor gives it to a pod, and
-//     records it when a pod gets a raw block volume. So a reservation with a filesystem or
-//     with that record is Found, too.
-//   - A node that is taken out of the spec removes its data only if the Volume is a
-//     reservation. A volume that CreateVolume may have returned is kept: an old backup does
-//     not tell whether it was used.
-//   - Data counts as gone only if its pool was read and lacks it. A pool that is not there
-//     proves nothing, whatever the process remembers: the entry says PoolMissing until the
-//     pool is back, or an administrator gives the data up.
-//   - An adopted volume is neither made nor formatted: its data was there before.
 //   - An entry is written only if it says something new.
 package replica

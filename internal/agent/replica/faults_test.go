@@ -3,7 +3,6 @@ package replica
 import (
 	"context"
 	"errors"
-	"slices"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -120,23 +119,6 @@ func TestDataThatHasItsObjectAgainOrIsGoneIsNoOrphan(t *testing.T) {
 				t.Errorf("orphans %+v", got)
 			}
 		})
-	}
-}
-
-func TestTheSourceOfAVolumeIsNamed(t *testing.T) {
-	for want, source := range map[string]provision.Source{
-		"snapshot snap-1": {Snapshot: "snap-1"}, "volume pvc-1": {Volume: "pvc-1"}, "nothing": {},
-	} {
-		if got := nameOf(source); got != want {
-			t.Errorf("%q, want %q", got, want)
-		}
-	}
-}
-
-func TestVolumesThatDeserveALookAreInOrder(t *testing.T) {
-	pool := provision.Pool{PoolRef: vg0, Volumes: []provision.Volume{{ID: "c"}, {ID: "a"}, {ID: "d"}, {ID: "b"}}}
-	if got := Stale(nil, here, []provision.Pool{pool}, false); !slices.IsSorted(got) || len(got) != 4 {
-		t.Errorf("got %v", got)
 	}
 }
 
@@ -267,20 +249,6 @@ func TestAVolumeBearsTheNamesOfItsClaim(t *testing.T) {
 	v.Spec.ClaimRef = &v1alpha1.ClaimReference{Namespace: "shop", Name: "db"}
 	if got := labelsOf(v); got["namespace"] != "shop" || got["claim"] != "db" {
 		t.Errorf("got %v", got)
-	}
-}
-
-func TestRoomInAnotherPoolIsNoReasonToTryAgain(t *testing.T) {
-	v := *volume(on(here), saying(failed(v1alpha1.ReasonNoSpace)))
-	full := provision.Pool{PoolRef: vg0, Total: gib, Unit: 1}
-	roomy := func(name string) provision.Pool {
-		return provision.Pool{PoolRef: provision.PoolRef{Type: vg0.Type, Name: name}, Total: 100 * gib, Free: 100 * gib, Unit: 1}
-	}
-	if got := Stale([]v1alpha1.Volume{v}, here, []provision.Pool{full, roomy("vg1")}, false); len(got) != 0 {
-		t.Errorf("got %v", got)
-	}
-	if got := Stale([]v1alpha1.Volume{v}, here, []provision.Pool{roomy(vg0.Name)}, false); len(got) != 1 {
-		t.Errorf("got %v where there is room", got)
 	}
 }
 

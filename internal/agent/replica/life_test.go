@@ -6,6 +6,8 @@ import (
 	"testing"
 
 	"berth.dev/berth/api/v1alpha1"
+	"berth.dev/berth/internal/decide/placed"
+	"berth.dev/berth/internal/decide/replica"
 	"berth.dev/berth/internal/provision"
 	"berth.dev/berth/internal/provision/memory"
 )
@@ -44,7 +46,7 @@ var moves = map[string]func(*life, *v1alpha1.Volume){
 		}
 	},
 	"publish": func(l *life, v *v1alpha1.Volume) {
-		if usable(v) || v != nil && v.DeletionTimestamp.IsZero() && wishFor(v, "n2") != nil {
+		if usable(v) || v != nil && v.DeletionTimestamp.IsZero() && placed.Wish(v.Spec.Replicas, "n2") != nil {
 			l.bound = true
 			l.edit(func(v *v1alpha1.Volume) { v.Annotations = nil })
 		}
@@ -53,7 +55,11 @@ var moves = map[string]func(*life, *v1alpha1.Volume){
 		if !usable(v) || !l.bound || v.Reserved() || !l.there() {
 			return
 		}
-		if _, err := memory.New(l.disks, nil).Format(l.t.Context(), provision.FormatRequest{ID: id, Filesystem: formatOf(v)}); err != nil {
+		format := string(v.Spec.FSType)
+		if v.Spec.VolumeMode == v1alpha1.Block {
+			format = provision.Raw
+		}
+		if _, err := memory.New(l.disks, nil).Format(l.t.Context(), provision.FormatRequest{ID: id, Filesystem: format}); err != nil {
 			l.t.Fatal(err)
 		}
 		l.disks.Write(id, "precious")
@@ -78,7 +84,7 @@ var moves = map[string]func(*life, *v1alpha1.Volume){
 		}
 	},
 	"let go": func(l *life, v *v1alpha1.Volume) {
-		if v != nil && !v.DeletionTimestamp.IsZero() && (v.Entry(here) == nil && wishFor(v, here) == nil || departed(v, here)) {
+		if v != nil && !v.DeletionTimestamp.IsZero() && (v.Entry(here) == nil && placed.Wish(v.Spec.Replicas, here) == nil || replica.Departed(v, here)) {
 			l.drop()
 			l.bound = false
 		}
@@ -98,7 +104,7 @@ var moves = map[string]func(*life, *v1alpha1.Volume){
 }
 
 func usable(v *v1alpha1.Volume) bool {
-	return v != nil && v.DeletionTimestamp.IsZero() && wishFor(v, here) != nil && v.Entry(here) != nil && v.Entry(here).Ready
+	return v != nil && v.DeletionTimestamp.IsZero() && placed.Wish(v.Spec.Replicas, here) != nil && v.Entry(here) != nil && v.Entry(here).Ready
 }
 
 func (l *life) pool() string { return []string{"vg0", "vg1"}[l.random.IntN(2)] }

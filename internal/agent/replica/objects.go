@@ -5,8 +5,10 @@ import (
 
 	"berth.dev/berth/api/v1alpha1"
 	apply "berth.dev/berth/api/v1alpha1/applyconfiguration/api/v1alpha1"
-	"berth.dev/berth/internal/agent/entries"
 	"berth.dev/berth/internal/agent/worker"
+	"berth.dev/berth/internal/decide/entries"
+	"berth.dev/berth/internal/decide/replica"
+	"berth.dev/berth/internal/provision"
 )
 
 // Cluster is Objects on a real API server.
@@ -24,6 +26,15 @@ func (c Cluster) Watched(ctx context.Context, name string) (*v1alpha1.Volume, er
 func (c Cluster) Live(ctx context.Context, name string) (*v1alpha1.Volume, error) {
 	v := &v1alpha1.Volume{}
 	return v, c.Read(ctx, name, v)
+}
+
+// Stale returns the names of volumes that deserve another look after a report of the pools.
+func (c Cluster) Stale(ctx context.Context, pools []provision.Pool, recovered bool) ([]string, error) {
+	var list v1alpha1.VolumeList
+	if err := c.List(ctx, &list); err != nil {
+		return nil, err
+	}
+	return replica.Stale(list.Items, c.Node, pools, recovered), nil
 }
 
 // Report implements Objects.

@@ -5,8 +5,8 @@ import (
 	"testing"
 
 	"berth.dev/berth/api/v1alpha1"
-	"berth.dev/berth/internal/agent/entries"
 	"berth.dev/berth/internal/agent/worker"
+	"berth.dev/berth/internal/decide/entries"
 	"berth.dev/berth/internal/provision"
 	"berth.dev/berth/internal/provision/memory"
 )

@@ -8,9 +8,12 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
 	"berth.dev/berth/api/v1alpha1"
-	"berth.dev/berth/internal/agent/entries"
 	"berth.dev/berth/internal/agent/orphans"
 	"berth.dev/berth/internal/agent/worker"
+	"berth.dev/berth/internal/decide"
+	"berth.dev/berth/internal/decide/entries"
+	"berth.dev/berth/internal/decide/placed"
+	"berth.dev/berth/internal/decide/replica"
 	"berth.dev/berth/internal/poolclass"
 	"berth.dev/berth/internal/provision"
 )
@@ -34,7 +37,7 @@ func (w *Worker) record(ctx context.Context, id string) (*provision.Volume, erro
 }
 
 // carve creates or expands the replica.
-func (w *Worker) carve(ctx context.Context, v *v1alpha1.Volume, step Step, record *provision.Volume) (*provision.Volume, error) {
+func (w *Worker) carve(ctx context.Context, v *v1alpha1.Volume, step decide.Verb, record *provision.Volume) (*provision.Volume, error) {
 	poolClass, err := worker.Class(ctx, w.Objects.Class, v.Spec.PoolClass)
 	if err != nil {
 		return nil, err
@@ -42,7 +45,7 @@ func (w *Worker) carve(ctx context.Context, v *v1alpha1.Volume, step Step, recor
 	ctx, cancel := context.WithTimeout(ctx, worker.StepTimeout)
 	defer cancel()
 	var next provision.Volume
-	if step == StepCreate {
+	if step == decide.Create {
 		next, err = w.create(ctx, v, poolClass)
 	} else {
 		next, err = w.Provisioner.Expand(ctx, provision.ExpandRequest{ID: record.ID, Size: v.Spec.Capacity.Value(), Limits: poolclass.Limits(poolClass)})
@@ -54,14 +57,14 @@ func (w *Worker) carve(ctx context.Context, v *v1alpha1.Volume, step Step, recor
 }
 
 func (w *Worker) create(ctx context.Context, v *v1alpha1.Volume, c *v1alpha1.PoolClass) (provision.Volume, error) {
-	wish := wishFor(v, w.Node)
+	wish := placed.Wish(v.Spec.Replicas, w.Node)
 	pool := provision.PoolRef{Type: string(c.Spec.Provisioner), Name: wish.Pool}
 	if !poolclass.Names(c, w.Pool(pool)) {
 		// A user who may write Volumes must not reach pools that no administrator
 		// gave to the class.
 		return provision.Volume{}, fmt.Errorf("%w: PoolClass %s does not select pool %s", entries.ErrWrongPool, c.Name, wish.Pool)
 	}
-	source := sourceOf(v)
+	source := replica.SourceOf(v)
 	r := poolclass.Request(c, pool)
 	r.ID, r.Size, r.Labels, r.Source = v.Name, v.Spec.Capacity.Value(), labelsOf(v), source
 	r.Tree = provision.ByItself(string(v.Spec.FSType))
@@ -70,14 +73,6 @@ func (w *Worker) create(ctx context.Context, v *v1alpha1.Volume, c *v1alpha1.Poo
 		return next, fmt.Errorf("%w: %w", entries.ErrNoSource, err)
 	}
 	return next, err
-}
-
-// sourceOf returns the source that the volume begins as a copy of.
-func sourceOf(v *v1alpha1.Volume) provision.Source {
-	if v.Spec.Source == nil {
-		return provision.Source{}
-	}
-	return provision.Source{Snapshot: v.Spec.Source.Snapshot, Volume: v.Spec.Source.Volume}
 }
 
 // removeIfLive removes data that no Volume accounts for, if the Volume, read from the API server,
@@ -93,8 +88,11 @@ func (w *Worker) removeIfLive(ctx context.Context, record *provision.Volume, wat
 			return err
 		},
 		Decide: func() (remove bool, keep string) {
-			d := Decide(live, w.Node, Facts{Record: record, Made: w.made(live)})
-			return d.Step == StepRemove, d.Message
+			d := replica.Decide(live, w.Node, replica.Facts{Record: record, Made: w.made(live)})
+			if d.Verb == decide.Keep {
+				keep = d.Message
+			}
+			return d.Verb == decide.Remove, keep
 		},
 		Delete: func(ctx context.Context) error { return w.delete(ctx, record) },
 		Deleted: func(ctx context.Context, err error) (reconcile.Result, error) {
@@ -104,9 +102,9 @@ func (w *Worker) removeIfLive(ctx context.Context, record *provision.Volume, wat
 				}
 			}
 			if err != nil {
-				return w.refuse(ctx, live, StepRemove, record, err)
+				return w.refuse(ctx, live, decide.Remove, record, err)
 			}
-			return w.report(ctx, live, Decide(live, w.Node, Facts{}))
+			return w.report(ctx, live, replica.Decide(live, w.Node, replica.Facts{}))
 		},
 	})
 }
@@ -115,7 +113,7 @@ func (w *Worker) removeIfLive(ctx context.Context, record *provision.Volume, wat
 // the data in a pool that the node does not report, and it was not waived.
 func (w *Worker) lost(ctx context.Context, v *v1alpha1.Volume) (bool, error) {
 	entry := v.Entry(w.Node)
-	if !entry.HasData() || wishFor(v, w.Node) != nil && v.DeletionTimestamp.IsZero() {
+	if !entry.HasData() || placed.Wish(v.Spec.Replicas, w.Node) != nil && v.DeletionTimestamp.IsZero() {
 		return false, nil
 	}
 	reported, err := w.Reported(entry.Pool)

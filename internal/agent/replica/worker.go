@@ -10,6 +10,8 @@ import (
 
 	"berth.dev/berth/api/v1alpha1"
 	"berth.dev/berth/internal/agent/worker"
+	"berth.dev/berth/internal/decide"
+	"berth.dev/berth/internal/decide/replica"
 	"berth.dev/berth/internal/provision"
 )
 
@@ -59,13 +61,13 @@ func (w *Worker) Reconcile(ctx context.Context, r reconcile.Request) (reconcile.
 	if err != nil {
 		return reconcile.Result{}, err
 	}
-	if departed(v, w.Node) && !w.Listed(v.Name) {
+	if replica.Departed(v, w.Node) && !w.Listed(v.Name) {
 		return reconcile.Result{}, nil
 	}
 	if v.Entry(w.Node).HasData() {
 		w.begun.Delete(v.Name)
 	}
-	if Decide(v, w.Node, Facts{}).Step == StepCreate {
+	if replica.Decide(v, w.Node, replica.Facts{}).Verb == decide.Create {
 		return w.begin(ctx, v)
 	}
 	record, err := w.record(ctx, v.Name)
@@ -87,7 +89,7 @@ func (w *Worker) begin(ctx context.Context, v *v1alpha1.Volume) (reconcile.Resul
 		}
 		w.begun.Store(v.Name, v.UID)
 	}
-	next, err := w.carve(ctx, v, StepCreate, nil)
+	next, err := w.carve(ctx, v, decide.Create, nil)
 	if errors.Is(err, provision.ErrConflict) {
 		// A replica that an earlier run made may have another size by now.
 		if record, err := w.record(ctx, v.Name); err == nil && record != nil {
@@ -95,7 +97,7 @@ func (w *Worker) begin(ctx context.Context, v *v1alpha1.Volume) (reconcile.Resul
 		}
 	}
 	if err != nil {
-		return w.refuse(ctx, v, StepCreate, nil, err)
+		return w.refuse(ctx, v, decide.Create, nil, err)
 	}
 	return w.converge(ctx, v, next)
 }
@@ -115,29 +117,29 @@ func (w *Worker) made(v *v1alpha1.Volume) bool {
 
 // converge takes the step that Decide names, and reports.
 func (w *Worker) converge(ctx context.Context, v *v1alpha1.Volume, record *provision.Volume) (reconcile.Result, error) {
-	f := Facts{Record: record, Made: w.made(v)}
+	f := replica.Facts{Record: record, Made: w.made(v)}
 	if record == nil {
 		var err error
 		if f.Lost, err = w.lost(ctx, v); err != nil {
 			return reconcile.Result{}, err
 		}
 	}
-	d := Decide(v, w.Node, f)
-	if d.Step == StepKeep {
+	d := replica.Decide(v, w.Node, f)
+	if d.Verb == decide.Keep {
 		w.Keep(ctx, what, v.Name, d.Message)
 		return w.report(ctx, v, d)
 	}
 	w.Orphans.Forget(v.Name)
-	switch d.Step {
-	case StepRemove:
+	switch d.Verb {
+	case decide.Remove:
 		return w.removeIfLive(ctx, record, true)
-	case StepExpand:
-		next, err := w.carve(ctx, v, d.Step, record)
+	case decide.Expand:
+		next, err := w.carve(ctx, v, d.Verb, record)
 		if err != nil {
-			return w.refuse(ctx, v, d.Step, record, err)
+			return w.refuse(ctx, v, d.Verb, record, err)
 		}
 		f.Record = next
-		d = Decide(v, w.Node, f)
+		d = replica.Decide(v, w.Node, f)
 	}
 	result, err := w.settle(ctx, v, d)
 	if err == nil && result.IsZero() && f.Lost {
@@ -147,7 +149,7 @@ func (w *Worker) converge(ctx context.Context, v *v1alpha1.Volume, record *provi
 }
 
 // settle reports a replica that is as it should be, and has it formatted.
-func (w *Worker) settle(ctx context.Context, v *v1alpha1.Volume, d Decision) (reconcile.Result, error) {
+func (w *Worker) settle(ctx context.Context, v *v1alpha1.Volume, d replica.Answer) (reconcile.Result, error) {
 	if result, err := w.report(ctx, v, d); err != nil || !result.IsZero() {
 		return result, err
 	}
@@ -158,19 +160,18 @@ func (w *Worker) settle(ctx context.Context, v *v1alpha1.Volume, d Decision) (re
 }
 
 // refuse reports a step that failed and says when to try again.
-func (w *Worker) refuse(ctx context.Context, v *v1alpha1.Volume, step Step, record *provision.Volume, err error) (reconcile.Result, error) {
+func (w *Worker) refuse(ctx context.Context, v *v1alpha1.Volume, step decide.Verb, record *provision.Volume, err error) (reconcile.Result, error) {
 	return w.Refuse(ctx, worker.Refusal{
 		What: what, Name: v.Name, Step: string(step), Err: err,
 		Report: func(reason, message string) (reconcile.Result, error) {
-			next := refusal(v, w.Node, step, record, reason, message)
-			return w.report(ctx, v, report(v.Entry(w.Node), next))
+			return w.report(ctx, v, replica.Refusal(v, w.Node, replica.Facts{Record: record}, step, reason, message))
 		},
 	})
 }
 
 // report writes the entry if it says something new.
-func (w *Worker) report(ctx context.Context, v *v1alpha1.Volume, d Decision) (reconcile.Result, error) {
-	if d.Entry == nil || sameEntry(v.Entry(w.Node), d.Entry) {
+func (w *Worker) report(ctx context.Context, v *v1alpha1.Volume, d replica.Answer) (reconcile.Result, error) {
+	if !d.News {
 		return reconcile.Result{}, nil
 	}
 	err := w.Objects.Report(ctx, v, d.Entry)

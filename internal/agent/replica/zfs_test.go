@@ -4,6 +4,7 @@ import (
 	"testing"
 
 	"berth.dev/berth/api/v1alpha1"
+	"berth.dev/berth/internal/decide/replica"
 	"berth.dev/berth/internal/provision"
 	"berth.dev/berth/internal/provision/memory"
 )
@@ -46,7 +47,7 @@ func TestADatasetIsMadeForAFilesystemOfZFSAndADeviceForAllElse(t *testing.T) {
 			if v, ok := n.disks.Device(tc.content.Source); !ok || v.Content.Tree != tc.content.Tree {
 				t.Errorf("there is no %+v: %+v", tc.content, v)
 			}
-			if d := Decide(wanted, here, Facts{Record: &provision.Volume{ID: id, Pool: tank, Size: gib, Content: tc.content}}); string(d.Format) != tc.wants {
+			if d := replica.Decide(wanted, here, replica.Facts{Record: &provision.Volume{ID: id, Pool: tank, Size: gib, Content: tc.content}}); string(d.Format) != tc.wants {
 				t.Errorf("to be formatted with %q, want %q", d.Format, tc.wants)
 			}
 		})
@@ -55,34 +56,4 @@ func TestADatasetIsMadeForAFilesystemOfZFSAndADeviceForAllElse(t *testing.T) {
 
 func dataset(name string) provision.Content {
 	return provision.Content{Source: name, Tree: provision.Dataset}
-}
-
-func TestAVolumeOfTheOtherKindIsReportedAndNeverFormatted(t *testing.T) {
-	zfs := func(v *v1alpha1.Volume) { v.Spec.FSType = v1alpha1.Dataset }
-	for name, tc := range map[string]struct {
-		v       *v1alpha1.Volume
-		content provision.Content
-	}{
-		"a device in place of a dataset": {volume(zfs), provision.Content{Source: "/dev/vg0/" + id}},
-		"a dataset in place of a device": {volume(), dataset("vg0/" + id)},
-		"a dataset for a block volume":   {volume(block), dataset("vg0/" + id)},
-	} {
-		t.Run(name, func(t *testing.T) {
-			record := carved(blank)
-			record.Content = tc.content
-			d := Decide(tc.v, here, Facts{Record: record})
-			if d.Step != StepReport || d.Entry.Reason != v1alpha1.ReasonConflict || d.Entry.Ready || d.Format != "" {
-				t.Errorf("decided %+v", d)
-			}
-		})
-	}
-}
-
-func TestAnAdoptedDatasetThatWasNeverUsedIsUsed(t *testing.T) {
-	zfs := func(v *v1alpha1.Volume) { v.Spec.FSType = v1alpha1.Dataset }
-	record := carved(blank)
-	record.Content = dataset("vg0/" + id)
-	if d := Decide(volume(adopted, zfs), here, Facts{Record: record}); !d.Entry.Ready || d.Format != v1alpha1.Dataset {
-		t.Errorf("decided %+v: nothing is made on it that could be the end of its data", d)
-	}
 }

@@ -3,7 +3,7 @@ package report
 import (
 	"berth.dev/berth/api/v1alpha1"
 	apply "berth.dev/berth/api/v1alpha1/applyconfiguration/api/v1alpha1"
-	"berth.dev/berth/internal/agent/entries"
+	"berth.dev/berth/internal/decide/entries"
 )
 
 func appliedInventory(items []v1alpha1.InventoryItem) []*apply.InventoryItemApplyConfiguration {

@@ -9,8 +9,8 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"berth.dev/berth/api/v1alpha1"
-	"berth.dev/berth/internal/agent/entries"
 	"berth.dev/berth/internal/agent/pools"
+	"berth.dev/berth/internal/decide/entries"
 )
 
 // The limits of a report's schema. The ledger allows as many pools.

@@ -6,7 +6,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 
 	"berth.dev/berth/api/v1alpha1"
-	"berth.dev/berth/internal/agent/entries"
+	"berth.dev/berth/internal/decide/entries"
 	"berth.dev/berth/internal/provision"
 )
 

@@ -18,9 +18,9 @@ import (
 
 	"berth.dev/berth/api/v1alpha1"
 	apply "berth.dev/berth/api/v1alpha1/applyconfiguration/api/v1alpha1"
-	"berth.dev/berth/internal/agent/entries"
 	"berth.dev/berth/internal/agent/manage"
 	"berth.dev/berth/internal/agent/orphans"
+	"berth.dev/berth/internal/decide/entries"
 )
 
 // requestTimeout bounds one request to the API server.

@@ -7,7 +7,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"berth.dev/berth/api/v1alpha1"
-	"berth.dev/berth/internal/agent/entries"
+	"berth.dev/berth/internal/decide/entries"
 	"berth.dev/berth/internal/provision"
 )
 

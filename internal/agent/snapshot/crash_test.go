@@ -42,7 +42,7 @@ type ending struct {
 func play(t *testing.T, edits []option, k int) (ending, []string) {
 	t.Helper()
 	c := &memory.Crash{At: k}
-	n := newNode(t, snapshot())
+	n := newNode(t, object())
 	n.disturb, n.fail = c, c.Effect
 	n.restart()
 	n.outlive(c)

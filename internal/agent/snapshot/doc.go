@@ -1,22 +1,10 @@
-// Package snapshot takes, keeps and removes the snapshots of one node.
+// Package snapshot takes, keeps and removes the snapshots of one node. It works as package replica
+// does, on Snapshot objects and with the decisions of package decide/snapshot.
 //
-// It works as package replica does, on Snapshot objects:
+// What the package guarantees, besides the guarantees of the decision:
 //
-//	Decide(snapshot, node, record) -> step, reason, message
-//
-// What the package guarantees:
-//
-//   - A snapshot is taken once. After the node has reported that it was taken, another
-//     one would hold other data: if the record is gone the entry says
-//     DeviceMissing. Until then it may be taken at any moment, again after a crash. An
-//     adopted one is never taken: it was there before its object.
 //   - A snapshot is removed only if its object, read live just before, says so: it is being
-//     deleted, or its spec no longer lists the node. And only if the entry says that this very
-//     snapshot, of that volume, time, size and pool, was taken: the object may come from an old
-//     backup. Any other snapshot of that name is kept and reported, and the object goes
-//     without it.
-//   - A snapshot counts as gone only if its pool was read and lacks it. A pool that is not
-//     there proves nothing.
+//     deleted, or its spec no longer lists the node.
 //   - No volume is deleted while a snapshot of it is being taken: both steps hold the lock
 //     of the volume. A snapshot that was taken does not need its volume.
 package snapshot

@@ -3,7 +3,6 @@ package snapshot
 import (
 	"context"
 	"errors"
-	"slices"
 	"testing"
 	"testing/synctest"
 
@@ -59,7 +58,7 @@ func TestNothingIsDeletedWhileAFactIsUnknown(t *testing.T) {
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
-			n := newNode(t, snapshot(saying(ready()), deleting))
+			n := newNode(t, object(saying(ready()), deleting))
 			n.take()
 			fault(n)
 			if _, err := n.step(); !errors.Is(err, errBroken) || !n.has() || n.reports != 0 {
@@ -78,7 +77,7 @@ func TestNoSnapshotIsTakenOfAVolumeThatMayNotBeRead(t *testing.T) {
 		"a volume in another pool": func(v *provision.Volume) { v.Pool.Name = "vg1" },
 	} {
 		t.Run(name, func(t *testing.T) {
-			n := newNode(t, snapshot())
+			n := newNode(t, object())
 			n.worker.Provisioner = odd{Provisioner: n.plain(), volume: volume}
 			_, _ = n.step()
 			if n.has() {
@@ -91,7 +90,7 @@ func TestNoSnapshotIsTakenOfAVolumeThatMayNotBeRead(t *testing.T) {
 // A caller that deletes or expands the volume holds its lock.
 func TestASnapshotWaitsForTheLockOfItsVolume(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		n := newNode(t, snapshot())
+		n := newNode(t, object())
 		unlock, err := n.locks.Lock(t.Context(), volume)
 		if err != nil {
 			t.Fatal(err)
@@ -118,7 +117,7 @@ func TestASnapshotWaitsForTheLockOfItsVolume(t *testing.T) {
 }
 
 func TestASnapshotIsNotTakenIfItsVolumeCannotBeLocked(t *testing.T) {
-	n := newNode(t, snapshot())
+	n := newNode(t, object())
 	n.worker.Locks = onlyFor{n.locks}
 	_, _ = n.step()
 	if n.has() {
@@ -141,7 +140,7 @@ func (o onlyFor) Lock(ctx context.Context, key string) (func(), error) {
 }
 
 func TestASnapshotThatGoesIsToldOf(t *testing.T) {
-	n := newNode(t, snapshot(saying(ready()), deleting))
+	n := newNode(t, object(saying(ready()), deleting))
 	n.take()
 	told := ""
 	n.worker.Deleted = func(id string) { told = id }
@@ -152,7 +151,7 @@ func TestASnapshotThatGoesIsToldOf(t *testing.T) {
 }
 
 func TestASnapshotThatTheWatchedObjectDoesNotNameIsKept(t *testing.T) {
-	n := newNode(t, snapshot(on("n2")))
+	n := newNode(t, object(on("n2")))
 	n.take()
 	n.settle()
 	if !n.has() || n.worker.Orphans.All()[id].Reason != v1alpha1.OrphanNotPlaced {
@@ -166,7 +165,7 @@ func TestASnapshotThatHasItsObjectAgainOrIsGoneIsNoOrphan(t *testing.T) {
 		"the object of the snapshot is gone": func(n *node) { n.live = nil },
 	} {
 		t.Run(name, func(t *testing.T) {
-			n := newNode(t, snapshot())
+			n := newNode(t, object())
 			prepare(n)
 			n.worker.Orphans.Add(id, orphans.Orphan{Reason: v1alpha1.OrphanNoObject})
 			n.settle()
@@ -187,7 +186,7 @@ func TestASnapshotOfAVolumeThatIsNotComingBackIsRefusedForGood(t *testing.T) {
 		"the volume is on another node": {&v1alpha1.Volume{Spec: v1alpha1.VolumeSpec{Replicas: []v1alpha1.ReplicaSpec{{Node: "n2", Pool: "vg0"}}}}, v1alpha1.ReasonInvalid},
 	} {
 		t.Run(name, func(t *testing.T) {
-			n := newNode(t, snapshot())
+			n := newNode(t, object())
 			n.loseVolume()
 			n.volume = test.volume
 			if result, err := n.step(); err != nil || !result.IsZero() {
@@ -198,20 +197,13 @@ func TestASnapshotOfAVolumeThatIsNotComingBackIsRefusedForGood(t *testing.T) {
 	}
 }
 
-func TestSnapshotsThatDeserveALookAreInOrder(t *testing.T) {
-	pool := provision.Pool{PoolRef: vg0, Snapshots: []provision.Snapshot{{ID: "c"}, {ID: "a"}, {ID: "d"}, {ID: "b"}}}
-	if got := Stale(nil, here, []provision.Pool{pool}, false); !slices.IsSorted(got) || len(got) != 4 {
-		t.Errorf("got %v", got)
-	}
-}
-
 // unreadable is an API server that does not answer for volumes.
 type unreadable struct{ Objects }
 
 func (unreadable) Volume(context.Context, string) (*v1alpha1.Volume, error) { return nil, errBroken }
 
 func TestASnapshotIsNotRefusedForGoodWhileItsVolumeCannotBeRead(t *testing.T) {
-	n := newNode(t, snapshot())
+	n := newNode(t, object())
 	n.loseVolume()
 	n.worker.Objects = unreadable{n.server}
 	result, err := n.step()
@@ -221,37 +213,9 @@ func TestASnapshotIsNotRefusedForGoodWhileItsVolumeCannotBeRead(t *testing.T) {
 }
 
 func TestASnapshotThatIsGoneAMomentLaterIsNotLookedFor(t *testing.T) {
-	n := newNode(t, snapshot(saying(ready()), deleting, unlabelled))
+	n := newNode(t, object(saying(ready()), deleting, unlabelled))
 	n.worker.Listed = func(string) bool { return true } // a moment ago
 	if result, err := n.step(); err != nil || !result.IsZero() || n.reports != 0 {
 		t.Errorf("%+v, %v, %d reports", result, err, n.reports)
-	}
-}
-
-func TestASnapshotIsTriedAgainWhereItsVolumeIsAlone(t *testing.T) {
-	roomy := provision.Pool{PoolRef: vg0}
-	with := func(p provision.Pool, ids ...string) provision.Pool {
-		for _, id := range ids {
-			p.Volumes = append(p.Volumes, provision.Volume{ID: id, Size: gib})
-		}
-		return p
-	}
-	other := roomy
-	other.PoolRef.Name = "vg1"
-	for name, test := range map[string]struct {
-		pools []provision.Pool
-		stale bool
-	}{
-		"the volume is back":                       {[]provision.Pool{with(roomy, volume)}, true},
-		"the volume is back beside another volume": {[]provision.Pool{with(roomy, "pvc-2", volume)}, true},
-		"the volume is not in the pool":            {[]provision.Pool{with(roomy, "pvc-2")}, false},
-		"the volume is in another pool":            {[]provision.Pool{with(other, volume), with(roomy, "pvc-2")}, false},
-	} {
-		t.Run(name, func(t *testing.T) {
-			s := *snapshot(saying(failed(v1alpha1.ReasonSourceMissing)))
-			if got := Stale([]v1alpha1.Snapshot{s}, here, test.pools, false); slices.Contains(got, id) != test.stale {
-				t.Errorf("got %v", got)
-			}
-		})
 	}
 }

@@ -16,7 +16,7 @@ var errAway = errors.New("connection refused")
 
 // notWaitedFor is an administrator's word on a snapshot that is being deleted.
 func notWaitedFor() orphans.Lost {
-	return orphans.Lost{Name: id, Pool: "vg0", Deleted: *snapshot(deleting).DeletionTimestamp}
+	return orphans.Lost{Name: id, Pool: "vg0", Deleted: *object(deleting).DeletionTimestamp}
 }
 
 func TestASnapshotWhosePoolVanishesBeforeItIsDeletedIsWaitedFor(t *testing.T) {
@@ -43,7 +43,7 @@ func TestASnapshotWhosePoolVanishesBeforeItIsDeletedIsWaitedFor(t *testing.T) {
 			state: "Failed", reason: "PoolMissing", says: "bring the pool back", again: worker.RefusedDelay},
 	} {
 		t.Run(name, func(t *testing.T) {
-			n := newNode(t, snapshot(tc.change, saying(ready())))
+			n := newNode(t, object(tc.change, saying(ready())))
 			n.take()
 			n.given, n.disturb = tc.given, failing{tc.fails}
 			n.restart()
@@ -82,7 +82,7 @@ func TestASnapshotOfWhichNoPoolTellsIsGoneOnlyWhereThatIsKnown(t *testing.T) {
 			state: "Ready", reason: "Taken", again: worker.StaleDelay},
 	} {
 		t.Run(name, func(t *testing.T) {
-			n := newNode(t, snapshot(tc.change, saying(ready())))
+			n := newNode(t, object(tc.change, saying(ready())))
 			n.disks.RemovePool(vg0)
 			tc.fault(n)
 			if result, err := n.stepStale(); !errors.Is(err, tc.err) || result.RequeueAfter != tc.again {
@@ -94,7 +94,7 @@ func TestASnapshotOfWhichNoPoolTellsIsGoneOnlyWhereThatIsKnown(t *testing.T) {
 }
 
 func TestASnapshotThatIsThereGoesThoughThePoolsWereNotReportedYet(t *testing.T) {
-	n := newNode(t, snapshot(deleting, saying(ready())))
+	n := newNode(t, object(deleting, saying(ready())))
 	n.take()
 	n.worker.Reported = func(string) (bool, error) { return false, errBroken }
 	if _, err := n.step(); err != nil || n.has() {
@@ -110,7 +110,7 @@ func TestASnapshotThatWasNeverTakenOrIsGoneNeedsNoPool(t *testing.T) {
 		"the node had removed the snapshot":      saying(took(v1alpha1.SnapshotGone, v1alpha1.ReasonRemoved)),
 	} {
 		t.Run(name, func(t *testing.T) {
-			n := newNode(t, snapshot(deleting, change))
+			n := newNode(t, object(deleting, change))
 			n.disks.RemovePool(vg0)
 			n.worker.Listed = func(string) bool { return true } // a moment ago
 			n.settle()
@@ -120,7 +120,7 @@ func TestASnapshotThatWasNeverTakenOrIsGoneNeedsNoPool(t *testing.T) {
 }
 
 func TestASnapshotThatIsWantedIsNotLookedForAgainAndAgain(t *testing.T) {
-	n := newNode(t, snapshot(saying(ready())))
+	n := newNode(t, object(saying(ready())))
 	n.disks.RemovePool(vg0)
 	if result, err := n.step(); err != nil || !result.IsZero() { // the next report of the pools brings it back
 		t.Errorf("%+v, %v", result, err)

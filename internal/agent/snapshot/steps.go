@@ -9,9 +9,12 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
 	"berth.dev/berth/api/v1alpha1"
-	"berth.dev/berth/internal/agent/entries"
 	"berth.dev/berth/internal/agent/orphans"
 	"berth.dev/berth/internal/agent/worker"
+	"berth.dev/berth/internal/decide"
+	"berth.dev/berth/internal/decide/entries"
+	"berth.dev/berth/internal/decide/placed"
+	"berth.dev/berth/internal/decide/snapshot"
 	"berth.dev/berth/internal/poolclass"
 	"berth.dev/berth/internal/provision"
 )
@@ -47,7 +50,7 @@ func (w *Worker) take(ctx context.Context, s *v1alpha1.Snapshot) (*provision.Sna
 // Snapshots must not reach pools that no administrator gave to the class.
 func (w *Worker) check(ctx context.Context, s *v1alpha1.Snapshot, c *v1alpha1.PoolClass) error {
 	volume, err := w.Provisioner.Get(ctx, s.Spec.Volume)
-	wish := wishFor(s, w.Node)
+	wish := placed.Wish(s.Spec.Replicas, w.Node)
 	switch {
 	case err != nil:
 		return err
@@ -76,23 +79,10 @@ func (w *Worker) worded(ctx context.Context, s *v1alpha1.Snapshot, err error) er
 		return fmt.Errorf("%w: volume %s does not exist any more", provision.ErrInvalid, s.Spec.Volume)
 	case readErr != nil:
 		return fmt.Errorf("reading volume %s, which the node does not have: %w", s.Spec.Volume, readErr)
-	case !wanted(v, w.Node):
+	case !v.DeletionTimestamp.IsZero() || placed.Wish(v.Spec.Replicas, w.Node) == nil:
 		return fmt.Errorf("%w: volume %s is no longer on this node", provision.ErrInvalid, s.Spec.Volume)
 	}
 	return fmt.Errorf("%w: %w", entries.ErrNoSource, err)
-}
-
-// wanted says whether a volume should be on a node.
-func wanted(v *v1alpha1.Volume, node string) bool {
-	if !v.DeletionTimestamp.IsZero() {
-		return false
-	}
-	for _, r := range v.Spec.Replicas {
-		if r.Node == node {
-			return true
-		}
-	}
-	return false
 }
 
 // removeIfLive removes a snapshot that no Snapshot object accounts for, if the object, read from
@@ -108,8 +98,11 @@ func (w *Worker) removeIfLive(ctx context.Context, record *provision.Snapshot, w
 			return err
 		},
 		Decide: func() (remove bool, keep string) {
-			d := Decide(live, w.Node, Facts{Record: record})
-			return d.Step == StepRemove, d.Message
+			d := snapshot.Decide(live, w.Node, snapshot.Facts{Record: record})
+			if d.Verb == decide.Keep {
+				keep = d.Message
+			}
+			return d.Verb == decide.Remove, keep
 		},
 		Delete: func(ctx context.Context) error { return w.delete(ctx, record.ID) },
 		Deleted: func(ctx context.Context, err error) (reconcile.Result, error) {
@@ -119,9 +112,9 @@ func (w *Worker) removeIfLive(ctx context.Context, record *provision.Snapshot, w
 				}
 			}
 			if err != nil {
-				return w.refuse(ctx, live, StepRemove, record, err)
+				return w.refuse(ctx, live, decide.Remove, record, err)
 			}
-			return w.report(ctx, live, Decide(live, w.Node, Facts{}))
+			return w.report(ctx, live, snapshot.Decide(live, w.Node, snapshot.Facts{}))
 		},
 	})
 }
@@ -130,7 +123,7 @@ func (w *Worker) removeIfLive(ctx context.Context, record *provision.Snapshot, w
 // has the snapshot in a pool that the node does not report, and it was not waived.
 func (w *Worker) lost(ctx context.Context, s *v1alpha1.Snapshot) (bool, error) {
 	entry := s.Entry(w.Node)
-	wanted := wishFor(s, w.Node) != nil && s.DeletionTimestamp.IsZero()
+	wanted := placed.Wish(s.Spec.Replicas, w.Node) != nil && s.DeletionTimestamp.IsZero()
 	if wanted || entry == nil || entry.Taken == nil || entry.State == v1alpha1.SnapshotGone {
 		return false, nil
 	}

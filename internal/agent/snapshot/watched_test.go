@@ -9,7 +9,7 @@ import (
 
 // The deletion was made before the API server was restored, so the API server does not know it.
 func TestASnapshotIsKeptThoughTheWatchShowsItsObjectAsDeleted(t *testing.T) {
-	n := newNode(t, snapshot(saying(ready()), deleting))
+	n := newNode(t, object(saying(ready()), deleting))
 	n.take()
 	n.sync()
 	n.live = nil
@@ -29,8 +29,8 @@ func TestNothingIsDoneAboutASnapshotThatIsHeld(t *testing.T) {
 		snapshot *v1alpha1.Snapshot
 		taken    bool
 	}{
-		"the worker would take the snapshot":   {snapshot(), false},
-		"the worker would remove the snapshot": {snapshot(saying(ready()), deleting), true},
+		"it would be taken":   {object(), false},
+		"it would be removed": {object(saying(ready()), deleting), true},
 	} {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {

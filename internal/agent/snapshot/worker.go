@@ -10,6 +10,8 @@ import (
 
 	"berth.dev/berth/api/v1alpha1"
 	"berth.dev/berth/internal/agent/worker"
+	"berth.dev/berth/internal/decide"
+	"berth.dev/berth/internal/decide/snapshot"
 	"berth.dev/berth/internal/provision"
 )
 
@@ -58,10 +60,10 @@ func (w *Worker) Reconcile(ctx context.Context, r reconcile.Request) (reconcile.
 	if err != nil {
 		return reconcile.Result{}, err
 	}
-	switch Decide(s, w.Node, Facts{}).Step {
-	case StepTake:
+	switch snapshot.Decide(s, w.Node, snapshot.Facts{}).Verb {
+	case decide.Take:
 		return w.begin(ctx, s)
-	case StepNone:
+	case decide.None:
 		if !w.Listed(s.Name) {
 			return reconcile.Result{}, nil
 		}
@@ -79,32 +81,32 @@ func (w *Worker) Reconcile(ctx context.Context, r reconcile.Request) (reconcile.
 func (w *Worker) begin(ctx context.Context, s *v1alpha1.Snapshot) (reconcile.Result, error) {
 	taken, err := w.take(ctx, s)
 	if err == nil {
-		return w.report(ctx, s, Decide(s, w.Node, Facts{Record: taken}))
+		return w.report(ctx, s, snapshot.Decide(s, w.Node, snapshot.Facts{Record: taken}))
 	}
 	if ctx.Err() == nil {
 		if record, missing := w.record(ctx, s.Name); missing == nil && record != nil {
 			return w.converge(ctx, s, record)
 		}
 	}
-	return w.refuse(ctx, s, StepTake, nil, err)
+	return w.refuse(ctx, s, decide.Take, nil, err)
 }
 
 // converge takes the step that Decide names, and reports.
 func (w *Worker) converge(ctx context.Context, s *v1alpha1.Snapshot, record *provision.Snapshot) (reconcile.Result, error) {
-	f := Facts{Record: record}
+	f := snapshot.Facts{Record: record}
 	if record == nil {
 		var err error
 		if f.Lost, err = w.lost(ctx, s); err != nil {
 			return reconcile.Result{}, err
 		}
 	}
-	d := Decide(s, w.Node, f)
-	if d.Step == StepKeep {
+	d := snapshot.Decide(s, w.Node, f)
+	if d.Verb == decide.Keep {
 		w.Keep(ctx, what, s.Name, d.Message)
 		return w.report(ctx, s, d)
 	}
 	w.Orphans.Forget(s.Name)
-	if d.Step == StepRemove {
+	if d.Verb == decide.Remove {
 		return w.removeIfLive(ctx, record, true)
 	}
 	result, err := w.report(ctx, s, d)
@@ -115,28 +117,20 @@ func (w *Worker) converge(ctx context.Context, s *v1alpha1.Snapshot, record *pro
 }
 
 // refuse reports a step that failed and says when to try again.
-func (w *Worker) refuse(ctx context.Context, s *v1alpha1.Snapshot, step Step, record *provision.Snapshot, err error) (reconcile.Result, error) {
+func (w *Worker) refuse(ctx context.Context, s *v1alpha1.Snapshot, step decide.Verb, record *provision.Snapshot, err error) (reconcile.Result, error) {
 	r := worker.Refusal{What: what, Name: s.Name, Step: string(step), Err: err}
-	r.Report = func(reason, message string) (reconcile.Result, error) {
-		entry := s.Entry(w.Node) // there is one: without it nothing is removed
-		next := stuckEntry(s, w.Node, record, reason, message)
-		if reason == v1alpha1.ReasonPoolMissing {
-			next = lostEntry(s, entry) // whether the provisioner remembers the pool or not
-		}
-		return w.report(ctx, s, report(entry, next))
+	if step == decide.Take {
+		r.Final = snapshot.Final
 	}
-	if step == StepTake {
-		r.Final = final
-		r.Report = func(reason, message string) (reconcile.Result, error) {
-			return w.report(ctx, s, report(s.Entry(w.Node), failedEntry(s, wishFor(s, w.Node), reason, message)))
-		}
+	r.Report = func(reason, message string) (reconcile.Result, error) {
+		return w.report(ctx, s, snapshot.Refusal(s, w.Node, snapshot.Facts{Record: record}, step, reason, message))
 	}
 	return w.Refuse(ctx, r)
 }
 
 // report writes the entry if it says something new.
-func (w *Worker) report(ctx context.Context, s *v1alpha1.Snapshot, d Decision) (reconcile.Result, error) {
-	if d.Entry == nil || sameEntry(s.Entry(w.Node), d.Entry) {
+func (w *Worker) report(ctx context.Context, s *v1alpha1.Snapshot, d snapshot.Answer) (reconcile.Result, error) {
+	if !d.News {
 		return reconcile.Result{}, nil
 	}
 	return worker.Reported(w.Objects.Report(ctx, s, d.Entry))

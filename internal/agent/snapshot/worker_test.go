@@ -13,7 +13,7 @@ import (
 )
 
 func TestASnapshotIsTakenAndReportedOnce(t *testing.T) {
-	n := newNode(t, snapshot())
+	n := newNode(t, object())
 	n.settle()
 	n.settle()
 	n.expect(v1alpha1.SnapshotReady, v1alpha1.ReasonTaken)
@@ -23,7 +23,7 @@ func TestASnapshotIsTakenAndReportedOnce(t *testing.T) {
 }
 
 func TestALostSnapshotIsNotTakenAgainAfterARestartEither(t *testing.T) {
-	n := newNode(t, snapshot())
+	n := newNode(t, object())
 	n.settle()
 	n.lose()
 	for range 2 {
@@ -37,7 +37,7 @@ func TestALostSnapshotIsNotTakenAgainAfterARestartEither(t *testing.T) {
 }
 
 func TestAnAdoptedSnapshotIsFoundAndNeverTaken(t *testing.T) {
-	n := newNode(t, snapshot(adopted))
+	n := newNode(t, object(adopted))
 	for range 2 {
 		n.settle()
 		n.expect(v1alpha1.SnapshotFailed, v1alpha1.ReasonDeviceMissing)
@@ -52,7 +52,7 @@ func TestAnAdoptedSnapshotIsFoundAndNeverTaken(t *testing.T) {
 }
 
 func TestASnapshotThatFindsNoRoomWaits(t *testing.T) {
-	n := newNode(t, snapshot())
+	n := newNode(t, object())
 	if err := n.disks.PutForeign(vg0, "root", 9*gib); err != nil {
 		t.Fatal(err)
 	}
@@ -84,7 +84,7 @@ func TestASnapshotThatCannotBeTakenReportsItsReason(t *testing.T) {
 	}
 	for name, tc := range tests {
 		t.Run(name, func(t *testing.T) {
-			n := newNode(t, snapshot())
+			n := newNode(t, object())
 			tc.prepare(n)
 			if _, err := n.step(); (err != nil) != tc.retried {
 				t.Errorf("error %v; want a retry: %v", err, tc.retried)
@@ -98,7 +98,7 @@ func TestASnapshotThatCannotBeTakenReportsItsReason(t *testing.T) {
 }
 
 func TestARefusalForGoodIsNotTriedAgain(t *testing.T) {
-	n := newNode(t, snapshot())
+	n := newNode(t, object())
 	n.disturb = failing{provision.ErrUnsupported}
 	n.restart()
 	n.settle()
@@ -112,7 +112,7 @@ func TestARefusalForGoodIsNotTriedAgain(t *testing.T) {
 }
 
 func TestASnapshotOfALifeBeforeIsFoundWithoutItsVolume(t *testing.T) {
-	n := newNode(t, snapshot())
+	n := newNode(t, object())
 	n.take()
 	n.loseVolume()
 	n.volume = nil
@@ -121,7 +121,7 @@ func TestASnapshotOfALifeBeforeIsFoundWithoutItsVolume(t *testing.T) {
 }
 
 func TestNoSnapshotIsTakenWhileItsVolumeIsWorkedOn(t *testing.T) {
-	n := newNode(t, snapshot())
+	n := newNode(t, object())
 	unlock, err := n.locks.Lock(t.Context(), volume)
 	if err != nil {
 		t.Fatal(err)
@@ -142,7 +142,7 @@ func TestNoSnapshotIsTakenWhileItsVolumeIsWorkedOn(t *testing.T) {
 }
 
 func TestASnapshotThatIsBeingCopiedFromStaysUntilThatIsDone(t *testing.T) {
-	n := newNode(t, snapshot())
+	n := newNode(t, object())
 	n.settle()
 	n.disturb = failing{provision.ErrInUse}
 	n.restart()
@@ -165,12 +165,12 @@ func TestRemovalIsOnlyOnTheWordOfTheLiveObject(t *testing.T) {
 		live         *v1alpha1.Snapshot // the watch shows no object
 		kept, orphan bool
 	}{
-		"no object":                                            {kept: true, orphan: true},
-		"the object lost the label":                            {live: snapshot(unlabelled, saying(ready())), kept: true},
-		"an object from an old backup":                         {live: snapshot(unlabelled, on("n2")), kept: true, orphan: true},
-		"the object places the snapshot on another node":       {live: snapshot(unlabelled, on("n2"), saying(ready()))},
-		"the object is being deleted":                          {live: snapshot(unlabelled, deleting, saying(ready()))},
-		"the object is being deleted, and the watch is behind": {live: snapshot(deleting, saying(ready()))},
+		"no object":                          {kept: true, orphan: true},
+		"the label is lost":                  {live: object(unlabelled, saying(ready())), kept: true},
+		"an object from an old backup":       {live: object(unlabelled, on("n2")), kept: true, orphan: true},
+		"not wanted here any more":           {live: object(unlabelled, on("n2"), saying(ready()))},
+		"being deleted":                      {live: object(unlabelled, deleting, saying(ready()))},
+		"being deleted, the watch is behind": {live: object(deleting, saying(ready()))},
 	}
 	for name, tc := range tests {
 		t.Run(name, func(t *testing.T) {
@@ -188,7 +188,7 @@ func TestRemovalIsOnlyOnTheWordOfTheLiveObject(t *testing.T) {
 }
 
 func TestADeletionThatTheWatchInventedRemovesNothing(t *testing.T) {
-	n := newNode(t, snapshot(deleting, saying(ready())))
+	n := newNode(t, object(deleting, saying(ready())))
 	n.take()
 	n.edit(func(s *v1alpha1.Snapshot) { s.DeletionTimestamp = nil })
 	if _, err := n.stepStale(); err != nil {
@@ -212,7 +212,7 @@ func (f failing) Before(_ context.Context, op memory.Operation, _ string) error 
 func (failing) After(context.Context, memory.Operation, string) error { return nil }
 
 func TestAPoolThatIsNotThereIsNoProofThatTheSnapshotIsGone(t *testing.T) {
-	n := newNode(t, snapshot(saying(ready()), deleting))
+	n := newNode(t, object(saying(ready()), deleting))
 	n.disks.RemovePool(vg0)
 	n.restart()
 	result, err := n.step()

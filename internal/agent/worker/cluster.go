@@ -8,7 +8,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"berth.dev/berth/api/v1alpha1"
-	"berth.dev/berth/internal/agent/entries"
+	"berth.dev/berth/internal/decide/entries"
 )
 
 // requestTimeout bounds one request to the API server.
@@ -16,7 +16,8 @@ const requestTimeout = 15 * time.Second
 
 // Cluster is a real API server, as workers use it.
 type Cluster struct {
-	node string
+	// Node is the agent's.
+	Node string
 	// watched reads the cache, live the API server.
 	watched client.Client
 	live    client.Reader
@@ -24,12 +25,17 @@ type Cluster struct {
 
 // NewCluster reads watched objects from c and live ones from live.
 func NewCluster(node string, c client.Client, live client.Reader) Cluster {
-	return Cluster{node: node, watched: c, live: live}
+	return Cluster{Node: node, watched: c, live: live}
 }
 
 // Get reads an object from the watch; it may be stale.
 func (c Cluster) Get(ctx context.Context, name string, o client.Object) error {
 	return c.watched.Get(ctx, client.ObjectKey{Name: name}, o)
+}
+
+// List reads objects from the watch.
+func (c Cluster) List(ctx context.Context, list client.ObjectList) error {
+	return c.watched.List(ctx, list)
 }
 
 // Read reads an object from the API server.
@@ -51,5 +57,5 @@ func (c Cluster) Class(ctx context.Context, name string) (*v1alpha1.PoolClass, e
 func (c Cluster) Apply(ctx context.Context, body runtime.ApplyConfiguration) error {
 	ctx, cancel := context.WithTimeout(ctx, requestTimeout)
 	defer cancel()
-	return c.watched.Status().Apply(ctx, body, client.FieldOwner(entries.FieldManager(c.node)))
+	return c.watched.Status().Apply(ctx, body, client.FieldOwner(entries.FieldManager(c.Node)))
 }

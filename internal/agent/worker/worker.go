@@ -2,6 +2,7 @@ package worker
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"slices"
 	"time"
@@ -11,8 +12,8 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
 	"berth.dev/berth/api/v1alpha1"
-	"berth.dev/berth/internal/agent/entries"
 	"berth.dev/berth/internal/agent/orphans"
+	"berth.dev/berth/internal/decide/entries"
 	"berth.dev/berth/internal/provision"
 )
 
@@ -106,7 +107,7 @@ func (b *Base) Refuse(ctx context.Context, r Refusal) (reconcile.Result, error) 
 	if ctx.Err() != nil {
 		return reconcile.Result{}, r.Err // the process ends: nothing was learnt about the pool
 	}
-	reason, message := entries.Reason(r.Err), entries.Message(b.Node, r.Err)
+	reason, message := entries.Reason(r.Err), worded(b.Node, r.Err)
 	switch reason {
 	case v1alpha1.ReasonNoSpace:
 		b.Refused()
@@ -124,4 +125,12 @@ func (b *Base) Refuse(ctx context.Context, r Refusal) (reconcile.Result, error) 
 		return reconcile.Result{}, nil
 	}
 	return reconcile.Result{RequeueAfter: RefusedDelay}, nil
+}
+
+// worded words an error of a node for the claim's user.
+func worded(node string, err error) string {
+	if errors.Is(err, context.DeadlineExceeded) {
+		return fmt.Sprintf("node %s: the provisioner does not answer in time: %v", node, err)
+	}
+	return fmt.Sprintf("node %s: %v", node, err)
 }

@@ -1,9 +1,7 @@
 package entries
 
 import (
-	"context"
 	"errors"
-	"fmt"
 
 	"berth.dev/berth/api/v1alpha1"
 	"berth.dev/berth/internal/provision"
@@ -54,12 +52,4 @@ func Retried(reason string) bool {
 	default:
 		return false
 	}
-}
-
-// Message words an error of a node for the claim's user.
-func Message(node string, err error) string {
-	if errors.Is(err, context.DeadlineExceeded) {
-		return fmt.Sprintf("node %s: the provisioner does not answer in time: %v", node, err)
-	}
-	return fmt.Sprintf("node %s: %v", node, err)
 }

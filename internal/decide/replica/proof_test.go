@@ -5,36 +5,9 @@ import (
 	"testing"
 
 	"berth.dev/berth/api/v1alpha1"
+	"berth.dev/berth/internal/decide"
 	"berth.dev/berth/internal/provision"
 )
-
-func marked(v *v1alpha1.Volume) {
-	v.Annotations = map[string]string{v1alpha1.ReservedAnnotation: ""}
-}
-
-// in places the wish in another pool.
-func in(pool string) option {
-	return func(v *v1alpha1.Volume) { v.Spec.Replicas[0].Pool = pool }
-}
-
-func inPool(name string) recordOption { return func(r *provision.Volume) { r.Pool.Name = name } }
-
-func bears(what string) recordOption { return func(r *provision.Volume) { r.Filesystem = what } }
-
-func broken(r *provision.Volume) { r.Problem = "a disk is missing" }
-
-func because(reason string) *v1alpha1.ReplicaStatus {
-	e := ready("1Gi", "1Gi")
-	e.Reason = reason
-	return e
-}
-
-// stuck is an entry of data that should go and cannot.
-func stuck(reason string) *v1alpha1.ReplicaStatus {
-	e := ready("1Gi", "1Gi")
-	e.State, e.Ready, e.Reason, e.Requested = v1alpha1.ReplicaFailed, false, reason, nil
-	return e
-}
 
 func TestDataGoesOnlyWhereTheEntryProvesThatItIsTheObjects(t *testing.T) {
 	for name, tc := range map[string]struct {
@@ -83,8 +56,8 @@ func TestDataGoesOnlyWhereTheEntryProvesThatItIsTheObjects(t *testing.T) {
 				unwanted(v)
 				d := Decide(v, here, tc.facts)
 				goes := tc.goes && !(tc.stays && how == "moved away")
-				if (d.Step == StepRemove) != goes || !goes && d.Step != StepKeep {
-					t.Fatalf("step %s, goes should be %v", d.Step, goes)
+				if (d.Verb == decide.Remove) != goes || !goes && d.Verb != decide.Keep {
+					t.Fatalf("step %s, goes should be %v", d.Verb, goes)
 				}
 				if goes {
 					return
@@ -106,32 +79,32 @@ func TestFoundReplicasAreToldApartFromMadeOnes(t *testing.T) {
 		entry  *v1alpha1.ReplicaStatus
 		facts  Facts
 		change []option
-		step   Step
+		step   decide.Verb
 		state  v1alpha1.ReplicaState
 		reason string
 	}{
-		"data that the node has not reported":                        {facts: Facts{Record: carved()}, state: "Ready", reason: "Found"},
-		"data in a pool that had no room before":                     {entry: failed(v1alpha1.ReasonNoSpace), facts: Facts{Record: carved()}, state: "Ready", reason: "Found"},
-		"data that was a conflict before":                            {entry: failed(v1alpha1.ReasonConflict), facts: Facts{Record: carved()}, state: "Ready", reason: "Found"},
-		"a copy":                                                     {facts: Facts{Record: carved(fromSnapshot)}, change: []option{restored}, state: "Ready", reason: "Found"},
-		"a block volume":                                             {facts: Facts{Record: carved(blank)}, change: []option{block}, state: "Ready", reason: "Found"},
-		"a block volume that this process made":                      {facts: Facts{Record: carved(blank), Made: true}, change: []option{block}, state: "Ready", reason: "Carved"},
-		"a blank volume":                                             {facts: Facts{Record: carved(blank)}, state: "Ready", reason: "Carved"},
-		"an adopted volume":                                          {facts: Facts{Record: carved()}, change: []option{adopted}, state: "Ready", reason: "Carved"},
-		"the node had reported the data as found":                    {entry: because(v1alpha1.ReasonFound), facts: Facts{Record: carved()}, state: "Ready", reason: "Found"},
-		"the node had reported the data as made":                     {entry: ready("1Gi", "1Gi"), facts: Facts{Record: carved()}, step: StepNone, state: "Ready", reason: "Carved"},
-		"a reservation with a filesystem":                            {entry: ready("1Gi", "1Gi"), facts: Facts{Record: carved()}, change: []option{marked}, state: "Ready", reason: "Found"},
-		"a reservation of a copy, with a filesystem":                 {entry: ready("1Gi", "1Gi"), facts: Facts{Record: carved(fromSnapshot)}, change: []option{marked, restored}, step: StepNone, state: "Ready", reason: "Carved"},
-		"a block reservation that a pod had":                         {entry: ready("1Gi", "1Gi"), facts: Facts{Record: carved(bears(provision.Raw))}, change: []option{marked, block}, state: "Ready", reason: "Found"},
-		"a block volume that a pod had":                              {entry: ready("1Gi", "1Gi"), facts: Facts{Record: carved(bears(provision.Raw))}, change: []option{block}, step: StepNone, state: "Ready", reason: "Carved"},
-		"a filesystem volume whose data a pod had as a block device": {facts: Facts{Record: carved(bears(provision.Raw))}, state: "Failed", reason: "Conflict"},
-		"data that is too small":                                     {facts: Facts{Record: carved()}, change: []option{of("2Gi")}, state: "Failed", reason: "Conflict"},
-		"data that cannot be used":                                   {facts: Facts{Record: carved(broken)}, state: "Failed", reason: "Conflict"},
-		"data that the node found and cannot use any more":           {entry: because(v1alpha1.ReasonFound), facts: Facts{Record: carved(broken)}, state: "Failed", reason: "Conflict"},
-		"data that cannot be read":                                   {facts: Facts{Record: carved(blank, broken)}, state: "Failed", reason: "Conflict"},
-		"data in another pool":                                       {facts: Facts{Record: carved(inPool("vg1"))}, state: "Failed", reason: "Conflict"},
-		"a block volume in another pool":                             {facts: Facts{Record: carved(blank, inPool("vg1"))}, change: []option{block}, state: "Failed", reason: "Conflict"},
-		"found data grows":                                           {entry: because(v1alpha1.ReasonFound), facts: Facts{Record: carved()}, change: []option{of("2Gi")}, step: StepExpand},
+		"data that nothing was said of":               {facts: Facts{Record: carved()}, state: "Ready", reason: "Found"},
+		"data where there was no room before":         {entry: failed(v1alpha1.ReasonNoSpace), facts: Facts{Record: carved()}, state: "Ready", reason: "Found"},
+		"data that was a conflict before":             {entry: failed(v1alpha1.ReasonConflict), facts: Facts{Record: carved()}, state: "Ready", reason: "Found"},
+		"a copy":                                      {facts: Facts{Record: carved(fromSnapshot)}, change: []option{restored}, state: "Ready", reason: "Found"},
+		"a block volume":                              {facts: Facts{Record: carved(blank)}, change: []option{block}, state: "Ready", reason: "Found"},
+		"a block volume of this process":              {facts: Facts{Record: carved(blank), Made: true}, change: []option{block}, state: "Ready", reason: "Carved"},
+		"what is blank":                               {facts: Facts{Record: carved(blank)}, state: "Ready", reason: "Carved"},
+		"what is adopted":                             {facts: Facts{Record: carved()}, change: []option{adopted}, state: "Ready", reason: "Carved"},
+		"what was found before":                       {entry: because(v1alpha1.ReasonFound), facts: Facts{Record: carved()}, state: "Ready", reason: "Found"},
+		"what was made before":                        {entry: ready("1Gi", "1Gi"), facts: Facts{Record: carved()}, step: decide.None, state: "Ready", reason: "Carved"},
+		"a reservation with a filesystem":             {entry: ready("1Gi", "1Gi"), facts: Facts{Record: carved()}, change: []option{marked}, state: "Ready", reason: "Found"},
+		"a reservation of a copy, with a filesystem":  {entry: ready("1Gi", "1Gi"), facts: Facts{Record: carved(fromSnapshot)}, change: []option{marked, restored}, step: decide.None, state: "Ready", reason: "Carved"},
+		"a reservation of a block volume, given away": {entry: ready("1Gi", "1Gi"), facts: Facts{Record: carved(bears(provision.Raw))}, change: []option{marked, block}, state: "Ready", reason: "Found"},
+		"a block volume that was given away":          {entry: ready("1Gi", "1Gi"), facts: Facts{Record: carved(bears(provision.Raw))}, change: []option{block}, step: decide.None, state: "Ready", reason: "Carved"},
+		"a filesystem where a block device was given": {facts: Facts{Record: carved(bears(provision.Raw))}, state: "Failed", reason: "Conflict"},
+		"data that is too small":                      {facts: Facts{Record: carved()}, change: []option{of("2Gi")}, state: "Failed", reason: "Conflict"},
+		"data that cannot be used":                    {facts: Facts{Record: carved(broken)}, state: "Failed", reason: "Conflict"},
+		"what was found and cannot be used any more":  {entry: because(v1alpha1.ReasonFound), facts: Facts{Record: carved(broken)}, state: "Failed", reason: "Conflict"},
+		"data that cannot be read":                    {facts: Facts{Record: carved(blank, broken)}, state: "Failed", reason: "Conflict"},
+		"data in another pool":                        {facts: Facts{Record: carved(inPool("vg1"))}, state: "Failed", reason: "Conflict"},
+		"a block volume in another pool":              {facts: Facts{Record: carved(blank, inPool("vg1"))}, change: []option{block}, state: "Failed", reason: "Conflict"},
+		"what was found and is to grow is larger":     {entry: because(v1alpha1.ReasonFound), facts: Facts{Record: carved()}, change: []option{of("2Gi")}, step: decide.Expand},
 	} {
 		t.Run(name, func(t *testing.T) {
 			v := volume(tc.change...)
@@ -139,11 +112,11 @@ func TestFoundReplicasAreToldApartFromMadeOnes(t *testing.T) {
 				saying(tc.entry)(v)
 			}
 			if tc.step == "" {
-				tc.step = StepReport
+				tc.step = decide.Report
 			}
 			d := Decide(v, here, tc.facts)
-			if d.Step != tc.step || !sameState(d.Entry, tc.state, tc.reason) {
-				t.Errorf("%s, %+v; want %s, %s %s", d.Step, d.Entry, tc.step, tc.state, tc.reason)
+			if d.Verb != tc.step || !sameState(d.Entry, tc.state, tc.reason) {
+				t.Errorf("%s, %+v; want %s, %s %s", d.Verb, d.Entry, tc.step, tc.state, tc.reason)
 			}
 			if tc.reason == v1alpha1.ReasonConflict && !strings.Contains(d.Entry.Message, "kubectl berth adopt n1 "+id) {
 				t.Errorf("the message %q does not say what to do", d.Entry.Message)

@@ -4,6 +4,7 @@ import (
 	"slices"
 
 	"berth.dev/berth/api/v1alpha1"
+	"berth.dev/berth/internal/decide/placed"
 	"berth.dev/berth/internal/provision"
 )
 
@@ -12,49 +13,24 @@ import (
 // volume now, and those that only a pool knows. If recovered, after an outage of the
 // provisioner, it returns all that are unfinished.
 func Stale(snapshots []v1alpha1.Snapshot, node string, pools []provision.Pool, recovered bool) []string {
-	records := recordsOf(pools)
-	var stale []string
+	views := make([]view, 0, len(snapshots))
 	for i := range snapshots {
-		s := &snapshots[i]
-		record := records[s.Name]
-		delete(records, s.Name)
-		if recovered && Decide(s, node, Facts{Record: record}).Step != StepNone || deservesLook(s, node, record, pools) {
-			stale = append(stale, s.Name)
-		}
+		views = append(views, look(&snapshots[i], node, Facts{}))
 	}
-	for id := range records {
-		stale = append(stale, id)
-	}
-	slices.Sort(stale)
-	return stale
-}
-
-func deservesLook(s *v1alpha1.Snapshot, node string, record *provision.Snapshot, pools []provision.Pool) bool {
-	entry, wish := s.Entry(node), wishFor(s, node)
-	if entry == nil || wish == nil || !s.DeletionTimestamp.IsZero() {
-		return false
-	}
-	switch Decide(s, node, Facts{Record: record}).Step {
-	case StepReport:
-		return true
-	case StepTake:
-		return possible(s, wish, entry, pools)
-	default:
-		return false
-	}
+	return placed.Stale(rules, views, recordsOf(pools), recovered, func(v view) bool { return possible(v, pools) })
 }
 
 // possible says whether a snapshot that was refused because of its pool may be taken now.
-func possible(s *v1alpha1.Snapshot, wish *v1alpha1.ReplicaSpec, entry *v1alpha1.SnapshotReplica, pools []provision.Pool) bool {
-	at := slices.IndexFunc(pools, func(p provision.Pool) bool { return p.Name == wish.Pool })
+func possible(v view, pools []provision.Pool) bool {
+	at := slices.IndexFunc(pools, func(p provision.Pool) bool { return p.Name == v.Wish.Pool })
 	if at < 0 {
 		return false
 	}
-	volume := slices.IndexFunc(pools[at].Volumes, func(v provision.Volume) bool { return v.ID == s.Spec.Volume })
+	volume := slices.IndexFunc(pools[at].Volumes, func(o provision.Volume) bool { return o.ID == v.Object.Spec.Volume })
 	if volume < 0 {
 		return false
 	}
-	switch entry.Reason {
+	switch v.Entry.Reason {
 	case v1alpha1.ReasonSourceMissing:
 		return true
 	case v1alpha1.ReasonNoSpace, v1alpha1.ReasonPoolMissing:

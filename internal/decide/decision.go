@@ -1,0 +1,30 @@
+package decide
+
+// Verb is what a process does next.
+type Verb string
+
+// The verbs. Each is safe to carry out again after a crash.
+const (
+	// None: all is as it should be, and the objects say so.
+	None Verb = "None"
+	// Report: only the node's entry is out of date.
+	Report Verb = "Report"
+	// Create: carve a replica.
+	Create Verb = "Create"
+	// Expand: make a replica larger.
+	Expand Verb = "Expand"
+	// Take: take a snapshot.
+	Take Verb = "Take"
+	// Remove: delete data.
+	Remove Verb = "Remove"
+	// Keep: leave data where it is, though no object accounts for it.
+	Keep Verb = "Keep"
+)
+
+// Decision is what to do next, and why.
+type Decision struct {
+	Verb Verb
+	// Reason is a CamelCase word for programs, and Message a text for people. Both are empty
+	// where the verb alone says why.
+	Reason, Message string
+}

@@ -1,0 +1,48 @@
+package replica
+
+import (
+	"slices"
+
+	"berth.dev/berth/api/v1alpha1"
+	"berth.dev/berth/internal/decide/placed"
+	"berth.dev/berth/internal/provision"
+)
+
+// Stale returns the names of volumes that need another look after the pools changed:
+// devices that were lost or came back, refused steps for which there is room now, and
+// volumes that only a pool knows. If recovered, after an outage of the provisioner, it
+// returns all that are unfinished.
+func Stale(volumes []v1alpha1.Volume, node string, pools []provision.Pool, recovered bool) []string {
+	views := make([]view, 0, len(volumes))
+	for i := range volumes {
+		views = append(views, look(&volumes[i], node, Facts{}))
+	}
+	return placed.Stale(rules, views, recordsOf(pools), recovered, func(v view) bool { return fits(v, pools) })
+}
+
+// fits says whether a step that was refused because of its pool may succeed now.
+func fits(v view, pools []provision.Pool) bool {
+	if v.Entry.Reason != v1alpha1.ReasonNoSpace && v.Entry.Reason != v1alpha1.ReasonPoolMissing {
+		return false
+	}
+	need := v.Object.Spec.Capacity.Value()
+	if v.Record != nil {
+		need -= v.Record.Size
+	}
+	// The class is not read: the most generous limits that a class can have decide.
+	generous := provision.Limits{Overprovision: provision.MaxOverprovision}
+	return slices.ContainsFunc(pools, func(p provision.Pool) bool { return p.Name == v.Wish.Pool && generous.Room(p) >= need })
+}
+
+// recordsOf are the volumes in the pools that a Volume may account for.
+func recordsOf(pools []provision.Pool) map[string]*provision.Volume {
+	records := map[string]*provision.Volume{}
+	for i := range pools {
+		for j := range pools[i].Volumes {
+			if v := &pools[i].Volumes[j]; v.Inline == (provision.Inline{}) {
+				records[v.ID] = v
+			}
+		}
+	}
+	return records
+}

@@ -1,0 +1,2 @@
+// Package snapshottest makes Snapshots, entries and records for tests about snapshots.
+package snapshottest

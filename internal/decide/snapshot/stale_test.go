@@ -1,0 +1,86 @@
+package snapshot
+
+import (
+	"slices"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+
+	"berth.dev/berth/api/v1alpha1"
+	"berth.dev/berth/internal/provision"
+)
+
+func TestStale(t *testing.T) {
+	pool := func(free int64, records ...*provision.Snapshot) []provision.Pool {
+		p := provision.Pool{PoolRef: vg0, Total: 10 * gib, Free: free, Unit: 1 << 20, Volumes: []provision.Volume{{ID: volume, Pool: vg0, Size: gib}}}
+		for _, r := range records {
+			p.Snapshots = append(p.Snapshots, *r)
+		}
+		return []provision.Pool{p}
+	}
+	tests := map[string]struct {
+		snapshot  *v1alpha1.Snapshot
+		pools     []provision.Pool
+		recovered bool
+		want      []string
+	}{
+		"a finished one is left alone":               {snapshot: snapshot(saying(ready())), pools: pool(gib, record())},
+		"a lost one is noticed":                      {snapshot: snapshot(saying(ready())), pools: pool(gib), want: []string{id}},
+		"an adopted one that comes back is noticed":  {snapshot: snapshot(adopted, saying(failed("DeviceMissing"))), pools: pool(gib, record()), want: []string{id}},
+		"the end of copying is noticed":              {snapshot: snapshot(saying(took("Copying", "Copying"))), pools: pool(gib, record()), want: []string{id}},
+		"one that waits for room waits":              {snapshot: snapshot(saying(failed("NoSpace"))), pools: pool(gib - 1<<20)},
+		"one that waited for room is tried":          {snapshot: snapshot(saying(failed("NoSpace"))), pools: pool(gib), want: []string{id}},
+		"one whose volume came back is tried":        {snapshot: snapshot(saying(failed("SourceMissing"))), pools: pool(0), want: []string{id}},
+		"one whose pool is missing waits":            {snapshot: snapshot(saying(failed("PoolMissing")))},
+		"one that is refused for good is left alone": {snapshot: snapshot(saying(failed("Unsupported"))), pools: pool(9 * gib)},
+		"one that is being taken is left alone":      {snapshot: snapshot(), pools: pool(9 * gib)},
+		"one that is being deleted is left alone":    {snapshot: snapshot(deleting, saying(ready())), pools: pool(gib, record())},
+		"a deletion is tried after an outage":        {snapshot: snapshot(deleting, saying(ready())), pools: pool(gib, record()), recovered: true, want: []string{id}},
+		"what failed is tried after an outage":       {snapshot: snapshot(saying(failed("ProvisionerError"))), pools: pool(gib), recovered: true, want: []string{id}},
+		"one that is in no object is looked at":      {snapshot: snapshot(saying(ready())), pools: pool(gib, record(), record(func(r *provision.Snapshot) { r.ID = "snap-x" })), want: []string{"snap-x"}},
+		"one that is final stays so after an outage": {snapshot: snapshot(saying(failed("Invalid"))), pools: pool(gib), recovered: true},
+	}
+	for name, tc := range tests {
+		t.Run(name, func(t *testing.T) {
+			got := Stale([]v1alpha1.Snapshot{*tc.snapshot}, here, tc.pools, tc.recovered)
+			if diff := cmp.Diff(tc.want, got); diff != "" {
+				t.Errorf("stale snapshots: %s", diff)
+			}
+		})
+	}
+}
+
+func TestSnapshotsThatDeserveALookAreInOrder(t *testing.T) {
+	pool := provision.Pool{PoolRef: vg0, Snapshots: []provision.Snapshot{{ID: "c"}, {ID: "a"}, {ID: "d"}, {ID: "b"}}}
+	if got := Stale(nil, here, []provision.Pool{pool}, false); !slices.IsSorted(got) || len(got) != 4 {
+		t.Errorf("got %v", got)
+	}
+}
+
+func TestASnapshotIsTriedAgainWhereItsVolumeIsAlone(t *testing.T) {
+	roomy := provision.Pool{PoolRef: vg0}
+	with := func(p provision.Pool, ids ...string) provision.Pool {
+		for _, id := range ids {
+			p.Volumes = append(p.Volumes, provision.Volume{ID: id, Size: gib})
+		}
+		return p
+	}
+	other := roomy
+	other.PoolRef.Name = "vg1"
+	for name, test := range map[string]struct {
+		pools []provision.Pool
+		stale bool
+	}{
+		"its volume is back":                {[]provision.Pool{with(roomy, volume)}, true},
+		"its volume is back beside another": {[]provision.Pool{with(roomy, "pvc-2", volume)}, true},
+		"its volume is not there":           {[]provision.Pool{with(roomy, "pvc-2")}, false},
+		"its volume is in another pool":     {[]provision.Pool{with(other, volume), with(roomy, "pvc-2")}, false},
+	} {
+		t.Run(name, func(t *testing.T) {
+			s := *snapshot(saying(failed(v1alpha1.ReasonSourceMissing)))
+			if got := Stale([]v1alpha1.Snapshot{s}, here, test.pools, false); slices.Contains(got, id) != test.stale {
+				t.Errorf("got %v", got)
+			}
+		})
+	}
+}
