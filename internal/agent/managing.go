@@ -13,6 +13,7 @@ import (
 	"berth.dev/berth/api/v1alpha1"
 	"berth.dev/berth/internal/agent/manage"
 	"berth.dev/berth/internal/agent/report"
+	"berth.dev/berth/internal/decide/wish"
 	"berth.dev/berth/internal/signal"
 )
 
@@ -20,7 +21,7 @@ import (
 func (a *Agent) addManager(ctx context.Context, m ctrl.Manager, told func()) (*manage.Worker, error) {
 	worker := &manage.Worker{
 		Manager: a.disks, Told: told, Clock: a.options.Clock, Log: a.options.Log.WithName("manage"),
-		Facts: func(ctx context.Context) (manage.Facts, error) { return a.managed(ctx, m.GetClient()) },
+		Facts: func(ctx context.Context) (wish.Facts, error) { return a.managed(ctx, m.GetClient()) },
 	}
 	// A round after each report would be enough. The watches save a user who writes a class
 	// the wait for the next report.
@@ -65,7 +66,7 @@ func (a *Agent) manage(ctx context.Context, worker *manage.Worker, asked <-chan 
 
 // managed collects the facts for the worker. They are empty if the Node is gone: then no
 // pool is asked for.
-func (a *Agent) managed(ctx context.Context, watched client.Reader) (f manage.Facts, err error) {
+func (a *Agent) managed(ctx context.Context, watched client.Reader) (f wish.Facts, err error) {
 	node := nodeMetadata()
 	if err := watched.Get(ctx, client.ObjectKey{Name: a.options.Node}, node); err != nil {
 		return f, client.IgnoreNotFound(err)
@@ -83,7 +84,7 @@ func (a *Agent) managed(ctx context.Context, watched client.Reader) (f manage.Fa
 	if err := watched.Get(ctx, client.ObjectKey{Name: a.options.Node}, &self); err != nil && !apierrors.IsNotFound(err) {
 		return f, fmt.Errorf("reading the last report: %w", err)
 	}
-	f = manage.Facts{
+	f = wish.Facts{
 		Classes: classes.Items, Labels: node.GetLabels(), Pools: a.observer.Latest().Pools,
 		Listed: report.ExpectedPools(volumes.Items, a.options.Node),
 	}

@@ -7,7 +7,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"berth.dev/berth/api/v1alpha1"
-	"berth.dev/berth/internal/agent/manage"
+	"berth.dev/berth/internal/decide/wish"
 	"berth.dev/berth/internal/provision"
 	"berth.dev/berth/internal/provision/memory"
 )
@@ -95,7 +95,7 @@ func TestAPoolThatIsGoneIsMadeAnewOnlyWhenItsReportIsDeleted(t *testing.T) {
 	s.disks.RemovePool(provision.PoolRef{Type: provision.LVMThin, Name: s.made().Name + "/thin"})
 	s.plug("sdb")
 	s.start()
-	await(t, "the pool to be missed", s.stands(metav1.ConditionFalse, manage.Missing))
+	await(t, "the pool to be missed", s.stands(metav1.ConditionFalse, wish.Missing))
 	if p := s.thin(); p == nil || p.Health != v1alpha1.PoolMissing {
 		t.Errorf("listed is %+v", p)
 	}
@@ -126,6 +126,6 @@ func TestAPoolThatVolumesAreInIsNotMadeAnewThoughNoReportListsIt(t *testing.T) {
 	}
 	s.plug("sdb")
 	s.start()
-	await(t, "the group to be missed", s.stands(metav1.ConditionFalse, manage.Missing))
+	await(t, "the group to be missed", s.stands(metav1.ConditionFalse, wish.Missing))
 	s.finish("a")
 }

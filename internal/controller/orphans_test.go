@@ -11,7 +11,7 @@ import (
 
 	"berth.dev/berth/api/v1alpha1"
 	"berth.dev/berth/internal/controller/controllertest"
-	"berth.dev/berth/internal/controller/notices"
+	"berth.dev/berth/internal/decide/notice"
 )
 
 func TestAnOrphanThatANodeReportsIsToldOf(t *testing.T) {
@@ -35,7 +35,7 @@ func TestAnOrphanThatANodeReportsIsToldOf(t *testing.T) {
 			t.Fatal(err)
 		}
 		for _, e := range list.Items {
-			if e.Regarding.Name == n.Name && e.Reason == notices.ReasonFound {
+			if e.Regarding.Name == n.Name && e.Reason == notice.ReasonFound {
 				return true
 			}
 		}

@@ -19,6 +19,12 @@ const (
 	Remove Verb = "Remove"
 	// Keep: leave data where it is, though no object accounts for it.
 	Keep Verb = "Keep"
+	// Ensure: make a pool, or extend it, as a class asks.
+	Ensure Verb = "Ensure"
+	// Refuse: do not heed a class.
+	Refuse Verb = "Refuse"
+	// Tell: publish an event.
+	Tell Verb = "Tell"
 )
 
 // Decision is what to do next, and why.

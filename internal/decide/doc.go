@@ -4,6 +4,9 @@
 //	replica    what a node does next about its replica of a volume
 //	snapshot   what a node does next about a snapshot
 //	placed     what these two decide alike
+//	orphan     whether data without an object may be deleted
+//	wish       which pools are to exist on a node, and of which disks
+//	notice     which events a node's report deserves
 //	entries    which reason the error of a step gets, and how an entry is written
 //
 // A decision is a function of values. It reads neither the cluster nor the machine nor a clock,

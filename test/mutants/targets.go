@@ -15,6 +15,7 @@ type target struct {
 var targets = []target{
 	{dir: "internal/decide/replica", files: []string{"decide.go", "proof.go", "stale.go"}, with: []string{"internal/agent/replica"}},
 	{dir: "internal/decide/snapshot", files: []string{"decide.go", "stale.go"}, with: []string{"internal/agent/snapshot"}},
+	{dir: "internal/decide/orphan", with: []string{"internal/agent/orphans"}},
 	{dir: "internal/decide/placed", files: []string{"stale.go", "view.go"}, with: []string{"internal/decide/replica", "internal/decide/snapshot"}},
 	{dir: "internal/agent/replica", files: []string{"formatter.go", "steps.go", "worker.go"}},
 	{dir: "internal/agent/snapshot", files: []string{"steps.go", "worker.go"}},

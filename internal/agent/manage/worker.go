@@ -11,6 +11,8 @@ import (
 	"github.com/go-logr/logr"
 	"k8s.io/utils/clock"
 
+	"berth.dev/berth/internal/decide"
+	"berth.dev/berth/internal/decide/wish"
 	"berth.dev/berth/internal/provision"
 )
 
@@ -27,14 +29,14 @@ const (
 type Worker struct {
 	Manager provision.Manager
 	// Facts returns the facts about the node.
-	Facts func(ctx context.Context) (Facts, error)
+	Facts func(ctx context.Context) (wish.Facts, error)
 	// Told is called when a standing has changed. It must not block.
 	Told  func()
 	Clock clock.PassiveClock
 	Log   logr.Logger
 
 	mu        sync.Mutex
-	standings map[key]Standing
+	standings map[key]wish.Standing
 	failures  map[key]failure
 }
 
@@ -54,17 +56,17 @@ func (w *Worker) Round(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	wishes := Wishes(facts)
-	byGroup := map[string][]Wish{}
-	for _, wish := range wishes {
-		group, _, _ := strings.Cut(wish.Pool.Name, "/")
-		byGroup[group] = append(byGroup[group], wish)
+	wishes := wish.Wishes(facts)
+	byGroup := map[string][]wish.Wish{}
+	for _, wanted := range wishes {
+		group, _, _ := strings.Cut(wanted.Pool.Name, "/")
+		byGroup[group] = append(byGroup[group], wanted)
 	}
 	var groups sync.WaitGroup
 	for _, ofOne := range byGroup {
 		groups.Go(func() {
-			for _, wish := range ofOne {
-				w.step(ctx, wish)
+			for _, wanted := range ofOne {
+				w.step(ctx, wanted)
 			}
 		})
 	}
@@ -74,19 +76,19 @@ func (w *Worker) Round(ctx context.Context) error {
 }
 
 // Standings are how the wishes stand, in a stable order.
-func (w *Worker) Standings() []Standing {
+func (w *Worker) Standings() []wish.Standing {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	return slices.SortedFunc(maps.Values(w.standings), func(a, b Standing) int {
+	return slices.SortedFunc(maps.Values(w.standings), func(a, b wish.Standing) int {
 		return strings.Compare(a.Pool+" "+a.Class, b.Pool+" "+b.Class)
 	})
 }
 
 // step takes a step of a wish, unless it failed just now.
-func (w *Worker) step(ctx context.Context, wish Wish) {
-	at := key{wish.Pool.Name, wish.Class}
-	if wish.Refused.Reason != "" {
-		w.tell(at, wish.standing(wish.Refused, nil))
+func (w *Worker) step(ctx context.Context, wanted wish.Wish) {
+	at := key{wanted.Pool.Name, wanted.Class}
+	if wanted.Verb == decide.Refuse {
+		w.tell(at, wanted.Stand(provision.Outcome{}, nil))
 		return
 	}
 	if w.rests(at) {
@@ -94,7 +96,7 @@ func (w *Worker) step(ctx context.Context, wish Wish) {
 	}
 	bounded, cancel := context.WithTimeout(ctx, patience)
 	defer cancel()
-	outcome, err := w.Manager.Ensure(bounded, wish.PoolWish)
+	outcome, err := w.Manager.Ensure(bounded, wanted.PoolWish)
 	if ctx.Err() != nil {
 		return
 	}
@@ -105,7 +107,7 @@ func (w *Worker) step(ctx context.Context, wish Wish) {
 	case outcome.Reason.Done():
 		w.Log.Info("managed a pool", "pool", at.pool, "class", at.class, "done", outcome.Reason, "message", outcome.Message)
 	}
-	w.tell(at, wish.standing(outcome, err))
+	w.tell(at, wanted.Stand(outcome, err))
 }
 
 func (w *Worker) rests(at key) bool {
@@ -130,7 +132,7 @@ func (w *Worker) note(at key, err error) {
 }
 
 // tell stores a standing with the last change of its pool, and calls Told if that is news.
-func (w *Worker) tell(at key, s Standing) {
+func (w *Worker) tell(at key, s wish.Standing) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	old, known := w.standings[at]
@@ -139,7 +141,7 @@ func (w *Worker) tell(at key, s Standing) {
 		s.Last, s.At = s.Outcome, w.Clock.Now()
 	}
 	if w.standings == nil {
-		w.standings = map[key]Standing{}
+		w.standings = map[key]wish.Standing{}
 	}
 	w.standings[at] = s
 	if !known || old != s {
@@ -148,10 +150,10 @@ func (w *Worker) tell(at key, s Standing) {
 }
 
 // forget drops the standings of wishes that no class has any more.
-func (w *Worker) forget(wishes []Wish) {
+func (w *Worker) forget(wishes []wish.Wish) {
 	asked := map[key]bool{}
-	for _, wish := range wishes {
-		asked[key{wish.Pool.Name, wish.Class}] = true
+	for _, wanted := range wishes {
+		asked[key{wanted.Pool.Name, wanted.Class}] = true
 	}
 	w.mu.Lock()
 	defer w.mu.Unlock()

@@ -13,8 +13,23 @@ import (
 	testingclock "k8s.io/utils/clock/testing"
 
 	"berth.dev/berth/api/v1alpha1"
+	"berth.dev/berth/internal/decide/wish"
 	"berth.dev/berth/internal/provision"
 )
+
+var disks = v1alpha1.DevicePools{Paths: []string{"/dev/sd*"}}
+
+// group is a class a that asks for volume group vg0.
+func group() (c v1alpha1.PoolClass) {
+	c.Name, c.Spec.LVM = "a", &v1alpha1.LVMPools{VolumeGroups: []string{"vg0"}, Create: &v1alpha1.GroupCreation{Disks: disks}}
+	return c
+}
+
+// thin is a class t that asks for a thin pool with its volume group.
+func thin() (c v1alpha1.PoolClass) {
+	c.Name, c.Spec.LVMThin = "t", &v1alpha1.LVMThinPools{ThinPools: []string{"vg0/thin"}, Create: &v1alpha1.ThinPoolCreation{SizePercent: 80, Disks: &disks}}
+	return c
+}
 
 // node plays the pool daemon.
 type node struct {
@@ -42,7 +57,7 @@ func (n *node) take() (asked []string) {
 type fixture struct {
 	*Worker
 	node  *node
-	facts Facts
+	facts wish.Facts
 	clock *testingclock.FakePassiveClock
 	told  int
 }
@@ -50,12 +65,12 @@ type fixture struct {
 func newFixture(classes ...v1alpha1.PoolClass) *fixture {
 	f := &fixture{
 		node:  &node{outcomes: map[string]provision.Outcome{}},
-		facts: Facts{Classes: classes, Pools: []provision.Pool{disk("sda")}},
+		facts: wish.Facts{Classes: classes, Pools: []provision.Pool{{PoolRef: provision.PoolRef{Type: provision.Device, Name: "disk:sda"}, Paths: []string{"/dev/sda"}}}},
 		clock: testingclock.NewFakePassiveClock(time.Unix(1000, 0)),
 	}
 	f.Worker = &Worker{
 		Manager: f.node, Told: func() { f.told++ }, Clock: f.clock, Log: logr.Discard(),
-		Facts: func(context.Context) (Facts, error) { return f.facts, nil },
+		Facts: func(context.Context) (wish.Facts, error) { return f.facts, nil },
 	}
 	return f
 }
@@ -76,7 +91,7 @@ func (f *fixture) stands() (lines []string) {
 }
 
 func TestAGroupIsAskedForBeforeItsThinPool(t *testing.T) {
-	f := newFixture(class("t", 1, thin("vg0/thin", "*", 80)))
+	f := newFixture(thin())
 	f.node.outcomes["vg0"] = provision.Outcome{Reason: provision.PoolMade, Message: "made"}
 	f.node.outcomes["vg0/thin"] = provision.Outcome{Reason: provision.PoolMade, Message: "made"}
 	f.round(t)
@@ -94,7 +109,7 @@ func TestAGroupIsAskedForBeforeItsThinPool(t *testing.T) {
 }
 
 func TestThatNothingChangedIsNotTold(t *testing.T) {
-	f := newFixture(class("a", 1, group("vg0", "*")))
+	f := newFixture(group())
 	f.node.outcomes["vg0"] = provision.Outcome{Reason: provision.PoolAsAsked, Message: "as asked"}
 	for range 3 {
 		f.round(t)
@@ -110,7 +125,7 @@ func TestThatNothingChangedIsNotTold(t *testing.T) {
 }
 
 func TestAFailedWishIsReportedAndTriedAgainEverLessOften(t *testing.T) {
-	f := newFixture(class("a", 1, group("vg0", "*")))
+	f := newFixture(group())
 	f.node.err = errors.New("vgcreate: exit code 5")
 	var tries []int
 	for second := range 400 {
@@ -123,7 +138,7 @@ func TestAFailedWishIsReportedAndTriedAgainEverLessOften(t *testing.T) {
 	if diff := cmp.Diff([]int{0, 10, 30, 70, 150, 310}, tries); diff != "" {
 		t.Error(diff)
 	}
-	if s := f.Standings()[0]; s.Met() || s.Reason != Failing || !strings.Contains(s.Message, "vgcreate") {
+	if s := f.Standings()[0]; s.Met() || s.Reason != wish.Failing || !strings.Contains(s.Message, "vgcreate") {
 		t.Errorf("%+v", s)
 	}
 	f.node.err = nil
@@ -136,7 +151,7 @@ func TestAFailedWishIsReportedAndTriedAgainEverLessOften(t *testing.T) {
 }
 
 func TestAWishThatIsRefusedIsNotAskedFor(t *testing.T) {
-	f := newFixture(class("a", 1, group("vg0", "*")))
+	f := newFixture(group())
 	f.facts.Listed = []string{"vg0"}
 	f.round(t)
 	if asked := f.node.take(); len(asked) > 0 {
@@ -147,35 +162,9 @@ func TestAWishThatIsRefusedIsNotAskedFor(t *testing.T) {
 	}
 }
 
-func TestRemarksAreToldWhereTheyExplainSomething(t *testing.T) {
-	contested := []v1alpha1.PoolClass{class("a", 2, group("vg0", "*")), class("w", 1, whole("a"))}
-	for name, tc := range map[string]struct {
-		classes []v1alpha1.PoolClass
-		disk    provision.Pool
-		outcome provision.Reason
-		want    provision.Reason
-		remark  bool
-	}{
-		"a remark says why the group gets no disk":   {[]v1alpha1.PoolClass{class("a", 1, group("vg0", "*"))}, disk("sda", used), provision.PoolAwaitsDisks, provision.PoolAwaitsDisks, true},
-		"a disk matches two classes":                 {contested, disk("sda"), provision.PoolAsAsked, Contested, true},
-		"a remark does not hide that the group grew": {contested, disk("sda"), provision.PoolGrown, provision.PoolGrown, false},
-		"a foreign group gets no disk":               {contested, disk("sda"), provision.PoolForeign, provision.PoolForeign, true},
-	} {
-		t.Run(name, func(t *testing.T) {
-			f := newFixture(tc.classes...)
-			f.facts.Pools = []provision.Pool{tc.disk}
-			f.node.outcomes["vg0"] = provision.Outcome{Reason: tc.outcome, Message: "so it is"}
-			f.round(t)
-			if s := f.Standings()[0]; s.Reason != tc.want || strings.Contains(s.Message, "disk:sda") != tc.remark {
-				t.Errorf("%+v", s)
-			}
-		})
-	}
-}
-
 func TestFactsThatCannotBeHadAreAnError(t *testing.T) {
 	f := newFixture()
-	f.Facts = func(context.Context) (Facts, error) { return Facts{}, errors.New("no watch") }
+	f.Facts = func(context.Context) (wish.Facts, error) { return wish.Facts{}, errors.New("no watch") }
 	if err := f.Round(t.Context()); err == nil {
 		t.Error("no error")
 	}

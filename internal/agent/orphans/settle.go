@@ -10,17 +10,19 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
 	"berth.dev/berth/api/v1alpha1"
+	"berth.dev/berth/internal/decide"
+	"berth.dev/berth/internal/decide/orphan"
 )
 
 // Case is data that has no object, as the API server said.
 type Case struct {
-	Record
+	orphan.Record
 	// What is the kind of the data, "volume" or "snapshot", and Node the node that it is on.
 	What, Node string
 	// Message says that it has no object, and what to do.
 	Message string
 	// Word says whether it may be deleted.
-	Word func(ctx context.Context, r Record) (Verdict, error)
+	Word func(ctx context.Context, r orphan.Record) (orphan.Answer, error)
 	// Object reads its object from the API server.
 	Object func(ctx context.Context) error
 	// Delete deletes the data, and fails while it is used.
@@ -34,25 +36,25 @@ const staleDelay = 20 * time.Millisecond
 func (o *Set) Settle(ctx context.Context, c Case) (reconcile.Result, error) {
 	c.Known = o.Known(c.Name)
 	why := Orphan{Reason: v1alpha1.OrphanNoObject, Message: c.Message}
-	verdict, err := c.Word(ctx, c.Record)
-	if err != nil || !verdict.Delete {
-		if verdict.Reason == ReasonChanged || verdict.Reason == ReasonStale {
-			why.Message = verdict.Message
+	answer, err := c.Word(ctx, c.Record)
+	if err != nil || answer.Verb != decide.Remove {
+		if answer.Reason == orphan.ReasonChanged || answer.Reason == orphan.ReasonStale {
+			why.Message = answer.Message
 		}
 		o.Keep(ctx, c.What, c.Name, why)
-		return reconcile.Result{RequeueAfter: verdict.Again}, err
+		return reconcile.Result{RequeueAfter: answer.Again}, err
 	}
 	// After the word, so that an object that was made meanwhile saves the data.
 	if err := c.Object(ctx); !apierrors.IsNotFound(err) {
 		return reconcile.Result{RequeueAfter: staleDelay}, err
 	}
 	if err := c.Delete(ctx); err != nil {
-		why.Message = fmt.Sprintf("%s %s on node %s is to be deleted (%s), and cannot be: %v", c.What, c.Name, c.Node, verdict.Message, err)
+		why.Message = fmt.Sprintf("%s %s on node %s is to be deleted (%s), and cannot be: %v", c.What, c.Name, c.Node, answer.Message, err)
 		o.Keep(ctx, c.What, c.Name, why)
 		return reconcile.Result{}, err
 	}
 	o.Forget(c.Name)
-	log.FromContext(ctx).Info("orphan deleted", "kind", c.What, "name", c.Name, "pool", c.Pool, "bytes", c.Size, "reason", verdict.Reason, "message", verdict.Message)
+	log.FromContext(ctx).Info("orphan deleted", "kind", c.What, "name", c.Name, "pool", c.Pool, "bytes", c.Size, "reason", answer.Reason, "message", answer.Message)
 	return reconcile.Result{}, nil
 }
 

@@ -10,6 +10,8 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"berth.dev/berth/api/v1alpha1"
+	"berth.dev/berth/internal/decide"
+	"berth.dev/berth/internal/decide/orphan"
 )
 
 // requestTimeout bounds one request to the API server.
@@ -25,34 +27,34 @@ type Word struct {
 	Clock     clock.PassiveClock
 }
 
-// On judges an orphan. It asks the API server only where the watch says that the orphan
+// On decides on an orphan. It asks the API server only where the watch says that the orphan
 // may go; then the API server's answer counts.
-func (w Word) On(ctx context.Context, r Record) (Verdict, error) {
-	verdict, err := w.by(ctx, w.Watched, r)
-	if err != nil || !verdict.Delete {
-		return verdict, err
+func (w Word) On(ctx context.Context, r orphan.Record) (orphan.Answer, error) {
+	answer, err := w.by(ctx, w.Watched, r)
+	if err != nil || answer.Verb != decide.Remove {
+		return answer, err
 	}
 	return w.by(ctx, w.Live, r)
 }
 
-func (w Word) by(ctx context.Context, reader client.Reader, r Record) (Verdict, error) {
+func (w Word) by(ctx context.Context, reader client.Reader, r orphan.Record) (orphan.Answer, error) {
 	n, err := w.read(ctx, reader)
 	if err != nil {
-		return Verdict{}, err
+		return orphan.Answer{}, err
 	}
-	return Judge(n, r, w.Retention, w.Clock.Now()), nil
+	return orphan.Decide(n, r, w.Retention, w.Clock.Now()), nil
 }
 
 // Waived says whether an administrator has given up data that is lost with its pool.
-func (w Word) Waived(ctx context.Context, l Lost) (bool, error) {
+func (w Word) Waived(ctx context.Context, l orphan.Lost) (bool, error) {
 	n, err := w.read(ctx, w.Watched)
-	if err != nil || !Waived(n, l, w.Clock.Now()) {
+	if err != nil || !orphan.Waived(n, l, w.Clock.Now()) {
 		return false, err
 	}
 	if n, err = w.read(ctx, w.Live); err != nil {
 		return false, err
 	}
-	return Waived(n, l, w.Clock.Now()), nil
+	return orphan.Waived(n, l, w.Clock.Now()), nil
 }
 
 // read returns the node's StorageNode, empty if there is none.

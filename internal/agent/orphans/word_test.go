@@ -8,30 +8,84 @@ import (
 	"time"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
 	testingclock "k8s.io/utils/clock/testing"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/client/fake"
+	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
 
 	"berth.dev/berth/api/v1alpha1"
+	"berth.dev/berth/internal/decide"
+	"berth.dev/berth/internal/decide/orphan"
 )
 
-func TestADeletionDoesNotWaitForLostDataThatWasNamedAfterItBegan(t *testing.T) {
+// said is the time of the entry that says that pvc-1 is to be forgotten.
+const said = 2000
+
+var (
+	since  = metav1.Unix(1000, 0)
+	record = orphan.Record{Name: "pvc-1", Pool: "vg0", Size: 1 << 30}
+)
+
+// node is a StorageNode that reports pvc-1 in vg0 as an orphan since 1000.
+func node(changes ...func(*v1alpha1.StorageNode)) *v1alpha1.StorageNode {
+	n := &v1alpha1.StorageNode{ObjectMeta: metav1.ObjectMeta{Name: "n1"}}
+	o := &v1alpha1.Orphan{Since: since, Reason: v1alpha1.OrphanNoObject, Size: resource.MustParse("1Gi")}
+	n.Status.Pools = []v1alpha1.Pool{{Name: "vg0", Inventory: []v1alpha1.InventoryItem{{Volume: "pvc-1", Orphan: o}}}}
+	for _, c := range changes {
+		c(n)
+	}
+	return n
+}
+
+func named(n *v1alpha1.StorageNode) {
+	n.Spec.Forget = []v1alpha1.ForgottenOrphan{{Pool: "vg0", Name: "pvc-1", Size: resource.MustParse("1Gi"), Since: since, At: metav1.Unix(said, 0)}}
+}
+
+// says returns a reader that has a StorageNode, or an error.
+func says(t *testing.T, n *v1alpha1.StorageNode, err error) client.Reader {
+	t.Helper()
+	scheme := runtime.NewScheme()
+	if err := v1alpha1.AddToScheme(scheme); err != nil {
+		t.Fatal(err)
+	}
+	b := fake.NewClientBuilder().WithScheme(scheme)
+	if n != nil {
+		b = b.WithObjects(n)
+	}
+	return interceptor.NewClient(b.Build(), interceptor.Funcs{
+		Get: func(ctx context.Context, c client.WithWatch, key client.ObjectKey, o client.Object, opts ...client.GetOption) error {
+			if err != nil {
+				return err
+			}
+			return c.Get(ctx, key, o, opts...)
+		},
+	})
+}
+
+func TestTheAPIServerHasTheLastWord(t *testing.T) {
+	away := errors.New("connection refused")
 	for name, tc := range map[string]struct {
-		word func(*v1alpha1.ForgottenOrphan)
-		now  int64
-		want bool
+		watched, live *v1alpha1.StorageNode
+		away          error
+		goes          bool
 	}{
-		"an administrator named the data":                        {word: func(*v1alpha1.ForgottenOrphan) {}, now: said, want: true},
-		"an administrator named the data a day ago":              {word: func(*v1alpha1.ForgottenOrphan) {}, now: said + 86400, want: true},
-		"an administrator named the data more than a day ago":    {word: func(*v1alpha1.ForgottenOrphan) {}, now: said + 86401},
-		"a clock far ahead stamped the order":                    {word: func(*v1alpha1.ForgottenOrphan) {}, now: said - 86401},
-		"an administrator named other data":                      {word: func(f *v1alpha1.ForgottenOrphan) { f.Name = "pvc-2" }, now: said},
-		"an administrator named the data in another pool":        {word: func(f *v1alpha1.ForgottenOrphan) { f.Pool = "vg1" }, now: said},
-		"an administrator named the data in an earlier deletion": {word: func(f *v1alpha1.ForgottenOrphan) { f.Since = metav1.Unix(999, 0) }, now: said},
+		"both say that it may go":     {watched: node(named), live: node(named), goes: true},
+		"it was taken back":           {watched: node(named), live: node()},
+		"the StorageNode is gone":     {watched: node(named)},
+		"the watch has not got it":    {watched: node(), live: node(named)},
+		"neither has a StorageNode":   {},
+		"the API server is away":      {watched: node(named), away: away},
+		"it is kept and nobody asked": {watched: node(), away: away},
 	} {
 		t.Run(name, func(t *testing.T) {
-			l := Lost{Name: "pvc-1", Pool: "vg0", Deleted: metav1.NewTime(since)}
-			if got := Waived(node(named(tc.word)), l, time.Unix(tc.now, 0)); got != tc.want {
-				t.Errorf("waived: %v", got)
+			w := Word{Node: "n1", Watched: says(t, tc.watched, nil), Live: says(t, tc.live, tc.away), Clock: testingclock.NewFakePassiveClock(time.Unix(2000, 0))}
+			got, err := w.On(t.Context(), record)
+			asked := tc.away != nil && tc.watched.Spec.Forget != nil
+			if (got.Verb == decide.Remove) != tc.goes || asked != errors.Is(err, away) || asked != (err != nil) {
+				t.Errorf("%+v, %v", got, err)
 			}
 		})
 	}
@@ -44,37 +98,37 @@ func TestTheAPIServerHasTheLastWordOnLostDataToo(t *testing.T) {
 		watchFails, liveFails error
 		want                  bool
 	}{
-		"the watch and the API server name the data":             {watched: node(named()), live: node(named()), want: true},
-		"the API server does not name the data any more":         {watched: node(named()), live: node()},
-		"only the API server names the data":                     {watched: node(), live: node(named())},
-		"the API server is away":                                 {watched: node(named()), liveFails: away},
-		"the watch cannot be read":                               {live: node(named()), watchFails: away},
-		"neither the watch nor the API server has a StorageNode": {},
-		"the StorageNode is gone":                                {watched: node(named())},
-		"the watch does not name the data":                       {watched: node()},
+		"both say that nobody waits":  {watched: node(named), live: node(named), want: true},
+		"it was taken back":           {watched: node(named), live: node()},
+		"the watch has not got it":    {watched: node(), live: node(named)},
+		"the API server is away":      {watched: node(named), liveFails: away},
+		"the watch cannot be read":    {live: node(named), watchFails: away},
+		"neither has a StorageNode":   {},
+		"the StorageNode is gone":     {watched: node(named)},
+		"it is kept and nobody asked": {watched: node()},
 	} {
 		t.Run(name, func(t *testing.T) {
 			w := Word{Node: "n1", Watched: says(t, tc.watched, tc.watchFails), Live: says(t, tc.live, tc.liveFails),
 				Clock: testingclock.NewFakePassiveClock(time.Unix(said, 0))}
 			fails := cmp.Or(tc.watchFails, tc.liveFails)
-			got, err := w.Waived(t.Context(), Lost{Name: "pvc-1", Pool: "vg0", Deleted: metav1.NewTime(since)})
+			got, err := w.Waived(t.Context(), orphan.Lost{Name: "pvc-1", Pool: "vg0", Deleted: since})
 			if got != tc.want || !errors.Is(err, fails) {
 				t.Errorf("%v, %v", got, err)
 			}
-			if verdict, err := w.On(t.Context(), record); verdict.Delete != tc.want || !errors.Is(err, fails) {
-				t.Errorf("%+v, %v", verdict, err)
+			if got, err := w.On(t.Context(), record); (got.Verb == decide.Remove) != tc.want || !errors.Is(err, fails) {
+				t.Errorf("%+v, %v", got, err)
 			}
 		})
 	}
 }
 
 func TestWhyAWordWasNotHeededIsSaidOfTheOrphan(t *testing.T) {
-	for reason, want := range map[string]string{ReasonKept: "no object", ReasonChanged: "not heeded", ReasonStale: "not heeded"} {
+	for reason, want := range map[string]string{orphan.ReasonKept: "no object", orphan.ReasonChanged: "not heeded", orphan.ReasonStale: "not heeded"} {
 		t.Run(reason, func(t *testing.T) {
 			var s Set
 			result, err := s.Settle(t.Context(), Case{Record: record, What: "volume", Node: "n1", Message: "no object",
-				Word: func(context.Context, Record) (Verdict, error) {
-					return Verdict{Reason: reason, Message: "not heeded", Again: time.Hour}, nil
+				Word: func(context.Context, orphan.Record) (orphan.Answer, error) {
+					return orphan.Answer{Decision: decide.Decision{Verb: decide.Keep, Reason: reason, Message: "not heeded"}, Again: time.Hour}, nil
 				},
 				Object: func(context.Context) error { return apierrors.NewNotFound(v1alpha1.Resource("volumes"), "pvc-1") },
 				Delete: func(context.Context) error { t.Error("it was deleted"); return nil },
@@ -83,17 +137,6 @@ func TestWhyAWordWasNotHeededIsSaidOfTheOrphan(t *testing.T) {
 				t.Errorf("%+v, %v, %v", result, err, s.All())
 			}
 		})
-	}
-}
-
-func TestASnapshotBesideOthersIsFoundInTheReport(t *testing.T) {
-	n := node(named(func(f *v1alpha1.ForgottenOrphan) { f.Name = "snap-1" }))
-	items := n.Status.Pools[0].Inventory
-	n.Status.Pools[0].Inventory = []v1alpha1.InventoryItem{{Volume: "pvc-2"}, {Snapshot: "snap-1", Orphan: items[0].Orphan}}
-	r := record
-	r.Name = "snap-1"
-	if got := Judge(n, r, 0, time.Unix(said, 0)); !got.Delete {
-		t.Errorf("%+v", got)
 	}
 }
 
@@ -117,12 +160,12 @@ func TestAnOrphanIsDeletedByAWordThatKnewForHowLongItIsOneAndIsNoneThen(t *testi
 			s.Add("pvc-1", Orphan{Reason: v1alpha1.OrphanNoObject, Message: "an orphan"})
 			now = now.Add(time.Hour)
 			asked := false
-			_, err := s.Settle(t.Context(), Case{Record: Record{Name: "pvc-1"}, What: "volume", Node: "n1", Message: "no object",
-				Word: func(_ context.Context, r Record) (Verdict, error) {
+			_, err := s.Settle(t.Context(), Case{Record: orphan.Record{Name: "pvc-1"}, What: "volume", Node: "n1", Message: "no object",
+				Word: func(_ context.Context, r orphan.Record) (orphan.Answer, error) {
 					if r.Known != time.Hour {
 						t.Errorf("it is known for %s", r.Known)
 					}
-					return Verdict{Delete: true, Message: "named"}, tc.word
+					return orphan.Answer{Decision: decide.Decision{Verb: decide.Remove, Message: "named"}}, tc.word
 				},
 				Object: func(context.Context) error { return tc.object },
 				Delete: func(context.Context) error { asked = true; return tc.deletion },

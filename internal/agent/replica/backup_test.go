@@ -6,8 +6,8 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"berth.dev/berth/api/v1alpha1"
-	"berth.dev/berth/internal/agent/orphans"
 	"berth.dev/berth/internal/agent/worker"
+	"berth.dev/berth/internal/decide/orphan"
 	"berth.dev/berth/internal/provision"
 	"berth.dev/berth/internal/provision/memory"
 )
@@ -153,8 +153,8 @@ func TestAPoolThatIsNotThereIsNoProofThatTheDataIsGone(t *testing.T) {
 			t.Errorf("data is there: %v, entry %+v", n.has(), n.entry(t))
 		}
 	})
-	t.Run("an administrator says that the data is lost", func(t *testing.T) {
-		n.waived = orphans.Lost{Name: id, Pool: "vg0", Deleted: metav1.Time{Time: n.get().DeletionTimestamp.Time}}
+	t.Run("an administrator says that it is lost", func(t *testing.T) {
+		n.waived = orphan.Lost{Name: id, Pool: "vg0", Deleted: metav1.Time{Time: n.get().DeletionTimestamp.Time}}
 		n.settle(t)
 		if e := n.entry(t); !sameState(e, v1alpha1.ReplicaGone, v1alpha1.ReasonRemoved) {
 			t.Errorf("entry %+v", e)

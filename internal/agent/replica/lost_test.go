@@ -7,8 +7,8 @@ import (
 	"time"
 
 	"berth.dev/berth/api/v1alpha1"
-	"berth.dev/berth/internal/agent/orphans"
 	"berth.dev/berth/internal/agent/worker"
+	"berth.dev/berth/internal/decide/orphan"
 	"berth.dev/berth/internal/provision"
 	"berth.dev/berth/internal/provision/memory"
 )
@@ -20,8 +20,8 @@ func moved(v *v1alpha1.Volume) {
 }
 
 // notWaitedFor is an administrator's word on a volume that is being deleted.
-func notWaitedFor() orphans.Lost {
-	return orphans.Lost{Name: id, Pool: "vg0", Deleted: *volume(deleting).DeletionTimestamp}
+func notWaitedFor() orphan.Lost {
+	return orphan.Lost{Name: id, Pool: "vg0", Deleted: *volume(deleting).DeletionTimestamp}
 }
 
 func TestDataWhosePoolVanishesBeforeItIsDeletedIsWaitedFor(t *testing.T) {
@@ -46,8 +46,8 @@ func TestDataWhosePoolVanishesBeforeItIsDeletedIsWaitedFor(t *testing.T) {
 			volume: volume(deleting, told), given: given{waivedErr: errAway}, fails: provision.ErrPoolMissing, state: "Failed", reason: "ProvisionerError", says: errAway.Error(), err: errAway},
 		"an administrator gives up a device that is in use": {
 			volume: volume(deleting, told), given: given{waived: notWaitedFor()}, fails: provision.ErrInUse, state: "Failed", reason: "InUse", says: provision.ErrInUse.Error(), err: provision.ErrInUse},
-		"an administrator gives up data of a volume that moved away": {
-			volume: volume(moved, told), given: given{waived: orphans.Lost{Name: id, Pool: "vg0"}}, fails: provision.ErrPoolMissing,
+		"it moved away, and there is no deletion to speak of": {
+			volume: volume(moved, told), given: given{waived: orphan.Lost{Name: id, Pool: "vg0"}}, fails: provision.ErrPoolMissing,
 			state: "Failed", reason: "PoolMissing", says: "bring the pool back", again: worker.RefusedDelay},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -74,8 +74,8 @@ func TestDataOfWhichNoPoolTellsIsGoneOnlyWhereThatIsKnown(t *testing.T) {
 		err    error
 		again  time.Duration
 	}{
-		"an administrator gives up data of a volume that moved away": {
-			change: moved, fault: func(n *node) { n.waived = orphans.Lost{Name: id, Pool: "vg0"} },
+		"it moved away, and there is no deletion to speak of": {
+			change: moved, fault: func(n *node) { n.waived = orphan.Lost{Name: id, Pool: "vg0"} },
 			state: "Failed", reason: "PoolMissing", again: worker.RefusedDelay},
 		"the pools were not reported yet": {
 			change: deleting, fault: func(n *node) { n.worker.Reported = func(string) (bool, error) { return false, errBroken } },

@@ -8,16 +8,17 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"berth.dev/berth/api/v1alpha1"
-	"berth.dev/berth/internal/agent/orphans"
+	"berth.dev/berth/internal/decide"
+	"berth.dev/berth/internal/decide/orphan"
 	"berth.dev/berth/internal/provision"
 	"berth.dev/berth/internal/provision/memory"
 )
 
-var forgotten = orphans.Verdict{Delete: true, Reason: orphans.ReasonForgotten, Message: "it is named in spec.forget"}
+var forgotten = orphan.Answer{Decision: decide.Decision{Verb: decide.Remove, Reason: orphan.ReasonForgotten, Message: "it is named in spec.forget"}}
 
 func TestAnOrphanGoesOnlyWhenItIsForgottenAndFree(t *testing.T) {
 	for name, tc := range map[string]struct {
-		word    orphans.Verdict
+		word    orphan.Answer
 		wordErr error
 		live    *v1alpha1.Volume // made after the word; the watch shows no object
 		mounted []string
@@ -88,12 +89,12 @@ func TestAnOrphanIsNotForgottenIfTheLastReadFails(t *testing.T) {
 func TestTheWordIsAskedOfTheDataThatIsThere(t *testing.T) {
 	n := newNode()
 	n.carve(t, "ext4")
-	n.word = orphans.Verdict{Again: time.Hour}
+	n.word = orphan.Answer{Again: time.Hour}
 	result, err := n.stepStale(t.Context())
 	if err != nil || result.RequeueAfter != time.Hour {
 		t.Errorf("error %v, again after %s, want 1h", err, result.RequeueAfter)
 	}
-	if diff := cmp.Diff(orphans.Record{Name: id, Pool: "vg0", Size: gib}, n.about); diff != "" {
+	if diff := cmp.Diff(orphan.Record{Name: id, Pool: "vg0", Size: gib}, n.about); diff != "" {
 		t.Error(diff)
 	}
 }

@@ -8,10 +8,10 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
 	"berth.dev/berth/api/v1alpha1"
-	"berth.dev/berth/internal/agent/orphans"
 	"berth.dev/berth/internal/agent/worker"
 	"berth.dev/berth/internal/decide"
 	"berth.dev/berth/internal/decide/entries"
+	"berth.dev/berth/internal/decide/orphan"
 	"berth.dev/berth/internal/decide/placed"
 	"berth.dev/berth/internal/decide/replica"
 	"berth.dev/berth/internal/poolclass"
@@ -80,7 +80,7 @@ func (w *Worker) create(ctx context.Context, v *v1alpha1.Volume, c *v1alpha1.Poo
 func (w *Worker) removeIfLive(ctx context.Context, record *provision.Volume, watched bool) (reconcile.Result, error) {
 	var live *v1alpha1.Volume
 	return w.Settle(ctx, worker.Unaccounted{
-		Record: orphans.Record{Name: record.ID, Pool: record.Pool.Name, Size: record.Size},
+		Record: orphan.Record{Name: record.ID, Pool: record.Pool.Name, Size: record.Size},
 		What:   what, Watched: watched,
 		Lost: fmt.Sprintf("volume %s on node %s has no Volume object: the data is kept; adopt it, forget it, or restore the object", record.ID, w.Node),
 		Read: func(ctx context.Context) (err error) {
@@ -129,7 +129,7 @@ func (w *Worker) waived(ctx context.Context, v *v1alpha1.Volume, pool string) (b
 	if v.DeletionTimestamp.IsZero() {
 		return false, nil
 	}
-	return w.Waived(ctx, orphans.Lost{Name: v.Name, Pool: pool, Deleted: *v.DeletionTimestamp})
+	return w.Waived(ctx, orphan.Lost{Name: v.Name, Pool: pool, Deleted: *v.DeletionTimestamp})
 }
 
 // delete deletes a volume that no pod can see. The provisioner refuses an open device;

@@ -7,8 +7,8 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"berth.dev/berth/api/v1alpha1"
-	"berth.dev/berth/internal/agent/manage"
 	"berth.dev/berth/internal/agent/orphans"
+	"berth.dev/berth/internal/decide/wish"
 	"berth.dev/berth/internal/poolclass"
 	"berth.dev/berth/internal/provision"
 )
@@ -28,7 +28,7 @@ type Facts struct {
 	// lists: Berth makes a pool only once.
 	Remembered []string
 	// Standings are how the wishes for pools stand.
-	Standings []manage.Standing
+	Standings []wish.Standing
 	// Accounted are the replicas that Volumes account for.
 	Accounted map[replica]bool
 	// Revision that the watch of the Volumes had reached when these facts were read; empty

@@ -10,14 +10,14 @@ import (
 
 	"berth.dev/berth/api/v1alpha1"
 	apply "berth.dev/berth/api/v1alpha1/applyconfiguration/api/v1alpha1"
-	"berth.dev/berth/internal/agent/manage"
 	"berth.dev/berth/internal/decide/entries"
+	"berth.dev/berth/internal/decide/wish"
 	"berth.dev/berth/internal/provision"
 )
 
 // managed is the condition of a node on which classes ask for pools. Its reason is that
 // of the first pool that is not as asked.
-func managed(standings []manage.Standing) []metav1.Condition {
+func managed(standings []wish.Standing) []metav1.Condition {
 	if len(standings) == 0 {
 		return nil
 	}
@@ -71,7 +71,7 @@ func (f Facts) filling(pools []provision.Pool) []metav1.Condition {
 
 // lastChange returns the last change that this process made to a pool; nil if it made none.
 func (f Facts) lastChange(pool string) *v1alpha1.PoolChange {
-	var last *manage.Standing
+	var last *wish.Standing
 	for i, s := range f.Standings {
 		if s.Pool == pool && s.Last.Reason != "" && (last == nil || s.At.After(last.At)) {
 			last = &f.Standings[i]

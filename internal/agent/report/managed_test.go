@@ -9,12 +9,12 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"berth.dev/berth/api/v1alpha1"
-	"berth.dev/berth/internal/agent/manage"
+	"berth.dev/berth/internal/decide/wish"
 	"berth.dev/berth/internal/provision"
 )
 
-func standing(pool string, r provision.Reason, message string) manage.Standing {
-	return manage.Standing{Pool: pool, Class: "fast", Outcome: provision.Outcome{Reason: r, Message: message}}
+func standing(pool string, r provision.Reason, message string) wish.Standing {
+	return wish.Standing{Pool: pool, Class: "fast", Outcome: provision.Outcome{Reason: r, Message: message}}
 }
 
 // found is a condition of a status in words; empty if there is none.
@@ -29,18 +29,18 @@ func found(s v1alpha1.StorageNodeStatus, kind string) string {
 
 func TestHowPoolsStandIsToldInOneCondition(t *testing.T) {
 	for name, tc := range map[string]struct {
-		standings []manage.Standing
+		standings []wish.Standing
 		want      string
 	}{
-		"no class manages a pool": {nil, ""},
-		"all pools are as wanted": {
-			[]manage.Standing{standing("vg0", provision.PoolAsAsked, "vg0 has 2 disks"), standing("vg1", provision.PoolGrown, "vg1 was grown")},
+		"nothing is asked": {nil, ""},
+		"all is as asked": {
+			[]wish.Standing{standing("vg0", provision.PoolAsAsked, "vg0 has 2 disks"), standing("vg1", provision.PoolGrown, "vg1 was grown")},
 			"True AsAsked: PoolClass fast: vg0 has 2 disks; PoolClass fast: vg1 was grown",
 		},
-		"some pools are not as wanted": {
-			[]manage.Standing{
+		"some is not": {
+			[]wish.Standing{
 				standing("vg0", provision.PoolAsAsked, "vg0 has 2 disks"), standing("vg1", provision.PoolForeign, "vg1 is not Berth's"),
-				standing("vg2", manage.Failing, "vgcreate failed"),
+				standing("vg2", wish.Failing, "vgcreate failed"),
 			},
 			"False Foreign: PoolClass fast: vg1 is not Berth's; PoolClass fast: vgcreate failed",
 		},
@@ -112,7 +112,7 @@ func TestOnlyPoolsOfTheEarlierReportAreRemembered(t *testing.T) {
 
 func TestTheLastChangeOfAPoolIsKeptAcrossRestarts(t *testing.T) {
 	f := facts([]v1alpha1.PoolClass{class("fast", []string{"vg0"})})
-	f.Standings = []manage.Standing{
+	f.Standings = []wish.Standing{
 		{Pool: "vg0", Class: "a", Last: provision.Outcome{Reason: provision.PoolMade, Message: "made"}, At: time.Unix(10, 0)},
 		{Pool: "vg0", Class: "b", Last: provision.Outcome{Reason: provision.PoolGrown, Message: "grown"}, At: time.Unix(20, 999)},
 		{Pool: "vg0", Class: "c"},

@@ -18,9 +18,9 @@ import (
 
 	"berth.dev/berth/api/v1alpha1"
 	apply "berth.dev/berth/api/v1alpha1/applyconfiguration/api/v1alpha1"
-	"berth.dev/berth/internal/agent/manage"
 	"berth.dev/berth/internal/agent/orphans"
 	"berth.dev/berth/internal/decide/entries"
+	"berth.dev/berth/internal/decide/wish"
 )
 
 // requestTimeout bounds one request to the API server.
@@ -36,7 +36,7 @@ type Objects struct {
 
 	// Standings returns how the wishes for pools stand; nil means that there are none. The
 	// caller sets it before anything is published.
-	Standings func() []manage.Standing
+	Standings func() []wish.Standing
 }
 
 var _ Cluster = (*Objects)(nil)
@@ -77,7 +77,7 @@ func (o *Objects) Facts(ctx context.Context) (Facts, error) {
 		facts.Standings = o.Standings()
 	}
 	before, err := o.StorageNode(ctx)
-	facts.Remembered = remembered(before, manage.Names(facts.PoolClasses, facts.labels()))
+	facts.Remembered = remembered(before, wish.Names(facts.PoolClasses, facts.labels()))
 	return facts, err
 }
 

@@ -7,16 +7,16 @@ import (
 	"time"
 
 	"berth.dev/berth/api/v1alpha1"
-	"berth.dev/berth/internal/agent/orphans"
 	"berth.dev/berth/internal/agent/worker"
+	"berth.dev/berth/internal/decide/orphan"
 	"berth.dev/berth/internal/provision"
 )
 
 var errAway = errors.New("connection refused")
 
 // notWaitedFor is an administrator's word on a snapshot that is being deleted.
-func notWaitedFor() orphans.Lost {
-	return orphans.Lost{Name: id, Pool: "vg0", Deleted: *object(deleting).DeletionTimestamp}
+func notWaitedFor() orphan.Lost {
+	return orphan.Lost{Name: id, Pool: "vg0", Deleted: *object(deleting).DeletionTimestamp}
 }
 
 func TestASnapshotWhosePoolVanishesBeforeItIsDeletedIsWaitedFor(t *testing.T) {
@@ -38,8 +38,8 @@ func TestASnapshotWhosePoolVanishesBeforeItIsDeletedIsWaitedFor(t *testing.T) {
 			change: deleting, given: given{waivedErr: errAway}, fails: provision.ErrPoolMissing, state: "Failed", reason: "ProvisionerError", says: errAway.Error(), err: errAway},
 		"an administrator gives up a snapshot that is in use": {
 			change: deleting, given: given{waived: notWaitedFor()}, fails: provision.ErrInUse, state: "Failed", reason: "InUse", says: provision.ErrInUse.Error(), err: provision.ErrInUse},
-		"an administrator gives up a snapshot that moved away": {
-			change: on("n2"), given: given{waived: orphans.Lost{Name: id, Pool: "vg0"}}, fails: provision.ErrPoolMissing,
+		"it is wanted elsewhere, and there is no deletion to speak of": {
+			change: on("n2"), given: given{waived: orphan.Lost{Name: id, Pool: "vg0"}}, fails: provision.ErrPoolMissing,
 			state: "Failed", reason: "PoolMissing", says: "bring the pool back", again: worker.RefusedDelay},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -67,8 +67,8 @@ func TestASnapshotOfWhichNoPoolTellsIsGoneOnlyWhereThatIsKnown(t *testing.T) {
 		err    error
 		again  time.Duration
 	}{
-		"an administrator gives up a snapshot that moved away": {
-			change: on("n2"), fault: func(n *node) { n.waived = orphans.Lost{Name: id, Pool: "vg0"} },
+		"it is wanted elsewhere, and there is no deletion to speak of": {
+			change: on("n2"), fault: func(n *node) { n.waived = orphan.Lost{Name: id, Pool: "vg0"} },
 			state: "Failed", reason: "PoolMissing", again: worker.RefusedDelay},
 		"the pools were not reported yet": {
 			change: deleting, fault: func(n *node) { n.worker.Reported = func(string) (bool, error) { return false, errBroken } },

@@ -12,6 +12,7 @@ import (
 	"berth.dev/berth/api/v1alpha1"
 	"berth.dev/berth/internal/agent/orphans"
 	"berth.dev/berth/internal/agent/worker"
+	"berth.dev/berth/internal/decide/orphan"
 	"berth.dev/berth/internal/keyed"
 	"berth.dev/berth/internal/provision"
 	"berth.dev/berth/internal/provision/memory"
@@ -45,11 +46,11 @@ func (n *node) plain() *memory.Provisioner { return memory.New(n.disks, nil) }
 
 // given is the decision of the cluster about an orphan.
 type given struct {
-	about   orphans.Record
-	word    orphans.Verdict
+	about   orphan.Record
+	word    orphan.Answer
 	wordErr error
 	// waived is the data that an administrator has given up.
-	waived    orphans.Lost
+	waived    orphan.Lost
 	waivedErr error
 }
 
@@ -71,9 +72,9 @@ func (n *node) base() worker.Base {
 			all, err := n.plain().Report(n.t.Context())
 			return slices.ContainsFunc(all, func(p provision.Pool) bool { return p.Name == pool }), err
 		},
-		Waived:  func(_ context.Context, l orphans.Lost) (bool, error) { return n.waived == l, n.waivedErr },
+		Waived:  func(_ context.Context, l orphan.Lost) (bool, error) { return n.waived == l, n.waivedErr },
 		Orphans: &orphans.Set{},
-		Word: func(_ context.Context, r orphans.Record) (orphans.Verdict, error) {
+		Word: func(_ context.Context, r orphan.Record) (orphan.Answer, error) {
 			n.about = r
 			return n.word, n.wordErr
 		},

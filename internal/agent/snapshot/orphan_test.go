@@ -7,10 +7,11 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"berth.dev/berth/api/v1alpha1"
-	"berth.dev/berth/internal/agent/orphans"
+	"berth.dev/berth/internal/decide"
+	"berth.dev/berth/internal/decide/orphan"
 )
 
-var forgotten = orphans.Verdict{Delete: true, Reason: orphans.ReasonForgotten, Message: "it is named in spec.forget"}
+var forgotten = orphan.Answer{Decision: decide.Decision{Verb: decide.Remove, Reason: orphan.ReasonForgotten, Message: "it is named in spec.forget"}}
 
 func TestAnOrphanedSnapshotGoesOnlyWhenItIsForgotten(t *testing.T) {
 	away := errors.New("connection refused")
@@ -38,7 +39,7 @@ func TestAnOrphanedSnapshotGoesOnlyWhenItIsForgotten(t *testing.T) {
 			if got := n.worker.Orphans.All()[id].Reason; n.has() != tc.kept || got != tc.reason {
 				t.Errorf("kept %v as orphan %q, want %v and %q", n.has(), got, tc.kept, tc.reason)
 			}
-			if diff := cmp.Diff(orphans.Record{Name: id, Pool: "vg0", Size: gib}, n.about); tc.live == nil && diff != "" {
+			if diff := cmp.Diff(orphan.Record{Name: id, Pool: "vg0", Size: gib}, n.about); tc.live == nil && diff != "" {
 				t.Error(diff)
 			}
 		})

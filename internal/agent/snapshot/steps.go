@@ -9,10 +9,10 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
 	"berth.dev/berth/api/v1alpha1"
-	"berth.dev/berth/internal/agent/orphans"
 	"berth.dev/berth/internal/agent/worker"
 	"berth.dev/berth/internal/decide"
 	"berth.dev/berth/internal/decide/entries"
+	"berth.dev/berth/internal/decide/orphan"
 	"berth.dev/berth/internal/decide/placed"
 	"berth.dev/berth/internal/decide/snapshot"
 	"berth.dev/berth/internal/poolclass"
@@ -90,7 +90,7 @@ func (w *Worker) worded(ctx context.Context, s *v1alpha1.Snapshot, err error) er
 func (w *Worker) removeIfLive(ctx context.Context, record *provision.Snapshot, watched bool) (reconcile.Result, error) {
 	var live *v1alpha1.Snapshot
 	return w.Settle(ctx, worker.Unaccounted{
-		Record: orphans.Record{Name: record.ID, Pool: record.Pool.Name, Size: record.Size},
+		Record: orphan.Record{Name: record.ID, Pool: record.Pool.Name, Size: record.Size},
 		What:   what, Watched: watched,
 		Lost: fmt.Sprintf("snapshot %s on node %s has no Snapshot object: it is kept; adopt it, forget it, or restore the object", record.ID, w.Node),
 		Read: func(ctx context.Context) (err error) {
@@ -140,7 +140,7 @@ func (w *Worker) waived(ctx context.Context, s *v1alpha1.Snapshot, pool string) 
 	if s.DeletionTimestamp.IsZero() {
 		return false, nil
 	}
-	return w.Waived(ctx, orphans.Lost{Name: s.Name, Pool: pool, Deleted: *s.DeletionTimestamp})
+	return w.Waived(ctx, orphan.Lost{Name: s.Name, Pool: pool, Deleted: *s.DeletionTimestamp})
 }
 
 func (w *Worker) delete(ctx context.Context, id string) error {

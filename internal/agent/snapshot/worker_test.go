@@ -6,8 +6,8 @@ import (
 	"testing"
 
 	"berth.dev/berth/api/v1alpha1"
-	"berth.dev/berth/internal/agent/orphans"
 	"berth.dev/berth/internal/agent/worker"
+	"berth.dev/berth/internal/decide/orphan"
 	"berth.dev/berth/internal/provision"
 	"berth.dev/berth/internal/provision/memory"
 )
@@ -220,7 +220,7 @@ func TestAPoolThatIsNotThereIsNoProofThatTheSnapshotIsGone(t *testing.T) {
 		t.Errorf("%v, %v", result, err)
 	}
 	n.expect(v1alpha1.SnapshotFailed, v1alpha1.ReasonPoolMissing)
-	n.waived = orphans.Lost{Name: id, Pool: vg0.Name, Deleted: *n.live.DeletionTimestamp}
+	n.waived = orphan.Lost{Name: id, Pool: vg0.Name, Deleted: *n.live.DeletionTimestamp}
 	n.settle()
 	n.expect(v1alpha1.SnapshotGone, v1alpha1.ReasonRemoved)
 }

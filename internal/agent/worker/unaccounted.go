@@ -9,6 +9,7 @@ import (
 
 	"berth.dev/berth/api/v1alpha1"
 	"berth.dev/berth/internal/agent/orphans"
+	"berth.dev/berth/internal/decide/orphan"
 )
 
 // Unaccounted is data that no object accounts for: the watch shows no object of its name, or
@@ -16,7 +17,7 @@ import (
 // of the node's label looks like a deletion. So the object decides, read from the API server.
 type Unaccounted struct {
 	// Record is the data as its pool has it.
-	orphans.Record
+	orphan.Record
 	// What is the kind of the data, "volume" or "snapshot".
 	What string
 	// Watched says that the watch shows the object.

@@ -9,6 +9,8 @@ import (
 
 	"berth.dev/berth/api/v1alpha1"
 	"berth.dev/berth/internal/agent/orphans"
+	"berth.dev/berth/internal/decide"
+	"berth.dev/berth/internal/decide/orphan"
 	"berth.dev/berth/internal/provision"
 )
 
@@ -18,26 +20,26 @@ func TestDataGoesOnlyOnTheWordOfItsObject(t *testing.T) {
 		remove  bool
 		keep    string
 		watched bool
-		word    orphans.Verdict
+		word    orphan.Answer
 		gone    bool
 		orphan  v1alpha1.OrphanReason // empty: it is no orphan
 		result  reconcile.Result
 		failed  error
 	}{
-		"the object wants the data removed":                             {remove: true, gone: true},
-		"the object does not know the data":                             {keep: "from an old backup", orphan: v1alpha1.OrphanNotPlaced},
-		"the object does not want the data removed, and the watch lags": {watched: true, result: again},
-		"the object wants the data and has lost a mark":                 {},
-		"the object cannot be read":                                     {read: errAway, remove: true, failed: errAway, orphan: v1alpha1.OrphanNoObject},
-		"there is no object":                                            {read: missing, remove: true, orphan: v1alpha1.OrphanNoObject},
-		"there is no object, and an administrator forgot the data":      {read: missing, word: orphans.Verdict{Delete: true}, gone: true},
+		"the object wants it removed":              {remove: true, gone: true},
+		"the object does not know of it":           {keep: "from an old backup", orphan: v1alpha1.OrphanNotPlaced},
+		"the object wants it, and the watch lags":  {watched: true, result: again},
+		"the object wants it, and has lost a mark": {},
+		"the object cannot be read":                {read: errAway, remove: true, failed: errAway, orphan: v1alpha1.OrphanNoObject},
+		"there is no object":                       {read: missing, remove: true, orphan: v1alpha1.OrphanNoObject},
+		"there is none, and it was forgotten":      {read: missing, word: orphan.Answer{Decision: decide.Decision{Verb: decide.Remove}}, gone: true},
 	} {
 		t.Run(name, func(t *testing.T) {
-			b := &Base{Node: "n", Orphans: &orphans.Set{}, Word: func(context.Context, orphans.Record) (orphans.Verdict, error) { return tc.word, nil }}
+			b := &Base{Node: "n", Orphans: &orphans.Set{}, Word: func(context.Context, orphan.Record) (orphan.Answer, error) { return tc.word, nil }}
 			b.Orphans.Add("v", orphans.Orphan{Reason: v1alpha1.OrphanNoObject}) // as it was found before
 			gone := false
 			result, err := b.Settle(t.Context(), Unaccounted{
-				Record: orphans.Record{Name: "v"}, What: "volume", Watched: tc.watched,
+				Record: orphan.Record{Name: "v"}, What: "volume", Watched: tc.watched,
 				Read:   func(context.Context) error { return tc.read },
 				Decide: func() (bool, string) { return tc.remove, tc.keep },
 				Delete: func(context.Context) error { gone = true; return nil },

@@ -14,6 +14,7 @@ import (
 	"berth.dev/berth/api/v1alpha1"
 	"berth.dev/berth/internal/agent/orphans"
 	"berth.dev/berth/internal/decide/entries"
+	"berth.dev/berth/internal/decide/orphan"
 	"berth.dev/berth/internal/provision"
 )
 
@@ -54,11 +55,11 @@ type Base struct {
 	// then data that it lacks is not there. It fails before the first report.
 	Reported func(pool string) (bool, error)
 	// Waived says whether an administrator has given up data that is lost with its pool.
-	Waived func(ctx context.Context, l orphans.Lost) (bool, error)
+	Waived func(ctx context.Context, l orphan.Lost) (bool, error)
 	// Orphans collects data that no object accounts for.
 	Orphans *orphans.Set
 	// Word says whether an orphan may be deleted.
-	Word func(ctx context.Context, r orphans.Record) (orphans.Verdict, error)
+	Word func(ctx context.Context, r orphan.Record) (orphan.Answer, error)
 }
 
 // Lock waits for a lock, for as long as a step may take.

@@ -14,6 +14,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"berth.dev/berth/api/v1alpha1"
+	"berth.dev/berth/internal/decide/notice"
 )
 
 const (
@@ -48,15 +49,15 @@ func (r *Notices) Reconcile(ctx context.Context, request ctrl.Request) (ctrl.Res
 		}
 		return ctrl.Result{}, client.IgnoreNotFound(err)
 	}
-	due, next := Due(n, r.Clock.Now())
+	due, next := notice.Due(n, r.Clock.Now())
 	told := map[string]bool{}
-	for _, notice := range due {
-		if !r.told[n.Name][notice.Name] {
-			if err := r.tell(ctx, n, notice); err != nil {
+	for _, event := range due {
+		if !r.told[n.Name][event.Name] {
+			if err := r.tell(ctx, n, event); err != nil {
 				return ctrl.Result{}, err
 			}
 		}
-		told[notice.Name] = true
+		told[event.Name] = true
 	}
 	if r.told == nil {
 		r.told = map[string]map[string]bool{}
@@ -65,19 +66,19 @@ func (r *Notices) Reconcile(ctx context.Context, request ctrl.Request) (ctrl.Res
 	return ctrl.Result{RequeueAfter: next}, nil
 }
 
-func (r *Notices) tell(ctx context.Context, n *v1alpha1.StorageNode, notice Notice) error {
-	note := notice.Message
+func (r *Notices) tell(ctx context.Context, n *v1alpha1.StorageNode, event notice.Notice) error {
+	note := event.Message
 	if len(note) > maxNote {
 		note = strings.ToValidUTF8(note[:maxNote], "")
 	}
 	err := r.Client.Create(ctx, &eventsv1.Event{
 		// Events of cluster-scoped objects are in that namespace.
-		ObjectMeta: metav1.ObjectMeta{Namespace: metav1.NamespaceDefault, Name: notice.Name},
+		ObjectMeta: metav1.ObjectMeta{Namespace: metav1.NamespaceDefault, Name: event.Name},
 		EventTime:  metav1.NewMicroTime(r.Clock.Now()),
 		Regarding: corev1.ObjectReference{
 			APIVersion: v1alpha1.GroupVersion.String(), Kind: "StorageNode", Name: n.Name, UID: n.UID,
 		},
-		Type: notice.Type, Reason: notice.Reason, Action: notice.Action, Note: note,
+		Type: event.Type, Reason: event.Reason, Action: event.Action, Note: note,
 		ReportingController: reporter, ReportingInstance: r.Instance,
 	})
 	if err != nil && !apierrors.IsAlreadyExists(err) {

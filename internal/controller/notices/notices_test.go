@@ -7,13 +7,19 @@ import (
 	"time"
 
 	eventsv1 "k8s.io/api/events/v1"
+	"k8s.io/apimachinery/pkg/api/resource"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	testingclock "k8s.io/utils/clock/testing"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
 
+	"berth.dev/berth/api/v1alpha1"
 	"berth.dev/berth/internal/apitest"
+	"berth.dev/berth/internal/decide/notice"
 )
+
+const day = 24 * 3600
 
 func TestMain(m *testing.M) { apitest.Main(m) }
 
@@ -35,8 +41,13 @@ func told(t *testing.T, c client.Client, node string) map[string]int {
 
 func TestAnOrphanIsToldOfOnceHoweverOftenItIsLookedAt(t *testing.T) {
 	env := apitest.Start(t)
-	n := node("notices", orphan("pvc-1", 1, 3*day))
-	n.Status.Pools[0].Inventory[0].Orphan.Message = strings.Repeat("x", 1024) // the longest there is
+	some := resource.MustParse("1Gi")
+	n := &v1alpha1.StorageNode{ObjectMeta: metav1.ObjectMeta{Name: "notices"}}
+	n.Status.Pools = []v1alpha1.Pool{{Name: "vg0", Provisioner: v1alpha1.ProvisionerLVM, Total: some, Foreign: some, AllocationUnit: some,
+		LargestVolume: some, Health: v1alpha1.PoolHealthy, Inventory: []v1alpha1.InventoryItem{{Volume: "pvc-1", Allocated: some, Orphan: &v1alpha1.Orphan{
+			Since: metav1.Unix(1, 0), Deadline: &metav1.Time{Time: time.Unix(3*day, 0)}, Reason: v1alpha1.OrphanNoObject, Size: some,
+			Message: strings.Repeat("x", 1024), // the longest there is
+		}}}}}
 	status := n.Status
 	if err := env.Client.Create(t.Context(), n); err != nil {
 		t.Fatal(err)
@@ -64,7 +75,7 @@ func TestAnOrphanIsToldOfOnceHoweverOftenItIsLookedAt(t *testing.T) {
 				t.Fatalf("again after %s, error %v", result.RequeueAfter, err)
 			}
 		}
-		if got := told(t, env.Client, n.Name); asked != life+1 || got[ReasonFound] != 1 || len(got) != 1 {
+		if got := told(t, env.Client, n.Name); asked != life+1 || got[notice.ReasonFound] != 1 || len(got) != 1 {
 			t.Errorf("in life %d: %d requests, events %v", life, asked, got)
 		}
 	}
@@ -72,7 +83,7 @@ func TestAnOrphanIsToldOfOnceHoweverOftenItIsLookedAt(t *testing.T) {
 	if _, err := (&Notices{Client: c, Clock: now, Instance: "test"}).Reconcile(t.Context(), request); err != nil {
 		t.Fatal(err)
 	}
-	if got := told(t, env.Client, n.Name); got[ReasonExpiring] != 1 || len(got) != 2 {
+	if got := told(t, env.Client, n.Name); got[notice.ReasonExpiring] != 1 || len(got) != 2 {
 		t.Errorf("events %v", got)
 	}
 }

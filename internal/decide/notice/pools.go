@@ -1,8 +1,6 @@
-package notices
+package notice
 
 import (
-	"crypto/sha256"
-	"encoding/hex"
 	"fmt"
 	"time"
 
@@ -27,19 +25,15 @@ const (
 func poolNotices(n *v1alpha1.StorageNode, now time.Time) (notices []Notice) {
 	for _, p := range n.Status.Pools {
 		if c := p.LastChange; c != nil && now.Sub(c.At.Time) < fresh {
-			notices = append(notices, Notice{
-				Name: poolEvent(n.Name, p.Name, string(c.Reason), c.At.Unix()), Type: corev1.EventTypeNormal, Action: actionManaged,
-				Reason: reasonPool + string(c.Reason), Message: c.Message,
-			})
+			event := poolEvent(n.Name, p.Name, string(c.Reason), c.At.Unix())
+			notices = append(notices, tell(event, corev1.EventTypeNormal, actionManaged, reasonPool+string(c.Reason), c.Message))
 		}
 		notices = append(notices, fillNotices(n.Name, p)...)
 	}
 	c := meta.FindStatusCondition(n.Status.Conditions, v1alpha1.ConditionPoolsManaged)
 	if c != nil && c.Status == metav1.ConditionFalse && c.Reason != reasonAwaitsDisks {
-		notices = append(notices, Notice{
-			Name: poolEvent(n.Name, "", c.Reason, c.LastTransitionTime.Unix()), Type: corev1.EventTypeWarning, Action: actionManaged,
-			Reason: ReasonNotManaged, Message: c.Message,
-		})
+		event := poolEvent(n.Name, "", c.Reason, c.LastTransitionTime.Unix())
+		notices = append(notices, tell(event, corev1.EventTypeWarning, actionManaged, ReasonNotManaged, c.Message))
 	}
 	return notices
 }
@@ -63,16 +57,13 @@ func fillNotices(node string, p v1alpha1.Pool) (notices []Notice) {
 		if of.percent < level {
 			continue
 		}
-		notices = append(notices, Notice{
-			Name: poolEvent(node, p.Name+"/"+of.what, reason, 0), Type: corev1.EventTypeWarning, Action: actionWatched, Reason: reason,
-			Message: fmt.Sprintf("the %s of thin pool %s is filled to %d%% or more; writes stop when it is full: extend it, or let its PoolClass autoExtend it",
-				of.what, p.Name, level),
-		})
+		notices = append(notices, tell(poolEvent(node, p.Name+"/"+of.what, reason, 0), corev1.EventTypeWarning, actionWatched, reason,
+			fmt.Sprintf("the %s of thin pool %s is filled to %d%% or more; writes stop when it is full: extend it, or let its PoolClass autoExtend it",
+				of.what, p.Name, level)))
 	}
 	return notices
 }
 
 func poolEvent(node, pool, reason string, at int64) string {
-	sum := sha256.Sum256(fmt.Appendf(nil, "%s/%s/%s/%d", reason, node, pool, at))
-	return "berth-pool-" + hex.EncodeToString(sum[:16])
+	return nameOf("pool", "%s/%s/%s/%d", reason, node, pool, at)
 }

@@ -1,4 +1,4 @@
-package notices
+package notice
 
 import (
 	"crypto/sha256"
@@ -9,6 +9,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 
 	"berth.dev/berth/api/v1alpha1"
+	"berth.dev/berth/internal/decide"
 )
 
 const (
@@ -25,13 +26,18 @@ const (
 	ReasonExpiring = "OrphanExpiring"
 )
 
-// Notice is one event about a StorageNode.
+// Notice is the decision to publish one event about a StorageNode.
 type Notice struct {
+	decide.Decision
 	// Name of the event: equal events have equal names.
 	Name string
 	// Type of the event: Normal or Warning.
-	Type                    string
-	Action, Reason, Message string
+	Type   string
+	Action string
+}
+
+func tell(name, kind, action, reason, message string) Notice {
+	return Notice{Decision: decide.Decision{Verb: decide.Tell, Reason: reason, Message: message}, Name: name, Type: kind, Action: action}
 }
 
 // Due returns the notices that are due for a report, and how long it is until there
@@ -52,16 +58,20 @@ func Due(n *v1alpha1.StorageNode, now time.Time) (notices []Notice, next time.Du
 	return append(notices, poolNotices(n, now)...), next
 }
 
+// nameOf names an event by its content.
+func nameOf(kind, format string, content ...any) string {
+	sum := sha256.Sum256(fmt.Appendf(nil, format, content...))
+	return "berth-" + kind + "-" + hex.EncodeToString(sum[:16])
+}
+
 func dueOf(node, pool string, i v1alpha1.InventoryItem, now time.Time) (notices []Notice, next time.Duration) {
 	o, name := i.Orphan, i.Volume+i.Snapshot
-	tell := func(reason, message string) {
-		sum := sha256.Sum256(fmt.Appendf(nil, "%s/%s/%s/%s/%d", reason, node, pool, name, o.Since.Unix()))
-		notices = append(notices, Notice{
-			Name: "berth-orphan-" + hex.EncodeToString(sum[:16]), Type: corev1.EventTypeWarning, Action: "Kept", Reason: reason, Message: message,
-		})
+	say := func(reason, message string) {
+		event := nameOf("orphan", "%s/%s/%s/%s/%d", reason, node, pool, name, o.Since.Unix())
+		notices = append(notices, tell(event, corev1.EventTypeWarning, "Kept", reason, message))
 	}
 	if now.Sub(o.Since.Time) < fresh {
-		tell(ReasonFound, fmt.Sprintf("%s in pool %s (%s) is kept: %s", name, pool, o.Size.String(), o.Message))
+		say(ReasonFound, fmt.Sprintf("%s in pool %s (%s) is kept: %s", name, pool, o.Size.String(), o.Message))
 	}
 	if o.Deadline == nil {
 		return notices, 0
@@ -70,7 +80,7 @@ func dueOf(node, pool string, i v1alpha1.InventoryItem, now time.Time) (notices 
 	case left > ahead:
 		next = left - ahead
 	case left > 0:
-		tell(ReasonExpiring, fmt.Sprintf("%s in pool %s (%s) is deleted at %s unless it is adopted: kubectl berth adopt %s %s",
+		say(ReasonExpiring, fmt.Sprintf("%s in pool %s (%s) is deleted at %s unless it is adopted: kubectl berth adopt %s %s",
 			name, pool, o.Size.String(), o.Deadline.UTC().Format(time.RFC3339), node, name))
 	}
 	return notices, next

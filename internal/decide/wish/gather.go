@@ -1,4 +1,4 @@
-package manage
+package wish
 
 import (
 	"cmp"
@@ -126,7 +126,7 @@ func (a *asked) askedThin(class, name string) *thinAsked {
 func (a *asked) refuse(class string, pool provision.PoolRef, older, what string) {
 	a.refused = append(a.refused, Wish{
 		PoolWish: provision.PoolWish{Pool: pool}, Class: class,
-		Refused: provision.Outcome{Reason: Disagrees, Message: fmt.Sprintf(
-			"PoolClass %s asks for %s; PoolClass %s is older, and is heeded: let both say the same", class, what, older)},
+		Decision: refuse(provision.Outcome{Reason: Disagrees, Message: fmt.Sprintf(
+			"PoolClass %s asks for %s; PoolClass %s is older, and is heeded: let both say the same", class, what, older)}),
 	})
 }

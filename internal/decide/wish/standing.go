@@ -1,9 +1,10 @@
-package manage
+package wish
 
 import (
 	"strings"
 	"time"
 
+	"berth.dev/berth/internal/decide"
 	"berth.dev/berth/internal/provision"
 )
 
@@ -21,8 +22,12 @@ type Standing struct {
 // Met says whether all is as asked.
 func (s Standing) Met() bool { return s.Reason.Met() || s.Reason.Done() }
 
-// standing returns how a wish stands after a step with this outcome or error.
-func (w Wish) standing(o provision.Outcome, err error) Standing {
+// Stand returns how a wish stands after a step with this outcome or error. A wish that is refused
+// has no step.
+func (w Wish) Stand(o provision.Outcome, err error) Standing {
+	if w.Verb == decide.Refuse {
+		o = provision.Outcome{Reason: provision.Reason(w.Reason), Message: w.Message}
+	}
 	if err != nil {
 		o = provision.Outcome{Reason: Failing, Message: err.Error()}
 	}

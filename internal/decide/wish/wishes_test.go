@@ -1,4 +1,4 @@
-package manage
+package wish
 
 import (
 	"fmt"
@@ -11,6 +11,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"berth.dev/berth/api/v1alpha1"
+	"berth.dev/berth/internal/decide"
 	"berth.dev/berth/internal/provision"
 )
 
@@ -85,8 +86,8 @@ func line(w Wish) string {
 	if w.Extension != (provision.Extension{}) {
 		parts = append(parts, fmt.Sprintf("at %d by %d", w.Extension.At, w.Extension.By))
 	}
-	if w.Refused.Reason != "" {
-		parts = append(parts, "refused: "+string(w.Refused.Reason))
+	if w.Verb == decide.Refuse {
+		parts = append(parts, "refused: "+w.Reason)
 	}
 	for _, r := range w.Remarks {
 		parts = append(parts, "remark: "+r)
@@ -202,7 +203,7 @@ func TestPoolClassesBecomeTheWishesOfANode(t *testing.T) {
 			var got []string
 			for _, w := range Wishes(facts) {
 				got = append(got, line(w))
-				if w.Refused.Reason == "" && w.Check() != nil {
+				if w.Verb == decide.Ensure && w.Check() != nil {
 					t.Errorf("%+v can never be met: %v", w.PoolWish, w.Check())
 				}
 			}

@@ -1,4 +1,4 @@
-package manage
+package wish
 
 import (
 	"fmt"
@@ -7,6 +7,7 @@ import (
 	"strings"
 
 	"berth.dev/berth/api/v1alpha1"
+	"berth.dev/berth/internal/decide"
 	"berth.dev/berth/internal/poolclass"
 	"berth.dev/berth/internal/provision"
 )
@@ -37,11 +38,11 @@ type Facts struct {
 
 // Wish is the request of a class for a pool on a node.
 type Wish struct {
+	// Decision is to ensure the pool, or to refuse the class, and then why.
+	decide.Decision
 	provision.PoolWish
 	// Class that asks.
 	Class string
-	// Refused says why the wish is not heeded at all, if it has a reason.
-	Refused provision.Outcome
 	// Remarks are about disks that match and are not taken.
 	Remarks []string
 	// contested says that a remark is about a disk that several pools could have.
@@ -81,13 +82,23 @@ func Names(classes []v1alpha1.PoolClass, labels map[string]string) []string {
 	return names
 }
 
+// ensure returns the wish of a class that is heeded.
+func ensure(class string, w provision.PoolWish) Wish {
+	return Wish{Decision: decide.Decision{Verb: decide.Ensure}, PoolWish: w, Class: class}
+}
+
+// refuse says why a wish is not heeded at all.
+func refuse(why provision.Outcome) decide.Decision {
+	return decide.Decision{Verb: decide.Refuse, Reason: string(why.Reason), Message: why.Message}
+}
+
 // group asks for a volume group of all the disks that match its class, are empty, and match
 // no other pool.
 func (a asked) group(f Facts, m *madeAsked) Wish {
-	w := Wish{PoolWish: provision.PoolWish{Pool: m.pool}, Class: m.class}
+	w := ensure(m.class, provision.PoolWish{Pool: m.pool})
 	there := has(f.Pools, w.Pool)
 	if !there && lists(f.Listed, m.pool.Name) {
-		w.Refused = gone(m.pool.Name)
+		w.Decision = refuse(gone(m.pool.Name))
 		return w
 	}
 	for _, p := range a.empty(f, &w, m.disks, there) {
@@ -139,11 +150,11 @@ func (a asked) rivals(disk provision.Pool, pool string) (others []string) {
 
 func (a asked) pool(f Facts, name string) Wish {
 	p := a.thin[name]
-	w := Wish{Class: p.class, PoolWish: provision.PoolWish{
+	w := ensure(p.class, provision.PoolWish{
 		Pool: provision.PoolRef{Type: provision.LVMThin, Name: name}, SizePercent: p.percent, Extension: p.extension,
-	}}
+	})
 	if !has(f.Pools, w.Pool) && slices.Contains(f.Listed, name) {
-		w.Refused = gone(name)
+		w.Decision = refuse(gone(name))
 	}
 	return w
 }

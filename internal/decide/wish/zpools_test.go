@@ -1,4 +1,4 @@
-package manage
+package wish
 
 import (
 	"slices"
@@ -8,6 +8,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"berth.dev/berth/api/v1alpha1"
+	"berth.dev/berth/internal/decide"
 	"berth.dev/berth/internal/provision"
 )
 
@@ -81,7 +82,7 @@ func TestPoolClassesBecomeWishesForZpools(t *testing.T) {
 			var got []string
 			for _, w := range Wishes(Facts{Classes: tc.classes, Pools: tc.pools, Listed: tc.listed}) {
 				got = append(got, line(w))
-				if w.Refused.Reason == "" && w.Check() != nil {
+				if w.Verb == decide.Ensure && w.Check() != nil {
 					t.Errorf("%+v can never be met: %v", w.PoolWish, w.Check())
 				}
 			}
@@ -114,35 +115,5 @@ func TestMoreDisksThanOneWishMayNameAreWholeVdevsToo(t *testing.T) {
 	w := Wishes(Facts{Classes: []v1alpha1.PoolClass{class("z", 1, zpool("tank", "*", v1alpha1.ZpoolRaidZ1, 5))}, Pools: disks})[0]
 	if n := len(w.Disks); n != provision.MaxDisks/5*5 || w.Check() != nil {
 		t.Errorf("asked for %d disks, %v", n, w.Check())
-	}
-}
-
-func TestAZpoolThatWasHereIsMissedUntilItIsFound(t *testing.T) {
-	f := newFixture(class("z", 1, zpool("tank", "*", v1alpha1.ZpoolStripe, 0)))
-	f.facts.Listed = []string{"zfs:tank"}
-	f.node.outcomes["zfs:tank"] = provision.Outcome{Reason: provision.PoolAwaitsDisks, Message: "none"}
-	if err := f.Round(t.Context()); err != nil {
-		t.Fatal(err)
-	}
-	if s := f.Standings(); len(s) != 1 || s[0].Reason != Missing || s[0].Met() || !strings.Contains(s[0].Message, "zfs:tank was here") {
-		t.Errorf("it stands %+v", s)
-	}
-	f.node.outcomes["zfs:tank"] = provision.Outcome{Reason: provision.PoolImported, Message: "imported"}
-	if err := f.Round(t.Context()); err != nil {
-		t.Fatal(err)
-	}
-	if s := f.Standings(); len(s) != 1 || !s[0].Met() || s[0].Last.Reason != provision.PoolImported {
-		t.Errorf("it stands %+v", s)
-	}
-}
-
-func TestADiskThatWaitsIsToldOfAndLeavesTheZpoolAsAsked(t *testing.T) {
-	f := newFixture(class("z", 1, zpool("tank", "*", v1alpha1.ZpoolMirror, 0)))
-	f.node.outcomes["zfs:tank"] = provision.Outcome{Reason: provision.PoolAsAsked, Message: "zpool tank is there"}
-	if err := f.Round(t.Context()); err != nil {
-		t.Fatal(err)
-	}
-	if s := f.Standings(); len(s) != 1 || !s[0].Met() || !strings.Contains(s[0].Message, "zpool tank is there; disk:sda (/dev/sda) waits") {
-		t.Errorf("it stands %+v", s)
 	}
 }

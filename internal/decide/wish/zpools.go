@@ -1,4 +1,4 @@
-package manage
+package wish
 
 import (
 	"cmp"
@@ -38,7 +38,7 @@ func zpoolOf(c *v1alpha1.ZpoolCreation) provision.Zpool {
 // zpool asks for a zpool of whole vdevs of the disks that match its class, are empty, and
 // match no other pool.
 func (a asked) zpool(f Facts, m *madeAsked) Wish {
-	w := Wish{PoolWish: provision.PoolWish{Pool: m.pool, Zpool: m.zpool}, Class: m.class}
+	w := ensure(m.class, provision.PoolWish{Pool: m.pool, Zpool: m.zpool})
 	there := has(f.Pools, w.Pool)
 	w.lost = !there && lists(f.Listed, m.pool.Name)
 	disks := a.empty(f, &w, m.disks, there)

@@ -1,0 +1,52 @@
+package wish
+
+import (
+	"strings"
+	"testing"
+
+	"berth.dev/berth/api/v1alpha1"
+	"berth.dev/berth/internal/provision"
+)
+
+func TestRemarksAreToldWhereTheyExplainSomething(t *testing.T) {
+	contested := []v1alpha1.PoolClass{class("a", 2, group("vg0", "*")), class("w", 1, whole("a"))}
+	for name, tc := range map[string]struct {
+		classes []v1alpha1.PoolClass
+		disk    provision.Pool
+		outcome provision.Reason
+		want    provision.Reason
+		remark  bool
+	}{
+		"no disk is left, and why":      {[]v1alpha1.PoolClass{class("a", 1, group("vg0", "*"))}, disk("sda", used), provision.PoolAwaitsDisks, provision.PoolAwaitsDisks, true},
+		"a disk that two could have":    {contested, disk("sda"), provision.PoolAsAsked, Contested, true},
+		"what was done goes first":      {contested, disk("sda"), provision.PoolGrown, provision.PoolGrown, false},
+		"a group that is not to change": {contested, disk("sda"), provision.PoolForeign, provision.PoolForeign, true},
+	} {
+		t.Run(name, func(t *testing.T) {
+			w := Wishes(Facts{Classes: tc.classes, Pools: []provision.Pool{tc.disk}})[0]
+			if s := w.Stand(provision.Outcome{Reason: tc.outcome, Message: "so it is"}, nil); s.Reason != tc.want || strings.Contains(s.Message, "disk:sda") != tc.remark {
+				t.Errorf("%+v", s)
+			}
+		})
+	}
+}
+
+func TestAZpoolThatWasHereIsMissedUntilItIsFound(t *testing.T) {
+	classes := []v1alpha1.PoolClass{class("z", 1, zpool("tank", "*", v1alpha1.ZpoolStripe, 0))}
+	w := Wishes(Facts{Classes: classes, Pools: []provision.Pool{disk("sda")}, Listed: []string{"zfs:tank"}})[0]
+	if s := w.Stand(provision.Outcome{Reason: provision.PoolAwaitsDisks, Message: "none"}, nil); s.Reason != Missing || s.Met() || !strings.Contains(s.Message, "zfs:tank was here") {
+		t.Errorf("it stands %+v", s)
+	}
+	if s := w.Stand(provision.Outcome{Reason: provision.PoolImported, Message: "imported"}, nil); !s.Met() || s.Reason != provision.PoolImported {
+		t.Errorf("it stands %+v", s)
+	}
+}
+
+func TestADiskThatWaitsIsToldOfAndLeavesTheZpoolAsAsked(t *testing.T) {
+	classes := []v1alpha1.PoolClass{class("z", 1, zpool("tank", "*", v1alpha1.ZpoolMirror, 0))}
+	w := Wishes(Facts{Classes: classes, Pools: []provision.Pool{disk("sda")}})[0]
+	s := w.Stand(provision.Outcome{Reason: provision.PoolAsAsked, Message: "zpool tank is there"}, nil)
+	if !s.Met() || !strings.Contains(s.Message, "zpool tank is there; disk:sda (/dev/sda) waits") {
+		t.Errorf("it stands %+v", s)
+	}
+}
