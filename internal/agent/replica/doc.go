@@ -1,18 +1,10 @@
-// Package replica carries out the replicas of one node.
+// Package replica carries out the replicas of one node: it is the kind of package worker for the
+// Volumes that bear the node's label. Package decide/replica decides about them. The outcome of
+// each step is in the node's own entry of status.replicas, written with one server-side apply.
 //
-// It watches the Volumes that bear the node's label, compares each with the
-// provisioner's record, takes the one step that package decide/replica names, and reports the
-// outcome in the node's own entry of status.replicas, with one server-side apply.
+// What the package guarantees, besides the guarantees of package worker and of the decisions:
 //
-// The decision is a function of volume, node and facts, so a restart at any point loses nothing:
-// the worker finds the record again, and the same decision follows. One fact is only in memory:
-// that this process made a replica. Without it, after a restart, the worker keeps data that it
-// could have removed.
-//
-// What the package guarantees, besides the guarantees of the decision:
-//
-//   - Data is removed only if the object itself, read live just before, says so:
-//     it is being deleted, or its spec no longer lists the node. An event of the watch proves
-//     nothing; losing the label looks like a deletion.
-//   - An entry is written only if it says something new.
+//   - A replica is made only in a pool that an administrator gave to its class.
+//   - A volume is not deleted while it is mounted or bound into a pod.
+//   - A filesystem is made only on a replica that was reported.
 package replica

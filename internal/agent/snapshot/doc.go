@@ -1,10 +1,9 @@
-// Package snapshot takes, keeps and removes the snapshots of one node. It works as package replica
-// does, on Snapshot objects and with the decisions of package decide/snapshot.
+// Package snapshot takes, keeps and removes the snapshots of one node: it is the kind of package
+// worker for the Snapshots that bear the node's label. Package decide/snapshot decides about them.
 //
-// What the package guarantees, besides the guarantees of the decision:
+// What the package guarantees, besides the guarantees of package worker and of the decisions:
 //
-//   - A snapshot is removed only if its object, read live just before, says so: it is being
-//     deleted, or its spec no longer lists the node.
+//   - A snapshot is taken only of a volume in a pool that an administrator gave to its class.
 //   - No volume is deleted while a snapshot of it is being taken: both steps hold the lock
 //     of the volume. A snapshot that was taken does not need its volume.
 package snapshot

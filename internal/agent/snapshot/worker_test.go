@@ -7,6 +7,7 @@ import (
 
 	"berth.dev/berth/api/v1alpha1"
 	"berth.dev/berth/internal/agent/worker"
+	"berth.dev/berth/internal/decide"
 	"berth.dev/berth/internal/decide/orphan"
 	"berth.dev/berth/internal/provision"
 	"berth.dev/berth/internal/provision/memory"
@@ -129,7 +130,7 @@ func TestNoSnapshotIsTakenWhileItsVolumeIsWorkedOn(t *testing.T) {
 	ctx, cancel := context.WithCancel(t.Context())
 	done := make(chan error, 1)
 	go func() {
-		_, err := n.worker.take(ctx, n.live)
+		_, err := n.worker.Make(ctx, n.live, decide.Take, nil)
 		done <- err
 	}()
 	cancel()

@@ -4,125 +4,161 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"slices"
-	"time"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"sigs.k8s.io/controller-runtime/pkg/log"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
 	"berth.dev/berth/api/v1alpha1"
-	"berth.dev/berth/internal/agent/orphans"
+	"berth.dev/berth/internal/decide"
 	"berth.dev/berth/internal/decide/entries"
-	"berth.dev/berth/internal/decide/orphan"
+	"berth.dev/berth/internal/decide/placed"
 	"berth.dev/berth/internal/provision"
 )
 
-const (
-	// StepTimeout bounds each call of the provisioner and each wait for a lock, so that
-	// a hanging pool cannot hold a worker. The provisioner finishes a step that has begun;
-	// the next try finds its outcome.
-	StepTimeout = time.Minute
-	// StaleDelay lets the watch catch up after a lost compare-and-swap.
-	StaleDelay = 20 * time.Millisecond
-	// RefusedDelay is how long a refused step waits when nothing changes.
-	RefusedDelay = time.Minute
-)
-
-// Locks locks volumes and snapshots by id. The workers share the locks with the CSI node
-// service.
-type Locks interface {
-	Lock(ctx context.Context, key string) (unlock func(), err error)
+// worker works on objects of one kind.
+type worker[O Object[E], E, R any] struct {
+	*Base
+	Kind[O, E, R]
 }
 
-// Base is the part of a worker that does not depend on the kind of its objects.
-type Base struct {
-	Node  string
-	Locks Locks
-	// Refused is called when a step found no room. It must not block.
-	Refused func()
-	// ToolFailed is called when the provisioner failed for no specific reason, so that the
-	// pools are read again. It must not block.
-	ToolFailed func()
-	// Listed says whether the latest report of the pools may have data of that id.
-	Listed func(id string) bool
-	// Deleted is called after data was deleted, which the latest report still shows.
-	Deleted func(id string)
-	// Pool returns a pool as the latest report has it, or only its name if the report lacks
-	// it.
-	Pool func(ref provision.PoolRef) provision.Pool
-	// Reported says whether the latest report of the pools has read the pool with that name:
-	// then data that it lacks is not there. It fails before the first report.
-	Reported func(pool string) (bool, error)
-	// Waived says whether an administrator has given up data that is lost with its pool.
-	Waived func(ctx context.Context, l orphan.Lost) (bool, error)
-	// Orphans collects data that no object accounts for.
-	Orphans *orphans.Set
-	// Word says whether an orphan may be deleted.
-	Word func(ctx context.Context, r orphan.Record) (orphan.Answer, error)
+// Reconcile takes the next step for one object of a kind.
+func Reconcile[O Object[E], E, R any](ctx context.Context, b *Base, k Kind[O, E, R], name string) (reconcile.Result, error) {
+	return worker[O, E, R]{b, k}.reconcile(ctx, name)
 }
 
-// Lock waits for a lock, for as long as a step may take.
-func (b *Base) Lock(ctx context.Context, id string) (unlock func(), err error) {
-	ctx, cancel := context.WithTimeout(ctx, StepTimeout)
-	defer cancel()
-	return b.Locks.Lock(ctx, id)
+func (w worker[O, E, R]) reconcile(ctx context.Context, name string) (reconcile.Result, error) {
+	unlock, err := w.Lock(ctx, name)
+	if err != nil {
+		return reconcile.Result{}, err
+	}
+	defer unlock()
+
+	o, err := w.Watched(ctx, name)
+	switch {
+	case apierrors.IsNotFound(err):
+		return w.unwatched(ctx, name)
+	case err != nil:
+		return reconcile.Result{}, err
+	case w.Settled(o) && !w.Listed(name):
+		return reconcile.Result{}, nil
+	}
+	if data, _ := w.Says(o.Entry(w.Node)); data {
+		w.begun.Delete(name)
+	}
+	if verb := w.Decide(o, placed.Facts[R]{}).Verb; verb == decide.Create || verb == decide.Take {
+		return w.begin(ctx, o, verb)
+	}
+	record, err := w.record(ctx, name)
+	if err != nil {
+		return reconcile.Result{}, err
+	}
+	return w.converge(ctx, o, record)
 }
 
-// Class reads a PoolClass. One that does not exist is entries.ErrNoClass.
-func Class(ctx context.Context, get func(ctx context.Context, name string) (*v1alpha1.PoolClass, error), name string) (*v1alpha1.PoolClass, error) {
-	class, err := get(ctx, name)
-	if apierrors.IsNotFound(err) {
-		return nil, fmt.Errorf("%w: PoolClass %s does not exist", entries.ErrNoClass, name)
+// begin makes new data, or finds what an earlier run of the agent made. It looks for a record
+// only where it must: a provisioner may have to start a process to be sure that there is none.
+func (w worker[O, E, R]) begin(ctx context.Context, o O, verb decide.Verb) (reconcile.Result, error) {
+	name := o.GetName()
+	if w.Unsure(o) && !w.made(o) {
+		record, err := w.record(ctx, name)
+		if err != nil {
+			return reconcile.Result{}, err
+		}
+		if record != nil {
+			return w.converge(ctx, o, record)
+		}
+		w.begun.Store(name, o.GetUID())
+	}
+	made, err := w.Make(ctx, o, verb, nil)
+	if err != nil && ctx.Err() == nil && w.MayExist(err) {
+		if record, _ := w.record(ctx, name); record != nil {
+			made, err = record, nil
+		}
 	}
 	if err != nil {
-		return nil, fmt.Errorf("reading PoolClass %s: %w", name, err)
+		return w.refuse(ctx, o, verb, nil, err)
 	}
-	return class, nil
+	return w.converge(ctx, o, made)
 }
 
-// Reported turns the error of reporting an entry into a result.
-func Reported(err error) (reconcile.Result, error) {
+// made says whether this process made the node's data, for this very object.
+func (w worker[O, E, R]) made(o O) bool {
+	uid, _ := w.begun.Load(o.GetName()) // nil, which is no uid, if the data was not begun
+	return uid == o.GetUID()
+}
+
+// record returns the provisioner's record, nil when the provisioner says that there is none.
+func (w worker[O, E, R]) record(ctx context.Context, id string) (*R, error) {
+	ctx, cancel := context.WithTimeout(ctx, StepTimeout)
+	defer cancel()
+	record, err := w.Record(ctx, id)
 	switch {
-	case apierrors.IsNotFound(err): // the object is gone
-		return reconcile.Result{}, nil
-	case apierrors.IsConflict(err):
-		return reconcile.Result{RequeueAfter: StaleDelay}, nil
+	case errors.Is(err, provision.ErrNotFound):
+		return nil, nil
+	case err != nil:
+		return nil, fmt.Errorf("looking up the %s's record: %w", w.What(), err)
 	}
-	return reconcile.Result{}, err
+	return &record, nil
 }
 
-// Refusal is a step that failed.
-type Refusal struct {
-	// What and Name are the object's kind and name, Step is the step that failed.
-	What, Name, Step string
-	Err              error
-	// Final are the reasons for which no second try can help.
-	Final []string
-	// Report writes the node's entry.
-	Report func(reason, message string) (reconcile.Result, error)
+// converge takes the step that Decide names, and reports.
+func (w worker[O, E, R]) converge(ctx context.Context, o O, record *R) (reconcile.Result, error) {
+	f := placed.Facts[R]{Record: record, Made: w.made(o)}
+	if record == nil {
+		var err error
+		if f.Lost, err = w.lost(ctx, o); err != nil {
+			return reconcile.Result{}, err
+		}
+	}
+	d := w.Decide(o, f)
+	if d.Verb == decide.Keep {
+		w.keep(ctx, o.GetName(), d.Decision)
+		return w.report(ctx, o, d)
+	}
+	w.Orphans.Forget(o.GetName())
+	switch d.Verb {
+	case decide.Remove:
+		return w.remove(ctx, record, true)
+	case decide.Expand:
+		next, err := w.Make(ctx, o, d.Verb, record)
+		if err != nil {
+			return w.refuse(ctx, o, d.Verb, record, err)
+		}
+		f.Record = next
+		d = w.Decide(o, f)
+	}
+	if result, err := w.report(ctx, o, d); err != nil || !result.IsZero() {
+		return result, err
+	}
+	w.Finish(o, d)
+	if f.Lost {
+		return reconcile.Result{RequeueAfter: RefusedDelay}, nil
+	}
+	return reconcile.Result{}, nil
 }
 
-// Refuse reports a step that failed and says when to try again.
-func (b *Base) Refuse(ctx context.Context, r Refusal) (reconcile.Result, error) {
+// refuse reports a step that failed and says when to try again.
+func (w worker[O, E, R]) refuse(ctx context.Context, o O, verb decide.Verb, record *R, err error) (reconcile.Result, error) {
 	if ctx.Err() != nil {
-		return reconcile.Result{}, r.Err // the process ends: nothing was learnt about the pool
+		return reconcile.Result{}, err // the process ends: nothing was learnt about the pool
 	}
-	reason, message := entries.Reason(r.Err), worded(b.Node, r.Err)
+	reason, message := entries.Reason(err), worded(w.Node, err)
 	switch reason {
 	case v1alpha1.ReasonNoSpace:
-		b.Refused()
+		w.Refused()
 	case v1alpha1.ReasonProvisionerError:
-		b.ToolFailed()
+		w.ToolFailed()
 	}
-	if result, err := r.Report(reason, message); err != nil || !result.IsZero() {
+	d := w.Refusal(o, placed.Facts[R]{Record: record}, verb, reason, message)
+	if result, err := w.report(ctx, o, d); err != nil || !result.IsZero() {
 		return result, err
 	}
 	if entries.Retried(reason) {
-		return reconcile.Result{}, r.Err
+		return reconcile.Result{}, err
 	}
-	log.FromContext(ctx).Info("step refused", "kind", r.What, "name", r.Name, "step", r.Step, "reason", reason, "message", message)
-	if slices.Contains(r.Final, reason) {
+	log.FromContext(ctx).Info("step refused", "kind", w.What(), "name", o.GetName(), "step", verb, "reason", reason, "message", message)
+	if d.Final {
 		return reconcile.Result{}, nil
 	}
 	return reconcile.Result{RequeueAfter: RefusedDelay}, nil
@@ -134,4 +170,24 @@ func worded(node string, err error) string {
 		return fmt.Sprintf("node %s: the provisioner does not answer in time: %v", node, err)
 	}
 	return fmt.Sprintf("node %s: %v", node, err)
+}
+
+// report writes the entry if it says something new.
+func (w worker[O, E, R]) report(ctx context.Context, o O, d placed.Answer[E]) (reconcile.Result, error) {
+	if !d.News {
+		return reconcile.Result{}, nil
+	}
+	err := w.Report(ctx, o, d.Entry)
+	switch {
+	case apierrors.IsNotFound(err): // the object is gone
+		return reconcile.Result{}, nil
+	case apierrors.IsConflict(err):
+		return reconcile.Result{RequeueAfter: StaleDelay}, nil
+	case err != nil:
+		return reconcile.Result{}, err
+	}
+	if data, gone := w.Says(d.Entry); data || gone {
+		w.begun.Delete(o.GetName())
+	}
+	return reconcile.Result{}, nil
 }

@@ -11,6 +11,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
 	"berth.dev/berth/api/v1alpha1"
+	"berth.dev/berth/internal/decide"
 	"berth.dev/berth/internal/decide/entries"
 	"berth.dev/berth/internal/provision"
 )
@@ -34,7 +35,8 @@ func TestTheResultOfAReportDecidesARetry(t *testing.T) {
 		"the API server is away":           {err: errAway, failed: true},
 	} {
 		t.Run(name, func(t *testing.T) {
-			result, err := Reported(tc.err)
+			f := &data{reportErr: tc.err}
+			result, err := f.work().report(t.Context(), volume(), answer{Entry: &v1alpha1.ReplicaStatus{}, News: true})
 			if result != tc.result || (err != nil) != tc.failed {
 				t.Errorf("%v, %v", result, err)
 			}
@@ -42,43 +44,35 @@ func TestTheResultOfAReportDecidesARetry(t *testing.T) {
 	}
 }
 
-// refused is the result of a step that failed.
-type refused struct {
-	room, toolFailed int
-	reason, said     string
-}
-
 func TestAStepThatFailedIsReportedAndTriedAgainInItsTime(t *testing.T) {
 	late := reconcile.Result{RequeueAfter: RefusedDelay}
 	for name, tc := range map[string]struct {
-		err, reportErr error
-		final          []string
-		reported       reconcile.Result
-		want           refused
-		result         reconcile.Result
-		failed         error
+		err, reportErr   error
+		final            bool
+		room, toolFailed int
+		reason           string
+		result           reconcile.Result
+		failed           error
 	}{
-		"no room":                          {err: provision.ErrNoSpace, want: refused{room: 1, reason: "NoSpace"}, result: late},
-		"a tool that fails":                {err: errAway, want: refused{toolFailed: 1, reason: "ProvisionerError"}, failed: errAway},
-		"the device is in use":             {err: provision.ErrInUse, want: refused{reason: "InUse"}, failed: provision.ErrInUse},
-		"an impossible wish":               {err: provision.ErrInvalid, want: refused{reason: "Invalid"}, result: late},
-		"a wish that will stay impossible": {err: provision.ErrInvalid, final: []string{"Invalid"}, want: refused{reason: "Invalid"}},
-		"the report met a conflict":        {err: errAway, reported: again, want: refused{toolFailed: 1, reason: "ProvisionerError"}, result: again},
-		"the report failed":                {err: provision.ErrInUse, reportErr: errAway, want: refused{reason: "InUse"}, failed: errAway},
+		"no room":                       {err: provision.ErrNoSpace, room: 1, reason: "NoSpace", result: late},
+		"a tool that fails":             {err: errAway, toolFailed: 1, reason: "ProvisionerError", failed: errAway},
+		"something that is in use":      {err: provision.ErrInUse, reason: "InUse", failed: provision.ErrInUse},
+		"an impossible wish":            {err: provision.ErrInvalid, reason: "Invalid", result: late},
+		"one that will stay impossible": {err: provision.ErrInvalid, final: true, reason: "Invalid"},
+		"a report that lost":            {err: errAway, reportErr: outdated, toolFailed: 1, reason: "ProvisionerError", result: again},
+		"a report that failed":          {err: provision.ErrInUse, reportErr: errAway, reason: "InUse", failed: errAway},
 	} {
 		t.Run(name, func(t *testing.T) {
-			var got refused
-			b := &Base{Node: "n", Refused: func() { got.room++ }, ToolFailed: func() { got.toolFailed++ }}
-			result, err := b.Refuse(t.Context(), Refusal{
-				What: "volume", Name: "v", Step: "Create", Err: fmt.Errorf("doing it: %w", tc.err), Final: tc.final,
-				Report: func(reason, message string) (reconcile.Result, error) {
-					got.reason, got.said = reason, message
-					return tc.reported, tc.reportErr
-				},
-			})
-			tc.want.said = "node n: doing it: " + tc.err.Error()
-			if got != tc.want || result != tc.result || !errors.Is(err, tc.failed) {
-				t.Errorf("%+v, %v, %v", got, result, err)
+			f := &data{reportErr: tc.reportErr, final: tc.final}
+			w := f.work()
+			var room, toolFailed int
+			w.Refused, w.ToolFailed = func() { room++ }, func() { toolFailed++ }
+			result, err := w.refuse(t.Context(), volume(), decide.Create, nil, fmt.Errorf("doing it: %w", tc.err))
+			if want := tc.reason + ": node n: doing it: " + tc.err.Error(); len(f.reported) != 1 || f.reported[0] != want {
+				t.Errorf("reported %q, want %q", f.reported, want)
+			}
+			if room != tc.room || toolFailed != tc.toolFailed || result != tc.result || !errors.Is(err, tc.failed) {
+				t.Errorf("room %d, tool failed %d, %v, %v", room, toolFailed, result, err)
 			}
 		})
 	}
@@ -87,13 +81,19 @@ func TestAStepThatFailedIsReportedAndTriedAgainInItsTime(t *testing.T) {
 func TestAProcessThatEndsReportsNoFailure(t *testing.T) {
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()
-	b := &Base{Refused: func() { t.Error("told of no room") }, ToolFailed: func() { t.Error("told of a failed tool") }}
-	_, err := b.Refuse(ctx, Refusal{Err: provision.ErrNoSpace, Report: func(string, string) (reconcile.Result, error) {
-		t.Error("reported")
-		return reconcile.Result{}, nil
-	}})
-	if !errors.Is(err, provision.ErrNoSpace) {
-		t.Error(err)
+	f := &data{}
+	w := f.work()
+	w.Refused, w.ToolFailed = func() { t.Error("told of no room") }, func() { t.Error("told of a failed tool") }
+	if _, err := w.refuse(ctx, volume(), decide.Create, nil, provision.ErrNoSpace); !errors.Is(err, provision.ErrNoSpace) || len(f.reported) > 0 {
+		t.Errorf("%v, reported %q", err, f.reported)
+	}
+}
+
+func TestAProvisionerThatDoesNotAnswerInTimeIsSaid(t *testing.T) {
+	f := &data{}
+	_, _ = f.work().refuse(t.Context(), volume(), decide.Create, nil, context.DeadlineExceeded)
+	if want := "ProvisionerError: node n: the provisioner does not answer in time: context deadline exceeded"; f.reported[0] != want {
+		t.Errorf("reported %q, want %q", f.reported, want)
 	}
 }
 

@@ -47,7 +47,24 @@ func look(v *v1alpha1.Volume, node string, f Facts) view {
 // Departed says whether a replica should not be on a node and the entry says that it is not.
 func Departed(v *v1alpha1.Volume, node string) bool {
 	at := look(v, node, Facts{})
-	return at.Unwanted() && at.Entry != nil && at.Entry.State == v1alpha1.ReplicaGone
+	_, gone := Says(at.Entry)
+	return at.Unwanted() && gone
+}
+
+// Doubt returns the pool that the entry names for data that should go. While that pool is not
+// read, a missing record proves nothing.
+func Doubt(v *v1alpha1.Volume, node string) (pool string, doubted bool) {
+	at := look(v, node, Facts{})
+	if at.Wanted() || !at.Entry.HasData() {
+		return "", false
+	}
+	return at.Entry.Pool, true
+}
+
+// Says returns whether an entry says that the data is the object's own, and whether it says that
+// nothing is left.
+func Says(e *v1alpha1.ReplicaStatus) (data, gone bool) {
+	return e.HasData(), e != nil && e.State == v1alpha1.ReplicaGone
 }
 
 // unmade says whether there is no data, and the entry does not prove that it was here once. An

@@ -42,6 +42,23 @@ func look(s *v1alpha1.Snapshot, node string, f Facts) view {
 	return view{Facts: f, Object: s, Node: node, Wish: placed.Wish(s.Spec.Replicas, node), Entry: s.Entry(node)}
 }
 
+// Doubt returns the pool that the entry names for a snapshot that should go. While that pool is not
+// read, a missing record proves nothing.
+func Doubt(s *v1alpha1.Snapshot, node string) (pool string, doubted bool) {
+	v := look(s, node, Facts{})
+	if data, _ := Says(v.Entry); v.Wanted() || !data {
+		return "", false
+	}
+	return v.Entry.Pool, true
+}
+
+// Says returns whether an entry says that this very snapshot was taken, and whether it says that
+// nothing is left.
+func Says(e *v1alpha1.SnapshotReplica) (data, gone bool) {
+	gone = e != nil && e.State == v1alpha1.SnapshotGone
+	return e != nil && e.Taken != nil && !gone, gone
+}
+
 // removable says whether a snapshot that should not be here is the very one that the entry says
 // was taken. The name proves nothing: the object may come from an old backup of the API server.
 func removable(v view) bool {
@@ -54,12 +71,12 @@ func takenBefore(v view) bool {
 	return v.Missing() && (v.Object.Spec.Adopted || v.Entry != nil && v.Entry.Taken != nil)
 }
 
-// Final are the reasons after which no second try to take the snapshot can help.
-var Final = []string{v1alpha1.ReasonUnsupported, v1alpha1.ReasonInvalid, v1alpha1.ReasonConflict}
+// final are the reasons after which no second try to take the snapshot can help.
+var final = []string{v1alpha1.ReasonUnsupported, v1alpha1.ReasonInvalid, v1alpha1.ReasonConflict}
 
 // refused says whether the snapshot could not be taken, and cannot be.
 func refused(v view) bool {
-	return v.Missing() && v.Entry != nil && v.Entry.State == v1alpha1.SnapshotFailed && slices.Contains(Final, v.Entry.Reason)
+	return v.Missing() && v.Entry != nil && v.Entry.State == v1alpha1.SnapshotFailed && slices.Contains(final, v.Entry.Reason)
 }
 
 func another(v view) bool { return difference(v) != "" }
@@ -104,7 +121,7 @@ func Refusal(s *v1alpha1.Snapshot, node string, f Facts, verb decide.Verb, reaso
 	switch {
 	case verb == decide.Take:
 		d := report(v, failedEntry(v, reason, message))
-		d.Final = slices.Contains(Final, reason)
+		d.Final = slices.Contains(final, reason)
 		return d
 	case reason == v1alpha1.ReasonPoolMissing: // whether the provisioner remembers the pool or not
 		return report(v, awayEntry(v)) // there is an entry: without it nothing is removed
