@@ -72,13 +72,13 @@ func TestTheAPIServerHasTheLastWord(t *testing.T) {
 		away          error
 		goes          bool
 	}{
-		"both say that it may go":     {watched: node(named), live: node(named), goes: true},
-		"it was taken back":           {watched: node(named), live: node()},
-		"the StorageNode is gone":     {watched: node(named)},
-		"the watch has not got it":    {watched: node(), live: node(named)},
-		"neither has a StorageNode":   {},
-		"the API server is away":      {watched: node(named), away: away},
-		"it is kept and nobody asked": {watched: node(), away: away},
+		"the watch and the API server name the orphan":           {watched: node(named), live: node(named), goes: true},
+		"the API server does not name the data any more":         {watched: node(named), live: node()},
+		"the StorageNode is gone":                                {watched: node(named)},
+		"only the API server names the data":                     {watched: node(), live: node(named)},
+		"neither the watch nor the API server has a StorageNode": {},
+		"the API server is away":                                 {watched: node(named), away: away},
+		"the watch does not name the data":                       {watched: node(), away: away},
 	} {
 		t.Run(name, func(t *testing.T) {
 			w := Word{Node: "n1", Watched: says(t, tc.watched, nil), Live: says(t, tc.live, tc.away), Clock: testingclock.NewFakePassiveClock(time.Unix(2000, 0))}
@@ -98,14 +98,14 @@ func TestTheAPIServerHasTheLastWordOnLostDataToo(t *testing.T) {
 		watchFails, liveFails error
 		want                  bool
 	}{
-		"both say that nobody waits":  {watched: node(named), live: node(named), want: true},
-		"it was taken back":           {watched: node(named), live: node()},
-		"the watch has not got it":    {watched: node(), live: node(named)},
-		"the API server is away":      {watched: node(named), liveFails: away},
-		"the watch cannot be read":    {live: node(named), watchFails: away},
-		"neither has a StorageNode":   {},
-		"the StorageNode is gone":     {watched: node(named)},
-		"it is kept and nobody asked": {watched: node()},
+		"the watch and the API server name the data":             {watched: node(named), live: node(named), want: true},
+		"the API server does not name the data any more":         {watched: node(named), live: node()},
+		"only the API server names the data":                     {watched: node(), live: node(named)},
+		"the API server is away":                                 {watched: node(named), liveFails: away},
+		"the watch cannot be read":                               {live: node(named), watchFails: away},
+		"neither the watch nor the API server has a StorageNode": {},
+		"the StorageNode is gone":                                {watched: node(named)},
+		"the watch does not name the data":                       {watched: node()},
 	} {
 		t.Run(name, func(t *testing.T) {
 			w := Word{Node: "n1", Watched: says(t, tc.watched, tc.watchFails), Live: says(t, tc.live, tc.liveFails),

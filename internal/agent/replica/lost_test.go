@@ -46,7 +46,7 @@ func TestDataWhosePoolVanishesBeforeItIsDeletedIsWaitedFor(t *testing.T) {
 			volume: volume(deleting, told), given: given{waivedErr: errAway}, fails: provision.ErrPoolMissing, state: "Failed", reason: "ProvisionerError", says: errAway.Error(), err: errAway},
 		"an administrator gives up a device that is in use": {
 			volume: volume(deleting, told), given: given{waived: notWaitedFor()}, fails: provision.ErrInUse, state: "Failed", reason: "InUse", says: provision.ErrInUse.Error(), err: provision.ErrInUse},
-		"it moved away, and there is no deletion to speak of": {
+		"an administrator gives up data of a volume that moved away": {
 			volume: volume(moved, told), given: given{waived: orphan.Lost{Name: id, Pool: "vg0"}}, fails: provision.ErrPoolMissing,
 			state: "Failed", reason: "PoolMissing", says: "bring the pool back", again: worker.RefusedDelay},
 	} {
@@ -74,7 +74,7 @@ func TestDataOfWhichNoPoolTellsIsGoneOnlyWhereThatIsKnown(t *testing.T) {
 		err    error
 		again  time.Duration
 	}{
-		"it moved away, and there is no deletion to speak of": {
+		"an administrator gives up data of a volume that moved away": {
 			change: moved, fault: func(n *node) { n.waived = orphan.Lost{Name: id, Pool: "vg0"} },
 			state: "Failed", reason: "PoolMissing", again: worker.RefusedDelay},
 		"the pools were not reported yet": {

@@ -32,12 +32,12 @@ func TestHowPoolsStandIsToldInOneCondition(t *testing.T) {
 		standings []wish.Standing
 		want      string
 	}{
-		"nothing is asked": {nil, ""},
-		"all is as asked": {
+		"no class manages a pool": {nil, ""},
+		"all pools are as wanted": {
 			[]wish.Standing{standing("vg0", provision.PoolAsAsked, "vg0 has 2 disks"), standing("vg1", provision.PoolGrown, "vg1 was grown")},
 			"True AsAsked: PoolClass fast: vg0 has 2 disks; PoolClass fast: vg1 was grown",
 		},
-		"some is not": {
+		"some pools are not as wanted": {
 			[]wish.Standing{
 				standing("vg0", provision.PoolAsAsked, "vg0 has 2 disks"), standing("vg1", provision.PoolForeign, "vg1 is not Berth's"),
 				standing("vg2", wish.Failing, "vgcreate failed"),

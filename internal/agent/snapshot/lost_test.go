@@ -38,7 +38,7 @@ func TestASnapshotWhosePoolVanishesBeforeItIsDeletedIsWaitedFor(t *testing.T) {
 			change: deleting, given: given{waivedErr: errAway}, fails: provision.ErrPoolMissing, state: "Failed", reason: "ProvisionerError", says: errAway.Error(), err: errAway},
 		"an administrator gives up a snapshot that is in use": {
 			change: deleting, given: given{waived: notWaitedFor()}, fails: provision.ErrInUse, state: "Failed", reason: "InUse", says: provision.ErrInUse.Error(), err: provision.ErrInUse},
-		"it is wanted elsewhere, and there is no deletion to speak of": {
+		"an administrator gives up a snapshot that moved away": {
 			change: on("n2"), given: given{waived: orphan.Lost{Name: id, Pool: "vg0"}}, fails: provision.ErrPoolMissing,
 			state: "Failed", reason: "PoolMissing", says: "bring the pool back", again: worker.RefusedDelay},
 	} {
@@ -67,7 +67,7 @@ func TestASnapshotOfWhichNoPoolTellsIsGoneOnlyWhereThatIsKnown(t *testing.T) {
 		err    error
 		again  time.Duration
 	}{
-		"it is wanted elsewhere, and there is no deletion to speak of": {
+		"an administrator gives up a snapshot that moved away": {
 			change: on("n2"), fault: func(n *node) { n.waived = orphan.Lost{Name: id, Pool: "vg0"} },
 			state: "Failed", reason: "PoolMissing", again: worker.RefusedDelay},
 		"the pools were not reported yet": {

@@ -22,11 +22,11 @@ func TestAnOrphanedSnapshotGoesOnlyWhenItIsForgotten(t *testing.T) {
 		kept   bool
 		reason v1alpha1.OrphanReason // empty: it is no orphan
 	}{
-		"nobody has said anything":       {kept: true, reason: v1alpha1.OrphanNoObject},
-		"nobody can be asked":            {given: given{wordErr: away}, err: away, kept: true, reason: v1alpha1.OrphanNoObject},
-		"it is forgotten":                {given: given{word: forgotten}},
-		"its object lost only the label": {given: given{word: forgotten}, live: object(unlabelled, saying(ready())), kept: true},
-		"an object from an old backup does not place it here": {
+		"no administrator forgot the orphan":      {kept: true, reason: v1alpha1.OrphanNoObject},
+		"the administrator's word cannot be read": {given: given{wordErr: away}, err: away, kept: true, reason: v1alpha1.OrphanNoObject},
+		"an administrator forgot the orphan":      {given: given{word: forgotten}},
+		"the object lost only the label":          {given: given{word: forgotten}, live: object(unlabelled, saying(ready())), kept: true},
+		"an object from an old backup places the snapshot on another node": {
 			given: given{word: forgotten}, live: object(unlabelled, on("n2")), kept: true, reason: v1alpha1.OrphanNotPlaced},
 	} {
 		t.Run(name, func(t *testing.T) {

@@ -29,8 +29,8 @@ func TestNothingIsDoneAboutASnapshotThatIsHeld(t *testing.T) {
 		snapshot *v1alpha1.Snapshot
 		taken    bool
 	}{
-		"it would be taken":   {object(), false},
-		"it would be removed": {object(saying(ready()), deleting), true},
+		"the worker would take the snapshot":   {object(), false},
+		"the worker would remove the snapshot": {object(saying(ready()), deleting), true},
 	} {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {

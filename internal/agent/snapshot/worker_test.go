@@ -166,12 +166,12 @@ func TestRemovalIsOnlyOnTheWordOfTheLiveObject(t *testing.T) {
 		live         *v1alpha1.Snapshot // the watch shows no object
 		kept, orphan bool
 	}{
-		"no object":                          {kept: true, orphan: true},
-		"the label is lost":                  {live: object(unlabelled, saying(ready())), kept: true},
-		"an object from an old backup":       {live: object(unlabelled, on("n2")), kept: true, orphan: true},
-		"not wanted here any more":           {live: object(unlabelled, on("n2"), saying(ready()))},
-		"being deleted":                      {live: object(unlabelled, deleting, saying(ready()))},
-		"being deleted, the watch is behind": {live: object(deleting, saying(ready()))},
+		"no object":                                            {kept: true, orphan: true},
+		"the object lost the label":                            {live: object(unlabelled, saying(ready())), kept: true},
+		"an object from an old backup":                         {live: object(unlabelled, on("n2")), kept: true, orphan: true},
+		"the object places the snapshot on another node":       {live: object(unlabelled, on("n2"), saying(ready()))},
+		"the object is being deleted":                          {live: object(unlabelled, deleting, saying(ready()))},
+		"the object is being deleted, and the watch is behind": {live: object(deleting, saying(ready()))},
 	}
 	for name, tc := range tests {
 		t.Run(name, func(t *testing.T) {

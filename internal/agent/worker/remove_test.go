@@ -27,16 +27,16 @@ func TestDataGoesOnlyOnTheWordOfItsObject(t *testing.T) {
 		result   reconcile.Result
 		failed   error
 	}{
-		"the object wants it removed":              {decision: removed, gone: true, orphan: v1alpha1.OrphanNoObject},
-		"the object does not know of it":           {decision: kept, orphan: v1alpha1.OrphanNotPlaced},
-		"the object wants it, and the watch lags":  {watched: true, result: again},
-		"the object wants it, and has lost a mark": {},
-		"the object cannot be read":                {read: errAway, decision: removed, failed: errAway, orphan: v1alpha1.OrphanNoObject},
-		"there is no object":                       {read: missing, decision: removed, orphan: v1alpha1.OrphanNoObject},
+		"the object wants the data removed":                             {decision: removed, gone: true, orphan: v1alpha1.OrphanNoObject},
+		"the object does not know the data":                             {decision: kept, orphan: v1alpha1.OrphanNotPlaced},
+		"the object does not want the data removed, and the watch lags": {watched: true, result: again},
+		"the object wants the data and has lost a mark":                 {},
+		"the object cannot be read":                                     {read: errAway, decision: removed, failed: errAway, orphan: v1alpha1.OrphanNoObject},
+		"there is no object":                                            {read: missing, decision: removed, orphan: v1alpha1.OrphanNoObject},
 		// An API server that was restored from a backup does not have the object. The watch may
 		// still show the one that was there before the restore, with any wish.
-		"only the watch shows an object":      {read: missing, decision: removed, watched: true, orphan: v1alpha1.OrphanNoObject},
-		"there is none, and it was forgotten": {read: missing, word: decide.Remove, gone: true},
+		"only the watch shows an object":                           {read: missing, decision: removed, watched: true, orphan: v1alpha1.OrphanNoObject},
+		"there is no object, and an administrator forgot the data": {read: missing, word: decide.Remove, gone: true},
 	} {
 		t.Run(name, func(t *testing.T) {
 			f := &data{readErr: tc.read, decision: tc.decision}

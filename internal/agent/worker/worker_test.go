@@ -54,13 +54,13 @@ func TestAStepThatFailedIsReportedAndTriedAgainInItsTime(t *testing.T) {
 		result           reconcile.Result
 		failed           error
 	}{
-		"no room":                       {err: provision.ErrNoSpace, room: 1, reason: "NoSpace", result: late},
-		"a tool that fails":             {err: errAway, toolFailed: 1, reason: "ProvisionerError", failed: errAway},
-		"something that is in use":      {err: provision.ErrInUse, reason: "InUse", failed: provision.ErrInUse},
-		"an impossible wish":            {err: provision.ErrInvalid, reason: "Invalid", result: late},
-		"one that will stay impossible": {err: provision.ErrInvalid, final: true, reason: "Invalid"},
-		"a report that lost":            {err: errAway, reportErr: outdated, toolFailed: 1, reason: "ProvisionerError", result: again},
-		"a report that failed":          {err: provision.ErrInUse, reportErr: errAway, reason: "InUse", failed: errAway},
+		"no room":                          {err: provision.ErrNoSpace, room: 1, reason: "NoSpace", result: late},
+		"a tool that fails":                {err: errAway, toolFailed: 1, reason: "ProvisionerError", failed: errAway},
+		"the device is in use":             {err: provision.ErrInUse, reason: "InUse", failed: provision.ErrInUse},
+		"an impossible wish":               {err: provision.ErrInvalid, reason: "Invalid", result: late},
+		"a wish that will stay impossible": {err: provision.ErrInvalid, final: true, reason: "Invalid"},
+		"the report met a conflict":        {err: errAway, reportErr: outdated, toolFailed: 1, reason: "ProvisionerError", result: again},
+		"the report failed":                {err: provision.ErrInUse, reportErr: errAway, reason: "InUse", failed: errAway},
 	} {
 		t.Run(name, func(t *testing.T) {
 			f := &data{reportErr: tc.reportErr, final: tc.final}

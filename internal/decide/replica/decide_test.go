@@ -23,9 +23,9 @@ func TestDecide(t *testing.T) {
 		format v1alpha1.FSType
 	}{
 		"a new volume is carved": {volume: volume(), step: decide.Create},
-		"what was carved before a crash is reported": {
+		"a replica carved before a crash is reported": {
 			volume: volume(), record: carved(blank), step: decide.Report, state: "Ready", reason: "Carved", format: "ext4"},
-		"a blank replica is formatted although it was reported": {
+		"a reported blank replica is formatted": {
 			volume: volume(saying(ready("1Gi", "1Gi"))), record: carved(blank), step: decide.None, state: "Ready", reason: "Carved", format: "ext4"},
 		"a block volume is never formatted": {
 			volume: volume(block), record: carved(blank), made: true, step: decide.Report, state: "Ready", reason: "Carved"},
@@ -68,9 +68,9 @@ func TestDecide(t *testing.T) {
 			volume: volume(adopted, on("n2")), record: carved(blank), step: decide.Keep},
 		"a larger wish expands": {
 			volume: volume(of("2Gi"), saying(ready("1Gi", "1Gi"))), record: carved(), step: decide.Expand},
-		"what was carved before a crash expands": {
+		"a replica carved before a crash expands": {
 			volume: volume(of("2Gi")), record: carved(blank), step: decide.Expand},
-		"a wish that was taken back is met by what is there": {
+		"the carved size meets a wish whose expansion was taken back": {
 			volume: volume(saying(ready("1Gi", "5Gi"))), record: carved(), step: decide.Report, state: "Ready", reason: "Carved"},
 		"an extent more than the wish is ready": {
 			volume: volume(), record: carved(blank, sized(gib+4<<20)), step: decide.Report, state: "Ready", reason: "Carved", format: "ext4"},
@@ -83,17 +83,17 @@ func TestDecide(t *testing.T) {
 			volume: volume(restored, saying(copyUnderWay())), record: carved(fromSnapshot), step: decide.Report, state: "Ready", reason: "Carved"},
 		"a copy under way is neither expanded nor formatted": {
 			volume: volume(restored, of("2Gi")), record: carved(fromSnapshot, copying, blank), step: decide.Report, state: "Copying", reason: "Copying"},
-		"a copy of what bears a filesystem is not formatted": {
+		"a copy of a formatted source is not formatted": {
 			volume: volume(restored), record: carved(fromSnapshot), made: true, step: decide.Report, state: "Ready", reason: "Carved"},
-		"a copy of what was never formatted is formatted": {
+		"a copy of a blank source is formatted": {
 			volume: volume(restored), record: carved(fromSnapshot, blank), step: decide.Report, state: "Ready", reason: "Carved", format: "ext4"},
 		"an unfinished copy that was lost is made again": {
 			volume: volume(restored, saying(copyUnderWay())), step: decide.Create},
 		"a finished copy that was lost is not made again": {
 			volume: volume(restored, saying(ready("1Gi", "1Gi"))), step: decide.Report, state: "Failed", reason: "DeviceMissing"},
-		"a volume that has no source is not one that has": {
+		"a volume without a source does not accept a copy": {
 			volume: volume(), record: carved(fromSnapshot), step: decide.Report, state: "Failed", reason: "Conflict"},
-		"a volume that has a source is not one that has none": {
+		"a volume with a source does not accept an ordinary replica": {
 			volume: volume(restored), record: carved(), step: decide.Report, state: "Failed", reason: "Conflict"},
 		"a broken copy is broken, finished or not": {
 			volume: volume(restored), record: carved(fromSnapshot, copying, func(r *provision.Volume) { r.Problem = "a disk is missing" }),
@@ -101,33 +101,33 @@ func TestDecide(t *testing.T) {
 		"an unfinished copy that is not wanted here is removed": {
 			volume: volume(restored, on("n2")), record: carved(fromSnapshot, copying), step: decide.Remove},
 
-		"a volume being deleted loses its data": {
+		"a deleted volume loses the data": {
 			volume: volume(deleting, saying(ready("1Gi", "1Gi"))), record: carved(), step: decide.Remove},
-		"a volume being deleted before it was reported or formatted goes": {
+		"a volume that is deleted before its first report and format goes": {
 			volume: volume(deleting), record: carved(blank), step: decide.Remove},
-		"a deletion of what was never carved is answered": {
+		"the node answers a deletion though nothing was carved": {
 			volume: volume(deleting), step: decide.Report, state: "Gone", reason: "Removed"},
-		"a deletion is answered after the data is gone": {
+		"the node answers a deletion after the data is gone": {
 			volume: volume(deleting, saying(ready("1Gi", "1Gi"))), step: decide.Report, state: "Gone", reason: "Removed"},
-		"a deletion is answered once": {
+		"the node answers a deletion only once": {
 			volume: volume(deleting, saying(gone())), step: decide.None, state: "Gone", reason: "Removed"},
-		"a deletion elsewhere is none of this node's business": {
+		"the node ignores a deletion on another node": {
 			volume: volume(deleting, on("n2")), step: decide.None},
 		"a reservation that moved away is removed": {
 			volume: volume(marked, on("n2"), saying(ready("1Gi", "1Gi"))), record: carved(blank), step: decide.Remove},
-		"a volume that CreateVolume may have returned is kept though it moved away": {
+		"a volume that CreateVolume may have returned is kept though the volume moved away": {
 			volume: volume(on("n2"), saying(ready("1Gi", "1Gi"))), record: carved(), step: decide.Keep, state: "Gone", reason: "Conflict"},
-		"it is kept though it is deleted then": {
+		"a volume that moved away is kept also when the volume is deleted": {
 			volume: volume(deleting, on("n2"), saying(ready("1Gi", "1Gi"))), record: carved(), step: decide.Keep, state: "Gone", reason: "Conflict"},
 		"a replica that moved away and is gone is reported": {
 			volume: volume(on("n2"), saying(failed(v1alpha1.ReasonNoSpace))), step: decide.Report, state: "Gone", reason: "Removed"},
-		"a replica that moved away before it was reported or formatted is removed": {
+		"a replica that moved away before the first report and the format is removed": {
 			volume: volume(on("n2")), record: carved(blank), step: decide.Remove},
 		"data that the object does not know of is kept": {
 			volume: volume(on("n2")), record: carved(), step: decide.Keep},
 		"a block device that the object does not know of is kept": {
 			volume: volume(block, on("n2")), record: carved(blank), step: decide.Keep},
-		"a volume elsewhere with nothing here needs nothing": {
+		"the node ignores a volume of another node": {
 			volume: volume(on("n2")), step: decide.None},
 	}
 	for name, tc := range tests {
@@ -157,8 +157,8 @@ func TestOnlyDataWithoutARecordIsLostWithItsPool(t *testing.T) {
 		state  v1alpha1.ReplicaState
 		reason string
 	}{
-		"there is no record": {step: decide.Report, state: "Failed", reason: "PoolMissing"},
-		"there is one":       {record: carved(), step: decide.Remove},
+		"the pool has no record of the data": {step: decide.Report, state: "Failed", reason: "PoolMissing"},
+		"the pool has a record of the data":  {record: carved(), step: decide.Remove},
 	} {
 		t.Run(name, func(t *testing.T) {
 			d := Decide(volume(deleting, saying(ready("1Gi", "1Gi"))), here, Facts{Record: tc.record, Lost: true})

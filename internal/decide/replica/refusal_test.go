@@ -24,15 +24,15 @@ func TestRefusal(t *testing.T) {
 		retried  bool
 		capacity int64 // 0 means none
 	}{
-		"no room to create":      {volume: volume(), step: decide.Create, err: provision.ErrNoSpace, state: "Failed", reason: "NoSpace"},
-		"no pool":                {volume: volume(), step: decide.Create, err: provision.ErrPoolMissing, state: "Failed", reason: "PoolMissing"},
-		"no class":               {volume: volume(), step: decide.Create, err: entries.ErrNoClass, state: "Failed", reason: "PoolMissing"},
-		"a pool of no class":     {volume: volume(), step: decide.Create, err: entries.ErrWrongPool, state: "Failed", reason: "PoolMissing"},
-		"an impossible wish":     {volume: volume(), step: decide.Create, err: provision.ErrInvalid, state: "Failed", reason: "Invalid"},
-		"something of that name": {volume: volume(), step: decide.Create, err: provision.ErrConflict, state: "Failed", reason: "Conflict"},
-		"poold away":             {volume: volume(), step: decide.Create, err: provision.ErrUnavailable, state: "Failed", reason: "ProvisionerError", retried: true},
-		"a hanging tool":         {volume: volume(), step: decide.Create, err: context.DeadlineExceeded, state: "Failed", reason: "ProvisionerError", retried: true},
-		"an error of no class":   {volume: volume(), step: decide.Create, err: errors.New("exit status 5"), state: "Failed", reason: "ProvisionerError", retried: true},
+		"no room to create":         {volume: volume(), step: decide.Create, err: provision.ErrNoSpace, state: "Failed", reason: "NoSpace"},
+		"no pool":                   {volume: volume(), step: decide.Create, err: provision.ErrPoolMissing, state: "Failed", reason: "PoolMissing"},
+		"no class":                  {volume: volume(), step: decide.Create, err: entries.ErrNoClass, state: "Failed", reason: "PoolMissing"},
+		"a pool of no class":        {volume: volume(), step: decide.Create, err: entries.ErrWrongPool, state: "Failed", reason: "PoolMissing"},
+		"an impossible wish":        {volume: volume(), step: decide.Create, err: provision.ErrInvalid, state: "Failed", reason: "Invalid"},
+		"other data bears the name": {volume: volume(), step: decide.Create, err: provision.ErrConflict, state: "Failed", reason: "Conflict"},
+		"poold away":                {volume: volume(), step: decide.Create, err: provision.ErrUnavailable, state: "Failed", reason: "ProvisionerError", retried: true},
+		"a hanging tool":            {volume: volume(), step: decide.Create, err: context.DeadlineExceeded, state: "Failed", reason: "ProvisionerError", retried: true},
+		"an error of no class":      {volume: volume(), step: decide.Create, err: errors.New("exit status 5"), state: "Failed", reason: "ProvisionerError", retried: true},
 		"no room to expand leaves the replica ready": {
 			volume: volume(of("9Gi")), step: decide.Expand, record: carved(), err: provision.ErrNoSpace, state: "Ready", reason: "NoSpace", capacity: gib},
 		"an open device cannot go": {

@@ -23,64 +23,64 @@ func TestDecide(t *testing.T) {
 		reason string
 		taken  bool
 	}{
-		"a new one is taken":                            {snapshot: snapshot(), step: decide.Take},
-		"one taken before a crash is reported":          {snapshot: snapshot(), record: record(), step: decide.Report, state: readyState, reason: "Taken", taken: true},
-		"one that is finished needs nothing":            {snapshot: snapshot(saying(ready())), record: record(), step: decide.None, state: readyState, reason: "Taken", taken: true},
-		"one whose data is copied is said so":           {snapshot: snapshot(), record: record(copying), step: decide.Report, state: copyingState, reason: "Copying", taken: true},
-		"one whose data was copied is ready":            {snapshot: snapshot(saying(took(copyingState, "Copying"))), record: record(), step: decide.Report, state: readyState, reason: "Taken", taken: true},
-		"one that was ready is never taken again":       {snapshot: snapshot(saying(ready())), step: decide.Report, state: failedState, reason: "DeviceMissing", taken: true},
-		"one that was copied is never taken again":      {snapshot: snapshot(saying(took(copyingState, "Copying"))), step: decide.Report, state: failedState, reason: "DeviceMissing", taken: true},
-		"one that was lost stays lost":                  {snapshot: snapshot(saying(lost)), step: decide.Report, state: failedState, reason: "DeviceMissing", taken: true},
-		"one that was removed is never taken again":     {snapshot: snapshot(saying(took(goneState, "Removed"))), step: decide.Report, state: failedState, reason: "DeviceMissing", taken: true},
-		"one that comes back is ready again":            {snapshot: snapshot(saying(lost)), record: record(), step: decide.Report, state: readyState, reason: "Taken", taken: true},
-		"one that is broken says that it was taken":     {snapshot: snapshot(), record: record(broken), step: decide.Report, state: failedState, reason: "DeviceMissing", taken: true},
-		"one that found no room is tried again":         {snapshot: snapshot(saying(failed("NoSpace"))), step: decide.Take},
-		"one that failed is tried again":                {snapshot: snapshot(saying(failed("ProvisionerError"))), step: decide.Take},
-		"one whose volume was missing is tried again":   {snapshot: snapshot(saying(failed("SourceMissing"))), step: decide.Take},
-		"one that was kept apart elsewhere is taken":    {snapshot: snapshot(saying(&v1alpha1.SnapshotReplica{Node: here, State: goneState, Reason: "Conflict"})), step: decide.Take},
-		"one that is not supported is final":            {snapshot: snapshot(saying(failed("Unsupported"))), step: decide.None, state: failedState, reason: "Unsupported"},
-		"one that is impossible is final":               {snapshot: snapshot(saying(failed("Invalid"))), step: decide.None, state: failedState, reason: "Invalid"},
-		"one that conflicts is final":                   {snapshot: snapshot(saying(failed("Conflict"))), step: decide.None, state: failedState, reason: "Conflict"},
-		"one that was refused and is there is reported": {snapshot: snapshot(saying(failed("Invalid"))), record: record(), step: decide.Report, state: readyState, reason: "Taken", taken: true},
-		"one of another volume conflicts": {
+		"a new snapshot is taken":                                    {snapshot: snapshot(), step: decide.Take},
+		"a snapshot taken before a crash is reported":                {snapshot: snapshot(), record: record(), step: decide.Report, state: readyState, reason: "Taken", taken: true},
+		"a finished snapshot needs nothing":                          {snapshot: snapshot(saying(ready())), record: record(), step: decide.None, state: readyState, reason: "Taken", taken: true},
+		"a snapshot under copy is reported":                          {snapshot: snapshot(), record: record(copying), step: decide.Report, state: copyingState, reason: "Copying", taken: true},
+		"a copied snapshot is ready":                                 {snapshot: snapshot(saying(took(copyingState, "Copying"))), record: record(), step: decide.Report, state: readyState, reason: "Taken", taken: true},
+		"a ready snapshot is never taken again":                      {snapshot: snapshot(saying(ready())), step: decide.Report, state: failedState, reason: "DeviceMissing", taken: true},
+		"a copied snapshot is never taken again":                     {snapshot: snapshot(saying(took(copyingState, "Copying"))), step: decide.Report, state: failedState, reason: "DeviceMissing", taken: true},
+		"a lost snapshot stays lost":                                 {snapshot: snapshot(saying(lost)), step: decide.Report, state: failedState, reason: "DeviceMissing", taken: true},
+		"a removed snapshot is never taken again":                    {snapshot: snapshot(saying(took(goneState, "Removed"))), step: decide.Report, state: failedState, reason: "DeviceMissing", taken: true},
+		"a snapshot that comes back is ready again":                  {snapshot: snapshot(saying(lost)), record: record(), step: decide.Report, state: readyState, reason: "Taken", taken: true},
+		"a broken snapshot reports when the node took the snapshot":  {snapshot: snapshot(), record: record(broken), step: decide.Report, state: failedState, reason: "DeviceMissing", taken: true},
+		"a snapshot refused for room is tried again":                 {snapshot: snapshot(saying(failed("NoSpace"))), step: decide.Take},
+		"a failed snapshot is tried again":                           {snapshot: snapshot(saying(failed("ProvisionerError"))), step: decide.Take},
+		"a snapshot whose volume was missing is tried again":         {snapshot: snapshot(saying(failed("SourceMissing"))), step: decide.Take},
+		"a snapshot whose entry says Gone after a conflict is taken": {snapshot: snapshot(saying(&v1alpha1.SnapshotReplica{Node: here, State: goneState, Reason: "Conflict"})), step: decide.Take},
+		"an unsupported snapshot is final":                           {snapshot: snapshot(saying(failed("Unsupported"))), step: decide.None, state: failedState, reason: "Unsupported"},
+		"an invalid snapshot is final":                               {snapshot: snapshot(saying(failed("Invalid"))), step: decide.None, state: failedState, reason: "Invalid"},
+		"a snapshot in conflict is final":                            {snapshot: snapshot(saying(failed("Conflict"))), step: decide.None, state: failedState, reason: "Conflict"},
+		"a refused snapshot that exists is reported":                 {snapshot: snapshot(saying(failed("Invalid"))), record: record(), step: decide.Report, state: readyState, reason: "Taken", taken: true},
+		"a snapshot of another volume conflicts": {
 			snapshot: snapshot(), record: record(func(r *provision.Snapshot) { r.Volume = "pvc-x" }), step: decide.Report, state: failedState, reason: "Conflict"},
-		"one in another pool conflicts": {
+		"a snapshot in another pool conflicts": {
 			snapshot: snapshot(), record: record(func(r *provision.Snapshot) { r.Pool.Name = "vg1" }), step: decide.Report, state: failedState, reason: "Conflict"},
-		"one taken at another time does not replace it": {
+		"a snapshot taken at another time does not replace a ready snapshot": {
 			snapshot: snapshot(saying(ready())), record: record(later), step: decide.Report, state: failedState, reason: "Conflict", taken: true},
-		"one of another size does not replace it": {
+		"a snapshot of another size does not replace a ready snapshot": {
 			snapshot: snapshot(saying(ready())), record: record(larger), step: decide.Report, state: failedState, reason: "Conflict", taken: true},
 
-		"an adopted one is found":                      {snapshot: snapshot(adopted), record: record(), step: decide.Report, state: readyState, reason: "Taken", taken: true},
-		"an adopted one is never taken":                {snapshot: snapshot(adopted), step: decide.Report, state: failedState, reason: "DeviceMissing"},
-		"an adopted one that failed is never taken":    {snapshot: snapshot(adopted, saying(failed("NoSpace"))), step: decide.Report, state: failedState, reason: "DeviceMissing"},
-		"an adopted one that was not found stays lost": {snapshot: snapshot(adopted, saying(failed("DeviceMissing"))), step: decide.Report, state: failedState, reason: "DeviceMissing"},
-		"an adopted one that was lost stays lost":      {snapshot: snapshot(adopted, saying(lost)), step: decide.Report, state: failedState, reason: "DeviceMissing", taken: true},
-		"an adopted one that is deleted is removed":    {snapshot: snapshot(adopted, deleting, saying(ready())), record: record(), step: decide.Remove},
+		"an adopted snapshot is found":                      {snapshot: snapshot(adopted), record: record(), step: decide.Report, state: readyState, reason: "Taken", taken: true},
+		"an adopted snapshot is never taken":                {snapshot: snapshot(adopted), step: decide.Report, state: failedState, reason: "DeviceMissing"},
+		"a failed adopted snapshot is never taken":          {snapshot: snapshot(adopted, saying(failed("NoSpace"))), step: decide.Report, state: failedState, reason: "DeviceMissing"},
+		"an adopted snapshot that was not found stays lost": {snapshot: snapshot(adopted, saying(failed("DeviceMissing"))), step: decide.Report, state: failedState, reason: "DeviceMissing"},
+		"an adopted snapshot that was lost stays lost":      {snapshot: snapshot(adopted, saying(lost)), step: decide.Report, state: failedState, reason: "DeviceMissing", taken: true},
+		"a deleted adopted snapshot is removed":             {snapshot: snapshot(adopted, deleting, saying(ready())), record: record(), step: decide.Remove},
 
-		"one being deleted is removed": {snapshot: snapshot(deleting, saying(ready())), record: record(), step: decide.Remove},
-		"one being deleted of which nothing was said is kept": {
+		"a deleted snapshot is removed": {snapshot: snapshot(deleting, saying(ready())), record: record(), step: decide.Remove},
+		"a deleted snapshot is kept if the node has not reported the data": {
 			snapshot: snapshot(deleting), record: record(), step: decide.Keep, state: goneState, reason: "Conflict"},
-		"one being deleted that conflicts is kept": {
+		"a deleted snapshot is kept if the data conflicted": {
 			snapshot: snapshot(deleting, saying(failed("Conflict"))), record: record(), step: decide.Keep, state: goneState, reason: "Conflict"},
-		"one being deleted that was impossible is kept": {
+		"a deleted snapshot is kept if the node refused the wish as invalid": {
 			snapshot: snapshot(deleting, saying(failed("Invalid"))), record: record(), step: decide.Keep, state: goneState, reason: "Conflict"},
-		"one being deleted is kept if it was taken at another time": {
+		"a deleted snapshot is kept if the data was taken at another time": {
 			snapshot: snapshot(deleting, saying(ready())), record: record(later), step: decide.Keep, state: goneState, reason: "Conflict", taken: true},
-		"one being deleted is kept if it is in another pool": {
+		"a deleted snapshot is kept if the data is in another pool": {
 			snapshot: snapshot(deleting, saying(ready())), record: record(func(r *provision.Snapshot) { r.Pool.Name = "vg1" }), step: decide.Keep, state: goneState, reason: "Conflict", taken: true},
-		"one being deleted is kept if it is of another volume": {
+		"a deleted snapshot is kept if the data is of another volume": {
 			snapshot: snapshot(deleting, saying(ready())), record: record(func(r *provision.Snapshot) { r.Volume = "pvc-x" }), step: decide.Keep, state: goneState, reason: "Conflict", taken: true},
-		"one being deleted that was lost and is back is removed": {snapshot: snapshot(deleting, saying(lost)), record: record(), step: decide.Remove},
-		"one being deleted that could not be is removed":         {snapshot: snapshot(deleting, saying(took(failedState, "PoolMissing"))), record: record(), step: decide.Remove},
-		"one that conflicts and is wanted elsewhere is kept": {
+		"a deleted snapshot that was lost and is back is removed":    {snapshot: snapshot(deleting, saying(lost)), record: record(), step: decide.Remove},
+		"a deleted snapshot is removed if an earlier removal failed": {snapshot: snapshot(deleting, saying(took(failedState, "PoolMissing"))), record: record(), step: decide.Remove},
+		"a snapshot in conflict that moved to another node is kept": {
 			snapshot: snapshot(on("n2"), saying(failed("Conflict"))), record: record(), step: decide.Keep, state: goneState, reason: "Conflict"},
-		"a deletion of what was never taken is answered":   {snapshot: snapshot(deleting), step: decide.Report, state: goneState, reason: "Removed"},
-		"a deletion is answered after it is gone":          {snapshot: snapshot(deleting, saying(ready())), step: decide.Report, state: goneState, reason: "Removed", taken: true},
-		"a deletion is answered once":                      {snapshot: snapshot(deleting, saying(took(goneState, "Removed"))), step: decide.None, state: goneState, reason: "Removed", taken: true},
-		"a deletion elsewhere is no business of this node": {snapshot: snapshot(deleting, on("n2")), step: decide.None},
-		"one that is not wanted here any more is removed":  {snapshot: snapshot(on("n2"), saying(ready())), record: record(), step: decide.Remove},
-		"one that the object does not know of is kept":     {snapshot: snapshot(on("n2")), record: record(), step: decide.Keep},
+		"the node answers a deletion of a snapshot that was never taken":          {snapshot: snapshot(deleting), step: decide.Report, state: goneState, reason: "Removed"},
+		"the node answers a deletion after the data is gone":                      {snapshot: snapshot(deleting, saying(ready())), step: decide.Report, state: goneState, reason: "Removed", taken: true},
+		"the node answers a deletion only once":                                   {snapshot: snapshot(deleting, saying(took(goneState, "Removed"))), step: decide.None, state: goneState, reason: "Removed", taken: true},
+		"the node ignores a deletion on another node":                             {snapshot: snapshot(deleting, on("n2")), step: decide.None},
+		"a snapshot that moved to another node is removed":                        {snapshot: snapshot(on("n2"), saying(ready())), record: record(), step: decide.Remove},
+		"a snapshot of another node is kept if this node never reported the data": {snapshot: snapshot(on("n2")), record: record(), step: decide.Keep},
 	}
 	for name, tc := range tests {
 		t.Run(name, func(t *testing.T) {
@@ -112,8 +112,8 @@ func TestOnlyDataWithoutARecordIsLostWithItsPool(t *testing.T) {
 		state  v1alpha1.SnapshotState
 		reason string
 	}{
-		"there is no record": {step: decide.Report, state: "Failed", reason: "PoolMissing"},
-		"there is one":       {record: record(), step: decide.Remove},
+		"the pool has no record of the snapshot": {step: decide.Report, state: "Failed", reason: "PoolMissing"},
+		"the pool has a record of the snapshot":  {record: record(), step: decide.Remove},
 	} {
 		t.Run(name, func(t *testing.T) {
 			d := Decide(snapshot(deleting, saying(ready())), here, Facts{Record: tc.record, Lost: true})

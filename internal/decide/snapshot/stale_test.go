@@ -24,21 +24,21 @@ func TestStale(t *testing.T) {
 		recovered bool
 		want      []string
 	}{
-		"a finished one is left alone":               {snapshot: snapshot(saying(ready())), pools: pool(gib, record())},
-		"a lost one is noticed":                      {snapshot: snapshot(saying(ready())), pools: pool(gib), want: []string{id}},
-		"an adopted one that comes back is noticed":  {snapshot: snapshot(adopted, saying(failed("DeviceMissing"))), pools: pool(gib, record()), want: []string{id}},
-		"the end of copying is noticed":              {snapshot: snapshot(saying(took("Copying", "Copying"))), pools: pool(gib, record()), want: []string{id}},
-		"one that waits for room waits":              {snapshot: snapshot(saying(failed("NoSpace"))), pools: pool(gib - 1<<20)},
-		"one that waited for room is tried":          {snapshot: snapshot(saying(failed("NoSpace"))), pools: pool(gib), want: []string{id}},
-		"one whose volume came back is tried":        {snapshot: snapshot(saying(failed("SourceMissing"))), pools: pool(0), want: []string{id}},
-		"one whose pool is missing waits":            {snapshot: snapshot(saying(failed("PoolMissing")))},
-		"one that is refused for good is left alone": {snapshot: snapshot(saying(failed("Unsupported"))), pools: pool(9 * gib)},
-		"one that is being taken is left alone":      {snapshot: snapshot(), pools: pool(9 * gib)},
-		"one that is being deleted is left alone":    {snapshot: snapshot(deleting, saying(ready())), pools: pool(gib, record())},
-		"a deletion is tried after an outage":        {snapshot: snapshot(deleting, saying(ready())), pools: pool(gib, record()), recovered: true, want: []string{id}},
-		"what failed is tried after an outage":       {snapshot: snapshot(saying(failed("ProvisionerError"))), pools: pool(gib), recovered: true, want: []string{id}},
-		"one that is in no object is looked at":      {snapshot: snapshot(saying(ready())), pools: pool(gib, record(), record(func(r *provision.Snapshot) { r.ID = "snap-x" })), want: []string{"snap-x"}},
-		"one that is final stays so after an outage": {snapshot: snapshot(saying(failed("Invalid"))), pools: pool(gib), recovered: true},
+		"a finished snapshot is left alone":                           {snapshot: snapshot(saying(ready())), pools: pool(gib, record())},
+		"a lost snapshot is noticed":                                  {snapshot: snapshot(saying(ready())), pools: pool(gib), want: []string{id}},
+		"an adopted snapshot that comes back is noticed":              {snapshot: snapshot(adopted, saying(failed("DeviceMissing"))), pools: pool(gib, record()), want: []string{id}},
+		"the end of copying is noticed":                               {snapshot: snapshot(saying(took("Copying", "Copying"))), pools: pool(gib, record()), want: []string{id}},
+		"a snapshot refused for room waits while the pool is full":    {snapshot: snapshot(saying(failed("NoSpace"))), pools: pool(gib - 1<<20)},
+		"a snapshot refused for room is tried when the pool has room": {snapshot: snapshot(saying(failed("NoSpace"))), pools: pool(gib), want: []string{id}},
+		"a snapshot whose volume came back is tried":                  {snapshot: snapshot(saying(failed("SourceMissing"))), pools: pool(0), want: []string{id}},
+		"a snapshot whose pool is missing waits":                      {snapshot: snapshot(saying(failed("PoolMissing")))},
+		"a snapshot refused for good is left alone":                   {snapshot: snapshot(saying(failed("Unsupported"))), pools: pool(9 * gib)},
+		"an unfinished snapshot is left alone":                        {snapshot: snapshot(), pools: pool(9 * gib)},
+		"a deleted snapshot is left alone":                            {snapshot: snapshot(deleting, saying(ready())), pools: pool(gib, record())},
+		"a deletion is tried after an outage":                         {snapshot: snapshot(deleting, saying(ready())), pools: pool(gib, record()), recovered: true, want: []string{id}},
+		"a failed snapshot is tried after an outage":                  {snapshot: snapshot(saying(failed("ProvisionerError"))), pools: pool(gib), recovered: true, want: []string{id}},
+		"a snapshot without an object is looked at":                   {snapshot: snapshot(saying(ready())), pools: pool(gib, record(), record(func(r *provision.Snapshot) { r.ID = "snap-x" })), want: []string{"snap-x"}},
+		"an invalid snapshot stays final after an outage":             {snapshot: snapshot(saying(failed("Invalid"))), pools: pool(gib), recovered: true},
 	}
 	for name, tc := range tests {
 		t.Run(name, func(t *testing.T) {
@@ -71,10 +71,10 @@ func TestASnapshotIsTriedAgainWhereItsVolumeIsAlone(t *testing.T) {
 		pools []provision.Pool
 		stale bool
 	}{
-		"its volume is back":                {[]provision.Pool{with(roomy, volume)}, true},
-		"its volume is back beside another": {[]provision.Pool{with(roomy, "pvc-2", volume)}, true},
-		"its volume is not there":           {[]provision.Pool{with(roomy, "pvc-2")}, false},
-		"its volume is in another pool":     {[]provision.Pool{with(other, volume), with(roomy, "pvc-2")}, false},
+		"the volume is back":                       {[]provision.Pool{with(roomy, volume)}, true},
+		"the volume is back beside another volume": {[]provision.Pool{with(roomy, "pvc-2", volume)}, true},
+		"the volume is not in the pool":            {[]provision.Pool{with(roomy, "pvc-2")}, false},
+		"the volume is in another pool":            {[]provision.Pool{with(other, volume), with(roomy, "pvc-2")}, false},
 	} {
 		t.Run(name, func(t *testing.T) {
 			s := *snapshot(saying(failed(v1alpha1.ReasonSourceMissing)))

@@ -17,10 +17,10 @@ func TestRemarksAreToldWhereTheyExplainSomething(t *testing.T) {
 		want    provision.Reason
 		remark  bool
 	}{
-		"no disk is left, and why":      {[]v1alpha1.PoolClass{class("a", 1, group("vg0", "*"))}, disk("sda", used), provision.PoolAwaitsDisks, provision.PoolAwaitsDisks, true},
-		"a disk that two could have":    {contested, disk("sda"), provision.PoolAsAsked, Contested, true},
-		"what was done goes first":      {contested, disk("sda"), provision.PoolGrown, provision.PoolGrown, false},
-		"a group that is not to change": {contested, disk("sda"), provision.PoolForeign, provision.PoolForeign, true},
+		"a remark says why the group gets no disk":   {[]v1alpha1.PoolClass{class("a", 1, group("vg0", "*"))}, disk("sda", used), provision.PoolAwaitsDisks, provision.PoolAwaitsDisks, true},
+		"a disk matches two classes":                 {contested, disk("sda"), provision.PoolAsAsked, Contested, true},
+		"a remark does not hide that the group grew": {contested, disk("sda"), provision.PoolGrown, provision.PoolGrown, false},
+		"a foreign group gets no disk":               {contested, disk("sda"), provision.PoolForeign, provision.PoolForeign, true},
 	} {
 		t.Run(name, func(t *testing.T) {
 			w := Wishes(Facts{Classes: tc.classes, Pools: []provision.Pool{tc.disk}})[0]
