@@ -85,7 +85,7 @@ func remove(reason, message string) Answer {
 
 func keep(f facts) Answer {
 	a := Answer{Decision: decide.Decision{Verb: decide.Keep, Reason: ReasonKept, Message: "it is kept until it is adopted or forgotten"}}
-	if reason, message := f.unheeded(); f.reported != nil && reason != "" {
+	if reason, message := f.unheeded(); reason != "" {
 		a.Reason, a.Message = reason, message
 	}
 	switch {

@@ -58,8 +58,8 @@ func (v View[O, E, R]) Missing() bool { return v.Record == nil }
 // Owed says whether the object waits to be told that its data is gone.
 func (v View[O, E, R]) Owed() bool { return v.Entry != nil || v.Wish != nil }
 
-// Unconcerned says whether there is neither data nor an object that wants any, or waits.
-func (v View[O, E, R]) Unconcerned() bool { return v.Unwanted() && v.Missing() && !v.Owed() }
+// Unconcerned says whether there is neither data nor an object that wants any, or waits to be told.
+func (v View[O, E, R]) Unconcerned() bool { return v.Missing() && !v.Owed() }
 
 // Away says whether data that should go is in a pool that is not there.
 func (v View[O, E, R]) Away() bool { return v.Unwanted() && v.Missing() && v.Lost }

@@ -129,3 +129,21 @@ func TestASnapshotThatIsBrokenSaysHow(t *testing.T) {
 		t.Errorf("it says %q", e.Message)
 	}
 }
+
+func TestAnEntrySaysThatTheSnapshotIsThereOrGone(t *testing.T) {
+	for name, tc := range map[string]struct {
+		entry      *v1alpha1.SnapshotReplica
+		data, gone bool
+	}{
+		"there is none":             {},
+		"it was taken":              {entry: ready(), data: true},
+		"it was taken, and is gone": {entry: took(v1alpha1.SnapshotGone, v1alpha1.ReasonRemoved), gone: true},
+		"it was never taken":        {entry: failed(v1alpha1.ReasonNoSpace)},
+	} {
+		t.Run(name, func(t *testing.T) {
+			if data, gone := Says(tc.entry); data != tc.data || gone != tc.gone {
+				t.Errorf("data %v, gone %v", data, gone)
+			}
+		})
+	}
+}

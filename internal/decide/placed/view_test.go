@@ -1,0 +1,63 @@
+package placed
+
+import (
+	"strings"
+	"testing"
+	"time"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"berth.dev/berth/api/v1alpha1"
+	"berth.dev/berth/internal/decide"
+)
+
+type view = View[*v1alpha1.Volume, string, int]
+
+// of is the view of a volume that wants its data on node n1, which has said something.
+func of(name string) view {
+	v := &v1alpha1.Volume{ObjectMeta: metav1.ObjectMeta{Name: name}}
+	v.Spec.Replicas = []v1alpha1.ReplicaSpec{{Node: "n1", Pool: "vg0"}}
+	return view{Object: v, Node: "n1", Wish: Wish(v.Spec.Replicas, "n1"), Entry: new("said")}
+}
+
+func TestTheWishForANodeIsThatNodes(t *testing.T) {
+	spec := []v1alpha1.ReplicaSpec{{Node: "n1", Pool: "vg0"}, {Node: "n2", Pool: "vg1"}}
+	if w := Wish(spec, "n2"); w == nil || w.Pool != "vg1" {
+		t.Errorf("the wish is %+v", w)
+	}
+	if w := Wish(spec, "n3"); w != nil {
+		t.Errorf("the wish is %+v for a node that is not named", w)
+	}
+}
+
+func TestOnlyDataThatShouldGoIsAway(t *testing.T) {
+	v := of("v")
+	v.Lost = true
+	if v.Away() {
+		t.Error("data that is wanted is away")
+	}
+	v.Wish = nil
+	if !v.Away() {
+		t.Error("data that is not wanted is not away")
+	}
+}
+
+func TestLostDataCanBeForgottenOnceItsObjectIsDeleted(t *testing.T) {
+	v := of("pvc-1")
+	if got := v.PoolIsAway("volume", "vg0"); got != "node n1: pool vg0 is not there, and volume pvc-1 cannot be removed from it: bring the pool back" {
+		t.Error(got)
+	}
+	v.Object.DeletionTimestamp = &metav1.Time{Time: time.Unix(1, 0)}
+	if got := v.PoolIsAway("volume", "vg0"); !strings.HasSuffix(got, ": bring the pool back, or, if it is lost for good, `kubectl berth forget n1 pvc-1`") {
+		t.Error(got)
+	}
+}
+
+func TestAnObjectThatIsFinishedIsNotLookedAtThoughItsStepWouldBePossible(t *testing.T) {
+	for verb, want := range map[decide.Verb]int{decide.None: 0, decide.Create: 1, decide.Report: 1} {
+		rules := decide.Chain[view, Answer[string]]{{When: decide.Always[view], Then: func(view) Answer[string] { return To[string](verb) }}}
+		if got := Stale(rules, []view{of("v")}, nil, false, func(view) bool { return true }); len(got) != want {
+			t.Errorf("%s: %v", verb, got)
+		}
+	}
+}
