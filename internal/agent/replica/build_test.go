@@ -27,10 +27,7 @@ var (
 	failed    = replicatest.Failed
 	gone      = replicatest.Gone
 	restored  = replicatest.Restored
-	carved    = replicatest.Carved
 	marked    = replicatest.Marked
 	in        = replicatest.In
-	bears     = replicatest.Bears
-	broken    = replicatest.Broken
 	sameState = replicatest.Says
 )

@@ -25,7 +25,5 @@ var (
 	took       = snapshottest.Took
 	ready      = snapshottest.Ready
 	failed     = snapshottest.Failed
-	later      = snapshottest.Later
-	broken     = snapshottest.Broken
 	sameState  = snapshottest.Says
 )

@@ -35,7 +35,6 @@ var (
 	inline       = replicatest.Inline
 	sized        = replicatest.Sized
 	marked       = replicatest.Marked
-	in           = replicatest.In
 	inPool       = replicatest.InPool
 	bears        = replicatest.Bears
 	broken       = replicatest.Broken

@@ -18,8 +18,10 @@ const (
 )
 
 var (
-	VG0    = provision.PoolRef{Type: "LVM", Name: "vg0"}
-	Moment = time.Unix(1, 0).UTC() // at which disks in memory take snapshots
+	// VG0 is the pool of the snapshots.
+	VG0 = provision.PoolRef{Type: "LVM", Name: "vg0"}
+	// Moment is the time at which disks in memory take snapshots.
+	Moment = time.Unix(1, 0).UTC()
 )
 
 // Option changes a Snapshot.
