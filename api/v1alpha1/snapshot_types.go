@@ -148,6 +148,9 @@ type SnapshotReplica struct {
 	Message string `json:"message,omitempty"`
 }
 
+// Wish returns what the spec asks of a node, or nil. It points into the Snapshot.
+func (s *Snapshot) Wish(node string) *ReplicaSpec { return wish(s.Spec.Replicas, node) }
+
 // Entry returns a node's report on the snapshot, or nil. It points into the Snapshot.
 func (s *Snapshot) Entry(node string) *SnapshotReplica {
 	for i := range s.Status.Replicas {

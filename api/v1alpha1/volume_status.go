@@ -33,6 +33,18 @@ type VolumeStatus struct {
 	Replicas []ReplicaStatus `json:"replicas,omitempty"`
 }
 
+// Wish returns what the spec asks of a node, or nil. It points into the Volume.
+func (v *Volume) Wish(node string) *ReplicaSpec { return wish(v.Spec.Replicas, node) }
+
+func wish(replicas []ReplicaSpec, node string) *ReplicaSpec {
+	for i := range replicas {
+		if replicas[i].Node == node {
+			return &replicas[i]
+		}
+	}
+	return nil
+}
+
 // Entry returns a node's report on the volume, or nil. It points into the Volume.
 func (v *Volume) Entry(node string) *ReplicaStatus {
 	for i := range v.Status.Replicas {

@@ -42,7 +42,7 @@ func (f runnable) Start(ctx context.Context) error { return f(ctx) }
 // addReplicas adds the replica worker, its formatter and its sweeper.
 func (a *Agent) addReplicas(m ctrl.Manager, poke func()) error {
 	formatter := replica.NewFormatter(a.disks, a.locks)
-	objects := replica.Cluster{Cluster: worker.NewCluster(a.options.Node, m.GetClient(), m.GetAPIReader())}
+	objects := replica.NewCluster(worker.NewCluster(a.options.Node, m.GetClient(), m.GetAPIReader()))
 	replicas := &replica.Worker{
 		Base:        a.base(m, poke, a.observer.MayHaveVolume, a.orphans),
 		Objects:     objects,

@@ -22,7 +22,7 @@ func (a *Agent) addSnapshots(ctx context.Context, m ctrl.Manager, poke func()) e
 	if _, err := m.GetCache().GetInformer(ctx, &v1alpha1.Snapshot{}, cache.BlockUntilSynced(false)); err != nil {
 		return fmt.Errorf("watching snapshots: %w", err)
 	}
-	objects := snapshot.Cluster{Cluster: worker.NewCluster(a.options.Node, m.GetClient(), m.GetAPIReader())}
+	objects := snapshot.NewCluster(worker.NewCluster(a.options.Node, m.GetClient(), m.GetAPIReader()))
 	snapshots := &snapshot.Worker{
 		Base:        a.base(m, poke, a.observer.MayHaveSnapshot, a.orphanSnapshots),
 		Objects:     objects,

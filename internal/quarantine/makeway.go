@@ -35,10 +35,8 @@ func superseded(v *v1alpha1.Volume, node string) bool {
 	if e := v.Entry(node); e != nil && e.State == v1alpha1.ReplicaFailed && e.Reason == v1alpha1.ReasonConflict {
 		return !carved
 	}
-	for _, r := range v.Spec.Replicas {
-		if r.Node == node {
-			return false
-		}
+	if v.Wish(node) != nil {
+		return false
 	}
 	return v.Reserved() && v.Found() == "" || !carved && len(v.Spec.Replicas) == 0
 }

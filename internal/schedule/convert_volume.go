@@ -20,7 +20,7 @@ func volume(v *v1alpha1.Volume) ledger.VolumeObject {
 	}
 	for i := range v.Status.Replicas {
 		entry := &v.Status.Replicas[i]
-		if wants(v, entry.Node) {
+		if v.Wish(entry.Node) != nil {
 			continue
 		}
 		// This replica is to be removed, and will not grow to the size in the spec.
@@ -64,15 +64,6 @@ func wantedReplica(v *v1alpha1.Volume, wanted v1alpha1.ReplicaSpec) ledger.Repli
 // lacks room, it never will, or something has to be changed first.
 var refusals = []string{
 	v1alpha1.ReasonNoSpace, v1alpha1.ReasonDeviceMissing, v1alpha1.ReasonConflict, v1alpha1.ReasonInvalid, v1alpha1.ReasonUnsupported,
-}
-
-func wants(v *v1alpha1.Volume, node string) bool {
-	for _, replica := range v.Spec.Replicas {
-		if replica.Node == node {
-			return true
-		}
-	}
-	return false
 }
 
 // persistentVolume converts a PersistentVolume of Berth's; false if it is another

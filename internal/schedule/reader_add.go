@@ -70,7 +70,7 @@ func holders(v *v1alpha1.Volume) []Holder {
 	var list []Holder
 	for i := range v.Status.Replicas {
 		entry := &v.Status.Replicas[i]
-		if entry.State == v1alpha1.ReplicaGone || !wants(v, entry.Node) {
+		if entry.State == v1alpha1.ReplicaGone || v.Wish(entry.Node) == nil {
 			continue
 		}
 		h := Holder{Volume: v.Name, Node: entry.Node, Standing: Unfit}

@@ -9,31 +9,17 @@ import (
 	"berth.dev/berth/internal/agent/worker"
 	"berth.dev/berth/internal/decide"
 	"berth.dev/berth/internal/decide/entries"
-	"berth.dev/berth/internal/decide/orphan"
-	"berth.dev/berth/internal/decide/placed"
 	"berth.dev/berth/internal/decide/replica"
 	"berth.dev/berth/internal/poolclass"
 	"berth.dev/berth/internal/provision"
 )
 
-// Record implements worker.Kind.
+// Record implements worker.Access.
 func (w *Worker) Record(ctx context.Context, id string) (provision.Volume, error) {
 	return w.Provisioner.Get(ctx, id)
 }
 
-// Describe implements worker.Kind.
-func (w *Worker) Describe(record *provision.Volume) (data orphan.Record, noObject string) {
-	return orphan.Record{Name: record.ID, Pool: record.Pool.Name, Size: record.Size},
-		fmt.Sprintf("volume %s on node %s has no Volume object: the data is kept; adopt it, forget it, or restore the object", record.ID, w.Node)
-}
-
-// Unsure implements worker.Kind. The record of a filesystem says whether it was made, and a volume
-// that was just made has none.
-func (*Worker) Unsure(v *v1alpha1.Volume) bool {
-	return v.Spec.VolumeMode != v1alpha1.Filesystem || v.Spec.Source != nil
-}
-
-// Make implements worker.Kind: it creates or expands the replica.
+// Make implements worker.Access: it creates or expands the replica.
 func (w *Worker) Make(ctx context.Context, v *v1alpha1.Volume, verb decide.Verb, record *provision.Volume) (*provision.Volume, error) {
 	class, err := worker.Class(ctx, w.Class, v.Spec.PoolClass)
 	if err != nil {
@@ -54,7 +40,7 @@ func (w *Worker) Make(ctx context.Context, v *v1alpha1.Volume, verb decide.Verb,
 }
 
 func (w *Worker) create(ctx context.Context, v *v1alpha1.Volume, c *v1alpha1.PoolClass) (provision.Volume, error) {
-	wish := placed.Wish(v.Spec.Replicas, w.Node)
+	wish := v.Wish(w.Node)
 	pool := provision.PoolRef{Type: string(c.Spec.Provisioner), Name: wish.Pool}
 	if !poolclass.Names(c, w.Pool(pool)) {
 		// A user who may write Volumes must not reach pools that no administrator
@@ -72,10 +58,7 @@ func (w *Worker) create(ctx context.Context, v *v1alpha1.Volume, c *v1alpha1.Poo
 	return next, err
 }
 
-// MayExist implements worker.Kind. A replica that an earlier run made may have another size by now.
-func (*Worker) MayExist(err error) bool { return errors.Is(err, provision.ErrConflict) }
-
-// Delete implements worker.Kind: it deletes a volume that no pod can see. The provisioner refuses
+// Delete implements worker.Access: it deletes a volume that no pod can see. The provisioner refuses
 // an open device; a raw block device that is bound into a pod need not be open.
 func (w *Worker) Delete(ctx context.Context, record *provision.Volume) error {
 	paths, err := w.Mounts(*record)
@@ -89,7 +72,7 @@ func (w *Worker) Delete(ctx context.Context, record *provision.Volume) error {
 	return w.Provisioner.Delete(ctx, record.ID)
 }
 
-// Finish implements worker.Kind: it has the replica formatted.
+// Finish implements worker.Access: it has the replica formatted.
 func (w *Worker) Finish(v *v1alpha1.Volume, d replica.Answer) {
 	if d.Format != "" {
 		w.Format(provision.FormatRequest{ID: v.Name, Filesystem: string(d.Format), Options: v.Spec.MkfsOptions})

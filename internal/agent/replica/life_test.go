@@ -46,7 +46,7 @@ var moves = map[string]func(*life, *v1alpha1.Volume){
 		}
 	},
 	"publish": func(l *life, v *v1alpha1.Volume) {
-		if usable(v) || v != nil && v.DeletionTimestamp.IsZero() && placed.Wish(v.Spec.Replicas, "n2") != nil {
+		if usable(v) || v != nil && v.DeletionTimestamp.IsZero() && v.Wish("n2") != nil {
 			l.bound = true
 			l.edit(func(v *v1alpha1.Volume) { v.Annotations = nil })
 		}
@@ -84,7 +84,7 @@ var moves = map[string]func(*life, *v1alpha1.Volume){
 		}
 	},
 	"let go": func(l *life, v *v1alpha1.Volume) {
-		if v != nil && !v.DeletionTimestamp.IsZero() && (v.Entry(here) == nil && placed.Wish(v.Spec.Replicas, here) == nil || replica.Departed(v, here)) {
+		if v != nil && !v.DeletionTimestamp.IsZero() && (v.Entry(here) == nil && v.Wish(here) == nil || replica.Kind.Settled(placed.Look(v, here, replica.Facts{}))) {
 			l.drop()
 			l.bound = false
 		}
@@ -104,7 +104,7 @@ var moves = map[string]func(*life, *v1alpha1.Volume){
 }
 
 func usable(v *v1alpha1.Volume) bool {
-	return v != nil && v.DeletionTimestamp.IsZero() && placed.Wish(v.Spec.Replicas, here) != nil && v.Entry(here) != nil && v.Entry(here).Ready
+	return v != nil && v.DeletionTimestamp.IsZero() && v.Wish(here) != nil && v.Entry(here) != nil && v.Entry(here).Ready
 }
 
 func (l *life) pool() string { return []string{"vg0", "vg1"}[l.random.IntN(2)] }

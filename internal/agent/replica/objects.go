@@ -12,21 +12,16 @@ import (
 )
 
 // Cluster is Objects on a real API server.
-type Cluster struct{ worker.Cluster }
+type Cluster struct {
+	worker.Of[v1alpha1.Volume, *v1alpha1.Volume]
+}
+
+// NewCluster returns the API server that a cluster is.
+func NewCluster(c worker.Cluster) Cluster {
+	return Cluster{worker.Of[v1alpha1.Volume, *v1alpha1.Volume]{Cluster: c}}
+}
 
 var _ Objects = Cluster{}
-
-// Watched implements Objects.
-func (c Cluster) Watched(ctx context.Context, name string) (*v1alpha1.Volume, error) {
-	v := &v1alpha1.Volume{}
-	return v, c.Get(ctx, name, v)
-}
-
-// Live implements Objects.
-func (c Cluster) Live(ctx context.Context, name string) (*v1alpha1.Volume, error) {
-	v := &v1alpha1.Volume{}
-	return v, c.Read(ctx, name, v)
-}
 
 // Stale returns the names of volumes that deserve another look after a report of the pools.
 func (c Cluster) Stale(ctx context.Context, pools []provision.Pool, recovered bool) ([]string, error) {

@@ -7,7 +7,6 @@ import (
 
 	"berth.dev/berth/api/v1alpha1"
 	"berth.dev/berth/internal/agent/worker"
-	"berth.dev/berth/internal/decide"
 	"berth.dev/berth/internal/decide/replica"
 	"berth.dev/berth/internal/provision"
 )
@@ -30,33 +29,7 @@ type Worker struct {
 	Mounts func(v provision.Volume) ([]string, error)
 }
 
-var _ worker.Kind[*v1alpha1.Volume, v1alpha1.ReplicaStatus, provision.Volume] = (*Worker)(nil)
-
 // Reconcile takes the next step for one volume.
 func (w *Worker) Reconcile(ctx context.Context, r reconcile.Request) (reconcile.Result, error) {
-	return worker.Reconcile(ctx, &w.Base, w, r.Name)
+	return worker.Reconcile(ctx, &w.Base, replica.Kind, w, r.Name)
 }
-
-// What implements worker.Kind.
-func (*Worker) What() string { return "volume" }
-
-// Decide implements worker.Kind.
-func (w *Worker) Decide(v *v1alpha1.Volume, f replica.Facts) replica.Answer {
-	return replica.Decide(v, w.Node, f)
-}
-
-// Refusal implements worker.Kind.
-func (w *Worker) Refusal(v *v1alpha1.Volume, f replica.Facts, verb decide.Verb, reason, message string) replica.Answer {
-	return replica.Refusal(v, w.Node, f, verb, reason, message)
-}
-
-// Settled implements worker.Kind.
-func (w *Worker) Settled(v *v1alpha1.Volume) bool { return replica.Departed(v, w.Node) }
-
-// Doubt implements worker.Kind.
-func (w *Worker) Doubt(v *v1alpha1.Volume) (pool string, doubted bool) {
-	return replica.Doubt(v, w.Node)
-}
-
-// Says implements worker.Kind.
-func (*Worker) Says(e *v1alpha1.ReplicaStatus) (data, gone bool) { return replica.Says(e) }

@@ -26,15 +26,11 @@ func accountedFor(volumes []v1alpha1.Volume, node string) map[replica]bool {
 	accounted := map[replica]bool{}
 	for i := range volumes {
 		v := &volumes[i]
-		for _, r := range v.Spec.Replicas {
-			if r.Node == node {
-				accounted[replica{v.Name, r.Pool}] = true
-			}
+		if r := v.Wish(node); r != nil {
+			accounted[replica{v.Name, r.Pool}] = true
 		}
-		for _, e := range v.Status.Replicas {
-			if e.Node == node && e.State != v1alpha1.ReplicaGone {
-				accounted[replica{v.Name, e.Pool}] = true
-			}
+		if e := v.Entry(node); e != nil && e.State != v1alpha1.ReplicaGone {
+			accounted[replica{v.Name, e.Pool}] = true
 		}
 	}
 	return accounted

@@ -11,28 +11,17 @@ import (
 	"berth.dev/berth/internal/agent/worker"
 	"berth.dev/berth/internal/decide"
 	"berth.dev/berth/internal/decide/entries"
-	"berth.dev/berth/internal/decide/orphan"
-	"berth.dev/berth/internal/decide/placed"
 	"berth.dev/berth/internal/decide/snapshot"
 	"berth.dev/berth/internal/poolclass"
 	"berth.dev/berth/internal/provision"
 )
 
-// Record implements worker.Kind.
+// Record implements worker.Access.
 func (w *Worker) Record(ctx context.Context, id string) (provision.Snapshot, error) {
 	return w.Provisioner.GetSnapshot(ctx, id)
 }
 
-// Describe implements worker.Kind.
-func (w *Worker) Describe(record *provision.Snapshot) (data orphan.Record, noObject string) {
-	return orphan.Record{Name: record.ID, Pool: record.Pool.Name, Size: record.Size},
-		fmt.Sprintf("snapshot %s on node %s has no Snapshot object: it is kept; adopt it, forget it, or restore the object", record.ID, w.Node)
-}
-
-// Unsure implements worker.Kind. No pod writes to a snapshot.
-func (*Worker) Unsure(*v1alpha1.Snapshot) bool { return false }
-
-// Make implements worker.Kind: it takes the snapshot. It holds the lock of the volume, so that the
+// Make implements worker.Access: it takes the snapshot. It holds the lock of the volume, so that the
 // volume can be neither deleted nor expanded meanwhile.
 func (w *Worker) Make(ctx context.Context, s *v1alpha1.Snapshot, _ decide.Verb, _ *provision.Snapshot) (*provision.Snapshot, error) {
 	class, err := worker.Class(ctx, w.Class, s.Spec.PoolClass)
@@ -60,7 +49,7 @@ func (w *Worker) Make(ctx context.Context, s *v1alpha1.Snapshot, _ decide.Verb, 
 // Snapshots must not reach pools that no administrator gave to the class.
 func (w *Worker) check(ctx context.Context, s *v1alpha1.Snapshot, c *v1alpha1.PoolClass) error {
 	volume, err := w.Provisioner.Get(ctx, s.Spec.Volume)
-	wish := placed.Wish(s.Spec.Replicas, w.Node)
+	wish := s.Wish(w.Node)
 	switch {
 	case err != nil:
 		return err
@@ -89,19 +78,16 @@ func (w *Worker) worded(ctx context.Context, s *v1alpha1.Snapshot, err error) er
 		return fmt.Errorf("%w: volume %s does not exist any more", provision.ErrInvalid, s.Spec.Volume)
 	case readErr != nil:
 		return fmt.Errorf("reading volume %s, which the node does not have: %w", s.Spec.Volume, readErr)
-	case !v.DeletionTimestamp.IsZero() || placed.Wish(v.Spec.Replicas, w.Node) == nil:
+	case !v.DeletionTimestamp.IsZero() || v.Wish(w.Node) == nil:
 		return fmt.Errorf("%w: volume %s is no longer on this node", provision.ErrInvalid, s.Spec.Volume)
 	}
 	return fmt.Errorf("%w: %w", entries.ErrNoSource, err)
 }
 
-// MayExist implements worker.Kind. The volume of a snapshot that an earlier run took may be gone.
-func (*Worker) MayExist(error) bool { return true }
-
-// Delete implements worker.Kind.
+// Delete implements worker.Access.
 func (w *Worker) Delete(ctx context.Context, record *provision.Snapshot) error {
 	return w.Provisioner.DeleteSnapshot(ctx, record.ID)
 }
 
-// Finish implements worker.Kind. A snapshot that was taken is finished.
+// Finish implements worker.Access. A snapshot that was taken is finished.
 func (*Worker) Finish(*v1alpha1.Snapshot, snapshot.Answer) {}

@@ -12,21 +12,16 @@ import (
 )
 
 // Cluster is Objects on a real API server.
-type Cluster struct{ worker.Cluster }
+type Cluster struct {
+	worker.Of[v1alpha1.Snapshot, *v1alpha1.Snapshot]
+}
+
+// NewCluster returns the API server that a cluster is.
+func NewCluster(c worker.Cluster) Cluster {
+	return Cluster{worker.Of[v1alpha1.Snapshot, *v1alpha1.Snapshot]{Cluster: c}}
+}
 
 var _ Objects = Cluster{}
-
-// Watched implements Objects.
-func (c Cluster) Watched(ctx context.Context, name string) (*v1alpha1.Snapshot, error) {
-	s := &v1alpha1.Snapshot{}
-	return s, c.Get(ctx, name, s)
-}
-
-// Live implements Objects.
-func (c Cluster) Live(ctx context.Context, name string) (*v1alpha1.Snapshot, error) {
-	s := &v1alpha1.Snapshot{}
-	return s, c.Read(ctx, name, s)
-}
 
 // Volume implements Objects.
 func (c Cluster) Volume(ctx context.Context, name string) (*v1alpha1.Volume, error) {

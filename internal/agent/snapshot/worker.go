@@ -7,7 +7,6 @@ import (
 
 	"berth.dev/berth/api/v1alpha1"
 	"berth.dev/berth/internal/agent/worker"
-	"berth.dev/berth/internal/decide"
 	"berth.dev/berth/internal/decide/snapshot"
 	"berth.dev/berth/internal/provision"
 )
@@ -34,35 +33,7 @@ type Worker struct {
 	Provisioner Provisioner
 }
 
-var _ worker.Kind[*v1alpha1.Snapshot, v1alpha1.SnapshotReplica, provision.Snapshot] = (*Worker)(nil)
-
 // Reconcile takes the next step for one snapshot.
 func (w *Worker) Reconcile(ctx context.Context, r reconcile.Request) (reconcile.Result, error) {
-	return worker.Reconcile(ctx, &w.Base, w, r.Name)
+	return worker.Reconcile(ctx, &w.Base, snapshot.Kind, w, r.Name)
 }
-
-// What implements worker.Kind.
-func (*Worker) What() string { return "snapshot" }
-
-// Decide implements worker.Kind.
-func (w *Worker) Decide(s *v1alpha1.Snapshot, f snapshot.Facts) snapshot.Answer {
-	return snapshot.Decide(s, w.Node, f)
-}
-
-// Refusal implements worker.Kind.
-func (w *Worker) Refusal(s *v1alpha1.Snapshot, f snapshot.Facts, verb decide.Verb, reason, message string) snapshot.Answer {
-	return snapshot.Refusal(s, w.Node, f, verb, reason, message)
-}
-
-// Settled implements worker.Kind.
-func (w *Worker) Settled(s *v1alpha1.Snapshot) bool {
-	return w.Decide(s, snapshot.Facts{}).Verb == decide.None
-}
-
-// Doubt implements worker.Kind.
-func (w *Worker) Doubt(s *v1alpha1.Snapshot) (pool string, doubted bool) {
-	return snapshot.Doubt(s, w.Node)
-}
-
-// Says implements worker.Kind.
-func (*Worker) Says(e *v1alpha1.SnapshotReplica) (data, gone bool) { return snapshot.Says(e) }

@@ -45,6 +45,24 @@ func (c Cluster) Read(ctx context.Context, name string, o client.Object) error {
 	return c.live.Get(ctx, client.ObjectKey{Name: name}, o)
 }
 
+// Of is a real API server for objects of type T.
+type Of[T any, O interface {
+	*T
+	client.Object
+}] struct{ Cluster }
+
+// Watched implements Objects.
+func (c Of[T, O]) Watched(ctx context.Context, name string) (O, error) {
+	o := O(new(T))
+	return o, c.Get(ctx, name, o)
+}
+
+// Live implements Objects.
+func (c Of[T, O]) Live(ctx context.Context, name string) (O, error) {
+	o := O(new(T))
+	return o, c.Read(ctx, name, o)
+}
+
 // Class returns a PoolClass from the watch.
 func (c Cluster) Class(ctx context.Context, name string) (*v1alpha1.PoolClass, error) {
 	class := &v1alpha1.PoolClass{}

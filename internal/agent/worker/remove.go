@@ -36,11 +36,11 @@ func (w worker[O, E, R]) unwatched(ctx context.Context, name string) (reconcile.
 // that does not want the data here. An event of the watch proves nothing, because the loss of
 // the node's label looks like a deletion. So the object decides, read from the API server.
 func (w worker[O, E, R]) remove(ctx context.Context, record *R, watched bool) (reconcile.Result, error) {
-	data, noObject := w.Describe(record)
+	data, noObject := w.Describe(record, w.Node)
 	live, err := w.Live(ctx, data.Name)
 	if apierrors.IsNotFound(err) {
 		return w.Orphans.Settle(ctx, orphans.Case{
-			Record: data, What: w.What(), Node: w.Node, Message: noObject, Word: w.Word,
+			Record: data, What: w.What, Node: w.Node, Message: noObject, Word: w.Word,
 			Object: func(ctx context.Context) error {
 				_, err := w.Live(ctx, data.Name)
 				return err
@@ -49,9 +49,9 @@ func (w worker[O, E, R]) remove(ctx context.Context, record *R, watched bool) (r
 		})
 	}
 	if err != nil {
-		return reconcile.Result{}, fmt.Errorf("reading the %s before removing its data: %w", w.What(), err)
+		return reconcile.Result{}, fmt.Errorf("reading the %s before removing its data: %w", w.What, err)
 	}
-	d := w.Decide(live, placed.Facts[R]{Record: record, Made: w.made(live)})
+	d := w.Rules.Decide(w.look(live, record))
 	switch d.Verb {
 	case decide.Remove:
 		return w.removed(ctx, live, record, w.delete(ctx, data.Name, record))
@@ -82,7 +82,7 @@ func (w worker[O, E, R]) delete(ctx context.Context, id string, record *R) error
 // removed reports in the object how a deletion went.
 func (w worker[O, E, R]) removed(ctx context.Context, live O, record *R, err error) (reconcile.Result, error) {
 	if errors.Is(err, provision.ErrPoolMissing) {
-		data, _ := w.Describe(record)
+		data, _ := w.Describe(record, w.Node)
 		if waived, wordErr := w.waived(ctx, live, data.Pool); waived || wordErr != nil {
 			err = wordErr
 		}
@@ -90,26 +90,26 @@ func (w worker[O, E, R]) removed(ctx context.Context, live O, record *R, err err
 	if err != nil {
 		return w.refuse(ctx, live, decide.Remove, record, err)
 	}
-	return w.report(ctx, live, w.Decide(live, placed.Facts[R]{}))
+	return w.report(ctx, live, w.Rules.Decide(w.look(live, nil)))
 }
 
 // keep notes data as an orphan whose object does not know that the node has anything of it.
 func (w worker[O, E, R]) keep(ctx context.Context, name string, d decide.Decision) {
-	w.Orphans.Keep(ctx, w.What(), name, orphans.Orphan{Reason: v1alpha1.OrphanReason(d.Reason), Message: d.Message})
+	w.Orphans.Keep(ctx, w.What, name, orphans.Orphan{Reason: v1alpha1.OrphanReason(d.Reason), Message: d.Message})
 }
 
 // lost says whether the missing record of data that should go proves nothing: the entry has
 // the data in a pool that the node does not report, and it was not waived.
-func (w worker[O, E, R]) lost(ctx context.Context, o O) (bool, error) {
-	pool, doubted := w.Doubt(o)
-	if !doubted {
+func (w worker[O, E, R]) lost(ctx context.Context, v placed.View[O, E, R]) (bool, error) {
+	pool, data, _ := w.Says(v.Entry)
+	if v.Wanted() || !data {
 		return false, nil
 	}
 	reported, err := w.Reported(pool)
 	if reported || err != nil {
 		return false, err
 	}
-	waived, err := w.waived(ctx, o, pool)
+	waived, err := w.waived(ctx, v.Object, pool)
 	return !waived, err
 }
 

@@ -17,14 +17,20 @@ import (
 )
 
 // worker works on objects of one kind.
-type worker[O Object[E], E, R any] struct {
+type worker[O placed.Object[E], E, R any] struct {
 	*Base
-	Kind[O, E, R]
+	placed.Kind[O, E, R]
+	Access[O, E, R]
 }
 
 // Reconcile takes the next step for one object of a kind.
-func Reconcile[O Object[E], E, R any](ctx context.Context, b *Base, k Kind[O, E, R], name string) (reconcile.Result, error) {
-	return worker[O, E, R]{b, k}.reconcile(ctx, name)
+func Reconcile[O placed.Object[E], E, R any](ctx context.Context, b *Base, k placed.Kind[O, E, R], a Access[O, E, R], name string) (reconcile.Result, error) {
+	return worker[O, E, R]{b, k, a}.reconcile(ctx, name)
+}
+
+// look returns the view of an object with the record of its data.
+func (w worker[O, E, R]) look(o O, record *R) placed.View[O, E, R] {
+	return placed.Look(o, w.Node, placed.Facts[R]{Record: record, Made: w.made(o)})
 }
 
 func (w worker[O, E, R]) reconcile(ctx context.Context, name string) (reconcile.Result, error) {
@@ -40,13 +46,15 @@ func (w worker[O, E, R]) reconcile(ctx context.Context, name string) (reconcile.
 		return w.unwatched(ctx, name)
 	case err != nil:
 		return reconcile.Result{}, err
-	case w.Settled(o) && !w.Listed(name):
+	}
+	v := w.look(o, nil)
+	if w.Settled(v) && !w.Listed(name) {
 		return reconcile.Result{}, nil
 	}
-	if data, _ := w.Says(o.Entry(w.Node)); data {
+	if _, data, _ := w.Says(v.Entry); data {
 		w.begun.Delete(name)
 	}
-	if verb := w.Decide(o, placed.Facts[R]{}).Verb; verb == decide.Create || verb == decide.Take {
+	if verb := w.Rules.Decide(v).Verb; verb == decide.Create || verb == decide.Take {
 		return w.begin(ctx, o, verb)
 	}
 	record, err := w.record(ctx, name)
@@ -97,21 +105,21 @@ func (w worker[O, E, R]) record(ctx context.Context, id string) (*R, error) {
 	case errors.Is(err, provision.ErrNotFound):
 		return nil, nil
 	case err != nil:
-		return nil, fmt.Errorf("looking up the %s's record: %w", w.What(), err)
+		return nil, fmt.Errorf("looking up the %s's record: %w", w.What, err)
 	}
 	return &record, nil
 }
 
 // converge takes the step that Decide names, and reports.
 func (w worker[O, E, R]) converge(ctx context.Context, o O, record *R) (reconcile.Result, error) {
-	f := placed.Facts[R]{Record: record, Made: w.made(o)}
+	v := w.look(o, record)
 	if record == nil {
 		var err error
-		if f.Lost, err = w.lost(ctx, o); err != nil {
+		if v.Lost, err = w.lost(ctx, v); err != nil {
 			return reconcile.Result{}, err
 		}
 	}
-	d := w.Decide(o, f)
+	d := w.Rules.Decide(v)
 	if d.Verb == decide.Keep {
 		w.keep(ctx, o.GetName(), d.Decision)
 		return w.report(ctx, o, d)
@@ -125,14 +133,14 @@ func (w worker[O, E, R]) converge(ctx context.Context, o O, record *R) (reconcil
 		if err != nil {
 			return w.refuse(ctx, o, d.Verb, record, err)
 		}
-		f.Record = next
-		d = w.Decide(o, f)
+		v.Record = next
+		d = w.Rules.Decide(v)
 	}
 	if result, err := w.report(ctx, o, d); err != nil || !result.IsZero() {
 		return result, err
 	}
 	w.Finish(o, d)
-	if f.Lost {
+	if v.Lost {
 		return reconcile.Result{RequeueAfter: RefusedDelay}, nil
 	}
 	return reconcile.Result{}, nil
@@ -150,14 +158,14 @@ func (w worker[O, E, R]) refuse(ctx context.Context, o O, verb decide.Verb, reco
 	case v1alpha1.ReasonProvisionerError:
 		w.ToolFailed()
 	}
-	d := w.Refusal(o, placed.Facts[R]{Record: record}, verb, reason, message)
+	d := w.Refusal(w.look(o, record), verb, reason, message)
 	if result, err := w.report(ctx, o, d); err != nil || !result.IsZero() {
 		return result, err
 	}
 	if entries.Retried(reason) {
 		return reconcile.Result{}, err
 	}
-	log.FromContext(ctx).Info("step refused", "kind", w.What(), "name", o.GetName(), "step", verb, "reason", reason, "message", message)
+	log.FromContext(ctx).Info("step refused", "kind", w.What, "name", o.GetName(), "step", verb, "reason", reason, "message", message)
 	if d.Final {
 		return reconcile.Result{}, nil
 	}
@@ -186,7 +194,7 @@ func (w worker[O, E, R]) report(ctx context.Context, o O, d placed.Answer[E]) (r
 	case err != nil:
 		return reconcile.Result{}, err
 	}
-	if data, gone := w.Says(d.Entry); data || gone {
+	if _, data, gone := w.Says(d.Entry); data || gone {
 		w.begun.Delete(o.GetName())
 	}
 	return reconcile.Result{}, nil

@@ -70,15 +70,7 @@ func (r *Volumes) tidy(ctx context.Context, v *v1alpha1.Volume) error {
 
 // departed says whether a node has nothing of the volume and is not asked to have it.
 func departed(v *v1alpha1.Volume, entry *v1alpha1.ReplicaStatus) bool {
-	if entry.State != v1alpha1.ReplicaGone {
-		return false
-	}
-	for _, replica := range v.Spec.Replicas {
-		if replica.Node == entry.Node {
-			return false
-		}
-	}
-	return true
+	return entry.State == v1alpha1.ReplicaGone && v.Wish(entry.Node) == nil
 }
 
 // tidyStatus drops the entries of nodes that have nothing left and shows the problem,

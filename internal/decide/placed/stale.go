@@ -3,8 +3,6 @@ package placed
 import (
 	"slices"
 
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-
 	"berth.dev/berth/internal/decide"
 )
 
@@ -15,7 +13,7 @@ import (
 // Stale leaves steps under way to the workers that take them. If recovered, after an outage of
 // the provisioner, it returns all objects that are unfinished: one that waits for its next try
 // need not wait longer.
-func Stale[O metav1.Object, E, R any](rules decide.Chain[View[O, E, R], Answer[E]], views []View[O, E, R], records map[string]*R, recovered bool, possible func(View[O, E, R]) bool) []string {
+func Stale[O Object[E], E, R any](rules decide.Chain[View[O, E, R], Answer[E]], views []View[O, E, R], records map[string]*R, recovered bool, possible func(View[O, E, R]) bool) []string {
 	var stale []string
 	for _, v := range views {
 		name := v.Object.GetName()

@@ -3,10 +3,7 @@ package placed
 import (
 	"fmt"
 
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-
 	"berth.dev/berth/api/v1alpha1"
-	"berth.dev/berth/internal/decide"
 	"berth.dev/berth/internal/decide/entries"
 )
 
@@ -24,7 +21,7 @@ type Facts[R any] struct {
 }
 
 // View is all that a node looks at to decide about the data of one object.
-type View[O metav1.Object, E, R any] struct {
+type View[O Object[E], E, R any] struct {
 	Facts[R]
 	Object O
 	Node   string
@@ -34,14 +31,9 @@ type View[O metav1.Object, E, R any] struct {
 	Entry *E
 }
 
-// Wish returns what a spec asks of a node; nil if it asks nothing.
-func Wish(replicas []v1alpha1.ReplicaSpec, node string) *v1alpha1.ReplicaSpec {
-	for i := range replicas {
-		if replicas[i].Node == node {
-			return &replicas[i]
-		}
-	}
-	return nil
+// Look returns the view of an object on a node.
+func Look[O Object[E], E, R any](o O, node string, f Facts[R]) View[O, E, R] {
+	return View[O, E, R]{Facts: f, Object: o, Node: node, Wish: o.Wish(node), Entry: o.Entry(node)}
 }
 
 // Wanted says whether the object wants its data on the node.
@@ -86,29 +78,4 @@ func (v View[O, E, R]) PoolIsAway(what, pool string) string {
 		remedy += fmt.Sprintf(", or, if it is lost for good, `kubectl berth forget %s %s`", v.Node, name)
 	}
 	return entries.Clip(fmt.Sprintf("node %s: pool %s is not there, and %s %s cannot be removed from it: %s", v.Node, pool, what, name, remedy))
-}
-
-// Answer is the decision of a node about the data of one object, and its report on it.
-type Answer[E any] struct {
-	decide.Decision
-	// Entry is the node's report; nil when it has nothing to add.
-	Entry *E
-	// News says that the object's status does not have the entry yet.
-	News bool
-	// Final says that no second try of the step that the entry is about can help.
-	Final bool
-	// Format names the filesystem that is still to be made on a replica.
-	Format v1alpha1.FSType
-}
-
-// To returns an answer without an entry.
-func To[E any](verb decide.Verb) Answer[E] { return Answer[E]{Decision: decide.Decision{Verb: verb}} }
-
-// Say returns the answer that reports an entry, if that says something new.
-func Say[E any](entry *E, news bool, reason, message string) Answer[E] {
-	d := decide.Decision{Verb: decide.None, Reason: reason, Message: message}
-	if news {
-		d.Verb = decide.Report
-	}
-	return Answer[E]{Decision: d, Entry: entry, News: news}
 }

@@ -11,23 +11,14 @@ import (
 	"berth.dev/berth/internal/decide"
 )
 
-type view = View[*v1alpha1.Volume, string, int]
+type view = View[*v1alpha1.Volume, v1alpha1.ReplicaStatus, int]
 
 // of is the view of a volume that wants its data on node n1, which has said something.
 func of(name string) view {
 	v := &v1alpha1.Volume{ObjectMeta: metav1.ObjectMeta{Name: name}}
 	v.Spec.Replicas = []v1alpha1.ReplicaSpec{{Node: "n1", Pool: "vg0"}}
-	return view{Object: v, Node: "n1", Wish: Wish(v.Spec.Replicas, "n1"), Entry: new("said")}
-}
-
-func TestTheWishForANodeIsThatNodes(t *testing.T) {
-	spec := []v1alpha1.ReplicaSpec{{Node: "n1", Pool: "vg0"}, {Node: "n2", Pool: "vg1"}}
-	if w := Wish(spec, "n2"); w == nil || w.Pool != "vg1" {
-		t.Errorf("the wish is %+v", w)
-	}
-	if w := Wish(spec, "n3"); w != nil {
-		t.Errorf("the wish is %+v for a node that is not named", w)
-	}
+	v.Status.Replicas = []v1alpha1.ReplicaStatus{{Node: "n1"}}
+	return Look(v, "n1", Facts[int]{})
 }
 
 func TestOnlyDataThatShouldGoIsAway(t *testing.T) {
@@ -55,7 +46,7 @@ func TestLostDataCanBeForgottenOnceItsObjectIsDeleted(t *testing.T) {
 
 func TestAnObjectThatIsFinishedIsNotLookedAtThoughItsStepWouldBePossible(t *testing.T) {
 	for verb, want := range map[decide.Verb]int{decide.None: 0, decide.Create: 1, decide.Report: 1} {
-		rules := decide.Chain[view, Answer[string]]{{When: decide.Always[view], Then: func(view) Answer[string] { return To[string](verb) }}}
+		rules := decide.Chain[view, Answer[v1alpha1.ReplicaStatus]]{{When: decide.Always[view], Then: func(view) Answer[v1alpha1.ReplicaStatus] { return To[v1alpha1.ReplicaStatus](verb) }}}
 		if got := Stale(rules, []view{of("v")}, nil, false, func(view) bool { return true }); len(got) != want {
 			t.Errorf("%s: %v", verb, got)
 		}

@@ -1,10 +1,12 @@
 package replica
 
 import (
+	"errors"
 	"fmt"
 
 	"berth.dev/berth/api/v1alpha1"
 	"berth.dev/berth/internal/decide"
+	"berth.dev/berth/internal/decide/orphan"
 	"berth.dev/berth/internal/decide/placed"
 	"berth.dev/berth/internal/provision"
 )
@@ -15,56 +17,61 @@ type Facts = placed.Facts[provision.Volume]
 // Answer is the node's decision about one volume, and its report on it.
 type Answer = placed.Answer[v1alpha1.ReplicaStatus]
 
+var to = placed.To[v1alpha1.ReplicaStatus]
+
 type view = placed.View[*v1alpha1.Volume, v1alpha1.ReplicaStatus, provision.Volume]
 
 // rules are those for a replica that should not be on the node, for one that should and is
 // missing, and for one that should and is there.
 var rules = decide.Chain[view, Answer]{
-	{When: view.Unconcerned, Then: func(view) Answer { return placed.To[v1alpha1.ReplicaStatus](decide.None) }},
+	{When: view.Unconcerned, Then: func(view) Answer { return to(decide.None) }},
 	{When: view.Away, Then: func(v view) Answer { return report(v, awayEntry(v)) }},
 	{When: view.Gone, Then: func(v view) Answer { return report(v, goneEntry(v)) }},
-	{When: removable, Then: func(view) Answer { return placed.To[v1alpha1.ReplicaStatus](decide.Remove) }},
+	{When: removable, Then: func(view) Answer { return to(decide.Remove) }},
 	{When: view.Unwanted, Then: keep},
 
-	{When: unmade, Then: func(view) Answer { return placed.To[v1alpha1.ReplicaStatus](decide.Create) }},
+	{When: unmade, Then: func(view) Answer { return to(decide.Create) }},
 	{When: view.Missing, Then: missing},
 
 	{When: isAnother, Then: conflict},
 	{When: isBroken, Then: unusable},
 	{When: isCopying, Then: func(v view) Answer { return report(v, copyingEntry(v)) }},
-	{When: isSmall, Then: func(view) Answer { return placed.To[v1alpha1.ReplicaStatus](decide.Expand) }},
+	{When: isSmall, Then: func(view) Answer { return to(decide.Expand) }},
 	{When: found, Then: func(v view) Answer { return report(v, foundEntry(v)) }},
 	{When: decide.Always[view], Then: finished},
 }
 
+// Kind holds the decisions about replicas.
+var Kind = placed.Kind[*v1alpha1.Volume, v1alpha1.ReplicaStatus, provision.Volume]{
+	What: "volume", Rules: rules, Refusal: refusal, Settled: departed, Says: says, Describe: describe,
+	// The record of a filesystem says whether it was made, and a volume that was just made has none.
+	Unsure: func(v *v1alpha1.Volume) bool {
+		return v.Spec.VolumeMode != v1alpha1.Filesystem || v.Spec.Source != nil
+	},
+	// A replica that an earlier run made may have another size by now.
+	MayExist: func(err error) bool { return errors.Is(err, provision.ErrConflict) },
+}
+
 // Decide compares a volume with the facts of a node.
-func Decide(v *v1alpha1.Volume, node string, f Facts) Answer { return rules.Decide(look(v, node, f)) }
-
-func look(v *v1alpha1.Volume, node string, f Facts) view {
-	return view{Facts: f, Object: v, Node: node, Wish: placed.Wish(v.Spec.Replicas, node), Entry: v.Entry(node)}
+func Decide(v *v1alpha1.Volume, node string, f Facts) Answer {
+	return rules.Decide(placed.Look(v, node, f))
 }
 
-// Departed says whether a replica should not be on a node and the entry says that it is not.
-func Departed(v *v1alpha1.Volume, node string) bool {
-	at := look(v, node, Facts{})
-	_, gone := Says(at.Entry)
-	return at.Unwanted() && gone
+// departed says whether a replica should not be on a node and the entry says that it is not.
+func departed(v view) bool {
+	return v.Unwanted() && v.Entry != nil && v.Entry.State == v1alpha1.ReplicaGone
 }
 
-// Doubt returns the pool that the entry names for data that should go. While that pool is not
-// read, a missing record proves nothing.
-func Doubt(v *v1alpha1.Volume, node string) (pool string, doubted bool) {
-	at := look(v, node, Facts{})
-	if at.Wanted() || !at.Entry.HasData() {
-		return "", false
+func says(e *v1alpha1.ReplicaStatus) (pool string, data, gone bool) {
+	if e == nil {
+		return "", false, false
 	}
-	return at.Entry.Pool, true
+	return e.Pool, e.HasData(), e.State == v1alpha1.ReplicaGone
 }
 
-// Says returns whether an entry says that the data is the object's own, and whether it says that
-// nothing is left.
-func Says(e *v1alpha1.ReplicaStatus) (data, gone bool) {
-	return e.HasData(), e != nil && e.State == v1alpha1.ReplicaGone
+func describe(r *provision.Volume, node string) (data orphan.Record, noObject string) {
+	return orphan.Record{Name: r.ID, Pool: r.Pool.Name, Size: r.Size},
+		fmt.Sprintf("volume %s on node %s has no Volume object: the data is kept; adopt it, forget it, or restore the object", r.ID, node)
 }
 
 // unmade says whether there is no data, and the entry does not prove that it was here once. An
@@ -80,7 +87,7 @@ func isCopying(v view) bool { return v.Record.Copying }
 func isSmall(v view) bool   { return v.Record.Size < v.Object.Spec.Capacity.Value() }
 
 func keep(v view) Answer {
-	d := placed.To[v1alpha1.ReplicaStatus](decide.Keep)
+	d := to(decide.Keep)
 	if v.Owed() {
 		d = report(v, keptApartEntry(v))
 	}
@@ -111,19 +118,17 @@ func finished(v view) Answer {
 	return d
 }
 
-// Refusal returns the node's report on a step that failed, for a reason.
-func Refusal(v *v1alpha1.Volume, node string, f Facts, verb decide.Verb, reason, message string) Answer {
-	at := look(v, node, f)
-	switch verb {
-	case decide.Create:
-		return report(at, failedEntry(at, reason, message))
-	case decide.Expand:
-		return report(at, unexpandedEntry(at, reason, message))
+// refusal is the node's report on a step that failed.
+func refusal(v view, verb decide.Verb, reason, message string) Answer {
+	switch {
+	case verb == decide.Create:
+		return report(v, failedEntry(v, reason, message))
+	case verb == decide.Expand:
+		return report(v, unexpandedEntry(v, reason, message))
+	case reason == v1alpha1.ReasonPoolMissing && v.Entry.HasData():
+		return report(v, awayEntry(v)) // whether the provisioner remembers the pool or not
 	default:
-		if reason == v1alpha1.ReasonPoolMissing && at.Entry.HasData() {
-			return report(at, awayEntry(at)) // whether the provisioner remembers the pool or not
-		}
-		return report(at, stuckEntry(at, reason, message))
+		return report(v, stuckEntry(v, reason, message))
 	}
 }
 

@@ -10,6 +10,7 @@ import (
 	"berth.dev/berth/api/v1alpha1"
 	"berth.dev/berth/internal/decide"
 	"berth.dev/berth/internal/decide/entries"
+	"berth.dev/berth/internal/decide/placed"
 	"berth.dev/berth/internal/provision"
 )
 
@@ -42,7 +43,7 @@ func TestRefusal(t *testing.T) {
 	for name, tc := range tests {
 		t.Run(name, func(t *testing.T) {
 			err := fmt.Errorf("doing it: %w", tc.err)
-			got := Refusal(tc.volume, here, Facts{Record: tc.record}, tc.step, entries.Reason(err), "node n1: "+err.Error()).Entry
+			got := refusal(placed.Look(tc.volume, here, Facts{Record: tc.record}), tc.step, entries.Reason(err), "node n1: "+err.Error()).Entry
 			if !sameState(got, tc.state, tc.reason) {
 				t.Errorf("entry %+v; want %s, %s", got, tc.state, tc.reason)
 			}

@@ -15,7 +15,7 @@ import (
 func Stale(volumes []v1alpha1.Volume, node string, pools []provision.Pool, recovered bool) []string {
 	views := make([]view, 0, len(volumes))
 	for i := range volumes {
-		views = append(views, look(&volumes[i], node, Facts{}))
+		views = append(views, placed.Look(&volumes[i], node, Facts{}))
 	}
 	return placed.Stale(rules, views, recordsOf(pools), recovered, func(v view) bool { return fits(v, pools) })
 }

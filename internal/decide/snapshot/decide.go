@@ -6,6 +6,7 @@ import (
 
 	"berth.dev/berth/api/v1alpha1"
 	"berth.dev/berth/internal/decide"
+	"berth.dev/berth/internal/decide/orphan"
 	"berth.dev/berth/internal/decide/placed"
 	"berth.dev/berth/internal/provision"
 )
@@ -16,47 +17,51 @@ type Facts = placed.Facts[provision.Snapshot]
 // Answer is the node's decision about one snapshot, and its report on it.
 type Answer = placed.Answer[v1alpha1.SnapshotReplica]
 
+var to = placed.To[v1alpha1.SnapshotReplica]
+
 type view = placed.View[*v1alpha1.Snapshot, v1alpha1.SnapshotReplica, provision.Snapshot]
 
 // rules are those for a snapshot that should not be on the node, for one that should and is
 // missing, and for one that should and is there.
 var rules = decide.Chain[view, Answer]{
-	{When: view.Unconcerned, Then: func(view) Answer { return placed.To[v1alpha1.SnapshotReplica](decide.None) }},
+	{When: view.Unconcerned, Then: func(view) Answer { return to(decide.None) }},
 	{When: view.Away, Then: func(v view) Answer { return report(v, awayEntry(v)) }},
 	{When: view.Gone, Then: func(v view) Answer { return report(v, goneEntry(v)) }},
-	{When: removable, Then: func(view) Answer { return placed.To[v1alpha1.SnapshotReplica](decide.Remove) }},
+	{When: removable, Then: func(view) Answer { return to(decide.Remove) }},
 	{When: view.Unwanted, Then: keep},
 
 	{When: takenBefore, Then: missing},
 	{When: refused, Then: func(v view) Answer { return report(v, v.Entry) }},
-	{When: view.Missing, Then: func(view) Answer { return placed.To[v1alpha1.SnapshotReplica](decide.Take) }},
+	{When: view.Missing, Then: func(view) Answer { return to(decide.Take) }},
 
 	{When: another, Then: conflict},
 	{When: decide.Always[view], Then: func(v view) Answer { return report(v, presentEntry(v)) }},
 }
 
+// Kind holds the decisions about snapshots.
+var Kind = placed.Kind[*v1alpha1.Snapshot, v1alpha1.SnapshotReplica, provision.Snapshot]{
+	What: "snapshot", Rules: rules, Refusal: refusal, Says: says, Describe: describe,
+	Settled:  func(v view) bool { return rules.Decide(v).Verb == decide.None },
+	Unsure:   func(*v1alpha1.Snapshot) bool { return false }, // no pod writes to a snapshot
+	MayExist: func(error) bool { return true },               // its volume may be gone by now
+}
+
 // Decide compares a snapshot with the facts of a node.
-func Decide(s *v1alpha1.Snapshot, node string, f Facts) Answer { return rules.Decide(look(s, node, f)) }
-
-func look(s *v1alpha1.Snapshot, node string, f Facts) view {
-	return view{Facts: f, Object: s, Node: node, Wish: placed.Wish(s.Spec.Replicas, node), Entry: s.Entry(node)}
+func Decide(s *v1alpha1.Snapshot, node string, f Facts) Answer {
+	return rules.Decide(placed.Look(s, node, f))
 }
 
-// Doubt returns the pool that the entry names for a snapshot that should go. While that pool is not
-// read, a missing record proves nothing.
-func Doubt(s *v1alpha1.Snapshot, node string) (pool string, doubted bool) {
-	v := look(s, node, Facts{})
-	if data, _ := Says(v.Entry); v.Wanted() || !data {
-		return "", false
+func says(e *v1alpha1.SnapshotReplica) (pool string, data, gone bool) {
+	if e == nil {
+		return "", false, false
 	}
-	return v.Entry.Pool, true
+	gone = e.State == v1alpha1.SnapshotGone
+	return e.Pool, e.Taken != nil && !gone, gone
 }
 
-// Says returns whether an entry says that this very snapshot was taken, and whether it says that
-// nothing is left.
-func Says(e *v1alpha1.SnapshotReplica) (data, gone bool) {
-	gone = e != nil && e.State == v1alpha1.SnapshotGone
-	return e != nil && e.Taken != nil && !gone, gone
+func describe(r *provision.Snapshot, node string) (data orphan.Record, noObject string) {
+	return orphan.Record{Name: r.ID, Pool: r.Pool.Name, Size: r.Size},
+		fmt.Sprintf("snapshot %s on node %s has no Snapshot object: it is kept; adopt it, forget it, or restore the object", r.ID, node)
 }
 
 // removable says whether a snapshot that should not be here is the very one that the entry says
@@ -96,7 +101,7 @@ func difference(v view) string {
 }
 
 func keep(v view) Answer {
-	d := placed.To[v1alpha1.SnapshotReplica](decide.Keep)
+	d := to(decide.Keep)
 	if v.Owed() {
 		d = report(v, keptApartEntry(v))
 	}
@@ -115,9 +120,8 @@ func conflict(v view) Answer {
 	return report(v, failedEntry(v, v1alpha1.ReasonConflict, v.KeptAsItIs("Snapshot", difference(v))))
 }
 
-// Refusal returns the node's report on a step that failed, for a reason.
-func Refusal(s *v1alpha1.Snapshot, node string, f Facts, verb decide.Verb, reason, message string) Answer {
-	v := look(s, node, f)
+// refusal is the node's report on a step that failed.
+func refusal(v view, verb decide.Verb, reason, message string) Answer {
 	switch {
 	case verb == decide.Take:
 		d := report(v, failedEntry(v, reason, message))

@@ -141,7 +141,7 @@ func TestAnEntrySaysThatTheSnapshotIsThereOrGone(t *testing.T) {
 		"it was never taken":        {entry: failed(v1alpha1.ReasonNoSpace)},
 	} {
 		t.Run(name, func(t *testing.T) {
-			if data, gone := Says(tc.entry); data != tc.data || gone != tc.gone {
+			if _, data, gone := says(tc.entry); data != tc.data || gone != tc.gone {
 				t.Errorf("data %v, gone %v", data, gone)
 			}
 		})

@@ -15,7 +15,7 @@ import (
 func Stale(snapshots []v1alpha1.Snapshot, node string, pools []provision.Pool, recovered bool) []string {
 	views := make([]view, 0, len(snapshots))
 	for i := range snapshots {
-		views = append(views, look(&snapshots[i], node, Facts{}))
+		views = append(views, placed.Look(&snapshots[i], node, Facts{}))
 	}
 	return placed.Stale(rules, views, recordsOf(pools), recovered, func(v view) bool { return possible(v, pools) })
 }

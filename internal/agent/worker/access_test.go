@@ -12,13 +12,13 @@ import (
 )
 
 type (
-	facts  = placed.Facts[provision.Volume]
+	view   = placed.View[*v1alpha1.Volume, v1alpha1.ReplicaStatus, provision.Volume]
 	answer = placed.Answer[v1alpha1.ReplicaStatus]
 )
 
-// data is a kind with one volume v, of which it says what a test says.
+// data is that of one volume v, of which a test says how it is decided about.
 type data struct {
-	Kind[*v1alpha1.Volume, v1alpha1.ReplicaStatus, provision.Volume]
+	Access[*v1alpha1.Volume, v1alpha1.ReplicaStatus, provision.Volume]
 	readErr, reportErr, deleteErr error
 	decision                      decide.Decision
 	final                         bool
@@ -27,8 +27,6 @@ type data struct {
 	reported []string // the messages of entries
 }
 
-func (*data) What() string { return "volume" }
-
 func (f *data) Live(context.Context, string) (*v1alpha1.Volume, error) { return volume(), f.readErr }
 
 func (f *data) Report(_ context.Context, _ *v1alpha1.Volume, e *v1alpha1.ReplicaStatus) error {
@@ -36,21 +34,24 @@ func (f *data) Report(_ context.Context, _ *v1alpha1.Volume, e *v1alpha1.Replica
 	return f.reportErr
 }
 
-func (f *data) Decide(_ *v1alpha1.Volume, given facts) answer {
-	if given.Record == nil {
-		return answer{Entry: &v1alpha1.ReplicaStatus{State: v1alpha1.ReplicaGone}, News: true}
+// kind is the kind that decides as the test says.
+func (f *data) kind() placed.Kind[*v1alpha1.Volume, v1alpha1.ReplicaStatus, provision.Volume] {
+	return placed.Kind[*v1alpha1.Volume, v1alpha1.ReplicaStatus, provision.Volume]{
+		What: "volume",
+		Rules: decide.Chain[view, answer]{
+			{When: view.Missing, Then: func(view) answer {
+				return answer{Entry: &v1alpha1.ReplicaStatus{State: v1alpha1.ReplicaGone}, News: true}
+			}},
+			{When: decide.Always[view], Then: func(view) answer { return answer{Decision: f.decision} }},
+		},
+		Refusal: func(_ view, _ decide.Verb, reason, message string) answer {
+			return answer{Entry: &v1alpha1.ReplicaStatus{Reason: reason, Message: message}, News: true, Final: f.final}
+		},
+		Says: func(*v1alpha1.ReplicaStatus) (pool string, own, gone bool) { return "", false, true },
+		Describe: func(r *provision.Volume, _ string) (orphan.Record, string) {
+			return orphan.Record{Name: r.ID}, "it has no object"
+		},
 	}
-	return answer{Decision: f.decision}
-}
-
-func (f *data) Refusal(_ *v1alpha1.Volume, _ facts, _ decide.Verb, reason, message string) answer {
-	return answer{Entry: &v1alpha1.ReplicaStatus{Reason: reason, Message: message}, News: true, Final: f.final}
-}
-
-func (*data) Says(*v1alpha1.ReplicaStatus) (own, gone bool) { return false, true }
-
-func (*data) Describe(r *provision.Volume) (orphan.Record, string) {
-	return orphan.Record{Name: r.ID}, "it has no object"
 }
 
 func (f *data) Delete(context.Context, *provision.Volume) error {
@@ -66,7 +67,7 @@ func volume() *v1alpha1.Volume {
 
 // work returns a worker for the kind, on node n where no administrator has said anything.
 func (f *data) work() worker[*v1alpha1.Volume, v1alpha1.ReplicaStatus, provision.Volume] {
-	return worker[*v1alpha1.Volume, v1alpha1.ReplicaStatus, provision.Volume]{Kind: f, Base: &Base{
+	return worker[*v1alpha1.Volume, v1alpha1.ReplicaStatus, provision.Volume]{Kind: f.kind(), Access: f, Base: &Base{
 		Node: "n", Orphans: &orphans.Set{}, Refused: func() {}, ToolFailed: func() {}, Deleted: func(string) {},
 		Word: func(context.Context, orphan.Record) (orphan.Answer, error) { return orphan.Answer{}, nil },
 	}}

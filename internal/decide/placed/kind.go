@@ -1,0 +1,64 @@
+package placed
+
+import (
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"berth.dev/berth/api/v1alpha1"
+	"berth.dev/berth/internal/decide"
+	"berth.dev/berth/internal/decide/orphan"
+)
+
+// Object is a Volume or a Snapshot, and E the type of a node's entry in it.
+type Object[E any] interface {
+	metav1.Object
+	Entry(node string) *E
+	Wish(node string) *v1alpha1.ReplicaSpec
+}
+
+// Kind holds the decisions about one kind of object. R is the type of the provisioner's record.
+type Kind[O Object[E], E, R any] struct {
+	// What names the kind for people.
+	What string
+	// Rules decide what a node does next about an object.
+	Rules decide.Chain[View[O, E, R], Answer[E]]
+	// Refusal answers an object whose step failed, for a reason.
+	Refusal func(v View[O, E, R], verb decide.Verb, reason, message string) Answer[E]
+	// Settled says whether there is nothing to do while no report of the pools shows the data.
+	Settled func(v View[O, E, R]) bool
+	// Says returns the pool in which an entry says that the data of this very object is, and
+	// whether the entry says that nothing is left. The entry may be nil.
+	Says func(entry *E) (pool string, data, gone bool)
+	// Unsure says whether the record of new data does not tell it from data that a pod may have
+	// used. Then it must be known before the data is made that there is no record.
+	Unsure func(o O) bool
+	// MayExist says whether data may not have been made because an earlier run of the agent
+	// made it.
+	MayExist func(err error) bool
+	// Describe returns the data of a record, and what to tell people if it has no object.
+	Describe func(record *R, node string) (data orphan.Record, noObject string)
+}
+
+// Answer is the decision of a node about the data of one object, and its report on it.
+type Answer[E any] struct {
+	decide.Decision
+	// Entry is the node's report; nil when it has nothing to add.
+	Entry *E
+	// News says that the object's status does not have the entry yet.
+	News bool
+	// Final says that no second try of the step that the entry is about can help.
+	Final bool
+	// Format names the filesystem that is still to be made on a replica.
+	Format v1alpha1.FSType
+}
+
+// To returns an answer without an entry.
+func To[E any](verb decide.Verb) Answer[E] { return Answer[E]{Decision: decide.Decision{Verb: verb}} }
+
+// Say returns the answer that reports an entry, if that says something new.
+func Say[E any](entry *E, news bool, reason, message string) Answer[E] {
+	d := decide.Decision{Verb: decide.None, Reason: reason, Message: message}
+	if news {
+		d.Verb = decide.Report
+	}
+	return Answer[E]{Decision: d, Entry: entry, News: news}
+}
