@@ -4,11 +4,9 @@ import (
 	"context"
 	"time"
 
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/util/workqueue"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/builder"
-	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/controller"
 	"sigs.k8s.io/controller-runtime/pkg/event"
 	"sigs.k8s.io/controller-runtime/pkg/handler"
@@ -21,6 +19,7 @@ import (
 	"berth.dev/berth/internal/agent/orphans"
 	"berth.dev/berth/internal/agent/replica"
 	"berth.dev/berth/internal/agent/worker"
+	decidereplica "berth.dev/berth/internal/decide/replica"
 )
 
 const (
@@ -42,10 +41,9 @@ func (f runnable) Start(ctx context.Context) error { return f(ctx) }
 // addReplicas adds the replica worker, its formatter and its sweeper.
 func (a *Agent) addReplicas(m ctrl.Manager, poke func()) error {
 	formatter := replica.NewFormatter(a.disks, a.locks)
-	objects := replica.NewCluster(worker.NewCluster(a.options.Node, m.GetClient(), m.GetAPIReader()))
 	replicas := &replica.Worker{
 		Base:        a.base(m, poke, a.observer.MayHaveVolume, a.orphans),
-		Objects:     objects,
+		Objects:     replica.Cluster{Cluster: worker.NewCluster[v1alpha1.Volume](a.options.Node, m.GetClient(), m.GetAPIReader())},
 		Provisioner: a.disks,
 		Format:      formatter.Enqueue,
 		Mounts:      a.options.Mounts,
@@ -53,10 +51,10 @@ func (a *Agent) addReplicas(m ctrl.Manager, poke func()) error {
 	if err := m.Add(runnable(formatter.Start)); err != nil {
 		return err
 	}
-	object := func(name string) client.Object {
-		return &v1alpha1.Volume{ObjectMeta: metav1.ObjectMeta{Name: name}}
+	s := &sweeper{
+		agent: a, stale: staleOf(a, m.GetClient(), &v1alpha1.VolumeList{}, decidereplica.Kind), object: &v1alpha1.Volume{},
+		listed: replicas.Listed, orphans: replicas.Orphans, named: v1alpha1.IsVolumeName,
 	}
-	s := &sweeper{agent: a, stale: objects.Stale, listed: replicas.Listed, orphans: replicas.Orphans, object: object, named: v1alpha1.IsVolumeName}
 	return a.addWorker(m, "replicas", replicas, s)
 }
 
@@ -64,7 +62,10 @@ func (a *Agent) addReplicas(m ctrl.Manager, poke func()) error {
 // is news for the publisher.
 func (a *Agent) base(m ctrl.Manager, poke func(), listed func(id string) bool, lost *orphans.Set) worker.Base {
 	lost.Notify(poke)
-	word := a.word(m)
+	word := orphans.Word{
+		Node: a.options.Node, Watched: m.GetClient(), Live: m.GetAPIReader(),
+		Retention: a.options.OrphanRetention, Clock: a.options.Clock,
+	}
 	return worker.Base{
 		Node: a.options.Node, Locks: a.locks, Refused: poke, ToolFailed: a.observer.ToolFailed,
 		Listed: listed, Deleted: a.observer.Deleted, Pool: a.observer.Pool, Reported: a.observer.HasRead, Orphans: lost, Word: word.On, Waived: word.Waived,
@@ -80,7 +81,7 @@ func (a *Agent) addWorker(m ctrl.Manager, name string, r reconcile.Reconciler, s
 	}
 	return ctrl.NewControllerManagedBy(m).
 		Named(name).
-		For(s.object("")).
+		For(s.object).
 		WatchesRawSource(source.Channel(swept, &handler.EnqueueRequestForObject{})).
 		Watches(&v1alpha1.StorageNode{}, handler.EnqueueRequestsFromMapFunc(s.forgotten), builder.WithPredicates(predicate.GenerationChangedPredicate{})).
 		WithOptions(controller.Options{
@@ -88,12 +89,4 @@ func (a *Agent) addWorker(m ctrl.Manager, name string, r reconcile.Reconciler, s
 			RateLimiter:             workqueue.NewTypedItemExponentialFailureRateLimiter[reconcile.Request](minRetry, maxRetry),
 		}).
 		Complete(r)
-}
-
-// word returns the reader of the cluster's decisions about the node's orphans.
-func (a *Agent) word(m ctrl.Manager) orphans.Word {
-	return orphans.Word{
-		Node: a.options.Node, Watched: m.GetClient(), Live: m.GetAPIReader(),
-		Retention: a.options.OrphanRetention, Clock: a.options.Clock,
-	}
 }

@@ -5,15 +5,14 @@ import (
 	"fmt"
 	"maps"
 
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/cache"
-	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"berth.dev/berth/api/v1alpha1"
 	"berth.dev/berth/internal/agent/orphans"
 	"berth.dev/berth/internal/agent/snapshot"
 	"berth.dev/berth/internal/agent/worker"
+	decidesnapshot "berth.dev/berth/internal/decide/snapshot"
 )
 
 // addSnapshots adds the snapshot worker and its sweeper.
@@ -22,16 +21,15 @@ func (a *Agent) addSnapshots(ctx context.Context, m ctrl.Manager, poke func()) e
 	if _, err := m.GetCache().GetInformer(ctx, &v1alpha1.Snapshot{}, cache.BlockUntilSynced(false)); err != nil {
 		return fmt.Errorf("watching snapshots: %w", err)
 	}
-	objects := snapshot.NewCluster(worker.NewCluster(a.options.Node, m.GetClient(), m.GetAPIReader()))
 	snapshots := &snapshot.Worker{
 		Base:        a.base(m, poke, a.observer.MayHaveSnapshot, a.orphanSnapshots),
-		Objects:     objects,
+		Objects:     snapshot.Cluster{Cluster: worker.NewCluster[v1alpha1.Snapshot](a.options.Node, m.GetClient(), m.GetAPIReader())},
 		Provisioner: a.disks,
 	}
-	object := func(name string) client.Object {
-		return &v1alpha1.Snapshot{ObjectMeta: metav1.ObjectMeta{Name: name}}
+	s := &sweeper{
+		agent: a, stale: staleOf(a, m.GetClient(), &v1alpha1.SnapshotList{}, decidesnapshot.Kind), object: &v1alpha1.Snapshot{},
+		listed: snapshots.Listed, orphans: snapshots.Orphans, named: v1alpha1.IsSnapshotName,
 	}
-	s := &sweeper{agent: a, stale: objects.Stale, listed: snapshots.Listed, orphans: snapshots.Orphans, object: object, named: v1alpha1.IsSnapshotName}
 	return a.addWorker(m, "snapshots", snapshots, s)
 }
 

@@ -4,6 +4,8 @@ import (
 	"context"
 	"time"
 
+	"k8s.io/apimachinery/pkg/api/meta"
+	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/event"
@@ -11,6 +13,7 @@ import (
 
 	"berth.dev/berth/api/v1alpha1"
 	"berth.dev/berth/internal/agent/orphans"
+	"berth.dev/berth/internal/decide/placed"
 	"berth.dev/berth/internal/provision"
 )
 
@@ -33,14 +36,31 @@ type sweeper struct {
 	// listed says whether the latest report may have data of that name.
 	listed  func(id string) bool
 	orphans *orphans.Set
-	// object returns an empty object with that name.
-	object func(name string) client.Object
+	// object is an empty one of the sweeper's kind.
+	object client.Object
 	// named says whether a name has the form of the sweeper's kind.
 	named func(name string) bool
 	swept chan<- event.GenericEvent
 
 	failed      bool      // the latest report failed
 	orphansSeen time.Time // zero at first: the first sweep looks at the inherited orphans
+}
+
+// staleOf returns the function that lists the objects of a kind in an empty list, and says which are
+// stale.
+func staleOf[O placed.Object[E], E, R any](a *Agent, reader client.Reader, list client.ObjectList, k placed.Kind[O, E, R]) func(context.Context, []provision.Pool, bool) ([]string, error) {
+	return func(ctx context.Context, pools []provision.Pool, recovered bool) ([]string, error) {
+		all := list.DeepCopyObject().(client.ObjectList)
+		if err := reader.List(ctx, all); err != nil {
+			return nil, err
+		}
+		var objects []O
+		err := meta.EachListItem(all, func(o runtime.Object) error {
+			objects = append(objects, o.(O))
+			return nil
+		})
+		return k.Stale(objects, a.options.Node, pools, recovered), err
+	}
 }
 
 // start sweeps until ctx ends.
@@ -84,9 +104,11 @@ func (s *sweeper) sweep(ctx context.Context, pools []provision.Pool) error {
 }
 
 func (s *sweeper) send(ctx context.Context, name string) {
+	o := s.object.DeepCopyObject().(client.Object)
+	o.SetName(name)
 	select {
 	case <-ctx.Done():
-	case s.swept <- event.GenericEvent{Object: s.object(name)}:
+	case s.swept <- event.GenericEvent{Object: o}:
 	}
 }
 

@@ -27,34 +27,32 @@ type Word struct {
 	Clock     clock.PassiveClock
 }
 
-// On decides on an orphan. It asks the API server only where the watch says that the orphan
-// may go; then the API server's answer counts.
-func (w Word) On(ctx context.Context, r orphan.Record) (orphan.Answer, error) {
-	answer, err := w.by(ctx, w.Watched, r)
-	if err != nil || answer.Verb != decide.Remove {
-		return answer, err
-	}
-	return w.by(ctx, w.Live, r)
-}
-
-func (w Word) by(ctx context.Context, reader client.Reader, r orphan.Record) (orphan.Answer, error) {
-	n, err := w.read(ctx, reader)
+// On decides on an orphan.
+func (w Word) On(ctx context.Context, r orphan.Record) (answer orphan.Answer, err error) {
+	_, err = w.ask(ctx, func(n *v1alpha1.StorageNode) bool {
+		answer = orphan.Decide(n, r, w.Retention, w.Clock.Now())
+		return answer.Verb == decide.Remove
+	})
 	if err != nil {
 		return orphan.Answer{}, err
 	}
-	return orphan.Decide(n, r, w.Retention, w.Clock.Now()), nil
+	return answer, nil
 }
 
 // Waived says whether an administrator has given up data that is lost with its pool.
 func (w Word) Waived(ctx context.Context, l orphan.Lost) (bool, error) {
-	n, err := w.read(ctx, w.Watched)
-	if err != nil || !orphan.Waived(n, l, w.Clock.Now()) {
-		return false, err
+	return w.ask(ctx, func(n *v1alpha1.StorageNode) bool { return orphan.Waived(n, l, w.Clock.Now()) })
+}
+
+// ask asks the API server only where the watch says that the data may go; then the API server's
+// answer counts.
+func (w Word) ask(ctx context.Context, goes func(n *v1alpha1.StorageNode) bool) (bool, error) {
+	for _, reader := range []client.Reader{w.Watched, w.Live} {
+		if n, err := w.read(ctx, reader); err != nil || !goes(n) {
+			return false, err
+		}
 	}
-	if n, err = w.read(ctx, w.Live); err != nil {
-		return false, err
-	}
-	return orphan.Waived(n, l, w.Clock.Now()), nil
+	return true, nil
 }
 
 // read returns the node's StorageNode, empty if there is none.

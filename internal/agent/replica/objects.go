@@ -7,30 +7,14 @@ import (
 	apply "berth.dev/berth/api/v1alpha1/applyconfiguration/api/v1alpha1"
 	"berth.dev/berth/internal/agent/worker"
 	"berth.dev/berth/internal/decide/entries"
-	"berth.dev/berth/internal/decide/replica"
-	"berth.dev/berth/internal/provision"
 )
 
 // Cluster is Objects on a real API server.
 type Cluster struct {
-	worker.Of[v1alpha1.Volume, *v1alpha1.Volume]
-}
-
-// NewCluster returns the API server that a cluster is.
-func NewCluster(c worker.Cluster) Cluster {
-	return Cluster{worker.Of[v1alpha1.Volume, *v1alpha1.Volume]{Cluster: c}}
+	worker.Cluster[v1alpha1.Volume, *v1alpha1.Volume]
 }
 
 var _ Objects = Cluster{}
-
-// Stale returns the names of volumes that deserve another look after a report of the pools.
-func (c Cluster) Stale(ctx context.Context, pools []provision.Pool, recovered bool) ([]string, error) {
-	var list v1alpha1.VolumeList
-	if err := c.List(ctx, &list); err != nil {
-		return nil, err
-	}
-	return replica.Stale(list.Items, c.Node, pools, recovered), nil
-}
 
 // Report implements Objects.
 func (c Cluster) Report(ctx context.Context, v *v1alpha1.Volume, e *v1alpha1.ReplicaStatus) error {

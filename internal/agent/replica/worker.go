@@ -12,11 +12,7 @@ import (
 )
 
 // Objects is the API server as this package uses it.
-type Objects interface {
-	worker.Objects[*v1alpha1.Volume, v1alpha1.ReplicaStatus]
-	// Class returns a PoolClass from the watch.
-	Class(ctx context.Context, name string) (*v1alpha1.PoolClass, error)
-}
+type Objects = worker.Objects[*v1alpha1.Volume, v1alpha1.ReplicaStatus]
 
 // Worker brings the replicas of one node to the state that their Volumes want.
 type Worker struct {

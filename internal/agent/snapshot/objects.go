@@ -7,18 +7,11 @@ import (
 	apply "berth.dev/berth/api/v1alpha1/applyconfiguration/api/v1alpha1"
 	"berth.dev/berth/internal/agent/worker"
 	"berth.dev/berth/internal/decide/entries"
-	"berth.dev/berth/internal/decide/snapshot"
-	"berth.dev/berth/internal/provision"
 )
 
 // Cluster is Objects on a real API server.
 type Cluster struct {
-	worker.Of[v1alpha1.Snapshot, *v1alpha1.Snapshot]
-}
-
-// NewCluster returns the API server that a cluster is.
-func NewCluster(c worker.Cluster) Cluster {
-	return Cluster{worker.Of[v1alpha1.Snapshot, *v1alpha1.Snapshot]{Cluster: c}}
+	worker.Cluster[v1alpha1.Snapshot, *v1alpha1.Snapshot]
 }
 
 var _ Objects = Cluster{}
@@ -27,15 +20,6 @@ var _ Objects = Cluster{}
 func (c Cluster) Volume(ctx context.Context, name string) (*v1alpha1.Volume, error) {
 	v := &v1alpha1.Volume{}
 	return v, c.Read(ctx, name, v)
-}
-
-// Stale returns the names of snapshots that deserve another look after a report of the pools.
-func (c Cluster) Stale(ctx context.Context, pools []provision.Pool, recovered bool) ([]string, error) {
-	var list v1alpha1.SnapshotList
-	if err := c.List(ctx, &list); err != nil {
-		return nil, err
-	}
-	return snapshot.Stale(list.Items, c.Node, pools, recovered), nil
 }
 
 // Report implements Objects.

@@ -16,8 +16,6 @@ type Objects interface {
 	worker.Objects[*v1alpha1.Snapshot, v1alpha1.SnapshotReplica]
 	// Volume reads a volume from the API server.
 	Volume(ctx context.Context, name string) (*v1alpha1.Volume, error)
-	// Class returns a PoolClass from the watch.
-	Class(ctx context.Context, name string) (*v1alpha1.PoolClass, error)
 }
 
 // Provisioner is the part of the node's disks that the worker uses; poold.Node is one.

@@ -3,6 +3,7 @@ package worker
 import (
 	"context"
 
+	"berth.dev/berth/api/v1alpha1"
 	"berth.dev/berth/internal/decide"
 	"berth.dev/berth/internal/decide/placed"
 )
@@ -16,6 +17,8 @@ type Objects[O, E any] interface {
 	// Report applies this node's entry if the object is still the one given; else
 	// the error is a conflict.
 	Report(ctx context.Context, o O, entry *E) error
+	// Class returns a PoolClass from the watch.
+	Class(ctx context.Context, name string) (*v1alpha1.PoolClass, error)
 }
 
 // Access is how the worker gets at objects of one kind, and at their data on the node's disks. R is

@@ -14,57 +14,50 @@ import (
 // requestTimeout bounds one request to the API server.
 const requestTimeout = 15 * time.Second
 
-// Cluster is a real API server, as workers use it.
-type Cluster struct {
-	// Node is the agent's.
-	Node string
+type object[T any] interface {
+	*T
+	client.Object
+}
+
+// Cluster is a real API server, as a worker on objects of type T uses it.
+type Cluster[T any, O object[T]] struct {
+	node string
 	// watched reads the cache, live the API server.
 	watched client.Client
 	live    client.Reader
 }
 
 // NewCluster reads watched objects from c and live ones from live.
-func NewCluster(node string, c client.Client, live client.Reader) Cluster {
-	return Cluster{Node: node, watched: c, live: live}
+func NewCluster[T any, O object[T]](node string, c client.Client, live client.Reader) Cluster[T, O] {
+	return Cluster[T, O]{node: node, watched: c, live: live}
 }
 
 // Get reads an object from the watch; it may be stale.
-func (c Cluster) Get(ctx context.Context, name string, o client.Object) error {
+func (c Cluster[T, O]) Get(ctx context.Context, name string, o client.Object) error {
 	return c.watched.Get(ctx, client.ObjectKey{Name: name}, o)
 }
 
-// List reads objects from the watch.
-func (c Cluster) List(ctx context.Context, list client.ObjectList) error {
-	return c.watched.List(ctx, list)
-}
-
 // Read reads an object from the API server.
-func (c Cluster) Read(ctx context.Context, name string, o client.Object) error {
+func (c Cluster[T, O]) Read(ctx context.Context, name string, o client.Object) error {
 	ctx, cancel := context.WithTimeout(ctx, requestTimeout)
 	defer cancel()
 	return c.live.Get(ctx, client.ObjectKey{Name: name}, o)
 }
 
-// Of is a real API server for objects of type T.
-type Of[T any, O interface {
-	*T
-	client.Object
-}] struct{ Cluster }
-
 // Watched implements Objects.
-func (c Of[T, O]) Watched(ctx context.Context, name string) (O, error) {
+func (c Cluster[T, O]) Watched(ctx context.Context, name string) (O, error) {
 	o := O(new(T))
 	return o, c.Get(ctx, name, o)
 }
 
 // Live implements Objects.
-func (c Of[T, O]) Live(ctx context.Context, name string) (O, error) {
+func (c Cluster[T, O]) Live(ctx context.Context, name string) (O, error) {
 	o := O(new(T))
 	return o, c.Read(ctx, name, o)
 }
 
 // Class returns a PoolClass from the watch.
-func (c Cluster) Class(ctx context.Context, name string) (*v1alpha1.PoolClass, error) {
+func (c Cluster[T, O]) Class(ctx context.Context, name string) (*v1alpha1.PoolClass, error) {
 	class := &v1alpha1.PoolClass{}
 	return class, c.Get(ctx, name, class)
 }
@@ -72,8 +65,8 @@ func (c Cluster) Class(ctx context.Context, name string) (*v1alpha1.PoolClass, e
 // Apply applies the node's entry. The resourceVersion in the body makes it a
 // compare-and-swap: an entry holds for the object as the agent saw it. It is never forced:
 // the agent must not take over fields of the entry that another manager owns.
-func (c Cluster) Apply(ctx context.Context, body runtime.ApplyConfiguration) error {
+func (c Cluster[T, O]) Apply(ctx context.Context, body runtime.ApplyConfiguration) error {
 	ctx, cancel := context.WithTimeout(ctx, requestTimeout)
 	defer cancel()
-	return c.watched.Status().Apply(ctx, body, client.FieldOwner(entries.FieldManager(c.Node)))
+	return c.watched.Status().Apply(ctx, body, client.FieldOwner(entries.FieldManager(c.node)))
 }

@@ -22,7 +22,6 @@ func failing(t *testing.T, err error) client.Client {
 		t.Fatal(err)
 	}
 	return fake.NewClientBuilder().WithScheme(scheme).WithInterceptorFuncs(interceptor.Funcs{
-		List: func(context.Context, client.WithWatch, client.ObjectList, ...client.ListOption) error { return err },
 		Get: func(context.Context, client.WithWatch, client.ObjectKey, client.Object, ...client.GetOption) error {
 			return err
 		},
@@ -34,11 +33,10 @@ func failing(t *testing.T, err error) client.Client {
 
 func TestWhetherTheCacheOrTheAPIServerWasAskedItsErrorIsTold(t *testing.T) {
 	errUnread := errors.New("the cache was not read yet")
-	c := NewCluster("n", failing(t, errUnread), failing(t, errAway))
+	c := NewCluster[v1alpha1.Volume]("n", failing(t, errUnread), failing(t, errAway))
 	_, noClass := c.Class(t.Context(), "fast")
 	for name, tc := range map[string]struct{ got, want error }{
 		"a Volume read from the cache":                {c.Get(t.Context(), "v", &v1alpha1.Volume{}), errUnread},
-		"Volumes listed from the cache":               {c.List(t.Context(), &v1alpha1.VolumeList{}), errUnread},
 		"a class read from the cache":                 {noClass, errUnread},
 		"a Volume read from the API server":           {c.Read(t.Context(), "v", &v1alpha1.Volume{}), errAway},
 		"a Volume written by the client of the cache": {c.Apply(t.Context(), apply.Volume("v")), errUnread}, // by the client that has the cache

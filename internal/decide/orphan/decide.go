@@ -63,7 +63,8 @@ type facts struct {
 var rules = decide.Chain[facts, Answer]{
 	{When: forgotten, Then: func(facts) Answer { return remove(ReasonForgotten, "it is named in spec.forget") }},
 	{When: expired, Then: func(f facts) Answer {
-		return remove(ReasonExpired, "it was not adopted before "+f.deadline().UTC().Format(time.RFC3339))
+		deadline, _, _ := f.due()
+		return remove(ReasonExpired, "it was not adopted before "+deadline.UTC().Format(time.RFC3339))
 	}},
 	{When: decide.Always[facts], Then: keep},
 }
@@ -88,11 +89,11 @@ func keep(f facts) Answer {
 	if reason, message := f.unheeded(); reason != "" {
 		a.Reason, a.Message = reason, message
 	}
-	switch {
-	case f.reported == nil, f.expires() && !f.dated():
+	switch _, left, dated := f.due(); {
+	case f.reported == nil, f.expires() && !dated:
 		a.Again = min(unreported, f.retention)
 	case f.expires():
-		a.Again = f.left()
+		a.Again = left
 	}
 	return a
 }
@@ -123,28 +124,28 @@ func (f facts) unheeded() (reason, message string) {
 }
 
 // expired says whether no administrator has adopted the orphan in time.
-func expired(f facts) bool { return f.expires() && f.dated() && f.left() <= 0 }
+func expired(f facts) bool {
+	_, left, dated := f.due()
+	return f.expires() && dated && left <= 0
+}
 
 // expires says whether the orphan is one that is not kept for ever.
 func (f facts) expires() bool {
 	return f.reported != nil && f.retention > 0 && f.reported.Reason == v1alpha1.OrphanNoObject
 }
 
-// dated says whether the report gives this very data a deadline.
-func (f facts) dated() bool { return f.reported.Deadline != nil && f.reported.Size.Value() == f.Size }
-
-// deadline is the one that was reported, or the one that follows from the retention now if that
-// is later.
-func (f facts) deadline() time.Time {
-	deadline := f.reported.Deadline.Time
-	if later := f.reported.Since.Add(f.retention); later.After(deadline) {
-		return later
+// due returns the deadline of this very data, as it was reported or as it follows from the
+// retention now if that is later, and how long the data stays at least.
+func (f facts) due() (deadline time.Time, left time.Duration, dated bool) {
+	o := f.reported
+	if o == nil || o.Deadline == nil || o.Size.Value() != f.Size {
+		return time.Time{}, 0, false
 	}
-	return deadline
-}
-
-func (f facts) left() time.Duration {
-	return max(f.deadline().Sub(f.now), min(grace, f.retention)-f.Known)
+	deadline = o.Deadline.Time
+	if later := o.Since.Add(f.retention); later.After(deadline) {
+		deadline = later
+	}
+	return deadline, max(deadline.Sub(f.now), min(grace, f.retention)-f.Known), true
 }
 
 // find returns the report of a record, nil if it is no orphan there.

@@ -6,6 +6,7 @@ import (
 	"berth.dev/berth/api/v1alpha1"
 	"berth.dev/berth/internal/decide"
 	"berth.dev/berth/internal/decide/orphan"
+	"berth.dev/berth/internal/provision"
 )
 
 // Object is a Volume or a Snapshot, and E the type of a node's entry in it.
@@ -36,6 +37,10 @@ type Kind[O Object[E], E, R any] struct {
 	MayExist func(err error) bool
 	// Describe returns the data of a record, and what to tell people if it has no object.
 	Describe func(record *R, node string) (data orphan.Record, noObject string)
+	// Records returns the records in the pools that an object may account for, by name.
+	Records func(pools []provision.Pool) map[string]*R
+	// Possible says whether a step that was refused because of its pool may succeed now.
+	Possible func(v View[O, E, R], pools []provision.Pool) bool
 }
 
 // Answer is the decision of a node about the data of one object, and its report on it.

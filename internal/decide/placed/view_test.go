@@ -9,6 +9,7 @@ import (
 
 	"berth.dev/berth/api/v1alpha1"
 	"berth.dev/berth/internal/decide"
+	"berth.dev/berth/internal/provision"
 )
 
 type view = View[*v1alpha1.Volume, v1alpha1.ReplicaStatus, int]
@@ -47,7 +48,10 @@ func TestLostDataCanBeForgottenOnceItsObjectIsDeleted(t *testing.T) {
 func TestAnObjectThatIsFinishedIsNotLookedAtThoughItsStepWouldBePossible(t *testing.T) {
 	for verb, want := range map[decide.Verb]int{decide.None: 0, decide.Create: 1, decide.Report: 1} {
 		rules := decide.Chain[view, Answer[v1alpha1.ReplicaStatus]]{{When: decide.Always[view], Then: func(view) Answer[v1alpha1.ReplicaStatus] { return To[v1alpha1.ReplicaStatus](verb) }}}
-		if got := Stale(rules, []view{of("v")}, nil, false, func(view) bool { return true }); len(got) != want {
+		kind := Kind[*v1alpha1.Volume, v1alpha1.ReplicaStatus, int]{
+			Rules: rules, Records: func([]provision.Pool) map[string]*int { return nil }, Possible: func(view, []provision.Pool) bool { return true },
+		}
+		if got := kind.Stale([]*v1alpha1.Volume{of("v").Object}, "n1", nil, false); len(got) != want {
 			t.Errorf("%s: %v", verb, got)
 		}
 	}

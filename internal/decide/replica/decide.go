@@ -43,7 +43,8 @@ var rules = decide.Chain[view, Answer]{
 
 // Kind holds the decisions about replicas.
 var Kind = placed.Kind[*v1alpha1.Volume, v1alpha1.ReplicaStatus, provision.Volume]{
-	What: "volume", Rules: rules, Refusal: refusal, Settled: departed, Says: says, Describe: describe,
+	What: "volume", Rules: rules, Refusal: refusal, Settled: departed, Says: says,
+	Describe: describe, Records: recordsOf, Possible: fits,
 	// The record of a filesystem says whether it was made, and a volume that was just made has none.
 	Unsure: func(v *v1alpha1.Volume) bool {
 		return v.Spec.VolumeMode != v1alpha1.Filesystem || v.Spec.Source != nil

@@ -10,12 +10,9 @@ import (
 // readyEntry reports a replica that is as the spec wants it.
 func readyEntry(v view) *v1alpha1.ReplicaStatus {
 	e := carried(v)
-	e.Pool = v.Record.Pool.Name
-	e.State = v1alpha1.ReplicaReady
-	e.Ready = true
+	e.Pool, e.State, e.Ready, e.Reason = v.Record.Pool.Name, v1alpha1.ReplicaReady, true, v1alpha1.ReasonCarved
 	e.Capacity, e.Allocated = entries.Bytes(v.Record.Size), entries.Bytes(v.Record.Size)
 	e.Requested = new(v.Object.Spec.Capacity.DeepCopy())
-	e.Reason = v1alpha1.ReasonCarved
 	return e
 }
 
@@ -47,9 +44,7 @@ func unexpandedEntry(v view, reason, message string) *v1alpha1.ReplicaStatus {
 // failedEntry reports a replica that cannot be used.
 func failedEntry(v view, reason, message string) *v1alpha1.ReplicaStatus {
 	e := carried(v)
-	e.Pool = v.Wish.Pool
-	e.State = v1alpha1.ReplicaFailed
-	e.Requested = new(v.Object.Spec.Capacity.DeepCopy())
+	e.Pool, e.State, e.Requested = v.Wish.Pool, v1alpha1.ReplicaFailed, new(v.Object.Spec.Capacity.DeepCopy())
 	e.Reason, e.Message = reason, entries.Clip(message)
 	return e
 }
@@ -76,8 +71,7 @@ func conflictEntry(v view, message string) *v1alpha1.ReplicaStatus {
 // stuckEntry reports a replica that should go and cannot.
 func stuckEntry(v view, reason, message string) *v1alpha1.ReplicaStatus {
 	e := carried(v)
-	e.Pool = v.Record.Pool.Name
-	e.State = v1alpha1.ReplicaFailed
+	e.Pool, e.State = v.Record.Pool.Name, v1alpha1.ReplicaFailed
 	e.Capacity, e.Allocated = entries.Bytes(v.Record.Size), entries.Bytes(v.Record.Size)
 	e.Reason, e.Message = reason, entries.Clip(message)
 	return e

@@ -4,21 +4,8 @@ import (
 	"slices"
 
 	"berth.dev/berth/api/v1alpha1"
-	"berth.dev/berth/internal/decide/placed"
 	"berth.dev/berth/internal/provision"
 )
-
-// Stale returns the names of volumes that need another look after the pools changed:
-// devices that were lost or came back, refused steps for which there is room now, and
-// volumes that only a pool knows. If recovered, after an outage of the provisioner, it
-// returns all that are unfinished.
-func Stale(volumes []v1alpha1.Volume, node string, pools []provision.Pool, recovered bool) []string {
-	views := make([]view, 0, len(volumes))
-	for i := range volumes {
-		views = append(views, placed.Look(&volumes[i], node, Facts{}))
-	}
-	return placed.Stale(rules, views, recordsOf(pools), recovered, func(v view) bool { return fits(v, pools) })
-}
 
 // fits says whether a step that was refused because of its pool may succeed now.
 func fits(v view, pools []provision.Pool) bool {

@@ -49,7 +49,7 @@ func TestStale(t *testing.T) {
 	}
 	for name, tc := range tests {
 		t.Run(name, func(t *testing.T) {
-			got := Stale([]v1alpha1.Volume{*tc.volume}, here, tc.pools, tc.recovered)
+			got := Kind.Stale([]*v1alpha1.Volume{tc.volume}, here, tc.pools, tc.recovered)
 			if diff := cmp.Diff(tc.want, got); diff != "" {
 				t.Errorf("stale volumes: %s", diff)
 			}
@@ -59,21 +59,21 @@ func TestStale(t *testing.T) {
 
 func TestVolumesThatDeserveALookAreInOrder(t *testing.T) {
 	pool := provision.Pool{PoolRef: vg0, Volumes: []provision.Volume{{ID: "c"}, {ID: "a"}, {ID: "d"}, {ID: "b"}}}
-	if got := Stale(nil, here, []provision.Pool{pool}, false); !slices.IsSorted(got) || len(got) != 4 {
+	if got := Kind.Stale(nil, here, []provision.Pool{pool}, false); !slices.IsSorted(got) || len(got) != 4 {
 		t.Errorf("got %v", got)
 	}
 }
 
 func TestRoomInAnotherPoolIsNoReasonToTryAgain(t *testing.T) {
-	v := *volume(on(here), saying(failed(v1alpha1.ReasonNoSpace)))
+	v := volume(on(here), saying(failed(v1alpha1.ReasonNoSpace)))
 	full := provision.Pool{PoolRef: vg0, Total: gib, Unit: 1}
 	roomy := func(name string) provision.Pool {
 		return provision.Pool{PoolRef: provision.PoolRef{Type: vg0.Type, Name: name}, Total: 100 * gib, Free: 100 * gib, Unit: 1}
 	}
-	if got := Stale([]v1alpha1.Volume{v}, here, []provision.Pool{full, roomy("vg1")}, false); len(got) != 0 {
+	if got := Kind.Stale([]*v1alpha1.Volume{v}, here, []provision.Pool{full, roomy("vg1")}, false); len(got) != 0 {
 		t.Errorf("got %v", got)
 	}
-	if got := Stale([]v1alpha1.Volume{v}, here, []provision.Pool{roomy(vg0.Name)}, false); len(got) != 1 {
+	if got := Kind.Stale([]*v1alpha1.Volume{v}, here, []provision.Pool{roomy(vg0.Name)}, false); len(got) != 1 {
 		t.Errorf("got %v where there is room", got)
 	}
 }

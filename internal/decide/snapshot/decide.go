@@ -40,7 +40,8 @@ var rules = decide.Chain[view, Answer]{
 
 // Kind holds the decisions about snapshots.
 var Kind = placed.Kind[*v1alpha1.Snapshot, v1alpha1.SnapshotReplica, provision.Snapshot]{
-	What: "snapshot", Rules: rules, Refusal: refusal, Says: says, Describe: describe,
+	What: "snapshot", Rules: rules, Refusal: refusal, Says: says,
+	Describe: describe, Records: recordsOf, Possible: possible,
 	Settled:  func(v view) bool { return rules.Decide(v).Verb == decide.None },
 	Unsure:   func(*v1alpha1.Snapshot) bool { return false }, // no pod writes to a snapshot
 	MayExist: func(error) bool { return true },               // its volume may be gone by now

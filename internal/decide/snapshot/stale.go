@@ -4,21 +4,8 @@ import (
 	"slices"
 
 	"berth.dev/berth/api/v1alpha1"
-	"berth.dev/berth/internal/decide/placed"
 	"berth.dev/berth/internal/provision"
 )
-
-// Stale returns the names of snapshots that need another look after the pools changed: those
-// that were lost or came back, whose data is copied now, for which there is room or a
-// volume now, and those that only a pool knows. If recovered, after an outage of the
-// provisioner, it returns all that are unfinished.
-func Stale(snapshots []v1alpha1.Snapshot, node string, pools []provision.Pool, recovered bool) []string {
-	views := make([]view, 0, len(snapshots))
-	for i := range snapshots {
-		views = append(views, placed.Look(&snapshots[i], node, Facts{}))
-	}
-	return placed.Stale(rules, views, recordsOf(pools), recovered, func(v view) bool { return possible(v, pools) })
-}
 
 // possible says whether a snapshot that was refused because of its pool may be taken now.
 func possible(v view, pools []provision.Pool) bool {

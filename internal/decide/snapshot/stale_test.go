@@ -42,7 +42,7 @@ func TestStale(t *testing.T) {
 	}
 	for name, tc := range tests {
 		t.Run(name, func(t *testing.T) {
-			got := Stale([]v1alpha1.Snapshot{*tc.snapshot}, here, tc.pools, tc.recovered)
+			got := Kind.Stale([]*v1alpha1.Snapshot{tc.snapshot}, here, tc.pools, tc.recovered)
 			if diff := cmp.Diff(tc.want, got); diff != "" {
 				t.Errorf("stale snapshots: %s", diff)
 			}
@@ -52,7 +52,7 @@ func TestStale(t *testing.T) {
 
 func TestSnapshotsThatDeserveALookAreInOrder(t *testing.T) {
 	pool := provision.Pool{PoolRef: vg0, Snapshots: []provision.Snapshot{{ID: "c"}, {ID: "a"}, {ID: "d"}, {ID: "b"}}}
-	if got := Stale(nil, here, []provision.Pool{pool}, false); !slices.IsSorted(got) || len(got) != 4 {
+	if got := Kind.Stale(nil, here, []provision.Pool{pool}, false); !slices.IsSorted(got) || len(got) != 4 {
 		t.Errorf("got %v", got)
 	}
 }
@@ -77,8 +77,8 @@ func TestASnapshotIsTriedAgainWhereItsVolumeIsAlone(t *testing.T) {
 		"the volume is in another pool":            {[]provision.Pool{with(other, volume), with(roomy, "pvc-2")}, false},
 	} {
 		t.Run(name, func(t *testing.T) {
-			s := *snapshot(saying(failed(v1alpha1.ReasonSourceMissing)))
-			if got := Stale([]v1alpha1.Snapshot{s}, here, test.pools, false); slices.Contains(got, id) != test.stale {
+			s := snapshot(saying(failed(v1alpha1.ReasonSourceMissing)))
+			if got := Kind.Stale([]*v1alpha1.Snapshot{s}, here, test.pools, false); slices.Contains(got, id) != test.stale {
 				t.Errorf("got %v", got)
 			}
 		})
