@@ -45,9 +45,9 @@ func (a *Agent) addReplicas(m ctrl.Manager, poke func()) error {
 		Base:        a.base(m, poke, a.observer.MayHaveVolume, a.orphans),
 		Objects:     replica.Cluster{Cluster: worker.NewCluster[v1alpha1.Volume](a.options.Node, m.GetClient(), m.GetAPIReader())},
 		Provisioner: a.disks,
-		Format:      formatter.Enqueue,
 		Mounts:      a.options.Mounts,
 	}
+	replicas.Format = formatter.Enqueue
 	if err := m.Add(runnable(formatter.Start)); err != nil {
 		return err
 	}

@@ -1,6 +1,6 @@
 package decide
 
-// Rule decides if its condition holds.
+// Rule decides if its condition holds; a rule without one always does.
 type Rule[F, D any] struct {
 	When func(facts F) bool
 	Then func(facts F) D
@@ -12,12 +12,9 @@ type Chain[F, D any] []Rule[F, D]
 // Decide runs the chain. The decision of a chain without a rule for the facts is the zero value.
 func (c Chain[F, D]) Decide(facts F) (d D) {
 	for _, rule := range c {
-		if rule.When(facts) {
+		if rule.When == nil || rule.When(facts) {
 			return rule.Then(facts)
 		}
 	}
 	return d
 }
-
-// Always is the condition of the last rule of a chain.
-func Always[F any](F) bool { return true }

@@ -12,7 +12,7 @@ func TestTheFirstRuleWhoseConditionHoldsDecides(t *testing.T) {
 			t.Errorf("%d is %q, want %q", n, got, want)
 		}
 	}
-	chain = append(chain, Rule[int, string]{Always[int], func(int) string { return "small" }})
+	chain = append(chain, Rule[int, string]{Then: func(int) string { return "small" }})
 	if got := chain.Decide(5); got != "small" {
 		t.Errorf("5 is %q", got)
 	}

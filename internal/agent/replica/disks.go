@@ -72,13 +72,6 @@ func (w *Worker) Delete(ctx context.Context, record *provision.Volume) error {
 	return w.Provisioner.Delete(ctx, record.ID)
 }
 
-// Finish implements worker.Access: it has the replica formatted.
-func (w *Worker) Finish(v *v1alpha1.Volume, d replica.Answer) {
-	if d.Format != "" {
-		w.Format(provision.FormatRequest{ID: v.Name, Filesystem: string(d.Format), Options: v.Spec.MkfsOptions})
-	}
-}
-
 // labelsOf returns labels for people who list logical volumes.
 func labelsOf(v *v1alpha1.Volume) map[string]string {
 	if v.Spec.ClaimRef == nil {

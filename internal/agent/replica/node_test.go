@@ -50,7 +50,6 @@ func (n *node) restart() {
 	n.worker = &Worker{
 		Base:    n.base(),
 		Objects: n.server, Provisioner: memory.New(n.disks, n.disturb),
-		Format: func(r provision.FormatRequest) { n.formatted = append(n.formatted, r) },
 		Mounts: func(provision.Volume) ([]string, error) { return n.mounted, nil },
 	}
 }
@@ -60,6 +59,7 @@ func (n *node) base() worker.Base {
 		Node: here, Locks: &keyed.Locks[string]{},
 		Refused:    func() { n.refused++ },
 		ToolFailed: func() {},
+		Format:     func(r provision.FormatRequest) { n.formatted = append(n.formatted, r) },
 		Listed:     func(string) bool { return n.has() },
 		Deleted:    func(string) {},
 		Pool:       func(ref provision.PoolRef) provision.Pool { return provision.Pool{PoolRef: ref} },

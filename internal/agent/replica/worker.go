@@ -19,8 +19,6 @@ type Worker struct {
 	worker.Base
 	Objects
 	Provisioner provision.Provisioner
-	// Format is called for a replica that is ready and still blank. It must not block.
-	Format func(r provision.FormatRequest)
 	// Mounts are the paths where a volume's device is mounted or bound.
 	Mounts func(v provision.Volume) ([]string, error)
 }

@@ -47,8 +47,8 @@ func TestADatasetIsMadeForAFilesystemOfZFSAndADeviceForAllElse(t *testing.T) {
 			if v, ok := n.disks.Device(tc.content.Source); !ok || v.Content.Tree != tc.content.Tree {
 				t.Errorf("there is no %+v: %+v", tc.content, v)
 			}
-			if d := replica.Decide(wanted, here, replica.Facts{Record: &provision.Volume{ID: id, Pool: tank, Size: gib, Content: tc.content}}); string(d.Format) != tc.wants {
-				t.Errorf("to be formatted with %q, want %q", d.Format, tc.wants)
+			if d := replica.Decide(wanted, here, replica.Facts{Record: &provision.Volume{ID: id, Pool: tank, Size: gib, Content: tc.content}}); d.Format.Filesystem != tc.wants {
+				t.Errorf("to be formatted with %q, want %q", d.Format.Filesystem, tc.wants)
 			}
 		})
 	}

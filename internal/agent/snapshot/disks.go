@@ -11,7 +11,6 @@ import (
 	"berth.dev/berth/internal/agent/worker"
 	"berth.dev/berth/internal/decide"
 	"berth.dev/berth/internal/decide/entries"
-	"berth.dev/berth/internal/decide/snapshot"
 	"berth.dev/berth/internal/poolclass"
 	"berth.dev/berth/internal/provision"
 )
@@ -88,6 +87,3 @@ func (w *Worker) worded(ctx context.Context, s *v1alpha1.Snapshot, err error) er
 func (w *Worker) Delete(ctx context.Context, record *provision.Snapshot) error {
 	return w.Provisioner.DeleteSnapshot(ctx, record.ID)
 }
-
-// Finish implements worker.Access. A snapshot that was taken is finished.
-func (*Worker) Finish(*v1alpha1.Snapshot, snapshot.Answer) {}

@@ -5,7 +5,6 @@ import (
 
 	"berth.dev/berth/api/v1alpha1"
 	"berth.dev/berth/internal/decide"
-	"berth.dev/berth/internal/decide/placed"
 )
 
 // Objects is the API server, for objects O of one kind with entries E.
@@ -31,6 +30,4 @@ type Access[O, E, R any] interface {
 	Make(ctx context.Context, o O, verb decide.Verb, record *R) (*R, error)
 	// Delete deletes data, and fails while it is used.
 	Delete(ctx context.Context, record *R) error
-	// Finish begins what is left to do once the data was reported. It must not block.
-	Finish(o O, answer placed.Answer[E])
 }

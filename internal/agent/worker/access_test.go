@@ -42,7 +42,7 @@ func (f *data) kind() placed.Kind[*v1alpha1.Volume, v1alpha1.ReplicaStatus, prov
 			{When: view.Missing, Then: func(view) answer {
 				return answer{Entry: &v1alpha1.ReplicaStatus{State: v1alpha1.ReplicaGone}, News: true}
 			}},
-			{When: decide.Always[view], Then: func(view) answer { return answer{Decision: f.decision} }},
+			{Then: func(view) answer { return answer{Decision: f.decision} }},
 		},
 		Refusal: func(_ view, _ decide.Verb, reason, message string) answer {
 			return answer{Entry: &v1alpha1.ReplicaStatus{Reason: reason, Message: message}, News: true, Final: f.final}

@@ -45,6 +45,8 @@ type Base struct {
 	Listed func(id string) bool
 	// Deleted is called after data was deleted, which the latest report still shows.
 	Deleted func(id string)
+	// Format is called for a replica that is ready and still blank. It must not block.
+	Format func(r provision.FormatRequest)
 	// Pool returns a pool as the latest report has it, or only its name if the report lacks
 	// it.
 	Pool func(ref provision.PoolRef) provision.Pool

@@ -139,7 +139,9 @@ func (w worker[O, E, R]) converge(ctx context.Context, o O, record *R) (reconcil
 	if result, err := w.report(ctx, o, d); err != nil || !result.IsZero() {
 		return result, err
 	}
-	w.Finish(o, d)
+	if d.Format.Filesystem != "" {
+		w.Format(d.Format)
+	}
 	if v.Lost {
 		return reconcile.Result{RequeueAfter: RefusedDelay}, nil
 	}

@@ -66,7 +66,7 @@ var rules = decide.Chain[facts, Answer]{
 		deadline, _, _ := f.due()
 		return remove(ReasonExpired, "it was not adopted before "+deadline.UTC().Format(time.RFC3339))
 	}},
-	{When: decide.Always[facts], Then: keep},
+	{Then: keep},
 }
 
 // Decide decides on an orphan by its node's StorageNode; retention is how long orphans

@@ -52,8 +52,8 @@ type Answer[E any] struct {
 	News bool
 	// Final says that no second try of the step that the entry is about can help.
 	Final bool
-	// Format names the filesystem that is still to be made on a replica.
-	Format v1alpha1.FSType
+	// Format asks for the filesystem that is still to be made on a replica, if it names one.
+	Format provision.FormatRequest
 }
 
 // To returns an answer without an entry.

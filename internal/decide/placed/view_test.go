@@ -47,7 +47,7 @@ func TestLostDataCanBeForgottenOnceItsObjectIsDeleted(t *testing.T) {
 
 func TestAnObjectThatIsFinishedIsNotLookedAtThoughItsStepWouldBePossible(t *testing.T) {
 	for verb, want := range map[decide.Verb]int{decide.None: 0, decide.Create: 1, decide.Report: 1} {
-		rules := decide.Chain[view, Answer[v1alpha1.ReplicaStatus]]{{When: decide.Always[view], Then: func(view) Answer[v1alpha1.ReplicaStatus] { return To[v1alpha1.ReplicaStatus](verb) }}}
+		rules := decide.Chain[view, Answer[v1alpha1.ReplicaStatus]]{{Then: func(view) Answer[v1alpha1.ReplicaStatus] { return To[v1alpha1.ReplicaStatus](verb) }}}
 		kind := Kind[*v1alpha1.Volume, v1alpha1.ReplicaStatus, int]{
 			Rules: rules, Records: func([]provision.Pool) map[string]*int { return nil }, Possible: func(view, []provision.Pool) bool { return true },
 		}

@@ -33,12 +33,12 @@ var rules = decide.Chain[view, Answer]{
 	{When: unmade, Then: func(view) Answer { return to(decide.Create) }},
 	{When: view.Missing, Then: missing},
 
-	{When: isAnother, Then: conflict},
-	{When: isBroken, Then: unusable},
+	{When: isAnother, Then: func(v view) Answer { return report(v, conflictEntry(v)) }},
+	{When: isBroken, Then: func(v view) Answer { return report(v, brokenEntry(v)) }},
 	{When: isCopying, Then: func(v view) Answer { return report(v, copyingEntry(v)) }},
 	{When: isSmall, Then: func(view) Answer { return to(decide.Expand) }},
 	{When: found, Then: func(v view) Answer { return report(v, foundEntry(v)) }},
-	{When: decide.Always[view], Then: finished},
+	{Then: finished},
 }
 
 // Kind holds the decisions about replicas.
@@ -103,18 +103,10 @@ func missing(v view) Answer {
 		"node %s: pool %s no longer has volume %s; it is not made again, because its data would be missing", v.Node, v.Wish.Pool, v.Object.Name)))
 }
 
-func conflict(v view) Answer {
-	return report(v, conflictEntry(v, v.KeptAsItIs("Volume", difference(v))))
-}
-
-func unusable(v view) Answer {
-	return report(v, unusableEntry(v, v1alpha1.ReasonDeviceMissing, fmt.Sprintf("node %s: %s", v.Node, v.Record.Problem)))
-}
-
 func finished(v view) Answer {
-	d := report(v, readyEntry(v))
+	d, spec := report(v, readyEntry(v)), v.Object.Spec
 	if v.Record.Filesystem == "" && !v.Object.Reserved() {
-		d.Format = v.Object.Spec.FSType
+		d.Format = provision.FormatRequest{ID: v.Object.Name, Filesystem: string(spec.FSType), Options: spec.MkfsOptions}
 	}
 	return d
 }

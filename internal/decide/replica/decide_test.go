@@ -134,8 +134,8 @@ func TestDecide(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			before := tc.volume.DeepCopy()
 			got := Decide(tc.volume, here, Facts{Record: tc.record, Made: tc.made})
-			if got.Verb != tc.step || got.Format != tc.format {
-				t.Errorf("step %s, format %q; want %s, %q", got.Verb, got.Format, tc.step, tc.format)
+			if got.Verb != tc.step || got.Format.Filesystem != string(tc.format) {
+				t.Errorf("step %s, format %q; want %s, %q", got.Verb, got.Format.Filesystem, tc.step, tc.format)
 			}
 			if !sameState(got.Entry, tc.state, tc.reason) {
 				t.Errorf("entry %+v; want %s, %s", got.Entry, tc.state, tc.reason)

@@ -49,10 +49,10 @@ func failedEntry(v view, reason, message string) *v1alpha1.ReplicaStatus {
 	return e
 }
 
-// unusableEntry reports a replica that is where it should be and cannot be used. It
+// brokenEntry reports a replica that is where it should be and cannot be used. It
 // gives the replica's size, so that the ledger does not count the room as free.
-func unusableEntry(v view, reason, message string) *v1alpha1.ReplicaStatus {
-	e := failedEntry(v, reason, message)
+func brokenEntry(v view) *v1alpha1.ReplicaStatus {
+	e := failedEntry(v, v1alpha1.ReasonDeviceMissing, fmt.Sprintf("node %s: %s", v.Node, v.Record.Problem))
 	e.Capacity, e.Allocated = entries.Bytes(v.Record.Size), entries.Bytes(v.Record.Size)
 	return e
 }
@@ -60,8 +60,8 @@ func unusableEntry(v view, reason, message string) *v1alpha1.ReplicaStatus {
 // conflictEntry reports that something else bears the volume's name. It has no capacity, for
 // nothing of this object is there. Allocated is the size of the other if that is in the wanted
 // pool.
-func conflictEntry(v view, message string) *v1alpha1.ReplicaStatus {
-	e := failedEntry(v, v1alpha1.ReasonConflict, message)
+func conflictEntry(v view) *v1alpha1.ReplicaStatus {
+	e := failedEntry(v, v1alpha1.ReasonConflict, v.KeptAsItIs("Volume", difference(v)))
 	if v.Record.Pool.Name == v.Wish.Pool {
 		e.Allocated = entries.Bytes(v.Record.Size)
 	}

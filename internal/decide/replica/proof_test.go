@@ -121,7 +121,7 @@ func TestFoundReplicasAreToldApartFromMadeOnes(t *testing.T) {
 			if tc.reason == v1alpha1.ReasonConflict && !strings.Contains(d.Entry.Message, "kubectl berth adopt n1 "+id) {
 				t.Errorf("the message %q does not say what to do", d.Entry.Message)
 			}
-			if tc.reason == v1alpha1.ReasonFound && d.Format != "" {
+			if tc.reason == v1alpha1.ReasonFound && d.Format.Filesystem != "" {
 				t.Error("what was found is formatted")
 			}
 		})
@@ -129,10 +129,10 @@ func TestFoundReplicasAreToldApartFromMadeOnes(t *testing.T) {
 }
 
 func TestAReservationIsNotFormatted(t *testing.T) {
-	if d := Decide(volume(marked), here, Facts{Record: carved(blank)}); d.Format != "" {
+	if d := Decide(volume(marked), here, Facts{Record: carved(blank)}); d.Format.Filesystem != "" {
 		t.Error("it is, and then nobody can tell whether it was handed out")
 	}
-	if d := Decide(volume(saying(ready("1Gi", "1Gi"))), here, Facts{Record: carved(blank)}); d.Format != v1alpha1.Ext4 {
+	if d := Decide(volume(saying(ready("1Gi", "1Gi"))), here, Facts{Record: carved(blank)}); d.Format.Filesystem != provision.Ext4 {
 		t.Error("it is not when it was published")
 	}
 }

@@ -35,7 +35,7 @@ var rules = decide.Chain[view, Answer]{
 	{When: view.Missing, Then: func(view) Answer { return to(decide.Take) }},
 
 	{When: another, Then: conflict},
-	{When: decide.Always[view], Then: func(v view) Answer { return report(v, presentEntry(v)) }},
+	{Then: func(v view) Answer { return report(v, presentEntry(v)) }},
 }
 
 // Kind holds the decisions about snapshots.
