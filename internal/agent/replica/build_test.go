@@ -10,9 +10,7 @@ const (
 	original = replicatest.Original
 )
 
-type (
-	option = replicatest.Option
-)
+type option = replicatest.Option
 
 var (
 	vg0       = replicatest.VG0

@@ -9,9 +9,7 @@ const (
 	gib    = snapshottest.GiB
 )
 
-type (
-	option = snapshottest.Option
-)
+type option = snapshottest.Option
 
 var (
 	vg0        = snapshottest.VG0

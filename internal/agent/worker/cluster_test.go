@@ -35,11 +35,13 @@ func TestWhetherTheCacheOrTheAPIServerWasAskedItsErrorIsTold(t *testing.T) {
 	errUnread := errors.New("the cache was not read yet")
 	c := NewCluster[v1alpha1.Volume]("n", failing(t, errUnread), failing(t, errAway))
 	_, noClass := c.Class(t.Context(), "fast")
+	_, unwatched := c.Watched(t.Context(), "v")
+	_, unread := c.Live(t.Context(), "v")
 	for name, tc := range map[string]struct{ got, want error }{
-		"a Volume read from the cache":                {c.Get(t.Context(), "v", &v1alpha1.Volume{}), errUnread},
+		"a Volume read from the cache":                {unwatched, errUnread},
 		"a class read from the cache":                 {noClass, errUnread},
-		"a Volume read from the API server":           {c.Read(t.Context(), "v", &v1alpha1.Volume{}), errAway},
-		"a Volume written by the client of the cache": {c.Apply(t.Context(), apply.Volume("v")), errUnread}, // by the client that has the cache
+		"a Volume read from the API server":           {unread, errAway},
+		"a Volume written by the client of the cache": {c.Apply(t.Context(), apply.Volume("v")), errUnread},
 	} {
 		if !errors.Is(tc.got, tc.want) {
 			t.Errorf("%s: %v, want %v", name, tc.got, tc.want)
