@@ -13,7 +13,7 @@
 //	         metrics  - measures operations, shows pools
 //	cluster  replica  - carries out the node's replicas
 //	         snapshot - takes, keeps and removes the node's snapshots
-//	         worker   - code that these two share
+//	         worker   - carries out the decisions about replicas and snapshots
 //	         inline   - removes the volumes of pods that are gone
 //	         manage   - lets the pool daemon make and extend pools for PoolClasses
 //	         report   - publishes StorageNode, capacity and heartbeat

@@ -46,6 +46,8 @@ func nameOf(f *ast.FuncDecl) string {
 			kind = k.X
 		case *ast.IndexExpr:
 			kind = k.X
+		case *ast.IndexListExpr:
+			kind = k.X
 		case *ast.Ident:
 			return k.Name + "." + f.Name.Name
 		default:

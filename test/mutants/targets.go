@@ -13,6 +13,7 @@ type target struct {
 
 // targets are the packages that delete, format, wipe, adopt, mount, place or promise.
 var targets = []target{
+	{dir: "internal/decide", with: []string{"internal/decide/replica", "internal/decide/snapshot", "internal/decide/orphan"}},
 	{dir: "internal/decide/replica", files: []string{"decide.go", "proof.go", "stale.go"}, with: []string{"internal/agent/replica"}},
 	{dir: "internal/decide/snapshot", files: []string{"decide.go", "stale.go"}, with: []string{"internal/agent/snapshot"}},
 	{dir: "internal/decide/orphan", with: []string{"internal/agent/orphans"}},

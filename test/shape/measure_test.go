@@ -65,7 +65,7 @@ func TestAFileNamesABackendInItsCodeAndNotInItsComments(t *testing.T) {
 
 func TestFoldersThatImportEachOtherAreFound(t *testing.T) {
 	files := sources(t,
-		"internal/csi/x.go", "package csi\nimport _ \"berth.dev/berth/internal/agent/entries\"\n",
+		"internal/csi/x.go", "package csi\nimport _ \"berth.dev/berth/internal/agent/report\"\n",
 		"internal/agent/report/x.go", "package report\nimport _ \"berth.dev/berth/internal/csi\"\nimport _ \"berth.dev/berth/internal/run\"\n",
 		"internal/run/x.go", "package run\nimport _ \"os\"\n",
 	)

@@ -1,4 +1,4 @@
-// Package replica carries out the replicas of one node: it is the kind of package worker for the
+// Package replica carries out the replicas of one node: it is the Access of package worker to the
 // Volumes that bear the node's label. Package decide/replica decides about them. The outcome of
 // each step is in the node's own entry of status.replicas, written with one server-side apply.
 //

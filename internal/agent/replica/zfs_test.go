@@ -4,6 +4,7 @@ import (
 	"testing"
 
 	"berth.dev/berth/api/v1alpha1"
+	"berth.dev/berth/internal/decide/placed"
 	"berth.dev/berth/internal/decide/replica"
 	"berth.dev/berth/internal/provision"
 	"berth.dev/berth/internal/provision/memory"
@@ -47,7 +48,8 @@ func TestADatasetIsMadeForAFilesystemOfZFSAndADeviceForAllElse(t *testing.T) {
 			if v, ok := n.disks.Device(tc.content.Source); !ok || v.Content.Tree != tc.content.Tree {
 				t.Errorf("there is no %+v: %+v", tc.content, v)
 			}
-			if d := replica.Decide(wanted, here, replica.Facts{Record: &provision.Volume{ID: id, Pool: tank, Size: gib, Content: tc.content}}); d.Format.Filesystem != tc.wants {
+			facts := replica.Facts{Record: &provision.Volume{ID: id, Pool: tank, Size: gib, Content: tc.content}}
+			if d := replica.Decide(placed.Look(wanted, here, facts)); d.Format.Filesystem != tc.wants {
 				t.Errorf("to be formatted with %q, want %q", d.Format.Filesystem, tc.wants)
 			}
 		})

@@ -1,5 +1,5 @@
-// Package snapshot takes, keeps and removes the snapshots of one node: it is the kind of package
-// worker for the Snapshots that bear the node's label. Package decide/snapshot decides about them.
+// Package snapshot takes, keeps and removes the snapshots of one node: it is the Access of
+// package worker to the Snapshots that bear the node's label. Package decide/snapshot decides about them.
 //
 // What the package guarantees, besides the guarantees of package worker and of the decisions:
 //

@@ -38,12 +38,12 @@ func (f *data) Report(_ context.Context, _ *v1alpha1.Volume, e *v1alpha1.Replica
 func (f *data) kind() placed.Kind[*v1alpha1.Volume, v1alpha1.ReplicaStatus, provision.Volume] {
 	return placed.Kind[*v1alpha1.Volume, v1alpha1.ReplicaStatus, provision.Volume]{
 		What: "volume",
-		Rules: decide.Chain[view, answer]{
+		Decide: decide.Chain[view, answer]{
 			{When: view.Missing, Then: func(view) answer {
 				return answer{Entry: &v1alpha1.ReplicaStatus{State: v1alpha1.ReplicaGone}, News: true}
 			}},
 			{Then: func(view) answer { return answer{Decision: f.decision} }},
-		},
+		}.Decide,
 		Refusal: func(_ view, _ decide.Verb, reason, message string) answer {
 			return answer{Entry: &v1alpha1.ReplicaStatus{Reason: reason, Message: message}, News: true, Final: f.final}
 		},

@@ -32,7 +32,7 @@ type Locks interface {
 	Lock(ctx context.Context, key string) (unlock func(), err error)
 }
 
-// Base is the part of a worker that does not depend on the kind of its objects.
+// Base is the node of a worker: its locks, its report of the pools, and the work it hands on.
 type Base struct {
 	Node  string
 	Locks Locks

@@ -51,7 +51,7 @@ func (w worker[O, E, R]) remove(ctx context.Context, record *R, watched bool) (r
 	if err != nil {
 		return reconcile.Result{}, fmt.Errorf("reading the %s before removing its data: %w", w.What, err)
 	}
-	d := w.Rules.Decide(w.look(live, record))
+	d := w.Decide(w.look(live, record))
 	switch d.Verb {
 	case decide.Remove:
 		return w.removed(ctx, live, record, w.delete(ctx, data.Name, record))
@@ -90,7 +90,7 @@ func (w worker[O, E, R]) removed(ctx context.Context, live O, record *R, err err
 	if err != nil {
 		return w.refuse(ctx, live, decide.Remove, record, err)
 	}
-	return w.report(ctx, live, w.Rules.Decide(w.look(live, nil)))
+	return w.report(ctx, live, w.Decide(w.look(live, nil)))
 }
 
 // keep notes data as an orphan whose object does not know that the node has anything of it.

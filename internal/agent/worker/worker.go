@@ -54,7 +54,7 @@ func (w worker[O, E, R]) reconcile(ctx context.Context, name string) (reconcile.
 	if _, data, _ := w.Says(v.Entry); data {
 		w.begun.Delete(name)
 	}
-	if verb := w.Rules.Decide(v).Verb; verb == decide.Create || verb == decide.Take {
+	if verb := w.Decide(v).Verb; verb == decide.Create || verb == decide.Take {
 		return w.begin(ctx, o, verb)
 	}
 	record, err := w.record(ctx, name)
@@ -119,7 +119,7 @@ func (w worker[O, E, R]) converge(ctx context.Context, o O, record *R) (reconcil
 			return reconcile.Result{}, err
 		}
 	}
-	d := w.Rules.Decide(v)
+	d := w.Decide(v)
 	if d.Verb == decide.Keep {
 		w.keep(ctx, o.GetName(), d.Decision)
 		return w.report(ctx, o, d)
@@ -134,7 +134,7 @@ func (w worker[O, E, R]) converge(ctx context.Context, o O, record *R) (reconcil
 			return w.refuse(ctx, o, d.Verb, record, err)
 		}
 		v.Record = next
-		d = w.Rules.Decide(v)
+		d = w.Decide(v)
 	}
 	if result, err := w.report(ctx, o, d); err != nil || !result.IsZero() {
 		return result, err

@@ -20,20 +20,20 @@ type Object[E any] interface {
 type Kind[O Object[E], E, R any] struct {
 	// What names the kind for people.
 	What string
-	// Rules decide what a node does next about an object.
-	Rules decide.Chain[View[O, E, R], Answer[E]]
+	// Decide decides what a node does next about an object.
+	Decide func(v View[O, E, R]) Answer[E]
 	// Refusal answers an object whose step failed, for a reason.
 	Refusal func(v View[O, E, R], verb decide.Verb, reason, message string) Answer[E]
 	// Settled says whether there is nothing to do while no report of the pools shows the data.
 	Settled func(v View[O, E, R]) bool
-	// Says returns the pool in which an entry says that the data of this very object is, and
-	// whether the entry says that nothing is left. The entry may be nil.
+	// Says reads an entry, which may be nil: pool is the pool that it names, data says that the
+	// data in it is that of this very object, and gone that nothing is left.
 	Says func(entry *E) (pool string, data, gone bool)
 	// Unsure says whether the record of new data does not tell it from data that a pod may have
 	// used. Then it must be known before the data is made that there is no record.
 	Unsure func(o O) bool
-	// MayExist says whether data may not have been made because an earlier run of the agent
-	// made it.
+	// MayExist says whether a step may have failed because an earlier run of the agent had made
+	// the data.
 	MayExist func(err error) bool
 	// Describe returns the data of a record, and what to tell people if it has no object.
 	Describe func(record *R, node string) (data orphan.Record, noObject string)

@@ -21,7 +21,7 @@ func (k Kind[O, E, R]) Stale(objects []O, node string, pools []provision.Pool, r
 		name := o.GetName()
 		v := Look(o, node, Facts[R]{Record: records[name]})
 		delete(records, name)
-		verb := k.Rules.Decide(v).Verb
+		verb := k.Decide(v).Verb
 		deserved := recovered && verb != decide.None
 		if v.Entry != nil && v.Wanted() {
 			deserved = deserved || verb == decide.Report || verb != decide.None && k.Possible(v, pools)

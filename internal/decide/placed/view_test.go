@@ -49,7 +49,7 @@ func TestAnObjectThatIsFinishedIsNotLookedAtThoughItsStepWouldBePossible(t *test
 	for verb, want := range map[decide.Verb]int{decide.None: 0, decide.Create: 1, decide.Report: 1} {
 		rules := decide.Chain[view, Answer[v1alpha1.ReplicaStatus]]{{Then: func(view) Answer[v1alpha1.ReplicaStatus] { return To[v1alpha1.ReplicaStatus](verb) }}}
 		kind := Kind[*v1alpha1.Volume, v1alpha1.ReplicaStatus, int]{
-			Rules: rules, Records: func([]provision.Pool) map[string]*int { return nil }, Possible: func(view, []provision.Pool) bool { return true },
+			Decide: rules.Decide, Records: func([]provision.Pool) map[string]*int { return nil }, Possible: func(view, []provision.Pool) bool { return true },
 		}
 		if got := kind.Stale([]*v1alpha1.Volume{of("v").Object}, "n1", nil, false); len(got) != want {
 			t.Errorf("%s: %v", verb, got)

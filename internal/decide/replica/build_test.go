@@ -1,6 +1,10 @@
 package replica
 
-import "berth.dev/berth/internal/decide/replica/replicatest"
+import (
+	"berth.dev/berth/api/v1alpha1"
+	"berth.dev/berth/internal/decide/placed"
+	"berth.dev/berth/internal/decide/replica/replicatest"
+)
 
 const (
 	here     = replicatest.Here
@@ -40,3 +44,7 @@ var (
 	stuck        = replicatest.Stuck
 	sameState    = replicatest.Says
 )
+
+func decided(v *v1alpha1.Volume, node string, f Facts) Answer {
+	return Decide(placed.Look(v, node, f))
+}

@@ -43,20 +43,21 @@ var rules = decide.Chain[view, Answer]{
 
 // Kind holds the decisions about replicas.
 var Kind = placed.Kind[*v1alpha1.Volume, v1alpha1.ReplicaStatus, provision.Volume]{
-	What: "volume", Rules: rules, Refusal: refusal, Settled: departed, Says: says,
-	Describe: describe, Records: recordsOf, Possible: fits,
-	// The record of a filesystem says whether it was made, and a volume that was just made has none.
-	Unsure: func(v *v1alpha1.Volume) bool {
-		return v.Spec.VolumeMode != v1alpha1.Filesystem || v.Spec.Source != nil
-	},
-	// A replica that an earlier run made may have another size by now.
-	MayExist: func(err error) bool { return errors.Is(err, provision.ErrConflict) },
+	What: "volume", Decide: Decide, Refusal: refusal, Settled: departed, Says: says,
+	Unsure: unsure, MayExist: mayExist, Describe: describe, Records: recordsOf, Possible: fits,
 }
 
-// Decide compares a volume with the facts of a node.
-func Decide(v *v1alpha1.Volume, node string, f Facts) Answer {
-	return rules.Decide(placed.Look(v, node, f))
+// Decide decides what a node does next about its replica of a volume.
+func Decide(v view) Answer { return rules.Decide(v) }
+
+// unsure is false for a filesystem: its record says whether it was made, and a volume that was
+// just made has none.
+func unsure(v *v1alpha1.Volume) bool {
+	return v.Spec.VolumeMode != v1alpha1.Filesystem || v.Spec.Source != nil
 }
+
+// mayExist is true for a conflict: a replica that an earlier run made may have another size by now.
+func mayExist(err error) bool { return errors.Is(err, provision.ErrConflict) }
 
 // departed says whether a replica should not be on a node and the entry says that it is not.
 func departed(v view) bool {

@@ -133,7 +133,7 @@ func TestDecide(t *testing.T) {
 	for name, tc := range tests {
 		t.Run(name, func(t *testing.T) {
 			before := tc.volume.DeepCopy()
-			got := Decide(tc.volume, here, Facts{Record: tc.record, Made: tc.made})
+			got := decided(tc.volume, here, Facts{Record: tc.record, Made: tc.made})
 			if got.Verb != tc.step || got.Format.Filesystem != string(tc.format) {
 				t.Errorf("step %s, format %q; want %s, %q", got.Verb, got.Format.Filesystem, tc.step, tc.format)
 			}
@@ -161,7 +161,7 @@ func TestOnlyDataWithoutARecordIsLostWithItsPool(t *testing.T) {
 		"the pool has a record of the data":  {record: carved(), step: decide.Remove},
 	} {
 		t.Run(name, func(t *testing.T) {
-			d := Decide(volume(deleting, saying(ready("1Gi", "1Gi"))), here, Facts{Record: tc.record, Lost: true})
+			d := decided(volume(deleting, saying(ready("1Gi", "1Gi"))), here, Facts{Record: tc.record, Lost: true})
 			if d.Verb != tc.step || !sameState(d.Entry, tc.state, tc.reason) {
 				t.Errorf("%s, %+v; want %s, %s %s", d.Verb, d.Entry, tc.step, tc.state, tc.reason)
 			}
@@ -183,7 +183,7 @@ func TestAConflictOfSourcesNamesBoth(t *testing.T) {
 		"a copy of a snapshot finds a copy of a volume":        {volume(restored), carved(fromVolume), "made from volume " + original + ", not from snapshot " + source},
 	} {
 		t.Run(name, func(t *testing.T) {
-			if e := Decide(tc.volume, here, Facts{Record: tc.record}).Entry; e.Reason != v1alpha1.ReasonConflict || !strings.Contains(e.Message, tc.want) {
+			if e := decided(tc.volume, here, Facts{Record: tc.record}).Entry; e.Reason != v1alpha1.ReasonConflict || !strings.Contains(e.Message, tc.want) {
 				t.Errorf("%s: %s", e.Reason, e.Message)
 			}
 		})
@@ -202,7 +202,7 @@ func TestAnUnusableReplicaReportsItsSizeInTheRequestedPool(t *testing.T) {
 		"a lost replica":                    {nil, 0},
 	} {
 		t.Run(name, func(t *testing.T) {
-			e := Decide(volume(saying(ready("1Gi", "1Gi"))), "n1", Facts{Record: tc.record}).Entry
+			e := decided(volume(saying(ready("1Gi", "1Gi"))), "n1", Facts{Record: tc.record}).Entry
 			if e.State != v1alpha1.ReplicaFailed || entrySize(e) != tc.want {
 				t.Errorf("the entry is %+v, want it to say that %d bytes are taken", e, tc.want)
 			}

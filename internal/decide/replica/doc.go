@@ -1,6 +1,6 @@
 // Package replica decides what a node does next about its replica of a volume:
 //
-//	Decide(volume, node, facts) -> verb, reason, message, and the node's entry
+//	Decide(volume, node, entry, facts) -> verb, reason, message, and the node's entry
 //
 // What the package guarantees:
 //

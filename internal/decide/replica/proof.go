@@ -52,8 +52,8 @@ func isBlank(v view) bool {
 // difference says how the data differs from what the volume wants; empty if it does not.
 func difference(v view) string {
 	spec, record := v.Object.Spec, v.Record
-	found := found(v)
-	unheard := found && !v.Entry.HasData()
+	foreign := found(v)
+	unheard := foreign && !v.Entry.HasData()
 	switch {
 	case record.Pool.Name != v.Wish.Pool:
 		return fmt.Sprintf("the volume is in pool %s, not in %s", record.Pool.Name, v.Wish.Pool)
@@ -67,7 +67,7 @@ func difference(v view) string {
 		// The data may be a block volume's, which has no filesystem: making one would destroy
 		// it. In a tree Berth makes none.
 		return fmt.Sprintf("the volume was adopted with filesystem %s, and no filesystem was ever made on it", spec.FSType)
-	case found && record.Problem != "": // DeviceMissing would hide that it was found
+	case foreign && record.Problem != "": // DeviceMissing would hide that it was found
 		return "the volume was there before, and cannot be used: " + record.Problem
 	case unheard && record.Size < spec.Capacity.Value():
 		// Data that may be another object's is not touched, not even to make it larger.

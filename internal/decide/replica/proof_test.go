@@ -54,7 +54,7 @@ func TestDataGoesOnlyWhereTheEntryProvesThatItIsTheObjects(t *testing.T) {
 					saying(tc.entry)(v)
 				}
 				unwanted(v)
-				d := Decide(v, here, tc.facts)
+				d := decided(v, here, tc.facts)
 				goes := tc.goes && !(tc.stays && how == "moved away")
 				if (d.Verb == decide.Remove) != goes || !goes && d.Verb != decide.Keep {
 					t.Fatalf("step %s, goes should be %v", d.Verb, goes)
@@ -114,7 +114,7 @@ func TestFoundReplicasAreToldApartFromMadeOnes(t *testing.T) {
 			if tc.step == "" {
 				tc.step = decide.Report
 			}
-			d := Decide(v, here, tc.facts)
+			d := decided(v, here, tc.facts)
 			if d.Verb != tc.step || !sameState(d.Entry, tc.state, tc.reason) {
 				t.Errorf("%s, %+v; want %s, %s %s", d.Verb, d.Entry, tc.step, tc.state, tc.reason)
 			}
@@ -129,10 +129,10 @@ func TestFoundReplicasAreToldApartFromMadeOnes(t *testing.T) {
 }
 
 func TestAReservationIsNotFormatted(t *testing.T) {
-	if d := Decide(volume(marked), here, Facts{Record: carved(blank)}); d.Format.Filesystem != "" {
+	if d := decided(volume(marked), here, Facts{Record: carved(blank)}); d.Format.Filesystem != "" {
 		t.Error("it is, and then nobody can tell whether it was handed out")
 	}
-	if d := Decide(volume(saying(ready("1Gi", "1Gi"))), here, Facts{Record: carved(blank)}); d.Format.Filesystem != provision.Ext4 {
+	if d := decided(volume(saying(ready("1Gi", "1Gi"))), here, Facts{Record: carved(blank)}); d.Format.Filesystem != provision.Ext4 {
 		t.Error("it is not when it was published")
 	}
 }

@@ -25,7 +25,7 @@ func TestAVolumeOfTheOtherKindIsReportedAndNeverFormatted(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			record := carved(blank)
 			record.Content = tc.content
-			d := Decide(tc.v, here, Facts{Record: record})
+			d := decided(tc.v, here, Facts{Record: record})
 			if d.Verb != decide.Report || d.Entry.Reason != v1alpha1.ReasonConflict || d.Entry.Ready || d.Format.Filesystem != "" {
 				t.Errorf("decided %+v", d)
 			}
@@ -37,7 +37,7 @@ func TestAnAdoptedDatasetThatWasNeverUsedIsUsed(t *testing.T) {
 	zfs := func(v *v1alpha1.Volume) { v.Spec.FSType = v1alpha1.Dataset }
 	record := carved(blank)
 	record.Content = dataset("vg0/" + id)
-	if d := Decide(volume(adopted, zfs), here, Facts{Record: record}); !d.Entry.Ready || d.Format.Filesystem != provision.Dataset {
+	if d := decided(volume(adopted, zfs), here, Facts{Record: record}); !d.Entry.Ready || d.Format.Filesystem != provision.Dataset {
 		t.Errorf("decided %+v: nothing is made on it that could be the end of its data", d)
 	}
 }

@@ -1,6 +1,10 @@
 package snapshot
 
-import "berth.dev/berth/internal/decide/snapshot/snapshottest"
+import (
+	"berth.dev/berth/api/v1alpha1"
+	"berth.dev/berth/internal/decide/placed"
+	"berth.dev/berth/internal/decide/snapshot/snapshottest"
+)
 
 const (
 	here   = snapshottest.Here
@@ -26,3 +30,7 @@ var (
 	broken    = snapshottest.Broken
 	sameState = snapshottest.Says
 )
+
+func decided(s *v1alpha1.Snapshot, node string, f Facts) Answer {
+	return Decide(placed.Look(s, node, f))
+}

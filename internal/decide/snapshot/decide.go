@@ -40,17 +40,17 @@ var rules = decide.Chain[view, Answer]{
 
 // Kind holds the decisions about snapshots.
 var Kind = placed.Kind[*v1alpha1.Snapshot, v1alpha1.SnapshotReplica, provision.Snapshot]{
-	What: "snapshot", Rules: rules, Refusal: refusal, Says: says,
+	What: "snapshot", Decide: Decide, Refusal: refusal, Says: says,
 	Describe: describe, Records: recordsOf, Possible: possible,
-	Settled:  func(v view) bool { return rules.Decide(v).Verb == decide.None },
+	Settled:  settled,
 	Unsure:   func(*v1alpha1.Snapshot) bool { return false }, // no pod writes to a snapshot
 	MayExist: func(error) bool { return true },               // its volume may be gone by now
 }
 
-// Decide compares a snapshot with the facts of a node.
-func Decide(s *v1alpha1.Snapshot, node string, f Facts) Answer {
-	return rules.Decide(placed.Look(s, node, f))
-}
+// Decide decides what a node does next about a snapshot.
+func Decide(v view) Answer { return rules.Decide(v) }
+
+func settled(v view) bool { return Decide(v).Verb == decide.None }
 
 func says(e *v1alpha1.SnapshotReplica) (pool string, data, gone bool) {
 	if e == nil {

@@ -85,7 +85,7 @@ func TestDecide(t *testing.T) {
 	for name, tc := range tests {
 		t.Run(name, func(t *testing.T) {
 			before := tc.snapshot.DeepCopy()
-			got := Decide(tc.snapshot, here, Facts{Record: tc.record})
+			got := decided(tc.snapshot, here, Facts{Record: tc.record})
 			if got.Verb != tc.step {
 				t.Errorf("step %s; want %s", got.Verb, tc.step)
 			}
@@ -116,7 +116,7 @@ func TestOnlyDataWithoutARecordIsLostWithItsPool(t *testing.T) {
 		"the pool has a record of the snapshot":  {record: record(), step: decide.Remove},
 	} {
 		t.Run(name, func(t *testing.T) {
-			d := Decide(snapshot(deleting, saying(ready())), here, Facts{Record: tc.record, Lost: true})
+			d := decided(snapshot(deleting, saying(ready())), here, Facts{Record: tc.record, Lost: true})
 			if d.Verb != tc.step || !sameState(d.Entry, tc.state, tc.reason) {
 				t.Errorf("%s, %+v; want %s, %s %s", d.Verb, d.Entry, tc.step, tc.state, tc.reason)
 			}
@@ -125,7 +125,7 @@ func TestOnlyDataWithoutARecordIsLostWithItsPool(t *testing.T) {
 }
 
 func TestASnapshotThatIsBrokenSaysHow(t *testing.T) {
-	if e := Decide(snapshot(), here, Facts{Record: record(broken)}).Entry; !strings.Contains(e.Message, "node n1: a disk is missing") {
+	if e := decided(snapshot(), here, Facts{Record: record(broken)}).Entry; !strings.Contains(e.Message, "node n1: a disk is missing") {
 		t.Errorf("it says %q", e.Message)
 	}
 }

@@ -1,7 +1,7 @@
 // Package snapshot decides what a node does next about a snapshot, as package replica does about
 // a replica:
 //
-//	Decide(snapshot, node, facts) -> verb, reason, message, and the node's entry
+//	Decide(snapshot, node, entry, facts) -> verb, reason, message, and the node's entry
 //
 // What the package guarantees:
 //
