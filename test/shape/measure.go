@@ -179,7 +179,7 @@ func room(folder string) (name string, ok bool) {
 	return parts[1], true
 }
 
-var decision = regexp.MustCompile(`(?i)(verdict|decision|outcome|obstacle|action|answer)$`)
+var decision = regexp.MustCompile(`(?i)(verdict|decision|outcome|obstacle|action)$`)
 
 // decisions returns the types that stand for a decision.
 func decisions(files []file) []string {

@@ -83,7 +83,7 @@ func (p *waker) activate(name string, pools []string, lvs ...string) error {
 // activation that fails halfway leaves its pool's parts active, and from then on LVM refuses to
 // activate the pool. A part that is read-only was activated by an administrator, who looks at it:
 // LVM activates a part alone only in this way. Such a part is left alone.
-func (p *reader) leftParts(name string, pools []string) (lvs []string) {
+func (p *waker) leftParts(name string, pools []string) (lvs []string) {
 	if len(pools) == 0 {
 		return nil
 	}

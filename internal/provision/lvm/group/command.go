@@ -144,10 +144,6 @@ func wipedTags(before, now int64) (args []string) {
 	return args
 }
 
-func (t Tool) tagCommand(group, id, tag string) run.Command {
-	return t.command("lvchange", "--yes", "--addtag", tag, group+"/"+id)
-}
-
 // ActivateCommand activates logical volumes.
 func (t Tool) ActivateCommand(group string, ids ...string) run.Command {
 	return t.command("lvchange", append([]string{"--yes", "--activate", "y"}, within(group, ids)...)...)

@@ -124,7 +124,7 @@ func (p Planner) Record(g *Facts, id, filesystem string) (*Step, error) {
 	case v.filesystem != "":
 		return nil, fmt.Errorf("%w: volume %s is recorded as %s", provision.ErrConflict, id, v.filesystem)
 	}
-	return &Step{Command: p.tagCommand(g.Name, id, tagFS+filesystem), Learn: func(g *Facts) {
+	return &Step{Command: p.command("lvchange", "--yes", "--addtag", tagFS+filesystem, g.Name+"/"+id), Learn: func(g *Facts) {
 		if v := g.Volumes[id]; v != nil {
 			v.filesystem = filesystem
 		}
