@@ -7,7 +7,7 @@ import (
 
 // ProvisionerType names the storage technology that carves volumes out of a pool.
 //
-// +kubebuilder:validation:Enum=LVM;LVMThin;ZFS;Device
+// +kubebuilder:validation:Enum=LVM;LVMThin;ZFS;Btrfs;Device
 type ProvisionerType string
 
 const (
@@ -17,6 +17,8 @@ const (
 	ProvisionerLVMThin ProvisionerType = "LVMThin"
 	// ProvisionerZFS carves zvols and datasets out of a zpool.
 	ProvisionerZFS ProvisionerType = "ZFS"
+	// ProvisionerBtrfs carves subvolumes out of a filesystem of btrfs.
+	ProvisionerBtrfs ProvisionerType = "Btrfs"
 	// ProvisionerDevice hands out whole disks.
 	ProvisionerDevice ProvisionerType = "Device"
 )
@@ -51,6 +53,7 @@ type PoolClass struct {
 // +kubebuilder:validation:XValidation:rule="has(self.lvm) == (self.provisioner == 'LVM')",message="lvm must be set exactly when provisioner is LVM"
 // +kubebuilder:validation:XValidation:rule="has(self.lvmThin) == (self.provisioner == 'LVMThin')",message="lvmThin must be set exactly when provisioner is LVMThin"
 // +kubebuilder:validation:XValidation:rule="has(self.zfs) == (self.provisioner == 'ZFS')",message="zfs must be set exactly when provisioner is ZFS"
+// +kubebuilder:validation:XValidation:rule="has(self.btrfs) == (self.provisioner == 'Btrfs')",message="btrfs must be set exactly when provisioner is Btrfs"
 // +kubebuilder:validation:XValidation:rule="has(self.devices) == (self.provisioner == 'Device')",message="devices must be set exactly when provisioner is Device"
 // +kubebuilder:validation:XValidation:rule="self.provisioner != 'Device' || !has(self.spare) && !has(self.sparePercent)",message="a disk is handed out whole: it has no spare"
 type PoolClassSpec struct {
@@ -74,6 +77,10 @@ type PoolClassSpec struct {
 	// zfs selects zpools. Required when provisioner is ZFS.
 	// +optional
 	ZFS *ZFSPools `json:"zfs,omitempty"`
+
+	// btrfs selects filesystems of btrfs. Required when provisioner is Btrfs.
+	// +optional
+	Btrfs *BtrfsPools `json:"btrfs,omitempty"`
 
 	// devices selects whole disks. Required when provisioner is Device.
 	// +optional
@@ -185,6 +192,26 @@ type LVMThinPools struct {
 	// +kubebuilder:validation:Minimum=1
 	// +kubebuilder:validation:Maximum=100
 	MaxFillPercent int32 `json:"maxFillPercent,omitempty"`
+}
+
+// BtrfsPools names the filesystems of a class.
+//
+// +kubebuilder:validation:XValidation:rule="!has(self.create) || self.filesystems.size() == 1",message="create: filesystems must name the one filesystem that is to be made"
+type BtrfsPools struct {
+	// filesystems are labels of filesystems of btrfs that are mounted on the node, anywhere. A
+	// node serves the class from those of them that it has. They need simple quotas
+	// (btrfs quota enable --simple), which Linux has since 6.7.
+	// +required
+	// +listType=set
+	// +kubebuilder:validation:MinItems=1
+	// +kubebuilder:validation:MaxItems=16
+	// +kubebuilder:validation:items:MaxLength=100
+	// +kubebuilder:validation:items:Pattern=`^[A-Za-z0-9][A-Za-z0-9_.-]*$`
+	Filesystems []string `json:"filesystems"`
+
+	// create lets Berth make the filesystem, grow it, and mount it when the node starts.
+	// +optional
+	Create *GroupCreation `json:"create,omitempty"`
 }
 
 // DevicePools selects disks, to be handed out whole or to make pools of. A disk must match every

@@ -52,11 +52,12 @@ type Volume struct {
 // +kubebuilder:validation:XValidation:rule="self.volumeMode == oldSelf.volumeMode && self.poolClass == oldSelf.poolClass && self.sharing == oldSelf.sharing && self.placement == oldSelf.placement",message="volumeMode, poolClass, sharing and placement are immutable"
 // +kubebuilder:validation:XValidation:rule="has(self.fsType) == has(oldSelf.fsType) && (!has(self.fsType) || self.fsType == oldSelf.fsType)",message="fsType is immutable"
 // +kubebuilder:validation:XValidation:rule="has(self.mkfsOptions) == has(oldSelf.mkfsOptions) && (!has(self.mkfsOptions) || self.mkfsOptions == oldSelf.mkfsOptions)",message="mkfsOptions is immutable"
-// +kubebuilder:validation:XValidation:rule="!has(self.mkfsOptions) || self.volumeMode == 'Filesystem' && (!has(self.fsType) || self.fsType != 'zfs') && !has(self.source)",message="mkfsOptions is for a filesystem that mkfs makes: not for volumeMode Block, not for fsType zfs, and not for a copy"
+// +kubebuilder:validation:XValidation:rule="!has(self.mkfsOptions) || self.volumeMode == 'Filesystem' && (!has(self.fsType) || !(self.fsType in ['zfs', 'btrfs'])) && !has(self.source)",message="mkfsOptions is for a filesystem that mkfs makes: not for volumeMode Block, not for fsType zfs or btrfs, and not for a copy"
 // +kubebuilder:validation:XValidation:rule="has(self.source) == has(oldSelf.source) && (!has(self.source) || self.source == oldSelf.source)",message="source is immutable"
 // +kubebuilder:validation:XValidation:rule="self.?adopted.orValue(false) == oldSelf.?adopted.orValue(false)",message="adopted is immutable"
 // +kubebuilder:validation:XValidation:rule="has(self.fsType) == (self.volumeMode == 'Filesystem')",message="fsType is for volumeMode Filesystem, and required there"
 // +kubebuilder:validation:XValidation:rule="!has(self.fsType) || self.fsType != 'zfs' || !has(self.replicas) || self.replicas.all(r, r.pool.startsWith('zfs:'))",message="fsType zfs is for pools of ZFS"
+// +kubebuilder:validation:XValidation:rule="!has(self.replicas) || self.replicas.all(r, r.pool.startsWith('btrfs:')) == (has(self.fsType) && self.fsType == 'btrfs')",message="fsType btrfs is for pools of btrfs, which have nothing else"
 type VolumeSpec struct {
 	// capacity is the requested size in bytes. A replica may be a little larger, because of
 	// the allocation unit of its pool. capacity may shrink, but not below the largest replica,
@@ -154,9 +155,10 @@ const (
 )
 
 // FSType is a filesystem that Berth makes, grows and mounts. zfs is a dataset of ZFS, and
-// only for classes with provisioner ZFS.
+// only for classes with provisioner ZFS; btrfs is a subvolume, and only for classes with
+// provisioner Btrfs, which have nothing else.
 //
-// +kubebuilder:validation:Enum=ext4;xfs;zfs
+// +kubebuilder:validation:Enum=ext4;xfs;zfs;btrfs
 type FSType string
 
 // The supported filesystems.
@@ -165,6 +167,8 @@ const (
 	XFS  FSType = "xfs"
 	// Dataset is a filesystem of ZFS itself.
 	Dataset FSType = "zfs"
+	// Subvolume is a filesystem of btrfs itself.
+	Subvolume FSType = "btrfs"
 )
 
 // Sharing says how many nodes may write a volume at once.

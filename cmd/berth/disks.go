@@ -12,6 +12,7 @@ import (
 	"berth.dev/berth/internal/mount/linux"
 	"berth.dev/berth/internal/poold"
 	"berth.dev/berth/internal/provision"
+	"berth.dev/berth/internal/provision/btrfs"
 	"berth.dev/berth/internal/provision/device"
 	devicekernel "berth.dev/berth/internal/provision/device/kernel"
 	"berth.dev/berth/internal/provision/lvm"
@@ -55,10 +56,15 @@ func newDisks(udev bool, observer run.Observer) (*disks, error) {
 	if err != nil {
 		return nil, err
 	}
+	filesystems, err := btrfs.New(btrfs.Config{Runner: runner, Disks: whole})
+	if err != nil {
+		return nil, fmt.Errorf("setting up btrfs: %w", err)
+	}
 	d := &disks{mounter: mounter}
 	d.all = provision.NewMux(
 		d.member(groups, provision.LVM, provision.LVMThin),
 		d.member(zpools, provision.ZFS),
+		d.member(filesystems, provision.Btrfs),
 		d.member(whole, provision.Device),
 	)
 	return d, nil

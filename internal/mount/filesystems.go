@@ -3,6 +3,7 @@ package mount
 import (
 	"fmt"
 	"regexp"
+	"strings"
 
 	"github.com/moby/sys/mountinfo"
 
@@ -62,6 +63,13 @@ var filesystems = map[string]filesystem{
 		repair:  "zpool scrub",
 		tree:    &tree{check: checkDataset, arguments: sourceAlone, within: withinDataset},
 	},
+	// A subvolume has no options of its own: its filesystem is mounted already, with those that
+	// the administrator chose.
+	provision.Subvolume: {
+		ignored: []string{"dirsync", "lazytime", "sync"},
+		repair:  "btrfs scrub",
+		tree:    &tree{check: checkSubvolume, arguments: subvolumeAt, within: withinSubvolume},
+	},
 }
 
 // forms compiles the forms of options; an option with an empty form is just its name.
@@ -92,6 +100,29 @@ func checkDataset(c provision.Content) error {
 // name.
 func withinDataset(c provision.Content, line *mountinfo.Info) (path string, ok bool) {
 	return line.Root, line.FSType == c.Tree && line.Source == c.Source
+}
+
+// subvolumePlace matches a subvolume of Berth's: a disk of its filesystem, and its path there.
+var subvolumePlace = regexp.MustCompile(`^(/dev/[A-Za-z0-9_+.:/-]+)\[(/\.berth/volumes/[a-z0-9-]+/data)\]$`)
+
+func checkSubvolume(c provision.Content) error {
+	if !subvolumePlace.MatchString(c.Source) || c.Identity == "" {
+		return fmt.Errorf("%w: %.300q (%.300q) is no subvolume of btrfs", provision.ErrInvalid, c.Source, c.Identity)
+	}
+	return nil
+}
+
+// withinSubvolume compares paths in the filesystem: the disk that a line shows may be any of its
+// disks. Whoever mounts or binds the subvolume proves its identity.
+func withinSubvolume(c provision.Content, line *mountinfo.Info) (path string, ok bool) {
+	_, options := subvolumeAt(c)
+	path, ok = strings.CutPrefix("subvol="+line.Root, options[0])
+	return "/" + strings.TrimPrefix(path, "/"), ok && line.FSType == c.Tree && (path == "" || path[0] == '/' && path != "//deleted")
+}
+
+func subvolumeAt(c provision.Content) (source string, options []string) {
+	disk, path, _ := strings.Cut(strings.TrimSuffix(c.Source, "]"), "[")
+	return disk, []string{"subvol=" + path}
 }
 
 func sourceAlone(c provision.Content) (source string, options []string) { return c.Source, nil }

@@ -5,6 +5,7 @@ package poolclass
 import (
 	"path"
 	"slices"
+	"strings"
 
 	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -31,6 +32,8 @@ func Names(c *v1alpha1.PoolClass, p provision.Pool) bool {
 		return slices.Contains(spec.LVMThin.ThinPools, p.Name)
 	case spec.ZFS != nil:
 		return slices.ContainsFunc(spec.ZFS.Pools, func(name string) bool { return provision.TraitsOf(p.Type).Prefix+name == p.Name })
+	case spec.Btrfs != nil:
+		return slices.Contains(spec.Btrfs.Filesystems, strings.TrimPrefix(p.Name, provision.TraitsOf(p.Type).Prefix))
 	case spec.Devices != nil:
 		return Selects(spec.Devices, p)
 	default:

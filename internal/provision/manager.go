@@ -16,8 +16,8 @@ type PoolWish struct {
 	// Disks, by their names as pools, that a volume group or a zpool takes: it is made of
 	// them, or grows by them. For a zpool they are listed vdev by vdev.
 	Disks []string
-	// Zpool says how to make a zpool. Search lists the device nodes of disks (/dev/sda) on
-	// which it may exist already. Both are zero for other pools.
+	// Zpool says how to make a zpool; zero for other pools. Search lists the device nodes of disks
+	// (/dev/sda) on which a pool that Berth brings back may exist already.
 	Zpool  Zpool
 	Search []string
 	// SizePercent of its volume group is the least size of a thin pool; 0 asks to make none.
@@ -100,7 +100,7 @@ func (w PoolWish) Check() error {
 		return fmt.Errorf("%w: a pool of type %s is not made of disks", ErrInvalid, w.Pool.Type)
 	case !t.FillsUp() && (w.SizePercent != 0 || w.Extension != Extension{}):
 		return fmt.Errorf("%w: a pool of type %s has no size in percent, and does not fill up", ErrInvalid, w.Pool.Type)
-	case w.Pool.Type != ZFS && (w.Zpool != Zpool{} || len(w.Search) > 0):
+	case w.Pool.Type != ZFS && w.Zpool != Zpool{}, !t.Brought && len(w.Search) > 0:
 		return fmt.Errorf("%w: a pool of type %s is no zpool", ErrInvalid, w.Pool.Type)
 	case w.Pool.Type == ZFS:
 		return cmp.Or(w.checkDisks(), w.checkZpool())

@@ -17,6 +17,8 @@ const (
 	LVMThin = string(v1alpha1.ProvisionerLVMThin)
 	// ZFS carves zvols and datasets out of zpools.
 	ZFS = string(v1alpha1.ProvisionerZFS)
+	// Btrfs carves subvolumes out of filesystems.
+	Btrfs = string(v1alpha1.ProvisionerBtrfs)
 	// Device hands out whole disks.
 	Device = string(v1alpha1.ProvisionerDevice)
 )
@@ -27,6 +29,8 @@ const (
 	DiskPrefix = "disk:"
 	// ZFSPrefix begins the names of zpools, and of filesystems in them.
 	ZFSPrefix = "zfs:"
+	// BtrfsPrefix begins the names of filesystems of btrfs.
+	BtrfsPrefix = "btrfs:"
 )
 
 // Filesystems that mkfs makes on a block device.
@@ -38,6 +42,9 @@ const (
 // Dataset is a filesystem of ZFS itself. Only a zpool can hold one, and it is made with the
 // volume.
 const Dataset = string(v1alpha1.Dataset)
+
+// Subvolume is a filesystem of btrfs: a subvolume of the pool.
+const Subvolume = string(v1alpha1.Subvolume)
 
 // Traits are the properties of a type of provisioner on which the rest of Berth depends. Code
 // that treats types differently asks for a trait, and not for the name of a type.
@@ -61,6 +68,8 @@ type Traits struct {
 	Tree, TreeFeature string
 	// OfDisks is the word for one of its pools, if Berth makes them of empty disks; else empty.
 	OfDisks string
+	// Brought says that Berth itself brings the pools that it made back when the node has started.
+	Brought bool
 }
 
 // table has one row for each type. The first row whose form a pool's name has is its type's.
@@ -70,7 +79,11 @@ var table = []Traits{
 	},
 	{
 		Type: ZFS, Prefix: ZFSPrefix, Kind: ledger.Thick, Copies: v1alpha1.FeatureCopies, Devices: true,
-		Tree: Dataset, TreeFeature: v1alpha1.FeatureDatasets, OfDisks: "zpool",
+		Tree: Dataset, TreeFeature: v1alpha1.FeatureDatasets, OfDisks: "zpool", Brought: true,
+	},
+	{
+		Type: Btrfs, Prefix: BtrfsPrefix, Kind: ledger.Thick, Copies: v1alpha1.FeatureCopies,
+		Tree: Subvolume, OfDisks: "filesystem", Brought: true,
 	},
 	{
 		Type: LVMThin, Slash: true, Kind: ledger.Thin, Copies: v1alpha1.FeatureCopies, Devices: true,

@@ -16,6 +16,8 @@ import (
 func ForKind(kind schema.GroupVersionKind) interface{} {
 	switch kind {
 	// Group=berth.dev, Version=v1alpha1
+	case v1alpha1.SchemeGroupVersion.WithKind("BtrfsPools"):
+		return &apiv1alpha1.BtrfsPoolsApplyConfiguration{}
 	case v1alpha1.SchemeGroupVersion.WithKind("ClaimReference"):
 		return &apiv1alpha1.ClaimReferenceApplyConfiguration{}
 	case v1alpha1.SchemeGroupVersion.WithKind("DevicePools"):

@@ -57,6 +57,11 @@ func gather(f Facts) asked {
 			a.askThin(c.Name, spec.LVMThin)
 		case spec.ZFS != nil && spec.ZFS.Create != nil && len(spec.ZFS.Pools) == 1:
 			a.askZpool(c.Name, spec.ZFS.Pools[0], spec.ZFS.Create)
+		case spec.Btrfs != nil && spec.Btrfs.Create != nil && len(spec.Btrfs.Filesystems) == 1:
+			a.ask(madeAsked{
+				pool:  provision.PoolRef{Type: provision.Btrfs, Name: provision.BtrfsPrefix + spec.Btrfs.Filesystems[0]},
+				class: c.Name, disks: &spec.Btrfs.Create.Disks,
+			})
 		case spec.Devices != nil:
 			a.whole = append(a.whole, c)
 		}

@@ -92,13 +92,20 @@ func refuse(why provision.Outcome) decide.Decision {
 	return decide.Decision{Verb: decide.Refuse, Reason: string(why.Reason), Message: why.Message}
 }
 
-// group asks for a volume group of all the disks that match its class, are empty, and match
+// group asks for a volume group, or a filesystem of btrfs, of all the disks that match its class,
+// are empty, and match
 // no other pool.
 func (a asked) group(f Facts, m *madeAsked) Wish {
 	w := ensure(m.class, provision.PoolWish{Pool: m.pool})
 	there := has(f.Pools, w.Pool)
-	if !there && lists(f.Listed, m.pool.Name) {
+	lost := !there && lists(f.Listed, m.pool.Name)
+	switch brought := provision.TraitsOf(m.pool.Type).Brought; {
+	case brought && !there:
+		w.Search, w.lost = carriers(f, m.disks), lost
+	case lost:
 		w.Decision = refuse(gone(m.pool.Name))
+	}
+	if lost {
 		return w
 	}
 	for _, p := range a.empty(f, &w, m.disks, there) {

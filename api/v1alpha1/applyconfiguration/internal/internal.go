@@ -23,6 +23,18 @@ func Parser() *typed.Parser {
 var parserOnce sync.Once
 var parser *typed.Parser
 var schemaYAML = typed.YAMLObject(`types:
+- name: dev.berth.berth.api.v1alpha1.BtrfsPools
+  map:
+    fields:
+    - name: create
+      type:
+        namedType: dev.berth.berth.api.v1alpha1.GroupCreation
+    - name: filesystems
+      type:
+        list:
+          elementType:
+            scalar: string
+          elementRelationship: associative
 - name: dev.berth.berth.api.v1alpha1.ClaimReference
   map:
     fields:
@@ -294,6 +306,9 @@ var schemaYAML = typed.YAMLObject(`types:
 - name: dev.berth.berth.api.v1alpha1.PoolClassSpec
   map:
     fields:
+    - name: btrfs
+      type:
+        namedType: dev.berth.berth.api.v1alpha1.BtrfsPools
     - name: devices
       type:
         namedType: dev.berth.berth.api.v1alpha1.DevicePools

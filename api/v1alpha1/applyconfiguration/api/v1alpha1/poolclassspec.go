@@ -24,6 +24,8 @@ type PoolClassSpecApplyConfiguration struct {
 	LVMThin *LVMThinPoolsApplyConfiguration `json:"lvmThin,omitempty"`
 	// zfs selects zpools. Required when provisioner is ZFS.
 	ZFS *ZFSPoolsApplyConfiguration `json:"zfs,omitempty"`
+	// btrfs selects filesystems of btrfs. Required when provisioner is Btrfs.
+	Btrfs *BtrfsPoolsApplyConfiguration `json:"btrfs,omitempty"`
 	// devices selects whole disks. Required when provisioner is Device.
 	Devices *DevicePoolsApplyConfiguration `json:"devices,omitempty"`
 	// spare is kept free in every pool of this class: no volume is created or
@@ -83,6 +85,14 @@ func (b *PoolClassSpecApplyConfiguration) WithLVMThin(value *LVMThinPoolsApplyCo
 // If called multiple times, the ZFS field is set to the value of the last call.
 func (b *PoolClassSpecApplyConfiguration) WithZFS(value *ZFSPoolsApplyConfiguration) *PoolClassSpecApplyConfiguration {
 	b.ZFS = value
+	return b
+}
+
+// WithBtrfs sets the Btrfs field in the declarative configuration to the given value
+// and returns the receiver, so that objects can be built by chaining "With" function invocations.
+// If called multiple times, the Btrfs field is set to the value of the last call.
+func (b *PoolClassSpecApplyConfiguration) WithBtrfs(value *BtrfsPoolsApplyConfiguration) *PoolClassSpecApplyConfiguration {
+	b.Btrfs = value
 	return b
 }
 

@@ -1,0 +1,275 @@
+package btrfs
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"reflect"
+	"regexp"
+	"slices"
+	"strings"
+	"sync"
+	"time"
+
+	"berth.dev/berth/internal/provision"
+	"berth.dev/berth/internal/provision/btrfs/kernel"
+	"berth.dev/berth/internal/provision/engine"
+)
+
+// Provisioner is a provision.Provisioner over the filesystems of btrfs on this machine.
+type Provisioner struct {
+	config Config
+	engine *engine.Engine[*facts]
+	// kept are the filesystems that Berth mounted itself, and keeps mounted.
+	kept struct {
+		sync.Mutex
+		open map[string]*kernel.Filesystem
+	}
+}
+
+var (
+	_ provision.Full    = (*Provisioner)(nil)
+	_ provision.Manager = (*Provisioner)(nil)
+)
+
+// New makes a provisioner. It starts nothing; Run watches for changes by others.
+func New(c Config) (*Provisioner, error) {
+	c, err := c.withDefaults()
+	if err != nil {
+		return nil, err
+	}
+	p := &Provisioner{config: c}
+	p.kept.open = map[string]*kernel.Filesystem{}
+	p.engine = engine.New(engine.Config[*facts]{Backend: backend{p}, Noun: "filesystem", Now: c.Now})
+	return p, nil
+}
+
+// backend is a Provisioner as the engine sees it.
+type backend struct{ *Provisioner }
+
+// label matches the labels of filesystems that are pools.
+var label = regexp.MustCompile(`^[A-Za-z0-9][A-Za-z0-9_.-]{0,99}$`)
+
+// Discover asks the kernel which filesystems are mounted. One that goes and holds volumes stays
+// known, so that its volumes are not taken for deleted.
+func (b backend) Discover(context.Context) error {
+	mounted, err := kernel.Mounted()
+	if err != nil {
+		return fmt.Errorf("%w: %w", provision.ErrUnavailable, err)
+	}
+	news := false
+	b.engine.Lock()
+	defer b.engine.Unlock()
+	for fsid, name := range mounted {
+		u := b.engine.Units()[fsid]
+		switch {
+		case !label.MatchString(name):
+			continue
+		case u == nil:
+			u = &facts{fsid: fsid}
+			b.engine.Put(fsid, u)
+		case u.label == name && !u.missing:
+			continue
+		}
+		u.label, u.missing, news = name, false, true
+		b.engine.Touch(u)
+	}
+	for fsid, u := range b.engine.Units() {
+		if name, there := mounted[fsid]; there && label.MatchString(name) {
+			continue
+		}
+		if len(u.volumes)+len(u.snapshots) == 0 {
+			b.engine.Drop(fsid)
+			news = true
+		} else if !u.missing {
+			u.missing, news = true, true
+		}
+	}
+	if news {
+		b.engine.Changed.Set()
+	}
+	return nil
+}
+
+// Loaded has all filesystems tidied: a crash may have left something.
+func (b backend) Loaded(ctx context.Context) { b.tidyEach(ctx) }
+
+func (b backend) Refresh(ctx context.Context, fsid string) { b.refresh(ctx, fsid) }
+
+// LookAgain writes out what was changed first: what the facts show then is also on the disks.
+func (b backend) LookAgain(ctx context.Context, fsid string) (cleared bool) {
+	if f, err := b.config.Open(fsid); err == nil {
+		_ = f.Sync() // if it fails, so does the next step
+		f.Close()
+	}
+	b.refresh(ctx, fsid)
+	return false
+}
+
+// Fit implements engine.Backend. The plans themselves say what must not be done.
+func (b backend) Fit(*facts, string, []engine.Step[*facts]) error { return nil }
+
+// Ended has a filesystem tidied if a change left something over.
+func (b backend) Ended(ctx context.Context, fsid string) { b.tidySoon(ctx, fsid) }
+
+// Changed implements provision.Provisioner.
+func (p *Provisioner) Changed() <-chan struct{} { return p.engine.Changed }
+
+// Wait returns when no change is under way, also none whose caller gave up.
+func (p *Provisioner) Wait() { p.engine.Tasks.Wait() }
+
+// Healthy returns nil as long as every filesystem answers.
+func (p *Provisioner) Healthy() error {
+	for _, u := range p.engine.All() {
+		if u.Silent != nil || u.Stuck(p.config.Now()) {
+			return u.usable(p.config.Now())
+		}
+	}
+	return nil
+}
+
+// Report implements provision.Provisioner.
+func (p *Provisioner) Report(ctx context.Context) ([]provision.Pool, error) {
+	if err := p.engine.RefreshDue(ctx); err != nil {
+		return nil, err
+	}
+	return p.pools(p.config.Now()), nil
+}
+
+// pools returns the pools as they are known. Of several filesystems with one label none is
+// believed.
+func (p *Provisioner) pools(now time.Time) (pools []provision.Pool) {
+	p.engine.Lock()
+	defer p.engine.Unlock()
+	for _, u := range p.engine.Units() {
+		pool := u.pool(now)
+		for i, v := range pool.Volumes {
+			if _, err := p.holder(v.ID); err != nil {
+				pool.Volumes[i].Problem = provision.Problem(err)
+			}
+		}
+		if err := p.namesakes(u.label); err != nil {
+			pool.Problem = provision.Problem(err)
+			if i := slices.IndexFunc(pools, func(other provision.Pool) bool { return other.Name == pool.Name }); i >= 0 {
+				pools[i].Volumes = append(pools[i].Volumes, pool.Volumes...)
+				continue
+			}
+		}
+		pools = append(pools, pool)
+	}
+	slices.SortFunc(pools, func(a, b provision.Pool) int { return strings.Compare(a.Name, b.Name) })
+	return pools
+}
+
+// namesakes returns why a pool cannot be used if several filesystems have its label. The caller
+// holds the lock of the Book.
+func (p *Provisioner) namesakes(label string) error {
+	var all []string
+	for fsid, u := range p.engine.Units() {
+		if u.label == label && !u.missing {
+			all = append(all, fsid)
+		}
+	}
+	if len(all) < 2 {
+		return nil
+	}
+	slices.Sort(all)
+	return fmt.Errorf("%w: the filesystems %s are all labelled %s, and none of them is used: unmount or relabel those that are copies (btrfs filesystem label)",
+		provision.ErrUnavailable, strings.Join(all, " and "), label)
+}
+
+// holder returns the filesystem that holds the volume or snapshot of an id; empty if there is
+// none. The caller holds the lock of the Book.
+func (p *Provisioner) holder(id string) (fsid string, err error) {
+	var there, away []*facts
+	for _, u := range p.engine.Units() {
+		switch {
+		case u.volumes[id] == nil && u.snapshots[id] == nil:
+		case u.missing:
+			away = append(away, u)
+		default:
+			there = append(there, u)
+		}
+	}
+	if len(there) == 0 {
+		there = away
+	}
+	switch len(there) {
+	case 0:
+		return "", nil
+	case 1:
+		return there[0].fsid, p.namesakes(there[0].label)
+	}
+	return "", fmt.Errorf("%w: %s is in %d filesystems, and used in none: remove the copies (they are in %s of each)", provision.ErrConflict, id, len(there), home)
+}
+
+// locate returns the filesystem that holds an id. If one of several namesakes may hold the id, it
+// is not known.
+func (p *Provisioner) locate(ctx context.Context, id string) (fsid string, err error) {
+	err = p.engine.Locate(ctx, id, func() (ok bool, err error) {
+		p.engine.Lock()
+		defer p.engine.Unlock()
+		fsid, err = p.holder(id)
+		return fsid != "" || err != nil, err
+	}, p.engine.RefreshDue)
+	if !errors.Is(err, provision.ErrNotFound) {
+		return fsid, err
+	}
+	p.engine.Lock()
+	defer p.engine.Unlock()
+	for _, u := range p.engine.Units() {
+		if twins := p.namesakes(u.label); twins != nil {
+			return "", twins
+		}
+	}
+	return "", err
+}
+
+// Get implements provision.Provisioner.
+func (p *Provisioner) Get(ctx context.Context, id string) (v provision.Volume, err error) {
+	if err := provision.CheckID(id); err != nil {
+		return v, err
+	}
+	fsid, err := p.locate(ctx, id)
+	if err != nil {
+		return v, err
+	}
+	return p.view(fsid, id)
+}
+
+func (p *Provisioner) view(fsid, id string) (v provision.Volume, err error) {
+	err = fmt.Errorf("%w: %s", provision.ErrNotFound, id)
+	p.engine.With(fsid, func(u *facts) {
+		if u != nil && u.volumes[id] != nil {
+			v, err = u.view(u.volumes[id]), nil
+		}
+	})
+	return v, err
+}
+
+// Run watches for changes by others until ctx ends, then waits for the changes under way.
+func (p *Provisioner) Run(ctx context.Context) error {
+	defer p.Wait()
+	refresh := time.NewTicker(p.config.RefreshInterval)
+	defer refresh.Stop()
+	watch := time.NewTicker(watchInterval)
+	defer watch.Stop()
+	p.engine.ChangedAll() // they may have changed since an earlier report
+	p.engine.Changed.Set()
+	for {
+		select {
+		case <-ctx.Done():
+			return nil
+		case <-watch.C:
+			_ = backend{p}.Discover(ctx) // the next report returns the error
+		case <-refresh.C:
+			before := p.pools(time.Time{})
+			p.engine.ChangedAll()
+			p.engine.RefreshEach(ctx, p.engine.Names())
+			if !reflect.DeepEqual(before, p.pools(time.Time{})) {
+				p.engine.Changed.Set()
+			}
+		}
+		p.tidyEach(ctx)
+	}
+}

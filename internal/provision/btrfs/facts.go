@@ -1,0 +1,175 @@
+package btrfs
+
+import (
+	"cmp"
+	"fmt"
+	"iter"
+	"maps"
+	"slices"
+	"time"
+
+	"berth.dev/berth/internal/provision"
+	"berth.dev/berth/internal/provision/btrfs/kernel"
+	"berth.dev/berth/internal/provision/engine"
+)
+
+// facts holds the facts about one filesystem.
+type facts struct {
+	engine.Account
+	fsid, label string
+	space       kernel.Space
+	// total is how many bytes of data there is room for. trouble says why that is not known, or
+	// why the filesystem is of no use.
+	total   int64
+	trouble string
+	// The entries of the areas, by their names.
+	volumes, snapshots, trash, making map[string]*entry
+	// others are the names in the area of volumes of what is not Berth's.
+	others map[string]bool
+	// missing is set when a filesystem with volumes is not mounted any more.
+	missing bool
+	// asking is set while a reading has no answer, and tidying while one tidies up.
+	asking, tidying bool
+}
+
+// entry is a volume or a snapshot.
+type entry struct {
+	record
+	// root is its subvolume; zero if it is not there.
+	root kernel.Root
+	// within are the subvolumes that its tenant made in it, the innermost first.
+	within []kernel.Root
+	// taken is how many bytes it takes, with those within, and bound its limit; 0 for none.
+	taken, bound int64
+	// uncounted says that something within takes room without counting for the limit.
+	uncounted bool
+	// dropping says that the kernel still frees what its subvolume held.
+	dropping bool
+	// why it could not be removed.
+	stuck string
+}
+
+func (u *facts) ref() provision.PoolRef {
+	return provision.PoolRef{Type: provision.Btrfs, Name: provision.BtrfsPrefix + u.label}
+}
+
+func (u *facts) all() iter.Seq2[string, *entry] {
+	return func(yield func(string, *entry) bool) {
+		for _, of := range []map[string]*entry{u.volumes, u.snapshots} {
+			for id, e := range of {
+				if !yield(id, e) {
+					return
+				}
+			}
+		}
+	}
+}
+
+// strange says that the subvolume of an entry is not the one of its record.
+func (e *entry) strange() string {
+	switch {
+	case e.root.ID == 0:
+		return fmt.Sprintf("its subvolume %d is not there", e.Subvolume.ID)
+	case e.root.Subvolume != e.Subvolume:
+		return fmt.Sprintf("in place of its subvolume %d (%s) there is %d (%s)", e.Subvolume.ID, e.Subvolume.UUID, e.root.ID, e.root.UUID)
+	}
+	return ""
+}
+
+// sound returns ErrConflict for a volume or snapshot whose subvolume was replaced.
+func (e *entry) sound() error {
+	if why := e.strange(); why != "" {
+		return fmt.Errorf("%w: %s: %s", provision.ErrConflict, e.ID, why)
+	}
+	return nil
+}
+
+// Trouble says why nothing new may be placed in the filesystem; empty if there is no reason.
+func (u *facts) Trouble(now time.Time) string {
+	switch {
+	case u.missing:
+		return fmt.Sprintf("filesystem %s is not mounted on the node: bring its disks back and mount it", u.label)
+	case u.Silent != nil:
+		return fmt.Sprintf("filesystem %s does not answer: %v", u.label, u.Silent)
+	case u.Read.IsZero():
+		return fmt.Sprintf("filesystem %s was not read yet", u.label)
+	case u.Stuck(now):
+		return fmt.Sprintf("filesystem %s has been changing for %v", u.label, now.Sub(u.BusySince()).Round(time.Second))
+	case u.trouble != "":
+		return fmt.Sprintf("filesystem %s: %s", u.label, u.trouble)
+	}
+	return ""
+}
+
+// usable returns why nothing new may be made in the filesystem, and nothing grow.
+func (u *facts) usable(now time.Time) error {
+	switch why := u.Trouble(now); {
+	case u.missing:
+		return fmt.Errorf("%w: %s", provision.ErrPoolMissing, why)
+	case why != "":
+		return fmt.Errorf("%w: %s", provision.ErrUnavailable, why)
+	}
+	return nil
+}
+
+// view returns a volume as callers see it.
+func (u *facts) view(e *entry) provision.Volume {
+	v := provision.Volume{
+		ID: e.ID, Pool: u.ref(), Size: e.Size, Filesystem: e.Filesystem, Inline: e.Inline, Source: e.Source, Problem: e.strange(),
+		Content: provision.Content{
+			Source:   fmt.Sprintf("%s[/%s/%s/data]", u.space.Node, volumesArea, e.ID),
+			Identity: kernel.Identity(u.fsid, e.Subvolume), Tree: provision.Subvolume,
+		},
+	}
+	if u.missing {
+		v.Problem = u.Trouble(time.Time{})
+	}
+	return v
+}
+
+func (u *facts) viewSnapshot(e *entry) provision.Snapshot {
+	s := provision.Snapshot{
+		ID: e.ID, Volume: e.Volume, Pool: u.ref(), Size: e.Size, Allocated: u.keeps(e), Filesystem: e.Filesystem, Taken: e.Taken, Problem: e.strange(),
+	}
+	if u.missing {
+		s.Problem = u.Trouble(time.Time{})
+	}
+	return s
+}
+
+// pool returns the filesystem as callers see it.
+func (u *facts) pool(now time.Time) provision.Pool {
+	p := u.figures()
+	p.Problem = u.Trouble(now)
+	for _, id := range slices.Sorted(maps.Keys(u.volumes)) {
+		p.Volumes = append(p.Volumes, u.view(u.volumes[id]))
+	}
+	for _, id := range slices.Sorted(maps.Keys(u.snapshots)) {
+		p.Snapshots = append(p.Snapshots, u.viewSnapshot(u.snapshots[id]))
+	}
+	for _, id := range slices.Sorted(maps.Keys(u.trash)) {
+		if e := u.trash[id]; e.Volume == "" {
+			v := u.view(e)
+			v.Content, v.Problem = provision.Content{}, e.stuck
+			p.Wiping = append(p.Wiping, v)
+		}
+	}
+	return p
+}
+
+// untidy says whether something is left over: of changes that a crash ended, of what was deleted,
+// or of what tenants did.
+func (u *facts) untidy() bool {
+	return !u.missing && (len(u.making)+len(u.trash)+len(u.unlimited()) > 0)
+}
+
+// unlimited are the volumes whose limit is not as it should be, or does not cover all that is in
+// them: a tenant can have the kernel leave out a subvolume that it makes.
+func (u *facts) unlimited() (volumes []*entry) {
+	for _, v := range u.volumes {
+		if v.strange() == "" && (v.bound != u.limit(v) || v.uncounted) {
+			volumes = append(volumes, v)
+		}
+	}
+	return slices.SortedFunc(slices.Values(volumes), func(a, b *entry) int { return cmp.Compare(a.ID, b.ID) })
+}

@@ -1,0 +1,109 @@
+package kernel
+
+import (
+	"fmt"
+	"os"
+	"unsafe"
+
+	"golang.org/x/sys/unix"
+)
+
+// The numbers of btrfs's ioctls, and the directions that they have in common.
+const (
+	family = 0x94
+	write  = 1
+	read   = 2
+
+	doScan          = 4
+	doSync          = 8
+	doAddDevice     = 10
+	doSubvolume     = 14
+	doSearch        = 17
+	doSnapshot      = 23
+	doDeviceInfo    = 30
+	doInfo          = 31
+	doQuota         = 40
+	doAssign        = 41
+	doGroup         = 42
+	doLimit         = 43
+	doSubvolumeInfo = 60
+	doDestroy       = 63
+)
+
+const (
+	simpleQuotas = 4      // for doQuota
+	readOnly     = 1 << 1 // for doSnapshot
+	byID         = 1 << 4 // for doDestroy
+	referenced   = 1      // for doLimit: the limit of what a group takes
+	unlimited    = ^uint64(0)
+	topLevel     = 5   // the subvolume that holds all others
+	firstFree    = 256 // the first id of other subvolumes, and the inode of each one's root
+	lastFree     = ^uint64(255)
+	volumeGroup  = 1 << 48 // the level of the quota groups of volumes
+)
+
+type (
+	nameArgs struct {
+		fd   int64
+		name [4088]byte
+	}
+	nameArgsV2 struct {
+		fd                       int64
+		transid, flags, size, at uint64
+		_                        [2]uint64
+		// name, or the id of a subvolume in its first eight bytes
+		name [4040]byte
+	}
+	deviceArgs struct {
+		id               uint64
+		uuid             [16]byte
+		allocated, total uint64
+		_                [4056]byte
+	}
+	infoArgs struct {
+		maxID, devices uint64
+		fsid           [16]byte
+		_              [992]byte
+	}
+	quotaArgs  struct{ command, status uint64 }
+	assignArgs struct{ assign, member, group uint64 }
+	groupArgs  struct{ create, id uint64 }
+	limitArgs  struct {
+		id, flags, referenced uint64
+		_                     [3]uint64
+	}
+	subvolumeArgs struct {
+		id   uint64
+		_    [288]byte
+		uuid [16]byte
+		_    [192]byte
+	}
+	searchArgs struct {
+		tree                                       uint64
+		minID, maxID, minOffset, maxOffset, _, max uint64
+		minType, maxType, items, _                 uint32
+		_                                          [4]uint64
+		found                                      [3992]byte
+	}
+)
+
+// ioctl calls the kernel. The kernel knows a call by its number and the size of its argument.
+func ioctl[T any](f *os.File, direction, number uintptr, arg *T) error {
+	request := direction<<30 | unsafe.Sizeof(*arg)<<16 | family<<8 | number
+	_, _, errno := unix.Syscall(unix.SYS_IOCTL, f.Fd(), request, uintptr(unsafe.Pointer(arg))) //nolint:gosec // the kernel's form of a call
+	if errno != 0 {
+		return os.NewSyscallError(fmt.Sprintf("ioctl %d of btrfs", number), errno)
+	}
+	return nil
+}
+
+func named(name string) *nameArgs {
+	a := &nameArgs{}
+	copy(a.name[:len(a.name)-1], name)
+	return a
+}
+
+func (a *nameArgsV2) named(name string) *nameArgsV2 {
+	copy(a.name[:len(a.name)-1], name)
+	return a
+}

@@ -1,0 +1,106 @@
+package kernel
+
+import (
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"os"
+
+	"golang.org/x/sys/unix"
+)
+
+// Root is a subvolume as the filesystem lists it.
+type Root struct {
+	Subvolume
+	// Parent is the subvolume that it is in, and Directory the inode of its directory there. Both
+	// are 0 for a subvolume that was deleted and still takes room.
+	Parent, Directory uint64
+}
+
+// The items of the list: the subvolume itself, and its place.
+const (
+	treeOfRoots = 1
+	itemRoot    = 132
+	itemPlace   = 144
+	headLength  = 32
+	uuidAt      = 247 // in itemRoot
+)
+
+// Roots lists all subvolumes but the topmost, by their ids.
+func (f *Filesystem) Roots() (map[uint64]Root, error) {
+	roots := map[uint64]Root{}
+	key := searchArgs{tree: treeOfRoots, minID: firstFree, maxID: lastFree, maxOffset: unlimited, max: unlimited, minType: itemRoot, maxType: itemPlace}
+	for {
+		a := key
+		a.items = 4096
+		if err := ioctl(f.top, read|write, doSearch, &a); err != nil {
+			return nil, fmt.Errorf("listing subvolumes: %w", err)
+		}
+		if a.items == 0 {
+			return roots, nil
+		}
+		found := a.found[:]
+		for range a.items {
+			id, offset := binary.NativeEndian.Uint64(found[8:]), binary.NativeEndian.Uint64(found[16:])
+			kind, length := binary.NativeEndian.Uint32(found[24:]), binary.NativeEndian.Uint32(found[28:])
+			if int(length) > len(found)-headLength {
+				return nil, errors.New("listing subvolumes: the kernel's answer is cut off")
+			}
+			if kind == itemRoot || kind == itemPlace { // the kernel returns those between the two as well
+				roots[id] = roots[id].with(id, kind, offset, found[headLength:][:length])
+			}
+			key.minID, key.minType, key.minOffset = id, kind, offset
+			found = found[headLength+length:]
+		}
+		if key.minOffset++; key.minOffset == 0 {
+			if key.minType++; key.minType > itemPlace {
+				key.minID, key.minType = key.minID+1, itemRoot
+			}
+		}
+	}
+}
+
+// with takes in an item of the list.
+func (r Root) with(id uint64, kind uint32, offset uint64, item []byte) Root {
+	r.ID = id
+	switch {
+	case kind == itemRoot && len(item) >= uuidAt+16:
+		r.UUID = uuid([16]byte(item[uuidAt:]))
+	case kind == itemPlace && len(item) >= 8:
+		r.Parent, r.Directory = offset, binary.LittleEndian.Uint64(item)
+	}
+	return r
+}
+
+// Destroy removes a subvolume that holds no other, whatever its tenant forbade. What it held is
+// freed in the background.
+func (f *Filesystem) Destroy(r Root) error {
+	for _, place := range [][2]uint64{{r.ID, firstFree}, {r.Parent, r.Directory}} {
+		if err := f.permit(place[0], place[1]); err != nil {
+			return fmt.Errorf("permitting that subvolume %d is removed: %w", r.ID, err)
+		}
+	}
+	a := nameArgsV2{flags: byID}
+	binary.NativeEndian.PutUint64(a.name[:], r.ID)
+	return ioctl(f.top, write, doDestroy, &a)
+}
+
+// permit takes the flags off a directory that keep it, and what it holds, from being removed.
+func (f *Filesystem) permit(subvolume, inode uint64) error {
+	const ofInode, forbids = 0x4d, 0x10 | 0x20 // immutable, append only
+	var handle [20]byte                        // the inode, its subvolume, and any generation
+	binary.NativeEndian.PutUint64(handle[:], inode)
+	binary.NativeEndian.PutUint64(handle[8:], subvolume)
+	fd, err := unix.OpenByHandleAt(int(f.top.Fd()), unix.NewFileHandle(ofInode, handle[:]), unix.O_RDONLY|unix.O_DIRECTORY|unix.O_CLOEXEC)
+	if err != nil {
+		return err
+	}
+	dir := os.NewFile(uintptr(fd), "directory")
+	defer dir.Close()
+	flags, err := unix.IoctlGetUint32(fd, unix.FS_IOC_GETFLAGS)
+	if err != nil || flags&forbids == 0 {
+		return err
+	}
+	flags &^= forbids
+	return unix.IoctlSetPointerInt(fd, unix.FS_IOC_SETFLAGS, int(flags))
+}

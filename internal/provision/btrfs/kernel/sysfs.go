@@ -1,0 +1,169 @@
+package kernel
+
+import (
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"strconv"
+	"strings"
+
+	"golang.org/x/sys/unix"
+
+	"berth.dev/berth/internal/provision/blockdev"
+)
+
+const shown = "/sys/fs/btrfs"
+
+// Mounted returns the labels of the filesystems that are mounted anywhere, by their UUIDs.
+func Mounted() (map[string]string, error) {
+	entries, err := os.ReadDir(shown)
+	if err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return nil, fmt.Errorf("listing filesystems of btrfs: %w", err)
+	}
+	labels := map[string]string{}
+	for _, e := range entries {
+		label, err := os.ReadFile(filepath.Join(shown, e.Name(), "label")) // "features" has none
+		if err == nil {
+			labels[e.Name()] = strings.TrimSuffix(string(label), "\n")
+		}
+	}
+	return labels, nil
+}
+
+// nodeOf returns the node of a disk of a filesystem, once the node is proved to lead to that disk.
+func nodeOf(fsid string) (string, error) {
+	dir := filepath.Join(shown, fsid, "devices")
+	disks, err := os.ReadDir(dir)
+	if err == nil && len(disks) == 0 {
+		err = errors.New("it has no disk")
+	}
+	if err != nil {
+		return "", fmt.Errorf("finding a disk of filesystem %s: %w", fsid, err)
+	}
+	name := disks[0].Name()
+	node := "/dev/" + strings.ReplaceAll(name, "!", "/")
+	is, err := blockdev.ReadLine(filepath.Join(dir, name, "dev"))
+	if err != nil {
+		return "", fmt.Errorf("asking for the number of %s: %w", node, err)
+	}
+	number, err := blockdev.Number(node)
+	if got := fmt.Sprintf("%d:%d", unix.Major(number), unix.Minor(number)); err != nil || got != is {
+		return "", fmt.Errorf("%s does not lead to device %s: %w", node, is, errors.Join(err, fs.ErrInvalid))
+	}
+	return node, nil
+}
+
+// Chunks are the parts of all disks that are set aside for one kind of content, in bytes: how much
+// content they hold and have room for, and how much of the disks they take.
+type Chunks struct {
+	Used, Total, Raw int64
+	// Profiles say how the content is spread over the disks.
+	Profiles []string
+}
+
+// Disk of a filesystem: its size in bytes, and how much of it is set aside in Chunks.
+type Disk struct {
+	Size, Allocated int64
+	Missing         bool
+}
+
+// Space of a filesystem.
+type Space struct {
+	Data, Metadata, System Chunks
+	Disks                  []Disk
+	// Node of one of its disks.
+	Node string
+	// Quotas says how it counts: "squota" for simple quotas, empty for not at all.
+	Quotas string
+}
+
+// Space asks how much room there is.
+func (f *Filesystem) Space(fsid string) (s Space, err error) {
+	if s.Node, err = nodeOf(fsid); err != nil {
+		return s, err
+	}
+	if s.Quotas, err = blockdev.ReadLine(filepath.Join(shown, fsid, "qgroups/mode")); errors.Is(err, fs.ErrNotExist) {
+		err = nil
+	}
+	for kind, c := range map[string]*Chunks{"data": &s.Data, "metadata": &s.Metadata, "system": &s.System} {
+		dir := filepath.Join(shown, fsid, "allocation", kind)
+		for name, n := range map[string]*int64{"bytes_used": &c.Used, "total_bytes": &c.Total, "disk_total": &c.Raw} {
+			if err == nil {
+				*n, err = number(filepath.Join(dir, name))
+			}
+		}
+		entries, listing := os.ReadDir(dir)
+		err = errors.Join(err, listing)
+		for _, e := range entries {
+			if e.IsDir() {
+				c.Profiles = append(c.Profiles, e.Name())
+			}
+		}
+	}
+	var info infoArgs
+	if err = errors.Join(err, ioctl(f.top, read, doInfo, &info)); err != nil {
+		return s, fmt.Errorf("asking for the room in filesystem %s: %w", fsid, err)
+	}
+	for id := uint64(1); id <= info.maxID; id++ {
+		d := deviceArgs{id: id}
+		switch err := ioctl(f.top, read|write, doDeviceInfo, &d); {
+		case errors.Is(err, unix.ENODEV): // it was removed
+			continue
+		case err != nil:
+			return s, err
+		}
+		missing, _ := blockdev.ReadLine(filepath.Join(shown, fsid, "devinfo", strconv.FormatUint(id, 10), "missing"))
+		s.Disks = append(s.Disks, Disk{Size: int64(d.total), Allocated: int64(d.allocated), Missing: missing == "1"}) //nolint:gosec // sizes of real disks
+	}
+	return s, nil
+}
+
+func number(path string) (int64, error) {
+	text, err := blockdev.ReadLine(path)
+	if err != nil {
+		return 0, err
+	}
+	n, err := strconv.ParseUint(text, 10, 64)
+	return int64(min(n, 1<<62)), err //nolint:gosec // bounded
+}
+
+// Quota says how much a group of subvolumes takes, in bytes, and how much it may take; 0 is no
+// limit.
+type Quota struct{ Taken, Limit int64 }
+
+// Quotas returns how much the subvolumes take, and what the volumes may take, by the ids of their
+// subvolumes. The kernel counts something once it is on its way to the disk.
+func Quotas(fsid string) (subvolumes, volumes map[uint64]Quota, err error) {
+	entries, err := os.ReadDir(filepath.Join(shown, fsid, "qgroups"))
+	if err != nil {
+		return nil, nil, fmt.Errorf("listing quotas: %w", err)
+	}
+	subvolumes, volumes = map[uint64]Quota{}, map[uint64]Quota{}
+	for _, e := range entries {
+		var level, id uint64
+		if _, err := fmt.Sscanf(e.Name(), "%d_%d", &level, &id); err != nil {
+			continue
+		}
+		switch level {
+		case 0:
+			subvolumes[id] = quotaOf(fsid, id)
+		case volumeGroup >> 48:
+			volumes[id] = quotaOf(fsid, volumeGroup|id)
+		}
+	}
+	return subvolumes, volumes, nil
+}
+
+func quotaOf(fsid string, group uint64) (q Quota) {
+	dir := filepath.Join(shown, fsid, "qgroups", fmt.Sprintf("%d_%d", group>>48, group&(volumeGroup-1)))
+	q.Taken, _ = number(filepath.Join(dir, "referenced"))
+	if flags, _ := number(filepath.Join(dir, "limit_flags")); flags&referenced != 0 {
+		q.Limit, _ = number(filepath.Join(dir, "max_referenced"))
+	}
+	if q.Limit == 1<<62 {
+		q.Limit = 0
+	}
+	return q
+}

@@ -1,0 +1,166 @@
+package btrfs
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+	"slices"
+
+	"berth.dev/berth/internal/provision/btrfs/kernel"
+	"berth.dev/berth/internal/provision/engine"
+	"berth.dev/berth/internal/provision/reading"
+)
+
+// reading is what is read of one filesystem at once.
+type readings struct {
+	Filesystem
+	roots               map[uint64]kernel.Root
+	subvolumes, volumes map[uint64]kernel.Quota
+}
+
+// read reads all facts about a filesystem.
+func read(f Filesystem, fsid string) (*facts, error) {
+	u := &facts{fsid: fsid, others: map[string]bool{}}
+	r := readings{Filesystem: f}
+	var err error
+	if u.space, err = f.Space(fsid); err != nil {
+		return nil, err
+	}
+	if r.roots, err = f.Roots(); err != nil {
+		return nil, err
+	}
+	if u.total, u.trouble = capacity(u.space); u.trouble == "" && crowded(u.space) {
+		u.trouble = "its metadata takes nearly all room that is left: add a disk, or delete data (btrfs filesystem usage says more)"
+	}
+	switch u.space.Quotas {
+	case "squota":
+		if r.subvolumes, r.volumes, err = kernel.Quotas(fsid); err != nil {
+			return nil, err
+		}
+	case "":
+		u.trouble = cmp.Or(u.trouble, "it has no quotas: turn simple ones on (btrfs quota enable --simple), with Linux 6.7 or later")
+	default:
+		u.trouble = cmp.Or(u.trouble, "it has full quotas, which tenants evade: use simple ones (btrfs quota disable, then btrfs quota enable --simple), with Linux 6.7 or later")
+	}
+	for area, into := range map[string]*map[string]*entry{
+		volumesArea: &u.volumes, snapshotsArea: &u.snapshots, trashArea: &u.trash, makingArea: &u.making,
+	} {
+		if *into, err = r.entries(area, u.others); err != nil {
+			return nil, fmt.Errorf("reading %s: %w", area, err)
+		}
+	}
+	return u, nil
+}
+
+// entries reads an area. What has no record of its own is Berth's only where Berth alone works.
+func (r readings) entries(area string, others map[string]bool) (map[string]*entry, error) {
+	names, err := r.Names(area)
+	if err != nil {
+		return nil, err
+	}
+	entries := map[string]*entry{}
+	for _, name := range names {
+		text, inode, err := r.Read(area + "/" + name)
+		if err != nil {
+			return nil, err
+		}
+		e := &entry{}
+		kept := false
+		if e.record, kept = parse(text, name); !kept && (area == volumesArea || area == snapshotsArea) {
+			others[name] = true
+			continue
+		}
+		r.complete(e, inode)
+		entries[name] = e
+	}
+	return entries, nil
+}
+
+// complete finds the subvolume in the directory of an entry, and what it takes.
+func (r readings) complete(e *entry, inode uint64) {
+	for _, root := range r.roots {
+		if root.Directory == inode && root.Parent == topLevel {
+			e.root = root
+		}
+	}
+	dropped, there := r.roots[e.Subvolume.ID]
+	e.dropping = there && dropped.Parent == 0
+	q := r.volumes[e.Subvolume.ID]
+	e.taken, e.bound = q.Taken, q.Limit
+	if e.root.ID == 0 {
+		return
+	}
+	e.within = r.within(e.root.ID)
+	sum := r.subvolumes[e.root.ID].Taken
+	for _, root := range e.within {
+		sum += r.subvolumes[root.ID].Taken
+	}
+	e.uncounted = sum > e.taken
+}
+
+// topLevel is the id of the subvolume that holds all others.
+const topLevel = 5
+
+// within returns the subvolumes in another, the innermost first.
+func (r readings) within(id uint64) (found []kernel.Root) {
+	for _, root := range r.roots {
+		if root.Parent == id {
+			found = append(found, root)
+		}
+	}
+	slices.SortFunc(found, func(a, b kernel.Root) int { return cmp.Compare(a.ID, b.ID) })
+	var all []kernel.Root
+	for _, root := range found {
+		all = append(append(all, r.within(root.ID)...), root)
+	}
+	return all
+}
+
+// refresh reads one filesystem and puts the result into the Book. The caller holds its lock. A
+// filesystem that did not answer in time is not asked again until it answers.
+func (p *Provisioner) refresh(ctx context.Context, fsid string) {
+	var asked reading.Moment
+	p.engine.With(fsid, func(u *facts) {
+		if u != nil && !u.missing && !u.asking {
+			u.asking, asked = true, p.engine.Moment()
+		}
+	})
+	if asked == 0 {
+		return
+	}
+	ctx, cancel := context.WithTimeoutCause(ctx, readTimeout, engine.ErrNoAnswer)
+	defer cancel()
+	answered := make(chan struct{})
+	go func() { // ends when the kernel answers; there is no way to stop it
+		defer close(answered)
+		var now *facts
+		f, err := p.config.Open(fsid)
+		if err == nil {
+			now, err = read(f, fsid)
+			f.Close()
+		}
+		p.engine.With(fsid, func(u *facts) {
+			if u == nil {
+				return
+			}
+			u.asking = false
+			if u.Silent = err; err != nil {
+				p.engine.Touch(u)
+				return
+			}
+			now.label, now.missing, now.tidying, now.Account = u.label, u.missing, u.tidying, u.Account
+			now.Read = p.config.Now()
+			now.Mark.Read(asked)
+			p.engine.Put(fsid, now)
+		})
+	}()
+	select {
+	case <-answered:
+	case <-ctx.Done():
+		p.engine.With(fsid, func(u *facts) {
+			if u != nil && u.asking {
+				u.Silent = context.Cause(ctx)
+			}
+		})
+	}
+}

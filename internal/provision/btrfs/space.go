@@ -1,0 +1,105 @@
+package btrfs
+
+import (
+	"fmt"
+	"slices"
+
+	"berth.dev/berth/internal/provision"
+	"berth.dev/berth/internal/provision/btrfs/kernel"
+)
+
+// Unit is what sizes are rounded up to.
+const unit = 4 << 20
+
+const (
+	gibibyte = 1 << 30
+	// leastMetadata is set aside for the metadata of any filesystem, beside a part of its size.
+	leastMetadata = gibibyte / 4
+)
+
+// copies says how many copies of its content a profile of chunks keeps. Those with parity are
+// missing: the room that they leave cannot be told.
+var copies = map[string]int64{"single": 1, "raid0": 1, "dup": 2, "raid1": 2, "raid10": 2}
+
+// capacity returns how many bytes of data a filesystem has room for, or why that is not known. It
+// depends on the disks and profiles, and not on the data: what it leaves to metadata, and to one
+// chunk of data that is only partly filled, it leaves from the beginning.
+func capacity(s kernel.Space) (total int64, trouble string) {
+	var raw, largest int64
+	for _, d := range s.Disks {
+		if d.Missing {
+			return 0, "it lacks a disk: bring the disk back, or replace it (btrfs replace)"
+		}
+		raw, largest = raw+d.Size, max(largest, d.Size)
+	}
+	factor := int64(0)
+	for _, p := range s.Data.Profiles {
+		if copies[p] == 0 {
+			return 0, fmt.Sprintf("it keeps data as %s, which Berth cannot use: convert it (btrfs balance start -dconvert=raid1)", p)
+		}
+		factor = max(factor, copies[p])
+	}
+	if factor == 0 {
+		return 0, "it does not tell how it keeps data apart from metadata, which Berth needs to know"
+	}
+	usable := raw
+	if !slices.Contains(s.Data.Profiles, "dup") && factor > 1 {
+		usable = min(raw, 2*(raw-largest)) // each copy is on another disk
+	}
+	usable -= s.System.Raw + max(s.Metadata.Raw, raw/16+leastMetadata) + min(gibibyte, raw/10)*factor
+	return max(usable, 0) / factor / unit * unit, ""
+}
+
+// crowded says that a filesystem can hardly write metadata any more.
+func crowded(s kernel.Space) bool {
+	var unallocated int64
+	for _, d := range s.Disks {
+		unallocated += d.Size - d.Allocated
+	}
+	return s.Metadata.Used > s.Metadata.Total/8*7 && unallocated < leastMetadata
+}
+
+// pinned returns how many bytes of a volume others keep, at most, though it may overwrite them.
+func (u *facts) pinned(volume *entry) (pins int64) {
+	for _, e := range u.all() {
+		pins += e.Pins[volume.Subvolume.ID]
+	}
+	return pins
+}
+
+// keeps returns how many bytes of the volumes that are here an entry keeps. What it keeps of
+// others that were deleted is measured: it counts as foreign.
+func (u *facts) keeps(e *entry) (pins int64) {
+	for _, v := range u.volumes {
+		pins += e.Pins[v.Subvolume.ID]
+	}
+	return pins
+}
+
+// limit returns how much the tenant of a volume may take. What was overwritten and is kept by
+// others still counts for the volume.
+func (u *facts) limit(volume *entry) int64 { return volume.Size + u.pinned(volume) }
+
+// figures returns the pool without its volumes and snapshots.
+func (u *facts) figures() provision.Pool {
+	p := provision.Pool{PoolRef: u.ref(), Total: u.total, Unit: unit}
+	ours, charged := int64(0), int64(0)
+	for _, v := range u.volumes {
+		ours += min(v.taken, u.limit(v))
+		charged += v.Size
+		p.Foreign += u.keeps(v)
+	}
+	for _, e := range u.trash {
+		if e.Volume == "" {
+			ours += min(e.taken, e.Size)
+			charged += e.Size
+		}
+	}
+	for _, s := range u.snapshots {
+		charged += u.keeps(s)
+	}
+	p.Foreign += provision.RoundUp(max(u.space.Data.Used-ours, 0), unit)
+	p.Total = max(p.Total, p.Foreign+charged)
+	p.Free = p.Total - p.Foreign - charged
+	return p
+}

@@ -1,0 +1,151 @@
+package btrfs
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"maps"
+	"slices"
+	"time"
+)
+
+// tidyEach has all filesystems tidied in the background.
+func (p *Provisioner) tidyEach(ctx context.Context) {
+	for _, fsid := range p.engine.Names() {
+		p.tidySoon(ctx, fsid)
+	}
+}
+
+// tidySoon has a filesystem tidied in the background, if there is something to tidy.
+func (p *Provisioner) tidySoon(ctx context.Context, fsid string) {
+	begin := false
+	p.engine.With(fsid, func(u *facts) {
+		begin = u != nil && !u.tidying && u.Silent == nil && u.untidy()
+		if begin {
+			u.tidying = true
+		}
+	})
+	if !begin {
+		return
+	}
+	ctx = context.WithoutCancel(ctx)
+	p.engine.Tasks.Go(func() {
+		unlock, err := p.engine.UnitLocks.Lock(ctx, fsid)
+		if err != nil {
+			return
+		}
+		defer unlock()
+		ended := p.engine.Begin(fsid, "tidying")
+		stuck := p.tidy(fsid)
+		ended()
+		p.engine.Book.Changed(fsid)
+		p.refresh(ctx, fsid)
+		p.engine.With(fsid, func(u *facts) {
+			if u == nil {
+				return
+			}
+			u.tidying = false
+			for id, why := range stuck {
+				if e := u.trash[id]; e != nil {
+					e.stuck = why
+				}
+			}
+		})
+		p.engine.Changed.Set()
+	})
+}
+
+// tidy removes what changes and deletions left over, and bounds what is not bounded. It returns
+// why some of what was deleted could not be removed. The caller has the lock of the filesystem.
+func (p *Provisioner) tidy(fsid string) (stuck map[string]string) {
+	f, err := p.config.Open(fsid)
+	if err != nil {
+		return nil // reading it says why
+	}
+	defer f.Close()
+	making, trash := map[string]*entry{}, map[string]*entry{}
+	var volumes []*entry
+	bounds := map[string]int64{}
+	p.engine.With(fsid, func(u *facts) {
+		if u == nil {
+			return
+		}
+		maps.Copy(making, u.making)
+		maps.Copy(trash, u.trash)
+		for _, v := range u.unlimited() {
+			volumes, bounds[v.ID] = append(volumes, v), u.limit(v)
+		}
+	})
+	for _, v := range volumes { // one that cannot be bounded now can be so later
+		_ = f.Limit(v.Subvolume.ID, bounds[v.ID])
+		for _, root := range v.within {
+			_ = f.Count(root.ID, v.Subvolume.ID)
+		}
+	}
+	for id, e := range making {
+		_ = errors.Join(destroy(f, e), f.Forget(e.root.ID), f.Remove(makingArea+"/"+id))
+	}
+	return empty(f, trash)
+}
+
+// destroy removes the subvolumes of an entry. A subvolume whose limit is reached cannot be changed,
+// not even removed, so the limit goes first.
+func destroy(f Filesystem, e *entry) error {
+	if e.root.ID == 0 {
+		return nil
+	}
+	if e.Volume == "" {
+		if err := f.Limit(e.root.ID, 0); err != nil {
+			return err
+		}
+	}
+	for _, root := range append(slices.Clone(e.within), e.root) {
+		if err := f.Destroy(root); err != nil {
+			return fmt.Errorf("subvolume %d: %w", root.ID, err)
+		}
+	}
+	return nil
+}
+
+// The kernel frees what was destroyed in the background. Berth looks several times whether it is
+// done, a moment apart. Later the watch looks again.
+const (
+	looks  = 5
+	moment = 40 * time.Millisecond
+)
+
+// empty removes the entries of the trash. The directory of one stays until what it held is free
+// again.
+func empty(f Filesystem, trash map[string]*entry) (stuck map[string]string) {
+	stuck = map[string]string{}
+	destroyed := false
+	for id, e := range trash {
+		if err := destroy(f, e); err != nil {
+			stuck[id] = fmt.Sprintf("removing it: %v", err)
+		}
+		destroyed = destroyed || e.root.ID != 0
+	}
+	if destroyed && f.Sync() != nil {
+		return stuck // nothing is certain
+	}
+	for range looks {
+		roots, err := f.Roots()
+		if err != nil {
+			return stuck
+		}
+		for id, e := range trash {
+			if _, there := roots[e.Subvolume.ID]; there || stuck[id] != "" {
+				continue
+			}
+			if err := errors.Join(f.Forget(e.Subvolume.ID), f.Remove(trashArea+"/"+id)); err != nil {
+				stuck[id] = fmt.Sprintf("removing it: %v", err)
+			}
+			delete(trash, id)
+		}
+		if len(trash) <= len(stuck) {
+			return stuck
+		}
+		time.Sleep(moment)
+	}
+	return stuck
+}
