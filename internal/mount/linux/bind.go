@@ -49,7 +49,7 @@ func bind(r mount.BindRequest) error {
 	if err := makePoint(r.Target); err != nil {
 		return err
 	}
-	if err := from.attachCopy(r.Target, r.ReadOnly); err != nil {
+	if err := from.attachCopy(r.Content, r.Target, r.ReadOnly); err != nil {
 		return fmt.Errorf("binding %s at %s: %w", r.Content.Source, r.Target, err)
 	}
 	if done, err := mounted(r.Target, w); !done {
@@ -65,10 +65,10 @@ type origin struct {
 	of   *os.File
 }
 
-// attachCopy binds in one step: it makes the copy read-only before any process can see
-// it. The rejected alternative, a bind and then a read-only remount, would leave a
+// attachCopy binds in one step: it proves that the copy is the volume's, and makes it read-only,
+// before any process can see it. The rejected alternative, a bind and then a read-only remount, would leave a
 // writable mount behind if Berth stopped in between.
-func (o origin) attachCopy(target string, readOnly bool) error {
+func (o origin) attachCopy(c provision.Content, target string, readOnly bool) error {
 	from, flags := unix.AT_FDCWD, uint(unix.OPEN_TREE_CLONE|unix.OPEN_TREE_CLOEXEC)
 	if o.of != nil {
 		from, flags = int(o.of.Fd()), flags|unix.AT_EMPTY_PATH
@@ -77,7 +77,11 @@ func (o origin) attachCopy(target string, readOnly bool) error {
 	if err != nil {
 		return fmt.Errorf("copying the mount: %w", err)
 	}
-	defer unix.Close(fd)
+	copied := os.NewFile(uintptr(fd), o.path)
+	defer copied.Close()
+	if err := prove(copied, c); err != nil {
+		return err
+	}
 	if readOnly {
 		attr := unix.MountAttr{Attr_set: unix.MOUNT_ATTR_RDONLY}
 		if err := unix.MountSetattr(fd, "", unix.AT_EMPTY_PATH, &attr); err != nil {

@@ -69,10 +69,7 @@ func (m *Mounter) mount(r mount.Request) error {
 	if err := mount.MakeDirectory(r.Target); err != nil {
 		return err
 	}
-	from, own := mount.Arguments(r.Content)
-	flags, data := options(r, own)
-	err = unix.Mount(from, r.Target, r.Filesystem, flags, data)
-	switch {
+	switch err := attach(r); {
 	case errors.Is(err, unix.EUCLEAN), errors.Is(err, unix.EBADMSG):
 		return fmt.Errorf("%w: mounting %s: %w: repair it by hand (%s)", mount.ErrCorrupt, r.Content.Source, err, mount.RepairTool(r.Filesystem))
 	case r.Content.IsTree() && errors.Is(err, unix.ENOENT):

@@ -10,6 +10,7 @@ import (
 
 	"berth.dev/berth/internal/mount"
 	"berth.dev/berth/internal/provision"
+	"berth.dev/berth/internal/provision/btrfs/kernel"
 )
 
 // flights are the running calls of statfs, one per path. However many callers ask for the
@@ -78,6 +79,11 @@ func statfs(path string) (mount.Stats, error) {
 	var st unix.Statfs_t
 	if err := unix.Statfs(path, &st); err != nil {
 		return mount.Stats{}, fmt.Errorf("%w: reading figures of %s: %w", provision.ErrUnavailable, path, err)
+	}
+	if st.Type == unix.BTRFS_SUPER_MAGIC {
+		if limit, taken, ok := kernel.Figures(path); ok {
+			return mount.Stats{Total: limit, Available: max(0, min(limit-taken, int64(st.Bavail)*st.Bsize)), Used: taken}, nil //nolint:gosec // sizes of real disks
+		}
 	}
 	bytes := func(blocks uint64) int64 { return int64(blocks) * st.Bsize } //nolint:gosec // sizes of real disks
 	return mount.Stats{

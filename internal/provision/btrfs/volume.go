@@ -244,4 +244,3 @@ func (p *Provisioner) viewSnapshot(fsid, id string) (s provision.Snapshot, err e
 	})
 	return s, err
 }
-

@@ -1,0 +1,56 @@
+package linux
+
+import (
+	"os"
+
+	"golang.org/x/sys/unix"
+
+	"berth.dev/berth/internal/mount"
+	"berth.dev/berth/internal/provision"
+	"berth.dev/berth/internal/provision/btrfs/kernel"
+)
+
+// prove returns nil if a descriptor of a directory stands for a tree, or if nothing but its source
+// tells the tree from others.
+func prove(place *os.File, c provision.Content) error {
+	if c.Tree != provision.Subvolume {
+		return nil
+	}
+	return kernel.Prove(place, c.Identity)
+}
+
+// attributes are the flags of mount(2) as attributes of one mount. The others are the filesystem's.
+var attributes = map[uintptr]int{
+	unix.MS_RDONLY: unix.MOUNT_ATTR_RDONLY, unix.MS_NODEV: unix.MOUNT_ATTR_NODEV, unix.MS_NOEXEC: unix.MOUNT_ATTR_NOEXEC,
+	unix.MS_NOSUID: unix.MOUNT_ATTR_NOSUID, unix.MS_NOATIME: unix.MOUNT_ATTR_NOATIME,
+	unix.MS_STRICTATIME: unix.MOUNT_ATTR_STRICTATIME, unix.MS_NODIRATIME: unix.MOUNT_ATTR_NODIRATIME,
+}
+
+// attach mounts a filesystem. It mounts a subvolume of btrfs where nobody sees it, and moves the mount
+// to the target once it is proved to be the volume's.
+func attach(r mount.Request) error {
+	from, own := mount.Arguments(r.Content)
+	if r.Content.Tree != provision.Subvolume {
+		flags, data := options(r, own)
+		return unix.Mount(from, r.Target, r.Filesystem, flags, data)
+	}
+	flags, _ := options(r, nil)
+	attribute := 0
+	for flag, is := range attributes {
+		if flags&flag != 0 {
+			attribute |= is
+		}
+	}
+	if label := mount.Context(r.Options); label != "" {
+		own = append(own, "context="+label)
+	}
+	mounted, err := kernel.Detached(from, own, attribute)
+	if err != nil {
+		return err
+	}
+	defer mounted.Close()
+	if err := prove(mounted, r.Content); err != nil {
+		return err
+	}
+	return unix.MoveMount(int(mounted.Fd()), "", unix.AT_FDCWD, r.Target, unix.MOVE_MOUNT_F_EMPTY_PATH)
+}

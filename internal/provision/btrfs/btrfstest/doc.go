@@ -1,0 +1,2 @@
+// Package btrfstest makes filesystems of btrfs for tests, on loop devices of this machine.
+package btrfstest
