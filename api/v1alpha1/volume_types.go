@@ -57,7 +57,7 @@ type Volume struct {
 // +kubebuilder:validation:XValidation:rule="self.?adopted.orValue(false) == oldSelf.?adopted.orValue(false)",message="adopted is immutable"
 // +kubebuilder:validation:XValidation:rule="has(self.fsType) == (self.volumeMode == 'Filesystem')",message="fsType is for volumeMode Filesystem, and required there"
 // +kubebuilder:validation:XValidation:rule="!has(self.fsType) || self.fsType != 'zfs' || !has(self.replicas) || self.replicas.all(r, r.pool.startsWith('zfs:'))",message="fsType zfs is for pools of ZFS"
-// +kubebuilder:validation:XValidation:rule="!has(self.replicas) || self.replicas.all(r, r.pool.startsWith('btrfs:')) == (has(self.fsType) && self.fsType == 'btrfs')",message="fsType btrfs is for pools of btrfs, which have nothing else"
+// +kubebuilder:validation:XValidation:rule="!has(self.replicas) || self.replicas.all(r, r.pool.startsWith('btrfs:') == (has(self.fsType) && self.fsType == 'btrfs'))",message="fsType btrfs is for pools of btrfs, which have nothing else"
 type VolumeSpec struct {
 	// capacity is the requested size in bytes. A replica may be a little larger, because of
 	// the allocation unit of its pool. capacity may shrink, but not below the largest replica,

@@ -71,7 +71,7 @@ func (b backend) Discover(context.Context) error {
 		case u.label == name && !u.missing:
 			continue
 		}
-		u.label, u.missing, news = name, false, true
+		u.label, u.missing, u.Read, news = name, false, time.Time{}, true // others may have changed it
 		b.engine.Touch(u)
 	}
 	for fsid, u := range b.engine.Units() {
@@ -249,6 +249,7 @@ func (p *Provisioner) view(fsid, id string) (v provision.Volume, err error) {
 
 // Run watches for changes by others until ctx ends, then waits for the changes under way.
 func (p *Provisioner) Run(ctx context.Context) error {
+	defer p.release()
 	defer p.Wait()
 	refresh := time.NewTicker(p.config.RefreshInterval)
 	defer refresh.Stop()

@@ -98,9 +98,10 @@ func (u *facts) planCreate(r provision.CreateRequest, now time.Time) (*making, e
 			return nil, err
 		}
 		m.Filesystem, m.Pins, m.of = from.Filesystem, maps.Clone(from.Pins), path.Join(snapshotsArea, from.ID)
-		needs += u.keeps(from)
+		t := u.tally()
+		needs += t.keeps(from)
 		if !isSnapshot {
-			m.of, m.source, m.bound = path.Join(volumesArea, from.ID), from, u.limit(from)+from.Size
+			m.of, m.source, m.bound = path.Join(volumesArea, from.ID), from, t.limit(from)+from.Size
 			needs += from.Size
 		}
 	}

@@ -3,7 +3,6 @@ package btrfs
 import (
 	"cmp"
 	"fmt"
-	"iter"
 	"maps"
 	"slices"
 	"time"
@@ -43,26 +42,12 @@ type entry struct {
 	taken, bound int64
 	// uncounted says that something within takes room without counting for the limit.
 	uncounted bool
-	// dropping says that the kernel still frees what its subvolume held.
-	dropping bool
 	// why it could not be removed.
 	stuck string
 }
 
 func (u *facts) ref() provision.PoolRef {
 	return provision.PoolRef{Type: provision.Btrfs, Name: provision.BtrfsPrefix + u.label}
-}
-
-func (u *facts) all() iter.Seq2[string, *entry] {
-	return func(yield func(string, *entry) bool) {
-		for _, of := range []map[string]*entry{u.volumes, u.snapshots} {
-			for id, e := range of {
-				if !yield(id, e) {
-					return
-				}
-			}
-		}
-	}
 }
 
 // strange says that the subvolume of an entry is not the one of its record.
@@ -121,17 +106,17 @@ func (u *facts) view(e *entry) provision.Volume {
 			Identity: kernel.Identity(u.fsid, e.Subvolume), Tree: provision.Subvolume,
 		},
 	}
-	if u.missing {
+	if u.missing || u.Read.IsZero() {
 		v.Problem = u.Trouble(time.Time{})
 	}
 	return v
 }
 
-func (u *facts) viewSnapshot(e *entry) provision.Snapshot {
+func (u *facts) viewSnapshot(e *entry, t tally) provision.Snapshot {
 	s := provision.Snapshot{
-		ID: e.ID, Volume: e.Volume, Pool: u.ref(), Size: e.Size, Allocated: u.keeps(e), Filesystem: e.Filesystem, Taken: e.Taken, Problem: e.strange(),
+		ID: e.ID, Volume: e.Volume, Pool: u.ref(), Size: e.Size, Allocated: t.keeps(e), Filesystem: e.Filesystem, Taken: e.Taken, Problem: e.strange(),
 	}
-	if u.missing {
+	if u.missing || u.Read.IsZero() {
 		s.Problem = u.Trouble(time.Time{})
 	}
 	return s
@@ -139,13 +124,14 @@ func (u *facts) viewSnapshot(e *entry) provision.Snapshot {
 
 // pool returns the filesystem as callers see it.
 func (u *facts) pool(now time.Time) provision.Pool {
-	p := u.figures()
+	t := u.tally()
+	p := u.figures(t)
 	p.Problem = u.Trouble(now)
 	for _, id := range slices.Sorted(maps.Keys(u.volumes)) {
 		p.Volumes = append(p.Volumes, u.view(u.volumes[id]))
 	}
 	for _, id := range slices.Sorted(maps.Keys(u.snapshots)) {
-		p.Snapshots = append(p.Snapshots, u.viewSnapshot(u.snapshots[id]))
+		p.Snapshots = append(p.Snapshots, u.viewSnapshot(u.snapshots[id], t))
 	}
 	for _, id := range slices.Sorted(maps.Keys(u.trash)) {
 		if e := u.trash[id]; e.Volume == "" {
@@ -166,8 +152,9 @@ func (u *facts) untidy() bool {
 // unlimited are the volumes whose limit is not as it should be, or does not cover all that is in
 // them: a tenant can have the kernel leave out a subvolume that it makes.
 func (u *facts) unlimited() (volumes []*entry) {
+	t := u.tally()
 	for _, v := range u.volumes {
-		if v.strange() == "" && (v.bound != u.limit(v) || v.uncounted) {
+		if v.strange() == "" && (v.bound != t.limit(v) || v.uncounted) {
 			volumes = append(volumes, v)
 		}
 	}

@@ -160,6 +160,16 @@ func (p *Provisioner) keep(fsid string, open func() (*kernel.Filesystem, error))
 	return f, nil
 }
 
+// release no longer keeps any filesystem mounted.
+func (p *Provisioner) release() {
+	p.kept.Lock()
+	defer p.kept.Unlock()
+	for fsid, f := range p.kept.open {
+		f.Close()
+		delete(p.kept.open, fsid)
+	}
+}
+
 // take takes the disks that are lent, and reads the filesystem again.
 func (p *Provisioner) take(ctx context.Context, w provision.PoolWish, fsid string, o provision.Outcome, with func(nodes []string) error) (none provision.Outcome, _ error) {
 	if p.config.Disks == nil {

@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"context"
 	"fmt"
+	"maps"
 	"slices"
 
 	"berth.dev/berth/internal/provision/btrfs/kernel"
@@ -11,23 +12,34 @@ import (
 	"berth.dev/berth/internal/provision/reading"
 )
 
-// reading is what is read of one filesystem at once.
+// readings are what is read of one filesystem at once.
 type readings struct {
 	Filesystem
-	roots               map[uint64]kernel.Root
+	roots map[uint64]kernel.Root
+	// in are the subvolumes in a directory of the topmost one, by its inode, and within those in a
+	// subvolume.
+	in                  map[uint64]kernel.Root
+	within              map[uint64][]kernel.Root
 	subvolumes, volumes map[uint64]kernel.Quota
 }
 
 // read reads all facts about a filesystem.
 func read(f Filesystem, fsid string) (*facts, error) {
 	u := &facts{fsid: fsid, others: map[string]bool{}}
-	r := readings{Filesystem: f}
+	r := readings{Filesystem: f, in: map[uint64]kernel.Root{}, within: map[uint64][]kernel.Root{}}
 	var err error
 	if u.space, err = f.Space(fsid); err != nil {
 		return nil, err
 	}
 	if r.roots, err = f.Roots(); err != nil {
 		return nil, err
+	}
+	for _, id := range slices.Sorted(maps.Keys(r.roots)) {
+		root := r.roots[id]
+		r.within[root.Parent] = append(r.within[root.Parent], root)
+		if root.Parent == topLevel {
+			r.in[root.Directory] = root
+		}
 	}
 	if u.total, u.trouble = capacity(u.space); u.trouble == "" && crowded(u.space) {
 		u.trouble = "its metadata takes nearly all room that is left: add a disk, or delete data (btrfs filesystem usage says more)"
@@ -78,40 +90,27 @@ func (r readings) entries(area string, others map[string]bool) (map[string]*entr
 
 // complete finds the subvolume in the directory of an entry, and what it takes.
 func (r readings) complete(e *entry, inode uint64) {
-	for _, root := range r.roots {
-		if root.Directory == inode && root.Parent == topLevel {
-			e.root = root
-		}
-	}
-	dropped, there := r.roots[e.Subvolume.ID]
-	e.dropping = there && dropped.Parent == 0
+	e.root = r.in[inode]
 	q := r.volumes[e.Subvolume.ID]
 	e.taken, e.bound = q.Taken, q.Limit
 	if e.root.ID == 0 {
 		return
 	}
-	e.within = r.within(e.root.ID)
+	e.within = r.inside(e.root.ID)
 	sum := r.subvolumes[e.root.ID].Taken
 	for _, root := range e.within {
 		sum += r.subvolumes[root.ID].Taken
 	}
-	e.uncounted = sum > e.taken
+	e.uncounted = len(e.within) > 0 && sum > e.taken+unit // the kernel goes on counting meanwhile
 }
 
 // topLevel is the id of the subvolume that holds all others.
 const topLevel = 5
 
-// within returns the subvolumes in another, the innermost first.
-func (r readings) within(id uint64) (found []kernel.Root) {
-	for _, root := range r.roots {
-		if root.Parent == id {
-			found = append(found, root)
-		}
-	}
-	slices.SortFunc(found, func(a, b kernel.Root) int { return cmp.Compare(a.ID, b.ID) })
-	var all []kernel.Root
-	for _, root := range found {
-		all = append(append(all, r.within(root.ID)...), root)
+// inside returns the subvolumes in another, the innermost first.
+func (r readings) inside(id uint64) (all []kernel.Root) {
+	for _, root := range r.within[id] {
+		all = append(append(all, r.inside(root.ID)...), root)
 	}
 	return all
 }

@@ -59,35 +59,52 @@ func crowded(s kernel.Space) bool {
 	return s.Metadata.Used > s.Metadata.Total/8*7 && unallocated < leastMetadata
 }
 
-// pinned returns how many bytes of a volume others keep, at most, though it may overwrite them.
-func (u *facts) pinned(volume *entry) (pins int64) {
-	for _, e := range u.all() {
-		pins += e.Pins[volume.Subvolume.ID]
+// tally adds up what entries keep of each other.
+type tally struct {
+	// pinned is how many bytes of a volume others keep, at most, though its tenant may overwrite
+	// them, by the ids of subvolumes. live are the subvolumes of the volumes that are here.
+	pinned map[uint64]int64
+	live   map[uint64]bool
+}
+
+func (u *facts) tally() tally {
+	t := tally{pinned: map[uint64]int64{}, live: map[uint64]bool{}}
+	for _, of := range []map[string]*entry{u.volumes, u.snapshots} {
+		for _, e := range of {
+			for id, bytes := range e.Pins {
+				t.pinned[id] += bytes
+			}
+		}
 	}
-	return pins
+	for _, v := range u.volumes {
+		t.live[v.Subvolume.ID] = true
+	}
+	return t
 }
 
 // keeps returns how many bytes of the volumes that are here an entry keeps. What it keeps of
 // others that were deleted is measured: it counts as foreign.
-func (u *facts) keeps(e *entry) (pins int64) {
-	for _, v := range u.volumes {
-		pins += e.Pins[v.Subvolume.ID]
+func (t tally) keeps(e *entry) (pins int64) {
+	for id, bytes := range e.Pins {
+		if t.live[id] {
+			pins += bytes
+		}
 	}
 	return pins
 }
 
 // limit returns how much the tenant of a volume may take. What was overwritten and is kept by
 // others still counts for the volume.
-func (u *facts) limit(volume *entry) int64 { return volume.Size + u.pinned(volume) }
+func (t tally) limit(volume *entry) int64 { return volume.Size + t.pinned[volume.Subvolume.ID] }
 
 // figures returns the pool without its volumes and snapshots.
-func (u *facts) figures() provision.Pool {
+func (u *facts) figures(t tally) provision.Pool {
 	p := provision.Pool{PoolRef: u.ref(), Total: u.total, Unit: unit}
 	ours, charged := int64(0), int64(0)
 	for _, v := range u.volumes {
-		ours += min(v.taken, u.limit(v))
+		ours += min(v.taken, t.limit(v))
 		charged += v.Size
-		p.Foreign += u.keeps(v)
+		p.Foreign += t.keeps(v)
 	}
 	for _, e := range u.trash {
 		if e.Volume == "" {
@@ -96,7 +113,7 @@ func (u *facts) figures() provision.Pool {
 		}
 	}
 	for _, s := range u.snapshots {
-		charged += u.keeps(s)
+		charged += t.keeps(s)
 	}
 	p.Foreign += provision.RoundUp(max(u.space.Data.Used-ours, 0), unit)
 	p.Total = max(p.Total, p.Foreign+charged)

@@ -72,8 +72,9 @@ func (p *Provisioner) tidy(fsid string) (stuck map[string]string) {
 		}
 		maps.Copy(making, u.making)
 		maps.Copy(trash, u.trash)
+		t := u.tally()
 		for _, v := range u.unlimited() {
-			volumes, bounds[v.ID] = append(volumes, v), u.limit(v)
+			volumes, bounds[v.ID] = append(volumes, v), t.limit(v)
 		}
 	})
 	for _, v := range volumes { // one that cannot be bounded now can be so later

@@ -31,7 +31,7 @@ func (p *Provisioner) Expand(ctx context.Context, r provision.ExpandRequest) (v 
 		if err := r.Limits.Admit(u.pool(p.config.Now()), size-e.Size); err != nil {
 			return nil, err
 		}
-		bound, grown := u.limit(e)+size-e.Size, e.record
+		bound, grown := u.tally().limit(e)+size-e.Size, e.record
 		grown.Size = size
 		return func(f Filesystem) (func(*facts), error) {
 			if err := f.Limit(e.Subvolume.ID, bound); err != nil {
@@ -52,8 +52,8 @@ func (u *facts) volume(id string) (*entry, error) {
 	switch {
 	case e == nil:
 		return nil, fmt.Errorf("%w: %s", provision.ErrNotFound, id)
-	case u.missing:
-		return nil, fmt.Errorf("%w: %s", provision.ErrPoolMissing, u.Trouble(u.Read))
+	case u.missing || u.Read.IsZero():
+		return nil, u.usable(u.Read)
 	}
 	return e, e.sound()
 }
@@ -217,10 +217,11 @@ func (p *Provisioner) planSnapshot(u *facts, r provision.SnapshotRequest) (*maki
 	if err := u.usable(p.config.Now()); err != nil {
 		return nil, err
 	}
-	m := &making{area: snapshotsArea, of: volumesArea + "/" + v.ID, source: v, bound: u.limit(v) + v.Size, left: u.making[r.ID], record: record{
+	t := u.tally()
+	m := &making{area: snapshotsArea, of: volumesArea + "/" + v.ID, source: v, bound: t.limit(v) + v.Size, left: u.making[r.ID], record: record{
 		ID: r.ID, Size: v.Size, Filesystem: v.Filesystem, Volume: v.ID, Taken: p.config.Now().UTC().Truncate(1e9), Pins: maps.Clone(v.Pins),
 	}}
-	return m, r.Limits.Admit(u.pool(p.config.Now()), v.Size+u.keeps(v))
+	return m, r.Limits.Admit(u.pool(p.config.Now()), v.Size+t.keeps(v))
 }
 
 // GetSnapshot implements provision.Snapshotter.
@@ -239,7 +240,7 @@ func (p *Provisioner) viewSnapshot(fsid, id string) (s provision.Snapshot, err e
 	err = fmt.Errorf("%w: %s", provision.ErrNotFound, id)
 	p.engine.With(fsid, func(u *facts) {
 		if u != nil && u.snapshots[id] != nil {
-			s, err = u.viewSnapshot(u.snapshots[id]), nil
+			s, err = u.viewSnapshot(u.snapshots[id], u.tally()), nil
 		}
 	})
 	return s, err

@@ -84,7 +84,9 @@ func (f *Filesystem) Unmount() {
 }
 
 // Data returns where the data of a volume is.
-func (f *Filesystem) Data(id string) string { return filepath.Join(f.Top, ".berth/volumes", id, "data") }
+func (f *Filesystem) Data(id string) string {
+	return filepath.Join(f.Top, ".berth/volumes", id, "data")
+}
 
 // Put allocates a file of a size at a path, with its directories.
 func (f *Filesystem) Put(path string, size int64) {
