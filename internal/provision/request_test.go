@@ -102,7 +102,7 @@ func TestOptionsThatZFSKnowsAreAccepted(t *testing.T) {
 }
 
 func TestOnlyKnownFilesystemsAreMade(t *testing.T) {
-	for fs, ok := range map[string]bool{"ext4": true, "xfs": true, "": false, "btrfs": false, "ext4 -F": false, "raw": true, "Raw": false} {
+	for fs, ok := range map[string]bool{"ext4": true, "xfs": true, "zfs": true, "btrfs": true, "": false, "vfat": false, "ext4 -F": false, "raw": true, "Raw": false} {
 		err := provision.FormatRequest{ID: goodID, Filesystem: fs}.Check()
 		if errors.Is(err, provision.ErrInvalid) == ok {
 			t.Errorf("%q: %v", fs, err)

@@ -22,6 +22,7 @@ func TestEachTypeHasItsTraits(t *testing.T) {
 		{provision.LVM, "vg0", ledger.Thick, v1alpha1.FeatureCopiesThick, "", "", "ext4", "volume group", false},
 		{provision.LVMThin, "vg0/thin", ledger.Thin, v1alpha1.FeatureCopies, "", "", "ext4", "", true},
 		{provision.ZFS, "zfs:tank/berth", ledger.Thick, v1alpha1.FeatureCopies, "zfs", v1alpha1.FeatureDatasets, "zfs", "zpool", false},
+		{provision.Btrfs, "btrfs:data", ledger.Thick, v1alpha1.FeatureCopies, "btrfs", "", "btrfs", "filesystem", false},
 		{provision.Device, "disk:wwn-1", ledger.Device, "", "", "", "ext4", "", false},
 	} {
 		t.Run(tc.provisioner, func(t *testing.T) {
@@ -32,7 +33,7 @@ func TestEachTypeHasItsTraits(t *testing.T) {
 			if got.Kind != tc.kind || got.Copies != tc.copies || got.OfDisks != tc.ofDisks || got.FillsUp() != tc.fillsUp {
 				t.Errorf("kind %v, copies %q, of disks %q, fills up %v", got.Kind, got.Copies, got.OfDisks, got.FillsUp())
 			}
-			if got.Tree != tc.tree || got.TreeFeature != tc.ofTrees || got.Default() != tc.standard || !got.Devices {
+			if got.Tree != tc.tree || got.TreeFeature != tc.ofTrees || got.Default() != tc.standard || got.Devices != (tc.provisioner != provision.Btrfs) {
 				t.Errorf("tree %q with feature %q, %q by default, devices %v", got.Tree, got.TreeFeature, got.Default(), got.Devices)
 			}
 		})
@@ -45,7 +46,7 @@ func TestEachTypeHasItsTraits(t *testing.T) {
 func TestTheFormOfANameTellsTheTypeOfAPool(t *testing.T) {
 	for pool, want := range map[string]string{
 		"vg0": provision.LVM, "zfs": provision.LVM, "vg0/thin": provision.LVMThin, "disk/thin": provision.LVMThin,
-		"zfs:tank": provision.ZFS, "zfs:tank/berth": provision.ZFS, "disk:a": provision.Device, "disk:a/b": provision.Device,
+		"zfs:tank": provision.ZFS, "zfs:tank/berth": provision.ZFS, "btrfs": provision.LVM, "btrfs:data": provision.Btrfs, "disk:a": provision.Device, "disk:a/b": provision.Device,
 	} {
 		if got := provision.TypeOf(pool); got != want {
 			t.Errorf("%s is of type %s, want %s", pool, got, want)
@@ -54,7 +55,7 @@ func TestTheFormOfANameTellsTheTypeOfAPool(t *testing.T) {
 }
 
 func TestAFilesystemIsMadeByMkfsOrIsAVolumeByItself(t *testing.T) {
-	for filesystem, of := range map[string]string{provision.Ext4: "", provision.XFS: "", provision.Raw: "", "": "", "zfs": provision.ZFS} {
+	for filesystem, of := range map[string]string{provision.Ext4: "", provision.XFS: "", provision.Raw: "", "": "", "zfs": provision.ZFS, "btrfs": provision.Btrfs} {
 		if got := provision.TraitsOfTree(filesystem).Type; got != of {
 			t.Errorf("%q is the tree of type %q, want %q", filesystem, got, of)
 		}
@@ -62,7 +63,7 @@ func TestAFilesystemIsMadeByMkfsOrIsAVolumeByItself(t *testing.T) {
 			t.Errorf("%q is %q by itself", filesystem, got)
 		}
 	}
-	if got, want := provision.Filesystems(), []string{"ext4", "xfs", "zfs"}; !slices.Equal(got, want) {
+	if got, want := provision.Filesystems(), []string{"ext4", "xfs", "zfs", "btrfs"}; !slices.Equal(got, want) {
 		t.Errorf("filesystems %v, want %v", got, want)
 	}
 }

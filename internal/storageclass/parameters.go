@@ -37,7 +37,8 @@ func FSTypeFor(provisioner v1alpha1.ProvisionerType) v1alpha1.FSType {
 	return v1alpha1.FSType(provision.TraitsOf(string(provisioner)).Default())
 }
 
-// CheckFSType returns an error unless volumes of a class can have the filesystem.
+// CheckFSType returns an error unless volumes of a class can have the filesystem or, if it is
+// empty, be raw block volumes.
 func CheckFSType(fsType v1alpha1.FSType, class *v1alpha1.PoolClass) error {
 	traits, tree := provision.TraitsOf(string(class.Spec.Provisioner)), provision.TraitsOfTree(string(fsType))
 	if traits.Type == "" { // not known here; nearly all types have block devices
@@ -45,6 +46,9 @@ func CheckFSType(fsType v1alpha1.FSType, class *v1alpha1.PoolClass) error {
 	}
 	if traits.Has(tree.Tree) {
 		return nil
+	}
+	if fsType == "" {
+		return Invalid("PoolClass %s has %s, which has no raw block volumes: use volumeMode Filesystem", class.Name, class.Spec.Provisioner)
 	}
 	others := "that have block devices"
 	if tree.Type != "" {

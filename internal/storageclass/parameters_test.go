@@ -44,7 +44,7 @@ func TestParse(t *testing.T) {
 		"a key in another case gets a suggestion":          {parameters: map[string]string{"poolclass": "a"}, refused: `did you mean "poolClass"?`},
 		"an unprefixed fstype gets a suggestion":           {parameters: map[string]string{"poolClass": "a", "fsType": "xfs"}, refused: `did you mean "csi.storage.k8s.io/fstype"?`},
 		"options of mkfs in another case get a suggestion": {parameters: map[string]string{"poolClass": "a", "mkfsoptions": "-K"}, refused: `did you mean "mkfsOptions"?`},
-		"an unsupported filesystem is refused":             {parameters: map[string]string{"poolClass": "a", "csi.storage.k8s.io/fstype": "btrfs"}, refused: `"btrfs" is not supported (supported: ext4, xfs; zfs in PoolClasses with provisioner ZFS)`},
+		"an unsupported filesystem is refused":             {parameters: map[string]string{"poolClass": "a", "csi.storage.k8s.io/fstype": "vfat"}, refused: `"vfat" is not supported (supported: ext4, xfs; zfs in PoolClasses with provisioner ZFS; btrfs in PoolClasses with provisioner Btrfs)`},
 		"a filesystem with an option is refused":           {parameters: map[string]string{"poolClass": "a", "csi.storage.k8s.io/fstype": "ext4 -F"}, refused: "not supported"},
 		"half a claim is refused":                          {parameters: map[string]string{"poolClass": "a", "csi.storage.k8s.io/pvc/name": "data"}, refused: "go together"},
 		"a malformed claim name is refused":                {parameters: map[string]string{"poolClass": "a", "csi.storage.k8s.io/pvc/name": "a/b", "csi.storage.k8s.io/pvc/namespace": "n"}, refused: `"a/b"`},

@@ -93,8 +93,7 @@ func refuse(why provision.Outcome) decide.Decision {
 }
 
 // group asks for a volume group, or a filesystem of btrfs, of all the disks that match its class,
-// are empty, and match
-// no other pool.
+// are empty, and match no other pool.
 func (a asked) group(f Facts, m *madeAsked) Wish {
 	w := ensure(m.class, provision.PoolWish{Pool: m.pool})
 	there := has(f.Pools, w.Pool)

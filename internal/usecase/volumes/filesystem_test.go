@@ -75,6 +75,9 @@ func TestAClaimThatNamesNoFilesystemGetsThatOfItsClass(t *testing.T) {
 		"a mount option of ext4 and zfs in a class of ZFS": {class: classOf(v1alpha1.ProvisionerZFS), request: with(func(r *Request) { r.MountOptions = []string{"noatime"} }), want: v1alpha1.Dataset},
 		"a copy of a dataset":                              {class: classOf(v1alpha1.ProvisionerZFS), request: with(func(r *Request) { r.Source, r.FSType = &v1alpha1.VolumeSource{}, v1alpha1.Dataset }), want: v1alpha1.Dataset},
 		"a copy of ext4 on a zvol":                         {class: classOf(v1alpha1.ProvisionerZFS), request: with(func(r *Request) { r.Source, r.FSType = &v1alpha1.VolumeSource{}, v1alpha1.Ext4 }), want: v1alpha1.Ext4},
+		"a class of btrfs":                                 {class: classOf(v1alpha1.ProvisionerBtrfs), request: files, want: v1alpha1.Subvolume},
+		"a block volume of btrfs":                          {class: classOf(v1alpha1.ProvisionerBtrfs), request: Request{Mode: v1alpha1.Block}, refused: "no raw block volumes: use volumeMode Filesystem"},
+		"ext4 by name in a class of btrfs":                 {class: classOf(v1alpha1.ProvisionerBtrfs), request: with(func(r *Request) { r.FSType = v1alpha1.Ext4 }), refused: "PoolClass fast has Btrfs: use btrfs"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			a := callAt(cluster{class: tc.class}, tc.request)
