@@ -115,7 +115,7 @@ func (p *Provisioner) make(f Filesystem, fsid string, m making) (learn func(*fac
 
 // pin notes how much of what its source wrote a copy keeps. The kernel has just written it all out.
 func (m *making) pin(fsid string) error {
-	_, volumes, err := kernel.Quotas(fsid)
+	quotas, err := kernel.Quotas(fsid)
 	if err != nil {
 		return err
 	}
@@ -123,7 +123,7 @@ func (m *making) pin(fsid string) error {
 	if m.Pins == nil {
 		m.Pins = map[uint64]int64{}
 	}
-	m.Pins[m.source.Subvolume.ID] = provision.RoundUp(max(volumes[m.source.Subvolume.ID].Taken, 1), unit)
+	m.Pins[m.source.Subvolume.ID] = provision.RoundUp(max(quotas[m.source.Subvolume.ID].Taken, 1), unit)
 	return nil
 }
 

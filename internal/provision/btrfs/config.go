@@ -15,6 +15,7 @@ type Filesystem interface {
 	Names(dir string) ([]string, error)
 	Read(dir string) (record []byte, inode uint64, err error)
 	Roots() (map[uint64]kernel.Root, error)
+	Counted() (map[uint64][]uint64, error)
 	Space(fsid string) (kernel.Space, error)
 
 	Make(dir string) error
@@ -24,7 +25,7 @@ type Filesystem interface {
 	Subvolume(dir string) (kernel.Subvolume, error)
 	Snapshot(of, dir string, kept bool) (kernel.Subvolume, error)
 	Limit(id uint64, size int64) error
-	Count(id, volume uint64) error
+	Count(id, volume uint64, counts bool) error
 	Destroy(r kernel.Root) error
 	Forget(id uint64) error
 	Sync() error

@@ -40,8 +40,9 @@ type entry struct {
 	within []kernel.Root
 	// taken is how many bytes it takes, with those within, and bound its limit; 0 for none.
 	taken, bound int64
-	// uncounted says that something within takes room without counting for the limit.
-	uncounted bool
+	// astray are those of a volume's subvolumes that do not count for its limit alone, and the
+	// volumes that they count for.
+	astray map[uint64][]uint64
 	// why it could not be removed.
 	stuck string
 }
@@ -150,11 +151,11 @@ func (u *facts) untidy() bool {
 }
 
 // unlimited are the volumes whose limit is not as it should be, or does not cover all that is in
-// them: a tenant can have the kernel leave out a subvolume that it makes.
+// them: when a tenant makes a subvolume, it may choose for which volumes that counts.
 func (u *facts) unlimited() (volumes []*entry) {
 	t := u.tally()
 	for _, v := range u.volumes {
-		if v.strange() == "" && (v.bound != t.limit(v) || v.uncounted) {
+		if v.strange() == "" && (v.bound != t.limit(v) || len(v.astray) > 0) {
 			volumes = append(volumes, v)
 		}
 	}

@@ -7,11 +7,8 @@ import (
 	"flag"
 	"os"
 	"path/filepath"
-	"strings"
 	"testing"
 	"time"
-
-	"golang.org/x/sys/unix"
 
 	"berth.dev/berth/internal/mount"
 	"berth.dev/berth/internal/mount/linux"
@@ -44,7 +41,12 @@ type node struct {
 
 func newNode(t *testing.T, label string) *node {
 	t.Helper()
-	n := &node{Filesystem: btrfstest.New(t, label, btrfstest.Size), t: t, c: btrfs.Config{Runner: run.Exec{}, RefreshInterval: time.Second}}
+	return newNodeOn(t, btrfstest.New(t, label, btrfstest.Size))
+}
+
+func newNodeOn(t *testing.T, f *btrfstest.Filesystem) *node {
+	t.Helper()
+	n := &node{Filesystem: f, t: t, c: btrfs.Config{Runner: run.Exec{}, RefreshInterval: time.Second}}
 	n.count()
 	n.start()
 	return n
@@ -189,8 +191,3 @@ func TestBtrfsPassesTheIdentitySuites(t *testing.T) {
 	conformance.RunNamesakes(t, start)
 	conformance.RunAway(t, start)
 }
-
-var (
-	_ = strings.Contains
-	_ = unix.ENOSPC
-)

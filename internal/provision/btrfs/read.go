@@ -18,9 +18,11 @@ type readings struct {
 	roots map[uint64]kernel.Root
 	// in are the subvolumes in a directory of the topmost one, by its inode, and within those in a
 	// subvolume.
-	in                  map[uint64]kernel.Root
-	within              map[uint64][]kernel.Root
-	subvolumes, volumes map[uint64]kernel.Quota
+	in     map[uint64]kernel.Root
+	within map[uint64][]kernel.Root
+	// quotas of volumes, and the volumes that subvolumes count for, by the ids of subvolumes.
+	quotas  map[uint64]kernel.Quota
+	counted map[uint64][]uint64
 }
 
 // read reads all facts about a filesystem.
@@ -46,7 +48,10 @@ func read(f Filesystem, fsid string) (*facts, error) {
 	}
 	switch u.space.Quotas {
 	case "squota":
-		if r.subvolumes, r.volumes, err = kernel.Quotas(fsid); err != nil {
+		if r.quotas, err = kernel.Quotas(fsid); err != nil {
+			return nil, err
+		}
+		if r.counted, err = f.Counted(); err != nil {
 			return nil, err
 		}
 	case "":
@@ -91,17 +96,17 @@ func (r readings) entries(area string, others map[string]bool) (map[string]*entr
 // complete finds the subvolume in the directory of an entry, and what it takes.
 func (r readings) complete(e *entry, inode uint64) {
 	e.root = r.in[inode]
-	q := r.volumes[e.Subvolume.ID]
+	q := r.quotas[e.Subvolume.ID]
 	e.taken, e.bound = q.Taken, q.Limit
 	if e.root.ID == 0 {
 		return
 	}
-	e.within = r.inside(e.root.ID)
-	sum := r.subvolumes[e.root.ID].Taken
-	for _, root := range e.within {
-		sum += r.subvolumes[root.ID].Taken
+	e.within, e.astray = r.inside(e.root.ID), map[uint64][]uint64{}
+	for _, root := range append([]kernel.Root{e.root}, e.within...) {
+		if counts := r.counted[root.ID]; e.Volume == "" && (len(counts) != 1 || counts[0] != e.root.ID) {
+			e.astray[root.ID] = counts
+		}
 	}
-	e.uncounted = len(e.within) > 0 && sum > e.taken+unit // the kernel goes on counting meanwhile
 }
 
 // topLevel is the id of the subvolume that holds all others.

@@ -79,8 +79,13 @@ func (p *Provisioner) tidy(fsid string) (stuck map[string]string) {
 	})
 	for _, v := range volumes { // one that cannot be bounded now can be so later
 		_ = f.Limit(v.Subvolume.ID, bounds[v.ID])
-		for _, root := range v.within {
-			_ = f.Count(root.ID, v.Subvolume.ID)
+		for id, others := range v.astray {
+			_ = f.Count(id, v.Subvolume.ID, true)
+			for _, other := range others {
+				if other != v.Subvolume.ID {
+					_ = f.Count(id, other, false)
+				}
+			}
 		}
 	}
 	for id, e := range making {

@@ -28,7 +28,13 @@ func Run(t testing.TB, program string, args ...string) string {
 // Disk returns the node of an empty disk for the time of a test.
 func Disk(t testing.TB, size int64) string {
 	t.Helper()
-	file := filepath.Join(t.TempDir(), "disk")
+	return DiskIn(t, t.TempDir(), size)
+}
+
+// DiskIn is Disk for a disk whose data is in a directory.
+func DiskIn(t testing.TB, dir string, size int64) string {
+	t.Helper()
+	file := filepath.Join(dir, "disk")
 	if err := os.WriteFile(file, nil, 0o600); err != nil {
 		t.Fatal(err)
 	}
@@ -54,7 +60,13 @@ const Size = 2 << 30
 // New makes a filesystem with simple quotas on a disk of its own.
 func New(t testing.TB, label string, size int64) *Filesystem {
 	t.Helper()
-	f := &Filesystem{t: t, Disk: Disk(t, size), Top: t.TempDir(), Ref: provision.PoolRef{Type: provision.Btrfs, Name: provision.BtrfsPrefix + label}}
+	return On(t, label, Disk(t, size))
+}
+
+// On makes a filesystem on a disk.
+func On(t testing.TB, label, disk string) *Filesystem {
+	t.Helper()
+	f := &Filesystem{t: t, Disk: disk, Top: t.TempDir(), Ref: provision.PoolRef{Type: provision.Btrfs, Name: provision.BtrfsPrefix + label}}
 	Run(t, "mkfs.btrfs", "-q", "-L", label, f.Disk)
 	f.FSID = Run(t, "btrfs", "inspect-internal", "dump-super", f.Disk)
 	for line := range strings.Lines(f.FSID) {

@@ -105,14 +105,18 @@ func (f *Filesystem) Limit(id uint64, size int64) error {
 	if err := ioctl(f.top, read, doLimit, &l); err != nil {
 		return fmt.Errorf("limiting subvolume %d: %w", id, err)
 	}
-	return f.Count(id, id)
+	return f.Count(id, id, true)
 }
 
-// Count has a subvolume count for the limit of a volume.
-func (f *Filesystem) Count(id, volume uint64) error {
-	err := ioctl(f.top, write, doAssign, &assignArgs{1, id, volumeGroup | volume})
-	if err != nil && !errors.Is(err, unix.EEXIST) {
-		return fmt.Errorf("counting subvolume %d for %d: %w", id, volume, err)
+// Count has a subvolume count for the limit of a volume, or no longer count for it.
+func (f *Filesystem) Count(id, volume uint64, counts bool) error {
+	a := assignArgs{member: id, group: volumeGroup | volume}
+	if counts {
+		a.assign = 1
+	}
+	err := ioctl(f.top, write, doAssign, &a)
+	if err != nil && !errors.Is(err, unix.EEXIST) && !errors.Is(err, unix.ENOENT) {
+		return fmt.Errorf("counting subvolume %d for %d (%v): %w", id, volume, counts, err)
 	}
 	return nil
 }
@@ -120,12 +124,12 @@ func (f *Filesystem) Count(id, volume uint64) error {
 // Forget removes the quota of a volume that was destroyed. What others still share with it stays
 // counted for its subvolume.
 func (f *Filesystem) Forget(id uint64) error {
-	for _, err := range []error{
-		ioctl(f.top, write, doAssign, &assignArgs{0, id, volumeGroup | id}), ioctl(f.top, write, doGroup, &groupArgs{0, volumeGroup | id}),
-	} {
-		if err != nil && !errors.Is(err, unix.ENOENT) && !errors.Is(err, unix.EBUSY) {
-			return fmt.Errorf("removing the quota of subvolume %d: %w", id, err)
-		}
+	if err := f.Count(id, id, false); err != nil {
+		return err
+	}
+	err := ioctl(f.top, write, doGroup, &groupArgs{0, volumeGroup | id})
+	if err != nil && !errors.Is(err, unix.ENOENT) && !errors.Is(err, unix.EBUSY) {
+		return fmt.Errorf("removing the quota of subvolume %d: %w", id, err)
 	}
 	return nil
 }

@@ -68,27 +68,30 @@ func Open(fsid string) (*Filesystem, error) {
 // Bring mounts the filesystem of a UUID that is on a block device.
 func Bring(node, fsid string) (*Filesystem, error) { return open(node, fsid) }
 
-func open(node, fsid string) (f *Filesystem, err error) {
-	f = &Filesystem{}
-	defer func() {
-		if err != nil {
-			f.Close()
-		}
-	}()
-	if f.mount, err = Detached(node, []string{fmt.Sprintf("subvolid=%d", topLevel)}, 0); err != nil {
+func open(node, fsid string) (*Filesystem, error) {
+	f := &Filesystem{}
+	if err := f.open(node, fsid); err != nil {
+		f.Close()
 		return nil, err
+	}
+	return f, nil
+}
+
+func (f *Filesystem) open(node, fsid string) (err error) {
+	if f.mount, err = Detached(node, []string{fmt.Sprintf("subvolid=%d", topLevel)}, 0); err != nil {
+		return err
 	}
 	if f.top, err = readable(f.mount); err != nil {
-		return nil, err
+		return err
 	}
 	if f.root, err = os.OpenRoot(fmt.Sprintf("/proc/self/fd/%d", f.top.Fd())); err != nil {
-		return nil, fmt.Errorf("opening the top of %s: %w", node, err)
+		return fmt.Errorf("opening the top of %s: %w", node, err)
 	}
 	var info infoArgs
 	if err = ioctl(f.top, read, doInfo, &info); err == nil && uuid(info.fsid) != fsid {
 		err = fmt.Errorf("%s has filesystem %s, not %s", node, uuid(info.fsid), fsid)
 	}
-	return f, err
+	return err
 }
 
 // Close closes the filesystem, which unmounts it if nothing else has it mounted.

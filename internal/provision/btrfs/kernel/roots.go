@@ -17,45 +17,66 @@ type Root struct {
 	Parent, Directory uint64
 }
 
-// The items of the list: the subvolume itself, and its place.
+// The trees of a filesystem, and the items in them, that are read.
 const (
-	treeOfRoots = 1
-	itemRoot    = 132
-	itemPlace   = 144
-	headLength  = 32
-	uuidAt      = 247 // in itemRoot
+	treeOfRoots  = 1
+	treeOfQuotas = 8
+	itemRoot     = 132
+	itemPlace    = 144
+	itemMember   = 246
+	headLength   = 32
+	uuidAt       = 247 // in itemRoot
 )
 
 // Roots lists all subvolumes but the topmost, by their ids.
 func (f *Filesystem) Roots() (map[uint64]Root, error) {
 	roots := map[uint64]Root{}
-	key := searchArgs{tree: treeOfRoots, minID: firstFree, maxID: lastFree, maxOffset: unlimited, max: unlimited, minType: itemRoot, maxType: itemPlace}
+	err := f.search(treeOfRoots, itemRoot, itemPlace, func(id, offset uint64, kind uint32, item []byte) {
+		if kind == itemRoot || kind == itemPlace { // the kernel returns those between the two as well
+			roots[id] = roots[id].with(id, kind, offset, item)
+		}
+	})
+	return roots, err
+}
+
+// Counted returns for which volumes each subvolume counts. A tenant chooses that when it makes one.
+func (f *Filesystem) Counted() (map[uint64][]uint64, error) {
+	counted := map[uint64][]uint64{}
+	err := f.search(treeOfQuotas, itemMember, itemMember, func(id, group uint64, kind uint32, _ []byte) {
+		if kind == itemMember && id < volumeGroup && group > volumeGroup {
+			counted[id] = append(counted[id], group-volumeGroup)
+		}
+	})
+	return counted, err
+}
+
+// search yields the items of a tree, of types from one to another.
+func (f *Filesystem) search(tree uint64, from, to uint32, yield func(id, offset uint64, kind uint32, item []byte)) error {
+	key := searchArgs{tree: tree, minID: firstFree, maxID: lastFree, maxOffset: unlimited, max: unlimited, minType: from, maxType: to}
 	for {
 		a := key
 		a.items = 4096
-		if err := ioctl(f.top, read|write, doSearch, &a); err != nil {
-			return nil, fmt.Errorf("listing subvolumes: %w", err)
-		}
-		if a.items == 0 {
-			return roots, nil
+		switch err := ioctl(f.top, read|write, doSearch, &a); {
+		case errors.Is(err, unix.ENOENT): // there is no such tree
+			return nil
+		case err != nil:
+			return fmt.Errorf("searching tree %d: %w", tree, err)
+		case a.items == 0:
+			return nil
 		}
 		found := a.found[:]
 		for range a.items {
 			id, offset := binary.NativeEndian.Uint64(found[8:]), binary.NativeEndian.Uint64(found[16:])
 			kind, length := binary.NativeEndian.Uint32(found[24:]), binary.NativeEndian.Uint32(found[28:])
 			if int(length) > len(found)-headLength {
-				return nil, errors.New("listing subvolumes: the kernel's answer is cut off")
+				return fmt.Errorf("searching tree %d: the kernel's answer is cut off", tree)
 			}
-			if kind == itemRoot || kind == itemPlace { // the kernel returns those between the two as well
-				roots[id] = roots[id].with(id, kind, offset, found[headLength:][:length])
-			}
+			yield(id, offset, kind, found[headLength:][:length])
 			key.minID, key.minType, key.minOffset = id, kind, offset
 			found = found[headLength+length:]
 		}
 		if key.minOffset++; key.minOffset == 0 {
-			if key.minType++; key.minType > itemPlace {
-				key.minID, key.minType = key.minID+1, itemRoot
-			}
+			key.minType++
 		}
 	}
 }

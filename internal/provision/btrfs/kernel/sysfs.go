@@ -133,27 +133,21 @@ func number(path string) (int64, error) {
 // limit.
 type Quota struct{ Taken, Limit int64 }
 
-// Quotas returns how much the subvolumes take, and what the volumes may take, by the ids of their
-// subvolumes. The kernel counts something once it is on its way to the disk.
-func Quotas(fsid string) (subvolumes, volumes map[uint64]Quota, err error) {
+// Quotas returns what the volumes take and may take, by the ids of their subvolumes. The kernel
+// counts something once it is on its way to the disk.
+func Quotas(fsid string) (map[uint64]Quota, error) {
 	entries, err := os.ReadDir(filepath.Join(shown, fsid, "qgroups"))
 	if err != nil {
-		return nil, nil, fmt.Errorf("listing quotas: %w", err)
+		return nil, fmt.Errorf("listing quotas: %w", err)
 	}
-	subvolumes, volumes = map[uint64]Quota{}, map[uint64]Quota{}
+	volumes := map[uint64]Quota{}
 	for _, e := range entries {
-		var level, id uint64
-		if _, err := fmt.Sscanf(e.Name(), "%d_%d", &level, &id); err != nil {
-			continue
-		}
-		switch level {
-		case 0:
-			subvolumes[id] = quotaOf(fsid, id)
-		case volumeGroup >> 48:
+		var id uint64
+		if _, err := fmt.Sscanf(e.Name(), "1_%d", &id); err == nil {
 			volumes[id] = quotaOf(fsid, volumeGroup|id)
 		}
 	}
-	return subvolumes, volumes, nil
+	return volumes, nil
 }
 
 func quotaOf(fsid string, group uint64) (q Quota) {
