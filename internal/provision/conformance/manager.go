@@ -18,8 +18,8 @@ type ManagedNode interface {
 // Managed is a node without pools and without disks, with functions that change it.
 type Managed struct {
 	Node ManagedNode
-	// Group is the volume group that the suite makes, or the zpool, made as a stripe. Thin
-	// is a thin pool in the volume group; zero for a zpool.
+	// Group is the volume group that the suite makes, or the filesystem of btrfs, or the zpool, made
+	// as a stripe. Thin is a thin pool in the volume group; zero for the others.
 	Group, Thin provision.PoolRef
 	// Plug adds an empty disk and returns its name as a pool. All disks have one size of at
 	// least 100 units.
@@ -41,7 +41,7 @@ func RunManager(t *testing.T, start func(*testing.T) Managed) {
 }
 
 // RunGroupManager runs the part of the suite about pools that are made of disks: volume
-// groups, or zpools.
+// groups, filesystems of btrfs, or zpools.
 func RunGroupManager(t *testing.T, start func(*testing.T) Managed) {
 	for name, test := range map[string]func(*managed){
 		"a group is made of the named disks":        (*managed).makes,
@@ -82,11 +82,14 @@ func (m *managed) group(disks ...string) provision.PoolWish {
 }
 
 // fits says whether a pool is about as large as the disks that it is made of, in bytes. ZFS
-// keeps up to a tenth, and something of each disk, for itself.
+// keeps up to a tenth, and something of each disk, for itself, and so does btrfs.
 func (m *managed) fits(p provision.Pool, disks int64) bool {
 	least := disks - 4*p.Unit
-	if m.Group.Type == provision.ZFS {
+	switch m.Group.Type {
+	case provision.ZFS:
 		least = disks/10*8 - 4*p.Unit
+	case provision.Btrfs:
+		least = disks/10*7 - 4*p.Unit
 	}
 	return p.Total >= least && p.Total <= disks+2*p.Unit
 }
