@@ -165,3 +165,15 @@ func TestOnlyThickVolumesHaveAPolicyOfWiping(t *testing.T) {
 		}
 	}
 }
+
+func TestAClassNamesFilesystemsOfBtrfsByTheirLabels(t *testing.T) {
+	c := &v1alpha1.PoolClass{Spec: v1alpha1.PoolClassSpec{Provisioner: v1alpha1.ProvisionerBtrfs, Btrfs: &v1alpha1.BtrfsPools{Filesystems: []string{"data", "fast"}}}}
+	for name, want := range map[string]bool{"btrfs:data": true, "btrfs:fast": true, "btrfs:other": false} {
+		if got := Names(c, named("Btrfs", name)); got != want {
+			t.Errorf("%s is named: %v", name, got)
+		}
+	}
+	if Names(c, named("LVM", "data")) {
+		t.Error("it names a volume group")
+	}
+}

@@ -19,7 +19,7 @@ const (
 	adoptedImmutable = "adopted is immutable"
 	fsTypeImmutable  = "fsType is immutable"
 	mkfsImmutable    = "mkfsOptions is immutable"
-	mkfsMisplaced    = "mkfsOptions is for a filesystem that mkfs makes: not for volumeMode Block, not for fsType zfs, and not for a copy"
+	mkfsMisplaced    = "mkfsOptions is for a filesystem that mkfs makes: not for volumeMode Block, not for fsType zfs or btrfs, and not for a copy"
 	fsTypeNeeded     = "fsType is for volumeMode Filesystem, and required there"
 	poolImmutable    = "pool is immutable: remove the replica and add it again"
 )
