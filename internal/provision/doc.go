@@ -1,6 +1,6 @@
 // Package provision defines the provisioners that carve volumes out of a node's pools.
 //
-// A pool provisioner (LVM, ZFS, whole devices, later btrfs) implements
+// A pool provisioner (LVM, ZFS, btrfs, whole devices) implements
 // Provisioner; the agent calls it directly or across poold's socket. Identity
 // is kept with the data (tags of a logical volume, properties of a dataset), so
 // a node can be adopted again after its API objects were lost.

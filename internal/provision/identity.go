@@ -11,7 +11,7 @@ import (
 // is gone, and another device may have its number by now. So code that opens a volume's device
 // lets package blockdev compare it with the identity before any use. An identity is compared
 // and shown, never parsed, and is valid until the machine restarts. A tree of ZFS has none: ZFS
-// mounts it by its name.
+// mounts it by its name. One of btrfs has that of its subvolume.
 type Identity string
 
 // MappedIdentity is the identity of a device-mapper device. It needs both: another device can

@@ -8,7 +8,7 @@ type PoolRef struct {
 	Type string
 	// Name on this node, unique among the pools of all types: "vg0" is a volume
 	// group, "vg0/thin" a thin pool in it, "zfs:tank" a zpool, "zfs:tank/berth" a filesystem
-	// in that, and DiskPrefix begins the name of a whole disk.
+	// in that, "btrfs:data" a filesystem of btrfs, and DiskPrefix begins the name of a whole disk.
 	Name string
 }
 
