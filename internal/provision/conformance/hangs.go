@@ -31,6 +31,8 @@ type Two struct {
 	Start func() (p provision.Provisioner, run func(context.Context) error)
 	// Hangs is the pool that can stop answering, and Works the other.
 	Hangs, Works provision.PoolRef
+	// Filesystem is set in the request for each volume; empty for a block device.
+	Filesystem string
 	// Hang makes Hangs answer no query, even after the caller has given up, until resume is
 	// called.
 	Hang func(m Moment) (resume func())
@@ -66,7 +68,7 @@ func (w Two) begin(t *testing.T) (m *provision.Mux, stop func()) {
 
 // volume asks for volume n in a pool.
 func (w Two) volume(n int, in provision.PoolRef) provision.CreateRequest {
-	return provision.CreateRequest{ID: id(n), Pool: in, Size: 1, Wipe: provision.WipeNone}
+	return provision.CreateRequest{ID: id(n), Pool: in, Size: 1, Wipe: provision.WipeNone, Tree: w.Filesystem}
 }
 
 func (w Two) create(t *testing.T, m *provision.Mux, n int, in provision.PoolRef) {
