@@ -98,7 +98,7 @@ func (b backend) Refresh(ctx context.Context, fsid string) { b.refresh(ctx, fsid
 
 // LookAgain writes out what was changed first: what the facts show then is also on the disks.
 func (b backend) LookAgain(ctx context.Context, fsid string) (cleared bool) {
-	if f, err := b.config.Open(fsid); err == nil {
+	if f, err := b.config.Open(fsid, false); err == nil {
 		_ = f.Sync() // if it fails, so does the next step
 		f.Close()
 	}
@@ -203,8 +203,8 @@ func (p *Provisioner) holder(id string) (fsid string, err error) {
 	return "", fmt.Errorf("%w: %s is in %d filesystems, and used in none: remove the copies (they are in %s of each)", provision.ErrConflict, id, len(there), home)
 }
 
-// locate returns the filesystem that holds an id. If one of several namesakes may hold the id, it
-// is not known.
+// locate returns the filesystem that holds an id. If one of several namesakes has volumes, nothing
+// is certain.
 func (p *Provisioner) locate(ctx context.Context, id string) (fsid string, err error) {
 	err = p.engine.Locate(ctx, id, func() (ok bool, err error) {
 		p.engine.Lock()
@@ -218,7 +218,7 @@ func (p *Provisioner) locate(ctx context.Context, id string) (fsid string, err e
 	p.engine.Lock()
 	defer p.engine.Unlock()
 	for _, u := range p.engine.Units() {
-		if twins := p.namesakes(u.label); twins != nil {
+		if twins := p.namesakes(u.label); twins != nil && len(u.volumes)+len(u.snapshots) > 0 {
 			return "", twins
 		}
 	}

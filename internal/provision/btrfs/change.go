@@ -14,23 +14,28 @@ import (
 )
 
 type (
-	step   = engine.Step[*facts]
 	change = engine.Change[*facts]
+	// effect changes an open filesystem, and returns a function that notes the change.
+	effect func(f Filesystem) (learn func(*facts), err error)
 )
 
-// planned returns a plan that is a single step on an open filesystem. Without a step the request
-// is met.
-func (p *Provisioner) planned(fsid, name string, plan func(u *facts) (do func(f Filesystem) (learn func(*facts), err error), err error)) func(*facts, bool) ([]step, error) {
-	return func(u *facts, _ bool) ([]step, error) {
+// carryOut makes a change that is one effect. plan returns it; nil if the request is met.
+func (p *Provisioner) carryOut(ctx context.Context, c change, plan func(u *facts) (effect, error)) error {
+	c.Plan = p.planned(c, plan)
+	return p.engine.CarryOut(ctx, c)
+}
+
+func (p *Provisioner) planned(c change, plan func(u *facts) (effect, error)) func(*facts, bool) ([]engine.Step[*facts], error) {
+	return func(u *facts, _ bool) ([]engine.Step[*facts], error) {
 		if u == nil {
-			return nil, fmt.Errorf("%w: filesystem %s is not mounted", provision.ErrPoolMissing, fsid)
+			return nil, fmt.Errorf("%w: filesystem %s is not mounted", provision.ErrPoolMissing, c.Unit)
 		}
 		do, err := plan(u)
 		if do == nil || err != nil {
 			return nil, err
 		}
-		return []step{{Name: name, Do: func(context.Context) (func(*facts), error) {
-			f, err := p.config.Open(fsid)
+		return []engine.Step[*facts]{{Name: c.ID, Do: func(context.Context) (func(*facts), error) {
+			f, err := p.config.Open(c.Unit, true)
 			if err != nil {
 				return nil, fmt.Errorf("%w: %w", provision.ErrUnavailable, err)
 			}
@@ -42,6 +47,16 @@ func (p *Provisioner) planned(fsid, name string, plan func(u *facts) (do func(f 
 			return learn, err
 		}}}, nil
 	}
+}
+
+// each calls functions until one fails.
+func each(do ...func() error) error {
+	for _, d := range do {
+		if err := d(); err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 // making is a volume or snapshot that is made.
@@ -58,79 +73,76 @@ type making struct {
 	left *entry
 }
 
-// make makes a volume or snapshot. It is made elsewhere, and is there once it was moved to its
-// place.
-func (p *Provisioner) make(f Filesystem, fsid string, m making) (learn func(*facts), err error) {
-	at := makingArea + "/" + m.ID
-	kept := m.area == snapshotsArea
-	if m.left != nil {
-		if err := errors.Join(destroy(f, m.left), f.Remove(at)); err != nil {
-			return nil, fmt.Errorf("removing what is left of an attempt to make %s: %w", m.ID, err)
-		}
-	}
-	if err := errors.Join(f.Make(m.area), f.Make(at)); err != nil {
-		return nil, err
-	}
-	if m.source != nil {
-		if err := f.Limit(m.source.Subvolume.ID, m.bound); err != nil {
-			return nil, err
-		}
-	}
-	if m.of == "" {
-		m.Subvolume, err = f.Subvolume(at)
-	} else {
-		m.Subvolume, err = f.Snapshot(m.of, at, kept)
-	}
-	if err == nil && m.source != nil {
-		err = m.pin(fsid)
-	}
-	if err == nil && !kept {
-		err = f.Limit(m.Subvolume.ID, m.Size)
-	}
-	if err == nil {
-		err = write(f, at, m.record)
-	}
-	if err == nil {
-		err = f.Move(at, m.area+"/"+m.ID)
-	}
-	if err == nil {
-		err = f.Sync()
-	}
+// build makes a volume or snapshot, elsewhere. It is there once it was moved to its place.
+func (m making) build(f Filesystem, fsid string) (learn func(*facts), err error) {
+	at, kept := makingArea+"/"+m.ID, m.area == snapshotsArea
+	err = each(
+		func() error { return m.clear(f, at) },
+		func() error { return f.Make(m.area) },
+		func() error { return f.Make(at) },
+		func() error {
+			if m.source == nil {
+				return nil
+			}
+			return f.Limit(m.source.Subvolume.ID, m.bound)
+		},
+		func() error {
+			if m.of == "" {
+				m.Subvolume, err = f.Subvolume(at)
+			} else {
+				m.Subvolume, err = f.Snapshot(m.of, at, kept)
+			}
+			return err
+		},
+		func() error { return m.pin(fsid) },
+		func() error {
+			if kept {
+				return nil
+			}
+			return f.Limit(m.Subvolume.ID, m.Size)
+		},
+		func() error { return m.record.write(f, at) },
+		func() error { return f.Move(at, m.area+"/"+m.ID) },
+		f.Sync,
+	)
 	if err != nil {
 		return nil, fmt.Errorf("making %s: %w", m.ID, err)
 	}
-	return func(u *facts) {
-		e := &entry{record: m.record, root: kernel.Root{Subvolume: m.Subvolume, Parent: topLevel}}
-		if m.source != nil {
-			m.source.bound = m.bound
-		}
-		if kept {
-			u.snapshots[m.ID] = e
-			return
-		}
-		e.bound = m.Size
-		u.volumes[m.ID] = e
-	}, nil
+	return m.learn, nil
+}
+
+func (m making) clear(f Filesystem, at string) error {
+	if m.left == nil {
+		return nil
+	}
+	return errors.Join(destroy(f, m.left), f.Remove(at))
 }
 
 // pin notes how much of what its source wrote a copy keeps. The kernel has just written it all out.
 func (m *making) pin(fsid string) error {
+	if m.source == nil {
+		return nil
+	}
 	quotas, err := kernel.Quotas(fsid)
 	if err != nil {
 		return err
 	}
-	m.Pins = maps.Clone(m.source.Pins)
-	if m.Pins == nil {
+	if m.Pins = maps.Clone(m.source.Pins); m.Pins == nil {
 		m.Pins = map[uint64]int64{}
 	}
 	m.Pins[m.source.Subvolume.ID] = provision.RoundUp(max(quotas[m.source.Subvolume.ID].Taken, 1), unit)
 	return nil
 }
 
-func write(f Filesystem, dir string, r record) error {
-	text, err := r.text()
-	if err != nil {
-		return err
+func (m making) learn(u *facts) {
+	e := &entry{record: m.record, root: kernel.Root{Subvolume: m.Subvolume, Parent: topLevel}}
+	if m.source != nil {
+		m.source.bound = m.bound
 	}
-	return f.Record(dir, text)
+	if m.area == snapshotsArea {
+		u.snapshots[m.ID] = e
+		return
+	}
+	e.bound = m.Size
+	u.volumes[m.ID] = e
 }

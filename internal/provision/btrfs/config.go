@@ -45,8 +45,8 @@ type Config struct {
 	Runner run.Runner
 	// Disks that filesystems are made of; nil means that none is made here.
 	Disks Lender
-	// Open opens a mounted filesystem; kernel.Open by default.
-	Open func(fsid string) (Filesystem, error)
+	// Open opens a mounted filesystem, to look at it or to change it; kernel.Open by default.
+	Open func(fsid string, changes bool) (Filesystem, error)
 	// Users returns where a path of a filesystem is mounted; kernel.Users by default.
 	Users func(path string) ([]string, error)
 	// RefreshInterval is how often filesystems are read again, which is how changes by others
@@ -69,7 +69,7 @@ func (c Config) withDefaults() (Config, error) {
 		return c, errors.New("a provisioner of btrfs needs a runner")
 	}
 	if c.Open == nil {
-		c.Open = func(fsid string) (Filesystem, error) { return kernel.Open(fsid) }
+		c.Open = func(fsid string, changes bool) (Filesystem, error) { return kernel.Open(fsid, changes) }
 	}
 	if c.Users == nil {
 		c.Users = kernel.Users

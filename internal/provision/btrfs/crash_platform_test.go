@@ -99,7 +99,7 @@ func (n *node) onlyLeft(id string) {
 	if got := n.left("volumes", "snapshots"); got != "volumes/"+id+" " {
 		n.t.Errorf("left is %q", got)
 	}
-	f, err := kernel.Open(n.FSID)
+	f, err := kernel.Open(n.FSID, true)
 	if err != nil {
 		n.t.Fatal(err)
 	}

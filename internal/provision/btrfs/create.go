@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"maps"
-	"path"
 	"strings"
 	"time"
 
@@ -22,16 +21,15 @@ func (p *Provisioner) Create(ctx context.Context, r provision.CreateRequest) (v 
 	if err != nil {
 		return v, err
 	}
-	err = p.engine.CarryOut(ctx, change{
+	err = p.carryOut(ctx, change{
 		Unit: fsid, ID: r.ID,
 		Beside: func() engine.Beside { return engine.Beside{Alters: r.Source.Volume, Keeps: r.Source.Snapshot} },
-		Plan: p.planned(fsid, "make "+r.ID, func(u *facts) (func(Filesystem) (func(*facts), error), error) {
-			m, err := u.planCreate(r, p.config.Now())
-			if m == nil || err != nil {
-				return nil, err
-			}
-			return func(f Filesystem) (func(*facts), error) { return p.make(f, fsid, *m) }, nil
-		}),
+	}, func(u *facts) (effect, error) {
+		if there, err := u.has(r); there || err != nil {
+			return nil, err
+		}
+		m, err := u.planCreate(r, p.config.Now())
+		return func(f Filesystem) (func(*facts), error) { return m.build(f, fsid) }, err
 	})
 	if err != nil {
 		return v, err
@@ -68,45 +66,56 @@ func (p *Provisioner) poolFor(ctx context.Context, r provision.CreateRequest) (f
 	return "", fmt.Errorf("%w: no filesystem of btrfs with the label %s is mounted on the node", provision.ErrPoolMissing, strings.TrimPrefix(r.Pool.Name, provision.BtrfsPrefix))
 }
 
-// planCreate returns the volume that is to be made; nil if it is there.
-func (u *facts) planCreate(r provision.CreateRequest, now time.Time) (*making, error) {
-	size := provision.RoundUp(r.Size, unit)
+// has says whether a volume is there as it is requested. The error says that something else is, or
+// that this is not known.
+func (u *facts) has(r provision.CreateRequest) (bool, error) {
 	switch e := u.volumes[r.ID]; {
-	case u.missing:
-		return nil, u.usable(now)
-	case e != nil && (e.Size != size || e.Inline != r.Inline || e.Source != r.Source):
-		return nil, fmt.Errorf("%w: volume %s exists with %d bytes, for %+v, from %+v", provision.ErrConflict, r.ID, e.Size, e.Inline, e.Source)
+	case u.missing || u.Read.IsZero():
+		return false, u.usable(u.Read)
+	case e != nil && (e.Size != provision.RoundUp(r.Size, unit) || e.Inline != r.Inline || e.Source != r.Source):
+		return false, fmt.Errorf("%w: volume %s exists with %d bytes, for %+v, from %+v", provision.ErrConflict, r.ID, e.Size, e.Inline, e.Source)
 	case e != nil:
-		return nil, e.sound()
+		return true, e.sound()
 	case u.others[r.ID]:
-		return nil, fmt.Errorf("%w: %s/%s of filesystem %s is not Berth's", provision.ErrConflict, volumesArea, r.ID, u.label)
+		return false, fmt.Errorf("%w: %s/%s of filesystem %s is not Berth's", provision.ErrConflict, volumesArea, r.ID, u.label)
 	case u.trash[r.ID] != nil:
-		return nil, fmt.Errorf("%w: what was volume %s is still being removed", provision.ErrUnavailable, r.ID)
+		return false, fmt.Errorf("%w: what was volume %s is still being removed", provision.ErrUnavailable, r.ID)
 	}
-	m := &making{area: volumesArea, left: u.making[r.ID], record: record{ID: r.ID, Size: size, Inline: r.Inline, Source: r.Source, Labels: r.Labels}}
-	needs := size
-	from, isSnapshot := u.snapshots[r.Source.Snapshot], r.Source.Snapshot != ""
-	if !isSnapshot {
-		from = u.volumes[r.Source.Volume]
-	}
-	switch {
-	case r.Source == provision.Source{}:
-	case from == nil:
-		return nil, fmt.Errorf("%w: %s%s", provision.ErrNotFound, r.Source.Snapshot, r.Source.Volume)
-	default:
+	return false, nil
+}
+
+// planCreate returns the volume that is to be made.
+func (u *facts) planCreate(r provision.CreateRequest, now time.Time) (m making, err error) {
+	m = making{area: volumesArea, left: u.making[r.ID], record: record{
+		ID: r.ID, Size: provision.RoundUp(r.Size, unit), Inline: r.Inline, Source: r.Source, Labels: r.Labels,
+	}}
+	needs := m.Size
+	if r.Source != (provision.Source{}) {
+		from, dir := u.snapshots[r.Source.Snapshot], snapshotsArea
+		if r.Source.Volume != "" {
+			from, dir = u.volumes[r.Source.Volume], volumesArea
+		}
+		if from == nil {
+			return m, fmt.Errorf("%w: %s%s", provision.ErrNotFound, r.Source.Snapshot, r.Source.Volume)
+		}
 		if err := errors.Join(r.Fits(u.ref(), from.Size), from.sound()); err != nil {
-			return nil, err
+			return m, err
 		}
-		m.Filesystem, m.Pins, m.of = from.Filesystem, maps.Clone(from.Pins), path.Join(snapshotsArea, from.ID)
-		t := u.tally()
-		needs += t.keeps(from)
-		if !isSnapshot {
-			m.of, m.source, m.bound = path.Join(volumesArea, from.ID), from, t.limit(from)+from.Size
-			needs += from.Size
-		}
+		needs += m.copies(from, dir, u.tally())
 	}
 	if err := u.usable(now); err != nil {
-		return nil, err
+		return m, err
 	}
 	return m, r.Limits.Admit(u.pool(now), needs)
+}
+
+// copies makes what is made a copy of an entry, and returns how much more room the pool must have
+// for that: all of a source that is a volume may be overwritten.
+func (m *making) copies(from *entry, area string, t tally) (needs int64) {
+	m.of, m.Filesystem, m.Pins = area+"/"+from.ID, from.Filesystem, maps.Clone(from.Pins)
+	if area == snapshotsArea {
+		return t.keeps(from)
+	}
+	m.source, m.bound = from, t.limit(from)+from.Size
+	return t.keeps(from) + from.Size
 }

@@ -192,7 +192,7 @@ func TestATenantCannotEvadeItsLimitNorKeepItsVolume(t *testing.T) {
 		t.Fatal(err)
 	}
 	n.await("all to be removed", func(p provision.Pool) bool { return len(p.Wiping) == 0 && n.left("trash") == "" })
-	f, err := kernel.Open(n.FSID)
+	f, err := kernel.Open(n.FSID, true)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -344,6 +344,28 @@ func TestAFilesystemWithoutSimpleQuotasTakesNothing(t *testing.T) {
 				t.Errorf("a volume that is there cannot be used: %s", v.Problem)
 			}
 		})
+	}
+}
+
+// Berth reads every filesystem with a label, whether a class names it or not.
+func TestLookingAtAReadOnlyFilesystemLeavesItSo(t *testing.T) {
+	n := newNode(t, "data")
+	n.stop()
+	n.Unmount()
+	if err := unix.Mount(n.Disk, n.Top, "btrfs", unix.MS_RDONLY, ""); err != nil {
+		t.Fatal(err)
+	}
+	n.start()
+	n.await("it to be read", func(p provision.Pool) bool { return strings.Contains(p.Problem, "it is read-only") })
+	fails(t, "creating", n.create("pvc-1", 32, provision.Source{}), provision.ErrUnavailable)
+	table, err := os.ReadFile("/proc/self/mountinfo")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for line := range strings.Lines(string(table)) {
+		if _, options, ok := strings.Cut(line, " - btrfs "+n.Disk+" "); ok && !strings.HasPrefix(options, "ro,") {
+			t.Errorf("it became writable: %s", line)
+		}
 	}
 }
 

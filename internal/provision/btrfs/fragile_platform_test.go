@@ -24,13 +24,13 @@ type crash struct {
 	dead bool
 }
 
-func (c *crash) open(fsid string) (btrfs.Filesystem, error) {
+func (c *crash) open(fsid string, changes bool) (btrfs.Filesystem, error) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if c.dead {
 		return nil, errCrash
 	}
-	f, err := kernel.Open(fsid)
+	f, err := kernel.Open(fsid, changes)
 	if err != nil {
 		return nil, err
 	}

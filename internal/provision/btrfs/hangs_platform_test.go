@@ -22,14 +22,14 @@ type gate struct {
 	shut chan struct{}
 }
 
-func (g *gate) open(fsid string) (btrfs.Filesystem, error) {
+func (g *gate) open(fsid string, changes bool) (btrfs.Filesystem, error) {
 	g.mu.Lock()
 	shut := g.shut
 	g.mu.Unlock()
 	if fsid == g.fsid && shut != nil {
 		<-shut
 	}
-	return kernel.Open(fsid)
+	return kernel.Open(fsid, changes)
 }
 
 func (g *gate) hang() (resume func()) {

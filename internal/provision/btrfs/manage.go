@@ -88,7 +88,7 @@ func (p *Provisioner) ensureThere(ctx context.Context, w provision.PoolWish, fsi
 	if !ours(fsid, name) {
 		return stands(provision.PoolForeign, "filesystem %s was not made by Berth: it is used as it is, and no disk is added to it", name), nil
 	}
-	f, err := p.keep(fsid, func() (*kernel.Filesystem, error) { return kernel.Open(fsid) })
+	f, err := p.keep(fsid, func() (*kernel.Filesystem, error) { return kernel.Open(fsid, true) })
 	if err != nil {
 		return none, err
 	}

@@ -110,7 +110,7 @@ func TestConformanceOfManagedFilesystems(t *testing.T) {
 		return conformance.Managed{
 			Node: b, Group: made, Plug: b.plug,
 			Restart: func() conformance.ManagedNode { // the machine stays, so others may have it mounted
-				f, err := kernel.Open(b.fsid())
+				f, err := kernel.Open(b.fsid(), true)
 				if err != nil {
 					t.Fatal(err)
 				}

@@ -55,7 +55,7 @@ func newNodeOn(t *testing.T, f *btrfstest.Filesystem) *node {
 // count turns on simple quotas.
 func (n *node) count() {
 	n.t.Helper()
-	f, err := kernel.Open(n.FSID)
+	f, err := kernel.Open(n.FSID, true)
 	if err != nil {
 		n.t.Fatal(err)
 	}

@@ -138,7 +138,7 @@ func (p *Provisioner) refresh(ctx context.Context, fsid string) {
 	go func() { // ends when the kernel answers; there is no way to stop it
 		defer close(answered)
 		var now *facts
-		f, err := p.config.Open(fsid)
+		f, err := p.config.Open(fsid, false)
 		if err == nil {
 			now, err = read(f, fsid)
 			f.Close()

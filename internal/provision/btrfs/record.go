@@ -44,4 +44,10 @@ func parse(text []byte, name string) (r record, ok bool) {
 	return r, err == nil && r.ID == name && r.Size > 0
 }
 
-func (r record) text() ([]byte, error) { return json.Marshal(r) }
+func (r record) write(f Filesystem, dir string) error {
+	text, err := json.Marshal(r)
+	if err != nil {
+		return err
+	}
+	return f.Record(dir, text)
+}

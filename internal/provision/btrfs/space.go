@@ -25,6 +25,9 @@ var copies = map[string]int64{"single": 1, "raid0": 1, "dup": 2, "raid1": 2, "ra
 // depends on the disks and profiles, and not on the data: what it leaves to metadata, and to one
 // chunk of data that is only partly filled, it leaves from the beginning.
 func capacity(s kernel.Space) (total int64, trouble string) {
+	if s.ReadOnly {
+		return 0, "it is read-only: it was mounted so, or a disk failed (the kernel's log says more)"
+	}
 	var raw, largest int64
 	for _, d := range s.Disks {
 		if d.Missing {

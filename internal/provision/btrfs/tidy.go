@@ -58,7 +58,7 @@ func (p *Provisioner) tidySoon(ctx context.Context, fsid string) {
 // tidy removes what changes and deletions left over, and bounds what is not bounded. It returns
 // why some of what was deleted could not be removed. The caller has the lock of the filesystem.
 func (p *Provisioner) tidy(fsid string) (stuck map[string]string) {
-	f, err := p.config.Open(fsid)
+	f, err := p.config.Open(fsid, true)
 	if err != nil {
 		return nil // reading it says why
 	}

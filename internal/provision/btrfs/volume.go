@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"maps"
 
 	"berth.dev/berth/internal/provision"
 	"berth.dev/berth/internal/provision/engine"
@@ -20,15 +19,12 @@ func (p *Provisioner) Expand(ctx context.Context, r provision.ExpandRequest) (v 
 		return v, err
 	}
 	size := provision.RoundUp(r.Size, unit)
-	err = p.engine.CarryOut(ctx, change{Unit: fsid, ID: r.ID, Plan: p.planned(fsid, "expand "+r.ID, func(u *facts) (func(Filesystem) (func(*facts), error), error) {
+	err = p.carryOut(ctx, change{Unit: fsid, ID: r.ID}, func(u *facts) (effect, error) {
 		e, err := u.volume(r.ID)
 		if err != nil || e.Size >= size {
 			return nil, err
 		}
 		if err := u.usable(p.config.Now()); err != nil {
-			return nil, err
-		}
-		if err := r.Limits.Admit(u.pool(p.config.Now()), size-e.Size); err != nil {
 			return nil, err
 		}
 		bound, grown := u.tally().limit(e)+size-e.Size, e.record
@@ -37,9 +33,9 @@ func (p *Provisioner) Expand(ctx context.Context, r provision.ExpandRequest) (v 
 			if err := f.Limit(e.Subvolume.ID, bound); err != nil {
 				return nil, err
 			}
-			return rewrite(f, grown, func(e *entry) { e.bound = bound })
-		}, nil
-	})})
+			return rewrite(f, grown, bound)
+		}, r.Limits.Admit(u.pool(p.config.Now()), size-e.Size)
+	})
 	if err != nil {
 		return v, err
 	}
@@ -58,15 +54,14 @@ func (u *facts) volume(id string) (*entry, error) {
 	return e, e.sound()
 }
 
-// rewrite writes the record of a volume anew.
-func rewrite(f Filesystem, r record, learnt func(*entry)) (learn func(*facts), err error) {
-	if err := write(f, volumesArea+"/"+r.ID, r); err != nil {
+// rewrite writes the record of a volume anew. The volume has that limit.
+func rewrite(f Filesystem, r record, bound int64) (learn func(*facts), err error) {
+	if err := r.write(f, volumesArea+"/"+r.ID); err != nil {
 		return nil, err
 	}
 	return func(u *facts) {
 		if e := u.volumes[r.ID]; e != nil {
-			e.record = r
-			learnt(e)
+			e.record, e.bound = r, bound
 		}
 	}, f.Sync()
 }
@@ -85,15 +80,17 @@ func (p *Provisioner) recordFormat(ctx context.Context, v provision.Volume, file
 	if err != nil {
 		return err
 	}
-	return p.engine.CarryOutLocked(ctx, func() {}, change{Unit: fsid, ID: v.ID, Plan: p.planned(fsid, "record "+v.ID, func(u *facts) (func(Filesystem) (func(*facts), error), error) {
+	c := change{Unit: fsid, ID: v.ID}
+	c.Plan = p.planned(c, func(u *facts) (effect, error) {
 		e, err := u.volume(v.ID)
 		if err != nil || e.Filesystem == filesystem {
 			return nil, err
 		}
 		formatted := e.record
 		formatted.Filesystem = filesystem
-		return func(f Filesystem) (func(*facts), error) { return rewrite(f, formatted, func(*entry) {}) }, nil
-	})})
+		return func(f Filesystem) (func(*facts), error) { return rewrite(f, formatted, e.bound) }, nil
+	})
+	return p.engine.CarryOutLocked(ctx, func() {}, c)
 }
 
 // Delete implements provision.Provisioner. A volume is deleted once it was moved to the trash.
@@ -102,14 +99,6 @@ func (p *Provisioner) Delete(ctx context.Context, id string) error {
 		return err
 	}
 	return p.remove(ctx, id, volumesArea)
-}
-
-// DeleteSnapshot implements provision.Snapshotter.
-func (p *Provisioner) DeleteSnapshot(ctx context.Context, id string) error {
-	if err := provision.CheckSnapshotID(id); err != nil {
-		return err
-	}
-	return p.remove(ctx, id, snapshotsArea)
 }
 
 // remove moves a volume or snapshot to the trash. Btrfs would destroy a volume that is mounted,
@@ -122,41 +111,46 @@ func (p *Provisioner) remove(ctx context.Context, id, area string) error {
 	if err != nil {
 		return err
 	}
-	from, to := area+"/"+id, trashArea+"/"+id
-	return p.engine.CarryOut(ctx, change{Unit: fsid, ID: id, Plan: p.planned(fsid, "remove "+id, func(u *facts) (func(Filesystem) (func(*facts), error), error) {
+	return p.carryOut(ctx, change{Unit: fsid, ID: id}, func(u *facts) (effect, error) {
 		entries := u.volumes
 		if area == snapshotsArea {
 			entries = u.snapshots
 		}
 		e := entries[id]
 		switch {
+		case u.missing || u.Read.IsZero():
+			return nil, u.usable(u.Read)
 		case e == nil:
 			return nil, nil
-		case u.missing:
-			return nil, u.usable(p.config.Now())
 		case u.trash[id] != nil:
 			return nil, fmt.Errorf("%w: what was %s before is still being removed", provision.ErrUnavailable, id)
-		case e.root.ID != 0:
-			if err := e.sound(); err != nil {
-				return nil, err
-			}
+		case e.root.ID != 0 && e.sound() != nil:
+			return nil, e.sound()
 		}
 		return func(f Filesystem) (func(*facts), error) {
-			switch users, err := p.config.Users("/" + from); {
-			case err != nil:
-				return nil, fmt.Errorf("%w: %w", provision.ErrUnavailable, err)
-			case len(users) > 0:
-				return nil, fmt.Errorf("%w: %s is mounted at %s", provision.ErrInUse, id, users[0])
-			}
-			if err := errors.Join(f.Make(trashArea), f.Move(from, to)); err != nil {
-				return nil, err
-			}
-			return func(u *facts) {
+			learn := func(u *facts) {
 				delete(entries, id)
 				u.trash[id] = e
-			}, f.Sync()
+			}
+			return learn, each(
+				func() error { return p.unused(id, "/"+area+"/"+id) },
+				func() error { return f.Make(trashArea) },
+				func() error { return f.Move(area+"/"+id, trashArea+"/"+id) },
+				f.Sync,
+			)
 		}, nil
-	})})
+	})
+}
+
+// unused returns ErrInUse if a volume or snapshot is mounted.
+func (p *Provisioner) unused(id, at string) error {
+	switch users, err := p.config.Users(at); {
+	case err != nil:
+		return fmt.Errorf("%w: %w", provision.ErrUnavailable, err)
+	case len(users) > 0:
+		return fmt.Errorf("%w: %s is mounted at %s", provision.ErrInUse, id, users[0])
+	}
+	return nil
 }
 
 // foreign returns ErrConflict if something that is not Berth's has the place of an id.
@@ -167,81 +161,4 @@ func (p *Provisioner) foreign(id string) error {
 		}
 	}
 	return nil
-}
-
-// Snapshot implements provision.Snapshotter.
-func (p *Provisioner) Snapshot(ctx context.Context, r provision.SnapshotRequest) (s provision.Snapshot, err error) {
-	if err := r.Check(); err != nil {
-		return s, err
-	}
-	fsid, err := p.locate(ctx, r.ID)
-	if errors.Is(err, provision.ErrNotFound) {
-		fsid, err = p.locate(ctx, r.Volume)
-	}
-	if err != nil {
-		return s, err
-	}
-	err = p.engine.CarryOut(ctx, change{
-		Unit: fsid, ID: r.ID, Beside: func() engine.Beside { return engine.Beside{Alters: r.Volume} },
-		Plan: p.planned(fsid, "take "+r.ID, func(u *facts) (func(Filesystem) (func(*facts), error), error) {
-			m, err := p.planSnapshot(u, r)
-			if m == nil || err != nil {
-				return nil, err
-			}
-			return func(f Filesystem) (func(*facts), error) { return p.make(f, fsid, *m) }, nil
-		}),
-	})
-	if err != nil {
-		return s, err
-	}
-	return p.viewSnapshot(fsid, r.ID)
-}
-
-// planSnapshot returns the snapshot that is to be taken; nil if it is there. There must be room
-// for all of its volume to be overwritten afterwards.
-func (p *Provisioner) planSnapshot(u *facts, r provision.SnapshotRequest) (*making, error) {
-	switch s := u.snapshots[r.ID]; {
-	case u.missing:
-		return nil, u.usable(p.config.Now())
-	case s != nil && s.Volume != r.Volume:
-		return nil, fmt.Errorf("%w: snapshot %s is of volume %s", provision.ErrConflict, r.ID, s.Volume)
-	case s != nil:
-		return nil, nil
-	case u.trash[r.ID] != nil, u.others[r.ID]:
-		return nil, fmt.Errorf("%w: the place of snapshot %s is still taken", provision.ErrUnavailable, r.ID)
-	}
-	v, err := u.volume(r.Volume)
-	if err != nil {
-		return nil, err
-	}
-	if err := u.usable(p.config.Now()); err != nil {
-		return nil, err
-	}
-	t := u.tally()
-	m := &making{area: snapshotsArea, of: volumesArea + "/" + v.ID, source: v, bound: t.limit(v) + v.Size, left: u.making[r.ID], record: record{
-		ID: r.ID, Size: v.Size, Filesystem: v.Filesystem, Volume: v.ID, Taken: p.config.Now().UTC().Truncate(1e9), Pins: maps.Clone(v.Pins),
-	}}
-	return m, r.Limits.Admit(u.pool(p.config.Now()), v.Size+t.keeps(v))
-}
-
-// GetSnapshot implements provision.Snapshotter.
-func (p *Provisioner) GetSnapshot(ctx context.Context, id string) (s provision.Snapshot, err error) {
-	if err := provision.CheckSnapshotID(id); err != nil {
-		return s, err
-	}
-	fsid, err := p.locate(ctx, id)
-	if err != nil {
-		return s, err
-	}
-	return p.viewSnapshot(fsid, id)
-}
-
-func (p *Provisioner) viewSnapshot(fsid, id string) (s provision.Snapshot, err error) {
-	err = fmt.Errorf("%w: %s", provision.ErrNotFound, id)
-	p.engine.With(fsid, func(u *facts) {
-		if u != nil && u.snapshots[id] != nil {
-			s, err = u.viewSnapshot(u.snapshots[id], u.tally()), nil
-		}
-	})
-	return s, err
 }

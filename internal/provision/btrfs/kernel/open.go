@@ -1,6 +1,7 @@
 package kernel
 
 import (
+	"errors"
 	"fmt"
 	"os"
 	"strings"
@@ -56,29 +57,50 @@ type Filesystem struct {
 	root       *os.Root
 }
 
-// Open opens the mounted filesystem of a UUID.
-func Open(fsid string) (*Filesystem, error) {
+// Open opens the mounted filesystem of a UUID, to look at it or to change it. If it is mounted
+// read-only it stays so, and is opened for no change.
+func Open(fsid string, changes bool) (*Filesystem, error) {
 	node, err := nodeOf(fsid)
 	if err != nil {
 		return nil, err
 	}
-	return open(node, fsid)
+	f, err := open(node, fsid, false)
+	if err != nil || !changes {
+		return f, err
+	}
+	defer f.Close()
+	if stays, err := f.readOnly(); stays || err != nil {
+		return nil, errors.Join(err, unix.EROFS)
+	}
+	return open(node, fsid, true)
+}
+
+// readOnly says whether nothing can be written to the filesystem through any of its mounts. A
+// further mount that asks for no changes does not count.
+func (f *Filesystem) readOnly() (bool, error) {
+	var st unix.Statfs_t
+	err := unix.Fstatfs(int(f.top.Fd()), &st)
+	return st.Flags&unix.ST_RDONLY != 0, err
 }
 
 // Bring mounts the filesystem of a UUID that is on a block device.
-func Bring(node, fsid string) (*Filesystem, error) { return open(node, fsid) }
+func Bring(node, fsid string) (*Filesystem, error) { return open(node, fsid, true) }
 
-func open(node, fsid string) (*Filesystem, error) {
+func open(node, fsid string, changes bool) (*Filesystem, error) {
 	f := &Filesystem{}
-	if err := f.open(node, fsid); err != nil {
+	if err := f.open(node, fsid, changes); err != nil {
 		f.Close()
 		return nil, err
 	}
 	return f, nil
 }
 
-func (f *Filesystem) open(node, fsid string) (err error) {
-	if f.mount, err = Detached(node, []string{fmt.Sprintf("subvolid=%d", topLevel)}, 0); err != nil {
+func (f *Filesystem) open(node, fsid string, changes bool) (err error) {
+	options := []string{fmt.Sprintf("subvolid=%d", topLevel)}
+	if !changes {
+		options = append(options, "ro")
+	}
+	if f.mount, err = Detached(node, options, 0); err != nil {
 		return err
 	}
 	if f.top, err = readable(f.mount); err != nil {

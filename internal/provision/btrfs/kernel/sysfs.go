@@ -75,6 +75,8 @@ type Space struct {
 	Disks                  []Disk
 	// Node of one of its disks.
 	Node string
+	// ReadOnly says that all of its mounts are read-only.
+	ReadOnly bool
 	// Quotas says how it counts: "squota" for simple quotas, empty for not at all.
 	Quotas string
 }
@@ -103,9 +105,11 @@ func (f *Filesystem) Space(fsid string) (s Space, err error) {
 		}
 	}
 	var info infoArgs
-	if err = errors.Join(err, ioctl(f.top, read, doInfo, &info)); err != nil {
+	stays, failure := f.readOnly()
+	if err = errors.Join(err, failure, ioctl(f.top, read, doInfo, &info)); err != nil {
 		return s, fmt.Errorf("asking for the room in filesystem %s: %w", fsid, err)
 	}
+	s.ReadOnly = stays
 	for id := uint64(1); id <= info.maxID; id++ {
 		d := deviceArgs{id: id}
 		switch err := ioctl(f.top, read|write, doDeviceInfo, &d); {
