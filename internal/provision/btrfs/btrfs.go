@@ -1,9 +1,11 @@
 package btrfs
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
+	"maps"
 	"reflect"
 	"regexp"
 	"slices"
@@ -137,28 +139,48 @@ func (p *Provisioner) Report(ctx context.Context) ([]provision.Pool, error) {
 }
 
 // pools returns the pools as they are known. Of several filesystems with one label none is
-// believed.
+// believed, and one that is missing adds only its volumes to another.
 func (p *Provisioner) pools(now time.Time) (pools []provision.Pool) {
 	p.engine.Lock()
 	defer p.engine.Unlock()
-	for _, u := range p.engine.Units() {
+	units := slices.SortedFunc(maps.Values(p.engine.Units()), func(a, b *facts) int {
+		return cmp.Or(cmp.Compare(a.label, b.label), present(a, b), cmp.Compare(a.fsid, b.fsid))
+	})
+	for _, u := range units {
 		pool := u.pool(now)
-		for i, v := range pool.Volumes {
-			if _, err := p.holder(v.ID); err != nil {
-				pool.Volumes[i].Problem = provision.Problem(err)
+		mark := func(id string, problem *string) {
+			if _, err := p.holder(id); err != nil {
+				*problem = provision.Problem(err)
 			}
+		}
+		for i := range pool.Volumes {
+			mark(pool.Volumes[i].ID, &pool.Volumes[i].Problem)
+		}
+		for i := range pool.Snapshots {
+			mark(pool.Snapshots[i].ID, &pool.Snapshots[i].Problem)
 		}
 		if err := p.namesakes(u.label); err != nil {
 			pool.Problem = provision.Problem(err)
-			if i := slices.IndexFunc(pools, func(other provision.Pool) bool { return other.Name == pool.Name }); i >= 0 {
-				pools[i].Volumes = append(pools[i].Volumes, pool.Volumes...)
-				continue
-			}
+		}
+		if last := len(pools) - 1; last >= 0 && pools[last].Name == pool.Name {
+			pools[last].Volumes = append(pools[last].Volumes, pool.Volumes...)
+			pools[last].Snapshots = append(pools[last].Snapshots, pool.Snapshots...)
+			continue
 		}
 		pools = append(pools, pool)
 	}
-	slices.SortFunc(pools, func(a, b provision.Pool) int { return strings.Compare(a.Name, b.Name) })
 	return pools
+}
+
+// present puts a filesystem that is there before one that is missing.
+func present(a, b *facts) int {
+	switch {
+	case a.missing == b.missing:
+		return 0
+	case a.missing:
+		return 1
+	}
+	return -1
 }
 
 // namesakes returns why a pool cannot be used if several filesystems have its label. The caller

@@ -219,6 +219,22 @@ func TestAFilesystemThatGoesKeepsItsVolumes(t *testing.T) {
 	}
 }
 
+func TestAFilesystemInPlaceOfOneThatWentHasNoneOfItsVolumes(t *testing.T) {
+	n := newNode(t, "data")
+	n.mustCreate("pvc-1", 32, provision.Source{})
+	n.Unmount()
+	other := &node{Filesystem: btrfstest.New(t, "data", btrfstest.Size), t: t}
+	other.count()
+	n.await("the other", func(p provision.Pool) bool {
+		return p.Problem == "" && len(p.Volumes) == 1 && p.Volumes[0].Problem != ""
+	})
+	fails(t, "deleting", n.p.Delete(t.Context(), "pvc-1"), provision.ErrPoolMissing)
+	n.mustCreate("pvc-2", 32, provision.Source{})
+	if other.left("volumes") != "volumes/pvc-2 " {
+		t.Errorf("in it are %s", other.left("volumes"))
+	}
+}
+
 func TestACopyOfADiskIsNotTakenForItsFilesystem(t *testing.T) {
 	n := newNode(t, "data")
 	n.mustCreate("pvc-1", 32, provision.Source{})
@@ -298,6 +314,45 @@ func TestASubvolumeInPlaceOfTheVolumesIsNotUsed(t *testing.T) {
 	fails(t, "making it again", n.create("pvc-1", 32, provision.Source{}), provision.ErrConflict)
 	_, err = n.p.Expand(t.Context(), provision.ExpandRequest{ID: "pvc-1", Size: 64 * mebibyte})
 	fails(t, "expanding", err, provision.ErrConflict)
+}
+
+func TestASubvolumeIsMountedAsAsked(t *testing.T) {
+	n := newNode(t, "data")
+	v := n.mustCreate("pvc-1", 32, provision.Source{})
+	m, err := linux.New(linux.Config{Runner: run.Exec{}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	target := filepath.Join(t.TempDir(), "target")
+	r := mount.Request{Content: v.Content, Target: target, Filesystem: provision.Subvolume, Options: []string{"noatime", "nodev", "nosuid"}, ReadOnly: true}
+	for range 2 { // the second time it is there
+		if err := m.Mount(t.Context(), r); err != nil {
+			t.Fatal(err)
+		}
+	}
+	defer func() {
+		if err := m.Unmount(t.Context(), target); err != nil {
+			t.Error(err)
+		}
+	}()
+	if err := os.WriteFile(filepath.Join(target, "file"), nil, 0o600); !errors.Is(err, unix.EROFS) {
+		t.Errorf("writing to it: %v", err)
+	}
+	var st unix.Statfs_t
+	if err := unix.Statfs(target, &st); err != nil {
+		t.Fatal(err)
+	}
+	if want := int64(unix.ST_RDONLY | unix.ST_NOATIME | unix.ST_NODEV | unix.ST_NOSUID); st.Flags&want != want {
+		t.Errorf("mounted with flags %x, want %x", st.Flags, want)
+	}
+	if err := os.WriteFile(filepath.Join(n.Data("pvc-1"), "file"), nil, 0o600); err != nil {
+		t.Errorf("writing beside that mount: %v", err)
+	}
+	missing := r
+	missing.Content.Source, missing.Target = n.Disk+"[/.berth/volumes/pvc-2/data]", target+"2"
+	if err := m.Mount(t.Context(), missing); !errors.Is(err, provision.ErrNotFound) && !errors.Is(err, provision.ErrUnavailable) {
+		t.Errorf("mounting what is not there: %v", err)
+	}
 }
 
 func TestAVolumeThatIsMountedElsewhereIsInUse(t *testing.T) {
