@@ -41,7 +41,7 @@ type Lender interface {
 
 // Config of a provisioner.
 type Config struct {
-	// Runner starts mkfs.
+	// Runner starts mkfs, and the program that adds disks.
 	Runner run.Runner
 	// Disks that filesystems are made of; nil means that none is made here.
 	Disks Lender

@@ -8,6 +8,7 @@ import (
 	"encoding/hex"
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 
 	"berth.dev/berth/internal/provision"
@@ -99,11 +100,8 @@ func (p *Provisioner) ensureThere(ctx context.Context, w provision.PoolWish, fsi
 		return stands(provision.PoolAsAsked, "filesystem %s is there", name), nil
 	}
 	return p.take(ctx, w, fsid, stands(provision.PoolGrown, "filesystem %s was grown", name), func(nodes []string) error {
-		var err error
-		for _, node := range nodes {
-			err = errors.Join(err, f.AddDisk(node))
-		}
-		return err
+		// The program looks once more whether the disks are empty.
+		return p.run("btrfs", "device add", slices.Concat([]string{"device", "add", "--nodiscard"}, nodes, []string{f.Path()})...)
 	})
 }
 
@@ -128,8 +126,7 @@ func (p *Provisioner) ensureAway(ctx context.Context, w provision.PoolWish, name
 	}
 	fsid := newUUID(name)
 	return p.take(ctx, w, fsid, stands(provision.PoolMade, "filesystem %s was made", name), func(nodes []string) error {
-		c := run.Command{Operation: "mkfs.btrfs", Program: "mkfs.btrfs", Args: append([]string{"-q", "-K", "-d", "single", "-L", name, "-U", fsid}, nodes...)}
-		if _, err := p.config.Runner.Change(c); err != nil {
+		if err := p.run("mkfs.btrfs", "", append([]string{"-q", "--nodiscard", "-d", "single", "-L", name, "-U", fsid}, nodes...)...); err != nil {
 			return err
 		}
 		_, err := p.keep(fsid, func() (*kernel.Filesystem, error) {
@@ -137,6 +134,12 @@ func (p *Provisioner) ensureAway(ctx context.Context, w provision.PoolWish, name
 		})
 		return err
 	})
+}
+
+func (p *Provisioner) run(program, operation string, args ...string) error {
+	c := run.Command{Operation: strings.TrimSpace(program + " " + operation), Program: program, Args: args}
+	_, err := p.config.Runner.Change(c)
+	return err
 }
 
 // keep keeps a filesystem of Berth's mounted, and has it count what is written.

@@ -148,8 +148,8 @@ func (f *Filesystem) Sync() error {
 	return nil
 }
 
-// AddDisk adds an empty disk.
-func (f *Filesystem) AddDisk(node string) error { return ioctl(f.top, write, doAddDevice, named(node)) }
+// Path leads other programs to the top of the filesystem while it is open.
+func (f *Filesystem) Path() string { return fmt.Sprintf("/proc/%d/fd/%d", os.Getpid(), f.top.Fd()) }
 
 func (f *Filesystem) within(dir string, do func(d *os.File) error) error {
 	d, err := f.root.Open(dir)

@@ -16,7 +16,6 @@ const (
 
 	doScan          = 4
 	doSync          = 8
-	doAddDevice     = 10
 	doSubvolume     = 14
 	doSearch        = 17
 	doSnapshot      = 23
