@@ -19,10 +19,10 @@ quick: ## Unit tests without root and without a cluster (a minute)
 	go -C scheduler test -trimpath ./internal/...
 
 .PHONY: test
-test: check-generated lint test-unit test-scheduler test-btrfs test-platform test-e2e ## All that guards a merge (half an hour, more the first time)
+test: check-generated lint test-unit test-scheduler test-platform test-e2e ## All that guards a merge (half an hour, more the first time)
 
 .PHONY: test-all
-test-all: test test-btrfs-all test-platform-all test-platform-zfs test-lab test-e2e-schedulers test-e2e-space test-e2e-copies test-e2e-nodes test-e2e-restore test-e2e-separate test-e2e-zfs mutants soak ## Everything, long models included
+test-all: test test-btrfs test-platform-all test-platform-zfs test-lab test-e2e-schedulers test-e2e-space test-e2e-copies test-e2e-nodes test-e2e-restore test-e2e-separate test-e2e-zfs mutants soak ## Everything, long models included
 
 .PHONY: check-generated
 check-generated: generate
@@ -55,17 +55,12 @@ test-platform-all: bin/lab ## More of them: across poold's socket, on thin pools
 	BERTH_TEST_ROUNDS=100 BERTH_TEST_RUN='NoVolumeShows|NoThinVolumeShows' BERTH_TEST_MINUTES=25 hack/platform ./internal/provision/lvm ./internal/provision/lvm/thinsuite
 	BERTH_TEST_MINUTES=25 hack/platform ./internal/provision/lvm/faults
 
-# They run on this machine, as root, on loop devices: its kernel needs btrfs, of Linux 6.7 or
-# later, and it needs btrfs-progs. Crashes and losses of power at each effect take minutes.
-BTRFS := ./internal/provision/btrfs/...
-
+# These tests run on this machine, as root, on loop devices: its kernel must be Linux 6.7 or later and
+# have btrfs. The kernel of the guests is older.
 .PHONY: test-btrfs
-test-btrfs: ## Tests on real btrfs, on loop devices of this machine
-	go test -tags platform -count=1 -timeout 20m -skip 'MayEndAtAnyEffect|PowerMayFail' $(BTRFS)
-
-.PHONY: test-btrfs-all
-test-btrfs-all: ## Those, and crashes and losses of power at each effect
-	go test -tags platform -count=1 -timeout 30m $(BTRFS)
+test-btrfs: ## Tests on real btrfs, on this machine, with crashes and losses of power at each effect
+	@command -v mkfs.btrfs >/dev/null || apt-get install -y btrfs-progs
+	go test -tags platform -count=1 -timeout 30m ./internal/provision/btrfs/...
 
 # Guests with ZFS have a target of their own: the first one takes ten minutes more, to build
 # its modules.
