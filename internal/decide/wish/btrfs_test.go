@@ -1,10 +1,11 @@
-package manage
+package wish
 
 import (
 	"slices"
 	"testing"
 
 	"berth.dev/berth/api/v1alpha1"
+	"berth.dev/berth/internal/decide"
 	"berth.dev/berth/internal/provision"
 )
 
@@ -22,7 +23,7 @@ func TestAFilesystemIsMadeOfEmptyDisksAndSearchedForOnUsedOnes(t *testing.T) {
 	asked := func(search, disks []string) {
 		t.Helper()
 		w := Wishes(f)[0]
-		if w.Pool != (provision.PoolRef{Type: provision.Btrfs, Name: "btrfs:data"}) || !slices.Equal(w.Search, search) || !slices.Equal(w.Disks, disks) || w.Check() != nil || w.Refused.Reason != "" {
+		if w.Pool != (provision.PoolRef{Type: provision.Btrfs, Name: "btrfs:data"}) || !slices.Equal(w.Search, search) || !slices.Equal(w.Disks, disks) || w.Check() != nil || w.Verb != decide.Ensure {
 			t.Errorf("asked %+v, %v", w, w.Check())
 		}
 	}
