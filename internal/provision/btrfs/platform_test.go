@@ -164,19 +164,17 @@ func TestBtrfsPassesTheIdentitySuites(t *testing.T) {
 	start := func(t *testing.T) conformance.Harness {
 		n := newNode(t, "data")
 		h := n.harness()
-		h.Twin = func(v provision.Volume) func() {
+		h.Twin = func(provision.Volume) func() {
 			other := btrfstest.New(t, "other", btrfstest.Size)
 			btrfstest.Run(t, "cp", "-a", filepath.Join(n.Top, ".berth"), other.Top)
 			return other.Unmount
 		}
 		h.Namesake = func(id string) func() {
 			other := newNode(t, "copy")
-			v, err := other.p.Create(t.Context(), provision.CreateRequest{ID: id, Pool: other.Ref, Size: 1, Tree: provision.Subvolume})
-			if err != nil {
+			if _, err := other.p.Create(t.Context(), provision.CreateRequest{ID: id, Pool: other.Ref, Size: 1, Tree: provision.Subvolume}); err != nil {
 				t.Fatal(err)
 			}
 			other.stop()
-			_ = v
 			btrfstest.Run(t, "btrfs", "filesystem", "label", other.Top, "data")
 			return other.Unmount
 		}

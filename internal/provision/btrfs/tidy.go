@@ -151,7 +151,7 @@ func empty(f Filesystem, trash map[string]*entry) (stuck map[string]string) {
 		if len(trash) <= len(stuck) {
 			return stuck
 		}
-		time.Sleep(moment)
+		<-time.After(moment)
 	}
 	return stuck
 }

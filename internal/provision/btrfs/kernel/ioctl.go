@@ -43,28 +43,30 @@ const (
 
 type (
 	nameArgs struct {
-		fd   int64
+		_    int64
 		name [4088]byte
 	}
 	nameArgsV2 struct {
-		fd                       int64
-		transid, flags, size, at uint64
-		_                        [2]uint64
+		fd    int64
+		_     uint64
+		flags uint64
+		_     [4]uint64
 		// name, or the id of a subvolume in its first eight bytes
 		name [4040]byte
 	}
 	deviceArgs struct {
 		id               uint64
-		uuid             [16]byte
+		_                [16]byte
 		allocated, total uint64
 		_                [4056]byte
 	}
 	infoArgs struct {
-		maxID, devices uint64
-		fsid           [16]byte
-		_              [992]byte
+		maxID uint64
+		_     uint64
+		fsid  [16]byte
+		_     [992]byte
 	}
-	quotaArgs  struct{ command, status uint64 }
+	quotaArgs  struct{ command, _ uint64 }
 	assignArgs struct{ assign, member, group uint64 }
 	groupArgs  struct{ create, id uint64 }
 	limitArgs  struct {
