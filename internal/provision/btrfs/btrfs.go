@@ -1,7 +1,6 @@
 package btrfs
 
 import (
-	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -101,7 +100,7 @@ func (b backend) Refresh(ctx context.Context, fsid string) { b.refresh(ctx, fsid
 // LookAgain writes out what was changed first: what the facts show then is also on the disks.
 func (b backend) LookAgain(ctx context.Context, fsid string) (cleared bool) {
 	if f, err := b.config.Open(fsid, false); err == nil {
-		_ = f.Sync() // if it fails, so does the next step
+		_ = f.Commit() // if it fails, so does the next step
 		f.Close()
 	}
 	b.refresh(ctx, fsid)
@@ -143,9 +142,8 @@ func (p *Provisioner) Report(ctx context.Context) ([]provision.Pool, error) {
 func (p *Provisioner) pools(now time.Time) (pools []provision.Pool) {
 	p.engine.Lock()
 	defer p.engine.Unlock()
-	units := slices.SortedFunc(maps.Values(p.engine.Units()), func(a, b *facts) int {
-		return cmp.Or(cmp.Compare(a.label, b.label), present(a, b), cmp.Compare(a.fsid, b.fsid))
-	})
+	key := func(u *facts) string { return fmt.Sprintf("%s %v %s", u.label, u.missing, u.fsid) } // false sorts before true
+	units := slices.SortedFunc(maps.Values(p.engine.Units()), func(a, b *facts) int { return strings.Compare(key(a), key(b)) })
 	for _, u := range units {
 		pool := u.pool(now)
 		mark := func(id string, problem *string) {
@@ -170,17 +168,6 @@ func (p *Provisioner) pools(now time.Time) (pools []provision.Pool) {
 		pools = append(pools, pool)
 	}
 	return pools
-}
-
-// present puts a filesystem that is there before one that is missing.
-func present(a, b *facts) int {
-	switch {
-	case a.missing == b.missing:
-		return 0
-	case a.missing:
-		return 1
-	}
-	return -1
 }
 
 // namesakes returns why a pool cannot be used if several filesystems have its label. The caller

@@ -103,7 +103,7 @@ func (m making) build(f Filesystem, fsid string) (learn func(*facts), err error)
 		},
 		func() error { return m.record.write(f, at) },
 		func() error { return f.Move(at, m.area+"/"+m.ID) },
-		f.Sync,
+		f.Commit,
 	)
 	if err != nil {
 		return nil, fmt.Errorf("making %s: %w", m.ID, err)

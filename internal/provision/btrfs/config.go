@@ -28,7 +28,7 @@ type Filesystem interface {
 	Count(id, volume uint64, counts bool) error
 	Destroy(r kernel.Root) error
 	Forget(id uint64) error
-	Sync() error
+	Commit() error
 	Close()
 }
 

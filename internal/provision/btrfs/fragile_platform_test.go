@@ -106,4 +106,4 @@ func (f fragile) Forget(id uint64) error {
 	return f.c.effect(func() error { return f.Filesystem.Forget(id) })
 }
 
-func (f fragile) Sync() error { return f.c.effect(f.Filesystem.Sync) }
+func (f fragile) Commit() error { return f.c.effect(f.Filesystem.Commit) }

@@ -131,7 +131,7 @@ func empty(f Filesystem, trash map[string]*entry) (stuck map[string]string) {
 		}
 		destroyed = destroyed || e.root.ID != 0
 	}
-	if destroyed && f.Sync() != nil {
+	if destroyed && f.Commit() != nil {
 		return stuck // nothing is certain
 	}
 	for range looks {

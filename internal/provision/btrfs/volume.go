@@ -63,7 +63,7 @@ func rewrite(f Filesystem, r record, bound int64) (learn func(*facts), err error
 		if e := u.volumes[r.ID]; e != nil {
 			e.record, e.bound = r, bound
 		}
-	}, f.Sync()
+	}, f.Commit()
 }
 
 // Format implements provision.Provisioner. Nothing is made: the record alone says that a volume
@@ -136,7 +136,7 @@ func (p *Provisioner) remove(ctx context.Context, id, area string) error {
 				func() error { return p.unused(id, "/"+area+"/"+id) },
 				func() error { return f.Make(trashArea) },
 				func() error { return f.Move(area+"/"+id, trashArea+"/"+id) },
-				f.Sync,
+				f.Commit,
 			)
 		}, nil
 	})

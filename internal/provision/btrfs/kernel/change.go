@@ -139,13 +139,14 @@ func (f *Filesystem) EnableQuotas() error {
 	return ioctl(f.top, read|write, doQuota, &quotaArgs{command: simpleQuotas})
 }
 
-// Sync writes everything to the disks, and lets the kernel free what was destroyed.
-func (f *Filesystem) Sync() error {
-	_, _, errno := unix.Syscall(unix.SYS_IOCTL, f.top.Fd(), family<<8|doSync, 0)
-	if errno != 0 {
-		return os.NewSyscallError("syncing btrfs", errno)
+// Commit writes all changes to the disks, and lets the kernel free what was destroyed. It does not
+// wait for what tenants have in memory.
+func (f *Filesystem) Commit() error {
+	var transaction uint64
+	if err := ioctl(f.top, read, doBeginCommit, &transaction); err != nil {
+		return err
 	}
-	return nil
+	return ioctl(f.top, write, doAwaitCommit, &transaction)
 }
 
 // Path leads other programs to the top of the filesystem while it is open.

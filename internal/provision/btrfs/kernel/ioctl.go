@@ -15,10 +15,11 @@ const (
 	read   = 2
 
 	doScan          = 4
-	doSync          = 8
 	doSubvolume     = 14
 	doSearch        = 17
+	doAwaitCommit   = 22
 	doSnapshot      = 23
+	doBeginCommit   = 24
 	doDeviceInfo    = 30
 	doInfo          = 31
 	doQuota         = 40

@@ -72,7 +72,7 @@ func Open(fsid string, changes bool) (*Filesystem, error) {
 	if stays, err := f.readOnly(); stays || err != nil {
 		return nil, errors.Join(err, unix.EROFS)
 	}
-	return open(node, fsid, true)
+	return Bring(node, fsid)
 }
 
 // readOnly says whether nothing can be written to the filesystem through any of its mounts. A
