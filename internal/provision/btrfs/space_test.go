@@ -38,6 +38,13 @@ func TestRoomIsWhatTheDisksHoldLessMetadataAndAChunk(t *testing.T) {
 		"a disk that is missing":             {space("raid1", 0, append(disks(80), kernel.Disk{Missing: true})), 0, "lacks a disk"},
 	} {
 		got, trouble := capacity(tc.Space)
+		if tc.trouble == "" {
+			read := tc.Space
+			read.ReadOnly = true
+			if _, why := capacity(read); !strings.Contains(why, "read-only") {
+				t.Errorf("%s, and read-only: %q", name, why)
+			}
+		}
 		if got != tc.want || !strings.Contains(trouble, tc.trouble) || (trouble == "") != (tc.trouble == "") {
 			t.Errorf("%s: room for %d bytes, %q; want %d, %q", name, got, trouble, tc.want, tc.trouble)
 		}
@@ -84,6 +91,10 @@ func TestWhatCopiesKeepIsChargedOnce(t *testing.T) {
 	u.trash["pvc-1"] = u.volumes["pvc-1"]
 	delete(u.volumes, "pvc-1")
 	check("the volume is being removed", 36, 1024-64-36-32)
+	u.trash["snap-1"] = u.snapshots["snap-1"] // which takes nothing by itself
+	delete(u.snapshots, "snap-1")
+	check("so is the snapshot", 36, 1024-64-36-32)
+	delete(u.trash, "snap-1")
 	delete(u.trash, "pvc-1")
 	u.space.Data.Used = 60 * m
 	check("it is gone", 60, 1024-60-32)
