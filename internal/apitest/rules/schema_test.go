@@ -68,6 +68,9 @@ func refusals() map[string]bool {
 	for _, tc := range snapshotCases {
 		seen[tc.refusal] = true
 	}
+	for _, tc := range subvolumeCases {
+		seen[tc.refusal] = true
+	}
 	for _, tc := range forgetCases {
 		seen[tc.refusal] = true
 	}
@@ -106,6 +109,9 @@ func refusedClasses() map[string]bool {
 		seen[tc.refusal] = true
 	}
 	for _, tc := range creationCases {
+		seen[tc.refusal] = true
+	}
+	for _, tc := range btrfsClassCases {
 		seen[tc.refusal] = true
 	}
 	return seen
