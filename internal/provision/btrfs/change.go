@@ -135,7 +135,7 @@ func (m *making) pin(fsid string) error {
 }
 
 func (m making) learn(u *facts) {
-	e := &entry{record: m.record, root: kernel.Root{Subvolume: m.Subvolume, Parent: topLevel}}
+	e := &entry{record: m.record, root: kernel.Root{Subvolume: m.Subvolume, Parent: topLevel, Name: kernel.Data}}
 	if m.source != nil {
 		m.source.bound = m.bound
 	}

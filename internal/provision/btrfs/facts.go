@@ -29,6 +29,8 @@ type facts struct {
 	missing bool
 	// asking is set while a reading has no answer, and tidying while one tidies up.
 	asking, tidying bool
+	// failed is set when tidying up failed, until the filesystem is read again.
+	failed bool
 }
 
 // entry is a volume or a snapshot.
@@ -153,6 +155,9 @@ func (u *facts) untidy() bool {
 // unlimited are the volumes whose limit is not as it should be, or does not cover all that is in
 // them: when a tenant makes a subvolume, it may choose for which volumes that counts.
 func (u *facts) unlimited() (volumes []*entry) {
+	if u.space.Quotas != simpleQuotas {
+		return nil
+	}
 	t := u.tally()
 	for _, v := range u.volumes {
 		if v.strange() == "" && (v.bound != t.limit(v) || len(v.astray) > 0) {

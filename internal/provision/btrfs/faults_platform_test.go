@@ -314,3 +314,27 @@ func TestASubvolumeInPlaceOfTheVolumesIsNotUsed(t *testing.T) {
 	_, err = n.p.Expand(t.Context(), provision.ExpandRequest{ID: "pvc-1", Size: 64 * mebibyte})
 	fails(t, "expanding", err, provision.ErrConflict)
 }
+
+func TestWhatOthersPutBesideAVolumeIsNotRemovedWithIt(t *testing.T) {
+	n := newNode(t, "data")
+	n.mustCreate("pvc-1", 32, provision.Source{})
+	backup := n.Data("pvc-1") + ".backup"
+	btrfstest.Run(t, "btrfs", "subvolume", "snapshot", n.Data("pvc-1"), backup)
+	n.restart()
+	if v := n.mustGet("pvc-1"); v.Problem != "" {
+		t.Errorf("it is %+v", v)
+	}
+	if err := n.p.Delete(t.Context(), "pvc-1"); err != nil {
+		t.Fatal(err)
+	}
+	n.await("it to be told", func(p provision.Pool) bool {
+		return len(p.Wiping) == 1 && strings.Contains(p.Wiping[0].Problem, "not empty")
+	})
+	backup = filepath.Join(n.Top, ".berth/trash/pvc-1/data.backup")
+	if _, err := os.Stat(backup); err != nil {
+		t.Error(err)
+	}
+	fails(t, "making it again", n.create("pvc-1", 32, provision.Source{}), provision.ErrUnavailable)
+	btrfstest.Run(t, "btrfs", "subvolume", "delete", backup)
+	n.await("its room", func(p provision.Pool) bool { return len(p.Wiping) == 0 })
+}

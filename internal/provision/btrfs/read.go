@@ -16,14 +16,17 @@ import (
 type readings struct {
 	Filesystem
 	roots map[uint64]kernel.Root
-	// in are the subvolumes in a directory of the topmost one, by its inode, and within those in a
-	// subvolume.
+	// in are the subvolumes named kernel.Data in a directory of the topmost one, by its inode, and
+	// within those in a subvolume.
 	in     map[uint64]kernel.Root
 	within map[uint64][]kernel.Root
 	// quotas of volumes, and the volumes that subvolumes count for, by the ids of subvolumes.
 	quotas  map[uint64]kernel.Quota
 	counted map[uint64][]uint64
 }
+
+// simpleQuotas is the kernel's word for them.
+const simpleQuotas = "squota"
 
 // read reads all facts about a filesystem.
 func read(f Filesystem, fsid string) (*facts, error) {
@@ -39,7 +42,7 @@ func read(f Filesystem, fsid string) (*facts, error) {
 	for _, id := range slices.Sorted(maps.Keys(r.roots)) {
 		root := r.roots[id]
 		r.within[root.Parent] = append(r.within[root.Parent], root)
-		if root.Parent == topLevel {
+		if root.Parent == topLevel && root.Name == kernel.Data {
 			r.in[root.Directory] = root
 		}
 	}
@@ -47,7 +50,7 @@ func read(f Filesystem, fsid string) (*facts, error) {
 		u.trouble = "its metadata takes nearly all room that is left: add a disk, or delete data (btrfs filesystem usage says more)"
 	}
 	switch u.space.Quotas {
-	case "squota":
+	case simpleQuotas:
 		if r.quotas, err = kernel.Quotas(fsid); err != nil {
 			return nil, err
 		}

@@ -20,7 +20,7 @@ func (p *Provisioner) tidyEach(ctx context.Context) {
 func (p *Provisioner) tidySoon(ctx context.Context, fsid string) {
 	begin := false
 	p.engine.With(fsid, func(u *facts) {
-		begin = u != nil && !u.tidying && u.Silent == nil && u.untidy()
+		begin = u != nil && !u.tidying && !u.failed && u.Silent == nil && u.untidy()
 		if begin {
 			u.tidying = true
 		}
@@ -36,7 +36,7 @@ func (p *Provisioner) tidySoon(ctx context.Context, fsid string) {
 		}
 		defer unlock()
 		ended := p.engine.Begin(fsid, "tidying")
-		stuck := p.tidy(fsid)
+		stuck, err := p.tidy(fsid)
 		ended()
 		p.engine.Book.Changed(fsid)
 		p.refresh(ctx, fsid)
@@ -44,7 +44,7 @@ func (p *Provisioner) tidySoon(ctx context.Context, fsid string) {
 			if u == nil {
 				return
 			}
-			u.tidying = false
+			u.tidying, u.failed = false, err != nil || len(stuck) > 0
 			for id, why := range stuck {
 				if e := u.trash[id]; e != nil {
 					e.stuck = why
@@ -57,10 +57,10 @@ func (p *Provisioner) tidySoon(ctx context.Context, fsid string) {
 
 // tidy removes what changes and deletions left over, and bounds what is not bounded. It returns
 // why some of what was deleted could not be removed. The caller has the lock of the filesystem.
-func (p *Provisioner) tidy(fsid string) (stuck map[string]string) {
+func (p *Provisioner) tidy(fsid string) (stuck map[string]string, failure error) {
 	f, err := p.config.Open(fsid, true)
 	if err != nil {
-		return nil // reading it says why
+		return nil, err
 	}
 	defer f.Close()
 	making, trash := map[string]*entry{}, map[string]*entry{}
@@ -77,21 +77,26 @@ func (p *Provisioner) tidy(fsid string) (stuck map[string]string) {
 			volumes, bounds[v.ID] = append(volumes, v), t.limit(v)
 		}
 	})
-	for _, v := range volumes { // one that cannot be bounded now can be so later
-		_ = f.Limit(v.Subvolume.ID, bounds[v.ID])
-		for id, others := range v.astray {
-			_ = f.Count(id, v.Subvolume.ID, true)
-			for _, other := range others {
-				if other != v.Subvolume.ID {
-					_ = f.Count(id, other, false)
-				}
+	for _, v := range volumes {
+		failure = errors.Join(failure, f.Limit(v.Subvolume.ID, bounds[v.ID]), gather(f, v))
+	}
+	for id, e := range making {
+		failure = errors.Join(failure, destroy(f, e), f.Forget(e.root.ID), f.Remove(makingArea+"/"+id))
+	}
+	return empty(f, trash), failure
+}
+
+// gather has all subvolumes of a volume count for its limit alone.
+func gather(f Filesystem, v *entry) (failure error) {
+	for id, others := range v.astray {
+		failure = errors.Join(failure, f.Count(id, v.Subvolume.ID, true))
+		for _, other := range others {
+			if other != v.Subvolume.ID {
+				failure = errors.Join(failure, f.Count(id, other, false))
 			}
 		}
 	}
-	for id, e := range making {
-		_ = errors.Join(destroy(f, e), f.Forget(e.root.ID), f.Remove(makingArea+"/"+id))
-	}
-	return empty(f, trash)
+	return failure
 }
 
 // destroy removes the subvolumes of an entry. A subvolume whose limit is reached cannot be changed,
@@ -126,7 +131,11 @@ func empty(f Filesystem, trash map[string]*entry) (stuck map[string]string) {
 	stuck = map[string]string{}
 	destroyed := false
 	for id, e := range trash {
-		if err := destroy(f, e); err != nil {
+		err := e.sound()
+		if err == nil || e.root.ID == 0 {
+			err = destroy(f, e)
+		}
+		if err != nil {
 			stuck[id] = fmt.Sprintf("removing it: %v", err)
 		}
 		destroyed = destroyed || e.root.ID != 0

@@ -9,11 +9,11 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// data is the subvolume in the directory of a volume, and recordName the attribute of that
+// Data is the subvolume in the directory of a volume, and recordName the attribute of that
 // directory with its record. Who has the volume mounted sees what is in the subvolume, and neither
 // the directory nor its attributes.
 const (
-	data       = "data"
+	Data       = "data"
 	recordName = "trusted.berth.record"
 )
 
@@ -64,12 +64,12 @@ func (f *Filesystem) Remove(dir string) error { return f.root.Remove(dir) }
 
 // Subvolume makes an empty subvolume in a directory.
 func (f *Filesystem) Subvolume(dir string) (s Subvolume, err error) {
-	return f.new(dir, func(d *os.File) error { return ioctl(d, write, doSubvolume, named(data)) })
+	return f.new(dir, func(d *os.File) error { return ioctl(d, write, doSubvolume, named(Data)) })
 }
 
 // Snapshot makes a snapshot in a directory, of the subvolume in another.
 func (f *Filesystem) Snapshot(of, dir string, kept bool) (s Subvolume, err error) {
-	source, err := f.root.Open(of + "/" + data)
+	source, err := f.root.Open(of + "/" + Data)
 	if err != nil {
 		return s, err
 	}
@@ -78,7 +78,7 @@ func (f *Filesystem) Snapshot(of, dir string, kept bool) (s Subvolume, err error
 	if kept {
 		a.flags = readOnly
 	}
-	return f.new(dir, func(d *os.File) error { return ioctl(d, write, doSnapshot, a.named(data)) })
+	return f.new(dir, func(d *os.File) error { return ioctl(d, write, doSnapshot, a.named(Data)) })
 }
 
 // new returns the subvolume that was made in a directory.
@@ -86,7 +86,7 @@ func (f *Filesystem) new(dir string, made func(d *os.File) error) (s Subvolume, 
 	if err = f.within(dir, made); err != nil {
 		return s, err
 	}
-	err = f.within(dir+"/"+data, func(d *os.File) error {
+	err = f.within(dir+"/"+Data, func(d *os.File) error {
 		_, s, err = inspect(d)
 		return err
 	})

@@ -46,9 +46,9 @@ func TestTheSuperblockOfADiskNamesItsFilesystem(t *testing.T) {
 func TestItemsOfTheTreeOfRootsTellASubvolumeAndItsPlace(t *testing.T) {
 	item := make([]byte, 439)
 	copy(item[uuidAt:], someUUID[:])
-	place := binary.LittleEndian.AppendUint64(nil, 300)
+	place := append(binary.LittleEndian.AppendUint64(nil, 300), "0123456789data"...)
 	got := Root{}.with(256, itemRoot, 0, item).with(256, itemPlace, 5, place)
-	if want := (Root{Subvolume: Subvolume{256, someText}, Parent: 5, Directory: 300}); got != want {
+	if want := (Root{Subvolume: Subvolume{256, someText}, Parent: 5, Directory: 300, Name: Data}); got != want {
 		t.Errorf("%+v, want %+v", got, want)
 	}
 	deleted := Root{}.with(257, itemRoot, 0, item)

@@ -12,9 +12,10 @@ import (
 // Root is a subvolume as the filesystem lists it.
 type Root struct {
 	Subvolume
-	// Parent is the subvolume that it is in, and Directory the inode of its directory there. Both
-	// are 0 for a subvolume that was deleted and still takes room.
+	// Parent is the subvolume that it is in, Directory the inode of its directory there, and Name
+	// its name in that. They are zero for a subvolume that was deleted and still takes room.
 	Parent, Directory uint64
+	Name              string
 }
 
 // The trees of a filesystem, and the items in them, that are read.
@@ -26,6 +27,7 @@ const (
 	itemMember   = 246
 	headLength   = 32
 	uuidAt       = 247 // in itemRoot
+	nameAt       = 18  // in itemPlace
 )
 
 // Roots lists all subvolumes but the topmost, by their ids.
@@ -87,8 +89,8 @@ func (r Root) with(id uint64, kind uint32, offset uint64, item []byte) Root {
 	switch {
 	case kind == itemRoot && len(item) >= uuidAt+16:
 		r.UUID = uuid([16]byte(item[uuidAt:]))
-	case kind == itemPlace && len(item) >= 8:
-		r.Parent, r.Directory = offset, binary.LittleEndian.Uint64(item)
+	case kind == itemPlace && len(item) >= nameAt:
+		r.Parent, r.Directory, r.Name = offset, binary.LittleEndian.Uint64(item), string(item[nameAt:])
 	}
 	return r
 }
