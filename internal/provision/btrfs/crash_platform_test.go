@@ -178,6 +178,29 @@ func TestAProcessMayEndAtAnyEffectOnBtrfs(t *testing.T) {
 	n.start()
 }
 
+// copyAtRest copies the image of a disk at a moment at which nothing is written to it. The kernel writes
+// in the background, too.
+func copyAtRest(t *testing.T, image, to string) {
+	t.Helper()
+	written := func() time.Time {
+		info, err := os.Stat(image)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return info.ModTime()
+	}
+	const tick = 20 * time.Millisecond // longer than the clock of a file stands still
+	for before := written(); ; before = written() {
+		if time.Since(before) < tick {
+			continue
+		}
+		btrfstest.Run(t, "cp", "--sparse=always", image, to)
+		if written().Equal(before) {
+			return
+		}
+	}
+}
+
 // A loss of power leaves on the disk what was written until then. The test takes a copy of the disk
 // after each effect, and looks at the copies.
 func TestPowerMayFailAfterAnyEffectOnBtrfs(t *testing.T) {
@@ -188,7 +211,7 @@ func TestPowerMayFailAfterAnyEffectOnBtrfs(t *testing.T) {
 	var done int     // operations that returned
 	var copies []int // for each copy, how many had returned
 	c := &crash{at: -1, done: func(int) {
-		btrfstest.Run(t, "cp", "--sparse=always", image, filepath.Join(dir, fmt.Sprint(len(copies))))
+		copyAtRest(t, image, filepath.Join(dir, fmt.Sprint(len(copies))))
 		copies = append(copies, done)
 	}}
 	sound := n.c
