@@ -36,7 +36,7 @@ func (p *Provisioner) tidySoon(ctx context.Context, fsid string) {
 		}
 		defer unlock()
 		ended := p.engine.Begin(fsid, "tidying")
-		stuck, err := p.tidy(fsid)
+		stuck, err := p.tidy(ctx, fsid)
 		ended()
 		p.engine.Book.Changed(fsid)
 		p.refresh(ctx, fsid)
@@ -57,7 +57,7 @@ func (p *Provisioner) tidySoon(ctx context.Context, fsid string) {
 
 // tidy removes what changes and deletions left over, and bounds what is not bounded. It returns
 // why some of what was deleted could not be removed. The caller has the lock of the filesystem.
-func (p *Provisioner) tidy(fsid string) (stuck map[string]string, failure error) {
+func (p *Provisioner) tidy(ctx context.Context, fsid string) (stuck map[string]string, failure error) {
 	f, err := p.config.Open(fsid, true)
 	if err != nil {
 		return nil, err
@@ -83,7 +83,7 @@ func (p *Provisioner) tidy(fsid string) (stuck map[string]string, failure error)
 	for id, e := range making {
 		failure = errors.Join(failure, destroy(f, e), f.Forget(e.root.ID), f.Remove(makingArea+"/"+id))
 	}
-	return empty(f, trash), failure
+	return empty(ctx, f, trash), failure
 }
 
 // gather has all subvolumes of a volume count for its limit alone.
@@ -127,7 +127,7 @@ const (
 
 // empty removes the entries of the trash. The directory of one stays until what it held is free
 // again.
-func empty(f Filesystem, trash map[string]*entry) (stuck map[string]string) {
+func empty(ctx context.Context, f Filesystem, trash map[string]*entry) (stuck map[string]string) {
 	stuck = map[string]string{}
 	destroyed := false
 	for id, e := range trash {
@@ -160,7 +160,11 @@ func empty(f Filesystem, trash map[string]*entry) (stuck map[string]string) {
 		if len(trash) <= len(stuck) {
 			return stuck
 		}
-		<-time.After(moment)
+		select {
+		case <-ctx.Done():
+			return stuck
+		case <-time.After(moment):
+		}
 	}
 	return stuck
 }

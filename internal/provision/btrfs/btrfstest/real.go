@@ -3,6 +3,7 @@
 package btrfstest
 
 import (
+	"errors"
 	"os"
 	"path/filepath"
 	"strconv"
@@ -90,7 +91,7 @@ func (f *Filesystem) Mount() {
 // Unmount unmounts it, if it is mounted.
 func (f *Filesystem) Unmount() {
 	f.t.Helper()
-	if err := unix.Unmount(f.Top, 0); err != nil && err != unix.EINVAL {
+	if err := unix.Unmount(f.Top, 0); err != nil && !errors.Is(err, unix.EINVAL) {
 		f.t.Fatal(err)
 	}
 }

@@ -48,10 +48,9 @@ type (
 		name [4088]byte
 	}
 	nameArgsV2 struct {
-		fd    int64
-		_     uint64
-		flags uint64
-		_     [4]uint64
+		fd       int64
+		_, flags uint64
+		_        [4]uint64
 		// name, or the id of a subvolume in its first eight bytes
 		name [4040]byte
 	}
@@ -62,10 +61,9 @@ type (
 		_                [4056]byte
 	}
 	infoArgs struct {
-		maxID uint64
-		_     uint64
-		fsid  [16]byte
-		_     [992]byte
+		maxID, _ uint64
+		fsid     [16]byte
+		_        [992]byte
 	}
 	quotaArgs  struct{ command, _ uint64 }
 	assignArgs struct{ assign, member, group uint64 }
