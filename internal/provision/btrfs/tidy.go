@@ -137,6 +137,7 @@ func empty(ctx context.Context, f Filesystem, trash map[string]*entry) (stuck ma
 		}
 		if err != nil {
 			stuck[id] = fmt.Sprintf("removing it: %v", err)
+			delete(trash, id)
 		}
 		destroyed = destroyed || e.root.ID != 0
 	}
@@ -144,20 +145,7 @@ func empty(ctx context.Context, f Filesystem, trash map[string]*entry) (stuck ma
 		return stuck // nothing is certain
 	}
 	for range looks {
-		roots, err := f.Roots()
-		if err != nil {
-			return stuck
-		}
-		for id, e := range trash {
-			if _, there := roots[e.Subvolume.ID]; there || stuck[id] != "" {
-				continue
-			}
-			if err := errors.Join(f.Forget(e.Subvolume.ID), f.Remove(trashArea+"/"+id)); err != nil {
-				stuck[id] = fmt.Sprintf("removing it: %v", err)
-			}
-			delete(trash, id)
-		}
-		if len(trash) <= len(stuck) {
+		if err := forget(f, trash, stuck); err != nil || len(trash) == 0 {
 			return stuck
 		}
 		select {
@@ -167,4 +155,22 @@ func empty(ctx context.Context, f Filesystem, trash map[string]*entry) (stuck ma
 		}
 	}
 	return stuck
+}
+
+// forget removes the entries of the trash that are free, and notes why one cannot be removed.
+func forget(f Filesystem, trash map[string]*entry, stuck map[string]string) error {
+	roots, err := f.Roots()
+	if err != nil {
+		return err
+	}
+	for id, e := range trash {
+		if _, there := roots[e.Subvolume.ID]; there {
+			continue
+		}
+		if err := errors.Join(f.Forget(e.Subvolume.ID), f.Remove(trashArea+"/"+id)); err != nil {
+			stuck[id] = fmt.Sprintf("removing it: %v", err)
+		}
+		delete(trash, id)
+	}
+	return nil
 }
