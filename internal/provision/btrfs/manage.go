@@ -112,6 +112,8 @@ func (p *Provisioner) ensureAway(ctx context.Context, w provision.PoolWish, name
 		return none, err
 	}
 	switch {
+	case len(found) > 0 && found[0].Twins != "":
+		return stands(provision.PoolTroubled, "%s bear the same part of filesystem %s, and it is mounted from neither: one is a copy; clear it (wipefs --all) or take it out", found[0].Twins, name), nil
 	case len(found) > 1:
 		return stands(provision.PoolTroubled, "%d filesystems with the label %s are on the disks: mount the right one", len(found), name), nil
 	case len(found) == 1 && !ours(found[0].FSID, name):

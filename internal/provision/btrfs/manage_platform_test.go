@@ -178,6 +178,29 @@ func TestAFilesystemThatBerthMadeIsMountedAgainAfterTheMachineStarted(t *testing
 	}
 }
 
+// A disk may have been copied to another, which is older now.
+func TestAFilesystemIsNotMountedWhileACopyOfItsDiskIsThere(t *testing.T) {
+	b := newBare(t)
+	b.ensure(provision.PoolWish{Disks: []string{b.plug()}}, provision.PoolMade)
+	b.stop()
+	b.plug()
+	disk, twin := b.shelf.nodes[0], b.shelf.nodes[1]
+	btrfstest.Run(t, "dd", "if="+disk, "of="+twin, "bs=1M", "conv=sparse", "status=none")
+	btrfstest.Run(t, "btrfs", "device", "scan", "--forget", disk)
+	b.restart()
+	for _, nodes := range [][]string{{disk, twin}, {twin, disk}} {
+		o, err := b.Ensure(t.Context(), provision.PoolWish{Pool: made, Search: nodes})
+		if err != nil || o.Reason != provision.PoolTroubled || !strings.Contains(o.Message, nodes[0]+" and "+nodes[1]) {
+			t.Errorf("it is %+v, %v", o, err)
+		}
+	}
+	if mounted, err := kernel.Mounted(); err != nil || len(mounted) > 0 {
+		t.Errorf("mounted are %v, %v", mounted, err)
+	}
+	btrfstest.Run(t, "wipefs", "--all", twin)
+	b.ensure(provision.PoolWish{Search: b.shelf.nodes}, provision.PoolImported)
+}
+
 func TestAFilesystemOfOthersThatIsNotMountedIsLeftAlone(t *testing.T) {
 	b := newBare(t)
 	b.plug()

@@ -18,6 +18,7 @@ func TestTheSuperblockOfADiskNamesItsFilesystem(t *testing.T) {
 		super := b[superblockAt:]
 		copy(super[fsidAt:], someUUID[:])
 		copy(super[magicAt:], magic)
+		super[diskAt] = 3
 		copy(super[labelAt:], "data\x00old")
 		change(b)
 		path := filepath.Join(t.TempDir(), "disk")
@@ -36,9 +37,9 @@ func TestTheSuperblockOfADiskNamesItsFilesystem(t *testing.T) {
 		"an unending name": {disk(func(b []byte) { copy(b[superblockAt+labelAt:], bytes.Repeat([]byte("a"), labelLength)) }), "data", false},
 		"too small":        {filepath.Join(t.TempDir(), "none"), "data", false},
 	} {
-		fsid, ok := superblock(tc.node, tc.label)
-		if ok != tc.ok || ok && fsid != someText {
-			t.Errorf("%s: %q, %v", name, fsid, ok)
+		p, ok := superblock(tc.node, tc.label)
+		if ok != tc.ok || ok && p != (part{someText, 3}) {
+			t.Errorf("%s: %+v, %v", name, p, ok)
 		}
 	}
 }
