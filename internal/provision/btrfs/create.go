@@ -55,6 +55,9 @@ func (p *Provisioner) poolFor(ctx context.Context, r provision.CreateRequest) (f
 				fsid = id
 			}
 		}
+		if err == nil && holder != "" && holder != fsid { // two have the label, and one of them went
+			err = fmt.Errorf("%w: %s is in filesystem %s (%s), which is not mounted", provision.ErrUnavailable, r.ID, p.engine.Units()[holder].label, holder)
+		}
 		if err == nil {
 			err = p.namesakes(strings.TrimPrefix(r.Pool.Name, provision.BtrfsPrefix))
 		}

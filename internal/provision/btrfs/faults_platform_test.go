@@ -228,6 +228,7 @@ func TestAFilesystemInPlaceOfOneThatWentHasNoneOfItsVolumes(t *testing.T) {
 		return p.Problem == "" && len(p.Volumes) == 1 && p.Volumes[0].Problem != ""
 	})
 	fails(t, "deleting", n.p.Delete(t.Context(), "pvc-1"), provision.ErrPoolMissing)
+	fails(t, "making it a second time", n.create("pvc-1", 32, provision.Source{}), provision.ErrUnavailable)
 	n.mustCreate("pvc-2", 32, provision.Source{})
 	if other.left("volumes") != "volumes/pvc-2 " {
 		t.Errorf("in it are %s", other.left("volumes"))
