@@ -33,6 +33,7 @@ func Mounted() (map[string]string, error) {
 }
 
 // nodeOf returns the node of a disk of a filesystem, once the node is proved to lead to that disk.
+// Any of the disks will do: the node of one may be gone, or be another's.
 func nodeOf(fsid string) (string, error) {
 	dir := filepath.Join(shown, fsid, "devices")
 	disks, err := os.ReadDir(dir)
@@ -42,17 +43,36 @@ func nodeOf(fsid string) (string, error) {
 	if err != nil {
 		return "", fmt.Errorf("finding a disk of filesystem %s: %w", fsid, err)
 	}
-	name := disks[0].Name()
-	node := "/dev/" + strings.ReplaceAll(name, "!", "/")
-	is, err := blockdev.ReadLine(filepath.Join(dir, name, "dev"))
+	for _, disk := range disks {
+		node, failure := proved(filepath.Join(dir, disk.Name()), disk.Name())
+		if failure == nil {
+			return node, nil
+		}
+		err = errors.Join(err, failure)
+	}
+	return "", fmt.Errorf("finding a disk of filesystem %s: %w", fsid, err)
+}
+
+// proved returns a node that leads to the disk that a directory describes. The kernel calls a
+// disk of a mounted filesystem as the last mount did. So Berth uses the name that people use.
+func proved(dir, name string) (string, error) {
+	is, err := blockdev.ReadLine(filepath.Join(dir, "dev"))
 	if err != nil {
-		return "", fmt.Errorf("asking for the number of %s: %w", node, err)
+		return "", fmt.Errorf("asking for the number of %s: %w", name, err)
 	}
-	number, err := blockdev.Number(node)
-	if got := fmt.Sprintf("%d:%d", unix.Major(number), unix.Minor(number)); err != nil || got != is {
-		return "", fmt.Errorf("%s does not lead to device %s: %w", node, is, errors.Join(err, fs.ErrInvalid))
+	nodes := []string{"/dev/" + strings.ReplaceAll(name, "!", "/")}
+	if mapped, err := blockdev.ReadLine(filepath.Join(dir, "dm/name")); err == nil {
+		nodes = append([]string{"/dev/mapper/" + mapped}, nodes...)
 	}
-	return node, nil
+	for _, node := range nodes {
+		number, failure := blockdev.Number(node)
+		got := fmt.Sprintf("%d:%d", unix.Major(number), unix.Minor(number))
+		if failure == nil && got == is {
+			return node, nil
+		}
+		err = errors.Join(err, fmt.Errorf("%s does not lead to device %s: %w", node, is, errors.Join(failure, fs.ErrInvalid)))
+	}
+	return "", err
 }
 
 // Chunks are the parts of all disks that are set aside for one kind of content, in bytes: how much
