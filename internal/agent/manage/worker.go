@@ -107,7 +107,9 @@ func (w *Worker) step(ctx context.Context, wanted wish.Wish) {
 	case outcome.Reason.Done():
 		w.Log.Info("managed a pool", "pool", at.pool, "class", at.class, "done", outcome.Reason, "message", outcome.Message)
 	}
-	w.tell(at, wanted.Stand(outcome, err))
+	if !wanted.Named {
+		w.tell(at, wanted.Stand(outcome, err))
+	}
 }
 
 func (w *Worker) rests(at key) bool {
@@ -160,8 +162,8 @@ func (w *Worker) forget(wishes []wish.Wish) {
 	for at := range w.standings {
 		if !asked[at] {
 			delete(w.standings, at)
-			delete(w.failures, at)
 			w.Told()
 		}
 	}
+	maps.DeleteFunc(w.failures, func(at key, _ failure) bool { return !asked[at] })
 }

@@ -169,3 +169,32 @@ func TestFactsThatCannotBeHadAreAnError(t *testing.T) {
 		t.Error("no error")
 	}
 }
+
+func TestAPoolThatAClassOnlyNamesIsToldToTheNodeAndHasNoStanding(t *testing.T) {
+	var c v1alpha1.PoolClass
+	c.Name, c.Spec.Provisioner, c.Spec.Btrfs = "b", v1alpha1.ProvisionerBtrfs, &v1alpha1.BtrfsPools{Filesystems: []string{"data"}}
+	f := newFixture(c)
+	f.node.outcomes["btrfs:data"] = provision.Outcome{Reason: provision.PoolForeign, Message: "others made it"}
+	for range 2 {
+		f.round(t)
+		if diff := cmp.Diff([]string{"btrfs:data"}, f.node.take()); diff != "" {
+			t.Error(diff)
+		}
+	}
+	f.node.err = errors.New("no answer")
+	f.round(t)
+	f.round(t)
+	if diff := cmp.Diff([]string{"btrfs:data"}, f.node.take()); diff != "" {
+		t.Error("it does not rest after a failure: " + diff)
+	}
+	if len(f.Standings()) > 0 || f.told > 0 {
+		t.Errorf("it stands as %v, told %d times", f.stands(), f.told)
+	}
+	f.facts.Classes = nil
+	f.round(t)
+	f.facts.Classes = []v1alpha1.PoolClass{c}
+	f.round(t)
+	if diff := cmp.Diff([]string{"btrfs:data"}, f.node.take()); diff != "" {
+		t.Error("a class that is back waits for an old failure: " + diff)
+	}
+}

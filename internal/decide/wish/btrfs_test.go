@@ -1,8 +1,11 @@
 package wish
 
 import (
+	"fmt"
 	"slices"
 	"testing"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"berth.dev/berth/api/v1alpha1"
 	"berth.dev/berth/internal/decide"
@@ -32,4 +35,30 @@ func TestAFilesystemIsMadeOfEmptyDisksAndSearchedForOnUsedOnes(t *testing.T) {
 	asked([]string{"/dev/sdb"}, nil)
 	f.Pools = append(f.Pools, pool(provision.Btrfs, "btrfs:data"))
 	asked(nil, []string{"disk:sda"})
+}
+
+func TestAFilesystemThatAClassOnlyNamesIsWishedForWithoutDisks(t *testing.T) {
+	names := func(filesystems ...string) func(*v1alpha1.PoolClassSpec) {
+		return func(s *v1alpha1.PoolClassSpec) { s.Btrfs = &v1alpha1.BtrfsPools{Filesystems: filesystems} }
+	}
+	f := Facts{
+		Classes: []v1alpha1.PoolClass{
+			class("younger", 1, names("b", "a")), class("older", 2, names("b", "made")), class("maker", 0, filesystem("made", "[ab]")),
+			class("elsewhere", 3, func(s *v1alpha1.PoolClassSpec) {
+				names("c")(s)
+				s.NodeSelector = &metav1.LabelSelector{MatchLabels: map[string]string{"disks": "many"}}
+			}),
+		},
+		Pools: []provision.Pool{disk("sda"), disk("sdb", used)},
+	}
+	var got []string
+	for _, w := range Wishes(f) {
+		if w.Named && (len(w.Disks)+len(w.Search) > 0 || w.Check() != nil || w.Verb != decide.Ensure) {
+			t.Errorf("asked %+v, %v", w, w.Check())
+		}
+		got = append(got, fmt.Sprintf("%s %s %v", w.Pool.Name, w.Class, w.Named))
+	}
+	if want := []string{"btrfs:made maker false", "btrfs:a younger true", "btrfs:b older true"}; !slices.Equal(got, want) {
+		t.Errorf("asked %q, want %q", got, want)
+	}
 }

@@ -19,6 +19,8 @@ type asked struct {
 	// made are the pools that are made of disks, and thin those in them.
 	made map[string]*madeAsked
 	thin map[string]*thinAsked
+	// named are the pools that are used only where a class names them, and the class of each.
+	named map[provision.PoolRef]string
 	// whole are the classes that hand out disks.
 	whole []v1alpha1.PoolClass
 	// refused are the wishes that an older class contradicts.
@@ -41,7 +43,7 @@ type thinAsked struct {
 
 // gather takes the classes in from the oldest to the youngest.
 func gather(f Facts) asked {
-	a := asked{made: map[string]*madeAsked{}, thin: map[string]*thinAsked{}}
+	a := asked{made: map[string]*madeAsked{}, thin: map[string]*thinAsked{}, named: map[provision.PoolRef]string{}}
 	classes := slices.Clone(f.Classes)
 	slices.SortFunc(classes, func(x, y v1alpha1.PoolClass) int {
 		return cmp.Or(x.CreationTimestamp.Compare(y.CreationTimestamp.Time), cmp.Compare(x.Name, y.Name))
@@ -62,11 +64,21 @@ func gather(f Facts) asked {
 				pool:  provision.PoolRef{Type: provision.Btrfs, Name: provision.BtrfsPrefix + spec.Btrfs.Filesystems[0]},
 				class: c.Name, disks: &spec.Btrfs.Create.Disks,
 			})
+		case spec.Btrfs != nil:
+			a.name(c.Name, spec.Btrfs.Filesystems)
 		case spec.Devices != nil:
 			a.whole = append(a.whole, c)
 		}
 	}
 	return a
+}
+
+// name notes the filesystems that a class names, and does not ask Berth to make.
+func (a *asked) name(class string, filesystems []string) {
+	for _, name := range filesystems {
+		pool := provision.PoolRef{Type: provision.Btrfs, Name: provision.BtrfsPrefix + name}
+		a.named[pool] = cmp.Or(a.named[pool], class)
+	}
 }
 
 // ask asks for a pool that is made of disks.

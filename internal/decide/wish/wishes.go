@@ -45,6 +45,9 @@ type Wish struct {
 	Class string
 	// Remarks are about disks that match and are not taken.
 	Remarks []string
+	// Named says that the class names the pool, and asks for no change of it. The node then uses
+	// the pool if it is there. Such a wish has no standing.
+	Named bool
 	// contested says that a remark is about a disk that several pools could have.
 	contested bool
 	// lost says that the pool was here and is not. Berth asks for it all the same, without
@@ -66,7 +69,20 @@ func Wishes(f Facts) []Wish {
 	for _, name := range slices.Sorted(maps.Keys(a.thin)) {
 		wishes = append(wishes, a.pool(f, name))
 	}
-	return append(wishes, a.refused...)
+	return append(append(wishes, a.names()...), a.refused...)
+}
+
+// names returns the wishes for the pools that are only named.
+func (a asked) names() (wishes []Wish) {
+	for pool, class := range a.named {
+		if a.made[pool.Name] == nil {
+			w := ensure(class, provision.PoolWish{Pool: pool})
+			w.Named = true
+			wishes = append(wishes, w)
+		}
+	}
+	slices.SortFunc(wishes, func(x, y Wish) int { return strings.Compare(x.Pool.Name, y.Pool.Name) })
+	return wishes
 }
 
 // Names are the pools that the classes ask Berth to make on a node.

@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"maps"
 	"reflect"
-	"regexp"
 	"slices"
 	"strings"
 	"sync"
@@ -26,6 +25,8 @@ type Provisioner struct {
 		sync.Mutex
 		open map[string]*kernel.Filesystem
 	}
+	// wanted are the labels that a class names. The lock of the Book guards them.
+	wanted map[string]bool
 }
 
 var (
@@ -39,7 +40,7 @@ func New(c Config) (*Provisioner, error) {
 	if err != nil {
 		return nil, err
 	}
-	p := &Provisioner{config: c}
+	p := &Provisioner{config: c, wanted: map[string]bool{}}
 	p.kept.open = map[string]*kernel.Filesystem{}
 	p.engine = engine.New(engine.Config[*facts]{Backend: backend{p}, Noun: "filesystem", Now: c.Now})
 	return p, nil
@@ -48,50 +49,6 @@ func New(c Config) (*Provisioner, error) {
 // backend is a Provisioner as the engine sees it.
 type backend struct{ *Provisioner }
 
-// label matches the labels of filesystems that are pools.
-var label = regexp.MustCompile(`^[A-Za-z0-9][A-Za-z0-9_.-]{0,99}$`)
-
-// Discover asks the kernel which filesystems are mounted. One that goes and holds volumes stays
-// known, so that its volumes are not taken for deleted.
-func (b backend) Discover(context.Context) error {
-	mounted, err := kernel.Mounted()
-	if err != nil {
-		return fmt.Errorf("%w: %w", provision.ErrUnavailable, err)
-	}
-	news := false
-	b.engine.Lock()
-	defer b.engine.Unlock()
-	for fsid, name := range mounted {
-		u := b.engine.Units()[fsid]
-		switch {
-		case !label.MatchString(name):
-			continue
-		case u == nil:
-			u = &facts{fsid: fsid}
-			b.engine.Put(fsid, u)
-		case u.label == name && !u.missing:
-			continue
-		}
-		u.label, u.missing, u.Read, news = name, false, time.Time{}, true // others may have changed it
-		b.engine.Touch(u)
-	}
-	for fsid, u := range b.engine.Units() {
-		if name, there := mounted[fsid]; there && label.MatchString(name) {
-			continue
-		}
-		if len(u.volumes)+len(u.snapshots) == 0 {
-			b.engine.Drop(fsid)
-			news = true
-		} else if !u.missing {
-			u.missing, news = true, true
-		}
-	}
-	if news {
-		b.engine.Changed.Set()
-	}
-	return nil
-}
-
 // Loaded has all filesystems tidied: a crash may have left something.
 func (b backend) Loaded(ctx context.Context) { b.tidyEach(ctx) }
 
@@ -99,9 +56,13 @@ func (b backend) Refresh(ctx context.Context, fsid string) { b.refresh(ctx, fsid
 
 // LookAgain writes out what was changed first: what the facts show then is also on the disks.
 func (b backend) LookAgain(ctx context.Context, fsid string) (cleared bool) {
-	if f, err := b.config.Open(fsid, false); err == nil {
-		_ = f.Commit() // if it fails, so does the next step
-		f.Close()
+	alone := false
+	b.engine.With(fsid, func(u *facts) { alone = u != nil && b.namesakes(u.label) == nil })
+	if alone {
+		if f, err := b.config.Open(fsid, false); err == nil {
+			_ = f.Commit() // if it fails, so does the next step
+			f.Close()
+		}
 	}
 	b.refresh(ctx, fsid)
 	return false

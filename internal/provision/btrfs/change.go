@@ -30,6 +30,9 @@ func (p *Provisioner) planned(c change, plan func(u *facts) (effect, error)) fun
 		if u == nil {
 			return nil, fmt.Errorf("%w: filesystem %s is not mounted", provision.ErrPoolMissing, c.Unit)
 		}
+		if err := p.namesakes(u.label); err != nil {
+			return nil, err
+		}
 		do, err := plan(u)
 		if do == nil || err != nil {
 			return nil, err
@@ -77,6 +80,7 @@ type making struct {
 func (m making) build(f Filesystem, fsid string) (learn func(*facts), err error) {
 	at, kept := makingArea+"/"+m.ID, m.area == snapshotsArea
 	err = each(
+		f.Mark,
 		func() error { return m.clear(f, at) },
 		func() error { return f.Make(m.area) },
 		func() error { return f.Make(at) },

@@ -18,6 +18,7 @@ type Filesystem interface {
 	Counted() (map[uint64][]uint64, error)
 	Space(fsid string) (kernel.Space, error)
 
+	Mark() error
 	Make(dir string) error
 	Record(dir string, record []byte) error
 	Move(from, to string) error

@@ -17,6 +17,7 @@ func (p *Provisioner) Create(ctx context.Context, r provision.CreateRequest) (v 
 	if err := r.Check(); err != nil {
 		return v, err
 	}
+	p.want(r.Pool)
 	fsid, err := p.poolFor(ctx, r)
 	if err != nil {
 		return v, err

@@ -3,8 +3,9 @@
 // # Pools
 //
 // A pool is a filesystem that the kernel has mounted in any mount namespace, and its name is the
-// label. Its UUID identifies it: the provisioner mounts it once more, at no path, for each reading and each
-// change, and compares the UUID on that descriptor. Of two filesystems with one label neither is used.
+// label. It must be named by a class, which Ensure and Create tell, or bear a mark of Berth's: the UUID of
+// one that Berth made, or a quota group in which nothing is counted. No other filesystem is opened. Its UUID identifies it: the provisioner mounts it once more, at no path, for each reading and each
+// change, and compares the UUID on that descriptor. Of two filesystems with one label neither is used, nor tidied.
 //
 // # Ownership
 //

@@ -64,6 +64,8 @@ type fragile struct {
 	c *crash
 }
 
+func (f fragile) Mark() error { return f.c.effect(f.Filesystem.Mark) }
+
 func (f fragile) Make(dir string) error {
 	return f.c.effect(func() error { return f.Filesystem.Make(dir) })
 }

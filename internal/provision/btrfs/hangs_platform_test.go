@@ -60,6 +60,8 @@ func TestAFilesystemThatHangsHoldsUpNoOther(t *testing.T) {
 				if err != nil {
 					t.Fatal(err)
 				}
+				p.Want(hangs.Ref)
+				p.Want(works.Ref)
 				return p, p.Run
 			},
 			Hang: func(m conformance.Moment) func() {

@@ -22,10 +22,10 @@ import (
 func newUUID(label string) string {
 	half := make([]byte, 8)
 	_, _ = rand.Read(half) // it never fails
-	return marked(half, label)
+	return signed(half, label)
 }
 
-func marked(half []byte, label string) string {
+func signed(half []byte, label string) string {
 	sum := sha256.Sum256(append([]byte("berth.dev/managed="+label+"\n"), half...))
 	b := append(bytes.Clone(half), sum[:8]...)
 	return fmt.Sprintf("%x-%x-%x-%x-%x", b[:4], b[4:6], b[6:8], b[8:10], b[10:])
@@ -34,14 +34,14 @@ func marked(half []byte, label string) string {
 // ours says whether Berth made the filesystem of a UUID.
 func ours(fsid, label string) bool {
 	b, err := hex.DecodeString(strings.ReplaceAll(fsid, "-", ""))
-	return err == nil && len(b) == 16 && marked(b[:8], label) == fsid
+	return err == nil && len(b) == 16 && signed(b[:8], label) == fsid
 }
 
 func stands(r provision.Reason, format string, args ...any) provision.Outcome {
 	return provision.Outcome{Reason: r, Message: fmt.Sprintf(format, args...)}
 }
 
-// Ensure implements provision.Manager.
+// Ensure implements provision.Manager. From then on the filesystems of the label are pools.
 func (p *Provisioner) Ensure(ctx context.Context, w provision.PoolWish) (none provision.Outcome, _ error) {
 	if err := w.Check(); err != nil {
 		return none, err
@@ -53,6 +53,7 @@ func (p *Provisioner) Ensure(ctx context.Context, w provision.PoolWish) (none pr
 	case !label.MatchString(name):
 		return none, fmt.Errorf("%w: Berth makes no filesystem with the label %q", provision.ErrInvalid, name)
 	}
+	p.want(w.Pool)
 	unlock, err := p.engine.UnitLocks.Lock(ctx, w.Pool.Name) // no filesystem is locked by that
 	if err != nil {
 		return none, err

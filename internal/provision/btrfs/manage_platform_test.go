@@ -122,7 +122,10 @@ func TestConformanceOfManagedFilesystems(t *testing.T) {
 			Use: func(disk string) {
 				blockdevtest.WriteAt(t, "/dev/"+strings.TrimPrefix(disk, provision.DiskPrefix), strings.Repeat("data", 1024), 4096)
 			},
-			PutGroup: func() { (&node{Filesystem: btrfstest.New(t, "made", btrfstest.Size), t: t}).count() },
+			PutGroup: func() {
+				(&node{Filesystem: btrfstest.New(t, "made", btrfstest.Size), t: t}).count()
+				b.Want(made)
+			},
 		}
 	})
 }

@@ -105,7 +105,6 @@ func TestAFilesystemWithoutSimpleQuotasTakesNothing(t *testing.T) {
 	}
 }
 
-// Berth reads every filesystem with a label, whether a class names it or not.
 func TestLookingAtAReadOnlyFilesystemLeavesItSo(t *testing.T) {
 	n := newNode(t, "data")
 	n.stop()

@@ -33,8 +33,10 @@ func init() {
 // node is a machine with one filesystem, and a provisioner over it.
 type node struct {
 	*btrfstest.Filesystem
-	t    *testing.T
-	c    btrfs.Config
+	t *testing.T
+	c btrfs.Config
+	// also are further pools that a class names.
+	also []provision.PoolRef
 	p    *btrfs.Provisioner
 	stop func()
 }
@@ -71,6 +73,9 @@ func (n *node) start() {
 	p, err := btrfs.New(n.c)
 	if err != nil {
 		n.t.Fatal(err)
+	}
+	for _, pool := range append(n.also, n.Ref) {
+		p.Want(pool)
 	}
 	n.p, n.stop = p, conformance.Watching(n.t, p.Run)
 }
@@ -167,6 +172,7 @@ func TestBtrfsPassesTheIdentitySuites(t *testing.T) {
 		h.Twin = func(provision.Volume) func() {
 			other := btrfstest.New(t, "other", btrfstest.Size)
 			btrfstest.Run(t, "cp", "-a", filepath.Join(n.Top, ".berth"), other.Top)
+			n.also = append(n.also, other.Ref)
 			return other.Unmount
 		}
 		h.Namesake = func(id string) func() {

@@ -7,6 +7,8 @@ import (
 	"maps"
 	"slices"
 	"time"
+
+	"berth.dev/berth/internal/provision"
 )
 
 // tidyEach has all filesystems tidied in the background.
@@ -20,7 +22,7 @@ func (p *Provisioner) tidyEach(ctx context.Context) {
 func (p *Provisioner) tidySoon(ctx context.Context, fsid string) {
 	begin := false
 	p.engine.With(fsid, func(u *facts) {
-		begin = u != nil && !u.tidying && !u.failed && u.Silent == nil && u.untidy()
+		begin = u != nil && !u.tidying && !u.failed && u.Silent == nil && u.untidy() && p.namesakes(u.label) == nil
 		if begin {
 			u.tidying = true
 		}
@@ -58,16 +60,15 @@ func (p *Provisioner) tidySoon(ctx context.Context, fsid string) {
 // tidy removes what changes and deletions left over, and bounds what is not bounded. It returns
 // why some of what was deleted could not be removed. The caller has the lock of the filesystem.
 func (p *Provisioner) tidy(ctx context.Context, fsid string) (stuck map[string]string, failure error) {
-	f, err := p.config.Open(fsid, true)
-	if err != nil {
-		return nil, err
-	}
-	defer f.Close()
 	making, trash := map[string]*entry{}, map[string]*entry{}
 	var volumes []*entry
 	bounds := map[string]int64{}
 	p.engine.With(fsid, func(u *facts) {
 		if u == nil {
+			failure = fmt.Errorf("%w: filesystem %s", provision.ErrPoolMissing, fsid)
+			return
+		}
+		if failure = p.namesakes(u.label); failure != nil {
 			return
 		}
 		maps.Copy(making, u.making)
@@ -77,6 +78,17 @@ func (p *Provisioner) tidy(ctx context.Context, fsid string) (stuck map[string]s
 			volumes, bounds[v.ID] = append(volumes, v), t.limit(v)
 		}
 	})
+	if failure != nil {
+		return nil, failure
+	}
+	f, err := p.config.Open(fsid, true)
+	if err != nil {
+		return nil, err
+	}
+	defer f.Close()
+	if len(volumes) > 0 { // quotas may have been turned off and on
+		failure = f.Mark()
+	}
 	for _, v := range volumes {
 		failure = errors.Join(failure, f.Limit(v.Subvolume.ID, bounds[v.ID]), gather(f, v))
 	}

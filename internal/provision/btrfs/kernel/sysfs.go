@@ -167,7 +167,7 @@ func Quotas(fsid string) (map[uint64]Quota, error) {
 	volumes := map[uint64]Quota{}
 	for _, e := range entries {
 		var id uint64
-		if _, err := fmt.Sscanf(e.Name(), "1_%d", &id); err == nil {
+		if _, err := fmt.Sscanf(e.Name(), "1_%d", &id); err == nil && id != markID {
 			volumes[id] = quotaOf(fsid, volumeGroup|id)
 		}
 	}
