@@ -38,6 +38,8 @@ func (p *Provisioner) tidySoon(ctx context.Context, fsid string) {
 		}
 		defer unlock()
 		ended := p.engine.Begin(fsid, "tidying")
+		p.engine.Book.Changed(fsid)
+		p.refresh(ctx, fsid) // a tenant may have made more, until its volume was deleted
 		stuck, err := p.tidy(ctx, fsid)
 		ended()
 		p.engine.Book.Changed(fsid)
@@ -68,7 +70,7 @@ func (p *Provisioner) tidy(ctx context.Context, fsid string) (stuck map[string]s
 			failure = fmt.Errorf("%w: filesystem %s", provision.ErrPoolMissing, fsid)
 			return
 		}
-		if failure = p.namesakes(u.label); failure != nil {
+		if failure = p.namesakes(u.label); failure != nil || u.Silent != nil {
 			return
 		}
 		maps.Copy(making, u.making)
@@ -112,13 +114,13 @@ func gather(f Filesystem, v *entry) (failure error) {
 }
 
 // destroy removes the subvolumes of an entry. A subvolume whose limit is reached cannot be changed,
-// not even removed, so the limit goes first.
+// not even removed, so the limit goes first, and so do those of others that a tenant chose.
 func destroy(f Filesystem, e *entry) error {
 	if e.root.ID == 0 {
 		return nil
 	}
 	if e.Volume == "" {
-		if err := f.Limit(e.root.ID, 0); err != nil {
+		if err := errors.Join(f.Limit(e.root.ID, 0), gather(f, e)); err != nil {
 			return err
 		}
 	}

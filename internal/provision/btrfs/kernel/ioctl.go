@@ -16,10 +16,13 @@ const (
 
 	doScan          = 4
 	doSubvolume     = 14
+	doDestroy       = 15
 	doSearch        = 17
 	doAwaitCommit   = 22
 	doSnapshot      = 23
 	doBeginCommit   = 24
+	doGetFlags      = 25
+	doSetFlags      = 26
 	doDeviceInfo    = 30
 	doInfo          = 31
 	doQuota         = 40
@@ -27,14 +30,13 @@ const (
 	doGroup         = 42
 	doLimit         = 43
 	doSubvolumeInfo = 60
-	doDestroy       = 63
 )
 
 const (
 	simpleQuotas = 4      // for doQuota
-	readOnly     = 1 << 1 // for doSnapshot
-	byID         = 1 << 4 // for doDestroy
+	readOnly     = 1 << 1 // for doSnapshot, doGetFlags and doSetFlags
 	referenced   = 1      // for doLimit: the limit of what a group takes
+	exclusive    = 2      // for doLimit: the limit of what it shares with nobody
 	unlimited    = ^uint64(0)
 	topLevel     = 5   // the subvolume that holds all others
 	firstFree    = 256 // the first id of other subvolumes, and the inode of each one's root
@@ -51,8 +53,7 @@ type (
 		fd       int64
 		_, flags uint64
 		_        [4]uint64
-		// name, or the id of a subvolume in its first eight bytes
-		name [4040]byte
+		name     [4040]byte
 	}
 	deviceArgs struct {
 		id               uint64
@@ -69,8 +70,8 @@ type (
 	assignArgs struct{ assign, member, group uint64 }
 	groupArgs  struct{ create, id uint64 }
 	limitArgs  struct {
-		id, flags, referenced uint64
-		_                     [3]uint64
+		id, flags, referenced, exclusive uint64
+		_                                [2]uint64
 	}
 	subvolumeArgs struct {
 		id   uint64

@@ -4,7 +4,6 @@ import (
 	"encoding/binary"
 	"errors"
 	"fmt"
-	"os"
 
 	"golang.org/x/sys/unix"
 )
@@ -93,37 +92,4 @@ func (r Root) with(id uint64, kind uint32, offset uint64, item []byte) Root {
 		r.Parent, r.Directory, r.Name = offset, binary.LittleEndian.Uint64(item), string(item[nameAt:])
 	}
 	return r
-}
-
-// Destroy removes a subvolume that holds no other, whatever its tenant forbade. What it held is
-// freed in the background.
-func (f *Filesystem) Destroy(r Root) error {
-	for _, place := range [][2]uint64{{r.ID, firstFree}, {r.Parent, r.Directory}} {
-		if err := f.permit(place[0], place[1]); err != nil {
-			return fmt.Errorf("permitting that subvolume %d is removed: %w", r.ID, err)
-		}
-	}
-	a := nameArgsV2{flags: byID}
-	binary.NativeEndian.PutUint64(a.name[:], r.ID)
-	return ioctl(f.top, write, doDestroy, &a)
-}
-
-// permit takes the flags off a directory that keep it, and what it holds, from being removed.
-func (f *Filesystem) permit(subvolume, inode uint64) error {
-	const ofInode, forbids = 0x4d, 0x10 | 0x20 // immutable, append only
-	var handle [20]byte                        // the inode, its subvolume, and any generation
-	binary.NativeEndian.PutUint64(handle[:], inode)
-	binary.NativeEndian.PutUint64(handle[8:], subvolume)
-	fd, err := unix.OpenByHandleAt(int(f.top.Fd()), unix.NewFileHandle(ofInode, handle[:]), unix.O_RDONLY|unix.O_DIRECTORY|unix.O_CLOEXEC)
-	if err != nil {
-		return err
-	}
-	dir := os.NewFile(uintptr(fd), "directory")
-	defer dir.Close()
-	flags, err := unix.IoctlGetUint32(fd, unix.FS_IOC_GETFLAGS)
-	if err != nil || flags&forbids == 0 {
-		return err
-	}
-	flags &^= forbids
-	return unix.IoctlSetPointerInt(fd, unix.FS_IOC_SETFLAGS, int(flags))
 }
