@@ -119,7 +119,7 @@ func (m making) clear(f Filesystem, at string) error {
 	if m.left == nil {
 		return nil
 	}
-	return errors.Join(destroy(f, m.left), f.Remove(at))
+	return errors.Join(destroy(f, m.left), f.Forget(m.left.root.ID), f.Remove(at))
 }
 
 // pin notes how much of what its source wrote a copy keeps. The kernel has just written it all out.

@@ -103,9 +103,9 @@ func (p *Provisioner) tidy(ctx context.Context, fsid string) (stuck map[string]s
 // gather has all subvolumes of a volume count for its limit alone.
 func gather(f Filesystem, v *entry) (failure error) {
 	for id, others := range v.astray {
-		failure = errors.Join(failure, f.Count(id, v.Subvolume.ID, true))
+		failure = errors.Join(failure, f.Count(id, v.root.ID, true))
 		for _, other := range others {
-			if other != v.Subvolume.ID {
+			if other != v.root.ID {
 				failure = errors.Join(failure, f.Count(id, other, false))
 			}
 		}
