@@ -1,7 +1,9 @@
 package linux
 
 import (
+	"fmt"
 	"os"
+	"slices"
 
 	"golang.org/x/sys/unix"
 
@@ -26,6 +28,19 @@ var attributes = map[uintptr]int{
 	unix.MS_STRICTATIME: unix.MOUNT_ATTR_STRICTATIME, unix.MS_NODIRATIME: unix.MOUNT_ATTR_NODIRATIME,
 }
 
+// stays says whether the filesystem on a block device is read-only. A mount that does not ask for that
+// would make it writable.
+func stays(node string, options []string) (bool, error) {
+	looks, err := kernel.Detached(node, append(slices.Clone(options), "ro"), 0)
+	if err != nil {
+		return false, err
+	}
+	defer looks.Close()
+	var st unix.Statfs_t
+	err = unix.Fstatfs(int(looks.Fd()), &st)
+	return st.Flags&unix.ST_RDONLY != 0, err
+}
+
 // attach mounts a filesystem. It mounts a subvolume of btrfs where nobody sees it, and moves the mount
 // to the target once it is proved to be the volume's.
 func attach(r mount.Request) error {
@@ -43,6 +58,15 @@ func attach(r mount.Request) error {
 	}
 	if label := mount.Context(r.Options); label != "" {
 		own = append(own, "context="+label)
+	}
+	readOnly, err := stays(from, own)
+	switch {
+	case err != nil:
+		return err
+	case readOnly && flags&unix.MS_RDONLY == 0:
+		return fmt.Errorf("%w: the filesystem on %s is read-only, and stays so: an administrator mounted it so, or it met an error (the kernel's log says more)", provision.ErrUnavailable, from)
+	case readOnly:
+		own = append(own, "ro")
 	}
 	mounted, err := kernel.Detached(from, own, attribute)
 	if err != nil {

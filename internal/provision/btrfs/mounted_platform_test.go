@@ -58,6 +58,42 @@ func TestASubvolumeIsMountedAsAsked(t *testing.T) {
 	}
 }
 
+// An administrator made it so, or the kernel after an error.
+func TestMountingAVolumeLeavesAReadOnlyFilesystemSo(t *testing.T) {
+	n := newNode(t, "data")
+	v := n.mustCreate("pvc-1", 32, provision.Source{})
+	n.stop()
+	btrfstest.Run(t, "mount", "-o", "remount,ro", n.Top)
+	m, err := linux.New(linux.Config{Runner: run.Exec{}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	target := filepath.Join(t.TempDir(), "target")
+	r := mount.Request{Content: v.Content, Target: target, Filesystem: provision.Subvolume}
+	err = m.Mount(t.Context(), r)
+	fails(t, "mounting it for writing", err, provision.ErrUnavailable)
+	if err == nil {
+		if err := m.Unmount(t.Context(), target); err != nil {
+			t.Error(err)
+		}
+	}
+	r.ReadOnly = true
+	if err := m.Mount(t.Context(), r); err != nil {
+		t.Fatal(err)
+	}
+	defer func() {
+		if err := m.Unmount(t.Context(), target); err != nil {
+			t.Error(err)
+		}
+	}()
+	if err := unix.Mount("", n.Top, "", unix.MS_BIND|unix.MS_REMOUNT, ""); err != nil { // this mount alone
+		t.Fatal(err)
+	}
+	if err := os.WriteFile(filepath.Join(n.Top, "file"), nil, 0o600); !errors.Is(err, unix.EROFS) {
+		t.Errorf("the filesystem became writable: %v", err)
+	}
+}
+
 func TestAVolumeThatIsMountedElsewhereIsInUse(t *testing.T) {
 	n := newNode(t, "data")
 	n.mustCreate("pvc-1", 32, provision.Source{})
