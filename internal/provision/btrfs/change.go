@@ -4,7 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"maps"
+	"slices"
 
 	"golang.org/x/sys/unix"
 
@@ -66,9 +66,10 @@ func each(do ...func() error) error {
 type making struct {
 	record
 	area string
-	// of is the directory whose subvolume it is a copy of; empty for a blank volume. source is the
-	// volume in that directory, nil for a snapshot.
+	// of is the directory whose subvolume it is a copy of, and is that subvolume; empty for a blank
+	// volume. source is the volume in that directory, nil for a snapshot.
 	of     string
+	is     kernel.Subvolume
 	source *entry
 	// bound of the source while the copy is made: all of the source may be overwritten after.
 	bound int64
@@ -94,7 +95,7 @@ func (m making) build(f Filesystem, fsid string) (learn func(*facts), err error)
 			if m.of == "" {
 				m.Subvolume, err = f.Subvolume(at)
 			} else {
-				m.Subvolume, err = f.Snapshot(m.of, at, kept)
+				m.Subvolume, err = f.Snapshot(m.of, m.is, at, kept)
 			}
 			return err
 		},
@@ -103,7 +104,7 @@ func (m making) build(f Filesystem, fsid string) (learn func(*facts), err error)
 			if kept {
 				return nil
 			}
-			return f.Limit(m.Subvolume.ID, m.Size)
+			return each(func() error { return m.alone(f) }, func() error { return f.Limit(m.Subvolume.ID, m.Size) })
 		},
 		func() error { return m.record.write(f, at) },
 		func() error { return f.Move(at, m.area+"/"+m.ID) },
@@ -115,6 +116,21 @@ func (m making) build(f Filesystem, fsid string) (learn func(*facts), err error)
 	return m.learn, nil
 }
 
+// alone returns an error if anything else counts for the limit of what is made: an administrator may
+// have made a group of that number before.
+func (m making) alone(f Filesystem) error {
+	counted, err := f.Counted()
+	if err != nil {
+		return err
+	}
+	for id, groups := range counted {
+		if id != m.Subvolume.ID && slices.Contains(groups, m.Subvolume.ID) {
+			return fmt.Errorf("subvolume %d is in quota group 1/%d, which Berth needs: remove it from there (btrfs qgroup remove)", id, m.Subvolume.ID)
+		}
+	}
+	return nil
+}
+
 func (m making) clear(f Filesystem, at string) error {
 	if m.left == nil {
 		return nil
@@ -122,7 +138,9 @@ func (m making) clear(f Filesystem, at string) error {
 	return errors.Join(destroy(f, m.left), f.Forget(m.left.root.ID), f.Remove(at))
 }
 
-// pin notes how much of what its source wrote a copy keeps. The kernel has just written it all out.
+// pin notes how much of what its source wrote a copy keeps, as far as that is charged: what the source
+// takes beyond its size is what earlier copies keep, and these are charged for it. The kernel has just
+// written it all out.
 func (m *making) pin(fsid string) error {
 	if m.source == nil {
 		return nil
@@ -131,10 +149,8 @@ func (m *making) pin(fsid string) error {
 	if err != nil {
 		return err
 	}
-	if m.Pins = maps.Clone(m.source.Pins); m.Pins == nil {
-		m.Pins = map[uint64]int64{}
-	}
-	m.Pins[m.source.Subvolume.ID] = provision.RoundUp(max(quotas[m.source.Subvolume.ID].Taken, 1), unit)
+	taken := quotas[m.source.Subvolume.ID].Taken
+	m.Pins[m.source.Subvolume.ID] = min(provision.RoundUp(max(taken, 1), unit), m.source.Size)
 	return nil
 }
 

@@ -24,7 +24,7 @@ type Filesystem interface {
 	Move(from, to string) error
 	Remove(dir string) error
 	Subvolume(dir string) (kernel.Subvolume, error)
-	Snapshot(of, dir string, kept bool) (kernel.Subvolume, error)
+	Snapshot(of string, is kernel.Subvolume, dir string, kept bool) (kernel.Subvolume, error)
 	Limit(id uint64, size int64) error
 	Count(id, volume uint64, counts bool) error
 	Destroy(r kernel.Root) error

@@ -116,9 +116,13 @@ func (u *facts) planCreate(r provision.CreateRequest, now time.Time) (m making, 
 // copies makes what is made a copy of an entry, and returns how much more room the pool must have
 // for that: all of a source that is a volume may be overwritten.
 func (m *making) copies(from *entry, area string, t tally) (needs int64) {
-	m.of, m.Filesystem, m.Pins = area+"/"+from.ID, from.Filesystem, maps.Clone(from.Pins)
+	m.of, m.is, m.Filesystem, m.Pins = area+"/"+from.ID, from.Subvolume, from.Filesystem, maps.Clone(from.Pins)
+	maps.DeleteFunc(m.Pins, func(id uint64, _ int64) bool { return !t.here[id] })
 	if area == snapshotsArea {
 		return t.keeps(from)
+	}
+	if m.Pins == nil {
+		m.Pins = map[uint64]int64{}
 	}
 	m.source, m.bound = from, t.limit(from)+from.Size
 	return t.keeps(from) + from.Size

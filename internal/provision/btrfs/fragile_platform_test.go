@@ -87,8 +87,8 @@ func (f fragile) Subvolume(dir string) (s kernel.Subvolume, err error) {
 	return s, err
 }
 
-func (f fragile) Snapshot(of, dir string, kept bool) (s kernel.Subvolume, err error) {
-	err = f.c.effect(func() error { s, err = f.Filesystem.Snapshot(of, dir, kept); return err })
+func (f fragile) Snapshot(of string, is kernel.Subvolume, dir string, kept bool) (s kernel.Subvolume, err error) {
+	err = f.c.effect(func() error { s, err = f.Filesystem.Snapshot(of, is, dir, kept); return err })
 	return s, err
 }
 

@@ -62,17 +62,19 @@ func crowded(s kernel.Space) bool {
 	return s.Metadata.Used > s.Metadata.Total/8*7 && unallocated < leastMetadata
 }
 
-// tally adds up what entries keep of each other.
+// tally adds up what entries keep of each other. Those in the trash keep it until the kernel has freed
+// it.
 type tally struct {
 	// pinned is how many bytes of a volume others keep, at most, though its tenant may overwrite
-	// them, by the ids of subvolumes. live are the subvolumes of the volumes that are here.
-	pinned map[uint64]int64
-	live   map[uint64]bool
+	// them, by the ids of subvolumes. live are the subvolumes of the volumes that are here,
+	// and here has those of the trash, too.
+	pinned     map[uint64]int64
+	live, here map[uint64]bool
 }
 
 func (u *facts) tally() tally {
-	t := tally{pinned: map[uint64]int64{}, live: map[uint64]bool{}}
-	for _, of := range []map[string]*entry{u.volumes, u.snapshots} {
+	t := tally{pinned: map[uint64]int64{}, live: map[uint64]bool{}, here: map[uint64]bool{}}
+	for _, of := range []map[string]*entry{u.volumes, u.snapshots, u.trash} {
 		for _, e := range of {
 			for id, bytes := range e.Pins {
 				t.pinned[id] += bytes
@@ -80,7 +82,10 @@ func (u *facts) tally() tally {
 		}
 	}
 	for _, v := range u.volumes {
-		t.live[v.Subvolume.ID] = true
+		t.live[v.Subvolume.ID], t.here[v.Subvolume.ID] = true, true
+	}
+	for _, e := range u.trash {
+		t.here[e.Subvolume.ID] = true
 	}
 	return t
 }
@@ -110,6 +115,7 @@ func (u *facts) figures(t tally) provision.Pool {
 		p.Foreign += t.keeps(v)
 	}
 	for _, e := range u.trash {
+		charged += t.keeps(e)
 		if e.Volume == "" {
 			ours += min(e.taken, e.Size)
 			charged += e.Size

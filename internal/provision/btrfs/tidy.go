@@ -177,10 +177,19 @@ func forget(f Filesystem, trash map[string]*entry, stuck map[string]string) erro
 	if err != nil {
 		return err
 	}
+	gone := map[string]*entry{}
 	for id, e := range trash {
-		if _, there := roots[e.Subvolume.ID]; there {
-			continue
+		if _, there := roots[e.Subvolume.ID]; !there {
+			gone[id] = e
 		}
+	}
+	if len(gone) == 0 {
+		return nil
+	}
+	if err := f.Commit(); err != nil { // the kernel counts what it has freed with that
+		return err
+	}
+	for id, e := range gone {
 		if err := errors.Join(f.Forget(e.Subvolume.ID), f.Remove(trashArea+"/"+id)); err != nil {
 			stuck[id] = fmt.Sprintf("removing it: %v", err)
 		}

@@ -67,8 +67,9 @@ func (f *Filesystem) Subvolume(dir string) (s Subvolume, err error) {
 	return f.new(dir, func(d *os.File) error { return ioctl(d, write, doSubvolume, named(Data)) })
 }
 
-// Snapshot makes a snapshot in a directory, of the subvolume in another.
-func (f *Filesystem) Snapshot(of, dir string, kept bool) (s Subvolume, err error) {
+// Snapshot makes a snapshot in a directory, of the subvolume in another, which must be the one that is
+// given.
+func (f *Filesystem) Snapshot(of string, is Subvolume, dir string, kept bool) (s Subvolume, err error) {
 	source, err := f.root.Open(of + "/" + Data)
 	if err != nil {
 		return s, err
@@ -77,6 +78,9 @@ func (f *Filesystem) Snapshot(of, dir string, kept bool) (s Subvolume, err error
 	a := nameArgsV2{fd: int64(source.Fd())} //nolint:gosec // a descriptor
 	if kept {
 		a.flags = readOnly
+	}
+	if err := proved(source, is); err != nil {
+		return s, err
 	}
 	return f.new(dir, func(d *os.File) error { return ioctl(d, write, doSnapshot, a.named(Data)) })
 }
@@ -117,19 +121,6 @@ func (f *Filesystem) Count(id, volume uint64, counts bool) error {
 	err := ioctl(f.top, write, doAssign, &a)
 	if err != nil && !errors.Is(err, unix.EEXIST) && !errors.Is(err, unix.ENOENT) {
 		return fmt.Errorf("counting subvolume %d for %d (%v): %w", id, volume, counts, err)
-	}
-	return nil
-}
-
-// Forget removes the quota of a volume that was destroyed. What others still share with it stays
-// counted for its subvolume.
-func (f *Filesystem) Forget(id uint64) error {
-	if err := f.Count(id, id, false); err != nil {
-		return err
-	}
-	err := ioctl(f.top, write, doGroup, &groupArgs{0, volumeGroup | id})
-	if err != nil && !errors.Is(err, unix.ENOENT) && !errors.Is(err, unix.EBUSY) {
-		return fmt.Errorf("removing the quota of subvolume %d: %w", id, err)
 	}
 	return nil
 }

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"os"
+	"slices"
 
 	"golang.org/x/sys/unix"
 )
@@ -37,11 +38,11 @@ func names(dir *os.File, r Root) error {
 	}
 	is := os.NewFile(uintptr(fd), r.Name)
 	defer is.Close()
-	return Is(is, r.Subvolume)
+	return proved(is, r.Subvolume)
 }
 
-// Is returns nil if a directory is in a subvolume.
-func Is(dir *os.File, want Subvolume) error {
+// proved returns nil if a directory is in a subvolume.
+func proved(dir *os.File, want Subvolume) error {
 	switch _, got, err := inspect(dir); {
 	case err != nil:
 		return err
@@ -105,4 +106,48 @@ func (f *Filesystem) directory(subvolume, inode uint64) (*os.File, error) {
 		return nil, fmt.Errorf("opening inode %d of subvolume %d: %w", inode, subvolume, err)
 	}
 	return os.NewFile(uintptr(fd), "directory"), nil
+}
+
+// Forget removes the quota of a volume that was destroyed. What others still share with it, and with
+// the subvolumes that were in it, stays counted for these. A group that others are in is not the volume's.
+func (f *Filesystem) Forget(id uint64) error {
+	if err := f.Count(id, id, false); err != nil {
+		return err
+	}
+	members, err := f.members(id)
+	if err != nil {
+		return err
+	}
+	if len(members) > 0 {
+		roots, err := f.Roots()
+		if err != nil {
+			return err
+		}
+		for _, member := range members {
+			if roots[member].Parent != 0 {
+				return nil
+			}
+		}
+	}
+	for _, member := range members {
+		if err := f.Count(member, id, false); err != nil {
+			return err
+		}
+	}
+	err = ioctl(f.top, write, doGroup, &groupArgs{0, volumeGroup | id})
+	if err != nil && !errors.Is(err, unix.ENOENT) {
+		return fmt.Errorf("removing the quota of subvolume %d: %w", id, err)
+	}
+	return nil
+}
+
+// members are the subvolumes that count for the limit of a volume.
+func (f *Filesystem) members(id uint64) (members []uint64, err error) {
+	counted, err := f.Counted()
+	for member, groups := range counted {
+		if slices.Contains(groups, id) {
+			members = append(members, member)
+		}
+	}
+	return members, err
 }

@@ -41,10 +41,11 @@ func (f *Filesystem) Roots() (map[uint64]Root, error) {
 }
 
 // Counted returns for which volumes each subvolume counts. A tenant chooses that when it makes one.
+// Groups of higher levels are an administrator's.
 func (f *Filesystem) Counted() (map[uint64][]uint64, error) {
 	counted := map[uint64][]uint64{}
 	err := f.search(treeOfQuotas, itemMember, itemMember, func(id, group uint64, kind uint32, _ []byte) {
-		if kind == itemMember && id < volumeGroup && group > volumeGroup {
+		if kind == itemMember && id>>48 == 0 && group>>48 == 1 {
 			counted[id] = append(counted[id], group-volumeGroup)
 		}
 	})
