@@ -117,9 +117,15 @@ const topLevel = 5
 
 // inside returns the subvolumes in another, the innermost first.
 func (r readings) inside(id uint64) (all []kernel.Root) {
-	for _, root := range r.within[id] {
-		all = append(append(all, r.inside(root.ID)...), root)
+	outer := []uint64{id}
+	for len(outer) > 0 {
+		last := outer[len(outer)-1]
+		outer = outer[:len(outer)-1]
+		for _, root := range r.within[last] {
+			all, outer = append(all, root), append(outer, root.ID)
+		}
 	}
+	slices.Reverse(all)
 	return all
 }
 

@@ -1,6 +1,7 @@
 package btrfs
 
 import (
+	"cmp"
 	"fmt"
 	"slices"
 
@@ -46,11 +47,40 @@ func capacity(s kernel.Space) (total int64, trouble string) {
 		return 0, "it does not tell how it keeps data apart from metadata, which Berth needs to know"
 	}
 	usable := raw
-	if !slices.Contains(s.Data.Profiles, "dup") && factor > 1 {
+	switch {
+	case slices.Contains(s.Data.Profiles, "raid10"):
+		usable = striped(s.Disks)
+	case !slices.Contains(s.Data.Profiles, "dup") && factor > 1:
 		usable = min(raw, 2*(raw-largest)) // each copy is on another disk
 	}
 	usable -= s.System.Raw + max(s.Metadata.Raw, raw/16+leastMetadata) + min(gibibyte, raw/10)*factor
 	return max(usable, 0) / factor / unit * unit, ""
+}
+
+// striped returns how much of some disks chunks can take that go over as many disks as have room, and
+// over an even number: each takes the same of each. The kernel begins with the disks that have the most
+// room. What is left on an odd or a larger disk is of no use.
+func striped(disks []kernel.Disk) (usable int64) {
+	var left []int64
+	for _, d := range disks {
+		left = append(left, d.Size)
+	}
+	const steps = 64
+	for {
+		slices.SortFunc(left, func(a, b int64) int { return cmp.Compare(b, a) })
+		if end := slices.IndexFunc(left, func(size int64) bool { return size <= 0 }); end >= 0 {
+			left = left[:end]
+		}
+		stripe := len(left) / 2 * 2
+		if stripe == 0 {
+			return usable
+		}
+		chunk := min(left[stripe-1], max(left[0]/steps, gibibyte/steps))
+		for i := range stripe {
+			left[i] -= chunk
+		}
+		usable += chunk * int64(stripe)
+	}
 }
 
 // crowded says that a filesystem can hardly write metadata any more.

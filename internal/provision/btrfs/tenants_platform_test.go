@@ -7,10 +7,13 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
+	"sync/atomic"
 	"testing"
 
 	"berth.dev/berth/internal/provision"
+	"berth.dev/berth/internal/provision/btrfs"
 	"berth.dev/berth/internal/provision/btrfs/btrfstest"
+	"berth.dev/berth/internal/provision/btrfs/kernel"
 )
 
 // deep makes directories in one whose path is longer than the kernel takes at once, and calls do
@@ -92,5 +95,46 @@ func TestNothingThatATenantMakesKeepsItsVolume(t *testing.T) {
 				return len(p.Wiping) == 0 && n.left("trash") == ""
 			})
 		})
+	}
+}
+
+// counting notes how many subvolumes were removed since a filesystem was opened.
+type counting struct {
+	*kernel.Filesystem
+	removed int64
+	most    *atomic.Int64
+}
+
+func (c *counting) Destroy(r kernel.Root) error {
+	c.removed++
+	c.most.Store(max(c.most.Load(), c.removed))
+	return c.Filesystem.Destroy(r)
+}
+
+func TestAVolumeOfManySubvolumesIsRemovedInTurns(t *testing.T) {
+	n := newNode(t, "data")
+	n.stop()
+	var most atomic.Int64
+	n.c.Open = func(fsid string, changes bool) (btrfs.Filesystem, error) {
+		f, err := kernel.Open(fsid, changes)
+		return &counting{f, 0, &most}, err
+	}
+	n.start()
+	n.mustCreate("pvc-1", 64, provision.Source{})
+	path := n.Data("pvc-1")
+	for i := range 300 {
+		if i < 10 {
+			path += "/in"
+			btrfstest.Run(t, "btrfs", "subvolume", "create", path)
+		} else {
+			btrfstest.Run(t, "btrfs", "subvolume", "create", fmt.Sprint(path, i))
+		}
+	}
+	if err := n.p.Delete(t.Context(), "pvc-1"); err != nil {
+		t.Fatal(err)
+	}
+	n.await("all to be removed", func(p provision.Pool) bool { return len(p.Wiping) == 0 && n.left("trash") == "" })
+	if most.Load() > 256 || most.Load() < 44 {
+		t.Errorf("%d subvolumes were removed at once", most.Load())
 	}
 }

@@ -113,8 +113,12 @@ func gather(f Filesystem, v *entry) (failure error) {
 	return failure
 }
 
-// destroy removes the subvolumes of an entry. A subvolume whose limit is reached cannot be changed,
-// not even removed, so the limit goes first, and so do those of others that a tenant chose.
+// atOnce is how many subvolumes of an entry are removed before others get the lock of the filesystem.
+const atOnce = 256
+
+// destroy removes the subvolumes of an entry, and leaves the outer ones to the next time if there are
+// many. A subvolume whose limit is reached cannot be changed, not even removed, so the limit goes first,
+// and so do those of others that a tenant chose.
 func destroy(f Filesystem, e *entry) error {
 	if e.root.ID == 0 {
 		return nil
@@ -124,7 +128,8 @@ func destroy(f Filesystem, e *entry) error {
 			return err
 		}
 	}
-	for _, root := range append(slices.Clone(e.within), e.root) {
+	all := append(slices.Clone(e.within), e.root)
+	for _, root := range all[:min(len(all), atOnce)] {
 		if err := f.Destroy(root); err != nil {
 			return fmt.Errorf("subvolume %d: %w", root.ID, err)
 		}
