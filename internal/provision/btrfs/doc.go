@@ -37,7 +37,9 @@
 // Simple quotas count what was written for the subvolume that wrote it, until it is freed. So a snapshot
 // or a clone takes nothing at first, and what its source overwrites still counts for the source. Berth
 // notes with each copy how much of which subvolumes it keeps at most (Pins), gives these that much more
-// room to write, and charges it: the source can be overwritten, and nothing is promised twice.
+// room to write, and charges it: the source can be overwritten, and nothing is promised twice. No pin is
+// larger than its source. What a source takes beyond that is kept by earlier copies, which have pins of
+// their own. A copy in the trash pins until the kernel has freed it.
 //
 // # Space
 //

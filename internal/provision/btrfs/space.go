@@ -92,19 +92,19 @@ func crowded(s kernel.Space) bool {
 	return s.Metadata.Used > s.Metadata.Total/8*7 && unallocated < leastMetadata
 }
 
-// tally adds up what entries keep of each other. Those in the trash keep it until the kernel has freed
-// it.
+// tally adds up what entries keep of each other.
 type tally struct {
 	// pinned is how many bytes of a volume others keep, at most, though its tenant may overwrite
 	// them, by the ids of subvolumes. live are the subvolumes of the volumes that are here,
-	// and here has those of the trash, too.
-	pinned     map[uint64]int64
-	live, here map[uint64]bool
+	// and here has those of the trash, too. leaving is what those in the trash keep, until the
+	// kernel has freed it.
+	pinned, leaving map[uint64]int64
+	live, here      map[uint64]bool
 }
 
 func (u *facts) tally() tally {
-	t := tally{pinned: map[uint64]int64{}, live: map[uint64]bool{}, here: map[uint64]bool{}}
-	for _, of := range []map[string]*entry{u.volumes, u.snapshots, u.trash} {
+	t := tally{pinned: map[uint64]int64{}, leaving: map[uint64]int64{}, live: map[uint64]bool{}, here: map[uint64]bool{}}
+	for _, of := range []map[string]*entry{u.volumes, u.snapshots} {
 		for _, e := range of {
 			for id, bytes := range e.Pins {
 				t.pinned[id] += bytes
@@ -116,6 +116,9 @@ func (u *facts) tally() tally {
 	}
 	for _, e := range u.trash {
 		t.here[e.Subvolume.ID] = true
+		for id, bytes := range e.Pins {
+			t.leaving[id] += bytes
+		}
 	}
 	return t
 }
@@ -133,19 +136,22 @@ func (t tally) keeps(e *entry) (pins int64) {
 
 // limit returns how much the tenant of a volume may take. What was overwritten and is kept by
 // others still counts for the volume.
-func (t tally) limit(volume *entry) int64 { return volume.Size + t.pinned[volume.Subvolume.ID] }
+func (t tally) limit(volume *entry) int64 { return t.charged(volume) + t.leaving[volume.Subvolume.ID] }
+
+// charged returns how much of that is charged, to a volume and its copies. What is still taken beyond
+// that is measured: it counts as foreign.
+func (t tally) charged(volume *entry) int64 { return volume.Size + t.pinned[volume.Subvolume.ID] }
 
 // figures returns the pool without its volumes and snapshots.
 func (u *facts) figures(t tally) provision.Pool {
 	p := provision.Pool{PoolRef: u.ref(), Total: u.total, Unit: unit}
 	ours, charged := int64(0), int64(0)
 	for _, v := range u.volumes {
-		ours += min(v.taken, t.limit(v))
+		ours += min(v.taken, t.charged(v))
 		charged += v.Size
 		p.Foreign += t.keeps(v)
 	}
 	for _, e := range u.trash {
-		charged += t.keeps(e)
 		if e.Volume == "" {
 			ours += min(e.taken, e.Size)
 			charged += e.Size
