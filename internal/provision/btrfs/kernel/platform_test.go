@@ -34,7 +34,7 @@ func TestAMappedDiskIsMountedByTheNameThatPeopleUse(t *testing.T) {
 	}
 	leads := func(want string) {
 		t.Helper()
-		if node, err := proved(dir, filepath.Base(disk)); err != nil || node != want {
+		if node, err := leading(dir, filepath.Base(disk)); err != nil || node != want {
 			t.Errorf("its node is %q, %v; want %s", node, err, want)
 		}
 	}

@@ -44,7 +44,7 @@ func nodeOf(fsid string) (string, error) {
 		return "", fmt.Errorf("finding a disk of filesystem %s: %w", fsid, err)
 	}
 	for _, disk := range disks {
-		node, failure := proved(filepath.Join(dir, disk.Name()), disk.Name())
+		node, failure := leading(filepath.Join(dir, disk.Name()), disk.Name())
 		if failure == nil {
 			return node, nil
 		}
@@ -53,9 +53,9 @@ func nodeOf(fsid string) (string, error) {
 	return "", fmt.Errorf("finding a disk of filesystem %s: %w", fsid, err)
 }
 
-// proved returns a node that leads to the disk that a directory describes. The kernel calls a
+// leading returns a node that leads to the disk that a directory describes. The kernel calls a
 // disk of a mounted filesystem as the last mount did. So Berth uses the name that people use.
-func proved(dir, name string) (string, error) {
+func leading(dir, name string) (string, error) {
 	is, err := blockdev.ReadLine(filepath.Join(dir, "dev"))
 	if err != nil {
 		return "", fmt.Errorf("asking for the number of %s: %w", name, err)
