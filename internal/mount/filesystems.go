@@ -113,7 +113,7 @@ func checkSubvolume(c provision.Content) error {
 }
 
 // withinSubvolume compares paths in the filesystem: the disk that a line shows may be any of its
-// disks. Whoever mounts or binds the subvolume proves its identity.
+// disks. Package linux proves the identity of the subvolume when it mounts or binds it.
 func withinSubvolume(c provision.Content, line *mountinfo.Info) (path string, ok bool) {
 	_, options := subvolumeAt(c)
 	path, ok = strings.CutPrefix("subvol="+line.Root, options[0])

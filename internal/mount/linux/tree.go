@@ -41,8 +41,8 @@ func stays(node string, options []string) (bool, error) {
 	return st.Flags&unix.ST_RDONLY != 0, err
 }
 
-// attach mounts a filesystem. It mounts a subvolume of btrfs where nobody sees it, and moves the mount
-// to the target once it is proved to be the volume's.
+// attach mounts a filesystem. It mounts a subvolume of btrfs at no path first. It moves the mount to
+// the target once the mount is proved to show the volume.
 func attach(r mount.Request) error {
 	from, own := mount.Arguments(r.Content)
 	if r.Content.Tree != provision.Subvolume {

@@ -23,7 +23,8 @@ type facts struct {
 	trouble string
 	// The entries of the areas, by their names.
 	volumes, snapshots, trash, making map[string]*entry
-	// others are the names in the area of volumes of what is not Berth's.
+	// others are the names in the areas of volumes and snapshots whose directories have no record of
+	// Berth's.
 	others map[string]bool
 	// missing is set when a filesystem with volumes is not mounted any more.
 	missing bool

@@ -15,7 +15,8 @@ const (
 	home          = ".berth/"
 	volumesArea   = home + "volumes"
 	snapshotsArea = home + "snapshots"
-	// makingArea has what is not ready yet, and trashArea what was deleted.
+	// makingArea holds volumes and snapshots that Berth is making, and trashArea those that Berth
+	// is deleting.
 	makingArea = home + "making"
 	trashArea  = home + "trash"
 )

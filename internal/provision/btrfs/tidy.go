@@ -1,6 +1,7 @@
 package btrfs
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -59,8 +60,9 @@ func (p *Provisioner) tidySoon(ctx context.Context, fsid string) {
 	})
 }
 
-// tidy removes what changes and deletions left over, and bounds what is not bounded. It returns
-// why some of what was deleted could not be removed. The caller has the lock of the filesystem.
+// tidy removes the leftovers of changes and deletions, and sets the limits of volumes anew. stuck
+// says, by id, why a deleted volume or snapshot could not be removed. The caller has the lock of
+// the filesystem.
 func (p *Provisioner) tidy(ctx context.Context, fsid string) (stuck map[string]string, failure error) {
 	making, trash := map[string]*entry{}, map[string]*entry{}
 	var volumes []*entry
@@ -70,7 +72,7 @@ func (p *Provisioner) tidy(ctx context.Context, fsid string) (stuck map[string]s
 			failure = fmt.Errorf("%w: filesystem %s", provision.ErrPoolMissing, fsid)
 			return
 		}
-		if failure = p.namesakes(u.label); failure != nil || u.Silent != nil {
+		if failure = cmp.Or(p.namesakes(u.label), u.Silent); failure != nil {
 			return
 		}
 		maps.Copy(making, u.making)

@@ -21,8 +21,9 @@ func TestMissingPackagesAreNamedOnceAndInOrder(t *testing.T) {
 
 func TestTwoLabsThatInstallPackagesAtOnceWaitForEachOther(t *testing.T) {
 	dir := t.TempDir()
-	// As apt-get does, this one fails if another one runs.
-	script := "#!/bin/sh\nmkdir \"$0.lock\" || exit 100\necho \"$*\" >> \"$0.log\"\nsleep 0.1\nrmdir \"$0.lock\"\n"
+	lock := filepath.Join(dir, "lock")
+	// This apt-get fails unless its lab holds the lock, which only one lab can.
+	script := "#!/bin/sh\nif flock --nonblock " + lock + " true; then exit 100; fi\necho \"$*\" >> \"$0.log\"\n"
 	if err := os.WriteFile(filepath.Join(dir, "apt-get"), []byte(script), 0o700); err != nil {
 		t.Fatal(err)
 	}
@@ -31,7 +32,7 @@ func TestTwoLabsThatInstallPackagesAtOnceWaitForEachOther(t *testing.T) {
 	for range 4 {
 		labs.Go(func() {
 			step := progress.Discard.Step("install")
-			if err := install(t.Context(), step, filepath.Join(dir, "lock"), []string{"pkg-1"}); err != nil {
+			if err := install(t.Context(), step, lock, []string{"pkg-1"}); err != nil {
 				t.Error(err)
 			}
 		})
