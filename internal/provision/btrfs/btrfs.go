@@ -8,7 +8,6 @@ import (
 	"reflect"
 	"slices"
 	"strings"
-	"sync"
 	"time"
 
 	"berth.dev/berth/internal/provision"
@@ -18,13 +17,15 @@ import (
 
 // Provisioner is a provision.Provisioner over the filesystems of btrfs on this machine.
 type Provisioner struct {
+	*store
+	tidier
+	*manager
+}
+
+// store knows the filesystems and what they hold, and changes them.
+type store struct {
 	config Config
 	engine *engine.Engine[*facts]
-	// kept are the filesystems that Berth mounted itself, and keeps mounted.
-	kept struct {
-		sync.Mutex
-		open map[string]*kernel.Filesystem
-	}
 	// wanted are the labels that a class names. The lock of the Book guards them.
 	wanted map[string]bool
 }
@@ -40,14 +41,14 @@ func New(c Config) (*Provisioner, error) {
 	if err != nil {
 		return nil, err
 	}
-	p := &Provisioner{config: c, wanted: map[string]bool{}}
-	p.kept.open = map[string]*kernel.Filesystem{}
-	p.engine = engine.New(engine.Config[*facts]{Backend: backend{p}, Noun: "filesystem", Now: c.Now})
-	return p, nil
+	s := &store{config: c, wanted: map[string]bool{}}
+	t := tidier{s}
+	s.engine = engine.New(engine.Config[*facts]{Backend: backend{t}, Noun: "filesystem", Now: c.Now})
+	return &Provisioner{store: s, tidier: t, manager: &manager{store: s, kept: map[string]*kernel.Filesystem{}}}, nil
 }
 
-// backend is a Provisioner as the engine sees it.
-type backend struct{ *Provisioner }
+// backend is a tidier as the engine sees it.
+type backend struct{ tidier }
 
 // Loaded has all filesystems tidied: a crash may have left something.
 func (b backend) Loaded(ctx context.Context) { b.tidyEach(ctx) }
@@ -100,7 +101,7 @@ func (p *Provisioner) Report(ctx context.Context) ([]provision.Pool, error) {
 
 // pools returns the pools as they are known. Of several filesystems with one label none is
 // believed, and one that is missing adds only its volumes to another.
-func (p *Provisioner) pools(now time.Time) (pools []provision.Pool) {
+func (p *store) pools(now time.Time) (pools []provision.Pool) {
 	p.engine.Lock()
 	defer p.engine.Unlock()
 	key := func(u *facts) string { return fmt.Sprintf("%s %v %s", u.label, u.missing, u.fsid) } // false sorts before true
@@ -133,7 +134,7 @@ func (p *Provisioner) pools(now time.Time) (pools []provision.Pool) {
 
 // namesakes returns why a pool cannot be used if several filesystems have its label. The caller
 // holds the lock of the Book.
-func (p *Provisioner) namesakes(label string) error {
+func (p *store) namesakes(label string) error {
 	var all []string
 	for fsid, u := range p.engine.Units() {
 		if u.label == label && !u.missing {
@@ -150,7 +151,7 @@ func (p *Provisioner) namesakes(label string) error {
 
 // holder returns the filesystem that holds the volume or snapshot of an id; empty if there is
 // none. The caller holds the lock of the Book.
-func (p *Provisioner) holder(id string) (fsid string, err error) {
+func (p *store) holder(id string) (fsid string, err error) {
 	var there, away []*facts
 	for _, u := range p.engine.Units() {
 		switch {
@@ -175,7 +176,7 @@ func (p *Provisioner) holder(id string) (fsid string, err error) {
 
 // locate returns the filesystem that holds an id. If one of several namesakes has volumes, nothing
 // is certain.
-func (p *Provisioner) locate(ctx context.Context, id string) (fsid string, err error) {
+func (p *store) locate(ctx context.Context, id string) (fsid string, err error) {
 	err = p.engine.Locate(ctx, id, func() (ok bool, err error) {
 		p.engine.Lock()
 		defer p.engine.Unlock()
@@ -207,7 +208,7 @@ func (p *Provisioner) Get(ctx context.Context, id string) (v provision.Volume, e
 	return p.view(fsid, id)
 }
 
-func (p *Provisioner) view(fsid, id string) (v provision.Volume, err error) {
+func (p *store) view(fsid, id string) (v provision.Volume, err error) {
 	err = fmt.Errorf("%w: %s", provision.ErrNotFound, id)
 	p.engine.With(fsid, func(u *facts) {
 		if u != nil && u.volumes[id] != nil {
@@ -232,7 +233,7 @@ func (p *Provisioner) Run(ctx context.Context) error {
 		case <-ctx.Done():
 			return nil
 		case <-watch.C:
-			_ = backend{p}.Discover(ctx) // the next report returns the error
+			_ = backend{p.tidier}.Discover(ctx) // the next report returns the error
 		case <-refresh.C:
 			before := p.pools(time.Time{})
 			p.engine.ChangedAll()

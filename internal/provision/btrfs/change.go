@@ -20,12 +20,12 @@ type (
 )
 
 // carryOut makes a change that is one effect. plan returns it; nil if the request is met.
-func (p *Provisioner) carryOut(ctx context.Context, c change, plan func(u *facts) (effect, error)) error {
+func (p *store) carryOut(ctx context.Context, c change, plan func(u *facts) (effect, error)) error {
 	c.Plan = p.planned(c, plan)
 	return p.engine.CarryOut(ctx, c)
 }
 
-func (p *Provisioner) planned(c change, plan func(u *facts) (effect, error)) func(*facts, bool) ([]engine.Step[*facts], error) {
+func (p *store) planned(c change, plan func(u *facts) (effect, error)) func(*facts, bool) ([]engine.Step[*facts], error) {
 	return func(u *facts, _ bool) ([]engine.Step[*facts], error) {
 		if u == nil {
 			return nil, fmt.Errorf("%w: filesystem %s is not mounted", provision.ErrPoolMissing, c.Unit)

@@ -15,7 +15,7 @@ import (
 var label = regexp.MustCompile(`^[A-Za-z0-9][A-Za-z0-9_.-]{0,99}$`)
 
 // want notes that a class names a pool. It stays noted until the process ends.
-func (p *Provisioner) want(pool provision.PoolRef) {
+func (p *store) want(pool provision.PoolRef) {
 	if pool.Type != provision.Btrfs {
 		return
 	}

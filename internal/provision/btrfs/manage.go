@@ -10,6 +10,7 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+	"sync"
 
 	"berth.dev/berth/internal/provision"
 	"berth.dev/berth/internal/provision/btrfs/kernel"
@@ -41,8 +42,16 @@ func stands(r provision.Reason, format string, args ...any) provision.Outcome {
 	return provision.Outcome{Reason: r, Message: fmt.Sprintf(format, args...)}
 }
 
+// manager makes filesystems, lets them grow, and keeps those that Berth mounted itself.
+type manager struct {
+	*store
+	mu sync.Mutex
+	// kept are the filesystems that Berth mounted, by their UUIDs.
+	kept map[string]*kernel.Filesystem
+}
+
 // Ensure implements provision.Manager. From then on the filesystems of the label are pools.
-func (p *Provisioner) Ensure(ctx context.Context, w provision.PoolWish) (none provision.Outcome, _ error) {
+func (p *manager) Ensure(ctx context.Context, w provision.PoolWish) (none provision.Outcome, _ error) {
 	if err := w.Check(); err != nil {
 		return none, err
 	}
@@ -80,13 +89,13 @@ func (p *Provisioner) Ensure(ctx context.Context, w provision.PoolWish) (none pr
 	})
 }
 
-func (p *Provisioner) missing(fsid string) (missing bool) {
+func (p *store) missing(fsid string) (missing bool) {
 	p.engine.With(fsid, func(u *facts) { missing = u == nil || u.missing })
 	return missing
 }
 
 // ensureThere lets a filesystem grow that is mounted.
-func (p *Provisioner) ensureThere(ctx context.Context, w provision.PoolWish, fsid, name, trouble string) (none provision.Outcome, _ error) {
+func (p *manager) ensureThere(ctx context.Context, w provision.PoolWish, fsid, name, trouble string) (none provision.Outcome, _ error) {
 	if !ours(fsid, name) {
 		return stands(provision.PoolForeign, "filesystem %s was not made by Berth: it is used as it is, and no disk is added to it", name), nil
 	}
@@ -107,7 +116,7 @@ func (p *Provisioner) ensureThere(ctx context.Context, w provision.PoolWish, fsi
 }
 
 // ensureAway mounts a filesystem that Berth made, or makes it.
-func (p *Provisioner) ensureAway(ctx context.Context, w provision.PoolWish, name string, known bool) (none provision.Outcome, _ error) {
+func (p *manager) ensureAway(ctx context.Context, w provision.PoolWish, name string, known bool) (none provision.Outcome, _ error) {
 	found, err := kernel.Search(w.Search, name)
 	if err != nil {
 		return none, err
@@ -139,17 +148,17 @@ func (p *Provisioner) ensureAway(ctx context.Context, w provision.PoolWish, name
 	})
 }
 
-func (p *Provisioner) run(program, operation string, args ...string) error {
+func (p *manager) run(program, operation string, args ...string) error {
 	c := run.Command{Operation: strings.TrimSpace(program + " " + operation), Program: program, Args: args}
 	_, err := p.config.Runner.Change(c)
 	return err
 }
 
 // keep keeps a filesystem of Berth's mounted, and has it count what is written.
-func (p *Provisioner) keep(fsid string, open func() (*kernel.Filesystem, error)) (*kernel.Filesystem, error) {
-	p.kept.Lock()
-	defer p.kept.Unlock()
-	if f := p.kept.open[fsid]; f != nil {
+func (p *manager) keep(fsid string, open func() (*kernel.Filesystem, error)) (*kernel.Filesystem, error) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if f := p.kept[fsid]; f != nil {
 		return f, nil
 	}
 	f, err := open()
@@ -160,24 +169,24 @@ func (p *Provisioner) keep(fsid string, open func() (*kernel.Filesystem, error))
 		f.Close()
 		return nil, fmt.Errorf("turning on quotas: %w", err)
 	}
-	p.kept.open[fsid] = f
+	p.kept[fsid] = f
 	p.engine.Book.Changed(fsid)
 	p.engine.Changed.Set()
 	return f, nil
 }
 
 // release no longer keeps any filesystem mounted.
-func (p *Provisioner) release() {
-	p.kept.Lock()
-	defer p.kept.Unlock()
-	for fsid, f := range p.kept.open {
+func (p *manager) release() {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	for fsid, f := range p.kept {
 		f.Close()
-		delete(p.kept.open, fsid)
+		delete(p.kept, fsid)
 	}
 }
 
 // take takes the disks that are lent, and reads the filesystem again.
-func (p *Provisioner) take(ctx context.Context, w provision.PoolWish, fsid string, o provision.Outcome, with func(nodes []string) error) (none provision.Outcome, _ error) {
+func (p *manager) take(ctx context.Context, w provision.PoolWish, fsid string, o provision.Outcome, with func(nodes []string) error) (none provision.Outcome, _ error) {
 	if p.config.Disks == nil {
 		return none, fmt.Errorf("%w: no disks are lent to make %s of", provision.ErrUnsupported, w.Pool.Name)
 	}

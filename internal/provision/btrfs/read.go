@@ -131,7 +131,7 @@ func (r readings) inside(id uint64) (all []kernel.Root) {
 
 // refresh reads one filesystem and puts the result into the Book. The caller holds its lock. A
 // filesystem that did not answer in time is not asked again until it answers.
-func (p *Provisioner) refresh(ctx context.Context, fsid string) {
+func (p *store) refresh(ctx context.Context, fsid string) {
 	var asked reading.Moment
 	p.engine.With(fsid, func(u *facts) {
 		if u != nil && !u.missing && !u.asking {

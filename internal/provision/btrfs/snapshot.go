@@ -71,7 +71,7 @@ func (p *Provisioner) GetSnapshot(ctx context.Context, id string) (s provision.S
 	return p.viewSnapshot(fsid, id)
 }
 
-func (p *Provisioner) viewSnapshot(fsid, id string) (s provision.Snapshot, err error) {
+func (p *store) viewSnapshot(fsid, id string) (s provision.Snapshot, err error) {
 	err = fmt.Errorf("%w: %s", provision.ErrNotFound, id)
 	p.engine.With(fsid, func(u *facts) {
 		if u != nil && u.snapshots[id] != nil {

@@ -12,15 +12,18 @@ import (
 	"berth.dev/berth/internal/provision"
 )
 
+// tidier removes in the background what changes, deletions and tenants left over.
+type tidier struct{ *store }
+
 // tidyEach has all filesystems tidied in the background.
-func (p *Provisioner) tidyEach(ctx context.Context) {
+func (p tidier) tidyEach(ctx context.Context) {
 	for _, fsid := range p.engine.Names() {
 		p.tidySoon(ctx, fsid)
 	}
 }
 
 // tidySoon has a filesystem tidied in the background, if there is something to tidy.
-func (p *Provisioner) tidySoon(ctx context.Context, fsid string) {
+func (p tidier) tidySoon(ctx context.Context, fsid string) {
 	begin := false
 	p.engine.With(fsid, func(u *facts) {
 		begin = u != nil && !u.tidying && !u.failed && u.Silent == nil && u.untidy() && p.namesakes(u.label) == nil
@@ -63,7 +66,7 @@ func (p *Provisioner) tidySoon(ctx context.Context, fsid string) {
 // tidy removes the leftovers of changes and deletions, and sets the limits of volumes anew. stuck
 // says, by id, why a deleted volume or snapshot could not be removed. The caller has the lock of
 // the filesystem.
-func (p *Provisioner) tidy(ctx context.Context, fsid string) (stuck map[string]string, failure error) {
+func (p tidier) tidy(ctx context.Context, fsid string) (stuck map[string]string, failure error) {
 	making, trash := map[string]*entry{}, map[string]*entry{}
 	var volumes []*entry
 	bounds := map[string]int64{}

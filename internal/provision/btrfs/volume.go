@@ -143,7 +143,7 @@ func (p *Provisioner) remove(ctx context.Context, id, area string) error {
 }
 
 // unused returns ErrInUse if a volume or snapshot is mounted.
-func (p *Provisioner) unused(id, at string) error {
+func (p *store) unused(id, at string) error {
 	switch users, err := p.config.Users(at); {
 	case err != nil:
 		return fmt.Errorf("%w: %w", provision.ErrUnavailable, err)
@@ -154,7 +154,7 @@ func (p *Provisioner) unused(id, at string) error {
 }
 
 // foreign returns ErrConflict if something that is not Berth's has the place of an id.
-func (p *Provisioner) foreign(id string) error {
+func (p *store) foreign(id string) error {
 	for _, u := range p.engine.All() {
 		if u.others[id] {
 			return fmt.Errorf("%w: %s of filesystem %s is not Berth's", provision.ErrConflict, id, u.label)

@@ -14,12 +14,12 @@ import (
 // freed in the background. Its parent is opened by its number: a path to it may be longer than the kernel
 // takes.
 func (f *Filesystem) Destroy(r Root) error {
-	own, err := f.permit(r.ID, firstFree)
+	own, err := removal{f}.permit(r.ID, firstFree)
 	if err != nil {
 		return fmt.Errorf("permitting that subvolume %d is removed: %w", r.ID, err)
 	}
 	defer own.Close()
-	within, err := f.permit(r.Parent, r.Directory)
+	within, err := removal{f}.permit(r.Parent, r.Directory)
 	if err != nil {
 		return fmt.Errorf("permitting that subvolume %d is removed: %w", r.ID, err)
 	}
@@ -52,9 +52,12 @@ func proved(dir *os.File, want Subvolume) error {
 	return nil
 }
 
+// removal knows what a tenant can do to keep a subvolume, and undoes it.
+type removal struct{ *Filesystem }
+
 // permit opens a directory, and takes off what keeps it, and what it holds, from being removed: its
 // flags, and that its subvolume is read-only or limited by itself.
-func (f *Filesystem) permit(subvolume, inode uint64) (*os.File, error) {
+func (f removal) permit(subvolume, inode uint64) (*os.File, error) {
 	if subvolume != topLevel {
 		if err := f.unbind(subvolume); err != nil {
 			return nil, err
@@ -77,7 +80,7 @@ func (f *Filesystem) permit(subvolume, inode uint64) (*os.File, error) {
 }
 
 // unbind makes a subvolume writable, and takes its own limits away. A tenant can set both.
-func (f *Filesystem) unbind(subvolume uint64) error {
+func (f removal) unbind(subvolume uint64) error {
 	l := limitArgs{id: subvolume, flags: referenced | exclusive, referenced: unlimited, exclusive: unlimited}
 	if err := ioctl(f.top, read, doLimit, &l); err != nil && !errors.Is(err, unix.ENOENT) && !errors.Is(err, unix.ENOTCONN) {
 		return fmt.Errorf("taking the limit of subvolume %d away: %w", subvolume, err)
@@ -96,7 +99,7 @@ func (f *Filesystem) unbind(subvolume uint64) error {
 }
 
 // directory opens a directory of a subvolume by its inode.
-func (f *Filesystem) directory(subvolume, inode uint64) (*os.File, error) {
+func (f removal) directory(subvolume, inode uint64) (*os.File, error) {
 	const ofInode = 0x4d
 	var handle [20]byte // the inode, its subvolume, and any generation
 	binary.NativeEndian.PutUint64(handle[:], inode)
@@ -114,7 +117,7 @@ func (f *Filesystem) Forget(id uint64) error {
 	if err := f.Count(id, id, false); err != nil {
 		return err
 	}
-	members, err := f.members(id)
+	members, err := removal{f}.members(id)
 	if err != nil {
 		return err
 	}
@@ -142,7 +145,7 @@ func (f *Filesystem) Forget(id uint64) error {
 }
 
 // members are the subvolumes that count for the limit of a volume.
-func (f *Filesystem) members(id uint64) (members []uint64, err error) {
+func (f removal) members(id uint64) (members []uint64, err error) {
 	counted, err := f.Counted()
 	for member, groups := range counted {
 		if slices.Contains(groups, id) {
