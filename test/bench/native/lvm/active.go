@@ -5,93 +5,81 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
-	"strings"
 
 	"golang.org/x/sys/unix"
 )
 
-// mapped returns LVM's name of a volume for the device mapper.
-func mapped(g *group, name string) string {
-	double := func(s string) string { return strings.ReplaceAll(s, "-", "--") }
-	return double(g.Name) + "-" + double(name)
-}
-
-func nodePath(g *group, name string) string { return filepath.Join("/dev/mapper", mapped(g, name)) }
-
-func linkPath(g *group, name string) string { return filepath.Join("/dev", g.Name, name) }
-
-// activate gives a volume its loop device, its device nodes and its name in sysfs,
+// activate gives the volume its loop device, its device nodes and its name in sysfs,
 // unless it has them.
-func activate(g *group, name string) error {
-	node := nodePath(g, name)
-	if err := os.MkdirAll(filepath.Dir(node), 0o755); err != nil {
+func (v volume) activate(uuid string) error {
+	if v.isActive() {
+		return nil
+	}
+	if err := os.MkdirAll(filepath.Dir(v.node()), 0o755); err != nil {
 		return err
 	}
-	number, bound := boundLoop(node, imageFile(g.Name, name))
+	number, bound := boundLoop(v.node(), v.image())
 	if !bound {
-		if err := unlink(node); err != nil {
+		if err := unlink(v.node()); err != nil {
 			return err
 		}
 		var err error
-		if number, err = attach(node, imageFile(g.Name, name)); err != nil {
-			return fmt.Errorf("activating %s/%s: %w", g.Name, name, err)
+		if number, err = attach(v.node(), v.image()); err != nil {
+			return fmt.Errorf("activating %s/%s: %w", v.group, v.name, err)
 		}
 	}
-	link := linkPath(g, name)
-	if err := os.MkdirAll(filepath.Dir(link), 0o755); err != nil {
+	if err := os.MkdirAll(filepath.Dir(v.link()), 0o755); err != nil {
 		return err
 	}
-	if err := unlink(link); err != nil {
+	if err := unlink(v.link()); err != nil {
 		return err
 	}
-	if err := os.Symlink(filepath.Join("..", "mapper", mapped(g, name)), link); err != nil {
+	if err := os.Symlink(filepath.Join("..", "mapper", v.mapped()), v.link()); err != nil {
 		return err
 	}
-	return present(number, mapped(g, name), "LVM-"+strings.ReplaceAll(g.UUID, "-", "")+name)
+	return present(number, v.mapped(), uuid)
 }
 
 // deactivate undoes activate.
-func deactivate(g *group, name string) error {
-	node := nodePath(g, name)
-	if number, bound := boundLoop(node, imageFile(g.Name, name)); bound {
-		if err := detach(node); err != nil {
-			return fmt.Errorf("deactivating %s/%s: %w", g.Name, name, err)
+func (v volume) deactivate() error {
+	if number, bound := boundLoop(v.node(), v.image()); bound {
+		if err := detach(v.node()); err != nil {
+			return fmt.Errorf("deactivating %s/%s: %w", v.group, v.name, err)
 		}
 		withdraw(number)
 	}
-	return errors.Join(unlink(linkPath(g, name)), unlink(node))
+	return errors.Join(unlink(v.link()), unlink(v.node()))
 }
 
-// isActive says whether a volume can be used in this mount namespace.
-func isActive(g *group, name string) bool {
-	number, bound := boundLoop(nodePath(g, name), imageFile(g.Name, name))
-	return bound && isPresent(number, mapped(g, name))
+// isActive says whether the volume can be used in this mount namespace.
+func (v volume) isActive() bool {
+	number, bound := boundLoop(v.node(), v.image())
+	return bound && isPresent(number, v.mapped())
 }
 
-// isOpen says whether a volume is mounted, or opened by a process in this process
-// namespace.
-func isOpen(g *group, name string) bool {
-	node := nodePath(g, name)
-	fd, err := unix.Open(node, unix.O_RDONLY|unix.O_EXCL|unix.O_CLOEXEC, 0)
-	if errors.Is(err, unix.EBUSY) {
-		return true
-	}
+// isOpen says whether the volume is mounted, or among the opened devices.
+func (v volume) isOpen(opened map[uint64]bool) bool {
+	fd, err := unix.Open(v.node(), unix.O_RDONLY|unix.O_EXCL|unix.O_CLOEXEC, 0)
 	if err != nil {
-		return false
+		return errors.Is(err, unix.EBUSY)
 	}
-	unix.Close(fd)
-	var wanted unix.Stat_t
-	if unix.Stat(node, &wanted) != nil {
-		return false
-	}
-	opened, _ := filepath.Glob("/proc/[0-9]*/fd/*")
-	for _, path := range opened {
+	defer unix.Close(fd)
+	var st unix.Stat_t
+	return unix.Fstat(fd, &st) == nil && opened[st.Rdev]
+}
+
+// openDevices returns the numbers of the block devices that processes in this process namespace
+// have open.
+func openDevices() map[uint64]bool {
+	numbers := map[uint64]bool{}
+	paths, _ := filepath.Glob("/proc/[0-9]*/fd/*")
+	for _, path := range paths {
 		var st unix.Stat_t
-		if unix.Stat(path, &st) == nil && st.Mode&unix.S_IFMT == unix.S_IFBLK && st.Rdev == wanted.Rdev {
-			return true
+		if unix.Stat(path, &st) == nil && st.Mode&unix.S_IFMT == unix.S_IFBLK {
+			numbers[st.Rdev] = true
 		}
 	}
-	return false
+	return numbers
 }
 
 func unlink(path string) error {

@@ -1,7 +1,9 @@
 // Command lvm simulates LVM on a machine whose kernel has no device mapper, with
-// fixed delays: it answers the commands that Berth's LVM provisioner gives, and
-// vgcreate. It is only for measuring everything around LVM, on a native node of the
+// fixed delays. It is only for measuring everything around LVM, on a native node of the
 // lab: it keeps no promise that a volume manager makes about crashes.
+//
+// The simulated LVM of the tests, lvmtest.Host, answers the commands. Before each command this
+// program reads the groups from the machine, and afterwards it changes the machine accordingly.
 //
 // A volume group has one physical volume, a loop device with a label and
 // metadata as LVM writes them, so that Berth finds the sequence number where it

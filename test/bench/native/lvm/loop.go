@@ -57,13 +57,12 @@ func detach(node string) error {
 	})
 }
 
-// growLoop makes a volume's device as large as its file.
-func growLoop(g *group, name string) error {
-	node := nodePath(g, name)
-	if _, bound := boundLoop(node, imageFile(g.Name, name)); !bound {
+// grow makes the volume's device as large as its file.
+func (v volume) grow() error {
+	if _, bound := boundLoop(v.node(), v.image()); !bound {
 		return nil
 	}
-	return onDevice(node, unix.O_RDWR, func(fd int) error {
+	return onDevice(v.node(), unix.O_RDWR, func(fd int) error {
 		_, err := unix.IoctlRetInt(fd, unix.LOOP_SET_CAPACITY)
 		return err
 	})

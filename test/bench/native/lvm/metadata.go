@@ -7,6 +7,8 @@ import (
 	"errors"
 	"fmt"
 	"io"
+
+	"berth.dev/berth/internal/provision/lvm/lvmtest"
 )
 
 // The layout that LVM gives a physical volume: a label in the second sector,
@@ -51,7 +53,7 @@ func writeLabel(f io.WriterAt, size int64) error {
 }
 
 // readGroup returns the group whose physical volume f is.
-func readGroup(f io.ReaderAt) (*group, error) {
+func readGroup(f io.ReaderAt) (*lvmtest.Group, error) {
 	head := make([]byte, areaAt+sector)
 	if _, err := f.ReadAt(head, 0); err != nil {
 		return nil, errNoMetadata
@@ -73,7 +75,7 @@ func readGroup(f io.ReaderAt) (*group, error) {
 		return nil, errNoMetadata
 	}
 	line, _, _ = bytes.Cut(line, []byte("\n"))
-	g := &group{}
+	g := &lvmtest.Group{}
 	if err := json.Unmarshal(line, g); err != nil {
 		return nil, fmt.Errorf("reading metadata: %w", err)
 	}
@@ -85,12 +87,12 @@ func slot(header []byte) (offset, size int64) {
 }
 
 // writeGroup writes the metadata beside the current one, then makes it current.
-func writeGroup(f file, g *group) error {
+func writeGroup(f file, g *lvmtest.Group) error {
 	data, err := json.Marshal(g)
 	if err != nil {
 		return err
 	}
-	text := fmt.Appendf(nil, "%s {\nid = %q\nseqno = %d\nformat = \"lvm2\"\n# %s\n}\n", g.Name, g.UUID, g.Seqno, data)
+	text := fmt.Appendf(nil, "%s {\nseqno = %d\nformat = \"lvm2\"\n# %s\n}\n", g.Name, g.Seqno, data)
 	if len(text) > half {
 		return fmt.Errorf("%d bytes of metadata do not fit", len(text))
 	}
