@@ -38,8 +38,12 @@ test-unit: bin/lab ## Unit tests with the race detector, and those on a real API
 	go test $(ORACLE)
 	CGO_ENABLED=1 go -C lab test -race -timeout 10m ./...
 
+# Suites that take minutes each, in guests of their own.
+LVM_SUITES := ./internal/provision/lvm/guesttest
+ZFS_SUITES := ./internal/provision/zfs/guesttest
+
 # Packages with tests that need root, disks and a kernel with device-mapper.
-PLATFORM := ./internal/provision/lvm ./internal/provision/lvm/thintest ./internal/provision/device ./internal/provision/device/kernel ./internal/mount/linux ./internal/publish/staging
+PLATFORM := ./internal/provision/lvm $(LVM_SUITES)=thin ./internal/provision/device ./internal/provision/device/kernel ./internal/mount/linux ./internal/publish/staging
 
 # Tests that need a kernel with device-mapper run in a throw-away guest.
 .PHONY: test-platform
@@ -50,10 +54,10 @@ test-platform: bin/lab ## Tests on real LVM, in a guest
 # random faults more chances.
 .PHONY: test-platform-all
 test-platform-all: bin/lab ## More of them: across poold's socket, on thin pools, on disks that fail or do not answer, and a hundred trials that old bytes never show
-	BERTH_TEST_ROUNDS=100 hack/platform ./internal/poold ./internal/provision/lvm/thintest ./internal/provision/lvm/managetest ./internal/provision/device
-	hack/platform ./internal/provision/lvm/thinsuite ./internal/provision/lvm/thicksuite
-	BERTH_TEST_ROUNDS=100 BERTH_TEST_RUN='NoVolumeShows|NoThinVolumeShows' BERTH_TEST_MINUTES=25 hack/platform ./internal/provision/lvm ./internal/provision/lvm/thinsuite
-	BERTH_TEST_MINUTES=25 hack/platform ./internal/provision/lvm/faults
+	BERTH_TEST_ROUNDS=100 hack/platform ./internal/poold $(LVM_SUITES)=thin $(LVM_SUITES)=manage ./internal/provision/device
+	hack/platform $(LVM_SUITES)=conformance $(LVM_SUITES)=thick
+	BERTH_TEST_ROUNDS=100 BERTH_TEST_RUN='NoVolumeShows|NoThinVolumeShows' BERTH_TEST_MINUTES=25 hack/platform ./internal/provision/lvm $(LVM_SUITES)=conformance
+	BERTH_TEST_MINUTES=25 hack/platform $(LVM_SUITES)=faults
 
 # These tests run on this machine, as root, on loop devices: its kernel must be Linux 6.7 or later and
 # have btrfs. The kernel of the guests is older.
@@ -67,7 +71,7 @@ test-btrfs: ## Tests on real btrfs, on this machine, with crashes and losses of 
 .PHONY: test-platform-zfs
 test-platform-zfs: bin/lab ## Tests on real ZFS, in a guest, with a hundred trials that old bytes never show
 	hack/image-zfs
-	BERTH_TEST_MINUTES=30 BERTH_TEST_GUEST=--zfs hack/platform ./internal/provision/zfs ./internal/provision/zfs/managetest ./internal/provision/zfs/faults
+	BERTH_TEST_MINUTES=30 BERTH_TEST_GUEST=--zfs hack/platform ./internal/provision/zfs $(ZFS_SUITES)=manage $(ZFS_SUITES)=faults
 	BERTH_TEST_ROUNDS=100 BERTH_TEST_RUN=NoVolumeShows BERTH_TEST_MINUTES=25 BERTH_TEST_GUEST=--zfs hack/platform ./internal/provision/zfs
 
 # The other tests need the lab. This test takes a cluster of its own up and down.
