@@ -126,7 +126,7 @@ func (m *Machine) monitor(ctx context.Context, f func(context.Context, *qmp.Clie
 
 // freeDiskName returns an unused name. It also skips names of disks whose creation failed
 // half way: QEMU may still hold them.
-func (m *Machine) freeDiskName() string {
+func (m *directory) freeDiskName() string {
 	for i := 1; ; i++ {
 		name := fmt.Sprintf("disk%d", i)
 		taken := slices.ContainsFunc(m.Spec.Disks, func(d Disk) bool { return d.Name == name })

@@ -121,7 +121,7 @@ func (m *Machine) WaitReady(ctx context.Context) error {
 
 // hasBooted reports whether the guest has said so. Probing by connections
 // would be slower: QEMU holds those that come too early for seconds.
-func (m *Machine) hasBooted() bool {
+func (m *directory) hasBooted() bool {
 	info, err := os.Stat(filepath.Join(m.dir, readyFile))
 	return err == nil && info.Size() > 0
 }

@@ -33,7 +33,11 @@ var ErrNotExist = errors.New("the machine does not exist")
 
 // Machine is a virtual machine, on or off. Several processes may call its methods,
 // but the callers must make sure that only one changes it at a time.
-type Machine struct {
+type Machine struct{ directory }
+
+// directory holds all that outlives the commands of the lab: the record of a machine, its disks and
+// its logs.
+type directory struct {
 	dir string
 	record
 }
@@ -53,7 +57,7 @@ func Create(ctx context.Context, dir string, s Spec) (*Machine, error) {
 	if err := errors.Join(s.Validate(), s.Seed.Plan.Validate()); err != nil {
 		return nil, fmt.Errorf("creating machine %s: %w", s.Name, err)
 	}
-	m := &Machine{dir: dir, record: record{Spec: s, Plan: s.Seed.Plan}}
+	m := &Machine{directory{dir: dir, record: record{Spec: s, Plan: s.Seed.Plan}}}
 	if err := m.create(ctx, s.Seed); err != nil {
 		return nil, fmt.Errorf("creating machine %s: %w", s.Name, err)
 	}
@@ -61,7 +65,7 @@ func Create(ctx context.Context, dir string, s Spec) (*Machine, error) {
 }
 
 // create writes the record last: with it the machine exists.
-func (m *Machine) create(ctx context.Context, seed Seed) error {
+func (m *directory) create(ctx context.Context, seed Seed) error {
 	if err := os.MkdirAll(m.dir, 0o700); err != nil {
 		return err
 	}
@@ -85,14 +89,14 @@ func (m *Machine) create(ctx context.Context, seed Seed) error {
 }
 
 // overlay makes a disk that holds only the machine's changes to another disk.
-func (m *Machine) overlay(ctx context.Context, base, file string) error {
+func (m *directory) overlay(ctx context.Context, base, file string) error {
 	return process.Run(ctx, process.Command{Path: "qemu-img", Args: []string{
 		"create", "-q", "-f", "qcow2", "-F", "raw", "-b", base, filepath.Join(m.dir, file)}})
 }
 
 // Reseed replaces the seed that the machine finds at its next boot, except its name
 // and token.
-func (m *Machine) Reseed(seed Seed) error {
+func (m *directory) Reseed(seed Seed) error {
 	seed.Plan.Hostname, seed.Plan.Token = m.Plan.Hostname, m.Plan.Token
 	if err := seed.Plan.Validate(); err != nil {
 		return fmt.Errorf("machine %s: %w", m.Spec.Name, err)
@@ -104,7 +108,7 @@ func (m *Machine) Reseed(seed Seed) error {
 	return m.save()
 }
 
-func (m *Machine) writeSeed(seed Seed) error {
+func (m *directory) writeSeed(seed Seed) error {
 	path := filepath.Join(m.dir, seedFile)
 	f, err := os.OpenFile(path+".new", os.O_CREATE|os.O_TRUNC|os.O_WRONLY, 0o600)
 	if err != nil {
@@ -129,14 +133,14 @@ func Open(dir string) (*Machine, error) {
 	if err != nil {
 		return nil, fmt.Errorf("opening machine: %w", err)
 	}
-	m := &Machine{dir: dir}
+	m := &Machine{directory{dir: dir}}
 	if err := json.Unmarshal(data, &m.record); err != nil {
 		return nil, fmt.Errorf("opening machine %s: %w", filepath.Base(dir), err)
 	}
 	return m, nil
 }
 
-func (m *Machine) save() error {
+func (m *directory) save() error {
 	data, err := json.MarshalIndent(m.record, "", "  ")
 	if err != nil {
 		return fmt.Errorf("recording machine %s: %w", m.Spec.Name, err)
@@ -153,14 +157,14 @@ func (m *Machine) save() error {
 }
 
 // Name returns the machine's name.
-func (m *Machine) Name() string { return m.Spec.Name }
+func (m *directory) Name() string { return m.Spec.Name }
 
 // Disks returns the machine's data disks.
-func (m *Machine) Disks() []Disk { return m.Spec.Disks }
+func (m *directory) Disks() []Disk { return m.Spec.Disks }
 
 // Logs returns the log files of the machine by their writer: its kernel
 // ("console"), its services, and QEMU itself ("qemu").
-func (m *Machine) Logs() map[string]string {
+func (m *directory) Logs() map[string]string {
 	logs := map[string]string{"console": filepath.Join(m.dir, consoleLog), "qemu": filepath.Join(m.dir, qemuLog)}
 	for _, s := range m.Plan.Services {
 		logs[s.Name] = filepath.Join(m.dir, serviceLog(s.Name))
@@ -170,7 +174,7 @@ func (m *Machine) Logs() map[string]string {
 
 // lastWords returns the end of the log of QEMU, or of the guest's kernel if that is
 // empty, and the path of the whole log.
-func (m *Machine) lastWords() string {
+func (m *directory) lastWords() string {
 	const lines = 8
 	for _, log := range []string{qemuLog, consoleLog} {
 		path := filepath.Join(m.dir, log)

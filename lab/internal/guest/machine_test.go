@@ -18,7 +18,7 @@ import (
 // off returns a machine that was recorded and does not run.
 func off(t *testing.T) *Machine {
 	t.Helper()
-	m := &Machine{dir: t.TempDir(), record: record{Spec: spec(), Plan: wire.Plan{Token: "secret"}}}
+	m := &Machine{directory{dir: t.TempDir(), record: record{Spec: spec(), Plan: wire.Plan{Token: "secret"}}}}
 	if err := m.save(); err != nil {
 		t.Fatal(err)
 	}
