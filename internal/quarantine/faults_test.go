@@ -160,7 +160,7 @@ func TestAVolumeThatDoesNotMakeWayIsNotWaitedForForEver(t *testing.T) {
 		patience time.Duration // of the caller
 		want     error
 	}{
-		"the volume does not go": {time.Hour, ErrRefused},
+		"the volume does not go": {time.Hour, ErrUnfinished},
 		"the caller gives up":    {time.Second, context.DeadlineExceeded},
 	} {
 		t.Run(name, func(t *testing.T) {

@@ -16,9 +16,13 @@ import (
 	"berth.dev/berth/api/v1alpha1"
 )
 
-// ErrRefused is wrapped by all refusals: nothing was done, and repeating the call as it is
-// will not help.
-var ErrRefused = errors.New("refused")
+var (
+	// ErrRefused is wrapped by all refusals: no data was changed, and repeating the call as it is
+	// will not help. Adopt may have deleted a Volume that must make way for the data before.
+	ErrRefused = errors.New("refused")
+	// ErrUnfinished says that a call has begun a change and must be repeated.
+	ErrUnfinished = errors.New("not finished")
+)
 
 func refuse(format string, args ...any) error {
 	return fmt.Errorf("%w: %s", ErrRefused, fmt.Sprintf(format, args...))

@@ -73,7 +73,7 @@ func gone(ctx context.Context, c client.Client, a Adoption) error {
 		return err == nil, err
 	})
 	if wait.Interrupted(err) && ctx.Err() == nil {
-		return refuse("Volume %s, which has no data on any node, makes way for the data on node %s, and that takes long: repeat the command", a.Name, a.Node)
+		return fmt.Errorf("%w: Volume %s, which has no data on any node, was deleted to make way for the data on node %s, and that takes long: repeat the command", ErrUnfinished, a.Name, a.Node)
 	}
 	return err
 }
