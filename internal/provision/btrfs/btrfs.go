@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"maps"
-	"reflect"
 	"slices"
 	"strings"
 	"time"
@@ -222,26 +221,10 @@ func (p *store) view(fsid, id string) (v provision.Volume, err error) {
 func (p *Provisioner) Run(ctx context.Context) error {
 	defer p.release()
 	defer p.Wait()
-	refresh := time.NewTicker(p.config.RefreshInterval)
-	defer refresh.Stop()
-	watch := time.NewTicker(watchInterval)
-	defer watch.Stop()
-	p.engine.ChangedAll() // they may have changed since an earlier report
-	p.engine.Changed.Set()
-	for {
-		select {
-		case <-ctx.Done():
-			return nil
-		case <-watch.C:
-			_ = backend{p.tidier}.Discover(ctx) // the next report returns the error
-		case <-refresh.C:
-			before := p.pools(time.Time{})
-			p.engine.ChangedAll()
-			p.engine.RefreshEach(ctx, p.engine.Names())
-			if !reflect.DeepEqual(before, p.pools(time.Time{})) {
-				p.engine.Changed.Set()
-			}
-		}
+	look := func(ctx context.Context) {
+		_ = backend{p.tidier}.Discover(ctx) // the next report returns the error
 		p.tidyEach(ctx)
 	}
+	p.engine.Watch(ctx, engine.Watch{Look: look, Interval: watchInterval, Refresh: p.config.RefreshInterval, Pools: p.pools})
+	return nil
 }

@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"slices"
 
 	"golang.org/x/sys/unix"
 
@@ -119,12 +118,12 @@ func (m making) build(f Filesystem, fsid string) (learn func(*facts), err error)
 // alone returns an error if anything else counts for the limit of what is made: an administrator may
 // have made a group of that number before.
 func (m making) alone(f Filesystem) error {
-	counted, err := f.Counted()
+	members, err := f.Members(m.Subvolume.ID)
 	if err != nil {
 		return err
 	}
-	for id, groups := range counted {
-		if id != m.Subvolume.ID && slices.Contains(groups, m.Subvolume.ID) {
+	for _, id := range members {
+		if id != m.Subvolume.ID {
 			return fmt.Errorf("subvolume %d is in quota group 1/%d, which Berth needs: remove it from there (btrfs qgroup remove)", id, m.Subvolume.ID)
 		}
 	}

@@ -74,8 +74,8 @@ func (p *Provisioner) poolFor(ctx context.Context, r provision.CreateRequest) (f
 // that this is not known.
 func (u *facts) has(r provision.CreateRequest) (bool, error) {
 	switch e := u.volumes[r.ID]; {
-	case u.missing || u.Read.IsZero():
-		return false, u.usable(u.Read)
+	case u.known() != nil:
+		return false, u.known()
 	case e != nil && (e.Size != provision.RoundUp(r.Size, unit) || e.Inline != r.Inline || e.Source != r.Source):
 		return false, fmt.Errorf("%w: volume %s exists with %d bytes, for %+v, from %+v", provision.ErrConflict, r.ID, e.Size, e.Inline, e.Source)
 	case e != nil:

@@ -101,6 +101,15 @@ func (u *facts) usable(now time.Time) error {
 	return nil
 }
 
+// known returns why nothing is certain about the filesystem; nil if its facts count. They count also
+// while it has been changing for long.
+func (u *facts) known() error {
+	if u.missing || u.Read.IsZero() {
+		return u.usable(time.Time{})
+	}
+	return nil
+}
+
 // view returns a volume as callers see it.
 func (u *facts) view(e *entry) provision.Volume {
 	v := provision.Volume{

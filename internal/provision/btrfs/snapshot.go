@@ -39,8 +39,8 @@ func (p *Provisioner) Snapshot(ctx context.Context, r provision.SnapshotRequest)
 // for all of its volume to be overwritten afterwards.
 func (p *Provisioner) planSnapshot(u *facts, r provision.SnapshotRequest) (*making, error) {
 	switch s := u.snapshots[r.ID]; {
-	case u.missing || u.Read.IsZero():
-		return nil, u.usable(u.Read)
+	case u.known() != nil:
+		return nil, u.known()
 	case s != nil && s.Volume != r.Volume:
 		return nil, fmt.Errorf("%w: snapshot %s is of volume %s", provision.ErrConflict, r.ID, s.Volume)
 	case s != nil:

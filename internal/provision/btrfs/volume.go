@@ -48,8 +48,8 @@ func (u *facts) volume(id string) (*entry, error) {
 	switch {
 	case e == nil:
 		return nil, fmt.Errorf("%w: %s", provision.ErrNotFound, id)
-	case u.missing || u.Read.IsZero():
-		return nil, u.usable(u.Read)
+	case u.known() != nil:
+		return nil, u.known()
 	}
 	return e, e.sound()
 }
@@ -118,8 +118,8 @@ func (p *Provisioner) remove(ctx context.Context, id, area string) error {
 		}
 		e := entries[id]
 		switch {
-		case u.missing || u.Read.IsZero():
-			return nil, u.usable(u.Read)
+		case u.known() != nil:
+			return nil, u.known()
 		case e == nil:
 			return nil, nil
 		case u.trash[id] != nil:

@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"os"
-	"slices"
 
 	"golang.org/x/sys/unix"
 )
@@ -117,7 +116,7 @@ func (f *Filesystem) Forget(id uint64) error {
 	if err := f.Count(id, id, false); err != nil {
 		return err
 	}
-	members, err := removal{f}.members(id)
+	members, err := f.Members(id)
 	if err != nil {
 		return err
 	}
@@ -142,15 +141,4 @@ func (f *Filesystem) Forget(id uint64) error {
 		return fmt.Errorf("removing the quota of subvolume %d: %w", id, err)
 	}
 	return nil
-}
-
-// members are the subvolumes that count for the limit of a volume.
-func (f removal) members(id uint64) (members []uint64, err error) {
-	counted, err := f.Counted()
-	for member, groups := range counted {
-		if slices.Contains(groups, id) {
-			members = append(members, member)
-		}
-	}
-	return members, err
 }

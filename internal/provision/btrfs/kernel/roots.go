@@ -4,6 +4,7 @@ import (
 	"encoding/binary"
 	"errors"
 	"fmt"
+	"slices"
 
 	"golang.org/x/sys/unix"
 )
@@ -50,6 +51,17 @@ func (f *Filesystem) Counted() (map[uint64][]uint64, error) {
 		}
 	})
 	return counted, err
+}
+
+// Members returns the subvolumes that count for the limit of a volume.
+func (f *Filesystem) Members(id uint64) (members []uint64, err error) {
+	counted, err := f.Counted()
+	for member, groups := range counted {
+		if slices.Contains(groups, id) {
+			members = append(members, member)
+		}
+	}
+	return members, err
 }
 
 // search yields the items of a tree, of types from one to another.
