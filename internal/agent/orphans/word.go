@@ -14,8 +14,8 @@ import (
 	"berth.dev/berth/internal/decide/orphan"
 )
 
-// requestTimeout bounds one request to the API server.
-const requestTimeout = 15 * time.Second
+// RequestTimeout bounds one request of the agent to the API server.
+const RequestTimeout = 15 * time.Second
 
 // Word asks the StorageNode whether the orphans of its node may be deleted.
 type Word struct {
@@ -57,7 +57,7 @@ func (w Word) ask(ctx context.Context, goes func(n *v1alpha1.StorageNode) bool) 
 
 // read returns the node's StorageNode, empty if there is none.
 func (w Word) read(ctx context.Context, reader client.Reader) (*v1alpha1.StorageNode, error) {
-	ctx, cancel := context.WithTimeout(ctx, requestTimeout)
+	ctx, cancel := context.WithTimeout(ctx, RequestTimeout)
 	defer cancel()
 	n := &v1alpha1.StorageNode{}
 	if err := reader.Get(ctx, client.ObjectKey{Name: w.Node}, n); err != nil && !apierrors.IsNotFound(err) {

@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"slices"
-	"time"
 
 	corev1 "k8s.io/api/core/v1"
 	storagev1 "k8s.io/api/storage/v1"
@@ -22,9 +21,6 @@ import (
 	"berth.dev/berth/internal/decide/entries"
 	"berth.dev/berth/internal/decide/wish"
 )
-
-// requestTimeout bounds one request to the API server.
-const requestTimeout = 15 * time.Second
 
 // Objects is Cluster on a real API server. Reads come from the cache.
 type Objects struct {
@@ -119,7 +115,7 @@ func (o *Objects) StorageNode(ctx context.Context) (*v1alpha1.StorageNode, error
 
 // ApplyStorageNode implements Cluster. It forces the apply: only the agent writes the status.
 func (o *Objects) ApplyStorageNode(ctx context.Context, status v1alpha1.StorageNodeStatus) (types.UID, error) {
-	ctx, cancel := context.WithTimeout(ctx, requestTimeout)
+	ctx, cancel := context.WithTimeout(ctx, orphans.RequestTimeout)
 	defer cancel()
 	body := apply.StorageNode(o.node).WithStatus(applied(status))
 	err := o.client.Status().Apply(ctx, body, o.owner, client.ForceOwnership)
@@ -178,7 +174,7 @@ func (o *Objects) ListCapacities(ctx context.Context) ([]string, error) {
 
 // ApplyCapacity implements Cluster.
 func (o *Objects) ApplyCapacity(ctx context.Context, c storagev1.CSIStorageCapacity, owner types.UID) error {
-	ctx, cancel := context.WithTimeout(ctx, requestTimeout)
+	ctx, cancel := context.WithTimeout(ctx, orphans.RequestTimeout)
 	defer cancel()
 	body := applystorage.CSIStorageCapacity(c.Name, c.Namespace).
 		WithLabels(c.Labels).
@@ -195,7 +191,7 @@ func (o *Objects) ApplyCapacity(ctx context.Context, c storagev1.CSIStorageCapac
 
 // DeleteCapacity implements Cluster.
 func (o *Objects) DeleteCapacity(ctx context.Context, name string) error {
-	ctx, cancel := context.WithTimeout(ctx, requestTimeout)
+	ctx, cancel := context.WithTimeout(ctx, orphans.RequestTimeout)
 	defer cancel()
 	c := &storagev1.CSIStorageCapacity{ObjectMeta: metav1.ObjectMeta{Namespace: o.namespace, Name: name}}
 	if err := o.client.Delete(ctx, c); client.IgnoreNotFound(err) != nil {

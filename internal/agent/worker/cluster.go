@@ -2,17 +2,14 @@ package worker
 
 import (
 	"context"
-	"time"
 
 	"k8s.io/apimachinery/pkg/runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"berth.dev/berth/api/v1alpha1"
+	"berth.dev/berth/internal/agent/orphans"
 	"berth.dev/berth/internal/decide/entries"
 )
-
-// requestTimeout bounds one request to the API server.
-const requestTimeout = 15 * time.Second
 
 type object[T any] interface {
 	*T
@@ -39,7 +36,7 @@ func (c Cluster[T, O]) Get(ctx context.Context, name string, o client.Object) er
 
 // Read reads an object from the API server.
 func (c Cluster[T, O]) Read(ctx context.Context, name string, o client.Object) error {
-	ctx, cancel := context.WithTimeout(ctx, requestTimeout)
+	ctx, cancel := context.WithTimeout(ctx, orphans.RequestTimeout)
 	defer cancel()
 	return c.live.Get(ctx, client.ObjectKey{Name: name}, o)
 }
@@ -66,7 +63,7 @@ func (c Cluster[T, O]) Class(ctx context.Context, name string) (*v1alpha1.PoolCl
 // compare-and-swap: an entry holds for the object as the agent saw it. It is never forced:
 // the agent must not take over fields of the entry that another manager owns.
 func (c Cluster[T, O]) Apply(ctx context.Context, body runtime.ApplyConfiguration) error {
-	ctx, cancel := context.WithTimeout(ctx, requestTimeout)
+	ctx, cancel := context.WithTimeout(ctx, orphans.RequestTimeout)
 	defer cancel()
 	return c.watched.Status().Apply(ctx, body, client.FieldOwner(entries.FieldManager(c.node)))
 }
