@@ -86,4 +86,3 @@ func write(ctx context.Context, generator string, request *pluginpb.CodeGenerato
 	}
 	return nil
 }
-

@@ -41,7 +41,7 @@ func (r *results) countLife(ctx context.Context, c *cluster.Cluster, _ options) 
 		ctx, cancel := context.WithTimeout(ctx, wait)
 		defer cancel()
 		claim := cluster.Claim(ns, "life", "berth-ext4", "1Gi")
-		pod := cluster.Pod(ns, "life", []*corev1.PersistentVolumeClaim{claim}, cluster.OnNode("node1"))
+		pod := cluster.Pod(ns, "life", []*corev1.PersistentVolumeClaim{claim}, cluster.OnNode(firstNode))
 		steps := []struct {
 			name string
 			do   func() error
@@ -78,14 +78,14 @@ func (r *results) countLife(ctx context.Context, c *cluster.Cluster, _ options) 
 }
 
 func (r *results) count(ctx context.Context, c *cluster.Cluster, name string, do func() error) error {
-	before, err := read(ctx, c, "node1")
+	before, err := read(ctx, c, firstNode)
 	if err != nil {
 		return err
 	}
 	if err := do(); err != nil {
 		return err
 	}
-	after, err := read(ctx, c, "node1")
+	after, err := read(ctx, c, firstNode)
 	if err != nil {
 		return err
 	}

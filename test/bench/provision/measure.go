@@ -20,6 +20,9 @@ import (
 // wait bounds every single wait.
 const wait = 5 * time.Minute
 
+// firstNode is the lab's name of its first node, on which everything is measured that needs one node.
+const firstNode = "node1"
+
 // classes are the measured StorageClasses; the empty one means a pod without a volume.
 var classes = []string{"", "berth-ext4", "berth-xfs"}
 
@@ -37,7 +40,7 @@ type results struct {
 // look records the software of the nodes.
 func (r *results) look(ctx context.Context, c *cluster.Cluster, _ options) error {
 	var node corev1.Node
-	if err := c.Get(ctx, client.ObjectKey{Name: "node1"}, &node); err != nil {
+	if err := c.Get(ctx, client.ObjectKey{Name: firstNode}, &node); err != nil {
 		return err
 	}
 	r.node = node.Status.NodeInfo
@@ -164,7 +167,7 @@ e=$(t); umount /run/bare; lvremove -y -q vg0/bare >/dev/null 2>&1
 echo $((b-a)) $((d-b)) $((e-d)) $((e-a))`
 	for range o.runs {
 		for fs, force := range map[string]string{"ext4": "-F", "xfs": "-f"} {
-			out, err := c.Lab.OnNode(ctx, "node1", "sh", "-c", script, fs, force)
+			out, err := c.Lab.OnNode(ctx, firstNode, "sh", "-c", script, fs, force)
 			if err != nil {
 				return err
 			}

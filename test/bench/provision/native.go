@@ -111,7 +111,7 @@ func putStandIn(ctx context.Context, lab cluster.Lab, program string) error {
 		return err
 	}
 	defer source.Close()
-	put := exec.CommandContext(ctx, lab.Path(), "exec", "-i", "node1", "--", "tee", place)
+	put := exec.CommandContext(ctx, lab.Path(), "exec", "-i", firstNode, "--", "tee", place)
 	put.Stdin, put.Stderr = source, os.Stderr
 	if err := put.Run(); err != nil {
 		return fmt.Errorf("copying %s into the node: %w", program, err)
@@ -119,7 +119,7 @@ func putStandIn(ctx context.Context, lab cluster.Lab, program string) error {
 	for _, argv := range [][]string{
 		{"chmod", "755", place}, {"ln", "-s", place, "/usr/local/sbin/vgs"}, {"ln", "-s", place, "/usr/local/sbin/vgcreate"},
 	} {
-		if _, err := lab.OnNode(ctx, "node1", argv...); err != nil {
+		if _, err := lab.OnNode(ctx, firstNode, argv...); err != nil {
 			return err
 		}
 	}
