@@ -112,19 +112,13 @@ func TestAStatefulSetGetsAnotherVolumeWhenItsNodeIsGone(t *testing.T) {
 	b.must(cluster.AwaitGone(b.within(), b.Cluster, old), "deleting the old volume")
 }
 
-// statefulSet makes a StatefulSet of a single pod with a volume, away from the node that the
-// controller runs on.
+// statefulSet makes a StatefulSet of a single pod with a volume.
 func (b *bench) statefulSet(name, class string) *appsv1.StatefulSet {
 	b.Helper()
 	labels := map[string]string{"app": name}
 	claim := cluster.Claim(b.namespace, "data", class, "128Mi")
 	pod := cluster.Pod(b.namespace, name, nil)
 	pod.Spec.Containers[0].VolumeMounts = []corev1.VolumeMount{{Name: claim.Name, MountPath: cluster.MountPath}}
-	pod.Spec.Affinity = &corev1.Affinity{NodeAffinity: &corev1.NodeAffinity{RequiredDuringSchedulingIgnoredDuringExecution: &corev1.NodeSelector{
-		NodeSelectorTerms: []corev1.NodeSelectorTerm{{MatchExpressions: []corev1.NodeSelectorRequirement{
-			{Key: corev1.LabelHostname, Operator: corev1.NodeSelectorOpNotIn, Values: []string{"node1"}},
-		}}},
-	}}}
 	set := &appsv1.StatefulSet{
 		ObjectMeta: metav1.ObjectMeta{Namespace: b.namespace, Name: name},
 		Spec: appsv1.StatefulSetSpec{
