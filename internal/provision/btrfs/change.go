@@ -118,11 +118,11 @@ func (m making) build(f Filesystem, fsid string) (learn func(*facts), err error)
 // alone returns an error if anything else counts for the limit of what is made: an administrator may
 // have made a group of that number before.
 func (m making) alone(f Filesystem) error {
-	members, err := f.Members(m.Subvolume.ID)
+	counted, err := f.Counted()
 	if err != nil {
 		return err
 	}
-	for _, id := range members {
+	for _, id := range kernel.Members(counted, m.Subvolume.ID) {
 		if id != m.Subvolume.ID {
 			return fmt.Errorf("subvolume %d is in quota group 1/%d, which Berth needs: remove it from there (btrfs qgroup remove)", id, m.Subvolume.ID)
 		}

@@ -16,7 +16,6 @@ type Filesystem interface {
 	Read(dir string) (record []byte, inode uint64, err error)
 	Roots() (map[uint64]kernel.Root, error)
 	Counted() (map[uint64][]uint64, error)
-	Members(id uint64) ([]uint64, error)
 	Space(fsid string) (kernel.Space, error)
 
 	Mark() error

@@ -116,10 +116,11 @@ func (f *Filesystem) Forget(id uint64) error {
 	if err := f.Count(id, id, false); err != nil {
 		return err
 	}
-	members, err := f.Members(id)
+	counted, err := f.Counted()
 	if err != nil {
 		return err
 	}
+	members := Members(counted, id)
 	if len(members) > 0 {
 		roots, err := f.Roots()
 		if err != nil {

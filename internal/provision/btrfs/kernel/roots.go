@@ -53,15 +53,14 @@ func (f *Filesystem) Counted() (map[uint64][]uint64, error) {
 	return counted, err
 }
 
-// Members returns the subvolumes that count for the limit of a volume.
-func (f *Filesystem) Members(id uint64) (members []uint64, err error) {
-	counted, err := f.Counted()
+// Members returns the subvolumes that count for the limit of a volume, of those that Counted returned.
+func Members(counted map[uint64][]uint64, id uint64) (members []uint64) {
 	for member, groups := range counted {
 		if slices.Contains(groups, id) {
 			members = append(members, member)
 		}
 	}
-	return members, err
+	return members
 }
 
 // search yields the items of a tree, of types from one to another.
