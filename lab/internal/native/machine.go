@@ -44,7 +44,11 @@ type Spec struct {
 
 // Machine is a native node, on or off. Callers must make sure that only one process
 // changes it at a time.
-type Machine struct {
+type Machine struct{ directory }
+
+// directory holds all that outlives the commands of the lab: the record of a node, its disks and its
+// logs.
+type directory struct {
 	dir string
 	record
 }
@@ -59,7 +63,7 @@ type record struct {
 
 // Create makes a node in dir, which may exist, without starting it.
 func Create(dir string, s Spec) (*Machine, error) {
-	m := &Machine{dir: dir, record: record{Spec: s}}
+	m := &Machine{directory{dir: dir, record: record{Spec: s}}}
 	if err := m.create(); err != nil {
 		return nil, fmt.Errorf("creating node %s: %w", s.Name, err)
 	}
@@ -67,7 +71,7 @@ func Create(dir string, s Spec) (*Machine, error) {
 }
 
 // create writes the record last: with it the node exists.
-func (m *Machine) create() error {
+func (m *directory) create() error {
 	for _, dir := range append([]string{upperDir, workDir, rootDir, logDir}, stateDirs()...) {
 		if err := os.MkdirAll(filepath.Join(m.dir, dir), 0o755); err != nil {
 			return err
@@ -99,14 +103,14 @@ func Open(dir string) (*Machine, error) {
 	if err != nil {
 		return nil, fmt.Errorf("opening node: %w", err)
 	}
-	m := &Machine{dir: dir}
+	m := &Machine{directory{dir: dir}}
 	if err := json.Unmarshal(data, &m.record); err != nil {
 		return nil, fmt.Errorf("opening node %s: %w", filepath.Base(dir), err)
 	}
 	return m, nil
 }
 
-func (m *Machine) save() error {
+func (m *directory) save() error {
 	data, err := json.MarshalIndent(m.record, "", "  ")
 	path := filepath.Join(m.dir, recordFile)
 	if err == nil {
@@ -122,13 +126,13 @@ func (m *Machine) save() error {
 }
 
 // PID returns the number of the node's first process while it is on.
-func (m *Machine) PID() int { return m.Process.PID }
+func (m *directory) PID() int { return m.Process.PID }
 
 // Disks returns the node's data disks.
-func (m *Machine) Disks() []guest.Disk { return m.Spec.Disks }
+func (m *directory) Disks() []guest.Disk { return m.Spec.Disks }
 
 // Device returns the path of a data disk in the node; empty while the node is off.
-func (m *Machine) Device(d guest.Disk) string {
+func (m *directory) Device(d guest.Disk) string {
 	for i, mine := range m.Spec.Disks {
 		if mine.Name == d.Name && i < len(m.Loops) {
 			return loopPath(m.Loops[i])
@@ -138,7 +142,7 @@ func (m *Machine) Device(d guest.Disk) string {
 }
 
 // Logs returns the log files of the node by the name of their writer.
-func (m *Machine) Logs() map[string]string {
+func (m *directory) Logs() map[string]string {
 	logs := map[string]string{"init": filepath.Join(m.dir, logDir, initLog)}
 	for _, s := range m.Spec.Services {
 		logs[s.Name] = filepath.Join(m.dir, logDir, s.Name+".log")
@@ -146,7 +150,7 @@ func (m *Machine) Logs() map[string]string {
 	return logs
 }
 
-func (m *Machine) diskFile(d guest.Disk) string { return filepath.Join(m.dir, d.Name+".raw") }
+func (m *directory) diskFile(d guest.Disk) string { return filepath.Join(m.dir, d.Name+".raw") }
 
 func (m *Machine) network(ctx context.Context) (*network.Network, error) {
 	if err := ctx.Err(); err != nil {

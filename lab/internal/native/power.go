@@ -129,7 +129,7 @@ func (m *Machine) WaitReady(ctx context.Context) error {
 	}
 }
 
-func (m *Machine) lastWords() string {
+func (m *directory) lastWords() string {
 	path := m.Logs()["init"]
 	data, err := os.ReadFile(path)
 	if text := strings.TrimSpace(string(data)); err == nil && text != "" {
