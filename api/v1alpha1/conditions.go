@@ -67,6 +67,10 @@ const (
 	ReasonNoAnswer = "NoAnswer"
 	// ReasonWipingFails: the last attempt to wipe failed; the agent tries again.
 	ReasonWipingFails = "WipingFails"
+	// ReasonVolumeGroupOfPod: a pod wrote a volume group of its own.
+	ReasonVolumeGroupOfPod = "VolumeGroupOfPod"
+	// ReasonLVMReadsPodDevices: the machine's own LVM reads devices that pods write.
+	ReasonLVMReadsPodDevices = "LVMReadsPodDevices"
 	// ReasonTooMany: there are more than fit into a report.
 	ReasonTooMany = "TooMany"
 )

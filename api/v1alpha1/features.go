@@ -31,5 +31,22 @@ func AllFeatures() []string {
 	return []string{FeatureCopies, FeatureCopiesThick, FeatureMkfsOptions, FeatureAdoptedSnapshots, FeatureDatasets}
 }
 
+// Ability says for people what an agent with a feature does; empty for a feature that no caller
+// asks for.
+func Ability(feature string) string {
+	switch feature {
+	case FeatureCopies:
+		return "makes snapshots and copies"
+	case FeatureCopiesThick:
+		return "makes snapshots and copies of thick volumes"
+	case FeatureMkfsOptions:
+		return "makes filesystems with options of mkfs"
+	case FeatureDatasets:
+		return "makes filesystems of ZFS"
+	default:
+		return ""
+	}
+}
+
 // Has says whether the node's agent reports a feature.
 func (n *StorageNode) Has(feature string) bool { return slices.Contains(n.Status.Features, feature) }

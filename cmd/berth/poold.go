@@ -30,7 +30,7 @@ func newPooldCommand() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "poold",
 		Short: "Run the pool daemon of a node on a unix socket",
-		Long:  "Run what needs root on a node, LVM, ZFS and mounts, as a process of its own. It needs no credentials of the cluster.",
+		Long:  "Run the work on a node that needs root, the tools of the pools and the mounts, as a process of its own. It needs no credentials of the cluster.",
 		Args:  cobra.NoArgs,
 		RunE:  func(cmd *cobra.Command, _ []string) error { return f.run(cmd.Context()) },
 	}
@@ -43,7 +43,7 @@ func newPooldCommand() *cobra.Command {
 }
 
 func addUdevFlag(cmd *cobra.Command, udev *bool) {
-	cmd.Flags().BoolVar(udev, "udev", false, "udev manages the device nodes and LVM waits for it; not in a container")
+	cmd.Flags().BoolVar(udev, "udev", false, "udev manages the device nodes, and the tools of the pools wait for it; not in a container")
 }
 
 func (f *pooldFlags) run(ctx context.Context) (err error) {

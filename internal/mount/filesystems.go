@@ -32,6 +32,8 @@ type tree struct {
 	// within returns the path inside the tree that a line of the mount table shows. A line
 	// that shows no part of the tree is not ok.
 	within func(provision.Content, *mountinfo.Info) (path string, ok bool)
+	// proved says that only the mount itself proves which tree it shows.
+	proved bool
 }
 
 // filesystems has one row for each filesystem.
@@ -68,7 +70,7 @@ var filesystems = map[string]filesystem{
 	provision.Subvolume: {
 		ignored: []string{"dirsync", "lazytime", "sync"},
 		repair:  "btrfs scrub",
-		tree:    &tree{check: checkSubvolume, arguments: subvolumeAt, within: withinSubvolume},
+		tree:    &tree{check: checkSubvolume, arguments: subvolumeAt, within: withinSubvolume, proved: true},
 	},
 }
 
@@ -134,6 +136,12 @@ func Arguments(c provision.Content) (source string, options []string) {
 		return t.arguments(c)
 	}
 	return sourceAlone(c)
+}
+
+// Proved says whether a mount of a volume must be proved to show that volume before others see it.
+func Proved(c provision.Content) bool {
+	t := filesystems[c.Tree].tree
+	return t != nil && t.proved
 }
 
 // Within returns the path inside a tree that a line of the mount table shows: "/" for the whole

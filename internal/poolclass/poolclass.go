@@ -3,6 +3,7 @@
 package poolclass
 
 import (
+	"cmp"
 	"path"
 	"slices"
 	"strings"
@@ -29,11 +30,11 @@ func Names(c *v1alpha1.PoolClass, p provision.Pool) bool {
 	case spec.LVM != nil:
 		return matches(spec.LVM.VolumeGroups, p.Name)
 	case spec.LVMThin != nil:
-		return slices.Contains(spec.LVMThin.ThinPools, p.Name)
+		return slices.Contains(refs(p.Type, spec.LVMThin.ThinPools), p.PoolRef)
 	case spec.ZFS != nil:
-		return slices.ContainsFunc(spec.ZFS.Pools, func(name string) bool { return provision.TraitsOf(p.Type).Prefix+name == p.Name })
+		return slices.Contains(refs(p.Type, spec.ZFS.Pools), p.PoolRef)
 	case spec.Btrfs != nil:
-		return slices.Contains(spec.Btrfs.Filesystems, strings.TrimPrefix(p.Name, provision.TraitsOf(p.Type).Prefix))
+		return slices.Contains(refs(p.Type, spec.Btrfs.Filesystems), p.PoolRef)
 	case spec.Devices != nil:
 		return Selects(spec.Devices, p)
 	default:
@@ -88,13 +89,13 @@ func Wipe(c *v1alpha1.PoolClass) provision.Wipe {
 	return provision.Wipe(c.Spec.LVM.Wipe)
 }
 
-// ZFS says how a volume of the class is kept in a zpool. A block size that the API
-// refuses gives the default.
-func ZFS(c *v1alpha1.PoolClass) provision.ZFSOptions {
+// Tuning says how a pool stores a volume of the class. A size that the API refuses gives the
+// default.
+func Tuning(c *v1alpha1.PoolClass) provision.Tuning {
 	if c.Spec.ZFS == nil {
-		return provision.ZFSOptions{}
+		return provision.Tuning{}
 	}
-	o := provision.ZFSOptions{Compression: c.Spec.ZFS.Compression}
+	o := provision.Tuning{Compression: c.Spec.ZFS.Compression}
 	if block, err := resource.ParseQuantity(string(c.Spec.ZFS.Volblocksize)); err == nil {
 		o.BlockSize = block.Value()
 	}
@@ -107,7 +108,7 @@ func ZFS(c *v1alpha1.PoolClass) provision.ZFSOptions {
 // Request asks for a volume in a pool of the class, as the class says. The caller fills in the
 // fields that the class does not decide.
 func Request(c *v1alpha1.PoolClass, pool provision.PoolRef) provision.CreateRequest {
-	return provision.CreateRequest{Pool: pool, Limits: Limits(c), Wipe: Wipe(c), ZFS: ZFS(c)}
+	return provision.CreateRequest{Pool: pool, Limits: Limits(c), Wipe: Wipe(c), Tuning: Tuning(c)}
 }
 
 // Room is the largest volume in bytes that can be made in a pool of the class.
@@ -116,4 +117,86 @@ func Room(c *v1alpha1.PoolClass, p provision.Pool) int64 {
 		return 0
 	}
 	return Limits(c).Room(p)
+}
+
+// Asked holds the pools that a class asks for on each node.
+type Asked struct {
+	// Made is the pool that Berth makes of the disks that Disks selects, in Layout. Disks is nil
+	// if the class asks for none.
+	Made   provision.PoolRef
+	Disks  *v1alpha1.DevicePools
+	Layout provision.Layout
+	// Sized is the pool that Berth carves out of another, at least of SizePercent of it; zero if
+	// the class asks for none.
+	Sized       provision.PoolRef
+	SizePercent int
+	// Extended are the pools that Berth extends when they fill up.
+	Extended  []provision.PoolRef
+	Extension provision.Extension
+	// Named are the pools that Berth uses only because the class names them.
+	Named []provision.PoolRef
+}
+
+// Asks returns the pools that the class asks for.
+func Asks(c *v1alpha1.PoolClass) (a Asked) {
+	var pools []provision.PoolRef
+	switch spec := c.Spec; {
+	case spec.LVM != nil:
+		pools = refs(provision.LVM, spec.LVM.VolumeGroups)
+		if spec.LVM.Create != nil {
+			a.Disks = &spec.LVM.Create.Disks
+		}
+	case spec.LVMThin != nil:
+		return asksThin(spec.LVMThin)
+	case spec.ZFS != nil:
+		pools = refs(provision.ZFS, spec.ZFS.Pools)
+		if create := spec.ZFS.Create; create != nil {
+			a.Disks, a.Layout = &create.Disks, layout(create)
+		}
+	case spec.Btrfs != nil:
+		pools = refs(provision.Btrfs, spec.Btrfs.Filesystems)
+		if spec.Btrfs.Create != nil {
+			a.Disks = &spec.Btrfs.Create.Disks
+		}
+	}
+	if a.Disks != nil && len(pools) == 1 {
+		a.Made = pools[0]
+		return a
+	}
+	return Asked{Named: slices.DeleteFunc(pools, func(p provision.PoolRef) bool { return !provision.TraitsOf(p.Type).ByName })}
+}
+
+func asksThin(c *v1alpha1.LVMThinPools) (a Asked) {
+	pools := refs(provision.LVMThin, c.ThinPools)
+	if create := c.Create; create != nil && len(pools) == 1 {
+		a.Sized, a.SizePercent, a.Disks = pools[0], int(create.SizePercent), create.Disks
+		if a.Disks != nil {
+			group, _, _ := strings.Cut(a.Sized.Name, "/")
+			a.Made = provision.PoolRef{Type: provision.TypeOf(group), Name: group}
+		}
+	}
+	if extend := c.AutoExtend; extend != nil {
+		a.Extended, a.Extension = pools, provision.Extension{At: int(extend.AtPercent), By: int(extend.ByPercent)}
+	}
+	return a
+}
+
+// refs returns pools of a type by their names in a class, which have no prefix.
+func refs(provisioner string, names []string) []provision.PoolRef {
+	t := provision.TraitsOf(provisioner)
+	pools := make([]provision.PoolRef, 0, len(names))
+	for _, name := range names {
+		pools = append(pools, provision.PoolRef{Type: t.Type, Name: t.Prefix + name})
+	}
+	return pools
+}
+
+// layout returns the layout that a class asks for. Only some redundancies leave the width open.
+func layout(c *v1alpha1.ZpoolCreation) provision.Layout {
+	bounds := provision.TraitsOf(provision.ZFS).Layouts
+	l := provision.Layout{Redundancy: provision.Redundancy(c.Layout), Width: int(c.Width), Ashift: int(cmp.Or(c.Ashift, int32(bounds.Ashift.Least)))} //nolint:gosec // less than 100
+	if width := bounds.Widths[l.Redundancy]; width.Least == width.Most && width.Least > 0 {
+		l.Width = width.Least
+	}
+	return l
 }

@@ -42,18 +42,18 @@ func TestAZpoolsSpareIsKept(t *testing.T) {
 func TestAClassSaysHowZvolsAreKept(t *testing.T) {
 	for name, tc := range map[string]struct {
 		class *v1alpha1.PoolClass
-		want  provision.ZFSOptions
+		want  provision.Tuning
 	}{
-		"the default":   {tank(nil), provision.ZFSOptions{BlockSize: 16 << 10}},
-		"large blocks":  {tank(func(p *v1alpha1.ZFSPools) { p.Volblocksize = "128Ki" }), provision.ZFSOptions{BlockSize: 128 << 10}},
-		"a compression": {tank(func(p *v1alpha1.ZFSPools) { p.Compression = "zstd" }), provision.ZFSOptions{BlockSize: 16 << 10, Compression: "zstd"}},
-		"small records": {tank(func(p *v1alpha1.ZFSPools) { p.Recordsize = "512" }), provision.ZFSOptions{BlockSize: 16 << 10, RecordSize: 512}},
-		"large records": {tank(func(p *v1alpha1.ZFSPools) { p.Recordsize = "1Mi" }), provision.ZFSOptions{BlockSize: 16 << 10, RecordSize: 1 << 20}},
-		"a class from before the default existed": {tank(func(p *v1alpha1.ZFSPools) { p.Volblocksize = "" }), provision.ZFSOptions{}},
-		"no zpools": {fast(), provision.ZFSOptions{}},
+		"the default":   {tank(nil), provision.Tuning{BlockSize: 16 << 10}},
+		"large blocks":  {tank(func(p *v1alpha1.ZFSPools) { p.Volblocksize = "128Ki" }), provision.Tuning{BlockSize: 128 << 10}},
+		"a compression": {tank(func(p *v1alpha1.ZFSPools) { p.Compression = "zstd" }), provision.Tuning{BlockSize: 16 << 10, Compression: "zstd"}},
+		"small records": {tank(func(p *v1alpha1.ZFSPools) { p.Recordsize = "512" }), provision.Tuning{BlockSize: 16 << 10, RecordSize: 512}},
+		"large records": {tank(func(p *v1alpha1.ZFSPools) { p.Recordsize = "1Mi" }), provision.Tuning{BlockSize: 16 << 10, RecordSize: 1 << 20}},
+		"a class from before the default existed": {tank(func(p *v1alpha1.ZFSPools) { p.Volblocksize = "" }), provision.Tuning{}},
+		"no zpools": {fast(), provision.Tuning{}},
 	} {
 		t.Run(name, func(t *testing.T) {
-			if got := ZFS(tc.class); got != tc.want {
+			if got := Tuning(tc.class); got != tc.want {
 				t.Errorf("%+v", got)
 			}
 		})

@@ -47,7 +47,7 @@ func createToWire(r provision.CreateRequest) *pb.CreateRequest {
 	return &pb.CreateRequest{
 		Id: r.ID, Pool: refToWire(r.Pool), Size: r.Size, Limits: limitsToWire(r.Limits), Labels: r.Labels,
 		Inline: inlineToWire(r.Inline), Source: sourceToWire(r.Source), Wipe: string(r.Wipe),
-		Filesystem: r.Tree, Zfs: zfsToWire(r.ZFS),
+		Filesystem: r.Tree, Tuning: tuningToWire(r.Tuning),
 	}
 }
 
@@ -55,20 +55,20 @@ func createFromWire(r *pb.CreateRequest) provision.CreateRequest {
 	return provision.CreateRequest{
 		ID: r.GetId(), Pool: refFromWire(r.GetPool()), Size: r.GetSize(), Limits: limitsFromWire(r.GetLimits()), Labels: r.GetLabels(),
 		Inline: inlineFromWire(r.GetInline()), Source: sourceFromWire(r.GetSource()), Wipe: provision.Wipe(r.GetWipe()),
-		Tree: r.GetFilesystem(), ZFS: zfsFromWire(r.GetZfs()),
+		Tree: r.GetFilesystem(), Tuning: tuningFromWire(r.GetTuning()),
 	}
 }
 
-// zfsToWire sends no message for the zero value.
-func zfsToWire(o provision.ZFSOptions) *pb.ZFSOptions {
-	if o == (provision.ZFSOptions{}) {
+// tuningToWire sends no message for the zero value.
+func tuningToWire(o provision.Tuning) *pb.Tuning {
+	if o == (provision.Tuning{}) {
 		return nil
 	}
-	return &pb.ZFSOptions{BlockSize: o.BlockSize, Compression: o.Compression, RecordSize: o.RecordSize}
+	return &pb.Tuning{BlockSize: o.BlockSize, Compression: o.Compression, RecordSize: o.RecordSize}
 }
 
-func zfsFromWire(o *pb.ZFSOptions) provision.ZFSOptions {
-	return provision.ZFSOptions{BlockSize: o.GetBlockSize(), Compression: o.GetCompression(), RecordSize: o.GetRecordSize()}
+func tuningFromWire(o *pb.Tuning) provision.Tuning {
+	return provision.Tuning{BlockSize: o.GetBlockSize(), Compression: o.GetCompression(), RecordSize: o.GetRecordSize()}
 }
 
 func limitsToWire(l provision.Limits) *pb.Limits {

@@ -26,8 +26,8 @@ func wishToWire(w provision.PoolWish) *pb.PoolWish {
 		Pool: refToWire(w.Pool), Disks: w.Disks,
 		SizePercent: int32(w.SizePercent),                                   //nolint:gosec // the server checks that they are percentages
 		ExtendAt:    int32(w.Extension.At), ExtendBy: int32(w.Extension.By), //nolint:gosec // likewise
-		ZpoolLayout: string(w.Zpool.Layout), Search: w.Search,
-		ZpoolWidth: int32(w.Zpool.Width), ZpoolAshift: int32(w.Zpool.Ashift), //nolint:gosec // likewise
+		Redundancy: string(w.Layout.Redundancy), Search: w.Search,
+		Width: int32(w.Layout.Width), Ashift: int32(w.Layout.Ashift), //nolint:gosec // likewise
 	}
 }
 
@@ -35,7 +35,7 @@ func wishFromWire(w *pb.PoolWish) provision.PoolWish {
 	return provision.PoolWish{
 		Pool: refFromWire(w.GetPool()), Disks: w.GetDisks(), SizePercent: int(w.GetSizePercent()),
 		Extension: provision.Extension{At: int(w.GetExtendAt()), By: int(w.GetExtendBy())},
-		Zpool:     provision.Zpool{Layout: provision.ZpoolLayout(w.GetZpoolLayout()), Width: int(w.GetZpoolWidth()), Ashift: int(w.GetZpoolAshift())},
+		Layout:    provision.Layout{Redundancy: provision.Redundancy(w.GetRedundancy()), Width: int(w.GetWidth()), Ashift: int(w.GetAshift())},
 		Search:    w.GetSearch(),
 	}
 }

@@ -5,6 +5,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	"berth.dev/berth/api/v1alpha1"
 	"berth.dev/berth/internal/mount/memory"
 	"berth.dev/berth/internal/poold"
 	"berth.dev/berth/internal/provision"
@@ -21,7 +22,7 @@ func (w *warning) Warnings() []provision.Warning { return w.warnings }
 
 func TestWarningsCrossTheSocketWithAReport(t *testing.T) {
 	d := newDisks()
-	w := &warning{Provisioner: provisionmemory.New(d, nil), warnings: []provision.Warning{{Reason: provision.WroteGroup, Message: "volume group evil"}}}
+	w := &warning{Provisioner: provisionmemory.New(d, nil), warnings: []provision.Warning{{Reason: v1alpha1.ReasonVolumeGroupOfPod, Message: "volume group evil"}}}
 	path := socket(t)
 	serve(t, poold.Config{Socket: path, Node: poold.NewLocal(w, memory.New(d))})
 	c := connected(t, path)

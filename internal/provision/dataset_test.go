@@ -15,8 +15,8 @@ func TestADatasetIsMadeInAZpoolAlone(t *testing.T) {
 	}{
 		"a block device anywhere":    {provision.LVM, "", 0, nil},
 		"a dataset in a zpool":       {provision.ZFS, provision.Dataset, 0, nil},
-		"small records":              {provision.ZFS, provision.Dataset, provision.MinZFSRecord, nil},
-		"large records":              {provision.ZFS, provision.Dataset, provision.MaxZFSRecord, nil},
+		"small records":              {provision.ZFS, provision.Dataset, 512, nil},
+		"large records":              {provision.ZFS, provision.Dataset, 1 << 20, nil},
 		"records too small":          {provision.ZFS, provision.Dataset, 256, provision.ErrInvalid},
 		"records too large":          {provision.ZFS, provision.Dataset, 2 << 20, provision.ErrInvalid},
 		"records of no power of two": {provision.ZFS, provision.Dataset, 3 << 10, provision.ErrInvalid},
@@ -28,7 +28,7 @@ func TestADatasetIsMadeInAZpoolAlone(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			r := good()
-			r.Pool.Type, r.Tree, r.ZFS.RecordSize = tc.pool, tc.filesystem, tc.records
+			r.Pool.Type, r.Tree, r.Tuning.RecordSize = tc.pool, tc.filesystem, tc.records
 			if err := r.Check(); !errors.Is(err, tc.want) {
 				t.Errorf("got %v, want %v", err, tc.want)
 			}

@@ -25,8 +25,9 @@ func ZvolIdentity(dataset string) Identity { return zvolScheme + Identity(datase
 
 const zvolScheme = "zvol:"
 
-// IsZvol says whether the device is a zvol, whose identity can be proved only by opening it.
-func (i Identity) IsZvol() bool { return strings.HasPrefix(string(i), zvolScheme) }
+// NeedsOpening says whether only opening the device proves its identity: the kernel says nowhere
+// else which zvol a device is.
+func (i Identity) NeedsOpening() bool { return strings.HasPrefix(string(i), zvolScheme) }
 
 // PartitionIdentity is the identity of a partition: its start and length in bytes, and its disk.
 // The disk is named by its sequence number, which no other disk has until the machine restarts,

@@ -13,12 +13,12 @@ import (
 type PoolWish struct {
 	// Pool that is wished for. Its type decides which of the other fields may be set.
 	Pool PoolRef
-	// Disks, by their names as pools, that a volume group or a zpool takes: it is made of
-	// them, or grows by them. For a zpool they are listed vdev by vdev.
+	// Disks, by their names as pools, that the pool takes: it is made of them, or grows by them.
+	// With a layout they are listed group by group.
 	Disks []string
-	// Zpool says how to make a zpool; zero for other pools. Search lists the device nodes of disks
-	// (/dev/sda) on which a pool that Berth brings back may exist already.
-	Zpool  Zpool
+	// Layout of the pool on its disks. Search lists the device nodes of disks (/dev/sda) on which a
+	// pool that Berth brings back may exist already.
+	Layout Layout
 	Search []string
 	// SizePercent of its volume group is the least size of a thin pool; 0 asks to make none.
 	SizePercent int
@@ -102,12 +102,9 @@ func (w PoolWish) Check() error {
 		return fmt.Errorf("%w: a pool of type %s is not made of disks", ErrInvalid, w.Pool.Type)
 	case !t.FillsUp() && (w.SizePercent != 0 || w.Extension != Extension{}):
 		return fmt.Errorf("%w: a pool of type %s has no size in percent, and does not fill up", ErrInvalid, w.Pool.Type)
-	case w.Pool.Type != ZFS && w.Zpool != Zpool{}, !t.Brought && len(w.Search) > 0:
-		return fmt.Errorf("%w: a pool of type %s is no zpool", ErrInvalid, w.Pool.Type)
-	case w.Pool.Type == ZFS:
-		return cmp.Or(w.checkDisks(), w.checkZpool())
+	default:
+		return cmp.Or(w.checkDisks(), w.checkName(t), w.checkSearch(t), w.checkLayout(t))
 	}
-	return w.checkDisks()
 }
 
 func (w PoolWish) checkDisks() error {

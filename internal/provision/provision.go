@@ -111,8 +111,8 @@ type CreateRequest struct {
 	// Tree is the filesystem that the volume is to be by itself; empty for a block device. A
 	// source must be of the same kind.
 	Tree string
-	// ZFS says how a volume is kept in a zpool; other provisioners ignore it.
-	ZFS ZFSOptions
+	// Tuning says how the pool stores the volume.
+	Tuning Tuning
 }
 
 // ExpandRequest asks for a larger volume.

@@ -70,7 +70,7 @@ func (r CreateRequest) Check() error {
 	if err := CheckID(r.ID); err != nil {
 		return err
 	}
-	if err := cmp.Or(checkPool(r.Pool.Name), checkSize(r.Size), r.Limits.check(), r.checkOwner(), r.Source.check(), r.Wipe.check(), r.ZFS.check(), r.checkTree()); err != nil {
+	if err := cmp.Or(checkPool(r.Pool.Name), checkSize(r.Size), r.Limits.check(), r.checkOwner(), r.Source.check(), r.Wipe.check(), r.Tuning.check(TraitsOf(r.Pool.Type)), r.checkTree()); err != nil {
 		return err
 	}
 	if len(r.Labels) > maxLabels {

@@ -63,12 +63,12 @@ func TestRequestsThatCanNeverBeMetAreInvalid(t *testing.T) {
 		"a label with a tag":        func(r *provision.CreateRequest) { r.Labels["claim"] = "a=b" },
 		"a label key with =":        func(r *provision.CreateRequest) { r.Labels["a=b"] = "c" },
 		"a huge label":              func(r *provision.CreateRequest) { r.Labels["claim"] = strings.Repeat("a", 600) },
-		"blocks too small":          func(r *provision.CreateRequest) { r.ZFS.BlockSize = 4 << 10 },
-		"blocks too large":          func(r *provision.CreateRequest) { r.ZFS.BlockSize = 256 << 10 },
-		"blocks of no power":        func(r *provision.CreateRequest) { r.ZFS.BlockSize = 24 << 10 },
-		"blocks of less":            func(r *provision.CreateRequest) { r.ZFS.BlockSize = -8 << 10 },
-		"two properties":            func(r *provision.CreateRequest) { r.ZFS.Compression = "lz4 -o sync=disabled" },
-		"a compression of no level": func(r *provision.CreateRequest) { r.ZFS.Compression = "zstd-20" },
+		"blocks too small":          func(r *provision.CreateRequest) { r.Tuning.BlockSize = 4 << 10 },
+		"blocks too large":          func(r *provision.CreateRequest) { r.Tuning.BlockSize = 256 << 10 },
+		"blocks of no power":        func(r *provision.CreateRequest) { r.Tuning.BlockSize = 24 << 10 },
+		"blocks of less":            func(r *provision.CreateRequest) { r.Tuning.BlockSize = -8 << 10 },
+		"two properties":            func(r *provision.CreateRequest) { r.Tuning.Compression = "lz4 -o sync=disabled" },
+		"a compression of no level": func(r *provision.CreateRequest) { r.Tuning.Compression = "zstd-20" },
 		"too many labels": func(r *provision.CreateRequest) {
 			for c := 'a'; c <= 'z'; c++ {
 				r.Labels[string(c)] = ""
@@ -89,12 +89,12 @@ func TestRequestsThatCanNeverBeMetAreInvalid(t *testing.T) {
 }
 
 func TestOptionsThatZFSKnowsAreAccepted(t *testing.T) {
-	for _, o := range []provision.ZFSOptions{
-		{}, {BlockSize: provision.MinZFSBlock}, {BlockSize: provision.MaxZFSBlock}, {Compression: "off"}, {Compression: "on"},
+	for _, o := range []provision.Tuning{
+		{}, {BlockSize: 8 << 10}, {BlockSize: 128 << 10}, {Compression: "off"}, {Compression: "on"},
 		{Compression: "gzip-9"}, {Compression: "zstd"}, {Compression: "zstd-19"}, {Compression: "zstd-fast"}, {Compression: "zstd-fast-1000"},
 	} {
 		r := good()
-		r.ZFS = o
+		r.Pool.Type, r.Tuning = provision.ZFS, o
 		if err := r.Check(); err != nil {
 			t.Errorf("%+v: %v", o, err)
 		}

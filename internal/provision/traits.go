@@ -2,6 +2,7 @@ package provision
 
 import (
 	"cmp"
+	"regexp"
 	"slices"
 	"strings"
 
@@ -70,6 +71,16 @@ type Traits struct {
 	OfDisks string
 	// Brought says that Berth itself brings the pools that it made back when the node has started.
 	Brought bool
+	// ByName says that Berth uses a pool that it did not make only where a class names it.
+	ByName bool
+	// Names are the names, without the prefix, that a pool made by Berth can have, and Reserved
+	// those among them that it must not have; nil if there is no such rule beyond that for all
+	// pools.
+	Names, Reserved *regexp.Regexp
+	// Layouts are those that its pools can have; nil if they have none.
+	Layouts *Layouts
+	// Tunings are those that its volumes can have; nil if they have none.
+	Tunings *Tunings
 }
 
 // table has one row for each type. The first row whose form a pool's name has is its type's.
@@ -80,10 +91,21 @@ var table = []Traits{
 	{
 		Type: ZFS, Prefix: ZFSPrefix, Kind: ledger.Thick, Copies: v1alpha1.FeatureCopies, Devices: true,
 		Tree: Dataset, TreeFeature: v1alpha1.FeatureDatasets, OfDisks: "zpool", Brought: true,
+		Names:    regexp.MustCompile(`^[A-Za-z][A-Za-z0-9_.-]{0,99}$`),
+		Reserved: regexp.MustCompile(`^(mirror|raidz|draid|spare|c[0-9]|log$|berth-(new|trash)$)`), // ZFS refuses its own only after it has labelled the disks
+		Layouts: &Layouts{
+			Widths: map[Redundancy]Span{Stripe: {1, 1}, Mirror: {2, 2}, RaidZ1: {3, 16}, RaidZ2: {4, 16}},
+			Ashift: Span{12, 16},
+		},
+		Tunings: &Tunings{
+			Blocks:      Span{8 << 10, 128 << 10}, // the pointers to smaller ones need more room than Berth charges for a volume
+			Records:     Span{512, 1 << 20},
+			Compression: regexp.MustCompile(`^(on|off|lz4|lzjb|zle|gzip(-[1-9])?|zstd(-([1-9]|1[0-9]))?|zstd-fast(-([1-9]|[1-9]0|100|500|1000))?)$`),
+		},
 	},
 	{
 		Type: Btrfs, Prefix: BtrfsPrefix, Kind: ledger.Thick, Copies: v1alpha1.FeatureCopies,
-		Tree: Subvolume, OfDisks: "filesystem", Brought: true,
+		Tree: Subvolume, OfDisks: "filesystem", Brought: true, ByName: true,
 	},
 	{
 		Type: LVMThin, Slash: true, Kind: ledger.Thin, Copies: v1alpha1.FeatureCopies, Devices: true,

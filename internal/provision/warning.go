@@ -7,14 +7,6 @@ type Warning struct {
 	Message string
 }
 
-// The reasons of warnings.
-const (
-	// WroteGroup says that a pod wrote a volume group of its own.
-	WroteGroup Reason = "VolumeGroupOfPod"
-	// ReadsPods says that the machine's own LVM reads devices that pods write.
-	ReadsPods Reason = "LVMReadsPodDevices"
-)
-
 // Warner is a Provisioner that notices such faults.
 type Warner interface {
 	// Warnings returns the warnings that are known, from memory.

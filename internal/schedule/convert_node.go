@@ -8,6 +8,7 @@ import (
 
 	"berth.dev/berth/api/v1alpha1"
 	"berth.dev/berth/internal/ledger"
+	"berth.dev/berth/internal/poolclass"
 	"berth.dev/berth/internal/provision"
 )
 
@@ -73,10 +74,8 @@ func item(i *v1alpha1.InventoryItem) ledger.Item {
 
 // class converts a PoolClass.
 func class(c *v1alpha1.PoolClass) ledger.Class {
-	out := ledger.Class{Name: c.Name, Spare: value(c.Spec.Spare), SparePercent: int(c.Spec.SparePercent)}
-	if thin := c.Spec.LVMThin; thin != nil {
-		out.Overprovision, out.MaxFill = int(thin.OverprovisionPercent), int(thin.MaxFillPercent)
-	}
+	l := poolclass.Limits(c)
+	out := ledger.Class{Name: c.Name, Spare: l.Spare, SparePercent: l.SparePercent, Overprovision: l.Overprovision, MaxFill: l.MaxFill}
 	if c.Spec.InlineVolumes != nil {
 		out.InlineNamespaces = c.Spec.InlineVolumes.Namespaces
 	}

@@ -20,14 +20,6 @@ func MayCopy(ctx context.Context, live client.Reader, node, pool string) error {
 	return May(ctx, live, node, provision.TraitsOf(provision.TypeOf(pool)).Copies)
 }
 
-// abilities say for people what an agent with a feature does.
-var abilities = map[string]string{
-	v1alpha1.FeatureCopies:      "makes snapshots and copies",
-	v1alpha1.FeatureCopiesThick: "makes snapshots and copies of thick volumes",
-	v1alpha1.FeatureMkfsOptions: "makes filesystems with options of mkfs",
-	v1alpha1.FeatureDatasets:    "makes filesystems of ZFS",
-}
-
 // May returns nil if the agent of a node reports a feature, or if none is asked. Pass a reader
 // of the API server and not a cache, as for MayCopy.
 func May(ctx context.Context, live client.Reader, node, feature string) error {
@@ -42,7 +34,7 @@ func May(ctx context.Context, live client.Reader, node, feature string) error {
 	case err != nil:
 		return fmt.Errorf("reading what the agent of node %s can do: %w", node, err)
 	case !report.Has(feature):
-		return Fail(provision.ErrUnavailable, "node %s: its berth-agent does not say that it %s: upgrade it", node, abilities[feature])
+		return Fail(provision.ErrUnavailable, "node %s: its berth-agent does not say that it %s: upgrade it", node, v1alpha1.Ability(feature))
 	}
 	return nil
 }

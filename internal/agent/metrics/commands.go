@@ -17,7 +17,7 @@ var _ run.Observer = (*Commands)(nil)
 func NewCommands(r prometheus.Registerer) *Commands {
 	seconds := prometheus.NewHistogramVec(prometheus.HistogramOpts{
 		Name:    "berth_poold_command_seconds",
-		Help:    "Duration of commands of LVM and the filesystems, by operation and outcome.",
+		Help:    "Duration of the commands of pools and filesystems, by operation and outcome.",
 		Buckets: prometheus.ExponentialBucketsRange(0.005, 300, 18),
 	}, []string{"operation", "outcome"})
 	r.MustRegister(seconds)

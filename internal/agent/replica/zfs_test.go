@@ -21,7 +21,7 @@ func TestAZvolIsMadeAsItsClassSaysThen(t *testing.T) {
 	n.settle(t)
 	class.Spec.ZFS.Compression = "off"
 	n.settle(t)
-	if got, want := n.disks.ZFS(id), (provision.ZFSOptions{BlockSize: 64 << 10, Compression: "zstd"}); got != want {
+	if got, want := n.disks.Tuning(id), (provision.Tuning{BlockSize: 64 << 10, Compression: "zstd"}); got != want {
 		t.Errorf("made with %+v, want %+v", got, want)
 	}
 }

@@ -14,15 +14,15 @@ func TestANodeThatReadsTheDevicesOfPodsSaysSo(t *testing.T) {
 		t.Errorf("without a warning the conditions are %+v", got.Conditions)
 	}
 	s.Warnings = []provision.Warning{
-		{Reason: provision.WroteGroup, Message: "volume group evil on /dev/loop5"},
-		{Reason: provision.ReadsPods, Message: "the machine's own LVM reads /dev/loop0"},
+		{Reason: v1alpha1.ReasonVolumeGroupOfPod, Message: "volume group evil on /dev/loop5"},
+		{Reason: v1alpha1.ReasonLVMReadsPodDevices, Message: "the machine's own LVM reads /dev/loop0"},
 	}
 	got := Describe(facts(nil), s).Conditions
 	if len(got) != 2 {
 		t.Fatalf("conditions %+v", got)
 	}
 	c := got[1]
-	if c.Type != v1alpha1.ConditionExposed || c.Status != "True" || c.Reason != string(provision.WroteGroup) || !strings.Contains(c.Message, "evil") || !strings.Contains(c.Message, "/dev/loop0") {
+	if c.Type != v1alpha1.ConditionExposed || c.Status != "True" || c.Reason != v1alpha1.ReasonVolumeGroupOfPod || !strings.Contains(c.Message, "evil") || !strings.Contains(c.Message, "/dev/loop0") {
 		t.Errorf("condition %+v", c)
 	}
 }

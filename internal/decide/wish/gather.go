@@ -5,7 +5,6 @@ import (
 	"fmt"
 	"maps"
 	"slices"
-	"strings"
 
 	"k8s.io/apimachinery/pkg/api/equality"
 
@@ -16,9 +15,9 @@ import (
 
 // asked holds the wishes of the classes of a node, by the names of the pools.
 type asked struct {
-	// made are the pools that are made of disks, and thin those in them.
-	made map[string]*madeAsked
-	thin map[string]*thinAsked
+	// made are the pools that are made of disks, and carved those in them.
+	made   map[string]*madeAsked
+	carved map[string]*carvedAsked
 	// named are the pools that are used only where a class names them, and the class of each.
 	named map[provision.PoolRef]string
 	// whole are the classes that hand out disks.
@@ -28,14 +27,14 @@ type asked struct {
 }
 
 type madeAsked struct {
-	pool  provision.PoolRef
-	class string
-	disks *v1alpha1.DevicePools
-	// zpool says how to make a zpool; zero for other pools.
-	zpool provision.Zpool
+	pool   provision.PoolRef
+	class  string
+	disks  *v1alpha1.DevicePools
+	layout provision.Layout
 }
 
-type thinAsked struct {
+type carvedAsked struct {
+	pool      provision.PoolRef
 	class     string
 	percent   int
 	extension provision.Extension
@@ -43,7 +42,7 @@ type thinAsked struct {
 
 // gather takes the classes in from the oldest to the youngest.
 func gather(f Facts) asked {
-	a := asked{made: map[string]*madeAsked{}, thin: map[string]*thinAsked{}, named: map[provision.PoolRef]string{}}
+	a := asked{made: map[string]*madeAsked{}, carved: map[string]*carvedAsked{}, named: map[provision.PoolRef]string{}}
 	classes := slices.Clone(f.Classes)
 	slices.SortFunc(classes, func(x, y v1alpha1.PoolClass) int {
 		return cmp.Or(x.CreationTimestamp.Compare(y.CreationTimestamp.Time), cmp.Compare(x.Name, y.Name))
@@ -52,33 +51,20 @@ func gather(f Facts) asked {
 		if !poolclass.Admits(&c, f.Labels) {
 			continue
 		}
-		switch spec := c.Spec; {
-		case spec.LVM != nil && spec.LVM.Create != nil && len(spec.LVM.VolumeGroups) == 1:
-			a.askGroup(c.Name, spec.LVM.VolumeGroups[0], &spec.LVM.Create.Disks)
-		case spec.LVMThin != nil:
-			a.askThin(c.Name, spec.LVMThin)
-		case spec.ZFS != nil && spec.ZFS.Create != nil && len(spec.ZFS.Pools) == 1:
-			a.askZpool(c.Name, spec.ZFS.Pools[0], spec.ZFS.Create)
-		case spec.Btrfs != nil && spec.Btrfs.Create != nil && len(spec.Btrfs.Filesystems) == 1:
-			a.ask(madeAsked{
-				pool:  provision.PoolRef{Type: provision.Btrfs, Name: provision.BtrfsPrefix + spec.Btrfs.Filesystems[0]},
-				class: c.Name, disks: &spec.Btrfs.Create.Disks,
-			})
-		case spec.Btrfs != nil:
-			a.name(c.Name, spec.Btrfs.Filesystems)
-		case spec.Devices != nil:
+		if c.Spec.Devices != nil {
 			a.whole = append(a.whole, c)
+			continue
 		}
+		asks := poolclass.Asks(&c)
+		if asks.Disks != nil {
+			a.ask(madeAsked{pool: asks.Made, class: c.Name, disks: asks.Disks, layout: asks.Layout})
+		}
+		for _, pool := range asks.Named {
+			a.named[pool] = cmp.Or(a.named[pool], c.Name)
+		}
+		a.askCarved(c.Name, asks)
 	}
 	return a
-}
-
-// name notes the filesystems that a class names, and does not ask Berth to make.
-func (a *asked) name(class string, filesystems []string) {
-	for _, name := range filesystems {
-		pool := provision.PoolRef{Type: provision.Btrfs, Name: provision.BtrfsPrefix + name}
-		a.named[pool] = cmp.Or(a.named[pool], class)
-	}
 }
 
 // ask asks for a pool that is made of disks.
@@ -86,15 +72,11 @@ func (a *asked) ask(m madeAsked) {
 	switch older := a.made[m.pool.Name]; {
 	case older == nil:
 		a.made[m.pool.Name] = &m
-	case older.zpool != m.zpool:
+	case older.layout != m.layout:
 		a.refuse(m.class, m.pool, older.class, "another layout")
 	case !equality.Semantic.DeepEqual(older.disks, m.disks):
 		a.refuse(m.class, m.pool, older.class, "other disks")
 	}
-}
-
-func (a *asked) askGroup(class, name string, disks *v1alpha1.DevicePools) {
-	a.ask(madeAsked{pool: provision.PoolRef{Type: provision.LVM, Name: name}, class: class, disks: disks})
 }
 
 // sorted returns the pools that are made of disks by their types and names.
@@ -104,40 +86,34 @@ func (a *asked) sorted() []*madeAsked {
 	})
 }
 
-func (a *asked) askThin(class string, spec *v1alpha1.LVMThinPools) {
-	if create := spec.Create; create != nil && len(spec.ThinPools) == 1 {
-		name := spec.ThinPools[0]
-		if group, _, _ := strings.Cut(name, "/"); create.Disks != nil {
-			a.askGroup(class, group, create.Disks)
-		}
-		p := a.askedThin(class, name)
-		switch percent := int(create.SizePercent); p.percent {
-		case 0, percent:
-			p.percent = percent
+// askCarved asks for the pools that are carved out of others, and that they are extended.
+func (a *asked) askCarved(class string, asks poolclass.Asked) {
+	if asks.Sized != (provision.PoolRef{}) {
+		p := a.askedCarved(class, asks.Sized)
+		switch p.percent {
+		case 0, asks.SizePercent:
+			p.percent = asks.SizePercent
 		default:
-			a.refuse(class, provision.PoolRef{Type: provision.LVMThin, Name: name}, p.class, fmt.Sprintf("%d%% of its volume group, not %d%%", percent, p.percent))
+			a.refuse(class, asks.Sized, p.class, fmt.Sprintf("%d%% of its volume group, not %d%%", asks.SizePercent, p.percent))
 		}
 	}
-	if spec.AutoExtend == nil {
-		return
-	}
-	for _, name := range spec.ThinPools {
-		p := a.askedThin(class, name)
-		switch e := (provision.Extension{At: int(spec.AutoExtend.AtPercent), By: int(spec.AutoExtend.ByPercent)}); p.extension {
+	for _, pool := range asks.Extended {
+		p := a.askedCarved(class, pool)
+		switch e := asks.Extension; p.extension {
 		case provision.Extension{}, e:
 			p.extension = e
 		default:
-			a.refuse(class, provision.PoolRef{Type: provision.LVMThin, Name: name}, p.class,
+			a.refuse(class, pool, p.class,
 				fmt.Sprintf("that it is extended at %d%% by %d%%, not at %d%% by %d%%", e.At, e.By, p.extension.At, p.extension.By))
 		}
 	}
 }
 
-func (a *asked) askedThin(class, name string) *thinAsked {
-	if a.thin[name] == nil {
-		a.thin[name] = &thinAsked{class: class}
+func (a *asked) askedCarved(class string, pool provision.PoolRef) *carvedAsked {
+	if a.carved[pool.Name] == nil {
+		a.carved[pool.Name] = &carvedAsked{pool: pool, class: class}
 	}
-	return a.thin[name]
+	return a.carved[pool.Name]
 }
 
 func (a *asked) refuse(class string, pool provision.PoolRef, older, what string) {

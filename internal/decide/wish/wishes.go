@@ -55,18 +55,18 @@ type Wish struct {
 	lost bool
 }
 
-// Wishes returns the wishes of the classes for a node, a volume group before its thin pools.
+// Wishes returns the wishes of the classes for a node, a pool before those that are carved out of it.
 func Wishes(f Facts) []Wish {
 	a := gather(f)
 	var wishes []Wish
 	for _, m := range a.sorted() {
-		if m.zpool == (provision.Zpool{}) {
+		if provision.TraitsOf(m.pool.Type).Layouts == nil {
 			wishes = append(wishes, a.group(f, m))
 		} else {
-			wishes = append(wishes, a.zpool(f, m))
+			wishes = append(wishes, a.laidOut(f, m))
 		}
 	}
-	for _, name := range slices.Sorted(maps.Keys(a.thin)) {
+	for _, name := range slices.Sorted(maps.Keys(a.carved)) {
 		wishes = append(wishes, a.pool(f, name))
 	}
 	return append(append(wishes, a.names()...), a.refused...)
@@ -89,7 +89,7 @@ func (a asked) names() (wishes []Wish) {
 func Names(classes []v1alpha1.PoolClass, labels map[string]string) []string {
 	a := gather(Facts{Classes: classes, Labels: labels})
 	names := slices.Collect(maps.Keys(a.made))
-	for name, p := range a.thin {
+	for name, p := range a.carved {
 		if p.percent > 0 {
 			names = append(names, name)
 		}
@@ -108,8 +108,8 @@ func refuse(why provision.Outcome) decide.Decision {
 	return decide.Decision{Verb: decide.Refuse, Reason: string(why.Reason), Message: why.Message}
 }
 
-// group asks for a volume group, or a filesystem of btrfs, of all the disks that match its class,
-// are empty, and match no other pool.
+// group asks for a pool without a layout of all the disks that match its class, are empty, and
+// match no other pool.
 func (a asked) group(f Facts, m *madeAsked) Wish {
 	w := ensure(m.class, provision.PoolWish{Pool: m.pool})
 	there := has(f.Pools, w.Pool)
@@ -171,9 +171,9 @@ func (a asked) rivals(disk provision.Pool, pool string) (others []string) {
 }
 
 func (a asked) pool(f Facts, name string) Wish {
-	p := a.thin[name]
+	p := a.carved[name]
 	w := ensure(p.class, provision.PoolWish{
-		Pool: provision.PoolRef{Type: provision.LVMThin, Name: name}, SizePercent: p.percent, Extension: p.extension,
+		Pool: p.pool, SizePercent: p.percent, Extension: p.extension,
 	})
 	if !has(f.Pools, w.Pool) && slices.Contains(f.Listed, name) {
 		w.Decision = refuse(gone(name))
@@ -185,7 +185,7 @@ func has(pools []provision.Pool, ref provision.PoolRef) bool {
 	return slices.ContainsFunc(pools, func(p provision.Pool) bool { return p.PoolRef == ref })
 }
 
-// lists says whether a volume group or anything in it is listed.
+// lists says whether a pool or anything in it is listed.
 func lists(listed []string, group string) bool {
 	return slices.ContainsFunc(listed, func(name string) bool { return name == group || strings.HasPrefix(name, group+"/") })
 }

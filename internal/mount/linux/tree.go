@@ -15,7 +15,7 @@ import (
 // prove returns nil if a descriptor of a directory stands for a tree, or if nothing but its source
 // tells the tree from others.
 func prove(place *os.File, c provision.Content) error {
-	if c.Tree != provision.Subvolume {
+	if !mount.Proved(c) {
 		return nil
 	}
 	return kernel.Prove(place, c.Identity)
@@ -41,11 +41,11 @@ func stays(node string, options []string) (bool, error) {
 	return st.Flags&unix.ST_RDONLY != 0, err
 }
 
-// attach mounts a filesystem. It mounts a subvolume of btrfs at no path first. It moves the mount to
-// the target once the mount is proved to show the volume.
+// attach mounts a filesystem. It mounts one that must be proved at no path first. It moves the mount
+// to the target once the mount is proved to show the volume.
 func attach(r mount.Request) error {
 	from, own := mount.Arguments(r.Content)
-	if r.Content.Tree != provision.Subvolume {
+	if !mount.Proved(r.Content) {
 		flags, data := options(r, own)
 		return unix.Mount(from, r.Target, r.Filesystem, flags, data)
 	}

@@ -857,7 +857,7 @@ type CreateRequest struct {
 	Inline        *Inline                `protobuf:"bytes,6,opt,name=inline,proto3" json:"inline,omitempty"`
 	Source        *Source                `protobuf:"bytes,7,opt,name=source,proto3" json:"source,omitempty"`
 	Wipe          string                 `protobuf:"bytes,8,opt,name=wipe,proto3" json:"wipe,omitempty"`
-	Zfs           *ZFSOptions            `protobuf:"bytes,9,opt,name=zfs,proto3" json:"zfs,omitempty"`
+	Tuning        *Tuning                `protobuf:"bytes,9,opt,name=tuning,proto3" json:"tuning,omitempty"`
 	Filesystem    string                 `protobuf:"bytes,10,opt,name=filesystem,proto3" json:"filesystem,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
@@ -949,9 +949,9 @@ func (x *CreateRequest) GetWipe() string {
 	return ""
 }
 
-func (x *CreateRequest) GetZfs() *ZFSOptions {
+func (x *CreateRequest) GetTuning() *Tuning {
 	if x != nil {
-		return x.Zfs
+		return x.Tuning
 	}
 	return nil
 }
@@ -963,7 +963,7 @@ func (x *CreateRequest) GetFilesystem() string {
 	return ""
 }
 
-type ZFSOptions struct {
+type Tuning struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
 	BlockSize     int64                  `protobuf:"varint,1,opt,name=block_size,json=blockSize,proto3" json:"block_size,omitempty"`
 	Compression   string                 `protobuf:"bytes,2,opt,name=compression,proto3" json:"compression,omitempty"`
@@ -972,20 +972,20 @@ type ZFSOptions struct {
 	sizeCache     protoimpl.SizeCache
 }
 
-func (x *ZFSOptions) Reset() {
-	*x = ZFSOptions{}
+func (x *Tuning) Reset() {
+	*x = Tuning{}
 	mi := &file_internal_poold_pb_poold_proto_msgTypes[13]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
 
-func (x *ZFSOptions) String() string {
+func (x *Tuning) String() string {
 	return protoimpl.X.MessageStringOf(x)
 }
 
-func (*ZFSOptions) ProtoMessage() {}
+func (*Tuning) ProtoMessage() {}
 
-func (x *ZFSOptions) ProtoReflect() protoreflect.Message {
+func (x *Tuning) ProtoReflect() protoreflect.Message {
 	mi := &file_internal_poold_pb_poold_proto_msgTypes[13]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
@@ -997,26 +997,26 @@ func (x *ZFSOptions) ProtoReflect() protoreflect.Message {
 	return mi.MessageOf(x)
 }
 
-// Deprecated: Use ZFSOptions.ProtoReflect.Descriptor instead.
-func (*ZFSOptions) Descriptor() ([]byte, []int) {
+// Deprecated: Use Tuning.ProtoReflect.Descriptor instead.
+func (*Tuning) Descriptor() ([]byte, []int) {
 	return file_internal_poold_pb_poold_proto_rawDescGZIP(), []int{13}
 }
 
-func (x *ZFSOptions) GetBlockSize() int64 {
+func (x *Tuning) GetBlockSize() int64 {
 	if x != nil {
 		return x.BlockSize
 	}
 	return 0
 }
 
-func (x *ZFSOptions) GetCompression() string {
+func (x *Tuning) GetCompression() string {
 	if x != nil {
 		return x.Compression
 	}
 	return ""
 }
 
-func (x *ZFSOptions) GetRecordSize() int64 {
+func (x *Tuning) GetRecordSize() int64 {
 	if x != nil {
 		return x.RecordSize
 	}
@@ -1090,9 +1090,9 @@ type PoolWish struct {
 	SizePercent   int32                  `protobuf:"varint,3,opt,name=size_percent,json=sizePercent,proto3" json:"size_percent,omitempty"`
 	ExtendAt      int32                  `protobuf:"varint,4,opt,name=extend_at,json=extendAt,proto3" json:"extend_at,omitempty"`
 	ExtendBy      int32                  `protobuf:"varint,5,opt,name=extend_by,json=extendBy,proto3" json:"extend_by,omitempty"`
-	ZpoolLayout   string                 `protobuf:"bytes,6,opt,name=zpool_layout,json=zpoolLayout,proto3" json:"zpool_layout,omitempty"`
-	ZpoolWidth    int32                  `protobuf:"varint,7,opt,name=zpool_width,json=zpoolWidth,proto3" json:"zpool_width,omitempty"`
-	ZpoolAshift   int32                  `protobuf:"varint,8,opt,name=zpool_ashift,json=zpoolAshift,proto3" json:"zpool_ashift,omitempty"`
+	Redundancy    string                 `protobuf:"bytes,6,opt,name=redundancy,proto3" json:"redundancy,omitempty"`
+	Width         int32                  `protobuf:"varint,7,opt,name=width,proto3" json:"width,omitempty"`
+	Ashift        int32                  `protobuf:"varint,8,opt,name=ashift,proto3" json:"ashift,omitempty"`
 	Search        []string               `protobuf:"bytes,9,rep,name=search,proto3" json:"search,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
@@ -1163,23 +1163,23 @@ func (x *PoolWish) GetExtendBy() int32 {
 	return 0
 }
 
-func (x *PoolWish) GetZpoolLayout() string {
+func (x *PoolWish) GetRedundancy() string {
 	if x != nil {
-		return x.ZpoolLayout
+		return x.Redundancy
 	}
 	return ""
 }
 
-func (x *PoolWish) GetZpoolWidth() int32 {
+func (x *PoolWish) GetWidth() int32 {
 	if x != nil {
-		return x.ZpoolWidth
+		return x.Width
 	}
 	return 0
 }
 
-func (x *PoolWish) GetZpoolAshift() int32 {
+func (x *PoolWish) GetAshift() int32 {
 	if x != nil {
-		return x.ZpoolAshift
+		return x.Ashift
 	}
 	return 0
 }
@@ -2133,7 +2133,7 @@ const file_internal_poold_pb_poold_proto_rawDesc = "" +
 	"\x06reason\x18\x01 \x01(\tR\x06reason\x12\x18\n" +
 	"\amessage\x18\x02 \x01(\tR\amessage\"\x0e\n" +
 	"\fWatchRequest\"\x0f\n" +
-	"\rWatchResponse\"\xd0\x03\n" +
+	"\rWatchResponse\"\xd2\x03\n" +
 	"\rCreateRequest\x12\x0e\n" +
 	"\x02id\x18\x01 \x01(\tR\x02id\x12+\n" +
 	"\x04pool\x18\x02 \x01(\v2\x17.berth.poold.v1.PoolRefR\x04pool\x12\x12\n" +
@@ -2142,17 +2142,16 @@ const file_internal_poold_pb_poold_proto_rawDesc = "" +
 	"\x06labels\x18\x05 \x03(\v2).berth.poold.v1.CreateRequest.LabelsEntryR\x06labels\x12.\n" +
 	"\x06inline\x18\x06 \x01(\v2\x16.berth.poold.v1.InlineR\x06inline\x12.\n" +
 	"\x06source\x18\a \x01(\v2\x16.berth.poold.v1.SourceR\x06source\x12\x12\n" +
-	"\x04wipe\x18\b \x01(\tR\x04wipe\x12,\n" +
-	"\x03zfs\x18\t \x01(\v2\x1a.berth.poold.v1.ZFSOptionsR\x03zfs\x12\x1e\n" +
+	"\x04wipe\x18\b \x01(\tR\x04wipe\x12.\n" +
+	"\x06tuning\x18\t \x01(\v2\x16.berth.poold.v1.TuningR\x06tuning\x12\x1e\n" +
 	"\n" +
 	"filesystem\x18\n" +
 	" \x01(\tR\n" +
 	"filesystem\x1a9\n" +
 	"\vLabelsEntry\x12\x10\n" +
 	"\x03key\x18\x01 \x01(\tR\x03key\x12\x14\n" +
-	"\x05value\x18\x02 \x01(\tR\x05value:\x028\x01\"n\n" +
-	"\n" +
-	"ZFSOptions\x12\x1d\n" +
+	"\x05value\x18\x02 \x01(\tR\x05value:\x028\x01\"j\n" +
+	"\x06Tuning\x12\x1d\n" +
 	"\n" +
 	"block_size\x18\x01 \x01(\x03R\tblockSize\x12 \n" +
 	"\vcompression\x18\x02 \x01(\tR\vcompression\x12\x1f\n" +
@@ -2161,17 +2160,18 @@ const file_internal_poold_pb_poold_proto_rawDesc = "" +
 	"\x0fSnapshotRequest\x12\x0e\n" +
 	"\x02id\x18\x01 \x01(\tR\x02id\x12\x16\n" +
 	"\x06volume\x18\x02 \x01(\tR\x06volume\x12.\n" +
-	"\x06limits\x18\x03 \x01(\v2\x16.berth.poold.v1.LimitsR\x06limits\"\xa9\x02\n" +
+	"\x06limits\x18\x03 \x01(\v2\x16.berth.poold.v1.LimitsR\x06limits\"\x90\x02\n" +
 	"\bPoolWish\x12+\n" +
 	"\x04pool\x18\x01 \x01(\v2\x17.berth.poold.v1.PoolRefR\x04pool\x12\x14\n" +
 	"\x05disks\x18\x02 \x03(\tR\x05disks\x12!\n" +
 	"\fsize_percent\x18\x03 \x01(\x05R\vsizePercent\x12\x1b\n" +
 	"\textend_at\x18\x04 \x01(\x05R\bextendAt\x12\x1b\n" +
-	"\textend_by\x18\x05 \x01(\x05R\bextendBy\x12!\n" +
-	"\fzpool_layout\x18\x06 \x01(\tR\vzpoolLayout\x12\x1f\n" +
-	"\vzpool_width\x18\a \x01(\x05R\n" +
-	"zpoolWidth\x12!\n" +
-	"\fzpool_ashift\x18\b \x01(\x05R\vzpoolAshift\x12\x16\n" +
+	"\textend_by\x18\x05 \x01(\x05R\bextendBy\x12\x1e\n" +
+	"\n" +
+	"redundancy\x18\x06 \x01(\tR\n" +
+	"redundancy\x12\x14\n" +
+	"\x05width\x18\a \x01(\x05R\x05width\x12\x16\n" +
+	"\x06ashift\x18\b \x01(\x05R\x06ashift\x12\x16\n" +
 	"\x06search\x18\t \x03(\tR\x06search\";\n" +
 	"\aOutcome\x12\x16\n" +
 	"\x06reason\x18\x01 \x01(\tR\x06reason\x12\x18\n" +
@@ -2279,7 +2279,7 @@ var file_internal_poold_pb_poold_proto_goTypes = []any{
 	(*WatchRequest)(nil),    // 10: berth.poold.v1.WatchRequest
 	(*WatchResponse)(nil),   // 11: berth.poold.v1.WatchResponse
 	(*CreateRequest)(nil),   // 12: berth.poold.v1.CreateRequest
-	(*ZFSOptions)(nil),      // 13: berth.poold.v1.ZFSOptions
+	(*Tuning)(nil),          // 13: berth.poold.v1.Tuning
 	(*SnapshotRequest)(nil), // 14: berth.poold.v1.SnapshotRequest
 	(*PoolWish)(nil),        // 15: berth.poold.v1.PoolWish
 	(*Outcome)(nil),         // 16: berth.poold.v1.Outcome
@@ -2316,7 +2316,7 @@ var file_internal_poold_pb_poold_proto_depIdxs = []int32{
 	32, // 12: berth.poold.v1.CreateRequest.labels:type_name -> berth.poold.v1.CreateRequest.LabelsEntry
 	4,  // 13: berth.poold.v1.CreateRequest.inline:type_name -> berth.poold.v1.Inline
 	2,  // 14: berth.poold.v1.CreateRequest.source:type_name -> berth.poold.v1.Source
-	13, // 15: berth.poold.v1.CreateRequest.zfs:type_name -> berth.poold.v1.ZFSOptions
+	13, // 15: berth.poold.v1.CreateRequest.tuning:type_name -> berth.poold.v1.Tuning
 	5,  // 16: berth.poold.v1.SnapshotRequest.limits:type_name -> berth.poold.v1.Limits
 	0,  // 17: berth.poold.v1.PoolWish.pool:type_name -> berth.poold.v1.PoolRef
 	5,  // 18: berth.poold.v1.ExpandRequest.limits:type_name -> berth.poold.v1.Limits

@@ -75,8 +75,8 @@ func (m *managed) ensure(w provision.PoolWish, want provision.Reason) provision.
 
 func (m *managed) group(disks ...string) provision.PoolWish {
 	w := provision.PoolWish{Pool: m.Group, Disks: disks}
-	if m.Group.Type == provision.ZFS {
-		w.Zpool = provision.Zpool{Layout: provision.ZpoolStripe, Width: 1, Ashift: 12}
+	if provision.TraitsOf(m.Group.Type).Layouts != nil {
+		w.Layout = provision.Layout{Redundancy: provision.Stripe, Width: 1, Ashift: 12}
 	}
 	return w
 }
@@ -223,7 +223,7 @@ func (m *managed) refusesGroups() {
 		"an extension of a group":                   fills,
 		"a group with a share of itself":            shared,
 		"a volume group with the name of a zpool":   {Pool: provision.PoolRef{Type: provision.LVM, Name: "zfs:tank"}},
-		"a volume group with the layout of a zpool": {Pool: provision.PoolRef{Type: provision.LVM, Name: "vg"}, Zpool: provision.Zpool{Layout: provision.ZpoolMirror}},
+		"a volume group with the layout of a zpool": {Pool: provision.PoolRef{Type: provision.LVM, Name: "vg"}, Layout: provision.Layout{Redundancy: provision.Mirror}},
 	})
 }
 

@@ -4,7 +4,6 @@ import (
 	"context"
 	"fmt"
 	"slices"
-	"strings"
 	"sync"
 
 	"berth.dev/berth/internal/provision/lvm/group"
@@ -16,8 +15,8 @@ type guard struct {
 	mu    sync.Mutex
 	known bool
 	host  group.HostSettings
-	// zvols says that the machine has some.
-	zvols bool
+	// exposed are devices that stand for the kinds of devices on the machine that pods write to.
+	exposed []string
 }
 
 // reads returns a device of a kind that pods write to, now or later, and that the machine's own
@@ -25,23 +24,17 @@ type guard struct {
 func (g *guard) reads() string {
 	g.mu.Lock()
 	defer g.mu.Unlock()
-	switch {
-	case !g.known:
+	if !g.known {
 		return ""
-	case g.zvols:
-		return g.host.Reads(slices.Concat(someLoops, someZvols)...)
 	}
-	return g.host.Reads(someLoops...)
+	return g.host.Reads(g.exposed...)
 }
 
-// saw notes whether there are zvols, and returns the machine's settings.
+// saw notes which kinds of devices there are, and returns the machine's settings.
 func (g *guard) saw(blocks map[string]group.Block) group.HostSettings {
 	g.mu.Lock()
 	defer g.mu.Unlock()
-	g.zvols = false
-	for name := range blocks {
-		g.zvols = g.zvols || strings.HasPrefix(name, "zd")
-	}
+	g.exposed = group.Exposed(blocks)
 	return g.host
 }
 

@@ -10,6 +10,7 @@ import (
 	"strings"
 	"testing"
 
+	"berth.dev/berth/api/v1alpha1"
 	"berth.dev/berth/internal/provision"
 	"berth.dev/berth/internal/provision/blockdev/blockdevtest"
 	"berth.dev/berth/internal/provision/conformance"
@@ -131,7 +132,7 @@ func TestAVolumeGroupWrittenByAPodIsNotReadAsTheNodesOnRealLVM(t *testing.T) {
 				t.Error(err)
 			}
 			lvmOn(t, loop, "lvs", group+"/pvc-victim", group+"/pvc-theirs", group+"/pvc-wiped") // all is as the pod wrote it
-			if w := p.Warnings(); len(w) != 1 || w[0].Reason != provision.ReadsPods {
+			if w := p.Warnings(); len(w) != 1 || w[0].Reason != v1alpha1.ReasonLVMReadsPodDevices {
 				t.Errorf("warned of %v, want that the machine's LVM reads loop devices", w)
 			}
 			detach()

@@ -3,6 +3,7 @@ package lvm
 import (
 	"slices"
 
+	"berth.dev/berth/api/v1alpha1"
 	"berth.dev/berth/internal/provision"
 )
 
@@ -11,24 +12,17 @@ var _ provision.Warner = (*Provisioner)(nil)
 // advice is the setting that keeps the machine's own LVM from the devices that pods write to.
 const advice = `devices { global_filter = [ "r|^/dev/loop|", "r|^/dev/zd[0-9]|" ] } in /etc/lvm/lvm.conf, as docs/pools.md says`
 
-// someLoops stand for the loop devices that the kubelet makes, and someZvols for the zvols of the
-// machine.
-var (
-	someLoops = []string{"/dev/loop0", "/dev/loop7", "/dev/loop31"}
-	someZvols = []string{"/dev/zd0", "/dev/zd16"}
-)
-
 // Warnings implements provision.Warner.
 func (p *Provisioner) Warnings() (warnings []provision.Warning) {
 	p.engine.Lock()
 	strangers, groups := slices.Clone(p.state.strangers), len(p.engine.Units()) > 0
 	p.engine.Unlock()
 	for _, s := range strangers {
-		warnings = append(warnings, provision.Warning{Reason: provision.WroteGroup, Message: s.String() +
+		warnings = append(warnings, provision.Warning{Reason: v1alpha1.ReasonVolumeGroupOfPod, Message: s.String() +
 			". Berth does not use it; the machine's own LVM may, and then holds the pod's volume: deactivate it (vgchange --activate n --select vg_uuid=" + s.UUID + "), and set " + advice})
 	}
 	if device := p.guard.reads(); groups && device != "" {
-		warnings = append(warnings, provision.Warning{Reason: provision.ReadsPods, Message: "the machine's own LVM reads " + device +
+		warnings = append(warnings, provision.Warning{Reason: v1alpha1.ReasonLVMReadsPodDevices, Message: "the machine's own LVM reads " + device +
 			", and with devices of that kind what pods write to raw block volumes: its commands and udev may take that for a volume group of the machine. Set " + advice})
 	}
 	return warnings

@@ -46,7 +46,7 @@ type pool struct {
 	contents    map[string]string // by id of a volume or a snapshot
 	labels      map[string]map[string]string
 	wipes       map[string]provision.Wipe
-	zfs         map[string]provision.ZFSOptions
+	tunings     map[string]provision.Tuning
 	foreign     map[string]int64
 }
 
@@ -83,7 +83,7 @@ func newPool(c PoolConfig) *pool {
 
 		labels:  map[string]map[string]string{},
 		wipes:   map[string]provision.Wipe{},
-		zfs:     map[string]provision.ZFSOptions{},
+		tunings: map[string]provision.Tuning{},
 		foreign: map[string]int64{},
 	}
 }
@@ -201,14 +201,14 @@ func (d *Disks) Wipe(id string) provision.Wipe {
 	return ""
 }
 
-// ZFS returns the ZFSOptions that a volume was created with, in a pool of any type.
-func (d *Disks) ZFS(id string) provision.ZFSOptions {
+// Tuning returns the Tuning that a volume was created with, in a pool of any type.
+func (d *Disks) Tuning(id string) provision.Tuning {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	if _, p := d.find(id); p != nil {
-		return p.zfs[id]
+		return p.tunings[id]
 	}
-	return provision.ZFSOptions{}
+	return provision.Tuning{}
 }
 
 // watch returns a channel that is signalled when a pool changes.

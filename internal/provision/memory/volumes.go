@@ -62,7 +62,7 @@ func (d *Disks) create(r provision.CreateRequest) (provision.Volume, error) {
 		ID: r.ID, Pool: r.Pool, Size: size, Content: contentOf(r),
 		Filesystem: filesystem, Inline: r.Inline, Source: r.Source,
 	}
-	p.volumes[r.ID], p.labels[r.ID], p.contents[r.ID], p.wipes[r.ID], p.zfs[r.ID] = v, maps.Clone(r.Labels), content, r.Wipe, r.ZFS
+	p.volumes[r.ID], p.labels[r.ID], p.contents[r.ID], p.wipes[r.ID], p.tunings[r.ID] = v, maps.Clone(r.Labels), content, r.Wipe, r.Tuning
 	d.notify()
 	return v, nil
 }
@@ -95,7 +95,7 @@ func (d *Disks) remove(id string) error {
 	delete(p.labels, id)
 	delete(p.wipes, id)
 	delete(p.contents, id)
-	delete(p.zfs, id)
+	delete(p.tunings, id)
 	d.notify()
 	return nil
 }

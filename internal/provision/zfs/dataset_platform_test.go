@@ -123,7 +123,7 @@ func TestADatasetIsFilledAndGrowsWhileItIsMountedOnRealZFS(t *testing.T) {
 	const mib = int64(1 << 20)
 	// Near the quota ZFS waits for the disk at each record: a small volume of large ones is full soon.
 	v := f.dataset("pvc-files", 24*mib, func(r *provision.CreateRequest) {
-		r.ZFS = provision.ZFSOptions{RecordSize: 128 << 10, Compression: "off"}
+		r.Tuning = provision.Tuning{RecordSize: 128 << 10, Compression: "off"}
 	})
 	if got := zfstest.Run(t, "zfs", "get", "-Hpo", "value", "recordsize,compression,mountpoint,canmount,acltype,xattr,refquota,refreservation", v.Content.Source); got != "131072\noff\nlegacy\nnoauto\nposix\nsa\n25165824\n25165824" {
 		t.Errorf("kept as %q", got)

@@ -50,7 +50,7 @@ func TestADatasetHasThePropertiesOfAPodsFilesystem(t *testing.T) {
 	h := newHost()
 	p, _ := start(t, config(h))
 	r := dataset("pvc-1", 8)
-	r.ZFS = provision.ZFSOptions{BlockSize: 64 << 10, Compression: "zstd-3", RecordSize: 8 << 10}
+	r.Tuning = provision.Tuning{BlockSize: 64 << 10, Compression: "zstd-3", RecordSize: 8 << 10}
 	v := made(t, p, r)
 	if v.Content.Source != volumes+"pvc-1" || v.Size != 8*unit || v.Filesystem != "" {
 		t.Errorf("made %+v", v)
@@ -73,10 +73,10 @@ func TestACopyOfADatasetIsOneOfItsOwnClass(t *testing.T) {
 	h := newHost()
 	p, _ := start(t, config(h))
 	r := dataset("pvc-1", 8)
-	r.ZFS.RecordSize = 8 << 10
+	r.Tuning.RecordSize = 8 << 10
 	made(t, p, r)
 	r = dataset("pvc-2", 9)
-	r.Source.Volume, r.ZFS.RecordSize = "pvc-1", 1<<20
+	r.Source.Volume, r.Tuning.RecordSize = "pvc-1", 1<<20
 	h.On(made(t, p, r).Content.Source, func(d *zfstest.Dataset) {
 		if d.Props["recordsize"] != "1048576" || d.Props["mountpoint"] != "legacy" || d.Refquota != 9*unit || d.Refreservation != 9*unit {
 			t.Errorf("the copy is %+v", d)

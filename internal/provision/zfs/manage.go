@@ -173,11 +173,11 @@ func (m *manager) takeDisks(ctx context.Context, name string, w provision.PoolWi
 	}
 	var taken []string
 	var refusals, failures []error
-	for disks := range slices.Chunk(w.Disks, w.Zpool.Width) {
+	for disks := range slices.Chunk(w.Disks, w.Layout.Width) {
 		if m.judge(name, w, justNow).Act != zpool.TakeDisk {
 			break // the zpool must not be changed any more
 		}
-		nodes, refused, err := m.takeVdev(ctx, name, w.Zpool, disks)
+		nodes, refused, err := m.takeVdev(ctx, name, w.Layout, disks)
 		taken, refusals = append(taken, nodes...), append(refusals, refused...)
 		if err != nil {
 			failures = append(failures, err)
@@ -198,7 +198,7 @@ func (m *manager) takeDisks(ctx context.Context, name string, w provision.PoolWi
 }
 
 // takeVdev makes a zpool of a vdev, or adds the vdev to it, if all disks of the vdev are lent.
-func (m *manager) takeVdev(ctx context.Context, name string, z provision.Zpool, disks []string) (taken []string, refused []error, err error) {
+func (m *manager) takeVdev(ctx context.Context, name string, z provision.Layout, disks []string) (taken []string, refused []error, err error) {
 	refused, err = m.config.Disks.Lend(ctx, disks, func(nodes []string) error {
 		if len(nodes) < len(disks) {
 			return nil

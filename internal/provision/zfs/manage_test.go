@@ -21,9 +21,9 @@ const diskSize = 1 << 30
 
 var (
 	wished = provision.PoolRef{Type: provision.ZFS, Name: "zfs:made"}
-	stripe = provision.Zpool{Layout: provision.ZpoolStripe, Width: 1, Ashift: 12}
-	mirror = provision.Zpool{Layout: provision.ZpoolMirror, Width: 2, Ashift: 12}
-	raidz1 = provision.Zpool{Layout: provision.ZpoolRaidZ1, Width: 3, Ashift: 13}
+	stripe = provision.Layout{Redundancy: provision.Stripe, Width: 1, Ashift: 12}
+	mirror = provision.Layout{Redundancy: provision.Mirror, Width: 2, Ashift: 12}
+	raidz1 = provision.Layout{Redundancy: provision.RaidZ1, Width: 3, Ashift: 13}
 )
 
 // bare is a machine with disks and no zpool yet.
@@ -100,13 +100,13 @@ func (n managed) matching(t *testing.T, width int) (free, used []string) {
 }
 
 // ensure wishes for a zpool of all the disks that are free.
-func (n managed) ensure(t *testing.T, z provision.Zpool) (provision.Outcome, error) {
+func (n managed) ensure(t *testing.T, z provision.Layout) (provision.Outcome, error) {
 	t.Helper()
 	free, used := n.matching(t, z.Width)
-	return n.Ensure(t.Context(), provision.PoolWish{Pool: wished, Zpool: z, Disks: free, Search: used})
+	return n.Ensure(t.Context(), provision.PoolWish{Pool: wished, Layout: z, Disks: free, Search: used})
 }
 
-func (n managed) mustEnsure(t *testing.T, z provision.Zpool, want provision.Reason) provision.Outcome {
+func (n managed) mustEnsure(t *testing.T, z provision.Layout, want provision.Reason) provision.Outcome {
 	t.Helper()
 	got, err := n.ensure(t, z)
 	if err != nil || got.Reason != want {
@@ -127,7 +127,7 @@ func (m *bare) zpool() (made zfstest.Made) {
 
 func TestAZpoolIsMadeOfWholeVdevsAndGrowsByThem(t *testing.T) {
 	for name, tc := range map[string]struct {
-		zpool provision.Zpool
+		zpool provision.Layout
 		want  zfstest.Made
 	}{
 		"a stripe": {stripe, zfstest.Made{Comment: "berth.dev:Stripe:1:12", Ashift: "12", Cachefile: "none", Vdevs: [][]string{
@@ -314,7 +314,7 @@ func TestAVdevLacksADiskThatIsNoLongerEmpty(t *testing.T) {
 	m := bareMachine("sda", "sdb")
 	n := m.boot(t)
 	free, _ := n.matching(t, 2)
-	wish := provision.PoolWish{Pool: wished, Zpool: mirror, Disks: free}
+	wish := provision.PoolWish{Pool: wished, Layout: mirror, Disks: free}
 	m.disks.Medium("sdb").Put([]byte("XFSB"), 0) // and no event tells
 	got, err := n.Ensure(t.Context(), wish)
 	if err != nil || got.Reason != provision.DisksRefused || !strings.Contains(got.Message, "xfs") || m.disks.Medium("sda").Used() {

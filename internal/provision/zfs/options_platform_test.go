@@ -30,15 +30,15 @@ func TestRealZFSKeepsVolumesAsTheirClassSays(t *testing.T) {
 	for _, step := range []struct {
 		id      string
 		source  provision.Source
-		options provision.ZFSOptions
+		options provision.Tuning
 		want    string // blocks, compression
 	}{
-		{"pvc-1", provision.Source{}, provision.ZFSOptions{}, "16384\ngzip"},
-		{"pvc-2", provision.Source{}, provision.ZFSOptions{BlockSize: 8 << 10, Compression: "zstd-fast-1000"}, "8192\nzstd-fast-1000"},
-		{"pvc-3", provision.Source{}, provision.ZFSOptions{BlockSize: 128 << 10, Compression: "lz4"}, "131072\nlz4"},
-		{"pvc-4", provision.Source{Volume: "pvc-3"}, provision.ZFSOptions{BlockSize: 16 << 10, Compression: "zstd-19"}, "131072\nzstd-19"},
+		{"pvc-1", provision.Source{}, provision.Tuning{}, "16384\ngzip"},
+		{"pvc-2", provision.Source{}, provision.Tuning{BlockSize: 8 << 10, Compression: "zstd-fast-1000"}, "8192\nzstd-fast-1000"},
+		{"pvc-3", provision.Source{}, provision.Tuning{BlockSize: 128 << 10, Compression: "lz4"}, "131072\nlz4"},
+		{"pvc-4", provision.Source{Volume: "pvc-3"}, provision.Tuning{BlockSize: 16 << 10, Compression: "zstd-19"}, "131072\nzstd-19"},
 	} {
-		r := provision.CreateRequest{ID: step.id, Pool: pool, Size: 64 << 20, Source: step.source, ZFS: step.options}
+		r := provision.CreateRequest{ID: step.id, Pool: pool, Size: 64 << 20, Source: step.source, Tuning: step.options}
 		if _, err := p.Create(t.Context(), r); err != nil {
 			t.Fatalf("%s: %v", step.id, err)
 		}
@@ -47,7 +47,7 @@ func TestRealZFSKeepsVolumesAsTheirClassSays(t *testing.T) {
 		}
 	}
 	for _, compression := range []string{"on", "off", "zle", "lzjb", "gzip-1", "gzip-9", "zstd", "zstd-1", "zstd-fast", "zstd-fast-10", "zstd-fast-100"} {
-		r := provision.CreateRequest{ID: "pvc-" + compression, Pool: pool, Size: 8 << 20, ZFS: provision.ZFSOptions{Compression: compression}}
+		r := provision.CreateRequest{ID: "pvc-" + compression, Pool: pool, Size: 8 << 20, Tuning: provision.Tuning{Compression: compression}}
 		if _, err := p.Create(t.Context(), r); err != nil {
 			t.Errorf("what is taken, ZFS refuses: %v", err)
 		}

@@ -9,20 +9,20 @@ import (
 
 func TestAVolumeIsKeptAsItsClassSays(t *testing.T) {
 	for name, tc := range map[string]struct {
-		options     provision.ZFSOptions
+		options     provision.Tuning
 		block       int64
 		compression string // its own; the pool's if empty
 	}{
-		"the defaults":                   {provision.ZFSOptions{}, 16 << 10, ""},
-		"a block size":                   {provision.ZFSOptions{BlockSize: 64 << 10}, 64 << 10, ""},
-		"a compression":                  {provision.ZFSOptions{Compression: "zstd-3"}, 16 << 10, "zstd-3"},
-		"a block size and a compression": {provision.ZFSOptions{BlockSize: 8 << 10, Compression: "off"}, 8 << 10, "off"},
+		"the defaults":                   {provision.Tuning{}, 16 << 10, ""},
+		"a block size":                   {provision.Tuning{BlockSize: 64 << 10}, 64 << 10, ""},
+		"a compression":                  {provision.Tuning{Compression: "zstd-3"}, 16 << 10, "zstd-3"},
+		"a block size and a compression": {provision.Tuning{BlockSize: 8 << 10, Compression: "off"}, 8 << 10, "off"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			h := newHost()
 			p, _ := start(t, config(h))
 			r := request("pvc-1", 8)
-			r.ZFS = tc.options
+			r.Tuning = tc.options
 			v, err := p.Create(t.Context(), r)
 			if err != nil {
 				t.Fatal(err)
@@ -40,13 +40,13 @@ func TestACopyHasItsSourcesBlocksAndItsOwnCompression(t *testing.T) {
 	h := newHost()
 	p, _ := start(t, config(h))
 	r := request("pvc-1", 8)
-	r.ZFS = provision.ZFSOptions{BlockSize: 64 << 10, Compression: "lz4"}
+	r.Tuning = provision.Tuning{BlockSize: 64 << 10, Compression: "lz4"}
 	if _, err := p.Create(t.Context(), r); err != nil {
 		t.Fatal(err)
 	}
 	r = request("pvc-2", 8)
 	r.Source.Volume = "pvc-1"
-	r.ZFS = provision.ZFSOptions{BlockSize: 8 << 10, Compression: "zstd"}
+	r.Tuning = provision.Tuning{BlockSize: 8 << 10, Compression: "zstd"}
 	v, err := p.Create(t.Context(), r)
 	if err != nil {
 		t.Fatal(err)
@@ -63,7 +63,7 @@ func TestAVolumeKeepsItsOptionsThoughItsClassChanges(t *testing.T) {
 	p, _ := start(t, config(h))
 	v := create(t, p, "pvc-1", 8)
 	r := request("pvc-1", 8)
-	r.ZFS = provision.ZFSOptions{BlockSize: 64 << 10, Compression: "zstd"}
+	r.Tuning = provision.Tuning{BlockSize: 64 << 10, Compression: "zstd"}
 	if again, err := p.Create(t.Context(), r); err != nil || again != v {
 		t.Errorf("%+v, %v", again, err)
 	}

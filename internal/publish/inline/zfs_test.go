@@ -16,7 +16,7 @@ func TestAnInlineZvolIsMadeAsItsClassSays(t *testing.T) {
 		Pools: []string{"tank"}, Volblocksize: "8Ki", Compression: "lz4",
 	}}
 	n.publish()
-	if got, want := n.disks.ZFS(id), (provision.ZFSOptions{BlockSize: 8 << 10, Compression: "lz4"}); got != want {
+	if got, want := n.disks.Tuning(id), (provision.Tuning{BlockSize: 8 << 10, Compression: "lz4"}); got != want {
 		t.Errorf("made with %+v, want %+v", got, want)
 	}
 }
@@ -36,7 +36,7 @@ func TestAnInlineDatasetIsMadeWhereItIsAskedFor(t *testing.T) {
 	if got := n.mounts.Mounts("tank/" + id); len(got) != 1 || got[0] != n.target() {
 		t.Errorf("mounted at %v", got)
 	}
-	if got := n.disks.ZFS(id).RecordSize; got != 8<<10 {
+	if got := n.disks.Tuning(id).RecordSize; got != 8<<10 {
 		t.Errorf("records of %d bytes", got)
 	}
 }

@@ -16,9 +16,8 @@ import (
 // KernelMounts is the MountTable of this process's mount namespace. It compares device
 // numbers: the names in the table depend on the program that mounted. The lines of a tree are
 // those that mount.Within knows. The number is that of the device with the volume's identity,
-// wherever its path leads. For a zvol KernelMounts trusts the path: to
-// check the identity of a zvol is to open it, and the provisioner checked it when it gave
-// the record.
+// wherever its path leads. KernelMounts trusts the path of a device whose identity only opening it
+// proves: the provisioner checked it when it gave the record.
 func KernelMounts(v provision.Volume) ([]string, error) {
 	if v.Content.IsTree() {
 		return mountpoints(func(line *mountinfo.Info) bool {
@@ -34,7 +33,7 @@ func KernelMounts(v provision.Volume) ([]string, error) {
 }
 
 func deviceNumber(v provision.Volume) (uint64, error) {
-	if !v.Content.Identity.IsZvol() {
+	if !v.Content.Identity.NeedsOpening() {
 		return blockdev.Find(v.Content.Source, v.Content.Identity)
 	}
 	number, err := blockdev.Number(v.Content.Source)

@@ -99,7 +99,7 @@ func (f *Filesystem) new(dir string, made func(d *os.File) error) (s Subvolume, 
 
 // Limit bounds what a subvolume takes together with those in it; 0 takes the bound away.
 func (f *Filesystem) Limit(id uint64, size int64) error {
-	l := limitArgs{id: volumeGroup | id, flags: referenced, referenced: unlimited}
+	l := limitArgs{id: volumeLevel | id, flags: referenced, referenced: unlimited}
 	if size > 0 {
 		l.referenced = uint64(size)
 	}
@@ -114,7 +114,7 @@ func (f *Filesystem) Limit(id uint64, size int64) error {
 
 // Count has a subvolume count for the limit of a volume, or no longer count for it.
 func (f *Filesystem) Count(id, volume uint64, counts bool) error {
-	a := assignArgs{member: id, group: volumeGroup | volume}
+	a := assignArgs{member: id, group: volumeLevel | volume}
 	if counts {
 		a.assign = 1
 	}

@@ -137,7 +137,7 @@ func (f *Filesystem) Forget(id uint64) error {
 			return err
 		}
 	}
-	err = ioctl(f.top, write, doGroup, &groupArgs{0, volumeGroup | id})
+	err = ioctl(f.top, write, doGroup, &groupArgs{0, volumeLevel | id})
 	if err != nil && !errors.Is(err, unix.ENOENT) {
 		return fmt.Errorf("removing the quota of subvolume %d: %w", id, err)
 	}

@@ -64,6 +64,6 @@ func Figures(path string) (limit, taken int64, ok bool) {
 	if err != nil {
 		return 0, 0, false
 	}
-	q := quotaOf(fsid, volumeGroup|s.ID)
+	q := quotaOf(fsid, volumeLevel|s.ID)
 	return q.Limit, q.Taken, q.Limit > 0
 }

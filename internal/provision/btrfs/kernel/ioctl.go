@@ -41,7 +41,7 @@ const (
 	topLevel     = 5   // the subvolume that holds all others
 	firstFree    = 256 // the first id of other subvolumes, and the inode of each one's root
 	lastFree     = ^uint64(255)
-	volumeGroup  = 1 << 48 // the level of the quota groups of volumes
+	volumeLevel  = 1 << 48 // the level of the quota groups of volumes
 )
 
 type (

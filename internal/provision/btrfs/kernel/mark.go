@@ -16,7 +16,7 @@ const markID = 1<<47 | 0x6265727468
 // Mark marks the filesystem as one in which Berth makes something. The mark lasts as long as the
 // quotas.
 func (f *Filesystem) Mark() error {
-	err := ioctl(f.top, write, doGroup, &groupArgs{1, volumeGroup | markID})
+	err := ioctl(f.top, write, doGroup, &groupArgs{1, volumeLevel | markID})
 	if err != nil && !errors.Is(err, unix.EEXIST) {
 		return fmt.Errorf("marking the filesystem: %w", err)
 	}

@@ -47,7 +47,7 @@ func (f *Filesystem) Counted() (map[uint64][]uint64, error) {
 	counted := map[uint64][]uint64{}
 	err := f.search(treeOfQuotas, itemMember, itemMember, func(id, group uint64, kind uint32, _ []byte) {
 		if kind == itemMember && id>>48 == 0 && group>>48 == 1 {
-			counted[id] = append(counted[id], group-volumeGroup)
+			counted[id] = append(counted[id], group-volumeLevel)
 		}
 	})
 	return counted, err

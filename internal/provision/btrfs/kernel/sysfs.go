@@ -168,14 +168,14 @@ func Quotas(fsid string) (map[uint64]Quota, error) {
 	for _, e := range entries {
 		var id uint64
 		if _, err := fmt.Sscanf(e.Name(), "1_%d", &id); err == nil && id != markID {
-			volumes[id] = quotaOf(fsid, volumeGroup|id)
+			volumes[id] = quotaOf(fsid, volumeLevel|id)
 		}
 	}
 	return volumes, nil
 }
 
 func quotaOf(fsid string, group uint64) (q Quota) {
-	dir := filepath.Join(shown, fsid, "qgroups", fmt.Sprintf("%d_%d", group>>48, group&(volumeGroup-1)))
+	dir := filepath.Join(shown, fsid, "qgroups", fmt.Sprintf("%d_%d", group>>48, group&(volumeLevel-1)))
 	q.Taken, _ = number(filepath.Join(dir, "referenced"))
 	if flags, _ := number(filepath.Join(dir, "limit_flags")); flags&referenced != 0 {
 		q.Limit, _ = number(filepath.Join(dir, "max_referenced"))

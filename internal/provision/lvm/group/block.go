@@ -36,6 +36,21 @@ const publishes = "/volumeDevices/"
 // volumeMapping matches the device mapper's names of logical volumes with ids of Berth's.
 var volumeMapping = regexp.MustCompile(`[^-]-(pvc|vol|inline)--`)
 
+// zvol begins the kernel's names of the volumes of ZFS.
+const zvol = "zd"
+
+// Exposed returns devices that stand for the kinds of devices that pods write to, now or later: the
+// loop devices that the kubelet makes, and volumes of ZFS if the machine has some.
+func Exposed(blocks map[string]Block) []string {
+	devices := []string{"/dev/loop0", "/dev/loop7", "/dev/loop31"}
+	for name := range blocks {
+		if strings.HasPrefix(name, zvol) {
+			return append(devices, "/dev/"+zvol+"0", "/dev/"+zvol+"16")
+		}
+	}
+	return devices
+}
+
 // WrittenByPods returns why pods write to a device, or may, by the kernel's names of the devices.
 // A loop device over an ordinary file belongs to an administrator, and can be in a volume group.
 func WrittenByPods(blocks map[string]Block) map[string]string {
@@ -79,7 +94,7 @@ func (b Block) writtenByPods(name string, given bool) string {
 		return "it leads to " + b.Backing
 	case strings.HasPrefix(name, "loop") && b.Backing == "" && len(b.Below) == 0:
 		return "it is a loop device that leads nowhere"
-	case strings.HasPrefix(name, "zd"):
+	case strings.HasPrefix(name, zvol):
 		return "it is a volume of ZFS"
 	case strings.HasPrefix(name, "nbd"), strings.HasPrefix(name, "rbd"):
 		return "it is a block device of the network"

@@ -19,7 +19,7 @@ import (
 
 var (
 	tank   = provision.PoolRef{Type: provision.ZFS, Name: "zfs:made"}
-	mirror = provision.Zpool{Layout: provision.ZpoolMirror, Width: 2, Ashift: 12}
+	mirror = provision.Layout{Redundancy: provision.Mirror, Width: 2, Ashift: 12}
 )
 
 // node is this machine, whose test disks are empty at first.
@@ -111,8 +111,8 @@ func (n *node) report() []provision.Pool {
 
 // wish returns a wish for a zpool of the test disks that are reported as empty, as far as they
 // make whole vdevs.
-func (n *node) wish(z provision.Zpool) provision.PoolWish {
-	w := provision.PoolWish{Pool: tank, Zpool: z}
+func (n *node) wish(z provision.Layout) provision.PoolWish {
+	w := provision.PoolWish{Pool: tank, Layout: z}
 	for _, p := range n.report() {
 		ours := slices.ContainsFunc(n.disks, func(d string) bool { return slices.Contains(p.Paths, d) })
 		switch {
@@ -127,7 +127,7 @@ func (n *node) wish(z provision.Zpool) provision.PoolWish {
 	return w
 }
 
-func (n *node) ensure(z provision.Zpool, want provision.Reason) {
+func (n *node) ensure(z provision.Layout, want provision.Reason) {
 	n.t.Helper()
 	got, err := n.Ensure(n.t.Context(), n.wish(z))
 	if err != nil || got.Reason != want {

@@ -42,12 +42,15 @@ func (t Tool) hideCommand(name string) run.Command {
 	return t.Command("set", "mountpoint=none", "canmount=off", name)
 }
 
+// DefaultBlock is the size in bytes of the blocks of a zvol whose request names none.
+const DefaultBlock = 16 << 10
+
 // createCommand makes a volume with room reserved for all of it.
 func (t Tool) createCommand(r provision.CreateRequest, size int64, name string) run.Command {
 	if r.Tree == provision.Dataset {
 		return t.createDatasetCommand(r, size, name)
 	}
-	block := cmp.Or(r.ZFS.BlockSize, provision.DefaultZFSBlock)
+	block := cmp.Or(r.Tuning.BlockSize, DefaultBlock)
 	args := []string{"-V", strconv.FormatInt(size, 10), "-b", strconv.FormatInt(block, 10)}
 	return t.Command("create", slices.Concat(args, properties(r, ""), []string{name})...)
 }

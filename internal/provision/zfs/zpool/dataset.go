@@ -66,8 +66,8 @@ func kindOf(r provision.CreateRequest) string {
 func datasetArgs(r provision.CreateRequest, size int64) []string {
 	values := maps.Clone(datasetOptions)
 	values[propQuota], values[propReservation] = text(size), text(size)
-	if r.ZFS.RecordSize != 0 {
-		values[propRecords] = text(r.ZFS.RecordSize)
+	if r.Tuning.RecordSize != 0 {
+		values[propRecords] = text(r.Tuning.RecordSize)
 	}
 	return options(values)
 }

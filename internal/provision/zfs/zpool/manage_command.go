@@ -23,7 +23,7 @@ func (t PoolTool) command(operation string, args ...string) run.Command {
 
 // MakeZpoolCommand makes a zpool of one vdev. Only Berth is to import it: the file in which ZFS
 // notes which zpools to import would be the container's, so ZFS is told to use no such file.
-func (t PoolTool) MakeZpoolCommand(name string, z provision.Zpool, nodes []string) run.Command {
+func (t PoolTool) MakeZpoolCommand(name string, z provision.Layout, nodes []string) run.Command {
 	return t.command("create", slices.Concat([]string{
 		"-o", "ashift=" + strconv.Itoa(z.Ashift), "-o", "comment=" + MarkOf(z), "-o", "cachefile=none",
 		"-O", "mountpoint=none", "-O", "canmount=off", "-O", "volmode=dev", name,
@@ -31,15 +31,15 @@ func (t PoolTool) MakeZpoolCommand(name string, z provision.Zpool, nodes []strin
 }
 
 // GrowZpoolCommand adds a vdev to a zpool.
-func (t PoolTool) GrowZpoolCommand(name string, z provision.Zpool, nodes []string) run.Command {
+func (t PoolTool) GrowZpoolCommand(name string, z provision.Layout, nodes []string) run.Command {
 	return t.command("add", slices.Concat([]string{"-o", "ashift=" + strconv.Itoa(z.Ashift), name}, vdev(z, nodes))...)
 }
 
-func vdev(z provision.Zpool, nodes []string) []string {
-	if z.Layout == provision.ZpoolStripe {
+func vdev(z provision.Layout, nodes []string) []string {
+	if z.Redundancy == provision.Stripe {
 		return nodes
 	}
-	return append([]string{strings.ToLower(string(z.Layout))}, nodes...)
+	return append([]string{strings.ToLower(string(z.Redundancy))}, nodes...)
 }
 
 // MarkCommand prints the mark of a zpool that is imported.
@@ -87,18 +87,18 @@ const markPrefix = "berth.dev:"
 
 // MarkOf returns the mark of a zpool that Berth makes, with layout, width and ashift:
 // berth.dev:RaidZ1:3:12. ZFS has room for 32 characters.
-func MarkOf(z provision.Zpool) string {
-	return fmt.Sprintf("%s%s:%d:%d", markPrefix, z.Layout, z.Width, z.Ashift)
+func MarkOf(z provision.Layout) string {
+	return fmt.Sprintf("%s%s:%d:%d", markPrefix, z.Redundancy, z.Width, z.Ashift)
 }
 
 // parseMark reads a mark; ok is false if the text is none.
-func parseMark(text string) (z provision.Zpool, ok bool) {
+func parseMark(text string) (z provision.Layout, ok bool) {
 	parts := strings.Split(strings.TrimPrefix(text, markPrefix), ":")
 	if !strings.HasPrefix(text, markPrefix) || len(parts) != 3 {
 		return z, false
 	}
-	z.Layout = provision.ZpoolLayout(parts[0])
+	z.Redundancy = provision.Redundancy(parts[0])
 	z.Width, _ = strconv.Atoi(parts[1])
 	z.Ashift, _ = strconv.Atoi(parts[2])
-	return z, z.Check() == nil && MarkOf(z) == text
+	return z, provision.TraitsOf(provision.ZFS).CheckLayout(z) == nil && MarkOf(z) == text
 }

@@ -63,8 +63,8 @@ func (f Case) Judge(w provision.PoolWish, name string) Verdict {
 		return Verdict{Act: AskMark}
 	case !ours:
 		return Stands(provision.PoolForeign, "zpool %s was not made by Berth: it is used as it is, and no disk is added to it", name)
-	case made != w.Zpool:
-		return Stands(provision.PoolDiffers, "zpool %s was made as %s, not as %s, and stays so: no disk is added to it", name, describe(made), describe(w.Zpool))
+	case made != w.Layout:
+		return Stands(provision.PoolDiffers, "zpool %s was made as %s, not as %s, and stays so: no disk is added to it", name, describe(made), describe(w.Layout))
 	case len(w.Disks) == 0:
 		return Stands(provision.PoolAsAsked, "zpool %s is there, as %s, with %s", name, describe(made), quantity.Bytes(f.capacity))
 	}
@@ -95,7 +95,7 @@ func (f Case) judgeAbsent(w provision.PoolWish, name string) Verdict {
 	case f.Facts != nil:
 		return Stands(provision.PoolTroubled, "zpool %s is not made anew: %s", name, f.Trouble(f.Now))
 	case len(w.Disks) == 0:
-		return Stands(provision.PoolAwaitsDisks, "there is no zpool %s, and no empty disks for a vdev of it (%s)", name, describe(w.Zpool))
+		return Stands(provision.PoolAwaitsDisks, "there is no zpool %s, and no empty disks for a vdev of it (%s)", name, describe(w.Layout))
 	}
 	return Stands(provision.PoolMade, "zpool %s was made", name).then(TakeDisk)
 }
@@ -106,11 +106,11 @@ func (f Case) searchedOn(nodes []string) bool {
 }
 
 // describe returns a layout as text for people.
-func describe(z provision.Zpool) string {
-	if z.Layout == provision.ZpoolStripe {
+func describe(z provision.Layout) string {
+	if z.Redundancy == provision.Stripe {
 		return fmt.Sprintf("a stripe, ashift %d", z.Ashift)
 	}
-	return fmt.Sprintf("%s of %d disks, ashift %d", z.Layout, z.Width, z.Ashift)
+	return fmt.Sprintf("%s of %d disks, ashift %d", z.Redundancy, z.Width, z.Ashift)
 }
 
 // Finding holds the results of looking for the zpools of one name.

@@ -66,8 +66,8 @@ func properties(r provision.CreateRequest, filesystem string) []string {
 	for k, v := range r.Labels {
 		values[propLabel+k] = v
 	}
-	if r.ZFS.Compression != "" {
-		values[propCompression] = r.ZFS.Compression
+	if r.Tuning.Compression != "" {
+		values[propCompression] = r.Tuning.Compression
 	}
 	return options(values)
 }

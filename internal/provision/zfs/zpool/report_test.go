@@ -89,7 +89,7 @@ func TestTheReservationOfZFSIsChargedOrWithinTheAllowance(t *testing.T) {
 	// blocks whatever the size.
 	const pointers, block = 1024, 128 << 10
 	for _, size := range []int64{Unit, 1 << 30, 1 << 40} {
-		for _, volblock := range []int64{provision.MinZFSBlock, provision.DefaultZFSBlock, provision.MaxZFSBlock} {
+		for _, volblock := range []int64{8 << 10, DefaultBlock, 128 << 10} {
 			blocks, reserved := size/volblock, size+2*7*block
 			for blocks > 1 {
 				blocks = (blocks + pointers - 1) / pointers

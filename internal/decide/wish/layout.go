@@ -11,55 +11,38 @@ import (
 )
 
 const (
-	// leastDisk is the smallest disk that a zpool is made of. ZFS refuses those of less than
-	// 64 MiB only after it has labelled them.
+	// leastDisk is the smallest disk of a vdev. ZFS refuses those of less than 64 MiB only after
+	// it has labelled them.
 	leastDisk = 128 << 20
 	// sameSize is how much the disks of one vdev may differ; ZFS refuses more.
 	sameSize = 16 << 20
 )
 
-func (a *asked) askZpool(class, name string, c *v1alpha1.ZpoolCreation) {
-	ref := provision.PoolRef{Type: provision.ZFS, Name: provision.ZFSPrefix + name}
-	a.ask(madeAsked{pool: ref, class: class, disks: &c.Disks, zpool: zpoolOf(c)})
-}
-
-// zpoolOf returns how a class wants its zpool made.
-func zpoolOf(c *v1alpha1.ZpoolCreation) provision.Zpool {
-	z := provision.Zpool{Layout: provision.ZpoolLayout(c.Layout), Width: int(c.Width), Ashift: int(cmp.Or(c.Ashift, provision.MinZpoolAshift))}
-	switch c.Layout {
-	case v1alpha1.ZpoolStripe:
-		z.Width = 1
-	case v1alpha1.ZpoolMirror:
-		z.Width = 2
-	}
-	return z
-}
-
-// zpool asks for a zpool of whole vdevs of the disks that match its class, are empty, and
+// laidOut asks for a pool of whole vdevs of the disks that match its class, are empty, and
 // match no other pool.
-func (a asked) zpool(f Facts, m *madeAsked) Wish {
-	w := ensure(m.class, provision.PoolWish{Pool: m.pool, Zpool: m.zpool})
+func (a asked) laidOut(f Facts, m *madeAsked) Wish {
+	w := ensure(m.class, provision.PoolWish{Pool: m.pool, Layout: m.layout})
 	there := has(f.Pools, w.Pool)
 	w.lost = !there && lists(f.Listed, m.pool.Name)
 	disks := a.empty(f, &w, m.disks, there)
 	if !there {
 		w.Search = carriers(f, m.disks)
 	}
-	if w.lost || m.zpool.Check() != nil {
+	if w.lost || provision.TraitsOf(m.pool.Type).CheckLayout(m.layout) != nil {
 		return w
 	}
-	vdevs, waiting := vdevs(disks, m.zpool.Width)
+	vdevs, waiting := vdevs(disks, m.layout.Width)
 	for _, p := range waiting {
-		w.Remarks = append(w.Remarks, waits(p, m.zpool))
+		w.Remarks = append(w.Remarks, waits(p, m))
 	}
-	most := provision.MaxDisks / m.zpool.Width
+	most := provision.MaxDisks / m.layout.Width
 	for _, vdev := range vdevs[:min(len(vdevs), most)] {
 		w.Disks = append(w.Disks, vdev...)
 	}
 	return w
 }
 
-// carriers returns the device nodes of the disks that match and are not empty: the zpool may
+// carriers returns the device nodes of the disks that match and are not empty: the pool may
 // be on them. No other disks are searched, since other machines may be using those.
 func carriers(f Facts, disks *v1alpha1.DevicePools) (nodes []string) {
 	for _, p := range f.Pools {
@@ -91,9 +74,9 @@ func vdevs(disks []provision.Pool, width int) (vdevs [][]string, waiting []provi
 }
 
 // waits says what an empty disk waits for.
-func waits(p provision.Pool, z provision.Zpool) string {
+func waits(p provision.Pool, m *madeAsked) string {
 	if p.Total < leastDisk {
-		return label(p) + " is too small for a zpool"
+		return label(p) + " is too small for a " + provision.TraitsOf(m.pool.Type).OfDisks
 	}
-	return fmt.Sprintf("%s waits until there are %d of its size, which is a vdev of %s", label(p), z.Width, z.Layout)
+	return fmt.Sprintf("%s waits until there are %d of its size, which is a vdev of %s", label(p), m.layout.Width, m.layout.Redundancy)
 }

@@ -9,9 +9,9 @@ import (
 )
 
 func TestAZpoolIsAskedForOnlyInAFormThatZFSCanMake(t *testing.T) {
-	mirror := provision.Zpool{Layout: provision.ZpoolMirror, Width: 2, Ashift: 12}
-	wish := func(name string, z provision.Zpool, disks ...string) provision.PoolWish {
-		return provision.PoolWish{Pool: provision.PoolRef{Type: provision.ZFS, Name: name}, Zpool: z, Disks: disks}
+	mirror := provision.Layout{Redundancy: provision.Mirror, Width: 2, Ashift: 12}
+	wish := func(name string, z provision.Layout, disks ...string) provision.PoolWish {
+		return provision.PoolWish{Pool: provision.PoolRef{Type: provision.ZFS, Name: name}, Layout: z, Disks: disks}
 	}
 	searched := func(nodes ...string) provision.PoolWish {
 		w := wish("zfs:tank", mirror)
@@ -27,18 +27,18 @@ func TestAZpoolIsAskedForOnlyInAFormThatZFSCanMake(t *testing.T) {
 		"a search":                        {searched("/dev/sda", "/dev/nvme0n1"), true},
 		"half a mirror":                   {wish("zfs:tank", mirror, "disk:a", "disk:b", "disk:c"), false},
 		"a mirror of the same disk twice": {wish("zfs:tank", mirror, "disk:a", "disk:a"), false},
-		"no layout":                       {wish("zfs:tank", provision.Zpool{}), false},
-		"raidz2 of three":                 {wish("zfs:tank", provision.Zpool{Layout: provision.ZpoolRaidZ2, Width: 3, Ashift: 12}), false},
-		"raidz1 of seventeen":             {wish("zfs:tank", provision.Zpool{Layout: provision.ZpoolRaidZ1, Width: 17, Ashift: 12}), false},
-		"blocks of 512 bytes":             {wish("zfs:tank", provision.Zpool{Layout: provision.ZpoolStripe, Width: 1, Ashift: 9}), false},
+		"no layout":                       {wish("zfs:tank", provision.Layout{}), false},
+		"raidz2 of three":                 {wish("zfs:tank", provision.Layout{Redundancy: provision.RaidZ2, Width: 3, Ashift: 12}), false},
+		"raidz1 of seventeen":             {wish("zfs:tank", provision.Layout{Redundancy: provision.RaidZ1, Width: 17, Ashift: 12}), false},
+		"blocks of 512 bytes":             {wish("zfs:tank", provision.Layout{Redundancy: provision.Stripe, Width: 1, Ashift: 9}), false},
 		"a filesystem":                    {wish("zfs:tank/berth", mirror), false},
 		"a name that ZFS reserves":        {wish("zfs:raidz-tank", mirror), false},
 		"a name of a disk":                {wish("zfs:c0t0", mirror), false},
 		"an option for a name":            {wish("zfs:-f", mirror), false},
 		"an option to search":             {searched("-f"), false},
 		"a directory to search":           {searched("/dev/../home"), false},
-		"a thin pool in a zpool":          {provision.PoolWish{Pool: provision.PoolRef{Type: provision.ZFS, Name: "zfs:tank"}, Zpool: mirror, SizePercent: 50}, false},
-		"a zpool that is a volume group":  {provision.PoolWish{Pool: provision.PoolRef{Type: provision.LVM, Name: "vg"}, Zpool: mirror}, false},
+		"a thin pool in a zpool":          {provision.PoolWish{Pool: provision.PoolRef{Type: provision.ZFS, Name: "zfs:tank"}, Layout: mirror, SizePercent: 50}, false},
+		"a zpool that is a volume group":  {provision.PoolWish{Pool: provision.PoolRef{Type: provision.LVM, Name: "vg"}, Layout: mirror}, false},
 	} {
 		t.Run(name, func(t *testing.T) {
 			if err := tc.wish.Check(); (err == nil) != tc.ok || err != nil && !errors.Is(err, provision.ErrInvalid) {
