@@ -98,13 +98,13 @@ func (c *changer) createLocked(ctx context.Context, r provision.CreateRequest) (
 // for a disk that is taken or bears foreign data, and ErrUnavailable for one that cannot be
 // read.
 func (c *changer) admit(r provision.CreateRequest) (err error) {
-	c.state.with(r.Pool.Name, func(d *disk) {
+	c.state.With(r.Pool.Name, func(d *disk) {
 		switch {
 		case d == nil || d.missing:
 			err = fmt.Errorf("%w: disk %s is not there", provision.ErrPoolMissing, r.Pool.Name)
 		case d.trouble() != "":
 			err = fmt.Errorf("%w: disk %s: %s", provision.ErrUnavailable, d.pool, d.trouble())
-		case !d.read:
+		case d.Read.IsZero():
 			err = fmt.Errorf("%w: disk %s was not read yet", provision.ErrUnavailable, d.pool)
 		case d.closed() != "":
 			err = fmt.Errorf("%w: disk %s (%s): %s", provision.ErrNoSpace, d.pool, d.Name, d.closed())

@@ -73,7 +73,7 @@ func (p *Provisioner) Report(ctx context.Context) ([]provision.Pool, error) {
 		return nil, err
 	}
 	p.watcher.reported.Store(true)
-	return p.state.pools(), p.state.trouble(func(d *disk) bool { return !d.read })
+	return p.state.pools(), p.state.trouble(func(d *disk) bool { return d.Read.IsZero() })
 }
 
 // Get implements provision.Provisioner.
@@ -124,9 +124,10 @@ func (c *changer) usable(ctx context.Context, d *disk) (bool, error) {
 		return err == nil, err
 	}
 	d.unreadable = err
-	c.state.with(d.pool, func(known *disk) {
+	c.state.With(d.pool, func(known *disk) {
 		if known != nil && known.same(d.Disk) {
-			known.unreadable, known.stale = err, true // reading it again tells when it answers
+			known.unreadable = err
+			c.state.Touch(known) // reading it again tells when it answers
 		}
 	})
 	c.changed.Set()

@@ -6,10 +6,12 @@ import (
 	"strings"
 
 	"berth.dev/berth/internal/provision"
+	"berth.dev/berth/internal/provision/engine"
 )
 
 // disk holds the facts about one disk.
 type disk struct {
+	engine.Account
 	// pool is its name as a pool.
 	pool string
 	// Disk is the kernel's description of it; the last one if the disk is missing.
@@ -17,13 +19,10 @@ type disk struct {
 	// twins are the kernel's names of all disks that bear this identity, if there are
 	// several.
 	twins []string
-	// content as it was last read; read says that it ever was.
+	// content as it was last read.
 	content content
-	read    bool
 	// unreadable is why the last reading failed.
 	unreadable error
-	// stale is set when the disk may have been written since it was read.
-	stale bool
 	// missing is set when the kernel no longer lists a disk that holds a volume.
 	missing bool
 	// reading is closed when the reading that is under way ends.
@@ -56,7 +55,7 @@ func (w *attempt) of(id string) string {
 
 // holds returns the record of the volume on the disk, nil if there is none.
 func (d *disk) holds() *record {
-	if !d.read || d.content.kind != ours || d.content.record.status == wiping {
+	if d.Read.IsZero() || d.content.kind != ours || d.content.record.status == wiping {
 		return nil
 	}
 	return &d.content.record

@@ -47,6 +47,10 @@
 //
 // # State
 //
+// The facts about the disks are in an engine.Book. A change does not plan by them, as an
+// engine.Change does: it decides by what it reads once it has opened the disk exclusively, and it
+// holds a disk that is wiped for hours without a lock.
+//
 // Berth starts no process. Asking the kernel about the disks is cheap, and every report does it.
 // Berth reads a disk again when a writer closed it. A disk that does not answer holds up no
 // other. A disk that went with a volume on it stays known, so that the volume is not taken

@@ -6,6 +6,7 @@ import (
 	"fmt"
 
 	"berth.dev/berth/internal/provision"
+	"berth.dev/berth/internal/provision/reading"
 )
 
 // held is a disk that is opened exclusively, with its present content.
@@ -43,7 +44,7 @@ func (r *reader) hold(pool string) (*held, error) {
 		holder.Close()
 		return nil, fmt.Errorf("%w: disk %s: %w", provision.ErrUnavailable, d.Name, err)
 	}
-	r.state.with(pool, func(d *disk) {
+	r.state.With(pool, func(d *disk) {
 		if d != nil {
 			d.changing = true
 			d.turn++
@@ -57,7 +58,7 @@ func (r *reader) present(pool string) (found Disk, err error) {
 	if _, err := r.list(); err != nil {
 		return Disk{}, err
 	}
-	r.state.with(pool, func(d *disk) {
+	r.state.With(pool, func(d *disk) {
 		switch {
 		case d == nil || d.missing:
 			err = fmt.Errorf("%w: disk %s is not there", provision.ErrPoolMissing, pool)
@@ -73,31 +74,32 @@ func (r *reader) present(pool string) (found Disk, err error) {
 // release reads the disk once more, so that the facts are true whatever became of the
 // change, and closes it.
 func (h *held) release() {
+	asked := h.r.state.Asked()
 	c, err := look(h, h.disk.Geometry)
 	h.Close()
-	h.learnt(c, err)
+	h.learnt(asked, c, err)
 	h.r.changed.Set()
 	h.r.nudge()
 }
 
 // learnt takes in the content that was read from the disk in the end, and the kernel's
 // description of it then.
-func (h *held) learnt(c content, err error) {
+func (h *held) learnt(asked reading.Moment, c content, err error) {
 	h.r.looks.Lock()
 	defer h.r.looks.Unlock()
 	now, ok := h.r.config.Disks.Find(h.disk.Name)
-	h.r.state.with(h.pool, func(d *disk) {
+	h.r.state.With(h.pool, func(d *disk) {
 		if d == nil {
 			return
 		}
 		d.changing = false
 		if !ok || !now.same(d.Disk) || !d.same(h.disk) {
-			d.stale = true
+			h.r.state.Touch(d)
 			return
 		}
 		now.Links = d.Links
 		d.Disk = now
-		d.learn(c, err)
+		d.learn(asked, h.r.config.Now(), c, err)
 	})
 }
 

@@ -7,6 +7,7 @@ import (
 	"slices"
 
 	"berth.dev/berth/internal/provision"
+	"berth.dev/berth/internal/provision/engine"
 )
 
 // Lend calls take with the nodes of the disks that are empty, if any is, and returns why
@@ -40,7 +41,11 @@ func (p *Provisioner) Lend(ctx context.Context, disks []string, take func(nodes 
 		return refused, nil
 	}
 	defer p.changed.Set()
-	defer p.staleOf(lent) // before they are unlocked, so that no operation decides by their old content
+	defer func() { // before they are unlocked, so that no operation decides by their old content
+		for _, pool := range lent {
+			p.state.Changed(pool)
+		}
+	}()
 	return refused, take(nodes)
 }
 
@@ -54,7 +59,7 @@ func (r *reader) prove(pool string) (node string, err error) {
 	if _, err := r.present(pool); err != nil {
 		return "", err // a second path to the disk turned up
 	}
-	now := disk{pool: pool, Disk: h.disk, content: h.content, read: true}
+	now := disk{pool: pool, Disk: h.disk, content: h.content, Account: engine.Account{Read: r.config.Now()}}
 	if held := now.holds(); held != nil {
 		return "", fmt.Errorf("%w: disk %s holds volume %s", provision.ErrConflict, pool, held.id)
 	}
@@ -65,15 +70,4 @@ func (r *reader) prove(pool string) (node string, err error) {
 		return "", errors.New("disk " + pool + " is not empty")
 	}
 	return "/dev/" + h.disk.Name, nil
-}
-
-// staleOf notes that disks may have been written.
-func (r *reader) staleOf(pools []string) {
-	for _, pool := range pools {
-		r.state.with(pool, func(d *disk) {
-			if d != nil {
-				d.stale = true
-			}
-		})
-	}
 }

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"berth.dev/berth/internal/provision"
+	"berth.dev/berth/internal/provision/reading"
 )
 
 var errNoAnswer = errors.New("it does not answer")
@@ -39,7 +40,7 @@ func (r *reader) refresh(ctx context.Context) error {
 			return context.Cause(ctx)
 		case <-timer.C:
 			timer.Reset(0) // the others had as long
-			r.state.with(pool, func(d *disk) {
+			r.state.With(pool, func(d *disk) {
 				if d != nil && d.reading == done {
 					d.unreadable = errNoAnswer
 				}
@@ -54,15 +55,15 @@ func (r *reader) refresh(ctx context.Context) error {
 // time, and returns channels that are closed when the readings end, by pool. It leaves
 // out a disk that an own change works on: that change reads the disk at its end.
 func (r *reader) beginReading() map[string]chan struct{} {
-	r.state.mu.Lock()
-	defer r.state.mu.Unlock()
+	r.state.Lock()
+	defer r.state.Unlock()
 	under := map[string]chan struct{}{}
-	for pool, d := range r.state.disks {
-		if d.reading == nil && d.stale && !d.changing && !d.missing {
-			d.stale, d.reading = false, make(chan struct{})
-			of, turn, done := d.Disk, d.turn, d.reading
+	for pool, d := range r.state.Units() {
+		if d.reading == nil && d.Mark.Due() && !d.changing && !d.missing {
+			d.reading = make(chan struct{})
+			of, turn, asked, done := d.Disk, d.turn, r.state.Moment(), d.reading
 			// The process does not wait for this at its end: a disk that hangs would keep it alive.
-			go r.read(pool, of, turn, done)
+			go r.read(pool, of, turn, asked, done)
 		}
 		// A caller does not wait again for a disk that did not answer the last time.
 		if d.reading != nil && !errors.Is(d.unreadable, errNoAnswer) {
@@ -73,22 +74,18 @@ func (r *reader) beginReading() map[string]chan struct{} {
 }
 
 // read reads one disk and notes its content, unless it was changed meanwhile.
-func (r *reader) read(pool string, of Disk, turn int, done chan struct{}) {
+func (r *reader) read(pool string, of Disk, turn int, asked reading.Moment, done chan struct{}) {
 	defer close(done)
 	c, err := r.lookAt(of)
 	again := false
-	r.state.with(pool, func(d *disk) {
+	r.state.With(pool, func(d *disk) {
 		if d == nil || d.reading != done {
 			return
 		}
 		again = errors.Is(d.unreadable, errNoAnswer) // no caller waits for this any more
 		d.reading = nil
-		switch {
-		case d.turn != turn:
-		case !d.same(of):
-			d.stale = true
-		default:
-			d.learn(c, err)
+		if d.turn == turn && d.same(of) {
+			d.learn(asked, r.config.Now(), c, err)
 		}
 	})
 	if again {
@@ -96,10 +93,11 @@ func (r *reader) read(pool string, of Disk, turn int, done chan struct{}) {
 	}
 }
 
-// learn takes in the result of a reading.
-func (d *disk) learn(c content, err error) {
+// learn takes in the result of a reading that began at a moment, and ended now.
+func (d *disk) learn(asked reading.Moment, now time.Time, c content, err error) {
+	d.Mark.Read(asked)
 	if d.unreadable = err; err == nil {
-		d.content, d.read = c, true
+		d.content, d.Read = c, now
 	}
 }
 

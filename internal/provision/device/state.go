@@ -6,24 +6,16 @@ import (
 	"fmt"
 	"maps"
 	"slices"
-	"sync"
 
 	"berth.dev/berth/internal/provision"
+	"berth.dev/berth/internal/provision/engine"
 )
 
 // state holds the facts about all disks, by their names as pools.
 type state struct {
-	mu    sync.Mutex
-	disks map[string]*disk
-	// listed is set once the kernel was asked.
+	engine.Book[*disk]
+	// listed is set once the kernel was asked. The lock of the Book guards it.
 	listed bool
-}
-
-// with runs f on a disk, nil if there is none, under the state's lock.
-func (s *state) with(pool string, f func(*disk)) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	f(s.disks[pool])
 }
 
 // apply takes in the kernel's descriptions of all disks, and returns whether anything is
@@ -35,23 +27,20 @@ func (s *state) apply(list []Disk) (changed bool) {
 			byPool[pool] = append(byPool[pool], d)
 		}
 	}
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	if s.disks == nil {
-		s.disks = map[string]*disk{}
-	}
+	s.Lock()
+	defer s.Unlock()
 	s.listed = true
 	for pool, found := range byPool {
 		slices.SortFunc(found, func(a, b Disk) int { return cmp.Compare(a.Name, b.Name) })
 		changed = s.applyOne(pool, found) || changed
 	}
-	for pool, d := range s.disks {
+	for pool, d := range s.Units() {
 		switch {
 		case byPool[pool] != nil || d.missing:
 		case d.holds() != nil:
 			d.missing, changed = true, true
 		default:
-			delete(s.disks, pool)
+			s.Drop(pool)
 			changed = true
 		}
 	}
@@ -60,10 +49,10 @@ func (s *state) apply(list []Disk) (changed bool) {
 
 // applyOne takes in the kernel's descriptions of the disks of one identity.
 func (s *state) applyOne(pool string, found []Disk) (changed bool) {
-	d := s.disks[pool]
+	d := s.Units()[pool]
 	if d == nil {
-		d = &disk{pool: pool, stale: true, Disk: found[0]}
-		s.disks[pool] = d
+		d = &disk{pool: pool, Disk: found[0]}
+		s.Put(pool, d)
 		changed = true
 	}
 	var twins []string
@@ -74,7 +63,8 @@ func (s *state) applyOne(pool string, found []Disk) (changed bool) {
 	}
 	changed = changed || d.missing || !d.equal(found[0]) || !slices.Equal(d.twins, twins)
 	if d.missing || !d.same(found[0]) || !slices.Equal(d.twins, twins) {
-		d.stale, d.reading = true, nil // a reading of the disk that was here before is dropped
+		s.Touch(d)
+		d.reading = nil // a reading of the disk that was here before is dropped
 	}
 	d.Disk, d.twins, d.missing = found[0], twins, false
 	return changed
@@ -82,10 +72,10 @@ func (s *state) applyOne(pool string, found []Disk) (changed bool) {
 
 // seen says whether every disk was read, or could not be.
 func (s *state) seen() bool {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	for _, d := range s.disks {
-		if !d.read && d.unreadable == nil {
+	s.Lock()
+	defer s.Unlock()
+	for _, d := range s.Units() {
+		if d.Read.IsZero() && d.unreadable == nil {
 			return false
 		}
 	}
@@ -93,30 +83,25 @@ func (s *state) seen() bool {
 }
 
 // has says whether a disk is there that holds a volume.
-func (s *state) has(pool string) bool {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	d := s.disks[pool]
-	return d != nil && !d.missing && (d.holds() != nil || d.changing)
+func (s *state) has(pool string) (there bool) {
+	s.With(pool, func(d *disk) { there = d != nil && !d.missing && (d.holds() != nil || d.changing) })
+	return there
 }
 
 // pools returns all disks as callers see them. It leaves out a disk that was never read:
 // a caller must not take it for a disk without a volume.
-func (s *state) pools() []provision.Pool {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	var pools []provision.Pool
-	for _, name := range slices.Sorted(maps.Keys(s.disks)) {
-		if d := s.disks[name]; d.read {
-			pools = append(pools, d.report())
+func (s *state) pools() (pools []provision.Pool) {
+	for _, d := range s.All() {
+		if d.Read.IsZero() {
+			continue
 		}
-	}
-	for _, p := range pools {
+		p := d.report()
 		for i, v := range p.Volumes {
 			if _, err := s.holder(v.ID); errors.Is(err, provision.ErrConflict) {
 				p.Volumes[i].Problem = provision.Problem(err)
 			}
 		}
+		pools = append(pools, p)
 	}
 	return pools
 }
@@ -124,15 +109,15 @@ func (s *state) pools() []provision.Pool {
 // find returns the disk that holds a volume, as it is known now. It returns ErrConflict for
 // two disks with one volume: they are copies, and nothing is done with either.
 func (s *state) find(id string) (found disk, err error) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
+	s.Lock()
+	defer s.Unlock()
 	return s.holder(id)
 }
 
-// holder is find for a caller that holds the state's lock.
+// holder is find for a caller that has the lock of the Book.
 func (s *state) holder(id string) (found disk, err error) {
-	for _, name := range slices.Sorted(maps.Keys(s.disks)) {
-		d := s.disks[name]
+	for _, name := range slices.Sorted(maps.Keys(s.Units())) {
+		d := s.Units()[name]
 		if r := d.holds(); r == nil || r.id != id {
 			continue
 		}
@@ -147,43 +132,23 @@ func (s *state) holder(id string) (found disk, err error) {
 	return found, nil
 }
 
-// known returns a disk by the kernel's name for it.
-func (s *state) known(name string) *disk {
-	for _, d := range s.disks {
+// written notes that the disk of a kernel's name may have changed, and returns whether it is known.
+func (s *state) written(name string) bool {
+	for _, d := range s.All() {
 		if d.Name == name && !d.missing {
-			return d
+			s.Touch(d)
+			return true
 		}
 	}
-	return nil
-}
-
-// written notes that a disk may have changed, and returns whether it is known.
-func (s *state) written(name string) bool {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	d := s.known(name)
-	if d != nil {
-		d.stale = true
-	}
-	return d != nil
-}
-
-func (s *state) staleAll() {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	for _, d := range s.disks {
-		d.stale = true
-	}
+	return false
 }
 
 // toWipe begins an attempt for each disk that is to be wiped and has none, and returns the
 // attempts by pool.
 func (s *state) toWipe() map[string]*attempt {
-	s.mu.Lock()
-	defer s.mu.Unlock()
 	begun := map[string]*attempt{}
-	for name, d := range s.disks {
-		due := d.read && d.content.kind == ours && d.content.problem == "" && d.content.record.status == wiping
+	for name, d := range s.All() {
+		due := !d.Read.IsZero() && d.content.kind == ours && d.content.problem == "" && d.content.record.status == wiping
 		if due && d.trouble() == "" && d.wipe == nil {
 			d.wipe = &attempt{}
 			begun[name] = d.wipe
@@ -195,9 +160,7 @@ func (s *state) toWipe() map[string]*attempt {
 // retryWipes lets wipings be tried again that failed for one of these reasons, or, if none is
 // given, for any reason.
 func (s *state) retryWipes(reasons ...error) (found bool) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	for _, d := range s.disks {
+	for _, d := range s.All() {
 		if d.wipe == nil || d.wipe.failed == nil {
 			continue
 		}
@@ -211,11 +174,9 @@ func (s *state) retryWipes(reasons ...error) (found bool) {
 
 // trouble returns which of the disks for which of is true cannot be read.
 func (s *state) trouble(of func(*disk) bool) error {
-	s.mu.Lock()
-	defer s.mu.Unlock()
 	var errs []error
-	for _, name := range slices.Sorted(maps.Keys(s.disks)) {
-		if d := s.disks[name]; d.unreadable != nil && of(d) {
+	for name, d := range s.All() {
+		if d.unreadable != nil && of(d) {
 			errs = append(errs, fmt.Errorf("%w: disk %s (%s): %w", provision.ErrUnavailable, d.Name, name, d.unreadable))
 		}
 	}

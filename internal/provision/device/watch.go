@@ -51,7 +51,7 @@ func (w *watcher) letGoAll() {
 // watching is called once the watch misses nothing any more. Writes since an earlier report
 // may have been missed.
 func (w *watcher) watching() {
-	w.state.staleAll()
+	w.state.ChangedAll()
 	w.changed.Set()
 }
 
@@ -90,7 +90,7 @@ func (w *watcher) tick(ctx context.Context) {
 				w.nudge()
 			}
 		case <-refresh.C:
-			w.state.staleAll()
+			w.state.ChangedAll()
 			w.state.retryWipes()
 			_ = w.refresh(ctx)
 			w.changed.Set()

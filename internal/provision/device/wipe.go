@@ -28,7 +28,7 @@ func (w *wiper) wipeAll(ctx context.Context, tasks *run.Tasks) {
 // wipe makes the disk of a deleted volume empty.
 func (w *wiper) wipe(ctx context.Context, pool string, a *attempt) {
 	err := w.wipeHeld(ctx, pool, a)
-	w.state.with(pool, func(d *disk) {
+	w.state.With(pool, func(d *disk) {
 		// The pool may have another disk by now, if this one was pulled.
 		if a.failed = err; d != nil && d.wipe == a && (err == nil || ctx.Err() != nil) {
 			d.wipe = nil
@@ -62,7 +62,7 @@ func (w *wiper) wipeHeld(ctx context.Context, pool string, a *attempt) error {
 	marks := wipe.Marks{Bytes: w.config.WipeRecord, Interval: wipe.MarkInterval}
 	marks.From(whole.Done, w.config.Now())
 	err = wipe.Do(ctx, h, provision.WipeDiscard, whole, func(done int64, lasts bool) error {
-		w.state.with(pool, func(*disk) { a.percent = done * 100 / length })
+		w.state.With(pool, func(*disk) { a.percent = done * 100 / length })
 		if !lasts || !marks.Due(done, w.config.Now()) {
 			return nil
 		}
