@@ -11,7 +11,7 @@ import (
 	"berth.dev/berth/internal/provision/lvm"
 	"berth.dev/berth/internal/provision/lvm/lvmtest"
 	"berth.dev/berth/internal/provision/memory"
-	"berth.dev/berth/internal/run"
+	"berth.dev/berth/internal/run/runtest"
 )
 
 var tank = provision.PoolRef{Type: provision.ZFS, Name: "zfs:tank"}
@@ -21,13 +21,13 @@ type mixed struct {
 	*provision.Mux
 	host    *lvmtest.Host
 	groups  *lvm.Provisioner
-	started *run.Counter
+	started *runtest.Counter
 }
 
 func newMixed(t *testing.T) mixed {
 	t.Helper()
 	host := lvmtest.NewHost(map[string]int64{thick.Name: 100})
-	started := run.Count(host)
+	started := runtest.Count(host)
 	groups, err := lvm.New(lvm.Config{Runner: started, Devices: host, Mkfs: host.Mkfs})
 	if err != nil {
 		t.Fatal(err)

@@ -15,6 +15,8 @@ type Command struct {
 	Program string
 	// Args are passed as they are; there is no shell.
 	Args []string
+	// Env are variables that the command gets besides those of this process.
+	Env []string
 }
 
 func (c Command) String() string {

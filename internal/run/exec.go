@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"os"
 	"os/exec"
+	"slices"
 	"syscall"
 	"time"
 )
@@ -52,7 +53,7 @@ func (e Exec) run(c Command, cmd *exec.Cmd) ([]byte, error) {
 	var stdout limited
 	var stderr tail
 	cmd.Stdout, cmd.Stderr = &stdout, &stderr
-	cmd.Env = append(os.Environ(), "LC_ALL=C", "LVM_SUPPRESS_FD_WARNINGS=1")
+	cmd.Env = slices.Concat(os.Environ(), []string{"LC_ALL=C"}, c.Env)
 	// Each command has its own process group. So a query is killed with all its children,
 	// and a signal to Berth's group does not reach a change.
 	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}

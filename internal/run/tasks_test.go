@@ -80,7 +80,7 @@ func TestPanicInAnOperationIsItsCallersError(t *testing.T) {
 func TestCounterCountsProcessesByOperation(t *testing.T) {
 	var script runtest.Script
 	script.Handle("lvcreate", runtest.Fixed(""))
-	c := run.Count(&script)
+	c := runtest.Count(&script)
 
 	var wg sync.WaitGroup
 	for range 10 {

@@ -71,7 +71,8 @@ func inline(v *corev1.Volume) (volume ledger.InlineVolume, ours bool, err error)
 	return ledger.InlineVolume{Name: v.Name, Class: attributes.PoolClass, Bytes: bytes}, true, err
 }
 
-func hasInline(p *corev1.Pod) bool {
+// HasInline says whether a pod has inline volumes of Berth's.
+func HasInline(p *corev1.Pod) bool {
 	return slices.ContainsFunc(p.Spec.Volumes, func(v corev1.Volume) bool {
 		return v.CSI != nil && v.CSI.Driver == v1alpha1.LocalDriverName
 	})

@@ -78,7 +78,7 @@ func (f *feeder) forgetPersistentVolume(pv *corev1.PersistentVolume) {
 }
 
 func (f *feeder) observePod(p *corev1.Pod) {
-	if hasInline(p) || f.book.holdsFor(string(p.UID)) {
+	if HasInline(p) || f.book.holdsFor(string(p.UID)) {
 		f.book.change(func(l *ledger.Ledger) { l.ObservePod(pod(p)) })
 	}
 }

@@ -153,7 +153,7 @@ type podClaim struct {
 }
 
 func (r Reader) claimOf(ctx context.Context, pod *corev1.Pod, v *corev1.Volume) (podClaim, error) {
-	c := podClaim{name: claimName(pod, v)}
+	c := podClaim{name: ClaimName(pod, v)}
 	var err error
 	c.claim, err = r.Objects.Claim(ctx, pod.Namespace, c.name)
 	switch {
@@ -176,8 +176,8 @@ func (r Reader) claimOf(ctx context.Context, pod *corev1.Pod, v *corev1.Volume) 
 	return c, err
 }
 
-// claimName returns the claim behind a volume of a pod, or empty.
-func claimName(pod *corev1.Pod, v *corev1.Volume) string {
+// ClaimName returns the claim behind a volume of a pod, or empty.
+func ClaimName(pod *corev1.Pod, v *corev1.Volume) string {
 	switch {
 	case v.PersistentVolumeClaim != nil:
 		return v.PersistentVolumeClaim.ClaimName

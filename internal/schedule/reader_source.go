@@ -65,7 +65,7 @@ func (r Reader) clonedVolume(ctx context.Context, pod *corev1.Pod, s *Source) (p
 	case claim.DeletionTimestamp != nil:
 		return "which is being deleted", nil
 	case claim.Spec.VolumeName == "":
-		s.ignored = slices.ContainsFunc(pod.Spec.Volumes, func(v corev1.Volume) bool { return claimName(pod, &v) == s.Name })
+		s.ignored = slices.ContainsFunc(pod.Spec.Volumes, func(v corev1.Volume) bool { return ClaimName(pod, &v) == s.Name })
 		return "which is not bound yet", nil
 	}
 	pv, err := r.Objects.PersistentVolume(ctx, claim.Spec.VolumeName)

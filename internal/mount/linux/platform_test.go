@@ -16,13 +16,14 @@ import (
 	"berth.dev/berth/internal/provision"
 	"berth.dev/berth/internal/provision/lvm/lvmtest"
 	"berth.dev/berth/internal/run"
+	"berth.dev/berth/internal/run/runtest"
 )
 
 // devices are logical volumes of a group made for the test.
 type devices struct {
 	t       *testing.T
 	mounter *linux.Mounter
-	counter *run.Counter
+	counter *runtest.Counter
 	n       int
 }
 
@@ -38,7 +39,7 @@ func newDevices(t *testing.T) *devices {
 func devicesIn(t *testing.T) *devices {
 	t.Helper()
 	lvmtest.EmptyAfter(t, group)
-	counter := run.Count(run.Exec{})
+	counter := runtest.Count(run.Exec{})
 	m, err := linux.New(linux.Config{Runner: counter})
 	if err != nil {
 		t.Fatal(err)

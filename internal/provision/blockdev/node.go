@@ -9,12 +9,6 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// Exists says whether a block device is there.
-func Exists(path string) bool {
-	_, err := Number(path)
-	return err == nil
-}
-
 // Same says whether two paths lead to one block device.
 func Same(a, b string) bool {
 	if a == b {

@@ -7,7 +7,7 @@ import (
 	"berth.dev/berth/internal/provision/conformance"
 	"berth.dev/berth/internal/provision/lvm"
 	"berth.dev/berth/internal/provision/lvm/lvmtest"
-	"berth.dev/berth/internal/run"
+	"berth.dev/berth/internal/run/runtest"
 )
 
 var (
@@ -114,7 +114,7 @@ func requestIn(pool provision.PoolRef, id string, units int64) provision.CreateR
 	return provision.CreateRequest{ID: id, Pool: pool, Size: units * unit, Labels: map[string]string{"claim": "data", "namespace": "shop"}}
 }
 
-func counted(host *lvmtest.Host) (*run.Counter, lvm.Config) {
-	counter := run.Count(host)
+func counted(host *lvmtest.Host) (*runtest.Counter, lvm.Config) {
+	counter := runtest.Count(host)
 	return counter, lvm.Config{Runner: counter, Devices: host, Mkfs: host.Mkfs}
 }

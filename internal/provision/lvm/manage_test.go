@@ -14,6 +14,7 @@ import (
 	"berth.dev/berth/internal/provision/lvm"
 	"berth.dev/berth/internal/provision/lvm/lvmtest"
 	"berth.dev/berth/internal/run"
+	"berth.dev/berth/internal/run/runtest"
 )
 
 const diskUnits = 129 // of a disk: LVM needs one for itself
@@ -177,7 +178,7 @@ func mustReport(t *testing.T, n managed) {
 
 func TestAWishThatIsMetStartsNoProcess(t *testing.T) {
 	m := bareMachine("sda")
-	counter := run.Count(m)
+	counter := runtest.Count(m)
 	n := m.boot(t, counter)
 	mustEnsure(t, n, 50, provision.PoolMade, provision.PoolMade)
 	poolOf(t, n.Provisioner, vg)

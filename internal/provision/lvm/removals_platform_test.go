@@ -14,7 +14,7 @@ import (
 	"berth.dev/berth/internal/provision"
 	"berth.dev/berth/internal/provision/lvm"
 	"berth.dev/berth/internal/provision/lvm/lvmtest"
-	"berth.dev/berth/internal/run"
+	"berth.dev/berth/internal/run/runtest"
 )
 
 func TestSeveralAreRemovedByOneProcessOnRealLVM(t *testing.T) {
@@ -72,7 +72,7 @@ func realPools(t *testing.T) []provision.PoolRef {
 }
 
 // removingReal starts a provisioner on this machine. A gate holds its first removal.
-func removingReal(t *testing.T) (*lvm.Provisioner, *gate, *run.Counter) {
+func removingReal(t *testing.T) (*lvm.Provisioner, *gate, *runtest.Counter) {
 	t.Helper()
 	c, counter, _ := lvmtest.RealConfig(t)
 	g := gated(counter)

@@ -17,6 +17,7 @@ import (
 	"berth.dev/berth/internal/provision/lvm"
 	"berth.dev/berth/internal/provision/lvm/lvmtest"
 	"berth.dev/berth/internal/run"
+	"berth.dev/berth/internal/run/runtest"
 )
 
 // gate holds the first process that removes anything until the gate is opened.
@@ -89,7 +90,7 @@ func carveSome(t *testing.T, p *lvm.Provisioner, pool provision.PoolRef, n int) 
 }
 
 // removing starts a provisioner on a played host. A gate holds its first removal.
-func removing(t *testing.T) (*lvmtest.Host, *lvm.Provisioner, *gate, *run.Counter) {
+func removing(t *testing.T) (*lvmtest.Host, *lvm.Provisioner, *gate, *runtest.Counter) {
 	t.Helper()
 	host := lvmtest.NewHost(map[string]int64{vg.Name: 100})
 	host.AddThinPool(vg.Name, "pool", 50)

@@ -14,7 +14,7 @@ import (
 	"berth.dev/berth/internal/provision/device/devicetest"
 	"berth.dev/berth/internal/provision/zfs"
 	"berth.dev/berth/internal/provision/zfs/zfstest"
-	"berth.dev/berth/internal/run"
+	"berth.dev/berth/internal/run/runtest"
 )
 
 const diskSize = 1 << 30
@@ -60,7 +60,7 @@ func (m *bare) label(node string) (int64, error) {
 type managed struct {
 	*zfs.Provisioner
 	disks   *device.Provisioner
-	counter *run.Counter
+	counter *runtest.Counter
 	stop    func()
 }
 

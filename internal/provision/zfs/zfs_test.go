@@ -10,7 +10,7 @@ import (
 	"berth.dev/berth/internal/provision/zfs"
 	"berth.dev/berth/internal/provision/zfs/zfstest"
 	"berth.dev/berth/internal/provision/zfs/zpool"
-	"berth.dev/berth/internal/run"
+	"berth.dev/berth/internal/run/runtest"
 )
 
 var tank = provision.PoolRef{Type: provision.ZFS, Name: "zfs:tank/berth"}
@@ -100,9 +100,9 @@ func config(host *zfstest.Host) zfs.Config {
 	}
 }
 
-func counted(host *zfstest.Host) (*run.Counter, zfs.Config) {
+func counted(host *zfstest.Host) (*runtest.Counter, zfs.Config) {
 	c := config(host)
-	counter := run.Count(host)
+	counter := runtest.Count(host)
 	c.Runner = counter
 	return counter, c
 }

@@ -18,6 +18,7 @@ import (
 	"berth.dev/berth/internal/provision/lvm/kernel"
 	"berth.dev/berth/internal/provision/lvm/lvmtest"
 	"berth.dev/berth/internal/run"
+	"berth.dev/berth/internal/run/runtest"
 )
 
 const group = "vg-staging"
@@ -26,7 +27,7 @@ const group = "vg-staging"
 // a count of the processes that were started.
 type machine struct {
 	*node
-	counter *run.Counter
+	counter *runtest.Counter
 	disks   poold.Node
 }
 
@@ -34,7 +35,7 @@ func newMachine(t *testing.T) *machine {
 	t.Helper()
 	lvmtest.RealGroup(t, group, lvmtest.Disks(t, 1)[0])
 	lvmtest.EmptyAfter(t, group)
-	m := &machine{node: &node{dir: t.TempDir(), specs: specs{}}, counter: run.Count(run.Exec{})}
+	m := &machine{node: &node{dir: t.TempDir(), specs: specs{}}, counter: runtest.Count(run.Exec{})}
 	m.provisioner(t)
 	return m
 }

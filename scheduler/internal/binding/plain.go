@@ -6,9 +6,10 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	storagev1 "k8s.io/api/storage/v1"
-	"k8s.io/component-helpers/storage/ephemeral"
 	"k8s.io/component-helpers/storage/volume"
 	fwk "k8s.io/kube-scheduler/framework"
+
+	"berth.dev/berth/internal/schedule"
 )
 
 // plainKey marks the cycle of a pod all of whose claims are to be provisioned by
@@ -65,7 +66,7 @@ func (p *Plugin) Reserve(ctx context.Context, state fwk.CycleState, pod *corev1.
 // and wherever the pod goes.
 func (p *Plugin) anywhere(pod *corev1.Pod) bool {
 	for i := range pod.Spec.Volumes {
-		name := claimName(pod, &pod.Spec.Volumes[i])
+		name := schedule.ClaimName(pod, &pod.Spec.Volumes[i])
 		if name == "" {
 			continue
 		}
@@ -88,21 +89,9 @@ func unrestricted(class *storagev1.StorageClass) bool {
 
 func hasClaims(pod *corev1.Pod) bool {
 	for i := range pod.Spec.Volumes {
-		if claimName(pod, &pod.Spec.Volumes[i]) != "" {
+		if schedule.ClaimName(pod, &pod.Spec.Volumes[i]) != "" {
 			return true
 		}
 	}
 	return false
-}
-
-// claimName is the claim behind a volume of a pod, or empty.
-func claimName(pod *corev1.Pod, v *corev1.Volume) string {
-	switch {
-	case v.PersistentVolumeClaim != nil:
-		return v.PersistentVolumeClaim.ClaimName
-	case v.Ephemeral != nil:
-		return ephemeral.VolumeClaimName(pod, v)
-	default:
-		return ""
-	}
 }

@@ -6,7 +6,6 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	storagev1 "k8s.io/api/storage/v1"
-	"k8s.io/component-helpers/storage/ephemeral"
 	"k8s.io/klog/v2"
 	fwk "k8s.io/kube-scheduler/framework"
 	"k8s.io/kubernetes/pkg/scheduler/util"
@@ -98,7 +97,7 @@ func (w waking) afterPod(e event) (bool, error) {
 		return false, nil
 	}
 	for i := range gone.Spec.Volumes {
-		if name := claimName(gone, &gone.Spec.Volumes[i]); name != "" && uses(e.pod, gone.Namespace, name) {
+		if name := schedule.ClaimName(gone, &gone.Spec.Volumes[i]); name != "" && uses(e.pod, gone.Namespace, name) {
 			return true, nil
 		}
 	}
@@ -157,20 +156,8 @@ func (w waking) wants(pod *corev1.Pod, kind func(schedule.Wanted) bool) (bool, e
 // uses is whether a pod names a claim, or will.
 func uses(pod *corev1.Pod, namespace, claim string) bool {
 	return pod.Namespace == namespace && slices.ContainsFunc(pod.Spec.Volumes, func(v corev1.Volume) bool {
-		return claimName(pod, &v) == claim
+		return schedule.ClaimName(pod, &v) == claim
 	})
-}
-
-// claimName is the claim behind a volume of a pod, or empty.
-func claimName(pod *corev1.Pod, v *corev1.Volume) string {
-	switch {
-	case v.PersistentVolumeClaim != nil:
-		return v.PersistentVolumeClaim.ClaimName
-	case v.Ephemeral != nil:
-		return ephemeral.VolumeClaimName(pod, v)
-	default:
-		return ""
-	}
 }
 
 func (w waking) afterStorageClass(e event) (bool, error) {

@@ -8,6 +8,7 @@ import (
 	fwk "k8s.io/kube-scheduler/framework"
 
 	"berth.dev/berth/internal/ledger"
+	"berth.dev/berth/internal/schedule"
 )
 
 // Filter refuses nodes on which the pod's volumes do not fit, all together. It
@@ -69,7 +70,7 @@ func (p *Plugin) remedy(node *ledger.Node, request *ledger.Request, verdict ledg
 	var victims []string
 	priority := corev1helpers.PodPriority(pod)
 	for _, other := range info.GetPods() {
-		if each := other.GetPod(); corev1helpers.PodPriority(each) < priority && hasInline(each) {
+		if each := other.GetPod(); corev1helpers.PodPriority(each) < priority && schedule.HasInline(each) {
 			victims = append(victims, uid(each))
 		}
 	}

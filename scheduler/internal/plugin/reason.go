@@ -1,11 +1,6 @@
 package plugin
 
 import (
-	"slices"
-
-	corev1 "k8s.io/api/core/v1"
-
-	"berth.dev/berth/api/v1alpha1"
 	"berth.dev/berth/internal/ledger"
 )
 
@@ -46,11 +41,4 @@ func (c *cycle) why(verdict ledger.Verdict) string {
 		return "node(s) did not have the source: " + told
 	}
 	return why(verdict.Reason)
-}
-
-// hasInline is whether a pod has inline volumes of Berth's.
-func hasInline(pod *corev1.Pod) bool {
-	return slices.ContainsFunc(pod.Spec.Volumes, func(v corev1.Volume) bool {
-		return v.CSI != nil && v.CSI.Driver == v1alpha1.LocalDriverName
-	})
 }

@@ -17,6 +17,7 @@ import (
 	"berth.dev/berth/internal/provision/zfs"
 	zfskernel "berth.dev/berth/internal/provision/zfs/kernel"
 	"berth.dev/berth/internal/run"
+	"berth.dev/berth/internal/run/runtest"
 )
 
 // disksOf is a node's disks, once in this process and once behind poold's socket. This
@@ -25,7 +26,7 @@ type disksOf struct {
 	local, remote poold.Node
 	// bare starts the commands of the bare side; counter and changes see Berth's commands.
 	bare    *zvols
-	counter *run.Counter
+	counter *runtest.Counter
 	changes *recorder
 	tidying *tidying
 }
@@ -34,7 +35,7 @@ type disksOf struct {
 func newDisks(r run.Runner) disksOf {
 	changes := &recorder{Runner: r}
 	return disksOf{
-		bare: &zvols{Runner: r, names: map[string]bool{}}, counter: run.Count(changes), changes: changes,
+		bare: &zvols{Runner: r, names: map[string]bool{}}, counter: runtest.Count(changes), changes: changes,
 		tidying: &tidying{wait: func() {}},
 	}
 }

@@ -35,6 +35,9 @@ func (t Tool) settings() string {
 	return s
 }
 
+// quiet keeps LVM from warning that this process has left it open files.
+var quiet = []string{"LVM_SUPPRESS_FD_WARNINGS=1"}
+
 // ConfigAt is where the settings are among the arguments of a command.
 const ConfigAt = 2
 
@@ -43,6 +46,7 @@ func (t Tool) command(operation string, args ...string) run.Command {
 		Operation: operation,
 		Program:   t.Program,
 		Args:      append([]string{operation, "--config", t.settings()}, args...),
+		Env:       quiet,
 	}
 }
 
@@ -60,7 +64,7 @@ func (t Tool) ReportCommand(groups ...string) run.Command {
 
 // HostCommand shows the machine's own settings of which devices LVM reads.
 func (t Tool) HostCommand() run.Command {
-	return run.Command{Operation: "lvmconfig", Program: t.Program, Args: []string{"lvmconfig", "--typeconfig", "full", "devices"}}
+	return run.Command{Operation: "lvmconfig", Program: t.Program, Args: []string{"lvmconfig", "--typeconfig", "full", "devices"}, Env: quiet}
 }
 
 // NamesCommand lists the volume groups. Read-only means that LVM reads the disks

@@ -14,13 +14,14 @@ import (
 	"berth.dev/berth/internal/provision/lvm"
 	"berth.dev/berth/internal/provision/lvm/kernel"
 	"berth.dev/berth/internal/run"
+	"berth.dev/berth/internal/run/runtest"
 )
 
 // RealConfig returns the configuration of a provisioner over this machine, with counters of the
 // processes that it starts and of the filesystems that it makes.
-func RealConfig(t testing.TB) (lvm.Config, *run.Counter, *conformance.Formats) {
+func RealConfig(t testing.TB) (lvm.Config, *runtest.Counter, *conformance.Formats) {
 	t.Helper()
-	counter := run.Count(run.Exec{})
+	counter := runtest.Count(run.Exec{})
 	mounter, err := linux.New(linux.Config{Runner: counter})
 	if err != nil {
 		t.Fatal(err)

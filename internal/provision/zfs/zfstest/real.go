@@ -15,6 +15,7 @@ import (
 	"berth.dev/berth/internal/provision/zfs/kernel"
 	"berth.dev/berth/internal/provision/zfs/zpool"
 	"berth.dev/berth/internal/run"
+	"berth.dev/berth/internal/run/runtest"
 )
 
 // Run runs a command, as an administrator would, and returns its output.
@@ -67,9 +68,9 @@ func RealForeign(t testing.TB, dataset string, size int64) {
 
 // RealConfig returns a provisioner's config for this machine, a counter of its processes, and
 // a record of the filesystems that it makes.
-func RealConfig(t testing.TB) (zfs.Config, *run.Counter, *conformance.Formats) {
+func RealConfig(t testing.TB) (zfs.Config, *runtest.Counter, *conformance.Formats) {
 	t.Helper()
-	counter := run.Count(run.Exec{})
+	counter := runtest.Count(run.Exec{})
 	mounter, err := linux.New(linux.Config{Runner: counter})
 	if err != nil {
 		t.Fatal(err)

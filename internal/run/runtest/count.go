@@ -1,32 +1,34 @@
-package run
+package runtest
 
 import (
 	"context"
 	"maps"
 	"sync"
+
+	"berth.dev/berth/internal/run"
 )
 
-// Counter is a Runner that counts the processes another one starts, by
+// Counter is a run.Runner that counts the processes another one starts, by
 // operation.
 type Counter struct {
-	runner Runner
+	runner run.Runner
 	mu     sync.Mutex
 	counts map[string]int
 }
 
-var _ Runner = (*Counter)(nil)
+var _ run.Runner = (*Counter)(nil)
 
 // Count wraps a runner.
-func Count(r Runner) *Counter { return &Counter{runner: r, counts: map[string]int{}} }
+func Count(r run.Runner) *Counter { return &Counter{runner: r, counts: map[string]int{}} }
 
-// Query implements Runner.
-func (c *Counter) Query(ctx context.Context, cmd Command) ([]byte, error) {
+// Query implements run.Runner.
+func (c *Counter) Query(ctx context.Context, cmd run.Command) ([]byte, error) {
 	c.add(cmd)
 	return c.runner.Query(ctx, cmd)
 }
 
-// Change implements Runner.
-func (c *Counter) Change(cmd Command) ([]byte, error) {
+// Change implements run.Runner.
+func (c *Counter) Change(cmd run.Command) ([]byte, error) {
 	c.add(cmd)
 	return c.runner.Change(cmd)
 }
@@ -47,7 +49,7 @@ func (c *Counter) Counts() map[string]int {
 	return maps.Clone(c.counts)
 }
 
-func (c *Counter) add(cmd Command) {
+func (c *Counter) add(cmd run.Command) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	c.counts[cmd.Operation]++
