@@ -34,6 +34,8 @@ type Layouts struct {
 	// Widths are how many disks a group may have.
 	Widths map[Redundancy]Span
 	Ashift Span
+	// LeastDisk is the smallest disk of a group, and Differ how much its disks may differ, in bytes.
+	LeastDisk, Differ int64
 }
 
 // Span is a range of whole numbers that includes both ends.

@@ -81,7 +81,8 @@ type Manager interface {
 	// that Berth did not make where Extension asks for it. A change that has begun is
 	// carried to its end even if the caller gives up.
 	//
-	// A filesystem of btrfs is a pool once Ensure was asked for it: a wish may ask for that alone.
+	// A pool of a type with the trait ByName is reported once Ensure was asked for it: a wish may
+	// ask for that alone.
 	Ensure(ctx context.Context, w PoolWish) (Outcome, error)
 }
 

@@ -96,6 +96,8 @@ var table = []Traits{
 		Layouts: &Layouts{
 			Widths: map[Redundancy]Span{Stripe: {1, 1}, Mirror: {2, 2}, RaidZ1: {3, 16}, RaidZ2: {4, 16}},
 			Ashift: Span{12, 16},
+			// ZFS refuses disks of less than 64 MiB only after it has labelled them.
+			LeastDisk: 128 << 20, Differ: 16 << 20,
 		},
 		Tunings: &Tunings{
 			Blocks:      Span{8 << 10, 128 << 10}, // the pointers to smaller ones need more room than Berth charges for a volume

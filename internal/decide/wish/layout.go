@@ -10,28 +10,21 @@ import (
 	"berth.dev/berth/internal/provision"
 )
 
-const (
-	// leastDisk is the smallest disk of a vdev. ZFS refuses those of less than 64 MiB only after
-	// it has labelled them.
-	leastDisk = 128 << 20
-	// sameSize is how much the disks of one vdev may differ; ZFS refuses more.
-	sameSize = 16 << 20
-)
-
 // laidOut asks for a pool of whole vdevs of the disks that match its class, are empty, and
 // match no other pool.
 func (a asked) laidOut(f Facts, m *madeAsked) Wish {
 	w := ensure(m.class, provision.PoolWish{Pool: m.pool, Layout: m.layout})
+	t := provision.TraitsOf(m.pool.Type)
 	there := has(f.Pools, w.Pool)
 	w.lost = !there && lists(f.Listed, m.pool.Name)
 	disks := a.empty(f, &w, m.disks, there)
 	if !there {
 		w.Search = carriers(f, m.disks)
 	}
-	if w.lost || provision.TraitsOf(m.pool.Type).CheckLayout(m.layout) != nil {
+	if w.lost || t.CheckLayout(m.layout) != nil {
 		return w
 	}
-	vdevs, waiting := vdevs(disks, m.layout.Width)
+	vdevs, waiting := vdevs(disks, m.layout.Width, *t.Layouts)
 	for _, p := range waiting {
 		w.Remarks = append(w.Remarks, waits(p, m))
 	}
@@ -55,12 +48,12 @@ func carriers(f Facts, disks *v1alpha1.DevicePools) (nodes []string) {
 }
 
 // vdevs forms vdevs of disks of one size, the smallest first, and returns the disks left over.
-func vdevs(disks []provision.Pool, width int) (vdevs [][]string, waiting []provision.Pool) {
+func vdevs(disks []provision.Pool, width int, bounds provision.Layouts) (vdevs [][]string, waiting []provision.Pool) {
 	slices.SortFunc(disks, func(a, b provision.Pool) int {
 		return cmp.Or(cmp.Compare(a.Total, b.Total), cmp.Compare(a.Name, b.Name))
 	})
 	for len(disks) > 0 {
-		if len(disks) < width || disks[0].Total < leastDisk || disks[width-1].Total-disks[0].Total > sameSize {
+		if len(disks) < width || disks[0].Total < bounds.LeastDisk || disks[width-1].Total-disks[0].Total > bounds.Differ {
 			waiting, disks = append(waiting, disks[0]), disks[1:]
 			continue
 		}
@@ -75,8 +68,8 @@ func vdevs(disks []provision.Pool, width int) (vdevs [][]string, waiting []provi
 
 // waits says what an empty disk waits for.
 func waits(p provision.Pool, m *madeAsked) string {
-	if p.Total < leastDisk {
-		return label(p) + " is too small for a " + provision.TraitsOf(m.pool.Type).OfDisks
+	if t := provision.TraitsOf(m.pool.Type); p.Total < t.Layouts.LeastDisk {
+		return label(p) + " is too small for a " + t.OfDisks
 	}
 	return fmt.Sprintf("%s waits until there are %d of its size, which is a vdev of %s", label(p), m.layout.Width, m.layout.Redundancy)
 }

@@ -6,8 +6,8 @@ import (
 	"berth.dev/berth/internal/provision/reading"
 )
 
-// slow is how long a change may run. After that its tools must hang: no command of LVM or ZFS
-// takes longer.
+// slow is how long a change may run. After that its tools must hang: no command of a
+// backend takes longer.
 const slow = 2 * time.Minute
 
 // Account holds the engine's own data about one unit. A backend embeds an Account in its own
