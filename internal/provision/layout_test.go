@@ -38,6 +38,10 @@ func TestAZpoolIsAskedForOnlyInAFormThatZFSCanMake(t *testing.T) {
 		"an option to search":             {searched("-f"), false},
 		"a directory to search":           {searched("/dev/../home"), false},
 		"a thin pool in a zpool":          {provision.PoolWish{Pool: provision.PoolRef{Type: provision.ZFS, Name: "zfs:tank"}, Layout: mirror, SizePercent: 50}, false},
+		"a search for a volume group":     {provision.PoolWish{Pool: provision.PoolRef{Type: provision.LVM, Name: "vg"}, Search: []string{"/dev/sda"}}, false},
+		"a search for a filesystem":       {provision.PoolWish{Pool: provision.PoolRef{Type: provision.Btrfs, Name: "btrfs:data"}, Search: []string{"/dev/sda"}}, true},
+		"an option to search for one":     {provision.PoolWish{Pool: provision.PoolRef{Type: provision.Btrfs, Name: "btrfs:data"}, Search: []string{"-f"}}, false},
+		"a layout of a filesystem":        {provision.PoolWish{Pool: provision.PoolRef{Type: provision.Btrfs, Name: "btrfs:data"}, Layout: mirror}, false},
 		"a zpool that is a volume group":  {provision.PoolWish{Pool: provision.PoolRef{Type: provision.LVM, Name: "vg"}, Layout: mirror}, false},
 	} {
 		t.Run(name, func(t *testing.T) {

@@ -6,6 +6,8 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+
+	"berth.dev/berth/api/v1alpha1"
 )
 
 // PoolWish describes a pool that shall exist. A wish only ever adds: a pool is made and
@@ -42,10 +44,10 @@ type Reason string
 // The reasons of outcomes.
 const (
 	// PoolMade, PoolGrown, PoolExtended and PoolImported name the step that Ensure just took.
-	PoolMade     Reason = "Made"
-	PoolGrown    Reason = "Grown"
-	PoolExtended Reason = "Extended"
-	PoolImported Reason = "Imported"
+	PoolMade     = Reason(v1alpha1.PoolMade)
+	PoolGrown    = Reason(v1alpha1.PoolGrown)
+	PoolExtended = Reason(v1alpha1.PoolExtended)
+	PoolImported = Reason(v1alpha1.PoolImported)
 	// PoolAsAsked: the wish is met, and nothing is left to do.
 	PoolAsAsked Reason = "AsAsked"
 	// PoolAwaitsDisks: there is no such pool, and there are no disks to make it of.

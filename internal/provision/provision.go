@@ -1,6 +1,10 @@
 package provision
 
-import "context"
+import (
+	"context"
+
+	"berth.dev/berth/api/v1alpha1"
+)
 
 // PoolRef names a pool of this node.
 type PoolRef struct {
@@ -85,8 +89,8 @@ type Fill struct {
 
 // The media of whole disks.
 const (
-	MediaSSD = "SSD"
-	MediaHDD = "HDD"
+	MediaSSD = string(v1alpha1.SSD)
+	MediaHDD = string(v1alpha1.HDD)
 )
 
 // CreateRequest asks for a volume.

@@ -48,6 +48,13 @@ func good() provision.CreateRequest {
 	}
 }
 
+// tuned has a request ask for a Tuning in a zpool.
+func tuned(how provision.Tuning) func(*provision.CreateRequest) {
+	return func(r *provision.CreateRequest) {
+		r.Pool, r.Tuning = provision.PoolRef{Type: provision.ZFS, Name: "zfs:tank"}, how
+	}
+}
+
 func TestRequestsThatCanNeverBeMetAreInvalid(t *testing.T) {
 	for name, change := range map[string]func(*provision.CreateRequest){
 		"no size":                   func(r *provision.CreateRequest) { r.Size = 0 },
@@ -63,12 +70,13 @@ func TestRequestsThatCanNeverBeMetAreInvalid(t *testing.T) {
 		"a label with a tag":        func(r *provision.CreateRequest) { r.Labels["claim"] = "a=b" },
 		"a label key with =":        func(r *provision.CreateRequest) { r.Labels["a=b"] = "c" },
 		"a huge label":              func(r *provision.CreateRequest) { r.Labels["claim"] = strings.Repeat("a", 600) },
-		"blocks too small":          func(r *provision.CreateRequest) { r.Tuning.BlockSize = 4 << 10 },
-		"blocks too large":          func(r *provision.CreateRequest) { r.Tuning.BlockSize = 256 << 10 },
-		"blocks of no power":        func(r *provision.CreateRequest) { r.Tuning.BlockSize = 24 << 10 },
-		"blocks of less":            func(r *provision.CreateRequest) { r.Tuning.BlockSize = -8 << 10 },
-		"two properties":            func(r *provision.CreateRequest) { r.Tuning.Compression = "lz4 -o sync=disabled" },
-		"a compression of no level": func(r *provision.CreateRequest) { r.Tuning.Compression = "zstd-20" },
+		"blocks too small":          tuned(provision.Tuning{BlockSize: 4 << 10}),
+		"blocks too large":          tuned(provision.Tuning{BlockSize: 256 << 10}),
+		"blocks of no power":        tuned(provision.Tuning{BlockSize: 24 << 10}),
+		"blocks of less":            tuned(provision.Tuning{BlockSize: -8 << 10}),
+		"two properties":            tuned(provision.Tuning{Compression: "lz4 -o sync=disabled"}),
+		"a compression of no level": tuned(provision.Tuning{Compression: "zstd-20"}),
+		"blocks in a volume group":  func(r *provision.CreateRequest) { r.Tuning.BlockSize = 16 << 10 },
 		"too many labels": func(r *provision.CreateRequest) {
 			for c := 'a'; c <= 'z'; c++ {
 				r.Labels[string(c)] = ""
@@ -94,7 +102,7 @@ func TestOptionsThatZFSKnowsAreAccepted(t *testing.T) {
 		{Compression: "gzip-9"}, {Compression: "zstd"}, {Compression: "zstd-19"}, {Compression: "zstd-fast"}, {Compression: "zstd-fast-1000"},
 	} {
 		r := good()
-		r.Pool.Type, r.Tuning = provision.ZFS, o
+		tuned(o)(&r)
 		if err := r.Check(); err != nil {
 			t.Errorf("%+v: %v", o, err)
 		}

@@ -12,6 +12,12 @@ import (
 	"berth.dev/berth/internal/provision"
 )
 
+// The bounds of the disks of a vdev, in bytes.
+const (
+	leastDisk = 128 << 20
+	sameSize  = 16 << 20
+)
+
 // zpool has a class make a zpool of the disks that match, with that width of a vdev.
 func zpool(name, pattern string, layout v1alpha1.ZpoolLayout, width int32) func(*v1alpha1.PoolClassSpec) {
 	return func(s *v1alpha1.PoolClassSpec) {
