@@ -2,6 +2,7 @@ package main
 
 import (
 	"fmt"
+	"runtime"
 	"strings"
 
 	"github.com/spf13/cobra"
@@ -43,7 +44,8 @@ func (a *app) images() *cobra.Command {
 }
 
 func (a *app) imageUserland() *cobra.Command {
-	return &cobra.Command{
+	architecture := runtime.GOARCH
+	cmd := &cobra.Command{
 		Use:   "userland",
 		Short: "Print the path of a root filesystem tar with Debian's storage tools, made if need be",
 		Args:  cobra.NoArgs,
@@ -52,10 +54,12 @@ func (a *app) imageUserland() *cobra.Command {
 			if err != nil {
 				return err
 			}
-			path, err := userland.Get(cmd.Context(), store)
+			path, err := userland.Get(cmd.Context(), store, architecture)
 			return printLine(cmd.OutOrStdout(), path, err)
 		},
 	}
+	cmd.Flags().StringVar(&architecture, "arch", architecture, "architecture of the tools: amd64 or arm64")
+	return cmd
 }
 
 func (a *app) imageWrite() *cobra.Command {

@@ -17,7 +17,11 @@ import (
 // archive is Debian's package archive as this machine reaches it, with every component
 // that the wanted packages are in: ZFS's are in contrib, which few machines list. Its
 // package lists are separate from those of the machine's own apt.
-type archive struct{ dir string }
+type archive struct {
+	dir string
+	// architecture of the packages, in Debian's words, which are Go's.
+	architecture string
+}
 
 // components of Debian that the wanted packages are in.
 const components = "main contrib"
@@ -26,9 +30,9 @@ const components = "main contrib"
 // of apt.
 const machineLists = "/var/lib/apt/lists"
 
-// openArchive fetches the package lists of the archive. It does so again after each update
-// of the machine's own apt.
-func openArchive(ctx context.Context, store *artefact.Store) (archive, error) {
+// openArchive fetches the package lists of the archive for an architecture. It does so again
+// after each update of the machine's own apt.
+func openArchive(ctx context.Context, store *artefact.Store, architecture string) (archive, error) {
 	out, err := process.Output(ctx, process.Command{
 		Path: "apt-get",
 		Args: []string{"indextargets", "--format", "$(SITE) $(RELEASE)", "Created-By: Packages", "Origin: Debian"},
@@ -47,12 +51,12 @@ func openArchive(ctx context.Context, store *artefact.Store) (archive, error) {
 	}
 	dir, err := store.Get(ctx, artefact.Recipe{
 		Name: "debian-lists",
-		Key:  []string{"layout 1", sources, lists.ModTime().UTC().String()},
+		Key:  []string{"layout 1", architecture, sources, lists.ModTime().UTC().String()},
 		Make: func(ctx context.Context, dir string, log io.Writer) error {
-			return archive{dir}.update(ctx, sources, log)
+			return archive{dir, architecture}.update(ctx, sources, log)
 		},
 	})
-	return archive{dir}, err
+	return archive{dir, architecture}, err
 }
 
 // sourcesOf turns lines of a site and a release into a list of sources.
@@ -91,6 +95,7 @@ func (a archive) options() []string {
 	for _, o := range []string{
 		"Dir::Etc::sourcelist=" + a.sources(), "Dir::Etc::sourceparts=-", "Dir::State::lists=" + a.lists(),
 		"Dir::Cache::pkgcache=", "Dir::Cache::srcpkgcache=", "APT::Sandbox::User=root",
+		"APT::Architecture=" + a.architecture, "APT::Architectures=" + a.architecture,
 	} {
 		args = append(args, "-o", o)
 	}

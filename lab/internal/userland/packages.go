@@ -15,9 +15,10 @@ import (
 	"berth.dev/berth/lab/internal/process"
 )
 
-// wanted are the packages with the tools Berth's agent runs.
+// wanted are the packages with the tools Berth's agent runs. base-files has the texts of the
+// licences that the packages' own files refer to, and names the release of Debian.
 var wanted = []string{
-	"btrfs-progs", "e2fsprogs", "lvm2", "mount", "thin-provisioning-tools", "util-linux", "xfsprogs", "zfsutils-linux",
+	"base-files", "btrfs-progs", "e2fsprogs", "lvm2", "mount", "thin-provisioning-tools", "util-linux", "xfsprogs", "zfsutils-linux",
 }
 
 // unwanted are packages that the wanted ones depend on for programs that nothing
@@ -27,7 +28,7 @@ var unwanted = []string{
 	"debconf", "dpkg", "gcc-12-base", "init-system-helpers", "libaudit-common", "libcrypt1", "libdb5.3", "libffi8",
 	"libfile-find-rule-perl", "libgdbm-compat4", "libgdbm6", "libicu72", "libnsl2", "libnumber-compare-perl", "libperl5.36",
 	"libpython3-stdlib", "libpython3.11-minimal", "libpython3.11-stdlib", "libsqlite3-0", "libtext-glob-perl",
-	"libtirpc-common", "libzpool5linux", "media-types", "perl", "perl-base", "perl-modules-5.36", "python3", "python3-minimal",
+	"libtirpc-common", "libzpool5linux", "mawk", "media-types", "perl", "perl-base", "perl-modules-5.36", "python3", "python3-minimal",
 	"python3.11", "python3.11-minimal", "sensible-utils", "tar", "usrmerge", "util-linux-extra",
 }
 

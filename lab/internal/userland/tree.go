@@ -21,11 +21,12 @@ type entry struct {
 
 // dropped are paths that no image needs.
 var dropped = []string{
-	"usr/share/doc", "usr/share/man", "usr/share/locale", "usr/share/info", "usr/share/lintian", "usr/share/bug",
+	"usr/share/man", "usr/share/locale", "usr/share/info", "usr/share/lintian", "usr/share/bug",
 	"usr/share/bash-completion", "usr/share/initramfs-tools", "usr/share/readline", "usr/share/gcc", "usr/share/python3",
 	"usr/share/doc-base", "usr/share/menu", "usr/share/polkit-1", "usr/share/gdb", "usr/lib/systemd", "usr/lib/udev",
-	"usr/lib/x86_64-linux-gnu/gconv", "usr/lib/x86_64-linux-gnu/audit", "usr/share/gconv", "etc/init.d", "etc/default", "etc/cron.d",
-	"etc/pam.d", "etc/security", "var", "usr/share/pam", "usr/share/pam-configs", "usr/share/terminfo", "usr/lib/terminfo",
+	"usr/lib/x86_64-linux-gnu/gconv", "usr/lib/x86_64-linux-gnu/audit", "usr/lib/aarch64-linux-gnu/gconv",
+	"usr/lib/aarch64-linux-gnu/audit", "usr/share/gconv", "etc/init.d", "etc/default", "etc/cron.d",
+	"etc/pam.d", "etc/profile.d", "etc/security", "etc/skel", "etc/update-motd.d", "usr/share/base-files", "var", "usr/share/pam", "usr/share/pam-configs", "usr/share/terminfo", "usr/lib/terminfo",
 }
 
 // add reads the files of a package. Debian's older packages still ship files in /bin,
@@ -79,7 +80,16 @@ func merged(name string) string {
 // mergedDirs are links to the directories of the same name below /usr.
 var mergedDirs = []string{"bin", "lib", "lib64", "sbin"}
 
+// documentation is where packages have their licences, among much that no image needs.
+const documentation = "usr/share/doc/"
+
+// unneeded reports whether no image needs a path. Licences stay: an image that is passed on
+// must contain the licences of its programs. A package's own directory stays with them, as it
+// may be a link to that of another package.
 func unneeded(name string) bool {
+	if in, ok := strings.CutPrefix(name, documentation); ok {
+		return strings.Contains(in, "/") && path.Base(in) != "copyright"
+	}
 	return slices.ContainsFunc(dropped, func(d string) bool { return name == d || strings.HasPrefix(name, d+"/") })
 }
 

@@ -71,9 +71,12 @@ func TestFilesOfOldDirectoriesGoBelowUsr(t *testing.T) {
 	}
 }
 
-func TestDocumentationIsLeftOut(t *testing.T) {
-	all := treeOf(t, packed(t, file("./usr/share/doc/lvm2/copyright"), file("./usr/share/man/man8/lvm.8.gz"), file("./usr/share/documents")))
-	if diff := cmp.Diff([]string{"usr/share/documents"}, names(all)); diff != "" {
+func TestDocumentationIsLeftOutAndLicencesStay(t *testing.T) {
+	all := treeOf(t,
+		packed(t, file("./usr/share/doc/lvm2/copyright"), file("./usr/share/doc/lvm2/changelog.gz"), symlink("./usr/share/doc/dmsetup", "lvm2")),
+		packed(t, file("./usr/share/man/man8/lvm.8.gz"), file("./usr/share/documents")))
+	want := []string{"usr/share/doc/dmsetup", "usr/share/doc/lvm2/copyright", "usr/share/documents"}
+	if diff := cmp.Diff(want, names(all)); diff != "" {
 		t.Errorf("tree (-want +got):\n%s", diff)
 	}
 }

@@ -1,11 +1,13 @@
 package userland
 
 import (
+	"archive/tar"
 	"context"
 	"errors"
 	"fmt"
 	"io"
 	"os"
+	"path"
 	"path/filepath"
 	"strings"
 
@@ -23,11 +25,12 @@ var needed = []string{
 }
 
 // format is part of the key: raise it if the same packages must give another tree.
-const format = "1"
+const format = "3"
 
-// Get returns the path of the root filesystem tar, made if need be.
-func Get(ctx context.Context, store *artefact.Store) (string, error) {
-	from, err := openArchive(ctx, store)
+// Get returns the path of the root filesystem tar for an architecture, amd64 or arm64,
+// made if need be.
+func Get(ctx context.Context, store *artefact.Store, architecture string) (string, error) {
+	from, err := openArchive(ctx, store, architecture)
 	if err != nil {
 		return "", err
 	}
@@ -35,7 +38,7 @@ func Get(ctx context.Context, store *artefact.Store) (string, error) {
 	if err != nil {
 		return "", err
 	}
-	key := []string{format, strings.Join(unwanted, " "), strings.Join(dropped, " ")}
+	key := []string{format, architecture, strings.Join(unwanted, " "), strings.Join(dropped, " ")}
 	for _, d := range debs {
 		key = append(key, d.String())
 	}
@@ -57,7 +60,7 @@ func (a archive) assemble(ctx context.Context, dir string, debs []deb, log io.Wr
 	}
 	t := tree{}
 	for _, file := range files {
-		if err := t.unpack(ctx, file, log); err != nil {
+		if err := errors.Join(t.unpack(ctx, file, log), t.record(ctx, file, log)); err != nil {
 			return fmt.Errorf("unpacking %s: %w", filepath.Base(file), err)
 		}
 	}
@@ -90,4 +93,22 @@ func (t tree) unpack(ctx context.Context, file string, log io.Writer) error {
 	}
 	r.CloseWithError(err)
 	return errors.Join(err, g.Wait())
+}
+
+// records is where images without a package manager say which packages they have: scanners
+// look for them there.
+const records = "var/lib/dpkg/status.d"
+
+// record adds a package's description to the tree, in a file of the package's name.
+func (t tree) record(ctx context.Context, file string, log io.Writer) error {
+	control, err := process.Output(ctx, process.Command{Path: "dpkg-deb", Args: []string{"--field", file}, Log: log})
+	if err != nil {
+		return err
+	}
+	name, _, _ := strings.Cut(filepath.Base(file), "_")
+	for dir := records; dir != "."; dir = path.Dir(dir) {
+		t.put(dir, &tar.Header{Typeflag: tar.TypeDir, Mode: 0o755}, nil)
+	}
+	t.put(records+"/"+name, &tar.Header{Typeflag: tar.TypeReg, Mode: 0o644}, append(control, '\n'))
+	return nil
 }
