@@ -29,11 +29,11 @@ app.kubernetes.io/component: {{ index . 1 }}
 {{- define "berth.image" -}}
 {{- $root := index . 0 -}}
 {{- $image := index . 1 -}}
-{{- $repository := $image.repository -}}
-{{- with $root.Values.imageRegistry }}{{ $repository = printf "%s/%s" (trimSuffix "/" .) $repository }}{{ end -}}
-{{- if $image.digest -}}
-{{ printf "%s@%s" $repository $image.digest | quote }}
-{{- else -}}
-{{ printf "%s:%s" $repository ($image.tag | default $root.Chart.AppVersion) | quote }}
+{{- $registry := $root.Values.imageRegistry | default $image.registry | default "" -}}
+{{- if not $registry -}}
+{{- fail (printf "the image %s has no registry: set imageRegistry to the registry that `make push` brought the images to. A chart that was released with a registry needs no such value." $image.repository) -}}
 {{- end -}}
+{{- $digest := "" -}}
+{{- with $image.digest }}{{ $digest = printf "@%s" . }}{{ end -}}
+{{ printf "%s/%s:%s%s" (trimSuffix "/" $registry) $image.repository ($image.tag | default $root.Chart.AppVersion) $digest | quote }}
 {{- end -}}
