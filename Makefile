@@ -19,6 +19,7 @@ include hack/test.mk
 include hack/lint.mk
 include hack/lab.mk
 include hack/scheduler.mk
+include hack/release.mk
 
 .PHONY: help
 help: ## List the tasks

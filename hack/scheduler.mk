@@ -2,9 +2,11 @@
 # scheduler. Its build flags are those of the lab's Kubernetes, so that both share the
 # compiler's cache.
 
+SCHEDULER_LDFLAGS := -s -w -X k8s.io/component-base/version.gitVersion=v1.37.1
+
 .PHONY: bin/berth-scheduler
 bin/berth-scheduler:
-	go -C scheduler build $(GOFLAGS_BUILD) -ldflags "-s -w -X k8s.io/component-base/version.gitVersion=v1.37.1" -o ../$@ .
+	go -C scheduler build $(GOFLAGS_BUILD) -ldflags "$(SCHEDULER_LDFLAGS)" -o ../$@ .
 
 .PHONY: image-scheduler
 image-scheduler: bin/berth-scheduler bin/lab ## Build the image of berth-scheduler into bin/images/
@@ -22,5 +24,5 @@ test-scheduler: bin/lab bin/helm ## berth-scheduler's tests, those on a real API
 # makes the run shorter, for example BENCH_FLAGS='-nodes 100 -rounds 2'.
 .PHONY: bench-scheduling
 bench-scheduling: bin/lab bin/helm ## Measure berth-scheduler against the stock one; writes docs/benchmarks
-	go -C scheduler build $(GOFLAGS_BUILD) -ldflags "-s -w -X k8s.io/component-base/version.gitVersion=v1.37.1" -o ../bin/bench-scheduling ./bench
+	go -C scheduler build $(GOFLAGS_BUILD) -ldflags "$(SCHEDULER_LDFLAGS)" -o ../bin/bench-scheduling ./bench
 	$(ENVTEST) bin/bench-scheduling $(BENCH_FLAGS)

@@ -14,15 +14,17 @@ WITHOUT_SERVER = go list -f '{{.ImportPath}} {{join .TestImports " "}} {{join .X
 quick: ## Unit tests without root and without a cluster (a minute)
 	go vet ./...
 	go -C lab vet ./...
+	go -C hack/release vet ./...
 	go test -short $$($(WITHOUT_SERVER))
 	go -C lab test ./...
 	go -C scheduler test -trimpath ./internal/...
+	go -C hack/release test ./...
 
 .PHONY: test
-test: check-generated lint test-unit test-scheduler test-platform test-e2e ## All that guards a merge (half an hour, more the first time)
+test: check-generated lint test-unit test-scheduler test-release test-platform test-e2e ## All that guards a merge (half an hour, more the first time)
 
 .PHONY: test-all
-test-all: test test-btrfs test-platform-all test-platform-zfs test-lab test-e2e-schedulers test-e2e-space test-e2e-copies test-e2e-nodes test-e2e-restore test-e2e-separate test-e2e-zfs mutants soak ## Everything, long models included
+test-all: test test-release-all test-btrfs test-platform-all test-platform-zfs test-lab test-e2e-schedulers test-e2e-space test-e2e-copies test-e2e-nodes test-e2e-restore test-e2e-separate test-e2e-zfs mutants soak ## Everything, long models included
 
 .PHONY: check-generated
 check-generated: generate
