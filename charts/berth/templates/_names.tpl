@@ -37,3 +37,14 @@ app.kubernetes.io/component: {{ index . 1 }}
 {{- with $image.digest }}{{ $digest = printf "@%s" . }}{{ end -}}
 {{ printf "%s/%s:%s%s" (trimSuffix "/" $registry) $image.repository ($image.tag | default $root.Chart.AppVersion) $digest | quote }}
 {{- end -}}
+
+{{/* apart: list root "component". Each pod of a component prefers a node without another. */}}
+{{- define "berth.apart" -}}
+podAntiAffinity:
+  preferredDuringSchedulingIgnoredDuringExecution:
+    - weight: 100
+      podAffinityTerm:
+        topologyKey: kubernetes.io/hostname
+        labelSelector:
+          matchLabels: {{- include "berth.selector" . | nindent 12 }}
+{{- end -}}
