@@ -42,10 +42,12 @@ release-programs:
 	  go -C scheduler build $(GOFLAGS_BUILD) -ldflags "$(SCHEDULER_LDFLAGS)" -o ../bin/programs/berth-scheduler-linux-$$arch .; \
 	done
 
-# Releases of a small program in place of Berth's, and one that Helm itself installs from.
+# Releases of a small program in place of Berth's, one that Helm itself renders, and what
+# the chart renders to.
 .PHONY: test-release
-test-release: bin/helm ## A registry of our own, and what is pushed to it and pulled back, by Helm as well
+test-release: bin/helm ## What the chart renders to, and a registry from which a release is pulled back, by Helm as well
 	BERTH_TEST_HELM=$(CURDIR)/bin/helm go -C hack/release test -tags helm ./...
+	BERTH_TEST_HELM=$(CURDIR)/bin/helm go test -tags helm ./test/chart
 
 .PHONY: test-release-all
 test-release-all: release test-release ## The same, and that a release of the whole made twice is the same

@@ -1,0 +1,32 @@
+// Command readme writes the page of the chart's values, README.md, from values.yaml: each
+// value with its default and its comment. `make generate` runs it.
+package main
+
+import (
+	"fmt"
+	"os"
+	"path/filepath"
+)
+
+func main() {
+	if len(os.Args) != 2 {
+		fmt.Fprintln(os.Stderr, "readme: give the directory of the chart")
+		os.Exit(2)
+	}
+	if err := write(os.Args[1]); err != nil {
+		fmt.Fprintln(os.Stderr, "readme:", err)
+		os.Exit(1)
+	}
+}
+
+func write(chart string) error {
+	values, err := os.ReadFile(filepath.Join(chart, "values.yaml"))
+	if err != nil {
+		return fmt.Errorf("reading the chart's values: %w", err)
+	}
+	text, err := page(values)
+	if err != nil {
+		return fmt.Errorf("describing the chart's values: %w", err)
+	}
+	return os.WriteFile(filepath.Join(chart, "README.md"), text, 0o644)
+}

@@ -1,0 +1,140 @@
+//go:build helm
+
+package chart
+
+import (
+	"maps"
+	"slices"
+	"strings"
+	"testing"
+
+	"sigs.k8s.io/yaml"
+)
+
+// object is what these tests read of a rendered object.
+type object struct {
+	Kind     string `json:"kind"`
+	Metadata struct {
+		Name string `json:"name"`
+	} `json:"metadata"`
+	Spec struct {
+		Replicas int `json:"replicas"`
+		Selector    selector `json:"selector"`
+		PodSelector selector `json:"podSelector"`
+		Template struct {
+			Metadata struct {
+				Labels map[string]string `json:"labels"`
+			} `json:"metadata"`
+			Spec pod `json:"spec"`
+		} `json:"template"`
+	} `json:"spec"`
+}
+
+type selector struct {
+	MatchLabels map[string]string `json:"matchLabels"`
+}
+
+type pod struct {
+	SecurityContext struct {
+		SeccompProfile struct {
+			Type string `json:"type"`
+		} `json:"seccompProfile"`
+	} `json:"securityContext"`
+	Containers []struct {
+		Name            string `json:"name"`
+		Image           string `json:"image"`
+		SecurityContext struct {
+			Privileged             bool `json:"privileged"`
+			ReadOnlyRootFilesystem bool `json:"readOnlyRootFilesystem"`
+		} `json:"securityContext"`
+	} `json:"containers"`
+}
+
+// objects returns the objects of a kind that values render to, by name.
+func objects(t *testing.T, values string, kinds ...string) map[string]object {
+	t.Helper()
+	found := map[string]object{}
+	for _, text := range render(t, values) {
+		var o object
+		if err := yaml.Unmarshal([]byte(text), &o); err != nil {
+			t.Fatalf("%v in\n%s", err, text)
+		}
+		if slices.Contains(kinds, o.Kind) {
+			found[o.Metadata.Name] = o
+		}
+	}
+	return found
+}
+
+func TestEveryPodFiltersSystemCallsAndWritesNothingToItsImage(t *testing.T) {
+	for name, values := range cases {
+		all := objects(t, values, "Deployment", "DaemonSet")
+		if len(all) < 2 {
+			t.Errorf("%s: %d workloads", name, len(all))
+		}
+		for _, o := range all {
+			spec := o.Spec.Template.Spec
+			if got := spec.SecurityContext.SeccompProfile.Type; got != "RuntimeDefault" {
+				t.Errorf("%s: %s has the seccomp profile %q", name, o.Metadata.Name, got)
+			}
+			for _, c := range spec.Containers {
+				if !c.SecurityContext.ReadOnlyRootFilesystem {
+					t.Errorf("%s: %s of %s may write to its image", name, c.Name, o.Metadata.Name)
+				}
+			}
+		}
+	}
+}
+
+func TestOnlyWhatTouchesDisksIsPrivileged(t *testing.T) {
+	for name, want := range map[string]string{"default": "agent", "everything": "poold"} {
+		var got []string
+		for _, o := range objects(t, cases[name], "Deployment", "DaemonSet") {
+			for _, c := range o.Spec.Template.Spec.Containers {
+				if c.SecurityContext.Privileged {
+					got = append(got, c.Name)
+				}
+			}
+		}
+		if !slices.Equal(got, []string{want}) {
+			t.Errorf("%s: privileged are %q, want %s", name, got, want)
+		}
+	}
+}
+
+func TestAMirrorHasEveryImage(t *testing.T) {
+	for _, o := range objects(t, cases["mirror"], "Deployment", "DaemonSet") {
+		for _, c := range o.Spec.Template.Spec.Containers {
+			if !strings.HasPrefix(c.Image, "mirror.example.org/all/") {
+				t.Errorf("%s of %s comes from %s", c.Name, o.Metadata.Name, c.Image)
+			}
+		}
+	}
+}
+
+// A selector that matches no pod would protect nothing, and open nothing.
+func TestBudgetsAndPoliciesSelectPodsThatExist(t *testing.T) {
+	deployed := objects(t, cases["everything"], "Deployment", "DaemonSet")
+	budgets := objects(t, cases["everything"], "PodDisruptionBudget")
+	if len(budgets) != 2 {
+		t.Errorf("there are budgets for %v, want the controller's and the scheduler's", slices.Sorted(maps.Keys(budgets)))
+	}
+	for name, b := range budgets {
+		d, ok := deployed[name]
+		if !ok || !maps.Equal(b.Spec.Selector.MatchLabels, d.Spec.Selector.MatchLabels) || d.Spec.Replicas < 2 {
+			t.Errorf("budget %s is for %v, and the pods have %v", name, b.Spec.Selector.MatchLabels, d.Spec.Template.Metadata.Labels)
+		}
+	}
+	policies := objects(t, cases["everything"], "NetworkPolicy")
+	if len(policies) != len(deployed) {
+		t.Errorf("there are policies for %v", slices.Sorted(maps.Keys(policies)))
+	}
+	for name, p := range policies {
+		if d, ok := deployed[name]; !ok || !maps.Equal(p.Spec.PodSelector.MatchLabels, d.Spec.Selector.MatchLabels) {
+			t.Errorf("policy %s is for %v, and the pods have %v", name, p.Spec.PodSelector.MatchLabels, d.Spec.Template.Metadata.Labels)
+		}
+	}
+	if got := objects(t, cases["lab"], "PodDisruptionBudget"); len(got) != 0 {
+		t.Errorf("a single controller has the budget %v", got)
+	}
+}
