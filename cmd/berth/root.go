@@ -11,8 +11,8 @@ import (
 	ctrl "sigs.k8s.io/controller-runtime"
 )
 
-// subcommands are the processes. Each file of a process adds its constructor.
-var subcommands = []func() *cobra.Command{newVersionCommand, newControllerCommand, newAgentCommand, newPooldCommand}
+// subcommands are the processes, and questions about them. Each file of one adds its constructor.
+var subcommands = []func() *cobra.Command{newVersionCommand, newControllerCommand, newAgentCommand, newPooldCommand, newCheckCommand}
 
 // levels are the values of --log-level. Detail also shows the requests of CSI calls.
 var levels = map[string]slog.Level{

@@ -102,6 +102,15 @@ func TestOnlyWhatTouchesDisksIsPrivileged(t *testing.T) {
 	}
 }
 
+// Helm installs hooks of a test only when it is asked to test.
+func TestTheTestOfAnInstallationIsAHook(t *testing.T) {
+	for _, text := range render(t, cases["default"]) {
+		if strings.Contains(text, "component: test") != strings.Contains(text, "helm.sh/hook: test\n") {
+			t.Errorf("of a test or no hook of one:\n%s", text)
+		}
+	}
+}
+
 func TestAMirrorHasEveryImage(t *testing.T) {
 	for _, o := range objects(t, cases["mirror"], "Deployment", "DaemonSet") {
 		for _, c := range o.Spec.Template.Spec.Containers {

@@ -31,8 +31,8 @@ type Image struct {
 	Labels map[string]string
 }
 
-// path is where programs of the image look for others.
-const path = "PATH=/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
+// searchPath is where programs of the image look for others.
+const searchPath = "PATH=/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
 
 func (i Image) build() (v1.Image, error) {
 	layers, err := i.layers()
@@ -43,7 +43,7 @@ func (i Image) build() (v1.Image, error) {
 		mutate.ConfigMediaType(mutate.MediaType(empty.Image, types.OCIManifestSchema1), types.OCIConfigJSON),
 		&v1.ConfigFile{
 			Architecture: i.Architecture, OS: "linux", RootFS: v1.RootFS{Type: "layers"},
-			Config: v1.Config{Entrypoint: []string{i.Entrypoint}, User: i.User, Env: []string{path}, Labels: i.Labels},
+			Config: v1.Config{Entrypoint: []string{i.Entrypoint}, User: i.User, Env: []string{searchPath}, Labels: i.Labels},
 		})
 	if err != nil {
 		return nil, err

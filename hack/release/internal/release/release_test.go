@@ -95,8 +95,8 @@ func TestEveryFileHasItsChecksum(t *testing.T) {
 	var got []string
 	for line := range strings.Lines(string(text)) {
 		sum, name, ok := strings.Cut(strings.TrimSpace(line), "  ")
-		if real, err := checksum(os.DirFS(dir), name); !ok || err != nil || real != sum {
-			t.Errorf("%s has the checksum %s, %v, and the file says %s", name, real, err, sum)
+		if taken, err := checksum(os.DirFS(dir), name); !ok || err != nil || taken != sum {
+			t.Errorf("%s has the checksum %s, %v, and the file says %s", name, taken, err, sum)
 		}
 		got = append(got, name)
 	}

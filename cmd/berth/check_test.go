@@ -1,0 +1,43 @@
+package main
+
+import (
+	"bytes"
+	"strings"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	appsv1 "k8s.io/api/apps/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	clientscheme "k8s.io/client-go/kubernetes/scheme"
+	"sigs.k8s.io/controller-runtime/pkg/client/fake"
+
+	"berth.dev/berth/api/v1alpha1"
+)
+
+func TestACheckWaitsForTheInstallationAndNamesWhatIsWrong(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		scheme := runtime.NewScheme()
+		if err := clientscheme.AddToScheme(scheme); err != nil {
+			t.Fatal(err)
+		}
+		if err := v1alpha1.AddToScheme(scheme); err != nil {
+			t.Fatal(err)
+		}
+		deployment := &appsv1.Deployment{ObjectMeta: metav1.ObjectMeta{Namespace: "ns", Name: "berth-controller"}}
+		c := fake.NewClientBuilder().WithScheme(scheme).WithObjects(deployment).Build()
+		f := &checkFlags{namespace: "ns", name: "berth", timeout: time.Minute}
+		var out bytes.Buffer
+		if err := awaitNoProblems(t.Context(), c, f, &out); err == nil || !strings.Contains(err.Error(), "asking for the agents") {
+			t.Errorf("without agents the error is %v", err)
+		}
+		agents := &appsv1.DaemonSet{ObjectMeta: metav1.ObjectMeta{Namespace: "ns", Name: "berth-agent"}}
+		if err := c.Create(t.Context(), agents); err != nil {
+			t.Fatal(err)
+		}
+		if err := awaitNoProblems(t.Context(), c, f, &out); err == nil || !strings.Contains(err.Error(), "no node runs an agent") {
+			t.Errorf("with agents on no node the error is %v", err)
+		}
+	})
+}

@@ -1,0 +1,63 @@
+package check_test
+
+import (
+	"strings"
+	"testing"
+
+	storagev1 "k8s.io/api/storage/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"berth.dev/berth/api/v1alpha1"
+	"berth.dev/berth/internal/check"
+)
+
+// working is an installation with two controllers and agents on two nodes.
+func working() check.Facts {
+	var f check.Facts
+	f.Controller.Name, f.Agents.Name = "berth-controller", "berth-agent"
+	f.Controller.Status.Replicas, f.Controller.Status.ReadyReplicas = 2, 2
+	f.Agents.Status.DesiredNumberScheduled, f.Agents.Status.NumberReady = 2, 2
+	for _, name := range []string{"n1", "n2"} {
+		node := v1alpha1.StorageNode{ObjectMeta: metav1.ObjectMeta{Name: name}}
+		node.Status.Conditions = []metav1.Condition{{Type: v1alpha1.ConditionReady, Status: metav1.ConditionTrue}}
+		kubelet := storagev1.CSINode{ObjectMeta: metav1.ObjectMeta{Name: name}}
+		kubelet.Spec.Drivers = []storagev1.CSINodeDriver{{Name: "other.example.org"}, {Name: v1alpha1.LocalDriverName}}
+		f.Nodes, f.Kubelets = append(f.Nodes, node), append(f.Kubelets, kubelet)
+	}
+	return f
+}
+
+func TestAnInstallationThatWorksHasNoProblems(t *testing.T) {
+	if got := check.Problems(working()); len(got) != 0 {
+		t.Errorf("problems are %q", got)
+	}
+}
+
+func TestEachProblemIsNamed(t *testing.T) {
+	for name, tc := range map[string]struct {
+		spoil func(*check.Facts)
+		want  string
+	}{
+		"a controller is not ready":      {func(f *check.Facts) { f.Controller.Status.ReadyReplicas = 1 }, "1 of 2 controllers"},
+		"there is no controller":         {func(f *check.Facts) { f.Controller.Status.Replicas, f.Controller.Status.ReadyReplicas = 0, 0 }, "0 of 0 controllers"},
+		"an agent is not ready":          {func(f *check.Facts) { f.Agents.Status.NumberReady = 1 }, "1 of 2 agents"},
+		"no node is selected":            {func(f *check.Facts) { f.Agents.Status.DesiredNumberScheduled = 0 }, "no node runs an agent"},
+		"an agent has reported nothing":  {func(f *check.Facts) { f.Nodes = f.Nodes[:1] }, "1 of 2 agents have reported"},
+		"a node has no condition":        {func(f *check.Facts) { f.Nodes[1].Status.Conditions = nil }, "node n2 is not ready: its agent has not reported"},
+		"a node's tools do not answer":   {func(f *check.Facts) { f.Nodes[0].Status.Conditions[0] = away("no lvm") }, "node n1 is not ready: no lvm"},
+		"a kubelet knows another driver": {func(f *check.Facts) { f.Kubelets[0].Spec.Drivers = f.Kubelets[0].Spec.Drivers[:1] }, "kubelet of node n1"},
+		"a node has no kubelet":          {func(f *check.Facts) { f.Kubelets = f.Kubelets[:1] }, "kubelet of node n2"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			f := working()
+			tc.spoil(&f)
+			if got := check.Problems(f); len(got) != 1 || !strings.Contains(got[0], tc.want) {
+				t.Errorf("problems are %q, want one with %q", got, tc.want)
+			}
+		})
+	}
+}
+
+func away(message string) metav1.Condition {
+	return metav1.Condition{Type: v1alpha1.ConditionReady, Status: metav1.ConditionFalse, Message: message}
+}
