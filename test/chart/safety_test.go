@@ -18,10 +18,10 @@ type object struct {
 		Name string `json:"name"`
 	} `json:"metadata"`
 	Spec struct {
-		Replicas int `json:"replicas"`
+		Replicas    int      `json:"replicas"`
 		Selector    selector `json:"selector"`
 		PodSelector selector `json:"podSelector"`
-		Template struct {
+		Template    struct {
 			Metadata struct {
 				Labels map[string]string `json:"labels"`
 			} `json:"metadata"`
