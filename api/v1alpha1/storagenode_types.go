@@ -14,11 +14,10 @@ import (
 //
 // +kubebuilder:object:root=true
 // +kubebuilder:subresource:status
-// +kubebuilder:resource:scope=Cluster,shortName=sn,categories={berth,storage}
+// +kubebuilder:resource:scope=Cluster,shortName=bsn,categories={berth,storage}
 // +kubebuilder:printcolumn:name="Ready",type=string,JSONPath=`.status.conditions[?(@.type=="Ready")].status`
-// +kubebuilder:printcolumn:name="Pools",type=string,JSONPath=`.status.pools[*].name`
-// +kubebuilder:printcolumn:name="Total",type=string,JSONPath=`.status.pools[*].total`
-// +kubebuilder:printcolumn:name="Largest",type=string,JSONPath=`.status.pools[*].largestVolume`
+// +kubebuilder:printcolumn:name="Pools",type=string,JSONPath=`.status.summary.pools`
+// +kubebuilder:printcolumn:name="Largest",type=string,JSONPath=`.status.summary.largestVolume`
 // +kubebuilder:printcolumn:name="Message",type=string,priority=1,JSONPath=`.status.conditions[?(@.type=="Ready")].message`
 // +kubebuilder:printcolumn:name="Age",type=date,JSONPath=`.metadata.creationTimestamp`
 type StorageNode struct {
@@ -91,6 +90,10 @@ type StorageNodeStatus struct {
 	// +kubebuilder:validation:MaxItems=256
 	Pools []Pool `json:"pools,omitempty"`
 
+	// summary is what kubectl shows of all pools in its columns.
+	// +optional
+	Summary *StorageNodeSummary `json:"summary,omitempty"`
+
 	// volumesRevision is the highest resourceVersion of a Volume, or of a Volume's deletion,
 	// that the agent had seen when it divided the contents of its pools into Volumes,
 	// inventory and foreign. A Volume that was gone by that revision and is in none of the
@@ -115,6 +118,21 @@ type StorageNodeStatus struct {
 	// +listMapKey=type
 	// +kubebuilder:validation:MaxItems=16
 	Conditions []metav1.Condition `json:"conditions,omitempty"`
+}
+
+// StorageNodeSummary puts a node's pools into a line. A column of kubectl cannot: of a list it
+// prints the first element only. Nothing decides by it.
+type StorageNodeSummary struct {
+	// pools are the first pools by name, each with its size or, if it is not Healthy, its
+	// health; and how many more there are.
+	// +required
+	// +kubebuilder:validation:MaxLength=1024
+	Pools string `json:"pools"`
+
+	// largestVolume that one of the pools could take.
+	// +required
+	// +kubebuilder:validation:MaxLength=32
+	LargestVolume string `json:"largestVolume"`
 }
 
 // Pool is one pool of a node. It states total and foreign bytes, never free

@@ -21,8 +21,8 @@ import (
 // +kubebuilder:printcolumn:name="Size",type=string,JSONPath=`.spec.capacity`
 // +kubebuilder:printcolumn:name="Class",type=string,JSONPath=`.spec.poolClass`
 // +kubebuilder:printcolumn:name="Node",type=string,JSONPath=`.spec.replicas[0].node`
+// +kubebuilder:printcolumn:name="Namespace",type=string,JSONPath=`.spec.claimRef.namespace`
 // +kubebuilder:printcolumn:name="Claim",type=string,JSONPath=`.spec.claimRef.name`
-// +kubebuilder:printcolumn:name="Namespace",type=string,priority=1,JSONPath=`.spec.claimRef.namespace`
 // +kubebuilder:printcolumn:name="Primary",type=string,priority=1,JSONPath=`.status.primary.node`
 // +kubebuilder:printcolumn:name="Message",type=string,priority=1,JSONPath=`.status.replicas[0].message`
 // +kubebuilder:printcolumn:name="Age",type=date,JSONPath=`.metadata.creationTimestamp`

@@ -74,6 +74,8 @@ func ForKind(kind schema.GroupVersionKind) interface{} {
 		return &apiv1alpha1.StorageNodeSpecApplyConfiguration{}
 	case v1alpha1.SchemeGroupVersion.WithKind("StorageNodeStatus"):
 		return &apiv1alpha1.StorageNodeStatusApplyConfiguration{}
+	case v1alpha1.SchemeGroupVersion.WithKind("StorageNodeSummary"):
+		return &apiv1alpha1.StorageNodeSummaryApplyConfiguration{}
 	case v1alpha1.SchemeGroupVersion.WithKind("ThinPoolCreation"):
 		return &apiv1alpha1.ThinPoolCreationApplyConfiguration{}
 	case v1alpha1.SchemeGroupVersion.WithKind("ThinPoolExtension"):

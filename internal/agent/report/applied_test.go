@@ -14,6 +14,7 @@ import (
 func TestEverythingThatIsDescribedIsApplied(t *testing.T) {
 	filled := quantity(3 * gib)
 	full := v1alpha1.StorageNodeStatus{
+		Summary:         &v1alpha1.StorageNodeSummary{Pools: "vg0/thin Degraded", LargestVolume: "2 GiB"},
 		VolumesRevision: "77", Features: []string{v1alpha1.FeatureCopies, "Flight"},
 		Pools: []v1alpha1.Pool{{
 			Name: "vg0/thin", Provisioner: v1alpha1.ProvisionerLVMThin, Total: quantity(9 * gib), Foreign: quantity(gib),

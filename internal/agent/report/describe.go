@@ -22,7 +22,7 @@ import (
 func Describe(f Facts, s pools.Latest) v1alpha1.StorageNodeStatus {
 	described, leftOut := fitted(describePools(f, s), f.Expected, s)
 	return v1alpha1.StorageNodeStatus{
-		Pools: described, VolumesRevision: f.Revision,
+		Pools: described, Summary: summary(described), VolumesRevision: f.Revision,
 		Features: v1alpha1.AllFeatures(), Conditions: append(describeConditions(f, s), leftOut...),
 	}
 }

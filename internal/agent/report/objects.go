@@ -140,6 +140,9 @@ func applied(s v1alpha1.StorageNodeStatus) *apply.StorageNodeStatusApplyConfigur
 	if s.VolumesRevision != "" {
 		status.WithVolumesRevision(s.VolumesRevision)
 	}
+	if s.Summary != nil {
+		status.WithSummary(apply.StorageNodeSummary().WithPools(s.Summary.Pools).WithLargestVolume(s.Summary.LargestVolume))
+	}
 	for _, p := range s.Pools {
 		pool := apply.Pool().WithName(p.Name).WithProvisioner(p.Provisioner).
 			WithTotal(p.Total).WithForeign(p.Foreign).

@@ -565,7 +565,19 @@ var schemaYAML = typed.YAMLObject(`types:
           elementRelationship: associative
           keys:
           - name
+    - name: summary
+      type:
+        namedType: dev.berth.berth.api.v1alpha1.StorageNodeSummary
     - name: volumesRevision
+      type:
+        scalar: string
+- name: dev.berth.berth.api.v1alpha1.StorageNodeSummary
+  map:
+    fields:
+    - name: largestVolume
+      type:
+        scalar: string
+    - name: pools
       type:
         scalar: string
 - name: dev.berth.berth.api.v1alpha1.ThinPoolCreation

@@ -14,6 +14,8 @@ type StorageNodeStatusApplyConfiguration struct {
 	// pools are the node's pools that at least one PoolClass selects, or that hold data of
 	// Berth's. If they do not all fit into the list, the condition PoolsLeftOut says so.
 	Pools []PoolApplyConfiguration `json:"pools,omitempty"`
+	// summary is what kubectl shows of all pools in its columns.
+	Summary *StorageNodeSummaryApplyConfiguration `json:"summary,omitempty"`
 	// volumesRevision is the highest resourceVersion of a Volume, or of a Volume's deletion,
 	// that the agent had seen when it divided the contents of its pools into Volumes,
 	// inventory and foreign. A Volume that was gone by that revision and is in none of the
@@ -43,6 +45,14 @@ func (b *StorageNodeStatusApplyConfiguration) WithPools(values ...*PoolApplyConf
 		}
 		b.Pools = append(b.Pools, *values[i])
 	}
+	return b
+}
+
+// WithSummary sets the Summary field in the declarative configuration to the given value
+// and returns the receiver, so that objects can be built by chaining "With" function invocations.
+// If called multiple times, the Summary field is set to the value of the last call.
+func (b *StorageNodeStatusApplyConfiguration) WithSummary(value *StorageNodeSummaryApplyConfiguration) *StorageNodeStatusApplyConfiguration {
+	b.Summary = value
 	return b
 }
 
