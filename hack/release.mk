@@ -9,11 +9,9 @@ DOWNLOADS ?=
 
 PLATFORMS := linux/amd64 linux/arm64 darwin/amd64 darwin/arm64 windows/amd64 windows/arm64
 
-bin/releaser: FORCE
+.PHONY: bin/releaser
+bin/releaser:
 	go -C hack/release build $(GOFLAGS_BUILD) -o ../../$@ .
-
-.PHONY: FORCE
-FORCE:
 
 .PHONY: release
 release: release-programs bin/releaser bin/lab ## Write images, chart, plugin, checksums and bills of materials to bin/release

@@ -37,12 +37,6 @@ type platform struct {
 	URI      string                       `json:"uri"`
 	SHA256   string                       `json:"sha256"`
 	Bin      string                       `json:"bin"`
-	Files    []moved                      `json:"files"`
-}
-
-type moved struct {
-	From string `json:"from"`
-	To   string `json:"to"`
 }
 
 // plugins adds the plugin for each platform, and its description for krew.
@@ -88,6 +82,5 @@ func (f *folder) plugin(system, architecture string) (platform, error) {
 		URI:      f.Downloads + archive.Name,
 		SHA256:   fmt.Sprintf("%x", sha256.Sum256(data)),
 		Bin:      bin,
-		Files:    []moved{{From: bin, To: "."}, {From: "LICENSE", To: "."}, {From: "licences", To: "."}},
 	}, f.describe(inventory.Artefact{Name: plugin + "-" + system + "-" + architecture, Version: f.Version, Modules: p.modules})
 }
