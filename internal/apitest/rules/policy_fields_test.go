@@ -76,6 +76,8 @@ var nodeWriters = map[string]string{
 	"pools[].inventory[].orphan.source":     nodeOwner,
 	"pools[].inventory[].inline.name":       nodeOwner,
 	"volumesRevision":                       nodeOwner,
+	"summary.pools":                         nodeOwner,
+	"summary.largestVolume":                 nodeOwner,
 }
 
 const (
@@ -166,12 +168,14 @@ func TestEveryFieldOfAStorageNodesStatusHasOneWriter(t *testing.T) {
 	if err := env.Client.Create(t.Context(), n); err != nil {
 		t.Fatal(err)
 	}
-	n.Status = v1alpha1.StorageNodeStatus{Conditions: fullConditions(), VolumesRevision: "1", Features: []string{v1alpha1.FeatureCopies}, Pools: []v1alpha1.Pool{{
-		Name: "vg", Provisioner: v1alpha1.ProvisionerLVM, Total: some, Foreign: some, AllocationUnit: some,
-		LargestVolume: some, Classes: []string{"fast"}, Health: v1alpha1.PoolHealthy, Message: "all is well",
-		Filled: &some, MetadataFilledPercent: 1, Media: v1alpha1.SSD,
-		LastChange: &v1alpha1.PoolChange{At: metav1.Unix(1, 0), Reason: v1alpha1.PoolGrown, Message: "grown"},
-		Inventory:  []v1alpha1.InventoryItem{orphaned("vol-lost"), inline("uid", "scratch"), {Snapshot: "snap-1", Allocated: some}}}}}
+	n.Status = v1alpha1.StorageNodeStatus{Conditions: fullConditions(), VolumesRevision: "1",
+		Summary:  &v1alpha1.StorageNodeSummary{Pools: "vg 1Gi", LargestVolume: "1Gi"},
+		Features: []string{v1alpha1.FeatureCopies}, Pools: []v1alpha1.Pool{{
+			Name: "vg", Provisioner: v1alpha1.ProvisionerLVM, Total: some, Foreign: some, AllocationUnit: some,
+			LargestVolume: some, Classes: []string{"fast"}, Health: v1alpha1.PoolHealthy, Message: "all is well",
+			Filled: &some, MetadataFilledPercent: 1, Media: v1alpha1.SSD,
+			LastChange: &v1alpha1.PoolChange{At: metav1.Unix(1, 0), Reason: v1alpha1.PoolGrown, Message: "grown"},
+			Inventory:  []v1alpha1.InventoryItem{orphaned("vol-lost"), inline("uid", "scratch"), {Snapshot: "snap-1", Allocated: some}}}}}
 	if err := env.Client.Status().Update(t.Context(), n); err != nil {
 		t.Fatal(err)
 	}
