@@ -66,7 +66,7 @@ func awaitNoProblems(ctx context.Context, c client.Reader, f *checkFlags, out io
 			if ctx.Err() == nil {
 				last = err
 			}
-			return false, nil //nolint:nilerr // the API server is asked again
+			return false, nil
 		}
 		if problems := check.Problems(facts); len(problems) > 0 {
 			last = errors.New(strings.Join(problems, "; "))
