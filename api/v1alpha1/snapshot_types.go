@@ -1,6 +1,8 @@
 package v1alpha1
 
 import (
+	"cmp"
+
 	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
@@ -35,10 +37,19 @@ type Snapshot struct {
 // SnapshotSpec names the volume of a snapshot, and the nodes that should hold it.
 //
 // +kubebuilder:validation:XValidation:rule="self.volume == oldSelf.volume && self.volumeMode == oldSelf.volumeMode && self.poolClass == oldSelf.poolClass",message="volume, volumeMode and poolClass are immutable"
+// +kubebuilder:validation:XValidation:rule="has(self.driver) == has(oldSelf.driver) && (!has(self.driver) || self.driver == oldSelf.driver)",message="driver is immutable"
 // +kubebuilder:validation:XValidation:rule="has(self.fsType) == has(oldSelf.fsType) && (!has(self.fsType) || self.fsType == oldSelf.fsType)",message="fsType is immutable"
 // +kubebuilder:validation:XValidation:rule="has(self.fsType) == (self.volumeMode == 'Filesystem')",message="fsType is for volumeMode Filesystem, and required there"
 // +kubebuilder:validation:XValidation:rule="self.?adopted.orValue(false) == oldSelf.?adopted.orValue(false)",message="adopted is immutable"
 type SnapshotSpec struct {
+	// driver is the name of the CSI driver that serves the snapshot: that of its volume. Without
+	// it the snapshot is local.berth.dev's.
+	// +optional
+	// +kubebuilder:validation:MinLength=1
+	// +kubebuilder:validation:MaxLength=63
+	// +kubebuilder:validation:Pattern=`^[a-z0-9]([-a-z0-9.]*[a-z0-9])?$`
+	Driver string `json:"driver,omitempty"`
+
 	// volume is the name of the Volume that the snapshot is taken of.
 	// +required
 	// +kubebuilder:validation:MaxLength=63
@@ -150,6 +161,9 @@ type SnapshotReplica struct {
 
 // Wish returns what the spec asks of a node, or nil. It points into the Snapshot.
 func (s *Snapshot) Wish(node string) *ReplicaSpec { return wish(s.Spec.Replicas, node) }
+
+// DriverName returns the name of the CSI driver that serves the snapshot.
+func (s *Snapshot) DriverName() string { return cmp.Or(s.Spec.Driver, LocalDriverName) }
 
 // Entry returns a node's report on the snapshot, or nil. It points into the Snapshot.
 func (s *Snapshot) Entry(node string) *SnapshotReplica {

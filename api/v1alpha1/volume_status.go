@@ -1,6 +1,8 @@
 package v1alpha1
 
 import (
+	"cmp"
+
 	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
@@ -192,6 +194,9 @@ type ReplicaStatus struct {
 	// +kubebuilder:validation:MaxLength=1024
 	Message string `json:"message,omitempty"`
 }
+
+// DriverName returns the name of the CSI driver that serves the volume.
+func (v *Volume) DriverName() string { return cmp.Or(v.Spec.Driver, LocalDriverName) }
 
 // Reserved says whether the Volume is a reservation: CreateVolume has not returned it yet.
 func (v *Volume) Reserved() bool {

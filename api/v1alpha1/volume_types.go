@@ -50,6 +50,7 @@ type Volume struct {
 //
 // +kubebuilder:validation:XValidation:rule="quantity(string(self.capacity)).isInteger() && quantity(string(self.capacity)).isGreaterThan(quantity('0'))",message="capacity must be a positive whole number of bytes"
 // +kubebuilder:validation:XValidation:rule="self.volumeMode == oldSelf.volumeMode && self.poolClass == oldSelf.poolClass && self.sharing == oldSelf.sharing && self.placement == oldSelf.placement",message="volumeMode, poolClass, sharing and placement are immutable"
+// +kubebuilder:validation:XValidation:rule="has(self.driver) == has(oldSelf.driver) && (!has(self.driver) || self.driver == oldSelf.driver)",message="driver is immutable"
 // +kubebuilder:validation:XValidation:rule="has(self.fsType) == has(oldSelf.fsType) && (!has(self.fsType) || self.fsType == oldSelf.fsType)",message="fsType is immutable"
 // +kubebuilder:validation:XValidation:rule="has(self.mkfsOptions) == has(oldSelf.mkfsOptions) && (!has(self.mkfsOptions) || self.mkfsOptions == oldSelf.mkfsOptions)",message="mkfsOptions is immutable"
 // +kubebuilder:validation:XValidation:rule="!has(self.mkfsOptions) || self.volumeMode == 'Filesystem' && (!has(self.fsType) || !(self.fsType in ['zfs', 'btrfs'])) && !has(self.source)",message="mkfsOptions is for a filesystem that mkfs makes: not for volumeMode Block, not for fsType zfs or btrfs, and not for a copy"
@@ -59,6 +60,14 @@ type Volume struct {
 // +kubebuilder:validation:XValidation:rule="!has(self.fsType) || self.fsType != 'zfs' || !has(self.replicas) || self.replicas.all(r, r.pool.startsWith('zfs:'))",message="fsType zfs is for pools of ZFS"
 // +kubebuilder:validation:XValidation:rule="!has(self.replicas) || self.replicas.all(r, r.pool.startsWith('btrfs:') == (has(self.fsType) && self.fsType == 'btrfs'))",message="fsType btrfs is for pools of btrfs, which have nothing else"
 type VolumeSpec struct {
+	// driver is the name of the CSI driver that serves the volume. Without it the volume is
+	// local.berth.dev's. A driver never touches the volumes of another one.
+	// +optional
+	// +kubebuilder:validation:MinLength=1
+	// +kubebuilder:validation:MaxLength=63
+	// +kubebuilder:validation:Pattern=`^[a-z0-9]([-a-z0-9.]*[a-z0-9])?$`
+	Driver string `json:"driver,omitempty"`
+
 	// capacity is the requested size in bytes. A replica may be a little larger, because of
 	// the allocation unit of its pool. capacity may shrink, but not below the largest replica,
 	// so that an expansion without room can be given up; data never shrinks.

@@ -15,12 +15,15 @@ import (
 	"k8s.io/utils/clock"
 	ctrl "sigs.k8s.io/controller-runtime"
 
-	"berth.dev/berth/api/v1alpha1"
 	"berth.dev/berth/internal/agent"
 	"berth.dev/berth/internal/agent/metrics"
+	"berth.dev/berth/internal/driver"
 	"berth.dev/berth/internal/poold"
 	"berth.dev/berth/internal/publish/staging"
 )
+
+// served is the driver that agent and controller serve.
+var served = driver.Local()
 
 // embedded as the value of --poold runs it in the agent's own process.
 const embedded = "embedded"
@@ -49,7 +52,7 @@ func newAgentCommand() *cobra.Command {
 	f.add(flags, ":9808")
 	flags.StringVar(&f.kubeletDir, "kubelet-dir", defaultKubeletDir, "the kubelet's directory")
 	flags.StringVar(&f.poold, "poold", embedded, "the pool daemon: embedded, or unix:///path of its socket")
-	flags.StringVar(&f.csiSocket, "csi-socket", "", "unix socket on which the kubelet connects; by default plugins/"+v1alpha1.LocalDriverName+"/csi.sock in the kubelet's directory")
+	flags.StringVar(&f.csiSocket, "csi-socket", "", "unix socket on which the kubelet connects; by default plugins/"+served.Name+"/csi.sock in the kubelet's directory")
 	flags.DurationVar(&f.orphanRetention, "orphan-retention", 0, "delete data that has no object after this long, at least 24h; 0 keeps it for ever")
 	addUdevFlag(cmd, &f.udev)
 	return cmd
@@ -70,7 +73,7 @@ func (f *agentFlags) complete() error {
 		return fmt.Errorf("--orphan-retention %s is neither 0 nor at least %s", f.orphanRetention, minOrphanRetention)
 	}
 	if f.csiSocket == "" {
-		f.csiSocket = filepath.Join(f.kubeletDir, "plugins", v1alpha1.LocalDriverName, "csi.sock")
+		f.csiSocket = filepath.Join(f.kubeletDir, "plugins", served.Name, "csi.sock")
 	}
 	return nil
 }
@@ -90,10 +93,10 @@ func (f *agentFlags) run(ctx context.Context) (err error) {
 
 	return f.withDisks(ctx, func(ctx context.Context, n poold.Node, registry *prometheus.Registry) error {
 		return agent.New(agent.Options{
-			Node: f.node, Namespace: f.namespace, KubeletDir: f.kubeletDir,
+			Driver: served, Node: f.node, Namespace: f.namespace, KubeletDir: f.kubeletDir,
 			Disks: n, Mounts: staging.KernelMounts,
 			Config: d.cluster, CSI: d.csi, HTTP: d.http, Registry: registry,
-			RegistrationSocket: filepath.Join(f.kubeletDir, "plugins_registry", v1alpha1.LocalDriverName+"-reg.sock"),
+			RegistrationSocket: filepath.Join(f.kubeletDir, "plugins_registry", served.Name+"-reg.sock"),
 			OrphanRetention:    f.orphanRetention,
 			Version:            version, Log: ctrl.Log, Clock: clock.RealClock{},
 		}).Run(ctx)

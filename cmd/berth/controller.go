@@ -51,6 +51,7 @@ func (f *controllerFlags) run(ctx context.Context) (err error) {
 	}
 
 	return controller.Run(ctx, controller.Options{
+		Driver:         served,
 		Extender:       serve,
 		Snapshots:      f.snapshots,
 		Config:         d.cluster,

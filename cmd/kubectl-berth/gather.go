@@ -14,6 +14,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"berth.dev/berth/api/v1alpha1"
+	"berth.dev/berth/internal/driver"
 	"berth.dev/berth/internal/schedule"
 	"berth.dev/berth/internal/schedule/explain"
 )
@@ -54,6 +55,7 @@ func gather(ctx context.Context, q question) (explain.Cluster, error) {
 		beats.agents = agents(leases.Items)
 	}
 	return explain.Cluster{Heartbeats: beats, Lists: &schedule.Lists{
+		Driver:       driver.Local(),
 		StorageNodes: nodes.Items, PoolClasses: poolClasses.Items, Volumes: volumes.Items, Claims: claims.Items,
 		PersistentVolumes: pvs.Items, Pods: pods.Items, StorageClasses: storageClasses.Items,
 	}}, nil

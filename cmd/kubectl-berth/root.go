@@ -14,6 +14,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"berth.dev/berth/api/v1alpha1"
+	"berth.dev/berth/internal/driver"
 )
 
 // target says which cluster is asked, in kubectl's own terms.
@@ -73,7 +74,7 @@ func open(t target) (client.Client, string, error) {
 	if err != nil {
 		return nil, "", fmt.Errorf("reaching the cluster: %w", err)
 	}
-	return c, namespace, nil
+	return driver.Local().View(c), namespace, nil
 }
 
 func newScheme() (*runtime.Scheme, error) {

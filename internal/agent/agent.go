@@ -13,12 +13,12 @@ import (
 	"k8s.io/client-go/rest"
 	"k8s.io/utils/clock"
 
-	"berth.dev/berth/api/v1alpha1"
 	"berth.dev/berth/internal/agent/metrics"
 	"berth.dev/berth/internal/agent/orphans"
 	"berth.dev/berth/internal/agent/pools"
 	"berth.dev/berth/internal/agent/register"
 	"berth.dev/berth/internal/csi"
+	"berth.dev/berth/internal/driver"
 	"berth.dev/berth/internal/keyed"
 	"berth.dev/berth/internal/poold"
 	"berth.dev/berth/internal/provision"
@@ -27,12 +27,16 @@ import (
 	"berth.dev/berth/internal/publish/staging"
 )
 
-// inlineMarks is the directory of the marks of inline volumes, below the kubelet's directory:
-// the marks have to outlive the agent, as the pods do.
-const inlineMarks = "plugins/" + v1alpha1.LocalDriverName + "/inline"
+// inlineMarks is the directory of the marks of a driver's inline volumes, in the driver's own
+// directory below the kubelet's: the marks have to outlive the agent, as the pods do.
+func inlineMarks(o Options) inline.MarkDir {
+	return inline.MarkDir(filepath.Join(o.KubeletDir, "plugins", o.Driver.Name, "inline"))
+}
 
 // Options of the process.
 type Options struct {
+	// Driver that the agent serves.
+	Driver driver.Driver
 	// Node that the agent is for, and the namespace that Berth is installed in.
 	Node, Namespace string
 	// KubeletDir is the kubelet's directory; all paths of CSI calls lie below it.
@@ -83,13 +87,13 @@ func New(o Options) *Agent {
 		locks: &keyed.Locks[string]{}, orphans: &orphans.Set{Now: o.Clock.Now}, orphanSnapshots: &orphans.Set{Now: o.Clock.Now}, wishes: &wishes{},
 		observer: pools.NewObserver(disks, o.Clock, o.Log.WithName("pools")),
 		register: &register.Server{
-			Driver: v1alpha1.LocalDriverName, Endpoint: o.CSI.Addr().String(),
+			Driver: o.Driver.Name, Endpoint: o.CSI.Addr().String(),
 			Socket: o.RegistrationSocket, Clock: o.Clock, Log: o.Log.WithName("register"),
 		},
 	}
 	a.offers = &offers{node: o.Node, observer: a.observer}
 	a.inline = inline.New(inline.Config{
-		Kubelet: kubeletdir.New(o.KubeletDir), Disks: disks, Offers: a.offers, Marks: inline.MarkDir(filepath.Join(o.KubeletDir, inlineMarks)),
+		Kubelet: kubeletdir.New(o.KubeletDir), Disks: disks, Offers: a.offers, Marks: inlineMarks(o),
 		Mounts: o.Mounts, Locks: a.locks,
 	})
 	metrics.RegisterPools(o.Registry,
@@ -102,11 +106,11 @@ func New(o Options) *Agent {
 // Run serves until ctx ends or the local half fails.
 func (a *Agent) Run(ctx context.Context) error {
 	o := a.options
-	counters := csimetrics.NewCSIMetricsManagerForPlugin(v1alpha1.LocalDriverName).WithAdditionalRegistry(o.Registry)
+	counters := csimetrics.NewCSIMetricsManagerForPlugin(o.Driver.Name).WithAdditionalRegistry(o.Registry)
 	face := &csi.Server{
 		Services: []csi.Service{
-			&csi.Identity{Version: o.Version, Ready: a.observer.Known},
-			csi.NewNode(o.Node, staging.New(o.Node, o.KubeletDir, a.disks, a.wishes, o.Mounts, a.locks), a.inline),
+			&csi.Identity{Driver: o.Driver, Version: o.Version, Ready: a.observer.Known},
+			csi.NewNode(o.Driver, o.Node, staging.New(o.Node, o.KubeletDir, a.disks, a.wishes, o.Mounts, a.locks), a.inline),
 		},
 		Log: o.Log.WithName("csi"), Metrics: counters,
 	}

@@ -25,6 +25,7 @@ import (
 	"berth.dev/berth/api/v1alpha1"
 	"berth.dev/berth/internal/agent/report"
 	"berth.dev/berth/internal/decide/entries"
+	"berth.dev/berth/internal/driver"
 )
 
 const (
@@ -61,7 +62,7 @@ func (a *Agent) runCluster(ctx context.Context) error {
 	revisions := report.NewRevisions(o.Node, storeRevision(volumes))
 	objects := report.NewObjects(o.Node, o.Namespace, m.GetClient(), manager, a.unaccounted, revisions)
 	publisher := report.New(o.Node, o.Namespace, objects, a.observer.Latest, o.Clock, o.Log.WithName("report"))
-	publisher.OrphanRetention = o.OrphanRetention
+	publisher.Driver, publisher.OrphanRetention = o.Driver, o.OrphanRetention
 	if err := watch(ctx, m.GetCache(), publisher, revisions); err != nil {
 		return err
 	}
@@ -90,7 +91,7 @@ func (a *Agent) runCluster(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	a.wishes.use(m.GetCache())
+	a.wishes.use(m.GetClient())
 	a.offers.use(m.GetCache())
 	return m.Start(ctx)
 }
@@ -134,7 +135,7 @@ func (a *Agent) newManager() (ctrl.Manager, error) {
 	if err := errors.Join(clientscheme.AddToScheme(scheme), v1alpha1.AddToScheme(scheme)); err != nil {
 		return nil, err
 	}
-	watched, err := cacheOptions(a.options.Node, a.options.Namespace)
+	watched, err := cacheOptions(a.options.Driver, a.options.Node, a.options.Namespace)
 	if err != nil {
 		return nil, err
 	}
@@ -145,6 +146,13 @@ func (a *Agent) newManager() (ctrl.Manager, error) {
 		Logger:  a.options.Log,
 		Cache:   watched,
 		Metrics: server.Options{BindAddress: "0"}, // serveHTTP serves them
+		NewClient: func(config *rest.Config, options client.Options) (client.Client, error) {
+			c, err := client.New(config, options)
+			if err != nil {
+				return nil, err
+			}
+			return a.options.Driver.View(c), nil
+		},
 		Controller: config.Controller{
 			SkipNameValidation: new(true), // the manager is made anew after a failure
 			// Controllers wait for an API server that does not answer, however long.
@@ -155,7 +163,7 @@ func (a *Agent) newManager() (ctrl.Manager, error) {
 
 // cacheOptions names every kind that the agent caches, and selects only the objects that
 // concern the node, so that the agent's cost does not grow with the cluster.
-func cacheOptions(node, namespace string) (cache.Options, error) {
+func cacheOptions(d driver.Driver, node, namespace string) (cache.Options, error) {
 	here, err := labels.NewRequirement(v1alpha1.ReplicaLabel(node), selection.Exists, nil)
 	if err != nil {
 		return cache.Options{}, fmt.Errorf("selecting the node's volumes: %w", err)
@@ -173,7 +181,7 @@ func cacheOptions(node, namespace string) (cache.Options, error) {
 			nodeMetadata():            {Field: own},
 			&storagev1.CSIStorageCapacity{}: {
 				Namespaces: map[string]cache.Config{namespace: {}},
-				Label:      report.OwnCapacities(node),
+				Label:      report.OwnCapacities(d, node),
 			},
 		},
 	}, nil

@@ -16,9 +16,10 @@ import (
 	"berth.dev/berth/api/v1alpha1"
 	"berth.dev/berth/internal/agent/report"
 	"berth.dev/berth/internal/apitest"
+	"berth.dev/berth/internal/driver"
 )
 
-func ownCapacities(s *site) labels.Selector { return report.OwnCapacities(s.name) }
+func ownCapacities(s *site) labels.Selector { return report.OwnCapacities(driver.Local(), s.name) }
 
 func TestTheTrafficToAnAgentDoesNotGrowWithTheCluster(t *testing.T) {
 	s := newSite(t, "")

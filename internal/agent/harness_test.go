@@ -15,6 +15,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"berth.dev/berth/internal/apitest"
+	"berth.dev/berth/internal/driver"
 	mountmemory "berth.dev/berth/internal/mount/memory"
 	"berth.dev/berth/internal/poold"
 	"berth.dev/berth/internal/provision"
@@ -87,7 +88,8 @@ func (s *site) start() *agent {
 		s.t.Fatal(err)
 	}
 	a := New(Options{
-		Node: s.name, Namespace: apitest.Namespace, KubeletDir: s.dir, Disks: s.node,
+		Driver: driver.Local(),
+		Node:   s.name, Namespace: apitest.Namespace, KubeletDir: s.dir, Disks: s.node,
 		Mounts: func(v provision.Volume) ([]string, error) { return s.mounts.Mounts(v.Content.Source), nil },
 		Config: s.config, CSI: calls, RegistrationSocket: s.registration, HTTP: probes, Registry: prometheus.NewRegistry(),
 		OrphanRetention: s.retention, Version: "test", Log: logr.Discard(), Clock: s.clock,

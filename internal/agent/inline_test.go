@@ -14,6 +14,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"berth.dev/berth/api/v1alpha1"
+	"berth.dev/berth/internal/driver"
 )
 
 // inlinePod is a pod with an inline volume, and the kubelet's part in it.
@@ -89,7 +90,7 @@ func (p *inlinePod) vanish() {
 }
 
 func (p *inlinePod) clean() bool {
-	marks, err := os.ReadDir(filepath.Join(p.dir, inlineMarks))
+	marks, err := os.ReadDir(string(inlineMarks(Options{Driver: driver.Local(), KubeletDir: p.dir})))
 	if err != nil {
 		p.t.Fatal(err)
 	}

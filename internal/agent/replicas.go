@@ -43,7 +43,7 @@ func (a *Agent) addReplicas(m ctrl.Manager, poke func()) error {
 	formatter := replica.NewFormatter(a.disks, a.locks)
 	replicas := &replica.Worker{
 		Base:        a.base(m, poke, a.observer.MayHaveVolume, a.orphans),
-		Objects:     replica.Cluster{Cluster: worker.NewCluster[v1alpha1.Volume](a.options.Node, m.GetClient(), m.GetAPIReader())},
+		Objects:     replica.Cluster{Cluster: worker.NewCluster[v1alpha1.Volume](a.options.Node, m.GetClient(), a.options.Driver.Live(m.GetAPIReader()))},
 		Provisioner: a.disks,
 		Mounts:      a.options.Mounts,
 	}
@@ -63,7 +63,7 @@ func (a *Agent) addReplicas(m ctrl.Manager, poke func()) error {
 func (a *Agent) base(m ctrl.Manager, poke func(), listed func(id string) bool, lost *orphans.Set) worker.Base {
 	lost.Notify(poke)
 	word := orphans.Word{
-		Node: a.options.Node, Watched: m.GetClient(), Live: m.GetAPIReader(),
+		Node: a.options.Node, Watched: m.GetClient(), Live: a.options.Driver.Live(m.GetAPIReader()),
 		Retention: a.options.OrphanRetention, Clock: a.options.Clock,
 	}
 	return worker.Base{

@@ -23,7 +23,7 @@ func (a *Agent) addSnapshots(ctx context.Context, m ctrl.Manager, poke func()) e
 	}
 	snapshots := &snapshot.Worker{
 		Base:        a.base(m, poke, a.observer.MayHaveSnapshot, a.orphanSnapshots),
-		Objects:     snapshot.Cluster{Cluster: worker.NewCluster[v1alpha1.Snapshot](a.options.Node, m.GetClient(), m.GetAPIReader())},
+		Objects:     snapshot.Cluster{Cluster: worker.NewCluster[v1alpha1.Snapshot](a.options.Node, m.GetClient(), a.options.Driver.Live(m.GetAPIReader()))},
 		Provisioner: a.disks,
 	}
 	s := &sweeper{

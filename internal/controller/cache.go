@@ -15,13 +15,14 @@ import (
 	"berth.dev/berth/api/v1alpha1"
 	"berth.dev/berth/internal/controller/heartbeat"
 	"berth.dev/berth/internal/controller/upkeep"
+	"berth.dev/berth/internal/driver"
 	"berth.dev/berth/internal/schedule"
 	"berth.dev/berth/internal/usecase/snapshots"
 )
 
 // cacheOptions names every kind that is cached. Reading another one through the
 // cache is an error and not a new watch on the whole cluster.
-func cacheOptions(namespace string, extender bool) cache.Options {
+func cacheOptions(d driver.Driver, namespace string, extender bool) cache.Options {
 	node := cutNode
 	if extender {
 		node = cutLabelledNode
@@ -36,9 +37,9 @@ func cacheOptions(namespace string, extender bool) cache.Options {
 			&v1alpha1.PoolClass{}:           {},
 			&storagev1.StorageClass{}:       {},
 			&corev1.Node{}:                  {Transform: node},
-			&corev1.PersistentVolume{}:      {Transform: cutPersistentVolume},
+			&corev1.PersistentVolume{}:      {Transform: cutPersistentVolume(d)},
 			&corev1.PersistentVolumeClaim{}: {Transform: cutClaim},
-			&corev1.Pod{}:                   {Transform: cutPod},
+			&corev1.Pod{}:                   {Transform: cutPod(d)},
 			&coordinationv1.Lease{}: {
 				Namespaces: map[string]cache.Config{namespace: {}},
 			},
@@ -48,8 +49,8 @@ func cacheOptions(namespace string, extender bool) cache.Options {
 
 // watch starts the informers, connects the heartbeats and the snapshot watchers to
 // them, and returns the informers that feed the ledger.
-func watch(ctx context.Context, m ctrl.Manager, beats *heartbeat.Heartbeats, taken *snapshots.Watchers) (from schedule.Informers, err error) {
-	from.Heartbeats = beats
+func watch(ctx context.Context, m ctrl.Manager, d driver.Driver, beats *heartbeat.Heartbeats, taken *snapshots.Watchers) (from schedule.Informers, err error) {
+	from.Driver, from.Heartbeats = d, beats
 	for _, each := range []struct {
 		object   client.Object
 		informer *schedule.Informer
@@ -80,7 +81,7 @@ func watch(ctx context.Context, m ctrl.Manager, beats *heartbeat.Heartbeats, tak
 		}
 		from.Heard = append(from.Heard, registration.HasSynced)
 	}
-	if err := m.GetFieldIndexer().IndexField(ctx, &corev1.PersistentVolume{}, upkeep.HandleIndex, upkeep.Handle); err != nil {
+	if err := m.GetFieldIndexer().IndexField(ctx, &corev1.PersistentVolume{}, upkeep.HandleIndex, upkeep.Handles(d)); err != nil {
 		return from, fmt.Errorf("indexing PersistentVolumes: %w", err)
 	}
 	return from, nil

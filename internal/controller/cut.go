@@ -3,8 +3,9 @@ package controller
 import (
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	toolscache "k8s.io/client-go/tools/cache"
 
-	"berth.dev/berth/api/v1alpha1"
+	"berth.dev/berth/internal/driver"
 	"berth.dev/berth/internal/schedule"
 )
 
@@ -38,32 +39,34 @@ func cutNode(obj any) (any, error) {
 	return cut, nil
 }
 
-// cutPersistentVolume keeps of Berth's own volumes their place, size, class and claim. Of
+// cutPersistentVolume keeps of the driver's own volumes their place, size, class and claim. Of
 // an available PersistentVolume, of which there are few, it keeps everything that is
 // matched with claims.
-func cutPersistentVolume(obj any) (any, error) {
-	pv, ok := obj.(*corev1.PersistentVolume)
-	if !ok {
-		return obj, nil
-	}
-	cut := &corev1.PersistentVolume{ObjectMeta: identity(pv)}
-	if _, available := schedule.AvailableIn(pv); available {
-		cut.Labels, cut.Spec, cut.Status.Phase = pv.Labels, pv.Spec, pv.Status.Phase
-		if class, ok := pv.Annotations[corev1.BetaStorageClassAnnotation]; ok {
-			metav1.SetMetaDataAnnotation(&cut.ObjectMeta, corev1.BetaStorageClassAnnotation, class)
+func cutPersistentVolume(d driver.Driver) toolscache.TransformFunc {
+	return func(obj any) (any, error) {
+		pv, ok := obj.(*corev1.PersistentVolume)
+		if !ok {
+			return obj, nil
+		}
+		cut := &corev1.PersistentVolume{ObjectMeta: identity(pv)}
+		if _, available := schedule.AvailableIn(pv); available {
+			cut.Labels, cut.Spec, cut.Status.Phase = pv.Labels, pv.Spec, pv.Status.Phase
+			if class, ok := pv.Annotations[corev1.BetaStorageClassAnnotation]; ok {
+				metav1.SetMetaDataAnnotation(&cut.ObjectMeta, corev1.BetaStorageClassAnnotation, class)
+			}
+			return cut, nil
+		}
+		csi := pv.Spec.CSI
+		if csi == nil {
+			return cut, nil
+		}
+		cut.Spec.CSI = &corev1.CSIPersistentVolumeSource{Driver: csi.Driver, VolumeHandle: csi.VolumeHandle}
+		if d.Handle(pv) != "" {
+			cut.Spec.Capacity, cut.Spec.ClaimRef = pv.Spec.Capacity, pv.Spec.ClaimRef
+			cut.Spec.NodeAffinity, cut.Spec.StorageClassName = pv.Spec.NodeAffinity, pv.Spec.StorageClassName
 		}
 		return cut, nil
 	}
-	csi := pv.Spec.CSI
-	if csi == nil {
-		return cut, nil
-	}
-	cut.Spec.CSI = &corev1.CSIPersistentVolumeSource{Driver: csi.Driver, VolumeHandle: csi.VolumeHandle}
-	if csi.Driver == v1alpha1.LocalDriverName {
-		cut.Spec.Capacity, cut.Spec.ClaimRef = pv.Spec.Capacity, pv.Spec.ClaimRef
-		cut.Spec.NodeAffinity, cut.Spec.StorageClassName = pv.Spec.NodeAffinity, pv.Spec.StorageClassName
-	}
-	return cut, nil
 }
 
 // cutClaim keeps the spec, the class, the selected node and the pod that owns the claim.
@@ -82,29 +85,32 @@ func cutClaim(obj any) (any, error) {
 	return cut, nil
 }
 
-// cutPod keeps Berth's inline volumes and the state of the pod. Of a pod that has no
+// cutPod keeps the driver's inline volumes and the state of the pod. Of a pod that has no
 // node yet it also keeps the claims, for the extender.
-func cutPod(obj any) (any, error) {
-	pod, ok := obj.(*corev1.Pod)
-	if !ok {
-		return obj, nil
-	}
-	cut := &corev1.Pod{ObjectMeta: identity(pod)}
-	cut.Spec.NodeName, cut.Status.Phase = pod.Spec.NodeName, pod.Status.Phase
-	inline := false
-	for _, v := range pod.Spec.Volumes {
-		ours := v.CSI != nil && v.CSI.Driver == v1alpha1.LocalDriverName
-		claim := v.PersistentVolumeClaim != nil || v.Ephemeral != nil
-		if ours || claim && pod.Spec.NodeName == "" {
-			cut.Spec.Volumes = append(cut.Spec.Volumes, v)
+func cutPod(d driver.Driver) toolscache.TransformFunc {
+	return func(obj any) (any, error) {
+		pod, ok := obj.(*corev1.Pod)
+		if !ok {
+			return obj, nil
 		}
-		inline = inline || ours
+		cut := &corev1.Pod{ObjectMeta: identity(pod)}
+		cut.Spec.NodeName, cut.Status.Phase = pod.Spec.NodeName, pod.Status.Phase
+		inline := false
+		for i := range pod.Spec.Volumes {
+			v := &pod.Spec.Volumes[i]
+			ours := d.Describes(v)
+			claim := v.PersistentVolumeClaim != nil || v.Ephemeral != nil
+			if ours || claim && pod.Spec.NodeName == "" {
+				cut.Spec.Volumes = append(cut.Spec.Volumes, *v)
+			}
+			inline = inline || ours
+		}
+		if inline {
+			cut.Status.InitContainerStatuses = states(pod.Status.InitContainerStatuses)
+			cut.Status.ContainerStatuses = states(pod.Status.ContainerStatuses)
+		}
+		return cut, nil
 	}
-	if inline {
-		cut.Status.InitContainerStatuses = states(pod.Status.InitContainerStatuses)
-		cut.Status.ContainerStatuses = states(pod.Status.ContainerStatuses)
-	}
-	return cut, nil
 }
 
 func states(of []corev1.ContainerStatus) []corev1.ContainerStatus {

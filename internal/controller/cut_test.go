@@ -9,6 +9,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"berth.dev/berth/api/v1alpha1"
+	"berth.dev/berth/internal/driver"
 	"berth.dev/berth/internal/schedule"
 )
 
@@ -43,7 +44,7 @@ func TestAPodKeepsItsInlineVolumesOfBerths(t *testing.T) {
 		{Name: "ours", VolumeSource: corev1.VolumeSource{CSI: &corev1.CSIVolumeSource{Driver: v1alpha1.LocalDriverName}}},
 	}}}
 	p.Status.ContainerStatuses = []corev1.ContainerStatus{{Name: "c", Image: "i", State: corev1.ContainerState{Running: &corev1.ContainerStateRunning{}}}}
-	got := cut(t, cutPod, p)
+	got := cut(t, cutPod(driver.Local()), p)
 	if len(got.Spec.Volumes) != 1 || got.Spec.Volumes[0].Name != "ours" || got.Spec.NodeName != "n" || len(got.Spec.Containers) != 0 {
 		t.Errorf("spec %+v", got.Spec)
 	}
@@ -51,7 +52,7 @@ func TestAPodKeepsItsInlineVolumesOfBerths(t *testing.T) {
 		t.Errorf("status %+v", s)
 	}
 	p.Spec.Volumes = p.Spec.Volumes[:1]
-	if got := cut(t, cutPod, p); len(got.Spec.Volumes)+len(got.Status.ContainerStatuses) != 0 {
+	if got := cut(t, cutPod(driver.Local()), p); len(got.Spec.Volumes)+len(got.Status.ContainerStatuses) != 0 {
 		t.Errorf("another driver's pod keeps %+v", got)
 	}
 }
@@ -62,11 +63,11 @@ func TestAPodKeepsItsClaimsUntilItHasItsNode(t *testing.T) {
 		{Name: "claim", VolumeSource: corev1.VolumeSource{PersistentVolumeClaim: &corev1.PersistentVolumeClaimVolumeSource{ClaimName: "c"}}},
 		{Name: "ephemeral", VolumeSource: corev1.VolumeSource{Ephemeral: &corev1.EphemeralVolumeSource{}}},
 	}}}
-	if got := cut(t, cutPod, p).Spec.Volumes; len(got) != 2 || got[0].Name != "claim" || got[1].Name != "ephemeral" {
+	if got := cut(t, cutPod(driver.Local()), p).Spec.Volumes; len(got) != 2 || got[0].Name != "claim" || got[1].Name != "ephemeral" {
 		t.Errorf("before: %+v", got)
 	}
 	p.Spec.NodeName = "n"
-	if got := cut(t, cutPod, p).Spec.Volumes; len(got) != 0 {
+	if got := cut(t, cutPod(driver.Local()), p).Spec.Volumes; len(got) != 0 {
 		t.Errorf("after: %+v", got)
 	}
 }
@@ -76,11 +77,11 @@ func TestAPersistentVolumeOfOthersKeepsOnlyWhoseItIs(t *testing.T) {
 		CSI: &corev1.CSIPersistentVolumeSource{Driver: v1alpha1.LocalDriverName, VolumeHandle: "h", FSType: "ext4"},
 	}}}
 	pv.Spec.ClaimRef = &corev1.ObjectReference{UID: "u"}
-	if got := cut(t, cutPersistentVolume, pv); got.Spec.StorageClassName != "x" || got.Spec.CSI.VolumeHandle != "h" {
+	if got := cut(t, cutPersistentVolume(driver.Local()), pv); got.Spec.StorageClassName != "x" || got.Spec.CSI.VolumeHandle != "h" {
 		t.Errorf("ours: %+v", got.Spec)
 	}
 	pv.Spec.CSI.Driver = "other"
-	if got := cut(t, cutPersistentVolume, pv); got.Spec.StorageClassName != "" || got.Spec.CSI.Driver != "other" {
+	if got := cut(t, cutPersistentVolume(driver.Local()), pv); got.Spec.StorageClassName != "" || got.Spec.CSI.Driver != "other" {
 		t.Errorf("theirs: %+v", got.Spec)
 	}
 }
@@ -98,7 +99,7 @@ func TestAnUnclaimedPersistentVolumeKeepsTheFieldsThatMatchClaims(t *testing.T) 
 	want := pv.DeepCopy()
 	delete(want.Annotations, "long")
 	want.Status.Message = ""
-	if diff := cmp.Diff(want, cut(t, cutPersistentVolume, pv)); diff != "" {
+	if diff := cmp.Diff(want, cut(t, cutPersistentVolume(driver.Local()), pv)); diff != "" {
 		t.Error(diff)
 	}
 }

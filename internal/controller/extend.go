@@ -16,6 +16,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/manager"
 
+	"berth.dev/berth/internal/driver"
 	"berth.dev/berth/internal/ledger"
 	"berth.dev/berth/internal/schedule"
 	"berth.dev/berth/internal/schedule/extender"
@@ -85,7 +86,7 @@ func availableIn(o client.Object) []string {
 
 // addExtender serves the extender while this process leads. The leader keeps the
 // holds in memory, so no other process may answer.
-func addExtender(ctx context.Context, m ctrl.Manager, o Extender, book *schedule.Book, c clock.WithDelayedExecution) (*extender.Holds, error) {
+func addExtender(ctx context.Context, m ctrl.Manager, d driver.Driver, o Extender, book *schedule.Book, c clock.WithDelayedExecution) (*extender.Holds, error) {
 	if err := o.check(); err != nil {
 		return nil, err
 	}
@@ -97,7 +98,7 @@ func addExtender(ctx context.Context, m ctrl.Manager, o Extender, book *schedule
 		Source: schedule.Cached{Reader: m.GetClient()}, Live: schedule.Cached{Reader: m.GetAPIReader()},
 		Misses: flowcontrol.NewTokenBucketPassiveRateLimiterWithClock(missesPerSecond, missesAtOnce, c),
 	}
-	e := &extender.Extender{Book: book, Objects: objects, Holds: holds, Strategy: o.Strategy}
+	e := &extender.Extender{Driver: d, Book: book, Objects: objects, Holds: holds, Strategy: o.Strategy}
 	ready := func() error {
 		select {
 		case <-m.Elected():

@@ -18,6 +18,7 @@ import (
 	"berth.dev/berth/internal/apitest/authority"
 	"berth.dev/berth/internal/controller"
 	"berth.dev/berth/internal/controller/controllertest"
+	"berth.dev/berth/internal/driver"
 )
 
 // service is an extender that has a certificate.
@@ -159,7 +160,7 @@ func replace(t *testing.T, path, by string) {
 func TestAControllerDoesNotStartWithAnAuthorityThatCannotBeRead(t *testing.T) {
 	c, pair := newCluster(t), authority.New(t).Issue(t, "extender")
 	for name, file := range map[string]string{"missing": filepath.Join(t.TempDir(), "none"), "a key": pair.KeyFile} {
-		_, err := controller.New(t.Context(), controller.Options{
+		_, err := controller.New(t.Context(), controller.Options{Driver: driver.Local(),
 			Config: c.Config, Namespace: apitest.Namespace, Log: logr.Discard(), Clock: clock.RealClock{},
 			Extender: controller.Extender{Listener: loopback(t), CertFile: pair.CertFile, KeyFile: pair.KeyFile, ClientCAFile: file},
 		})

@@ -20,6 +20,7 @@ import (
 	"berth.dev/berth/api/v1alpha1"
 	"berth.dev/berth/internal/controller/controllertest"
 	"berth.dev/berth/internal/controller/nodegone"
+	"berth.dev/berth/internal/driver"
 )
 
 // departure is a node with a volume of the test's claim, of a class that releases
@@ -52,7 +53,7 @@ func depart(t *testing.T) *departure {
 	pv.Spec.PersistentVolumeReclaimPolicy = corev1.PersistentVolumeReclaimDelete
 	pv.Spec.ClaimRef = &corev1.ObjectReference{APIVersion: "v1", Kind: "PersistentVolumeClaim", Namespace: d.claim.Namespace, Name: d.claim.Name, UID: d.claim.UID}
 	d.put(pv)
-	d.r = &nodegone.Reconciler{Client: c.Client, Live: c.Client, Clock: d.clock, Instance: "test"}
+	d.r = &nodegone.Reconciler{Driver: driver.Local(), Client: c.Client, Live: c.Client, Clock: d.clock, Instance: "test"}
 	return d
 }
 
@@ -210,7 +211,7 @@ func TestAControllerThatWasDownCountsOnAndWaitsALittle(t *testing.T) {
 	d := depart(t)
 	d.goes()
 	d.after(0)
-	d.r = &nodegone.Reconciler{Client: d.Client, Live: d.Client, Clock: d.clock, Instance: "next"}
+	d.r = &nodegone.Reconciler{Driver: driver.Local(), Client: d.Client, Live: d.Client, Clock: d.clock, Instance: "next"}
 	d.after(10 * time.Hour)
 	d.shows(metav1.ConditionTrue, v1alpha1.ReasonReleasePending, true, remove)
 	d.after(10 * time.Minute)

@@ -25,6 +25,7 @@ import (
 	"berth.dev/berth/internal/controller/notices"
 	"berth.dev/berth/internal/controller/upkeep"
 	"berth.dev/berth/internal/csi"
+	"berth.dev/berth/internal/driver"
 	"berth.dev/berth/internal/schedule"
 	"berth.dev/berth/internal/usecase/snapshots"
 	"berth.dev/berth/internal/usecase/volumes"
@@ -45,6 +46,8 @@ type Options struct {
 	// Config of the API server. Its rate limit is not used: the API server has its
 	// own priority and fairness.
 	Config *rest.Config
+	// Driver that the process serves.
+	Driver driver.Driver
 	// Namespace that Berth is installed in.
 	Namespace string
 	// LeaderElection lets only one of several processes run the reconcilers.
@@ -105,7 +108,7 @@ func New(ctx context.Context, o Options) (*Process, error) {
 	}
 	beats, watchers, book := heartbeat.New(o.Clock), &volumes.Watchers{}, schedule.NewBook()
 	taken := &snapshots.Watchers{}
-	from, err := watch(ctx, m, beats, taken)
+	from, err := watch(ctx, m, o.Driver, beats, taken)
 	if err != nil {
 		return nil, err
 	}
@@ -115,16 +118,17 @@ func New(ctx context.Context, o Options) (*Process, error) {
 		return nil, err
 	}
 	if o.Extender.Listener != nil {
-		holds, err := addExtender(ctx, m, o.Extender, book, o.Clock)
+		holds, err := addExtender(ctx, m, o.Driver, o.Extender, book, o.Clock)
 		if err != nil {
 			return nil, err
 		}
 		from.Claims = schedule.After(from.Claims, holds.Handler())
 	}
+	live := o.Driver.Live(m.GetAPIReader())
 	p := &Process{
 		manager: m, Book: book,
-		Volumes:   volumes.New(m.GetClient(), m.GetAPIReader(), beats, book, watchers),
-		Snapshots: snapshots.New(m.GetClient(), m.GetAPIReader(), beats, book, taken),
+		Volumes:   volumes.New(m.GetClient(), live, beats, book, watchers),
+		Snapshots: snapshots.New(m.GetClient(), live, beats, book, taken),
 	}
 	feed := func(ctx context.Context) error { return schedule.Feed(ctx, book, from) }
 	return p, errors.Join(m.Add(everywhere(feed)), p.addServers(o))
@@ -135,14 +139,14 @@ func New(ctx context.Context, o Options) (*Process, error) {
 func (p *Process) addServers(o Options) error {
 	synced := make(chan struct{})
 	p.Synced = synced
-	counters := csimetrics.NewCSIMetricsManagerForPlugin(v1alpha1.LocalDriverName)
-	service := csi.NewController(p.Volumes)
+	counters := csimetrics.NewCSIMetricsManagerForPlugin(o.Driver.Name)
+	service := csi.NewController(o.Driver, p.Volumes)
 	if o.Snapshots {
 		service = service.WithSnapshots(p.Snapshots)
 	}
 	face := &csi.Server{
 		Services: []csi.Service{
-			&csi.Identity{Version: o.Version, Ready: readiness(synced)},
+			&csi.Identity{Driver: o.Driver, Version: o.Version, Ready: readiness(synced)},
 			service,
 		},
 		Log:     o.Log.WithName("csi"),
@@ -171,7 +175,7 @@ func newManager(o Options) (ctrl.Manager, error) {
 	return ctrl.NewManager(api, ctrl.Options{
 		Scheme:                        scheme,
 		Logger:                        o.Log,
-		Cache:                         cacheOptions(o.Namespace, o.Extender.Listener != nil),
+		Cache:                         cacheOptions(o.Driver, o.Namespace, o.Extender.Listener != nil),
 		Metrics:                       server.Options{BindAddress: "0"}, // httpServer has them
 		LeaderElection:                o.LeaderElection,
 		LeaderElectionID:              name,
@@ -187,13 +191,13 @@ func newManager(o Options) (ctrl.Manager, error) {
 			if o.Wrap != nil {
 				c = o.Wrap(c)
 			}
-			return c, nil
+			return o.Driver.View(c), nil
 		},
 	})
 }
 
 func addReconcilers(m ctrl.Manager, o Options, nodes *heartbeat.Heartbeats) error {
-	c, live := m.GetClient(), m.GetAPIReader()
+	c, live := m.GetClient(), o.Driver.Live(m.GetAPIReader())
 	delay := o.OrphanDelay
 	if delay == 0 {
 		delay = OrphanDelay
@@ -201,12 +205,12 @@ func addReconcilers(m ctrl.Manager, o Options, nodes *heartbeat.Heartbeats) erro
 	return errors.Join(
 		(&upkeep.Volumes{Client: c, Live: live, Nodes: nodes}).SetupWithManager(m),
 		(&upkeep.Snapshots{Client: c, Live: live, Nodes: nodes}).SetupWithManager(m),
-		(&upkeep.Claims{Client: c, Live: live, Clock: o.Clock, Delay: delay}).SetupWithManager(m),
-		(&upkeep.Reservations{Client: c, Live: live, Clock: o.Clock, Delay: ReservationDelay}).SetupWithManager(m),
+		(&upkeep.Claims{Driver: o.Driver, Client: c, Live: live, Clock: o.Clock, Delay: delay}).SetupWithManager(m),
+		(&upkeep.Reservations{Driver: o.Driver, Client: c, Live: live, Clock: o.Clock, Delay: ReservationDelay}).SetupWithManager(m),
 		(&upkeep.StorageNodes{Client: c, Live: live}).SetupWithManager(m),
-		(&upkeep.Capacities{Client: c, Namespace: o.Namespace, Silence: nodes.Silence}).SetupWithManager(m),
+		(&upkeep.Capacities{Driver: o.Driver, Client: c, Namespace: o.Namespace, Silence: nodes.Silence}).SetupWithManager(m),
 		(&upkeep.PoolClasses{Client: c}).SetupWithManager(m),
-		(&nodegone.Reconciler{Client: c, Live: live, Clock: o.Clock, Instance: name}).SetupWithManager(m),
+		(&nodegone.Reconciler{Driver: o.Driver, Client: c, Live: live, Clock: o.Clock, Instance: name}).SetupWithManager(m),
 		(&notices.Notices{Client: c, Clock: o.Clock, Instance: name}).SetupWithManager(m),
 	)
 }

@@ -2,20 +2,25 @@ package csi
 
 import (
 	"fmt"
-	"slices"
 
 	"github.com/container-storage-interface/spec/lib/go/csi"
+	corev1 "k8s.io/api/core/v1"
 
 	"berth.dev/berth/api/v1alpha1"
+	"berth.dev/berth/internal/driver"
 	"berth.dev/berth/internal/storageclass"
 )
 
-// accessModes are the access modes in which only one node at a time uses a volume.
-var accessModes = []csi.VolumeCapability_AccessMode_Mode{
-	csi.VolumeCapability_AccessMode_SINGLE_NODE_WRITER,
-	csi.VolumeCapability_AccessMode_SINGLE_NODE_SINGLE_WRITER,
-	csi.VolumeCapability_AccessMode_SINGLE_NODE_MULTI_WRITER,
-	csi.VolumeCapability_AccessMode_SINGLE_NODE_READER_ONLY,
+// accessModes has the access modes of Kubernetes by those of CSI. Kubernetes has none for a
+// single node that only reads: such a volume is as good as one that is written.
+var accessModes = map[csi.VolumeCapability_AccessMode_Mode]corev1.PersistentVolumeAccessMode{
+	csi.VolumeCapability_AccessMode_SINGLE_NODE_WRITER:        corev1.ReadWriteOnce,
+	csi.VolumeCapability_AccessMode_SINGLE_NODE_SINGLE_WRITER: corev1.ReadWriteOncePod,
+	csi.VolumeCapability_AccessMode_SINGLE_NODE_MULTI_WRITER:  corev1.ReadWriteOnce,
+	csi.VolumeCapability_AccessMode_SINGLE_NODE_READER_ONLY:   corev1.ReadWriteOnce,
+	csi.VolumeCapability_AccessMode_MULTI_NODE_READER_ONLY:    corev1.ReadOnlyMany,
+	csi.VolumeCapability_AccessMode_MULTI_NODE_SINGLE_WRITER:  corev1.ReadWriteMany,
+	csi.VolumeCapability_AccessMode_MULTI_NODE_MULTI_WRITER:   corev1.ReadWriteMany,
 }
 
 // use is the requested use of a volume, as far as it shapes the volume.
@@ -26,13 +31,13 @@ type use struct {
 
 // parseCapabilities reads the capabilities of a request. They must agree with
 // each other: a volume is either a filesystem or a block device.
-func parseCapabilities(capabilities []*csi.VolumeCapability) (use, error) {
+func parseCapabilities(d driver.Driver, capabilities []*csi.VolumeCapability) (use, error) {
 	if len(capabilities) == 0 {
 		return use{}, invalid("volume capabilities are missing")
 	}
 	var all use
 	for i, capability := range capabilities {
-		one, err := parseCapability(capability)
+		one, err := parseCapability(d, capability)
 		switch {
 		case err != nil:
 			return use{}, err
@@ -45,10 +50,10 @@ func parseCapabilities(capabilities []*csi.VolumeCapability) (use, error) {
 	return all, nil
 }
 
-func parseCapability(capability *csi.VolumeCapability) (use, error) {
+func parseCapability(d driver.Driver, capability *csi.VolumeCapability) (use, error) {
 	mode := capability.GetAccessMode().GetMode()
-	if !slices.Contains(accessModes, mode) {
-		return use{}, invalid("access mode %s is not supported: %s", mode, storageclass.OneNode)
+	if of, known := accessModes[mode]; !known || d.Supports(of) != "" {
+		return use{}, invalid("%s", d.Refuses(mode.String()))
 	}
 	switch {
 	case capability.GetBlock() != nil:

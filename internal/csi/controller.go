@@ -8,6 +8,7 @@ import (
 	"google.golang.org/protobuf/types/known/wrapperspb"
 
 	"berth.dev/berth/api/v1alpha1"
+	"berth.dev/berth/internal/driver"
 	"berth.dev/berth/internal/storageclass"
 	"berth.dev/berth/internal/usecase/volumes"
 )
@@ -27,13 +28,15 @@ var _ Volumes = (*volumes.Service)(nil)
 // Controller is the CSI controller service.
 type Controller struct {
 	csi.UnimplementedControllerServer
+	driver  driver.Driver
 	volumes Volumes
 	// snapshots is nil if the service does not announce snapshots.
 	snapshots Snapshots
 }
 
-// NewController makes the service on top of the use cases.
-func NewController(v Volumes) *Controller { return &Controller{volumes: v} }
+// NewController makes the service of a driver on top of the use cases, which must see only that
+// driver's volumes.
+func NewController(d driver.Driver, v Volumes) *Controller { return &Controller{driver: d, volumes: v} }
 
 // Register adds the service to a server.
 func (c *Controller) Register(s grpc.ServiceRegistrar) { csi.RegisterControllerServer(s, c) }
@@ -44,10 +47,12 @@ func (c *Controller) ControllerGetCapabilities(context.Context, *csi.ControllerG
 	types := []csi.ControllerServiceCapability_RPC_Type{
 		csi.ControllerServiceCapability_RPC_CREATE_DELETE_VOLUME,
 		csi.ControllerServiceCapability_RPC_EXPAND_VOLUME,
-		csi.ControllerServiceCapability_RPC_GET_CAPACITY,
 		csi.ControllerServiceCapability_RPC_GET_VOLUME,
 		csi.ControllerServiceCapability_RPC_LIST_VOLUMES,
 		csi.ControllerServiceCapability_RPC_SINGLE_NODE_MULTI_WRITER,
+	}
+	if c.driver.Capacity {
+		types = append(types, csi.ControllerServiceCapability_RPC_GET_CAPACITY)
 	}
 	if c.snapshots != nil {
 		types = append(types,
@@ -69,7 +74,7 @@ func (c *Controller) CreateVolume(ctx context.Context, r *csi.CreateVolumeReques
 	if r.GetVolumeContentSource() != nil && c.snapshots == nil {
 		return nil, invalid("creating a volume from a snapshot or another volume is not supported")
 	}
-	request, err := parseCreate(r)
+	request, err := parseCreate(c.driver, r)
 	if err != nil {
 		return nil, err
 	}
@@ -139,6 +144,9 @@ func (c *Controller) ListVolumes(ctx context.Context, r *csi.ListVolumesRequest)
 
 // GetCapacity returns the room for new volumes of a class on a node.
 func (c *Controller) GetCapacity(ctx context.Context, r *csi.GetCapacityRequest) (*csi.GetCapacityResponse, error) {
+	if !c.driver.Capacity {
+		return c.UnimplementedControllerServer.GetCapacity(ctx, r)
+	}
 	var parameters storageclass.Parameters
 	var err error
 	if len(r.GetParameters()) > 0 {
@@ -147,7 +155,7 @@ func (c *Controller) GetCapacity(ctx context.Context, r *csi.GetCapacityRequest)
 		}
 	}
 	if len(r.GetVolumeCapabilities()) > 0 {
-		if _, err := parseCapabilities(r.GetVolumeCapabilities()); err != nil {
+		if _, err := parseCapabilities(c.driver, r.GetVolumeCapabilities()); err != nil {
 			return nil, err
 		}
 	}

@@ -11,6 +11,7 @@ import (
 	"google.golang.org/protobuf/testing/protocmp"
 
 	"berth.dev/berth/api/v1alpha1"
+	"berth.dev/berth/internal/driver"
 	"berth.dev/berth/internal/usecase/volumes"
 )
 
@@ -63,7 +64,7 @@ func same(t *testing.T, got, want any) {
 }
 
 func TestCreateVolumeTellsWhereTheVolumeIs(t *testing.T) {
-	got, err := NewController(&answers{volume: ext4Volume}).CreateVolume(t.Context(), create())
+	got, err := NewController(driver.Local(), &answers{volume: ext4Volume}).CreateVolume(t.Context(), create())
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -76,7 +77,7 @@ func TestCreateVolumeTellsWhereTheVolumeIs(t *testing.T) {
 func TestOnlyAFilesystemNeedsTheNodeToExpand(t *testing.T) {
 	for mode, needed := range map[v1alpha1.VolumeMode]bool{v1alpha1.Filesystem: true, v1alpha1.Block: false} {
 		a := &answers{volume: volumes.Volume{ID: id, Capacity: 9, Mode: mode}}
-		got, err := NewController(a).ControllerExpandVolume(t.Context(), &csi.ControllerExpandVolumeRequest{
+		got, err := NewController(driver.Local(), a).ControllerExpandVolume(t.Context(), &csi.ControllerExpandVolumeRequest{
 			VolumeId: id, CapacityRange: &csi.CapacityRange{RequiredBytes: 8},
 		})
 		if err != nil || got.GetNodeExpansionRequired() != needed || got.GetCapacityBytes() != 9 {
@@ -87,19 +88,19 @@ func TestOnlyAFilesystemNeedsTheNodeToExpand(t *testing.T) {
 
 func TestListVolumesHandsPagesThrough(t *testing.T) {
 	a := &answers{volume: ext4Volume}
-	got, err := NewController(a).ListVolumes(t.Context(), &csi.ListVolumesRequest{MaxEntries: 3, StartingToken: "x"})
+	got, err := NewController(driver.Local(), a).ListVolumes(t.Context(), &csi.ListVolumesRequest{MaxEntries: 3, StartingToken: "x"})
 	if err != nil || got.GetNextToken() != "more" || len(got.GetEntries()) != 1 || got.GetEntries()[0].GetVolume().GetVolumeId() != id {
 		t.Errorf("%v, %v", got, err)
 	}
 	same(t, a.asked, []any{"x", 3})
-	if _, err := NewController(a).ListVolumes(t.Context(), &csi.ListVolumesRequest{MaxEntries: -1}); err == nil {
+	if _, err := NewController(driver.Local(), a).ListVolumes(t.Context(), &csi.ListVolumesRequest{MaxEntries: -1}); err == nil {
 		t.Error("a negative page is accepted")
 	}
 }
 
 func TestGetCapacity(t *testing.T) {
 	a := &answers{}
-	got, err := NewController(a).GetCapacity(t.Context(), &csi.GetCapacityRequest{
+	got, err := NewController(driver.Local(), a).GetCapacity(t.Context(), &csi.GetCapacityRequest{
 		Parameters:         map[string]string{"poolClass": "fast"},
 		AccessibleTopology: at("n")[0],
 	})
@@ -112,7 +113,7 @@ func TestGetCapacity(t *testing.T) {
 		"a foreign topology":    {AccessibleTopology: &csi.Topology{Segments: map[string]string{"zone": "a"}}},
 		"several writing nodes": {VolumeCapabilities: []*csi.VolumeCapability{mounted(csi.VolumeCapability_AccessMode_MULTI_NODE_MULTI_WRITER, "")}},
 	} {
-		if _, err := NewController(a).GetCapacity(t.Context(), r); err == nil {
+		if _, err := NewController(driver.Local(), a).GetCapacity(t.Context(), r); err == nil {
 			t.Errorf("%s is accepted", name)
 		}
 	}
@@ -141,7 +142,7 @@ func TestOnlyMatchingCapabilitiesOfAVolumeAreConfirmed(t *testing.T) {
 	for name, test := range tests {
 		t.Run(name, func(t *testing.T) {
 			r := &csi.ValidateVolumeCapabilitiesRequest{VolumeId: id, VolumeCapabilities: []*csi.VolumeCapability{test.capability}, Parameters: test.parameters}
-			got, err := NewController(&answers{volume: ext4Volume}).ValidateVolumeCapabilities(t.Context(), r)
+			got, err := NewController(driver.Local(), &answers{volume: ext4Volume}).ValidateVolumeCapabilities(t.Context(), r)
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -153,7 +154,7 @@ func TestOnlyMatchingCapabilitiesOfAVolumeAreConfirmed(t *testing.T) {
 }
 
 func TestIDsAndRangesAreRequired(t *testing.T) {
-	c := NewController(&answers{})
+	c := NewController(driver.Local(), &answers{})
 	for name, call := range map[string]func() error{
 		"delete": func() error { _, err := c.DeleteVolume(t.Context(), &csi.DeleteVolumeRequest{}); return err },
 		"get": func() error {

@@ -11,10 +11,11 @@ import (
 	"k8s.io/apimachinery/pkg/util/yaml"
 
 	"berth.dev/berth/api/v1alpha1"
+	"berth.dev/berth/internal/driver"
 )
 
-// driver returns the CSIDriver of the chart, without the fields that the chart's values set.
-func driver(t *testing.T) storagev1.CSIDriver {
+// charted returns the CSIDriver of the chart, without the fields that the chart's values set.
+func charted(t *testing.T) storagev1.CSIDriver {
 	t.Helper()
 	template, err := os.ReadFile("../../charts/berth/templates/csidriver.yaml")
 	if err != nil {
@@ -29,7 +30,7 @@ func driver(t *testing.T) storagev1.CSIDriver {
 
 func announced(t *testing.T) []csi.NodeServiceCapability_RPC_Type {
 	t.Helper()
-	r, err := NewNode("n1", &nodeVolumes{}, nil).NodeGetCapabilities(t.Context(), &csi.NodeGetCapabilitiesRequest{})
+	r, err := NewNode(driver.Local(), "n1", &nodeVolumes{}, nil).NodeGetCapabilities(t.Context(), &csi.NodeGetCapabilitiesRequest{})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -42,7 +43,7 @@ func announced(t *testing.T) []csi.NodeServiceCapability_RPC_Type {
 
 // The chart must declare the behaviour of the driver.
 func TestTheChartDeclaresTheDriverThatThisIs(t *testing.T) {
-	d := driver(t)
+	d := charted(t)
 	if d.Name != v1alpha1.LocalDriverName {
 		t.Errorf("the driver is called %s", d.Name)
 	}
@@ -62,7 +63,7 @@ func TestTheChartDeclaresTheDriverThatThisIs(t *testing.T) {
 // Either the kubelet gives a volume's files to the pod's group or the driver does. With the
 // default policy, ReadWriteOnceWithFSType, a volume of another access mode would get no group.
 func TestTheKubeletGivesVolumesToThePodsGroup(t *testing.T) {
-	if policy := driver(t).Spec.FSGroupPolicy; policy == nil || *policy != storagev1.FileFSGroupPolicy {
+	if policy := charted(t).Spec.FSGroupPolicy; policy == nil || *policy != storagev1.FileFSGroupPolicy {
 		t.Errorf("the policy is %v, want File", policy)
 	}
 	if slices.Contains(announced(t), csi.NodeServiceCapability_RPC_VOLUME_MOUNT_GROUP) {
@@ -73,7 +74,7 @@ func TestTheKubeletGivesVolumesToThePodsGroup(t *testing.T) {
 // With SELinuxMount the kubelet mounts with the pod's SELinux context. Without it each file
 // is relabelled.
 func TestTheKubeletMountsWithAnSELinuxContext(t *testing.T) {
-	if on := driver(t).Spec.SELinuxMount; on == nil || !*on {
+	if on := charted(t).Spec.SELinuxMount; on == nil || !*on {
 		t.Error("the chart does not say that context= is understood")
 	}
 }

@@ -7,12 +7,14 @@ import (
 	"google.golang.org/grpc"
 	"google.golang.org/protobuf/types/known/wrapperspb"
 
-	"berth.dev/berth/api/v1alpha1"
+	"berth.dev/berth/internal/driver"
 )
 
 // Identity is the CSI identity service: the driver's name and whether it is ready.
 type Identity struct {
 	csi.UnimplementedIdentityServer
+	// Driver that the socket serves.
+	Driver driver.Driver
 	// Version of the program.
 	Version string
 	// Ready returns nil when calls can be served. Otherwise Probe reports "not ready" and
@@ -25,7 +27,7 @@ func (i *Identity) Register(s grpc.ServiceRegistrar) { csi.RegisterIdentityServe
 
 // GetPluginInfo names the driver.
 func (i *Identity) GetPluginInfo(context.Context, *csi.GetPluginInfoRequest) (*csi.GetPluginInfoResponse, error) {
-	return &csi.GetPluginInfoResponse{Name: v1alpha1.LocalDriverName, VendorVersion: i.Version}, nil
+	return &csi.GetPluginInfoResponse{Name: i.Driver.Name, VendorVersion: i.Version}, nil
 }
 
 // GetPluginCapabilities announces the driver as a whole, on every socket: the

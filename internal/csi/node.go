@@ -7,6 +7,7 @@ import (
 	"google.golang.org/grpc"
 
 	"berth.dev/berth/api/v1alpha1"
+	"berth.dev/berth/internal/driver"
 	"berth.dev/berth/internal/publish/inline"
 	"berth.dev/berth/internal/publish/staging"
 )
@@ -38,14 +39,16 @@ var (
 // Node is the CSI node service.
 type Node struct {
 	csi.UnimplementedNodeServer
+	driver  driver.Driver
 	name    string
 	volumes NodeVolumes
 	inline  InlineVolumes
 }
 
-// NewNode makes the service of the named node on top of the use cases.
-func NewNode(name string, v NodeVolumes, i InlineVolumes) *Node {
-	return &Node{name: name, volumes: v, inline: i}
+// NewNode makes the service of a driver on the named node on top of the use cases. Those for
+// inline volumes are nil if the driver has none.
+func NewNode(d driver.Driver, name string, v NodeVolumes, i InlineVolumes) *Node {
+	return &Node{driver: d, name: name, volumes: v, inline: i}
 }
 
 // Register adds the service to a server.
@@ -78,7 +81,7 @@ func (n *Node) NodeGetCapabilities(context.Context, *csi.NodeGetCapabilitiesRequ
 
 // NodeStageVolume mounts a volume at the staging path.
 func (n *Node) NodeStageVolume(ctx context.Context, r *csi.NodeStageVolumeRequest) (*csi.NodeStageVolumeResponse, error) {
-	request, err := parseStage(r)
+	request, err := parseStage(n.driver, r)
 	if err != nil {
 		return nil, err
 	}
@@ -112,7 +115,7 @@ func (n *Node) NodePublishVolume(ctx context.Context, r *csi.NodePublishVolumeRe
 }
 
 func (n *Node) publish(ctx context.Context, r *csi.NodePublishVolumeRequest) error {
-	request, err := parsePublish(r)
+	request, err := parsePublish(n.driver, r)
 	if err != nil {
 		return err
 	}
@@ -120,7 +123,7 @@ func (n *Node) publish(ctx context.Context, r *csi.NodePublishVolumeRequest) err
 }
 
 func (n *Node) publishInline(ctx context.Context, r *csi.NodePublishVolumeRequest) error {
-	request, err := parseInline(r)
+	request, err := parseInline(n.driver, r)
 	if err != nil {
 		return err
 	}
@@ -133,7 +136,7 @@ func (n *Node) NodeUnpublishVolume(ctx context.Context, r *csi.NodeUnpublishVolu
 		return nil, err
 	}
 	unpublish := n.volumes.Unpublish
-	if inline.IsHandle(r.GetVolumeId()) {
+	if n.driver.Inline && inline.IsHandle(r.GetVolumeId()) {
 		unpublish = n.inline.Unpublish
 	}
 	if err := unpublish(ctx, r.GetVolumeId(), r.GetTargetPath()); err != nil {
@@ -160,7 +163,7 @@ func (n *Node) NodeGetVolumeStats(ctx context.Context, r *csi.NodeGetVolumeStats
 		return nil, err
 	}
 	stats := n.volumes.Stats
-	if inline.IsHandle(r.GetVolumeId()) {
+	if n.driver.Inline && inline.IsHandle(r.GetVolumeId()) {
 		stats = n.inline.Stats
 	}
 	figures, err := stats(ctx, r.GetVolumeId(), r.GetVolumePath())

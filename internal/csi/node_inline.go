@@ -6,6 +6,7 @@ import (
 	"github.com/container-storage-interface/spec/lib/go/csi"
 
 	"berth.dev/berth/api/v1alpha1"
+	"berth.dev/berth/internal/driver"
 	"berth.dev/berth/internal/publish/inline"
 	"berth.dev/berth/internal/storageclass"
 )
@@ -23,11 +24,14 @@ func isInline(r *csi.NodePublishVolumeRequest) bool {
 	return r.GetVolumeContext()[ephemeralKey] == "true"
 }
 
-func parseInline(r *csi.NodePublishVolumeRequest) (inline.PublishRequest, error) {
+func parseInline(d driver.Driver, r *csi.NodePublishVolumeRequest) (inline.PublishRequest, error) {
 	if err := checkNodeCall(r.GetVolumeId(), "target path", r.GetTargetPath()); err != nil {
 		return inline.PublishRequest{}, err
 	}
-	use, err := parseUse(r.GetVolumeCapability())
+	if !d.Inline {
+		return inline.PublishRequest{}, invalid("driver %s has no inline volumes: use a claim, or a generic ephemeral volume", d.Name)
+	}
+	use, err := parseUse(d, r.GetVolumeCapability())
 	if err != nil {
 		return inline.PublishRequest{}, err
 	}

@@ -10,6 +10,7 @@ import (
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/status"
 
+	"berth.dev/berth/internal/driver"
 	"berth.dev/berth/internal/provision"
 	"berth.dev/berth/internal/publish/inline"
 	"berth.dev/berth/internal/publish/staging"
@@ -87,7 +88,7 @@ func TestParseInline(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			volumes, v := &nodeVolumes{}, &inlineVolumes{}
-			_, err := NewNode("n1", volumes, v).NodePublishVolume(t.Context(), &csi.NodePublishVolumeRequest{
+			_, err := NewNode(driver.Local(), "n1", volumes, v).NodePublishVolume(t.Context(), &csi.NodePublishVolumeRequest{
 				VolumeId: inlineHandle, TargetPath: "/pod", VolumeContext: inlineContext(tc.change),
 				VolumeCapability: tc.capability, Readonly: tc.readOnly,
 			})
@@ -110,7 +111,7 @@ func TestParseInline(t *testing.T) {
 func TestAPodsOwnVolumesAreToldFromThoseOfClaims(t *testing.T) {
 	for handle, isInline := range map[string]bool{inlineHandle: true, nodeVolume: false} {
 		v := &inlineVolumes{figures: staging.Figures{Block: true}}
-		n := NewNode("n1", &nodeVolumes{}, v)
+		n := NewNode(driver.Local(), "n1", &nodeVolumes{}, v)
 		if _, err := n.NodeUnpublishVolume(t.Context(), &csi.NodeUnpublishVolumeRequest{VolumeId: handle, TargetPath: "/pod"}); err != nil {
 			t.Error(err)
 		}
@@ -125,7 +126,7 @@ func TestAPodsOwnVolumesAreToldFromThoseOfClaims(t *testing.T) {
 }
 
 func TestAnInlineVolumeThatFindsNoRoomExhaustsTheNode(t *testing.T) {
-	n := NewNode("n1", &nodeVolumes{}, &inlineVolumes{err: provision.ErrNoSpace})
+	n := NewNode(driver.Local(), "n1", &nodeVolumes{}, &inlineVolumes{err: provision.ErrNoSpace})
 	_, err := n.NodePublishVolume(t.Context(), &csi.NodePublishVolumeRequest{
 		VolumeId: inlineHandle, TargetPath: "/pod", VolumeContext: inlineContext(nil), VolumeCapability: mounted(writer, "")})
 	if got := status.Code(toStatus(err)); got != codes.ResourceExhausted {

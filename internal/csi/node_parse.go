@@ -8,6 +8,7 @@ import (
 	"google.golang.org/grpc/status"
 
 	"berth.dev/berth/api/v1alpha1"
+	"berth.dev/berth/internal/driver"
 	"berth.dev/berth/internal/mount"
 	"berth.dev/berth/internal/publish/staging"
 )
@@ -24,11 +25,11 @@ func nodeStatus(err error) error {
 	return err
 }
 
-func parseStage(r *csi.NodeStageVolumeRequest) (staging.StageRequest, error) {
+func parseStage(d driver.Driver, r *csi.NodeStageVolumeRequest) (staging.StageRequest, error) {
 	if err := checkNodeCall(r.GetVolumeId(), "staging target path", r.GetStagingTargetPath()); err != nil {
 		return staging.StageRequest{}, err
 	}
-	use, err := parseUse(r.GetVolumeCapability())
+	use, err := parseUse(d, r.GetVolumeCapability())
 	if err != nil {
 		return staging.StageRequest{}, err
 	}
@@ -43,11 +44,11 @@ func parseStage(r *csi.NodeStageVolumeRequest) (staging.StageRequest, error) {
 	}, nil
 }
 
-func parsePublish(r *csi.NodePublishVolumeRequest) (staging.PublishRequest, error) {
+func parsePublish(d driver.Driver, r *csi.NodePublishVolumeRequest) (staging.PublishRequest, error) {
 	if err := checkNodeCall(r.GetVolumeId(), "target path", r.GetTargetPath()); err != nil {
 		return staging.PublishRequest{}, err
 	}
-	use, err := parseUse(r.GetVolumeCapability())
+	use, err := parseUse(d, r.GetVolumeCapability())
 	if err != nil {
 		return staging.PublishRequest{}, err
 	}
@@ -71,11 +72,11 @@ func parsePublish(r *csi.NodePublishVolumeRequest) (staging.PublishRequest, erro
 	}, nil
 }
 
-func parseUse(capability *csi.VolumeCapability) (use, error) {
+func parseUse(d driver.Driver, capability *csi.VolumeCapability) (use, error) {
 	if capability == nil {
 		return use{}, invalid("volume capability is missing")
 	}
-	return parseCapability(capability)
+	return parseCapability(d, capability)
 }
 
 func checkNodeCall(id, what, path string) error {

@@ -11,6 +11,7 @@ import (
 	"google.golang.org/grpc/status"
 	"google.golang.org/protobuf/testing/protocmp"
 
+	"berth.dev/berth/internal/driver"
 	"berth.dev/berth/internal/keyed"
 	"berth.dev/berth/internal/mount"
 	"berth.dev/berth/internal/provision"
@@ -96,7 +97,7 @@ func TestParseStage(t *testing.T) {
 	for name, tc := range tests {
 		t.Run(name, func(t *testing.T) {
 			v := &nodeVolumes{}
-			_, err := NewNode("n1", v, nil).NodeStageVolume(t.Context(), &csi.NodeStageVolumeRequest{
+			_, err := NewNode(driver.Local(), "n1", v, nil).NodeStageVolume(t.Context(), &csi.NodeStageVolumeRequest{
 				VolumeId: nodeVolume, StagingTargetPath: "/stage", VolumeCapability: tc.capability})
 			if tc.refused {
 				if status.Code(toStatus(err)) != codes.InvalidArgument {
@@ -152,7 +153,7 @@ func TestParsePublish(t *testing.T) {
 			v := &nodeVolumes{}
 			tc.request.VolumeId, tc.request.TargetPath = nodeVolume, "/pod"
 			tc.want.ID, tc.want.Target = nodeVolume, "/pod"
-			if _, err := NewNode("n1", v, nil).NodePublishVolume(t.Context(), tc.request); err != nil {
+			if _, err := NewNode(driver.Local(), "n1", v, nil).NodePublishVolume(t.Context(), tc.request); err != nil {
 				t.Fatal(err)
 			}
 			if diff := cmp.Diff(tc.want, v.published); diff != "" {
@@ -163,7 +164,7 @@ func TestParsePublish(t *testing.T) {
 }
 
 func TestNodeCallsWithoutAFieldAreInvalid(t *testing.T) {
-	n, ctx := NewNode("n1", &nodeVolumes{}, nil), t.Context()
+	n, ctx := NewNode(driver.Local(), "n1", &nodeVolumes{}, nil), t.Context()
 	for name, call := range map[string]func() error{
 		"stage without id": func() error {
 			_, err := n.NodeStageVolume(ctx, &csi.NodeStageVolumeRequest{StagingTargetPath: "/s", VolumeCapability: raw(writer)})
@@ -214,7 +215,7 @@ func TestNodeErrorsHaveTheirCodes(t *testing.T) {
 		codes.Unavailable:        errors.New("of no class"),
 		codes.DeadlineExceeded:   context.DeadlineExceeded,
 	} {
-		n := NewNode("n1", &nodeVolumes{err: class}, nil)
+		n := NewNode(driver.Local(), "n1", &nodeVolumes{err: class}, nil)
 		_, err := n.NodeUnstageVolume(t.Context(), &csi.NodeUnstageVolumeRequest{VolumeId: nodeVolume, StagingTargetPath: "/s"})
 		if got := status.Code(toStatus(err)); got != want {
 			t.Errorf("%v: code %s; want %s", class, got, want)
@@ -235,7 +236,7 @@ func TestUsage(t *testing.T) {
 	}
 	for name, tc := range tests {
 		t.Run(name, func(t *testing.T) {
-			got, err := NewNode("n1", &nodeVolumes{figures: tc.figures}, nil).NodeGetVolumeStats(t.Context(), &csi.NodeGetVolumeStatsRequest{VolumeId: nodeVolume, VolumePath: "/p"})
+			got, err := NewNode(driver.Local(), "n1", &nodeVolumes{figures: tc.figures}, nil).NodeGetVolumeStats(t.Context(), &csi.NodeGetVolumeStatsRequest{VolumeId: nodeVolume, VolumePath: "/p"})
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -247,7 +248,7 @@ func TestUsage(t *testing.T) {
 }
 
 func TestTheNodeIsItsOwnTopologySegment(t *testing.T) {
-	got, err := NewNode("n1", &nodeVolumes{}, nil).NodeGetInfo(t.Context(), &csi.NodeGetInfoRequest{})
+	got, err := NewNode(driver.Local(), "n1", &nodeVolumes{}, nil).NodeGetInfo(t.Context(), &csi.NodeGetInfoRequest{})
 	if err != nil || got.GetNodeId() != "n1" || got.GetAccessibleTopology().GetSegments()["topology.berth.dev/node"] != "n1" {
 		t.Errorf("info %v, %v", got, err)
 	}

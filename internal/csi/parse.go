@@ -6,6 +6,7 @@ import (
 
 	"github.com/container-storage-interface/spec/lib/go/csi"
 
+	"berth.dev/berth/internal/driver"
 	"berth.dev/berth/internal/storageclass"
 	"berth.dev/berth/internal/usecase/volumes"
 )
@@ -13,7 +14,7 @@ import (
 // maxName is the longest CSI name and id that the specification allows, in bytes.
 const maxName = 128
 
-func parseCreate(r *csi.CreateVolumeRequest) (volumes.Request, error) {
+func parseCreate(d driver.Driver, r *csi.CreateVolumeRequest) (volumes.Request, error) {
 	if err := checkCreate(r); err != nil {
 		return volumes.Request{}, err
 	}
@@ -21,7 +22,7 @@ func parseCreate(r *csi.CreateVolumeRequest) (volumes.Request, error) {
 	if err != nil {
 		return volumes.Request{}, err
 	}
-	use, err := parseCapabilities(r.GetVolumeCapabilities())
+	use, err := parseCapabilities(d, r.GetVolumeCapabilities())
 	if err != nil {
 		return volumes.Request{}, err
 	}

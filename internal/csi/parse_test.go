@@ -11,6 +11,7 @@ import (
 	"google.golang.org/grpc/status"
 
 	"berth.dev/berth/api/v1alpha1"
+	"berth.dev/berth/internal/driver"
 	"berth.dev/berth/internal/usecase/volumes"
 )
 
@@ -169,7 +170,7 @@ func TestParseCreate(t *testing.T) {
 	}
 	for name, test := range tests {
 		t.Run(name, func(t *testing.T) {
-			got, err := parseCreate(test.request)
+			got, err := parseCreate(driver.Local(), test.request)
 			if test.refused != "" {
 				if err == nil || !strings.Contains(err.Error(), test.refused) {
 					t.Fatalf("got %v, want an error with %q", err, test.refused)
@@ -190,12 +191,13 @@ func TestParseCreate(t *testing.T) {
 }
 
 func TestEveryModeOfOneNodeIsAccepted(t *testing.T) {
-	for _, m := range accessModes {
-		if _, err := parseCapabilities([]*csi.VolumeCapability{mounted(m, "ext4")}); err != nil {
-			t.Errorf("%s: %v", m, err)
+	for number, name := range csi.VolumeCapability_AccessMode_Mode_name {
+		_, err := parseCapabilities(driver.Local(), []*csi.VolumeCapability{mounted(csi.VolumeCapability_AccessMode_Mode(number), "ext4")})
+		if accepted := err == nil; accepted != strings.HasPrefix(name, "SINGLE_NODE_") {
+			t.Errorf("%s: %v", name, err)
 		}
 	}
-	if _, err := parseCapabilities(nil); !errors.Is(err, errInvalid) {
+	if _, err := parseCapabilities(driver.Local(), nil); !errors.Is(err, errInvalid) {
 		t.Errorf("none: %v", err)
 	}
 }

@@ -21,6 +21,7 @@ import (
 	"google.golang.org/grpc/status"
 
 	"berth.dev/berth/api/v1alpha1"
+	"berth.dev/berth/internal/driver"
 	"berth.dev/berth/internal/provision"
 )
 
@@ -40,7 +41,7 @@ func serve(t *testing.T, v Volumes) (*grpc.ClientConn, *log, metrics.CSIMetricsM
 	out := &log{}
 	counters := metrics.NewCSIMetricsManagerForPlugin(v1alpha1.LocalDriverName)
 	server := &Server{
-		Services: []Service{&Identity{Version: "v1"}, NewController(v)},
+		Services: []Service{&Identity{Driver: driver.Local(), Version: "v1"}, NewController(driver.Local(), v)},
 		Log:      logr.FromSlogHandler(slog.NewTextHandler(out, &slog.HandlerOptions{Level: slog.LevelDebug})),
 		Metrics:  counters,
 	}

@@ -28,7 +28,7 @@ const sidecar = "csi.storage.k8s.io/"
 
 // WithSnapshots announces snapshots, and volumes that begin as copies.
 func (c *Controller) WithSnapshots(s Snapshots) *Controller {
-	return &Controller{volumes: c.volumes, snapshots: s}
+	return &Controller{driver: c.driver, volumes: c.volumes, snapshots: s}
 }
 
 // CreateSnapshot takes a snapshot.

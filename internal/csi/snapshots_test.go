@@ -12,6 +12,7 @@ import (
 	"google.golang.org/protobuf/types/known/timestamppb"
 
 	"berth.dev/berth/api/v1alpha1"
+	"berth.dev/berth/internal/driver"
 	"berth.dev/berth/internal/provision"
 	"berth.dev/berth/internal/usecase/snapshots"
 	"berth.dev/berth/internal/usecase/volumes"
@@ -52,7 +53,7 @@ var (
 )
 
 func TestSnapshotsAreAnnouncedOnlyWhereTheyAreServed(t *testing.T) {
-	plain := NewController(&answers{volume: ext4Volume})
+	plain := NewController(driver.Local(), &answers{volume: ext4Volume})
 	for c, announced := range map[*Controller]bool{plain: false, plain.WithSnapshots(&pictures{snapshot: taken}): true} {
 		got, err := c.ControllerGetCapabilities(t.Context(), &csi.ControllerGetCapabilitiesRequest{})
 		if err != nil {
@@ -85,7 +86,7 @@ func TestSnapshotsAreAnnouncedOnlyWhereTheyAreServed(t *testing.T) {
 
 func TestASnapshotIsToldAsItIs(t *testing.T) {
 	p := &pictures{snapshot: taken}
-	got, err := NewController(&answers{}).WithSnapshots(p).CreateSnapshot(t.Context(), &csi.CreateSnapshotRequest{
+	got, err := NewController(driver.Local(), &answers{}).WithSnapshots(p).CreateSnapshot(t.Context(), &csi.CreateSnapshotRequest{
 		Name: "n", SourceVolumeId: id, Parameters: map[string]string{"csi.storage.k8s.io/volumesnapshot/name": "x"},
 	})
 	if err != nil {
@@ -105,7 +106,7 @@ func TestMalformedRequestsForSnapshotsAreRefused(t *testing.T) {
 		"no volume":            {&csi.CreateSnapshotRequest{Name: "n"}, "source volume id is missing"},
 		"an unknown parameter": {&csi.CreateSnapshotRequest{Name: "n", SourceVolumeId: id, Parameters: map[string]string{"x": "y"}}, `unknown parameter "x"`},
 	}
-	c := NewController(&answers{}).WithSnapshots(&pictures{})
+	c := NewController(driver.Local(), &answers{}).WithSnapshots(&pictures{})
 	for name, test := range tests {
 		t.Run(name, func(t *testing.T) {
 			_, err := c.CreateSnapshot(t.Context(), test.request)
@@ -141,7 +142,7 @@ func TestListSnapshots(t *testing.T) {
 	for name, test := range tests {
 		t.Run(name, func(t *testing.T) {
 			p := &pictures{snapshot: taken, err: test.err}
-			got, err := NewController(&answers{}).WithSnapshots(p).ListSnapshots(t.Context(), test.request)
+			got, err := NewController(driver.Local(), &answers{}).WithSnapshots(p).ListSnapshots(t.Context(), test.request)
 			if err != nil || len(got.GetEntries()) != test.entries || got.GetNextToken() != test.next {
 				t.Errorf("%v, %v", got, err)
 			}
@@ -159,7 +160,7 @@ func TestACopyIsAskedForAndToldWithItsSource(t *testing.T) {
 			copied := ext4Volume
 			copied.Source = source
 			a := &answers{volume: copied}
-			got, err := NewController(a).WithSnapshots(&pictures{}).CreateVolume(t.Context(), create(func(r *csi.CreateVolumeRequest) {
+			got, err := NewController(driver.Local(), a).WithSnapshots(&pictures{}).CreateVolume(t.Context(), create(func(r *csi.CreateVolumeRequest) {
 				r.VolumeContentSource = sourceMessage(source)
 			}))
 			if err != nil {

@@ -7,6 +7,7 @@ import (
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/status"
 
+	"berth.dev/berth/internal/driver"
 	"berth.dev/berth/internal/keyed"
 	"berth.dev/berth/internal/provision"
 	"berth.dev/berth/internal/storageclass"
@@ -31,6 +32,7 @@ var codeOf = []struct {
 	{provision.ErrUnsupported, codes.InvalidArgument},
 	{volumes.ErrOutOfRange, codes.OutOfRange},
 	{provision.ErrNotFound, codes.NotFound},
+	{driver.ErrForeign, codes.NotFound}, // to the caller's driver there is no such object
 	{provision.ErrConflict, codes.AlreadyExists},
 	{volumes.ErrUnplaceable, codes.ResourceExhausted},
 	{provision.ErrNoSpace, codes.ResourceExhausted},

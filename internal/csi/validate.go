@@ -7,6 +7,7 @@ import (
 	"github.com/container-storage-interface/spec/lib/go/csi"
 
 	"berth.dev/berth/api/v1alpha1"
+	"berth.dev/berth/internal/driver"
 	"berth.dev/berth/internal/storageclass"
 	"berth.dev/berth/internal/usecase/volumes"
 )
@@ -24,7 +25,7 @@ func (c *Controller) ValidateVolumeCapabilities(ctx context.Context, r *csi.Vali
 	if err != nil {
 		return nil, err
 	}
-	if reason := unfit(v, r); reason != "" {
+	if reason := unfit(c.driver, v, r); reason != "" {
 		return &csi.ValidateVolumeCapabilitiesResponse{Message: reason}, nil
 	}
 	return &csi.ValidateVolumeCapabilitiesResponse{Confirmed: &csi.ValidateVolumeCapabilitiesResponse_Confirmed{
@@ -35,8 +36,8 @@ func (c *Controller) ValidateVolumeCapabilities(ctx context.Context, r *csi.Vali
 }
 
 // unfit says why a volume cannot be used as asked, or returns an empty string.
-func unfit(v volumes.Volume, r *csi.ValidateVolumeCapabilitiesRequest) string {
-	use, err := parseCapabilities(r.GetVolumeCapabilities())
+func unfit(d driver.Driver, v volumes.Volume, r *csi.ValidateVolumeCapabilitiesRequest) string {
+	use, err := parseCapabilities(d, r.GetVolumeCapabilities())
 	switch {
 	case err != nil:
 		return err.Error()

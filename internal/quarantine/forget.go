@@ -14,6 +14,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"berth.dev/berth/api/v1alpha1"
+	"berth.dev/berth/internal/driver"
 )
 
 var (
@@ -23,6 +24,9 @@ var (
 	// ErrUnfinished says that a call has begun a change and must be repeated.
 	ErrUnfinished = errors.New("not finished")
 )
+
+// served is the driver of the data in pools, which this package is about.
+var served = driver.Local()
 
 func refuse(format string, args ...any) error {
 	return fmt.Errorf("%w: %s", ErrRefused, fmt.Sprintf(format, args...))
@@ -198,7 +202,7 @@ func exportedBy(ctx context.Context, c client.Reader, name string) (*corev1.Pers
 		return nil, fmt.Errorf("listing PersistentVolumes: %w", err)
 	}
 	for i := range list.Items {
-		if s := list.Items[i].Spec.CSI; s != nil && s.Driver == v1alpha1.LocalDriverName && s.VolumeHandle == name {
+		if served.Handle(&list.Items[i]) == name {
 			return &list.Items[i], nil
 		}
 	}

@@ -24,7 +24,7 @@ func (a Adoption) persistentVolume(ctx context.Context, c client.Reader, v *v1al
 	}
 	mode := corev1.PersistentVolumeMode(v.Spec.VolumeMode)
 	return &corev1.PersistentVolume{
-		ObjectMeta: metav1.ObjectMeta{Name: v.Name, Annotations: map[string]string{provisionedBy: v1alpha1.LocalDriverName}},
+		ObjectMeta: metav1.ObjectMeta{Name: v.Name, Annotations: map[string]string{provisionedBy: served.Name}},
 		Spec: corev1.PersistentVolumeSpec{
 			Capacity:                      corev1.ResourceList{corev1.ResourceStorage: v.Spec.Capacity},
 			AccessModes:                   []corev1.PersistentVolumeAccessMode{corev1.ReadWriteOnce},
@@ -33,7 +33,7 @@ func (a Adoption) persistentVolume(ctx context.Context, c client.Reader, v *v1al
 			VolumeMode:                    &mode,
 			ClaimRef:                      a.Claim,
 			PersistentVolumeSource: corev1.PersistentVolumeSource{CSI: &corev1.CSIPersistentVolumeSource{
-				Driver: v1alpha1.LocalDriverName, VolumeHandle: v.Name, FSType: string(v.Spec.FSType),
+				Driver: served.Name, VolumeHandle: v.Name, FSType: string(v.Spec.FSType),
 			}},
 			NodeAffinity: &corev1.VolumeNodeAffinity{Required: &corev1.NodeSelector{NodeSelectorTerms: []corev1.NodeSelectorTerm{{
 				MatchExpressions: []corev1.NodeSelectorRequirement{{

@@ -33,7 +33,7 @@ func VolumeSnapshot(ctx context.Context, c client.Reader, s *v1alpha1.Snapshot, 
 			"kind":       schedule.VolumeSnapshotContentKind.Kind,
 			"metadata":   map[string]any{"name": s.Name},
 			"spec": map[string]any{
-				"driver":            v1alpha1.LocalDriverName,
+				"driver":            served.Name,
 				"deletionPolicy":    "Retain", // a user who deletes a VolumeSnapshot does not mean to delete found data
 				"source":            map[string]any{"snapshotHandle": s.Name},
 				"sourceVolumeMode":  string(s.Spec.VolumeMode),
@@ -66,7 +66,7 @@ func contentOf(ctx context.Context, c client.Reader, handle string) (string, err
 		driver, _, _ := unstructured.NestedString(o, "spec", "driver")
 		given, _, _ := unstructured.NestedString(o, "spec", "source", "snapshotHandle")
 		taken, _, _ := unstructured.NestedString(o, "status", "snapshotHandle")
-		if driver == v1alpha1.LocalDriverName && (given == handle || taken == handle) {
+		if served.Took(driver) && (given == handle || taken == handle) {
 			return list.Items[i].GetName(), nil
 		}
 	}

@@ -11,12 +11,13 @@ import (
 
 	"berth.dev/berth/api/v1alpha1"
 	"berth.dev/berth/internal/controller/heartbeat"
+	"berth.dev/berth/internal/driver"
 	"berth.dev/berth/internal/ledger"
 )
 
 // fullBook has n nodes of 100Gi, with twenty volumes of 1Gi each.
 func fullBook(n int) *Book {
-	l := Lists{PoolClasses: []v1alpha1.PoolClass{*poolClass(0)}}
+	l := Lists{Driver: driver.Local(), PoolClasses: []v1alpha1.PoolClass{*poolClass(0)}}
 	l.StorageClasses = append(l.StorageClasses, *local())
 	for i := range n {
 		node := fmt.Sprintf("node-%04d", i)
@@ -65,7 +66,7 @@ func BenchmarkRead(b *testing.B) {
 		b.Run(name, func(b *testing.B) {
 			b.ReportAllocs()
 			for b.Loop() {
-				if _, err := (Reader{o}).Read(b.Context(), pod); err != nil {
+				if _, err := (Reader{driver.Local(), o}).Read(b.Context(), pod); err != nil {
 					b.Fatal(err)
 				}
 			}
@@ -75,7 +76,7 @@ func BenchmarkRead(b *testing.B) {
 
 // BenchmarkVolumeEvent measures the cost of one event of a Volume for the feed.
 func BenchmarkVolumeEvent(b *testing.B) {
-	f := newFeeder(fullBook(1000), Informers{Heartbeats: &beats{}})
+	f := newFeeder(fullBook(1000), Informers{Driver: driver.Local(), Heartbeats: &beats{}})
 	v := volumeFor("1", "node-0007", gi)
 	b.ReportAllocs()
 	for b.Loop() {
@@ -87,7 +88,7 @@ func BenchmarkVolumeEvent(b *testing.B) {
 // even when no pod is scheduled.
 func BenchmarkLookAtHeartbeats(b *testing.B) {
 	beats := heartbeat.New(clock.RealClock{})
-	f := newFeeder(NewBook(), Informers{Heartbeats: beats})
+	f := newFeeder(NewBook(), Informers{Driver: driver.Local(), Heartbeats: beats})
 	for i := range 5000 {
 		name := fmt.Sprintf("node-%04d", i)
 		node := &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: name}}

@@ -13,6 +13,7 @@ import (
 	"k8s.io/utils/clock"
 
 	"berth.dev/berth/api/v1alpha1"
+	"berth.dev/berth/internal/driver"
 	"berth.dev/berth/internal/ledger"
 )
 
@@ -155,7 +156,7 @@ type fed struct {
 func newFed(t *testing.T) *fed {
 	t.Helper()
 	f := &fed{t: t, beats: &beats{away: map[string]string{}}}
-	from := Informers{Heartbeats: f.beats, Clock: clock.RealClock{}, Returned: func(node string) { f.returned = append(f.returned, node) }}
+	from := Informers{Driver: driver.Local(), Heartbeats: f.beats, Clock: clock.RealClock{}, Returned: func(node string) { f.returned = append(f.returned, node) }}
 	f.feeder = newFeeder(NewBook(), from)
 	f.beats.Notify(f.heard)
 	f.observeStorageClass(local())

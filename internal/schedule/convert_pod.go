@@ -6,7 +6,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	storagev1 "k8s.io/api/storage/v1"
 
-	"berth.dev/berth/api/v1alpha1"
+	"berth.dev/berth/internal/driver"
 	"berth.dev/berth/internal/ledger"
 	"berth.dev/berth/internal/storageclass"
 	"berth.dev/berth/internal/usecase/volumes"
@@ -15,10 +15,10 @@ import (
 // SelectedNode is the annotation in which a scheduler writes the node of a claim.
 const SelectedNode = volumes.SelectedNode
 
-// claim converts a claim of one of Berth's classes. Its size is that of the volume to come: a
+// claim converts a claim of one of the driver's classes. Its size is that of the volume to come: a
 // filesystem may need more than was asked for. An error means that there will be no volume.
-func claim(c *corev1.PersistentVolumeClaim, class *storagev1.StorageClass) (ledger.ClaimObject, error) {
-	request, err := volumes.ForClaim(c, class)
+func claim(d driver.Driver, c *corev1.PersistentVolumeClaim, class *storagev1.StorageClass) (ledger.ClaimObject, error) {
+	request, err := volumes.ForClaim(d, c, class)
 	if err != nil {
 		return ledger.ClaimObject{}, err
 	}
@@ -40,9 +40,9 @@ func populated(c *corev1.PersistentVolumeClaim) bool {
 	return source != nil && !copies(source)
 }
 
-// pod converts a pod, with its inline volumes of Berth's. Malformed ones are left
+// pod converts a pod, with its inline volumes of the driver. Malformed ones are left
 // out: their node refuses them.
-func pod(p *corev1.Pod) ledger.PodObject {
+func pod(d driver.Driver, p *corev1.Pod) ledger.PodObject {
 	out := ledger.PodObject{
 		UID:       string(p.UID),
 		Namespace: p.Namespace,
@@ -51,31 +51,29 @@ func pod(p *corev1.Pod) ledger.PodObject {
 		Ended:     p.Status.Phase == corev1.PodSucceeded || p.Status.Phase == corev1.PodFailed,
 	}
 	for i := range p.Spec.Volumes {
-		if v, ours, err := inline(&p.Spec.Volumes[i]); ours && err == nil {
+		if !d.Describes(&p.Spec.Volumes[i]) {
+			continue
+		}
+		if v, err := inline(&p.Spec.Volumes[i]); err == nil {
 			out.Inline = append(out.Inline, v)
 		}
 	}
 	return out
 }
 
-// inline reads an inline volume. ours says whether it is Berth's.
-func inline(v *corev1.Volume) (volume ledger.InlineVolume, ours bool, err error) {
-	if v.CSI == nil || v.CSI.Driver != v1alpha1.LocalDriverName {
-		return ledger.InlineVolume{}, false, nil
-	}
+// inline reads an inline volume of the driver.
+func inline(v *corev1.Volume) (ledger.InlineVolume, error) {
 	attributes, err := storageclass.ParseInline(v.CSI.VolumeAttributes)
 	if err != nil {
-		return ledger.InlineVolume{}, true, err
+		return ledger.InlineVolume{}, err
 	}
 	bytes, err := volumes.InlineBytes(attributes)
-	return ledger.InlineVolume{Name: v.Name, Class: attributes.PoolClass, Bytes: bytes}, true, err
+	return ledger.InlineVolume{Name: v.Name, Class: attributes.PoolClass, Bytes: bytes}, err
 }
 
-// HasInline says whether a pod has inline volumes of Berth's.
-func HasInline(p *corev1.Pod) bool {
-	return slices.ContainsFunc(p.Spec.Volumes, func(v corev1.Volume) bool {
-		return v.CSI != nil && v.CSI.Driver == v1alpha1.LocalDriverName
-	})
+// HasInline says whether a pod has inline volumes of the driver.
+func HasInline(d driver.Driver, p *corev1.Pod) bool {
+	return slices.ContainsFunc(p.Spec.Volumes, func(v corev1.Volume) bool { return d.Describes(&v) })
 }
 
 // started reports whether a container ran: then the volumes exist.

@@ -9,6 +9,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"berth.dev/berth/api/v1alpha1"
+	"berth.dev/berth/internal/driver"
 	"berth.dev/berth/internal/ledger"
 )
 
@@ -218,20 +219,20 @@ func TestInlineVolumesOfAPod(t *testing.T) {
 	p.Spec.NodeName = "n1"
 	p.Status.ContainerStatuses = []corev1.ContainerStatus{{State: corev1.ContainerState{Running: &corev1.ContainerStateRunning{}}}}
 	want := ledger.PodObject{UID: "web", Namespace: "shop", Node: "n1", Started: true, Inline: []ledger.InlineVolume{{Name: "scratch", Class: "fast", Bytes: 100 * mi}}}
-	if diff := cmp.Diff(want, pod(p)); diff != "" {
+	if diff := cmp.Diff(want, pod(driver.Local(), p)); diff != "" {
 		t.Error(diff)
 	}
 	p.Status.Phase = corev1.PodFailed
-	if !pod(p).Ended {
+	if !pod(driver.Local(), p).Ended {
 		t.Error("a failed pod has not ended")
 	}
 }
 
 func TestAnInlineVolumeIsAsLargeAsItsFilesystemNeeds(t *testing.T) {
 	v := inlineVolume("x", v1alpha1.LocalDriverName, map[string]string{"poolClass": "fast", "size": "1Mi", "fsType": "xfs"})
-	got, ours, err := inline(&v)
-	if err != nil || !ours || got.Bytes != 300*mi {
-		t.Errorf("got %+v, %v, %v", got, ours, err)
+	got, err := inline(&v)
+	if err != nil || got.Bytes != 300*mi {
+		t.Errorf("got %+v, %v", got, err)
 	}
 }
 
@@ -245,7 +246,7 @@ func TestAClaimThatAPopulatorFillsIsNotChargedByItsNode(t *testing.T) {
 		"a populator's kind":      {from("images.example", "Image", "s"), ""},
 		"a populator's snapshots": {from("images.example", "VolumeSnapshot", "s"), ""},
 	} {
-		got, err := claim(pvc("1", gi, selected("n1"), test.source), local())
+		got, err := claim(driver.Local(), pvc("1", gi, selected("n1"), test.source), local())
 		if err != nil || got.SelectedNode != test.node {
 			t.Errorf("%s: charged on %q, want %q (%v)", name, got.SelectedNode, test.node, err)
 		}
@@ -253,14 +254,14 @@ func TestAClaimThatAPopulatorFillsIsNotChargedByItsNode(t *testing.T) {
 }
 
 func TestAPersistentVolumeTiesItsVolumeToItsClaim(t *testing.T) {
-	got, ours := persistentVolume(pvFor("1", "n1"))
+	got, ours := persistentVolume(driver.Local(), pvFor("1", "n1"))
 	want := ledger.PVObject{Name: "pvc-" + string(uidOf("1")), Volume: "pvc-" + string(uidOf("1")), Claim: string(uidOf("1"))}
 	if diff := cmp.Diff(want, got); !ours || diff != "" {
 		t.Error(ours, diff)
 	}
 	foreign := pvFor("1", "n1")
 	foreign.Spec.CSI.Driver = "other"
-	if _, ours := persistentVolume(foreign); ours {
+	if _, ours := persistentVolume(driver.Local(), foreign); ours {
 		t.Error("another driver's is taken for Berth's")
 	}
 }

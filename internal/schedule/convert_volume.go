@@ -6,6 +6,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 
 	"berth.dev/berth/api/v1alpha1"
+	"berth.dev/berth/internal/driver"
 	"berth.dev/berth/internal/ledger"
 )
 
@@ -66,10 +67,10 @@ var refusals = []string{
 	v1alpha1.ReasonNoSpace, v1alpha1.ReasonDeviceMissing, v1alpha1.ReasonConflict, v1alpha1.ReasonInvalid, v1alpha1.ReasonUnsupported,
 }
 
-// persistentVolume converts a PersistentVolume of Berth's; false if it is another
+// persistentVolume converts a PersistentVolume of the driver; false if it is another
 // driver's. Only its Volume says where it is.
-func persistentVolume(pv *corev1.PersistentVolume) (ledger.PVObject, bool) {
-	handle := handleOf(pv)
+func persistentVolume(d driver.Driver, pv *corev1.PersistentVolume) (ledger.PVObject, bool) {
+	handle := d.Handle(pv)
 	if handle == "" {
 		return ledger.PVObject{}, false
 	}
@@ -78,14 +79,6 @@ func persistentVolume(pv *corev1.PersistentVolume) (ledger.PVObject, bool) {
 		out.Claim = string(pv.Spec.ClaimRef.UID)
 	}
 	return out, true
-}
-
-// handleOf returns the Volume that a PersistentVolume stands for, or empty.
-func handleOf(pv *corev1.PersistentVolume) string {
-	if pv.Spec.CSI == nil || pv.Spec.CSI.Driver != v1alpha1.LocalDriverName {
-		return ""
-	}
-	return pv.Spec.CSI.VolumeHandle
 }
 
 // nodeOf returns the one node that a PersistentVolume is bound to, or empty.

@@ -10,6 +10,8 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/tools/cache"
 	"k8s.io/utils/clock"
+
+	"berth.dev/berth/internal/driver"
 )
 
 // Informer is the common part of the shared informers of client-go and of controller-runtime.
@@ -27,6 +29,8 @@ type Heartbeats interface {
 
 // Informers feed a Book.
 type Informers struct {
+	// Driver whose objects are told; others are left out.
+	Driver                                          driver.Driver
 	StorageNodes, PoolClasses, Volumes              Informer
 	Claims, PersistentVolumes, Pods, StorageClasses Informer
 	// Heartbeats decide, with a node's own report, whether it takes anything new.

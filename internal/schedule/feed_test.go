@@ -15,6 +15,7 @@ import (
 	clocktesting "k8s.io/utils/clock/testing"
 
 	"berth.dev/berth/api/v1alpha1"
+	"berth.dev/berth/internal/driver"
 	"berth.dev/berth/internal/ledger"
 )
 
@@ -46,6 +47,7 @@ func TestABookAnswersNothingBeforeEverythingWasListed(t *testing.T) {
 	ended := make(chan error, 1)
 	go func() {
 		ended <- Feed(ctx, book, Informers{
+			Driver:       driver.Local(),
 			StorageNodes: nodes, PoolClasses: classes, Volumes: volumes, Claims: claims, PersistentVolumes: pvs,
 			Pods: pods, StorageClasses: storageClasses, Heartbeats: silence, Clock: clock,
 		})

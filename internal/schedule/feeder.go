@@ -19,7 +19,7 @@ type feeder struct {
 	from Informers
 
 	mu sync.Mutex
-	// classes are the StorageClasses of Berth's that volumes can be made of.
+	// classes are the driver's StorageClasses that volumes can be made of.
 	classes map[string]*storagev1.StorageClass
 	// unbound holds the unbound claims by StorageClass: they are observed again when it changes.
 	unbound map[string]map[string]*corev1.PersistentVolumeClaim
@@ -46,7 +46,7 @@ func (f *feeder) observeStorageClass(c *storagev1.StorageClass) {
 	defer f.mu.Unlock()
 	before := f.classes[c.Name]
 	delete(f.classes, c.Name)
-	if c.Provisioner != v1alpha1.LocalDriverName {
+	if !f.from.Driver.Provisions(c) {
 		return
 	}
 	if _, err := storageclass.Parse(c.Parameters); err != nil {

@@ -8,14 +8,18 @@ import (
 )
 
 func (f *feeder) observeVolume(v *v1alpha1.Volume) {
-	f.book.change(func(l *ledger.Ledger) { l.ObserveVolume(volume(v)) })
+	if f.from.Driver.Owns(v) {
+		f.book.change(func(l *ledger.Ledger) { l.ObserveVolume(volume(v)) })
+	}
 }
 
 // forgetVolume uses the version of the deleted object as that of the deletion. If the
 // informer missed the deletion, that version is too old: the ledger may then give up
 // the remains of the volume at an earlier report than with the right version.
 func (f *feeder) forgetVolume(v *v1alpha1.Volume) {
-	f.book.change(func(l *ledger.Ledger) { l.ObserveVolumeGone(v.Name, revision(v.ResourceVersion)) })
+	if f.from.Driver.Owns(v) {
+		f.book.change(func(l *ledger.Ledger) { l.ObserveVolumeGone(v.Name, revision(v.ResourceVersion)) })
+	}
 }
 
 func (f *feeder) observeClaim(c *corev1.PersistentVolumeClaim) {
@@ -43,7 +47,7 @@ func (f *feeder) charge(c *corev1.PersistentVolumeClaim) {
 	if class == nil {
 		return
 	}
-	o, err := claim(c, class)
+	o, err := claim(f.from.Driver, c, class)
 	f.book.change(func(l *ledger.Ledger) {
 		if err == nil { // otherwise a Reader says why
 			l.ObserveClaim(o)
@@ -66,20 +70,20 @@ func (f *feeder) dropUnbound(storageClass, key string) {
 }
 
 func (f *feeder) observePersistentVolume(pv *corev1.PersistentVolume) {
-	if o, ours := persistentVolume(pv); ours {
+	if o, ours := persistentVolume(f.from.Driver, pv); ours {
 		f.book.change(func(l *ledger.Ledger) { l.ObservePV(o) })
 	}
 }
 
 func (f *feeder) forgetPersistentVolume(pv *corev1.PersistentVolume) {
-	if handleOf(pv) != "" {
+	if f.from.Driver.Handle(pv) != "" {
 		f.book.change(func(l *ledger.Ledger) { l.ObservePVGone(pv.Name) })
 	}
 }
 
 func (f *feeder) observePod(p *corev1.Pod) {
-	if HasInline(p) || f.book.holdsFor(string(p.UID)) {
-		f.book.change(func(l *ledger.Ledger) { l.ObservePod(pod(p)) })
+	if HasInline(f.from.Driver, p) || f.book.holdsFor(string(p.UID)) {
+		f.book.change(func(l *ledger.Ledger) { l.ObservePod(pod(f.from.Driver, p)) })
 	}
 }
 

@@ -10,6 +10,7 @@ import (
 	"k8s.io/client-go/tools/cache"
 
 	"berth.dev/berth/api/v1alpha1"
+	"berth.dev/berth/internal/driver"
 	"berth.dev/berth/internal/ledger"
 )
 
@@ -225,7 +226,7 @@ func TestTombstonesAreDeletions(t *testing.T) {
 }
 
 func TestLookingForSilenceAllocatesNothingWhileNoNodeFallsSilent(t *testing.T) {
-	f := newFeeder(NewBook(), Informers{Heartbeats: &beats{}})
+	f := newFeeder(NewBook(), Informers{Driver: driver.Local(), Heartbeats: &beats{}})
 	for _, name := range []string{"n1", "n2", "n3"} {
 		f.observeNode(storageNode(name, gi))
 	}

@@ -7,11 +7,14 @@ import (
 	storagev1 "k8s.io/api/storage/v1"
 
 	"berth.dev/berth/api/v1alpha1"
+	"berth.dev/berth/internal/driver"
 )
 
 // Lists holds the objects of a cluster at one moment. A caller that need not follow
 // changes builds a Book from it, and a Reader can read from it.
 type Lists struct {
+	// Driver whose volumes are looked at.
+	Driver            driver.Driver
 	StorageNodes      []v1alpha1.StorageNode
 	PoolClasses       []v1alpha1.PoolClass
 	Volumes           []v1alpha1.Volume
@@ -30,7 +33,7 @@ var _ Objects = (*Lists)(nil)
 
 // Book returns a synced Book of the lists. The room that schedulers hold in memory is not in it.
 func (l *Lists) Book(beats Heartbeats) *Book {
-	f := newFeeder(NewBook(), Informers{Heartbeats: beats})
+	f := newFeeder(NewBook(), Informers{Driver: l.Driver, Heartbeats: beats})
 	each(l.StorageClasses, f.observeStorageClass)
 	each(l.PoolClasses, f.observePoolClass)
 	each(l.StorageNodes, f.observeNode)

@@ -8,7 +8,7 @@ import (
 	storagev1 "k8s.io/api/storage/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
-	"berth.dev/berth/api/v1alpha1"
+	"berth.dev/berth/internal/driver"
 	"berth.dev/berth/internal/ledger"
 	"berth.dev/berth/internal/usecase/volumes"
 )
@@ -87,10 +87,13 @@ func (v *PodVolumes) Why(verdict ledger.Verdict) string {
 	return ""
 }
 
-// Reader reads which volumes pods want.
-type Reader struct{ Objects Objects }
+// Reader reads which volumes pods want of a driver.
+type Reader struct {
+	Driver  driver.Driver
+	Objects Objects
+}
 
-// Read returns the volumes that the pod wants of Berth, or nil if there are none. A
+// Read returns the volumes that the pod wants of the driver, or nil if there are none. A
 // pod without claims and inline volumes costs no allocation.
 func (r Reader) Read(ctx context.Context, pod *corev1.Pod) (*PodVolumes, error) {
 	var out *PodVolumes
@@ -104,7 +107,7 @@ func (r Reader) Read(ctx context.Context, pod *corev1.Pod) (*PodVolumes, error) 
 		v := &pod.Spec.Volumes[i]
 		switch {
 		case v.CSI != nil:
-			if v.CSI.Driver == v1alpha1.LocalDriverName {
+			if r.Driver.Describes(v) {
 				ours().addInline(pod, v)
 			}
 		case v.PersistentVolumeClaim != nil || v.Ephemeral != nil:
@@ -112,14 +115,14 @@ func (r Reader) Read(ctx context.Context, pod *corev1.Pod) (*PodVolumes, error) 
 			if err != nil {
 				return nil, err
 			}
-			c.add(ours)
+			c.add(r.Driver, ours)
 		}
 	}
 	return out, nil
 }
 
 func (v *PodVolumes) addInline(pod *corev1.Pod, source *corev1.Volume) {
-	volume, _, err := inline(source)
+	volume, err := inline(source)
 	if err != nil {
 		v.unready(fmt.Sprintf("inline volume %q: %v", source.Name, err))
 		return
@@ -203,7 +206,7 @@ func (r Reader) unbound(ctx context.Context, className string, c *podClaim) erro
 		return fmt.Errorf("reading storage class %s: %w", className, err)
 	}
 	c.class = class
-	c.ours = class != nil && class.Provisioner == v1alpha1.LocalDriverName
+	c.ours = class != nil && r.Driver.Provisions(class)
 	return nil
 }
 
@@ -217,7 +220,7 @@ func (r Reader) bound(ctx context.Context, c *podClaim) error {
 		c.problem = fmt.Sprintf("claim %q names PersistentVolume %s, which does not exist", c.name, name)
 		return nil
 	}
-	handle := handleOf(pv)
+	handle := r.Driver.Handle(pv)
 	if c.ours = handle != ""; !c.ours {
 		return nil
 	}

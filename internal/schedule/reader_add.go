@@ -7,12 +7,13 @@ import (
 	storagev1 "k8s.io/api/storage/v1"
 
 	"berth.dev/berth/api/v1alpha1"
+	"berth.dev/berth/internal/driver"
 	"berth.dev/berth/internal/ledger"
 	"berth.dev/berth/internal/usecase/volumes"
 )
 
-// add adds the claim to the pod's volumes, if it is Berth's.
-func (c *podClaim) add(to func() *PodVolumes) {
+// add adds the claim to the pod's volumes, if it is the driver's.
+func (c *podClaim) add(d driver.Driver, to func() *PodVolumes) {
 	if !c.ours {
 		return
 	}
@@ -28,7 +29,7 @@ func (c *podClaim) add(to func() *PodVolumes) {
 	case !waits(c.class):
 		v.unready(fmt.Sprintf("claim %q is to be bound before the pod is scheduled, and is not yet", c.name))
 	default:
-		v.want(c)
+		v.want(d, c)
 	}
 }
 
@@ -38,11 +39,11 @@ func waits(class *storagev1.StorageClass) bool {
 }
 
 // want adds a claim that is to be placed. A claim that the pod names twice is one.
-func (v *PodVolumes) want(c *podClaim) {
+func (v *PodVolumes) want(d driver.Driver, c *podClaim) {
 	if slices.ContainsFunc(v.Wanted, func(w Wanted) bool { return w.Claim != nil && w.Claim.UID == c.claim.UID }) {
 		return
 	}
-	request, err := volumes.ForClaim(c.claim, c.class)
+	request, err := volumes.ForClaim(d, c.claim, c.class)
 	if err != nil {
 		v.unready(fmt.Sprintf("claim %q: %v", c.name, err))
 		return

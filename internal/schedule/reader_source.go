@@ -44,13 +44,13 @@ func (r Reader) restoredSnapshot(ctx context.Context, pod *corev1.Pod, s *Source
 	case err != nil:
 		return "", fmt.Errorf("reading snapshot %s/%s: %w", pod.Namespace, s.Name, err)
 	case of == nil || !v1alpha1.IsSnapshotName(of.Handle):
-		return s.restored(of, nil), nil
+		return s.restored(r.Driver, of, nil), nil
 	}
 	snapshot, err := r.Objects.Snapshot(ctx, of.Handle)
 	if err != nil {
 		return "", fmt.Errorf("reading snapshot %s: %w", of.Handle, err)
 	}
-	return s.restored(of, snapshot), nil
+	return s.restored(r.Driver, of, snapshot), nil
 }
 
 // clonedVolume ignores a source that waits for the same pod: both claims go where the
@@ -75,7 +75,7 @@ func (r Reader) clonedVolume(ctx context.Context, pod *corev1.Pod, s *Source) (p
 	case pv == nil:
 		return fmt.Sprintf("whose PersistentVolume %s does not exist", claim.Spec.VolumeName), nil
 	}
-	handle := handleOf(pv)
+	handle := r.Driver.Handle(pv)
 	if s.ignored = handle == ""; s.ignored {
 		return "", nil
 	}

@@ -10,6 +10,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"berth.dev/berth/api/v1alpha1"
+	"berth.dev/berth/internal/driver"
 	"berth.dev/berth/internal/ledger"
 )
 
@@ -41,7 +42,7 @@ func (o *objects) with(pv *corev1.PersistentVolume, v *v1alpha1.Volume) *objects
 
 func read(t *testing.T, o *objects, pod *corev1.Pod) *PodVolumes {
 	t.Helper()
-	got, err := Reader{o}.Read(t.Context(), pod)
+	got, err := Reader{driver.Local(), o}.Read(t.Context(), pod)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -163,7 +164,7 @@ func TestHoldersAreTheNodesWithReplicasOfAPodsVolumes(t *testing.T) {
 
 func TestAPodWithoutClaimsCostsNothing(t *testing.T) {
 	pod := podWith(corev1.Volume{Name: "x", VolumeSource: corev1.VolumeSource{ConfigMap: &corev1.ConfigMapVolumeSource{}}}, inlineVolume("s", "secrets.example", nil))
-	r, ctx := Reader{shop()}, t.Context()
+	r, ctx := Reader{driver.Local(), shop()}, t.Context()
 	if n := testing.AllocsPerRun(100, func() { _, _ = r.Read(ctx, pod) }); n != 0 {
 		t.Errorf("%v allocations", n)
 	}

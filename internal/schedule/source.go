@@ -8,6 +8,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 
 	"berth.dev/berth/api/v1alpha1"
+	"berth.dev/berth/internal/driver"
 	"berth.dev/berth/internal/ledger"
 )
 
@@ -98,11 +99,11 @@ func (s *Source) Nodes() []string {
 
 // restored finds the places of a snapshot, or says in a clause that begins with
 // "which" why nothing can be made from it now. Each of the objects may be missing.
-func (s *Source) restored(of *VolumeSnapshot, snapshot *v1alpha1.Snapshot) (problem string) {
+func (s *Source) restored(d driver.Driver, of *VolumeSnapshot, snapshot *v1alpha1.Snapshot) (problem string) {
 	switch {
 	case of == nil:
 		return "which does not exist"
-	case of.Driver != "" && of.Driver != v1alpha1.LocalDriverName:
+	case of.Driver != "" && !d.Took(of.Driver):
 		s.ignored = true
 		return ""
 	case of.Deleting:

@@ -6,6 +6,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"berth.dev/berth/api/v1alpha1"
+	"berth.dev/berth/internal/driver"
 	"berth.dev/berth/internal/ledger"
 )
 
@@ -59,7 +60,7 @@ func TestWhereASnapshotCanBeRestored(t *testing.T) {
 	for name, test := range tests {
 		t.Run(name, func(t *testing.T) {
 			var s Source
-			problem := s.restored(test.of, test.snapshot)
+			problem := s.restored(driver.Local(), test.of, test.snapshot)
 			if problem != test.problem || s.ignored != test.ignored {
 				t.Errorf("problem %q, ignored %t; want %q, %t", problem, s.ignored, test.problem, test.ignored)
 			}

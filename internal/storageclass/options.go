@@ -9,11 +9,6 @@ import (
 	"berth.dev/berth/internal/provision/mkfs"
 )
 
-// OneNode is the reason why an access mode of several nodes is refused, also one for
-// readers: a pod elsewhere would wait for ever.
-const OneNode = "the volume lives on one node (use ReadWriteOnce or ReadWriteOncePod; " +
-	"pods of that node share a ReadWriteOnce volume, as readers with readOnly: true)"
-
 // CheckMkfsOptions returns an error unless a filesystem can be made with the options.
 // The error names the option and the allowed ones.
 func CheckMkfsOptions(fsType v1alpha1.FSType, options string) error {

@@ -10,23 +10,28 @@ import (
 
 	"berth.dev/berth/api/v1alpha1"
 	"berth.dev/berth/internal/agent/pools"
+	"berth.dev/berth/internal/driver"
 	"berth.dev/berth/internal/poolclass"
 	"berth.dev/berth/internal/storageclass"
 )
 
-// driverLabel is the label by which people list capacities, no matter who published them.
-const driverLabel = "csi.storage.k8s.io/drivername"
-
 // Capacities returns the objects that tell the scheduler the room on the node: one for
-// each StorageClass that one of its pools serves. They have names and a namespace; the
+// each StorageClass of the driver that one of its pools serves. They have names and a namespace; the
 // caller sets the owner.
 //
 // The figure is the largest volume that one pool takes now, and not a sum: a
 // volume never spans two pools. While the pools cannot be listed no new volume
 // should be placed here, so the figure is zero.
-func Capacities(f Facts, s pools.Latest, node, namespace string) []storagev1.CSIStorageCapacity {
+func Capacities(d driver.Driver, f Facts, s pools.Latest, node, namespace string) []storagev1.CSIStorageCapacity {
 	var capacities []storagev1.CSIStorageCapacity
-	for _, sc := range f.StorageClasses {
+	if !d.Capacity {
+		return nil
+	}
+	for i := range f.StorageClasses {
+		sc := &f.StorageClasses[i]
+		if !d.Provisions(sc) {
+			continue
+		}
 		bytes, served := classCapacity(f, s, sc)
 		if !served {
 			continue
@@ -36,7 +41,7 @@ func Capacities(f Facts, s pools.Latest, node, namespace string) []storagev1.CSI
 			ObjectMeta: metav1.ObjectMeta{
 				Namespace: namespace,
 				Name:      capacityName(node, sc.Name),
-				Labels:    map[string]string{v1alpha1.CapacityLabel: v1alpha1.CapacityLabelValue(node), driverLabel: v1alpha1.LocalDriverName},
+				Labels:    d.CapacityLabels(node),
 			},
 			StorageClassName:  sc.Name,
 			NodeTopology:      &metav1.LabelSelector{MatchLabels: map[string]string{v1alpha1.TopologyKey: node}},
@@ -48,10 +53,7 @@ func Capacities(f Facts, s pools.Latest, node, namespace string) []storagev1.CSI
 }
 
 // classCapacity says whether the node serves a StorageClass, and with how many bytes.
-func classCapacity(f Facts, s pools.Latest, sc storagev1.StorageClass) (bytes int64, served bool) {
-	if sc.Provisioner != v1alpha1.LocalDriverName {
-		return 0, false
-	}
+func classCapacity(f Facts, s pools.Latest, sc *storagev1.StorageClass) (bytes int64, served bool) {
 	parameters, err := storageclass.Parse(sc.Parameters)
 	if err != nil {
 		return 0, false // CreateVolume says what is wrong with it
@@ -75,7 +77,7 @@ func capacityName(node, class string) string {
 	return "berth-" + hex.EncodeToString(sum[:16])
 }
 
-// OwnCapacities selects the capacity objects that a node's agent publishes.
-func OwnCapacities(node string) labels.Selector {
-	return labels.SelectorFromSet(labels.Set{v1alpha1.CapacityLabel: v1alpha1.CapacityLabelValue(node)})
+// OwnCapacities selects the capacity objects that a node's agent publishes for a driver.
+func OwnCapacities(d driver.Driver, node string) labels.Selector {
+	return labels.SelectorFromSet(d.CapacityLabels(node))
 }

@@ -6,9 +6,11 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 	storagev1 "k8s.io/api/storage/v1"
+	"k8s.io/apimachinery/pkg/labels"
 
 	"berth.dev/berth/api/v1alpha1"
 	"berth.dev/berth/internal/agent/pools"
+	"berth.dev/berth/internal/driver"
 )
 
 func TestCapacities(t *testing.T) {
@@ -46,7 +48,7 @@ func TestCapacities(t *testing.T) {
 	for name, tc := range tests {
 		t.Run(name, func(t *testing.T) {
 			got := map[string]string{}
-			for _, c := range Capacities(tc.facts, tc.snapshot, "n1", "berth-system") {
+			for _, c := range Capacities(driver.Local(), tc.facts, tc.snapshot, "n1", "berth-system") {
 				got[c.StorageClassName] = c.Capacity.String()
 				checkCapacity(t, c)
 			}
@@ -77,5 +79,29 @@ func TestCapacityNamesAreDistinctAndStable(t *testing.T) {
 	}
 	if capacityName("n1", "a") == capacityName("n1", "b") || capacityName("n1", "a") == capacityName("n2", "a") {
 		t.Error("two names are the same")
+	}
+}
+
+func TestADriverPublishesTheRoomForItsOwnClassesUnderItsOwnName(t *testing.T) {
+	other := driver.Local()
+	other.Name = "other.example"
+	theirs := storage("theirs", "fast")
+	theirs.Provisioner = other.Name
+	f := facts([]v1alpha1.PoolClass{class("fast", []string{"vg0"})}, storage("ours", "fast"), theirs)
+	for class, d := range map[string]driver.Driver{"ours": driver.Local(), "theirs": other} {
+		got := Capacities(d, f, seen(pool("vg0")), "n1", "berth-system")
+		if len(got) != 1 || got[0].StorageClassName != class || !OwnCapacities(d, "n1").Matches(labels.Set(got[0].Labels)) {
+			t.Errorf("%s publishes %+v", d.Name, got)
+			continue
+		}
+		for _, another := range []driver.Driver{driver.Local(), other} {
+			if own := another.Name == d.Name; OwnCapacities(another, "n1").Matches(labels.Set(got[0].Labels)) != own {
+				t.Errorf("%s takes the capacity of %s for its own: %v", another.Name, d.Name, !own)
+			}
+		}
+	}
+	other.Capacity = false
+	if got := Capacities(other, f, seen(pool("vg0")), "n1", "berth-system"); len(got) > 0 {
+		t.Errorf("a driver whose room is the same on all nodes publishes %+v", got)
 	}
 }

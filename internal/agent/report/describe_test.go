@@ -11,6 +11,7 @@ import (
 	"berth.dev/berth/api/v1alpha1"
 	"berth.dev/berth/internal/agent/orphans"
 	"berth.dev/berth/internal/agent/pools"
+	"berth.dev/berth/internal/driver"
 	"berth.dev/berth/internal/provision"
 )
 
@@ -136,7 +137,7 @@ func TestPoolsThatCannotBeAskedAreNamedAndTheOthersKeepTheirCapacity(t *testing.
 			if tc.want != "" && (conditions[1].Type != v1alpha1.ConditionSilent || conditions[1].Status != "True" || !strings.HasSuffix(conditions[1].Message, tc.want)) {
 				t.Errorf("condition %+v, want one that says %q", conditions[1], tc.want)
 			}
-			got := Capacities(f, tc.snapshot, "node", "berth")
+			got := Capacities(driver.Local(), f, tc.snapshot, "node", "berth")
 			if len(got) != 1 || got[0].Capacity.Value() != 10*gib {
 				t.Errorf("capacities %+v", got)
 			}

@@ -10,6 +10,7 @@ import (
 
 	"berth.dev/berth/api/v1alpha1"
 	"berth.dev/berth/internal/agent/pools"
+	"berth.dev/berth/internal/driver"
 	"berth.dev/berth/internal/provision"
 )
 
@@ -54,7 +55,7 @@ func TestOfTooManyPoolsThoseWithVolumesAreReportedAndTheConditionSaysSo(t *testi
 	if left == nil || left.Status != "True" || !strings.Contains(left.Message, "267 pools") || !strings.Contains(left.Message, "vg253") {
 		t.Errorf("conditions %+v", got.Conditions)
 	}
-	if c := Capacities(f, s, "n1", "berth"); len(c) != 1 || c[0].Capacity.Value() != 10*gib {
+	if c := Capacities(driver.Local(), f, s, "n1", "berth"); len(c) != 1 || c[0].Capacity.Value() != 10*gib {
 		t.Errorf("capacities %+v", c)
 	}
 }

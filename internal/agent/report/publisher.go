@@ -14,6 +14,7 @@ import (
 
 	"berth.dev/berth/api/v1alpha1"
 	"berth.dev/berth/internal/agent/pools"
+	"berth.dev/berth/internal/driver"
 	"berth.dev/berth/internal/signal"
 )
 
@@ -45,6 +46,8 @@ type Cluster interface {
 // only objects that differ from those it wrote last; Forget tells it that another writer
 // changed them.
 type Publisher struct {
+	// Driver whose room is published. The caller sets it before Start.
+	Driver driver.Driver
 	// OrphanRetention is how long orphans are kept; 0 is for ever. The caller sets it before
 	// Start.
 	OrphanRetention time.Duration
@@ -128,7 +131,7 @@ func (p *Publisher) publish(ctx context.Context) error {
 	if err := p.publishStatus(ctx, Describe(facts, snapshot), facts.Owed); err != nil {
 		return err
 	}
-	return p.publishCapacities(ctx, Capacities(facts, snapshot, p.node, p.namespace))
+	return p.publishCapacities(ctx, Capacities(p.Driver, facts, snapshot, p.node, p.namespace))
 }
 
 func (p *Publisher) publishStatus(ctx context.Context, next v1alpha1.StorageNodeStatus, owed string) error {

@@ -16,6 +16,7 @@ import (
 
 	"berth.dev/berth/api/v1alpha1"
 	"berth.dev/berth/internal/agent/pools"
+	"berth.dev/berth/internal/driver"
 	"berth.dev/berth/internal/provision"
 )
 
@@ -111,6 +112,7 @@ func publishing(t *testing.T, prepare func(*cluster)) (*Publisher, *cluster) {
 		prepare(c)
 	}
 	p := New("n1", "berth-system", c, c.latest, clock.RealClock{}, logr.Discard())
+	p.Driver = driver.Local()
 	ctx, cancel := context.WithCancel(t.Context())
 	done := make(chan struct{})
 	go func() { defer close(done); _ = p.Start(ctx) }()

@@ -124,6 +124,7 @@ var snapshotChanges = map[string]struct {
 }{
 	"the volume changes":                         {func(s *v1alpha1.Snapshot) { s.Spec.Volume = v1alpha1.VolumeName("another") }, snapshotImmutable},
 	"the class changes":                          {func(s *v1alpha1.Snapshot) { s.Spec.PoolClass = "slow" }, snapshotImmutable},
+	"the driver changes":                         {func(s *v1alpha1.Snapshot) { s.Spec.Driver = "other.example.org" }, driverImmutable},
 	"the mode changes":                           {func(s *v1alpha1.Snapshot) { s.Spec.VolumeMode, s.Spec.FSType = v1alpha1.Block, "" }, snapshotImmutable},
 	"the filesystem changes":                     {func(s *v1alpha1.Snapshot) { s.Spec.FSType = v1alpha1.XFS }, fsTypeImmutable},
 	"an administrator adopts the snapshot later": {func(s *v1alpha1.Snapshot) { s.Spec.Adopted = true }, adoptedImmutable},

@@ -17,6 +17,7 @@ const (
 	sourceImmutable  = "source is immutable"
 	oneSource        = "a source is either a snapshot or a volume"
 	adoptedImmutable = "adopted is immutable"
+	driverImmutable  = "driver is immutable"
 	fsTypeImmutable  = "fsType is immutable"
 	mkfsImmutable    = "mkfsOptions is immutable"
 	mkfsMisplaced    = "mkfsOptions is for a filesystem that mkfs makes: not for volumeMode Block, not for fsType zfs or btrfs, and not for a copy"
@@ -130,6 +131,8 @@ var specCases = map[string]statusCase{
 		change: func(v *v1alpha1.Volume) { v.Spec.Placement = v1alpha1.PlacementNode }, refusal: specImmutable},
 	"the filesystem is immutable": {
 		change: fsType(v1alpha1.XFS), refusal: fsTypeImmutable},
+	"the driver stays the local one": {
+		change: func(v *v1alpha1.Volume) { v.Spec.Driver = "other.example.org" }, refusal: driverImmutable},
 	"a volume gets no options of mkfs later": {
 		change: made("-I 512"), refusal: mkfsImmutable},
 	"a blank volume gets no source later": {

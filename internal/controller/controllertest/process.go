@@ -15,6 +15,7 @@ import (
 
 	"berth.dev/berth/internal/apitest"
 	"berth.dev/berth/internal/controller"
+	"berth.dev/berth/internal/driver"
 	"berth.dev/berth/internal/schedule"
 	"berth.dev/berth/internal/usecase/snapshots"
 	"berth.dev/berth/internal/usecase/volumes"
@@ -80,6 +81,9 @@ func WithExtender(listener net.Listener) Option {
 // WithSnapshots announces snapshots.
 func WithSnapshots() Option { return func(o *controller.Options) { o.Snapshots = true } }
 
+// WithDriver makes the process serve another driver than the local one.
+func WithDriver(d driver.Driver) Option { return func(o *controller.Options) { o.Driver = d } }
+
 // WithLeaderElection makes the process wait until it leads.
 func WithLeaderElection() Option {
 	return func(o *controller.Options) { o.LeaderElection = true }
@@ -91,6 +95,7 @@ func Start(t testing.TB, e *apitest.Environment, options ...Option) *Process {
 	t.Helper()
 	p := &Process{Socket: socketPath(t), stopped: make(chan error, 1)}
 	o := controller.Options{
+		Driver:    driver.Local(),
 		Config:    e.Config,
 		Namespace: apitest.Namespace,
 		CSI:       listen(t, "unix", p.Socket),

@@ -19,6 +19,7 @@ import (
 
 	"berth.dev/berth/api/v1alpha1"
 	"berth.dev/berth/internal/apitest/lagging"
+	"berth.dev/berth/internal/driver"
 )
 
 var errKilled = errors.New("the process was killed")
@@ -101,7 +102,7 @@ func (w *world) mayGo(o client.Object) {
 // restart begins a process that remembers nothing.
 func (w *world) restart() {
 	w.killed = false
-	w.r = &Reconciler{Client: w.server.Client(), Live: named{w.server.Live()}, Clock: w.clock, Instance: "test"}
+	w.r = &Reconciler{Driver: driver.Local(), Client: w.server.Client(), Live: named{w.server.Live()}, Clock: w.clock, Instance: "test"}
 }
 
 // named refuses to read an object without a name, like clients of a real API server.

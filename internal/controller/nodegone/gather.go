@@ -40,8 +40,8 @@ func (r *Reconciler) look(ctx context.Context) (Look, error) {
 	l := Look{exported: map[string]string{}}
 	exports := map[string]*corev1.PersistentVolume{}
 	for i := range pvs.Items {
-		if csi := pvs.Items[i].Spec.CSI; csi != nil && csi.Driver == v1alpha1.LocalDriverName {
-			l.exported[csi.VolumeHandle], exports[csi.VolumeHandle] = pvs.Items[i].Name, &pvs.Items[i]
+		if handle := r.Driver.Handle(&pvs.Items[i]); handle != "" {
+			l.exported[handle], exports[handle] = pvs.Items[i].Name, &pvs.Items[i]
 		}
 	}
 	byName := map[string]*v1alpha1.PoolClass{}
@@ -106,7 +106,7 @@ func (r *Reconciler) gatherClaim(ctx context.Context, f *Facts, name string) err
 	}
 	pv := &corev1.PersistentVolume{}
 	found, err := r.read(ctx, types.NamespacedName{Name: name}, pv)
-	if !found || pv.Spec.CSI == nil || pv.Spec.CSI.Driver != v1alpha1.LocalDriverName || pv.Spec.CSI.VolumeHandle != f.Volume.Name {
+	if !found || r.Driver.Handle(pv) != f.Volume.Name {
 		return err
 	}
 	f.PersistentVolume = pv

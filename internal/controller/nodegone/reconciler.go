@@ -19,10 +19,13 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
 	"berth.dev/berth/api/v1alpha1"
+	"berth.dev/berth/internal/driver"
 )
 
 // Reconciler carries out what Decide says, node by node.
 type Reconciler struct {
+	// Driver whose PersistentVolumes count.
+	Driver driver.Driver
 	Client client.Client
 	// Live reads the objects that decide, since a decision may delete a claim.
 	Live  client.Reader

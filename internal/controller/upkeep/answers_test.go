@@ -15,6 +15,7 @@ import (
 
 	"berth.dev/berth/api/v1alpha1"
 	"berth.dev/berth/internal/apitest/lagging"
+	"berth.dev/berth/internal/driver"
 )
 
 var errBroken = errors.New("the API server is broken")
@@ -69,7 +70,7 @@ func TestAVolumeStaysIfItsClaimCannotBeRead(t *testing.T) {
 			if err := look(t, r, "pvc-u"); !errors.Is(err, errBroken) || !there(t, s, unclaimed()) {
 				t.Errorf("got %v", err)
 			}
-			tidy := &Reservations{Client: s.Client(), Live: r.Live, Clock: r.Clock, Delay: time.Minute}
+			tidy := &Reservations{Driver: driver.Local(), Client: s.Client(), Live: r.Live, Clock: r.Clock, Delay: time.Minute}
 			write(t, s, func(*v1alpha1.Volume) {})
 			v := unclaimed()
 			there(t, s, v)
@@ -89,7 +90,7 @@ func TestAVolumeStaysIfThePersistentVolumeOfItsClaimCannotBeRead(t *testing.T) {
 		t.Errorf("got %v", err)
 	}
 	s = lagging.New(t, reserved(), bound())
-	tidy := &Reservations{Client: s.Client(), Live: deaf{s.Live(), exporting("theirs")}, Clock: r.Clock}
+	tidy := &Reservations{Driver: driver.Local(), Client: s.Client(), Live: deaf{s.Live(), exporting("theirs")}, Clock: r.Clock}
 	if err := look(t, tidy, "pvc-u"); !errors.Is(err, errBroken) || !there(t, s, reserved()) {
 		t.Errorf("got %v", err)
 	}
@@ -122,19 +123,19 @@ func TestWhereTheCacheDoesNotAnswerNothingIsWritten(t *testing.T) {
 		r  func(c client.Client, claims *Claims) reconcile.Reconciler
 	}{
 		"Claims cannot read the Volume": {&v1alpha1.Volume{}, "pvc-u", func(c client.Client, claims *Claims) reconcile.Reconciler {
-			return &Claims{Client: c, Live: claims.Live, Clock: claims.Clock}
+			return &Claims{Driver: driver.Local(), Client: c, Live: claims.Live, Clock: claims.Clock}
 		}},
 		"Claims cannot read the PersistentVolumes": {&corev1.PersistentVolume{}, "pvc-u", func(c client.Client, claims *Claims) reconcile.Reconciler {
-			return &Claims{Client: c, Live: claims.Live, Clock: claims.Clock}
+			return &Claims{Driver: driver.Local(), Client: c, Live: claims.Live, Clock: claims.Clock}
 		}},
 		"Reservations cannot read the Volume": {&v1alpha1.Volume{}, "pvc-u", func(c client.Client, claims *Claims) reconcile.Reconciler {
-			return &Reservations{Client: c, Live: claims.Live, Clock: claims.Clock}
+			return &Reservations{Driver: driver.Local(), Client: c, Live: claims.Live, Clock: claims.Clock}
 		}},
 		"StorageNodes cannot read the report": {&v1alpha1.StorageNode{}, "n", func(c client.Client, claims *Claims) reconcile.Reconciler {
 			return &StorageNodes{Client: c, Live: claims.Live}
 		}},
 		"Capacities cannot read the report": {&v1alpha1.StorageNode{}, "n", func(c client.Client, _ *Claims) reconcile.Reconciler {
-			return &Capacities{Client: c, Silence: func(string) (bool, time.Duration) { return true, 0 }}
+			return &Capacities{Driver: driver.Local(), Client: c, Silence: func(string) (bool, time.Duration) { return true, 0 }}
 		}},
 		"PoolClasses cannot read the reports": {&v1alpha1.StorageNode{}, "fast", func(c client.Client, _ *Claims) reconcile.Reconciler {
 			return &PoolClasses{Client: c}

@@ -15,6 +15,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/predicate"
 
 	"berth.dev/berth/api/v1alpha1"
+	"berth.dev/berth/internal/driver"
 )
 
 // Capacities withdraws the capacities that a silent agent has published: no volume can be made on
@@ -22,6 +23,8 @@ import (
 // objects are deleted and not set to zero: an agent that does run watches for deletions of its
 // objects, and publishes them again.
 type Capacities struct {
+	// Driver whose capacities are withdrawn.
+	Driver driver.Driver
 	Client client.Client
 	// Namespace that agents publish in.
 	Namespace string
@@ -65,7 +68,7 @@ func (r *Capacities) Reconcile(ctx context.Context, request ctrl.Request) (ctrl.
 	if r.withdrawn[node] {
 		return ctrl.Result{RequeueAfter: lookForSilence}, nil
 	}
-	of := client.MatchingLabels{v1alpha1.CapacityLabel: v1alpha1.CapacityLabelValue(node)}
+	of := client.MatchingLabels(r.Driver.CapacityLabels(node))
 	if err := r.Client.DeleteAllOf(ctx, &storagev1.CSIStorageCapacity{}, client.InNamespace(r.Namespace), of); err != nil {
 		return ctrl.Result{}, fmt.Errorf("withdrawing the capacities of node %s: %w", node, err)
 	}

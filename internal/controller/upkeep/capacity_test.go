@@ -17,12 +17,13 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
 
 	"berth.dev/berth/api/v1alpha1"
+	"berth.dev/berth/internal/driver"
 )
 
 // published is a capacity of a node, in Berth's namespace.
 func published(node string) *storagev1.CSIStorageCapacity {
 	return &storagev1.CSIStorageCapacity{ObjectMeta: metav1.ObjectMeta{
-		Namespace: "berth", Name: "berth-" + node, Labels: map[string]string{v1alpha1.CapacityLabel: v1alpha1.CapacityLabelValue(node)},
+		Namespace: "berth", Name: "berth-" + node, Labels: driver.Local().CapacityLabels(node),
 	}}
 }
 
@@ -56,7 +57,7 @@ func newMarket(t *testing.T) *market {
 			return c.DeleteAllOf(ctx, o, opts...)
 		},
 	}).Build()
-	m.r = &Capacities{Client: m.Client, Namespace: "berth", Silence: func(string) (bool, time.Duration) { return m.silent, 30 * time.Second }}
+	m.r = &Capacities{Driver: driver.Local(), Client: m.Client, Namespace: "berth", Silence: func(string) (bool, time.Duration) { return m.silent, 30 * time.Second }}
 	return m
 }
 
@@ -160,4 +161,15 @@ func TestEachSilentNodeIsWithdrawnOnce(t *testing.T) {
 	if m.requests != 2 {
 		t.Errorf("%d requests for two nodes", m.requests)
 	}
+}
+
+func TestTheCapacityOfAnotherDriverIsNotWithdrawn(t *testing.T) {
+	m := newMarket(t)
+	theirs := published("n")
+	theirs.Name, theirs.Labels = "other-n", foreign().CapacityLabels("n")
+	must(t, m.Create(t.Context(), theirs))
+	if _, err := m.look(true); err != nil {
+		t.Error(err)
+	}
+	m.wantLeft("berth/berth-m", "berth/other-n", "others/berth-n")
 }

@@ -17,23 +17,27 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
 	"berth.dev/berth/api/v1alpha1"
+	"berth.dev/berth/internal/driver"
 	"berth.dev/berth/internal/usecase/volumes"
 )
 
-// HandleIndex finds PersistentVolumes by the Berth volume that they refer to.
+// HandleIndex finds a driver's PersistentVolumes by the volume that they refer to.
 const HandleIndex = "berth.dev/handle"
 
-// Handle is the key of a PersistentVolume in HandleIndex.
-func Handle(obj client.Object) []string {
-	pv, ok := obj.(*corev1.PersistentVolume)
-	if !ok || pv.Spec.CSI == nil || pv.Spec.CSI.Driver != v1alpha1.LocalDriverName {
+// Handles returns the key of a PersistentVolume in HandleIndex; none for another driver's.
+func Handles(d driver.Driver) client.IndexerFunc {
+	return func(obj client.Object) []string {
+		if pv, ok := obj.(*corev1.PersistentVolume); ok && d.Handle(pv) != "" {
+			return []string{d.Handle(pv)}
+		}
 		return nil
 	}
-	return []string{pv.Spec.CSI.VolumeHandle}
 }
 
 // Claims finds the Volumes whose claim was deleted before it got them.
 type Claims struct {
+	// Driver whose PersistentVolumes count.
+	Driver driver.Driver
 	Client client.Client
 	// Live reads claims that the cache lacks: the answer may lead to a deletion.
 	Live  client.Reader
@@ -48,7 +52,7 @@ type Claims struct {
 func (r *Claims) SetupWithManager(m ctrl.Manager) error {
 	byHandle := func(_ context.Context, pv client.Object) []reconcile.Request {
 		var requests []reconcile.Request
-		for _, handle := range Handle(pv) {
+		for _, handle := range Handles(r.Driver)(pv) {
 			requests = append(requests, reconcile.Request{NamespacedName: types.NamespacedName{Name: handle}})
 		}
 		return requests
@@ -109,7 +113,7 @@ func (r *Claims) wanted(ctx context.Context, v *v1alpha1.Volume) (bool, error) {
 		return false, err
 	}
 	if claim != nil {
-		if owned, err := owns(ctx, claim, v, r.Live); claim.Spec.VolumeName == "" || owned || err != nil {
+		if owned, err := owns(ctx, r.Driver, claim, v, r.Live); claim.Spec.VolumeName == "" || owned || err != nil {
 			return true, err
 		}
 	}

@@ -14,6 +14,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/handler"
 
 	"berth.dev/berth/api/v1alpha1"
+	"berth.dev/berth/internal/driver"
 	"berth.dev/berth/internal/schedule"
 )
 
@@ -23,6 +24,8 @@ import (
 // be, at work. A reservation of which a node has found data loses its mark: that data
 // may be older than the reservation, and is no part of it.
 type Reservations struct {
+	// Driver whose PersistentVolumes count.
+	Driver driver.Driver
 	Client client.Client
 	// Live reads claims and PersistentVolumes: the answer may lead to a deletion.
 	Live  client.Reader
@@ -92,7 +95,7 @@ func (r *Reservations) wanted(ctx context.Context, v *v1alpha1.Volume, claim *co
 		if claim.Spec.VolumeName == "" && claim.Annotations[schedule.SelectedNode] != "" {
 			return true, nil
 		}
-		if owned, err := owns(ctx, claim, v, r.Live); owned || err != nil {
+		if owned, err := owns(ctx, r.Driver, claim, v, r.Live); owned || err != nil {
 			return true, err
 		}
 	}

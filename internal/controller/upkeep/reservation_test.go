@@ -15,6 +15,7 @@ import (
 
 	"berth.dev/berth/api/v1alpha1"
 	"berth.dev/berth/internal/apitest/lagging"
+	"berth.dev/berth/internal/driver"
 	"berth.dev/berth/internal/schedule"
 )
 
@@ -54,7 +55,7 @@ func newTidying(t *testing.T, objects ...client.Object) *tidying {
 	t.Helper()
 	s := lagging.New(t, objects...)
 	clock := clocktesting.NewFakePassiveClock(time.Unix(1000, 0))
-	return &tidying{&Reservations{Client: s.Client(), Live: s.Live(), Clock: clock, Delay: time.Minute}, t, clock}
+	return &tidying{&Reservations{Driver: driver.Local(), Client: s.Client(), Live: s.Live(), Clock: clock, Delay: time.Minute}, t, clock}
 }
 
 // look reconciles, and then lets time pass.
@@ -190,7 +191,7 @@ func TestNothingIsRememberedOfAReservationThatIsOver(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			s := lagging.New(t, reserved(), theClaim())
-			r := &Reservations{Client: s.Client(), Live: s.Live(), Clock: clocktesting.NewFakePassiveClock(time.Unix(1000, 0)), Delay: time.Minute}
+			r := &Reservations{Driver: driver.Local(), Client: s.Client(), Live: s.Live(), Clock: clocktesting.NewFakePassiveClock(time.Unix(1000, 0)), Delay: time.Minute}
 			must(t, look(t, r, "pvc-u"))
 			end(t, s)
 			must(t, look(t, r, "pvc-u"))
@@ -222,7 +223,7 @@ func TestAVolumeWithFoundDataIsNoReservation(t *testing.T) {
 func TestAMarkThatCannotBeTakenOffIsAnErrorUnlessTheVolumeChanges(t *testing.T) {
 	found := saying(reserved(), v1alpha1.ReplicaReady, v1alpha1.ReasonFound)
 	s := lagging.New(t, found)
-	r := &Reservations{Client: s.Client(), Live: s.Live()}
+	r := &Reservations{Driver: driver.Local(), Client: s.Client(), Live: s.Live()}
 	s.Before = func(lagging.Write) error { return errBroken }
 	if err := look(t, r, "pvc-u"); !errors.Is(err, errBroken) {
 		t.Errorf("got %v", err)
@@ -257,8 +258,8 @@ func TestAVolumeThatMayHaveDataIsKeptWhenItsClaimIsGone(t *testing.T) {
 			tc.volume.Annotations = nil
 			tc.volume.Spec.Replicas = []v1alpha1.ReplicaSpec{{Node: "n", Pool: "vg"}}
 			server := lagging.New(t, append(tc.claims, tc.volume)...)
-			server.Index(&corev1.PersistentVolume{}, HandleIndex, Handle)
-			r := &Claims{Client: server.Client(), Live: server.Live(), Clock: clocktesting.NewFakePassiveClock(time.Unix(1e6, 0)), Delay: time.Minute}
+			server.Index(&corev1.PersistentVolume{}, HandleIndex, Handles(driver.Local()))
+			r := &Claims{Driver: driver.Local(), Client: server.Client(), Live: server.Live(), Clock: clocktesting.NewFakePassiveClock(time.Unix(1e6, 0)), Delay: time.Minute}
 			if _, err := r.Reconcile(t.Context(), ctrl.Request{NamespacedName: client.ObjectKey{Name: tc.volume.Name}}); err != nil {
 				t.Fatal(err)
 			}

@@ -16,6 +16,7 @@ import (
 
 	"berth.dev/berth/api/v1alpha1"
 	"berth.dev/berth/internal/apitest/lagging"
+	"berth.dev/berth/internal/driver"
 	"berth.dev/berth/internal/schedule"
 )
 
@@ -126,9 +127,9 @@ func exporting(name string) *corev1.PersistentVolume {
 func orphanage(t *testing.T, objects ...client.Object) (*lagging.Server, *Claims) {
 	t.Helper()
 	s := lagging.New(t, objects...)
-	s.Index(&corev1.PersistentVolume{}, HandleIndex, Handle)
+	s.Index(&corev1.PersistentVolume{}, HandleIndex, Handles(driver.Local()))
 	clock := clocktesting.NewFakePassiveClock(time.Unix(1000, 0))
-	return s, &Claims{Client: s.Client(), Live: s.Live(), Clock: clock, Delay: time.Minute}
+	return s, &Claims{Driver: driver.Local(), Client: s.Client(), Live: s.Live(), Clock: clock, Delay: time.Minute}
 }
 
 func TestWhichUnclaimedVolumesGo(t *testing.T) {
@@ -260,7 +261,7 @@ func TestAReservationThatIsUsedMeanwhileStays(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			s := lagging.New(t, reserved(), theClaim())
 			clock := clocktesting.NewFakePassiveClock(time.Unix(1000, 0))
-			r := &Reservations{Client: s.Client(), Live: s.Live(), Clock: clock, Delay: time.Minute}
+			r := &Reservations{Driver: driver.Local(), Client: s.Client(), Live: s.Live(), Clock: clock, Delay: time.Minute}
 			must(t, look(t, r, "pvc-u"))
 			clock.SetTime(clock.Now().Add(time.Minute))
 			use(t, s)

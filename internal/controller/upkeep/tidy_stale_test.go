@@ -15,6 +15,7 @@ import (
 
 	"berth.dev/berth/api/v1alpha1"
 	"berth.dev/berth/internal/apitest/lagging"
+	"berth.dev/berth/internal/driver"
 )
 
 // kept is a kind whose finalizer, labels and entries a reconciler keeps.
@@ -180,11 +181,11 @@ func TestOnlyPersistentVolumesOfBerthAreOfAVolume(t *testing.T) {
 	none := exporting("none")
 	none.Spec.CSI = nil
 	for _, o := range []client.Object{theirs, none, &corev1.Node{}} {
-		if got := Handle(o); got != nil {
+		if got := Handles(driver.Local())(o); got != nil {
 			t.Errorf("%T %s: %v", o, o.GetName(), got)
 		}
 	}
-	if got := Handle(exporting("ours")); len(got) != 1 || got[0] != "pvc-u" {
+	if got := Handles(driver.Local())(exporting("ours")); len(got) != 1 || got[0] != "pvc-u" {
 		t.Errorf("got %v", got)
 	}
 }
@@ -196,7 +197,7 @@ func TestAVolumeOrAReservationThatGoesIsNotLookedAtAnyMore(t *testing.T) {
 			s, claims := orphanage(t, v)
 			must(t, s.Others().Delete(t.Context(), v))
 			s.Before = func(w lagging.Write) error { t.Errorf("%s", w.Verb); return nil }
-			tidy := &Reservations{Client: s.Client(), Live: s.Live(), Clock: claims.Clock}
+			tidy := &Reservations{Driver: driver.Local(), Client: s.Client(), Live: s.Live(), Clock: claims.Clock}
 			for _, each := range []string{"pvc-u", "pvc-none"} {
 				must(t, look(t, claims, each))
 				must(t, look(t, tidy, each))

@@ -3,7 +3,6 @@ package upkeep
 import (
 	"context"
 	"fmt"
-	"slices"
 
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -16,6 +15,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
 	"berth.dev/berth/api/v1alpha1"
+	"berth.dev/berth/internal/driver"
 )
 
 // whenDeleted lets only deletions through.
@@ -51,7 +51,7 @@ func claimOf(ctx context.Context, v *v1alpha1.Volume, readers ...client.Reader) 
 
 // owns reports whether a claim is bound to the Volume: to the PersistentVolume that a
 // provisioner makes for it, or to another one that stands for it.
-func owns(ctx context.Context, claim *corev1.PersistentVolumeClaim, v *v1alpha1.Volume, live client.Reader) (bool, error) {
+func owns(ctx context.Context, d driver.Driver, claim *corev1.PersistentVolumeClaim, v *v1alpha1.Volume, live client.Reader) (bool, error) {
 	name := claim.Spec.VolumeName
 	if name == "" || name == v.Name {
 		return name != "", nil
@@ -60,7 +60,7 @@ func owns(ctx context.Context, claim *corev1.PersistentVolumeClaim, v *v1alpha1.
 	if err := live.Get(ctx, types.NamespacedName{Name: name}, pv); client.IgnoreNotFound(err) != nil {
 		return false, fmt.Errorf("reading PersistentVolume %s: %w", name, err)
 	}
-	return slices.Contains(Handle(pv), v.Name), nil
+	return d.Handle(pv) == v.Name, nil
 }
 
 // exported reports whether there is a PersistentVolume of the Volume's name, which is

@@ -21,6 +21,7 @@ import (
 	"berth.dev/berth/internal/agent"
 	"berth.dev/berth/internal/apitest"
 	"berth.dev/berth/internal/controller/controllertest"
+	"berth.dev/berth/internal/driver"
 	mounts "berth.dev/berth/internal/mount/memory"
 	"berth.dev/berth/internal/poold"
 	"berth.dev/berth/internal/provision"
@@ -32,11 +33,11 @@ const (
 	class = "sanity"
 )
 
-// driver has the sockets of the two halves of the driver, and the kubelet's directory.
-type driver struct{ node, controller, kubeletDir string }
+// sockets are those of the two halves of the driver, with the kubelet's directory.
+type sockets struct{ node, controller, kubeletDir string }
 
 // start runs the driver with a pool that is large enough for the suite.
-func start(t *testing.T) driver {
+func start(t *testing.T) sockets {
 	t.Helper()
 	e := apitest.Start(t)
 	controllertest.NewClass(t, e, class)
@@ -45,7 +46,7 @@ func start(t *testing.T) driver {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { _ = os.RemoveAll(dir) })
-	d := driver{node: filepath.Join(dir, "csi.sock"), kubeletDir: dir}
+	d := sockets{node: filepath.Join(dir, "csi.sock"), kubeletDir: dir}
 	startAgent(t, e, d)
 	p := controllertest.Start(t, e, controllertest.WithSnapshots())
 	d.controller = p.Socket
@@ -59,7 +60,7 @@ func start(t *testing.T) driver {
 	return d
 }
 
-func startAgent(t *testing.T, e *apitest.Environment, d driver) {
+func startAgent(t *testing.T, e *apitest.Environment, d sockets) {
 	t.Helper()
 	config := e.AgentConfig(t, node) // makes the Node
 	n := &corev1.Node{}
@@ -79,7 +80,8 @@ func startAgent(t *testing.T, e *apitest.Environment, d driver) {
 	})
 	mounter := mounts.New(disks)
 	a := agent.New(agent.Options{
-		Node: node, Namespace: apitest.Namespace, KubeletDir: d.kubeletDir,
+		Driver: driver.Local(),
+		Node:   node, Namespace: apitest.Namespace, KubeletDir: d.kubeletDir,
 		Disks:    poold.NewLocal(memory.New(disks, nil), mounter),
 		Mounts:   func(v provision.Volume) ([]string, error) { return mounter.Mounts(v.Content.Source), nil },
 		Config:   config,

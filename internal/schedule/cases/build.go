@@ -8,6 +8,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 
 	"berth.dev/berth/api/v1alpha1"
+	"berth.dev/berth/internal/driver"
 	"berth.dev/berth/internal/schedule"
 )
 
@@ -24,7 +25,7 @@ func quantity(n int64) resource.Quantity { return *resource.NewQuantity(n, resou
 // cluster has the class "fast" and three StorageClasses of it: "local" waits for
 // its pod, "eager" does not, and "tuned" waits and has options of mkfs.
 func cluster(nodes ...v1alpha1.StorageNode) schedule.Lists {
-	l := schedule.Lists{StorageNodes: nodes, PoolClasses: []v1alpha1.PoolClass{{ObjectMeta: metav1.ObjectMeta{Name: "fast"}}}}
+	l := schedule.Lists{Driver: driver.Local(), StorageNodes: nodes, PoolClasses: []v1alpha1.PoolClass{{ObjectMeta: metav1.ObjectMeta{Name: "fast"}}}}
 	l.PoolClasses[0].Spec.InlineVolumes = &v1alpha1.InlineVolumes{Namespaces: []string{"shop"}}
 	for name, mode := range map[string]storagev1.VolumeBindingMode{"local": storagev1.VolumeBindingWaitForFirstConsumer, "eager": storagev1.VolumeBindingImmediate} {
 		l.StorageClasses = append(l.StorageClasses, storagev1.StorageClass{

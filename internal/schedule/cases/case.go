@@ -40,7 +40,7 @@ func (*Case) Notify(func(string)) {}
 func (c *Case) Book() *schedule.Book { return c.Lists.Book(c) }
 
 // Reader reads the pod.
-func (c *Case) Reader() schedule.Reader { return schedule.Reader{Objects: &c.Lists} }
+func (c *Case) Reader() schedule.Reader { return schedule.Reader{Driver: c.Driver, Objects: &c.Lists} }
 
 // VolumeOf names the volume in the pod that an owner stands for. Claims are named
 // after the volume, and their UIDs end in the name.

@@ -36,7 +36,7 @@ type Cluster struct {
 
 // Pod explains a pod.
 func (c Cluster) Pod(ctx context.Context, pod *corev1.Pod) (Report, error) {
-	v, err := schedule.Reader{Objects: c.Lists}.Read(ctx, pod)
+	v, err := schedule.Reader{Driver: c.Driver, Objects: c.Lists}.Read(ctx, pod)
 	if err != nil || v == nil || len(v.Wanted) == 0 {
 		return Report{Volumes: v}, err
 	}

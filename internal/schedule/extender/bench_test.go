@@ -7,6 +7,7 @@ import (
 
 	clocktesting "k8s.io/utils/clock/testing"
 
+	"berth.dev/berth/internal/driver"
 	"berth.dev/berth/internal/schedule/cases"
 )
 
@@ -23,7 +24,7 @@ func BenchmarkFilter(b *testing.B) {
 		c.StorageNodes = append(c.StorageNodes, node)
 	}
 	book := c.Book()
-	e := &Extender{Book: book, Objects: Objects{Source: worldOf(&c)}, Holds: NewHolds(book, clocktesting.NewFakeClock(time.Unix(0, 0)))}
+	e := &Extender{Driver: driver.Local(), Book: book, Objects: Objects{Source: worldOf(&c)}, Holds: NewHolds(book, clocktesting.NewFakeClock(time.Unix(0, 0)))}
 	b.ReportAllocs()
 	for b.Loop() {
 		out, err := e.Filter(b.Context(), c.Pod, names)

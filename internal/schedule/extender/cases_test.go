@@ -16,6 +16,7 @@ import (
 	"k8s.io/client-go/util/flowcontrol"
 	clocktesting "k8s.io/utils/clock/testing"
 
+	"berth.dev/berth/internal/driver"
 	"berth.dev/berth/internal/ledger"
 	"berth.dev/berth/internal/schedule"
 	"berth.dev/berth/internal/schedule/cases"
@@ -63,7 +64,7 @@ func askOn(t *testing.T, c *cases.Case, cached, live *world) *asked {
 	a := &asked{t: t, world: cached, book: c.Book(), clock: clocktesting.NewFakeClock(time.Unix(0, 0))}
 	a.holds = NewHolds(a.book, a.clock)
 	limit := flowcontrol.NewTokenBucketPassiveRateLimiterWithClock(1, misses, a.clock)
-	e := &Extender{Book: a.book, Objects: Objects{Source: cached, Live: live, Misses: limit}, Holds: a.holds}
+	e := &Extender{Driver: driver.Local(), Book: a.book, Objects: Objects{Source: cached, Live: live, Misses: limit}, Holds: a.holds}
 	server := httptest.NewServer(Handler(e, func() error { return a.ready }, logr.Discard()))
 	t.Cleanup(server.Close)
 	a.url = server.URL

@@ -9,6 +9,7 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 
+	"berth.dev/berth/internal/driver"
 	"berth.dev/berth/internal/ledger"
 	"berth.dev/berth/internal/quantity"
 	"berth.dev/berth/internal/schedule"
@@ -18,7 +19,9 @@ import (
 type Extender struct {
 	Book    *schedule.Book
 	Objects Objects
-	Holds   *Holds
+	// Driver whose volumes are placed.
+	Driver driver.Driver
+	Holds  *Holds
 	// Strategy says which of several fitting nodes is better.
 	Strategy ledger.Strategy
 }
@@ -87,7 +90,7 @@ func (e *Extender) read(ctx context.Context, question *corev1.Pod) (*corev1.Pod,
 	if pod == nil || pod.Spec.NodeName != "" {
 		return nil, nil, errNoSuchPod
 	}
-	v, err := schedule.Reader{Objects: e.Objects}.Read(ctx, pod)
+	v, err := schedule.Reader{Driver: e.Driver, Objects: e.Objects}.Read(ctx, pod)
 	return pod, v, err
 }
 

@@ -15,6 +15,7 @@ import (
 
 	"berth.dev/berth/api/v1alpha1"
 	"berth.dev/berth/internal/apitest/lagging"
+	"berth.dev/berth/internal/driver"
 	"berth.dev/berth/internal/schedule"
 	"berth.dev/berth/internal/usecase/volumes"
 	"berth.dev/berth/internal/usecase/volumetest"
@@ -60,6 +61,7 @@ func play(t *testing.T, test func(t *testing.T, s *stage), objects ...client.Obj
 func newStage(t *testing.T, nodes volumetest.Nodes, objects ...client.Object) *stage {
 	t.Helper()
 	lists := schedule.Lists{
+		Driver:      driver.Local(),
 		PoolClasses: []v1alpha1.PoolClass{*poolClass()},
 	}
 	reports := map[string]*v1alpha1.StorageNode{}

@@ -2,12 +2,12 @@ package volumes
 
 import (
 	"cmp"
-	"slices"
 
 	corev1 "k8s.io/api/core/v1"
 	storagev1 "k8s.io/api/storage/v1"
 
 	"berth.dev/berth/api/v1alpha1"
+	"berth.dev/berth/internal/driver"
 	"berth.dev/berth/internal/provision"
 	"berth.dev/berth/internal/storageclass"
 )
@@ -75,18 +75,18 @@ func (r Request) mountable() error {
 // Bytes is the size in bytes that the request asks the node for.
 func (r Request) Bytes() (int64, error) { return r.Size.bytes(r.Mode, r.FSType) }
 
-// ForClaim returns the request that CreateVolume will be called with for a claim of a
-// class, as a reservation. It makes it from the two as the external-provisioner does.
+// ForClaim returns the request that a driver's CreateVolume will be called with for a claim of a
+// class of the driver, as a reservation. It makes it from the two as the external-provisioner does.
 // The caller adds topology and pool.
-func ForClaim(claim *corev1.PersistentVolumeClaim, class *storagev1.StorageClass) (Request, error) {
+func ForClaim(d driver.Driver, claim *corev1.PersistentVolumeClaim, class *storagev1.StorageClass) (Request, error) {
 	parameters, err := storageclass.Parse(class.Parameters)
 	if err != nil {
 		return Request{}, err
 	}
 	parameters.ClaimNamespace, parameters.ClaimName = claim.Namespace, claim.Name
 	for _, mode := range claim.Spec.AccessModes {
-		if !slices.Contains(accessModes, mode) {
-			return Request{}, storageclass.Invalid("access mode %s is not supported: %s", mode, storageclass.OneNode)
+		if refusal := d.Supports(mode); refusal != "" {
+			return Request{}, storageclass.Invalid("%s", refusal)
 		}
 	}
 	if attributes := claim.Spec.VolumeAttributesClassName; claim.Spec.VolumeName == "" && attributes != nil && *attributes != "" {
@@ -111,9 +111,6 @@ func ForClaim(claim *corev1.PersistentVolumeClaim, class *storagev1.StorageClass
 	r.Reservation = true
 	return r, err
 }
-
-// accessModes of a claim that one node uses at a time.
-var accessModes = []corev1.PersistentVolumeAccessMode{corev1.ReadWriteOnce, corev1.ReadWriteOncePod}
 
 // InlineBytes is the size of an inline volume in bytes: at least the minimum of its filesystem.
 func InlineBytes(v storageclass.Inline) (int64, error) {

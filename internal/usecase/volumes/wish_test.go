@@ -11,6 +11,7 @@ import (
 	"k8s.io/apimachinery/pkg/api/resource"
 
 	"berth.dev/berth/api/v1alpha1"
+	"berth.dev/berth/internal/driver"
 	"berth.dev/berth/internal/storageclass"
 )
 
@@ -94,12 +95,17 @@ func TestTheSchedulerAndTheProvisionerRequestTheSameVolume(t *testing.T) {
 	}
 	for name, test := range tests {
 		t.Run(name, func(t *testing.T) {
-			got, err := ForClaim(wishOf(test.change))
+			got, err := forClaim(wishOf(test.change))
 			if diff := cmp.Diff(test.want, got); err != nil || diff != "" {
 				t.Error(err, diff)
 			}
 		})
 	}
+}
+
+// forClaim asks as the local driver does.
+func forClaim(c *corev1.PersistentVolumeClaim, s *storagev1.StorageClass) (Request, error) {
+	return ForClaim(driver.Local(), c, s)
 }
 
 func TestClaimsThatCannotBeMet(t *testing.T) {
@@ -128,7 +134,7 @@ func TestClaimsThatCannotBeMet(t *testing.T) {
 		"unknown parameter": func(_ *corev1.PersistentVolumeClaim, s *storagev1.StorageClass) { s.Parameters["raid"] = "1" },
 	}
 	for told, change := range tests {
-		_, err := ForClaim(wishOf(change))
+		_, err := forClaim(wishOf(change))
 		if !errors.Is(err, storageclass.ErrInvalid) || !strings.Contains(err.Error(), told) {
 			t.Errorf("got %v, want %q", err, told)
 		}

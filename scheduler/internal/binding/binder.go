@@ -88,7 +88,7 @@ func (b *Binder) ours(volumes *volumebinding.PodVolumes) bool {
 	}
 	return !slices.ContainsFunc(volumes.DynamicProvisions, func(p *volumebinding.DynamicProvision) bool {
 		class, err := b.classes.Get(volume.GetPersistentVolumeClaimClass(p.PVC))
-		return err != nil || !isOurs(class.Provisioner)
+		return err != nil || !ours.Provisions(class)
 	})
 }
 

@@ -2,19 +2,16 @@ package binding
 
 import (
 	"fmt"
-	"slices"
 
 	storagev1 "k8s.io/api/storage/v1"
 	"k8s.io/apimachinery/pkg/api/meta"
 	"k8s.io/client-go/informers"
 
-	"berth.dev/berth/api/v1alpha1"
+	"berth.dev/berth/internal/driver"
 )
 
-// drivers are Berth's.
-var drivers = []string{v1alpha1.LocalDriverName}
-
-func isOurs(driver string) bool { return slices.Contains(drivers, driver) }
+// ours is the driver whose claims the plugin binds.
+var ours = driver.Local()
 
 // MaskCapacity makes the factory's CSIDriver objects of Berth say that they
 // publish no capacity. It must be called before the informers start, and holds
@@ -34,8 +31,8 @@ func maskCapacity(obj any) (any, error) {
 	if accessor, err := meta.Accessor(obj); err == nil {
 		accessor.SetManagedFields(nil)
 	}
-	if driver, ok := obj.(*storagev1.CSIDriver); ok && isOurs(driver.Name) {
-		driver.Spec.StorageCapacity = nil
+	if d, ok := obj.(*storagev1.CSIDriver); ok && d.Name == ours.Name {
+		d.Spec.StorageCapacity = nil
 	}
 	return obj, nil
 }

@@ -12,7 +12,7 @@ import (
 	"berth.dev/berth/api/v1alpha1"
 )
 
-func driver(name string) *storagev1.CSIDriver {
+func announced(name string) *storagev1.CSIDriver {
 	return &storagev1.CSIDriver{
 		ObjectMeta: metav1.ObjectMeta{Name: name, ManagedFields: []metav1.ManagedFieldsEntry{{Manager: "helm"}}},
 		Spec:       storagev1.CSIDriverSpec{StorageCapacity: new(true), AttachRequired: new(false)},
@@ -20,7 +20,7 @@ func driver(name string) *storagev1.CSIDriver {
 }
 
 func TestOnlyBerthsDriversSeemToPublishNoCapacity(t *testing.T) {
-	client := fake.NewClientset(driver(v1alpha1.LocalDriverName), driver("example.com"))
+	client := fake.NewClientset(announced(v1alpha1.LocalDriverName), announced("example.com"))
 	factory := informers.NewSharedInformerFactory(client, 0)
 	for range 2 { // once for each profile
 		if err := MaskCapacity(factory); err != nil {
@@ -44,7 +44,7 @@ func TestOnlyBerthsDriversSeemToPublishNoCapacity(t *testing.T) {
 }
 
 func TestTheMaskLeavesAMissedDeletionAlone(t *testing.T) {
-	unknown := cache.DeletedFinalStateUnknown{Key: "x", Obj: driver("x")}
+	unknown := cache.DeletedFinalStateUnknown{Key: "x", Obj: announced("x")}
 	if got, err := maskCapacity(unknown); got != any(unknown) || err != nil {
 		t.Errorf("got %v, %v; want it back as it was", got, err)
 	}

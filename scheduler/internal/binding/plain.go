@@ -84,7 +84,7 @@ func (p *Plugin) anywhere(pod *corev1.Pod) bool {
 
 // unrestricted is whether the class is Berth's and allows every node.
 func unrestricted(class *storagev1.StorageClass) bool {
-	return isOurs(class.Provisioner) && len(class.AllowedTopologies) == 0
+	return ours.Provisions(class) && len(class.AllowedTopologies) == 0
 }
 
 func hasClaims(pod *corev1.Pod) bool {

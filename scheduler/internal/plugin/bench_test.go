@@ -10,6 +10,7 @@ import (
 	"k8s.io/kubernetes/pkg/scheduler/framework"
 
 	"berth.dev/berth/api/v1alpha1"
+	"berth.dev/berth/internal/driver"
 	"berth.dev/berth/internal/schedule"
 )
 
@@ -22,7 +23,7 @@ func (heard) Notify(func(string)) {}
 // BenchmarkInline measures the cost of the plugin for a pod with an inline volume
 // in a cluster of 1,000 nodes: kube-scheduler asks 420 of those and scores them.
 func BenchmarkInline(b *testing.B) {
-	lists := &schedule.Lists{PoolClasses: make([]v1alpha1.PoolClass, 1)}
+	lists := &schedule.Lists{Driver: driver.Local(), PoolClasses: make([]v1alpha1.PoolClass, 1)}
 	lists.PoolClasses[0].Name = "fast"
 	infos := make([]fwk.NodeInfo, 1000)
 	for i := range infos {
@@ -39,7 +40,7 @@ func BenchmarkInline(b *testing.B) {
 		infos[i] = info
 	}
 	book := lists.Book(heard{})
-	p := &Plugin{Book: book, Reader: schedule.Reader{Objects: lists}, Refusals: NewRefusals(func() {})}
+	p := &Plugin{Driver: driver.Local(), Book: book, Reader: schedule.Reader{Driver: driver.Local(), Objects: lists}, Refusals: NewRefusals(func() {})}
 	pod := podWithInline("p", gi)
 	b.ReportAllocs()
 	for b.Loop() {

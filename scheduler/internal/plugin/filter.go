@@ -70,7 +70,7 @@ func (p *Plugin) remedy(node *ledger.Node, request *ledger.Request, verdict ledg
 	var victims []string
 	priority := corev1helpers.PodPriority(pod)
 	for _, other := range info.GetPods() {
-		if each := other.GetPod(); corev1helpers.PodPriority(each) < priority && schedule.HasInline(each) {
+		if each := other.GetPod(); corev1helpers.PodPriority(each) < priority && schedule.HasInline(p.Driver, each) {
 			victims = append(victims, uid(each))
 		}
 	}

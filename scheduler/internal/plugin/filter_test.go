@@ -8,6 +8,7 @@ import (
 	fwk "k8s.io/kube-scheduler/framework"
 	"k8s.io/kubernetes/pkg/scheduler/framework"
 
+	"berth.dev/berth/internal/driver"
 	"berth.dev/berth/internal/ledger"
 	"berth.dev/berth/internal/schedule"
 )
@@ -217,7 +218,7 @@ func TestAPodWithoutVolumesOfBerthCostsNoAllocation(t *testing.T) {
 	c := newCluster(t, node("n1", 10*gi))
 	pod := podWith("p")
 	pod.Spec.Volumes = []corev1.Volume{{Name: "e", VolumeSource: corev1.VolumeSource{EmptyDir: &corev1.EmptyDirVolumeSource{}}}}
-	reader := schedule.Reader{Objects: c.objects}
+	reader := schedule.Reader{Driver: driver.Local(), Objects: c.objects}
 	allocations := testing.AllocsPerRun(100, func() {
 		if want, err := reader.Read(t.Context(), pod); want != nil || err != nil {
 			t.Error(want, err)

@@ -23,6 +23,7 @@ import (
 	testframework "k8s.io/kubernetes/pkg/scheduler/testing/framework"
 
 	"berth.dev/berth/api/v1alpha1"
+	"berth.dev/berth/internal/driver"
 	"berth.dev/berth/internal/ledger"
 	"berth.dev/berth/internal/schedule"
 	"berth.dev/berth/internal/usecase/volumes"
@@ -137,7 +138,7 @@ func newCluster(t testing.TB, nodes ...nodeSpec) *cluster {
 	}
 	c.ledger.SetSynced()
 	c.storageClass("fast", storagev1.VolumeBindingWaitForFirstConsumer)
-	c.Plugin = &Plugin{Book: c.ledger, Reader: schedule.Reader{Objects: c.objects}, Volumes: c.creator, Placed: c.objects.placed, Refusals: NewRefusals(func() {}), Lifetime: t.Context()}
+	c.Plugin = &Plugin{Driver: driver.Local(), Book: c.ledger, Reader: schedule.Reader{Driver: driver.Local(), Objects: c.objects}, Volumes: c.creator, Placed: c.objects.placed, Refusals: NewRefusals(func() {}), Lifetime: t.Context()}
 	c.Framework = c.profile(t)
 	return c
 }

@@ -8,6 +8,7 @@ import (
 	fwk "k8s.io/kube-scheduler/framework"
 	"k8s.io/kubernetes/pkg/scheduler/framework/plugins/volumebinding"
 
+	"berth.dev/berth/internal/driver"
 	"berth.dev/berth/internal/ledger"
 	"berth.dev/berth/internal/schedule"
 	"berth.dev/berth/internal/usecase/volumes"
@@ -18,6 +19,8 @@ const Name = "Berth"
 
 // Plugin is the plugin of one profile.
 type Plugin struct {
+	// Driver whose volumes are placed.
+	Driver   driver.Driver
 	Book     Book
 	Reader   Reader
 	Volumes  Creator

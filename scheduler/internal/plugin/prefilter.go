@@ -79,7 +79,7 @@ func (p *Plugin) PreFilterExtensions() fwk.PreFilterExtensions { return p }
 // keep their room.
 func (p *Plugin) RemovePod(_ context.Context, state fwk.CycleState, _ *corev1.Pod, removed fwk.PodInfo, node fwk.NodeInfo) *fwk.Status {
 	c, pod := read(state), removed.GetPod()
-	if c == nil || c.remove(node.Node().Name, uid(pod)) || !schedule.HasInline(pod) {
+	if c == nil || c.remove(node.Node().Name, uid(pod)) || !schedule.HasInline(p.Driver, pod) {
 		return nil
 	}
 	c.evict(node.Node().Name, uid(pod))

@@ -55,7 +55,7 @@ func (p *Plugins) Berth(ctx context.Context, arguments runtime.Object, handle fw
 	strategy, _ := ledger.StrategyNamed(args.Strategy) // decode has refused all others
 	profile := handle.ProfileName()
 	return &plugin.Plugin{
-		Book: p.shared.book, Reader: p.shared.reader, Volumes: p.shared.volumes, Refusals: p.shared.waker.refusals,
+		Driver: served, Book: p.shared.book, Reader: p.shared.reader, Volumes: p.shared.volumes, Refusals: p.shared.waker.refusals,
 		Strategy: strategy,
 		Static:   plugin.Static{Available: available, Binder: func() volumebinding.SchedulerVolumeBinder { return p.binder(profile) }},
 		Placed:   p.shared.placed,

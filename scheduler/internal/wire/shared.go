@@ -21,12 +21,16 @@ import (
 
 	"berth.dev/berth/api/v1alpha1"
 	"berth.dev/berth/internal/controller/heartbeat"
+	"berth.dev/berth/internal/driver"
 	"berth.dev/berth/internal/schedule"
 	"berth.dev/berth/internal/usecase/volumes"
 )
 
 // fieldOwner of the fields that the scheduler writes.
 const fieldOwner = "berth-scheduler"
+
+// served is the driver whose volumes the scheduler places.
+var served = driver.Local()
 
 // shared is the state that the plugins of all profiles have in common.
 type shared struct {
@@ -54,11 +58,11 @@ func share(ctx context.Context, namespace string, handle fwk.Handle, fail func(e
 	s := &shared{
 		namespace: namespace,
 		book:      book,
-		reader: schedule.Reader{Objects: schedule.Listed{
+		reader: schedule.Reader{Driver: served, Objects: schedule.Listed{
 			Claims:            factory.Core().V1().PersistentVolumeClaims().Lister(),
 			PersistentVolumes: factory.Core().V1().PersistentVolumes().Lister(),
 			StorageClasses:    factory.Storage().V1().StorageClasses().Lister(),
-			Volumes:           berth.cache,
+			Volumes:           berth.client,
 			Snapshots:         berth.snapshots.reader,
 		}},
 		volumes: volumes.New(berth.client, berth.live, beats, book, watchers),
@@ -145,7 +149,7 @@ func connect(config *rest.Config, namespace string) (*cluster, error) {
 	if err != nil {
 		return nil, fmt.Errorf("making a client: %w", err)
 	}
-	return &cluster{cache: objects, client: client.WithFieldOwner(cached, fieldOwner), live: live, snapshots: &snapshots{from: taken}}, nil
+	return &cluster{cache: objects, client: served.View(client.WithFieldOwner(cached, fieldOwner)), live: served.Live(live), snapshots: &snapshots{from: taken}}, nil
 }
 
 // talk lets each kind have its own encoding: protobuf for Kubernetes' own, among
@@ -161,7 +165,7 @@ func talk(config *rest.Config) *rest.Config {
 
 // placed are the nodes that a Volume was placed on.
 func (c *cluster) placed(ctx context.Context, name string) ([]string, error) {
-	v, err := schedule.Cached{Reader: c.cache}.Volume(ctx, name)
+	v, err := schedule.Cached{Reader: c.client}.Volume(ctx, name)
 	if v == nil || err != nil {
 		return nil, err
 	}
@@ -176,6 +180,7 @@ func (c *cluster) placed(ctx context.Context, name string) ([]string, error) {
 func (c *cluster) feeds(ctx context.Context, factory informers.SharedInformerFactory, beats *heartbeat.Heartbeats) (schedule.Informers, error) {
 	core := factory.Core().V1()
 	from := schedule.Informers{
+		Driver: served,
 		Claims: core.PersistentVolumeClaims().Informer(), PersistentVolumes: core.PersistentVolumes().Informer(),
 		Pods: core.Pods().Informer(), StorageClasses: factory.Storage().V1().StorageClasses().Informer(),
 		Heartbeats: beats,

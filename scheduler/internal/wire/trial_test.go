@@ -5,6 +5,7 @@ import (
 
 	"k8s.io/kubernetes/pkg/scheduler/framework"
 
+	"berth.dev/berth/internal/driver"
 	"berth.dev/berth/scheduler/internal/plugin"
 )
 
@@ -15,7 +16,7 @@ func TestRoomThatComesFreeDuringASimulationWakesPodsWhenItIsOver(t *testing.T) {
 
 	nodeOf(t, s.ledger, "n1", 4*gi)
 	member := podOf("member", "two")
-	p := &plugin.Plugin{Book: s.ledger, Reader: reader{}, Refusals: s.refusals}
+	p := &plugin.Plugin{Driver: driver.Local(), Book: s.ledger, Reader: reader{}, Refusals: s.refusals}
 	state := framework.NewCycleState()
 	state.SetPodGroupSchedulingCycle(framework.NewCycleState())
 	if _, status := p.PreFilter(t.Context(), state, member, nil); !status.IsSuccess() {
@@ -45,7 +46,7 @@ func TestTheEndOfASimulationAloneWakesNoPod(t *testing.T) {
 	s := newStation(t)
 	nodeOf(t, s.ledger, "n1", 4*gi)
 	first, second := podOf("first", "one"), podOf("second", "one")
-	p := &plugin.Plugin{Book: s.ledger, Reader: reader{}, Refusals: s.refusals}
+	p := &plugin.Plugin{Driver: driver.Local(), Book: s.ledger, Reader: reader{}, Refusals: s.refusals}
 	for range 3 { // two that do not fit together must not keep the scheduler busy
 		state := framework.NewCycleState()
 		state.SetPodGroupSchedulingCycle(framework.NewCycleState())

@@ -16,6 +16,7 @@ import (
 	clocktesting "k8s.io/utils/clock/testing"
 
 	"berth.dev/berth/api/v1alpha1"
+	"berth.dev/berth/internal/driver"
 	"berth.dev/berth/internal/ledger"
 	"berth.dev/berth/internal/schedule"
 	"berth.dev/berth/scheduler/internal/plugin"
@@ -95,7 +96,7 @@ func newStation(t *testing.T) *station {
 // refuse runs a pod's cycle up to where it is refused, at the latest on node n1.
 func (s *station) refuse(t *testing.T, pod *corev1.Pod) {
 	t.Helper()
-	p := &plugin.Plugin{Book: s.ledger, Reader: s.reads, Refusals: s.refusals}
+	p := &plugin.Plugin{Driver: driver.Local(), Book: s.ledger, Reader: s.reads, Refusals: s.refusals}
 	state := framework.NewCycleState()
 	if _, status := p.PreFilter(t.Context(), state, pod, nil); !status.IsSuccess() {
 		return
@@ -314,7 +315,7 @@ func TestTheWakerHearsOfFreedRoomAfterTheLedger(t *testing.T) {
 	for name, test := range tests {
 		t.Run(name, func(t *testing.T) {
 			s, source := newStation(t), &informer{}
-			from := &schedule.Informers{StorageNodes: source, PoolClasses: source, Volumes: source, Claims: source, Pods: source}
+			from := &schedule.Informers{Driver: driver.Local(), StorageNodes: source, PoolClasses: source, Volumes: source, Claims: source, Pods: source}
 			s.watch(from)
 			told := false
 			first := func() {

@@ -18,6 +18,7 @@ import (
 
 	"berth.dev/berth/api/v1alpha1"
 	"berth.dev/berth/internal/csi"
+	"berth.dev/berth/internal/driver"
 	"berth.dev/berth/internal/keyed"
 	"berth.dev/berth/internal/provision"
 	"berth.dev/berth/internal/publish/staging"
@@ -95,7 +96,7 @@ func withFace(ctx context.Context, socket string, volumes csi.NodeVolumes, do fu
 		return err
 	}
 	server := &csi.Server{
-		Services: []csi.Service{csi.NewNode(node, volumes, nil)},
+		Services: []csi.Service{csi.NewNode(driver.Local(), node, volumes, nil)},
 		Log:      logr.Discard(), Metrics: csimetrics.NewCSIMetricsManagerForPlugin(v1alpha1.LocalDriverName),
 	}
 	conn, err := grpc.NewClient("unix:"+socket, grpc.WithTransportCredentials(insecure.NewCredentials()))

@@ -477,6 +477,9 @@ var schemaYAML = typed.YAMLObject(`types:
     - name: adopted
       type:
         scalar: boolean
+    - name: driver
+      type:
+        scalar: string
     - name: fsType
       type:
         namedType: dev.berth.berth.api.v1alpha1.FSType
@@ -645,6 +648,9 @@ var schemaYAML = typed.YAMLObject(`types:
     - name: claimRef
       type:
         namedType: dev.berth.berth.api.v1alpha1.ClaimReference
+    - name: driver
+      type:
+        scalar: string
     - name: fsType
       type:
         namedType: dev.berth.berth.api.v1alpha1.FSType

@@ -11,6 +11,9 @@ import (
 //
 // SnapshotSpec names the volume of a snapshot, and the nodes that should hold it.
 type SnapshotSpecApplyConfiguration struct {
+	// driver is the name of the CSI driver that serves the snapshot: that of its volume. Without
+	// it the snapshot is local.berth.dev's.
+	Driver *string `json:"driver,omitempty"`
 	// volume is the name of the Volume that the snapshot is taken of.
 	Volume *string `json:"volume,omitempty"`
 	// volumeMode of the volume. The spec repeats it because the volume may be gone when the
@@ -31,6 +34,14 @@ type SnapshotSpecApplyConfiguration struct {
 // apply.
 func SnapshotSpec() *SnapshotSpecApplyConfiguration {
 	return &SnapshotSpecApplyConfiguration{}
+}
+
+// WithDriver sets the Driver field in the declarative configuration to the given value
+// and returns the receiver, so that objects can be built by chaining "With" function invocations.
+// If called multiple times, the Driver field is set to the value of the last call.
+func (b *SnapshotSpecApplyConfiguration) WithDriver(value string) *SnapshotSpecApplyConfiguration {
+	b.Driver = &value
+	return b
 }
 
 // WithVolume sets the Volume field in the declarative configuration to the given value

@@ -12,6 +12,9 @@ import (
 //
 // VolumeSpec is the desired state of a volume.
 type VolumeSpecApplyConfiguration struct {
+	// driver is the name of the CSI driver that serves the volume. Without it the volume is
+	// local.berth.dev's. A driver never touches the volumes of another one.
+	Driver *string `json:"driver,omitempty"`
 	// capacity is the requested size in bytes. A replica may be a little larger, because of
 	// the allocation unit of its pool. capacity may shrink, but not below the largest replica,
 	// so that an expansion without room can be given up; data never shrinks.
@@ -47,6 +50,14 @@ type VolumeSpecApplyConfiguration struct {
 // apply.
 func VolumeSpec() *VolumeSpecApplyConfiguration {
 	return &VolumeSpecApplyConfiguration{}
+}
+
+// WithDriver sets the Driver field in the declarative configuration to the given value
+// and returns the receiver, so that objects can be built by chaining "With" function invocations.
+// If called multiple times, the Driver field is set to the value of the last call.
+func (b *VolumeSpecApplyConfiguration) WithDriver(value string) *VolumeSpecApplyConfiguration {
+	b.Driver = &value
+	return b
 }
 
 // WithCapacity sets the Capacity field in the declarative configuration to the given value

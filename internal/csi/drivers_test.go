@@ -1,0 +1,95 @@
+package csi
+
+import (
+	"context"
+	"path/filepath"
+	"slices"
+	"testing"
+
+	"github.com/container-storage-interface/spec/lib/go/csi"
+	"github.com/go-logr/logr"
+	"github.com/kubernetes-csi/csi-lib-utils/metrics"
+	"google.golang.org/grpc"
+	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/credentials/insecure"
+	"google.golang.org/grpc/status"
+	corev1 "k8s.io/api/core/v1"
+
+	"berth.dev/berth/internal/driver"
+)
+
+// bare is a second driver, with less than the local one has.
+func bare() driver.Driver {
+	return driver.Driver{Name: "bare.example.org", AccessModes: []corev1.PersistentVolumeAccessMode{corev1.ReadWriteOncePod}, Why: "it is for one pod"}
+}
+
+// face serves all services of a driver on a socket of its own.
+func face(t *testing.T, d driver.Driver) *grpc.ClientConn {
+	t.Helper()
+	socket := filepath.Join(shortDir(t), "csi.sock")
+	listener, err := Listen(t.Context(), socket)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var scratches InlineVolumes
+	if d.Inline {
+		scratches = &inlineVolumes{}
+	}
+	server := &Server{
+		Services: []Service{&Identity{Driver: d}, NewController(d, &answers{volume: ext4Volume}), NewNode(d, "n1", &nodeVolumes{}, scratches)},
+		Log:      logr.Discard(), Metrics: metrics.NewCSIMetricsManagerForPlugin(d.Name),
+	}
+	ctx, stop := context.WithCancel(context.WithoutCancel(t.Context()))
+	ended := make(chan error, 1)
+	go func() { ended <- server.Serve(ctx, listener) }()
+	t.Cleanup(func() {
+		stop()
+		if err := <-ended; err != nil {
+			t.Errorf("serving %s ended with %v", d.Name, err)
+		}
+	})
+	conn, err := grpc.NewClient("unix:"+socket, grpc.WithTransportCredentials(insecure.NewCredentials()))
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = conn.Close() })
+	return conn
+}
+
+func TestOneProcessServesTwoDriversEachByItsOwnName(t *testing.T) {
+	for conn, d := range map[*grpc.ClientConn]driver.Driver{face(t, driver.Local()): driver.Local(), face(t, bare()): bare()} {
+		info, err := csi.NewIdentityClient(conn).GetPluginInfo(t.Context(), &csi.GetPluginInfoRequest{})
+		if err != nil || info.GetName() != d.Name {
+			t.Errorf("%s calls itself %s, %v", d.Name, info.GetName(), err)
+		}
+	}
+}
+
+func TestADriverRefusesWhatOnlyTheOtherOneDoes(t *testing.T) {
+	inline := &csi.NodePublishVolumeRequest{
+		VolumeId: "csi-" + "0123456789012345678901234567890123456789012345678901234567890123", TargetPath: "/p",
+		VolumeCapability: mounted(csi.VolumeCapability_AccessMode_SINGLE_NODE_SINGLE_WRITER, ""),
+		VolumeContext:    map[string]string{ephemeralKey: "true", podUIDKey: "u", "poolClass": "fast", "size": "1Gi"},
+	}
+	for conn, want := range map[*grpc.ClientConn]map[string]codes.Code{
+		face(t, driver.Local()): {"capacity": codes.OK, "inline": codes.OK, "mode": codes.OK},
+		face(t, bare()):         {"capacity": codes.Unimplemented, "inline": codes.InvalidArgument, "mode": codes.InvalidArgument},
+	} {
+		controller, node := csi.NewControllerClient(conn), csi.NewNodeClient(conn)
+		_, capacity := controller.GetCapacity(t.Context(), &csi.GetCapacityRequest{})
+		_, published := node.NodePublishVolume(t.Context(), inline)
+		_, created := controller.CreateVolume(t.Context(), create())
+		for call, err := range map[string]error{"capacity": capacity, "inline": published, "mode": created} {
+			if got := status.Code(err); got != want[call] {
+				t.Errorf("%s: %s, want %s: %v", call, got, want[call], err)
+			}
+		}
+		announced, err := controller.ControllerGetCapabilities(t.Context(), &csi.ControllerGetCapabilitiesRequest{})
+		has := slices.ContainsFunc(announced.GetCapabilities(), func(c *csi.ControllerServiceCapability) bool {
+			return c.GetRpc().GetType() == csi.ControllerServiceCapability_RPC_GET_CAPACITY
+		})
+		if err != nil || has != (capacity == nil) {
+			t.Errorf("capacity is announced: %v, %v", has, err)
+		}
+	}
+}

@@ -1,0 +1,93 @@
+package driver
+
+import (
+	"fmt"
+	"slices"
+
+	corev1 "k8s.io/api/core/v1"
+	storagev1 "k8s.io/api/storage/v1"
+
+	"berth.dev/berth/api/v1alpha1"
+)
+
+// Driver is a CSI driver that a process of Berth serves. The zero value serves nothing.
+type Driver struct {
+	// Name by which Kubernetes knows the driver: that of its CSIDriver object.
+	Name string
+	// AccessModes in which its volumes can be used. A driver whose volumes several nodes
+	// write at once needs more than the mode here: CreateVolume makes Exclusive volumes.
+	AccessModes []corev1.PersistentVolumeAccessMode
+	// Why is the reason why other access modes are refused, for users: a clause.
+	Why string
+	// Inline says whether pods may describe volumes in their own spec.
+	Inline bool
+	// Capacity says whether the room for new volumes differs between nodes, and is published.
+	Capacity bool
+}
+
+// Local is the driver of volumes that live on a node's own disks.
+func Local() Driver {
+	return Driver{
+		Name:        v1alpha1.LocalDriverName,
+		AccessModes: []corev1.PersistentVolumeAccessMode{corev1.ReadWriteOnce, corev1.ReadWriteOncePod},
+		// Also the mode for readers on several nodes is refused: a pod elsewhere would wait for ever.
+		Why: "the volume lives on one node (use ReadWriteOnce or ReadWriteOncePod; " +
+			"pods of that node share a ReadWriteOnce volume, as readers with readOnly: true)",
+		Inline: true, Capacity: true,
+	}
+}
+
+// Supports returns an empty string for an access mode in which the driver's volumes can be
+// used, and otherwise says for users why it is refused.
+func (d Driver) Supports(mode corev1.PersistentVolumeAccessMode) (refusal string) {
+	if slices.Contains(d.AccessModes, mode) {
+		return ""
+	}
+	return d.Refuses(string(mode))
+}
+
+// Refuses says for users that an access mode, by the name that its caller used, is refused.
+func (d Driver) Refuses(mode string) string {
+	return fmt.Sprintf("access mode %s is not supported: %s", mode, d.Why)
+}
+
+// Provisions says whether volumes of the StorageClass are the driver's.
+func (d Driver) Provisions(c *storagev1.StorageClass) bool {
+	return d.Name != "" && c.Provisioner == d.Name
+}
+
+// Handle returns the volume that a PersistentVolume stands for; empty if it is another driver's.
+func (d Driver) Handle(pv *corev1.PersistentVolume) string {
+	if pv.Spec.CSI == nil || d.Name == "" || pv.Spec.CSI.Driver != d.Name {
+		return ""
+	}
+	return pv.Spec.CSI.VolumeHandle
+}
+
+// Describes says whether a volume in a pod's spec is an inline volume of the driver.
+func (d Driver) Describes(v *corev1.Volume) bool {
+	return d.Inline && v.CSI != nil && d.Name != "" && v.CSI.Driver == d.Name
+}
+
+// capacityDriverLabel is the label by which people list capacities, no matter who published them.
+const capacityDriverLabel = "csi.storage.k8s.io/drivername"
+
+// CapacityLabels are the labels of the CSIStorageCapacity objects that the driver's agent on a
+// node publishes, and of no others.
+func (d Driver) CapacityLabels(node string) map[string]string {
+	return map[string]string{v1alpha1.CapacityLabel: v1alpha1.CapacityLabelValue(node), capacityDriverLabel: d.Name}
+}
+
+// Took says whether a driver's name, in a VolumeSnapshotContent, is this driver's.
+func (d Driver) Took(name string) bool { return d.Name != "" && name == d.Name }
+
+// Owns says whether a Volume or a Snapshot is the driver's.
+func (d Driver) Owns(o Object) bool { return d.Name != "" && o.DriverName() == d.Name }
+
+// Object is a Volume or a Snapshot.
+type Object interface{ DriverName() string }
+
+var (
+	_ Object = (*v1alpha1.Volume)(nil)
+	_ Object = (*v1alpha1.Snapshot)(nil)
+)
