@@ -110,7 +110,7 @@ func (a *Agent) Run(ctx context.Context) error {
 	face := &csi.Server{
 		Services: []csi.Service{
 			&csi.Identity{Driver: o.Driver, Version: o.Version, Ready: a.observer.Known},
-			csi.NewNode(o.Driver, o.Node, staging.New(o.Node, o.KubeletDir, a.disks, a.wishes, o.Mounts, a.locks), a.inline),
+			csi.NewNode(o.Driver, o.Node, a.staging(), a.inline),
 		},
 		Log: o.Log.WithName("csi"), Metrics: counters,
 	}
@@ -129,6 +129,14 @@ func (a *Agent) Run(ctx context.Context) error {
 		return err
 	}
 	return pinger.Close()
+}
+
+// staging returns the use cases of the node service. All volumes of the driver have one copy.
+func (a *Agent) staging() *staging.Service {
+	return staging.New(staging.Config{
+		Node: a.options.Node, KubeletDir: a.options.KubeletDir, Disks: a.disks, Wishes: a.wishes,
+		Mounts: a.options.Mounts, Locks: a.locks, Owner: staging.OneCopy{Locks: a.locks},
+	})
 }
 
 // registered offers the driver to the kubelet once the pools are known. After firstReport it

@@ -13,6 +13,8 @@
 //     an older Berth has staged is blank, and full of its owner's data.
 //   - A raw block volume is recorded as given to a pod before a pod has it.
 //   - A call with a path outside the kubelet's directory does nothing and fails.
+//   - An Owner encloses the use of a volume: it takes the volume before the first look at the
+//     device, and gives it up after the last unmount. Volumes with one copy have nothing to take.
 //   - A volume has one call at a time: a second one is refused at once, and none
 //     waits for another volume. Stage, Unstage and Expand also take the lock that they
 //     share with the replica worker, because they must not meet a Format, an

@@ -37,12 +37,20 @@ func (s *Service) Stats(ctx context.Context, id, path string) (Figures, error) {
 // Expand grows the filesystem of a volume that is mounted at a path to its
 // device, which must have grown to at least size, and returns the device's
 // size. On a raw block volume there is nothing to grow.
-func (s *Service) Expand(ctx context.Context, id, path string, size int64) (int64, error) {
-	end, err := s.beginAlone(ctx, id)
+func (s *Service) Expand(ctx context.Context, id, path string, size int64) (device int64, err error) {
+	end, err := s.begin(id)
 	if err != nil {
 		return 0, err
 	}
 	defer end()
+	err = alone(ctx, s.locks, id, func(ctx context.Context) error {
+		device, err = s.expanded(ctx, id, path, size)
+		return err
+	})
+	return device, err
+}
+
+func (s *Service) expanded(ctx context.Context, id, path string, size int64) (device int64, err error) {
 	record, err := s.at(ctx, id, path)
 	if err != nil {
 		return 0, err

@@ -36,6 +36,10 @@ type node struct {
 	specs  specs
 	// hang, if set, holds an operation on a device or path until its context ends.
 	hang func(subject string) bool
+	// seen, if set, is called before each operation on a disk or a mount, and may refuse it.
+	seen func(operation string) error
+	// owner, if set, replaces that of volumes with one copy after a restart.
+	owner Owner
 	// fails are the errors of operations, by name of the operation.
 	fails map[string]error
 	// meanwhile, if set, is called before an operation on a mount.
@@ -75,12 +79,21 @@ func newNode(t *testing.T) *node {
 // restart forgets everything that is in the process's memory.
 func (n *node) restart() {
 	table := func(v provision.Volume) ([]string, error) {
+		if err := n.see("table"); err != nil {
+			return nil, err
+		}
 		if err := n.fails["table"]; err != nil {
 			return nil, err
 		}
 		return n.mounts.Mounts(v.Content.Source), nil
 	}
-	n.Service = New(here, n.dir, disturbed{n, n.pool, n.mounts}, n.specs, table, n.locks)
+	var owner Owner = OneCopy{Locks: n.locks}
+	if n.owner != nil {
+		owner = n.owner
+	}
+	n.Service = New(Config{
+		Node: here, KubeletDir: n.dir, Disks: disturbed{n, n.pool, n.mounts}, Wishes: n.specs, Mounts: table, Locks: n.locks, Owner: owner,
+	})
 }
 
 // volume carves a volume that is to bear a filesystem; an empty one is Block.
@@ -147,7 +160,17 @@ type disturbed struct {
 
 var _ Disks = disturbed{}
 
+func (n *node) see(operation string) error {
+	if n.seen == nil {
+		return nil
+	}
+	return n.seen(operation)
+}
+
 func (d disturbed) held(ctx context.Context, operation, subject string) error {
+	if err := d.node.see(operation); err != nil {
+		return err
+	}
 	if d.node.hang == nil || !d.node.hang(subject) {
 		return d.node.fails[operation]
 	}
@@ -156,6 +179,9 @@ func (d disturbed) held(ctx context.Context, operation, subject string) error {
 }
 
 func (d disturbed) Get(ctx context.Context, id string) (provision.Volume, error) {
+	if err := d.node.see("get"); err != nil {
+		return provision.Volume{}, err
+	}
 	v, err := d.Provisioner.Get(ctx, id)
 	v.Copying, v.Problem = d.node.copying[id], d.node.problems[id]
 	return v, err
@@ -183,6 +209,9 @@ func (d disturbed) Mount(ctx context.Context, r mount.Request) error {
 func (d disturbed) Grow(ctx context.Context, r mount.GrowRequest) error {
 	if d.node.meanwhile != nil {
 		d.node.meanwhile()
+	}
+	if err := d.node.see("grow"); err != nil {
+		return err
 	}
 	if err := d.node.fails["grow"]; err != nil {
 		return err

@@ -53,7 +53,10 @@ func (m *machine) provisioner(t *testing.T) *lvm.Provisioner {
 	}
 	all := provision.NewMux(provision.Member{Types: []string{provision.LVM, provision.LVMThin}, Provisioner: provisioner})
 	m.disks = poold.NewLocal(all, mounter)
-	m.Service = New(here, m.dir, m.disks, m.specs, KernelMounts, &keyed.Locks[string]{})
+	locks := &keyed.Locks[string]{}
+	m.Service = New(Config{
+		Node: here, KubeletDir: m.dir, Disks: m.disks, Wishes: m.specs, Mounts: KernelMounts, Locks: locks, Owner: OneCopy{Locks: locks},
+	})
 	return provisioner
 }
 

@@ -35,6 +35,9 @@ func (s *Service) Publish(ctx context.Context, r PublishRequest) error {
 		return err
 	}
 	defer end()
+	if err := s.owner.Holds(ctx, r.ID); err != nil {
+		return err
+	}
 	record, err := s.intended(ctx, r.ID)
 	if err != nil {
 		return err

@@ -38,20 +38,36 @@ type Locks interface {
 // has them. It must not touch the device: that may hang.
 type MountTable func(v provision.Volume) ([]string, error)
 
+// Config has the parts that a Service works with.
+type Config struct {
+	// Node that the volumes are on, and the kubelet's directory on it: all paths lie below that.
+	Node, KubeletDir string
+	Disks            Disks
+	Wishes           Wishes
+	Mounts           MountTable
+	Locks            Locks
+	// Owner of the volumes; it shares Locks.
+	Owner Owner
+}
+
 // Service stages and publishes the volumes of one node. All calls are idempotent.
 type Service struct {
 	disks  Disks
 	wishes Wishes
 	mounts MountTable
 	locks  Locks
+	owner  Owner
 	node   string
 	dir    kubeletdir.Dir
 	calls  keyed.Locks[string]
 }
 
-// New makes the service of a node for the volumes below the kubelet's directory.
-func New(node, kubeletDir string, disks Disks, wishes Wishes, mounts MountTable, locks Locks) *Service {
-	return &Service{disks: disks, wishes: wishes, mounts: mounts, locks: locks, node: node, dir: kubeletdir.New(kubeletDir)}
+// New makes the service of a node.
+func New(c Config) *Service {
+	return &Service{
+		disks: c.Disks, wishes: c.Wishes, mounts: c.Mounts, locks: c.Locks, owner: c.Owner,
+		node: c.Node, dir: kubeletdir.New(c.KubeletDir),
+	}
 }
 
 // begin admits one call at a time for a volume, and checks the paths of the call.
@@ -69,20 +85,6 @@ func (s *Service) begin(id string, paths ...string) (end func(), err error) {
 		return nil, fmt.Errorf("volume %s: %w", id, err)
 	}
 	return end, nil
-}
-
-// beginAlone is begin for a call that must not meet the replica worker.
-func (s *Service) beginAlone(ctx context.Context, id string, paths ...string) (end func(), err error) {
-	done, err := s.begin(id, paths...)
-	if err != nil {
-		return nil, err
-	}
-	unlock, err := s.locks.Lock(ctx, id)
-	if err != nil {
-		done()
-		return nil, fmt.Errorf("waiting for another operation on volume %s: %w", id, err)
-	}
-	return func() { unlock(); done() }, nil
 }
 
 // usable returns the record of a volume that can be used.

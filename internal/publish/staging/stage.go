@@ -23,13 +23,19 @@ type StageRequest struct {
 	ReadOnly bool
 }
 
-// Stage mounts a volume, after making its filesystem if it was never formatted.
+// Stage takes a volume for this node and mounts it, after making its filesystem if it was never
+// formatted.
 func (s *Service) Stage(ctx context.Context, r StageRequest) error {
-	end, err := s.beginAlone(ctx, r.ID, r.Path)
+	end, err := s.begin(r.ID, r.Path)
 	if err != nil {
 		return err
 	}
 	defer end()
+	return s.owner.Take(ctx, r.ID, func(ctx context.Context) error { return s.use(ctx, r) })
+}
+
+// use stages a volume that the node has taken.
+func (s *Service) use(ctx context.Context, r StageRequest) error {
 	record, err := s.intended(ctx, r.ID)
 	if err != nil {
 		return err
@@ -86,18 +92,36 @@ func options(record provision.Volume, asked []string) []string {
 	return append(slices.Clone(asked), "nouuid")
 }
 
-// Unstage unmounts a volume. It needs no record: a volume whose device is lost
-// must come off as well.
+// Unstage unmounts a volume and gives it up. The unmount needs no record: a volume whose device
+// is lost must come off as well.
 func (s *Service) Unstage(ctx context.Context, id, path string) error {
-	end, err := s.beginAlone(ctx, id, path)
+	end, err := s.begin(id, path)
 	if err != nil {
 		return err
 	}
 	defer end()
-	if err := s.disks.Unmount(ctx, path); err != nil {
-		return fmt.Errorf("unmounting volume %s: %w", id, err)
+	return s.owner.Give(ctx, id, Off{
+		Unmount: func(ctx context.Context) error {
+			if err := s.disks.Unmount(ctx, path); err != nil {
+				return fmt.Errorf("unmounting volume %s: %w", id, err)
+			}
+			return nil
+		},
+		Left: func(ctx context.Context) ([]string, error) { return s.left(ctx, id) },
+	})
+}
+
+// left returns the paths where a volume is mounted or bound.
+func (s *Service) left(ctx context.Context, id string) ([]string, error) {
+	record, err := s.disks.Get(ctx, id)
+	if err != nil {
+		return nil, fmt.Errorf("looking up volume %s on this node: %w", id, err)
 	}
-	return nil
+	paths, err := s.mounts(record)
+	if err != nil {
+		return nil, fmt.Errorf("reading mount table: %w", err)
+	}
+	return paths, nil
 }
 
 // formatted returns the record of a volume that bears a filesystem.

@@ -42,7 +42,11 @@ func measureStats(ctx context.Context, o options, d disksOf) (all []asked, err e
 	volume, stage := filepath.Join(kubelet, "target"), filepath.Join(kubelet, "stage")
 	faces := map[string]*staging.Service{}
 	for name, disks := range map[string]staging.Disks{"embedded": d.local, "separate": d.remote} {
-		faces[name] = staging.New(node, kubelet, disks, filesystem{}, staging.KernelMounts, &keyed.Locks[string]{})
+		locks := &keyed.Locks[string]{}
+		faces[name] = staging.New(staging.Config{
+			Node: node, KubeletDir: kubelet, Disks: disks, Wishes: filesystem{}, Mounts: staging.KernelMounts,
+			Locks: locks, Owner: staging.OneCopy{Locks: locks},
+		})
 	}
 	service := faces["embedded"]
 	if err := service.Stage(ctx, staging.StageRequest{ID: id, Path: stage}); err != nil {

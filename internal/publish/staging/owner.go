@@ -1,0 +1,66 @@
+package staging
+
+import (
+	"context"
+	"fmt"
+)
+
+// Owner decides whether this node may use a volume now: whether the copy here is the one that
+// counts, and no other node writes. It encloses all that the service does between the first look
+// at a volume and its last unmount. All calls are idempotent, and a call after a crash goes on
+// where the earlier one ended.
+//
+// The service calls an Owner with the call for the volume admitted and without the lock of the
+// replica worker. The Owner takes that lock for each of its own steps and for the step that the
+// service hands it, so that no other step comes between the last check and the mount. An Owner
+// that first has to fetch data does so without the lock.
+type Owner interface {
+	// Take makes the node the user of a volume, and calls use while it is: use looks at the
+	// device for the first time, and mounts. A raw block volume is looked at only, and its
+	// device is given to pods afterwards. The errors of Take and of use reach the kubelet.
+	Take(ctx context.Context, id string, use func(ctx context.Context) error) error
+	// Holds returns nil if the node has taken the volume and not given it since. It asks
+	// nothing beyond the node: pods start and stop while the API server is away.
+	Holds(ctx context.Context, id string) error
+	// Give takes a volume off the node, and then gives it up, unless it is mounted still.
+	Give(ctx context.Context, id string, off Off) error
+}
+
+// Off is how a volume comes off the node.
+type Off struct {
+	// Unmount takes the volume off the path of the call. It needs no record of the volume.
+	Unmount func(ctx context.Context) error
+	// Left returns the paths where the volume still is: a pod may have it. An error means
+	// that they are not known, which is no proof that there are none.
+	Left func(ctx context.Context) ([]string, error)
+}
+
+// OneCopy is the Owner of volumes that have one copy, on this node. No other node could use
+// them, so there is nothing to take or to give: it neither keeps nor asks anything.
+type OneCopy struct{ Locks Locks }
+
+var _ Owner = OneCopy{}
+
+// Take implements Owner.
+func (o OneCopy) Take(ctx context.Context, id string, use func(ctx context.Context) error) error {
+	return alone(ctx, o.Locks, id, use)
+}
+
+// Holds implements Owner.
+func (OneCopy) Holds(context.Context, string) error { return nil }
+
+// Give implements Owner. It does not ask what is left: a volume whose device is lost must come
+// off as well.
+func (o OneCopy) Give(ctx context.Context, id string, off Off) error {
+	return alone(ctx, o.Locks, id, off.Unmount)
+}
+
+// alone takes a step that must not meet the replica worker.
+func alone(ctx context.Context, locks Locks, id string, step func(ctx context.Context) error) error {
+	unlock, err := locks.Lock(ctx, id)
+	if err != nil {
+		return fmt.Errorf("waiting for another operation on volume %s: %w", id, err)
+	}
+	defer unlock()
+	return step(ctx)
+}
