@@ -50,6 +50,15 @@ func mutantLock(n int, do func() (func(), error)) (func(), error) {
 	return do()
 }
 
+func mutantHolds[T any](n int, always bool, holds func(T) bool) func(T) bool {
+	return func(v T) bool {
+		if mutantOn(n) {
+			return always
+		}
+		return holds(v)
+	}
+}
+
 func mutantZero[T any](n int, v T) T {
 	if mutantOn(n) {
 		var zero T

@@ -8,7 +8,8 @@
 //
 // # Changes
 //
-//	never, always    a condition, an operand of && or ||, or a returned truth does, or does not, hold
+//	never, always    a condition, an operand of && or ||, a returned truth, or the condition of a
+//	                 rule does, or does not, hold
 //	no error         a call that returns an error is not made, a returned error is nil
 //	left out         a statement is not carried out, nor is a deferred one
 //	no lock          a lock is not taken

@@ -23,13 +23,31 @@ func (c *code) mutants() []*mutant {
 	f := &finder{code: c, passedOn: map[ast.Stmt]bool{}}
 	for _, f.source = range c.files {
 		for _, decl := range f.source.tree.Decls {
-			if function, ok := decl.(*ast.FuncDecl); ok && function.Body != nil && !wiring[function.Name.Name] {
-				f.in = nameOf(function)
-				f.walk(function.Body, function.Type)
+			switch d := decl.(type) {
+			case *ast.FuncDecl:
+				if d.Body != nil && !wiring[d.Name.Name] {
+					f.in = nameOf(d)
+					f.walk(d.Body, d.Type)
+				}
+			case *ast.GenDecl:
+				f.variables(d)
 			}
 		}
 	}
 	return f.found
+}
+
+// variables finds the changes in the functions that package variables hold, such as the rules of
+// a chain.
+func (f *finder) variables(d *ast.GenDecl) {
+	for _, spec := range d.Specs {
+		if s, ok := spec.(*ast.ValueSpec); ok && d.Tok == token.VAR {
+			for _, value := range s.Values {
+				f.in = s.Names[0].Name
+				f.walk(value, nil)
+			}
+		}
+	}
 }
 
 // wiring names the functions that only a manager calls.
@@ -82,6 +100,7 @@ func (f *finder) walk(body ast.Node, signature *ast.FuncType) {
 			f.lock(n)
 		case *ast.CompositeLit:
 			f.preconditions(n)
+			f.predicates(n)
 		case *ast.CallExpr:
 			for _, argument := range n.Args {
 				f.reader(argument)
@@ -227,6 +246,24 @@ func (f *finder) preconditions(c *ast.CompositeLit) {
 		if field, ok := e.(*ast.KeyValueExpr); ok {
 			f.add("no precondition", field.Value, "mutantZero(%d, ", ")")
 		}
+	}
+}
+
+// predicates changes the named functions in a literal that return a truth, such as the conditions
+// of rules. walk changes the functions that are written in place.
+func (f *finder) predicates(c *ast.CompositeLit) {
+	for _, e := range c.Elts {
+		field, ok := e.(*ast.KeyValueExpr)
+		if !ok {
+			continue
+		}
+		signature, ok := f.types.TypeOf(field.Value).(*types.Signature)
+		if _, here := field.Value.(*ast.FuncLit); here || !ok || signature.Variadic() || signature.Params().Len() != 1 ||
+			signature.Results().Len() != 1 || !types.Identical(signature.Results().At(0).Type(), types.Typ[types.Bool]) {
+			continue
+		}
+		f.add("never", field.Value, "mutantHolds(%d, false, ", ")")
+		f.add("always", field.Value, "mutantHolds(%d, true, ", ")")
 	}
 }
 

@@ -172,6 +172,84 @@ func TestARandomFailureWritesNothingIntoTheTree(t *testing.T) {
 	}
 }
 
+const rules = `package broken
+
+type rule struct{ when, then func(string) bool }
+
+var rules = []rule{
+	{when: empty, then: func(s string) bool { return held }},
+	{when: long, then: empty},
+}
+
+var held = true
+
+func refuse(s string) bool {
+	for _, r := range rules {
+		if r.when(s) {
+			return r.then(s)
+		}
+	}
+	return false
+}
+
+func empty(s string) bool { return s == "" }
+
+func long(s string) bool { return len(s) > 3 }
+`
+
+const tests3 = `package broken
+
+import "testing"
+
+func TestWithoutANameNothingIsRemoved(t *testing.T) {
+	if !refuse("") || refuse("v") {
+		t.Error("refused")
+	}
+}
+`
+
+func TestTheRulesOfPackageVariablesAreChanged(t *testing.T) {
+	at := put(t)
+	for name, text := range map[string]string{"broken.go": rules, "broken_test.go": tests3} {
+		if err := os.WriteFile(filepath.Join(at.dir, name), []byte(text), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	code, err := load(t.Context(), at)
+	if err != nil {
+		t.Fatal(err)
+	}
+	all := code.mutants()
+	tests, err := build(t.Context(), code, all)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer tests.remove()
+	lived, err := tests.run(t.Context(), options{jobs: 2, out: &strings.Builder{}}, all)
+	if err != nil {
+		t.Fatal(err)
+	}
+	lives := map[string]bool{}
+	for _, m := range lived {
+		lives[m.key()] = true
+	}
+	got := map[string]bool{}
+	for _, m := range all {
+		if m.in == "rules" {
+			got[m.key()] = lives[m.key()]
+		}
+	}
+	want := map[string]bool{
+		"internal/broken rules: never `empty`": false, "internal/broken rules: always `empty`": false,
+		"internal/broken rules: never `held`": false, "internal/broken rules: always `held`": true,
+		"internal/broken rules: never `long`": true, "internal/broken rules: always `long`": true,
+		"internal/broken rules: never `empty` (2)": true, "internal/broken rules: always `empty` (2)": true,
+	}
+	if diff := cmp.Diff(want, got); diff != "" {
+		t.Errorf("which changes live: %s", diff)
+	}
+}
+
 func TestAListOfSurvivorsGivesReasons(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "survivors.txt")
 	for text, want := range map[string]string{
