@@ -8,6 +8,7 @@ import (
 
 	"berth.dev/berth/api/v1alpha1"
 	"berth.dev/berth/internal/decide"
+	"berth.dev/berth/internal/decide/placed"
 	"berth.dev/berth/internal/provision"
 )
 
@@ -100,6 +101,25 @@ func TestDecide(t *testing.T) {
 			}
 			if diff := cmp.Diff(before, tc.snapshot); diff != "" {
 				t.Errorf("the snapshot was changed: %s", diff)
+			}
+		})
+	}
+}
+
+func TestASnapshotWithoutDataIsSettledWhereTheNodeHasNothingToDo(t *testing.T) {
+	for name, tc := range map[string]struct {
+		snapshot *v1alpha1.Snapshot
+		want     bool
+	}{
+		"it is to be taken":               {snapshot(), false},
+		"it was taken":                    {snapshot(saying(ready())), false},
+		"it can never be taken":           {snapshot(saying(failed("Unsupported"))), true},
+		"its data is to go":               {snapshot(deleting, saying(ready())), false},
+		"its data is gone, and that said": {snapshot(deleting, saying(took(v1alpha1.SnapshotGone, "Removed"))), true},
+	} {
+		t.Run(name, func(t *testing.T) {
+			if got := Kind.Settled(placed.Look(tc.snapshot, here, Facts{})); got != tc.want {
+				t.Errorf("settled is %v", got)
 			}
 		})
 	}

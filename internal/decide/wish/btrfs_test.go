@@ -43,7 +43,11 @@ func TestAFilesystemThatAClassOnlyNamesIsWishedForWithoutDisks(t *testing.T) {
 	}
 	f := Facts{
 		Classes: []v1alpha1.PoolClass{
-			class("younger", 1, names("b", "a")), class("older", 2, names("b", "made")), class("maker", 0, filesystem("made", "[ab]")),
+			class("alone", 4, names("d")), class("younger", 1, names("b", "a")), class("older", 2, names("b", "made")), class("maker", 0, filesystem("made", "[ab]")),
+			class("two", 0, func(s *v1alpha1.PoolClassSpec) { // it names them, and makes neither
+				filesystem("d", "[ab]")(s)
+				s.Btrfs.Filesystems = []string{"d", "b"}
+			}),
 			class("elsewhere", 3, func(s *v1alpha1.PoolClassSpec) {
 				names("c")(s)
 				s.NodeSelector = &metav1.LabelSelector{MatchLabels: map[string]string{"disks": "many"}}
@@ -58,7 +62,7 @@ func TestAFilesystemThatAClassOnlyNamesIsWishedForWithoutDisks(t *testing.T) {
 		}
 		got = append(got, fmt.Sprintf("%s %s %v", w.Pool.Name, w.Class, w.Named))
 	}
-	if want := []string{"btrfs:made maker false", "btrfs:a younger true", "btrfs:b older true"}; !slices.Equal(got, want) {
+	if want := []string{"btrfs:made maker false", "btrfs:a younger true", "btrfs:b older true", "btrfs:d alone true"}; !slices.Equal(got, want) {
 		t.Errorf("asked %q, want %q", got, want)
 	}
 }

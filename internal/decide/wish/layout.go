@@ -39,7 +39,7 @@ func (a asked) laidOut(f Facts, m *madeAsked) Wish {
 // be on them. No other disks are searched, since other machines may be using those.
 func carriers(f Facts, disks *v1alpha1.DevicePools) (nodes []string) {
 	for _, p := range f.Pools {
-		if p.Type == provision.Device && poolclass.Selects(disks, p) && p.Problem != "" && len(p.Paths) > 0 {
+		if p.Type == provision.Device && poolclass.Selects(disks, p) && p.Problem != "" {
 			nodes = append(nodes, p.Paths[0])
 		}
 	}

@@ -77,6 +77,12 @@ var zpoolCases = map[string]struct {
 		classes: []v1alpha1.PoolClass{class("z", 1, zpool("tank", "*", v1alpha1.ZpoolStripe, 0))},
 		pools:   []provision.Pool{disk("sda")}, listed: []string{"zfs:tank"},
 		want: []string{"z zfs:tank"}},
+	"a class that names two zpools makes neither": {
+		classes: []v1alpha1.PoolClass{class("z", 1, func(s *v1alpha1.PoolClassSpec) {
+			zpool("tank", "*", v1alpha1.ZpoolStripe, 0)(s)
+			s.ZFS.Pools = []string{"tank", "lake"}
+		})},
+		pools: []provision.Pool{disk("sda")}},
 	"a class names a zpool and does not create the zpool": {
 		classes: []v1alpha1.PoolClass{class("z", 1, func(s *v1alpha1.PoolClassSpec) { s.ZFS = &v1alpha1.ZFSPools{Pools: []string{"tank"}} })},
 		pools:   []provision.Pool{disk("sda")}},
@@ -102,9 +108,10 @@ func TestPoolClassesBecomeWishesForZpools(t *testing.T) {
 func TestAZpoolIsSearchedForOnUsedDisksThatMatch(t *testing.T) {
 	f := Facts{
 		Classes: []v1alpha1.PoolClass{class("z", 1, zpool("tank", "[ab]", v1alpha1.ZpoolStripe, 0))},
-		Pools:   []provision.Pool{disk("sdb", used), disk("sda"), disk("sdc", used)}, Listed: []string{"zfs:tank"},
+		Pools:   []provision.Pool{disk("sdb", used), disk("sda"), disk("sdc", used), disk("saa", used), noDisk("sab", used)}, Listed: []string{"zfs:tank"},
 	}
-	if w := Wishes(f)[0]; !slices.Equal(w.Search, []string{"/dev/sdb"}) || w.Disks != nil {
+	f.Classes[0].Spec.ZFS.Create.Disks.Paths = []string{"/dev/s[ad][ab]"}
+	if w := Wishes(f)[0]; !slices.Equal(w.Search, []string{"/dev/saa", "/dev/sdb"}) || w.Disks != nil {
 		t.Errorf("asked %+v", w.PoolWish)
 	}
 	f.Pools = append(f.Pools, pool("ZFS", "zfs:tank"))
@@ -113,11 +120,31 @@ func TestAZpoolIsSearchedForOnUsedDisksThatMatch(t *testing.T) {
 	}
 }
 
-func TestMoreDisksThanOneWishMayNameAreWholeVdevsToo(t *testing.T) {
-	var disks []provision.Pool
+func TestNoZpoolIsMadeInALayoutThatBerthDoesNotKnow(t *testing.T) {
+	class := class("z", 1, zpool("tank", "*", "RaidZ3", 0))
+	w := Wishes(Facts{Classes: []v1alpha1.PoolClass{class}, Pools: []provision.Pool{disk("sda"), disk("sdb")}})[0]
+	if len(w.Disks) != 0 || w.Check() == nil {
+		t.Errorf("asked %+v, %v", w.PoolWish, w.Check())
+	}
+}
+
+// manyDisks are more empty disks than one wish may name.
+func manyDisks() (disks []provision.Pool) {
 	for range provision.MaxDisks + 10 {
 		disks = append(disks, disk("sd"+strings.Repeat("x", len(disks)%50)+string(rune('a'+len(disks)/50))))
 	}
+	return disks
+}
+
+func TestAGroupGetsNoMoreDisksThanOneWishMayName(t *testing.T) {
+	w := Wishes(Facts{Classes: []v1alpha1.PoolClass{class("a", 1, group("vg0", "*"))}, Pools: manyDisks()})[0]
+	if n := len(w.Disks); n != provision.MaxDisks || w.Check() != nil {
+		t.Errorf("asked for %d disks, %v", n, w.Check())
+	}
+}
+
+func TestMoreDisksThanOneWishMayNameAreWholeVdevsToo(t *testing.T) {
+	disks := manyDisks()
 	w := Wishes(Facts{Classes: []v1alpha1.PoolClass{class("z", 1, zpool("tank", "*", v1alpha1.ZpoolRaidZ1, 5))}, Pools: disks})[0]
 	if n := len(w.Disks); n != provision.MaxDisks/5*5 || w.Check() != nil {
 		t.Errorf("asked for %d disks, %v", n, w.Check())

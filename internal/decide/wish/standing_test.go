@@ -1,8 +1,11 @@
 package wish
 
 import (
+	"errors"
 	"strings"
 	"testing"
+
+	"github.com/google/go-cmp/cmp"
 
 	"berth.dev/berth/api/v1alpha1"
 	"berth.dev/berth/internal/provision"
@@ -26,6 +29,27 @@ func TestRemarksAreToldWhereTheyExplainSomething(t *testing.T) {
 			w := Wishes(Facts{Classes: tc.classes, Pools: []provision.Pool{tc.disk}})[0]
 			if s := w.Stand(provision.Outcome{Reason: tc.outcome, Message: "so it is"}, nil); s.Reason != tc.want || strings.Contains(s.Message, "disk:sda") != tc.remark {
 				t.Errorf("%+v", s)
+			}
+		})
+	}
+}
+
+func TestAStandingIsTheStepsOutcomeOrWhyThereIsNone(t *testing.T) {
+	met := provision.Outcome{Reason: provision.PoolAsAsked, Message: "so it is"}
+	for name, tc := range map[string]struct {
+		listed []string
+		err    error
+		want   provision.Outcome
+	}{
+		"the step went well":  {want: met},
+		"the step failed":     {err: errors.New("no answer"), want: provision.Outcome{Reason: Failing, Message: "no answer"}},
+		"the wish is refused": {listed: []string{"vg0"}, want: gone("vg0")},
+	} {
+		t.Run(name, func(t *testing.T) {
+			w := Wishes(Facts{Classes: []v1alpha1.PoolClass{class("a", 1, group("vg0", "*"))}, Pools: []provision.Pool{disk("sda")}, Listed: tc.listed})[0]
+			want := Standing{Pool: "vg0", Class: "a", Outcome: tc.want}
+			if diff := cmp.Diff(want, w.Stand(met, tc.err)); diff != "" {
+				t.Error(diff)
 			}
 		})
 	}

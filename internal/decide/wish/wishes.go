@@ -195,10 +195,5 @@ func gone(name string) provision.Outcome {
 		"%s was here and is not: bring its disks back; if it is gone for good, delete the claims of its volumes and then this StorageNode, and it is made anew", name)}
 }
 
-// label names a disk for people.
-func label(p provision.Pool) string {
-	if len(p.Paths) == 0 {
-		return p.Name
-	}
-	return p.Name + " (" + p.Paths[0] + ")"
-}
+// label names a disk for people. A disk that a class selects has a path, by which the class does so.
+func label(p provision.Pool) string { return p.Name + " (" + p.Paths[0] + ")" }

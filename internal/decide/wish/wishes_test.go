@@ -33,6 +33,13 @@ func used(p *provision.Pool) { p.Problem, p.Free = "it carries an ext filesystem
 
 func holding(p *provision.Pool) { p.Volumes, p.Free = []provision.Volume{{ID: "pvc-1"}}, 0 }
 
+// noDisk is a pool that has the device node of a disk, and is none.
+func noDisk(name string, change ...func(*provision.Pool)) provision.Pool {
+	p := disk(name, change...)
+	p.Type = provision.LVM
+	return p
+}
+
 func pool(kind, name string) provision.Pool {
 	return provision.Pool{PoolRef: provision.PoolRef{Type: kind, Name: name}, Total: 10 * gib, Free: 10 * gib, Unit: 4 << 20}
 }
@@ -108,6 +115,27 @@ var wishCases = map[string]struct {
 		classes: []v1alpha1.PoolClass{class("a", 1, group("vg0", "*"))},
 		pools:   []provision.Pool{disk("sdb"), disk("sda"), disk("nvme0n1"), disk("sdd", holding), pool("LVM", "other")},
 		want:    []string{"a vg0 of disk:sda,disk:sdb"}},
+	"a class that names two groups makes neither": {
+		classes: []v1alpha1.PoolClass{class("a", 1, func(s *v1alpha1.PoolClassSpec) {
+			group("vg0", "*")(s)
+			s.LVM.VolumeGroups = []string{"vg0", "vg1"}
+		})},
+		pools: []provision.Pool{disk("sda")}},
+	"a class that names two thin pools makes neither": {
+		classes: []v1alpha1.PoolClass{class("t", 1, func(s *v1alpha1.PoolClassSpec) {
+			thin("vg0/thin", "*", 80)(s)
+			s.LVMThin.ThinPools = []string{"vg0/thin", "vg0/other"}
+		})},
+		pools: []provision.Pool{disk("sda")}},
+	"a class that only names a group hands out no disk": {
+		classes: []v1alpha1.PoolClass{
+			class("n", 2, func(s *v1alpha1.PoolClassSpec) { s.LVM = &v1alpha1.LVMPools{VolumeGroups: []string{"vg1"}} }), class("a", 1, group("vg0", "*"))},
+		pools: []provision.Pool{disk("sda")},
+		want:  []string{"a vg0 of disk:sda"}},
+	"no group is made of a pool that is no disk": {
+		classes: []v1alpha1.PoolClass{class("a", 1, group("vg0", "*"))},
+		pools:   []provision.Pool{disk("sda"), noDisk("sdb")},
+		want:    []string{"a vg0 of disk:sda"}},
 	"a remark says why a group gets no disk": {
 		classes: []v1alpha1.PoolClass{class("a", 1, group("vg0", "*"))},
 		pools:   []provision.Pool{disk("sda", used)},
@@ -190,6 +218,10 @@ var wishCases = map[string]struct {
 		classes: []v1alpha1.PoolClass{class("t", 1, thin("vg0/thin", "*", 80))},
 		pools:   []provision.Pool{disk("sda"), pool("LVM", "vg0")}, listed: []string{"vg0", "vg0/thin"},
 		want: []string{"t vg0 of disk:sda", "t vg0/thin 80% refused: Missing"}},
+	"a thin pool that is there is not lost": {
+		classes: []v1alpha1.PoolClass{class("t", 1, thin("vg0/thin", "", 80))},
+		pools:   []provision.Pool{pool("LVMThin", "vg0/thin")}, listed: []string{"vg0/thin"},
+		want: []string{"t vg0/thin 80%"}},
 	"a lost group with a similar name does not matter": {
 		classes: []v1alpha1.PoolClass{class("a", 1, group("vg0", "*"))},
 		pools:   []provision.Pool{disk("sda")}, listed: []string{"vg00"},
