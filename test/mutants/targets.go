@@ -34,7 +34,7 @@ var targets = []target{
 	{dir: "internal/ledger", with: []string{"internal/ledger/oracle", "internal/schedule"}, open: true},
 	{dir: "internal/provision/wipe"},
 	{dir: "internal/provision/device", files: []string{"content.go", "create.go", "delete.go", "format.go", "held.go", "identity.go", "record.go", "wipe.go"}, open: true},
-	{dir: "internal/provision/engine", with: []string{"internal/provision/zfs", "internal/provision/lvm"}, open: true},
+	{dir: "internal/provision/engine"},
 	{dir: "internal/provision/lvm", files: []string{
 		"activate.go", "change.go", "copying.go", "format.go", "operations.go", "removals.go", "remove.go", "wipe.go", "wipe_record.go"}, open: true},
 	{dir: "internal/provision/lvm/group", files: []string{

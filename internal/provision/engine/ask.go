@@ -37,12 +37,10 @@ func Ask(ctx context.Context, r run.Runner, c run.Command, limit time.Duration, 
 		return got.out, got.err
 	case <-ctx.Done():
 	}
-	killed := time.NewTimer(patience)
-	defer killed.Stop()
 	select {
 	case got := <-answer:
 		return got.out, got.err
-	case <-killed.C:
+	case <-time.After(patience):
 		ended := left()
 		go func() {
 			<-answer

@@ -73,7 +73,7 @@ func (e *Engine[U]) CarryOutLocked(ctx context.Context, unlock func(), changes .
 		defer e.Changed.Set()
 		defer e.backend.Ended(ctx, unit)
 		defer unlock()
-		defer h.release()
+		defer func() { h.unlock() }() // not the unlock of now: lookAgain may change it
 		for _, c := range changes {
 			if err := e.Make(ctx, c, h); err != nil {
 				return none, err
@@ -133,15 +133,8 @@ func (e *Engine[U]) lockUnit(ctx context.Context, unit string) (unlock func(), e
 }
 
 // Hold is the lock of a unit while a change holds it. The zero value is for a caller that keeps
-// the lock.
+// the lock, of an engine whose changes do not run together.
 type Hold struct{ unlock func() }
-
-func (h *Hold) release() {
-	if h.unlock != nil {
-		h.unlock()
-		h.unlock = nil
-	}
-}
 
 // Make makes a change for a caller that has the locks of the ids and, by h, of the unit. The
 // caller sets Changed.
@@ -165,7 +158,7 @@ func (e *Engine[U]) attempt(ctx context.Context, c Change[U], h *Hold) error {
 	var failure error
 	cleared := false
 	for range attempts {
-		if err != nil || len(steps) == 0 {
+		if len(steps) == 0 {
 			return err // the facts explain the failure, or the request is met all the same
 		}
 		if failure != nil && !cleared && steps[0].Name == failed {
@@ -201,7 +194,7 @@ func (e *Engine[U]) lookAgain(ctx context.Context, c Change[U], h *Hold) (cleare
 	if !e.together {
 		return e.backend.LookAgain(ctx, c.Unit)
 	}
-	h.release()
+	h.unlock()
 	cleared = e.backend.LookAgain(ctx, c.Unit)
 	if unlock, err := e.UnitLocks.Share(ctx, c.Unit); err == nil {
 		h.unlock = unlock

@@ -3,6 +3,7 @@ package engine_test
 import (
 	"context"
 	"errors"
+	"fmt"
 	"slices"
 	"sync/atomic"
 	"testing"
@@ -29,7 +30,14 @@ type shelf struct {
 	// cleared says that LookAgain removed something that was in the way.
 	cleared bool
 	looks   int
-	ended   atomic.Int64
+	// look is called when LookAgain reads the unit.
+	look func()
+	// reading is called when Refresh begins.
+	reading func(name string)
+	loaded  int
+	// hidden is why Discover fails.
+	hidden error
+	ended  atomic.Int64
 	// early says that Changed was set before the change had ended.
 	early bool
 }
@@ -37,6 +45,9 @@ type shelf struct {
 func (s *shelf) Discover(context.Context) error {
 	s.Lock()
 	defer s.Unlock()
+	if s.hidden != nil {
+		return s.hidden
+	}
 	for name := range s.world {
 		if s.Units()[name] == nil {
 			s.Put(name, &box{name: name})
@@ -45,18 +56,26 @@ func (s *shelf) Discover(context.Context) error {
 	return nil
 }
 
-func (s *shelf) Loaded(context.Context) {}
+func (s *shelf) Loaded(context.Context) { s.loaded++ }
 
 func (s *shelf) Refresh(_ context.Context, name string) {
 	asked := s.Asked()
+	if s.reading != nil {
+		s.reading(name)
+	}
 	s.With(name, func(b *box) {
-		b.things, b.Read = slices.Clone(s.world[name]), time.Unix(1, 0)
-		b.Mark.Read(asked)
+		if b != nil {
+			b.things, b.Read = slices.Clone(s.world[name]), time.Unix(1, 0)
+			b.Mark.Read(asked)
+		}
 	})
 }
 
 func (s *shelf) LookAgain(ctx context.Context, name string) bool {
 	s.looks++
+	if s.look != nil {
+		s.look()
+	}
 	s.Refresh(ctx, name)
 	return s.cleared
 }
@@ -121,35 +140,37 @@ func TestTheFactsDecideHowAChangeEndsAndNotTheCommandsMessage(t *testing.T) {
 		"the unit may not be changed, and the error says so":          {unfit: provision.ErrUnavailable, want: provision.ErrUnavailable, looks: 1},
 		"the unit may not be changed, and the change was made before": {unfit: provision.ErrUnavailable, known: true},
 	} {
-		t.Run(name, func(t *testing.T) {
-			var things []string
-			if tc.known {
-				things = []string{"new"}
-			}
-			s := newShelf(t, false, things...)
-			s.cleared, s.unfit = tc.cleared, tc.unfit
-			tries := 0
-			err := s.CarryOut(t.Context(), s.put("new", func() error {
-				if tries++; tries > tc.fails {
-					return nil
+		for _, together := range []bool{false, true} {
+			t.Run(fmt.Sprintf("%s, together is %v", name, together), func(t *testing.T) {
+				var things []string
+				if tc.known {
+					things = []string{"new"}
 				}
-				if tc.done {
-					s.world["a"] = []string{"new"}
+				s := newShelf(t, together, things...)
+				s.cleared, s.unfit = tc.cleared, tc.unfit
+				tries := 0
+				err := s.CarryOut(t.Context(), s.put("new", func() error {
+					if tries++; tries > tc.fails {
+						return nil
+					}
+					if tc.done {
+						s.world["a"] = []string{"new"}
+					}
+					return errStuck
+				}))
+				if !errors.Is(err, tc.want) || tries != tc.tries || s.looks != tc.looks {
+					t.Errorf("%v after %d tries and %d looks; want %v, %d, %d", err, tries, s.looks, tc.want, tc.tries, tc.looks)
 				}
-				return errStuck
-			}))
-			if !errors.Is(err, tc.want) || tries != tc.tries || s.looks != tc.looks {
-				t.Errorf("%v after %d tries and %d looks; want %v, %d, %d", err, tries, s.looks, tc.want, tc.tries, tc.looks)
-			}
-			if n := s.ended.Load(); n != 1 {
-				t.Errorf("its end was told %d times", n)
-			}
-			s.With("a", func(b *box) {
-				if b.Busy() || b.Promised("") != 0 {
-					t.Errorf("it is under way still, and has %d promised", b.Promised(""))
+				if n := s.ended.Load(); n != 1 {
+					t.Errorf("its end was told %d times", n)
 				}
+				s.With("a", func(b *box) {
+					if ended, _ := b.Activity(); b.Busy() || b.Promised("") != 0 || (ended > 0) != (tries > 0) {
+						t.Errorf("%d changes ended after %d tries, busy is %v, %d bytes are promised", ended, tries, b.Busy(), b.Promised(""))
+					}
+				})
 			})
-		})
+		}
 	}
 }
 
@@ -168,31 +189,124 @@ func TestTheLeftoversOfAFailedChangeAreUndone(t *testing.T) {
 	}
 }
 
-func TestAUnitIsMadeReadyBeforeItIsPlannedFor(t *testing.T) {
+func TestNoStepOfAPlanThatFailsIsTaken(t *testing.T) {
 	s := newShelf(t, false)
-	c, ready := s.put("new", func() error { return nil }), false
-	plan := c.Plan
-	c.Plan = func(b *box, fresh bool) ([]engine.Step[*box], error) {
-		if !ready {
-			return nil, errStuck
-		}
-		return plan(b, fresh)
+	var taken []string
+	steps := func(name string) []engine.Step[*box] {
+		return []engine.Step[*box]{{Do: func(context.Context) (func(*box), error) {
+			taken = append(taken, name)
+			return func(*box) {}, nil
+		}}}
 	}
-	c.Prepare = func(context.Context) (bool, error) { ready = true; return true, nil }
-	if err := s.CarryOut(t.Context(), c); err != nil {
+	err := s.CarryOut(t.Context(), engine.Change[*box]{
+		Unit: "a", ID: "new",
+		Plan: func(*box, bool) ([]engine.Step[*box], error) { return steps("plan"), errStuck },
+		Undo: func(*box, bool) ([]engine.Step[*box], error) { return steps("undo"), errStuck },
+	})
+	if !errors.Is(err, errStuck) || taken != nil {
+		t.Errorf("%v, and the steps of %q were taken", err, taken)
+	}
+}
+
+func TestAChangeMayMakeItsUnit(t *testing.T) {
+	s := newShelf(t, false)
+	made := false
+	err := s.CarryOut(t.Context(), engine.Change[*box]{Unit: "b", ID: "new", Plan: func(b *box, _ bool) ([]engine.Step[*box], error) {
+		if b != nil {
+			t.Error("the unit is known already")
+		}
+		return []engine.Step[*box]{{Takes: 1, Do: func(context.Context) (func(*box), error) {
+			made = true
+			return func(*box) { t.Error("the unit that was not read learns of the step") }, nil
+		}}}, nil
+	}})
+	if err != nil || !made {
+		t.Errorf("%v, made is %v", err, made)
+	}
+}
+
+func TestAFailureInAUnitThatIsNotKnownIsReturnedAsItIs(t *testing.T) {
+	s := newShelf(t, false)
+	c := s.put("new", func() error { return errStuck })
+	c.Unit = "b"
+	c.Plan = func(*box, bool) ([]engine.Step[*box], error) {
+		return s.put("new", func() error { return errStuck }).Plan(&box{}, true)
+	}
+	c.Refused = func(*box, error) error { return provision.ErrConflict }
+	c.Undo = func(b *box, _ bool) ([]engine.Step[*box], error) {
+		if b == nil {
+			t.Error("a change of no unit is undone")
+		}
+		return nil, nil
+	}
+	if err := s.CarryOut(t.Context(), c); !errors.Is(err, errStuck) {
 		t.Error(err)
 	}
-	c.Prepare = func(context.Context) (bool, error) { t.Error("it is made ready for nothing"); return false, nil }
-	if err := s.CarryOut(t.Context(), c); err != nil {
+	c.Unit = "a"
+	s.look = func() { s.With("a", func(b *box) { b.Silent = errStuck }) }
+	if err := s.CarryOut(t.Context(), c); !errors.Is(err, errStuck) || errors.Is(err, provision.ErrConflict) {
+		t.Errorf("%v of a unit whose tools are silent", err)
+	}
+	s.look = func() { s.With("a", func(b *box) { b.Silent = nil }) }
+	if err := s.CarryOut(t.Context(), c); !errors.Is(err, provision.ErrConflict) {
 		t.Error(err)
 	}
 }
 
-func TestNoStepIsTakenInAUnitThatCannotBeMadeReady(t *testing.T) {
+func TestAChangeGoesOnWithTheStepThatIsNextByTheFacts(t *testing.T) {
 	s := newShelf(t, false)
-	c := s.put("new", func() error { t.Error("the step was taken"); return nil })
-	c.Prepare = func(context.Context) (bool, error) { return false, errStuck }
-	if err := s.CarryOut(t.Context(), c); !errors.Is(err, errStuck) {
+	first, second := s.put("one", func() error { s.world["a"] = []string{"one"}; return errStuck }), s.put("two", func() error { return nil })
+	c := engine.Change[*box]{Unit: "a", ID: "both", Plan: func(b *box, fresh bool) ([]engine.Step[*box], error) {
+		if b.Promised("") != 0 {
+			t.Error("the change competes with itself for room")
+		}
+		steps, err := first.Plan(b, fresh)
+		more, _ := second.Plan(b, fresh)
+		return append(steps, more...), err
+	}}
+	if err := s.CarryOut(t.Context(), c); err != nil {
+		t.Error(err)
+	}
+	s.With("a", func(b *box) {
+		if !slices.Equal(b.things, []string{"one", "two"}) {
+			t.Errorf("it holds %q", b.things)
+		}
+	})
+}
+
+func TestAUnitIsBusyWithAChangeThatHasNoPlan(t *testing.T) {
+	s := newShelf(t, false)
+	busy := func(want bool) {
+		t.Helper()
+		s.With("a", func(b *box) {
+			if b.Busy() != want {
+				t.Errorf("busy is %v", b.Busy())
+			}
+		})
+	}
+	ended, gone := s.Begin("a", "tidy"), s.Begin("b", "tidy")
+	busy(true)
+	gone()
+	busy(true)
+	ended()
+	busy(false)
+}
+
+func TestTheRoomOfAStepIsPromisedInItsPoolUntilTheStepIsTaken(t *testing.T) {
+	s := newShelf(t, false)
+	step := func(pool string, takes, promised int64) engine.Step[*box] {
+		return engine.Step[*box]{Takes: takes, Pool: pool, Do: func(context.Context) (func(*box), error) {
+			s.With("a", func(b *box) {
+				if here, all := b.Promised("a"), b.Promised(""); here != promised || all != promised {
+					t.Errorf("%d bytes are promised in the pool and %d in all, want %d", here, all, promised)
+				}
+			})
+			return func(*box) {}, nil
+		}}
+	}
+	if err := s.CarryOut(t.Context(), engine.Change[*box]{Unit: "a", ID: "new", Plan: func(*box, bool) ([]engine.Step[*box], error) {
+		return []engine.Step[*box]{step("a", 3, 8), step("", 0, 5), step("a", 5, 5), step("", 0, 0)}, nil
+	}}); err != nil {
 		t.Error(err)
 	}
 }
@@ -236,23 +350,7 @@ func TestChangesOfAUnitRunTogetherOnlyWhereThatIsSaid(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				s := newShelf(t, together)
-				running, most := 0, 0
-				for _, thing := range []string{"one", "two", "three"} {
-					s.Tasks.Go(func() {
-						_ = s.CarryOut(t.Context(), s.put(thing, func() error {
-							s.Lock()
-							running++
-							most = max(most, running)
-							s.Unlock()
-							<-time.After(time.Second)
-							s.Lock()
-							running--
-							s.Unlock()
-							return nil
-						}))
-					})
-				}
-				s.Tasks.Wait()
+				most := s.atOnce(t, "", engine.Beside{})
 				if want := map[bool]int{true: 3, false: 1}[together]; most != want {
 					t.Errorf("%d ran at the same time, want %d", most, want)
 				}
