@@ -38,6 +38,11 @@ func TestAUnitIsDueFromAChangeByOthersUntilItIsReadAgain(t *testing.T) {
 	due("b")
 	book.ChangedAll()
 	due("a", "b")
+	for name := range book.All() { // a loop may end before the last unit
+		if name == "a" {
+			break
+		}
+	}
 }
 
 func TestAUnitWhoseToolsAreSilentHoldsUpNoOther(t *testing.T) {
@@ -62,9 +67,6 @@ func TestAUnitThatIsDroppedIsNotYielded(t *testing.T) {
 			t.Errorf("%s is yielded", name)
 		}
 		book.Drop("b")
-	}
-	for range book.All() {
-		break
 	}
 	if name, ok := book.Unread(); ok {
 		t.Errorf("%q was not read", name)
