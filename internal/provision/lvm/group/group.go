@@ -57,7 +57,7 @@ type holdings struct {
 	// dependents are the names of others' logical volumes that LVM would remove
 	// together with one of Berth's, by its id: copy-on-write snapshots of it.
 	dependents map[string]string
-	// Pending are the copies of thick volumes with work left to do, by id.
+	// Pending are the copies of thick volumes with work left to do, by id: each that is not whole.
 	Pending map[string]*pending
 	// Wiping are the remnants of deleted volumes, by the names of the logical volumes.
 	Wiping map[string]*Remnant

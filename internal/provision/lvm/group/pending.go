@@ -89,7 +89,7 @@ func (h *holdings) Next(id string) Todo {
 // lost is empty, or says why the data for a copy is lost.
 func (h *holdings) lost(id string) string {
 	c, p := h.Find(id), h.Pending[id]
-	if c == nil || !c.copying || p == nil {
+	if c == nil || !c.copying {
 		return ""
 	}
 	if source := h.filledFrom(id); source != "" {

@@ -1,7 +1,9 @@
 package group
 
 import (
+	"errors"
 	"testing"
+	"time"
 
 	"pgregory.net/rapid"
 
@@ -31,12 +33,13 @@ func TestTheNextStepOfACopyIsReadFromTheReport(t *testing.T) {
 	}{
 		"the copy is to be filled": {nil, TodoFill, false, true, 4 * 4 << 20, 0},
 		"the copy is whole":        {[]string{"copying=snap-1", "snapshot=snap-1"}, TodoDrop, false, true, 4 * 4 << 20, 0},
-		"the copy is whole, and the copy-on-write volume lost the origin":    {[]string{"copying=snap-1", "snapshot=snap-1", `"origin":"pvc-1"`, `"origin":""`}, todoNothing, false, false, 0, 1},
-		"the copy-on-write volume lost the origin before the copy was whole": {[]string{`"origin":"pvc-1"`, `"origin":""`}, todoNothing, true, true, 0, 1},
-		"another program took the copy-on-write volume over":                 {[]string{"berth.dev/cow=snap-1", "mine"}, todoNothing, true, true, 0, 0},
-		"the kernel invalidated the copy-on-write snapshot":                  {[]string{"swi-a-s", "swi-I-s"}, todoNothing, true, true, 4 * 4 << 20, 0},
-		"the kernel invalidated and suspended the copy-on-write snapshot":    {[]string{"swi-a-s", "swi-S-s"}, todoNothing, true, true, 4 * 4 << 20, 0},
-		"a call deleted the unfinished copy":                                 {[]string{"copying=snap-1", "wiping=snap-1"}, TodoDrop, false, false, 4 * 4 << 20, 1},
+		"the copy is whole, and the copy-on-write volume lost the origin":          {[]string{"copying=snap-1", "snapshot=snap-1", `"origin":"pvc-1"`, `"origin":""`}, todoNothing, false, false, 0, 1},
+		"the copy-on-write volume lost the origin before the copy was whole":       {[]string{`"origin":"pvc-1"`, `"origin":""`}, todoNothing, true, true, 0, 1},
+		"the copy is whole, and the kernel invalidated the copy-on-write snapshot": {[]string{"copying=snap-1", "snapshot=snap-1", "swi-a-s", "swi-I-s"}, TodoDrop, false, true, 4 * 4 << 20, 0},
+		"another program took the copy-on-write volume over":                       {[]string{"berth.dev/cow=snap-1", "mine"}, todoNothing, true, true, 0, 0},
+		"the kernel invalidated the copy-on-write snapshot":                        {[]string{"swi-a-s", "swi-I-s"}, todoNothing, true, true, 4 * 4 << 20, 0},
+		"the kernel invalidated and suspended the copy-on-write snapshot":          {[]string{"swi-a-s", "swi-S-s"}, todoNothing, true, true, 4 * 4 << 20, 0},
+		"a call deleted the unfinished copy":                                       {[]string{"copying=snap-1", "wiping=snap-1"}, TodoDrop, false, false, 4 * 4 << 20, 1},
 	} {
 		t.Run(name, func(t *testing.T) {
 			g := reportOf(t, copiedGroup, tc.replace...)
@@ -70,6 +73,15 @@ func TestAVolumeTaggedAsCopyingInAThinPoolIsNotBerths(t *testing.T) {
 	g := thinReport(t, "berth.dev/volume=pvc-1", "berth.dev/copying=pvc-1")
 	if len(g.Volumes)+len(g.Pending) > 0 || !g.Others["pvc-1"] {
 		t.Errorf("volumes %v, pending %v", g.Volumes, g.Pending)
+	}
+}
+
+func TestTriesThatFailInARowAreRarerAndRarer(t *testing.T) {
+	var tries Tries
+	for _, want := range []time.Duration{time.Second, 2 * time.Second, 4 * time.Second, 5 * time.Second, 5 * time.Second} {
+		if tries.Again(errors.New("no"), noon, time.Second, 5*time.Second); !tries.Due.Equal(noon.Add(want)) {
+			t.Errorf("the next is due after %v, want %v", tries.Due.Sub(noon), want)
+		}
 	}
 }
 

@@ -45,7 +45,7 @@ func (p Planner) Creatable(g *Facts, r provision.CreateRequest) (size int64, the
 	if err := g.Usable(thin, p.Now); err != nil {
 		return 0, false, err
 	}
-	if _, err := source(g, r); err != nil {
+	if err := copyable(g, r); err != nil {
 		return 0, false, err
 	}
 	if err := g.admitsRecord(); err != nil {

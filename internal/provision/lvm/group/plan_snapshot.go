@@ -36,17 +36,17 @@ func (p Planner) Snapshotable(g *Facts, r provision.SnapshotRequest) (size int64
 	return v.size, false, cmp.Or(readable(g, r.Volume), g.Usable(v.Pool, p.Now), g.admitsRecord(), r.Limits.Admit(g.figures(v.Pool), room))
 }
 
-// source returns the source that a volume is to be a copy of, or why it cannot be copied; nothing
-// for a volume that begins blank.
-func source(g *Facts, r provision.CreateRequest) (from carved, err error) {
+// copyable returns why the source of a volume cannot be copied; nil if it can, or if the volume
+// begins blank.
+func copyable(g *Facts, r provision.CreateRequest) error {
 	if r.Source == (provision.Source{}) {
-		return from, nil
+		return nil
 	}
 	id, found := SourceID(r.Source), g.Find(SourceID(r.Source))
 	if found == nil {
-		return from, fmt.Errorf("%w: source %s", provision.ErrNotFound, id)
+		return fmt.Errorf("%w: source %s", provision.ErrNotFound, id)
 	}
-	return *found, cmp.Or(r.Fits(g.Ref(found.Pool), found.size), readable(g, id))
+	return cmp.Or(r.Fits(g.Ref(found.Pool), found.size), readable(g, id))
 }
 
 // readable returns nil if the data of one of Berth's logical volumes can be copied.

@@ -30,7 +30,7 @@ type Remnant struct {
 // of its storage.
 func strange(layout string) string {
 	for word := range strings.SplitSeq(layout, ",") {
-		if word != "linear" && word != "striped" && !strings.HasPrefix(word, "raid") && word != "" {
+		if word != "linear" && word != "striped" && !strings.HasPrefix(word, "raid") {
 			return layout
 		}
 	}

@@ -50,13 +50,12 @@ func (p Planner) Create(g *Facts, r provision.CreateRequest) (*Step, error) {
 		v := &volume{carved: carved{Pool: thin, size: size, Active: true, Wipe: r.Wipe}, inline: r.Inline}
 		return p.creation(r, thin, p.createCommand(r, size), v), nil
 	}
-	from, err := source(g, r)
-	if err == nil && r.Source.Volume != "" && thin == "" {
-		err = g.Kept(r.ID)
+	if r.Source.Volume != "" && thin == "" {
+		if err := g.Kept(r.ID); err != nil {
+			return nil, err
+		}
 	}
-	if err != nil {
-		return nil, err
-	}
+	from := *g.Find(SourceID(r.Source)) // Creatable has seen that it can be copied
 	v := &volume{carved: carved{Pool: thin, size: size, filesystem: from.filesystem, Active: true, Wipe: r.Wipe}, inline: r.Inline, source: r.Source}
 	v.copying, v.Growing = thin == "", thin != "" && from.size < size
 	return p.creation(r, thin, p.copyCommand(r, from, size), v), nil

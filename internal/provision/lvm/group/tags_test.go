@@ -41,10 +41,41 @@ func TestTagsTellTheRoleOfALogicalVolume(t *testing.T) {
 		"the tags of an unfinished and a finished copy": {"pvc-1", "berth.dev/copying=pvc-1,berth.dev/volume=pvc-1", record{kind: isVolume, copying: true}},
 		"a copy-on-write volume":                        {"cow-snap-1", "berth.dev/cow=snap-1,berth.dev/wipe=Zero", record{kind: isCow, cow: "snap-1", wipe: provision.WipeZero}},
 		"a renamed copy-on-write volume":                {"mine", "berth.dev/cow=snap-1", record{}},
+		"a copy-on-write volume by the tag of a volume": {"cow-pvc-1", "berth.dev/volume=pvc-1", record{}},
+		"the tag of a copy-on-write volume on the copy": {"snap-1", "berth.dev/cow=snap-1", record{}},
+		"a deleted volume that is wiped in part":        {"pvc-1", "berth.dev/wiped=4096,berth.dev/wiping=pvc-1", record{kind: isRemnant, wiped: 4096}},
+		"a size that is too large":                      {"pvc-1", "berth.dev/size=99999999999999999999,berth.dev/volume=pvc-1", record{kind: isVolume}},
 		"a size that is no number":                      {"pvc-1", "berth.dev/size=big,berth.dev/volume=pvc-1", record{kind: isVolume}},
 	} {
 		if got := parseTags(tc.lv, tc.tags); got != tc.want {
 			t.Errorf("%s: %+v, want %+v", name, got, tc.want)
+		}
+	}
+}
+
+func TestTheIdentityOfALogicalVolumeIsReadBack(t *testing.T) {
+	for _, id := range []string{"pvc-1", "snap-1"} {
+		for _, copying := range []bool{false, true} {
+			r := parseTags(id, identity(id, copying))
+			if want := sortOf(id); r.kind != want || r.copying != copying {
+				t.Errorf("%s, copying is %v, is read as %+v", id, copying, r)
+			}
+		}
+	}
+}
+
+func TestOnlyWhatBerthMadeUnderItsPresentNameIsManaged(t *testing.T) {
+	for tags, want := range map[string]bool{"berth.dev/managed=vg": true, "x,berth.dev/managed=vg": true, "berth.dev/managed=vg0": false, "managed=vg": false, "": false} {
+		if got := managed("vg", tags); got != want {
+			t.Errorf("%q: %v", tags, got)
+		}
+	}
+}
+
+func TestZerosReachAllStorageOfAPlainLayoutOnly(t *testing.T) {
+	for layout, want := range map[string]string{"linear": "", "striped": "", "raid,raid1": "", "": "", "cache": "cache", "linear,cache": "linear,cache", "writecache": "writecache"} {
+		if got := strange(layout); got != want {
+			t.Errorf("%q: %q", layout, got)
 		}
 	}
 }
@@ -103,6 +134,10 @@ func TestANewSnapshotIsTaggedWithAllThatIsRecordedOfIt(t *testing.T) {
 		"thin": {
 			snapshot{carved: carved{Pool: "pool", filesystem: "ext4"}, of: "pvc-1", taken: taken},
 			"berth.dev/snapshot=snap-1 berth.dev/of=pvc-1 berth.dev/taken=86400 berth.dev/fs=ext4",
+		},
+		"of a blank volume": {
+			snapshot{carved: carved{Pool: "pool"}, of: "pvc-1", taken: taken},
+			"berth.dev/snapshot=snap-1 berth.dev/of=pvc-1 berth.dev/taken=86400",
 		},
 		"thick, to be filled": {
 			snapshot{carved: carved{filesystem: "ext4", Wipe: provision.WipeZero, copying: true}, of: "pvc-1", taken: taken},

@@ -99,10 +99,8 @@ func (p Planner) destroyStep(name string, d *Dataset) Step {
 
 // unclone notes that a clone of a snapshot went. A deferred snapshot goes with its last clone.
 func (z *Facts) unclone(origin string) {
-	for name, d := range z.Datasets {
-		at, ok := cutOrigin(origin, name)
-		if ok && d.snapshots[at] != nil && d.snapshots[at].deferred && !z.cloned(origin) {
-			delete(d.snapshots, at)
-		}
+	of, at, _ := strings.Cut(origin, "@")
+	if d := z.Datasets[of]; d != nil && d.snapshots[at] != nil && d.snapshots[at].deferred && !z.cloned(origin) {
+		delete(d.snapshots, at)
 	}
 }
