@@ -188,10 +188,9 @@ func (l *Ledger) await(o Owner, waits *string, node string) {
 	if *waits == node {
 		return
 	}
-	if before := l.waiting[*waits]; before != nil {
-		if delete(before, o); len(before) == 0 {
-			delete(l.waiting, *waits)
-		}
+	before := l.waiting[*waits]
+	if delete(before, o); len(before) == 0 {
+		delete(l.waiting, *waits)
 	}
 	if *waits = node; node == "" {
 		return

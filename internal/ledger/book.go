@@ -107,9 +107,9 @@ func (b *book) offer(class int) *offer {
 func (b *book) closed(class int) Reason {
 	o := b.offer(class)
 	switch {
-	case o == nil:
+	case o == nil: // nor does a pool that is not reported serve a class
 		return NotServed
-	case !b.reported || b.Health == Missing:
+	case b.Health == Missing:
 		return PoolMissing
 	case b.Health != Healthy:
 		return PoolUnhealthy

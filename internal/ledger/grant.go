@@ -31,13 +31,13 @@ func (l *Ledger) Grant(name string, bytes int64) Obstacle {
 	return Obstacle{}
 }
 
-// obstacle is the first replica that cannot grow to the size.
+// obstacle is the first replica that cannot grow to the size, of a volume whose charges are posted.
 func (l *Ledger) obstacle(v *volume, size int64) Obstacle {
 	for _, at := range live(v.replicas) {
 		o := Obstacle{Node: at.node, Pool: at.pool}
-		node := l.nodes[at.node]
+		node := l.nodes[at.node] // the volume is posted there, so there is a book
 		switch {
-		case node == nil || !node.reported:
+		case !node.reported:
 			o.Reason = NotReported
 			return o
 		case !node.ready:
@@ -45,18 +45,10 @@ func (l *Ledger) obstacle(v *volume, size int64) Obstacle {
 			return o
 		}
 		b := node.book(at.pool)
-		if b == nil {
-			o.Reason = PoolMissing
-			return o
-		}
 		if o.Reason = b.closed(v.class); o.Reason != Fits {
 			return o
 		}
-		var has int64
-		if f := b.fact(v.owner); f != nil {
-			has = f.charge
-		}
-		o.Need, o.Free = b.Kind.Charge(&b.Pool, l.class(v.class), size)-has, b.room(v.class)
+		o.Need, o.Free = b.Kind.Charge(&b.Pool, l.class(v.class), size)-b.fact(v.owner).charge, b.room(v.class)
 		if o.Need > 0 && o.Need > o.Free {
 			o.Reason = NoRoom
 			return o

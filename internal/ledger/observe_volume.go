@@ -75,7 +75,6 @@ func (l *Ledger) ObserveVolumeGone(name string, revision int64) {
 	if v == nil || !v.present {
 		return
 	}
-	v.growth = 0
 	remains := slices.Clone(v.remains)
 	for _, at := range v.posted {
 		if !v.leaves(at) && l.unheard(at.node, revision) {

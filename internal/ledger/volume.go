@@ -163,9 +163,7 @@ func live(replicas []Replica) []place {
 func (l *Ledger) grow(v *volume) (waitFor string) {
 	wish := int64(0)
 	for _, uid := range v.linked {
-		if a := l.accounts[Claim(uid)]; a != nil && a.observed {
-			wish = max(wish, a.bytes)
-		}
+		wish = max(wish, l.account(Claim(uid)).bytes)
 	}
 	if !v.present || wish <= v.capacity {
 		wish = 0
