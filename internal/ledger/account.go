@@ -103,7 +103,6 @@ func (l *Ledger) settle(a *account) {
 	node := l.assign(a)
 	l.chargeHolds(a)
 	if a.idle() {
-		node = ""
 		delete(l.accounts, *a.owner)
 	}
 	l.await(*a.owner, &a.waits, node)

@@ -210,11 +210,7 @@ func (b *book) with(f fact) *book {
 func (b *book) dropped(owner *Owner) *book {
 	next := *b
 	facts := next.facts(owner)
-	at := find(*facts, owner)
-	if at < 0 {
-		return b
-	}
-	*facts = slices.Concat((*facts)[:at], (*facts)[at+1:])
+	*facts = slices.DeleteFunc(slices.Clone(*facts), func(f fact) bool { return *f.owner == *owner })
 	next.addFor(owner)
 	return &next
 }

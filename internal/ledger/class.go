@@ -31,9 +31,9 @@ type Class struct {
 	InlineNamespaces []string
 }
 
-// equal is whether two classes say the same.
+// equal is whether two classes of one name say the same.
 func (c *Class) equal(d *Class) bool {
-	return c.Name == d.Name && c.Spare == d.Spare && c.SparePercent == d.SparePercent && c.Overprovision == d.Overprovision &&
+	return c.Spare == d.Spare && c.SparePercent == d.SparePercent && c.Overprovision == d.Overprovision &&
 		c.MaxFill == d.MaxFill && c.Media == d.Media && c.Layout == d.Layout && slices.Equal(c.InlineNamespaces, d.InlineNamespaces)
 }
 

@@ -35,7 +35,7 @@ func (r *Request) answer(reason Reason, at int) Verdict {
 	switch {
 	case !r.verdict.Fits():
 		return r.verdict
-	case reason == Fits || at < 0:
+	case at < 0:
 		return Verdict{Reason: reason}
 	default:
 		return Verdict{reason, r.items[at].Owner}
@@ -71,7 +71,7 @@ func (n *Node) packing(r *Request, s *scratch) packing {
 // run finds a way to place all items, or says why there is none and which item is
 // the reason; -1 is all of them.
 func (p *packing) run(yields bool) (reason Reason, at int) {
-	if p.refused != Fits || len(p.items) == 0 {
+	if len(p.items) == 0 { // a search that is refused has none
 		return p.refused, -1
 	}
 	if reason, at := p.prepare(yields); reason != Fits {
@@ -90,20 +90,16 @@ func (p *packing) run(yields bool) (reason Reason, at int) {
 // cleared is the node without the holds that the request's own owners have there: a
 // reservation must never starve its own pod.
 func (r *Request) cleared(n *Node) *Node {
+	var own []Owner
 	for i := range r.items {
-		has := r.items[i].on(n.name)
-		if has == nil || has.fixed {
-			continue
+		if has := r.items[i].on(n.name); has != nil && !has.fixed {
+			own = append(own, has.owner)
 		}
-		var own []Owner
-		for k := range r.items {
-			if has := r.items[k].on(n.name); has != nil && !has.fixed {
-				own = append(own, has.owner)
-			}
-		}
-		return n.Without(own...)
 	}
-	return n
+	if own == nil {
+		return n
+	}
+	return n.Without(own...)
 }
 
 // MaxScore is the best score.

@@ -38,7 +38,7 @@ func (l *Ledger) assignInline(a *account, node *Node) (waitFor string) {
 	}
 	if held != nil && len(held.holders) == 0 && !a.started {
 		// A pool that is absent keeps its charges.
-		if b := node.book(held.pool); b == nil || b.reported && !l.makes(a, b) {
+		if b := node.book(held.pool); b.reported && !l.makes(a, b) {
 			a.drop(a.promised)
 			held = nil
 		}

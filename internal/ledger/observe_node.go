@@ -110,7 +110,7 @@ func (l *Ledger) rebook(old *book, p Pool, reported bool) *book {
 	next := &book{Pool: p, reported: reported, volumes: slices.Clone(old.volumes), holds: slices.Clone(old.holds)}
 	for _, name := range p.Classes {
 		id, known := l.classIDs[name]
-		if !known || l.classes[id] == nil || p.Kind == nil || next.offer(id) != nil {
+		if !known || l.classes[id] == nil || next.offer(id) != nil {
 			continue
 		}
 		c := l.classes[id]
@@ -136,14 +136,7 @@ func (l *Ledger) absent(b *book) *book { return l.rebook(b, Pool{Name: b.Name}, 
 func (l *Ledger) clear(node string, over func(remain) bool) {
 	for _, name := range slices.Sorted(maps.Keys(l.remains[node])) {
 		v := l.volumes[name]
-		if v == nil {
-			delete(l.remains[node], name)
-			continue
-		}
-		v.remains = slices.DeleteFunc(v.remains, func(r remain) bool { return r.node == node && over(r) })
-		if !slices.ContainsFunc(v.remains, func(r remain) bool { return r.node == node }) {
-			delete(l.remains[node], name)
-		}
+		l.remain(v, slices.DeleteFunc(slices.Clone(v.remains), func(r remain) bool { return r.node == node && over(r) }))
 		l.settleVolume(v)
 	}
 	if len(l.remains[node]) == 0 {

@@ -39,10 +39,11 @@ func (l *Ledger) leaving(v *volume, o VolumeObject) []remain {
 	return leaving
 }
 
-// unheard is whether the node's report is older than the revision.
+// unheard is whether the report of a node, on which a volume is posted, is older than the revision.
+// A node that has not reported has generation 0.
 func (l *Ledger) unheard(node string, revision int64) bool {
 	n := l.nodes[node]
-	return n != nil && n.reported && n.generation > 0 && n.generation < revision
+	return n.generation > 0 && n.generation < revision
 }
 
 // stated is the volume's charge at a place, fixed so that it is not reckoned again.
