@@ -7,6 +7,7 @@ import (
 	"sync"
 	"testing"
 	"testing/synctest"
+	"time"
 
 	"berth.dev/berth/internal/provision"
 	"berth.dev/berth/internal/provision/lvm"
@@ -265,33 +266,53 @@ func TestTheRemnantsThatARestartFindsAreWiped(t *testing.T) {
 
 // An administrator may turn a logical volume that is to be wiped into a volume again.
 func TestARemnantMadeAVolumeAgainUnnoticedIsNotWiped(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		host, c := wiping()
-		p, _ := start(t, c)
-		create(t, p, request("pvc-1", 2))
+	for name, silent := range map[string]bool{"LVM answers": false, "LVM does not answer for a while": true} {
+		t.Run(name, inBubble(func(t *testing.T) { madeAgainUnnoticed(t, silent) }))
+	}
+}
+
+func madeAgainUnnoticed(t *testing.T, silent bool) {
+	host, c := wiping()
+	p, _ := start(t, c)
+	create(t, p, request("pvc-1", 2))
+	host.Disturb(func(h *lvmtest.Host) {
+		h.Around = only("lvchange", func(_ run.Command, do func() ([]byte, error)) ([]byte, error) {
+			defer host.On("/dev/vg-a/pvc-1", func(v *lvmtest.Volume) { v.Open = true })
+			return do()
+		})
+	})
+	remove(t, p, "pvc-1")
+	failing(t, p, "it is open")
+	host.WriteAt("/dev/vg-a/pvc-1", "its user's", unit+4096)
+	asked := 0
+	if silent {
 		host.Disturb(func(h *lvmtest.Host) {
-			h.Around = only("lvchange", func(_ run.Command, do func() ([]byte, error)) ([]byte, error) {
-				defer host.On("/dev/vg-a/pvc-1", func(v *lvmtest.Volume) { v.Open = true })
-				return do()
-			})
+			h.Around = only("fullreport", func(c run.Command, _ func() ([]byte, error)) ([]byte, error) { asked++; return nil, exit5(c) })
 		})
-		remove(t, p, "pvc-1")
-		failing(t, p, "it is open")
-		host.WriteAt("/dev/vg-a/pvc-1", "its user's", unit+4096)
-		host.Edit(func(groups map[string]*lvmtest.Group) (unnoticed string) {
-			v := groups[vg.Name].Volumes["pvc-1"]
-			v.Tags, v.Open = []string{"berth.dev/volume=pvc-1"}, false
-			groups[vg.Name].Seqno++
-			return ""
-		})
-		eventually(t, func() bool { return len(remnants(t, p)) == 0 }, "it is still to be wiped")
-		if _, err := p.Get(t.Context(), "pvc-1"); err != nil {
-			t.Fatalf("the volume is lost: %v", err)
-		}
+	}
+	host.Edit(func(groups map[string]*lvmtest.Group) (unnoticed string) {
+		v := groups[vg.Name].Volumes["pvc-1"]
+		v.Tags, v.Open = []string{"berth.dev/volume=pvc-1"}, false
+		groups[vg.Name].Seqno++
+		return ""
+	})
+	intact := func() {
+		t.Helper()
 		if got := host.ReadAt("/dev/vg-a/pvc-1", 10, unit+4096); got != "its user's" {
 			t.Errorf("it holds %q", got)
 		}
-	})
+	}
+	if silent {
+		eventually(t, func() bool { return asked > 0 }, "LVM is not asked")
+		<-time.After(time.Hour)
+		intact()
+		host.Disturb(func(h *lvmtest.Host) { h.Around = nil })
+	}
+	eventually(t, func() bool { return len(remnants(t, p)) == 0 }, "it is still to be wiped")
+	if _, err := p.Get(t.Context(), "pvc-1"); err != nil {
+		t.Fatalf("the volume is lost: %v", err)
+	}
+	intact()
 }
 
 func TestADeviceNodeOfAnotherVolumeIsNeverWiped(t *testing.T) {
