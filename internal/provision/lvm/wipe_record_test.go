@@ -8,6 +8,8 @@ import (
 	"testing"
 	"testing/synctest"
 
+	"berth.dev/berth/internal/provision"
+	"berth.dev/berth/internal/provision/lvm"
 	"berth.dev/berth/internal/provision/lvm/lvmtest"
 )
 
@@ -133,6 +135,42 @@ func TestNoProgressStaysRecordedForADiskThatIgnoresWrites(t *testing.T) {
 		settle(t, p)
 		if last := told[len(told)-4:]; len(told) != 3+4 || strings.Contains(last[0], "wiped=") {
 			t.Errorf("%d steps were taken, the last four of them with %q", len(told), last)
+		}
+	})
+}
+
+// discarding is a host whose disks read as zeros where something was discarded.
+type discarding struct{ lvm.Devices }
+
+func (d discarding) Hold(path string, is provision.Identity) (lvm.Holder, error) {
+	h, err := d.Devices.Hold(path, is)
+	return discards{h}, err
+}
+
+type discards struct{ lvm.Holder }
+
+func (d discards) Discard(offset, length int64) error { return d.Overwrite(offset, length) }
+
+// A later discard may do nothing, and then all bytes have to be overwritten.
+func TestTheProgressOfDiscardsIsNotRecorded(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		host, c := wiping()
+		c.Devices, c.WipeStep, c.WipeRecord = discarding{c.Devices}, unit, unit
+		var told []string
+		host.Disturb(func(h *lvmtest.Host) {
+			h.Wiping = func(_ string, _, _ int64, do func() error) error {
+				told = append(told, tagsOf(host, "pvc-1"))
+				return do()
+			}
+		})
+		p, _ := start(t, c)
+		r := request("pvc-1", 4)
+		r.Wipe = provision.WipeDiscard
+		holdsSecret(t, host, p, r)
+		remove(t, p, "pvc-1")
+		settle(t, p)
+		if len(told) != 4 || strings.Contains(strings.Join(told, ","), "wiped=") {
+			t.Errorf("the steps were taken with %q", told)
 		}
 	})
 }
