@@ -121,8 +121,7 @@ func TestAZpoolIsSearchedForOnUsedDisksThatMatch(t *testing.T) {
 }
 
 func TestNoZpoolIsMadeInALayoutThatBerthDoesNotKnow(t *testing.T) {
-	class := class("z", 1, zpool("tank", "*", "RaidZ3", 0))
-	w := Wishes(Facts{Classes: []v1alpha1.PoolClass{class}, Pools: []provision.Pool{disk("sda"), disk("sdb")}})[0]
+	w := Wishes(Facts{Classes: []v1alpha1.PoolClass{class("z", 1, zpool("tank", "*", "RaidZ3", 0))}, Pools: []provision.Pool{disk("sda"), disk("sdb")}})[0]
 	if len(w.Disks) != 0 || w.Check() == nil {
 		t.Errorf("asked %+v, %v", w.PoolWish, w.Check())
 	}
