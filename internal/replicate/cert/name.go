@@ -1,0 +1,33 @@
+package cert
+
+import (
+	"crypto/x509"
+	"fmt"
+	"strings"
+
+	"k8s.io/apimachinery/pkg/util/validation"
+)
+
+// suffix stands behind the node's name in its certificate.
+const suffix = ".node.berth.dev"
+
+// Name returns the DNS name of the node's certificate.
+func Name(node string) string { return node + suffix }
+
+// Node returns the name of the node whose certificate it is. A certificate with any other name beside it
+// is nobody's.
+func Node(leaf *x509.Certificate) (string, error) {
+	if len(leaf.DNSNames) != 1 || len(leaf.IPAddresses) > 0 || len(leaf.URIs) > 0 || len(leaf.EmailAddresses) > 0 {
+		return "", fmt.Errorf("the certificate has %d names, and a node's has one", len(leaf.DNSNames)+len(leaf.IPAddresses)+len(leaf.URIs)+len(leaf.EmailAddresses))
+	}
+	return NodeOf(leaf.DNSNames[0])
+}
+
+// NodeOf returns the name of the node that a DNS name of a certificate is for.
+func NodeOf(name string) (string, error) {
+	node, ok := strings.CutSuffix(name, suffix)
+	if !ok || len(validation.IsDNS1123Subdomain(node)) > 0 {
+		return "", fmt.Errorf("%q is no node's name below %s", name, suffix[1:])
+	}
+	return node, nil
+}

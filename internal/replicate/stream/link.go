@@ -1,0 +1,228 @@
+package stream
+
+import (
+	"context"
+	"crypto/tls"
+	"crypto/x509"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"os"
+	"time"
+
+	"berth.dev/berth/internal/replicate/cert"
+	"berth.dev/berth/internal/replicate/wire"
+)
+
+// Link is a connection between two nodes that have proved their names to each other. It carries one
+// stream.
+type Link struct {
+	me, peer string
+	conn     *tls.Conn
+	reader   *wire.Reader
+	// moved is when the stream moved last, by the frames that were heard.
+	moved time.Time
+
+	// turn holds one token. Who writes a frame has it: the stream, its acknowledgements and Alive share the
+	// connection.
+	turn   chan struct{}
+	writer *wire.Writer
+}
+
+// Client makes a Link of a connection that this node has opened to the node peer. It takes conn
+// over, whatever the outcome.
+func Client(ctx context.Context, conn net.Conn, me cert.Identity, peer string, packer *wire.Packer) (*Link, error) {
+	config, err := me.Client(peer)
+	if err != nil {
+		_ = conn.Close()
+		return nil, &wire.Fault{Reason: wire.Untrusted, Message: "this node has nothing to check a peer with", Cause: err}
+	}
+	return secure(ctx, tls.Client(patient{conn}, config), me.Node, packer)
+}
+
+// Server makes a Link of a connection that another node has opened. It takes conn over, whatever the
+// outcome.
+func Server(ctx context.Context, conn net.Conn, me cert.Identity, packer *wire.Packer) (*Link, error) {
+	return secure(ctx, tls.Server(patient{conn}, me.Server()), me.Node, packer)
+}
+
+func secure(ctx context.Context, conn *tls.Conn, me string, packer *wire.Packer) (*Link, error) {
+	ctx, cancel := context.WithTimeout(ctx, opening)
+	defer cancel()
+	if err := conn.HandshakeContext(ctx); err != nil {
+		_ = conn.Close()
+		return nil, handshakeFault(err)
+	}
+	peer, err := cert.Peer(conn.ConnectionState())
+	if err != nil {
+		_ = conn.Close()
+		return nil, handshakeFault(err)
+	}
+	return &Link{
+		me: me, peer: peer, conn: conn, moved: time.Now(),
+		reader: wire.NewReader(conn, packer), writer: wire.NewWriter(conn, packer), turn: make(chan struct{}, 1),
+	}, nil
+}
+
+// handshakeFault tells a peer that cannot be trusted from a connection that was lost.
+func handshakeFault(err error) error {
+	var ended net.Error
+	if errors.Is(err, io.EOF) || errors.Is(err, io.ErrUnexpectedEOF) || errors.Is(err, net.ErrClosed) ||
+		errors.Is(err, context.Canceled) || errors.As(err, &ended) && ended.Timeout() || errors.Is(err, io.ErrClosedPipe) {
+		return &wire.Fault{Reason: wire.Cut, Message: "the connection was lost in the handshake", Cause: err}
+	}
+	message := "no trust between the nodes"
+	if invalid, ok := errors.AsType[x509.CertificateInvalidError](err); ok && invalid.Reason == x509.Expired {
+		message = fmt.Sprintf("the peer's certificate is valid from %s to %s; if it should be, compare the clocks of the nodes",
+			invalid.Cert.NotBefore.Format(time.RFC3339), invalid.Cert.NotAfter.Format(time.RFC3339))
+	}
+	return &wire.Fault{Reason: wire.Untrusted, Message: message, Cause: err}
+}
+
+// Peer is the name of the node at the other end, by its certificate.
+func (l *Link) Peer() string { return l.peer }
+
+// Close ends the connection without a word.
+func (l *Link) Close() { _ = l.conn.NetConn().Close() }
+
+// say writes a message.
+func (l *Link) say(m wire.Message) error {
+	l.turn <- struct{}{}
+	defer func() { <-l.turn }()
+	return lost(l.writer.Message(m))
+}
+
+// data writes a frame of data, and returns its sum.
+func (l *Link) data(p wire.Packing) (uint64, error) {
+	l.turn <- struct{}{}
+	defer func() { <-l.turn }()
+	err := l.writer.Data(p)
+	return l.writer.Chain().Sum(), lost(err)
+}
+
+// finish tells the peer that this end writes no more.
+func (l *Link) finish() error {
+	l.turn <- struct{}{}
+	defer func() { <-l.turn }()
+	return l.conn.CloseWrite()
+}
+
+// hear reads the next frame that is not Alive.
+func (l *Link) hear(buf []byte) (wire.Frame, error) {
+	for {
+		frame, err := l.reader.Next(buf)
+		switch {
+		case err != nil:
+			return wire.Frame{}, lost(err)
+		case frame.Kind != wire.KindAlive:
+			l.moved = time.Now()
+			return frame, nil
+		case len(frame.Payload) > 0:
+			return wire.Frame{}, wire.Faultf(wire.BadMessage, "a message of kind %s: it has bytes at its end that say nothing", frame.Kind)
+		case time.Since(l.moved) > stall:
+			return wire.Frame{}, wire.Faultf(wire.Stalled, "node %s is alive, and the stream has not moved for %s", l.peer, stall)
+		}
+	}
+}
+
+// expect reads the next message, which must be an M. A Refuse or an Abort becomes the Fault that it tells.
+func expect[M wire.Message](l *Link, buf []byte) (M, error) {
+	var none M
+	frame, err := l.hear(buf)
+	if err != nil {
+		return none, err
+	}
+	m, err := wire.Decode(frame.Kind, frame.Payload)
+	if err != nil {
+		return none, err
+	}
+	if m, ok := m.(M); ok {
+		return m, nil
+	}
+	return none, unexpected(m, none.Kind().String())
+}
+
+// unexpected is the Fault of a message where another must come.
+func unexpected(m wire.Message, wanted string) error {
+	switch m := m.(type) {
+	case wire.Refuse:
+		return &wire.Fault{Reason: m.Reason, Message: m.Message, Remote: true}
+	case wire.Abort:
+		return &wire.Fault{Reason: m.Reason, Message: m.Message, Remote: true}
+	}
+	return wire.Faultf(wire.OutOfTurn, "a message of kind %s came, and %s must come", m.Kind(), wanted)
+}
+
+// greet exchanges Hello. The receiver speaks first: on a connection without buffers two ends that both
+// write would wait for each other.
+func (l *Link) greet(first bool) error {
+	limit := time.AfterFunc(opening, l.Close)
+	defer limit.Stop()
+	hello := wire.Hello{Lowest: wire.Lowest, Highest: wire.Highest, Node: l.me}
+	if first {
+		if err := l.say(hello); err != nil {
+			return err
+		}
+	}
+	theirs, err := expect[wire.Hello](l, make([]byte, wire.MaxMessage))
+	if err != nil {
+		return err
+	}
+	if theirs.Node != l.peer {
+		return wire.Faultf(wire.WrongPeer, "the certificate is of node %s, and it says that it is node %s", l.peer, theirs.Node)
+	}
+	if _, err := theirs.Version(); err != nil {
+		return err
+	}
+	if !first {
+		return l.say(hello)
+	}
+	return nil
+}
+
+// keepAlive says Alive until ctx ends.
+func (l *Link) keepAlive(ctx context.Context) {
+	ticker := time.NewTicker(idle / 3)
+	defer ticker.Stop()
+	for {
+		select {
+		case <-ctx.Done():
+			return
+		case <-ticker.C:
+		}
+		if l.say(wire.Alive{}) != nil {
+			return
+		}
+	}
+}
+
+// patient gives each read and each write of a connection time of its own. It is below TLS, so that a
+// slow link is not silent while a frame takes its time.
+type patient struct{ net.Conn }
+
+func (p patient) Read(b []byte) (int, error) {
+	if err := p.SetReadDeadline(time.Now().Add(idle)); err != nil {
+		return 0, err
+	}
+	return p.Conn.Read(b)
+}
+
+// Write waits as long as the peer may stall: whether it is there at all is for Read to find out.
+func (p patient) Write(b []byte) (int, error) {
+	if err := p.SetWriteDeadline(time.Now().Add(stall)); err != nil {
+		return 0, err
+	}
+	return p.Conn.Write(b)
+}
+
+// lost makes a Fault of the error of a connection.
+func lost(err error) error {
+	switch {
+	case err == nil || wire.ReasonOf(err) != "":
+		return err
+	case errors.Is(err, os.ErrDeadlineExceeded):
+		return &wire.Fault{Reason: wire.Silent, Message: "the peer did not answer in time", Cause: err}
+	}
+	return &wire.Fault{Reason: wire.Cut, Message: "the connection was lost", Cause: err}
+}

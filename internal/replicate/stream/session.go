@@ -1,0 +1,94 @@
+package stream
+
+import (
+	"context"
+	"errors"
+	"io"
+	"sync"
+	"time"
+
+	"berth.dev/berth/internal/replicate/wire"
+)
+
+// session is one end of a stream while it runs.
+type session struct {
+	*Link
+	// fail ends the session's context with a cause.
+	fail context.CancelCauseFunc
+	// group has the goroutines beside run. They end when the link is closed.
+	group sync.WaitGroup
+	// heard is closed when the goroutine that listens ends, nil if run itself listens.
+	heard chan struct{}
+	// accepted: the receiver has said Accept, so a fault is an Abort and no Refuse.
+	accepted bool
+}
+
+// within runs one end of a stream and closes the link. The context of run ends when the caller's does,
+// or by fail. When run fails, the peer is told why. The error is a *wire.Fault.
+func within(ctx context.Context, l *Link, run func(context.Context, *session) error) error {
+	inner, fail := context.WithCancelCause(ctx)
+	s := &session{Link: l, fail: fail}
+	stop := context.AfterFunc(inner, func() {
+		if ctx.Err() == nil {
+			// The peer still reads, or will be gone: let the last words through.
+			time.AfterFunc(parting, l.Close)
+			return
+		}
+		l.Close()
+	})
+	s.group.Go(func() { s.keepAlive(inner) })
+
+	err := because(inner, run(inner, s))
+	stop()
+	if f, ok := errors.AsType[*wire.Fault](err); ok && !f.Remote {
+		s.tell(f)
+	}
+	l.Close()
+	fail(nil)
+	s.group.Wait()
+	return err
+}
+
+// tell ends the conversation with a fault of this end. Its cause stays here.
+func (s *session) tell(f *wire.Fault) {
+	if s.accepted {
+		s.part(wire.Abort{Reason: f.Reason, Message: f.Message})
+		return
+	}
+	s.part(wire.Refuse{Reason: f.Reason, Message: f.Message})
+}
+
+// part says the last words and closes the connection, when the peer has heard them or has had time to. A
+// connection that is closed while bytes of the peer are unread loses what was written last.
+func (s *session) part(last wire.Message) {
+	defer s.Close()
+	limit := time.AfterFunc(parting, s.Close)
+	defer limit.Stop()
+	if s.say(last) != nil || s.finish() != nil {
+		return
+	}
+	if s.heard != nil {
+		<-s.heard
+	}
+	_, _ = io.Copy(io.Discard, s.conn)
+}
+
+// because returns err, or the reason for which ctx has ended: then err only follows from it.
+func because(ctx context.Context, err error) error {
+	cause := context.Cause(ctx)
+	switch {
+	case err == nil || cause == nil || wire.ReasonOf(err) == wire.Unconfirmed:
+		return err
+	case wire.ReasonOf(cause) != "":
+		return cause
+	}
+	return &wire.Fault{Reason: wire.Stopped, Message: "this node has given the stream up", Cause: cause}
+}
+
+// failed is the Fault of a pool's error.
+func failed(err error, doing string) error {
+	if err == nil || wire.ReasonOf(err) != "" {
+		return err
+	}
+	return &wire.Fault{Reason: wire.Failed, Message: doing + " failed", Cause: err}
+}

@@ -1,0 +1,310 @@
+package stream_test
+
+import (
+	"bytes"
+	"context"
+	"crypto/ecdsa"
+	"crypto/elliptic"
+	"crypto/rand"
+	"crypto/tls"
+	"crypto/x509"
+	"crypto/x509/pkix"
+	"errors"
+	"io"
+	"maps"
+	"math/big"
+	"net"
+	"sync"
+	"testing"
+	"time"
+
+	"berth.dev/berth/internal/lineage"
+	"berth.dev/berth/internal/replicate/cert"
+	"berth.dev/berth/internal/replicate/stream"
+	"berth.dev/berth/internal/replicate/wire"
+)
+
+var (
+	epoch1 = lineage.Epoch{Number: 1, ID: "one"}
+	epoch2 = lineage.Epoch{Number: 2, ID: "two"}
+	base   = lineage.Point{Epoch: epoch1, Seq: 4}
+	target = lineage.Point{Epoch: epoch2, Seq: 7}
+	// ask is an increment that beta asks alpha for.
+	ask = wire.Stream{Volume: "pvc-1", From: "alpha", Epoch: epoch2, Base: base, Target: target, Format: "memory"}
+)
+
+// authority signs certificates of nodes.
+type authority struct {
+	leaf *x509.Certificate
+	key  *ecdsa.PrivateKey
+}
+
+func newAuthority(t testing.TB) *authority {
+	t.Helper()
+	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
+	check(t, err)
+	template := &x509.Certificate{
+		SerialNumber: big.NewInt(1), Subject: pkix.Name{CommonName: "nodes"}, NotBefore: time.Unix(0, 0), NotAfter: time.Unix(1<<33, 0),
+		IsCA: true, BasicConstraintsValid: true, KeyUsage: x509.KeyUsageCertSign,
+	}
+	der, err := x509.CreateCertificate(rand.Reader, template, template, key.Public(), key)
+	check(t, err)
+	leaf, err := x509.ParseCertificate(der)
+	check(t, err)
+	return &authority{leaf: leaf, key: key}
+}
+
+// sign returns a certificate with these DNS names that is valid for a day around now.
+func (a *authority) sign(t testing.TB, now time.Time, names ...string) *tls.Certificate {
+	t.Helper()
+	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
+	check(t, err)
+	template := &x509.Certificate{
+		SerialNumber: big.NewInt(2), DNSNames: names, NotBefore: now.Add(-12 * time.Hour), NotAfter: now.Add(12 * time.Hour),
+		KeyUsage: x509.KeyUsageDigitalSignature, ExtKeyUsage: []x509.ExtKeyUsage{x509.ExtKeyUsageClientAuth, x509.ExtKeyUsageServerAuth},
+	}
+	der, err := x509.CreateCertificate(rand.Reader, template, a.leaf, key.Public(), a.key)
+	check(t, err)
+	leaf, err := x509.ParseCertificate(der)
+	check(t, err)
+	return &tls.Certificate{Certificate: [][]byte{der}, PrivateKey: key, Leaf: leaf}
+}
+
+// proofs is a cert.Source that a test changes.
+type proofs struct {
+	mu    sync.Mutex
+	own   *tls.Certificate
+	roots *x509.CertPool
+}
+
+func (p *proofs) Current() *tls.Certificate {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return p.own
+}
+
+func (p *proofs) Roots() (*x509.CertPool, error) { return p.roots, nil }
+
+// node returns the identity of a node with a certificate of its own name.
+func (a *authority) node(t testing.TB, name string) cert.Identity {
+	t.Helper()
+	roots := x509.NewCertPool()
+	roots.AddCert(a.leaf)
+	return cert.Identity{Node: name, Now: time.Now, Source: &proofs{own: a.sign(t, time.Now(), cert.Name(name)), roots: roots}}
+}
+
+var packer = sync.OnceValue(func() *wire.Packer {
+	p, err := wire.NewPacker(2)
+	if err != nil {
+		panic(err)
+	}
+	return p
+})
+
+// pool is a Sink and a Stock in memory, of one volume.
+type pool struct {
+	mu sync.Mutex
+	// snapshots are what is visible.
+	snapshots map[lineage.Point][]byte
+	half      *stream.Half
+	bytes     []byte
+	begun     int
+	aborted   []bool
+
+	// What the test makes it do.
+	replicas  []string
+	epoch     lineage.Epoch
+	openErr   error
+	beginErr  error
+	commitErr error
+	write     func(total int) error
+	source    func(ctx context.Context, rest []byte) io.Reader
+	closed    []bool
+}
+
+func newPool(points map[lineage.Point][]byte) *pool {
+	return &pool{snapshots: maps.Clone(points), replicas: []string{"beta"}, epoch: epoch2}
+}
+
+func (p *pool) Open(ctx context.Context, want wire.Want) (stream.Source, error) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	content, ok := p.snapshots[want.Target]
+	switch {
+	case p.openErr != nil:
+		return nil, p.openErr
+	case want.Volume != ask.Volume || !contains(p.replicas, want.To):
+		return nil, wire.Faultf(wire.NotReplica, "node %s has no replica of volume %s", want.To, want.Volume)
+	case !ok:
+		return nil, wire.Faultf(wire.NoSnapshot, "there is no snapshot %s", want.Target)
+	case want.Resume.Offset > uint64(len(content)):
+		return nil, wire.Faultf(wire.CannotResume, "the stream has %d bytes", len(content))
+	}
+	offer := wire.Offer{Stream: wire.Stream{Epoch: p.epoch, Base: want.Base, Target: want.Target, Format: "memory"},
+		Form: wire.Incremental, Size: uint64(len(content)), Offset: want.Resume.Offset, Promise: []byte("promise")}
+	if want.Base.IsZero() {
+		offer.Form = wire.Full
+	}
+	if !want.Resume.IsZero() {
+		offer.Form = wire.Resumed
+	}
+	var r io.Reader = bytes.NewReader(content[want.Resume.Offset:])
+	if p.source != nil {
+		r = p.source(ctx, content[want.Resume.Offset:])
+	}
+	return &source{Reader: r, pool: p, header: offer}, nil
+}
+
+type source struct {
+	io.Reader
+	pool   *pool
+	header wire.Offer
+}
+
+func (s *source) Header() wire.Offer { return s.header }
+
+func (s *source) Close(committed bool) error {
+	s.pool.mu.Lock()
+	defer s.pool.mu.Unlock()
+	s.pool.closed = append(s.pool.closed, committed)
+	return nil
+}
+
+func (p *pool) Half(context.Context) (stream.Half, bool, error) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if p.half == nil {
+		return stream.Half{}, false, nil
+	}
+	h := *p.half
+	h.Resume.Offset = uint64(len(p.bytes))
+	return h, true, nil
+}
+
+func (p *pool) Discard(context.Context) error {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.half, p.bytes = nil, nil
+	return nil
+}
+
+func (p *pool) Begin(_ context.Context, h stream.Header) (stream.Intake, error) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if p.beginErr != nil {
+		return nil, p.beginErr
+	}
+	p.begun++
+	if h.Resume.IsZero() {
+		p.bytes = nil
+	}
+	p.half = &stream.Half{Stream: h.Offer.Stream}
+	return &intake{pool: p, target: h.Offer.Target}, nil
+}
+
+type intake struct {
+	pool   *pool
+	target lineage.Point
+}
+
+func (i *intake) Write(b []byte) (int, error) {
+	i.pool.mu.Lock()
+	i.pool.bytes = append(i.pool.bytes, b...)
+	total := len(i.pool.bytes)
+	i.pool.mu.Unlock()
+	if i.pool.write != nil {
+		if err := i.pool.write(total); err != nil {
+			return 0, err
+		}
+	}
+	return len(b), nil
+}
+
+func (i *intake) Durable() uint64 { return 0 }
+
+func (i *intake) Commit(context.Context) error {
+	i.pool.mu.Lock()
+	defer i.pool.mu.Unlock()
+	if i.pool.commitErr != nil {
+		return i.pool.commitErr
+	}
+	i.pool.snapshots[i.target] = i.pool.bytes
+	i.pool.half, i.pool.bytes = nil, nil
+	return nil
+}
+
+func (i *intake) Abort(keep bool) error {
+	i.pool.mu.Lock()
+	defer i.pool.mu.Unlock()
+	i.pool.aborted = append(i.pool.aborted, keep)
+	if !keep || len(i.pool.bytes) == 0 {
+		i.pool.half, i.pool.bytes = nil, nil
+	}
+	return nil
+}
+
+// outcome is what both ends say of one stream.
+type outcome struct {
+	sent     stream.Sent
+	sendErr  error
+	received stream.Received
+	recvErr  error
+}
+
+// ends are two nodes and the connection between them.
+type ends struct {
+	alpha, beta cert.Identity
+	from, to    *pool
+	// near is the sender's end of the connection, far the receiver's.
+	near, far net.Conn
+	ask       wire.Stream
+	sending   stream.Options
+	receiving stream.Options
+}
+
+// run plays one stream and waits for both ends.
+func (e ends) run(ctx context.Context) (o outcome) {
+	var group sync.WaitGroup
+	group.Go(func() {
+		l, err := stream.Server(ctx, e.near, e.alpha, packer())
+		if o.sendErr = err; err == nil {
+			o.sent, o.sendErr = stream.Send(ctx, l, e.from, e.sending)
+		}
+	})
+	l, err := stream.Client(ctx, e.far, e.beta, e.ask.From, packer())
+	if o.recvErr = err; err == nil {
+		o.received, o.recvErr = stream.Receive(ctx, l, e.ask, e.to, e.receiving)
+	}
+	group.Wait()
+	return o
+}
+
+// newEnds are two nodes of one authority with a pipe between them. Alpha has content as target.
+func newEnds(t testing.TB, content []byte) ends {
+	t.Helper()
+	a := newAuthority(t)
+	near, far := net.Pipe()
+	return ends{
+		alpha: a.node(t, "alpha"), beta: a.node(t, "beta"), near: near, far: far, ask: ask,
+		from: newPool(map[lineage.Point][]byte{base: []byte("base"), target: content}),
+		to:   newPool(map[lineage.Point][]byte{base: []byte("base")}),
+	}
+}
+
+func check(t testing.TB, err error) {
+	t.Helper()
+	if err != nil {
+		t.Fatal(err)
+	}
+}
+
+func contains(list []string, s string) bool {
+	for _, x := range list {
+		if x == s {
+			return true
+		}
+	}
+	return false
+}
+
+var errPool = errors.New("the pool failed")
