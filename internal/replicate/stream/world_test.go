@@ -93,13 +93,13 @@ func (a *authority) node(t testing.TB, name string) cert.Identity {
 	return cert.Identity{Node: name, Now: time.Now, Source: &proofs{own: a.sign(t, time.Now(), cert.Name(name)), roots: roots}}
 }
 
-var packer = sync.OnceValue(func() *wire.Packer {
+// newPacker returns a Packer of the bubble that the test runs in.
+func newPacker(t testing.TB) *wire.Packer {
+	t.Helper()
 	p, err := wire.NewPacker(2)
-	if err != nil {
-		panic(err)
-	}
+	check(t, err)
 	return p
-})
+}
 
 // pool is a Sink and a Stock in memory, of one volume.
 type pool struct {
@@ -253,6 +253,8 @@ type outcome struct {
 
 // ends are two nodes and the connection between them.
 type ends struct {
+	authority   *authority
+	packer      *wire.Packer
 	alpha, beta cert.Identity
 	from, to    *pool
 	// near is the sender's end of the connection, far the receiver's.
@@ -266,12 +268,12 @@ type ends struct {
 func (e ends) run(ctx context.Context) (o outcome) {
 	var group sync.WaitGroup
 	group.Go(func() {
-		l, err := stream.Server(ctx, e.near, e.alpha, packer())
+		l, err := stream.Server(ctx, e.near, e.alpha, e.packer)
 		if o.sendErr = err; err == nil {
 			o.sent, o.sendErr = stream.Send(ctx, l, e.from, e.sending)
 		}
 	})
-	l, err := stream.Client(ctx, e.far, e.beta, e.ask.From, packer())
+	l, err := stream.Client(ctx, e.far, e.beta, e.ask.From, e.packer)
 	if o.recvErr = err; err == nil {
 		o.received, o.recvErr = stream.Receive(ctx, l, e.ask, e.to, e.receiving)
 	}
@@ -283,12 +285,16 @@ func (e ends) run(ctx context.Context) (o outcome) {
 func newEnds(t testing.TB, content []byte) ends {
 	t.Helper()
 	a := newAuthority(t)
-	near, far := net.Pipe()
-	return ends{
-		alpha: a.node(t, "alpha"), beta: a.node(t, "beta"), near: near, far: far, ask: ask,
-		from: newPool(map[lineage.Point][]byte{base: []byte("base"), target: content}),
-		to:   newPool(map[lineage.Point][]byte{base: []byte("base")}),
-	}
+	return ends{authority: a, packer: newPacker(t), alpha: a.node(t, "alpha"), beta: a.node(t, "beta")}.again(content)
+}
+
+// again returns the same nodes with another connection and pools as at the beginning.
+func (e ends) again(content []byte) ends {
+	e.near, e.far = net.Pipe()
+	e.ask = ask
+	e.from = newPool(map[lineage.Point][]byte{base: []byte("base"), target: content})
+	e.to = newPool(map[lineage.Point][]byte{base: []byte("base")})
+	return e
 }
 
 func check(t testing.TB, err error) {

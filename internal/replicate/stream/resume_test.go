@@ -1,0 +1,182 @@
+package stream_test
+
+import (
+	"bytes"
+	"errors"
+	"net"
+	"slices"
+	"testing"
+	"testing/synctest"
+
+	"berth.dev/berth/internal/replicate/stream"
+	"berth.dev/berth/internal/replicate/wire"
+)
+
+// cutting closes a connection instead of writing to it for the nth time.
+type cutting struct {
+	net.Conn
+	left int
+}
+
+func (c *cutting) Write(b []byte) (int, error) {
+	if c.left--; c.left < 0 {
+		_ = c.Close()
+		return 0, net.ErrClosed
+	}
+	return c.Conn.Write(b)
+}
+
+func TestAStreamThatIsCutAnywhereGoesOnWhereItEnded(t *testing.T) {
+	content := random(4*wire.MaxData + 1000)
+	for _, side := range []string{"sender", "receiver"} {
+		t.Run(side, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				nodes := newEnds(t, content)
+				resumed, unconfirmed := 0, 0
+				for at := 0; ; at++ {
+					e := nodes.again(content)
+					cut := &cutting{Conn: e.near, left: at}
+					if side == "sender" {
+						e.near = cut
+					} else {
+						cut.Conn, e.far = e.far, cut
+					}
+					o := e.run(t.Context())
+					if cut.left >= 0 {
+						break // nothing was left to cut
+					}
+					if o.sent.Committed && !o.received.Committed {
+						t.Fatalf("cut at write %d: the sender believes that the receiver has the snapshot: %v", at, o.recvErr)
+					}
+					if o.received.Committed {
+						if !o.sent.Committed && wire.ReasonOf(o.sendErr) != wire.Unconfirmed {
+							t.Errorf("cut at write %d: the receiver has the snapshot, and the sender says %v", at, o.sendErr)
+						}
+						unconfirmed++
+						continue
+					}
+					if kept := goOn(t, e, content); kept > 0 {
+						resumed++
+					}
+				}
+				if side == "sender" && resumed < 30 || side == "receiver" && unconfirmed == 0 {
+					t.Errorf("%d streams went on and %d were not confirmed: the cuts miss them", resumed, unconfirmed)
+				}
+			})
+		})
+	}
+}
+
+// goOn plays the rest of a stream that was cut, and returns how much was not sent again.
+func goOn(t *testing.T, e ends, content []byte) (kept int) {
+	t.Helper()
+	if _, visible := e.to.snapshots[target]; visible {
+		t.Fatal("a stream that was cut is visible")
+	}
+	kept = len(e.to.bytes)
+	e.near, e.far = net.Pipe()
+	o := e.run(t.Context())
+	check(t, errors.Join(o.sendErr, o.recvErr))
+	if !bytes.Equal(e.to.snapshots[target], content) {
+		t.Fatal("other bytes arrived in two parts than in one")
+	}
+	if p := o.sent.Progress; p.Offset != uint64(kept) || p.Raw != uint64(len(content)-kept) {
+		t.Errorf("%d bytes were kept, and the rest is %d bytes from byte %d", kept, p.Raw, p.Offset)
+	}
+	return kept
+}
+
+func TestAHalfStreamIsContinuedOnlyByItsOwnRest(t *testing.T) {
+	content := random(3 * wire.MaxData)
+	sound := stream.Half{Stream: ask}
+	sound.Stream.To = "beta"
+	tests := map[string]struct {
+		change func(*stream.Half)
+		offset uint64
+	}{
+		"the same stream":            {change: func(*stream.Half) {}, offset: wire.MaxData},
+		"from another node":          {change: func(h *stream.Half) { h.Stream.From = "gamma" }},
+		"from another base":          {change: func(h *stream.Half) { h.Stream.Base.Seq-- }},
+		"to another target":          {change: func(h *stream.Half) { h.Stream.Target.Seq++ }},
+		"of another volume":          {change: func(h *stream.Half) { h.Stream.Volume = "pvc-2" }},
+		"from an epoch that is over": {change: func(h *stream.Half) { h.Stream.Epoch = epoch1 }},
+		"in another format":          {change: func(h *stream.Half) { h.Stream.Format = "btrfs" }},
+	}
+	for name, test := range tests {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				e := newEnds(t, content)
+				half := sound
+				test.change(&half)
+				e.to.half, e.to.bytes = &half, bytes.Clone(content[:wire.MaxData])
+				o := e.run(t.Context())
+				check(t, errors.Join(o.sendErr, o.recvErr))
+				if o.sent.Progress.Offset != test.offset {
+					t.Errorf("the stream began at byte %d, want %d", o.sent.Progress.Offset, test.offset)
+				}
+				if !bytes.Equal(e.to.snapshots[target], content) {
+					t.Error("other bytes arrived")
+				}
+			})
+		})
+	}
+}
+
+func TestAReceiverStartsOverWhenTheSenderCannotGoOn(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		content := random(2 * wire.MaxData)
+		e := newEnds(t, content)
+		half := stream.Half{Stream: ask}
+		half.Stream.To = "beta"
+		e.to.half, e.to.bytes = &half, random(3*wire.MaxData) // more than the stream has
+		o := e.run(t.Context())
+		if wire.ReasonOf(o.recvErr) != wire.CannotResume || stream.After(o.recvErr).Next != stream.StartOver {
+			t.Fatalf("the receiver says %v", o.recvErr)
+		}
+		if kept := goOn(t, e, content); kept != 0 {
+			t.Errorf("%d bytes were kept that nothing can continue", kept)
+		}
+	})
+}
+
+// The pool waits, and so must the sender: on a link without buffers it reads no more than the two ends hold.
+func TestASlowPoolHoldsTheSenderBack(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		content := random(20 * wire.MaxData)
+		e := newEnds(t, content)
+		read, most := 0, 0
+		release := make(chan struct{})
+		e.from.source = counting(&read)
+		e.to.write = func(total int) error {
+			<-release
+			return nil
+		}
+		done := make(chan outcome)
+		go func() { done <- e.run(t.Context()) }()
+		for range 20 {
+			synctest.Wait()
+			e.to.mu.Lock()
+			most = max(most, read-len(e.to.bytes))
+			e.to.mu.Unlock()
+			release <- struct{}{}
+		}
+		o := <-done
+		check(t, errors.Join(o.sendErr, o.recvErr))
+		if limit := 3 * wire.MaxData; most > limit || most == 0 {
+			t.Errorf("the ends held %d bytes that the pool did not have, may be %d", most, limit)
+		}
+	})
+}
+
+func TestPassedAndDurableReachTheSender(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		e := newEnds(t, random(20*wire.MaxData))
+		var passed []uint64
+		e.sending.Progress = func(p stream.Progress) { passed = append(passed, p.Passed) }
+		o := e.run(t.Context())
+		check(t, errors.Join(o.sendErr, o.recvErr))
+		if !slices.IsSorted(passed) || passed[len(passed)-1] < 16*wire.MaxData {
+			t.Errorf("the sender heard %v of %d bytes", passed, 20*wire.MaxData)
+		}
+	})
+}
