@@ -154,8 +154,8 @@ func unexpected(m wire.Message, wanted string) error {
 	return wire.Faultf(wire.OutOfTurn, "a message of kind %s came, and %s must come", m.Kind(), wanted)
 }
 
-// greet exchanges Hello. The receiver speaks first: on a connection without buffers two ends that both
-// write would wait for each other.
+// greet exchanges Hello. The sender, which was called, speaks first: so the caller, whose handshake ends
+// before its certificate was judged, listens then and hears a refusal.
 func (l *Link) greet(first bool) error {
 	limit := time.AfterFunc(opening, l.Close)
 	defer limit.Stop()

@@ -44,7 +44,7 @@ type incoming struct {
 }
 
 func (in *incoming) run(ctx context.Context, ask wire.Stream) error {
-	if err := in.greet(true); err != nil {
+	if err := in.greet(false); err != nil {
 		return err
 	}
 	ask.To = in.me

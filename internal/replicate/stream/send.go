@@ -44,7 +44,7 @@ type outgoing struct {
 }
 
 func (o *outgoing) run(ctx context.Context, stock Stock) error {
-	if err := o.greet(false); err != nil {
+	if err := o.greet(true); err != nil {
 		return err
 	}
 	want, err := expect[wire.Want](o.Link, make([]byte, wire.MaxMessage))

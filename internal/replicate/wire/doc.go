@@ -33,8 +33,9 @@
 // # Conversation
 //
 //	receiver                                sender
+//	                     <------------      Hello
 //	Hello, Want          ------------>
-//	                     <------------      Hello, Offer   (or Refuse)
+//	                     <------------      Offer (or Refuse)
 //	Accept (or Refuse)   ------------>
 //	                     <------------      Data ...
 //	Ack ...              ------------>
