@@ -1,0 +1,170 @@
+package issue
+
+import (
+	"crypto/ecdsa"
+	"crypto/elliptic"
+	"crypto/x509"
+	"encoding/asn1"
+	"encoding/pem"
+	"fmt"
+	"slices"
+
+	certificates "k8s.io/api/certificates/v1"
+
+	"berth.dev/berth/internal/replicate/cert"
+)
+
+// Signer is the name by which requests ask for a node's certificate.
+const Signer = "berth.dev/replication"
+
+// nodeKey is where the API server writes the node that a token is bound to.
+const nodeKey = "authentication.kubernetes.io/node-name"
+
+// Usages are those of a node's certificate: nodes call and are called.
+var Usages = []certificates.KeyUsage{certificates.UsageDigitalSignature, certificates.UsageClientAuth, certificates.UsageServerAuth}
+
+// Verb is what the controller does with a request.
+type Verb string
+
+// The verbs.
+const (
+	// Ignore: the request is of another signer, or finished.
+	Ignore Verb = "Ignore"
+	// Approve: add the condition Approved.
+	Approve Verb = "Approve"
+	// Deny: add the condition Denied.
+	Deny Verb = "Deny"
+	// Fail: add the condition Failed. Another approved what must not be signed.
+	Fail Verb = "Fail"
+	// Sign: write the certificate into the status.
+	Sign Verb = "Sign"
+)
+
+// The reasons of decisions.
+const (
+	ReasonOtherSigner = "OtherSigner"
+	ReasonFinished    = "Finished"
+	ReasonOwnName     = "OwnName"
+	ReasonNotAgent    = "NotAgent"
+	ReasonNotBound    = "NotBound"
+	ReasonBadRequest  = "BadRequest"
+	ReasonOtherName   = "OtherName"
+	ReasonOtherKey    = "OtherKey"
+	ReasonOtherUsages = "OtherUsages"
+)
+
+// Decision is what to do with a request, and why.
+type Decision struct {
+	Verb            Verb
+	Reason, Message string
+	// Node and Request are what to sign. They are set if the verb is Approve or Sign.
+	Node    string
+	Request *x509.CertificateRequest
+}
+
+// Decide decides on a request. Agent is the user name of the agents' service account.
+func Decide(csr *certificates.CertificateSigningRequest, agent string) Decision {
+	approved := false
+	for _, c := range csr.Status.Conditions {
+		if c.Type != certificates.CertificateApproved {
+			return Decision{Verb: Ignore, Reason: ReasonFinished, Message: fmt.Sprintf("the request is %s", c.Type)}
+		}
+		approved = true
+	}
+	switch {
+	case csr.Spec.SignerName != Signer:
+		return Decision{Verb: Ignore, Reason: ReasonOtherSigner, Message: fmt.Sprintf("the request is for signer %s", csr.Spec.SignerName)}
+	case len(csr.Status.Certificate) > 0:
+		return Decision{Verb: Ignore, Reason: ReasonFinished, Message: "the request has its certificate"}
+	}
+	d := judge(csr, agent)
+	switch {
+	case d.Reason == ReasonOwnName && approved:
+		d.Verb = Sign
+	case d.Reason == ReasonOwnName:
+		d.Verb = Approve
+	case approved:
+		d.Verb = Fail
+	default:
+		d.Verb = Deny
+	}
+	return d
+}
+
+// judge decides whether the request is an agent's for its own node.
+func judge(csr *certificates.CertificateSigningRequest, agent string) Decision {
+	if csr.Spec.Username != agent {
+		return Decision{Reason: ReasonNotAgent, Message: fmt.Sprintf("only %s may ask, and %s does", agent, csr.Spec.Username)}
+	}
+	nodes := csr.Spec.Extra[nodeKey]
+	if len(nodes) != 1 {
+		return Decision{Reason: ReasonNotBound, Message: "the token is not bound to a pod on a node"}
+	}
+	node := nodes[0]
+	if got, err := cert.NodeOf(cert.Name(node)); err != nil || got != node {
+		return Decision{Reason: ReasonNotBound, Message: fmt.Sprintf("%q is no name of a node", node)}
+	}
+	r, err := parse(csr.Spec.Request)
+	if err != nil {
+		return Decision{Reason: ReasonBadRequest, Message: err.Error()}
+	}
+	if problem := otherName(r, node); problem != "" {
+		return Decision{Reason: ReasonOtherName, Message: fmt.Sprintf("node %s may have a certificate of the name %s only: %s", node, cert.Name(node), problem)}
+	}
+	if key, ok := r.PublicKey.(*ecdsa.PublicKey); !ok || key.Curve != elliptic.P256() {
+		return Decision{Reason: ReasonOtherKey, Message: "the key is not of ECDSA on P-256"}
+	}
+	if !sameUsages(csr.Spec.Usages) {
+		return Decision{Reason: ReasonOtherUsages, Message: fmt.Sprintf("the usages are %v, and a node's are %v", csr.Spec.Usages, Usages)}
+	}
+	return Decision{Reason: ReasonOwnName, Message: fmt.Sprintf("the agent of node %s asks for its own name", node), Node: node, Request: r}
+}
+
+// parse reads the one request in the PEM text, and checks that its author has the key.
+func parse(text []byte) (*x509.CertificateRequest, error) {
+	block, rest := pem.Decode(text)
+	switch {
+	case block == nil || block.Type != "CERTIFICATE REQUEST":
+		return nil, fmt.Errorf("it holds no request in PEM")
+	case len(rest) > 0:
+		return nil, fmt.Errorf("it holds more than one request")
+	}
+	r, err := x509.ParseCertificateRequest(block.Bytes)
+	if err != nil {
+		return nil, fmt.Errorf("reading the request: %w", err)
+	}
+	if err := r.CheckSignature(); err != nil {
+		return nil, fmt.Errorf("checking that the request's author has the key: %w", err)
+	}
+	return r, nil
+}
+
+// alternativeNames is the only extension that a request has.
+var alternativeNames = asn1.ObjectIdentifier{2, 5, 29, 17}
+
+// otherName says what the request asks for beside the node's name, "" if nothing.
+func otherName(r *x509.CertificateRequest, node string) string {
+	switch name := cert.Name(node); {
+	case len(r.Subject.Names) != 1 || r.Subject.CommonName != name:
+		return fmt.Sprintf("its subject is %s", r.Subject)
+	case len(r.IPAddresses)+len(r.URIs)+len(r.EmailAddresses) > 0:
+		return "it has names that are no DNS names"
+	case !slices.Equal(r.DNSNames, []string{name}):
+		return fmt.Sprintf("its DNS names are %q", r.DNSNames)
+	}
+	for _, e := range r.Extensions {
+		if !e.Id.Equal(alternativeNames) {
+			return fmt.Sprintf("it asks for extension %s", e.Id)
+		}
+	}
+	return ""
+}
+
+func sameUsages(usages []certificates.KeyUsage) bool {
+	for _, u := range Usages {
+		if !slices.Contains(usages, u) {
+			return false
+		}
+	}
+	return len(usages) == len(Usages)
+}
