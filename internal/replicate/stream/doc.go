@@ -1,7 +1,7 @@
 // Package stream carries a snapshot from one node's pool to another's.
 //
-// The receiver asks (Receive), and the sender answers (Send). Both ends of the connection prove which
-// node they are (Client, Server). The pools are behind two small interfaces: the sender opens a Source
+// The receiver asks (Receive), and the sender answers (Send, or Server for all who ask). Both ends of the connection prove which
+// node they are (Dial, Accept). The pools are behind two small interfaces: the sender opens a Source
 // out of a Stock, and the receiver fills an Intake of a Sink.
 //
 // # Promises

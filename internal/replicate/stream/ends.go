@@ -14,6 +14,10 @@ type Stock interface {
 	// until Close. want.To is the name in the peer's certificate. Open refuses a node that has no replica
 	// of the volume (wire.NotReplica) and says when a snapshot is gone (wire.NoSnapshot) or the half
 	// stream cannot be continued (wire.CannotResume), by an error that is a *wire.Fault.
+	//
+	// All of want is a peer's word. A token of ZFS names the snapshot to be sent, and anybody can make one
+	// that names another volume's: Open must compare what the token names with want.Target before it
+	// uses it.
 	Open(ctx context.Context, want wire.Want) (Source, error)
 }
 
@@ -38,7 +42,9 @@ type Sink interface {
 	// Discard deletes what Half returned.
 	Discard(ctx context.Context) error
 	// Begin prepares for the stream that was verified. It may refuse it for reasons of its own, by an
-	// error that is a *wire.Fault. Nothing of the stream is visible before Commit.
+	// error that is a *wire.Fault: it asks ownership.Receive, for which Verify has no record. Nothing of the
+	// stream is visible before Commit. The pool bounds how much it takes: nobody knows how long a stream is
+	// before its end, whatever the offer says.
 	Begin(ctx context.Context, header Header) (Intake, error)
 }
 
@@ -91,8 +97,8 @@ type Progress struct {
 
 // Options are the same for both ends; the zero value is usable.
 type Options struct {
-	// Pace is asked by the sender before each frame, nil if nothing limits it.
-	Pace Pacer
+	// Pace returns what holds back the stream of a request; it is the sender's. Nil is no limit.
+	Pace func(wire.Want) Pacer
 	// Progress is told after each frame, nil if nobody listens. It must not wait.
 	Progress func(Progress)
 }

@@ -30,9 +30,9 @@ type Link struct {
 	writer *wire.Writer
 }
 
-// Client makes a Link of a connection that this node has opened to the node peer. It takes conn
+// Dial makes a Link of a connection that this node has opened to the node peer. It takes conn
 // over, whatever the outcome.
-func Client(ctx context.Context, conn net.Conn, me cert.Identity, peer string, packer *wire.Packer) (*Link, error) {
+func Dial(ctx context.Context, conn net.Conn, me cert.Identity, peer string, packer *wire.Packer) (*Link, error) {
 	config, err := me.Client(peer)
 	if err != nil {
 		_ = conn.Close()
@@ -41,9 +41,9 @@ func Client(ctx context.Context, conn net.Conn, me cert.Identity, peer string, p
 	return secure(ctx, tls.Client(patient{conn}, config), me.Node, packer)
 }
 
-// Server makes a Link of a connection that another node has opened. It takes conn over, whatever the
+// Accept makes a Link of a connection that another node has opened. It takes conn over, whatever the
 // outcome.
-func Server(ctx context.Context, conn net.Conn, me cert.Identity, packer *wire.Packer) (*Link, error) {
+func Accept(ctx context.Context, conn net.Conn, me cert.Identity, packer *wire.Packer) (*Link, error) {
 	return secure(ctx, tls.Server(patient{conn}, me.Server()), me.Node, packer)
 }
 
@@ -147,11 +147,20 @@ func expect[M wire.Message](l *Link, buf []byte) (M, error) {
 func unexpected(m wire.Message, wanted string) error {
 	switch m := m.(type) {
 	case wire.Refuse:
-		return &wire.Fault{Reason: m.Reason, Message: m.Message, Remote: true}
+		return told(m.Reason, m.Message)
 	case wire.Abort:
-		return &wire.Fault{Reason: m.Reason, Message: m.Message, Remote: true}
+		return told(m.Reason, m.Message)
 	}
 	return wire.Faultf(wire.OutOfTurn, "a message of kind %s came, and %s must come", m.Kind(), wanted)
+}
+
+// told is the Fault that a peer has told. A reason that this node does not know becomes Failed: reasons
+// are in metrics, and a peer must not be able to invent any number of them.
+func told(reason wire.Reason, message string) error {
+	if _, ok := courses[reason]; !ok {
+		reason, message = wire.Failed, string(reason)+": "+message
+	}
+	return &wire.Fault{Reason: reason, Message: message, Remote: true}
 }
 
 // greet exchanges Hello. The sender, which was called, speaks first: so the caller, whose handshake ends

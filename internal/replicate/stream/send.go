@@ -36,6 +36,7 @@ type outgoing struct {
 	options Options
 	sent    Sent
 	choice  choice
+	pacer   Pacer
 	done    wire.Done
 
 	// The listener's words to run. acks has the newest only.
@@ -55,6 +56,9 @@ func (o *outgoing) run(ctx context.Context, stock Stock) error {
 		return err
 	}
 	o.sent.Want = want
+	if o.options.Pace != nil {
+		o.pacer = o.options.Pace(want)
+	}
 	source, err := stock.Open(ctx, want)
 	if err != nil {
 		return failed(err, "opening the snapshot")
@@ -129,8 +133,8 @@ func (o *outgoing) frame(ctx context.Context, buf []byte) error {
 	pack, _ := o.choice.next()
 	p := o.writer.Prepare(buf, pack)
 	prepared := time.Now()
-	if o.options.Pace != nil {
-		if err := o.options.Pace.Wait(ctx, p.Wire()); err != nil {
+	if o.pacer != nil {
+		if err := o.pacer.Wait(ctx, p.Wire()); err != nil {
 			return failed(err, "waiting for the limits of the link")
 		}
 	}

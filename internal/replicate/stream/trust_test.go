@@ -145,7 +145,7 @@ func TestAStrangerIsToldNothing(t *testing.T) {
 					_, _ = io.Copy(io.Discard, e.far)
 				}()
 				begin := time.Now()
-				_, err := stream.Server(t.Context(), e.near, e.alpha, e.packer)
+				_, err := stream.Accept(t.Context(), e.near, e.alpha, e.packer)
 				if err == nil {
 					t.Fatal("a stranger has a link")
 				}

@@ -148,11 +148,13 @@ func (p *pool) Open(ctx context.Context, want wire.Want) (stream.Source, error) 
 	if !want.Resume.IsZero() {
 		offer.Form = wire.Resumed
 	}
-	var r io.Reader = bytes.NewReader(content[want.Resume.Offset:])
-	if p.source != nil {
-		r = p.source(ctx, content[want.Resume.Offset:])
+	rest := content[want.Resume.Offset:]
+	if p.source == nil {
+		return &source{Reader: bytes.NewReader(rest), pool: p, header: offer}, nil
 	}
-	return &source{Reader: r, pool: p, header: offer}, nil
+	p.mu.Unlock()
+	defer p.mu.Lock()
+	return &source{Reader: p.source(ctx, rest), pool: p, header: offer}, nil
 }
 
 type source struct {
@@ -268,12 +270,12 @@ type ends struct {
 func (e ends) run(ctx context.Context) (o outcome) {
 	var group sync.WaitGroup
 	group.Go(func() {
-		l, err := stream.Server(ctx, e.near, e.alpha, e.packer)
+		l, err := stream.Accept(ctx, e.near, e.alpha, e.packer)
 		if o.sendErr = err; err == nil {
 			o.sent, o.sendErr = stream.Send(ctx, l, e.from, e.sending)
 		}
 	})
-	l, err := stream.Client(ctx, e.far, e.beta, e.ask.From, e.packer)
+	l, err := stream.Dial(ctx, e.far, e.beta, e.ask.From, e.packer)
 	if o.recvErr = err; err == nil {
 		o.received, o.recvErr = stream.Receive(ctx, l, e.ask, e.to, e.receiving)
 	}

@@ -1,0 +1,65 @@
+package stream
+
+import (
+	"errors"
+	"go/ast"
+	"go/parser"
+	"go/token"
+	"strconv"
+	"testing"
+
+	"berth.dev/berth/internal/replicate/wire"
+)
+
+// reasons are the constants of type Reason in package wire, by their source.
+func reasons(t *testing.T) (all []wire.Reason) {
+	t.Helper()
+	file, err := parser.ParseFile(token.NewFileSet(), "../wire/fault.go", nil, 0)
+	if err != nil {
+		t.Fatal(err)
+	}
+	ast.Inspect(file, func(n ast.Node) bool {
+		if v, ok := n.(*ast.ValueSpec); ok {
+			if id, ok := v.Type.(*ast.Ident); ok && id.Name == "Reason" {
+				text, _ := strconv.Unquote(v.Values[0].(*ast.BasicLit).Value)
+				all = append(all, wire.Reason(text))
+			}
+		}
+		return true
+	})
+	return all
+}
+
+func TestEachReasonHasACourse(t *testing.T) {
+	all := reasons(t)
+	if len(all) < 20 {
+		t.Fatalf("%d reasons were found", len(all))
+	}
+	for _, r := range all {
+		if _, ok := courses[r]; !ok {
+			t.Errorf("nothing says what follows %s", r)
+		}
+	}
+	if len(courses) != len(all) {
+		t.Errorf("there are %d courses for %d reasons", len(courses), len(all))
+	}
+}
+
+// What came before damage may be damaged, too: the sender's memory or its code is at fault.
+func TestNothingIsKeptOfAStreamThatIsUnsound(t *testing.T) {
+	for _, r := range []wire.Reason{
+		wire.BadFrame, wire.TooLong, wire.WrongSum, wire.BadMessage, wire.BadPacking, wire.OutOfTurn, wire.WrongTotals, wire.WrongResume,
+	} {
+		if c := After(wire.Faultf(r, "x")); c.Keep || c.Next == GoOn {
+			t.Errorf("after %s the receiver does %+v", r, c)
+		}
+	}
+}
+
+func TestAnUnknownReasonIsAFailure(t *testing.T) {
+	for _, err := range []error{errors.New("x"), &wire.Fault{Reason: "FromANewerVersion", Remote: true}} {
+		if got := After(err); got != courses[wire.Failed] {
+			t.Errorf("after %v the receiver does %+v", err, got)
+		}
+	}
+}
