@@ -14,7 +14,7 @@ import (
 // reasons are the constants of type Reason in package wire, by their source.
 func reasons(t *testing.T) (all []wire.Reason) {
 	t.Helper()
-	file, err := parser.ParseFile(token.NewFileSet(), "../wire/fault.go", nil, 0)
+	file, err := parser.ParseFile(token.NewFileSet(), "../wire/error.go", nil, 0)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -50,14 +50,14 @@ func TestNothingIsKeptOfAStreamThatIsUnsound(t *testing.T) {
 	for _, r := range []wire.Reason{
 		wire.BadFrame, wire.TooLong, wire.WrongSum, wire.BadMessage, wire.BadPacking, wire.OutOfTurn, wire.WrongTotals, wire.WrongResume,
 	} {
-		if c := After(wire.Faultf(r, "x")); c.Keep || c.Next == GoOn {
+		if c := After(wire.Errorf(r, "x")); c.Keep || c.Next == GoOn {
 			t.Errorf("after %s the receiver does %+v", r, c)
 		}
 	}
 }
 
 func TestAnUnknownReasonIsAFailure(t *testing.T) {
-	for _, err := range []error{errors.New("x"), &wire.Fault{Reason: "FromANewerVersion", Remote: true}} {
+	for _, err := range []error{errors.New("x"), &wire.Error{Reason: "FromANewerVersion", Remote: true}} {
 		if got := After(err); got != courses[wire.Failed] {
 			t.Errorf("after %v the receiver does %+v", err, got)
 		}

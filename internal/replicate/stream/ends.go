@@ -13,7 +13,7 @@ type Stock interface {
 	// Open prepares the stream that a peer asks for, and keeps its base and target from being deleted
 	// until Close. want.To is the name in the peer's certificate. Open refuses a node that has no replica
 	// of the volume (wire.NotReplica) and says when a snapshot is gone (wire.NoSnapshot) or the half
-	// stream cannot be continued (wire.CannotResume), by an error that is a *wire.Fault.
+	// stream cannot be continued (wire.CannotResume), by an error that is a *wire.Error.
 	//
 	// All of want is a peer's word. A token of ZFS names the snapshot to be sent, and anybody can make one
 	// that names another volume's: Open must compare what the token names with want.Target before it
@@ -42,7 +42,7 @@ type Sink interface {
 	// Discard deletes what Half returned.
 	Discard(ctx context.Context) error
 	// Begin prepares for the stream that was verified. It may refuse it for reasons of its own, by an
-	// error that is a *wire.Fault: it asks ownership.Receive, for which Verify has no record. Nothing of the
+	// error that is a *wire.Error: it asks ownership.Receive, for which Verify has no record. Nothing of the
 	// stream is visible before Commit. The pool bounds how much it takes: nobody knows how long a stream is
 	// before its end, whatever the offer says.
 	Begin(ctx context.Context, header Header) (Intake, error)

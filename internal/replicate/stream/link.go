@@ -36,7 +36,7 @@ func Dial(ctx context.Context, conn net.Conn, me cert.Identity, peer string, pac
 	config, err := me.Client(peer)
 	if err != nil {
 		_ = conn.Close()
-		return nil, &wire.Fault{Reason: wire.Untrusted, Message: "this node has nothing to check a peer with", Cause: err}
+		return nil, &wire.Error{Reason: wire.Untrusted, Message: "this node has nothing to check a peer with", Cause: err}
 	}
 	return secure(ctx, tls.Client(patient{conn}, config), me.Node, packer)
 }
@@ -52,12 +52,12 @@ func secure(ctx context.Context, conn *tls.Conn, me string, packer *wire.Packer)
 	defer cancel()
 	if err := conn.HandshakeContext(ctx); err != nil {
 		_ = conn.Close()
-		return nil, handshakeFault(err)
+		return nil, handshakeError(err)
 	}
 	peer, err := cert.Peer(conn.ConnectionState())
 	if err != nil {
 		_ = conn.Close()
-		return nil, handshakeFault(err)
+		return nil, handshakeError(err)
 	}
 	return &Link{
 		me: me, peer: peer, conn: conn, moved: time.Now(),
@@ -65,19 +65,19 @@ func secure(ctx context.Context, conn *tls.Conn, me string, packer *wire.Packer)
 	}, nil
 }
 
-// handshakeFault tells a peer that cannot be trusted from a connection that was lost.
-func handshakeFault(err error) error {
+// handshakeError tells a peer that cannot be trusted from a connection that was lost.
+func handshakeError(err error) error {
 	var ended net.Error
 	if errors.Is(err, io.EOF) || errors.Is(err, io.ErrUnexpectedEOF) || errors.Is(err, net.ErrClosed) ||
 		errors.Is(err, context.Canceled) || errors.As(err, &ended) && ended.Timeout() || errors.Is(err, io.ErrClosedPipe) {
-		return &wire.Fault{Reason: wire.Cut, Message: "the connection was lost in the handshake", Cause: err}
+		return &wire.Error{Reason: wire.Cut, Message: "the connection was lost in the handshake", Cause: err}
 	}
 	message := "no trust between the nodes"
 	if invalid, ok := errors.AsType[x509.CertificateInvalidError](err); ok && invalid.Reason == x509.Expired {
 		message = fmt.Sprintf("the peer's certificate is valid from %s to %s; if it should be, compare the clocks of the nodes",
 			invalid.Cert.NotBefore.Format(time.RFC3339), invalid.Cert.NotAfter.Format(time.RFC3339))
 	}
-	return &wire.Fault{Reason: wire.Untrusted, Message: message, Cause: err}
+	return &wire.Error{Reason: wire.Untrusted, Message: message, Cause: err}
 }
 
 // Peer is the name of the node at the other end, by its certificate.
@@ -119,14 +119,14 @@ func (l *Link) hear(buf []byte) (wire.Frame, error) {
 			l.moved = time.Now()
 			return frame, nil
 		case len(frame.Payload) > 0:
-			return wire.Frame{}, wire.Faultf(wire.BadMessage, "a message of kind %s: it has bytes at its end that say nothing", frame.Kind)
+			return wire.Frame{}, wire.Errorf(wire.BadMessage, "a message of kind %s: it has bytes at its end that say nothing", frame.Kind)
 		case time.Since(l.moved) > stall:
-			return wire.Frame{}, wire.Faultf(wire.Stalled, "node %s is alive, and the stream has not moved for %s", l.peer, stall)
+			return wire.Frame{}, wire.Errorf(wire.Stalled, "node %s is alive, and the stream has not moved for %s", l.peer, stall)
 		}
 	}
 }
 
-// expect reads the next message, which must be an M. A Refuse or an Abort becomes the Fault that it tells.
+// expect reads the next message, which must be an M. A Refuse or an Abort becomes the Error that it tells.
 func expect[M wire.Message](l *Link, buf []byte) (M, error) {
 	var none M
 	frame, err := l.hear(buf)
@@ -140,10 +140,10 @@ func expect[M wire.Message](l *Link, buf []byte) (M, error) {
 	if m, ok := m.(M); ok {
 		return m, nil
 	}
-	return none, unexpected(m, none.Kind().String())
+	return none, unexpected(m, wire.KindOf(none).String())
 }
 
-// unexpected is the Fault of a message where another must come.
+// unexpected is the Error of a message where another must come.
 func unexpected(m wire.Message, wanted string) error {
 	switch m := m.(type) {
 	case wire.Refuse:
@@ -151,16 +151,16 @@ func unexpected(m wire.Message, wanted string) error {
 	case wire.Abort:
 		return told(m.Reason, m.Message)
 	}
-	return wire.Faultf(wire.OutOfTurn, "a message of kind %s came, and %s must come", m.Kind(), wanted)
+	return wire.Errorf(wire.OutOfTurn, "a message of kind %s came, and %s must come", wire.KindOf(m), wanted)
 }
 
-// told is the Fault that a peer has told. A reason that this node does not know becomes Failed: reasons
+// told is the Error that a peer has told. A reason that this node does not know becomes Failed: reasons
 // are in metrics, and a peer must not be able to invent any number of them.
 func told(reason wire.Reason, message string) error {
 	if _, ok := courses[reason]; !ok {
 		reason, message = wire.Failed, string(reason)+": "+message
 	}
-	return &wire.Fault{Reason: reason, Message: message, Remote: true}
+	return &wire.Error{Reason: reason, Message: message, Remote: true}
 }
 
 // greet exchanges Hello. The sender, which was called, speaks first: so the caller, whose handshake ends
@@ -179,7 +179,7 @@ func (l *Link) greet(first bool) error {
 		return err
 	}
 	if theirs.Node != l.peer {
-		return wire.Faultf(wire.WrongPeer, "the certificate is of node %s, and it says that it is node %s", l.peer, theirs.Node)
+		return wire.Errorf(wire.WrongPeer, "the certificate is of node %s, and it says that it is node %s", l.peer, theirs.Node)
 	}
 	if _, err := theirs.Version(); err != nil {
 		return err
@@ -225,13 +225,13 @@ func (p patient) Write(b []byte) (int, error) {
 	return p.Conn.Write(b)
 }
 
-// lost makes a Fault of the error of a connection.
+// lost makes an Error of the error of a connection.
 func lost(err error) error {
 	switch {
 	case err == nil || wire.ReasonOf(err) != "":
 		return err
 	case errors.Is(err, os.ErrDeadlineExceeded):
-		return &wire.Fault{Reason: wire.Silent, Message: "the peer did not answer in time", Cause: err}
+		return &wire.Error{Reason: wire.Silent, Message: "the peer did not answer in time", Cause: err}
 	}
-	return &wire.Fault{Reason: wire.Cut, Message: "the connection was lost", Cause: err}
+	return &wire.Error{Reason: wire.Cut, Message: "the connection was lost", Cause: err}
 }

@@ -19,7 +19,7 @@ type Received struct {
 
 // Receive asks the node at the other end of the link for a stream, gives it to the sink, and closes the
 // link. Volume, From, Epoch, Base, Target and Format of ask say which stream; Receive sets ID and To. The
-// error is a *wire.Fault, and After says what follows it.
+// error is a *wire.Error, and After says what follows it.
 func Receive(ctx context.Context, l *Link, ask wire.Stream, sink Sink, options Options) (Received, error) {
 	in := &incoming{options: options, sink: sink}
 	err := within(ctx, l, func(ctx context.Context, s *session) error {
@@ -158,10 +158,10 @@ func (in *incoming) complete(ctx context.Context, intake Intake, held []byte, fr
 	}
 	p := in.received.Progress
 	if got := (wire.Done{Frames: in.frames, Bytes: p.Raw, Sum: in.sum}); done != got {
-		return wire.Faultf(wire.WrongTotals, "%d frames of %d bytes came, and the sender has sent %d of %d", got.Frames, got.Bytes, done.Frames, done.Bytes)
+		return wire.Errorf(wire.WrongTotals, "%d frames of %d bytes came, and the sender has sent %d of %d", got.Frames, got.Bytes, done.Frames, done.Bytes)
 	}
 	if in.frames == 0 && in.received.Offer.Form != wire.Resumed {
-		return wire.Faultf(wire.WrongTotals, "the stream is empty")
+		return wire.Errorf(wire.WrongTotals, "the stream is empty")
 	}
 	if err := in.pass(intake, held); err != nil {
 		return err

@@ -25,7 +25,7 @@ func frameOf(m wire.Message) raw {
 	if err != nil {
 		panic(err)
 	}
-	return frameWith(wire.Header{Kind: m.Kind(), Length: uint32(len(payload)), Raw: uint32(len(payload))}, payload)
+	return frameWith(wire.Header{Kind: wire.KindOf(m), Length: uint32(len(payload)), Raw: uint32(len(payload))}, payload)
 }
 
 func frameWith(h wire.Header, payload []byte) (r raw) {

@@ -147,7 +147,7 @@ func TestASlowPoolHoldsTheSenderBack(t *testing.T) {
 		read, most := 0, 0
 		release := make(chan struct{})
 		e.from.source = counting(&read)
-		e.to.write = func(total int) error {
+		e.to.write = func(int) error {
 			<-release
 			return nil
 		}

@@ -20,7 +20,7 @@ type Sent struct {
 }
 
 // Send answers the request of the node at the other end of the link, and closes the link. The error is
-// a *wire.Fault. Its reason is wire.Unconfirmed if the receiver may have the snapshot and has not said so.
+// a *wire.Error. Its reason is wire.Unconfirmed if the receiver may have the snapshot and has not said so.
 func Send(ctx context.Context, l *Link, stock Stock, options Options) (Sent, error) {
 	o := &outgoing{options: options, committed: make(chan wire.Committed, 1), acks: make(chan wire.Ack, 1)}
 	err := within(ctx, l, func(ctx context.Context, s *session) error {
@@ -79,7 +79,7 @@ func (o *outgoing) serve(ctx context.Context, source Source) error {
 		return err
 	}
 	if accept.ID != want.ID {
-		return wire.Faultf(wire.WrongStream, "node %s accepts another stream than it was offered", o.peer)
+		return wire.Errorf(wire.WrongStream, "node %s accepts another stream than it was offered", o.peer)
 	}
 	o.accepted = true
 	o.heard = make(chan struct{})
@@ -201,7 +201,7 @@ func (o *outgoing) confirm(ctx context.Context) error {
 	select {
 	case c := <-o.committed:
 		if c.Bytes != o.done.Bytes || c.Sum != o.done.Sum {
-			return wire.Faultf(wire.WrongTotals, "node %s has committed another stream than it was sent", o.peer)
+			return wire.Errorf(wire.WrongTotals, "node %s has committed another stream than it was sent", o.peer)
 		}
 		o.sent.Committed = true
 		o.report()
@@ -211,10 +211,10 @@ func (o *outgoing) confirm(ctx context.Context) error {
 	}
 }
 
-// unconfirmed is the Fault of a link that was lost after Done. The receiver's own refusal stays what it is.
+// unconfirmed is the Error of a link that was lost after Done. The receiver's own refusal stays what it is.
 func unconfirmed(err error) error {
-	if f, ok := errors.AsType[*wire.Fault](err); ok && f.Remote {
+	if f, ok := errors.AsType[*wire.Error](err); ok && f.Remote {
 		return err
 	}
-	return &wire.Fault{Reason: wire.Unconfirmed, Message: "all was sent, and the receiver has not confirmed it", Cause: err}
+	return &wire.Error{Reason: wire.Unconfirmed, Message: "all was sent, and the receiver has not confirmed it", Cause: err}
 }

@@ -62,7 +62,7 @@ func (s *Server) Serve(ctx context.Context, listener net.Listener) error {
 func (s *Server) send(ctx context.Context, l *Link, peers *peers) (Sent, error) {
 	if !peers.enter(l.Peer(), s.Streams) {
 		err := within(ctx, l, func(context.Context, *session) error {
-			return wire.Faultf(wire.Busy, "node %s has %d connections with node %s, and may have no more", l.Peer(), s.Streams, l.me)
+			return wire.Errorf(wire.Busy, "node %s has %d connections with node %s, and may have no more", l.Peer(), s.Streams, l.me)
 		})
 		return Sent{}, err
 	}

@@ -24,7 +24,7 @@ type session struct {
 }
 
 // within runs one end of a stream and closes the link. The context of run ends when the caller's does,
-// or by fail. When run fails, the peer is told why. The error is a *wire.Fault.
+// or by fail. When run fails, the peer is told why. The error is a *wire.Error.
 func within(ctx context.Context, l *Link, run func(context.Context, *session) error) error {
 	inner, fail := context.WithCancelCause(ctx)
 	s := &session{Link: l, fail: fail}
@@ -40,7 +40,7 @@ func within(ctx context.Context, l *Link, run func(context.Context, *session) er
 
 	err := because(inner, run(inner, s))
 	stop()
-	if f, ok := errors.AsType[*wire.Fault](err); ok && !f.Remote {
+	if f, ok := errors.AsType[*wire.Error](err); ok && !f.Remote {
 		s.tell(f)
 	}
 	l.Close()
@@ -50,7 +50,7 @@ func within(ctx context.Context, l *Link, run func(context.Context, *session) er
 }
 
 // tell ends the conversation with a fault of this end. Its cause stays here.
-func (s *session) tell(f *wire.Fault) {
+func (s *session) tell(f *wire.Error) {
 	if s.accepted {
 		s.part(wire.Abort{Reason: f.Reason, Message: f.Message})
 		return
@@ -82,13 +82,13 @@ func because(ctx context.Context, err error) error {
 	case wire.ReasonOf(cause) != "":
 		return cause
 	}
-	return &wire.Fault{Reason: wire.Stopped, Message: "this node has given the stream up", Cause: cause}
+	return &wire.Error{Reason: wire.Stopped, Message: "this node has given the stream up", Cause: cause}
 }
 
-// failed is the Fault of a pool's error.
+// failed is the Error of a pool's error.
 func failed(err error, doing string) error {
 	if err == nil || wire.ReasonOf(err) != "" {
 		return err
 	}
-	return &wire.Fault{Reason: wire.Failed, Message: doing + " failed", Cause: err}
+	return &wire.Error{Reason: wire.Failed, Message: doing + " failed", Cause: err}
 }

@@ -92,12 +92,12 @@ func TestBothEndsTellWhyAStreamEnded(t *testing.T) {
 		"the sender's epoch is of a restored backup": {
 			change: func(e *ends) { e.from.epoch = lineage.Epoch{Number: 2, ID: "other"} }, want: wire.RivalEpoch},
 		"the receiver's pool is full at the beginning": {
-			change: func(e *ends) { e.to.beginErr = wire.Faultf(wire.PoolFull, "no room") }, want: wire.PoolFull},
+			change: func(e *ends) { e.to.beginErr = wire.Errorf(wire.PoolFull, "no room") }, want: wire.PoolFull},
 		"the receiver's pool is full in the middle": {
 			change: func(e *ends) {
 				e.to.write = func(total int) error {
 					if total > 2*wire.MaxData {
-						return wire.Faultf(wire.PoolFull, "no room")
+						return wire.Errorf(wire.PoolFull, "no room")
 					}
 					return nil
 				}

@@ -14,6 +14,7 @@ import (
 	"maps"
 	"math/big"
 	"net"
+	"slices"
 	"sync"
 	"testing"
 	"time"
@@ -133,12 +134,12 @@ func (p *pool) Open(ctx context.Context, want wire.Want) (stream.Source, error) 
 	switch {
 	case p.openErr != nil:
 		return nil, p.openErr
-	case want.Volume != ask.Volume || !contains(p.replicas, want.To):
-		return nil, wire.Faultf(wire.NotReplica, "node %s has no replica of volume %s", want.To, want.Volume)
+	case want.Volume != ask.Volume || !slices.Contains(p.replicas, want.To):
+		return nil, wire.Errorf(wire.NotReplica, "node %s has no replica of volume %s", want.To, want.Volume)
 	case !ok:
-		return nil, wire.Faultf(wire.NoSnapshot, "there is no snapshot %s", want.Target)
+		return nil, wire.Errorf(wire.NoSnapshot, "there is no snapshot %s", want.Target)
 	case want.Resume.Offset > uint64(len(content)):
-		return nil, wire.Faultf(wire.CannotResume, "the stream has %d bytes", len(content))
+		return nil, wire.Errorf(wire.CannotResume, "the stream has %d bytes", len(content))
 	}
 	offer := wire.Offer{Stream: wire.Stream{Epoch: p.epoch, Base: want.Base, Target: want.Target, Format: "memory"},
 		Form: wire.Incremental, Size: uint64(len(content)), Offset: want.Resume.Offset, Promise: []byte("promise")}
@@ -304,15 +305,6 @@ func check(t testing.TB, err error) {
 	if err != nil {
 		t.Fatal(err)
 	}
-}
-
-func contains(list []string, s string) bool {
-	for _, x := range list {
-		if x == s {
-			return true
-		}
-	}
-	return false
 }
 
 var errPool = errors.New("the pool failed")

@@ -1,13 +1,13 @@
 package wire
 
-// Encode returns the payload of a message. A message that Decode would refuse is a Fault, so that a
+// Encode returns the payload of a message. A message that Decode would refuse is an Error, so that a
 // mistake of this node shows on this node.
 func Encode(m Message) ([]byte, error) {
 	b := m.append(nil)
 	if len(b) > MaxMessage {
-		return nil, Faultf(TooLong, "a message of kind %s would have %d bytes, and may have %d", m.Kind(), len(b), MaxMessage)
+		return nil, Errorf(TooLong, "a message of kind %s would have %d bytes, and may have %d", m.kind(), len(b), MaxMessage)
 	}
-	if _, err := Decode(m.Kind(), b); err != nil {
+	if _, err := Decode(m.kind(), b); err != nil {
 		return nil, err
 	}
 	return b, nil
@@ -39,7 +39,7 @@ var decoders = map[Kind]func(*fields) Message{
 func Decode(kind Kind, payload []byte) (Message, error) {
 	decode := decoders[kind]
 	if decode == nil {
-		return nil, Faultf(OutOfTurn, "a frame of kind %s is no message", kind)
+		return nil, Errorf(OutOfTurn, "a frame of kind %s is no message", kind)
 	}
 	f := &fields{rest: payload}
 	m := decode(f)
@@ -47,7 +47,7 @@ func Decode(kind Kind, payload []byte) (Message, error) {
 		f.wrong("it has bytes at its end that say nothing")
 	}
 	if f.mistake != "" {
-		return nil, Faultf(BadMessage, "a message of kind %s: %s", kind, f.mistake)
+		return nil, Errorf(BadMessage, "a message of kind %s: %s", kind, f.mistake)
 	}
 	return m, nil
 }

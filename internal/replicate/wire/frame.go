@@ -74,17 +74,17 @@ func ParseHeader(b *[HeaderLen]byte) (Header, error) {
 	}
 	switch {
 	case !h.Kind.known():
-		return Header{}, Faultf(BadFrame, "there is no kind %d", b[0])
+		return Header{}, Errorf(BadFrame, "there is no kind %d", b[0])
 	case b[1] > packed || b[2] != 0 || b[3] != 0:
-		return Header{}, Faultf(BadFrame, "a frame of kind %s has flags %x", h.Kind, b[1:4])
+		return Header{}, Errorf(BadFrame, "a frame of kind %s has flags %x", h.Kind, b[1:4])
 	case h.Length > limit || h.Raw > limit:
-		return Header{}, Faultf(TooLong, "a frame of kind %s has %d bytes, unpacked %d, and may have %d", h.Kind, h.Length, h.Raw, limit)
+		return Header{}, Errorf(TooLong, "a frame of kind %s has %d bytes, unpacked %d, and may have %d", h.Kind, h.Length, h.Raw, limit)
 	case h.Packed && h.Kind != KindData:
-		return Header{}, Faultf(BadFrame, "a frame of kind %s is packed", h.Kind)
+		return Header{}, Errorf(BadFrame, "a frame of kind %s is packed", h.Kind)
 	case h.Kind == KindData && h.Length == 0:
-		return Header{}, Faultf(BadFrame, "a frame of data is empty")
+		return Header{}, Errorf(BadFrame, "a frame of data is empty")
 	case h.Packed && h.Length >= h.Raw, !h.Packed && h.Length != h.Raw:
-		return Header{}, Faultf(BadFrame, "a frame has %d bytes on the wire and %d unpacked", h.Length, h.Raw)
+		return Header{}, Errorf(BadFrame, "a frame has %d bytes on the wire and %d unpacked", h.Length, h.Raw)
 	}
 	return h, nil
 }

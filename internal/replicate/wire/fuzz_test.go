@@ -16,15 +16,15 @@ func FuzzMessage(f *testing.F) {
 		if err != nil {
 			f.Fatal(err)
 		}
-		f.Add(uint8(m.Kind()), b)
-		f.Add(uint8(m.Kind()), b[:len(b)/2])
+		f.Add(uint8(wire.KindOf(m)), b)
+		f.Add(uint8(wire.KindOf(m)), b[:len(b)/2])
 	}
 	f.Fuzz(func(t *testing.T, kind uint8, b []byte) {
 		before := bytes.Clone(b)
 		m, err := wire.Decode(wire.Kind(kind), b)
 		if err != nil {
 			if wire.ReasonOf(err) == "" {
-				t.Fatalf("an error that is no Fault: %v", err)
+				t.Fatalf("an error that is no Error: %v", err)
 			}
 			return
 		}
@@ -54,7 +54,7 @@ func FuzzHeader(f *testing.F) {
 		h, err := wire.ParseHeader((*[wire.HeaderLen]byte)(b))
 		if err != nil {
 			if wire.ReasonOf(err) == "" {
-				t.Fatalf("an error that is no Fault: %v", err)
+				t.Fatalf("an error that is no Error: %v", err)
 			}
 			return
 		}
@@ -78,7 +78,7 @@ func FuzzFrames(f *testing.F) {
 	f.Fuzz(func(t *testing.T, b []byte) {
 		all, err := frames(b, p)
 		if !errors.Is(err, io.EOF) && !errors.Is(err, io.ErrUnexpectedEOF) && wire.ReasonOf(err) == "" {
-			t.Fatalf("an error that is neither a Fault nor an end: %v", err)
+			t.Fatalf("an error that is neither an Error nor an end: %v", err)
 		}
 		for _, frame := range all {
 			if len(frame.Payload) > wire.MaxData {

@@ -14,10 +14,13 @@ const (
 
 // Message is what a frame other than Data says.
 type Message interface {
-	Kind() Kind
+	kind() Kind
 	// append appends the message's bytes to b.
 	append(b []byte) []byte
 }
+
+// KindOf returns the kind of the message's frame.
+func KindOf(m Message) Kind { return m.kind() }
 
 // StreamID is random. The receiver chooses one for each request, and the offer repeats it: an offer that
 // was recorded earlier answers no request.
@@ -32,10 +35,10 @@ type Hello struct {
 }
 
 // Version returns the highest version that both nodes speak.
-func (h Hello) Version() (uint16, error) {
-	version := min(h.Highest, Highest)
-	if version < max(h.Lowest, Lowest) {
-		return 0, Faultf(WrongVersion, "node %s speaks versions %d to %d, this node %d to %d", h.Node, h.Lowest, h.Highest, Lowest, Highest)
+func (m Hello) Version() (uint16, error) {
+	version := min(m.Highest, Highest)
+	if version < max(m.Lowest, Lowest) {
+		return 0, Errorf(WrongVersion, "node %s speaks versions %d to %d, this node %d to %d", m.Node, m.Lowest, m.Highest, Lowest, Highest)
 	}
 	return version, nil
 }
@@ -139,16 +142,16 @@ type Alive struct{}
 
 // The kinds of the messages.
 
-func (Hello) Kind() Kind     { return KindHello }
-func (Want) Kind() Kind      { return KindWant }
-func (Offer) Kind() Kind     { return KindOffer }
-func (Accept) Kind() Kind    { return KindAccept }
-func (Refuse) Kind() Kind    { return KindRefuse }
-func (Ack) Kind() Kind       { return KindAck }
-func (Done) Kind() Kind      { return KindDone }
-func (Committed) Kind() Kind { return KindCommitted }
-func (Abort) Kind() Kind     { return KindAbort }
-func (Alive) Kind() Kind     { return KindAlive }
+func (Hello) kind() Kind     { return KindHello }
+func (Want) kind() Kind      { return KindWant }
+func (Offer) kind() Kind     { return KindOffer }
+func (Accept) kind() Kind    { return KindAccept }
+func (Refuse) kind() Kind    { return KindRefuse }
+func (Ack) kind() Kind       { return KindAck }
+func (Done) kind() Kind      { return KindDone }
+func (Committed) kind() Kind { return KindCommitted }
+func (Abort) kind() Kind     { return KindAbort }
+func (Alive) kind() Kind     { return KindAlive }
 
 func (m Hello) append(b []byte) []byte {
 	b = binary.BigEndian.AppendUint16(b, m.Lowest)

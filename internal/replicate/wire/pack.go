@@ -43,9 +43,9 @@ func (p *Packer) Unpack(dst, payload []byte) error {
 	got, err := p.decoder.DecodeAll(payload, dst[:0:len(dst)])
 	switch {
 	case err != nil:
-		return &Fault{Reason: BadPacking, Message: "a frame does not unpack", Cause: err}
+		return &Error{Reason: BadPacking, Message: "a frame does not unpack", Cause: err}
 	case len(got) != len(dst):
-		return Faultf(BadPacking, "a frame unpacks to %d bytes, and its header says %d", len(got), len(dst))
+		return Errorf(BadPacking, "a frame unpacks to %d bytes, and its header says %d", len(got), len(dst))
 	}
 	return nil
 }

@@ -27,7 +27,7 @@ func NewReader(from io.Reader, packer *Packer) *Reader { return &Reader{from: fr
 func (r *Reader) Chain() Chain { return r.chain }
 
 // Next reads one frame. Its payload is in buf, of MaxData bytes where data may come and of MaxMessage
-// bytes elsewhere. The error is a *Fault about the bytes, or the error of the underlying Reader: io.EOF
+// bytes elsewhere. The error is an *Error about the bytes, or the error of the underlying Reader: io.EOF
 // before the first byte of a frame, io.ErrUnexpectedEOF within one.
 func (r *Reader) Next(buf []byte) (Frame, error) {
 	var head [HeaderLen]byte
@@ -39,7 +39,7 @@ func (r *Reader) Next(buf []byte) (Frame, error) {
 		return Frame{}, err
 	}
 	if int(h.Raw) > len(buf) {
-		return Frame{}, Faultf(OutOfTurn, "a frame of kind %s has %d bytes where a message must come", h.Kind, h.Raw)
+		return Frame{}, Errorf(OutOfTurn, "a frame of kind %s has %d bytes where a message must come", h.Kind, h.Raw)
 	}
 	payload := buf[:h.Raw]
 	if err := r.fill(payload, h); err != nil {
@@ -50,7 +50,7 @@ func (r *Reader) Next(buf []byte) (Frame, error) {
 	}
 	next := r.chain.Next(head[:], payload)
 	if next.Sum() != h.Sum {
-		return Frame{}, Faultf(WrongSum, "a frame of kind %s was changed, or is not the one that follows", h.Kind)
+		return Frame{}, Errorf(WrongSum, "a frame of kind %s was changed, or is not the one that follows", h.Kind)
 	}
 	r.chain = next
 	return Frame{Kind: h.Kind, Payload: payload, Wire: int(h.Length)}, nil

@@ -45,12 +45,12 @@ func TestEachMessageArrivesAsItWasWritten(t *testing.T) {
 	for _, m := range messages {
 		b, err := wire.Encode(m)
 		if err != nil {
-			t.Errorf("%s: %v", m.Kind(), err)
+			t.Errorf("%s: %v", wire.KindOf(m), err)
 			continue
 		}
-		got, err := wire.Decode(m.Kind(), b)
+		got, err := wire.Decode(wire.KindOf(m), b)
 		if err != nil || !cmp.Equal(got, m) {
-			t.Errorf("%s is %+v, %v, want %+v", m.Kind(), got, err, m)
+			t.Errorf("%s is %+v, %v, want %+v", wire.KindOf(m), got, err, m)
 		}
 	}
 }
@@ -62,12 +62,12 @@ func TestAMessageThatIsCutOffOrTooLongIsRefused(t *testing.T) {
 			t.Fatal(err)
 		}
 		for n := range b {
-			if _, err := wire.Decode(m.Kind(), b[:n]); wire.ReasonOf(err) != wire.BadMessage {
-				t.Errorf("%d of %d bytes of a message of kind %s are read: %v", n, len(b), m.Kind(), err)
+			if _, err := wire.Decode(wire.KindOf(m), b[:n]); wire.ReasonOf(err) != wire.BadMessage {
+				t.Errorf("%d of %d bytes of a message of kind %s are read: %v", n, len(b), wire.KindOf(m), err)
 			}
 		}
-		if _, err := wire.Decode(m.Kind(), append(b, 0)); wire.ReasonOf(err) != wire.BadMessage {
-			t.Errorf("a message of kind %s with one byte more is read: %v", m.Kind(), err)
+		if _, err := wire.Decode(wire.KindOf(m), append(b, 0)); wire.ReasonOf(err) != wire.BadMessage {
+			t.Errorf("a message of kind %s with one byte more is read: %v", wire.KindOf(m), err)
 		}
 	}
 }

@@ -23,7 +23,7 @@ func (w *Writer) Message(m Message) error {
 		return err
 	}
 	frame := make([]byte, HeaderLen, HeaderLen+len(payload))
-	return w.write(append(frame, payload...), Header{Kind: m.Kind(), Length: uint32(len(payload)), Raw: uint32(len(payload))}, payload)
+	return w.write(append(frame, payload...), Header{Kind: m.kind(), Length: uint32(len(payload)), Raw: uint32(len(payload))}, payload)
 }
 
 // Packing is data that may go packed.

@@ -82,9 +82,9 @@ const (
 	Unconfirmed Reason = "Unconfirmed"
 )
 
-// Fault is why a stream did not come about or ended. Every error of this package and of package
+// Error is why a stream did not come about or ended. Every error of this package and of package
 // stream about a stream is one.
-type Fault struct {
+type Error struct {
 	Reason Reason
 	// Message is for people. It contains no text of a peer that was not checked.
 	Message string
@@ -94,7 +94,7 @@ type Fault struct {
 	Cause error
 }
 
-func (f *Fault) Error() string {
+func (f *Error) Error() string {
 	text := string(f.Reason) + ": " + f.Message
 	if f.Remote {
 		text = "the peer says " + text
@@ -105,16 +105,16 @@ func (f *Fault) Error() string {
 	return text
 }
 
-func (f *Fault) Unwrap() error { return f.Cause }
+func (f *Error) Unwrap() error { return f.Cause }
 
-// Faultf returns a Fault of this end.
-func Faultf(reason Reason, format string, args ...any) *Fault {
-	return &Fault{Reason: reason, Message: fmt.Sprintf(format, args...)}
+// Errorf returns an Error of this end.
+func Errorf(reason Reason, format string, args ...any) *Error {
+	return &Error{Reason: reason, Message: fmt.Sprintf(format, args...)}
 }
 
-// ReasonOf returns the reason of the first Fault in err's chain, "" if there is none.
+// ReasonOf returns the reason of the first Error in err's chain, "" if there is none.
 func ReasonOf(err error) Reason {
-	if f, ok := errors.AsType[*Fault](err); ok {
+	if f, ok := errors.AsType[*Error](err); ok {
 		return f.Reason
 	}
 	return ""
