@@ -131,6 +131,10 @@ test-e2e-separate: lab-tools images ## The life of volumes again, with poold as 
 	go test -tags e2e -count=1 -timeout 40m -parallel 4 -v -run 'ALogicalVolume|WhileItIsInUse|RawBlock|OutliveTheAgent' ./test/e2e
 	go run ./test/demo install agent.poold=embedded
 
+.PHONY: bench-stream
+bench-stream: ## Measure the stream of replication beside a bare copy through TLS
+	go test -run XXX -bench . -benchtime 4x -count 5 ./internal/replicate/stream
+
 # A surviving change shows a gap in the tests, or belongs into test/mutants/survivors.txt with
 # its reason.
 MUTANTS ?=

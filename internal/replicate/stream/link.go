@@ -9,6 +9,7 @@ import (
 	"io"
 	"net"
 	"os"
+	"sync/atomic"
 	"time"
 
 	"berth.dev/berth/internal/replicate/cert"
@@ -21,8 +22,9 @@ type Link struct {
 	me, peer string
 	conn     *tls.Conn
 	reader   *wire.Reader
-	// moved is when the stream moved last, by the frames that were heard.
-	moved time.Time
+	// moved is how long after began the stream moved last: a frame of data left, or one that is not Alive came.
+	began time.Time
+	moved atomic.Int64
 
 	// turn holds one token. Who writes a frame has it: the stream, its acknowledgements and Alive share the
 	// connection.
@@ -60,7 +62,7 @@ func secure(ctx context.Context, conn *tls.Conn, me string, packer *wire.Packer)
 		return nil, handshakeError(err)
 	}
 	return &Link{
-		me: me, peer: peer, conn: conn, moved: time.Now(),
+		me: me, peer: peer, conn: conn, began: time.Now(),
 		reader: wire.NewReader(conn, packer), writer: wire.NewWriter(conn, packer), turn: make(chan struct{}, 1),
 	}, nil
 }
@@ -98,8 +100,11 @@ func (l *Link) data(p wire.Packing) (uint64, error) {
 	l.turn <- struct{}{}
 	defer func() { <-l.turn }()
 	err := l.writer.Data(p)
+	l.move()
 	return l.writer.Chain().Sum(), lost(err)
 }
+
+func (l *Link) move() { l.moved.Store(int64(time.Since(l.began))) }
 
 // finish tells the peer that this end writes no more.
 func (l *Link) finish() error {
@@ -116,11 +121,11 @@ func (l *Link) hear(buf []byte) (wire.Frame, error) {
 		case err != nil:
 			return wire.Frame{}, lost(err)
 		case frame.Kind != wire.KindAlive:
-			l.moved = time.Now()
+			l.move()
 			return frame, nil
 		case len(frame.Payload) > 0:
 			return wire.Frame{}, wire.Errorf(wire.BadMessage, "a message of kind %s: it has bytes at its end that say nothing", frame.Kind)
-		case time.Since(l.moved) > stall:
+		case time.Since(l.began)-time.Duration(l.moved.Load()) > stall:
 			return wire.Frame{}, wire.Errorf(wire.Stalled, "node %s is alive, and the stream has not moved for %s", l.peer, stall)
 		}
 	}

@@ -14,6 +14,7 @@ import (
 	"time"
 
 	"berth.dev/berth/internal/replicate/cert"
+	"berth.dev/berth/internal/replicate/limit"
 	"berth.dev/berth/internal/replicate/stream"
 	"berth.dev/berth/internal/replicate/wire"
 )
@@ -231,6 +232,17 @@ func TestASlowLinkIsNotSilent(t *testing.T) {
 		if !bytes.Equal(e.to.snapshots[target], content) {
 			t.Error("other bytes arrived")
 		}
+	})
+}
+
+// The receiver acknowledges each MiB, which takes an hour here.
+func TestAStreamThatItsLimitSlowsDownHasNotStalled(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		e := newEnds(t, random(6*wire.MaxData))
+		gate := limit.NewLimits().Gate(600)
+		e.sending.Pace = func(wire.Want) stream.Pacer { return gate }
+		o := e.run(t.Context())
+		check(t, errors.Join(o.sendErr, o.recvErr))
 	})
 }
 

@@ -121,6 +121,8 @@ type pool struct {
 	write     func(total int) error
 	source    func(ctx context.Context, rest []byte) io.Reader
 	closed    []bool
+	// drop: what arrives is thrown away.
+	drop bool
 }
 
 func newPool(points map[lineage.Point][]byte) *pool {
@@ -211,6 +213,9 @@ type intake struct {
 }
 
 func (i *intake) Write(b []byte) (int, error) {
+	if i.pool.drop {
+		return len(b), nil
+	}
 	i.pool.mu.Lock()
 	i.pool.bytes = append(i.pool.bytes, b...)
 	total := len(i.pool.bytes)
@@ -230,6 +235,9 @@ func (i *intake) Commit(context.Context) error {
 	defer i.pool.mu.Unlock()
 	if i.pool.commitErr != nil {
 		return i.pool.commitErr
+	}
+	if i.pool.snapshots == nil {
+		i.pool.snapshots = map[lineage.Point][]byte{}
 	}
 	i.pool.snapshots[i.target] = i.pool.bytes
 	i.pool.half, i.pool.bytes = nil, nil
