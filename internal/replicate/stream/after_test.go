@@ -1,6 +1,7 @@
 package stream
 
 import (
+	"context"
 	"errors"
 	"go/ast"
 	"go/parser"
@@ -61,5 +62,32 @@ func TestAnUnknownReasonIsAFailure(t *testing.T) {
 		if got := After(err); got != courses[wire.Failed] {
 			t.Errorf("after %v the receiver does %+v", err, got)
 		}
+	}
+}
+
+func TestOnlyWhatFollowsFromAnEndIsExplainedByIt(t *testing.T) {
+	stopped, told := errors.New("the agent stops"), told(wire.PoolFull, "no room")
+	tests := map[string]struct {
+		err, cause error
+		want       wire.Reason
+	}{
+		"nothing failed":                     {nil, stopped, ""},
+		"nothing ended":                      {wire.Errorf(wire.Cut, "x"), nil, wire.Cut},
+		"a link that this node closed":       {wire.Errorf(wire.Cut, "x"), stopped, wire.Stopped},
+		"a link that the peer's word ended":  {wire.Errorf(wire.Cut, "x"), told, wire.PoolFull},
+		"a pool that was told to stop":       {stopped, stopped, wire.Stopped},
+		"damage, while this node stops":      {wire.Errorf(wire.WrongSum, "x"), stopped, wire.WrongSum},
+		"a full pool, while this node stops": {wire.Errorf(wire.PoolFull, "x"), stopped, wire.PoolFull},
+		"all was sent, and nothing came":     {wire.Errorf(wire.Unconfirmed, "x"), wire.Errorf(wire.Cut, "x"), wire.Unconfirmed},
+	}
+	for name, test := range tests {
+		ctx, end := context.WithCancelCause(t.Context())
+		if test.cause != nil {
+			end(test.cause)
+		}
+		if got := wire.ReasonOf(because(ctx, test.err)); got != test.want {
+			t.Errorf("%s: %q, want %q", name, got, test.want)
+		}
+		end(nil)
 	}
 }

@@ -69,9 +69,7 @@ func secure(ctx context.Context, conn *tls.Conn, me string, packer *wire.Packer)
 
 // handshakeError tells a peer that cannot be trusted from a connection that was lost.
 func handshakeError(err error) error {
-	var ended net.Error
-	if errors.Is(err, io.EOF) || errors.Is(err, io.ErrUnexpectedEOF) || errors.Is(err, net.ErrClosed) ||
-		errors.Is(err, context.Canceled) || errors.As(err, &ended) && ended.Timeout() || errors.Is(err, io.ErrClosedPipe) {
+	if !alert(err) && connection(err) {
 		return &wire.Error{Reason: wire.Cut, Message: "the connection was lost in the handshake", Cause: err}
 	}
 	message := "no trust between the nodes"
@@ -80,6 +78,26 @@ func handshakeError(err error) error {
 			invalid.Cert.NotBefore.Format(time.RFC3339), invalid.Cert.NotAfter.Format(time.RFC3339))
 	}
 	return &wire.Error{Reason: wire.Untrusted, Message: message, Cause: err}
+}
+
+// alert tells whether err is a word of TLS: crypto/tls makes these two operations of it, and names nothing
+// else that a program can read.
+func alert(err error) bool {
+	op, ok := errors.AsType[*net.OpError](err)
+	return ok && (op.Op == "remote error" || op.Op == "local error")
+}
+
+// connection tells whether err is of the connection below TLS, or of the time that a handshake has.
+func connection(err error) bool {
+	if _, ok := errors.AsType[*net.OpError](err); ok {
+		return true
+	}
+	for _, end := range []error{io.EOF, io.ErrUnexpectedEOF, io.ErrClosedPipe, net.ErrClosed, os.ErrDeadlineExceeded, context.DeadlineExceeded, context.Canceled} {
+		if errors.Is(err, end) {
+			return true
+		}
+	}
+	return false
 }
 
 // Peer is the name of the node at the other end, by its certificate.
@@ -180,6 +198,9 @@ func (l *Link) greet(first bool) error {
 		}
 	}
 	theirs, err := expect[wire.Hello](l, make([]byte, wire.MaxMessage))
+	if alert(err) {
+		return &wire.Error{Reason: wire.Untrusted, Message: "the peer does not believe this node's certificate", Cause: err}
+	}
 	if err != nil {
 		return err
 	}

@@ -73,13 +73,19 @@ func (s *session) part(last wire.Message) {
 	_, _ = io.Copy(io.Discard, s.conn)
 }
 
-// because returns err, or the reason for which ctx has ended: then err only follows from it.
+// because returns err, or the reason for which ctx has ended if err may only follow from it. Damage and a
+// refusal never do: what came before them is not kept because somebody stopped the stream meanwhile.
 func because(ctx context.Context, err error) error {
 	cause := context.Cause(ctx)
-	switch {
-	case err == nil || cause == nil || wire.ReasonOf(err) == wire.Unconfirmed:
+	if err == nil || cause == nil {
 		return err
-	case wire.ReasonOf(cause) != "":
+	}
+	switch wire.ReasonOf(err) {
+	case "", wire.Cut, wire.Silent, wire.Failed:
+	default:
+		return err
+	}
+	if wire.ReasonOf(cause) != "" {
 		return cause
 	}
 	return &wire.Error{Reason: wire.Stopped, Message: "this node has given the stream up", Cause: cause}

@@ -67,6 +67,9 @@ func TestOnlyNodesOfTheClusterSpeakWithEachOther(t *testing.T) {
 		"the sender's certificate is of something that is no node": {change: func(t *testing.T, e *ends) {
 			prove(e.alpha, e.authority.sign(t, time.Now(), "alpha.example.org"))
 		}, says: "no node's name"},
+		"a node is named like an address": {change: func(t *testing.T, e *ends) {
+			e.alpha, e.ask.From = e.authority.node(t, "10.0.0.1"), "10.0.0.1"
+		}},
 		"the receiver's clock is an hour late": {change: func(_ *testing.T, e *ends) {
 			e.beta.Now = func() time.Time { return time.Now().Add(-time.Hour) }
 		}},
@@ -91,8 +94,8 @@ func TestOnlyNodesOfTheClusterSpeakWithEachOther(t *testing.T) {
 				if all := o.sendErr.Error() + o.recvErr.Error(); !strings.Contains(all, test.says) {
 					t.Errorf("no end says %q: %s", test.says, all)
 				}
-				if wire.ReasonOf(o.sendErr) != wire.Untrusted && wire.ReasonOf(o.recvErr) != wire.Untrusted {
-					t.Errorf("the sender says %v, the receiver %v, want %s", o.sendErr, o.recvErr, wire.Untrusted)
+				if wire.ReasonOf(o.recvErr) != wire.Untrusted || stream.After(o.recvErr).Next != stream.Person {
+					t.Errorf("the receiver says %v, want %s", o.recvErr, wire.Untrusted)
 				}
 			})
 		})
