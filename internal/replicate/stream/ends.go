@@ -15,6 +15,9 @@ type Stock interface {
 	// of the volume (wire.NotReplica) and says when a snapshot is gone (wire.NoSnapshot) or the half
 	// stream cannot be continued (wire.CannotResume), by an error that is a *wire.Error.
 	//
+	// Open may wait for a place: the peer hears Alive for up to ten minutes, and then gives up. What keeps it
+	// waiting longer is wire.Busy.
+	//
 	// All of want is a peer's word. A token of ZFS names the snapshot to be sent, and anybody can make one
 	// that names another volume's: Open must compare what the token names with want.Target before it
 	// uses it.
