@@ -125,28 +125,34 @@ func (in *incoming) take(ctx context.Context, intake Intake) error {
 	}
 }
 
-// pass gives bytes to the pool and tells how far it is.
+// pass gives bytes to the pool and tells the sender how far it is.
 func (in *incoming) pass(intake Intake, b []byte) error {
+	if err := in.write(intake, b); err != nil {
+		return err
+	}
+	p := &in.received.Progress
+	if p.Passed-in.acked < ackEvery {
+		return nil
+	}
+	in.acked, p.Durable = p.Passed, intake.Durable()
+	return in.say(wire.Ack{Passed: p.Passed, Durable: p.Durable})
+}
+
+func (in *incoming) write(intake Intake, b []byte) error {
 	if len(b) > 0 {
 		if _, err := intake.Write(b); err != nil {
 			return failed(err, "writing to the pool")
 		}
 	}
-	p := &in.received.Progress
-	p.Passed += uint64(len(b))
-	if p.Passed-in.acked >= ackEvery {
-		in.acked, p.Durable = p.Passed, intake.Durable()
-		if err := in.say(wire.Ack{Passed: p.Passed, Durable: p.Durable}); err != nil {
-			return err
-		}
-	}
+	in.received.Progress.Passed += uint64(len(b))
 	if in.options.Progress != nil {
-		in.options.Progress(*p)
+		in.options.Progress(in.received.Progress)
 	}
 	return nil
 }
 
-// complete compares the stream with the sender's word about all of it, and commits it.
+// complete compares the stream with the sender's word about all of it, and commits it. From here on
+// nothing is said to the sender before Commit: it may be gone, and the pool is to have all or not the end.
 func (in *incoming) complete(ctx context.Context, intake Intake, held []byte, frame wire.Frame) error {
 	m, err := wire.Decode(frame.Kind, frame.Payload)
 	if err != nil {
@@ -163,7 +169,7 @@ func (in *incoming) complete(ctx context.Context, intake Intake, held []byte, fr
 	if in.frames == 0 && in.received.Offer.Form != wire.Resumed {
 		return wire.Errorf(wire.WrongTotals, "the stream is empty")
 	}
-	if err := in.pass(intake, held); err != nil {
+	if err := in.write(intake, held); err != nil {
 		return err
 	}
 	return failed(intake.Commit(ctx), "completing the snapshot")

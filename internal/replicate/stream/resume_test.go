@@ -27,44 +27,50 @@ func (c *cutting) Write(b []byte) (int, error) {
 }
 
 func TestAStreamThatIsCutAnywhereGoesOnWhereItEnded(t *testing.T) {
-	content := random(4*wire.MaxData + 1000)
-	for _, side := range []string{"sender", "receiver"} {
-		t.Run(side, func(t *testing.T) {
-			synctest.Test(t, func(t *testing.T) {
-				nodes := newEnds(t, content)
-				resumed, unconfirmed := 0, 0
-				for at := 0; ; at++ {
-					e := nodes.again(content)
-					cut := &cutting{Conn: e.near, left: at}
-					if side == "sender" {
-						e.near = cut
-					} else {
-						cut.Conn, e.far = e.far, cut
-					}
-					o := e.run(t.Context())
-					if cut.left >= 0 {
-						break // nothing was left to cut
-					}
-					if o.sent.Committed && !o.received.Committed {
-						t.Fatalf("cut at write %d: the sender believes that the receiver has the snapshot: %v", at, o.recvErr)
-					}
-					if o.received.Committed {
-						if !o.sent.Committed && wire.ReasonOf(o.sendErr) != wire.Unconfirmed {
-							t.Errorf("cut at write %d: the receiver has the snapshot, and the sender says %v", at, o.sendErr)
-						}
-						unconfirmed++
-						continue
-					}
-					if kept := goOn(t, e, content); kept > 0 {
-						resumed++
-					}
-				}
-				if side == "sender" && resumed < 30 || side == "receiver" && unconfirmed == 0 {
-					t.Errorf("%d streams went on and %d were not confirmed: the cuts miss them", resumed, unconfirmed)
-				}
-			})
+	// The receiver acknowledges four frames at a time.
+	for name, length := range map[string]int{"and a part of a frame": 4*wire.MaxData + 1000, "exactly": 4 * wire.MaxData} {
+		content := random(length)
+		t.Run("four frames "+name+", cut by the sender", func(t *testing.T) {
+			if resumed, _ := cutAnywhere(t, content, func(e *ends, c *cutting) { c.Conn, e.near = e.near, c }); resumed < 30 {
+				t.Errorf("%d streams went on: the cuts miss them", resumed)
+			}
+		})
+		t.Run("four frames "+name+", cut by the receiver", func(t *testing.T) {
+			if _, unconfirmed := cutAnywhere(t, content, func(e *ends, c *cutting) { c.Conn, e.far = e.far, c }); unconfirmed == 0 {
+				t.Error("no stream was cut before the receiver's last word")
+			}
 		})
 	}
+}
+
+// cutAnywhere cuts a stream at each write of one end, and lets it go on. It returns how many streams went
+// on from a half, and how many the receiver had committed when they were cut.
+func cutAnywhere(t *testing.T, content []byte, put func(*ends, *cutting)) (resumed, committed int) {
+	t.Helper()
+	synctest.Test(t, func(t *testing.T) {
+		nodes := newEnds(t, content)
+		for at := 0; ; at++ {
+			e, cut := nodes.again(content), &cutting{left: at}
+			put(&e, cut)
+			o := e.run(t.Context())
+			switch {
+			case cut.left >= 0:
+				return // nothing was left to cut
+			case o.received.Committed:
+				committed++
+				if !o.sent.Committed && wire.ReasonOf(o.sendErr) != wire.Unconfirmed {
+					t.Errorf("cut at write %d: the receiver has the snapshot, and the sender says %v", at, o.sendErr)
+				}
+			case o.sent.Committed:
+				t.Fatalf("cut at write %d: the sender believes that the receiver has the snapshot: %v", at, o.recvErr)
+			case len(e.to.bytes) == len(content):
+				t.Fatalf("cut at write %d: the pool has the end of a stream that was not committed", at)
+			case goOn(t, e, content) > 0:
+				resumed++
+			}
+		}
+	})
+	return resumed, committed
 }
 
 // goOn plays the rest of a stream that was cut, and returns how much was not sent again.
