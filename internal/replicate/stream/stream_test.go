@@ -52,6 +52,10 @@ func TestAStreamArrivesAsItWasSent(t *testing.T) {
 				if !slices.Equal(e.from.closed, []bool{true}) || len(e.to.aborted) > 0 {
 					t.Errorf("the source was closed %v, the intake aborted %v", e.from.closed, e.to.aborted)
 				}
+				all := uint64(len(test.content))
+				if p := o.received.Progress; p.Size != all || p.Raw != all || p.Passed != all || p.Wire != o.sent.Progress.Wire {
+					t.Errorf("of %d bytes the receiver says %+v, the sender %+v", all, p, o.sent.Progress)
+				}
 				if got := string(o.received.Offer.Promise); got != "promise" {
 					t.Errorf("the promise that arrived is %q", got)
 				}

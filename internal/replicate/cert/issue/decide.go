@@ -6,6 +6,7 @@ import (
 	"crypto/x509"
 	"encoding/asn1"
 	"encoding/pem"
+	"errors"
 	"fmt"
 	"slices"
 
@@ -101,7 +102,7 @@ func judge(csr *certificates.CertificateSigningRequest, agent string) Decision {
 		return Decision{Reason: ReasonNotBound, Message: "the token is not bound to a pod on a node"}
 	}
 	node := nodes[0]
-	if got, err := cert.NodeOf(cert.Name(node)); err != nil || got != node {
+	if _, err := cert.NodeOf(cert.Name(node)); err != nil {
 		return Decision{Reason: ReasonNotBound, Message: fmt.Sprintf("%q is no name of a node", node)}
 	}
 	r, err := parse(csr.Spec.Request)
@@ -125,9 +126,9 @@ func parse(text []byte) (*x509.CertificateRequest, error) {
 	block, rest := pem.Decode(text)
 	switch {
 	case block == nil || block.Type != "CERTIFICATE REQUEST":
-		return nil, fmt.Errorf("it holds no request in PEM")
+		return nil, errors.New("it holds no request in PEM")
 	case len(rest) > 0:
-		return nil, fmt.Errorf("it holds more than one request")
+		return nil, errors.New("it holds more than one request")
 	}
 	r, err := x509.ParseCertificateRequest(block.Bytes)
 	if err != nil {

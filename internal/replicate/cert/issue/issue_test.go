@@ -59,8 +59,12 @@ func condition(csr *certificates.CertificateSigningRequest, c certificates.Reque
 
 func TestARequestForTheNodesOwnNameIsApprovedAndThenSigned(t *testing.T) {
 	csr := request(t, newKey(t), issue.Template("alpha"))
-	if d := issue.Decide(csr, agent); d.Verb != issue.Approve || d.Reason != issue.ReasonOwnName {
+	d := issue.Decide(csr, agent)
+	if d.Verb != issue.Approve || d.Reason != issue.ReasonOwnName {
 		t.Errorf("the decision is %s because of %s: %s", d.Verb, d.Reason, d.Message)
+	}
+	if _, err := newAuthority(t, now.Add(time.Hour)).Sign(d, now, rand.Reader); err == nil {
+		t.Error("it is signed before it is approved")
 	}
 	condition(csr, certificates.CertificateApproved)
 	if d := issue.Decide(csr, agent); d.Verb != issue.Sign || d.Node != "alpha" {
@@ -138,6 +142,19 @@ var refusals = map[string]struct {
 		check(t, err)
 		return key
 	}, want: issue.ReasonOtherKey},
+	"a key on another curve": {key: func(t *testing.T) crypto.Signer {
+		key, err := ecdsa.GenerateKey(elliptic.P384(), rand.Reader)
+		check(t, err)
+		return key
+	}, want: issue.ReasonOtherKey},
+	"a request that says it is a certificate": {change: func(c *certificates.CertificateSigningRequest) {
+		block, _ := pem.Decode(c.Spec.Request)
+		block.Type = "CERTIFICATE"
+		c.Spec.Request = pem.EncodeToMemory(block)
+	}, want: issue.ReasonBadRequest},
+	"a request that cannot be read": {change: func(c *certificates.CertificateSigningRequest) {
+		c.Spec.Request = pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE REQUEST", Bytes: []byte("x")})
+	}, want: issue.ReasonBadRequest},
 	"one usage more": {change: func(c *certificates.CertificateSigningRequest) {
 		c.Spec.Usages = append([]certificates.KeyUsage{certificates.UsageCertSign}, c.Spec.Usages...)
 	}, want: issue.ReasonOtherUsages},
