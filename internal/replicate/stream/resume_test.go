@@ -120,6 +120,9 @@ func TestAHalfStreamIsContinuedOnlyByItsOwnRest(t *testing.T) {
 				if o.sent.Progress.Offset != test.offset {
 					t.Errorf("the stream began at byte %d, want %d", o.sent.Progress.Offset, test.offset)
 				}
+				if want := 1 - int(test.offset/wire.MaxData); e.to.discarded != want {
+					t.Errorf("half streams were deleted %d times, want %d", e.to.discarded, want)
+				}
 				if !bytes.Equal(e.to.snapshots[target], content) {
 					t.Error("other bytes arrived")
 				}

@@ -106,6 +106,16 @@ func TestBothEndsTellWhyAStreamEnded(t *testing.T) {
 					return nil
 				}
 			}, want: wire.PoolFull, kept: []bool{false}},
+		"the receiver's pool fails once": {
+			change: func(e *ends) {
+				failures := 0
+				e.to.write = func(int) error {
+					if failures++; failures == 2 {
+						return errPool
+					}
+					return nil
+				}
+			}, want: wire.Failed, kept: []bool{false}},
 		"the receiver's pool fails": {
 			change: func(e *ends) { e.to.write = func(int) error { return errPool } }, want: wire.Failed, kept: []bool{false}},
 		"the snapshot cannot be completed": {

@@ -110,6 +110,7 @@ type pool struct {
 	half      *stream.Half
 	bytes     []byte
 	begun     int
+	discarded int
 	aborted   []bool
 
 	// What the test makes it do.
@@ -190,6 +191,7 @@ func (p *pool) Discard(context.Context) error {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	p.half, p.bytes = nil, nil
+	p.discarded++
 	return nil
 }
 
