@@ -30,15 +30,15 @@ func (s *shelf) free(t *testing.T, ids ...string) {
 }
 
 func TestAChangeThatGetsNoLockIsNotMadeAndHoldsNone(t *testing.T) {
-	for name, held := range map[string]func(s *shelf) (func(), error){
-		"the unit is locked":       func(s *shelf) (func(), error) { return s.UnitLocks.Lock(context.Background(), "a") },
-		"its own id is locked":     func(s *shelf) (func(), error) { return s.IDLocks.Lock(context.Background(), "new") },
-		"the last other is locked": func(s *shelf) (func(), error) { return s.IDLocks.Lock(context.Background(), "other") },
+	for name, held := range map[string]func(ctx context.Context, s *shelf) (func(), error){
+		"the unit is locked":       func(ctx context.Context, s *shelf) (func(), error) { return s.UnitLocks.Lock(ctx, "a") },
+		"its own id is locked":     func(ctx context.Context, s *shelf) (func(), error) { return s.IDLocks.Lock(ctx, "new") },
+		"the last other is locked": func(ctx context.Context, s *shelf) (func(), error) { return s.IDLocks.Lock(ctx, "other") },
 	} {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				s := newShelf(t, false)
-				unlock, err := held(s)
+				unlock, err := held(t.Context(), s)
 				if err != nil {
 					t.Fatal(err)
 				}
