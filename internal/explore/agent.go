@@ -56,6 +56,7 @@ func (w *World) think(i int, stale uint8) bool {
 		n.stopped = false
 	}
 	w.scratch.verb = a.Verb
+	w.checkGivesUp(i, &a)
 	if a.Verb <= ownership.Refuse || a.Verb == ownership.Pull && w.underway(i, a.To) {
 		w.tell(i, "decides", a)
 		return false
@@ -92,7 +93,7 @@ func (w *World) nodeFacts(i int, read *version, stale uint8) *ownership.NodeFact
 	*f = ownership.NodeFacts{
 		Me: names[i], Boot: bootNames[n.boot], Now: w.clock(), Record: read.volume, Copy: n.copy,
 		Wanted: n.wanted, Mounted: n.mounted, SnapshotDue: w.cfg.Eager || n.sinceSnapshot >= snapshotInterval,
-		OutOfService: n.tainted, SinceRenewal: n.sinceRenewal, Disk: w.diskSeenBy(i), Keep: keep,
+		OutOfService: n.tainted, SinceRenewal: n.sinceRenewal, Disk: w.disk.seenBy(i), Keep: keep,
 	}
 	f.FreshID = w.freshID(i)
 	f.Peers = w.ask(i, read.volume, stale)
@@ -106,13 +107,6 @@ var bootNames = func() (out [256]string) {
 	}
 	return out
 }()
-
-func (w *World) diskSeenBy(i int) ownership.Disk {
-	if !w.cfg.Kind.Traits().Reserves {
-		return ownership.Disk{}
-	}
-	return ownership.Disk{Attached: w.nodes[i].copy.Exists, Holder: w.disk}
-}
 
 // ask collects the peers' answers. An agent that means to destroy its copy also
 // asks them to confirm and hold the same data.
@@ -218,11 +212,11 @@ func hearsay(v *ownership.Volume, me string) (out []ownership.Peer) {
 // someoneKnowsMore tells whether this node, or one that it can reach, has heard
 // of the epoch in which the volume was last written while the record has not.
 func (w *World) someoneKnowsMore(i int, v *ownership.Volume) bool {
-	if v == nil || v.Lineage.Knows(w.truth.epoch) {
+	if v == nil || knows(v.Lineage, w.truth.epoch) {
 		return false
 	}
 	for j := 0; j < w.cfg.Nodes; j++ {
-		if (j == i || w.answers(i, j)) && w.nodes[j].copy.Promise.Lineage.Knows(w.truth.epoch) {
+		if (j == i || w.answers(i, j)) && knows(w.nodes[j].copy.Promise.Lineage, w.truth.epoch) {
 			return true
 		}
 	}

@@ -29,7 +29,7 @@ func snapshots(nodes, factor int) Config {
 }
 
 func attachments(nodes int) Config {
-	return Config{Kind: ownership.Attachments, Nodes: nodes, Factor: nodes, Watchdog: true, Automatic: true}
+	return Config{Kind: ownership.Attachments, Nodes: nodes, Factor: nodes, Watchdog: true, Automatic: true, Shares: nodes, Persistent: true}
 }
 
 // SmallBounds are exhausted in the ordinary tests.

@@ -8,8 +8,7 @@ import (
 	"berth.dev/berth/internal/ownership"
 )
 
-// volume writes the record. It leaves Clean out, which only the consistency check
-// needs, and that is not modelled.
+// volume writes the record.
 func (c *canon) volume(v *ownership.Volume) {
 	if v == nil {
 		c.n(0)
@@ -24,6 +23,7 @@ func (c *canon) volume(v *ownership.Volume) {
 	c.losses(v.Losses)
 	c.node(v.FenceRequest.Executor)
 	c.epoch(v.FenceRequest.Epoch)
+	c.sharing(v)
 	c.point(v.Failover.Approved)
 	c.deadline(v.ExpireAt)
 	for _, i := range c.order[:c.w.cfg.Nodes] {
@@ -36,6 +36,10 @@ func (c *canon) volume(v *ownership.Volume) {
 		c.point(r.Point)
 		// Both are only ever compared with the record's own epoch.
 		c.flags(r.Unstaged == v.Epoch, r.Fenced == v.Epoch)
+		if v.Kind.Traits().Attaches {
+			c.n(uint64(r.Tries))
+			c.deadline(r.RetryAt)
+		}
 	}
 }
 
@@ -99,6 +103,7 @@ func (c *canon) machine(i int) {
 	p := &n.copy
 	c.flags(p.Exists, p.Dirty, p.Condemned, p.Quarantined, n.up, n.paused, n.agent, n.mounted)
 	c.flags(n.tainted, n.stopped, n.woke, n.wanted, n.wrecked > 0)
+	c.attachment(i)
 	c.promise(&p.Promise)
 	c.ownEpochs(n)
 	if p.Condemned || p.Quarantined {
@@ -243,7 +248,9 @@ func (c *canon) pending(p *pending) {
 	switch a.Verb {
 	case ownership.Record:
 		c.flags(p.read.rv == c.w.server.current.rv, p.ignored, p.brake, a.Reason == ownership.RecordBehind, p.age > maxDataLoss,
-			slices.Contains(c.w.truth.issued, a.Next.Epoch))
+			slices.Contains(c.w.truth.issued, a.Next.Epoch), p.unused >= ownership.ExpireAfter)
+		c.nodes(p.wanted)
+		c.nodes(p.waiting)
 		c.volume(a.Next)
 	case ownership.Persist, ownership.Open, ownership.Close:
 		c.promise(&a.Promise)
@@ -258,9 +265,12 @@ func (c *canon) pending(p *pending) {
 			c.point(d)
 		}
 		c.n(0)
-	case ownership.Reserve, ownership.Unreserve:
+	case ownership.Mount:
+		c.flags(a.Check && c.w.disk.shares > 0)
+	case ownership.Register, ownership.Reserve:
 		c.reservation(a.Key)
-		c.reservation(a.Expect)
+		c.flags(a.Expect == c.w.disk.holder.Raw(), a.Expect == 0)
+		c.n(a.Expect.Number())
 	case ownership.Condemn, ownership.Quarantine:
 		c.deadline(a.Until)
 		c.flags(p.unread)

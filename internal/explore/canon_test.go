@@ -98,7 +98,6 @@ var edits = map[string]func(w *World){
 	"a cut link":                       func(w *World) { w.link(0, 1, false) },
 	"a node without the API":           func(w *World) { w.link(1, api, false) },
 	"an API server that is down":       func(w *World) { w.server.down = true },
-	"a held reservation":               func(w *World) { w.disk = ownership.Key{Node: "a", Epoch: other} },
 	"a stream":                         func(w *World) { w.streams = []stream{{to: 1, header: ownership.Stream{Target: w.nodes[0].copy.Tip()}}} },
 	"a lost acknowledgement":           func(w *World) { w.truth.last = nil },
 	"another true epoch":               func(w *World) { w.truth.epoch = other },
@@ -118,12 +117,37 @@ var edits = map[string]func(w *World){
 	"an epoch that a node shut out":    record(func(v *ownership.Volume) { v.Replicas[1].Fenced = v.Epoch }),
 }
 
+// diskEdits do the same to a world with a shared disk.
+var diskEdits = map[string]func(w *World){
+	"a held reservation":                      func(w *World) { w.disk.holder = ownership.Key{Node: "a", Epoch: other} },
+	"a reservation of a session that is over": func(w *World) { w.disk.at, w.disk.current = 1, false },
+	"a holder's session that lives":           func(w *World) { w.disk.at, w.disk.current = 1, true },
+	"a registration":                          func(w *World) { w.disk.keys[1] = ownership.Key{Node: "b", Epoch: other} },
+	"a detached disk":                         func(w *World) { w.disk.links[1] = ownership.Detached },
+	"an attach under way":                     func(w *World) { w.disk.links[1] = ownership.Attaching },
+	"an attach that failed":                   func(w *World) { w.disk.links[1] = ownership.AttachFailed },
+	"a slot that is taken":                    func(w *World) { w.slots.taken = 2 },
+	"a primary that waits for a slot":         func(w *World) { w.slots.waiting = 2 },
+	"a mount that ended badly":                func(w *World) { w.truth.unclean = true },
+	"a target that forgot":                    func(w *World) { w.truth.forgot = true },
+	"a mount that ended well":                 func(w *World) { w.nodes[1].copy.Opened = other; w.nodes[1].copy.Flushed = other },
+	"a recorded clean end":                    record(func(v *ownership.Volume) { v.Clean = false }),
+	"a failed try":                            record(func(v *ownership.Volume) { v.Replicas[1].Tries = 1 }),
+	"a time to try again":                     record(func(v *ownership.Volume) { v.Replicas[1].RetryAt = time.Unix(9, 0) }),
+	"a time to detach all":                    record(func(v *ownership.Volume) { v.ExpireAt = time.Unix(9, 0) }),
+}
+
 // TestWorldsThatDifferHaveDifferentKeys changes one thing at a time that a rule
 // or a check reads.
 func TestWorldsThatDifferHaveDifferentKeys(t *testing.T) {
+	differ(t, snapshots(3, 3), edits)
+	differ(t, attachments(3), diskEdits)
+}
+
+func differ(t *testing.T, cfg Config, edits map[string]func(w *World)) {
 	for name, edit := range edits {
 		t.Run(name, func(t *testing.T) {
-			w := New(snapshots(3, 3), Berth())
+			w := New(cfg, Berth())
 			w.nodes[0].wanted = true
 			record(func(v *ownership.Volume) {
 				v.Primary = ownership.Primary{Node: "a", Boot: "boot1", Phase: ownership.Preparing}

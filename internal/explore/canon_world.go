@@ -76,6 +76,7 @@ func (c *canon) sign(i int) uint64 {
 	if n.pending != nil {
 		mix(uint64(n.pending.action.Verb))
 	}
+	mix(uint64(w.disk.links[i]))
 	mix(n.copy.Promise.Epoch.Number)
 	mix(uint64(len(n.copy.Points)))
 	tip := n.copy.Tip()
@@ -114,7 +115,7 @@ func (c *canon) write() {
 		c.controller(&w.ctl[k])
 	}
 	c.inFlight()
-	c.reservation(w.disk)
+	c.target()
 	c.links()
 	c.truth()
 }
@@ -131,6 +132,7 @@ func (c *canon) controller(ctl *controller) {
 		c.span(ctl.lostFor[i], ownership.RebuildDelay)
 	}
 	c.span(ctl.suspect, ownership.Settle)
+	c.span(ctl.watching, ownership.WatchFirst)
 }
 
 // inFlight writes the streams. They may arrive in any order, so their order is no

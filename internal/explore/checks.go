@@ -45,16 +45,16 @@ func (w *World) superseded(i int, v *ownership.Volume) bool {
 	if v.Epoch == e {
 		return !v.Primary.Phase.Open() || v.Primary.Node != names[i]
 	}
-	return v.Lineage.Knows(e) || v.Epoch.Number >= e.Number
+	return knows(v.Lineage, e) || v.Epoch.Number >= e.Number
 }
 
-// checkDiskWrite puts a write before the shared disk. The disk refuses a node that
-// does not hold the reservation. The writes that it accepts must be in the order of
+// checkDiskWrite puts a write before the shared disk. While it is reserved, the disk
+// refuses every session but the holder. The writes that it accepts must be in the order of
 // epochs.
 func (w *World) checkDiskWrite(i int) {
 	n, t := &w.nodes[i], &w.truth
 	e := n.copy.Opened
-	if w.disk != (ownership.Key{Node: names[i], Epoch: e}) {
+	if !w.disk.accepts(i) {
 		return
 	}
 	for _, f := range t.fenced {
@@ -71,13 +71,6 @@ func (w *World) checkDiskWrite(i int) {
 		}
 	}
 	t.log = append(slices.Clip(t.log), e)
-}
-
-// checkReserve: no node takes the reservation from a newer epoch.
-func (w *World) checkReserve(i int, k ownership.Key) {
-	if w.disk.Epoch.Number > k.Epoch.Number {
-		w.fail("fence: %s took the reservation for epoch %v from epoch %v", names[i], k.Epoch, w.disk.Epoch)
-	}
 }
 
 // checkApply judges a stream that a receiver accepts.
@@ -189,13 +182,13 @@ func (w *World) checkDrop(i int, points []lineage.Point) {
 		if p == n.copy.Tip() {
 			w.fail("retention: %s dropped its newest snapshot", names[i])
 		}
-		if v != nil && !v.Primary.Phase.Open() && p == v.RecoveryPoint && v.Holds(p) && !w.outlived(i, p) {
+		if v != nil && !v.Primary.Phase.Open() && p == v.RecoveryPoint && w.partOfVolume(p) && !w.outlived(i, p) {
 			w.fail("retention: %s dropped the recovery point", names[i])
 		}
 	}
 	for j := 0; j < w.cfg.Nodes && v != nil; j++ {
 		e, ok := v.Replica(names[j])
-		if j == i || !ok || !e.State.MayFollow(ownership.Ready) || !w.nodes[j].copy.Exists {
+		if j == i || !ok || !steps(stateSteps, ownership.Ready, e.State) || !w.nodes[j].copy.Exists {
 			continue
 		}
 		o := &w.nodes[j].copy

@@ -13,8 +13,8 @@ const (
 )
 
 // ticks are the steps in which time passes: a heartbeat, more than the rebuild
-// delay, more than the quarantine.
-var ticks = [...]time.Duration{5 * time.Second, 11 * time.Minute, 25 * time.Hour}
+// delay, more than the quarantine, less than the life of an unused attachment.
+var ticks = [...]time.Duration{5 * time.Second, 11 * time.Minute, 25 * time.Hour, 2 * time.Minute}
 
 // tick lets time pass for all processes. Nodes that reach the API renew their
 // leases; the others must ask themselves whether to stop.
@@ -22,6 +22,7 @@ func (w *World) tick(d time.Duration) {
 	for i := 0; i < w.cfg.Nodes; i++ {
 		w.selfFence(i) // look before renewing: too late is too late
 	}
+	w.noteUse()
 	w.now += d
 	for k := range w.streams {
 		w.holdFor(&w.streams[k])
@@ -61,8 +62,10 @@ func (w *World) observe(c int, d time.Duration) {
 	ctl := &w.ctl[c]
 	if !w.linked(maxNodes+c, api) {
 		ctl.lapsed, ctl.steady, ctl.lostFor, ctl.suspect = [maxNodes]time.Duration{}, [maxNodes]time.Duration{}, [maxNodes]time.Duration{}, 0
+		ctl.watching = 0
 		return
 	}
+	ctl.watching += d
 	for i := 0; i < w.cfg.Nodes; i++ {
 		if w.nodes[i].sinceRenewal == 0 {
 			ctl.lapsed[i], ctl.steady[i] = 0, ctl.steady[i]+d
@@ -81,6 +84,12 @@ func (w *World) observe(c int, d time.Duration) {
 			ctl.suspect = ctl.lostFor[p]
 		}
 	}
+}
+
+// restartController ends a controller's process, and with it all that it has seen.
+func (w *World) restartController(c int) bool {
+	w.ctl[c] = controller{}
+	return true
 }
 
 // selfFence is the node's side of the contract. A running agent stops its
@@ -113,7 +122,9 @@ func (w *World) selfFence(i int) {
 		if !n.copy.GaveUp(n.copy.Opened) {
 			n.copy.Closed = n.copy.Opened
 		}
-		n.mounted, n.stopped = false, n.stopped || n.mounted
 		n.pending = nil
+		if n.mounted {
+			w.unmount(i)
+		}
 	}
 }

@@ -32,19 +32,12 @@ func (w *World) act(i int, p *pending) {
 		w.snapshot(i, a.To)
 	case ownership.Drop:
 		w.dropPoints(i, a.Points)
-	case ownership.Reserve:
-		if w.disk == a.Expect || w.rules.Conduct.BlindReserve {
-			w.checkReserve(i, a.Key)
-			w.disk = a.Key
-		}
-	case ownership.Unreserve:
-		if w.disk == a.Key {
-			w.disk = ownership.Key{}
-		}
+	case ownership.Register, ownership.Reserve, ownership.Attach, ownership.Detach:
+		w.diskStep(i, a)
 	case ownership.Mount:
-		w.mount(i)
+		w.mount(i, a.Check)
 	case ownership.Unmount:
-		n.mounted, n.stopped = false, true
+		w.unmount(i)
 	default:
 		w.removeSteps(i, p)
 	}
@@ -106,10 +99,23 @@ next:
 	n.copy.Points, n.data = keep, data
 }
 
-func (w *World) mount(i int) {
+func (w *World) mount(i int, check bool) {
 	n := &w.nodes[i]
 	w.checkMount(i)
+	w.checkClean(i, check)
 	n.mounted, n.stopped = true, false
+}
+
+// unmount flushes what the disk accepts.
+func (w *World) unmount(i int) {
+	n := &w.nodes[i]
+	n.mounted, n.stopped = false, true
+	if !w.cfg.Kind.Traits().Reserves || w.disk.accepts(i) {
+		n.copy.Flushed, w.truth.unclean = n.copy.Opened, false
+	}
+	if w.rules.Conduct.FreesReservation && w.disk.holds(i) {
+		w.disk.free()
+	}
 }
 
 // appWrite is the pod writing once, if it has the volume.
@@ -138,6 +144,7 @@ func (w *World) write(who int, p *pending) {
 		return // another process was faster; read again
 	}
 	w.checkRecord(p)
+	w.noteUse()
 	w.commit(p.action.Next)
 }
 

@@ -48,24 +48,30 @@ const (
 	attaches
 	deletesNode
 	addsNode
+	blips // the node's session with the disk ends, and another begins
+	restartsTarget
+	presses // another volume's primary wants the slot
+	relieves
+	restartsController
 	kinds
 )
 
 var kindNames = [kinds]string{"agent", "controller", "deliver", "lose", "write", "want", "unwant", "tick", "crash", "boot",
 	"power-off", "agent-stop", "agent-start", "pause", "resume", "cut", "heal", "isolate", "rejoin", "api-stop", "api-start", "restore",
-	"forget", "wreck", "taint", "untaint", "approve", "factor", "attach", "delete-node", "add-node"}
+	"forget", "wreck", "taint", "untaint", "approve", "factor", "attach", "delete-node", "add-node",
+	"blip", "restart-target", "press", "relieve", "restart-controller"}
 
 // onNode are the kinds whose A is an endpoint.
 var onNode = [kinds]bool{agentSteps: true, appWrites: true, wants: true, unwants: true, crashes: true, boots: true, powersOff: true,
 	agentStops: true, agentStarts: true, pauses: true, resumes: true, cuts: true, heals: true, isolates: true, rejoins: true, wrecks: true, taints: true,
-	untaints: true, attaches: true, deletesNode: true, addsNode: true}
+	untaints: true, attaches: true, deletesNode: true, addsNode: true, blips: true, presses: true, relieves: true}
 
 func (e Event) String() string {
 	s := kindNames[e.Kind]
 	switch {
 	case e.Kind == cuts || e.Kind == heals:
 		return s + " " + names[e.A] + " " + names[e.B]
-	case e.Kind == apiStops || e.Kind == apiStarts || e.Kind == forgets:
+	case e.Kind == apiStops || e.Kind == apiStarts || e.Kind == forgets || e.Kind == restartsTarget:
 		return s
 	case onNode[e.Kind]:
 		s += " " + names[e.A]
@@ -146,6 +152,8 @@ func (w *World) Apply(e Event) bool {
 		}
 		w.tick(ticks[a])
 		return true
+	case restartsController:
+		return a < controllers && w.restartController(a)
 	case approves:
 		return a < controllers && w.approve(a)
 	case factors:
@@ -207,8 +215,6 @@ func (w *World) machineEvent(k Kind, a, b int) bool {
 		changed := n.up && n.tainted
 		n.tainted = n.tainted && !changed
 		return changed
-	case attaches:
-		return w.attach(a)
 	}
-	return false
+	return w.diskEvent(k, a, b != 0)
 }

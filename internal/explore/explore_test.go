@@ -16,7 +16,7 @@ import (
 )
 
 func TestNoRandomScheduleBreaksAnInvariant(t *testing.T) {
-	schedules := uint64(10_000)
+	schedules := uint64(30_000)
 	if raceDetector {
 		schedules = 500
 	}
@@ -107,6 +107,12 @@ func parse(t *testing.T, d *datadriven.TestData) (explore.Config, *explore.Rules
 		t.Fatal(err)
 	}
 	cfg.Kind = k
+	cfg.Lasting = d.HasArg("lasting")
+	if k.Traits().Attaches {
+		d.ScanArgs(t, "shares", &cfg.Shares)
+		d.ScanArgs(t, "persistent", &cfg.Persistent)
+		d.ScanArgs(t, "yields", &cfg.Yields)
+	}
 	m, ok := explore.MutantNamed(name)
 	if !ok {
 		t.Fatalf("no rules named %q", name)

@@ -12,6 +12,8 @@ func (w *World) crash(i int) bool {
 		return false
 	}
 	n.up, n.paused, n.agent, n.mounted, n.stopped = false, false, false, false, false
+	w.disk.crash(i)
+	w.slots.freed(i)
 	n.pending, n.heard = nil, nil
 	if w.rules.Conduct.ForgetfulPromises {
 		n.copy.Promise = ownership.Promise{}
@@ -76,14 +78,16 @@ func (w *World) wreck(i int) bool {
 // versions ago, under a new resource version. It happens once in a schedule: a
 // second backup can bring back a claim that was made before the first one and
 // rivals those made since, and then no rule can tell whose the volume is. Gone
-// means a backup without the volume; after that, one with it is found.
+// means a backup without the volume; after that, one with it is found. A target that
+// forgot its reservations and a record that forgot its owner would leave nothing that
+// knows of a writer out of reach; one schedule has only one of them.
 func (w *World) restore(back int, gone bool) bool {
 	now := w.server.current
 	found := now
 	switch {
 	case now.volume == nil:
 		found = now.before
-	case w.truth.restored:
+	case w.truth.restored || w.truth.forgot:
 		return false
 	case gone:
 		found = nil
@@ -159,25 +163,11 @@ func (w *World) approve(c int) bool {
 
 func (w *World) setFactor(n int) bool {
 	v := w.server.current.volume
-	if v == nil || v.Factor == n || n > w.cfg.Nodes {
+	if v == nil || v.Factor == n || n > w.cfg.Nodes || v.Kind.Traits().Attaches && n > v.Sharing.MaxShares {
 		return false
 	}
 	next := *v
 	next.Factor = n
 	w.commit(&next)
-	return true
-}
-
-// attach lets the disk provisioner follow the record.
-func (w *World) attach(i int) bool {
-	v := w.server.current.volume
-	n := &w.nodes[i]
-	if v == nil || v.Kind != ownership.Attachments || n.copy.Exists {
-		return false
-	}
-	if e, ok := v.Replica(names[i]); !ok || e.State == ownership.Removing || e.State == ownership.Gone {
-		return false
-	}
-	n.copy.Exists = true
 	return true
 }

@@ -26,7 +26,7 @@ func (m Mutant) Rules() *Rules {
 // Mutants returns all of them.
 func Mutants() []Mutant {
 	var out []Mutant
-	for _, group := range [][]Mutant{conductMutants, proofMutants, stageMutants, dataMutants, memoryMutants, removalMutants} {
+	for _, group := range [][]Mutant{conductMutants, proofMutants, stageMutants, dataMutants, memoryMutants, removalMutants, diskMutants, attachMutants} {
 		out = append(out, group...)
 	}
 	return out
@@ -98,6 +98,7 @@ var conductMutants = []Mutant{
 	{"old-answers", "what a peer said before the record was read is good enough", func(r *Rules) { r.Conduct.OldAnswers = true }},
 	{"old-proofs", "evidence about a node stays true", func(r *Rules) { r.Conduct.OldProofs = true }},
 	{"blind-reserve", "the reservation may be taken whoever holds it by now", func(r *Rules) { r.Conduct.BlindReserve = true }},
+	{"frees-reservation", "a volume that nobody has mounted needs no reservation", func(r *Rules) { r.Conduct.FreesReservation = true }},
 	{"word-of-mouth", "the recorded points are what the replicas hold", func(r *Rules) { r.Conduct.WordOfMouth = true }},
 	{"forgetful-promises", "a promise may live in memory", func(r *Rules) { r.Conduct.ForgetfulPromises = true }},
 	{"no-repair", "the record is always newer than what nodes know", func(r *Rules) {

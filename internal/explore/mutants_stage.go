@@ -33,8 +33,8 @@ var stageMutants = []Mutant{
 	}},
 	{"preempt-anybody", "whoever stages may take the reservation from anybody", func(r *Rules) {
 		r.Stage = r.Stage.Alter("reservation", seeing(func(f *ownership.NodeFacts) {
-			if mine := (ownership.Key{Node: f.Me, Epoch: f.Record.Epoch}); f.Disk.Holder != mine {
-				f.Disk.Holder.Epoch.Number = 0
+			if mine := (ownership.Key{Node: f.Me, Epoch: f.Record.Epoch}); f.Disk.Holder != mine.Raw() {
+				f.Disk.Holder = 0
 			}
 		}))
 		r.Conduct.BlindReserve = true

@@ -36,7 +36,13 @@ func (w *World) controllerStep(c int, stale uint8) bool {
 		return false
 	}
 	p := &pending{action: a, read: read,
-		ignored: w.controllerKnowsMore(who, read.volume), brake: ownership.BrakeHolds(f.Nodes) && !deliberate(f)}
+		ignored: w.controllerKnowsMore(who, read.volume), brake: w.massLoss(c) && !w.ordered(read.volume)}
+	for i := range w.cfg.Nodes {
+		if w.nodes[i].wanted {
+			p.wanted |= 1 << i
+		}
+	}
+	p.waiting, p.unused = w.slots.waiting, w.now-w.truth.usedAt
 	for i := range f.Peers {
 		if f.Peers[i].Copy.Has(a.Point) {
 			p.age = max(p.age, f.Peers[i].Age)
@@ -51,26 +57,12 @@ func (w *World) controllerStep(c int, stale uint8) bool {
 	return true
 }
 
-func deliberate(f *ownership.ControllerFacts) bool {
-	i := indexOf(f.Record.Primary.Node)
-	for _, p := range f.Proofs {
-		if p.Node == f.Record.Primary.Node && p.Kind == ownership.OutOfService {
-			return true
-		}
-	}
-	if i < 0 {
-		return false
-	}
-	e, _ := f.Record.Replica(f.Record.Primary.Node)
-	return e.Unstaged == f.Record.Epoch
-}
-
 func (w *World) controllerKnowsMore(who int, v *ownership.Volume) bool {
-	if v.Lineage.Knows(w.truth.epoch) {
+	if knows(v.Lineage, w.truth.epoch) {
 		return false
 	}
 	for j := 0; j < w.cfg.Nodes; j++ {
-		if w.answers(who, j) && w.nodes[j].copy.Promise.Lineage.Knows(w.truth.epoch) {
+		if w.answers(who, j) && knows(w.nodes[j].copy.Promise.Lineage, w.truth.epoch) {
 			return true
 		}
 	}
@@ -80,7 +72,11 @@ func (w *World) controllerKnowsMore(who int, v *ownership.Volume) bool {
 func (w *World) controllerFacts(c int, read *version) *ownership.ControllerFacts {
 	who, v := maxNodes+c, read.volume
 	f := &w.scratch.controller
-	*f = ownership.ControllerFacts{Now: w.clock(), Record: v, SuspectFor: w.ctl[c].suspect}
+	*f = ownership.ControllerFacts{Now: w.clock(), Record: v, SuspectFor: w.ctl[c].suspect, Watching: w.ctl[c].watching}
+	if w.cfg.Kind.Traits().Attaches {
+		f.Wanted = w.wantedNodes(w.scratch.wanted[:0])
+		w.noteWish(v, len(f.Wanted))
+	}
 	f.Peers = w.scratch.peers[:0]
 	if w.rules.Conduct.WordOfMouth {
 		f.Peers = hearsay(v, "")
@@ -88,6 +84,7 @@ func (w *World) controllerFacts(c int, read *version) *ownership.ControllerFacts
 	f.Nodes = w.scratch.machines[:0]
 	for j := 0; j < w.cfg.Nodes; j++ {
 		f.Nodes = append(f.Nodes, ownership.Machine{Name: names[j], Lost: w.lost(c, j), LostFor: w.ctl[c].lostFor[j], Fits: !w.nodes[j].tainted && !w.nodes[j].deleted})
+		w.slotFacts(&f.Nodes[j], v, j)
 		if !w.rules.Conduct.WordOfMouth && w.answers(who, j) {
 			f.Peers = append(f.Peers, w.probe(j, v))
 		}
@@ -186,7 +183,7 @@ func (w *World) leases(c, p int) *ownership.Leases {
 		KubeletAlive: w.nodes[p].sinceKubelet < leaseDuration, Lapsed: ctl.lapsed[p],
 		Named: setNames[w.nodes[p].members], Counted: setNames[members], Nodes: bits.OnesCount8(members)}
 	for j := 0; j < w.cfg.Nodes; j++ {
-		if j != p && !w.nodes[j].deleted && ctl.steady[j] >= ctl.lapsed[p] && ctl.lapsed[p] > 0 {
+		if j != p && !w.nodes[j].deleted && ctl.steady[j] >= ownership.SelfFenceAfter+ownership.SelfFenceMargin {
 			l.Steady++
 		}
 	}

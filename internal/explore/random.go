@@ -13,7 +13,11 @@ const Steps = 200
 // work; faults come in storms and calms, or nothing would ever get done.
 var weights = [kinds]int{agentSteps: 300, controllerSteps: 90, delivers: 60, loses: 5, appWrites: 90, wants: 26, unwants: 10,
 	ticksBy: 60, crashes: 8, boots: 24, powersOff: 3, agentStops: 4, agentStarts: 10, pauses: 8, resumes: 20, cuts: 10, heals: 22, isolates: 3, rejoins: 8,
-	apiStops: 3, apiStarts: 9, restores: 3, forgets: 0, wrecks: 2, taints: 5, untaints: 8, approves: 6, factors: 4, attaches: 12, deletesNode: 3, addsNode: 5}
+	apiStops: 3, apiStarts: 9, restores: 3, forgets: 0, wrecks: 2, taints: 5, untaints: 8, approves: 6, factors: 4, attaches: 60, deletesNode: 3, addsNode: 5,
+	blips: 8, restartsTarget: 2, presses: 4, relieves: 8, restartsController: 3}
+
+// atDisk are the kinds that happen only to shared disks.
+var atDisk = [kinds]bool{attaches: true, blips: true, restartsTarget: true, presses: true, relieves: true}
 
 // storms are the moods of a schedule: the kinds that come more often, with their
 // factor; zero means not at all. A fault that needs two others of its kind to do
@@ -29,12 +33,21 @@ var storms = []map[Kind]int{
 	{factors: 8, wrecks: 3, ticksBy: 2, restores: 0, wants: 0},
 	{wrecks: 4, crashes: 2, loses: 3},
 	{cuts: 0, crashes: 0, pauses: 0, wrecks: 0, apiStops: 0, wants: 3, unwants: 3},
+	{blips: 5, restartsTarget: 4, presses: 4, pauses: 3, restores: 0},
+	{isolates: 6, heals: 0, rejoins: 2, restartsTarget: 6, wants: 2, appWrites: 2, restores: 0, wrecks: 0, crashes: 0},
+	{pauses: 5, ticksBy: 2, wants: 2, unwants: 2, controllerSteps: 2, restartsTarget: 3, cuts: 0, restores: 0, wrecks: 0, crashes: 0, apiStops: 0},
 }
 
-var lotteries = func() (out [][]Kind) {
+// lotteries of worlds without and with a shared disk.
+var lotteries = [2][][]Kind{drum(false), drum(true)}
+
+func drum(disk bool) (out [][]Kind) {
 	for _, storm := range storms {
 		var lottery []Kind
 		for k, n := range weights {
+			if atDisk[k] && !disk {
+				continue
+			}
 			if factor, ok := storm[Kind(k)]; ok {
 				n *= factor
 			}
@@ -45,27 +58,34 @@ var lotteries = func() (out [][]Kind) {
 		out = append(out, lottery)
 	}
 	return out
-}()
+}
 
 // Source is the dice of one schedule.
 type Source struct {
-	r       *rand.Rand
-	lottery []Kind
+	r     *rand.Rand
+	storm int
+	// victim is the node of the plot, negative if there is none.
+	victim int
 }
 
 // NewSource returns the dice of the schedule with the given number.
 func NewSource(seed uint64) Source {
 	r := rand.New(rand.NewPCG(seed, 0x6265727468))
-	return Source{r: r, lottery: lotteries[r.IntN(len(lotteries))]}
+	return Source{r: r, storm: r.IntN(len(storms)), victim: r.IntN(10) - 6}
 }
 
 // Config draws the world of a schedule.
 func (s Source) Config() Config {
 	c := Config{Kind: ownership.Snapshots, Nodes: 2 + s.r.IntN(3), Watchdog: s.r.IntN(3) > 0, Automatic: s.r.IntN(4) > 0}
-	if s.r.IntN(4) == 0 {
+	if s.r.IntN(3) == 0 {
 		c.Kind = ownership.Attachments
 	}
 	c.Factor = 2 + s.r.IntN(c.Nodes-1)
+	if c.Kind.Traits().Attaches {
+		c.Shares = c.Factor + s.r.IntN(c.Nodes-c.Factor+1)
+		c.Persistent, c.Yields = s.r.IntN(4) > 0, s.r.IntN(2) > 0
+	}
+	c.Lasting = s.r.IntN(3) == 0
 	return c
 }
 
@@ -75,14 +95,24 @@ func (s Source) Event(w *World, last Event, worked bool) Event {
 	if last.Kind == agentSteps && worked && s.r.IntN(10) > 0 {
 		return Event{Kind: agentSteps, A: last.A, B: s.stale()}
 	}
-	e := Event{Kind: s.lottery[s.r.IntN(len(s.lottery))]}
+	if last.Kind == resumes && worked && s.r.IntN(2) > 0 { // a machine that wakes goes on where it was
+		return Event{Kind: [...]Kind{appWrites, agentSteps}[s.r.IntN(2)], A: last.A}
+	}
+	if e, ok := s.plot(w); ok {
+		return e
+	}
+	lottery := lotteries[0][s.storm]
+	if w.cfg.Kind.Traits().Reserves {
+		lottery = lotteries[1][s.storm]
+	}
+	e := Event{Kind: lottery[s.r.IntN(len(lottery))]}
 	nodes := w.cfg.Nodes
 	switch e.Kind {
 	case agentSteps:
 		e.A, e.B = uint8(s.r.IntN(nodes)), s.stale()
 	case controllerSteps:
 		e.A, e.B = uint8(s.r.IntN(controllers)), s.stale()
-	case approves:
+	case approves, restartsController:
 		e.A = uint8(s.r.IntN(controllers))
 	case delivers, loses:
 		e.A, e.B = uint8(s.r.IntN(2)), uint8(s.r.IntN(5)/4)
@@ -90,7 +120,7 @@ func (s Source) Event(w *World, last Event, worked bool) Event {
 			e.B = 0
 		}
 	case ticksBy:
-		e.A = [...]uint8{0, 0, 0, 0, 0, 0, 1, 1, 1, 2}[s.r.IntN(10)]
+		e.A = [...]uint8{0, 0, 0, 0, 0, 0, 1, 1, 3, 2}[s.r.IntN(10)]
 	case cuts, heals:
 		e.A, e.B = s.endpoint(nodes), s.endpoint(nodes)
 		if s.r.IntN(3) == 0 {
@@ -105,6 +135,8 @@ func (s Source) Event(w *World, last Event, worked bool) Event {
 		e.A = uint8(1 + s.r.IntN(nodes))
 	case wants:
 		e.A, e.B = uint8(s.r.IntN(nodes)), uint8(s.r.IntN(6)/5)
+	case attaches:
+		e.A, e.B = s.fitting(w, attaches), uint8(s.r.IntN(4)/3)
 	default:
 		if onNode[e.Kind] {
 			e.A = s.fitting(w, e.Kind)
@@ -135,6 +167,8 @@ func (s Source) fitting(w *World, k Kind) uint8 {
 			fits = n.tainted
 		case addsNode:
 			fits = n.deleted
+		case attaches:
+			fits = w.disk.links[j] == ownership.Attaching
 		}
 		if fits {
 			return uint8(j)
@@ -179,7 +213,7 @@ func Random(seed uint64, rules *Rules, events []Event) Outcome {
 		worked = w.Apply(last)
 		events = append(events, last)
 	}
-	w.Settle()
+	w.rest()
 	return Outcome{Config: w.cfg, Events: events, Violation: w.Violation, World: w}
 }
 
@@ -194,6 +228,14 @@ func Replay(cfg Config, rules *Rules, events []Event, story *Story) *World {
 		story.begin(e)
 		w.Apply(e)
 	}
-	w.Settle()
+	w.rest()
 	return w
+}
+
+// rest ends a schedule: one fault lasts for a while, or none.
+func (w *World) rest() {
+	if w.cfg.Lasting {
+		w.Endure()
+	}
+	w.Settle()
 }

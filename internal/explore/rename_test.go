@@ -18,6 +18,7 @@ type renaming struct {
 	later    time.Duration
 	contents map[*content]*content
 	versions map[*version]*version
+	issued   []ownership.Key // every key that a node of the world may have used
 }
 
 func newRenaming(to [maxNodes]int) *renaming {
@@ -100,7 +101,11 @@ func (r *renaming) volume(v *ownership.Volume) *ownership.Volume {
 	n.Replicas = nil
 	for _, e := range v.Replicas {
 		n.Replicas = append(n.Replicas, ownership.Replica{Node: r.node(e.Node), State: e.State, Point: r.point(e.Point),
-			Unstaged: r.epoch(e.Unstaged), Fenced: r.epoch(e.Fenced)})
+			Unstaged: r.epoch(e.Unstaged), Fenced: r.epoch(e.Fenced), Tries: e.Tries, RetryAt: r.time(e.RetryAt)})
+	}
+	n.Keys = nil
+	for _, k := range v.Keys {
+		n.Keys = append(n.Keys, r.key(k))
 	}
 	slices.SortFunc(n.Replicas, func(a, b ownership.Replica) int { return strings.Compare(a.Node, b.Node) })
 	return &n
@@ -149,13 +154,15 @@ func (r *renaming) pending(p *pending) *pending {
 	}
 	n.action.Next, n.action.Promise, n.action.From = r.volume(a.Next), r.promise(a.Promise), r.node(a.From)
 	n.action.Base, n.action.To, n.action.Points = r.point(a.Base), r.point(a.To), r.points(a.Points)
-	n.action.Key, n.action.Expect, n.action.Until = r.key(a.Key), r.key(a.Expect), r.time(a.Until)
+	n.action.Key, n.action.Until = r.key(a.Key), r.time(a.Until)
+	n.action.Expect = r.raw(a.Expect)
+	n.wanted, n.waiting = r.set(p.wanted), r.set(p.waiting)
 	return &n
 }
 
 func (r *renaming) machine(n node) node {
 	c := &n.copy
-	c.Promise, c.Opened, c.Closed = r.promise(c.Promise), r.epoch(c.Opened), r.epoch(c.Closed)
+	c.Promise, c.Opened, c.Closed, c.Flushed = r.promise(c.Promise), r.epoch(c.Opened), r.epoch(c.Closed), r.epoch(c.Flushed)
 	c.Points, c.Preserved, c.DestroyAt = r.points(c.Points), r.point(c.Preserved), r.time(c.DestroyAt)
 	var holds []ownership.Hold
 	for _, h := range c.Holds {
@@ -164,13 +171,7 @@ func (r *renaming) machine(n node) node {
 	c.Holds = holds
 	n.data, n.head, n.branches, n.pending = r.all(n.data), r.content(n.head), r.all(n.branches), r.pending(n.pending)
 	n.boot, n.leased = n.boot+1, n.leased+1
-	members := n.members
-	n.members = 0
-	for i := range r.to {
-		if members&(1<<i) != 0 {
-			n.members |= 1 << r.to[i]
-		}
-	}
+	n.members = r.set(n.members)
 	if n.poweroff > 0 {
 		n.poweroff++
 	}
@@ -181,8 +182,13 @@ func (r *renaming) machine(n node) node {
 func (r *renaming) world(w *World) *World {
 	n := *w
 	n.now += r.later
+	for _, e := range w.truth.issued {
+		for _, node := range names[:maxNodes] {
+			r.issued = append(r.issued, ownership.Key{Node: node, Epoch: e}, ownership.Key{Node: node, Epoch: e, Fence: true})
+		}
+	}
 	n.server.current = r.version(w.server.current)
-	n.disk = r.key(w.disk)
+	r.disk(w, &n)
 	for i := range w.nodes {
 		n.nodes[r.to[i]] = r.machine(w.nodes[i])
 	}
@@ -207,6 +213,39 @@ func (r *renaming) world(w *World) *World {
 		t.named = append(t.named, namedPoint{point: r.point(p.point), data: r.content(p.data)})
 	}
 	return &n
+}
+
+func (r *renaming) disk(w, n *World) {
+	d, o := &n.disk, &w.disk
+	n.slots = slots{taken: r.set(w.slots.taken), waiting: r.set(w.slots.waiting)}
+	n.truth.usedAt += r.later
+	d.holder = r.key(o.holder)
+	if o.at > 0 {
+		d.at = r.to[o.at-1] + 1
+	}
+	for i := range r.to {
+		d.links[r.to[i]], d.keys[r.to[i]] = o.links[i], r.key(o.keys[i])
+	}
+}
+
+// set renames a set of nodes, a bit each.
+func (r *renaming) set(in uint8) (out uint8) {
+	for i := range r.to {
+		if in&(1<<i) != 0 {
+			out |= 1 << r.to[i]
+		}
+	}
+	return out
+}
+
+// raw renames a key as a disk stores it: one that was issued, or that stands for none.
+func (r *renaming) raw(in ownership.RawKey) ownership.RawKey {
+	for _, k := range r.issued {
+		if k.Raw() == in {
+			return r.key(k).Raw()
+		}
+	}
+	return in
 }
 
 func (r *renaming) links(w, n *World) {

@@ -36,6 +36,8 @@ type Conduct struct {
 	OldProofs bool
 	// BlindReserve: the reservation is taken whichever node holds it.
 	BlindReserve bool
+	// FreesReservation: a node that unmounts gives the reservation up.
+	FreesReservation bool
 	// WordOfMouth: replicas are not asked; the recorded points are believed.
 	WordOfMouth bool
 	// ForgetfulPromises: promises live in memory only.

@@ -1,6 +1,7 @@
 package explore
 
 import (
+	"berth.dev/berth/internal/lineage"
 	"berth.dev/berth/internal/ownership"
 )
 
@@ -38,11 +39,12 @@ func (w *World) endFaults() {
 		w.agentUp(i)
 		w.machineEvent(untaints, i, 0)
 		w.machineEvent(addsNode, i, 0)
+		w.slots.relieve(i)
 	}
 	w.onePod()
 }
 
-// onePod leaves one pod at most, on a node that has a replica.
+// onePod leaves one pod at most, on a node that has a replica or can get one.
 func (w *World) onePod() {
 	v, found := w.server.current.volume, false
 	for i := range w.nodes {
@@ -52,7 +54,7 @@ func (w *World) onePod() {
 		ok := false
 		if v != nil {
 			e, has := v.Replica(names[i])
-			ok = has && e.State != ownership.Removing && e.State != ownership.Gone
+			ok = w.cfg.Kind.Traits().Attaches || has && e.State != ownership.Removing && e.State != ownership.Gone
 		}
 		w.nodes[i].wanted = ok && !found
 		found = found || ok
@@ -62,10 +64,7 @@ func (w *World) onePod() {
 // round lets every process work once until it waits, and tells whether any did.
 func (w *World) round(n int) (busy bool) {
 	for i := 0; i < w.cfg.Nodes; i++ {
-		w.attach(i)
-		for k := 0; k < 60 && (w.agentStep(i, 0) || w.arrive()); k++ {
-			busy = true
-		}
+		busy = w.work(i) || busy
 	}
 	for k := 0; k < 4 && w.controllerStep(n%controllers, 0); k++ {
 		busy = true
@@ -75,6 +74,14 @@ func (w *World) round(n int) (busy bool) {
 	}
 	w.onePod()
 	w.tick(ticks[[...]int{0, 0, 1, 0, 2}[n%5]])
+	return busy
+}
+
+// work lets a node work until it waits.
+func (w *World) work(i int) (busy bool) {
+	for k := 0; k < 60 && (w.agentStep(i, 0) || w.arrive() || w.diskEvent(attaches, i, false)); k++ {
+		busy = true
+	}
 	return busy
 }
 
@@ -107,13 +114,16 @@ func (w *World) checkRest() {
 	if wanted >= 0 && !w.nodes[wanted].mounted {
 		w.fail("rest: the pod on %s never got the volume", names[wanted])
 	}
-	if wanted >= 0 && v.Kind.Traits().Reserves && w.disk.Node != names[wanted] {
+	if wanted >= 0 && v.Kind.Traits().Reserves && !w.disk.accepts(wanted) {
 		w.fail("rest: %s has the volume mounted and the disk refuses it", names[wanted])
 	}
 	if wanted < 0 && v.Primary.Phase.Open() {
 		w.fail("rest: the volume is still %v on %s", v.Primary.Phase, v.Primary.Node)
 	}
-	if wanted < 0 && v.Kind.Traits().Expires {
+	if wanted < 0 && v.Kind.Traits().Attaches {
+		if len(v.Replicas) > 0 || w.disk.taken(-1) > 0 {
+			w.fail("rest: an unused volume has %d attachments, and %d are recorded", w.disk.taken(-1), len(v.Replicas))
+		}
 		return
 	}
 	if len(v.Replicas) != v.Factor {
@@ -129,15 +139,28 @@ func (w *World) checkReplicaAtRest(v *ownership.Volume, e ownership.Replica) {
 	if e.State != ownership.Ready {
 		w.fail("rest: the replica on %s is %v", e.Node, e.State)
 	}
-	if n.copy.Condemned || n.copy.Quarantined || !n.copy.Exists {
+	if n.copy.Condemned || n.copy.Quarantined || n.copy.Exists != v.Kind.Traits().Data {
 		w.fail("rest: the replica on %s is recorded and not in use", e.Node)
+	}
+	if i := indexOf(e.Node); v.Kind.Traits().Attaches && w.disk.links[i] != ownership.Attached {
+		w.fail("rest: the disk is recorded as attached to %s and is %v", e.Node, w.disk.links[i])
 	}
 	if !v.Kind.Traits().Data || v.Primary.Phase.Open() || w.Violation != "" {
 		return
 	}
-	if n.head != w.truth.last && v.Lineage.Knows(w.truth.epoch) {
+	if n.head != w.truth.last && knows(v.Lineage, w.truth.epoch) {
 		w.fail("rest: the replica on %s does not hold what was acknowledged", e.Node)
 	}
+}
+
+// mayGoOn tells whether the volume could go on from the snapshot.
+func (w *World) mayGoOn(v *ownership.Volume, p lineage.Point) bool {
+	c, ok := w.truth.data(p)
+	end, known := w.truth.data(v.RecoveryPoint)
+	if v.Primary.Phase == ownership.Preparing || v.Primary.Phase == ownership.Active {
+		return ok && w.truth.last.includes(c)
+	}
+	return ok && known && end.includes(c)
 }
 
 // gone tells whether the world itself destroyed every copy that the volume could go
@@ -151,7 +174,7 @@ func (w *World) gone(v *ownership.Volume) bool {
 		n := &w.nodes[i]
 		_, counted := v.Replica(names[i])
 		for _, p := range n.copy.Points {
-			if counted && v.Holds(p) {
+			if counted && w.mayGoOn(v, p) {
 				return false
 			}
 		}

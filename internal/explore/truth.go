@@ -2,6 +2,7 @@ package explore
 
 import (
 	"slices"
+	"time"
 
 	"berth.dev/berth/internal/lineage"
 	"berth.dev/berth/internal/ownership"
@@ -27,7 +28,14 @@ type truth struct {
 	// in which they wrote.
 	log []lineage.Epoch
 
-	restored  bool
+	// unclean: the last mount of a shared disk has not ended with everything flushed.
+	unclean bool
+	// usedAt is when the volume last had an owner, or a pod that a controller saw.
+	usedAt time.Duration
+
+	restored bool
+	// forgot: the target lost its reservations.
+	forgot    bool
 	revisions int
 }
 
@@ -103,10 +111,14 @@ func (w *World) checkRecord(p *pending) {
 	}
 	if v.Epoch != old.Epoch {
 		w.checkTakeover(old, v, p)
-	} else if !v.Primary.Phase.MayFollow(old.Primary.Phase) {
+	} else if !steps(phaseSteps, old.Primary.Phase, v.Primary.Phase) {
 		w.fail("chart: phase %v may not follow %v", v.Primary.Phase, old.Primary.Phase)
 	}
+	if v.FenceRequest != old.FenceRequest && v.FenceRequest != (ownership.FenceRequest{}) && p.brake {
+		w.fail("brake: a standby was asked to shut out epoch %v while too many nodes looked lost", v.Epoch)
+	}
 	w.checkEntries(old, v)
+	w.checkAttachments(old, v, p)
 	if old.Primary.Phase.Open() && !v.Primary.Phase.Open() {
 		w.truth.open = w.truth.open && v.Epoch != w.truth.epoch
 	}
@@ -123,7 +135,9 @@ func (w *World) checkEntries(old, v *ownership.Volume) {
 		switch n, ok := v.Replica(e.Node); {
 		case !ok && e.State != ownership.Gone:
 			w.fail("chart: the entry of %s left the record from %v", e.Node, e.State)
-		case ok && !n.State.MayFollow(e.State):
+		case !ok:
+			w.checkLeak(e.Node)
+		case ok && !steps(stateSteps, e.State, n.State):
 			w.fail("chart: replica %s may not go from %v to %v", e.Node, e.State, n.State)
 		}
 	}
@@ -143,7 +157,7 @@ func (w *World) checkTakeover(old, v *ownership.Volume, p *pending) {
 		}
 	}
 	t.issued = append(slices.Clip(t.issued), v.Epoch)
-	if !v.Kind.Traits().Data || v.Lineage.Knows(t.epoch) {
+	if !v.Kind.Traits().Data || knows(v.Lineage, t.epoch) {
 		return
 	}
 	c, _ := t.data(v.RecoveryPoint)
@@ -167,7 +181,7 @@ func (w *World) checkTakeover(old, v *ownership.Volume, p *pending) {
 // acknowledged writes.
 func (w *World) checkRecoveryPoint(old, v *ownership.Volume, p *pending) {
 	t := &w.truth
-	if !v.Kind.Traits().Data || !v.Lineage.Knows(t.epoch) {
+	if !v.Kind.Traits().Data || !knows(v.Lineage, t.epoch) {
 		return
 	}
 	c, ok := t.data(v.RecoveryPoint)
@@ -216,8 +230,8 @@ func (w *World) checkFence(old, v *ownership.Volume, p *pending) {
 	n := &w.nodes[i]
 	if n.up && n.mounted && n.copy.Opened == old.Epoch {
 		shared := v.Kind.Traits().Reserves
-		if shared && w.disk == (ownership.Key{Node: names[i], Epoch: old.Epoch}) {
-			w.fail("fence: %s is called fenced and still holds the reservation of epoch %v", names[i], old.Epoch)
+		if shared && w.disk.accepts(i) {
+			w.fail("fence: %s is called fenced and the disk still accepts its writes of epoch %v", names[i], old.Epoch)
 		}
 		if !shared && !n.paused && !n.woke {
 			w.fail("fence: %s is called fenced and still writes in epoch %v", names[i], old.Epoch)

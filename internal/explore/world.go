@@ -27,10 +27,22 @@ type Config struct {
 	Eager bool
 	// Automatic failover; otherwise a person approves.
 	Automatic bool
+	// Shares, Persistent and Yields are for shared disks: see ownership.Sharing.
+	Shares             int
+	Persistent, Yields bool
+	// Lasting: before all faults end, the primary dies and stays dead for a while.
+	Lasting bool
 }
 
 func (c Config) String() string {
-	return fmt.Sprintf("kind=%v nodes=%d factor=%d watchdog=%t automatic=%t", c.Kind, c.Nodes, c.Factor, c.Watchdog, c.Automatic)
+	s := fmt.Sprintf("kind=%v nodes=%d factor=%d watchdog=%t automatic=%t", c.Kind, c.Nodes, c.Factor, c.Watchdog, c.Automatic)
+	if c.Kind.Traits().Attaches {
+		s += fmt.Sprintf(" shares=%d persistent=%t yields=%t", c.Shares, c.Persistent, c.Yields)
+	}
+	if c.Lasting {
+		s += " lasting=true"
+	}
+	return s
 }
 
 // World is one volume in a small cluster. It is a value: slices and pointers in
@@ -43,7 +55,8 @@ type World struct {
 	server  server
 	nodes   [maxNodes]node
 	ctl     [controllers]controller
-	disk    ownership.Key
+	disk    simDisk
+	slots   slots
 	cut     [endpoints]uint16 // bit j of cut[i]: i and j cannot talk
 	streams []stream
 	writes  uint32
@@ -64,6 +77,7 @@ type scratch struct {
 	peers      [maxNodes]ownership.Peer
 	machines   [maxNodes]ownership.Machine
 	witnesses  [maxNodes + 2]ownership.Witness
+	wanted     [maxNodes]string
 	verb       ownership.Verb // the last that an agent decided
 }
 
@@ -115,11 +129,16 @@ type pending struct {
 	ignored bool // a reachable node knew of an epoch that the decision ignores
 	brake   bool
 	age     time.Duration
+	// What a controller could know: the nodes with a pod and those whose slot another volume's primary
+	// waits for, a bit each, and how long the volume was unused.
+	wanted, waiting uint8
+	unused          time.Duration
 }
 
 type controller struct {
 	lapsed, steady [maxNodes]time.Duration
 	suspect        time.Duration
+	watching       time.Duration
 	lostFor        [maxNodes]time.Duration
 	oldProofs      []ownership.Proof
 	blocked        lineage.Point
@@ -167,12 +186,19 @@ func New(cfg Config, rules *Rules) *World {
 			continue
 		}
 		r := ownership.Replica{Node: names[i], State: ownership.Ready}
-		n.copy = ownership.Copy{Exists: true, Promise: ownership.Promise{Epoch: first, Lineage: v.Lineage}}
+		n.copy = ownership.Copy{Exists: data, Promise: ownership.Promise{Epoch: first, Lineage: v.Lineage}}
 		if data {
 			r.Point = point
 			n.copy.Points, n.data, n.head = []lineage.Point{point}, []*content{empty}, empty
 		}
 		v.Replicas = append(v.Replicas, r)
+	}
+	if cfg.Kind.Traits().Reserves {
+		w.disk = newDisk(&cfg)
+		v.Sharing = ownership.Sharing{MaxShares: cfg.Shares, Yields: cfg.Yields, Persistent: cfg.Persistent}
+	}
+	for c := range w.ctl {
+		w.ctl[c].watching = ownership.WatchFirst
 	}
 	w.server.current = &version{volume: v, rv: 1}
 	w.truth.begin(first, point, empty)

@@ -40,13 +40,22 @@ const (
 	Snapshot
 	// Drop deletes Points.
 	Drop
-	// Reserve takes the reservation with Key if its holder still is Expect.
+	// Register makes Key the key of this session at the disk, whatever it was before.
+	// The shell first makes sure that nothing but the mount of Key's epoch, if there is
+	// one, has unwritten data for the device.
+	Register
+	// Reserve takes the reservation for this session with Key if its holder still is Expect.
+	// A reservation is never given up: whoever was shut out could write again. The next
+	// epoch takes it.
 	Reserve
-	// Unreserve gives the reservation up if Key holds it.
-	Unreserve
+	// Attach attaches the disk to this node; Detach detaches it, and cleans up after an
+	// attach that failed. Neither waits: Disk.Link tells how far it is.
+	Attach
+	Detach
 	// Mount makes the volume writable, after a consistency check if Check.
 	Mount
-	// Unmount flushes and unmounts.
+	// Unmount flushes and unmounts. If every write reached the disk, it stores that
+	// (Copy.Flushed) before it returns.
 	Unmount
 	// Condemn moves the copy to the trash until Until; Reprieve takes it out.
 	Condemn
@@ -58,7 +67,7 @@ const (
 )
 
 var verbs = [...]string{"nothing", "done", "wait", "refuse", "give up", "record", "persist", "open", "close", "pull", "preserve",
-	"roll back", "snapshot", "drop", "reserve", "unreserve", "mount", "unmount", "condemn", "reprieve", "quarantine", "destroy"}
+	"roll back", "snapshot", "drop", "register", "reserve", "attach", "detach", "mount", "unmount", "condemn", "reprieve", "quarantine", "destroy"}
 
 func (v Verb) String() string { return verbs[v] }
 
@@ -67,14 +76,15 @@ type Action struct {
 	Verb Verb
 	Why
 
-	Next        *Volume
-	Promise     Promise
-	From        string
-	Base, To    lineage.Point
-	Points      []lineage.Point
-	Key, Expect Key
-	Check       bool
-	Until       time.Time
+	Next     *Volume
+	Promise  Promise
+	From     string
+	Base, To lineage.Point
+	Points   []lineage.Point
+	Key      Key
+	Expect   RawKey
+	Check    bool
+	Until    time.Time
 }
 
 // Why is the reason of a decision. It is formatted only when Message is called.

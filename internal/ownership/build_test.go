@@ -65,6 +65,7 @@ func state(node string, s State) func(*Volume) {
 
 func shared(v *Volume) {
 	v.Kind, v.RecoveryPoint = Attachments, lineage.Point{}
+	v.Sharing = Sharing{MaxShares: 3, Persistent: true}
 	for i := range v.Replicas {
 		v.Replicas[i].Point = lineage.Point{}
 	}
@@ -112,9 +113,25 @@ func with(edits ...func(*Copy)) func(*NodeFacts) {
 	return func(f *NodeFacts) { f.Copy = replica(edits...) }
 }
 
+// attached gives the node a session that has no registration.
 func attached(holder Key) func(*NodeFacts) {
-	return func(f *NodeFacts) { f.Disk, f.Copy.Points = Disk{Attached: true, Holder: holder}, nil }
+	return func(f *NodeFacts) {
+		f.Disk, f.Copy.Points = Disk{Link: Attached, Holder: holder.Raw()}, nil
+		f.Record.Keys = append(f.Record.Keys, holder)
+	}
 }
+
+// registered lets the target know the node's session, and holding lets that session hold the
+// reservation.
+func registered(k Key) func(*NodeFacts) { return func(f *NodeFacts) { f.Disk.Registered = k.Raw() } }
+func holding(k Key) func(*NodeFacts) {
+	return func(f *NodeFacts) {
+		attached(k)(f)
+		f.Disk.Registered, f.Disk.Holding = k.Raw(), true
+	}
+}
+
+func link(l Link) func(*NodeFacts) { return func(f *NodeFacts) { f.Disk.Link = l } }
 
 type verdict struct {
 	Verb   Verb

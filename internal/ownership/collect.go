@@ -16,6 +16,9 @@ func collect(f *NodeFacts) (Action, bool) {
 		if _, ok := f.Record.Replica(f.Me); ok {
 			return next()
 		}
+		if !f.traits().Data && f.Disk.Link != Detached && !f.Mounted {
+			return Action{Verb: Detach, Why: Why{Reason: NoLongerAttached, Node: f.Me}}, true // it holds nothing
+		}
 	}
 	switch {
 	case !c.Exists || f.Mounted:

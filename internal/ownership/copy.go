@@ -20,6 +20,9 @@ type Copy struct {
 	// writes into that or an earlier one again, even if a restored backup says
 	// that it still owns it. Both only grow: see nextEpoch.
 	Opened, Closed lineage.Epoch
+	// Flushed is the newest epoch of its own after which the node unmounted the volume
+	// with every write on the disk.
+	Flushed lineage.Epoch
 	// Points are the snapshots held, ascending; Dirty says that the live data
 	// has changed since the last one.
 	Points []lineage.Point
@@ -93,25 +96,6 @@ type Peer struct {
 	Near bool
 	Load int
 }
-
-// Disk is a node's view of a shared disk.
-type Disk struct {
-	Attached bool
-	// Holder of the reservation, zero if there is none.
-	Holder Key
-}
-
-// Key is a reservation key. It names the epoch it serves, so that a holder can be
-// judged without the API. A standby that shut the writer of that epoch out holds a
-// fence key.
-type Key struct {
-	Node  string
-	Epoch lineage.Epoch
-	Fence bool
-}
-
-// IsZero tells whether k is no key.
-func (k Key) IsZero() bool { return k == Key{} }
 
 // NodeFacts are everything a node's rules may look at. The shell gathers them
 // in this order under the volume's lock and holds the lock until the action is

@@ -18,7 +18,7 @@ func fence(f *ControllerFacts) (Action, bool) {
 	if !proven {
 		return requestFence(f)
 	}
-	if !proof.Kind.deliberate() && BrakeHolds(f.Nodes) {
+	if !proof.Kind.deliberate() && f.braked() {
 		return wait(Why{Reason: BrakeHeld, Node: v.Primary.Node})
 	}
 	return fenceAt(f)
@@ -40,13 +40,14 @@ func requestFence(f *ControllerFacts) (Action, bool) {
 	if !Suspected(f.Witnesses) {
 		return next()
 	}
-	if BrakeHolds(f.Nodes) {
+	if f.braked() {
 		return wait(Why{Reason: BrakeHeld, Node: v.Primary.Node})
 	}
-	if !v.Kind.Traits().Reserves {
+	if !v.Kind.Traits().Reserves || !v.Sharing.Persistent {
 		return wait(Why{Reason: NoProof, Node: v.Primary.Node})
 	}
-	if r := v.FenceRequest; r.Epoch == v.Epoch && !f.node(r.Executor).Lost {
+	r := v.FenceRequest
+	if e, _ := v.Replica(r.Executor); r.Epoch == v.Epoch && e.State == Ready && !f.node(r.Executor).Lost {
 		return wait(Why{Reason: FenceRequested, Node: r.Executor})
 	}
 	for i := range v.Replicas {
@@ -54,6 +55,7 @@ func requestFence(f *ControllerFacts) (Action, bool) {
 		if e.Node != v.Primary.Node && e.State == Ready && !f.node(e.Node).Lost {
 			return record(v.with(func(n *Volume) {
 				n.FenceRequest = FenceRequest{Executor: e.Node, Epoch: v.Epoch}
+				n.issue(Key{Node: e.Node, Epoch: v.Epoch, Fence: true})
 			}), Why{Reason: FenceRequested, Node: e.Node})
 		}
 	}
@@ -148,7 +150,7 @@ func reposition(f *ControllerFacts) (Action, bool) {
 	if anyoneHolds(f) {
 		return next()
 	}
-	if BrakeHolds(f.Nodes) {
+	if f.braked() {
 		return wait(Why{Reason: BrakeHeld, Node: v.Primary.Node})
 	}
 	best, age := recoveryPoint(v, f.Peers)

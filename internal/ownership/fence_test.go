@@ -9,12 +9,12 @@ import (
 
 // overseeing are the controller's facts about a volume whose primary a is silent.
 func overseeing(v *Volume, edits ...func(*ControllerFacts)) *ControllerFacts {
-	f := &ControllerFacts{Now: now, Record: v, SuspectFor: time.Minute}
+	f := &ControllerFacts{Now: now, Record: v, SuspectFor: time.Minute, Watching: time.Minute}
 	for _, n := range []string{"b", "c"} {
 		f.Peers = append(f.Peers, Peer{Node: n, Copy: replica(), Confirmed: true})
 	}
 	for _, n := range []string{"a", "b", "c"} {
-		f.Nodes = append(f.Nodes, Machine{Name: n, Fits: true})
+		f.Nodes = append(f.Nodes, Machine{Name: n, Fits: true, Slots: 1})
 	}
 	for _, w := range []string{"b", "c", "lease"} {
 		f.Witnesses = append(f.Witnesses, Witness{Name: w})

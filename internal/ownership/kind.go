@@ -28,9 +28,10 @@ type Traits struct {
 	// Reserves: the device itself refuses writers without the reservation, so a
 	// takeover ends with taking it, and only then is anything mounted.
 	Reserves bool
-	// Expires: replicas cost slots and hold nothing; they are removed when the
-	// volume has not been used for a while.
-	Expires bool
+	// Attaches: replicas are attachments. They cost shares of the disk and slots of
+	// nodes, and hold nothing. One is made for each node that wants the volume, and
+	// all go when the volume has not been used for a while.
+	Attaches bool
 	// Proofs that the old writer is stopped which this kind accepts.
 	Proofs []ProofKind
 }
@@ -42,7 +43,7 @@ type Traits struct {
 var traits = [...]Traits{
 	OneCopy:     {Data: true},
 	Snapshots:   {Owned: true, Data: true, Proofs: []ProofKind{Stopped, PowerOff, OutOfService, SelfFenced}},
-	Attachments: {Owned: true, Reserves: true, Expires: true, Proofs: []ProofKind{Stopped, PowerOff, OutOfService, Reservation}},
+	Attachments: {Owned: true, Reserves: true, Attaches: true, Proofs: []ProofKind{Stopped, PowerOff, OutOfService, Reservation}},
 }
 
 // Traits returns the traits of the kind.

@@ -1,6 +1,9 @@
 package ownership
 
-import "time"
+import (
+	"slices"
+	"time"
+)
 
 // ControllerFacts are everything the controller's rules may look at. The shell
 // reads the record first, uncached, and gathers the rest after it: a proof that
@@ -19,6 +22,11 @@ type ControllerFacts struct {
 	Nodes []Machine
 	// SuspectFor is how long the primary has been suspected.
 	SuspectFor time.Duration
+	// Watching is how long this controller has been in contact with the API without a break.
+	Watching time.Duration
+	// Wanted are the nodes to which a pod that uses the volume is bound and where it has
+	// not ended. For volumes with attachments only.
+	Wanted []string
 }
 
 // Witness is an observer that could notice that a node is dead.
@@ -35,15 +43,23 @@ type Machine struct {
 	LostFor time.Duration
 	// Fits: it is in service, in the class, not cordoned, and has room.
 	Fits bool
+	// Slots is how many more disks can be attached to it, not counting slots for
+	// which a primary waits.
+	Slots int
+	// GiveWay: of the attachments on the node, the ledger has chosen this volume's to give
+	// its slot to a primary of another volume.
+	GiveWay bool
 }
 
 // Settle is how long a fence waits for a better copy to answer. RebuildDelay is
 // how long a lost replica may come back before it is replaced. ExpireAfter is
-// how long the attachments of an unused volume stay.
+// how long the attachments of an unused volume stay. WatchFirst is how long a
+// controller watches the leases before it trusts its own count of lost nodes.
 const (
 	Settle       = 5 * time.Second
 	RebuildDelay = 10 * time.Minute
 	ExpireAfter  = 5 * time.Minute
+	WatchFirst   = 10 * time.Second
 )
 
 // OverseeRules answer the controller's "what next?" for one volume.
@@ -52,10 +68,20 @@ var OverseeRules = Chain[ControllerFacts]{
 	{"drop gone entries", dropGone},     // an entry leaves only from Gone
 	{"fence", fence},                    // only with proof, never while the brake holds
 	{"recovery point lost", reposition}, // no node may write, and the point to go on from is lost
+	{"publish", publish},                // an attachment for each node that wants the volume
+	{"give way", giveWay},               // a standby in the way of another volume's primary
 	{"expire", expire},                  // unused attachments
 	{"rebuild", rebuild},                // too few
 	{"surplus", surplus},                // too many: removal, first phase
+	{"no room", noRoom},                 // what a pod waits for
 }
+
+// braked tells whether nothing may be promoted or rebuilt now. A controller that has begun to
+// watch a moment ago has not missed a single lease yet, and would take a mass failure for the
+// failure of one node.
+func (f *ControllerFacts) braked() bool { return f.Watching < WatchFirst || BrakeHolds(f.Nodes) }
+
+func (f *ControllerFacts) wanted(node string) bool { return slices.Contains(f.Wanted, node) }
 
 func (f *ControllerFacts) node(name string) Machine {
 	for i := range f.Nodes {
@@ -101,24 +127,4 @@ func BrakeHolds(nodes []Machine) bool {
 		}
 	}
 	return lost >= 2 && 3*lost > len(nodes)
-}
-
-// expire removes the attachments of an unused volume. They hold no data.
-func expire(f *ControllerFacts) (Action, bool) {
-	v := f.Record
-	if !v.Kind.Traits().Expires || v.Primary.Phase.Open() {
-		return next()
-	}
-	if v.ExpireAt.IsZero() {
-		return record(v.with(func(n *Volume) { n.ExpireAt = f.Now.Add(ExpireAfter) }), Why{Reason: Unused})
-	}
-	if v.ExpireAt.After(f.Now) {
-		return next()
-	}
-	for i := range v.Replicas {
-		if e := v.Replicas[i]; e.State.counts() {
-			return record(v.with(func(n *Volume) { n.entry(e.Node).State = Removing }), Why{Reason: Unused, Node: e.Node})
-		}
-	}
-	return next()
 }

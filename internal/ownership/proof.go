@@ -61,8 +61,10 @@ func (p *Proof) covers(v *Volume) bool {
 	switch p.Kind {
 	case PowerOff, SelfFenced:
 		return p.Boot == v.Primary.Boot
-	case Stopped, Reservation:
+	case Stopped:
 		return p.Epoch == v.Epoch
+	case Reservation: // a target that may forget it has fenced nobody
+		return p.Epoch == v.Epoch && v.Sharing.Persistent
 	default:
 		return true
 	}
@@ -164,7 +166,9 @@ type Leases struct {
 	Lapsed time.Duration
 	// Named is the set that the lapsed lease names, and Counted the set of the suspect and the
 	// present storage nodes. Nodes is how many Counted has, Steady how many of them renewed their
-	// lease throughout that time.
+	// lease throughout the last SelfFenceAfter and SelfFenceMargin. A node that was silent before
+	// that may have exempted the suspect then. The suspect has stopped since, when its exemption
+	// ended.
 	Named, Counted Members
 	Nodes, Steady  int
 }

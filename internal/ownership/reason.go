@@ -73,6 +73,15 @@ const (
 	RecoveryPointLost        Reason = "RecoveryPointLost"
 	TooFewReplicas           Reason = "TooFewReplicas"
 	TooManyReplicas          Reason = "TooManyReplicas"
+	BeingAttached            Reason = "BeingAttached"
+	AttachmentFailed         Reason = "AttachmentFailed"
+	NoLongerAttached         Reason = "NoLongerAttached"
+	SessionRenewed           Reason = "SessionRenewed"
+	HolderUnknown            Reason = "HolderUnknown"
+	WantedHere               Reason = "WantedHere"
+	GivingWay                Reason = "GivingWay"
+	NoFreeShare              Reason = "NoFreeShare"
+	NoFreeSlot               Reason = "NoFreeSlot"
 )
 
 // The verbs %[1]s node, %[2]v point, %[3]v epoch and %[4]d count are filled from Why.
@@ -142,6 +151,15 @@ var messages = map[Reason]string{
 	RecoveryPointLost:        "the nodes with the recovery point are lost; going on from %[2]v",
 	TooFewReplicas:           "%[4]d replicas are present, building one on node %[1]s",
 	TooManyReplicas:          "more replicas than wanted, removing the one on node %[1]s",
+	BeingAttached:            "attaching the disk to node %[1]s",
+	AttachmentFailed:         "attaching the disk to node %[1]s has failed %[4]d times",
+	NoLongerAttached:         "detaching the disk from node %[1]s",
+	SessionRenewed:           "node %[1]s has a new session with the disk and takes its reservation for epoch %[3]v back",
+	HolderUnknown:            "the disk is reserved for an epoch with number %[4]d, of which no node that answers knows",
+	WantedHere:               "a pod on node %[1]s wants the volume",
+	GivingWay:                "the attachment on node %[1]s gives its slot to a volume that a pod is waiting for",
+	NoFreeShare:              "the disk is attached to %[4]d nodes, as many as it allows; node %[1]s must wait for one of them",
+	NoFreeSlot:               "no further disk can be attached to node %[1]s; its pod waits for a free slot",
 }
 
 // Message explains the decision to a person.

@@ -7,29 +7,41 @@ import "berth.dev/berth/internal/lineage"
 // everything; and it stops altogether while many nodes look lost.
 func rebuild(f *ControllerFacts) (Action, bool) {
 	v := f.Record
-	if v.Deleting || v.Kind.Traits().Expires && v.Primary.Phase != Active {
+	if v.Deleting || v.Kind.Traits().Attaches && v.Primary.Phase != Active {
 		return next()
 	}
 	present := 0
 	for i := range v.Replicas {
-		if e := &v.Replicas[i]; e.State.counts() && !missing(f, e) {
+		if e := &v.Replicas[i]; e.State.counts() && !missing(f, e) && !failedForGood(e) {
 			present++
 		}
 	}
 	if present >= v.Factor {
 		return next()
 	}
-	if BrakeHolds(f.Nodes) {
+	if f.braked() {
 		return wait(Why{Reason: BrakeHeld})
 	}
+	node, ok := place(f)
+	if !ok {
+		return next()
+	}
+	if sharesTaken(v) {
+		return makeRoom(f, failedForGood, Why{Reason: AttachmentFailed})
+	}
+	return record(v.with(func(next *Volume) { next.entry(node).State = Reserved }), Why{Reason: TooFewReplicas, Node: node, Count: present})
+}
+
+// place is a node for one more replica.
+func place(f *ControllerFacts) (string, bool) {
 	for i := range f.Nodes {
 		n := &f.Nodes[i]
-		if _, taken := v.Replica(n.Name); taken || n.Lost || !n.Fits {
+		if _, taken := f.Record.Replica(n.Name); taken || n.Lost || !n.Fits || f.Record.Kind.Traits().Attaches && n.Slots <= 0 {
 			continue
 		}
-		return record(v.with(func(next *Volume) { next.entry(n.Name).State = Reserved }), Why{Reason: TooFewReplicas, Node: n.Name, Count: present})
+		return n.Name, true
 	}
-	return next()
+	return "", false
 }
 
 func missing(f *ControllerFacts, e *Replica) bool {
@@ -48,7 +60,7 @@ func surplus(f *ControllerFacts) (Action, bool) {
 			continue
 		}
 		count++
-		if !v.ownedBy(e.Node) && (victim < 0 || lessUseful(f, e, &v.Replicas[victim])) {
+		if !v.ownedBy(e.Node) && !f.wanted(e.Node) && (victim < 0 || lessUseful(f, e, &v.Replicas[victim])) {
 			victim = i
 		}
 	}

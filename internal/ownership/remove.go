@@ -59,6 +59,14 @@ func enough(v *Volume, node string, need lineage.Point, peers []Peer) (int, bool
 	return n, n >= max(1, v.Factor)
 }
 
+// here tells whether the node has a replica, or may have a part of one.
+func (f *NodeFacts) here() bool {
+	if f.traits().Data {
+		return f.Copy.Exists
+	}
+	return f.Disk.Link != Detached
+}
+
 // leave carries out the second phase.
 func leave(f *NodeFacts) (Action, bool) {
 	v, c := f.Record, &f.Copy
@@ -69,14 +77,14 @@ func leave(f *NodeFacts) (Action, bool) {
 	if e.State != Removing {
 		return next()
 	}
-	if gone := !c.Exists && f.traits().Data || !f.traits().Data && !f.Disk.Attached; gone {
+	if !f.here() {
 		return record(v.with(func(n *Volume) { n.entry(f.Me).State = Gone }), Why{Reason: CopyGone, Node: f.Me})
 	}
 	if f.Mounted || v.ownedBy(f.Me) {
 		return stay(f, Why{Reason: CopyInUse})
 	}
 	if !f.traits().Data {
-		return Action{Verb: Destroy, Why: Why{Reason: Unneeded, Node: f.Me}}, true
+		return Action{Verb: Detach, Why: Why{Reason: NoLongerAttached, Node: f.Me}}, true
 	}
 	n, ok := enough(v, f.Me, v.newest(c.Points), f.Peers)
 	if !ok {
@@ -113,13 +121,11 @@ func deleteCopy(f *NodeFacts) (Action, bool) {
 	if !f.Record.Deleting || f.Mounted || e.State == Gone {
 		return next()
 	}
-	if f.Copy.Exists || !f.traits().Data && f.Disk.Attached {
-		if c := &f.Copy; f.traits().Data && !c.Condemned {
-			return Action{Verb: Condemn, Until: f.Now.Add(Grace), Why: Why{Reason: VolumeDeleting}}, true
-		} else if c.DestroyAt.After(f.Now) {
-			return wait(Why{Reason: InTrash})
-		}
-		return Action{Verb: Destroy, Why: Why{Reason: VolumeDeleting}}, true
+	switch why := (Why{Reason: VolumeDeleting}); {
+	case f.here() && f.traits().Data:
+		return discard(f, why)
+	case f.here():
+		return Action{Verb: Detach, Why: why}, true
 	}
 	return record(f.Record.with(func(n *Volume) { n.entry(f.Me).State = Gone }), Why{Reason: CopyGone, Node: f.Me})
 }

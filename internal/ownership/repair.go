@@ -2,8 +2,6 @@ package ownership
 
 import (
 	"slices"
-
-	"berth.dev/berth/internal/lineage"
 )
 
 // repairRecord mends a record that is older than a node's knowledge: the API server
@@ -14,9 +12,11 @@ import (
 // only has a higher number was left behind by a takeover that could not hear of it.
 // That is divergence, and the record stays as it is.
 //
-// The repaired record says Active unless the key at the disk or the owner's own
-// copy says otherwise: the next owner must wait for a release or a fence, as if the
-// backup had never happened.
+// A backup does not know either whether the volume was unmounted cleanly since.
+// The repaired record says Active unless the owner's own copy says otherwise: the next owner must wait for a release or a fence, as if the
+// backup had never happened. A shared disk may be held for a later epoch that no answering
+// node has promised. Its key then tells only the number, so nothing is decided until a node
+// that knows the epoch answers.
 func repairRecord(f *NodeFacts) (Action, bool) {
 	if f.Record == nil || !f.traits().Owned {
 		return next()
@@ -30,8 +30,8 @@ func repairRecord(f *NodeFacts) (Action, bool) {
 			best, who = *p, nil
 		}
 	}
-	if h := f.Disk.Holder; f.traits().Reserves && h.Epoch.Number > max(best.Epoch.Number, f.Record.Epoch.Number) {
-		return mend(f, heldPromise(f.Record, h), nil, h.Fence)
+	if f.Disk.Holder.Number() > max(best.Epoch.Number, f.Record.Epoch.Number) {
+		return wait(Why{Reason: HolderUnknown, Count: int(f.Disk.Holder.Number())})
 	}
 	if best.Epoch.IsZero() {
 		return next()
@@ -39,7 +39,7 @@ func repairRecord(f *NodeFacts) (Action, bool) {
 	if best.Primary != f.Me {
 		who = ownerCopy(f.Peers, best.Primary)
 	}
-	return mend(f, best, who, false)
+	return mend(f, best, who)
 }
 
 // ahead tells whether the promise is a later state of this very record.
@@ -55,10 +55,6 @@ func ahead(v *Volume, p *Promise) bool {
 		slices.ContainsFunc(p.Losses, func(l Loss) bool { return l.Known == v.RecoveryPoint && l.Kept == after.From }))
 }
 
-func heldPromise(v *Volume, k Key) Promise {
-	return Promise{Epoch: k.Epoch, Primary: k.Node, Lineage: v.Lineage.Extend(lineage.Branch{Epoch: k.Epoch}), Losses: v.Losses}
-}
-
 func ownerCopy(peers []Peer, node string) *Copy {
 	for i := range peers {
 		if peers[i].Node == node {
@@ -70,23 +66,21 @@ func ownerCopy(peers []Peer, node string) *Copy {
 
 // mend writes the record that the promise describes. owner is the copy of the
 // promise's primary, as that node answers, nil if it could not be asked.
-func mend(f *NodeFacts, p Promise, owner *Copy, fenced bool) (Action, bool) {
+func mend(f *NodeFacts, p Promise, owner *Copy) (Action, bool) {
 	phase := Active
-	switch {
-	case fenced:
-		phase = Fenced
-	case owner != nil && owner.Promise.Epoch == p.Epoch && owner.Opened != p.Epoch:
+	if owner != nil && owner.Promise.Epoch == p.Epoch && owner.Opened != p.Epoch {
 		phase = Preparing
 	}
 	return record(f.Record.with(func(n *Volume) {
 		n.Epoch, n.Lineage = p.Epoch, p.Lineage
 		n.Primary = Primary{Node: p.Primary, Boot: p.Boot, Phase: phase}
-		n.FenceRequest = FenceRequest{}
+		n.FenceRequest, n.Clean = FenceRequest{}, false
+		n.issue(Key{Node: p.Primary, Epoch: p.Epoch})
 		if b, ok := p.Lineage.Branch(p.Epoch); ok && f.traits().Data {
 			n.RecoveryPoint, n.Losses = b.From, p.Losses
 		}
 		for _, node := range [2]string{f.Me, p.Primary} {
-			if _, ok := n.Replica(node); !ok && node != "" && (node != f.Me || f.Copy.Exists) {
+			if _, ok := n.Replica(node); !ok && node != "" && (node != f.Me || f.here()) {
 				n.entry(node).State = Syncing
 			}
 		}

@@ -75,10 +75,10 @@ func stageInService(f *NodeFacts) (Action, bool) {
 func stageReplicaHere(f *NodeFacts) (Action, bool) {
 	r, ok := f.Record.Replica(f.Me)
 	switch {
+	case f.traits().Attaches && (!ok || !r.State.counts() || f.Disk.Link != Attached):
+		return wait(Why{Reason: NotAttached, Node: f.Me}) // the controller makes one for the pod
 	case !ok || !r.State.counts() || f.Copy.Condemned:
 		return refuse(Why{Reason: ReplicaMissing, Node: f.Me})
-	case f.traits().Reserves && !f.Disk.Attached:
-		return wait(Why{Reason: NotAttached, Node: f.Me})
 	}
 	return next()
 }
@@ -142,6 +142,7 @@ func takeOver(f *NodeFacts) (Action, bool) {
 		n.Lineage = v.Lineage.Extend(lineage.Branch{Epoch: epoch, From: v.RecoveryPoint})
 		n.FenceRequest = FenceRequest{}
 		n.ExpireAt = time.Time{}
+		n.issue(Key{Node: f.Me, Epoch: epoch})
 	}), why)
 }
 
@@ -150,7 +151,7 @@ func takeOver(f *NodeFacts) (Action, bool) {
 // but an epoch that this node gave up stays given up.
 func nextEpoch(f *NodeFacts) lineage.Epoch {
 	c := &f.Copy
-	highest := max(f.Record.Epoch.Number, c.Promise.Epoch.Number, c.Opened.Number, c.Closed.Number, f.Disk.Holder.Epoch.Number)
+	highest := max(f.Record.Epoch.Number, c.Promise.Epoch.Number, c.Opened.Number, c.Closed.Number, f.Disk.Holder.Number())
 	for i := range f.Peers {
 		highest = max(highest, f.Peers[i].Copy.Promise.Epoch.Number)
 	}
@@ -185,17 +186,18 @@ func stageCatchUp(f *NodeFacts) (Action, bool) {
 // compares the old key, so a takeover decided before a pause fails after it.
 func stageReserve(f *NodeFacts) (Action, bool) {
 	mine := Key{Node: f.Me, Epoch: f.Record.Epoch}
-	if !f.traits().Reserves || f.Disk.Holder == mine {
+	if !f.traits().Reserves || f.Disk.holds(mine) {
 		return next()
 	}
-	held := f.Disk.Holder
-	if held.Epoch == mine.Epoch { // a fence, perhaps called off too late: only a new epoch helps
+	held, _ := readKey(f, f.Disk.Holder)
+	switch number := f.Disk.Holder.Number(); {
+	case f.Disk.Holder == mine.Raw(): // an earlier session of this node
+	case number == mine.Epoch.Number: // a fence, perhaps called off too late: only a new epoch helps
 		return Action{Verb: GiveUp, Why: Why{Reason: ShutOut, Node: held.Node, Epoch: held.Epoch}}, true
-	}
-	if held.Epoch.Number > mine.Epoch.Number {
+	case number > mine.Epoch.Number:
 		return wait(Why{Reason: ShutOut, Node: held.Node, Epoch: held.Epoch})
 	}
-	return Action{Verb: Reserve, Expect: held, Key: mine, Why: Why{Reason: TakingReservation, Node: held.Node, Epoch: mine.Epoch}}, true
+	return seize(f, mine, Why{Reason: TakingReservation, Node: held.Node, Epoch: mine.Epoch})
 }
 
 func openCopy(f *NodeFacts) (Action, bool) {

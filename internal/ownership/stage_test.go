@@ -48,13 +48,19 @@ func TestStageDecides(t *testing.T) {
 		"to put a branch aside before a rollback":                     {on("a", prep, with(promised(prep), func(c *Copy) { c.Points = points(e1, 3, 4) })), verdict{Preserve, BranchKept}},
 		"to roll back to the recovery point":                          {on("a", prep, with(promised(prep), func(c *Copy) { c.Points, c.Preserved = points(e1, 3, 4), at(e1, 4) })), verdict{RollBack, RollingBack}},
 		"to fetch the recovery point":                                 {on("a", prep, with(promised(prep), func(c *Copy) { c.Points = points(e1, 1) })), verdict{Pull, CatchingUp}},
-		"to take a free reservation":                                  {on("a", reserved, with(promised(reserved)), attached(Key{})), verdict{Reserve, TakingReservation}},
-		"to take the reservation from an older epoch":                 {on("a", reserved, with(promised(reserved)), attached(Key{Node: "b", Epoch: e1})), verdict{Reserve, TakingReservation}},
+		"to register the session first":                               {on("a", reserved, with(promised(reserved)), attached(Key{})), verdict{Register, TakingReservation}},
+		"to take a free reservation":                                  {on("a", reserved, with(promised(reserved)), attached(Key{}), registered(mine)), verdict{Reserve, TakingReservation}},
+		"to take the reservation from an older epoch":                 {on("a", reserved, with(promised(reserved)), attached(Key{Node: "b", Epoch: e1}), registered(mine)), verdict{Reserve, TakingReservation}},
+		"to take the reservation from an earlier session":             {on("a", reserved, with(promised(reserved)), attached(mine), registered(mine)), verdict{Reserve, TakingReservation}},
+		"to wait while the disk is held for a later epoch":            {on("a", reserved, with(promised(reserved)), attached(Key{Node: "b", Epoch: e3})), verdict{Wait, HolderUnknown}},
+		"to wait while the disk is reserved by a stranger":            {on("a", reserved, with(promised(reserved)), attached(Key{}), func(f *NodeFacts) { f.Disk.Holder = 42 }), verdict{Wait, HolderUnknown}},
+		"to wait for an attachment that is about to go":               {on("a", volume(shared, state("a", Removing)), attached(Key{})), verdict{Wait, NotAttached}},
+		"to wait until the controller makes an attachment":            {on("d", volume(shared)), verdict{Wait, NotAttached}},
 		"to give up an epoch after a peer shut the node out":          {on("a", reserved, with(promised(reserved)), attached(Key{Node: "b", Epoch: e2, Fence: true})), verdict{GiveUp, ShutOut}},
 		"to open the copy before the record says Active":              {on("a", prep, with(promised(prep))), verdict{Open, OpeningCopy}},
 		"to record Active before the mount":                           {on("a", prep, with(promised(prep), opened(e2))), verdict{Record, Activating}},
 		"to mount in the end":                                         {on("a", active, with(promised(active), opened(e2))), verdict{Mount, OwnsEpoch}},
-		"to mount a shared disk that the node has reserved":           {on("a", volume(owned(Active), shared), with(promised(reserved), opened(e2)), attached(mine)), verdict{Mount, OwnsEpoch}},
+		"to mount a shared disk that the node has reserved":           {on("a", volume(owned(Active), shared), with(promised(reserved), opened(e2)), holding(mine)), verdict{Mount, OwnsEpoch}},
 	}
 	for name, tt := range tests {
 		t.Run(name, func(t *testing.T) { expect(t, StageRules.Decide(tt.facts), tt.want) })

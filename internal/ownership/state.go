@@ -100,7 +100,7 @@ func RoleOf(v *Volume, node string) Role {
 // observe is the state that the node should report for its copy.
 func observe(f *NodeFacts) State {
 	if !f.traits().Data {
-		if f.Disk.Attached {
+		if f.Disk.Link == Attached || f.Mounted { // a path that is away for seconds changes nothing
 			return Ready
 		}
 		return Syncing

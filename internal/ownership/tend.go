@@ -1,25 +1,30 @@
 package ownership
 
-import "berth.dev/berth/internal/lineage"
+import (
+	"time"
+
+	"berth.dev/berth/internal/lineage"
+)
 
 // TendRules answer "what next?" for a replica that no pod is asking for, and for
 // the upkeep of a mounted one. An agent follows them by itself: at its start, when
 // the record changes, when a peer has something new.
 var TendRules = Chain[NodeFacts]{
+	{"session", regain},                  // the disk decides, not the record
 	{"record read", recordRead},          // an error says nothing about the record
 	{"repair record", repairRecord},      // believe the nodes before an old backup
 	{"step down", stepDown},              // superseded: stop writing first of all
 	{"collect", collect},                 // no record, or no entry in it
 	{"give up", giveUp},                  // an epoch that is not used here any more
 	{"delete", deleteCopy},               //
-	{"fence request", executeFence},      // shut out a writer at the device
 	{"promise", followPromise},           // refuse older epochs from now on
+	{"fence request", executeFence},      // shut out a writer at the device
 	{"put branch aside", putBranchAside}, // before the copy that holds it may go
 	{"leave", leave},                     // removal, second phase
 	{"reprieve", reprieve},               // no longer meant to go
 	{"lost copy", admitLoss},             // a copy was recorded and is not there
+	{"attach", attach},                   // until the device is there
 	{"snapshot", periodicSnapshot},       //
-	{"release key", releaseStaleKey},     //
 	{"catch up", followUp},               //
 	{"report", report},                   //
 	{"retain", retain},                   //
@@ -27,23 +32,37 @@ var TendRules = Chain[NodeFacts]{
 
 // stepDown stops a writer whose epoch is not the record's any more, or which the
 // device refuses. A fence that was called off too late leaves such a writer mounted
-// and useless, and only a new epoch helps.
+// and useless, and only a new epoch helps. It also ends a mount of an epoch that the node gave up
+// before a pod came back.
 func stepDown(f *NodeFacts) (Action, bool) {
 	v := f.Record
 	if !f.Mounted || v == nil || !f.traits().Owned {
 		return next()
 	}
 	why := Why{Reason: Superseded, Node: v.Primary.Node, Epoch: v.Epoch}
-	if v.ownedBy(f.Me) && v.Epoch == f.Copy.Opened {
-		if !f.traits().Reserves || f.Disk.Holder == (Key{Node: f.Me, Epoch: v.Epoch}) {
-			return next()
-		}
-		why = Why{Reason: ShutOut, Node: f.Disk.Holder.Node, Epoch: f.Disk.Holder.Epoch}
+	switch owns := v.ownedBy(f.Me) && v.Epoch == f.Copy.Opened; {
+	case owns && f.Copy.GaveUp(v.Epoch):
+		why.Reason = ClosingEpoch
+	case owns && !shutOut(f):
+		return next()
+	case owns:
+		held, _ := readKey(f, f.Disk.Holder)
+		why = Why{Reason: ShutOut, Node: held.Node, Epoch: held.Epoch}
 	}
 	if !f.Copy.GaveUp(f.Copy.Opened) {
 		return Action{Verb: Close, Promise: Promise{Epoch: f.Copy.Opened}, Why: why}, true
 	}
 	return Action{Verb: Unmount, Why: why}, true
+}
+
+// shutOut tells whether the disk refuses the epoch's owner, and not just a session of it that
+// ended. A disk that is away for a moment has refused nothing.
+func shutOut(f *NodeFacts) bool {
+	d, mine := &f.Disk, Key{Node: f.Me, Epoch: f.Record.Epoch}
+	if !f.traits().Reserves || d.Link != Attached || d.Holder == mine.Raw() {
+		return false
+	}
+	return d.Holder != 0 || f.Record.Sharing.Persistent
 }
 
 func giveUp(f *NodeFacts) (Action, bool) {
@@ -63,11 +82,11 @@ func executeFence(f *NodeFacts) (Action, bool) {
 		return next()
 	}
 	key := Key{Node: f.Me, Epoch: r.Epoch, Fence: true}
-	if f.Disk.Holder != key {
-		if f.Disk.Holder.Epoch.Number > r.Epoch.Number {
-			return next()
-		}
-		return Action{Verb: Reserve, Expect: f.Disk.Holder, Key: key, Why: Why{Reason: ShuttingOut, Node: v.Primary.Node, Epoch: r.Epoch}}, true
+	if f.Disk.Link != Attached || f.Disk.Holder.Number() > r.Epoch.Number {
+		return next()
+	}
+	if !f.Disk.holds(key) {
+		return seize(f, key, Why{Reason: ShuttingOut, Node: v.Primary.Node, Epoch: r.Epoch})
 	}
 	if e, _ := v.Replica(f.Me); e.Fenced == r.Epoch {
 		return next()
@@ -99,16 +118,8 @@ func periodicSnapshot(f *NodeFacts) (Action, bool) {
 	return snapshot(f, IntervalPassed)
 }
 
-func releaseStaleKey(f *NodeFacts) (Action, bool) {
-	h := f.Disk.Holder
-	if h.Node != f.Me || h.Fence || f.Mounted || h.Epoch == f.Record.Epoch {
-		return next()
-	}
-	return Action{Verb: Unreserve, Key: h, Why: Why{Reason: Superseded, Node: f.Record.Primary.Node, Epoch: f.Record.Epoch}}, true
-}
-
 func followPromise(f *NodeFacts) (Action, bool) {
-	if !f.Copy.Exists {
+	if f.traits().Data && !f.Copy.Exists {
 		return next()
 	}
 	return adoptPromise(f)
@@ -133,5 +144,8 @@ func report(f *NodeFacts) (Action, bool) {
 	return record(f.Record.with(func(n *Volume) {
 		e := n.entry(f.Me)
 		e.State, e.Point = state, point
+		if state == Ready {
+			e.Tries, e.RetryAt = 0, time.Time{}
+		}
 	}), Why{Reason: Reporting, Node: f.Me, Point: point})
 }

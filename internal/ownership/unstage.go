@@ -5,10 +5,10 @@ package ownership
 // record. A node that restarted uses them too: it gives up the epoch it can no
 // longer vouch for, and its writes are not lost.
 var UnstageRules = Chain[NodeFacts]{
+	{"session", regain},                // a flush needs the reservation
 	{"close copy", closeCopy},          // durable before the unmount: this epoch is never written again
 	{"unmount", unmount},               //
 	{"final snapshot", finalSnapshot},  // unmounting succeeds only with the last writes in a snapshot
-	{"reservation", giveUpReservation}, //
 	{"record read", recordRead},        // without it the release waits, and so does the answer
 	{"repair record", repairRecord},    // release into the right record
 	{"not the owner", unstageNotOwner}, // another node owns it, or none: nothing to release
@@ -22,7 +22,7 @@ func closeCopy(f *NodeFacts) (Action, bool) {
 	if f.Record != nil && f.Record.ownedBy(f.Me) && !f.Mounted {
 		e = f.Record.Epoch
 	}
-	if f.Copy.GaveUp(e) || !f.Copy.Exists {
+	if f.Copy.GaveUp(e) || f.Record != nil && f.traits().Data && !f.Copy.Exists {
 		return next()
 	}
 	return Action{Verb: Close, Promise: Promise{Epoch: e}, Why: Why{Reason: ClosingEpoch, Epoch: e}}, true
@@ -48,13 +48,6 @@ func snapshot(f *NodeFacts, reason Reason) (Action, bool) {
 	p := f.Copy.Tip()
 	p.Epoch, p.Seq = f.Copy.Opened, p.Seq+1
 	return Action{Verb: Snapshot, To: p, Why: Why{Reason: reason, Point: p}}, true
-}
-
-func giveUpReservation(f *NodeFacts) (Action, bool) {
-	if k := f.Disk.Holder; k.Node == f.Me && !k.Fence && k.Epoch == f.Copy.Opened {
-		return Action{Verb: Unreserve, Key: k, Why: Why{Reason: NotWanted}}, true
-	}
-	return next()
 }
 
 func unstageNotOwner(f *NodeFacts) (Action, bool) {
@@ -94,7 +87,7 @@ func release(f *NodeFacts) (Action, bool) {
 		e := n.entry(f.Me)
 		e.Unstaged = v.Epoch
 		if holdsEpoch(v, c) {
-			n.Clean = v.Primary.Boot == f.Boot
+			n.Clean = c.Flushed == v.Epoch
 			if f.traits().Data {
 				n.RecoveryPoint, e.Point = c.Tip(), c.Tip()
 			}

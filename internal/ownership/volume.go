@@ -15,6 +15,8 @@ type Volume struct {
 	Kind Kind
 	// Factor is how many replicas the volume shall have, the primary included.
 	Factor int
+	// Sharing is for shared disks only.
+	Sharing Sharing
 	// Deleting: the volume's data shall be destroyed. Only this field records that
 	// decision. A vanished object is no such decision.
 	Deleting bool
@@ -34,6 +36,8 @@ type Volume struct {
 	// Losses lists the writes that were given up, newest last.
 	Losses []Loss
 
+	// Keys are the reservation keys that were issued last, newest last.
+	Keys []Key
 	// FenceRequest asks a standby to take the reservation from the primary.
 	FenceRequest FenceRequest
 	Failover     Failover
@@ -64,6 +68,10 @@ type Replica struct {
 	Unstaged lineage.Epoch
 	// Fenced is the epoch whose writer the node has shut out at the device.
 	Fenced lineage.Epoch
+	// Tries counts the failures to attach since the last success. RetryAt is when the
+	// node tries again.
+	Tries   int
+	RetryAt time.Time
 }
 
 // Loss records writes that were acknowledged and given up by a failover.
@@ -140,7 +148,7 @@ func (v *Volume) ownedBy(node string) bool {
 }
 
 // with returns a copy of the record that edit may change, entries included.
-// Lineage and Losses are replaced by rules, never changed.
+// Lineage, Losses and Keys are replaced by rules, never changed.
 func (v *Volume) with(edit func(*Volume)) *Volume {
 	next := *v
 	next.Replicas = append(make([]Replica, 0, len(v.Replicas)+1), v.Replicas...)

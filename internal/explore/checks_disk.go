@@ -1,0 +1,116 @@
+package explore
+
+import "berth.dev/berth/internal/ownership"
+
+// checkReserve: no node takes the reservation from a newer epoch.
+func (w *World) checkReserve(i int, before, k ownership.Key) {
+	if before.Epoch.Number > k.Epoch.Number {
+		w.fail("fence: %s took the reservation for epoch %v from epoch %v", names[i], k.Epoch, before.Epoch)
+	}
+}
+
+// checkClean: after a mount that did not end with everything flushed, the next one begins with a
+// consistency check.
+func (w *World) checkClean(i int, check bool) {
+	if !w.cfg.Kind.Traits().Reserves || !w.disk.accepts(i) {
+		return // it cannot write, whatever it mounts
+	}
+	if w.truth.unclean && !check {
+		w.fail("check: %s mounts a disk that was not unmounted cleanly without checking it", names[i])
+	}
+	w.truth.unclean = true
+}
+
+// checkDetach: no disk is detached under a mount.
+func (w *World) checkDetach(i int) {
+	if w.nodes[i].mounted {
+		w.fail("detach: the disk was detached from %s under a mount", names[i])
+	}
+}
+
+// checkAttachments judges a change of the attachments in the record.
+func (w *World) checkAttachments(old, v *ownership.Volume, p *pending) {
+	if !v.Kind.Traits().Attaches {
+		return
+	}
+	if len(v.Replicas) > w.cfg.Shares && len(v.Replicas) > len(old.Replicas) {
+		w.fail("shares: %d attachments are recorded for a disk with %d shares", len(v.Replicas), w.cfg.Shares)
+	}
+	if v.ExpireAt.IsZero() && !old.ExpireAt.IsZero() {
+		w.truth.usedAt = w.now
+	}
+	left, gone := 0, 0
+	for _, e := range v.Replicas {
+		before, had := old.Replica(e.Node)
+		switch {
+		case !going(e.State):
+			left++
+		case had && !going(before.State):
+			w.checkMarked(old, e.Node, p)
+			if !w.cfg.Yields || p.waiting&(1<<indexOf(e.Node)) == 0 {
+				gone++
+			}
+		}
+	}
+	if gone > 0 && left == 0 && len(old.Replicas) > 1 && p.unused < ownership.ExpireAfter && !w.truth.restored {
+		w.fail("expiry: all attachments go %v after the volume was used", p.unused)
+	}
+}
+
+func going(s ownership.State) bool { return s == ownership.Removing || s == ownership.Gone }
+
+// checkMarked judges the first phase of the removal of one attachment.
+func (w *World) checkMarked(old *ownership.Volume, node string, p *pending) {
+	if old.Primary.Node == node && (old.Primary.Phase == ownership.Active || old.Primary.Phase == ownership.Preparing) {
+		w.fail("attachment: the owner %s loses its attachment", node)
+	}
+	if p.wanted&(1<<indexOf(node)) != 0 {
+		w.fail("attachment: %s loses its attachment although a pod there wants the volume", node)
+	}
+	if !w.mayGo(old, node, p) {
+		w.fail("attachment: %s loses its attachment for no reason", node)
+	}
+}
+
+// mayGo tells whether an attachment that is neither the owner's nor wanted has to make room, or is
+// of no use.
+func (w *World) mayGo(old *ownership.Volume, node string, p *pending) bool {
+	e, _ := old.Replica(node)
+	unmet := int(p.wanted) // pods whose node has no attachment
+	counted := 0
+	for _, r := range old.Replicas {
+		unmet &^= 1 << indexOf(r.Node)
+		if !going(r.State) {
+			counted++
+		}
+	}
+	switch {
+	case counted > old.Factor, e.State == ownership.Failed, p.unused >= ownership.ExpireAfter, w.truth.restored:
+		return true
+	case unmet != 0 && len(old.Replicas) >= w.cfg.Shares:
+		return true
+	}
+	return w.cfg.Yields && p.waiting&(1<<indexOf(node)) != 0
+}
+
+// checkLeak: an entry leaves the record only after its attachment is gone.
+func (w *World) checkLeak(node string) {
+	if l := w.disk.links[indexOf(node)]; w.cfg.Kind.Traits().Attaches && l != ownership.Detached && !w.truth.restored {
+		w.fail("leak: the entry of %s left the record and its attachment is %v", node, l)
+	}
+}
+
+// checkGivesUp: the end of a session alone does not end the mount of the rightful owner.
+func (w *World) checkGivesUp(i int, a *ownership.Action) {
+	n, v := &w.nodes[i], w.server.current.volume
+	if a.Verb != ownership.Close && a.Verb != ownership.Unmount || !w.cfg.Kind.Traits().Reserves || v == nil || !n.wanted || !n.mounted {
+		return
+	}
+	e := n.copy.Opened
+	if v.Epoch != e || v.Primary.Node != names[i] || v.Primary.Phase != ownership.Active || n.copy.Closed.Number >= e.Number {
+		return
+	}
+	if w.disk.holder == (ownership.Key{Node: names[i], Epoch: e}) || w.disk.holder == (ownership.Key{}) && !w.disk.persistent {
+		w.fail("session: %s gives epoch %v up although no other node has taken the reservation", names[i], e)
+	}
+}

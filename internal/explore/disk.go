@@ -1,0 +1,96 @@
+package explore
+
+import "berth.dev/berth/internal/ownership"
+
+// diskStep carries out an action on the shared disk.
+func (w *World) diskStep(i int, a *ownership.Action) {
+	switch a.Verb {
+	case ownership.Register:
+		w.disk.register(i, a.Key)
+	case ownership.Reserve:
+		before := w.disk.holder
+		if w.disk.reserve(i, a.Expect, a.Key, w.rules.Conduct.BlindReserve) {
+			w.checkReserve(i, before, a.Key)
+		}
+	case ownership.Attach:
+		w.disk.links[i] = ownership.Attaching
+	case ownership.Detach:
+		w.checkDetach(i)
+		w.disk.detach(i)
+		w.slots.freed(i)
+	}
+}
+
+// diskEvent is something that happens at the target or to an attachment.
+func (w *World) diskEvent(k Kind, i int, fails bool) bool {
+	if !w.cfg.Kind.Traits().Reserves {
+		return false
+	}
+	d := &w.disk
+	switch k {
+	case attaches:
+		if d.links[i] != ownership.Attaching {
+			return false
+		}
+		d.finish(i, !fails && w.slots.taken&(1<<i) == 0)
+		return true
+	case blips:
+		if d.links[i] != ownership.Attached {
+			return false
+		}
+		d.endSession(i)
+		return true
+	case restartsTarget: // not after a backup: see restore
+		if !d.persistent && w.truth.restored {
+			return false
+		}
+		d.restart()
+		w.truth.forgot = w.truth.forgot || !d.persistent
+		return true
+	case presses:
+		return w.slots.press(i, d.links[i] == ownership.Detached)
+	case relieves:
+		return w.slots.relieve(i)
+	}
+	return false
+}
+
+// slotFacts are what the ledger tells a controller about node i.
+func (w *World) slotFacts(m *ownership.Machine, v *ownership.Volume, i int) {
+	_, has := v.Replica(names[i])
+	bit := uint8(1) << i
+	if !has && w.disk.links[i] == ownership.Detached && (w.slots.taken|w.slots.waiting)&bit == 0 {
+		m.Slots = 1
+	}
+	m.GiveWay = has && w.slots.waiting&bit != 0
+}
+
+// wantedNodes are the nodes to which a pod is bound.
+func (w *World) wantedNodes(out []string) []string {
+	for i := range w.cfg.Nodes {
+		if w.nodes[i].wanted {
+			out = append(out, names[i])
+		}
+	}
+	return out
+}
+
+// noteUse is called before time passes and before the record changes: an owner uses the volume.
+func (w *World) noteUse() {
+	if v := w.server.current.volume; v != nil && v.Primary.Phase.Open() {
+		w.truth.usedAt = w.now
+	}
+}
+
+// noteWish notes that a controller has seen a pod which wants the volume. While a deadline is in
+// the record, the sight counts only once the record says so: see checkAttachments.
+func (w *World) noteWish(v *ownership.Volume, wanted int) {
+	for c := range w.ctl {
+		if p := w.ctl[c].pending; p != nil && !p.action.Next.ExpireAt.IsZero() {
+			return // it may still write a deadline that it set before
+		}
+	}
+	if wanted > 0 && v.ExpireAt.IsZero() {
+		w.truth.usedAt = w.now
+	}
+}

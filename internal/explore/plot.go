@@ -1,0 +1,58 @@
+package explore
+
+// plot draws the events of one story that plain dice hardly ever tell to its end: a node comes to
+// own the volume, sleeps or loses its agent at any moment on the way, is fenced and replaced, the next owner writes and
+// lets go, and the node wakes. A schedule with a plot mixes its events with those of the dice.
+func (s Source) plot(w *World) (Event, bool) {
+	v := w.server.current.volume
+	if s.victim < 0 || s.victim >= w.cfg.Nodes || v == nil || s.r.IntN(6) == 0 {
+		return Event{}, false
+	}
+	n, me := &w.nodes[s.victim], uint8(s.victim)
+	owns := v.Primary.Node == names[s.victim] && v.Primary.Phase.Open()
+	switch {
+	case !n.up:
+		return Event{Kind: boots, A: me}, true
+	case !n.paused && !owns && len(w.truth.issued) > 2:
+		return Event{}, false // told
+	case !n.paused && !n.wanted:
+		return Event{Kind: wants, A: me}, true
+	case !n.paused && owns && s.r.IntN(8) == 0:
+		return Event{Kind: pauses, A: me}, true
+	case !n.paused:
+		return s.anyOf(Event{Kind: agentSteps, A: me}, Event{Kind: agentSteps, A: me}, Event{Kind: appWrites, A: me},
+			Event{Kind: attaches, A: me}, s.controls()), true
+	case owns:
+		return s.anyOf(Event{Kind: ticksBy}, s.controls(), s.controls(), Event{Kind: agentSteps, A: s.other(w)}, Event{Kind: delivers}), true
+	case s.r.IntN(40) == 0:
+		return Event{Kind: resumes, A: me}, true
+	}
+	return s.heir(w), true
+}
+
+// heir draws an event of the node that comes after the victim.
+func (s Source) heir(w *World) Event {
+	for i := range w.cfg.Nodes {
+		o := &w.nodes[i]
+		if i == s.victim || !o.wanted && !o.mounted {
+			continue
+		}
+		if o.mounted && s.r.IntN(6) == 0 {
+			return Event{Kind: unwants, A: uint8(i)}
+		}
+		return s.anyOf(Event{Kind: agentSteps, A: uint8(i)}, Event{Kind: agentSteps, A: uint8(i)}, Event{Kind: appWrites, A: uint8(i)},
+			Event{Kind: attaches, A: uint8(i)}, s.controls(), Event{Kind: agentSteps, A: s.other(w)})
+	}
+	return s.anyOf(Event{Kind: wants, A: s.other(w)}, Event{Kind: agentSteps, A: s.other(w)})
+}
+
+func (s Source) controls() Event {
+	return Event{Kind: controllerSteps, A: uint8(s.r.IntN(controllers))}
+}
+
+func (s Source) anyOf(events ...Event) Event { return events[s.r.IntN(len(events))] }
+
+// other is a node that is not the victim.
+func (s Source) other(w *World) uint8 {
+	return uint8((s.victim + 1 + s.r.IntN(w.cfg.Nodes-1)) % w.cfg.Nodes)
+}

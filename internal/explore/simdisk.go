@@ -1,0 +1,149 @@
+package explore
+
+import "berth.dev/berth/internal/ownership"
+
+// simDisk is a shared disk at its target, with the sessions of the nodes. A node has one session at
+// a time. The target knows registrations by session: one of a session that ended is of no use to the
+// node's next session. A session of the past needs no place here, because it writes nothing.
+type simDisk struct {
+	// shares is how many nodes may be attached; zero stands for a world without the disk.
+	shares int
+	// persistent: reservations outlive the target's loss of power.
+	persistent bool
+	links      [maxNodes]ownership.Link
+	// keys are the registrations of the present sessions.
+	keys [maxNodes]ownership.Key
+	// holder has the reservation. It belongs to a session of node at-1, and to the present one if
+	// current.
+	holder  ownership.Key
+	at      int
+	current bool
+}
+
+func newDisk(cfg *Config) simDisk {
+	d := simDisk{shares: cfg.Shares, persistent: cfg.Persistent}
+	for i := range cfg.Factor {
+		d.links[i] = ownership.Attached
+	}
+	return d
+}
+
+// seenBy is what node i can find out.
+func (d *simDisk) seenBy(i int) ownership.Disk {
+	f := ownership.Disk{Link: d.links[i]}
+	if f.Link == ownership.Attached {
+		f.Registered, f.Holder, f.Holding = d.keys[i].Raw(), d.holder.Raw(), d.holds(i)
+	}
+	return f
+}
+
+func (d *simDisk) holds(i int) bool { return d.at == i+1 && d.current && d.holder != ownership.Key{} }
+
+// accepts tells whether a write of node i reaches the disk: a disk without a reservation takes all.
+func (d *simDisk) accepts(i int) bool {
+	return d.links[i] == ownership.Attached && (d.holder == ownership.Key{} || d.holds(i))
+}
+
+// taken is how many shares the attachments of nodes other than i take.
+func (d *simDisk) taken(i int) (n int) {
+	for j, l := range d.links {
+		if j != i && l != ownership.Detached {
+			n++
+		}
+	}
+	return n
+}
+
+func (d *simDisk) register(i int, k ownership.Key) {
+	if d.links[i] != ownership.Attached {
+		return
+	}
+	if d.holds(i) && d.keys[i] != k {
+		d.holder = k // a holder that registers anew keeps the reservation
+	}
+	d.keys[i] = k
+}
+
+// reserve takes the reservation if it is still as the node saw it.
+func (d *simDisk) reserve(i int, expect ownership.RawKey, k ownership.Key, blind bool) bool {
+	if d.links[i] != ownership.Attached || d.keys[i] != k || !blind && d.holder.Raw() != expect {
+		return false
+	}
+	for j := range d.keys {
+		if j != i && d.keys[j] == d.holder {
+			d.keys[j] = ownership.Key{}
+		}
+	}
+	d.holder, d.at, d.current = k, i+1, true
+	return true
+}
+
+func (d *simDisk) free() { d.holder, d.at, d.current = ownership.Key{}, 0, false }
+
+// endSession ends node i's session; the node logs in again at once.
+func (d *simDisk) endSession(i int) {
+	d.keys[i] = ownership.Key{}
+	if d.at == i+1 {
+		d.current = false
+	}
+}
+
+func (d *simDisk) detach(i int) {
+	d.endSession(i)
+	d.links[i] = ownership.Detached
+}
+
+// finish ends an attach that is under way.
+func (d *simDisk) finish(i int, well bool) {
+	d.links[i] = ownership.AttachFailed
+	if well && d.taken(i) < d.shares {
+		d.links[i] = ownership.Attached
+	}
+}
+
+// crash ends the node's session. The machine comes back without the device.
+func (d *simDisk) crash(i int) {
+	if d.links[i] == ownership.Attached {
+		d.detach(i)
+	}
+}
+
+// restart is the target's loss of power: no session survives it.
+func (d *simDisk) restart() {
+	for i := range d.keys {
+		d.endSession(i)
+	}
+	if !d.persistent {
+		d.free()
+	}
+}
+
+// slots are the places for disks on the nodes, one on each. Another volume's primary may take or
+// want a node's. A bit for each node.
+type slots struct{ taken, waiting uint8 }
+
+// press lets the primary of another volume ask for the slot of node i.
+func (s *slots) press(i int, free bool) bool {
+	switch bit := uint8(1) << i; {
+	case (s.taken|s.waiting)&bit != 0:
+		return false
+	case free:
+		s.taken |= bit
+	default:
+		s.waiting |= bit
+	}
+	return true
+}
+
+// freed gives the slot of node i to the primary that waits for it.
+func (s *slots) freed(i int) {
+	s.taken |= s.waiting & (1 << i)
+	s.waiting &^= 1 << i
+}
+
+func (s *slots) relieve(i int) bool {
+	held := (s.taken|s.waiting)&(1<<i) != 0
+	s.taken &^= 1 << i
+	s.waiting &^= 1 << i
+	return held
+}
